@@ -239,7 +239,8 @@ static int note_added(struct commands *ctx, const struct command_request *reques
 		json_t *op = !yaml ? NULL :
 				     op_new(request, "limit add", "{s:s, s:s}", "name", def->name,
 					    "yaml", yaml);
-		int r = op ? live_add(change->live, op, ctx->running->file) : -ENOMEM;
+		int r = op ? live_add(change->live, op, ctx->running->file,
+				      change->running) : -ENOMEM;
 
 		change_note(change, op);
 		free(yaml);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "control/commands/commands.h"
-#include "control/running/live_set.h"
+#include "control/running/live.h"
 
 /* "NAME" or "@NAME". */
 static const char *arg_name(const struct command_request *request)

@@ -12,8 +12,8 @@
 #include "lib/clock.h"
 #include "control/running/live.h"
 #include "control/running/pending.h"
-#include "control/running/reach_of.h"
 #include "control/running/rules.h"
+#include "control/running/running_text.h"
 #include "lib/log.h"
 
 /* By the row's number; rows of the CLI alone have none. */

@@ -12,14 +12,84 @@
 #include "lib/clock.h"
 #include "lib/file.h"
 #include "control/running/live.h"
-#include "control/running/live_rule.h"
-#include "request/rules/rule.h"
+#include "request/rules/rule_edit.h"
 #include "lib/log.h"
 
 static int no_memory(struct sl_err *err)
 {
 	return sl_err_set(err, ENOMEM, "out of memory");
 }
+
+/* ------------------------------------------------------------------ operations as edits */
+
+static const struct {
+	const char *op;
+	enum rule_edit_what what;
+} edit_names[] = {
+	{ "rule set", EDIT_SET },	  { "user set", EDIT_SET },
+	{ "user unset", EDIT_UNSET },	  { "user block", EDIT_BLOCK },
+	{ "user exempt", EDIT_EXEMPT },
+};
+
+static int make_edit(const json_t *op, struct rule_edit *ret)
+{
+	const json_t *pairs = json_object_get(op, "pairs"), *pair;
+	const char **text = calloc(json_array_size(pairs) + 1, sizeof(*text));
+	size_t i;
+
+	if (!text)
+		return -ENOMEM;
+	*ret = (struct rule_edit){
+		.rule = live_text(op, "name"), .pair = text, .pair_count = json_array_size(pairs),
+		.value = json_string_value(json_object_get(op, "value")),
+	};
+	json_array_foreach(pairs, i, pair)
+		text[i] = json_string_value(pair) ? json_string_value(pair) : "";
+	for (i = 0; i < sizeof(edit_names) / sizeof(edit_names[0]); i++)
+		if (!strcmp(live_text(op, "op"), edit_names[i].op))
+			ret->what = edit_names[i].what;
+	return 0;
+}
+
+static void edits_free(struct rule_edit *edit, size_t *at, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free((void *)edit[i].pair);
+	free(edit);
+	free(at);
+}
+
+/*
+ * The changes to rules in a list as edits, in order, pointing into the list: *ret[i] belongs to
+ * json_array_get(live, ret_at[i]). Free them with edits_free(). 0 or -ENOMEM.
+ */
+static int make_edits(const json_t *live, struct rule_edit **ret, size_t **ret_at,
+		      size_t *ret_count)
+{
+	size_t size = json_array_size(live) + 1, count = 0, i;
+	struct rule_edit *edit = calloc(size, sizeof(*edit));
+	size_t *at = calloc(size, sizeof(*at));
+	const json_t *op;
+	int r = edit && at ? 0 : -ENOMEM;
+
+	json_array_foreach((json_t *)live, i, op) {
+		if (r || !live_is_rule(op))
+			continue;
+		r = make_edit(op, &edit[count]);
+		at[count] = i;
+		count += !r;
+	}
+	if (r < 0) {
+		edits_free(edit, at, count);
+		return r;
+	}
+	*ret = edit;
+	*ret_at = at;
+	*ret_count = count;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ in force */
 
 /* Removes edits that did not apply from the list, the last first, so that indexes stay valid. */
 static void drop_edits(json_t *live, const struct rule_edit *edit, const size_t *at, size_t count,
@@ -45,7 +115,7 @@ int http_rules_build(struct running *run, json_t *live, bool must, json_t *dropp
 {
 	struct rule_edit *edit;
 	size_t *at, count;
-	int r = live_rule_edits(live, &edit, &at, &count);
+	int r = make_edits(live, &edit, &at, &count);
 
 	if (r < 0)
 		return no_memory(err);
@@ -58,7 +128,7 @@ int http_rules_build(struct running *run, json_t *live, bool must, json_t *dropp
 	}
 	if (!r)
 		drop_edits(live, edit, at, count, dropped);
-	live_rule_edits_free(edit, at, count);
+	edits_free(edit, at, count);
 	return r;
 }
 
@@ -71,7 +141,7 @@ int http_rules_prepare(struct running *run, json_t *live, bool must, json_t *dro
 	*ret = NULL;
 	if (!run->requests.def)
 		return 0;
-	wanted = live_rules(live);
+	wanted = live_rules(live, LIVE_ANY_TERM);
 	same = run->requests.live ? json_equal(wanted, run->requests.live)
 				  : !json_array_size(wanted);
 	json_decref(wanted);
@@ -83,7 +153,7 @@ void http_rules_put(struct running *run, struct ruleset *set, const json_t *live
 	if (!set)
 		return;
 	json_decref(run->requests.live);
-	run->requests.live = live_rules(live);
+	run->requests.live = live_rules(live, LIVE_ANY_TERM);
 	run->requests.rules = set;
 	running_rules(run);
 }
@@ -186,24 +256,21 @@ static int save_files(struct running *run, struct rule_edit *edit, size_t count,
 
 int http_rules_save(struct running *run, size_t *ret_files, struct sl_err *err)
 {
-	json_t *lasting, *op;
+	json_t *lasting;
 	struct rule_edit *edit;
-	size_t *at, count, i;
+	size_t *at, count;
 	int r;
 
 	*ret_files = 0;
 	if (!run->requests.def)
 		return 0;
-	lasting = json_array();
-	json_array_foreach(run->live, i, op)
-		if (live_rule_is(op) && !json_integer_value(json_object_get(op, "until_utc_ns")))
-			json_array_append(lasting, op);
-	r = live_rule_edits(lasting, &edit, &at, &count);
+	lasting = live_rules(run->live, LIVE_LASTING);
+	r = make_edits(lasting, &edit, &at, &count);
 	if (r < 0)
 		r = no_memory(err);
 	else {
 		r = count ? save_files(run, edit, count, ret_files, err) : 0;
-		live_rule_edits_free(edit, at, count);
+		edits_free(edit, at, count);
 	}
 	json_decref(lasting);
 	return r;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* live.c - applies operations to a policy, keeps the list short, reads and writes it; see live.h. */
+/*
+ * live.c - the operations, a row each, and how they are applied to a policy; see live.h. Prefixes
+ * in an operation are in their canonical text.
+ */
 #include "control/running/live.h"
 
 #include <errno.h>
@@ -7,36 +10,223 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/running/live_rule.h"
-#include "control/running/live_set.h"
-#include "lib/file.h"
 #include "lib/log.h"
 
-#define LIVE_NAME "live.json"
-#define LIVE_LOST "live changes are lost"
-
-const char *op_text(const json_t *op, const char *key)
+const char *live_text(const json_t *op, const char *member)
 {
-	const char *text = json_string_value(json_object_get(op, key));
+	const char *text = json_string_value(json_object_get(op, member));
 
 	return text ? text : "";
+}
+
+static bool is_op(const json_t *op, const char *what)
+{
+	return !strcmp(live_text(op, "op"), what);
+}
+
+static int no_memory(struct sl_err *err)
+{
+	return sl_err_set(err, ENOMEM, "out of memory");
+}
+
+static int op_prefix(const json_t *op, struct sl_prefix *ret, struct sl_err *err)
+{
+	const char *text = live_text(op, "prefix"), *reason;
+
+	if (sl_prefix_parse(text, ret, &reason) < 0)
+		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
+	return 0;
+}
+
+/* The pairs of an operation as an array to be freed, of texts that belong to it. */
+static int op_pairs(const json_t *op, char ***ret, size_t *ret_count, struct sl_err *err)
+{
+	const json_t *pairs = json_object_get(op, "pairs"), *pair;
+	char **text = calloc(json_array_size(pairs) + 1, sizeof(*text));
+	size_t i;
+
+	if (!text)
+		return no_memory(err);
+	json_array_foreach(pairs, i, pair) {
+		text[i] = (char *)json_string_value(pair);
+		if (text[i])
+			continue;
+		free(text);
+		return sl_err_set(err, EINVAL, "invalid pair: a string KEY=VALUE is required");
+	}
+	*ret = text;
+	*ret_count = i;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ limits and overrides */
+
+static int limit_set(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	size_t count;
+	char **pair;
+	int r = op_pairs(op, &pair, &count, err);
+
+	if (r < 0)
+		return r;
+	r = policy_limit_set(policy, live_text(op, "name"), pair, count, err);
+	free(pair);
+	return r;
+}
+
+static int limit_add(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	const char *yaml = live_text(op, "yaml");
+
+	return policy_limit_add(policy, live_text(op, "name"), yaml, strlen(yaml), err);
+}
+
+static int limit_del(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	return policy_limit_del(policy, live_text(op, "name"), err);
+}
+
+static int override_set(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	struct sl_prefix src;
+	size_t count;
+	char **pair;
+	int r = op_prefix(op, &src, err);
+
+	if (!r)
+		r = op_pairs(op, &pair, &count, err);
+	if (r < 0)
+		return r;
+	r = policy_override_set(policy, live_text(op, "name"), &src, pair, count, err);
+	free(pair);
+	return r;
+}
+
+static int override_del(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	struct sl_prefix src;
+	int r = op_prefix(op, &src, err);
+
+	return r ? r : policy_override_del(policy, live_text(op, "name"), &src, err);
+}
+
+/* ------------------------------------------------------------------ block and exempt */
+
+static enum list_kind list_of(const json_t *op)
+{
+	return live_kind_of(op)->subject == LIVE_BLOCK ? LIST_BLOCK : LIST_EXEMPT;
+}
+
+static int list_add(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
+	const char *text = live_text(op, "prefix"), *reason = live_text(op, "reason");
+	struct list_entry entry = { .live = true, .until_utc_ns = until };
+	struct list_set ref = { .live = true, .until_utc_ns = until };
+	int r;
+
+	if (text[0] == '@') {
+		snprintf(ref.name, sizeof(ref.name), "%s", text + 1);
+		strncpy(ref.reason, reason, sizeof(ref.reason) - 1);
+		return policy_list_add_set(policy, list_of(op), &ref, err);
+	}
+	strncpy(entry.reason, reason, sizeof(entry.reason) - 1);
+	r = op_prefix(op, &entry.prefix, err);
+	return r ? r : policy_list_add(policy, list_of(op), &entry, err);
+}
+
+static int list_del(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	const char *text = live_text(op, "prefix");
+	struct sl_prefix prefix;
+	int r;
+
+	if (text[0] == '@')
+		return policy_list_del_set(policy, list_of(op), text + 1, err);
+	r = op_prefix(op, &prefix, err);
+	return r ? r : policy_list_del(policy, list_of(op), &prefix, err);
+}
+
+/* ------------------------------------------------------------------ sets */
+
+/* The prefixes of an operation; `only`: those that are members of it. */
+static int read_prefixes(const json_t *op, const json_t *only, struct sl_prefix **ret,
+			 size_t *ret_count, struct sl_err *err)
+{
+	const json_t *all = json_object_get(op, "prefixes"), *item;
+	struct sl_prefix *prefix = calloc(json_array_size(all) + 1, sizeof(*prefix));
+	const char *reason;
+	size_t i, count = 0;
+
+	if (!prefix)
+		return no_memory(err);
+	json_array_foreach(all, i, item) {
+		const char *text = json_string_value(item);
+
+		if (only && !json_object_get(only, text ? text : ""))
+			continue;
+		if (!text || sl_prefix_parse(text, &prefix[count], &reason) < 0) {
+			free(prefix);
+			return sl_err_set(err, EINVAL, "'%s': %s", text ? text : "?",
+					  text ? reason : "not a prefix");
+		}
+		count++;
+	}
+	*ret = prefix;
+	*ret_count = count;
+	return 0;
+}
+
+/* A prefix that is not in the set is no error, unless none is. */
+static int set_del(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	const char *name = live_text(op, "name");
+	json_t *members = live_set_members(policy_find_set(policy, name));
+	struct sl_prefix *prefix = NULL;
+	size_t count = 0;
+	int r = read_prefixes(op, members, &prefix, &count, err);
+
+	if (!r && !count)
+		r = sl_err_set(err, ENOENT, "set \"%s\" has none of these prefixes", name);
+	if (!r)
+		r = policy_set_del(policy, name, prefix, count, err);
+	json_decref(members);
+	free(prefix);
+	return r;
+}
+
+static int set_change(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	const char *name = live_text(op, "name");
+	struct sl_prefix *prefix = NULL;
+	size_t count = 0;
+	int r = read_prefixes(op, NULL, &prefix, &count, err);
+
+	if (!r)
+		r = (is_op(op, "set add") ? policy_set_add : policy_set_replace)(policy, name,
+										 prefix, count, err);
+	free(prefix);
+	return r;
 }
 
 /* ------------------------------------------------------------------ interfaces */
 
 /* Adds an interface, or changes its mode. */
-static int attach(struct policy *policy, const char *ifname, enum attach_mode mode,
-		  struct sl_err *err)
+static int attach(const json_t *op, struct policy *policy, struct sl_err *err)
 {
+	const char *ifname = live_text(op, "interface");
 	struct interface_def *def = (void *)policy_find_interface(policy, ifname);
+	enum attach_mode mode;
 
+	if (!attach_mode_parse(live_text(op, "mode"), &mode))
+		return sl_err_set(err, EINVAL, "unknown mode '%.32s'", live_text(op, "mode"));
 	if (!ifname[0] || strlen(ifname) >= sizeof(def->name))
 		return sl_err_set(err, EINVAL, "an interface's name has 1 to %zu characters",
 				  sizeof(def->name) - 1);
 	if (!def) {
 		def = reallocarray(policy->interface, policy->interface_count + 1, sizeof(*def));
 		if (!def)
-			return sl_err_set(err, ENOMEM, "out of memory");
+			return no_memory(err);
 		policy->interface = def;
 		def += policy->interface_count++;
 		memset(def, 0, sizeof(*def));
@@ -46,8 +236,9 @@ static int attach(struct policy *policy, const char *ifname, enum attach_mode mo
 	return 0;
 }
 
-static int detach(struct policy *policy, const char *ifname, struct sl_err *err)
+static int detach(const json_t *op, struct policy *policy, struct sl_err *err)
 {
+	const char *ifname = live_text(op, "interface");
 	struct interface_def *def = (void *)policy_find_interface(policy, ifname);
 	struct interface_def *end = policy->interface + policy->interface_count;
 
@@ -58,141 +249,67 @@ static int detach(struct policy *policy, const char *ifname, struct sl_err *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------ applying */
+/* ------------------------------------------------------------------ rules of the HTTP tier */
 
-static int apply_set(const json_t *op, struct policy *policy, struct sl_err *err)
+static int rule_change(const json_t *op, struct policy *policy, struct sl_err *err)
 {
-	const json_t *pairs = json_object_get(op, "pairs"), *pair;
-	size_t count = json_array_size(pairs), i;
-	char **pointer = calloc(count + 1, sizeof(*pointer));
-	int r = 0;
-
-	if (!pointer)
-		return sl_err_set(err, ENOMEM, "out of memory");
-	json_array_foreach(pairs, i, pair) {
-		pointer[i] = (char *)json_string_value(pair);
-		if (!pointer[i])
-			r = sl_err_set(err, EINVAL, "invalid pair: a string KEY=VALUE is required");
-	}
-	if (!r)
-		r = policy_limit_set(policy, op_text(op, "name"), pointer, count, err);
-	free(pointer);
-	return r;
+	if (!policy->http)
+		return sl_err_set(err, ENOENT,
+				  "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+	if (!live_text(op, "name")[0] || (live_kind_of(op)->subject == LIVE_USER &&
+					  !json_is_string(json_object_get(op, "value"))))
+		return sl_err_set(err, EINVAL, "a change to a rule needs the name of the rule, and one "
+				  "of a user the value");
+	return 0;
 }
 
-/* One prefix of a block or exempt operation. */
-static int apply_prefix(const json_t *op, bool add, enum list_kind kind,
-			const struct sl_prefix *prefix, struct policy *policy,
-			struct sl_err *err)
-{
-	struct list_entry entry = { .prefix = *prefix, .live = true };
+/* ------------------------------------------------------------------ the rows */
 
-	if (!add)
-		return policy_list_del(policy, kind, prefix, err);
-	entry.until_utc_ns = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
-	strncpy(entry.reason, op_text(op, "reason"), sizeof(entry.reason) - 1);
-	return policy_list_add(policy, kind, &entry, err);
+static const struct live_kind kinds[] = {
+	{ "limit set", LIVE_LIMIT, { "name" }, limit_set },
+	{ "limit add", LIVE_LIMIT, { "name" }, limit_add },
+	{ "limit del", LIVE_LIMIT, { "name" }, limit_del },
+	{ "override set", LIVE_OVERRIDE, { "name", "prefix" }, override_set },
+	{ "override del", LIVE_OVERRIDE, { "name", "prefix" }, override_del },
+	{ "block add", LIVE_BLOCK, { "prefix" }, list_add },
+	{ "block del", LIVE_BLOCK, { "prefix" }, list_del },
+	{ "exempt add", LIVE_EXEMPT, { "prefix" }, list_add },
+	{ "exempt del", LIVE_EXEMPT, { "prefix" }, list_del },
+	{ "set add", LIVE_SET, { "name" }, set_change },
+	{ "set del", LIVE_SET, { "name" }, set_del },
+	{ "set replace", LIVE_SET, { "name" }, set_change },
+	{ "attach", LIVE_INTERFACE, { "interface" }, attach },
+	{ "detach", LIVE_INTERFACE, { "interface" }, detach },
+	{ "rule set", LIVE_RULE, { "name" }, rule_change },
+	{ "user set", LIVE_USER, { "name", "value" }, rule_change },
+	{ "user unset", LIVE_USER, { "name", "value" }, rule_change },
+	{ "user block", LIVE_USER, { "name", "value" }, rule_change },
+	{ "user exempt", LIVE_USER, { "name", "value" }, rule_change },
+};
+
+const struct live_kind *live_kind_of(const json_t *op)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (is_op(op, kinds[i].op))
+			return &kinds[i];
+	return NULL;
 }
 
-static int apply_list(const json_t *op, bool add, enum list_kind kind, struct policy *policy,
-		      struct sl_err *err)
+bool live_is_rule(const json_t *op)
 {
-	const char *text = op_text(op, "prefix"), *reason;
-	struct sl_prefix prefix;
-	struct list_set ref = { .live = true };
+	const struct live_kind *kind = live_kind_of(op);
 
-	if (text[0] != '@') {
-		if (sl_prefix_parse(text, &prefix, &reason) < 0)
-			return sl_err_set(err, EINVAL, "'%s': %s", text, reason);
-		return apply_prefix(op, add, kind, &prefix, policy, err);
-	}
-	if (!add)
-		return policy_list_del_set(policy, kind, text + 1, err);
-	snprintf(ref.name, sizeof(ref.name), "%s", text + 1);
-	ref.until_utc_ns = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
-	strncpy(ref.reason, op_text(op, "reason"), sizeof(ref.reason) - 1);
-	return policy_list_add_set(policy, kind, &ref, err);
-}
-
-static bool is_override(const json_t *op)
-{
-	return !strncmp(op_text(op, "op"), "override ", 9);
-}
-
-static bool is_override_of(const json_t *op, const char *name)
-{
-	return is_override(op) && !strcmp(op_text(op, "name"), name);
-}
-
-static int apply_override(const json_t *op, struct policy *policy, struct sl_err *err)
-{
-	const char *text = op_text(op, "prefix"), *reason, *name = op_text(op, "name");
-	const json_t *pairs = json_object_get(op, "pairs"), *pair;
-	struct sl_prefix src;
-	char *pointer[4];
-	size_t i;
-
-	if (sl_prefix_parse(text, &src, &reason) < 0)
-		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
-	if (!strcmp(op_text(op, "op"), "override del"))
-		return policy_override_del(policy, name, &src, err);
-	if (json_array_size(pairs) > sizeof(pointer) / sizeof(pointer[0]))
-		return sl_err_set(err, EINVAL, "accepted: rate= and burst=, each once");
-	json_array_foreach(pairs, i, pair) {
-		pointer[i] = (char *)json_string_value(pair);
-		if (!pointer[i])
-			return sl_err_set(err, EINVAL, "a pair is a string KEY=VALUE");
-	}
-	return policy_override_set(policy, name, &src, pointer, json_array_size(pairs), err);
+	return kind && (kind->subject == LIVE_RULE || kind->subject == LIVE_USER);
 }
 
 int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 {
-	const char *what = op_text(op, "op"), *name = op_text(op, "name");
-	const char *ifname = op_text(op, "interface"), *yaml = op_text(op, "yaml");
-	enum attach_mode mode;
+	const struct live_kind *kind = live_kind_of(op);
 
-	if (!strcmp(what, "limit set"))
-		return apply_set(op, policy, err);
-	if (!strcmp(what, "limit add"))
-		return policy_limit_add(policy, name, yaml, strlen(yaml), err);
-	if (!strcmp(what, "limit del"))
-		return policy_limit_del(policy, name, err);
-	if (!strcmp(what, "block add") || !strcmp(what, "block del"))
-		return apply_list(op, !strcmp(what, "block add"), LIST_BLOCK, policy, err);
-	if (!strcmp(what, "exempt add") || !strcmp(what, "exempt del"))
-		return apply_list(op, !strcmp(what, "exempt add"), LIST_EXEMPT, policy, err);
-	if (!strcmp(what, "set add") || !strcmp(what, "set del") || !strcmp(what, "set replace"))
-		return live_set_apply(op, policy, err);
-	if (is_override(op))
-		return apply_override(op, policy, err);
-	if (live_rule_is(op))
-		return live_rule_apply(op, policy, err);
-	if (!strcmp(what, "detach"))
-		return detach(policy, ifname, err);
-	if (!strcmp(what, "attach") && attach_mode_parse(op_text(op, "mode"), &mode))
-		return attach(policy, ifname, mode, err);
-	return sl_err_set(err, EINVAL, "unknown operation: it is from another version of sluice");
-}
-
-static bool expired(const json_t *op, u64 now_utc_ns)
-{
-	u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
-
-	return until && until <= now_utc_ns;
-}
-
-size_t live_expire(json_t *live, u64 now_utc_ns)
-{
-	size_t dropped = 0;
-
-	for (size_t i = json_array_size(live); i-- > 0;) {
-		if (expired(json_array_get(live, i), now_utc_ns)) {
-			json_array_remove(live, i);
-			dropped++;
-		}
-	}
-	return dropped;
+	if (!kind)
+		return sl_err_set(err, EINVAL,
+				  "unknown operation: it is from another version of sluice");
+	return kind->apply(op, policy, err);
 }
 
 void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns, json_t *dropped)
@@ -216,273 +333,20 @@ void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns, json_t *dr
 	}
 }
 
-/* ------------------------------------------------------------------ keeping the list short */
-
-/* The subject of an operation: its first word and the member that names the object. */
-static const char *subject(const json_t *op, size_t *ret_class_len)
-{
-	const char *what = op_text(op, "op");
-
-	*ret_class_len = strcspn(what, " ");
-	if (!strncmp(what, "limit", 5) || !strncmp(what, "set", 3))
-		return op_text(op, "name");
-	if (!strcmp(what, "attach") || !strcmp(what, "detach")) {
-		*ret_class_len = 0;
-		return op_text(op, "interface");
-	}
-	return op_text(op, "prefix");
-}
-
-static bool same_subject(const json_t *a, const json_t *b)
-{
-	size_t len_a, len_b;
-	const char *subject_a = subject(a, &len_a), *subject_b = subject(b, &len_b);
-
-	return len_a == len_b && !strncmp(op_text(a, "op"), op_text(b, "op"), len_a) &&
-	       !strcmp(subject_a, subject_b);
-}
-
-static bool is_op(const json_t *op, const char *what)
-{
-	return !strcmp(op_text(op, "op"), what);
-}
-
-/* Removes every earlier operation on the same subject, with a limit also on its overrides. */
-static void forget_subject(json_t *live, const json_t *op)
-{
-	for (size_t i = json_array_size(live); i-- > 0;)
-		if (same_subject(json_array_get(live, i), op) ||
-		    (is_op(op, "limit del") &&
-		     is_override_of(json_array_get(live, i), op_text(op, "name"))))
-			json_array_remove(live, i);
-}
-
-static bool list_has(const struct list_def *list, const struct sl_prefix *prefix)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (!list->entry[i].from && sl_prefix_equal(&list->entry[i].prefix, prefix))
-			return true;
-	return false;
-}
-
-/* True if the file has no list entry for an operation's "prefix". */
-static bool file_lists_none(const struct policy *file, enum list_kind kind, const char *text)
-{
-	struct sl_prefix prefix;
-	const char *reason;
-
-	if (text[0] != '@')
-		return sl_prefix_parse(text, &prefix, &reason) == 0 &&
-		       !list_has(&file->list[kind], &prefix);
-	return !list_find_set(&file->list[kind], text + 1);
-}
-
-/* True if the file alone already has the effect of this operation. */
-static bool file_says_so(const json_t *op, const struct policy *file)
-{
-	const struct interface_def *def = policy_find_interface(file, op_text(op, "interface"));
-
-	if (is_op(op, "limit del"))
-		return !policy_find_limit(file, op_text(op, "name"));
-	if (is_op(op, "detach"))
-		return !def;
-	if (is_op(op, "attach"))
-		return def && !strcmp(attach_mode_name(def->mode), op_text(op, "mode"));
-	if (is_op(op, "block del"))
-		return file_lists_none(file, LIST_BLOCK, op_text(op, "prefix"));
-	if (is_op(op, "exempt del"))
-		return file_lists_none(file, LIST_EXEMPT, op_text(op, "prefix"));
-	return false;
-}
-
-static bool has_key(const json_t *pairs, const char *pair)
-{
-	size_t len = strcspn(pair, "="), i;
-	const json_t *other;
-
-	json_array_foreach(pairs, i, other) {
-		const char *text = json_string_value(other);
-
-		if (text && strcspn(text, "=") == len && !strncmp(text, pair, len))
-			return true;
-	}
-	return false;
-}
-
-int op_merge_pairs(json_t *op, const json_t *before)
-{
-	json_t *pairs = json_array(), *pair;
-	const json_t *own = json_object_get(op, "pairs");
-	size_t i;
-	int r = 0;
-
-	json_array_foreach(json_object_get(before, "pairs"), i, pair)
-		if (!has_key(own, json_string_value(pair)))
-			r |= json_array_append(pairs, pair);
-	r |= json_array_extend(pairs, (json_t *)own);
-	r |= json_object_set_new(op, "pairs", pairs);
-	return r ? -ENOMEM : 0;
-}
-
-/*
- * A limit has one "limit set", its last operation: earlier values under other keys are merged into
- * it. Together they are one step, so their order does not matter.
- */
-static int merge_set(json_t *live, const json_t *op)
-{
-	json_t *merged = json_copy((json_t *)op);
-	int r = 0;
-
-	for (size_t at = json_array_size(live); !r && at-- > 0;) {
-		const json_t *before = json_array_get(live, at);
-
-		if (is_override_of(before, op_text(op, "name")))
-			break;	/* it may only fit the rates before it */
-		if (!same_subject(before, op) || !is_op(before, "limit set"))
-			continue;
-		r = op_merge_pairs(merged, before);
-		json_array_remove(live, at);
-	}
-	return json_array_append_new(live, merged) || r ? -ENOMEM : 0;
-}
-
-/* Whether the file by itself has no override there. */
-static bool file_has_none(const struct policy *file, const json_t *op)
-{
-	const struct limit_def *limit = policy_find_limit(file, op_text(op, "name"));
-	struct sl_prefix src;
-	const char *reason;
-
-	return !limit || sl_prefix_parse(op_text(op, "prefix"), &src, &reason) < 0 ||
-	       !override_find(limit, &src);
-}
-
-/*
- * Of each source of a limit the last one is kept. Whether an override fits depends on the limit's rates,
- * so neither is moved over a "limit set" of its limit.
- */
-static int add_override(json_t *live, json_t *op, const struct policy *file)
-{
-	const char *name = op_text(op, "name");
-	bool barred = false;
-
-	for (size_t i = json_array_size(live); i-- > 0 && !barred;) {
-		const json_t *before = json_array_get(live, i);
-
-		if (is_override_of(before, name) &&
-		    !strcmp(op_text(before, "prefix"), op_text(op, "prefix")))
-			json_array_remove(live, i);
-		else
-			barred = !is_override(before) &&
-				 !strcmp(op_text(before, "name"), name);
-	}
-	if (!barred && !strcmp(op_text(op, "op"), "override del") && file_has_none(file, op))
-		return 0;
-	return json_array_append(live, op) ? -ENOMEM : 0;
-}
-
-int live_add(json_t *live, json_t *op, const struct policy *file)
-{
-	if (is_op(op, "limit set"))
-		return merge_set(live, op);
-	if (json_object_get(op, "prefixes"))
-		return live_set_add(live, op, file);
-	if (is_override(op))
-		return add_override(live, op, file);
-	if (live_rule_is(op))
-		return live_rule_add(live, op);
-	/* A limit of the file that was deleted and added again needs both operations. */
-	if (!is_op(op, "limit add"))
-		forget_subject(live, op);
-	if (file_says_so(op, file))
-		return 0;
-	return json_array_append(live, op) ? -ENOMEM : 0;
-}
-
-static void describe_all(const json_t *list, char *buf, size_t size, size_t used)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach(list, i, item)
-		if (used < size)
-			used += (size_t)snprintf(buf + used, size - used, " %s",
-						 json_string_value(item));
-}
-
 void live_describe(const json_t *op, char *buf, size_t size)
 {
-	size_t len, used;
+	const struct live_kind *kind = live_kind_of(op);
+	const char *const lists[] = { "pairs", "prefixes" };
+	size_t used = (size_t)snprintf(buf, size, "%s", live_text(op, "op")), i;
+	const json_t *item;
 
-	if (live_rule_is(op))
-		used = live_rule_describe(op, buf, size);
-	else if (is_override(op))
-		used = (size_t)snprintf(buf, size, "%s %s %s", op_text(op, "op"),
-					op_text(op, "name"), op_text(op, "prefix"));
-	else
-		used = (size_t)snprintf(buf, size, "%s %s", op_text(op, "op"), subject(op, &len));
-	describe_all(json_object_get(op, "pairs"), buf, size, used);
-	describe_all(json_object_get(op, "prefixes"), buf, size, strnlen(buf, size));
-}
-
-/* ------------------------------------------------------------------ live.json */
-
-bool live_well_formed(const json_t *changes)
-{
-	const json_t *op, *pair;
-	size_t i, k;
-
-	if (!json_is_array(changes))
-		return false;
-	json_array_foreach(changes, i, op) {
-		if (!json_is_string(json_object_get(op, "op")))
-			return false;
-		json_array_foreach(json_object_get(op, "pairs"), k, pair)
-			if (!json_is_string(pair))
-				return false;
-		json_array_foreach(json_object_get(op, "prefixes"), k, pair)
-			if (!json_is_string(pair))
-				return false;
-	}
-	return true;
-}
-
-int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
-	      struct sl_err *err)
-{
-	json_t *document = file_load_json(state_dir, LIVE_NAME, LIVE_LOST);
-	int r = 0;
-
-	if (document && !live_well_formed(json_object_get(document, "changes"))) {
-		file_put_aside(state_dir, LIVE_NAME, "not a list of changes", LIVE_LOST);
-		json_decref(document);
-		document = NULL;
-	}
-	if (!document)
-		document = json_pack("{s:[]}", "changes");
-	*ret_live = json_incref(json_object_get(document, "changes"));
-	*ret_record = json_incref(document);
-	json_object_del(document, "changes");
-	if (!*ret_live)
-		r = sl_err_set(err, ENOMEM, "out of memory");
-	json_decref(document);
-	return r;
-}
-
-int live_store(const char *state_dir, const json_t *live, const json_t *record,
-	       struct sl_err *err)
-{
-	json_t *document = json_pack("{s:i, s:O}", "version", FILE_VERSION, "changes", live);
-	char *path = file_join(state_dir, LIVE_NAME);
-	char *text = NULL;
-	int r;
-
-	if (document && json_object_update_missing(document, (json_t *)record) == 0)
-		text = json_dumps(document, JSON_INDENT(1));
-	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, err) :
-			   sl_err_set(err, ENOMEM, "out of memory");
-	free(path);
-	free(text);
-	json_decref(document);
-	return r;
+	for (size_t k = 0; kind && k < 2 && kind->member[k]; k++)
+		if (used < size)
+			used += (size_t)snprintf(buf + used, size - used, " %s",
+						 live_text(op, kind->member[k]));
+	for (size_t k = 0; k < 2; k++)
+		json_array_foreach(json_object_get(op, lists[k]), i, item)
+			if (used < size)
+				used += (size_t)snprintf(buf + used, size - used, " %s",
+							 json_string_value(item));
 }

@@ -11,11 +11,18 @@
  *     {"op": "set add", "name": N, "prefixes": [P, ...], WHO}   and "set del", "set replace"
  *     {"op": "override set", "name": N, "prefix": P, "pairs": ["rate=...", "burst=..."], WHO}
  *     {"op": "override del", "name": N, "prefix": P, WHO}
- *     "rule set", "user set" and related ones: live_rule.h
  *     {"op": "attach", "interface": I, "mode": M, WHO}      {"op": "detach", "interface": I, WHO}
  *
- * WHO is "when" (UTC), "uid" and "pid". P may be "@set". The list stays short: live_add() removes
- * operations that a later one overrides.
+ * and of the HTTP tier's rules. These change no policy: http_rules.c applies them to the rule files
+ * when it reads these. A "user unset" with "forget" only removes an earlier change of the value.
+ *
+ *     {"op": "rule set", "name": "DOMAIN/PATH", "pairs": [...], WHO}
+ *     {"op": "user set", "name": "DOMAIN/PATH", "value": V, "pairs": [...], "until_utc_ns": T, WHO}
+ *     {"op": "user block", "name": "DOMAIN/PATH", "value": V, "until_utc_ns": T, WHO}
+ *     and "user exempt"; {"op": "user unset", "name": "DOMAIN/PATH", "value": V, "forget": B, WHO}
+ *
+ * WHO is "when" (UTC), "uid" and "pid". P may be "@set". The list holds what differs from the file:
+ * live_add() compares.
  */
 #ifndef SLUICE_RUNNING_LIVE_H
 #define SLUICE_RUNNING_LIVE_H
@@ -24,10 +31,32 @@
 
 #include "config/policy.h"
 
-/* A member of an operation; "" if it has none. */
-const char *op_text(const json_t *op, const char *key);
-/* Pairs of an earlier operation whose keys `op` does not have are put before its own. 0 or -ENOMEM. */
-int op_merge_pairs(json_t *op, const json_t *before);
+/* What operations change. */
+enum live_subject {
+	LIVE_LIMIT,
+	LIVE_OVERRIDE,
+	LIVE_BLOCK,
+	LIVE_EXEMPT,
+	LIVE_SET,
+	LIVE_INTERFACE,
+	LIVE_RULE,
+	LIVE_USER,
+};
+
+/* A row of live.c for each "op". */
+struct live_kind {
+	const char *op;
+	enum live_subject subject;
+	const char *member[2];		/* which of the subjects; the second may be NULL */
+	int (*apply)(const json_t *op, struct policy *policy, struct sl_err *err);
+};
+
+/* NULL: an operation of another version of sluice. */
+const struct live_kind *live_kind_of(const json_t *op);
+/* True if it is one of the HTTP tier's rules. */
+bool live_is_rule(const json_t *op);
+/* A member's text, "" without it. */
+const char *live_text(const json_t *op, const char *member);
 
 /* Applies one operation to a policy: completely, or not at all and err. */
 int live_apply(const json_t *op, struct policy *policy, struct sl_err *err);
@@ -39,18 +68,27 @@ int live_apply(const json_t *op, struct policy *policy, struct sl_err *err);
  */
 void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns, json_t *dropped);
 
+/* One line for people: "limit set web rate=10 packets/s". */
+void live_describe(const json_t *op, char *buf, size_t size);
+
+/* ---- live_list.c: the list ---- */
+
 /*
- * Appends an operation that has been applied, and removes those that it overrides: a set of the
- * same key, operations on a limit that is now deleted, and so on. An operation whose effect the
- * file alone has is not kept. `op` is not changed; the list takes its own reference.
+ * Adds an operation that has been applied to `running`. Of each limit, source, prefix and set the
+ * list keeps what makes `file` equal `running`, at most two operations; nothing where they are
+ * equal. `op` is not changed; the list may take a reference.
  */
-int live_add(json_t *live, json_t *op, const struct policy *file);
+int live_add(json_t *live, json_t *op, const struct policy *file, const struct policy *running);
+
+/* The changes to the HTTP tier's rules, as a new array: all, or those with or without a deadline. */
+enum live_term { LIVE_ANY_TERM, LIVE_TIMED, LIVE_LASTING };
+json_t *live_rules(const json_t *live, enum live_term term);
 
 /* Removes expired operations; returns their number. */
 size_t live_expire(json_t *live, u64 now_utc_ns);
 
-/* One line for people: "limit set web rate=10 packets/s". */
-void live_describe(const json_t *op, char *buf, size_t size);
+/* An object with a member for each of a set's prefixes, in its canonical text. */
+json_t *live_set_members(const struct set_def *set);
 
 /* True if each operation is an object whose members have the right types. */
 bool live_well_formed(const json_t *changes);

@@ -9,7 +9,6 @@
  * Until then other changes are refused: the revert would lose them, or they would have to be made
  * to both rule sets. The daemon's own updates (new addresses, expired blocks) go to the new rules;
  * the previous ones stay as they are.
- * blocks that end) it does to the new rules; the others stay as they are.
  */
 #ifndef SLUICE_RUNNING_PENDING_H
 #define SLUICE_RUNNING_PENDING_H

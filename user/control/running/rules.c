@@ -15,7 +15,6 @@
 #include "control/running/http_rules.h"
 #include "packet/host/ifaces.h"
 #include "control/running/live.h"
-#include "control/running/live_rule.h"
 #include "control/running/override_move.h"
 #include "control/running/pending.h"
 #include "control/running/running_text.h"
@@ -276,9 +275,9 @@ int change_do(struct change *change, const struct running *run, json_t *op, stru
 {
 	int r = live_apply(op, change->running, err);
 
-	if (!r && live_add(change->live, op, run->file) < 0)
+	if (!r && live_add(change->live, op, run->file, change->running) < 0)
 		r = sl_err_set(err, ENOMEM, "out of memory");
-	change->must = live_rule_is(op);
+	change->must = live_is_rule(op);
 	change_note(change, op);
 	return r;
 }

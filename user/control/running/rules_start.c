@@ -20,9 +20,7 @@
 #include "control/running/history.h"
 #include "packet/host/ifaces.h"
 #include "control/running/live.h"
-#include "control/running/live_rule.h"
 #include "control/running/pending.h"
-#include "control/running/reach_of.h"
 #include "control/running/running_text.h"
 #include "packet/host/state.h"
 #include "lib/log.h"
@@ -433,7 +431,7 @@ int rules_apply(struct running *run, const struct apply *apply, struct sl_err *e
 int rules_saved(struct running *run, uid_t uid, pid_t pid, struct sl_err *err)
 {
 	struct change change = { .what = "save", .uid = uid, .pid = pid,
-				 .live = live_rules_timed(run->live) };
+				 .live = live_rules(run->live, LIVE_TIMED) };
 	int r = config_text_read_file(run->config_path, &change.source, err);
 
 	/* Reads the written file, for correct positions, and as a check. */

@@ -4,8 +4,9 @@
  *
  *     rules.c         one change, from a policy to the rules that judge packets (rules.h)
  *     rules_start.c   whole configurations: at start, reloaded, applied, rolled back
- *     running_text.c  the text of the file's part
- *     live.c          live changes as a list of operations
+ *     running_text.c  the text of the file's part, its settings, the files that it may name
+ *     live.c          live changes: operations, a row each
+ *     live_list.c     the list of those that differ from the file; live.json
  *     pending.c       rules that revert unless confirmed
  *     history.c       earlier states, on disk
  *     http_rules.c    the request tier's rules: files and live changes

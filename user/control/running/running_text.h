@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* running_text.h - the text of the file's part, and its settings. */
+/* running_text.h - the text of the file's part, its settings, and the files that it may name. */
 #ifndef SLUICE_RUNNING_RUNNING_TEXT_H
 #define SLUICE_RUNNING_RUNNING_TEXT_H
 
+#include <sys/types.h>
+
+#include "conf/reach.h"
 #include "control/running/running.h"
 
 /* Reads a file. `ret` must be cleared afterwards; unchanged on failure. */
@@ -23,5 +26,24 @@ int config_text_keep_settings(const struct policy *file, struct policy **ret);
 /* Adds a line to the array `notes` for each such key that differs in `file`. */
 void config_text_note_settings(const struct policy *started, const struct policy *file,
 			       json_t *notes);
+
+/* ---- the files that a peer's text may name: conf/reach.h with those of this daemon ---- */
+
+struct reach_of {
+	struct reach reach;
+	char *config_dir;
+	char **file;
+};
+
+/*
+ * For a command of `uid` while `running` is in force, whose text errors call `own` (NULL: no text):
+ * sets the reach, unless it is root's. Ends with reach_of_end() in any case.
+ */
+int reach_of_begin(const char *config_path, const char *state_dir, const struct policy *running,
+		   uid_t uid, const char *own, struct reach_of *ret, struct sl_err *err);
+void reach_of_end(struct reach_of *reach);
+
+/* Files that are opened when it is in force: each as before, or in reach. */
+int reach_of_http(const struct http_def *before, const struct http_def *after, struct sl_err *err);
 
 #endif

@@ -101,10 +101,14 @@ RIG_TEST(test_the_list_stays_short)
 		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 1 },
 		/* In the file: its removal has to be remembered. */
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
+		/* As in the file again. */
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 1 },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\",\"for\":\"1h\"}}", 2 },
+		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
 		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 7 packets/s\"}}", 3 },
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 1 },
 	};
 
 	rig_open(&rig, "block: [198.51.100.0/24]\n" ALL);
@@ -117,6 +121,43 @@ RIG_TEST(test_the_list_stays_short)
 		assert_int_equal(live_count(&rig), steps[i].count);
 	}
 	assert_int_equal(rig.d->running.policy->limit_count, 0);
+}
+
+/* The list has what differs from the file: a value that is the file's again is no change. */
+RIG_TEST(test_back_to_the_file)
+{
+	static const struct {
+		const char *line;
+		size_t count;
+	} steps[] = {
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\"]}}", 1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}", 0 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\", \"mode=shadow\"]}}", 1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}", 1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"mode=\"]}}", 0 },
+		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=9 packets/s\"]}}", 1 },
+		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}", 0 },
+		{ "{\"command\":\"override del\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\"}}", 1 },
+		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}", 0 },
+		/* A limit that is deleted and added again is another one, whatever its keys. */
+		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"web\"}}", 1 },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: web, rate: 11 packets/s, burst: 10}\"}}", 2 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}", 3 },
+		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 3 },
+		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 4 },
+		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 3 },
+	};
+
+	rig_open(&rig, "exempt: [192.0.2.9]\nlimits: [{name: web, rate: 10 packets/s, burst: 10, "
+		       "overrides: [{src: 192.0.2.7, rate: 20 packets/s}]}]\n");
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		rig_do(&rig, steps[i].line);
+		if (live_count(&rig) != steps[i].count)
+			fail_msg("%s: %zu changes, not %zu", steps[i].line, live_count(&rig),
+				 steps[i].count);
+		rig_restart(&rig);
+		assert_int_equal(live_count(&rig), steps[i].count);
+	}
 }
 
 RIG_TEST(test_merged_set_has_both_keys)
