@@ -205,6 +205,28 @@ void keys_clear(const struct keys *keys, void *section)
 		key_clear(&keys->key[i], section);
 }
 
+void *keys_clone(const struct keys *keys, const void *from)
+{
+	void *copy = malloc(keys->size);
+	int rc = 0;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, from, keys->size);
+	keys_copy(keys, copy, &rc);
+	if (!rc)
+		return copy;
+	keys_free(keys, copy);
+	return NULL;
+}
+
+void keys_free(const struct keys *keys, void *section)
+{
+	if (section)
+		keys_clear(keys, section);
+	free(section);
+}
+
 bool keys_equal(const struct keys *keys, const void *a, const void *b)
 {
 	for (size_t i = 0; i < keys->count; i++)

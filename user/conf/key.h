@@ -93,7 +93,7 @@ struct key_type {
 extern const struct key_type
 	type_bool,		/* bool: yes, no, true, false */
 	type_count,		/* unsigned integer: 2000, 10K, 1.5M */
-	type_number,		/* unsigned integer: digits, or 0x and hexadecimal digits */
+	type_number,		/* unsigned integer: digits, 0x and hexadecimal digits, or of `names` */
 	type_mode,		/* u32: octal permissions */
 	type_duration,		/* u64 in ns */
 	type_percent,		/* u32 in permille */
@@ -107,6 +107,16 @@ extern const struct key_type
 	type_identifier,		/* char [SL_NAME_MAX] */
 	type_interface,		/* char [16]: an interface's name */
 	type_prefix;		/* struct sl_prefix without sets */
+/* A type like type_text but for its name and what is given here, as `read`. */
+#define TYPE_TEXT(what, ...)                                                             \
+	{ .name = what, .size = sizeof(char *), .write = type_text_write,                 \
+	  .copy = type_text_copy, .clear = type_text_clear, .equal = type_text_equal,     \
+	  ##__VA_ARGS__ }
+void type_text_write(struct writer *w, const struct key *key, const void *section);
+void type_text_copy(const struct key *key, void *section, int *rc);
+void type_text_clear(const struct key *key, void *section);
+bool type_text_equal(const struct key *key, const void *a, const void *b);
+
 /* type_nested.c */
 extern const struct key_type
 	type_list,		/* an array of `item`, and its count */
@@ -127,6 +137,9 @@ void keys_write_flow(struct writer *w, const struct keys *keys, const void *sect
 /* `section` is a byte-wise copy: gives it pointers of its own. As key_type.copy. */
 void keys_copy(const struct keys *keys, void *section, int *rc);
 void keys_clear(const struct keys *keys, void *section);
+/* A copy in memory of its own; NULL: out of memory. And what frees it; NULL is fine. */
+void *keys_clone(const struct keys *keys, const void *from);
+void keys_free(const struct keys *keys, void *section);
 bool keys_equal(const struct keys *keys, const void *a, const void *b);
 /* Reports "http.state.users" for each key with one of `flags` that differs. */
 void keys_changed(const struct keys *keys, const void *was, const void *now, u32 flags,

@@ -100,10 +100,17 @@ const struct key_type type_count = {
 static int number_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		       void *section)
 {
-	char buf[64];
+	const struct name *name = key->names && node->kind == YAML_TEXT ?
+		name_find(key->names, node->text) : NULL;
+	char buf[400];
 	u64 number;
-	int rc = read_number(r, node, key->most, key_accepted(key, buf, sizeof(buf)), &number);
+	int rc;
 
+	if (name) {
+		put(key, section, (u64)name->value);
+		return 0;
+	}
+	rc = read_number(r, node, key->most, key_accepted(key, buf, sizeof(buf)), &number);
 	if (!rc && !in_range(key, number))
 		rc = key_refuse(r, node, key);
 	if (!rc)
@@ -111,14 +118,29 @@ static int number_read(struct reader *r, const struct yaml_node *node, const str
 	return rc;
 }
 
+static void number_write(struct writer *w, const struct key *key, const void *section)
+{
+	const char *name = key->names ? name_of(key->names, (int)get(key, section)) : NULL;
+
+	if (name)
+		fputs(name, w->out);
+	else
+		write_integer(w, key, section);
+}
+
 static const char *number_accepted(const struct key *key, char *buf, size_t size)
 {
-	snprintf(buf, size, "%llu to %llu", key->least, key->most);
+	char names[300] = "";
+
+	if (key->names)
+		name_list(key->names, names, sizeof(names));
+	snprintf(buf, size, "%s%s%llu to %llu", names, names[0] ? ", or " : "", key->least,
+		 key->most);
 	return buf;
 }
 
 const struct key_type type_number = {
-	.name = "number", .read = number_read, .write = write_integer, .accepted = number_accepted,
+	.name = "number", .read = number_read, .write = number_write, .accepted = number_accepted,
 };
 
 /* ---- octal permissions, as chmod(1) takes them ---- */

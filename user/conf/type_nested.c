@@ -62,9 +62,7 @@ static void section_clear(const struct key *key, void *section)
 {
 	void **field = key_field(key, section);
 
-	if (*field)
-		keys_clear(key->keys, *field);
-	free(*field);
+	keys_free(key->keys, *field);
 	*field = NULL;
 }
 
@@ -91,9 +89,9 @@ static void section_copy(const struct key *key, void *section, int *rc)
 
 	if (!*field)
 		return;
-	*field = array_copy(*field, 1, key->keys->size, rc);
-	if (*field)
-		keys_copy(key->keys, *field, rc);
+	*field = *rc ? NULL : keys_clone(key->keys, *field);
+	if (!*field)
+		*rc = -ENOMEM;
 }
 
 static bool section_equal(const struct key *key, const void *a, const void *b)

@@ -33,12 +33,12 @@ static int text_read(struct reader *r, const struct yaml_node *node, const struc
 	return read_copy(r, text, text_of(key, section));
 }
 
-static void text_write(struct writer *w, const struct key *key, const void *section)
+void type_text_write(struct writer *w, const struct key *key, const void *section)
 {
 	write_text(w->out, text_in(key, section));
 }
 
-static void text_copy(const struct key *key, void *section, int *rc)
+void type_text_copy(const struct key *key, void *section, int *rc)
 {
 	char **text = text_of(key, section);
 
@@ -46,7 +46,7 @@ static void text_copy(const struct key *key, void *section, int *rc)
 		*text = array_copy(*text, strlen(*text) + 1, 1, rc);
 }
 
-static void text_clear(const struct key *key, void *section)
+void type_text_clear(const struct key *key, void *section)
 {
 	char **text = text_of(key, section);
 
@@ -54,17 +54,14 @@ static void text_clear(const struct key *key, void *section)
 	*text = NULL;
 }
 
-static bool text_equal(const struct key *key, const void *a, const void *b)
+bool type_text_equal(const struct key *key, const void *a, const void *b)
 {
 	const char *x = text_in(key, a), *y = text_in(key, b);
 
 	return x && y ? !strcmp(x, y) : x == y;
 }
 
-const struct key_type type_text = {
-	.name = "text", .size = sizeof(char *), .read = text_read, .write = text_write,
-	.copy = text_copy, .clear = text_clear, .equal = text_equal,
-};
+const struct key_type type_text = TYPE_TEXT("text", .read = text_read);
 
 #define PATH_MOST 3500	/* the daemon creates files below some: leaves room for their names */
 
@@ -79,10 +76,8 @@ static const char *path_accepted(const struct key *key, char *buf, size_t size)
 	return "an absolute path";
 }
 
-const struct key_type type_path = {
-	.name = "path", .size = sizeof(char *), .read = path_read, .write = text_write,
-	.copy = text_copy, .clear = text_clear, .equal = text_equal, .accepted = path_accepted,
-};
+const struct key_type type_path = TYPE_TEXT("path", .read = path_read,
+					    .accepted = path_accepted);
 
 static int address_port_read(struct reader *r, const struct yaml_node *node,
 			     const struct key *key, void *section)
@@ -103,11 +98,8 @@ static const char *address_port_accepted(const struct key *key, char *buf, size_
 	return "ADDRESS:PORT, as 127.0.0.1:9810 or '[::1]:9810'";
 }
 
-const struct key_type type_address_port = {
-	.name = "address", .size = sizeof(char *), .read = address_port_read, .write = text_write,
-	.copy = text_copy, .clear = text_clear, .equal = text_equal,
-	.accepted = address_port_accepted,
-};
+const struct key_type type_address_port = TYPE_TEXT("address", .read = address_port_read,
+						    .accepted = address_port_accepted);
 
 /* ---- texts within the struct ---- */
 

@@ -11,9 +11,6 @@
 enum listen_kind { LISTEN_HTTP, LISTEN_GRPC, LISTEN_SPOE, LISTEN_SYSLOG, LISTEN_KIND_COUNT };
 
 /* "127.0.0.1:8180", "unix:/run/sluice/http.sock", or a mapping of these. */
-#define LISTEN_CONNECTIONS_DEFAULT 20000
-#define LISTEN_CONNECTIONS_PER_ADDRESS_DEFAULT 1000
-
 struct listen_def {
 	char *address;			/* as written: "ADDRESS:PORT" or "unix:PATH" */
 	enum listen_kind kind;
@@ -93,8 +90,6 @@ struct http_def {
 	bool decision_values;		/* values in clear text, not hashed */
 };
 
-/* The defaults, without listeners. 0 or -ENOMEM. */
-int http_def_new(struct http_def **ret);
 /* NULL is fine. */
 void http_def_free(struct http_def *def);
 int http_def_clone(const struct http_def *from, struct http_def **ret);

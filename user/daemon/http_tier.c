@@ -157,16 +157,10 @@ static void look_at_rules(struct daemon *d)
 			 d->http->def->rules_dir);
 }
 
-int http_tier_configure(struct daemon *d, const struct http_def *def, json_t *notes,
-			struct sl_err *err)
+int http_tier_configure(struct daemon *d, const struct http_def *def, struct sl_err *err)
 {
-	const char *key = tier_needs_restart(d->http, def);
 	int r;
 
-	if (key && notes)
-		json_array_append_new(notes, json_sprintf(
-			"%s has changed: it takes effect when sluiced is restarted with it in its "
-			"configuration file", key));
 	if (!d->http || !def)
 		return 0;
 	r = tier_configure(d->http, def, err);
@@ -212,7 +206,7 @@ static struct daemon *daemon_of_part(struct running_part *part)
 static int part_configure(struct running_part *part, const struct policy *policy, json_t *notes,
 			  struct sl_err *err)
 {
-	return http_tier_configure(daemon_of_part(part), policy->http, notes, err);
+	return http_tier_configure(daemon_of_part(part), policy->http, err);
 }
 
 static int part_reload(struct running_part *part, struct sl_err *err)

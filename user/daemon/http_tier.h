@@ -26,11 +26,10 @@ int http_tier_run(struct daemon *d, struct sl_err *err);
  */
 int http_tier_reload(struct daemon *d, struct sl_err *err);
 /*
- * Before another section `http` comes in force: reads callers, tokens and certificates. Changes
- * that need a restart are listed in `notes` (may be NULL). On failure nothing has changed.
+ * Before another section `http` comes in force: reads callers, tokens and certificates. On failure
+ * nothing has changed.
  */
-int http_tier_configure(struct daemon *d, const struct http_def *def, json_t *notes,
-			struct sl_err *err);
+int http_tier_configure(struct daemon *d, const struct http_def *def, struct sl_err *err);
 
 /* Exits the loop when the last client has disconnected, or after a few seconds. */
 void http_tier_drain(struct daemon *d);

@@ -142,7 +142,7 @@ TEST(test_errors)
 {
 	static const struct bad cases[] = {
 		{ "http: {listen: 127.0.0.1:1}", 1, 7, "key \"rules\" is missing" },
-		{ HTTP "lisen: []", 3, 3, "unknown key \"lisen\" (did you mean \"listen\"?); accepted: tls, listen" },
+		{ HTTP "lisen: []", 3, 3, "unknown key \"lisen\" (did you mean \"listen\"?); accepted: rules, listen" },
 		{ HTTP "listen: localhost:80", 3, 11, "ADDRESS:PORT" },
 		{ HTTP "listen: [127.0.0.1:1, 127.0.0.1:1]", 3, 25, "again" },
 		{ HTTP "listen: unix:run", 3, 11, "absolute path" },

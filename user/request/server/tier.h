@@ -35,7 +35,5 @@ void tier_close(struct http_tier *tier, bool kept);
  * freed when no worker uses it any more.
  */
 int tier_configure(struct http_tier *tier, const struct http_def *def, struct sl_err *err);
-/* The keys of `http:` whose change needs a restart; NULL: none. */
-const char *tier_needs_restart(const struct http_tier *tier, const struct http_def *def);
 
 #endif

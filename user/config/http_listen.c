@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http_listen.c - listeners of the HTTP tier: four keys, one array. A listener that other machines
+ * can reach needs TLS or an explicit `insecure`, and a way to authenticate callers.
+ */
+#include "config/http_listen.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/http_def.h"
+
+#define SOCKET_PATH_MAX 107
+
+static const char *const kind_names[LISTEN_KIND_COUNT] = {
+	[LISTEN_HTTP] = "listen", [LISTEN_GRPC] = "grpc", [LISTEN_SPOE] = "spoe",
+	[LISTEN_SYSLOG] = "syslog",
+};
+
+static int address_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			void *section)
+{
+	struct listen_def *listen = section;
+	const char *text;
+	int rc = read_text(r, node, key->accepted, &text);
+
+	if (rc)
+		return rc;
+	if (!strncmp(text, "unix:", 5)) {
+		if (text[5] != '/' || strlen(text + 5) > SOCKET_PATH_MAX)
+			return read_refuse(r, node, "unix: and an absolute path of up to 107 bytes");
+	} else if (!is_listen_address(text)) {
+		return key_refuse(r, node, key);
+	}
+	return read_copy(r, text, &listen->address);
+}
+
+static const struct key_type type_address = TYPE_TEXT("address", .read = address_read);
+static const struct key client_item = { .type = &type_prefix };
+
+#define LISTEN(field) KEY(struct listen_def, field)
+
+static const struct key listen_rows[] = {
+	{ "address", LISTEN(address), &type_address, .flags = KEY_NEEDED,
+	  .accepted = "ADDRESS:PORT, as 127.0.0.1:8180, or unix:PATH" },
+	{ "tls", LISTEN(tls), &type_bool, .usual = "no" },
+	{ "insecure", LISTEN(insecure), &type_bool, .usual = "no" },
+	{ "clients", KEY_LIST(struct listen_def, clients, client_count), .item = &client_item },
+	{ "max_wait", LISTEN(max_wait_ns), &type_duration, .most = 3600 * SL_NS_PER_SEC,
+	  .given = offsetof(struct listen_def, has_max_wait) },
+	{ "max_connections", LISTEN(max_connections), &type_count, .usual = "20K", .least = 1,
+	  .most = 1000000 },
+	{ "max_connections_per_address", LISTEN(max_connections_per_address), &type_count,
+	  .usual = "1K", .least = 1, .most = 1000000 },
+	{ "mode", LISTEN(mode), &type_mode, .least = 0600, .most = 0777 },
+	{ "group", LISTEN(group), &type_text, .accepted = "a group's name" },
+};
+
+static int check_unix_keys(struct reader *r, const struct yaml_node *map,
+			   const struct listen_def *listen)
+{
+	static const char *const of_unix[] = { "mode", "group" };
+	static const char *const of_ip[] = { "tls", "insecure", "clients",
+					   "max_connections_per_address" };
+	bool is_unix = !strncmp(listen->address, "unix:", 5);
+	const char *const *wrong = is_unix ? of_ip : of_unix;
+	size_t count = is_unix ? ARRAY_SIZE(of_ip) : ARRAY_SIZE(of_unix);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
+
+		if (key)
+			return read_fail(r, key, EINVAL, "%s is for %s, which %s is not", wrong[i],
+					 is_unix ? "an address with a port" : "a Unix socket",
+					 listen->address);
+	}
+	return 0;
+}
+
+static int check_syslog_keys(struct reader *r, const struct yaml_node *map)
+{
+	static const char *const wrong[] = { "max_connections", "max_connections_per_address" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
+
+		if (key)
+			return read_fail(r, key, EINVAL, "%s is for listeners with connections; "
+					 "syslog has none", wrong[i]);
+	}
+	return 0;
+}
+
+static int check_listen(struct reader *r, const struct yaml_node *node, void *section)
+{
+	const struct listen_def *listen = section;
+	int rc = check_unix_keys(r, node, listen);
+
+	return rc || listen->kind != LISTEN_SYSLOG ? rc : check_syslog_keys(r, node);
+}
+
+static const struct keys listen_keys = KEYS(struct listen_def, listen_rows, .alone = "address",
+					    .check = check_listen);
+
+/* ---- the listeners of one kind ---- */
+
+static int read_listener(struct reader *r, const struct yaml_node *node, enum listen_kind kind,
+			 struct http_def *http)
+{
+	struct listen_def *listen;
+	int rc;
+
+	if (append(http->listen, http->listen_count, (struct listen_def){
+			.kind = kind, .line = node->line, .column = node->column }))
+		return read_no_memory(r);
+	listen = &http->listen[http->listen_count - 1];
+	if (keys_init(&listen_keys, listen))
+		return read_no_memory(r);
+	rc = keys_read(r, node, &listen_keys, listen);
+	for (struct listen_def *other = http->listen; !rc && other < listen; other++)
+		if (!strcmp(other->address, listen->address) &&
+		    (other->kind == LISTEN_SYSLOG) == (kind == LISTEN_SYSLOG))
+			rc = read_fail(r, node, EINVAL, "found %s again, first in line %d; "
+				       "accepted: each address once", listen->address, other->line);
+	return rc;
+}
+
+static int listen_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
+{
+	const struct yaml_node *item = node->kind == YAML_LIST ? node->first : node;
+	int rc = 0;
+
+	if (yaml_node_is_null(node))
+		return 0;
+	for (; item && !rc; item = node->kind == YAML_LIST ? item->next : NULL)
+		rc = read_listener(r, item, key->type->variant, section);
+	return rc;
+}
+
+/* The next of a kind from *at on, or NULL. */
+static const struct listen_def *next_of(const struct http_def *http, enum listen_kind kind,
+					size_t *at)
+{
+	while (*at < http->listen_count)
+		if (http->listen[(*at)++].kind == kind)
+			return &http->listen[*at - 1];
+	return NULL;
+}
+
+static void listen_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct listen_def *listen;
+	size_t at = 0;
+
+	write_begin(w);
+	fprintf(w->out, "%s:", key->name);
+	while ((listen = next_of(section, key->type->variant, &at))) {
+		fprintf(w->out, "\n%*s- ", w->indent + 2, "");
+		keys_write_flow(w, &listen_keys, listen);
+	}
+	fputc('\n', w->out);
+}
+
+static bool listen_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct listen_def *x, *y;
+	size_t at_a = 0, at_b = 0;
+
+	do {
+		x = next_of(a, key->type->variant, &at_a);
+		y = next_of(b, key->type->variant, &at_b);
+	} while (x && y && keys_equal(&listen_keys, x, y));
+	return !x && !y;
+}
+
+static void listen_copy(const struct key *key, void *section, int *rc)
+{
+	struct http_def *http = section;
+
+	http->listen = array_copy(http->listen, http->listen_count, sizeof(*http->listen), rc);
+	if (!http->listen)
+		http->listen_count = 0;
+	for (size_t i = 0; i < http->listen_count; i++)
+		keys_copy(&listen_keys, &http->listen[i], rc);
+}
+
+static void listen_clear(const struct key *key, void *section)
+{
+	struct http_def *http = section;
+
+	for (size_t i = 0; i < http->listen_count; i++)
+		keys_clear(&listen_keys, &http->listen[i]);
+	free(http->listen);
+	http->listen = NULL;
+	http->listen_count = 0;
+}
+
+#define TYPE_LISTEN(kind, ...)                                                                   \
+	{ .name = "listeners", .variant = kind, .read = listen_read, .lines = listen_lines,       \
+	  .equal = listen_equal, ##__VA_ARGS__ }
+
+/* The first of them owns the array. */
+const struct key_type type_listen = TYPE_LISTEN(LISTEN_HTTP, .copy = listen_copy,
+						.clear = listen_clear);
+const struct key_type type_listen_grpc = TYPE_LISTEN(LISTEN_GRPC);
+const struct key_type type_listen_spoe = TYPE_LISTEN(LISTEN_SPOE);
+const struct key_type type_listen_syslog = TYPE_LISTEN(LISTEN_SYSLOG);
+
+/* ---- off loopback ---- */
+
+static bool callers_are_known(const struct http_def *http)
+{
+	for (size_t i = 0; i < http->caller_count; i++)
+		if (http->caller[i].token_file || http->caller[i].cert_cn)
+			return true;
+	return false;
+}
+
+/* The node of a listener, for errors. */
+static const struct yaml_node *place_of(const struct yaml_node *map,
+					const struct listen_def *listen)
+{
+	const struct yaml_node *at =
+		yaml_node_find(map, kind_names[listen->kind])->value;
+
+	if (at->kind != YAML_LIST)
+		return at;
+	for (at = at->first; at->next; at = at->next)
+		if (at->line == listen->line && at->column == listen->column)
+			break;
+	return at;
+}
+
+/* A listener that other machines can reach must authenticate its callers. */
+static int check_remote(struct reader *r, const struct yaml_node *at, struct http_def *http,
+			struct listen_def *listen)
+{
+	bool plain = listen->kind == LISTEN_SPOE || listen->kind == LISTEN_SYSLOG;
+
+	if (plain && !listen->client_count && !listen->insecure)
+		return read_fail(r, at, EINVAL, "other machines can reach %s; accepted: {address: "
+				 "%s, clients: [CIDR]}", listen->address, listen->address);
+	if (plain)
+		return 0;
+	if (!listen->insecure && http->cert)
+		listen->tls = true;
+	if (!listen->tls && !listen->insecure)
+		return read_fail(r, at, EINVAL, "other machines can reach %s; accepted: with "
+				 "http.tls, or {address: %s, insecure: true}", listen->address,
+				 listen->address);
+	if (!callers_are_known(http))
+		return read_fail(r, at, EINVAL, "other machines can reach %s, and no caller can "
+				 "authenticate; accepted: with callers that have a token_file or a cert_cn",
+				 listen->address);
+	return 0;
+}
+
+int http_check_listen(struct reader *r, const struct yaml_node *map, void *section)
+{
+	struct http_def *http = section;
+	int rc = 0;
+
+	for (size_t i = 0; i < http->listen_count && !rc; i++) {
+		struct listen_def *listen = &http->listen[i];
+		const struct yaml_node *at = place_of(map, listen);
+
+		if (!listen_is_local(listen))
+			rc = check_remote(r, at, http, listen);
+		if (!rc && listen->tls && !http->cert)
+			rc = read_fail(r, at, EINVAL, "%s has tls, but there is no certificate; "
+				       "accepted with it: http.tls", listen->address);
+		if (!rc && listen->tls && listen->insecure)
+			rc = read_fail(r, at, EINVAL, "%s has tls and insecure; accepted: one of "
+				       "them", listen->address);
+	}
+	return rc;
+}
+
+bool listen_is_local(const struct listen_def *listen)
+{
+	return !strncmp(listen->address, "unix:", 5) || !strncmp(listen->address, "127.", 4) ||
+	       !strncmp(listen->address, "[::1]:", 6);
+}
