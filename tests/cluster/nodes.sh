@@ -174,7 +174,7 @@ changed "sync: 300ms" cluster.sync
 changed "deadline: 9ms" cluster.deadline
 changed "node: other" cluster.node
 changed "secret_file: $HUB/other.key" cluster.secret_file
-changed "redis: {urls: ['redis://10.90.0.1:7777']}" cluster.redis
+changed "redis: {urls: ['redis://10.90.0.1:7777']}" cluster.redis.urls
 (CLUSTER_REDIS=; node a node_config a)
 check_true "so does the end of the section" eval 'node a ctl reload | grep -q "^note: cluster has changed"'
 check_is "all runs on as before" "$(show a '.node, .sync_ns' | xargs) $(state a b)" "a 100000000 alive"

@@ -109,7 +109,6 @@ static void rig_start(struct rig *rig)
 	}
 	rig->fresh = false;
 	http_tier_join(d);
-	nodes_join(&d->nodes);
 	if (rules_start(&d->running, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
 	rig->d = d;

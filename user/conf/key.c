@@ -249,7 +249,8 @@ void keys_changed(const struct keys *keys, const void *was, const void *now, u32
 			a = *(const void *const *)a;
 			b = *(const void *const *)b;
 		}
-		if ((key->type == &type_section && a && b) || key->type == &type_map)
+		if (key->type == &type_section ? a && b :
+		    key->type == &type_map && !(key->flags & flags))
 			keys_changed(key->keys, a, b, flags, name, report, arg);
 		else if (key->flags & flags && !key_equal(key, was, now))
 			report(name, arg);

@@ -42,8 +42,6 @@ struct cluster_def {
 	u64 deadline_ns;		/* default 5 ms; 1 ms to 1 s: of a response that waits for Redis */
 };
 
-/* The defaults. 0 or -ENOMEM. */
-int cluster_def_new(struct cluster_def **ret);
 void cluster_def_free(struct cluster_def *def);		/* NULL is fine */
 int cluster_def_clone(const struct cluster_def *from, struct cluster_def **ret);
 /* tls is given, and no URL is with TLS: what it says is of no use, and worth a note. */

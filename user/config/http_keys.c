@@ -193,16 +193,16 @@ static const struct key http_rows[] = {
 	  .flags = KEY_RESTART },
 	{ "decision_log", .type = &type_map, .keys = &log_keys },
 };
-const struct keys http_keys = KEYS(struct http_def, http_rows, .check = http_check_listen);
+const struct keys http_def_keys = KEYS(struct http_def, http_rows, .check = http_check_listen);
 
 void http_def_free(struct http_def *def)
 {
-	keys_free(&http_keys, def);
+	keys_free(&http_def_keys, def);
 }
 
 int http_def_clone(const struct http_def *from, struct http_def **ret)
 {
-	struct http_def *copy = keys_clone(&http_keys, from);
+	struct http_def *copy = keys_clone(&http_def_keys, from);
 
 	if (!copy)
 		return -ENOMEM;

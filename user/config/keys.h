@@ -7,14 +7,13 @@
 
 /* struct policy: the whole file; load.c */
 extern const struct keys policy_keys;
-/* struct http_def; http_keys.c */
-extern const struct keys http_keys;
+/* struct http_def, struct cluster_def */
+extern const struct keys http_def_keys, cluster_def_keys;
 
 extern const struct key_type
 	type_packets, type_connections,		/* struct rate; load.c */
 	type_sets,				/* struct set_def *; read_list.c */
 	type_entries, type_entries_for_good,	/* struct list_def */
-	type_limits,				/* struct limit_def *; read_limit.c */
-	type_cluster;
+	type_limits;				/* struct limit_def *; read_limit.c */
 
 #endif

@@ -203,7 +203,7 @@ static struct daemon *daemon_of_part(struct running_part *part)
 	return (struct daemon *)((char *)part - offsetof(struct daemon, http_part));
 }
 
-static int part_configure(struct running_part *part, const struct policy *policy, json_t *notes,
+static int part_configure(struct running_part *part, const struct policy *policy,
 			  struct sl_err *err)
 {
 	return http_tier_configure(daemon_of_part(part), policy->http, err);

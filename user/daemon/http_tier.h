@@ -10,7 +10,7 @@
 
 #include "daemon/daemon.h"
 
-/* Joins the running configuration; before nodes_join() and before the first rules. */
+/* Joins the running configuration, before the first rules. */
 void http_tier_join(struct daemon *d);
 
 /* Opens all but the threads; needs privileges. */

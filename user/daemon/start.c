@@ -195,7 +195,6 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 static int start_rules(struct daemon *d, struct sl_err *err)
 {
 	http_tier_join(d);
-	nodes_join(&d->nodes);
 	return rules_start(&d->running, err);
 }
 

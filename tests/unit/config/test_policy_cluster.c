@@ -134,7 +134,7 @@ static const struct bad cases[] = {
 	{ ONE "sync: 5ms", 3, 9, "20ms to 10s" },
 	{ ONE "sync: 100", 3, 9, "found \"100\"" },
 	{ ONE "deadline: 2s", 3, 13, "1ms to 1s" },
-	{ R "redis://a", 3, 10, "a mapping of mode, user, urls" },
+	{ R "redis://a", 3, 10, "a mapping of urls, mode, master" },
 	{ R "{mode: single}", 3, 10, "key \"urls\" is missing" },
 	{ R "{urls: []}", 3, 17, "found an empty list; accepted: redis://" },
 	{ R "{urls: [a]}", 3, 18, "found \"a\"; accepted: redis://HOST" },

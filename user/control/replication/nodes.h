@@ -30,7 +30,6 @@
 struct nodes {
 	struct running *running;
 	struct event_base *base;
-	struct running_part part;
 	struct cluster *cluster;
 	struct quotas *quotas;		/* NULL also without an HTTP tier */
 	struct replication *replication;
@@ -48,9 +47,6 @@ int nodes_run(struct nodes *nodes, struct sl_err *err);
 /* Leaves the cluster, ends the thread, frees the rest; before the HTTP tier is closed. */
 void nodes_stop(struct nodes *nodes);
 void nodes_close(struct nodes *nodes);
-
-/* Joins the running configuration. */
-void nodes_join(struct nodes *nodes);
 
 /* ---- nodes_show.c ---- */
 

@@ -82,7 +82,7 @@ int pending_revert(struct running *run, const char *why, struct sl_err *err)
 	rules_state_clear(&after);
 	memset(&run->pending, 0, sizeof(run->pending));
 	run->history_top--;
-	if (running_configure(run, run->policy, NULL, &ignored) < 0)
+	if (running_configure(run, run->policy, &ignored) < 0)
 		log_error("http: cannot revert the settings, keeping the present ones: %s", ignored.message);
 	/* On failure live.json has the expired deadline, which has the same effect. */
 	if (rules_store(run, &run->source, run->live, run->history_top, 0, 0, &ignored) < 0)

@@ -309,16 +309,16 @@ void rules_free(struct running *run)
 /* ------------------------------------------------------------------ reload, apply, save */
 
 /* The HTTP tier's part first: it may fail on its own files, and is easy to undo. */
-static int commit(struct running *run, struct change *change, json_t *notes, struct sl_err *err)
+static int commit(struct running *run, struct change *change, struct sl_err *err)
 {
 	struct sl_err ignored;
-	int r = running_configure(run, change->running, notes, err);
+	int r = running_configure(run, change->running, err);
 
 	if (r < 0)
 		return r;
 	r = change_commit(run, change, err);
 	if (r < 0)
-		running_configure(run, run->policy, NULL, &ignored);
+		running_configure(run, run->policy, &ignored);
 	return r;
 }
 
@@ -339,7 +339,7 @@ static int commit_config_text(struct running *run, struct change *change, json_t
 	if (r < 0)
 		return r;
 	config_text_note_settings(run->started, change->file, notes);
-	return commit(run, change, notes, err);
+	return commit(run, change, err);
 }
 
 static int reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
@@ -473,7 +473,7 @@ int rules_rollback(struct running *run, uid_t uid, pid_t pid, char **ret_what, j
 		change.file = state.file;
 		change.running = state.running;
 		change.live = state.live;
-		r = commit(run, &change, NULL, err);
+		r = commit(run, &change, err);
 		change_end(&change);
 	}
 	if (r < 0)

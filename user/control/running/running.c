@@ -38,14 +38,13 @@ void running_installed(struct running *run, const struct policy *policy)
 }
 
 /* Only the request tier's part can fail; the caller then configures earlier parts as before. */
-int running_configure(struct running *run, const struct policy *policy, json_t *notes,
-		      struct sl_err *err)
+int running_configure(struct running *run, const struct policy *policy, struct sl_err *err)
 {
 	int r = 0;
 
 	for (struct running_part *part = run->parts; part && !r; part = part->next)
 		if (part->ops->configure)
-			r = part->ops->configure(part, policy, notes, err);
+			r = part->ops->configure(part, policy, err);
 	return r;
 }
 

@@ -91,11 +91,10 @@ struct running_part_ops {
 	/* `policy` is in force, as running->image. */
 	void (*installed)(struct running_part *part, const struct policy *policy);
 	/*
-	 * Before the sections http and cluster of `policy` come in force. Changes that need a restart
-	 * are listed in `notes` (may be NULL). On failure, -errno and err, nothing has changed.
+	 * Before the section http of `policy` comes in force. On failure, -errno and err, nothing has
+	 * changed.
 	 */
-	int (*configure)(struct running_part *part, const struct policy *policy, json_t *notes,
-			 struct sl_err *err);
+	int (*configure)(struct running_part *part, const struct policy *policy, struct sl_err *err);
 	/* The configured file is reloaded: reloads the part's own files. */
 	int (*reload)(struct running_part *part, struct sl_err *err);
 	/* running->requests.rules was replaced: publishes it, and frees the previous set. */
@@ -137,8 +136,7 @@ void running_leave(struct running *run, struct running_part *part);
 /* Each calls the callback of every part, in the order in which they joined. */
 void running_derive(struct running *run, struct policy *policy);
 void running_installed(struct running *run, const struct policy *policy);
-int running_configure(struct running *run, const struct policy *policy, json_t *notes,
-		      struct sl_err *err);
+int running_configure(struct running *run, const struct policy *policy, struct sl_err *err);
 int running_reload_parts(struct running *run, struct sl_err *err);
 void running_rules(struct running *run);
 
