@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * check.c - sluicectl check FILE: the only part of the CLI that includes the configuration model.
+ * check.c - sluicectl check FILE, and rule test: the rule that matches a descriptor, its limits and
+ * its counter keys. The only part of the CLI that includes the configuration model.
  *
  * It works without a daemon and without root: in an editor, in CI, before the first start. So it
  * links the code of the daemon, and a file that passes here is accepted there (see
@@ -9,15 +10,20 @@
  * surprising effect: rates that rounding changes, accounting without effect, prefix lengths that
  * never bind.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "cli/check_rule.h"
 #include "cli/cli.h"
-#include "packet/compile/compile.h"
+#include "conf/config_text.h"
+#include "conf/tree.h"
 #include "config/http_def.h"
 #include "config/policy.h"
+#include "packet/compile/compile.h"
+#include "request/rules/override_value.h"
+#include "request/rules/rule.h"
 
 /* Any value will do: the seed and the clock do not change the result for a file. */
 #define CHECK_CPUS 8
@@ -42,7 +48,8 @@ static int compile(const struct policy *policy, struct sl_image **ret, struct sl
 	return r;
 }
 
-int check_print_bad(const struct cli *cli, const struct sl_err *err)
+/* An error of a file, as text or JSON; returns the exit code. */
+static int print_bad(const struct cli *cli, const struct sl_err *err)
 {
 	json_t *error, *answer;
 	char text[sizeof(*err)];
@@ -72,27 +79,70 @@ static void add_note(void *notes, const struct limit_def *limit, const char *wor
 	json_array_append_new(notes, json_string(text));
 }
 
+static void note_log(const struct rule *rule, const struct rule_limit *limit, u64 log_bytes,
+		     json_t *notes)
+{
+	u64 bytes = 8 * limit->rate.count + 32;
+
+	if (limit->algorithm != HTTP_SLIDING_LOG)
+		return;
+	json_array_append_new(notes, json_sprintf(
+		"%s:%d: rule \"%s/%s\": sliding-log stores every request: up to %llu bytes per key; "
+		"http.state.log_memory has room for %llu such keys", rule->file, rule->line, rule->domain,
+		rule->path, bytes, log_bytes / bytes));
+}
+
+static void note_scope(const struct rule *rule, json_t *notes)
+{
+	for (u32 i = 0; i < rule->limit_count; i++) {
+		if (!rule->limit[i].cluster)
+			continue;
+		json_array_append_new(notes, json_sprintf(
+			"%s:%d: rule \"%s/%s\": scope is cluster, but no cluster is configured: "
+			"the rule counts on this node alone", rule->file, rule->line, rule->domain,
+			rule->path));
+		return;
+	}
+}
+
+/*
+ * Loads what http.rules names, appending to `notes` what is worth knowing. 0 also where there is
+ * no HTTP tier.
+ */
+static int check_rules(const struct policy *policy, u32 *ret_rules, json_t *notes, struct sl_err *err)
+{
+	const struct http_def *http = policy->http;
+	struct ruleset *set;
+	int r;
+
+	*ret_rules = 0;
+	if (!http)
+		return 0;
+	r = ruleset_load(http->rules_dir, NULL, &set, err);
+	if (r < 0)
+		return r;
+	for (u32 i = 0; i < set->rule_count; i++)
+		for (u32 k = 0; k < set->rule[i]->limit_count; k++)
+			note_log(set->rule[i], &set->rule[i]->limit[k], http->log_bytes, notes);
+	for (u32 i = 0; i < set->rule_count && !policy->cluster; i++)
+		note_scope(set->rule[i], notes);
+	for (size_t i = 0; !r && i < http->budget.user_count; i++)
+		if (!ruleset_find(set, http->budget.user[i]))
+			r = sl_err_at(err, EINVAL, policy->path, 0, 0, "http.source_budget.user: there "
+				      "is no rule \"%s\" in %s", http->budget.user[i],
+				      http->rules_dir);
+	*ret_rules = set->rule_count;
+	ruleset_free(set);
+	return r;
+}
+
 /* Takes ownership of `notes`. */
 static void print_good(const struct cli *cli, const struct policy *policy,
 		       const struct sl_image *image, u32 rules, json_t *notes)
 {
-	json_t *json, *note;
-	char http[32] = "";
-	size_t i;
+	json_t *json;
 
-	if (policy->http)
-		snprintf(http, sizeof(http), ", %u rule%s", rules, rules == 1 ? "" : "s");
 	policy_notes(policy, image->rules, add_note, notes);
-	if (!cli->json) {
-		printf("%s: good: %zu interface%s, %zu limit%s, %zu blocked, %zu exempt%s\n",
-		       text_of(cli->args, "file"), policy->interface_count, policy->interface_count == 1 ? "" : "s",
-		       policy->limit_count, policy->limit_count == 1 ? "" : "s",
-		       policy->list[LIST_BLOCK].count, policy->list[LIST_EXEMPT].count, http);
-		json_array_foreach(notes, i, note)
-			printf("note: %s\n", json_string_value(note));
-		json_decref(notes);
-		return;
-	}
 	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:o}", "ok", 1, "file", text_of(cli->args, "file"),
 			 "interfaces", (json_int_t)policy->interface_count, "limits",
 			 (json_int_t)policy->limit_count, "block",
@@ -100,7 +150,7 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 			 (json_int_t)policy->list[LIST_EXEMPT].count, "notes", notes);
 	if (policy->http)
 		json_object_set_new(json, "rules", json_integer(rules));
-	cli_print_json(cli, json);
+	client_print(cli, json);
 	json_decref(json);
 }
 
@@ -115,12 +165,186 @@ int cmd_check(const struct cli *cli)
 
 	if (policy_load(text_of(cli->args, "file"), &policy, &err) < 0 || compile(policy, &image, &err) < 0 ||
 	    check_rules(policy, &rules, notes, &err) < 0) {
-		code = check_print_bad(cli, &err);
+		code = print_bad(cli, &err);
 		json_decref(notes);
 	} else {
 		print_good(cli, policy, image, rules, notes);
 	}
 	image_free(image);
 	policy_free(policy);
+	return code;
+}
+
+/* ------------------------------------------------------------------ rule test */
+
+static bool is_rule_file(const char *text, size_t size)
+{
+	struct tree tree = { 0 };
+	struct sl_err ignored;
+	bool rules;
+
+	if (tree_parse_deep("", text, size, &tree, &ignored))
+		return false;
+	rules = yaml_node_find(tree.root, "domain");
+	tree_free(&tree);
+	return rules;
+}
+
+/* A configuration, a rule file or a directory of rule files. */
+static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err)
+{
+	struct policy *policy;
+	struct stat st;
+	size_t size;
+	char *text;
+	int r;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return ruleset_load(path, NULL, ret, err);
+	r = config_text_read(path, false, &text, &size, err);
+	if (r < 0)
+		return r;
+	if (is_rule_file(text, size)) {
+		r = ruleset_parse(path, text, size, ret, err);
+	} else {
+		r = policy_parse(path, text, size, &policy, err);
+		if (!r) {
+			r = policy->http ? ruleset_load(policy->http->rules_dir, NULL, ret, err) :
+					   sl_err_at(err, EINVAL, path, 0, 0,
+						     "no http: section, so there are no rules");
+			policy_free(policy);
+		}
+	}
+	free(text);
+	return r;
+}
+
+/* "user=bob,path=/x"; a backslash escapes a comma in a value. Modifies `text`. */
+static int parse_entries(char *text, struct request_descriptor *ret)
+{
+	char *to, *equals;
+
+	while (*text) {
+		struct request_entry *entry = &ret->entry[ret->count];
+		char *start = text;
+
+		if (ret->count == REQUEST_ENTRIES_MAX)
+			return -E2BIG;
+		for (to = text; *text && *text != ','; text++) {
+			text += *text == '\\' && text[1];
+			*to++ = *text;
+		}
+		text += *text == ',';
+		equals = memchr(start, '=', to - start);
+		if (!equals || equals == start)
+			return -EINVAL;
+		entry->key = (struct bytes){ start, equals - start };
+		entry->value = (struct bytes){ equals + 1, to - equals - 1 };
+		ret->count++;
+	}
+	return ret->count ? 0 : -EINVAL;
+}
+
+static json_t *limits_json(const struct rule *rule, const struct rule_limit *limit, u32 count)
+{
+	json_t *list = json_array(), *json;
+	char text[96];
+
+	for (u32 i = 0; i < count; i++) {
+		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s}", "name", limit[i].name, "rate",
+				 limit[i].none ? "0 requests" :
+				 rate_format(&limit[i].rate, text, sizeof(text)),
+				 "algorithm", http_algo_name(limit[i].algorithm), "window",
+				 limit[i].algorithm != HTTP_FIXED_WINDOW ? "" :
+				 limit[i].first_request ? "first-request" : "aligned", "burst",
+				 (json_int_t)limit[i].burst, "scope",
+				 limit[i].cluster ? "cluster" : "node");
+		if (limit[i].cluster)
+			json_object_set_new(json, "consistency", json_string(
+				consistency_format(rule, text, sizeof(text))));
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
+/* The groups of a value: the value itself, or the prefixes that contain it. */
+static json_t *groups_json(const struct rule *rule, const struct rule_match *match, u32 i)
+{
+	json_t *list = json_array();
+	struct sl_prefix prefix;
+	char text[SL_PREFIX_TEXT];
+
+	if (!value_address(match->value[i], &prefix.addr, &prefix.family) ||
+	    !rule->prefix_count[prefix.family]) {
+		json_array_append_new(list, json_pack("{s:s%, s:i}", "value", match->value[i].at,
+						      match->value[i].len, "scale", 1));
+		return list;
+	}
+	for (u8 k = 0; k < rule->prefix_count[prefix.family]; k++) {
+		prefix.len = rule->prefix[prefix.family][k];
+		prefix.addr = sl_addr_mask(prefix.addr, prefix.len);
+		json_array_append_new(list, json_pack(
+			"{s:s, s:i}", "value", sl_prefix_format(&prefix, text, sizeof(text)), "scale",
+			(int)rule->prefix_scale[prefix.family][k]));
+	}
+	return list;
+}
+
+static json_t *result_json(const struct rule_match *match,
+			   const struct request_descriptor *descriptor)
+{
+	const struct override_limits *own = NULL;
+	const struct rule *rule = match->rule;
+	json_t *json, *keys;
+
+	if (!rule)
+		return json_pack("{s:n}", "rule");
+	own = override_value_find(rule, match->value[match->count - 1]);
+	json = json_pack("{s:o, s:s, s:i, s:b, s:b, s:b, s:o}", "rule",
+			 json_sprintf("%s/%s", rule->domain, rule->path), "file", rule->file, "line",
+			 rule->line, "shadow", rule->shadow, "override", own != NULL, "unlimited",
+			 own ? own->unlimited : rule->unlimited, "limits",
+			 own ? limits_json(rule, own->limit, own->limit_count) :
+			       limits_json(rule, rule->limit, rule->limit_count));
+	keys = json_array();
+	for (u32 i = 0; i < match->count; i++)
+		json_array_append_new(keys, json_pack("{s:s%, s:o}", "key",
+						      descriptor->entry[i].key.at,
+						      descriptor->entry[i].key.len, "groups",
+						      groups_json(rule, match, i)));
+	json_object_set_new(json, "counted_by", keys);
+	return json;
+}
+
+int cmd_rule_test(const struct cli *cli)
+{
+	struct request_descriptor descriptor = { .hits = 1 };
+	struct sl_err err = { .message = "" };
+	struct rule_match match;
+	const char *domain = text_of(cli->args, "domain");
+	struct ruleset *set;
+	char *entries;
+	json_t *json;
+	int code = EXIT_DONE;
+
+	entries = strdup(text_of(cli->args, "entries"));
+	if (!entries || parse_entries(entries, &descriptor) < 0) {
+		free(entries);
+		return cli_refuse(cli, EXIT_USAGE, "--entries '%s': KEY=VALUE[,KEY=VALUE...] is "
+				  "accepted, up to %d", text_of(cli->args, "entries"), REQUEST_ENTRIES_MAX);
+	}
+	if (load_rules(text_of(cli->args, "config"), &set, &err) < 0) {
+		free(entries);
+		return print_bad(cli, &err);
+	}
+	ruleset_match(set, (struct bytes){ domain, strlen(domain) }, &descriptor, &match);
+	json = result_json(&match, &descriptor);
+	if (!json)
+		code = cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
+	else
+		client_print(cli, json);
+	json_decref(json);
+	ruleset_free(set);
+	free(entries);
 	return code;
 }

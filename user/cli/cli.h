@@ -41,9 +41,8 @@ int client_request(const struct cli *cli, const char *command, json_t *args, jso
 /* Sends the command, prints the result; with --watch again and again. Returns the exit code. */
 int client_run(const struct cli *cli);
 
-/* Prints a result: with -o json as it is, else by `print` or, if NULL, by the command's row. */
-void client_print(const struct cli *cli, const json_t *result, void (*print)(const json_t *result,
-									    int width));
+/* Prints a result: with -o json as it is, else by the command's row. */
+void client_print(const struct cli *cli, const json_t *result);
 
 /*
  * Reads a file; "-" is standard input. The caller frees *ret_text and *ret_path, which is absolute,
@@ -73,6 +72,5 @@ double real_of(const json_t *object, const char *key);
 int cmd_check(const struct cli *cli);
 int cmd_rule_test(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
-void print_explained(const json_t *result, int width);
 
 #endif

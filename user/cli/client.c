@@ -257,13 +257,10 @@ int client_request(const struct cli *cli, const char *command, json_t *args, jso
 	return code;
 }
 
-void client_print(const struct cli *cli, const json_t *result, void (*print)(const json_t *result,
-									    int width))
+void client_print(const struct cli *cli, const json_t *result)
 {
 	if (cli->json)
 		cli_print_json(cli, result);
-	else if (print)
-		print(result, cli->width);
 	else
 		show_parts(cli->command->show, result, cli->width);
 }
@@ -278,7 +275,7 @@ static int run_once(const struct cli *cli)
 	/* A terminal shows the present state, a pipe gets all of them. */
 	if (cli->watch_s > 0 && !cli->json)
 		fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "", stdout);
-	client_print(cli, result, cli->command->show ? NULL : print_explained);
+	client_print(cli, result);
 	if (cli->watch_s > 0 && !cli->json && !isatty(STDOUT_FILENO))
 		putchar('\n');
 	json_decref(result);

@@ -90,7 +90,7 @@ int cmd_diff(const struct cli *cli)
 	if (json_object_get(cli->args, "text")) {
 		code = diff_file(cli, result);
 	} else {
-		client_print(cli, result, NULL);
+		client_print(cli, result);
 		code = json_array_size(json_object_get(result, "changes")) ? EXIT_DIFFERS : EXIT_DONE;
 	}
 	json_decref(result);

@@ -94,6 +94,12 @@ static bool form_wait(const struct scope *scope, const json_t *value, double num
 	return write_time(number, 1000000, true, out);
 }
 
+/* Until a packet passes: to the millisecond, rounded up; 0 is not there. */
+static bool form_after(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return number > 0 && write_time(number, 1000000, true, out);
+}
+
 static bool form_ms(const struct scope *scope, const json_t *value, double number, FILE *out)
 {
 	fprintf(out, "%.0f ms", number / 1e6);
@@ -157,6 +163,60 @@ static bool form_counts(const struct scope *scope, const json_t *value, double n
 	return before[0];
 }
 
+/* "dst, dport": the names of the members of an object. */
+static bool form_names(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	const char *name, *before = "";
+	const json_t *member;
+
+	json_object_foreach((json_t *)value, name, member) {
+		fprintf(out, "%s%s", before, name);
+		before = ", ";
+	}
+	return before[0];
+}
+
+static bool write_value(const json_t *value, FILE *out);
+
+/* The members of an object as options to type, or with their names as words, without "none". */
+static bool write_members(const json_t *value, bool options, FILE *out)
+{
+	const char *name, *before = "";
+	const json_t *member;
+
+	json_object_foreach((json_t *)value, name, member) {
+		const char *text = json_string_value(member);
+
+		if (!options && text && !strcmp(text, "none"))
+			continue;
+		fprintf(out, "%s%s", before, options ? "--" : "");
+		for (const char *c = name; *c; c++)
+			fputc(*c != '_' ? *c : options ? '-' : ' ', out);
+		fputc(' ', out);
+		write_value(member, out);
+		before = " ";
+	}
+	return before[0];
+}
+
+/* "proto tcp dport 443" */
+static bool form_fields(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return write_members(value, false, out);
+}
+
+/* "--proto tcp --dport 443", as options to type */
+static bool form_options(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return write_members(value, true, out);
+}
+
+static bool form_hex(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%#llx", (unsigned long long)json_integer_value(value));
+	return true;
+}
+
 /* "soft 10%" of "{soft: 10%, for: 30s}"; a hard throttle is not there. */
 static bool form_throttle(const struct scope *scope, const json_t *value, double number, FILE *out)
 {
@@ -182,6 +242,7 @@ static const struct form {
 	{ "time", form_time },		/* ns: 1.5s */
 	{ "time_ms", form_time_ms },	/* ms: 1.5s */
 	{ "wait", form_wait },		/* ns: in 1.5s, never */
+	{ "after", form_after },	/* ns: 1.5s; 0 is not there */
 	{ "ms", form_ms },		/* ns: 12 ms */
 	{ "seconds", form_seconds },	/* ns: 12 s */
 	{ "offset", form_offset },	/* ns: +1.5 ms */
@@ -191,6 +252,10 @@ static const struct form {
 	{ "scale", form_scale },	/* 1.50 */
 	{ "label", form_label },	/* 13 characters */
 	{ "counts", form_counts },	/* an object of counters */
+	{ "names", form_names },	/* of an object's members */
+	{ "fields", form_fields },	/* proto tcp dport 443: of an object */
+	{ "options", form_options },	/* --proto tcp --dport 443 */
+	{ "hex", form_hex },		/* 0x51 */
 	{ "throttle", form_throttle },
 };
 
@@ -280,7 +345,7 @@ static bool write_items(const struct scope *scope, const json_t *list, const cha
 	size_t i;
 
 	json_array_foreach(list, i, item) {
-		const struct scope inner = { item, NULL, NULL, scope->brief };
+		const struct scope inner = { .item = item, .brief = scope->brief };
 
 		fputs(i ? ", " : "", out);
 		expand(&inner, text, end, out);
@@ -308,6 +373,10 @@ static bool write_field(const struct scope *scope, const char *text, const char 
 	double number = json_number_value(value);
 	const char *close;
 
+	if (text[0] == '^') {
+		*ret_end = text + 1;
+		return scope->first;
+	}
 	text += is_key ? 1 : length;
 	while ((*text == '+' || *text == '/') && key_length(text + 1)) {
 		const json_t *other = scope_find(scope, text + 1, key_length(text + 1));
@@ -326,9 +395,11 @@ static bool write_field(const struct scope *scope, const char *text, const char 
 		*ret_end = text + 1;
 		return is_there(value);
 	}
-	if (*text == '=') {
-		length = strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_");
+	length = *text == '=' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
+	if (length) {
 		*ret_end = text + 1 + length;
+		if (json_is_integer(value))
+			return json_integer_value(value) == atoll(text + 1);
 		return json_string_length(value) == length &&
 		       !memcmp(json_string_value(value), text + 1, length);
 	}

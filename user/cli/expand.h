@@ -12,6 +12,7 @@ struct scope {
 	const char *key;	/* of the item, in an object */
 	const struct scope *outer;
 	bool brief;		/* numbers are short */
+	bool first;		/* of the items of an array, of "a/b" of b */
 };
 
 /* The text with its fields; the caller frees it. Out of memory, the program exits. */

@@ -128,7 +128,7 @@ static int cmd_version(const struct cli *cli)
 {
 	json_t *json = json_pack("{s:s}", "version", SLUICE_VERSION);
 
-	client_print(cli, json, NULL);
+	client_print(cli, json);
 	json_decref(json);
 	return EXIT_DONE;
 }

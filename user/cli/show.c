@@ -51,12 +51,13 @@ static void show_items(const struct show_part *part, const struct scope *scope,
 		       const struct scope *outer, const char *path, struct table *table)
 {
 	const char *inner = strchr(path, '/');
-	const json_t *list = scope_find(scope, path, inner ? (size_t)(inner - path) : strlen(path)), *item;
+	size_t length = inner ? (size_t)(inner - path) : strlen(path), i;
+	bool always = length && path[length - 1] == '?';
+	const json_t *list = scope_find(scope, path, length - always), *item;
 	const char *key;
-	size_t i;
 
 	json_array_foreach(list, i, item) {
-		const struct scope one = { item, NULL, outer, scope->brief };
+		const struct scope one = { item, NULL, outer, scope->brief, !i };
 
 		if (inner)
 			show_items(part, &one, &one, inner + 1, table);
@@ -64,8 +65,14 @@ static void show_items(const struct show_part *part, const struct scope *scope,
 			show_item(part, &one, table);
 	}
 	json_object_foreach((json_t *)list, key, item) {
-		const struct scope one = { item, key, outer, scope->brief };
+		const struct scope one = { item, key, outer, scope->brief, false };
 
+		show_item(part, &one, table);
+	}
+	if (always && !is_there(list)) {
+		struct scope one = *scope;
+
+		one.first = true;
 		show_item(part, &one, table);
 	}
 }
@@ -85,7 +92,7 @@ static bool applies(const struct show_part *part, const json_t *result)
 
 void show_parts(const struct show_part *part, const json_t *result, int width)
 {
-	const struct scope all = { result, NULL, NULL, false };
+	const struct scope all = { .item = result };
 
 	for (; part->line || part->columns; part++) {
 		struct table *table;

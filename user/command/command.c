@@ -44,6 +44,16 @@
 #define REASON OPTION("reason", "TEXT", "shown in the list and in the audit log")
 #define FORCE FLAG("force", "accept prefixes wider than /8 (IPv4) or /16 (IPv6)")
 
+/* A verdict of explain, whose members are at the path `of`, and when such a packet passes. */
+#define VERDICT(of) \
+	"$" of "action ($" of "reason{, step $" of "step:some: $" of "step_name})" \
+	"{, by limit $" of "limit}{, line $" of "line}{, dscp $" of "dscp}{, mark $" of "mark:hex}"
+#define PASSES(of) \
+	"{; passes in $" of "passes_in_ns:after|$" of "passes_in_ns?|; waiting does not help}"
+/* The entry of a list that holds the source. */
+#define ENTRY_OF(list) \
+	"{$" list ".prefix, {line $" list ".line|live}{, until $" list ".until}{ ($" list ".reason)}|no}"
+
 #define CHANGED "; $live_changes:changes"
 #define FILE_NOTES \
 	EACH("dropped", "dropped: live change '$', which no longer applies"), \

@@ -66,14 +66,16 @@ struct column {
 
 /*
  * A part of the output: a line, a line for each item of the array `of`, or a table of it. "a/b" is
- * the array b of each item of the array a; its fields are looked up in both. `when` names a
- * member that must be there and not be false; "!member": the reverse.
+ * the array b of each item of the array a; its fields are looked up in both. "a/b?" also has a part
+ * for an item of a without any b. `when` names a member that must be there and not be false;
+ * "!member": the reverse.
  *
  * A text with fields: $key is a member of the item, $a.b a member's member, $ the item itself,
  * $a+b a sum, $a/b a quotient; of arrays each item, separated by ", ".
  *     $key:form       formatted; the forms are those of cli/expand.c
  *     $key[TEXT]      the text for each item of an array
- *     $key?  $key=x   nothing; a condition in braces
+ *     $key?  $key=x   nothing; a condition in braces: x is a word or a number
+ *     $^              nothing; the condition that the item is the array's first
  *     {A|B|C}         the first alternative whose fields are there: not missing, null, false, ""
  *                     or []. Without one, nothing.
  * A line that is empty is not printed.

@@ -100,7 +100,35 @@ COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and whe
 	     "per-CPU accounting and where CPUs hold different leases, the verdict on each CPU. The data "
 	     "path itself computes it, on copies: nothing is charged. Fields that are not given are "
 	     "assumed (an address of this host, tcp, port 0, an ACK, 64 bytes, the first interface) and "
-	     "listed as such; those that would change the verdict are listed with that verdict."))
+	     "listed as such; those that would change the verdict are listed with that verdict."),
+	SHOW(LINE("$source: $packet:fields"),
+	     LINE("{assumed: $assumed:names}"),
+	     LINE("\n"),
+	     LINE_WHEN("!cpus", VERDICT("verdict.") PASSES("verdict.")),
+	     LINE_WHEN("cpus", "The verdict differs by CPU, as each CPU has its own leases:"),
+	     EACH("cpus", "  CPU $cpu: " VERDICT("") PASSES("")),
+	     LINE("\n"),
+	     LINE("exempt  " ENTRY_OF("exempt")),
+	     LINE("blocked " ENTRY_OF("block")),
+	     LINE("banned  {$ban.prefix by limit {$ban.limit|(deleted)}, until $ban.until, level "
+		  "$ban.level$ban.on|no; was $ban.prefix by limit {$ban.limit|(deleted)}, up to "
+		  "$ban.until, level $ban.level|no}"),
+	     EACH("pushdowns", "pushed  $prefix: $kind{ $rate}, until $until, $refused of $packets "
+		  "packets refused"),
+	     LINE("\n"),
+	     TABLE("limits/meters?", "no limit matches", COL("LIMIT", "{$limit$^| }"),
+		   COL("AT", "{line $line$^|live$^| }"), COL("RESULT", "{$result$^|not counted$^| }"),
+		   COL("RATE", "{$rate{ per /$prefix}{, x$scale:scale}|-}"), COL(">USED", "{$used:n|-}"),
+		   COL(">OF", "{$capacity:n|-}"), HIDE("UNIT", "{$unit{ ($leased:some leased)}|-}", 2),
+		   COL("FITS IN", "{the next drop bans$role=ban$over| $role=ban|$fits_in_ns:after|"
+		       "now$fits_in_ns?|never$over|now$role?|-}")),
+	     EACH("limits/meters", "{Limit $limit applies the rates of override $override.src to this "
+		  "source, {line $override.line|live}{ of $override.file}.$^}"),
+	     EACH("limits", "{$limit counts per $bucket_depends_on, which was not given: another value "
+		  "has another bucket.}"),
+	     LINE("{\nFields that were not given and would change the verdict:$would_change?}"),
+	     EACH("would_change", "{  and $more more|  $fields:options{ (matches $matches{, line $line})}: "
+		  VERDICT("verdict.") "}")))
 
 COMMAND(source_show, "source show", READS, "the state of a source in each limit",
 	ARGS(ADDRESS),
@@ -287,7 +315,14 @@ COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its lim
 		    .letter = 'c', .needed = true, .type = ARG_TEXT, .values = "FILE"),
 	     OPTION("domain", "DOMAIN", "the domain of the request", .needed = true),
 	     OPTION("entries", "KEY=VALUE,...", "its descriptor: user=bob,path=/x", .needed = true)),
-	MORE("Needs no daemon."))
+	MORE("Needs no daemon."),
+	SHOW(LINE("{rule        $rule ($file:$line){, shadow: never refuses$shadow}|no rule matches: the "
+		  "request passes}"),
+	     LINE("{            with the limits of an override$override}"),
+	     LINE("{limit       unlimited$unlimited}"),
+	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, all "
+		  "nodes together ($consistency)}"),
+	     EACH("counted_by/groups", "counted by  $key=$value{$scale=1|, $scale times the limit}")))
 
 COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
 	ARGS(OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
@@ -349,7 +384,10 @@ COMMAND(detach, "detach", CHANGES, "detach from an interface, or from all and st
 
 COMMAND(check, "check", LOCAL, "check a configuration file",
 	ARGS(POSITION("file", "FILE", ARG_TEXT, .values = "FILE")),
-	MORE("Reads and compiles it, without a daemon and without root."))
+	MORE("Reads and compiles it, without a daemon and without root."),
+	SHOW(LINE("$file: good: $interfaces interface{$interfaces=1|s}, $limits limit{$limits=1|s}, $block "
+		  "blocked, $exempt exempt{, $rules rule{$rules=1|s}}"),
+	     EACH("notes", "note: $")))
 
 COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FILE would change",
 	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path", .optional = true)),

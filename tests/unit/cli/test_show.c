@@ -123,8 +123,13 @@ static json_t *result_of(const struct show_part *part, int rows)
 		json_array_append_new(list, item);
 	}
 	if (inner) {
+		size_t length = strcspn(inner + 1, "?");
+
 		outer = json_array();
-		json_array_append_new(outer, json_pack("{s:o}", inner + 1, list));
+		/* An item without any of "a/b?" is a row. */
+		if (rows || !inner[1 + length])
+			json_array_append_new(outer, json_pack("{s%:O}", inner + 1, length, list));
+		json_decref(list);
 		list = outer;
 	}
 	set_member(result, path, inner ? (size_t)(inner - path) : strlen(path), list);
@@ -234,6 +239,101 @@ static void test_conditions(void **state)
 	json_decref(one);
 }
 
+/* The items of two arrays as rows: what is the outer one's stands in its first row alone. */
+static void test_rows_of_items(void **state)
+{
+	static const struct show_part always[] = {
+		{ .of = "a/b?", .line = "{$name$^|-}: {$n|none}" }, { 0 },
+	}, only[] = {
+		{ .of = "a/b", .line = "{$name$^|-}: {$n|none}" }, { 0 },
+	};
+	json_t *result = json_loads("{\"a\": [{\"name\": \"x\", \"b\": [{\"n\": 1}, {\"n\": 2}]}, "
+				    "{\"name\": \"y\", \"b\": []}, {\"name\": \"z\"}]}", 0, NULL);
+	char *text = printed(always, result, 80);
+
+	assert_string_equal(text, "x: 1\n-: 2\ny: none\nz: none\n");
+	free(text);
+	text = printed(only, result, 80);
+	assert_string_equal(text, "x: 1\n-: 2\n");
+	free(text);
+	json_decref(result);
+}
+
+/* Results as the daemon and `check` have them, and the whole text. */
+static void test_whole_commands(void **state)
+{
+	static const struct {
+		const char *command, *result, *text;
+	} cases[] = {
+		{ "check", "{\"file\": \"f\", \"interfaces\": 1, \"limits\": 2, \"block\": 3, \"exempt\": "
+		  "0, \"notes\": [\"n\"]}",
+		  "f: good: 1 interface, 2 limits, 3 blocked, 0 exempt\nnote: n\n" },
+		{ "check", "{\"file\": \"f\", \"interfaces\": 0, \"limits\": 1, \"block\": 0, \"exempt\": "
+		  "0, \"notes\": [], \"rules\": 1}",
+		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\n" },
+		{ "rule test", "{\"rule\": null}", "no rule matches: the request passes\n" },
+		{ "rule test", "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
+		  "\"override\": true, \"unlimited\": false, \"limits\": [{\"name\": \"l\", \"rate\": "
+		  "\"3 requests/s\", \"algorithm\": \"gcra\", \"window\": \"\", \"burst\": 5, "
+		  "\"consistency\": \"strict\"}, {\"name\": \"m\", \"rate\": \"1 requests/d\", "
+		  "\"algorithm\": \"fixed-window\", \"window\": \"aligned\", \"burst\": 0}], "
+		  "\"counted_by\": [{\"key\": \"user\", \"groups\": [{\"value\": \"10.0.0.0/24\", "
+		  "\"scale\": 1}, {\"value\": \"10.0.0.0/16\", \"scale\": 4}]}]}",
+		  "rule        a/u (f:7), shadow: never refuses\n"
+		  "            with the limits of an override\n"
+		  "limit       l: 3 requests/s, gcra, burst 5, all nodes together (strict)\n"
+		  "limit       m: 1 requests/d, fixed-window, aligned\n"
+		  "counted by  user=10.0.0.0/24\n"
+		  "counted by  user=10.0.0.0/16, 4 times the limit\n" },
+		{ "explain", "{\"source\": \"10.0.0.1\", \"packet\": {\"dst\": \"10.0.0.2\", \"dport\": 9, "
+		  "\"vlan\": \"none\"}, \"assumed\": {\"dst\": \"10.0.0.2\", \"vlan\": \"none\"}, "
+		  "\"verdict\": {\"action\": \"drop\", \"reason\": \"over\", \"step\": 7, \"step_name\": "
+		  "\"limits\", \"limit\": \"web\", \"line\": 3, \"passes_in_ns\": 1500000001}, "
+		  "\"exempt\": null, \"block\": {\"prefix\": \"10.0.0.0/8\", \"until\": null, \"live\": "
+		  "true, \"reason\": \"why\"}, \"ban\": {\"prefix\": \"10.0.0.1/32\", \"on\": false, "
+		  "\"limit\": \"web\", \"until\": \"T\", \"level\": 0}, \"pushdowns\": [], \"limits\": "
+		  "[{\"limit\": \"web\", \"line\": 3, \"result\": \"drop\", \"meters\": [{\"role\": \"limit\", "
+		  "\"rate\": \"1 packets/s\", \"unit\": \"packets\", \"used\": 4, \"capacity\": 4, \"over\": "
+		  "true, \"prefix\": 32, \"fits_in_ns\": null, \"leased\": 2, \"override\": {\"src\": "
+		  "\"10.0.0.1\", \"line\": 5}}, {\"role\": \"ban\", \"rate\": \"ban: after 2 drops/1s\", "
+		  "\"unit\": \"drops\", \"used\": 0, \"capacity\": 2, \"over\": false}], "
+		  "\"bucket_depends_on\": [\"vlan\"]}, {\"limit\": \"none\", \"result\": null, \"meters\": []}], "
+		  "\"would_change\": [{\"fields\": {\"tcp_flags\": \"syn\"}, \"matches\": \"syn\", \"line\": 2, "
+		  "\"verdict\": {\"action\": \"tag\", \"reason\": \"over\", \"step\": 7, \"step_name\": "
+		  "\"limits\", \"mark\": 7}}, {\"more\": 3}]}",
+		  "10.0.0.1: dst 10.0.0.2 dport 9\n"
+		  "assumed: dst, vlan\n"
+		  "\n"
+		  "drop (over, step 7: limits), by limit web, line 3; passes in 1s501ms\n"
+		  "\n"
+		  "exempt  no\n"
+		  "blocked 10.0.0.0/8, live (why)\n"
+		  "banned  no; was 10.0.0.1/32 by limit web, up to T, level 0\n"
+		  "\n"
+		  "LIMIT  AT      RESULT       RATE                   USED  OF  UNIT                FITS IN\n"
+		  "web    line 3  drop         1 packets/s per /32       4   4  packets (2 leased)  never\n"
+		  "                            ban: after 2 drops/1s     0   2  drops\n"
+		  "none   live    not counted  -                         -   -  -                   -\n"
+		  "Limit web applies the rates of override 10.0.0.1 to this source, line 5.\n"
+		  "web counts per vlan, which was not given: another value has another bucket.\n"
+		  "\n"
+		  "Fields that were not given and would change the verdict:\n"
+		  "  --tcp-flags syn (matches syn, line 2): tag (over, step 7: limits), mark 0x7\n"
+		  "  and 3 more\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *result = json_loads(cases[i].result, 0, NULL);
+		char *text;
+
+		assert_non_null(result);
+		text = printed(commands[command_find(cases[i].command)].show, result, 0);
+		assert_string_equal(text, cases[i].text);
+		free(text);
+		json_decref(result);
+	}
+}
+
 static void test_texts(void **state)
 {
 	static const struct {
@@ -265,6 +365,14 @@ static void test_texts(void **state)
 		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0, \"bad\": 2}}", "; refused: bad 2" },
 		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0}}", "" },
 		{ "$t:throttle", "{\"t\": \"{soft: 10%, for: 30s}\"}", "soft 10%" },
+		{ "{$n=1|s}", "{\"n\": 1}", "" },
+		{ "{$n=1|s}", "{\"n\": 11}", "s" },
+		{ "{in $w:after|now$w?|never}", "{\"w\": 1500001}", "in 2ms" },
+		{ "{in $w:after|now$w?|never}", "{\"w\": 0}", "now" },
+		{ "{in $w:after|now$w?|never}", "{}", "never" },
+		{ "{$o:names|none}", "{\"o\": {}}", "none" },
+		{ "$o:options", "{\"o\": {\"tcp_flags\": \"syn\", \"vlan\": \"none\"}}",
+		  "--tcp-flags syn --vlan none" },
 		{ "$file:$line", "{\"file\": \"f\", \"line\": 3}", "f:3" },
 	};
 
@@ -285,6 +393,8 @@ int main(void)
 		cmocka_unit_test(test_every_table_fits),
 		cmocka_unit_test(test_addresses_are_kept),
 		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_rows_of_items),
+		cmocka_unit_test(test_whole_commands),
 		cmocka_unit_test(test_texts),
 	};
 
