@@ -37,7 +37,7 @@ struct cluster_store_memory {
 };
 
 struct view {
-	struct cluster_store shared;
+	struct cluster_store base;
 	struct cluster_store_memory *memory;
 	struct view *next;
 	u32 node;
@@ -45,9 +45,9 @@ struct view {
 	char name[64];
 };
 
-static struct view *view_of(struct cluster_store *shared)
+static struct view *view_of(struct cluster_store *base)
 {
-	return (struct view *)shared;
+	return (struct view *)base;
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -204,14 +204,14 @@ void cluster_store_memory_run(struct cluster_store_memory *memory)
 	}
 }
 
-static u32 memory_slot(struct cluster_store *shared, u64 tag)
+static u32 memory_slot(struct cluster_store *base, u64 tag)
 {
 	return 0;
 }
 
-static int memory_request(struct cluster_store *shared, struct cluster_store_request *ask)
+static int memory_request(struct cluster_store *base, struct cluster_store_request *ask)
 {
-	struct view *view = view_of(shared);
+	struct view *view = view_of(base);
 	struct cluster_store_memory *memory = view->memory;
 	struct flight *flight, **end;
 	int err = cluster_store_request_check(ask);
@@ -237,15 +237,15 @@ static int memory_request(struct cluster_store *shared, struct cluster_store_req
 	return 0;
 }
 
-static bool memory_up(struct cluster_store *shared, u32 slot)
+static bool memory_up(struct cluster_store *base, u32 slot)
 {
-	return !view_of(shared)->down;
+	return !view_of(base)->down;
 }
 
 /* Commands in flight get their replies first. */
-static void memory_free(struct cluster_store *shared)
+static void memory_free(struct cluster_store *base)
 {
-	struct view *view = view_of(shared), **at = &view->memory->view;
+	struct view *view = view_of(base), **at = &view->memory->view;
 
 	for (struct flight **f = &view->memory->first; *f;) {
 		struct flight *flight = *f;
@@ -289,7 +289,7 @@ void cluster_store_memory_free(struct cluster_store_memory *memory)
 	if (!memory)
 		return;
 	while (memory->view)
-		memory_free(&memory->view->shared);
+		memory_free(&memory->view->base);
 	cluster_store_memory_lose(memory);
 	free(memory->slot);
 	free(memory);
@@ -306,7 +306,7 @@ int cluster_store_memory_node(struct cluster_store_memory *memory, const char *n
 	view = calloc(1, sizeof(*view));
 	if (!view)
 		return -ENOMEM;
-	view->shared.ops = &ops;
+	view->base.ops = &ops;
 	view->memory = memory;
 	view->node = memory->nodes;
 	for (struct view *other = memory->view; other; other = other->next)
@@ -317,7 +317,7 @@ int cluster_store_memory_node(struct cluster_store_memory *memory, const char *n
 	strcpy(view->name, node);
 	view->next = memory->view;
 	memory->view = view;
-	*ret = &view->shared;
+	*ret = &view->base;
 	return 0;
 }
 

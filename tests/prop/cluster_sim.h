@@ -26,7 +26,7 @@
 
 struct sim_node {
 	struct quotas *quotas;
-	struct cluster_store *shared;
+	struct cluster_store *store;
 	u64 mono_base;
 	s64 utc_error;			/* of its own clock */
 	u64 *bucket_state, *own_state, *probe_us;	/* of each key */
@@ -62,7 +62,7 @@ struct sim {
 	u64 pass_count, pass_room;
 	u32 *demand;			/* of key x window, as aligned */
 	u64 *asked, *decided;		/* of a key: commands, and decisions */
-	u64 untold;			/* units that nodes held when they were cut off or vanished */
+	u64 unpublished;			/* units that nodes held when they were cut off or vanished */
 	u32 windows;
 };
 
@@ -92,7 +92,7 @@ static inline void sim_join(struct sim *sim)
 	assert_true(sim->node_count < sim->node_room);
 	snprintf(name, sizeof(name), "node%u", sim->node_count++);
 	assert_int_equal(quotas_new(0, &node->quotas), 0);
-	assert_int_equal(cluster_store_memory_node(sim->memory, name, &node->shared), 0);
+	assert_int_equal(cluster_store_memory_node(sim->memory, name, &node->store), 0);
 	node->mono_base = (1 + rng_below(100000)) * SEC;
 	node->utc_error = sim->clock_steps ? (s64)rng_below(4 * SEC) - (s64)(2 * SEC) : 0;
 	node->bucket_state = sim_alloc(sim->keys, sizeof(u64));
@@ -116,9 +116,9 @@ static inline u64 sim_held(const struct sim_node *node)
 /* Without a message to anybody. */
 static inline void sim_vanish(struct sim *sim, struct sim_node *node)
 {
-	sim->untold += sim_held(node);
+	sim->unpublished += sim_held(node);
 	node->gone = true;
-	cluster_store_memory_cut(node->shared, true);
+	cluster_store_memory_cut(node->store, true);
 	sim->alive--;
 	for (u32 i = 0; i < sim->node_count; i++)
 		if (!sim->node[i].gone)
@@ -273,7 +273,7 @@ static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,
 							  .cost = 1};
 		quota_prepare(node->quotas, &ref, &a->bucket, sim_now(sim, node));
 	}
-	assert_int_equal(node->shared->ops->send(node->shared, &a->ask), 0);
+	assert_int_equal(node->store->ops->send(node->store, &a->ask), 0);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -338,8 +338,8 @@ static inline void sim_event(struct sim *sim)
 	sim->next_event = sim->now_us + 50 * MS + rng_below(100 * MS);
 	if (sim->partitions && !node->cut_until) {
 		node->cut_until = sim->now_us + 100 * MS + rng_below(2 * SEC);
-		cluster_store_memory_cut(node->shared, true);
-		sim->untold += sim_held(node);
+		cluster_store_memory_cut(node->store, true);
+		sim->unpublished += sim_held(node);
 	}
 	if (sim->clock_steps)
 		sim_any(sim)->utc_error = (s64)rng_below(7200 * SEC) - (s64)(3600 * SEC);
@@ -391,7 +391,7 @@ static inline void sim_turn(struct sim *sim)
 			continue;
 		if (node->cut_until && node->cut_until <= sim->now_us) {
 			node->cut_until = 0;
-			cluster_store_memory_cut(node->shared, false);
+			cluster_store_memory_cut(node->store, false);
 		}
 		if (sim->now_us >= node->polled_us + SIM_POLL)
 			sim_poll(sim, node);

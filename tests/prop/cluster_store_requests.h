@@ -121,14 +121,14 @@ static inline void response_done(struct cluster_store_request *ask,
 }
 
 /* Sent, and without a reply yet. */
-static inline void send_ask(struct cluster_store *shared, struct response *response,
+static inline void send_ask(struct cluster_store *store, struct response *response,
 			    struct cluster_store_bucket *bucket, u32 count)
 {
 	*response = (struct response){
 		.ask = { .bucket = bucket, .count = count, .deadline_ns = 20 * SL_NS_PER_SEC,
 			 .done = response_done, .arg = response },
 	};
-	assert_int_equal(shared->ops->send(shared, &response->ask), 0);
+	assert_int_equal(store->ops->send(store, &response->ask), 0);
 	assert_int_equal(response->done, 0);
 }
 

@@ -166,7 +166,7 @@ static const char *const names[] = { "strict", "lease", "write_back" };
 struct outcome {
 	struct verdict v;
 	double reported;		/* the overshoot in the nodes' metrics */
-	u64 lost, restored, untold;
+	u64 lost, restored, unpublished;
 };
 
 static struct outcome run(struct sim *sim)
@@ -175,7 +175,7 @@ static struct outcome run(struct sim *sim)
 
 	sim_run(sim);
 	o.v = judge(sim);
-	o.untold = sim->untold;
+	o.unpublished = sim->unpublished;
 	for (u32 i = 0; i < sim->node_count; i++) {
 		double ratio = quotas_overshoot(sim->node[i].quotas, 1);
 		struct quotas_stats stats;
@@ -190,7 +190,7 @@ static struct outcome run(struct sim *sim)
 	}
 	fprintf(stderr, "# %-10s %-14s %-20s over %6.2f%% (reported %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
 		names[sim->consistency], http_algo_name(sim->def.algo), sim->name, 100 * o.v.over,
-		100 * o.reported, o.v.beyond, 100 * o.v.under, o.v.full, o.untold, o.lost, o.restored);
+		100 * o.reported, o.v.beyond, 100 * o.v.under, o.v.full, o.unpublished, o.lost, o.restored);
 	sim_close(sim);
 	return o;
 }
@@ -236,7 +236,7 @@ static void test_partitions(void **state)
 		sim.partitions = true;
 		o = run(&sim);
 		if (c == CONSISTENCY_LEASE)
-			assert_true(o.v.over * LIMIT <= o.untold);
+			assert_true(o.v.over * LIMIT <= o.unpublished);
 		else
 			assert_true(o.v.beyond <= 0);
 	}
@@ -251,7 +251,7 @@ static void test_churn(void **state)
 		sim.churn = true;
 		o = run(&sim);
 		if (c == CONSISTENCY_LEASE)
-			assert_true(o.v.over * LIMIT <= o.untold);
+			assert_true(o.v.over * LIMIT <= o.unpublished);
 		else if (c == CONSISTENCY_STRICT)
 			assert_true(o.v.beyond <= 0);
 	}

@@ -60,7 +60,7 @@ const struct cluster_keys *cluster_keys(const struct cluster *cluster);
 /* In a worker's thread: its own cluster store, on its loop; closed in that thread before the loop. */
 int cluster_worker_open(struct cluster *cluster, struct event_base *base,
 			struct cluster_store **ret);
-void cluster_worker_close(struct cluster *cluster, struct cluster_store *shared);
+void cluster_worker_close(struct cluster *cluster, struct cluster_store *store);
 
 /*
  * The store's current time in microseconds since 1970; false if it was not yet read. Any thread.

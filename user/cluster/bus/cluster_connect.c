@@ -47,7 +47,7 @@ int cluster_worker_open(struct cluster *c, struct event_base *base, struct clust
 
 	if (!worker)
 		return -ENOMEM;
-	r = cluster_connect(c, base, &worker->redis, &worker->shared, &err);
+	r = cluster_connect(c, base, &worker->redis, &worker->store, &err);
 	if (r < 0) {
 		log_error("cluster: %s", err.message);
 		free(worker);
@@ -58,20 +58,20 @@ int cluster_worker_open(struct cluster *c, struct event_base *base, struct clust
 	worker->next = c->worker;
 	c->worker = worker;
 	pthread_mutex_unlock(&c->lock);
-	*ret = worker->shared;
+	*ret = worker->store;
 	return 0;
 }
 
-void cluster_worker_close(struct cluster *c, struct cluster_store *shared)
+void cluster_worker_close(struct cluster *c, struct cluster_store *store)
 {
 	struct cluster_worker *worker, **link;
 
 	pthread_mutex_lock(&c->lock);
-	for (link = &c->worker; (*link)->shared != shared; link = &(*link)->next)
+	for (link = &c->worker; (*link)->store != store; link = &(*link)->next)
 		;
 	worker = *link;
 	*link = worker->next;
 	pthread_mutex_unlock(&c->lock);
-	cluster_disconnect(worker->redis, worker->shared);
+	cluster_disconnect(worker->redis, worker->store);
 	free(worker);
 }

@@ -33,7 +33,7 @@ struct cluster_notes {
 
 /* What a worker has of Redis: a client, and the cluster store over it. */
 struct cluster_worker {
-	struct cluster_store *shared;
+	struct cluster_store *store;
 	struct redis *redis;
 	struct cluster_worker *next;
 };

@@ -146,11 +146,11 @@ struct cluster_store {
 };
 
 struct cluster_store_ops {
-	u32 (*slot_of)(struct cluster_store *shared, u64 tag);
+	u32 (*slot_of)(struct cluster_store *store, u64 tag);
 	/* 0, or -errno where it cannot be sent; then done() is not called. */
-	int (*send)(struct cluster_store *shared, struct cluster_store_request *ask);
-	bool (*up)(struct cluster_store *shared, u32 place);
-	void (*free)(struct cluster_store *shared);
+	int (*send)(struct cluster_store *store, struct cluster_store_request *ask);
+	bool (*up)(struct cluster_store *store, u32 place);
+	void (*free)(struct cluster_store *store);
 };
 
 struct redis;

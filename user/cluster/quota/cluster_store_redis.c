@@ -32,7 +32,7 @@ _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest ask is one command")
 #define FLAG_MORE 4
 
 struct cluster_store_redis {
-	struct cluster_store shared;
+	struct cluster_store base;
 	struct redis *redis;
 	struct redis_script script;
 	char *prefix;
@@ -52,9 +52,9 @@ struct cluster_store_redis {
 	size_t used;
 };
 
-static struct cluster_store_redis *redis_store_of(struct cluster_store *shared)
+static struct cluster_store_redis *redis_store_of(struct cluster_store *base)
 {
-	return (struct cluster_store_redis *)shared;
+	return (struct cluster_store_redis *)base;
 }
 
 static int rate_of(struct cluster_store_redis *store, const struct spec_def *def,
@@ -284,18 +284,18 @@ static void on_late(void *arg, enum redis_outcome outcome, const redisReply *rep
 
 /* ------------------------------------------------------------------ the operations */
 
-static u32 redis_store_slot(struct cluster_store *shared, u64 tag)
+static u32 redis_store_slot(struct cluster_store *base, u64 tag)
 {
 	char text[KEY_BYTES_MAX];
-	int len = snprintf(text, sizeof(text), "%s{%016llx}", redis_store_of(shared)->prefix, tag);
+	int len = snprintf(text, sizeof(text), "%s{%016llx}", redis_store_of(base)->prefix, tag);
 
-	return redis_slot_of(redis_store_of(shared)->redis, text, len);
+	return redis_slot_of(redis_store_of(base)->redis, text, len);
 }
 
-static int redis_store_request(struct cluster_store *shared, struct cluster_store_request *ask)
+static int redis_store_request(struct cluster_store *base, struct cluster_store_request *ask)
 {
 	struct redis_handler handler = { .done = on_done, .late = on_late, .arg = ask };
-	struct cluster_store_redis *store = redis_store_of(shared);
+	struct cluster_store_redis *store = redis_store_of(base);
 	struct redis_command command = {
 		.script = &store->script,
 		.argv = store->argv,
@@ -309,7 +309,7 @@ static int redis_store_request(struct cluster_store *shared, struct cluster_stor
 		err = redis_store_make(store, ask);
 	if (err)
 		return err;
-	command.slot = redis_store_slot(shared, ask->bucket[0].tag);
+	command.slot = redis_store_slot(base, ask->bucket[0].tag);
 	command.argc = store->argc;
 	ask->private = store;
 	err = redis_send(store->redis, &command, handler);
@@ -317,15 +317,15 @@ static int redis_store_request(struct cluster_store *shared, struct cluster_stor
 	return err;
 }
 
-static bool redis_store_up(struct cluster_store *shared, u32 slot)
+static bool redis_store_up(struct cluster_store *base, u32 slot)
 {
-	return redis_up(redis_store_of(shared)->redis, slot);
+	return redis_up(redis_store_of(base)->redis, slot);
 }
 
 /* The client completes requests on their way; the last one frees the store. */
-static void redis_store_free(struct cluster_store *shared)
+static void redis_store_free(struct cluster_store *base)
 {
-	struct cluster_store_redis *store = redis_store_of(shared);
+	struct cluster_store_redis *store = redis_store_of(base);
 
 	store->freed = true;
 	redis_store_unref(store);
@@ -374,11 +374,11 @@ int cluster_store_redis_new(struct redis *redis, const char *prefix, const char 
 		free(store);
 		return -ENOMEM;
 	}
-	store->shared.ops = &ops;
+	store->base.ops = &ops;
 	store->redis = redis;
 	name_node(store->own, 'o', node);
 	name_node(store->lease, 'l', node);
 	redis_script_init(&store->script, charge_lua);
-	*ret = &store->shared;
+	*ret = &store->base;
 	return 0;
 }

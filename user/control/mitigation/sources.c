@@ -90,17 +90,17 @@ static bool sources_may_publish(struct sources *s)
 {
 	u64 second = clock_mono_ns() / SL_NS_PER_SEC;
 
-	if (second != s->told_s) {
-		if (s->untold)
-			log_info("push-down: %u more log lines were suppressed", s->untold);
-		s->told_s = second;
-		s->told = s->untold = 0;
+	if (second != s->logged_s) {
+		if (s->suppressed)
+			log_info("push-down: %u more log lines were suppressed", s->suppressed);
+		s->logged_s = second;
+		s->logged = s->suppressed = 0;
 	}
-	if (s->told == LINES_A_SECOND) {
-		s->untold++;
+	if (s->logged == LINES_A_SECOND) {
+		s->suppressed++;
 		return false;
 	}
-	s->told++;
+	s->logged++;
 	return true;
 }
 

@@ -37,8 +37,8 @@ struct sources {
 	bool adopted;			/* push-downs of an earlier daemon were restored */
 	u64 expired_ns;			/* of the last removal of expired push-downs */
 	u64 guard_generation;		/* of the rules that push-downs were last checked against */
-	u64 told_s;			/* log lines: the second, and their number in it */
-	u32 told, untold;
+	u64 logged_s;			/* log lines: the second, and their number in it */
+	u32 logged, suppressed;
 	/* sources_budget.c */
 	struct budgets budgets;		/* in force */
 	u64 budgets_ns;			/* in force since */

@@ -35,7 +35,7 @@ struct consumption {
 	struct consumption_received received;
 	u64 messages, sent, failed;
 	u64 cpu_ns;			/* of scanning and publishing */
-	struct dp_consumption_report told[CONSUMPTION_REPORT_MAX];
+	struct dp_consumption_report reports[CONSUMPTION_REPORT_MAX];
 };
 
 /* The data path's time. */
@@ -122,10 +122,10 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 	dp_consumption_nodes(consumption->sources, cluster_size(consumption->cluster),
 			     consumption->sync_ns);
 	dp_consumption_look(consumption->sources, now, ROUND_NS);
-	count = dp_consumption_take(consumption->sources, consumption->told, CONSUMPTION_REPORT_MAX,
+	count = dp_consumption_take(consumption->sources, consumption->reports, CONSUMPTION_REPORT_MAX,
 				    now);
 	if (count) {
-		body = consumption_to_json(consumption->sources, consumption->told, count,
+		body = consumption_to_json(consumption->sources, consumption->reports, count,
 					   now.mono_ns);
 		consumption->messages++;
 		consumption->sent += count;
@@ -197,24 +197,24 @@ static json_t *limit_to_json(const struct dp_consumption *consumption, u32 group
 	return json_pack("{s:s, s:s, s:[]}", "meter", name, "kind", text, "used");
 }
 
-static void add_source(json_t *used, const struct dp_consumption_report *told, u64 mono_ns)
+static void add_source(json_t *used, const struct dp_consumption_report *report, u64 mono_ns)
 {
-	u64 units = told->units < UNITS_MAX ? told->units : UNITS_MAX;
+	u64 units = report->units < UNITS_MAX ? report->units : UNITS_MAX;
 
-	json_array_append_new(used, json_integer((json_int_t)told->hash));
+	json_array_append_new(used, json_integer((json_int_t)report->hash));
 	json_array_append_new(used, json_integer((json_int_t)units));
-	json_array_append_new(used, json_integer((json_int_t)((mono_ns - told->since_ns) / NS_PER_MS)));
+	json_array_append_new(used, json_integer((json_int_t)((mono_ns - report->since_ns) / NS_PER_MS)));
 }
 
 json_t *consumption_to_json(const struct dp_consumption *consumption,
-			    const struct dp_consumption_report *told, u32 count, u64 mono_ns)
+			    const struct dp_consumption_report *report, u32 count, u64 mono_ns)
 {
 	struct dp_consumption_report *sorted = calloc(count + 1, sizeof(*sorted));
 	json_t *limits = json_array(), *limit = NULL;
 
 	if (!sorted || !limits)
 		goto out;
-	memcpy(sorted, told, count * sizeof(*sorted));
+	memcpy(sorted, report, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), by_group);
 	for (u32 i = 0; i < count; i++) {
 		if (!i || sorted[i].group != sorted[i - 1].group) {
@@ -271,7 +271,7 @@ void consumption_read(struct dp_consumption *consumption, const json_t *body, u6
 	}
 	json_array_foreach((json_t *)limits, i, limit) {
 		const json_t *used = json_object_get(limit, "used");
-		struct dp_consumption_report told;
+		struct dp_consumption_report report;
 		u64 age_ms;
 		bool good;
 		int group = find_limit(consumption, limit, &good);
@@ -282,18 +282,18 @@ void consumption_read(struct dp_consumption *consumption, const json_t *body, u6
 		}
 		received->unknown += group < 0;
 		for (size_t k = 0; group >= 0 && k < json_array_size(used); k += PER_SOURCE) {
-			if (!read_number(used, k, SL_KEY_HASH_MASK, &told.hash) ||
-			    !read_number(used, k + 1, UNITS_MAX, &told.units) ||
+			if (!read_number(used, k, SL_KEY_HASH_MASK, &report.hash) ||
+			    !read_number(used, k + 1, UNITS_MAX, &report.units) ||
 			    !read_number(used, k + 2, AGE_MS_MAX, &age_ms) ||
 			    sources++ >= CONSUMPTION_REPORT_MAX) {
 				received->bad++;
 				break;
 			}
-			told.group = (u32)group;
+			report.group = (u32)group;
 			age_ms = age_ms * NS_PER_MS + age_ns;
-			told.since_ns = now.mono_ns > age_ms ? now.mono_ns - age_ms : 0;
-			told.until_ns = now.mono_ns > age_ns ? now.mono_ns - age_ns : 0;
-			dp_consumption_charge(consumption, &told, now);
+			report.since_ns = now.mono_ns > age_ms ? now.mono_ns - age_ms : 0;
+			report.until_ns = now.mono_ns > age_ns ? now.mono_ns - age_ns : 0;
+			dp_consumption_charge(consumption, &report, now);
 			received->charged++;
 		}
 	}

@@ -259,15 +259,15 @@ static bool read_push(const struct message *h, u64 until_us, struct push_message
 }
 
 /* On a node without an HTTP tier, which has no profile of the source. */
-static void put_push(struct nodes *nodes, const struct push_message *told)
+static void put_push(struct nodes *nodes, const struct push_message *message)
 {
 	u64 most_ns = clock_mono_ns() + PUSH_LEASE_NS;
-	struct dp_push push = { .src = told->group, .kind = told->step.kind,
-				.note = PUSH_NOTE_THEIRS, .rate = told->step.rate,
-				.until_ns = told->until_ns < most_ns ? told->until_ns : most_ns };
+	struct dp_push push = { .src = message->group, .kind = message->step.kind,
+				.note = PUSH_NOTE_THEIRS, .rate = message->step.rate,
+				.until_ns = message->until_ns < most_ns ? message->until_ns : most_ns };
 
-	if (!protect_has(nodes->running->packets, &told->group) &&
-	    !protect_is_exempt(nodes->running->policy, &told->group))
+	if (!protect_has(nodes->running->packets, &message->group) &&
+	    !protect_is_exempt(nodes->running->policy, &message->group))
 		dp_push_put(nodes->running->packets->dp, &push);
 }
 
@@ -275,12 +275,12 @@ static void receive_push(const struct message *h)
 {
 	u64 until_us = message_u64(h->what, "until_us");
 	struct replication *s = h->s;
-	struct push_message told;
+	struct push_message message;
 	struct replication_item *item;
 	enum replication_news news;
 
 	if (until_us <= h->now_us || block_check_width(&h->prefix, NULL) < 0 ||
-	    !read_push(h, until_us, &told) || s->nodes->running->packets->absent)
+	    !read_push(h, until_us, &message) || s->nodes->running->packets->absent)
 		return;
 	news = replication_receive(&s->table, REPLICATION_PUSH, &h->prefix, h->node, h->at_us,
 				   &item);
@@ -290,11 +290,11 @@ static void receive_push(const struct message *h)
 			replication_find(&s->table, REPLICATION_PUSH, &h->prefix)->gone_us);
 	if (news != REPLICATION_NEW && news != REPLICATION_KNOWN)
 		return;
-	item->until_ns = item->hold_ns = told.until_ns;
+	item->until_ns = item->hold_ns = message.until_ns;
 	if (s->nodes->push)
-		push_receive(s->nodes->push, &told, clock_mono_ns());
+		push_receive(s->nodes->push, &message, clock_mono_ns());
 	else
-		put_push(s->nodes, &told);
+		put_push(s->nodes, &message);
 }
 
 static void receive_push_end(const struct message *h)

@@ -228,7 +228,7 @@ static void source_found(struct dp_consumption *u, u64 way, u64 key, u64 bucket_
 	s->bucket_state = bucket_state;
 	s->way = way;
 	s->since_ns = since_ns;
-	s->untold = since_ns && !crowded ? still_owed(u, key, units, now) : 0;
+	s->unpublished = since_ns && !crowded ? still_owed(u, key, units, now) : 0;
 }
 
 /* ------------------------------------------------------------------ how long they were full */
@@ -268,7 +268,7 @@ static void look_at_debts(struct dp_consumption *u, struct source *s, u64 units,
 static bool look_again(struct dp_consumption *u, struct source *s, const struct sl_set *table,
 		       u64 ways, struct sl_now now)
 {
-	bool heard = s->received_ns && now.mono_ns - s->received_ns < FORGET_NS;
+	bool reported = s->received_ns && now.mono_ns - s->received_ns < FORGET_NS;
 	u64 key, bucket_state, new = 0, owed = 0;
 
 	s->group = u->group_of_limit_id[sl_key_limit_id(s->key)];
@@ -280,7 +280,7 @@ static bool look_again(struct dp_consumption *u, struct source *s, const struct 
 	if (bucket_state == SL_STATE_BUSY ||
 	    (bucket_state && sl_expired(bucket_state, &counter_like, now)))
 		bucket_state = 0;
-	if (!bucket_state && !s->untold && !heard)
+	if (!bucket_state && !s->unpublished && !reported)
 		return false;
 	if (bucket_state) {
 		new = counted(s->bucket_state, bucket_state);
@@ -288,9 +288,9 @@ static bool look_again(struct dp_consumption *u, struct source *s, const struct 
 		s->bucket_state = bucket_state;
 	}
 	s->share = s->share / 2 + share_of(&u->group[s->group], new);
-	if (new && !s->untold)
+	if (new && !s->unpublished)
 		s->since_ns = u->looked_ns;
-	s->untold += owed;
+	s->unpublished += owed;
 	look_at_debts(u, s, new, now);
 	return true;
 }
@@ -421,10 +421,10 @@ u32 dp_consumption_take(struct dp_consumption *u, struct dp_consumption_report *
 		const struct source *s = &u->source[i];
 		u64 age = now.mono_ns - s->since_ns;
 
-		if (!s->key || !s->untold || s->group >= u->groups ||
-		    (s->untold < u->group[s->group].least && age < REPORT_AT_LEAST_NS))
+		if (!s->key || !s->unpublished || s->group >= u->groups ||
+		    (s->unpublished < u->group[s->group].least && age < REPORT_AT_LEAST_NS))
 			continue;
-		due[count++] = (struct due){ i, share_of(&u->group[s->group], s->untold) };
+		due[count++] = (struct due){ i, share_of(&u->group[s->group], s->unpublished) };
 	}
 	if (count > max) {
 		qsort(due, count, sizeof(*due), by_share);
@@ -434,10 +434,10 @@ u32 dp_consumption_take(struct dp_consumption *u, struct dp_consumption_report *
 		struct source *s = &u->source[due[i].at];
 
 		ret[i] = (struct dp_consumption_report){s->group, s->key & SL_KEY_HASH_MASK,
-							s->untold, s->since_ns, now.mono_ns};
-		s->untold = 0;
+							s->unpublished, s->since_ns, now.mono_ns};
+		s->unpublished = 0;
 	}
-	u->stats.told += count;
+	u->stats.published += count;
 	free(due);
 	return count;
 }
@@ -456,32 +456,32 @@ static struct source *source_received(struct dp_consumption *u, const struct gro
 	return s;
 }
 
-void dp_consumption_charge(struct dp_consumption *u, const struct dp_consumption_report *told,
+void dp_consumption_charge(struct dp_consumption *u, const struct dp_consumption_report *report,
 			   struct sl_now now)
 {
 	u64 offset_ns = now.utc_ns - now.mono_ns;
-	struct dp_charge charge = { .since = { told->since_ns, told->since_ns + offset_ns },
-				    .until = { told->until_ns, told->until_ns + offset_ns } };
+	struct dp_charge charge = { .since = { report->since_ns, report->since_ns + offset_ns },
+				    .until = { report->until_ns, report->until_ns + offset_ns } };
 	const struct group *g;
 	struct source *s;
 
-	if (told->group >= u->groups)
+	if (report->group >= u->groups)
 		return;
-	g = &u->group[told->group];
-	s = source_received(u, g, told->hash & SL_KEY_HASH_MASK, told->units, now.mono_ns);
+	g = &u->group[report->group];
+	s = source_received(u, g, report->hash & SL_KEY_HASH_MASK, report->units, now.mono_ns);
 	for (u32 i = 0; i < g->meters; i++) {
 		struct dp_bucket bucket;
 		u64 ticks, use = 0;
 
-		consumption_bucket(u, g, i, told->hash & SL_KEY_HASH_MASK, &bucket);
-		ticks = ticks_of(&bucket.params, told->units);
+		consumption_bucket(u, g, i, report->hash & SL_KEY_HASH_MASK, &bucket);
+		ticks = ticks_of(&bucket.params, report->units);
 		if (s && sl_is_bucket(&bucket.params)) {
 			use = s->debt[i].idle < ticks ? s->debt[i].idle : ticks;
 			s->debt[i].idle -= use;
 			s->debt[i].charged += ticks - use;
 			charge.since = now;
 		}
-		charge.units = told->units;
+		charge.units = report->units;
 		charge.ticks = ticks - use;
 		charge.beyond_ns = 3 * u->sync_ns * u->nodes;
 		if (bucket.params.tau / SL_TICKS_PER_NS > charge.beyond_ns)

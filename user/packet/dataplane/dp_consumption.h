@@ -68,12 +68,12 @@ u32 dp_consumption_take(struct dp_consumption *consumption, struct dp_consumptio
 
 /* Charges an entry of another node. An unknown group is ignored. */
 void dp_consumption_charge(struct dp_consumption *consumption,
-			   const struct dp_consumption_report *told, struct sl_now now);
+			   const struct dp_consumption_report *report, struct sl_now now);
 
 struct dp_consumption_stats {
 	u64 known, room;	/* sources */
 	u64 displaced;		/* evicted for heavier ones */
-	u64 told, charged;	/* entries */
+	u64 published, charged;	/* entries */
 };
 void dp_consumption_stats(const struct dp_consumption *consumption,
 			  struct dp_consumption_stats *ret);

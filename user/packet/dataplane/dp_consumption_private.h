@@ -32,7 +32,7 @@ struct source {
 	u64 key;		/* the counter's; 0: free */
 	u64 bucket_state;		/* at the last look; 0: never here */
 	u64 way;		/* its place in the table */
-	u64 untold, since_ns;
+	u64 unpublished, since_ns;
 	u64 received_ns;		/* last report of another node */
 	u32 share;		/* recent use, as a share of `worth` */
 	u32 group;

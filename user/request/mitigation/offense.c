@@ -28,17 +28,17 @@ u64 offense_window(u64 window, u64 current, u64 before, u64 within_ns, u64 now_n
 	return now == window + 1 ? (u64)((double)current * (double)left / (double)within_ns) : 0;
 }
 
-static u64 count(const struct offense *strike, u64 now_ns)
+static u64 count(const struct offense *entry, u64 now_ns)
 {
-	if (!strike->key)
+	if (!entry->key)
 		return 0;
-	return offense_window(strike->window, strike->current, strike->before, strike->within_ns,
+	return offense_window(entry->window, entry->current, entry->before, entry->within_ns,
 			      now_ns);
 }
 
-static struct offense *find(struct strikes *strikes, u64 key)
+static struct offense *find(struct offenses *offenses, u64 key)
 {
-	struct offense *set = strikes->way[key % OFFENSE_SETS];
+	struct offense *set = offenses->way[key % OFFENSE_SETS];
 
 	for (u32 way = 0; way < OFFENSE_WAYS; way++)
 		if (set[way].key == key)
@@ -46,9 +46,9 @@ static struct offense *find(struct strikes *strikes, u64 key)
 	return NULL;
 }
 
-static struct offense *make(struct strikes *strikes, u64 key, u64 now_ns)
+static struct offense *make(struct offenses *offenses, u64 key, u64 now_ns)
 {
-	struct offense *set = strikes->way[key % OFFENSE_SETS], *least = set;
+	struct offense *set = offenses->way[key % OFFENSE_SETS], *least = set;
 
 	for (u32 way = 1; way < OFFENSE_WAYS; way++)
 		if (count(&set[way], now_ns) < count(least, now_ns))
@@ -58,41 +58,41 @@ static struct offense *make(struct strikes *strikes, u64 key, u64 now_ns)
 	return least;
 }
 
-u64 offense_add(struct strikes *strikes, u64 key, u64 group, u64 within_ns, u64 now_ns)
+u64 offense_add(struct offenses *offenses, u64 key, u64 group, u64 within_ns, u64 now_ns)
 {
-	struct offense *strike = find(strikes, key);
+	struct offense *entry = find(offenses, key);
 	u64 window = now_ns / within_ns;
 
-	if (!strike)
-		strike = make(strikes, key, now_ns);
-	strike->group = group;
+	if (!entry)
+		entry = make(offenses, key, now_ns);
+	entry->group = group;
 	/* The rule's period has changed: counts restart. */
-	if (strike->within_ns != within_ns) {
-		strike->within_ns = within_ns;
-		strike->current = strike->before = 0;
+	if (entry->within_ns != within_ns) {
+		entry->within_ns = within_ns;
+		entry->current = entry->before = 0;
 	}
-	if (strike->window != window) {
-		strike->before = window == strike->window + 1 ? strike->current : 0;
-		strike->current = 0;
-		strike->window = window;
+	if (entry->window != window) {
+		entry->before = window == entry->window + 1 ? entry->current : 0;
+		entry->current = 0;
+		entry->window = window;
 	}
-	if (strike->current < ~0U)
-		strike->current++;
-	return count(strike, now_ns);
+	if (entry->current < ~0U)
+		entry->current++;
+	return count(entry, now_ns);
 }
 
-void offense_forget(struct strikes *strikes, u64 key)
+void offense_forget(struct offenses *offenses, u64 key)
 {
-	struct offense *strike = find(strikes, key);
+	struct offense *entry = find(offenses, key);
 
-	if (strike)
-		memset(strike, 0, sizeof(*strike));
+	if (entry)
+		memset(entry, 0, sizeof(*entry));
 }
 
-void offense_forget_group(struct strikes *strikes, u64 group)
+void offense_forget_group(struct offenses *offenses, u64 group)
 {
 	for (u32 set = 0; set < OFFENSE_SETS; set++)
 		for (u32 way = 0; way < OFFENSE_WAYS; way++)
-			if (strikes->way[set][way].group == group)
-				memset(&strikes->way[set][way], 0, sizeof(struct offense));
+			if (offenses->way[set][way].group == group)
+				memset(&offenses->way[set][way], 0, sizeof(struct offense));
 }

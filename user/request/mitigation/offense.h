@@ -22,7 +22,7 @@ struct offense {
 	u32 current, before;
 };
 
-struct strikes {
+struct offenses {
 	struct offense way[OFFENSE_SETS][OFFENSE_WAYS];
 };
 
@@ -33,8 +33,8 @@ u64 offense_hash(struct sl_seed seed, const struct sl_prefix *source, u64 a, u64
 u64 offense_window(u64 window, u64 current, u64 before, u64 within_ns, u64 now_ns);
 
 /* Adds one; returns the new count. */
-u64 offense_add(struct strikes *strikes, u64 key, u64 group, u64 within_ns, u64 now_ns);
-void offense_forget(struct strikes *strikes, u64 key);
-void offense_forget_group(struct strikes *strikes, u64 group);
+u64 offense_add(struct offenses *offenses, u64 key, u64 group, u64 within_ns, u64 now_ns);
+void offense_forget(struct offenses *offenses, u64 key);
+void offense_forget_group(struct offenses *offenses, u64 group);
 
 #endif

@@ -289,7 +289,7 @@ static void begin(struct push *push, const struct refusal_note *note, const stru
 		if (assert_step(push, &entry, &profile, now_ns) < 0)
 			refusal = PUSH_FAILED;
 	}
-	offense_forget(&push->strikes, offense_key(push, note));
+	offense_forget(&push->offenses, offense_key(push, note));
 	if (refusal != PUSH_ALLOWED) {
 		push_report(push, &entry, PUSH_REFUSED, refusal);
 		return;
@@ -302,7 +302,7 @@ static void begin(struct push *push, const struct refusal_note *note, const stru
 }
 
 /* Further refusals, or another abuser behind the same source. */
-static void go_on(struct push_entry *entry, const struct refusal_note *note, u64 strikes,
+static void go_on(struct push_entry *entry, const struct refusal_note *note, u64 count,
 		  u64 after, u64 now_ns)
 {
 	u64 window = now_ns / entry->def.within_ns, few = (entry->def.after + 3) / 4;
@@ -319,7 +319,7 @@ static void go_on(struct push_entry *entry, const struct refusal_note *note, u64
 		if (offense_window(window, entry->current, entry->before,
 				   entry->def.within_ns, now_ns) >= few)
 			entry->abuse_ns = now_ns;
-	} else if (strikes >= after) {
+	} else if (count >= after) {
 		entry->abuse_ns = now_ns;
 	}
 }
@@ -343,20 +343,20 @@ void push_refused(struct push *push, const struct refusal_note *note, const stru
 		  u64 now_ns)
 {
 	struct push_entry *entry;
-	u64 strikes, key;
+	u64 count, key;
 
 	if (!rule->push.after || !note->has_source || push->limits.mode == PUSH_MODE_OFF)
 		return;
 	key = offense_key(push, note);
-	strikes = offense_add(&push->strikes, key, group_hash(push, &note->group),
+	count = offense_add(&push->offenses, key, group_hash(push, &note->group),
 			      rule->push.within_ns, now_ns);
 	entry = push_lookup(push, &note->group);
 	if (entry && entry->node[0]) {
-		if (strikes >= rule->push.after)
+		if (count >= rule->push.after)
 			take_over(push, entry, note, rule, now_ns);
 	} else if (entry) {
-		go_on(entry, note, strikes, rule->push.after, now_ns);
-	} else if (strikes >= rule->push.after) {
+		go_on(entry, note, count, rule->push.after, now_ns);
+	} else if (count >= rule->push.after) {
 		begin(push, note, rule, now_ns);
 	}
 }
@@ -462,7 +462,7 @@ u32 push_clear(struct push *push, const struct sl_prefix *group, u64 now_ns)
 		if (!entry->used || (group && !sl_prefix_contains(&entry->group, group) &&
 				     !sl_prefix_contains(group, &entry->group)))
 			continue;
-		offense_forget_group(&push->strikes, group_hash(push, &entry->group));
+		offense_forget_group(&push->offenses, group_hash(push, &entry->group));
 		push_finish(push, entry, PUSH_ALLOWED);
 		count++;
 	}

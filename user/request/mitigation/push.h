@@ -124,7 +124,7 @@ struct push_message {
 	u64 until_ns;
 	const char *node, *rule;
 };
-enum push_refusal push_receive(struct push *push, const struct push_message *told, u64 now_ns);
+enum push_refusal push_receive(struct push *push, const struct push_message *message, u64 now_ns);
 /*
  * One that another node began has ended there (`theirs`), or another node's operator ended this
  * node's.

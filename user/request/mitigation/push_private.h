@@ -12,7 +12,7 @@ struct push {
 	struct push_callbacks callbacks;
 	struct push_limits_def limits;
 	struct sl_seed seed;
-	struct strikes strikes;
+	struct offenses offenses;
 	struct push_entry *entry;
 	u32 room, top;		/* entries allocated, and ever used */
 	u32 used;

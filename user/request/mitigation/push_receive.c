@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum push_refusal may_receive(struct push *push, const struct push_message *told, bool known,
+static enum push_refusal may_receive(struct push *push, const struct push_message *message, bool known,
 				     const struct source_profile *profile, u64 now_ns)
 {
-	enum push_refusal refusal = push->callbacks.guard(push->callbacks.arg, &told->group,
-							  &told->group, true, now_ns);
+	enum push_refusal refusal = push->callbacks.guard(push->callbacks.arg, &message->group,
+							  &message->group, true, now_ns);
 
 	if (refusal != PUSH_ALLOWED && refusal != PUSH_UNSEEN)
 		return refusal;
@@ -24,24 +24,24 @@ static enum push_refusal may_receive(struct push *push, const struct push_messag
 		return PUSH_MAX_SOURCES;
 	if (!known && push_is_large_share(push, profile))
 		return PUSH_SHARE;
-	return push_may_take(&told->step, profile) ? PUSH_ALLOWED : PUSH_USERS;
+	return push_may_take(&message->step, profile) ? PUSH_ALLOWED : PUSH_USERS;
 }
 
-static void fill(struct push *push, const struct push_message *told,
+static void fill(struct push *push, const struct push_message *message,
 		 const struct source_profile *profile, u64 now_ns, struct push_entry *entry)
 {
 	u64 most_ns = now_ns + PUSH_LEASE_NS;
 
-	snprintf(entry->node, sizeof(entry->node), "%s", told->node);
-	snprintf(entry->rule, sizeof(entry->rule), "%s", told->rule);
-	entry->steps[0] = told->step;
+	snprintf(entry->node, sizeof(entry->node), "%s", message->node);
+	snprintf(entry->rule, sizeof(entry->rule), "%s", message->rule);
+	entry->steps[0] = message->step;
 	entry->def.step_count = 1;
-	entry->until_ns = told->until_ns < most_ns ? told->until_ns : most_ns;
+	entry->until_ns = message->until_ns < most_ns ? message->until_ns : most_ns;
 	/* No bound: the other node decides how long. */
 	entry->def.max_ns = ~0ULL - entry->began_ns;
-	entry->rate = told->step.rate;
-	if (told->step.kind == SL_PUSH_LIMIT)
-		entry->rate = push_limit_rate(push, &told->step.rate, profile);
+	entry->rate = message->step.rate;
+	if (message->step.kind == SL_PUSH_LIMIT)
+		entry->rate = push_limit_rate(push, &message->step.rate, profile);
 	entry->shadow = push->limits.mode == PUSH_MODE_SHADOW;
 }
 
@@ -55,22 +55,22 @@ static int put(struct push *push, const struct push_entry *entry)
 	return entry->shadow ? 0 : push->callbacks.put(push->callbacks.arg, &down);
 }
 
-enum push_refusal push_receive(struct push *push, const struct push_message *told, u64 now_ns)
+enum push_refusal push_receive(struct push *push, const struct push_message *message, u64 now_ns)
 {
-	struct push_entry *known = push_lookup(push, &told->group), entry = { .step = 0 };
+	struct push_entry *known = push_lookup(push, &message->group), entry = { .step = 0 };
 	struct source_profile profile;
 	enum push_refusal refusal;
 
-	if (push->limits.mode == PUSH_MODE_OFF || told->until_ns <= now_ns ||
+	if (push->limits.mode == PUSH_MODE_OFF || message->until_ns <= now_ns ||
 	    (known && !known->node[0]))
 		return PUSH_ALLOWED;
-	push->callbacks.profile(push->callbacks.arg, &told->group, now_ns, &profile);
-	refusal = may_receive(push, told, known, &profile, now_ns);
-	entry.group = told->group;
+	push->callbacks.profile(push->callbacks.arg, &message->group, now_ns, &profile);
+	refusal = may_receive(push, message, known, &profile, now_ns);
+	entry.group = message->group;
 	entry.began_ns = entry.changed_ns = entry.abuse_ns = now_ns;
 	if (known)
 		entry = *known;
-	fill(push, told, &profile, now_ns, &entry);
+	fill(push, message, &profile, now_ns, &entry);
 	if (refusal == PUSH_ALLOWED && put(push, &entry) < 0)
 		refusal = PUSH_FAILED;
 	if (refusal != PUSH_ALLOWED) {
@@ -98,6 +98,6 @@ void push_end(struct push *push, const struct sl_prefix *group, bool theirs, u64
 	if (!entry || (theirs && !entry->node[0]))
 		return;
 	if (!theirs)
-		offense_forget_group(&push->strikes, offense_hash(push->seed, group, 0, 0));
+		offense_forget_group(&push->offenses, offense_hash(push->seed, group, 0, 0));
 	push_finish(push, entry, PUSH_ALLOWED);
 }

@@ -13,7 +13,7 @@
 #define FAR 64
 
 static struct {
-	struct cluster_store shared;
+	struct cluster_store base;
 	u32 servers;			/* tags take them in turn, as they come */
 	bool down[2], refuses[2];
 	u64 tag[FAR];
@@ -24,7 +24,7 @@ static struct {
 	int commands, refunds;
 } far;
 
-static inline u32 far_slot(struct cluster_store *shared, u64 tag)
+static inline u32 far_slot(struct cluster_store *base, u64 tag)
 {
 	u32 i;
 
@@ -36,14 +36,14 @@ static inline u32 far_slot(struct cluster_store *shared, u64 tag)
 	return i % far.servers;
 }
 
-static inline int far_ask(struct cluster_store *shared,
+static inline int far_ask(struct cluster_store *base,
 			  struct cluster_store_request *cluster_request)
 {
-	u32 place = far_slot(shared, cluster_request->bucket[0].tag);
+	u32 place = far_slot(base, cluster_request->bucket[0].tag);
 
 	assert_true(cluster_request->count >= 1 && cluster_request->deadline_ns == 5 * MS);
 	for (u32 i = 1; i < cluster_request->count; i++)
-		assert_int_equal(far_slot(shared, cluster_request->bucket[i].tag), place);
+		assert_int_equal(far_slot(base, cluster_request->bucket[i].tag), place);
 	assert_false(far.down[place]);
 	if (far.refuses[place])
 		return -ENOBUFS;
@@ -54,7 +54,7 @@ static inline int far_ask(struct cluster_store *shared,
 	return 0;
 }
 
-static inline bool far_up(struct cluster_store *shared, u32 place)
+static inline bool far_up(struct cluster_store *base, u32 place)
 {
 	return !far.down[place];
 }
@@ -187,10 +187,10 @@ static const char rules[] =
 static inline int begin(void **state)
 {
 	memset(&far, 0, sizeof(far));
-	far.shared.ops = &far_ops;
+	far.base.ops = &far_ops;
 	far.servers = 1;
 	rig_time_start();
-	rig_node_open(&node, &far.shared);
+	rig_node_open(&node, &far.base);
 	rig_load(rules);
 	return 0;
 }
