@@ -10,6 +10,7 @@
 #   - a file over 500 lines, or a function over 70, says why: a comment with "over 500 lines" in
 #     the file, or "over 70 lines" in the 12 lines above the function
 #   - no retired term: scripts/terms.py
+#   - the tables of keys in the documents are those of the rows: scripts/keys.py (if sluicectl is built)
 #   - every source file names its licence
 #   - no machine's own paths
 #
@@ -69,6 +70,12 @@ done < <(python3 scripts/rooms.py check 2>&1 || echo "scripts/rooms.py failed"
 while IFS= read -r line; do
 	say "$line"
 done < <(python3 scripts/terms.py 2>&1)
+
+if [ -x build/sluicectl ]; then
+	while IFS= read -r line; do
+		say "$line"
+	done < <(python3 scripts/keys.py check build/sluicectl 2>&1)
+fi
 
 sources=$(find include bpf user tests \( -name '*.c' -o -name '*.h' \) | sort)
 for file in $sources; do

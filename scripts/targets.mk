@@ -105,12 +105,14 @@ compilers:
 lint:
 	@scripts/lint.sh
 
-# The commands in sluicectl(8), from user/command/rows.h; test_rows fails if they are not current.
+# The commands in sluicectl(8), from user/command/rows.h, and the keys in docs/configuration.md, docs/cluster.md and
+# sluice.yaml(5), from their rows; test_rows and make lint fail if they are not current.
 man: $(B)/sluicectl
 	@$(B)/sluicectl help --mdoc > $(B)/commands.mdoc
 	@awk -v from=$(B)/commands.mdoc '/^.." End of the commands/ { skip = 0 } !skip { print } \
 		/^.." The commands, by/ { while ((getline line < from) > 0) print line; skip = 1 }' \
 		docs/man/sluicectl.8 > $(B)/sluicectl.8 && cp $(B)/sluicectl.8 docs/man/sluicectl.8
+	@scripts/keys.py write $(B)/sluicectl
 
 # Which room of user/ includes which.
 rooms:

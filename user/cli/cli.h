@@ -70,6 +70,8 @@ long long number_of(const json_t *object, const char *key);
 double real_of(const json_t *object, const char *key);
 
 int cmd_check(const struct cli *cli);
+/* The tables of keys that the documents have. */
+void cli_write_keys(FILE *out);
 int cmd_rule_test(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
 

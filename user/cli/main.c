@@ -202,6 +202,10 @@ static int cmd_help(const struct cli *cli)
 		help_write_mdoc(stdout);
 		return EXIT_DONE;
 	}
+	if (json_object_get(cli->args, "keys")) {
+		cli_write_keys(stdout);
+		return EXIT_DONE;
+	}
 	json_array_foreach(words, i, word)
 		if (i < 8)
 			text[i] = (char *)json_string_value(word);

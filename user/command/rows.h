@@ -429,7 +429,8 @@ COMMAND(version, "version", LOCAL, "the version", SHOW(LINE("sluicectl $version"
 
 COMMAND(help, "help", LOCAL, "all commands, or one in full",
 	ARGS(POSITION("command", "COMMAND", ARG_WORDS, .optional = true),
-	     FLAG("mdoc", "the commands as they stand in sluicectl(8)")))
+	     FLAG("mdoc", "the commands as they stand in sluicectl(8)"),
+	     FLAG("keys", "the keys of the configuration as they stand in the documents")))
 
 COMMAND(completion, "completion", LOCAL, "completion for a shell",
 	ARGS(POSITION("shell", "SHELL", ARG_TEXT, .values = "bash")),

@@ -43,9 +43,10 @@ struct key {
 		const struct key *item;		/* of a list: an element */
 		const char *characters;		/* of a text: the accepted ones; NULL: all */
 	};
+	const char *unset;		/* in the documents: what applies if it is not given */
 	const char *accepted;		/* in errors; NULL: from the type and the range */
 	u32 flags;			/* enum key_flag, or-ed */
-	const char *help;
+	const char *help;		/* for the documents: document.h */
 };
 
 #define KEY(of, field) .offset = offsetof(of, field), .size = sizeof(((of *)0)->field)

@@ -308,20 +308,31 @@ static const struct keys tls_keys = KEYS(struct redis_def, tls_rows, .check = ch
 /* The prefix is part of every key and of ACL patterns: no braces, no pattern characters. */
 static const struct key redis_rows[] = {
 	{ "urls", KEY_LIST(struct redis_def, url, url_count), .item = &url_item, .least = 1,
-	  .most = 64, .accepted = URLS, .flags = KEY_NEEDED | KEY_RESTART },
+	  .most = 64, .accepted = URLS, .flags = KEY_NEEDED | KEY_RESTART,
+	  .help = "needed: `redis://HOST[:PORT][/DATABASE]`, `rediss://` with TLS, `unix:/PATH`" },
 	{ "mode", REDIS(mode), &type_enum, .usual = "single", .names = redis_mode_names,
-	  .flags = KEY_FIRST | KEY_RESTART },
+	  .flags = KEY_FIRST | KEY_RESTART,
+	  .help = "`single`, `sentinel`, `cluster` or `ring`" },
 	{ "master", REDIS(master), &type_word, .usual = "mymaster", .most = 128,
-	  .accepted = "the master's name, as the sentinels have it", .flags = KEY_RESTART },
+	  .accepted = "the master's name, as the sentinels have it", .flags = KEY_RESTART,
+	  .help = "with `sentinel`: the master's name" },
 	{ "user", REDIS(user), &type_word, .most = 128, .flags = KEY_FIRST | KEY_RESTART,
-	  .accepted = "the name of a user of Redis, as sluice" },
+	  .accepted = "the name of a user of Redis, as sluice", .unset = "none",
+	  .help = "the file's first line is the password; a password in a URL is refused. A user "
+		  "without a password file is for a Redis user with `nopass`" },
 	{ "password_file", REDIS(password_file), &type_path, .flags = KEY_RESTART },
-	{ "tls", .type = &type_map, .keys = &tls_keys, .flags = KEY_RESTART },
+	{ "tls", .type = &type_map, .keys = &tls_keys, .flags = KEY_RESTART,
+	  .unset = "the system's authorities",
+	  .help = "`{ca: F, cert: F, key: F, name: N}`, for URLs with `rediss://`; `name` is the name "
+		  "that the server's certificate must have, if it is not the host" },
 	{ "prefix", REDIS(prefix), &type_text, .usual = "sluice:", .most = 64,
 	  .characters = LETTERS DIGITS ".:_/-", .flags = KEY_RESTART,
-	  .accepted = "1 to 64 characters of a-z, A-Z, 0-9 and .:_/-" },
+	  .accepted = "1 to 64 characters of a-z, A-Z, 0-9 and .:_/-",
+	  .help = "of all keys: two clusters in one Redis need different ones, and the ACL's pattern "
+		  "must match it" },
 	{ "wait", REDIS(wait), &type_number, .usual = "0", .most = 16, .flags = KEY_RESTART,
-	  .accepted = "how many replicas, 0 to 16" },
+	  .accepted = "how many replicas, 0 to 16",
+	  .help = "the number of replicas that must confirm a charge before it counts" },
 };
 
 static int check_redis(struct reader *r, const struct yaml_node *node, void *section)
@@ -335,7 +346,7 @@ static int check_redis(struct reader *r, const struct yaml_node *node, void *sec
 	return check_urls(r, yaml_node_find(node, "urls")->value, redis);
 }
 
-static const struct keys redis_keys = KEYS(struct redis_def, redis_rows, .check = check_redis);
+const struct keys redis_keys = KEYS(struct redis_def, redis_rows, .check = check_redis);
 
 /* ---- the section ---- */
 
@@ -357,15 +368,23 @@ static int init_node(void *section)
 #define CLUSTER(field) KEY(struct cluster_def, field)
 
 static const struct key cluster_rows[] = {
-	{ "redis", CLUSTER(redis), &type_map, .keys = &redis_keys, .flags = KEY_NEEDED },
+	{ "redis", CLUSTER(redis), &type_map, .keys = &redis_keys, .flags = KEY_NEEDED,
+	  .unset = "", .help = "required, see [below](#redis)" },
 	{ "node", CLUSTER(node), &type_text, .most = CLUSTER_NODE_MAX,
 	  .characters = NODE_CHARACTERS, .flags = KEY_RESTART,
-	  .accepted = "1 to 63 characters of a-z, A-Z, 0-9, . _ and -" },
-	{ "secret_file", CLUSTER(secret_file), &type_path, .flags = KEY_NEEDED | KEY_RESTART },
+	  .accepted = "1 to 63 characters of a-z, A-Z, 0-9, . _ and -", .unset = "the host's name",
+	  .help = "this node's name: up to 63 of `a-z A-Z 0-9 . _ -`; each node has another. `save` "
+		  "omits it if it is the host's name" },
+	{ "secret_file", CLUSTER(secret_file), &type_path, .flags = KEY_NEEDED | KEY_RESTART,
+	  .help = "required: 32 bytes or more, the same on all nodes, readable by root (or "
+		  "sluiced's user) alone" },
 	{ "sync", CLUSTER(sync_ns), &type_duration, .usual = "100ms", .least = 20 * MS,
-	  .most = 10000 * MS, .flags = KEY_RESTART },
+	  .most = 10000 * MS, .flags = KEY_RESTART,
+	  .help = "how often nodes exchange messages, 20ms to 10s" },
 	{ "deadline", CLUSTER(deadline_ns), &type_duration, .usual = "5ms", .least = MS,
-	  .most = 1000 * MS, .flags = KEY_RESTART },
+	  .most = 1000 * MS, .flags = KEY_RESTART,
+	  .help = "the time within which a response comes, whatever Redis does, 1ms to 1s; sluiced "
+		  "waits four fifths of it for Redis" },
 };
 const struct keys cluster_def_keys = KEYS(struct cluster_def, cluster_rows, .init = init_node);
 

@@ -171,27 +171,46 @@ static const struct key host_item = {
 static const struct key never_item = { .type = &type_prefix };
 
 static const struct key http_rows[] = {
-	{ "rules", HTTP(rules_dir), &type_path, .flags = KEY_NEEDED },
-	{ "listen", HTTP(listen), &type_listen, .flags = KEY_RESTART },
+	{ "rules", HTTP(rules_dir), &type_path, .flags = KEY_NEEDED,
+	  .help = "the directory of [rules](http-rules.md), required" },
+	{ "listen", HTTP(listen), &type_listen, .flags = KEY_RESTART,
+	  .help = "addresses of the frontends: `ADDRESS:PORT`, `unix:/PATH`, a list, "
+		  "or mappings as below" },
 	{ "grpc", HTTP(listen), &type_listen_grpc, .flags = KEY_RESTART },
 	{ "spoe", HTTP(listen), &type_listen_spoe, .flags = KEY_RESTART },
 	{ "syslog", HTTP(listen), &type_listen_syslog, .flags = KEY_RESTART },
-	{ "hosts", KEY_LIST(struct http_def, host, host_count), .item = &host_item },
+	{ "hosts", KEY_LIST(struct http_def, host, host_count), .item = &host_item,
+	  .help = "names that are accepted in a request's Host, besides addresses "
+		  "and localhost" },
 	{ "workers", HTTP(workers), &type_number, .usual = "auto", .names = auto_names,
-	  .least = 1, .most = 256, .flags = KEY_RESTART },
-	{ "state", .type = &type_map, .keys = &state_keys },
-	{ "tls", .type = &type_map, .keys = &tls_keys, .flags = KEY_FIRST },
+	  .least = 1, .most = 256, .flags = KEY_RESTART,
+	  .help = "threads; `auto` is one per CPU" },
+	{ "state", .type = &type_map, .keys = &state_keys,
+	  .help = "room for users and, in bytes, for sliding logs; `on_full` is `open` or "
+		  "`closed`" },
+	{ "tls", .type = &type_map, .keys = &tls_keys, .flags = KEY_FIRST,
+	  .help = "files: a certificate, its key, the CA of clients" },
 	{ "callers", KEY_LIST(struct http_def, caller, caller_count), .item = &caller_item,
-	  .most = 1000 },
+	  .most = 1000,
+	  .help = "the callers and their rights: `name`, one or more of "
+		  "`token_file`, `uid`, `cert_cn`, then `domains` (all) and `may` "
+		  "(`check`, `report`, `push`, `override`). Without callers: check "
+		  "and report from this host" },
 	{ "never_push_down", KEY_LIST(struct http_def, never_push_down, never_push_down_count),
-	  .item = &never_item },
-	{ "push_down", .type = &type_map, .keys = &push_down_keys },
-	{ "source_budget", .type = &type_map, .keys = &budget_keys },
+	  .item = &never_item,
+	  .help = "sources that are never pushed down to the packet tier" },
+	{ "push_down", .type = &type_map, .keys = &push_down_keys,
+	  .help = "`mode` is `enforce`, `shadow` or `off`" },
+	{ "source_budget", .type = &type_map, .keys = &budget_keys,
+	  .help = "`limit`, `user`, `base`, `max` are required" },
 	{ "retry_jitter", HTTP(retry_jitter_permille), &type_percent, .usual = "10%",
-	  .most = 1000 },
+	  .most = 1000,
+	  .help = "the largest random share added to Retry-After" },
 	{ "max_delayed", HTTP(max_delayed), &type_count, .usual = "10K", .most = 1000000,
-	  .flags = KEY_RESTART },
-	{ "decision_log", .type = &type_map, .keys = &log_keys },
+	  .flags = KEY_RESTART,
+	  .help = "responses that may be delayed at a time" },
+	{ "decision_log", .type = &type_map, .keys = &log_keys,
+	  .help = "every `sample`-th decision; `values: plain` writes them out" },
 };
 const struct keys http_def_keys = KEYS(struct http_def, http_rows, .check = http_check_listen);
 

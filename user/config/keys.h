@@ -7,8 +7,10 @@
 
 /* struct policy: the whole file; load.c */
 extern const struct keys policy_keys;
-/* struct http_def, struct cluster_def */
-extern const struct keys http_def_keys, cluster_def_keys;
+/* struct limit_def; read_limit.c */
+extern const struct keys limit_keys;
+/* struct http_def, struct cluster_def, struct redis_def */
+extern const struct keys http_def_keys, cluster_def_keys, redis_keys;
 
 extern const struct key_type
 	type_packets, type_connections,		/* struct rate; load.c */

@@ -153,33 +153,64 @@ static const struct keys control_keys = KEYS(struct policy, control_rows);
 
 static const struct key policy_rows[] = {
 	{ "interfaces", KEY_LIST(struct policy, interface, interface_count),
-	  .item = &interface_item, .most = SL_IFACES_MAX },
-	{ "table", .type = &type_map, .keys = &table_keys },
+	  .item = &interface_item, .most = SL_IFACES_MAX,
+	  .help = "a list of `{name, mode, on_removed}`; up to 64, each once" },
+	{ "table", .type = &type_map, .keys = &table_keys,
+	  .help = "bucket keys (for example sources) counted at a time, 1 to 1G; 25 "
+		  "bytes each, fixed at start" },
 	{ "failsafe", KEY_LIST(struct policy, failsafe, failsafe_count),
-	  .item = &failsafe_item },
+	  .item = &failsafe_item,
+	  .help = "ports of this host, `PORT/tcp` or `PORT/udp`, that limits, bans "
+		  "and wide blocks cannot close" },
 	{ "failsafe_rate", KEY(struct policy, failsafe_rate), &type_connections,
-	  .usual = "100 connections/s" },
-	{ "sets", KEY(struct policy, set), &type_sets, .flags = KEY_FIRST },
-	{ "exempt", KEY(struct policy, list[LIST_EXEMPT]), &type_entries },
-	{ "block", KEY(struct policy, list[LIST_BLOCK]), &type_entries },
-	{ "never_ban", KEY(struct policy, list[LIST_NEVER_BAN]), &type_entries_for_good },
-	{ "essential", .type = &type_map, .keys = &essential_keys },
+	  .usual = "100 connections/s",
+	  .help = "per source, to failsafe ports; in connections. Other TCP to them "
+		  "has rates derived from it: [Failsafe "
+		  "ports](packet-walk.md#failsafe-ports)" },
+	{ "sets", KEY(struct policy, set), &type_sets, .flags = KEY_FIRST,
+	  .help = "named lists of addresses, see below" },
+	{ "exempt", KEY(struct policy, list[LIST_EXEMPT]), &type_entries,
+	  .help = "addresses that no limit and no block applies to" },
+	{ "block", KEY(struct policy, list[LIST_BLOCK]), &type_entries,
+	  .help = "addresses that are dropped" },
+	{ "never_ban", KEY(struct policy, list[LIST_NEVER_BAN]), &type_entries_for_good,
+	  .help = "addresses that no [ban](#ban) applies to; limits do. Without "
+		  "`until`" },
+	{ "essential", .type = &type_map, .keys = &essential_keys,
+	  .help = "per source: ARP and neighbor discovery pass up to this rate; in "
+		  "packets. Also the rate of [path-MTU "
+		  "messages](packet-walk.md#path-mtu-messages): in sum, and per peer "
+		  "of a socket here" },
 	{ "on_parse_error", KEY(struct policy, on_parse_error), &type_enum, .usual = "pass",
-	  .names = on_parse_error_names },
+	  .names = on_parse_error_names,
+	  .help = "packets that cannot be read completely. `pass`: judged by every "
+		  "limit that they could belong to; `drop`: dropped. See [what is "
+		  "wrong with a packet](packet-walk.md#what-is-wrong-with-a-packet)" },
 	{ "fragments", KEY(struct policy, fragments), &type_enum, .usual = "limit",
-	  .names = fragments_names },
-	{ "limits", KEY(struct policy, limit), &type_limits },
+	  .names = fragments_names,
+	  .help = "`limit`, `pass` or `drop`: IP fragments. With `limit` later "
+		  "fragments meet the limits of their first, see "
+		  "[fragments](packet-walk.md#fragments)" },
+	{ "limits", KEY(struct policy, limit), &type_limits,
+	  .help = "see below; up to 256" },
 	{ "http", KEY(struct policy, http), &type_section, .keys = &http_def_keys,
-	  .flags = KEY_RESTART },
+	  .flags = KEY_RESTART,
+	  .help = "the HTTP tier, see [below](#http)" },
 	{ "cluster", KEY(struct policy, cluster), &type_section, .keys = &cluster_def_keys,
-	  .flags = KEY_RESTART },
-	{ "metrics", .type = &type_map, .keys = &metrics_keys },
-	{ "control", .type = &type_map, .keys = &control_keys },
+	  .flags = KEY_RESTART,
+	  .help = "a Redis shared with other nodes, see [cluster](cluster.md)" },
+	{ "metrics", .type = &type_map, .keys = &metrics_keys,
+	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
+		  "callers may create" },
+	{ "control", .type = &type_map, .keys = &control_keys,
+	  .help = "the socket of sluicectl, and groups that may use it" },
 	{ .name = "crowdsec" },
 	{ "state_dir", KEY(struct policy, state_dir), &type_path, .usual = "/var/lib/sluice",
-	  .flags = KEY_RESTART },
+	  .flags = KEY_RESTART,
+	  .help = "live changes, the history and the audit log; kept over restarts" },
 	{ "pin_dir", KEY(struct policy, pin_dir), &type_path, .usual = "/sys/fs/bpf/sluice",
-	  .flags = KEY_RESTART },
+	  .flags = KEY_RESTART,
+	  .help = "pinned maps and programs" },
 };
 const struct keys policy_keys = KEYS(struct policy, policy_rows);
 

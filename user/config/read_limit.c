@@ -131,27 +131,60 @@ static int key_scope(struct reader *r, const struct yaml_node *node, void *into)
 	return rc;
 }
 
-static const struct key limit_keys[] = {
-	{ "name", .read = key_name },
-	{ "match", .read = read_match },
-	{ "per", .read = key_per },
-	{ "prefix", .read = read_limit_prefix },
-	{ "prefix_scale", .read = read_limit_prefix_scale },
-	{ "rate", .read = read_limit_rate },
-	{ "burst", .read = read_limit_burst },
-	{ "algorithm", .read = key_algorithm },
-	{ "accounting", .read = key_accounting },
-	{ "action", .read = key_action },
-	{ "tag", .read = key_tag },
-	{ "mode", .read = key_mode },
-	{ "throttle", .read = read_limit_throttle },
-	{ "on_full", .read = key_on_full },
-	{ "ban", .read = read_limit_ban },
-	{ "scope", .read = key_scope },
+static const struct key limit_rows[] = {
+	{ "name", .read = key_name,
+	  .help = "1 to 63 characters of `a-z`, `0-9` and `-`; each once" },
+	{ "match", .read = read_match, .unset = "all packets",
+	  .help = "conditions, see below" },
+	{ "per", .read = key_per, .usual = "[source]",
+	  .help = "what has its own bucket: any combination of `source`, `dst`, `proto`, "
+		  "`dport`, `vlan`, `interface`. `[]` is one bucket for all. Interfaces share "
+		  "buckets unless `interface` is listed" },
+	{ "prefix", .read = read_limit_prefix, .usual = "{ipv4: 32, ipv6: 64}",
+	  .help = "addresses of one such prefix are one source; with a list, each length is "
+		  "counted: see [prefix hierarchy](#prefix-hierarchy). Only with `source` in "
+		  "`per`" },
+	{ "prefix_scale", .read = read_limit_prefix_scale, .unset = "1",
+	  .help = "the multiplier of rate and burst at each listed prefix, 1 to 65536" },
+	{ "rate", .read = read_limit_rate,
+	  .help = "what passes in the long run; a list of up to four rates that hold together, "
+		  "see [rates](#rates-and-algorithms)" },
+	{ "burst", .read = read_limit_burst, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
+	  .help = "token bucket only: what passes at once, in the rate's unit; one per rate" },
+	{ "algorithm", .read = key_algorithm, .usual = "token-bucket",
+	  .help = "`token-bucket`, `leaky-bucket`, `fixed-window` or `sliding-window`, see "
+		  "[rates](#rates-and-algorithms)" },
+	{ "accounting", .read = key_accounting, .usual = "percpu",
+	  .help = "`percpu`: each CPU leases a small batch from the bucket, which is fast; "
+		  "`exact`: every packet is charged to the bucket itself" },
+	{ "action", .read = key_action, .usual = "drop",
+	  .help = "`drop`, or `tag`: pass the packet with a mark" },
+	{ "tag", .read = key_tag,
+	  .help = "with `action: tag`: `dscp` (`cs0`..`cs7`, `af11`..`af43`, `ef`, `le`, 0 to "
+		  "63), `mark` (32 bits, for tc and nft), or both. With `action: drop` it is "
+		  "kept for a later change of the action" },
+	{ "mode", .read = key_mode, .usual = "enforce",
+	  .help = "`enforce`, `shadow` (counts what it would refuse), `off`" },
+	{ "throttle", .read = read_limit_throttle, .usual = "hard",
+	  .help = "`hard`, `{soft: ...}` or `{elastic: ...}`, see [throttle](#throttle)" },
+	{ "on_full", .read = key_on_full, .usual = "open",
+	  .help = "if the table has no room for a new bucket: `open` (the packet passes), "
+		  "`closed` (it is dropped), or `prefix`: it is counted with its /24 (IPv6: "
+		  "/48), at the same rate, and [places are "
+		  "kept](algorithms.md#the-price-of-a-full-table) for that; if those are full "
+		  "too, or `prefix` is already as wide, it passes" },
+	{ "ban", .read = read_limit_ban, .unset = "none",
+	  .help = "a source with too many drops is shut out for a while, see [ban](#ban)" },
+	{ "scope", .read = key_scope, .usual = "node",
+	  .help = "`node`, or `cluster`: one limit over all nodes, see "
+		  "[cluster](cluster.md#the-packet-tier)" },
 	/* After the keys that they are checked against: rate, algorithm, per, prefix_scale. */
-	{ "overrides", .read = read_overrides },
+	{ "overrides", .read = read_overrides,
+	  .help = "sources with rates of their own, see [overrides](#overrides)" },
 	{ "overrides_file", .read = read_overrides_file },
 };
+
+const struct keys limit_keys = KEYS(struct limit_def, limit_rows);
 
 static int check_tag(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
@@ -209,7 +242,7 @@ int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def 
 
 	limit_init(&limit);
 	limit.pos = (struct config_pos){ node->line, node->column };
-	rc = read_map(r, node, limit_keys, ARRAY_SIZE(limit_keys), &limit);
+	rc = read_map(r, node, limit_rows, ARRAY_SIZE(limit_rows), &limit);
 	if (!rc)
 		rc = read_require(r, node, "name");
 	if (!rc)

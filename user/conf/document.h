@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * document.h - a table of keys as it stands in the documents: name, default, meaning.
+ *
+ * A row's `help` is Markdown, of which `code` and [text](link) are known here. A row without help
+ * shares that of the row above it. Keys that are not supported yet are left out.
+ */
+#ifndef SLUICE_CONF_DOCUMENT_H
+#define SLUICE_CONF_DOCUMENT_H
+
+#include <stdio.h>
+
+#include "conf/key.h"
+
+/* A Markdown table, a Markdown list, the items of a list of mdoc(7). */
+void document_table(FILE *out, const struct keys *keys);
+void document_list(FILE *out, const struct keys *keys);
+void document_mdoc(FILE *out, const struct keys *keys);
+
+#endif
