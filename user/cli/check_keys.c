@@ -10,7 +10,7 @@ void cli_write_keys(FILE *out)
 		const char *name;
 		const struct keys *keys;
 	} tables[] = {
-		{ "policy", &policy_keys }, { "http", &http_def_keys }, { "limit", &limit_keys },
+		{ "policy", &policy_keys }, { "http", &http_def_keys }, { "limit", &limit_def_keys },
 		{ "cluster", &cluster_def_keys }, { "redis", &redis_keys },
 	};
 	static const struct {

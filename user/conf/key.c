@@ -156,7 +156,7 @@ void keys_write(struct writer *w, const struct keys *keys, const void *section)
 
 		if (!is_written(key, section, usual))
 			continue;
-		if (key->type->lines) {
+		if (key->type->lines && !(key->flags & KEY_FLOW)) {
 			key->type->lines(w, key, section);
 			continue;
 		}

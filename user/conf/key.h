@@ -25,6 +25,7 @@ enum key_flag {
 	KEY_NEEDED = 1,		/* an error where it is missing */
 	KEY_RESTART = 2,	/* a change takes effect when the daemon is restarted */
 	KEY_FIRST = 8,		/* read before the other keys, which depend on it */
+	KEY_FLOW = 16,		/* a mapping is written on one line */
 	KEY_UNIQUE = 4,		/* each mapping of a list has another value */
 };
 

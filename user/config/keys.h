@@ -7,8 +7,8 @@
 
 /* struct policy: the whole file; load.c */
 extern const struct keys policy_keys;
-/* struct limit_def; read_limit.c */
-extern const struct keys limit_keys;
+/* struct limit_def, and parts of it; limit_keys.c */
+extern const struct keys limit_def_keys, limit_prefix_keys, limit_scale_keys;
 /* struct http_def, struct cluster_def, struct redis_def */
 extern const struct keys http_def_keys, cluster_def_keys, redis_keys;
 
@@ -16,6 +16,6 @@ extern const struct key_type
 	type_packets, type_connections,		/* struct rate; load.c */
 	type_sets,				/* struct set_def *; read_list.c */
 	type_entries, type_entries_for_good,	/* struct list_def */
-	type_limits;				/* struct limit_def *; read_limit.c */
+	type_limits;				/* struct limit_def *; limit_keys.c */
 
 #endif

@@ -20,11 +20,9 @@ extern const struct name interface_mode_names[], on_removed_names[], algorithm_n
 	fragments_names[], yes_no_names[], scope_names[], per_names[], proto_names[],
 	port_proto_names[], dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
 
-/* The defaults of a limit and of a policy (without its strings). */
-void limit_init(struct limit_def *limit);
+/* The defaults. 0 or -ENOMEM. */
 int policy_new(const char *path, struct policy **ret);
 
-int limit_copy(const struct limit_def *from, struct limit_def *ret);
 /* Frees what a limit holds, not the struct itself. */
 void limit_clear(struct limit_def *limit);
 

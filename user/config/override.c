@@ -322,12 +322,6 @@ void overrides_write(const struct limit_def *limit, FILE *out, int indent)
 			      override_format_bursts(rates, ", ", text, sizeof(text)));
 		fputs("}\n", out);
 	}
-	if (!limit->overrides_file)
-		return;
-	fprintf(out, "%*soverrides_file: '", indent, "");
-	for (const char *p = limit->overrides_file; *p; p++)
-		fprintf(out, *p == '\'' ? "''" : "%c", *p);
-	fputs("'\n", out);
 }
 
 /* ------------------------------------------------------------------ memory */

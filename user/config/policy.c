@@ -8,47 +8,6 @@
 #include <string.h>
 
 #include "config/keys.h"
-#include "config/override.h"
-
-void limit_init(struct limit_def *limit)
-{
-	*limit = (struct limit_def){
-		.per = SL_PER_SOURCE,
-		.prefix = { [SL_V4] = { 32 }, [SL_V6] = { 64 } },
-		.prefix_scale = { { 1, 1, 1, 1 }, { 1, 1, 1, 1 } },
-		.prefix_count = { 1, 1 },
-		.rates.count = 1,
-		.algorithm = SL_ALGO_TOKEN_BUCKET,
-		.accounting = ACCOUNTING_PERCPU,
-		.action = SL_ACT_DROP,
-		.mode = SL_MODE_ENFORCE,
-		.on_full = SL_FULL_OPEN,
-	};
-}
-
-void limit_clear(struct limit_def *limit)
-{
-	match_clear(&limit->match);
-	overrides_clear(limit);
-	memset(limit, 0, sizeof(*limit));
-}
-
-int limit_copy(const struct limit_def *from, struct limit_def *ret)
-{
-	int rc;
-
-	*ret = *from;
-	ret->override = NULL;
-	ret->override_rates = NULL;
-	ret->overrides_file = NULL;
-	ret->override_count = ret->override_rates_count = 0;
-	rc = match_copy(&from->match, &ret->match);
-	if (!rc)
-		rc = overrides_copy(from, ret);
-	if (rc)
-		limit_clear(ret);
-	return rc;
-}
 
 int policy_new(const char *path, struct policy **ret)
 {

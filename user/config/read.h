@@ -24,9 +24,11 @@ int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl
 int read_match(struct reader *r, const struct yaml_node *node, void *into);
 int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into);
 int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into);
-int read_limit_prefix(struct reader *r, const struct yaml_node *node, void *into);
-int read_limit_prefix_scale(struct reader *r, const struct yaml_node *node, void *into);
-int read_limit_throttle(struct reader *r, const struct yaml_node *node, void *into);
+/* A family's part of prefix, and of prefix_scale. */
+int read_prefix_lengths(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
+			enum sl_family family);
+int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
+		       enum sl_family family);
 int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);
 
 /* What must fit together; `map` is the limit's mapping, for the places of errors. */

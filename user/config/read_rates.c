@@ -152,8 +152,8 @@ static int item_prefix(struct reader *r, const struct yaml_node *node, void *int
 	return 0;
 }
 
-static int read_prefix_of(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
-			  enum sl_family family)
+int read_prefix_lengths(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
+			enum sl_family family)
 {
 	struct prefix_hierarchy prefix_hierarchy = { limit, family, 0 };
 	int rc;
@@ -164,26 +164,6 @@ static int read_prefix_of(struct reader *r, const struct yaml_node *node, struct
 	if (!rc)
 		limit->prefix_count[family] = prefix_hierarchy.count;
 	return rc;
-}
-
-static int key_prefix_ipv4(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_prefix_of(r, node, into, SL_V4);
-}
-
-static int key_prefix_ipv6(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_prefix_of(r, node, into, SL_V6);
-}
-
-static const struct key prefix_keys[] = {
-	{ "ipv4", .read = key_prefix_ipv4 },
-	{ "ipv6", .read = key_prefix_ipv6 },
-};
-
-int read_limit_prefix(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_map(r, node, prefix_keys, ARRAY_SIZE(prefix_keys), into);
 }
 
 static int item_scale(struct reader *r, const struct yaml_node *node, void *into)
@@ -202,8 +182,8 @@ static int item_scale(struct reader *r, const struct yaml_node *node, void *into
 }
 
 /* `prefix` is read before, so that it is known how many there are. */
-static int read_scale_of(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
-			 enum sl_family family)
+int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
+		       enum sl_family family)
 {
 	struct prefix_hierarchy prefix_hierarchy = { limit, family, 0 };
 	size_t count = node->kind == YAML_LIST ? node->count : 1;
@@ -215,26 +195,6 @@ static int read_scale_of(struct reader *r, const struct yaml_node *node, struct 
 				 limit->prefix_count[family] == 1 ? "" : "s",
 				 family == SL_V4 ? "ipv4" : "ipv6");
 	return read_each(r, node, item_scale, &prefix_hierarchy);
-}
-
-static int key_scale_ipv4(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_scale_of(r, node, into, SL_V4);
-}
-
-static int key_scale_ipv6(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_scale_of(r, node, into, SL_V6);
-}
-
-static const struct key scale_keys[] = {
-	{ "ipv4", .read = key_scale_ipv4 },
-	{ "ipv6", .read = key_scale_ipv6 },
-};
-
-int read_limit_prefix_scale(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_map(r, node, scale_keys, ARRAY_SIZE(scale_keys), into);
 }
 
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,

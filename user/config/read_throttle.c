@@ -144,11 +144,6 @@ int read_throttle(struct reader *r, const struct yaml_node *node, struct throttl
 	return rc ? rc : check_throttle(r, node);
 }
 
-int read_limit_throttle(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_throttle(r, node, &((struct limit_def *)into)->throttle);
-}
-
 /* ---- ban ---- */
 
 static int key_after(struct reader *r, const struct yaml_node *node, void *into)

@@ -47,7 +47,7 @@ static const struct {
 	  "name: web\nmatch:\n  proto: [tcp]\n  tcp_flags: ['syn,!ack']\n"
 	  "rate: 5 connections/s\nburst: 2000\n" },
 	{ "web", { "match=", "per=source,dst", "prefix.ipv4=24", "burst=" },
-	  "name: web\nper: [source, dst]\nprefix: {ipv4: 24, ipv6: 64}\n"
+	  "name: web\nper: [source, dst]\nprefix: {ipv4: 24}\n"
 	  "rate: 1000 packets/s\n" },
 	{ "web", { "match.src=@lab,2001:db8::/32", "burst=", "match.dport=", "match.proto=" },
 	  "name: web\nmatch:\n  src: ['2001:db8::/32', '@lab']\n"

@@ -101,7 +101,7 @@ int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into)
 	}
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "none, or {ipv4: 32, ipv6: 64}");
-	rc = read_limit_prefix(r, node, &draft->prefix_hierarchy);
+	rc = keys_read(r, node, &limit_prefix_keys, &draft->prefix_hierarchy);
 	if (!rc)
 		draft_take_prefix_hierarchy(draft);
 	return rc;
@@ -110,7 +110,7 @@ int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into)
 int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
-	int rc = read_limit_prefix_scale(r, node, &draft->prefix_hierarchy);
+	int rc = keys_read(r, node, &limit_scale_keys, &draft->prefix_hierarchy);
 
 	if (!rc)
 		draft_take_prefix_hierarchy(draft);

@@ -14,7 +14,7 @@
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 #include "request/rules/rule_edit.h"
-#include "config/read.h"
+#include "config/keys.h"
 #include "sluice/key.h"
 
 /* Memory of a rule set: allocated piece by piece, freed all at once. */
@@ -133,6 +133,7 @@ struct build {
 	const struct ruleset *old;	/* the previous rule set, or NULL */
 	const char *file;		/* the arena's */
 	struct tree *tree;		/* of the file being read */
+	struct limit_def usual;		/* prefix and prefix_scale as without these keys */
 	struct rule_edit *edit;		/* live changes, in order */
 	size_t edit_count;
 	struct index edits;		/* the same by their rule's name */

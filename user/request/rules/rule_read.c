@@ -192,7 +192,7 @@ static void draft_init(struct draft *draft, struct build *b, const struct yaml_n
 	draft->map = map;
 	draft->defaults.algorithm = HTTP_FIXED_WINDOW;
 	draft->rule.priority = PRIORITY_NORMAL;
-	limit_init(&draft->prefix_hierarchy);
+	draft->prefix_hierarchy = b->usual;
 	draft_take_prefix_hierarchy(draft);
 }
 

@@ -11,7 +11,7 @@
 #include "request/rules/rule_edit.h"
 #include "conf/pair.h"
 #include "conf/config_text.h"
-#include "config/write.h"
+#include "conf/write.h"
 
 struct saving {
 	struct build b;			/* tree, domain, path, edits: for rule_edit.c */

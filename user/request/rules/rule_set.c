@@ -321,7 +321,8 @@ static int build_begin(struct build *b, const struct ruleset *old, struct sl_err
 	b->r.subject = "";
 	b->old = old;
 	b->set = set_new();
-	if (!b->set || (old && keep_metrics(b->set, old)))
+	if (!b->set || (old && keep_metrics(b->set, old)) ||
+	    keys_init(&limit_prefix_keys, &b->usual) || keys_init(&limit_scale_keys, &b->usual))
 		return sl_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "request/rules/override_private.h"
-#include "config/write.h"
+#include "conf/write.h"
 
 #define OVERRIDES_SHOWN 16
 

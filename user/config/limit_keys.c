@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * read_limit.c - one limit: its keys, and what must fit together within it. Keys of some size
- * are read by read_match.c, read_rates.c and read_throttle.c.
+ * limit_keys.c - the rows of a limit, and what must fit together within it. Types that only limits
+ * have are in limit_types.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,182 +9,93 @@
 #include <string.h>
 
 #include "config/keys.h"
+#include "config/limit_types.h"
 #include "config/override.h"
-#include "config/write.h"
 
-static int key_name(struct reader *r, const struct yaml_node *node, void *into)
+#define LIMIT(field) KEY(struct limit_def, field)
+
+static const struct key tag_rows[] = {
+	{ "dscp", LIMIT(dscp), &type_dscp, .names = dscp_names, .most = 63,
+	  .accepted = "cs0 to cs7, af11 to af43, ef, le, or 0 to 63" },
+	{ "mark", LIMIT(mark), &type_mark, .most = 0xffffffff, .accepted = "0 to 0xffffffff" },
+};
+static const struct keys tag_keys = KEYS(struct limit_def, tag_rows);
+
+static const struct key prefix_rows[] = {
+	{ "ipv4", LIMIT(prefix[SL_V4]), &type_lengths_v4, .usual = "32" },
+	{ "ipv6", LIMIT(prefix[SL_V6]), &type_lengths_v6, .usual = "64" },
+};
+const struct keys limit_prefix_keys = KEYS(struct limit_def, prefix_rows);
+
+static const struct key scale_rows[] = {
+	{ "ipv4", LIMIT(prefix_scale[SL_V4]), &type_scales_v4 },
+	{ "ipv6", LIMIT(prefix_scale[SL_V6]), &type_scales_v6 },
+};
+
+static int init_scales(void *section)
 {
-	return read_identifier(r, node, ((struct limit_def *)into)->name);
-}
+	struct limit_def *limit = section;
 
-static int item_per(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct limit_def *limit = into;
-	int value, rc;
-
-	rc = read_name(r, node, per_names, &value);
-	if (rc)
-		return rc;
-	if (limit->per & value)
-		return read_fail(r, node, EINVAL, "found %s again; accepted: each once",
-				 read_found(r, node));
-	limit->per |= value;
+	for (int family = 0; family < SL_FAMILY_COUNT; family++)
+		for (int i = 0; i < PREFIX_HIERARCHY_MAX; i++)
+			limit->prefix_scale[family][i] = 1;
 	return 0;
 }
 
-static int key_per(struct reader *r, const struct yaml_node *node, void *into)
-{
-	((struct limit_def *)into)->per = 0;
-	return read_each(r, node, item_per, into);
-}
-
-static int key_algorithm(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, algorithm_names, &value);
-
-	if (!rc)
-		((struct limit_def *)into)->algorithm = value;
-	return rc;
-}
-
-static int key_accounting(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, accounting_names, &value);
-
-	if (!rc)
-		((struct limit_def *)into)->accounting = value;
-	return rc;
-}
-
-static int key_action(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, limit_action_names, &value);
-
-	if (!rc)
-		((struct limit_def *)into)->action = value;
-	return rc;
-}
-
-static int key_tag_dscp(struct reader *r, const struct yaml_node *node, void *into)
-{
-	const struct name *name = name_find(dscp_names, node->text);
-	struct limit_def *limit = into;
-	u64 number;
-	int rc = 0;
-
-	if (name)
-		number = name->value;
-	else
-		rc = read_number(r, node, 63, "cs0 to cs7, af11 to af43, ef, le, or 0 to 63",
-				 &number);
-	if (rc)
-		return rc;
-	limit->dscp = number;
-	limit->tag |= SL_TAG_DSCP;
-	return 0;
-}
-
-static int key_tag_mark(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct limit_def *limit = into;
-	u64 mark;
-	int rc = read_number(r, node, 0xffffffff, "0 to 0xffffffff", &mark);
-
-	if (rc)
-		return rc;
-	limit->mark = mark;
-	limit->tag |= SL_TAG_MARK;
-	return 0;
-}
-
-static const struct key tag_keys[] = { { "dscp", .read = key_tag_dscp }, { "mark", .read = key_tag_mark } };
-
-static int key_tag(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_map(r, node, tag_keys, ARRAY_SIZE(tag_keys), into);
-}
-
-static int key_mode(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, limit_mode_names, &value);
-
-	if (!rc)
-		((struct limit_def *)into)->mode = value;
-	return rc;
-}
-
-static int key_on_full(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, on_full_names, &value);
-
-	if (!rc)
-		((struct limit_def *)into)->on_full = value;
-	return rc;
-}
-
-static int key_scope(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, scope_names, &value);
-
-	if (!rc)
-		((struct limit_def *)into)->cluster = value;
-	return rc;
-}
+const struct keys limit_scale_keys = KEYS(struct limit_def, scale_rows, .init = init_scales);
 
 static const struct key limit_rows[] = {
-	{ "name", .read = key_name,
+	{ "name", LIMIT(name), &type_identifier, .flags = KEY_NEEDED,
 	  .help = "1 to 63 characters of `a-z`, `0-9` and `-`; each once" },
-	{ "match", .read = read_match, .unset = "all packets",
+	{ "match", LIMIT(match), &type_match, .unset = "all packets",
 	  .help = "conditions, see below" },
-	{ "per", .read = key_per, .usual = "[source]",
+	{ "per", LIMIT(per), &type_flags, .names = per_names, .usual = "[source]",
 	  .help = "what has its own bucket: any combination of `source`, `dst`, `proto`, "
 		  "`dport`, `vlan`, `interface`. `[]` is one bucket for all. Interfaces share "
 		  "buckets unless `interface` is listed" },
-	{ "prefix", .read = read_limit_prefix, .usual = "{ipv4: 32, ipv6: 64}",
+	{ "prefix", .type = &type_map, .keys = &limit_prefix_keys, .flags = KEY_FLOW,
 	  .help = "addresses of one such prefix are one source; with a list, each length is "
 		  "counted: see [prefix hierarchy](#prefix-hierarchy). Only with `source` in "
 		  "`per`" },
-	{ "prefix_scale", .read = read_limit_prefix_scale, .unset = "1",
+	{ "prefix_scale", .type = &type_map, .keys = &limit_scale_keys, .flags = KEY_FLOW, .unset = "1",
 	  .help = "the multiplier of rate and burst at each listed prefix, 1 to 65536" },
-	{ "rate", .read = read_limit_rate,
+	{ "rate", LIMIT(rates.rate), &type_limit_rate, .flags = KEY_NEEDED,
 	  .help = "what passes in the long run; a list of up to four rates that hold together, "
 		  "see [rates](#rates-and-algorithms)" },
-	{ "burst", .read = read_limit_burst, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
+	{ "burst", LIMIT(rates.burst), &type_limit_burst, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token bucket only: what passes at once, in the rate's unit; one per rate" },
-	{ "algorithm", .read = key_algorithm, .usual = "token-bucket",
+	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
 	  .help = "`token-bucket`, `leaky-bucket`, `fixed-window` or `sliding-window`, see "
 		  "[rates](#rates-and-algorithms)" },
-	{ "accounting", .read = key_accounting, .usual = "percpu",
+	{ "accounting", LIMIT(accounting), &type_enum, .names = accounting_names, .usual = "percpu",
 	  .help = "`percpu`: each CPU leases a small batch from the bucket, which is fast; "
 		  "`exact`: every packet is charged to the bucket itself" },
-	{ "action", .read = key_action, .usual = "drop",
+	{ "action", LIMIT(action), &type_enum, .names = limit_action_names, .usual = "drop",
 	  .help = "`drop`, or `tag`: pass the packet with a mark" },
-	{ "tag", .read = key_tag,
+	{ "tag", .type = &type_map, .keys = &tag_keys, .unset = "",
 	  .help = "with `action: tag`: `dscp` (`cs0`..`cs7`, `af11`..`af43`, `ef`, `le`, 0 to "
 		  "63), `mark` (32 bits, for tc and nft), or both. With `action: drop` it is "
 		  "kept for a later change of the action" },
-	{ "mode", .read = key_mode, .usual = "enforce",
+	{ "mode", LIMIT(mode), &type_enum, .names = limit_mode_names, .usual = "enforce",
 	  .help = "`enforce`, `shadow` (counts what it would refuse), `off`" },
-	{ "throttle", .read = read_limit_throttle, .usual = "hard",
+	{ "throttle", LIMIT(throttle), &type_throttle, .usual = "hard",
 	  .help = "`hard`, `{soft: ...}` or `{elastic: ...}`, see [throttle](#throttle)" },
-	{ "on_full", .read = key_on_full, .usual = "open",
+	{ "on_full", LIMIT(on_full), &type_enum, .names = on_full_names, .usual = "open",
 	  .help = "if the table has no room for a new bucket: `open` (the packet passes), "
 		  "`closed` (it is dropped), or `prefix`: it is counted with its /24 (IPv6: "
 		  "/48), at the same rate, and [places are "
 		  "kept](algorithms.md#the-price-of-a-full-table) for that; if those are full "
 		  "too, or `prefix` is already as wide, it passes" },
-	{ "ban", .read = read_limit_ban, .unset = "none",
+	{ "ban", LIMIT(ban), &type_ban, .unset = "none",
 	  .help = "a source with too many drops is shut out for a while, see [ban](#ban)" },
-	{ "scope", .read = key_scope, .usual = "node",
+	{ "scope", LIMIT(cluster), &type_enum, .names = scope_names, .usual = "node",
 	  .help = "`node`, or `cluster`: one limit over all nodes, see "
 		  "[cluster](cluster.md#the-packet-tier)" },
 	/* After the keys that they are checked against: rate, algorithm, per, prefix_scale. */
-	{ "overrides", .read = read_overrides,
+	{ "overrides", LIMIT(override), &type_overrides,
 	  .help = "sources with rates of their own, see [overrides](#overrides)" },
-	{ "overrides_file", .read = read_overrides_file },
+	{ "overrides_file", LIMIT(overrides_file), &type_overrides_file },
 };
-
-const struct keys limit_keys = KEYS(struct limit_def, limit_rows);
 
 static int check_tag(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
@@ -220,8 +131,9 @@ static int check_scope(struct reader *r, const struct yaml_node *map, const stru
 			 limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
 }
 
-static int check_limit(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
+static int check_limit(struct reader *r, const struct yaml_node *map, void *section)
 {
+	const struct limit_def *limit = section;
 	int rc = check_prefix_hierarchy(r, map, limit);
 
 	if (!rc)
@@ -235,25 +147,34 @@ static int check_limit(struct reader *r, const struct yaml_node *map, const stru
 	return rc ? rc : check_rates(r, map, limit);
 }
 
+const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit);
+
 int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret)
 {
-	struct limit_def limit;
-	int rc;
+	struct limit_def limit = { .pos = { node->line, node->column }, .rates.count = 1 };
+	int rc = keys_init(&limit_def_keys, &limit) ? read_no_memory(r) : 0;
 
-	limit_init(&limit);
-	limit.pos = (struct config_pos){ node->line, node->column };
-	rc = read_map(r, node, limit_rows, ARRAY_SIZE(limit_rows), &limit);
 	if (!rc)
-		rc = read_require(r, node, "name");
-	if (!rc)
-		rc = read_require(r, node, "rate");
-	if (!rc)
-		rc = check_limit(r, node, &limit);
+		rc = keys_read(r, node, &limit_def_keys, &limit);
 	if (rc)
 		limit_clear(&limit);
 	else
 		*ret = limit;
 	return rc;
+}
+
+int limit_write(const struct limit_def *limit, FILE *out, int indent)
+{
+	struct writer w = { .out = out, .indent = indent };
+
+	keys_write(&w, &limit_def_keys, limit);
+	return w.failed ? -ENOMEM : ferror(out) ? -EIO : 0;
+}
+
+void limit_clear(struct limit_def *limit)
+{
+	keys_clear(&limit_def_keys, limit);
+	memset(limit, 0, sizeof(*limit));
 }
 
 static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
@@ -311,7 +232,7 @@ static void limits_lines(struct writer *w, const struct key *key, const void *se
 	w->indent = 4;
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		w->item = true;
-		write_limit(w, &policy->limit[i]);
+		keys_write(w, &limit_def_keys, &policy->limit[i]);
 	}
 	w->indent = 0;
 }
@@ -319,15 +240,12 @@ static void limits_lines(struct writer *w, const struct key *key, const void *se
 static void limits_copy(const struct key *key, void *section, int *rc)
 {
 	struct policy *policy = section;
-	const struct limit_def *from = policy->limit;
-	size_t count = policy->limit_count;
 
-	policy->limit = array_copy(from, count, sizeof(*from), rc);
-	policy->limit_count = 0;
-	for (size_t i = 0; i < count && !*rc; i++) {
-		*rc = limit_copy(&from[i], &policy->limit[i]);
-		policy->limit_count += !*rc;
-	}
+	policy->limit = array_copy(policy->limit, policy->limit_count, sizeof(*policy->limit), rc);
+	if (!policy->limit)
+		policy->limit_count = 0;
+	for (size_t i = 0; i < policy->limit_count; i++)
+		keys_copy(&limit_def_keys, &policy->limit[i], rc);
 }
 
 static void limits_clear(const struct key *key, void *section)

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * limit_types.c - the types of a limit's keys that no other mapping has: match, prefix and
+ * prefix_scale, rate and burst, throttle, ban, tag, overrides. Their readers are in read_match.c,
+ * read_rates.c, read_throttle.c and override_read.c.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "config/keys.h"
+#include "config/limit_types.h"
+#include "config/override.h"
+
+static size_t format_range(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct u16_range *range = (const struct u16_range *)array + i;
+
+	if (range->first == range->last)
+		snprintf(buf, size, "%u", range->first);
+	else
+		snprintf(buf, size, "%u-%u", range->first, range->last);
+	return 1;
+}
+
+static size_t format_proto(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	u8 proto = ((const u8 *)array)[i];
+	const char *name = name_of(proto_names, proto);
+
+	if (name)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "%u", proto);
+	return 1;
+}
+
+static size_t format_tcp_flags(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct tcp_flags_cond *cond = (const struct tcp_flags_cond *)array + i;
+	const struct name *flag;
+	size_t used = 0;
+
+	buf[0] = 0;
+	for (flag = tcp_flag_names; flag->name; flag++)
+		if (((cond->set | cond->clear) & flag->value) && used < size)
+			used += snprintf(buf + used, size - used, "%s%s%s", used ? "," : "",
+					 cond->clear & flag->value ? "!" : "", flag->name);
+	return 1;
+}
+
+/* The inverse of item_icmp_type(): a pair of the families is one number or one name. */
+static size_t format_icmp_type(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct icmp_type_cond *cond = (const struct icmp_type_cond *)array + i;
+	const char *name = name_of(cond->family == SL_V4 ? icmp_names : icmpv6_names, cond->type);
+	bool pair = i + 1 < count && cond[0].family == SL_V4 && cond[1].family == SL_V6;
+	const char *other = pair ? name_of(icmpv6_names, cond[1].type) : NULL;
+
+	if (pair && name && other && !strcmp(name, other)) {
+		snprintf(buf, size, "%s", name);
+		return 2;
+	}
+	if (name && !(pair && cond[0].type == cond[1].type)) {
+		snprintf(buf, size, "%s", name);
+		return 1;
+	}
+	snprintf(buf, size, "%u", cond->type);
+	return pair ? 2 : 1;
+}
+
+static size_t format_interface(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s", ((const char (*)[16])array)[i]);
+	return 1;
+}
+
+/* Prefixes and names of sets, as one list. */
+struct addresses {
+	const struct sl_prefix *prefix;
+	size_t prefix_count;
+	const char (*set)[SL_NAME_MAX];
+};
+
+static size_t format_address(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct addresses *of = array;
+
+	if (i < of->prefix_count)
+		return format_prefix(of->prefix, i, count, buf, size);
+	snprintf(buf, size, "@%s", of->set[i - of->prefix_count]);
+	return 1;
+}
+
+static void write_match_key(struct writer *w, const struct match_def *m,
+			    const struct match_key *key)
+{
+	static write_format *const format[] = {
+		[MATCH_PREFIXES] = format_address, [MATCH_PROTOS] = format_proto,
+		[MATCH_RANGES] = format_range, [MATCH_FLAGS] = format_tcp_flags,
+		[MATCH_ICMP_TYPES] = format_icmp_type, [MATCH_INTERFACES] = format_interface,
+	};
+	bool is_src = key == &match_keys[MATCH_SRC];
+	struct addresses of;
+	const void *values;
+	size_t count;
+
+	values = match_values(m, key, &count);
+	if (key->kind == MATCH_PREFIXES) {
+		count -= is_src ? m->src_from_sets : m->dst_from_sets;
+		of = (struct addresses){ values, count, (const char (*)[SL_NAME_MAX])
+						(is_src ? m->src_set : m->dst_set) };
+		values = &of;
+		count += is_src ? m->src_set_count : m->dst_set_count;
+	}
+	write_list(w, key->name, values, count, format[key->kind]);
+}
+
+static void match_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct match_def *m = key_field_of(key, section);
+
+	write_begin(w);
+	fputs("match:\n", w->out);
+	w->indent += 2;
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		write_match_key(w, m, &match_keys[i]);
+	w->indent -= 2;
+}
+
+static int match_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
+{
+	return read_match(r, node, section);
+}
+
+static bool match_is_empty(const struct match_def *m)
+{
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		if (match_count(m, &match_keys[i]))
+			return false;
+	return true;
+}
+
+/* Only to compare with the default: all packets. */
+static bool match_equal(const struct key *key, const void *a, const void *b)
+{
+	return match_is_empty(key_field_of(key, a)) && match_is_empty(key_field_of(key, b));
+}
+
+static void match_key_copy(const struct key *key, void *section, int *rc)
+{
+	struct match_def *match = key_field(key, section), from = *match;
+
+	memset(match, 0, sizeof(*match));
+	if (!*rc)
+		*rc = match_copy(&from, match);
+}
+
+static void match_key_clear(const struct key *key, void *section)
+{
+	match_clear(key_field(key, section));
+}
+
+const struct key_type type_match = {
+	.name = "mapping", .read = match_read, .lines = match_lines, .copy = match_key_copy,
+	.clear = match_key_clear, .equal = match_equal,
+};
+
+/* ---- tag: each key sets its bit ---- */
+
+static int tag_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		    void *section)
+{
+	int rc = type_number.read(r, node, key, section);
+
+	if (!rc)
+		((struct limit_def *)section)->tag |= key->type->variant;
+	return rc;
+}
+
+static void dscp_write(struct writer *w, const struct key *key, const void *section)
+{
+	type_number.write(w, key, section);
+}
+
+static void mark_write(struct writer *w, const struct key *key, const void *section)
+{
+	fprintf(w->out, "0x%x", ((const struct limit_def *)section)->mark);
+}
+
+static bool tag_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct limit_def *x = a, *y = b;
+
+	return !((x->tag ^ y->tag) & key->type->variant) &&
+	       !memcmp(key_field_of(key, a), key_field_of(key, b), key->size);
+}
+
+const struct key_type type_dscp = {
+	.name = "number", .variant = SL_TAG_DSCP, .read = tag_read, .write = dscp_write,
+	.equal = tag_equal,
+};
+const struct key_type type_mark = {
+	.name = "number", .variant = SL_TAG_MARK, .read = tag_read, .write = mark_write,
+	.equal = tag_equal,
+};
+
+/* ---- prefix, prefix_scale ---- */
+
+static int lengths_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			void *section)
+{
+	return read_prefix_lengths(r, node, section, key->type->variant);
+}
+
+static void lengths_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct limit_def *limit = section;
+	u8 count = limit->prefix_count[key->type->variant];
+
+	for (u8 i = 0; i < count; i++)
+		fprintf(w->out, "%s%u%s", i ? ", " : count > 1 ? "[" : "",
+			limit->prefix[key->type->variant][i],
+			i + 1 == count && count > 1 ? "]" : "");
+}
+
+static bool lengths_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct limit_def *x = a, *y = b;
+	int family = key->type->variant;
+	u8 count = x->prefix_count[family];
+
+	return count == y->prefix_count[family] &&
+	       !memcmp(x->prefix[family], y->prefix[family], count);
+}
+
+#define TYPE_LENGTHS(family)                                                            \
+	{ .name = "list", .variant = family, .read = lengths_read, .write = lengths_write, \
+	  .equal = lengths_equal }
+
+const struct key_type type_lengths_v4 = TYPE_LENGTHS(SL_V4), type_lengths_v6 = TYPE_LENGTHS(SL_V6);
+
+static int scales_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
+{
+	return read_prefix_scales(r, node, section, key->type->variant);
+}
+
+static void scales_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct limit_def *limit = section;
+	int family = key->type->variant;
+
+	for (u8 i = 0; i < limit->prefix_count[family]; i++)
+		fprintf(w->out, "%s%u", i ? ", " : "[", limit->prefix_scale[family][i]);
+	fputc(']', w->out);
+}
+
+/* As many as `a` has lengths. */
+static bool scales_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct limit_def *x = a, *y = b;
+	int family = key->type->variant;
+
+	return !memcmp(x->prefix_scale[family], y->prefix_scale[family],
+		       x->prefix_count[family] * sizeof(x->prefix_scale[family][0]));
+}
+
+#define TYPE_SCALES(family)                                                            \
+	{ .name = "list", .variant = family, .read = scales_read, .write = scales_write,  \
+	  .equal = scales_equal }
+
+const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
+
+/* ---- rate, burst ---- */
+
+const char *rates_format(const struct rates *rates, char *buf, size_t size)
+{
+	size_t used = 0;
+	char text[96];
+
+	buf[0] = 0;
+	for (u8 i = 0; i < rates->count && used < size; i++)
+		used += snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
+				 rate_format(&rates->rate[i], text, sizeof(text)));
+	return buf;
+}
+
+static int rate_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	return read_limit_rate(r, node, section);
+}
+
+static void rate_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct rates *rates = &((const struct limit_def *)section)->rates;
+	char text[RATES_MAX * 96];
+
+	fprintf(w->out, rates->count > 1 ? "[%s]" : "%s", rates_format(rates, text, sizeof(text)));
+}
+
+const struct key_type type_limit_rate = {
+	.name = "rate", .read = rate_read, .write = rate_write,
+};
+
+static int burst_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
+{
+	return read_limit_burst(r, node, section);
+}
+
+static void burst_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct rates *rates = &((const struct limit_def *)section)->rates;
+
+	for (u8 i = 0; i < rates->count; i++)
+		fprintf(w->out, "%s%llu", i ? ", " : rates->count > 1 ? "[" : "", rates->burst[i]);
+	if (rates->count > 1)
+		fputc(']', w->out);
+}
+
+const struct key_type type_limit_burst = {
+	.name = "count", .read = burst_read, .write = burst_write,
+};
+
+/* ---- throttle, ban ---- */
+
+static const char *elastic_format(const struct throttle_def *throttle, char *buf, size_t size)
+{
+	char cpu[16] = "", link[16] = "", signal[SL_NAME_MAX + 32] = "";
+
+	if (throttle->cpu_percent)
+		snprintf(cpu, sizeof(cpu), "cpu: %u%%", throttle->cpu_percent);
+	if (throttle->link_percent)
+		snprintf(link, sizeof(link), "%slink: %u%%", cpu[0] ? ", " : "",
+			 throttle->link_percent);
+	/* quoted: a load signal may be called null */
+	if (throttle->load_signal[0])
+		snprintf(signal, sizeof(signal), "%sload_signal: {'%s': %u%%}",
+			 cpu[0] || link[0] ? ", " : "", throttle->load_signal,
+			 throttle->load_signal_percent);
+	snprintf(buf, size, "{elastic: %u%%, while: {%s%s%s}}", throttle->ceiling_percent, cpu,
+		 link, signal);
+	return buf;
+}
+
+const char *throttle_format(const struct throttle_def *throttle, char *buf, size_t size)
+{
+	char text[64], part[16] = "", stretch[80] = "";
+
+	if (throttle->kind == THROTTLE_ELASTIC)
+		return elastic_format(throttle, buf, size);
+	if (throttle->kind == THROTTLE_HARD) {
+		snprintf(buf, size, "hard");
+		return buf;
+	}
+	if (throttle->soft_permille % 10)
+		snprintf(part, sizeof(part), ".%u", throttle->soft_permille % 10);
+	if (throttle->soft_for_ns)
+		snprintf(stretch, sizeof(stretch), ", for: %s",
+			 duration_format(throttle->soft_for_ns, text, sizeof(text)));
+	snprintf(buf, size, "{soft: %u%s%%%s}", throttle->soft_permille / 10, part, stretch);
+	return buf;
+}
+
+const char *ban_format(const struct ban_def *ban, char *buf, size_t size)
+{
+	char within[64], first[64], longest[64], factor[32] = "", max[80] = "";
+
+	if (ban->factor_percent % 100)
+		snprintf(factor, sizeof(factor), ", factor: %u.%02u", ban->factor_percent / 100,
+			 ban->factor_percent % 100);
+	else if (ban->factor_percent != 200)
+		snprintf(factor, sizeof(factor), ", factor: %u", ban->factor_percent / 100);
+	if (ban->max_ns != ban_default_max(ban->for_ns))
+		snprintf(max, sizeof(max), ", max: %s",
+			 duration_format(ban->max_ns, longest, sizeof(longest)));
+	snprintf(buf, size, "{after: %llu drop%s/%s, for: %s%s%s%s}", ban->after,
+		 ban->after == 1 ? "" : "s", duration_format(ban->within_ns, within, sizeof(within)),
+		 duration_format(ban->for_ns, first, sizeof(first)), factor, max,
+		 ban->spoofable ? ", spoofable: yes" : "");
+	return buf;
+}
+
+static int throttle_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			 void *section)
+{
+	struct throttle_def *throttle = key_field(key, section);
+
+	memset(throttle, 0, sizeof(*throttle));
+	return read_throttle(r, node, throttle);
+}
+
+static void throttle_write(struct writer *w, const struct key *key, const void *section)
+{
+	char text[320];
+
+	fputs(throttle_format(key_field_of(key, section), text, sizeof(text)), w->out);
+}
+
+static bool throttle_equal(const struct key *key, const void *a, const void *b)
+{
+	char x[320], y[320];
+
+	return !strcmp(throttle_format(key_field_of(key, a), x, sizeof(x)),
+		       throttle_format(key_field_of(key, b), y, sizeof(y)));
+}
+
+const struct key_type type_throttle = {
+	.name = "throttle", .read = throttle_read, .write = throttle_write,
+	.equal = throttle_equal,
+};
+
+static int ban_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		    void *section)
+{
+	return read_limit_ban(r, node, section);
+}
+
+static void ban_write(struct writer *w, const struct key *key, const void *section)
+{
+	char text[320];
+
+	fputs(ban_format(key_field_of(key, section), text, sizeof(text)), w->out);
+}
+
+const struct key_type type_ban = { .name = "ban", .read = ban_read, .write = ban_write };
+
+/* ---- overrides: two keys, one list; the first owns it ---- */
+
+static int overrides_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			  void *section)
+{
+	return read_overrides(r, node, section);
+}
+
+static void overrides_lines(struct writer *w, const struct key *key, const void *section)
+{
+	overrides_write(section, w->out, w->indent);
+}
+
+static void overrides_key_copy(const struct key *key, void *section, int *rc)
+{
+	struct limit_def *limit = section, from = *limit;
+
+	limit->override = NULL;
+	limit->override_rates = NULL;
+	limit->overrides_file = NULL;
+	limit->override_count = limit->override_rates_count = 0;
+	if (!*rc)
+		*rc = overrides_copy(&from, limit);
+}
+
+static void overrides_key_clear(const struct key *key, void *section)
+{
+	overrides_clear(section);
+}
+
+const struct key_type type_overrides = {
+	.name = "list", .read = overrides_read, .lines = overrides_lines,
+	.copy = overrides_key_copy, .clear = overrides_key_clear,
+};
+
+static int overrides_file_read(struct reader *r, const struct yaml_node *node,
+			       const struct key *key, void *section)
+{
+	return read_overrides_file(r, node, section);
+}
+
+static void overrides_file_write(struct writer *w, const struct key *key, const void *section)
+{
+	write_text(w->out, *(char *const *)key_field_of(key, section));
+}
+
+const struct key_type type_overrides_file = {
+	.name = "path", .read = overrides_file_read, .write = overrides_file_write,
+};
