@@ -258,12 +258,12 @@ static __always_inline int table_replace(struct sl_way *way, struct sl_way seen,
 }
 
 /*
- * Records the offender in way `at` of a set. `at`: its fingerprint is in a record, the way can be
- * taken. TABLE_AGAIN: its way became the record, or another CPU was faster. TABLE_NONE: it
- * takes longer to recover than a record lasts, or there is no room.
+ * Records the offender in way `at` of a set. ATTEMPT_PASS: its fingerprint is in a record, the way
+ * can be taken. ATTEMPT_AGAIN: its way became the record, or another CPU was faster. ATTEMPT_FULL:
+ * it takes longer to recover than a record lasts, or there is no room.
  */
-SL_GLOBAL u32 table_record(const struct sl_rules *rules, const struct packet *pkt, u32 index,
-			   u32 at)
+SL_GLOBAL enum attempt table_record(const struct sl_rules *rules, const struct packet *pkt,
+				    u32 index, u32 at)
 {
 	struct sl_way offender, seen = { 0 }, found;
 	struct sl_set *set = map_table_set(index);
@@ -273,52 +273,50 @@ SL_GLOBAL u32 table_record(const struct sl_rules *rules, const struct packet *pk
 	u64 left, known, units, print;
 
 	if (!rules || !pkt || !set)
-		return TABLE_NONE;
+		return ATTEMPT_FULL;
 	at %= SL_WAYS;
 	offender.key = read_once(&set->way[at].key);
 	offender.bucket_state = read_once(&set->way[at].bucket_state);
 	limit = table_limit_of(rules, offender.key);
 	if (!limit || offender.bucket_state == SL_STATE_BUSY)
-		return TABLE_AGAIN;
+		return ATTEMPT_AGAIN;
 	left = sl_left_ns(offender.bucket_state, &limit->params, pkt->now);
 	units = sl_record_units(left, pkt->now.mono_ns);
 	if (units > SL_RECORD_AHEAD)
-		return TABLE_NONE;
+		return ATTEMPT_FULL;
 	known = table_recorded(pkt, offender.key);
 	if (known == SL_STATE_BUSY)
-		return TABLE_AGAIN;
+		return ATTEMPT_AGAIN;
 	if (known >= left)
-		return at;
+		return ATTEMPT_PASS;
 	print = sl_print(offender.key & ~SL_KEY_REFUSED);
-	for (i = 0, to = at; i < SL_WAYS; i++) {
+	for (i = 0, to = TABLE_NONE; i < SL_WAYS; i++) {
 		found.key = read_once(&set->way[i].key);
 		found.bucket_state = read_once(&set->way[i].bucket_state);
 		if (!sl_key_is_record(found.key) ||
 		    !sl_record_left(found.key, found.bucket_state, pkt->now.mono_ns))
 			continue;
 		records++;
-		if (!sl_record_has(found, print) && !(to == at && sl_record_has(found, 0)))
+		if (!sl_record_has(found, print) && !(to == TABLE_NONE && sl_record_has(found, 0)))
 			continue;
 		to = i;
 		seen = found;
 	}
-	if (to == at) {
-		if (records >= SL_RECORDS)
-			return TABLE_NONE;
-		found = offender;
-	} else {
-		found = seen;
+	if (to != TABLE_NONE) {
+		found = sl_record_add(seen, print, units, pkt->now.mono_ns);
+		return table_lock(&set->way[to & (SL_WAYS - 1)], seen) &&
+				       table_replace(&set->way[to & (SL_WAYS - 1)], seen, found) ?
+			       ATTEMPT_PASS :
+			       ATTEMPT_AGAIN;
 	}
-	seen = sl_record_add(seen, print, units, pkt->now.mono_ns);
-	if (!table_lock(&set->way[to & (SL_WAYS - 1)], found) ||
-	    !table_replace(&set->way[to & (SL_WAYS - 1)], found, seen))
-		return TABLE_AGAIN;
-	if (to != at)
-		return at;
+	if (records >= SL_RECORDS)
+		return ATTEMPT_FULL;
+	found = sl_record_add(seen, print, units, pkt->now.mono_ns);
 	stats = map_limit_stats(limit->slot);
-	if (stats)
+	if (table_lock(&set->way[at], offender) && table_replace(&set->way[at], offender, found) &&
+	    stats)
 		stats->recorded++;
-	return TABLE_AGAIN;
+	return ATTEMPT_AGAIN;
 }
 
 /* ---- a new key */
@@ -382,6 +380,7 @@ static __always_inline u32 table_victim(const struct sl_rules *rules, const stru
 	struct sl_set *a = map_table_set(index_a), *b = map_table_set(index_b);
 	u32 free_a, free_b, way_a, way_b, offender_a, offender_b, least = TABLE_OFFENDER;
 	u32 room_a = 0, room_b = 0;
+	enum attempt recorded = ATTEMPT_FULL;
 
 	if (!a || !b) {
 		count_map_error(SL_ME_TABLE_LOOKUP);
@@ -402,14 +401,14 @@ static __always_inline u32 table_victim(const struct sl_rules *rules, const stru
 	if (offender_b != TABLE_NONE)
 		room_b = table_room(pkt, index_b);
 	if (room_b > room_a) {
-		way_b = table_record(rules, pkt, index_b, offender_b);
-		return way_b < SL_WAYS ? SL_WAYS + way_b : way_b == TABLE_AGAIN ? way_b : way_a;
+		recorded = table_record(rules, pkt, index_b, offender_b);
+		offender_a = SL_WAYS + offender_b;
+	} else if (room_a) {
+		recorded = table_record(rules, pkt, index_a, offender_a);
 	}
-	if (room_a) {
-		way_b = table_record(rules, pkt, index_a, offender_a);
-		return way_b < SL_WAYS || way_b == TABLE_AGAIN ? way_b : way_a;
-	}
-	return way_a;
+	if (recorded == ATTEMPT_AGAIN)
+		return TABLE_AGAIN;
+	return recorded == ATTEMPT_PASS ? offender_a : way_a;
 }
 
 /* Installs a key with its bucket state. An offender's key is marked. */

@@ -40,9 +40,9 @@ fail() {
 # failures once more, is not counted.
 count_cmocka() {
 	awk '
-	# "[==========] Running 3 test(s).", "[==========] 3 test(s) run."; 1.1.7 names the group first.
-	/^\[==========\] ([^ ]+ )?Running/	{ running = 1; announced += $(NF - 1) }
-	/^\[==========\] ([^ ]+ )?[0-9]+ test\(s\) run/	{ running = 0 }
+	# "[==========] Running 3 test(s).", "[==========] 3 test(s) run."; 1.1.7 puts the name of the group before.
+	/^\[==========\] (.*: )?Running [0-9]+ test/	{ running = 1; announced += $(NF - 1) }
+	/^\[==========\] (.*: )?[0-9]+ test\(s\) run/	{ running = 0 }
 	/^\[ RUN      \]/		{ root = 0 }
 	/needs? root|requires? root|not root/	{ root = 1 }
 	!running			{ next }

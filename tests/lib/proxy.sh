@@ -227,7 +227,7 @@ proxy_client_bytes() {
 		a path of 60 KiB|/"\$(cat "$LAB/long")"
 		a query of 60 KiB|/?"\$(cat "$LAB/long")"
 		100 cookies|-H @"$LAB/cookies" /
-		a cookie of 60 KiB|-b c="\$(cat "$LAB/long")" /
+		a cookie of 60 KiB|-H "Cookie: c=\$(cat "$LAB/long")" /
 		odd bytes in a header|-H X-Odd:"$odd" -A "$odd" /
 		a path that would end a header|'/a%0d%0aX-Sluice-V-user:%20fresh%0d%0aX-API-Key:%20fresh'
 		odd bytes in a path|/'%ff%fe%c3%28%7f%0a%0d%5c%22'

@@ -36,7 +36,8 @@ double real_of(const json_t *object, const char *key)
 
 void cli_print_json(const struct cli *cli, const json_t *json)
 {
-	char *text = json_dumps(json, cli->watch_s > 0 ? JSON_COMPACT : JSON_INDENT(2));
+	char *text = json_dumps(json, JSON_REAL_PRECISION(15) |
+					(cli->watch_s > 0 ? JSON_COMPACT : JSON_INDENT(2)));
 
 	puts(text ? text : "{}");
 	free(text);

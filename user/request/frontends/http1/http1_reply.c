@@ -134,7 +134,7 @@ void http1_reply_problem(struct http1_request *request, int status, const char *
 {
 	json_t *json = json_pack("{s:s, s:i, s:s*}", "title", phrase(status), "status", status,
 				 "detail", detail);
-	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 
 	http1_reply(request, status, "application/problem+json", text ? text : "",
 		    text ? strlen(text) : 0);
