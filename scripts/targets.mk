@@ -136,7 +136,7 @@ tsan-test:
 # A fuzzer includes the .c files it fuzzes, or is built from them: all of it with the sanitizers.
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c) user/limiter/params.c user/lib/addr.c \
+FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c) $(wildcard user/limiter/*.c) user/lib/addr.c \
 	user/lib/array.c user/lib/err.c user/lib/log.c user/lib/near.c user/lib/units.c
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/conf/*.h user/config/*.h user/packet/compile/*.h)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
@@ -150,7 +150,7 @@ $(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis/*.h)
 $(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
 
 FUZZ_SHARED := $(filter-out %/quota_apply.c %/quota_charge.c,$(wildcard user/cluster/quota/quota*.c)) \
-	user/cluster/quota/cluster_store_settle.c user/limiter/spec.c user/limiter/spec_make.c user/limiter/params.c user/lib/err.c
+	user/cluster/quota/cluster_store_settle.c $(wildcard user/limiter/*.c) user/lib/err.c
 $(B)/fuzz/fuzz_cluster_store: $(FUZZ_SHARED) $(wildcard user/cluster/quota/*.h) | $(LUA)
 $(B)/fuzz/fuzz_cluster_store: FUZZ_SRC = $(FUZZ_SHARED)
 

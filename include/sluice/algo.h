@@ -10,8 +10,8 @@
  * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_grace.h); this page only names them and
  * picks one. Buckets are tested first: most limits are buckets.
  *
- * To add an algorithm: an enum value, a header with its functions, one line in each
- * switch below, and its parameters in user/limiter/params.c.
+ * To add an algorithm: an enum value, a header with its functions, one line in each function
+ * below, and its row (user/limiter/algorithm.h).
  *
  * A bucket state of 0 is unused, for every algorithm.
  */
@@ -25,6 +25,8 @@ enum sl_algo {
 	SL_ALGO_LEAKY_BUCKET,	/* the same with a capacity of one packet or frame: no burst */
 	SL_ALGO_FIXED_WINDOW,	/* algo_window.h */
 	SL_ALGO_SLIDING_WINDOW,	/* algo_sliding.h */
+	SL_ALGO_SLIDING_LOG,	/* the request tier's alone, as is the next one: no step here */
+	SL_ALGO_FIRST_REQUEST,	/* fixed-window with window: first-request */
 	SL_ALGO_GRACE,		/* not a rate, but for how long; algo_grace.h */
 	SL_ALGO_COUNT,
 };
@@ -88,6 +90,12 @@ static __always_inline int sl_algo_is_bucket(u32 algo)
 static __always_inline int sl_algo_is_window(u32 algo)
 {
 	return algo == SL_ALGO_FIXED_WINDOW || algo == SL_ALGO_SLIDING_WINDOW;
+}
+
+/* Whether the state has two counts, in quanta. */
+static __always_inline int sl_algo_is_sliding(u32 algo)
+{
+	return algo == SL_ALGO_SLIDING_WINDOW;
 }
 
 static __always_inline int sl_is_bucket(const struct sl_params *p)

@@ -105,7 +105,7 @@ static void run(const struct kind *kind, u64 users, double name)
 		request_submit(i % users);
 	counters_sweep_all(counters, now);
 	counters_stats(counters, &stats);
-	for (u32 i = 0; i < HTTP_ALGO_COUNT; i++)
+	for (u32 i = 0; i < SL_ALGO_COUNT; i++)
 		live += stats.entries[i];
 	cold = time_ns(500000, users, name);
 	hot = time_ns(500000, 1000, name);

@@ -13,6 +13,7 @@
 
 #include "cluster/redis/redis.h"
 #include "cluster/quota/cluster_store.h"
+#include "limiter/algorithm.h"
 
 #define IN_FLIGHT_MAX 4096
 #define KEYS 10000
@@ -83,11 +84,11 @@ int main(int argc, char **argv)
 	}
 	url.text = url.host = argv[1];
 	load.def = (struct spec_def){ .count = 1000000, .period_ns = 3600 * SL_NS_PER_SEC,
-				      .scale = 1, .ceiling_percent = 100, .algo = HTTP_ALGO_COUNT };
-	for (u8 algo = 0; algo < HTTP_GRACE; algo++)
-		if (!strcmp(http_algo_name(algo), argv[4]))
+				      .scale = 1, .ceiling_percent = 100, .algo = SL_ALGO_COUNT };
+	for (u8 algo = 0; algo < SL_ALGO_GRACE; algo++)
+		if (!strcmp(algorithm_name(algo), argv[4]))
 			load.def.algo = algo;
-	if (load.def.algo == HTTP_TOKEN_BUCKET)
+	if (load.def.algo == SL_ALGO_TOKEN_BUCKET)
 		load.def.burst = load.def.count;
 	if (redis_new(base, &def, &redis, &err) ||
 	    cluster_store_redis_new(redis, "sluice:", "bench", &load.shared)) {

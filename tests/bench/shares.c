@@ -57,7 +57,7 @@ static struct redis_url url = { .text = "redis://127.0.0.1", .host = "127.0.0.1"
 static struct redis_def redis_def = { .url = &url, .url_count = 1, .prefix = "bench:" };
 static const struct spec_def def = {
 	.count = 100000000, .period_ns = 3600 * SL_NS_PER_SEC, .scale = 1, .ceiling_percent = 100,
-	.algo = HTTP_FIXED_WINDOW,
+	.algo = SL_ALGO_FIXED_WINDOW,
 };
 
 static struct sl_now time_now(void)

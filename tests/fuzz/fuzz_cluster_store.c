@@ -77,7 +77,7 @@ static void ask_once(struct quotas *quotas, struct cluster_store *counters, u8 w
 		return;
 	assert(bucket.granted <= bucket.want);
 	assert(!spec_make_def(&def, &spec, NULL));
-	if (def.algo != HTTP_SLIDING_LOG) {
+	if (def.algo != SL_ALGO_SLIDING_LOG) {
 		u64 bucket_state = cluster_store_bucket_state(
 			&spec, &bucket.state, quota_unflushed(quotas, ref.key), now);
 		struct spec_view view;

@@ -3,6 +3,7 @@
  * cluster_store_charge.c - charges to a bucket of the model, and refunds.
  */
 #include "lib/cluster_store_seen.h"
+#include "limiter/algorithm.h"
 
 static void log_add(struct seen *s, u64 count)
 {
@@ -37,7 +38,7 @@ void seen_charge(struct seen *s, u64 cost)
 
 static bool is_over(const struct seen *s, u64 window)
 {
-	if (s->rate.algo == HTTP_FIRST_REQUEST)
+	if (algorithm_is_anchored(s->rate.algo))
 		return window && window + s->rate.period_us <= s->now_us;
 	return window && window < s->window;
 }
@@ -121,10 +122,10 @@ static void window_refund(struct seen *s, u64 cost, u64 window)
 	some = min_u64(less(s->count, s->held), cost);
 	s->count -= some;
 	own_charge(s, s->node, some);
-	if (!window && s->rate.algo == HTTP_SLIDING_WINDOW)
+	if (!window && algorithm_is_sliding(s->rate.algo))
 		s->before -= min_u64(s->before, cost - some);
 	/* With its first request refunded the window has not begun. */
-	if (s->rate.algo == HTTP_FIRST_REQUEST && !s->count) {
+	if (algorithm_is_anchored(s->rate.algo) && !s->count) {
 		s->before_window = s->window;
 		s->before = 0;
 		s->window = 0;

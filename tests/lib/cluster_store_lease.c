@@ -4,6 +4,7 @@
  * states how much is granted.
  */
 #include "lib/cluster_store_seen.h"
+#include "limiter/algorithm.h"
 
 static struct cluster_store_lease *lease_find(struct cluster_store_entry *e, u32 node)
 {
@@ -140,7 +141,7 @@ u64 seen_grant(struct seen *s)
 	u64 capacity = s->rate.capacity, count;
 
 	/* A window that begins with its first request begins with a lease, too. */
-	if (s->rate.algo == HTTP_FIRST_REQUEST && !s->window)
+	if (algorithm_is_anchored(s->rate.algo) && !s->window)
 		s->window = s->now_us;
 	if (!lease) {
 		e->lease = array_grown(e->lease, e->lease_count, sizeof(*e->lease));

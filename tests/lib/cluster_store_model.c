@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "lib/cluster_store_seen.h"
+#include "limiter/algorithm.h"
 
 /* Members of a log that are read to compute when a refused cost fits. */
 #define LOG_LOOK 512
@@ -96,7 +97,7 @@ bool cluster_store_model_request(struct cluster_store_entry **entry,
 		if (raw.over && is_log(s))
 			raw.fits_us = log_fits_us(s);
 		raw.used = is_bucket(s) || is_log(s) ? seen_used(s) : s->count;
-		raw.before = s->rate.algo == HTTP_FIRST_REQUEST ? s->before_window : s->before;
+		raw.before = algorithm_is_anchored(s->rate.algo) ? s->before_window : s->before;
 		raw.window = s->window;
 		raw.own = is_bucket(s) ? s->given_us : own_of(s);
 		raw.held = seen_leased(s);

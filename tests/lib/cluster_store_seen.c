@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/cluster_store_seen.h"
+#include "limiter/algorithm.h"
 
 /* previous x left / W, see cluster_store_model.h. */
 static u64 quota_of_previous(u64 previous, u64 left_us, u64 period_us)
@@ -174,7 +175,7 @@ void seen_open(struct seen *s)
 		open_bucket(s);
 	else if (is_log(s))
 		open_log(s);
-	else if (s->rate.algo == HTTP_FIRST_REQUEST)
+	else if (algorithm_is_anchored(s->rate.algo))
 		open_first(s);
 	else
 		open_aligned(s);
@@ -188,14 +189,14 @@ u64 seen_used(const struct seen *s)
 		return s->debt;
 	if (is_log(s))
 		return s->count + s->held;
-	if (s->rate.algo == HTTP_SLIDING_WINDOW)
+	if (algorithm_is_sliding(s->rate.algo))
 		return s->count + quota_of_previous(before, s->left_us, s->rate.period_us);
 	return s->count;
 }
 
 bool seen_is_previous(const struct seen *s, u64 window)
 {
-	if (s->rate.algo == HTTP_FIRST_REQUEST)
+	if (algorithm_is_anchored(s->rate.algo))
 		return window && window == s->before_window;
 	return window + 1 == s->window;
 }
@@ -205,12 +206,12 @@ static u64 expires_us(const struct seen *s)
 	const struct cluster_store_entry *e = s->e;
 	u64 at = s->now_us, period = s->rate.period_us;
 
-	if (s->rate.algo == HTTP_FIRST_REQUEST)
+	if (algorithm_is_anchored(s->rate.algo))
 		return (s->window ? s->window : s->before_window) + period + CLUSTER_STORE_GRACE_US;
-	if (s->rate.algo == HTTP_FIXED_WINDOW)
+	if (algorithm_kind(s->rate.algo) == STATE_WINDOW)
 		return (s->window + 1) * period + CLUSTER_STORE_GRACE_US;
 	/* Of one request in the window before none is left from its first microsecond on. */
-	if (s->rate.algo == HTTP_SLIDING_WINDOW)
+	if (algorithm_is_sliding(s->rate.algo))
 		return s->count > 1 ? (s->window + 2) * period :
 				      (s->window + 1) * period + CLUSTER_STORE_GRACE_US;
 	if (is_bucket(s))

@@ -8,6 +8,7 @@
 
 #include "lib/cluster_store_model.h"
 #include "lib/whole.h"
+#include "limiter/algorithm.h"
 
 #define TICKS_PER_US (1000 * SL_TICKS_PER_NS)
 
@@ -34,12 +35,12 @@ struct seen {
 
 static inline bool is_bucket(const struct seen *s)
 {
-	return s->rate.algo <= HTTP_LEAKY_BUCKET;
+	return algorithm_is_bucket(s->rate.algo);
 }
 
 static inline bool is_log(const struct seen *s)
 {
-	return s->rate.algo == HTTP_SLIDING_LOG;
+	return algorithm_is_log(s->rate.algo);
 }
 
 static inline bool is_window(const struct seen *s)

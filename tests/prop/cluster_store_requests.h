@@ -10,6 +10,7 @@
 
 #include "cluster/quota/cluster_store.h"
 #include "lib/rng.h"
+#include "limiter/algorithm.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define KEYS 12
@@ -26,19 +27,19 @@ static inline u64 some_cost(u64 capacity)
 static inline struct spec_def def_of(u32 key)
 {
 	static const struct spec_def some[] = {
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = HTTP_TOKEN_BUCKET },
-		{ .count = 100, .period_ns = SL_NS_PER_SEC, .burst = 300, .algo = HTTP_TOKEN_BUCKET },
-		{ .count = 7, .period_ns = 3 * SL_NS_PER_SEC, .algo = HTTP_LEAKY_BUCKET },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
-		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
-		{ .count = 400, .period_ns = 3 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
+		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
+		{ .count = 100, .period_ns = SL_NS_PER_SEC, .burst = 300, .algo = SL_ALGO_TOKEN_BUCKET },
+		{ .count = 7, .period_ns = 3 * SL_NS_PER_SEC, .algo = SL_ALGO_LEAKY_BUCKET },
+		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
+		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
+		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
+		{ .count = 400, .period_ns = 3 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
 		{ .count = 1ULL << 45, .period_ns = 86400 * SL_NS_PER_SEC,
-		  .algo = HTTP_SLIDING_WINDOW },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = HTTP_FIRST_REQUEST },
-		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = HTTP_FIRST_REQUEST },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = HTTP_SLIDING_LOG },
-		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_LOG },
+		  .algo = SL_ALGO_SLIDING_WINDOW },
+		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
+		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
+		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
+		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 	};
 	struct spec_def def = some[key % COUNT(some)];
 
@@ -51,7 +52,7 @@ static inline u64 some_window(u64 now_us, const struct spec_def *def)
 {
 	u64 period_us = def->period_ns / 1000, number = now_us / period_us;
 
-	if (def->algo == HTTP_FIRST_REQUEST || def->algo <= HTTP_LEAKY_BUCKET)
+	if (def->algo == SL_ALGO_FIRST_REQUEST || def->algo <= SL_ALGO_LEAKY_BUCKET)
 		return now_us - rng_below(3 * period_us);
 	return number - rng_below(3) + !rng_below(10);
 }
@@ -76,7 +77,7 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 		b.window = some_window(now_us, &def);
 	if (b.kind == CLUSTER_STORE_FORCE && !rng_below(4))
 		b.debt = rng_below(4 * spec.capacity);
-	if (b.kind == CLUSTER_STORE_CHARGE && def.algo <= HTTP_LEAKY_BUCKET && !rng_below(4))
+	if (b.kind == CLUSTER_STORE_CHARGE && def.algo <= SL_ALGO_LEAKY_BUCKET && !rng_below(4))
 		b.window = now_us + rng_below(2 * def.period_ns / 1000);
 	if (rng_below(3))
 		return b;
@@ -92,7 +93,7 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 static inline void say(const char *what, const struct cluster_store_bucket *b)
 {
 	fprintf(stderr, "%s: %s kind %u cost %llu hold %llu window %llu want %llu returned %llu spent %llu lease %llu debt %llu: over %d late %d used %llu before %llu window %llu own %llu granted %llu excess %llu wait %llu\n",
-		what, http_algo_name(b->def.algo), b->kind, b->cost, b->hold, b->window, b->want,
+		what, algorithm_name(b->def.algo), b->kind, b->cost, b->hold, b->window, b->want,
 		b->returned, b->spent, b->lease_us, b->debt, b->over, b->late, b->state.used,
 		b->state.before, b->state.window, b->state.own, b->granted, b->excess, b->wait_ns);
 }

@@ -15,7 +15,7 @@
 typedef __int128 i128;
 
 struct m_limit {
-	enum http_algo algo;
+	enum sl_algo algo;
 	u64 count, period, capacity;
 };
 
@@ -46,12 +46,12 @@ static i128 m_tau(const struct m_limit *l)
 
 static bool m_is_bucket(const struct m_limit *l)
 {
-	return l->algo == HTTP_TOKEN_BUCKET || l->algo == HTTP_LEAKY_BUCKET;
+	return l->algo == SL_ALGO_TOKEN_BUCKET || l->algo == SL_ALGO_LEAKY_BUCKET;
 }
 
 static bool m_is_aligned(const struct m_limit *l)
 {
-	return l->algo == HTTP_FIXED_WINDOW || l->algo == HTTP_SLIDING_WINDOW;
+	return l->algo == SL_ALGO_FIXED_WINDOW || l->algo == SL_ALGO_SLIDING_WINDOW;
 }
 
 static i128 m_debt(const struct m_bucket *b, struct sl_now now)
@@ -130,15 +130,15 @@ static u64 m_used(const struct m_bucket *b, const struct m_limit *l, struct sl_n
 	if (m_is_aligned(l) && m_lost(b, l, now.utc_ns))
 		return 0;
 	switch (l->algo) {
-	case HTTP_FIXED_WINDOW:
+	case SL_ALGO_FIXED_WINDOW:
 		window = m_window(b, l, now.utc_ns);
 		return m_sum(b, window, window);
-	case HTTP_SLIDING_WINDOW:
+	case SL_ALGO_SLIDING_WINDOW:
 		window = m_window(b, l, now.utc_ns);
 		return m_sum(b, window, window) + m_share(b, l, now);
-	case HTTP_SLIDING_LOG:
+	case SL_ALGO_SLIDING_LOG:
 		return m_sum(b, (s64)(now.mono_ns - l->period) + 1, M_FOREVER);
-	case HTTP_FIRST_REQUEST:
+	case SL_ALGO_FIRST_REQUEST:
 		return now.mono_ns < b->begin + l->period ? m_total(b) : 0;
 	default:
 		return 0;
@@ -177,13 +177,13 @@ static void m_touch(struct m_bucket *b, const struct m_limit *l, struct sl_now n
 
 			b->tat = (i128)now.mono_ns * 16 + (debt < 2 * is ? debt : 2 * is);
 		}
-	} else if (l->algo != HTTP_SLIDING_LOG && b->made.period != l->period) {
+	} else if (l->algo != SL_ALGO_SLIDING_LOG && b->made.period != l->period) {
 		b->events = 0;
 	}
 	b->made = *l;
-	if (l->algo == HTTP_SLIDING_LOG)
+	if (l->algo == SL_ALGO_SLIDING_LOG)
 		m_prune(b, (s64)(now.mono_ns - l->period) + 1, M_FOREVER);
-	if (l->algo == HTTP_FIRST_REQUEST && now.mono_ns >= b->begin + l->period)
+	if (l->algo == SL_ALGO_FIRST_REQUEST && now.mono_ns >= b->begin + l->period)
 		b->events = 0;
 }
 
@@ -193,7 +193,7 @@ static void m_turn(struct m_bucket *b, const struct m_limit *l, struct sl_now no
 	if (m_lost(b, l, now.utc_ns))
 		b->events = 0;
 	b->number = m_window(b, l, now.utc_ns);
-	m_prune(b, b->number - (l->algo == HTTP_SLIDING_WINDOW), b->number);
+	m_prune(b, b->number - (l->algo == SL_ALGO_SLIDING_WINDOW), b->number);
 }
 
 /* The sweep ran. */
@@ -229,13 +229,13 @@ static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now 
 	} else if (m_is_aligned(l)) {
 		window = m_window(b, l, now.utc_ns);
 		back = now.utc_ns / l->period - then.utc_ns / l->period;
-		if (back > (l->algo == HTTP_SLIDING_WINDOW) ||
+		if (back > (l->algo == SL_ALGO_SLIDING_WINDOW) ||
 		    (back && window != (s64)(now.utc_ns / l->period)))
 			return;
 		m_turn(b, l, now);
 		used = m_sum(b, window - back, window - back);
 		m_add(b, window - back, m_least(n, used < most ? most - used : 0));
-	} else if (l->algo == HTTP_SLIDING_LOG) {
+	} else if (l->algo == SL_ALGO_SLIDING_LOG) {
 		s64 at = then.mono_ns;
 
 		if (then.mono_ns + l->period <= now.mono_ns)
@@ -261,7 +261,7 @@ static void m_refund(struct m_bucket *b, const struct m_limit *l, struct sl_now 
 	if (m_is_aligned(l)) {
 		m_turn(b, l, now);
 		window = b->number;
-		oldest = l->algo == HTTP_SLIDING_WINDOW ? window - 1 : window;
+		oldest = l->algo == SL_ALGO_SLIDING_WINDOW ? window - 1 : window;
 	}
 	if (m_is_bucket(l)) {
 		i128 debt = m_debt(b, now) - (i128)n * m_interval(l);

@@ -7,6 +7,7 @@
  * SLUICE_LONG=1: ten times as long.
  */
 #include "cluster_sim.h"
+#include "limiter/algorithm.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define LIMIT 2000
@@ -105,9 +106,9 @@ static bool is_of(const struct sim *sim, u64 from_us, u64 at_us)
 {
 	u64 period = sim->def.period_ns / 1000;
 
-	if (sim->def.algo <= HTTP_LEAKY_BUCKET)
+	if (sim->def.algo <= SL_ALGO_LEAKY_BUCKET)
 		return true;
-	if (sim->def.algo == HTTP_FIRST_REQUEST)
+	if (sim->def.algo == SL_ALGO_FIRST_REQUEST)
 		return at_us - from_us < period;
 	return at_us / period == from_us / period;
 }
@@ -115,8 +116,8 @@ static bool is_of(const struct sim *sim, u64 from_us, u64 at_us)
 static struct verdict judge(struct sim *sim)
 {
 	u64 period = sim->def.period_ns / 1000, capacity = sim->spec.capacity;
-	bool windows = sim->def.algo > HTTP_LEAKY_BUCKET;
-	bool aligned = windows && sim->def.algo != HTTP_FIRST_REQUEST;
+	bool windows = sim->def.algo > SL_ALGO_LEAKY_BUCKET;
+	bool aligned = windows && sim->def.algo != SL_ALGO_FIRST_REQUEST;
 	struct verdict v = { 0 };
 
 	qsort(sim->pass, sim->pass_count, sizeof(*sim->pass), by_key_and_time);
@@ -144,7 +145,7 @@ static struct verdict judge(struct sim *sim)
 
 /* ------------------------------------------------------------------ runs */
 
-static struct sim make(const char *name, enum consistency consistency, enum http_algo algo)
+static struct sim make(const char *name, enum consistency consistency, enum sl_algo algo)
 {
 	return (struct sim){
 		.name = name,
@@ -154,7 +155,7 @@ static struct sim make(const char *name, enum consistency consistency, enum http
 		.skew = 1,
 		.length_us = longer(6 * SEC),
 		.def = { .count = LIMIT, .period_ns = PERIOD * 1000, .scale = 1, .ceiling_percent = 100,
-			 .burst = algo == HTTP_TOKEN_BUCKET ? LIMIT : 0, .algo = algo },
+			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? LIMIT : 0, .algo = algo },
 		.consistency = consistency,
 		.every_us = consistency == CONSISTENCY_LEASE ? 100 * MS : 200 * MS,
 		.contract = STORE_FAILS_CLOSED,
@@ -189,18 +190,18 @@ static struct outcome run(struct sim *sim)
 			assert_int_equal(stats.unflushed, 0);
 	}
 	fprintf(stderr, "# %-10s %-14s %-20s over %6.2f%% (reported %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
-		names[sim->consistency], http_algo_name(sim->def.algo), sim->name, 100 * o.v.over,
+		names[sim->consistency], algorithm_name(sim->def.algo), sim->name, 100 * o.v.over,
 		100 * o.reported, o.v.beyond, 100 * o.v.under, o.v.full, o.unpublished, o.lost, o.restored);
 	sim_close(sim);
 	return o;
 }
 
-static const enum http_algo algos[] = { HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW, HTTP_TOKEN_BUCKET,
-					HTTP_FIRST_REQUEST, HTTP_LEAKY_BUCKET };
+static const enum sl_algo algos[] = { SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW, SL_ALGO_TOKEN_BUCKET,
+					SL_ALGO_FIRST_REQUEST, SL_ALGO_LEAKY_BUCKET };
 
 #define EACH_OF(count, c, algo)                                                                    \
 	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++)                         \
-		for (const enum http_algo *algo = algos; algo < algos + (count); algo++)
+		for (const enum sl_algo *algo = algos; algo < algos + (count); algo++)
 /* A leaky bucket holds one request: there is nothing in it to lease, to lose or to restore. */
 #define EACH(c, algo) EACH_OF(COUNT(algos) - 1, c, algo)
 
@@ -219,8 +220,8 @@ static void test_clock_steps(void **state)
 		assert_true(o.v.under < 0.02);
 		/* Metrics and log agree; a hundred nodes flush a bucket at
 		   different times, so it adds up as if some of it had come later. */
-		assert_true(fabs(o.reported - o.v.over) < (*algo == HTTP_TOKEN_BUCKET ? 0.03 :
-						       *algo == HTTP_LEAKY_BUCKET ? 0.2 * o.v.over + 1 : 0.01));
+		assert_true(fabs(o.reported - o.v.over) < (*algo == SL_ALGO_TOKEN_BUCKET ? 0.03 :
+						       *algo == SL_ALGO_LEAKY_BUCKET ? 0.2 * o.v.over + 1 : 0.01));
 		if (c == CONSISTENCY_WRITE_BACK)
 			assert_true(o.v.over > 0.05);
 	}
@@ -261,7 +262,7 @@ static void test_churn(void **state)
 static void test_partitions_local(void **state)
 {
 	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++) {
-		struct sim sim = make("partitions, local", c, HTTP_FIXED_WINDOW);
+		struct sim sim = make("partitions, local", c, SL_ALGO_FIXED_WINDOW);
 		struct outcome o;
 
 		sim.partitions = true;
@@ -291,7 +292,7 @@ static void test_lost(void **state)
 /* A lease takes nothing from other nodes while they have enough of it. */
 static void test_even(void **state)
 {
-	for (const enum http_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
+	for (const enum sl_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
 		struct sim sim = make("even demand", CONSISTENCY_LEASE, *algo);
 		struct outcome o;
 
@@ -320,7 +321,7 @@ static double commands(const struct sim *sim, u32 from, u32 to)
 
 static void test_commands(void **state)
 {
-	struct sim sim = make("commands", CONSISTENCY_LEASE, HTTP_FIXED_WINDOW);
+	struct sim sim = make("commands", CONSISTENCY_LEASE, SL_ALGO_FIXED_WINDOW);
 	double hot, tail, worst = 0;
 
 	sim.nodes = 3;

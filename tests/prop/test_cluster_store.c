@@ -10,25 +10,26 @@
 #include "lib/cluster_store_model.h"
 #include "limiter/request_log.h"
 #include "prop/cluster_store_requests.h"
+#include "limiter/algorithm.h"
 
 #define CHUNKS 65536
 
 static const struct spec_def defs[] = {
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_TOKEN_BUCKET },
-	{ .count = 7, .period_ns = 60 * SL_NS_PER_SEC, .burst = 20, .algo = HTTP_TOKEN_BUCKET },
-	{ .count = 1000000, .period_ns = SL_NS_PER_SEC, .algo = HTTP_TOKEN_BUCKET },
-	{ .count = 500, .period_ns = 3600 * SL_NS_PER_SEC, .burst = 500, .algo = HTTP_TOKEN_BUCKET },
-	{ .count = 3, .period_ns = SL_NS_PER_SEC, .algo = HTTP_LEAKY_BUCKET },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
-	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
-	{ .count = 1, .period_ns = 86400 * SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
-	{ .count = 1000, .period_ns = 3600 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
-	{ .count = 8000000, .period_ns = 86400 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_SLIDING_LOG },
-	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_LOG },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_FIRST_REQUEST },
-	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = HTTP_FIRST_REQUEST },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
+	{ .count = 7, .period_ns = 60 * SL_NS_PER_SEC, .burst = 20, .algo = SL_ALGO_TOKEN_BUCKET },
+	{ .count = 1000000, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
+	{ .count = 500, .period_ns = 3600 * SL_NS_PER_SEC, .burst = 500, .algo = SL_ALGO_TOKEN_BUCKET },
+	{ .count = 3, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_LEAKY_BUCKET },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
+	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
+	{ .count = 1, .period_ns = 86400 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
+	{ .count = 1000, .period_ns = 3600 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
+	{ .count = 8000000, .period_ns = 86400 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
+	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
+	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
 };
 
 /* ------------------------------------------------------------------ one node: the local steps */
@@ -91,7 +92,7 @@ static bool local_ask(struct local *l, struct sl_now now, const struct cluster_s
 	struct sl_result res;
 
 	*ret_wait_ns = 0;
-	if (l->spec.algo == HTTP_SLIDING_LOG)
+	if (l->spec.algo == SL_ALGO_SLIDING_LOG)
 		return local_log(l, now, b, ret_wait_ns);
 	spec_view_init(&view, &l->spec, 0, hold_permille);
 	if (b->kind == CLUSTER_STORE_FORCE) {
@@ -149,7 +150,7 @@ static void mirror_agrees(const struct local *l, const struct cluster_store_stat
 	struct cluster_store_state again;
 	u64 bucket_state, charged, more = rng_below(3);
 
-	if (l->spec.algo == HTTP_SLIDING_LOG) {
+	if (l->spec.algo == SL_ALGO_SLIDING_LOG) {
 		assert_int_equal(cluster_store_bucket_state(&l->spec, state, 0, now), 0);
 		assert_int_equal(state->used, request_log_count(l->bucket_state));
 		return;
@@ -160,13 +161,13 @@ static void mirror_agrees(const struct local *l, const struct cluster_store_stat
 	assert_in_range(spec_remaining(&view, bucket_state, now),
 			spec_remaining(&view, l->bucket_state, now),
 			spec_remaining(&view, l->bucket_state, now) +
-				(l->spec.algo <= HTTP_LEAKY_BUCKET));
+				(l->spec.algo <= SL_ALGO_LEAKY_BUCKET));
 	assert_in_range(spec_reset_ns(&view, bucket_state, now) + 1,
 			spec_reset_ns(&view, l->bucket_state, now),
 			spec_reset_ns(&view, l->bucket_state, now) + 1000);
 	again = cluster_store_state_of(&l->spec, bucket_state, now);
 	assert_int_equal(again.used, state->used);
-	if (l->spec.algo == HTTP_SLIDING_WINDOW)
+	if (l->spec.algo == SL_ALGO_SLIDING_WINDOW)
 		assert_int_equal(again.before, state->before);
 	if (again.used)
 		assert_int_equal(again.window, state->window);
@@ -175,7 +176,7 @@ static void mirror_agrees(const struct local *l, const struct cluster_store_stat
 	charged = spec_force(&view, l->bucket_state, now, more);
 	assert_in_range(spec_remaining(&view, bucket_state, now),
 			spec_remaining(&view, charged, now),
-			spec_remaining(&view, charged, now) + (l->spec.algo <= HTTP_LEAKY_BUCKET));
+			spec_remaining(&view, charged, now) + (l->spec.algo <= SL_ALGO_LEAKY_BUCKET));
 }
 
 static void one_node(const struct spec_def *of)
@@ -211,13 +212,13 @@ static void one_node(const struct spec_def *of)
 		/* The store's clock has microseconds: its waits are rounded up to one. */
 		if (ok != local_ok || b.wait_ns - wait_ns >= 1000 || ok == b.over)
 			fail_msg("%s: at %u: shared %d after %llu ns, local %d after %llu ns; kind %u cost %llu",
-				 http_algo_name(def.algo), i, ok, b.wait_ns, local_ok, wait_ns,
+				 algorithm_name(def.algo), i, ok, b.wait_ns, local_ok, wait_ns,
 				 b.kind, b.cost);
 		ok ? passed++ : refused++;
 		mirror_agrees(&local, &b.state, now);
 	}
 	if (passed < 1000 || refused < 1000)
-		fail_msg("%s: %llu passed, %llu refused", http_algo_name(def.algo), passed, refused);
+		fail_msg("%s: %llu passed, %llu refused", algorithm_name(def.algo), passed, refused);
 	cluster_store_memory_free(memory);
 	free(local.logs.chunk);
 }
@@ -244,7 +245,7 @@ static void even_demand(u32 nodes, u8 algo, u64 capacity)
 	char name[16];
 
 	b.def = (struct spec_def){ .count = capacity, .period_ns = 86400 * SL_NS_PER_SEC,
-				   .burst = algo == HTTP_TOKEN_BUCKET ? capacity : 0, .scale = 1,
+				   .burst = algo == SL_ALGO_TOKEN_BUCKET ? capacity : 0, .scale = 1,
 				   .ceiling_percent = 100, .algo = algo };
 	assert_int_equal(cluster_store_memory_new(&memory), 0);
 	cluster_store_memory_set_time(memory, START_US);
@@ -280,7 +281,7 @@ static void even_demand(u32 nodes, u8 algo, u64 capacity)
 			most_out = out;
 	}
 	fprintf(stderr, "# %s %llu, %u nodes: %llu admitted, %llu asks, at most %llu out, %llu at the end\n",
-		http_algo_name(algo), capacity, nodes, admitted, asks, most_out, out);
+		algorithm_name(algo), capacity, nodes, admitted, asks, most_out, out);
 	assert_true(admitted + out == capacity && most_out <= capacity / 10);
 	assert_true(asks < (capacity < 1000 ? admitted / 2 : admitted / 15));
 	cluster_store_memory_free(memory);
@@ -288,8 +289,8 @@ static void even_demand(u32 nodes, u8 algo, u64 capacity)
 
 TEST(test_even_demand)
 {
-	static const u8 algos[] = { HTTP_TOKEN_BUCKET, HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW,
-				    HTTP_SLIDING_LOG, HTTP_FIRST_REQUEST };
+	static const u8 algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW,
+				    SL_ALGO_SLIDING_LOG, SL_ALGO_FIRST_REQUEST };
 
 	for (u32 i = 0; i < COUNT(algos); i++) {
 		even_demand(1, algos[i], 1000);

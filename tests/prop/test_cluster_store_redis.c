@@ -253,15 +253,15 @@ static struct cluster_store_bucket last_one(u64 key, u8 algo)
 	return (struct cluster_store_bucket){
 		.key = key, .tag = key, .cost = 1,
 		.def = { .count = 2, .period_ns = 86400 * SL_NS_PER_SEC, .scale = 1,
-			 .burst = algo == HTTP_TOKEN_BUCKET ? 2 : 0, .ceiling_percent = 100,
+			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? 2 : 0, .ceiling_percent = 100,
 			 .algo = algo },
 	};
 }
 
 TEST(test_race)
 {
-	static const u8 algos[] = { HTTP_TOKEN_BUCKET, HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW,
-				    HTTP_SLIDING_LOG, HTTP_FIRST_REQUEST };
+	static const u8 algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW,
+				    SL_ALGO_SLIDING_LOG, SL_ALGO_FIRST_REQUEST };
 	static struct response response[BATCH][CLIENTS];
 	static struct cluster_store_bucket bucket[BATCH][CLIENTS];
 	u32 passed = 0, twice = 0, none = 0;
@@ -295,7 +295,7 @@ TEST(test_race)
 	assert_int_equal(twice, 0);
 	assert_int_equal(none, 0);
 	assert_int_equal(passed, RACES);
-	bucket[0][0] = last_one(1, HTTP_FIXED_WINDOW);
+	bucket[0][0] = last_one(1, SL_ALGO_FIXED_WINDOW);
 	bucket[0][0].cost = 2;
 	assert_int_equal(ask(0, &response[0][0], bucket[0], 1), CLUSTER_STORE_DONE);
 	assert_true(response[0][0].ask.passed);
@@ -313,7 +313,7 @@ static void charge(u64 key, u8 algo, u64 cost, u64 count, u64 period_s)
 		.key = key, .tag = 0xabc, .cost = cost,
 		.def = { .count = count, .period_ns = period_s * SL_NS_PER_SEC, .scale = 1,
 			 .ceiling_percent = 100, .algo = algo,
-			 .burst = algo == HTTP_TOKEN_BUCKET ? count : 0 },
+			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? count : 0 },
 	};
 	struct response response;
 
@@ -330,37 +330,37 @@ TEST(test_expiry)
 
 	open_clients();
 	/* 10 of 100 in an hour: six minutes. */
-	charge(0x11, HTTP_TOKEN_BUCKET, 10, 100, 3600);
+	charge(0x11, SL_ALGO_TOKEN_BUCKET, 10, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000011", "b")), 360000 - slack_ms, 360001);
 	clock_gettime(CLOCK_REALTIME, &now);
 	left_ms = (3600 - now.tv_sec % 3600) * 1000;
 	/* To the window's end and two seconds; units that count in the next one to the end of that. */
 	if (left_ms > 2 * slack_ms) {
-		charge(0x12, HTTP_FIXED_WINDOW, 10, 100, 3600);
+		charge(0x12, SL_ALGO_FIXED_WINDOW, 10, 100, 3600);
 		assert_in_range(pttl(KEY_OF("0000000000000012", "w")), left_ms - slack_ms,
 				left_ms + 2001);
-		charge(0x13, HTTP_SLIDING_WINDOW, 1, 100, 3600);
+		charge(0x13, SL_ALGO_SLIDING_WINDOW, 1, 100, 3600);
 		assert_in_range(pttl(KEY_OF("0000000000000013", "s")), left_ms - slack_ms,
 				left_ms + 2001);
-		charge(0x13, HTTP_SLIDING_WINDOW, 1, 100, 3600);
+		charge(0x13, SL_ALGO_SLIDING_WINDOW, 1, 100, 3600);
 		assert_in_range(pttl(KEY_OF("0000000000000013", "s")), left_ms + 3600000 - slack_ms,
 				left_ms + 3600001);
 	}
-	charge(0x14, HTTP_SLIDING_LOG, 10, 100, 3600);
+	charge(0x14, SL_ALGO_SLIDING_LOG, 10, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000014", "l")), 3600000 - slack_ms, 3600001);
 	assert_in_range(pttl(KEY_OF("0000000000000014", "lz")), 3600000 - slack_ms, 3600001);
-	charge(0x15, HTTP_FIRST_REQUEST, 10, 100, 3600);
+	charge(0x15, SL_ALGO_FIRST_REQUEST, 10, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000015", "f")), 3600000 - slack_ms, 3602001);
 	/* A peek and a refused cost leave no key behind. */
-	charge(0x16, HTTP_FIXED_WINDOW, 0, 100, 3600);
+	charge(0x16, SL_ALGO_FIXED_WINDOW, 0, 100, 3600);
 	assert_int_equal(pttl(KEY_OF("0000000000000016", "w")), -2);
 	close_clients();
 }
 
 TEST(test_all_or_none_on_error)
 {
-	struct cluster_store_bucket b[2] = { last_one(0x21, HTTP_FIXED_WINDOW),
-				      last_one(0x22, HTTP_SLIDING_WINDOW) };
+	struct cluster_store_bucket b[2] = { last_one(0x21, SL_ALGO_FIXED_WINDOW),
+				      last_one(0x22, SL_ALGO_SLIDING_WINDOW) };
 	struct response response;
 
 	open_clients();

@@ -22,7 +22,7 @@ static struct m_bucket (*bucket)[VALUES][LIMITS];
 static u64 admitted, refusals;
 
 static const char *algorithm;
-static enum http_algo algo;
+static enum sl_algo algo;
 
 /* ------------------------------------------------------------------ rules */
 
@@ -36,9 +36,9 @@ static void random_limit(struct m_limit *l, bool first)
 	if (first || !rng_below(3))
 		l->period = periods[rng_below(sizeof(periods) / sizeof(*periods))] * SEC;
 	l->capacity = l->count;
-	if (algo == HTTP_TOKEN_BUCKET)
+	if (algo == SL_ALGO_TOKEN_BUCKET)
 		l->capacity = rng_magnitude(6);
-	if (algo == HTTP_LEAKY_BUCKET)
+	if (algo == SL_ALGO_LEAKY_BUCKET)
 		l->capacity = 1;
 }
 
@@ -52,7 +52,7 @@ static void load_rules(bool first)
 			limit_count[key] = 1 + rng_below(LIMITS);
 		at += snprintf(text + at, sizeof(text) - at,
 			       "- key: k%u\n  algorithm: %s\n%s  limits:\n", key, algorithm,
-			       algo == HTTP_FIRST_REQUEST ? "  window: first-request\n" : "");
+			       algo == SL_ALGO_FIRST_REQUEST ? "  window: first-request\n" : "");
 		for (u32 i = 0; i < limit_count[key]; i++) {
 			struct m_limit *l = &limits[key][i];
 
@@ -60,7 +60,7 @@ static void load_rules(bool first)
 			at += snprintf(text + at, sizeof(text) - at,
 				       "  - {name: l%u, rate: %llu requests/%llus", i, l->count,
 				       l->period / SEC);
-			if (algo == HTTP_TOKEN_BUCKET)
+			if (algo == SL_ALGO_TOKEN_BUCKET)
 				at += snprintf(text + at, sizeof(text) - at, ", burst: %llu",
 					       l->capacity);
 			at += snprintf(text + at, sizeof(text) - at, "}\n");
@@ -287,7 +287,7 @@ static void step_time(void)
 		rig_now.utc_ns -= rng_magnitude(36);
 }
 
-static void run(enum http_algo which, const char *name)
+static void run(enum sl_algo which, const char *name)
 {
 	u64 calls = getenv("SLUICE_LONG") ? 1000000 : 100000;
 	struct counters_stats stats;
@@ -326,32 +326,32 @@ static void run(enum http_algo which, const char *name)
 
 TEST(test_token_bucket)
 {
-	run(HTTP_TOKEN_BUCKET, "token-bucket");
+	run(SL_ALGO_TOKEN_BUCKET, "token-bucket");
 }
 
 TEST(test_leaky_bucket)
 {
-	run(HTTP_LEAKY_BUCKET, "leaky-bucket");
+	run(SL_ALGO_LEAKY_BUCKET, "leaky-bucket");
 }
 
 TEST(test_fixed_window)
 {
-	run(HTTP_FIXED_WINDOW, "fixed-window");
+	run(SL_ALGO_FIXED_WINDOW, "fixed-window");
 }
 
 TEST(test_first_request)
 {
-	run(HTTP_FIRST_REQUEST, "fixed-window");
+	run(SL_ALGO_FIRST_REQUEST, "fixed-window");
 }
 
 TEST(test_sliding_window)
 {
-	run(HTTP_SLIDING_WINDOW, "sliding-window");
+	run(SL_ALGO_SLIDING_WINDOW, "sliding-window");
 }
 
 TEST(test_sliding_log)
 {
-	run(HTTP_SLIDING_LOG, "sliding-log");
+	run(SL_ALGO_SLIDING_LOG, "sliding-log");
 }
 
 int main(void)

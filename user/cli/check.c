@@ -84,7 +84,7 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 {
 	u64 bytes = 8 * limit->rate.count + 32;
 
-	if (limit->algorithm != HTTP_SLIDING_LOG)
+	if (!algorithm_is_log(limit->algorithm))
 		return;
 	json_array_append_new(notes, json_sprintf(
 		"%s:%d: rule \"%s/%s\": sliding-log stores every request: up to %llu bytes per key; "
@@ -254,8 +254,8 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s}", "name", limit[i].name, "rate",
 				 limit[i].none ? "0 requests" :
 				 rate_format(&limit[i].rate, text, sizeof(text)),
-				 "algorithm", http_algo_name(limit[i].algorithm), "window",
-				 limit[i].algorithm != HTTP_FIXED_WINDOW ? "" :
+				 "algorithm", algorithm_name(limit[i].algorithm), "window",
+				 !algorithms[limit[i].algorithm]->has_window ? "" :
 				 limit[i].first_request ? "first-request" : "aligned", "burst",
 				 (json_int_t)limit[i].burst, "scope",
 				 limit[i].cluster ? "cluster" : "node");

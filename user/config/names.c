@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/model.h"
+#include "limiter/algorithm.h"
 
 const struct name interface_mode_names[] = {
 	{ "auto", MODE_AUTO }, { "native", MODE_NATIVE }, { "generic", MODE_GENERIC },
@@ -16,8 +17,9 @@ const struct name on_removed_names[] = {
 };
 
 const struct name algorithm_names[] = {
-	{ "token-bucket", SL_ALGO_TOKEN_BUCKET }, { "fixed-window", SL_ALGO_FIXED_WINDOW },
-	{ "leaky-bucket", SL_ALGO_LEAKY_BUCKET }, { "sliding-window", SL_ALGO_SLIDING_WINDOW },
+#define NAME(id, row, text, kind) { text, id },
+	ALGORITHMS_OF_PACKETS(NAME)
+#undef NAME
 	{ NULL, 0 },
 };
 
@@ -103,13 +105,6 @@ const struct name icmpv6_names[] = {
 	{ "router-renumbering", 138 }, { "ind-neighbor-solicit", 141 },
 	{ "ind-neighbor-advert", 142 }, { "mld2-listener-report", 143 }, { NULL, 0 },
 };
-
-const char *algorithm_name(enum sl_algo algo)
-{
-	const char *name = name_of(algorithm_names, algo);
-
-	return name ? name : "?";
-}
 
 const char *on_full_name(enum sl_on_full on_full)
 {

@@ -352,7 +352,6 @@ const char *rates_format(const struct rates *rates, char *buf, size_t size);
 const char *throttle_format(const struct throttle_def *throttle, char *buf, size_t size);
 const char *ban_format(const struct ban_def *ban, char *buf, size_t size);
 
-const char *algorithm_name(enum sl_algo algo);	/* "token-bucket"... */
 const char *on_full_name(enum sl_on_full on_full);	/* "open", "closed", "prefix" */
 
 #endif

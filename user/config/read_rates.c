@@ -9,6 +9,7 @@
 
 #include "limiter/params.h"
 #include "config/read.h"
+#include "limiter/algorithm.h"
 
 #define SCALE_MAX 65536
 
@@ -111,7 +112,7 @@ int check_rates(struct reader *r, const struct yaml_node *map, const struct limi
 	int rc = 0;
 	size_t i;
 
-	if (burst && limit->algorithm != SL_ALGO_TOKEN_BUCKET)
+	if (burst && !algorithms[limit->algorithm]->has_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
 				 "none; accepted with it: algorithm: token-bucket",
 				 algorithm_name(limit->algorithm));

@@ -66,7 +66,7 @@ const char *counters_note(const struct counters *counters);
 struct sl_now counters_now(struct counters *counters);
 
 struct counters_stats {
-	u64 entries[HTTP_ALGO_COUNT];	/* live */
+	u64 entries[SL_ALGO_COUNT];	/* live */
 	u64 room;			/* entries there is room for */
 	u64 bytes, log_bytes, log_used;
 	u64 evicted, evicted_units;		/* live bucket states that had to go; the requests they had counted */

@@ -24,6 +24,7 @@
 #include <zlib.h>
 
 #include "counters/counters_file.h"
+#include "limiter/algorithm.h"
 
 int counters_fill_header(struct counters_header *head, const struct counters_fixed *want)
 {
@@ -345,7 +346,7 @@ static bool move_entry(struct counters *counters, struct request_logs *from,
 
 	if (!ref.spec)
 		return true;
-	if (ref.spec->algo == HTTP_SLIDING_LOG) {
+	if (algorithm_is_log(ref.spec->algo)) {
 		u64 whole = request_log_check(from, bucket_state, mark);
 
 		bucket_state = whole ? request_log_copy(&counters->logs, from, whole) :
@@ -356,7 +357,7 @@ static bool move_entry(struct counters *counters, struct request_logs *from,
 	if (!bucket_state)
 		return false;
 	if (!counters_claim(counters, &ref, now)) {
-		if (ref.spec->algo == HTTP_SLIDING_LOG)
+		if (algorithm_is_log(ref.spec->algo))
 			request_log_free(&counters->logs, bucket_state);
 		return false;
 	}

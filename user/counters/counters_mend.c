@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "counters/counters_file.h"
+#include "limiter/algorithm.h"
 
 /* ------------------------------------------------------------------ damage */
 
@@ -83,16 +84,9 @@ u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u6
  */
 static bool has_ended(const struct spec *spec, u64 away_ns)
 {
-	switch (spec->algo) {
-	case HTTP_FIXED_WINDOW:
-	case HTTP_SLIDING_WINDOW:
-		return away_ns / 2 >= spec->params.window_ns;
-	case HTTP_FIRST_REQUEST:
-	case HTTP_SLIDING_LOG:
-		return away_ns >= spec->params.window_ns;
-	default:
-		return false;
-	}
+	u32 windows = algorithms[spec->algo]->windows_kept;
+
+	return windows && away_ns / windows >= spec->params.window_ns;
 }
 
 /* What of a way is still good; false: it goes. */
@@ -104,7 +98,7 @@ static bool recover_way(struct counters *counters, struct counters_set *set, u32
 
 	if (!spec || has_ended(spec, away_ns))
 		return false;
-	if (spec->algo != HTTP_SLIDING_LOG)
+	if (!algorithm_is_log(spec->algo))
 		return true;
 	bucket_state = mark ? request_log_check(&counters->logs, bucket_state, mark) : 0;
 	if (bucket_state == set->bucket_state[way])
@@ -130,7 +124,7 @@ static u64 mend_logs(struct counters *counters, struct sl_now now)
 		for (u32 way = 0; way < COUNTERS_WAYS; way++) {
 			const struct spec *spec = counters_spec(counters, set->class[way]);
 
-			if (!set->key[way] || !spec || spec->algo != HTTP_SLIDING_LOG ||
+			if (!set->key[way] || !spec || !algorithm_is_log(spec->algo) ||
 			    set->bucket_state[way] != request_log_count(set->bucket_state[way]))
 				continue;
 			counters_touch(counters, set);

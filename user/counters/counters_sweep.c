@@ -41,7 +41,7 @@ static void sweep_set(struct counters *counters, u32 at, struct sl_now now)
 
 static void round_over(struct counters *counters)
 {
-	for (u32 i = 0; i < HTTP_ALGO_COUNT; i++) {
+	for (u32 i = 0; i < SL_ALGO_COUNT; i++) {
 		__atomic_store_n(&counters->count[i], counters->count_now[i], __ATOMIC_RELAXED);
 		counters->count_now[i] = 0;
 	}
@@ -71,7 +71,7 @@ void counters_sweep_all(struct counters *counters, struct sl_now now)
 {
 	pthread_mutex_lock(&counters->sweep_lock);
 	counters->sweep_at = 0;
-	for (u32 i = 0; i < HTTP_ALGO_COUNT; i++)
+	for (u32 i = 0; i < SL_ALGO_COUNT; i++)
 		counters->count_now[i] = 0;
 	pthread_mutex_unlock(&counters->sweep_lock);
 	sweep(counters, now, counters->sets);
@@ -90,6 +90,6 @@ void counters_stats(struct counters *counters, struct counters_stats *ret)
 		.evicted = __atomic_load_n(&counters->evicted, __ATOMIC_RELAXED),
 		.evicted_units = __atomic_load_n(&counters->evicted_units, __ATOMIC_RELAXED),
 	};
-	for (u32 i = 0; i < HTTP_ALGO_COUNT; i++)
+	for (u32 i = 0; i < SL_ALGO_COUNT; i++)
 		ret->entries[i] = __atomic_load_n(&counters->count[i], __ATOMIC_RELAXED);
 }

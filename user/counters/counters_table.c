@@ -15,6 +15,7 @@
 
 #include "counters/counters_table.h"
 #include "lib/spin.h"
+#include "limiter/algorithm.h"
 
 #define LOCKED 0x80
 /* A bucket state at half its limit or more is never thrown out. */
@@ -135,7 +136,7 @@ u32 counters_way_utilization(struct counters *counters, const struct counters_se
 
 	if (!spec)
 		return 0;
-	if (spec->algo != HTTP_SLIDING_LOG)
+	if (!algorithm_is_log(spec->algo))
 		return utilization_of(counters, spec, bucket_state, now);
 	if (request_log_expired(&counters->logs, spec, bucket_state, now))
 		return 0;
@@ -151,7 +152,7 @@ static bool way_expired(struct counters *counters, const struct counters_set *se
 
 	if (!spec)
 		return true;
-	if (spec->algo == HTTP_SLIDING_LOG)
+	if (algorithm_is_log(spec->algo))
 		return request_log_expired(&counters->logs, spec, set->bucket_state[way], now);
 	return spec_expired(spec, set->bucket_state[way], now) &&
 	       spec_expired(spec, set->bucket_state[way], counters_shared_now(counters, now));
@@ -163,7 +164,7 @@ void counters_way_free(struct counters *counters, struct counters_set *set, u32 
 
 	counters_touch(counters, set);
 	__atomic_store_n(&set->key[way], 0, __ATOMIC_RELAXED);
-	if (spec && spec->algo == HTTP_SLIDING_LOG)
+	if (spec && algorithm_is_log(spec->algo))
 		request_log_free(&counters->logs, set->bucket_state[way]);
 }
 
@@ -234,7 +235,7 @@ void counters_look(struct counters *counters, struct counters_ref *ref, struct s
 	set = &counters->set[ref->set];
 	class = set->class[ref->way];
 	from = counters_spec(counters, class);
-	log = ref->spec->algo == HTTP_SLIDING_LOG;
+	log = algorithm_is_log(ref->spec->algo);
 	if (!from || from->algo != ref->spec->algo ||
 	    (log && from->tick_shift != ref->spec->tick_shift)) {
 		/* A limit of another kind: what it counted means nothing here. */
@@ -313,9 +314,9 @@ static void count_evicted_units(struct counters *counters, const struct places *
 	struct spec_view view;
 	u64 used = 1;
 
-	if (spec && spec->algo == HTTP_SLIDING_LOG) {
+	if (spec && algorithm_is_log(spec->algo)) {
 		used = request_log_count(set->bucket_state[p->way]);
-	} else if (spec && spec->algo != HTTP_GRACE) {
+	} else if (spec && algorithm_kind(spec->algo) != STATE_GRACE) {
 		spec_view_init(&view, spec, 0, 0);
 		used = spec->capacity - spec_remaining(&view, set->bucket_state[p->way], now);
 	}
@@ -375,7 +376,7 @@ static bool shed_from(struct counters *counters, u32 at, struct sl_now now)
 			set->key[way] ? counters_spec(counters, set->class[way]) : NULL;
 		u32 weight;
 
-		if (!spec || spec->algo != HTTP_SLIDING_LOG)
+		if (!spec || !algorithm_is_log(spec->algo))
 			continue;
 		weight = counters_way_utilization(counters, set, way, now);
 		if (weight >= least)

@@ -117,8 +117,8 @@ struct counters {
 	pthread_mutex_t sweep_lock;
 	u32 sweep_at;			/* the next set */
 	u32 shed_at;			/* where the next log is looked for that may go; atomic */
-	u64 count_now[HTTP_ALGO_COUNT];	/* entries of this round so far */
-	u64 count[HTTP_ALGO_COUNT];	/* ... and of the last whole one */
+	u64 count_now[SL_ALGO_COUNT];	/* entries of this round so far */
+	u64 count[SL_ALGO_COUNT];	/* ... and of the last whole one */
 };
 
 /* One bucket state of a call. */

@@ -4,7 +4,7 @@
  *
  * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over one
  * 64-bit bucket state; a window that begins with its first request (anchored.h) and the sliding log
- * (request_log.h) are the HTTP tier's alone. spec_charge() picks one.
+ * (request_log.h) are the HTTP tier's alone. algorithm.h has a row for each.
  *
  * The other values of a response (remaining, reset) are computed here, too: a packet has no
  * response.
@@ -18,28 +18,17 @@
 #include "lib/units.h"
 #include "sluice/algo.h"
 
-enum http_algo {
-	HTTP_TOKEN_BUCKET,
-	HTTP_LEAKY_BUCKET,
-	HTTP_FIXED_WINDOW,
-	HTTP_SLIDING_WINDOW,
-	HTTP_SLIDING_LOG,
-	HTTP_FIRST_REQUEST,	/* fixed-window with window: first-request */
-	HTTP_GRACE,		/* for how long a throttle is soft; no limit of its own */
-	HTTP_ALGO_COUNT,
-};
-
 /*
  * What a spec is made from. The store writes it into its file, where it is the class of an
  * entry; two limits with the same one share the class. Bytes that are not used are 0.
  */
 struct spec_def {
-	u64 count, period_ns;	/* requests each period; HTTP_GRACE: period_ns is for how long */
+	u64 count, period_ns;	/* requests each period; SL_ALGO_GRACE: period_ns is for how long */
 	u64 burst;		/* 0: the default, or none */
 	u32 scale;		/* of a prefix hierarchy's level: multiplies count and burst */
 	u16 soft_permille;	/* 0: the limit itself; else only what soft adds to it */
 	u16 ceiling_percent;	/* elastic: it may grow to so much; 100: it does not */
-	u8 algo;		/* enum http_algo */
+	u8 algo;		/* enum sl_algo */
 	u8 pad[7];
 };
 SL_STATIC_ASSERT(sizeof(struct spec_def) == 40, "part of the store's file");
@@ -48,9 +37,9 @@ struct spec {
 	struct sl_params params;	/* of the packet tier's algorithms; capacity and window_ns of all */
 	u64 requests, period_ns;	/* the rate, for answers; scaled */
 	u64 capacity;			/* burst of a bucket, requests of a window; scaled */
-	u8 algo;			/* enum http_algo */
-	u8 count_bits;			/* HTTP_FIRST_REQUEST, see anchored.h */
-	u8 tick_shift;			/* HTTP_FIRST_REQUEST, HTTP_SLIDING_LOG: a tick is 2^shift ns */
+	u8 algo;			/* enum sl_algo */
+	u8 count_bits;			/* SL_ALGO_FIRST_REQUEST, see anchored.h */
+	u8 tick_shift;			/* SL_ALGO_FIRST_REQUEST, SL_ALGO_SLIDING_LOG: a tick is 2^shift ns */
 };
 
 /* A sliding log's largest capacity. */
@@ -63,10 +52,8 @@ struct spec {
  */
 int spec_make_def(const struct spec_def *def, struct spec *ret, struct sl_err *err);
 
-const char *http_algo_name(enum http_algo algo);	/* "token-bucket"... */
-
 /*
- * ---- stepping: all but HTTP_SLIDING_LOG, whose bucket state alone is not enough (request_log.h)
+ * ---- stepping: all but a sliding log, whose bucket state alone is not enough (request_log.h)
  */
 
 /*

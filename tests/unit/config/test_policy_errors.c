@@ -143,7 +143,7 @@ TEST(test_limits)
 		{ LIMIT "burst: 100000000G", 4, 12, "burst: found" },
 		{ LIMIT "burst: 5\n    algorithm: fixed-window", 4, 5,
 		  "burst is given, but algorithm is fixed-window" },
-		{ LIMIT "algorithm: magic", 4, 16, "accepted: token-bucket, fixed-window, leaky-bucket, "
+		{ LIMIT "algorithm: magic", 4, 16, "accepted: token-bucket, leaky-bucket, fixed-window, "
 		  "sliding-window" },
 		{ LIMIT "burst: 5\n    algorithm: leaky-bucket", 4, 5,
 		  "burst is given, but algorithm is leaky-bucket" },

@@ -11,11 +11,11 @@
 -- KEYS: of each bucket its hash, of a sliding log also the sorted set of its requests; all in one
 -- slot. ARGV: this node's names for `own` and for its lease, then of each bucket
 --
---     op capacity per cost hold        op: kind + 4 x algorithm, + 32 where there follow
+--     op capacity per cost hold        op: kind + 4 x state, + 32 where there follow
 --     window want returned spent lease most
 --
--- kind: 0 TAKE, 1 FORCE, 2 BACK; algorithm: 0 token-bucket, 1 leaky-bucket, 2 fixed-window,
--- 3 sliding-window, 4 sliding-log, 5 first-request.
+-- kind: 0 TAKE, 1 FORCE, 2 BACK; state (enum state_kind of user/limiter/algorithm.h): 0 debt of a
+-- bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
 -- per: a bucket's ticks for a request, else the period in us; most: its largest debt. The answer:
 -- the time, whether all fit, then of each bucket flags (1 over, 2 late, 4 more), used, before,
 -- window, own, and where there is more: held, granted, excess, fits.
@@ -45,13 +45,13 @@ local function plain()
 	local reply, charged, level, since, fresh = { now, 1 }, {}, {}, {}, {}
 	local i, b, r = 3, 0, 3
 	while i <= argc do
-		-- Buckets 0 and 4, a fixed window 8, a sliding one 12.
+		-- A bucket 0, a fixed window 4, a sliding one 8.
 		local op, cap, per, cost = ARGV[i] + 0, ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
 		local room, fits = cap, false
-		if op % 4 ~= 0 or op > 12 then return end
+		if op % 4 ~= 0 or op > 8 then return end
 		if cost > 0 then room = cap - ARGV[i + 4] end
 		b = b + 1
-		if op < 8 then
+		if op < 4 then
 			local v = call('HMGET', KEYS[b], 'd', 't', 'r', 'h', 'b')
 			local d, t, tau = (v[1] or 0) + 0, (v[2] or 0) + 0, cap * per
 			if v[4] or v[5] or t > now or (v[3] or tau) + 0 ~= tau then return end
@@ -71,7 +71,7 @@ local function plain()
 				n, own, all = 0, 0, 0
 				fresh[b] = v[1] and 2 or 1
 			end
-			if op == 12 then
+			if op == 8 then
 				local left = per - now % per
 				if p > 2 * cap or p * left >= EXACT then return end
 				all = n + floor(p * left / per)
@@ -93,7 +93,7 @@ local function plain()
 		local total, op, per = before + more, ARGV[5 * b - 2] + 0, ARGV[5 * b] + 0
 		if more == 0 then
 			-- A look.
-		elseif op < 8 then
+		elseif op < 4 then
 			call('HSET', key, 'd', total, 't', now, 'r', ARGV[5 * b - 1] * per)
 			call('PEXPIREAT', key, floor((now + floor(total / TICKS)) / 1000) + 1)
 		else
@@ -107,7 +107,7 @@ local function plain()
 			end
 			if fresh[b] or before < 2 then
 				local til = (w + 1) * per + GRACE
-				if op == 12 and total > 1 then til = (w + 2) * per end
+				if op == 8 and total > 1 then til = (w + 2) * per end
 				call('PEXPIREAT', key, floor(til / 1000) + 1)
 			end
 		end
@@ -548,12 +548,12 @@ end
 local seen, passed, i, k = {}, 1, 3, 1
 while i <= argc do
 	local op = ARGV[i] + 0
-	local algo, ext = floor(op / 4) % 8, op >= 32
+	local state, ext = floor(op / 4) % 8, op >= 32
 	local s = { key = KEYS[k], kind = op % 4, cap = ARGV[i + 1] + 0, per = ARGV[i + 2] + 0,
-		cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0, bucket = algo < 2, fixed = algo == 2,
-		sliding = algo == 3, first = algo == 5 }
+		cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0, bucket = state == 0, fixed = state == 1,
+		sliding = state == 2, first = state == 4 }
 	k, i = k + 1, i + 5
-	if algo == 4 then
+	if state == 3 then
 		s.log, k = KEYS[k], k + 1
 		open_log(s)
 	elseif s.bucket then

@@ -41,34 +41,7 @@
 
 #include <stdbool.h>
 
-#include "limiter/spec.h"
-
-/*
- * The state of a bucket in Redis: of windows counts of requests, of buckets nanoseconds. `used` and
- * `own` exclude what this node's own lease still holds (granted, not reported as spent or returned).
- * So the bucket state made of `used` and of what was charged here since admits just that much more,
- * and only REFUND lowers `own`. `used` includes the leases of other nodes.
- */
-struct cluster_store_state {
-	u64 used;		/* window, log: requests in it; token and leaky bucket: ns until it is empty, rounded
-				   down, so that a bucket state made of it refuses nothing that fits */
-	u64 before;		/* sliding-window: of the window before; first-request: when that one began, us,
-				   also where all of it was refunded and it ended by that */
-	u64 window;		/* its absolute number (time / period); first-request: when it began, us */
-	u64 own;		/* windows, logs: how much of `used` this node has charged, of windows the
-				   current one. Buckets: time of the last refund, us; 0: none that matters */
-};
-
-/*
- * The bucket state of the counter table for it, with `more_hits` charged besides; 0: unused.
- * now.utc_ns is Redis' time (counters_shared_now()). For a sliding log 0: its state is a list of
- * times, of which Redis returns only the count; the log here has this node's own charges.
- */
-u64 cluster_store_bucket_state(const struct spec *spec, const struct cluster_store_state *state,
-			       u64 more_hits, struct sl_now now);
-/* The reverse; `own` is 0. */
-struct cluster_store_state cluster_store_state_of(const struct spec *spec, u64 bucket_state,
-						  struct sl_now now);
+#include "limiter/cluster_state.h"
 
 enum cluster_store_kind {
 	CLUSTER_STORE_CHARGE,		/* charged if all buckets of the request fit */

@@ -15,6 +15,7 @@
 #include "cluster/quota/cluster_store_settle.h"
 #include "lua/charge.h"
 #include "sluice/key.h"
+#include "limiter/algorithm.h"
 
 /* numkeys, keys, two names of this node, and the arguments of each bucket. */
 #define BUCKET_ARGS 11
@@ -118,20 +119,20 @@ static void add_key(struct cluster_store_redis *store, const struct cluster_stor
 
 static void add_keys(struct cluster_store_redis *store, const struct cluster_store_request *ask)
 {
-	static const char *const kind[] = {
-		[HTTP_TOKEN_BUCKET] = "b", [HTTP_LEAKY_BUCKET] = "b", [HTTP_FIXED_WINDOW] = "w",
-		[HTTP_SLIDING_WINDOW] = "s", [HTTP_SLIDING_LOG] = "l", [HTTP_FIRST_REQUEST] = "f",
+	static const char *const suffix[] = {
+		[STATE_DEBT] = "b", [STATE_WINDOW] = "w", [STATE_SLIDING] = "s", [STATE_LOG] = "l",
+		[STATE_ANCHORED] = "f",
 	};
 	u32 keys = ask->count;
 
 	for (u32 i = 0; i < ask->count; i++)
-		keys += ask->bucket[i].def.algo == HTTP_SLIDING_LOG;
+		keys += algorithm_is_log(ask->bucket[i].def.algo);
 	add_number(store, keys);
 	for (u32 i = 0; i < ask->count; i++) {
 		const struct cluster_store_bucket *b = &ask->bucket[i];
 
-		add_key(store, b, kind[b->def.algo]);
-		if (b->def.algo == HTTP_SLIDING_LOG)
+		add_key(store, b, suffix[algorithm_kind(b->def.algo)]);
+		if (algorithm_is_log(b->def.algo))
 			add_key(store, b, "lz");
 	}
 }
@@ -147,9 +148,9 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 	if (b->kind == CLUSTER_STORE_CHARGE && cost > capacity)
 		cost = capacity + 1;
 	cost = cost < COST_MAX ? cost : COST_MAX;
-	add_number(store, b->kind + 4 * b->def.algo + (more ? OP_MORE : 0));
+	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0));
 	add_number(store, capacity);
-	add_number(store, rate->algo <= HTTP_LEAKY_BUCKET ? rate->mult : rate->period_us);
+	add_number(store, algorithm_is_bucket(rate->algo) ? rate->mult : rate->period_us);
 	add_number(store, cost);
 	add_number(store, b->hold < capacity ? b->hold : capacity);
 	if (!more)

@@ -15,15 +15,6 @@
 
 #include "cluster/quota/cluster_store.h"
 
-/* A limit, as charge.lua gets it. */
-struct cluster_store_rate {
-	u64 capacity;
-	u64 mult;		/* buckets: a request's interval in ticks */
-	u64 tau;		/* capacity x mult */
-	u64 most;		/* buckets: the largest debt, ticks; at least 2 tau */
-	u64 period_us;		/* windows, logs */
-	u8 algo;		/* enum http_algo */
-};
 /* 0, or -EINVAL for a def that is no limit (a grace, a rate of 0). */
 int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rate *ret);
 
@@ -36,16 +27,6 @@ u64 cluster_store_most_debt(const struct cluster_store_rate *rate, u64 above);
  */
 int cluster_store_request_check(const struct cluster_store_request *ask);
 
-/* The numbers of a reply for one bucket, before waits and states are made of them. */
-struct cluster_store_raw {
-	u64 used;		/* count; of a bucket ticks of debt; of a log including `held` */
-	u64 before, window, own;
-	u64 held;		/* the part of `used` that this node's own lease holds, requests */
-	u64 granted;
-	u64 excess;
-	u64 fits_us;		/* a log that refused: when it would fit */
-	bool over, late;
-};
 /* Fills the `Out` part of a bucket. */
 void cluster_store_settle(struct cluster_store_bucket *bucket,
 			  const struct cluster_store_rate *rate,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* quota_apply.c - see quota_apply.h. */
 #include "cluster/quota/quota_apply.h"
+#include "limiter/algorithm.h"
 
 void quota_adopt(struct counters *counters, struct counters_ref *ref,
 		 const struct cluster_store_state *state, u64 unflushed, struct sl_now now)
 {
 	u64 bucket_state;
 
-	if (!ref->spec || ref->spec->algo == HTTP_SLIDING_LOG)
+	if (!ref->spec || algorithm_is_log(ref->spec->algo))
 		return;
 	bucket_state = cluster_store_bucket_state(ref->spec, state, unflushed, now);
 	if (!ref->present && !ref->claimed &&
@@ -22,7 +23,7 @@ void quota_discount(struct counters *counters, struct counters_ref *ref, u64 bef
 	struct spec_view view;
 
 	if (!ref->present || !ref->spec || unflushed >= before ||
-	    ref->spec->algo == HTTP_SLIDING_LOG)
+	    algorithm_is_log(ref->spec->algo))
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
 	counters_put(counters, ref, spec_refund(&view, ref->bucket_state, now, before - unflushed));

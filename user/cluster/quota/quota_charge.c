@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "cluster/quota/quota_apply.h"
+#include "limiter/algorithm.h"
 
 enum command_state { COMMAND_SENT, COMMAND_DONE, COMMAND_LATE, COMMAND_DOWN };
 
@@ -102,7 +103,7 @@ void quota_charge_own(const struct ledger *ledger, struct counters_ref *own,
 
 static bool is_log(const struct quota_charge_bucket *b)
 {
-	return b->here->def.algo == HTTP_SLIDING_LOG;
+	return algorithm_is_log(b->here->def.algo);
 }
 
 /* Until this node's own requests fit into its part; its log has them, with those of this request. */

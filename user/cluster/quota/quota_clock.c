@@ -12,6 +12,7 @@
  * This node's own UTC may step, so it is used only until the first reply.
  */
 #include "cluster/quota/quota_private.h"
+#include "limiter/algorithm.h"
 
 #define DRIFT_DIVISOR 2000
 
@@ -96,7 +97,7 @@ u64 quota_window(const struct quota_entry *e, u64 store_ns)
 {
 	if (quota_is_aligned(&e->def))
 		return store_ns / e->def.period_ns;
-	if (e->def.algo == HTTP_FIRST_REQUEST &&
+	if (algorithm_is_anchored(e->def.algo) &&
 	    store_ns / 1000 < e->own_window + e->def.period_ns / 1000)
 		return e->own_window;
 	return 0;

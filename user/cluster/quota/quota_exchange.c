@@ -55,6 +55,7 @@
 #include <math.h>
 
 #include "cluster/quota/quota_private.h"
+#include "limiter/algorithm.h"
 
 #define REQUESTS_MIN 3
 #define STORE_GRACE_US 100000ULL
@@ -133,7 +134,7 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		    quota_window(e, quota_store_ns(quotas, now)) != e->lease_window;
 
 	/* In a window that is over and does not count any more, both are as good as charged. */
-	if (gone && e->def.algo != HTTP_SLIDING_WINDOW) {
+	if (gone && !algorithm_is_sliding(e->def.algo)) {
 		e->spent = e->credit = 0;
 		return;
 	}
@@ -236,7 +237,7 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 		e->own = 0;
 	}
 	if (state->window < e->own_window &&
-	    (e->def.algo != HTTP_FIRST_REQUEST || !state->window))
+	    (!algorithm_is_anchored(e->def.algo) || !state->window))
 		return;
 	if (state->window < e->own_window) {
 		/* One that was lost and restored as it began. Is the one after it the last that ended? */
@@ -416,7 +417,7 @@ void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		  const struct cluster_store_bucket *bucket, bool done, struct sl_now now)
 {
-	bool log = e->def.algo == HTTP_SLIDING_LOG;
+	bool log = algorithm_is_log(e->def.algo);
 
 	if (bucket->kind == CLUSTER_STORE_REFUND) {
 		quota_sub(&e->refunding, bucket->cost);
@@ -518,7 +519,7 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 		e->own = quota_min(e->own, bucket->state.own);
 	if (bucket->kind == CLUSTER_STORE_REFUND && ask->now_us > e->refunded_us)
 		e->refunded_us = ask->now_us;
-	if (e->def.algo == HTTP_SLIDING_LOG)
+	if (algorithm_is_log(e->def.algo))
 		learn_log(quotas, set, e, &bucket->state, charged, ask->now_us, newer, now);
 	else if (newer && quota_is_bucket(&e->def))
 		learn_bucket(quotas, set, e, bucket, charged, ask->now_us, received_us, now);

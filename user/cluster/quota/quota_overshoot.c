@@ -8,6 +8,7 @@
  * Each node has the excess of the buckets that it sent commands for.
  */
 #include "cluster/quota/quota_private.h"
+#include "limiter/algorithm.h"
 
 #define SLOT_NS (300 * SL_NS_PER_SEC)
 #define HOUR_NS (3600 * SL_NS_PER_SEC)
@@ -48,7 +49,7 @@ static u64 end_of(const struct cluster_store_bucket *bucket, u64 store_us)
 
 	if (quota_is_aligned(def))
 		return (window + 1) * def->period_ns;
-	if (def->algo == HTTP_FIRST_REQUEST)
+	if (algorithm_is_anchored(def->algo))
 		return window * 1000 + def->period_ns;
 	return store_us * 1000;
 }

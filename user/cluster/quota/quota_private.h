@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "cluster/quota/quota.h"
+#include "limiter/algorithm.h"
 
 #define QUOTA_WAYS 7
 #define QUOTA_COUNT_MAX SL_BIT(31)	/* the largest count of an entry; above it the request goes to Redis */
@@ -148,17 +149,17 @@ static inline u64 quota_sub(u32 *count, u64 less)
 
 static inline bool quota_is_bucket(const struct spec_def *def)
 {
-	return def->algo <= HTTP_LEAKY_BUCKET;
+	return algorithm_is_bucket(def->algo);
 }
 
 static inline bool quota_is_aligned(const struct spec_def *def)
 {
-	return def->algo == HTTP_FIXED_WINDOW || def->algo == HTTP_SLIDING_WINDOW;
+	return algorithm_is_aligned(def->algo);
 }
 
 static inline bool quota_is_window(const struct spec_def *def)
 {
-	return quota_is_aligned(def) || def->algo == HTTP_FIRST_REQUEST;
+	return quota_is_aligned(def) || algorithm_is_anchored(def->algo);
 }
 
 /* How long a request counts in a bucket. */
@@ -200,7 +201,7 @@ void quota_clock_check(struct quotas *quotas, struct sl_now now);
 /* First-request windows: the later one began before the earlier one's end, so Redis lost the earlier one. */
 static inline bool quota_overlaps(const struct quota_entry *e, u64 earlier, u64 later)
 {
-	return e->def.algo == HTTP_FIRST_REQUEST && earlier < later &&
+	return algorithm_is_anchored(e->def.algo) && earlier < later &&
 	       later < earlier + e->def.period_ns / 1000;
 }
 

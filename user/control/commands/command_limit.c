@@ -11,6 +11,7 @@
 #include "control/running/rules.h"
 #include "packet/host/view.h"
 #include "lib/log.h"
+#include "limiter/algorithm.h"
 
 static const char *const per_name[] = { "source", "dst", "proto", "dport", "vlan", "interface" };
 

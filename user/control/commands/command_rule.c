@@ -9,6 +9,7 @@
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 #include "conf/config_text.h"
+#include "limiter/algorithm.h"
 
 /* A longer list is cut. */
 #define RULES_LISTED 10000
@@ -26,12 +27,12 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 	char text[96];
 
 	for (u32 i = 0; i < count; i++) {
-		enum http_algo algo = limit[i].first_request ? HTTP_FIRST_REQUEST :
-							       limit[i].algorithm;
+		enum sl_algo algo = algorithm_anchored(limit[i].algorithm,
+							    limit[i].first_request);
 		json_t *json = json_pack("{s:s, s:s, s:s}", "name", limit[i].name, "rate",
 					 limit[i].none ? "0 requests" :
 					 rate_format(&limit[i].rate, text, sizeof(text)),
-					 "algorithm", http_algo_name(algo));
+					 "algorithm", algorithm_name(algo));
 
 		if (limit[i].burst)
 			json_object_set_new(json, "burst", json_u64(limit[i].burst));

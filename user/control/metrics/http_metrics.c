@@ -16,6 +16,7 @@
 #include "request/engine/delay.h"
 #include "request/engine/engine.h"
 #include "counters/counters.h"
+#include "limiter/algorithm.h"
 
 static const char *const verdict_name[DECISION_COUNT] = {
 	[DECISION_OK] = "ok",
@@ -237,8 +238,8 @@ static void write_state(const struct metrics *m, const struct values *all, struc
 	counters_stats(m->running->requests.engine->ledger.counters, &stats);
 	metric_begin(e, "sluice_http_state_entries", METRIC_GAUGE,
 		     "Users in the counter table, by algorithm of their limits.");
-	for (u32 algo = 0; algo < HTTP_ALGO_COUNT; algo++)
-		metric_u64(e, stats.entries[algo], "algorithm", http_algo_name(algo), NULL);
+	for (u32 algo = 0; algo < SL_ALGO_COUNT; algo++)
+		metric_u64(e, stats.entries[algo], "algorithm", algorithm_name(algo), NULL);
 	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE, "Users that the counter table has room for.");
 	metric_u64(e, stats.room, NULL);
 	metric_begin(e, "sluice_http_state_evicted", METRIC_COUNTER,

@@ -17,6 +17,7 @@
 #include "lib/whole.h"
 #include "packet/compile/compile.h"
 #include "packet/compile/meters.h"
+#include "limiter/algorithm.h"
 
 /* A lease of bytes below one frame of the common MTU would be renewed with each packet. */
 #define LEASE_MIN_BYTES 1514
@@ -114,7 +115,7 @@ static struct allowance allowed(const struct builder *b, const struct rates *rat
 {
 	struct allowance a = { rates->rate[rate], rates->burst[rate] };
 
-	if (b->def->algorithm == SL_ALGO_TOKEN_BUCKET && !a.burst)
+	if (algorithms[b->def->algorithm]->has_burst && !a.burst)
 		a.burst = params_default_burst(&a.rate, b->meters->max_frame);
 	a.rate.count = mul_saturated(a.rate.count, scale);
 	a.burst = mul_saturated(a.burst, scale);

@@ -352,8 +352,8 @@ static u64 charge_state(u64 bucket_state, const struct dp_bucket *to, struct sl_
 
 	if (sl_is_bucket(p))
 		return charge_bucket(bucket_state, p, now, arg);
-	return p->algo == SL_ALGO_FIXED_WINDOW ? charge_window(bucket_state, p, now, arg) :
-						 charge_sliding(bucket_state, p, now, arg);
+	return sl_algo_is_sliding(p->algo) ? charge_sliding(bucket_state, p, now, arg) :
+					     charge_window(bucket_state, p, now, arg);
 }
 
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,

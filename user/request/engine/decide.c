@@ -20,13 +20,14 @@
 #include <string.h>
 
 #include "request/engine/decide_private.h"
+#include "limiter/algorithm.h"
 
 /* ------------------------------------------------------------------ limits of the cluster */
 
 struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b)
 {
 	const struct counters_ref *ref = &d->ref[b->ref];
-	bool log = ref->def.algo == HTTP_SLIDING_LOG;
+	bool log = algorithm_is_log(ref->def.algo);
 
 	return (struct quota_ref){
 		.key = ref->key,
@@ -52,7 +53,7 @@ static void cluster_look(struct decision *d, struct bucket *b)
 
 	if (!d->refusal_cache)
 		return;
-	if (ref->def.algo == HTTP_SLIDING_LOG && !b->over) {
+	if (algorithm_is_log(ref->def.algo) && !b->over) {
 		b->wait_ns =
 			refusal_cache_wait(d->refusal_cache, ref->key, b->cost, d->now.mono_ns);
 		b->over = b->wait_ns;
@@ -130,7 +131,7 @@ static void cluster_flush(struct decision *d, struct bucket *b, bool charged)
 
 static bool is_log(const struct bucket *b)
 {
-	return b->view.spec->algo == HTTP_SLIDING_LOG;
+	return algorithm_is_log(b->view.spec->algo);
 }
 
 /* A sliding log of the cluster: the times of other nodes' requests are unknown here. */
@@ -242,7 +243,7 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct counte
 		return ~0ULL;
 	if (behind <= p->capacity)
 		return bucket_charge(d, b, ref, behind).wait_ns;
-	if (b->view.spec->algo <= HTTP_LEAKY_BUCKET) {
+	if (algorithm_is_bucket(b->view.spec->algo)) {
 		u64 most = bucket_charge(d, b, ref, p->capacity).wait_ns;
 
 		/* Beyond a whole bucket each hit takes one interval. */
@@ -328,7 +329,7 @@ static bool claim_bucket_state(struct decision *d, struct counters_ref *ref, u64
 	ref->chunk = 0;
 	if (!ref->present && !ref->claimed && !counters_claim(d->counters, ref, d->now))
 		return false;
-	if (ref->spec->algo != HTTP_SLIDING_LOG ||
+	if (!algorithm_is_log(ref->spec->algo) ||
 	    !request_log_needs(&d->counters->logs, ref->bucket_state, cost))
 		return true;
 	ref->chunk = request_chunk_get(&d->counters->logs);
@@ -474,7 +475,7 @@ static void unclaim(struct decision *d)
 		for (u32 k = 0; b->claimed && k < (b->cluster ? 1 : b->refs); k++) {
 			struct counters_ref *ref = &d->ref[b->ref + k];
 
-			if (ref->spec && ref->spec->algo == HTTP_SLIDING_LOG && ref->chunk)
+			if (ref->spec && algorithm_is_log(ref->spec->algo) && ref->chunk)
 				request_chunk_put(&d->counters->logs, ref->chunk);
 			ref->chunk = 0;
 		}
@@ -615,7 +616,7 @@ static void fill_policy(const struct decision *d, const struct bucket *b,
 	}
 	ret->w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC);
 	/* A bucket: how long it takes to fill. */
-	if (spec && spec->algo <= HTTP_LEAKY_BUCKET)
+	if (spec && algorithm_is_bucket(spec->algo))
 		ret->w_s = ceil_u128((unsigned __int128)spec->capacity * spec->period_ns,
 				     (unsigned __int128)spec->requests * SL_NS_PER_SEC);
 }

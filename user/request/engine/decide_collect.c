@@ -22,6 +22,7 @@
 
 #include "request/engine/decide_private.h"
 #include "request/rules/override_value.h"
+#include "limiter/algorithm.h"
 
 /* Roles of bucket states, and tags of the parts of a key. */
 enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG };
@@ -182,10 +183,9 @@ static bool is_cluster_scope(const struct decision *d, const struct rule_limit *
 	return limit->cluster && d->quotas;
 }
 
-static enum http_algo algorithm_of(const struct rule_limit *limit)
+static enum sl_algo algorithm_of(const struct rule_limit *limit)
 {
-	return limit->first_request && limit->algorithm == HTTP_FIXED_WINDOW ?
-		       HTTP_FIRST_REQUEST : limit->algorithm;
+	return algorithm_anchored(limit->algorithm, limit->first_request);
 }
 
 static void add_soft(struct decision *d, struct bucket *b, const struct throttle_def *throttle,
@@ -202,7 +202,7 @@ static void add_soft(struct decision *d, struct bucket *b, const struct throttle
 	ref->def.period_ns = throttle->soft_for_ns;
 	ref->def.scale = 1;
 	ref->def.ceiling_percent = 100;
-	ref->def.algo = HTTP_GRACE;
+	ref->def.algo = SL_ALGO_GRACE;
 	b->refs++;
 }
 
@@ -213,7 +213,7 @@ static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip,
 	d->cluster_count++;
 	b->cluster = true;
 	b->tag = key_of(tag, level, ROLE_TAG);
-	if (d->ref[b->ref].def.algo == HTTP_SLIDING_LOG)
+	if (algorithm_is_log(d->ref[b->ref].def.algo))
 		return;
 	add_ref(d, key_of(sip, level, ROLE_OWN));
 	b->refs++;
@@ -326,7 +326,7 @@ static void add_own_limit(struct decision *d, struct part *part,
 	def->period_ns = unit_ns(descriptor->limit_unit);
 	def->scale = 1;
 	def->ceiling_percent = 100;
-	def->algo = HTTP_FIXED_WINDOW;
+	def->algo = SL_ALGO_FIXED_WINDOW;
 }
 
 /* ------------------------------------------------------------------ a whole request */

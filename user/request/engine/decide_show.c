@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "request/engine/decide_private.h"
+#include "limiter/algorithm.h"
 
 /* Cuts `rest` at the first `separator`; all of it where there is none. */
 static struct bytes cut(struct bytes *rest, char separator)
@@ -104,7 +105,7 @@ static void tell(struct decision *d, struct bucket *b, const struct quota_lookup
 {
 	for (u32 i = 0; b->cluster && i < count; i++) {
 		if (!look[i].answered || look[i].ref.key != d->ref[b->ref].key ||
-		    look[i].def.algo != HTTP_SLIDING_LOG)
+		    !algorithm_is_log(look[i].def.algo))
 			continue;
 		b->from_store = true;
 		b->reply_used = look[i].used;

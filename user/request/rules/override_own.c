@@ -9,6 +9,7 @@
 
 #include "request/rules/override_private.h"
 #include "conf/config_text.h"
+#include "limiter/algorithm.h"
 
 /* ---- distinct limits ---- */
 
@@ -201,7 +202,7 @@ static int key_own_burst(struct reader *r, const struct yaml_node *node, void *i
 
 	if (rc)
 		return rc;
-	if (own->limit_count != 1 || own->limit[0].algorithm != HTTP_TOKEN_BUCKET || !burst)
+	if (own->limit_count != 1 || !algorithms[own->limit[0].algorithm]->has_burst || !burst)
 		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
 	own->limit[0].burst = burst;
 	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))

@@ -17,9 +17,8 @@
 #include <stdio.h>
 
 #include "limiter/consistency.h"
-#include "limiter/spec.h"
+#include "limiter/algorithm.h"
 #include "request/rules/request.h"
-#include "limiter/spec.h"
 #include "lib/err.h"
 #include "config/policy.h"
 
@@ -33,7 +32,7 @@ struct rule_limit {
 	struct rate rate;		/* count requests each period_ns */
 	bool none;			/* nothing passes (requests_per_unit: 0, `user block`); count is 0 */
 	u64 burst;			/* 0: the default */
-	enum http_algo algorithm;
+	enum sl_algo algorithm;
 	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
 	struct throttle_def throttle;
 	bool cluster;			/* scope: cluster: all nodes together; see rule.consistency */

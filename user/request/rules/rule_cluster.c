@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "request/rules/rule_private.h"
+#include "limiter/algorithm.h"
 
 #define MS 1000000ULL
 #define LEASE_MIN (10 * MS)
@@ -117,7 +118,7 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 				  limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
-	if (limit->algorithm == HTTP_SLIDING_LOG)
+	if (algorithm_is_log(limit->algorithm))
 		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is sliding-log, which "
 				  "has the time of each request: the store must have it, too; accepted "
 				  "with it: consistency: strict, or algorithm: sliding-window", of);

@@ -6,17 +6,16 @@
 #include <strings.h>
 
 #include "request/rules/rule_private.h"
+#include "limiter/algorithm.h"
 
 #define LIMIT_NAME_MAX 64
 #define SECOND SL_NS_PER_SEC
 #define DAY (24 * 3600 * SECOND)
 
 const struct name http_algo_names[] = {
-	{ "token-bucket", HTTP_TOKEN_BUCKET },
-	{ "leaky-bucket", HTTP_LEAKY_BUCKET },
-	{ "fixed-window", HTTP_FIXED_WINDOW },
-	{ "sliding-window", HTTP_SLIDING_WINDOW },
-	{ "sliding-log", HTTP_SLIDING_LOG },
+#define NAME(id, row, text, kind) { text, id },
+	ALGORITHMS_OF_REQUESTS(NAME)
+#undef NAME
 	{ NULL, 0 },
 };
 
@@ -286,14 +285,14 @@ static int check_element(struct reader *r, const struct yaml_node *map, struct r
 	const struct yaml_node *burst = yaml_node_find(map, "burst"),
 			       *window = yaml_node_find(map, "window");
 
-	if (burst && limit->algorithm != HTTP_TOKEN_BUCKET)
+	if (burst && !algorithms[limit->algorithm]->has_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
 				 "none; accepted with it: algorithm: token-bucket",
-				 name_of(http_algo_names, limit->algorithm));
-	if (window && limit->algorithm != HTTP_FIXED_WINDOW)
+				 algorithm_name(limit->algorithm));
+	if (window && !algorithms[limit->algorithm]->has_window)
 		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
 				 "with it: algorithm: fixed-window",
-				 name_of(http_algo_names, limit->algorithm));
+				 algorithm_name(limit->algorithm));
 	return 0;
 }
 
@@ -314,9 +313,9 @@ int read_limit_element(struct reader *r, const struct yaml_node *node,
 	} else {
 		rc = read_requests(r, node, &ret->rate);
 	}
-	if (ret->algorithm != HTTP_TOKEN_BUCKET)
+	if (!algorithms[ret->algorithm]->has_burst)
 		ret->burst = 0;
-	if (ret->algorithm != HTTP_FIXED_WINDOW)
+	if (!algorithms[ret->algorithm]->has_window)
 		ret->first_request = false;
 	return rc;
 }
@@ -411,17 +410,17 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 	bool buckets = false, windows = false;
 
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		buckets |= draft->limit[i].algorithm == HTTP_TOKEN_BUCKET;
-		windows |= draft->limit[i].algorithm == HTTP_FIXED_WINDOW;
+		buckets |= algorithms[draft->limit[i].algorithm]->has_burst;
+		windows |= algorithms[draft->limit[i].algorithm]->has_window;
 	}
 	if (burst && !buckets)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
 				 "none; accepted with it: algorithm: token-bucket",
-				 name_of(http_algo_names, draft->limit[0].algorithm));
+				 algorithm_name(draft->limit[0].algorithm));
 	if (window && !windows)
 		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
 				 "with it: algorithm: fixed-window",
-				 name_of(http_algo_names, draft->limit[0].algorithm));
+				 algorithm_name(draft->limit[0].algorithm));
 	return 0;
 }
 
@@ -432,7 +431,7 @@ static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *
 	struct spec_def def = {
 		.count = limit->rate.count, .period_ns = limit->rate.period_ns,
 		.burst = limit->burst, .scale = scale, .ceiling_percent = 100,
-		.algo = limit->first_request ? HTTP_FIRST_REQUEST : limit->algorithm,
+		.algo = algorithm_anchored(limit->algorithm, limit->first_request),
 	};
 	struct spec spec;
 	int rc;
@@ -467,9 +466,9 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 
 	/* A burst of a rate_limit, too, needs a token bucket. */
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		if (draft->limit[i].algorithm != HTTP_TOKEN_BUCKET)
+		if (!algorithms[draft->limit[i].algorithm]->has_burst)
 			draft->limit[i].burst = 0;
-		if (draft->limit[i].algorithm != HTTP_FIXED_WINDOW)
+		if (!algorithms[draft->limit[i].algorithm]->has_window)
 			draft->limit[i].first_request = false;
 	}
 	rc = check_defaults(r, draft);

@@ -190,7 +190,7 @@ static void draft_init(struct draft *draft, struct build *b, const struct yaml_n
 	memset(draft, 0, sizeof(*draft));
 	draft->b = b;
 	draft->map = map;
-	draft->defaults.algorithm = HTTP_FIXED_WINDOW;
+	draft->defaults.algorithm = SL_ALGO_FIXED_WINDOW;
 	draft->rule.priority = PRIORITY_NORMAL;
 	draft->prefix_hierarchy = b->usual;
 	draft_take_prefix_hierarchy(draft);

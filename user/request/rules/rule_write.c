@@ -8,6 +8,7 @@
 
 #include "request/rules/override_private.h"
 #include "conf/write.h"
+#include "limiter/algorithm.h"
 
 #define OVERRIDES_SHOWN 16
 
@@ -34,7 +35,7 @@ static void write_element(FILE *out, const struct rule_limit *limit, bool named,
 	if (named)
 		fprintf(out, "name: '%s', ", limit->name);
 	fprintf(out, "rate: %s, algorithm: %s", rate_format(&limit->rate, text, sizeof(text)),
-		name_of(http_algo_names, limit->algorithm));
+		algorithm_name(limit->algorithm));
 	if (limit->burst)
 		fprintf(out, ", burst: %llu", limit->burst);
 	if (limit->first_request)
@@ -90,8 +91,8 @@ static void write_limits(struct writer *w, const struct rule *rule)
 	fputs("}\n", w->out);
 	if (!rule->limit_count)
 		return;
-	if (rule->limit[0].algorithm != HTTP_FIXED_WINDOW)
-		write_value(w, "algorithm", name_of(http_algo_names, rule->limit[0].algorithm));
+	if (rule->limit[0].algorithm != SL_ALGO_FIXED_WINDOW)
+		write_value(w, "algorithm", algorithm_name(rule->limit[0].algorithm));
 	if (rule->limit[0].burst)
 		write_number(w, "burst", rule->limit[0].burst);
 	if (rule->limit[0].first_request)

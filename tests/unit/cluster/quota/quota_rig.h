@@ -14,7 +14,7 @@ static struct sl_now now;
 
 static const struct spec_def window_def = {
 	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
-	.algo = HTTP_FIXED_WINDOW,
+	.algo = SL_ALGO_FIXED_WINDOW,
 };
 
 static inline int set_up(void **state)

@@ -240,7 +240,7 @@ TEST_WITH(test_write_back_of_a_bucket, set_up, tear_down)
 {
 	static const struct spec_def bucket_def = {
 		.count = 10, .period_ns = SEC, .burst = 10, .scale = 1, .ceiling_percent = 100,
-		.algo = HTTP_TOKEN_BUCKET,
+		.algo = SL_ALGO_TOKEN_BUCKET,
 	};
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, 3600 * SEC);
 	struct quota_due due;

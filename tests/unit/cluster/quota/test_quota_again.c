@@ -12,7 +12,7 @@
 
 static const struct spec_def def = {
 	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
-	.algo = HTTP_FIXED_WINDOW,
+	.algo = SL_ALGO_FIXED_WINDOW,
 };
 
 /* One request, so that the window is known, then `covered` more; the units that the next one holds back. */

@@ -4,11 +4,11 @@
 
 static const struct spec_def bucket_def = {
 	.count = 100, .period_ns = 100 * SEC, .burst = 100, .scale = 1, .ceiling_percent = 100,
-	.algo = HTTP_TOKEN_BUCKET,
+	.algo = SL_ALGO_TOKEN_BUCKET,
 };
 static const struct spec_def first_def = {
 	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
-	.algo = HTTP_FIRST_REQUEST,
+	.algo = SL_ALGO_FIRST_REQUEST,
 };
 
 static struct quotas_stats stats(void)

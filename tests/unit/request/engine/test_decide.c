@@ -2,7 +2,7 @@
 /* Verdicts of decide(), rule by rule; exactness is tested by tests/prop/test_decide.c. */
 #include "lib/decide_rig.h"
 
-static const char *const algorithms[] = {
+static const char *const algorithm_texts[] = {
 	"fixed-window", "token-bucket", "sliding-window", "sliding-log",
 };
 
@@ -18,10 +18,10 @@ static void open_limit(const char *more, const char *algorithm)
 
 TEST(test_ten_a_minute)
 {
-	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
-		bool bucket = !strcmp(algorithms[i], "token-bucket");
+	for (u32 i = 0; i < sizeof(algorithm_texts) / sizeof(*algorithm_texts); i++) {
+		bool bucket = !strcmp(algorithm_texts[i], "token-bucket");
 
-		open_limit(bucket ? "  burst: 10\n" : "", algorithms[i]);
+		open_limit(bucket ? "  burst: 10\n" : "", algorithm_texts[i]);
 		assert_int_equal(allowed_of("user=bob", 15), 10);
 		assert_int_equal(allowed_of("user=al", 1), 1);
 		assert_int_equal(rig_answer.status[0].remaining, 9);

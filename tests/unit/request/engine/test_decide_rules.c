@@ -136,7 +136,7 @@ TEST_WITH(test_peek, NULL, rig_teardown)
 /* Refunds never go below empty; a report charges past requests, up to a debt. */
 TEST_WITH(test_reports, NULL, rig_teardown)
 {
-	static const char *const algorithms[] = {
+	static const char *const algorithm_texts[] = {
 		"fixed-window", "sliding-window", "sliding-log", "token-bucket",
 	};
 
@@ -144,7 +144,7 @@ TEST_WITH(test_reports, NULL, rig_teardown)
 		char text[256];
 
 		snprintf(text, sizeof(text), D "- {key: user, limits: ['10 requests/m'],"
-			 " algorithm: %s%s}\n", algorithms[i], i == 3 ? ", burst: 10" : "");
+			 " algorithm: %s%s}\n", algorithm_texts[i], i == 3 ? ", burst: 10" : "");
 		rig_start(text);
 		assert_int_equal(allowed_of("user=bob", 5), 5);
 		report("user=bob", -2, 0);

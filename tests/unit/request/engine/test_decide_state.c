@@ -20,7 +20,7 @@ static bool ask_number(const char *key, u64 number)
 	return allowed(text);
 }
 
-static const char *const algorithms[] = {
+static const char *const algorithm_texts[] = {
 	"fixed-window", "sliding-window", "token-bucket, burst: 10", "sliding-log",
 	"fixed-window, window: first-request",
 };
@@ -28,13 +28,13 @@ static const char *const algorithms[] = {
 /* A thousand over their limit, then a million invented keys: none gets a fresh budget. */
 TEST(test_flood)
 {
-	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
+	for (u32 i = 0; i < sizeof(algorithm_texts) / sizeof(*algorithm_texts); i++) {
 		struct counters_stats before, after;
 		char text[256];
 		u64 invented = 0;
 
 		snprintf(text, sizeof(text), D "- {key: user, limits: ['10 requests/d'], algorithm: %s}\n",
-			 algorithms[i]);
+			 algorithm_texts[i]);
 		rig_open(text, 20000);
 		for (u64 user = 0; user < OVER; user++)
 			for (u32 k = 0; k < 10; k++)
@@ -48,7 +48,7 @@ TEST(test_flood)
 		assert_true(after.bytes == before.bytes);
 		/* They are new users to the table, and pass. */
 		assert_int_equal(invented, INVENTED / 5);
-		assert_true(after.evicted > INVENTED / 10 || !strcmp(algorithms[i], "sliding-log"));
+		assert_true(after.evicted > INVENTED / 10 || !strcmp(algorithm_texts[i], "sliding-log"));
 		rig_end();
 	}
 }
@@ -132,7 +132,7 @@ TEST(test_log_full)
 	counters_sweep_all(rig_store, rig_now);
 	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 0);
-	assert_int_equal(stats.entries[HTTP_SLIDING_LOG], 0);
+	assert_int_equal(stats.entries[SL_ALGO_SLIDING_LOG], 0);
 	rig_end();
 }
 
@@ -227,7 +227,7 @@ static u64 left_of(const char *text, u64 limit)
 /* All or none in total: each limit lacks exactly the passed requests. */
 TEST(test_threads)
 {
-	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
+	for (u32 i = 0; i < sizeof(algorithm_texts) / sizeof(*algorithm_texts); i++) {
 		struct thread thread[THREADS] = { 0 };
 		u64 passed[3] = { 0 };
 		char text[512];
@@ -237,8 +237,8 @@ TEST(test_threads)
 			 D "- {key: a, limits: ['9000 requests/d'], algorithm: %1$s}\n"
 			 "- {key: b, limits: ['7000 requests/d'], algorithm: %1$s}\n"
 			 "- {key: c, limits: ['5000 requests/d'], algorithm: %1$s}\n",
-			 strstr(algorithms[i], "burst") ? "token-bucket, burst: 5000" :
-							  algorithms[i]);
+			 strstr(algorithm_texts[i], "burst") ? "token-bucket, burst: 5000" :
+							  algorithm_texts[i]);
 		rig_open(text, 1000);
 		for (u32 k = 0; k < THREADS; k++) {
 			thread[k].index = k;
@@ -250,7 +250,7 @@ TEST(test_threads)
 			for (u32 n = 0; n < 3; n++)
 				passed[n] += thread[k].passed[n];
 		}
-		if (strstr(algorithms[i], "burst")) {
+		if (strstr(algorithm_texts[i], "burst")) {
 			assert_int_equal(left_of("a=1", 9000) + passed[0] + passed[1] + passed[2], 5000);
 			assert_int_equal(left_of("b=1", 9000) + passed[0] + passed[2], 5000);
 			assert_int_equal(left_of("c=1", 9000) + passed[0] + passed[1], 5000);

@@ -84,7 +84,7 @@ static void check_edited(const struct ruleset *set)
 
 	assert_int_equal(rule->limit_count, 1);
 	assert_int_equal(rule->limit[0].rate.count, 20);
-	assert_int_equal(rule->limit[0].algorithm, HTTP_TOKEN_BUCKET);
+	assert_int_equal(rule->limit[0].algorithm, SL_ALGO_TOKEN_BUCKET);
 	assert_int_equal(rule->limit[0].burst, 7);
 	assert_int_equal(rule->limit[0].throttle.soft_permille, 100);
 	assert_int_equal(rule->prefix_count[SL_V4], 1);

@@ -81,7 +81,7 @@ TEST(test_limits)
 	assert_int_equal(rule->limit_count, 1);
 	assert_int_equal(rule->limit[0].rate.count, 2);
 	assert_int_equal(rule->limit[0].rate.period_ns, 60 * SL_NS_PER_SEC);
-	assert_int_equal(rule->limit[0].algorithm, HTTP_FIXED_WINDOW);
+	assert_int_equal(rule->limit[0].algorithm, SL_ALGO_FIXED_WINDOW);
 	assert_string_equal(rule->limit[0].name, "plan=free/user");
 	assert_true(rule->envoy);
 	assert_int_equal(rule->unit, REQUEST_UNIT_MINUTE);

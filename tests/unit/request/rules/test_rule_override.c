@@ -63,12 +63,12 @@ TEST(test_inline)
 	limits = own(set, "a/user", "acme");
 	assert_int_equal(limits->limit_count, 1);
 	assert_string_equal(limits->limit[0].name, "user");
-	assert_int_equal(limits->limit[0].algorithm, HTTP_TOKEN_BUCKET);
+	assert_int_equal(limits->limit[0].algorithm, SL_ALGO_TOKEN_BUCKET);
 	assert_int_equal(limits->limit[0].burst, 0);	/* the rule's is for the rule's rate */
 	limits = own(set, "a/user", "corp");
 	assert_int_equal(limits->limit_count, 3);
 	assert_string_equal(limits->limit[1].name, "h");
-	assert_int_equal(limits->limit[1].algorithm, HTTP_SLIDING_WINDOW);
+	assert_int_equal(limits->limit[1].algorithm, SL_ALGO_SLIDING_WINDOW);
 	assert_string_equal(limits->limit[2].name, "user-3");
 	assert_int_equal(own(set, "a/user", "Corp")->limit[0].burst, 9);
 	assert_true(own(set, "a/user", "eve")->limit[0].none);

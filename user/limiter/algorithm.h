@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * algorithm.h - everything that differs from one algorithm to the next, in user space: one row
+ * (struct algorithm) for each value of enum sl_algo.
+ *
+ * The steps themselves are in include/sluice/algo_*.h, where the packet tier has them, too. A row
+ * adds parameters, the values of a response, the requests of reports, and the state in Redis. The
+ * file of a row is named after what its bucket state holds: bucket.c, window.c, sliding.c,
+ * first_request.c, log.c, grace.c.
+ *
+ * To add an algorithm: its value in include/sluice/algo.h, with a step for the packet tier if it
+ * has one; a line in the list below; a row. If its bucket state holds something new, also a value
+ * of enum state_kind and the row of that kind in user/cluster/quota/charge.lua.
+ */
+#ifndef SLUICE_LIMITER_ALGORITHM_H
+#define SLUICE_LIMITER_ALGORITHM_H
+
+#include "limiter/cluster_state.h"
+#include "limiter/params.h"
+#include "limiter/spec.h"
+
+/* What a bucket state holds. The values are those of charge.lua's rows, too. */
+enum state_kind {
+	STATE_DEBT,	/* when the bucket is full again */
+	STATE_WINDOW,	/* the count of a window that is aligned to UTC */
+	STATE_SLIDING,	/* the counts of two such windows */
+	STATE_LOG,	/* where the times of the requests are (request_log.h) */
+	STATE_ANCHORED,	/* the count of a window that begins with its first request */
+	STATE_GRACE,	/* a time; no state in Redis */
+};
+
+/* Value of enum sl_algo, row, name, kind of state. These both tiers have: */
+#define ALGORITHMS_OF_PACKETS(X)						\
+	X(SL_ALGO_TOKEN_BUCKET, token_bucket, "token-bucket", STATE_DEBT)	\
+	X(SL_ALGO_LEAKY_BUCKET, leaky_bucket, "leaky-bucket", STATE_DEBT)	\
+	X(SL_ALGO_FIXED_WINDOW, fixed_window, "fixed-window", STATE_WINDOW)	\
+	X(SL_ALGO_SLIDING_WINDOW, sliding_window, "sliding-window", STATE_SLIDING)
+/* Those that rules name. */
+#define ALGORITHMS_OF_REQUESTS(X)						\
+	ALGORITHMS_OF_PACKETS(X)						\
+	X(SL_ALGO_SLIDING_LOG, sliding_log, "sliding-log", STATE_LOG)
+/* ... and those that follow from other keys. */
+#define ALGORITHMS(X)								\
+	ALGORITHMS_OF_REQUESTS(X)						\
+	X(SL_ALGO_FIRST_REQUEST, first_request, "first-request", STATE_ANCHORED) \
+	X(SL_ALGO_GRACE, grace, "soft-for", STATE_GRACE)
+
+/* A function that is NULL is not called for such an algorithm. */
+struct algorithm {
+	bool has_burst;			/* `burst` is accepted; without it there is a default */
+	bool has_window;		/* `window: first-request` is accepted */
+	/* Whole windows after which a state has ended whatever it holds; 0: states show it. */
+	u8 windows_kept;
+	const char *percpu_note;	/* params_percpu_note() */
+
+	/* params_compile(), after the checks that all have in common; p->algo is set. */
+	int (*compile)(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
+		       const char **ret_reason);
+	/* The rest of a spec, which has to hold counts up to `most`. */
+	int (*layout)(struct spec *spec, u64 most, const char **ret_reason);
+	/* params_error_ppm() as a fraction. */
+	double (*error)(const struct sl_params *p, const struct rate *rate);
+
+	/* The functions of spec.h. A look is a charge of 0. */
+	struct sl_result (*charge)(const struct spec_view *view, u64 bucket_state,
+				   struct sl_now now, u64 cost);
+	struct sl_result (*look)(const struct spec_view *view, u64 bucket_state,
+				 struct sl_now now);
+	u64 (*force)(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
+	u64 (*report)(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+		      struct sl_now then, u64 cost);
+	u64 (*refund)(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
+	u64 (*uncommit)(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+			struct sl_now then, u64 cost);
+	u64 (*remaining)(const struct spec_view *view, u64 bucket_state, struct sl_now now);
+	u64 (*reset_ns)(const struct spec_view *view, u64 bucket_state, struct sl_now now);
+	u32 (*utilization)(const struct spec *spec, u64 bucket_state, struct sl_now now);
+	bool (*expired)(const struct spec *spec, u64 bucket_state, struct sl_now now);
+	/* Both specs have this algorithm and, but for buckets, one length of a window. */
+	u64 (*convert)(const struct spec *from, const struct spec *to, u64 bucket_state,
+		       struct sl_now now);
+
+	/* The functions of cluster_state.h. `cost` fits into `room`, of an unused bucket. */
+	u64 (*store_wait_ns)(const struct cluster_store_rate *rate,
+			     const struct cluster_store_raw *raw, u64 room, u64 cost, u64 now_us);
+	u64 (*from_store)(const struct spec *spec, const struct cluster_store_state *state,
+			  u64 more, struct sl_now now);
+	struct cluster_store_state (*to_store)(const struct spec *spec, u64 bucket_state,
+					       struct sl_now now);
+};
+
+#define ALGORITHM_DECLARE(id, row, name, kind) extern const struct algorithm algorithm_##row;
+ALGORITHMS(ALGORITHM_DECLARE)
+#undef ALGORITHM_DECLARE
+
+/* By enum sl_algo. */
+extern const struct algorithm *const algorithms[SL_ALGO_COUNT];
+
+static inline enum state_kind algorithm_kind(enum sl_algo algo)
+{
+#define ALGORITHM_KIND(id, row, name, kind) [id] = kind,
+	static const u8 kinds[SL_ALGO_COUNT] = { ALGORITHMS(ALGORITHM_KIND) };
+#undef ALGORITHM_KIND
+
+	return (enum state_kind)kinds[algo];
+}
+
+static inline bool algorithm_is_bucket(enum sl_algo algo)
+{
+	return algorithm_kind(algo) == STATE_DEBT;
+}
+
+static inline bool algorithm_is_aligned(enum sl_algo algo)
+{
+	return algorithm_kind(algo) == STATE_WINDOW || algorithm_kind(algo) == STATE_SLIDING;
+}
+
+static inline bool algorithm_is_sliding(enum sl_algo algo)
+{
+	return algorithm_kind(algo) == STATE_SLIDING;
+}
+
+static inline bool algorithm_is_anchored(enum sl_algo algo)
+{
+	return algorithm_kind(algo) == STATE_ANCHORED;
+}
+
+static inline bool algorithm_is_log(enum sl_algo algo)
+{
+	return algorithm_kind(algo) == STATE_LOG;
+}
+
+/* The algorithm of a limit of such an algorithm whose window begins with its first request. */
+static inline enum sl_algo algorithm_anchored(enum sl_algo algo, bool first_request)
+{
+	return first_request && algorithms[algo]->has_window ? SL_ALGO_FIRST_REQUEST : algo;
+}
+
+/* "token-bucket"...; "unknown" of a value that is none. */
+const char *algorithm_name(enum sl_algo algo);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* log.c - the row of the sliding log: its parameters. request_log.h has its steps, which need memory. */
+#include "limiter/algorithm_private.h"
+#include "limiter/request_log.h"
+
+static int log_layout(struct spec *spec, u64 most, const char **ret_reason)
+{
+	if (most / 2 > SPEC_LOG_MAX / 2)
+		return params_refuse("a sliding log remembers each request: its rate is at most 67108863 a period (with elastic the ceiling)",
+				     ret_reason);
+	while (spec->params.window_ns >> spec->tick_shift >= SL_BIT(47))
+		spec->tick_shift++;
+	return 0;
+}
+
+static u64 log_convert(const struct spec *from, const struct spec *to, u64 bucket_state,
+		       struct sl_now now)
+{
+	return bucket_state;
+}
+
+static u64 log_store_wait_ns(const struct cluster_store_rate *rate,
+			     const struct cluster_store_raw *raw, u64 room, u64 cost, u64 now_us)
+{
+	return us_to_ns(less(raw->fits_us, now_us));
+}
+
+/* Redis returns only the count of a list of times. */
+static u64 log_from_store(const struct spec *spec, const struct cluster_store_state *state,
+			  u64 more, struct sl_now now)
+{
+	return 0;
+}
+
+static struct cluster_store_state log_to_store(const struct spec *spec, u64 bucket_state,
+					       struct sl_now now)
+{
+	return (struct cluster_store_state){ .used = request_log_count(bucket_state) };
+}
+
+const struct algorithm algorithm_sliding_log = {
+	.windows_kept = 1,
+	.percpu_note = "a sliding log is not divided among CPUs",
+	.compile = window_compile_requests,
+	.layout = log_layout,
+	.convert = log_convert,
+	.store_wait_ns = log_store_wait_ns,
+	.from_store = log_from_store,
+	.to_store = log_to_store,
+};

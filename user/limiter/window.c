@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* window.c - the row of the fixed window: a count that starts again (include/sluice/algo_window.h). */
+#include "limiter/algorithm_private.h"
+
+static int window_read_rate(const struct rate *rate, u64 burst, struct sl_params *p,
+			    const char **ret_reason)
+{
+	if (burst)
+		return params_refuse("a window has no burst: its rate is all it allows",
+				     ret_reason);
+	p->capacity = rate->unit == RATE_BITS ? rate->count / 8 : rate->count;
+	p->window_ns = rate->period_ns;
+	return 0;
+}
+
+int window_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
+		   const char **ret_reason)
+{
+	int err = window_read_rate(rate, burst, p, ret_reason);
+
+	return err ? err : params_check_capacity(p->capacity, counts_bytes(rate), ret_reason);
+}
+
+int window_compile_requests(const struct rate *rate, u64 burst, u32 max_frame,
+			    struct sl_params *p, const char **ret_reason)
+{
+	p->algo = SL_ALGO_FIXED_WINDOW;
+	return window_read_rate(rate, burst, p, ret_reason);
+}
+
+static u64 count_of(const struct spec_view *view, u64 bucket_state, struct sl_now now)
+{
+	u64 number;
+
+	return sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
+}
+
+/* How long until the count starts again, also where it is 0. */
+static u64 window_left(const struct spec_view *view, u64 bucket_state, struct sl_now now)
+{
+	u64 window_ns = view->p.window_ns, number;
+	u64 left = window_ns - now.utc_ns % window_ns;
+
+	sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
+	if (number != ((now.utc_ns / window_ns) & SL_WINDOW_NUMBER_MASK))
+		left += window_ns;
+	return left;
+}
+
+static struct sl_result window_charge(const struct spec_view *view, u64 bucket_state,
+				      struct sl_now now, u64 cost)
+{
+	return sl_window_step(bucket_state, &view->p, now.utc_ns, cost);
+}
+
+static struct sl_result window_look(const struct spec_view *view, u64 bucket_state,
+				    struct sl_now now)
+{
+	bool over = count_of(view, bucket_state, now) > view->p.capacity + view->hold;
+
+	return looked(bucket_state, over ? window_left(view, bucket_state, now) : 0);
+}
+
+static u64 window_force(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+			u64 cost)
+{
+	u64 most = most_forced(view), number;
+	u64 count = sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
+
+	cost = min_u64(cost, most);
+	return sl_window_state(number, add_up_to(count, cost, min_u64(most, SL_WINDOW_COUNT_MASK)));
+}
+
+static bool same_window(const struct spec_view *view, struct sl_now now, struct sl_now then)
+{
+	return now.utc_ns / view->p.window_ns == then.utc_ns / view->p.window_ns;
+}
+
+static u64 window_report(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+			 struct sl_now then, u64 cost)
+{
+	return same_window(view, now, then) ? window_force(view, bucket_state, now, cost) :
+					      bucket_state;
+}
+
+static u64 window_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+			 u64 cost)
+{
+	u64 number, count = sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
+
+	return count > cost ? sl_window_state(number, count - cost) : 0;
+}
+
+static u64 window_uncommit(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+			   struct sl_now then, u64 cost)
+{
+	return same_window(view, now, then) ? window_refund(view, bucket_state, now, cost) :
+					      bucket_state;
+}
+
+static u64 window_remaining(const struct spec_view *view, u64 bucket_state, struct sl_now now)
+{
+	return less(view->p.capacity, count_of(view, bucket_state, now));
+}
+
+static u64 window_reset_ns(const struct spec_view *view, u64 bucket_state, struct sl_now now)
+{
+	return sl_window_left(bucket_state, &view->p, now.utc_ns);
+}
+
+static u32 window_utilization(const struct spec *spec, u64 bucket_state, struct sl_now now)
+{
+	return sl_window_utilization(bucket_state, &spec->params, now.utc_ns);
+}
+
+static bool window_expired(const struct spec *spec, u64 bucket_state, struct sl_now now)
+{
+	u64 number;
+
+	return !sl_window_count(bucket_state, &spec->params, now.utc_ns, &number);
+}
+
+static u64 window_convert(const struct spec *from, const struct spec *to, u64 bucket_state,
+			  struct sl_now now)
+{
+	return bucket_state;
+}
+
+static u64 window_store_wait_ns(const struct cluster_store_rate *rate,
+				const struct cluster_store_raw *raw, u64 room, u64 cost, u64 now_us)
+{
+	return us_to_ns(less((raw->window + 1) * rate->period_us, now_us));
+}
+
+static u64 window_from_store(const struct spec *spec, const struct cluster_store_state *state,
+			     u64 more, struct sl_now now)
+{
+	u64 count = min_u64(stored_count(spec, state->used, more), SL_WINDOW_COUNT_MASK);
+	u64 number = stored_number(spec, state, now);
+
+	return count ? sl_window_state(number & SL_WINDOW_NUMBER_MASK, count) : 0;
+}
+
+static struct cluster_store_state window_to_store(const struct spec *spec, u64 bucket_state,
+						  struct sl_now now)
+{
+	struct cluster_store_state state = { 0 };
+
+	state.used = sl_window_count(bucket_state, &spec->params, now.utc_ns, &state.window);
+	state.window = whole_number(state.window, SL_WINDOW_NUMBER_MASK, spec, now);
+	return state;
+}
+
+const struct algorithm algorithm_fixed_window = {
+	.has_window = true,
+	.windows_kept = 2,
+	.compile = window_compile,
+	.charge = window_charge,
+	.look = window_look,
+	.force = window_force,
+	.report = window_report,
+	.refund = window_refund,
+	.uncommit = window_uncommit,
+	.remaining = window_remaining,
+	.reset_ns = window_reset_ns,
+	.utilization = window_utilization,
+	.expired = window_expired,
+	.convert = window_convert,
+	.store_wait_ns = window_store_wait_ns,
+	.from_store = window_from_store,
+	.to_store = window_to_store,
+};
