@@ -105,7 +105,7 @@ compilers:
 lint:
 	@scripts/lint.sh
 
-# The commands in sluicectl(8), from user/command/rows.h, and the keys in docs/configuration.md, docs/cluster.md and
+# The commands in sluicectl(8), from user/command/rows.h, and the keys in docs/{configuration,cluster,http-rules}.md and
 # sluice.yaml(5), from their rows; test_rows and make lint fail if they are not current.
 man: $(B)/sluicectl
 	@$(B)/sluicectl help --mdoc > $(B)/commands.mdoc

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* check_keys.c - `help --keys`: the keys of sluice.yaml, for scripts/keys.py to put into documents. */
+/* check_keys.c - `help --keys`: the keys of sluice.yaml and of rule files, for scripts/keys.py to put into documents. */
 #include "cli/cli.h"
 #include "conf/document.h"
 #include "config/keys.h"
+#include "request/rules/rule_keys.h"
 
 void cli_write_keys(FILE *out)
 {
@@ -12,6 +13,7 @@ void cli_write_keys(FILE *out)
 	} tables[] = {
 		{ "policy", &policy_keys }, { "http", &http_def_keys }, { "limit", &limit_def_keys },
 		{ "cluster", &cluster_def_keys }, { "redis", &redis_keys },
+		{ "rate_limit", &rate_limit_keys }, { "rule_limit", &rule_limit_keys },
 	};
 	static const struct {
 		const char *name;

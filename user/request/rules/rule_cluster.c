@@ -29,15 +29,6 @@ const struct name counters_failure_names[] = {
 	{ NULL, 0 },
 };
 
-int read_rule_scope(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, scope_names, &value);
-
-	if (!rc)
-		((struct draft *)into)->defaults.cluster = value;
-	return rc;
-}
-
 static void mean_cluster(struct draft *draft)
 {
 	if (!yaml_node_find(draft->map, "scope"))

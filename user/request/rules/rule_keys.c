@@ -10,8 +10,6 @@
 #define SECOND SL_NS_PER_SEC
 #define DAY (24 * 3600 * SECOND)
 #define WAIT_MAX (3600 * SECOND)
-#define QUEUE_MAX 1000000
-#define QUEUE_DEFAULT 100
 
 const struct name priority_names[] = {
 	{ "critical", PRIORITY_CRITICAL },
@@ -45,26 +43,13 @@ int read_bool(struct reader *r, const struct yaml_node *node, bool *ret)
 	return read_refuse(r, node, "true or false");
 }
 
-
-int read_rule_shadow_mode(struct reader *r, const struct yaml_node *node, void *into)
+static int yaml_bool_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			  void *section)
 {
-	return read_bool(r, node, &((struct draft *)into)->rule.shadow);
+	return read_bool(r, node, key_field(key, section));
 }
 
-int read_rule_quota_mode(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->rule.quota_mode);
-}
-
-int read_rule_detailed_metric(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->rule.detailed_metric);
-}
-
-int read_rule_value_to_metric(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->value_to_metric);
-}
+const struct key_type type_yaml_bool = { .name = "yes or no", .read = yaml_bool_read };
 
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -117,93 +102,43 @@ int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void 
 	return rc;
 }
 
-/* ---- throttle, priority, reserve ---- */
+/* ---- reserve ---- */
 
-int read_rule_throttle(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_throttle(r, node, &((struct draft *)into)->defaults.throttle);
-}
-
-int read_rule_priority(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-	int value, rc = read_name(r, node, priority_names, &value);
-
-	if (rc)
-		return rc;
-	draft->rule.priority = value;
-	draft->rule.has_priority = true;
-	return 0;
-}
-
-static int read_share(struct reader *r, const struct yaml_node *node, void *into,
-		      enum priority priority)
-{
-	return read_percent(r, node, 0, 999, "0% to 99.9%",
-			    &((struct draft *)into)->rule.reserve_permille[priority]);
-}
-
-static int key_reserve_critical(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_share(r, node, into, PRIORITY_CRITICAL);
-}
-
-static int key_reserve_normal(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_share(r, node, into, PRIORITY_NORMAL);
-}
-
-static const struct key reserve_keys[] = {
-	{ "critical", .read = key_reserve_critical },
-	{ "normal", .read = key_reserve_normal },
+static const struct key reserve_rows[] = {
+	{ "critical", DRAFT(rule.reserve_permille[PRIORITY_CRITICAL]), &type_percent, .most = 999 },
+	{ "normal", DRAFT(rule.reserve_permille[PRIORITY_NORMAL]), &type_percent, .most = 999 },
 };
 
-int read_rule_reserve(struct reader *r, const struct yaml_node *node, void *into)
+static int check_reserve(struct reader *r, const struct yaml_node *node, void *section)
 {
-	u32 *reserve = ((struct draft *)into)->rule.reserve_permille;
-	int rc = read_map(r, node, reserve_keys, ARRAY_SIZE(reserve_keys), into);
+	const u32 *reserve = ((struct draft *)section)->rule.reserve_permille;
 
-	if (!rc && reserve[PRIORITY_CRITICAL] + reserve[PRIORITY_NORMAL] >= 1000)
-		rc = read_fail(r, node, EINVAL, "found all of the limit kept for others: low would "
-			       "never pass; accepted: below 100%% together");
-	return rc;
+	if (reserve[PRIORITY_CRITICAL] + reserve[PRIORITY_NORMAL] < 1000)
+		return 0;
+	return read_fail(r, node, EINVAL, "found all of the limit kept for others: low would never "
+			 "pass; accepted: below 100%% together");
 }
+
+const struct keys reserve_keys = KEYS(struct draft, reserve_rows, .check = check_reserve);
 
 /* ---- on_limit ---- */
 
-static int key_wait(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_duration(r, node, 1000000, WAIT_MAX, "a duration of 1ms to 1h",
-			     &((struct draft *)into)->rule.wait_ns);
-}
-
-static int key_queue(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-	int rc = read_count(r, node, &draft->rule.queue);
-
-	if (!rc && (!draft->rule.queue || draft->rule.queue > QUEUE_MAX))
-		rc = read_refuse(r, node, "1 to 1M");
-	return rc;
-}
-
-static const struct key on_limit_keys[] = {
-	{ "wait", .read = key_wait },
-	{ "queue", .read = key_queue },
+static const struct key on_limit_rows[] = {
+	{ "wait", DRAFT(rule.wait_ns), &type_duration, .least = 1000000, .most = WAIT_MAX,
+	  .flags = KEY_NEEDED },
+	{ "queue", DRAFT(rule.queue), &type_count, .usual = "100", .least = 1, .most = 1000000 },
 };
+static const struct keys on_limit_keys = KEYS(struct draft, on_limit_rows);
 
 int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct draft *draft = into;
-	int rc;
-
 	if (node->kind == YAML_TEXT && !strcmp(node->text, "refuse"))
 		return 0;
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "refuse, or {wait: 2s, queue: 100}");
-	draft->rule.queue = QUEUE_DEFAULT;
-	rc = read_map(r, node, on_limit_keys, ARRAY_SIZE(on_limit_keys), draft);
-	return rc ? rc : read_require(r, node, "wait");
+	if (keys_init(&on_limit_keys, into))
+		return read_no_memory(r);
+	return keys_read(r, node, &on_limit_keys, into);
 }
 
 /* ---- push_down ---- */
@@ -260,50 +195,27 @@ static int key_steps(struct reader *r, const struct yaml_node *node, void *into)
 	return read_each(r, node, item_step, into);
 }
 
-static int key_step(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_duration(r, node, SECOND, DAY, "a duration of 1s to 1d",
-			     &((struct draft *)into)->rule.push.step_ns);
-}
-
-static int key_down(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_duration(r, node, SECOND, DAY, "a duration of 1s to 1d",
-			     &((struct draft *)into)->rule.push.down_ns);
-}
-
-static int key_max(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_duration(r, node, SECOND, 7 * DAY, "a duration of 1s to 7d",
-			     &((struct draft *)into)->rule.push.max_ns);
-}
-
-static const struct key push_keys[] = {
-	{ "after", .read = key_after },
-	{ "steps", .read = key_steps },
-	{ "step", .read = key_step },
-	{ "down", .read = key_down },
-	{ "max", .read = key_max },
+static const struct key push_rows[] = {
+	{ "after", .read = key_after, .flags = KEY_NEEDED },
+	{ "steps", .read = key_steps, .flags = KEY_NEEDED },
+	{ "step", DRAFT(rule.push.step_ns), &type_duration, .usual = "60s", .least = SECOND,
+	  .most = DAY },
+	{ "down", DRAFT(rule.push.down_ns), &type_duration, .usual = "60s", .least = SECOND,
+	  .most = DAY },
+	{ "max", DRAFT(rule.push.max_ns), &type_duration, .usual = "1h", .least = SECOND,
+	  .most = 7 * DAY },
 };
+static const struct keys push_keys = KEYS(struct draft, push_rows);
 
 int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	struct push_def *push = &draft->rule.push;
-	int rc;
 
 	push->step = arena_alloc(build_arena(draft->b), PUSH_STEPS_MAX * sizeof(*push->step));
-	if (!push->step)
+	if (!push->step || keys_init(&push_keys, draft))
 		return read_no_memory(r);
-	push->step_ns = 60 * SECOND;
-	push->down_ns = 60 * SECOND;
-	push->max_ns = 3600 * SECOND;
-	rc = read_map(r, node, push_keys, ARRAY_SIZE(push_keys), draft);
-	if (!rc)
-		rc = read_require(r, node, "after");
-	if (!rc)
-		rc = read_require(r, node, "steps");
-	return rc;
+	return keys_read(r, node, &push_keys, draft);
 }
 
 /* ---- metadata: any value, passed on unchanged ---- */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config/limit_types.h"
+#include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "limiter/algorithm.h"
 
@@ -19,7 +21,7 @@ const struct name http_algo_names[] = {
 	{ NULL, 0 },
 };
 
-static const struct name window_names[] = {
+const struct name window_names[] = {
 	{ "aligned", false },
 	{ "first-request", true },
 	{ NULL, 0 },
@@ -57,17 +59,6 @@ static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 		return 0;
 	}
 	return read_refuse(r, node, UNITS);
-}
-
-static int key_requests(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_number(r, node, ~0U, "a whole number, 0 to 4294967295",
-			   &((struct draft *)into)->limit[0].rate.count);
-}
-
-static int key_unlimited(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->rule.unlimited);
 }
 
 static int copy_text(struct reader *r, struct arena *arena, const struct yaml_node *node,
@@ -125,13 +116,20 @@ static int key_replaces(struct reader *r, const struct yaml_node *node, void *in
 }
 
 /* `name` comes before the keys that must not name it. */
-static const struct key rate_limit_keys[] = {
-	{ "unit", .read = key_unit },
-	{ "requests_per_unit", .read = key_requests },
-	{ "unlimited", .read = key_unlimited },
-	{ "name", .read = key_rule_name },
-	{ "replaces", .read = key_replaces },
+static const struct key rate_limit_rows[] = {
+	{ "unit", .read = key_unit,
+	  .help = "`second`, `minute`, `hour`, `day`, `week` (begins on Thursday), `month` (30 days), "
+		  "`year` (365); windows begin at round times of UTC" },
+	{ "requests_per_unit", DRAFT(limit[0].rate.count), &type_number, .most = ~0U,
+	  .accepted = "a whole number, 0 to 4294967295",
+	  .help = "0 to 4294967295; 0 (or no such key) refuses all" },
+	{ "unlimited", DRAFT(rule.unlimited), &type_yaml_bool,
+	  .help = "`true`: no limit, and no `unit`" },
+	{ "name", .read = key_rule_name, .help = "for `replaces` of other limits" },
+	{ "replaces", .read = key_replaces,
+	  .help = "`[{name: N}]`: if a request meets both, N neither counts nor decides" },
 };
+const struct keys rate_limit_keys = KEYS(struct draft, rate_limit_rows);
 
 int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -143,7 +141,7 @@ int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *i
 		return 0;
 	*limit = draft->defaults;
 	limit->rate.unit = RATE_REQUESTS;
-	rc = read_map(r, node, rate_limit_keys, ARRAY_SIZE(rate_limit_keys), draft);
+	rc = keys_read(r, node, &rate_limit_keys, draft);
 	if (rc)
 		return rc;
 	if (draft->rule.unlimited && draft->rule.unit)
@@ -162,54 +160,9 @@ int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *i
 
 /* ---- limits ---- */
 
-static int read_algorithm(struct reader *r, const struct yaml_node *node, struct rule_limit *limit)
-{
-	int value, rc = read_name(r, node, http_algo_names, &value);
-
-	if (!rc)
-		limit->algorithm = value;
-	return rc;
-}
-
-static int read_window(struct reader *r, const struct yaml_node *node, struct rule_limit *limit)
-{
-	int value, rc = read_name(r, node, window_names, &value);
-
-	if (!rc)
-		limit->first_request = value;
-	return rc;
-}
-
-static int read_burst(struct reader *r, const struct yaml_node *node, struct rule_limit *limit)
-{
-	u64 burst;
-	int rc = read_count(r, node, &burst);
-
-	if (rc)
-		return rc;
-	if (!burst)
-		return read_refuse(r, node, "1 or more");
-	limit->burst = burst;
-	return 0;
-}
-
-int read_rule_algorithm(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_algorithm(r, node, &((struct draft *)into)->defaults);
-}
-
-int read_rule_window(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_window(r, node, &((struct draft *)into)->defaults);
-}
-
-int read_rule_burst(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_burst(r, node, &((struct draft *)into)->defaults);
-}
-
+/* An element being read: the rows are those of its first member. */
 struct element {
-	struct rule_limit *limit;
+	struct rule_limit limit;
 	struct arena *arena;
 };
 
@@ -227,55 +180,37 @@ static int key_limit_name(struct reader *r, const struct yaml_node *node, void *
 	for (const char *c = text; *c; c++)
 		if (*c < 0x20 || *c > 0x7e)
 			return read_refuse(r, node, accepted);
-	return copy_text(r, element->arena, node, &element->limit->name);
+	return copy_text(r, element->arena, node, &element->limit.name);
 }
 
-static int key_limit_rate(struct reader *r, const struct yaml_node *node, void *into)
+static int requests_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			 void *section)
 {
-	return read_requests(r, node, &((struct element *)into)->limit->rate);
+	return read_requests(r, node, key_field(key, section));
 }
 
-static int key_limit_algorithm(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_algorithm(r, node, ((struct element *)into)->limit);
-}
+static const struct key_type type_requests = { .name = "rate", .read = requests_read };
 
-static int key_limit_window(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_window(r, node, ((struct element *)into)->limit);
-}
+#define LIMIT(field) KEY(struct rule_limit, field)
 
-static int key_limit_burst(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_burst(r, node, ((struct element *)into)->limit);
-}
-
-static int key_limit_throttle(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct throttle_def *throttle = &((struct element *)into)->limit->throttle;
-
-	memset(throttle, 0, sizeof(*throttle));
-	return read_throttle(r, node, throttle);
-}
-
-static int key_limit_scope(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, scope_names, &value);
-
-	if (!rc)
-		((struct element *)into)->limit->cluster = value;
-	return rc;
-}
-
-static const struct key limit_keys[] = {
-	{ "name", .read = key_limit_name },
-	{ "rate", .read = key_limit_rate },
-	{ "algorithm", .read = key_limit_algorithm },
-	{ "window", .read = key_limit_window },
-	{ "burst", .read = key_limit_burst },
-	{ "throttle", .read = key_limit_throttle },
-	{ "scope", .read = key_limit_scope },
+static const struct key rule_limit_rows[] = {
+	{ "rate", LIMIT(rate), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
+	{ "name", .read = key_limit_name,
+	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
+	{ "algorithm", LIMIT(algorithm), &type_enum, .names = http_algo_names,
+	  .help = "`fixed-window` (default), `token-bucket`, `leaky-bucket`, `sliding-window`, "
+		  "`sliding-log`; [what each does](algorithms.md)" },
+	{ "window", LIMIT(first_request), &type_enum, .names = window_names,
+	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
+	{ "burst", LIMIT(burst), &type_count, .least = 1, .most = ~0ULL, .accepted = "1 or more",
+	  .help = "of a token bucket: requests at once; default one second's worth, at least one" },
+	{ "throttle", LIMIT(throttle), &type_throttle,
+	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`, as in the "
+		  "packet tier" },
+	{ "scope", LIMIT(cluster), &type_enum, .names = scope_names,
+	  .help = "`node`, or `cluster`: all nodes together" },
 };
+const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows);
 
 /*
  * An element's own keys must fit its algorithm; defaults of the rule that do not fit are ignored.
@@ -300,14 +235,13 @@ int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena)
 {
-	struct element element = { ret, arena };
+	struct element element = { *defaults, arena };
 	int rc;
 
 	*ret = *defaults;
 	if (node->kind == YAML_MAP) {
-		rc = read_map(r, node, limit_keys, ARRAY_SIZE(limit_keys), &element);
-		if (!rc)
-			rc = read_require(r, node, "rate");
+		rc = keys_read(r, node, &rule_limit_keys, &element);
+		*ret = element.limit;
 		if (!rc)
 			rc = check_element(r, node, ret);
 	} else {

@@ -165,6 +165,9 @@ struct draft {
 		prefix_hierarchy; /* prefix and prefix_scale as the packet tier reads them */
 };
 
+/* A field of a draft, for rows. */
+#define DRAFT(field) KEY(struct draft, field)
+
 static inline struct arena *build_arena(struct build *b)
 {
 	return &b->set->private->arena;
@@ -204,9 +207,6 @@ int rule_read_file(struct build *b, const struct yaml_node *root);
 /* rule_limit.c; `into` is a struct draft. */
 int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_limits(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_algorithm(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_window(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_burst(struct reader *r, const struct yaml_node *node, void *into);
 /* An element of `limits`, or of an override's; unset keys are as in `defaults`. */
 int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
@@ -218,24 +218,16 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c; `into` is a struct draft. */
-int read_rule_shadow_mode(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_quota_mode(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_detailed_metric(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_value_to_metric(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
 /* Copies `prefix` and `prefix_scale` into the rule. */
 void draft_take_prefix_hierarchy(struct draft *draft);
 int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_throttle(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_priority(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_reserve(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *into);
 
 /* rule_cluster.c; `into` is a struct draft. */
-int read_rule_scope(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, void *into);
 /* Conflicts of a limit with scope cluster. -ERANGE with a message. */
@@ -257,7 +249,11 @@ char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 /* true, false, yes, no, on, off, in any of YAML's spellings. */
 int read_bool(struct reader *r, const struct yaml_node *node, bool *ret);
 
-extern const struct name http_algo_names[], priority_names[], push_kind_names[],
+/* A bool as read_bool() reads it; `reserve`. */
+extern const struct key_type type_yaml_bool;
+extern const struct keys reserve_keys;
+
+extern const struct name http_algo_names[], window_names[], priority_names[], push_kind_names[],
 	counters_failure_names[];
 
 #endif

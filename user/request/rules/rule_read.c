@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/limit_types.h"
 #include "request/rules/rule_private.h"
 #include "conf/config_text.h"
 
@@ -69,27 +70,29 @@ static int key_descriptors(struct reader *r, const struct yaml_node *node, void 
 static const struct key descriptor_keys[] = {
 	{ "key", .read = key_key },
 	{ "value", .read = key_value },
-	{ "algorithm", .read = read_rule_algorithm },
-	{ "window", .read = read_rule_window },
-	{ "burst", .read = read_rule_burst },
-	{ "throttle", .read = read_rule_throttle },
-	{ "scope", .read = read_rule_scope },
+	{ "algorithm", DRAFT(defaults.algorithm), &type_enum, .names = http_algo_names },
+	{ "window", DRAFT(defaults.first_request), &type_enum, .names = window_names },
+	{ "burst", DRAFT(defaults.burst), &type_count, .least = 1, .most = ~0ULL,
+	  .accepted = "1 or more" },
+	{ "throttle", DRAFT(defaults.throttle), &type_throttle },
+	{ "scope", DRAFT(defaults.cluster), &type_enum, .names = scope_names },
 	{ "consistency", .read = read_rule_consistency },
 	{ "on_store_failure", .read = read_rule_on_store_failure },
 	{ "rate_limit", .read = read_rule_rate_limit },
 	{ "limits", .read = read_rule_limits },
-	{ "shadow_mode", .read = read_rule_shadow_mode },
-	{ "quota_mode", .read = read_rule_quota_mode },
-	{ "detailed_metric", .read = read_rule_detailed_metric },
-	{ "value_to_metric", .read = read_rule_value_to_metric },
+	{ "shadow_mode", DRAFT(rule.shadow), &type_yaml_bool },
+	{ "quota_mode", DRAFT(rule.quota_mode), &type_yaml_bool },
+	{ "detailed_metric", DRAFT(rule.detailed_metric), &type_yaml_bool },
+	{ "value_to_metric", DRAFT(value_to_metric), &type_yaml_bool },
 	{ "share_threshold", .read = read_rule_share_threshold },
 	{ "metadata", .read = read_rule_metadata },
 	{ "prefix", .read = read_rule_prefix },
 	{ "prefix_scale", .read = read_rule_prefix_scale },
 	{ "overrides", .read = read_rule_overrides },
 	{ "overrides_file", .read = read_rule_overrides_file },
-	{ "priority", .read = read_rule_priority },
-	{ "reserve", .read = read_rule_reserve },
+	{ "priority", DRAFT(rule.priority), &type_enum, .names = priority_names,
+	  .given = offsetof(struct draft, rule.has_priority) },
+	{ "reserve", .type = &type_map, .keys = &reserve_keys },
 	{ "on_limit", .read = read_rule_on_limit },
 	{ "push_down", .read = read_rule_push_down },
 	{ "descriptors", .read = key_descriptors },
