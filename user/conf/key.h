@@ -99,6 +99,7 @@ extern const struct key_type
 	type_mode,		/* u32: octal permissions */
 	type_duration,		/* u64 in ns */
 	type_percent,		/* u32 in permille */
+	type_whole_percent,	/* unsigned integer in percent */
 	type_enum,		/* integer: one of `names` */
 	type_flags;		/* integer: any of `names`, or-ed */
 /* type_text.c */

@@ -252,6 +252,37 @@ const struct key_type type_percent = {
 	.accepted = percent_accepted,
 };
 
+static int whole_percent_read(struct reader *r, const struct yaml_node *node,
+			      const struct key *key, void *section)
+{
+	char buf[64];
+	u32 permille;
+	int rc = read_percent(r, node, 10 * key->least, 10 * key->most,
+			      key_accepted(key, buf, sizeof(buf)), &permille);
+
+	if (!rc && permille % 10)
+		rc = key_refuse(r, node, key);
+	if (!rc)
+		put(key, section, permille / 10);
+	return rc;
+}
+
+static void whole_percent_write(struct writer *w, const struct key *key, const void *section)
+{
+	fprintf(w->out, "%llu%%", get(key, section));
+}
+
+static const char *whole_percent_accepted(const struct key *key, char *buf, size_t size)
+{
+	snprintf(buf, size, "%llu%% to %llu%%, in whole percent", key->least, key->most);
+	return buf;
+}
+
+const struct key_type type_whole_percent = {
+	.name = "share", .read = whole_percent_read, .write = whole_percent_write,
+	.accepted = whole_percent_accepted,
+};
+
 /* ---- names ---- */
 
 static int enum_read(struct reader *r, const struct yaml_node *node, const struct key *key,

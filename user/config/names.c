@@ -50,10 +50,6 @@ const struct name fragments_names[] = {
 	{ NULL, 0 },
 };
 
-const struct name yes_no_names[] = {
-	{ "yes", 1 }, { "no", 0 }, { "true", 1 }, { "false", 0 }, { NULL, 0 },
-};
-
 const struct name scope_names[] = { { "node", 0 }, { "cluster", 1 }, { NULL, 0 } };
 
 const struct name per_names[] = {

@@ -16,60 +16,12 @@
 
 /* ---- throttle ---- */
 
-static int key_soft(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct throttle_def *throttle = into;
+#define THROTTLE(field) KEY(struct throttle_def, field)
 
-	throttle->kind = THROTTLE_SOFT;
-	return read_percent(r, node, 1, 1000, "0.1% to 100%", &throttle->soft_permille);
-}
-
-static int key_for(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_duration(r, node, SECOND, 7 * DAY_NS, "a duration of 1s to 7d",
-			     &((struct throttle_def *)into)->soft_for_ns);
-}
-
-static int key_elastic(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct throttle_def *throttle = into;
-	const char *accepted = "a ceiling of 101% to 10000% of the rate, in whole percent";
-	u32 permille = 0;
-	int rc = read_percent(r, node, 1010, 100000, accepted, &permille);
-
-	if (rc)
-		return rc;
-	if (permille % 10)
-		return read_refuse(r, node, accepted);
-	throttle->kind = THROTTLE_ELASTIC;
-	throttle->ceiling_percent = permille / 10;
-	return 0;
-}
-
-/* A threshold in whole percent. */
-static int read_threshold(struct reader *r, const struct yaml_node *node, u8 *ret)
-{
-	const char *accepted = "1% to 100%, in whole percent";
-	u32 permille = 0;
-	int rc = read_percent(r, node, 10, 1000, accepted, &permille);
-
-	if (rc)
-		return rc;
-	if (permille % 10)
-		return read_refuse(r, node, accepted);
-	*ret = permille / 10;
-	return 0;
-}
-
-static int key_cpu(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_threshold(r, node, &((struct throttle_def *)into)->cpu_percent);
-}
-
-static int key_link(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_threshold(r, node, &((struct throttle_def *)into)->link_percent);
-}
+/* Of a load signal that has one. */
+static const struct key threshold = {
+	.name = "load_signal", THROTTLE(load_signal_percent), &type_whole_percent, .least = 1, .most = 100,
+};
 
 /* NAME, or {NAME: 60%}. */
 static int key_load_signal(struct reader *r, const struct yaml_node *node, void *into)
@@ -85,31 +37,32 @@ static int key_load_signal(struct reader *r, const struct yaml_node *node, void 
 				 node->count);
 	if (read_identifier(r, node->first, throttle->load_signal))
 		return -EINVAL;
-	return read_threshold(r, node->first->value, &throttle->load_signal_percent);
+	return key_read(r, node->first->value, &threshold, throttle);
 }
 
-static const struct key while_keys[] = {
-	{ "cpu", .read = key_cpu },
-	{ "link", .read = key_link },
+static const struct key while_rows[] = {
+	{ "cpu", THROTTLE(cpu_percent), &type_whole_percent, .least = 1, .most = 100 },
+	{ "link", THROTTLE(link_percent), &type_whole_percent, .least = 1, .most = 100 },
 	{ "load_signal", .read = key_load_signal },
 };
 
-static int key_while(struct reader *r, const struct yaml_node *node, void *into)
+static int check_while(struct reader *r, const struct yaml_node *node, void *section)
 {
-	if (node->kind == YAML_MAP && !node->count)
-		return read_refuse(r, node, "one or more of cpu, link, load_signal");
-	return read_map(r, node, while_keys, ARRAY_SIZE(while_keys), into);
+	return node->count ? 0 : read_refuse(r, node, "one or more of cpu, link, load_signal");
 }
 
-static const struct key throttle_keys[] = {
-	{ "soft", .read = key_soft },
-	{ "for", .read = key_for },
-	{ "elastic", .read = key_elastic },
-	{ "while", .read = key_while },
+static const struct keys while_keys = KEYS(struct throttle_def, while_rows, .check = check_while);
+
+static const struct key throttle_rows[] = {
+	{ "soft", THROTTLE(soft_permille), &type_percent, .least = 1, .most = 1000 },
+	{ "for", THROTTLE(soft_for_ns), &type_duration, .least = SECOND, .most = 7 * DAY_NS },
+	{ "elastic", THROTTLE(ceiling_percent), &type_whole_percent, .least = 101, .most = 10000,
+	  .accepted = "a ceiling of 101% to 10000% of the rate, in whole percent" },
+	{ "while", .type = &type_map, .keys = &while_keys },
 };
 
 /* Checks which keys are accepted together. */
-static int check_throttle(struct reader *r, const struct yaml_node *map)
+static int check_throttle(struct reader *r, const struct yaml_node *map, void *section)
 {
 	const struct yaml_node *soft = yaml_node_find(map, "soft"),
 			       *elastic = yaml_node_find(map, "elastic");
@@ -129,19 +82,20 @@ static int check_throttle(struct reader *r, const struct yaml_node *map)
 	if (elastic && !cond)
 		return read_fail(r, map, EINVAL, "key \"while\" is missing: the resources that must "
 				 "be free, as {cpu: 70%%, link: 80%%, load_signal: api-load}");
+	((struct throttle_def *)section)->kind = soft ? THROTTLE_SOFT : THROTTLE_ELASTIC;
 	return 0;
 }
 
+static const struct keys throttle_keys = KEYS(struct throttle_def, throttle_rows,
+					      .check = check_throttle);
+
 int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *throttle)
 {
-	int rc;
-
 	if (node->kind == YAML_TEXT && !strcmp(node->text, "hard"))
 		return 0;
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, THROTTLES);
-	rc = read_map(r, node, throttle_keys, ARRAY_SIZE(throttle_keys), throttle);
-	return rc ? rc : check_throttle(r, node);
+	return keys_read(r, node, &throttle_keys, throttle);
 }
 
 /* ---- ban ---- */
@@ -161,70 +115,55 @@ static int key_after(struct reader *r, const struct yaml_node *node, void *into)
 	return 0;
 }
 
-static int key_ban_for(struct reader *r, const struct yaml_node *node, void *into)
+static int factor_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
 {
-	return read_duration(r, node, SECOND, 365 * DAY_NS, "a duration of 1s to 365d",
-			     &((struct ban_def *)into)->for_ns);
-}
-
-static int key_factor(struct reader *r, const struct yaml_node *node, void *into)
-{
-	const char *accepted = "1 to 100, as 2 or 1.5", *text = NULL;
-	struct ban_def *ban = into;
-	int rc = read_text(r, node, accepted, &text);
+	const char *text;
+	int rc = read_text(r, node, key->accepted, &text);
 	u32 percent;
 
 	if (rc)
 		return rc;
-	if (factor_parse(text, &percent) || percent < 100 || percent > 10000)
-		return read_refuse(r, node, accepted);
-	ban->factor_percent = percent;
+	if (factor_parse(text, &percent) || percent < key->least || percent > key->most)
+		return key_refuse(r, node, key);
+	((struct ban_def *)section)->factor_percent = percent;
 	return 0;
 }
 
-static int key_ban_max(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_duration(r, node, SECOND, 365 * DAY_NS, "a duration of 1s to 365d",
-			     &((struct ban_def *)into)->max_ns);
-}
+static const struct key_type type_factor = { .name = "factor", .read = factor_read };
 
-static int key_spoofable(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, yes_no_names, &value);
+#define BAN(field) KEY(struct ban_def, field)
 
-	if (!rc)
-		((struct ban_def *)into)->spoofable = value;
-	return rc;
-}
-
-static const struct key ban_keys[] = {
-	{ "after", .read = key_after },
-	{ "for", .read = key_ban_for },
-	{ "factor", .read = key_factor },
-	{ "max", .read = key_ban_max },
-	{ "spoofable", .read = key_spoofable },
+static const struct key ban_rows[] = {
+	{ "after", .read = key_after, .flags = KEY_NEEDED },
+	{ "for", BAN(for_ns), &type_duration, .least = SECOND, .most = 365 * DAY_NS,
+	  .flags = KEY_NEEDED },
+	{ "factor", BAN(factor_percent), &type_factor, .usual = "2", .least = 100, .most = 10000,
+	  .accepted = "1 to 100, as 2 or 1.5" },
+	{ "max", BAN(max_ns), &type_duration, .least = SECOND, .most = 365 * DAY_NS },
+	{ "spoofable", BAN(spoofable), &type_bool },
 };
 
-int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into)
+static int check_max(struct reader *r, const struct yaml_node *node, void *section)
 {
-	struct ban_def *ban = &((struct limit_def *)into)->ban;
-	int rc;
+	struct ban_def *ban = section;
 
-	ban->factor_percent = 200;
-	rc = read_map(r, node, ban_keys, ARRAY_SIZE(ban_keys), ban);
-	if (!rc)
-		rc = read_require(r, node, "after");
-	if (!rc)
-		rc = read_require(r, node, "for");
-	if (rc)
-		return rc;
 	if (ban->max_ns && ban->max_ns < ban->for_ns)
-		return read_fail(r, yaml_node_find(node, "max"), EINVAL,
-				 "max is shorter than for, the "
+		return read_fail(r, yaml_node_find(node, "max"), EINVAL, "max is shorter than for, the "
 				 "first ban; accepted: for, or longer");
 	if (!ban->max_ns)
 		ban->max_ns = ban_default_max(ban->for_ns);
 	return 0;
+}
+
+static const struct keys ban_keys = KEYS(struct ban_def, ban_rows, .check = check_max);
+
+int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into)
+{
+	struct ban_def *ban = &((struct limit_def *)into)->ban;
+
+	return keys_init(&ban_keys, ban) ? read_no_memory(r) :
+					   keys_read(r, node, &ban_keys, ban);
 }
 
 u64 ban_default_max(u64 for_ns)

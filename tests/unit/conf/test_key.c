@@ -27,6 +27,7 @@ struct whole {
 	u32 mode;
 	u64 wait_ns;
 	u32 share_permille;
+	u8 whole_percent;
 	enum color color;
 	u32 sides;
 	char *text, *path, *listen;
@@ -73,6 +74,7 @@ static const struct key rows[] = {
 	  .least = SL_NS_PER_SEC, .most = 3600 * SL_NS_PER_SEC },
 	{ "share", KEY(struct whole, share_permille), &type_percent, .usual = "2.5%", .least = 1,
 	  .most = 1000 },
+	{ "whole", KEY(struct whole, whole_percent), &type_whole_percent, .least = 1, .most = 100 },
 	{ "color", KEY(struct whole, color), &type_enum, .names = color_names, .usual = "green" },
 	{ "sides", KEY(struct whole, sides), &type_flags, .names = side_names, .usual = "[left]" },
 	{ "text", KEY(struct whole, text), &type_text, .accepted = "a text", .usual = "usual",
@@ -137,6 +139,7 @@ static const char full[] =
 	"mode: '0640'\n"
 	"wait: 1h\n"
 	"share: 99.9%\n"
+	"whole: 70%\n"
 	"color: red\n"
 	"sides: [left, right]\n"
 	"text: 'it''s'\n"
@@ -237,6 +240,7 @@ TEST(test_refused)
 		{ "{wait: 1ms}", 1, 8, "accepted: a duration of 1s to 1h" },
 		{ "{wait: 5}", 1, 8, "found \"5\":" },
 		{ "{share: 0%}", 1, 9, "accepted: 0.1% to 100%" },
+		{ "{whole: 1.5%}", 1, 9, "accepted: 1% to 100%, in whole percent" },
 		{ "{color: blue}", 1, 9, "accepted: red, green" },
 		{ "{sides: [left, left]}", 1, 16, "found \"left\" again" },
 		{ "{sides: [up]}", 1, 10, "accepted: left, right" },
