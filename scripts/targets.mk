@@ -137,7 +137,7 @@ tsan-test:
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c) $(wildcard user/limiter/*.c) user/lib/addr.c \
-	user/lib/array.c user/lib/err.c user/lib/log.c user/lib/near.c user/lib/units.c
+	user/lib/array.c user/lib/block_check.c user/lib/err.c user/lib/log.c user/lib/near.c user/lib/units.c
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/conf/*.h user/config/*.h user/packet/compile/*.h)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
 FUZZ_PACKET := $(FUZZ_POLICY) user/packet/dataplane/dp_sim.c user/packet/dataplane/dp_common.c \
