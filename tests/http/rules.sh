@@ -16,7 +16,7 @@ passes() {
 http_rules api <<'YAML'
 domain: api
 descriptors:
-  # a comment, which save removes
+  # a comment, which save keeps
   - key: user
     limits: ['3 requests/d']
     overrides: [{value: acme, limits: ['5 requests/d']}]
@@ -101,7 +101,19 @@ wait_for 10 there && ok "a new file is read without a reload" || not_ok "a new f
 
 ctl save > /dev/null || not_ok "save"
 check_is "after save nothing is live" "$(ctl status -o json | jq .live_changes)" 0
-check_true "the old file is kept as .bak" grep -q comment "$RULES/api.yaml.bak"
+check_true "the old file is kept as .bak" grep -q "acme" "$RULES/api.yaml.bak"
+check_is "save changes only the lines of the changes" "$(diff "$RULES/api.yaml.bak" "$RULES/api.yaml")" "6c6,10
+<     overrides: [{value: acme, limits: ['5 requests/d']}]
+---
+>     overrides:
+>       - {value: bob, limits: 6 requests/d}
+>       - {value: eve, block: true}
+>       - {value: root, unlimited: true}
+>       - {value: firm, removed: true}
+8c12
+<   - {key: other, limits: ['2 requests/d']}
+---
+>   - {key: other, limits: 4 requests/d}"
 check_is "saved: of a rule" "$(passes other=four 4)" 4
 check_is "saved: block" "$(http_check api user=eve)" 429
 check_is "saved: exempt" "$(http_passed 20 api user=root)" 20

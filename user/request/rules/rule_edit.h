@@ -29,8 +29,8 @@ int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_
 			size_t count, struct ruleset **ret, struct sl_err *err);
 
 /*
- * A rule file's text with the edits of its rules applied: comments are lost. *ret is for the
- * caller to free, NULL if none is about this file. `set` is the current rule set, of these files.
+ * A rule file's text with the edits of its rules applied, changed only where it must. *ret is for
+ * the caller to free, NULL if none is about this file. `set` is the current rule set, of these files.
  */
 int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
 		     size_t count, char **ret, size_t *ret_size, struct sl_err *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_save.c - writes live changes into the text of a rule file: the file's own nodes, edited
- * and written again. Content and order stay; comments and layout are lost.
+ * rule_save.c - writes live changes into the text of a rule file: the file's own nodes are edited,
+ * and the text where it differs from them (text_edit.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "request/rules/rule_edit.h"
 #include "conf/pair.h"
 #include "conf/config_text.h"
-#include "conf/write.h"
+#include "conf/text_edit.h"
 
 struct saving {
 	struct build b;			/* tree, domain, path, edits: for rule_edit.c */
@@ -19,60 +19,6 @@ struct saving {
 	struct sl_err *err;
 	bool changed;
 };
-
-/* ---- writing nodes ---- */
-
-static void write_node(FILE *out, const struct yaml_node *node, int indent, bool in_item);
-
-/* Text that was plain in the file stays plain; live text is quoted if needed. */
-static void write_scalar(FILE *out, const struct yaml_node *node)
-{
-	if (node->plain)
-		fputs(node->text, out);
-	else if (!node->line)
-		write_text(out, node->text);
-	else {
-		fputc('\'', out);
-		for (const char *c = node->text; *c; c++)
-			fprintf(out, *c == '\'' ? "''" : "%c", *c);
-		fputc('\'', out);
-	}
-}
-
-/* After "key:" or "-". */
-static void write_value_of(FILE *out, const struct yaml_node *value, int indent, bool item)
-{
-	if (value->kind != YAML_TEXT && !value->count) {
-		fprintf(out, value->kind == YAML_LIST ? " []\n" : " {}\n");
-	} else if (value->kind == YAML_TEXT) {
-		if (value->text[0] || !value->plain)
-			fputc(' ', out);
-		write_scalar(out, value);
-		fputc('\n', out);
-	} else if (item && value->kind == YAML_MAP) {
-		fputc(' ', out);
-		write_node(out, value, indent + 2, true);
-	} else {
-		fputc('\n', out);
-		write_node(out, value, indent + 2, false);
-	}
-}
-
-static void write_node(FILE *out, const struct yaml_node *node, int indent, bool in_item)
-{
-	for (const struct yaml_node *item = node->first; item; item = item->next) {
-		fprintf(out, "%*s", in_item ? 0 : indent, "");
-		in_item = false;
-		if (node->kind == YAML_LIST) {
-			fputc('-', out);
-			write_value_of(out, item, indent, true);
-			continue;
-		}
-		write_scalar(out, item);
-		fputc(':', out);
-		write_value_of(out, item->value, indent, false);
-	}
-}
 
 /* ---- a value's limits ---- */
 
@@ -105,29 +51,46 @@ static u64 value_hash(const struct rule *rule, const char *value)
 	return override_hash(rule, key);
 }
 
+/* The item stays where it is, and its value as it is spelled. */
+static void take_keys(struct yaml_node *item, const struct yaml_node *made)
+{
+	struct yaml_node *value = yaml_node_find(item, "value")->value;
+
+	item->first = made->first;
+	item->last = made->last;
+	item->count = made->count;
+	yaml_node_find(item, "value")->value = value;
+}
+
 static int save_value(struct saving *s, struct yaml_node *map, const struct rule *rule,
 		      const struct rule_edit *edit)
 {
 	u64 hash = value_hash(rule, edit->value);
-	struct yaml_node *list = overrides_of(s, map), *made, *item, *next;
+	struct yaml_node *list = overrides_of(s, map), *made = NULL, *item, *next;
 	struct override_table *file = rule->overrides ? rule->overrides->file : NULL;
 	u32 known;
 
 	if (!list)
 		return sl_err_set(s->err, ENOMEM, "out of memory");
-	for (item = list->first; item; item = next) {
-		const struct yaml_node *value = yaml_node_find(item, "value");
-
-		next = item->next;
-		if (value && value_hash(rule, value->value->text) == hash)
-			yaml_node_remove(list, item);
-	}
 	if (edit->what != EDIT_UNSET || override_table_find(file, hash, &known)) {
 		made = value_node_of(&s->b, edit, s->err);
 		if (!made)
 			return -EINVAL;
-		yaml_node_append(list, made);
 	}
+	for (item = list->first; item; item = next) {
+		const struct yaml_node *value = yaml_node_find(item, "value");
+
+		next = item->next;
+		if (!value || value_hash(rule, value->value->text) != hash)
+			continue;
+		if (made)
+			take_keys(item, made);
+		else
+			yaml_node_remove(list, item);
+		made = NULL;
+	}
+	if (made)
+		yaml_node_append(list, made);
 	if (!list->count)
 		yaml_node_remove(map, yaml_node_find(map, "overrides"));
 	return 0;
@@ -190,21 +153,6 @@ static int save_children(struct saving *s, struct yaml_node *list)
 	return rc;
 }
 
-static int write_tree(const struct yaml_node *root, char **ret, size_t *ret_size,
-		      struct sl_err *err)
-{
-	FILE *out = open_memstream(ret, ret_size);
-
-	if (!out)
-		return sl_err_set(err, ENOMEM, "out of memory");
-	write_node(out, root, 0, false);
-	if (!fclose(out))
-		return 0;
-	free(*ret);
-	*ret = NULL;
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
 		     size_t count, char **ret, size_t *ret_size, struct sl_err *err)
 {
@@ -223,7 +171,6 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 	s.b.r.err = err;
 	s.b.r.subject = "";
 	rc = tree_parse_deep(path, text, size, &tree, err);
-	free(text);
 	if (!rc && index_edits(&s.b, edit, count))
 		rc = sl_err_set(err, ENOMEM, "out of memory");
 	key = rc ? NULL : yaml_node_find(tree.root, "domain");
@@ -232,7 +179,8 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 	if (list)
 		rc = save_children(&s, list->value);
 	if (!rc && s.changed)
-		rc = write_tree(tree.root, ret, ret_size, err);
+		rc = text_edit(path, text, size, tree.root, ret, ret_size, err);
+	free(text);
 	index_free(&s.b.edits);
 	index_free(&s.b.seen);
 	arena_free(&s.b.scratch);

@@ -184,7 +184,7 @@ TEST(test_saved)
 	ruleset_free(set);
 }
 
-/* An alias' content is the rule's own: a change there does not change the anchor's rule. */
+/* An alias' content is the rule's own: a change does not change the anchor's rule, live or saved. */
 TEST(test_aliased)
 {
 	struct rule_edit edit[] = {
@@ -221,7 +221,13 @@ TEST(test_aliased)
 	assert_int_equal(two->consistency, CONSISTENCY_LEASE);
 	assert_int_equal(two->on_store_failure, STORE_FAILS_CLOSED);
 	assert_int_equal(ruleset_find(set, "api/three")->unit, REQUEST_UNIT_HOUR);
-	assert_null(strstr(text, "*plan"));
+	assert_string_equal(text, "domain: api\n"
+				  "descriptors:\n"
+				  "  - key: one\n"
+				  "    rate_limit: &plan {unit: minute, requests_per_unit: 5}\n"
+				  "  - {key: two, rate_limit: {unit: minute, requests_per_unit: 7}, "
+				  "consistency: {lease: 50ms}, on_store_failure: closed}\n"
+				  "  - {key: three, rate_limit: {<<: *plan, unit: hour}}\n");
 	free(text);
 	ruleset_free(set);
 	temp_put("r.yaml", base);
