@@ -9,7 +9,7 @@ UNITDIR   ?= $(PREFIX)/lib/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 FUZZ_TIME ?= 30
 
-.PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint man rooms fuzz install uninstall soak asan-test
+.PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint man pictures rooms fuzz install uninstall soak asan-test
 
 # Made on the way by chains of pattern rules; without this make removes them at the end.
 .SECONDARY: $(TEST_SKEL) $(TEST_SKEL:.skel.h=.bpf.o) $(SKEL) $(SKEL:.skel.h=.bpf.o)
@@ -104,6 +104,11 @@ compilers:
 
 lint:
 	@scripts/lint.sh
+
+# docs/pictures/{algorithms,rooms}.svg, from the step functions and from the table of rooms.
+pictures: $(B)/tests/bench/plot
+	@python3 scripts/algorithms_picture.py $<
+	@python3 scripts/rooms_picture.py
 
 # The commands in sluicectl(8), from user/command/rows.h, and the keys in docs/{configuration,cluster,http-rules}.md and
 # sluice.yaml(5), from their rows; test_rows and make lint fail if they are not current.

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * plot.c - what each algorithm lets through of the same requests, for docs/pictures/algorithms.svg: the real
+ * step functions, 10 requests each 10 s, in lines "NAME TIME_MS PASSES". scripts/algorithms_picture.py draws.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "limiter/request_log.h"
+
+#define SEC 1000000000ULL
+#define MS 1000000ULL
+#define LIMIT 10
+#define START_NS (1000 * SEC)		/* a multiple of the period, of both clocks */
+#define CHUNKS 64
+
+static const struct { enum sl_algo algo; const char *name; } algorithms[] = {
+	{ SL_ALGO_TOKEN_BUCKET, "token-bucket" },
+	{ SL_ALGO_LEAKY_BUCKET, "leaky-bucket" },
+	{ SL_ALGO_FIXED_WINDOW, "fixed-window" },
+	{ SL_ALGO_FIRST_REQUEST, "fixed-window, window: first-request" },
+	{ SL_ALGO_SLIDING_WINDOW, "sliding-window" },
+	{ SL_ALGO_SLIDING_LOG, "sliding-log" },
+};
+
+static struct request_chunk chunks[CHUNKS];
+static u32 chunks_used = 1;
+static struct request_logs logs = { .chunk = chunks, .chunks = CHUNKS, .used = &chunks_used };
+
+static bool log_passes(const struct spec *spec, u64 *state, struct sl_now now)
+{
+	u32 chunk = 0;
+
+	*state = request_log_expire(&logs, spec, *state, now);
+	if (request_log_count(*state) >= spec->capacity)
+		return false;
+	if (request_log_needs(&logs, *state, 1))
+		chunk = request_chunk_get(&logs);
+	*state = request_log_add(&logs, spec, *state, now, 1, chunk);
+	return true;
+}
+
+static bool passes(const struct spec *spec, u64 *state, struct sl_now now)
+{
+	struct spec_view view;
+	struct sl_result result;
+
+	if (spec->algo == SL_ALGO_SLIDING_LOG)
+		return log_passes(spec, state, now);
+	spec_view_init(&view, spec, 0, 0);
+	result = spec_charge(&view, *state, now, 1);
+	*state = result.bucket_state;
+	return result.verdict == SL_PASS;
+}
+
+static void plot(const char *name, const struct spec *spec)
+{
+	u64 state = 0;
+
+	for (u64 ms = 0; ms < 40000; ms += 50) {
+		struct sl_now now = { START_NS + ms * MS, START_NS + ms * MS };
+		/* A burst of 16 before the end of a window, a pause, and three a second from 15 s to 38 s. */
+		bool sends = (ms >= 7500 && ms < 9100 && ms % 100 == 0) ||
+			     (ms >= 15000 && ms < 38000 && ms % 350 == 0);
+
+		if (sends)
+			printf("%s\t%llu\t%d\n", name, ms, passes(spec, &state, now));
+	}
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
+		struct spec_def def = { .count = LIMIT, .period_ns = 10 * SEC, .scale = 1, .ceiling_percent = 100,
+					.algo = algorithms[i].algo };
+		struct spec spec;
+		struct sl_err err;
+
+		if (def.algo == SL_ALGO_TOKEN_BUCKET)
+			def.burst = LIMIT;
+		if (spec_make_def(&def, &spec, &err) < 0) {
+			fprintf(stderr, "plot: %s: %s\n", algorithms[i].name, err.message);
+			return 1;
+		}
+		plot(algorithms[i].name, &spec);
+	}
+	return 0;
+}
