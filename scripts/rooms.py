@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 
+EDGES_MAX = 45
 TABLE = {
     "lib": "",
     "conf": "",
@@ -99,16 +100,26 @@ def check():
         elif there != "lib" and there not in TABLE[here].split():
             print(f"{path}:{number}: {here} may not include {target} ({there})")
             found += 1
+    if edges(graph()) > EDGES_MAX:
+        print(f"scripts/rooms.py:1: {edges(graph())} edges between rooms; at most {EDGES_MAX}")
+        found += 1
     return 1 if found else 0
 
 
+def graph():
+    return collections.Counter((here, there) for _, _, here, _, there in includes())
+
+
+def edges(counts):
+    """Without those to lib and those from control, daemon and cli."""
+    return sum(there not in ("lib", "bpf") and not re.match("control|daemon|cli", str(here))
+               for here, there in counts)
+
+
 def show():
-    graph = collections.Counter((here, there) for _, _, here, _, there in includes())
-    for (here, there), count in sorted(graph.items(), key=str):
+    for (here, there), count in sorted(graph().items(), key=str):
         print(f"{here} -> {there}: {count}")
-    free = [edge for edge in graph if edge[1] not in ("lib", "bpf") and
-            not re.match("control|daemon|cli", edge[0])]
-    print(f"{len(free)} edges, without those to lib and those from control, daemon and cli")
+    print(f"{edges(graph())} edges, without those to lib and those from control, daemon and cli")
     return 0
 
 

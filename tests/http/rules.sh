@@ -69,7 +69,7 @@ check_is "the changes are audited" "$(grep -c -E '"command": ?"(user|rule) ' "$L
 
 # ---- over a restart
 
-kill -KILL "$DAEMON_PID"; wait "$DAEMON_PID" 2> /dev/null
+daemon_kill KILL
 daemon_run
 check_is "live changes after a restart" "$(ctl status -o json | jq .live_changes)" 6
 check_is "a rule's change holds" "$(passes other=three 4)" 4

@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "request/engine/decide_private.h"
-#include "limiter/algorithm.h"
 
 /* ------------------------------------------------------------------ limits of the cluster */
 

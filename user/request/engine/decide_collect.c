@@ -22,7 +22,6 @@
 
 #include "request/engine/decide_private.h"
 #include "request/rules/override_value.h"
-#include "limiter/algorithm.h"
 
 /* Roles of bucket states, and tags of the parts of a key. */
 enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG };

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "request/engine/decide_private.h"
-#include "limiter/algorithm.h"
 
 /* Cuts `rest` at the first `separator`; all of it where there is none. */
 static struct bytes cut(struct bytes *rest, char separator)
