@@ -155,7 +155,7 @@ $(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis/*.h)
 $(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
 
 FUZZ_SHARED := $(filter-out %/quota_apply.c %/quota_charge.c,$(wildcard user/cluster/quota/quota*.c)) \
-	user/cluster/quota/cluster_store_settle.c $(wildcard user/limiter/*.c) user/lib/err.c
+	user/cluster/quota/cluster_store_settle.c $(wildcard user/limiter/*.c) user/lib/err.c user/lib/block_check.c
 $(B)/fuzz/fuzz_cluster_store: $(FUZZ_SHARED) $(wildcard user/cluster/quota/*.h) | $(LUA)
 $(B)/fuzz/fuzz_cluster_store: FUZZ_SRC = $(FUZZ_SHARED)
 
