@@ -39,8 +39,8 @@ sha=$(cli script load "$(cat $LUA)") || exit 1
 
 # The arguments are those of cluster_store_redis.c: op, capacity, ticks or us, cost, hold.
 declare -A KIND=([token-bucket]=b [fixed-window]=w [sliding-window]=s)
-declare -A ARGS=([token-bucket]="0 1000000 57600000" [fixed-window]="8 1000000 3600000000"
-	[sliding-window]="12 1000000 3600000000")
+declare -A ARGS=([token-bucket]="0 1000000 57600000" [fixed-window]="4 1000000 3600000000"
+	[sliding-window]="8 1000000 3600000000")
 
 ours() {
 	build/tests/bench/shared "$dir/socket" "$BENCH_SECONDS" 64 "$1" > "$dir/answered" || exit 1
