@@ -152,12 +152,11 @@ struct sl_set {
 SL_STATIC_ASSERT(sizeof(struct sl_set) == 64, "one cache line");
 
 /*
- * 25 bytes per bucket that the configuration asks for: sets for 1.5 ways of each (1M live keys
- * lose under 0.2 % at 2/3 full), and one of 32 beside them that is kept for the prefixes of
- * `on_full: prefix`. Those are looked for when the table has no room for a source, and would find
- * none there either.
+ * 32 bytes per bucket that the configuration asks for: two ways of each. One set of 32 is kept for
+ * the prefixes of `on_full: prefix`. Those are looked for when the table has no room for a source,
+ * and would find none there either.
  */
-#define SL_TABLE_SETS(buckets) (((u64)(buckets) * 25 + 63) / 64 + 1)
+#define SL_TABLE_SETS(buckets) (((u64)(buckets) + 1) / 2 + 1)
 
 /* Kept are the last sets. Of a table of `sets`; at least one, and `sets` is at least 2. */
 static __always_inline u32 sl_table_kept(u32 sets)

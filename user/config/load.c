@@ -156,7 +156,7 @@ static const struct key policy_rows[] = {
 	  .item = &interface_item, .most = SL_IFACES_MAX,
 	  .help = "a list of `{name, mode, on_removed}`; up to 64, each once" },
 	{ "table", .type = &type_map, .keys = &table_keys,
-	  .help = "bucket keys (for example sources) counted at a time, 1 to 1G; 25 "
+	  .help = "bucket keys (for example sources) counted at a time, 1 to 1G; 32 "
 		  "bytes each, fixed at start" },
 	{ "failsafe", KEY_LIST(struct policy, failsafe, failsafe_count),
 	  .item = &failsafe_item,
