@@ -235,6 +235,13 @@ int policy_check(const struct policy *policy, struct sl_err *err);
 
 /* Writes the whole policy as a file that policy_load() reads back as equal. */
 int policy_write(const struct policy *policy, FILE *out);
+/*
+ * A file's text changed so that it reads as `policy`, only where it must (text_edit.h); written as a
+ * whole where that cannot be, with *ret_whole set. `path` is the file's: paths in the text are
+ * relative to it. 0 with *ret to be freed, or -errno and err.
+ */
+int policy_write_into(const struct policy *policy, const char *path, const char *text, size_t size,
+		      char **ret, size_t *ret_size, bool *ret_whole, struct sl_err *err);
 
 struct limit_def *policy_find_limit(const struct policy *policy, const char *name);
 /* `name` without '@'. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "control/commands/commands.h"
+#include "conf/config_text.h"
 #include "lib/file.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
@@ -136,21 +137,29 @@ int command_rollback_list(struct commands *ctx, const struct command_request *re
 
 /* ------------------------------------------------------------------ save */
 
-static int write_file(const char *path, const struct policy *policy, struct sl_err *err)
+/* `path` is the target if config_path is a symbolic link. */
+static int write_file(const struct running *run, const char *path, struct sl_err *err)
 {
-	char *text = NULL, *backup = NULL;
+	char *before = NULL, *text = NULL, *backup = NULL;
+	size_t before_size = 0, size;
+	const struct config_text *applied = run->source.applied ? &run->source : NULL;
 	struct stat st;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	int r = out ? policy_write(policy, out) : -ENOMEM;
+	bool whole;
+	int r = applied ? 0 : config_text_read(path, true, &before, &before_size, err);
 
-	if ((out && fclose(out) != 0) || asprintf(&backup, "%s.bak", path) < 0)
-		r = -ENOMEM;
-	if (r < 0)
-		r = sl_err_set(err, -r, "cannot write the configuration: %s", strerror(-r));
-	else
+	if (!r)
+		r = policy_write_into(run->policy, run->config_path, applied ? applied->text : before,
+				      applied ? applied->size : before_size, &text, &size, &whole,
+				      err);
+	if (!r && asprintf(&backup, "%s.bak", path) < 0)
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	if (!r && whole)
+		log_warn("%s: the changes cannot be made in this text; it is written anew, without "
+			 "its comments (they remain in %s)", path, backup);
+	if (!r)
 		r = file_replace(path, backup, text, size,
 				 stat(path, &st) == 0 ? st.st_mode & 07777 : 0640, err);
+	free(before);
 	free(text);
 	free(backup);
 	return r;
@@ -170,7 +179,7 @@ int command_save(struct commands *ctx, const struct command_request *request, js
 	if (!r)
 		r = http_rules_save(ctx->running, &files, err);
 	if (!r)
-		r = write_file(path, ctx->running->policy, err);
+		r = write_file(ctx->running, path, err);
 	if (!r)
 		r = rules_saved(ctx->running, request->peer->uid, request->peer->pid, err);
 	if (r < 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Whole files through the daemon's commands: apply, and its reversal unless confirmed. */
 #include "txn_rig.h"
+#include "conf/config_text.h"
 
 /* ------------------------------------------------------------------ apply */
 
@@ -37,6 +38,62 @@ RIG_TEST(test_save_writes_what_was_applied)
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
 	check_rate(&rig, 7);
+}
+
+/* The rig's lines of the file, if they are there: where its socket and its state are. */
+static size_t rig_lines(const char *text)
+{
+	const char *end = !strncmp(text, "state_dir", 9) ? strstr(text, "control.sock}\n") : NULL;
+
+	return end ? (size_t)(end - text) + strlen("control.sock}\n") : 0;
+}
+
+static void check_file(const struct rig *rig, const char *wanted)
+{
+	struct sl_err err;
+	size_t size;
+	char *text;
+
+	assert_int_equal(config_text_read(rig->path, true, &text, &size, &err), 0);
+	assert_string_equal(text + rig_lines(text), wanted);
+	free(text);
+}
+
+static void put_file(const struct rig *rig, const char *text)
+{
+	struct sl_err err;
+	size_t size;
+	char *now;
+	FILE *out;
+
+	assert_int_equal(config_text_read(rig->path, true, &now, &size, &err), 0);
+	out = fopen(rig->path, "w");
+	fprintf(out, "%.*s%s", (int)rig_lines(now), now, text);
+	fclose(out);
+	free(now);
+}
+
+/* The file's words or, of what was applied, those; of a file that is broken by now, none. */
+RIG_TEST(test_save_keeps_the_text)
+{
+	static const char own[] = "# Ours\n" ALL "table:   {buckets: 1M} # so many\n";
+
+	rig_open(&rig, own);
+	rig_do(&rig, "{\"command\":\"save\"}");
+	check_file(&rig, own);
+	rig_do(&rig, SET("7"));
+	put_file(&rig, "# Mine\n" ALL);
+	rig_do(&rig, "{\"command\":\"save\"}");
+	check_file(&rig, "# Mine\nlimits: [{name: all, rate: 7 packets/s, burst: 7, accounting: exact}]\n");
+	apply(&rig, "# Applied\n" FIVE, NULL);
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.99\"}}");
+	rig_do(&rig, "{\"command\":\"save\"}");
+	check_file(&rig, "# Applied\n" FIVE "block: [192.0.2.99]\n");
+	put_file(&rig, "# Broken\nlimits: {\n");
+	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_restart(&rig);
+	check_rate(&rig, 5);
+	assert_true(rig_packet(&rig, 99, clock_mono_ns()));
 }
 
 RIG_TEST(test_apply_keeps_live_changes)
