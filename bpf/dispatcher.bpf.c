@@ -4,7 +4,7 @@
  *
  * libxdp attaches several programs by loading a dispatcher that calls prog0(), prog1()...,
  * and replacing each of those by a program (freplace). Since 6.12.8 (and in other stable
- * kernels since) the verifier wants a function that "changes packet data" to replace only one
+ * kernels since) the verifier requires a function that "changes packet data" to replace only one
  * that does, and it counts a tail call as such a change. The functions of libxdp 1.3's own
  * dispatcher change nothing, so our stub is refused there:
  *

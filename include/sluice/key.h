@@ -3,11 +3,11 @@
  * key.h - from what a limit counts per (a source, a destination, ...) to a bucket's key, and
  * from the key to its two places in the table.
  *
- * A key is 12 bits of limit slot and 51 bits of SipHash-1-3 (Aumasson and Bernstein, 2012;
- * the 1-3 variant as in the Rust and Python hash tables) under a random, pinned seed. Nobody
- * outside can compute which keys collide, and every stored key has the number of its limit.
- * Two keys of one limit coincide with probability n^2 / 2^52: one pair in a table of a
- * million sources has a chance of 1 in 4500. The lowest bit is the table's: table.h.
+ * A key is 12 bits of limit slot and 51 bits of SipHash-1-3 (Aumasson and Bernstein, 2012; the 1-3
+ * variant as in the Rust and Python hash tables) under a random, pinned seed. An outsider cannot
+ * compute which keys collide, and every stored key has the number of its limit. Two keys of one
+ * limit coincide with probability n^2 / 2^52: one pair in a table of a million sources has a chance
+ * of 1 in 4500. The lowest bit is the table's: table.h.
  *
  * The two candidate sets follow from the key alone, so a table can be resized or read by a
  * newer program without knowing the addresses.

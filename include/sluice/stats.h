@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * stats.h - what is counted of packets: actions, reasons, verdicts, errors. All
+ * stats.h - counters of packets: actions, reasons, verdicts, errors. All
  * counters are u64 and per CPU; readers sum them.
  */
 #ifndef SLUICE_STATS_H

@@ -126,12 +126,12 @@ static void count_seen(const struct sent *s, const struct predicted *predicted, 
 	for (int i = 0; i < predicted->limits; i++) {
 		const struct explain_limit *limit = &predicted->limit[i];
 
-		over += limit->says == SL_LV_DROP;
-		seen[SEEN_SOFT] += limit->says == SL_LV_SOFT;
+		over += limit->verdict == SL_LV_DROP;
+		seen[SEEN_SOFT] += limit->verdict == SL_LV_SOFT;
 		seen[SEEN_STRETCHED] += limit->counts && limit->meter[0].capacity == STRETCHED;
 		seen[SEEN_OVERRIDDEN] += limit->counts && limit->meter[0].overridden;
-		seen[SEEN_SHADOW] += limit->says == SL_LV_SHADOW;
-		seen[SEEN_TAGGED] += limit->says == SL_LV_TAG;
+		seen[SEEN_SHADOW] += limit->verdict == SL_LV_SHADOW;
+		seen[SEEN_TAGGED] += limit->verdict == SL_LV_TAG;
 		seen[SEEN_ONE_TOKEN] += limit->counts && !limit->meter[0].leased &&
 					limit->meter[0].used + 1 == limit->meter[0].capacity;
 	}
@@ -177,7 +177,7 @@ static int check_limits(struct target *t, const struct sent *s, const struct pre
 	const struct explain_limit *refusing = predicted_limit(predicted, predicted->answer.limit);
 
 	if (predicted->answer.reason == SL_R_OVER && predicted->answer.action == SL_ACT_DROP &&
-	    (!refusing || refusing->says != SL_LV_DROP || !any_meter_any(refusing))) {
+	    (!refusing || refusing->verdict != SL_LV_DROP || !any_meter_any(refusing))) {
 		print_error("%s: %s: dropped, but %s is said not to refuse\n", target_name(t),
 			    s->src, limit_name(t, predicted->answer.limit));
 		return 1;

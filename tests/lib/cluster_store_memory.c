@@ -17,7 +17,7 @@
 #define TABLE_LEAST 1024
 
 struct flight {
-	struct cluster_store_request *ask;
+	struct cluster_store_request *request;
 	struct view *view;
 	u64 due_us, late_us;
 	bool late;		/* reported as late */
@@ -33,7 +33,7 @@ struct cluster_store_memory {
 	struct flight *first;	/* in the order they were sent */
 	struct view *view;
 	u32 nodes;
-	u64 asks;
+	u64 requests;
 };
 
 struct view {
@@ -137,27 +137,27 @@ u64 cluster_store_memory_ended_ms(struct cluster_store_memory *memory,
 	return entry_get(memory, bucket)->ended_ms;
 }
 
-/* ------------------------------------------------------------------ asks */
+/* ------------------------------------------------------------------ requests */
 
 static void carry_out(struct cluster_store_memory *memory, struct flight *flight)
 {
 	struct cluster_store_entry *entry[CLUSTER_STORE_BUCKETS_MAX];
-	struct cluster_store_request *ask = flight->ask;
+	struct cluster_store_request *request = flight->request;
 
-	for (u32 i = 0; i < ask->count; i++)
-		entry[i] = entry_get(memory, &ask->bucket[i]);
-	ask->now_us = memory->now_us + memory->ahead_us;
-	ask->passed = cluster_store_model_request(entry, ask->bucket, ask->count,
-						  flight->view->node, ask->now_us);
-	memory->asks++;
+	for (u32 i = 0; i < request->count; i++)
+		entry[i] = entry_get(memory, &request->bucket[i]);
+	request->now_us = memory->now_us + memory->ahead_us;
+	request->passed = cluster_store_model_request(entry, request->bucket, request->count,
+						  flight->view->node, request->now_us);
+	memory->requests++;
 }
 
 static void answer(struct flight *flight, enum cluster_store_outcome outcome)
 {
 	if (!flight->late)
-		flight->ask->done(flight->ask, outcome);
-	else if (flight->ask->late)
-		flight->ask->late(flight->ask, outcome);
+		flight->request->done(flight->request, outcome);
+	else if (flight->request->late)
+		flight->request->late(flight->request, outcome);
 }
 
 /* The one whose time is first and has come; NULL: none. */
@@ -187,7 +187,7 @@ void cluster_store_memory_run(struct cluster_store_memory *memory)
 
 		if (!flight->late && flight->late_us < flight->due_us) {
 			flight->late = true;
-			flight->ask->done(flight->ask, CLUSTER_STORE_LATE);
+			flight->request->done(flight->request, CLUSTER_STORE_LATE);
 			continue;
 		}
 		*at = flight->next;
@@ -196,7 +196,7 @@ void cluster_store_memory_run(struct cluster_store_memory *memory)
 		/* A reply that is lost on its way back is late first, as seen from the node. */
 		if ((flight->lost || flight->view->cut) && !flight->late) {
 			flight->late = true;
-			flight->ask->done(flight->ask, CLUSTER_STORE_LATE);
+			flight->request->done(flight->request, CLUSTER_STORE_LATE);
 		}
 		answer(flight,
 		       flight->lost || flight->view->cut ? CLUSTER_STORE_DOWN : CLUSTER_STORE_DONE);
@@ -209,26 +209,26 @@ static u32 memory_slot(struct cluster_store *base, u64 tag)
 	return 0;
 }
 
-static int memory_request(struct cluster_store *base, struct cluster_store_request *ask)
+static int memory_request(struct cluster_store *base, struct cluster_store_request *request)
 {
 	struct view *view = view_of(base);
 	struct cluster_store_memory *memory = view->memory;
 	struct flight *flight, **end;
-	int err = cluster_store_request_check(ask);
+	int err = cluster_store_request_check(request);
 	struct cluster_store_rate rate;
 
-	for (u32 i = 0; !err && i < ask->count; i++)
-		err = cluster_store_rate_make(&ask->bucket[i].def, &rate);
+	for (u32 i = 0; !err && i < request->count; i++)
+		err = cluster_store_rate_make(&request->bucket[i].def, &rate);
 	if (err)
 		return err;
 	if (view->down)
 		return -EHOSTUNREACH;
 	flight = must(calloc(1, sizeof(*flight)));
-	flight->ask = ask;
+	flight->request = request;
 	flight->view = view;
 	flight->lost = view->cut;
 	flight->due_us = memory->now_us + memory->delay_us;
-	flight->late_us = memory->now_us + ask->deadline_ns / 1000;
+	flight->late_us = memory->now_us + request->deadline_ns / 1000;
 	if (flight->lost && flight->due_us <= flight->late_us)
 		flight->due_us = flight->late_us + 1;
 	for (end = &memory->first; *end; end = &(*end)->next)
@@ -348,7 +348,7 @@ void cluster_store_memory_down(struct cluster_store *node, bool down)
 
 u64 cluster_store_memory_requests(const struct cluster_store_memory *memory)
 {
-	return memory->asks;
+	return memory->requests;
 }
 
 u64 cluster_store_memory_buckets(const struct cluster_store_memory *memory)

@@ -24,7 +24,7 @@ int cluster_store_memory_node(struct cluster_store_memory *memory, const char *n
 			      struct cluster_store **ret);
 /* A node that is cut off: neither its commands nor its replies arrive: LATE, and then DOWN. */
 void cluster_store_memory_cut(struct cluster_store *node, bool cut);
-/* A node without a connection: up() is false, ask() -EHOSTUNREACH, as with a breaker open. */
+/* A node without a connection: up() is false, request() -EHOSTUNREACH, as with a breaker open. */
 void cluster_store_memory_down(struct cluster_store *node, bool down);
 /* Commands with a reply so far, of all nodes, and buckets in the table. */
 u64 cluster_store_memory_requests(const struct cluster_store_memory *memory);

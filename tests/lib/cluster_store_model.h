@@ -67,7 +67,7 @@ struct cluster_store_entry {
 void cluster_store_entry_clear(struct cluster_store_entry *entry);	/* frees what it holds, and makes it unused */
 
 /*
- * One ask, at `now_us`. entry[i] is that of bucket[i]. Returns whether it passed. -ENOMEM does not
+ * One request, at `now_us`. entry[i] is that of bucket[i]. Returns whether it passed. -ENOMEM does not
  * happen: tests and simulations end there.
  */
 bool cluster_store_model_request(struct cluster_store_entry **entry,

@@ -144,7 +144,7 @@ static inline void sim_passed(struct sim *sim, const struct sim_node *node, u32 
 /* ------------------------------------------------------------------ asks */
 
 struct sim_ask {
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 	struct cluster_store_bucket bucket;
 	struct quota_due due;
 	bool is_due;
@@ -201,7 +201,7 @@ static inline void sim_told(struct sim_ask *a, enum cluster_store_outcome outcom
 	struct sim_node *node = a->node;
 	u64 unflushed;
 
-	quotas_flushed(node->quotas, &a->due, &a->ask, outcome, sim_now(a->sim, node), &unflushed);
+	quotas_flushed(node->quotas, &a->due, &a->request, outcome, sim_now(a->sim, node), &unflushed);
 	if (outcome == CLUSTER_STORE_DONE)
 		sim_adopt(a->sim, node, a->key, &a->due.bucket, unflushed);
 }
@@ -211,19 +211,19 @@ static inline void sim_answered(struct sim_ask *a, enum cluster_store_outcome ou
 	struct quota_ref ref = sim_ref(a->sim, a->key);
 	struct sim_node *node = a->node;
 
-	quota_complete(node->quotas, &ref, &a->bucket, &a->ask, outcome, sim_now(a->sim, node));
+	quota_complete(node->quotas, &ref, &a->bucket, &a->request, outcome, sim_now(a->sim, node));
 	if (outcome == CLUSTER_STORE_DONE) {
 		sim_adopt(a->sim, node, a->key, &a->bucket, quota_unflushed(node->quotas, ref.key));
-		if (a->ask.passed)
-			sim_passed(a->sim, node, a->key, a->ask.now_us);
+		if (a->request.passed)
+			sim_passed(a->sim, node, a->key, a->request.now_us);
 	} else if (first) {
 		sim_contract(a->sim, node, a->key);
 	}
 }
 
-static inline void sim_done(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
+static inline void sim_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
 {
-	struct sim_ask *a = ask->arg;
+	struct sim_ask *a = request->arg;
 
 	if (!a->node->gone) {
 		if (a->is_due)
@@ -235,9 +235,9 @@ static inline void sim_done(struct cluster_store_request *ask, enum cluster_stor
 		free(a);
 }
 
-static inline void sim_late(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
+static inline void sim_late(struct cluster_store_request *request, enum cluster_store_outcome outcome)
 {
-	struct sim_ask *a = ask->arg;
+	struct sim_ask *a = request->arg;
 
 	if (!a->node->gone) {
 		if (a->is_due)
@@ -257,14 +257,14 @@ static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,
 	a->sim = sim;
 	a->node = node;
 	a->key = key;
-	a->ask = (struct cluster_store_request){ .bucket = &a->bucket, .count = 1, .done = sim_done,
+	a->request = (struct cluster_store_request){ .bucket = &a->bucket, .count = 1, .done = sim_done,
 				      .deadline_ns = SIM_DEADLINE * 1000, .late = sim_late, .arg = a };
 	sim->asked[key]++;
 	if (due) {
 		a->is_due = true;
 		a->due = *due;
 		a->due.ref.def = &a->due.def;
-		a->ask.bucket = &a->due.bucket;
+		a->request.bucket = &a->due.bucket;
 	} else {
 		a->bucket = (struct cluster_store_bucket){.key = ref.key,
 							  .tag = ref.tag,
@@ -273,7 +273,7 @@ static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,
 							  .cost = 1};
 		quota_prepare(node->quotas, &ref, &a->bucket, sim_now(sim, node));
 	}
-	assert_int_equal(node->store->ops->send(node->store, &a->ask), 0);
+	assert_int_equal(node->store->ops->send(node->store, &a->request), 0);
 }
 
 /* ------------------------------------------------------------------ requests */

@@ -107,15 +107,15 @@ static inline bool same(const struct cluster_store_bucket *a, const struct clust
 }
 
 struct response {
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 	enum cluster_store_outcome outcome;
 	u32 done;
 };
 
-static inline void response_done(struct cluster_store_request *ask,
+static inline void response_done(struct cluster_store_request *request,
 				 enum cluster_store_outcome outcome)
 {
-	struct response *response = ask->arg;
+	struct response *response = request->arg;
 
 	response->outcome = outcome;
 	response->done++;
@@ -126,10 +126,10 @@ static inline void send_ask(struct cluster_store *store, struct response *respon
 			    struct cluster_store_bucket *bucket, u32 count)
 {
 	*response = (struct response){
-		.ask = { .bucket = bucket, .count = count, .deadline_ns = 20 * SL_NS_PER_SEC,
+		.request = { .bucket = bucket, .count = count, .deadline_ns = 20 * SL_NS_PER_SEC,
 			 .done = response_done, .arg = response },
 	};
-	assert_int_equal(store->ops->send(store, &response->ask), 0);
+	assert_int_equal(store->ops->send(store, &response->request), 0);
 	assert_int_equal(response->done, 0);
 }
 

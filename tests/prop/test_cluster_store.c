@@ -122,7 +122,7 @@ static bool cluster_store_request(struct cluster_store_memory *memory, struct cl
 	cluster_store_memory_run(memory);
 	assert_int_equal(response.done, 1);
 	assert_int_equal(response.outcome, CLUSTER_STORE_DONE);
-	return response.ask.passed;
+	return response.request.passed;
 }
 
 /* Mostly what matters at the limit: short steps, and now and then one over an edge. */

@@ -144,7 +144,7 @@ static void close_clients(void)
 
 /* ------------------------------------------------------------------ asks */
 
-static enum cluster_store_outcome ask(u32 client, struct response *response,
+static enum cluster_store_outcome request(u32 client, struct response *response,
 				      struct cluster_store_bucket *bucket, u32 count)
 {
 	send_ask(server.shared[client], response, bucket, count);
@@ -223,8 +223,8 @@ TEST(test_model)
 		for (u32 k = 0; k < count; k++)
 			bucket[k] = some_bucket(now.tv_sec * 1000000ULL, first + k * 5);
 		memcpy(again, bucket, sizeof(again));
-		assert_int_equal(ask(node, &response, bucket, count), CLUSTER_STORE_DONE);
-		cluster_store_memory_set_time(memory, response.ask.now_us);
+		assert_int_equal(request(node, &response, bucket, count), CLUSTER_STORE_DONE);
+		cluster_store_memory_set_time(memory, response.request.now_us);
 		send_ask(model[node], &other, again, count);
 		cluster_store_memory_run(memory);
 		assert_int_equal(other.done, 1);
@@ -236,11 +236,11 @@ TEST(test_model)
 				break;
 			say("model ", &again[k]);
 			say("script", &bucket[k]);
-			fail_msg("ask %u", i);
+			fail_msg("request %u", i);
 		}
 		if (!again_empty)
-			assert_int_equal(other.ask.passed, response.ask.passed);
-		passed += response.ask.passed;
+			assert_int_equal(other.request.passed, response.request.passed);
+		passed += response.request.passed;
 	}
 	assert_in_range(passed, asks / 20, asks * 19 / 20);
 	cluster_store_memory_free(memory);
@@ -276,7 +276,7 @@ TEST(test_race)
 			run_until(response[i][0].done);
 		/* From both at once, in one turn of the loop: which is first is open. */
 		for (u32 i = 0; i < BATCH; i++) {
-			assert_true(response[i][0].ask.passed);
+			assert_true(response[i][0].request.passed);
 			for (u32 c = 0; c < CLIENTS; c++) {
 				bucket[i][c] = last_one(1000 + race + i,
 							algos[(race + i) % COUNT(algos)]);
@@ -287,9 +287,9 @@ TEST(test_race)
 			run_until(response[i][0].done && response[i][1].done);
 			assert_int_equal(response[i][0].outcome, CLUSTER_STORE_DONE);
 			assert_int_equal(response[i][1].outcome, CLUSTER_STORE_DONE);
-			twice += response[i][0].ask.passed && response[i][1].ask.passed;
-			none += !response[i][0].ask.passed && !response[i][1].ask.passed;
-			passed += response[i][0].ask.passed + response[i][1].ask.passed;
+			twice += response[i][0].request.passed && response[i][1].request.passed;
+			none += !response[i][0].request.passed && !response[i][1].request.passed;
+			passed += response[i][0].request.passed + response[i][1].request.passed;
 		}
 	}
 	assert_int_equal(twice, 0);
@@ -297,8 +297,8 @@ TEST(test_race)
 	assert_int_equal(passed, RACES);
 	bucket[0][0] = last_one(1, SL_ALGO_FIXED_WINDOW);
 	bucket[0][0].cost = 2;
-	assert_int_equal(ask(0, &response[0][0], bucket[0], 1), CLUSTER_STORE_DONE);
-	assert_true(response[0][0].ask.passed);
+	assert_int_equal(request(0, &response[0][0], bucket[0], 1), CLUSTER_STORE_DONE);
+	assert_true(response[0][0].request.passed);
 	close_clients();
 }
 
@@ -317,8 +317,8 @@ static void charge(u64 key, u8 algo, u64 cost, u64 count, u64 period_s)
 	};
 	struct response response;
 
-	assert_int_equal(ask(0, &response, &b, 1), CLUSTER_STORE_DONE);
-	assert_true(response.ask.passed);
+	assert_int_equal(request(0, &response, &b, 1), CLUSTER_STORE_DONE);
+	assert_true(response.request.passed);
 }
 
 #define KEY_OF(n, kind) "sluice:{0000000000000abc}" n kind
@@ -366,28 +366,28 @@ TEST(test_all_or_none_on_error)
 	open_clients();
 	b[0].tag = b[1].tag = 0xabc;
 	command(3, (const char *const[]){ "SET", KEY_OF("0000000000000022", "s"), "nonsense" });
-	assert_int_equal(ask(0, &response, b, 2), CLUSTER_STORE_DOWN);
-	assert_false(response.ask.passed);
+	assert_int_equal(request(0, &response, b, 2), CLUSTER_STORE_DOWN);
+	assert_false(response.request.passed);
 	assert_int_equal(pttl(KEY_OF("0000000000000021", "w")), -2);
 	/* Garbage in a hash is an error, too. */
 	command(2, (const char *const[]){ "DEL", KEY_OF("0000000000000022", "s") });
 	command(4, (const char *const[]){ "HSET", KEY_OF("0000000000000022", "s"), "n", "x" });
-	assert_int_equal(ask(0, &response, b, 2), CLUSTER_STORE_DOWN);
+	assert_int_equal(request(0, &response, b, 2), CLUSTER_STORE_DOWN);
 	assert_int_equal(pttl(KEY_OF("0000000000000021", "w")), -2);
 	/* All or none: the second has none left, and the first stays whole. */
 	command(2, (const char *const[]){ "DEL", KEY_OF("0000000000000022", "s") });
 	b[1].cost = 2;
-	assert_int_equal(ask(0, &response, &b[1], 1), CLUSTER_STORE_DONE);
-	assert_true(response.ask.passed);
+	assert_int_equal(request(0, &response, &b[1], 1), CLUSTER_STORE_DONE);
+	assert_true(response.request.passed);
 	b[1].cost = 1;
-	assert_int_equal(ask(1, &response, b, 2), CLUSTER_STORE_DONE);
-	assert_false(response.ask.passed);
+	assert_int_equal(request(1, &response, b, 2), CLUSTER_STORE_DONE);
+	assert_false(response.request.passed);
 	assert_true(b[1].over);
 	assert_false(b[0].over);
 	assert_int_equal(b[0].state.used, 0);
 	b[0].cost = 2;
-	assert_int_equal(ask(1, &response, &b[0], 1), CLUSTER_STORE_DONE);
-	assert_true(response.ask.passed);
+	assert_int_equal(request(1, &response, &b[0], 1), CLUSTER_STORE_DONE);
+	assert_true(response.request.passed);
 	close_clients();
 }
 

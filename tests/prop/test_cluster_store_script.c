@@ -107,20 +107,20 @@ static bool both_ask(struct both *both, u32 node, struct cluster_store_bucket *b
 	assert_true(response.done && other.done);
 	assert_int_equal(response.outcome, CLUSTER_STORE_DONE);
 	assert_int_equal(other.outcome, CLUSTER_STORE_DONE);
-	assert_int_equal(other.ask.now_us, both->now_us);
+	assert_int_equal(other.request.now_us, both->now_us);
 	for (u32 i = 0; i < count; i++)
 		alike &= same(&bucket[i], &again[i]);
-	if (!alike || response.ask.passed != other.ask.passed) {
+	if (!alike || response.request.passed != other.request.passed) {
 		for (u32 i = 0; i < count; i++) {
 			say("model ", &bucket[i]);
 			say("script", &again[i]);
 		}
-		fail_msg("ask %llu at %llu: model %d, script %d", both->asks, both->now_us,
-			 response.ask.passed, other.ask.passed);
+		fail_msg("request %llu at %llu: model %d, script %d", both->asks, both->now_us,
+			 response.request.passed, other.request.passed);
 	}
 	both->asks++;
-	both->passed += response.ask.passed;
-	return response.ask.passed;
+	both->passed += response.request.passed;
+	return response.request.passed;
 }
 
 /* Mostly far less than a window; sometimes a long rest, or a clock that is set back. */
@@ -189,7 +189,7 @@ static enum cluster_store_outcome spoilt(struct both *both, const struct spec_de
 	mini_reply_free(redis->reply);
 	redis->reply = NULL;
 	assert_int_equal(response.done, 1);
-	*ret_passed = response.ask.passed;
+	*ret_passed = response.request.passed;
 	assert_in_range(b.granted, 0, b.want);
 	return response.outcome;
 }

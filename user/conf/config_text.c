@@ -150,7 +150,7 @@ int config_text_read(const char *path, bool regular, char **ret, size_t *ret_siz
 	rc = regular ? reach_check(path, err) : 0;
 	if (rc)
 		return rc;
-	/* O_NONBLOCK: opening a pipe that nobody writes to must not wait */
+	/* O_NONBLOCK: opening a pipe without a writer must not wait */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (regular ? O_NONBLOCK : 0) |
 		  (reach_is_set() ? O_NOFOLLOW : 0));
 	if (fd < 0)

@@ -12,7 +12,7 @@
 #include "lib/units.h"
 #include "sluice/abi.h"
 
-/* What readers hand down: where errors go and what they say first. */
+/* What readers hand down: where errors go and the words before. */
 struct reader {
 	const char *file;		/* "": not a file, errors have no position */
 	struct sl_err *err;

@@ -12,7 +12,9 @@
 
 enum redis_mode { REDIS_MODE_SINGLE, REDIS_MODE_SENTINEL, REDIS_MODE_CLUSTER, REDIS_MODE_RING };
 
-/* redis://[USER@]HOST[:PORT][/DB], rediss:// with TLS, unix:PATH; of an IPv6 address in brackets. */
+/*
+ * redis://[USER@]HOST[:PORT][/DB], rediss:// with TLS, unix:PATH; of an IPv6 address in brackets.
+ */
 struct redis_url {
 	char *text;			/* as written, without a password (one in it is refused) */
 	char *host;			/* a name or an address; a path where unix */
@@ -44,7 +46,7 @@ struct cluster_def {
 
 void cluster_def_free(struct cluster_def *def);		/* NULL is fine */
 int cluster_def_clone(const struct cluster_def *from, struct cluster_def **ret);
-/* tls is given, and no URL is with TLS: what it says is of no use, and worth a note. */
+/* tls is given, but no URL is with TLS: the section has no effect, which is worth a note. */
 bool redis_tls_unused(const struct redis_def *redis);
 #define REDIS_TLS_UNUSED "cluster.redis.tls is given, but no URL is with TLS (rediss://): nothing is " \
 			 "encrypted"

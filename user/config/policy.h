@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * policy.h - the rule model: what the configuration file says, parsed and checked.
+ * policy.h - the rule model: the configuration file, parsed and checked.
  *
  *     file -> policy_load() -> struct policy -> live changes (policy_edit.h) -> compile.h
  *
@@ -67,9 +67,9 @@ struct throttle_def {
 	u32 soft_permille;		/* 1..1000 */
 	u64 soft_for_ns;		/* at a stretch, and then hard for as long; 0: always */
 	u32 ceiling_percent;		/* 101..10000 */
-	u8 cpu_percent, link_percent;	/* free below these, 1..100; 0: not asked */
+	u8 cpu_percent, link_percent;	/* free below these, 1..100; 0: not considered */
 	u8 load_signal_percent;
-	char load_signal[SL_NAME_MAX];	/* "": not asked; one that nobody sets is not free */
+	char load_signal[SL_NAME_MAX];	/* "": no signal; one that was never set counts as not free */
 };
 
 struct ban_def {
@@ -92,7 +92,7 @@ struct override_def {
 	u32 csv : 1;			/* of overrides_file */
 	u32 hides : 1;			/* overrides_file has one for the same source */
 	u32 removed : 1;		/* there is none: that of overrides_file is taken out */
-	u32 derived : 1;		/* nobody wrote it: source_budget made it (override_derive.c) */
+	u32 derived : 1;		/* made by source_budget (override_derive.c), not written in a file */
 };
 
 enum accounting {
@@ -294,12 +294,12 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
 		    struct sl_err *err);
 /*
- * Puts entries that other nodes said behind those that somebody wrote, and leaves out what is written
- * anyway. Each prefix once; the array is sorted.
+ * Adds other nodes' entries behind the written ones, except prefixes that are written anyway. Each
+ * prefix once; the array is sorted.
  */
 int policy_list_derive(struct policy *policy, enum list_kind kind, struct list_entry *entry,
 		       size_t count);
-/* Takes those all out: what is left is what somebody wrote. */
+/* Removes those: only the written ones remain. */
 void policy_list_underive(struct policy *policy);
 /* A set as an entry of a list; one that is already listed is replaced. */
 int policy_list_add_set(struct policy *policy, enum list_kind kind, const struct list_set *ref,
@@ -332,7 +332,7 @@ struct override_derived {
 int policy_override_derive(struct policy *policy, const char *name,
 			   const struct override_derived *derived, size_t count,
 			   struct sl_err *err);
-/* Takes them all out: what is left is what somebody wrote. */
+/* Removes them: only the written ones remain. */
 void policy_override_underive(struct policy *policy);
 /* The override for just this prefix, or NULL. */
 const struct override_def *override_find(const struct limit_def *limit,

@@ -42,7 +42,7 @@ int read_limits(struct reader *r, const struct yaml_node *node, void *into);
 
 /*
  * One limit as a mapping, with all checks that need only this limit. On failure nothing of it
- * remains. The caller says in r->subject which one it is.
+ * remains. The caller names it in r->subject.
  */
 int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret);
 

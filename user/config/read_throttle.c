@@ -171,7 +171,7 @@ u64 ban_default_max(u64 for_ns)
 	return for_ns > BAN_MAX_DEFAULT ? for_ns : BAN_MAX_DEFAULT;
 }
 
-/* With ACK required a packet can be of a running connection; the data path asks the kernel. */
+/* With ACK required a packet can be of a running connection; the data path looks its socket up. */
 static bool proves_connection(const struct match_def *match)
 {
 	size_t i;

@@ -3,13 +3,13 @@
  * counters.h - where the bucket states of the HTTP tier live: one mapped file, of a size fixed at
  * start.
  *
- * It outlives the daemon: a new one maps the same file and continues (kill -9, an upgrade). A bucket
- * state is found by a 64-bit keyed hash (SipHash-1-3 under a random seed kept in the file); an
- * entry has the class of its limit (struct spec, interned in the file), so that dead
- * entries, weights and rescaling after a rate change need no rule. Sets of seven {key, bucket
- * state} and their classes fill two cache lines; a key has two candidate sets. Eviction as in the
- * packet tier (docs/algorithms.md): expired ones first, then the live bucket state of least weight; one at
- * half its limit or more never.
+ * It outlives the daemon: a new one maps the same file and continues (kill -9, an upgrade). A
+ * bucket state is found by a 64-bit keyed hash (SipHash-1-3 under a random seed kept in the file);
+ * an entry has the class of its limit (struct spec, interned in the file), so that dead entries,
+ * weights and rescaling after a rate change need no rule. Sets of seven {key, bucket state} and
+ * their classes fill two cache lines; a key has two candidate sets. Eviction as in the packet tier
+ * (docs/algorithms.md): expired ones first, then the live bucket state of least weight; one at half
+ * its limit or more never.
  *
  * All or none needs all bucket states of a call at once: counters_lock() takes the sets of all its
  * keys, in one order, so two calls that share a key are one after the other, and nothing has to be
@@ -60,7 +60,7 @@ u64 counters_rewrites(const struct counters *counters);
 const char *counters_note(const struct counters *counters);
 
 /*
- * Now, for steps: mono_ns never stands behind what any earlier process on this file had, also
+ * Now, for steps: mono_ns is never behind what any earlier process on this file had, also
  * over a reboot; utc_ns is the wall clock.
  */
 struct sl_now counters_now(struct counters *counters);

@@ -95,7 +95,7 @@ int counters_map_file(struct counters *counters, const char *path,
 		      const struct counters_fixed *want, void **ret_old, size_t *ret_old_bytes,
 		      struct sl_err *err);
 /*
- * Moves a store that is in memory, or whose file somebody deleted, into a new file at its path,
+ * Moves a store that is in memory, or whose file was deleted, into a new file at its path,
  * under its users. They wait while what they wrote during the copy is copied again.
  */
 int counters_rewrite(struct counters *counters, struct sl_err *err);
@@ -106,7 +106,9 @@ void counters_check_blocks(struct counters *counters);
 /* Appends to the note about the file. */
 void counters_note_add(struct counters *counters, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The name of a file that is being made beside `path`; and making one of a layout, with its blocks. */
+/*
+ * The name of a file that is being made beside `path`; and making one of a layout, with its blocks.
+ */
 void counters_path_new(const char *path, char *buf, size_t size);
 int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
 		     struct sl_err *err);

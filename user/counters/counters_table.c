@@ -238,7 +238,7 @@ void counters_look(struct counters *counters, struct counters_ref *ref, struct s
 	log = algorithm_is_log(ref->spec->algo);
 	if (!from || from->algo != ref->spec->algo ||
 	    (log && from->tick_shift != ref->spec->tick_shift)) {
-		/* A limit of another kind: what it counted means nothing here. */
+		/* A limit of another kind: its counts do not apply here. */
 		counters_way_free(counters, set, ref->way);
 		ref->present = false;
 		return;

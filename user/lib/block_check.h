@@ -7,9 +7,9 @@
  * load where it is already. From time to time dirty blocks are checked again. So a file that was
  * closed is covered as a whole, and one whose writer was killed but for what it wrote last.
  *
- * The CRC of a block is taken beside its writers: marked as being checked, then the owner waits for all
- * writers that may have seen the old mark, then the CRC is taken; it is valid if the mark is still
- * there.
+ * The CRC of a block is taken beside its writers: marked as being checked, then the owner waits for
+ * all writers that may have seen the old mark, then the CRC is taken; it is valid if the mark is
+ * still there.
  */
 #ifndef SLUICE_BLOCK_CHECK_H
 #define SLUICE_BLOCK_CHECK_H
@@ -58,8 +58,8 @@ static inline void block_touch(struct block_checks *checks, u32 block)
 }
 
 /*
- * Checks what is dirty. settle() returns when all who were writing as it was called have come to
- * an end; number() gives a block's number, below 256. One thread at a time.
+ * Checks what is dirty. settle() returns when all writers of the time of the call have ended;
+ * number() gives a block's number, below 256. One thread at a time.
  */
 void block_checks_update(struct block_checks *checks, void (*settle)(void *arg),
 			 u32 (*number)(void *arg, u32 block), void *arg);

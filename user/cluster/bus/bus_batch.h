@@ -5,9 +5,9 @@
  *     {"node":"a","boot_us":N,"number":N,"sent_us":N,"sync_us":N,"version":"0.1.0","bye":false,
  *      "messages":[{"kind":"block","until_us":N,"body":{...}}, ...]}
  *
- * The signature covers these bytes as sent, after the cluster's prefix: nobody has to write JSON
- * in the same way twice, and a batch of one cluster is invalid in another that has the same
- * secret. A batch is parsed only after its signature has been verified.
+ * The signature covers these bytes as sent, after the cluster's prefix, so no node must reproduce
+ * another's JSON, and a batch of one cluster is invalid in another that has the same secret. A
+ * batch is parsed only after its signature has been verified.
  *
  * Times are the store's, in microseconds since 1970: the clock that all nodes share.
  */

@@ -224,16 +224,16 @@ static void on_out(evutil_socket_t fd, short what, void *arg)
 {
 	struct cluster *c = arg;
 	struct cluster_note *next;
-	bool said = false, end;
+	bool published = false, end;
 
 	for (struct cluster_note *note = notes_take(c, &c->out); note; note = next) {
 		next = note->next;
 		bus_publish(c->bus, note->kind, note->body, note->until_ns);
 		note->body = NULL;
 		note_free(note);
-		said = true;
+		published = true;
 	}
-	if (said)
+	if (published)
 		once(c->flush, c->def->sync_ns / 8);
 	cluster_looks(c);
 	pthread_mutex_lock(&c->lock);

@@ -12,7 +12,7 @@
  * A message is JSON, signed with a key derived from cluster.secret_file, numbered by its node
  * (repeated numbers are refused), and it expires. It has an end time, never "for ever": its
  * sender repeats it while the sender lives, so that nodes that were unavailable or are new
- * receive it, and it ends everywhere when nobody repeats it.
+ * receive it, and it ends everywhere when no node repeats it.
  */
 #ifndef SLUICE_CLUSTER_H
 #define SLUICE_CLUSTER_H
@@ -57,7 +57,9 @@ void cluster_close(struct cluster *cluster);
 /* The definition it was opened with. */
 const struct cluster_def *cluster_def(const struct cluster *cluster);
 const struct cluster_keys *cluster_keys(const struct cluster *cluster);
-/* In a worker's thread: its own cluster store, on its loop; closed in that thread before the loop. */
+/*
+ * In a worker's thread: its own cluster store, on its loop; closed in that thread before the loop.
+ */
 int cluster_worker_open(struct cluster *cluster, struct event_base *base,
 			struct cluster_store **ret);
 void cluster_worker_close(struct cluster *cluster, struct cluster_store *store);

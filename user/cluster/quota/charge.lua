@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 --
--- charge.lua - all that is ever done to a bucket in Redis; cluster_store.h says what. tests/lib/cluster_store_model.c
--- is the same in C, and tests/prop/test_cluster_store_script.c compares the two.
+-- charge.lua - every operation on a bucket in Redis; cluster_store.h describes them.
+-- tests/lib/cluster_store_model.c is the same in C, and tests/prop/test_cluster_store_script.c compares the two.
 --
 -- Commands, which are what an ACL has to allow beside EVALSHA:
 --
@@ -121,7 +121,7 @@ local plainly = plain()
 if plainly then return plainly end
 
 -- From here on `s` is a bucket as it is by now: what its hash has, by the same letters, what is
--- asked for (cost, hold, window, want ...), and
+-- requested (cost, hold, window, want ...), and
 --
 --     bucket fixed sliding first log   which algorithm; log is the key of its members
 --     n0 p0       n and p as they were read
@@ -290,10 +290,10 @@ local function force(s, cost, window)
 	end
 end
 
--- The newest first, whosever they are; of another's it stays known how much that one charged.
+-- The newest first, of any node; how much another node charged stays known.
 local function log_refund(s, cost)
 	local at, oldest, new = 0, now - s.per, #s.add
-	-- What this ask has added is not there yet; it is of now.
+	-- Members that this request added are not there yet; their time is now.
 	local function from_new()
 		for i = new, 1, -1 do
 			local member = s.add[i]

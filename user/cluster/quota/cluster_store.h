@@ -14,7 +14,7 @@
  * one hash slot: "PREFIX{TAG}KEY", both in base 16.
  *
  * Time is Redis' own (TIME): it numbers the windows, whatever a node's clock shows. A key expires
- * a little after its bucket is as good as unused.
+ * a little after its bucket has drained or its windows are over.
  *
  *     fixed-window    count of the window        first-request   count, and when the window began
  *     sliding-window  counts of two windows      buckets         how long until it is empty
@@ -31,7 +31,8 @@
  *
  * in whole requests. So at most a tenth of a limit is leased, at any demand; there is always some
  * left for the next node; and the last requests of a limit are charged one by one. The next command
- * for a bucket returns an expired lease; what its node later reports as spent is charged in any case.
+ * for a bucket returns an expired lease; what its node later reports as spent is charged in any
+ * case.
  *
  * `spent` and `returned` are parts of what was granted in the window that Redis has it for. Any
  * `spent` beyond that is charged like CLUSTER_STORE_FORCE, in `window`.
@@ -66,10 +67,10 @@ struct cluster_store_bucket {
 	u64 want;		/* lease: up to so many more besides cost; also with a cost of 0, where that fits,
 				   whatever else is in the request */
 	/*
-	 * Lease: `returned` of the earlier grants is not needed any more, `spent` was spent since the
-	 * last report; both count even where the request is refused. `spent` beyond what Redis still
-	 * has of this node's lease (it expired, or was lost) is charged as by FORCE; `returned` beyond
-	 * it is ignored.
+	 * Lease: `returned` of the earlier grants is not needed any more, `spent` was spent since
+	 * the last report; both count even where the request is refused. `spent` beyond what Redis
+	 * still has of this node's lease (it expired, or was lost) is charged as by FORCE;
+	 * `returned` beyond it is ignored.
 	 */
 	u64 returned, spent;
 	u64 lease_us;		/* > 0: this node's lease lasts so long from now; Redis then ends it and frees
@@ -82,7 +83,10 @@ struct cluster_store_bucket {
 	bool over;
 	bool late;		/* FORCE, REFUND: `window` is over, so the current one (in `state`) has nothing of
 				   this; `excess` is of the one that is over, where it is the last one */
-	/* From quota_prepare() to quota_complete(): when it was sent; what of `spent` restores a loss. */
+	/*
+	 * From quota_prepare() to quota_complete(): when it was sent; what of `spent` restores a
+	 * loss.
+	 */
 	u64 sent_ns, sent_utc_ns, restored;
 };
 
@@ -103,8 +107,8 @@ struct cluster_store_request {
 	struct cluster_store_bucket *bucket;
 	u32 count;
 	u64 deadline_ns;	/* from now */
-	void (*done)(struct cluster_store_request *ask, enum cluster_store_outcome outcome);
-	void (*late)(struct cluster_store_request *ask,
+	void (*done)(struct cluster_store_request *request, enum cluster_store_outcome outcome);
+	void (*late)(struct cluster_store_request *request,
 		     enum cluster_store_outcome outcome); /* DONE or DOWN */
 	void *arg;
 	/* Out. */
@@ -121,7 +125,7 @@ struct cluster_store {
 struct cluster_store_ops {
 	u32 (*slot_of)(struct cluster_store *store, u64 tag);
 	/* 0, or -errno where it cannot be sent; then done() is not called. */
-	int (*send)(struct cluster_store *store, struct cluster_store_request *ask);
+	int (*send)(struct cluster_store *store, struct cluster_store_request *request);
 	bool (*up)(struct cluster_store *store, u32 place);
 	void (*free)(struct cluster_store *store);
 };

@@ -20,7 +20,7 @@
 /* numkeys, keys, two names of this node, and the arguments of each bucket. */
 #define BUCKET_ARGS 11
 #define ARGS_MAX (3 + CLUSTER_STORE_BUCKETS_MAX * (2 + BUCKET_ARGS))
-_Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest ask is one command");
+_Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one command");
 
 #define KEY_BYTES_MAX 256		/* prefix, tag, key, kind */
 #define OWN_BYTES_MAX 17		/* longer names of nodes are hashed */
@@ -117,19 +117,19 @@ static void add_key(struct cluster_store_redis *store, const struct cluster_stor
 	add(store, to, len);
 }
 
-static void add_keys(struct cluster_store_redis *store, const struct cluster_store_request *ask)
+static void add_keys(struct cluster_store_redis *store, const struct cluster_store_request *request)
 {
 	static const char *const suffix[] = {
 		[STATE_DEBT] = "b", [STATE_WINDOW] = "w", [STATE_SLIDING] = "s", [STATE_LOG] = "l",
 		[STATE_ANCHORED] = "f",
 	};
-	u32 keys = ask->count;
+	u32 keys = request->count;
 
-	for (u32 i = 0; i < ask->count; i++)
-		keys += algorithm_is_log(ask->bucket[i].def.algo);
+	for (u32 i = 0; i < request->count; i++)
+		keys += algorithm_is_log(request->bucket[i].def.algo);
 	add_number(store, keys);
-	for (u32 i = 0; i < ask->count; i++) {
-		const struct cluster_store_bucket *b = &ask->bucket[i];
+	for (u32 i = 0; i < request->count; i++) {
+		const struct cluster_store_bucket *b = &request->bucket[i];
 
 		add_key(store, b, suffix[algorithm_kind(b->def.algo)]);
 		if (algorithm_is_log(b->def.algo))
@@ -164,21 +164,21 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 }
 
 static int redis_store_make(struct cluster_store_redis *store,
-			    const struct cluster_store_request *ask)
+			    const struct cluster_store_request *request)
 {
 	struct cluster_store_rate rate;
 	int err;
 
 	store->argc = 0;
 	store->used = 0;
-	add_keys(store, ask);
+	add_keys(store, request);
 	add(store, store->own, strlen(store->own));
 	add(store, store->lease, strlen(store->lease));
-	for (u32 i = 0; i < ask->count; i++) {
-		err = rate_of(store, &ask->bucket[i].def, &rate);
+	for (u32 i = 0; i < request->count; i++) {
+		err = rate_of(store, &request->bucket[i].def, &rate);
 		if (err)
 			return err;
-		add_bucket(store, &ask->bucket[i], &rate);
+		add_bucket(store, &request->bucket[i], &rate);
 	}
 	return 0;
 }
@@ -214,7 +214,7 @@ static bool read_bucket(const redisReply *reply, size_t *at, struct cluster_stor
 	return true;
 }
 
-static bool read_reply(struct cluster_store_redis *store, struct cluster_store_request *ask,
+static bool read_reply(struct cluster_store_redis *store, struct cluster_store_request *request,
 		       const redisReply *reply)
 {
 	u64 passed, now_us;
@@ -223,8 +223,8 @@ static bool read_reply(struct cluster_store_redis *store, struct cluster_store_r
 	if (reply->type != REDIS_REPLY_ARRAY || !number_at(reply, 0, &now_us) ||
 	    !number_at(reply, 1, &passed))
 		return false;
-	for (u32 i = 0; i < ask->count; i++) {
-		struct cluster_store_bucket *b = &ask->bucket[i];
+	for (u32 i = 0; i < request->count; i++) {
+		struct cluster_store_bucket *b = &request->bucket[i];
 		struct cluster_store_raw raw = { 0 };
 		struct cluster_store_rate rate;
 
@@ -234,8 +234,8 @@ static bool read_reply(struct cluster_store_redis *store, struct cluster_store_r
 			raw.granted = b->want;
 		cluster_store_settle(b, &rate, &raw, now_us);
 	}
-	ask->now_us = now_us;
-	ask->passed = passed;
+	request->now_us = now_us;
+	request->passed = passed;
 	return at == reply->elements;
 }
 
@@ -248,38 +248,38 @@ static void redis_store_unref(struct cluster_store_redis *store)
 }
 
 static enum cluster_store_outcome outcome_of(struct cluster_store_redis *store,
-					     struct cluster_store_request *ask,
+					     struct cluster_store_request *request,
 					     enum redis_outcome outcome, const redisReply *reply)
 {
-	ask->passed = false;
-	if (outcome == REPLY_OK && read_reply(store, ask, reply))
+	request->passed = false;
+	if (outcome == REPLY_OK && read_reply(store, request, reply))
 		return CLUSTER_STORE_DONE;
 	return CLUSTER_STORE_DOWN;
 }
 
 static void on_done(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
-	struct cluster_store_request *ask = arg;
-	struct cluster_store_redis *store = ask->private;
+	struct cluster_store_request *request = arg;
+	struct cluster_store_redis *store = request->private;
 
 	if (outcome == REPLY_LATE) {
-		ask->done(ask, CLUSTER_STORE_LATE);
+		request->done(request, CLUSTER_STORE_LATE);
 		return;
 	}
 	store->pending--;
-	ask->done(ask, outcome_of(store, ask, outcome, reply));
+	request->done(request, outcome_of(store, request, outcome, reply));
 	redis_store_unref(store);
 }
 
 static void on_late(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
-	struct cluster_store_request *ask = arg;
-	struct cluster_store_redis *store = ask->private;
+	struct cluster_store_request *request = arg;
+	struct cluster_store_redis *store = request->private;
 
 	store->pending--;
-	outcome = (enum redis_outcome)outcome_of(store, ask, outcome, reply);
-	if (ask->late)
-		ask->late(ask, (enum cluster_store_outcome)outcome);
+	outcome = (enum redis_outcome)outcome_of(store, request, outcome, reply);
+	if (request->late)
+		request->late(request, (enum cluster_store_outcome)outcome);
 	redis_store_unref(store);
 }
 
@@ -293,26 +293,26 @@ static u32 redis_store_slot(struct cluster_store *base, u64 tag)
 	return redis_slot_of(redis_store_of(base)->redis, text, len);
 }
 
-static int redis_store_request(struct cluster_store *base, struct cluster_store_request *ask)
+static int redis_store_request(struct cluster_store *base, struct cluster_store_request *request)
 {
-	struct redis_handler handler = { .done = on_done, .late = on_late, .arg = ask };
+	struct redis_handler handler = { .done = on_done, .late = on_late, .arg = request };
 	struct cluster_store_redis *store = redis_store_of(base);
 	struct redis_command command = {
 		.script = &store->script,
 		.argv = store->argv,
 		.len = store->len,
-		.deadline_ns = ask->deadline_ns,
+		.deadline_ns = request->deadline_ns,
 		.durable = true,
 	};
-	int err = cluster_store_request_check(ask);
+	int err = cluster_store_request_check(request);
 
 	if (!err)
-		err = redis_store_make(store, ask);
+		err = redis_store_make(store, request);
 	if (err)
 		return err;
-	command.slot = redis_store_slot(base, ask->bucket[0].tag);
+	command.slot = redis_store_slot(base, request->bucket[0].tag);
 	command.argc = store->argc;
-	ask->private = store;
+	request->private = store;
 	err = redis_send(store->redis, &command, handler);
 	store->pending += !err;
 	return err;
@@ -339,7 +339,7 @@ static const struct cluster_store_ops ops = {
 	.free = redis_store_free,
 };
 
-/* A field for each node and key: short. 64 bits of a hash are as good as a long name. */
+/* A field for each node and key, so it is short: a long name is replaced by 64 bits of a hash. */
 static void name_node(char *to, char kind, const char *node)
 {
 	struct sl_seed seed = { 0x736c75696365, 0x6e6f6465 };

@@ -46,17 +46,17 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 	return 0;
 }
 
-int cluster_store_request_check(const struct cluster_store_request *ask)
+int cluster_store_request_check(const struct cluster_store_request *request)
 {
-	if (!ask->count || ask->count > CLUSTER_STORE_BUCKETS_MAX)
+	if (!request->count || request->count > CLUSTER_STORE_BUCKETS_MAX)
 		return -E2BIG;
-	for (u32 i = 0; i < ask->count; i++) {
-		const struct cluster_store_bucket *b = &ask->bucket[i];
+	for (u32 i = 0; i < request->count; i++) {
+		const struct cluster_store_bucket *b = &request->bucket[i];
 
 		if (b->kind > CLUSTER_STORE_REFUND)
 			return -EINVAL;
 		for (u32 k = 0; k < i; k++)
-			if (ask->bucket[k].key == b->key && ask->bucket[k].tag == b->tag)
+			if (request->bucket[k].key == b->key && request->bucket[k].tag == b->tag)
 				return -EINVAL;
 	}
 	return 0;

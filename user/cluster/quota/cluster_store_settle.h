@@ -25,7 +25,7 @@ u64 cluster_store_most_debt(const struct cluster_store_rate *rate, u64 above);
  * 0; -EINVAL, -E2BIG: no valid request. Limits are not checked: the caller needs
  * cluster_store_rate_make() for each in any case.
  */
-int cluster_store_request_check(const struct cluster_store_request *ask);
+int cluster_store_request_check(const struct cluster_store_request *request);
 
 /* Fills the `Out` part of a bucket. */
 void cluster_store_settle(struct cluster_store_bucket *bucket,

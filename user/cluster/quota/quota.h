@@ -84,7 +84,7 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
  */
 void quota_complete(struct quotas *quotas, const struct quota_ref *ref,
 		    const struct cluster_store_bucket *bucket,
-		    const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		    const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		    struct sl_now now);
 /*
  * Whether a newer reply for the bucket was applied already, so that the reply of now_us is outdated.
@@ -127,12 +127,12 @@ u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_
 /* This node stops: leases end, all flushes are due at once, quota_acquire() covers nothing more. */
 void quotas_end(struct quotas *quotas);
 /*
- * The result of a flush: DONE or DOWN, once; at LATE too, before the call from late(). `ask` NULL: it
+ * The result of a flush: DONE or DOWN, once; at LATE too, before the call from late(). `request` NULL: it
  * was never sent (DOWN). *ret_unflushed: what was charged here meanwhile; the caller makes the bucket
  * state, which it has locked, of the reply and this.
  */
 void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
-		    const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		    const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		    struct sl_now now, u64 *ret_unflushed);
 
 /* ------------------------------------------------------------------ what is measured */

@@ -31,13 +31,13 @@ void quota_discount(struct counters *counters, struct counters_ref *ref, u64 bef
 
 bool quota_apply(struct counters *counters, struct quotas *quotas, struct counters_ref *state,
 		 const struct quota_ref *ref, const struct cluster_store_bucket *bucket,
-		 const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		 const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		 struct sl_now now)
 {
-	bool old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, ref->key, ask->now_us);
+	bool old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, ref->key, request->now_us);
 	u64 before = quota_unflushed(quotas, ref->key), unflushed;
 
-	quota_complete(quotas, ref, bucket, ask, outcome, now);
+	quota_complete(quotas, ref, bucket, request, outcome, now);
 	unflushed = quota_unflushed(quotas, ref->key);
 	now = counters_shared_now(counters, now);
 	if (old)
@@ -48,7 +48,7 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 }
 
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
+		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
 		 enum cluster_store_outcome outcome, struct sl_now now)
 {
 	struct counters_ref state = { .key = ref->key, .def = *ref->def };
@@ -56,12 +56,12 @@ void quota_reply(struct counters *counters, struct quotas *quotas, const struct 
 
 	store_begin(counters, &locks, &state, 1);
 	counters_look(counters, &state, counters_shared_now(counters, now));
-	quota_apply(counters, quotas, &state, ref, bucket, ask, outcome, now);
+	quota_apply(counters, quotas, &state, ref, bucket, request, outcome, now);
 	counters_end(&locks);
 }
 
 void quota_flushed(struct counters *counters, struct quotas *quotas, const struct quota_due *due,
-		   const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		   const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		   struct sl_now now)
 {
 	struct counters_ref bucket_state = { .key = due->ref.key, .def = due->def };
@@ -72,9 +72,9 @@ void quota_flushed(struct counters *counters, struct quotas *quotas, const struc
 
 	store_begin(counters, &locks, &bucket_state, 1);
 	counters_look(counters, &bucket_state, then);
-	old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, due->ref.key, ask->now_us);
+	old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, due->ref.key, request->now_us);
 	before = quota_unflushed(quotas, due->ref.key);
-	quotas_flushed(quotas, due, ask, outcome, now, &unflushed);
+	quotas_flushed(quotas, due, request, outcome, now, &unflushed);
 	if (old)
 		quota_discount(counters, &bucket_state, before, unflushed, then);
 	else if (outcome == CLUSTER_STORE_DONE)

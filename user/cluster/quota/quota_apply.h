@@ -30,15 +30,15 @@ void quota_discount(struct counters *counters, struct counters_ref *ref, u64 bef
  */
 bool quota_apply(struct counters *counters, struct quotas *quotas, struct counters_ref *state,
 		 const struct quota_ref *ref, const struct cluster_store_bucket *bucket,
-		 const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		 const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		 struct sl_now now);
 /* The same, for a bucket that is neither locked nor looked up. */
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
+		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
 		 enum cluster_store_outcome outcome, struct sl_now now);
 /* The reply to a flush (`due->bucket` has it): quotas_flushed(), and the state here follows. */
 void quota_flushed(struct counters *counters, struct quotas *quotas, const struct quota_due *due,
-		   const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		   const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		   struct sl_now now);
 
 #endif

@@ -309,12 +309,12 @@ void quotas_end(struct quotas *quotas)
 /* ------------------------------------------------------------------ results */
 
 static void arrived(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
-		    const struct quota_due *due, const struct cluster_store_request *ask,
+		    const struct quota_due *due, const struct cluster_store_request *request,
 		    struct sl_now now)
 {
 	if (due->kind == QUOTA_DUE_FLUSH || !e->unflushed)
 		e->flags &= ~QUOTA_FAILED;
-	quota_learn(quotas, set, e, &due->bucket, ask, now);
+	quota_learn(quotas, set, e, &due->bucket, request, now);
 }
 
 static void failed(struct quota_entry *e, const struct quota_due *due, bool sent)
@@ -375,7 +375,7 @@ static void go_on(struct quotas *quotas, struct quota_set *set, struct quota_ent
 }
 
 void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
-		    const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		    const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		    struct sl_now now, u64 *ret_unflushed)
 {
 	bool ok = outcome == CLUSTER_STORE_DONE;
@@ -395,8 +395,8 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 		return;
 	}
 	if (ok) {
-		quota_clock_update(quotas, due->bucket.sent_ns, now, ask->now_us);
-		quota_note_excess(quotas, due->ref.metric, &due->bucket, ask->now_us);
+		quota_clock_update(quotas, due->bucket.sent_ns, now, request->now_us);
+		quota_note_excess(quotas, due->ref.metric, &due->bucket, request->now_us);
 	}
 	e = quota_find(quotas, due->ref.key, &set);
 	if (!e)
@@ -406,9 +406,9 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 	e->flushing = 0;
 	e->flags = ok ? e->flags & ~QUOTA_RETRY : e->flags | QUOTA_RETRY;
 	if (ok)
-		arrived(quotas, set, e, due, ask, now);
+		arrived(quotas, set, e, due, request, now);
 	else if (!(e->flags & QUOTA_AGAIN))
-		failed(e, due, ask != NULL);
+		failed(e, due, request != NULL);
 	quota_settle(quotas, set, e, &due->bucket, ok, now);
 	if (due->kind == QUOTA_DUE_LEASE)
 		quota_lease_complete(quotas, set, e, &due->bucket, ok, now);

@@ -451,11 +451,11 @@ bool quota_is_stale(const struct quotas *quotas, u64 key, u64 now_us)
 }
 
 static u64 charged_by(const struct quota_entry *e, const struct cluster_store_bucket *bucket,
-		      const struct cluster_store_request *ask)
+		      const struct cluster_store_request *request)
 {
 	u64 charged = 0;
 
-	if ((bucket->kind == CLUSTER_STORE_CHARGE && ask->passed) ||
+	if ((bucket->kind == CLUSTER_STORE_CHARGE && request->passed) ||
 	    (bucket->kind == CLUSTER_STORE_FORCE && !bucket->late))
 		charged = bucket->cost;
 	/* What a lease of an earlier window spent does not count in this one. */
@@ -499,36 +499,36 @@ static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota
 }
 
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
+		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
 		 struct sl_now now)
 {
-	u64 charged = charged_by(e, bucket, ask);
+	u64 charged = charged_by(e, bucket, request);
 	u64 received_us = e->received_us;
-	bool newer = ask->now_us > received_us;
+	bool newer = request->now_us > received_us;
 
 	/* Another server with another clock: earlier replies cannot be compared. */
-	if (ask->now_us + CLOCK_BACK_US < e->received_us) {
+	if (request->now_us + CLOCK_BACK_US < e->received_us) {
 		e->own = e->own_window = e->own_mark = e->refunded_us = 0;
 		newer = true;
 	}
 	if (newer)
-		e->received_us = ask->now_us;
+		e->received_us = request->now_us;
 	/* A reply of the same microsecond may be from before the refund. */
-	if (bucket->kind == CLUSTER_STORE_REFUND && ask->now_us == received_us &&
+	if (bucket->kind == CLUSTER_STORE_REFUND && request->now_us == received_us &&
 	    quota_is_window(&e->def) && bucket->state.window == e->own_window)
 		e->own = quota_min(e->own, bucket->state.own);
-	if (bucket->kind == CLUSTER_STORE_REFUND && ask->now_us > e->refunded_us)
-		e->refunded_us = ask->now_us;
+	if (bucket->kind == CLUSTER_STORE_REFUND && request->now_us > e->refunded_us)
+		e->refunded_us = request->now_us;
 	if (algorithm_is_log(e->def.algo))
-		learn_log(quotas, set, e, &bucket->state, charged, ask->now_us, newer, now);
+		learn_log(quotas, set, e, &bucket->state, charged, request->now_us, newer, now);
 	else if (newer && quota_is_bucket(&e->def))
-		learn_bucket(quotas, set, e, bucket, charged, ask->now_us, received_us, now);
+		learn_bucket(quotas, set, e, bucket, charged, request->now_us, received_us, now);
 	else if (newer)
 		learn_window(quotas, set, e, &bucket->state, charged, now);
-	else if (ask->now_us == e->received_us && ask->now_us > e->refunded_us)
-		learn_same(e, &bucket->state, ask->now_us);
-	else if (ask->now_us < e->received_us)
-		learn_old(quotas, set, e, bucket, charged, ask->now_us, now);
+	else if (request->now_us == e->received_us && request->now_us > e->refunded_us)
+		learn_same(e, &bucket->state, request->now_us);
+	else if (request->now_us < e->received_us)
+		learn_old(quotas, set, e, bucket, charged, request->now_us, now);
 }
 
 /* ------------------------------------------------------------------ commands */
@@ -564,7 +564,7 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 
 void quota_complete(struct quotas *quotas, const struct quota_ref *ref,
 		    const struct cluster_store_bucket *bucket,
-		    const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		    const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		    struct sl_now now)
 {
 	struct quota_entry *e;
@@ -573,8 +573,8 @@ void quota_complete(struct quotas *quotas, const struct quota_ref *ref,
 	if (outcome == CLUSTER_STORE_LATE)
 		return;
 	if (outcome == CLUSTER_STORE_DONE) {
-		quota_clock_update(quotas, bucket->sent_ns, now, ask->now_us);
-		quota_note_excess(quotas, ref->metric, bucket, ask->now_us);
+		quota_clock_update(quotas, bucket->sent_ns, now, request->now_us);
+		quota_note_excess(quotas, ref->metric, bucket, request->now_us);
 	}
 	e = quota_find(quotas, ref->key, &set);
 	if (!e)
@@ -584,7 +584,7 @@ void quota_complete(struct quotas *quotas, const struct quota_ref *ref,
 	if (outcome == CLUSTER_STORE_DONE) {
 		if (!e->unflushed && !e->flushing)
 			e->flags &= ~QUOTA_FAILED;
-		quota_learn(quotas, set, e, bucket, ask, now);
+		quota_learn(quotas, set, e, bucket, request, now);
 	}
 	quota_settle(quotas, set, e, bucket, outcome == CLUSTER_STORE_DONE, now);
 	quota_lease_complete(quotas, set, e, bucket, outcome == CLUSTER_STORE_DONE, now);

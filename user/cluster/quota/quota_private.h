@@ -240,7 +240,7 @@ void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_ent
 bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e, struct sl_now now);
 /* Compares a reply (DONE) with what Redis had before; call it before quota_settle(). */
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
+		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
 		 struct sl_now now);
 
 /* ------------------------------------------------------------------ quota_overshoot.c */

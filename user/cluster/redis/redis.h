@@ -52,7 +52,7 @@ enum redis_outcome {
  */
 struct redis_handler {
 	void (*done)(void *arg, enum redis_outcome outcome, const redisReply *reply);
-	void (*late)(void *arg, enum redis_outcome outcome, const redisReply *reply);	/* NULL: not wanted */
+	void (*late)(void *arg, enum redis_outcome outcome, const redisReply *reply);	/* NULL: none */
 	void *arg;
 };
 

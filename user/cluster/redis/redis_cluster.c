@@ -185,7 +185,7 @@ static void on_map(void *arg, enum redis_outcome outcome, const redisReply *repl
 	}
 	if (outcome == REPLY_OK)
 		map = malloc(sizeof(*map));
-	/* A server that knows no slot has left the cluster, or has not joined it yet. */
+	/* A server without a slot map has left the cluster, or has not joined it yet. */
 	if (map && !redis_slots_read(reply, server->host, map) && map->served)
 		good = true;
 	if (good) {

@@ -3,7 +3,7 @@
  * redis_server.c - whether commands are sent to a server: the breaker, and when it is probed.
  *
  *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost --> AWAY
- *                                  \-- 5 late, or not to be had ------------------------/  |
+ *                                  \-- 5 late, or unreachable ----------------------------/  |
  *                                                    UP <-- answered in time -- one probe -/
  *
  * A probe is a PING over the existing connection, or a new connection; there is one at a time,

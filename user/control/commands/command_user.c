@@ -22,8 +22,8 @@ int command_user_top(struct commands *ctx, const struct command_request *request
 		     struct sl_err *err)
 {
 	const struct refused_user *top[REFUSED_ROOM];
-	const json_t *asked = json_object_get(request->args, "count");
-	json_int_t count = asked ? json_integer_value(asked) : TOP_USERS;
+	const json_t *query = json_object_get(request->args, "count");
+	json_int_t count = query ? json_integer_value(query) : TOP_USERS;
 	u64 offset_ns = clock_utc_offset_ns();
 	json_t *list;
 	u32 found;
@@ -68,10 +68,10 @@ static int arg_user(struct commands *ctx, const struct command_request *request,
 	return 0;
 }
 
-static int user_unknown(const struct user_query *asked, int r, struct sl_err *err)
+static int user_unknown(const struct user_query *query, int r, struct sl_err *err)
 {
 	return sl_err_set(err, -r, "rule %s/%.200s has no counter per single value: it counts by the "
-			  "values of several entries", asked->rule->domain, asked->rule->path);
+			  "values of several entries", query->rule->domain, query->rule->path);
 }
 
 static json_t *user_policy_to_json(const struct response_policy *policy)
@@ -92,23 +92,23 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 {
 	struct response *answer = calloc(1, sizeof(*answer));
 	struct quota_lookup look[LOOKS_MAX];
-	struct user_query asked;
+	struct user_query query;
 	u32 looks = 0;
 	json_t *list;
-	int r = answer ? arg_user(ctx, request, &asked, err)
+	int r = answer ? arg_user(ctx, request, &query, err)
 		       : sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r && ctx->nodes->cluster &&
-	    !decide_looks(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, asked.rule,
-			  asked.value, look, LOOKS_MAX, &looks))
+	    !decide_looks(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, query.rule,
+			  query.value, look, LOOKS_MAX, &looks))
 		cluster_look(ctx->nodes->cluster, look, looks, LOOK_NS);
 	if (!r) {
 		r = decide_show(&ctx->running->requests.engine->ledger,
-				ctx->running->requests.rules, asked.rule, asked.value, look, looks,
+				ctx->running->requests.rules, query.rule, query.value, look, looks,
 				counters_now(ctx->running->requests.engine->ledger.counters),
 				answer);
 		if (r < 0)
-			user_unknown(&asked, r, err);
+			user_unknown(&query, r, err);
 	}
 	if (!r) {
 		list = json_array();
@@ -128,17 +128,17 @@ int command_user_reset(struct commands *ctx, const struct command_request *reque
 		       struct sl_err *err)
 {
 	struct decide_reset reset;
-	struct user_query asked;
-	int r = arg_user(ctx, request, &asked, err);
+	struct user_query query;
+	int r = arg_user(ctx, request, &query, err);
 
 	if (r < 0)
 		return r;
 	r = decide_reset(&ctx->running->requests.engine->ledger,
-			 ctx->running->requests.rules, asked.rule, asked.value, &reset);
+			 ctx->running->requests.rules, query.rule, query.value, &reset);
 	if (r < 0)
-		return user_unknown(&asked, r, err);
+		return user_unknown(&query, r, err);
 	resets_publish(ctx->nodes, &reset);
-	log_info("user reset %s/%s (uid %u, pid %d)", asked.rule->domain, asked.rule->path,
+	log_info("user reset %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
 		 request->peer->uid, request->peer->pid);
 	*ret = json_copy(request->args);
 	return 0;

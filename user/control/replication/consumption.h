@@ -42,7 +42,7 @@ json_t *consumption_show(const struct nodes *nodes);
 
 /* NULL: out of memory. */
 json_t *consumption_to_json(const struct dp_consumption *consumption,
-			    const struct dp_consumption_report *told, u32 count, u64 mono_ns);
+			    const struct dp_consumption_report *report, u32 count, u64 mono_ns);
 
 struct consumption_received {
 	u64 charged;		/* sources */

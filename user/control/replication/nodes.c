@@ -27,9 +27,9 @@
 /* ------------------------------------------------------------------ state_dir/nodes.json */
 
 /*
- * The number of nodes. A node that starts while the cluster store is unavailable knows no other
- * nodes, and would use all of each limit alone (on_store_failure: local). nodes->nodes_file is NULL
- * without a cluster, or if there is no quota to divide.
+ * The number of nodes. A node that starts while the cluster store is unavailable has no other nodes
+ * in its list, and would use all of each limit alone (on_store_failure: local). nodes->nodes_file
+ * is NULL without a cluster, or if there is no quota to divide.
  */
 struct nodes_file {
 	struct event *timer;

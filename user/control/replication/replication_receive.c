@@ -327,7 +327,7 @@ static void receive_push_end(const struct message *h)
 
 static void receive_list(struct replication *s, enum replication_kind kind,
 			 const struct cluster_message *message, const char *key,
-			 void (*hear)(const struct message *h))
+			 void (*handle)(const struct message *h))
 {
 	struct message h = { .s = s, .kind = kind, .node = message->node,
 			   .now_us = (message->sent_utc_ns + message->age_ns) / 1000 };
@@ -342,7 +342,7 @@ static void receive_list(struct replication *s, enum replication_kind kind,
 		if (!h.at_us || h.at_us > h.now_us + SL_NS_PER_SEC / 1000 ||
 		    sl_prefix_parse(message_text(what, "source"), &h.prefix, &reason) < 0)
 			continue;
-		hear(&h);
+		handle(&h);
 	}
 }
 

@@ -163,7 +163,7 @@ static void claim_meter(const struct compiler *c, u32 index, struct limit_id_cla
 		ret->kind = limit_kind_of(ret->kind, limit);
 }
 
-/* The numbers between the limits and their further meters are nobody's. */
+/* The numbers between the limits and their further meters are unused. */
 static bool is_meter(const struct compiler *c, u32 index)
 {
 	return index < c->rules->limits_count || index >= SL_LIMITS_MAX;
@@ -321,7 +321,7 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 		if (err)
 			return err;
 	}
-	/* Nobody reads these limits then; this saves the index a length (class 0 is shared). */
+	/* These limits are not read then; this saves the index a length (class 0 is shared). */
 	if (!(c->rules->dims & SL_DIMS_P(SL_PDIM_DST)))
 		base[SL_PDIM_DST] = base[SL_PDIM_SRC];
 	for (u32 kind = 0; kind < LIST_KIND_COUNT; kind++) {

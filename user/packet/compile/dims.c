@@ -91,7 +91,7 @@ static int compile_dims16(struct dims *d)
 
 	if (!of)
 		return sl_err_set(d->err, ENOMEM, "no memory for the rule set");
-	/* Class 0 takes nothing away: what dimensions not in use say of any value. */
+	/* Class 0 excludes no limit: the class of any value in dimensions not in use. */
 	err = intern16(d, &d->rules->all, &class0);
 	for (u32 dim = 0; !err && dim < SL_DIM16_COUNT; dim++)
 		err = compile_dim16(d, dim, of);

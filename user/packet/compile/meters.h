@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* meters.h - a limit -> its meters: struct sl_limit of abi.h says what they are. */
+/* meters.h - a limit -> its meters: they are struct sl_limit of abi.h. */
 #ifndef SLUICE_POLICY_METERS_H
 #define SLUICE_POLICY_METERS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* notes.c - what a policy says that is good, but not quite what it means: `sluicectl check`. */
+/* notes.c - notes on a valid policy whose effect may surprise: `sluicectl check`. */
 #include <stdio.h>
 
 #include "config/cluster_def.h"

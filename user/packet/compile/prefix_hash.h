@@ -44,7 +44,7 @@ int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *
 
 /*
  * Places keys in buckets of `ways` ways, each in one of the two that its hash names. The hash
- * of key number `key` in a table of p->buckets is asked of `hash`.
+ * of key number `key` in a table of p->buckets is computed by `hash`.
  */
 struct prefix_placing {
 	size_t count;

@@ -268,7 +268,7 @@ static int build(struct builder *b, struct prefix_list *list, const struct sl_bi
 	b->intern = calloc(INTERN_SLOTS, sizeof(*b->intern));
 	index->pclass = aligned_alloc(64, SL_PCLASS_MAX * sizeof(*index->pclass));
 	index->v4_top = calloc(1, sizeof(*index->v4_top));
-	/* Line 0 is nobody's: a map has an element at least. */
+	/* Line 0 is unused: a map has an element at least. */
 	index->v4 = (struct v4_lines){ calloc(1, sizeof(*index->v4.line)), .count = 1, .room = 1,
 				       .used = SL_V4_RANGES };
 	if (!b->intern || !index->pclass || !index->v4_top || !index->v4.line)

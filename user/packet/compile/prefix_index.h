@@ -16,7 +16,7 @@
 #include "sluice/abi.h"
 
 enum prefix_fact {
-	PREFIX_NOTHING,		/* the prefix is a match of its own, but says nothing */
+	PREFIX_NOTHING,		/* the prefix is a match of its own, without a class */
 	PREFIX_LIMIT,		/* `limit` matches on it */
 	PREFIX_BLOCK,		/* until `until` */
 	PREFIX_WIDE_BLOCK,	/* until `until`; wider than /8 or /16 */

@@ -3,7 +3,7 @@
  * prefix_v4.c - IPv4 prefixes -> ranges of one class each -> entries and lists.
  *
  * Prefixes nest, so what they make of the address space is a sequence of ranges: a stack sweep
- * gives it, two ranges a prefix at most. A /16 gets what its number of ranges asks for: a class,
+ * gives it, two ranges a prefix at most. A /16 gets what its number of ranges needs: a class,
  * a list, or an entry for each /24; and a /24 the same again. Lists are packed, since every
  * line that a packet needs is one that its caches may not hold. However the prefixes lie, a
  * range costs less than two lines.
@@ -159,7 +159,7 @@ static int fill_block(struct filling *f, u32 base, u32 *ret)
 	return 0;
 }
 
-/* The entry of the /16 (size 65536) or /24 (256) at `base`; they are asked for in order. */
+/* The entry of the /16 (size 65536) or /24 (256) at `base`; they are read in order. */
 static int fill_entry(struct filling *f, u32 base, u32 size, u32 *ret)
 {
 	const struct range *range = f->ranges.range;

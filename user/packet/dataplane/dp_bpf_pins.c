@@ -18,7 +18,7 @@
 
 /* ------------------------------------------------------------------ messages of the libraries */
 
-static __thread char said[384];
+static __thread char libbpf_log[384];
 
 /*
  * The first warning names the cause; later ones repeat it. The exception is a rejected program:
@@ -26,18 +26,18 @@ static __thread char said[384];
  */
 static void listen_to(const char *format, va_list args)
 {
-	size_t used = strlen(said), room = sizeof(said) - used, length;
+	size_t used = strlen(libbpf_log), room = sizeof(libbpf_log) - used, length;
 	char *line;
 
 	if (vasprintf(&line, format, args) < 0)
 		return;
 	length = strlen(line);
 	if (strstr(line, "BEGIN PROG LOAD LOG"))
-		snprintf(said + used, room, "%s", length < room ? line : line + length - room + 1);
+		snprintf(libbpf_log + used, room, "%s", length < room ? line : line + length - room + 1);
 	else if (!used)
-		snprintf(said, sizeof(said), "%.300s", line);
+		snprintf(libbpf_log, sizeof(libbpf_log), "%.300s", line);
 	free(line);
-	for (char *c = said; *c; c++)
+	for (char *c = libbpf_log; *c; c++)
 		if (*c == '\n')
 			*c = ' ';
 }
@@ -60,12 +60,12 @@ void bpf_listen(void)
 {
 	libbpf_set_print(libbpf_says);
 	libxdp_set_print(libxdp_says);
-	said[0] = '\0';
+	libbpf_log[0] = '\0';
 }
 
 const char *bpf_said(void)
 {
-	return said;
+	return libbpf_log;
 }
 
 /* ------------------------------------------------------------------ pins */

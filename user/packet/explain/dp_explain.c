@@ -374,7 +374,7 @@ static int limit_says(struct explain *e, const struct explain_packet *packet, u3
 		meters(&ctx, rules, ev);
 	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++)
 		if (stats->packets[verdict])
-			ret->says = verdict;
+			ret->verdict = verdict;
 	explain_copy_rewind(e->copy);
 	explain_meters(e, ev, ret);
 	explain_trigger(e, ev, ret);

@@ -19,7 +19,7 @@ enum explain_fragment {
 };
 
 /*
- * A packet, as far as any rule could ask: a field for each match key. Numbers in host order.
+ * A packet, as far as rules can match it: a field for each match key. Numbers in host order.
  * length: as IP states it, at least explain_min_length(); vlan: SL_VLAN_NONE without a tag;
  * interface: its slot.
  */
@@ -55,7 +55,7 @@ struct explain_result {
 /* How a meter takes part in its limit. */
 enum explain_role {
 	EXPLAIN_METER_LIMIT,
-	EXPLAIN_METER_SOFT,	/* asked where the meter before refuses */
+	EXPLAIN_METER_SOFT,	/* used where the meter before refuses */
 	EXPLAIN_METER_GRACE,	/* and this with it: for how long at a stretch */
 	EXPLAIN_METER_BAN,	/* charges nothing: counts drops, and when over the source is banned */
 };
@@ -78,7 +78,7 @@ struct explain_meter {
 /* A limit whose match the packet meets. */
 struct explain_limit {
 	u16 index;
-	u8 says;		/* enum sl_limit_verdict, were it the only one */
+	u8 verdict;		/* enum sl_limit_verdict, were it the only one */
 	bool counts;		/* false: its unit does not count such a packet */
 	u32 meter_count;
 	struct explain_meter meter[EXPLAIN_METERS_MAX];

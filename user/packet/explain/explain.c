@@ -11,7 +11,7 @@
 #include "lib/json.h"
 #include "config/model.h"
 
-struct asked {
+struct explaining {
 	const struct explain_scene *scene;
 	const struct explain_query *query;
 	struct explain *e;
@@ -19,7 +19,7 @@ struct asked {
 	struct sl_err *err;
 };
 
-static struct sl_prefix source_of(const struct asked *a)
+static struct sl_prefix source_of(const struct explaining *a)
 {
 	const struct explain_packet *p = &a->query->packet;
 
@@ -91,7 +91,7 @@ static void find_online(u8 *ret, u32 cpus)
 		memset(ret, 1, cpus);
 }
 
-static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_result *ret_answer,
+static int cpu_to_json(const struct explaining *a, u32 cpu, struct explain_result *ret_answer,
 		       json_t **ret)
 {
 	const struct explain_packet *packet = &a->query->packet;
@@ -111,7 +111,7 @@ static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_result *re
  * The verdict; and of each CPU, where they differ: a lease of one CPU lets a packet through
  * that is refused on another. *ret_cpu: whose it is.
  */
-static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_result *ret_answer,
+static int verdict_to_json(const struct explaining *a, u32 *ret_cpu, struct explain_result *ret_answer,
 			   json_t *ret)
 {
 	u32 cpus = a->scene->dp->ops->cpus(a->scene->dp);
@@ -153,7 +153,7 @@ static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_r
 /* ------------------------------------------------------------------ lists */
 
 /* The longest entry that holds the source and is on, or null. */
-static json_t *list_to_json(const struct asked *a, enum list_kind kind)
+static json_t *list_to_json(const struct explaining *a, enum list_kind kind)
 {
 	const struct list_def *list = &a->scene->policy->list[kind];
 	struct sl_prefix src = source_of(a);
@@ -182,7 +182,7 @@ static json_t *list_to_json(const struct asked *a, enum list_kind kind)
 }
 
 /* The ban that is on, or the last one, whose level the next one's depends on; or null. */
-static int ban_to_json(const struct asked *a, json_t **ret)
+static int ban_to_json(const struct explaining *a, json_t **ret)
 {
 	const struct sl_limit_id_info *slots = a->scene->dp->ops->slots(a->scene->dp);
 	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
@@ -208,7 +208,7 @@ static int ban_to_json(const struct asked *a, json_t **ret)
 }
 
 /* Those that hold the source now. */
-static int pushes_to_json(const struct asked *a, json_t **ret)
+static int pushes_to_json(const struct explaining *a, json_t **ret)
 {
 	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
 	struct explain_push push[SL_PUSH_LENGTHS];
@@ -252,8 +252,8 @@ static json_t *names_to_json(const struct name *names, u32 bits)
 	return list;
 }
 
-/* Which of the limit's rates a meter is of: its slot's name says "web#2" (meters.c). */
-static u32 rate_of_meter(const struct asked *a, const struct sl_limit *meter)
+/* Which of the limit's rates a meter is of: its slot's name is "web#2" (meters.c). */
+static u32 rate_of_meter(const struct explaining *a, const struct sl_limit *meter)
 {
 	const char *name = a->scene->dp->ops->slots(a->scene->dp)[meter->slot].name;
 	const char *number = strrchr(name, '#');
@@ -271,7 +271,7 @@ static u32 scale_of_meter(const struct limit_def *def, const struct sl_limit *me
 	return 1;
 }
 
-static const struct override_def *override_of(const struct asked *a, const struct limit_def *def)
+static const struct override_def *override_of(const struct explaining *a, const struct limit_def *def)
 {
 	struct sl_prefix src = source_of(a);
 
@@ -279,7 +279,7 @@ static const struct override_def *override_of(const struct asked *a, const struc
 }
 
 /* The override that gives the source its rates. */
-static json_t *override_to_json(const struct asked *a, const struct limit_def *def)
+static json_t *override_to_json(const struct explaining *a, const struct limit_def *def)
 {
 	const struct override_def *own = override_of(a, def);
 	char text[SL_PREFIX_TEXT];
@@ -298,7 +298,7 @@ static json_t *override_to_json(const struct asked *a, const struct limit_def *d
 }
 
 /* What an elastic limit is multiplied by now. */
-static double scale_now(const struct asked *a, const struct sl_limit *meter)
+static double scale_now(const struct explaining *a, const struct sl_limit *meter)
 {
 	const struct sl_elastic *elastic = a->scene->dp->ops->elastic(a->scene->dp);
 	u32 head = a->scene->image->rules->limits[meter->head % SL_LIMITS_MAX].slot;
@@ -310,7 +310,7 @@ static double scale_now(const struct asked *a, const struct sl_limit *meter)
 }
 
 /* What a meter allows, as text. */
-static const char *meter_text(const struct asked *a, const struct limit_def *def,
+static const char *meter_text(const struct explaining *a, const struct limit_def *def,
 			      const struct explain_meter *meter, char *buf, size_t size)
 {
 	const struct sl_limit *limit = &a->scene->image->rules->limits[meter->meter];
@@ -342,7 +342,7 @@ static const char *meter_text(const struct asked *a, const struct limit_def *def
 	return buf;
 }
 
-static json_t *meter_to_json(const struct asked *a, const struct limit_def *def,
+static json_t *meter_to_json(const struct explaining *a, const struct limit_def *def,
 				 const struct explain_meter *meter)
 {
 	static const char *const units[] = { "packets", "bytes", "connections" };
@@ -374,7 +374,7 @@ static json_t *meter_to_json(const struct asked *a, const struct limit_def *def,
 }
 
 /* Fields that pick the bucket and were not given: with others it is another bucket. */
-static json_t *open_fields(const struct asked *a, u32 per)
+static json_t *open_fields(const struct explaining *a, u32 per)
 {
 	json_t *list = json_array();
 
@@ -384,7 +384,7 @@ static json_t *open_fields(const struct asked *a, u32 per)
 	return list;
 }
 
-static json_t *limit_to_json(const struct asked *a, const struct explain_limit *limit)
+static json_t *limit_to_json(const struct explaining *a, const struct explain_limit *limit)
 {
 	const struct limit_def *def = &a->scene->policy->limit[limit->index];
 	json_t *meters = json_array();
@@ -397,14 +397,14 @@ static json_t *limit_to_json(const struct asked *a, const struct explain_limit *
 			 action_name(def->action), "per", names_to_json(per_names, def->per),
 			 "meters", meters, "bucket_depends_on", open_fields(a, def->per));
 	json_object_set_new(json, "result", limit->counts ?
-			    json_string(limit_verdict_name(limit->says)) : json_null());
+			    json_string(limit_verdict_name(limit->verdict)) : json_null());
 	if (def->cluster)
 		json_object_set_new(json, "scope", json_string("cluster"));
 	set_line(json, def->pos.line);
 	return json;
 }
 
-static int limits_to_json(const struct asked *a, u32 cpu, json_t **ret)
+static int limits_to_json(const struct explaining *a, u32 cpu, json_t **ret)
 {
 	struct explain_limit *limit = calloc(SL_LIMITS_MAX, sizeof(*limit));
 	json_t *list = json_array();
@@ -426,7 +426,7 @@ static int limits_to_json(const struct asked *a, u32 cpu, json_t **ret)
 
 /* ------------------------------------------------------------------ all of it */
 
-static int explain_all(const struct asked *a, json_t *ret)
+static int explain_all(const struct explaining *a, json_t *ret)
 {
 	struct explain_result answer;
 	json_t *part;
@@ -459,7 +459,7 @@ static int explain_all(const struct asked *a, json_t *ret)
 int explain_to_json(const struct explain_scene *scene, const struct explain_query *query,
 		    json_t **ret, struct sl_err *err)
 {
-	struct asked a = { .scene = scene, .query = query, .err = err };
+	struct explaining a = { .scene = scene, .query = query, .err = err };
 	struct sl_prefix src = source_of(&a);
 	char text[SL_PREFIX_TEXT];
 	json_t *json;

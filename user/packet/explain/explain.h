@@ -30,7 +30,7 @@ struct explain_scene {
 	size_t local_count;
 };
 
-/* What can be asked about, besides the source: the match keys from QUERY_FIRST on, and this. */
+/* The fields of a query, besides the source: the match keys from QUERY_FIRST on, and this. */
 enum query_field {
 	QUERY_FIRST = MATCH_DST,
 	QUERY_FRAGMENT = MATCH_KEY_COUNT,

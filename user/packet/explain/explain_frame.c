@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * explain_frame.c - a packet that explain is asked about, as the frame that it would be: so it
- * goes through parse like any other.
+ * explain_frame.c - the packet of a query of explain, as a frame, so that
+ * it goes through parse like any other.
  */
 #include <string.h>
 

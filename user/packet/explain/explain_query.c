@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * explain_query.c - the packet that explain is asked about: its fields, their defaults, and
+ * explain_query.c - the packet of a query of explain: its fields, their defaults, and
  * which of those not given would change the answer; see explain.h.
  */
 #include <errno.h>
@@ -245,7 +245,7 @@ static bool is_listed(const struct changes *ch, const json_t *fields)
 	return false;
 }
 
-/* Asks about a completed packet; `what` (or NULL) is what it was completed for. */
+/* Explains a completed packet; `what` (or NULL): what it was completed for. */
 static int try_completion(struct changes *ch, struct completion *c, const char *what,
 			  int line, struct sl_err *err)
 {

@@ -40,7 +40,7 @@ struct iface {
 	bool wanted;		/* configured, and not detached live */
 	bool attached;
 	struct dp_attachment at;	/* where attached: how */
-	char error[256];	/* why a wanted interface that exists cannot be attached */
+	char error[256];	/* why a configured interface that exists cannot be attached */
 	enum on_removed on_removed;	/* as configured */
 	enum iface_loss lost;	/* if attached: the program is missing, and was not put back */
 	u32 lost_to;		/* the program in its place at the last attempt; 0: none */

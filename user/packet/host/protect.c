@@ -104,7 +104,7 @@ void protect_set_nodes(struct packet_host *host, const struct sl_prefix *node, s
 	fill_no_ban(protect);
 }
 
-/* ------------------------------------------------------------------ asked */
+/* ------------------------------------------------------------------ queries */
 
 static bool prefixes_meet(const struct sl_prefix *a, const struct sl_prefix *b)
 {

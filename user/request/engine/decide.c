@@ -6,8 +6,8 @@
  *
  * While the locks are held no other thread sees the request's bucket states. So nothing that was
  * looked at can have changed when it is written, and nothing has to be refunded. Where Redis has to
- * decide as well, this is the first half; cluster/quota has the second, and decide_again() makes the
- * response.
+ * decide as well, this is the first half; cluster/quota has the second, and decide_again() makes
+ * the response.
  *
  * A limit of the cluster: its bucket state is what Redis reported last and what was charged here
  * since. It can refuse alone, but for one request a second (refusal_cache.h). A request that it
@@ -45,7 +45,7 @@ static bool is_up(const struct decision *d, const struct bucket *b)
 	return ops && ops->up(d->store, ops->slot_of(d->store, b->tag));
 }
 
-/* The bucket is over as far as this node knows; one request a second asks Redis all the same. */
+/* The bucket is over by this node's state; one request a second goes to Redis nevertheless. */
 static void cluster_look(struct decision *d, struct bucket *b)
 {
 	const struct counters_ref *ref = &d->ref[b->ref];
@@ -74,18 +74,18 @@ static void take_one(struct decision *d, struct bucket *b)
 {
 	struct quota_ref ref = decide_cluster_ref(d, b);
 	u64 cost = d->request->peek ? 0 : b->cost;
-	bool ask = true;
+	bool remote = true;
 
 	/* A look needs Redis only where the state here cannot decide. */
 	if (!cost)
-		ask = (b->retries || ref.consistency == CONSISTENCY_STRICT) && is_up(d, b);
+		remote = (b->retries || ref.consistency == CONSISTENCY_STRICT) && is_up(d, b);
 	/* While Redis is unavailable write_back does not count: on_store_failure decides. */
 	else if (!b->retries && ref.consistency != CONSISTENCY_STRICT &&
 		 (ref.consistency != CONSISTENCY_WRITE_BACK || is_up(d, b)))
-		ask = quota_acquire(d->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
-	b->needs_store = ask;
-	b->covered = cost && !ask;
-	d->needs_store |= ask;
+		remote = quota_acquire(d->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
+	b->needs_store = remote;
+	b->covered = cost && !remote;
+	d->needs_store |= remote;
 }
 
 /* Of a request that is admitted here: covers each bucket, or marks it needs_store. */

@@ -195,7 +195,7 @@ static void count(struct observe_series *series, enum decision_verdict verdict,
 		add(&series->unavailable, 1);
 }
 
-/* Where it is counted: with its value where the rule wants that and there is room, or without. */
+/* Where it is counted: with its value, if the rule has that on and there is room, else without. */
 static struct observe_series *series_for(struct worker_stats *stats, const struct request *request,
 					 u32 i, const struct rule *rule)
 {

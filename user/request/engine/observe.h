@@ -58,8 +58,8 @@ struct observe_series {
 };
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*
- * What was counted with its value, not in observe_series(): each once, in order of metric and label.
- * An array to be freed.
+ * What was counted with its value, not in observe_series(): each once, in order of metric and
+ * label. An array to be freed.
  */
 struct observe_value {
 	u32 metric;
@@ -73,7 +73,7 @@ u64 observe_no_rule(const struct engine *engine);
 /* Calls that were beyond what can be decided. */
 u64 observe_beyond_calls(const struct engine *engine);
 u64 observe_requests(const struct engine *engine, enum request_api api, int code);
-/* Every code that observe_requests() may be asked for, by number: false at the end. */
+/* Every code that observe_requests() accepts, by number: false at the end. */
 bool observe_code(u32 number, int *ret_code);
 
 #endif

@@ -5,8 +5,9 @@
  *     engine_decide() -> a response
  *                     or struct remote -> done() with a response, or remote_cancel()
  *
- * A request that this node would admit, and whose quota does not cover it, is charged in the cluster
- * store (cluster/quota/quota_charge.h). A request that needs no command to Redis does not come here.
+ * A request that this node would admit, and whose quota does not cover it, is charged in the
+ * cluster store (cluster/quota/quota_charge.h). A request that needs no command to Redis does not
+ * come here.
  *
  * Runs on the engine's threads; a remote belongs to its thread.
  */
@@ -24,16 +25,16 @@ typedef void (*remote_done_fn)(void *arg, struct response *response,
 			       const struct decide_delay *wait);
 
 /*
- * As decide(). NULL: *ret has the response. Otherwise it comes later, never before this returns; the
- * caller sets the callback by remote_on() before the loop continues. The request has to stay until
- * then. (engine.c.)
+ * As decide(). NULL: *ret has the response. Otherwise it comes later, never before this returns;
+ * the caller sets the callback by remote_on() before the loop continues. The request has to stay
+ * until then. (engine.c.)
  */
 struct remote *engine_decide(struct engine_thread *thread, const struct ruleset *rules,
 			     const struct request *request, struct sl_now now, struct response *ret,
 			     struct decide_delay *ret_wait);
 /*
- * Charges a decision that needs Redis (decide_here() was false). NULL: *ret is the response, because
- * no command could be sent, or for want of memory.
+ * Charges a decision that needs Redis (decide_here() was false). NULL: *ret is the response,
+ * because no command could be sent, or memory is out.
  */
 struct remote *remote_send(struct engine_thread *thread, const struct ruleset *rules,
 			   const struct decision *d, struct response *ret,

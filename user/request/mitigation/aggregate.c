@@ -7,7 +7,7 @@
  *
  * A refusal belongs to the descriptor that is over its limit. It counts for a user if that
  * descriptor has all entries of the user's; refusals that a whole office caused together count
- * for nobody.
+ * for no user.
  */
 #include "request/mitigation/aggregate.h"
 
@@ -111,7 +111,10 @@ void aggregate_configure(struct aggregate *aggregate, const struct http_def *def
 		if (count < AGGREGATE_RULES_MAX && names_users(&def->budget, rules->rule[i]))
 			aggregate->user_rule[count++] = rules->rule[i]->id;
 	}
-	/* Rules are named, but none of them exists: nobody is a user, rather than everybody. */
+	/*
+	 * Rules are named, but none of them exists: there are no users then, rather than every
+	 * value being one.
+	 */
 	if (!count && def->budget.user_count)
 		aggregate->user_rule[count++] = 0;
 	aggregate->user_rules = count;
@@ -316,7 +319,7 @@ void aggregate_note(void *arg, u32 thread, const struct request *request,
 	    (response->code != RESPONSE_OK && response->code != RESPONSE_OVER_LIMIT))
 		return;
 	/*
-	 * Callers without the right to push down say nothing about a source: neither good nor
+	 * Callers without the right to push down do not count for a source, neither as good nor as
 	 * bad.
 	 */
 	for (u32 i = 0; i < response->count && sources && note.has_source && note.may_push; i++)

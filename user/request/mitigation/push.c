@@ -151,13 +151,13 @@ bool push_may_take(const struct push_step *step, const struct source_profile *pr
 	return !spares_nobody(step->kind) || !profile->good;
 }
 
-struct rate push_limit_rate(const struct push *push, const struct rate *asked,
+struct rate push_limit_rate(const struct push *push, const struct rate *wanted,
 			    const struct source_profile *profile)
 {
 	u64 need = push->callbacks.need_pps(push->callbacks.arg, profile);
 
-	if ((double)asked->count * 1e9 / (double)asked->period_ns >= (double)need)
-		return *asked;
+	if ((double)wanted->count * 1e9 / (double)wanted->period_ns >= (double)need)
+		return *wanted;
 	return (struct rate){ .count = need, .period_ns = SL_NS_PER_SEC, .unit = RATE_PACKETS };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* json_request.c - see json_request.h: what is common, and the calls of /v1. json_rls.c has
+/* json_request.c - see json_request.h: what both have in common, and the requests of /v1. json_rls.c has
  * Envoy's. */
 #include "request/rules/json_request.h"
 

@@ -6,7 +6,7 @@
  *
  * Frontends: check.c (/v1/check), v1_report.c (/v1/report), rls_json.c (/json), nginx.c,
  * forward_auth.c, grpc.c, spoe.c, syslog.c. None of them decides anything; the decision core
- * (decide.c) knows none of them.
+ * (decide.c) depends on none of them.
  *
  * Text in a request is bytes: a pointer and a length, not terminated, any value. The frontend
  * owns it until the response has come.
@@ -93,7 +93,7 @@ enum response_code {
 	RESPONSE_OK,
 	RESPONSE_OVER_LIMIT,
 	/*
-	 * No decision could be made and the rule says what then (on_full, on_store_failure):
+	 * No decision could be made, and the rule's on_full or on_store_failure applies:
 	 * closed: 503 on /v1/check and /forward-auth, 403 on /nginx/check, OVER_LIMIT on gRPC
 	 * and /json. error: 503, UNAVAILABLE, 500 on nginx, no variables on SPOE.
 	 */

@@ -5,7 +5,7 @@
  *     rules.d/ *.yaml -> ruleset_load() -> struct ruleset -> ruleset_match() per descriptor
  *
  * A rule set is built by one thread and never changes afterwards; to change it, a new one is
- * built and published (engine.h). It knows no sockets and no state.
+ * built and published (engine.h). It has no sockets and no state.
  *
  * Files are those of envoyproxy/ratelimit (its documentation has the semantics) with our own keys
  * in addition. A rule is a descriptor of a file with a limit, or with `unlimited`.

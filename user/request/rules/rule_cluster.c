@@ -123,15 +123,15 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 
 int check_rule_scope(struct reader *r, const struct draft *draft)
 {
-	const struct yaml_node *said = yaml_node_find(draft->map, "consistency");
+	const struct yaml_node *given = yaml_node_find(draft->map, "consistency");
 
-	if (!said)
-		said = yaml_node_find(draft->map, "on_store_failure");
-	for (u32 i = 0; said && i < draft->rule.limit_count; i++)
+	if (!given)
+		given = yaml_node_find(draft->map, "on_store_failure");
+	for (u32 i = 0; given && i < draft->rule.limit_count; i++)
 		if (draft->limit[i].cluster)
 			return 0;
-	if (!said)
+	if (!given)
 		return 0;
-	return read_fail(r, said, EINVAL, "%s is given, but scope is node: no limit of the rule is "
-			 "in the store; accepted with it: scope: cluster", said->text);
+	return read_fail(r, given, EINVAL, "%s is given, but scope is node: no limit of the rule is "
+			 "in the store; accepted with it: scope: cluster", given->text);
 }

@@ -336,7 +336,7 @@ static u64 read_be64(const u8 *at)
 	return __builtin_bswap64(word);
 }
 
-/* Most values are names: one look at them says so. */
+/* Most values are names: one pass over the bytes suffices for these. */
 static bool may_be_address(struct bytes value)
 {
 	bool colon = false;

@@ -209,7 +209,7 @@ static int make_socket(const struct listen_def *def, int type, const struct bind
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (fd >= 0 && address->any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	mask = umask(0177);	/* nobody may use a Unix socket until its group is set */
+	mask = umask(0177);	/* no other user may connect to a Unix socket until its group is set */
 	if (fd < 0 || bind(fd, &address->any, address->size) < 0)
 		r = sl_err_set(err, errno, "cannot bind %s: %s", def->address, strerror(errno));
 	umask(mask);

@@ -68,24 +68,24 @@ static inline struct cluster_store_bucket asks(const struct quota_ref *ref, u64 
 					       u64 granted)
 {
 	struct cluster_store_bucket bucket = bucket_of(ref, 1);
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 
 	quota_prepare(quotas, ref, &bucket, now);
 	pass(MS);
-	ask = response(true);
+	request = response(true);
 	bucket.granted = granted < bucket.want ? granted : bucket.want;
 	bucket.state = (struct cluster_store_state){ used, 0, window(), own };
-	quota_complete(quotas, ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+	quota_complete(quotas, ref, &bucket, &request, CLUSTER_STORE_DONE, now);
 	return bucket;
 }
 
 static inline u64 flushed(struct quota_due *due, enum cluster_store_outcome outcome, u64 used, u64 own)
 {
-	struct cluster_store_request ask = response(true);
+	struct cluster_store_request request = response(true);
 	u64 unflushed;
 
 	due->bucket.state = (struct cluster_store_state){ used, 0, window(), own };
-	quotas_flushed(quotas, due, &ask, outcome, now, &unflushed);
+	quotas_flushed(quotas, due, &request, outcome, now, &unflushed);
 	return unflushed;
 }
 

@@ -7,7 +7,7 @@ TEST_WITH(test_strict, set_up, tear_down)
 	static s64 utc_ns;
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket bucket = bucket_of(&ref, 3);
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 
 	quotas_publish_clock(quotas, &utc_ns);
 	for (u32 i = 0; i < 10; i++)
@@ -17,11 +17,11 @@ TEST_WITH(test_strict, set_up, tear_down)
 	/* Other requests see units in flight. */
 	assert_int_equal(quota_unflushed(quotas, ref.key), 3);
 	pass(MS);
-	ask = response(true);
+	request = response(true);
 	bucket.state = (struct cluster_store_state){ 40, 0, now.utc_ns / (60 * SEC), 3 };
-	quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_LATE, now);
+	quota_complete(quotas, &ref, &bucket, &request, CLUSTER_STORE_LATE, now);
 	assert_int_equal(quota_unflushed(quotas, ref.key), 3);
-	quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+	quota_complete(quotas, &ref, &bucket, &request, CLUSTER_STORE_DONE, now);
 	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
 	/* Half of the round trip may be wrong. */
 	assert_in_range(quotas_now(quotas, now).utc_ns - now.utc_ns, STORE_AHEAD_NS - MS,
@@ -33,7 +33,7 @@ TEST_WITH(test_unflushed, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
 	struct quota_due due[4];
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 	u64 unflushed;
 
 	quota_add_unflushed(quotas, &ref, 5, now);
@@ -53,8 +53,8 @@ TEST_WITH(test_unflushed, set_up, tear_down)
 	quota_add_unflushed(quotas, &ref, 1, now);
 	assert_int_equal(quota_unflushed(quotas, ref.key), 8);
 	due->bucket.state = (struct cluster_store_state){ 7, 0, due->bucket.window, 7 };
-	ask = response(true);
-	quotas_flushed(quotas, due, &ask, CLUSTER_STORE_DONE, now, &unflushed);
+	request = response(true);
+	quotas_flushed(quotas, due, &request, CLUSTER_STORE_DONE, now, &unflushed);
 	assert_int_equal(unflushed, 1);
 	pass(100 * MS);
 	assert_int_equal(quotas_due(quotas, due, 4, now), 1);
@@ -72,7 +72,7 @@ TEST_WITH(test_permille, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket bucket = bucket_of(&ref, 1);
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 
 	assert_int_equal(quota_permille(quotas, ref.key, now), 1000);
 	quotas_set_nodes(quotas, 4);
@@ -81,8 +81,8 @@ TEST_WITH(test_permille, set_up, tear_down)
 		quota_prepare(quotas, &ref, &bucket, now);
 		pass(MS);
 		bucket.state = (struct cluster_store_state){ 90, 0, now.utc_ns / (60 * SEC), own };
-		ask = response(true);
-		quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+		request = response(true);
+		quota_complete(quotas, &ref, &bucket, &request, CLUSTER_STORE_DONE, now);
 		/* All but nothing: half an even share; all: the rest of the others' shares. */
 		assert_int_equal(quota_permille(quotas, ref.key, now), own == 1 ? 125 : 625);
 	}

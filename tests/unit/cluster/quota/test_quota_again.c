@@ -22,14 +22,14 @@ static u64 held(enum consistency consistency, u32 covered)
 	struct cluster_store_bucket bucket = {
 		.key = ref.key, .tag = ref.tag, .def = def, .cost = 1};
 	struct sl_now now = { 1000 * SEC, 1700000000ULL * SEC };
-	struct cluster_store_request ask = { .passed = true, .now_us = now.utc_ns / 1000 };
+	struct cluster_store_request request = { .passed = true, .now_us = now.utc_ns / 1000 };
 	struct quotas *quotas;
 
 	assert_int_equal(quotas_new(0, &quotas), 0);
 	quota_prepare(quotas, &ref, &bucket, now);
 	assert_int_equal(bucket.hold, 0);
 	bucket.state = (struct cluster_store_state){ 1, 0, now.utc_ns / (60 * SEC), 1 };
-	quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+	quota_complete(quotas, &ref, &bucket, &request, CLUSTER_STORE_DONE, now);
 	for (u32 i = 0; i < covered; i++)
 		quota_acquire(quotas, &ref, 1, now);
 	bucket.hold = 5;	/* its own, of a priority */

@@ -25,13 +25,13 @@ static struct cluster_store_bucket gets_reply(const struct quota_ref *ref,
 {
 	struct cluster_store_bucket bucket = { .key = ref->key, .tag = ref->tag, .def = *ref->def,
 					.cost = 1 };
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 
 	quota_prepare(quotas, ref, &bucket, now);
 	pass(MS);
-	ask = response(true);
+	request = response(true);
 	bucket.state = state;
-	quota_complete(quotas, ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+	quota_complete(quotas, ref, &bucket, &request, CLUSTER_STORE_DONE, now);
 	return bucket;
 }
 
@@ -93,7 +93,7 @@ TEST_WITH(test_not_a_loss, set_up, tear_down)
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket first = bucket_of(&ref, 1), second = first,
 				    back = bucket_of(&ref, 5);
-	struct cluster_store_request ask[3];
+	struct cluster_store_request request[3];
 	struct quota_due due;
 
 	asks(&ref, 10, 10, 0);
@@ -103,21 +103,21 @@ TEST_WITH(test_not_a_loss, set_up, tear_down)
 	first.state = (struct cluster_store_state){ 11, 0, window(), 11 };
 	second.state = (struct cluster_store_state){ 12, 0, window(), 12 };
 	pass(MS);
-	ask[0] = response(true);
+	request[0] = response(true);
 	pass(MS);
-	ask[1] = response(true);
-	quota_complete(quotas, &ref, &second, &ask[1], CLUSTER_STORE_DONE, now);
-	quota_complete(quotas, &ref, &first, &ask[0], CLUSTER_STORE_DONE, now);
+	request[1] = response(true);
+	quota_complete(quotas, &ref, &second, &request[1], CLUSTER_STORE_DONE, now);
+	quota_complete(quotas, &ref, &first, &request[0], CLUSTER_STORE_DONE, now);
 	/* Refunded; two are charged meanwhile over another connection, before that and after it. */
 	back.kind = CLUSTER_STORE_REFUND;
 	quota_prepare(quotas, &ref, &back, now);
 	pass(MS);
 	asks(&ref, 13, 13, 0);
-	ask[2] = response(true);
+	request[2] = response(true);
 	pass(MS);
 	asks(&ref, 9, 9, 0);
 	back.state = (struct cluster_store_state){ 8, 0, window(), 8 };
-	quota_complete(quotas, &ref, &back, &ask[2], CLUSTER_STORE_DONE, now);
+	quota_complete(quotas, &ref, &back, &request[2], CLUSTER_STORE_DONE, now);
 	asks(&ref, 10, 10, 0);
 	/* Another node reset it: all is refunded, and this node's own units stay known. */
 	asks(&ref, 1, 11, 0);
@@ -199,7 +199,7 @@ TEST_WITH(test_old_reply, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
 	struct cluster_store_bucket first, second;
-	struct cluster_store_request ask[2];
+	struct cluster_store_request request[2];
 
 	for (int refunded = 0; refunded < 2; refunded++) {
 		ref.key += 1ULL << 40;
@@ -210,14 +210,14 @@ TEST_WITH(test_old_reply, set_up, tear_down)
 		quota_prepare(quotas, &ref, &first, now);
 		quota_prepare(quotas, &ref, &second, now);
 		pass(MS);
-		ask[0] = response(true);
+		request[0] = response(true);
 		first.state = (struct cluster_store_state){ 30, 0, window(), 30 };
 		pass(MS);
-		ask[1] = response(true);
+		request[1] = response(true);
 		/* Lost in between, or refunded here: the two look alike. */
 		second.state = (struct cluster_store_state){ refunded ? 5 : 1, 0, window(), refunded ? 5 : 1 };
-		quota_complete(quotas, &ref, &second, &ask[1], CLUSTER_STORE_DONE, now);
-		quota_complete(quotas, &ref, &first, &ask[0], CLUSTER_STORE_DONE, now);
+		quota_complete(quotas, &ref, &second, &request[1], CLUSTER_STORE_DONE, now);
+		quota_complete(quotas, &ref, &first, &request[0], CLUSTER_STORE_DONE, now);
 		assert_int_equal(stats().lost, 30);
 		assert_int_equal(quota_unflushed(quotas, ref.key), refunded ? 0 : 30);
 	}

@@ -110,11 +110,11 @@ static void *flushes(void *arg)
 		at.mono_ns += SEC;
 		while ((count = quotas_due(quotas, due, 16, at)))
 			for (u32 i = 0; i < count; i++) {
-				struct cluster_store_request ask = response(true);
+				struct cluster_store_request request = response(true);
 
 				*sum += due[i].bucket.cost;
 				due[i].bucket.state.window = window();
-				quotas_flushed(quotas, &due[i], &ask, CLUSTER_STORE_DONE, now,
+				quotas_flushed(quotas, &due[i], &request, CLUSTER_STORE_DONE, now,
 					       &unflushed);
 			}
 	} while (!last);

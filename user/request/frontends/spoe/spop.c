@@ -8,7 +8,7 @@
 
 /*
  * A varint below 240 is its byte. Else the first byte has four bits of it, below 1111, and each
- * next one seven; every byte but the last counts 240, 128... more than its bits say, so a number
+ * next one seven; every byte but the last counts 240, 128... more than its bits, so a number
  * has one encoding only.
  */
 #define FIRST_MORE 240
