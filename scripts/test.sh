@@ -151,7 +151,7 @@ run_each() {
 
 begin=$SECONDS
 # Most programs compute, a few wait for the kernel. Scenarios wait most of their time, each in namespaces
-# of its own: three at a time, the longest first. Those that flood, take a core or run at real-time
+# of its own: four at a time, the longest first. Those that flood, take a core or run at real-time
 # priority have the machine for themselves.
 alone='/(escape|elastic|flood|hold|loop|queues|survive|faults)\.sh$'
 scenarios=$(ls -S tests/{cluster,netns,http,escape,make}/*.sh)
@@ -159,7 +159,7 @@ long=$(grep -E '/(docs|txn|failover)\.sh$' <<< "$scenarios")
 # By their sources: a program whose source was moved or removed is not run.
 run_each 3 judge_program $(find tests/{unit,prop,bpf} -name 'test_*.c' | sort | sed 's|^|build/|; s|\.c$||')
 run_each 1 judge_scenario $(grep -E "$alone" <<< "$scenarios")
-run_each 3 judge_scenario $long $(grep -vE "$alone" <<< "$scenarios" | grep -vxF "$long")
+run_each 4 judge_scenario $long $(grep -vE "$alone" <<< "$scenarios" | grep -vxF "$long")
 
 if [ $((passed + failed + skipped)) = 0 ]; then
 	echo "not ok - no test ran"

@@ -8,7 +8,22 @@
 #include "lib/addr.h"
 #include "lib/units.h"
 
-enum listen_kind { LISTEN_HTTP, LISTEN_GRPC, LISTEN_SPOE, LISTEN_SYSLOG, LISTEN_KIND_COUNT };
+/*
+ * Kind of listener, its key under http, and whether it is plain: without TLS and callers, so that
+ * other machines need `clients`.
+ */
+#define LISTEN_KINDS(X)								\
+	X(LISTEN_HTTP, listen, false)						\
+	X(LISTEN_GRPC, grpc, false)						\
+	X(LISTEN_SPOE, spoe, true)						\
+	X(LISTEN_SYSLOG, syslog, true)
+
+enum listen_kind {
+#define LISTEN_KIND(id, key, plain) id,
+	LISTEN_KINDS(LISTEN_KIND)
+#undef LISTEN_KIND
+	LISTEN_KIND_COUNT,
+};
 
 /* "127.0.0.1:8180", "unix:/run/sluice/http.sock", or a mapping of these. */
 struct listen_def {

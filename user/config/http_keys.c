@@ -173,12 +173,12 @@ static const struct key never_item = { .type = &type_prefix };
 static const struct key http_rows[] = {
 	{ "rules", HTTP(rules_dir), &type_path, .flags = KEY_NEEDED,
 	  .help = "the directory of [rules](http-rules.md), required" },
-	{ "listen", HTTP(listen), &type_listen, .flags = KEY_RESTART,
+	{ "listen", HTTP(listen), &type_http_listen, .flags = KEY_RESTART,
 	  .help = "addresses of the frontends: `ADDRESS:PORT`, `unix:/PATH`, a list, "
 		  "or mappings as below" },
-	{ "grpc", HTTP(listen), &type_listen_grpc, .flags = KEY_RESTART },
-	{ "spoe", HTTP(listen), &type_listen_spoe, .flags = KEY_RESTART },
-	{ "syslog", HTTP(listen), &type_listen_syslog, .flags = KEY_RESTART },
+	{ "grpc", HTTP(listen), &type_http_grpc, .flags = KEY_RESTART },
+	{ "spoe", HTTP(listen), &type_http_spoe, .flags = KEY_RESTART },
+	{ "syslog", HTTP(listen), &type_http_syslog, .flags = KEY_RESTART },
 	{ "hosts", KEY_LIST(struct http_def, host, host_count), .item = &host_item,
 	  .help = "names that are accepted in a request's Host, besides addresses "
 		  "and localhost" },

@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/http_def.h"
-
 #define SOCKET_PATH_MAX 107
 
-static const char *const kind_names[LISTEN_KIND_COUNT] = {
-	[LISTEN_HTTP] = "listen", [LISTEN_GRPC] = "grpc", [LISTEN_SPOE] = "spoe",
-	[LISTEN_SYSLOG] = "syslog",
+static const struct {
+	const char *key;
+	bool plain;
+} kinds[LISTEN_KIND_COUNT] = {
+#define KIND(id, key, plain) [id] = { #key, plain },
+	LISTEN_KINDS(KIND)
 };
 
 static int address_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -197,16 +198,14 @@ static void listen_clear(const struct key *key, void *section)
 	http->listen_count = 0;
 }
 
-#define TYPE_LISTEN(kind, ...)                                                                   \
-	{ .name = "listeners", .variant = kind, .read = listen_read, .lines = listen_lines,       \
-	  .equal = listen_equal, ##__VA_ARGS__ }
-
 /* The first of them owns the array. */
-const struct key_type type_listen = TYPE_LISTEN(LISTEN_HTTP, .copy = listen_copy,
-						.clear = listen_clear);
-const struct key_type type_listen_grpc = TYPE_LISTEN(LISTEN_GRPC);
-const struct key_type type_listen_spoe = TYPE_LISTEN(LISTEN_SPOE);
-const struct key_type type_listen_syslog = TYPE_LISTEN(LISTEN_SYSLOG);
+#define TYPE(id, key, plain)								\
+	const struct key_type type_http_##key = {					\
+		.name = "listeners", .variant = id, .read = listen_read,		\
+		.lines = listen_lines, .equal = listen_equal,				\
+		.copy = id ? NULL : listen_copy, .clear = id ? NULL : listen_clear,	\
+	};
+LISTEN_KINDS(TYPE)
 
 /* ---- off loopback ---- */
 
@@ -223,7 +222,7 @@ static const struct yaml_node *place_of(const struct yaml_node *map,
 					const struct listen_def *listen)
 {
 	const struct yaml_node *at =
-		yaml_node_find(map, kind_names[listen->kind])->value;
+		yaml_node_find(map, kinds[listen->kind].key)->value;
 
 	if (at->kind != YAML_LIST)
 		return at;
@@ -237,7 +236,7 @@ static const struct yaml_node *place_of(const struct yaml_node *map,
 static int check_remote(struct reader *r, const struct yaml_node *at, struct http_def *http,
 			struct listen_def *listen)
 {
-	bool plain = listen->kind == LISTEN_SPOE || listen->kind == LISTEN_SYSLOG;
+	bool plain = kinds[listen->kind].plain;
 
 	if (plain && !listen->client_count && !listen->insecure)
 		return read_fail(r, at, EINVAL, "other machines can reach %s; accepted: {address: "

@@ -119,15 +119,8 @@ u64 observe_requests(const struct engine *engine, enum request_api api, int code
 const char *request_api_name(enum request_api api)
 {
 	static const char *const name[API_COUNT] = {
-		[API_V1_CHECK] = "v1_check",
-		[API_V1_REPORT] = "v1_report",
-		[API_JSON] = "json",
-		[API_GRPC] = "grpc",
-		[API_NGINX] = "nginx",
-		[API_FORWARD_AUTH] = "forward_auth",
-		[API_SPOE] = "spoe",
-		[API_SYSLOG] = "syslog",
-		[API_OTHER] = "other",
+#define LABEL(id, label) [id] = label,
+		REQUEST_APIS(LABEL)
 	};
 
 	return name[api];

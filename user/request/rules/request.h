@@ -66,10 +66,22 @@ struct request_descriptor {
 	enum request_unit limit_unit;	/* REQUEST_UNIT_UNKNOWN: none */
 };
 
-/* The frontend it came through: labels of sluice_http_requests_total{api}. */
+/* The frontend it came through, and its label in sluice_http_requests_total{api}. */
+#define REQUEST_APIS(X)								\
+	X(API_V1_CHECK, "v1_check")						\
+	X(API_V1_REPORT, "v1_report")						\
+	X(API_JSON, "json")							\
+	X(API_GRPC, "grpc")							\
+	X(API_NGINX, "nginx")							\
+	X(API_FORWARD_AUTH, "forward_auth")					\
+	X(API_SPOE, "spoe")							\
+	X(API_SYSLOG, "syslog")							\
+	X(API_OTHER, "other")
+
 enum request_api {
-	API_V1_CHECK, API_V1_REPORT, API_JSON, API_GRPC, API_NGINX, API_FORWARD_AUTH, API_SPOE,
-	API_SYSLOG, API_OTHER,
+#define REQUEST_API(id, label) id,
+	REQUEST_APIS(REQUEST_API)
+#undef REQUEST_API
 	API_COUNT,
 };
 

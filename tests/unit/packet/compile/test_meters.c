@@ -457,7 +457,7 @@ TEST(test_notes)
 			    "divided among CPUs: accounting percpu counts as exact\n"
 			    "window: rounding takes its rate up to 0.0716 % off (accepted: up to 1 %)\n"
 			    "fast: rounding takes its rate up to 0.0125 % off (accepted: up to 1 %)\n"
-			    "slow: 79.1M packets within 1h, from 7.19M forged sources, fill the "
+			    "slow: 101M packets within 1h, from 9.2M forged sources, fill the "
 			    "table (table.buckets); then on_full decides on new ones\n");
 	image_free(image);
 
