@@ -102,6 +102,26 @@ int keys_init(const struct keys *keys, void *section)
 	return rc || !keys->init ? rc : keys->init(section);
 }
 
+int key_reset(const struct key *key, void *section)
+{
+	int rc = 0;
+
+	if (key->type == &type_map) {
+		void *map = key_field(key, section);
+
+		for (size_t i = 0; i < key->keys->count && !rc; i++)
+			rc = key_reset(&key->keys->key[i], map);
+		return rc;
+	}
+	if (key->given)
+		*((bool *)((char *)section + key->given)) = false;
+	if (key->type && key->type->clear)
+		key->type->clear(key, section);
+	else
+		memset(key_field(key, section), 0, key->size);
+	return key->type && key->usual ? set_usual(key, section) : 0;
+}
+
 /* ---- reading ---- */
 
 int keys_read(struct reader *r, const struct yaml_node *node, const struct keys *keys,
@@ -147,14 +167,15 @@ static bool is_written(const struct key *key, const void *section, const void *u
 	return key->flags & KEY_NEEDED || !key_equal(key, section, usual);
 }
 
-void keys_write(struct writer *w, const struct keys *keys, const void *section)
+static void write_keys(struct writer *w, const struct keys *keys, const void *section,
+		       const struct key *only)
 {
 	void *usual = usual_section(w, keys);
 
 	for (size_t i = 0; usual && i < keys->count; i++) {
 		const struct key *key = &keys->key[i];
 
-		if (!is_written(key, section, usual))
+		if ((only && only != key) || !is_written(key, section, usual))
 			continue;
 		if (key->type->lines && !(key->flags & KEY_FLOW)) {
 			key->type->lines(w, key, section);
@@ -168,6 +189,17 @@ void keys_write(struct writer *w, const struct keys *keys, const void *section)
 	if (usual)
 		keys_clear(keys, usual);
 	free(usual);
+}
+
+void keys_write(struct writer *w, const struct keys *keys, const void *section)
+{
+	write_keys(w, keys, section, NULL);
+}
+
+void keys_write_one(struct writer *w, const struct keys *keys, const void *section,
+		    const struct key *key)
+{
+	write_keys(w, keys, section, key);
 }
 
 void keys_write_flow(struct writer *w, const struct keys *keys, const void *section)

@@ -85,7 +85,7 @@ struct key_type {
 	void (*lines)(struct writer *w, const struct key *key, const void *section);
 	/* Replaces pointers of another section by copies; by NULL if *rc is set, or gets -ENOMEM. */
 	void (*copy)(const struct key *key, void *section, int *rc);
-	void (*clear)(const struct key *key, void *section);
+	void (*clear)(const struct key *key, void *section);	/* also sets zeros */
 	bool (*equal)(const struct key *key, const void *a, const void *b);
 	/* What is accepted; returns buf, or a text of its own. */
 	const char *(*accepted)(const struct key *key, char *buf, size_t size);
@@ -135,7 +135,10 @@ int keys_read(struct reader *r, const struct yaml_node *node, const struct keys 
 	      void *section);
 /* Lines "key: value"; what has its default is left out. w->failed is set if out of memory. */
 void keys_write(struct writer *w, const struct keys *keys, const void *section);
-/* The same within braces. */
+/* One of the keys, or nothing if it has its default. */
+void keys_write_one(struct writer *w, const struct keys *keys, const void *section,
+		    const struct key *key);
+/* The same as keys_write() within braces. */
 void keys_write_flow(struct writer *w, const struct keys *keys, const void *section);
 /* `section` is a byte-wise copy: gives it pointers of its own. As key_type.copy. */
 void keys_copy(const struct keys *keys, void *section, int *rc);
@@ -151,6 +154,8 @@ void keys_changed(const struct keys *keys, const void *was, const void *now, u32
 /* ---- one key ---- */
 
 int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section);
+/* Sets the default. 0 or -ENOMEM. */
+int key_reset(const struct key *key, void *section);
 bool key_equal(const struct key *key, const void *a, const void *b);
 void key_copy(const struct key *key, void *section, int *rc);
 void key_clear(const struct key *key, void *section);

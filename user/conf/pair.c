@@ -3,6 +3,7 @@
 #include "conf/pair.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf/config_text.h"
@@ -144,4 +145,160 @@ int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
 	for (; depth && !map[depth]->count; depth--)
 		yaml_node_remove(map[depth - 1], outer[depth - 1]);
 	return 0;
+}
+
+/* ---- pairs into a struct ---- */
+
+static bool is_of(const struct key *key, const char *pair)
+{
+	size_t len = strcspn(pair, ".=");
+
+	return strlen(key->name) == len && !memcmp(pair, key->name, len);
+}
+
+/* A pair that belongs to no row. */
+static int refuse_unknown(struct reader *r, const struct pair_words *words, const struct keys *keys,
+			  const char *pair)
+{
+	struct tree tree = { .root = NULL };
+	struct yaml_node *map = tree_node(&tree, YAML_MAP, NULL, 0), *key = NULL;
+	int rc;
+
+	if (map)
+		key = tree_node(&tree, YAML_TEXT, pair, strcspn(pair, ".="));
+	rc = key ? pair_set(&tree, map, r->subject, words, pair, r->err) : read_no_memory(r);
+	if (!rc) {
+		map = tree_node(&tree, YAML_MAP, NULL, 0);
+		if (map)
+			yaml_node_append(map, key);
+		rc = map ? read_map(r, map, keys->key, keys->count, NULL) : read_no_memory(r);
+	}
+	tree_free(&tree);
+	return rc;
+}
+
+/* The present value, to change a part of it: a mapping of the key alone, or an empty one. */
+static int present(const struct keys *keys, const struct key *key, const void *section,
+		   struct tree *ret, struct sl_err *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+	struct writer w = { .out = open_memstream(&text, &size) };
+	int rc = 0;
+
+	if (!w.out)
+		return no_memory(err);
+	keys_write_one(&w, keys, section, key);
+	if (fclose(w.out) || w.failed)
+		rc = no_memory(err);
+	else if (size)
+		rc = tree_parse("", text, size, ret, err);
+	free(text);
+	return rc;
+}
+
+/* What a file would have at the key; *ret is NULL if it has no such key. */
+static int value_of_pairs(struct reader *r, const struct pair_words *words, const struct keys *keys,
+			  const struct key *key, const void *section, char *const *pairs,
+			  size_t count, struct tree *tree, const struct yaml_node **ret)
+{
+	const struct yaml_node *found;
+	bool is_part = false;
+	int rc = 0;
+
+	for (size_t i = 0; i < count; i++)
+		is_part |= is_of(key, pairs[i]) && pairs[i][strlen(key->name)] == '.';
+	if (is_part)
+		rc = present(keys, key, section, tree, r->err);
+	if (!rc && !tree->root) {
+		tree->root = tree_node(tree, YAML_MAP, NULL, 0);
+		rc = tree->root ? 0 : read_no_memory(r);
+	}
+	for (size_t i = 0; i < count && !rc; i++)
+		if (is_of(key, pairs[i]))
+			rc = pair_set(tree, tree->root, r->subject, words, pairs[i], r->err);
+	found = rc ? NULL : yaml_node_find(tree->root, key->name);
+	*ret = found ? found->value : NULL;
+	return rc;
+}
+
+/* A row that pairs are for. */
+struct change {
+	const struct key *key;
+	struct tree tree;
+	const struct yaml_node *value;
+};
+
+static int find_changes(struct reader *r, const struct pair_words *words, const struct keys *keys,
+			const void *section, char *const *pairs, size_t count,
+			struct change *change, size_t *ret_count)
+{
+	size_t known = 0;
+	int rc = 0;
+
+	for (size_t k = 0; k < keys->count && !rc; k++) {
+		struct change *of = &change[*ret_count];
+		size_t before = known;
+
+		for (size_t i = 0; i < count; i++)
+			known += is_of(&keys->key[k], pairs[i]);
+		if (known == before)
+			continue;
+		of->key = &keys->key[k];
+		++*ret_count;
+		rc = value_of_pairs(r, words, keys, of->key, section, pairs, count, &of->tree,
+				    &of->value);
+	}
+	for (size_t i = 0; i < count && !rc && known < count; i++) {
+		size_t k = 0;
+
+		while (k < keys->count && !is_of(&keys->key[k], pairs[i]))
+			k++;
+		if (k == keys->count)
+			rc = refuse_unknown(r, words, keys, pairs[i]);
+	}
+	return rc;
+}
+
+/* All are at their defaults before the first is read: a row may depend on another. */
+static int read_changes(struct reader *r, const struct change *change, size_t count, void *section)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count && !rc; i++)
+		if (key_reset(change[i].key, section))
+			rc = read_no_memory(r);
+	for (size_t i = 0; i < count && !rc; i++) {
+		const struct key *key = change[i].key;
+
+		if (change[i].value) {
+			snprintf(r->path, sizeof(r->path), "%s", key->name);
+			rc = key_read(r, change[i].value, key, section);
+		} else if (key->flags & KEY_NEEDED) {
+			rc = read_fail(r, NULL, EINVAL, "key \"%s\" is missing", key->name);
+		}
+		if (!rc)
+			r->path[0] = 0;
+	}
+	return rc;
+}
+
+int pairs_read(struct reader *r, const struct pair_words *words, const struct keys *keys,
+	       void *section, char *const *pairs, size_t count)
+{
+	static const struct yaml_node nothing = { .kind = YAML_MAP };
+	struct change *change = calloc(keys->count + 1, sizeof(*change));
+	size_t changes = 0;
+	int rc = change ? 0 : read_no_memory(r);
+
+	if (!rc)
+		rc = find_changes(r, words, keys, section, pairs, count, change, &changes);
+	if (!rc)
+		rc = read_changes(r, change, changes, section);
+	if (!rc && keys->check)
+		rc = keys->check(r, &nothing, section);
+	for (size_t i = 0; i < changes; i++)
+		tree_free(&change[i].tree);
+	free(change);
+	return rc;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * pair.h - KEY=VALUE of a live change, applied to nodes as read from a file, so that the readers of
- * the file check every key.
+ * pair.h - KEY=VALUE of a live change, read by the row of its key as in a file: into a struct, or
+ * into nodes as read from a file.
  */
 #ifndef SLUICE_POLICY_PAIR_H
 #define SLUICE_POLICY_PAIR_H
 
-#include "conf/tree.h"
+#include "conf/key.h"
 
 struct pair_words {
 	bool (*takes_list)(const char *key);	/* whose VALUE is a list, apart by commas */
@@ -19,5 +19,12 @@ struct pair_words {
  */
 int pair_set(struct tree *tree, struct yaml_node *map, const char *subject,
 	     const struct pair_words *words, const char *pair, struct sl_err *err);
+
+/*
+ * The pairs done to `section`, in the order of the table; then the table's `check`, whose node is an
+ * empty mapping. Errors begin with r->subject; on failure `section` may be changed.
+ */
+int pairs_read(struct reader *r, const struct pair_words *words, const struct keys *keys,
+	       void *section, char *const *pairs, size_t count);
 
 #endif

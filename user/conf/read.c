@@ -16,7 +16,7 @@
 
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
 {
-	bool placed = r->file[0] && at->line;
+	bool placed = at && r->file[0] && at->line;
 	char words[480], alias[48] = "";
 	va_list args;
 

@@ -24,7 +24,7 @@ struct reader {
 
 struct key;	/* key.h */
 
-/* Fails at a node: "FILE:LINE:COLUMN: SUBJECT: PATH: words". Returns -code. */
+/* Fails at a node, or NULL: "FILE:LINE:COLUMN: SUBJECT: PATH: words". Returns -code. */
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* "PATH: found X; accepted: Y" */

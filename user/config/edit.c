@@ -2,9 +2,8 @@
 /*
  * edit.c - live changes to a policy.
  *
- * `limit set` writes the limit as nodes, changes keys there and reads it again, so that the file's
- * readers check every key and fill in its defaults. Every change is made on a copy, which replaces
- * the original once it is valid.
+ * `limit set` reads its pairs by the rows of their keys, as from a file. Every change is made on a
+ * copy, which replaces the original once it is valid.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 #include "config/override.h"
 #include "conf/pair.h"
-#include "config/read.h"
+#include "config/keys.h"
 #include "conf/config_text.h"
 
 static int no_memory(struct sl_err *err)
@@ -21,29 +20,6 @@ static int no_memory(struct sl_err *err)
 }
 
 /* ---- limit set ---- */
-
-/* Without its overrides, of which there may be a hundred thousand: they do not change. */
-static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct sl_err *err)
-{
-	struct limit_def bare = *limit;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out;
-	int rc;
-
-	out = open_memstream(&text, &size);
-	if (!out)
-		return no_memory(err);
-	bare.override_count = 0;
-	bare.overrides_file = NULL;
-	rc = limit_write(&bare, out, 0);
-	if (fclose(out) || rc)
-		rc = no_memory(err);
-	else
-		rc = tree_parse("", text, size, ret, err);
-	free(text);
-	return rc;
-}
 
 /* Keys of a match, but not those with commas in a value. */
 static bool match_takes_list(const char *key)
@@ -89,31 +65,25 @@ int policy_limit_set(struct policy *policy, const char *name, char *const *pairs
 	struct reader r = { .file = "", .err = err, .model = policy };
 	struct limit_def *limit = policy_find_limit(policy, name);
 	struct limit_def before, after;
-	struct tree tree = { 0 };
 	char subject[SL_NAME_MAX + 16];
-	size_t i;
-	int rc;
+	int rc = 0;
 
 	if (!limit)
 		return sl_err_set(err, ENOENT, "no limit \"%.63s\"", name);
+	for (size_t i = 0; i < count; i++)
+		if (check_pair(limit->name, pairs[i], err))
+			return -EINVAL;
 	snprintf(subject, sizeof(subject), "limit \"%s\"", limit->name);
 	r.subject = subject;
-	rc = limit_to_tree(limit, &tree, err);
-	for (i = 0; i < count && !rc; i++)
-		rc = check_pair(limit->name, pairs[i], err) ? -EINVAL :
-		     pair_set(&tree, tree.root, subject, &pair_words, pairs[i], err);
+	after = *limit;
+	keys_copy(&limit_def_keys, &after, &rc);
+	rc = rc ? no_memory(err) : pairs_read(&r, &pair_words, &limit_def_keys, &after, pairs, count);
 	if (!rc)
-		rc = read_limit(&r, tree.root, &after);
-	tree_free(&tree);
-	if (rc)
-		return rc;
-	rc = overrides_copy(limit, &after) ? no_memory(err) : overrides_check(&after, err);
+		rc = overrides_check(&after, err);
 	if (rc) {
 		limit_clear(&after);
 		return rc;
 	}
-	after.pos = limit->pos;
-	after.live = limit->live;
 	before = *limit;
 	*limit = after;
 	rc = policy_check(policy, err);

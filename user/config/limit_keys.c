@@ -34,11 +34,7 @@ static const struct key scale_rows[] = {
 
 static int init_scales(void *section)
 {
-	struct limit_def *limit = section;
-
-	for (int family = 0; family < SL_FAMILY_COUNT; family++)
-		for (int i = 0; i < PREFIX_HIERARCHY_MAX; i++)
-			limit->prefix_scale[family][i] = 1;
+	keys_clear(&limit_scale_keys, section);
 	return 0;
 }
 
@@ -169,6 +165,22 @@ int limit_write(const struct limit_def *limit, FILE *out, int indent)
 
 	keys_write(&w, &limit_def_keys, limit);
 	return w.failed ? -ENOMEM : ferror(out) ? -EIO : 0;
+}
+
+static struct limit_def without_overrides(const struct limit_def *limit)
+{
+	struct limit_def bare = *limit;
+
+	bare.override = NULL;
+	bare.overrides_file = NULL;
+	return bare;
+}
+
+bool limit_equal(const struct limit_def *a, const struct limit_def *b)
+{
+	struct limit_def x = without_overrides(a), y = without_overrides(b);
+
+	return keys_equal(&limit_def_keys, &x, &y);
 }
 
 void limit_clear(struct limit_def *limit)

@@ -133,18 +133,9 @@ static int match_read(struct reader *r, const struct yaml_node *node, const stru
 	return read_match(r, node, section);
 }
 
-static bool match_is_empty(const struct match_def *m)
+static bool match_key_equal(const struct key *key, const void *a, const void *b)
 {
-	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
-		if (match_count(m, &match_keys[i]))
-			return false;
-	return true;
-}
-
-/* Only to compare with the default: all packets. */
-static bool match_equal(const struct key *key, const void *a, const void *b)
-{
-	return match_is_empty(key_field_of(key, a)) && match_is_empty(key_field_of(key, b));
+	return match_equal(key_field_of(key, a), key_field_of(key, b));
 }
 
 static void match_key_copy(const struct key *key, void *section, int *rc)
@@ -163,7 +154,7 @@ static void match_key_clear(const struct key *key, void *section)
 
 const struct key_type type_match = {
 	.name = "mapping", .read = match_read, .lines = match_lines, .copy = match_key_copy,
-	.clear = match_key_clear, .equal = match_equal,
+	.clear = match_key_clear, .equal = match_key_equal,
 };
 
 /* ---- tag: each key sets its bit ---- */
@@ -176,6 +167,12 @@ static int tag_read(struct reader *r, const struct yaml_node *node, const struct
 	if (!rc)
 		((struct limit_def *)section)->tag |= key->type->variant;
 	return rc;
+}
+
+static void tag_clear(const struct key *key, void *section)
+{
+	((struct limit_def *)section)->tag &= ~key->type->variant;
+	memset(key_field(key, section), 0, key->size);
 }
 
 static void dscp_write(struct writer *w, const struct key *key, const void *section)
@@ -198,11 +195,11 @@ static bool tag_equal(const struct key *key, const void *a, const void *b)
 
 const struct key_type type_dscp = {
 	.name = "number", .variant = SL_TAG_DSCP, .read = tag_read, .write = dscp_write,
-	.equal = tag_equal,
+	.clear = tag_clear, .equal = tag_equal,
 };
 const struct key_type type_mark = {
 	.name = "number", .variant = SL_TAG_MARK, .read = tag_read, .write = mark_write,
-	.equal = tag_equal,
+	.clear = tag_clear, .equal = tag_equal,
 };
 
 /* ---- prefix, prefix_scale ---- */
@@ -266,25 +263,23 @@ static bool scales_equal(const struct key *key, const void *a, const void *b)
 		       x->prefix_count[family] * sizeof(x->prefix_scale[family][0]));
 }
 
+static void scales_clear(const struct key *key, void *section)
+{
+	struct limit_def *limit = section;
+	int family = key->type->variant;
+
+	limit->scale_count[family] = 0;
+	for (int i = 0; i < PREFIX_HIERARCHY_MAX; i++)
+		limit->prefix_scale[family][i] = 1;
+}
+
 #define TYPE_SCALES(family)                                                            \
 	{ .name = "list", .variant = family, .read = scales_read, .write = scales_write,  \
-	  .equal = scales_equal }
+	  .clear = scales_clear, .equal = scales_equal }
 
 const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
 
 /* ---- rate, burst ---- */
-
-const char *rates_format(const struct rates *rates, char *buf, size_t size)
-{
-	size_t used = 0;
-	char text[96];
-
-	buf[0] = 0;
-	for (u8 i = 0; i < rates->count && used < size; i++)
-		used += snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
-				 rate_format(&rates->rate[i], text, sizeof(text)));
-	return buf;
-}
 
 static int rate_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		     void *section)
@@ -300,8 +295,16 @@ static void rate_write(struct writer *w, const struct key *key, const void *sect
 	fprintf(w->out, rates->count > 1 ? "[%s]" : "%s", rates_format(rates, text, sizeof(text)));
 }
 
+static bool rates_equal(const struct key *key, const void *a, const void *b)
+{
+	char x[RATES_MAX * 96], y[RATES_MAX * 96];
+
+	return !strcmp(rates_format(&((const struct limit_def *)a)->rates, x, sizeof(x)),
+		       rates_format(&((const struct limit_def *)b)->rates, y, sizeof(y)));
+}
+
 const struct key_type type_limit_rate = {
-	.name = "rate", .read = rate_read, .write = rate_write,
+	.name = "rate", .read = rate_read, .write = rate_write, .equal = rates_equal,
 };
 
 static int burst_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -425,7 +428,18 @@ static void ban_write(struct writer *w, const struct key *key, const void *secti
 	fputs(ban_format(key_field_of(key, section), text, sizeof(text)), w->out);
 }
 
-const struct key_type type_ban = { .name = "ban", .read = ban_read, .write = ban_write };
+static bool ban_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct ban_def *x = key_field_of(key, a), *y = key_field_of(key, b);
+
+	return x->after == y->after && x->within_ns == y->within_ns && x->for_ns == y->for_ns &&
+	       x->max_ns == y->max_ns && x->factor_percent == y->factor_percent &&
+	       x->spoofable == y->spoofable;
+}
+
+const struct key_type type_ban = {
+	.name = "ban", .read = ban_read, .write = ban_write, .equal = ban_equal,
+};
 
 /* ---- overrides: two keys, one list; the first owns it ---- */
 

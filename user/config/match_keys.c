@@ -138,6 +138,52 @@ static bool value_holds(const void *value, enum match_kind kind, enum sl_family 
 	return false;
 }
 
+static bool names_equal(const char (*a)[SL_NAME_MAX], size_t count, const char (*b)[SL_NAME_MAX],
+			size_t other_count)
+{
+	if (count != other_count)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(a[i], b[i]))
+			return false;
+	return true;
+}
+
+static size_t own_count(const struct match_def *match, const struct match_key *key)
+{
+	size_t count = match_count(match, key);
+
+	return key == &match_keys[MATCH_SRC] ? count - match->src_from_sets :
+	       key == &match_keys[MATCH_DST] ? count - match->dst_from_sets : count;
+}
+
+static bool values_equal(const struct match_key *key, const char *a, const char *b, size_t count)
+{
+	if (key->kind != MATCH_PREFIXES)
+		return !count || !memcmp(a, b, count * key->size);
+	for (size_t i = 0; i < count; i++)
+		if (!sl_prefix_equal((const struct sl_prefix *)a + i,
+				     (const struct sl_prefix *)b + i))
+			return false;
+	return true;
+}
+
+bool match_equal(const struct match_def *a, const struct match_def *b)
+{
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++) {
+		const struct match_key *key = &match_keys[i];
+		size_t count = own_count(a, key);
+
+		if (count != own_count(b, key) ||
+		    !values_equal(key, get_array(a, key->values), get_array(b, key->values), count))
+			return false;
+	}
+	return names_equal((const char (*)[SL_NAME_MAX])a->src_set, a->src_set_count,
+			   (const char (*)[SL_NAME_MAX])b->src_set, b->src_set_count) &&
+	       names_equal((const char (*)[SL_NAME_MAX])a->dst_set, a->dst_set_count,
+			   (const char (*)[SL_NAME_MAX])b->dst_set, b->dst_set_count);
+}
+
 bool match_holds(const struct match_def *match, const struct match_key *key,
 		 enum sl_family family, u32 value)
 {

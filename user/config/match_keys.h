@@ -138,6 +138,9 @@ int match_append(struct match_def *match, const struct match_key *key, const voi
 void match_clear(struct match_def *match);
 int match_copy(const struct match_def *from, struct match_def *ret);
 
+/* Whether they were written alike: sets count by their names. */
+bool match_equal(const struct match_def *a, const struct match_def *b);
+
 /*
  * Whether one of the key's values holds the number: a protocol, a port, an ICMP type of the family,
  * the byte of TCP flags. Not for prefixes and interfaces.

@@ -113,6 +113,7 @@ struct limit_def {
 	u8 prefix[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];
 	u32 prefix_scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];	/* 1 and up */
 	u8 prefix_count[SL_FAMILY_COUNT];		/* 1..PREFIX_HIERARCHY_MAX */
+	u8 scale_count[SL_FAMILY_COUNT];		/* as given; 0: each is 1 */
 	struct rates rates;
 	enum sl_algo algorithm;
 	enum accounting accounting;
@@ -351,6 +352,8 @@ const char *override_format_rates(const struct rates *rates, const char *apart, 
 const char *override_format_bursts(const struct rates *rates, const char *apart, char *buf,
 				   size_t size);
 
+/* Whether two limits are the same, but for their overrides. */
+bool limit_equal(const struct limit_def *a, const struct limit_def *b);
 /* A limit as its YAML mapping, for `limit show` and `save`. */
 int limit_write(const struct limit_def *limit, FILE *out, int indent);
 

@@ -15,6 +15,18 @@
 
 /* ---- rate, burst ---- */
 
+const char *rates_format(const struct rates *rates, char *buf, size_t size)
+{
+	size_t used = 0;
+	char text[96];
+
+	buf[0] = 0;
+	for (u8 i = 0; i < rates->count && used < size; i++)
+		used += snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
+				 rate_format(&rates->rate[i], text, sizeof(text)));
+	return buf;
+}
+
 static int refuse_more(struct reader *r, const struct yaml_node *node, size_t most,
 		       const char *what)
 {
@@ -71,12 +83,12 @@ int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into)
 	return 0;
 }
 
-/* The value of the i-th of a key that takes one or a list. */
+/* The value of the i-th of a key that takes one or a list; NULL: of a live change. */
 static const struct yaml_node *item_at(const struct yaml_node *key, size_t i)
 {
-	const struct yaml_node *item = key->value;
+	const struct yaml_node *item = key ? key->value : NULL;
 
-	if (item->kind != YAML_LIST)
+	if (!item || item->kind != YAML_LIST)
 		return item;
 	for (item = item->first; i; i--)
 		item = item->next;
@@ -87,32 +99,52 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 		      size_t i)
 {
 	const struct yaml_node *rate = item_at(yaml_node_find(map, "rate"), i);
-	const struct yaml_node *key = yaml_node_find(map, "burst");
+	const struct yaml_node *burst = item_at(yaml_node_find(map, "burst"), i);
 	const struct rate *found = &limit->rates.rate[i];
+	u64 units = limit->rates.burst[i];
 	struct sl_params params;
 	const char *reason;
+	char text[96];
 
 	if (found->unit == RATE_CONNECTIONS && !match_possible(&limit->match, SL_V4, PROTO_TCP) &&
 	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
 		return read_fail(r, rate, EINVAL, "rate counts connections, which are TCP's, but "
 				 "match leaves TCP out; accepted with it: packets, bytes, bits");
 	if (params_compile(limit->algorithm, found, 0, 0, &params, &reason))
-		return read_fail(r, rate, EINVAL, "rate: found %s: %s", read_found(r, rate), reason);
-	if (key && params_compile(limit->algorithm, found, limit->rates.burst[i], 0, &params,
-				  &reason))
-		return read_fail(r, item_at(key, i), EINVAL, "burst: found %s: %s",
-				 read_found(r, item_at(key, i)), reason);
+		return rate ? read_fail(r, rate, EINVAL, "rate: found %s: %s", read_found(r, rate),
+					reason)
+			    : read_fail(r, rate, EINVAL, "rate: found \"%s\": %s",
+					rate_format(found, text, sizeof(text)), reason);
+	if (units && params_compile(limit->algorithm, found, units, 0, &params, &reason))
+		return burst ? read_fail(r, burst, EINVAL, "burst: found %s: %s",
+					 read_found(r, burst), reason)
+			     : read_fail(r, burst, EINVAL, "burst: found \"%llu\": %s", units, reason);
 	return 0;
+}
+
+/* The file has one for each rate, but a live change to the rate may leave more or fewer. */
+static int check_bursts(struct reader *r, const struct rates *rates)
+{
+	u8 bursts = 0;
+
+	while (bursts < RATES_MAX && rates->burst[bursts])
+		bursts++;
+	if (!bursts || bursts == rates->count)
+		return 0;
+	return read_fail(r, NULL, EINVAL, "burst: found %s of %u for %u rate%s; accepted: a burst "
+			 "for each rate, in their order, or no burst at all",
+			 bursts == 1 ? "one burst, a list" : "a list", bursts, rates->count,
+			 rates->count == 1 ? "" : "s");
 }
 
 /* params_compile() checks the bounds of the step itself (algo.h). */
 int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
 	const struct yaml_node *burst = yaml_node_find(map, "burst");
-	int rc = 0;
+	int rc = check_bursts(r, &limit->rates);
 	size_t i;
 
-	if (burst && !algorithms[limit->algorithm]->has_burst)
+	if (limit->rates.burst[0] && !algorithms[limit->algorithm]->has_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
 				 "none; accepted with it: algorithm: token-bucket",
 				 algorithm_name(limit->algorithm));
@@ -182,6 +214,15 @@ static int item_scale(struct reader *r, const struct yaml_node *node, void *into
 	return 0;
 }
 
+static int refuse_scales(struct reader *r, const struct yaml_node *node,
+			 const struct limit_def *limit, enum sl_family family, size_t count)
+{
+	return read_fail(r, node, EINVAL, "found %zu multiplier%s for %u prefix length%s; accepted: "
+			 "one for each in prefix.%s, in their order", count, count == 1 ? "" : "s",
+			 limit->prefix_count[family], limit->prefix_count[family] == 1 ? "" : "s",
+			 family == SL_V4 ? "ipv4" : "ipv6");
+}
+
 /* `prefix` is read before, so that it is known how many there are. */
 int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
 		       enum sl_family family)
@@ -190,12 +231,24 @@ int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct li
 	size_t count = node->kind == YAML_LIST ? node->count : 1;
 
 	if (count != limit->prefix_count[family])
-		return read_fail(r, node, EINVAL, "found %zu multiplier%s for %u prefix length%s; "
-				 "accepted: one for each in prefix.%s, in their order", count,
-				 count == 1 ? "" : "s", limit->prefix_count[family],
-				 limit->prefix_count[family] == 1 ? "" : "s",
-				 family == SL_V4 ? "ipv4" : "ipv6");
+		return refuse_scales(r, node, limit, family, count);
+	limit->scale_count[family] = count;
 	return read_each(r, node, item_scale, &prefix_hierarchy);
+}
+
+/* Where they differ from the defaults. */
+static bool has_lengths(const struct limit_def *limit)
+{
+	return limit->prefix_count[SL_V4] > 1 || limit->prefix[SL_V4][0] != 32 ||
+	       limit->prefix_count[SL_V6] > 1 || limit->prefix[SL_V6][0] != 64;
+}
+
+static bool has_scales(const struct limit_def *limit, int family)
+{
+	for (u8 i = 0; i < limit->scale_count[family]; i++)
+		if (limit->prefix_scale[family][i] != 1)
+			return true;
+	return false;
 }
 
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
@@ -203,9 +256,16 @@ int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 {
 	const struct yaml_node *prefix = yaml_node_find(map, "prefix");
 	const struct yaml_node *key = prefix ? prefix : yaml_node_find(map, "prefix_scale");
+	bool scales = has_scales(limit, SL_V4) || has_scales(limit, SL_V6);
 
-	if (key && !(limit->per & SL_PER_SOURCE))
+	/* The file has as many; a live change to the lengths may leave others. */
+	for (int family = 0; family < SL_FAMILY_COUNT; family++)
+		if (has_scales(limit, family) &&
+		    limit->scale_count[family] != limit->prefix_count[family])
+			return refuse_scales(r, NULL, limit, family, limit->scale_count[family]);
+	if ((key || scales || has_lengths(limit)) && !(limit->per & SL_PER_SOURCE))
 		return read_fail(r, key, EINVAL, "%s groups sources, but per does not contain source; "
-				 "accepted with it: per: [source]", key->text);
+				 "accepted with it: per: [source]",
+				 key ? key->text : has_lengths(limit) ? "prefix" : "prefix_scale");
 	return 0;
 }

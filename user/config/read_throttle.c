@@ -187,7 +187,7 @@ int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_
 	const struct yaml_node *ban = yaml_node_find(map, "ban");
 	bool drops = limit->action == SL_ACT_DROP;
 
-	if (!ban)
+	if (!limit->ban.after)
 		return 0;
 	if (!(limit->per & SL_PER_SOURCE))
 		return read_fail(r, ban, EINVAL, "ban is for sources, but per does not contain source; "

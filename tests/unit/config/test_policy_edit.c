@@ -2,6 +2,7 @@
 /* Live changes: each is made whole, or the policy stays unchanged and the error has the reason. */
 #include "lib/test.h"
 #include "lib/policy_text.h"
+#include "lib/rng.h"
 
 static const char base[] =
 	"sets: {lab: [192.0.2.0/24, 198.51.100.0/24]}\n"
@@ -129,6 +130,10 @@ TEST(test_limit_set_refused)
 		{ "nobody", { "rate=1 packets/s" }, -ENOENT, "no limit \"nobody\"" },
 		{ "web", { "rate=1 packets/s", "rte=5" }, -EINVAL,
 		  "limit \"web\": unknown key \"rte\" (did you mean \"rate\"?); accepted: name, match" },
+		{ "web", { "rte=" }, -EINVAL, "limit \"web\": unknown key \"rte\" (did you mean \"rate\"?)" },
+		{ "web", { "prefix.ipv4=32,24", "prefix_scale.ipv4=1" }, -EINVAL,
+		  "prefix_scale.ipv4: found 1 multiplier for 2 prefix lengths" },
+		{ "web", { "rate=1 packets/d" }, -EINVAL, "limit \"web\": burst: found \"2000\": the rate is" },
 		{ "web", { "mode=shadow", "rate=fast" }, -EINVAL, "limit \"web\": rate: found" },
 		{ "web", { "rate" }, -EINVAL, "accepted: KEY=VALUE" },
 		{ "web", { "=5" }, -EINVAL, "accepted: KEY=VALUE" },
@@ -176,6 +181,59 @@ TEST(test_limit_set_refused)
 		free(after);
 		policy_free(policy);
 	}
+}
+
+/* Whatever was changed in whatever order, the policy is one that a file can have. */
+TEST(test_limit_set_random)
+{
+	static char *const pairs[] = {
+		"rate=10 packets/s", "rate=9 packets/s,100 packets/h", "rate=7 connections/s",
+		"burst=", "burst=20", "burst=20,30", "algorithm=", "algorithm=fixed-window",
+		"algorithm=leaky-bucket", "prefix.ipv4=32,24", "prefix.ipv4=24", "prefix.ipv4=",
+		"prefix={ipv6: [64, 48]}", "prefix=", "prefix_scale.ipv4=1,4", "prefix_scale.ipv4=",
+		"prefix_scale.ipv6=1,8", "prefix_scale=", "per=source", "per=dst", "per=", "action=tag",
+		"action=", "tag.mark=9", "tag.dscp=ef", "tag=", "tag.mark=", "match.dport=80,443",
+		"match.dport=", "match.src=@lab", "match.src=", "match.proto=udp", "match.proto=",
+		"match.tcp_flags=ack", "match=", "mode=shadow", "mode=", "on_full=prefix", "on_full=",
+		"throttle={soft: 20%}", "throttle.for=5s", "throttle.soft=", "throttle=",
+		"throttle={elastic: 200%, while: {cpu: 50%}}", "throttle.while.link=60%", "scope=cluster",
+		"scope=", "ban={after: 10 drops/s, for: 1m}", "ban.spoofable=yes", "ban.max=2h", "ban=",
+	};
+	size_t done = 0;
+
+	rng_start("policy_edit");
+	for (int round = 0; round < 300; round++) {
+		struct policy *policy = parse(base), *again;
+		char *before, *after, *read;
+		struct sl_err err;
+
+		for (int i = 0; i < 30; i++) {
+			char *pair[3];
+			size_t count = 1 + rng_below(3);
+			int rc;
+
+			for (size_t k = 0; k < count; k++)
+				pair[k] = pairs[rng_below(sizeof(pairs) / sizeof(pairs[0]))];
+			before = written(policy);
+			rc = policy_limit_set(policy, "web", pair, count, &err);
+			after = written(policy);
+			again = parse(after);
+			read = written(again);
+			assert_string_equal(after, read);
+			assert_true(limit_equal(policy_find_limit(policy, "web"),
+						policy_find_limit(again, "web")));
+			if (rc)
+				assert_string_equal(before, after);
+			done += !rc;
+			policy_free(again);
+			free(before);
+			free(after);
+			free(read);
+		}
+		policy_free(policy);
+	}
+	print_message("%zu of 9000 accepted\n", done);
+	assert_true(done > 1500);
 }
 
 static int add(struct policy *policy, const char *yaml, struct sl_err *err)

@@ -48,36 +48,12 @@ static bool same_name(const json_t *a, const json_t *b)
 
 /* ------------------------------------------------------------------ what differs from the file */
 
-/* The limit as YAML without its overrides, to be freed; NULL: there is none, or no memory. */
-static char *limit_text(const struct policy *policy, const char *name)
-{
-	const struct limit_def *limit = policy_find_limit(policy, name);
-	struct limit_def bare;
-	char *text = NULL;
-	size_t size;
-	FILE *out = limit ? open_memstream(&text, &size) : NULL;
-
-	if (!out)
-		return NULL;
-	bare = *limit;
-	bare.override_count = 0;
-	bare.overrides_file = NULL;
-	if (limit_write(&bare, out, 0) < 0 || fclose(out) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
-}
-
 static bool limit_differs(const char *name, const struct policy *file, const struct policy *running)
 {
-	char *before = limit_text(file, name), *after = limit_text(running, name);
-	bool differs = before && after ? strcmp(before, after) != 0 : before || after ||
-			policy_find_limit(running, name);
+	const struct limit_def *before = policy_find_limit(file, name);
+	const struct limit_def *after = policy_find_limit(running, name);
 
-	free(before);
-	free(after);
-	return differs;
+	return before && after ? !limit_equal(before, after) : before || after;
 }
 
 /* The rates of the source's override; NULL: none. */
