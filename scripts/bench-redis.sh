@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # bench-redis.sh [--markdown] - what a strict decision costs Redis: its CPU time per call of
-# charge.lua, asked for as a worker does (tests/bench/shared.c, 64 in flight over one connection),
+# charge.lua, sent as a worker does (tests/bench/shared.c, 64 in flight over one connection),
 # beside redis-benchmark -P 16 with the same EVALSHA, on the same server in the same run.
 #
 # CPU is Redis' own count (INFO cpu), so other load on the machine matters little. The two take

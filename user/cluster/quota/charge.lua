@@ -1,47 +1,47 @@
 -- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 --
--- charge.lua - every operation on a bucket in Redis; cluster_store.h describes them.
--- tests/lib/cluster_store_model.c is the same in C, and tests/prop/test_cluster_store_script.c compares the two.
+-- charge.lua - every operation on a bucket in Redis; cluster_store.h describes them. tests/lib/cluster_store_model.c
+-- is the same in C, and tests/prop/test_cluster_store_script.c compares the two.
 --
--- Commands, which are what an ACL has to allow beside EVALSHA:
+-- Commands, which an ACL has to allow beside EVALSHA:
 --
 --     TIME HMGET HGETALL HSET HDEL HINCRBY DEL PEXPIREAT
 --     ZADD ZREM ZRANGE ZRANGEBYSCORE             (sliding logs)
 --
--- KEYS: of each bucket its hash, of a sliding log also the sorted set of its requests; all in one
--- slot. ARGV: this node's names for `own` and for its lease, then of each bucket
+-- KEYS: the hash of each bucket, followed for a sliding log by the sorted set of its requests; all
+-- in one hash slot. ARGV: this node's field names for `own` and for its lease, then for each bucket
 --
---     op capacity per cost hold        op: kind + 4 x state, + 32 where there follow
+--     op capacity per cost hold        op: kind + 4 x state, + 32 if these follow:
 --     window want returned spent lease most
 --
--- kind: 0 TAKE, 1 FORCE, 2 BACK; state (enum state_kind of user/limiter/algorithm.h): 0 debt of a
--- bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
--- per: a bucket's ticks for a request, else the period in us; most: its largest debt. The answer:
--- the time, whether all fit, then of each bucket flags (1 over, 2 late, 4 more), used, before,
--- window, own, and where there is more: held, granted, excess, fits.
+-- kind: 0 CHARGE, 1 FORCE, 2 REFUND; state (enum state_kind of user/limiter/algorithm.h): 0 debt of
+-- a bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
+-- per: a bucket's ticks for a request, else the period in us; most: its largest debt. The reply:
+-- the time, whether all fit, then for each bucket flags (1 over, 2 late, 4 more), used, before,
+-- window, own, and with flag 4: held, granted, excess, fits.
 --
--- All is read, then judged, then written; what can fail fails before the first write.
+-- The script reads all buckets, decides, then writes. Any error occurs before the first write.
 --
--- A hash has, of buckets: d debt, t at, r its tau, and where some was given back b when, e until
--- when that is of interest; of windows: w number or begin, n count, p the count of the one before,
--- q when that began (first-request); of logs: n count, s the last member's number; the node's own
--- counts; and with leases h held, k how many, u the first that ends, v the last that ends, of each
--- "granted until window". A log's members are "number node count own", the score the time: never
--- two that are the same.
+-- Fields of a hash. Buckets: d debt, t its time, r its tau; after a refund b its time, e the time
+-- at which the bucket would have been empty. Windows: w number or begin, n count, p count of the
+-- previous one, q its begin (first-request). Logs: n count, s number of the last member. All: each
+-- node's own count. With leases: h units held, k number of leases, u first end, v last end, and
+-- for each lease "granted until window". The members of a log are "number node count own" with the
+-- time as score; the number makes each unique.
 
 local call = redis.call
-local me, mine = ARGV[1], ARGV[2]
+local own_name, lease_name = ARGV[1], ARGV[2]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
--- Ticks are a 16000th of a us; below EXACT (2^53) each whole number has a double.
+-- A tick is a 16000th of a us; doubles represent each integer below EXACT (2^53).
 local GRACE, TICKS, LOOK, EXACT = 2000000, 16000, 512, 9007199254740992
 local floor, min, max = math.floor, math.min, math.max
 local argc = #ARGV
 
--- What nearly all asks are: TAKE from buckets and aligned windows that nobody has a lease of. The
--- same as below, without a table for each and before any function is made: half the time. Where
--- it is not that, nothing has been written yet, and all of it is done below.
-local function plain()
+-- Nearly all commands are CHARGE of buckets and aligned windows without leases. This does the same
+-- as the code below, without a table for each bucket and before any other function is created: half
+-- the time. In any other case it returns nil before the first write, and the code below runs.
+local function charge_directly()
 	local reply, charged, level, since, fresh = { now, 1 }, {}, {}, {}, {}
 	local i, b, r = 3, 0, 3
 	while i <= argc do
@@ -62,7 +62,7 @@ local function plain()
 			level[b], charged[b] = d, cost * per
 			reply[r + 2], reply[r + 3], reply[r + 4] = 0, 0, 0
 		else
-			local v = call('HMGET', KEYS[b], 'w', 'n', me, 'p', 'h')
+			local v = call('HMGET', KEYS[b], 'w', 'n', own_name, 'p', 'h')
 			local w, n, own, p = (v[1] or 0) + 0, (v[2] or 0) + 0, (v[3] or 0) + 0, (v[4] or 0) + 0
 			local number, all = floor(now / per), n
 			if v[5] or w > number then return end
@@ -92,7 +92,7 @@ local function plain()
 		local key, before, more = KEYS[b], level[b], charged[b]
 		local total, op, per = before + more, ARGV[5 * b - 2] + 0, ARGV[5 * b] + 0
 		if more == 0 then
-			-- A look.
+			-- Only read.
 		elseif op < 4 then
 			call('HSET', key, 'd', total, 't', now, 'r', ARGV[5 * b - 1] * per)
 			call('PEXPIREAT', key, floor((now + floor(total / TICKS)) / 1000) + 1)
@@ -101,9 +101,9 @@ local function plain()
 			reply[r + 4] = own
 			if fresh[b] then
 				if fresh[b] == 2 then call('DEL', key) end
-				call('HSET', key, 'w', w, 'n', total, 'p', reply[r + 2], me, own)
+				call('HSET', key, 'w', w, 'n', total, 'p', reply[r + 2], own_name, own)
 			else
-				call('HSET', key, 'n', total, me, own)
+				call('HSET', key, 'n', total, own_name, own)
 			end
 			if fresh[b] or before < 2 then
 				local til = (w + 1) * per + GRACE
@@ -117,24 +117,24 @@ local function plain()
 	return reply
 end
 
-local plainly = plain()
-if plainly then return plainly end
+local fast = charge_directly()
+if fast then return fast end
 
--- From here on `s` is a bucket as it is by now: what its hash has, by the same letters, what is
--- requested (cost, hold, window, want ...), and
+-- From here on `s` is the present state of a bucket: the fields of its hash, by the same letters,
+-- the arguments (cost, hold, window, want ...), and
 --
---     bucket fixed sliding first log   which algorithm; log is the key of its members
---     n0 p0       n and p as they were read
---     at empty    buckets: when `d` is of; when the hash had it empty
---     left        aligned windows: what is left of this one, us
---     fresh       there is no hash; rolled: its window is over; gone: members that are too old
---     add out others   members to be written and to be taken out; nodes' counts that change by it
---     lease       this node's; leased swept ended: to be written, looked at, fields to go
---     late dropped late_excess   what force() and back() found
---     dirty       it is to be written
+--     bucket fixed sliding first log   the algorithm; log is the key of its members
+--     n0 p0       n and p as read
+--     at empty    buckets: the time of `d`; the time of being empty by the hash
+--     left        aligned windows: rest of this window, us
+--     fresh       no hash exists; rolled: its window is over; expired: members that are too old
+--     add out others   members to write and to remove; changes of other nodes' own counts
+--     lease       this node's; leased: to be written; swept: all were read; ended: fields to remove
+--     late dropped late_excess   results of force() and refund()
+--     dirty       to be written
 
 -- previous x left / period, exact below 2^53, else rounded up
-local function share(previous, left, per)
+local function weighted(previous, left, per)
 	while previous * left >= EXACT do
 		left, per = floor((left + 1) / 2), floor(per / 2)
 	end
@@ -144,7 +144,7 @@ end
 local function used(s)
 	if s.bucket then return s.d end
 	if s.log then return s.n + s.h end
-	if s.sliding then return s.n + share(min(s.p, 2 * s.cap), s.left, s.per) end
+	if s.sliding then return s.n + weighted(min(s.p, 2 * s.cap), s.left, s.per) end
 	return s.n
 end
 
@@ -172,20 +172,20 @@ local function log_parse(member)
 	return node, (c or 0) + 0, (o or 0) + 0
 end
 
--- Where there are leases.
+-- Reads the leases: only for a bucket that has some.
 local function open_lease(s)
-	local v = call('HMGET', s.key, 'u', 'v', 'k', mine)
+	local v = call('HMGET', s.key, 'u', 'v', 'k', lease_name)
 	s.u, s.v, s.k, s.lease = v[1], v[2], (v[3] or 0) + 0, v[4] and parse(v[4]) or nil
 end
 
--- How it stands now.
+-- Reads a bucket and drains it up to now.
 local function open_bucket(s)
 	local v = call('HMGET', s.key, 'd', 't', 'r', 'h', 'b', 'e')
 	local d, t, tau = (v[1] or 0) + 0, (v[2] or 0) + 0, s.cap * s.per
-	local gone = max(now - t, 0)
+	local elapsed = max(now - t, 0)
 	s.at = max(now, t)
 	if s.at > now and s.at - now > tau / TICKS then s.at = now end
-	d = max(d - gone * TICKS, 0)
+	d = max(d - elapsed * TICKS, 0)
 	local r = (v[3] or tau) + 0
 	if r ~= tau then d = math.ceil(d * (tau / r)) end
 	s.d, s.tau, s.h, s.empty = d, tau, v[4], t + floor((v[1] or 0) / TICKS)
@@ -194,7 +194,7 @@ local function open_bucket(s)
 end
 
 local function open_window(s)
-	local v = call('HMGET', s.key, 'w', 'n', me, 'p', 'h', 'q')
+	local v = call('HMGET', s.key, 'w', 'n', own_name, 'p', 'h', 'q')
 	local w, n, per = (v[1] or 0) + 0, (v[2] or 0) + 0, s.per
 	s.w, s.n, s.own, s.p, s.q = w, n, (v[3] or 0) + 0, (v[4] or 0) + 0, (v[6] or 0) + 0
 	s.fresh, s.h = not v[1], v[5]
@@ -214,26 +214,26 @@ local function open_window(s)
 	s.n, s.own, s.rolled = 0, 0, true
 end
 
--- A log whose hash is gone: its members say what was in it.
+-- Restores a lost hash of a log from its members.
 local function rebuild(s)
 	s.n, s.own, s.others = 0, 0, {}
 	for _, member in ipairs(call('ZRANGE', s.log, 0, -1)) do
 		local node, c, o = log_parse(member)
 		s.n, s.s = s.n + c, max(s.s, string.match(member, '^%d+') + 0)
-		if node == me then s.own = s.own + o else s.others[node] = (s.others[node] or 0) + o end
+		if node == own_name then s.own = s.own + o else s.others[node] = (s.others[node] or 0) + o end
 	end
 	s.dirty = s.s > 0
 end
 
 local function open_log(s)
-	local v = call('HMGET', s.key, 'n', 's', me, 'h')
+	local v = call('HMGET', s.key, 'n', 's', own_name, 'h')
 	s.n, s.s, s.own, s.h = (v[1] or 0) + 0, (v[2] or 0) + 0, (v[3] or 0) + 0, v[4]
 	if not v[1] then rebuild(s) end
-	s.gone = call('ZRANGEBYSCORE', s.log, '-inf', now - s.per)
-	for _, member in ipairs(s.gone) do
+	s.expired = call('ZRANGEBYSCORE', s.log, '-inf', now - s.per)
+	for _, member in ipairs(s.expired) do
 		local node, c, o = log_parse(member)
 		s.n, s.dirty = s.n - c, true
-		if node == me then
+		if node == own_name then
 			s.own = s.own - o
 		else
 			s.others = s.others or {}
@@ -251,7 +251,7 @@ local function charge(s, cost)
 		if cost > 0 then
 			s.s = s.s + 1
 			s.n, s.own = s.n + cost, s.own + cost
-			s.add[#s.add + 1] = { now, s.s, me, cost, cost }
+			s.add[#s.add + 1] = { now, s.s, own_name, cost, cost }
 		end
 	else
 		if s.w == 0 then s.w = now end
@@ -290,10 +290,10 @@ local function force(s, cost, window)
 	end
 end
 
--- The newest first, of any node; how much another node charged stays known.
+-- Removes the newest members first, of any node. A member of another node keeps that node's `own`.
 local function log_refund(s, cost)
 	local at, oldest, new = 0, now - s.per, #s.add
-	-- Members that this request added are not there yet; their time is now.
+	-- Members that this command adds are not in the sorted set yet. Their time is now.
 	local function from_new()
 		for i = new, 1, -1 do
 			local member = s.add[i]
@@ -312,7 +312,7 @@ local function log_refund(s, cost)
 			if batch[i + 1] + 0 <= oldest then return end
 			local some = min(c, cost)
 			if some > 0 then
-				local less = node == me and min(some, o) or 0
+				local less = node == own_name and min(some, o) or 0
 				s.n, s.own, cost = s.n - some, s.own - less, cost - some
 				s.out[#s.out + 1] = batch[i]
 				if c > some or o > less then
@@ -330,7 +330,7 @@ local function drain(s, cost)
 	s.d = max(s.d - min(cost, 2 * s.cap) * s.per, s.h * s.per, 0)
 end
 
-local function back(s, cost, window)
+local function refund(s, cost, window)
 	s.dirty = true
 	if s.bucket then
 		s.own, s.e = now, max(s.e, s.at + floor(s.d / TICKS))
@@ -366,8 +366,8 @@ local function lease_refund(s, lease, count)
 	end
 end
 
--- Leases that have run out are taken back.
-local function lapse(s)
+-- Refunds expired leases.
+local function expire_leases(s)
 	local all = call('HGETALL', s.key)
 	local first, last, k = nil, 0, 0
 	s.lease, s.ended = nil, {}
@@ -379,7 +379,7 @@ local function lapse(s)
 			s.dirty = true
 		elseif lease then
 			first, last, k = min(first or lease.til, lease.til), max(last, lease.til), k + 1
-			if all[i] == mine then s.lease = lease end
+			if all[i] == lease_name then s.lease = lease end
 		end
 	end
 	s.u, s.v, s.k, s.swept = first, last, k, true
@@ -441,11 +441,11 @@ local function grant(s, want, til)
 	return count
 end
 
--- At least then, where many are in the way.
+-- When the request fits, us; a lower bound if more than LOOK members have to expire first.
 local function log_fits(s)
 	local need = used(s) + s.cost - (s.cost > 0 and max(s.cap - s.hold, 0) or s.cap)
-	local gone, til = #s.gone, 0
-	local list = call('ZRANGE', s.log, gone, gone + LOOK, 'WITHSCORES')
+	local expired, til = #s.expired, 0
+	local list = call('ZRANGE', s.log, expired, expired + LOOK, 'WITHSCORES')
 	local new = 1
 	for i = 1, #list + 1, 2 do
 		while s.add[new] and (i > #list or list[i + 1] + 0 > now) do
@@ -472,7 +472,7 @@ local function excess(s)
 	return max(used(s) - s.cap - s.h, 0)
 end
 
--- Until when the key is needed, us.
+-- The time until which the key is needed, us.
 local function expires(s)
 	local til = (s.v or 0) + 0
 	if s.fixed then return (s.w + 1) * s.per + GRACE end
@@ -485,19 +485,19 @@ local function expires(s)
 	return max((newest[2] or now - s.per) + s.per, til)
 end
 
--- Writes leases down; those of none are no field.
+-- Writes the leases; without leases the fields are removed.
 local function close_lease(s)
 	local key, lease = s.key, s.lease
 	for _, field in ipairs(s.ended or {}) do call('HDEL', key, field) end
 	if s.k == 0 then return call('HDEL', key, 'h', 'k', 'u', 'v') end
 	if lease then
-		call('HSET', key, mine, string.format('%.0f %.0f %.0f', lease.g, lease.til, lease.w))
+		call('HSET', key, lease_name, string.format('%.0f %.0f %.0f', lease.g, lease.til, lease.w))
 	end
 	call('HSET', key, 'h', s.h, 'k', s.k, 'u', s.u, 'v', s.v)
 end
 
--- A new window: nobody has charged anything of it, but leases stay known.
-local function forget(s)
+-- A new window has no charges of any node yet, but it keeps the leases.
+local function clear_window(s)
 	if s.fresh then return end
 	if not s.u and not s.lease then return call('DEL', s.key) end
 	local all = call('HGETALL', s.key)
@@ -516,8 +516,8 @@ local function close(s)
 			call('HDEL', key, 'b', 'e')
 		end
 	elseif s.log then
-		for i = 1, #s.gone, 100 do
-			call('ZREM', s.log, unpack(s.gone, i, min(i + 99, #s.gone)))
+		for i = 1, #s.expired, 100 do
+			call('ZREM', s.log, unpack(s.expired, i, min(i + 99, #s.expired)))
 		end
 		for _, member in ipairs(s.out) do call('ZREM', s.log, member) end
 		for _, new in ipairs(s.add) do
@@ -525,19 +525,19 @@ local function close(s)
 				string.format('%015.0f %s %.0f %.0f', new[2], new[3], new[4], new[5]))
 		end
 		for node, count in pairs(s.others or {}) do call('HINCRBY', key, node, count) end
-		call('HSET', key, 'n', s.n, 's', s.s, me, s.own)
+		call('HSET', key, 'n', s.n, 's', s.s, own_name, s.own)
 	else
-		if s.rolled then forget(s) end
+		if s.rolled then clear_window(s) end
 		if s.first then
-			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, 'q', s.q, me, s.own)
+			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, 'q', s.q, own_name, s.own)
 		elseif s.rolled or s.fresh or s.p ~= s.p0 then
-			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, me, s.own)
+			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, own_name, s.own)
 		else
-			call('HSET', key, 'n', s.n, me, s.own)
+			call('HSET', key, 'n', s.n, own_name, s.own)
 		end
 	end
 	if s.leased or s.swept or (s.rolled and s.u) then close_lease(s) end
-	-- Within a window the end stays as it is, but for its first requests.
+	-- Within a window only the first requests change the expiry.
 	if s.bucket or s.log or s.rolled or s.fresh or s.n < 2 or s.n0 < 2 then
 		local at = floor(expires(s) / 1000) + 1
 		call('PEXPIREAT', key, at)
@@ -545,7 +545,7 @@ local function close(s)
 	end
 end
 
-local seen, passed, i, k = {}, 1, 3, 1
+local buckets, passed, i, k = {}, 1, 3, 1
 while i <= argc do
 	local op = ARGV[i] + 0
 	local state, ext = floor(op / 4) % 8, op >= 32
@@ -565,9 +565,9 @@ while i <= argc do
 	s.k = 0
 	if s.h then open_lease(s) end
 	s.h = s.rolled and 0 or (s.h or 0) + 0
-	-- What all leases hold is spoken for, however long it is held.
+	-- Units of leases stay charged for as long as the leases last.
 	if s.bucket then s.d = max(s.d, s.h * s.per) end
-	if s.u and now >= s.u + 0 then lapse(s) end
+	if s.u and now >= s.u + 0 then expire_leases(s) end
 	if ext then
 		s.window, s.want = ARGV[i] + 0, ARGV[i + 1] + 0
 		s.til, s.most = ARGV[i + 4] + 0, ARGV[i + 5] + 0
@@ -577,20 +577,20 @@ while i <= argc do
 		i = i + 6
 	end
 	if s.kind == 0 and not fits(s) then s.over, passed = true, 0 end
-	seen[#seen + 1] = s
+	buckets[#buckets + 1] = s
 end
 if i ~= argc + 1 or k ~= #KEYS + 1 then
 	return redis.error_reply('ERR charge.lua: bad arguments')
 end
 
 local reply = { now, passed }
-for _, s in ipairs(seen) do
+for _, s in ipairs(buckets) do
 	local granted, at = 0, #reply
 	if s.cost > 0 then
 		if s.kind == 1 then
 			force(s, s.cost, s.window or 0)
 		elseif s.kind == 2 then
-			back(s, s.cost, s.window or 0)
+			refund(s, s.cost, s.window or 0)
 		elseif s.kind == 0 and passed == 1 then
 			charge(s, s.cost)
 		end
@@ -613,7 +613,7 @@ for _, s in ipairs(seen) do
 	if s.dirty then
 		close(s)
 	elseif s.swept and s.u then
-		-- None had run out; nothing else is written down.
+		-- No lease has expired, and nothing else changed.
 		call('HSET', s.key, 'u', s.u, 'v', s.v)
 	end
 end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_store_redis.c - the cluster store in Redis: a request is one call of charge.lua, whose
- * first comment has the arguments and the reply.
+ * cluster_store_redis.c - the cluster store in Redis: a request is one execution of charge.lua,
+ * whose first comment describes the arguments and the reply.
  *
  * A reply is untrusted input. One of another form counts as none (CLUSTER_STORE_DOWN). Its numbers
  * are only the state of a limit, and their readers clamp them.
@@ -105,7 +105,7 @@ static void add_number(struct cluster_store_redis *store, u64 number)
 	add(store, to, len);
 }
 
-/* PREFIX{TAG}KEY and the kind of the bucket, so that none is read as another kind. */
+/* PREFIX{TAG}KEY and a letter for the kind of state: a key is never read as another kind. */
 static void add_key(struct cluster_store_redis *store, const struct cluster_store_bucket *b,
 		    const char *kind)
 {
@@ -117,7 +117,8 @@ static void add_key(struct cluster_store_redis *store, const struct cluster_stor
 	add(store, to, len);
 }
 
-static void add_keys(struct cluster_store_redis *store, const struct cluster_store_request *request)
+static void add_keys(struct cluster_store_redis *store,
+		     const struct cluster_store_request *request)
 {
 	static const char *const suffix[] = {
 		[STATE_DEBT] = "b", [STATE_WINDOW] = "w", [STATE_SLIDING] = "s", [STATE_LOG] = "l",
@@ -144,7 +145,7 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 	bool more = b->want || b->returned || b->spent || b->lease_us || b->window || b->debt;
 	u64 cost = b->cost;
 
-	/* Numbers that a script can add up: a capacity is below 2^46. */
+	/* Sums of these numbers stay exact in the script: a capacity is below 2^46. */
 	if (b->kind == CLUSTER_STORE_CHARGE && cost > capacity)
 		cost = capacity + 1;
 	cost = cost < COST_MAX ? cost : COST_MAX;
@@ -339,7 +340,7 @@ static const struct cluster_store_ops ops = {
 	.free = redis_store_free,
 };
 
-/* A field for each node and key, so it is short: a long name is replaced by 64 bits of a hash. */
+/* Each node has a field in each key, so a long name is replaced by its 64-bit hash. */
 static void name_node(char *to, char kind, const char *node)
 {
 	struct sl_seed seed = { 0x736c75696365, 0x6e6f6465 };

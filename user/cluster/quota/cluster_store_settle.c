@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_store_settle.c - the numbers that charge.lua gets for a limit, and what its reply is turned
- * into: waits, the state of a bucket in Redis, and the bucket state of this machine's counter
- * table. By that the steps of spec.h, which have no notion of other nodes, refuse and compute waits
- * according to what all nodes have charged.
+ * cluster_store_settle.c - converts a limit to the arguments of charge.lua, and its reply to waits,
+ * the state of a bucket in Redis, and the bucket state of this machine's counter table. With that
+ * bucket state the steps of spec.h, which handle one node only, refuse and compute waits by the
+ * charges of all nodes.
  *
- * A window has the same number here and in Redis: time / period, modulo what a bucket state can
- * hold. Where the window in Redis is not the one of now.utc_ns, the steps treat it as any bucket
- * state: an earlier window is over, a later one goes on.
+ * A window has the same number here and in Redis: time / period, modulo the range of a bucket
+ * state. If the window in Redis is not the one of now.utc_ns, the steps treat it as any bucket
+ * state: an earlier window is over, a later one continues.
  */
 #include <errno.h>
 
@@ -38,7 +38,7 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 	       (u128)EXACT * step)
 		step *= 2;
 	ret->mult = (ret->mult + step - 1) & ~(step - 1);
-	/* A debt is only a multiple of 128 then, and is rounded by as much: twice that on top. */
+	/* Every debt is then a multiple of 128 and rounded up to one, so twice that is added. */
 	if (step > 128)
 		ret->mult += step;
 	ret->tau = ret->capacity * ret->mult;
@@ -72,7 +72,7 @@ u64 cluster_store_most_debt(const struct cluster_store_rate *rate, u64 above)
 	return most < rate->most ? most : rate->most;
 }
 
-/* How long until a refused bucket fits. `hold` is reserved from a cost, not from a look. */
+/* Time until a refused bucket fits. `hold` applies to a cost, not to a request that only reads. */
 static u64 wait_ns(const struct cluster_store_bucket *bucket, const struct cluster_store_rate *rate,
 		   const struct cluster_store_raw *raw, u64 now_us)
 {
@@ -104,7 +104,10 @@ void cluster_store_settle(struct cluster_store_bucket *bucket,
 	};
 }
 
-/* ------------------------------------------------------------------ bucket states of the counter table */
+/*
+ * ------------------------------------------------------------------ bucket states of the counter
+ * table
+ */
 
 u64 cluster_store_bucket_state(const struct spec *spec, const struct cluster_store_state *state,
 			       u64 more_hits, struct sl_now now)

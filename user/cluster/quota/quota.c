@@ -3,22 +3,22 @@
  * quota.c - see quota.h: the table of entries, and what a decision does with this node's quota
  * without Redis.
  *
- * The table. A key has one set of seven entries. When the set is full, a new key replaces the
- * least recently used entry that has nothing to flush; the node learns again how much of that
- * bucket is its own and how often it is used. When all seven have something to flush, the key gets
- * no entry and its requests go to Redis each time.
+ * The table. A key has one set of seven entries. When the set is full, a new key replaces the least
+ * recently used entry that has nothing to flush; its counts of this node's part and demand start
+ * again. When all seven have something to flush, the key gets no entry and its requests go to Redis
+ * each time.
  *
- * The cluster's thread finds due entries by a walk over one number for each set, the time of its
+ * The cluster's thread finds due entries by a scan of one number for each set, the time of its
  * earliest entry. That is 8 bytes a set: the table of a million users (125000 sets) takes a few
- * microseconds, and nothing is walked before the earliest time.
+ * microseconds, and there is no scan before the earliest time.
  *
- * Why write_back admits at most (nodes - 1) x what a node admits in an interval too much. A node's
- * state of a bucket contains everything that was in Redis at the node's own last flush, and a node
- * flushes an admission at most one interval later. Order the nodes by the first admission that each
- * has not flushed; let k be the last. Everything that was in Redis at that time was in k's state
- * too, and k kept within the limit by that and by its own admissions. What k did not see is what
- * each other node has not flushed: at most what that node admits in an interval. (While replies are
- * on their way: in an interval and a round trip.)
+ * Why write_back exceeds the limit by at most (nodes - 1) x the admissions of a node in an
+ * interval. A node's state of a bucket contains all charges that were in Redis at the node's own
+ * last flush, and a node flushes an admission at most one interval later. Order the nodes by the
+ * first admission that each has not flushed; let k be the last. All charges in Redis at that time
+ * were in k's state too, and k kept to the limit by those and its own admissions. Only the
+ * unflushed admissions of each other node are missing in k's state: at most those of one interval.
+ * (While replies are pending: of an interval and a round trip.)
  *
  * The proof needs a Redis that replies. A failed or late flush therefore suspends write-back for
  * that bucket: until a flush succeeds, its requests go to Redis and on_store_failure decides.
@@ -31,7 +31,7 @@
 #include "lib/spin.h"
 
 #define ENTRIES_MIN 4096
-#define UNFLUSHED_AFTER_NS 20000000ULL	/* urgent counts wait so long for more */
+#define UNFLUSHED_AFTER_NS 20000000ULL	/* delay of urgent counts, to batch them */
 #define UNFLUSHED_JITTER_NS 50000000ULL
 #define OVERDUE_NS 10000000ULL		/* a few turns of the cluster's thread */
 #define COMPLETED_NS 20000000ULL
@@ -114,7 +114,7 @@ struct quota_entry *quota_find(const struct quotas *quotas, u64 key, struct quot
 	return e;
 }
 
-/* Nothing of it is unflushed or on its way, so it may be replaced. */
+/* Nothing is unflushed or pending, so the entry may be replaced. */
 static bool is_settled(const struct quota_entry *e)
 {
 	return !(e->unflushed | e->late | e->refunded | e->lost | e->restored | e->refunding |
@@ -168,7 +168,7 @@ struct quota_entry *quota_claim(struct quotas *quotas, const struct quota_ref *r
 	} else if (memcmp(&e->def, ref->def, sizeof(e->def))) {
 		if (e->def.algo != ref->def->algo || e->def.period_ns != ref->def->period_ns)
 			begin(e, ref, now);
-		/* Redis computes its time with the new rate, which is no loss. */
+		/* Redis recomputes the time with the new rate. That is not a loss. */
 		if (quota_is_bucket(ref->def))
 			e->own = 0;
 		e->def = *ref->def;
@@ -247,7 +247,7 @@ static void note_new(struct quota_entry *e, u64 cost, u64 now_ns)
 	e->empty_ns += cost * quota_interval_us(&e->def) * 1e3;
 }
 
-/* A flush was not sent in time, or its reply takes too long. */
+/* A flush was not sent in time, or its reply is overdue. */
 static bool is_overdue(const struct quota_entry *e, u64 now_ns)
 {
 	if (e->unflushed && now_ns > e->due_ns && now_ns - e->due_ns > OVERDUE_NS)
@@ -307,7 +307,7 @@ void quota_release(struct quotas *quotas, const struct quota_ref *ref, u64 cost)
 		rest = quota_sub(&e->unflushed, cost);
 		rest = quota_sub(&e->late, rest);
 	}
-	/* The rest was flushed already. */
+	/* The rest has been flushed already. */
 	quota_add(&e->refunded, rest);
 	if (rest)
 		quota_schedule(quotas, set, e, 0);
@@ -332,7 +332,7 @@ void quota_add_unflushed(struct quotas *quotas, const struct quota_ref *ref, s64
 		quota_add(&e->refunded, quota_sub(&e->unflushed, -hits));
 	}
 	at_ns = now.mono_ns + UNFLUSHED_AFTER_NS;
-	/* A refund makes room for other requests, a reset here too: that does not wait. */
+	/* A refund or a reset makes room for other requests, so it is flushed at once. */
 	if (e->consistency == CONSISTENCY_WRITE_BACK && !e->refunded)
 		at_ns = quota_phase(ref->key, e->every_ns, now.mono_ns);
 	else
@@ -380,8 +380,9 @@ u64 quota_unflushed(const struct quotas *quotas, u64 key)
 }
 
 /*
- * The part of the limit is this node's part of the demand, but at least half of an even part: a node
- * without demand may get some now. Nodes that had nearly all get less for it.
+ * The part of the limit is this node's part of the demand, but at least half of an even part, since
+ * a node without demand so far may get some. Nodes with nearly all of the demand get less in
+ * return.
  */
 u32 quota_permille(const struct quotas *quotas, u64 key, struct sl_now now)
 {

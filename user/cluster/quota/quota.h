@@ -41,7 +41,7 @@ struct quota_ref {
 	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
 };
 
-/* A bucket to look up: how much Redis has as used. */
+/* A lookup of the usage of a bucket in Redis. */
 struct quota_lookup {
 	struct quota_ref ref;		/* its def is the one below */
 	struct spec_def def;
@@ -49,70 +49,76 @@ struct quota_lookup {
 	u64 used;			/* as cluster_store_state.used */
 };
 
-/* `entries` at least, and at least 4096; 250 bytes each, touched as they are used. */
+/* At least `entries`, and at least 4096; 250 bytes each, touched when first used. */
 int quotas_new(u64 entries, struct quotas **ret);
 void quotas_free(struct quotas *quotas);	/* NULL is fine */
 
-/* `now` with utc_ns by Redis' clock: for the bucket states of limits of the cluster, and only those. */
+/* `now` with utc_ns by Redis' clock. Use it for the bucket states of cluster limits only. */
 struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now);
 /*
- * Each reply and quotas_due() write Redis' time less this machine's UTC to *utc_ns from now on: a
+ * From now on each reply and quotas_due() write Redis' time less this machine's UTC to *utc_ns, a
  * field of the counter table (counters_set_quotas()). Atomic.
  */
 void quotas_publish_clock(struct quotas *quotas, s64 *utc_ns);
-/* How many nodes there are, this one included: the part of a limit while no reply is known. */
+/* The number of nodes, including this one: gives the part of a limit before the first reply. */
 void quotas_set_nodes(struct quotas *quotas, u32 nodes);
 
 enum quota_verdict { QUOTA_COVERED, QUOTA_NOT_COVERED };
-/* Whether this node may admit `cost` alone; covered: spent from the lease, or counted for the next flush. */
+/*
+ * Whether this node may admit `cost` without Redis. Covered: spent from the lease, or counted for
+ * the next flush.
+ */
 enum quota_verdict quota_acquire(struct quotas *quotas, const struct quota_ref *ref, u64 cost,
 				 struct sl_now now);
-/* Cost that quota_acquire() covered is not charged after all: another bucket refused. */
+/* Releases a cost that quota_acquire() covered, because another bucket refused. */
 void quota_release(struct quotas *quotas, const struct quota_ref *ref, u64 cost);
 
 /*
- * Before a bucket is sent: adds leases, reports and restores to it; the caller has filled in the
- * rest. Each bucket that is sent passes here and through quota_complete(), CLUSTER_STORE_REFUND too:
- * an unannounced refund would look like a loss in Redis.
+ * Call it before a bucket is sent, with the other fields filled in: adds leases, reports and
+ * restores. Each bucket that is sent passes here and through quota_complete(), also
+ * CLUSTER_STORE_REFUND: a refund without an entry here would look like a loss in Redis.
  */
 void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 		   struct cluster_store_bucket *bucket, struct sl_now now);
 /*
- * After the reply (CLUSTER_STORE_DONE, in done() or late()), or when there will be none
- * (CLUSTER_STORE_DOWN): once, not at CLUSTER_STORE_LATE. The bucket state in the counter table is
- * then cluster_store_bucket_state() of bucket->state and quota_unflushed().
+ * Call it once, after the reply (CLUSTER_STORE_DONE, in done() or late()) or when there will be
+ * none (CLUSTER_STORE_DOWN), but not at CLUSTER_STORE_LATE. The bucket state in the counter table
+ * is then cluster_store_bucket_state() of bucket->state and quota_unflushed().
  */
 void quota_complete(struct quotas *quotas, const struct quota_ref *ref,
 		    const struct cluster_store_bucket *bucket,
 		    const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		    struct sl_now now);
 /*
- * Whether a newer reply for the bucket was applied already, so that the reply of now_us is outdated.
- * Call it before quota_complete() or quotas_flushed() gets the reply.
+ * Whether a newer reply for the bucket has been applied already, so the reply of now_us is
+ * outdated. Call it before quota_complete() or quotas_flushed() gets the reply.
  */
 bool quota_is_stale(const struct quotas *quotas, u64 key, u64 now_us);
 /*
- * Counts hits for the next flush: charged here (> 0) or refunded (< 0). These are reports, refunds,
- * and what a rule admitted while Redis was unavailable.
+ * Counts hits for the next flush: charged here (> 0) or refunded (< 0). They come from reports,
+ * refunds, and requests admitted while Redis was unavailable.
  */
 void quota_add_unflushed(struct quotas *quotas, const struct quota_ref *ref, s64 hits,
 			 struct sl_now now);
 /* The bucket was reset, here or on another node: clears its entry and ends its leases. */
 void quota_forget(struct quotas *quotas, u64 key);
 /*
- * How much was charged here that the last reply does not contain: spent of a lease, not flushed yet,
+ * Charges of this node that the last reply does not contain: spent from a lease, not flushed yet,
  * or in commands without a reply so far.
  */
 u64 quota_unflushed(const struct quotas *quotas, u64 key);
-/* While Redis is unavailable: the part of the limit that this node may admit, in permille (1..1000). */
+/*
+ * While Redis is unavailable: the part of the limit that this node may admit, in permille
+ * (1..1000).
+ */
 u32 quota_permille(const struct quotas *quotas, u64 key, struct sl_now now);
 
 /* ------------------------------------------------------------------ the cluster's thread */
 
 /*
- * The flushes due now: counts of write-back, leases that end, refunds, restores. At most `max`;
- * returns how many; each is on its way until quotas_flushed(). Called every few milliseconds until
- * it returns fewer than `max`.
+ * The flushes due now: counts of write-back, leases that end, refunds, restores. Returns their
+ * number, at most `max`; each is pending until quotas_flushed(). Call it every few milliseconds,
+ * and again until it returns fewer than `max`.
  */
 enum quota_due_kind { QUOTA_DUE_LATE, QUOTA_DUE_REFUND, QUOTA_DUE_RESTORE, QUOTA_DUE_LEASE,
 		    QUOTA_DUE_FLUSH };
@@ -124,12 +130,15 @@ struct quota_due {
 	struct cluster_store_bucket bucket;
 };
 u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_now now);
-/* This node stops: leases end, all flushes are due at once, quota_acquire() covers nothing more. */
+/*
+ * Before this node exits: ends all leases, makes all flushes due; quota_acquire() covers nothing
+ * more.
+ */
 void quotas_end(struct quotas *quotas);
 /*
- * The result of a flush: DONE or DOWN, once; at LATE too, before the call from late(). `request` NULL: it
- * was never sent (DOWN). *ret_unflushed: what was charged here meanwhile; the caller makes the bucket
- * state, which it has locked, of the reply and this.
+ * The result of a flush: DONE or DOWN, once; also at LATE, before the call from late(). `request`
+ * NULL: it was never sent (DOWN). *ret_unflushed: charges here in the meantime; the caller, which
+ * has the bucket state locked, computes the new state from the reply and these.
  */
 void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 		    const struct cluster_store_request *request, enum cluster_store_outcome outcome,
@@ -139,12 +148,15 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 
 struct quotas_stats {
 	u64 entries, room, full;	/* full: buckets that found no free entry */
-	u64 leases, credit;		/* held now, in requests */
+	u64 leases, credit;		/* current ones; credit in requests */
 	u64 unflushed;			/* requests not flushed yet */
-	u64 lost, restored;		/* requests that Redis had lost, and that were restored */
+	u64 lost, restored;		/* requests lost by Redis, and requests restored */
 };
 void quotas_stats(const struct quotas *quotas, struct quotas_stats *ret);
-/* Of the windows that ended within the last hour the largest excess over the limit, as a ratio to it. */
+/*
+ * The largest excess over the limit of all windows that ended in the last hour, as a ratio to the
+ * limit.
+ */
 double quotas_overshoot(const struct quotas *quotas, u32 metric);
 
 #endif

@@ -34,7 +34,8 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 		 const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		 struct sl_now now)
 {
-	bool old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, ref->key, request->now_us);
+	bool old = outcome == CLUSTER_STORE_DONE &&
+		   quota_is_stale(quotas, ref->key, request->now_us);
 	u64 before = quota_unflushed(quotas, ref->key), unflushed;
 
 	quota_complete(quotas, ref, bucket, request, outcome, now);
@@ -48,7 +49,8 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 }
 
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
+		 const struct cluster_store_bucket *bucket,
+		 const struct cluster_store_request *request,
 		 enum cluster_store_outcome outcome, struct sl_now now)
 {
 	struct counters_ref state = { .key = ref->key, .def = *ref->def };
@@ -72,7 +74,8 @@ void quota_flushed(struct counters *counters, struct quotas *quotas, const struc
 
 	store_begin(counters, &locks, &bucket_state, 1);
 	counters_look(counters, &bucket_state, then);
-	old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, due->ref.key, request->now_us);
+	old = outcome == CLUSTER_STORE_DONE &&
+	      quota_is_stale(quotas, due->ref.key, request->now_us);
 	before = quota_unflushed(quotas, due->ref.key);
 	quotas_flushed(quotas, due, request, outcome, now, &unflushed);
 	if (old)

@@ -12,21 +12,22 @@
 #include "counters/counters_table.h"
 
 /*
- * Redis' state of the bucket becomes the state here, plus `unflushed`, which Redis does not have yet.
- * The bucket is locked and was looked up; now is Redis' time.
+ * Sets the state here to Redis' state of the bucket plus `unflushed`, which Redis does not have
+ * yet. The bucket is locked and was looked up; `now` is Redis' time.
  */
 void quota_adopt(struct counters *counters, struct counters_ref *ref,
 		 const struct cluster_store_state *state, u64 unflushed, struct sl_now now);
 /*
- * A reply older than one that was applied (quota_is_stale()). The newer one contains its charge,
- * which the state here also counts as on its way: this removes it, but for what Redis lost in
- * between. quota_unflushed() was `before`, and is `unflushed` with the loss in it. Locked as above.
+ * For a reply older than an applied one (quota_is_stale()). The newer one contains its charge,
+ * which the state here also counts as pending: this removes the charge, except for a loss in Redis
+ * in between. quota_unflushed() was `before`, and is `unflushed`, which includes the loss. Locked
+ * as above.
  */
 void quota_discount(struct counters *counters, struct counters_ref *ref, u64 before, u64 unflushed,
 		    struct sl_now now);
 /*
- * The reply for one bucket, or that there is none: quota_complete(), and the state here follows. The
- * state is locked and was looked up. Returns whether it has charges that the reply has not.
+ * Applies the reply for one bucket, or its absence: quota_complete(), then the state here. The
+ * state is locked and was looked up. Returns whether it has charges that the reply lacks.
  */
 bool quota_apply(struct counters *counters, struct quotas *quotas, struct counters_ref *state,
 		 const struct quota_ref *ref, const struct cluster_store_bucket *bucket,
@@ -34,9 +35,10 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 		 struct sl_now now);
 /* The same, for a bucket that is neither locked nor looked up. */
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
+		 const struct cluster_store_bucket *bucket,
+		 const struct cluster_store_request *request,
 		 enum cluster_store_outcome outcome, struct sl_now now);
-/* The reply to a flush (`due->bucket` has it): quotas_flushed(), and the state here follows. */
+/* Applies the reply to a flush (in `due->bucket`): quotas_flushed(), then the state here. */
 void quota_flushed(struct counters *counters, struct quotas *quotas, const struct quota_due *due,
 		   const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		   struct sl_now now);

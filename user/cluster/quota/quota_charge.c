@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_charge.c - see quota_charge.h: from the charge here to the replies of Redis.
+ * quota_charge.c - see quota_charge.h: from the charge on this node to the replies of Redis.
  *
- * Bucket states are looked up again by their keys whenever they are locked. To settle:
+ * Bucket states are looked up again by their keys whenever they are locked. Settling a request:
  *
  *     lock all -> apply replies -> the result -> each state -> unlock
  *
  * A bucket that passed in Redis gets the state of the reply, and this node's own count is charged.
- * In a refused request, what this node charged is refunded here, and what Redis charged is marked
- * `refund`. A bucket without a reply whose rule admits the request stays unflushed until it is known
- * that Redis did not charge it, or that this will never be known. It may then be charged twice, and
- * never admits more than is due.
+ * In a refused request, charges of this node are refunded here, and charges in Redis are marked
+ * `refund`. A bucket without a reply whose rule admits the request stays unflushed until a reply
+ * shows that Redis did not charge it, or there will be no reply. It may then be charged twice,
+ * which never admits too much.
  *
- * over 500 lines: all that happens to one struct quota_charging, whose fields nothing else needs.
+ * over 500 lines: all operations on struct quota_charging, whose fields are used only here.
  */
 #include "cluster/quota/quota_charge.h"
 
@@ -43,7 +43,7 @@ struct quota_charging {
 	struct counters_ref *state;	/* of all buckets, to lock them by */
 };
 
-/* Cluster limits go by Redis' clock. */
+/* Cluster limits use Redis' clock. */
 static struct sl_now time_of(const struct quota_charge *charge,
 			     const struct quota_charge_bucket *b, struct sl_now now)
 {
@@ -63,9 +63,9 @@ static bool is_passed(const struct quota_charge_bucket *b)
 /* ------------------------------------------------------------------ this node's own count */
 
 /*
- * A part in permille, rounded to six significant bits: each value makes a class of its own in the
- * counter table (counters_class.c), and no limit may have more than two hundred. The even part of
- * a few nodes stays exact.
+ * A part in permille, rounded down to six significant bits: each value is a class of its own in the
+ * counter table (counters_class.c), and a limit may have at most two hundred. The even part of a
+ * few nodes stays exact.
  */
 static u32 round_down(u32 permille)
 {
@@ -106,7 +106,7 @@ static bool is_log(const struct quota_charge_bucket *b)
 	return algorithm_is_log(b->here->def.algo);
 }
 
-/* Until this node's own requests fit into its part; its log has them, with those of this request. */
+/* The time until this node's own requests fit into its part; its log has them and this request. */
 static u64 own_log_wait(struct counters *counters, const struct quota_charge_bucket *b,
 			u32 permille, struct sl_now now)
 {
@@ -126,7 +126,10 @@ static u64 own_log_wait(struct counters *counters, const struct quota_charge_buc
 	return wait_ns ? wait_ns : 1;
 }
 
-/* By what this node admitted itself, limited to its part. Without a count: by all it has here. */
+/*
+ * Decides by this node's own admissions, limited to its part. Without an own count: by the state
+ * here.
+ */
 static void judge_own(const struct ledger *ledger, struct quota_charge_bucket *b, struct sl_now now)
 {
 	struct spec_view view;
@@ -150,8 +153,8 @@ static void judge_own(const struct ledger *ledger, struct quota_charge_bucket *b
 }
 
 /*
- * A retry of what this node would refuse, without a reply: refused. Otherwise `open` would admit an
- * offender once a second for each worker that has not yet found Redis unavailable.
+ * Refuses a retry without a reply, which this node would refuse. Otherwise `open` would admit an
+ * offender once a second for each worker that has not detected yet that Redis is unavailable.
  */
 static void refuse_retry(const struct quota_charge *charge, struct quota_charge_bucket *b,
 			 struct sl_now now)
@@ -202,7 +205,9 @@ static void judge(const struct quota_charge *charge, struct quota_charge_bucket 
 		b->wait_ns = 0;
 }
 
-/* Reduces the log to as many requests as there are in all: others were refunded, or it was reset. */
+/*
+ * Reduces the log to the count in Redis and the unflushed requests: the rest was refunded or reset.
+ */
 static void trim_log(const struct ledger *ledger, struct quota_charge_bucket *b)
 {
 	u64 count = request_log_count(b->here->bucket_state);
@@ -214,7 +219,7 @@ static void trim_log(const struct ledger *ledger, struct quota_charge_bucket *b)
 						count - most));
 }
 
-/* Applies the reply. Returns whether the state has charges of this node that the reply has not. */
+/* Applies the reply. Returns whether the state has charges of this node that the reply lacks. */
 static bool apply_reply(const struct quota_charge *charge, struct quota_charge_bucket *b,
 			struct sl_now now)
 {
@@ -232,8 +237,9 @@ static bool apply_reply(const struct quota_charge *charge, struct quota_charge_b
 }
 
 /*
- * This node would refuse a retry, and Redis had room. Something was refunded elsewhere, or Redis has
- * lost it: then what this node restores is in the state by now, and the request may not fit beside it.
+ * This node would refuse a retry, but Redis had room, after a refund elsewhere or a loss. After a
+ * loss the state includes the charges that this node restores, and the request may not fit any
+ * more.
  */
 static void judge_retry(const struct quota_charge *charge, struct quota_charge_bucket *b,
 			struct sl_now now)
@@ -252,7 +258,10 @@ static void judge_retry(const struct quota_charge *charge, struct quota_charge_b
 		if (!b->wait_ns)
 			b->wait_ns = SL_NS_PER_SEC;
 	} else {
-		/* A bucket's state begins when the reply came: it is as old as the command. */
+		/*
+		 * The state of a bucket starts at the arrival of the reply, but is as old as the
+		 * command.
+		 */
 		now = time_of(charge, b, now);
 		now.mono_ns += now.mono_ns - b->sent->sent_ns;
 		spec_view_init(&view, b->here->spec, 0, b->hold_permille);
@@ -286,7 +295,7 @@ static bool is_failed(const struct quota_charge_part *part)
 	return part->closed || part->error;
 }
 
-/* A refusal, else error, else closed, else passed. */
+/* The first that applies: refused, error, closed, passed. */
 static enum quota_charge_result result_of_all(const struct quota_charge *charge)
 {
 	struct quota_charge_part enforced = { 0 }, quota = { 0 };
@@ -314,7 +323,7 @@ static enum quota_charge_result result_of_all(const struct quota_charge *charge)
 	       enforced.closed ? QUOTA_CLOSED : QUOTA_PASSED;
 }
 
-/* Whether one of its parts is admitted, and so it is charged. */
+/* Whether a part with this bucket is admitted, so that the bucket stays charged. */
 static bool is_kept(const struct quota_charge *charge, u32 bucket)
 {
 	for (u32 i = 0; i < charge->part_count; i++) {
@@ -331,7 +340,7 @@ static bool is_kept(const struct quota_charge *charge, u32 bucket)
 
 /* ------------------------------------------------------------------ bucket states; locked */
 
-/* Refunds here what was charged here at first. */
+/* Refunds the charge made on this node before the commands were sent. */
 static void refund_here(const struct quota_charge *charge, struct quota_charge_bucket *b,
 			struct sl_now now)
 {
@@ -346,7 +355,7 @@ static void refund_here(const struct quota_charge *charge, struct quota_charge_b
 			     request_log_remove(&counters->logs, ref->bucket_state, b->cost));
 		return;
 	}
-	/* A retry was not charged here; only the state of a reply has it. */
+	/* A retry was not charged here; only the state from a reply contains it. */
 	if (b->retries && !(b->needs_store && is_done(b)))
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
@@ -371,7 +380,7 @@ static void keep(const struct quota_charge *charge, struct quota_charge_bucket *
 		quota_add_unflushed(ledger->quotas, &b->ref, b->cost, now);
 		b->unflushed = false;
 	}
-	/* What `open` admits does not count here, so that it refuses nothing later. */
+	/* Requests admitted by `open` do not count here, so they cause no refusals later. */
 	if (!is_done(b) && b->on_failure != STORE_FAILS_LOCAL && !is_log(b))
 		refund_here(charge, b, time_of(charge, b, now));
 }
@@ -383,7 +392,7 @@ static void refund(const struct quota_charge *charge, struct quota_charge_bucket
 		    (b->command->state == COMMAND_LATE || is_passed(b));
 	if (b->covered)
 		quota_release(charge->ledger->quotas, &b->ref, b->cost);
-	/* A reply that refused it does not contain it. */
+	/* A reply with a refusal does not contain the charge. */
 	if (b->needs_store && is_done(b) && !is_passed(b) && !is_log(b))
 		return;
 	refund_here(charge, b, time_of(charge, b, now));
@@ -423,7 +432,7 @@ static void settle_states(struct quota_charging *charging, struct sl_now now)
 
 /* ------------------------------------------------------------------ refunds in Redis */
 
-/* What one command charged; the request may be gone before the reply. */
+/* Refunds the charges of one command; the request may be freed before the reply. */
 struct refund_command {
 	struct cluster_store_request request;	/* first */
 	const struct ledger *ledger;
@@ -444,7 +453,7 @@ static void on_refunded(struct cluster_store_request *request, enum cluster_stor
 	free(command);
 }
 
-/* Without a connection or memory the cluster's thread sends it. */
+/* Without a connection or memory the refund is left to the cluster's thread. */
 static void refund_command(const struct quota_charge *charge,
 			   const struct quota_charge_command *of, struct sl_now now)
 {
@@ -661,7 +670,7 @@ static void fill_sent(struct quota_charging *charging)
 	}
 }
 
-/* One block: the arrays of whole words first. */
+/* One block of memory: the arrays with 8-byte alignment first. */
 static struct quota_charging *charging_alloc(const struct quota_charge *charge)
 {
 	u32 buckets = charge->bucket_count, parts = charge->part_count, listed = 0;

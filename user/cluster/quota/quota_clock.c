@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_clock.c - Redis' clock, estimated from its replies, and the windows by it.
+ * quota_clock.c - an estimate of Redis' clock from its replies, and the windows by that clock.
  *
  * A reply contains the time T at which Redis processed the command: after the command was sent (t0)
  * and before the reply arrived (t1), by this node's monotonic clock. So Redis' time less monotonic
- * time lies between T - t1 and T - t0. The range of earlier replies holds too, widened by the drift
- * of the two clocks since (at most 500 ppm: a kernel slews no faster). The intersection is kept: its
- * middle is the offset, half its width the error. A reply that contradicts the range (the clock was
- * set, or another server replies) starts a new one.
+ * time lies between T - t1 and T - t0. The range of earlier replies applies too, widened by the
+ * drift of the two clocks since (at most 500 ppm: a kernel slews no faster). The intersection is
+ * kept: its middle is the offset, half its width the error. A reply that contradicts the range (the
+ * clock was set, or another server replies) starts a new one.
  *
  * This node's own UTC may step, so it is used only until the first reply.
  */
@@ -64,7 +64,7 @@ void quota_clock_update(struct quotas *quotas, u64 sent_ns, struct sl_now answer
 
 	if (answered.mono_ns < sent_ns || __atomic_exchange_n(&clock->lock, 1, __ATOMIC_ACQUIRE))
 		return;
-	/* A thread with an older reply adds nothing. */
+	/* An older reply of another thread does not change the estimate. */
 	if (!clock->known || answered.mono_ns >= clock->at_ns)
 		learn(clock, low, high, answered.mono_ns);
 	quota_unlock(&clock->lock);
@@ -113,7 +113,10 @@ void quota_roll(struct quotas *quotas, struct quota_set *set, struct quota_entry
 	window = quota_window(e, quota_store_ns(quotas, now));
 	if (window == e->window)
 		return;
-	/* A small correction of the clock; or the begin of a first-request window is known now. */
+	/*
+	 * The clock was corrected slightly, or the begin of a first-request window has become
+	 * known.
+	 */
 	if (quota_is_aligned(&e->def) ? window + 1 == e->window : !e->window) {
 		e->window = window > e->window ? window : e->window;
 		return;

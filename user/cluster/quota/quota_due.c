@@ -2,17 +2,17 @@
 /*
  * quota_due.c - flushes in the background, and their pace.
  *
- * An entry flushes one kind at a time, the oldest first: what was charged in a window that is over,
- * refunds, restores, its lease, new counts. The count leaves the entry when it is sent and is added
- * again if the flush fails.
+ * An entry flushes one kind at a time, the oldest first: charges of a window that is over, refunds,
+ * restores, its lease, new counts. Sending subtracts the count from the entry; a failed flush adds
+ * it again.
  *
  * If the connection ends, the result of a flush is unknown. It is sent again, so it may be charged
  * twice; this admits fewer. A refund is sent again only if it was never sent.
  *
- * A failed flush waits for some hundred milliseconds, each for a different time, and all failed ones
- * together are sent at 100 a second. After the first success the rate doubles every 100 ms, so the
- * backlog does not overload a Redis that is available again. Looks for losses keep the same pace.
- * Other flushes do not wait for them, because only one server of many may be unavailable.
+ * A failed flush is retried after a random delay of some hundred milliseconds, and all retries
+ * together are limited to 100 a second. After the first success the rate doubles every 100 ms, so
+ * the backlog does not overload a Redis that is available again. Checks for losses have the same
+ * rate. Other flushes are not delayed, because only one server of many may be unavailable.
  */
 #include "cluster/quota/quota_private.h"
 
@@ -117,8 +117,8 @@ static bool fill_lease(const struct quotas *quotas, struct quota_entry *e, struc
 }
 
 /*
- * The time at which all of them would have been charged at once, for as much to be left of them now
- * as is. A bucket that no other node uses then has the same state in Redis as here.
+ * The time of a single charge of all of them that would leave the present debt. A bucket that no
+ * other node uses then has the same state in Redis as here.
  */
 static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_ns)
 {
@@ -140,7 +140,10 @@ static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_n
 	due->bucket.kind = CLUSTER_STORE_FORCE;
 	due->bucket.window = quota_is_window(&e->def) ? e->window : 0;
 	if (hits && quota_is_bucket(&e->def)) {
-		/* By the last reply it was not empty before that; Redis has no key of an empty bucket. */
+		/*
+		 * By the last reply it was not empty before that; Redis has no key of an empty
+		 * bucket.
+		 */
 		due->bucket.window = when_us(e, hits, store_ns, now_ns);
 		if (due->bucket.window < e->own)
 			due->bucket.window = quota_min(e->own, store_ns / 1000);
@@ -183,9 +186,9 @@ static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entr
 /* ------------------------------------------------------------------ due */
 
 /*
- * After a loss: looks at each bucket of which Redis should have charges of this node and which had no
- * reply since. There may be no request for it for long, while other nodes admit what was lost. Looks
- * are sent at the pace of failed flushes.
+ * After a loss: looks at each bucket of which Redis should have charges of this node and which had
+ * no reply since. There may be no request for it for long, while other nodes admit what was lost.
+ * Looks are sent at the pace of failed flushes.
  */
 static void look_after_loss(struct quotas *quotas, struct sl_now now)
 {
@@ -349,7 +352,10 @@ static void failed(struct quota_entry *e, const struct quota_due *due, bool sent
 	}
 }
 
-/* When the rest of an entry is due. New counts are due at once if another kind was flushed in their turn. */
+/*
+ * When the rest of an entry is due. New counts are due at once if another kind was flushed in their
+ * turn.
+ */
 static void go_on(struct quotas *quotas, struct quota_set *set, struct quota_entry *e, u64 key,
 		  enum quota_due_kind flushing, bool ok, u64 now_ns)
 {

@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_exchange.c - what a command to Redis carries beside its cost, and what the reply changes:
- * leases, and the charges that Redis lost.
+ * quota_exchange.c - leases and restored losses: the fields of a command beside its cost, and the
+ * changes by the reply.
  *
  * A lease is credit that Redis has charged already; the node may spend it within every_ns of the
- * command. Redis keeps it a quarter of that and a tenth of a second longer, so that the node can
- * still report what it spent last before Redis frees the rest. Credit ends with the window that it
- * was charged in, by the latest time that Redis' clock can show.
+ * command. Redis keeps it longer by a quarter of that and a tenth of a second, so that the node can
+ * report its last spending before Redis refunds the rest. Credit ends with the window that it was
+ * charged in, by the latest time that Redis' clock can show.
  *
- * How much: one and a half times the demand of the last every_ns, so it grows and shrinks with
- * demand; nothing for fewer than three requests. The cluster's thread renews it when a quarter of
- * the time, or a third of that amount, is left.
+ * Size: one and a half times the demand of the last every_ns, so it grows and shrinks with demand;
+ * nothing for fewer than three requests. The cluster's thread renews it when a quarter of the time,
+ * or a third of that amount, is left.
  *
- * What it costs. A request that is not covered is one command. A renewal is sent only if something
- * was spent since the last one, that is, for at least one covered request. A lease is returned early
- * only after twenty covered requests. So no key takes more than 1.05 commands a decision, however
- * rare its requests are.
+ * Cost. A request that is not covered is one command. A renewal is sent only if credit was spent
+ * since the last one, that is, for at least one covered request. A lease is returned early only
+ * after twenty covered requests. So no key takes more than 1.05 commands a decision, however rare
+ * its requests are.
  *
  * Losses. Redis may lose charges that it had replied to, by a failover or an empty start. Each node
  * detects the loss of its own and restores them with its next command for that bucket
  * (cluster_store_bucket.spent beyond any lease is charged in any case; of buckets .window), so they
- * count before anything else is admitted. Without a next request the cluster's thread sends the
- * command. After a first loss it looks for others.
+ * count before any other request is admitted. Without a next request the cluster's thread sends the
+ * command. After a first loss it checks other buckets for losses.
  *
- *     windows   Redis counts what each node charged (state.own). In a newer reply it is at least
- *               that of an older one of the same window plus what was charged since, less this
- *               node's refunds on their way (`refunding`)
+ *     windows   Redis counts the charges of each node (state.own). In a newer reply state.own is at
+ *               least that of an older one of the same window plus the charges since, less this
+ *               node's pending refunds (`refunding`)
  *     logs      the same, for charges that certainly still count: those of this half of the
  *               window's length and of the half before
  *     buckets   Redis does not count by node. The time at which a bucket will be empty only grows,
- *               unless there is a refund. A time that is nearer (with leases, by more than an eighth
- *               of the capacity) shows a loss, and this node restores the time that it had. The
- *               later of two such times holds, so several nodes may restore it. Redis returns the
- *               time of the last refund: a loss before that cannot be seen, but by a node that is
- *               alone and knows all refunds
+ *               unless there is a refund. A nearer time (with leases, by more than an eighth of the
+ *               capacity) shows a loss, and this node restores the earlier value. The later of two
+ *               such times applies, so several nodes may restore it. Redis returns the time of the
+ *               last refund. A loss before that refund cannot be detected, except by a single node,
+ *               which sends all refunds itself
  *
- * What is no loss: replies that overtook each other (only a newer one, by Redis' time, is compared);
- * leases (state.own has only the reported part of one; of a bucket they are a tenth at most); a
- * reset, here or on another node, which refunds all, but lowers only that node's own; a first-request
- * window that ended by a refund, which Redis still has as the one before.
+ * No loss are: replies out of order (only a newer one, by Redis' time, is compared); leases
+ * (state.own has only the reported part of one; of a bucket they are a tenth at most); a reset,
+ * here or on another node, which refunds all charges but lowers only that node's own; a
+ * first-request window that ended by a refund, which Redis still has as the previous one.
  *
- * Replies may arrive in another order than Redis processed the commands, because each worker and the
- * cluster's thread have connections of their own. An old reply lacks what a newer one had. Where the
- * state here alone admits (write_back), applying it would admit that much again (quota_is_stale()).
- * An old reply with more of this node's charges than the newer one was processed before the loss:
- * its charge is lost, and the newer reply could not show that.
+ * Replies may arrive in another order than Redis processed the commands, because each worker and
+ * the cluster's thread have connections of their own. An old reply lacks charges of a newer one.
+ * With write_back, where the state here admits alone, applying it would admit those again
+ * (quota_is_stale()). An old reply with more of this node's charges than the newer one was
+ * processed before the loss: its charge is lost, and the newer reply could not show that.
  *
- * Of a sliding window only the current one is restored: a refund may have lowered the one before.
+ * Of a sliding window only the current part is restored: a refund may have lowered the previous
+ * one.
  *
- * The same numbers give this node's part of the demand, for when Redis is unavailable.
+ * The same numbers give this node's part of the demand, used while Redis is unavailable.
  *
  * over 500 lines: each field that quota_prepare() sends has its other half in quota_complete().
  */
@@ -61,10 +62,10 @@
 #define STORE_GRACE_US 100000ULL
 #define WANT_MAX SL_COST_MAX
 #define FLUSH_AGAIN_NS 100000000ULL
-#define RESTORE_NS 100000000ULL	/* a command of a request may carry it before */
+#define RESTORE_NS 100000000ULL	/* delay: a command of a request may restore it first */
 #define LEASED_UNNOTICED 8
-#define ROUNDED_US 2			/* two times of one bucket may differ by this, by rounding */
-#define CLOCK_BACK_US 1000000ULL		/* a Redis that is so much behind is another server */
+#define ROUNDED_US 2			/* rounding: two times of one bucket may differ by this */
+#define CLOCK_BACK_US 1000000ULL	/* a Redis whose time is behind by this is another server */
 #define QUOTA_PRIOR 8			/* requests: the weight of the earlier value */
 
 /* ------------------------------------------------------------------ demand */
@@ -87,7 +88,7 @@ void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns)
 	quota_add(&e->demand, cost);
 }
 
-/* Of the period before, the part within the last every_ns. */
+/* The part of the previous period that is within the last every_ns. */
 u64 quota_target(const struct quota_entry *e, u64 now_ns)
 {
 	double passed = (double)quota_less(now_ns, e->period_ns) / e->every_ns;
@@ -121,7 +122,9 @@ void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct q
 {
 	u64 at_ns = quota_less(e->until_ns, e->every_ns / 4);
 
-	/* Earlier if it is short; but a grant smaller than requested does not hasten it. */
+	/*
+	 * Earlier if little is left; but a grant smaller than requested does not make it earlier.
+	 */
 	if (e->credit < quota_target(e, now_ns) / 3)
 		at_ns = quota_min(at_ns, e->renewed_ns + e->every_ns / 8);
 	quota_schedule(quotas, set, e, at_ns > now_ns ? at_ns : now_ns);
@@ -133,7 +136,7 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 	bool gone = quota_is_window(&e->def) &&
 		    quota_window(e, quota_store_ns(quotas, now)) != e->lease_window;
 
-	/* In a window that is over and does not count any more, both are as good as charged. */
+	/* A window that is over and no longer counts needs no restore: drop both. */
 	if (gone && !algorithm_is_sliding(e->def.algo)) {
 		e->spent = e->credit = 0;
 		return;
@@ -171,7 +174,10 @@ void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct q
 		spent -= bucket->restored;
 	quota_sub(&e->spent_sent, spent);
 	if (!done) {
-		/* Unknown: a second report admits fewer at worst. What was returned stays returned. */
+		/*
+		 * The result is unknown. A second report admits fewer at worst; returned units are
+		 * not used again.
+		 */
 		if (spent && !(e->flags & QUOTA_AGAIN)) {
 			quota_add(&e->spent, spent);
 			quota_schedule(quotas, set, e, now.mono_ns + FLUSH_AGAIN_NS);
@@ -194,7 +200,7 @@ void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct q
 		quota_schedule_lease(quotas, set, e, now.mono_ns);
 }
 
-/* Each node restores all of a bucket, and counts its own part of that. */
+/* Each node restores the whole bucket, and counts its own part in the statistics. */
 static u64 counted(const struct quota_entry *e, u64 hits)
 {
 	return quota_is_bucket(&e->def) ? (hits * e->own_window + 999) / 1000 : hits;
@@ -232,7 +238,10 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 
 	if (!state->window && e->own && state->before < e->own_window &&
 	    quota_window(e, quota_store_ns(quotas, now)) == e->own_window) {
-		/* No first-request window at all before the end of this one: it is restored as it began. */
+		/*
+		 * Redis has no first-request window before the end of this one: restore it with its
+		 * begin.
+		 */
 		note_lost(quotas, set, e, e->own, now);
 		e->own = 0;
 	}
@@ -240,7 +249,9 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 	    (!algorithm_is_anchored(e->def.algo) || !state->window))
 		return;
 	if (state->window < e->own_window) {
-		/* One that was lost and restored as it began. Is the one after it the last that ended? */
+		/*
+		 * A lost window was restored with its begin. Is the next one the last that ended?
+		 */
 		if (e->own && state->before < e->own_window &&
 		    quota_overlaps(e, state->window, e->own_window))
 			note_lost(quotas, set, e, e->own, now);
@@ -249,9 +260,11 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 			note_lost(quotas, set, e, least - state->own, now);
 	} else if (e->own && state->before < e->own_window &&
 		   quota_overlaps(e, e->own_window, state->window)) {
-		/* Another one began before the end of this one, and Redis has none before. */
+		/*
+		 * Another window began before the end of this one, and Redis has no previous one.
+		 */
 		note_lost(quotas, set, e, e->own, now);
-		/* What is not flushed yet counts in that one, too. */
+		/* Unflushed charges count in that window, too. */
 		if (e->window == e->own_window)
 			e->window = state->window;
 	}
@@ -260,7 +273,7 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 	note_quota(quotas, e, state->own, state->used);
 }
 
-/* own: of this half; own_window: of the half before; own_mark: number of this half. */
+/* own: charges of this half; own_window: of the previous half; own_mark: number of this half. */
 static void roll_log(struct quota_entry *e, u64 store_us)
 {
 	u64 half = store_us / (e->def.period_ns / 2000);
@@ -294,8 +307,8 @@ static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota
 /* ------------------------------------------------------------------ buckets */
 
 /*
- * us: no loss if a bucket will be empty earlier by no more than this. Leases that end bring that time
- * nearer by up to a tenth of the capacity.
+ * us: no loss if a bucket will be empty earlier by no more than this. Leases that end bring that
+ * time nearer by up to a tenth of the capacity.
  */
 static u64 unnoticed_us(const struct quota_entry *e)
 {
@@ -306,15 +319,15 @@ static u64 unnoticed_us(const struct quota_entry *e)
 	return us;
 }
 
-/* Rounded up: this count refuses until it is restored. */
+/* Rounded up, since this count refuses until it is restored. */
 static u64 whole_requests(double requests)
 {
 	return requests < QUOTA_COUNT_MAX ? ceil(requests) : QUOTA_COUNT_MAX;
 }
 
 /*
- * When it is empty at the earliest, us, by earlier replies and by what this command charged. A forced
- * charge has a time of its own; it drains from then on if the bucket was empty.
+ * When it is empty at the earliest, us, by earlier replies and by what this command charged. A
+ * forced charge has a time of its own; it drains from then on if the bucket was empty.
  */
 static u64 expected_us(const struct quota_entry *e, const struct cluster_store_bucket *bucket,
 		       u64 here_us, u64 store_us, u64 received_us)
@@ -327,7 +340,7 @@ static u64 expected_us(const struct quota_entry *e, const struct cluster_store_b
 	return (own_us > begin_us ? own_us : begin_us) + here_us;
 }
 
-/* One part for all that is to be restored at a time: the statistics of lost and restored agree. */
+/* Uses one permille for all losses restored together, so the counts of lost and restored agree. */
 static void mark_lost(struct quota_entry *e, u64 empty_us)
 {
 	if (!(e->lost | e->restored))
@@ -336,8 +349,8 @@ static void mark_lost(struct quota_entry *e, u64 empty_us)
 }
 
 /*
- * own: when the bucket will be empty, us, by the last reply; own_mark: the same of a lost one, with
- * what this node has charged since; own_window: this node's part of its demand, permille.
+ * own: time at which the bucket will be empty, us, by the last reply; own_mark: the same of a lost
+ * bucket, with this node's charges since; own_window: this node's part of its demand, permille.
  */
 static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			 const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
@@ -347,27 +360,27 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
 	u64 was_us = quota_less(e->own, store_us);
 	u64 mark_us = expected_us(e, bucket, here_us, store_us, received_us), lost_us;
-	/* A debt that was cut shows nothing about the bucket before. */
+	/* A debt that was cut off does not show the earlier state of the bucket. */
 	bool cut =
 		bucket->kind == CLUSTER_STORE_FORCE && used_us + interval > 2 * capacity * interval;
 	bool alone = __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED) == 1;
-	bool given_back = !alone && bucket->state.own && bucket->state.own >= received_us;
+	bool refunded_there = !alone && bucket->state.own && bucket->state.own >= received_us;
 
-	/* To restore, the later time holds and not the sum: it includes what was charged meanwhile. */
+	/* Restores the later time, not the sum: it includes the charges made in the meantime. */
 	if (e->lost | e->restored) {
 		e->own_mark += here_us;
 		if (e->own_mark > mark_us)
 			mark_us = e->own_mark;
 	}
-	/* A restore is no demand. */
+	/* A restore is not demand. */
 	if (!bucket->restored)
 		note_quota(quotas, e, charged + bucket->spent,
 			   quota_less(used_us, was_us) / interval);
-	/* There are no refunds but its own: they made it empty earlier by no more than this. */
+	/* A single node sends all refunds: they made the bucket empty earlier by at most this. */
 	if (alone)
 		mark_us = quota_less(mark_us, e->refunding * interval);
 	lost_us = quota_less(mark_us, store_us + used_us);
-	if (e->own && !cut && !given_back && !e->lost && lost_us > unnoticed_us(e)) {
+	if (e->own && !cut && !refunded_there && !e->lost && lost_us > unnoticed_us(e)) {
 		mark_lost(e, mark_us);
 		note_lost(quotas, set, e, whole_requests(lost_us / interval), now);
 	}
@@ -387,13 +400,13 @@ bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e,
 	return !quota_is_window(&e->def) || quota_window(e, store_ns) == e->own_window;
 }
 
-/* What would not count any more is not restored. */
+/* A loss that would no longer count is not restored. */
 void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 		   struct cluster_store_bucket *bucket, struct sl_now now)
 {
 	u64 store_ns = quota_store_ns(quotas, now), hits = e->lost;
 
-	/* A report of a lease of another window goes first. */
+	/* A report for a lease of another window is sent first. */
 	if (!hits || (quota_is_window(&e->def) && bucket->window && bucket->window != e->own_window))
 		return;
 	e->lost = 0;
@@ -499,7 +512,8 @@ static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota
 }
 
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
+		 const struct cluster_store_bucket *bucket,
+		 const struct cluster_store_request *request,
 		 struct sl_now now)
 {
 	u64 charged = charged_by(e, bucket, request);
@@ -549,7 +563,9 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 	if (bucket->kind == CLUSTER_STORE_REFUND)
 		quota_add(&e->refunding, bucket->cost);
 	if (bucket->kind == CLUSTER_STORE_CHARGE) {
-		/* A retry of what was refused here: what was admitted and not flushed still counts. */
+		/*
+		 * A retry of what was refused here: what was admitted and not flushed still counts.
+		 */
 		if (e->consistency == CONSISTENCY_WRITE_BACK)
 			bucket->hold += quota_less((u64)e->unflushed + e->flushing, e->refunded);
 		quota_add(&e->requested, bucket->cost);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_overshoot.c - how far above its limit a rule was, by the counts in Redis.
+ * quota_overshoot.c - the excess of a rule over its limit, by the counts in Redis.
  *
- * Each reply contains the excess of its bucket. For each rule the largest of the windows that end in
- * the same five minutes is kept for an hour, as a ratio to the limit. Redis counts exactly, and also
- * what is flushed after the end of a window, so the last reply for a window has its whole excess.
+ * Each reply contains the excess of its bucket. For each rule the largest of the windows that end
+ * in the same five minutes is kept for an hour, as a ratio to the limit. Redis counts exactly, and
+ * includes flushes after the end of a window, so the last reply for a window has its whole excess.
  * Each node has the excess of the buckets that it sent commands for.
  */
 #include "cluster/quota/quota_private.h"
@@ -18,7 +18,7 @@ static bool is_over(const struct quota_excess *excess, u64 now_ns)
 	return (excess->slot + 1) * SLOT_NS + HOUR_NS <= now_ns;
 }
 
-/* The record of the rule; it may replace one whose values are all too old. */
+/* The record of the rule; a new one may replace a record whose values are all too old. */
 static struct quota_overshoot *record_of(struct quotas *quotas, u32 metric, u64 now_ns)
 {
 	u32 first = (metric * 0x9e3779b1U) % OVERSHOOT_RULES;

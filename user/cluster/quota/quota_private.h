@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * quota_private.h - what the files of quota share.
+ * quota_private.h - private declarations of the quota files.
  *
  *     quota.c           the table of entries; acquire, release, forget: decisions without Redis
- *     quota_exchange.c  what a command carries beside its cost, what its reply changes; leases, losses
+ *     quota_exchange.c  leases and losses: fields of commands, changes by replies
  *     quota_due.c       flushes in the background, and their pace
  *     quota_clock.c     the clock of Redis, estimated from replies
  *     quota_overshoot.c the excess of windows that ended
  *
- * The table is sets of seven entries; a key has one set, and a set a lock of a byte, held for a
- * few dozen instructions. A miss reads only the line of keys of one set. Nothing blocks here.
+ * The table has sets of seven entries; a key has one set, and a set has a lock of one byte, held
+ * for a few dozen instructions. A miss reads only the cache line of the keys of one set. Nothing
+ * blocks here.
  */
 #ifndef SLUICE_QUOTA_PRIVATE_H
 #define SLUICE_QUOTA_PRIVATE_H
@@ -24,12 +25,12 @@
 #define QUOTA_NEVER (~0ULL)
 
 enum quota_flag {
-	QUOTA_FLUSHING = 1,	/* a flush is on its way: no other until its reply */
-	QUOTA_LEASING = 2,	/* a command that requests a lease is on its way */
+	QUOTA_FLUSHING = 1,	/* a flush is pending: no other until its reply */
+	QUOTA_LEASING = 2,	/* a command that requests a lease is pending */
 	QUOTA_FAILED = 4,	/* the last flush failed: on_store_failure decides */
-	QUOTA_AGAIN = 8,	/* the bucket was reset while a flush was on its way */
+	QUOTA_AGAIN = 8,	/* the bucket was reset while a flush was pending */
 	QUOTA_RETRY = 16,	/* the last flush failed: the next one is paced */
-	QUOTA_LOOKUP = 32,	/* Redis lost something: look whether it still has this bucket */
+	QUOTA_LOOKUP = 32,	/* Redis lost charges: check whether it still has this bucket */
 };
 
 /* The quota of one bucket. Counts are in requests. */
@@ -49,19 +50,19 @@ struct quota_entry {
 	u64 period_ns;		/* when `requests` and `demand` began to count */
 	u64 renewed_ns;		/* lease: the last reply for it; else: when `flushing` was sent */
 	u64 received_us;		/* Redis' time of the newest reply */
-	u64 refunded_us;	/* Redis' time of this node's newest refund; `own` may have been more before it */
-	u64 own, own_window, own_mark;	/* of this node's charges that Redis must have: quota_exchange.c */
+	u64 refunded_us;	/* Redis' time of this node's newest refund; it may have lowered `own` */
+	u64 own, own_window, own_mark;	/* charges of this node that Redis must have: quota_exchange.c */
 	u64 empty_ns;		/* buckets: when `unflushed` alone would have drained */
 	u64 late_window;	/* of `late` */
 	u32 unflushed, late;	/* charged here, not flushed: of `window`, and of one that is over */
 	u32 refunded;		/* refunded here, not flushed */
 	u32 lost;		/* to be restored in Redis */
-	u32 restored;		/* part of the lost that commands on their way restore */
-	u32 refunding;		/* refunds in commands on their way */
-	u32 requested;		/* costs in commands on their way */
-	u32 spent_sent;		/* spent of leases, in commands on their way */
-	u32 flushing;		/* in a flush on its way */
-	u32 credit, spent;	/* lease: what is left, and what was spent and not reported */
+	u32 restored;		/* part of `lost` in pending commands */
+	u32 refunding;		/* refunds in pending commands */
+	u32 requested;		/* costs in pending commands */
+	u32 spent_sent;		/* spent of leases, in pending commands */
+	u32 flushing;		/* in a pending flush */
+	u32 credit, spent;	/* lease: unspent units; units spent and not reported */
 	u32 demand, demand_before;	/* requests of this period of every_ns, and of the one before */
 	u16 requests, requests_before;
 	u32 earned;		/* requests covered since a lease was last returned early */
@@ -83,7 +84,7 @@ struct quota_clock {
 	u64 at_ns;
 };
 
-/* The most that windows ending in one interval were above their limit. */
+/* The largest excess of windows that ended in one interval. */
 struct quota_excess {
 	u64 slot;		/* end / OVERSHOOT_SLOT_NS */
 	double ratio;
@@ -97,10 +98,10 @@ struct quota_overshoot {
 	struct quota_excess excess[OVERSHOOT_SLOTS];
 };
 
-/* How fast failed flushes are sent again: unlimited, unless Redis was unavailable. */
+/* Rate of retried flushes: unlimited, unless Redis was unavailable. */
 struct quota_pace {
 	bool slow;
-	double rate, tokens;	/* a second */
+	double rate, tokens;	/* per second */
 	u64 at_ns, raised_ns;
 };
 
@@ -108,15 +109,15 @@ struct quotas {
 	struct quota_set *set;
 	u64 *due_ns;		/* of each set, the earliest; QUOTA_NEVER: none */
 	u32 sets;
-	u32 cursor;		/* where quotas_due() goes on */
-	u64 next_ns;		/* nothing is due before */
+	u32 cursor;		/* where quotas_due() continues */
+	u64 next_ns;		/* no entry is due before */
 	u32 nodes;
 	bool ending;
 	u64 full, lost, restored;
 	u64 lost_us;		/* Redis' time of the last reply that showed a loss */
 	u64 looked_us, looked_ns;	/* the loss that was last checked, and when */
 	u64 store_ns;		/* Redis' time at the last walk for due entries */
-	s64 *utc_ns;		/* where the clock's offset is published; NULL: nowhere */
+	s64 *utc_ns;		/* where the clock's offset is published; NULL: not published */
 	struct quota_clock clock;
 	struct quota_pace pace;
 	pthread_mutex_t overshoot_lock;
@@ -162,43 +163,46 @@ static inline bool quota_is_window(const struct spec_def *def)
 	return quota_is_aligned(def) || algorithm_is_anchored(def->algo);
 }
 
-/* How long a request counts in a bucket. */
+/* The time for which a request counts in a bucket. */
 static inline double quota_interval_us(const struct spec_def *def)
 {
 	return (double)def->period_ns / 1e3 / ((double)def->count * def->scale);
 }
 
-/* Requests that fit at once. */
+/* Requests that an unused bucket admits at once. */
 u64 quota_capacity(const struct spec_def *def);
 /* quota_unflushed() of an entry. */
 u64 quota_entry_unflushed(const struct quota_entry *e);
 
 /* ------------------------------------------------------------------ quota.c */
 
-/* The entry of a key, with its set locked; NULL, and nothing locked: there is none. */
+/* Finds the entry of a key and locks its set. Without an entry: NULL, and the set is not locked. */
 struct quota_entry *quota_find(const struct quotas *quotas, u64 key, struct quota_set **ret_set);
-/* The same; a missing entry is made. NULL: the set is full. */
+/* The same, but creates a missing entry. NULL: the set is full. */
 struct quota_entry *quota_claim(struct quotas *quotas, const struct quota_ref *ref,
 				struct sl_now now, struct quota_set **ret_set);
 void quota_lock(u8 *lock);
 void quota_unlock(u8 *lock);
-/* The entry is due at at_ns at the latest. Its set is locked. */
+/* Makes the entry due at at_ns at the latest. Its set is locked. */
 void quota_schedule(struct quotas *quotas, struct quota_set *set, struct quota_entry *e, u64 at_ns);
-/* *at becomes `to` where that is less. */
+/* *at becomes `to` if that is earlier. */
 void quota_lower(u64 *at, u64 to);
-/* The next time, after now, of what a key does every every_ns: spread over the keys. */
+/* The next time, after now, of an action that a key takes every every_ns; spread over the keys. */
 u64 quota_phase(u64 key, u64 every_ns, u64 now_ns);
 
 /* ------------------------------------------------------------------ quota_clock.c */
 
-/* Redis' time: the estimate, and the latest that it can be. */
+/* Redis' time: the estimate, and the latest possible. */
 u64 quota_store_ns(const struct quotas *quotas, struct sl_now now);
 u64 quota_store_latest_ns(const struct quotas *quotas, struct sl_now now);
 void quota_clock_update(struct quotas *quotas, u64 sent_ns, struct sl_now answered, u64 store_us);
 /* Publishes the offset again: this node's UTC may have stepped. */
 void quota_clock_check(struct quotas *quotas, struct sl_now now);
 
-/* First-request windows: the later one began before the earlier one's end, so Redis lost the earlier one. */
+/*
+ * First-request windows: the later one began before the earlier one's end, so Redis lost the
+ * earlier one.
+ */
 static inline bool quota_overlaps(const struct quota_entry *e, u64 earlier, u64 later)
 {
 	return algorithm_is_anchored(e->def.algo) && earlier < later &&
@@ -207,21 +211,21 @@ static inline bool quota_overlaps(const struct quota_entry *e, u64 earlier, u64 
 
 /* The window of a request at that time; 0: buckets, logs, and while it is unknown. */
 u64 quota_window(const struct quota_entry *e, u64 store_ns);
-/* Brings the entry to `now`: what was charged in a window that is over becomes `late`. */
+/* Advances the entry to `now`: unflushed charges of a window that is over become `late`. */
 void quota_roll(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		struct sl_now now);
 
 /* ------------------------------------------------------------------ quota_exchange.c */
 
 void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns);
-/* How many requests a lease should hold now; 0: too little demand. */
+/* The number of requests to lease now; 0: too little demand. */
 u64 quota_target(const struct quota_entry *e, u64 now_ns);
 /* Whether a lease has ended: by its time, or with its window. */
 bool quota_lease_over(const struct quotas *quotas, const struct quota_entry *e, struct sl_now now);
-/* Reports what was spent in `bucket`; with `end` returns the rest. */
+/* Adds the spent units to `bucket`; with `end` also returns the rest. */
 void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		       struct cluster_store_bucket *bucket, bool end, struct sl_now now);
-/* Requests what is missing, and extends the lease if there is one. */
+/* Requests the missing units, and extends an existing lease. */
 void quota_request_lease(struct quota_entry *e, struct cluster_store_bucket *bucket, u64 target);
 /* Applies the result to the lease: reported, granted, or unknown. */
 void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
@@ -230,17 +234,18 @@ void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct q
 void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			  u64 now_ns);
 
-/* Adds what Redis lost, if anything, to a CLUSTER_STORE_CHARGE. */
+/* Adds charges that Redis lost, if any, to a CLUSTER_STORE_CHARGE. */
 void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 		   struct cluster_store_bucket *bucket, struct sl_now now);
 /* Applies the result to restores and to a CLUSTER_STORE_REFUND. */
 void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		  const struct cluster_store_bucket *bucket, bool done, struct sl_now now);
-/* Whether Redis lost something since its last reply for this, so that a look is due. */
+/* Whether Redis lost charges since its last reply for this bucket, so that a check is due. */
 bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e, struct sl_now now);
-/* Compares a reply (DONE) with what Redis had before; call it before quota_settle(). */
+/* Compares a reply (DONE) with the earlier replies; call it before quota_settle(). */
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
-		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *request,
+		 const struct cluster_store_bucket *bucket,
+		 const struct cluster_store_request *request,
 		 struct sl_now now);
 
 /* ------------------------------------------------------------------ quota_overshoot.c */

@@ -7,20 +7,20 @@
 
 #define ENTRIES 65536
 #define AGAIN_MS 1000
-#define AGAIN_MAX 1000			/* in a second, of all keys */
+#define AGAIN_MAX 1000			/* retries a second, of all keys */
 #define NS_PER_MS 1000000ULL
 #define COST_BITS 24
 #define COST_MAX (SL_BIT(COST_BITS) - 1)
 
 struct place {
-	u64 check;		/* key ^ until ^ asked */
-	u64 until;		/* when it may fit, in ms, above the cost that was refused */
+	u64 check;		/* key ^ until ^ requested */
+	u64 until;		/* time at which it may fit, in ms, above the refused cost */
 	u64 requested;		/* in ms: the last retry; 0: never */
 };
 
 struct refusal_cache {
 	struct place place[ENTRIES];
-	u64 requested;			/* the second, above the number of retries in it */
+	u64 requested;			/* the present second, above its number of retries */
 };
 
 struct refusal_cache *refusal_cache_new(void)
@@ -33,7 +33,7 @@ void refusal_cache_free(struct refusal_cache *refusal_cache)
 	free(refusal_cache);
 }
 
-/* The upper bits: the lower ones pick the slot of queues and the like. */
+/* The upper bits, because other tables use the lower ones. */
 static u32 place_of(u64 key)
 {
 	return (key >> 40) % ENTRIES;
@@ -83,8 +83,8 @@ u64 refusal_cache_wait(const struct refusal_cache *refusal_cache, u64 key, u64 c
 }
 
 /*
- * Bounds the load on Redis, however many keys are refused or replace each other. (Two threads at the
- * same time may count as one.)
+ * Bounds the load on Redis for any number of refused keys. (Two threads at the same time may count
+ * as one.)
  */
 static bool may_request(struct refusal_cache *refusal_cache, u64 now_ms)
 {

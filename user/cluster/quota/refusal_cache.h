@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * refusal_cache.h - keys that Redis refused, and when: a key over its limit costs no round trip, and
- * is retried now and then.
+ * refusal_cache.h - keys that Redis refused, with the time: a key over its limit costs no round
+ * trip and is retried once a second.
  *
- * The state of a bucket here may be too high: another node refunded something, or an operator reset
- * the bucket. So one request a second for each refused key goes to Redis, at most a thousand a second
- * for all keys. Of a sliding log this node does not have what other nodes used; the refusal of Redis
- * is kept for as long as it holds.
+ * The state of a bucket here may be too high after a refund by another node or a reset by an
+ * operator. So one request a second for each refused key goes to Redis, at most a thousand a second
+ * for all keys. A sliding log here lacks the requests of other nodes; a refusal of Redis is kept
+ * until the request may fit.
  *
  * A table of fixed size without locks. A newer key replaces an older one; a key that is not found
  * goes to Redis. The fields of a slot contain a check, so a slot that two threads write at the same
@@ -21,15 +21,15 @@
 
 struct refusal_cache;
 
-struct refusal_cache *refusal_cache_new(void);	/* NULL: no memory */
+struct refusal_cache *refusal_cache_new(void);	/* NULL: out of memory */
 void refusal_cache_free(struct refusal_cache *refusal_cache);	/* NULL is fine */
 
-/* `cost` was refused at now_ns, and is refused for wait_ns from then on. */
+/* Stores that `cost` was refused at now_ns, for wait_ns from then on. */
 void refusal_cache_note(struct refusal_cache *refusal_cache, u64 key, u64 cost, u64 wait_ns,
 			u64 now_ns);
-/* How long `cost` is still refused; 0: not, or unknown. */
+/* The time for which `cost` is still refused; 0: not refused, or unknown. */
 u64 refusal_cache_wait(const struct refusal_cache *refusal_cache, u64 key, u64 cost, u64 now_ns);
-/* Whether a refused key is to be retried now: true once a second for a key, 1000 times for all. */
+/* Whether to retry a refused key now: true once a second for a key, 1000 times a second for all. */
 bool refusal_cache_due(struct refusal_cache *refusal_cache, u64 key, u64 now_ns);
 /* Removes the key. */
 void refusal_cache_forget(struct refusal_cache *refusal_cache, u64 key);
