@@ -11,7 +11,7 @@
 #include "lib/log.h"
 
 #define STREAM_BATCHES "10000"
-#define STREAM_LASTS_MS 120000ULL	/* after the last batch; nodes skip those over 30 s old */
+#define STREAM_LASTS_MS 120000ULL	/* expiry after the last batch; nodes skip batches over 30 s old */
 #define STREAM_KEPT_MS 10000ULL
 #define UNSENT_MAX 4096
 #define UNANSWERED_MAX 8
@@ -73,7 +73,7 @@ void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome out
 	char text[sizeof(bus->error[0])];
 
 	snprintf(text, sizeof(text), "%s: %.160s", command_name[command], why_of(outcome, reply));
-	/* Operators see it on a terminal: only printable characters. */
+	/* The text is shown on terminals, so only printable characters are kept. */
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
 			*c = '?';
@@ -108,7 +108,7 @@ int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *l
 	return r;
 }
 
-/* ------------------------------------------------------------------ the store's clock */
+/* ------------------------------------------------------------------ the clock of Redis */
 
 static void on_time(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
@@ -288,8 +288,8 @@ static bool is_recent(u64 mono_ns)
 }
 
 /*
- * A daemon that started later used our name, so the other nodes dropped our batches. It has left:
- * we start again with a newer boot time, and they accept ours.
+ * A daemon that started later used this node's name, so the other nodes dropped this node's
+ * batches. It has left: this node continues with a newer boot time, which the other nodes accept.
  */
 static void follow_twin(struct bus *bus)
 {

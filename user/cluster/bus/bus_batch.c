@@ -35,7 +35,7 @@ int bus_sign(const struct cluster_keys *keys, const char *prefix, const void *te
 	size_t size = 0;
 	bool done = context &&
 		    EVP_MAC_init(context, keys->signature, sizeof(keys->signature), params) &&
-		    /* With its terminating 0, so the signature covers where it ends. */
+		    /* Includes the terminating 0, so the signature covers the end of the prefix. */
 		    EVP_MAC_update(context, (const unsigned char *)prefix, strlen(prefix) + 1) &&
 		    EVP_MAC_update(context, text, len) &&
 		    EVP_MAC_final(context, ret, &size, BUS_SIGNATURE);
@@ -49,7 +49,7 @@ int bus_sign(const struct cluster_keys *keys, const char *prefix, const void *te
 
 void bus_batch_begin(struct evbuffer *out, const struct bus_head *head)
 {
-	/* Node names are [A-Za-z0-9._-], the version is ours: nothing to escape. */
+	/* Node names are [A-Za-z0-9._-] and the version is a constant: no escaping needed. */
 	evbuffer_add_printf(out, "{\"node\":\"%s\",\"boot_us\":%llu,\"number\":%llu,"
 			    "\"sent_us\":%llu,\"sync_us\":%llu,\"version\":\"%s\",\"bye\":%s,"
 			    "\"messages\":[", head->node, head->boot_us, head->number, head->sent_us,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * bus_batch.h - what one node sends at once: messages under one head, with one signature.
+ * bus_batch.h - a batch of one node: messages under one head, with one signature.
  *
  *     {"node":"a","boot_us":N,"number":N,"sent_us":N,"sync_us":N,"version":"0.1.0","bye":false,
  *      "messages":[{"kind":"block","until_us":N,"body":{...}}, ...]}
  *
- * The signature covers these bytes as sent, after the cluster's prefix, so no node must reproduce
- * another's JSON, and a batch of one cluster is invalid in another that has the same secret. A
- * batch is parsed only after its signature has been verified.
+ * The signature covers the cluster's prefix and these bytes as sent: no canonical form of JSON is
+ * needed, and a batch of one cluster is invalid in another cluster with the same secret. A batch is
+ * parsed only after its signature has been verified.
  *
- * Times are the store's, in microseconds since 1970: the clock that all nodes share.
+ * Times are by Redis' clock, which all nodes share, in microseconds since 1970.
  */
 #ifndef SLUICE_BUS_BATCH_H
 #define SLUICE_BUS_BATCH_H
@@ -28,14 +28,14 @@
 struct bus_head {
 	char node[CLUSTER_NODE_MAX + 1];
 	char version[32];
-	u64 boot_us;		/* when the daemon started: a later value is a newer daemon */
+	u64 boot_us;		/* start of the daemon: a later value is a newer daemon */
 	u64 number;		/* from 1, increases with each batch */
 	u64 sent_us;
 	u64 sync_us;
 	bool bye;		/* its last batch */
 };
 
-/* The signature covers the cluster's "PREFIX", too. 0 or -ENOMEM. */
+/* The signature also covers the cluster's "PREFIX". 0 or -ENOMEM. */
 int bus_sign(const struct cluster_keys *keys, const char *prefix, const void *text, size_t len,
 	     u8 ret[BUS_SIGNATURE]);
 
@@ -47,24 +47,27 @@ void bus_batch_end(struct evbuffer *out);
 
 enum bus_verdict {
 	BUS_GOOD,
-	BUS_FORGED,		/* not signed with our key */
-	BUS_MALFORMED,		/* signed, but makes no sense: perhaps of another version */
+	BUS_FORGED,		/* not signed with the cluster's key */
+	BUS_MALFORMED,		/* signed but invalid: perhaps of another version */
 	/* bus_peers.h */
-	BUS_OLD, BUS_AHEAD,	/* sent too long ago; later than now */
-	BUS_REPEATED,		/* its number was seen, or it is of an earlier daemon */
-	BUS_CROWD,		/* more nodes than the table has room for */
-	BUS_FLOOD,		/* more batches than a node sends */
+	BUS_OLD, BUS_AHEAD,	/* sent too long ago; sent in the future */
+	BUS_REPEATED,		/* a number received before, or from an earlier daemon */
+	BUS_CROWD,		/* the table of nodes is full */
+	BUS_FLOOD,		/* more batches a second than a node sends */
 	BUS_VERDICT_COUNT,
 };
 const char *bus_verdict_name(enum bus_verdict verdict);
 
-/* *ret_messages: the array, a new reference, if the batch is good. */
+/* *ret_messages: the array, a new reference, if the batch is valid. */
 enum bus_verdict bus_batch_open(const struct cluster_keys *keys, const char *prefix,
 				const char *text, size_t len, const void *signature,
 				size_t signature_len, struct bus_head *ret_head,
 				json_t **ret_messages);
 
-/* Reads an element of the array; false if it is no message. Results live as long as the array. */
+/*
+ * Reads an element of the array; false if it is not a message. Results are valid as long as the
+ * array.
+ */
 bool bus_message_read(const json_t *message, const char **ret_kind, u64 *ret_until_us,
 		      const json_t **ret_body);
 

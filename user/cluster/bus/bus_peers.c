@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If the store's clock is that far from ours, it does not decide what is fresh. */
+/* If Redis' clock differs from this machine's by more than this, ages are not checked by it. */
 #define CLOCKS_APART_US (3600ULL * 1000000)
 #define TWICE_NS (600 * SL_NS_PER_SEC)
 
@@ -17,7 +17,7 @@ struct peer {
 	u64 sync_ns;
 	bool gone;		/* it sent goodbye */
 	u64 second, batches;	/* batches within that second */
-	u64 older_ns;		/* when a batch of an earlier daemon came, and its boot */
+	u64 older_ns;		/* arrival of a batch of an earlier daemon, and its boot */
 	u64 older_boot_us;
 	u64 twice_ns;		/* when the duplicate name was logged */
 };
@@ -65,7 +65,7 @@ static struct peer *find(struct bus_peers *peers, const char *node, u32 hash)
 	return NULL;
 }
 
-/* A free entry, or the one that was silent longest and is not alive. */
+/* A free entry, or the entry of the node that is not alive and has been silent longest. */
 static struct peer *make_room(struct bus_peers *peers, u64 mono_ns)
 {
 	struct peer *oldest = NULL;
@@ -87,7 +87,7 @@ static enum bus_verdict check_time(const struct bus_head *head, const struct bus
 	return head->sent_us > now->store_us + BUS_AHEAD_US ? BUS_AHEAD : BUS_GOOD;
 }
 
-/* A replay comes once; two daemons with one name keep sending. Logged now and then. */
+/* A replay comes once; two daemons with one name keep sending. Logged at intervals. */
 static bool check_twice(struct peer *peer, const struct bus_head *head, u64 mono_ns)
 {
 	bool again = peer->older_boot_us == head->boot_us && head->boot_us != peer->boot_us &&
@@ -103,7 +103,7 @@ static bool check_twice(struct peer *peer, const struct bus_head *head, u64 mono
 	return again;
 }
 
-/* By sending time: a node that was unavailable reads many at once. */
+/* By sending time, because a node that was unavailable reads many batches at once. */
 static bool check_rate(struct peer *peer, u64 sent_us)
 {
 	u64 second = sent_us / 1000000;

@@ -32,16 +32,16 @@ struct bus {
 	u32 unanswered;			/* commands */
 	u64 boot_us, number;		/* of this daemon's batches */
 	u64 own_boot_us;		/* newest boot time seen of earlier daemons of this node */
-	u64 twice_ns;			/* when a batch of another daemon with our name was seen */
+	u64 twice_ns;	/* when a batch of another daemon with this node's name was seen */
 	bool twin_left;			/* that daemon sent goodbye */
-	u64 stranger_ns, stranger_sent_ns;	/* batch not signed with our key: seen, logged */
+	u64 stranger_ns, stranger_sent_ns;	/* a batch not signed with the cluster's key: seen, logged */
 	struct unsent_messages *first, **last;
 	u32 unsent_messages;
 	/* bus_read.c */
 	bool reading, placed, caught_up;
-	bool up_requested;		/* the store was reachable at the last read */
+	bool up_requested;		/* Redis was reachable at the last read */
 	struct stream_id at;		/* the last entry read */
-	struct stream_id own;		/* the last entry that we added */
+	struct stream_id own;		/* the last entry added by this daemon */
 	u64 kept_ms;			/* its value when the stream's expiry was last extended */
 	u32 rounds;			/* full replies in a row */
 	u32 failed;			/* unreadable replies in a row */
@@ -50,19 +50,19 @@ struct bus {
 };
 
 struct bus_time bus_now(const struct bus *bus);
-/* Counts it as unanswered; done() must count it off. */
+/* Sends a command and increments `unanswered`; done() must decrement it. */
 int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *len,
 	     void (*done)(void *, enum redis_outcome, const redisReply *));
-/* Logs an error when it changes, and when commands succeed again. */
+/* Logs an error when it changes, and the next success. */
 void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
 	       const redisReply *reply);
 void bus_well(struct bus *bus, enum bus_command command);
 
-/* Becomes newer than every earlier daemon with our name: batches are numbered anew. */
+/* Sets a boot time newer than that of every earlier daemon with this name; restarts the numbers. */
 void bus_begin(struct bus *bus);
-/* Reads new entries, unless a read is under way. */
+/* Reads new entries, unless a read is pending. */
 void bus_read(struct bus *bus);
-/* Notes the ID of an entry that we added. */
+/* Records the ID of an entry that this daemon added. */
 void bus_read_own(struct bus *bus, const char *id);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * bus_read.c - the stream's end, entry by entry; see bus.h.
+ * bus_read.c - reads the new entries of the stream; see bus.h.
  *
- * Anybody who can write to Redis may have written an entry. One that is not two fields, or is not
- * signed, is counted and skipped. After three replies in a row that cannot be read (an entry
- * beyond all bounds) the reader jumps ahead.
+ * An entry is untrusted input: any program with access to Redis may have written it. An entry that
+ * is not two fields, or is not signed, is counted and skipped. After three unreadable replies in a
+ * row (an entry above all bounds) the reader skips to the end of the stream.
  */
 #include "cluster/bus/bus_private.h"
 
@@ -16,7 +16,7 @@
 
 #include "lib/log.h"
 
-#define ENTRIES "64"		/* in one reply: at their largest below REDIS_REPLY_MAX */
+#define ENTRIES "64"		/* in one reply: below REDIS_REPLY_MAX even at their largest */
 #define ENTRIES_FULL 64
 #define ROUNDS_MAX 32		/* replies within one tick */
 #define LATE_MS 5000		/* later entries are skipped */
@@ -41,13 +41,15 @@ static bool id_before(struct stream_id a, struct stream_id b)
 	return a.ms < b.ms || (a.ms == b.ms && a.seq < b.seq);
 }
 
-/* ------------------------------------------------------------------ batches in our name */
+/*
+ * ------------------------------------------------------------------ batches with this node's name
+ */
 
 /*
- * A batch in our name. If an earlier daemon sent it, ours must be newer. If it was sent since we
- * started, but not by us, two daemons have our name.
+ * A batch with this node's name. If an earlier daemon sent it, this one needs a newer boot time. If
+ * another daemon sent it after this one started, two daemons have the name.
  */
-static void meet_ourselves(struct bus *bus, const struct bus_head *head)
+static void note_own_name(struct bus *bus, const struct bus_head *head)
 {
 	bool recent = bus->caught_up && head->sent_us > bus->boot_us;
 
@@ -82,8 +84,8 @@ static void caught_up(struct bus *bus)
 	bus->caught_up = true;
 }
 
-/* Logged once an hour: anybody who can write to the store can cause it. */
-static void meet_stranger(struct bus *bus)
+/* Logged once an hour, because any program with access to Redis can cause it. */
+static void note_unsigned(struct bus *bus)
 {
 	bus->stats.refused[BUS_FORGED]++;
 	bus->stranger_ns = bus_mono_ns();
@@ -102,7 +104,7 @@ void bus_read_own(struct bus *bus, const char *id)
 	if (!id_parse(id, &own))
 		return;
 	/*
-	 * The stream began anew, or its clock went back: our position is ahead of all new
+	 * The stream was created again, or its clock went back: the position is ahead of all new
 	 * entries.
 	 */
 	if (id_before(own, bus->own)) {
@@ -146,13 +148,13 @@ static void read_batch(struct bus *bus, const redisReply *text, const redisReply
 	verdict = bus_batch_open(bus->keys, bus->def->redis.prefix, text->str, text->len,
 				 signature->str, signature->len, &head, &messages);
 	if (verdict == BUS_FORGED)
-		meet_stranger(bus);
+		note_unsigned(bus);
 	else if (verdict != BUS_GOOD)
 		bus->stats.refused[verdict]++;
 	if (verdict != BUS_GOOD)
 		return;
 	if (!strcmp(head.node, bus->def->node)) {
-		meet_ourselves(bus, &head);
+		note_own_name(bus, &head);
 		json_decref(messages);
 		return;
 	}
@@ -169,7 +171,7 @@ static void read_batch(struct bus *bus, const redisReply *text, const redisReply
 		bus->callbacks.joined(bus->callbacks.arg, head.node);
 }
 
-/* [id, [field, value, field, value]]; false if it is no stream entry. */
+/* [id, [field, value, field, value]]; false if it is not a stream entry. */
 static bool read_entry(struct bus *bus, const redisReply *entry)
 {
 	const redisReply *fields;
@@ -186,7 +188,7 @@ static bool read_entry(struct bus *bus, const redisReply *entry)
 	    fields->element[3]->type == REDIS_REPLY_STRING)
 		read_batch(bus, fields->element[1], fields->element[3]);
 	else
-		meet_stranger(bus);
+		note_unsigned(bus);
 	return true;
 }
 
@@ -215,7 +217,9 @@ static void jump(struct bus *bus, u64 now_us)
 static void fail(struct bus *bus, enum redis_outcome outcome, const redisReply *reply)
 {
 	bus_error(bus, BUS_READ, outcome, reply);
-	/* Without a reply nothing was unreadable: it is read when the store is available again. */
+	/*
+	 * A missing reply is not an unreadable one: the read is repeated when Redis is available.
+	 */
 	if (!bus->up_requested || ++bus->failed < FAILED_MAX)
 		return;
 	bus->failed = 0;
@@ -268,7 +272,10 @@ void bus_read(struct bus *bus)
 	if (bus->reading)
 		return;
 	if (!bus->placed) {
-		/* Starts at the oldest fresh batch: a new node learns the current state at once. */
+		/*
+		 * Starts at the oldest fresh batch, so a new node receives the current state at
+		 * once.
+		 */
 		bus->at.ms = (bus_now(bus).store_us - BUS_FRESH_US) / 1000;
 		bus->placed = true;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster.c - the cluster's thread, and the exchange with it; see cluster.h.
+ * cluster.c - the cluster's thread and the interface to it; see cluster.h.
  *
- * The thread publishes what others display (peers, figures) under the lock each tick.
+ * In each tick the thread publishes peers and statistics for other threads under the lock.
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -14,8 +14,8 @@
 #include "counters/counters.h"
 #include "lib/log.h"
 
-#define SURE_NS (3 * SL_NS_PER_SEC)	/* store available for so long: silent nodes are gone */
-#define DUE_NS 5000000ULL		/* between two checks of what is due */
+#define SURE_NS (3 * SL_NS_PER_SEC)	/* Redis available for this long: silent nodes are gone */
+#define DUE_NS 5000000ULL		/* between two checks for due flushes */
 #define END_NS SL_NS_PER_SEC		/* limit for stopping */
 
 /* ------------------------------------------------------------------ the main thread's side */
@@ -125,9 +125,9 @@ static void on_joined(void *arg, const char *node)
 }
 
 /*
- * The fraction of a limit that a node enforces while the store is unavailable. No node is
- * received then, so a smaller count of live nodes means nothing until the store has been
- * available for a while.
+ * The node count gives the fraction of a limit that a node enforces while Redis is unavailable. No
+ * messages arrive then, so a smaller count of live nodes is ignored until Redis has been available
+ * for SURE_NS.
  */
 static void publish_sharing(struct cluster *c, u32 size, u64 mono_ns)
 {
@@ -166,8 +166,8 @@ static void publish(struct cluster *c)
 	pthread_mutex_unlock(&c->lock);
 	free(old);
 	/*
-	 * While the store is unavailable no node is received, and none is gone for that:
-	 * fractions stay.
+	 * While Redis is unavailable no messages arrive, and silent nodes may be alive: the
+	 * count does not shrink.
 	 */
 	if (c->bus_shown.error[0] && size < c->size)
 		size = c->size;
@@ -249,7 +249,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 
 	if (c->quotas)
 		cluster_due(c);
-	if (c->ending_ns && ((bus_is_idle(c->bus) && !c->asked) ||
+	if (c->ending_ns && ((bus_is_idle(c->bus) && !c->pending) ||
 			     bus_mono_ns() - c->ending_ns > END_NS))
 		event_base_loopbreak(c->base);
 }

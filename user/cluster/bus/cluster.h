@@ -6,13 +6,12 @@
  *                  <-- cluster_on() -----
  *
  * The thread has an event loop and a Redis client of its own: it flushes quota (quota.h), sends
- * and reads messages, and sends a sign of life every sync interval. Workers have their own
+ * and reads messages, and sends a heartbeat every sync interval. Workers have their own
  * clients (cluster_worker_open()) on their loops, so no decision waits for this thread.
  *
  * A message is JSON, signed with a key derived from cluster.secret_file, numbered by its node
- * (repeated numbers are refused), and it expires. It has an end time, never "for ever": its
- * sender repeats it while the sender lives, so that nodes that were unavailable or are new
- * receive it, and it ends everywhere when no node repeats it.
+ * (repeated numbers are refused), and it always has an end time. The sender repeats it, so that
+ * nodes that were unavailable or are new receive it. Without repetition it expires on all nodes.
  */
 #ifndef SLUICE_CLUSTER_H
 #define SLUICE_CLUSTER_H
@@ -36,17 +35,17 @@ struct cluster_keys {
 int cluster_keys_read(const char *secret_file, struct cluster_keys *ret, struct sl_err *err);
 
 /*
- * Does everything that needs privileges or can fail; starts no thread. `counters`, `quotas`: of
- * the HTTP tier, NULL without one. `base`: the main thread's.
+ * Performs all steps that need privileges or can fail, but does not start the thread. `counters`,
+ * `quotas`: of the HTTP tier, NULL without one. `base`: the main thread's.
  */
 int cluster_open(const struct cluster_def *def, struct event_base *base, struct counters *counters,
 		 struct quotas *quotas, struct cluster **ret, struct sl_err *err);
 /*
- * Before the start: how many nodes there were in the last run. The node's fraction of limits
- * follows from it while the store is unavailable, until it has been available for a while.
+ * Call it before the start, with the number of nodes of the last run. It gives the node's fraction
+ * of limits until Redis has been available for a few seconds.
  */
 void cluster_expect(struct cluster *cluster, u32 nodes);
-/* The number of nodes that fractions follow from. Any thread. */
+/* The number of nodes used for the fractions of limits. Any thread. */
 u32 cluster_sharing(const struct cluster *cluster);
 int cluster_run(struct cluster *cluster, struct sl_err *err);
 /* Sends goodbye, returns leases (within a second), ends the thread. NULL is fine. */
@@ -65,13 +64,13 @@ int cluster_worker_open(struct cluster *cluster, struct event_base *base,
 void cluster_worker_close(struct cluster *cluster, struct cluster_store *store);
 
 /*
- * The store's current time in microseconds since 1970; false if it was not yet read. Any thread.
+ * Redis' current time in microseconds since 1970; false if it has not been read yet. Any thread.
  */
 bool cluster_now(const struct cluster *cluster, u64 *ret_us);
 
 /*
- * Main thread: reads these buckets from the store, waits at most `wait_ns`, and updates the local
- * bucket states. Without a reply, or without a store, `answered` stays false.
+ * Main thread: reads these buckets from Redis, waits at most `wait_ns`, and updates the local
+ * bucket states. Without a reply, or without Redis, `answered` stays false.
  */
 void cluster_look(struct cluster *cluster, struct quota_lookup *look, u32 count, u64 wait_ns);
 
@@ -81,36 +80,36 @@ struct cluster_message {
 	const char *node;		/* the sender */
 	const char *kind;
 	const json_t *body;		/* an object */
-	u64 sent_utc_ns;		/* store time */
+	u64 sent_utc_ns;		/* Redis' time */
 	u64 age_ns;
 	u64 until_ns;			/* CLOCK_MONOTONIC: the message expires then */
 };
 /*
  * Every other node receives it within two sync intervals; `valid_ns` counts from now. `kind` must
- * be static, ownership of `body` passes. -E2BIG above 64 KiB of text. While the store is
- * unavailable messages queue; of too many the oldest are dropped.
+ * be static; the ownership of `body` passes. -E2BIG above 64 KiB of text. While Redis is
+ * unavailable messages are queued; if the queue is full the oldest are dropped.
  */
 int cluster_send(struct cluster *cluster, const char *kind, json_t *body, u64 valid_ns);
 /* `received` runs on the main thread. */
 void cluster_on(struct cluster *cluster, const char *kind,
 		void (*receive)(void *arg, const struct cluster_message *message), void *arg);
-/* A node is new, or was unavailable: send it the current state again. */
+/* Called when a node is new or was unavailable, to send it the current state again. */
 void cluster_on_join(struct cluster *cluster, void (*joined)(void *arg, const char *node), void *arg);
 
 /* ------------------------------------------------------------------ nodes */
 
 struct cluster_peer {
 	char node[CLUSTER_NODE_MAX + 1];
-	bool alive;			/* a batch came within ten sync intervals (at least 2 s) */
+	bool alive;	/* a batch was received within ten sync intervals (at least 2 s) */
 	bool left;			/* it sent goodbye */
 	u64 received_ns;			/* CLOCK_MONOTONIC */
 	u64 lag_ns;			/* age of its last message on arrival */
-	u64 messages, refused;		/* refused: for signature, number or time */
+	u64 messages, refused;		/* refused: invalid signature, number or time */
 	char version[32];
 };
 /* Nodes seen within an hour: an array for the caller to free. */
 int cluster_peers(struct cluster *cluster, struct cluster_peer **ret, size_t *ret_count);
-/* Live nodes, this one included. */
+/* The number of live nodes, including this one. */
 u32 cluster_size(const struct cluster *cluster);
 
 #endif

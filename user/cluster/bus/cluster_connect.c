@@ -29,7 +29,7 @@ int cluster_connect(struct cluster *c, struct event_base *base, struct redis **r
 	return 0;
 }
 
-/* The client first: it completes the requests on their way, through the cluster store. */
+/* Frees the client first: it completes pending requests through the cluster store. */
 void cluster_disconnect(struct redis *redis, struct cluster_store *store)
 {
 	redis_free(redis);

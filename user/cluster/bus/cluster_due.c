@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_due.c - flushes pending charges to the store in the background; see quota.h.
+ * cluster_due.c - flushes charges to Redis in the background; see quota.h.
  *
- * What is due is sorted by slot, and the charges of each slot go out in one command. The reply
- * replaces the local bucket state, with the charges made here meanwhile on top (quota_flushed()).
+ * Due charges are sorted by hash slot, and those of one slot are sent in one command. The reply
+ * replaces the local bucket state, plus the charges made here in the meantime (quotas_flushed()).
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -15,7 +15,7 @@
 #include "counters/counters.h"
 
 #define DUE_MAX CLUSTER_STORE_BUCKETS_MAX
-#define ROUNDS_MAX 8			/* at a time: the rest follows a few milliseconds later */
+#define ROUNDS_MAX 8			/* in one call: the rest follows a few milliseconds later */
 #define DEADLINE_NS SL_NS_PER_SEC	/* no client waits for it */
 
 struct due_group {
@@ -42,7 +42,7 @@ static void flush(struct due_group *group, enum cluster_store_outcome outcome)
 static void group_end(struct due_group *group, enum cluster_store_outcome outcome)
 {
 	flush(group, outcome);
-	group->cluster->asked--;
+	group->cluster->pending--;
 	free(group);
 }
 
@@ -59,7 +59,7 @@ static void on_late(struct cluster_store_request *request, enum cluster_store_ou
 	group_end(request->arg, outcome);
 }
 
-/* The charges of one slot. */
+/* The charges of one hash slot. */
 static void request_group(struct cluster *c, const struct quota_due *due, u32 count)
 {
 	struct due_group *group = malloc(sizeof(*group));
@@ -77,7 +77,7 @@ static void request_group(struct cluster *c, const struct quota_due *due, u32 co
 	group->request = (struct cluster_store_request){ .bucket = group->bucket, .count = count,
 					  .deadline_ns = DEADLINE_NS, .done = on_done,
 					  .late = on_late, .arg = group };
-	c->asked++;
+	c->pending++;
 	if (c->store->ops->send(c->store, &group->request) < 0)
 		group_end(group, CLUSTER_STORE_DOWN);
 }

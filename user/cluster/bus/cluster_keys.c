@@ -5,8 +5,8 @@
  *     key = HMAC-SHA256(secret, label)
  *
  * with a label for each use, so that one key reveals nothing about another: the seed of hashes
- * (in the memory of every worker) does not permit signing. White space at the end of the file
- * does not count: an editor may add it on one machine and not on another.
+ * (in the memory of every worker) does not permit signing. White space at the end of the file is
+ * ignored: an editor may add it on one machine and not on another.
  */
 #include "cluster/bus/cluster.h"
 
@@ -33,8 +33,8 @@ static int check_mode(int fd, const char *path, struct sl_err *err)
 		return sl_err_set(err, EINVAL, "cluster.secret_file %s is not a regular file",
 				  path);
 	if (st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
-		return sl_err_set(err, EPERM, "cluster.secret_file %s has mode %04o: anybody who can "
-				  "read it can sign for every node; set 0600 or 0640 (chmod 0600 %s)",
+		return sl_err_set(err, EPERM, "cluster.secret_file %s has mode %04o; 0600 and 0640 "
+				  "are accepted, as a reader can sign for any node (chmod 0600 %s)",
 				  path, st.st_mode & 07777, path);
 	if (st.st_uid && st.st_uid != geteuid())
 		return sl_err_set(err, EPERM, "cluster.secret_file %s belongs to uid %u; it must belong "

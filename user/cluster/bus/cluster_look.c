@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_look.c - reads a few buckets from the store for a caller that waits (`user show`).
+ * cluster_look.c - reads a few buckets from Redis for a waiting caller (`user show`).
  *
  *     main thread: cluster_look() --- struct lookup ---> cluster's thread: sends, receives
  *                  waits for `open` <--------------------
  *
- * The caller leaves at its time limit; commands without a reply keep what they need. The last one
- * frees it.
+ * The caller stops waiting at its time limit; commands without a reply still hold the lookup. The
+ * last holder frees it.
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -22,7 +22,7 @@ struct lookup_one {
 	struct cluster_store_bucket bucket;
 	struct quota_lookup look;
 	struct lookup *lookup;
-	bool late;			/* it expired, and was reported as such */
+	bool late;			/* its deadline passed, and this was reported */
 };
 
 struct lookup {
@@ -32,7 +32,7 @@ struct lookup {
 	pthread_mutex_t lock;
 	pthread_cond_t received;
 	u32 open;			/* buckets without a reply yet */
-	u32 holders;			/* the waiting caller, and each command without a reply */
+	u32 holders;			/* the waiting caller and the commands without a reply */
 	u32 count;
 	struct lookup_one one[];
 };
@@ -124,7 +124,7 @@ void cluster_looks(struct cluster *c)
 		u32 count = lookup->count;
 
 		next = lookup->next;
-		/* It lives until the last of them has its reply. */
+		/* The request is kept until the last command has its reply. */
 		for (u32 i = 0; i < count; i++)
 			request_one(c, &lookup->one[i]);
 	}

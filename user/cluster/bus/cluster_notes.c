@@ -51,7 +51,7 @@ void notes_wake(struct cluster_notes *notes)
 {
 	u64 one = 1;
 
-	/* write() fails only if 2^64 - 2 wake-ups are pending. */
+	/* write() fails only if 2^64 - 2 wakeups are pending. */
 	if (write(notes->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }

@@ -31,7 +31,7 @@ struct cluster_notes {
 	struct event *wake;
 };
 
-/* What a worker has of Redis: a client, and the cluster store over it. */
+/* A worker's access to Redis: a client, and the cluster store on top of it. */
 struct cluster_worker {
 	struct cluster_store *store;
 	struct redis *redis;
@@ -57,13 +57,13 @@ struct cluster {
 	struct event_base *base;
 	struct redis *redis;
 	struct cluster_store *store;		/* NULL without quotas */
-	u64 up_ns;			/* since when the store is available; 0: it is not */
+	u64 up_ns;	/* the time since which Redis is available; 0: unavailable */
 	u32 sharing;			/* node count last passed to quotas_set_nodes() */
 	struct bus *bus;
 	struct bus_peers *peers;
 	struct event *tick, *flush, *due;
 	u64 ending_ns;			/* when it received the request to stop; 0: not yet */
-	u32 asked;			/* groups of charges without a reply */
+	u32 pending;			/* groups of charges without a reply */
 
 	/* Under the lock. */
 	pthread_mutex_t lock;
@@ -86,16 +86,16 @@ struct cluster {
 int notes_open(struct cluster_notes *notes, struct event_base *base, event_callback_fn take,
 	       void *arg);
 void notes_close(struct cluster_notes *notes);
-/* Ownership of the note passes; if the list is full the note is dropped. */
+/* Takes the ownership of the note; if the list is full the note is dropped. */
 void notes_put(struct cluster *cluster, struct cluster_notes *notes, struct cluster_note *note);
 void notes_wake(struct cluster_notes *notes);
-/* All notes; called by the thread that was woken. */
+/* Takes all notes; called by the receiving thread. */
 struct cluster_note *notes_take(struct cluster *cluster, struct cluster_notes *notes);
 void note_free(struct cluster_note *note);
 
 /* ---- cluster_connect.c ---- */
 
-/* Makes a client on a loop, and the cluster store on top of it. */
+/* Creates a client on a loop, and the cluster store on top of it. */
 int cluster_connect(struct cluster *cluster, struct event_base *base, struct redis **ret_redis,
 		    struct cluster_store **ret_store, struct sl_err *err);
 void cluster_disconnect(struct redis *redis, struct cluster_store *store);
