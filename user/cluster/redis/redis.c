@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis.c - the client: commands in, replies out; see redis.h, and redis_private.h for how the
- * work is split among its files.
+ * redis.c - the client: commands in, replies out; see redis.h, and redis_private.h for the list of
+ * its files.
  *
  * Memory is bounded by REDIS_PENDING_MAX commands and BYTES_MAX of their text. The text is kept
  * until the reply so that a command can be sent again (MOVED, ASK, NOSCRIPT).
  *
- * over 500 lines: the topology without a choice, a single server, is at the end.
+ * over 500 lines: the topology of a single server is at the end.
  */
 #include "cluster/redis/redis.h"
 
@@ -70,7 +70,7 @@ static void count_reply(struct redis *redis, const struct redis_pending *pending
 	redis_count(&stats->replies, 1);
 	if (outcome == REPLY_ERROR)
 		redis_count(&stats->errors, 1);
-	/* A blocking command is no measure of reply times. */
+	/* The reply time of a blocking command is not measured. */
 	if (pending->unhurried)
 		return;
 	while (bucket < HISTOGRAM_BUCKETS - 1 && took_ns > histogram_bound_ns(bucket))
@@ -149,7 +149,7 @@ static void on_deadline(struct redis_timer *timer)
 	u64 late_ns = pending->deadline_ns;
 
 	if (!pending->sent) {
-		/* Never written: it will not be executed. */
+		/* The command was not written and will not be executed. */
 		redis_finish(pending, REPLY_DOWN, NULL);
 	} else {
 		if (!pending->own)
@@ -166,7 +166,7 @@ static void on_deadline(struct redis_timer *timer)
 
 /* ------------------------------------------------------------------ routing */
 
-/* To the server that has its slot now. */
+/* Sends it to the server that has its slot now. */
 static void dispatch(struct redis *redis, struct redis_pending *pending)
 {
 	struct redis_server *server = redis->topology->server(redis, pending->slot);
@@ -329,7 +329,7 @@ int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv
 	return 0;
 }
 
-int redis_ask_server(struct redis_server *server, int argc, const char *const *argv,
+int redis_query_server(struct redis_server *server, int argc, const char *const *argv,
 		     struct redis_handler handler)
 {
 	struct redis_pending *pending = own_new(server->redis, argc, argv, handler);
@@ -369,7 +369,9 @@ void redis_script_init(struct redis_script *script, const char *text)
 	script->text = text;
 }
 
-/* ------------------------------------------------------------------ a single server has all keys */
+/*
+ * ------------------------------------------------------------------ a single server has all keys
+ */
 
 static int single_open(struct redis *redis, struct sl_err *err)
 {
@@ -437,7 +439,7 @@ int redis_new(struct event_base *base, const struct redis_def *def, struct redis
 	redis->later = evtimer_new(base, on_later, redis);
 	if (!redis->later || redis_timers_open(&redis->timers, base) < 0 ||
 	    redis_timers_reserve(&redis->timers, 64) < 0)
-		r = sl_err_set(err, ENOMEM, "cluster.redis: out of memory or of files");
+		r = sl_err_set(err, ENOMEM, "cluster.redis: out of memory or file descriptors");
 	redis->topology = topologies[def->mode];
 	if (!r)
 		r = redis_password_read(redis, err);
@@ -460,7 +462,10 @@ void redis_free(struct redis *redis)
 		return;
 	redis->ending = true;
 	redis->opening = false;
-	/* Callers first, while everything still exists; no more commands are accepted. */
+	/*
+	 * First ends the commands of callers, while all objects exist; no more commands are
+	 * accepted.
+	 */
 	TAILQ_FOREACH(server, &redis->servers, link) {
 		redis_conn_close(&server->conn);
 		redis_fail_all(&server->queue);
@@ -521,7 +526,7 @@ void redis_stats(const struct redis *redis, struct redis_stats *ret)
 	const u64 *from = (const u64 *)&redis->stats;
 	u64 *to = (u64 *)ret;
 
-	/* Each number is consistent; together they need not be of one moment. */
+	/* Each number is consistent, but they are not read at the same moment. */
 	for (size_t i = 0; i < sizeof(*ret) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }

@@ -4,14 +4,14 @@
  *
  *     redis_new() -> redis_slot_of(key) -> redis_send() ... done() -> redis_free()
  *
- * hiredis formats and parses; sockets are libevent's bufferevents (TLS: bufferevent_openssl).
- * One connection to each server: what is sent within one turn of the loop goes out in one write,
- * so pipelines form under load. Each thread has a client of its own; none is shared.
+ * hiredis formats and parses; sockets are libevent's bufferevents (TLS: bufferevent_openssl). One
+ * connection to each server: commands sent within one turn of the loop go out in one write, so
+ * pipelines form under load. Each thread has its own client.
  *
- * Nothing here blocks, and nothing waits for ever. A command without a reply at its deadline ends
- * with REPLY_LATE; a later reply goes to late(). While a server is unavailable its commands fail
- * at once (REPLY_DOWN): a breaker opens after a few late or failed commands, and sends a single
- * probe after a pause that doubles, with jitter, up to a bound.
+ * No function blocks, and each command has a deadline. A command without a reply at its deadline
+ * ends with REPLY_LATE; a later reply goes to late(). While a server is unavailable its commands
+ * fail at once (REPLY_DOWN): a breaker opens after a few late or failed commands, and sends a
+ * single probe after a pause that doubles, with jitter, up to a bound.
  *
  * Replies are untrusted input: one of an unexpected type is an error, not a crash, and one larger
  * than REDIS_REPLY_MAX ends the connection.
@@ -47,8 +47,8 @@ enum redis_outcome {
 
 /*
  * done() is called exactly once, never before redis_send() returns. After REPLY_LATE late() is
- * called exactly once, too: when the reply comes after all (REPLY_OK, REPLY_ERROR) or never will
- * (REPLY_DOWN). `reply` is valid during the call.
+ * called exactly once, too: when the reply arrives late (REPLY_OK, REPLY_ERROR) or can no longer
+ * arrive (REPLY_DOWN). `reply` is valid during the call.
  */
 struct redis_handler {
 	void (*done)(void *arg, enum redis_outcome outcome, const redisReply *reply);
@@ -56,7 +56,7 @@ struct redis_handler {
 	void *arg;
 };
 
-/* A script's text: sent by EVALSHA, loaded where the server does not have it. */
+/* A script's text: sent by EVALSHA, and loaded if the server does not have it. */
 struct redis_script {
 	const char *text;
 	char sha[41];
@@ -69,11 +69,14 @@ void redis_script_init(struct redis_script *script, const char *text);
  */
 int redis_new(struct event_base *base, const struct redis_def *def, struct redis **ret,
 	      struct sl_err *err);
-/* Ends pending commands with REPLY_DOWN first. NULL is fine. Not from within done() or late(). */
+/*
+ * Ends pending commands with REPLY_DOWN first. NULL is fine. Must not be called in done() or
+ * late().
+ */
 void redis_free(struct redis *redis);
-/* Before the first command: sets the connections' name to "sluice-NODE" (CLIENT LIST). */
+/* Sets the connections' name to "sluice-NODE" (CLIENT LIST). Call it before the first command. */
 void redis_name(struct redis *redis, const char *node);
-/* Connects now rather than with the first command. */
+/* Connects now and not with the first command. */
 void redis_warm(struct redis *redis);
 
 /*
@@ -82,7 +85,7 @@ void redis_warm(struct redis *redis);
  */
 u32 redis_slot_of(const struct redis *redis, const char *key, size_t len);
 
-/* `script` NULL: argv is the whole command; else argv is what follows EVALSHA SHA. */
+/* `script` NULL: argv is the whole command; else argv has the arguments after EVALSHA SHA. */
 struct redis_command {
 	u32 slot;
 	const struct redis_script *script;
@@ -123,7 +126,7 @@ struct redis_server_state {
 	bool sentinel, up, breaker_open;
 	const char *error_class;		/* the current error as text; NULL: none */
 };
-/* The servers known now, from any thread. Returns their number, which may exceed `max`. */
+/* The known servers. Returns their number, which may exceed `max`. Any thread. */
 u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32 max);
 
 #endif

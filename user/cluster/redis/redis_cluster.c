@@ -3,18 +3,17 @@
  * redis_cluster.c - Redis Cluster: 16384 hash slots, each at one of several masters.
  *
  * The slot map is read (CLUSTER SLOTS) from any server that replies: those that are up, in random
- * order, then the configured urls, then all other known servers. It is read at the start, and
- * again when it turns out to be stale: by a MOVED (which also corrects its slot at once), an
- * unavailable master, CLUSTERDOWN. As long as slots have no server, or an unavailable one, it is
- * read again after a pause that doubles from 100 ms to 1 s, with jitter: a failover is noticed in
- * this way, since its old master cannot announce it. Commands for such slots fail at once
- * meanwhile; all others continue.
+ * order, then the configured urls, then all other known servers. It is read at the start, and again
+ * when it is stale: after a MOVED (which also corrects its slot at once), an unavailable master, or
+ * CLUSTERDOWN. As long as a slot has no server, or an unavailable one, it is read again after a
+ * pause that doubles from 100 ms to 1 s, with jitter. This detects a failover, which the old master
+ * cannot announce. Until then commands for such slots fail at once; all others continue.
  *
- * Servers that the map no longer names are dropped a second later, except those that an ASK
- * named: a server that is receiving its first slots is in no map yet.
+ * Servers that are no longer in the map are dropped a second later, except those named by an ASK: a
+ * server that is receiving its first slots is not in a map yet.
  *
- * Not done: reading from replicas (their counters lag), and more than one database (a cluster has
- * one).
+ * Not supported: reading from replicas (their counters lag), and more than one database (a cluster
+ * has one).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,9 +24,9 @@
 
 #define PAUSE_MIN_NS 100000000ULL
 #define PAUSE_MAX_NS SL_NS_PER_SEC
-#define QUIET_NS (5 * SL_NS_PER_SEC)	/* no map needed for so long: the pause starts anew */
+#define QUIET_NS (5 * SL_NS_PER_SEC)	/* after this time without a read the pause starts again at 100 ms */
 #define SWEEP_NS SL_NS_PER_SEC
-#define ASK_NS (5 * SL_NS_PER_SEC)	/* nothing is dropped for so long after an ASK */
+#define ASK_NS (5 * SL_NS_PER_SEC)	/* no server is dropped for this time after an ASK */
 #define SERVERS_MAX (2 * REDIS_MASTERS_MAX)
 
 struct cluster {
@@ -36,8 +35,8 @@ struct cluster {
 	struct redis_server *master[REDIS_MASTERS_MAX];	/* of the last map */
 	u32 masters;
 	struct redis_timer refresh, sweep;
-	u64 pause_ns, read_ns, asked_ns;
-	struct redis_server *asking;			/* the map was requested from it; or NULL */
+	u64 pause_ns, read_ns, ask_ns;
+	struct redis_server *asking;	/* the map was requested from this server; or NULL */
 	u32 round;		/* servers with this mark were tried in this round, or stay */
 	bool whole;		/* every slot had a server in the last map */
 };
@@ -134,7 +133,7 @@ static void on_sweep(struct redis_timer *timer)
 	u64 now = redis_now_ns();
 	bool left = false;
 
-	if (c->asking || now - c->asked_ns < ASK_NS) {
+	if (c->asking || now - c->ask_ns < ASK_NS) {
 		redis_timer_set(&c->redis->timers, timer, now + SWEEP_NS);
 		return;
 	}
@@ -157,7 +156,7 @@ static void on_sweep(struct redis_timer *timer)
 		redis_timer_set(&c->redis->timers, timer, now + SWEEP_NS);
 }
 
-/* The round is over: a map came, or no server is left to try. */
+/* Ends the round: a map was received, or no server is left to try. */
 static void settle(struct cluster *c)
 {
 	redis_topology_settled(c->redis);
@@ -201,7 +200,7 @@ static void on_map(void *arg, enum redis_outcome outcome, const redisReply *repl
 /* ------------------------------------------------------------------ the servers of a round */
 
 /*
- * A random one of the servers that are up and not yet tried, so that many clients spread their
+ * Selects at random a server that is up and not yet tried, so that many clients spread their
  * load.
  */
 static struct redis_server *next_up(struct cluster *c)
@@ -243,7 +242,7 @@ static void try_next(struct cluster *c)
 
 	while ((server = next_up(c)) || (server = next_other(c))) {
 		server->mark = c->round;
-		if (redis_ask_server(server, 2, argv, handler) == 0) {
+		if (redis_query_server(server, 2, argv, handler) == 0) {
 			c->asking = server;
 			return;
 		}
@@ -308,7 +307,7 @@ static enum redis_verdict redirect(struct cluster *c, const struct redis_redirec
 	if (!*ret_to)
 		return REDIS_GIVE;
 	if (redirect->ask) {
-		c->asked_ns = redis_now_ns();
+		c->ask_ns = redis_now_ns();
 		return REDIS_ASKING;
 	}
 	c->slot[redirect->slot] = *ret_to;
@@ -317,16 +316,16 @@ static enum redis_verdict redirect(struct cluster *c, const struct redis_redirec
 }
 
 static enum redis_verdict cluster_error(struct redis *redis, struct redis_pending *pending,
-					const char *words, struct redis_server **ret_to)
+					const char *error_text, struct redis_server **ret_to)
 {
 	struct cluster *c = cluster_of(redis);
 	struct redis_redirect where;
 
-	if (!redis_redirect_read(words, pending->server->host, &where))
+	if (!redis_redirect_read(error_text, pending->server->host, &where))
 		return redirect(c, &where, ret_to);
-	if (!strncmp(words, "TRYAGAIN", 8))
+	if (!strncmp(error_text, "TRYAGAIN", 8))
 		return REDIS_AGAIN;
-	switch (redis_error_class_of(words)) {
+	switch (redis_error_class_of(error_text)) {
 	case REDIS_ERROR_CLUSTERDOWN:
 	case REDIS_ERROR_READONLY:
 	case REDIS_ERROR_MASTERDOWN:

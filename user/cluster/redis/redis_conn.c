@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_conn.c - one connection to one server: made, written to, read from, ended.
+ * redis_conn.c - one connection to one server: connect, write, read, end.
  *
- * Replies come in the order of the commands, so a reply belongs to the head of `sent`. These end
- * the connection: a reply without a command, bytes that are not RESP, a reply larger than
- * redis_reader.c accepts, and a command without a reply for a second. Anything sent on it
- * afterwards would be matched wrongly, or would wait as long.
+ * Replies come in the order of the commands, so a reply belongs to the head of `sent`. The
+ * connection ends on a reply without a command, bytes that are not RESP, a reply larger than
+ * redis_reader.c accepts, and a command without a reply for a second: later replies would be
+ * matched wrongly, or be late as well.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static struct redis_timers *timers_of(struct redis_conn *conn)
 
 /* ------------------------------------------------------------------ the end */
 
-/* Frees its socket and reader; the caller ends what was pending. */
+/* Frees its socket and reader; the caller ends the pending commands. */
 static void take_down(struct redis_conn *conn, struct redis_queue *ret)
 {
 	conn->life++;
@@ -120,7 +120,7 @@ void redis_conn_fail_soon(struct redis_conn *conn, const char *why)
 
 void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 {
-	/* Its caller already got REPLY_LATE: better not executed at all. */
+	/* Its caller already got REPLY_LATE, so the command is not sent. */
 	if (pending->late) {
 		redis_fail_later(pending);
 		return;
@@ -142,41 +142,41 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 
 /* ------------------------------------------------------------------ reading */
 
-/* Applies an error to the server's state; true: the connection is of no use any more. */
+/* Applies an error to the server's state; true: the connection must be closed. */
 static bool apply_error(struct redis_conn *conn, const struct redis_pending *pending,
-		       const char *words)
+		       const char *error_text)
 {
 	struct redis_server *server = redis_conn_server(conn);
-	enum redis_error_class error_class = redis_error_class_of(words);
+	enum redis_error_class error_class = redis_error_class_of(error_text);
 
 	if (error_class == REDIS_ERROR_NONE) {
 		if (!pending->late)
 			redis_server_good(server);
 		return false;
 	}
-	redis_server_report(server, error_class, words);
+	redis_server_report(server, error_class, error_text);
 	redis_server_bad(server, pending->deadline_ns);
-	/* A new connection looks up the address and the role anew, and authenticates. */
+	/* A new connection resolves the address, checks the role and authenticates again. */
 	return error_class == REDIS_ERROR_READONLY || error_class == REDIS_ERROR_MASTERDOWN ||
-	       (error_class == REDIS_ERROR_PASSWORD && !strncmp(words, "NOAUTH", 6));
+	       (error_class == REDIS_ERROR_PASSWORD && !strncmp(error_text, "NOAUTH", 6));
 }
 
-/* Whether it is sent elsewhere, or once more, instead of ending. */
+/* Whether the command is sent to another server, or again, instead of ending with this error. */
 static bool send_elsewhere(struct redis_conn *conn, struct redis_pending *pending,
-			   const char *words)
+			   const char *error_text)
 {
 	static const char *const asking[] = { "ASKING" };
 	struct redis *redis = redis_of(conn);
 	struct redis_server *to = NULL;
 	enum redis_verdict verdict = REDIS_GIVE;
 
-	if (pending->script && !strncmp(words, "NOSCRIPT", 8))
+	if (pending->script && !strncmp(error_text, "NOSCRIPT", 8))
 		return redis_conn_load_script(conn, pending);
 	if (redis->topology->error)
-		verdict = redis->topology->error(redis, pending, words, &to);
+		verdict = redis->topology->error(redis, pending, error_text, &to);
 	if (verdict == REDIS_GIVE || pending->late)
 		return false;
-	/* Until its deadline: the migration of a slot may take long. */
+	/* Retried until its deadline, because the migration of a slot may take long. */
 	if (verdict == REDIS_AGAIN) {
 		redis_queue_remove(pending);
 		redis_send_again(pending);
@@ -187,7 +187,7 @@ static bool send_elsewhere(struct redis_conn *conn, struct redis_pending *pendin
 	redis_queue_remove(pending);
 	redis_count(&redis->stats.redirects, 1);
 	if (verdict == REDIS_ASKING)
-		redis_ask_server(to, 1, asking, (struct redis_handler){ 0 });
+		redis_query_server(to, 1, asking, (struct redis_handler){ 0 });
 	redis_server_send(to, pending);
 	return true;
 }
@@ -225,8 +225,8 @@ static void take_reply(struct redis_conn *conn, redisReply *reply)
 }
 
 /*
- * Each time more of a line arrives hiredis searches it from its beginning for the end: 16 MiB in
- * small pieces would occupy this thread for seconds.
+ * Whenever more of a line arrives, hiredis searches for its end from the beginning: 16 MiB in small
+ * pieces would occupy this thread for seconds.
  */
 static bool is_endless(const redisReader *reader)
 {
@@ -262,7 +262,7 @@ static void read_replies(struct redis_conn *conn)
 	if (conn->bytes > REDIS_REPLY_MAX)
 		redis_conn_end(conn, "protocol error: a reply larger than 16 MiB");
 	else if (is_endless(conn->reader))
-		redis_conn_end(conn, "protocol error: a line without an end");
+		redis_conn_end(conn, "protocol error: a line longer than 4096 bytes");
 }
 
 static void take_bytes(struct redis_conn *conn, const char *bytes, size_t len)
@@ -391,7 +391,7 @@ static void on_found(void *arg, const struct addrinfo *list, const char *error)
 	}
 	for (const struct addrinfo *each = list; each; each = each->ai_next)
 		count++;
-	/* The next address each time. */
+	/* Each attempt takes the next address. */
 	wanted = conn->attempts++ % count;
 	while (wanted--)
 		ai = ai->ai_next;

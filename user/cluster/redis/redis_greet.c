@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * redis_greet.c - the first commands of a connection, sent at once: AUTH, SELECT, CLIENT SETNAME,
- * ROLE, PING, as needed. The reply to PING, the last, opens the connection to commands: a server
- * that is loading its data, or has another password, is found before a caller's command fails
- * there.
+ * ROLE, PING, as needed. The connection gets commands after the reply to PING, the last: a server
+ * that is loading its data, or has another password, is detected before a caller's command fails.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static void on_role(void *arg, enum redis_outcome outcome, const redisReply *rep
 	struct redis_conn *conn = arg;
 	const redisReply *role;
 
-	/* Where ROLE is not permitted, READONLY will show a replica. */
+	/* If ROLE is not permitted, a READONLY error will show a replica. */
 	if (outcome != REPLY_OK)
 		return;
 	role = reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : NULL;
@@ -59,7 +58,7 @@ static void on_ping(void *arg, enum redis_outcome outcome, const redisReply *rep
 
 	if (outcome == REPLY_ERROR) {
 		error_class = redis_error_class_of(reply->str);
-		/* A server that refuses PING is alive. */
+		/* A server that refuses PING is available. */
 		if (error_class != REDIS_ERROR_PERMISSION && error_class != REDIS_ERROR_NONE) {
 			refuse(conn, reply);
 			return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_pipeline.c - what a connection adds to the pipeline of callers' commands: scripts that
+ * redis_pipeline.c - commands that a connection adds to the pipeline: SCRIPT LOAD for scripts that
  * the server does not have, and WAIT.
  *
- * Durable commands (redis.wait): one WAIT follows all that one turn of the loop has written; the
- * replies are held until the reply to WAIT.
+ * Durable commands (redis.wait): one WAIT follows the commands written in one turn of the loop;
+ * their replies are held until the reply to WAIT.
  */
 #include <event2/event.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void on_loaded(void *arg, enum redis_outcome outcome, const redisReply *r
 		redis_server_report(redis_conn_server(conn), redis_error_class_of(reply->str), reply->str);
 }
 
-/* Loads the script unless that was done after this command, and sends the command again. */
+/* Loads the script, unless it was loaded after this command, and sends the command again. */
 bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pending)
 {
 	const char *const load[] = { "SCRIPT", "LOAD", pending->script->text };
@@ -43,15 +43,15 @@ bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pendi
 	return true;
 }
 
-/* Applies to all held commands: those replied to before the WAIT. */
+/* Applies to all held commands, whose replies came before that to WAIT. */
 static void on_waited(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct redis_conn *conn = arg;
 	struct redis_server *server = redis_conn_server(conn);
 	struct redis_queue held = TAILQ_HEAD_INITIALIZER(held);
 	struct redis_pending *pending;
-	char words[80];
-	redisReply few = { .type = REDIS_REPLY_ERROR, .str = words };
+	char error_text[80];
+	redisReply few = { .type = REDIS_REPLY_ERROR, .str = error_text };
 
 	if (outcome == REPLY_DOWN)
 		return;
@@ -60,10 +60,10 @@ static void on_waited(void *arg, enum redis_outcome outcome, const redisReply *r
 		redis_server_report(server, redis_error_class_of(reply->str), reply->str);
 	} else if (reply->type != REDIS_REPLY_INTEGER ||
 		   reply->integer < (long long)server->redis->def->wait) {
-		few.len = (size_t)snprintf(words, sizeof(words), "NOREPLICAS %lld of %u have it",
+		few.len = (size_t)snprintf(error_text, sizeof(error_text), "NOREPLICAS %lld of %u have it",
 					   reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0,
 					   server->redis->def->wait);
-		redis_server_report(server, REDIS_ERROR_REPLICAS, words);
+		redis_server_report(server, REDIS_ERROR_REPLICAS, error_text);
 		outcome = REPLY_ERROR;
 	}
 	redis_queue_move(&held, &conn->held);

@@ -8,7 +8,7 @@
 
 #include "sluice/key.h"
 
-/* Only for an even and equal spread: clients choose keys, but not the tags, see cluster_store.h. */
+/* Not a keyed hash: it only has to be even, as clients cannot choose tags (cluster_store.h). */
 static u64 hash(const char *text, size_t len, u64 number)
 {
 	struct sl_sip sip;

@@ -4,16 +4,16 @@
  *
  *     redis.c           the client: commands in, replies out, routing to servers; a single server
  *     redis_sentinel.c, redis_cluster.c, redis_ring.c
- *                       the topologies: which servers there are, and which has a key
+ *                       the topologies: the list of servers, and the server of a key
  *     redis_slots.c, redis_points.c
  *                       slots of a cluster and its map; a ring's points
- *     redis_server.c    a server: whether it gets commands (the breaker), when it is probed
+ *     redis_server.c    a server: the breaker and its probes
  *     redis_conn.c      its connection: resolve, connect, greet, write, read, end
- *     redis_pipeline.c    what it adds to callers' commands: scripts, WAIT
+ *     redis_pipeline.c  commands that it adds: SCRIPT LOAD, WAIT
  *     redis_greet.c     the first commands of a connection
  *     redis_reader.c    hiredis' reader, bounded
- *     redis_timer.c     points of time, to the microsecond
- *     redis_resolve.c   names, by a thread
+ *     redis_timer.c     timers, to the microsecond
+ *     redis_resolve.c   resolves names in a thread
  *     redis_tls.c       TLS and the password
  *
  * A command under way is a struct redis_pending, in exactly one queue: the client's `waiting`
@@ -52,7 +52,7 @@ struct redis_timers {
 u64 redis_now_ns(void);
 int redis_timers_open(struct redis_timers *timers, struct event_base *base);
 void redis_timers_close(struct redis_timers *timers);
-/* Reserves room for `count` timers; setting one more than that does nothing. */
+/* Reserves room for `count` timers; setting more than that has no effect. */
 int redis_timers_reserve(struct redis_timers *timers, u32 count);
 void redis_timer_set(struct redis_timers *timers, struct redis_timer *timer, u64 at_ns);
 void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer);
@@ -80,7 +80,7 @@ struct redis_pending {
 	u64 number;				/* on its connection */
 	u32 slot;
 	u8 tries;
-	bool own;		/* the client's own: not counted, no deadline, no retry */
+	bool own;		/* of the client itself: not counted, no deadline, no retry */
 	bool unhurried, durable;
 	bool late;		/* done() was called with REPLY_LATE */
 	bool sent;		/* at least once */
@@ -101,10 +101,10 @@ void redis_send_again(struct redis_pending *pending);
 /* Ends all with REPLY_DOWN at once: for a queue that gets no more commands. */
 void redis_fail_all(struct redis_queue *queue);
 /*
- * The client's own commands to a given server: redis_ask_server() as a caller's, with a deadline
+ * The client's own commands to a given server: redis_query_server() as a caller's, with a deadline
  * of a second; redis_probe() while the breaker is open.
  */
-int redis_ask_server(struct redis_server *server, int argc, const char *const *argv,
+int redis_query_server(struct redis_server *server, int argc, const char *const *argv,
 		     struct redis_handler handler);
 int redis_probe(struct redis_server *server, u64 deadline_ns, struct redis_handler handler);
 
@@ -119,7 +119,7 @@ enum redis_verdict {
 
 /*
  * A topology owns servers (redis_server_get()), and maps slots to them. It may send them commands
- * with redis_ask_server(). While redis->opening, commands for slots whose server is not known
+ * with redis_query_server(). While redis->opening, commands for slots whose server is not known
  * wait (until their deadline, and at most REDIS_BAD_MAX of them); redis_topology_settled() sends
  * or fails them.
  */
@@ -132,11 +132,11 @@ struct redis_topology {
 	 */
 	void (*warm)(struct redis *redis);
 	u32 (*slot_of)(const struct redis *redis, const char *key, size_t len);
-	/* The slot's server; NULL: none, or unknown. */
+	/* The server of the slot; NULL: none, or unknown. */
 	struct redis_server *(*server)(const struct redis *redis, u32 slot);
-	/* Sees any error before its caller; NULL: all errors go to the caller. */
+	/* Receives each error before the caller; NULL: all errors go to the caller. */
 	enum redis_verdict (*error)(struct redis *redis, struct redis_pending *pending,
-				    const char *words, struct redis_server **ret_to);
+				    const char *error_text, struct redis_server **ret_to);
 	/* The server became available, or not: lost, or not a master. NULL: not needed. */
 	void (*up)(struct redis *redis, struct redis_server *server);
 	void (*down)(struct redis *redis, struct redis_server *server);
@@ -168,10 +168,10 @@ struct redis {
 	struct stat tls_read[3];		/* ca, cert, key when they were read */
 	char name[CLUSTER_NODE_MAX + 16];	/* for CLIENT SETNAME; "" none */
 	struct redis_stats stats;		/* written by this thread alone */
-	pthread_mutex_t lock;			/* `servers` and their states, for redis_server_states() */
+	pthread_mutex_t lock;	/* `servers` and their states, for redis_server_states() */
 };
 
-/* The servers are known, or cannot be discovered: sends or fails what waits. */
+/* The servers are known, or cannot be discovered: sends or fails the waiting commands. */
 void redis_topology_settled(struct redis *redis);
 
 static inline void redis_count(u64 *counter, u64 n)
@@ -189,27 +189,27 @@ struct redis_conn {
 	enum conn_state state;
 	struct bufferevent *bev;
 	struct redis_lookup *lookup;
-	u64 life;			/* how many connections were ended before */
+	u64 life;			/* number of connections ended before */
 	const char *failed;		/* why the timer is to end it */
 	struct event *flush;		/* at the end of a turn: WAIT */
 	u32 attempts;			/* selects the next of a name's addresses */
 	redisReader *reader;
 	redisReplyObjectFunctions objects;
-	u32 object_count;		/* of the reply being read, */
-	size_t bytes;			/* and what has come of it */
+	u32 object_count;		/* elements of the reply being read */
+	size_t bytes;			/* bytes received of it */
 	struct redis_queue sent, held;
 	u64 numbers;			/* commands written */
 	u64 durable_ns;			/* deadline of durable commands since the last WAIT */
-	const struct redis_script *script[4];	/* loaded on this connection, */
-	u64 loaded[4];				/* by which command */
-	struct redis_timer timer;	/* connected by then; later: replied by then */
+	const struct redis_script *script[4];	/* scripts loaded on this connection */
+	u64 loaded[4];				/* numbers of the loading commands */
+	struct redis_timer timer;	/* deadline for connecting; later for the next reply */
 };
 
 void redis_conn_init(struct redis_conn *conn);
 /* redis_server_ready() or redis_server_lost() always follows, but not at once. */
 void redis_conn_open(struct redis_conn *conn);
 void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending);
-/* Ends it: calls redis_server_lost(), then ends what is pending with REPLY_DOWN. */
+/* Ends it: calls redis_server_lost(), then ends pending commands with REPLY_DOWN. */
 void redis_conn_end(struct redis_conn *conn, const char *why);
 /* Ends it without calling the server or logging. */
 void redis_conn_close(struct redis_conn *conn);
@@ -222,7 +222,7 @@ void redis_conn_fail_soon(struct redis_conn *conn, const char *why);
 bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pending);
 /* A durable command was written. */
 void redis_conn_request_wait(struct redis_conn *conn, const struct redis_pending *pending);
-/* Sends a command of the connection's own, without a deadline. */
+/* Sends a command of the connection itself, without a deadline. */
 int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv,
 		      struct redis_handler handler);
 void redis_greet(struct redis_conn *conn);
@@ -239,7 +239,7 @@ void redis_lookup_cancel(struct redis_lookup *lookup);		/* NULL is fine */
 int redis_tls_open(struct redis *redis, struct sl_err *err);
 /* NULL: no memory. */
 SSL *redis_tls_new(struct redis *redis, const char *host);
-/* Why the last handshake failed; of the thread. */
+/* The reason why the last handshake in this thread failed. */
 void redis_tls_why(SSL *ssl, char *buf, size_t size);
 /* -errno and a message if the file is unreadable and was never read. */
 int redis_password_read(struct redis *redis, struct sl_err *err);
@@ -289,7 +289,7 @@ struct redis_server {
 	struct redis_conn conn;
 	struct redis_timer pause;	/* until the next probe */
 	u64 pause_ns;
-	u64 up_ns;			/* when it became UP */
+	u64 up_ns;			/* time at which it became UP */
 	u64 late_ns;			/* the missed deadline that opened the breaker */
 	u32 bad;			/* late or failed commands in a row */
 	bool probing;
@@ -313,13 +313,13 @@ bool redis_server_may(const struct redis_server *server);	/* whether commands wo
 /* Called by its connection. */
 void redis_server_ready(struct redis_server *server);
 void redis_server_lost(struct redis_server *server, const char *why);
-/* A command had its reply in time; or it was late, or failed because of the server's state. */
+/* A command had its reply in time (good), or it was late or failed by the server's state (bad). */
 void redis_server_good(struct redis_server *server);
 void redis_server_bad(struct redis_server *server, u64 deadline_ns);
 /* The class of an error; REDIS_ERROR_NONE: it concerns only the command. */
-enum redis_error_class redis_error_class_of(const char *words);
+enum redis_error_class redis_error_class_of(const char *error_text);
 /* Logs a change. */
 void redis_server_report(struct redis_server *server, enum redis_error_class error_class,
-			 const char *words);
+			 const char *error_text);
 
 #endif

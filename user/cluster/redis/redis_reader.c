@@ -4,9 +4,8 @@
  * (hiredis allocates room for "*99999999", which is ten bytes), and, since 1.0, on nesting (a
  * reply is freed by recursion). redis_conn.c bounds the bytes of a reply.
  *
- * The client never requests RESP3 (HELLO 3), so types that only RESP3 has are refused: hiredis
- * 0.14 cannot read them, and of later versions this file refuses them. Callers never see an
- * unknown type.
+ * The client does not request RESP3 (HELLO 3), so types of RESP3 only are refused: by hiredis 0.14,
+ * which cannot read them, and by this file with later versions. Callers never get an unknown type.
  */
 #include "cluster/redis/redis_private.h"
 

@@ -2,7 +2,7 @@
 /*
  * redis_resolve.c - resolves a name: getaddrinfo() in a thread of its own for each lookup.
  *
- * getaddrinfo() instead of evdns: a name must mean the same as everywhere on the machine
+ * getaddrinfo() instead of evdns: a name must resolve as in all other programs of the machine
  * (nsswitch, the current /etc/hosts, resolved). It blocks, so it gets a thread, which signals
  * completion by a pipe. The last user frees the lookup: the thread, or the loop after a
  * cancellation.

@@ -4,10 +4,10 @@
  *
  * An unavailable server keeps its keys for OUT_NS: on_store_failure covers a short outage, and no
  * count is lost. Then it leaves the ring and its keys move to the other servers, where counting
- * starts anew (nodes restore what they admitted themselves). It returns after it was available
- * for RETRY_NS without a break. Each client decides for itself: until the last one has noticed,
- * about the pause between two probes (2 s), a key may be counted at two servers. A move costs at
- * most one more capacity of each limit that moved.
+ * starts at 0 (nodes restore their own admissions). It returns after it was available for RETRY_NS
+ * without interruption. Each client decides alone: until the last one has detected the change,
+ * after about the pause between two probes (2 s), a key may be counted at two servers. A move
+ * admits at most one additional capacity of each limit that moved.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 struct member {
 	struct redis_ring *state;
 	struct redis_server *server;
-	struct redis_timer timer;	/* it leaves or rejoins the ring then */
+	struct redis_timer timer;	/* time at which it leaves or rejoins the ring */
 	bool away;
 };
 

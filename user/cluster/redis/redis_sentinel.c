@@ -3,8 +3,8 @@
  * redis_sentinel.c - one master, whose address comes from sentinels.
  *
  * Sentinels are queried in turn at the start, when the master is lost or is no longer a master
- * (ROLE when connecting, READONLY later), and every few seconds otherwise: a master that is cut
- * off from its sentinels, but not from us, shows no error. The first reply counts; a stale one
+ * (ROLE when connecting, READONLY later), and every few seconds otherwise: a master that is cut off
+ * from its sentinels, but not from this node, shows no error. The first reply counts; a stale one
  * leads to a server that is not a master, and the query is repeated.
  */
 #include <ctype.h>
@@ -37,7 +37,7 @@ static bool is_up(const struct sentinels *sentinels)
 	return sentinels->master && sentinels->master->state == SERVER_UP;
 }
 
-/* The round has ended, with or without a master: schedules the next. */
+/* Called at the end of a round, with or without a master: schedules the next. */
 static void wait_for_round(struct sentinels *sentinels)
 {
 	u64 pause_ns = WELL_NS;
@@ -80,7 +80,7 @@ static void set_master(struct sentinels *sentinels, const char *host, u16 port)
 	sentinels->master = master;
 	sentinels->absence_logged = false;
 	if (before) {
-		log_info("redis: the master of \"%s\" is now %s, before it was %s",
+		log_info("redis: the master of \"%s\" is now %s, previously %s",
 			 sentinels->redis->def->master, master->name, before->name);
 		redis_server_drop(before);
 	}
@@ -143,10 +143,10 @@ static void on_reply(void *arg, enum redis_outcome outcome, const redisReply *re
 static void try_next(struct sentinels *sentinels)
 {
 	struct redis *redis = sentinels->redis;
-	const char *const ask[] = { "SENTINEL", "get-master-addr-by-name", redis->def->master };
+	const char *const query[] = { "SENTINEL", "get-master-addr-by-name", redis->def->master };
 	const struct redis_handler handler = { .done = on_reply, .arg = sentinels };
 
-	if (redis_ask_server(sentinels->server[sentinels->next], 3, ask, handler) < 0) {
+	if (redis_query_server(sentinels->server[sentinels->next], 3, query, handler) < 0) {
 		sentinels->left = 0;
 		wait_for_round(sentinels);
 	}
@@ -215,7 +215,7 @@ static void sentinel_up(struct redis *redis, struct redis_server *server)
 		sentinels->again_ns = 0;
 }
 
-/* In the next turn, not in the middle of the connection's work. */
+/* Runs in the next turn of the loop, not in a callback of the connection. */
 static void sentinel_down(struct redis *redis, struct redis_server *server)
 {
 	struct sentinels *sentinels = redis->topology_state;

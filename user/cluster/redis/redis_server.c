@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_server.c - whether commands are sent to a server: the breaker, and when it is probed.
+ * redis_server.c - the breaker of a server, and its probes.
  *
- *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost --> AWAY
+ *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost --> UNAVAILABLE
  *                                  \-- 5 late, or unreachable ----------------------------/  |
- *                                                    UP <-- answered in time -- one probe -/
+ *                                                    UP <-- reply in time --- one probe ---/
  *
- * A probe is a PING over the existing connection, or a new connection; there is one at a time,
- * after a pause of 50 ms that doubles up to 2 s, each between half and one and a half times as
- * long (so that nodes that lost the same server do not return to it together). The pause starts
- * anew only after the server was well for some time: one that replies to nothing but PING is
- * probed less and less often.
+ * A probe is a PING over the existing connection, or a new connection. Probes are sent one at a
+ * time, after a pause of 50 ms that doubles up to 2 s, with a jitter of a factor 0.5 to 1.5 (so
+ * that nodes that lost the same server do not return to it together). The pause starts again at 50
+ * ms only after the server was available for WELL_NS: a server that replies only to PING is probed
+ * less and less often.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define PAUSE_MIN_NS 50000000ULL
 #define PAUSE_MAX_NS (2 * SL_NS_PER_SEC)
 #define QUIET_NS (10 * SL_NS_PER_SEC)
-#define WELL_NS (2 * SL_NS_PER_SEC)	/* UP for so long: earlier failures are forgotten */
+#define WELL_NS (2 * SL_NS_PER_SEC)	/* after this time UP earlier failures do not count */
 
 static const struct {
 	const char *error;		/* the beginning of Redis' error text */
@@ -60,27 +60,27 @@ static const char *const error_class_text[REDIS_ERROR_COUNT] = {
 	[REDIS_ERROR_REPLICAS] = "has fewer replicas than cluster.redis.wait requires",
 };
 
-enum redis_error_class redis_error_class_of(const char *words)
+enum redis_error_class redis_error_class_of(const char *error_text)
 {
 	for (size_t i = 0; i < sizeof(error_classes) / sizeof(error_classes[0]); i++)
-		if (!strncmp(words, error_classes[i].error, strlen(error_classes[i].error)))
+		if (!strncmp(error_text, error_classes[i].error, strlen(error_classes[i].error)))
 			return error_classes[i].error_class;
 	return REDIS_ERROR_NONE;
 }
 
-/* Redis' error text may contain anything: unprintable characters are replaced. */
-static void printable(char *buf, size_t size, const char *words)
+/* Redis' error text is untrusted: unprintable characters are replaced. */
+static void printable(char *buf, size_t size, const char *error_text)
 {
 	size_t i;
 
-	for (i = 0; i + 1 < size && words[i]; i++)
-		buf[i] = words[i] >= ' ' && words[i] <= '~' ? words[i] : '?';
+	for (i = 0; i + 1 < size && error_text[i]; i++)
+		buf[i] = error_text[i] >= ' ' && error_text[i] <= '~' ? error_text[i] : '?';
 	buf[i] = 0;
 }
 
 /*
- * Every worker has a client, and each of them loses the same server: one line of a class in ten
- * seconds for all of them. (Two servers with one number share that; no harm.)
+ * The clients of all workers lose a server at the same time: only one line of each class is logged
+ * in ten seconds. (Two servers with one number share that, which is harmless.)
  */
 static bool may_log(const struct redis_server *server, enum redis_error_class error_class)
 {
@@ -98,7 +98,7 @@ static bool may_log(const struct redis_server *server, enum redis_error_class er
 }
 
 void redis_server_report(struct redis_server *server, enum redis_error_class error_class,
-			 const char *words)
+			 const char *error_text)
 {
 	char safe[200];
 
@@ -113,14 +113,14 @@ void redis_server_report(struct redis_server *server, enum redis_error_class err
 			log_info("redis %s: available again", server->name);
 		server->error_logged = false;
 	} else if (may_log(server, error_class)) {
-		printable(safe, sizeof(safe), words ? words : "");
+		printable(safe, sizeof(safe), error_text ? error_text : "");
 		log_warn("redis %s: %s%s%s", server->name, error_class_text[error_class],
 			 *safe ? ": " : "", safe);
 		server->error_logged = true;
 	}
 }
 
-/* An error that PING does not show ends when it has not occurred for a while. */
+/* An error that PING does not detect is cleared when it has not occurred for a while. */
 static bool seen_by_ping(enum redis_error_class error_class)
 {
 	return error_class != REDIS_ERROR_PERMISSION && error_class != REDIS_ERROR_MEMORY &&
@@ -239,7 +239,7 @@ void redis_server_bad(struct redis_server *server, u64 deadline_ns)
 	    ++server->bad < REDIS_BAD_MAX)
 		return;
 	server->late_ns = deadline_ns;
-	/* A reported error is the reason; otherwise the loss follows and gives its own. */
+	/* A reported error is logged as the reason; otherwise the loss that follows has its own. */
 	if (server->error_class == REDIS_ERROR_NONE && server->state == SERVER_UP)
 		redis_server_report(server, REDIS_ERROR_SLOW, NULL);
 	go_down(server);
@@ -252,7 +252,7 @@ void redis_server_ready(struct redis_server *server)
 
 void redis_server_lost(struct redis_server *server, const char *why)
 {
-	/* A reported error explains more than the loss of the connection. */
+	/* A reported error is more precise than the loss of the connection. */
 	if (server->error_class == REDIS_ERROR_NONE || server->error_class == REDIS_ERROR_SLOW)
 		redis_server_report(server, REDIS_ERROR_LOST, why);
 	if (server->state == SERVER_IDLE)
@@ -367,7 +367,7 @@ u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32
 	return count;
 }
 
-/* Freed in the next turn: the drop may come from a reply of this server. */
+/* Freed in the next turn of the loop, because a reply of this server may be in process. */
 void redis_server_drop(struct redis_server *server)
 {
 	static const struct timeval now;

@@ -16,7 +16,7 @@ u16 redis_crc16(const void *data, size_t len)
 	const u8 *at = data;
 	u32 crc = 0;
 
-	/* By nibbles: 16 numbers can be checked by eye, and a tag has 16 bytes. */
+	/* By nibbles: a table of 16 numbers is easy to check, and a tag has only 16 bytes. */
 	static const u16 table[16] = {
 		0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
 		0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
@@ -58,12 +58,12 @@ u32 redis_slot(const char *key, size_t len)
  * Accepts a name or an address: printable, without blanks. "" is the host that replied; "?", of a
  * server without its configured name, is -ENOENT.
  */
-static int endpoint_make(const char *host, size_t len, long long port, const char *asked,
+static int endpoint_make(const char *host, size_t len, long long port, const char *from,
 			 struct redis_endpoint *ret)
 {
 	if (!len) {
-		host = asked;
-		len = strlen(asked);
+		host = from;
+		len = strlen(from);
 	}
 	if (!len || len > REDIS_HOST_MAX || port < 1 || port > 65535)
 		return -EBADMSG;
@@ -92,7 +92,7 @@ static bool is_slot(const redisReply *reply)
 }
 
 /* [host, port, id, ...]; a nil host is the one that replied. */
-static int master_read(const redisReply *reply, const char *asked, struct redis_endpoint *ret)
+static int master_read(const redisReply *reply, const char *from, struct redis_endpoint *ret)
 {
 	const redisReply *host, *port;
 
@@ -103,10 +103,10 @@ static int master_read(const redisReply *reply, const char *asked, struct redis_
 	if (port->type != REDIS_REPLY_INTEGER)
 		return -EBADMSG;
 	if (host->type == REDIS_REPLY_NIL)
-		return endpoint_make("", 0, port->integer, asked, ret);
+		return endpoint_make("", 0, port->integer, from, ret);
 	if (!is_text(host))
 		return -EBADMSG;
-	return endpoint_make(host->str, host->len, port->integer, asked, ret);
+	return endpoint_make(host->str, host->len, port->integer, from, ret);
 }
 
 /* Its number + 1. Ranges of one master are mostly adjacent: searches the last masters first. */
@@ -123,7 +123,7 @@ static int master_number(struct redis_slot_map *map, const struct redis_endpoint
 }
 
 /* [first, last, master, replica...] */
-static int range_read(const redisReply *reply, const char *asked, struct redis_slot_map *map)
+static int range_read(const redisReply *reply, const char *from, struct redis_slot_map *map)
 {
 	struct redis_endpoint endpoint;
 	long long first, last;
@@ -136,7 +136,7 @@ static int range_read(const redisReply *reply, const char *asked, struct redis_s
 	last = reply->element[1]->integer;
 	if (first > last)
 		return -EBADMSG;
-	number = master_read(reply->element[2], asked, &endpoint);
+	number = master_read(reply->element[2], from, &endpoint);
 	if (number == -ENOENT)
 		return 0;
 	if (!number)
@@ -153,7 +153,7 @@ static int range_read(const redisReply *reply, const char *asked, struct redis_s
 	return 0;
 }
 
-int redis_slots_read(const redisReply *reply, const char *asked, struct redis_slot_map *ret)
+int redis_slots_read(const redisReply *reply, const char *from, struct redis_slot_map *ret)
 {
 	int r = 0;
 
@@ -163,7 +163,7 @@ int redis_slots_read(const redisReply *reply, const char *asked, struct redis_sl
 	ret->served = 0;
 	memset(ret->owner, 0, sizeof(ret->owner));
 	for (size_t i = 0; i < reply->elements && !r; i++)
-		r = range_read(reply->element[i], asked, ret);
+		r = range_read(reply->element[i], from, ret);
 	return r;
 }
 
@@ -183,16 +183,16 @@ static long long number_read(const char **at)
 	return digits ? number : -1;
 }
 
-int redis_redirect_read(const char *words, const char *asked, struct redis_redirect *ret)
+int redis_redirect_read(const char *error_text, const char *from, struct redis_redirect *ret)
 {
 	const char *at, *colon, *host;
 	long long slot, port;
 	size_t len;
 
-	if (!strncmp(words, "MOVED ", 6))
-		at = words + 6;
-	else if (!strncmp(words, "ASK ", 4))
-		at = words + 4;
+	if (!strncmp(error_text, "MOVED ", 6))
+		at = error_text + 6;
+	else if (!strncmp(error_text, "ASK ", 4))
+		at = error_text + 4;
 	else
 		return -EBADMSG;
 	slot = number_read(&at);
@@ -210,9 +210,9 @@ int redis_redirect_read(const char *words, const char *asked, struct redis_redir
 	}
 	at = colon + 1;
 	port = number_read(&at);
-	if (*at || endpoint_make(host, len, port, asked, &ret->to) != 0)
+	if (*at || endpoint_make(host, len, port, from, &ret->to) != 0)
 		return -EBADMSG;
-	ret->ask = words[0] == 'A';
+	ret->ask = error_text[0] == 'A';
 	ret->slot = (u32)slot;
 	return 0;
 }

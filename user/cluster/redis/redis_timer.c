@@ -4,7 +4,7 @@
  *
  * Not libevent's timers: without EVENT_BASE_FLAG_PRECISE_TIMER they use the coarse clock (4 ms at
  * 250 Hz) and whole milliseconds, so a deadline of 5 ms would become 5 to 10. The timerfd is set
- * again only when something is due earlier, or when it has fired: a stream of commands with the
+ * again only for an earlier timer, or when it has fired: a stream of commands with the
  * same deadline costs one system call per deadline, not one each.
  */
 #include <errno.h>
@@ -76,8 +76,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	timers->armed_ns = 0;
 	/*
-	 * Compares with the time at entry: a timer that sets itself again for now does not keep
-	 * us here.
+	 * Compares with the time at entry, so a timer that sets itself again for now does not
+	 * cause an endless loop.
 	 */
 	while (timers->count && at(timers, 1) <= now) {
 		struct redis_timer *timer = timers->heap[0];

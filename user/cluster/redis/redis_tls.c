@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_tls.c - TLS, and the password: files that are read at the start, since the daemon drops
- * its privileges later. They are read again when a connection is made (certificates if they have
- * changed); if that fails the old content stays.
+ * redis_tls.c - TLS and the password. Their files are read at the start, since the daemon drops its
+ * privileges later, and again for each connection (certificates only if they have changed); if that
+ * fails the previous content stays in use.
  *
  * The server's certificate must be signed by a CA of tls.ca (or the system's) and match tls.name
  * (or the host of the url); this cannot be disabled.
@@ -65,7 +65,7 @@ static bool is_changed(const struct redis *redis)
 	return false;
 }
 
-/* If the files cannot be read the old ones stay. */
+/* If the files cannot be read the previous content stays in use. */
 static int load(struct redis *redis, struct sl_err *err)
 {
 	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
@@ -103,7 +103,7 @@ SSL *redis_tls_new(struct redis *redis, const char *host)
 	SSL *ssl;
 
 	if (redis->tls && is_changed(redis) && load(redis, &err) < 0)
-		log_warn("%s; keeping those read before", err.message);
+		log_warn("%s; keeping the certificates read before", err.message);
 	ssl = redis->tls ? SSL_new(redis->tls) : NULL;
 	if (!ssl)
 		return NULL;
