@@ -6,11 +6,11 @@
  *     limits: [{name: web, match: {dport: 80}, accounting: ACCOUNTING, rate: 10 packets/s}]
  *     ---
  *     at 1.5s  src 192.0.2.1 dport 80  x100  pass 10
- *     stream 2s 10s every 1ms  src 192.0.2.1 dport 80  pass 79-81
+ *     stream 2s 10s every 1ms  src 192.0.2.1 dport 80  pass 79..81
  *     stream 2s 10s every 1s   src 192.0.2.2 dport 80  pass 8
  *     set web rate=100 packets/s
  *     utc -5s
- *     count web pass 99 drop 10-20
+ *     count web pass 99 drop 10..20
  *
  * `at` sends copies of a packet at one instant. Streams on consecutive lines run together, the
  * first packet at the first time given, the last before the second. Packets are described by
@@ -24,14 +24,11 @@
 #include <string.h>
 
 #include "lib/case.h"
+#include "lib/scenario.h"
 
 #define SCENARIOS "tests/scenario"
 #define STREAMS_MAX 16
 #define FILES_MAX 64
-
-struct range {
-	u64 least, most;
-};
 
 /* A packet sent over and over. */
 struct stream {
@@ -39,7 +36,7 @@ struct stream {
 	u64 next_ns, end_ns, every_ns;
 	u32 cpu;
 	bool any_cpu;
-	struct range pass;
+	struct scenario_range pass;
 	u64 passed, sent;
 	int line;
 };
@@ -57,63 +54,6 @@ static void complain(struct scenario *s, int line, const char *words, const char
 {
 	print_error("%s: %s:%d: %s: %s\n", target_name(s->t), s->path, line, words, rest);
 	s->failures++;
-}
-
-/* "1.5s", "20ms", "3us", "1m", "2h". */
-static bool take_time(const char **at, s64 *ret_ns)
-{
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 },
-		      { "h", 3600e9 } };
-	char bucket_state[32], *end;
-	double value;
-	int used;
-	u32 i;
-
-	if (sscanf(*at, " %31s%n", bucket_state, &used) != 1)
-		return false;
-	value = strtod(bucket_state, &end);
-	for (i = 0; i < ARRAY_LEN(units) && end != bucket_state; i++) {
-		if (strcmp(end, units[i].name))
-			continue;
-		*ret_ns = value * units[i].ns + (value < 0 ? -0.5 : 0.5);
-		*at += used;
-		return true;
-	}
-	return false;
-}
-
-/* "WORD" literally. */
-static bool take_literal(const char **at, const char *literal)
-{
-	char bucket_state[64];
-	int used;
-
-	if (sscanf(*at, " %63s%n", bucket_state, &used) != 1 || strcmp(bucket_state, literal))
-		return false;
-	*at += used;
-	return true;
-}
-
-/* "N" or "N-M". */
-static bool take_range(const char **at, struct range *ret)
-{
-	unsigned long long least, most;
-	int used = 0, more = 0;
-
-	if (sscanf(*at, " %llu%n-%llu%n", &least, &used, &most, &more) < 1)
-		return false;
-	ret->least = least;
-	ret->most = more ? most : least;
-	*at += more ? more : used;
-	return true;
-}
-
-static bool at_end(const char *at)
-{
-	return at[strspn(at, " \t")] == 0;
 }
 
 /* The packet's words, and on which CPU. */
@@ -151,7 +91,7 @@ static void check_passed(struct scenario *s, const struct stream *st)
 {
 	char words[128];
 
-	if (st->passed >= st->pass.least && st->passed <= st->pass.most)
+	if (in_range(&st->pass, st->passed))
 		return;
 	snprintf(words, sizeof(words), "%llu of %llu passed, expected %llu to %llu", st->passed,
 		 st->sent, st->pass.least, st->pass.most);
@@ -205,14 +145,13 @@ static bool step_stream(struct scenario *s, const char *at)
 static bool step_at(struct scenario *s, const char *at)
 {
 	static struct stream st;
-	int used, times = 1;
+	u64 times;
 	s64 when;
 
 	st = (struct stream){ .line = s->line };
 	if (!take_time(&at, &when) || when < (s64)target_time(s->t) || !take_packet(s, &at, &st))
 		return false;
-	if (sscanf(at, " x%d%n", &times, &used) == 1)
-		at += used;
+	times = take_count(&at);
 	if (!take_literal(&at, "pass") || !take_range(&at, &st.pass) || !at_end(at))
 		return false;
 	target_set_time(s->t, when);
@@ -258,14 +197,14 @@ static bool step_count(struct scenario *s, const char *at)
 		return false;
 	at += used;
 	while (!at_end(at)) {
-		struct range range;
+		struct scenario_range range;
 
 		for (v = 0; v < SL_LV_COUNT; v++)
 			if (take_literal(&at, limit_verdict_name(v)))
 				break;
 		if (v == SL_LV_COUNT || !take_range(&at, &range))
 			return false;
-		if (stats.packets[v] >= range.least && stats.packets[v] <= range.most)
+		if (in_range(&range, stats.packets[v]))
 			continue;
 		snprintf(words, sizeof(words), "%s is %llu, expected %llu to %llu",
 			 limit_verdict_name(v), stats.packets[v], range.least, range.most);
@@ -275,7 +214,7 @@ static bool step_count(struct scenario *s, const char *at)
 }
 
 static const struct {
-	const char *bucket_state;
+	const char *word;
 	bool (*step)(struct scenario *s, const char *at);
 } steps[] = {
 	{ "at", step_at }, { "set", step_set }, { "utc", step_utc }, { "count", step_count },
@@ -286,9 +225,6 @@ static void run_line(struct scenario *s, char *line)
 	const char *at = line;
 	u32 i;
 
-	line[strcspn(line, "#\n")] = 0;
-	if (at_end(line))
-		return;
 	if (take_literal(&at, "stream")) {
 		if (!step_stream(s, at))
 			complain(s, s->line, "not understood", line);
@@ -296,7 +232,7 @@ static void run_line(struct scenario *s, char *line)
 	}
 	run_streams(s);
 	for (i = 0; i < ARRAY_LEN(steps); i++) {
-		if (!take_literal(&at, steps[i].bucket_state))
+		if (!take_literal(&at, steps[i].word))
 			continue;
 		if (!steps[i].step(s, at))
 			complain(s, s->line, "not understood", line);
@@ -306,34 +242,6 @@ static void run_line(struct scenario *s, char *line)
 }
 
 /* ------------------------------------------------------------------ files */
-
-/* The configuration, up to "---", with ACCOUNTING replaced. NULL: none. Caller frees. */
-static char *read_config(FILE *in, const char *accounting, bool *ret_varies, int *line)
-{
-	char *text, buf[512], *bucket_state;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	bool ended = false;
-
-	*ret_varies = false;
-	while (!ended && fgets(buf, sizeof(buf), in)) {
-		(*line)++;
-		ended = !strcmp(buf, "---\n");
-		bucket_state = strstr(buf, "ACCOUNTING");
-		if (bucket_state) {
-			*ret_varies = true;
-			fprintf(out, "%.*s%s%s", (int)(bucket_state - buf), buf, accounting,
-				bucket_state + strlen("ACCOUNTING"));
-		} else if (!ended) {
-			fputs(buf, out);
-		}
-	}
-	fclose(out);
-	if (ended)
-		return text;
-	free(text);
-	return NULL;
-}
 
 static bool run_file(struct scenario *s, const char *accounting)
 {
@@ -345,15 +253,13 @@ static bool run_file(struct scenario *s, const char *accounting)
 		fail_msg("cannot open %s", s->path);
 	target_reset(s->t);
 	s->line = 0;
-	config = read_config(in, accounting, &varies, &s->line);
+	config = scenario_text(in, &s->line, "ACCOUNTING", accounting, &varies);
 	if (!config)
 		fail_msg("%s: no line '---'", s->path);
 	case_policy(s->t, "%s", config);
 	free(config);
-	while (fgets(buf, sizeof(buf), in)) {
-		s->line++;
+	while (scenario_line(in, &s->line, buf, sizeof(buf)))
 		run_line(s, buf);
-	}
 	run_streams(s);
 	fclose(in);
 	if (s->failures)

@@ -108,7 +108,7 @@ static void rig_go(struct rig_node *node, struct rig_caller *who)
 		remote_on(who->remote, rig_answered, who);
 }
 
-static void rig_send_hits(struct rig_node *node, struct rig_caller *who, const char *text, u64 hits)
+static __attribute__((unused)) void rig_send_hits(struct rig_node *node, struct rig_caller *who, const char *text, u64 hits)
 {
 	who->request = rig_request(who->descriptor, text);
 	for (u32 i = 0; i < who->request.count; i++)

@@ -4,29 +4,6 @@
 
 /* ------------------------------------------------------------------ changes while it runs */
 
-TEST_WITH(test_rate_changes, NULL, rig_teardown)
-{
-	rig_start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n"
-		  "- {key: window, limits: ['10 requests/m']}\n");
-	assert_int_equal(allowed_of("user=bob", 5), 5);
-	assert_int_equal(allowed_of("window=bob", 5), 5);
-	rig_load(D "- {key: user, limits: ['100 requests/m'], algorithm: token-bucket, burst: 100}\n"
-		 "- {key: window, limits: ['100 requests/m']}\n");
-	/* Half was used, half is left; of a window the count stays. */
-	assert_int_equal(allowed_of("user=bob", 200), 50);
-	assert_int_equal(allowed_of("window=bob", 200), 95);
-	assert_int_equal(allowed_of("user=al", 200), 100);
-	rig_load(D "- {key: user, limits: ['10 requests/h'], algorithm: token-bucket, burst: 10}\n"
-		 "- {key: window, limits: ['10 requests/m']}\n");
-	assert_int_equal(allowed_of("user=bob", 200), 0);
-	assert_int_equal(allowed_of("window=bob", 200), 0);
-	/* The debt is of the new rate from the first look on: a tenth of an hour for each. */
-	rig_pass(359 * SEC);
-	assert_int_equal(allowed_of("user=bob", 200), 0);
-	rig_pass(2 * SEC);
-	assert_int_equal(allowed_of("user=bob", 200), 1);
-}
-
 TEST_WITH(test_show_and_reset, NULL, rig_teardown)
 {
 	const struct rule *rule;

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# scenarios.sh [FILE...] - plays the files of tests/scenario/requests that are `real` (or those) in real
+# time: each node a daemon, with a real Redis. The language: tests/lib/request_scenario.h.
+
+. "$(dirname "$0")/../lib/redis.sh"
+cluster_begin scenarios "$@"
+utc_room 86400 60
+PLAYER="${BUILD:-build}/tests/unit/request/engine/test_request_scenario"
+NODE_HTTP='  workers: 1'
+declare -A allowed
+
+redis_start main
+nft add table inet cut
+nft add chain inet cut in '{ type filter hook input priority 0; }'
+
+now_ms() {
+	date +%s%3N
+}
+
+# requests NODE COUNT DESCRIPTOR: prints how many of them were allowed.
+requests() {
+	local each sum=0 name
+
+	if [ "$1" != any ]; then
+		node "$1" many "$2" api "$3"
+		return
+	fi
+	each=$(($2 / ${#nodes[@]}))
+	for name in "${nodes[@]}"; do
+		sum=$((sum + $(node "$name" many $each api "$3")))
+	done
+	echo $sum
+}
+
+# step WHAT LINE AT NODE DESCRIPTOR HITS TIMES LEAST MOST
+step() {
+	local pause=$(($3 - $(now_ms) + begin)) count
+	local what="$title:$2"
+
+	[ $pause -le 0 ] || sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
+	case $1 in
+	at)
+		count=$(requests "$4" "$7" "$5")
+		allowed[$5]=$((${allowed[$5]:-0} + count))
+		check "$what: $5, of $7" "$count" "$8" "$9"
+		;;
+	total) check "$what: $5 in total" "${allowed[$5]:-0}" "$8" "$9" ;;
+	cut) nft add rule inet cut in ip saddr "${NODE_IP[$4]}" tcp dport "${REDIS_PORT[main]}" drop ;;
+	end-cut) nft flush chain inet cut in ;;
+	lose) redis main FLUSHALL > /dev/null ;;
+	stop) redis_pause main ;;
+	end-stop) redis_resume main ;;
+	*) not_ok "$what: no '$1' on daemons" ;;
+	esac
+}
+
+# play FILE CONSISTENCY
+play() {
+	local title lines name begin varies line
+
+	title="$(basename "$1" .scn) $2"
+	lines=$("$PLAYER" --steps "$1" "$2") || return
+	sed '/^---$/,$d' <<< "$lines" | http_rules api
+	read -r varies line < <(sed '1,/^---$/d' <<< "$lines")
+	read -ra nodes <<< "$line"
+	redis main FLUSHALL > /dev/null
+	allowed=()
+	for name in "${NODES[@]}"; do
+		node_stop "$name"
+		rm -rf "${HUB:?}/$name/state"
+	done
+	for name in "${nodes[@]}"; do
+		node_start "$name" "sync: 100ms"
+	done
+	wait_for 10 nodes_know_each_other "${nodes[@]}" || not_ok "$title: the nodes do not know each other"
+	begin=$(now_ms)
+	while read -r line; do
+		step $line
+	done < <(sed '1,/^---$/d' <<< "$lines" | tail -n +2)
+	[ "$varies" = 0 ] || [ "$2" != strict ] || play "$1" '{lease: 1s}'
+}
+
+[ $# -gt 0 ] || set -- tests/scenario/requests/*.scn
+for file; do
+	play "$file" strict
+done
+lab_done

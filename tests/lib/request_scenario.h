@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * request_scenario.h - tests/scenario/requests/NAME.scn: a rule file, "---", then steps:
+ *
+ *     nodes a b c                                       the default is one, a
+ *     at 0s node a  user=bob x20  allow 5               20 requests at once; node: else the first
+ *     at 1s  user=bob;path=/x hits 3  allow 0 retry 59s        or: retry never
+ *     at 1s  user=bob  left 3                           a look, without a charge
+ *     at 2s  report user=bob hits -2                    a refund; hits 3 ago 10s: of that time
+ *     stream 2s 10s every 100ms node any  user=al  allow 30..33       any: in turn
+ *     cut b 2s..4s                                      its way to Redis
+ *     redis lose 3s                                     Redis is empty from then on
+ *     redis stop 3s..5s
+ *     total user=bob allow 300..330                     of all nodes, since the beginning
+ *     rules                                             another rule file, to the next "---"
+ *     real                                              also played on daemons and a real Redis
+ *
+ * Streams on consecutive lines run together. Where CONSISTENCY is in the rules, the file is played
+ * with each consistency that states no overshoot (strict, lease).
+ */
+#ifndef SLUICE_TESTS_REQUEST_SCENARIO_H
+#define SLUICE_TESTS_REQUEST_SCENARIO_H
+
+#include <stdint.h>
+
+#include "lib/scenario.h"
+
+#define SCENARIO_NODES 8
+#define SCENARIO_ANY SCENARIO_NODES	/* in turn */
+#define SCENARIO_NEVER INT64_MAX
+
+enum request_step_kind {
+	STEP_AT, STEP_LEFT, STEP_REPORT, STEP_STREAM, STEP_CUT, STEP_LOSE, STEP_STOP, STEP_TOTAL,
+	STEP_RULES,
+};
+
+struct request_step {
+	enum request_step_kind kind;
+	int line;
+	u32 node;			/* or SCENARIO_ANY */
+	s64 at_ns, end_ns, every_ns;	/* end: streams, faults */
+	char descriptor[256];
+	bool has_hits;
+	s64 hits;
+	u64 times;
+	struct scenario_range expected;
+	s64 ago_ns;			/* reports */
+	s64 retry_ns;			/* -1: not stated */
+	char *rules;
+};
+
+struct request_scenario {
+	char *rules;
+	bool varies;			/* CONSISTENCY is in the rules */
+	bool is_real;
+	char node[SCENARIO_NODES][16];
+	u32 nodes;
+	struct request_step *step;
+	size_t count;
+};
+
+/* false with "FILE:LINE: ..." in `error`. */
+bool request_scenario_read(const char *path, const char *consistency, struct request_scenario *ret,
+			   char *error, size_t size);
+void request_scenario_clear(struct request_scenario *s);
+
+static inline bool step_is_fault(const struct request_step *step)
+{
+	return step->kind == STEP_CUT || step->kind == STEP_STOP || step->kind == STEP_LOSE;
+}
+
+/*
+ * Of a `real` one, to standard output: the rules, "---", a line "VARIES NODE...", and the steps in
+ * order of time, "WHAT LINE AT_MS NODE DESCRIPTOR HITS TIMES LEAST MOST"; of a fault also its end,
+ * end-WHAT. Returns 0, 1 if it is not real, 2 with an error printed.
+ */
+int request_scenario_print(const char *path, const char *consistency);
+
+#endif
