@@ -55,10 +55,10 @@ static const struct key limit_rows[] = {
 		  "`per`" },
 	{ "prefix_scale", .type = &type_map, .keys = &limit_scale_keys, .flags = KEY_FLOW, .unset = "1",
 	  .help = "the multiplier of rate and burst at each listed prefix, 1 to 65536" },
-	{ "rate", LIMIT(rates.rate), &type_limit_rate, .flags = KEY_NEEDED,
+	{ "rate", LIMIT(rates.rate), &type_rates, .flags = KEY_NEEDED,
 	  .help = "what passes in the long run; a list of up to four rates that hold together, "
 		  "see [rates](#rates-and-algorithms)" },
-	{ "burst", LIMIT(rates.burst), &type_limit_burst, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
+	{ "burst", LIMIT(rates.burst), &type_bursts, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
 	  .help = "`token-bucket`, `leaky-bucket`, `fixed-window` or `sliding-window`, see "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * limit_types.c - the types of a limit's keys that no other mapping has: match, prefix and
- * prefix_scale, rate and burst, throttle, ban, tag, overrides. Their readers are in read_match.c,
+ * prefix_scale, throttle, ban, tag, overrides. Their readers are in read_match.c,
  * read_rates.c, read_throttle.c and override_read.c.
  */
 #include <errno.h>
@@ -278,54 +278,6 @@ static void scales_clear(const struct key *key, void *section)
 	  .clear = scales_clear, .equal = scales_equal }
 
 const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
-
-/* ---- rate, burst ---- */
-
-static int rate_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
-{
-	return read_limit_rate(r, node, section);
-}
-
-static void rate_write(struct writer *w, const struct key *key, const void *section)
-{
-	const struct rates *rates = &((const struct limit_def *)section)->rates;
-	char text[RATES_MAX * 96];
-
-	fprintf(w->out, rates->count > 1 ? "[%s]" : "%s", rates_format(rates, text, sizeof(text)));
-}
-
-static bool rates_equal(const struct key *key, const void *a, const void *b)
-{
-	char x[RATES_MAX * 96], y[RATES_MAX * 96];
-
-	return !strcmp(rates_format(&((const struct limit_def *)a)->rates, x, sizeof(x)),
-		       rates_format(&((const struct limit_def *)b)->rates, y, sizeof(y)));
-}
-
-const struct key_type type_limit_rate = {
-	.name = "rate", .read = rate_read, .write = rate_write, .equal = rates_equal,
-};
-
-static int burst_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		      void *section)
-{
-	return read_limit_burst(r, node, section);
-}
-
-static void burst_write(struct writer *w, const struct key *key, const void *section)
-{
-	const struct rates *rates = &((const struct limit_def *)section)->rates;
-
-	for (u8 i = 0; i < rates->count; i++)
-		fprintf(w->out, "%s%llu", i ? ", " : rates->count > 1 ? "[" : "", rates->burst[i]);
-	if (rates->count > 1)
-		fputc(']', w->out);
-}
-
-const struct key_type type_limit_burst = {
-	.name = "count", .read = burst_read, .write = burst_write,
-};
 
 /* ---- throttle, ban ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* limit_types.h - types of a limit's keys; fields of struct limit_def but for type_throttle. */
+/* limit_types.h - types of a limit's keys; of fields of struct limit_def unless noted. */
 #ifndef SLUICE_LIMIT_TYPES_H
 #define SLUICE_LIMIT_TYPES_H
 
@@ -7,8 +7,8 @@
 
 extern const struct key_type
 	type_match, type_dscp, type_mark, type_lengths_v4, type_lengths_v6, type_scales_v4,
-	type_scales_v6, type_limit_rate, type_limit_burst, type_ban, type_overrides,
-	type_overrides_file,
-	type_throttle;		/* any struct throttle_def */
+	type_scales_v6, type_ban, type_overrides, type_overrides_file,
+	type_rates, type_bursts,	/* `rate` and `burst` of any struct rates; read_rates.c */
+	type_throttle;			/* any struct throttle_def */
 
 #endif

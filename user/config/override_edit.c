@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/pair.h"
+#include "config/limit_types.h"
 #include "config/override.h"
 
 static struct override_def *find(struct limit_def *limit, const struct sl_prefix *src)
@@ -71,42 +73,45 @@ void override_rates_tidy(struct limit_def *limit)
 	free(number);
 }
 
-/* Applies rate= and burst= to the current values of the override. */
-static int parse_pairs(const struct limit_def *limit, const struct sl_prefix *src,
-		       char *const *pairs, size_t count, struct rates *ret, struct sl_err *err)
+static const struct key rates_rows[] = {
+	{ "rate", KEY(struct rates, rate), &type_rates, .flags = KEY_NEEDED },
+	{ "burst", KEY(struct rates, burst), &type_bursts },
+};
+
+static int check_pairs(struct reader *r, const struct yaml_node *node, void *section)
+{
+	return check_bursts(r, section);
+}
+
+static const struct keys rates_keys = KEYS(struct rates, rates_rows, .check = check_pairs);
+
+static bool takes_list(const char *key)
+{
+	return true;
+}
+
+static const struct pair_words pair_words = {
+	.takes_list = takes_list, .example = "rate='5000 packets/s' burst=9000",
+};
+
+int policy_override_rates(const struct limit_def *limit, const struct sl_prefix *src,
+			  char *const *pairs, size_t count, struct rates *ret, struct sl_err *err)
 {
 	const struct override_def *now = override_find(limit, src);
-	char rate[256] = "", burst[128] = "";
-	const char *reason;
-	bool about_burst;
+	char subject[SL_NAME_MAX + SL_PREFIX_TEXT + 32], text[SL_PREFIX_TEXT];
+	struct reader r = { .file = "", .err = err, .subject = subject };
+	bool has_rate = now && !now->derived;
 
-	if (now && !now->derived) {
-		override_format_rates(&limit->override_rates[now->rates], ",", rate, sizeof(rate));
-		override_format_bursts(&limit->override_rates[now->rates], ",", burst,
-				       sizeof(burst));
-	}
-	for (size_t i = 0; i < count; i++) {
-		const char *value = strchr(pairs[i], '=');
-		size_t len = value ? (size_t)(value - pairs[i]) : 0;
-
-		if (len == 4 && !strncmp(pairs[i], "rate", 4) && strlen(value) < sizeof(rate))
-			strcpy(rate, value + 1);
-		else if (len == 5 && !strncmp(pairs[i], "burst", 5) && strlen(value) < sizeof(burst))
-			strcpy(burst, value + 1);
-		else
-			return refuse(limit, src, err, "accepted: rate=RATE and burst=COUNT, as "
-				      "rate='5000 packets/s' burst=9000");
-	}
-	if (!rate[0])
+	memset(ret, 0, sizeof(*ret));
+	if (has_rate)
+		*ret = limit->override_rates[now->rates];
+	for (size_t i = 0; i < count; i++)
+		has_rate |= strncmp(pairs[i], "burst", 5);
+	if (!has_rate)
 		return refuse(limit, src, err, "there is none yet, so it needs rate=RATE");
-	if (override_rates_parse(rate, burst[0] ? burst : NULL, ',', ret, &about_burst, &reason)) {
-		char words[OVERRIDE_REASON];
-
-		snprintf(words, sizeof(words), "%s: found \"%.100s\": %s",
-			 about_burst ? "burst" : "rate", about_burst ? burst : rate, reason);
-		return refuse(limit, src, err, words);
-	}
-	return 0;
+	snprintf(subject, sizeof(subject), "limit \"%s\": override %s", limit->name,
+		 sl_prefix_format(src, text, sizeof(text)));
+	return pairs_read(&r, &pair_words, &rates_keys, ret, pairs, count);
 }
 
 static struct limit_def *limit_of(struct policy *policy, const char *name, struct sl_err *err)
@@ -134,7 +139,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 	if (!(limit->per & SL_PER_SOURCE))
 		return refuse(limit, src, err, "the limit does not count per source; accepted: "
 			      "overrides where per has source");
-	rc = parse_pairs(limit, src, pairs, count, &rates, err);
+	rc = policy_override_rates(limit, src, pairs, count, &rates, err);
 	if (rc)
 		return rc;
 	if (override_rates_check(limit, &rates, reason))

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/limit_types.h"
 #include "config/override.h"
 #include "conf/config_text.h"
 
@@ -188,8 +189,6 @@ struct reading {
 	struct collect *c;
 	struct item item;
 	struct rates rates;
-	u32 bursts;
-	const struct yaml_node *rate_at;
 };
 
 static int key_src(struct reader *r, const struct yaml_node *node, void *into)
@@ -207,54 +206,6 @@ static int key_src(struct reader *r, const struct yaml_node *node, void *into)
 	return 0;
 }
 
-static int item_rate(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct reading *reading = into;
-	struct rate rate;
-	int rc;
-
-	if (reading->rates.count == RATES_MAX)
-		return read_fail(r, node, EINVAL, "found one rate more than %d; accepted: as many as "
-				 "the limit has", RATES_MAX);
-	rc = read_rate(r, node, &rate);
-	if (!rc)
-		rates_add(&reading->rates, &rate);
-	return rc;
-}
-
-static int key_rate(struct reader *r, const struct yaml_node *node, void *into)
-{
-	((struct reading *)into)->rate_at = node;
-	return read_each(r, node, item_rate, into);
-}
-
-static int item_burst(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct reading *reading = into;
-	u64 burst;
-	int rc = read_count(r, node, &burst);
-
-	if (rc)
-		return rc;
-	if (!burst)
-		return read_refuse(r, node, "1 or more");
-	if (reading->bursts == reading->rates.count)
-		return read_fail(r, node, EINVAL, "found more bursts than rates; accepted: one for each rate");
-	reading->rates.burst[reading->bursts++] = burst;
-	return 0;
-}
-
-static int key_burst(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct reading *reading = into;
-	int rc = read_each(r, node, item_burst, into);
-
-	if (!rc && reading->bursts != reading->rates.count)
-		rc = read_fail(r, node, EINVAL, "found %u bursts for %u rates; accepted: one for each rate",
-			       reading->bursts, reading->rates.count);
-	return rc;
-}
-
 static int key_removed(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct reading *reading = into;
@@ -269,8 +220,8 @@ static int key_removed(struct reader *r, const struct yaml_node *node, void *int
 
 static const struct key override_keys[] = {
 	{ "src", .read = key_src },
-	{ "rate", .read = key_rate },
-	{ "burst", .read = key_burst },
+	{ "rate", KEY(struct reading, rates.rate), &type_rates },
+	{ "burst", KEY(struct reading, rates.burst), &type_bursts },
 	{ "removed", .read = key_removed },
 };
 
@@ -290,8 +241,9 @@ static int item_override(struct reader *r, const struct yaml_node *node, void *i
 		rc = read_require(r, node, "rate");
 		if (!rc)
 			rc = rates_number(c, &reading.rates, &number, reason);
-		if (rc == -EINVAL && reading.rate_at && reading.rates.count)
-			return read_fail(r, reading.rate_at, EINVAL, "rate: %s", reason);
+		if (rc == -EINVAL && reading.rates.count)
+			return read_fail(r, yaml_node_find(node, "rate")->value, EINVAL,
+					 "rate: %s", reason);
 	}
 	if (rc)
 		return rc == -ENOMEM ? read_no_memory(r) : rc;

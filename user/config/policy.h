@@ -318,6 +318,9 @@ size_t policy_list_expire(struct policy *policy, u64 now_utc_ns);
  */
 int policy_override_set(struct policy *policy, const char *limit, const struct sl_prefix *src,
 			char *const *pairs, size_t count, struct sl_err *err);
+/* The rates that it would have. */
+int policy_override_rates(const struct limit_def *limit, const struct sl_prefix *src,
+			  char *const *pairs, size_t count, struct rates *ret, struct sl_err *err);
 int policy_override_del(struct policy *policy, const char *limit, const struct sl_prefix *src,
 			struct sl_err *err);
 /* A source's budget, as source_budget has it. */

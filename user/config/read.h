@@ -22,8 +22,6 @@ int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl
 
 /* The parts; `into` is a struct policy, limit_def, match_def. */
 int read_match(struct reader *r, const struct yaml_node *node, void *into);
-int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into);
-int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into);
 /* A family's part of prefix, and of prefix_scale. */
 int read_prefix_lengths(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
 			enum sl_family family);
@@ -33,6 +31,7 @@ int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);
 
 /* What must fit together; `map` is the limit's mapping, for the places of errors. */
 int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit);
+int check_bursts(struct reader *r, const struct rates *rates);
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 			   const struct limit_def *limit);
 int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_def *limit);

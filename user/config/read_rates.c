@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "limiter/params.h"
-#include "config/read.h"
+#include "config/limit_types.h"
+#include "config/override.h"
 #include "limiter/algorithm.h"
 
 #define SCALE_MAX 65536
@@ -37,20 +38,19 @@ static int refuse_more(struct reader *r, const struct yaml_node *node, size_t mo
 static int item_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct rates *rates = into;
+	struct rate rate;
 	int rc;
 
 	if (rates->count == RATES_MAX)
 		return refuse_more(r, node, RATES_MAX, "rate");
-	rc = read_rate(r, node, &rates->rate[rates->count]);
+	rc = read_rate(r, node, &rate);
 	if (!rc)
-		rates->count++;
+		rates_add(rates, &rate);
 	return rc;
 }
 
-int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into)
+static int read_rates(struct reader *r, const struct yaml_node *node, struct rates *rates)
 {
-	struct rates *rates = &((struct limit_def *)into)->rates;
-
 	if (node->kind == YAML_LIST && !node->count)
 		return read_refuse(r, node, "NUMBER[K|M|G] UNIT/PERIOD, or a list of up to four");
 	rates->count = 0;
@@ -58,9 +58,8 @@ int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 /* `rate` is read before, so the number of rates is known. */
-int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into)
+static int read_bursts(struct reader *r, const struct yaml_node *node, struct rates *rates)
 {
-	struct rates *rates = &((struct limit_def *)into)->rates;
 	const struct yaml_node *item = node->kind == YAML_LIST ? node->first : node;
 	size_t count = node->kind == YAML_LIST ? node->count : 1;
 	u64 burst;
@@ -82,6 +81,68 @@ int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into)
 	}
 	return 0;
 }
+
+/* The struct that the field is in. */
+static const struct rates *rates_at(const struct key *key, const void *section)
+{
+	return (const void *)((const char *)key_field_of(key, section) - key->type->variant);
+}
+
+static int rate_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	return read_rates(r, node, (struct rates *)rates_at(key, section));
+}
+
+static void rate_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct rates *rates = rates_at(key, section);
+	char text[RATES_MAX * 96];
+
+	fprintf(w->out, rates->count > 1 ? "[%s]" : "%s", rates_format(rates, text, sizeof(text)));
+}
+
+static bool rate_equal(const struct key *key, const void *a, const void *b)
+{
+	char x[RATES_MAX * 96], y[RATES_MAX * 96];
+
+	return !strcmp(rates_format(rates_at(key, a), x, sizeof(x)),
+		       rates_format(rates_at(key, b), y, sizeof(y)));
+}
+
+static void rate_clear(const struct key *key, void *section)
+{
+	struct rates *rates = (struct rates *)rates_at(key, section);
+
+	memset(rates->rate, 0, sizeof(rates->rate));
+	rates->count = 0;
+}
+
+const struct key_type type_rates = {
+	.name = "rate", .variant = offsetof(struct rates, rate), .read = rate_read,
+	.write = rate_write, .clear = rate_clear, .equal = rate_equal,
+};
+
+static int burst_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
+{
+	return read_bursts(r, node, (struct rates *)rates_at(key, section));
+}
+
+static void burst_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct rates *rates = rates_at(key, section);
+
+	for (u8 i = 0; i < rates->count; i++)
+		fprintf(w->out, "%s%llu", i ? ", " : rates->count > 1 ? "[" : "", rates->burst[i]);
+	if (rates->count > 1)
+		fputc(']', w->out);
+}
+
+const struct key_type type_bursts = {
+	.name = "count", .variant = offsetof(struct rates, burst), .read = burst_read,
+	.write = burst_write,
+};
 
 /* The value of the i-th of a key that takes one or a list; NULL: of a live change. */
 static const struct yaml_node *item_at(const struct yaml_node *key, size_t i)
@@ -123,7 +184,7 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 }
 
 /* The file has one for each rate, but a live change to the rate may leave more or fewer. */
-static int check_bursts(struct reader *r, const struct rates *rates)
+int check_bursts(struct reader *r, const struct rates *rates)
 {
 	u8 bursts = 0;
 

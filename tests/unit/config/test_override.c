@@ -71,8 +71,8 @@ TEST(test_refused)
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: fast}]", 4, 40, "not a rate" },
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: 0}]", 4, 59,
 		  "1 or more" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: [1, 2]}]", 4, 63,
-		  "more bursts than rates" },
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: [1, 2]}]", 4, 59,
+		  "found a list of 2 for 1 rate; accepted: a burst for each rate" },
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, speed: 1}]", 4, 52,
 		  "unknown key \"speed\"" },
 		{ LIMIT "overrides: 5", 4, 16, "a mapping of src, rate, burst, removed" },
@@ -238,6 +238,17 @@ TEST(test_both)
 
 TEST(test_live)
 {
+	static const struct {
+		const char *pair, *words;
+	} refused[] = {
+		{ "burst=1,2", "limit \"web\": override 192.0.2.7: burst: found a list of 2 for 1 rate; "
+			       "accepted: a burst for each rate, in their order, or no burst at all" },
+		{ "rate=", "limit \"web\": override 192.0.2.7: key \"rate\" is missing" },
+		{ "speed=1", "limit \"web\": override 192.0.2.7: unknown key \"speed\"; accepted: "
+			     "rate, burst" },
+		{ "burst", "limit \"web\": override 192.0.2.7: found \"burst\"; accepted: KEY=VALUE, as "
+			   "rate='5000 packets/s' burst=9000" },
+	};
 	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.7, rate: 5 packets/s}]");
 	char *const full[] = { "rate=50 packets/s", "burst=9" }, *const burst[] = { "burst=3" };
 	char *const none[] = { "burst=" }, *const bad[] = { "rate=1 byte/s" };
@@ -261,6 +272,13 @@ TEST(test_live)
 	before = written(policy);
 	assert_int_equal(policy_override_set(policy, "web", &seven, bad, 1, &err), -EINVAL);
 	assert_non_null(strstr(err.message, "another unit"));
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		assert_int_equal(policy_override_set(policy, "web", &seven,
+						     (char *[]){ (char *)refused[i].pair }, 1, &err),
+				 -EINVAL);
+		if (strcmp(err.message, refused[i].words))
+			fail_msg("%s: %s", refused[i].pair, err.message);
+	}
 	assert_int_equal(policy_override_set(policy, "no", &seven, full, 1, &err), -ENOENT);
 	assert_int_equal(policy_limit_set(policy, "web", limit_rate, 1, &err), -EINVAL);
 	assert_non_null(strstr(err.message, "would not fit"));

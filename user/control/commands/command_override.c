@@ -2,9 +2,11 @@
 /* command_override.c - override set, del, list. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "control/commands/commands.h"
+#include "control/running/live.h"
 
 /* Parses the limit and the source; *ret_text is the source's canonical text. */
 static int arg_override(struct commands *ctx, const struct command_request *request,
@@ -25,38 +27,26 @@ static int arg_override(struct commands *ctx, const struct command_request *requ
 }
 
 /*
- * rate= and burst= of the override as it will be; a missing one gets its present value. The
- * recorded operation is thus complete and means the same on a changed file. A new reference, or
- * NULL and err.
+ * rate= and burst= of the override as it will be: the recorded operation is complete and means the
+ * same on a changed file. A new reference, or NULL and err.
  */
 static json_t *whole_pairs(const struct limit_def *limit, const struct sl_prefix *src,
-			   const json_t *given, struct sl_err *err)
+			   const json_t *args, struct sl_err *err)
 {
-	const struct override_def *now = override_find(limit, src);
-	char rate[300] = "rate=", burst[200] = "burst=";
-	const json_t *pair;
-	size_t i;
+	char rate[300], burst[200], **pair;
+	struct rates rates;
+	size_t count;
+	int r = live_pairs(args, &pair, &count, err);
 
-	if (now && !now->derived) {
-		const struct rates *rates = &limit->override_rates[now->rates];
-
-		override_format_rates(rates, ",", rate + 5, sizeof(rate) - 5);
-		override_format_bursts(rates, ",", burst + 6, sizeof(burst) - 6);
-	}
-	json_array_foreach(given, i, pair) {
-		const char *text = json_string_value(pair);
-
-		if (text && !strncmp(text, "rate=", 5) && strlen(text) < sizeof(rate))
-			strcpy(rate, text);
-		else if (text && !strncmp(text, "burst=", 6) && strlen(text) < sizeof(burst))
-			strcpy(burst, text);
-		else {
-			sl_err_set(err, EINVAL, "invalid pair '%.80s': rate=RATE and burst=COUNT are accepted, "
-				   "such as rate='5000 packets/s' burst=9000", text ? text : "?");
-			return NULL;
-		}
-	}
-	return json_pack("[s, s]", rate, burst);
+	if (r < 0)
+		return NULL;
+	r = policy_override_rates(limit, src, pair, count, &rates, err);
+	free(pair);
+	if (r < 0)
+		return NULL;
+	override_format_rates(&rates, ",", rate, sizeof(rate));
+	override_format_bursts(&rates, ",", burst, sizeof(burst));
+	return json_pack("[s+, s+]", "rate=", rate, "burst=", burst);
 }
 
 static json_t *override_result(const struct commands *ctx, const char *name, const char *src)
@@ -80,7 +70,7 @@ int command_override_set(struct commands *ctx, const struct command_request *req
 	if (r < 0)
 		return r;
 	strcpy(name, limit->name);
-	pairs = whole_pairs(limit, &src, json_object_get(request->args, "pairs"), err);
+	pairs = whole_pairs(limit, &src, request->args, err);
 	if (!pairs)
 		return -EINVAL;
 	r = op_run(ctx, request, op_new(request, "override set", "{s:s, s:s, s:o}", "name", name,

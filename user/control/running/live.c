@@ -38,8 +38,7 @@ static int op_prefix(const json_t *op, struct sl_prefix *ret, struct sl_err *err
 	return 0;
 }
 
-/* The pairs of an operation as an array to be freed, of texts that belong to it. */
-static int op_pairs(const json_t *op, char ***ret, size_t *ret_count, struct sl_err *err)
+int live_pairs(const json_t *op, char ***ret, size_t *ret_count, struct sl_err *err)
 {
 	const json_t *pairs = json_object_get(op, "pairs"), *pair;
 	char **text = calloc(json_array_size(pairs) + 1, sizeof(*text));
@@ -65,7 +64,7 @@ static int limit_set(const json_t *op, struct policy *policy, struct sl_err *err
 {
 	size_t count;
 	char **pair;
-	int r = op_pairs(op, &pair, &count, err);
+	int r = live_pairs(op, &pair, &count, err);
 
 	if (r < 0)
 		return r;
@@ -94,7 +93,7 @@ static int override_set(const json_t *op, struct policy *policy, struct sl_err *
 	int r = op_prefix(op, &src, err);
 
 	if (!r)
-		r = op_pairs(op, &pair, &count, err);
+		r = live_pairs(op, &pair, &count, err);
 	if (r < 0)
 		return r;
 	r = policy_override_set(policy, live_text(op, "name"), &src, pair, count, err);

@@ -57,6 +57,8 @@ const struct live_kind *live_kind_of(const json_t *op);
 bool live_is_rule(const json_t *op);
 /* A member's text, "" without it. */
 const char *live_text(const json_t *op, const char *member);
+/* Its pairs as an array to be freed, of texts that belong to it. 0 or -errno and err. */
+int live_pairs(const json_t *op, char ***ret, size_t *ret_count, struct sl_err *err);
 
 /* Applies one operation to a policy: completely, or not at all and err. */
 int live_apply(const json_t *op, struct policy *policy, struct sl_err *err);

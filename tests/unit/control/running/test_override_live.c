@@ -62,7 +62,7 @@ RIG_TEST(test_commands)
 	assert_int_equal(passed(&rig, 1, 100), 20);
 
 	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"rate=5 bytes/s\""), "another unit");
-	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""), "rate=RATE and burst=COUNT are accepted");
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""), "unknown key \"speed\"; accepted: rate, burst");
 	rig_refused(&rig, &rig_root, SET("192.0.2.7", ""), "'pairs' must be");
 	rig_refused(&rig, &rig_root, SET("192.0.2.300", "\"rate=5 packets/s\""), "not an address");
 	rig_refused(&rig, &rig_root, DEL("192.0.2.9"), "no override for 192.0.2.9");
