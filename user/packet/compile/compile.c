@@ -2,10 +2,10 @@
 /*
  * compile.c - struct policy -> struct sl_image.
  *
- * Limits become meters of sl_rules.limits in file order (and more meters behind them: meters.c),
- * and bits of the same number in every answer of the classifier. Each dimension's answers hold the
- * limits that match a value and those without a condition on it, so that the data path needs no
- * more than an AND. A limit that is off has its meter and its slot, but no bit.
+ * Limits become meters of sl_rules.limits in file order (followed by further meters: meters.c),
+ * and bits of the same number in every result of the classifier. The result of a dimension has the
+ * limits that match a value and those without a condition on it, so the data path only computes
+ * an AND. A limit with mode off has its meter and its limit_id, but no bit.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,12 +23,12 @@
 /* Blocks wider than this do not shut failsafe ports. */
 static const u8 wide_below[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
 
-/* A connection of failsafe_rate stands for so many other packets: see internal[]. */
+/* A connection of failsafe_rate counts as this many other packets: see internal[]. */
 #define FAILSAFE_PACKETS 10
 #define FAILSAFE_PACKETS_SOCKET 100
-#define INTERNAL_RATE_MAX 1000000000ULL	/* a second: what params_compile() takes */
+#define INTERNAL_RATE_MAX 1000000000ULL	/* per second: the maximum of params_compile() */
 
-/* The order's own limits. No limit of a file can have an '@' in its name. */
+/* Built-in limits. A limit of a file cannot have an '@' in its name. */
 static const struct internal_limit {
 	const char *name;
 	const char *key;		/* of the configuration: the rate, times `scale` */
@@ -197,7 +197,8 @@ static int bind_limit_ids(struct compiler *c)
 
 		meter->slot = claim[i].slot;
 		/*
-		 * Each override's bucket states are moved for themselves: they have no generations.
+		 * The bucket states of each override are moved separately, since they have no
+		 * generations.
 		 */
 		if (!meter->of_overrides)
 			limit_id_set_params(&c->slots[meter->slot], &meter->params);
@@ -208,7 +209,7 @@ out:
 	free(index);
 	if (err == -ENOSPC)
 		return sl_err_set(c->err, ENOSPC,
-				  "no slot is free: limits changed or deleted before still have entries in the table; try again in a minute");
+				  "too many limits: those changed or deleted recently still have entries in the table; try again in a minute");
 	return err ? sl_err_set(c->err, ENOMEM, "no memory for the rule set") : 0;
 }
 
@@ -251,7 +252,7 @@ static int add_limit_prefixes(struct compiler *c, enum sl_pdim dim, struct sl_bi
 	return 0;
 }
 
-/* A UTC deadline as monotonic time: 0 where it has passed, ~0 for good. */
+/* A UTC deadline as monotonic time: 0 if it has passed, ~0 for no end. */
 static u64 mono_deadline(const struct compile_env *env, u64 until_utc_ns)
 {
 	if (!until_utc_ns)
@@ -321,7 +322,9 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 		if (err)
 			return err;
 	}
-	/* These limits are not read then; this saves the index a length (class 0 is shared). */
+	/*
+	 * These limits are not read then, so the index needs one length less (class 0 is shared).
+	 */
 	if (!(c->rules->dims & SL_DIMS_P(SL_PDIM_DST)))
 		base[SL_PDIM_DST] = base[SL_PDIM_SRC];
 	for (u32 kind = 0; kind < LIST_KIND_COUNT; kind++) {
@@ -358,8 +361,8 @@ static u8 longest(const struct sl_lengths *lengths)
 }
 
 /*
- * How much of two sources must be the same for the same rates to hold for them in each meter: what
- * the meter groups by, or its longest override.
+ * The number of leading bits that two sources must share to have the same rates in each meter: the
+ * prefix length that the meter groups by, or its longest override.
  */
 static void find_refusal_prefix(struct sl_rules *rules, u32 meters)
 {
@@ -384,7 +387,7 @@ static int compile_overrides(struct compiler *c, struct sl_image *image)
 	if (err)
 		return sl_err_set(c->err, -err, err == -ENOMEM ? "no memory for the overrides" :
 								 "too many overrides");
-	/* The two are put in force together. */
+	/* Both are applied together. */
 	image->pfx_digest = sl_rotl(image->pfx_digest, 7) + image->overrides->digest;
 	find_refusal_prefix(c->rules, c->meters.next);
 	return 0;

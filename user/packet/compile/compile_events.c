@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * compile_events.c - what an image holds for steps 2 and 6 of the order: the login sessions, the
- * prefix lengths that bans are looked up by, and the sources that no ban touches.
+ * compile_events.c - the image's data for steps 2 and 6 of the order: the login sessions, the
+ * prefix lengths of the lookup of bans, and the sources that are exempt from bans.
  *
- * The lengths are those of the meters of limits that ban, and those of bans that are still on
- * from limits that are gone: these go on until they end. The bans themselves are no part of an
- * image; they live in a map of their own, which the program writes.
+ * The lengths are those of the meters of limits that ban, and those of active bans of removed
+ * limits, which stay until they end. The bans themselves are not part of an image; they are in a
+ * map of their own, which the BPF program writes.
  */
 #include <string.h>
 
 #include "lib/bitmap.h"
 #include "packet/compile/compile_events.h"
 
-/* Puts a session in the first free place on its way; false where that is too long. */
+/* Puts a session in the first free slot of its probe sequence; false if that is too long. */
 static bool add_session(struct sl_rules *rules, const struct sl_session *session)
 {
 	u32 at = sl_session_at(session->src, session->sport);
@@ -39,7 +39,7 @@ static u32 add_sessions(const struct compile_env *env, struct sl_rules *rules)
 	return added;
 }
 
-/* A length to look bans up by, once; where all places are taken it is left out. */
+/* Adds a length for the lookup of bans, unless present; without a free entry it is left out. */
 static void add_len(struct sl_rules *rules, u32 family, u8 len)
 {
 	u8 *lens = rules->ban_len[family];

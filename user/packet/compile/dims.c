@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dims.c - what the classifier answers for each value of each 8- and 16-bit dimension.
+ * dims.c - the classifier's result for each value of each 8- and 16-bit dimension.
  *
- * An answer is the limits that match the value and those without a condition on the
- * dimension. 8-bit dimensions hold it per value; 16-bit ones hold a class number per value,
- * since few different answers occur among 65536.
+ * A result has the limits that match the value and those without a condition on the
+ * dimension. 8-bit dimensions store it per value; 16-bit ones store a class number per value,
+ * since the 65536 values have few different results.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static int intern16(struct dims *d, const struct sl_bitmap *bitmap, u16 *ret)
 	return 0;
 }
 
-/* `of`: scratch of 65536 bitmaps: the limits that match each value. */
+/* `of`: scratch memory of 65536 bitmaps with the limits that match each value. */
 static int compile_dim16(struct dims *d, enum sl_dim16 dim, struct sl_bitmap *of)
 {
 	struct sl_rules *rules = d->rules;
@@ -91,7 +91,7 @@ static int compile_dims16(struct dims *d)
 
 	if (!of)
 		return sl_err_set(d->err, ENOMEM, "no memory for the rule set");
-	/* Class 0 excludes no limit: the class of any value in dimensions not in use. */
+	/* Class 0 excludes no limit. It is the class of all values in unused dimensions. */
 	err = intern16(d, &d->rules->all, &class0);
 	for (u32 dim = 0; !err && dim < SL_DIM16_COUNT; dim++)
 		err = compile_dim16(d, dim, of);

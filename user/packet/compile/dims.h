@@ -8,7 +8,7 @@
 /*
  * Fills dims (its bits of 8 and 16), none16, none8, dim8, dim16 and class16 of `rules` from
  * the matches of the limits in rules->all. iface: SL_IFACES_MAX names by slot, "" where free,
- * or NULL. 0, or -E2BIG with a message where there are more than SL_CLASS16_MAX classes; -ENOMEM.
+ * or NULL. 0, or -E2BIG with a message for more than SL_CLASS16_MAX classes; -ENOMEM.
  */
 int dims_compile(const struct policy *policy, const char (*iface)[16], struct sl_rules *rules,
 		 struct sl_err *err);

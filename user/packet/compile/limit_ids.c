@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * limit_ids.c - binding limits' meters to slots.
+ * limit_ids.c - binds the meters of limits to limit_ids.
  *
- * A slot is bound to a name and a kind. A limit whose kind changes gets another slot, since the
- * bucket states of the old one would mean something else under the new rule; the old slot drains
- * beside it under the same name, so look for a name among BOUND slots. A draining slot whose limit
- * comes back as it was (a rollback, mostly) is bound again and its bucket states count on.
+ * A limit_id is bound to a name and a kind. A limit whose kind changes gets another one, since the
+ * old bucket states would have another meaning under the new rule. The old limit_id drains beside
+ * it under the same name, so a name has to be looked up among the BOUND ones. If a limit returns
+ * unchanged (after a rollback), its draining limit_id is bound again and its bucket states
+ * continue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,8 +26,8 @@ u64 limit_kind(const struct sl_limit *limit)
 	sl_sip_add(&sip, limit->per);
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V4] : 0);
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V6] : 0);
-	sl_sip_add(&sip, limit->params.window_ns);	/* 0 but for windows and grace */
-	sl_sip_add(&sip, limit->params.quantum);	/* 0 but for large sliding windows */
+	sl_sip_add(&sip, limit->params.window_ns);	/* 0 except for windows and grace */
+	sl_sip_add(&sip, limit->params.quantum);	/* 0 except for large sliding windows */
 	return sl_sip_finish(&sip);
 }
 
@@ -43,7 +44,7 @@ u64 limit_kind_of(u64 kind, const char *limit)
 	return sl_sip_finish(&sip);
 }
 
-/* The slot that a claim has already, or 0. */
+/* The limit_id that a claim already has, or 0. */
 static u32 find_own(const struct sl_limit_id_info *slots, const struct limit_id_claim *claim)
 {
 	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++) {
@@ -78,7 +79,7 @@ int limit_ids_claim(struct sl_limit_id_info *slots, struct limit_id_claim *claim
 		if (!claim[i].slot) {
 			u32 free_slot = find_free(slots, claim[i].kept);
 
-			/* Of more than 256 meters for prefixes the rest have no places kept. */
+			/* Places are kept for the first 256 meters for prefixes only. */
 			if (!free_slot && claim[i].kept)
 				free_slot = find_free(slots, false);
 			if (!free_slot)
@@ -95,9 +96,9 @@ int limit_ids_claim(struct sl_limit_id_info *slots, struct limit_id_claim *claim
 }
 
 /*
- * A bucket state's debt is a share of its tau, so a bucket state needs no rescaling, and the slot
- * no new generation, where a rate and its burst change in step and tau stays: that is every rate
- * with the default burst of one second.
+ * The debt in a bucket state is a fraction of its tau. If a rate and its burst change in proportion
+ * and tau stays, as for each rate with the default burst of one second, the bucket states need no
+ * rescaling and the limit_id no new generation.
  */
 void limit_id_set_params(struct sl_limit_id_info *slot, struct sl_params *params)
 {

@@ -2,13 +2,13 @@
 /*
  * meters.c - see meters.h.
  *
- * Each rate of a limit is charged at each step of its prefix hierarchy: a meter each, the first of
- * them the head. Steps of the two families that have the same multiplier share their meters,
- * since a packet is of one family; else a meter counts one family only.
+ * Each rate of a limit has a meter at each step of its prefix hierarchy; the first meter is the
+ * head. Steps of the two families with the same multiplier share their meters, since a packet is
+ * of one family; otherwise a meter counts one family only.
  *
- * A meter's slot is named for its limit, for which rate it is (from 1) and for what it does:
- * "web#2s" is the soft meter of the second rate of web. The prefix is not in the name but in the
- * slot's kind, so that a step that comes in or goes leaves the others their bucket states.
+ * The name of a meter's limit_id has the name of the limit, the number of the rate (from 1) and the
+ * purpose: "web#2s" is the soft meter of the second rate of web. The prefix is not in the name but
+ * in the kind, so the other steps keep their bucket states when a step is added or removed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,11 +21,11 @@
 
 /* A lease of bytes below one frame of the common MTU would be renewed with each packet. */
 #define LEASE_MIN_BYTES 1514
-/* What params.c takes as the least capacity in bytes, and as the largest frame. */
+/* The least capacity in bytes and the largest frame that params.c accepts. */
 #define WINDOW_MIN_BYTES 64
 #define MAX_FRAME_DEFAULT 9018
 
-/* on_full: prefix: what sources are grouped by where the table is full. */
+/* on_full: prefix: the prefix lengths by which sources are grouped when the table is full. */
 static const u8 full_prefix[SL_FAMILY_COUNT] = { [SL_V4] = 24, [SL_V6] = 48 };
 
 struct level {
@@ -33,7 +33,7 @@ struct level {
 	u32 scale;
 };
 
-/* What a meter allows. */
+/* The rate and burst of a meter. */
 struct allowance {
 	struct rate rate;
 	u64 burst;			/* 0: the algorithm has none */
@@ -43,7 +43,7 @@ struct builder {
 	struct meters *meters;
 	const struct limit_def *def;
 	u32 head;
-	struct sl_limit model;		/* what all meters of the limit have in common */
+	struct sl_limit model;		/* the common part of all meters of the limit */
 };
 
 static bool counts_bytes(const struct rate *rate)
@@ -72,7 +72,7 @@ void meter_init(struct sl_limit *meter, u32 head)
 
 /* ------------------------------------------------------------------ the prefix hierarchy */
 
-/* The steps of both families; returns how many, up to 2 x PREFIX_HIERARCHY_MAX. */
+/* The steps of both families; returns their number, at most 2 x PREFIX_HIERARCHY_MAX. */
 static u32 find_levels(const struct limit_def *def, struct level *ret)
 {
 	bool taken[PREFIX_HIERARCHY_MAX] = { false };
@@ -107,7 +107,7 @@ static u32 find_levels(const struct limit_def *def, struct level *ret)
 /* ------------------------------------------------------------------ what meters allow */
 
 /*
- * One of the limit's rates at one step of its prefix hierarchy: all of it times the step's
+ * One rate of the limit at one step of its prefix hierarchy: rate and burst times the step's
  * multiplier.
  */
 static struct allowance allowed(const struct builder *b, const struct rates *rates, u32 rate,
@@ -122,7 +122,7 @@ static struct allowance allowed(const struct builder *b, const struct rates *rat
 	return a;
 }
 
-/* A window's count is whole; a bucket's rate may be so many in a longer time. */
+/* The count of a window is an integer; the rate of a bucket may be an integer in a longer time. */
 static void rate_share(struct rate *rate, u32 permille, bool whole)
 {
 	u64 product = mul_saturated(rate->count, permille);
@@ -140,7 +140,7 @@ static void rate_share(struct rate *rate, u32 permille, bool whole)
 	rate->period_ns = mul_saturated(rate->period_ns, 1000 / divisor);
 }
 
-/* What soft adds: so much of rate and burst, and at least a packet or a frame. */
+/* Adds the soft part of rate and burst: at least a packet or a frame. */
 static struct allowance soft_share(const struct builder *b, struct allowance a)
 {
 	u32 permille = b->def->throttle.soft_permille;
@@ -169,7 +169,10 @@ static u32 lease_of_meter(const struct builder *b, const struct sl_limit *meter)
 
 /* ------------------------------------------------------------------ meters */
 
-/* The name of a meter's slot. A long limit's is cut: its kind identifies it, too (limit_ids.c). */
+/*
+ * The name of a meter's limit_id. A long name is truncated: the kind also identifies it
+ * (limit_ids.c).
+ */
 static void name_meter(struct builder *b, u32 index, u32 rate, const char *role)
 {
 	char tag[16];
@@ -202,12 +205,12 @@ static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const str
 	if (meter->elastic)
 		params_make_room(&meter->params, b->def->throttle.ceiling_percent);
 	if (params_error_ppm(&meter->params, &a->rate) > PARAMS_ERROR_MAX_PPM)
-		return fail(b, ERANGE, what, "the rate cannot be held to 1 %");
+		return fail(b, ERANGE, what, "the rate cannot be represented within 1 %");
 	meter->lease = lease_of_meter(b, meter);
 	return 0;
 }
 
-/* A meter of its own, or 0: all are taken. */
+/* Allocates a meter; 0: all are in use. */
 static u32 take_meter(struct builder *b)
 {
 	if (b->meters->next < SL_METERS_MAX)
@@ -218,7 +221,7 @@ static u32 take_meter(struct builder *b)
 	return 0;
 }
 
-/* For how long it stays soft. */
+/* The time for which the limit stays soft. */
 static int add_grace(struct builder *b, u32 rate, const struct level *level, u16 *ret)
 {
 	struct allowance stretch = { { 1, b->def->throttle.soft_for_ns, RATE_PACKETS }, 0 };
@@ -234,16 +237,16 @@ static int add_grace(struct builder *b, u32 rate, const struct level *level, u16
 	return fill_meter(b, index, SL_ALGO_GRACE, level, &stretch, "throttle for: ");
 }
 
-/* Whether `b` ends sooner than `a`, so that its weights are never too small for the other. */
+/* Whether `b` drains sooner than `a`, so its utilization is never too small for the other. */
 static bool is_less(const struct sl_params *b, const struct sl_params *a)
 {
 	return a->tau ? b->tau < a->tau : b->capacity < a->capacity;
 }
 
 /*
- * The meter that keeps the bucket states of sources with overrides, for a meter that overrides
- * apply to. A bucket state is weighed, when the table is full, without knowing whose it is: by the
- * smallest of all overrides, so that a source over its limit never counts as lightly used.
+ * The meter for the bucket states of sources with overrides, beside a meter that overrides apply
+ * to. When the table is full, utilization is computed without the source: it uses the smallest of
+ * all overrides, so a source over its limit never counts as lightly used.
  */
 static int add_overridden(struct builder *b, u32 of, u32 rate, const struct level *level, bool soft)
 {
@@ -321,7 +324,7 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 
 	if (b->def->on_full != SL_FULL_PREFIX)
 		return 0;
-	/* A group as wide as that already: there it stays open. */
+	/* The group is at least as wide already: on_full stays open. */
 	for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
 		bool less = level->prefix[family] != SL_PREFIX_NONE &&
 			    level->prefix[family] > full_prefix[family];
@@ -339,7 +342,7 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 	return fill_meter(b, index, b->def->algorithm, &wider, a, "on_full prefix: ");
 }
 
-/* A rate at a step of the prefix hierarchy, and what goes with it. */
+/* Makes the meters of a rate at a step of the prefix hierarchy: its own, soft, override. */
 static int add_charged(struct builder *b, u32 index, u32 rate, const struct level *level)
 {
 	struct allowance a = allowed(b, &b->def->rates, rate, level->scale);
@@ -360,7 +363,7 @@ static int add_charged(struct builder *b, u32 index, u32 rate, const struct leve
 	return err;
 }
 
-/* How long each ban in a meter is: times the factor, up to the longest. */
+/* The durations of repeated bans: each is multiplied by the factor, up to the longest. */
 static void ban_durations(const struct ban_def *def, struct sl_ban *ret)
 {
 	u64 dur_ns = def->for_ns;
@@ -376,8 +379,8 @@ static void ban_durations(const struct ban_def *def, struct sl_ban *ret)
 }
 
 /*
- * The meter that counts a source's drops. Who charges it groups the source as the meter does that
- * refused, so that one meter counts for all steps of the prefix hierarchy.
+ * The meter that counts the drops of a source. It is charged with the source grouped as by the
+ * meter that refused, so one meter counts for all steps of the prefix hierarchy.
  */
 static int add_ban(struct builder *b)
 {

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* meters.h - a limit -> its meters: they are struct sl_limit of abi.h. */
+/* meters.h - compiles a limit to its meters (struct sl_limit of abi.h). */
 #ifndef SLUICE_POLICY_METERS_H
 #define SLUICE_POLICY_METERS_H
 
 #include "packet/compile/override_index.h"
 
-/* Where meters go, and what they are bound to. */
+/* The output arrays, and the environment of the meters. */
 struct meters {
 	struct sl_limit *meter;		/* sl_rules.limits, SL_METERS_MAX of them */
 	struct sl_ban *ban;		/* sl_rules.ban, SL_LIMITS_MAX of them */
-	char (*name)[SL_NAME_MAX];	/* of each meter: of its slot */
-	u32 next;			/* the next free one, from SL_METER_FURTHER on */
+	char (*name)[SL_NAME_MAX];	/* of the limit_id of each meter */
+	u32 next;			/* the next free meter, from SL_METER_FURTHER on */
 	u32 cpus, max_frame;		/* as in struct compile_env */
 	struct override_meters overrides;	/* meters that overrides apply to */
-	bool counters;			/* limits of scope cluster count what they let pass */
-	char reason[256];		/* of a failure */
+	bool counters;			/* limits of scope cluster count admitted packets */
+	char reason[256];		/* of an error */
 };
 
 /*
- * Makes the meters of `def`, its head at `index`, all but their slots. 0; or -ERANGE where a rate
- * or burst cannot be held and -E2BIG where there is no meter left, with a message in
+ * Makes the meters of `def`, with the head at `index`, except for their limit_ids. 0; -ERANGE if a
+ * rate or burst cannot be represented, -E2BIG if no meter is free, with a message in
  * meters->reason.
  */
 int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 index);
 
 /*
- * meters_counter.c: meters that count, behind a limit's last one. For each unit and prefix that its
- * meters have one; errors as above.
+ * meters_counter.c: adds counting meters after the last meter of a limit, one for each unit and
+ * prefix of its meters; errors as above.
  */
 int meters_add_counters(struct meters *meters, const struct limit_def *def, u32 head);
 
-/* A meter that names no other. */
+/* A meter without references to other meters. */
 void meter_init(struct sl_limit *meter, u32 head);
 
 #endif

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * meters_counter.c - of limits that nodes have in common: how much this node let pass.
+ * meters_counter.c - counters of the packets that this node admitted, for limits of scope cluster.
  *
- * A bucket state is not enough: the time at which it is full again moves on by itself
- * while it is full, so for a source below its limit it does not show whether a tenth was used or
- * all. So beside the meters of one prefix and unit stands one more that is charged with them, all
- * or none, and refuses nothing: a fixed window as large as there can be. Its key has the hash of
- * theirs, in a slot of its own, and overridden sources have theirs apart as in those meters.
+ * A bucket state does not give this number: a bucket that has drained completely no longer shows
+ * how much was charged. So the meters of one prefix and unit have one more meter that is charged
+ * with them, all or none, and never refuses: a fixed window of the largest count. Its key has the
+ * hash of theirs and a limit_id of its own; sources with overrides are counted apart, as in those
+ * meters.
  *
- * The window is a minute: what was counted between the last look at it and its end is lost to the
- * others, of a minute as much as between two looks. Longer ones would keep places in the table for
- * sources that are long gone.
+ * The window is a minute: charges between the last reading and its end are not reported to the
+ * other nodes, which is at most the interval of readings in each minute. Longer windows would
+ * occupy the table for sources that are no longer active.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static const struct override_meter *overrides_of(const struct meters *meters, u3
 	return NULL;
 }
 
-/* What counts those that meter `of` has other rates for. */
+/* The counting meter for the sources with overrides of meter `of`. */
 static int add_overridden(struct meters *meters, const struct limit_def *def, u32 counter, u32 of)
 {
 	const struct override_meter *from;

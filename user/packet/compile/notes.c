@@ -17,12 +17,12 @@ static void note_error(struct notes *n, const struct limit_def *limit, u32 ppm)
 
 	if (!ppm)
 		return;
-	snprintf(text, sizeof(text), "rounding takes its rate up to %u.%04u %% off (accepted: up to "
-		 "1 %%)", ppm / 10000, ppm % 10000);
+	snprintf(text, sizeof(text), "rounding changes its rate by up to %u.%04u %% (accepted: up "
+		 "to 1 %%)", ppm / 10000, ppm % 10000);
 	n->add(n->arg, limit, text);
 }
 
-/* A wider group that may do no more than a part of it: the part's own limit is never met. */
+/* Notes a wider group with no higher limit than its parts: the limit of a part is never reached. */
 static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit)
 {
 	char text[160];
@@ -34,8 +34,8 @@ static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit
 		for (u8 i = 1; i < limit->prefix_count[family]; i++) {
 			if (scale[i] > scale[i - 1])
 				continue;
-			snprintf(text, sizeof(text), "a whole /%u may do no more than each /%u in it; "
-				 "prefix_scale.%s would give it a multiple", prefix[i],
+			snprintf(text, sizeof(text), "a whole /%u has no higher limit than each /%u in it; set "
+				 "prefix_scale.%s to give it a multiple", prefix[i],
 				 prefix[i - 1], family == SL_V4 ? "ipv4" : "ipv6");
 			n->add(n->arg, limit, text);
 			break;
@@ -43,14 +43,15 @@ static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit
 	}
 }
 
-/* The worst of a limit's rates. `meter` is its head; those of its first step come first. */
+/* The worst rate of a limit. `meter` is its head; the meters of the first step come first. */
 static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rules,
 		       const struct sl_limit *meter)
 {
 	u32 worst = 0;
 
 	/*
-	 * a prefix hierarchy's multipliers change rate and capacity alike: its first step is worst
+	 * The multipliers of a prefix hierarchy scale rate and capacity alike: the first step is
+	 * worst.
 	 */
 	for (u8 k = 0; k < limit->rates.count; k++) {
 		u32 ppm = params_error_ppm(&meter->params, &limit->rates.rate[k]);
@@ -62,7 +63,7 @@ static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rul
 	return worst;
 }
 
-/* The usual frame: limits of bytes are used up by packets of that size. */
+/* The usual frame size, assumed for the packets of limits in bytes. */
 #define PRICE_FRAME 1514
 #define PRICE_LOW_PPS 1e6
 
@@ -93,7 +94,7 @@ static void note_price(struct notes *n, const struct limit_def *limit, u64 bucke
 	if (!price.packets || !price.is_low)
 		return;
 	snprintf(text, sizeof(text), "%.3gM packets within %s, from %.3gM forged sources, fill the "
-		 "table (table.buckets); then on_full decides on new ones",
+		 "table (table.buckets); then on_full applies to new sources",
 		 (double)price.packets / 1e6, duration_format(price.within_ns, within, sizeof(within)),
 		 (double)price.sources / 1e6);
 	n->add(n->arg, limit, text);

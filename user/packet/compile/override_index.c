@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_index.c - see override_index.h; the keys and their places are those of any prefix
- * hash (prefix_hash.c).
+ * override_index.c - see override_index.h; prefix_hash.c makes and places the keys.
  *
- * A limit of several rates or prefix lengths has its overrides in the index once for each meter:
- * the parameters differ, and the meter finds them with one look-up. A step that is wider than
- * an override does not count its sources: they have a budget of their own. At the finest
- * step, which has to count them, such an override gets a bucket of its own instead.
+ * A limit with several rates or prefix lengths has its overrides in the index once for each meter,
+ * because the parameters differ; so each meter needs only one lookup. A step that is wider than an
+ * override does not count the override's sources, which have their own budget. At the finest step,
+ * which has to count them, such an override gets a bucket of its own.
  *
- * Placing 100000 takes some 20 ms, of a change that has nothing to do with them as well; so
- * the index is kept from image to image while its digest stays.
+ * Placing 100000 overrides takes about 20 ms. An unrelated change does not repeat this: the index
+ * is kept from image to image while its digest stays the same.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +93,7 @@ static u64 digest_of(const struct building *b)
 
 /* ------------------------------------------------------------------ keys */
 
-/* The lengths in use of each limit with overrides. */
+/* The prefix lengths in use, for each limit with overrides. */
 static void find_lengths(const struct building *b)
 {
 	for (size_t i = 0; i < b->meters->count; i++) {
@@ -207,7 +206,7 @@ static void write_buckets(const struct building *b, struct sl_override_bucket *b
 		h = hash_key(&b->placing, key - 1);
 		entry = entry_of(b, &b->keys.node[key - 1]);
 		entry.tag = h.tag;
-		entry.rest |= to->rest;		/* beside the flag */
+		entry.rest |= to->rest;		/* in addition to the flag */
 		*to = entry;
 		if (h.bucket[0] != at)
 			bucket[h.bucket[0]].e[0].rest |= SL_OVERRIDE_SPILLED;
@@ -286,7 +285,7 @@ static const struct sl_override *probe(const struct override_index *index,
 	return NULL;
 }
 
-/* Where to turn is as the markers were made for, whatever `longest` is. */
+/* The bisection follows the order in which the markers were made, regardless of `longest`. */
 const struct sl_override *override_index_find(const struct override_index *index,
 					      const struct sl_rules *rules, u32 meter,
 					      struct sl_addr source, u32 family, u32 longest)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * override_index.h - overrides of all limits -> the hash of abi.h that a packet's source is
- * looked up in, once for each meter that it is charged to.
+ * override_index.h - compiles the overrides of all limits to a hash (abi.h). The data path looks up
+ * a packet's source in it once for each charged meter.
  */
 #ifndef SLUICE_POLICY_OVERRIDE_INDEX_H
 #define SLUICE_POLICY_OVERRIDE_INDEX_H
@@ -22,12 +22,12 @@ struct override_meters {
 	size_t count;
 };
 
-/* Appends a meter and gives it room for its parameters; NULL: no memory. */
+/* Appends a meter and allocates its parameters; NULL: out of memory. */
 struct override_meter *override_meters_add(struct override_meters *meters,
 					   const struct limit_def *def, u32 meter);
 void override_meters_free(struct override_meters *meters);
 
-/* Shared by the images that have the same overrides. */
+/* Shared by images with the same overrides. */
 struct override_index {
 	u32 users;
 	u32 buckets;			/* at least 1 */
@@ -36,15 +36,15 @@ struct override_index {
 };
 
 /*
- * Builds the index, and what of it is in `rules`: override_lengths and override_buckets.
- * `before` (may be NULL) is used again where nothing has changed: *ret is then `before`, with
- * one user more. 0, -ENOMEM, or -E2BIG where there are too many.
+ * Builds the index, and its fields in `rules`: override_lengths and override_buckets. `before` (may
+ * be NULL) is used again if unchanged: *ret is then `before`, with one more user. 0, -ENOMEM, or
+ * -E2BIG for too many overrides.
  */
 int override_index_build(const struct override_meters *meters, struct override_index *before,
 			 struct sl_rules *rules, struct override_index **ret);
 /*
- * The override that holds for a source in meter `meter`, as the data path finds it; of those up to
- * `longest` bits. NULL where none does.
+ * The override that applies to a source in meter `meter`, of those up to `longest` bits, by the
+ * lookup of the data path. NULL: none.
  */
 const struct sl_override *override_index_find(const struct override_index *index,
 					      const struct sl_rules *rules, u32 meter,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * prefix_hash.c - the keys of a prefix hash, placed in buckets of one cache line, each in its
- * first bucket where there is room, else in its second, moving others where both are full
- * (cuckoo hashing).
+ * prefix_hash.c - places the keys of a prefix hash in buckets of one cache line: each key in its
+ * first bucket, or if that is full in its second; if both are full other keys are moved (cuckoo
+ * hashing).
  *
- * At half load one bucket of four ways in twenty overflows (of two ways, one in twelve). A
- * look-up goes on to the second bucket only where the first says that one of its keys had to,
- * so a miss touches 1.05 lines (1.08).
+ * At half load one bucket of four ways in twenty overflows (of two ways, one in twelve). A lookup
+ * reads the second bucket only if a flag in the first shows that a key overflowed from it, so a
+ * miss touches 1.05 lines (1.08).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ void prefix_lengths(const struct prefix_node *node, size_t count, struct sl_leng
 }
 
 /*
- * Masked to one length, sorted addresses stay sorted, so a marker that is there already is the
+ * Masked to one length, sorted addresses stay sorted, so a marker that exists already is the
  * last one of its length.
  */
 int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *node,
@@ -103,13 +103,13 @@ int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *
 
 /* ------------------------------------------------------------------ placing */
 
-/* At half load a walk rarely exceeds ten moves. */
+/* At half load a chain of moves is rarely longer than ten. */
 #define MOVES_MAX 500
 #define TRIES_MAX 16
 
 /*
- * Finds a way for a key. One that finds both its buckets full takes another's place, and
- * that one looks for a way in turn.
+ * Finds a way for a key. If both its buckets are full, it replaces another key, which is then
+ * placed in turn.
  */
 static bool place_key(const struct prefix_placing *p, u32 key)
 {
@@ -194,7 +194,7 @@ static void write_buckets(const struct pfx_placing *p, struct sl_pfx_bucket *buc
 		h = hash_key(&p->placing, owner[way] - 1);
 		entry->tag = h.tag;
 		entry->tag2 = h.tag2;
-		entry->class |= p->key[owner[way] - 1].class; /* beside the flag */
+		entry->class |= p->key[owner[way] - 1].class; /* in addition to the flag */
 		if (h.bucket[0] != at)
 			bucket[h.bucket[0]].e[0].class |= SL_PFX_SPILLED;
 	}

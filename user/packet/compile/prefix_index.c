@@ -2,18 +2,18 @@
 /*
  * prefix_index.c - builds the prefix index: sort, sweep, place.
  *
- * 1. The statements are sorted by (dimension, family, address, length), so equal ones meet
- *    and a prefix comes right before those inside it.
+ * 1. The statements are sorted by (dimension, family, address, length), so equal ones are
+ *    adjacent and a prefix comes right before those inside it.
  * 2. One sweep with a stack of covering prefixes gives each distinct prefix its class: its
  *    own facts and all those of its stack. Equal classes are stored once.
  * 3. IPv4 prefixes become ranges of addresses: prefix_v4.c.
- * 4. Of IPv6, a second sweep makes the hash's keys: each prefix, and a marker at each shorter
- *    length where the bisection must turn towards longer ones on the way to it. A marker's
- *    class is that of the longest prefix covering it, so a bisection never has to go back.
- *    The keys are placed in buckets. Both in prefix_hash.c.
+ * 4. For IPv6 a second sweep (prefix_hash.c) makes the keys of the hash: each prefix, and a marker
+ *    at each shorter length from which the bisection must continue with longer ones. The class of
+ *    a marker is that of the longest prefix covering it, so a bisection never goes back. Then the
+ *    keys are placed in buckets.
  *
- * Everything is a function of the sorted statements, the base and the seed, so the digest is
- * taken of those.
+ * The index is a function of the sorted statements, the base and the seed, so the digest covers
+ * only these.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static u64 hash_class(const struct sl_pclass *pclass)
 	return sl_sip_finish(&sip);
 }
 
-/* The number of a class, new or known; -E2BIG where there are too many. */
+/* The number of a class, which is added if new; -E2BIG for too many classes. */
 static int intern_class(struct builder *b, const struct sl_pclass *pclass, u32 *ret)
 {
 	struct prefix_index *index = b->index;
@@ -240,8 +240,9 @@ static u64 digest(const struct builder *b)
 }
 
 /*
- * Class 0 answers for addresses in no prefix and can hold one dimension's base. Where `dst`
- * has another one than `src`, its /0 make every address of it one that is in a prefix.
+ * Class 0 is the class of addresses in no prefix and can hold the base of one dimension. If the
+ * base of `dst` differs from that of `src`, prefixes of length 0 put every address of `dst` in a
+ * prefix.
  */
 static int add_dst_base(struct prefix_list *list)
 {
@@ -268,7 +269,7 @@ static int build(struct builder *b, struct prefix_list *list, const struct sl_bi
 	b->intern = calloc(INTERN_SLOTS, sizeof(*b->intern));
 	index->pclass = aligned_alloc(64, SL_PCLASS_MAX * sizeof(*index->pclass));
 	index->v4_top = calloc(1, sizeof(*index->v4_top));
-	/* Line 0 is unused: a map has an element at least. */
+	/* Line 0 is unused, because a map needs at least one element. */
 	index->v4 = (struct v4_lines){ calloc(1, sizeof(*index->v4.line)), .count = 1, .room = 1,
 				       .used = SL_V4_RANGES };
 	if (!b->intern || !index->pclass || !index->v4_top || !index->v4.line)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * prefix_index.h - statements about prefixes -> the index of abi.h that a packet's addresses
- * are looked up in. The index answers with a class: all that is stated of an address by any
- * prefix that covers it.
+ * prefix_index.h - compiles statements about prefixes to the index (abi.h) in which the data path
+ * looks up a packet's addresses. The result is a class: all facts stated for the prefixes that
+ * cover the address.
  */
 #ifndef SLUICE_POLICY_PREFIX_INDEX_H
 #define SLUICE_POLICY_PREFIX_INDEX_H
@@ -16,13 +16,13 @@
 #include "sluice/abi.h"
 
 enum prefix_fact {
-	PREFIX_NOTHING,		/* the prefix is a match of its own, without a class */
+	PREFIX_NOTHING,		/* the prefix only matches, without a fact */
 	PREFIX_LIMIT,		/* `limit` matches on it */
 	PREFIX_BLOCK,		/* until `until` */
 	PREFIX_WIDE_BLOCK,	/* until `until`; wider than /8 or /16 */
 	PREFIX_EXEMPT,		/* until `until` */
 	PREFIX_LOCAL,		/* an address of this host */
-	PREFIX_NO_BAN,		/* bans do not touch it */
+	PREFIX_NO_BAN,		/* exempt from bans */
 };
 
 /* One statement. A prefix may have any number of them. */
@@ -33,7 +33,7 @@ struct prefix_entry {
 	u8 dim;			/* enum sl_pdim */
 	u8 fact;		/* enum prefix_fact */
 	u16 limit;		/* 0..SL_LIMITS_MAX-1 */
-	u64 until;		/* CLOCK_MONOTONIC ns; ~0 for good */
+	u64 until;		/* CLOCK_MONOTONIC ns; ~0: no end */
 };
 
 struct prefix_list {
@@ -59,9 +59,9 @@ struct prefix_index {
 
 /*
  * Builds the index of `list`, which is reordered (and may grow). base[dim]: the limits without
- * a condition on that dimension; they are in every class, so that a packet's limits are a
- * plain AND of what its look-ups give. 0 with *ret to be freed; -E2BIG with a message where there
- * are more than SL_PCLASS_MAX classes; -ENOMEM.
+ * a condition on that dimension; they are in every class, so a packet's limits are the AND of the
+ * results of its lookups. 0 with *ret to be freed; -E2BIG with a message for more than
+ * SL_PCLASS_MAX classes; -ENOMEM.
  */
 int prefix_index_build(struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],
 		       struct sl_seed seed, struct prefix_index *ret, struct sl_err *err);
@@ -69,7 +69,7 @@ void prefix_index_free(struct prefix_index *index);
 
 /* ------------------------------------------------------------------ looking up */
 
-/* What a look-up reads of an index, for one dimension and family. */
+/* The parts of an index that a lookup reads, for one dimension and family. */
 struct prefix_view {
 	const struct sl_v4_top *v4_top;
 	const struct sl_v4_line *v4_line;
@@ -117,7 +117,7 @@ static inline bool prefix_hash_probe(const struct prefix_view *view, struct sl_a
 	return false;
 }
 
-/* The class of an address (left-aligned, all its bits): the reference for the data path's. */
+/* The class of an address (left-aligned, all its bits): the reference for the data path. */
 static inline u32 prefix_index_lookup(const struct prefix_view *view, struct sl_addr addr)
 {
 	u32 lo = 0, hi = view->lengths->count;

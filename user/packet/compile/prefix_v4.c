@@ -2,11 +2,10 @@
 /*
  * prefix_v4.c - IPv4 prefixes -> ranges of one class each -> entries and lists.
  *
- * Prefixes nest, so what they make of the address space is a sequence of ranges: a stack sweep
- * gives it, two ranges a prefix at most. A /16 gets what its number of ranges needs: a class,
- * a list, or an entry for each /24; and a /24 the same again. Lists are packed, since every
- * line that a packet needs is one that its caches may not hold. However the prefixes lie, a
- * range costs less than two lines.
+ * Prefixes nest, so they divide the address space into a sequence of ranges: a sweep with a stack
+ * makes it, with at most two ranges a prefix. Depending on its number of ranges a /16 gets a class,
+ * a list, or an entry for each /24; a /24 gets a class, a list, or a class for each address. Lists
+ * are packed to save cache lines. In any case a range costs less than two lines.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #define BLOCK_LINES 16
 #define BYTES_LINES 8
 
-/* From `start` to the next one's. */
+/* From `start` to the start of the next range. */
 struct range {
 	u32 start, class;
 };
@@ -30,13 +29,13 @@ struct ranges {
 
 struct filling {
 	struct ranges ranges;
-	size_t at;		/* the range that holds the address in hand */
+	size_t at;		/* the range of the current address */
 	struct v4_lines *lines;
 };
 
 /* ------------------------------------------------------------------ ranges */
 
-/* Addresses from `start` on have another class; takes the place of a range that starts there. */
+/* Addresses from `start` on have another class; replaces a range with the same start. */
 static void add_range(struct ranges *r, u32 start, u32 class)
 {
 	if (r->count && r->range[r->count - 1].start == start)
@@ -46,7 +45,7 @@ static void add_range(struct ranges *r, u32 start, u32 class)
 	r->range[r->count++] = (struct range){ start, class };
 }
 
-/* Ends the prefixes of the stack that do not reach `until`, the innermost first. */
+/* Removes the prefixes that end before `until` from the stack, the innermost first. */
 static void end_prefixes(struct ranges *r, const struct prefix_node **stack, u32 *depth, u64 until)
 {
 	while (*depth) {
@@ -77,7 +76,7 @@ static void make_ranges(const struct prefix_node *node, size_t count, struct ran
 
 /* ------------------------------------------------------------------ lines */
 
-/* Fresh lines of 0, as an entry without its kind. */
+/* Allocates zeroed lines; returns them as an entry without its kind. */
 static int add_lines(struct v4_lines *lines, size_t count, u32 *ret)
 {
 	size_t need = lines->count + count;
@@ -159,7 +158,7 @@ static int fill_block(struct filling *f, u32 base, u32 *ret)
 	return 0;
 }
 
-/* The entry of the /16 (size 65536) or /24 (256) at `base`; they are read in order. */
+/* The entry of the /16 (size 65536) or /24 (256) at `base`. Calls must be in order of `base`. */
 static int fill_entry(struct filling *f, u32 base, u32 size, u32 *ret)
 {
 	const struct range *range = f->ranges.range;

@@ -10,8 +10,8 @@
 struct v4_lines {
 	struct sl_v4_line *line;
 	size_t count, room;
-	u32 list;		/* the line that lists are put in, from this range on; */
-	u32 used;		/* SL_V4_RANGES: there is none with room */
+	u32 list;		/* the line for new lists */
+	u32 used;		/* its used ranges; SL_V4_RANGES: no line has room */
 };
 
 /*
@@ -21,7 +21,7 @@ struct v4_lines {
 int prefix_v4_build(const struct prefix_node *node, size_t count, struct sl_v4_top *top,
 		    struct v4_lines *lines);
 
-/* The class of an address: the reference for the data path's. */
+/* The class of an address: the reference for the data path. */
 static inline u32 prefix_v4_lookup(const struct sl_v4_top *top, const struct sl_v4_line *line,
 				   u32 dim, u32 addr)
 {

@@ -451,20 +451,20 @@ TEST(test_notes)
 	image = compile(&policy, &env);
 	policy_notes(&policy, image->rules, collect, text);
 	assert_string_equal(text,
-			    "flat: a whole /24 may do no more than each /32 in it; "
-			    "prefix_scale.ipv4 would give it a multiple\n"
+			    "flat: a whole /24 has no higher limit than each /32 in it; "
+			    "set prefix_scale.ipv4 to give it a multiple\n"
 			    "leaky: a leaky bucket holds one packet (or frame), which cannot be "
 			    "divided among CPUs: accounting percpu counts as exact\n"
-			    "window: rounding takes its rate up to 0.0716 % off (accepted: up to 1 %)\n"
-			    "fast: rounding takes its rate up to 0.0125 % off (accepted: up to 1 %)\n"
+			    "window: rounding changes its rate by up to 0.0716 % (accepted: up to 1 %)\n"
+			    "fast: rounding changes its rate by up to 0.0125 % (accepted: up to 1 %)\n"
 			    "slow: 101M packets within 1h, from 9.2M forged sources, fill the "
-			    "table (table.buckets); then on_full decides on new ones\n");
+			    "table (table.buckets); then on_full applies to new sources\n");
 	image_free(image);
 
 	/* Above 1 % it is refused. */
 	limit[6].rates.rate[0].count = 900000000;
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
-	assert_non_null(strstr(err.message, "limit 'fast': the rate cannot be held to 1 %"));
+	assert_non_null(strstr(err.message, "limit 'fast': the rate cannot be represented within 1 %"));
 }
 
 TEST_MAIN
