@@ -422,7 +422,7 @@ COMMAND(reload, "reload", CHANGES, "read the file again and keep live changes",
 	SHOW(LINE("reloaded $file: $limits limits, generation $generation" CHANGED), FILE_NOTES))
 
 COMMAND(save, "save", CHANGES, "write live changes to the file",
-	MORE("The previous file is kept as FILE.bak. Comments are lost."),
+	MORE("The previous file is kept as FILE.bak. Only lines with changes are written; comments stay."),
 	SHOW(LINE("saved $saved live changes to $file (previous file: {$file}.bak)")))
 
 COMMAND(version, "version", LOCAL, "the version", SHOW(LINE("sluicectl $version")))

@@ -93,7 +93,7 @@ struct key_type {
 
 /* type.c */
 extern const struct key_type
-	type_bool,		/* bool: yes, no, true, false */
+	type_bool,		/* bool: true, false, yes, no */
 	type_count,		/* unsigned integer: 2000, 10K, 1.5M */
 	type_number,		/* unsigned integer: digits, 0x and hexadecimal digits, or of `names` */
 	type_mode,		/* u32: octal permissions */

@@ -310,7 +310,7 @@ const struct key_type type_enum = {
 };
 
 static const struct name bool_names[] = {
-	{ "yes", true }, { "no", false }, { "true", true }, { "false", false }, { NULL, 0 },
+	{ "true", true }, { "false", false }, { "yes", true }, { "no", false }, { NULL, 0 },
 };
 
 static int bool_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -334,7 +334,7 @@ static const char *bool_accepted(const struct key *key, char *buf, size_t size)
 }
 
 const struct key_type type_bool = {
-	.name = "yes or no", .size = sizeof(bool), .read = bool_read, .write = bool_write,
+	.name = "true or false", .size = sizeof(bool), .read = bool_read, .write = bool_write,
 	.accepted = bool_accepted,
 };
 

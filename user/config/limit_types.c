@@ -334,7 +334,7 @@ const char *ban_format(const struct ban_def *ban, char *buf, size_t size)
 	snprintf(buf, size, "{after: %llu drop%s/%s, for: %s%s%s%s}", ban->after,
 		 ban->after == 1 ? "" : "s", duration_format(ban->within_ns, within, sizeof(within)),
 		 duration_format(ban->for_ns, first, sizeof(first)), factor, max,
-		 ban->spoofable ? ", spoofable: yes" : "");
+		 ban->spoofable ? ", spoofable: true" : "");
 	return buf;
 }
 

@@ -313,7 +313,7 @@ void overrides_write(const struct limit_def *limit, FILE *out, int indent)
 		fprintf(out, "%*s- {src: '%s'", indent + 2, "",
 			sl_prefix_format(&def->src, text, sizeof(text)));
 		if (def->removed) {
-			fputs(", removed: yes}\n", out);
+			fputs(", removed: true}\n", out);
 			continue;
 		}
 		rates = &limit->override_rates[def->rates];

@@ -189,6 +189,7 @@ struct reading {
 	struct collect *c;
 	struct item item;
 	struct rates rates;
+	bool removed;
 };
 
 static int key_src(struct reader *r, const struct yaml_node *node, void *into)
@@ -206,23 +207,11 @@ static int key_src(struct reader *r, const struct yaml_node *node, void *into)
 	return 0;
 }
 
-static int key_removed(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct reading *reading = into;
-
-	if (node->kind != YAML_TEXT || strcmp(node->text, "yes"))
-		return read_refuse(r, node, "yes");
-	if (reading->rates.count)
-		return read_fail(r, node, EINVAL, "found removed with rate; accepted: one of them");
-	reading->item.def.removed = true;
-	return 0;
-}
-
 static const struct key override_keys[] = {
 	{ "src", .read = key_src },
 	{ "rate", KEY(struct reading, rates.rate), &type_rates },
 	{ "burst", KEY(struct reading, rates.burst), &type_bursts },
-	{ "removed", .read = key_removed },
+	{ "removed", KEY(struct reading, removed), &type_bool },
 };
 
 static int item_override(struct reader *r, const struct yaml_node *node, void *into)
@@ -237,7 +226,11 @@ static int item_override(struct reader *r, const struct yaml_node *node, void *i
 	rc = read_map(r, node, override_keys, ARRAY_SIZE(override_keys), &reading);
 	if (!rc)
 		rc = read_require(r, node, "src");
-	if (!rc && !reading.item.def.removed) {
+	reading.item.def.removed = reading.removed;
+	if (!rc && reading.removed && reading.rates.count)
+		return read_fail(r, yaml_node_find(node, "removed")->value, EINVAL, "found removed "
+				 "with rate; accepted: one of them");
+	if (!rc && !reading.removed) {
 		rc = read_require(r, node, "rate");
 		if (!rc)
 			rc = rates_number(c, &reading.rates, &number, reason);

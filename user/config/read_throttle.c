@@ -197,7 +197,7 @@ int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_
 				 "it: action: drop");
 	if (!limit->ban.spoofable && !proves_connection(&limit->match))
 		return read_fail(r, ban, EINVAL, "a forged packet can match, and ban the "
-				 "owner of its source address; accepted: spoofable: yes to accept "
+				 "owner of its source address; accepted: spoofable: true to accept "
 				 "that, or match: {tcp_flags: ack} (then only segments of this "
 				 "host's connections count)");
 	return 0;

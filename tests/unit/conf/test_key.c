@@ -133,7 +133,7 @@ static char *write_whole(const struct whole *whole)
 }
 
 static const char full[] =
-	"on: no\n"
+	"on: false\n"
 	"count: 1000000\n"
 	"small: 200\n"
 	"mode: '0640'\n"
@@ -230,7 +230,7 @@ TEST(test_defaults)
 TEST(test_refused)
 {
 	static const struct bad cases[] = {
-		{ "{on: maybe}", 1, 6, "on: found \"maybe\"; accepted: yes, no, true, false" },
+		{ "{on: maybe}", 1, 6, "on: found \"maybe\"; accepted: true, false, yes, no" },
 		{ "{count: 4}", 1, 9, "count: found \"4\"; accepted: 5 to 1M" },
 		{ "{count: 1M1}", 1, 9, "not a number" },
 		{ "{small: 201}", 1, 9, "accepted: 0 to 200" },

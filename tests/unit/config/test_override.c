@@ -75,6 +75,9 @@ TEST(test_refused)
 		  "found a list of 2 for 1 rate; accepted: a burst for each rate" },
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, speed: 1}]", 4, 52,
 		  "unknown key \"speed\"" },
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, removed: yes}]", 4, 61,
+		  "found removed with rate; accepted: one of them" },
+		{ LIMIT "overrides: [{src: 192.0.2.7, removed: no}]", 4, 17, "key \"rate\" is missing" },
 		{ LIMIT "overrides: 5", 4, 16, "a mapping of src, rate, burst, removed" },
 		{ LIMIT "overrides:\n    - {src: 192.0.2.7, rate: 1 packet/s}\n"
 			"    - {src: 192.0.2.8, rate: 1 packet/s}\n"
@@ -177,7 +180,7 @@ TEST(test_round_trip)
 	policy = parse_here("limits: [{name: web, rate: [1000 packets/s, 2000 packets/h], burst: [3, 4],\n"
 		       "  overrides: [{src: 192.0.2.9, rate: [3 packets/s, 4 packets/h], burst: [5, 6]},\n"
 		       "    {src: '2001:db8::/48', rate: [7 packets/s, 8 packets/h]},\n"
-		       "    {src: 198.51.100.0/24, removed: yes}]}]");
+		       "    {src: 198.51.100.0/24, removed: true}]}]");
 	first = written(policy);
 	again = parse_here(first);
 	second = written(again);

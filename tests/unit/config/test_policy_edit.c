@@ -81,7 +81,7 @@ static const struct {
 	{ "web", { "ban.after=1 drop/m", "ban.for=30s", "ban.spoofable=yes", "ban.factor=1.5",
 		   "ban.max=2h", "match=" },
 	  "name: web\nrate: 1000 packets/s\nburst: 2000\n"
-	  "ban: {after: 1 drop/1m, for: 30s, factor: 1.50, max: 2h, spoofable: yes}\n" },
+	  "ban: {after: 1 drop/1m, for: 30s, factor: 1.50, max: 2h, spoofable: true}\n" },
 	{ "web", { "throttle={soft: 10%, for: 30s}", "match=", "algorithm=sliding-window",
 		   "burst=" },
 	  "name: web\nrate: 1000 packets/s\nalgorithm: sliding-window\n"

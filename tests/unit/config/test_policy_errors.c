@@ -274,9 +274,9 @@ TEST(test_bans)
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, factor: 0.5}", 4, 46, "1 to 100, as 2 or 1.5" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, factor: 101}", 4, 46, "1 to 100" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: maybe}", 4, 49,
-		  "accepted: yes, no, true, false" },
+		  "accepted: true, false, yes, no" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m}", 4, 5, "a forged packet can match, and "
-		  "ban the owner of its source address; accepted: spoofable: yes" },
+		  "ban the owner of its source address; accepted: spoofable: true" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m}\n    match: {tcp_flags: [ack, syn]}", 4, 5,
 		  "a forged packet" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: no}\n    match: {proto: tcp}", 4, 5,

@@ -49,7 +49,7 @@ static int yaml_bool_read(struct reader *r, const struct yaml_node *node, const 
 	return read_bool(r, node, key_field(key, section));
 }
 
-const struct key_type type_yaml_bool = { .name = "yes or no", .read = yaml_bool_read };
+const struct key_type type_yaml_bool = { .name = "true or false", .read = yaml_bool_read };
 
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into)
 {
