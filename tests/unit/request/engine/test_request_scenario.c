@@ -19,7 +19,7 @@
 #define POLL_NS (5 * MS)		/* how often a node looks for due flushes, as the daemon */
 #define DUES 64
 #define LATE_MAX 5			/* then the node takes Redis for unavailable, as redis_server.c */
-#define TOTALS_MAX 32
+#define TOTALS_MAX 256
 
 struct play_node {
 	struct rig_node rig;
