@@ -24,12 +24,12 @@ requests() {
 	local each sum=0 name
 
 	if [ "$1" != any ]; then
-		node "$1" many "$2" api "$3"
+		node "$1" many "$2" "$domain" "$3"
 		return
 	fi
 	each=$(($2 / ${#nodes[@]}))
 	for name in "${nodes[@]}"; do
-		sum=$((sum + $(node "$name" many $each api "$3")))
+		sum=$((sum + $(node "$name" many $each "$domain" "$3")))
 	done
 	echo $sum
 }
@@ -58,12 +58,12 @@ step() {
 
 # play FILE CONSISTENCY
 play() {
-	local title lines name begin varies line
+	local title lines name begin varies domain line
 
 	title="$(basename "$1" .scn) $2"
 	lines=$("$PLAYER" --steps "$1" "$2") || return
 	sed '/^---$/,$d' <<< "$lines" | http_rules api
-	read -r varies line < <(sed '1,/^---$/d' <<< "$lines")
+	read -r varies domain line < <(sed '1,/^---$/d' <<< "$lines")
 	read -ra nodes <<< "$line"
 	redis main FLUSHALL > /dev/null
 	allowed=()

@@ -169,6 +169,14 @@ static bool read_line(struct reader *r, const char *at)
 	return false;
 }
 
+static bool take_domain(struct request_scenario *s)
+{
+	static const char key[] = "domain: ";
+	const char *at = strstr(s->rules, key);
+
+	return at && sscanf(at + strlen(key), "%63s", s->domain) == 1;
+}
+
 bool request_scenario_read(const char *path, const char *consistency, struct request_scenario *ret,
 			   char *error, size_t size)
 {
@@ -184,6 +192,10 @@ bool request_scenario_read(const char *path, const char *consistency, struct req
 	ret->rules = scenario_text(r.in, &r.line, "CONSISTENCY", consistency, &ret->varies);
 	if (!ret->rules) {
 		snprintf(error, size, "%s: no line \"---\" behind the rules", path);
+		fine = false;
+	}
+	if (fine && !take_domain(ret)) {
+		snprintf(error, size, "%s: no line \"domain: NAME\" in the rules", path);
 		fine = false;
 	}
 	while (fine && scenario_line(r.in, &r.line, line, sizeof(line))) {

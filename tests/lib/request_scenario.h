@@ -51,6 +51,7 @@ struct request_step {
 
 struct request_scenario {
 	char *rules;
+	char domain[64];		/* of the requests: that of the rules */
 	bool varies;			/* CONSISTENCY is in the rules */
 	bool is_real;
 	char node[SCENARIO_NODES][16];
@@ -70,7 +71,7 @@ static inline bool step_is_fault(const struct request_step *step)
 }
 
 /*
- * Of a `real` one, to standard output: the rules, "---", a line "VARIES NODE...", and the steps in
+ * Of a `real` one, to standard output: the rules, "---", a line "VARIES DOMAIN NODE...", and the steps in
  * order of time, "WHAT LINE AT_MS NODE DESCRIPTOR HITS TIMES LEAST MOST"; of a fault also its end,
  * end-WHAT. Returns 0, 1 if it is not real, 2 with an error printed.
  */

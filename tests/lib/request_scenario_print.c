@@ -60,7 +60,7 @@ int request_scenario_print(const char *path, const char *consistency)
 	}
 	if (!s.is_real)
 		return 1;
-	printf("%s---\n%d", s.rules, s.varies);
+	printf("%s---\n%d %s", s.rules, s.varies, s.domain);
 	for (u32 n = 0; n < s.nodes; n++)
 		printf(" %s", s.node[n]);
 	printf("\n");

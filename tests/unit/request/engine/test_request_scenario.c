@@ -340,6 +340,7 @@ static void play_open(struct play *p)
 		rig_node_open(&p->node[n].rig, p->node[n].store);
 		quotas_set_nodes(p->node[n].rig.ledger->quotas, p->scenario.nodes);
 	}
+	rig_domain = p->scenario.domain;
 	rig_load(p->scenario.rules);
 }
 
