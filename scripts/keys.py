@@ -13,7 +13,8 @@ import re
 import subprocess
 import sys
 
-FILES = ["docs/configuration.md", "docs/cluster.md", "docs/http-rules.md", "docs/man/sluice.yaml.5"]
+FILES = ["docs/configuration.md", "docs/cluster.md", "docs/http-rules.md", "docs/man/sluice.yaml.5",
+         "docs/man/sluice.rules.5"]
 MARKED = re.compile(r'^((?:<!--|\.\\" )((?:table|list|mdoc):\w+)(?:-->)?\n)(.*?)^((?:<!--|\.\\" )end(?:-->)?\n)',
                     re.S | re.M)
 

@@ -44,18 +44,25 @@ static const struct key client_item = { .type = &type_prefix };
 
 static const struct key listen_rows[] = {
 	{ "address", LISTEN(address), &type_address, .flags = KEY_NEEDED,
-	  .accepted = "ADDRESS:PORT, as 127.0.0.1:8180, or unix:PATH" },
-	{ "tls", LISTEN(tls), &type_bool, .usual = "no" },
-	{ "insecure", LISTEN(insecure), &type_bool, .usual = "no" },
-	{ "clients", KEY_LIST(struct listen_def, clients, client_count), .item = &client_item },
+	  .accepted = "ADDRESS:PORT, as 127.0.0.1:8180, or unix:PATH",
+	  .help = "required: `ADDRESS:PORT` or `unix:/PATH`" },
+	{ "tls", LISTEN(tls), &type_bool, .help = "`true`: TLS, on this host, too" },
+	{ "insecure", LISTEN(insecure), &type_bool,
+	  .help = "`true`: without TLS, although other hosts can reach it" },
+	{ "clients", KEY_LIST(struct listen_def, clients, client_count), .item = &client_item,
+	  .help = "addresses and prefixes of those that may connect" },
 	{ "max_wait", LISTEN(max_wait_ns), &type_duration, .most = 3600 * SL_NS_PER_SEC,
-	  .given = offsetof(struct listen_def, has_max_wait) },
+	  .given = offsetof(struct listen_def, has_max_wait),
+	  .help = "how long a response may be delayed if the caller does not set it" },
 	{ "max_connections", LISTEN(max_connections), &type_count, .usual = "20K", .least = 1,
-	  .most = 1000000 },
+	  .most = 1000000, .help = "at a time" },
 	{ "max_connections_per_address", LISTEN(max_connections_per_address), &type_count,
-	  .usual = "1K", .least = 1, .most = 1000000 },
-	{ "mode", LISTEN(mode), &type_mode, .least = 0600, .most = 0777 },
-	{ "group", LISTEN(group), &type_text, .accepted = "a group's name" },
+	  .usual = "1K", .least = 1, .most = 1000000,
+	  .help = "of an IPv4 address or an IPv6 /64 that is not this host's" },
+	{ "mode", LISTEN(mode), &type_mode, .least = 0600, .most = 0777, .unset = "'0660'",
+	  .help = "of a Unix socket: its permissions, in octal" },
+	{ "group", LISTEN(group), &type_text, .accepted = "a group's name",
+	  .help = "of a Unix socket: give it the proxy's" },
 };
 
 static int check_unix_keys(struct reader *r, const struct yaml_node *map,
@@ -101,8 +108,8 @@ static int check_listen(struct reader *r, const struct yaml_node *node, void *se
 	return rc || listen->kind != LISTEN_SYSLOG ? rc : check_syslog_keys(r, node);
 }
 
-static const struct keys listen_keys = KEYS(struct listen_def, listen_rows, .alone = "address",
-					    .check = check_listen);
+const struct keys listen_keys = KEYS(struct listen_def, listen_rows, .alone = "address",
+				     .check = check_listen);
 
 /* ---- the listeners of one kind ---- */
 

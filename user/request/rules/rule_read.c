@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "config/limit_types.h"
+#include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "conf/config_text.h"
 
@@ -67,36 +68,68 @@ static int key_descriptors(struct reader *r, const struct yaml_node *node, void 
 }
 
 /* In order of dependency: the limits' defaults, then the limits, then the rest. */
-static const struct key descriptor_keys[] = {
-	{ "key", .read = key_key },
-	{ "value", .read = key_value },
-	{ "algorithm", DRAFT(defaults.algorithm), &type_enum, .names = http_algo_names },
-	{ "window", DRAFT(defaults.first_request), &type_enum, .names = window_names },
+static const struct key descriptor_rows[] = {
+	{ "key", .read = key_key, .help = "the name of an entry; `*` stands for any bytes" },
+	{ "value", .read = key_value,
+	  .help = "its value; `*` stands for any bytes. Without it every value, each counted by "
+		  "itself" },
+	{ "algorithm", DRAFT(defaults.algorithm), &type_enum, .names = http_algo_names,
+	  .help = "of its limits: `fixed-window` (default), `token-bucket`, `leaky-bucket`, "
+		  "`sliding-window`, `sliding-log`" },
+	{ "window", DRAFT(defaults.first_request), &type_enum, .names = window_names,
+	  .help = "`aligned` to UTC, or from the `first-request` on" },
 	{ "burst", DRAFT(defaults.burst), &type_count, .least = 1, .most = ~0ULL,
-	  .accepted = "1 or more" },
-	{ "throttle", DRAFT(defaults.throttle), &type_throttle },
-	{ "scope", DRAFT(defaults.cluster), &type_enum, .names = scope_names },
-	{ "consistency", .read = read_rule_consistency },
-	{ "on_store_failure", .read = read_rule_on_store_failure },
-	{ "rate_limit", .read = read_rule_rate_limit },
-	{ "limits", .read = read_rule_limits },
-	{ "shadow_mode", DRAFT(rule.shadow), &type_yaml_bool },
-	{ "quota_mode", DRAFT(rule.quota_mode), &type_yaml_bool },
-	{ "detailed_metric", DRAFT(rule.detailed_metric), &type_yaml_bool },
+	  .accepted = "1 or more", .help = "of a token bucket" },
+	{ "throttle", DRAFT(defaults.throttle), &type_throttle,
+	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`" },
+	{ "scope", DRAFT(defaults.cluster), &type_enum, .names = scope_names,
+	  .help = "`node`, or `cluster`: counted for all nodes together, in the Redis of `cluster` in "
+		  "sluice.yaml. Without that section it counts on this node alone" },
+	{ "consistency", .read = read_rule_consistency,
+	  .help = "how exactly: `strict` (default), `{lease: 100ms}` or `{write_back: 1s}`; a "
+		  "sliding-log is strict only. Implies `scope: cluster`" },
+	{ "on_store_failure", .read = read_rule_on_store_failure,
+	  .help = "while Redis is unavailable: `local` (default: this node's part of the limit), "
+		  "`open`, `closed` or `error`. Implies `scope: cluster`" },
+	{ "rate_limit", .read = read_rule_rate_limit,
+	  .help = "a limit as envoyproxy/ratelimit has it, see below" },
+	{ "limits", .read = read_rule_limits,
+	  .help = "instead of rate_limit, up to four: `NUMBER requests/PERIOD`, or mappings, see "
+		  "below. All must allow a request, or none is charged" },
+	{ "shadow_mode", DRAFT(rule.shadow), &type_yaml_bool,
+	  .help = "`true`: counted and shown, never refuses" },
+	{ "quota_mode", DRAFT(rule.quota_mode), &type_yaml_bool,
+	  .help = "`true`: the request is refused only if all its quota descriptors are over" },
+	{ "detailed_metric", DRAFT(rule.detailed_metric), &type_yaml_bool,
+	  .help = "`true`: the values of all entries, or of this one, are a label of the metrics" },
 	{ "value_to_metric", DRAFT(value_to_metric), &type_yaml_bool },
-	{ "share_threshold", .read = read_rule_share_threshold },
-	{ "metadata", .read = read_rule_metadata },
-	{ "prefix", .read = read_rule_prefix },
+	{ "share_threshold", .read = read_rule_share_threshold,
+	  .help = "`true`: all values that match a value with `*` share one count" },
+	{ "metadata", .read = read_rule_metadata, .help = "anything; returned with the decision" },
+	{ "prefix", .read = read_rule_prefix,
+	  .help = "how addresses among the values are grouped: `{ipv4: 32, ipv6: 64}` by default, "
+		  "lists, or `none`; and the multiplier of the limits at each" },
 	{ "prefix_scale", .read = read_rule_prefix_scale },
-	{ "overrides", .read = read_rule_overrides },
-	{ "overrides_file", .read = read_rule_overrides_file },
+	{ "overrides", .read = read_rule_overrides,
+	  .help = "values with limits of their own: `value`, and `limits` (or `rate` and `burst`), "
+		  "`block`, `unlimited` or `removed`" },
+	{ "overrides_file", .read = read_rule_overrides_file,
+	  .help = "the same as lines `VALUE,LIMIT[,LIMIT...]`; of LIMIT also `block` and `unlimited`" },
 	{ "priority", DRAFT(rule.priority), &type_enum, .names = priority_names,
-	  .given = offsetof(struct draft, rule.has_priority) },
-	{ "reserve", .type = &type_map, .keys = &reserve_keys },
-	{ "on_limit", .read = read_rule_on_limit },
-	{ "push_down", .read = read_rule_push_down },
-	{ "descriptors", .read = key_descriptors },
+	  .given = offsetof(struct draft, rule.has_priority),
+	  .help = "`critical`, `normal` (default) or `low`" },
+	{ "reserve", .type = &type_map, .keys = &reserve_keys, .unset = "",
+	  .help = "the part of a limit that is kept for higher priorities, as `{critical: 20%, "
+		  "normal: 30%}`" },
+	{ "on_limit", .read = read_rule_on_limit,
+	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
+	{ "push_down", .read = read_rule_push_down,
+	  .help = "the packet tier's action on a refused source: `{after: 20 rejections/10s, steps: "
+		  "[limit 50 packets/s, tag, no-new, drop], step: 60s, down: 60s, max: 1h}`" },
+	{ "descriptors", .read = key_descriptors, .help = "the level below" },
 };
+
+const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows);
 
 /* Our keys about limits; without a limit they would have no effect. */
 static const char *const keys_of_limits[] = {
@@ -290,7 +323,7 @@ static int read_one(struct build *b, struct draft *draft, struct match_node **re
 {
 	struct reader *r = &b->r;
 	bool limited;
-	int rc = read_map(r, draft->map, descriptor_keys, ARRAY_SIZE(descriptor_keys), draft);
+	int rc = read_map(r, draft->map, descriptor_rows, ARRAY_SIZE(descriptor_rows), draft);
 
 	limited = draft->rule.limit_count;
 	if (!rc)
