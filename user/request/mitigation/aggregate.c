@@ -3,11 +3,11 @@
  * aggregate.c - see aggregate.h.
  *
  * Users: the values of a descriptor under a rule that source_budget.user names, or, if it names
- * none, under a rule with push_down. A value that is the source's own address is no user.
+ * none, under a rule with push_down. A value that is the source's own address is not a user.
  *
  * A refusal belongs to the descriptor that is over its limit. It counts for a user if that
- * descriptor has all entries of the user's; refusals that a whole office caused together count
- * for no user.
+ * descriptor has all entries of the user's; refusals that all users of an office caused together
+ * are not counted for any user.
  */
 #include "request/mitigation/aggregate.h"
 
@@ -27,7 +27,7 @@ struct ring_note {
 	enum { NOTE_USER, NOTE_REFUSED } kind : 8;
 	u8 family;
 	bool allowed, own_refusal, first, has_source, may_push;
-	u32 number;			/* thousandths of requests/s; NOTE_REFUSED: the rule's index */
+	u32 number;	/* thousandths of requests/s; NOTE_REFUSED: the rule's index */
 	u32 value_len;
 	struct sl_addr addr;
 	u64 who;
@@ -48,7 +48,7 @@ struct aggregate {
 	int fd;
 	u32 workers;
 	struct ring *ring;
-	/* What workers note; written by the main thread alone. */
+	/* The settings of the workers; written by the main thread only. */
 	_Atomic u32 user_rules;
 	_Atomic u64 user_rule[AGGREGATE_RULES_MAX];
 	_Atomic bool sources;		/* whether sources are used at all */
@@ -112,8 +112,8 @@ void aggregate_configure(struct aggregate *aggregate, const struct http_def *def
 			aggregate->user_rule[count++] = rules->rule[i]->id;
 	}
 	/*
-	 * Rules are named, but none of them exists: there are no users then, rather than every
-	 * value being one.
+	 * Rules are named, but none of them exists: 0 matches no rule, so no value is a user.
+	 * (An empty list would make every value a user.)
 	 */
 	if (!count && def->budget.user_count)
 		aggregate->user_rule[count++] = 0;
@@ -144,7 +144,7 @@ static void put(struct aggregate *aggregate, u32 worker, const struct ring_note 
 	}
 	ring->note[head % RING_NOTES] = *note;
 	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
-	/* Fails only if the main thread has many wake-ups pending. */
+	/* Fails only if the main thread has many pending wakeups. */
 	if (used == RING_NOTES / 2 && write(aggregate->fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -319,8 +319,8 @@ void aggregate_note(void *arg, u32 thread, const struct request *request,
 	    (response->code != RESPONSE_OK && response->code != RESPONSE_OVER_LIMIT))
 		return;
 	/*
-	 * Callers without the right to push down do not count for a source, neither as good nor as
-	 * bad.
+	 * Requests of callers without the right to push down are not counted for a source, neither
+	 * as allowed nor as refused.
 	 */
 	for (u32 i = 0; i < response->count && sources && note.has_source && note.may_push; i++)
 		if (!request->descriptor[i].refund && request->descriptor[i].hits &&
@@ -384,7 +384,7 @@ void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *s
 	u64 woken;
 
 	if (read(aggregate->fd, &woken, sizeof(woken)) < 0)
-		woken = 0;	/* no wake-up: called by the tick */
+		woken = 0;	/* no wakeup: called by the tick */
 	for (u32 worker = 0; worker < aggregate->workers; worker++) {
 		struct ring *ring = &aggregate->ring[worker];
 		u32 head = atomic_load_explicit(&ring->head, memory_order_acquire);

@@ -6,7 +6,7 @@
  *
  * A note is small and of a fixed size, and a ring is bounded: if the main thread is late, notes
  * are lost and counted. That is harmless: a user is counted with the next request, and continuing
- * abuse is seen a moment later.
+ * abuse is detected with the next refusal.
  */
 #ifndef SLUICE_HTTP_AGGREGATE_H
 #define SLUICE_HTTP_AGGREGATE_H
@@ -25,8 +25,8 @@ int aggregate_new(u32 workers, struct aggregate **ret);
 void aggregate_free(struct aggregate *aggregate);	/* NULL is fine */
 
 /*
- * Sets what workers note from now on: who is a user, how sources are grouped. From the main
- * thread; workers may see a mixture of old and new for a moment.
+ * Sets which rules name users and how sources are grouped in further notes. From the main thread;
+ * workers may use a mixture of old and new settings for a moment.
  */
 void aggregate_configure(struct aggregate *aggregate, const struct http_def *def,
 			 const struct ruleset *rules);

@@ -19,7 +19,7 @@ u64 budget_pps(const struct budget_def *def, u64 rate_urps)
 
 	if (max && pps > max)
 		pps = max;
-	/* Rounded up: a user must not lack half a packet. */
+	/* Rounded up, so that no user gets less than the limit. */
 	return (u64)pps + (pps > (double)(u64)pps);
 }
 

@@ -43,8 +43,8 @@ const struct source_budget *budgets_find(const struct budgets *budgets,
 void budgets_clear(struct budgets *budgets);
 
 /*
- * Whether `wanted` should replace `now`, which is that old. An increase is due at once, all else
- * can wait.
+ * Whether the plan `wanted` should replace `now`, whose age is given. An increase is due at once,
+ * other changes can wait.
  */
 bool budgets_due(const struct budgets *now, const struct budgets *wanted, u64 since_ns);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * offense.h - refusals counted over a sliding period, for many keys in a table of a fixed size.
- * The key with the fewest refusals is evicted: many keys with one refusal do not displace those
- * that are refused all the time.
+ * The key with the fewest refusals is evicted: many keys with one refusal do not displace keys
+ * that are refused continuously.
  */
 #ifndef SLUICE_HTTP_OFFENSE_H
 #define SLUICE_HTTP_OFFENSE_H

@@ -161,7 +161,7 @@ struct rate push_limit_rate(const struct push *push, const struct rate *wanted,
 	return (struct rate){ .count = need, .period_ns = SL_NS_PER_SEC, .unit = RATE_PACKETS };
 }
 
-/* A new daemon finds the rule and the step by it. */
+/* By it a restarted daemon finds the rule and the step. */
 u64 push_note(const struct push_entry *entry)
 {
 	return entry->node[0] ? PUSH_NOTE_THEIRS : entry->rule_id << 4 | entry->step;
@@ -325,7 +325,7 @@ static void go_on(struct push_entry *entry, const struct refusal_note *note, u64
 }
 
 /*
- * This node has reached the threshold itself. If its own rules forbid it the other node's
+ * This node has reached the threshold itself. If its own rules forbid a push-down, the other node's
  * continues.
  */
 static void take_over(struct push *push, struct push_entry *entry,
@@ -383,7 +383,7 @@ static u64 later(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* Well-behaved users must not be cut off: back to a step that spares them, or none. */
+/* Well-behaved users must not be dropped: moves down to a step that spares them, or none. */
 static void spare(struct push *push, struct push_entry *entry,
 		  const struct source_profile *profile, u64 now_ns)
 {
@@ -474,7 +474,7 @@ void push_set_limits(struct push *push, const struct push_limits_def *limits, u6
 	bool ends = limits->mode != push->limits.mode;
 
 	push->limits = *limits;
-	/* Shadow entries are not in force, and the other way round: it begins anew. */
+	/* Shadow entries are not in force, so a change from or to shadow starts again. */
 	if (ends)
 		push_clear(push, NULL, now_ns);
 }

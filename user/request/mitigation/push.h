@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * push.h - push-downs: when a source that is refused repeatedly is limited or dropped at the
- * network card, how hard, and when that ends.
+ * push.h - push-downs: limits or drops sources with repeated refusals at the network card, in
+ * steps, and ends this.
  *
  *     refusals, time -> push_refused(), push_tick() -> put, del, publish (struct push_callbacks)
  *
- * Pure policy: it reads no clock, and knows neither the data plane nor files.
+ * Pure policy: no clock, no data plane, no files.
  *
  * Abuse is `after` rejections of one user (or key, or address: one set of values under one rule)
  * from one source within the rule's period. Only refusals by the HTTP tier count; drops by the
@@ -36,7 +36,7 @@ enum push_refusal {
 	PUSH_SHARE,		/* more than max_share of the well-behaved requests come from it */
 	PUSH_MAX_SOURCES,
 	PUSH_FEW_REQUESTS,	/* less than min_requests */
-	PUSH_USERS,		/* others behind it are well-behaved, and every step hits them */
+	PUSH_USERS,		/* it has well-behaved users, and every step would affect them */
 	PUSH_FAILED,		/* the data plane returned an error */
 	PUSH_REFUSAL_COUNT,
 };
@@ -54,7 +54,7 @@ struct push_entry {
 	struct push_def def;		/* copied at the beginning; its steps are in `steps` */
 	struct push_step steps[PUSH_STEPS_MAX];
 	u32 step;
-	struct rate rate;		/* SL_PUSH_LIMIT: in force, not below what users need */
+	struct rate rate;	/* SL_PUSH_LIMIT: in force; not below the needs of its well-behaved users */
 	u64 began_ns, changed_ns;
 	u64 abuse_ns;			/* last */
 	u64 until_ns;			/* as the data plane has it */
@@ -103,7 +103,9 @@ void push_refused(struct push *push, const struct refusal_note *note, const stru
 /* Several times a second. */
 void push_tick(struct push *push, u64 now_ns);
 
-/* Ends it, and clears the refusals that led to it; group NULL: all. Returns how many. */
+/*
+ * Ends a push-down, and clears the refusals that led to it; group NULL: all. Returns their number.
+ */
 u32 push_clear(struct push *push, const struct sl_prefix *group, u64 now_ns);
 
 /*
@@ -115,8 +117,8 @@ int push_adopt(struct push *push, const struct push_entry *entry);
 u64 push_note(const struct push_entry *entry);
 
 /*
- * Another node pushes a source down: it applies here, too, unless this node's own limits forbid
- * it, until the node stops renewing it. Push-downs that this node began are unchanged.
+ * Applies another node's push-down here, too, unless this node's own limits forbid it, until that
+ * node stops renewing it. Push-downs that this node began are unchanged.
  */
 struct push_message {
 	struct sl_prefix group;
@@ -126,8 +128,8 @@ struct push_message {
 };
 enum push_refusal push_receive(struct push *push, const struct push_message *message, u64 now_ns);
 /*
- * One that another node began has ended there (`theirs`), or another node's operator ended this
- * node's.
+ * Ends a push-down: its node ended it (`theirs`), or an operator ended this node's push-down on
+ * another node.
  */
 void push_end(struct push *push, const struct sl_prefix *group, bool theirs, u64 now_ns);
 

@@ -29,7 +29,7 @@ void push_finish(struct push *push, struct push_entry *entry, enum push_refusal 
 void push_report(struct push *push, const struct push_entry *entry, enum push_event event,
 		 enum push_refusal refusal);
 bool push_may_take(const struct push_step *step, const struct source_profile *profile);
-/* The larger of the requested rate and what the well-behaved users behind the source need. */
+/* The larger of the requested rate and the rate for the well-behaved users behind the source. */
 struct rate push_limit_rate(const struct push *push, const struct rate *wanted,
 			    const struct source_profile *profile);
 bool push_is_large_share(struct push *push, const struct source_profile *profile);

@@ -2,10 +2,9 @@
 /*
  * push_receive.c - push-downs that another node of the cluster began; see push.h.
  *
- * The other node decides when and how hard: it saw the refusals. This node checks whether it
- * applies here: the sources it never pushes down, the number of sources, the part of its
- * well-behaved traffic, and well-behaved users behind the source. The source need not have been
- * seen here: it may come later.
+ * The other node has the refusals and decides on times and steps. This node checks its own bounds:
+ * sources that are never pushed down, the number of sources, the source's part of the well-behaved
+ * traffic, and well-behaved users behind it. The source need not have been seen here yet.
  */
 #include "request/mitigation/push_private.h"
 
@@ -37,7 +36,7 @@ static void fill(struct push *push, const struct push_message *message,
 	entry->steps[0] = message->step;
 	entry->def.step_count = 1;
 	entry->until_ns = message->until_ns < most_ns ? message->until_ns : most_ns;
-	/* No bound: the other node decides how long. */
+	/* Unbounded: the other node decides on the end. */
 	entry->def.max_ns = ~0ULL - entry->began_ns;
 	entry->rate = message->step.rate;
 	if (message->step.kind == SL_PUSH_LIMIT)

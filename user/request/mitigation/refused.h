@@ -35,7 +35,7 @@ struct refused {
 /* `rule` as "domain/path". */
 void refused_add(struct refused *refused, const struct refusal_note *note, const char *rule,
 		 u64 now_ns);
-/* At most `count` of them, most refusals first; returns how many. */
+/* At most `count` of them, most refusals first; returns their number. */
 u32 refused_top(struct refused *refused, const struct refused_user **ret, u32 count, u64 now_ns);
 
 #endif

@@ -84,7 +84,7 @@ struct source *users_source_find(const struct users *users, const struct sl_pref
 	return NULL;
 }
 
-/* A free entry, or that of the source without users that was seen longest ago. */
+/* A free entry, or the entry of the source without users that was seen longest ago. */
 static struct source *source_make(struct users *users, const struct user_note *note)
 {
 	struct source *set = source_set(users, &note->group), *place = NULL;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * users.h - which users are behind which source: a table of (source, user) pairs of a size fixed
- * at start, and their sources.
+ * users.h - the users behind each source: a table of (source, user) pairs of a size fixed at start,
+ * and a table of sources.
  *
  *     aggregate.c's notes -> users_note() ... users_pass() -> budget.c, push.c
  *
- * For one thread; the caller passes the time. A user is a keyed 64-bit hash (aggregate.c), a
- * source an address or the prefix it is grouped by.
+ * For one thread; the caller passes the time. A user is a keyed 64-bit hash (aggregate.c), a source
+ * an address or the prefix it is grouped by.
  *
- * The choice of entries relies on what cannot be forged cheaply. Only an allowed request makes a
- * pair. One that came back (a second allowed request, a second or more after the first) is not
- * evicted while it is active; one that was seen once may be. A source has at most max_users
- * pairs, and if more came within `active`, those that were seen once do not count: ten thousand
- * invented names raise no budget, and the existing users stay. Elsewhere they count for a budget
- * after a second.
+ * The choice of entries relies on properties that are expensive to forge. Only an allowed request
+ * creates a pair. A pair with a second allowed request, a second or more after the first, is not
+ * evicted while it is active; a pair seen once may be evicted. A source has at most max_users
+ * pairs, and if more came within `active`, pairs seen once do not count: ten thousand invented
+ * names do not raise a budget, and the existing users stay. At other sources they count for a
+ * budget after a second.
  *
- * A pair is 28 bytes, in sets of 16 by the user's hash, so that all sources of one user are in
- * one set: users_pass() counts them without a lookup. At most USERS_SOURCES_MAX sources of one
- * user are kept; the user counts 1/k at each, and never as more than one user.
+ * A pair is 28 bytes, in sets of 16 by the user's hash, so that all sources of one user are in one
+ * set: users_pass() counts them without a lookup. At most USERS_SOURCES_MAX sources of one user are
+ * kept; the user counts 1/k at each, and never as more than one user.
  */
 #ifndef SLUICE_HTTP_USERS_H
 #define SLUICE_HTTP_USERS_H
@@ -47,8 +47,8 @@ void users_set_rules(struct users *users, const struct users_rules *rules);
 /* The note of one request. */
 struct user_note {
 	struct sl_prefix group;		/* the source, as it is grouped */
-	struct sl_prefix address;	/* the source itself */
-	u64 user;			/* 0: no user that counts */
+	struct sl_prefix address;	/* the address itself */
+	u64 user;			/* 0: none that is counted */
 	u32 rate_mrps;			/* the user's smallest limit, thousandths of requests/s */
 	bool allowed;
 	bool own_refusal;		/* refused because of this user (or source) */
@@ -68,10 +68,10 @@ struct source_profile {
 	struct sl_prefix group, address;	/* address: the last one seen */
 	u32 users;			/* that count: active, at most max_users */
 	u32 good;			/* active ones: allowed, not refused within `active` */
-	u64 rate_urps;			/* sum of the users' rates, 1/k each: millionths of requests/s */
+	u64 rate_urps;	/* sum of the users' rates, 1/k each: millionths of requests/s */
 	u64 good_rate_urps;		/* of the good ones alone */
 	u64 good_requests;		/* of good users, or without a user, in the last minute */
-	u64 requests;			/* all of the source in that time, up to now */
+	u64 requests;			/* all requests of the source in that time, up to now */
 	u64 seen_ns;			/* time of the last request */
 };
 /* False if the source is unknown: *ret is then zero except for `group`. */

@@ -19,14 +19,14 @@ static struct sum *sum_of(struct users *users, u32 index)
 	return sum;
 }
 
-/* Invented users come once: at a source above its maximum such users do not count. */
+/* Invented users are seen once: at a source above its maximum, users seen once do not count. */
 static bool counts(const struct users *users, const struct pair *pair, u32 now_s)
 {
 	return has_returned(pair) ||
 	       !within(users->source[pair->source].crowded_s, now_s, active_s(users));
 }
 
-/* And many at once: a user is spared at once, but counts for a budget a second later. */
+/* A user protects the source from push-downs at once, but counts for a budget after a second. */
 static bool counts_for_budget(const struct pair *pair, u32 now_s)
 {
 	return has_returned(pair) || pair->first_s < now_s;
@@ -100,7 +100,7 @@ bool users_pass(struct users *users, u32 share, u64 now_ns)
 	return true;
 }
 
-/* ------------------------------------------------------------------ what is known */
+/* ------------------------------------------------------------------ results */
 
 static void profile_of(const struct users *users, const struct source *source, u64 now_ns,
 		       struct source_profile *ret)
