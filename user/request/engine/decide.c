@@ -4,16 +4,15 @@
  *
  *     collect the buckets -> lock -> look at all -> all or none? -> find places -> charge -> unlock
  *
- * While the locks are held no other thread sees the request's bucket states. So nothing that was
- * looked at can have changed when it is written, and nothing has to be refunded. Where Redis has to
- * decide as well, this is the first half; cluster/quota has the second, and decide_again() makes
- * the response.
+ * While the locks are held no other thread sees the request's bucket states, so they cannot change
+ * between reading and writing, and no charge has to be refunded. If Redis has to decide as well,
+ * this is the first half; cluster/quota has the second, and decide_again() makes the response.
  *
- * A limit of the cluster: its bucket state is what Redis reported last and what was charged here
- * since. It can refuse alone, but for one request a second (refusal_cache.h). A request that it
- * admits passes at once where quota.h covers it; otherwise the request goes to Redis. The state of
- * a sliding log has only this node's own requests. What those refuse is refused in the same way;
- * beyond that only Redis can decide, and the refusal cache keeps its refusals.
+ * A limit of the cluster: its bucket state is the last reply of Redis and the charges here since.
+ * It can refuse alone, except for one request a second (refusal_cache.h). A request that it admits
+ * passes at once if quota.h covers it; otherwise the request goes to Redis. The state of a sliding
+ * log has only this node's own requests. If these already fill the limit, the request is refused in
+ * the same way; otherwise only Redis can decide, and the refusal cache keeps its refusals.
  *
  * over 500 lines: one decision, from its buckets to its response, under one set of locks.
  */
@@ -45,7 +44,7 @@ static bool is_up(const struct decision *d, const struct bucket *b)
 	return ops && ops->up(d->store, ops->slot_of(d->store, b->tag));
 }
 
-/* The bucket is over by this node's state; one request a second goes to Redis nevertheless. */
+/* The bucket is over by this node's state, but one request a second is still sent to Redis. */
 static void cluster_look(struct decision *d, struct bucket *b)
 {
 	const struct counters_ref *ref = &d->ref[b->ref];
@@ -76,7 +75,7 @@ static void take_one(struct decision *d, struct bucket *b)
 	u64 cost = d->request->peek ? 0 : b->cost;
 	bool remote = true;
 
-	/* A look needs Redis only where the state here cannot decide. */
+	/* A request that charges nothing needs Redis only if the state here cannot decide. */
 	if (!cost)
 		remote = (b->retries || ref.consistency == CONSISTENCY_STRICT) && is_up(d, b);
 	/* While Redis is unavailable write_back does not count: on_store_failure decides. */
@@ -88,7 +87,7 @@ static void take_one(struct decision *d, struct bucket *b)
 	d->needs_store |= remote;
 }
 
-/* Of a request that is admitted here: covers each bucket, or marks it needs_store. */
+/* Covers each bucket of a request that is admitted here, or marks it needs_store. */
 static void cluster_acquire(struct decision *d)
 {
 	if (!d->refusal_cache || d->request->report)
@@ -133,7 +132,7 @@ static bool is_log(const struct bucket *b)
 	return algorithm_is_log(b->view.spec->algo);
 }
 
-/* A sliding log of the cluster: the times of other nodes' requests are unknown here. */
+/* A sliding log of the cluster: this node does not have the times of other nodes' requests. */
 static struct sl_result take_replied(const struct bucket *b, u64 cost, u64 capacity)
 {
 	bool over = b->reply_used + cost > capacity;
@@ -232,7 +231,7 @@ static bool fits_softly(struct decision *d, struct bucket *b)
 	return spec_charge(&soft.view, ref[2].bucket_state, d->now, 1).verdict == SL_PASS;
 }
 
-/* How long until `cost` fits behind `ahead` other hits, each of which is charged. */
+/* The time until `cost` fits after `ahead` other hits, each of which is charged. */
 static u64 wait_behind(struct decision *d, struct bucket *b, const struct counters_ref *ref)
 {
 	const struct sl_params *p = &b->view.p;
@@ -258,7 +257,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	struct counters_ref *ref = &d->ref[b->ref];
 	bool shadow = b->rule && b->rule->shadow;
 
-	/* A cluster limit's own count is looked up where it is charged. */
+	/* The own count of a cluster limit is looked up when it is charged. */
 	for (u32 i = 0; i < (b->cluster ? 1 : b->refs); i++)
 		counters_look(d->counters, &ref[i], decision_now(d, b));
 	b->full = !ref->spec;
@@ -343,7 +342,7 @@ static bool is_charged(const struct bucket *b)
 	return b->cost && !b->full && !b->none && !b->claimed;
 }
 
-/* Finds room for the new states of a part. False: there is none, and on_full is closed. */
+/* Finds room for the new states of a part. False: no room, and on_full is closed. */
 static bool claim_part(struct decision *d, struct part *part)
 {
 	bool ok = true;
@@ -465,7 +464,7 @@ static void charge(struct decision *d, struct bucket *b)
 		refund(d, b);
 }
 
-/* Frees chunks of logs that were not charged after all. */
+/* Frees chunks of logs that were reserved but not charged. */
 static void unclaim(struct decision *d)
 {
 	for (u32 i = 0; i < d->bucket_count; i++) {
@@ -534,13 +533,13 @@ static u64 remaining_of(const struct decision *d, const struct bucket *b)
 	return bucket_remaining(d, b);
 }
 
-/* a / b < c / d, for what is left of two limits. */
+/* a / b < c / d, for the remaining parts of two limits. */
 static bool less_left(u64 a, u64 b, u64 c, u64 d)
 {
 	return (unsigned __int128)a * d < (unsigned __int128)c * b;
 }
 
-/* Whether `b` binds rather than `than`. */
+/* Whether `b` is the binding limit, rather than `than`. */
 static bool binds(const struct decision *d, const struct bucket *b, const struct bucket *than)
 {
 	if (b->over != than->over)
@@ -614,13 +613,13 @@ static void fill_policy(const struct decision *d, const struct bucket *b,
 		ret->t_ns = bucket_reset_ns(d, b);
 	}
 	ret->w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC);
-	/* A bucket: how long it takes to fill. */
+	/* A bucket: the time that it takes to fill. */
 	if (spec && algorithm_is_bucket(spec->algo))
 		ret->w_s = ceil_u128((unsigned __int128)spec->capacity * spec->period_ns,
 				     (unsigned __int128)spec->requests * SL_NS_PER_SEC);
 }
 
-/* Enforced buckets, each once, the binding one first; returns how many. */
+/* Enforced buckets, each once, the binding one first; returns their number. */
 static u32 list_enforced(const struct decision *d, enum response_code code,
 			 const struct bucket *ret[DECIDE_BUCKETS_MAX])
 {
@@ -653,7 +652,7 @@ static u32 list_enforced(const struct decision *d, enum response_code code,
 	return count;
 }
 
-/* How long until the request fits: the longest wait; of quotas the shortest, as one is enough. */
+/* The time until the request fits: the longest wait; of quotas the shortest, as one is enough. */
 static u64 retry_after(const struct decision *d)
 {
 	u64 wait = 0, quota = ~0ULL;

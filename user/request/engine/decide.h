@@ -14,23 +14,23 @@
 #include "counters/counters.h"
 
 /*
- * The queue for a refused request that may wait, and the hits before it. Queued requests come first,
- * so decide() calls `ahead` for each bucket of an enforced limit whose rule has on_limit: so many
- * hits queue before this request. Any at all refuse it, and its wait is that much longer: by a whole
- * period for each full window of them, or by their time at the rate.
+ * The queue for a refused request that may be delayed, and the hits before it. Queued requests come
+ * first: decide() calls `ahead` for each bucket of an enforced limit whose rule has on_limit, to
+ * get the number of hits queued before this request. If there are any, the request is refused, and
+ * its wait is longer: by a whole period for each full window of hits, or by their time at the rate.
  */
 struct decide_delay {
 	/* In, by the caller; NULL: no queues. Called with the counter table's locks held. */
 	u64 (*ahead)(void *arg, u64 key);
 	void *arg;
-	/* Out; key 0: nothing to wait for. */
-	u64 key;			/* of the buckets that refused, the one with the longest wait */
+	/* Out; key 0: the request cannot be delayed. */
+	u64 key;	/* of the buckets that refused, the one with the longest wait */
 	u64 rule_id;			/* of its rule */
 	u64 hits;			/* of this request in it */
-	u64 before;			/* what ahead() returned for it */
+	u64 before;			/* the result of ahead() for it */
 	u64 wait_ns;			/* until it may fit, after those ahead */
 	u64 limit_ns;			/* the longest wait that the rule allows */
-	u64 queue;			/* how many may wait for this key */
+	u64 queue;			/* the most hits in the queue of this key */
 };
 
 /*
@@ -50,8 +50,8 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 		const struct rule *rule, struct bytes value, const struct quota_lookup *look, u32 look_count,
 		struct sl_now now, struct response *ret);
 /*
- * Its buckets of the cluster, at most `max`. After a look at these (cluster_look()) decide_show() is
- * of all nodes. Errors as of decide_show().
+ * Its buckets of the cluster, at most `max`. After cluster_look() of these decide_show() shows the
+ * usage of all nodes. Errors as of decide_show().
  */
 int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 		 const struct rule *rule, struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count);
@@ -61,7 +61,7 @@ struct decide_reset {
 	u32 count;
 };
 /*
- * Resets what the value has used, and its entry in the refusal cache. *ret: the keys that other
+ * Resets the usage of the value, and its entry in the refusal cache. *ret: the keys that other
  * nodes have to reset too; or NULL.
  */
 int decide_reset(const struct ledger *ledger, const struct ruleset *rules,

@@ -5,18 +5,19 @@
  * The key of a bucket is a keyed hash of:
  *
  *     the id of the rule (domain and path), each value, the name of the limit, the length in the
- *     prefix hierarchy, and the role of the state (the limit itself, what soft adds, how long it
- *     is soft, what this node alone admitted of a limit of the cluster)
+ *     prefix hierarchy, and the role of the state (the limit itself, its soft part, its grace, or
+ *     this node's own admissions of a limit of the cluster)
  *
  * Values are hashed with their lengths, so different lists of values never give the same bytes. If
  * the rule groups addresses, a value that is an address is hashed as its prefix; so "192.0.2.1" and
  * "::ffff:192.0.2.1" are one bucket, and so are all spellings of an IPv6 address.
  *
  * The rate is not in the key. A bucket state outlives the rate of its limit (counters_look()
- * converts it), and a user with a new override keeps what they have used.
+ * converts it), and a user with a new override keeps their usage.
  *
  * Limits of the cluster use a seed that all nodes have, so their keys are the same on all nodes.
- * What is hashed before the name of the limit is their tag: limits of one key share a hash slot.
+ * The hash of the parts before the name of the limit is their tag: limits of one key have one hash
+ * slot.
  */
 #include <string.h>
 
@@ -74,7 +75,7 @@ static u32 least_u32(u32 a, u32 b)
 	return a < b ? a : b;
 }
 
-/* The hash of rule and values at each length of the prefix hierarchy; returns how many. */
+/* The hash of rule and values at each length of the prefix hierarchy; returns their number. */
 static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 		     const struct rule_match *match, struct level *ret)
 {
@@ -205,7 +206,7 @@ static void add_soft(struct decision *d, struct bucket *b, const struct throttle
 	b->refs++;
 }
 
-/* A sliding log has only this node's own requests: the times of the others' are unknown. */
+/* A sliding log has only this node's own requests, as the times of the others are unknown. */
 static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
 			u32 level)
 {
@@ -254,7 +255,7 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	const struct rule_limit *limit = rule->limit;
 	const struct override_limits *own = NULL;
 	struct level level[2][RULE_PREFIXES_MAX]; /* with this node's seed, with the cluster's */
-	u32 limits = rule->limit_count, levels = 0, shared = 0;
+	u32 limits = rule->limit_count, levels = 0, cluster_limits = 0;
 
 	if (rule->overrides && match->count)
 		own = override_value_find(rule, match->value[match->count - 1]);
@@ -266,12 +267,15 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	if (part->unlimited || !limits)
 		return;
 	for (u32 k = 0; k < limits; k++)
-		shared += is_cluster_scope(d, &limit[k]);
-	if (shared < limits)
+		cluster_limits += is_cluster_scope(d, &limit[k]);
+	if (cluster_limits < limits)
 		levels = levels_of(d->counters->seed, rule, match, level[0]);
-	if (shared)
+	if (cluster_limits)
 		levels = levels_of(d->counters->cluster_seed, rule, match, level[1]);
-	/* An override is for the narrowest prefix; others share the wider ones. */
+	/*
+	 * An override applies to the narrowest prefix only: the wider ones have other addresses,
+	 * too.
+	 */
 	for (u32 i = 0; i < (own ? 1 : levels); i++)
 		for (u32 k = 0; k < limits; k++)
 			add_limit(d, part, &limit[k], &level[is_cluster_scope(d, &limit[k])][i], i,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * decide_private.h - one request on its way to a response, as the files of the decision core share it.
+ * decide_private.h - the state of one decision, shared by the files of the decision core.
  *
  *     decide_collect()   descriptors -> rules -> limits -> buckets, each with its key and cost
- *     decide.c           locks, looks at all, decides, charges all or none
+ *     decide.c           locks, reads all, decides, charges all or none
  *     decide_response()  buckets -> statuses and policies
  *
- * A bucket of the cluster has two states: what all nodes have used, as far as this node knows, and
- * "own", what this node alone admitted. The second is measured by this node's part of the limit
+ * A bucket of the cluster has two states: the estimated usage of all nodes, and "own", the
+ * admissions of this node. The second is compared with this node's part of the limit
  * (quota_permille()) and is used only while Redis is unavailable.
  */
 #ifndef SLUICE_HTTP_DECIDE_PRIVATE_H
@@ -33,15 +33,15 @@ struct bucket {
 	u64 ahead;			/* hits that queue before this request */
 	u64 wait_ns;			/* over: until it fits */
 	u64 tag;			/* cluster: its hash slot in Redis */
-	u32 ref;			/* its states: the limit's; then soft's, grace's, or own's */
+	u32 ref;	/* its states: the limit's; then soft's, grace's, or own's */
 	u8 refs;			/* 1..3 */
 	u8 prefix_len;			/* of a prefix hierarchy of several lengths; else 0 */
-	bool none;			/* nothing ever passes */
+	bool none;			/* the limit is 0: all requests are refused */
 	bool beyond;			/* more hits than REQUEST_HITS_MAX: these never pass */
 	bool over;			/* it does not fit */
-	bool soft;			/* ... but fits in what soft adds */
+	bool soft;			/* ... but fits in the soft part */
 	bool full;			/* the counter table has no room for its state */
-	bool claimed, charged;		/* once is enough */
+	bool claimed, charged;		/* room was found; it was charged */
 	bool cluster;			/* scope: cluster */
 	bool needs_store;			/* a command to Redis is needed */
 	bool covered;			/* by quota_acquire(): no command is needed */
@@ -62,8 +62,8 @@ struct part {
 };
 
 /*
- * Not cleared as a whole: arrays are filled in up to their counts only. It takes 240 KB: on the stack,
- * -fstack-clash-protection would touch each of its pages at each call (600 ns a decision).
+ * Not cleared as a whole: arrays are filled in up to their counts only. It takes 240 KB: on the
+ * stack, -fstack-clash-protection would touch each of its pages at each call (600 ns a decision).
  */
 struct decision {
 	const struct ledger *ledger;
@@ -75,7 +75,7 @@ struct decision {
 	struct cluster_store *store;		/* NULL: unavailable */
 	struct sl_now now,
 		cluster_store_now;	/* by this machine's clock, and by the cluster store's */
-	struct sl_now then;		/* when the charged hits happened; reports: earlier than now */
+	struct sl_now then;		/* time of the charged hits; reports: earlier than now */
 	enum priority priority;
 	u32 part_count, bucket_count, ref_count;
 	u32 cluster_count;		/* buckets of the cluster */
@@ -86,7 +86,7 @@ struct decision {
 	struct counters_locks locks;
 };
 
-/* The time for a bucket: windows of the cluster go by Redis' clock. */
+/* The time for a bucket: windows of the cluster use Redis' clock. */
 static inline struct sl_now decision_now(const struct decision *d, const struct bucket *b)
 {
 	return b->cluster ? d->cluster_store_now : d->now;
@@ -96,8 +96,8 @@ static inline struct sl_now decision_now(const struct decision *d, const struct 
 struct decision *decision_begin(const struct ledger *ledger, const struct request *request,
 				struct sl_now now);
 /*
- * All of decide(). False: this node admits the request and has charged it, but Redis has to decide
- * the buckets with needs_store (only a look with peek or hits 0).
+ * All of decide(). False: this node admits the request and has charged it (not with peek or hits
+ * 0), but Redis has to decide the buckets with needs_store.
  */
 bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
 		 struct decide_delay *ret_wait);
@@ -107,20 +107,20 @@ void decide_collect_one(struct decision *d, const struct rule *rule,
 			const struct rule_match *match);
 /* Finds the states of a bucket and evaluates them. The counter table is locked. */
 void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait);
-/* Whether the buckets, all looked at, refuse the request; sets `over` of each part. */
+/* Whether the buckets, after all were read, refuse the request; sets `over` of each part. */
 bool decide_refused(struct decision *d);
 void decide_response(const struct decision *d, enum response_code code, struct response *ret);
-/* The result of a bucket after Redis replied, or did not. */
+/* The result of a bucket after the reply of Redis, or without one. */
 struct decide_result {
 	u64 key;
 	u64 wait_ns;			/* over: until it fits */
-	u64 reply_used;			/* from_store: how many requests the log in Redis has */
+	u64 reply_used;			/* from_store: the number of requests of the log in Redis */
 	bool over, soft, full, from_store;
 	bool unavailable;			/* no reply: on_store_failure decided */
 };
 /*
  * The second half: makes the response of a request that was decided with `code` and charged. A peek
- * is decided here. The rules may have changed: a bucket without a result is only looked at.
+ * is decided here. The rules may have changed: a bucket without a result is only read.
  */
 void decide_again(struct decision *d, const struct ruleset *rules,
 		  const struct decide_result *result, u32 count, enum response_code code,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * decide_show.c - one value of one rule, for operators: shows what it has used, or resets it.
+ * decide_show.c - shows or resets the usage of one value of one rule, for operators.
  *
- * The path of a rule lists its entries ("plan=free/user"). `value` is for the entry without a value,
- * or with a wildcard; for several of these it is separated by commas, and the last one gets the
- * rest. The result is a descriptor, which is matched as one of a request.
+ * The path of a rule lists its entries ("plan=free/user"). `value` is for the entry without a
+ * value, or with a wildcard; for several of these it is separated by commas, and the last one gets
+ * the rest. The result is a descriptor, which is matched as one of a request.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "request/engine/decide_private.h"
 
-/* Cuts `rest` at the first `separator`; all of it where there is none. */
+/* Cuts `rest` at the first `separator`; without one returns all of it. */
 static struct bytes cut(struct bytes *rest, char separator)
 {
 	const char *end = rest->len ? memchr(rest->at, separator, rest->len) : NULL;
@@ -23,7 +23,7 @@ static struct bytes cut(struct bytes *rest, char separator)
 	return part;
 }
 
-/* The number of entries that need a value; fills in those that the rule has. */
+/* The number of entries that need a value; fills in the values that the rule has. */
 static u32 entries_of(const struct rule *rule, struct request_descriptor *ret)
 {
 	struct bytes path = { rule->path, strlen(rule->path) };
@@ -131,7 +131,7 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 }
 
 /*
- * Refunds in Redis as much as can be there. The keys are published to the other nodes
+ * Refunds in Redis the most that can have been charged. The keys are published to the other nodes
  * (control/replication/resets.h); a node that misses that retries once a second (refusal_cache.h).
  */
 static void reset_cluster(struct decision *d, const struct bucket *b, struct decide_reset *ret)
