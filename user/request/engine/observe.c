@@ -234,7 +234,7 @@ void observe_beyond(struct engine_thread *thread, const struct request *request)
 	if (stats->beyond_warned_s && now.tv_sec - stats->beyond_warned_s < BEYOND_WARN_S)
 		return;
 	stats->beyond_warned_s = now.tv_sec;
-	log_warn("http: %s: request refused as over the limit, it cannot be decided: %s",
+	log_warn("http: %s: request refused as over the limit, because it exceeds a bound: %s",
 		 request_api_name(request->api), request->beyond);
 }
 

@@ -64,7 +64,7 @@ static bool parse_inet(const char *text, struct bind_address *ret)
 	return inet_pton(AF_INET, host, &v4->sin_addr) == 1 && parse_port(colon + 1, &v4->sin_port);
 }
 
-/* "ADDRESS:PORT", "[IPV6]:PORT" or "unix:PATH"; -EINVAL with what is accepted. */
+/* "ADDRESS:PORT", "[IPV6]:PORT" or "unix:PATH"; -EINVAL with the accepted forms. */
 static int bind_parse(const char *text, struct bind_address *ret, struct sl_err *err)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -159,8 +159,8 @@ static bool is_bound_to(int fd, int type, const struct bind_address *address)
 }
 
 /*
- * Removes the socket of a daemon that is gone. If another process accepts there, that is an
- * error.
+ * Removes the socket of a daemon that has exited. It is an error if another process still accepts
+ * connections there.
  */
 static int clear_path(const struct bind_address *address, int type, struct sl_err *err)
 {

@@ -35,7 +35,7 @@ struct caller {
 };
 
 struct callers {
-	struct http_def *def;		/* a copy: what the callers point into */
+	struct http_def *def;		/* a copy, which the callers point into */
 	struct caller *caller;
 	size_t count;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * callers.h - who may check, report, push down and override: caller_rights() of worker.h, and its
- * data, published by the main thread.
+ * callers.h - the callers with rights to check, report, push down and override: caller_rights() of
+ * worker.h, and its data, published by the main thread.
  */
 #ifndef SLUICE_HTTP_CALLERS_H
 #define SLUICE_HTTP_CALLERS_H

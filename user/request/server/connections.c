@@ -181,7 +181,7 @@ static struct connection *first_to_go(struct connection *a, struct connection *b
 	return x.since_ns <= y.since_ns ? a : b;
 }
 
-/* The next SAMPLE of a list, each looked at once; `link` is the list's. */
+/* Visits the next SAMPLE entries of a list, each once; `link` is the list's. */
 #define sample(list, link) ({							\
 	struct connection *found_ = NULL, *last_ = TAILQ_LAST(list, connection_list);	\
 	for (int i_ = 0; last_ && i_ < SAMPLE; i_++) {				\
@@ -202,7 +202,7 @@ static bool evict(struct connection *victim)
 	victim->door->stats.evicted++;
 	victim->evicted = true;
 	leave(victim);
-	/* Its address may have none left now: the caller checks that. */
+	/* Its address may have no connections left: the caller checks that. */
 	shutdown(victim->fd, SHUT_RDWR);
 	return true;
 }

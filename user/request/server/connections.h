@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * connections.h - open connections: how many per listener and per address, and the order of
+ * connections.h - open connections: bounds per listener and per address, and the order of
  * eviction.
  *
  * One table for all listeners and all threads. A connection above the bound evicts one that waits
@@ -27,7 +27,7 @@
 enum connection_state {
 	CONNECTION_IDLE,	/* no request: evicted first */
 	CONNECTION_PENDING,	/* waits for the client: handshake, request's rest, unread reply */
-	CONNECTION_BUSY,	/* the response is up to us */
+	CONNECTION_BUSY,	/* the daemon has to respond */
 };
 
 struct connection_bounds {

@@ -22,7 +22,7 @@
 #include "request/server/tls.h"
 #include "lib/log.h"
 
-#define FDS_RESERVED 128	/* for everything that is not a connection */
+#define FDS_RESERVED 128	/* descriptors other than connections */
 
 struct listener {
 	int fd;

@@ -19,7 +19,7 @@ int listen_open(struct http_tier *tier, const int *fd, size_t count, struct sl_e
 /* Closes the descriptors; unlinks Unix sockets that no other process holds. NULL is fine. */
 void listen_close(struct listeners *listeners, bool kept);
 
-/* Each open socket once, with the name to keep it under (at most 255 characters, no ':'). */
+/* Each open socket once, with its name in systemd's FD store (at most 255 characters, no ':'). */
 size_t listen_count(const struct listeners *listeners);
 int listen_fd(const struct listeners *listeners, size_t index, const char **ret_name);
 

@@ -66,7 +66,7 @@ static bool same_policy(const struct response_policy *a, const struct response_p
 	return a->rule == b->rule && a->limit == b->limit && a->prefix_len == b->prefix_len;
 }
 
-/* The scarcest of those like policy i; NULL if an earlier one represents it. */
+/* The scarcest of the policies equal to policy i; NULL if an earlier one represents it. */
 static const struct response_policy *policy_listed(const struct response *response, u32 i)
 {
 	const struct response_policy *listed = &response->policy[i];
@@ -304,7 +304,7 @@ static void out_detail(struct out *out, const struct response *response)
 
 	out_text(out, ",\"detail\":\"");
 	if (response->beyond) {
-		out_text(out, "more than can be decided, so it is refused: ");
+		out_text(out, "the request exceeds a bound and is refused: ");
 		out_json(out, response->beyond);
 	} else if (response->code == RESPONSE_OVER_LIMIT) {
 		response_reason(response, reason, sizeof(reason));
@@ -314,9 +314,9 @@ static void out_detail(struct out *out, const struct response *response)
 		else
 			out_text(out, "the request");
 		if (response->retry_after_ns == ~0ULL) {
-			out_text(out, ", which never has room for it");
+			out_text(out, ", which it can never fit");
 		} else {
-			out_text(out, "; there is room again in ");
+			out_text(out, "; retry after ");
 			out_u64(out, response_retry_after_s(response, 0));
 			out_text(out, " s");
 		}

@@ -18,8 +18,8 @@ typedef void (*response_header_fn)(const char *name, const char *value, void *ar
 
 /*
  * Calls `add` for each header. Names are lower case ("ratelimit-policy"): HTTP/2 requires it, and
- * HTTP/1.1 accepts it. Not just the values below: Retry-After's jitter is drawn once here, so
- * that X-RateLimit-Retry-After has the same.
+ * HTTP/1.1 accepts it. Unlike the functions below it draws the jitter of Retry-After only once, so
+ * that X-RateLimit-Retry-After has the same value.
  */
 void response_headers(const struct response *response, u32 jitter_permille, response_header_fn add,
 		      void *arg);
@@ -32,7 +32,7 @@ const char *response_ratelimit_policy(const struct response *response, char *buf
  * is OK, or waiting would not help.
  */
 u64 response_retry_after_s(const struct response *response, u32 jitter_permille);
-/* What refused, as "domain/rule": short, of rule names only; "" where OK. */
+/* The rule that refused, as "domain/rule": short, of rule names only; "" if OK. */
 const char *response_reason(const struct response *response, char *buf, size_t size);
 /*
  * The name of policy `i` (below policy_count) in JSON and headers: its limit's; if two rules of

@@ -19,11 +19,11 @@ struct tier_plan {
 	size_t fd_count;
 };
 
-/* Does everything that can fail, starts no thread. Always takes ownership of the descriptors. */
+/* Performs all steps that can fail; starts no thread. Always takes ownership of the descriptors. */
 int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_err *err);
 int tier_run(struct http_tier *tier, struct sl_err *err);
 
-/* Accepts no more connections; responds to requests under way, and soon to delayed ones. */
+/* Stops accepting connections; responds to pending requests, and soon to delayed ones. */
 void tier_drain(struct http_tier *tier);
 /* Whether no connection is left. */
 bool tier_drained(const struct http_tier *tier);
@@ -31,7 +31,7 @@ bool tier_drained(const struct http_tier *tier);
 void tier_close(struct http_tier *tier, bool kept);
 
 /*
- * Applies another `http:` section, except for what is fixed at start; copies it. The old one is
+ * Applies a copy of another `http:` section, except for keys that need a restart. The old one is
  * freed when no worker uses it any more.
  */
 int tier_configure(struct http_tier *tier, const struct http_def *def, struct sl_err *err);

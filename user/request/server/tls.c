@@ -65,13 +65,13 @@ static void handshake_fail(struct handshake *handshake)
 	handshake_free(handshake);
 }
 
-/* The deadline of the whole handshake, however many bytes it comes in. */
+/* The deadline of the whole handshake; received bytes do not extend it. */
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	handshake_fail(arg);
 }
 
-/* The name in a certificate that our client_ca has verified. */
+/* The name in a client certificate that was verified by client_ca. */
 static void read_cert(SSL *ssl, struct peer_info *peer)
 {
 	X509 *cert = SSL_get_verify_result(ssl) == X509_V_OK ? SSL_get1_peer_certificate(ssl) : NULL;
@@ -103,7 +103,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	frontend->accept(worker, bev, &peer);
 }
 
-/* When memory ran out. */
+/* Without memory for the session. */
 static void refuse(struct worker *worker, int fd, const struct peer_info *peer,
 		   struct handshake *handshake, SSL *ssl)
 {

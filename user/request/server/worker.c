@@ -49,7 +49,7 @@ int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *
 	*p->last = note;
 	p->last = &note->next;
 	pthread_mutex_unlock(&p->lock);
-	/* write() fails only if 2^64 - 2 wake-ups are pending. */
+	/* write() fails only if 2^64 - 2 wakeups are pending. */
 	return write(p->wake_fd, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
 }
 
@@ -171,7 +171,7 @@ int workers_make(struct http_tier *tier, u32 count, struct sl_err *err)
 		tier->worker[i].index = i;
 		r = worker_init(&tier->worker[i]);
 	}
-	return r < 0 ? sl_err_set(err, -r, "cannot make %u event loops: %s", count, strerror(-r)) :
+	return r < 0 ? sl_err_set(err, -r, "cannot create %u event loops: %s", count, strerror(-r)) :
 		       0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * worker.h - the threads of the HTTP tier, one event loop each, and what they share. The engine
+ * worker.h - the threads of the HTTP tier, one event loop each, and their common data. The engine
  * (request/engine) decides; each thread has a part of it.
  *
  * Every worker accepts on every listener. A connection stays on the worker that accepted it, so a
@@ -119,7 +119,7 @@ void worker_connection_end(struct worker *worker, const struct peer_info *peer);
 
 /* ------------------------------------------------------------------ the main thread's part */
 
-/* Event loops, without threads yet: what comes before privileges are dropped. */
+/* Creates the event loops, without threads yet: called before privileges are dropped. */
 int workers_make(struct http_tier *tier, u32 count, struct sl_err *err);
 /* Starts the threads; they inherit the caller's filter and capabilities. */
 int workers_run(struct http_tier *tier, struct sl_err *err);

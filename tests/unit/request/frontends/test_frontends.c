@@ -30,7 +30,10 @@ TEST(test_nginx)
 	assert_int_equal(replied, 204);
 	end();
 
-	/* A value that is missing, or empty, leaves its descriptor out; all of them: no rule is met. */
+	/*
+	 * A value that is missing, or empty, leaves its descriptor out; all of them: no rule is
+	 * met.
+	 */
 	query = "domain=api&d=user,plan&d=plan";
 	begin(query);
 	header("x-sluice-v-user", "", 0);
@@ -127,8 +130,8 @@ TEST(test_query_errors)
 			nginx_check(&request);
 		assert_string_equal(asked, "api beyond: more than 32 descriptors");
 		assert_int_equal(replied, i ? 429 : 403);
-		assert_true(!i || strstr(reply_body, "\"detail\":\"more than can be decided, so it is "
-						     "refused: too many\""));
+		assert_true(!i || strstr(reply_body, "\"detail\":\"the request exceeds a bound and "
+						     "is refused: too many\""));
 		assert_null(strstr(reply_headers, "retry-after"));
 		end();
 	}

@@ -7,12 +7,12 @@
  * response is written in one call if the socket accepts it, else (and with TLS) through the
  * bufferevent.
  *
- * Bounded (grpc_private.h): what a connection may have open, unanswered and unread, and for how
- * long; we stop reading from a client that does not read. One timer per worker checks all
- * connections each second.
+ * Bounded (grpc_private.h): the open streams, requests without a response and unread responses of
+ * a connection, and the time for each; a client that does not read is not read from. One timer per
+ * worker checks all connections each second.
  *
- * Draining: a GOAWAY without a last stream, so that no request under way is lost; a little later
- * one with it; the connection ends after its last stream.
+ * Draining: first a GOAWAY without a last stream, so that no request in flight is lost; shortly
+ * after it a GOAWAY with one; the connection ends after its last stream.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -101,7 +101,7 @@ static void send_frames(struct grpc_conn *conn)
 		send_bytes(conn, buffer, used);
 }
 
-/* A connection with nothing but health watches is idle: anybody may watch. */
+/* A connection with health watches only is idle, since they need no right. */
 static void place_set(struct grpc_conn *conn)
 {
 	bool pending = backlog(conn) || conn->stream_count > conn->watching_count;
@@ -142,7 +142,7 @@ void grpc_conn_settle(struct grpc_conn *conn)
 
 /* ------------------------------------------------------------------ bytes in */
 
-/* Answers a client of another protocol with HTTP/1.1. */
+/* Responds with HTTP/1.1 to a client of another protocol. */
 static void say_what_this_is(struct grpc_conn *conn)
 {
 	static const char text[] = "HTTP/1.1 400 Bad Request\r\n"
@@ -181,7 +181,7 @@ static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct grpc_conn *conn = arg;
 
-	/* libevent calls this also when there was nothing to write. */
+	/* libevent calls this also if no output was pending. */
 	if (!conn->stuck_ms)
 		return;
 	conn->stuck_ms = 0;
@@ -284,7 +284,7 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 	connection_set(conn->peer.connection, CONNECTION_IDLE);
 	bufferevent_setcb(bev, on_read, on_written, on_end, conn);
 	bufferevent_setwatermark(bev, EV_WRITE, GRPC_BACKLOG_MAX / 4, 0);
-	/* Our SETTINGS wait for the client's preface: it may use another protocol. */
+	/* SETTINGS are sent after the client's preface, since it may use another protocol. */
 	bufferevent_enable(bev, EV_READ | EV_WRITE);
 }
 

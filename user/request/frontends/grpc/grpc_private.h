@@ -23,7 +23,7 @@
 #define GRPC_HEADERS_MAX (16 * 1024)	/* bytes of its header list */
 #define GRPC_WINDOW (2 * 1024 * 1024)	/* bytes of requests without a response */
 #define GRPC_TOKEN_MAX 4096
-#define GRPC_BACKLOG_MAX (256 * 1024)	/* unread responses: above this we stop reading */
+#define GRPC_BACKLOG_MAX (256 * 1024)	/* unread responses: above this, reading stops */
 
 #define GRPC_PREFACE_MS 10000		/* from connecting to the client's SETTINGS */
 #define GRPC_REQUEST_MS 10000		/* from a stream's first header to the end of its message */
@@ -31,7 +31,7 @@
 #define GRPC_IDLE_MS 600000ULL		/* without a stream */
 
 /*
- * Frames that cost us work and bring no request (pings, settings, priorities, window updates,
+ * Frames that cost work and bring no request (pings, settings, priorities, window updates,
  * resets): a burst, a rate per second, and an allowance with each request.
  */
 #define GRPC_IDLE_FRAMES 2000
@@ -75,7 +75,7 @@ struct grpc_stream {
 	bool whole;			/* the request has ended */
 	bool replied;			/* later input is ignored */
 	bool watching;			/* a Watch of grpc_health.c */
-	bool too_much;			/* it needed more memory than a stream may have */
+	bool too_much;			/* it exceeded the memory of a stream */
 	/* Of the headers */
 	u32 header_bytes;
 	bool is_post, is_grpc;
@@ -119,10 +119,10 @@ struct grpc_conn {
 	bool busy;			/* inside nghttp2: no sending, no freeing */
 	bool dead;			/* to be freed */
 	bool closing;			/* freed once all responses are written */
-	u64 drain_ms;			/* 0: not draining; else since when */
+	u64 drain_ms;			/* start of draining; 0: not draining */
 	bool drained;			/* the last GOAWAY was sent */
-	u64 stuck_ms;			/* since when the client accepts no output; 0: it does */
-	s64 frames;			/* how many it may still send without a request */
+	u64 stuck_ms;	/* time since which the client accepts no output; 0: it does */
+	s64 frames;			/* frames that it may still send without a request */
 	u64 frames_ms;			/* as of when */
 };
 
@@ -149,9 +149,9 @@ int grpc_session_new(struct grpc_conn *conn);
 
 /* ---- grpc_stream.c ---- */
 struct grpc_stream *grpc_stream_new(struct grpc_conn *conn, s32 id);
-/* It has its response, or will get none. */
+/* Ends a stream that has its response, or will get none. */
 void grpc_stream_replied(struct grpc_stream *stream);
-/* Also without a response: cancels what it waits for. */
+/* Also without a response: cancels a delayed one. */
 void grpc_stream_free(struct grpc_stream *stream);
 /* NULL: above the bound of a stream. Aligned for anything. */
 void *grpc_stream_alloc(struct grpc_stream *stream, size_t size);
@@ -163,10 +163,10 @@ void grpc_stream_headed(struct grpc_stream *stream);
 bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len);
 /* The request is complete. */
 void grpc_stream_run(struct grpc_stream *stream);
-/* Answers with a message and OK; with `more` the stream stays open for another one. */
+/* Responds with a message and OK; with `more` the stream stays open for another one. */
 void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *message, bool more);
-/* Responds without a message. `words` are static. */
-void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *words);
+/* Responds with a status only. `message` is static. */
+void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message);
 
 /* ---- grpc_rls.c, grpc_health.c ---- */
 void grpc_should_rate_limit(struct grpc_stream *stream, struct bytes message);
@@ -176,7 +176,7 @@ void grpc_report(struct grpc_stream *stream, struct bytes message);
  * OVER_LIMIT, of a deciding method, for an unread message; false: another method, no response
  * sent.
  */
-bool grpc_refuse_beyond(struct grpc_stream *stream, const char *words);
+bool grpc_refuse_beyond(struct grpc_stream *stream, const char *message);
 void grpc_health_check(struct grpc_stream *stream, struct bytes message);
 void grpc_health_watch(struct grpc_stream *stream, struct bytes message);
 /* Draining: sends NOT_SERVING to watchers. */

@@ -4,7 +4,7 @@
  *
  *     ShouldRateLimit     decides and charges
  *     CheckRateLimit      Kuadrant's: the verdict only
- *     Report              Kuadrant's: charges what has happened
+ *     Report              Kuadrant's: charges requests that have happened
  *
  * Envoy lets traffic pass on errors, so only a malformed message makes one (INVALID_ARGUMENT).
  * More than can be decided (request.h), or a message too large to be read, is OVER_LIMIT; a value
@@ -256,8 +256,8 @@ static const char *read_request(struct grpc_stream *stream, struct bytes message
 }
 
 /*
- * How long the caller waits: its deadline minus the time for the way back, else the listener's
- * max_wait, else not at all.
+ * The time for which the caller waits: its deadline less the time for the response to return, else
+ * the listener's max_wait, else 0.
  */
 static u64 max_wait_ns(const struct grpc_stream *stream)
 {
@@ -307,7 +307,7 @@ static enum request_unit unit_of(u64 window_ns)
 	return REQUEST_UNIT_UNKNOWN;
 }
 
-/* One descriptor's part of the response, with what it points to. */
+/* One descriptor's part of the response, with the messages that it points to. */
 struct status {
 	Rls__Status status;
 	Rls__Limit limit;
@@ -416,7 +416,7 @@ static void run(struct grpc_stream *stream, struct bytes message, bool peek, boo
 	}
 }
 
-bool grpc_refuse_beyond(struct grpc_stream *stream, const char *words)
+bool grpc_refuse_beyond(struct grpc_stream *stream, const char *message)
 {
 	struct request *rl_request;
 
@@ -426,7 +426,7 @@ bool grpc_refuse_beyond(struct grpc_stream *stream, const char *words)
 	rl_request = grpc_stream_alloc(stream, sizeof(*rl_request));
 	if (!rl_request)
 		return false;
-	*rl_request = (struct request){ .api = API_GRPC, .beyond = words };
+	*rl_request = (struct request){ .api = API_GRPC, .beyond = message };
 	request_submit(stream->conn->of->worker->engine, rl_request, on_response, stream);
 	return true;
 }

@@ -2,7 +2,6 @@
 /*
  * grpc_session.c - HTTP/2 of the gRPC frontend: nghttp2's callbacks, and bounds.
  *
- * Windows bound memory. A stream's holds one message of the largest size and is never given
  * Windows bound memory. A stream's window holds one message of the largest size and is never
  * extended; the connection's holds what all its streams have sent and is extended as they end. So
  * a connection keeps at most GRPC_WINDOW of requests, whatever it opens.

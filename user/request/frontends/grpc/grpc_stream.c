@@ -181,7 +181,7 @@ static void take_token(struct grpc_stream *stream, struct bytes value)
 	stream->token = (struct bytes){ at, value.len };
 }
 
-/* As over HTTP/1.1: X-Sluice-Token is for us, Authorization may be a third party's. */
+/* As over HTTP/1.1: X-Sluice-Token is the caller's own; Authorization may be a third party's. */
 static void take_authorization(struct grpc_stream *stream, struct bytes value)
 {
 	static const char scheme[] = "Bearer ";
@@ -347,14 +347,14 @@ static ssize_t on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size,
 	return size;
 }
 
-/* Appends the message with its prefix to what is not sent yet. */
+/* Appends the message with its prefix to the unsent output. */
 static bool set_out(struct grpc_stream *stream, const ProtobufCMessage *message)
 {
 	u32 before = stream->out_len - stream->out_sent;
 	u32 len = protobuf_c_message_get_packed_size(message);
 	u8 *out, *at;
 
-	/* Rules bound a response: whatever the request used, there is room for one. */
+	/* Rules bound a response, so any request leaves enough memory for one. */
 	stream->arena_left += before + GRPC_PREFIX + len + 32;
 	out = grpc_stream_alloc(stream, before + GRPC_PREFIX + len);
 	if (!out)
@@ -400,7 +400,7 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 		conn->dead = true;
 }
 
-void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *words)
+void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message)
 {
 	struct grpc_conn *conn = stream->conn;
 	char number[] = { '0' + status / 10, '0' + status % 10 };
@@ -410,7 +410,7 @@ void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const
 		NAME_VALUE("grpc-accept-encoding", "identity"),
 		{ (u8 *)"grpc-status", (u8 *)number + (status < 10), 11, 1 + (status >= 10),
 		  NGHTTP2_NV_FLAG_NO_COPY_NAME },
-		{ (u8 *)"grpc-message", (u8 *)words, 12, strlen(words),
+		{ (u8 *)"grpc-message", (u8 *)message, 12, strlen(message),
 		  NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE },
 	};
 

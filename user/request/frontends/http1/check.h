@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * check.h - common to HTTP/1.1 requests that check a limit: submitting and replying. check.c also
- * has the plainest of them, POST /v1/check: the request as JSON, the response as JSON.
+ * has POST /v1/check: request and response as JSON.
  */
 #ifndef SLUICE_HTTP_FRONT_H
 #define SLUICE_HTTP_FRONT_H
@@ -11,8 +11,8 @@
 #include "request/rules/json_request.h"
 
 /*
- * How long the caller waits: X-Sluice-Wait ("2s"), else the listener's max_wait, else as long as
- * the rule permits. False if the header is not a duration.
+ * The time for which the caller waits: X-Sluice-Wait ("2s"), else the listener's max_wait, else the
+ * longest that the rule permits. False if the header is not a duration.
  */
 bool frontend_wait(const struct http1_request *request, u64 *ret_ns);
 
@@ -25,8 +25,8 @@ void frontend_submit(struct http1_request *request, struct request *rl_request, 
 		     request_done_fn done, void *frontend, void (*frontend_free)(void *frontend));
 
 /*
- * Reads the request of a body (json_request.h); a body that is too large gives one that is
- * refused.
+ * Reads the request from a body (json_request.h); a body that is too large results in a request
+ * that is refused.
  */
 int frontend_read(const struct http1_request *request,
 		  int (*read)(const char *text, size_t len, struct json_request **ret, struct sl_err *err),

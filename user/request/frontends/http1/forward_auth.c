@@ -2,7 +2,7 @@
 /*
  * forward_auth.c - GET /forward-auth: Traefik's ForwardAuth, Caddy's forward_auth. 2xx lets the
  * request pass; any other reply goes to the client as it is. So a refusal is the 429 that the
- * client should see, and an error between the proxy and us is a 500, not a 401.
+ * client should see, and an error between proxy and daemon is a 500, not a 401.
  *
  * Both send the client's own headers, and X-Forwarded-Method, -Host and -Uri. Different spellings
  * of one thing are normalized, so that an alias gets no second budget: the host

@@ -129,7 +129,7 @@ static void conn_free(struct http1_conn *conn)
 
 /*
  * The last reply is written. Closing with unread bytes would make the kernel send a reset that
- * can overtake the reply: in that case we read on for a moment.
+ * can overtake the reply: in that case reading continues for a moment.
  */
 static void conn_close(struct http1_conn *conn)
 {
@@ -155,7 +155,7 @@ bool conn_keeps(const struct http1_conn *conn)
 	       !conn->parser.upgrade && http_should_keep_alive(&conn->parser);
 }
 
-/* After a reply was passed to the socket. False: the connection is gone. */
+/* Called after a reply was passed to the socket. False: the connection was freed. */
 static bool conn_next(struct http1_conn *conn)
 {
 	if (conn->broken) {
@@ -188,7 +188,7 @@ void conn_replied(struct http1_conn *conn)
 
 /* ------------------------------------------------------------------ requests */
 
-/* A refusal is sent whatever is left of the request; nothing after it can be parsed. */
+/* A refusal is sent without the rest of the request; later input cannot be parsed. */
 static void run(struct http1_conn *conn)
 {
 	struct exchange *exchange = conn->exchange;

@@ -4,7 +4,7 @@
  *
  * Parsing is libhttp-parser's; connections are bufferevents of the worker. Sizes, counts, times
  * and the depth of pipelining are bounded here, once. Requests with an Origin, or with a Host
- * that we do not serve, get 403 here.
+ * that is not served, get 403 here.
  */
 #ifndef SLUICE_HTTP_HTTP1_H
 #define SLUICE_HTTP_HTTP1_H
@@ -31,7 +31,7 @@ struct http1_request {
 	struct http1_header header[HTTP1_HEADERS_MAX];
 	u32 header_count;
 	struct bytes body;
-	const char *beyond;			/* why its rest was not read: to be refused */
+	const char *beyond;	/* the reason why its rest was not read: it is refused */
 	struct delayed *delayed;		/* NULL: not delayed; cancelled by a disconnect */
 	struct http1_conn *conn;
 	void *frontend;				/* the handler's own, until it replied */

@@ -4,8 +4,8 @@
  *
  * libhttp-parser finds the parts, in whatever pieces they come. They are copied one after the
  * other into one text that may move while it grows, so positions are offsets until the request is
- * complete. Values of headers are bytes: its lenient mode accepts anything but CR and LF. What
- * that mode should not accept, a length beside an encoding, is refused here.
+ * complete. Values of headers are bytes: its lenient mode accepts anything but CR and LF. That mode
+ * also accepts a length beside an encoding, which is refused here.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  *     http1.c         connections: their states, times and ends
  *     http1_parse.c   bytes -> struct http1_request, by libhttp-parser
  *     http1_reply.c   a reply -> bytes
- *     http1_routes.c  which handler; permissions; health
+ *     http1_routes.c  finds the handler; permissions; health
  */
 #ifndef SLUICE_HTTP_HTTP1_PRIVATE_H
 #define SLUICE_HTTP_HTTP1_PRIVATE_H
@@ -25,11 +25,11 @@ struct text {
 struct exchange {
 	struct http1_request request;
 	struct exchange *next;		/* in the worker's list of unused ones */
-	struct text text;		/* target, names, values, one behind the other */
+	struct text text;		/* target, names and values, concatenated */
 	struct text body;
 	size_t target, target_len;
 	u64 body_bytes;			/* received, kept or not */
-	bool headed;			/* all headers are there */
+	bool headed;			/* all headers were received */
 	bool wants_body;		/* its route accepts a body, and the caller may send one */
 	bool in_value;			/* the header read last has some of its value */
 	bool has_length, has_encoding;
@@ -43,7 +43,7 @@ struct exchange {
 	bool replied;
 };
 
-/* What a connection waits for; each state has a list, longest wait first. */
+/* The event that a connection waits for; each state has a list, longest wait first. */
 enum conn_state {
 	CONN_IDLE,		/* the next request */
 	CONN_READING,		/* the rest of a request */
@@ -85,7 +85,7 @@ struct http1_worker {
 	u32 unused_count;
 	size_t large;			/* bytes in texts beyond the free size of each */
 	bool draining;
-	u64 drain_ms;			/* since when */
+	u64 drain_ms;			/* start of draining */
 };
 
 #define TEXT_FREE_BYTES (16 * 1024)		/* a request up to this size is always read */

@@ -2,10 +2,10 @@
 /*
  * http1_routes.c - the handler of a request, callers without permission, and health.
  *
- * A web page can make a browser on this host send requests to us, to a name that its DNS server
- * resolves to 127.0.0.1. Browsers send Origin with requests that change anything, and Host with
- * all: requests with an Origin are refused, and so are those whose Host is not one of our names.
- * Browsers cannot reach a Unix socket, and there a proxy may name its upstream as it likes.
+ * A web page can make a browser on this host send requests to this daemon, to a name that its DNS
+ * server resolves to 127.0.0.1. Browsers send Origin with requests that change state, and Host with
+ * all: requests with an Origin, or with a Host that is not one of the daemon's names, are refused.
+ * Browsers cannot reach a Unix socket, so any Host is accepted there.
  */
 #include <arpa/inet.h>
 #include <ctype.h>

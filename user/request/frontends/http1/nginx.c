@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * nginx.c - GET /nginx/check: for auth_request, which knows three replies: 2xx, 401 or 403, and
- * anything else, which it turns into a 500.
+ * nginx.c - GET /nginx/check: for auth_request, which distinguishes three replies: 2xx, 401 or 403,
+ * and any other, which it turns into a 500.
  *
- * So 204 lets the request pass, 403 is a refusal (also "closed"), and 500 is everything that is
- * not a decision: an error of the rule, the configuration, the token. Each value comes in a
+ * So 204 lets the request pass, 403 is a refusal (also "closed"), and 500 is any result without a
+ * decision: an error of the rule, the configuration, the token. Each value comes in a
  * header of its own, since nginx cannot escape one in a URL: X-Sluice-V-KEY. nginx does not send
  * a header whose value is empty.
  *

@@ -7,8 +7,8 @@
  *
  * A `d` is a descriptor, its entries are separated by commas: KEY uses the frontend's value for
  * that key, KEY:WHERE one from another place, KEY=TEXT is that text. If a client omits a value or
- * sends an empty one, its descriptor is omitted; all else that a client sends is only a value. So
- * an error is always the administrator's.
+ * sends an empty one, its descriptor is omitted; other input from a client is only a value. So an
+ * error is always in the administrator's query.
  */
 #ifndef SLUICE_HTTP_QUERY_REQUEST_H
 #define SLUICE_HTTP_QUERY_REQUEST_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * report_ids.h - which reports were charged in the last five minutes: a caller without a reply
+ * report_ids.h - the ids of the reports charged in the last five minutes: a caller without a reply
  * sends its report again, and its `id` identifies it.
  *
  * A fixed table of keyed hashes, 8 MiB once the first id has come, for a million ids. If more
  * come within five minutes the oldest are evicted: a repeated report would then be charged again,
- * which is of no use to a client.
+ * which gives a client no advantage.
  */
 #ifndef SLUICE_HTTP_REPORT_IDS_H
 #define SLUICE_HTTP_REPORT_IDS_H

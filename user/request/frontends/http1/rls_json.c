@@ -4,7 +4,7 @@
  * envoyproxy/ratelimit has it; GET /healthcheck.
  *
  * Members that are 0 are written, too: protojson may omit them, and its readers accept both.
- * 64-bit integers would be strings, but we send none; a Duration is text ("2s"). closed is
+ * 64-bit integers would be strings, but responses have none; a Duration is text ("2s"). closed is
  * OVER_LIMIT, since the protocol has no other refusal; error is 503.
  */
 #include <errno.h>
@@ -84,7 +84,7 @@ struct header_list {
 	struct out out;
 };
 
-/* Where Envoy would put them on the client's response; and on our own. */
+/* As members, from which Envoy would set the client's headers, and as headers of this reply. */
 static void add_header(const char *name, const char *value, void *arg)
 {
 	struct header_list *list = arg;

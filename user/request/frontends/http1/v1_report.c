@@ -48,7 +48,7 @@ static void free_report(void *frontend)
 
 static void reject(struct report *report, const char *detail)
 {
-	/* Our own text: nothing in it needs escaping. */
+	/* A constant of this program: no escaping needed. */
 	evbuffer_add_printf(report->rejected, "%s{\"index\":%llu,\"detail\":\"%s\"}",
 			    evbuffer_get_length(report->rejected) ? "," : "", report->index, detail);
 }

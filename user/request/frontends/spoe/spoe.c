@@ -25,7 +25,7 @@
 #define CLOSING_NS (1 * SEC)		/* for the peer to read a DISCONNECT */
 #define WRITE_S 10			/* without any output accepted */
 #define HELLO_MAX 4096			/* bytes, before anything is agreed on */
-#define OUTPUT_MAX (256 * 1024)		/* above it we stop reading */
+#define OUTPUT_MAX (256 * 1024)		/* above it reading stops */
 #define DELAYED_MAX 1024			/* delayed responses of a connection */
 #define CLOSING_BYTES_MAX (1024 * 1024)
 #define DRAIN_QUIET_NS (SEC / 50)	/* of silence before a DISCONNECT */
@@ -164,7 +164,7 @@ static void set_deadline(struct spoe_conn *conn, bool any)
 	conn->in_frame = in_frame;
 }
 
-/* Delayed responses are up to us; the rest of a frame and unread output are up to the client. */
+/* A connection with delayed responses waits for the daemon, else it waits for the client. */
 static void place_set(struct spoe_conn *conn)
 {
 	bool pending = conn->in_frame || evbuffer_get_length(bufferevent_get_output(conn->bev));
@@ -319,8 +319,8 @@ static int spoe_start(struct worker *worker)
 }
 
 /*
- * A NOTIFY that crosses our DISCONNECT is lost, and HAProxy's rule for errors decides: so we
- * disconnect each connection in a moment of silence, if it has one.
+ * A NOTIFY that crosses the DISCONNECT is lost, and HAProxy's rule for errors applies to it. So
+ * each connection is disconnected in a pause of its traffic, if it has one.
  */
 static void spoe_drain(struct worker *worker)
 {

@@ -21,7 +21,7 @@ struct spoe_conn {
 	bool eof;
 	u32 frame_max;			/* for both directions, without the length */
 	u64 deadline_ns, last_frame_ns;
-	u64 thrown_away;		/* bytes that came while closing */
+	u64 thrown_away;		/* bytes received while closing */
 	struct spoe_delayed *held;
 	u32 held_count;
 };
@@ -40,7 +40,7 @@ struct spoe_worker {
 	struct worker *worker;
 	struct spoe_conn *first;
 	struct event *tick;
-	u64 drain_ns;			/* since when it drains; 0: it does not */
+	u64 drain_ns;			/* start of draining; 0: not draining */
 	u64 warned_ns;
 	struct spoe_request request;		/* the one being read */
 };
@@ -54,7 +54,7 @@ void spoe_conn_send(struct spoe_conn *conn, struct spop_writer *writer);
 void spoe_conn_close(struct spoe_conn *conn);
 /* The same, with a DISCONNECT that has the reason. */
 void spoe_disconnect(struct spoe_conn *conn, enum spop_status status);
-/* Resumes reading if it had paused and need not. From within a decision, too. */
+/* Resumes paused reading if possible. May be called within a decision. */
 void spoe_resume(struct spoe_conn *conn);
 void spoe_delayed_free(struct spoe_delayed *held);
 

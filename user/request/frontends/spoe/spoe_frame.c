@@ -5,8 +5,8 @@
  *
  * A peer that breaks the protocol gets a DISCONNECT with the reason, and is closed. If the SPOE
  * configuration is wrong its NOTIFYs get ACKs without variables, as if no decision could be made.
- * Fragmented payloads are not supported (HAProxy dropped them in 3.1): what is too large for a
- * frame is an error to HAProxy, and the examples refuse on that.
+ * Fragmented payloads are not supported (HAProxy dropped them in 3.1): a message that is too large
+ * for a frame is an error in HAProxy, and the examples refuse on that.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -25,7 +25,7 @@
 struct spoe_hello {
 	u32 frame_max;			/* its maximum, at least SPOP_FRAME_MIN */
 	bool pipelining;		/* it may send requests before the previous response */
-	bool healthcheck;		/* it only checks whether we are alive */
+	bool healthcheck;		/* the connection is a health check */
 };
 
 /* The pairs read so far. */
@@ -174,7 +174,7 @@ static void send_ack(struct spoe_conn *conn, const struct response *response, u6
 			  spoe_ack(response, def->retry_jitter_permille, stream, frame, memory, most));
 }
 
-/* The administrator's mistake: logged now and then. */
+/* An error in the administrator's configuration: logged at intervals. */
 static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, const char *reason)
 {
 	struct spoe_worker *owner = conn->owner;

@@ -62,7 +62,7 @@ static size_t number_text(char *to, u64 number, bool is_signed)
 	return len;
 }
 
-/* A value as bytes: what is no text is written behind the payload. */
+/* A value as bytes: a value that is not text is converted and written after the payload. */
 static struct bytes value_text(struct spoe_request *to, const struct spop_value *value)
 {
 	char *at = to->text + to->text_len;
@@ -251,7 +251,7 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 	}
 	if (!name.len)
 		return refuse(reader, "an argument without a name");
-	/* There is memory for the text of this many. */
+	/* The memory for text suffices for this many. */
 	if (descriptor->count == REQUEST_ENTRIES_MAX) {
 		descriptor->beyond = true;
 		return 0;

@@ -80,7 +80,7 @@ bool spop_get_text(struct spop_cursor *cursor, struct bytes *ret);
 bool spop_get_value(struct spop_cursor *cursor, struct spop_value *ret);
 
 struct spop_frame {
-	u8 type;			/* enum spop_frame_type, or one we don't know */
+	u8 type;			/* enum spop_frame_type, or an unknown type */
 	u32 flags;
 	u64 stream, frame;
 	struct spop_cursor payload;

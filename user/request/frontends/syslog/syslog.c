@@ -2,10 +2,10 @@
 /*
  * syslog.c - access logs over UDP, charged as reports.
  *
- * The frontend that costs a request nothing: the proxy sends a line after its response. There is
- * no reply, so errors are counted and logged now and then: lines that are no reports, and those
- * that the kernel dropped. One worker reads each socket; limits are charged above their rate,
- * too, as by /v1/report.
+ * This frontend adds no delay to a request: the proxy sends a line after its response. There is no
+ * reply, so errors are counted and logged at intervals: lines that are not reports, and lines that
+ * the kernel dropped. One worker reads each socket; limits are charged above their rate, too, as by
+ * /v1/report.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #define LINE_MAX_BYTES 65536		/* the largest datagram */
 #define BATCH 16
 #define BATCHES_MAX 16			/* then other connections of this worker run */
-#define BUFFER_BYTES (8 * 1024 * 1024)	/* of the socket: covers a pause of ours */
+#define BUFFER_BYTES (8 * 1024 * 1024)	/* of the socket: covers a pause of the worker */
 #define WARN_NS (10 * SL_NS_PER_SEC)
 #define AHEAD_NS (300 * SL_NS_PER_SEC)	/* tolerance for wrong clocks */
 
@@ -160,7 +160,7 @@ static void take_line(struct syslog_listener *listener, const char *line, size_t
 	json_request_free(item);
 }
 
-/* Reads up to BATCH datagrams; returns how many. */
+/* Reads up to BATCH datagrams; returns their number. */
 static int take_batch(struct syslog_listener *listener)
 {
 	struct sockaddr_storage from[BATCH];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * syslog.h - the syslog frontend: log lines that are reports. It knows lines and datagrams, and
- * nothing of other frontends; it may use request/server, request/engine and request/rules.
+ * syslog.h - the syslog frontend: log lines that are reports. It contains lines and
+ * datagrams, does not depend on other frontends, and may use request/server, request/engine and
+ * request/rules.
  */
 #ifndef SLUICE_SYSLOG_H
 #define SLUICE_SYSLOG_H

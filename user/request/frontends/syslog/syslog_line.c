@@ -135,7 +135,7 @@ static int read_short(struct json_request *request, json_t *object, struct reque
 		if (json_is_string(value))
 			text = json_text_bytes(&request->text, value);
 		missing = missing || is_absent(text);
-		/* In place: the text is ours and has no other reader. */
+		/* In place: no other code reads the text. */
 		if (bytes_equal(key, "path"))
 			text.len = request_path_normal(text, (char *)text.at);
 		request_add_entry(ret, key, text);

@@ -212,7 +212,7 @@ static void expect_reason(const char *text, const char *words)
 		fail_msg("%s: \"%s\" does not say \"%s\"", text, reason, words);
 }
 
-/* Errors of the SPOE configuration are reported; more than can be decided is no error. */
+/* Errors of the SPOE configuration are reported; requests above a bound are not errors. */
 TEST(test_reasons)
 {
 	char text[16384], *at = text;
