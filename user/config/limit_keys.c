@@ -113,6 +113,38 @@ static int check_on_full(struct reader *r, const struct yaml_node *map,
 			 "per does not contain source; accepted with it: open, closed");
 }
 
+/* With ACK required a packet can be of a running connection; the data path looks its socket up. */
+static bool proves_connection(const struct match_def *match)
+{
+	size_t i;
+
+	for (i = 0; i < match->tcp_flags_count; i++)
+		if (!(match->tcp_flags[i].set & TCP_ACK))
+			return false;
+	return match->tcp_flags_count;
+}
+
+static int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
+{
+	const struct yaml_node *ban = yaml_node_find(map, "ban");
+	bool drops = limit->action == SL_ACT_DROP;
+
+	if (!limit->ban.after)
+		return 0;
+	if (!(limit->per & SL_PER_SOURCE))
+		return read_fail(r, ban, EINVAL, "ban is for sources, but per does not contain source; "
+				 "accepted with it: per: [source]");
+	if (!drops)
+		return read_fail(r, ban, EINVAL, "ban counts drops, but action is tag; accepted with "
+				 "it: action: drop");
+	if (!limit->ban.spoofable && !proves_connection(&limit->match))
+		return read_fail(r, ban, EINVAL, "a forged packet can match, and ban the "
+				 "owner of its source address; accepted: spoofable: true to accept "
+				 "that, or match: {tcp_flags: ack} (then only segments of this "
+				 "host's connections count)");
+	return 0;
+}
+
 static int check_scope(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
 	if (limit->cluster && (limit->per & SL_PER_IFACE))

@@ -194,6 +194,30 @@ int overrides_check(const struct limit_def *limit, struct sl_err *err)
 	return 0;
 }
 
+void override_rates_tidy(struct limit_def *limit)
+{
+	size_t used = 0;
+	u32 *number;
+
+	if (limit->override_rates_count <= 2 * limit->override_count + 16)
+		return;
+	number = calloc(limit->override_rates_count, sizeof(*number));
+	if (!number)
+		return;		/* another time */
+	for (size_t i = 0; i < limit->override_count; i++)
+		number[limit->override[i].rates] = 1;
+	for (size_t i = 0; i < limit->override_rates_count; i++) {
+		if (!number[i])
+			continue;
+		limit->override_rates[used] = limit->override_rates[i];
+		number[i] = used++;
+	}
+	limit->override_rates_count = used;
+	for (size_t i = 0; i < limit->override_count; i++)
+		limit->override[i].rates = number[limit->override[i].rates];
+	free(number);
+}
+
 /* ------------------------------------------------------------------ text */
 
 void rates_add(struct rates *rates, const struct rate *rate)

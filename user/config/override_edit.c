@@ -49,30 +49,6 @@ static int rates_number(struct limit_def *limit, const struct rates *rates, u32 
 	return append(limit->override_rates, limit->override_rates_count, *rates);
 }
 
-void override_rates_tidy(struct limit_def *limit)
-{
-	size_t used = 0;
-	u32 *number;
-
-	if (limit->override_rates_count <= 2 * limit->override_count + 16)
-		return;
-	number = calloc(limit->override_rates_count, sizeof(*number));
-	if (!number)
-		return;		/* another time */
-	for (size_t i = 0; i < limit->override_count; i++)
-		number[limit->override[i].rates] = 1;
-	for (size_t i = 0; i < limit->override_rates_count; i++) {
-		if (!number[i])
-			continue;
-		limit->override_rates[used] = limit->override_rates[i];
-		number[i] = used++;
-	}
-	limit->override_rates_count = used;
-	for (size_t i = 0; i < limit->override_count; i++)
-		limit->override[i].rates = number[limit->override[i].rates];
-	free(number);
-}
-
 static const struct key rates_rows[] = {
 	{ "rate", KEY(struct rates, rate), &type_rates, .flags = KEY_NEEDED },
 	{ "burst", KEY(struct rates, burst), &type_bursts },

@@ -34,7 +34,6 @@ int check_rates(struct reader *r, const struct yaml_node *map, const struct limi
 int check_bursts(struct reader *r, const struct rates *rates);
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 			   const struct limit_def *limit);
-int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_def *limit);
 
 /* A list of limits, or one alone. */
 int read_limits(struct reader *r, const struct yaml_node *node, void *into);
