@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* addr.c - see addr.h. inet_pton() and inet_ntop() know the text, this file the prefix. */
+/* addr.c - see addr.h. inet_pton() and inet_ntop() convert addresses; this file adds prefixes. */
 #include "lib/addr.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ static void store_be64(unsigned char *p, u64 value)
 		p[i] = value;
 }
 
-/* The digits after '/', without sign or leading zero; -1 where they are none. */
+/* The digits after '/', without sign or leading zero; -1 if they are not a number. */
 static int length_parse(const char *text)
 {
 	int len = 0;

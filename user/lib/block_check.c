@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* block_check.c - see block_check.h. A word: 63..32 CRC, 31..24 number, 23..20 state, 19..0 check. */
+/*
+ * block_check.c - see block_check.h. A check: 63..32 CRC, 31..24 number, 23..20 state, 19..0 its
+ * own check.
+ */
 #include <zlib.h>
 
 #include "lib/block_check.h"
 
 #define CHECK_MASK 0xfffffULL
 
-/* Of the word and its place: one of another block, or all zeros, is none. */
+/* Covers the check and its position, so the check of another block, or all zeros, is invalid. */
 static u64 check_of(u64 check_word, u32 block)
 {
 	u64 hash = (check_word >> 20) + 0x9e3779b97f4a7c15ULL * (block + 1ULL);

@@ -2,14 +2,14 @@
 /*
  * block_check.h - a CRC-32 for each block of 4 KiB of a mapped file that is written all the time.
  *
- * A block's check is one word in the same file: its CRC, a number of the owner's, a state, and a
- * check of the word itself. Who writes to a block first marks its word as dirty, which costs a
- * load where it is already. From time to time dirty blocks are checked again. So a file that was
- * closed is covered as a whole, and one whose writer was killed but for what it wrote last.
+ * The check of a block is 64 bits in the same file: its CRC, a number of the owner's, a state, and
+ * a check of these bits themselves. A writer marks the check of a block as dirty before it writes,
+ * which costs one load if it is dirty already. Dirty blocks are checked again at intervals. So a
+ * closed file is covered as a whole, and a file whose writer was killed except for its last writes.
  *
- * The CRC of a block is taken beside its writers: marked as being checked, then the owner waits for
- * all writers that may have seen the old mark, then the CRC is taken; it is valid if the mark is
- * still there.
+ * The CRC of a block is computed while writers run: the block is marked as being checked, then the
+ * owner waits for all writers that may have seen the old mark, then computes the CRC. It is valid
+ * if the mark is unchanged.
  */
 #ifndef SLUICE_BLOCK_CHECK_H
 #define SLUICE_BLOCK_CHECK_H
@@ -28,7 +28,7 @@ enum block_state {
 
 enum block_verdict {
 	BLOCK_GOOD,
-	BLOCK_OPEN,		/* written to when it was last seen: nothing is known */
+	BLOCK_OPEN,		/* written to when last checked: its content is unknown */
 	BLOCK_UNKNOWN,		/* its check is damaged */
 	BLOCK_DAMAGED,
 };
@@ -39,10 +39,10 @@ struct block_checks {
 	u32 count;
 };
 
-/* All blocks as they are now, which are full of zeros: of a file that is being made. */
+/* Sets the checks of a new file, whose blocks are all zeros. */
 void block_checks_init(struct block_checks *checks);
 void block_mark_dirty(struct block_checks *checks, u32 block);
-/* *ret_number: what the owner gave it, where that can be read; else 0. */
+/* *ret_number: the number from the owner, if readable; else 0. */
 enum block_verdict block_verify(const struct block_checks *checks, u32 block, u32 *ret_number);
 
 static inline enum block_state block_state(const struct block_checks *checks, u32 block)
@@ -50,7 +50,7 @@ static inline enum block_state block_state(const struct block_checks *checks, u3
 	return __atomic_load_n(&checks->check_word[block], __ATOMIC_SEQ_CST) >> 20 & 15;
 }
 
-/* Before anything is written to the block. */
+/* Call it before each write to the block. */
 static inline void block_touch(struct block_checks *checks, u32 block)
 {
 	if (block_state(checks, block) != BLOCK_DIRTY)
@@ -58,7 +58,7 @@ static inline void block_touch(struct block_checks *checks, u32 block)
 }
 
 /*
- * Checks what is dirty. settle() returns when all writers of the time of the call have ended;
+ * Checks the dirty blocks. settle() returns when all writers active at its call have ended;
  * number() gives a block's number, below 256. One thread at a time.
  */
 void block_checks_update(struct block_checks *checks, void (*settle)(void *arg),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* clock.h - the two clocks: monotonic time, which deadlines and buckets use, and UTC, for people. */
+/*
+ * clock.h - the two clocks: monotonic time, which deadlines and buckets use, and UTC, for people.
+ */
 #ifndef SLUICE_DAEMON_CLOCK_H
 #define SLUICE_DAEMON_CLOCK_H
 
@@ -25,13 +27,13 @@ static inline u64 clock_utc_ns(void)
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
-/* UTC - monotonic time, wrapping: adding it to a monotonic time gives UTC whatever its sign. */
+/* UTC - monotonic time, wrapping: adding it to a monotonic time gives UTC, for either sign. */
 static inline u64 clock_utc_offset_ns(void)
 {
 	return clock_utc_ns() - clock_mono_ns();
 }
 
-/* Now, as a step takes it, with the offset that the data path goes by. */
+/* The current time as parameter of a step, with the UTC offset of the data path. */
 static inline struct sl_now clock_now(u64 utc_offset_ns)
 {
 	u64 mono_ns = clock_mono_ns();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * err.h - an error a person reads: where, what was found, what is accepted.
+ * err.h - an error message for people: the place, the value found, the accepted values.
  *
  * Library functions return 0 or -errno and fill one of these; only mains print it. Wherever
  * it comes out (CLI, log, HTTP) it reads "FILE:LINE:COLUMN: message".
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 struct sl_err {
-	char file[256];		/* "" where the error is not about a file */
+	char file[256];		/* "" if the error is not about a file */
 	int line, column;	/* from 1; 0 unknown */
 	char message[512];
 };

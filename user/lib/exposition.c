@@ -34,7 +34,7 @@ void metric_begin(struct exposition *e, const char *name, enum metric_type type,
 			    tail, type_name[type][e->openmetrics]);
 }
 
-/* A label's value: backslash, quote and newline are escaped, the rest is UTF-8 as it is. */
+/* A label's value: backslash, quote and newline are escaped, the rest is unchanged UTF-8. */
 static void add_escaped(struct evbuffer *out, const char *value)
 {
 	for (; *value; value++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * exposition.h - the syntax of Prometheus text 0.0.4 and of OpenMetrics 1.0, so that the
- * writer of a metric does not depend on which it is.
+ * exposition.h - the syntax of Prometheus text 0.0.4 and of OpenMetrics 1.0, behind one
+ * interface.
  *
  * They differ in a counter's name in HELP and TYPE (OpenMetrics leaves _total out), in
  * infos (there a type of its own, here a gauge), and in the final # EOF.

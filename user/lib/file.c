@@ -41,8 +41,8 @@ static int sync_parent(const char *path)
 }
 
 /*
- * The new file takes the old one's owner where it may: without CAP_CHOWN only a group of our
- * own can be given, and root:root with the same mode adds no reader.
+ * Sets the old file's owner if permitted: without CAP_CHOWN only a group of this process can be
+ * set, and root:root with the same mode adds no reader.
  */
 static void keep_owner(int fd, const char *path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* file.h - replacing a file whole, reading one of ours back, and directories on the way to one. */
+/* file.h - replaces files atomically, reads files of state_dir, and creates directories. */
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H
 
@@ -18,10 +18,10 @@
 int file_replace(const char *path, const char *backup, const void *data, size_t size,
 		 mode_t mode, struct sl_err *err);
 
-/* That the disk is full or cannot be written to (errno), which limits do not wait for. */
+/* Whether an errno means that the disk is full or not writable. Limits do not depend on it. */
 bool file_is_no_room(int code);
 
-/* mkdir -p: every missing directory on the way to `path`, itself included. */
+/* mkdir -p: creates `path` and its missing parent directories. */
 int file_make_dir(const char *path, mode_t mode, struct sl_err *err);
 /* The same for the directory that `path` is in. */
 int file_make_parent(const char *path, mode_t mode, struct sl_err *err);
@@ -32,7 +32,7 @@ int file_make_parent(const char *path, mode_t mode, struct sl_err *err);
  */
 #define FILE_VERSION 1
 json_t *file_load_json(const char *dir, const char *name, const char *lost);
-/* The same for one that was read and is not what it should be: `why`. */
+/* The same for a file that was read but has an invalid content: `why`. */
 void file_put_aside(const char *dir, const char *name, const char *why, const char *lost);
 
 /* dir/name into a new string, NULL without memory. */

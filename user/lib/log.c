@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * log.c - see log.h. A line is one write(), so that lines of several threads and of the
- * journal do not mix. Control characters become '?': what is logged may come from a client,
- * and must not be able to begin a line of its own.
+ * journal do not mix. Control characters become '?': logged text may come from a client,
+ * which must not be able to begin a new line.
  */
 #include "lib/log.h"
 
@@ -17,7 +17,7 @@ static const char *log_program = "sluice";
 static enum log_level log_most = LOG_LEVEL_INFO;
 static bool log_journal;
 
-/* $JOURNAL_STREAM is inherited: stderr is the journal only if it is that very file. */
+/* $JOURNAL_STREAM is inherited: stderr is the journal only if it is that file. */
 static bool stderr_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * out.h - text put together in a buffer of the caller's, for answers.
+ * out.h - writes text into a buffer of the caller's, for responses.
  *
- * As snprintf() does, it counts on where the buffer is full, so that the caller learns how much
- * room it takes; unlike it, a number costs what its digits cost: every decision writes a dozen.
+ * As with snprintf(), the length includes text that does not fit, so the caller can allocate
+ * enough. Numbers are written without a format string: every decision writes a dozen.
  */
 #ifndef SLUICE_OUT_H
 #define SLUICE_OUT_H
@@ -16,7 +16,7 @@
 struct out {
 	char *at;
 	size_t size;
-	size_t len;			/* may be above size: what it would take */
+	size_t len;			/* may be above size: the length without a bound */
 };
 
 static inline void out_begin(struct out *out, char *buf, size_t size)
@@ -63,11 +63,11 @@ static inline void out_u64(struct out *out, u64 value)
  * must hold one byte.
  */
 const char *out_end(struct out *out);
-/* Inside the quotes of a JSON string: text of ours, UTF-8. */
+/* Text inside the quotes of a JSON string; must be valid UTF-8. */
 void out_json(struct out *out, const char *text);
 /*
- * A string of RFC 9651 with its quotes. It holds printable ASCII only: other bytes become
- * %XX. What exceeds `max` characters is cut; a '~' at the end marks that.
+ * A string of RFC 9651 with its quotes. It has printable ASCII only: other bytes become
+ * %XX. Text above `max` characters is truncated, with a '~' at the end.
  */
 void out_sf_string(struct out *out, const char *text, size_t max);
 

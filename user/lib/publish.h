@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * publish.h - a pointer that threads read while another replaces what it points to: RCU (liburcu),
- * where ThreadSanitizer sees it, too. Readers have registered with rcu_register_thread().
+ * publish.h - a pointer that threads read while another thread replaces the object: RCU (liburcu),
+ * visible to ThreadSanitizer. Readers have registered with rcu_register_thread().
  *
  *     publish_read_lock(); rules = publish_get(&in_force); ...; publish_read_unlock();
  *     old = publish_swap(&in_force, next); free(old);
@@ -11,7 +11,7 @@
 
 #include <urcu.h>
 
-/* What the library does in memory that no sanitizer watches. */
+/* The synchronization of the library, repeated for ThreadSanitizer, which does not see it. */
 #ifdef __SANITIZE_THREAD__
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);
@@ -33,7 +33,7 @@ void __tsan_release(void *address);
 		rcu_read_unlock();			\
 	} while (0)
 
-/* Returns the one before, which no reader has any more. */
+/* Returns the previous pointer after all readers have released it. */
 #define publish_swap(pointer, next)				\
 	({								\
 		__typeof__(*(pointer)) old_ =				\

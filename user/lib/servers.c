@@ -10,7 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_list noted;	/* under `lock` */
-static u32 oldest;			/* once it is full: what goes next */
+static u32 oldest;			/* once full: the next one to replace */
 
 static bool list_has(const struct server_list *list, const struct sl_prefix *server)
 {

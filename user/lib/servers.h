@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * servers.h - hosts that this one depends on: its resolvers, and the Redis servers that it is
- * connected to, also those behind names or found by a cluster. Packets with a forged address of
- * theirs must not get them banned.
+ * connected to, also by name or found by a cluster. Packets with their forged addresses must not
+ * cause a ban.
  */
 #ifndef SLUICE_LIB_SERVERS_H
 #define SLUICE_LIB_SERVERS_H
@@ -20,11 +20,11 @@ struct server_list {
 	u32 count;
 };
 
-/* One that is connected to, from now on; of 64 kept the oldest goes. From any thread. */
+/* Adds a server after connecting to it; with 64 the oldest is replaced. Any thread. */
 void servers_note(const struct sockaddr *addr);
-/* Those noted. From any thread. */
+/* The servers added. Any thread. */
 void servers_noted(struct server_list *list);
-/* Adds the `nameserver` lines of a resolv.conf; none where it cannot be read. */
+/* Adds the `nameserver` lines of a resolv.conf; none if it cannot be read. */
 void servers_add_resolvers(struct server_list *list, const char *path);
 bool servers_equal(const struct server_list *a, const struct server_list *b);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * spin.h - waiting for a lock that is one byte of memory, and that its holder releases within a
- * few hundred nanoseconds.
+ * spin.h - waits for a lock of one byte, which its holder releases within a few hundred
+ * nanoseconds.
  *
  *     while (!take(lock))
  *             spin_wait(&turns);		u32 turns = 0
  *
- * If the holder lost its CPU, yielding lets it run, unless its priority is lower than the waiter's: a
- * thread with a real-time priority would spin until the kernel throttles it, for 950 ms. So after
- * some 50 us the waiter sleeps between its tries.
+ * If the holder lost its CPU, yielding lets it run, unless its priority is lower than the waiter's:
+ * a thread with a real-time priority would spin until the kernel throttles it, for 950 ms. So after
+ * about 50 us the waiter sleeps between its attempts.
  */
 #ifndef SLUICE_SPIN_H
 #define SLUICE_SPIN_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * units.c - see units.h. Integers only: a number is digits, at most one point, and a suffix;
- * what does not come out whole is refused rather than rounded.
+ * a result that is not an integer is refused, not rounded.
  */
 #include "lib/units.h"
 
@@ -42,7 +42,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* value x 10 + digit, or false where it does not fit. */
+/* value x 10 + digit; false on overflow. */
 static bool push_digit(u64 *value, char digit)
 {
 	return !__builtin_mul_overflow(*value, 10ULL, value) &&
@@ -63,7 +63,7 @@ static u64 suffix_value(char c)
 	}
 }
 
-/* NUMBER[K|M|G] at *text; *text then points behind it. */
+/* NUMBER[K|M|G] at *text; *text then points after it. */
 static int number_parse(const char **text, u64 *ret, const char **ret_reason)
 {
 	const char *p = *text;
@@ -120,7 +120,7 @@ int count_parse(const char *text, u64 *ret, const char **ret_reason)
 	return 0;
 }
 
-/* The unit named at the start of `text`; DURATION_UNITS where none. */
+/* The unit at the start of `text`; DURATION_UNITS if none. */
 static size_t duration_unit_find(const char *text, size_t len)
 {
 	size_t i;
@@ -198,7 +198,7 @@ static bool unit_parse(const char *text, size_t len, u8 *ret)
 	return false;
 }
 
-/* s, m, h, d stand for one of them; all else is a duration. */
+/* s, m, h, d mean one of them; other text is a duration. */
 static int period_parse(const char *text, u64 *ret_ns, const char **ret_reason)
 {
 	size_t unit = duration_unit_find(text, strlen(text));
@@ -303,12 +303,12 @@ int factor_parse(const char *text, u32 *ret_percent)
 	return 0;
 }
 
-/* What was refused as a rate, and what is accepted in its place. */
+/* Spellings refused as a rate, each with the accepted one. */
 struct rate_words {
 	const char *not_a_rate, *unit, *nothing;
 };
 
-/* NUMBER UNIT/PERIOD; of units only requests, or all but them. */
+/* NUMBER UNIT/PERIOD; the unit is `requests` only, or any other. */
 static int parse_rate_of(const char *text, bool requests, const struct rate_words *words,
 			 struct rate *ret, const char **ret_reason)
 {

@@ -26,7 +26,7 @@ struct rate {
 /*
  * NUMBER[K|M|G] UNIT/PERIOD; decimals allowed where the result is whole ("1.5K"). PERIOD is
  * s, m, h, d or a duration ("10s"). Singular and plural unit names. 0, or -EINVAL with
- * *ret_reason a static string naming what is accepted.
+ * *ret_reason a static string with the accepted forms.
  */
 int rate_parse(const char *text, struct rate *ret, const char **ret_reason);
 /* The same of the HTTP tier: "10 requests/m", and no other unit. */
@@ -34,7 +34,7 @@ int requests_parse(const char *text, struct rate *ret, const char **ret_reason);
 const char *rate_format(const struct rate *rate, char *buf, size_t size);
 
 /*
- * "1000 drops/10s": so many within a period of a second or more. 0, or -EINVAL with
+ * "1000 drops/10s": a count in a period of a second or more. 0, or -EINVAL with
  * *ret_reason.
  */
 int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason);

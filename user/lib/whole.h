@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* whole.h - whole numbers that end where they would wrap around. */
+/* whole.h - saturating integer arithmetic. */
 #ifndef SLUICE_WHOLE_H
 #define SLUICE_WHOLE_H
 
@@ -21,7 +21,7 @@ static inline u64 less(u64 a, u64 b)
 	return a > b ? a - b : 0;
 }
 
-/* a x b, or the largest there is. */
+/* a x b, or the largest u64. */
 static inline u64 mul_saturated(u64 a, u64 b)
 {
 	u64 product;

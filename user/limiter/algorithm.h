@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * algorithm.h - everything that differs from one algorithm to the next, in user space: one row
- * (struct algorithm) for each value of enum sl_algo.
+ * algorithm.h - the differences of the algorithms, in user space: one row (struct algorithm) for
+ * each value of enum sl_algo.
  *
- * The steps themselves are in include/sluice/algo_*.h, where the packet tier has them, too. A row
- * adds parameters, the values of a response, the requests of reports, and the state in Redis. The
- * file of a row is named after what its bucket state holds: bucket.c, window.c, sliding.c,
+ * The steps themselves are in include/sluice/algo_*.h, shared with the packet tier. A row adds
+ * parameters, the values of a response, the requests of reports, and the state in Redis. The file
+ * of a row has the name of the kind of its bucket state: bucket.c, window.c, sliding.c,
  * first_request.c, log.c, grace.c.
  *
  * To add an algorithm: its value in include/sluice/algo.h, with a step for the packet tier if it
- * has one; a line in the list below; a row. If its bucket state holds something new, also a value
- * of enum state_kind and the row of that kind in user/cluster/quota/charge.lua.
+ * has one; a line in the list below; a row. A new kind of bucket state also needs a
+ * value of enum state_kind, and its code in user/cluster/quota/charge.lua.
  */
 #ifndef SLUICE_LIMITER_ALGORITHM_H
 #define SLUICE_LIMITER_ALGORITHM_H
@@ -19,23 +19,23 @@
 #include "limiter/params.h"
 #include "limiter/spec.h"
 
-/* What a bucket state holds. The values are those of charge.lua's rows, too. */
+/* The kinds of bucket states. charge.lua uses the same values. */
 enum state_kind {
 	STATE_DEBT,	/* when the bucket is full again */
 	STATE_WINDOW,	/* the count of a window that is aligned to UTC */
 	STATE_SLIDING,	/* the counts of two such windows */
-	STATE_LOG,	/* where the times of the requests are (request_log.h) */
+	STATE_LOG,	/* the position of the times of the requests (request_log.h) */
 	STATE_ANCHORED,	/* the count of a window that begins with its first request */
 	STATE_GRACE,	/* a time; no state in Redis */
 };
 
-/* Value of enum sl_algo, row, name, kind of state. These both tiers have: */
+/* Value of enum sl_algo, row, name, kind of state. Algorithms of both tiers: */
 #define ALGORITHMS_OF_PACKETS(X)						\
 	X(SL_ALGO_TOKEN_BUCKET, token_bucket, "token-bucket", STATE_DEBT)	\
 	X(SL_ALGO_LEAKY_BUCKET, leaky_bucket, "leaky-bucket", STATE_DEBT)	\
 	X(SL_ALGO_FIXED_WINDOW, fixed_window, "fixed-window", STATE_WINDOW)	\
 	X(SL_ALGO_SLIDING_WINDOW, sliding_window, "sliding-window", STATE_SLIDING)
-/* Those that rules name. */
+/* Algorithms of rules only. */
 #define ALGORITHMS_OF_REQUESTS(X)						\
 	ALGORITHMS_OF_PACKETS(X)						\
 	X(SL_ALGO_SLIDING_LOG, sliding_log, "sliding-log", STATE_LOG)
@@ -49,19 +49,19 @@ enum state_kind {
 struct algorithm {
 	bool has_burst;			/* `burst` is accepted; without it there is a default */
 	bool has_window;		/* `window: first-request` is accepted */
-	/* Whole windows after which a state has ended whatever it holds; 0: states show it. */
+	/* Windows after which any state has ended; 0: the state shows it. */
 	u8 windows_kept;
 	const char *percpu_note;	/* params_percpu_note() */
 
-	/* params_compile(), after the checks that all have in common; p->algo is set. */
+	/* params_compile(), after the checks common to all; p->algo is set. */
 	int (*compile)(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
 		       const char **ret_reason);
-	/* The rest of a spec, which has to hold counts up to `most`. */
+	/* The rest of a spec, which has to represent counts up to `most`. */
 	int (*layout)(struct spec *spec, u64 most, const char **ret_reason);
 	/* params_error_ppm() as a fraction. */
 	double (*error)(const struct sl_params *p, const struct rate *rate);
 
-	/* The functions of spec.h. A look is a charge of 0. */
+	/* The functions of spec.h. A charge of 0 only reads. */
 	struct sl_result (*charge)(const struct spec_view *view, u64 bucket_state,
 				   struct sl_now now, u64 cost);
 	struct sl_result (*look)(const struct spec_view *view, u64 bucket_state,
@@ -76,7 +76,7 @@ struct algorithm {
 	u64 (*reset_ns)(const struct spec_view *view, u64 bucket_state, struct sl_now now);
 	u32 (*utilization)(const struct spec *spec, u64 bucket_state, struct sl_now now);
 	bool (*expired)(const struct spec *spec, u64 bucket_state, struct sl_now now);
-	/* Both specs have this algorithm and, but for buckets, one length of a window. */
+	/* Both specs have this algorithm and, except for buckets, the same length of a window. */
 	u64 (*convert)(const struct spec *from, const struct spec *to, u64 bucket_state,
 		       struct sl_now now);
 
@@ -136,7 +136,7 @@ static inline enum sl_algo algorithm_anchored(enum sl_algo algo, bool first_requ
 	return first_request && algorithms[algo]->has_window ? SL_ALGO_FIRST_REQUEST : algo;
 }
 
-/* "token-bucket"...; "unknown" of a value that is none. */
+/* "token-bucket"...; "unknown" for an invalid value. */
 const char *algorithm_name(enum sl_algo algo);
 
 #endif

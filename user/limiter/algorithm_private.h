@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* algorithm_private.h - what the rows of algorithm.h share. */
+/* algorithm_private.h - helpers for the rows of algorithm.h. */
 #ifndef SLUICE_LIMITER_ALGORITHM_PRIVATE_H
 #define SLUICE_LIMITER_ALGORITHM_PRIVATE_H
 
@@ -41,17 +41,17 @@ int params_check_capacity(u64 capacity, bool bytes, const char **ret_reason);
 /* Windows: a rate is a capacity and a length. */
 int window_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
 		   const char **ret_reason);
-/* The same of those that params_check_capacity() does not bound, but their layout. */
+/* The same for algorithms bounded by their layout, not by params_check_capacity(). */
 int window_compile_requests(const struct rate *rate, u64 burst, u32 max_frame,
 			    struct sl_params *p, const char **ret_reason);
 
-/* Up to `most`; a count that is above it already (the limit was lowered) stays. */
+/* Adds up to `most`; a count above it already (the limit was lowered) is unchanged. */
 static inline u64 add_up_to(u64 count, u64 cost, u64 most)
 {
 	return count >= most ? count : min_u64(count + cost, most);
 }
 
-/* All that reports may charge: the limit, and a debt of as much again. */
+/* The most that reports may charge: the limit, and a debt of the same size. */
 static inline u64 most_forced(const struct spec_view *view)
 {
 	return 2 * (view->p.capacity + view->hold);
@@ -62,14 +62,14 @@ static inline u64 us_to_ns(u64 us)
 	return us > ~0ULL / 1000 ? ~0ULL : us * 1000;
 }
 
-/* A look that has to wait so long. */
+/* The result of a read with this wait. */
 static inline struct sl_result looked(u64 bucket_state, u64 wait_ns)
 {
 	return (struct sl_result){ .bucket_state = bucket_state, .wait_ns = wait_ns,
 				   .verdict = wait_ns ? SL_OVER : SL_PASS };
 }
 
-/* A bucket state holds at most twice the limit of forced counts, as spec_force() has it. */
+/* A bucket state holds forced counts up to twice the limit, as in spec_force(). */
 static inline u64 stored_count(const struct spec *spec, u64 used, u64 more)
 {
 	u64 sum;

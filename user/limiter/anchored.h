@@ -2,18 +2,18 @@
 /*
  * anchored.h - a fixed window that begins with its first request, not with UTC's.
  *
- * The first request opens a window of length W; what comes within counts in it; the first one
- * after its end opens the next. At most `capacity` in each. Between two ends no more than one
- * window begins, so in one W's length up to twice the capacity can pass, as with any fixed
- * window, but at a time that only the client's own first request decides.
+ * The first request opens a window of length W, in which all requests until its end count; the
+ * first request after its end opens the next window. Each admits at most `capacity`. In an interval
+ * of length W up to twice the capacity can pass, as with any fixed window, but at a time that
+ * depends only on the client's own first request.
  *
  * The bucket state: the end of the window in the upper bits, in ticks, modulo their number; below
  * it the count. The count gets 20 bits, or more where the limit needs them, the end the rest: of n
  * bits, a tick is one nanosecond where W is below 2^(n - 2) of them (73 minutes with 44 bits), else
  * the least power of two with which it is (an hour 1, a day 32, a year 16384). The end is rounded
  * up to a tick: a window is never shorter than W, and longer by less than W / 2^(n - 3). An end
- * that lies more than half the range ahead is one that has passed; one ahead by more than W (a
- * clock set back) holds until it comes.
+ * more than half the range ahead has passed; an end ahead by more than W (a clock set back) is
+ * kept.
  *
  * The clock is the monotonic one. A bucket state of 0 was never seen.
  */
@@ -22,7 +22,7 @@
 
 #include "sluice/types.h"
 
-/* A limit that is lowered finds counts above it; so many bits hold most of them. */
+/* After a limit was lowered, counts may be above it; this many bits hold most of them. */
 #define ANCHORED_COUNT_BITS 20
 
 /* The bits that hold counts up to `most`, and the shift of a tick for windows of window_ns. */
@@ -36,7 +36,7 @@ static inline void anchored_layout(u64 most, u64 window_ns, u8 *ret_count_bits, 
 	*ret_shift = shift;
 }
 
-/* Count of the window that goes on at mono_ns, and its end; 0 and a new window's where none does. */
+/* The count and end of the window active at mono_ns; without one 0 and the end of a new window. */
 static inline u64 anchored_read(u64 bucket_state, u8 count_bits, u8 shift, u64 window_ns,
 				u64 mono_ns, u64 *ret_end_tick, u64 *ret_left_ns)
 {

@@ -2,27 +2,25 @@
 /*
  * bucket.c - the rows of token and leaky bucket: a debt that drains (include/sluice/algo_gcra.h).
  *
- * Two things a step does not have:
+ * Two properties that a step does not have:
  *
  * - A reserve (hold). It is a smaller limit over the same bucket state: capacity and tau without
- *   what is held back. Only waits then need the bucket state's whole debt, which sl_gcra_debt()
- *   cuts at tau.
- * - A debt. Reports charge what has happened, also above the limit: a bucket state goes up to two
- *   tau ahead. Steps take it as full.
+ * the reserve. Only waits then need the bucket state's whole debt, which sl_gcra_debt() cuts at
+ * tau. - A debt. Reports are charged also above the limit: a bucket state goes up to two tau ahead.
+ * Steps treat it as full.
  *
  * Requests cost whole ticks (shift 0), and mult x capacity = tau < 2^60: no product of a cost that
  * fits overflows here.
  *
- * What rounding costs (token bucket), always on the side of admitting less:
+ * The error by rounding (token bucket), which always admits less:
  *
- * - Packets and connections cost 1, and a cost is whole ticks, so the interval is rounded up
- *   to whole ticks here (shift 0). A lease of n units then costs exactly n times one unit.
- *   The rate is low by less than 1/interval: 1/16000 at 1M a second, 1 % at 160M, 6 % at the
- *   largest rate, 1G.
- * - Bytes keep a binary fraction: mult = ceil(interval x 2^shift), long by less than 1/mult.
- *   Either shift is below 40 because one more would have passed 2^63 / 2^24, so mult >= 2^38;
- *   or shift is 40 and the least interval, 1/8 tick, makes mult >= 2^37. So the rate is low
- *   by less than 2^-37; and a step rounds up to a tick on top, as algo_gcra.h says.
+ * - Packets and connections cost 1, and a cost is whole ticks, so the interval is rounded up to
+ * whole ticks here (shift 0). A lease of n units then costs exactly n times one unit. The rate is
+ * low by less than 1/interval: 1/16000 at 1M a second, 1 % at 160M, 6 % at the largest rate, 1G. -
+ * Bytes keep a binary fraction: mult = ceil(interval x 2^shift), long by less than 1/mult. Either
+ * shift is below 40 because one more would have passed 2^63 / 2^24, so mult >= 2^38; or shift is 40
+ * and the least interval, 1/8 tick, makes mult >= 2^37. So the rate is low by less than 2^-37; and
+ * a step rounds up to a tick on top, as algo_gcra.h says.
  */
 #include <math.h>
 
@@ -91,7 +89,7 @@ static int bucket_compile(const struct rate *rate, u64 burst, u32 max_frame, str
 	return 0;
 }
 
-/* A bucket of one packet, or of the largest frame: at a slower rate both only take longer. */
+/* A bucket of one packet, or of the largest frame: a slower rate only makes the time longer. */
 static int leaky_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
 			 const char **ret_reason)
 {
@@ -159,7 +157,7 @@ static u64 bucket_force(const struct spec_view *view, u64 bucket_state, struct s
 	return make_bucket_state(min_u64(debt, sl_gcra_ticks(&view->p, most)), now);
 }
 
-/* It has drained since. */
+/* The bucket has drained since. */
 static u64 bucket_report(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			 struct sl_now then, u64 cost)
 {
@@ -203,7 +201,7 @@ static bool bucket_expired(const struct spec *spec, u64 bucket_state, struct sl_
 	return !debt_of(bucket_state, now);
 }
 
-/* The share of tau stays. */
+/* The debt as a fraction of tau stays. */
 static u64 bucket_convert(const struct spec *from, const struct spec *to, u64 bucket_state,
 			  struct sl_now now)
 {
@@ -222,7 +220,7 @@ static u64 bucket_store_wait_ns(const struct cluster_store_rate *rate,
 }
 
 /*
- * The whole debt counts, beyond one capacity too: it is what nodes with write_back admitted too much.
+ * The whole debt counts, beyond one capacity too: it is the excess of nodes with write_back.
  * If it were cut at one capacity, n nodes on a bucket that drains in less than an interval would
  * continue at n times its rate.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cluster_state.h - the numbers of one bucket in Redis, as an algorithm reads and makes them. Pure:
+ * cluster_state.h - the numbers of one bucket in Redis, as input and output of an algorithm. Pure:
  * user/cluster/quota exchanges them with Redis.
  */
 #ifndef SLUICE_LIMITER_CLUSTER_STATE_H
@@ -10,7 +10,7 @@
 
 #include "limiter/spec.h"
 
-/* A limit, as charge.lua gets it. */
+/* A limit, as argument of charge.lua. */
 struct cluster_store_rate {
 	u64 capacity;
 	u64 mult;		/* buckets: a request's interval in ticks */
@@ -24,26 +24,26 @@ struct cluster_store_rate {
 struct cluster_store_raw {
 	u64 used;		/* count; of a bucket ticks of debt; of a log including `held` */
 	u64 before, window, own;
-	u64 held;		/* the part of `used` that this node's own lease holds, requests */
+	u64 held;		/* the part of `used` held by this node's own lease, requests */
 	u64 granted;
 	u64 excess;
-	u64 fits_us;		/* a log that refused: when it would fit */
+	u64 fits_us;		/* a log that refused: time at which the request would fit */
 	bool over, late;
 };
 
 /*
  * The state of a bucket in Redis: of windows counts of requests, of buckets nanoseconds. `used` and
- * `own` exclude what this node's own lease still holds (granted, not reported as spent or returned).
- * So the bucket state made of `used` and of what was charged here since admits just that much more,
+ * `own` exclude the units of this node's own lease (granted, not reported as spent or returned). So
+ * the bucket state made of `used` and of the charges here since still admits exactly these units,
  * and only REFUND lowers `own`. `used` includes the leases of other nodes.
  */
 struct cluster_store_state {
-	u64 used;		/* window, log: requests in it; token and leaky bucket: ns until it is empty, rounded
+	u64 used;	/* window, log: requests in it; token and leaky bucket: ns until it is empty, rounded
 				   down, so that a bucket state made of it refuses nothing that fits */
-	u64 before;		/* sliding-window: of the window before; first-request: when that one began, us,
+	u64 before;	/* sliding-window: of the window before; first-request: when that one began, us,
 				   also where all of it was refunded and it ended by that */
-	u64 window;		/* its absolute number (time / period); first-request: when it began, us */
-	u64 own;		/* windows, logs: how much of `used` this node has charged, of windows the
+	u64 window;	/* its absolute number (time / period); first-request: when it began, us */
+	u64 own;	/* windows, logs: how much of `used` this node has charged, of windows the
 				   current one. Buckets: time of the last refund, us; 0: none that matters */
 };
 

@@ -5,12 +5,12 @@
 
 enum consistency {
 	CONSISTENCY_STRICT,	/* Redis, each time */
-	CONSISTENCY_LEASE,	/* this node, as far as what it leased from Redis goes */
+	CONSISTENCY_LEASE,	/* this node, within its lease from Redis */
 	CONSISTENCY_WRITE_BACK,	/* this node; counts are flushed to Redis every interval */
 };
 
 enum store_failure {
-	STORE_FAILS_LOCAL,	/* this node's last share of the limit */
+	STORE_FAILS_LOCAL,	/* this node's last part of the limit */
 	STORE_FAILS_OPEN,
 	STORE_FAILS_CLOSED,
 	STORE_FAILS_ERROR,

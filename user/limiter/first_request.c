@@ -79,7 +79,7 @@ static u64 first_uncommit(const struct spec_view *view, u64 bucket_state, struct
 {
 	u64 window_ns = view->p.window_ns, end, left;
 
-	/* A window that began since never had the charge. */
+	/* A window that began later does not contain the charge. */
 	count_of(view->spec, bucket_state, now, &end, &left);
 	if (now.mono_ns + left > then.mono_ns + window_ns + SL_BIT(view->spec->tick_shift))
 		return bucket_state;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* grace.c - the row of grace: for how long a throttle is soft (include/sluice/algo_grace.h). */
+/*
+ * grace.c - the row of grace: the time for which a throttle is soft (include/sluice/algo_grace.h).
+ */
 #include "limiter/algorithm_private.h"
 
 static int grace_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
@@ -24,7 +26,7 @@ static struct sl_result grace_look(const struct spec_view *view, u64 bucket_stat
 	return sl_grace_step(bucket_state, &view->p, now.mono_ns);
 }
 
-/* It holds no charge. */
+/* It has no charges. */
 static u64 grace_keep(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)
 {
 	return bucket_state;

@@ -2,15 +2,15 @@
 /*
  * params.c - a rate and a burst -> struct sl_params; every bound of algo.h is checked here.
  *
- * The steps run where there is no 128-bit multiply; here there is one, so each bound is
- * checked on the exact product instead of being argued about.
+ * BPF, where the steps run, has no 128-bit multiply; user space has one, so each bound is
+ * checked on the exact product.
  */
 #include <math.h>
 
 #include "limiter/algorithm_private.h"
 
 #define CAPACITY_MAX (SL_BIT(46) - 1)
-/* A capacity below the smallest Ethernet frame would let nothing through, ever. */
+/* A capacity below the smallest Ethernet frame would never admit a packet. */
 #define CAPACITY_MIN_BYTES 64
 #define MAX_FRAME_DEFAULT 9018
 #define RESCALE_ONE SL_BIT(31)
@@ -87,8 +87,8 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
 }
 
 /*
- * A generation that has no tau in the slot has no bucket states in the table; one that turned up
- * all the same (a damaged table) is taken as made at the rate now.
+ * A generation without a tau has no bucket states in the table; if one is found nevertheless (a
+ * damaged table), it is treated as made at the present rate.
  */
 void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot)
 {
@@ -102,7 +102,7 @@ void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot)
 		int exp = mantissa_exp(tau);
 		u64 mantissa = sl_scale_down(tau, exp);
 
-		/* Rounded up, a full debt stays full. At most 2^32 - 1 even so. */
+		/* Rounded up, so a full debt stays full. At most 2^32 - 1. */
 		p->rescale_mult[gen] = (mantissa_now * RESCALE_ONE + mantissa - 1) / mantissa;
 		p->rescale_exp[gen] = exp;
 	}

@@ -2,7 +2,7 @@
 /*
  * params.h - a rate and a burst -> struct sl_params, which the step functions of algo.h read.
  *
- * Pure. It knows rates and algorithms; no limit, no rule, no map.
+ * Pure: rates and algorithms only; no limits, rules or maps.
  */
 #ifndef SLUICE_PARAMS_H
 #define SLUICE_PARAMS_H
@@ -14,9 +14,9 @@
 
 /*
  * A limit's parameters (params.c): the one place where bounds of algo.h are checked.
- * -ERANGE with the bound in *ret_reason where the rate or burst cannot be held. Of algorithms
- * without a burst (all but the token bucket) `burst` is 0. SL_ALGO_GRACE: rate->period_ns is
- * for how long; nothing else is read.
+ * -ERANGE with the bound in *ret_reason if the rate or burst cannot be represented. `burst` is 0
+ * for algorithms without a burst (all but the token bucket). SL_ALGO_GRACE: rate->period_ns is the
+ * duration; no other field is read.
  */
 int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 max_frame,
 		   struct sl_params *ret, const char **ret_reason);
@@ -26,21 +26,21 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
  */
 void params_make_room(struct sl_params *p, u32 ceiling_percent);
 /*
- * How far rounding may take a source off its limit, in parts per million: of a sliding window,
- * either way, once in 16000 windows, where its counts need a quantum (977 at most, times the
- * root of an elastic ceiling); of a bucket, its rate, downwards. `check` prints it where it is
- * not 0, and refuses above 1 % (PARAMS_ERROR_MAX_PPM).
+ * The error of a limit by rounding, in parts per million. Sliding window: in either direction, once
+ * in 16000 windows, if its counts need a quantum (at most 977, times the root of an elastic
+ * ceiling). Bucket: of its rate, downwards. `check` prints it if it is not 0, and refuses more than
+ * 1 % (PARAMS_ERROR_MAX_PPM).
  */
 u32 params_error_ppm(const struct sl_params *p, const struct rate *rate);
 #define PARAMS_ERROR_MAX_PPM 10000
 /*
- * Why accounting percpu makes no difference with an algorithm, as text for `check`; NULL where
- * it does (token bucket, fixed and sliding window). params_lease() is 0 then.
+ * The reason why accounting percpu has no effect with an algorithm, as text for `check`; NULL if it
+ * has (token bucket, fixed and sliding window). With a reason params_lease() is 0.
  */
 const char *params_percpu_note(enum sl_algo algo);
 /* Fills rescale_* of `p` for bucket states made at the rates in slot->tau. */
 void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot);
-/* The burst used where none is written. */
+/* The default burst. */
 u64 params_default_burst(const struct rate *rate, u32 max_frame);
 /* Units a CPU leases at a time for a capacity; 0: no leases (batch under two). */
 u32 params_lease(const struct sl_params *p, u32 cpus);

@@ -8,7 +8,7 @@
 #define RUN SL_BIT(31)
 #define INDEX_MASK (REQUEST_CHUNKS_MAX - 1)
 #define TIME_MASK (SL_BIT(48) - 1)
-/* Of so many and more at once only one time is kept. */
+/* For this many requests at once, or more, only one time is stored. */
 #define RUN_LEAST 3
 
 /* A bucket state, taken apart. */
@@ -139,13 +139,13 @@ static void time_set(struct request_logs *logs, u32 chunk, u32 which, u64 time)
 
 /* ------------------------------------------------------------------ time */
 
-/* What was at this tick or before has expired. */
+/* Requests at this tick or before have expired. */
 static u64 cut_of(const struct spec *spec, struct sl_now now)
 {
 	return (u64)((s64)(now.mono_ns - spec->params.window_ns) >> spec->tick_shift);
 }
 
-/* How far a time is from expiring, in ticks; 0: it has. */
+/* The ticks until a time expires; 0: it has expired. */
 static u64 ahead_of(u64 time, u64 cut)
 {
 	u64 ahead = (time - cut) & TIME_MASK;
@@ -164,7 +164,7 @@ static u64 wait_of(const struct spec *spec, u64 time, struct sl_now now)
 
 /* ------------------------------------------------------------------ the ring */
 
-/* The first chunk's requests that go together, and their time. */
+/* The requests of the first chunk that expire together, and their time. */
 static u64 first_of(const struct request_logs *logs, u32 chunk, u32 gone,
 		    u64 *ret_time)
 {
@@ -182,7 +182,7 @@ static u32 before_last(const struct request_logs *logs, const struct ring *ring)
 	return chunk;
 }
 
-/* The last chunk is empty, and not the only one: it goes. */
+/* Removes the last chunk, which is empty and not the only one. */
 static void drop_last(struct request_logs *logs, struct ring *ring)
 {
 	u32 before = before_last(logs, ring), empty = ring->last;
@@ -226,7 +226,7 @@ u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 b
 
 	if (!bucket_state)
 		return 0;
-	/* Long unused: all of it expires at once. */
+	/* Unused for long: the whole log has expired. */
 	if (request_log_expired(logs, spec, bucket_state, now)) {
 		request_log_free(logs, bucket_state);
 		return 0;
@@ -281,7 +281,7 @@ u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 buck
 	struct ring ring = ring_of(bucket_state);
 	u64 time = (now.mono_ns + SL_BIT(spec->tick_shift) - 1) >> spec->tick_shift & TIME_MASK;
 
-	/* A clock that another thread read a little earlier, or a report of the past. */
+	/* A clock value that a thread read slightly earlier, or a report of the past. */
 	if (ring.count) {
 		u64 last = newest(logs, &ring);
 
@@ -290,11 +290,11 @@ u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 buck
 	}
 	ring.count += n;
 	if (n >= RUN_LEAST) {
-		/* The ring's order is kept without an empty chunk in it. */
+		/* Keeps the order of the ring, without an empty chunk in it. */
 		if (ring.last && !ring.fill && next_of(logs, ring.last) != ring.last)
 			drop_last(logs, &ring);
 		if (ring.last && !is_run(logs, ring.last) && ring.fill == 1) {
-			/* One goes into the free place, so that only last chunks have one. */
+			/* One request fills the free place, so that only last chunks have one. */
 			time_set(logs, ring.last, 1, time);
 			ring.fill = 2;
 			n--;
@@ -404,7 +404,7 @@ static u64 held_by(const struct request_logs *logs, const struct ring *ring, u32
 	return chunk == ring->last ? ring->fill : 2;
 }
 
-/* Marks the ring and returns how many times it holds; 0 where it is none. */
+/* Marks the ring and returns its number of times; 0 if it is not a ring. */
 static u64 walk(const struct request_logs *logs, const struct ring *ring, u64 *mark)
 {
 	u32 chunk = ring->last;
@@ -430,7 +430,7 @@ u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark)
 	if (held <= ring.gone)
 		return 0;
 	first = next_of(logs, ring.last);
-	/* Added, but not yet in the bucket state: it comes right after the last. */
+	/* A chunk that was added but is not in the bucket state yet: it follows the last one. */
 	if (held - ring.gone > ring.count && first != ring.last) {
 		held -= held_by(logs, &ring, first);
 		set_next(logs, ring.last, next_of(logs, first));

@@ -4,15 +4,15 @@
  * `capacity` of them lie in any interval of that length. Exact, and paid for in memory.
  *
  * Times are kept in chunks of 16 bytes out of one pool of fixed size: a link, and two times of 48
- * bits; or, where a call counts for three requests or more, one time and how many. So a request
- * takes 8 bytes, and a log what its first and last chunk do not use, 16 at most. Chunks form a
- * ring: the bucket state knows the last, its link leads to the first.
+ * bits; or, for a charge of three requests or more, one time and a count. So a request takes 8
+ * bytes, and a log wastes at most 16 bytes in its first and last chunk. Chunks form a ring: the
+ * bucket state has the number of the last one, whose link leads to the first.
  *
  * A time is the monotonic clock in ticks, modulo 2^48. A tick is a nanosecond for windows below
  * 2^47 of them (39 hours), else the least power of two with which W is below 2^47 ticks; times are
- * rounded up to one, so more than is due is never let through.
+ * rounded up to one, so a log never admits too much.
  *
- * The bucket state: bits 63..36 the last chunk; 35..34 how many times it holds (a run: 2); 33 the
+ * The bucket state: bits 63..36 the last chunk; 35..34 its number of times (a run: 2); 33 the
  * first chunk's first time has expired; 27..0 requests. 0 is an empty log.
  *
  * The caller holds the lock of the bucket state's set; the pool has a lock of its own.
@@ -34,7 +34,7 @@ SL_STATIC_ASSERT(sizeof(struct request_chunk) == 16, "part of the store's file")
 struct request_logs {
 	struct request_chunk *chunk;
 	u32 chunks;		/* 0 is none, the others are 1..chunks - 1 */
-	u32 *used;		/* in the file: from here on they never were */
+	u32 *used;		/* in the file: chunks from here on were never used */
 	u32 free;		/* the first of the free list; 0 none */
 	u32 free_count;
 	u8 lock;
@@ -47,17 +47,17 @@ u32 request_chunk_get(struct request_logs *logs);
 void request_chunk_put(struct request_logs *logs, u32 chunk);
 u64 request_logs_used(struct request_logs *logs);	/* chunks */
 
-/* The log without what has expired: the bucket state to store, 0 where nothing is left. */
+/* The log without expired requests: the bucket state to store, 0 if empty. */
 u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		       struct sl_now now);
-/* Whether adding `n` takes a chunk that must be got before. */
+/* Whether adding `n` needs a chunk, which the caller allocates before. */
 bool request_log_needs(struct request_logs *logs, u64 bucket_state, u64 n);
-/* Adds n >= 1 requests, with `chunk` where it needs one. */
+/* Adds n >= 1 requests, with `chunk` if one is needed. */
 u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		    struct sl_now now, u64 n, u32 chunk);
-/* Takes the n newest out. */
+/* Removes the n newest. */
 u64 request_log_remove(struct request_logs *logs, u64 bucket_state, u64 n);
-/* All of it. */
+/* Removes all. */
 void request_log_free(struct request_logs *logs, u64 bucket_state);
 
 /* Of a log without expired ones: requests, */
@@ -66,7 +66,7 @@ static inline u64 request_log_count(u64 bucket_state)
 	return bucket_state & (SL_BIT(28) - 1);
 }
 
-/* how long until `n` of them have expired (1..count), and until the last has. */
+/* the time until `n` of them have expired (1..count), and until the last has expired. */
 u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		     struct sl_now now, u64 n);
 u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
@@ -75,13 +75,13 @@ u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 bu
 bool request_log_expired(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 			 struct sl_now now);
 
-/* A log of another pool, copied into this one; 0 where it does not fit, or there is none. */
+/* Copies a log of another pool into this one; 0 if it does not fit or is empty. */
 u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 bucket_state);
 
 /*
- * After a crash: the bucket state, or 0 where its chunks are not a ring of its own. They are marked
- * in `mark`, a bit each; one that was cut off in the middle of an addition or an expiry is mended.
- * Then, once, the pool is made of all that was not marked.
+ * After a crash: returns the bucket state, or 0 if its chunks are not a valid ring. The chunks are
+ * marked in `mark`, a bit each; a ring interrupted in an addition or expiry is repaired. The second
+ * function then, once, makes the pool of all unmarked chunks.
  */
 u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark);
 void request_logs_rebuild(struct request_logs *logs, const u64 *mark);

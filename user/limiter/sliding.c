@@ -2,14 +2,14 @@
 /*
  * sliding.c - the row of the sliding window: two counts (include/sluice/algo_sliding.h).
  *
- * It counts in quanta of one unit, or, where 25 bits do not hold its capacity so, of the least
- * power of two with which they do.
+ * It counts in quanta of one unit, or, if the capacity exceeds 25 bits, of the least power of two
+ * with which it fits.
  */
 #include <math.h>
 
 #include "limiter/algorithm_private.h"
 
-/* Upper bits of a sliding window's times that its estimate is first divided by. */
+/* The upper bits of a sliding window's times, the first divisor of its estimate. */
 #define SLIDING_TIME_BITS 38
 
 static int sliding_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
@@ -26,7 +26,7 @@ static int sliding_compile(const struct rate *rate, u64 burst, u32 max_frame, st
 }
 
 /*
- * Four standard deviations of what random rounding makes of the quanta, and the part of a quantum
+ * Four standard deviations of the error by random rounding to quanta, and the part of a quantum
  * that the capacity loses.
  */
 static double sliding_error(const struct sl_params *p, const struct rate *rate)
@@ -70,7 +70,7 @@ static u64 sliding_force(const struct spec_view *view, u64 bucket_state, struct 
 	return sl_sliding_state(&s, add_up_to(s.current, cost, most >> view->p.quantum));
 }
 
-/* What counts in the window before this one: so much more of it, or (back) less. */
+/* Adds to the count of the previous window, or (back) subtracts from it. */
 static u64 change_previous(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			   u64 cost, bool back)
 {
@@ -99,7 +99,7 @@ static u64 sliding_report(const struct spec_view *view, u64 bucket_state, struct
 	return back ? bucket_state : sliding_force(view, bucket_state, now, cost);
 }
 
-/* From this window first, then from what of the last one still counts. */
+/* First from this window, then from the part of the previous one that still counts. */
 static u64 sliding_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			  u64 cost)
 {
@@ -171,7 +171,7 @@ static u64 sliding_convert(const struct spec *from, const struct spec *to, u64 b
 
 /* ------------------------------------------------------------------ the cluster store */
 
-/* How long until floor(previous x left' / W) is `most` or less; left, of a window that goes on. */
+/* The time until floor(previous x left' / W) is at most `most`; left: rest of the active window. */
 static u64 fraction_wait_us(u64 previous, u64 most, u64 left_us, u64 period_us)
 {
 	/* previous x left' < (most + 1) x W */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * spec.h - a limit, ready to be stepped: one rate, one algorithm, as it holds for one value.
+ * spec.h - a limit, ready for the step functions: one rate, one algorithm, as applied to one value.
  *
  * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over one
  * 64-bit bucket state; a window that begins with its first request (anchored.h) and the sliding log
- * (request_log.h) are the HTTP tier's alone. algorithm.h has a row for each.
+ * (request_log.h) belong to the HTTP tier only. algorithm.h has a row for each.
  *
  * The other values of a response (remaining, reset) are computed here, too: a packet has no
  * response.
@@ -19,15 +19,15 @@
 #include "sluice/algo.h"
 
 /*
- * What a spec is made from. The store writes it into its file, where it is the class of an
- * entry; two limits with the same one share the class. Bytes that are not used are 0.
+ * The definition of a spec. The counter table writes it into its file as the class of an entry;
+ * limits with equal definitions share the class. Unused bytes are 0.
  */
 struct spec_def {
-	u64 count, period_ns;	/* requests each period; SL_ALGO_GRACE: period_ns is for how long */
+	u64 count, period_ns;	/* requests each period; SL_ALGO_GRACE: period_ns is the duration */
 	u64 burst;		/* 0: the default, or none */
 	u32 scale;		/* of a prefix hierarchy's level: multiplies count and burst */
-	u16 soft_permille;	/* 0: the limit itself; else only what soft adds to it */
-	u16 ceiling_percent;	/* elastic: it may grow to so much; 100: it does not */
+	u16 soft_permille;	/* 0: the limit itself; else only its soft part */
+	u16 ceiling_percent;	/* elastic: it may grow to this; 100: not elastic */
 	u8 algo;		/* enum sl_algo */
 	u8 pad[7];
 };
@@ -35,11 +35,11 @@ SL_STATIC_ASSERT(sizeof(struct spec_def) == 40, "part of the store's file");
 
 struct spec {
 	struct sl_params params;	/* of the packet tier's algorithms; capacity and window_ns of all */
-	u64 requests, period_ns;	/* the rate, for answers; scaled */
+	u64 requests, period_ns;	/* the rate, for responses; scaled */
 	u64 capacity;			/* burst of a bucket, requests of a window; scaled */
 	u8 algo;			/* enum sl_algo */
 	u8 count_bits;			/* SL_ALGO_FIRST_REQUEST, see anchored.h */
-	u8 tick_shift;			/* SL_ALGO_FIRST_REQUEST, SL_ALGO_SLIDING_LOG: a tick is 2^shift ns */
+	u8 tick_shift;	/* SL_ALGO_FIRST_REQUEST, SL_ALGO_SLIDING_LOG: a tick is 2^shift ns */
 };
 
 /* A sliding log's largest capacity. */
@@ -48,7 +48,7 @@ struct spec {
 /*
  * Requests are the unit: a leaky bucket's capacity is one request, a token bucket's default burst
  * one second's worth, at least one. `scale` multiplies rate and burst (a prefix hierarchy's level).
- * -ERANGE with a message where the algorithm cannot hold it (params.c's bounds).
+ * -ERANGE with a message if the algorithm cannot represent it (bounds of params.c).
  */
 int spec_make_def(const struct spec_def *def, struct spec *ret, struct sl_err *err);
 
@@ -57,8 +57,8 @@ int spec_make_def(const struct spec_def *def, struct spec *ret, struct sl_err *e
  */
 
 /*
- * A spec at one call: its parameters as elastic has scaled them, and what it keeps for calls of
- * a higher priority, in requests: a cost c fits where c + hold does.
+ * A spec for one request: its parameters, scaled by elastic, and the reserve for requests of a
+ * higher priority, in requests: a cost c fits if c + hold fits.
  */
 struct spec_view {
 	const struct spec *spec;
@@ -71,26 +71,26 @@ void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic
 		    u32 hold_permille);
 
 /*
- * Whether `cost` fits (SL_PASS), the bucket state that it makes, and else how long until it does
- * (~0: never). A cost of 0 fits unless reports took the bucket state above its limit.
+ * Whether `cost` fits (SL_PASS), with the new bucket state, and if not the time until it fits (~0:
+ * never). A cost of 0 fits unless reports took the bucket state above its limit.
  */
 struct sl_result spec_charge(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			     u64 cost);
-/* The bucket state with `cost` charged although it does not fit; a debt of one capacity at most. */
+/* The bucket state with `cost` charged even if it does not fit; a debt of one capacity at most. */
 u64 spec_force(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 /*
- * The same for what happened at `then`: what lies in a window that is over counts nowhere; a bucket
- * has filled since.
+ * The same for requests of the time `then`: in a window that is over they do not count; a bucket
+ * has drained since.
  */
 u64 spec_report(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 		struct sl_now then, u64 cost);
 /* The bucket state with `cost` refunded; never below unused. */
 u64 spec_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
-/* The same for what was charged at `then`: of a window that is over it counts where it stands now. */
+/* The same for a charge of the time `then`: after the end of its window, where it counts now. */
 u64 spec_uncommit(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 		  struct sl_now then, u64 cost);
 
-/* Whole requests that fit now, and how long until as many as ever do. */
+/* Whole requests that fit now, and the time until as many fit as in an unused bucket. */
 u64 spec_remaining(const struct spec_view *view, u64 bucket_state, struct sl_now now);
 u64 spec_reset_ns(const struct spec_view *view, u64 bucket_state, struct sl_now now);
 
@@ -98,8 +98,8 @@ u64 spec_reset_ns(const struct spec_view *view, u64 bucket_state, struct sl_now 
 u32 spec_utilization(const struct spec *spec, u64 bucket_state, struct sl_now now);
 bool spec_expired(const struct spec *spec, u64 bucket_state, struct sl_now now);
 /*
- * A bucket state of another spec as one of this: the share of a bucket stays, a window's count
- * stays. 0 where the kind is another (algorithm, a window's length).
+ * Converts a bucket state of another spec to this one: a bucket keeps its debt as a fraction of
+ * tau, a window its count. 0 if the kind differs (algorithm, length of a window).
  */
 u64 spec_convert(const struct spec *from, const struct spec *to, u64 bucket_state,
 		 struct sl_now now);

@@ -2,7 +2,9 @@
 /* spec_make.c - from a rate, a burst and an algorithm to a spec; every bound is checked here. */
 #include "limiter/algorithm_private.h"
 
-/* What soft adds, as meters.c has it: a count is whole, a bucket's rate may be so many in longer.
+/*
+ * The soft part, as in meters.c: an integer count; a bucket may have it as a rate in a longer
+ * period.
  */
 static void soft_share(u32 permille, bool bucket, struct rate *rate, u64 *burst)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* window.c - the row of the fixed window: a count that starts again (include/sluice/algo_window.h). */
+/*
+ * window.c - the row of the fixed window: a count that starts again (include/sluice/algo_window.h).
+ */
 #include "limiter/algorithm_private.h"
 
 static int window_read_rate(const struct rate *rate, u64 burst, struct sl_params *p,
@@ -35,7 +37,7 @@ static u64 count_of(const struct spec_view *view, u64 bucket_state, struct sl_no
 	return sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
 }
 
-/* How long until the count starts again, also where it is 0. */
+/* The time until the count starts again, also if it is 0. */
 static u64 window_left(const struct spec_view *view, u64 bucket_state, struct sl_now now)
 {
 	u64 window_ns = view->p.window_ns, number;
