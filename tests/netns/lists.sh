@@ -88,6 +88,11 @@ check_is "commands" "$(complete_as lo)" load-signal
 check_is "subcommands" "$(complete_as block '')" "list add del"
 check_is "options" "$(complete_as block add 10.0.0.1 --f)" "--for --force"
 check_is "values" "$(complete_as attach s0 --mode n)" native
+check_is "keys of limits" "$(complete_as limit set web m)" "match= mode="
+check_is "keys again" "$(complete_as limit set web mode = shadow acc)" "accounting="
+check_is "a value of a key" "$(complete_as limit set web mode =)" ""
+check_is "keys of rules" "$(complete_as rule set api/user lim)" "limits="
+check_is "keys of overrides" "$(complete_as override set web 10.0.0.1 '')" "rate= burst="
 check_is "names of limits" "$(complete_as limit show n)" "$N63"
 check_is "names of sets" "$(complete_as set del m)" "$M63"
 check_is "interfaces" "$(complete_as attach l)" lo

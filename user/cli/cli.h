@@ -72,6 +72,12 @@ double real_of(const json_t *object, const char *key);
 int cmd_check(const struct cli *cli);
 /* The tables of keys that the documents have. */
 void cli_write_keys(FILE *out);
+
+/*
+ * check_keys.c: the keys that a command's KEY=VALUE can have, each with `after` behind it, separated by
+ * blanks. NULL: it takes none. Valid until the next call.
+ */
+const char *cli_pair_keys(const char *command, const char *after);
 int cmd_rule_test(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
 

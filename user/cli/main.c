@@ -188,7 +188,7 @@ static int help_about(const struct cli *cli, char **word, int count)
 		}
 	if (!command)
 		return no_command(cli, word[0], count > 1 ? word[1] : NULL);
-	help_write_command(stdout, command);
+	help_write_command(stdout, command, cli_pair_keys(command->name, ""));
 	return EXIT_DONE;
 }
 
@@ -218,7 +218,7 @@ static int cmd_completion(const struct cli *cli)
 
 	if (strcmp(shell, "bash") != 0)
 		return cli_refuse(cli, EXIT_USAGE, "no completion for '%s'; accepted: bash", shell);
-	help_write_bash(stdout);
+	help_write_bash(stdout, cli_pair_keys);
 	return EXIT_DONE;
 }
 

@@ -116,10 +116,12 @@ const char *command_usage(const struct command *command, char *buf, size_t size)
 
 /* The list of all commands; one command in full; all as the lists of sluicectl(8). */
 void help_write_all(FILE *out, const char *first_word);
-void help_write_command(FILE *out, const struct command *command);
+/* `keys`: what KEY=VALUE may have for KEY, or NULL. */
+void help_write_command(FILE *out, const struct command *command, const char *keys);
 void help_write_mdoc(FILE *out);
 /* Completion for bash. `options` are those of the program itself: "--socket --output". */
-void help_write_bash(FILE *out);
+/* pair_keys(): what the KEY=VALUE of a command may have for KEY, as words "KEY="; NULL: it has none. */
+void help_write_bash(FILE *out, const char *(*pair_keys)(const char *command, const char *after));
 
 /* Checks the arguments of a request: known keys, those that are needed, their types. 0 or -EINVAL. */
 int command_check_args(const struct command *command, const json_t *args, struct sl_err *err);

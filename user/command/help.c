@@ -83,7 +83,7 @@ static const char *right_text(enum command_right right)
 	return text[right];
 }
 
-void help_write_command(FILE *out, const struct command *command)
+void help_write_command(FILE *out, const struct command *command, const char *keys)
 {
 	const struct command_arg *arg = command->arg;
 	char name[32], option[80];
@@ -102,6 +102,10 @@ void help_write_command(FILE *out, const struct command *command)
 			 arg->meta ? arg->meta : "");
 		fprintf(out, "  %-26s", option);
 		write_folded(out, arg->help, 28, 28);
+	}
+	if (keys) {
+		fputs("  Keys: ", out);
+		write_folded(out, keys, 8, 8);
 	}
 	fprintf(out, "  Who may use it: %s.\n", right_text(command->right));
 }
@@ -209,6 +213,7 @@ static const char bash_before[] =
 	"	IFACE) COMPREPLY=($(compgen -W \"$(ls /sys/class/net 2> /dev/null)\" -- \"$2\")) ;;\n"
 	"	@*) COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" ${1#@} 2> /dev/null |\n"
 	"		awk 'NR > 1 { print $1 }')\" -- \"$2\")) ;;\n"
+	"	*=*) COMPREPLY=($(compgen -W \"$1\" -- \"$2\")); compopt -o nospace 2> /dev/null ;;\n"
 	"	*) COMPREPLY=($(compgen -W \"$1\" -- \"$2\")) ;;\n"
 	"	esac\n"
 	"}\n"
@@ -245,7 +250,11 @@ static const char bash_after[] =
 	"		COMPREPLY=($(compgen -W \"$rest\" -- \"$cur\"))\n"
 	"	else\n"
 	"		i=$((${#words[@]} - $(wc -w <<< \"$command\")))\n"
-	"		_sluicectl_values \"${places[i]-}\" \"$cur\"\n"
+	"		# KEY=VALUE, more than once; '=' is a word of its own here.\n"
+	"		case ${places[*]: -1} in *=*)\n"
+	"			[ $i -lt ${#places[@]} ] || i=$((${#places[@]} - 1)) ;;\n"
+	"		esac\n"
+	"		[[ $cur == = || $previous == = ]] || _sluicectl_values \"${places[i]-}\" \"$cur\"\n"
 	"		[ $i -gt 0 ] || COMPREPLY+=($(compgen -W \"$rest\" -- \"$cur\"))\n"
 	"	fi\n"
 	"}\n"
@@ -273,7 +282,7 @@ static void write_next_words(FILE *out, const char *first, size_t length)
 }
 
 /* command, its options, options with values, the values of its arguments by their places. */
-static void write_bash_command(FILE *out, const struct command *command)
+static void write_bash_command(FILE *out, const struct command *command, const char *keys)
 {
 	const struct command_arg *arg;
 	char name[32];
@@ -291,11 +300,12 @@ static void write_bash_command(FILE *out, const struct command *command)
 	for (arg = command->arg; arg && arg->key; arg++)
 		if (!arg->option)
 			fprintf(out, " '%s'", arg->values ? arg->values :
+				keys && arg->type == ARG_PAIRS ? keys :
 				arg->type == ARG_FILE || arg->type == ARG_PREFIX_FILE ? "FILE" : "");
 	fputs(")\n", out);
 }
 
-void help_write_bash(FILE *out)
+void help_write_bash(FILE *out, const char *(*pair_keys)(const char *command, const char *after))
 {
 	fputs(bash_before, out);
 	/* Two words before one, as `rollback list` before `rollback`. */
@@ -307,7 +317,7 @@ void help_write_bash(FILE *out)
 			if ((name[length] == ' ') != two)
 				continue;
 			fprintf(out, "	'%s'%s)\n", name, two ? "" : "' '*");
-			write_bash_command(out, &commands[i]);
+			write_bash_command(out, &commands[i], pair_keys(name, "="));
 			if (!two) {
 				fputs("		rest='", out);
 				write_next_words(out, name, length);
