@@ -7,6 +7,8 @@
 
 #include "request/rules/rule_edit.h"
 #include "lib/rule_text.h"
+#include "lib/line_diff.h"
+#include "conf/config_text.h"
 
 #include "lib/temp_dir.h"
 
@@ -231,6 +233,89 @@ TEST(test_aliased)
 	free(text);
 	ruleset_free(set);
 	temp_put("r.yaml", base);
+}
+
+static char *rule_text(const struct ruleset *set, const char *name)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(rule_write(ruleset_find(set, name), out, 0), 0);
+	fclose(out);
+	return text;
+}
+
+/* One key of one rule of an example: one line, and it reads as the running rule. False: refused. */
+static bool check_example(const char *dir, const struct ruleset *set, const struct rule *rule,
+			  const char *name, const char *pair)
+{
+	struct rule_edit edit = { .rule = name, .pair = &pair, .pair_count = 1 };
+	char *before, *after, *removed, *added, *running, *saved;
+	struct ruleset *edited = NULL, *again = NULL;
+	struct sl_err err;
+	size_t size;
+
+	assert_int_equal(ruleset_load_edited(dir, NULL, &edit, 1, &edited, &err), 0);
+	if (!edit.applied) {
+		ruleset_free(edited);
+		return false;
+	}
+	assert_int_equal(config_text_read(rule->file, true, &before, &size, &err), 0);
+	if (rule_file_edited(rule->file, set, &edit, 1, &after, &size, &err))
+		fail_msg("%s %s: %s", name, pair, err.message);
+	assert_non_null(after);
+	removed = lines_gone(before, after);
+	added = lines_gone(after, before);
+	if (count_lines(removed, false) > 1 || count_lines(added, false) > 1)
+		fail_msg("%s: %s %s: removed\n%sadded\n%s", rule->file, name, pair, removed, added);
+	if (ruleset_parse(rule->file, after, size, &again, &err))
+		fail_msg("%s %s: %d: %s\n%s", name, pair, err.line, err.message, after);
+	running = rule_text(edited, name);
+	saved = rule_text(again, name);
+	assert_string_equal(running, saved);
+	free(before);
+	free(after);
+	free(removed);
+	free(added);
+	free(running);
+	free(saved);
+	ruleset_free(again);
+	ruleset_free(edited);
+	return true;
+}
+
+TEST(test_examples)
+{
+	static const char *const dirs[] = {
+		"docs/examples/rules", "docs/examples/rules.d", "docs/examples/rules-full",
+	};
+	static const char *const pairs[] = {
+		"limits=7 requests/m", "limits=5 requests/s,900 requests/h", "burst=33",
+		"algorithm=token-bucket", "algorithm=sliding-window", "shadow_mode=true", "shadow_mode=",
+		"rate_limit.requests_per_unit=77", "rate_limit.unit=hour", "prefix.ipv4=24",
+		"priority=low", "on_limit={wait: 1s}", "scope=cluster", "throttle=hard",
+		"metadata={a: b}",
+	};
+	size_t done = 0, rules = 0;
+
+	for (size_t d = 0; d < sizeof(dirs) / sizeof(dirs[0]); d++) {
+		struct ruleset *set = NULL;
+		struct sl_err err;
+
+		assert_int_equal(ruleset_load(dirs[d], NULL, &set, &err), 0);
+		for (u32 i = 0; i < set->rule_count; i++, rules++) {
+			const struct rule *rule = set->rule[i];
+			char name[256];
+
+			snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
+			for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++)
+				done += check_example(dirs[d], set, rule, name, pairs[k]);
+		}
+		ruleset_free(set);
+	}
+	print_message("%zu rules, %zu changes\n", rules, done);
+	assert_true(rules >= 15 && done >= 100);
 }
 
 int main(void)
