@@ -12,7 +12,7 @@ static bool is_supported(const struct key *key)
 	return key->type || key->read;
 }
 
-/* "`listen`, `grpc`, ..." of the row and those that share its help; returns how many rows. */
+/* "`listen`, `grpc`, ..." of the row and those that share its help; returns the number of rows. */
 static size_t format_names(const struct keys *keys, size_t i, const char *before,
 			   const char *after, const char *apart, char *buf)
 {
@@ -52,7 +52,7 @@ static void format_map(const struct keys *keys, char *buf)
 	strcpy(buf, "}");
 }
 
-/* The default between the two; without one what applies instead, or "". */
+/* The default between the two texts; without a default the row's `unset`, or "". */
 static const char *format_usual(const struct key *key, const char *before, const char *after,
 				char *buf)
 {
@@ -84,7 +84,7 @@ void document_table(FILE *out, const struct keys *keys)
 	}
 }
 
-/* Puts text in lines of WIDTH; those behind the first are indented. */
+/* Wraps text to lines of WIDTH; lines after the first are indented. */
 static void wrap(FILE *out, const char *text)
 {
 	size_t column = 0, len;

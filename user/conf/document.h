@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * document.h - a table of keys as it stands in the documents: name, default, meaning.
+ * document.h - a table of keys as text for the documents: name, default, meaning.
  *
- * A row's `help` is Markdown, of which `code` and [text](link) are known here. A row without help
- * shares that of the row above it. Keys that are not supported yet are left out.
+ * A row's `help` is Markdown; only `code` and [text](link) are supported. A row without help shares
+ * that of the row above it. Keys that are not supported yet are left out.
  */
 #ifndef SLUICE_CONF_DOCUMENT_H
 #define SLUICE_CONF_DOCUMENT_H

@@ -11,7 +11,7 @@
 #define WIDTH 100
 #define STEP 2
 
-/* Whether a text that comes from a command is a plain text in YAML, wherever it stands. */
+/* Whether a text from a command is a plain text in YAML, at any place. */
 static bool is_plain(const char *text)
 {
 	static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -13,16 +13,16 @@ enum emit_quotes {
 	EMIT_DOUBLE,
 };
 
-/* Text that a file has without quotes is written so. `flow`: within brackets. */
+/* Text without quotes in the file is written without quotes. `flow`: within brackets. */
 void emit_text(FILE *out, const struct yaml_node *node, bool flow, enum emit_quotes quotes);
 /* Any node on one line, lists and mappings in brackets. */
 void emit_flow(FILE *out, const struct yaml_node *node);
 /*
- * What follows "KEY:" or "-" in column `column`, whose parent is indented by `indent` bytes: on the
- * same line where it fits there, else one line for each item.
+ * The text after "KEY:" or "-" in column `column`, whose parent is indented by `indent` bytes: on
+ * the same line if it fits, else one line for each item.
  */
 void emit_value(FILE *out, const struct yaml_node *node, size_t indent, size_t column);
-/* A mapping's keys or a list's items, one line each but the last has no line break. */
+/* A mapping's keys or a list's items, one line each; the last one without a line break. */
 void emit_block(FILE *out, const struct yaml_node *node, size_t indent);
 bool emit_fits(const struct yaml_node *node, size_t column);
 

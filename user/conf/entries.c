@@ -106,7 +106,7 @@ void entry_insert_before(struct editing *e, const struct entries *s, const struc
 	splice_end(e, &w, entry->start, entry->start);
 }
 
-/* Where the comments begin that go with the entries from `i` up to `next`. */
+/* The start of the comments that belong to the entries from `i` up to `next`. */
 static size_t own_comments(const struct editing *e, const struct entries *s, size_t i, size_t next)
 {
 	size_t begin = line_begin(e, s->entry[i].start), above;
@@ -123,7 +123,7 @@ static size_t own_comments(const struct editing *e, const struct entries *s, siz
 	return begin;
 }
 
-/* Entries from `i` up to `next`, the next one that is kept. */
+/* Removes the entries from `i` up to `next`, the next one that is kept. */
 static void remove_entries(struct editing *e, const struct entries *s, size_t i, size_t next)
 {
 	size_t begin, end = s->entry[next - 1].end;

@@ -144,7 +144,7 @@ int keys_read(struct reader *r, const struct yaml_node *node, const struct keys 
 
 /* ---- writing ---- */
 
-/* A struct of defaults, to leave out what equals them; NULL: out of memory. */
+/* A struct of defaults, to omit fields with their default; NULL: out of memory. */
 static void *usual_section(struct writer *w, const struct keys *keys)
 {
 	void *section = calloc(1, keys->size);

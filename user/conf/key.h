@@ -10,7 +10,7 @@
  *     };
  *     const struct keys table_keys = KEYS(struct policy, table_rows);
  *
- * What must fit together is code: `check` of a table, after its keys were read.
+ * Conditions between keys are code: `check` of a table, called after its keys were read.
  */
 #ifndef SLUICE_CONF_KEY_H
 #define SLUICE_CONF_KEY_H
@@ -22,7 +22,7 @@ struct key_type;
 struct keys;
 
 enum key_flag {
-	KEY_NEEDED = 1,		/* an error where it is missing */
+	KEY_NEEDED = 1,		/* missing is an error */
 	KEY_RESTART = 2,	/* a change takes effect when the daemon is restarted */
 	KEY_FIRST = 8,		/* read before the other keys, which depend on it */
 	KEY_FLOW = 16,		/* a mapping is written on one line */
@@ -35,7 +35,7 @@ struct key {
 	const struct key_type *type;	/* NULL: `read` reads it; also NULL: not supported yet */
 	int (*read)(struct reader *r, const struct yaml_node *value, void *into);
 	size_t count;			/* of a list: the offset of its number of elements */
-	size_t given;			/* the offset of a bool that is set if the key is given; 0: none */
+	size_t given;	/* the offset of a bool that is set if the key is given; 0: none */
 	u64 least, most;		/* the range; of a text or path bytes, of a list elements */
 	const char *usual;		/* the default, as in a file; NULL: zeros */
 	union {
@@ -44,7 +44,7 @@ struct key {
 		const struct key *item;		/* of a list: an element */
 		const char *characters;		/* of a text: the accepted ones; NULL: all */
 	};
-	const char *unset;		/* in the documents: what applies if it is not given */
+	const char *unset;		/* in the documents: the effect without the key */
 	const char *accepted;		/* in errors; NULL: from the type and the range */
 	u32 flags;			/* enum key_flag, or-ed */
 	const char *help;		/* for the documents: document.h */
@@ -60,10 +60,13 @@ struct keys {
 	const struct key *key;
 	size_t count;
 	size_t size;			/* of the struct */
-	const char *alone;		/* the key that a value stands for which is no mapping, or NULL */
-	/* The defaults that no text has; 0 or -ENOMEM. May be NULL. */
+	const char *alone;	/* the key of a value given instead of the mapping, or NULL */
+	/* Sets defaults that cannot be written as text; 0 or -ENOMEM. May be NULL. */
 	int (*init)(void *section);
-	/* After all keys: what must fit together. `node` is the mapping, or the value alone. */
+	/*
+	 * Checks conditions between the keys, after all were read. `node` is the mapping, or the
+	 * value alone.
+	 */
 	int (*check)(struct reader *r, const struct yaml_node *node, void *section);
 };
 
@@ -83,11 +86,13 @@ struct key_type {
 	/* The value on one line; `lines`: the key and its value on lines of their own. */
 	void (*write)(struct writer *w, const struct key *key, const void *section);
 	void (*lines)(struct writer *w, const struct key *key, const void *section);
-	/* Replaces pointers of another section by copies; by NULL if *rc is set, or gets -ENOMEM. */
+	/*
+	 * Replaces pointers of another section by copies; by NULL if *rc is set, or gets -ENOMEM.
+	 */
 	void (*copy)(const struct key *key, void *section, int *rc);
 	void (*clear)(const struct key *key, void *section);	/* also sets zeros */
 	bool (*equal)(const struct key *key, const void *a, const void *b);
-	/* What is accepted; returns buf, or a text of its own. */
+	/* The accepted values as text; returns buf, or a static text. */
 	const char *(*accepted)(const struct key *key, char *buf, size_t size);
 };
 
@@ -95,7 +100,7 @@ struct key_type {
 extern const struct key_type
 	type_bool,		/* bool: true, false, yes, no */
 	type_count,		/* unsigned integer: 2000, 10K, 1.5M */
-	type_number,		/* unsigned integer: digits, 0x and hexadecimal digits, or of `names` */
+	type_number,	/* unsigned integer: digits, 0x and hexadecimal digits, or of `names` */
 	type_mode,		/* u32: octal permissions */
 	type_duration,		/* u64 in ns */
 	type_percent,		/* u32 in permille */
@@ -110,7 +115,7 @@ extern const struct key_type
 	type_identifier,		/* char [SL_NAME_MAX] */
 	type_interface,		/* char [16]: an interface's name */
 	type_prefix;		/* struct sl_prefix without sets */
-/* A type like type_text but for its name and what is given here, as `read`. */
+/* A type like type_text, except for its name and the functions given here, as `read`. */
 #define TYPE_TEXT(what, ...)                                                             \
 	{ .name = what, .size = sizeof(char *), .write = type_text_write,                 \
 	  .copy = type_text_copy, .clear = type_text_clear, .equal = type_text_equal,     \
@@ -128,12 +133,12 @@ extern const struct key_type
 
 /* ---- a whole table; `section` is a struct of keys->size bytes ---- */
 
-/* Sets the defaults in a zeroed struct. 0 or -ENOMEM, and keys_clear() frees what is there. */
+/* Sets the defaults in a zeroed struct. 0 or -ENOMEM; also then free it with keys_clear(). */
 int keys_init(const struct keys *keys, void *section);
-/* Reads a mapping, or a value alone; on failure keys_clear() frees what is there. */
+/* Reads a mapping, or a value alone; also on failure free it with keys_clear(). */
 int keys_read(struct reader *r, const struct yaml_node *node, const struct keys *keys,
 	      void *section);
-/* Lines "key: value"; what has its default is left out. w->failed is set if out of memory. */
+/* Lines "key: value"; keys with their default are left out. w->failed is set if out of memory. */
 void keys_write(struct writer *w, const struct keys *keys, const void *section);
 /* One of the keys, or nothing if it has its default. */
 void keys_write_one(struct writer *w, const struct keys *keys, const void *section,
@@ -143,7 +148,10 @@ void keys_write_flow(struct writer *w, const struct keys *keys, const void *sect
 /* `section` is a byte-wise copy: gives it pointers of its own. As key_type.copy. */
 void keys_copy(const struct keys *keys, void *section, int *rc);
 void keys_clear(const struct keys *keys, void *section);
-/* A copy in memory of its own; NULL: out of memory. And what frees it; NULL is fine. */
+/*
+ * A copy in newly allocated memory; NULL: out of memory. The second function frees it; NULL is
+ * fine.
+ */
 void *keys_clone(const struct keys *keys, const void *from);
 void keys_free(const struct keys *keys, void *section);
 bool keys_equal(const struct keys *keys, const void *a, const void *b);

@@ -13,7 +13,7 @@ static int no_memory(struct sl_err *err)
 	return sl_err_set(err, ENOMEM, "out of memory");
 }
 
-/* As much of a text as an error has room for, and nothing of what could harm a terminal. */
+/* A text for an error message: truncated, without control characters. */
 static const char *shown(const char *text, char *buf, size_t size)
 {
 	size_t len = strnlen(text, size - 1);
@@ -41,7 +41,7 @@ static struct yaml_node *to_yaml_node(struct tree *tree, const char *key, const 
 	return tree_take(tree, &own);
 }
 
-/* VALUE as the node that the file would have; NULL with err. */
+/* VALUE as a node, as if read from the file; NULL with err. */
 static struct yaml_node *value_node(struct tree *tree, const struct pair_words *words,
 				    const char *key, const char *value, struct sl_err *err)
 {
@@ -67,7 +67,7 @@ static struct yaml_node *value_node(struct tree *tree, const struct pair_words *
 	return items;
 }
 
-/* The key of a mapping, made where it is missing; NULL: out of memory. */
+/* The key of a mapping, created if missing; NULL: out of memory. */
 static struct yaml_node *key_node(struct tree *tree, struct yaml_node *map, const char *name,
 				  size_t len)
 {
@@ -93,7 +93,7 @@ static int refuse_pair(const char *subject, const struct pair_words *words, cons
 
 #define KEY_PARTS_MAX 3	/* throttle.while.cpu */
 
-/* KEY.KEY...: the mappings on the way, `*ret_depth` of them, made where they are missing. */
+/* KEY.KEY...: the mappings on the path, `*ret_depth` of them, created if missing. */
 static int find_maps(struct tree *tree, struct yaml_node *root, char *key, struct yaml_node **map,
 		     struct yaml_node **outer, size_t *ret_depth, char **ret_last)
 {
@@ -156,7 +156,7 @@ static bool is_of(const struct key *key, const char *pair)
 	return strlen(key->name) == len && !memcmp(pair, key->name, len);
 }
 
-/* A pair that belongs to no row. */
+/* Reports a pair that belongs to no row. */
 static int refuse_unknown(struct reader *r, const struct pair_words *words, const struct keys *keys,
 			  const char *pair)
 {
@@ -197,7 +197,7 @@ static int present(const struct keys *keys, const struct key *key, const void *s
 	return rc;
 }
 
-/* What a file would have at the key; *ret is NULL if it has no such key. */
+/* The key's value as a file would have it; *ret is NULL if the file would not have the key. */
 static int value_of_pairs(struct reader *r, const struct pair_words *words, const struct keys *keys,
 			  const struct key *key, const void *section, char *const *pairs,
 			  size_t count, struct tree *tree, const struct yaml_node **ret)
@@ -222,7 +222,7 @@ static int value_of_pairs(struct reader *r, const struct pair_words *words, cons
 	return rc;
 }
 
-/* A row that pairs are for. */
+/* Whether pairs have a value for the row. */
 struct change {
 	const struct key *key;
 	struct tree tree;

@@ -9,20 +9,20 @@
 #include "conf/key.h"
 
 struct pair_words {
-	bool (*takes_list)(const char *key);	/* whose VALUE is a list, apart by commas */
-	const char *example;			/* for errors: what pairs look like */
+	bool (*takes_list)(const char *key);	/* whether VALUE is a list, separated by commas */
+	const char *example;			/* for errors: an example of a pair */
 };
 
 /*
- * KEY=VALUE, or KEY.KEY=VALUE, done to a mapping of the tree. An empty VALUE takes the key out; one
- * that begins with a bracket is YAML. -EINVAL with a message "SUBJECT: ...", -ENOMEM.
+ * Applies KEY=VALUE, or KEY.KEY=VALUE, to a mapping of the tree. An empty VALUE removes the key; a
+ * VALUE that begins with a bracket is YAML. -EINVAL with a message "SUBJECT: ...", -ENOMEM.
  */
 int pair_set(struct tree *tree, struct yaml_node *map, const char *subject,
 	     const struct pair_words *words, const char *pair, struct sl_err *err);
 
 /*
- * The pairs done to `section`, in the order of the table; then the table's `check`, whose node is an
- * empty mapping. Errors begin with r->subject; on failure `section` may be changed.
+ * Applies the pairs to `section`, in the order of the table; then calls the table's `check`, with
+ * an empty mapping as node. Errors begin with r->subject; on failure `section` may be changed.
  */
 int pairs_read(struct reader *r, const struct pair_words *words, const struct keys *keys,
 	       void *section, char *const *pairs, size_t count);

@@ -2,8 +2,8 @@
 /*
  * place.c - see place.h. libyaml's events have the marks of their first and last characters, with
  * these exceptions: the end of a list or mapping without brackets is that of its last item; a
- * node with an anchor begins at the anchor; and the '-' of an item has no mark, but stands in
- * the column of the list.
+ * node with an anchor begins at the anchor; and the '-' of an item has no mark, but is in the
+ * column of the list.
  */
 #include "conf/place.h"
 
@@ -103,7 +103,7 @@ static struct place *place_named(const struct parsing *p, const char *name)
 	return named ? named->place : NULL;
 }
 
-/* Sets where a node begins, and gives it its anchor. */
+/* Sets the start of a node, and its anchor. */
 static int place_begin(struct parsing *p, struct place *place, const yaml_event_t *event,
 		       const yaml_char_t *anchor)
 {
@@ -143,7 +143,7 @@ static size_t line_start(const struct parsing *p, size_t at)
 	return at;
 }
 
-/* Finds the '-' of an item, which may stand in a line above it. 0, or -EINVAL. */
+/* Finds the '-' of an item, which may be in a line above it. 0, or -EINVAL. */
 static int find_dash(const struct parsing *p, size_t column, struct place *item)
 {
 	for (size_t line = line_start(p, item->start);; line = line_start(p, line - 1)) {
@@ -217,14 +217,14 @@ static int parse_map(struct parsing *p, struct place *map)
 	return rc;
 }
 
-/* The column of a list's dashes: an anchor is written before it, so its first mark is no help. */
+/* The column of a list's dashes. The list's first mark may be that of an anchor before it. */
 static size_t dash_column(struct parsing *p, const yaml_event_t *event)
 {
 	size_t at =
 		byte_of(p, event->data.sequence_start.anchor ? event->end_mark : event->start_mark);
 
 	if (at && p->text[at] != '-')
-		at--; /* of a list that is indented no further than its key: behind the dash */
+		at--; /* of a list with the same indent as its key: after the dash */
 	return at - line_start(p, at);
 }
 
@@ -242,7 +242,7 @@ static int parse_text(struct parsing *p, const yaml_event_t *event, struct place
 	if (place->lead && place->end <= place->lead)
 		place->begin = place->end = place->lead; /* nothing but the anchor */
 	while (place->end > place->begin && strchr(" \t\r\n", p->text[place->end - 1]))
-		place->end--; /* a block of text takes the line breaks behind it along */
+		place->end--; /* a block of text includes the line breaks after it */
 	*ret = place;
 	return rc;
 }

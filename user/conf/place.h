@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * place.h - where each node of a YAML text stands in it, for text_edit.c.
+ * place.h - the position of each node in a YAML text, for text_edit.c.
  *
  * Unlike the nodes of tree.h, places have aliases and merge keys as they were written, and no
  * copies: each byte of the text belongs to one place at most.
@@ -23,7 +23,7 @@ struct place {
 	bool plain : 1;	   /* text without quotes */
 	int line, column;  /* from 1, as of the node of tree.h */
 	size_t start;	   /* the first byte: its anchor, or `begin` */
-	size_t lead;	   /* behind its anchor; 0: it has none */
+	size_t lead;	   /* after its anchor; 0: it has none */
 	size_t begin, end; /* the bytes of the content */
 	size_t dash;	   /* of an item of a list without brackets: its '-' */
 	size_t count;
@@ -31,7 +31,7 @@ struct place {
 	struct place *next;	      /* the next item or key */
 	struct place *value;	      /* of a key */
 	struct place *target;	      /* of an alias */
-	const struct yaml_node *node; /* what stands here after the edit; NULL: removed */
+	const struct yaml_node *node; /* the node at this place after the edit; NULL: removed */
 	struct place *made_before;    /* for places_free() */
 	char text[];		      /* the value of a text; of an alias as a key its target's */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * reach.h - which files a configuration may name, depending on who wrote it.
+ * reach.h - the files that a configuration may name, depending on its author.
  *
  * Root's may name any file. A member of control.group may change every rule, but is not root,
  * while the daemon reads and appends to files as root. So during such a member's command a file
@@ -34,7 +34,9 @@ int reach_check(const char *path, struct sl_err *err);
 /* The same for a file to be written, which must not exist yet. */
 int reach_check_new(const char *path, struct sl_err *err);
 
-/* Moves the message of an error about a file, which may quote the file, to the log. */
+/*
+ * Replaces the message of an error about a file, which may quote the file, and logs the original.
+ */
 void reach_hide(struct sl_err *err);
 
 #endif

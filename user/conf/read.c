@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* read.c - see read.h: mappings by table, plain values, and the words of errors. */
+/* read.c - see read.h: mappings by table, plain values, and the text of errors. */
 #include "conf/read.h"
 
 #include <arpa/inet.h>
@@ -75,7 +75,7 @@ static const char *list_keys(const struct key *keys, size_t count, char *buf, si
 	return buf;
 }
 
-/* `(did you mean "limits"?)`, or nothing. */
+/* `(did you mean "limits"?)`, or "". */
 static const char *suggest_key(const struct key *keys, size_t count, const char *name, char *buf,
 			       size_t size)
 {
@@ -203,7 +203,7 @@ int read_name(struct reader *r, const struct yaml_node *node, const struct name 
 	return 0;
 }
 
-/* Plain digits, or hex with 0x; no sign, no blank, no octal. False where it is none. */
+/* Plain digits, or hex with 0x; no sign, no blank, no octal. False for other text. */
 static bool parse_number(const char *text, size_t len, u64 most, u64 *ret)
 {
 	int base = 10;
@@ -312,7 +312,7 @@ int read_interface_name(struct reader *r, const struct yaml_node *node, char ret
 {
 	size_t len = strlen(node->text);
 
-	/* what the kernel's dev_valid_name() takes */
+	/* as accepted by the kernel's dev_valid_name() */
 	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !len || len > 15 ||
 	    strpbrk(node->text, "/: \t") || !strcmp(node->text, ".") ||
 	    !strcmp(node->text, ".."))

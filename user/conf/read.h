@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * read.h - from nodes to values, with errors that name the place, what was found and what is
- * accepted.
+ * read.h - reads values from nodes; errors name the place, the text found and the accepted values.
  */
 #ifndef SLUICE_CONF_READ_H
 #define SLUICE_CONF_READ_H
@@ -12,11 +11,11 @@
 #include "lib/units.h"
 #include "sluice/abi.h"
 
-/* What readers hand down: where errors go and the words before. */
+/* The context of readers: the destination of errors and their first part. */
 struct reader {
 	const char *file;		/* "": not a file, errors have no position */
 	struct sl_err *err;
-	const void *model;		/* for hooks: the whole that is being read */
+	const void *model;		/* for hooks: the model that is being read */
 	const char *subject;		/* "limits[0] \"web\"", or "" */
 	char path[128];			/* the key being read, "match.dport" */
 	char found[80];
@@ -24,13 +23,16 @@ struct reader {
 
 struct key;	/* key.h */
 
-/* Fails at a node, or NULL: "FILE:LINE:COLUMN: SUBJECT: PATH: words". Returns -code. */
+/* Fails at a node, or NULL: "FILE:LINE:COLUMN: SUBJECT: PATH: message". Returns -code. */
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* "PATH: found X; accepted: Y" */
 int read_refuse(struct reader *r, const struct yaml_node *at, const char *accepted);
 int read_no_memory(struct reader *r);
-/* What stands there, for an error: `"text"` (cut), `a list`, `nothing`. Valid until the next. */
+/*
+ * The node as text for an error: `"text"` (truncated), `a list`, `nothing`. Valid until the next
+ * call.
+ */
 const char *read_found(struct reader *r, const struct yaml_node *node);
 
 /*
@@ -39,7 +41,7 @@ const char *read_found(struct reader *r, const struct yaml_node *node);
  */
 int read_map(struct reader *r, const struct yaml_node *map, const struct key *keys, size_t count,
 	     void *into);
-/* -EINVAL where a key is missing that must be there. */
+/* -EINVAL if a required key is missing. */
 int read_require(struct reader *r, const struct yaml_node *map, const char *key);
 
 /* Calls `read` for each item of a list, or for a value alone. */
@@ -54,9 +56,9 @@ int read_number(struct reader *r, const struct yaml_node *node, u64 most, const 
 		u64 *ret);
 int read_count(struct reader *r, const struct yaml_node *node, u64 *ret);
 int read_rate(struct reader *r, const struct yaml_node *node, struct rate *ret);
-/* An absolute path of at most `most` bytes, into a copy that is the caller's. */
+/* Copies an absolute path of at most `most` bytes; the caller frees it. */
 int read_path(struct reader *r, const struct yaml_node *node, size_t most, char **field);
-/* A copy of a text in place of what *field was. */
+/* Replaces *field by a copy of a text. */
 int read_copy(struct reader *r, const char *text, char **field);
 /* ADDRESS:PORT or [ADDRESS]:PORT; no names, since a resolver may not be up at start. */
 bool is_listen_address(const char *text);

@@ -43,7 +43,7 @@ void splice_cut(struct editing *e, size_t begin, size_t end)
 		splice(e, begin, end, NULL, 0);
 }
 
-/* What is put in somewhere stands before what is cut out from there on. */
+/* An insertion at a position comes before a removal that starts there. */
 static int compare_splices(const void *left, const void *right)
 {
 	const struct splice *a = left, *b = right;
@@ -55,7 +55,7 @@ static int compare_splices(const void *left, const void *right)
 	return a->order < b->order ? -1 : 1;
 }
 
-/* Line breaks are those of the text. */
+/* Uses the line breaks of the text. */
 static void put_lines(FILE *out, const char *text, size_t size, bool crlf)
 {
 	for (size_t i = 0; i < size; i++) {

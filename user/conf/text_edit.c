@@ -2,10 +2,10 @@
 /*
  * text_edit.c - see text_edit.h.
  *
- * The places of the text and the wanted tree are walked side by side, in the order of the text.
- * Where they differ a splice is noted: bytes to be removed, and text in their place. Since an
- * anchor stands before its aliases, what it will be is known when they are met: an alias of
- * something that will not be what is wanted there is written out.
+ * The places of the text and the new tree are compared side by side, in the order of the text.
+ * Each difference becomes a splice: bytes to be removed, and text in their place. An anchor comes
+ * before its aliases, so its new value is determined first: an alias that would then have another
+ * value than in the new tree is written out.
  */
 #include "conf/text_edit.h"
 
@@ -18,7 +18,7 @@
 #include "conf/place.h"
 #include "conf/splice.h"
 
-/* ---- what is the same ---- */
+/* ---- comparing ---- */
 
 static bool is_merge(const struct place *key)
 {
@@ -26,8 +26,8 @@ static bool is_merge(const struct place *key)
 }
 
 /*
- * A text of a command has no quotes of its own, and one without quotes gets some within brackets:
- * only null in quotes is no null, and a number in quotes no number.
+ * Text from a command has no quotes, and plain text may get quotes within brackets, so quotes are
+ * not compared. Exceptions: null in quotes is not null, and a number in quotes is not a number.
  */
 static bool same_text(const struct yaml_node *a, const struct yaml_node *b)
 {
@@ -102,7 +102,7 @@ static enum emit_quotes quotes_of(const struct editing *e, const struct place *p
 					       : EMIT_AS_NEEDED;
 }
 
-/* Behind its key or dash, without a blank where the text has one. */
+/* After its key or dash, without a blank if the text has one there. */
 static void replace_inline(struct editing *e, const struct place *place,
 			   const struct yaml_node *node, bool flow)
 {
@@ -141,7 +141,7 @@ static void replace_below(struct editing *e, const struct place *place,
 	splice_cut(e, begin, place->end);
 }
 
-/* A list or mapping of several lines, `lead` behind its key or dash. */
+/* A list or mapping of several lines; `lead`: position after its key or dash. */
 static void replace_block(struct editing *e, const struct place *place,
 			  const struct yaml_node *node, size_t lead)
 {
@@ -160,7 +160,7 @@ static void replace_block(struct editing *e, const struct place *place,
 		splice_cut(e, line_before(e, place->begin), line_end(e, place->end));
 		return;
 	}
-	/* a list may stand no further right than its key, a mapping may not */
+	/* a list may have the same indent as its key, a mapping may not */
 	if (own_lines && node->kind == YAML_MAP && place->kind == PLACE_LIST)
 		column += fprintf(out, "  ");
 	if (fits && lead)
@@ -202,7 +202,9 @@ static void fit_entry(struct editing *e, const struct entries *s, struct entry *
 
 /* ---- mappings ---- */
 
-/* What a merge key of the mapping will bring under that name, the first of several; or NULL. */
+/*
+ * The node that a merge key of the mapping will add under that name, the first of several; or NULL.
+ */
 static const struct yaml_node *merged(const struct place *merge, const char *name)
 {
 	const struct place *from =
@@ -227,7 +229,9 @@ static bool has_own(const struct place *map, const char *name, const struct plac
 	return key && !is_merge(key);
 }
 
-/* A merge key can bring no less: whether it brings a key that is not wanted, or not as wanted. */
+/*
+ * A merge key adds all its keys: whether it adds a key that the new tree lacks, or has otherwise.
+ */
 static bool merge_fits(const struct place *merge, const struct yaml_node *node)
 {
 	const struct place *from =
@@ -239,7 +243,7 @@ static bool merge_fits(const struct place *merge, const struct yaml_node *node)
 		const struct yaml_node *hint = node->first;
 
 		if (from->kind != PLACE_ALIAS)
-			continue; /* a mapping that stands there: nothing of it can have changed */
+			continue; /* a mapping at this place: it cannot have changed */
 		if (!target || target->kind != YAML_MAP)
 			return false;
 		for (const struct yaml_node *key = target->first; key; key = key->next)
@@ -255,7 +259,7 @@ static bool is_wanted(const struct place *merge, const struct yaml_node *key)
 
 	if (brought)
 		return same_node(brought->value, key->value);
-	/* of a mapping that stands at the merge key itself */
+	/* of a mapping at the merge key itself */
 	return merge && key->line && key->value->line && merge->value->kind != PLACE_ALIAS &&
 	       key->line >= merge->line;
 }
@@ -285,7 +289,7 @@ static void fit_map(struct editing *e, struct place *map, const struct yaml_node
 		if (entry->node)
 			fit_entry(e, &s, entry);
 	}
-	/* then: what a merge key names may stand in this mapping */
+	/* then: the mapping that a merge key names may be in this mapping */
 	for (size_t i = 0; i < s.count; i++) {
 		struct entry *entry = &s.entry[i];
 
@@ -310,7 +314,7 @@ out:
 
 /* ---- lists ---- */
 
-/* An item that was read is that of the same place. */
+/* An item that was read from the text is compared by its position. */
 static bool is_at(const struct place *item, const struct yaml_node *node)
 {
 	if (item->kind == PLACE_ALIAS)
@@ -422,7 +426,7 @@ static void fit_list(struct editing *e, struct place *list, const struct yaml_no
 
 /* ---- any node ---- */
 
-/* `lead`: behind its key or dash, 0 within brackets and at the root. */
+/* `lead`: position after its key or dash; 0 within brackets and at the root. */
 static void fit(struct editing *e, struct place *place, const struct yaml_node *node, size_t lead,
 		bool flow)
 {

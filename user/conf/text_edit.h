@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * text_edit.h - changes a YAML text so that it reads as another tree, and only where it must.
+ * text_edit.h - changes a YAML text to that of another tree, with as few changes as possible.
  *
- * The wanted tree is that of tree_parse() or tree_parse_deep(), changed: nodes that were read have
- * their line, new ones have line 0. What is the same in both keeps its bytes: comments, order,
- * quotes, spelling, anchors and aliases.
+ * The new tree is a changed result of tree_parse() or tree_parse_deep(): nodes that were read have
+ * their line, new ones have line 0. Unchanged parts keep their bytes: comments, order, quotes,
+ * spelling, anchors and aliases.
  *
  *  - An item that is removed takes the comments directly above it along, unless the next item
  *    follows without a blank line or a comment: they may be about both.

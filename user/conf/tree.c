@@ -125,7 +125,7 @@ static char byte_at(const struct builder *b, yaml_mark_t mark)
 	return 0;
 }
 
-/* The parser's error: our message for common mistakes, else libyaml's. */
+/* The parser's error: a message of this file for common mistakes, else libyaml's. */
 static int build_fail_parser(struct builder *b)
 {
 	const yaml_parser_t *p = &b->parser;

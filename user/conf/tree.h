@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * tree.h - YAML text as a tree of nodes that know where they stood.
+ * tree.h - YAML text as a tree of nodes with their positions.
  *
  * A subset: one document of mappings, lists and text. Tags are refused, so are values with
- * control characters, and the depth is bounded. An alias is a copy of its anchor's node, a merge
- * key (`<<`) is done (a few lines of them could expand to gigabytes: how many nodes they make is
- * bounded). Types are not guessed: `off` and `010` are the text they are.
+ * control characters, and the depth is bounded. An alias becomes a copy of its anchor's node, and a
+ * merge key (`<<`) is applied; the number of nodes that they create is bounded, since a few lines
+ * could expand to gigabytes. Types are not guessed: `off` and `010` are text.
  */
 #ifndef SLUICE_TREE_H
 #define SLUICE_TREE_H
@@ -30,7 +30,7 @@ struct yaml_node {
 	enum yaml_node_kind kind : 8;
 	bool plain : 1;			/* text without quotes */
 	int line, column;		/* from 1; where it was written */
-	int alias_line;			/* whose alias or merge key brought it here; 0: none */
+	int alias_line;	/* line of the alias or merge key that copied it here; 0: none */
 	size_t count;			/* items of a list, keys of a mapping */
 	struct yaml_node *first, *last;	/* items, or keys */
 	struct yaml_node *next;		/* the next item or key */
@@ -59,7 +59,7 @@ void tree_free(struct tree *tree);
 /* A node of the tree that is linked nowhere yet; NULL: out of memory. */
 struct yaml_node *tree_node(struct tree *tree, enum yaml_node_kind kind, const char *text,
 			    size_t len);
-/* The nodes of `from` become `tree`'s, linked nowhere yet; returns what was its root. */
+/* Moves the nodes of `from` to `tree`, linked nowhere yet; returns the root of `from`. */
 struct yaml_node *tree_take(struct tree *tree, struct tree *from);
 void yaml_node_append(struct yaml_node *list_or_map, struct yaml_node *item_or_key);
 
@@ -67,7 +67,7 @@ void yaml_node_append(struct yaml_node *list_or_map, struct yaml_node *item_or_k
 struct yaml_node *yaml_node_find(const struct yaml_node *map, const char *key);
 void yaml_node_remove(struct yaml_node *map, const struct yaml_node *key);
 
-/* Nothing was written: `key:` alone, `~` or `null`. */
+/* Whether the value is empty: `key:` alone, `~` or `null`. */
 bool yaml_node_is_null(const struct yaml_node *node);
 
 #endif

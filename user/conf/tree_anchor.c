@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A merge compares each key with each: bounded, and far above what a mapping of ours has. */
+/*
+ * A merge compares each key with each, so it is bounded, far above the size of any valid mapping.
+ */
 #define MERGED_KEYS_MAX 256
 
 struct anchor {
@@ -113,15 +115,15 @@ static bool is_merge_key(const struct yaml_node *key)
 	return key->plain && !strcmp(key->text, "<<");
 }
 
-/* The keys that `map` lacks. Copies: what is merged may have an anchor, and be met again. */
+/* Adds copies of the keys that `map` lacks. Copies, since the merged mapping may be used again. */
 static int merge_map(struct anchors *anchors, struct tree *tree, struct yaml_node *map,
-		     const struct yaml_node *from, int depth, const char **ret_words)
+		     const struct yaml_node *from, int depth, const char **ret_message)
 {
 	struct yaml_node *key;
 	int rc;
 
 	if (from->count > MERGED_KEYS_MAX) {
-		*ret_words = "found a mapping of more than 256 keys to be merged; accepted: fewer";
+		*ret_message = "found a mapping of more than 256 keys to be merged; accepted: fewer";
 		return -EINVAL;
 	}
 	for (const struct yaml_node *item = from->first; item; item = item->next) {
@@ -134,7 +136,7 @@ static int merge_map(struct anchors *anchors, struct tree *tree, struct yaml_nod
 			return rc;
 		yaml_node_append(map, key);
 		if (map->count > MERGED_KEYS_MAX) {
-			*ret_words = "found a merge into a mapping of more than 256 keys; accepted: "
+			*ret_message = "found a merge into a mapping of more than 256 keys; accepted: "
 				     "fewer";
 			return -EINVAL;
 		}
@@ -152,7 +154,7 @@ static struct yaml_node *merge_key(const struct yaml_node *map)
 }
 
 int anchors_merge(struct anchors *anchors, struct tree *tree, struct yaml_node *map, int depth,
-		  const struct yaml_node **ret_at, const char **ret_words)
+		  const struct yaml_node **ret_at, const char **ret_message)
 {
 	struct yaml_node *key = merge_key(map), *value, *item;
 	int rc = 0;
@@ -162,17 +164,17 @@ int anchors_merge(struct anchors *anchors, struct tree *tree, struct yaml_node *
 	value = key->value;
 	yaml_node_remove(map, key);
 	*ret_at = key;
-	*ret_words = "found \"<<\" again; accepted: one, with a list of mappings";
+	*ret_message = "found \"<<\" again; accepted: one, with a list of mappings";
 	if (merge_key(map))
 		return -EINVAL;
 	item = value->kind == YAML_LIST ? value->first : value;
 	for (; item && !rc; item = item->next) {
 		if (item->kind != YAML_MAP) {
-			*ret_words = "found \"<<\" with something else than mappings; accepted: "
+			*ret_message = "found \"<<\" with something else than mappings; accepted: "
 				     "*NAME of a mapping's anchor, or a list of such";
 			return -EINVAL;
 		}
-		rc = merge_map(anchors, tree, map, item, depth, ret_words);
+		rc = merge_map(anchors, tree, map, item, depth, ret_message);
 		if (value->kind != YAML_LIST)
 			break;
 	}

@@ -2,8 +2,8 @@
 /*
  * tree_anchor.h - anchors, aliases and merge keys of YAML, for tree.c.
  *
- * An alias becomes a copy of its anchor's node, so that the code that reads or changes the tree
- * needs neither. The number of copied nodes and their depth are bounded.
+ * An alias becomes a copy of its anchor's node, so code that reads or changes the tree handles
+ * neither. The number of copied nodes and their depth are bounded.
  */
 #ifndef SLUICE_TREE_ANCHOR_H
 #define SLUICE_TREE_ANCHOR_H
@@ -15,9 +15,9 @@ struct anchors {
 	size_t made;		/* nodes that aliases and merge keys were copied to */
 };
 
-/* The node has this name from here on, whatever had it before. 0 or -ENOMEM. */
+/* Gives the name to the node, and takes it from an earlier one. 0 or -ENOMEM. */
 int anchors_name(struct anchors *anchors, const char *name, struct yaml_node *node);
-/* What has the name here; NULL: nothing. */
+/* The node that has the name at this point; NULL: none. */
 struct yaml_node *anchors_find(const struct anchors *anchors, const char *name);
 void anchors_free(struct anchors *anchors);
 
@@ -30,11 +30,11 @@ int anchors_copy(struct anchors *anchors, struct tree *tree, const struct yaml_n
 		 int alias_line, int depth, struct yaml_node **ret);
 
 /*
- * Does a mapping's merge key, `<<` without quotes: the keys of the mapping that it names, or of
- * several in a list, that the mapping has not itself; of several that have a key the first.
- * 0, or as anchors_copy(), or -EINVAL with what is wrong there: *ret_at, *ret_words.
+ * Applies a mapping's merge key, `<<` without quotes: adds the keys of the mapping that it names,
+ * or of several in a list, that the mapping itself lacks; of several with a key the first. 0, or as
+ * anchors_copy(), or -EINVAL with the node and the error: *ret_at, *ret_message.
  */
 int anchors_merge(struct anchors *anchors, struct tree *tree, struct yaml_node *map, int depth,
-		  const struct yaml_node **ret_at, const char **ret_words);
+		  const struct yaml_node **ret_at, const char **ret_message);
 
 #endif

@@ -152,7 +152,7 @@ static struct yaml_node *value_of(const struct item *item)
 	return !item ? NULL : item->node->value ? item->node->value : item->node;
 }
 
-/* A new item of a list stands where another was, with its comments and its quotes. */
+/* A new item of a list replaces another at its position, with its comments and its quotes. */
 static struct yaml_node *in_place(struct yaml_node *item, const struct yaml_node *of)
 {
 	item->line = of->line;
@@ -169,7 +169,7 @@ static void append(struct yaml_node *parent, struct yaml_node *child)
 	yaml_node_append(parent, child);
 }
 
-/* An item that went behind a later one was removed and added again. */
+/* An item that moved after a later one was removed and added again. */
 static void part_moved(const struct items *after)
 {
 	size_t last = 0;
@@ -204,7 +204,7 @@ static int merge_item(struct item *item)
 	return rc;
 }
 
-/* True if the file has in other words what has changed. */
+/* True if the file already has the change in another spelling. */
 static bool is_hidden(const struct items *before)
 {
 	for (size_t i = 0; i < before->count; i++) {
@@ -251,7 +251,7 @@ static int merge_matched(struct yaml_node *into, struct items *now, struct items
 	return 0;
 }
 
-/* Of all three the same number of items: each in its place. */
+/* All three have the same number of items: each is merged at its position. */
 static int merge_places(struct yaml_node *into, const struct yaml_node *before,
 			struct yaml_node *after)
 {

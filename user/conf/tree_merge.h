@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * tree_merge.h - what changed from one tree to another, done to a third that means the same as the
- * first in other words: the tree of a file, with its order, its spelling and the defaults it has.
+ * tree_merge.h - applies the changes from one tree to another to a third, equivalent to the first:
+ * the tree of a file, with its own order, spelling and explicit defaults.
  *
  * Keys of mappings are matched by name, addresses by value; items of a list that are addresses or
- * have a name or a prefix by that, other lists by place or as a whole. What is the same in both
- * trees stays as the file has it.
+ * have a name or a prefix by that, other lists by position or as a whole. Parts that are the same
+ * in both trees stay as in the file.
  */
 #ifndef SLUICE_TREE_MERGE_H
 #define SLUICE_TREE_MERGE_H

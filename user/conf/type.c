@@ -143,7 +143,7 @@ const struct key_type type_number = {
 	.name = "number", .read = number_read, .write = number_write, .accepted = number_accepted,
 };
 
-/* ---- octal permissions, as chmod(1) takes them ---- */
+/* ---- octal permissions, as in chmod(1) ---- */
 
 static int mode_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		     void *section)
@@ -175,7 +175,7 @@ const struct key_type type_mode = {
 	.name = "mode", .read = mode_read, .write = mode_write, .accepted = mode_accepted,
 };
 
-/* ---- durations, shares ---- */
+/* ---- durations, percentages ---- */
 
 static int duration_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 			 void *section)

@@ -24,7 +24,7 @@ void write_text(FILE *out, const char *text)
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789./_-";
 
-	/* null, plain, would be nothing: yaml_node_is_null() */
+	/* a plain null would be an empty value: yaml_node_is_null() */
 	if (*text && *text != '-' && strspn(text, plain) == strlen(text) && strcmp(text, "null")) {
 		fputs(text, out);
 		return;
