@@ -64,6 +64,6 @@ check_is "6 are left after an orderly stop and a reboot" "$(send 12 3)" "6 6"
 daemon_kill TERM
 truncate -s -5 "$LAB/state/buckets"
 reboot
-check_true "a torn file is refused with a message" grep -q "buckets has been cut or extended" "$LAB/daemon.log"
+check_true "a torn file is refused with a message" grep -q "buckets was truncated or extended" "$LAB/daemon.log"
 check_is "it changes nothing: limits begin anew" "$(send 12 3)" "10 10"
 lab_done

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* counters.c - opening the store, and its time; see counters.h. */
+/* counters.c - opens the counter table, and keeps its time; see counters.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "counters/counters_file.h"
 
-/* mono_ns is promised so far ahead, and again when half of it has gone by. */
+/* mono_ns is promised this far ahead, and again when half of it has passed. */
 #define PROMISE_NS (2 * SL_NS_PER_SEC)
 
 static u64 clock_ns(clockid_t clock)
@@ -21,7 +21,10 @@ static u64 clock_ns(clockid_t clock)
 	return (u64)ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
 }
 
-/* One copy after the other, so that a process that is killed leaves one whole: the compiler keeps the order. */
+/*
+ * Writes one copy after the other, so a killed process leaves one intact: the compiler keeps the
+ * order.
+ */
 static void put_clock(struct counters *counters, const struct counters_clock *clock)
 {
 	counters->tail->clock = *clock;
@@ -35,7 +38,7 @@ static void promise(struct counters *counters, struct sl_now now)
 {
 	struct counters_clock clock;
 
-	/* Another thread does it. */
+	/* Another thread is writing it. */
 	if (__atomic_exchange_n(&counters->clock_lock, 1, __ATOMIC_ACQUIRE))
 		return;
 	clock = counters->head->clock;
@@ -48,7 +51,7 @@ static void promise(struct counters *counters, struct sl_now now)
 
 /*
  * After a reboot the time continues from the last promise, which must be in the file before any
- * later time is returned. Some caller writes it twice a second.
+ * later time is returned. A caller writes it twice a second.
  */
 struct sl_now counters_now(struct counters *counters)
 {
@@ -63,8 +66,8 @@ struct sl_now counters_now(struct counters *counters)
 }
 
 /*
- * Continues mono_ns from its saved value: over a reboot by the wall clock; it stands still if that
- * was set back. Returns for how long the file was unused, at least.
+ * Continues mono_ns from its saved value: over a reboot by the wall clock, or unchanged if that was
+ * set back. Returns the minimum time for which the file was unused.
  */
 static u64 resume_clock(struct counters *counters, const char *boot_id)
 {
@@ -140,7 +143,7 @@ static void fill_layout(struct counters_fixed *fixed, u64 users, u64 log_bytes)
 	memcpy(fixed->magic, COUNTERS_MAGIC, sizeof(fixed->magic));
 	fixed->version = COUNTERS_VERSION;
 	fixed->sets = sets < 2 ? 2 : sets;
-	/* Chunk 0 is none. */
+	/* Chunk 0 is not used. */
 	fixed->chunks = chunks < REQUEST_CHUNKS_MAX ? chunks + 1 : REQUEST_CHUNKS_MAX;
 	fixed->classes = COUNTERS_CLASSES;
 }
@@ -164,7 +167,7 @@ int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **
 	pthread_mutex_init(&counters->sweep_lock, NULL);
 	code = -ERANGE;
 	if (users < 1 || users > COUNTERS_USERS_MAX) {
-		sl_err_set(err, ERANGE, "state.users is %llu; 1 to %llu are possible", users,
+		sl_err_set(err, ERANGE, "state.users is %llu; 1 to %llu are accepted", users,
 			   COUNTERS_USERS_MAX);
 		goto out;
 	}
@@ -203,7 +206,7 @@ void counters_close(struct counters *counters)
 {
 	if (!counters)
 		return;
-	/* No thread uses it any more: all of it can be checked. */
+	/* No thread uses the table any more, so all blocks can be checked. */
 	if (counters->fd >= 0 && counters->checks.count && counters->lock)
 		counters_check_blocks(counters);
 	counters_classes_close(counters);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * counters_class.c - classes: which limit an entry of the table is of, in two bytes.
+ * counters_class.c - classes: the limit of an entry of the table, in two bytes.
  *
- * A class is a struct spec_def in the store's file, and a struct spec made of it in memory. It is
- * looked up for every bucket state of every call, by a hash of its def, without a lock; making one
- * takes the lock. 65535 there can be, and so many for limits that callers bring; rates that are no
+ * A class is a struct spec_def in the file, and a struct spec made of it in memory. It is looked up
+ * for every bucket state of every request, by a hash of its def, without a lock; creating one takes
+ * the lock. At most 65535 exist, and a part of these for limits in requests; classes that are no
  * longer in use make room for others:
  *
  * The sweep of the table notes which classes have entries. A class that at the end of a
  * round has none, and was not looked up since the round began, is removed from the look-up
- * (CLASS_LEAVING). A thread may have found it just before, and be about to write an entry of it;
+ * (CLASS_LEAVING). A thread may have found it just before and not have written its entry yet;
  * but that thread has locked its sets, and the sweep locks each set in turn. So if a second round
  * finds no entry either, there will be none, and the number is free.
  */
@@ -67,7 +67,7 @@ static void put_in_slots(struct counters *counters, u16 class)
 	__atomic_store_n(&c->slot[at % SLOTS], (u32)class, __ATOMIC_RELEASE);
 }
 
-/* The number of a class that is leaving, or of none; 0: all are in use. */
+/* A free number, or that of a class that is leaving; 0: all are in use. */
 static u16 number_for(struct counters *counters, const struct spec_def *def)
 {
 	struct counters_classes *c = counters->classes;
@@ -87,7 +87,7 @@ static u16 number_for(struct counters *counters, const struct spec_def *def)
 	return 0;
 }
 
-/* Slots that were given up are found empty only by going over them all. */
+/* Deleted slots count as used, since a search passes over them. */
 static bool slots_have_room(const struct counters_classes *c)
 {
 	return c->in_slots < SLOTS / 4 * 3;
@@ -95,7 +95,7 @@ static bool slots_have_room(const struct counters_classes *c)
 
 /*
  * The file is made without blocks for classes (65535 take 2.6 MB, most rule sets a page): they
- * are allocated when the first class of a page is. A full disk so makes no class, and no SIGBUS.
+ * are allocated with the first class of a page. With a full disk no class is created: no SIGBUS.
  */
 static bool has_block(struct counters *counters, u16 class)
 {
@@ -110,8 +110,8 @@ static bool has_block(struct counters *counters, u16 class)
 }
 
 /*
- * The copy first: a whole copy is what counts when the file is opened. A scale of 0 is that of no
- * class, should this be the last that we do.
+ * Writes the copy first: an intact copy takes precedence when the file is opened. A scale of 0
+ * marks an invalid class, in case the process is killed here.
  */
 static void keep(struct counters *counters, u16 class, const struct spec_def *def)
 {
@@ -123,7 +123,9 @@ static void keep(struct counters *counters, u16 class, const struct spec_def *de
 	counters->def[class] = *def;
 }
 
-/* Rates that requests bring are any: so many of a caller's, and never all there can be. */
+/*
+ * Requests may have any rates, so the classes of a caller, and those of all callers, are bounded.
+ */
 static bool may_have_more(const struct counters_classes *c, u16 caller)
 {
 	return !caller || (c->made_for[caller] < COUNTERS_CLASSES_CALLER &&
@@ -199,7 +201,7 @@ static void take_from_slots(struct counters *counters, u16 class)
 
 	while (c->slot[at % SLOTS] != class)
 		at++;
-	/* The end of a run of slots can be freed outright. */
+	/* The last slots of a run can be freed at once. */
 	if (c->slot[(at + 1) % SLOTS]) {
 		__atomic_store_n(&c->slot[at % SLOTS], SLOT_GONE, __ATOMIC_RELEASE);
 		return;
@@ -238,7 +240,7 @@ void counters_classes_reclaim(struct counters *counters)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* What is in the file already: by an earlier process, or moved over. */
+/* Loads the classes in the file, from an earlier process or a converted file. */
 static int take_over(struct counters *counters)
 {
 	struct counters_classes *c = counters->classes;
@@ -253,7 +255,7 @@ static int take_over(struct counters *counters)
 		if (!spec)
 			return -ENOMEM;
 		if (spec_make_def(def, spec, NULL) || find(counters, def, hash_of(def))) {
-			/* Of a damaged page. Its entries are taken out by the first sweep. */
+			/* A class of a damaged page. The first sweep removes its entries. */
 			free(spec);
 			def->scale = 0;
 			continue;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * counters_file.c - the store's file: taken over, made anew, or moved to another size.
+ * counters_file.c - the file of the counter table: opens it, creates it, or converts its size.
  *
- * A file is made beside its place and renamed into it, so one that is in its place is whole. Its
- * blocks are allocated when it is made: a full disk is an error then, not a SIGBUS later.
+ * A new file is written under another name and then renamed, so the file at the path is complete.
+ * Its blocks are allocated at creation: a full disk is an error then, not a SIGBUS later.
  *
- * What a killed process wrote is in the page cache and all there; what the machine lost with its
- * power may be pages of different ages. Every block has a checksum (lib/block_check.h), the header and
- * the classes have a copy: damaged blocks are taken out, the others go on, and nothing follows a
- * pointer that was not checked. One that is not ours is kept as FILE.bad.
+ * The writes of a killed process are complete, in the page cache. After a power failure pages may
+ * be of different ages. So every block has a checksum (lib/block_check.h), and the header and the
+ * classes have a copy: damaged blocks are removed, the others are used, and all references are
+ * checked first. A file that is not a counter table is kept as FILE.bad.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ void counters_note_add(struct counters *counters, const char *format, ...)
 	va_end(args);
 }
 
-/* Beside `path`: a file that is being made. */
+/* The name of a new file beside `path`, before it is renamed. */
 void counters_path_new(const char *path, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s.new", path);
@@ -90,11 +90,13 @@ static const char *check_header(const struct counters_header *head, u64 size)
 	if (head->clock.mono_promised > COUNTERS_MONO_MAX)
 		return "has been in use for over four years, which is half the range of its clock";
 	if (size != counters_bytes(fixed))
-		return "has been cut or extended";
+		return "was truncated or extended";
 	return NULL;
 }
 
-/* Why a file cannot be used; NULL: it can. *ret: its header, or the intact one of the two. */
+/*
+ * The reason why a file cannot be used; NULL: it can. *ret: its header, the intact one of the two.
+ */
 static const char *look_at(struct counters *counters, int fd, struct counters_header *ret)
 {
 	struct counters_header tail;
@@ -133,8 +135,8 @@ static int map_fd(struct counters *counters, int fd, size_t bytes, int flags, co
 }
 
 /*
- * Blocks for all but the classes and their copies, see counters_class.c; those that there are stay as they are. (A copy
- * of a file may have holes.)
+ * Blocks for all but the classes and their copies, see counters_class.c; those that there are stay
+ * as they are. (A copy of a file may have holes.)
  */
 static int free_blocks(int fd, const struct counters_fixed *fixed)
 {
@@ -160,7 +162,7 @@ int counters_make_at(const char *name, const struct counters_fixed *want, int *r
 		return sl_err_set(err, errno, "%s: %s", name, strerror(errno));
 	code = ftruncate(fd, (off_t)counters_bytes(want)) ? errno : free_blocks(fd, want);
 	if (code) {
-		/* Releases the blocks, which others may need. */
+		/* Releases the allocated blocks to the file system. */
 		unlink(name);
 		close(fd);
 		return sl_err_set(err, code, "%s: no room for %llu bytes: %s", name,
@@ -175,7 +177,7 @@ static bool is_no_room(int code)
 	return code == -ENOSPC || code == -EDQUOT || code == -EROFS;
 }
 
-/* A new file; where there is no room for one, memory. `from`: keys and time go on. */
+/* A new file; without space on disk, memory. `from`: keys and time continue from this header. */
 static int make_file(struct counters *counters, const char *path, const struct counters_fixed *want,
 		     const struct counters_header *from, struct sl_err *err)
 {
@@ -198,7 +200,7 @@ static int make_file(struct counters *counters, const char *path, const struct c
 		return sl_err_set(err, EIO, "no random bytes for the HTTP tier's keys");
 	if (!from)
 		return counters->fd < 0 ? 0 : counters_write_file(path, err);
-	/* Keys stay what they are, and so does the time. */
+	/* Keeps the keys and the time. */
 	counters->head->fixed.seed = from->fixed.seed;
 	counters->head->fixed.check = counters_check(&counters->head->fixed);
 	counters->head->clock = from->clock;
@@ -236,13 +238,13 @@ int counters_write_file(const char *path, struct sl_err *err)
 
 /* ------------------------------------------------------------------ taking a file over */
 
-/* One of ours, of another size or version. */
+/* A valid file of another size or version. */
 static int open_other_size(struct counters *counters, const char *path, int fd,
 			   const struct counters_header *head, const struct counters_fixed *want,
 			   void **ret_old, struct sl_err *err)
 {
 	size_t bytes = counters_bytes(&head->fixed);
-	/* Writable for what mends it; the file stays what it is. */
+	/* A private writable mapping, for repairs; the file is not changed. */
 	void *old = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	int code;
 
@@ -265,7 +267,7 @@ static int open_other_size(struct counters *counters, const char *path, int fd,
 	return 0;
 }
 
-/* In place; where it can only be read, or has no room for its holes, a copy of it in memory. */
+/* Maps the file itself; if it is not writable, or its holes find no space, a copy in memory. */
 static int open_same_size(struct counters *counters, const char *path, int fd, bool readable_only,
 			  const struct counters_header *head, struct sl_err *err)
 {
@@ -362,7 +364,7 @@ static bool move_entry(struct counters *counters, struct request_logs *from,
 		return false;
 	}
 	counters_put(counters, &ref, bucket_state);
-	/* No call holds it: the next one may take its place if it has to. */
+	/* No request claims it, so it may be evicted by the next one. */
 	counters_unlock_set(counters, ref.set);
 	return true;
 }

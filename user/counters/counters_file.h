@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * counters_file.h - the layout of the store's file: header, classes, sets, chunks, each of them at
- * a page's beginning.
+ * counters_file.h - the layout of the file of the counter table: header, classes, sets, chunks,
+ * each at the start of a page.
  */
 #ifndef SLUICE_HTTP_COUNTERS_FILE_H
 #define SLUICE_HTTP_COUNTERS_FILE_H
@@ -14,7 +14,7 @@
 #define COUNTERS_PAGE 4096ULL
 /* Of a bucket's 62 bits of ticks, half: 4.5 years. */
 #define COUNTERS_MONO_MAX SL_BIT(57)
-/* Of 2^32 sets, well below. */
+/* Well below 2^32 sets. */
 #define COUNTERS_USERS_MAX 1000000000ULL
 
 #define COUNTERS_DEFS_AT COUNTERS_PAGE
@@ -29,7 +29,7 @@ static inline u64 counters_chunks_at(u32 sets)
 	return (end + COUNTERS_PAGE - 1) / COUNTERS_PAGE * COUNTERS_PAGE;
 }
 
-/* Up to the next page. */
+/* Rounds up to a page. */
 static inline u64 counters_page_up(u64 bytes)
 {
 	return (bytes + COUNTERS_PAGE - 1) / COUNTERS_PAGE * COUNTERS_PAGE;
@@ -73,7 +73,9 @@ static inline u64 counters_bytes(const struct counters_fixed *fixed)
 u32 counters_clock_check(const struct counters_clock *clock);
 u32 counters_def_check(const struct spec_def *def);
 
-/* Not against a forger (who may write the file may do anything), but against half a page. */
+/*
+ * Detects partly written pages, not forgery: a user who may write the file has full control of it.
+ */
 static inline u64 counters_check(const struct counters_fixed *fixed)
 {
 	struct sl_sip sip;
@@ -87,52 +89,55 @@ static inline u64 counters_check(const struct counters_fixed *fixed)
 }
 
 /*
- * Maps the file at `path`, of the layout `want`, into store->map. One that is not there, or not
- * one of ours, is made anew; of one of another size *ret_old is a mapping (of old_bytes) to be
- * moved over by counters_move() and then to be unmapped. store->note has what was done.
+ * Maps the file at `path`, of the layout `want`, into store->map. A missing or invalid file is
+ * created. For a file of another size *ret_old is a mapping (of old_bytes), which the caller copies
+ * by counters_move() and then unmaps. store->note describes these steps.
  */
 int counters_map_file(struct counters *counters, const char *path,
 		      const struct counters_fixed *want, void **ret_old, size_t *ret_old_bytes,
 		      struct sl_err *err);
 /*
- * Moves a store that is in memory, or whose file was deleted, into a new file at its path,
- * under its users. They wait while what they wrote during the copy is copied again.
+ * Moves a counter table in memory, or with a deleted file, into a new file at its path, while it is
+ * in use. Its users wait only while blocks written during the copy are copied again.
  */
 int counters_rewrite(struct counters *counters, struct sl_err *err);
 /* Whether store->path is still the file that is mapped. */
 bool counters_is_in_place(const struct counters *counters);
-/* Block checks of what was written since the last time; beside its users. */
+/* Computes the checks of blocks written since the last call, while the table is in use. */
 void counters_check_blocks(struct counters *counters);
 /* Appends to the note about the file. */
 void counters_note_add(struct counters *counters, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /*
- * The name of a file that is being made beside `path`; and making one of a layout, with its blocks.
+ * The name of a new file beside `path`; and creating one of a layout, with its blocks.
  */
 void counters_path_new(const char *path, char *buf, size_t size);
 int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
 		     struct sl_err *err);
 /*
- * Removes from a mapped file what its checks find damaged, and notes what; `head` is its whole
- * header.
+ * Removes blocks with invalid checks from a mapped file, and adds them to the note; `head` is its
+ * intact header.
  */
 void counters_mend(struct counters *counters, void *map, const struct counters_header *head);
-/* A log whose times are lost: its requests, as if all were made now. 0: there is no room. */
+/* A log whose times are lost: counts its requests as made now. 0: no room. */
 u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u64 bucket_state,
 			  struct sl_now now);
-/* Memory in place of a file. */
+/* Uses memory in place of a file. */
 int counters_map_memory(struct counters *counters, const struct counters_fixed *want,
 			struct sl_err *err);
-/* A header for a new store of the layout `want`: its seed, its check. */
+/* A header for a new table of the layout `want`: its seed, its check. */
 int counters_fill_header(struct counters_header *head, const struct counters_fixed *want);
-/* What a file of another size holds, as far as there is room. The new file is not in place yet. */
+/*
+ * Copies the entries of a file of another size, as far as they fit. The new file is not renamed
+ * yet.
+ */
 void counters_move(struct counters *counters, const void *old, struct sl_now now);
-/* Puts the new file where the old one is. */
+/* Renames the new file to the path of the old one. */
 int counters_write_file(const char *path, struct sl_err *err);
 /*
- * What an earlier process left: entries of no class are taken out, logs that a crash or damage
- * cut in two count all of their requests as made now. What must have ended in the away_ns that
- * the file was unused is removed, too.
+ * Repairs the table of an earlier process: removes entries without a class; logs interrupted by a
+ * crash or damage count all of their requests as made now. Also removes entries that have expired
+ * in the away_ns for which the file was unused.
  */
 void counters_recover(struct counters *counters, struct sl_now now, u64 away_ns);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * counters_mend.c - what damage and crashes left of a store: damaged blocks are taken out, classes come
- * from their copies, logs that are in pieces count all of their requests as made now.
+ * counters_mend.c - repairs a table after damage or a crash: removes damaged blocks, restores
+ * classes from their copies; incomplete logs count all of their requests as made now.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ void counters_mend(struct counters *counters, void *map, const struct counters_h
 		counters_note_add(counters, "%u of its %u blocks are damaged: the counts of %llu users are lost",
 				  damaged, checks.count, users);
 	if (unknown)
-		counters_note_add(counters, "the checksums of %u of its %u blocks are damaged: what is in these cannot be verified",
+		counters_note_add(counters, "the checksums of %u of its %u blocks are damaged: their content cannot be verified",
 		     unknown, checks.count);
 }
 
@@ -79,8 +79,8 @@ u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u6
 /* ------------------------------------------------------------------ after a crash */
 
 /*
- * Bucket states count windows modulo a power of two. One that was not swept for longer than
- * its windows last has ended, whatever its value.
+ * Bucket states count windows modulo a power of two. A state that was not swept for longer than
+ * its windows has expired, with any value.
  */
 static bool has_ended(const struct spec *spec, u64 away_ns)
 {
@@ -89,7 +89,7 @@ static bool has_ended(const struct spec *spec, u64 away_ns)
 	return windows && away_ns / windows >= spec->params.window_ns;
 }
 
-/* What of a way is still good; false: it goes. */
+/* Repairs a way; false: it has to be removed. */
 static bool recover_way(struct counters *counters, struct counters_set *set, u32 way, u64 *mark,
 			u64 away_ns, u64 *broken)
 {
@@ -105,7 +105,7 @@ static bool recover_way(struct counters *counters, struct counters_set *set, u32
 		return true;
 	counters_touch(counters, set);
 	if (!bucket_state) {
-		/* No ring: what is left is how many there were. */
+		/* Not a ring: only the number of its requests is left. */
 		bucket_state = request_log_count(set->bucket_state[way]);
 		++*broken;
 	}
@@ -113,7 +113,7 @@ static bool recover_way(struct counters *counters, struct counters_set *set, u32
 	return true;
 }
 
-/* Logs without a ring get one, now that it is known which chunks are free. */
+/* Logs without a ring get one, after the free chunks were determined. */
 static u64 mend_logs(struct counters *counters, struct sl_now now)
 {
 	u64 lost = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * counters_rewrite.c - the store's file beside its users: its blocks are checked, and it is written
- * anew where others deleted it, or where there was no room for it at the start.
+ * counters_rewrite.c - work on the file while the table is in use: checks its blocks, and writes
+ * the file again if it was deleted or could not be created at the start.
  *
- * A copy is made while calls go on; then all sets are locked, the blocks that were written to since
- * are copied again, and the new file is mapped in the old one's place.
+ * The copy is made while requests continue; then all sets are locked, the blocks written since are
+ * copied again, and the new file is mapped at the address of the old one.
  */
 #include <errno.h>
 #include <limits.h>
@@ -26,7 +26,7 @@ static void settle(void *arg)
 			spin_wait(&turns);
 }
 
-/* Users of a block of sets. */
+/* The number of entries in a block of sets. */
 static u32 users_in(void *arg, u32 block)
 {
 	const u32 per_block = BLOCK_BYTES / sizeof(struct counters_set);
@@ -72,7 +72,7 @@ static int write_pages(int fd, const char *map, u64 from, u64 to)
 	return code;
 }
 
-/* What may have changed since the blocks were copied; there are no writers now. */
+/* Copies blocks that may have changed since they were copied; there are no writers now. */
 static int write_rest(struct counters *counters, int fd)
 {
 	const char *map = counters->map;

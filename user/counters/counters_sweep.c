@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * counters_sweep.c - going round the table, a part at a time: expired entries are taken out, live
- * ones counted, and classes that nothing uses any more are let go.
+ * counters_sweep.c - visits the whole table, a part at a time: removes expired entries, counts live
+ * ones, and frees unused classes.
  *
- * An expired entry is no different from none, and a new key takes its place all the same; but
- * bucket states count windows modulo a power of two, and one left alone for that many would come
- * alive again.
+ * An expired entry acts as a missing one, and a new key may replace it. It has to be removed
+ * because bucket states count windows modulo a power of two: after that many windows it would be
+ * live again.
  */
 #include "counters/counters_table.h"
 
@@ -17,7 +17,7 @@ static void sweep_set(struct counters *counters, u32 at, struct sl_now now)
 	struct counters_set *set = &counters->set[at];
 	bool any = false;
 
-	/* Most sets of an empty table; a key that comes in meanwhile is live. */
+	/* Skips an empty set without locking it; a key added in the meantime is live. */
 	for (u32 way = 0; way < COUNTERS_WAYS; way++)
 		any |= __atomic_load_n(&set->key[way], __ATOMIC_RELAXED) != 0;
 	if (!any)
@@ -81,7 +81,7 @@ void counters_stats(struct counters *counters, struct counters_stats *ret)
 {
 	*ret = (struct counters_stats){
 		.room = counters->users,
-		/* With a lock for each set, and those classes that there ever were. */
+		/* Includes a lock for each set, and the classes ever used. */
 		.bytes = counters->map_bytes + counters->sets -
 			 (COUNTERS_CLASSES - 1 - counters->classes->most) *
 				 (sizeof(struct spec_def) + sizeof(struct counters_def_copy)),

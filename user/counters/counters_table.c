@@ -2,14 +2,14 @@
 /*
  * counters_table.c - bucket states: locked, found, placed and written.
  *
- * A set's lock is a byte of this process: 0x80 while it is held, and below it a bit for each way
- * that the call has use for, so that it does not throw out one of its bucket states for another.
- * Who waits spins (lib/spin.h).
+ * A set's lock is a byte of this process: 0x80 while it is held, and a lower bit for each way that
+ * the request uses, so that it does not evict one of its bucket states for another. Waiting threads
+ * spin (lib/spin.h).
  *
- * Writes are ordered so that a process that is killed at any instruction leaves a table that
- * another can use. A new entry's key comes last; a way changes hands with its key 0; an entry that
- * gets another class gets it before the bucket state (for the few nanoseconds between the two, a
- * bucket's debt would be read as one of its new rate, cut at twice its capacity).
+ * Writes are ordered so that a process killed at any instruction leaves a usable table. The key of
+ * a new entry is written last; the key of a reused way is 0 in between; a changed class is written
+ * before the bucket state (if killed between the two, a bucket's debt is read at its new rate, at
+ * most twice its capacity).
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@
 #include "limiter/algorithm.h"
 
 #define LOCKED 0x80
-/* A bucket state at half its limit or more is never thrown out. */
+/* A bucket state at half its limit or more is never evicted. */
 #define UTILIZATION_HALF 128
 
 /* ------------------------------------------------------------------ locks */
@@ -42,7 +42,7 @@ void counters_unlock_set(struct counters *counters, u32 set)
 	__atomic_store_n(&counters->lock[set], 0, __ATOMIC_RELEASE);
 }
 
-/* The holder's own: others only ever compare the byte with 0. */
+/* The bits are read by the holder only: other threads compare the byte with 0. */
 static void keep_way(struct counters *counters, u32 set, u32 way)
 {
 	u8 *lock = &counters->lock[set];
@@ -117,7 +117,7 @@ void counters_end(struct counters_locks *locks)
 
 /* ------------------------------------------------------------------ ways */
 
-/* A bucket state does not show whether its limit is shared, so both clocks count. */
+/* A bucket state does not show the scope of its limit, so both clocks are used. */
 static u32 utilization_of(const struct counters *counters, const struct spec *spec,
 			  u64 bucket_state, struct sl_now now)
 {
@@ -140,7 +140,7 @@ u32 counters_way_utilization(struct counters *counters, const struct counters_se
 		return utilization_of(counters, spec, bucket_state, now);
 	if (request_log_expired(&counters->logs, spec, bucket_state, now))
 		return 0;
-	/* What of it has expired counts with the rest: to be counted, it would have to go. */
+	/* Expired requests of a log are included: excluding them would mean to remove them. */
 	count = request_log_count(bucket_state);
 	return count >= spec->capacity ? 255 : 1 + count * 254 / spec->capacity;
 }
@@ -255,7 +255,10 @@ void counters_look(struct counters *counters, struct counters_ref *ref, struct s
 	} else if (class != ref->class) {
 		ref->bucket_state = spec_convert(from, ref->spec, ref->bucket_state, now);
 	}
-	/* At once, also where the call is refused: a debt drains at its new rate from here on. */
+	/*
+	 * Written at once, also if the request is refused: a debt drains at its new rate from now
+	 * on.
+	 */
 	if (class != ref->class || !ref->bucket_state)
 		counters_put(counters, ref, ref->bucket_state);
 	ref->present = ref->bucket_state;
@@ -263,7 +266,7 @@ void counters_look(struct counters *counters, struct counters_ref *ref, struct s
 
 struct places {
 	u32 set, way;
-	u32 free;		/* ways of that set that are empty, or dead */
+	u32 free;		/* ways of that set that are empty or expired */
 };
 
 /* Empty ways of a set, or expired ones. */
@@ -283,7 +286,7 @@ static struct places places_in(struct counters *counters, u32 at, bool dead, str
 	return p;
 }
 
-/* The live bucket state of least weight, if that is below half of its limit. */
+/* The live bucket state of least utilization, if that is below half of its limit. */
 static bool victim(struct counters *counters, u64 key, struct sl_now now, struct places *ret)
 {
 	u32 least = UTILIZATION_HALF;
@@ -356,7 +359,7 @@ bool counters_claim(struct counters *counters, struct counters_ref *ref, struct 
 
 #define SHED_SETS 256
 
-/* A set that is locked is passed over: it may be the call's own. */
+/* Skips locked sets, because the request itself may hold the lock. */
 static bool try_lock_set(struct counters *counters, u32 set)
 {
 	u8 free = 0;

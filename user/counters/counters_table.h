@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * counters_table.h - the inside of the store: what its own files share, and how decide.c gets at
- * bucket states.
+ * counters_table.h - the layout of the counter table, for its own files, and the access of decide.c
+ * to bucket states.
  *
- * A call names its bucket states (struct counters_ref), and then
+ * A request lists its bucket states (struct counters_ref), and then calls
  *
  *     store_begin()   locks the two candidate sets of each key, in ascending order
- *     counters_look()    finds a bucket state, and makes it one of the limit that holds now
- *     counters_claim()   finds a place for one that is not there
+ *     counters_look()    finds a bucket state, and converts it to the present limit
+ *     counters_claim()   finds a place for a missing one
  *     counters_put()     writes
  *     counters_end()     unlocks
  *
@@ -23,12 +23,12 @@
 
 #define COUNTERS_WAYS 7
 #define COUNTERS_CLASSES 65536		/* class 0 is none */
-#define COUNTERS_CLASSES_CALLER 1024	/* of limits that one caller's requests bring */
+#define COUNTERS_CLASSES_CALLER 1024	/* of limits in requests of one caller */
 #define COUNTERS_CLASSES_CALLERS 32768	/* of all callers; the rest is for rules */
 
 /*
- * Two cache lines. A key is looked for in the first; a bucket state that is found is, but for the
- * first way's, in the second. key 0: the way is free.
+ * Two cache lines. The keys are in the first line; the bucket states, except for that of the first
+ * way, are in the second. key 0: the way is free.
  */
 struct counters_set {
 	u64 key[COUNTERS_WAYS];
@@ -44,7 +44,7 @@ SL_STATIC_ASSERT(sizeof(struct counters_set) == 128, "two cache lines, as docs/a
  */
 #define COUNTERS_USER_BYTES 23
 
-/* The file's first page, and its last. What is in `fixed` never changes while the file lives. */
+/* The first page of the file, and its last. `fixed` does not change during the life of the file. */
 struct counters_header {
 	struct counters_fixed {
 		char magic[8];
@@ -58,14 +58,14 @@ struct counters_header {
 	struct counters_clock {
 		char boot_id[40];
 		u64 mono_base;		/* added to CLOCK_BOOTTIME of that boot */
-		u64 mono_promised;	/* mono_ns has never been given out beyond this... */
-		u64 utc_promised;	/* ...while UTC was this */
+		u64 mono_promised;	/* mono_ns was never returned above this... */
+		u64 utc_promised;	/* ...at this UTC */
 	} clock;
 	u32 chunks_used;		/* chunks from here on were never used */
 	u32 clock_check;		/* of `clock` */
 };
 
-/* A second copy of a class, so that no single damage takes it. */
+/* A second copy of a class, against damage of one page. */
 struct counters_def_copy {
 	struct spec_def def;
 	u32 check;
@@ -80,11 +80,11 @@ struct counters_classes {
 	u8 state[COUNTERS_CLASSES];	/* enum class_state */
 	u8 touched[COUNTERS_CLASSES];	/* looked up since the sweep began its round */
 	u8 seen[COUNTERS_CLASSES];		/* this round of the sweep found entries */
-	u16 caller[COUNTERS_CLASSES];	/* whose limit it was made for; 0: a rule's */
+	u16 caller[COUNTERS_CLASSES];	/* caller whose limit it is; 0: a rule's */
 	u32 made_for[COUNTERS_CALLERS];	/* classes of each caller; [0]: of all of them */
 	u32 next;			/* where to look for a free number */
 	u32 in_slots;			/* slots that are not 0 */
-	u32 most;			/* the highest number that ever was */
+	u32 most;			/* the highest number ever used */
 };
 
 struct counters {
@@ -101,40 +101,40 @@ struct counters {
 	u64 users;
 	void *map;
 	size_t map_bytes;
-	int fd;				/* -1: memory of this process alone */
+	int fd;				/* -1: private memory of this process */
 	bool fresh;			/* made by this process */
-	char *path;			/* where the file is, or is to be; NULL: there is none */
+	char *path;			/* path of the file; NULL: none */
 	u8 clock_lock;
-	u64 placed;			/* times the file was written anew; atomic */
+	u64 placed;			/* number of times the file was written again; atomic */
 	char note[512];			/* about the file, for the log; "" nothing */
 	bool full_closed;		/* on_full */
-	bool shared;			/* some limits are shared between nodes */
+	bool shared;			/* some limits have `scope: cluster` */
 	struct sl_seed cluster_seed;	/* of their keys */
-	s64 cluster_utc_ns;		/* atomic: the cluster store's clock, ahead of this machine's UTC */
+	s64 cluster_utc_ns;	/* atomic: the cluster store's clock, ahead of this machine's UTC */
 	u64 evicted, evicted_units;		/* atomic */
 	u64 mono_base;			/* head's */
 	u64 promised;			/* head's mono_promised, read without its cache line */
 	pthread_mutex_t sweep_lock;
 	u32 sweep_at;			/* the next set */
-	u32 shed_at;			/* where the next log is looked for that may go; atomic */
+	u32 shed_at;			/* where the search for a log to evict continues; atomic */
 	u64 count_now[SL_ALGO_COUNT];	/* entries of this round so far */
 	u64 count[SL_ALGO_COUNT];	/* ... and of the last whole one */
 };
 
-/* One bucket state of a call. */
+/* One bucket state of a request. */
 struct counters_ref {
 	u64 key;
 	struct spec_def def;
-	u16 caller; /* who brought the limit, below COUNTERS_CALLERS; 0: a rule */
+	u16 caller; /* caller with the limit in its request, below COUNTERS_CALLERS; 0: a rule */
 	/* From counters_look(): */
-	const struct spec *spec;	/* NULL: there is no room for its class */
+	const struct spec *spec;	/* NULL: no room for its class */
 	u64 bucket_state;		/* of `spec`; 0 none. A sliding log: see request_log.h */
 	u32 set;			/* where it is, or was claimed */
 	u16 class;
 	u8 way;
 	bool present;			/* it is in the table */
-	bool claimed;			/* a way of the table is kept for it */
-	u32 chunk;			/* of a sliding log, got for it; 0 none */
+	bool claimed;			/* a way of the table is reserved for it */
+	u32 chunk;			/* of a sliding log, allocated for it; 0: none */
 };
 
 #define COUNTERS_REFS_MAX 1536
@@ -145,7 +145,7 @@ struct counters_locks {
 	u32 set[2 * COUNTERS_REFS_MAX];	/* ascending */
 };
 
-/* `now` by the cluster store's clock: for windows of limits that nodes share. */
+/* `now` by the cluster store's clock: for windows of limits with `scope: cluster`. */
 static inline struct sl_now counters_shared_now(const struct counters *counters, struct sl_now now)
 {
 	now.utc_ns += __atomic_load_n(&counters->cluster_utc_ns, __ATOMIC_RELAXED);
@@ -156,23 +156,23 @@ void store_begin(struct counters *counters, struct counters_locks *locks,
 		 const struct counters_ref *ref, u32 count);
 void counters_end(struct counters_locks *locks);
 void counters_look(struct counters *counters, struct counters_ref *ref, struct sl_now now);
-/* False where the table has no place that may be taken. Only for one that is not present. */
+/* Reserves a way for a bucket state that is not present. False: no way may be evicted. */
 bool counters_claim(struct counters *counters, struct counters_ref *ref, struct sl_now now);
 /*
- * The pool of logs is used up: has a log go that is below half of its limit, as counters_claim()
- * has entries go; the call's own bucket states stay. False: none was found in a bounded search.
+ * For an exhausted pool of logs: evicts a log below half of its limit, as counters_claim() evicts
+ * entries, but not one of the request. False: none was found in a bounded search.
  */
 bool counters_shed_log(struct counters *counters, struct sl_now now);
-/* `bucket state` 0 takes the entry out. Present or claimed only. */
+/* A bucket state of 0 removes the entry. Present or claimed only. */
 void counters_put(struct counters *counters, struct counters_ref *ref, u64 bucket_state);
-/* Takes an entry out, with all that it holds. Present only. */
+/* Removes an entry, with its log. Present only. */
 void counters_forget(struct counters *counters, struct counters_ref *ref);
-/* The same by its key alone, whatever its limit is; where there is one. Between begin and end. */
+/* The same by the key only, for any limit; the entry may be missing. Between begin and end. */
 void counters_forget_key(struct counters *counters, u64 key);
-/* Has the bucket state in its place and sets be fetched while there is something else to do. */
+/* Prefetches the sets of a bucket state. */
 void counters_prefetch(const struct counters *counters, u64 key);
 
-/* Before anything of a set is written. */
+/* Call it before each write to a set. */
 static inline void counters_touch(struct counters *counters, const struct counters_set *set)
 {
 	block_touch(&counters->checks,
@@ -182,15 +182,15 @@ static inline void counters_touch(struct counters *counters, const struct counte
 /* ---- counters_class.c */
 int counters_classes_open(struct counters *counters, struct sl_err *err);
 void counters_classes_close(struct counters *counters);
-/* Keeps others from making classes; for a copy of the file. */
+/* Blocks the creation of classes, during a copy of the file. */
 void counters_classes_lock(struct counters *counters, bool locked);
 /*
- * The class of a def, made for a caller (0: a rule) where there is none; 0: no room. With the sets
+ * The class of a def, created for a caller (0: a rule) if missing; 0: no room. With the sets
  * locked.
  */
 u16 counters_class(struct counters *counters, const struct spec_def *def, u16 caller,
 		   const struct spec **ret_spec);
-/* At the end of a round of the sweep: numbers that nothing uses any more become free. */
+/* Frees unused numbers at the end of a round of the sweep. */
 void counters_classes_reclaim(struct counters *counters);
 
 static inline const struct spec *counters_spec(const struct counters *counters, u16 class)
@@ -201,7 +201,7 @@ static inline const struct spec *counters_spec(const struct counters *counters, 
 /* ---- counters_table.c, for the sweep */
 void counters_lock_set(struct counters *counters, u32 set);
 void counters_unlock_set(struct counters *counters, u32 set);
-/* The share of its limit that a way has used, 0 dead. Its set is locked. */
+/* The utilization of a way, 0: expired. Its set is locked. */
 u32 counters_way_utilization(struct counters *counters, const struct counters_set *set, u32 way,
 			     struct sl_now now);
 /* Empties a way; its chunks of the log return to the pool. */

@@ -148,7 +148,7 @@ TEST_WITH(test_not_ours, setup, teardown)
 	counters_close(rig_store);
 	rig_store = NULL;
 	assert_int_equal(truncate(path, 1 << 20), 0);
-	check_anew("has been cut or extended");
+	check_anew("was truncated or extended");
 	assert_int_equal(truncate(path, 10), 0);
 	check_anew("is too short");
 	patch(0, "SQLite 3", 8);
