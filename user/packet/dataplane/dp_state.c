@@ -235,7 +235,7 @@ const char *dp_state_check(const void *data, size_t size)
 	if (head->meters > SL_LIMIT_IDS || head->buckets > DP_STATE_MAX ||
 	    size != sizeof(*head) + head->meters * sizeof(struct meter) +
 			    head->buckets * sizeof(struct saved_bucket))
-		return "has been cut or extended";
+		return "was truncated or extended";
 	if (head->check != check_of(data, size))
 		return "is damaged";
 	return NULL;
