@@ -10,6 +10,10 @@ static const struct spec_def first_def = {
 	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
 	.algo = SL_ALGO_FIRST_REQUEST,
 };
+static const struct spec_def log_def = {
+	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
+	.algo = SL_ALGO_SLIDING_LOG,
+};
 
 static struct quotas_stats stats(void)
 {
@@ -57,6 +61,18 @@ TEST_WITH(test_next_command_restores, set_up, tear_down)
 	assert_int_equal(stats().restored, 40);
 	pass(SEC);
 	assert_int_equal(due_now(&due), 0);
+}
+
+/* A loss of one request is noticed. */
+TEST_WITH(test_window_least, set_up, tear_down)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+
+	asks(&ref, 30, 10, 0);
+	asks(&ref, 31, 11, 0);
+	assert_int_equal(stats().lost, 0);
+	asks(&ref, 31, 11, 0);
+	assert_int_equal(stats().lost, 1);
 }
 
 TEST_WITH(test_restore_unrequested, set_up, tear_down)
@@ -192,6 +208,60 @@ TEST_WITH(test_bucket, set_up, tear_down)
 	assert_int_equal(stats().restored, stats().lost);
 	bucket = gets_reply(&ref, (struct cluster_store_state){ .used = 82 * SEC });
 	assert_int_equal(bucket.window, 0);
+}
+
+/* A loss of one request is noticed; with leases one of more than an eighth of the capacity. */
+TEST_WITH(test_bucket_least, set_up, tear_down)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+
+	ref.def = &bucket_def;
+	gets_reply(&ref, (struct cluster_store_state){ .used = 50 * SEC });
+	gets_reply(&ref, (struct cluster_store_state){ .used = 51 * SEC });
+	assert_int_equal(stats().lost, 0);
+	gets_reply(&ref, (struct cluster_store_state){ .used = 51 * SEC });
+	assert_int_equal(quota_unflushed(quotas, ref.key), 1);
+
+	ref = ref_of(2, CONSISTENCY_LEASE, SEC);
+	ref.def = &bucket_def;
+	gets_reply(&ref, (struct cluster_store_state){ .used = 50 * SEC });
+	gets_reply(&ref, (struct cluster_store_state){ .used = 39 * SEC });
+	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
+	gets_reply(&ref, (struct cluster_store_state){ .used = 27 * SEC });
+	assert_int_equal(quota_unflushed(quotas, ref.key), 13);
+}
+
+/* ------------------------------------------------------------------ logs */
+
+/* Those of this half of the log's length and of the half before still count, to the last one. */
+TEST_WITH(test_log, set_up, tear_down)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+
+	ref.def = &log_def;
+	for (u32 i = 1; i <= 3; i++)
+		gets_reply(&ref, (struct cluster_store_state){ .used = 20 + i, .own = i });
+	pass(30 * SEC);
+	gets_reply(&ref, (struct cluster_store_state){ .used = 24, .own = 4 });
+	assert_int_equal(stats().lost, 0);
+	gets_reply(&ref, (struct cluster_store_state){ .used = 24, .own = 4 });
+	assert_int_equal(stats().lost, 1);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 1);
+}
+
+/* Two halves later they may have expired. */
+TEST_WITH(test_log_expires, set_up, tear_down)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+
+	ref.def = &log_def;
+	for (u32 i = 1; i <= 3; i++)
+		gets_reply(&ref, (struct cluster_store_state){ .used = i, .own = i });
+	pass(60 * SEC);
+	gets_reply(&ref, (struct cluster_store_state){ .used = 1, .own = 1 });
+	assert_int_equal(stats().lost, 0);
+	gets_reply(&ref, (struct cluster_store_state){ .used = 1, .own = 1 });
+	assert_int_equal(stats().lost, 1);
 }
 
 /* A charge whose reply follows that of a newer one: units charged before the store forgot are lost, too. */
