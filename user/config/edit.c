@@ -128,10 +128,8 @@ int policy_limit_add(struct policy *policy, const char *name, const char *yaml, 
 	if (!rc)
 		rc = read_limits(&r, limits, policy);
 	tree_free(&tree);
-	for (i = before; i < policy->limit_count; i++) {
-		policy->limit[i].live = true;
+	for (i = before; i < policy->limit_count; i++)
 		policy->limit[i].pos = (struct config_pos){ 0, 0 };
-	}
 	if (!rc)
 		rc = policy_check(policy, err);
 	if (rc)

@@ -71,7 +71,7 @@ static int rates_number(struct limit_def *limit, const struct rates *rates, u32 
 /* 1: added; 0: not needed, or no room; or -ENOMEM. */
 static int derive(struct limit_def *limit, const struct override_derived *derived)
 {
-	struct override_def def = { .src = derived->src, .live = true, .derived = true };
+	struct override_def def = { .src = derived->src, .derived = true };
 	const struct rates *without = rates_without(limit, &derived->src);
 	size_t at = override_place(limit, &derived->src);
 	double factor = (double)derived->pps / pps_of(without);

@@ -103,7 +103,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 			char *const *pairs, size_t count, struct sl_err *err)
 {
 	struct limit_def *limit = limit_of(policy, name, err);
-	struct override_def new = { .src = *src, .live = true }, *now;
+	struct override_def new = { .src = *src }, *now;
 	char reason[OVERRIDE_REASON];
 	struct rates rates;
 	size_t at;
@@ -155,7 +155,6 @@ int policy_override_del(struct policy *policy, const char *name, const struct sl
 	}
 	if (now->csv || now->hides) {
 		now->line = 0;
-		now->live = true;
 		now->csv = false;
 		now->hides = true;
 		now->removed = true;

@@ -88,7 +88,6 @@ struct override_def {
 	struct sl_prefix src;
 	u32 rates;			/* index into the limit's override_rates */
 	u32 line : 27;			/* in the file (csv: in that one); 0 live */
-	u32 live : 1;
 	u32 csv : 1;			/* of overrides_file */
 	u32 hides : 1;			/* overrides_file has one for the same source */
 	u32 removed : 1;		/* there is none: that of overrides_file is taken out */
@@ -103,7 +102,6 @@ enum accounting {
 struct limit_def {
 	char name[SL_NAME_MAX];
 	struct config_pos pos;
-	bool live;			/* added live, not in the file */
 	struct match_def match;
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
 	/*
@@ -151,7 +149,6 @@ struct list_entry {
 	struct sl_prefix prefix;
 	u64 until_utc_ns;		/* 0: for good */
 	char reason[64];
-	bool live;
 	bool derived;			/* another node's: not of this configuration, nor written with it */
 	u32 from;			/* 1 + index of the list's set that it is of; 0: its own */
 	struct config_pos pos;
@@ -162,7 +159,6 @@ struct list_set {
 	char name[SL_NAME_MAX];
 	u64 until_utc_ns;
 	char reason[64];
-	bool live;
 	struct config_pos pos;
 };
 

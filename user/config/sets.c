@@ -55,7 +55,7 @@ int list_expand(const struct policy *policy, struct list_def *list)
 		const struct list_set *ref = &list->set[i];
 		const struct set_def *set = policy_find_set(policy, ref->name);
 		struct list_entry entry = {
-			.until_utc_ns = ref->until_utc_ns, .live = ref->live, .pos = ref->pos,
+			.until_utc_ns = ref->until_utc_ns, .pos = ref->pos,
 			.from = i + 1,
 		};
 

@@ -112,7 +112,7 @@ TEST(test_top_level)
 	assert_int_equal(block->count, 1);
 	assert_true(block->entry[0].until_utc_ns == 1896091200ULL * SL_NS_PER_SEC);
 	assert_string_equal(block->entry[0].reason, "it's: #1");
-	assert_false(block->entry[0].live);
+	assert_true(block->entry[0].pos.line);
 	assert_int_equal(p->list[LIST_NEVER_BAN].count, 3);
 	assert_true(prefix_is(&p->list[LIST_NEVER_BAN].entry[0].prefix, "192.0.2.9"));
 	assert_int_equal(p->on_parse_error, SL_ACT_DROP);

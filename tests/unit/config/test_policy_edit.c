@@ -113,7 +113,6 @@ TEST(test_limit_set)
 		text = limit_text(policy, set_cases[i].name);
 		assert_string_equal(text, set_cases[i].text);
 		assert_true(policy_find_limit(policy, set_cases[i].name)->pos.line >= 4);
-		assert_false(policy_find_limit(policy, set_cases[i].name)->live);
 		free(text);
 		policy_free(policy);
 	}
@@ -253,7 +252,7 @@ TEST(test_limit_add)
 	assert_int_equal(policy->limit_count, 6);
 	assert_string_equal(policy->limit[5].name, "four");
 	assert_int_equal(policy->limit[2].match.src_count, 2);
-	assert_true(policy->limit[5].live && !policy->limit[0].live);
+	assert_true(policy->limit[0].pos.line);
 	assert_int_equal(policy->limit[5].pos.line, 0);
 
 	/* all or none */
@@ -301,7 +300,7 @@ TEST(test_limit_add_overlap)
 
 static struct list_entry entry_of(const char *prefix, u64 until, const char *reason)
 {
-	struct list_entry entry = { .until_utc_ns = until, .live = true };
+	struct list_entry entry = { .until_utc_ns = until };
 	const char *why;
 
 	assert_int_equal(sl_prefix_parse(prefix, &entry.prefix, &why), 0);

@@ -155,7 +155,7 @@ TEST(test_lists)
 {
 	struct policy *policy = parse(base);
 	struct sl_prefix in_set = prefix_of("198.51.100.1");
-	struct list_set ref = { .name = "a", .until_utc_ns = 5000, .live = true };
+	struct list_set ref = { .name = "a", .until_utc_ns = 5000 };
 	struct sl_prefix more = prefix_of("1.2.3.4");
 	struct sl_err err;
 

@@ -138,7 +138,7 @@ static int list_show(const struct commands *ctx, enum list_kind kind, json_t **r
 		json_array_append_new(entries,
 				      json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until",
 						json_utc(entry->until_utc_ns), "reason",
-						entry->reason, "live", entry->live));
+						entry->reason, "live", !entry->pos.line && !entry->derived));
 		if (entry->derived)
 			json_object_set_new(
 				json_array_get(entries, json_array_size(entries) - 1), "node",

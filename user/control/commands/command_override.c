@@ -107,7 +107,7 @@ static json_t *override_entry_to_json(const struct limit_def *limit, const struc
 
 	json = json_pack("{s:s, s:s, s:b, s:i}", "src",
 			 sl_prefix_format(&def->src, src, sizeof(src)), "rate",
-			 override_format_rates(rates, ", ", rate, sizeof(rate)), "live", def->live,
+			 override_format_rates(rates, ", ", rate, sizeof(rate)), "live", !def->line,
 			 "line", (int)def->line);
 	if (override_format_bursts(rates, ", ", burst, sizeof(burst))[0])
 		json_object_set_new(json, "burst", json_string(burst));

@@ -203,7 +203,7 @@ static void publish_blocks(struct replication *s, u64 now_us, bool all)
 	for (size_t i = 0; i < list->count; i++) {
 		const struct list_entry *entry = &list->entry[i];
 
-		if (entry->live && !entry->from && !entry->derived &&
+		if (!entry->pos.line && !entry->from && !entry->derived &&
 		    (!entry->until_utc_ns || entry->until_utc_ns > now_utc_ns) &&
 		    block_check_width(&entry->prefix, NULL) == 0)
 			look_at_block(s, entry, when, now_us, all);

@@ -120,8 +120,8 @@ static int list_add(const json_t *op, struct policy *policy, struct sl_err *err)
 {
 	u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
 	const char *text = live_text(op, "prefix"), *reason = live_text(op, "reason");
-	struct list_entry entry = { .live = true, .until_utc_ns = until };
-	struct list_set ref = { .live = true, .until_utc_ns = until };
+	struct list_entry entry = { .until_utc_ns = until };
+	struct list_set ref = { .until_utc_ns = until };
 	int r;
 
 	if (text[0] == '@') {

@@ -174,7 +174,7 @@ static json_t *list_to_json(const struct explaining *a, enum list_kind kind)
 		return json_null();
 	json = json_pack("{s:s, s:o, s:b}", "prefix",
 			 sl_prefix_format(&best->prefix, text, sizeof(text)), "until",
-			 json_utc(best->until_utc_ns), "live", best->live);
+			 json_utc(best->until_utc_ns), "live", !best->pos.line && !best->derived);
 	if (best->reason[0])
 		json_object_set_new(json, "reason", json_string(best->reason));
 	set_line(json, best->pos.line);
@@ -288,7 +288,7 @@ static json_t *override_to_json(const struct explaining *a, const struct limit_d
 	if (!own)
 		return json_null();
 	json = json_pack("{s:s, s:b}", "src", sl_prefix_format(&own->src, text, sizeof(text)),
-			 "live", own->live);
+			 "live", !own->line);
 	set_line(json, own->line);
 	if (own->derived)
 		json_object_set_new(json, "derived", json_true());
@@ -393,7 +393,7 @@ static json_t *limit_to_json(const struct explaining *a, const struct explain_li
 	for (u32 i = 0; i < limit->meter_count; i++)
 		json_array_append_new(meters, meter_to_json(a, def, &limit->meter[i]));
 	json = json_pack("{s:s, s:b, s:s, s:s, s:o, s:o, s:o}", "limit", def->name, "live",
-			 def->live, "mode", limit_mode_name(def->mode), "action",
+			 !def->pos.line, "mode", limit_mode_name(def->mode), "action",
 			 action_name(def->action), "per", names_to_json(per_names, def->per),
 			 "meters", meters, "bucket_depends_on", open_fields(a, def->per));
 	json_object_set_new(json, "result", limit->counts ?
