@@ -413,7 +413,6 @@ end
 
 local function fits(s)
 	local room = s.cost > 0 and max(s.cap - s.hold, 0) or s.cap
-	if s.cost > room then return false end
 	if s.bucket then return s.d <= (room - s.cost) * s.per end
 	return used(s) <= room - s.cost
 end
