@@ -11,6 +11,7 @@
 #include "config/keys.h"
 #include "config/limit_types.h"
 #include "config/override.h"
+#include "limiter/algorithm.h"
 
 #define LIMIT(field) KEY(struct limit_def, field)
 
@@ -61,8 +62,7 @@ static const struct key limit_rows[] = {
 	{ "burst", LIMIT(rates.burst), &type_bursts, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
-	  .help = "`token-bucket`, `leaky-bucket`, `fixed-window` or `sliding-window`, see "
-		  "[rates](#rates-and-algorithms)" },
+	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [rates](#rates-and-algorithms)" },
 	{ "accounting", LIMIT(accounting), &type_enum, .names = accounting_names, .usual = "percpu",
 	  .help = "`percpu`: each CPU leases a small batch from the bucket, which is fast; "
 		  "`exact`: every packet is charged to the bucket itself" },

@@ -45,6 +45,9 @@ enum state_kind {
 	X(SL_ALGO_FIRST_REQUEST, first_request, "first-request", STATE_ANCHORED) \
 	X(SL_ALGO_GRACE, grace, "soft-for", STATE_GRACE)
 
+/* Of a list above, in the help of a key: "`token-bucket`, `leaky-bucket`, ". */
+#define ALGORITHM_HELP(id, row, name, kind) "`" name "`, "
+
 /* A function that is NULL is not called for such an algorithm. */
 struct algorithm {
 	bool has_burst;			/* `burst` is accepted; without it there is a default */

@@ -198,8 +198,8 @@ static const struct key rule_limit_rows[] = {
 	{ "name", .read = key_limit_name,
 	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = http_algo_names,
-	  .help = "`fixed-window` (default), `token-bucket`, `leaky-bucket`, `sliding-window`, "
-		  "`sliding-log`, see [algorithms](algorithms.md)" },
+	  .help = ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP) "default `fixed-window`, see "
+		  "[algorithms](algorithms.md)" },
 	{ "window", LIMIT(first_request), &type_enum, .names = window_names,
 	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
 	{ "burst", LIMIT(burst), &type_count, .least = 1, .most = ~0ULL, .accepted = "1 or more",

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "config/limit_types.h"
+#include "limiter/algorithm.h"
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "conf/config_text.h"
@@ -74,8 +75,8 @@ static const struct key descriptor_rows[] = {
 	  .help = "its value; `*` stands for any bytes. Without it every value, each counted by "
 		  "itself" },
 	{ "algorithm", DRAFT(defaults.algorithm), &type_enum, .names = http_algo_names,
-	  .help = "of its limits: `fixed-window` (default), `token-bucket`, `leaky-bucket`, "
-		  "`sliding-window`, `sliding-log`" },
+	  .help = "of its limits: " ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP)
+		  "default `fixed-window`" },
 	{ "window", DRAFT(defaults.first_request), &type_enum, .names = window_names,
 	  .help = "`aligned` to UTC, or from the `first-request` on" },
 	{ "burst", DRAFT(defaults.burst), &type_count, .least = 1, .most = ~0ULL,
