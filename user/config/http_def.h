@@ -14,6 +14,8 @@
  */
 #define LISTEN_KINDS(X)								\
 	X(LISTEN_HTTP, listen, false)						\
+	LISTEN_KINDS_BESIDE_HTTP(X)
+#define LISTEN_KINDS_BESIDE_HTTP(X)						\
 	X(LISTEN_GRPC, grpc, false)						\
 	X(LISTEN_SPOE, spoe, true)						\
 	X(LISTEN_SYSLOG, syslog, true)

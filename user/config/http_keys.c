@@ -176,9 +176,11 @@ static const struct key http_rows[] = {
 	{ "listen", HTTP(listen), &type_http_listen, .flags = KEY_RESTART,
 	  .help = "addresses of the frontends: `ADDRESS:PORT`, `unix:/PATH`, a list, "
 		  "or mappings as below" },
-	{ "grpc", HTTP(listen), &type_http_grpc, .flags = KEY_RESTART },
-	{ "spoe", HTTP(listen), &type_http_spoe, .flags = KEY_RESTART },
-	{ "syslog", HTTP(listen), &type_http_syslog, .flags = KEY_RESTART },
+	/* The same help. */
+#define LISTEN_ROW(id, key, plain)						\
+	{ #key, HTTP(listen), &type_http_##key, .flags = KEY_RESTART },
+	LISTEN_KINDS_BESIDE_HTTP(LISTEN_ROW)
+#undef LISTEN_ROW
 	{ "hosts", KEY_LIST(struct http_def, host, host_count), .item = &host_item,
 	  .help = "names that are accepted in a request's Host, besides addresses "
 		  "and localhost" },
