@@ -169,6 +169,37 @@ TEST(test_nodes)
 	both_close(&both);
 }
 
+/* Leases are refunded at their end, and not a us before. */
+TEST(test_lease_end)
+{
+	struct cluster_store_bucket lease = {
+		.key = 1, .tag = 1, .cost = 1, .want = 3, .lease_us = 50000,
+		.def = { .count = 100, .period_ns = 600 * SL_NS_PER_SEC, .burst = 100, .scale = 1,
+			 .ceiling_percent = 100, .algo = SL_ALGO_TOKEN_BUCKET },
+	};
+	struct both both;
+
+	both_open(&both);
+	for (u64 early = 0; early < 2; early++) {
+		struct cluster_store_bucket first = lease, next = lease;
+		u64 used;
+
+		first.key = next.key = first.tag = next.tag = 1 + early;
+		next.cost = next.want = next.lease_us = 0;
+		assert_true(both_ask(&both, 0, &first, 1));
+		assert_int_equal(first.granted, 3);
+		both_ask(&both, 1, &next, 1);
+		used = next.state.used;
+		both.now_us += first.lease_us - early;
+		both_ask(&both, 1, &next, 1);
+		if (early)
+			assert_true(used - next.state.used < SL_NS_PER_SEC);
+		else
+			assert_true(used - next.state.used > 3 * SL_NS_PER_SEC);
+	}
+	both_close(&both);
+}
+
 /* ------------------------------------------------------------------ invalid replies */
 
 /* The reply changed by `spoil` is invalid, and no request has passed. */
