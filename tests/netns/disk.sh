@@ -97,8 +97,8 @@ broken bans.json 'truncate -s -9 bans.json' "1 1 0 0" "the bans from before are 
 broken bans.json "$another bans.json" "1 1 0 0" "bans.json: has version 7"
 broken live.json "$another live.json" "0 0 1 0" "live.json: has version 7"
 broken state.json 'echo [] > state.json' "1 1 1 0" "state.json: not an object"
-broken http.state 'truncate -s -9 http.state' "1 1 1 3" "http.state has been cut"
-broken buckets 'truncate -s -9 buckets' "1 1 1 0" "buckets has been cut"
+broken http.state 'truncate -s -9 http.state' "1 1 1 3" "http.state was truncated or extended"
+broken buckets 'truncate -s -9 buckets' "1 1 1 0" "buckets was truncated or extended"
 check_is "a source has its ten again" "$(send 12 10.1.1.1)" 10
 
 # ---------------------------------------------------------------- a disk that is full

@@ -168,6 +168,20 @@ check_is "by root, with the generation" \
 check_is "starts" "$(jq -s '[.[] | select(.command == "start")] | length' "$log")" 5
 check_is "read-only commands are not in it" "$(grep -c '"status"\|"diff"' "$log")" 0
 
+# ---- a file applied from elsewhere may name others beside it
+mkdir "$LAB/other"
+echo 198.51.100.7 > "$LAB/other/few.txt"
+sed 's|^sets: {|&few: {file: few.txt}, |' "$LAB/slow.yaml" > "$LAB/other/few.yaml"
+before=$(cksum < "$CONFIG")
+check_true "a set beside an applied file" ctl apply "$LAB/other/few.yaml" --discard-live
+check_is "save would give its name another meaning" \
+	"$(ctl save 2>&1 | grep -c "sets.few names few.txt, beside $LAB/other/few.yaml")" 1
+check_is "the configuration is as it was" "$(cksum < "$CONFIG")" "$before"
+sed -i "s|file: few.txt|file: $LAB/other/few.txt|" "$LAB/other/few.yaml"
+check_true "with an absolute path" ctl apply "$LAB/other/few.yaml" --discard-live
+check_true "save has no objection" ctl save
+check_is "its set is in the configuration" "$(grep -c "$LAB/other/few.txt" "$CONFIG")" 1
+
 blast_stop
 sink_stop s0
 check_is "frames that the ring dropped" "$(ring_drops s0)" 0

@@ -4,8 +4,8 @@
  *
  *     file -> policy_load() -> struct policy -> live changes (policy_edit.h) -> compile.h
  *
- * One model stands between the text and the kernel. It knows no BPF and no socket; a policy
- * can be checked without root.
+ * This model is between the text and the kernel. It contains no BPF and no sockets, so a policy can
+ * be checked without root.
  */
 #ifndef SLUICE_POLICY_H
 #define SLUICE_POLICY_H
@@ -233,8 +233,8 @@ int policy_check(const struct policy *policy, struct sl_err *err);
 /* Writes the whole policy as a file that policy_load() reads back as equal. */
 int policy_write(const struct policy *policy, FILE *out);
 /*
- * A file's text changed so that it reads as `policy`, only where it must (text_edit.h); written as a
- * whole where that cannot be, with *ret_whole set. `path` is the file's: paths in the text are
+ * A file's text changed so that it reads as `policy`, only where it must (text_edit.h); written as
+ * a whole where that cannot be, with *ret_whole set. `path` is the file's: paths in the text are
  * relative to it. 0 with *ret to be freed, or -errno and err.
  */
 int policy_write_into(const struct policy *policy, const char *path, const char *text, size_t size,

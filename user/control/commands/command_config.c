@@ -137,6 +137,43 @@ int command_rollback_list(struct commands *ctx, const struct command_request *re
 
 /* ------------------------------------------------------------------ save */
 
+static bool in_one_directory(const char *a, const char *b)
+{
+	const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+
+	return slash_a && slash_b && slash_a - a == slash_b - b && !memcmp(a, b, slash_a - a);
+}
+
+static int refuse_relative(const struct running *run, const char *key, const char *file,
+			   struct sl_err *err)
+{
+	if (!file || file[0] == '/')
+		return 0;
+	return sl_err_set(err, EINVAL, "%s names %s, beside %s, which was applied: saved to %s it would "
+			  "be another file; accepted: an absolute path", key, file, run->source.path,
+			  run->config_path);
+}
+
+/* A text that was applied from another directory may name files relative to that. */
+static int check_paths(const struct running *run, struct sl_err *err)
+{
+	const struct policy *policy = run->policy;
+	char key[SL_NAME_MAX + 32];
+	int rc = 0;
+
+	if (!run->source.applied || in_one_directory(run->source.path, run->config_path))
+		return 0;
+	for (size_t i = 0; !rc && i < policy->set_count; i++) {
+		snprintf(key, sizeof(key), "sets.%s", policy->set[i].name);
+		rc = refuse_relative(run, key, policy->set[i].file, err);
+	}
+	for (size_t i = 0; !rc && i < policy->limit_count; i++) {
+		snprintf(key, sizeof(key), "overrides_file of limit \"%s\"", policy->limit[i].name);
+		rc = refuse_relative(run, key, policy->limit[i].overrides_file, err);
+	}
+	return rc;
+}
+
 /* `path` is the target if config_path is a symbolic link. */
 static int write_file(const struct running *run, const char *path, struct sl_err *err)
 {
@@ -176,6 +213,8 @@ int command_save(struct commands *ctx, const struct command_request *request, js
 	/* A symbolic link stays: its target is written. */
 	if (!r && !realpath(ctx->running->config_path, path))
 		r = sl_err_set(err, errno, "%s: %s", ctx->running->config_path, strerror(errno));
+	if (!r)
+		r = check_paths(ctx->running, err);
 	if (!r)
 		r = http_rules_save(ctx->running, &files, err);
 	if (!r)

@@ -36,7 +36,7 @@ struct buffer {
 struct decision_log {
 	struct sl_seed seed;
 	u32 workers;
-	char *spare;		/* the main thread's: what it writes from */
+	char *spare;		/* the main thread's: it is swapped with a worker's and written */
 	int fd;
 	struct stat opened;
 	bool failing;
@@ -87,7 +87,7 @@ static void out_plain(struct out *out, struct bytes bytes)
 		if (c >= ' ' && c < 127 && c != '"' && c != '\\') {
 			out_char(out, (char)c);
 		} else {
-			/* A byte, not a character: who needs the character has the byte. */
+			/* Byte by byte: the text may not be UTF-8. */
 			out_text(out, "\\u00");
 			out_hex(out, c, 2);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * delay_heap.h - a worker's held answers by when they are to be looked at next: a binary heap in
- * an array, whose members know where they are, so that one can leave from the middle.
+ * delay_heap.h - a worker's delayed requests in order of their next try: a binary heap in an array.
+ * Each member has its index, so that it can be removed from the middle.
  */
 #ifndef SLUICE_HTTP_DELAY_HEAP_H
 #define SLUICE_HTTP_DELAY_HEAP_H
