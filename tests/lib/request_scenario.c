@@ -13,6 +13,7 @@ struct reader {
 	int line;
 	struct request_scenario *s;
 	struct request_step step;
+	s64 last_ns;			/* the time of the step before */
 };
 
 static bool take_node(struct reader *r, const char **at, u32 *ret)
@@ -142,6 +143,17 @@ static bool read_nodes(struct request_scenario *s, const char *at)
 	return s->nodes > 0;
 }
 
+/* Requests are in order of time; faults may be anywhere. */
+static bool is_in_order(struct reader *r)
+{
+	if (step_is_fault(&r->step) || r->step.kind == STEP_TOTAL || r->step.kind == STEP_RULES)
+		return true;
+	if (r->step.at_ns < r->last_ns)
+		return false;
+	r->last_ns = r->step.at_ns;
+	return true;
+}
+
 static bool read_line(struct reader *r, const char *at)
 {
 	struct request_scenario *s = r->s;
@@ -157,7 +169,7 @@ static bool read_line(struct reader *r, const char *at)
 		if (!take_literal(&at, steps[i].word))
 			continue;
 		r->step = (struct request_step){ .line = r->line, .times = 1, .retry_ns = -1 };
-		if (!steps[i].read(r, at))
+		if (!steps[i].read(r, at) || !is_in_order(r))
 			return false;
 		grown = reallocarray(s->step, s->count + 1, sizeof(*s->step));
 		if (!grown)

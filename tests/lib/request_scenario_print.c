@@ -11,44 +11,49 @@ static void print_step(const struct request_scenario *s, const struct request_st
 	       step->times, step->expected.least, step->expected.most);
 }
 
-/* Prints faults that begin or end up to `until_ns` and were not printed yet. */
+/* Prints faults that begin or end after *from_ns, up to `until_ns`, in order of time. */
 static void print_faults(const struct request_scenario *s, s64 *from_ns, s64 until_ns)
 {
 	static const char *const begin[] = { [STEP_CUT] = "cut", [STEP_LOSE] = "lose", [STEP_STOP] = "stop" };
 	static const char *const end[] = { [STEP_CUT] = "end-cut", [STEP_STOP] = "end-stop" };
 
 	for (;;) {
-		const struct request_step *first = NULL;
-		s64 at_ns = until_ns;
-		bool ends = false;
+		s64 next_ns = INT64_MAX;
 
 		for (size_t i = 0; i < s->count; i++) {
 			const struct request_step *step = &s->step[i];
 
-			if (!step_is_fault(step))
-				continue;
-			if (step->at_ns > *from_ns && step->at_ns <= at_ns) {
-				first = step;
-				at_ns = step->at_ns;
-				ends = false;
-			}
-			if (step->kind != STEP_LOSE && step->end_ns > *from_ns && step->end_ns <= at_ns) {
-				first = step;
-				at_ns = step->end_ns;
-				ends = true;
-			}
+			if (step_is_fault(step) && step->at_ns > *from_ns && step->at_ns < next_ns)
+				next_ns = step->at_ns;
+			if (step_is_fault(step) && step->end_ns > *from_ns && step->end_ns < next_ns)
+				next_ns = step->end_ns;
 		}
-		if (!first)
+		if (next_ns == INT64_MAX || next_ns > until_ns)
 			return;
-		print_step(s, first, ends ? end[first->kind] : begin[first->kind], at_ns);
-		*from_ns = at_ns;
+		for (size_t i = 0; i < s->count; i++) {
+			const struct request_step *step = &s->step[i];
+
+			if (step_is_fault(step) && step->at_ns == next_ns)
+				print_step(s, step, begin[step->kind], next_ns);
+			if (step_is_fault(step) && step->kind != STEP_LOSE && step->end_ns == next_ns)
+				print_step(s, step, end[step->kind], next_ns);
+		}
+		*from_ns = next_ns;
 	}
+}
+
+/* What daemons do not play: of these the script has no time, or no way to say them. */
+static bool is_only_virtual(const struct request_scenario *s, const struct request_step *step)
+{
+	return step->kind == STEP_STREAM || step->kind == STEP_RULES || step->kind == STEP_REPORT ||
+	       step->kind == STEP_LEFT || step->has_hits || step->retry_ns >= 0 ||
+	       (step->node == SCENARIO_ANY && step->times % s->nodes);
 }
 
 int request_scenario_print(const char *path, const char *consistency)
 {
 	static const char *const names[] = {
-		[STEP_AT] = "at", [STEP_LEFT] = "left", [STEP_REPORT] = "report", [STEP_TOTAL] = "total",
+		[STEP_AT] = "at", [STEP_TOTAL] = "total",
 	};
 	struct request_scenario s;
 	char error[512];
@@ -67,9 +72,9 @@ int request_scenario_print(const char *path, const char *consistency)
 	for (size_t i = 0; i < s.count; i++) {
 		const struct request_step *step = &s.step[i];
 
-		if (step->kind == STEP_STREAM || step->kind == STEP_RULES) {
-			fprintf(stderr, "%s:%d: a real one has no streams and no other rules\n", path,
-				step->line);
+		if (is_only_virtual(&s, step)) {
+			fprintf(stderr, "%s:%d: found in a real one; accepted: at without hits and retry, "
+				"faults, total\n", path, step->line);
 			return 2;
 		}
 		if (step_is_fault(step))
@@ -78,6 +83,7 @@ int request_scenario_print(const char *path, const char *consistency)
 		print_faults(&s, &faults_ns, now_ns);
 		print_step(&s, step, names[step->kind], now_ns);
 	}
+	print_faults(&s, &faults_ns, INT64_MAX - 1);
 	request_scenario_clear(&s);
 	return 0;
 }

@@ -97,6 +97,24 @@ TEST_WITH(test_same_bucket_twice, NULL, rig_teardown)
 	assert_int_equal(rig_answer.policy_count, 1);
 }
 
+TEST_WITH(test_peek, NULL, rig_teardown)
+{
+	rig_start(D "- {key: user, limits: ['3 requests/m']}\n");
+	for (u32 i = 0; i < 5; i++)
+		assert_true(peek_hits("user=bob", 3));
+	assert_int_equal(rig_answer.status[0].remaining, 3);
+	assert_int_equal(allowed_of("user=bob", 5), 3);
+	assert_false(peek_hits("user=bob", 1));
+}
+
+/* A bucket in debt by one capacity takes two to fill. */
+TEST_WITH(test_debt, NULL, rig_teardown)
+{
+	rig_start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
+	report("user=bob", 1000, 0);
+	assert_true(rig_answer.status[0].reset_ns == 120 * SEC);
+}
+
 TEST_WITH(test_over, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m']}\n- {key: path, limits: ['1 requests/m']}\n");
