@@ -42,7 +42,7 @@ static void print_faults(const struct request_scenario *s, s64 *from_ns, s64 unt
 	}
 }
 
-/* What daemons do not play: of these the script has no time, or no way to say them. */
+/* Steps that scenarios.sh cannot play. */
 static bool is_only_virtual(const struct request_scenario *s, const struct request_step *step)
 {
 	return step->kind == STEP_STREAM || step->kind == STEP_RULES || step->kind == STEP_REPORT ||

@@ -91,6 +91,7 @@ check_is "values" "$(complete_as attach s0 --mode n)" native
 check_is "keys of limits" "$(complete_as limit set web m)" "match= mode="
 check_is "keys again" "$(complete_as limit set web mode = shadow acc)" "accounting="
 check_is "a value of a key" "$(complete_as limit set web mode =)" ""
+check_is "--help names them" "$("$BIN/sluicectl" limit set --help | grep -c "^  Keys: match per prefix ")" 1
 check_is "keys of rules" "$(complete_as rule set api/user lim)" "limits="
 check_is "keys of overrides" "$(complete_as override set web 10.0.0.1 '')" "rate= burst="
 check_is "names of limits" "$(complete_as limit show n)" "$N63"

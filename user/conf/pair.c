@@ -222,7 +222,7 @@ static int value_of_pairs(struct reader *r, const struct pair_words *words, cons
 	return rc;
 }
 
-/* Whether pairs have a value for the row. */
+/* A row that pairs change, and its new value; NULL: the key is removed. */
 struct change {
 	const struct key *key;
 	struct tree tree;

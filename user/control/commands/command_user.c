@@ -22,8 +22,8 @@ int command_user_top(struct commands *ctx, const struct command_request *request
 		     struct sl_err *err)
 {
 	const struct refused_user *top[REFUSED_ROOM];
-	const json_t *query = json_object_get(request->args, "count");
-	json_int_t count = query ? json_integer_value(query) : TOP_USERS;
+	const json_t *given = json_object_get(request->args, "count");
+	json_int_t count = given ? json_integer_value(given) : TOP_USERS;
 	u64 offset_ns = clock_utc_offset_ns();
 	json_t *list;
 	u32 found;

@@ -58,7 +58,10 @@ static void complain(struct play *p, const struct request_step *step, const char
 
 /* ------------------------------------------------------------------ faults */
 
-/* Whether the node's commands arrive. When that ends, it is available at once, as after a probe. */
+/*
+ * Applies cuts and stops to a node's connection. When they end, Redis is available to it at once, as
+ * after a probe.
+ */
 static void set_way(struct play *p, struct play_node *node)
 {
 	bool cut = node->cut || p->stopped;
@@ -77,7 +80,7 @@ static void note_outcome(struct play *p, struct play_node *node, enum cluster_st
 		set_way(p, node);
 }
 
-/* Faults that begin or end in (from, to]; at one time of a file none is between two others. */
+/* Applies the faults that begin or end in (from, to]. */
 static void faults(struct play *p, s64 from, s64 to)
 {
 	for (size_t i = 0; i < p->scenario.count; i++) {
