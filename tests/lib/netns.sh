@@ -231,7 +231,7 @@ config_write() {
 	{
 		cat <<-YAML
 		control: {socket: $SOCKET${CONTROL_MORE:+, $CONTROL_MORE}}
-		metrics: {listen: ${METRICS_LISTEN:-127.0.0.1:9810}}
+		metrics: {listen: ${METRICS_LISTEN:-127.0.0.1:9810}${METRICS_MORE:+, $METRICS_MORE}}
 		state_dir: $LAB/state
 		pin_dir: $PIN
 		YAML

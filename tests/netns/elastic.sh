@@ -7,12 +7,14 @@
 # metric. A load signal that has expired and a daemon that was killed mean the plain limit. Beside
 # it a limit that is not elastic never changes.
 #
-# The load signal is set over HTTP, from this host only, and by sluicectl.
+# The load signal is set over HTTP, from this host and with a token from others, and by sluicectl.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin elastic
 lab_link 0
 METRICS_LISTEN=0.0.0.0:9810
+METRICS_MORE="token_file: $LAB/token"
+echo 0123456789abcdef-lab > "$LAB/token"
 
 RATE=1000
 daemon_start <<YAML
@@ -57,11 +59,28 @@ check_is "a body that is too long" "${code:-413}" 413
 check_is "from a web page" \
 	"$(HEADER='Origin: http://lab\r\n' put server api-load '{"value":0.1}')" 403
 ip -n "$NS_C" addr add 10.1.9.9/16 dev c0
-check_is "from another host" "$(HOST=$SERVER4 put client api-load '{"value":0.1}')" 403
+check_is "from another host" "$(HOST=$SERVER4 put client api-load '{"value":0.1}')" 401
 check_is "over a local address that is not loopback" \
-	"$(HOST=$SERVER4 put server api-load '{"value":0.1}')" 403
-ip -n "$NS_C" addr del 10.1.9.9/16 dev c0
+	"$(HOST=$SERVER4 put server api-load '{"value":0.1}')" 401
+from_other() {
+	HOST=$SERVER4 HEADER="$1\r\n" put client api-load "${2-"{\"value\":0.1}"}"
+}
+check_is "from another host with another token" "$(from_other 'X-Sluice-Token: 0123456789abcdef-lax')" 401
+check_is "from another host with a part of the token" "$(from_other 'X-Sluice-Token: 0123456789abcdef')" 401
+check_is "from another host with no JSON" \
+	"$(from_other 'X-Sluice-Token: 0123456789abcdef-lab' 'value=1')" 400
 check_is "refused requests changed nothing" "$(ctl -o json load-signal list | jq '.load_signals[0].value')" 0.95
+check_is "from another host with the token" "$(from_other 'X-Sluice-Token: 0123456789abcdef-lab')" 200
+check_is "as a bearer token" "$(from_other 'Authorization: Bearer 0123456789abcdef-lab')" 200
+check_is "it is set" "$(ctl -o json load-signal list | jq '.load_signals[0].value')" 0.1
+check_is "from a web page with the token" \
+	"$(from_other 'Origin: http://lab\r\nX-Sluice-Token: 0123456789abcdef-lab')" 403
+echo 0123456789abcdef-new > "$LAB/token"
+check_is "with a token that was replaced" "$(from_other 'X-Sluice-Token: 0123456789abcdef-lab')" 401
+check_is "with the new one" "$(from_other 'X-Sluice-Token: 0123456789abcdef-new')" 200
+rm "$LAB/token"
+check_is "without the file" "$(from_other 'X-Sluice-Token: 0123456789abcdef-new')" 503
+ip -n "$NS_C" addr del 10.1.9.9/16 dev c0
 check_is "sluicectl load-signal set" "$(ctl load-signal set api-load 70% --for 5m)" "api-load is 0.7 for 5m"
 check_is "sluicectl load-signal set of an unknown name fails" "$(ctl load-signal set other 0.7 2> /dev/null; echo $?)" 1
 check_is "sluicectl load-signal set without a number fails" "$(ctl load-signal set api-load high 2> /dev/null; echo $?)" 2
@@ -128,6 +147,7 @@ check_is "the neighbour within its rate lost nothing" "$(packets_passed s0 10.1.
 
 # ---------------------------------------------------------------- by the CPUs
 
+echo 0123456789abcdef-lab > "$LAB/token"
 daemon_run
 if wait_for 25 scale_is cpu 3 3; then
 	ok "idle CPUs: up to the ceiling"

@@ -138,6 +138,7 @@ static const struct key metrics_rows[] = {
 	{ .name = "top_sources" },
 	{ "max_values", KEY(struct policy, max_values), &type_count, .usual = "200",
 	  .most = 100000 },
+	{ "token_file", KEY(struct policy, metrics_token_file), &type_path },
 };
 static const struct keys metrics_keys = KEYS(struct policy, metrics_rows);
 
@@ -201,7 +202,8 @@ static const struct key policy_rows[] = {
 	  .help = "a Redis shared with other nodes, see [cluster](cluster.md)" },
 	{ "metrics", .type = &type_map, .keys = &metrics_keys,
 	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
-		  "callers may create" },
+		  "callers may create. `token_file`: its first line lets other hosts set [load "
+		  "signals](#throttle)" },
 	{ "control", .type = &type_map, .keys = &control_keys,
 	  .help = "the socket of sluicectl, and groups that may use it" },
 	{ .name = "crowdsec" },

@@ -205,6 +205,7 @@ struct policy {
 	struct http_def *http;		/* http_def.h; NULL: no HTTP tier */
 	struct cluster_def *cluster;	/* cluster_def.h; NULL: this node alone */
 	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
+	char *metrics_token_file;	/* other hosts set load signals with it; may be NULL */
 	u32 max_values;			/* series of values of detailed_metric and value_to_metric */
 	char *control_socket;		/* default /run/sluice/control.sock */
 	char *control_group;		/* may be NULL */

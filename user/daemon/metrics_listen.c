@@ -4,8 +4,8 @@
  *
  * The HTTP tier's own frontend, on a worker in the main thread's loop; it bounds requests and
  * connections. GET and HEAD only read; the listen address, loopback by default, decides who may
- * connect. The only write, PUT of a load signal, is accepted from this host alone whatever the
- * address.
+ * connect. The only write, PUT of a load signal, is accepted from this host, and from others with
+ * the token of metrics.token_file.
  */
 #include "daemon/metrics_listen.h"
 
@@ -20,11 +20,13 @@
 #include "control/metrics/metrics.h"
 #include "control/elastic/load_signal.h"
 #include "lib/clock.h"
+#include "lib/log.h"
 #include "lib/units.h"
 #include "request/engine/observe.h"
 #include "request/frontends/http1/http1.h"
 #include "request/server/bind.h"
 #include "request/server/listen.h"
+#include "request/server/token.h"
 #include "request/server/worker.h"
 
 #define CONNECTIONS_MAX 64
@@ -171,10 +173,50 @@ static void send_json(struct http1_request *request, json_t *json)
 	json_decref(json);
 }
 
+/* The file is read at each request of another host: they are few, and a new token holds at once. */
+static bool has_token(struct http1_request *request, const char *path)
+{
+	unsigned char digest[SHA256_DIGEST_LENGTH];
+	struct bytes sent = http1_token(request);
+	static u64 logged_ns;
+	struct token token;
+	struct sl_err err;
+
+	if (!path) {
+		http1_reply_problem(request, 403, "load signals are accepted from programs on this host "
+				    "only; from others with metrics.token_file");
+		return false;
+	}
+	if (token_read(path, &token, &err) < 0) {
+		if (clock_mono_ns() - logged_ns > 60 * SL_NS_PER_SEC) {
+			logged_ns = clock_mono_ns();
+			log_error("load signals of other hosts are refused: %s", err.message);
+		}
+		http1_reply_problem(request, 503, "the token file cannot be read; the log has the reason");
+		return false;
+	}
+	token_digest(sent, digest);
+	if (sent.len && token_is(&token, digest))
+		return true;
+	http1_reply_header(request, "www-authenticate", "Bearer");
+	http1_reply_problem(request, 401, sent.len ? "unknown token" : "authentication required: send the "
+			    "token of metrics.token_file");
+	return false;
+}
+
 /*
  * A web page open in a browser on this host could send a PUT. Browsers add Origin to each PUT,
  * other clients do not.
  */
+static bool may_set(struct http1_request *request, const char *token_file)
+{
+	if (http1_find(request, "origin").at) {
+		http1_reply_problem(request, 403, "load signals are not accepted from web pages");
+		return false;
+	}
+	return request->peer->local || has_token(request, token_file);
+}
+
 static void on_signal(struct http1_request *request)
 {
 	struct daemon *d = daemon_of(request);
@@ -186,11 +228,8 @@ static void on_signal(struct http1_request *request)
 	json_t *json;
 	int r;
 
-	if (!request->peer->local || http1_find(request, "origin").at) {
-		http1_reply_problem(request, 403,
-				    "load signals are accepted from programs on this host only");
+	if (!may_set(request, d->running.policy->metrics_token_file))
 		return;
-	}
 	if (request->body.len > BODY_MAX) {
 		http1_reply_problem(request, 413, "the body is too large: at most 4 KiB");
 		return;
@@ -248,15 +287,19 @@ static void on_accept(evutil_socket_t listening, short what, void *arg)
 
 int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *err)
 {
+	const char *token_file = d->running.file->metrics_token_file;
 	static const struct connection_bounds bounds = {
 		.max = CONNECTIONS_MAX, .max_per_address = CONNECTIONS_PER_ADDRESS_MAX,
 	};
 	char name[BIND_NAME_MAX];
+	struct token token;
 	struct sl_err why;
 	int r;
 
 	if (!listen)
 		return 0;
+	if (token_file && token_read(token_file, &token, &why) < 0)
+		return sl_err_set(err, EINVAL, "metrics.token_file: %.400s", why.message);
 	metrics.tier = (struct http_tier){ .owner = d };
 	metrics.engine = (struct engine_thread){ .stats = worker_stats_new() };
 	metrics.worker = (struct worker){ .tier = &metrics.tier, .base = d->base,

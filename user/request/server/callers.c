@@ -2,9 +2,8 @@
 /*
  * callers.c - see callers.h.
  *
- * Tokens are kept and compared as SHA-256: in constant time whatever their length, and no core
- * dump contains them. Each identification of a caller is enough: its token, its uid on a Unix
- * socket, the name in its certificate. A peer that matches several callers has the rights of all.
+ * Each identification of a caller is enough: its token, its uid on a Unix socket, the name in its
+ * certificate. A peer that matches several callers has the rights of all.
  *
  * Without http.callers this host may check and report, and only clients of the Unix socket, which
  * has an owner and a mode, may push down.
@@ -12,26 +11,17 @@
 #include "request/server/callers.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/publish.h"
 #include "request/rules/request.h"
-
-#define TOKEN_MIN 16
-#define TOKEN_MAX 1024
+#include "request/server/token.h"
 
 struct caller {
 	const struct caller_def *def;
 	bool has_token;
-	unsigned char digest[SHA256_DIGEST_LENGTH];
-	struct stat read;		/* the file as it was read */
+	struct token token;
 };
 
 struct callers {
@@ -64,12 +54,12 @@ static u32 rights_of(const struct callers *callers, const struct peer_info *peer
 	u32 rights = 0;
 
 	if (token.len)
-		SHA256((const unsigned char *)token.at, token.len, digest);
+		token_digest(token, digest);
 	for (size_t i = 0; i < callers->count; i++) {
 		const struct caller *caller = &callers->caller[i];
 		const struct caller_def *def = caller->def;
 		bool by_token = token.len && caller->has_token &&
-				!CRYPTO_memcmp(digest, caller->digest, sizeof(digest));
+				token_is(&caller->token, digest);
 
 		token_known |= by_token;
 		if (!by_token && !(def->has_uid && peer->unix_socket && peer->uid == def->uid) &&
@@ -106,35 +96,6 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
 
 /* ------------------------------------------------------------------ read by the main thread */
 
-static int read_token(struct caller *caller, struct sl_err *err)
-{
-	const char *path = caller->def->token_file;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char text[TOKEN_MAX + 1];
-	ssize_t n = -1;
-	size_t len;
-
-	if (fd >= 0 && fstat(fd, &caller->read) == 0)
-		n = read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		sl_err_set(err, errno, "token file %s: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	if (n < 0)
-		return -EIO;
-	text[n] = '\0';
-	len = strcspn(text, "\r\n");
-	if (len < TOKEN_MIN || (size_t)n == TOKEN_MAX || strlen(text) != (size_t)n) {
-		OPENSSL_cleanse(text, sizeof(text));
-		return sl_err_set(err, EINVAL, "token file %s: the first line must have %d to %d "
-				  "characters", path, TOKEN_MIN, TOKEN_MAX - 1);
-	}
-	SHA256((const unsigned char *)text, len, caller->digest);
-	OPENSSL_cleanse(text, sizeof(text));
-	caller->has_token = true;
-	return 0;
-}
-
 static int read_callers(const struct http_def *def, struct callers **ret, struct sl_err *err)
 {
 	struct callers *callers = calloc(1, sizeof(*callers));
@@ -147,10 +108,13 @@ static int read_callers(const struct http_def *def, struct callers **ret, struct
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
 	for (size_t i = 0; !r && i < def->caller_count; i++) {
-		callers->caller[i].def = &callers->def->caller[i];
+		struct caller *caller = &callers->caller[i];
+
+		caller->def = &callers->def->caller[i];
 		callers->count++;
-		if (def->caller[i].token_file)
-			r = read_token(&callers->caller[i], err);
+		if (caller->def->token_file)
+			r = token_read(caller->def->token_file, &caller->token, err);
+		caller->has_token = caller->def->token_file;
 	}
 	if (r < 0)
 		callers_free(callers);
@@ -173,18 +137,11 @@ int callers_publish(struct http_tier *tier, const struct http_def *def, struct s
 bool callers_changed(const struct http_tier *tier)
 {
 	const struct callers *callers = tier->callers;
-	struct stat st;
 
 	for (size_t i = 0; callers && i < callers->count; i++) {
-		const struct stat *was = &callers->caller[i].read;
+		const struct caller *caller = &callers->caller[i];
 
-		if (!callers->caller[i].def->token_file)
-			continue;
-		if (stat(callers->caller[i].def->token_file, &st) < 0)
-			continue;	/* being replaced */
-		if (st.st_ino != was->st_ino || st.st_dev != was->st_dev ||
-		    st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
-		    st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+		if (caller->has_token && token_changed(&caller->token, caller->def->token_file))
 			return true;
 	}
 	return false;
