@@ -28,6 +28,7 @@ enum sl_algo {
 	SL_ALGO_SLIDING_LOG,	/* the request tier's alone, as is the next one: no step here */
 	SL_ALGO_FIRST_REQUEST,	/* fixed-window with window: first-request */
 	SL_ALGO_GRACE,		/* not a rate, but for how long; algo_grace.h */
+	SL_ALGO_INTERVAL_BUCKET,	/* algo_window.h, which refills at the edges */
 	SL_ALGO_COUNT,
 };
 
@@ -45,7 +46,8 @@ enum sl_verdict {
  */
 struct sl_params {
 	u64 capacity;		/* units: the burst, or the limit of a window; 1..2^46-1 */
-	u64 mult;		/* GCRA: a unit's interval = mult / 2^shift ticks */
+	u64 mult;		/* GCRA: a unit's interval = mult / 2^shift ticks. Interval bucket: the
+				   units that each edge refills, 1..2^46-1 */
 	u64 tau;		/* GCRA: capacity x interval, in ticks of 1/16 ns; < 2^60 */
 	u64 window_ns;		/* windows: their length, >= 1 s; grace: how long; <= 2^56 */
 	u32 rescale_mult[4];	/* GCRA: see "A live rate change" in algo_gcra.h */
@@ -86,10 +88,16 @@ static __always_inline int sl_algo_is_bucket(u32 algo)
 	return algo <= SL_ALGO_LEAKY_BUCKET;
 }
 
+/* Whether the state is one count (algo_window.h). */
+static __always_inline int sl_algo_is_count(u32 algo)
+{
+	return algo == SL_ALGO_FIXED_WINDOW || algo == SL_ALGO_INTERVAL_BUCKET;
+}
+
 /* Whether the state counts in windows of window_ns, aligned to UTC. */
 static __always_inline int sl_algo_is_window(u32 algo)
 {
-	return algo == SL_ALGO_FIXED_WINDOW || algo == SL_ALGO_SLIDING_WINDOW;
+	return sl_algo_is_count(algo) || algo == SL_ALGO_SLIDING_WINDOW;
 }
 
 /* Whether the state has two counts, in quanta. */
@@ -117,7 +125,7 @@ static __always_inline struct sl_result sl_step(u64 bucket_state, const struct s
 {
 	if (sl_is_bucket(p))
 		return sl_gcra_step(bucket_state, p, now.mono_ns, cost);
-	if (p->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(p->algo))
 		return sl_window_step(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_step(bucket_state, p, now.utc_ns, cost);
@@ -133,7 +141,7 @@ static __always_inline u32 sl_utilization(u64 bucket_state, const struct sl_para
 {
 	if (sl_is_bucket(p))
 		return sl_gcra_utilization(bucket_state, p, now.mono_ns);
-	if (p->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(p->algo))
 		return sl_window_utilization(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_utilization(bucket_state, p, now.utc_ns);
@@ -148,7 +156,7 @@ static __always_inline int sl_expired(u64 bucket_state, const struct sl_params *
 
 	if (sl_is_bucket(p))
 		return bucket_state >> SL_GCRA_GEN_BITS <= now.mono_ns * SL_TICKS_PER_NS;
-	if (p->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(p->algo))
 		return sl_window_count(bucket_state, p, now.utc_ns, &number) == 0;
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_expired(bucket_state, p, now.utc_ns);
@@ -165,7 +173,7 @@ static __always_inline u64 sl_refund(u64 bucket_state, const struct sl_params *p
 {
 	if (sl_is_bucket(p))
 		return sl_gcra_refund(bucket_state, p, now.mono_ns, cost);
-	if (p->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(p->algo))
 		return sl_window_refund(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_refund(bucket_state, p, now.utc_ns, cost);
@@ -182,7 +190,7 @@ static __always_inline u64 sl_used(u64 bucket_state, const struct sl_params *p, 
 
 	if (sl_is_bucket(p))
 		return sl_gcra_used(bucket_state, p, now.mono_ns);
-	if (p->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(p->algo))
 		return sl_window_count(bucket_state, p, now.utc_ns, &number);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_used(bucket_state, p, now.utc_ns) << (p->quantum & 63);
@@ -195,7 +203,7 @@ static __always_inline u64 sl_left_ns(u64 bucket_state, const struct sl_params *
 {
 	if (sl_is_bucket(p))
 		return sl_gcra_left(bucket_state, p, now.mono_ns);
-	if (p->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(p->algo))
 		return sl_window_left(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_left_ns(bucket_state, p, now.utc_ns);
@@ -211,7 +219,7 @@ static __always_inline u64 sl_spent(const struct sl_params *p, struct sl_now now
 {
 	if (sl_is_bucket(p))
 		return sl_gcra_spent(p, now.mono_ns, left_ns);
-	if (p->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(p->algo))
 		return sl_window_spent(p, now.utc_ns, left_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_spent(p, now.utc_ns, left_ns);
@@ -262,6 +270,11 @@ static __always_inline void sl_scale_params(struct sl_params *p, u32 scale, u32 
 	}
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		most = SL_SLIDING_COUNT_MAX << (p->quantum & 63);
+	if (p->algo == SL_ALGO_INTERVAL_BUCKET) {
+		p->mult = sl_mul_16_16(p->mult, scale, 0);
+		if (p->mult > most)
+			p->mult = most;
+	}
 	if (p->capacity > most)
 		p->capacity = most;
 }

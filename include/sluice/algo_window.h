@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * algo_window.h - fixed window: at most `capacity` units in each window of window_ns.
+ * algo_window.h - fixed window: at most `capacity` units in each window of window_ns. Interval
+ * bucket: a token bucket that gets `mult` tokens at once at each window's edge.
+ *
+ * Both count units. At an edge a fixed window's count starts again at 0; an interval bucket's,
+ * which is capacity - tokens, falls by mult. An interval of length L has at most
+ * L / window_ns + 1 edges in it, so an interval bucket admits at most
+ * capacity + mult x (L / window_ns + 1).
  *
  * Windows are aligned to UTC: window number = utc_ns / window_ns, so a minute ends on the
  * round minute. Around an edge up to twice the capacity can pass within one window's length;
@@ -28,6 +34,14 @@
 
 struct sl_params;
 
+/* The count `edges` (below 2^18) later. */
+static __always_inline u64 sl_window_fallen(const struct sl_params *p, u64 count, u64 edges)
+{
+	u64 refilled = edges * p->mult;
+
+	return p->mult && count > refilled ? count - refilled : 0;
+}
+
 /*
  * The window a step at utc_ns counts in, modulo 2^18, and the count it starts from. A state
  * of 0 is "never seen", and counts 0 in any window.
@@ -37,19 +51,32 @@ static __always_inline u64 sl_window_count(u64 bucket_state, const struct sl_par
 {
 	u64 number = (utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK;
 	u64 ahead = ((bucket_state >> SL_WINDOW_COUNT_BITS) - number) & SL_WINDOW_NUMBER_MASK;
+	u64 count = bucket_state & SL_WINDOW_COUNT_MASK;
 
 	/* A state of 0 is of no window, not of one that is a multiple of 2^18. */
 	if (ahead > 1 || !bucket_state) {
 		*ret_number = number;
-		return 0;
+		return sl_window_fallen(p, count, -ahead & SL_WINDOW_NUMBER_MASK);
 	}
 	*ret_number = (number + ahead) & SL_WINDOW_NUMBER_MASK;
-	return bucket_state & SL_WINDOW_COUNT_MASK;
+	return count;
 }
 
 static __always_inline u64 sl_window_state(u64 number, u64 count)
 {
 	return number << SL_WINDOW_COUNT_BITS | count;
+}
+
+/* How long until the count has fallen by `units`, at least one. */
+static __always_inline u64 sl_window_wait(const struct sl_params *p, u64 utc_ns, u64 number,
+					  u64 units)
+{
+	u64 edges = p->mult ? (units - 1) / p->mult : 0;
+
+	/* The state's window is the next one: the clock was stepped back. */
+	if (number != ((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK))
+		edges++;
+	return edges * p->window_ns + p->window_ns - utc_ns % p->window_ns;
 }
 
 static __always_inline struct sl_result sl_window_step(u64 bucket_state, const struct sl_params *p,
@@ -61,13 +88,9 @@ static __always_inline struct sl_result sl_window_step(u64 bucket_state, const s
 
 	res.quarter = count >= p->capacity / 4;
 	if (count + cost > p->capacity) {
-		u64 left = p->window_ns - utc_ns % p->window_ns;
-
-		/* The state's window is the next one: the clock was stepped back. */
-		if (number != ((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK))
-			left += p->window_ns;
 		res.verdict = SL_OVER;
-		res.wait_ns = cost > p->capacity ? ~0ULL : left;
+		res.wait_ns = cost > p->capacity ? ~0ULL :
+			sl_window_wait(p, utc_ns, number, count + cost - p->capacity);
 		return res;
 	}
 	res.verdict = SL_PASS;
@@ -88,25 +111,31 @@ static __always_inline u32 sl_window_utilization(u64 bucket_state, const struct 
 	return 1 + count * 254 / p->capacity;
 }
 
-/* Until the state's window ends. */
+/* Until the count is 0. */
 static __always_inline u64 sl_window_left(u64 bucket_state, const struct sl_params *p, u64 utc_ns)
 {
-	u64 left = p->window_ns - utc_ns % p->window_ns;
-	u64 number;
+	u64 number, count = sl_window_count(bucket_state, p, utc_ns, &number);
 
-	if (!sl_window_count(bucket_state, p, utc_ns, &number))
-		return 0;
-	if (number != ((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK))
-		left += p->window_ns;
-	return left;
+	return count ? sl_window_wait(p, utc_ns, number, count) : 0;
 }
 
-/* left_ns ends before this window does: it was of one that is over. */
+/* The time after which any count has fallen to 0. */
+static __always_inline u64 sl_window_full_ns(const struct sl_params *p)
+{
+	return p->mult ? ((p->capacity - 1) / p->mult + 1) * p->window_ns : p->window_ns;
+}
+
+/* Where left_ns ends before this window does, it was of a count that is 0 now. */
 static __always_inline u64 sl_window_spent(const struct sl_params *p, u64 utc_ns, u64 left_ns)
 {
-	if (left_ns < p->window_ns - utc_ns % p->window_ns)
+	u64 left = p->window_ns - utc_ns % p->window_ns, count = p->capacity, edges;
+
+	if (left_ns < left)
 		return 0;
-	return sl_window_state((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK, p->capacity);
+	edges = 1 + (left_ns - left) / p->window_ns;
+	if (p->mult && edges <= count / p->mult)
+		count = edges * p->mult;
+	return sl_window_state((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK, count);
 }
 
 /* Only from the window that utc_ns is in: a newer one never saw the charge. */

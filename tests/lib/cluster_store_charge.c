@@ -40,7 +40,7 @@ static bool is_over(const struct seen *s, u64 window)
 {
 	if (algorithm_is_anchored(s->rate.algo))
 		return window && window + s->rate.period_us <= s->now_us;
-	return window && window < s->window;
+	return window && window < s->window && !is_refilled(s);
 }
 
 static void force_window(struct seen *s, u64 cost, u64 window)
@@ -50,6 +50,8 @@ static void force_window(struct seen *s, u64 cost, u64 window)
 		if (!s->window && window)
 			s->window = min_u64(window, s->now_us);
 		seen_charge(s, cost);
+		if (is_refilled(s) && window && s->count == cost)
+			s->count = less(cost, s->rate.mult * less(s->window, window));
 	} else if (seen_is_previous(s, window)) {
 		s->before += cost;
 		s->late_excess = less(s->before, s->rate.capacity);

@@ -123,6 +123,8 @@ static void open_aligned(struct seen *s)
 	s->before_window = window - 1;
 	s->window = window;
 	s->count = 0;
+	if (is_refilled(s) && e->window < window)
+		s->count = less(e->count, s->rate.mult * (window - e->window));
 	s->held = 0;
 	s->rolled = true;
 }
@@ -209,7 +211,8 @@ static u64 expires_us(const struct seen *s)
 	if (algorithm_is_anchored(s->rate.algo))
 		return (s->window ? s->window : s->before_window) + period + CLUSTER_STORE_GRACE_US;
 	if (algorithm_kind(s->rate.algo) == STATE_WINDOW)
-		return (s->window + 1) * period + CLUSTER_STORE_GRACE_US;
+		return (s->window + (is_refilled(s) && s->count ? (s->count - 1) / s->rate.mult + 1 : 1)) *
+			       period + CLUSTER_STORE_GRACE_US;
 	/* Of one request in the window before none is left from its first microsecond on. */
 	if (algorithm_is_sliding(s->rate.algo))
 		return s->count > 1 ? (s->window + 2) * period :

@@ -48,6 +48,12 @@ static inline bool is_window(const struct seen *s)
 	return !is_bucket(s) && !is_log(s);
 }
 
+/* An interval bucket: a window whose count falls at an edge by rate.mult. */
+static inline bool is_refilled(const struct seen *s)
+{
+	return algorithm_kind(s->rate.algo) == STATE_WINDOW && s->rate.mult;
+}
+
 /* cluster_store_seen.c */
 void seen_open(struct seen *s);
 void seen_close(struct seen *s);

@@ -27,6 +27,9 @@ struct model_rule model_rule(enum sl_algo algo, struct rate rate, u64 burst)
 
 	if (sl_algo_is_window(algo)) {
 		rule.capacity = rate.count / (bits ? 8 : 1);
+		rule.refill = algo == SL_ALGO_INTERVAL_BUCKET ? rule.capacity : 0;
+		if (rule.refill && burst)
+			rule.capacity = burst / (bits ? 8 : 1);
 		rule.exact = true;
 		return rule;
 	}
@@ -149,10 +152,15 @@ static struct model_bucket window_at(const struct model_rule *rule, const struct
 
 	if (at.seen && utc_ns < at.end_ns && utc_ns >= at.begin_ns - rule->period_ns)
 		return at;
-	at.seen = true;
 	at.begin_ns = utc_ns - utc_ns % rule->period_ns;
+	/* An interval bucket gets so many tokens at each edge. */
+	if (!at.seen || !rule->refill || at.begin_ns < b->begin_ns)
+		at.used = 0;
+	else
+		at.used -= min_s128(at.used, (s128)rule->refill *
+				    ((at.begin_ns - b->begin_ns) / rule->period_ns));
+	at.seen = true;
 	at.end_ns = at.begin_ns + rule->period_ns;
-	at.used = 0;
 	return at;
 }
 
@@ -213,7 +221,7 @@ static void sliding_charged(const struct model_rule *rule, struct model_bucket *
 enum model_says model_ask(const struct model_rule *rule, struct model_bucket *bucket,
 			  struct sl_now now, u64 cost)
 {
-	if (rule->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(rule->algo))
 		return window_ask(rule, bucket, now.utc_ns, cost);
 	if (rule->algo == SL_ALGO_SLIDING_WINDOW)
 		return sliding_ask(rule, bucket, now.utc_ns, cost);
@@ -232,7 +240,7 @@ u64 model_wait(const struct model_rule *rule, const struct model_bucket *bucket,
 void model_charged(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now,
 		   u64 cost)
 {
-	if (rule->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_count(rule->algo))
 		window_charged(rule, bucket, now.utc_ns, cost);
 	else if (rule->algo == SL_ALGO_SLIDING_WINDOW)
 		sliding_charged(rule, bucket, now.utc_ns, cost);
@@ -256,8 +264,9 @@ void model_change(const struct model_rule *from, const struct model_rule *to,
 
 void model_swept(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now)
 {
-	if (rule->algo == SL_ALGO_FIXED_WINDOW && bucket->seen &&
-	    window_at(rule, bucket, now.utc_ns).end_ns != bucket->end_ns)
+	if (sl_algo_is_count(rule->algo) && bucket->seen &&
+	    window_at(rule, bucket, now.utc_ns).end_ns != bucket->end_ns &&
+	    !window_at(rule, bucket, now.utc_ns).used)
 		bucket->seen = false;
 	if (rule->algo == SL_ALGO_SLIDING_WINDOW && !sliding_used(rule, bucket, now.utc_ns))
 		bucket->seen = false;

@@ -29,6 +29,7 @@ struct model_rule {
 	enum sl_algo algo;
 	u64 count, period_ns;	/* of the rate, in units charged: bits are bytes by 8 periods */
 	u64 capacity;		/* units */
+	u64 refill;		/* interval bucket: units at each edge; else 0 */
 	bool exact;		/* the code's interval is a whole number of ticks: no rounding */
 	bool bytes;
 };

@@ -31,6 +31,7 @@ enum {
 	SLIDING,
 	SLIDING_BYTES,
 	LEAKY,
+	INTERVAL,
 	TAGGED,
 	SHADOWED,
 	LIMITS,
@@ -101,6 +102,7 @@ static void make_limits(struct schedule *s)
 	add(s, SLIDING, "sliding", sliding, 60, 3, RATE_PACKETS, 0, SL_PER_SOURCE);
 	add(s, SLIDING_BYTES, "sliding-bytes", sliding, 150000, 7, RATE_BYTES, 0, SL_PER_DPORT);
 	add(s, LEAKY, "leaky", leaky, 200, 1, RATE_PACKETS, 0, SL_PER_SOURCE | SL_PER_DPORT);
+	add(s, INTERVAL, "interval", SL_ALGO_INTERVAL_BUCKET, 50, 2, RATE_PACKETS, 120, SL_PER_SOURCE);
 	add(s, TAGGED, "tagged", bucket, 10, 1, RATE_PACKETS, 10, SL_PER_SOURCE);
 	s->def[TAGGED].action = SL_ACT_TAG;
 	s->def[TAGGED].tag = SL_TAG_DSCP;

@@ -38,6 +38,7 @@ static inline struct spec_def def_of(u32 key)
 		  .algo = SL_ALGO_SLIDING_WINDOW },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
 		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
+		{ .count = 4, .period_ns = SL_NS_PER_SEC, .burst = 10, .algo = SL_ALGO_INTERVAL_BUCKET },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 	};

@@ -29,6 +29,7 @@ struct m_bucket {
 	struct m_limit made;		/* as it was when it was last looked at */
 	i128 tat;			/* buckets: 1/16 ns */
 	s64 number;			/* aligned windows: of the last charge */
+	u64 owed;			/* interval-bucket: tokens that were missing then */
 	s64 begin;			/* first-request */
 	struct m_event *event;
 	u32 events, room;
@@ -52,6 +53,11 @@ static bool m_is_bucket(const struct m_limit *l)
 static bool m_is_aligned(const struct m_limit *l)
 {
 	return l->algo == SL_ALGO_FIXED_WINDOW || l->algo == SL_ALGO_SLIDING_WINDOW;
+}
+
+static bool m_is_interval(const struct m_limit *l)
+{
+	return l->algo == SL_ALGO_INTERVAL_BUCKET;
 }
 
 static i128 m_debt(const struct m_bucket *b, struct sl_now now)
@@ -122,6 +128,19 @@ static u64 m_share(const struct m_bucket *b, const struct m_limit *l, struct sl_
 	return (i128)m_sum(b, window - 1, window - 1) * left / l->period;
 }
 
+/* Tokens that are missing: each edge since the last charge brought `count`. */
+static u64 m_owed(const struct m_bucket *b, const struct m_limit *l, u64 utc_ns)
+{
+	s64 number = utc_ns / l->period;
+	u64 owed = b->owed;
+
+	if (b->number > number + 1)
+		return 0;
+	for (s64 edge = b->number; owed && edge < number; edge++)
+		owed -= owed < l->count ? owed : l->count;
+	return owed;
+}
+
 /* Requests that count now; for buckets see m_debt(). */
 static u64 m_used(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
 {
@@ -136,6 +155,8 @@ static u64 m_used(const struct m_bucket *b, const struct m_limit *l, struct sl_n
 	case SL_ALGO_SLIDING_WINDOW:
 		window = m_window(b, l, now.utc_ns);
 		return m_sum(b, window, window) + m_share(b, l, now);
+	case SL_ALGO_INTERVAL_BUCKET:
+		return m_owed(b, l, now.utc_ns);
 	case SL_ALGO_SLIDING_LOG:
 		return m_sum(b, (s64)(now.mono_ns - l->period) + 1, M_FOREVER);
 	case SL_ALGO_FIRST_REQUEST:
@@ -179,6 +200,7 @@ static void m_touch(struct m_bucket *b, const struct m_limit *l, struct sl_now n
 		}
 	} else if (l->algo != SL_ALGO_SLIDING_LOG && b->made.period != l->period) {
 		b->events = 0;
+		b->owed = 0;
 	}
 	b->made = *l;
 	if (l->algo == SL_ALGO_SLIDING_LOG)
@@ -204,7 +226,17 @@ static void m_sweep(struct m_bucket *b, struct sl_now now)
 	if (m_is_bucket(&b->made) && !m_debt(b, now))
 		b->tat = 0;
 	else if (!m_is_bucket(&b->made) && !m_used(b, &b->made, now))
-		b->events = 0;
+		b->events = b->owed = 0;
+}
+
+/* Stores how much is missing now; a window that has begun goes on to its end. */
+static void m_owe(struct m_bucket *b, const struct m_limit *l, u64 utc_ns, u64 owed)
+{
+	s64 number = utc_ns / l->period;
+
+	if (!b->owed || b->number != number + 1)
+		b->number = number;
+	b->owed = owed;
 }
 
 static u64 m_least(u64 a, u64 b)
@@ -226,6 +258,15 @@ static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now 
 		i128 tau = m_tau(l);
 
 		b->tat = (i128)then.mono_ns * 16 + (debt < 2 * tau ? debt : 2 * tau);
+	} else if (m_is_interval(l)) {
+		used = m_owed(b, l, now.utc_ns);
+		back = now.utc_ns / l->period - then.utc_ns / l->period;
+		n = m_least(n, most);
+		/* A bucket that was empty has been refilled since. */
+		for (; !used && n && back > 0; back--)
+			n -= m_least(n, l->count);
+		if (n)
+			m_owe(b, l, now.utc_ns, used < most ? m_least(used + n, most) : used);
 	} else if (m_is_aligned(l)) {
 		window = m_window(b, l, now.utc_ns);
 		back = now.utc_ns / l->period - then.utc_ns / l->period;
@@ -257,7 +298,13 @@ static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now 
 static void m_refund(struct m_bucket *b, const struct m_limit *l, struct sl_now now, u64 n)
 {
 	s64 window = 0, oldest = 1;
+	u64 owed;
 
+	if (m_is_interval(l)) {
+		owed = m_owed(b, l, now.utc_ns);
+		m_owe(b, l, now.utc_ns, owed - m_least(owed, n));
+		return;
+	}
 	if (m_is_aligned(l)) {
 		m_turn(b, l, now);
 		window = b->number;

@@ -130,8 +130,11 @@ static bool within_bound(enum sl_algo algo, enum accounting accounting,
 {
 	u64 most = rule->capacity;
 
-	if (sl_algo_is_window(algo) && log->worst_window > most)
+	if (sl_algo_is_window(algo) && !rule->refill && log->worst_window > most)
 		return false;
+	/* An interval has one edge more than it has whole windows. */
+	if (rule->refill)
+		return model_log_worst(rule, log) <= most + rule->refill;
 	if (algo == SL_ALGO_FIXED_WINDOW)
 		return true;
 	if (algo == SL_ALGO_SLIDING_WINDOW)
@@ -202,6 +205,7 @@ static void all_hold(const char *test, const struct flood *flood, size_t count)
 #define LEAKY SL_ALGO_LEAKY_BUCKET
 #define WINDOW SL_ALGO_FIXED_WINDOW
 #define SLIDING SL_ALGO_SLIDING_WINDOW
+#define INTERVAL SL_ALGO_INTERVAL_BUCKET
 
 TEST(test_packets)
 {
@@ -218,6 +222,9 @@ TEST(test_packets)
 		{ WINDOW, packets_100k, 0, 64, false, 74, 74, 0, 10 },
 		{ WINDOW, packets_100k, 0, 2, false, 74, 74, 0, 10 },
 		{ WINDOW, packets_1m, 0, 64, false, 74, 74, 0, 2 },
+		{ INTERVAL, packets_10, 0, 64, false, 74, 74, 0, 20 },
+		{ INTERVAL, packets_1k, 5000, 64, false, 74, 74, 0, 20 },
+		{ INTERVAL, packets_100k, 250000, 2, false, 74, 74, 0, 10 },
 		{ SLIDING, packets_10, 0, 64, false, 74, 74, 0, 20 },
 		{ SLIDING, packets_1k, 0, 64, false, 74, 74, 0, 20 },
 		{ SLIDING, packets_100k, 0, 64, false, 74, 74, 0, 10 },
@@ -241,6 +248,7 @@ TEST(test_bytes)
 		{ BUCKET, bytes_100m, 0, 2, false, 1000, 1000, 0, 10 },
 		{ WINDOW, bytes_1m, 0, 2, false, 74, 1514, 0, 20 },
 		{ WINDOW, bytes_100m, 0, 64, false, 74, 1514, 0, 10 },
+		{ INTERVAL, bytes_1m, 3000000, 2, false, 74, 1514, 0, 20 },
 		{ SLIDING, bytes_1m, 0, 2, false, 74, 1514, 0, 20 },
 		{ SLIDING, bytes_30m, 0, 64, false, 74, 1514, 0, 20 },
 		{ LEAKY, bytes_1m, 0, 2, false, 74, 1514, 2000, 20 },

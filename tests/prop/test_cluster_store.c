@@ -23,6 +23,7 @@ static const struct spec_def defs[] = {
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
 	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
 	{ .count = 1, .period_ns = 86400 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
+	{ .count = 4, .period_ns = SL_NS_PER_SEC, .burst = 10, .algo = SL_ALGO_INTERVAL_BUCKET },
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
 	{ .count = 1000, .period_ns = 3600 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
 	{ .count = 8000000, .period_ns = 86400 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },

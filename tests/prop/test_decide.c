@@ -36,7 +36,7 @@ static void random_limit(struct m_limit *l, bool first)
 	if (first || !rng_below(3))
 		l->period = periods[rng_below(sizeof(periods) / sizeof(*periods))] * SEC;
 	l->capacity = l->count;
-	if (algo == SL_ALGO_TOKEN_BUCKET)
+	if (algorithms[algo]->default_burst)
 		l->capacity = rng_magnitude(6);
 	if (algo == SL_ALGO_LEAKY_BUCKET)
 		l->capacity = 1;
@@ -60,7 +60,7 @@ static void load_rules(bool first)
 			at += snprintf(text + at, sizeof(text) - at,
 				       "  - {name: l%u, rate: %llu requests/%llus", i, l->count,
 				       l->period / SEC);
-			if (algo == SL_ALGO_TOKEN_BUCKET)
+			if (algorithms[algo]->default_burst)
 				at += snprintf(text + at, sizeof(text) - at, ", burst: %llu",
 					       l->capacity);
 			at += snprintf(text + at, sizeof(text) - at, "}\n");
@@ -337,6 +337,11 @@ TEST(test_leaky_bucket)
 TEST(test_fixed_window)
 {
 	run(SL_ALGO_FIXED_WINDOW, "fixed-window");
+}
+
+TEST(test_interval_bucket)
+{
+	run(SL_ALGO_INTERVAL_BUCKET, "interval-bucket");
 }
 
 TEST(test_first_request)

@@ -6,6 +6,7 @@
 #include "lib/decide_rig.h"
 #include "lib/rng.h"
 #include "lib/rig.h"
+#include "limiter/algorithm.h"
 
 #define STEPS 60000
 #define SOURCES 200
@@ -26,13 +27,13 @@ static void open_both(enum sl_algo algo, const char *name)
 	struct rate rate[2] = { random_rate(5, 10), random_rate(200, 1) };
 	u64 burst[2] = { 1 + rng_below(20), 1 + rng_below(100) };
 	struct limit_def def = rig_limit_def("web", rate[0],
-					     algo == SL_ALGO_TOKEN_BUCKET ? burst[0] : 0, algo);
+					     algorithms[algo]->default_burst ? burst[0] : 0, algo);
 	char text[512];
 	int at;
 
 	def.rates.count = 2;
 	def.rates.rate[1] = rate[1];
-	def.rates.burst[1] = algo == SL_ALGO_TOKEN_BUCKET ? burst[1] : 0;
+	def.rates.burst[1] = algorithms[algo]->default_burst ? burst[1] : 0;
 	rig_open_sim(&packets, 100000, 1, 64);
 	rig_apply(&packets, &def, 1);
 
@@ -41,7 +42,7 @@ static void open_both(enum sl_algo algo, const char *name)
 	for (u32 i = 0; i < 2; i++) {
 		at += snprintf(text + at, sizeof(text) - at, "  - {name: l%u, rate: %llu requests/%llus",
 			       i, rate[i].count, rate[i].period_ns / SEC);
-		if (algo == SL_ALGO_TOKEN_BUCKET)
+		if (algorithms[algo]->default_burst)
 			at += snprintf(text + at, sizeof(text) - at, ", burst: %llu", burst[i]);
 		at += snprintf(text + at, sizeof(text) - at, "}\n");
 	}
@@ -98,6 +99,11 @@ TEST(test_leaky_bucket)
 TEST(test_fixed_window)
 {
 	run(SL_ALGO_FIXED_WINDOW, "fixed-window");
+}
+
+TEST(test_interval_bucket)
+{
+	run(SL_ALGO_INTERVAL_BUCKET, "interval-bucket");
 }
 
 TEST(test_sliding_window)

@@ -60,7 +60,7 @@ static const struct key limit_rows[] = {
 	  .help = "what passes in the long run; a list of up to four rates that hold together, "
 		  "see [rates](#rates-and-algorithms)" },
 	{ "burst", LIMIT(rates.burst), &type_bursts, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
-	  .help = "token bucket only: what passes at once, in the rate's unit; one per rate" },
+	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
 	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [rates](#rates-and-algorithms)" },
 	{ "accounting", LIMIT(accounting), &type_enum, .names = accounting_names, .usual = "percpu",

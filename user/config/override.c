@@ -101,8 +101,8 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 	struct sl_params params;
 	const char *words;
 
-	if (algorithms[limit->algorithm]->has_burst && !burst)
-		burst = params_default_burst(&rate, 0);
+	if (algorithms[limit->algorithm]->default_burst && !burst)
+		burst = algorithms[limit->algorithm]->default_burst(&rate, 0);
 	if (__builtin_mul_overflow(rate.count, (u64)scale, &rate.count))
 		rate.count = ~0ULL;
 	if (__builtin_mul_overflow(burst, (u64)scale, &burst))
@@ -158,7 +158,7 @@ int override_rates_check(const struct limit_def *limit, const struct rates *rate
 		return -EINVAL;
 	}
 	for (u32 i = 0; i < rates->count && !rc; i++) {
-		if (rates->burst[i] && !algorithms[limit->algorithm]->has_burst) {
+		if (rates->burst[i] && !algorithms[limit->algorithm]->default_burst) {
 			snprintf(reason, OVERRIDE_REASON,
 				 "a burst, but the limit's algorithm %s has none",
 				 algorithm_name(limit->algorithm));

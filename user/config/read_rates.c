@@ -205,7 +205,7 @@ int check_rates(struct reader *r, const struct yaml_node *map, const struct limi
 	int rc = check_bursts(r, &limit->rates);
 	size_t i;
 
-	if (limit->rates.burst[0] && !algorithms[limit->algorithm]->has_burst)
+	if (limit->rates.burst[0] && !algorithms[limit->algorithm]->default_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
 				 "none; accepted with it: algorithm: token-bucket",
 				 algorithm_name(limit->algorithm));

@@ -22,7 +22,7 @@
 /* The kinds of bucket states. charge.lua uses the same values. */
 enum state_kind {
 	STATE_DEBT,	/* when the bucket is full again */
-	STATE_WINDOW,	/* the count of a window that is aligned to UTC */
+	STATE_WINDOW,	/* one count, of windows that are aligned to UTC */
 	STATE_SLIDING,	/* the counts of two such windows */
 	STATE_LOG,	/* the position of the times of the requests (request_log.h) */
 	STATE_ANCHORED,	/* the count of a window that begins with its first request */
@@ -34,7 +34,8 @@ enum state_kind {
 	X(SL_ALGO_TOKEN_BUCKET, token_bucket, "token-bucket", STATE_DEBT)	\
 	X(SL_ALGO_LEAKY_BUCKET, leaky_bucket, "leaky-bucket", STATE_DEBT)	\
 	X(SL_ALGO_FIXED_WINDOW, fixed_window, "fixed-window", STATE_WINDOW)	\
-	X(SL_ALGO_SLIDING_WINDOW, sliding_window, "sliding-window", STATE_SLIDING)
+	X(SL_ALGO_SLIDING_WINDOW, sliding_window, "sliding-window", STATE_SLIDING)	\
+	X(SL_ALGO_INTERVAL_BUCKET, interval_bucket, "interval-bucket", STATE_WINDOW)
 /* Algorithms of rules only. */
 #define ALGORITHMS_OF_REQUESTS(X)						\
 	ALGORITHMS_OF_PACKETS(X)						\
@@ -50,10 +51,13 @@ enum state_kind {
 
 /* A function that is NULL is not called for such an algorithm. */
 struct algorithm {
-	bool has_burst;			/* `burst` is accepted; without it there is a default */
+	/* The default of `burst`; NULL: `burst` is not accepted. */
+	u64 (*default_burst)(const struct rate *rate, u32 max_frame);
 	bool has_window;		/* `window: first-request` is accepted */
+	/* With scope: cluster why only consistency: strict is possible; NULL: any. */
+	const char *strict_note;
 	/* Windows after which any state has ended; 0: the state shows it. */
-	u8 windows_kept;
+	u32 windows_kept;
 	const char *percpu_note;	/* params_percpu_note() */
 
 	/* params_compile(), after the checks common to all; p->algo is set. */

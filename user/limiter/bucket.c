@@ -253,7 +253,7 @@ static struct cluster_store_state bucket_to_store(const struct spec *spec, u64 b
 	.to_store = bucket_to_store
 
 const struct algorithm algorithm_token_bucket = {
-	.has_burst = true,
+	.default_burst = params_default_burst,
 	.compile = bucket_compile,
 	BUCKET_STEPS,
 };

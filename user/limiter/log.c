@@ -39,6 +39,7 @@ static struct cluster_store_state log_to_store(const struct spec *spec, u64 buck
 }
 
 const struct algorithm algorithm_sliding_log = {
+	.strict_note = "has the time of each request: the store must have it, too",
 	.windows_kept = 1,
 	.percpu_note = "a sliding log is not divided among CPUs",
 	.compile = window_compile_requests,

@@ -37,8 +37,8 @@ static int make_params(const struct spec_def *def, struct spec *spec, const char
 	*reason = "the rate is 0";
 	if (!rate.count)
 		return -ERANGE;
-	if (!burst && row->has_burst)
-		burst = params_default_burst(&unscaled, 0);
+	if (!burst && row->default_burst)
+		burst = row->default_burst(&unscaled, 0);
 	burst = mul_saturated(burst, def->scale);
 	if (def->soft_permille)
 		soft_share(def->soft_permille, algorithm_is_bucket(def->algo), &rate, &burst);

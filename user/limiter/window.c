@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * window.c - the row of the fixed window: a count that starts again (include/sluice/algo_window.h).
+ * window.c - the rows of the fixed window and of the interval bucket: a count that starts again, or
+ * is refilled, at each edge (include/sluice/algo_window.h).
  */
 #include "limiter/algorithm_private.h"
 
@@ -30,23 +31,38 @@ int window_compile_requests(const struct rate *rate, u64 burst, u32 max_frame,
 	return window_read_rate(rate, burst, p, ret_reason);
 }
 
+/* Edges until a full bucket is empty; bucket states number windows modulo 2^18. */
+#define INTERVALS_MAX SL_BIT(16)
+
+static u64 interval_default_burst(const struct rate *rate, u32 max_frame)
+{
+	return rate->count;
+}
+
+static int interval_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
+			    const char **ret_reason)
+{
+	u64 divisor = rate->unit == RATE_BITS ? 8 : 1;
+
+	p->capacity = (burst ? burst : rate->count) / divisor;
+	p->mult = rate->count / divisor;
+	p->window_ns = rate->period_ns;
+	if (!p->mult)
+		return params_refuse("the rate is below one byte", ret_reason);
+	if (p->capacity / p->mult >= INTERVALS_MAX ||
+	    p->capacity / p->mult >= PERIOD_MAX_NS / p->window_ns)
+		return params_refuse("the rate is too slow for its burst: refilling it takes more than 65536 intervals, or 2.2 years",
+				     ret_reason);
+	return params_check_capacity(p->capacity, counts_bytes(rate), ret_reason);
+}
+
+/* ------------------------------------------------------------------ steps */
+
 static u64 count_of(const struct spec_view *view, u64 bucket_state, struct sl_now now)
 {
 	u64 number;
 
 	return sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
-}
-
-/* The time until the count starts again, also if it is 0. */
-static u64 window_left(const struct spec_view *view, u64 bucket_state, struct sl_now now)
-{
-	u64 window_ns = view->p.window_ns, number;
-	u64 left = window_ns - now.utc_ns % window_ns;
-
-	sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
-	if (number != ((now.utc_ns / window_ns) & SL_WINDOW_NUMBER_MASK))
-		left += window_ns;
-	return left;
 }
 
 static struct sl_result window_charge(const struct spec_view *view, u64 bucket_state,
@@ -58,9 +74,10 @@ static struct sl_result window_charge(const struct spec_view *view, u64 bucket_s
 static struct sl_result window_look(const struct spec_view *view, u64 bucket_state,
 				    struct sl_now now)
 {
-	bool over = count_of(view, bucket_state, now) > view->p.capacity + view->hold;
+	u64 number, count = sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
+	u64 over = less(count, view->p.capacity + view->hold);
 
-	return looked(bucket_state, over ? window_left(view, bucket_state, now) : 0);
+	return looked(bucket_state, over ? sl_window_wait(&view->p, now.utc_ns, number, over) : 0);
 }
 
 static u64 window_force(const struct spec_view *view, u64 bucket_state, struct sl_now now,
@@ -73,16 +90,31 @@ static u64 window_force(const struct spec_view *view, u64 bucket_state, struct s
 	return sl_window_state(number, add_up_to(count, cost, min_u64(most, SL_WINDOW_COUNT_MASK)));
 }
 
-static bool same_window(const struct spec_view *view, struct sl_now now, struct sl_now then)
+/* What is left now of a charge of the time `then`, of a bucket that was empty in between. */
+static u64 left_of(const struct spec_view *view, struct sl_now now, struct sl_now then, u64 cost)
 {
-	return now.utc_ns / view->p.window_ns == then.utc_ns / view->p.window_ns;
+	u64 number = now.utc_ns / view->p.window_ns;
+	u64 edges = less(number, then.utc_ns / view->p.window_ns);
+
+	if (!edges)
+		return cost;
+	return edges < INTERVALS_MAX ? sl_window_fallen(&view->p, min_u64(cost, most_forced(view)), edges) : 0;
+}
+
+static bool is_in_it(const struct spec_view *view, struct sl_now now, struct sl_now then)
+{
+	return view->p.mult || now.utc_ns / view->p.window_ns == then.utc_ns / view->p.window_ns;
 }
 
 static u64 window_report(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			 struct sl_now then, u64 cost)
 {
-	return same_window(view, now, then) ? window_force(view, bucket_state, now, cost) :
-					      bucket_state;
+	if (!is_in_it(view, now, then))
+		return bucket_state;
+	/* Edges refill a bucket that was not empty for this charge no sooner. */
+	if (!count_of(view, bucket_state, now))
+		cost = left_of(view, now, then, cost);
+	return cost ? window_force(view, bucket_state, now, cost) : bucket_state;
 }
 
 static u64 window_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now,
@@ -96,8 +128,8 @@ static u64 window_refund(const struct spec_view *view, u64 bucket_state, struct 
 static u64 window_uncommit(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			   struct sl_now then, u64 cost)
 {
-	return same_window(view, now, then) ? window_refund(view, bucket_state, now, cost) :
-					      bucket_state;
+	return is_in_it(view, now, then) ? window_refund(view, bucket_state, now, cost) :
+					   bucket_state;
 }
 
 static u64 window_remaining(const struct spec_view *view, u64 bucket_state, struct sl_now now)
@@ -131,7 +163,11 @@ static u64 window_convert(const struct spec *from, const struct spec *to, u64 bu
 static u64 window_store_wait_ns(const struct cluster_store_rate *rate,
 				const struct cluster_store_raw *raw, u64 room, u64 cost, u64 now_us)
 {
-	return us_to_ns(less((raw->window + 1) * rate->period_us, now_us));
+	u64 over = less(raw->used + cost, room), edges = 1;
+
+	if (rate->mult && over)
+		edges = (over - 1) / rate->mult + 1;
+	return us_to_ns(less((raw->window + edges) * rate->period_us, now_us));
 }
 
 static u64 window_from_store(const struct spec *spec, const struct cluster_store_state *state,
@@ -153,22 +189,25 @@ static struct cluster_store_state window_to_store(const struct spec *spec, u64 b
 	return state;
 }
 
+#define WINDOW_STEPS							\
+	.charge = window_charge, .look = window_look, .force = window_force,	\
+	.report = window_report, .refund = window_refund, .uncommit = window_uncommit,	\
+	.remaining = window_remaining, .reset_ns = window_reset_ns,	\
+	.utilization = window_utilization, .expired = window_expired,	\
+	.convert = window_convert, .store_wait_ns = window_store_wait_ns,	\
+	.from_store = window_from_store, .to_store = window_to_store
+
 const struct algorithm algorithm_fixed_window = {
 	.has_window = true,
 	.windows_kept = 2,
 	.compile = window_compile,
-	.charge = window_charge,
-	.look = window_look,
-	.force = window_force,
-	.report = window_report,
-	.refund = window_refund,
-	.uncommit = window_uncommit,
-	.remaining = window_remaining,
-	.reset_ns = window_reset_ns,
-	.utilization = window_utilization,
-	.expired = window_expired,
-	.convert = window_convert,
-	.store_wait_ns = window_store_wait_ns,
-	.from_store = window_from_store,
-	.to_store = window_to_store,
+	WINDOW_STEPS,
+};
+
+const struct algorithm algorithm_interval_bucket = {
+	.default_burst = interval_default_burst,
+	.strict_note = "refills a bucket that Redis has: its units cannot be leased over an edge",
+	.windows_kept = 2 * INTERVALS_MAX,
+	.compile = interval_compile,
+	WINDOW_STEPS,
 };

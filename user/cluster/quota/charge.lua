@@ -11,12 +11,14 @@
 -- KEYS: the hash of each bucket, followed for a sliding log by the sorted set of its requests; all
 -- in one hash slot. ARGV: this node's field names for `own` and for its lease, then for each bucket
 --
---     op capacity per cost hold        op: kind + 4 x state, + 32 if these follow:
+--     op capacity per cost hold        op: kind + 4 x state, + 64 if this follows:
+--     edge                             ... + 32 if these follow:
 --     window want returned spent lease most
 --
 -- kind: 0 CHARGE, 1 FORCE, 2 REFUND; state (enum state_kind of user/limiter/algorithm.h): 0 debt of
 -- a bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
--- per: a bucket's ticks for a request, else the period in us; most: its largest debt. The reply:
+-- per: a bucket's ticks for a request, else the period in us; most: its largest debt; edge: what
+-- each edge of an interval bucket (a fixed window whose count does not start again) refills. The reply:
 -- the time, whether all fit, then for each bucket flags (1 over, 2 late, 4 more), used, before,
 -- window, own, and with flag 4: held, granted, excess, fits.
 --
@@ -155,7 +157,7 @@ end
 
 local function is_over(s, window)
 	if s.first then return window > 0 and window + s.per <= now end
-	return window > 0 and window < s.w
+	return window > 0 and window < s.w and not s.edge
 end
 
 local function is_current(s, lease)
@@ -195,7 +197,7 @@ end
 
 local function open_window(s)
 	local v = call('HMGET', s.key, 'w', 'n', own_name, 'p', 'h', 'q')
-	local w, n, per = (v[1] or 0) + 0, (v[2] or 0) + 0, s.per
+	local w, n, per, left = (v[1] or 0) + 0, (v[2] or 0) + 0, s.per, 0
 	s.w, s.n, s.own, s.p, s.q = w, n, (v[3] or 0) + 0, (v[4] or 0) + 0, (v[6] or 0) + 0
 	s.fresh, s.h = not v[1], v[5]
 	if s.first then
@@ -210,8 +212,9 @@ local function open_window(s)
 			return
 		end
 		s.p, s.q, s.w = w + 1 == number and n or 0, 0, number
+		if s.edge and w < number then left = max(n - s.edge * (number - w), 0) end
 	end
-	s.n, s.own, s.rolled = 0, 0, true
+	s.n, s.own, s.rolled = left, 0, true
 end
 
 -- Restores a lost hash of a log from its members.
@@ -271,7 +274,12 @@ local function force(s, cost, window)
 	elseif not is_over(s, window) then
 		s.late = false
 		if s.w == 0 and window > 0 then s.w = min(window, now) end
-		return charge(s, cost)
+		charge(s, cost)
+		-- An interval bucket was empty: edges since then refilled it.
+		if s.edge and window > 0 and s.n == cost then
+			s.n = max(cost - s.edge * max(s.w - window, 0), 0)
+		end
+		return
 	else
 		s.late = true
 		if is_previous(s, window) then
@@ -474,7 +482,10 @@ end
 -- The time until which the key is needed, us.
 local function expires(s)
 	local til = (s.v or 0) + 0
-	if s.fixed then return (s.w + 1) * s.per + GRACE end
+	if s.fixed then
+		local edges = s.edge and math.ceil(s.n / s.edge) or 1
+		return (s.w + max(edges, 1)) * s.per + GRACE
+	end
 	if s.sliding then
 		return s.n > 1 and (s.w + 2) * s.per or (s.w + 1) * s.per + GRACE
 	end
@@ -537,7 +548,7 @@ local function close(s)
 	end
 	if s.leased or s.swept or (s.rolled and s.u) then close_lease(s) end
 	-- Within a window only the first requests change the expiry.
-	if s.bucket or s.log or s.rolled or s.fresh or s.n < 2 or s.n0 < 2 then
+	if s.bucket or s.log or s.edge or s.rolled or s.fresh or s.n < 2 or s.n0 < 2 then
 		local at = floor(expires(s) / 1000) + 1
 		call('PEXPIREAT', key, at)
 		if s.log then call('PEXPIREAT', s.log, at) end
@@ -547,11 +558,12 @@ end
 local buckets, passed, i, k = {}, 1, 3, 1
 while i <= argc do
 	local op = ARGV[i] + 0
-	local state, ext = floor(op / 4) % 8, op >= 32
+	local state, ext = floor(op / 4) % 8, floor(op / 32) % 2 == 1
 	local s = { key = KEYS[k], kind = op % 4, cap = ARGV[i + 1] + 0, per = ARGV[i + 2] + 0,
 		cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0, bucket = state == 0, fixed = state == 1,
 		sliding = state == 2, first = state == 4 }
 	k, i = k + 1, i + 5
+	if op >= 64 then s.edge, i = ARGV[i] + 0, i + 1 end
 	if state == 3 then
 		s.log, k = KEYS[k], k + 1
 		open_log(s)

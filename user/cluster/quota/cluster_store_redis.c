@@ -18,7 +18,7 @@
 #include "limiter/algorithm.h"
 
 /* numkeys, keys, two names of this node, and the arguments of each bucket. */
-#define BUCKET_ARGS 11
+#define BUCKET_ARGS 12
 #define ARGS_MAX (3 + CLUSTER_STORE_BUCKETS_MAX * (2 + BUCKET_ARGS))
 _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one command");
 
@@ -28,6 +28,7 @@ _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one comma
 #define COST_MAX SL_BIT(48)
 
 #define OP_MORE 32
+#define OP_EDGE 64
 #define FLAG_OVER 1
 #define FLAG_LATE 2
 #define FLAG_MORE 4
@@ -143,17 +144,21 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 {
 	u64 capacity = rate->capacity, twice = 2 * capacity;
 	bool more = b->want || b->returned || b->spent || b->lease_us || b->window || b->debt;
+	bool edge = algorithm_kind(b->def.algo) == STATE_WINDOW && rate->mult;
 	u64 cost = b->cost;
 
 	/* Sums of these numbers stay exact in the script: a capacity is below 2^46. */
 	if (b->kind == CLUSTER_STORE_CHARGE && cost > capacity)
 		cost = capacity + 1;
 	cost = cost < COST_MAX ? cost : COST_MAX;
-	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0));
+	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0) +
+			  (edge ? OP_EDGE : 0));
 	add_number(store, capacity);
 	add_number(store, algorithm_is_bucket(rate->algo) ? rate->mult : rate->period_us);
 	add_number(store, cost);
 	add_number(store, b->hold < capacity ? b->hold : capacity);
+	if (edge)
+		add_number(store, rate->mult);
 	if (!more)
 		return;
 	add_number(store, b->window < SL_BIT(52) ? b->window : 0);

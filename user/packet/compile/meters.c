@@ -115,8 +115,8 @@ static struct allowance allowed(const struct builder *b, const struct rates *rat
 {
 	struct allowance a = { rates->rate[rate], rates->burst[rate] };
 
-	if (algorithms[b->def->algorithm]->has_burst && !a.burst)
-		a.burst = params_default_burst(&a.rate, b->meters->max_frame);
+	if (algorithms[b->def->algorithm]->default_burst && !a.burst)
+		a.burst = algorithms[b->def->algorithm]->default_burst(&a.rate, b->meters->max_frame);
 	a.rate.count = mul_saturated(a.rate.count, scale);
 	a.burst = mul_saturated(a.burst, scale);
 	return a;

@@ -80,7 +80,7 @@ struct table_price table_price(u64 sets, const struct sl_limit *head)
 		each = (each + PRICE_FRAME - 1) / PRICE_FRAME;
 	price.packets = price.sources * (each + 1);
 	price.within_ns = sl_is_bucket(&head->params) ? head->params.tau / SL_TICKS_PER_NS :
-							head->params.window_ns;
+							sl_window_full_ns(&head->params);
 	price.is_low = price.packets < PRICE_LOW_PPS * ((double)price.within_ns / SL_NS_PER_SEC);
 	return price;
 }

@@ -298,7 +298,9 @@ static u64 charge_window(u64 bucket_state, const struct sl_params *p, struct sl_
 {
 	u64 number, count = sl_window_count(bucket_state, p, now.utc_ns, &number);
 	u64 most = at_most(2 * p->capacity, SL_WINDOW_COUNT_MASK - 1);
-	u64 units = units_within(charge, now.utc_ns - now.utc_ns % p->window_ns, p->window_ns);
+	/* Units of earlier windows count in an interval bucket, too. */
+	u64 units = p->mult ? charge->units :
+		units_within(charge, now.utc_ns - now.utc_ns % p->window_ns, p->window_ns);
 
 	if (!units || count >= most)
 		return bucket_state;

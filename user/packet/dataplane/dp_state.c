@@ -57,7 +57,7 @@ static bool is_long(const struct sl_params *p)
 {
 	if (sl_is_bucket(p))
 		return p->tau / SL_TICKS_PER_NS >= DP_STATE_LONG_NS;
-	return sl_is_window(p) && p->window_ns >= DP_STATE_LONG_NS;
+	return sl_is_window(p) && sl_window_full_ns(p) >= DP_STATE_LONG_NS;
 }
 
 /*
@@ -286,7 +286,7 @@ static u64 state_now(const struct saved_bucket *saved, const struct meter *meter
 
 	if (!sl_is_bucket(p)) {
 		/* Windows are numbered modulo a power of two: an old one might read as this one. */
-		if (now.utc_ns > written_utc_ns && (now.utc_ns - written_utc_ns) / 2 >= p->window_ns)
+		if (now.utc_ns > written_utc_ns && (now.utc_ns - written_utc_ns) / 2 >= sl_window_full_ns(p))
 			return 0;
 		return sl_expired(saved->value, p, now) ? 0 : saved->value;
 	}

@@ -25,13 +25,13 @@
 struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b)
 {
 	const struct counters_ref *ref = &d->ref[b->ref];
-	bool log = algorithm_is_log(ref->def.algo);
+	bool strict = algorithms[ref->def.algo]->strict_note;
 
 	return (struct quota_ref){
 		.key = ref->key,
 		.tag = b->tag,
 		.def = &ref->def,
-		.consistency = log ? CONSISTENCY_STRICT : b->rule->consistency,
+		.consistency = strict ? CONSISTENCY_STRICT : b->rule->consistency,
 		.every_ns = b->rule->consistency_ns,
 		.metric = b->rule->metric,
 	};

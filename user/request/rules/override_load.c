@@ -63,7 +63,7 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 	if (count_parse(burst + 7, &limit->burst, ret_reason))
 		return -EINVAL;
 	*ret_reason = "burst is given, but only a token-bucket has one";
-	if (!algorithms[limit->algorithm]->has_burst)
+	if (!algorithms[limit->algorithm]->default_burst)
 		return -EINVAL;
 	*ret_reason = "a burst of 0; accepted: 1 or more";
 	return limit->burst ? 0 : -EINVAL;

@@ -202,7 +202,7 @@ static int key_own_burst(struct reader *r, const struct yaml_node *node, void *i
 
 	if (rc)
 		return rc;
-	if (own->limit_count != 1 || !algorithms[own->limit[0].algorithm]->has_burst || !burst)
+	if (own->limit_count != 1 || !algorithms[own->limit[0].algorithm]->default_burst || !burst)
 		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
 	own->limit[0].burst = burst;
 	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))

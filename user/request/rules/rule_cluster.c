@@ -109,10 +109,11 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 				  limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
-	if (algorithm_is_log(limit->algorithm))
-		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is sliding-log, which "
-				  "has the time of each request: the store must have it, too; accepted "
-				  "with it: consistency: strict, or algorithm: sliding-window", of);
+	if (algorithms[limit->algorithm]->strict_note)
+		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is %s, which %s; accepted "
+				  "with it: consistency: strict, or algorithm: sliding-window", of,
+				  algorithm_name(limit->algorithm),
+				  algorithms[limit->algorithm]->strict_note);
 	if (rule->consistency_ns > limit->rate.period_ns)
 		return sl_err_set(err, ERANGE, "%s is %s, longer than the limit's own period of %s; "
 				  "accepted: up to that", of,

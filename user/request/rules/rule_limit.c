@@ -203,7 +203,8 @@ static const struct key rule_limit_rows[] = {
 	{ "window", LIMIT(first_request), &type_enum, .names = window_names,
 	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
 	{ "burst", LIMIT(burst), &type_count, .least = 1, .most = ~0ULL, .accepted = "1 or more",
-	  .help = "of a token bucket: requests at once; default one second's worth, at least one" },
+	  .help = "of a token bucket: requests at once; default one second's worth, at least one; of "
+		  "an interval bucket one refill" },
 	{ "throttle", LIMIT(throttle), &type_throttle,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`, as in the "
 		  "packet tier" },
@@ -220,7 +221,7 @@ static int check_element(struct reader *r, const struct yaml_node *map, struct r
 	const struct yaml_node *burst = yaml_node_find(map, "burst"),
 			       *window = yaml_node_find(map, "window");
 
-	if (burst && !algorithms[limit->algorithm]->has_burst)
+	if (burst && !algorithms[limit->algorithm]->default_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
 				 "none; accepted with it: algorithm: token-bucket",
 				 algorithm_name(limit->algorithm));
@@ -247,7 +248,7 @@ int read_limit_element(struct reader *r, const struct yaml_node *node,
 	} else {
 		rc = read_requests(r, node, &ret->rate);
 	}
-	if (!algorithms[ret->algorithm]->has_burst)
+	if (!algorithms[ret->algorithm]->default_burst)
 		ret->burst = 0;
 	if (!algorithms[ret->algorithm]->has_window)
 		ret->first_request = false;
@@ -344,7 +345,7 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 	bool buckets = false, windows = false;
 
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		buckets |= algorithms[draft->limit[i].algorithm]->has_burst;
+		buckets |= algorithms[draft->limit[i].algorithm]->default_burst != NULL;
 		windows |= algorithms[draft->limit[i].algorithm]->has_window;
 	}
 	if (burst && !buckets)
@@ -400,7 +401,7 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 
 	/* A burst of a rate_limit, too, needs a token bucket. */
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		if (!algorithms[draft->limit[i].algorithm]->has_burst)
+		if (!algorithms[draft->limit[i].algorithm]->default_burst)
 			draft->limit[i].burst = 0;
 		if (!algorithms[draft->limit[i].algorithm]->has_window)
 			draft->limit[i].first_request = false;
