@@ -226,8 +226,11 @@ static __always_inline u64 sl_spent(const struct sl_params *p, struct sl_now now
 	return sl_grace_spent(p, now.mono_ns, left_ns);
 }
 
-/* The largest scale: 100 times, as 16.16. */
+/* The scales of an elastic limit: from a hundredth to 100 times, as 16.16. */
+#define SL_SCALE_MIN 656U
 #define SL_SCALE_MAX (100U << 16)
+/* Of a scale below 1: 2^7 is more than its inverse. */
+#define SL_SCALE_MIN_BITS 7
 
 /* x * y / 2^16, rounded down; up with `round` 0xffff instead of 0. The result < 2^63. */
 static __always_inline u64 sl_mul_16_16(u64 x, u32 y, u32 round)
@@ -237,35 +240,55 @@ static __always_inline u64 sl_mul_16_16(u64 x, u32 y, u32 round)
 
 /*
  * Makes `p`, a copy of a limit's parameters, those of `scale` times the limit: scale is 16.16,
- * 1.0..SL_SCALE_MAX, and inverse = 2^32 / scale, rounded down. States are valid for both:
+ * SL_SCALE_MIN..SL_SCALE_MAX, and inverse = 2^32 / scale, rounded up. States are valid for both:
  *
- *   token bucket		the interval / scale, tau as it is: rate and burst both grow, and a
- *			bucket's debt stays the same share of the burst
+ *   token bucket		the interval / scale, tau as it is: rate and burst change together, and
+ *			a bucket's debt stays the same share of the burst
  *   leaky bucket		interval and tau / scale: still no burst
  *   windows		the capacity x scale; of a sliding window at most what 25 bits of its
  *			quantum hold (params_make_room() sees to it that they hold it)
  *   grace		as it is
  *
+ * A capacity does not shrink below `least` units (1, or a large frame), so that something passes;
+ * then the tau of a token bucket grows instead. The share that is used shrinks with that once, by
+ * at most `least` units.
+ *
  * The interval is rounded up, on top of the inverse's own rounding: a rate that is off by less
- * than scale / 2^32 (100: 0.16 %) upwards or a unit of mult downwards. Bounds: mult < 2^63 and
- * inverse <= 2^16, so mult' <= mult; capacity < 2^46 and scale < 2^23, so capacity' < 2^53. A
+ * than scale / 2^32 (100: 0.16 %) upwards or a unit of mult downwards. Bounds, above 1: mult < 2^63
+ * and inverse <= 2^16, so mult' <= mult; capacity < 2^46 and scale < 2^23, so capacity' < 2^53. A
  * cost is at most SL_COST_MAX and the capacity; its product with mult' is at most capacity x
- * scale x (mult / scale + 1) < 2^63 + 2^31.
+ * scale x (mult / scale + 1) < 2^63 + 2^31. Below 1: of the fraction of mult up to 7 bits are cut
+ * first; if it has as many, mult' <= mult, else mult' x capacity' is about tau, and
+ * params_check_floor() sees to it that tau / scale < 2^60.
  */
-static __always_inline void sl_scale_params(struct sl_params *p, u32 scale, u32 inverse)
+static __always_inline void sl_scale_params(struct sl_params *p, u32 scale, u32 inverse, u64 least)
 {
-	u64 most = SL_WINDOW_COUNT_MASK;
+	u64 most = SL_WINDOW_COUNT_MASK, ticks;
 
 	if (p->algo == SL_ALGO_GRACE)
 		return;
-	if (p->algo == SL_ALGO_LEAKY_BUCKET) {
+	if (sl_is_bucket(p)) {
+		if (scale < 1U << 16) {
+			u32 cut = p->shift < SL_SCALE_MIN_BITS ? p->shift : SL_SCALE_MIN_BITS;
+
+			p->mult = ((p->mult - 1) >> (cut & 7)) + 1;
+			p->shift -= cut;
+		}
 		p->mult = sl_mul_16_16(p->mult, inverse, 0xffff);
+	}
+	if (p->algo == SL_ALGO_LEAKY_BUCKET) {
 		p->tau = sl_gcra_ticks(p, p->capacity);
 		return;
 	}
+	if (least > p->capacity)
+		least = p->capacity;
 	p->capacity = sl_mul_16_16(p->capacity, scale, 0);
+	if (p->capacity < least)
+		p->capacity = least;
 	if (p->algo == SL_ALGO_TOKEN_BUCKET) {
-		p->mult = sl_mul_16_16(p->mult, inverse, 0xffff);
+		ticks = p->capacity <= least ? sl_gcra_ticks(p, least) : 0;
+		if (ticks > p->tau)
+			p->tau = ticks;
 		return;
 	}
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
@@ -274,6 +297,8 @@ static __always_inline void sl_scale_params(struct sl_params *p, u32 scale, u32 
 		p->mult = sl_mul_16_16(p->mult, scale, 0);
 		if (p->mult > most)
 			p->mult = most;
+		if (!p->mult)
+			p->mult = 1;
 	}
 	if (p->capacity > most)
 		p->capacity = most;

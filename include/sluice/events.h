@@ -151,8 +151,8 @@ static __always_inline u32 sl_frag_set_at(const struct sl_frag_key *key, struct 
 
 /*
  * `elastic`, by slot of the head meter: what a limit is multiplied by, and until when; then it
- * is 1 again. scale is 16.16, 1.0 and up; inverse = 2^32 / scale. Both are in 64 bits, so
- * that they are always of one reading.
+ * is 1 again. scale is 16.16, SL_SCALE_MIN..SL_SCALE_MAX, 0: none; inverse = 2^32 / scale. Both
+ * are in 64 bits, so that they are always of one reading.
  */
 #define SL_ELASTIC_ONE 65536U
 struct sl_elastic {

@@ -29,6 +29,9 @@ enum sl_dim8 {
 	SL_DIM8_COUNT,
 };
 
+/* The largest Ethernet frame that is common; where a limit of bytes needs one. */
+#define SL_FRAME_LARGE 9018
+
 enum sl_unit {
 	SL_UNIT_PACKETS,
 	SL_UNIT_BYTES,		/* bits are bytes with eight times the interval */

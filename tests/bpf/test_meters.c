@@ -260,6 +260,42 @@ CASE_TEST(elastic)
 	assert_int_equal(target_errors(t), 0);
 }
 
+/* Below 1: of packets down to one, of bytes to a large frame; back at its limit by itself. */
+CASE_TEST(elastic_floor)
+{
+	static const char *const algorithm[] = { "fixed-window", "sliding-window", "token-bucket" };
+
+	for (u32 i = 0; i < ARRAY_LEN(accounting) * ARRAY_LEN(algorithm); i++) {
+		const char *acc = accounting[i % 2], *algo = algorithm[i / 2];
+		bool bucket = i / 2 == 2;
+
+		target_reset(t);
+		case_policy(t, "limits: [{name: e, algorithm: %s, accounting: %s, rate: 1000 packets/h%s,\n"
+			       "  throttle: {elastic: 300%%, floor: 1%%, while: {cpu: 50%%}}}]\n", algo,
+			    acc, bucket ? ", burst: 1000" : "");
+		scale(t, "e", 20, target_mono(t) + SEC);
+		assert_in_range(case_send(t, SPEC(.src = A), 5000), 198, 210);
+		scale(t, "e", 5, target_mono(t) + SEC);
+		assert_int_equal(case_send(t, SPEC(.src = A), 500), 0);
+		assert_in_range(case_send(t, SPEC(.src = B), 5000), 48, 60);
+		target_set_time(t, SEC);
+		/* A bucket keeps its share, a window its count. */
+		assert_in_range(case_send(t, SPEC(.src = A), 5000), bucket ? 0 : 790, bucket ? 5 : 812);
+		assert_in_range(case_send(t, SPEC(.src = C), 5000), 1000, 1010);
+	}
+	target_reset(t);
+	case_policy(t, "limits: [{name: e, rate: 1 packets/h,\n"
+		       "  throttle: {elastic: 300%%, floor: 1%%, while: {cpu: 50%%}}}]\n");
+	scale(t, "e", 1, target_mono(t) + SEC);
+	assert_int_equal(case_send(t, SPEC(.src = A), 50), 1);
+	target_reset(t);
+	case_policy(t, "limits: [{name: e, rate: 9018 bytes/h, burst: 9018, accounting: exact,\n"
+		       "  throttle: {elastic: 300%%, floor: 1%%, while: {cpu: 50%%}}}]\n");
+	scale(t, "e", 1, target_mono(t) + SEC);
+	assert_int_equal(case_send(t, SPEC(.src = A, .payload = 958), 50), 9);
+	assert_int_equal(target_errors(t), 0);
+}
+
 /* ------------------------------------------------------------------ sources that a shadow limit saw */
 
 CASE_TEST(shadow_seen)

@@ -283,7 +283,7 @@ const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE
 
 static const char *elastic_format(const struct throttle_def *throttle, char *buf, size_t size)
 {
-	char cpu[16] = "", link[16] = "", signal[SL_NAME_MAX + 32] = "";
+	char cpu[16] = "", link[16] = "", signal[SL_NAME_MAX + 32] = "", least[24] = "";
 
 	if (throttle->cpu_percent)
 		snprintf(cpu, sizeof(cpu), "cpu: %u%%", throttle->cpu_percent);
@@ -295,8 +295,10 @@ static const char *elastic_format(const struct throttle_def *throttle, char *buf
 		snprintf(signal, sizeof(signal), "%sload_signal: {'%s': %u%%}",
 			 cpu[0] || link[0] ? ", " : "", throttle->load_signal,
 			 throttle->load_signal_percent);
-	snprintf(buf, size, "{elastic: %u%%, while: {%s%s%s}}", throttle->ceiling_percent, cpu,
-		 link, signal);
+	if (throttle->floor_percent)
+		snprintf(least, sizeof(least), "floor: %u%%, ", throttle->floor_percent);
+	snprintf(buf, size, "{elastic: %u%%, %swhile: {%s%s%s}}", throttle->ceiling_percent, least,
+		 cpu, link, signal);
 	return buf;
 }
 

@@ -108,13 +108,17 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 	if (__builtin_mul_overflow(burst, (u64)scale, &burst))
 		burst = ~0ULL;
 	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words)) {
-		if (limit->throttle.kind == THROTTLE_ELASTIC)
+		bool elastic = limit->throttle.kind == THROTTLE_ELASTIC;
+
+		if (elastic)
 			params_make_room(&params, limit->throttle.ceiling_percent);
 		/* One utilization function serves all overrides of a limit, so their quantum must be equal. */
-		if (!params.quantum)
+		if (params.quantum)
+			words = "a sliding window of this size counts in steps, which overrides do not support; "
+				"accepted: up to 33554431 units per window, elastic included";
+		else if (!elastic ||
+			 !params_check_floor(&params, limit->throttle.floor_percent, &words))
 			return 0;
-		words = "a sliding window of this size counts in steps, which overrides do not support; "
-			"accepted: up to 33554431 units per window, elastic included";
 	}
 	if (scale > 1)
 		snprintf(reason, OVERRIDE_REASON, "times the limit's prefix_scale of %u: %s", scale,

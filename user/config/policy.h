@@ -59,14 +59,15 @@ struct rates {
 enum throttle_kind {
 	THROTTLE_HARD,
 	THROTTLE_SOFT,			/* so much more passes, counted apart */
-	THROTTLE_ELASTIC,		/* up to a ceiling while resources are free */
+	THROTTLE_ELASTIC,		/* up to a ceiling while resources are free, else down to a floor */
 };
 
 struct throttle_def {
 	enum throttle_kind kind;
 	u32 soft_permille;		/* 1..1000 */
 	u64 soft_for_ns;		/* at a stretch, and then hard for as long; 0: always */
-	u32 ceiling_percent;		/* 101..10000 */
+	u32 ceiling_percent;		/* 100..10000 */
+	u32 floor_percent;		/* 1..99: how far it may shrink; 0: not below the rate */
 	u8 cpu_percent, link_percent;	/* free below these, 1..100; 0: not considered */
 	u8 load_signal_percent;
 	char load_signal[SL_NAME_MAX];	/* "": no signal; one that was never set counts as not free */

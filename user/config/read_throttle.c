@@ -56,8 +56,10 @@ static const struct keys while_keys = KEYS(struct throttle_def, while_rows, .che
 static const struct key throttle_rows[] = {
 	{ "soft", THROTTLE(soft_permille), &type_percent, .least = 1, .most = 1000 },
 	{ "for", THROTTLE(soft_for_ns), &type_duration, .least = SECOND, .most = 7 * DAY_NS },
-	{ "elastic", THROTTLE(ceiling_percent), &type_whole_percent, .least = 101, .most = 10000,
-	  .accepted = "a ceiling of 101% to 10000% of the rate, in whole percent" },
+	{ "elastic", THROTTLE(ceiling_percent), &type_whole_percent, .least = 100, .most = 10000,
+	  .accepted = "a ceiling of 100% to 10000% of the rate, in whole percent" },
+	{ "floor", THROTTLE(floor_percent), &type_whole_percent, .least = 1, .most = 99,
+	  .accepted = "1% to 99% of the rate, in whole percent" },
 	{ "while", .type = &type_map, .keys = &while_keys },
 };
 
@@ -67,7 +69,9 @@ static int check_throttle(struct reader *r, const struct yaml_node *map, void *s
 	const struct yaml_node *soft = yaml_node_find(map, "soft"),
 			       *elastic = yaml_node_find(map, "elastic");
 	const struct yaml_node *stretch = yaml_node_find(map, "for"),
+			       *least = yaml_node_find(map, "floor"),
 			       *cond = yaml_node_find(map, "while");
+	struct throttle_def *throttle = section;
 
 	if (soft && elastic)
 		return read_fail(r, elastic, EINVAL, "found soft and elastic; accepted: one of them");
@@ -79,10 +83,16 @@ static int check_throttle(struct reader *r, const struct yaml_node *map, void *s
 	if (soft && cond)
 		return read_fail(r, cond, EINVAL, "\"while\" sets the condition of elastic; accepted "
 				 "with soft: for");
+	if (soft && least)
+		return read_fail(r, least, EINVAL, "\"floor\" is the least rate of elastic; accepted "
+				 "with soft: for");
+	if (elastic && throttle->ceiling_percent == 100 && !least)
+		return read_fail(r, elastic, EINVAL, "found a ceiling of 100%%, which changes nothing; "
+				 "accepted: 101%% and up, or with it a floor, as floor: 20%%");
 	if (elastic && !cond)
 		return read_fail(r, map, EINVAL, "key \"while\" is missing: the resources that must "
 				 "be free, as {cpu: 70%%, link: 80%%, load_signal: api-load}");
-	((struct throttle_def *)section)->kind = soft ? THROTTLE_SOFT : THROTTLE_ELASTIC;
+	throttle->kind = soft ? THROTTLE_SOFT : THROTTLE_ELASTIC;
 	return 0;
 }
 

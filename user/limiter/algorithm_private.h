@@ -12,6 +12,8 @@ typedef unsigned __int128 u128;
 
 /* tau's bound in ns. It also keeps mult x cost, before it is checked, at 2^127 at most. */
 #define PERIOD_MAX_NS SL_BIT(56)
+/* In ticks: 2.2 years. */
+#define TAU_MAX (SL_BIT(60) - 1)
 
 static inline int params_refuse(const char *reason, const char **ret_reason)
 {

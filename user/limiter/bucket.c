@@ -26,7 +26,6 @@
 
 #include "limiter/algorithm_private.h"
 
-#define TAU_MAX (SL_BIT(60) - 1)
 #define SHIFT_MAX 40
 /* The least interval, in eighths of a tick: 1G packets/s, 1.024 Tbit/s. */
 #define INTERVAL8_MIN_UNITS (16 * 8)

@@ -12,7 +12,6 @@
 #define CAPACITY_MAX (SL_BIT(46) - 1)
 /* A capacity below the smallest Ethernet frame would never admit a packet. */
 #define CAPACITY_MIN_BYTES 64
-#define MAX_FRAME_DEFAULT 9018
 #define RESCALE_ONE SL_BIT(31)
 
 u64 params_default_burst(const struct rate *rate, u32 max_frame)
@@ -21,7 +20,7 @@ u64 params_default_burst(const struct rate *rate, u32 max_frame)
 	u64 least = 1;
 
 	if (counts_bytes(rate)) {
-		least = max_frame ? max_frame : MAX_FRAME_DEFAULT;
+		least = max_frame ? max_frame : SL_FRAME_LARGE;
 		if (rate->unit == RATE_BITS)
 			least *= 8;
 	}
@@ -52,6 +51,15 @@ void params_make_room(struct sl_params *p, u32 ceiling_percent)
 	p->quantum = 0;
 	while (most >> p->quantum > SL_SLIDING_COUNT_MAX)
 		p->quantum++;
+}
+
+int params_check_floor(const struct sl_params *p, u32 floor_percent, const char **ret_reason)
+{
+	if (!floor_percent || !sl_is_bucket(p) ||
+	    (u128)p->tau * 100 <= (u128)TAU_MAX * floor_percent)
+		return 0;
+	return params_refuse("the rate at the floor of elastic is too slow for its burst: refilling it takes more than 2.2 years",
+			     ret_reason);
 }
 
 u32 params_error_ppm(const struct sl_params *p, const struct rate *rate)

@@ -25,6 +25,8 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
  * counts get the quantum that takes. Call it after params_compile(), before the slot is bound.
  */
 void params_make_room(struct sl_params *p, u32 ceiling_percent);
+/* One that elastic may shrink to floor_percent; 0: it does not. -ERANGE with *ret_reason if it cannot. */
+int params_check_floor(const struct sl_params *p, u32 floor_percent, const char **ret_reason);
 /*
  * The error of a limit by rounding, in parts per million. Sliding window: in either direction, once
  * in 16000 windows, if its counts need a quantum (at most 977, times the root of an elastic

@@ -14,8 +14,9 @@ void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic
 	view->spec = spec;
 	view->p = spec->params;
 	view->hold = 0;
-	if (elastic > SL_ELASTIC_ONE && elastic <= SL_SCALE_MAX)
-		sl_scale_params(&view->p, elastic, (u32)(((1ULL << 32) + elastic - 1) / elastic));
+	if (elastic != SL_ELASTIC_ONE && elastic >= SL_SCALE_MIN && elastic <= SL_SCALE_MAX)
+		sl_scale_params(&view->p, elastic, (u32)(((1ULL << 32) + elastic - 1) / elastic),
+				1);
 	if (!hold_permille)
 		return;
 	view->hold = (u128)view->p.capacity * hold_permille / 1000;

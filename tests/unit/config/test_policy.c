@@ -269,7 +269,7 @@ TEST(test_throttles)
 		"  - {name: least, rate: 5 packets/s, throttle: {soft: 0.1%}, mode: off}\n"
 		"  - {name: most, rate: 5 packets/s, throttle: {soft: 100%}, action: tag, tag: {mark: 1}}\n"
 		"  - {name: all, rate: 5 packets/s,\n"
-		"     throttle: {elastic: 200%, while: {cpu: 70%, link: 80%, load_signal: api-load}}}\n"
+		"     throttle: {elastic: 200%, floor: 5%, while: {cpu: 70%, link: 80%, load_signal: api-load}}}\n"
 		"  - {name: one, rate: 5 packets/s, throttle: {elastic: 10000%, while: {load_signal: {'null': 1%}}}}\n");
 	const struct throttle_def *t = &p->limit[1].throttle;
 

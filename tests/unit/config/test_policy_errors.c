@@ -225,7 +225,7 @@ TEST(test_throttles)
 		{ LIMIT "throttle: {}", 4, 15, "found a mapping; accepted: hard, {soft" },
 		{ LIMIT "throttle: [hard]", 4, 15, "found a list; accepted: hard, {soft" },
 		{ LIMIT "throttle: {sfot: 10%}", 4, 16, "unknown key \"sfot\" (did you mean \"soft\"?); accepted: soft, for, "
-		  "elastic, while" },
+		  "elastic, floor, while" },
 		{ LIMIT "throttle: {soft: 10}", 4, 22, "throttle.soft: found \"10\"; accepted: 0.1% to" },
 		{ LIMIT "throttle: {soft: 0%}", 4, 22, "accepted: 0.1% to 100%" },
 		{ LIMIT "throttle: {soft: 100.1%}", 4, 22, "accepted: 0.1% to 100%" },
@@ -234,8 +234,12 @@ TEST(test_throttles)
 		{ LIMIT "throttle: {soft: 5%, for: 30}", 4, 31, "throttle.for: found \"30\": not a dur" },
 		{ LIMIT "throttle: {elastic: 5000%, for: 5s, while: {cpu: 5%}}", 4, 32, "\"for\" sets the duration" },
 		{ LIMIT "throttle: {elastic: 200%}", 4, 15, "key \"while\" is missing" },
-		{ LIMIT "throttle: {elastic: 100%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
-		{ LIMIT "throttle: {elastic: 10001%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
+		{ LIMIT "throttle: {elastic: 99%, while: {cpu: 5%}}", 4, 25, "100% to 10000%" },
+		{ LIMIT "throttle: {elastic: 100%, while: {cpu: 5%}}", 4, 16, "a ceiling of 100%, which changes nothing" },
+		{ LIMIT "throttle: {elastic: 200%, floor: 100%, while: {cpu: 5%}}", 4, 38, "1% to 99% of the rate" },
+		{ LIMIT "throttle: {elastic: 200%, floor: 0%, while: {cpu: 5%}}", 4, 38, "1% to 99% of the rate" },
+		{ LIMIT "throttle: {soft: 10%, floor: 5%}", 4, 27, "\"floor\" is the least rate of elastic" },
+		{ LIMIT "throttle: {elastic: 10001%, while: {cpu: 5%}}", 4, 25, "100% to 10000%" },
 		{ LIMIT "throttle: {elastic: 150.5%, while: {cpu: 5%}}", 4, 25, "in whole percent" },
 		{ LIMIT "throttle: {elastic: 200%, while: {}}", 4, 38, "one or more of cpu, link, "
 		  "load_signal" },

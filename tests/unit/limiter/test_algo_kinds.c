@@ -7,6 +7,8 @@
 #include "algo_make.h"
 #include "lib/rng.h"
 
+#include <math.h>
+
 typedef unsigned __int128 u128;
 
 #define BOOT (1000 * SEC)
@@ -131,7 +133,16 @@ static struct sl_params scaled(const struct sl_params *p, u32 scale)
 {
 	struct sl_params copy = *p;
 
-	sl_scale_params(&copy, scale, SL_BIT(32) / scale);
+	sl_scale_params(&copy, scale, SL_BIT(32) / scale, 1);
+	return copy;
+}
+
+/* As the daemon writes it: the inverse rounded up. */
+static struct sl_params shrunk(const struct sl_params *p, u32 scale, u64 least)
+{
+	struct sl_params copy = *p;
+
+	sl_scale_params(&copy, scale, (SL_BIT(32) + scale - 1) / scale, least);
 	return copy;
 }
 
@@ -190,6 +201,59 @@ TEST(test_scaled_buckets)
 	assert_in_range(good, 10000, 90000);
 }
 
+/* Below 1: the interval is never shorter than 1 / scale of what it was, and no product overflows. */
+TEST(test_shrunk_buckets)
+{
+	u32 good = 0, refused = 0;
+
+	rng_start("shrunk_buckets");
+	for (int i = 0; i < 100000; i++) {
+		enum sl_algo algo = rng_below(2) ? SL_ALGO_TOKEN_BUCKET : SL_ALGO_LEAKY_BUCKET;
+		struct rate rate = { rng_magnitude(38), SEC * rng_magnitude(20),
+				     rng_below(RATE_UNIT_COUNT) };
+		u64 burst = algo == SL_ALGO_LEAKY_BUCKET || rng_below(2) ? 0 : rng_magnitude(40);
+		u32 scale = SL_SCALE_MIN + rng_below(ONE - SL_SCALE_MIN);
+		bool bytes = rate.unit == RATE_BYTES || rate.unit == RATE_BITS;
+		u64 least = bytes ? SL_FRAME_LARGE : 1, most;
+		double was, is;
+		struct sl_params p, s;
+		const char *reason;
+
+		if (params_compile(algo, &rate, burst, 0, &p, &reason))
+			continue;
+		if (params_check_floor(&p, scale * 100ULL / ONE, &reason)) {
+			refused++;
+			continue;
+		}
+		good++;
+		s = shrunk(&p, scale, least);
+		was = ldexp(p.mult, -p.shift) * ONE / scale;
+		is = ldexp(s.mult, -s.shift);
+		assert_true(is >= was * (1 - 1e-12));
+		/* A bit of the fraction, or a tick, and the inverse's own rounding. */
+		assert_true(is <= was * (1 + ldexp(scale, -32) + 1.0 / s.mult) + 1.01 * ldexp(1, -s.shift) * ONE / scale);
+		most = s.capacity < SL_COST_MAX ? s.capacity : SL_COST_MAX;
+		assert_true((u128)s.mult * most < (u128)SL_BIT(63) + SL_BIT(31));
+		assert_true(s.tau < SL_BIT(60) + SL_BIT(40) && s.tau >= p.tau);
+		if (algo == SL_ALGO_TOKEN_BUCKET) {
+			u64 shrunk_to = (u128)p.capacity * scale >> 16;
+			u64 kept = p.capacity < least ? p.capacity : least;
+
+			assert_true(s.capacity == (shrunk_to < kept ? kept : shrunk_to));
+			assert_true(s.capacity == kept || s.tau == p.tau);
+		}
+		/* A unit, or a frame that fitted before, still fits, once. */
+		if (least > s.capacity)
+			least = s.capacity;
+		assert_int_equal(sl_step(0, &s, at(BOOT), least).verdict, SL_PASS);
+		if (s.capacity == least)
+			assert_int_equal(sl_step(sl_step(0, &s, at(BOOT), least).bucket_state, &s,
+						 at(BOOT), least).verdict, SL_OVER);
+	}
+	assert_in_range(good, 10000, 90000);
+	assert_true(refused > 0);
+}
+
 /* Units admitted in ten seconds at a scale, to a source that sends all the time. */
 static u64 admitted(const struct sl_params *p, u64 *bucket_state, u64 from)
 {
@@ -226,6 +290,12 @@ TEST(test_scale_live)
 		/* Back: units used at twice the limit count as used. */
 		assert_in_range(admitted(&one, &bucket_state, BOOT + 20 * SEC),
 				runs[i].at_one - runs[i].count, runs[i].at_one + slack);
+		/* A tenth of it, and what was used of the whole limit. */
+		two = shrunk(&one, ONE / 10, 1);
+		assert_in_range(admitted(&two, &bucket_state, BOOT + 30 * SEC),
+				runs[i].at_one / 10 - runs[i].count / 10 - 1, runs[i].at_one / 10 + slack);
+		assert_in_range(admitted(&one, &bucket_state, BOOT + 40 * SEC),
+				runs[i].at_one - runs[i].count, runs[i].at_one + slack);
 	}
 }
 
@@ -235,6 +305,15 @@ TEST(test_scaled_windows)
 
 	assert_true(scaled(&p, ONE).capacity == p.capacity);
 	assert_true(scaled(&p, 2 * ONE).capacity == SL_BIT(46) - 1);
+	assert_true(shrunk(&p, ONE / 2, SL_FRAME_LARGE).capacity == SL_BIT(45) - 1);
+	p = make(SL_ALGO_FIXED_WINDOW, 20000, SEC, RATE_BYTES, 0);
+	assert_true(shrunk(&p, ONE / 10, SL_FRAME_LARGE).capacity == SL_FRAME_LARGE);
+	p = make(SL_ALGO_FIXED_WINDOW, 1, SEC, RATE_PACKETS, 0);
+	assert_true(shrunk(&p, ONE / 10, 1).capacity == 1);
+	/* A refill of 0 would be a fixed window. */
+	p = make(SL_ALGO_INTERVAL_BUCKET, 5, SEC, RATE_PACKETS, 40);
+	assert_true(shrunk(&p, ONE / 2, 1).mult == 2 && shrunk(&p, ONE / 2, 1).capacity == 20);
+	assert_true(shrunk(&p, ONE / 10, 1).mult == 1 && shrunk(&p, ONE / 10, 1).capacity == 3);
 	p = make(SL_ALGO_FIXED_WINDOW, 1000, SEC, RATE_PACKETS, 0);
 	assert_true(scaled(&p, ONE + ONE / 2).capacity == 1500);
 	p = make(SL_ALGO_SLIDING_WINDOW, 20000000, SEC, RATE_PACKETS, 0);

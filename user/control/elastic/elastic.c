@@ -31,57 +31,97 @@ struct elastic {
 
 /* ------------------------------------------------------------------ the controller */
 
-/* The largest ratio of a resource's use to its threshold; 1 and above means not free. */
-static double worst_of(const struct elastic_input *input)
+/* The largest ratio of a known resource's use to its threshold; 1 and above means not free. */
+static double worst_of(const struct elastic_input *input, bool *ret_unknown)
 {
 	double worst = 0;
 
+	*ret_unknown = false;
 	for (int i = 0; i < ELASTIC_RESOURCE_COUNT; i++) {
-		double reached;
-
 		if (input->threshold[i] <= 0)
 			continue;
-		reached = input->share[i] < 0 ? 1 : input->share[i] / input->threshold[i];
-		if (reached > worst)
-			worst = reached;
+		*ret_unknown |= input->share[i] < 0;
+		worst = fmax(worst, input->share[i] / input->threshold[i]);
 	}
 	return worst;
 }
 
 bool elastic_is_free(const struct elastic_input *input)
 {
-	return worst_of(input) < 1;
+	bool unknown;
+
+	return worst_of(input, &unknown) < 1 && !unknown;
 }
 
-double elastic_step(struct elastic_control *control, double ceiling,
-		    const struct elastic_input *input, double seconds)
+static double bounded(double value, double least, double most)
 {
-	double worst = worst_of(input), range = ceiling - 1;
+	return fmax(least, fmin(value, most));
+}
 
-	if (control->scale < 1)
-		control->scale = 1;
+/* At 1 and above: up while all is free, down to 1 at once. */
+static void grow(struct elastic_control *control, double range, double worst, double seconds)
+{
+	double pace = fmin(seconds, ELASTIC_RISE_STEP_S) *
+		      (worst > ELASTIC_NEAR ? ELASTIC_NEAR_PACE : 1);
+
 	if (worst >= 1) {
 		control->calm_s = 0;
-		control->scale -= range * seconds / ELASTIC_FALL_S;
+		control->scale = fmax(1, control->scale - range * seconds / ELASTIC_FALL_S);
+	} else if (control->calm_s >= ELASTIC_CALM_S) {
+		control->scale += range * pace / ELASTIC_RISE_S;
 	} else {
-		double pace = fmin(seconds, ELASTIC_RISE_STEP_S) *
-			      (worst > ELASTIC_NEAR ? ELASTIC_NEAR_PACE : 1);
-
-		if (control->calm_s >= ELASTIC_CALM_S)
-			control->scale += range * pace / ELASTIC_RISE_S;
-		else
-			control->calm_s += pace;
+		control->calm_s += pace;
 	}
-	control->scale = fmax(1, fmin(control->scale, ceiling));
+}
+
+static void shrink(struct elastic_control *control, double worst, double seconds)
+{
+	double excess = bounded(log(fmax(worst, 1e-9)), ELASTIC_EXCESS_MIN, ELASTIC_EXCESS_MAX);
+	double change = ELASTIC_SHRINK_PER_S * excess * fmin(seconds, ELASTIC_RISE_STEP_S) +
+			ELASTIC_SHRINK_GAIN * (excess - control->excess);
+
+	control->scale = fmin(1, control->scale * exp(-change));
+	control->excess = excess;
+}
+
+double elastic_step(struct elastic_control *control, struct elastic_range range,
+		    const struct elastic_input *input, double seconds)
+{
+	bool unknown, shrinks;
+	double worst = worst_of(input, &unknown);
+
+	if (control->scale <= 0)
+		control->scale = 1;
+	shrinks = range.floor < 1 && (control->scale < 1 || (control->scale <= 1 && worst >= 1));
+	if (shrinks && unknown && worst < 1) {
+		control->excess = 0;
+		control->scale += (1 - range.floor) * fmin(seconds, ELASTIC_RISE_STEP_S) /
+				  ELASTIC_RISE_S;
+		control->scale = fmin(1, control->scale);
+	} else if (shrinks) {
+		control->calm_s = 0;
+		shrink(control, worst, seconds);
+	} else {
+		control->excess = 0;
+		grow(control, range.ceiling - 1, unknown ? fmax(worst, 1) : worst, seconds);
+	}
+	control->scale = bounded(control->scale, range.floor, range.ceiling);
 	return control->scale;
+}
+
+struct elastic_range elastic_range_of(const struct throttle_def *throttle)
+{
+	u32 floor_percent = throttle->floor_percent ? throttle->floor_percent : 100;
+
+	return (struct elastic_range){ floor_percent / 100.0, throttle->ceiling_percent / 100.0 };
 }
 
 struct sl_elastic elastic_value(double scale, u64 valid_until_ns)
 {
 	u32 fixed = (u32)(scale * SL_ELASTIC_ONE);
 
-	if (fixed < SL_ELASTIC_ONE)
-		fixed = SL_ELASTIC_ONE;
+	if (fixed < SL_SCALE_MIN)
+		fixed = SL_SCALE_MIN;
 	return (struct sl_elastic){
 		.scale = fixed,
 		/* Rounded up: times between packets are multiplied by it. */
@@ -178,7 +218,7 @@ void elastic_tick(struct scales *scales, u64 now_ns)
 		limit->tick = elastic->tick;
 		read_input(scales, &def->throttle, link_share(scales, &scales->elastic->load, def),
 			   now_ns, &limit->input);
-		elastic_step(&limit->control, def->throttle.ceiling_percent / 100.0, &limit->input,
+		elastic_step(&limit->control, elastic_range_of(&def->throttle), &limit->input,
 			     seconds);
 		publish(scales, view[i].slot,
 			elastic_value(limit->control.scale, now_ns + ELASTIC_VALID_NS));
@@ -252,7 +292,7 @@ double elastic_scale(const struct scales *scales, u32 slot)
 {
 	const struct elastic_limit *limit = stepped(scales, slot);
 
-	return limit && limit->control.scale > 1 ? limit->control.scale : 1;
+	return limit && limit->control.scale > 0 ? limit->control.scale : 1;
 }
 
 const char *elastic_words(const struct scales *scales, const struct limit_def *def, u32 slot,

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * elastic.h - throttle: {elastic: 200%, while: ...}: a limit's rate is multiplied by a scale
- * that rises to its ceiling while resources are free and falls fast when they are not.
+ * elastic.h - throttle: {elastic: 200%, floor: 20%, while: ...}: a limit's rate is multiplied by a
+ * scale that rises to its ceiling while resources are free and falls fast to 1 when they are not.
+ * With a floor it then shrinks further, until they are at their thresholds.
  *
  * Ten times a second the daemon samples the resources (load.h, load_signal.h), takes a step of the
  * controller below and publishes the scale with a deadline two seconds ahead. The data path checks
  * the deadline: when it has passed the scale is 1, so without a daemon the configured limit applies.
+ *
+ * Below 1 the scale is a PI controller's on e, the logarithm of the largest use / threshold:
+ *
+ *     d ln(scale) = -(ELASTIC_SHRINK_PER_S x e x dt + ELASTIC_SHRINK_GAIN x de)
+ *
+ * The queue of a server that is offered too much integrates the excess, and what it reports comes
+ * late; without the second term a scale that only integrates swings between its bounds. e is bounded,
+ * so that one odd value moves the scale by a factor of at most 2.
  */
 #ifndef SLUICE_ELASTIC_ELASTIC_H
 #define SLUICE_ELASTIC_ELASTIC_H
@@ -26,7 +35,9 @@ enum elastic_resource {
 };
 
 struct elastic_input {
-	/* Use, 1 is all; negative: unknown, which counts as not free. */
+	/*
+	 * Use, 1 is all; negative: unknown, which counts as not free, and is no reason to shrink.
+	 */
 	double share[ELASTIC_RESOURCE_COUNT];
 	/* Free below this; 0: not named by `while`. */
 	double threshold[ELASTIC_RESOURCE_COUNT];
@@ -34,8 +45,13 @@ struct elastic_input {
 
 /* The controller of one limit; all 0 is a new one. */
 struct elastic_control {
-	double scale;		/* 1 and up; 0 before the first step */
+	double scale;		/* 0 before the first step */
 	double calm_s;		/* time since it became free */
+	double excess;		/* e of the last step; 0 where a resource was unknown */
+};
+
+struct elastic_range {
+	double floor, ceiling;	/* 0.01..1, 1..100 */
 };
 
 /* Time from the configured rate to the ceiling. */
@@ -49,15 +65,22 @@ struct elastic_control {
 /* The longest step: a daemon that was suspended does not jump. */
 #define ELASTIC_RISE_STEP_S 0.2
 
+/* Below 1; and from the floor back to 1 while a resource is unknown, in ELASTIC_RISE_S. */
+#define ELASTIC_SHRINK_PER_S 0.15
+#define ELASTIC_SHRINK_GAIN 0.5
+#define ELASTIC_EXCESS_MAX 1.0
+#define ELASTIC_EXCESS_MIN -0.5
+
 #define ELASTIC_TICK_NS (SL_NS_PER_SEC / 10)
 #define ELASTIC_VALID_NS (2 * SL_NS_PER_SEC)
 
 /* True if every named resource is below its threshold. */
 bool elastic_is_free(const struct elastic_input *input);
 
-/* Takes a step of `seconds`; returns the new scale, 1..ceiling. Pure. */
-double elastic_step(struct elastic_control *control, double ceiling,
+/* Takes a step of `seconds`; returns the new scale, floor..ceiling. Pure. */
+double elastic_step(struct elastic_control *control, struct elastic_range range,
 		    const struct elastic_input *input, double seconds);
+struct elastic_range elastic_range_of(const struct throttle_def *throttle);
 
 /* The map's value of a scale, rounded so that never more passes than the scale permits. */
 struct sl_elastic elastic_value(double scale, u64 valid_until_ns);

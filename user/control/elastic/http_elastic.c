@@ -101,7 +101,7 @@ static void scale_step(struct scales *scales, const struct rule *rule, u32 numbe
 		limit->control = (struct elastic_control){ .scale = 0 };
 	limit->tick = all->tick;
 	elastic_look(scales, throttle, now_ns, &input);
-	elastic_step(&limit->control, throttle->ceiling_percent / 100.0, &input, seconds);
+	elastic_step(&limit->control, elastic_range_of(throttle), &input, seconds);
 	publish_scale(scales, &rule->limit[number], limit->control.scale);
 }
 
@@ -190,7 +190,7 @@ double http_elastic_scale(const struct scales *scales, const struct rule *rule, 
 {
 	const struct http_elastic_limit *found = scale_find(scales->http, rule->id, limit);
 
-	return found && found->control.scale > 1 ? found->control.scale : 1;
+	return found && found->control.scale > 0 ? found->control.scale : 1;
 }
 
 void http_elastic_free(struct scales *scales)

@@ -23,7 +23,6 @@
 #define LEASE_MIN_BYTES 1514
 /* The least capacity in bytes and the largest frame that params.c accepts. */
 #define WINDOW_MIN_BYTES 64
-#define MAX_FRAME_DEFAULT 9018
 
 /* on_full: prefix: the prefix lengths by which sources are grouped when the table is full. */
 static const u8 full_prefix[SL_FAMILY_COUNT] = { [SL_V4] = 24, [SL_V6] = 48 };
@@ -144,7 +143,7 @@ static void rate_share(struct rate *rate, u32 permille, bool whole)
 static struct allowance soft_share(const struct builder *b, struct allowance a)
 {
 	u32 permille = b->def->throttle.soft_permille;
-	u64 frame = b->meters->max_frame ? b->meters->max_frame : MAX_FRAME_DEFAULT;
+	u64 frame = b->meters->max_frame ? b->meters->max_frame : SL_FRAME_LARGE;
 	u64 least = counts_bytes(&a.rate) ? frame : 1;
 
 	if (a.rate.unit == RATE_BITS)
@@ -204,6 +203,9 @@ static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const str
 		return fail(b, ERANGE, what, reason);
 	if (meter->elastic)
 		params_make_room(&meter->params, b->def->throttle.ceiling_percent);
+	if (meter->elastic &&
+	    params_check_floor(&meter->params, b->def->throttle.floor_percent, &reason))
+		return fail(b, ERANGE, what, reason);
 	if (params_error_ppm(&meter->params, &a->rate) > PARAMS_ERROR_MAX_PPM)
 		return fail(b, ERANGE, what, "the rate cannot be represented within 1 %");
 	meter->lease = lease_of_meter(b, meter);

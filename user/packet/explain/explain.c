@@ -304,7 +304,7 @@ static double scale_now(const struct explaining *a, const struct sl_limit *meter
 	u32 head = a->scene->image->rules->limits[meter->head % SL_LIMITS_MAX].slot;
 
 	elastic += head % SL_LIMIT_IDS;
-	if (elastic->scale <= SL_ELASTIC_ONE || a->now.mono_ns >= elastic->valid_until_ns)
+	if (elastic->scale < SL_SCALE_MIN || a->now.mono_ns >= elastic->valid_until_ns)
 		return 1;
 	return (double)elastic->scale / SL_ELASTIC_ONE;
 }

@@ -193,23 +193,42 @@ static u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 	return request_log_reset(&d->counters->logs, b->view.spec, ref->bucket_state, d->now);
 }
 
-/* The part of the limit that is reserved for requests of a higher priority. */
-static u32 hold_permille(const struct decision *d, const struct rule *rule)
+/*
+ * The part of the limit that is reserved for requests of a higher priority: the rule's `reserve`,
+ * and where the limit shrank (scale, 16.16) at least so many quarters of the share that it shrank by.
+ * A bucket refills for all, so that a part of the burst for critical requests costs the others
+ * nothing; of a window these have what it shrank by.
+ */
+static u32 hold_permille(const struct decision *d, const struct rule *rule, enum sl_algo algo,
+			 u32 scale)
 {
-	u32 hold = 0;
+	static const u32 of_bucket[PRIORITY_COUNT] = { 0, 2, 3 }, of_window[PRIORITY_COUNT] = { 0, 0, 2 };
+	const u32 *quarters = algorithm_is_bucket(algo) ? of_bucket : of_window;
+	u32 hold = 0, shrunk = 0;
 
 	for (u32 i = 0; rule && i < (u32)d->priority; i++)
 		hold += rule->reserve_permille[i];
+	if (scale && scale < SL_ELASTIC_ONE)
+		shrunk = quarters[d->priority] * 250ULL * (SL_ELASTIC_ONE - scale) / SL_ELASTIC_ONE;
+	hold = hold > shrunk ? hold : shrunk;
 	return hold > 1000 ? 1000 : hold;
 }
 
-/* The scale of an elastic limit, while it is valid. */
+/*
+ * The scale of an elastic limit, while it is valid. For critical requests a limit does not shrink,
+ * nor for reports: a count of more than what is left now must not be cut to that.
+ */
 static u32 elastic_of(const struct decision *d, const struct rule_limit *limit)
 {
+	u32 scale;
+
 	if (!limit || limit->throttle.kind != THROTTLE_ELASTIC ||
 	    __atomic_load_n(&limit->scale_until_ns, __ATOMIC_ACQUIRE) <= d->now.mono_ns)
 		return 0;
-	return __atomic_load_n(&limit->scale, __ATOMIC_RELAXED);
+	scale = __atomic_load_n(&limit->scale, __ATOMIC_RELAXED);
+	if (scale < SL_ELASTIC_ONE && (d->priority == PRIORITY_CRITICAL || d->request->report))
+		return 0;
+	return scale;
 }
 
 /* Whether soft admits what the limit refused: its state and, if any, its grace. */
@@ -256,6 +275,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 {
 	struct counters_ref *ref = &d->ref[b->ref];
 	bool shadow = b->rule && b->rule->shadow;
+	u32 scale;
 
 	/* The own count of a cluster limit is looked up when it is charged. */
 	for (u32 i = 0; i < (b->cluster ? 1 : b->refs); i++)
@@ -267,8 +287,9 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	}
 	if (b->full)
 		return;
-	spec_view_init(&b->view, ref->spec, elastic_of(d, b->limit),
-		       shadow ? 0 : hold_permille(d, b->rule));
+	scale = elastic_of(d, b->limit);
+	spec_view_init(&b->view, ref->spec, scale,
+		       shadow ? 0 : hold_permille(d, b->rule, ref->spec->algo, scale));
 	if (b->beyond)
 		return;
 	if (b->none) {

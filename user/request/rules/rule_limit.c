@@ -9,6 +9,7 @@
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "limiter/algorithm.h"
+#include "limiter/params.h"
 
 #define LIMIT_NAME_MAX 64
 #define SECOND SL_NS_PER_SEC
@@ -368,12 +369,16 @@ static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *
 		.burst = limit->burst, .scale = scale, .ceiling_percent = 100,
 		.algo = algorithm_anchored(limit->algorithm, limit->first_request),
 	};
+	const char *reason;
 	struct spec spec;
 	int rc;
 
 	if (throttle->kind == THROTTLE_ELASTIC)
 		def.ceiling_percent = throttle->ceiling_percent;
 	rc = spec_make_def(&def, &spec, err);
+	if (!rc && throttle->kind == THROTTLE_ELASTIC &&
+	    params_check_floor(&spec.params, throttle->floor_percent, &reason))
+		rc = sl_err_set(err, ERANGE, "%s", reason);
 	if (rc || throttle->kind != THROTTLE_SOFT)
 		return rc;
 	def.soft_permille = throttle->soft_permille;

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #define CEILING 3.0
+#define RANGE ((struct elastic_range){ 1, CEILING })
 #define TICK 0.1
 
 static struct elastic_input cpu_at(double share)
@@ -21,7 +22,7 @@ static double seconds_to(struct elastic_control *control, double share, double t
 	bool up = to > control->scale;
 
 	for (int tick = 1; tick <= 600; tick++) {
-		double before = fmax(control->scale, 1), after = elastic_step(control, CEILING, &in, TICK);
+		double before = fmax(control->scale, 1), after = elastic_step(control, RANGE, &in, TICK);
 
 		/* Smoothly: a fiftieth of the range up, at most a quarter down. */
 		assert_true(after - before <= (CEILING - 1) / 50 + 1e-9);
@@ -58,7 +59,7 @@ TEST(test_does_not_flap)
 	/* Above its threshold each fourth look: it stays down. */
 	for (int tick = 0; tick < 1000; tick++) {
 		in = cpu_at(tick % 4 ? 0.1 : 0.9);
-		most = fmax(most, elastic_step(&control, CEILING, &in, TICK));
+		most = fmax(most, elastic_step(&control, RANGE, &in, TICK));
 	}
 	assert_true(most == 1);
 	/* Just below: up all the same, five times as slowly. */
@@ -90,18 +91,98 @@ TEST(test_odd_times)
 	struct elastic_input in = cpu_at(0.1);
 
 	/* A daemon that slept for a minute continues from its last scale. */
-	assert_true(elastic_step(&control, CEILING, &in, 60) < 1.1);
-	assert_true(elastic_step(&control, CEILING, &in, 0) < 1.1);
+	assert_true(elastic_step(&control, RANGE, &in, 60) < 1.1);
+	assert_true(elastic_step(&control, RANGE, &in, 0) < 1.1);
 	control.scale = CEILING;
 	/* A lower ceiling holds at once. */
-	assert_true(elastic_step(&control, 1.5, &in, TICK) == 1.5);
+	assert_true(elastic_step(&control, (struct elastic_range){ 1, 1.5 }, &in, TICK) == 1.5);
 	in = cpu_at(1);
-	assert_true(elastic_step(&control, 1.5, &in, 60) == 1);
+	assert_true(elastic_step(&control, (struct elastic_range){ 1, 1.5 }, &in, 60) == 1);
+}
+
+/* ------------------------------------------------------------------ below 1 */
+
+#define SHRINKS ((struct elastic_range){ 0.05, 2 })
+
+TEST(test_shrinks)
+{
+	struct elastic_control control = { .scale = 0 };
+	struct elastic_input in = cpu_at(0.71);
+	double before = 1, after;
+
+	/* Just above its threshold: slowly. Far above: a factor of e^-0.5 at once, then 15 % a second. */
+	for (int tick = 0; tick < 10; tick++)
+		after = elastic_step(&control, SHRINKS, &in, TICK);
+	assert_true(after < 1 && after > 0.98);
+	in = cpu_at(100);
+	after = elastic_step(&control, SHRINKS, &in, TICK);
+	assert_true(after > 0.58 && after < 0.62);
+	for (int tick = 0; tick < 10; tick++, before = after)
+		after = elastic_step(&control, SHRINKS, &in, TICK);
+	assert_true(after > 0.50 && after < 0.54);
+	for (int tick = 0; tick < 300; tick++)
+		after = elastic_step(&control, SHRINKS, &in, TICK);
+	assert_true(after == SHRINKS.floor);
+	/* Unknown is no reason to stay down: at its rate in five seconds, and no further. */
+	in = cpu_at(LOAD_UNKNOWN);
+	for (int tick = 0; tick < 49; tick++)
+		after = elastic_step(&control, SHRINKS, &in, TICK);
+	assert_true(after > 0.9 && after < 1);
+	for (int tick = 0; tick < 50; tick++)
+		after = elastic_step(&control, SHRINKS, &in, TICK);
+	assert_true(after == 1);
+	/* A long sleep is a step of 0.2 s. */
+	in = cpu_at(0.9);
+	after = elastic_step(&control, SHRINKS, &in, 60);
+	assert_true(after > 0.8 && after < 1);
+	/* Free: up to 1, then as without a floor to the ceiling. */
+	in = cpu_at(0.1);
+	for (int tick = 0; tick < 100; tick++) {
+		before = control.scale;
+		after = elastic_step(&control, SHRINKS, &in, TICK);
+		assert_true(after >= before);
+	}
+	assert_true(after == SHRINKS.ceiling);
+	in = cpu_at(0.9);
+	elastic_step(&control, SHRINKS, &in, 0.4);
+	assert_true(control.scale == 1);
+}
+
+/*
+ * A server of 100 requests/s behind a limit of 400, offered more than all: what waits grows by the
+ * excess, and the signal is the time that requests waited which are done now, half a second late.
+ */
+TEST(test_settles_at_the_capacity)
+{
+	static const double targets[] = { 0.2, 0.4, 0.8 };
+
+	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
+		struct elastic_control control = { .scale = 0 };
+		double queue = 0, late[5] = { 0 }, served = 0, longest = 0;
+
+		for (int tick = 0; tick < 900; tick++) {
+			double scale, wait = queue / 100;
+			struct elastic_input in = { .share = { late[tick % 5] },
+						    .threshold = { targets[i] } };
+
+			late[tick % 5] = wait;
+			scale = elastic_step(&control, SHRINKS, &in, TICK);
+			queue += 400 * scale * TICK;
+			if (tick >= 300) {
+				served += fmin(queue, 100 * TICK);
+				longest = fmax(longest, wait);
+			}
+			queue = fmax(0, queue - 100 * TICK);
+		}
+		if (served < 0.97 * 100 * 60 || longest > 2 * targets[i] + 0.3)
+			fail_msg("target %g: served %g of 6000, waited up to %g s", targets[i], served,
+				 longest);
+	}
 }
 
 TEST(test_values)
 {
-	for (double scale = 1; scale <= 100; scale += 0.37) {
+	for (double scale = 0.0101; scale <= 100; scale += scale < 1 ? 0.0137 : 0.37) {
 		struct sl_elastic value = elastic_value(scale, 7);
 
 		assert_true(value.scale <= scale * SL_ELASTIC_ONE);
@@ -113,7 +194,8 @@ TEST(test_values)
 	}
 	assert_int_equal(elastic_value(1, 0).scale, SL_ELASTIC_ONE);
 	assert_int_equal(elastic_value(1, 0).inverse, SL_ELASTIC_ONE);
-	assert_int_equal(elastic_value(0.5, 0).scale, SL_ELASTIC_ONE);
+	assert_int_equal(elastic_value(0.5, 0).scale, SL_ELASTIC_ONE / 2);
+	assert_int_equal(elastic_value(0, 0).scale, SL_SCALE_MIN);
 }
 
 /* ------------------------------------------------------------------ readings */

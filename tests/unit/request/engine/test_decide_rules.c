@@ -176,6 +176,45 @@ TEST_WITH(test_elastic, NULL, rig_teardown)
 	assert_int_equal(rig_answer.policy[0].q, 10);
 }
 
+#define CLASSES								\
+	"- {key: class, value: vital, priority: critical}\n"		\
+	"- {key: class, value: bulk, priority: low}\n"
+#define VITAL "backend=x;class=vital"
+#define BULK "backend=x;class=bulk"
+
+/* A limit that shrank: low requests first, then normal ones; for critical ones it does not shrink. */
+TEST_WITH(test_elastic_floor, NULL, rig_teardown)
+{
+	static const char *const algorithm[] = { "fixed-window", "sliding-log", "token-bucket" };
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(algorithm) / sizeof(*algorithm); i++) {
+		bool bucket = i == 2;
+
+		snprintf(text, sizeof(text), D "- {key: backend, limits: ['100 requests/h'], algorithm: %s%s,"
+			 " throttle: {elastic: 100%%, floor: 10%%, while: {cpu: 70%%}}}\n" CLASSES,
+			 algorithm[i], bucket ? ", burst: 100" : "");
+		rig_start(text);
+		set_scale(1 << 14, rig_now.mono_ns + SEC);
+		/* 25 are left. Of a bucket 9 are kept from normal ones, 14 from low ones; of a window 0, 9. */
+		assert_int_equal(allowed_of(BULK, 99), bucket ? 11 : 16);
+		assert_int_equal(allowed_of("backend=x", 99), bucket ? 5 : 9);
+		assert_int_equal(allowed_of(BULK, 99), 0);
+		/* Of a bucket 16/25 are used, of a window 25. */
+		assert_int_equal(allowed_of(VITAL, 999), bucket ? 36 : 75);
+		assert_int_equal(allowed_of("backend=x", 9), 0);
+		rig_pass(SEC);
+		assert_int_equal(allowed_of(BULK, 9), 0);
+		rig_teardown(NULL);
+	}
+	/* A reserve that is larger holds. */
+	rig_start(D "- {key: backend, limits: ['100 requests/h'], reserve: {critical: 80%},"
+		  " throttle: {elastic: 100%, floor: 10%, while: {cpu: 70%}}}\n" CLASSES);
+	set_scale(1 << 15, rig_now.mono_ns + SEC);
+	assert_int_equal(allowed_of("backend=x", 99), 10);
+	assert_int_equal(allowed_of(VITAL, 999), 90);
+}
+
 TEST_WITH(test_overrides, NULL, rig_teardown)
 {
 	rig_start(D "- key: user\n  limits: ['3 requests/m']\n"
