@@ -19,6 +19,7 @@ void cli_write_keys(FILE *out)
 	} tables[] = {
 		{ "policy", &policy_keys }, { "http", &http_def_keys }, { "limit", &limit_def_keys },
 		{ "cluster", &cluster_def_keys }, { "redis", &redis_keys },
+		{ "load_signal", &load_signal_keys },
 		{ "listen", &listen_keys }, { "descriptor", &descriptor_keys },
 		{ "rate_limit", &rate_limit_keys }, { "rule_limit", &rule_limit_keys },
 	};

@@ -359,7 +359,8 @@ COMMAND(user_exempt, "user exempt", CHANGES, "exempt a value from the rule",
 
 COMMAND(load_signal_list, "load-signal list", READS, "load signals that elastic limits use",
 	SHOW(TABLE("load_signals", "no limit uses a load signal", COL("NAME", "$name"),
-		   COL(">VALUE", "{$value|not set}"), COL("LEFT", "{$left_ns:left_up|-}"),
+		   COL(">VALUE", "{$value:scale|not set}"), COL("LEFT", "{$left_ns:left_up|-}"),
+		   COL("FROM", "{$from|outside}"),
 		   COL("LIMITS", "$limits"))))
 
 COMMAND(load_signal_set, "load-signal set", UPDATES, "report a load signal: 0.63 or 63%",

@@ -11,6 +11,8 @@ extern const struct keys policy_keys;
 extern const struct keys limit_def_keys, limit_prefix_keys, limit_scale_keys;
 /* struct http_def, struct cluster_def, struct redis_def */
 extern const struct keys http_def_keys, cluster_def_keys, redis_keys;
+/* struct load_signal_def; load_keys.c */
+extern const struct keys load_signal_keys;
 /* struct listen_def; http_listen.c */
 extern const struct keys listen_keys;
 

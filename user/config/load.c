@@ -11,6 +11,7 @@
 
 #include "conf/config_text.h"
 #include "config/keys.h"
+#include "config/load_def.h"
 #include "limiter/params.h"
 
 /* sockaddr_un.sun_path with its final 0 */
@@ -152,6 +153,8 @@ static const struct key control_rows[] = {
 };
 static const struct keys control_keys = KEYS(struct policy, control_rows);
 
+static const struct key load_signal_item = { .type = &type_map, .keys = &load_signal_keys };
+
 static const struct key policy_rows[] = {
 	{ "interfaces", KEY_LIST(struct policy, interface, interface_count),
 	  .item = &interface_item, .most = SL_IFACES_MAX,
@@ -195,11 +198,14 @@ static const struct key policy_rows[] = {
 	{ "limits", KEY(struct policy, limit), &type_limits,
 	  .help = "see below; up to 256" },
 	{ "http", KEY(struct policy, http), &type_section, .keys = &http_def_keys,
-	  .flags = KEY_RESTART,
+	  .flags = KEY_RESTART | KEY_FIRST,
 	  .help = "the HTTP tier, see [below](#http)" },
 	{ "cluster", KEY(struct policy, cluster), &type_section, .keys = &cluster_def_keys,
 	  .flags = KEY_RESTART,
 	  .help = "a Redis shared with other nodes, see [cluster](cluster.md)" },
+	{ "load_signals", KEY_LIST(struct policy, load_signal, load_signal_count),
+	  .item = &load_signal_item, .most = LOAD_SIGNALS_MAX,
+	  .help = "loads that the daemon measures, see [below](#load-signals); up to 32" },
 	{ "metrics", .type = &type_map, .keys = &metrics_keys,
 	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
 		  "callers may create. `token_file`: its first line lets other hosts set [load "

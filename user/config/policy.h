@@ -205,6 +205,8 @@ struct policy {
 
 	struct http_def *http;		/* http_def.h; NULL: no HTTP tier */
 	struct cluster_def *cluster;	/* cluster_def.h; NULL: this node alone */
+	struct load_signal_def *load_signal;	/* load_def.h */
+	size_t load_signal_count;
 	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
 	char *metrics_token_file;	/* other hosts set load signals with it; may be NULL */
 	u32 max_values;			/* series of values of detailed_metric and value_to_metric */

@@ -247,7 +247,8 @@ static void on_signal(struct http1_request *request)
 	if (!r)
 		send_json(request, load_signal_to_json(&d->scales, name, now_ns));
 	else
-		http1_reply_problem(request, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500,
+		http1_reply_problem(request, r == -ENOENT ? 404 : r == -EEXIST ? 409 :
+				    r == -EINVAL ? 400 : 500,
 				    err.message);
 }
 

@@ -2,6 +2,7 @@
 /* The `http:` section: its meaning, defaults, errors and their places, and back to text. */
 #include "lib/test.h"
 #include "request/rules/request.h"
+#include "config/load_def.h"
 #include "config/http_def.h"
 #include "lib/policy_text.h"
 
@@ -138,9 +139,40 @@ TEST(test_remote)
 #define HTTP "http:\n  rules: /r\n  "
 #define CALLER "http:\n  rules: /r\n  callers: [{name: a, token_file: /t, may: check}]\n  "
 
+TEST(test_load_signals)
+{
+	struct policy *policy = parse(
+		"http: {rules: /r, listen: 127.0.0.1:8180}\n"
+		"load_signals:\n"
+		"  - {name: errors, errors: 0.5%, domain: api, window: 10s}\n"
+		"  - {name: slow, latency: 250ms, quantile: 99.9%}\n");
+	const struct load_signal_def *def = policy->load_signal;
+
+	assert_int_equal(policy->load_signal_count, 2);
+	assert_int_equal(def[0].errors_permille, 5);
+	assert_true(def[0].window_ns == 10 * SL_NS_PER_SEC);
+	assert_string_equal(def[0].domain, "api");
+	assert_true(def[1].latency_ns == 250000000 && def[1].window_ns == 2 * SL_NS_PER_SEC);
+	assert_int_equal(def[1].quantile_permille, 999);
+	assert_ptr_equal(load_signal_def_find(policy, "slow"), &def[1]);
+	assert_null(load_signal_def_find(policy, "slo"));
+	assert_round_trip(policy);
+}
+
+#define SIGNAL "http: {rules: /r, listen: 127.0.0.1:1}\nload_signals:\n"
+
 TEST(test_errors)
 {
 	static const struct bad cases[] = {
+		{ SIGNAL "- {name: a}", 3, 3, "load signal \"a\" has no origin; accepted: one of" },
+		{ SIGNAL "- {name: a, errors: 1%, latency: 1s}", 3, 3, "has two origins" },
+		{ SIGNAL "- {name: A, errors: 1%}", 3, 10, "a-z, 0-9 and -" },
+		{ SIGNAL "- {name: a, errors: 0%}", 3, 21, "0.1% to 100%" },
+		{ SIGNAL "- {name: a, errors: 1%, quantile: 5%}", 3, 25, "quantile is given without latency" },
+		{ SIGNAL "- {name: a, latency: 61s}", 3, 22, "1ms to" },
+		{ SIGNAL "- {name: a, latency: 1s, window: 61s}", 3, 34, "1s to" },
+		{ SIGNAL "- {name: a, errors: 1%}\n- {name: a, errors: 2%}", 4, 10, "found \"a\" again" },
+		{ "load_signals: [{name: a, errors: 1%}]", 1, 16, "no request tier to report to" },
 		{ "http: {listen: 127.0.0.1:1}", 1, 7, "key \"rules\" is missing" },
 		{ HTTP "lisen: []", 3, 3, "unknown key \"lisen\" (did you mean \"listen\"?); accepted: rules, listen" },
 		{ HTTP "listen: localhost:80", 3, 11, "ADDRESS:PORT" },

@@ -12,6 +12,7 @@
 #include "packet/host/load.h"
 #include "control/elastic/http_elastic.h"
 #include "control/elastic/load_signal.h"
+#include "control/elastic/load_source.h"
 #include "packet/host/view.h"
 #include "lib/log.h"
 
@@ -205,6 +206,7 @@ void elastic_tick(struct scales *scales, u64 now_ns)
 	double seconds = elastic->at_ns ? (double)(now_ns - elastic->at_ns) / SL_NS_PER_SEC : 0;
 
 	load_look(&elastic->load, scales->running->packets, now_ns);
+	load_sources_tick(scales, now_ns);
 	elastic->tick++;
 	elastic->at_ns = now_ns;
 	for (size_t i = 0; i < count; i++) {
@@ -252,6 +254,7 @@ void elastic_watch(struct scales *scales)
 {
 	struct timeval period = { .tv_usec = ELASTIC_TICK_NS / 1000 };
 
+	load_sources_watch(scales);
 	if (!any_elastic(scales) && !http_elastic_any(scales)) {
 		if (scales->elastic && scales->elastic->timer)
 			event_del(scales->elastic->timer);
@@ -274,6 +277,7 @@ void elastic_free(struct scales *scales)
 	free(scales->elastic);
 	scales->elastic = NULL;
 	http_elastic_free(scales);
+	load_sources_free(scales);
 	free(scales->signal);
 	scales->signal = NULL;
 	scales->load_signal_count = 0;

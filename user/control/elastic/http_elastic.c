@@ -158,17 +158,6 @@ bool http_elastic_uses(const struct scales *scales, const char *signal, json_t *
 	return used;
 }
 
-static bool load_signal_is_listed(const json_t *list, const char *name)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach((json_t *)list, i, item)
-		if (!strcmp(json_string_value(json_object_get(item, "name")), name))
-			return true;
-	return false;
-}
-
 void http_elastic_load_signals(const struct scales *scales, u64 now_ns, json_t *list)
 {
 	for (u32 i = 0;

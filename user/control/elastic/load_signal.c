@@ -9,6 +9,7 @@
 
 #include "control/elastic/scales.h"
 #include "control/elastic/http_elastic.h"
+#include "control/elastic/load_source.h"
 #include "lib/units.h"
 
 static bool uses(const struct limit_def *def, const char *name)
@@ -26,10 +27,11 @@ static bool load_signal_used(const struct policy *policy, const char *name)
 	return false;
 }
 
-/* True if a limit of either tier uses it. */
+/* True if a limit of either tier uses it, or the daemon finds it itself. */
 static bool is_used(const struct scales *scales, const char *name)
 {
-	return load_signal_used(scales->running->policy, name) ||
+	return load_signal_def_find(scales->running->policy, name) ||
+	       load_signal_used(scales->running->policy, name) ||
 	       http_elastic_uses(scales, name, NULL);
 }
 
@@ -89,6 +91,9 @@ int load_signal_set(struct scales *scales, const char *name, const json_t *json,
 
 	if (r < 0)
 		return r;
+	if (load_signal_def_find(scales->running->policy, name))
+		return sl_err_set(err, EEXIST, "load signal '%.63s' is one of load_signals: the daemon finds "
+				  "its value itself", name);
 	if (!is_used(scales, name))
 		return sl_err_set(err, ENOENT, "no elastic limit uses a load signal '%.63s'", name);
 	if (!json_is_number(value) || !(json_number_value(value) >= 0) ||
@@ -108,6 +113,16 @@ int load_signal_set(struct scales *scales, const char *name, const json_t *json,
 	return 0;
 }
 
+void load_signal_found(struct scales *scales, const char *name, double value, u64 until_ns)
+{
+	struct load_signal *signal = place(scales, name);
+
+	if (!signal)
+		return;
+	signal->value = value;
+	signal->until_ns = until_ns;
+}
+
 bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns, double *ret)
 {
 	const struct load_signal *signal = name[0] ? find(scales, name) : NULL;
@@ -121,7 +136,9 @@ bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns
 json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 now_ns)
 {
 	const struct load_signal *signal = find(scales, name);
+	const struct load_signal_def *def = load_signal_def_find(scales->running->policy, name);
 	json_t *limits = json_array();
+	char words[384];
 	bool set = signal && signal->until_ns > now_ns;
 
 	for (size_t i = 0; i < scales->running->policy->limit_count; i++)
@@ -129,10 +146,22 @@ json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 n
 			json_array_append_new(limits,
 					      json_string(scales->running->policy->limit[i].name));
 	http_elastic_uses(scales, name, limits);
-	return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "value",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", name, "from",
+			 def ? json_string(load_source_words(def, words, sizeof(words))) : json_null(), "value",
 			 set ? json_real(signal->value) : json_null(), "left_ns",
 			 set ? json_integer((json_int_t)(signal->until_ns - now_ns)) : json_null(),
 			 "limits", limits);
+}
+
+bool load_signal_is_listed(const json_t *list, const char *name)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, item)
+		if (!strcmp(json_string_value(json_object_get(item, "name")), name))
+			return true;
+	return false;
 }
 
 json_t *load_signals_to_json(const struct scales *scales, u64 now_ns)
@@ -150,5 +179,10 @@ json_t *load_signals_to_json(const struct scales *scales, u64 now_ns)
 			json_array_append_new(list, load_signal_to_json(scales, name, now_ns));
 	}
 	http_elastic_load_signals(scales, now_ns, list);
+	for (size_t i = 0; i < policy->load_signal_count; i++)
+		if (!load_signal_is_listed(list, policy->load_signal[i].name))
+			json_array_append_new(list, load_signal_to_json(scales,
+									policy->load_signal[i].name,
+									now_ns));
 	return list;
 }

@@ -4,7 +4,8 @@
  *
  * Set through the metrics listener (PUT /v1/load-signals/NAME) and by sluicectl load-signal set. Each value
  * expires after the time that was set with it; then the signal counts as not free. Only names that
- * rules use are accepted, so there are never more signals than limits.
+ * rules use are accepted, so there are never more signals than limits; and not those that the daemon
+ * finds itself (load_source.h).
  */
 #ifndef SLUICE_ELASTIC_SIGNAL_H
 #define SLUICE_ELASTIC_SIGNAL_H
@@ -28,17 +29,26 @@ struct load_signal {
 
 /*
  * Sets one: `json` is {"value": 0.63, "for": "10s"}, `for` optional. -ENOENT if no rule uses the
- * name, -EINVAL for an invalid value or time, -ENOMEM; each with err.
+ * name, -EEXIST if the daemon finds it itself, -EINVAL for an invalid value or time, -ENOMEM; each
+ * with err.
  */
 int load_signal_set(struct scales *scales, const char *name, const json_t *json, u64 now_ns,
 		    struct sl_err *err);
 
+/* Sets one that the daemon found; without memory it stays as it is. */
+void load_signal_found(struct scales *scales, const char *name, double value, u64 until_ns);
+
 /* False if it is not set, or expired. */
 bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns, double *ret);
 
-/* {"name", "value", "left_ns", "limits": [...]}; value and left_ns are null if not set. */
+/*
+ * {"name", "value", "left_ns", "from", "limits": [...]}; value and left_ns are null if not set, from if
+ * it is set from outside.
+ */
 json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 now_ns);
-/* The signals that rules use, in the order of the rules. */
+/* Whether a list of them has the name. */
+bool load_signal_is_listed(const json_t *list, const char *name);
+/* The signals that rules use, in the order of the rules, then others of load_signals. */
 json_t *load_signals_to_json(const struct scales *scales, u64 now_ns);
 
 #endif

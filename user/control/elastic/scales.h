@@ -4,7 +4,8 @@
  *
  *     elastic.c       the controller; limits of the packet tier
  *     http_elastic.c  limits of the request tier's rules
- *     load_signal.c   load signals, set from outside (`while: {load_signal: ...}`)
+ *     load_signal.c   load signals (`while: {load_signal: ...}`), set from outside
+ *     load_source.c   and those that the daemon finds itself
  *
  * Knows: the running configuration, this host's load, load signals. Does not know: how a change is
  * made, commands, workers, other nodes. May use: as control/mitigation.
@@ -27,6 +28,7 @@ struct scales {
 	struct http_elastic *http;	/* NULL until some rule is elastic */
 	struct load_signal *signal;
 	size_t load_signal_count;
+	unsigned long long sources_for;	/* the generation that load_sources_watch() followed; 0: none */
 };
 
 #endif

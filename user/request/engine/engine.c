@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* engine.c - the engine as a whole, and request_submit(); see engine.h. */
+#include "request/engine/measure.h"
 #include "request/engine/engine.h"
 
 #include <errno.h>
@@ -107,6 +108,7 @@ void engine_close(struct engine *engine)
 	free(engine->thread);
 	ruleset_free(publish_swap(&engine->rules, NULL));
 	decision_log_free(engine->log);
+	measures_free(engine->measures);
 	if (engine->ledger.quotas)
 		quotas_publish_clock(engine->ledger.quotas, NULL);
 	counters_close(engine->ledger.counters);

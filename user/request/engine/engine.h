@@ -50,6 +50,7 @@ struct engine {
 	u32 log_every;			/* one of this many decisions is logged; 0: none; atomic */
 	bool log_plain;			/* values as they are; atomic */
 	struct engine_hook hook;	/* decided NULL: none. Set before the first thread begins */
+	struct measures *measures;	/* of what is reported; under RCU: measure.h */
 	u64 max_delayed;		/* requests that are delayed or wait for Redis */
 	u32 max_values;			/* series of values */
 	/* Of cluster limits (ledger.quotas): */

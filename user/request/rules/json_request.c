@@ -12,6 +12,7 @@
 #include "lib/units.h"
 
 #define ID_MAX 256
+#define LATENCY_MAX_NS (86400.0 * SL_NS_PER_SEC)
 #define SEC SL_NS_PER_SEC
 /* 32 descriptors of 16 entries with two members each, and what stands around them, twice over. */
 const struct json_bounds json_request_bounds = { .depth = 8, .values = 4096 };
@@ -40,6 +41,7 @@ struct json_request *json_request_new(const struct json_text *text, size_t descr
 	request->text = *text;
 	request->request.descriptor = request->descriptor;
 	request->made = descriptors;
+	request->latency_ns = ~0ULL;
 	return request;
 }
 
@@ -318,6 +320,50 @@ int json_request_at(struct json_request *request, json_t *at, struct sl_err *err
 	return 0;
 }
 
+/* True if it is absent. */
+static bool read_seconds(struct json_request *request, json_t *value, bool text, double *ret)
+{
+	struct bytes bytes;
+	char copy[32], *end;
+
+	*ret = json_is_number(value) ? json_number_value(value) : -1;
+	if (!value || (text && json_is_null(value)))
+		return true;
+	if (!text || !json_is_string(value))
+		return false;
+	bytes = json_text_bytes(&request->text, value);
+	if (!bytes.len || (bytes.len == 1 && *bytes.at == '-'))
+		return true;
+	if (bytes.len >= sizeof(copy) || *bytes.at < '0' || *bytes.at > '9')
+		return false;
+	memcpy(copy, bytes.at, bytes.len);
+	copy[bytes.len] = 0;
+	*ret = strtod(copy, &end);
+	if (*end || end != copy + bytes.len)
+		*ret = -1;
+	return false;
+}
+
+int json_request_latency(struct json_request *request, bool text, struct sl_err *err)
+{
+	static const struct { const char *name; double ns; } unit[] = {
+		{ "latency", 1e9 }, { "latency_ms", 1e6 },
+	};
+
+	for (int i = 0; i < 2; i++) {
+		double value;
+
+		if (read_seconds(request, json_object_get(request->text.root, unit[i].name), text, &value))
+			continue;
+		value *= unit[i].ns;
+		if (!(value >= 0 && value <= LATENCY_MAX_NS))
+			return sl_err_set(err, EINVAL, "%s: a number from 0 up to a day is accepted",
+					  unit[i].name);
+		request->latency_ns = value;
+	}
+	return 0;
+}
+
 static int read_report(struct json_request *request, struct sl_err *err)
 {
 	json_t *id = json_object_get(request->text.root, "id");
@@ -344,13 +390,13 @@ static int read_report(struct json_request *request, struct sl_err *err)
 			return sl_err_set(err, EINVAL, "status: 100 to 999 are accepted");
 		request->http_status = json_integer_value(status);
 	}
-	return 0;
+	return json_request_latency(request, false, err);
 }
 
 int json_request_report(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
 {
 	static const char *const known[] = {
-		"domain", "descriptors", "source", "at", "id", "status", NULL,
+		"domain", "descriptors", "source", "at", "id", "status", "latency", "latency_ms", NULL,
 	};
 	struct json_request *request = NULL;
 	int r;

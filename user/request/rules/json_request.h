@@ -18,6 +18,7 @@ struct json_request {
 	/* Of a report's item */
 	struct bytes id;		/* len 0: none */
 	u32 http_status;		/* 0: absent */
+	u64 latency_ns;			/* ~0: absent */
 	u32 made;			/* descriptors there is memory for */
 	char beyond[96];		/* request.beyond points here */
 	struct request_descriptor descriptor[];
@@ -27,7 +28,7 @@ struct json_request {
 
 /* {"domain", "descriptors": [{"entries": [{"key", "value"}], "hits"}], "source", "peek"} */
 int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
-/* The same without "peek"; with "at", "id", "status", and hits below 0 for a refund. */
+/* The same without "peek"; with "at", "id", "status", "latency", and hits below 0 for a refund. */
 int json_request_report(const char *text, size_t len, struct json_request **ret,
 			struct sl_err *err);
 /*
@@ -62,6 +63,8 @@ int json_request_descriptor(struct json_request *request, json_t *object, size_t
 			    struct sl_err *err);
 /* "at" of a report: seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */
 int json_request_at(struct json_request *request, json_t *at, struct sl_err *err);
+/* "latency" in seconds or "latency_ms", of a report; numbers, or text of a log: "-" is absent. */
+int json_request_latency(struct json_request *request, bool text, struct sl_err *err);
 /* "descriptors": an array of one or more; -E2BIG: of more than REQUEST_DESCRIPTORS_MAX. */
 int json_request_count(json_t *descriptors, struct sl_err *err);
 

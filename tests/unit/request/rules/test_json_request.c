@@ -254,6 +254,18 @@ TEST(test_report)
 	bad(json_request_report, "{\"domain\":\"d\",\"at\":[]," ONE "}", "at: an array");
 	bad(json_request_report, "{\"domain\":\"d\",\"id\":\"\"," ONE "}", "id: 0 bytes");
 	bad(json_request_report, "{\"domain\":\"d\",\"id\":7," ONE "}", "id: a number");
+	request = good(json_request_report, "{\"domain\":\"d\",\"latency\":0.25," ONE "}");
+	assert_true(request->latency_ns == 250000000);
+	json_request_free(request);
+	request = good(json_request_report, "{\"domain\":\"d\",\"latency_ms\":7," ONE "}");
+	assert_true(request->latency_ns == 7000000);
+	json_request_free(request);
+	request = good(json_request_report, "{\"domain\":\"d\"," ONE "}");
+	assert_true(request->latency_ns == ~0ULL);
+	json_request_free(request);
+	bad(json_request_report, "{\"domain\":\"d\",\"latency\":-1," ONE "}", "latency: a number from 0");
+	bad(json_request_report, "{\"domain\":\"d\",\"latency\":\"1\"," ONE "}", "latency: a number from 0");
+	bad(json_request_report, "{\"domain\":\"d\",\"latency_ms\":1e9," ONE "}", "latency_ms: a number");
 	bad(json_request_report, "{\"domain\":\"d\",\"status\":99," ONE "}", "status");
 	bad(json_request_report, "{\"domain\":\"d\",\"status\":\"200\"," ONE "}",
 	    "status: a string");

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "request/rules/request_text.h"
+#include "request/engine/measure.h"
 #include "request/frontends/http1/check.h"
 #include "request/rules/json_request.h"
 #include "request/frontends/http1/report_ids.h"
@@ -107,6 +108,15 @@ static void on_response(const struct request *rl_request, const struct response 
 		report->accepted++;
 }
 
+static void submit(struct report *report, struct json_request *item)
+{
+	struct engine_thread *thread = report->request->worker->engine;
+
+	measure_note(&thread->engine->measures, item->request.domain, item->http_status,
+		     item->latency_ns, clock_ns(CLOCK_MONOTONIC));
+	request_submit(thread, &item->request, on_response, report);
+}
+
 static void charge(struct report *report, struct json_request *item)
 {
 	u64 now = clock_ns(CLOCK_REALTIME);
@@ -124,8 +134,7 @@ static void charge(struct report *report, struct json_request *item)
 	else if (item->http_status == 429 || !is_new(report, item))
 		report->accepted++;
 	else
-		request_submit(report->request->worker->engine, &item->request, on_response,
-			       report);
+		submit(report, item);
 }
 
 static void finish(struct report *report)

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "request/server/bind.h"
+#include "request/engine/measure.h"
 #include "request/engine/observe.h"
 #include "request/frontends/syslog/syslog.h"
 #include "request/frontends/syslog/syslog_line.h"
@@ -135,7 +136,11 @@ static void charge(struct syslog_listener *listener, struct json_request *item,
 	}
 	observe_request(listener->worker->engine, API_SYSLOG, SYSLOG_GOOD);
 	/* Refused requests charge nothing: a limit that counts its refusals would never reopen. */
-	if (request->count && item->http_status != 429)
+	if (item->http_status == 429)
+		return;
+	measure_note(&listener->worker->engine->engine->measures, request->domain, item->http_status,
+		     item->latency_ns, clock_ns(CLOCK_MONOTONIC));
+	if (request->count)
 		request_submit(listener->worker->engine, request, on_response, NULL);
 }
 

@@ -184,6 +184,8 @@ static int read_rest(struct json_request *request, bool is_long, struct sl_err *
 		r = read_number(request, "status", 0, 999, &has_status, &status, err);
 	if (!r)
 		r = json_request_at(request, json_object_get(request->text.root, "at"), err);
+	if (!r)
+		r = json_request_latency(request, true, err);
 	if (r)
 		return r;
 	for (u32 i = 0; has_hits && !is_long && i < request->request.count; i++) {

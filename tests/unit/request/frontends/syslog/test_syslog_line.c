@@ -101,6 +101,29 @@ TEST(test_lines)
 	}
 }
 
+TEST(test_latency)
+{
+	static const struct {
+		const char *member;
+		u64 ns;
+	} rows[] = {
+		{ "\"latency\":\"0.250\"", 250000000 }, { "\"latency\":1.5", 1500000000 },
+		{ "\"latency_ms\":\"12\"", 12000000 }, { "\"latency\":\"-\"", ~0ULL },
+		{ "\"latency\":\"\"", ~0ULL }, { "\"latency\":null", ~0ULL }, { "\"status\":200", ~0ULL },
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct json_request *report;
+		struct sl_err err = { .line = 0 };
+		char line[128];
+
+		snprintf(line, sizeof(line), "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},%s}", rows[i].member);
+		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err), 0);
+		assert_true(report->latency_ns == rows[i].ns);
+		json_request_free(report);
+	}
+}
+
 TEST(test_no_report)
 {
 	static const struct {
@@ -126,6 +149,8 @@ TEST(test_no_report)
 		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"5x\"}", "hits" },
 		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"status\":\"ok\"}", "status" },
 		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":true}", "at" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"latency\":\"0.1, 0.2\"}", "latency" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"latency\":\"-1\"}", "latency" },
 		{ BOB BOB, "" },
 	};
 
