@@ -10,7 +10,8 @@
 #   2 ns per packet by BPF_PROG_TEST_RUN for 1, 16, 256 limits and 1, 10k, 100k prefixes
 #   3 the same of one limit with 100k overrides, random ones of them, and without; what it takes
 #     to load these
-#   4 how often a sliding window says other than an exact log (tests/bench/sliding.c)
+#   4 how often a sliding window, and the other windows, say other than an exact log
+#     (tests/bench/sliding.c, tests/bench/windows.c)
 #
 # Single runs vary by a third: what is compared takes turns, BENCH_ROUNDS (5) times, and medians
 # are printed with the least and the most. BENCH_SECONDS (0.6) a run. Needs root and an idle
@@ -301,8 +302,10 @@ echo
 head_line "Sliding window beside a limiter with a log of every time"
 if [ $MARKDOWN = 1 ]; then
 	"$TOOLS/bench/sliding" --markdown
+	"$TOOLS/bench/windows" --markdown
 else
 	"$TOOLS/bench/sliding"
+	"$TOOLS/bench/windows"
 fi
 
 # ---------------------------------------------------------------- the HTTP tier

@@ -7,7 +7,7 @@
  *
  * No clock, map, helper or libc call inside: time and parameters come in as arguments, so the
  * packet tier, the daemon and the tests run the very same code. One algorithm, one file
- * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_grace.h); this page only names them and
+ * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_counters.h, algo_grace.h); this page only names them and
  * picks one. Buckets are tested first: most limits are buckets.
  *
  * To add an algorithm: an enum value, a header with its functions, one line in each function
@@ -29,6 +29,7 @@ enum sl_algo {
 	SL_ALGO_FIRST_REQUEST,	/* fixed-window with window: first-request */
 	SL_ALGO_GRACE,		/* not a rate, but for how long; algo_grace.h */
 	SL_ALGO_INTERVAL_BUCKET,	/* algo_window.h, which refills at the edges */
+	SL_ALGO_WINDOW_COUNTERS,	/* algo_counters.h */
 	SL_ALGO_COUNT,
 };
 
@@ -47,7 +48,8 @@ enum sl_verdict {
 struct sl_params {
 	u64 capacity;		/* units: the burst, or the limit of a window; 1..2^46-1 */
 	u64 mult;		/* GCRA: a unit's interval = mult / 2^shift ticks. Interval bucket: the
-				   units that each edge refills, 1..2^46-1 */
+				   units that each edge refills, 1..2^46-1. Window counters: a
+				   bucket's length, ns */
 	u64 tau;		/* GCRA: capacity x interval, in ticks of 1/16 ns; < 2^60 */
 	u64 window_ns;		/* windows: their length, >= 1 s; grace: how long; <= 2^56 */
 	u32 rescale_mult[4];	/* GCRA: see "A live rate change" in algo_gcra.h */
@@ -55,8 +57,10 @@ struct sl_params {
 	signed char tau_exp;	/* GCRA: 2^31 <= tau / 2^tau_exp < 2^32 */
 	u8 algo;		/* enum sl_algo */
 	u8 gen;			/* GCRA: 0..3, the limit's rate generation */
-	u8 shift;		/* GCRA: 0..40. Sliding window: window_ns >> shift < 2^38 */
-	u8 quantum;		/* sliding window: counts are in units of 2^quantum; 0..28 */
+	u8 shift;		/* GCRA: 0..40. Sliding window: window_ns >> shift < 2^38. Window
+				   counters: bits of a count */
+	u8 quantum;		/* sliding window: counts are in units of 2^quantum; 0..28. Window
+				   counters: the number of buckets */
 	u8 pad[7];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_params) == 64, "one cache line");
@@ -77,6 +81,7 @@ struct sl_result {
 	u32 quarter;	/* 0: less than a quarter of the limit was used before this step */
 };
 
+#include "algo_counters.h"
 #include "algo_gcra.h"
 #include "algo_grace.h"
 #include "algo_sliding.h"
@@ -97,7 +102,8 @@ static __always_inline int sl_algo_is_count(u32 algo)
 /* Whether the state counts in windows of window_ns, aligned to UTC. */
 static __always_inline int sl_algo_is_window(u32 algo)
 {
-	return sl_algo_is_count(algo) || algo == SL_ALGO_SLIDING_WINDOW;
+	return sl_algo_is_count(algo) || algo == SL_ALGO_SLIDING_WINDOW ||
+	       algo == SL_ALGO_WINDOW_COUNTERS;
 }
 
 /* Whether the state has two counts, in quanta. */
@@ -129,6 +135,8 @@ static __always_inline struct sl_result sl_step(u64 bucket_state, const struct s
 		return sl_window_step(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_step(bucket_state, p, now.utc_ns, cost);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_step(bucket_state, p, now.utc_ns, cost);
 	return sl_grace_step(bucket_state, p, now.mono_ns);
 }
 
@@ -145,6 +153,8 @@ static __always_inline u32 sl_utilization(u64 bucket_state, const struct sl_para
 		return sl_window_utilization(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_utilization(bucket_state, p, now.utc_ns);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_utilization(bucket_state, p, now.utc_ns);
 	return sl_grace_utilization(bucket_state, p, now.mono_ns);
 }
 
@@ -160,6 +170,8 @@ static __always_inline int sl_expired(u64 bucket_state, const struct sl_params *
 		return sl_window_count(bucket_state, p, now.utc_ns, &number) == 0;
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_expired(bucket_state, p, now.utc_ns);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_used(bucket_state, p, now.utc_ns) == 0;
 	return sl_grace_expired(bucket_state, p, now.mono_ns);
 }
 
@@ -177,6 +189,8 @@ static __always_inline u64 sl_refund(u64 bucket_state, const struct sl_params *p
 		return sl_window_refund(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_refund(bucket_state, p, now.utc_ns, cost);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_refund(bucket_state, p, now.utc_ns, cost);
 	return sl_grace_refund(bucket_state, now.mono_ns);
 }
 
@@ -194,6 +208,8 @@ static __always_inline u64 sl_used(u64 bucket_state, const struct sl_params *p, 
 		return sl_window_count(bucket_state, p, now.utc_ns, &number);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_used(bucket_state, p, now.utc_ns) << (p->quantum & 63);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_used(bucket_state, p, now.utc_ns);
 	return !sl_grace_expired(bucket_state, p, now.mono_ns);
 }
 
@@ -207,6 +223,8 @@ static __always_inline u64 sl_left_ns(u64 bucket_state, const struct sl_params *
 		return sl_window_left(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_left_ns(bucket_state, p, now.utc_ns);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_left(bucket_state, p, now.utc_ns);
 	return sl_grace_left(bucket_state, p, now.mono_ns);
 }
 
@@ -223,6 +241,8 @@ static __always_inline u64 sl_spent(const struct sl_params *p, struct sl_now now
 		return sl_window_spent(p, now.utc_ns, left_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_spent(p, now.utc_ns, left_ns);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_spent(p, now.utc_ns, left_ns);
 	return sl_grace_spent(p, now.mono_ns, left_ns);
 }
 
@@ -246,7 +266,9 @@ static __always_inline u64 sl_mul_16_16(u64 x, u32 y, u32 round)
  *			a bucket's debt stays the same share of the burst
  *   leaky bucket		interval and tau / scale: still no burst
  *   windows		the capacity x scale; of a sliding window at most what 25 bits of its
- *			quantum hold (params_make_room() sees to it that they hold it)
+ *			quantum hold, of window counters what one of them holds
+ *			(params_make_room() and params_divide() ensure that they hold it)
+ *   interval bucket	the capacity and the refill x scale
  *   grace		as it is
  *
  * A capacity does not shrink below `least` units (1, or a large frame), so that something passes;
@@ -293,6 +315,8 @@ static __always_inline void sl_scale_params(struct sl_params *p, u32 scale, u32 
 	}
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		most = SL_SLIDING_COUNT_MAX << (p->quantum & 63);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		most = sl_counters_mask(p) - 1;
 	if (p->algo == SL_ALGO_INTERVAL_BUCKET) {
 		p->mult = sl_mul_16_16(p->mult, scale, 0);
 		if (p->mult > most)

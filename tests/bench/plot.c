@@ -17,9 +17,11 @@
 static const struct { enum sl_algo algo; const char *name; } algorithms[] = {
 	{ SL_ALGO_TOKEN_BUCKET, "token-bucket" },
 	{ SL_ALGO_LEAKY_BUCKET, "leaky-bucket" },
+	{ SL_ALGO_INTERVAL_BUCKET, "interval-bucket" },
 	{ SL_ALGO_FIXED_WINDOW, "fixed-window" },
 	{ SL_ALGO_FIRST_REQUEST, "fixed-window, window: first-request" },
 	{ SL_ALGO_SLIDING_WINDOW, "sliding-window" },
+	{ SL_ALGO_WINDOW_COUNTERS, "window-counters, 5 buckets" },
 	{ SL_ALGO_SLIDING_LOG, "sliding-log" },
 };
 
@@ -34,7 +36,7 @@ static bool log_passes(const struct spec *spec, u64 *state, struct sl_now now)
 	*state = request_log_expire(&logs, spec, *state, now);
 	if (request_log_count(*state) >= spec->capacity)
 		return false;
-	if (request_log_needs(&logs, *state, 1))
+	if (request_log_needs(&logs, spec, *state, now, 1))
 		chunk = request_chunk_get(&logs);
 	*state = request_log_add(&logs, spec, *state, now, 1, chunk);
 	return true;
@@ -45,7 +47,7 @@ static bool passes(const struct spec *spec, u64 *state, struct sl_now now)
 	struct spec_view view;
 	struct sl_result result;
 
-	if (spec->algo == SL_ALGO_SLIDING_LOG)
+	if (spec->algo == SL_ALGO_SLIDING_LOG || spec->buckets)
 		return log_passes(spec, state, now);
 	spec_view_init(&view, spec, 0, 0);
 	result = spec_charge(&view, *state, now, 1);
@@ -72,7 +74,8 @@ int main(void)
 {
 	for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
 		struct spec_def def = { .count = LIMIT, .period_ns = 10 * SEC, .scale = 1, .ceiling_percent = 100,
-					.algo = algorithms[i].algo };
+					.algo = algorithms[i].algo,
+					.buckets = algorithms[i].algo == SL_ALGO_WINDOW_COUNTERS ? 5 : 0 };
 		struct spec spec;
 		struct sl_err err;
 

@@ -7,14 +7,29 @@
 
 static void log_add(struct seen *s, u64 count)
 {
+	struct cluster_time new = { s->now_us, count, count, s->node };
 	struct cluster_store_entry *e = s->e;
-	u32 at = e->time_count++;
+	u32 at, kept = 0;
 
+	/* Window counters: this node's count of the bucket; the newest of those of one bucket. */
+	if (s->rate.mult) {
+		new.us -= new.us % s->rate.mult;
+		for (u32 i = 0; i < e->time_count; i++) {
+			if (e->time[i].us != new.us || e->time[i].node != s->node) {
+				e->time[kept++] = e->time[i];
+				continue;
+			}
+			new.count += e->time[i].count;
+			new.own += e->time[i].own;
+		}
+		e->time_count = kept;
+	}
 	/* Oldest first, whatever the clock does. */
+	at = e->time_count++;
 	e->time = array_grown(e->time, at, sizeof(*e->time));
-	for (; at && e->time[at - 1].us > s->now_us; at--)
+	for (; at && e->time[at - 1].us > new.us; at--)
 		e->time[at] = e->time[at - 1];
-	e->time[at] = (struct cluster_time){ s->now_us, count, count, s->node };
+	e->time[at] = new;
 	s->count += count;
 	own_add(s, s->node, count);
 }

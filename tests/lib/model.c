@@ -216,6 +216,52 @@ static void sliding_charged(const struct model_rule *rule, struct model_bucket *
 	b->used += cost;
 }
 
+/* ------------------------------------------------------------------ window counters */
+
+/* The buckets at `utc`. A clock set back by more than all of them begins again. */
+static struct model_bucket counters_at(const struct model_rule *rule, const struct model_bucket *b,
+				       u64 utc_ns)
+{
+	u64 number = utc_ns / (rule->period_ns / MODEL_BUCKETS);
+	struct model_bucket at = *b;
+
+	if (!at.seen || at.number > number + MODEL_BUCKETS) {
+		at = (struct model_bucket){ .seen = true, .number = number };
+		return at;
+	}
+	for (u32 steps = 0; at.number < number && steps < MODEL_BUCKETS; steps++, at.number++) {
+		for (u32 i = MODEL_BUCKETS - 1; i; i--)
+			at.count[i] = at.count[i - 1];
+		at.count[0] = 0;
+	}
+	if (at.number < number)
+		at.number = number;
+	return at;
+}
+
+static u64 counters_sum(const struct model_rule *rule, const struct model_bucket *b, u64 utc_ns)
+{
+	struct model_bucket at = counters_at(rule, b, utc_ns);
+	u64 sum = 0;
+
+	for (u32 i = 0; i < MODEL_BUCKETS; i++)
+		sum += at.count[i];
+	return sum;
+}
+
+static enum model_says counters_ask(const struct model_rule *rule, const struct model_bucket *b,
+				    u64 utc_ns, u64 cost)
+{
+	return counters_sum(rule, b, utc_ns) + cost <= rule->capacity ? MODEL_PASS : MODEL_DROP;
+}
+
+static void counters_charged(const struct model_rule *rule, struct model_bucket *b, u64 utc_ns,
+			     u64 cost)
+{
+	*b = counters_at(rule, b, utc_ns);
+	b->count[0] += cost;
+}
+
 /* ------------------------------------------------------------------ each of them */
 
 enum model_says model_ask(const struct model_rule *rule, struct model_bucket *bucket,
@@ -225,6 +271,8 @@ enum model_says model_ask(const struct model_rule *rule, struct model_bucket *bu
 		return window_ask(rule, bucket, now.utc_ns, cost);
 	if (rule->algo == SL_ALGO_SLIDING_WINDOW)
 		return sliding_ask(rule, bucket, now.utc_ns, cost);
+	if (rule->algo == SL_ALGO_WINDOW_COUNTERS)
+		return counters_ask(rule, bucket, now.utc_ns, cost);
 	return tokens_ask(rule, bucket, now.mono_ns, cost);
 }
 
@@ -244,6 +292,8 @@ void model_charged(const struct model_rule *rule, struct model_bucket *bucket, s
 		window_charged(rule, bucket, now.utc_ns, cost);
 	else if (rule->algo == SL_ALGO_SLIDING_WINDOW)
 		sliding_charged(rule, bucket, now.utc_ns, cost);
+	else if (rule->algo == SL_ALGO_WINDOW_COUNTERS)
+		counters_charged(rule, bucket, now.utc_ns, cost);
 	else
 		tokens_charged(rule, bucket, now.mono_ns, cost);
 }
@@ -269,6 +319,8 @@ void model_swept(const struct model_rule *rule, struct model_bucket *bucket, str
 	    !window_at(rule, bucket, now.utc_ns).used)
 		bucket->seen = false;
 	if (rule->algo == SL_ALGO_SLIDING_WINDOW && !sliding_used(rule, bucket, now.utc_ns))
+		bucket->seen = false;
+	if (rule->algo == SL_ALGO_WINDOW_COUNTERS && !counters_sum(rule, bucket, now.utc_ns))
 		bucket->seen = false;
 }
 

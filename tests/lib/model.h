@@ -37,6 +37,8 @@ struct model_rule {
 /* burst 0: a second of the rate, at least 1 (bytes: 9018). Of a window it is not read. */
 struct model_rule model_rule(enum sl_algo algo, struct rate rate, u64 burst);
 
+#define MODEL_BUCKETS 4		/* of window counters */
+
 /* One key's bucket. All zeroes: never seen. */
 struct model_bucket {
 	bool seen;
@@ -44,6 +46,8 @@ struct model_bucket {
 	s128 least, most;	/* tokens left, in units of 1/period_ns of a token */
 	u64 begin_ns, end_ns;	/* window: its ends in UTC, and what was used in it */
 	u64 used, before;	/* `before`: in the window before, where windows slide */
+	u64 number;		/* window counters: of the newest bucket, and the counts from it on */
+	u64 count[MODEL_BUCKETS];
 };
 
 enum model_says {

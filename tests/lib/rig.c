@@ -152,6 +152,7 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 		.prefix_count = { 1, 1 },
 		.rates = { .rate = { rate }, .burst = { burst }, .count = 1 },
 		.algorithm = algo,
+		.buckets = 4,
 		.accounting = ACCOUNTING_EXACT,
 		.action = SL_ACT_DROP,
 	};

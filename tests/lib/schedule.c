@@ -32,6 +32,7 @@ enum {
 	SLIDING_BYTES,
 	LEAKY,
 	INTERVAL,
+	COUNTERS,
 	TAGGED,
 	SHADOWED,
 	LIMITS,
@@ -103,6 +104,7 @@ static void make_limits(struct schedule *s)
 	add(s, SLIDING_BYTES, "sliding-bytes", sliding, 150000, 7, RATE_BYTES, 0, SL_PER_DPORT);
 	add(s, LEAKY, "leaky", leaky, 200, 1, RATE_PACKETS, 0, SL_PER_SOURCE | SL_PER_DPORT);
 	add(s, INTERVAL, "interval", SL_ALGO_INTERVAL_BUCKET, 50, 2, RATE_PACKETS, 120, SL_PER_SOURCE);
+	add(s, COUNTERS, "counters", SL_ALGO_WINDOW_COUNTERS, 90, 2, RATE_PACKETS, 0, SL_PER_SOURCE);
 	add(s, TAGGED, "tagged", bucket, 10, 1, RATE_PACKETS, 10, SL_PER_SOURCE);
 	s->def[TAGGED].action = SL_ACT_TAG;
 	s->def[TAGGED].tag = SL_TAG_DSCP;

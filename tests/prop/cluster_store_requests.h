@@ -13,7 +13,7 @@
 #include "limiter/algorithm.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
-#define KEYS 12
+#define KEYS 16
 #define START_US 1790000000000000ULL	/* September 2026 */
 
 static inline u64 some_cost(u64 capacity)
@@ -41,6 +41,9 @@ static inline struct spec_def def_of(u32 key)
 		{ .count = 4, .period_ns = SL_NS_PER_SEC, .burst = 10, .algo = SL_ALGO_INTERVAL_BUCKET },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
+		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 4 },
+		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS,
+		  .buckets = 10 },
 	};
 	struct spec_def def = some[key % COUNT(some)];
 

@@ -17,6 +17,7 @@ typedef __int128 i128;
 struct m_limit {
 	enum sl_algo algo;
 	u64 count, period, capacity;
+	u64 buckets;			/* window-counters */
 };
 
 /* `at` is a time, or the number of a window. */
@@ -141,6 +142,22 @@ static u64 m_owed(const struct m_bucket *b, const struct m_limit *l, u64 utc_ns)
 	return owed;
 }
 
+/* Window counters: the bucket of a time. */
+static s64 m_number(const struct m_limit *l, struct sl_now now)
+{
+	return now.utc_ns / (l->period / l->buckets);
+}
+
+/* Requests of the last buckets; after a clock set back by more than all of them it begins again. */
+static u64 m_counted(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
+{
+	s64 number = m_number(l, now);
+
+	if (b->events && b->event[b->events - 1].at > number + (s64)l->buckets)
+		return 0;
+	return m_sum(b, number - (s64)l->buckets + 1, M_FOREVER);
+}
+
 /* Requests that count now; for buckets see m_debt(). */
 static u64 m_used(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
 {
@@ -157,6 +174,8 @@ static u64 m_used(const struct m_bucket *b, const struct m_limit *l, struct sl_n
 		return m_sum(b, window, window) + m_share(b, l, now);
 	case SL_ALGO_INTERVAL_BUCKET:
 		return m_owed(b, l, now.utc_ns);
+	case SL_ALGO_WINDOW_COUNTERS:
+		return m_counted(b, l, now);
 	case SL_ALGO_SLIDING_LOG:
 		return m_sum(b, (s64)(now.mono_ns - l->period) + 1, M_FOREVER);
 	case SL_ALGO_FIRST_REQUEST:
@@ -205,6 +224,10 @@ static void m_touch(struct m_bucket *b, const struct m_limit *l, struct sl_now n
 	b->made = *l;
 	if (l->algo == SL_ALGO_SLIDING_LOG)
 		m_prune(b, (s64)(now.mono_ns - l->period) + 1, M_FOREVER);
+	if (l->algo == SL_ALGO_WINDOW_COUNTERS && !m_counted(b, l, now))
+		b->events = 0;
+	if (l->algo == SL_ALGO_WINDOW_COUNTERS)
+		m_prune(b, m_number(l, now) - (s64)l->buckets + 1, M_FOREVER);
 	if (l->algo == SL_ALGO_FIRST_REQUEST && now.mono_ns >= b->begin + l->period)
 		b->events = 0;
 }
@@ -276,10 +299,11 @@ static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now 
 		m_turn(b, l, now);
 		used = m_sum(b, window - back, window - back);
 		m_add(b, window - back, m_least(n, used < most ? most - used : 0));
-	} else if (l->algo == SL_ALGO_SLIDING_LOG) {
-		s64 at = then.mono_ns;
+	} else if (l->algo == SL_ALGO_SLIDING_LOG || l->algo == SL_ALGO_WINDOW_COUNTERS) {
+		s64 at = l->buckets ? m_number(l, then) : (s64)then.mono_ns;
 
-		if (then.mono_ns + l->period <= now.mono_ns)
+		if (l->buckets ? at + (s64)l->buckets <= m_number(l, now) :
+				 then.mono_ns + l->period <= now.mono_ns)
 			return;
 		if (b->events && b->event[b->events - 1].at > at)
 			at = b->event[b->events - 1].at;

@@ -188,17 +188,17 @@ static int mini_sorted(struct mini *mini, const char *command, int argc)
 			mini_item_drop(mini, key, mini_arg(lua, i));
 		return 0;
 	}
-	if (!strcmp(command, "ZRANGEBYSCORE") && argc == 4 && !strcmp(mini_arg(lua, 3), "-inf")) {
-		long most = -1;
+	if (!strcmp(command, "ZRANGEBYSCORE") && argc == 4) {
+		double least = atof(mini_arg(lua, 3)), most = atof(mini_arg(lua, 4));
+		long from = 0, to = -1;
 
 		if (key)
 			qsort(key->item, key->count, sizeof(*key->item), mini_item_order);
-		for (u32 i = 0; key && i < key->count; i++)
-			if (key->item[i].score <= atof(mini_arg(lua, 4)))
-				most = i;
-		if (most < 0)
-			key = NULL;
-		return mini_push_range(lua, key, 0, most < 0 ? 0 : most, false);
+		for (u32 i = 0; key && i < key->count; i++) {
+			from += key->item[i].score < least;
+			to += key->item[i].score <= most;
+		}
+		return mini_push_range(lua, from <= to ? key : NULL, from, to < 0 ? 0 : to, false);
 	}
 	if (!strcmp(command, "ZRANGE") && argc >= 4)
 		return mini_push_range(lua, key, atol(mini_arg(lua, 3)), atol(mini_arg(lua, 4)),

@@ -135,7 +135,7 @@ static bool within_bound(enum sl_algo algo, enum accounting accounting,
 	/* An interval has one edge more than it has whole windows. */
 	if (rule->refill)
 		return model_log_worst(rule, log) <= most + rule->refill;
-	if (algo == SL_ALGO_FIXED_WINDOW)
+	if (algo == SL_ALGO_FIXED_WINDOW || algo == SL_ALGO_WINDOW_COUNTERS)
 		return true;
 	if (algo == SL_ALGO_SLIDING_WINDOW)
 		most++;
@@ -206,6 +206,7 @@ static void all_hold(const char *test, const struct flood *flood, size_t count)
 #define WINDOW SL_ALGO_FIXED_WINDOW
 #define SLIDING SL_ALGO_SLIDING_WINDOW
 #define INTERVAL SL_ALGO_INTERVAL_BUCKET
+#define COUNTERS SL_ALGO_WINDOW_COUNTERS
 
 TEST(test_packets)
 {
@@ -225,6 +226,8 @@ TEST(test_packets)
 		{ INTERVAL, packets_10, 0, 64, false, 74, 74, 0, 20 },
 		{ INTERVAL, packets_1k, 5000, 64, false, 74, 74, 0, 20 },
 		{ INTERVAL, packets_100k, 250000, 2, false, 74, 74, 0, 10 },
+		{ COUNTERS, packets_10, 0, 64, false, 74, 74, 0, 20 },
+		{ COUNTERS, packets_1k, 0, 2, false, 74, 74, 0, 20 },
 		{ SLIDING, packets_10, 0, 64, false, 74, 74, 0, 20 },
 		{ SLIDING, packets_1k, 0, 64, false, 74, 74, 0, 20 },
 		{ SLIDING, packets_100k, 0, 64, false, 74, 74, 0, 10 },

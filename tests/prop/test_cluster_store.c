@@ -29,6 +29,8 @@ static const struct spec_def defs[] = {
 	{ .count = 8000000, .period_ns = 86400 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 5 },
+	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 60 },
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
 	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
 };
@@ -56,7 +58,7 @@ static u64 log_add(struct local *l, struct sl_now now, u64 n)
 {
 	u32 chunk = 0;
 
-	if (request_log_needs(&l->logs, l->bucket_state, n))
+	if (request_log_needs(&l->logs, &l->spec, l->bucket_state, now, n))
 		assert_true((chunk = request_chunk_get(&l->logs)));
 	return request_log_add(&l->logs, &l->spec, l->bucket_state, now, n, chunk);
 }
@@ -70,7 +72,7 @@ static bool local_log(struct local *l, struct sl_now now, const struct cluster_s
 	count = request_log_count(l->bucket_state);
 	if (b->kind == CLUSTER_STORE_REFUND) {
 		if (b->cost)
-			l->bucket_state = request_log_remove(&l->logs, l->bucket_state, b->cost);
+			l->bucket_state = request_log_remove(&l->logs, &l->spec, l->bucket_state, b->cost);
 		return true;
 	}
 	room -= b->cost && b->kind == CLUSTER_STORE_CHARGE ? b->hold : 0;
@@ -93,7 +95,7 @@ static bool local_ask(struct local *l, struct sl_now now, const struct cluster_s
 	struct sl_result res;
 
 	*ret_wait_ns = 0;
-	if (l->spec.algo == SL_ALGO_SLIDING_LOG)
+	if (algorithm_is_log(l->spec.algo))
 		return local_log(l, now, b, ret_wait_ns);
 	spec_view_init(&view, &l->spec, 0, hold_permille);
 	if (b->kind == CLUSTER_STORE_FORCE) {
@@ -151,7 +153,7 @@ static void mirror_agrees(const struct local *l, const struct cluster_store_stat
 	struct cluster_store_state again;
 	u64 bucket_state, charged, more = rng_below(3);
 
-	if (l->spec.algo == SL_ALGO_SLIDING_LOG) {
+	if (algorithm_is_log(l->spec.algo)) {
 		assert_int_equal(cluster_store_bucket_state(&l->spec, state, 0, now), 0);
 		assert_int_equal(state->used, request_log_count(l->bucket_state));
 		return;

@@ -31,6 +31,7 @@ static const u64 periods[] = { 1, 2, 60, 60, 600, 3600 };
 static void random_limit(struct m_limit *l, bool first)
 {
 	l->algo = algo;
+	l->buckets = algo == SL_ALGO_WINDOW_COUNTERS ? 5 : 0;
 	l->count = rng_magnitude(6);
 	/* Mostly the same length: where it changes, a window begins anew. */
 	if (first || !rng_below(3))
@@ -52,7 +53,8 @@ static void load_rules(bool first)
 			limit_count[key] = 1 + rng_below(LIMITS);
 		at += snprintf(text + at, sizeof(text) - at,
 			       "- key: k%u\n  algorithm: %s\n%s  limits:\n", key, algorithm,
-			       algo == SL_ALGO_FIRST_REQUEST ? "  window: first-request\n" : "");
+			       algo == SL_ALGO_FIRST_REQUEST ? "  window: first-request\n" :
+			       algo == SL_ALGO_WINDOW_COUNTERS ? "  buckets: 5\n" : "");
 		for (u32 i = 0; i < limit_count[key]; i++) {
 			struct m_limit *l = &limits[key][i];
 
@@ -352,6 +354,11 @@ TEST(test_first_request)
 TEST(test_sliding_window)
 {
 	run(SL_ALGO_SLIDING_WINDOW, "sliding-window");
+}
+
+TEST(test_window_counters)
+{
+	run(SL_ALGO_WINDOW_COUNTERS, "window-counters");
 }
 
 TEST(test_sliding_log)

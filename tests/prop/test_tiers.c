@@ -31,6 +31,7 @@ static void open_both(enum sl_algo algo, const char *name)
 	char text[512];
 	int at;
 
+	def.buckets = 3;
 	def.rates.count = 2;
 	def.rates.rate[1] = rate[1];
 	def.rates.burst[1] = algorithms[algo]->default_burst ? burst[1] : 0;
@@ -38,7 +39,7 @@ static void open_both(enum sl_algo algo, const char *name)
 	rig_apply(&packets, &def, 1);
 
 	at = snprintf(text, sizeof(text), "domain: api\ndescriptors:\n- key: ip\n  algorithm: %s\n"
-		      "  limits:\n", name);
+		      "%s  limits:\n", name, algorithms[algo]->has_buckets ? "  buckets: 3\n" : "");
 	for (u32 i = 0; i < 2; i++) {
 		at += snprintf(text + at, sizeof(text) - at, "  - {name: l%u, rate: %llu requests/%llus",
 			       i, rate[i].count, rate[i].period_ns / SEC);
@@ -104,6 +105,11 @@ TEST(test_fixed_window)
 TEST(test_interval_bucket)
 {
 	run(SL_ALGO_INTERVAL_BUCKET, "interval-bucket");
+}
+
+TEST(test_window_counters)
+{
+	run(SL_ALGO_WINDOW_COUNTERS, "window-counters");
 }
 
 TEST(test_sliding_window)

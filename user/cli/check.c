@@ -259,6 +259,8 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 				 limit[i].first_request ? "first-request" : "aligned", "burst",
 				 (json_int_t)limit[i].burst, "scope",
 				 limit[i].cluster ? "cluster" : "node");
+		if (limit[i].buckets)
+			json_object_set_new(json, "buckets", json_integer(limit[i].buckets));
 		if (limit[i].cluster)
 			json_object_set_new(json, "consistency", json_string(
 				consistency_format(rule, text, sizeof(text))));

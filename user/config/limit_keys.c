@@ -63,6 +63,9 @@ static const struct key limit_rows[] = {
 	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
 	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [rates](#rates-and-algorithms)" },
+	{ "buckets", LIMIT(buckets), &type_number, .usual = "4", .least = SL_COUNTERS_MIN,
+	  .most = SL_COUNTERS_MAX, .accepted = "2 to 6",
+	  .help = "window-counters only: the buckets of a window, 2 to 6" },
 	{ "accounting", LIMIT(accounting), &type_enum, .names = accounting_names, .usual = "percpu",
 	  .help = "`percpu`: each CPU leases a small batch from the bucket, which is fast; "
 		  "`exact`: every packet is charged to the bucket itself" },

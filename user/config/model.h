@@ -23,6 +23,12 @@ extern const struct name interface_mode_names[], on_removed_names[], algorithm_n
 /* The defaults. 0 or -ENOMEM. */
 int policy_new(const char *path, struct policy **ret);
 
+/* The largest scale of its rates, in percent; 100: not elastic. */
+static inline u32 limit_ceiling(const struct limit_def *limit)
+{
+	return limit->throttle.kind == THROTTLE_ELASTIC ? limit->throttle.ceiling_percent : 100;
+}
+
 /* Frees what a limit holds, not the struct itself. */
 void limit_clear(struct limit_def *limit);
 

@@ -107,13 +107,14 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 		rate.count = ~0ULL;
 	if (__builtin_mul_overflow(burst, (u64)scale, &burst))
 		burst = ~0ULL;
-	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words)) {
+	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words) &&
+	    !params_divide(&params, limit->buckets, limit_ceiling(limit), &words)) {
 		bool elastic = limit->throttle.kind == THROTTLE_ELASTIC;
 
 		if (elastic)
 			params_make_room(&params, limit->throttle.ceiling_percent);
 		/* One utilization function serves all overrides of a limit, so their quantum must be equal. */
-		if (params.quantum)
+		if (sl_algo_is_sliding(params.algo) && params.quantum)
 			words = "a sliding window of this size counts in steps, which overrides do not support; "
 				"accepted: up to 33554431 units per window, elastic included";
 		else if (!elastic ||

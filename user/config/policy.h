@@ -115,6 +115,7 @@ struct limit_def {
 	u8 scale_count[SL_FAMILY_COUNT];		/* as given; 0: each is 1 */
 	struct rates rates;
 	enum sl_algo algorithm;
+	u8 buckets;			/* window-counters: of each window */
 	enum accounting accounting;
 	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG */
 	u8 tag;				/* enum sl_tag_flags, or-ed */

@@ -171,7 +171,8 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
 		return read_fail(r, rate, EINVAL, "rate counts connections, which are TCP's, but "
 				 "match leaves TCP out; accepted with it: packets, bytes, bits");
-	if (params_compile(limit->algorithm, found, 0, 0, &params, &reason))
+	if (params_compile(limit->algorithm, found, 0, 0, &params, &reason) ||
+	    params_divide(&params, limit->buckets, limit_ceiling(limit), &reason))
 		return rate ? read_fail(r, rate, EINVAL, "rate: found %s: %s", read_found(r, rate),
 					reason)
 			    : read_fail(r, rate, EINVAL, "rate: found \"%s\": %s",
@@ -208,6 +209,10 @@ int check_rates(struct reader *r, const struct yaml_node *map, const struct limi
 	if (limit->rates.burst[0] && !algorithms[limit->algorithm]->default_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
 				 "none; accepted with it: algorithm: token-bucket",
+				 algorithm_name(limit->algorithm));
+	if (yaml_node_find(map, "buckets") && !algorithms[limit->algorithm]->has_buckets)
+		return read_fail(r, yaml_node_find(map, "buckets"), EINVAL, "buckets is given, but "
+				 "algorithm is %s; accepted with it: algorithm: window-counters",
 				 algorithm_name(limit->algorithm));
 	for (i = 0; i < limit->rates.count && !rc; i++)
 		rc = check_rate(r, map, limit, i);

@@ -349,7 +349,7 @@ static bool move_entry(struct counters *counters, struct request_logs *from,
 	if (!ref.spec)
 		return true;
 	if (algorithm_is_log(ref.spec->algo)) {
-		u64 whole = request_log_check(from, bucket_state, mark);
+		u64 whole = request_log_check(from, ref.spec, bucket_state, mark);
 
 		bucket_state = whole ? request_log_copy(&counters->logs, from, whole) :
 			       counters_log_made_now(counters, ref.spec, bucket_state, now);

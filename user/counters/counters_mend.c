@@ -100,7 +100,7 @@ static bool recover_way(struct counters *counters, struct counters_set *set, u32
 		return false;
 	if (!algorithm_is_log(spec->algo))
 		return true;
-	bucket_state = mark ? request_log_check(&counters->logs, bucket_state, mark) : 0;
+	bucket_state = mark ? request_log_check(&counters->logs, spec, bucket_state, mark) : 0;
 	if (bucket_state == set->bucket_state[way])
 		return true;
 	counters_touch(counters, set);

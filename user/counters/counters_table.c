@@ -237,7 +237,8 @@ void counters_look(struct counters *counters, struct counters_ref *ref, struct s
 	from = counters_spec(counters, class);
 	log = algorithm_is_log(ref->spec->algo);
 	if (!from || from->algo != ref->spec->algo ||
-	    (log && from->tick_shift != ref->spec->tick_shift)) {
+	    (log && (from->tick_shift != ref->spec->tick_shift ||
+		     from->bucket_ns != ref->spec->bucket_ns))) {
 		/* A limit of another kind: its counts do not apply here. */
 		counters_way_free(counters, set, ref->way);
 		ref->present = false;

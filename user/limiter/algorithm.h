@@ -24,7 +24,7 @@ enum state_kind {
 	STATE_DEBT,	/* when the bucket is full again */
 	STATE_WINDOW,	/* one count, of windows that are aligned to UTC */
 	STATE_SLIDING,	/* the counts of two such windows */
-	STATE_LOG,	/* the position of the times of the requests (request_log.h) */
+	STATE_LOG,	/* the position of the requests' times, or of counters (request_log.h) */
 	STATE_ANCHORED,	/* the count of a window that begins with its first request */
 	STATE_GRACE,	/* a time; no state in Redis */
 };
@@ -35,7 +35,8 @@ enum state_kind {
 	X(SL_ALGO_LEAKY_BUCKET, leaky_bucket, "leaky-bucket", STATE_DEBT)	\
 	X(SL_ALGO_FIXED_WINDOW, fixed_window, "fixed-window", STATE_WINDOW)	\
 	X(SL_ALGO_SLIDING_WINDOW, sliding_window, "sliding-window", STATE_SLIDING)	\
-	X(SL_ALGO_INTERVAL_BUCKET, interval_bucket, "interval-bucket", STATE_WINDOW)
+	X(SL_ALGO_INTERVAL_BUCKET, interval_bucket, "interval-bucket", STATE_WINDOW) \
+	X(SL_ALGO_WINDOW_COUNTERS, window_counters, "window-counters", STATE_LOG)
 /* Algorithms of rules only. */
 #define ALGORITHMS_OF_REQUESTS(X)						\
 	ALGORITHMS_OF_PACKETS(X)						\
@@ -54,6 +55,7 @@ struct algorithm {
 	/* The default of `burst`; NULL: `burst` is not accepted. */
 	u64 (*default_burst)(const struct rate *rate, u32 max_frame);
 	bool has_window;		/* `window: first-request` is accepted */
+	bool has_buckets;		/* `buckets` is accepted */
 	/* With scope: cluster why only consistency: strict is possible; NULL: any. */
 	const char *strict_note;
 	/* Windows after which any state has ended; 0: the state shows it. */

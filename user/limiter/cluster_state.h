@@ -13,7 +13,8 @@
 /* A limit, as argument of charge.lua. */
 struct cluster_store_rate {
 	u64 capacity;
-	u64 mult;		/* buckets: a request's interval in ticks; interval buckets: the refill */
+	u64 mult;		/* buckets: a request's interval in ticks; interval buckets: the refill;
+				   window counters: us of a bucket */
 	u64 tau;		/* capacity x mult */
 	u64 most;		/* buckets: the largest debt, ticks; at least 2 tau */
 	u64 period_us;		/* windows, logs */

@@ -62,6 +62,23 @@ int params_check_floor(const struct sl_params *p, u32 floor_percent, const char 
 			     ret_reason);
 }
 
+int params_divide(struct sl_params *p, u32 buckets, u32 ceiling_percent, const char **ret_reason)
+{
+	if (p->algo != SL_ALGO_WINDOW_COUNTERS)
+		return 0;
+	if (buckets < SL_COUNTERS_MIN || buckets > SL_COUNTERS_MAX)
+		return params_refuse("a bucket state of the packet tier has room for 2 to 6 buckets",
+				     ret_reason);
+	p->quantum = buckets;
+	p->shift = SL_COUNTERS_BITS / buckets;
+	p->mult = p->window_ns / buckets;
+	p->window_ns = p->mult * buckets;
+	if ((u128)p->capacity * ceiling_percent / 100 > sl_counters_mask(p) - 1)
+		return params_refuse("the buckets of a bucket state have room for a limit (with elastic the ceiling) of 16777214 if there are 2, 65534 if 3, 4094 if 4, 510 if 5, 254 if 6",
+				     ret_reason);
+	return 0;
+}
+
 u32 params_error_ppm(const struct sl_params *p, const struct rate *rate)
 {
 	double (*error_of)(const struct sl_params *, const struct rate *) = algorithms[p->algo]->error;

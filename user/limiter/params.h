@@ -28,6 +28,11 @@ void params_make_room(struct sl_params *p, u32 ceiling_percent);
 /* One that elastic may shrink to floor_percent; 0: it does not. -ERANGE with *ret_reason if it cannot. */
 int params_check_floor(const struct sl_params *p, u32 floor_percent, const char **ret_reason);
 /*
+ * Window counters: divides the window into `buckets`, as a bucket state of the packet tier holds
+ * them; ceiling_percent as above. -ERANGE with the bound if it does not. Other algorithms: no effect.
+ */
+int params_divide(struct sl_params *p, u32 buckets, u32 ceiling_percent, const char **ret_reason);
+/*
  * The error of a limit by rounding, in parts per million. Sliding window: in either direction, once
  * in 16000 windows, if its counts need a quantum (at most 977, times the root of an elastic
  * ceiling). Bucket: of its rate, downwards. `check` prints it if it is not 0, and refuses more than

@@ -2,38 +2,12 @@
 /* request_log.c - see request_log.h. */
 #include <string.h>
 
-#include "limiter/request_log.h"
 #include "lib/spin.h"
+#include "limiter/request_log_private.h"
 
-#define RUN SL_BIT(31)
-#define INDEX_MASK (REQUEST_CHUNKS_MAX - 1)
 #define TIME_MASK (SL_BIT(48) - 1)
 /* For this many requests at once, or more, only one time is stored. */
 #define RUN_LEAST 3
-
-/* A bucket state, taken apart. */
-struct ring {
-	u32 last;
-	u32 fill;		/* times in the last chunk, 0..2 */
-	u32 gone;		/* 1: the first chunk's first time has expired */
-	u64 count;
-};
-
-static struct ring ring_of(u64 bucket_state)
-{
-	return (struct ring){
-		.last = bucket_state >> 36,
-		.fill = (bucket_state >> 34) & 3,
-		.gone = (bucket_state >> 33) & 1,
-		.count = request_log_count(bucket_state),
-	};
-}
-
-static u64 state_of(const struct ring *ring)
-{
-	return (u64)ring->last << 36 | (u64)ring->fill << 34 | (u64)ring->gone << 33 |
-	       ring->count;
-}
 
 /* ------------------------------------------------------------------ chunks */
 
@@ -48,30 +22,6 @@ static void pool_lock(struct request_logs *logs)
 static void pool_unlock(struct request_logs *logs)
 {
 	__atomic_store_n(&logs->lock, 0, __ATOMIC_RELEASE);
-}
-
-static u32 next_of(const struct request_logs *logs, u32 chunk)
-{
-	return logs->chunk[chunk].next & INDEX_MASK;
-}
-
-/* Before each write to a chunk. */
-static void touch(struct request_logs *logs, u32 chunk)
-{
-	if (logs->checks)
-		block_touch(logs->checks, logs->first_block +
-					  chunk / (BLOCK_BYTES / (u32)sizeof(*logs->chunk)));
-}
-
-static void set_next(struct request_logs *logs, u32 chunk, u32 next)
-{
-	touch(logs, chunk);
-	logs->chunk[chunk].next = (logs->chunk[chunk].next & RUN) | next;
-}
-
-static bool is_run(const struct request_logs *logs, u32 chunk)
-{
-	return logs->chunk[chunk].next & RUN;
 }
 
 u32 request_chunk_get(struct request_logs *logs)
@@ -210,11 +160,20 @@ void request_log_free(struct request_logs *logs, u64 bucket_state)
 		chain_put(logs, next_of(logs, ring.last), ring.last);
 }
 
+bool request_log_is_past(const struct spec *spec, struct sl_now then, struct sl_now now)
+{
+	if (spec->buckets)
+		return request_counters_is_past(spec, then, now);
+	return then.mono_ns + spec->params.window_ns <= now.mono_ns;
+}
+
 bool request_log_expired(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 			 struct sl_now now)
 {
 	struct ring ring = ring_of(bucket_state);
 
+	if (spec->buckets)
+		return request_counters_expired(logs, spec, bucket_state, now);
 	return !ring.count || !ahead_of(newest(logs, &ring), cut_of(spec, now));
 }
 
@@ -226,6 +185,8 @@ u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 b
 
 	if (!bucket_state)
 		return 0;
+	if (spec->buckets)
+		return request_counters_expire(logs, spec, bucket_state, now);
 	/* Unused for long: the whole log has expired. */
 	if (request_log_expired(logs, spec, bucket_state, now)) {
 		request_log_free(logs, bucket_state);
@@ -254,16 +215,19 @@ static bool takes_one(const struct request_logs *logs, const struct ring *ring)
 	return ring->last && ring->fill < 2 && !is_run(logs, ring->last);
 }
 
-bool request_log_needs(struct request_logs *logs, u64 bucket_state, u64 n)
+bool request_log_needs(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+		       struct sl_now now, u64 n)
 {
 	struct ring ring = ring_of(bucket_state);
 
+	if (spec->buckets)
+		return request_counters_need(logs, spec, bucket_state, now, n);
 	if (n >= RUN_LEAST)
 		return true;
 	return !takes_one(logs, &ring) || ring.fill + n > 2;
 }
 
-static void append(struct request_logs *logs, struct ring *ring, u32 chunk, bool run)
+void request_log_append(struct request_logs *logs, struct ring *ring, u32 chunk, bool run)
 {
 	u32 first = ring->last ? next_of(logs, ring->last) : chunk;
 
@@ -281,6 +245,8 @@ u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 buck
 	struct ring ring = ring_of(bucket_state);
 	u64 time = (now.mono_ns + SL_BIT(spec->tick_shift) - 1) >> spec->tick_shift & TIME_MASK;
 
+	if (spec->buckets)
+		return request_counters_add(logs, spec, bucket_state, now, n, chunk);
 	/* A clock value that a thread read slightly earlier, or a report of the past. */
 	if (ring.count) {
 		u64 last = newest(logs, &ring);
@@ -299,7 +265,7 @@ u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 buck
 			ring.fill = 2;
 			n--;
 		}
-		append(logs, &ring, chunk, true);
+		request_log_append(logs, &ring, chunk, true);
 		time_set(logs, chunk, 0, time);
 		time_set(logs, chunk, 1, n);
 		ring.fill = 2;
@@ -307,13 +273,13 @@ u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 buck
 	}
 	while (n--) {
 		if (!takes_one(logs, &ring))
-			append(logs, &ring, chunk, false);
+			request_log_append(logs, &ring, chunk, false);
 		time_set(logs, ring.last, ring.fill++, time);
 	}
 	return state_of(&ring);
 }
 
-u64 request_log_remove(struct request_logs *logs, u64 bucket_state, u64 n)
+u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 bucket_state, u64 n)
 {
 	struct ring ring = ring_of(bucket_state);
 
@@ -321,6 +287,8 @@ u64 request_log_remove(struct request_logs *logs, u64 bucket_state, u64 n)
 		request_log_free(logs, bucket_state);
 		return 0;
 	}
+	if (spec->buckets)
+		return request_counters_remove(logs, bucket_state, n);
 	while (n) {
 		if (!ring.fill)
 			drop_last(logs, &ring);
@@ -352,6 +320,8 @@ u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 buc
 	u32 chunk = next_of(logs, ring.last), gone = ring.gone;
 	u64 time = 0;
 
+	if (spec->buckets)
+		return request_counters_wait(logs, spec, bucket_state, now, n);
 	for (u64 seen = 0; seen < n; chunk = next_of(logs, chunk), gone = 0) {
 		seen += first_of(logs, chunk, gone, &time);
 		if (seen < n && !is_run(logs, chunk) && !gone) {
@@ -367,6 +337,8 @@ u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 bu
 {
 	struct ring ring = ring_of(bucket_state);
 
+	if (spec->buckets)
+		return request_counters_reset(logs, spec, bucket_state, now);
 	return ring.count ? wait_of(spec, newest(logs, &ring), now) : 0;
 }
 
@@ -385,7 +357,7 @@ u64 request_log_copy(struct request_logs *logs, const struct request_logs *from,
 			request_log_free(logs, state_of(&ring));
 			return 0;
 		}
-		append(logs, &ring, copy, is_run(from, chunk));
+		request_log_append(logs, &ring, copy, is_run(from, chunk));
 		ring.fill = fill;
 		memcpy(logs->chunk[copy].time, from->chunk[chunk].time,
 		       sizeof(logs->chunk[copy].time));
@@ -396,16 +368,20 @@ u64 request_log_copy(struct request_logs *logs, const struct request_logs *from,
 
 /* ------------------------------------------------------------------ after a crash */
 
-/* Times in a chunk; the bucket state has those of the last one. */
-static u64 held_by(const struct request_logs *logs, const struct ring *ring, u32 chunk)
+/* Requests in a chunk; the bucket state has the number of times of the last one. */
+static u64 held_by(const struct request_logs *logs, const struct spec *spec,
+		   const struct ring *ring, u32 chunk)
 {
+	if (spec->buckets)
+		return request_counters_held(logs, chunk);
 	if (is_run(logs, chunk))
 		return time_get(logs, chunk, 1);
 	return chunk == ring->last ? ring->fill : 2;
 }
 
 /* Marks the ring and returns its number of times; 0 if it is not a ring. */
-static u64 walk(const struct request_logs *logs, const struct ring *ring, u64 *mark)
+static u64 walk(const struct request_logs *logs, const struct spec *spec, const struct ring *ring,
+		u64 *mark)
 {
 	u32 chunk = ring->last;
 	u64 held = 0;
@@ -415,24 +391,28 @@ static u64 walk(const struct request_logs *logs, const struct ring *ring, u64 *m
 		    (mark[chunk / 64] & SL_BIT(chunk % 64)))
 			return 0;
 		mark[chunk / 64] |= SL_BIT(chunk % 64);
-		held += held_by(logs, ring, chunk);
+		held += held_by(logs, spec, ring, chunk);
 		chunk = next_of(logs, chunk);
 	} while (chunk != ring->last);
 	return held;
 }
 
-u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark)
+u64 request_log_check(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+		      u64 *mark)
 {
 	struct ring ring = ring_of(bucket_state);
-	u64 held = ring.fill <= 2 ? walk(logs, &ring, mark) : 0;
+	u64 held = ring.fill <= 2 ? walk(logs, spec, &ring, mark) : 0;
 	u32 first;
+
+	if (held && spec->buckets)
+		return request_counters_mend(logs, bucket_state, held);
 
 	if (held <= ring.gone)
 		return 0;
 	first = next_of(logs, ring.last);
 	/* A chunk that was added but is not in the bucket state yet: it follows the last one. */
 	if (held - ring.gone > ring.count && first != ring.last) {
-		held -= held_by(logs, &ring, first);
+		held -= held_by(logs, spec, &ring, first);
 		set_next(logs, ring.last, next_of(logs, first));
 		mark[first / 64] &= ~SL_BIT(first % 64);
 	}

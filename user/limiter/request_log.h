@@ -15,6 +15,9 @@
  * The bucket state: bits 63..36 the last chunk; 35..34 its number of times (a run: 2); 33 the
  * first chunk's first time has expired; 27..0 requests. 0 is an empty log.
  *
+ * With a spec of window counters all functions are those of request_counters.c, which keeps counts of
+ * buckets in chunks of the same pool.
+ *
  * The caller holds the lock of the bucket state's set; the pool has a lock of its own.
  */
 #ifndef SLUICE_HTTP_REQUEST_LOG_H
@@ -51,12 +54,14 @@ u64 request_logs_used(struct request_logs *logs);	/* chunks */
 u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		       struct sl_now now);
 /* Whether adding `n` needs a chunk, which the caller allocates before. */
-bool request_log_needs(struct request_logs *logs, u64 bucket_state, u64 n);
+bool request_log_needs(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+		       struct sl_now now, u64 n);
 /* Adds n >= 1 requests, with `chunk` if one is needed. */
 u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		    struct sl_now now, u64 n, u32 chunk);
 /* Removes the n newest. */
-u64 request_log_remove(struct request_logs *logs, u64 bucket_state, u64 n);
+u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+		       u64 n);
 /* Removes all. */
 void request_log_free(struct request_logs *logs, u64 bucket_state);
 
@@ -71,6 +76,8 @@ u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 buc
 		     struct sl_now now, u64 n);
 u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		      struct sl_now now);
+/* Whether a request of the time `then` has expired. */
+bool request_log_is_past(const struct spec *spec, struct sl_now then, struct sl_now now);
 /* Whether all of it has expired. */
 bool request_log_expired(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 			 struct sl_now now);
@@ -83,7 +90,8 @@ u64 request_log_copy(struct request_logs *logs, const struct request_logs *from,
  * marked in `mark`, a bit each; a ring interrupted in an addition or expiry is repaired. The second
  * function then, once, makes the pool of all unmarked chunks.
  */
-u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark);
+u64 request_log_check(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+		      u64 *mark);
 void request_logs_rebuild(struct request_logs *logs, const u64 *mark);
 
 #endif

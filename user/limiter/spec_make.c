@@ -48,6 +48,7 @@ static int make_params(const struct spec_def *def, struct spec *spec, const char
 	err = params_compile((enum sl_algo)def->algo, &rate, burst, 0, &spec->params, reason);
 	if (err)
 		return err;
+	spec->buckets = def->buckets;
 	/* Debts: a count may be twice the limit. */
 	params_make_room(&spec->params, 2 * def->ceiling_percent);
 	return row->layout ? row->layout(spec, most, reason) : 0;

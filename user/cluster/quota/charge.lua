@@ -18,7 +18,8 @@
 -- kind: 0 CHARGE, 1 FORCE, 2 REFUND; state (enum state_kind of user/limiter/algorithm.h): 0 debt of
 -- a bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
 -- per: a bucket's ticks for a request, else the period in us; most: its largest debt; edge: what
--- each edge of an interval bucket (a fixed window whose count does not start again) refills. The reply:
+-- each edge of an interval bucket (a fixed window whose count does not start again) refills; the us
+-- of a bucket of window counters (a log whose times are the begins of buckets). The reply:
 -- the time, whether all fit, then for each bucket flags (1 over, 2 late, 4 more), used, before,
 -- window, own, and with flag 4: held, granted, excess, fits.
 --
@@ -130,7 +131,8 @@ if fast then return fast end
 --     at empty    buckets: the time of `d`; the time of being empty by the hash
 --     left        aligned windows: rest of this window, us
 --     fresh       no hash exists; rolled: its window is over; expired: members that are too old
---     add out others   members to write and to remove; changes of other nodes' own counts
+--     begin       log: the time of a new member
+--     add out others   members to write and to remove (also by name); changes of other nodes' own counts
 --     lease       this node's; leased: to be written; swept: all were read; ended: fields to remove
 --     late dropped late_excess   results of force() and refund()
 --     dirty       to be written
@@ -243,7 +245,35 @@ local function open_log(s)
 			s.others[node] = (s.others[node] or 0) - o
 		end
 	end
-	s.add, s.out = {}, {}
+	s.add, s.out, s.begin = {}, {}, s.edge and now - now % s.edge or now
+end
+
+local function log_out(s, member)
+	s.out[#s.out + 1], s.out[member] = member, true
+end
+
+-- A node has one member for each bucket of window counters.
+local function log_add(s, count)
+	local c, o = count, count
+	if s.edge then
+		for i = #s.add, 1, -1 do
+			local new = s.add[i]
+			if new[1] + 0 == s.begin and new[3] == own_name then
+				c, o = c + new[4], o + new[5]
+				table.remove(s.add, i)
+			end
+		end
+		for _, member in ipairs(call('ZRANGEBYSCORE', s.log, s.begin, s.begin)) do
+			local node, before, own = log_parse(member)
+			if node == own_name and not s.out[member] then
+				log_out(s, member)
+				c, o = c + before, o + own
+			end
+		end
+	end
+	s.s = s.s + 1
+	s.n, s.own = s.n + count, s.own + count
+	s.add[#s.add + 1] = { s.begin, s.s, own_name, c, o }
 end
 
 local function charge(s, cost)
@@ -251,11 +281,7 @@ local function charge(s, cost)
 	if s.bucket then
 		s.d = s.d + cost * s.per
 	elseif s.log then
-		if cost > 0 then
-			s.s = s.s + 1
-			s.n, s.own = s.n + cost, s.own + cost
-			s.add[#s.add + 1] = { now, s.s, own_name, cost, cost }
-		end
+		if cost > 0 then log_add(s, cost) end
 	else
 		if s.w == 0 then s.w = now end
 		s.n, s.own = s.n + cost, s.own + cost
@@ -301,14 +327,14 @@ end
 -- Removes the newest members first, of any node. A member of another node keeps that node's `own`.
 local function log_refund(s, cost)
 	local at, oldest, new = 0, now - s.per, #s.add
-	-- Members that this command adds are not in the sorted set yet. Their time is now.
+	-- Members that this command adds are not in the sorted set yet. Their time is s.begin.
 	local function from_new()
 		for i = new, 1, -1 do
 			local member = s.add[i]
 			local some = min(member[4], cost)
 			member[4], member[5], cost = member[4] - some, member[5] - some, cost - some
 			s.n, s.own = s.n - some, s.own - some
-			if member[4] == 0 then table.remove(s.add, i) end
+			if member[5] == 0 then table.remove(s.add, i) end
 		end
 		new = 0
 	end
@@ -316,13 +342,13 @@ local function log_refund(s, cost)
 		local batch = call('ZRANGE', s.log, -at - 64, -at - 1, 'WITHSCORES')
 		for i = #batch - 1, 1, -2 do
 			local node, c, o = log_parse(batch[i])
-			if batch[i + 1] + 0 <= now then from_new() end
+			if batch[i + 1] + 0 <= s.begin then from_new() end
 			if batch[i + 1] + 0 <= oldest then return end
-			local some = min(c, cost)
+			local some = s.out[batch[i]] and 0 or min(c, cost)
 			if some > 0 then
 				local less = node == own_name and min(some, o) or 0
 				s.n, s.own, cost = s.n - some, s.own - less, cost - some
-				s.out[#s.out + 1] = batch[i]
+				log_out(s, batch[i])
 				if c > some or o > less then
 					s.add[#s.add + 1] = { batch[i + 1], string.match(batch[i], '^%d+') + 0,
 						node, c - some, o - less }
@@ -455,12 +481,12 @@ local function log_fits(s)
 	local list = call('ZRANGE', s.log, expired, expired + LOOK, 'WITHSCORES')
 	local new = 1
 	for i = 1, #list + 1, 2 do
-		while s.add[new] and (i > #list or list[i + 1] + 0 > now) do
-			need, til, new = need - s.add[new][4], now + s.per, new + 1
+		while s.add[new] and (i > #list or list[i + 1] + 0 > s.begin) do
+			need, til, new = need - s.add[new][4], s.begin + s.per, new + 1
 			if need <= 0 then return til end
 		end
 		if i > 2 * LOOK then return til end
-		if i < #list then
+		if i < #list and not s.out[list[i]] then
 			local node, c = log_parse(list[i])
 			need, til = need - c, list[i + 1] + s.per
 			if need <= 0 then return til end

@@ -144,7 +144,7 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 {
 	u64 capacity = rate->capacity, twice = 2 * capacity;
 	bool more = b->want || b->returned || b->spent || b->lease_us || b->window || b->debt;
-	bool edge = algorithm_kind(b->def.algo) == STATE_WINDOW && rate->mult;
+	bool edge = !algorithm_is_bucket(b->def.algo) && rate->mult;
 	u64 cost = b->cost;
 
 	/* Sums of these numbers stay exact in the script: a capacity is below 2^46. */

@@ -32,6 +32,10 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 		.period_us = spec.params.window_ns / 1000,
 		.algo = def->algo,
 	};
+	if (spec.buckets) {
+		ret->mult = ret->period_us / spec.buckets;
+		ret->period_us = ret->mult * spec.buckets;
+	}
 	if (!algorithm_is_bucket(def->algo))
 		return 0;
 	while ((u128)2 * ret->capacity * ((ret->mult + step - 1) & ~(step - 1)) >=

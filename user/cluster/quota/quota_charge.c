@@ -215,8 +215,8 @@ static void trim_log(const struct ledger *ledger, struct quota_charge_bucket *b)
 
 	if (count > most)
 		counters_put(ledger->counters, b->here,
-			     request_log_remove(&ledger->counters->logs, b->here->bucket_state,
-						count - most));
+			     request_log_remove(&ledger->counters->logs, b->here->spec,
+						b->here->bucket_state, count - most));
 }
 
 /* Applies the reply. Returns whether the state has charges of this node that the reply lacks. */
@@ -352,7 +352,8 @@ static void refund_here(const struct quota_charge *charge, struct quota_charge_b
 		return;
 	if (is_log(b)) {
 		counters_put(counters, ref,
-			     request_log_remove(&counters->logs, ref->bucket_state, b->cost));
+			     request_log_remove(&counters->logs, ref->spec, ref->bucket_state,
+						b->cost));
 		return;
 	}
 	/* A retry was not charged here; only the state from a reply contains it. */

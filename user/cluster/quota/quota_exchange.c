@@ -273,10 +273,18 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 	note_quota(quotas, e, state->own, state->used);
 }
 
+/* Window counters: a charge counts for at least one bucket less than the window. */
+static u64 log_half_us(const struct spec_def *def)
+{
+	u64 bucket_ns = def->buckets ? def->period_ns / def->buckets : 0;
+
+	return (def->period_ns - bucket_ns) / 2000;
+}
+
 /* own: charges of this half; own_window: of the previous half; own_mark: number of this half. */
 static void roll_log(struct quota_entry *e, u64 store_us)
 {
-	u64 half = store_us / (e->def.period_ns / 2000);
+	u64 half = store_us / log_half_us(&e->def);
 
 	if (half <= e->own_mark)
 		return;

@@ -189,6 +189,11 @@ static int fail(struct builder *b, int code, const char *what, const char *reaso
 	return -code;
 }
 
+static u32 ceiling_of(const struct builder *b)
+{
+	return b->model.elastic ? b->def->throttle.ceiling_percent : 100;
+}
+
 static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const struct level *level,
 		      const struct allowance *a, const char *what)
 {
@@ -200,6 +205,8 @@ static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const str
 	meter->prefix[SL_V6] = level->prefix[SL_V6];
 	meter->unit = unit_of_rate(&a->rate);
 	if (params_compile(algo, &a->rate, a->burst, b->meters->max_frame, &meter->params, &reason))
+		return fail(b, ERANGE, what, reason);
+	if (params_divide(&meter->params, b->def->buckets, ceiling_of(b), &reason))
 		return fail(b, ERANGE, what, reason);
 	if (meter->elastic)
 		params_make_room(&meter->params, b->def->throttle.ceiling_percent);
@@ -287,7 +294,8 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 		if (soft)
 			a = soft_share(b, a);
 		if (params_compile(def->algorithm, &a.rate, a.burst, b->meters->max_frame,
-				   &to->params[i], &reason)) {
+				   &to->params[i], &reason) ||
+		    params_divide(&to->params[i], def->buckets, ceiling_of(b), &reason)) {
 			snprintf(b->meters->reason, sizeof(b->meters->reason), "an override: %s", reason);
 			return -ERANGE;
 		}

@@ -330,6 +330,19 @@ static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl
 	return sl_sliding_state(&s, add_quanta(s.current, is, p, now));
 }
 
+/* All of it in the newest bucket. */
+static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct sl_now now,
+			   const struct dp_charge *charge)
+{
+	struct sl_counters c = sl_counters_read(bucket_state, p, now.utc_ns);
+	u64 newest = sl_counters_at(&c, p, 0), used = sl_counters_sum(&c, p);
+	u64 most = at_most(2 * p->capacity, used + sl_counters_mask(p) - 1 - newest);
+
+	if (used < most)
+		c.counts += at_most(charge->units, most - used);
+	return sl_counters_state(&c);
+}
+
 /* A debt beyond tau shows only its time: the steps take any such debt for tau, and refuse. */
 static u64 charge_bucket(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			 const struct dp_charge *charge)
@@ -354,6 +367,8 @@ static u64 charge_state(u64 bucket_state, const struct dp_bucket *to, struct sl_
 
 	if (sl_is_bucket(p))
 		return charge_bucket(bucket_state, p, now, arg);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return charge_counters(bucket_state, p, now, arg);
 	return sl_algo_is_sliding(p->algo) ? charge_sliding(bucket_state, p, now, arg) :
 					     charge_window(bucket_state, p, now, arg);
 }

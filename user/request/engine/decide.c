@@ -132,6 +132,15 @@ static bool is_log(const struct bucket *b)
 	return algorithm_is_log(b->view.spec->algo);
 }
 
+/* The time of the request: reports have an earlier one. A limit of the cluster has Redis' UTC. */
+static struct sl_now decision_then(const struct decision *d, const struct bucket *b)
+{
+	struct sl_now then = d->then;
+
+	then.utc_ns += decision_now(d, b).utc_ns - d->now.utc_ns;
+	return then;
+}
+
 /* A sliding log of the cluster: this node does not have the times of other nodes' requests. */
 static struct sl_result take_replied(const struct bucket *b, u64 cost, u64 capacity)
 {
@@ -159,7 +168,7 @@ static struct sl_result take_log(struct decision *d, struct bucket *b,
 	res.wait_ns = ~0ULL;
 	if (cost <= capacity)
 		res.wait_ns = request_log_wait(&d->counters->logs, b->view.spec, ref->bucket_state,
-					       d->now, count + cost - capacity);
+					       decision_now(d, b), count + cost - capacity);
 	return res;
 }
 
@@ -190,7 +199,8 @@ static u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 
 	if (!is_log(b))
 		return spec_reset_ns(&b->view, ref->bucket_state, decision_now(d, b));
-	return request_log_reset(&d->counters->logs, b->view.spec, ref->bucket_state, d->now);
+	return request_log_reset(&d->counters->logs, b->view.spec, ref->bucket_state,
+				 decision_now(d, b));
 }
 
 /*
@@ -343,13 +353,15 @@ static bool charges(const struct decision *d, const struct part *part)
 
 /* ------------------------------------------------------------------ charging */
 
-static bool claim_bucket_state(struct decision *d, struct counters_ref *ref, u64 cost)
+static bool claim_bucket_state(struct decision *d, const struct bucket *b, struct counters_ref *ref,
+			       u64 cost)
 {
 	ref->chunk = 0;
 	if (!ref->present && !ref->claimed && !counters_claim(d->counters, ref, d->now))
 		return false;
 	if (!algorithm_is_log(ref->spec->algo) ||
-	    !request_log_needs(&d->counters->logs, ref->bucket_state, cost))
+	    !request_log_needs(&d->counters->logs, ref->spec, ref->bucket_state,
+			       decision_then(d, b), cost))
 		return true;
 	ref->chunk = request_chunk_get(&d->counters->logs);
 	if (!ref->chunk && counters_shed_log(d->counters, d->now))
@@ -375,10 +387,10 @@ static bool claim_part(struct decision *d, struct part *part)
 		if (is_charged(b)) {
 			b->claimed = true;
 			if (!b->soft)
-				b->full = !claim_bucket_state(d, ref, b->cost);
+				b->full = !claim_bucket_state(d, b, ref, b->cost);
 			else
-				b->full = !claim_bucket_state(d, &ref[1], b->cost) ||
-					  (b->refs > 2 && !claim_bucket_state(d, &ref[2], 1));
+				b->full = !claim_bucket_state(d, b, &ref[1], b->cost) ||
+					  (b->refs > 2 && !claim_bucket_state(d, b, &ref[2], 1));
 		}
 		ok &= !b->full;
 	}
@@ -395,10 +407,10 @@ static bool claim(struct decision *d)
 	return ok;
 }
 
-static void put_log(struct decision *d, struct counters_ref *ref, u64 cost)
+static void put_log(struct decision *d, const struct bucket *b, struct counters_ref *ref, u64 cost)
 {
 	u64 bucket_state = request_log_add(&d->counters->logs, ref->spec, ref->bucket_state,
-					   d->then, cost, ref->chunk);
+					   decision_then(d, b), cost, ref->chunk);
 
 	ref->chunk = 0;
 	counters_put(d->counters, ref, bucket_state);
@@ -410,7 +422,7 @@ static void charge_soft(struct decision *d, struct bucket *b)
 	struct spec_view view;
 
 	if (is_log(b)) {
-		put_log(d, &ref[1], b->cost);
+		put_log(d, b, &ref[1], b->cost);
 	} else {
 		spec_view_init(&view, ref[1].spec, 0, 0);
 		counters_put(d->counters, &ref[1],
@@ -431,17 +443,15 @@ static void charge_report(struct decision *d, struct bucket *b)
 	u64 count = request_log_count(ref->bucket_state), cost = b->cost;
 
 	if (!is_log(b)) {
-		struct sl_now now = decision_now(d, b), then = d->then;
-
-		then.utc_ns += now.utc_ns - d->now.utc_ns;
 		counters_put(d->counters, ref,
-			     spec_report(&b->view, ref->bucket_state, now, then, cost));
+			     spec_report(&b->view, ref->bucket_state, decision_now(d, b),
+					 decision_then(d, b), cost));
 		return;
 	}
 	if (cost > most - (count < most ? count : most))
 		cost = most - (count < most ? count : most);
-	if (cost && d->then.mono_ns + b->view.p.window_ns > d->now.mono_ns)
-		put_log(d, ref, cost);
+	if (cost && !request_log_is_past(b->view.spec, decision_then(d, b), decision_now(d, b)))
+		put_log(d, b, ref, cost);
 }
 
 static void refund(struct decision *d, struct bucket *b)
@@ -452,7 +462,8 @@ static void refund(struct decision *d, struct bucket *b)
 		return;
 	if (is_log(b))
 		counters_put(d->counters, ref,
-			     request_log_remove(&d->counters->logs, ref->bucket_state, b->refund));
+			     request_log_remove(&d->counters->logs, ref->spec, ref->bucket_state,
+						b->refund));
 	else
 		counters_put(
 			d->counters, ref,
@@ -473,7 +484,7 @@ static void charge(struct decision *d, struct bucket *b)
 		else if (b->soft)
 			charge_soft(d, b);
 		else if (is_log(b))
-			put_log(d, ref, b->cost);
+			put_log(d, b, ref, b->cost);
 		else if (!b->retries)
 			counters_put(d->counters, ref, b->took.bucket_state);
 	}

@@ -242,6 +242,7 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	def->ceiling_percent = limit->throttle.kind == THROTTLE_ELASTIC ?
 				       limit->throttle.ceiling_percent : 100;
 	def->algo = algorithm_of(limit);
+	def->buckets = limit->buckets;
 	if (is_cluster_scope(d, limit) && !limit->none)
 		add_cluster(d, b, sip, l->sip, level);
 	else if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)

@@ -34,6 +34,7 @@ struct rule_limit {
 	u64 burst;			/* 0: the default */
 	enum sl_algo algorithm;
 	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
+	u8 buckets;			/* window-counters: of a window; else 0 */
 	struct throttle_def throttle;
 	bool cluster;			/* scope: cluster: all nodes together; see rule.consistency */
 	/*

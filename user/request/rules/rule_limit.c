@@ -203,6 +203,8 @@ static const struct key rule_limit_rows[] = {
 		  "[algorithms](algorithms.md)" },
 	{ "window", LIMIT(first_request), &type_enum, .names = window_names,
 	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
+	{ "buckets", LIMIT(buckets), &type_number, .least = 2, .most = 240, .accepted = "2 to 240",
+	  .help = "of window-counters: the buckets of a window, 2 to 240; default 60" },
 	{ "burst", LIMIT(burst), &type_count, .least = 1, .most = ~0ULL, .accepted = "1 or more",
 	  .help = "of a token bucket: requests at once; default one second's worth, at least one; of "
 		  "an interval bucket one refill" },
@@ -220,7 +222,8 @@ const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows);
 static int check_element(struct reader *r, const struct yaml_node *map, struct rule_limit *limit)
 {
 	const struct yaml_node *burst = yaml_node_find(map, "burst"),
-			       *window = yaml_node_find(map, "window");
+			       *window = yaml_node_find(map, "window"),
+			       *buckets = yaml_node_find(map, "buckets");
 
 	if (burst && !algorithms[limit->algorithm]->default_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
@@ -230,7 +233,24 @@ static int check_element(struct reader *r, const struct yaml_node *map, struct r
 		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
 				 "with it: algorithm: fixed-window",
 				 algorithm_name(limit->algorithm));
+	if (buckets && !algorithms[limit->algorithm]->has_buckets)
+		return read_fail(r, buckets, EINVAL, "buckets is given, but algorithm is %s; accepted "
+				 "with it: algorithm: window-counters",
+				 algorithm_name(limit->algorithm));
 	return 0;
+}
+
+/* Defaults of the rule that the algorithm does not use. */
+static void drop_unused(struct rule_limit *limit)
+{
+	const struct algorithm *row = algorithms[limit->algorithm];
+
+	if (!row->default_burst)
+		limit->burst = 0;
+	if (!row->has_window)
+		limit->first_request = false;
+	if (!row->has_buckets)
+		limit->buckets = 0;
 }
 
 int read_limit_element(struct reader *r, const struct yaml_node *node,
@@ -249,10 +269,7 @@ int read_limit_element(struct reader *r, const struct yaml_node *node,
 	} else {
 		rc = read_requests(r, node, &ret->rate);
 	}
-	if (!algorithms[ret->algorithm]->default_burst)
-		ret->burst = 0;
-	if (!algorithms[ret->algorithm]->has_window)
-		ret->first_request = false;
+	drop_unused(ret);
 	return rc;
 }
 
@@ -343,11 +360,13 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 {
 	const struct yaml_node *burst = yaml_node_find(draft->map, "burst");
 	const struct yaml_node *window = yaml_node_find(draft->map, "window");
-	bool buckets = false, windows = false;
+	const struct yaml_node *counters = yaml_node_find(draft->map, "buckets");
+	bool buckets = false, windows = false, counted = false;
 
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
 		buckets |= algorithms[draft->limit[i].algorithm]->default_burst != NULL;
 		windows |= algorithms[draft->limit[i].algorithm]->has_window;
+		counted |= algorithms[draft->limit[i].algorithm]->has_buckets;
 	}
 	if (burst && !buckets)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
@@ -356,6 +375,10 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 	if (window && !windows)
 		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
 				 "with it: algorithm: fixed-window",
+				 algorithm_name(draft->limit[0].algorithm));
+	if (counters && !counted)
+		return read_fail(r, counters, EINVAL, "buckets is given, but algorithm is %s; accepted "
+				 "with it: algorithm: window-counters",
 				 algorithm_name(draft->limit[0].algorithm));
 	return 0;
 }
@@ -368,6 +391,7 @@ static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *
 		.count = limit->rate.count, .period_ns = limit->rate.period_ns,
 		.burst = limit->burst, .scale = scale, .ceiling_percent = 100,
 		.algo = algorithm_anchored(limit->algorithm, limit->first_request),
+		.buckets = limit->buckets,
 	};
 	const char *reason;
 	struct spec spec;
@@ -405,12 +429,8 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 	int rc;
 
 	/* A burst of a rate_limit, too, needs a token bucket. */
-	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		if (!algorithms[draft->limit[i].algorithm]->default_burst)
-			draft->limit[i].burst = 0;
-		if (!algorithms[draft->limit[i].algorithm]->has_window)
-			draft->limit[i].first_request = false;
-	}
+	for (u32 i = 0; i < draft->rule.limit_count; i++)
+		drop_unused(&draft->limit[i]);
 	rc = check_defaults(r, draft);
 	if (!rc)
 		rc = check_rule_scope(r, draft);

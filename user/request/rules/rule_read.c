@@ -79,6 +79,8 @@ static const struct key descriptor_rows[] = {
 		  "default `fixed-window`" },
 	{ "window", DRAFT(defaults.first_request), &type_enum, .names = window_names,
 	  .help = "`aligned` to UTC, or from the `first-request` on" },
+	{ "buckets", DRAFT(defaults.buckets), &type_number, .usual = "60", .least = 2, .most = 240,
+	  .accepted = "2 to 240", .help = "of window-counters: the buckets of a window, default 60" },
 	{ "burst", DRAFT(defaults.burst), &type_count, .least = 1, .most = ~0ULL,
 	  .accepted = "1 or more", .help = "of a token bucket" },
 	{ "throttle", DRAFT(defaults.throttle), &type_throttle,
@@ -228,6 +230,7 @@ static void draft_init(struct draft *draft, struct build *b, const struct yaml_n
 	draft->b = b;
 	draft->map = map;
 	draft->defaults.algorithm = SL_ALGO_FIXED_WINDOW;
+	draft->defaults.buckets = 60;
 	draft->rule.priority = PRIORITY_NORMAL;
 	draft->prefix_hierarchy = b->usual;
 	draft_take_prefix_hierarchy(draft);

@@ -40,6 +40,8 @@ static void write_element(FILE *out, const struct rule_limit *limit, bool named,
 		fprintf(out, ", burst: %llu", limit->burst);
 	if (limit->first_request)
 		fputs(", window: first-request", out);
+	if (limit->buckets)
+		fprintf(out, ", buckets: %u", limit->buckets);
 	if (limit->throttle.kind != THROTTLE_HARD)
 		fprintf(out, ", throttle: %s",
 			throttle_format(&limit->throttle, text, sizeof(text)));
@@ -97,6 +99,8 @@ static void write_limits(struct writer *w, const struct rule *rule)
 		write_number(w, "burst", rule->limit[0].burst);
 	if (rule->limit[0].first_request)
 		write_value(w, "window", "first-request");
+	if (rule->limit[0].buckets)
+		write_number(w, "buckets", rule->limit[0].buckets);
 	if (rule->limit[0].cluster)
 		write_value(w, "scope", "cluster");
 }

@@ -151,7 +151,7 @@ TEST(test_ours)
 		{ D "  - {key: a, limits: [@{rate: 1 requests/s, name: x}, {rate: 1 requests/m, name: x}]}",
 		  "the name \"x\" again" },
 		{ D "  - {key: a, limits: 1 requests/s, algorithm: @round-robin}",
-		  "token-bucket, leaky-bucket, fixed-window, sliding-window, sliding-log" },
+		  "token-bucket, leaky-bucket, fixed-window, sliding-window, interval-bucket, window-counters, sliding-log" },
 		{ D "  - {key: a, limits: 1 requests/s, @burst: 5}",
 		  "algorithm is fixed-window" },
 		{ D "  - {key: a, limits: 1 requests/s, algorithm: leaky-bucket, @window: aligned}",

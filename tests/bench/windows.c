@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * windows [--markdown] - what the ways to count an hour cost, and how wrong they are: 500 an hour, by
+ * the request tier's own steps, each beside a log of every time that sees the same arrivals.
+ *
+ *     bytes	of a user who uses the whole limit, spread over the hour; beside its place in the
+ *		table, of 23 bytes (tests/bench/decide.c)
+ *     wrong	verdicts that differ from the log's, in % of the arrivals of 10,000 users, ten of
+ *		whom are near or above the limit
+ *     total	how much more than the log it admitted in all, in %
+ *     worst	the most that one user got within an hour, in % of the limit
+ *
+ * The seed is printed; SLUICE_SEED repeats a run.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rng.h"
+#include "limiter/request_log.h"
+
+#define SEC SL_NS_PER_SEC
+#define W (3600 * SEC)
+#define LIMIT 500
+#define USERS 10000
+#define HEAVY 10
+#define ARRIVALS 4000000
+#define CHUNKS (1 << 22)
+
+static const struct way {
+	const char *name;
+	enum sl_algo algo;
+	u8 buckets;
+} ways[] = {
+	{ "fixed-window", SL_ALGO_FIXED_WINDOW, 0 },
+	{ "sliding-window", SL_ALGO_SLIDING_WINDOW, 0 },
+	{ "window-counters, 6 buckets", SL_ALGO_WINDOW_COUNTERS, 6 },
+	{ "window-counters, 60 buckets", SL_ALGO_WINDOW_COUNTERS, 60 },
+	{ "window-counters, 240 buckets", SL_ALGO_WINDOW_COUNTERS, 240 },
+	{ "sliding-log", SL_ALGO_SLIDING_LOG, 0 },
+};
+#define WAYS (sizeof(ways) / sizeof(*ways))
+
+/* The times that were admitted within the last hour: at most twice the limit of them. */
+struct times {
+	u64 at[2 * LIMIT + 2];
+	u32 head, tail;
+};
+
+struct user {
+	u64 state;
+	struct times itself;
+};
+
+static struct user user[USERS];
+static struct times exact[USERS];
+static double upto[USERS];
+static struct request_chunk *chunk;
+static u32 used;
+static struct request_logs logs;
+
+static u32 times_count(struct times *t, u64 now)
+{
+	while (t->tail < t->head && t->at[t->tail % (2 * LIMIT + 2)] + W <= now)
+		t->tail++;
+	return t->head - t->tail;
+}
+
+static void times_add(struct times *t, u64 now)
+{
+	t->at[t->head++ % (2 * LIMIT + 2)] = now;
+}
+
+static struct spec spec_of(const struct way *way)
+{
+	struct spec_def def = { .count = LIMIT, .period_ns = W, .scale = 1, .ceiling_percent = 100,
+				.algo = way->algo, .buckets = way->buckets };
+	struct spec spec;
+	struct sl_err err;
+
+	if (spec_make_def(&def, &spec, &err)) {
+		fprintf(stderr, "windows: %s\n", err.message);
+		exit(1);
+	}
+	return spec;
+}
+
+static bool log_passes(const struct spec *spec, u64 *state, struct sl_now now)
+{
+	u32 one = 0;
+
+	*state = request_log_expire(&logs, spec, *state, now);
+	if (request_log_count(*state) >= spec->capacity)
+		return false;
+	if (request_log_needs(&logs, spec, *state, now, 1))
+		one = request_chunk_get(&logs);
+	*state = request_log_add(&logs, spec, *state, now, 1, one);
+	return true;
+}
+
+static bool passes(const struct spec *spec, u64 *state, u64 at)
+{
+	struct sl_now now = { at, at };
+	struct spec_view view;
+	struct sl_result result;
+
+	if (spec->algo == SL_ALGO_SLIDING_LOG || spec->buckets)
+		return log_passes(spec, state, now);
+	spec_view_init(&view, spec, 0, 0);
+	result = spec_charge(&view, *state, now, 1);
+	*state = result.bucket_state;
+	return result.verdict == SL_PASS;
+}
+
+static void begin(void)
+{
+	used = 1;
+	logs = (struct request_logs){ .chunk = chunk, .chunks = CHUNKS, .used = &used };
+	memset(user, 0, sizeof(user));
+	memset(exact, 0, sizeof(exact));
+}
+
+/* ------------------------------------------------------------------ bytes */
+
+static u64 bytes_of(const struct spec *spec)
+{
+	u64 state = 0, at = 1000 * W;
+
+	begin();
+	for (u32 i = 0; i < 2 * LIMIT; i++, at += W / LIMIT)
+		passes(spec, &state, at);
+	return 16 * request_logs_used(&logs);
+}
+
+/* ------------------------------------------------------------------ errors */
+
+/* The quantile of the standard normal distribution, by bisection. */
+static double normal_quantile(double share)
+{
+	double low = -10, high = 10;
+
+	for (int i = 0; i < 60; i++) {
+		double mid = (low + high) / 2;
+
+		if (erfc(-mid / sqrt(2)) / 2 < share)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/*
+ * Rates as in sliding.c: log-normal, the median at 1 % of the limit, a standard deviation a factor e;
+ * `HEAVY` of them from 0.8 to 10 times the limit.
+ */
+static void make_rates(void)
+{
+	double total = 0;
+
+	for (u32 i = 0; i < USERS; i++) {
+		total += i < HEAVY ? 0.8 * pow(12.5, i / (HEAVY - 1.0)) :
+				     0.01 * exp(normal_quantile((i + 0.5) / USERS));
+		upto[i] = total;
+	}
+}
+
+static double unit(void)
+{
+	return (rng() >> 11) * 0x1p-53;
+}
+
+static u32 some_user(void)
+{
+	double at = unit() * upto[USERS - 1];
+	u32 low = 0, high = USERS - 1;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (upto[mid] > at)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+static void measure(const struct way *way, u64 seed, bool markdown)
+{
+	struct spec spec = spec_of(way);
+	u64 bytes = bytes_of(&spec), differ = 0, admitted = 0, by_log = 0;
+	double now = 1000.0 * W;
+	u32 worst = 0;
+
+	begin();
+	rng_state = seed;
+	for (u32 i = 0; i < ARRIVALS; i++) {
+		u32 which = some_user();
+		bool pass, beside;
+
+		now -= W / (upto[USERS - 1] * LIMIT) * log(1 - unit());
+		pass = passes(&spec, &user[which].state, (u64)now);
+		beside = times_count(&exact[which], (u64)now) < LIMIT;
+		times_count(&user[which].itself, (u64)now);
+		if (pass)
+			times_add(&user[which].itself, (u64)now);
+		if (beside)
+			times_add(&exact[which], (u64)now);
+		if (times_count(&user[which].itself, (u64)now) > worst)
+			worst = times_count(&user[which].itself, (u64)now);
+		differ += pass != beside;
+		admitted += pass;
+		by_log += beside;
+	}
+	printf(markdown ? "| %s | %llu | %.2f | %+.3f | %.0f |\n" :
+			  "%-30s %8llu %8.2f %+8.3f %8.0f\n",
+	       way->name, bytes, 100.0 * differ / ARRIVALS, 100.0 * admitted / by_log - 100,
+	       100.0 * worst / LIMIT);
+}
+
+int main(int argc, char **argv)
+{
+	bool markdown = argc > 1 && !strcmp(argv[1], "--markdown");
+	u64 seed;
+
+	rng_start("windows");
+	seed = rng_state;
+	chunk = calloc(CHUNKS, sizeof(*chunk));
+	if (!chunk)
+		return 1;
+	make_rates();
+	printf(markdown ? "| 500 an hour | bytes | wrong, %% | total, %% | worst, %% |\n|---|---:|---:|---:|---:|\n" :
+			  "%-30s %8s %8s %8s %8s\n", "500 an hour", "bytes", "wrong", "total", "worst");
+	for (u32 i = 0; i < WAYS; i++)
+		measure(&ways[i], seed, markdown);
+	free(chunk);
+	return 0;
+}
