@@ -90,7 +90,8 @@ async function reports() {
 	const send = async (...items) => JSON.parse((await status(202, 'POST', '/v1/report', { json: items })).body);
 
 	await test('report: charged, given back, never below empty', async () => {
-		assert.deepEqual(await send(item({ status: 200, source: '192.0.2.7', at: Date.now() / 1000 }), item()),
+		assert.deepEqual(await send(item({ status: 200, source: '192.0.2.7', latency: 0.25,
+			at: Date.now() / 1000 }), item({ latency_ms: 12 })),
 			{ accepted: 2, rejected: [] });
 		assert.equal(await left(), 1);
 		await send(item(hits(-1)));

@@ -77,7 +77,7 @@ static void grow(struct elastic_control *control, double range, double worst, do
 
 static void shrink(struct elastic_control *control, double worst, double seconds)
 {
-	double excess = bounded(log(fmax(worst, 1e-9)), ELASTIC_EXCESS_MIN, ELASTIC_EXCESS_MAX);
+	double excess = bounded(log(fmax(worst, 1e-9)), -ELASTIC_EXCESS_MAX, ELASTIC_EXCESS_MAX);
 	double change = ELASTIC_SHRINK_PER_S * excess * fmin(seconds, ELASTIC_RISE_STEP_S) +
 			ELASTIC_SHRINK_GAIN * (excess - control->excess);
 

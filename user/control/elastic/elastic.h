@@ -13,8 +13,8 @@
  *     d ln(scale) = -(ELASTIC_SHRINK_PER_S x e x dt + ELASTIC_SHRINK_GAIN x de)
  *
  * The queue of a server that is offered too much integrates the excess, and what it reports comes
- * late; without the second term a scale that only integrates swings between its bounds. e is bounded,
- * so that one odd value moves the scale by a factor of at most 2.
+ * late; without the second term a scale that only integrates swings between its bounds. e is bounded
+ * to -1..1, so that odd values move the scale by a factor of at most 4.
  */
 #ifndef SLUICE_ELASTIC_ELASTIC_H
 #define SLUICE_ELASTIC_ELASTIC_H
@@ -66,10 +66,9 @@ struct elastic_range {
 #define ELASTIC_RISE_STEP_S 0.2
 
 /* Below 1; and from the floor back to 1 while a resource is unknown, in ELASTIC_RISE_S. */
-#define ELASTIC_SHRINK_PER_S 0.15
-#define ELASTIC_SHRINK_GAIN 0.5
+#define ELASTIC_SHRINK_PER_S 0.2
+#define ELASTIC_SHRINK_GAIN 0.7
 #define ELASTIC_EXCESS_MAX 1.0
-#define ELASTIC_EXCESS_MIN -0.5
 
 #define ELASTIC_TICK_NS (SL_NS_PER_SEC / 10)
 #define ELASTIC_VALID_NS (2 * SL_NS_PER_SEC)

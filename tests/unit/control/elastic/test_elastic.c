@@ -110,16 +110,16 @@ TEST(test_shrinks)
 	struct elastic_input in = cpu_at(0.71);
 	double before = 1, after;
 
-	/* Just above its threshold: slowly. Far above: a factor of e^-0.5 at once, then 15 % a second. */
+	/* Just above its threshold: slowly. Far above: a factor of e^-0.7 at once, then 20 % a second. */
 	for (int tick = 0; tick < 10; tick++)
 		after = elastic_step(&control, SHRINKS, &in, TICK);
 	assert_true(after < 1 && after > 0.98);
 	in = cpu_at(100);
 	after = elastic_step(&control, SHRINKS, &in, TICK);
-	assert_true(after > 0.58 && after < 0.62);
+	assert_true(after > 0.47 && after < 0.51);
 	for (int tick = 0; tick < 10; tick++, before = after)
 		after = elastic_step(&control, SHRINKS, &in, TICK);
-	assert_true(after > 0.50 && after < 0.54);
+	assert_true(after > 0.38 && after < 0.42);
 	for (int tick = 0; tick < 300; tick++)
 		after = elastic_step(&control, SHRINKS, &in, TICK);
 	assert_true(after == SHRINKS.floor);
