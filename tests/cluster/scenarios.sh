@@ -9,51 +9,59 @@ cluster_begin scenarios "$@"
 utc_room 86400 60
 PLAYER="${BUILD:-build}/tests/unit/request/engine/test_request_scenario"
 NODE_HTTP='  workers: 1'
-declare -A allowed
+declare -A allowed denied
 
 redis_start main
+proxy_start slow "${REDIS_PORT[main]}"
+DIRECT=$CLUSTER_REDIS PROXIED=${CLUSTER_REDIS/:${REDIS_PORT[main]}/:${PROXY_PORT[slow]}}
 nft add table inet cut
 nft add set inet cut nodes '{ type ipv4_addr; }'
 nft add chain inet cut in '{ type filter hook input priority 0; }'
-nft add rule inet cut in ip saddr @nodes tcp dport "${REDIS_PORT[main]}" drop
+nft add rule inet cut in ip saddr @nodes tcp dport "{ ${REDIS_PORT[main]}, ${PROXY_PORT[slow]} }" drop
 
 now_ms() {
 	date +%s%3N
 }
 
-# requests NODE COUNT DESCRIPTOR: prints how many of them were allowed.
+# requests NODE COUNT DESCRIPTOR: prints how many of them were allowed, and how many denied.
 requests() {
-	local each sum=0 name
+	local count=$2 descriptor=$3 names=("$1") name passed=0 refused=0
 
-	if [ "$1" != any ]; then
-		node "$1" many "$2" "$domain" "$3"
-		return
-	fi
-	each=$(($2 / ${#nodes[@]}))
-	for name in "${nodes[@]}"; do
-		sum=$((sum + $(node "$name" many $each "$domain" "$3")))
+	[ "$1" != any ] || names=("${nodes[@]}")
+	for name in "${names[@]}"; do
+		passed=$((passed + $(node "$name" many $((count / ${#names[@]})) "$domain" "$descriptor")))
+		refused=$((refused + $(grep -c '^429$' "$HUB/$name/many")))
 	done
-	echo $sum
+	echo $passed $refused
 }
 
-# step WHAT LINE AT NODE DESCRIPTOR HITS TIMES LEAST MOST
+# verdicts WORDS ALLOWED DENIED LEAST MOST LEAST MOST: "-": any number
+verdicts() {
+	[ "$4" = - ] || check "$1 allowed" "$2" "$4" "$5"
+	[ "$6" = - ] || check "$1 denied" "$3" "$6" "$7"
+}
+
+# step WHAT LINE AT NODE DESCRIPTOR TIMES DELAY_MS ALLOW DENY
 step() {
-	local pause=$(($3 - $(now_ms) + begin)) count
+	local pause=$(($3 - $(now_ms) + begin)) passed refused
 	local what="$title:$2"
 
 	[ $pause -le 0 ] || sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
 	case $1 in
 	at)
-		count=$(requests "$4" "$7" "$5")
-		allowed[$5]=$((${allowed[$5]:-0} + count))
-		check "$what: $5, of $7" "$count" "$8" "$9"
+		read -r passed refused < <(requests "$4" "$6" "$5")
+		allowed[$5]=$((${allowed[$5]:-0} + passed))
+		denied[$5]=$((${denied[$5]:-0} + refused))
+		verdicts "$what: $5, of $6" "$passed" "$refused" "${@:8}"
 		;;
-	total) check "$what: $5 in total" "${allowed[$5]:-0}" "$8" "$9" ;;
+	total) verdicts "$what: $5 in total" "${allowed[$5]:-0}" "${denied[$5]:-0}" "${@:8}" ;;
 	cut) nft add element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	end-cut) nft delete element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	lose) redis main FLUSHALL > /dev/null ;;
 	stop) redis_pause main ;;
 	end-stop) redis_resume main ;;
+	slow) proxy slow delay $(($7 / 2)) > /dev/null ;;	# each way
+	end-slow) proxy slow delay 0 > /dev/null ;;
 	*) not_ok "$what: no '$1' on daemons" ;;
 	esac
 }
@@ -76,7 +84,9 @@ play() {
 	read -r varies domain line < <(sed '1,/^---$/d' <<< "$lines")
 	read -ra nodes <<< "$line"
 	redis main FLUSHALL > /dev/null
-	allowed=()
+	allowed=() denied=()
+	CLUSTER_REDIS=$DIRECT
+	grep -q '^slow ' <<< "$lines" && CLUSTER_REDIS=$PROXIED
 	for name in "${NODES[@]}"; do
 		node_stop "$name"
 		rm -rf "${HUB:?}/$name/state"

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCEPTED "nodes, at, stream, cut, redis, total, rules or real, as in tests/lib/request_scenario.h"
+#define ACCEPTED "nodes, at, stream, cut, redis, total, rules, repeat, end or real, as in tests/lib/request_scenario.h"
+#define LINE_MAX_BYTES 512
 
 struct reader {
 	FILE *in;
@@ -14,6 +15,8 @@ struct reader {
 	struct request_scenario *s;
 	struct request_step step;
 	s64 last_ns;			/* the time of the step before */
+	s64 turns, turn_ns;		/* of `repeat`; no turns: outside */
+	size_t turn_begin;		/* its first step */
 };
 
 static bool take_node(struct reader *r, const char **at, u32 *ret)
@@ -50,9 +53,16 @@ static bool take_request(struct reader *r, const char **at)
 	return !r->step.has_hits || take_number(at, &r->step.hits);
 }
 
-static bool take_allowed(struct reader *r, const char **at)
+/* allow N, deny N, or both */
+static bool take_verdicts(struct reader *r, const char **at)
 {
-	return take_literal(at, "allow") && take_range(at, &r->step.expected);
+	bool allow = take_literal(at, "allow");
+
+	if (allow && !take_range(at, &r->step.expected))
+		return false;
+	if (take_literal(at, "deny"))
+		return take_range(at, &r->step.denied);
+	return allow;
 }
 
 static bool read_at(struct reader *r, const char *at)
@@ -72,7 +82,7 @@ static bool read_at(struct reader *r, const char *at)
 		return take_range(&at, &r->step.expected) && at_end(at);
 	}
 	r->step.kind = STEP_AT;
-	if (!take_allowed(r, &at))
+	if (!take_verdicts(r, &at))
 		return false;
 	if (!take_literal(&at, "retry"))
 		return at_end(at);
@@ -89,7 +99,7 @@ static bool read_stream(struct reader *r, const char *at)
 	return take_time(&at, &r->step.at_ns) && take_time(&at, &r->step.end_ns) &&
 	       take_literal(&at, "every") && take_time(&at, &r->step.every_ns) &&
 	       r->step.every_ns > 0 && take_where(r, &at) && take_request(r, &at) &&
-	       take_allowed(r, &at) && at_end(at);
+	       take_verdicts(r, &at) && at_end(at);
 }
 
 static bool read_cut(struct reader *r, const char *at)
@@ -106,14 +116,20 @@ static bool read_redis(struct reader *r, const char *at)
 		return take_time(&at, &r->step.at_ns) && at_end(at);
 	}
 	r->step.kind = STEP_STOP;
-	return take_literal(&at, "stop") && take_times(&at, &r->step.at_ns, &r->step.end_ns) &&
-	       at_end(at);
+	if (take_literal(&at, "slow")) {
+		r->step.kind = STEP_SLOW;
+		if (!take_time(&at, &r->step.delay_ns) || r->step.delay_ns <= 0)
+			return false;
+	} else if (!take_literal(&at, "stop")) {
+		return false;
+	}
+	return take_times(&at, &r->step.at_ns, &r->step.end_ns) && at_end(at);
 }
 
 static bool read_total(struct reader *r, const char *at)
 {
 	r->step.kind = STEP_TOTAL;
-	return take_request(r, &at) && take_allowed(r, &at) && at_end(at);
+	return take_request(r, &at) && take_verdicts(r, &at) && at_end(at);
 }
 
 static bool read_rules(struct reader *r, const char *at)
@@ -121,6 +137,8 @@ static bool read_rules(struct reader *r, const char *at)
 	bool varies;
 
 	r->step.kind = STEP_RULES;
+	if (r->turns)
+		return false;
 	r->step.rules = scenario_text(r->in, &r->line, NULL, NULL, &varies);
 	return r->step.rules && at_end(at);
 }
@@ -154,10 +172,48 @@ static bool is_in_order(struct reader *r)
 	return true;
 }
 
+static void add_step(struct request_scenario *s, struct request_step step)
+{
+	struct request_step *grown = reallocarray(s->step, s->count + 1, sizeof(*s->step));
+
+	if (!grown)
+		abort();
+	s->step = grown;
+	s->step[s->count++] = step;
+}
+
+/* N every TIME */
+static bool read_repeat(struct reader *r, const char *at)
+{
+	r->turn_begin = r->s->count;
+	return !r->turns && take_number(&at, &r->turns) && r->turns > 0 &&
+	       take_literal(&at, "every") && take_time(&at, &r->turn_ns) && r->turn_ns > 0 &&
+	       at_end(at);
+}
+
+/* Adds the steps of the other turns. */
+static bool read_end(struct reader *r, const char *at)
+{
+	size_t end = r->s->count;
+
+	if (!r->turns)
+		return false;
+	for (s64 turn = 1; turn < r->turns; turn++)
+		for (size_t i = r->turn_begin; i < end; i++) {
+			r->step = r->s->step[i];
+			r->step.at_ns += turn * r->turn_ns;
+			r->step.end_ns += r->step.end_ns ? turn * r->turn_ns : 0;
+			if (!is_in_order(r))
+				return false;
+			add_step(r->s, r->step);
+		}
+	r->turns = 0;
+	return at_end(at);
+}
+
 static bool read_line(struct reader *r, const char *at)
 {
 	struct request_scenario *s = r->s;
-	struct request_step *grown;
 
 	if (take_literal(&at, "real")) {
 		s->is_real = true;
@@ -165,20 +221,43 @@ static bool read_line(struct reader *r, const char *at)
 	}
 	if (!s->count && take_literal(&at, "nodes"))
 		return read_nodes(s, at);
+	if (take_literal(&at, "repeat"))
+		return read_repeat(r, at);
+	if (take_literal(&at, "end"))
+		return read_end(r, at);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		if (!take_literal(&at, steps[i].word))
 			continue;
-		r->step = (struct request_step){ .line = r->line, .times = 1, .retry_ns = -1 };
+		r->step = (struct request_step){ .line = r->line, .times = 1, .retry_ns = -1,
+						 .expected = { 0, UINT64_MAX },
+						 .denied = { 0, UINT64_MAX } };
 		if (!steps[i].read(r, at) || !is_in_order(r))
 			return false;
-		grown = reallocarray(s->step, s->count + 1, sizeof(*s->step));
-		if (!grown)
-			abort();
-		s->step = grown;
-		s->step[s->count++] = r->step;
+		add_step(s, r->step);
 		return true;
 	}
 	return false;
+}
+
+/* Reads the lines that `line` stands for: of its first {a,b} one for each word. */
+static bool read_lines(struct reader *r, const char *line)
+{
+	const char *open = strchr(line, '{'), *close = open ? strchr(open, '}') : NULL;
+	char one[LINE_MAX_BYTES];
+	size_t length;
+
+	if (!open)
+		return read_line(r, line);
+	if (!close)
+		return false;
+	for (const char *word = open + 1; word <= close; word += length + 1) {
+		length = strcspn(word, ",}");
+		snprintf(one, sizeof(one), "%.*s%.*s%s", (int)(open - line), line, (int)length,
+			 word, close + 1);
+		if (!read_lines(r, one))
+			return false;
+	}
+	return true;
 }
 
 static bool take_domain(struct request_scenario *s)
@@ -193,7 +272,7 @@ bool request_scenario_read(const char *path, const char *consistency, struct req
 			   char *error, size_t size)
 {
 	struct reader r = { .in = fopen(path, "r"), .s = ret };
-	char line[512];
+	char line[LINE_MAX_BYTES];
 	bool fine = true;
 
 	*ret = (struct request_scenario){ .node = { "a" }, .nodes = 1 };
@@ -211,12 +290,16 @@ bool request_scenario_read(const char *path, const char *consistency, struct req
 		fine = false;
 	}
 	while (fine && scenario_line(r.in, &r.line, line, sizeof(line))) {
-		fine = read_line(&r, line);
+		fine = read_lines(&r, line);
 		if (!fine)
 			snprintf(error, size, "%s:%d: found \"%s\"; accepted: " ACCEPTED, path, r.line,
 				 line);
 	}
 	fclose(r.in);
+	if (fine && r.turns) {
+		snprintf(error, size, "%s:%d: no line \"end\" behind \"repeat\"", path, r.line);
+		fine = false;
+	}
 	if (!fine)
 		request_scenario_clear(ret);
 	return fine;

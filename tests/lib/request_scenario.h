@@ -5,17 +5,20 @@
  *     nodes a b c                                       the default is one, a
  *     at 0s node a  user=bob x20  allow 5               20 requests at once; node: else the first
  *     at 1s  user=bob;path=/x hits 3  allow 0 retry 59s        or: retry never
+ *     at 1s  user=bob x9  allow 3 deny 6                deny: over the limit, not undecided (503)
  *     at 1s  user=bob  left 3                           a look, without a charge
  *     at 2s  report user=bob hits -2                    a refund; hits 3 ago 10s: of that time
  *     stream 2s 10s every 100ms node any  user=al  allow 30..33       any: in turn
  *     cut b 2s..4s                                      its way to Redis
  *     redis lose 3s                                     Redis is empty from then on
  *     redis stop 3s..5s
- *     total user=bob allow 300..330                     of all nodes, since the beginning
+ *     redis slow 20ms 3s..5s                            each reply so late
+ *     total user=bob allow 300..330 deny 5              of all nodes, since the beginning
+ *     repeat 7 every 8s                                 the lines up to "end", each turn 8 s later
  *     rules                                             another rule file, to the next "---"
  *     real                                              also played on daemons and a real Redis
  *
- * Streams on consecutive lines run together. Where CONSISTENCY is in the rules, the file is played
+ * A line with {a,b} is two lines, as in a shell. Streams on consecutive lines run together. Where CONSISTENCY is in the rules, the file is played
  * with each consistency that states no overshoot (strict, lease).
  */
 #ifndef SLUICE_TESTS_REQUEST_SCENARIO_H
@@ -30,8 +33,8 @@
 #define SCENARIO_NEVER INT64_MAX
 
 enum request_step_kind {
-	STEP_AT, STEP_LEFT, STEP_REPORT, STEP_STREAM, STEP_CUT, STEP_LOSE, STEP_STOP, STEP_TOTAL,
-	STEP_RULES,
+	STEP_AT, STEP_LEFT, STEP_REPORT, STEP_STREAM, STEP_CUT, STEP_LOSE, STEP_STOP, STEP_SLOW,
+	STEP_TOTAL, STEP_RULES,
 };
 
 struct request_step {
@@ -43,7 +46,9 @@ struct request_step {
 	bool has_hits;
 	s64 hits;
 	u64 times;
-	struct scenario_range expected;
+	struct scenario_range expected;	/* allowed, or left */
+	struct scenario_range denied;
+	s64 delay_ns;			/* slow */
 	s64 ago_ns;			/* reports */
 	s64 retry_ns;			/* -1: not stated */
 	char *rules;
@@ -67,13 +72,15 @@ void request_scenario_clear(struct request_scenario *s);
 
 static inline bool step_is_fault(const struct request_step *step)
 {
-	return step->kind == STEP_CUT || step->kind == STEP_STOP || step->kind == STEP_LOSE;
+	return step->kind == STEP_CUT || step->kind == STEP_STOP || step->kind == STEP_SLOW ||
+	       step->kind == STEP_LOSE;
 }
 
 /*
  * Of a `real` one, to standard output: the rules, "---", a line "VARIES DOMAIN NODE...", and the steps in
- * order of time, "WHAT LINE AT_MS NODE DESCRIPTOR HITS TIMES LEAST MOST"; of a fault also its end,
- * end-WHAT. Returns 0, 1 if it is not real, 2 with an error printed.
+ * order of time, "WHAT LINE AT_MS NODE DESCRIPTOR TIMES DELAY_MS ALLOW DENY", ALLOW and DENY being
+ * "LEAST MOST" or "- -"; of a fault also its end, end-WHAT. Returns 0, 1 if it is not real, 2 with
+ * an error printed.
  */
 int request_scenario_print(const char *path, const char *consistency);
 

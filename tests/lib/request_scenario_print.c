@@ -2,20 +2,33 @@
 /* request_scenario_print.c - the steps of a scenario for tests/cluster/scenarios.sh. */
 #include "lib/request_scenario.h"
 
+static void print_range(const struct scenario_range *range)
+{
+	if (range->most == UINT64_MAX)
+		printf(" - -");
+	else
+		printf(" %llu %llu", range->least, range->most);
+}
+
 static void print_step(const struct request_scenario *s, const struct request_step *step,
 		       const char *what, s64 at_ns)
 {
-	printf("%s %d %lld %s %s %lld %llu %llu %llu\n", what, step->line, at_ns / 1000000,
+	printf("%s %d %lld %s %s %llu %lld", what, step->line, at_ns / 1000000,
 	       step->node == SCENARIO_ANY ? "any" : s->node[step->node],
-	       step->descriptor[0] ? step->descriptor : "-", step->has_hits ? step->hits : 1LL,
-	       step->times, step->expected.least, step->expected.most);
+	       step->descriptor[0] ? step->descriptor : "-", step->times,
+	       step->delay_ns / 1000000);
+	print_range(&step->expected);
+	print_range(&step->denied);
+	printf("\n");
 }
 
 /* Prints faults that begin or end after *from_ns, up to `until_ns`, in order of time. */
 static void print_faults(const struct request_scenario *s, s64 *from_ns, s64 until_ns)
 {
-	static const char *const begin[] = { [STEP_CUT] = "cut", [STEP_LOSE] = "lose", [STEP_STOP] = "stop" };
-	static const char *const end[] = { [STEP_CUT] = "end-cut", [STEP_STOP] = "end-stop" };
+	static const char *const begin[] = { [STEP_CUT] = "cut", [STEP_LOSE] = "lose", [STEP_STOP] = "stop",
+					      [STEP_SLOW] = "slow" };
+	static const char *const end[] = { [STEP_CUT] = "end-cut", [STEP_STOP] = "end-stop",
+					    [STEP_SLOW] = "end-slow" };
 
 	for (;;) {
 		s64 next_ns = INT64_MAX;

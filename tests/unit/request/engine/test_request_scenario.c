@@ -18,6 +18,7 @@
 #define SCENARIOS "tests/scenario/requests"
 #define POLL_NS (5 * MS)		/* how often a node looks for due flushes, as the daemon */
 #define DUES 64
+#define DEADLINE_NS (5 * (s64)MS)
 #define LATE_MAX 5			/* then the node takes Redis for unavailable, as redis_server.c */
 #define TOTALS_MAX 256
 
@@ -29,6 +30,10 @@ struct play_node {
 	bool cut, down;
 };
 
+struct play_count {
+	u64 allowed, denied;
+};
+
 struct play {
 	const char *path;
 	struct request_scenario scenario;
@@ -38,9 +43,9 @@ struct play {
 	u32 next_node;			/* of `node any` */
 	bool stopped;
 	int failures;
-	struct {
+	struct play_total {
 		char descriptor[256];
-		u64 allowed;
+		struct play_count count;
 	} total[TOTALS_MAX];
 };
 
@@ -49,11 +54,21 @@ static s64 play_time(const struct play *p)
 	return (s64)(rig_time.mono_ns - p->begin_ns);
 }
 
-static void complain(struct play *p, const struct request_step *step, const char *what, u64 found)
+static void expect(struct play *p, const struct request_step *step, const char *what,
+		   const struct scenario_range *range, u64 found)
 {
-	print_error("%s:%d: %s: %llu, expected %llu to %llu\n", p->path, step->line, what, found,
-		    step->expected.least, step->expected.most);
+	if (in_range(range, found))
+		return;
+	print_error("%s:%d: %s %s: %llu, expected %llu to %llu\n", p->path, step->line,
+		    step->descriptor, what, found, range->least, range->most);
 	p->failures++;
+}
+
+static void expect_count(struct play *p, const struct request_step *step,
+			 const struct play_count *count)
+{
+	expect(p, step, "allowed", &step->expected, count->allowed);
+	expect(p, step, "denied", &step->denied, count->denied);
 }
 
 /* ------------------------------------------------------------------ faults */
@@ -90,9 +105,11 @@ static void faults(struct play *p, s64 from, s64 to)
 
 		if (step->kind == STEP_LOSE && begins)
 			cluster_store_memory_lose(p->memory);
-		if ((step->kind != STEP_CUT && step->kind != STEP_STOP) || (!begins && !ends))
+		if (!step_is_fault(step) || step->kind == STEP_LOSE || (!begins && !ends))
 			continue;
-		if (step->kind == STEP_STOP)
+		if (step->kind == STEP_SLOW)
+			cluster_store_memory_set_delay(p->memory, ends ? 0 : step->delay_ns / 1000);
+		else if (step->kind == STEP_STOP)
 			p->stopped = !ends;
 		else
 			p->node[step->node].cut = !ends;
@@ -198,14 +215,14 @@ static struct play_node *node_of(struct play *p, const struct request_step *step
 	return &p->node[p->next_node++ % p->scenario.nodes];
 }
 
-static u64 *total_of(struct play *p, const char *descriptor)
+static struct play_count *total_of(struct play *p, const char *descriptor)
 {
 	u32 i;
 
 	for (i = 0; p->total[i].descriptor[0] && strcmp(p->total[i].descriptor, descriptor); i++)
 		assert_true(i + 1 < TOTALS_MAX);
 	snprintf(p->total[i].descriptor, sizeof(p->total[i].descriptor), "%s", descriptor);
-	return &p->total[i].allowed;
+	return &p->total[i].count;
 }
 
 /* Sends it and waits for the response, in virtual time. */
@@ -227,36 +244,42 @@ static const struct response *submit(struct play *p, const struct request_step *
 	caller->request.at_utc_ns = step->ago_ns ? rig_time.utc_ns - step->ago_ns : 0;
 	rig_go(&node->rig, caller);
 	cluster_store_memory_run(p->memory);
-	if (!caller->answered) {
-		set_time(p, sent + 5 * (s64)MS);
-		note_outcome(p, node, CLUSTER_STORE_LATE);
+	for (s64 waited = MS; !caller->answered && waited <= DEADLINE_NS; waited += MS) {
+		set_time(p, sent + waited);
+		if (caller->answered || waited == DEADLINE_NS)
+			note_outcome(p, node, waited < DEADLINE_NS ? CLUSTER_STORE_DONE
+								   : CLUSTER_STORE_LATE);
+		cluster_store_memory_run(p->memory);
 	}
-	cluster_store_memory_run(p->memory);
 	assert_true(caller->answered);
 	return &caller->response;
 }
 
-static bool is_allowed(struct play *p, const struct request_step *step, u64 *ret_retry_ns)
+static void play_request(struct play *p, const struct request_step *step, struct play_count *count,
+			 u64 *ret_retry_ns)
 {
 	const struct response *response = submit(p, step, false);
-	bool allowed = response->code == RESPONSE_OK;
+	struct play_count *total = total_of(p, step->descriptor);
+	bool allowed = response->code == RESPONSE_OK, denied = response->code == RESPONSE_OVER_LIMIT;
 
 	if (!allowed)
 		*ret_retry_ns = response->retry_after_ns;
-	*total_of(p, step->descriptor) += allowed;
-	return allowed;
+	count->allowed += allowed;
+	count->denied += denied;
+	total->allowed += allowed;
+	total->denied += denied;
 }
 
 static void play_at(struct play *p, const struct request_step *step)
 {
-	u64 allowed = 0, retry_ns = 0;
+	struct play_count count = { 0 };
+	u64 retry_ns = 0;
 
 	for (u64 i = 0; i < step->times; i++)
-		allowed += is_allowed(p, step, &retry_ns);
-	if (!in_range(&step->expected, allowed))
-		complain(p, step, step->descriptor, allowed);
+		play_request(p, step, &count, &retry_ns);
+	expect_count(p, step, &count);
 	if (step->retry_ns >= 0 &&
-	    (allowed == step->times ||
+	    (count.allowed == step->times ||
 	     retry_ns != (step->retry_ns == SCENARIO_NEVER ? ~0ULL : (u64)step->retry_ns))) {
 		print_error("%s:%d: retry after %llu ns, expected %lld\n", p->path, step->line,
 			    retry_ns, step->retry_ns);
@@ -268,7 +291,8 @@ static void play_at(struct play *p, const struct request_step *step)
 static void play_streams(struct play *p, const struct request_step *step, size_t count)
 {
 	s64 next[32];
-	u64 allowed[32] = { 0 }, retry_ns;
+	struct play_count found[32] = { 0 };
+	u64 retry_ns;
 
 	assert_true(count <= 32);
 	for (size_t i = 0; i < count; i++)
@@ -282,12 +306,11 @@ static void play_streams(struct play *p, const struct request_step *step, size_t
 		if (first == count)
 			break;
 		advance(p, next[first]);
-		allowed[first] += is_allowed(p, &step[first], &retry_ns);
+		play_request(p, &step[first], &found[first], &retry_ns);
 		next[first] += step[first].every_ns;
 	}
 	for (size_t i = 0; i < count; i++)
-		if (!in_range(&step[i].expected, allowed[i]))
-			complain(p, &step[i], step[i].descriptor, allowed[i]);
+		expect_count(p, &step[i], &found[i]);
 }
 
 static void play_step(struct play *p, const struct request_step *step)
@@ -299,9 +322,7 @@ static void play_step(struct play *p, const struct request_step *step)
 		return;
 	}
 	if (step->kind == STEP_TOTAL) {
-		found = *total_of(p, step->descriptor);
-		if (!in_range(&step->expected, found))
-			complain(p, step, "in total", found);
+		expect_count(p, step, total_of(p, step->descriptor));
 		return;
 	}
 	advance(p, step->at_ns);
@@ -310,8 +331,8 @@ static void play_step(struct play *p, const struct request_step *step)
 		return;
 	}
 	found = submit(p, step, step->kind == STEP_LEFT)->status[0].remaining;
-	if (step->kind == STEP_LEFT && !in_range(&step->expected, found))
-		complain(p, step, "left", found);
+	if (step->kind == STEP_LEFT)
+		expect(p, step, "left", &step->expected, found);
 }
 
 static void play_steps(struct play *p)
@@ -352,6 +373,7 @@ static void play_open(struct play *p)
 static void play_close(struct play *p)
 {
 	p->stopped = false;
+	cluster_store_memory_set_delay(p->memory, 0);
 	for (u32 n = 0; n < p->scenario.nodes; n++)
 		p->node[n].cut = false;
 	advance(p, play_time(p) + SEC);
@@ -401,7 +423,11 @@ static void refused(void **state)
 		"at 1s user=bob allow 3..1", "at 1s user=bob allow 1 more", "at 1s node z user=bob allow 1",
 		"at 1s user=bob x2y allow 1", "at 1s report user=bob", "stream 1s 2s user=bob allow 1",
 		"stream 1s 2s every 0s user=bob allow 1", "cut z 1s..2s", "cut a 2s..1s", "cut a 1s",
-		"at 2s user=bob allow 1\nat 1s user=bob allow 1", "redis lose", "redis stop 1s", "redis break 1s", "total allow 1", "nothing", "rules",
+		"at 2s user=bob allow 1\nat 1s user=bob allow 1", "redis lose", "redis stop 1s", "redis break 1s",
+		"redis slow 1s..2s", "redis slow 0s 1s..2s", "at 1s user=bob deny", "at 1s user=bob deny 1 allow 1",
+		"at 1s {user,plan=bob allow 1", "repeat 2 1s", "repeat 0 every 1s", "end", "repeat 2 every 1s\nrules",
+		"repeat 2 every 1s\nat 1s user=bob allow 1\nat 3s user=bob allow 1\nend",
+		"total allow 1", "nothing", "rules",
 	};
 	char path[] = "/tmp/sluice-scn-XXXXXX", error[512], place[64];
 	struct request_scenario s;
