@@ -248,7 +248,6 @@ descriptors:
   - {key: closed, limits: 1M requests/d, scope: cluster, consistency: strict, on_store_failure: closed}
   - {key: error, limits: 1M requests/d, scope: cluster, consistency: strict, on_store_failure: error}
   - {key: few, limits: 20 requests/d, scope: cluster, consistency: strict, on_store_failure: open}
-  - {key: share, limits: 40 requests/d, scope: cluster, consistency: strict, on_store_failure: local}
 YAML
 utc_room 86400 120
 
@@ -264,22 +263,6 @@ for name in a b; do
 done
 check_true "at the start all is well" wait_for 10 healed a b
 check "strict: both nodes together hold the limit" "$(spread 30 api few=over)" 20 20
-
-# ---------------------------------------------------------------- shares
-
-# The share of a node follows from the number of nodes.
-check_true "each node knows the other" wait_for 10 nodes_know_each_other a b
-redis_pause main
-passed=$(spread 50 api share=x)
-# Of a key without earlier requests each node has the same share: 20 of 40.
-check "each node lets through its share of a limit" "$passed" 20 60
-for name in a b; do
-	check "the share of $name" "$(cat "$HUB/$name/passed")" 10 30
-done
-redis_resume main
-check_true "recovered" wait_for 10 healed a b
-check "the limit holds again" "$(calc "$passed + $(spread 50 api share=x)")" "$passed" \
-	"$(calc "$passed > 40 ? $passed : 40")"
 
 # ---------------------------------------------------------------- under load
 

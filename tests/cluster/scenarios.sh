@@ -6,7 +6,6 @@
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin scenarios "$@"
-utc_room 86400 60
 PLAYER="${BUILD:-build}/tests/unit/request/engine/test_request_scenario"
 NODE_HTTP='  workers: 1'
 declare -A allowed denied
@@ -58,6 +57,19 @@ step() {
 	cut) nft add element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	end-cut) nft delete element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	lose) redis main FLUSHALL > /dev/null ;;
+	losing)
+		while :; do
+			redis main FLUSHALL > /dev/null
+		done &
+		LOSING=$!
+		started
+		;;
+	end-losing)
+		kill $LOSING
+		wait $LOSING 2> /dev/null
+		;;
+	kill) redis_kill main ;;
+	end-kill) redis_again main ;;
 	stop) redis_pause main ;;
 	end-stop) redis_resume main ;;
 	slow) proxy slow delay $(($7 / 2)) > /dev/null ;;	# each way
@@ -83,6 +95,7 @@ play() {
 	sed '/^---$/,$d' <<< "$lines" | http_rules api
 	read -r varies domain line < <(sed '1,/^---$/d' <<< "$lines")
 	read -ra nodes <<< "$line"
+	utc_room 3600 60
 	redis main FLUSHALL > /dev/null
 	allowed=() denied=()
 	CLUSTER_REDIS=$DIRECT

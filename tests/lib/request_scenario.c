@@ -113,14 +113,18 @@ static bool read_redis(struct reader *r, const char *at)
 {
 	if (take_literal(&at, "lose")) {
 		r->step.kind = STEP_LOSE;
-		return take_time(&at, &r->step.at_ns) && at_end(at);
-	}
-	r->step.kind = STEP_STOP;
-	if (take_literal(&at, "slow")) {
+		if (take_time(&at, &r->step.at_ns))
+			return at_end(at);
+		r->step.kind = STEP_LOSING;
+	} else if (take_literal(&at, "slow")) {
 		r->step.kind = STEP_SLOW;
 		if (!take_time(&at, &r->step.delay_ns) || r->step.delay_ns <= 0)
 			return false;
-	} else if (!take_literal(&at, "stop")) {
+	} else if (take_literal(&at, "kill")) {
+		r->step.kind = STEP_KILL;
+	} else if (take_literal(&at, "stop")) {
+		r->step.kind = STEP_STOP;
+	} else {
 		return false;
 	}
 	return take_times(&at, &r->step.at_ns, &r->step.end_ns) && at_end(at);

@@ -11,7 +11,9 @@
  *     stream 2s 10s every 100ms node any  user=al  allow 30..33       any: in turn
  *     cut b 2s..4s                                      its way to Redis
  *     redis lose 3s                                     Redis is empty from then on
- *     redis stop 3s..5s
+ *     redis lose 3s..5s                                 again and again
+ *     redis stop 3s..5s                                 it stands still
+ *     redis kill 3s..5s                                 it is gone, and starts again empty
  *     redis slow 20ms 3s..5s                            each reply so late
  *     total user=bob allow 300..330 deny 5              of all nodes, since the beginning
  *     repeat 7 every 8s                                 the lines up to "end", each turn 8 s later
@@ -33,8 +35,8 @@
 #define SCENARIO_NEVER INT64_MAX
 
 enum request_step_kind {
-	STEP_AT, STEP_LEFT, STEP_REPORT, STEP_STREAM, STEP_CUT, STEP_LOSE, STEP_STOP, STEP_SLOW,
-	STEP_TOTAL, STEP_RULES,
+	STEP_AT, STEP_LEFT, STEP_REPORT, STEP_STREAM, STEP_CUT, STEP_LOSE, STEP_LOSING,
+	STEP_STOP, STEP_KILL, STEP_SLOW, STEP_TOTAL, STEP_RULES,
 };
 
 struct request_step {
@@ -72,8 +74,7 @@ void request_scenario_clear(struct request_scenario *s);
 
 static inline bool step_is_fault(const struct request_step *step)
 {
-	return step->kind == STEP_CUT || step->kind == STEP_STOP || step->kind == STEP_SLOW ||
-	       step->kind == STEP_LOSE;
+	return step->kind >= STEP_CUT && step->kind <= STEP_SLOW;
 }
 
 /*

@@ -25,9 +25,11 @@ static void print_step(const struct request_scenario *s, const struct request_st
 /* Prints faults that begin or end after *from_ns, up to `until_ns`, in order of time. */
 static void print_faults(const struct request_scenario *s, s64 *from_ns, s64 until_ns)
 {
-	static const char *const begin[] = { [STEP_CUT] = "cut", [STEP_LOSE] = "lose", [STEP_STOP] = "stop",
-					      [STEP_SLOW] = "slow" };
-	static const char *const end[] = { [STEP_CUT] = "end-cut", [STEP_STOP] = "end-stop",
+	static const char *const begin[] = { [STEP_CUT] = "cut", [STEP_LOSE] = "lose",
+					      [STEP_LOSING] = "losing", [STEP_STOP] = "stop",
+					      [STEP_KILL] = "kill", [STEP_SLOW] = "slow" };
+	static const char *const end[] = { [STEP_CUT] = "end-cut", [STEP_LOSING] = "end-losing",
+					    [STEP_STOP] = "end-stop", [STEP_KILL] = "end-kill",
 					    [STEP_SLOW] = "end-slow" };
 
 	for (;;) {

@@ -103,13 +103,15 @@ static void faults(struct play *p, s64 from, s64 to)
 		bool begins = step->at_ns > from && step->at_ns <= to;
 		bool ends = step->end_ns > from && step->end_ns <= to;
 
-		if (step->kind == STEP_LOSE && begins)
+		if ((step->kind == STEP_LOSE && begins) || (step->kind == STEP_KILL && ends) ||
+		    (step->kind == STEP_LOSING && step->at_ns <= to && step->end_ns > from))
 			cluster_store_memory_lose(p->memory);
-		if (!step_is_fault(step) || step->kind == STEP_LOSE || (!begins && !ends))
+		if (!step_is_fault(step) || step->kind == STEP_LOSE || step->kind == STEP_LOSING ||
+		    (!begins && !ends))
 			continue;
 		if (step->kind == STEP_SLOW)
 			cluster_store_memory_set_delay(p->memory, ends ? 0 : step->delay_ns / 1000);
-		else if (step->kind == STEP_STOP)
+		else if (step->kind == STEP_STOP || step->kind == STEP_KILL)
 			p->stopped = !ends;
 		else
 			p->node[step->node].cut = !ends;
@@ -423,7 +425,7 @@ static void refused(void **state)
 		"at 1s user=bob allow 3..1", "at 1s user=bob allow 1 more", "at 1s node z user=bob allow 1",
 		"at 1s user=bob x2y allow 1", "at 1s report user=bob", "stream 1s 2s user=bob allow 1",
 		"stream 1s 2s every 0s user=bob allow 1", "cut z 1s..2s", "cut a 2s..1s", "cut a 1s",
-		"at 2s user=bob allow 1\nat 1s user=bob allow 1", "redis lose", "redis stop 1s", "redis break 1s",
+		"at 2s user=bob allow 1\nat 1s user=bob allow 1", "redis lose", "redis stop 1s", "redis break 1s", "redis kill 1s", "redis lose 2s..1s",
 		"redis slow 1s..2s", "redis slow 0s 1s..2s", "at 1s user=bob deny", "at 1s user=bob deny 1 allow 1",
 		"at 1s {user,plan=bob allow 1", "repeat 2 1s", "repeat 0 every 1s", "end", "repeat 2 every 1s\nrules",
 		"repeat 2 every 1s\nat 1s user=bob allow 1\nat 3s user=bob allow 1\nend",
