@@ -25,6 +25,8 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     LINE("{HTTP rules    ok$http.reload.ok, $http.reload.at|HTTP rules    FAILED, "
 		  "$http.reload.at, keeping the previous rules: $http.reload.error}"),
 	     LINE("{HTTP tier     $http.rules rules, $http.workers workers, listening on $http.listen}"),
+	     { .of = "failing_polls", .line = "load signal   $name: $failures of $polls polls failed, the last: "
+	       "$error" },
 	     LINE("{cluster       node $cluster.node, one of $cluster.nodes; cluster store "
 		  "{up$cluster.store_up|UNAVAILABLE}}"),
 	     LINE("{peers         $cluster.peers[$node {$lag_ns:ms$alive|gone for $silent_ns:seconds}]}"),
@@ -361,7 +363,8 @@ COMMAND(load_signal_list, "load-signal list", READS, "load signals that elastic 
 	SHOW(TABLE("load_signals", "no limit uses a load signal", COL("NAME", "$name"),
 		   COL(">VALUE", "{$value:scale|not set}"), COL("LEFT", "{$left_ns:left_up|-}"),
 		   COL("FROM", "{$from|outside}"),
-		   COL("LIMITS", "$limits"))))
+		   COL("LIMITS", "$limits")),
+	     EACH("load_signals", "{$name: $failures of $polls polls failed, the last: $error}")))
 
 COMMAND(load_signal_set, "load-signal set", UPDATES, "report a load signal: 0.63 or 63%",
 	ARGS(POSITION("name", "NAME", ARG_TEXT, .values = "@load-signal list"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* load_keys.c - the rows of `load_signals:`. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/keys.h"
@@ -10,6 +11,48 @@
 #define SECOND SL_NS_PER_SEC
 #define DOMAIN_MAX 256
 
+#define URL_MAX 1024
+#define FULL_MIN 1e-9
+#define FULL_MAX 1e15
+
+/* Without a user, a fragment and characters that end a line of the request. */
+static int url_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
+{
+	const char *text = node->kind == YAML_TEXT ? node->text : "", *host;
+
+	host = strstr(text, "://");
+	if (!host || (strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) || strchr("/:?", host[3]) ||
+	    strchr(text, '@') || strchr(text, '#'))
+		return key_refuse(r, node, key);
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return key_refuse(r, node, key);
+	return type_text.read(r, node, key, section);
+}
+
+static const struct key_type type_url = TYPE_TEXT("text", .read = url_read);
+
+static int number_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
+{
+	const char *text = node->kind == YAML_TEXT ? node->text : "";
+	double value;
+	char *end;
+
+	value = strtod(text, &end);
+	if (*text < '0' || *text > '9' || *end || !(value >= FULL_MIN && value <= FULL_MAX))
+		return key_refuse(r, node, key);
+	*(double *)key_field(key, section) = value;
+	return 0;
+}
+
+static void number_write(struct writer *w, const struct key *key, const void *section)
+{
+	fprintf(w->out, "%.17g", *(const double *)key_field_of(key, section));
+}
+
+static const struct key_type type_real = { .name = "number", .read = number_read, .write = number_write };
+
+#define URLS "http://HOST[:PORT][/PATH] or https://, without a user"
 #define LOAD(field) KEY(struct load_signal_def, field)
 
 static const struct key load_signal_rows[] = {
@@ -25,6 +68,20 @@ static const struct key load_signal_rows[] = {
 	  .most = 60 * SECOND, .help = "of reports: the last 1s to 60s" },
 	{ "domain", LOAD(domain), &type_text, .most = DOMAIN_MAX, .unset = "all",
 	  .help = "of reports: those of this domain" },
+	{ "prometheus", LOAD(prometheus), &type_url, .most = URL_MAX, .accepted = URLS,
+	  .help = "polled: the URL of a Prometheus" },
+	{ "query", LOAD(query), &type_text, .most = 4096,
+	  .help = "with `prometheus`: PromQL, whose result is one number" },
+	{ "json", LOAD(json), &type_url, .most = URL_MAX, .accepted = URLS,
+	  .help = "polled: the URL of a JSON document" },
+	{ "path", LOAD(path), &type_text, .most = 256,
+	  .help = "with `json`: the members to the value, as `pools.0.busy`" },
+	{ "full", LOAD(full), &type_real, .usual = "1", .accepted = "a number above 0, as 0.8 or 500",
+	  .help = "polled: the value that is full load" },
+	{ "every", LOAD(every_ns), &type_duration, .usual = "5s", .least = 100 * MS, .most = 3600 * SECOND,
+	  .help = "polled: how often, 100ms to 1h. A value is used for three times as long" },
+	{ "timeout", LOAD(timeout_ns), &type_duration, .usual = "2s", .least = 10 * MS, .most = 30 * SECOND,
+	  .help = "polled: for the whole response, 10ms to 30s" },
 };
 
 static int only_with(struct reader *r, const struct yaml_node *node, const char *key, bool with,
@@ -38,15 +95,33 @@ static int only_with(struct reader *r, const struct yaml_node *node, const char 
 
 static int check_load_signal(struct reader *r, const struct yaml_node *node, void *section)
 {
+	static const char *const of_polled[] = { "full", "every", "timeout" };
 	const struct policy *policy = r->model;
 	const struct load_signal_def *def = section;
 	bool measured = def->errors_permille || def->latency_ns;
+	bool polled = def->prometheus || def->json;
+	int origins = !!def->errors_permille + !!def->latency_ns + !!def->prometheus + !!def->json;
 	int rc;
 
-	if (!def->errors_permille == !def->latency_ns)
+	if (origins != 1)
 		return read_fail(r, node, EINVAL, "load signal \"%s\" has %s; accepted: one of errors, "
-				 "latency", def->name, measured ? "two origins" : "no origin");
+				 "latency, prometheus, json", def->name,
+				 origins ? "several origins" : "no origin");
 	rc = only_with(r, node, "quantile", def->latency_ns, "latency");
+	if (!rc)
+		rc = only_with(r, node, "window", measured, "errors or latency");
+	if (!rc)
+		rc = only_with(r, node, "domain", measured, "errors or latency");
+	if (!rc)
+		rc = only_with(r, node, "query", def->prometheus, "prometheus");
+	if (!rc)
+		rc = only_with(r, node, "path", def->json, "json");
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(of_polled); i++)
+		rc = only_with(r, node, of_polled[i], polled, "prometheus or json");
+	if (!rc && def->prometheus)
+		rc = read_require(r, node, "query");
+	if (!rc && def->json)
+		rc = read_require(r, node, "path");
 	if (!rc && measured && !policy->http)
 		rc = read_fail(r, node, EINVAL, "load signal \"%s\" is measured from reports, but there is "
 			       "no request tier to report to; accepted with it: http", def->name);

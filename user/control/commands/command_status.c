@@ -5,6 +5,7 @@
 
 #include "lib/clock.h"
 #include "control/commands/commands.h"
+#include "control/elastic/load_signal.h"
 #include "control/running/live.h"
 #include "control/replication/nodes.h"
 #include "control/running/pending.h"
@@ -137,6 +138,19 @@ static u64 overrides_count(const struct policy *policy)
 	return count;
 }
 
+/* Load signals whose last poll failed. */
+static json_t *failing_polls(const struct commands *ctx)
+{
+	json_t *all = load_signals_to_json(ctx->scales, clock_mono_ns()), *list = json_array(), *item;
+	size_t i;
+
+	json_array_foreach(all, i, item)
+		if (json_object_get(item, "error"))
+			json_array_append(list, item);
+	json_decref(all);
+	return list;
+}
+
 int command_status(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
@@ -165,6 +179,7 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 	json_object_set_new(*ret, "packet_tier", json_boolean(!ctx->running->packets->absent));
 	json_object_set_new(*ret, "pins", json_boolean(!ctx->running->packets->pins_lost));
 	json_object_set_new(*ret, "http", http_to_json(ctx));
+	json_object_set_new(*ret, "failing_polls", failing_polls(ctx));
 	json_object_set_new(*ret, "cluster", nodes_to_json(ctx->nodes));
 	return 0;
 }

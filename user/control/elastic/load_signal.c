@@ -9,6 +9,7 @@
 
 #include "control/elastic/scales.h"
 #include "control/elastic/http_elastic.h"
+#include "control/elastic/load_poll.h"
 #include "control/elastic/load_source.h"
 #include "lib/units.h"
 
@@ -137,8 +138,9 @@ json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 n
 {
 	const struct load_signal *signal = find(scales, name);
 	const struct load_signal_def *def = load_signal_def_find(scales->running->policy, name);
-	json_t *limits = json_array();
-	char words[384];
+	const struct load_poll_stats *stats = load_poll_stats(scales, name);
+	json_t *limits = json_array(), *json;
+	char words[1100];
 	bool set = signal && signal->until_ns > now_ns;
 
 	for (size_t i = 0; i < scales->running->policy->limit_count; i++)
@@ -146,11 +148,18 @@ json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 n
 			json_array_append_new(limits,
 					      json_string(scales->running->policy->limit[i].name));
 	http_elastic_uses(scales, name, limits);
-	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", name, "from",
+	json = json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", name, "from",
 			 def ? json_string(load_source_words(def, words, sizeof(words))) : json_null(), "value",
 			 set ? json_real(signal->value) : json_null(), "left_ns",
 			 set ? json_integer((json_int_t)(signal->until_ns - now_ns)) : json_null(),
 			 "limits", limits);
+	if (!json || !stats)
+		return json;
+	json_object_set_new(json, "polls", json_integer((json_int_t)stats->polls));
+	json_object_set_new(json, "failures", json_integer((json_int_t)stats->failures));
+	if (stats->error)
+		json_object_set_new(json, "error", json_string(stats->error));
+	return json;
 }
 
 bool load_signal_is_listed(const json_t *list, const char *name)

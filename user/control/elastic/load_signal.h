@@ -43,7 +43,8 @@ bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns
 
 /*
  * {"name", "value", "left_ns", "from", "limits": [...]}; value and left_ns are null if not set, from if
- * it is set from outside.
+ * it is set from outside. Of one that is polled also "polls", "failures" and, if the last one failed,
+ * "error".
  */
 json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 now_ns);
 /* Whether a list of them has the name. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "control/elastic/elastic.h"
+#include "control/elastic/load_poll.h"
 #include "control/elastic/load_signal.h"
 #include "lib/log.h"
 #include "request/engine/engine.h"
@@ -22,13 +23,14 @@ void load_sources_watch(struct scales *scales)
 	struct measure_def def[LOAD_SIGNALS_MAX];
 	size_t count = 0;
 
-	if (!engine || scales->sources_for == scales->running->generation)
+	if (scales->sources_for == scales->running->generation)
 		return;
+	load_polls_watch(scales);
 	for (size_t i = 0; i < policy->load_signal_count; i++)
 		if (is_measured(&policy->load_signal[i]))
 			def[count++] = (struct measure_def){ policy->load_signal[i].domain,
 							     policy->load_signal[i].window_ns };
-	if (measures_publish(&engine->measures, def, count) < 0)
+	if (engine && measures_publish(&engine->measures, def, count) < 0)
 		log_error("load signals: out of memory, they are not measured");
 	else
 		scales->sources_for = scales->running->generation;
@@ -71,12 +73,16 @@ void load_sources_tick(struct scales *scales, u64 now_ns)
 
 void load_sources_free(struct scales *scales)
 {
+	load_polls_free(scales);
 	scales->sources_for = 0;
 }
 
 const char *load_source_words(const struct load_signal_def *def, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s of reports%s%s", def->errors_permille ? "errors" : "latency",
+	if (def->prometheus || def->json)
+		snprintf(buf, size, "%s", def->prometheus ? def->prometheus : def->json);
+	else
+		snprintf(buf, size, "%s of reports%s%s", def->errors_permille ? "errors" : "latency",
 		 def->domain ? " to " : "", def->domain ? def->domain : "");
 	return buf;
 }

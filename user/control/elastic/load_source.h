@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * load_source.h - load signals that the daemon finds itself: `load_signals:`, measured from reports.
+ * load_source.h - load signals that the daemon finds itself: `load_signals:`, measured from reports,
+ * or polled (load_poll.h).
  *
- * A value is that of the last window, as a part of what counts as full load. Without a report in
+ * A measured value is that of the last window, as a part of what counts as full load. Without a report in
  * the window the signal is not set.
  */
 #ifndef SLUICE_ELASTIC_LOAD_SOURCE_H
@@ -19,7 +20,7 @@ void load_sources_watch(struct scales *scales);
 void load_sources_tick(struct scales *scales, u64 now_ns);
 void load_sources_free(struct scales *scales);
 
-/* "errors of reports"; returns buf. */
+/* "errors of reports", or the URL; returns buf. */
 const char *load_source_words(const struct load_signal_def *def, char *buf, size_t size);
 
 #endif
