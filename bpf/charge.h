@@ -139,6 +139,21 @@ static __always_inline u64 charge_lazily(const struct sl_params *params, struct 
 	return charge_step(params, &pkt->now, bucket_state, cost);
 }
 
+/*
+ * `count: all`: counts a packet that the limit refuses. A bucket that changes at the same time has
+ * counted another one: one of the two is lost.
+ */
+SL_GLOBAL int charge_fill(const struct sl_limit *limit, struct evaluation *ev, struct sl_way *way,
+			  u64 bucket_state)
+{
+	if (!limit || !ev || !way)
+		return 0;
+	clock_read(&ev->pkt);
+	return __sync_val_compare_and_swap(&way->bucket_state, bucket_state,
+					   sl_fill(bucket_state, charge_params(limit, ev), ev->pkt.now,
+						   ev->meter.cost)) == bucket_state;
+}
+
 /* One attempt at the bucket in the table, or at an unused one. */
 SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct sl_limit *limit,
 				     struct evaluation *ev, enum charge_mode mode)
@@ -176,8 +191,11 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 									  : ATTEMPT_OVER;
 		else if (limit->lease && lease_use(limit, &ev->pkt, key, cost, LEASE_LEFT))
 			result = ATTEMPT_PASS;
-		if (way && result == ATTEMPT_OVER)
+		if (way && result == ATTEMPT_OVER) {
 			table_mark_refused(way, key);
+			if (limit->count_all)
+				charge_fill(limit, ev, way, old);
+		}
 		return result;
 	}
 	if (mode == CHARGE_PEEK)
@@ -264,7 +282,10 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 		if (meter->lease && lease_use(meter, &ev->pkt, key, cost, LEASE_LEFT))
 			return ATTEMPT_PASS;
 		table_mark_refused(way, key);
-		refused_store(rules, limit, &ev->pkt, cost, res.wait_ns);
+		if (meter->count_all)
+			charge_fill(meter, ev, way, bucket_state);
+		else
+			refused_store(rules, limit, &ev->pkt, cost, res.wait_ns);
 		return ATTEMPT_OVER;
 	}
 	/* From a quarter of the limit on, this CPU may take a lease. */

@@ -141,6 +141,22 @@ static __always_inline struct sl_result sl_step(u64 bucket_state, const struct s
 }
 
 /*
+ * The state after a refusal of `cost`, of a limit that counts refused ones: used up to the limit, not
+ * beyond. An algorithm whose count starts again at an edge has no such limit; its state stays.
+ */
+static __always_inline u64 sl_fill(u64 bucket_state, const struct sl_params *p, struct sl_now now,
+				   u64 cost)
+{
+	if (sl_is_bucket(p))
+		return sl_gcra_fill(bucket_state, p, now.mono_ns, cost);
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_fill(bucket_state, p, now.utc_ns, cost);
+	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
+		return sl_counters_fill(bucket_state, p, now.utc_ns, cost);
+	return bucket_state;
+}
+
+/*
  * The used share of the limit: 0 exactly where the bucket has expired, that is, no different from
  * an unused one; 1..127 below half of the limit; 128..255 from half up.
  */

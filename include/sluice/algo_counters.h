@@ -130,6 +130,18 @@ static __always_inline struct sl_result sl_counters_step(u64 bucket_state,
 	return res;
 }
 
+/* After a refusal of `cost`, of a limit that counts refused ones. */
+static __always_inline u64 sl_counters_fill(u64 bucket_state, const struct sl_params *p, u64 utc_ns,
+					    u64 cost)
+{
+	struct sl_counters c = sl_counters_read(bucket_state, p, utc_ns);
+	u64 newest = sl_counters_at(&c, p, 0);
+	u64 room = newest < p->capacity ? p->capacity - newest : 0;
+
+	c.counts += cost < room ? cost : room;
+	return sl_counters_state(&c);
+}
+
 static __always_inline u32 sl_counters_utilization(u64 bucket_state, const struct sl_params *p,
 						   u64 utc_ns)
 {

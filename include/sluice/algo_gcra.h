@@ -112,6 +112,19 @@ static __always_inline struct sl_result sl_gcra_step(u64 bucket_state, const str
 	return res;
 }
 
+/* After a refusal of `cost`, of a limit that counts refused ones: up to an empty bucket. */
+static __always_inline u64 sl_gcra_fill(u64 bucket_state, const struct sl_params *p, u64 mono_ns,
+					u64 cost)
+{
+	u64 now = mono_ns * SL_TICKS_PER_NS;
+	u64 debt = sl_gcra_debt(bucket_state, p, now);
+
+	if (debt >= p->tau)
+		return bucket_state;
+	debt = cost < p->capacity ? debt + sl_gcra_ticks(p, cost) : p->tau;
+	return sl_gcra_state(p, now, debt < p->tau ? debt : p->tau);
+}
+
 static __always_inline u32 sl_gcra_utilization(u64 bucket_state, const struct sl_params *p,
 					       u64 mono_ns)
 {

@@ -184,6 +184,19 @@ static __always_inline struct sl_result sl_sliding_step(u64 bucket_state, const 
 	return res;
 }
 
+/* After a refusal of `cost`, of a limit that counts refused ones: of this window up to the limit. */
+static __always_inline u64 sl_sliding_fill(u64 bucket_state, const struct sl_params *p, u64 utc_ns,
+					   u64 cost)
+{
+	struct sl_sliding s = sl_sliding_read(bucket_state, p, utc_ns);
+	u64 capacity = p->capacity >> (p->quantum & 63);
+
+	cost = (cost + sl_sliding_random(p, utc_ns)) >> (p->quantum & 63);
+	if (s.current >= capacity)
+		return bucket_state;
+	return sl_sliding_state(&s, s.current + cost < capacity ? s.current + cost : capacity);
+}
+
 /* floor(previous x left / W) is 0 from here on, and the next window has no previous one. */
 static __always_inline int sl_sliding_expired(u64 bucket_state, const struct sl_params *p,
 					      u64 utc_ns)

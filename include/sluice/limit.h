@@ -109,7 +109,7 @@ struct sl_limit {
 	/* Sources with so many leading bits in common have the same rates: bpf/refused.h. */
 	u8 refusal_prefix_len[SL_FAMILY_COUNT];
 	u8 counter;		/* 1: see above */
-	u8 pad1;
+	u8 count_all;		/* 1: packets that it refuses count, too */
 	u64 pad2[3];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");

@@ -22,7 +22,7 @@ static struct rate random_rate(u64 most, u64 least_period)
 			      (period < least_period ? least_period : period) * SEC, RATE_PACKETS };
 }
 
-static void open_both(enum sl_algo algo, const char *name)
+static void open_both(enum sl_algo algo, const char *name, bool count_all)
 {
 	struct rate rate[2] = { random_rate(5, 10), random_rate(200, 1) };
 	u64 burst[2] = { 1 + rng_below(20), 1 + rng_below(100) };
@@ -32,6 +32,7 @@ static void open_both(enum sl_algo algo, const char *name)
 	int at;
 
 	def.buckets = 3;
+	def.count_all = count_all;
 	def.rates.count = 2;
 	def.rates.rate[1] = rate[1];
 	def.rates.burst[1] = algorithms[algo]->default_burst ? burst[1] : 0;
@@ -39,7 +40,8 @@ static void open_both(enum sl_algo algo, const char *name)
 	rig_apply(&packets, &def, 1);
 
 	at = snprintf(text, sizeof(text), "domain: api\ndescriptors:\n- key: ip\n  algorithm: %s\n"
-		      "%s  limits:\n", name, algorithms[algo]->has_buckets ? "  buckets: 3\n" : "");
+		      "%s%s  limits:\n", name, algorithms[algo]->has_buckets ? "  buckets: 3\n" : "",
+		      count_all ? "  count: all\n" : "");
 	for (u32 i = 0; i < 2; i++) {
 		at += snprintf(text + at, sizeof(text) - at, "  - {name: l%u, rate: %llu requests/%llus",
 			       i, rate[i].count, rate[i].period_ns / SEC);
@@ -61,13 +63,13 @@ static void step_time(void)
 	rig_set_time(&packets, rig_now.mono_ns, rig_now.utc_ns - rig_now.mono_ns);
 }
 
-static void run(enum sl_algo algo, const char *name)
+static void run_counting(enum sl_algo algo, const char *name, bool count_all)
 {
 	struct rig_packet packet = { .proto = 17, .dport = 53, .length = 100 };
 	struct rig_frame frame;
 	u32 passed = 0;
 
-	open_both(algo, name);
+	open_both(algo, name, count_all);
 	rig_frame_make(&frame, &packet);
 	for (u32 i = 0; i < STEPS; i++) {
 		u32 source = 0xc0000200 + (rng_below(2) ? rng_below(5) : rng_below(SOURCES));
@@ -85,6 +87,19 @@ static void run(enum sl_algo algo, const char *name)
 	assert_true(passed > 100 && passed < STEPS - 100);
 	rig_close(&packets);
 	rig_end();
+}
+
+static void run(enum sl_algo algo, const char *name)
+{
+	run_counting(algo, name, false);
+}
+
+TEST(test_count_all)
+{
+	run_counting(SL_ALGO_TOKEN_BUCKET, "token-bucket", true);
+	run_counting(SL_ALGO_LEAKY_BUCKET, "leaky-bucket", true);
+	run_counting(SL_ALGO_SLIDING_WINDOW, "sliding-window", true);
+	run_counting(SL_ALGO_WINDOW_COUNTERS, "window-counters", true);
 }
 
 TEST(test_token_bucket)

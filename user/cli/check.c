@@ -261,6 +261,8 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 				 limit[i].cluster ? "cluster" : "node");
 		if (limit[i].buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].buckets));
+		if (limit[i].count_all)
+			json_object_set_new(json, "count", json_string("all"));
 		if (limit[i].cluster)
 			json_object_set_new(json, "consistency", json_string(
 				consistency_format(rule, text, sizeof(text))));

@@ -66,6 +66,9 @@ static const struct key limit_rows[] = {
 	{ "buckets", LIMIT(buckets), &type_number, .usual = "4", .least = SL_COUNTERS_MIN,
 	  .most = SL_COUNTERS_MAX, .accepted = "2 to 6",
 	  .help = "window-counters only: the buckets of a window, 2 to 6" },
+	{ "count", LIMIT(count_all), &type_enum, .names = count_names, .usual = "admitted",
+	  .help = "`admitted`, or `all`: packets that it refuses count, too, so a source that does "
+		  "not slow down stays out. Each is charged to the bucket itself, which costs more" },
 	{ "accounting", LIMIT(accounting), &type_enum, .names = accounting_names, .usual = "percpu",
 	  .help = "`percpu`: each CPU leases a small batch from the bucket, which is fast; "
 		  "`exact`: every packet is charged to the bucket itself" },
@@ -162,6 +165,27 @@ static int check_scope(struct reader *r, const struct yaml_node *map, const stru
 			 limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
 }
 
+static int check_count(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
+{
+	const struct yaml_node *count = yaml_node_find(map, "count");
+
+	if (!limit->count_all)
+		return 0;
+	if (algorithms[limit->algorithm]->count_note)
+		return read_fail(r, count, EINVAL, "count is all, but algorithm is %s: %s; accepted with "
+				 "it: token-bucket, leaky-bucket, sliding-window, window-counters",
+				 algorithm_name(limit->algorithm),
+				 algorithms[limit->algorithm]->count_note);
+	if (limit->throttle.kind == THROTTLE_SOFT)
+		return read_fail(r, count, EINVAL, "count is all, but throttle is soft, which admits "
+				 "above the limit; accepted with it: throttle: hard or elastic");
+	if (limit->cluster)
+		return read_fail(r, count, EINVAL, "count is all, but scope is cluster: a node does not "
+				 "know what others refuse; accepted with it: count: admitted, or "
+				 "scope: node");
+	return 0;
+}
+
 static int check_limit(struct reader *r, const struct yaml_node *map, void *section)
 {
 	const struct limit_def *limit = section;
@@ -175,6 +199,8 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 		rc = check_ban(r, map, limit);
 	if (!rc)
 		rc = check_scope(r, map, limit);
+	if (!rc)
+		rc = check_count(r, map, limit);
 	return rc ? rc : check_rates(r, map, limit);
 }
 

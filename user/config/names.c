@@ -50,6 +50,7 @@ const struct name fragments_names[] = {
 	{ NULL, 0 },
 };
 
+const struct name count_names[] = { { "admitted", 0 }, { "all", 1 }, { NULL, 0 } };
 const struct name scope_names[] = { { "node", 0 }, { "cluster", 1 }, { NULL, 0 } };
 
 const struct name per_names[] = {

@@ -225,6 +225,29 @@ u64 request_counters_remove(struct request_logs *logs, u64 bucket_state, u64 n)
 	return state_of(&ring);
 }
 
+u64 request_counters_drop(struct request_logs *logs, u64 bucket_state, u64 n)
+{
+	struct ring ring = ring_of(bucket_state);
+
+	ring.count -= n;
+	for (;;) {
+		u32 chunk = next_of(logs, ring.last);
+		struct place at = { chunk, 0 };
+
+		for (; n && at.slot < slots_of(logs, chunk); at.slot++) {
+			u32 count = count_get(logs, at), some = count < n ? count : n;
+
+			if (some)
+				count_set(logs, at, count - some);
+			n -= some;
+		}
+		if (!n || chunk == ring.last)
+			return state_of(&ring);
+		set_next(logs, ring.last, next_of(logs, chunk));
+		request_chunk_put(logs, chunk);
+	}
+}
+
 u64 request_counters_wait(const struct request_logs *logs, const struct spec *spec,
 			  u64 bucket_state, struct sl_now now, u64 n)
 {

@@ -313,6 +313,39 @@ u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 b
 	return state_of(&ring);
 }
 
+u64 request_log_drop(struct request_logs *logs, const struct spec *spec, u64 bucket_state, u64 n)
+{
+	struct ring ring = ring_of(bucket_state);
+
+	if (n >= ring.count) {
+		request_log_free(logs, bucket_state);
+		return 0;
+	}
+	if (spec->buckets)
+		return request_counters_drop(logs, bucket_state, n);
+	while (n) {
+		u32 chunk = next_of(logs, ring.last);
+		u64 time, run = first_of(logs, chunk, ring.gone, &time);
+
+		if (run > n) {
+			time_set(logs, chunk, 1, run - n);
+			ring.count -= n;
+			break;
+		}
+		ring.count -= run;
+		n -= run;
+		if (!is_run(logs, chunk) && !ring.gone) {
+			ring.gone = 1;
+			continue;
+		}
+		/* Not the last one: more times follow. */
+		ring.gone = 0;
+		set_next(logs, ring.last, next_of(logs, chunk));
+		request_chunk_put(logs, chunk);
+	}
+	return state_of(&ring);
+}
+
 u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		     struct sl_now now, u64 n)
 {

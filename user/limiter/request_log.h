@@ -62,6 +62,8 @@ u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 buck
 /* Removes the n newest. */
 u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		       u64 n);
+/* Removes the n oldest. */
+u64 request_log_drop(struct request_logs *logs, const struct spec *spec, u64 bucket_state, u64 n);
 /* Removes all. */
 void request_log_free(struct request_logs *logs, u64 bucket_state);
 

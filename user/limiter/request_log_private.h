@@ -72,6 +72,7 @@ bool request_counters_need(const struct request_logs *logs, const struct spec *s
 u64 request_counters_add(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 			 struct sl_now now, u64 n, u32 chunk);
 u64 request_counters_remove(struct request_logs *logs, u64 bucket_state, u64 n);
+u64 request_counters_drop(struct request_logs *logs, u64 bucket_state, u64 n);
 u64 request_counters_wait(const struct request_logs *logs, const struct spec *spec,
 			  u64 bucket_state, struct sl_now now, u64 n);
 u64 request_counters_reset(const struct request_logs *logs, const struct spec *spec,

@@ -45,6 +45,11 @@ u64 spec_report(const struct spec_view *view, u64 bucket_state, struct sl_now no
 	return row_of(view->spec)->report(view, bucket_state, now, then, cost);
 }
 
+u64 spec_fill(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)
+{
+	return sl_fill(bucket_state, &view->p, now, cost);
+}
+
 u64 spec_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)
 {
 	return row_of(view->spec)->refund(view, bucket_state, now, cost);

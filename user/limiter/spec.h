@@ -87,6 +87,11 @@ u64 spec_force(const struct spec_view *view, u64 bucket_state, struct sl_now now
  */
 u64 spec_report(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 		struct sl_now then, u64 cost);
+/*
+ * The bucket state after a refusal, of a limit that counts refused requests: up to the limit; a
+ * debt stays.
+ */
+u64 spec_fill(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 /* The bucket state with `cost` refunded; never below unused. */
 u64 spec_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 /* The same for a charge of the time `then`: after the end of its window, where it counts now. */

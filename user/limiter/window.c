@@ -189,6 +189,8 @@ static struct cluster_store_state window_to_store(const struct spec *spec, u64 b
 	return state;
 }
 
+#define STARTS_AGAIN "its count falls at an edge by itself"
+
 #define WINDOW_STEPS							\
 	.charge = window_charge, .look = window_look, .force = window_force,	\
 	.report = window_report, .refund = window_refund, .uncommit = window_uncommit,	\
@@ -199,6 +201,7 @@ static struct cluster_store_state window_to_store(const struct spec *spec, u64 b
 
 const struct algorithm algorithm_fixed_window = {
 	.has_window = true,
+	.count_note = STARTS_AGAIN,
 	.windows_kept = 2,
 	.compile = window_compile,
 	WINDOW_STEPS,
@@ -206,6 +209,7 @@ const struct algorithm algorithm_fixed_window = {
 
 const struct algorithm algorithm_interval_bucket = {
 	.default_burst = interval_default_burst,
+	.count_note = STARTS_AGAIN,
 	.strict_note = "refills a bucket that Redis has: its units cannot be leased over an edge",
 	.windows_kept = 2 * INTERVALS_MAX,
 	.compile = interval_compile,

@@ -38,6 +38,8 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 			json_object_set_new(json, "burst", json_u64(limit[i].burst));
 		if (limit[i].buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].buckets));
+		if (limit[i].count_all)
+			json_object_set_new(json, "count", json_string("all"));
 		if (limit[i].cluster)
 			json_object_set_new(json, "scope", json_string("cluster"));
 		json_array_append_new(list, json);

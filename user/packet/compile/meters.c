@@ -159,7 +159,7 @@ static u32 lease_of_meter(const struct builder *b, const struct sl_limit *meter)
 {
 	u32 lease = params_lease(&meter->params, b->meters->cpus);
 
-	if (b->def->accounting != ACCOUNTING_PERCPU)
+	if (b->def->accounting != ACCOUNTING_PERCPU || b->def->count_all)
 		return 0;
 	if (meter->unit == SL_UNIT_BYTES && lease < LEASE_MIN_BYTES)
 		return 0;
@@ -431,6 +431,7 @@ static void model_of(struct builder *b)
 	b->model.per = def->per;
 	b->model.action = def->action;
 	b->model.mode = def->mode;
+	b->model.count_all = def->count_all;
 	b->model.on_full = def->on_full;
 	b->model.tag = def->tag;
 	b->model.dscp = def->dscp;

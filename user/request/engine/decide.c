@@ -512,10 +512,58 @@ static void unclaim(struct decision *d)
 	}
 }
 
+static bool is_shadow(const struct bucket *b)
+{
+	return b->rule && b->rule->shadow;
+}
+
+/* A log keeps the newest requests, as many as the limit: older ones make no difference. */
+static void fill_log(struct decision *d, struct bucket *b, struct counters_ref *ref)
+{
+	u64 capacity = b->view.p.capacity, cost = b->cost < capacity ? b->cost : capacity;
+	u64 count = request_log_count(ref->bucket_state), most = capacity - cost;
+
+	if (count > most)
+		ref->bucket_state = request_log_drop(&d->counters->logs, ref->spec,
+						     ref->bucket_state, count - most);
+	if (cost && claim_bucket_state(d, b, ref, cost))
+		put_log(d, b, ref, cost);
+	else if (ref->present)
+		counters_put(d->counters, ref, ref->bucket_state);
+}
+
+/*
+ * `count: all`: the first limit that refuses counts the request, as in the packet tier, and so does
+ * each in shadow mode. The wait is longer by that.
+ */
+static void count_refused(struct decision *d)
+{
+	bool refused = false;
+
+	for (u32 i = 0; i < d->bucket_count; i++) {
+		struct bucket *b = &d->bucket[i];
+		struct counters_ref *ref = &d->ref[b->ref];
+
+		if (!b->over || (refused && !is_shadow(b)))
+			continue;
+		refused |= !is_shadow(b);
+		if (!b->limit || !b->limit->count_all || !is_charged(b) || b->cluster)
+			continue;
+		if (is_log(b))
+			fill_log(d, b, ref);
+		else if (claim_bucket_state(d, b, ref, b->cost))
+			counters_put(d->counters, ref,
+				     spec_fill(&b->view, ref->bucket_state, decision_now(d, b), b->cost));
+		b->wait_ns = bucket_charge(d, b, ref, b->cost).wait_ns;
+	}
+}
+
 static enum response_code take(struct decision *d)
 {
 	enum response_code code = decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK;
 
+	if (!d->request->peek && !d->request->report)
+		count_refused(d);
 	if (code != RESPONSE_OK && !d->request->report)
 		return code;
 	if (!d->request->peek && !claim(d) && !d->request->report)

@@ -24,7 +24,8 @@ static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 	const struct throttle_def *t = &limit->throttle;
 	u64 words[] = {
 		limit->rate.count, limit->rate.period_ns, limit->burst, limit->algorithm,
-		limit->first_request, limit->buckets, limit->none, limit->cluster, t->kind, t->soft_permille, t->soft_for_ns,
+		limit->first_request, limit->buckets, limit->count_all,
+		limit->none, limit->cluster, t->kind, t->soft_permille, t->soft_for_ns,
 		t->ceiling_percent, t->cpu_percent, t->link_percent, t->load_signal_percent,
 	};
 

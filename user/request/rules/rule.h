@@ -35,6 +35,7 @@ struct rule_limit {
 	enum sl_algo algorithm;
 	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
 	u8 buckets;			/* window-counters: of a window; else 0 */
+	bool count_all;			/* count: all: refused requests, too */
 	struct throttle_def throttle;
 	bool cluster;			/* scope: cluster: all nodes together; see rule.consistency */
 	/*

@@ -100,8 +100,18 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 	const char *of = rule->consistency == CONSISTENCY_LEASE ? "lease" : "write_back";
 	char text[48], period[48];
 
+	if (limit->count_all && limit->throttle.kind == THROTTLE_SOFT)
+		return sl_err_set(err, ERANGE, "count is all, but throttle is soft, which admits above "
+				  "the limit; accepted with it: throttle: hard or elastic");
+	if (limit->count_all && rule->wait_ns)
+		return sl_err_set(err, ERANGE, "count is all, but on_limit delays requests that do not "
+				  "fit; accepted with it: on_limit: refuse");
 	if (!limit->cluster)
 		return 0;
+	if (limit->count_all)
+		return sl_err_set(err, ERANGE, "count is all, but scope is cluster: a node answers "
+				  "refusals by itself, so the others do not know them; accepted with "
+				  "it: count: admitted, or scope: node");
 	if (limit->throttle.kind != THROTTLE_HARD)
 		return sl_err_set(err, ERANGE, "throttle is %s, but scope is cluster: this node knows only "
 				  "what is free, and what passed above the limit, on itself; "

@@ -211,6 +211,9 @@ static const struct key rule_limit_rows[] = {
 	{ "throttle", LIMIT(throttle), &type_throttle,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`, as in the "
 		  "packet tier" },
+	{ "count", LIMIT(count_all), &type_enum, .names = count_names,
+	  .help = "`admitted` (default), or `all`: requests that it refuses count, too, so a client "
+		  "that does not slow down stays out" },
 	{ "scope", LIMIT(cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: all nodes together" },
 };
@@ -223,7 +226,8 @@ static int check_element(struct reader *r, const struct yaml_node *map, struct r
 {
 	const struct yaml_node *burst = yaml_node_find(map, "burst"),
 			       *window = yaml_node_find(map, "window"),
-			       *buckets = yaml_node_find(map, "buckets");
+			       *buckets = yaml_node_find(map, "buckets"),
+			       *count = yaml_node_find(map, "count");
 
 	if (burst && !algorithms[limit->algorithm]->default_burst)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
@@ -237,6 +241,11 @@ static int check_element(struct reader *r, const struct yaml_node *map, struct r
 		return read_fail(r, buckets, EINVAL, "buckets is given, but algorithm is %s; accepted "
 				 "with it: algorithm: window-counters",
 				 algorithm_name(limit->algorithm));
+	if (count && limit->count_all && algorithms[limit->algorithm]->count_note)
+		return read_fail(r, count, EINVAL, "count is all, but algorithm is %s: %s; accepted with "
+				 "it: token-bucket, leaky-bucket, sliding-window, window-counters, "
+				 "sliding-log", algorithm_name(limit->algorithm),
+				 algorithms[limit->algorithm]->count_note);
 	return 0;
 }
 
@@ -251,6 +260,8 @@ static void drop_unused(struct rule_limit *limit)
 		limit->first_request = false;
 	if (!row->has_buckets)
 		limit->buckets = 0;
+	if (row->count_note)
+		limit->count_all = false;
 }
 
 int read_limit_element(struct reader *r, const struct yaml_node *node,

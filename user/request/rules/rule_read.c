@@ -85,6 +85,8 @@ static const struct key descriptor_rows[] = {
 	  .accepted = "1 or more", .help = "of a token bucket" },
 	{ "throttle", DRAFT(defaults.throttle), &type_throttle,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`" },
+	{ "count", DRAFT(defaults.count_all), &type_enum, .names = count_names,
+	  .help = "`admitted` (default), or `all`: refused requests count, too" },
 	{ "scope", DRAFT(defaults.cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: counted for all nodes together, in the Redis of `cluster` in "
 		  "sluice.yaml. Without that section it counts on this node alone" },
@@ -136,7 +138,7 @@ const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows);
 
 /* Our keys about limits; without a limit they would have no effect. */
 static const char *const keys_of_limits[] = {
-	"algorithm", "window", "burst", "throttle", "prefix", "prefix_scale", "overrides",
+	"algorithm", "window", "buckets", "count", "burst", "throttle", "prefix", "prefix_scale", "overrides",
 	"overrides_file", "reserve", "on_limit", "push_down", "scope", "consistency",
 	"on_store_failure",
 };

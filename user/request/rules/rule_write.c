@@ -42,6 +42,8 @@ static void write_element(FILE *out, const struct rule_limit *limit, bool named,
 		fputs(", window: first-request", out);
 	if (limit->buckets)
 		fprintf(out, ", buckets: %u", limit->buckets);
+	if (limit->count_all)
+		fputs(", count: all", out);
 	if (limit->throttle.kind != THROTTLE_HARD)
 		fprintf(out, ", throttle: %s",
 			throttle_format(&limit->throttle, text, sizeof(text)));
@@ -101,6 +103,8 @@ static void write_limits(struct writer *w, const struct rule *rule)
 		write_value(w, "window", "first-request");
 	if (rule->limit[0].buckets)
 		write_number(w, "buckets", rule->limit[0].buckets);
+	if (rule->limit[0].count_all)
+		write_value(w, "count", "all");
 	if (rule->limit[0].cluster)
 		write_value(w, "scope", "cluster");
 }
