@@ -16,7 +16,9 @@
 
 static struct http_def def = { .retry_jitter_permille = 0 };
 static struct http_tier tier = { .def = &def };
-static struct worker worker = { .tier = &tier };
+static struct engine engine;
+static struct engine_thread engine_thread = { .engine = &engine };
+static struct worker worker = { .tier = &tier, .engine = &engine_thread };
 static struct listen_def listener;
 static struct peer_info peer = { .local = true, .listener = &listener };
 static struct http1_request request;
