@@ -147,9 +147,7 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 {
 	struct limit_def limit = {
 		.per = SL_PER_SOURCE,
-		.prefix = { { 32 }, { 64 } },
-		.prefix_scale = { { 1 }, { 1 } },
-		.prefix_count = { 1, 1 },
+		.prefix = { .len = { { 32 }, { 64 } }, .scale = { { 1 }, { 1 } }, .count = { 1, 1 } },
 		.rates = { .rate = { rate }, .burst = { burst }, .count = 1 },
 		.algorithm = algo,
 		.buckets = 4,

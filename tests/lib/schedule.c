@@ -99,7 +99,7 @@ static void make_limits(struct schedule *s)
 	add(s, SITES, "sites", window, 300, 60, RATE_PACKETS, 0, SL_PER_SOURCE);
 	s->def[SITES].match.src = &all_v6;
 	s->def[SITES].match.src_count = 1;
-	s->def[SITES].prefix[SL_V6][0] = 48;
+	s->def[SITES].prefix.len[SL_V6][0] = 48;
 	add(s, SLIDING, "sliding", sliding, 60, 3, RATE_PACKETS, 0, SL_PER_SOURCE);
 	add(s, SLIDING_BYTES, "sliding-bytes", sliding, 150000, 7, RATE_BYTES, 0, SL_PER_DPORT);
 	add(s, LEAKY, "leaky", leaky, 200, 1, RATE_PACKETS, 0, SL_PER_SOURCE | SL_PER_DPORT);

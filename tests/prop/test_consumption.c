@@ -399,9 +399,9 @@ TEST(test_kinds_together)
 	limit.rates = (struct rates){ .rate = { { RATE, SL_NS_PER_SEC, RATE_PACKETS },
 						{ 50000, SL_NS_PER_SEC, RATE_BYTES } },
 				      .burst = { RATE, 50000 }, .count = 2 };
-	limit.prefix[SL_V4][1] = 24;
-	limit.prefix_scale[SL_V4][1] = 16;
-	limit.prefix_count[SL_V4] = 2;
+	limit.prefix.len[SL_V4][1] = 24;
+	limit.prefix.scale[SL_V4][1] = 16;
+	limit.prefix.count[SL_V4] = 2;
 	limit.override = &own;
 	limit.override_count = 1;
 	limit.override_rates = &rates;

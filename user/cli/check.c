@@ -279,17 +279,17 @@ static json_t *groups_json(const struct rule *rule, const struct rule_match *mat
 	char text[SL_PREFIX_TEXT];
 
 	if (!value_address(match->value[i], &prefix.addr, &prefix.family) ||
-	    !rule->prefix_count[prefix.family]) {
+	    !rule->prefix.count[prefix.family]) {
 		json_array_append_new(list, json_pack("{s:s%, s:i}", "value", match->value[i].at,
 						      match->value[i].len, "scale", 1));
 		return list;
 	}
-	for (u8 k = 0; k < rule->prefix_count[prefix.family]; k++) {
-		prefix.len = rule->prefix[prefix.family][k];
+	for (u8 k = 0; k < rule->prefix.count[prefix.family]; k++) {
+		prefix.len = rule->prefix.len[prefix.family][k];
 		prefix.addr = sl_addr_mask(prefix.addr, prefix.len);
 		json_array_append_new(list, json_pack(
 			"{s:s, s:i}", "value", sl_prefix_format(&prefix, text, sizeof(text)), "scale",
-			(int)rule->prefix_scale[prefix.family][k]));
+			(int)rule->prefix.scale[prefix.family][k]));
 	}
 	return list;
 }

@@ -52,7 +52,7 @@ static u32 limit_counters(const struct limit_def *def, enum sl_family family)
 
 		units |= 1U << (unit == RATE_BITS ? RATE_BYTES : unit);
 	}
-	return (u32)__builtin_popcount(units) * def->prefix_count[family];
+	return (u32)__builtin_popcount(units) * def->prefix.count[family];
 }
 
 /* How many meters of a limit one packet of this family is charged to. */
@@ -61,7 +61,7 @@ static u32 limit_words(const struct limit_def *limit, enum sl_family family)
 	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
 
 	/* a soft meter replaces its meter; its grace meter is charged in addition */
-	return limit->rates.count * limit->prefix_count[family] * (grace ? 2 : 1) +
+	return limit->rates.count * limit->prefix.count[family] * (grace ? 2 : 1) +
 	       (limit->cluster ? limit_counters(limit, family) : 0);
 }
 
@@ -122,8 +122,8 @@ static int check_ban_lengths(const struct policy *policy, enum sl_family family,
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *limit = &policy->limit[i];
 
-		for (u32 k = 0; limit->ban.after && k < limit->prefix_count[family]; k++) {
-			if (memchr(length, limit->prefix[family][k], count))
+		for (u32 k = 0; limit->ban.after && k < limit->prefix.count[family]; k++) {
+			if (memchr(length, limit->prefix.len[family][k], count))
 				continue;
 			if (count == SL_BAN_LENGTHS)
 				return fail_at(policy, i, err, EINVAL, "limits[%zu] \"%s\": "
@@ -131,8 +131,8 @@ static int check_ban_lengths(const struct policy *policy, enum sl_family family,
 					       "accepted: up to %d different lengths in all "
 					       "limits with ban", i, limit->name,
 					       family == SL_V4 ? '4' : '6',
-					       limit->prefix[family][k], SL_BAN_LENGTHS);
-			length[count++] = limit->prefix[family][k];
+					       limit->prefix.len[family][k], SL_BAN_LENGTHS);
+			length[count++] = limit->prefix.len[family][k];
 		}
 	}
 	return 0;

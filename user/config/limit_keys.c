@@ -22,15 +22,17 @@ static const struct key tag_rows[] = {
 };
 static const struct keys tag_keys = KEYS(struct limit_def, tag_rows);
 
+#define HIERARCHY(field) KEY(struct prefix_hierarchy, field)
+
 static const struct key prefix_rows[] = {
-	{ "ipv4", LIMIT(prefix[SL_V4]), &type_lengths_v4, .usual = "32" },
-	{ "ipv6", LIMIT(prefix[SL_V6]), &type_lengths_v6, .usual = "64" },
+	{ "ipv4", HIERARCHY(len[SL_V4]), &type_lengths_v4, .usual = "32" },
+	{ "ipv6", HIERARCHY(len[SL_V6]), &type_lengths_v6, .usual = "64" },
 };
-const struct keys limit_prefix_keys = KEYS(struct limit_def, prefix_rows);
+const struct keys limit_prefix_keys = KEYS(struct prefix_hierarchy, prefix_rows);
 
 static const struct key scale_rows[] = {
-	{ "ipv4", LIMIT(prefix_scale[SL_V4]), &type_scales_v4 },
-	{ "ipv6", LIMIT(prefix_scale[SL_V6]), &type_scales_v6 },
+	{ "ipv4", HIERARCHY(scale[SL_V4]), &type_scales_v4 },
+	{ "ipv6", HIERARCHY(scale[SL_V6]), &type_scales_v6 },
 };
 
 static int init_scales(void *section)
@@ -39,7 +41,7 @@ static int init_scales(void *section)
 	return 0;
 }
 
-const struct keys limit_scale_keys = KEYS(struct limit_def, scale_rows, .init = init_scales);
+const struct keys limit_scale_keys = KEYS(struct prefix_hierarchy, scale_rows, .init = init_scales);
 
 static const struct key limit_rows[] = {
 	{ "name", LIMIT(name), &type_identifier, .flags = KEY_NEEDED,
@@ -50,11 +52,11 @@ static const struct key limit_rows[] = {
 	  .help = "what has its own bucket: any combination of `source`, `dst`, `proto`, "
 		  "`dport`, `vlan`, `interface`. `[]` is one bucket for all. Interfaces share "
 		  "buckets unless `interface` is listed" },
-	{ "prefix", .type = &type_map, .keys = &limit_prefix_keys, .flags = KEY_FLOW,
+	{ "prefix", LIMIT(prefix), &type_map, .keys = &limit_prefix_keys, .flags = KEY_FLOW,
 	  .help = "addresses of one such prefix are one source; with a list, each length is "
 		  "counted: see [prefix hierarchy](#prefix-hierarchy). Only with `source` in "
 		  "`per`" },
-	{ "prefix_scale", .type = &type_map, .keys = &limit_scale_keys, .flags = KEY_FLOW, .unset = "1",
+	{ "prefix_scale", LIMIT(prefix), &type_map, .keys = &limit_scale_keys, .flags = KEY_FLOW, .unset = "1",
 	  .help = "the multiplier of rate and burst at each listed prefix, 1 to 65536" },
 	{ "rate", LIMIT(rates.rate), &type_rates, .flags = KEY_NEEDED,
 	  .help = "what passes in the long run; a list of up to four rates that hold together, "

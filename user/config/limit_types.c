@@ -212,23 +212,23 @@ static int lengths_read(struct reader *r, const struct yaml_node *node, const st
 
 static void lengths_write(struct writer *w, const struct key *key, const void *section)
 {
-	const struct limit_def *limit = section;
-	u8 count = limit->prefix_count[key->type->variant];
+	const struct prefix_hierarchy *prefix = section;
+	u8 count = prefix->count[key->type->variant];
 
 	for (u8 i = 0; i < count; i++)
 		fprintf(w->out, "%s%u%s", i ? ", " : count > 1 ? "[" : "",
-			limit->prefix[key->type->variant][i],
+			prefix->len[key->type->variant][i],
 			i + 1 == count && count > 1 ? "]" : "");
 }
 
 static bool lengths_equal(const struct key *key, const void *a, const void *b)
 {
-	const struct limit_def *x = a, *y = b;
+	const struct prefix_hierarchy *x = a, *y = b;
 	int family = key->type->variant;
-	u8 count = x->prefix_count[family];
+	u8 count = x->count[family];
 
-	return count == y->prefix_count[family] &&
-	       !memcmp(x->prefix[family], y->prefix[family], count);
+	return count == y->count[family] &&
+	       !memcmp(x->len[family], y->len[family], count);
 }
 
 #define TYPE_LENGTHS(family)                                                            \
@@ -245,32 +245,32 @@ static int scales_read(struct reader *r, const struct yaml_node *node, const str
 
 static void scales_write(struct writer *w, const struct key *key, const void *section)
 {
-	const struct limit_def *limit = section;
+	const struct prefix_hierarchy *prefix = section;
 	int family = key->type->variant;
 
-	for (u8 i = 0; i < limit->prefix_count[family]; i++)
-		fprintf(w->out, "%s%u", i ? ", " : "[", limit->prefix_scale[family][i]);
+	for (u8 i = 0; i < prefix->count[family]; i++)
+		fprintf(w->out, "%s%u", i ? ", " : "[", prefix->scale[family][i]);
 	fputc(']', w->out);
 }
 
 /* As many as `a` has lengths. */
 static bool scales_equal(const struct key *key, const void *a, const void *b)
 {
-	const struct limit_def *x = a, *y = b;
+	const struct prefix_hierarchy *x = a, *y = b;
 	int family = key->type->variant;
 
-	return !memcmp(x->prefix_scale[family], y->prefix_scale[family],
-		       x->prefix_count[family] * sizeof(x->prefix_scale[family][0]));
+	return !memcmp(x->scale[family], y->scale[family],
+		       x->count[family] * sizeof(x->scale[family][0]));
 }
 
 static void scales_clear(const struct key *key, void *section)
 {
-	struct limit_def *limit = section;
+	struct prefix_hierarchy *prefix = section;
 	int family = key->type->variant;
 
-	limit->scale_count[family] = 0;
+	prefix->scale_count[family] = 0;
 	for (int i = 0; i < PREFIX_HIERARCHY_MAX; i++)
-		limit->prefix_scale[family][i] = 1;
+		prefix->scale[family][i] = 1;
 }
 
 #define TYPE_SCALES(family)                                                            \

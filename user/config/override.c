@@ -146,8 +146,8 @@ static int check_rate(const struct limit_def *limit, const struct rates *rates, 
 		return -EINVAL;
 	}
 	for (u32 family = 0; family < SL_FAMILY_COUNT; family++)
-		for (u32 level = 0; level < limit->prefix_count[family] && !rc; level++)
-			rc = check_scaled(limit, rates, i, limit->prefix_scale[family][level],
+		for (u32 level = 0; level < limit->prefix.count[family] && !rc; level++)
+			rc = check_scaled(limit, rates, i, limit->prefix.scale[family][level],
 					  reason);
 	return rc;
 }

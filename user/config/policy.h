@@ -100,19 +100,20 @@ enum accounting {
 	ACCOUNTING_EXACT,
 };
 
+/* How addresses are grouped, finest first: `prefix` and `prefix_scale` of both tiers. */
+struct prefix_hierarchy {
+	u8 len[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];
+	u32 scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];	/* of each rate: 1 and up */
+	u8 count[SL_FAMILY_COUNT];	/* 1..PREFIX_HIERARCHY_MAX; 0: not grouped (rules only) */
+	u8 scale_count[SL_FAMILY_COUNT];	/* as given; 0: each is 1 */
+};
+
 struct limit_def {
 	char name[SL_NAME_MAX];
 	struct config_pos pos;
 	struct match_def match;
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
-	/*
-	 * The prefix hierarchy: how sources are grouped, finest first, and the multiplier of each
-	 * rate.
-	 */
-	u8 prefix[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];
-	u32 prefix_scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];	/* 1 and up */
-	u8 prefix_count[SL_FAMILY_COUNT];		/* 1..PREFIX_HIERARCHY_MAX */
-	u8 scale_count[SL_FAMILY_COUNT];		/* as given; 0: each is 1 */
+	struct prefix_hierarchy prefix;
 	struct rates rates;
 	enum sl_algo algorithm;
 	u8 buckets;			/* window-counters: of each window */

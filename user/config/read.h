@@ -23,10 +23,10 @@ int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl
 /* The parts; `into` is a struct policy, limit_def, match_def. */
 int read_match(struct reader *r, const struct yaml_node *node, void *into);
 /* A family's part of prefix, and of prefix_scale. */
-int read_prefix_lengths(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
-			enum sl_family family);
-int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
-		       enum sl_family family);
+int read_prefix_lengths(struct reader *r, const struct yaml_node *node,
+			struct prefix_hierarchy *prefix, enum sl_family family);
+int read_prefix_scales(struct reader *r, const struct yaml_node *node,
+		       struct prefix_hierarchy *prefix, enum sl_family family);
 int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);
 
 /* What must fit together; `map` is the limit's mapping, for the places of errors. */

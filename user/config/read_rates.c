@@ -221,53 +221,53 @@ int check_rates(struct reader *r, const struct yaml_node *map, const struct limi
 
 /* ---- prefix, prefix_scale ---- */
 
-/* A family's part of prefix or prefix_scale, read into `limit`. */
-struct prefix_hierarchy {
-	struct limit_def *limit;
+/* A family's part of prefix or prefix_scale. */
+struct prefix_part {
+	struct prefix_hierarchy *of;
 	enum sl_family family;
 	u8 count;
 };
 
 static int item_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct prefix_hierarchy *prefix_hierarchy = into;
-	u8 *prefix = prefix_hierarchy->limit->prefix[prefix_hierarchy->family];
-	bool v4 = prefix_hierarchy->family == SL_V4;
+	struct prefix_part *part = into;
+	u8 *lens = part->of->len[part->family];
+	bool v4 = part->family == SL_V4;
 	u64 len = 0;
 	int rc;
 
-	if (prefix_hierarchy->count == PREFIX_HIERARCHY_MAX)
+	if (part->count == PREFIX_HIERARCHY_MAX)
 		return refuse_more(r, node, PREFIX_HIERARCHY_MAX, "prefix length");
 	rc = read_number(r, node, v4 ? 32 : 128, v4 ? "0 to 32" : "0 to 128", &len);
 	if (rc)
 		return rc;
-	if (prefix_hierarchy->count && len >= prefix[prefix_hierarchy->count - 1])
+	if (part->count && len >= lens[part->count - 1])
 		return read_fail(r, node, EINVAL,
 				 "found %s behind %u; accepted: each shorter than "
 				 "the one before, as %s",
-				 read_found(r, node), prefix[prefix_hierarchy->count - 1],
+				 read_found(r, node), lens[part->count - 1],
 				 v4 ? "[32, 24]" : "[64, 56, 48]");
-	prefix[prefix_hierarchy->count++] = len;
+	lens[part->count++] = len;
 	return 0;
 }
 
-int read_prefix_lengths(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
+int read_prefix_lengths(struct reader *r, const struct yaml_node *node, struct prefix_hierarchy *prefix,
 			enum sl_family family)
 {
-	struct prefix_hierarchy prefix_hierarchy = { limit, family, 0 };
+	struct prefix_part part = { prefix, family, 0 };
 	int rc;
 
 	if (node->kind == YAML_LIST && !node->count)
 		return read_refuse(r, node, "a prefix length, or a list of up to four");
-	rc = read_each(r, node, item_prefix, &prefix_hierarchy);
+	rc = read_each(r, node, item_prefix, &part);
 	if (!rc)
-		limit->prefix_count[family] = prefix_hierarchy.count;
+		prefix->count[family] = part.count;
 	return rc;
 }
 
 static int item_scale(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct prefix_hierarchy *prefix_hierarchy = into;
+	struct prefix_part *part = into;
 	u64 scale = 0;
 	int rc = read_number(r, node, SCALE_MAX, "a whole number, 1 to 65536", &scale);
 
@@ -275,44 +275,43 @@ static int item_scale(struct reader *r, const struct yaml_node *node, void *into
 		return rc;
 	if (!scale)
 		return read_refuse(r, node, "a whole number, 1 to 65536");
-	prefix_hierarchy->limit->prefix_scale[prefix_hierarchy->family][prefix_hierarchy->count++] =
-		scale;
+	part->of->scale[part->family][part->count++] = scale;
 	return 0;
 }
 
 static int refuse_scales(struct reader *r, const struct yaml_node *node,
-			 const struct limit_def *limit, enum sl_family family, size_t count)
+			 const struct prefix_hierarchy *prefix, enum sl_family family, size_t count)
 {
 	return read_fail(r, node, EINVAL, "found %zu multiplier%s for %u prefix length%s; accepted: "
 			 "one for each in prefix.%s, in their order", count, count == 1 ? "" : "s",
-			 limit->prefix_count[family], limit->prefix_count[family] == 1 ? "" : "s",
+			 prefix->count[family], prefix->count[family] == 1 ? "" : "s",
 			 family == SL_V4 ? "ipv4" : "ipv6");
 }
 
 /* `prefix` is read before, so that it is known how many there are. */
-int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
+int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct prefix_hierarchy *prefix,
 		       enum sl_family family)
 {
-	struct prefix_hierarchy prefix_hierarchy = { limit, family, 0 };
+	struct prefix_part part = { prefix, family, 0 };
 	size_t count = node->kind == YAML_LIST ? node->count : 1;
 
-	if (count != limit->prefix_count[family])
-		return refuse_scales(r, node, limit, family, count);
-	limit->scale_count[family] = count;
-	return read_each(r, node, item_scale, &prefix_hierarchy);
+	if (count != prefix->count[family])
+		return refuse_scales(r, node, prefix, family, count);
+	prefix->scale_count[family] = count;
+	return read_each(r, node, item_scale, &part);
 }
 
 /* Where they differ from the defaults. */
 static bool has_lengths(const struct limit_def *limit)
 {
-	return limit->prefix_count[SL_V4] > 1 || limit->prefix[SL_V4][0] != 32 ||
-	       limit->prefix_count[SL_V6] > 1 || limit->prefix[SL_V6][0] != 64;
+	return limit->prefix.count[SL_V4] > 1 || limit->prefix.len[SL_V4][0] != 32 ||
+	       limit->prefix.count[SL_V6] > 1 || limit->prefix.len[SL_V6][0] != 64;
 }
 
 static bool has_scales(const struct limit_def *limit, int family)
 {
-	for (u8 i = 0; i < limit->scale_count[family]; i++)
-		if (limit->prefix_scale[family][i] != 1)
+	for (u8 i = 0; i < limit->prefix.scale_count[family]; i++)
+		if (limit->prefix.scale[family][i] != 1)
 			return true;
 	return false;
 }
@@ -327,8 +326,8 @@ int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 	/* The file has as many; a live change to the lengths may leave others. */
 	for (int family = 0; family < SL_FAMILY_COUNT; family++)
 		if (has_scales(limit, family) &&
-		    limit->scale_count[family] != limit->prefix_count[family])
-			return refuse_scales(r, NULL, limit, family, limit->scale_count[family]);
+		    limit->prefix.scale_count[family] != limit->prefix.count[family])
+			return refuse_scales(r, NULL, &limit->prefix, family, limit->prefix.scale_count[family]);
 	if ((key || scales || has_lengths(limit)) && !(limit->per & SL_PER_SOURCE))
 		return read_fail(r, key, EINVAL, "%s groups sources, but per does not contain source; "
 				 "accepted with it: per: [source]",

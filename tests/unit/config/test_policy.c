@@ -41,8 +41,8 @@ TEST(test_defaults)
 	assert_string_equal(p->pin_dir, "/sys/fs/bpf/sluice");
 
 	assert_int_equal(limit->per, SL_PER_SOURCE);
-	assert_int_equal(limit->prefix[SL_V4][0], 32);
-	assert_int_equal(limit->prefix[SL_V6][0], 64);
+	assert_int_equal(limit->prefix.len[SL_V4][0], 32);
+	assert_int_equal(limit->prefix.len[SL_V6][0], 64);
 	assert_int_equal(limit->rates.burst[0], 0);
 	assert_int_equal(limit->algorithm, SL_ALGO_TOKEN_BUCKET);
 	assert_int_equal(limit->accounting, ACCOUNTING_PERCPU);
@@ -170,8 +170,8 @@ TEST(test_limit)
 	assert_int_equal(m->length[0].last, 128);
 	assert_string_equal(m->interface[1], "eth1");
 	assert_int_equal(l->per, SL_PER_SOURCE | SL_PER_DPORT);
-	assert_int_equal(l->prefix[SL_V4][0], 24);
-	assert_int_equal(l->prefix[SL_V6][0], 48);
+	assert_int_equal(l->prefix.len[SL_V4][0], 24);
+	assert_int_equal(l->prefix.len[SL_V6][0], 48);
 	assert_true(rate_is(&l->rates.rate[0], 1500000, 1, RATE_BITS));
 	assert_int_equal(l->rates.burst[0], 20000);
 	assert_int_equal(l->accounting, ACCOUNTING_EXACT);
@@ -211,20 +211,20 @@ TEST(test_rates_and_prefix_hierarchies)
 	assert_true(rate_is(&l->rates.rate[1], 500, 3600, RATE_PACKETS));
 	assert_int_equal(l->rates.burst[0], 20);
 	assert_int_equal(l->rates.burst[1], 1000);
-	assert_int_equal(l->prefix_count[SL_V4], 2);
-	assert_int_equal(l->prefix_count[SL_V6], 3);
-	assert_int_equal(l->prefix[SL_V4][1], 24);
-	assert_int_equal(l->prefix[SL_V6][2], 48);
-	assert_int_equal(l->prefix_scale[SL_V4][1], 16);
-	assert_int_equal(l->prefix_scale[SL_V6][2], 65536);
+	assert_int_equal(l->prefix.count[SL_V4], 2);
+	assert_int_equal(l->prefix.count[SL_V6], 3);
+	assert_int_equal(l->prefix.len[SL_V4][1], 24);
+	assert_int_equal(l->prefix.len[SL_V6][2], 48);
+	assert_int_equal(l->prefix.scale[SL_V4][1], 16);
+	assert_int_equal(l->prefix.scale[SL_V6][2], 65536);
 	assert_int_equal(l->on_full, SL_FULL_PREFIX);
 
 	l = &p->limit[1];
 	assert_int_equal(l->rates.count, 1);
-	assert_int_equal(l->prefix_count[SL_V4], 1);
-	assert_int_equal(l->prefix_scale[SL_V4][0], 3);
-	assert_int_equal(l->prefix[SL_V6][1], 0);
-	assert_int_equal(l->prefix_scale[SL_V6][1], 1);
+	assert_int_equal(l->prefix.count[SL_V4], 1);
+	assert_int_equal(l->prefix.scale[SL_V4][0], 3);
+	assert_int_equal(l->prefix.len[SL_V6][1], 0);
+	assert_int_equal(l->prefix.scale[SL_V6][1], 1);
 	assert_int_equal(p->limit[2].rates.count, 4);
 	assert_true(rate_is(&p->limit[2].rates.rate[2], 7, 86400, RATE_CONNECTIONS));
 	assert_round_trip(p);

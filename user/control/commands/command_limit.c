@@ -86,7 +86,7 @@ static json_t *limit_to_json(const struct commands *ctx, const struct limit_view
 {
 	const struct limit_def *def = view->def;
 	char text[RATES_MAX * 96];
-	const u8 *count = def->prefix_count;
+	const u8 *count = def->prefix.count;
 	json_t *json;
 
 	json = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:b, s:o}", "name", def->name,
@@ -99,13 +99,13 @@ static json_t *limit_to_json(const struct commands *ctx, const struct limit_view
 			 changed_live(ctx, def), "rates", rates_to_json(ctx, view));
 	json_object_set_new(json, "prefix",
 			    json_pack("{s:o, s:o}", "ipv4",
-				      steps_to_json(def->prefix[SL_V4], NULL, count[SL_V4]), "ipv6",
-				      steps_to_json(def->prefix[SL_V6], NULL, count[SL_V6])));
+				      steps_to_json(def->prefix.len[SL_V4], NULL, count[SL_V4]), "ipv6",
+				      steps_to_json(def->prefix.len[SL_V6], NULL, count[SL_V6])));
 	json_object_set_new(json, "prefix_scale",
 			    json_pack("{s:o, s:o}", "ipv4",
-				      steps_to_json(NULL, def->prefix_scale[SL_V4], count[SL_V4]),
+				      steps_to_json(NULL, def->prefix.scale[SL_V4], count[SL_V4]),
 				      "ipv6",
-				      steps_to_json(NULL, def->prefix_scale[SL_V6], count[SL_V6])));
+				      steps_to_json(NULL, def->prefix.scale[SL_V6], count[SL_V6])));
 	json_object_set_new(json, "throttle",
 			    json_string(throttle_format(&def->throttle, text, sizeof(text))));
 	json_object_set_new(json, "on_full", json_string(on_full_name(def->on_full)));

@@ -77,27 +77,27 @@ static u32 find_levels(const struct limit_def *def, struct level *ret)
 	bool taken[PREFIX_HIERARCHY_MAX] = { false };
 	u32 count = 0;
 
-	for (u32 i = 0; i < def->prefix_count[SL_V4]; i++) {
+	for (u32 i = 0; i < def->prefix.count[SL_V4]; i++) {
 		struct level *level = &ret[count++];
 
 		*level = (struct level){
-			.prefix = { [SL_V4] = def->prefix[SL_V4][i], [SL_V6] = SL_PREFIX_NONE },
-			.scale = def->prefix_scale[SL_V4][i],
+			.prefix = { [SL_V4] = def->prefix.len[SL_V4][i], [SL_V6] = SL_PREFIX_NONE },
+			.scale = def->prefix.scale[SL_V4][i],
 		};
-		for (u32 k = 0; k < def->prefix_count[SL_V6]; k++) {
-			if (taken[k] || def->prefix_scale[SL_V6][k] != level->scale)
+		for (u32 k = 0; k < def->prefix.count[SL_V6]; k++) {
+			if (taken[k] || def->prefix.scale[SL_V6][k] != level->scale)
 				continue;
-			level->prefix[SL_V6] = def->prefix[SL_V6][k];
+			level->prefix[SL_V6] = def->prefix.len[SL_V6][k];
 			taken[k] = true;
 			break;
 		}
 	}
-	for (u32 k = 0; k < def->prefix_count[SL_V6]; k++) {
+	for (u32 k = 0; k < def->prefix.count[SL_V6]; k++) {
 		if (taken[k])
 			continue;
 		ret[count++] = (struct level){
-			.prefix = { [SL_V4] = SL_PREFIX_NONE, [SL_V6] = def->prefix[SL_V6][k] },
-			.scale = def->prefix_scale[SL_V6][k],
+			.prefix = { [SL_V4] = SL_PREFIX_NONE, [SL_V6] = def->prefix.len[SL_V6][k] },
+			.scale = def->prefix.scale[SL_V6][k],
 		};
 	}
 	return count;
@@ -285,7 +285,7 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	b->meters->meter[of].overridden = index;
 	for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
 		to->prefix[family] = level->prefix[family];
-		to->finest[family] = level->prefix[family] == def->prefix[family][0];
+		to->finest[family] = level->prefix[family] == def->prefix.len[family][0];
 	}
 	for (size_t i = 0; i < def->override_rates_count; i++) {
 		struct allowance a = allowed(b, &def->override_rates[i], rate, level->scale);

@@ -28,10 +28,10 @@ static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit
 	char text[160];
 
 	for (int family = 0; family < SL_FAMILY_COUNT; family++) {
-		const u32 *scale = limit->prefix_scale[family];
-		const u8 *prefix = limit->prefix[family];
+		const u32 *scale = limit->prefix.scale[family];
+		const u8 *prefix = limit->prefix.len[family];
 
-		for (u8 i = 1; i < limit->prefix_count[family]; i++) {
+		for (u8 i = 1; i < limit->prefix.count[family]; i++) {
 			if (scale[i] > scale[i - 1])
 				continue;
 			snprintf(text, sizeof(text), "a whole /%u has no higher limit than each /%u in it; set "

@@ -265,9 +265,9 @@ static u32 rate_of_meter(const struct explaining *a, const struct sl_limit *mete
 /* By how much a step of the prefix hierarchy multiplies the rate. */
 static u32 scale_of_meter(const struct limit_def *def, const struct sl_limit *meter, u8 family)
 {
-	for (u32 i = 0; i < def->prefix_count[family]; i++)
-		if (def->prefix[family][i] == meter->prefix[family])
-			return def->prefix_scale[family][i];
+	for (u32 i = 0; i < def->prefix.count[family]; i++)
+		if (def->prefix.len[family][i] == meter->prefix[family])
+			return def->prefix.scale[family][i];
 	return 1;
 }
 

@@ -85,16 +85,16 @@ static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 	bool any = false;
 
 	for (u32 i = 0; i < match->count; i++) {
-		address[i].is = (rule->prefix_count[SL_V4] || rule->prefix_count[SL_V6]) &&
+		address[i].is = (rule->prefix.count[SL_V4] || rule->prefix.count[SL_V6]) &&
 				value_address(match->value[i], &address[i].addr,
 					      &address[i].family) &&
-				rule->prefix_count[address[i].family];
+				rule->prefix.count[address[i].family];
 		if (!address[i].is)
 			continue;
-		if (!any || rule->prefix_count[address[i].family] > levels)
+		if (!any || rule->prefix.count[address[i].family] > levels)
 			family = address[i].family;
 		any = true;
-		levels = rule->prefix_count[family];
+		levels = rule->prefix.count[family];
 	}
 	for (u32 level = 0; level < levels; level++) {
 		struct level *l = &ret[level];
@@ -102,16 +102,16 @@ static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 		sl_sip_start(&l->sip, seed);
 		sl_sip_add(&l->sip, rule->id);
 		for (u32 i = 0; i < match->count; i++) {
-			u32 last = address[i].is ? rule->prefix_count[address[i].family] - 1 : 0;
+			u32 last = address[i].is ? rule->prefix.count[address[i].family] - 1 : 0;
 
 			if (address[i].is)
 				add_address(&l->sip, address[i].addr, address[i].family,
-					    rule->prefix[address[i].family][least_u32(level, last)]);
+					    rule->prefix.len[address[i].family][least_u32(level, last)]);
 			else
 				add_bytes(&l->sip, match->value[i]);
 		}
-		l->scale = any ? rule->prefix_scale[family][level] : 1;
-		l->prefix_len = any ? rule->prefix[family][level] : 0;
+		l->scale = any ? rule->prefix.scale[family][level] : 1;
+		l->prefix_len = any ? rule->prefix.len[family][level] : 0;
 	}
 	return levels;
 }
@@ -255,7 +255,7 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	const struct rule *rule = match->rule;
 	const struct rule_limit *limit = rule->limit;
 	const struct override_limits *own = NULL;
-	struct level level[2][RULE_PREFIXES_MAX]; /* with this node's seed, with the cluster's */
+	struct level level[2][PREFIX_HIERARCHY_MAX]; /* with this node's seed, with the cluster's */
 	u32 limits = rule->limit_count, levels = 0, cluster_limits = 0;
 
 	if (rule->overrides && match->count)

@@ -19,7 +19,7 @@
 /* Retry-After of a refusal because the counter table is full, or Redis is unavailable. */
 #define DECIDE_CLOSED_WAIT_NS SL_NS_PER_SEC
 
-#define DECIDE_BUCKETS_MAX (REQUEST_DESCRIPTORS_MAX * RULE_LIMITS_MAX * RULE_PREFIXES_MAX)
+#define DECIDE_BUCKETS_MAX (REQUEST_DESCRIPTORS_MAX * RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX)
 SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX == COUNTERS_REFS_MAX, "a bucket has up to three states");
 
 /* One limit for one value; several descriptors may share it. */
@@ -58,7 +58,7 @@ struct part {
 	bool unlimited, shadow, quota;
 	bool over;			/* a bucket of it does not fit */
 	u8 count;
-	u16 bucket[RULE_LIMITS_MAX * RULE_PREFIXES_MAX];
+	u16 bucket[RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
 };
 
 /*

@@ -26,7 +26,7 @@ struct charge_input {
 	struct quota_charge charge;
 	struct quota_charge_bucket bucket[DECIDE_BUCKETS_MAX];
 	struct quota_charge_part part[REQUEST_DESCRIPTORS_MAX];
-	u16 listed[REQUEST_DESCRIPTORS_MAX][RULE_LIMITS_MAX * RULE_PREFIXES_MAX];
+	u16 listed[REQUEST_DESCRIPTORS_MAX][RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
 };
 
 /* ------------------------------------------------------------------ from the decision */

@@ -261,8 +261,8 @@ static u64 rule_hash(const struct draft *draft)
 {
 	const struct rule *rule = &draft->rule;
 	u64 hash = override_hash_limits(draft->limit, rule->limit_count, false);
-	u8 groups[4] = { rule->prefix_count[SL_V4], rule->prefix[SL_V4][0],
-			 rule->prefix_count[SL_V6], rule->prefix[SL_V6][0] };
+	u8 groups[4] = { rule->prefix.count[SL_V4], rule->prefix.len[SL_V4][0],
+			 rule->prefix.count[SL_V6], rule->prefix.len[SL_V6][0] };
 
 	hash ^= override_hash_limits(&draft->defaults, 1, true);
 	hash ^= rule->consistency_ns << 2 | rule->consistency;	/* not all limits fit each of these */

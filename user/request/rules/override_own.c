@@ -123,10 +123,10 @@ const char *override_value_reason(const struct rule *rule, struct bytes value, s
 		return "an empty value; accepted: 1 byte or more";
 	if (value.len > REQUEST_VALUE_MAX)
 		return "a value of more than 65536 bytes";
-	if (!slash || !(rule->prefix_count[SL_V4] || rule->prefix_count[SL_V6]) ||
-	    !value_address(addr, &parsed, &family) || !rule->prefix_count[family])
+	if (!slash || !(rule->prefix.count[SL_V4] || rule->prefix.count[SL_V6]) ||
+	    !value_address(addr, &parsed, &family) || !rule->prefix.count[family])
 		return NULL;
-	if (strtoul(slash + 1, &end, 10) != rule->prefix[family][0] ||
+	if (strtoul(slash + 1, &end, 10) != rule->prefix.len[family][0] ||
 	    end != value.at + value.len)
 		return "a prefix of another length than the rule's first, by which addresses are "
 		       "grouped; accepted: an address, or a prefix of that length";

@@ -105,9 +105,9 @@ u64 override_hash(const struct rule *rule, struct bytes value)
 	u64 hash;
 	u8 family;
 
-	if ((rule->prefix_count[SL_V4] || rule->prefix_count[SL_V6]) &&
-	    value_address(value, &group.addr, &family) && rule->prefix_count[family]) {
-		group.addr = sl_addr_mask(group.addr, rule->prefix[family][0]);
+	if ((rule->prefix.count[SL_V4] || rule->prefix.count[SL_V6]) &&
+	    value_address(value, &group.addr, &family) && rule->prefix.count[family]) {
+		group.addr = sl_addr_mask(group.addr, rule->prefix.len[family][0]);
 		group.family = family;
 		hash = hash_bytes(hash_seed(), 2, &group, sizeof(group));
 	} else {

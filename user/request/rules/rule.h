@@ -23,7 +23,6 @@
 #include "config/policy.h"
 
 #define RULE_LIMITS_MAX 4		/* limits on one key */
-#define RULE_PREFIXES_MAX 4		/* prefix lengths of one family */
 
 enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT };
 
@@ -91,9 +90,7 @@ struct rule {
 	 * bucket of its own, of prefix_scale times the limit. Both families are grouped unless
 	 * `prefix: none`.
 	 */
-	u8 prefix[SL_FAMILY_COUNT][RULE_PREFIXES_MAX];
-	u32 prefix_scale[SL_FAMILY_COUNT][RULE_PREFIXES_MAX];
-	u8 prefix_count[SL_FAMILY_COUNT];
+	struct prefix_hierarchy prefix;
 	struct override_index *overrides;	/* by the last entry's value; NULL: none */
 	enum priority priority;
 	bool has_priority;

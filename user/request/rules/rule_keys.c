@@ -62,44 +62,19 @@ int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, vo
 	return rc;
 }
 
-/* ---- prefix, prefix_scale: as in the packet tier ---- */
-
-void draft_take_prefix_hierarchy(struct draft *draft)
-{
-	memcpy(draft->rule.prefix, draft->prefix_hierarchy.prefix, sizeof(draft->rule.prefix));
-	memcpy(draft->rule.prefix_scale, draft->prefix_hierarchy.prefix_scale,
-	       sizeof(draft->rule.prefix_scale));
-	memcpy(draft->rule.prefix_count, draft->prefix_hierarchy.prefix_count,
-	       sizeof(draft->rule.prefix_count));
-}
+/* ---- prefix: as in the packet tier, or none ---- */
 
 int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct draft *draft = into;
-	int rc;
+	struct prefix_hierarchy *prefix = &((struct draft *)into)->rule.prefix;
 
 	if (node->kind == YAML_TEXT && !strcmp(node->text, "none")) {
-		memset(draft->prefix_hierarchy.prefix_count, 0,
-		       sizeof(draft->prefix_hierarchy.prefix_count));
-		draft_take_prefix_hierarchy(draft);
+		memset(prefix->count, 0, sizeof(prefix->count));
 		return 0;
 	}
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "none, or {ipv4: 32, ipv6: 64}");
-	rc = keys_read(r, node, &limit_prefix_keys, &draft->prefix_hierarchy);
-	if (!rc)
-		draft_take_prefix_hierarchy(draft);
-	return rc;
-}
-
-int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-	int rc = keys_read(r, node, &limit_scale_keys, &draft->prefix_hierarchy);
-
-	if (!rc)
-		draft_take_prefix_hierarchy(draft);
-	return rc;
+	return keys_read(r, node, &limit_prefix_keys, prefix);
 }
 
 /* ---- reserve ---- */

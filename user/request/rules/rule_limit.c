@@ -429,8 +429,8 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		rc = check_step(limit, 1, err);
 
 	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT; family++)
-		for (u32 i = 0; i < rule->prefix_count[family] && !rc; i++)
-			rc = check_step(limit, rule->prefix_scale[family][i], err);
+		for (u32 i = 0; i < rule->prefix.count[family] && !rc; i++)
+			rc = check_step(limit, rule->prefix.scale[family][i], err);
 	return rc;
 }
 

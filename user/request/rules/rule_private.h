@@ -133,7 +133,7 @@ struct build {
 	const struct ruleset *old;	/* the previous rule set, or NULL */
 	const char *file;		/* the arena's */
 	struct tree *tree;		/* of the file being read */
-	struct limit_def usual;		/* prefix and prefix_scale as without these keys */
+	struct prefix_hierarchy usual;	/* as without prefix and prefix_scale */
 	struct rule_edit *edit;		/* live changes, in order */
 	size_t edit_count;
 	struct index edits;		/* the same by their rule's name */
@@ -161,8 +161,6 @@ struct draft {
 	/* What elements of `limits` have unless they set it. */
 	struct rule_limit defaults;
 	const struct yaml_node *overrides, *overrides_file;
-	struct limit_def
-		prefix_hierarchy; /* prefix and prefix_scale as the packet tier reads them */
 };
 
 /* A field of a draft, for rows. */
@@ -219,10 +217,7 @@ int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c; `into` is a struct draft. */
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
-/* Copies `prefix` and `prefix_scale` into the rule. */
-void draft_take_prefix_hierarchy(struct draft *draft);
 int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *into);

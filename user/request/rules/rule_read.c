@@ -114,7 +114,7 @@ static const struct key descriptor_rows[] = {
 	{ "prefix", .read = read_rule_prefix,
 	  .help = "how addresses among the values are grouped: `{ipv4: 32, ipv6: 64}` by default, "
 		  "lists, or `none`; and the multiplier of the limits at each" },
-	{ "prefix_scale", .read = read_rule_prefix_scale },
+	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &limit_scale_keys },
 	{ "overrides", .read = read_rule_overrides,
 	  .help = "values with limits of their own: `value`, and `limits` (or `rate` and `burst`), "
 		  "`block`, `unlimited` or `removed`" },
@@ -234,8 +234,7 @@ static void draft_init(struct draft *draft, struct build *b, const struct yaml_n
 	draft->defaults.algorithm = SL_ALGO_FIXED_WINDOW;
 	draft->defaults.buckets = 60;
 	draft->rule.priority = PRIORITY_NORMAL;
-	draft->prefix_hierarchy = b->usual;
-	draft_take_prefix_hierarchy(draft);
+	draft->rule.prefix = b->usual;
 }
 
 /* The key as envoyproxy/ratelimit joins it, which is where it looks for duplicates. */

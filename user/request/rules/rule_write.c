@@ -112,12 +112,12 @@ static void write_limits(struct writer *w, const struct rule *rule)
 static void write_prefix_hierarchy(FILE *out, const struct rule *rule, enum sl_family family,
 				   bool scale)
 {
-	u8 count = rule->prefix_count[family];
+	u8 count = rule->prefix.count[family];
 
 	fputs("[", out);
 	for (u8 i = 0; i < count; i++)
-		fprintf(out, "%s%u", i ? ", " : "", scale ? rule->prefix_scale[family][i] :
-							     rule->prefix[family][i]);
+		fprintf(out, "%s%u", i ? ", " : "", scale ? rule->prefix.scale[family][i] :
+							     rule->prefix.len[family][i]);
 	fputs("]", out);
 }
 
@@ -128,7 +128,7 @@ static void write_prefix(struct writer *w, const struct rule *rule)
 	if (!rule->limit_count)
 		return;
 	write_begin(w);
-	if (!rule->prefix_count[SL_V4] && !rule->prefix_count[SL_V6]) {
+	if (!rule->prefix.count[SL_V4] && !rule->prefix.count[SL_V6]) {
 		fputs("prefix: none\n", w->out);
 		return;
 	}
@@ -141,8 +141,8 @@ static void write_prefix(struct writer *w, const struct rule *rule)
 		write_prefix_hierarchy(w->out, rule, SL_V6, pass);
 		fputs("}\n", w->out);
 		for (int f = 0; f < SL_FAMILY_COUNT; f++)
-			for (u8 i = 0; i < rule->prefix_count[f]; i++)
-				scaled |= rule->prefix_scale[f][i] != 1;
+			for (u8 i = 0; i < rule->prefix.count[f]; i++)
+				scaled |= rule->prefix.scale[f][i] != 1;
 	}
 }
 

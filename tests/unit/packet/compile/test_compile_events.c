@@ -7,8 +7,8 @@ static struct limit_def banning(const char *name, u8 v4, u8 v6)
 {
 	struct limit_def limit = make_limit(name);
 
-	limit.prefix[SL_V4][0] = v4;
-	limit.prefix[SL_V6][0] = v6;
+	limit.prefix.len[SL_V4][0] = v4;
+	limit.prefix.len[SL_V6][0] = v6;
 	limit.ban = (struct ban_def){ 100, 10 * SEC, 60 * SEC, 3600 * SEC, 200, true };
 	return limit;
 }
@@ -84,9 +84,9 @@ TEST(test_lengths)
 	struct compile_env env = make_env();
 	struct sl_image *image;
 
-	limit[1].prefix[SL_V4][0] = 20;
-	limit[2].prefix[SL_V6][1] = 48;
-	limit[2].prefix_count[SL_V6] = 2;
+	limit[1].prefix.len[SL_V4][0] = 20;
+	limit[2].prefix.len[SL_V6][1] = 48;
+	limit[2].prefix.count[SL_V6] = 2;
 	image = compile(&policy, &env);
 	assert_lens(image->rules, SL_V4, 32, 24, NONE, NONE);
 	assert_lens(image->rules, SL_V6, 64, 48, NONE, NONE);

@@ -51,7 +51,7 @@ TEST(test_limit_ids_follow_names)
 	assert_int_not_equal(compiled(&policy, 2).slot, other.slot);
 	limit[2] = make_limit("c");
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
-	limit[2].prefix[SL_V4][0] = 24;
+	limit[2].prefix.len[SL_V4][0] = 24;
 	assert_int_not_equal(compiled(&policy, 2).slot, c.slot);
 	limit[2] = make_limit("c");
 	limit[2].rates.rate[0].unit = RATE_CONNECTIONS;

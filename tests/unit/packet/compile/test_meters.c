@@ -46,13 +46,11 @@ static struct limit_def two_rates(const char *name)
 /* v4 /32 and, times 16, /24; v6 /64, times 4 /56, times 16 /48. */
 static void add_prefix_hierarchy(struct limit_def *def)
 {
-	static const u8 prefix[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX] = {{32, 24}, {64, 56, 48}};
-	static const u32 scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX] = { { 1, 16 }, { 1, 4, 16 } };
-
-	memcpy(def->prefix, prefix, sizeof(prefix));
-	memcpy(def->prefix_scale, scale, sizeof(scale));
-	def->prefix_count[SL_V4] = 2;
-	def->prefix_count[SL_V6] = 3;
+	def->prefix = (struct prefix_hierarchy){
+		.len = { { 32, 24 }, { 64, 56, 48 } },
+		.scale = { { 1, 16 }, { 1, 4, 16 } },
+		.count = { 2, 3 },
+	};
 }
 
 TEST(test_plain)
@@ -138,7 +136,7 @@ TEST(test_prefix_hierarchy)
 	limit[0] = make_limit("a");
 	limit[0].rates.rate[0].period_ns = 3600 * SEC;
 	limit[0].rates.burst[0] = 0;
-	limit[0].prefix_scale[SL_V6][0] = 7;
+	limit[0].prefix.scale[SL_V6][0] = 7;
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 8), 2);
 	assert_int_equal(meter[0]->prefix[SL_V6], SL_PREFIX_NONE);
@@ -213,7 +211,7 @@ TEST(test_grace)
 	limit[0].throttle = (struct throttle_def){
 		.kind = THROTTLE_SOFT, .soft_permille = 100, .soft_for_ns = 30 * SEC,
 	};
-	limit[0].prefix[SL_V4][0] = 24;
+	limit[0].prefix.len[SL_V4][0] = 24;
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 2), 2);
 	for (u32 i = 0; i < 2; i++) {
@@ -364,9 +362,9 @@ TEST(test_limit_ids_stay)
 	/* The rates change, a step goes, soft comes, the limit is another's neighbour now. */
 	limit[0].rates.rate[0].count = 77;
 	limit[0].rates.rate[1].count = 7777;
-	limit[0].prefix[SL_V6][1] = 48;
-	limit[0].prefix_scale[SL_V6][1] = 16;
-	limit[0].prefix_count[SL_V6] = 2;
+	limit[0].prefix.len[SL_V6][1] = 48;
+	limit[0].prefix.scale[SL_V6][1] = 16;
+	limit[0].prefix.count[SL_V6] = 2;
 	limit[0].throttle.kind = THROTTLE_SOFT;
 	limit[0].throttle.soft_permille = 100;
 	policy.limit_count = 1;
@@ -410,7 +408,7 @@ TEST(test_too_many)
 	policy.limit_count = 1;
 	limit[0] = make_limit("a");
 	limit[0].rates.rate[0].count = 100000000;
-	limit[0].prefix_scale[SL_V4][0] = limit[0].prefix_scale[SL_V6][0] = 16;
+	limit[0].prefix.scale[SL_V4][0] = limit[0].prefix.scale[SL_V6][0] = 16;
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
 	assert_non_null(strstr(err.message, "prefix_scale of 16: the rate is above 1G"));
 }
@@ -437,7 +435,7 @@ TEST(test_notes)
 
 	add_prefix_hierarchy(&limit[1]);
 	add_prefix_hierarchy(&limit[2]);
-	limit[2].prefix_scale[SL_V4][1] = 1;
+	limit[2].prefix.scale[SL_V4][1] = 1;
 	limit[3].algorithm = limit[4].algorithm = SL_ALGO_LEAKY_BUCKET;
 	limit[3].rates.burst[0] = limit[4].rates.burst[0] = limit[5].rates.burst[0] = 0;
 	limit[4].accounting = ACCOUNTING_EXACT;

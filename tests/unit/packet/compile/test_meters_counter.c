@@ -50,8 +50,8 @@ TEST(test_each_unit_and_step)
 	assert_int_equal(image->rules->limits[1].single_meter, 1);
 	image_free(image);
 
-	limit[0].prefix[SL_V4][1] = 24;
-	limit[0].prefix_count[SL_V4] = 2;
+	limit[0].prefix.len[SL_V4][1] = 24;
+	limit[0].prefix.count[SL_V4] = 2;
 	image = make(&policy);
 	counters = 0;
 	for (u32 i = 0; i != SL_NO_METER; i = image->rules->limits[i].next)

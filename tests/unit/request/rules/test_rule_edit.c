@@ -89,8 +89,8 @@ static void check_edited(const struct ruleset *set)
 	assert_int_equal(rule->limit[0].algorithm, SL_ALGO_TOKEN_BUCKET);
 	assert_int_equal(rule->limit[0].burst, 7);
 	assert_int_equal(rule->limit[0].throttle.soft_permille, 100);
-	assert_int_equal(rule->prefix_count[SL_V4], 1);
-	assert_int_equal(rule->prefix[SL_V6][0], 64);
+	assert_int_equal(rule->prefix.count[SL_V4], 1);
+	assert_int_equal(rule->prefix.len[SL_V6][0], 64);
 	assert_int_equal(ruleset_find(set, "api/user/path=/it's")->limit[0].rate.count, 6);
 	assert_int_equal(ruleset_find(set, "api/other")->limit[0].rate.count, 1);
 	assert_int_equal(own_count(set, "acme"), 2000);
