@@ -2,6 +2,8 @@
 /*
  * Limits of scope cluster: three nodes' data planes in virtual time, messages between them late by up
  * to a sync interval on top of one; sources that flood, that stay below, that come later.
+ *
+ * over 500 lines: one lab, and the kinds of limits in it.
  */
 #include <time.h>
 #include <unistd.h>
@@ -305,6 +307,76 @@ TEST(test_replication)
 		check_sum(&lab, &kinds[k], 20, 1800);
 		assert_in_range(lost(&lab, 1), 0, neighbour_loss(&kinds[k]));
 		assert_int_equal(lost(&lab, 2), 0);
+		lab_close(&lab);
+	}
+}
+
+/* Sets the scale of the limit on each node, for good. */
+static void set_scales(struct lab *lab, const u32 percent[NODES])
+{
+	for (u32 n = 0; n < NODES; n++) {
+		struct dp *dp = lab->node[n].rig.dp;
+		u32 slot = dp->ops->rules(dp)->limits[0].slot;
+		u32 fixed = SL_ELASTIC_ONE * percent[n] / 100;
+
+		dp->ops->elastic(dp)[slot] = (struct sl_elastic){
+			fixed, (u32)(((1ULL << 32) + fixed - 1) / fixed), ~0ULL };
+	}
+}
+
+/* Each node has its own scale: together they admit what the largest of them does, and no more. */
+TEST(test_elastic)
+{
+	static const struct {
+		u32 percent[NODES];
+		double least, most;	/* times the rate */
+	} runs[] = {
+		{ { 200, 200, 200 }, 2, 2 }, { { 25, 25, 25 }, 0.25, 0.25 },
+		{ { 200, 100, 100 }, 1, 2 }, { { 25, 100, 50 }, 0.25, 1 },
+	};
+
+	for (u32 k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+		for (u32 i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+			struct limit_def limit = limit_of(&kinds[k]);
+			u64 rate = RATE * runs[i].most, period_s = kinds[k].period_s, sum;
+			u64 burst = kinds[k].burst * runs[i].most + 1, windows = 20 / period_s + 1, most;
+			struct lab lab;
+
+			limit.throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC, .ceiling_percent = 200,
+								.floor_percent = 25, .cpu_percent = 50 };
+			lab_open(&lab, &limit);
+			set_scales(&lab, runs[i].percent);
+			run(&lab, 20 * SL_NS_PER_SEC, flood);
+			sum = passed(&lab, 0);
+			if (kinds[k].burst)
+				most = (burst + rate * 20) * 101 / 100 + (NODES - 1) * (burst + rate * 7 / 10);
+			else
+				most = windows * (rate * period_s + (NODES - 1) * LATE(9000)) +
+				       first_excess(&kinds[k], 9000);
+			if (sum < RATE * 20 * runs[i].least * 0.85 || sum > most)
+				fail_msg("%s at %u, %u, %u %%: %llu, at most %llu", kinds[k].name,
+					 runs[i].percent[0], runs[i].percent[1], runs[i].percent[2], sum, most);
+			lab_close(&lab);
+		}
+	}
+}
+
+/* The excess of soft is each node's own, above a limit that they share. */
+TEST(test_soft)
+{
+	for (u32 k = 0; k < 2; k++) {
+		struct limit_def limit = limit_of(&kinds[k]);
+		struct lab lab;
+		u64 sum;
+
+		limit.throttle = (struct throttle_def){ .kind = THROTTLE_SOFT, .soft_permille = 100 };
+		lab_open(&lab, &limit);
+		run(&lab, 20 * SL_NS_PER_SEC, flood);
+		sum = passed(&lab, 0);
+		assert_in_range(sum, RATE * 20 * 11 / 10,
+				(kinds[k].burst + RATE * 20) * (100 + NODES * 10) / 100 * 101 / 100 +
+					first_excess(&kinds[k], 9000));
+		assert_int_equal(lost(&lab, 1), 0);
 		lab_close(&lab);
 	}
 }

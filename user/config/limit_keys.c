@@ -159,12 +159,7 @@ static int check_scope(struct reader *r, const struct yaml_node *map, const stru
 		return read_fail(r, yaml_node_find(map, "per"), EINVAL, "per has interface, but scope is "
 				 "cluster: each node has its own interfaces; accepted with it: scope: "
 				 "node");
-	if (!limit->cluster || limit->throttle.kind == THROTTLE_HARD)
-		return 0;
-	return read_fail(r, yaml_node_find(map, "throttle"), EINVAL, "throttle is %s, but scope is "
-			 "cluster: free resources, and packets above the rate, are known for this "
-			 "node only; accepted with it: throttle: hard, or scope: node",
-			 limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
+	return 0;
 }
 
 static int check_count(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)

@@ -166,8 +166,8 @@ static void refuse_retry(const struct quota_charge *charge, struct quota_charge_
 	if (is_log(b)) {
 		u64 own_ns = own_log_wait(ledger->counters, b, 1000, now);
 
-		b->wait_ns = refusal_cache_wait(ledger->refusal_cache, b->ref.key, b->cost,
-						now.mono_ns);
+		b->wait_ns = refusal_cache_wait(ledger->refusal_cache, b->ref.key,
+						b->cost + b->hold, now.mono_ns);
 		if (b->wait_ns < own_ns)
 			b->wait_ns = own_ns;
 	} else if (b->here->spec) {
@@ -189,7 +189,7 @@ static void judge(const struct quota_charge *charge, struct quota_charge_bucket 
 		b->over = !is_passed(b) && b->sent->over;
 		b->wait_ns = b->sent->wait_ns;
 		if (b->over && b->cost)
-			refusal_cache_note(refusal_cache, b->ref.key, b->cost, b->wait_ns,
+			refusal_cache_note(refusal_cache, b->ref.key, b->cost + b->hold, b->wait_ns,
 					   now.mono_ns);
 		else if (b->retries)
 			refusal_cache_forget(refusal_cache, b->ref.key);
@@ -271,7 +271,7 @@ static void judge_retry(const struct quota_charge *charge, struct quota_charge_b
 		b->wait_ns = took.wait_ns;
 	}
 	if (b->over)
-		refusal_cache_note(ledger->refusal_cache, b->ref.key, b->cost, b->wait_ns,
+		refusal_cache_note(ledger->refusal_cache, b->ref.key, b->cost + b->hold, b->wait_ns,
 				   charge->now.mono_ns);
 	else
 		b->wait_ns = 0;

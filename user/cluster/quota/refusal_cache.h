@@ -24,7 +24,10 @@ struct refusal_cache;
 struct refusal_cache *refusal_cache_new(void);	/* NULL: out of memory */
 void refusal_cache_free(struct refusal_cache *refusal_cache);	/* NULL is fine */
 
-/* Stores that `cost` was refused at now_ns, for wait_ns from then on. */
+/*
+ * Stores that `cost` was refused at now_ns, for wait_ns from then on. Both here and below the cost
+ * includes what is kept from the request for higher priorities: these are not refused with it.
+ */
 void refusal_cache_note(struct refusal_cache *refusal_cache, u64 key, u64 cost, u64 wait_ns,
 			u64 now_ns);
 /* The time for which `cost` is still refused; 0: not refused, or unknown. */

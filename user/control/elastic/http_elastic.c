@@ -9,6 +9,7 @@
  */
 #include "control/elastic/http_elastic.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +80,9 @@ static struct http_elastic_limit *scale_find_or_add(struct http_elastic *all, u6
 
 static void publish_scale(struct scales *scales, struct rule_limit *limit, double scale)
 {
-	struct sl_elastic value = elastic_value(scale, 0);
+	/* Of the cluster: few different rates, each of which is a class of the counter table. */
+	struct sl_elastic value = elastic_value(limit->cluster ? exp2(floor(log2(scale) * 4) / 4) : scale,
+						0);
 
 	__atomic_store_n(&limit->scale, value.scale, __ATOMIC_RELAXED);
 	__atomic_store_n(&limit->scale_until_ns,

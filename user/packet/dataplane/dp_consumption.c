@@ -201,7 +201,7 @@ static u64 still_owed(const struct dp_consumption *u, u64 key, u64 units, struct
 	for (u32 i = 0; i < g->meters; i++) {
 		struct dp_bucket bucket;
 
-		consumption_bucket(u, g, i, key & SL_KEY_HASH_MASK, &bucket);
+		consumption_bucket(u, g, i, key & SL_KEY_HASH_MASK, now, &bucket);
 		if (!sl_is_bucket(&bucket.params))
 			return units;
 		owed = units_of(&bucket.params,
@@ -249,7 +249,7 @@ static void look_at_debts(struct dp_consumption *u, struct source *s, u64 units,
 		struct dp_bucket bucket;
 		u64 is, work, gap;
 
-		consumption_bucket(u, g, i, s->key & SL_KEY_HASH_MASK, &bucket);
+		consumption_bucket(u, g, i, s->key & SL_KEY_HASH_MASK, now, &bucket);
 		if (!sl_is_bucket(&bucket.params))
 			continue;
 		is = debt_of(dp_bucket_state(u->dp, bucket.key), &bucket.params, now);
@@ -473,7 +473,7 @@ void dp_consumption_charge(struct dp_consumption *u, const struct dp_consumption
 		struct dp_bucket bucket;
 		u64 ticks, use = 0;
 
-		consumption_bucket(u, g, i, report->hash & SL_KEY_HASH_MASK, &bucket);
+		consumption_bucket(u, g, i, report->hash & SL_KEY_HASH_MASK, now, &bucket);
 		ticks = ticks_of(&bucket.params, report->units);
 		if (s && sl_is_bucket(&bucket.params)) {
 			use = s->debt[i].idle < ticks ? s->debt[i].idle : ticks;

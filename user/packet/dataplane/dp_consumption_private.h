@@ -53,6 +53,8 @@ struct dp_consumption {
 	bool begun;
 	struct sl_params params[SL_METERS_MAX];	/* of the meters that groups name */
 	u32 meter_limit_id[SL_METERS_MAX];
+	u32 elastic[SL_METERS_MAX];	/* the limit_id of its scale; SL_LIMIT_IDS: none */
+	bool of_bytes[SL_METERS_MAX];
 	struct own *own;	/* a hash by key, of a power of two; NULL: no overrides */
 	u64 owns;
 
@@ -83,7 +85,7 @@ static inline u64 consumption_power_of_two(u64 least)
 void consumption_find_least(struct dp_consumption *consumption, struct group *group);
 /* The bucket beside a counter with this hash, of the group's n-th meter. */
 void consumption_bucket(const struct dp_consumption *consumption, const struct group *group, u32 n,
-			u64 hash, struct dp_bucket *ret);
+			u64 hash, struct sl_now now, struct dp_bucket *ret);
 /* dp_consumption.c. Existing counters are not published. */
 void consumption_begin(struct dp_consumption *consumption, struct sl_now now);
 

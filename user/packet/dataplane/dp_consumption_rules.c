@@ -27,8 +27,8 @@ void consumption_find_least(struct dp_consumption *u, struct group *g)
 	g->least = least ? least : 1;
 }
 
-static void add_target(struct dp_consumption *u, struct group *g, const struct sl_limit *meter,
-		       u32 index)
+static void add_target(struct dp_consumption *u, struct group *g, const struct sl_rules *rules,
+		       const struct sl_limit *meter, u32 index)
 {
 	u64 minute = units_in(&meter->params, 60 * SL_NS_PER_SEC);
 	u64 worth = meter->params.capacity < minute ? meter->params.capacity : minute;
@@ -36,6 +36,9 @@ static void add_target(struct dp_consumption *u, struct group *g, const struct s
 	g->meter[g->meters++] = index;
 	u->params[index] = meter->params;
 	u->meter_limit_id[index] = meter->slot;
+	u->elastic[index] = meter->elastic ? rules->limits[meter->head % SL_LIMITS_MAX].slot % SL_LIMIT_IDS :
+					     SL_LIMIT_IDS;
+	u->of_bytes[index] = meter->unit == SL_UNIT_BYTES;
 	if (g->meters == 1 || worth < g->worth)
 		g->worth = worth ? worth : 1;
 }
@@ -60,9 +63,9 @@ static void add_group(struct dp_consumption *u, const struct sl_rules *rules, u3
 		    (overridden && meter->overridden >= SL_METERS_MAX))
 			continue;
 		if (overridden)
-			add_target(u, g, &rules->limits[meter->overridden], meter->overridden);
+			add_target(u, g, rules, &rules->limits[meter->overridden], meter->overridden);
 		else
-			add_target(u, g, meter, i);
+			add_target(u, g, rules, meter, i);
 	}
 	if (!g->meters)
 		return;
@@ -144,14 +147,31 @@ static int owns_make(struct dp_consumption *u, const struct sl_image *image,
 	return 0;
 }
 
+/* As the data path does it (bpf/elastic.h): what others admitted counts at this node's scale. */
+static void scale_params(const struct dp_consumption *u, u32 meter, struct sl_now now,
+			 struct sl_params *params)
+{
+	const struct sl_elastic *elastic;
+
+	if (u->elastic[meter] == SL_LIMIT_IDS)
+		return;
+	elastic = &u->dp->ops->elastic(u->dp)[u->elastic[meter]];
+	if (elastic->scale == SL_ELASTIC_ONE || elastic->scale < SL_SCALE_MIN ||
+	    elastic->scale > SL_SCALE_MAX || now.mono_ns >= elastic->valid_until_ns)
+		return;
+	sl_scale_params(params, elastic->scale, elastic->inverse,
+			u->of_bytes[meter] ? SL_FRAME_LARGE : 1);
+}
+
 void consumption_bucket(const struct dp_consumption *u, const struct group *g, u32 n, u64 hash,
-			struct dp_bucket *ret)
+			struct sl_now now, struct dp_bucket *ret)
 {
 	u64 key = sl_key(u->meter_limit_id[g->meter[n]], hash);
 	const struct own *own = g->overridden ? own_find(u, key) : NULL;
 
 	ret->key = key;
 	ret->params = own && own->key ? own->params : u->params[g->meter[n]];
+	scale_params(u, g->meter[n], now, &ret->params);
 }
 
 /* ------------------------------------------------------------------ rules */

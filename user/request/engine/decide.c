@@ -52,8 +52,8 @@ static void cluster_look(struct decision *d, struct bucket *b)
 	if (!d->refusal_cache)
 		return;
 	if (algorithm_is_log(ref->def.algo) && !b->over) {
-		b->wait_ns =
-			refusal_cache_wait(d->refusal_cache, ref->key, b->cost, d->now.mono_ns);
+		b->wait_ns = refusal_cache_wait(d->refusal_cache, ref->key, b->cost + b->view.hold,
+						d->now.mono_ns);
 		b->over = b->wait_ns;
 		/* A refusal implies remaining < cost. */
 		b->from_store = b->over;
@@ -207,13 +207,12 @@ static u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
  * The part of the limit that is reserved for requests of a higher priority: the rule's `reserve`,
  * and where the limit shrank (scale, 16.16) at least so many quarters of the share that it shrank by.
  * A bucket refills for all, so that a part of the burst for critical requests costs the others
- * nothing; of a window these have what it shrank by.
+ * nothing; of a window these have what it shrank by, unless it shrinks for them, too (for_all).
  */
-static u32 hold_permille(const struct decision *d, const struct rule *rule, enum sl_algo algo,
-			 u32 scale)
+static u32 hold_permille(const struct decision *d, const struct rule *rule, bool for_all, u32 scale)
 {
 	static const u32 of_bucket[PRIORITY_COUNT] = { 0, 2, 3 }, of_window[PRIORITY_COUNT] = { 0, 0, 2 };
-	const u32 *quarters = algorithm_is_bucket(algo) ? of_bucket : of_window;
+	const u32 *quarters = for_all ? of_bucket : of_window;
 	u32 hold = 0, shrunk = 0;
 
 	for (u32 i = 0; rule && i < (u32)d->priority; i++)
@@ -225,10 +224,10 @@ static u32 hold_permille(const struct decision *d, const struct rule *rule, enum
 }
 
 /*
- * The scale of an elastic limit, while it is valid. For critical requests a limit does not shrink,
- * nor for reports: a count of more than what is left now must not be cut to that.
+ * For critical requests a limit does not shrink, nor for reports: a count of more than what is left
+ * now must not be cut to that. One of the cluster does: Redis has one rate of this node.
  */
-static u32 elastic_of(const struct decision *d, const struct rule_limit *limit)
+u32 decide_scale(const struct decision *d, const struct rule_limit *limit)
 {
 	u32 scale;
 
@@ -236,7 +235,8 @@ static u32 elastic_of(const struct decision *d, const struct rule_limit *limit)
 	    __atomic_load_n(&limit->scale_until_ns, __ATOMIC_ACQUIRE) <= d->now.mono_ns)
 		return 0;
 	scale = __atomic_load_n(&limit->scale, __ATOMIC_RELAXED);
-	if (scale < SL_ELASTIC_ONE && (d->priority == PRIORITY_CRITICAL || d->request->report))
+	if (scale < SL_ELASTIC_ONE && !(limit->cluster && d->quotas) &&
+	    (d->priority == PRIORITY_CRITICAL || d->request->report))
 		return 0;
 	return scale;
 }
@@ -297,9 +297,11 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	}
 	if (b->full)
 		return;
-	scale = elastic_of(d, b->limit);
-	spec_view_init(&b->view, ref->spec, scale,
-		       shadow ? 0 : hold_permille(d, b->rule, ref->spec->algo, scale));
+	/* A limit of the cluster has been scaled by decide_collect(). */
+	scale = decide_scale(d, b->limit);
+	spec_view_init(&b->view, ref->spec, b->cluster ? 0 : scale,
+		       shadow ? 0 : hold_permille(d, b->rule, b->cluster || algorithm_is_bucket(ref->spec->algo),
+						  scale));
 	if (b->beyond)
 		return;
 	if (b->none) {

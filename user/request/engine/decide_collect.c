@@ -219,6 +219,30 @@ static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip,
 	b->refs++;
 }
 
+/* Rounded down, at least one. */
+static u64 times(u64 count, u32 scale)
+{
+	u64 scaled = (unsigned __int128)count * scale / SL_ELASTIC_ONE;
+
+	return scaled ? scaled : 1;
+}
+
+/*
+ * An elastic limit of the cluster: this node charges at the rate of its own scale, as after a live
+ * change. The script keeps the used part of a bucket and the count of a window, so that all nodes
+ * together admit no more than the limit at the largest of their scales.
+ */
+static void scale_def(const struct decision *d, const struct rule_limit *limit, struct spec_def *def)
+{
+	u32 scale = decide_scale(d, limit);
+
+	if (!scale || scale == SL_ELASTIC_ONE)
+		return;
+	def->count = times(def->count, scale);
+	if (def->burst)
+		def->burst = times(def->burst, scale);
+}
+
 static void add_limit(struct decision *d, struct part *part, const struct rule_limit *limit,
 		      const struct level *l, u32 level, bool prefix_hierarchy,
 		      const struct request_descriptor *descriptor)
@@ -243,6 +267,8 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 				       limit->throttle.ceiling_percent : 100;
 	def->algo = algorithm_of(limit);
 	def->buckets = limit->buckets;
+	if (is_cluster_scope(d, limit) && !limit->none)
+		scale_def(d, limit, def);
 	if (is_cluster_scope(d, limit) && !limit->none)
 		add_cluster(d, b, sip, l->sip, level);
 	else if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)

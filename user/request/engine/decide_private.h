@@ -105,6 +105,8 @@ void decide_collect(struct decision *d, const struct ruleset *rules);
 /* For `user show`: the buckets of a rule for one value, without a request. */
 void decide_collect_one(struct decision *d, const struct rule *rule,
 			const struct rule_match *match);
+/* The scale of an elastic limit, 16.16, while it is valid; 0: it has its own rate. */
+u32 decide_scale(const struct decision *d, const struct rule_limit *limit);
 /* Finds the states of a bucket and evaluates them. The counter table is locked. */
 void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait);
 /* Whether the buckets, after all were read, refuse the request; sets `over` of each part. */

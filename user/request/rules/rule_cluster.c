@@ -112,11 +112,10 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 		return sl_err_set(err, ERANGE, "count is all, but scope is cluster: a node answers "
 				  "refusals by itself, so the others do not know them; accepted with "
 				  "it: count: admitted, or scope: node");
-	if (limit->throttle.kind != THROTTLE_HARD)
-		return sl_err_set(err, ERANGE, "throttle is %s, but scope is cluster: this node knows only "
-				  "what is free, and what passed above the limit, on itself; "
-				  "accepted with it: throttle: hard, or scope: node",
-				  limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
+	if (limit->throttle.kind == THROTTLE_SOFT)
+		return sl_err_set(err, ERANGE, "throttle is soft, but scope is cluster: this node knows what "
+				  "passed above the limit on itself only; accepted with it: throttle: "
+				  "hard or elastic, or scope: node");
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
 	if (algorithms[limit->algorithm]->strict_note)

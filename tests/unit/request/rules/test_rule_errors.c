@@ -230,8 +230,6 @@ TEST(test_cluster)
 		  "consistency is lease, but algorithm is sliding-log" },
 		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {soft: 10%}}",
 		  "throttle is soft, but scope is cluster" },
-		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {elastic: 200%, while: {cpu: 70%}}}",
-		  "throttle is elastic, but scope is cluster" },
 		{ D "  - {key: a, limits: 1 requests/s, scope: cluster, overrides: [{value: x, limits: [@{rate: 2 requests/s, throttle: {soft: 10%}}]}]}",
 		  "throttle is soft, but scope is cluster" },
 		{ D "  - {key: a, limits: 1 requests/s, consistency: {write_back: 1s}, overrides: [{value: x, limits: [@{rate: 2 requests/s, algorithm: sliding-log}]}]}",
