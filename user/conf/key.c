@@ -42,11 +42,11 @@ static bool is_given(const struct key *key, const void *section)
 
 bool key_equal(const struct key *key, const void *a, const void *b)
 {
-	if (!key->type)
+	if (!key->type && !key->write)
 		return true;
 	if (key->given && is_given(key, a) != is_given(key, b))
 		return false;
-	if (key->type->equal)
+	if (key->type && key->type->equal)
 		return key->type->equal(key, a, b);
 	return !memcmp(key_field_of(key, a), key_field_of(key, b), key->size);
 }
@@ -160,67 +160,94 @@ static void *usual_section(struct writer *w, const struct keys *keys)
 
 static bool is_written(const struct key *key, const void *section, const void *usual)
 {
-	if (!key->type)
+	if (!key->type && !key->write)
 		return false;
 	if (key->given)
 		return is_given(key, section);
 	return key->flags & KEY_NEEDED || !key_equal(key, section, usual);
 }
 
-static void write_keys(struct writer *w, const struct keys *keys, const void *section,
-		       const struct key *only)
+static void write_one_line(struct writer *w, const struct key *key, const void *section)
 {
-	void *usual = usual_section(w, keys);
+	fprintf(w->out, "%s: ", key->name);
+	if (key->type)
+		key->type->write(w, key, section);
+	else
+		key->write(w, section);
+}
 
-	for (size_t i = 0; usual && i < keys->count; i++) {
+static void write_keys(struct writer *w, const struct keys *keys, const void *section,
+		       const void *usual, const struct key *only)
+{
+	for (size_t i = 0; i < keys->count; i++) {
 		const struct key *key = &keys->key[i];
 
 		if ((only && only != key) || !is_written(key, section, usual))
 			continue;
-		if (key->type->lines && !(key->flags & KEY_FLOW)) {
+		if (key->type && key->type->lines && !(key->flags & KEY_FLOW)) {
 			key->type->lines(w, key, section);
 			continue;
 		}
 		write_begin(w);
-		fprintf(w->out, "%s: ", key->name);
-		key->type->write(w, key, section);
+		write_one_line(w, key, section);
 		fputc('\n', w->out);
 	}
-	if (usual)
-		keys_clear(keys, usual);
-	free(usual);
 }
 
-void keys_write(struct writer *w, const struct keys *keys, const void *section)
+static void free_usual(const struct keys *keys, void *usual)
 {
-	write_keys(w, keys, section, NULL);
+	keys_clear(keys, usual);
+	free(usual);
 }
 
 void keys_write_one(struct writer *w, const struct keys *keys, const void *section,
 		    const struct key *key)
 {
-	write_keys(w, keys, section, key);
+	void *usual = usual_section(w, keys);
+
+	if (!usual)
+		return;
+	write_keys(w, keys, section, usual, key);
+	free_usual(keys, usual);
+}
+
+void keys_write(struct writer *w, const struct keys *keys, const void *section)
+{
+	keys_write_one(w, keys, section, NULL);
+}
+
+void keys_write_unlike(struct writer *w, const struct keys *keys, const void *section,
+		       const void *usual)
+{
+	write_keys(w, keys, section, usual, NULL);
+}
+
+void keys_write_flow_unlike(struct writer *w, const struct keys *keys, const void *section,
+			    const void *usual)
+{
+	const char *apart = "";
+
+	fputc('{', w->out);
+	for (size_t i = 0; i < keys->count; i++) {
+		const struct key *key = &keys->key[i];
+
+		if (!is_written(key, section, usual))
+			continue;
+		fputs(apart, w->out);
+		write_one_line(w, key, section);
+		apart = ", ";
+	}
+	fputc('}', w->out);
 }
 
 void keys_write_flow(struct writer *w, const struct keys *keys, const void *section)
 {
 	void *usual = usual_section(w, keys);
-	const char *apart = "";
 
-	fputc('{', w->out);
-	for (size_t i = 0; usual && i < keys->count; i++) {
-		const struct key *key = &keys->key[i];
-
-		if (!is_written(key, section, usual))
-			continue;
-		fprintf(w->out, "%s%s: ", apart, key->name);
-		key->type->write(w, key, section);
-		apart = ", ";
-	}
-	fputc('}', w->out);
-	if (usual)
-		keys_clear(keys, usual);
-	free(usual);
+	if (!usual)
+		return;
+	keys_write_flow_unlike(w, keys, section, usual);
+	free_usual(keys, usual);
 }
 
 /* ---- memory, comparing ---- */

@@ -34,6 +34,7 @@ struct key {
 	size_t offset, size;		/* of the field in the struct: KEY() */
 	const struct key_type *type;	/* NULL: `read` reads it; also NULL: not supported yet */
 	int (*read)(struct reader *r, const struct yaml_node *value, void *into);
+	void (*write)(struct writer *w, const void *section);	/* without a type; NULL: not written */
 	size_t count;			/* of a list: the offset of its number of elements */
 	size_t given;	/* the offset of a bool that is set if the key is given; 0: none */
 	u64 least, most;		/* the range; of a text or path bytes, of a list elements */
@@ -145,6 +146,11 @@ void keys_write_one(struct writer *w, const struct keys *keys, const void *secti
 		    const struct key *key);
 /* The same as keys_write() within braces. */
 void keys_write_flow(struct writer *w, const struct keys *keys, const void *section);
+/* The same two; left out is what `usual` has as well. */
+void keys_write_unlike(struct writer *w, const struct keys *keys, const void *section,
+		       const void *usual);
+void keys_write_flow_unlike(struct writer *w, const struct keys *keys, const void *section,
+			    const void *usual);
 /* `section` is a byte-wise copy: gives it pointers of its own. As key_type.copy. */
 void keys_copy(const struct keys *keys, void *section, int *rc);
 void keys_clear(const struct keys *keys, void *section);

@@ -20,6 +20,8 @@
 
 #define LIMITS_ACCEPTED "NUMBER requests/PERIOD, NUMBER requests/PERIOD burst N, block or unlimited"
 
+#define OVERRIDES_SHOWN 16
+
 struct plan {
 	u32 number;
 	size_t len;
@@ -360,16 +362,65 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 
 /* ---- both ---- */
 
-int read_rule_overrides(struct reader *r, const struct yaml_node *node, void *into)
+static int overrides_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			  void *section)
 {
-	((struct draft *)into)->overrides = yaml_node_is_null(node) ? NULL : node;
+	((struct draft *)section)->overrides = yaml_node_is_null(node) ? NULL : node;
 	return 0;
 }
+
+static void write_own(struct writer *w, const struct override_own *own, bool common)
+{
+	fprintf(w->out, "%*s- {value: ", w->indent + 2, "");
+	write_text(w->out, own->value);
+	if (!own->limits) {
+		fputs(", removed: true}\n", w->out);
+	} else if (own->limits->unlimited) {
+		fputs(", unlimited: true}\n", w->out);
+	} else if (own->limits->limit[0].none) {
+		fputs(", block: true}\n", w->out);
+	} else {
+		fputs(", limits: [", w->out);
+		for (u32 i = 0; i < own->limits->limit_count; i++) {
+			fputs(i ? ", " : "", w->out);
+			write_limit_element(w, &own->limits->limit[i], false, common);
+		}
+		fputs("]}\n", w->out);
+	}
+}
+
+static void overrides_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct rule *rule = &((const struct draft *)section)->rule;
+	const struct override_index *index = rule->overrides;
+
+	if (!index->own_count)
+		return;
+	write_begin(w);
+	fputs("overrides:\n", w->out);
+	for (u32 i = 0; i < index->own_count && i < OVERRIDES_SHOWN; i++)
+		write_own(w, &index->own_list[i], has_common_limit(rule));
+	if (index->own_count > OVERRIDES_SHOWN)
+		fprintf(w->out, "%*s# and %u more\n", w->indent + 2, "",
+			index->own_count - OVERRIDES_SHOWN);
+}
+
+const struct key_type type_rule_overrides = {
+	.name = "list", .read = overrides_read, .lines = overrides_lines,
+};
 
 int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	((struct draft *)into)->overrides_file = node;
 	return 0;
+}
+
+void write_rule_overrides_file(struct writer *w, const void *from)
+{
+	const struct draft *draft = from;
+
+	write_text(w->out, draft->overrides_file_text);
+	fprintf(w->out, "	# %u values", draft->rule.overrides->file->count);
 }
 
 int load_rule_overrides(struct reader *r, struct draft *draft)

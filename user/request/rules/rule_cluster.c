@@ -82,6 +82,12 @@ int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, v
 	return 0;
 }
 
+void write_rule_on_store_failure(struct writer *w, const void *from)
+{
+	fputs(name_of(counters_failure_names, ((const struct draft *)from)->rule.on_store_failure),
+	      w->out);
+}
+
 const char *consistency_format(const struct rule *rule, char *buf, size_t size)
 {
 	char text[48];
@@ -93,6 +99,13 @@ const char *consistency_format(const struct rule *rule, char *buf, size_t size)
 			 rule->consistency == CONSISTENCY_LEASE ? "lease" : "write_back",
 			 duration_format(rule->consistency_ns, text, sizeof(text)));
 	return buf;
+}
+
+void write_rule_consistency(struct writer *w, const void *from)
+{
+	char text[64];
+
+	fputs(consistency_format(&((const struct draft *)from)->rule, text, sizeof(text)), w->out);
 }
 
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err)

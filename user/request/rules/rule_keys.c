@@ -49,7 +49,19 @@ static int yaml_bool_read(struct reader *r, const struct yaml_node *node, const 
 	return read_bool(r, node, key_field(key, section));
 }
 
-const struct key_type type_yaml_bool = { .name = "true or false", .read = yaml_bool_read };
+static void yaml_bool_write(struct writer *w, const struct key *key, const void *section)
+{
+	fputs(*(const bool *)key_field_of(key, section) ? "true" : "false", w->out);
+}
+
+const struct key_type type_yaml_bool = {
+	.name = "true or false", .read = yaml_bool_read, .write = yaml_bool_write,
+};
+
+void write_true(struct writer *w, const void *from)
+{
+	fputs("true", w->out);
+}
 
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -75,6 +87,17 @@ int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into)
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "none, or {ipv4: 32, ipv6: 64}");
 	return keys_read(r, node, &limit_prefix_keys, prefix);
+}
+
+void write_rule_prefix(struct writer *w, const void *from)
+{
+	const struct prefix_hierarchy *prefix = &((const struct draft *)from)->rule.prefix;
+	static const struct prefix_hierarchy none;
+
+	if (prefix->count[SL_V4] || prefix->count[SL_V6])
+		keys_write_flow_unlike(w, &limit_prefix_keys, prefix, &none);
+	else
+		fputs("none", w->out);
 }
 
 /* ---- reserve ---- */
@@ -114,6 +137,14 @@ int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *int
 	if (keys_init(&on_limit_keys, into))
 		return read_no_memory(r);
 	return keys_read(r, node, &on_limit_keys, into);
+}
+
+/* All keys, also where they have their defaults. */
+static const struct draft nothing;
+
+void write_rule_on_limit(struct writer *w, const void *from)
+{
+	keys_write_flow_unlike(w, &on_limit_keys, from, &nothing);
 }
 
 /* ---- push_down ---- */
@@ -170,9 +201,31 @@ static int key_steps(struct reader *r, const struct yaml_node *node, void *into)
 	return read_each(r, node, item_step, into);
 }
 
+static void write_after(struct writer *w, const void *from)
+{
+	const struct push_def *push = &((const struct draft *)from)->rule.push;
+	char text[64];
+
+	fprintf(w->out, "%llu rejections/%s", push->after,
+		duration_format(push->within_ns, text, sizeof(text)));
+}
+
+static void write_steps(struct writer *w, const void *from)
+{
+	const struct push_def *push = &((const struct draft *)from)->rule.push;
+	char text[64];
+
+	for (u32 i = 0; i < push->step_count; i++) {
+		fprintf(w->out, "%s%s", i ? ", " : "[", name_of(push_kind_names, push->step[i].kind));
+		if (push->step[i].kind == SL_PUSH_LIMIT)
+			fprintf(w->out, " %s", rate_format(&push->step[i].rate, text, sizeof(text)));
+	}
+	fputc(']', w->out);
+}
+
 static const struct key push_rows[] = {
-	{ "after", .read = key_after, .flags = KEY_NEEDED },
-	{ "steps", .read = key_steps, .flags = KEY_NEEDED },
+	{ "after", .read = key_after, .write = write_after, .flags = KEY_NEEDED },
+	{ "steps", .read = key_steps, .write = write_steps, .flags = KEY_NEEDED },
 	{ "step", DRAFT(rule.push.step_ns), &type_duration, .usual = "60s", .least = SECOND,
 	  .most = DAY },
 	{ "down", DRAFT(rule.push.down_ns), &type_duration, .usual = "60s", .least = SECOND,
@@ -191,6 +244,11 @@ int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *in
 	if (!push->step || keys_init(&push_keys, draft))
 		return read_no_memory(r);
 	return keys_read(r, node, &push_keys, draft);
+}
+
+void write_rule_push_down(struct writer *w, const void *from)
+{
+	keys_write_flow_unlike(w, &push_keys, from, &nothing);
 }
 
 /* ---- metadata: any value, passed on unchanged ---- */
@@ -242,4 +300,12 @@ int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *int
 		return read_refuse(r, node, "a mapping");
 	draft->rule.metadata = yaml_node_json(node);
 	return draft->rule.metadata ? 0 : read_no_memory(r);
+}
+
+void write_rule_metadata(struct writer *w, const void *from)
+{
+	char *text = json_dumps(((const struct draft *)from)->rule.metadata, 0);
+
+	fputs(text ? text : "{}", w->out);	/* JSON is YAML */
+	free(text);
 }

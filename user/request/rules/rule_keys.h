@@ -5,7 +5,7 @@
 
 #include "conf/key.h"
 
-/* rate_limit of a descriptor, an element of `limits`; rule_limit.c */
+/* rate_limit of a descriptor, an element of `limits`; rule_rate_limit.c, rule_limit.c */
 extern const struct keys rate_limit_keys, rule_limit_keys;
 /* A descriptor; rule_read.c */
 extern const struct keys descriptor_keys;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* rule_limit.c - the limits of a rule: rate_limit, limits, and their algorithms. */
+/* rule_limit.c - `limits` of a rule, and what must fit together in the limits of a rule. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,6 @@
 #include "limiter/params.h"
 
 #define LIMIT_NAME_MAX 64
-#define SECOND SL_NS_PER_SEC
-#define DAY (24 * 3600 * SECOND)
 
 const struct name http_algo_names[] = {
 #define NAME(id, row, text, kind) { text, id },
@@ -27,137 +25,6 @@ const struct name window_names[] = {
 	{ "first-request", true },
 	{ NULL, 0 },
 };
-
-/* ---- rate_limit: envoyproxy/ratelimit's ---- */
-
-static const struct {
-	const char *name;
-	enum request_unit unit;
-	u64 ns;
-} units[] = {
-	{ "second", REQUEST_UNIT_SECOND, SECOND },
-	{ "minute", REQUEST_UNIT_MINUTE, 60 * SECOND },
-	{ "hour", REQUEST_UNIT_HOUR, 3600 * SECOND },
-	{ "day", REQUEST_UNIT_DAY, DAY },
-	{ "week", REQUEST_UNIT_WEEK, 7 * DAY },
-	{ "month", REQUEST_UNIT_MONTH, 30 * DAY },
-	{ "year", REQUEST_UNIT_YEAR, 365 * DAY },
-};
-
-#define UNITS "second, minute, hour, day, week, month, year"
-
-static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-
-	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
-		return 0;	/* ignored */
-	for (size_t i = 0; i < ARRAY_SIZE(units) && node->kind == YAML_TEXT; i++) {
-		if (strcasecmp(node->text, units[i].name))
-			continue;
-		draft->rule.unit = units[i].unit;
-		draft->limit[0].rate.period_ns = units[i].ns;
-		return 0;
-	}
-	return read_refuse(r, node, UNITS);
-}
-
-static int copy_text(struct reader *r, struct arena *arena, const struct yaml_node *node,
-		     char **ret)
-{
-	*ret = arena_text(arena, node->text, strlen(node->text));
-	return *ret ? 0 : read_no_memory(r);
-}
-
-static int key_rule_name(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-
-	if (node->kind != YAML_TEXT)
-		return read_refuse(r, node, "a name");
-	if (yaml_node_is_null(node) || !node->text[0])
-		return 0;
-	return copy_text(r, build_arena(draft->b), node, &draft->rule.name);
-}
-
-static int key_replaced(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-
-	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !node->text[0])
-		return read_refuse(r, node, "the name of another rate_limit");
-	if (draft->rule.name && !strcmp(node->text, draft->rule.name))
-		return read_fail(r, node, EINVAL, "found %s, its own name; accepted: another's",
-				 read_found(r, node));
-	return copy_text(r, build_arena(draft->b), node,
-			 &draft->rule.replaces[draft->rule.replaces_count++]);
-}
-
-static const struct key replaces_keys[] = { { "name", .read = key_replaced } };
-
-static int key_replaces(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-	int rc = 0;
-
-	if (yaml_node_is_null(node))
-		return 0;
-	if (node->kind != YAML_LIST)
-		return read_refuse(r, node, "a list of names, as [{name: other}]");
-	draft->rule.replaces = arena_alloc(build_arena(draft->b),
-					   (node->count + 1) * sizeof(char *));
-	if (!draft->rule.replaces)
-		return read_no_memory(r);
-	for (const struct yaml_node *item = node->first; item && !rc; item = item->next) {
-		rc = read_map(r, item, replaces_keys, ARRAY_SIZE(replaces_keys), draft);
-		if (!rc)
-			rc = read_require(r, item, "name");
-	}
-	return rc;
-}
-
-/* `name` comes before the keys that must not name it. */
-static const struct key rate_limit_rows[] = {
-	{ "unit", .read = key_unit,
-	  .help = "`second`, `minute`, `hour`, `day`, `week` (begins on Thursday), `month` (30 days), "
-		  "`year` (365); windows begin at round times of UTC" },
-	{ "requests_per_unit", DRAFT(limit[0].rate.count), &type_number, .most = ~0U,
-	  .accepted = "a whole number, 0 to 4294967295",
-	  .help = "0 to 4294967295; 0 (or no such key) refuses all" },
-	{ "unlimited", DRAFT(rule.unlimited), &type_yaml_bool,
-	  .help = "`true`: no limit, and no `unit`" },
-	{ "name", .read = key_rule_name, .help = "for `replaces` of other limits" },
-	{ "replaces", .read = key_replaces,
-	  .help = "`[{name: N}]`: if a request meets both, N neither counts nor decides" },
-};
-const struct keys rate_limit_keys = KEYS(struct draft, rate_limit_rows);
-
-int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-	struct rule_limit *limit = draft->limit;
-	int rc;
-
-	if (yaml_node_is_null(node))
-		return 0;
-	*limit = draft->defaults;
-	limit->rate.unit = RATE_REQUESTS;
-	rc = keys_read(r, node, &rate_limit_keys, draft);
-	if (rc)
-		return rc;
-	if (draft->rule.unlimited && draft->rule.unit)
-		return read_fail(r, yaml_node_find(node, "unit"), EINVAL, "found a unit, but it is "
-				 "unlimited; accepted: one of them");
-	if (!draft->rule.unlimited && !draft->rule.unit)
-		return read_fail(r, node, EINVAL, "key \"unit\" is missing; accepted: " UNITS);
-	draft->rule.envoy = true;
-	if (draft->rule.unlimited)
-		return 0;
-	limit->none = !limit->rate.count;
-	draft->limit_at[0] = node;
-	draft->rule.limit_count = 1;
-	return 0;
-}
 
 /* ---- limits ---- */
 
@@ -181,7 +48,13 @@ static int key_limit_name(struct reader *r, const struct yaml_node *node, void *
 	for (const char *c = text; *c; c++)
 		if (*c < 0x20 || *c > 0x7e)
 			return read_refuse(r, node, accepted);
-	return copy_text(r, element->arena, node, &element->limit.name);
+	element->limit.name = arena_text(element->arena, text, strlen(text));
+	return element->limit.name ? 0 : read_no_memory(r);
+}
+
+static void write_limit_name(struct writer *w, const void *from)
+{
+	fprintf(w->out, "'%s'", ((const struct rule_limit *)from)->name);
 }
 
 static int requests_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -190,13 +63,22 @@ static int requests_read(struct reader *r, const struct yaml_node *node, const s
 	return read_requests(r, node, key_field(key, section));
 }
 
-static const struct key_type type_requests = { .name = "rate", .read = requests_read };
+static void requests_write(struct writer *w, const struct key *key, const void *section)
+{
+	char text[64];
+
+	fputs(rate_format(key_field_of(key, section), text, sizeof(text)), w->out);
+}
+
+static const struct key_type type_requests = {
+	.name = "rate", .read = requests_read, .write = requests_write,
+};
 
 #define LIMIT(field) KEY(struct rule_limit, field)
 
 static const struct key rule_limit_rows[] = {
 	{ "rate", LIMIT(rate), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
-	{ "name", .read = key_limit_name,
+	{ "name", LIMIT(name), .read = key_limit_name, .write = write_limit_name,
 	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = http_algo_names,
 	  .help = ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP) "default `fixed-window`, see "
@@ -301,9 +183,10 @@ static int item_limit(struct reader *r, const struct yaml_node *node, void *into
 	return rc;
 }
 
-int read_rule_limits(struct reader *r, const struct yaml_node *node, void *into)
+static int limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
 {
-	struct draft *draft = into;
+	struct draft *draft = section;
 
 	if (yaml_node_find(draft->map, "rate_limit"))
 		return read_fail(r, node, EINVAL, "found limits beside rate_limit; accepted: one of "
@@ -312,6 +195,44 @@ int read_rule_limits(struct reader *r, const struct yaml_node *node, void *into)
 		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
 	return read_each(r, node, item_limit, draft);
 }
+
+bool has_common_limit(const struct rule *rule)
+{
+	for (u32 i = 0; i < rule->limit_count; i++)
+		if (rule->limit[i].cluster)
+			return true;
+	return false;
+}
+
+void write_limit_element(struct writer *w, const struct rule_limit *limit, bool named, bool common)
+{
+	struct rule_limit unlike = {
+		.name = named ? NULL : limit->name,
+		.algorithm = SL_ALGO_COUNT,
+		.cluster = common && !limit->cluster,
+	};
+
+	keys_write_flow_unlike(w, &rule_limit_keys, limit, &unlike);
+}
+
+static void limits_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct rule *rule = &((const struct draft *)section)->rule;
+
+	if (rule->envoy)
+		return;
+	write_begin(w);
+	fputs("limits:\n", w->out);
+	for (u32 i = 0; i < rule->limit_count; i++) {
+		fprintf(w->out, "%*s- ", w->indent + 2, "");
+		write_limit_element(w, &rule->limit[i], true, has_common_limit(rule));
+		fputc('\n', w->out);
+	}
+}
+
+const struct key_type type_rule_limits = {
+	.name = "list", .read = limits_read, .lines = limits_lines,
+};
 
 /* ---- all of a rule's ---- */
 

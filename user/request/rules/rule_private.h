@@ -3,8 +3,8 @@
  * rule_private.h - shared by the files of the rule set.
  *
  *     rule_set.c     files -> rule set, names, freeing    rule_match.c   trees, matching
- *     rule_read.c    a descriptor and those below it      rule_limit.c   rate_limit, limits
- *     rule_keys.c    our other keys                       rule_write.c   back to YAML
+ *     rule_read.c    a descriptor and those below it      rule_limit.c   limits; rule_rate_limit.c
+ *     rule_keys.c    our other keys                       rule_write.c   back to YAML, by rows
  *     rule_edit.c    live changes                     rule_cluster.c scope, consistency
  *     override_value.c, override_load.c   limits of one value's own
  */
@@ -161,6 +161,7 @@ struct draft {
 	/* What elements of `limits` have unless they set it. */
 	struct rule_limit defaults;
 	const struct yaml_node *overrides, *overrides_file;
+	const char *overrides_file_text;	/* when written */
 };
 
 /* A field of a draft, for rows. */
@@ -202,9 +203,14 @@ int path_add(struct build *b, const char *key, const char *value);
 /* rule_read.c: adds a whole file to the set. */
 int rule_read_file(struct build *b, const struct yaml_node *root);
 
-/* rule_limit.c; `into` is a struct draft. */
+/* rule_rate_limit.c, rule_limit.c; `into` and `from` are a struct draft. */
 int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into);
-int read_rule_limits(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_rate_limit(struct writer *w, const void *from);
+extern const struct key_type type_rule_limits;
+/* An element of `limits`; `named`: with its name. `common`: the rule has a limit of scope cluster. */
+void write_limit_element(struct writer *w, const struct rule_limit *limit, bool named, bool common);
+/* Whether any of the rule's limits is of scope cluster. */
+bool has_common_limit(const struct rule *rule);
 /* An element of `limits`, or of an override's; unset keys are as in `defaults`. */
 int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
@@ -217,14 +223,21 @@ int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c; `into` is a struct draft. */
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
+void write_true(struct writer *w, const void *from);
 int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_prefix(struct writer *w, const void *from);
 int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_on_limit(struct writer *w, const void *from);
 int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_push_down(struct writer *w, const void *from);
 int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_metadata(struct writer *w, const void *from);
 
 /* rule_cluster.c; `into` is a struct draft. */
 int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_consistency(struct writer *w, const void *from);
 int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_on_store_failure(struct writer *w, const void *from);
 /* Conflicts of a limit with scope cluster. -ERANGE with a message. */
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
 /* Whether the rule's cluster keys apply to any of its limits. */
@@ -234,8 +247,9 @@ int check_rule_scope(struct reader *r, const struct draft *draft);
  * override_load.c. The two keys are only noted, and read after all others by
  * load_rule_overrides(): they need the rule's limits.
  */
-int read_rule_overrides(struct reader *r, const struct yaml_node *node, void *into);
+extern const struct key_type type_rule_overrides;
 int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_overrides_file(struct writer *w, const void *from);
 int load_rule_overrides(struct reader *r, struct draft *draft);
 void override_index_free(struct override_index *index);		/* NULL is fine */
 /* A limit's default name: the rule's path, from the second on with a number. */

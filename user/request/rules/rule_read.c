@@ -60,6 +60,16 @@ static int key_value(struct reader *r, const struct yaml_node *node, void *into)
 	return read_bytes(r, node, REQUEST_VALUE_MAX, &((struct draft *)into)->value);
 }
 
+static void write_key(struct writer *w, const void *from)
+{
+	write_text(w->out, ((const struct draft *)from)->key.at);
+}
+
+static void write_entry_value(struct writer *w, const void *from)
+{
+	write_text(w->out, ((const struct draft *)from)->value.at);
+}
+
 /* Read after all others, by read_descriptor(). */
 static int key_descriptors(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -70,8 +80,8 @@ static int key_descriptors(struct reader *r, const struct yaml_node *node, void 
 
 /* In order of dependency: the limits' defaults, then the limits, then the rest. */
 static const struct key descriptor_rows[] = {
-	{ "key", .read = key_key, .help = "the name of an entry; `*` stands for any bytes" },
-	{ "value", .read = key_value,
+	{ "key", DRAFT(key), .read = key_key, .write = write_key, .help = "the name of an entry; `*` stands for any bytes" },
+	{ "value", DRAFT(value), .read = key_value, .write = write_entry_value,
 	  .help = "its value; `*` stands for any bytes. Without it every value, each counted by "
 		  "itself" },
 	{ "algorithm", DRAFT(defaults.algorithm), &type_enum, .names = http_algo_names,
@@ -90,15 +100,18 @@ static const struct key descriptor_rows[] = {
 	{ "scope", DRAFT(defaults.cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: counted for all nodes together, in the Redis of `cluster` in "
 		  "sluice.yaml. Without that section it counts on this node alone" },
-	{ "consistency", .read = read_rule_consistency,
+	{ "consistency", DRAFT(rule.consistency_ns), .read = read_rule_consistency,
+	  .write = write_rule_consistency,
 	  .help = "how exactly: `strict` (default), `{lease: 100ms}` or `{write_back: 1s}`; a "
 		  "sliding-log is strict only. Implies `scope: cluster`" },
-	{ "on_store_failure", .read = read_rule_on_store_failure,
+	{ "on_store_failure", DRAFT(rule.on_store_failure), .read = read_rule_on_store_failure,
+	  .write = write_rule_on_store_failure,
 	  .help = "while Redis is unavailable: `local` (default: this node's part of the limit), "
 		  "`open`, `closed` or `error`. Implies `scope: cluster`" },
-	{ "rate_limit", .read = read_rule_rate_limit,
+	{ "rate_limit", DRAFT(rule.envoy), .read = read_rule_rate_limit,
+	  .write = write_rule_rate_limit,
 	  .help = "a limit as envoyproxy/ratelimit has it, see below" },
-	{ "limits", .read = read_rule_limits,
+	{ "limits", DRAFT(rule.limit_count), &type_rule_limits,
 	  .help = "instead of rate_limit, up to four: `NUMBER requests/PERIOD`, or mappings, see "
 		  "below. All must allow a request, or none is charged" },
 	{ "shadow_mode", DRAFT(rule.shadow), &type_yaml_bool,
@@ -108,27 +121,33 @@ static const struct key descriptor_rows[] = {
 	{ "detailed_metric", DRAFT(rule.detailed_metric), &type_yaml_bool,
 	  .help = "`true`: the values of all entries, or of this one, are a label of the metrics" },
 	{ "value_to_metric", DRAFT(value_to_metric), &type_yaml_bool },
-	{ "share_threshold", .read = read_rule_share_threshold,
+	{ "share_threshold", DRAFT(share), .read = read_rule_share_threshold, .write = write_true,
 	  .help = "`true`: all values that match a value with `*` share one count" },
-	{ "metadata", .read = read_rule_metadata, .help = "anything; returned with the decision" },
-	{ "prefix", .read = read_rule_prefix,
+	{ "metadata", DRAFT(rule.metadata), .read = read_rule_metadata,
+	  .write = write_rule_metadata, .help = "anything; returned with the decision" },
+	{ "prefix", DRAFT(rule.prefix), .read = read_rule_prefix, .write = write_rule_prefix,
 	  .help = "how addresses among the values are grouped: `{ipv4: 32, ipv6: 64}` by default, "
 		  "lists, or `none`; and the multiplier of the limits at each" },
-	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &limit_scale_keys },
-	{ "overrides", .read = read_rule_overrides,
+	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &limit_scale_keys,
+	  .flags = KEY_FLOW },
+	{ "overrides", DRAFT(rule.overrides), &type_rule_overrides,
 	  .help = "values with limits of their own: `value`, and `limits` (or `rate` and `burst`), "
 		  "`block`, `unlimited` or `removed`" },
-	{ "overrides_file", .read = read_rule_overrides_file,
+	{ "overrides_file", DRAFT(overrides_file_text), .read = read_rule_overrides_file,
+	  .write = write_rule_overrides_file,
 	  .help = "the same as lines `VALUE,LIMIT[,LIMIT...]`; of LIMIT also `block` and `unlimited`" },
 	{ "priority", DRAFT(rule.priority), &type_enum, .names = priority_names,
 	  .given = offsetof(struct draft, rule.has_priority),
 	  .help = "`critical`, `normal` (default) or `low`" },
-	{ "reserve", .type = &type_map, .keys = &reserve_keys, .unset = "",
+	{ "reserve", .type = &type_map, .keys = &reserve_keys, .flags = KEY_FLOW,
+	  .unset = "",
 	  .help = "the part of a limit that is kept for higher priorities, as `{critical: 20%, "
 		  "normal: 30%}`" },
-	{ "on_limit", .read = read_rule_on_limit,
+	{ "on_limit", DRAFT(rule.wait_ns), .read = read_rule_on_limit,
+	  .write = write_rule_on_limit,
 	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
-	{ "push_down", .read = read_rule_push_down,
+	{ "push_down", DRAFT(rule.push), .read = read_rule_push_down,
+	  .write = write_rule_push_down,
 	  .help = "the packet tier's action on a refused source: `{after: 20 rejections/10s, steps: "
 		  "[limit 50 packets/s, tag, no-new, drop], step: 60s, down: 60s, max: 1h}`" },
 	{ "descriptors", .read = key_descriptors, .help = "the level below" },

@@ -128,4 +128,44 @@ TEST(test_overrides)
 	ruleset_free(set);
 }
 
+/* What is written has every key of a rule, and reads as the same. */
+TEST(test_written)
+{
+	static const struct { const char *rule, *written; } cases[] = {
+		{ "rate_limit: {unit: week, requests_per_unit: 5}, algorithm: token-bucket, burst: 9, "
+		  "throttle: {elastic: 200%, while: {cpu: 70%}}", "throttle: {elastic: 200%, while: {cpu: 70%}}\n" },
+		{ "rate_limit: {unit: day, requests_per_unit: 0, name: n, replaces: [{name: o}, {name: p}]}",
+		  "{unit: day, requests_per_unit: 0, name: n, replaces: [{name: o}, {name: p}]}\n" },
+		{ "rate_limit: {unlimited: true}", "rate_limit: {unlimited: true}\n" },
+		{ "limits: [5 requests/m], prefix: none, on_limit: {wait: 2s}", "prefix: none\n" },
+		{ "limits: [5 requests/m], on_limit: {wait: 2s}", "on_limit: {wait: 2s, queue: 100}\n" },
+		{ "limits: [5 requests/m], prefix: {ipv4: [32, 24]}, prefix_scale: {ipv4: [1, 2]}",
+		  "prefix: {ipv4: [32, 24], ipv6: 64}\n    prefix_scale: {ipv4: [1, 2]}\n" },
+		{ "limits: [5 requests/m], push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, "
+		  "drop]}", "push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, drop], step: 1m, "
+		  "down: 1m, max: 1h}\n" },
+		{ "limits: [5 requests/m], reserve: {critical: 20%}, priority: low, metadata: {a: [1, 2]}",
+		  "metadata: {\"a\": [1, 2]}\n" },
+		{ "value: 'f*', limits: [5 requests/m], share_threshold: true, value_to_metric: true",
+		  "value_to_metric: true\n    share_threshold: true\n" },
+		{ "limits: [{rate: 5 requests/m, count: all, algorithm: sliding-window}]",
+		  "- {rate: 5 requests/m, name: 'k', algorithm: sliding-window, count: all}\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ruleset *set;
+		char *text;
+
+		assert_true(asprintf(&text, D "  - {key: k, %s}\n", cases[i].rule) > 0);
+		set = rules(text);
+		free(text);
+		assert_written(set->rule[0]);
+		text = written(set->rule[0]);
+		if (!strstr(text, cases[i].written))
+			fail_msg("%s: %s", cases[i].rule, text);
+		free(text);
+		ruleset_free(set);
+	}
+}
+
 TEST_MAIN
