@@ -110,7 +110,9 @@ struct sl_limit {
 	u8 refusal_prefix_len[SL_FAMILY_COUNT];
 	u8 counter;		/* 1: see above */
 	u8 count_all;		/* 1: packets that it refuses count, too */
-	u64 pad2[3];
+	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped; 0: each */
+	u8 pad1[6];
+	u64 pad2[2];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
 

@@ -87,6 +87,8 @@ static __always_inline u64 sl_bucket_key_own(const struct sl_rules *rules,
 	last |= (u64)(vlan & sl_mask_of(per, SL_PER_VLAN)) << 40;
 	last |= (u64)(iface & sl_mask_of(per, SL_PER_IFACE)) << 56;
 	if (per & SL_PER_DST) {
+		/* 0, as in an older program's rules, is 128 */
+		dst = sl_addr_mask(dst, ((limit->dst_prefix[family & 1] - 1) & 127) + 1);
 		sl_sip_add(&sip, dst.hi);
 		sl_sip_add(&sip, dst.lo);
 	}

@@ -43,6 +43,12 @@ static int init_scales(void *section)
 
 const struct keys limit_scale_keys = KEYS(struct prefix_hierarchy, scale_rows, .init = init_scales);
 
+static const struct key dst_prefix_rows[] = {
+	{ "ipv4", LIMIT(dst_prefix[SL_V4]), &type_number, .usual = "32", .least = 1, .most = 32 },
+	{ "ipv6", LIMIT(dst_prefix[SL_V6]), &type_number, .usual = "128", .least = 1, .most = 128 },
+};
+static const struct keys dst_prefix_keys = KEYS(struct limit_def, dst_prefix_rows);
+
 static const struct key limit_rows[] = {
 	{ "name", LIMIT(name), &type_identifier, .flags = KEY_NEEDED,
 	  .help = "1 to 63 characters of `a-z`, `0-9` and `-`; each once" },
@@ -58,6 +64,9 @@ static const struct key limit_rows[] = {
 		  "`per`" },
 	{ "prefix_scale", LIMIT(prefix), &type_map, .keys = &limit_scale_keys, .flags = KEY_FLOW, .unset = "1",
 	  .help = "the multiplier of rate and burst at each listed prefix, 1 to 65536" },
+	{ "dst_prefix", .type = &type_map, .keys = &dst_prefix_keys, .flags = KEY_FLOW,
+	  .help = "addresses of one such prefix are one destination: with 64 a sweep over a /64 "
+		  "is charged to one bucket. Only with `dst` in `per`" },
 	{ "rate", LIMIT(rates.rate), &type_rates, .flags = KEY_NEEDED,
 	  .help = "what passes in the long run; a list of up to four rates that hold together, "
 		  "see [rates](#rates-and-algorithms)" },
@@ -119,6 +128,18 @@ static int check_on_full(struct reader *r, const struct yaml_node *map,
 		return 0;
 	return read_fail(r, yaml_node_find(map, "on_full"), EINVAL, "on_full: prefix groups sources, but "
 			 "per does not contain source; accepted with it: open, closed");
+}
+
+static int check_dst_prefix(struct reader *r, const struct yaml_node *map,
+			    const struct limit_def *limit)
+{
+	const struct yaml_node *prefix = yaml_node_find(map, "dst_prefix");
+	bool whole = limit->dst_prefix[SL_V4] == 32 && limit->dst_prefix[SL_V6] == 128;
+
+	if ((!prefix && whole) || (limit->per & SL_PER_DST))
+		return 0;
+	return read_fail(r, prefix, EINVAL, "dst_prefix groups destinations, but per does not contain "
+			 "dst; accepted with it: per: [dst]");
 }
 
 /* With ACK required a packet can be of a running connection; the data path looks its socket up. */
@@ -188,6 +209,8 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 	const struct limit_def *limit = section;
 	int rc = check_prefix_hierarchy(r, map, limit);
 
+	if (!rc)
+		rc = check_dst_prefix(r, map, limit);
 	if (!rc)
 		rc = check_tag(r, map, limit);
 	if (!rc)

@@ -114,6 +114,7 @@ struct limit_def {
 	struct match_def match;
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
 	struct prefix_hierarchy prefix;
+	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped */
 	struct rates rates;
 	enum sl_algo algorithm;
 	u8 buckets;			/* window-counters: of each window */

@@ -64,6 +64,8 @@ static const struct {
 		   "match=" },
 	  "name: web\nprefix: {ipv4: [32, 24], ipv6: [64, 56, 48]}\n"
 	  "prefix_scale: {ipv6: [1, 4, 16]}\nrate: 1000 packets/s\nburst: 2000\n" },
+	{ "web", { "per=source,dst", "dst_prefix.ipv6=64", "match=" },
+	  "name: web\nper: [source, dst]\ndst_prefix: {ipv6: 64}\nrate: 1000 packets/s\nburst: 2000\n" },
 	{ "web", { "throttle={soft: 12.5%}", "match=", "on_full=prefix" },
 	  "name: web\nrate: 1000 packets/s\nburst: 2000\nthrottle: {soft: 12.5%}\n"
 	  "on_full: prefix\n" },
@@ -190,7 +192,8 @@ TEST(test_limit_set_random)
 		"burst=", "burst=20", "burst=20,30", "algorithm=", "algorithm=fixed-window",
 		"algorithm=leaky-bucket", "prefix.ipv4=32,24", "prefix.ipv4=24", "prefix.ipv4=",
 		"prefix={ipv6: [64, 48]}", "prefix=", "prefix_scale.ipv4=1,4", "prefix_scale.ipv4=",
-		"prefix_scale.ipv6=1,8", "prefix_scale=", "per=source", "per=dst", "per=", "action=tag",
+		"prefix_scale.ipv6=1,8", "prefix_scale=", "per=source", "per=dst", "per=", "dst_prefix.ipv6=64",
+		"dst_prefix=", "action=tag",
 		"action=", "tag.mark=9", "tag.dscp=ef", "tag=", "tag.mark=", "match.dport=80,443",
 		"match.dport=", "match.src=@lab", "match.src=", "match.proto=udp", "match.proto=",
 		"match.tcp_flags=ack", "match=", "mode=shadow", "mode=", "on_full=prefix", "on_full=",

@@ -128,7 +128,7 @@ TEST(test_limits)
 		{ "limits:\n  - name: a", 2, 5, "limits[0] \"a\": key \"rate\" is missing" },
 		{ "limits:\n  - name: Web\n    rate: 1 packets/s", 2, 11, "characters of a-z" },
 		{ LIMIT "rte: 5", 4, 5, "limits[0] \"web\": unknown key \"rte\" (did you mean \"rate\"?); accepted: name, match, "
-		  "per, prefix, prefix_scale, rate, burst, algorithm" },
+		  "per, prefix, prefix_scale, dst_prefix, rate, burst, algorithm" },
 		{ LIMIT "rate: 5 packets/s", 4, 5, "key \"rate\" again, first in line 3" },
 		{ LIMIT "match:\n\n  - src", 6, 5, "limits[1]: found \"src\"; accepted: a mapping of" },
 		{ "limits:\n  - {name: a, rate: 1 packets/s}\n  - {name: a, rate: 1 packets/s}", 3, 5,
@@ -208,6 +208,10 @@ TEST(test_rates)
 		{ LIMIT "prefix_scale: [1, 2]", 4, 19, "accepted: a mapping of ipv4, ipv6" },
 		{ LIMIT "per: [dst]\n    prefix_scale: {ipv4: 2}", 5, 5, "prefix_scale groups sources, "
 		  "but per does not contain source" },
+		{ LIMIT "dst_prefix: {ipv6: 64}", 4, 5, "dst_prefix groups destinations, but per "
+		  "does not contain dst; accepted with it: per: [dst]" },
+		{ LIMIT "per: [dst]\n    dst_prefix: {ipv6: 129}", 5, 24, "1 to 128" },
+		{ LIMIT "per: [dst]\n    dst_prefix: {ipv4: 0}", 5, 24, "1 to 32" },
 		{ LIMIT "per: [dst]\n    on_full: prefix", 5, 5, "accepted with it: open, closed" },
 	};
 

@@ -429,6 +429,8 @@ static void model_of(struct builder *b)
 	meter_init(&b->model, b->head);
 	b->model.single_meter = 0;
 	b->model.per = def->per;
+	b->model.dst_prefix[SL_V4] = def->dst_prefix[SL_V4] < 32 ? def->dst_prefix[SL_V4] : 0;
+	b->model.dst_prefix[SL_V6] = def->dst_prefix[SL_V6] < 128 ? def->dst_prefix[SL_V6] : 0;
 	b->model.action = def->action;
 	b->model.mode = def->mode;
 	b->model.count_all = def->count_all;

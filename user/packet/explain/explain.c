@@ -362,6 +362,9 @@ static json_t *meter_to_json(const struct explaining *a, const struct limit_def 
 			 "over", meter->over);
 	if ((limit->per & SL_PER_SOURCE) && meter->role != EXPLAIN_METER_BAN)
 		json_object_set_new(json, "prefix", json_integer(limit->prefix[family]));
+	if ((limit->per & SL_PER_DST) && limit->dst_prefix[family] &&
+	    meter->role != EXPLAIN_METER_BAN)
+		json_object_set_new(json, "dst_prefix", json_integer(limit->dst_prefix[family]));
 	if (limit->elastic)
 		json_object_set_new(json, "scale", json_real(scale_now(a, limit)));
 	if (meter->overridden)
