@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -161,4 +162,34 @@ int config_text_read(const char *path, bool regular, char **ret, size_t *ret_siz
 		rc = read_all(fd, path, ret, ret_size, err);
 	close(fd);
 	return rc;
+}
+
+int config_text_lines(const char *path, int (*take)(void *arg, char *line, int number), void *arg,
+		      struct sl_err *err)
+{
+	char *text, *line, *end;
+	int number = 1, rc;
+	size_t size;
+
+	rc = config_text_read(path, true, &text, &size, err);
+	if (rc)
+		return rc;
+	rc = config_text_check(path, text, size, err);
+	for (line = text; !rc && line < text + size; line = end + 1, number++) {
+		end = strchrnul(line, '\n');
+		*end = 0;
+		rc = take(arg, line, number);
+	}
+	free(text);
+	return rc;
+}
+
+char *config_text_beside(const char *file, const char *name)
+{
+	const char *slash = strrchr(file, '/');
+	char *path;
+
+	if (name[0] == '/' || !slash)
+		return strdup(name);
+	return asprintf(&path, "%.*s/%s", (int)(slash - file), file, name) < 0 ? NULL : path;
 }

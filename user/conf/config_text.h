@@ -29,5 +29,13 @@ size_t config_text_cut(const char *text, size_t most);
  */
 int config_text_read(const char *path, bool regular, char **ret, size_t *ret_size,
 		     struct sl_err *err);
+/*
+ * Reads a regular file of UTF-8 text, and calls `take` for each line, 0-terminated (it may change the
+ * line), until a call does not return 0. Returns the last result, or -errno.
+ */
+int config_text_lines(const char *path, int (*take)(void *arg, char *line, int number), void *arg,
+		      struct sl_err *err);
+/* `name`, relative to the file that has it. To be freed; NULL: out of memory. */
+char *config_text_beside(const char *file, const char *name);
 
 #endif

@@ -32,6 +32,7 @@ struct collect {
 	struct reader *r;
 	struct limit_def *limit;
 	const char *file;		/* the name of this list in errors */
+	bool began;			/* of a file: a line that is no comment was read */
 	struct item *item;
 	size_t count;
 	u32 *known;			/* open addressing: number of rates + 1, 0 free */
@@ -300,9 +301,9 @@ static bool is_header(char *const *field, size_t count)
 	       (count == 2 || (count == FIELDS && !strcasecmp(field[2], "burst")));
 }
 
-/* One line, its end a 0; it is changed. `first`: nothing but comments was before it. */
-static int add_line(struct collect *c, char *line, int number, bool *first)
+static int add_line(void *arg, char *line, int number)
 {
+	struct collect *c = arg;
 	struct item item = { .def = { .line = number, .csv = true }, .column = 1 };
 	char *field[FIELDS + 1], *quote, *comment = strchr(line, '#');
 	char reason_buf[OVERRIDE_REASON];
@@ -322,11 +323,11 @@ static int add_line(struct collect *c, char *line, int number, bool *first)
 		return line_fail(c, number, line, quote, "found a quote; accepted: %s%s",
 				 "SRC,RATE or SRC,RATE,BURST, without quotes", "");
 	count = split_line(line, field);
-	if (*first && is_header(field, count)) {
-		*first = false;
+	if (!c->began && is_header(field, count)) {
+		c->began = true;
 		return 0;
 	}
-	*first = false;
+	c->began = true;
 	if (count < 2 || count > FIELDS)
 		return line_fail(c, number, line, line, "found %s; accepted: %s",
 				 count < 2 ? "one value" : "more than three values",
@@ -348,44 +349,9 @@ static int add_line(struct collect *c, char *line, int number, bool *first)
 	return 0;
 }
 
-static int load_file(struct collect *c)
-{
-	char *text, *line, *end;
-	bool first = true;
-	int number = 1;
-	size_t size;
-	int rc;
-
-	rc = config_text_read(c->file, true, &text, &size, c->r->err);
-	if (rc)
-		return rc;
-	rc = config_text_check(c->file, text, size, c->r->err);
-	for (line = text; !rc && line < text + size; line = end + 1, number++) {
-		end = strchrnul(line, '\n');
-		*end = 0;
-		rc = add_line(c, line, number, &first);
-	}
-	free(text);
-	return rc ? rc : enter(c);
-}
-
-/* As for a set's file: relative to the configuration, also in live changes. */
-static char *path_of(const struct reader *r, const char *path)
-{
-	const struct policy *policy = r->model;
-	const char *config = policy && policy->path ? policy->path : r->file;
-	const char *slash = strrchr(config, '/');
-	char *joined;
-
-	if (path[0] == '/' || !slash)
-		return strdup(path);
-	if (asprintf(&joined, "%.*s/%s", (int)(slash - config), config, path) < 0)
-		return NULL;
-	return joined;
-}
-
 int read_overrides_file(struct reader *r, const struct yaml_node *node, void *into)
 {
+	const struct policy *policy = r->model;
 	struct limit_def *limit = into;
 	struct collect c = { .r = r, .limit = limit };
 	const char *text;
@@ -397,10 +363,14 @@ int read_overrides_file(struct reader *r, const struct yaml_node *node, void *in
 		rc = check_per(r, node, limit);
 	if (rc)
 		return rc;
-	path = path_of(r, text);
+	/* As for a set's file: relative to the configuration, also in live changes. */
+	path = config_text_beside(policy && policy->path ? policy->path : r->file, text);
 	limit->overrides_file = strdup(text);
 	c.file = path;
-	rc = path && limit->overrides_file ? load_file(&c) : read_no_memory(r);
+	rc = path && limit->overrides_file ? config_text_lines(path, add_line, &c, r->err)
+					   : read_no_memory(r);
+	if (!rc)
+		rc = enter(&c);
 	free(path);
 	collect_free(&c);
 	return rc;

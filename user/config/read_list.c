@@ -51,10 +51,16 @@ static int set_add(struct reader *r, const struct yaml_node *node, void *into)
 	return rc;
 }
 
-/* One line of a set's file, 0-terminated; modifies `line`. */
-static int set_add_line(struct reader *r, const char *file, char *line, int number,
-			struct set_def *set)
+struct set_reading {
+	struct reader *r;
+	const char *file;
+	struct set_def *set;
+};
+
+static int set_add_line(void *arg, char *line, int number)
 {
+	const struct set_reading *reading = arg;
+	struct set_def *set = reading->set;
 	char *comment = strchr(line, '#'), *start = line, *end;
 	struct sl_prefix prefix;
 	const char *reason;
@@ -69,51 +75,27 @@ static int set_add_line(struct reader *r, const char *file, char *line, int numb
 	if (start == end)
 		return 0;
 	if (sl_prefix_parse(start, &prefix, &reason))
-		return sl_err_at(r->err, EINVAL, file, number, (int)(start - line) + 1,
-				 "set \"%s\": found \"%.48s\": %s", set->name, start, reason);
-	return append(set->prefix, set->count, prefix) ? read_no_memory(r) : 0;
+		return sl_err_at(reading->r->err, EINVAL, reading->file, number,
+				 (int)(start - line) + 1, "set \"%s\": found \"%.48s\": %s",
+				 set->name, start, reason);
+	return append(set->prefix, set->count, prefix) ? read_no_memory(reading->r) : 0;
 }
 
-static int set_load(struct reader *r, const char *file, struct set_def *set)
-{
-	char *text, *line, *end;
-	int number = 1;
-	size_t size;
-	int rc;
-
-	rc = config_text_read(file, true, &text, &size, r->err);
-	if (rc)
-		return rc;
-	rc = config_text_check(file, text, size, r->err);
-	for (line = text; !rc && line < text + size; line = end + 1, number++) {
-		end = strchrnul(line, '\n');
-		*end = 0;
-		rc = set_add_line(r, file, line, number, set);
-	}
-	free(text);
-	return rc;
-}
-
-/* A relative path is relative to the file that names it, not to the working directory. */
 static int read_set_file(struct reader *r, const struct yaml_node *node, void *into)
 {
-	const char *path, *slash = strrchr(r->file, '/');
 	struct set_def *set = into;
-	char *joined = NULL;
-	int rc;
+	const char *name;
+	char *path;
+	int rc = read_text(r, node, "the path of a file with one prefix a line", &name);
 
-	rc = read_text(r, node, "the path of a file with one prefix a line", &path);
 	if (rc)
 		return rc;
-	set->file = strdup(path);
-	if (!set->file)
-		return read_no_memory(r);
-	if (path[0] == '/' || !slash)
-		return set_load(r, path, set);
-	if (asprintf(&joined, "%.*s/%s", (int)(slash - r->file), r->file, path) < 0)
-		return read_no_memory(r);
-	rc = set_load(r, joined, set);
-	free(joined);
+	set->file = strdup(name);
+	path = config_text_beside(r->file, name);
+	rc = set->file && path ? config_text_lines(path, set_add_line,
+						   &(struct set_reading){ r, path, set }, r->err)
+			       : read_no_memory(r);
+	free(path);
 	return rc;
 }
 

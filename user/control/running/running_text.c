@@ -114,22 +114,11 @@ void config_text_note_settings(const struct policy *started, const struct policy
 
 /* ------------------------------------------------------------------ files that a text may name */
 
-/* Beside the file that names it. */
-static char *beside(const char *file, const char *name)
-{
-	const char *slash = strrchr(file, '/');
-	char *ret;
-
-	if (name[0] == '/' || !slash)
-		return strdup(name);
-	return asprintf(&ret, "%.*s/%s", (int)(slash - file), file, name) < 0 ? NULL : ret;
-}
-
 static bool add_file(struct reach_of *of, const char *config, const char *name)
 {
 	if (!name)
 		return true;
-	of->file[of->reach.file_count] = beside(config, name);
+	of->file[of->reach.file_count] = config_text_beside(config, name);
 	return of->file[of->reach.file_count++];
 }
 

@@ -177,27 +177,31 @@ static struct bytes cut_value(char **text)
 	return (struct bytes){ start, to - start };
 }
 
+struct looking {
+	const struct making *m;
+	u64 hash;
+};
+
+static int is_line_of(void *arg, char *line, int number)
+{
+	const struct looking *l = arg;
+	const struct rule *rule = &l->m->draft->rule;
+	struct bytes value, key;
+
+	if (*line == '#')
+		return 0;
+	value = cut_value(&line);
+	return value.at && !override_value_reason(rule, value, &key) &&
+	       override_hash(rule, key) == l->hash ? number : 0;
+}
+
 /* The line where a value with this hash comes first: for the error about the second. */
 static int first_line(const struct making *m, u64 hash)
 {
-	char *text, *line, *end;
-	int number = 1, found = 0;
-	size_t size;
+	struct sl_err ignored;
+	int number = config_text_lines(m->file, is_line_of, &(struct looking){ m, hash }, &ignored);
 
-	if (config_text_read(m->file, true, &text, &size, NULL))
-		return 0;
-	for (line = text; !found && line < text + size; line = end + 1, number++) {
-		struct bytes value, key;
-
-		end = strchrnul(line, '\n');
-		*end = 0;
-		if (*line != '#' && (value = cut_value(&line)).at &&
-		    !override_value_reason(&m->draft->rule, value, &key) &&
-		    override_hash(&m->draft->rule, key) == hash)
-			found = number;
-	}
-	free(text);
-	return found;
+	return number > 0 ? number : 0;
 }
 
 static bool is_header(struct bytes value, const char *rest)
@@ -206,15 +210,16 @@ static bool is_header(struct bytes value, const char *rest)
 	       !strncasecmp(rest + strspn(rest, " "), "limit", 5);
 }
 
-/* One terminated line. */
-static int add_line(struct making *m, char *line, int number, bool *first, u64 *ret_hash)
+static int add_line(void *arg, char *line, int number)
 {
+	struct making *m = arg;
 	const struct rule *rule = &m->draft->rule;
 	char *rest = line;
 	struct bytes value, key;
 	const char *reason;
 	bool header;
 	u32 limits = 0, known;
+	u64 hash;
 	int rc;
 
 	if (*line == '#' || !line[strspn(line, " \t\r")])
@@ -223,8 +228,8 @@ static int add_line(struct making *m, char *line, int number, bool *first, u64 *
 	if (!value.at)
 		return line_fail(m, number, 0, "found no comma after the value; accepted: "
 				 "VALUE,LIMIT[,LIMIT...], and values with commas in quotes");
-	header = *first && is_header(value, rest);
-	*first = false;
+	header = !m->began && is_header(value, rest);
+	m->began = true;
 	if (header)
 		return 0;
 	reason = override_value_reason(rule, value, &key);
@@ -233,28 +238,11 @@ static int add_line(struct making *m, char *line, int number, bool *first, u64 *
 	rc = plan_number(m, rest, number, rest - line, &limits);
 	if (rc)
 		return rc;
-	*ret_hash = override_hash(rule, key);
-	if (override_table_find(m->table, *ret_hash, &known))
-		return -EEXIST;
-	return override_table_add(m->table, *ret_hash, limits) ? read_no_memory(m->r) : 0;
-}
-
-static int read_lines(struct making *m, char *text, size_t size)
-{
-	bool first = true;
-	int number = 1, rc = 0;
-	char *line, *end;
-	u64 hash = 0;
-
-	for (line = text; !rc && line < text + size; line = end + 1, number++) {
-		end = strchrnul(line, '\n');
-		*end = 0;
-		rc = add_line(m, line, number, &first, &hash);
-		if (rc == -EEXIST)
-			rc = line_fail(m, number, 0, "found a value again, first in line %d; "
-				       "accepted: each value once", first_line(m, hash));
-	}
-	return rc;
+	hash = override_hash(rule, key);
+	if (override_table_find(m->table, hash, &known))
+		return line_fail(m, number, 0, "found a value again, first in line %d; accepted: each "
+				 "value once", first_line(m, hash));
+	return override_table_add(m->table, hash, limits) ? read_no_memory(m->r) : 0;
 }
 
 /* ---- the file ---- */
@@ -295,33 +283,14 @@ static struct override_table *same_as_before(struct draft *draft, const char *pa
 
 static int make_table(struct making *m, const u64 file_id[4])
 {
-	size_t size;
-	char *text;
-	int rc = config_text_read(m->file, true, &text, &size, m->r->err);
+	int rc = config_text_lines(m->file, add_line, m, m->r->err);
 
-	if (rc)
-		return rc;
-	rc = config_text_check(m->file, text, size, m->r->err);
-	if (!rc)
-		rc = read_lines(m, text, size);
-	free(text);
 	index_free(&m->plans);
 	index_free(&m->table->made);
 	m->table->path = strdup(m->file);
 	memcpy(m->table->file_id, file_id, sizeof(m->table->file_id));
 	m->table->rule_hash = rule_hash(m->draft);
 	return !rc && !m->table->path ? read_no_memory(m->r) : rc;
-}
-
-/* Relative to the rule file that names it. */
-static char *path_of(const struct build *b, const char *path)
-{
-	const char *slash = strrchr(b->file, '/');
-	char *joined;
-
-	if (path[0] == '/' || !slash)
-		return strdup(path);
-	return asprintf(&joined, "%.*s/%s", (int)(slash - b->file), b->file, path) < 0 ? NULL : joined;
 }
 
 static int load_file(struct reader *r, struct draft *draft, struct override_index *index)
@@ -336,7 +305,7 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 
 	if (rc)
 		return rc;
-	path = path_of(draft->b, text);
+	path = config_text_beside(draft->b->file, text);
 	index->file_text = strdup(text);
 	if (!path || !index->file_text) {
 		free(path);

@@ -59,6 +59,7 @@ struct making {
 	struct override_table *table;
 	struct index plans;		/* struct plan: limits by their text in the file */
 	const char *file;
+	bool began;			/* a line of the file that is no comment was read */
 };
 
 /*
