@@ -384,6 +384,13 @@ u64 quota_unflushed(const struct quotas *quotas, u64 key)
  * a node without demand so far may get some. Nodes with nearly all of the demand get less in
  * return.
  */
+u32 quota_even_permille(const struct quotas *quotas)
+{
+	u32 share = 1000 / __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED);
+
+	return share ? share : 1;
+}
+
 u32 quota_permille(const struct quotas *quotas, u64 key, struct sl_now now)
 {
 	u32 nodes = __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED);

@@ -112,6 +112,8 @@ u64 quota_unflushed(const struct quotas *quotas, u64 key);
  * (1..1000).
  */
 u32 quota_permille(const struct quotas *quotas, u64 key, struct sl_now now);
+/* An even part, in permille (1..1000): those of all nodes together are no more than the whole. */
+u32 quota_even_permille(const struct quotas *quotas);
 
 /* ------------------------------------------------------------------ the cluster's thread */
 

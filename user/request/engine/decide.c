@@ -98,7 +98,7 @@ static void cluster_acquire(struct decision *d)
 		for (u32 k = 0; !part->over && k < part->count; k++) {
 			struct bucket *b = &d->bucket[part->bucket[k]];
 
-			if (b->cluster && !b->needs_store && !b->covered)
+			if (b->cluster && !b->soft && !b->needs_store && !b->covered)
 				take_one(d, b);
 		}
 	}
@@ -108,7 +108,7 @@ static void cluster_charge_own(struct decision *d, struct bucket *b)
 {
 	struct quota_ref ref = decide_cluster_ref(d, b);
 
-	if (b->refs > 1)
+	if (!algorithm_is_log(d->ref[b->ref].def.algo))
 		quota_charge_own(d->ledger, &d->ref[b->ref + 1], &ref, b->cost, decision_now(d, b));
 }
 
@@ -241,23 +241,28 @@ u32 decide_scale(const struct decision *d, const struct rule_limit *limit)
 	return scale;
 }
 
+static bool has_grace(const struct bucket *b)
+{
+	return b->soft_ref && b->refs > b->soft_ref + 1;
+}
+
 /* Whether soft admits what the limit refused: its state and, if any, its grace. */
 static bool fits_softly(struct decision *d, struct bucket *b)
 {
-	struct counters_ref *ref = &d->ref[b->ref];
+	struct counters_ref *ref = &d->ref[b->ref + b->soft_ref];
 	struct bucket soft = { .cost = b->cost };
 
-	if (b->refs < 2 || !ref[1].spec || !b->cost)
+	if (!b->soft_ref || !ref->spec || !b->cost)
+		return false;
+	spec_view_init(&soft.view, ref->spec, 0, 0);
+	if (bucket_charge(d, &soft, ref, b->cost).verdict == SL_OVER)
+		return false;
+	if (!has_grace(b))
+		return true;
+	if (!ref[1].spec)
 		return false;
 	spec_view_init(&soft.view, ref[1].spec, 0, 0);
-	if (bucket_charge(d, &soft, &ref[1], b->cost).verdict == SL_OVER)
-		return false;
-	if (b->refs < 3)
-		return true;
-	if (!ref[2].spec)
-		return false;
-	spec_view_init(&soft.view, ref[2].spec, 0, 0);
-	return spec_charge(&soft.view, ref[2].bucket_state, d->now, 1).verdict == SL_PASS;
+	return spec_charge(&soft.view, ref[1].bucket_state, d->now, 1).verdict == SL_PASS;
 }
 
 /* The time until `cost` fits after `ahead` other hits, each of which is charged. */
@@ -288,8 +293,9 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	u32 scale;
 
 	/* The own count of a cluster limit is looked up when it is charged. */
-	for (u32 i = 0; i < (b->cluster ? 1 : b->refs); i++)
-		counters_look(d->counters, &ref[i], decision_now(d, b));
+	for (u32 i = 0; i < b->refs; i++)
+		if (!i || (b->soft_ref && i >= b->soft_ref))
+			counters_look(d->counters, &ref[i], i ? d->now : decision_now(d, b));
 	b->full = !ref->spec;
 	if (b->beyond) {
 		b->over = true;
@@ -318,10 +324,12 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	b->over = b->took.verdict == SL_OVER || b->ahead;
 	if (b->ahead)
 		b->wait_ns = wait_behind(d, b, ref);
-	else if (b->cluster)
-		cluster_look(d, b);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
+	if (b->cluster && !b->ahead && !b->soft) {
+		cluster_look(d, b);
+		b->soft = b->over && fits_softly(d, b);
+	}
 	if (b->soft)
 		b->over = false;
 }
@@ -391,8 +399,9 @@ static bool claim_part(struct decision *d, struct part *part)
 			if (!b->soft)
 				b->full = !claim_bucket_state(d, b, ref, b->cost);
 			else
-				b->full = !claim_bucket_state(d, b, &ref[1], b->cost) ||
-					  (b->refs > 2 && !claim_bucket_state(d, b, &ref[2], 1));
+				b->full = !claim_bucket_state(d, b, &ref[b->soft_ref], b->cost) ||
+					  (has_grace(b) &&
+					   !claim_bucket_state(d, b, &ref[b->soft_ref + 1], 1));
 		}
 		ok &= !b->full;
 	}
@@ -420,21 +429,21 @@ static void put_log(struct decision *d, const struct bucket *b, struct counters_
 
 static void charge_soft(struct decision *d, struct bucket *b)
 {
-	struct counters_ref *ref = &d->ref[b->ref];
+	struct counters_ref *ref = &d->ref[b->ref + b->soft_ref];
 	struct spec_view view;
 
 	if (is_log(b)) {
-		put_log(d, b, &ref[1], b->cost);
+		put_log(d, b, ref, b->cost);
 	} else {
-		spec_view_init(&view, ref[1].spec, 0, 0);
-		counters_put(d->counters, &ref[1],
-			     spec_charge(&view, ref[1].bucket_state, d->now, b->cost).bucket_state);
+		spec_view_init(&view, ref->spec, 0, 0);
+		counters_put(d->counters, ref,
+			     spec_charge(&view, ref->bucket_state, d->now, b->cost).bucket_state);
 	}
-	if (b->refs < 3)
+	if (!has_grace(b))
 		return;
-	spec_view_init(&view, ref[2].spec, 0, 0);
-	counters_put(d->counters, &ref[2],
-		     spec_charge(&view, ref[2].bucket_state, d->now, 1).bucket_state);
+	spec_view_init(&view, ref[1].spec, 0, 0);
+	counters_put(d->counters, &ref[1],
+		     spec_charge(&view, ref[1].bucket_state, d->now, 1).bucket_state);
 }
 
 /* A report is charged whether it fits or not; the debt is at most one capacity. */
@@ -492,7 +501,7 @@ static void charge(struct decision *d, struct bucket *b)
 	}
 	if (b->cluster && d->request->report)
 		cluster_flush(d, b, b->full || ref->bucket_state != before);
-	else if (b->cluster && b->cost && !d->needs_store)
+	else if (b->cluster && b->cost && !b->soft && !d->needs_store)
 		cluster_charge_own(d, b);
 	if (b->refund && ref->spec)
 		refund(d, b);
@@ -504,9 +513,11 @@ static void unclaim(struct decision *d)
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
 
-		for (u32 k = 0; b->claimed && k < (b->cluster ? 1 : b->refs); k++) {
+		for (u32 k = 0; b->claimed && k < b->refs; k++) {
 			struct counters_ref *ref = &d->ref[b->ref + k];
 
+			if (k && (!b->soft_ref || k < b->soft_ref))
+				continue;
 			if (ref->spec && algorithm_is_log(ref->spec->algo) && ref->chunk)
 				request_chunk_put(&d->counters->logs, ref->chunk);
 			ref->chunk = 0;

@@ -188,14 +188,26 @@ static enum sl_algo algorithm_of(const struct rule_limit *limit)
 	return algorithm_anchored(limit->algorithm, limit->first_request);
 }
 
+/* Of the cluster each node has an even part, so that all together admit no more than the whole. */
+static u32 soft_permille(const struct decision *d, const struct bucket *b,
+			 const struct throttle_def *throttle)
+{
+	u32 part;
+
+	if (!b->cluster)
+		return throttle->soft_permille;
+	part = throttle->soft_permille * quota_even_permille(d->quotas) / 1000;
+	return part ? part : 1;
+}
+
 static void add_soft(struct decision *d, struct bucket *b, const struct throttle_def *throttle,
 		     struct sl_sip sip, u32 level)
 {
 	struct counters_ref *ref = add_ref(d, key_of(sip, level, ROLE_SOFT));
 
 	ref->def = d->ref[b->ref].def;
-	ref->def.soft_permille = throttle->soft_permille;
-	b->refs++;
+	ref->def.soft_permille = soft_permille(d, b, throttle);
+	b->soft_ref = b->refs++;
 	if (!throttle->soft_for_ns)
 		return;
 	ref = add_ref(d, key_of(sip, level, ROLE_GRACE));
@@ -271,7 +283,7 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 		scale_def(d, limit, def);
 	if (is_cluster_scope(d, limit) && !limit->none)
 		add_cluster(d, b, sip, l->sip, level);
-	else if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)
+	if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)
 		add_soft(d, b, &limit->throttle, sip, level);
 }
 

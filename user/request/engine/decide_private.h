@@ -33,8 +33,9 @@ struct bucket {
 	u64 ahead;			/* hits that queue before this request */
 	u64 wait_ns;			/* over: until it fits */
 	u64 tag;			/* cluster: its hash slot in Redis */
-	u32 ref;	/* its states: the limit's; then soft's, grace's, or own's */
+	u32 ref;	/* its states: the limit's; then own's, soft's, grace's */
 	u8 refs;			/* 1..3 */
+	u8 soft_ref;			/* which of them is soft's, with grace's behind it; 0: none */
 	u8 prefix_len;			/* of a prefix hierarchy of several lengths; else 0 */
 	bool none;			/* the limit is 0: all requests are refused */
 	bool beyond;			/* more hits than REQUEST_HITS_MAX: these never pass */

@@ -55,22 +55,22 @@ static void fill_bucket(const struct decision *d, u32 number, struct quota_charg
 	const struct bucket *b = &d->bucket[number];
 
 	*ret = (struct quota_charge_bucket){
-		.state = &d->ref[b->ref + b->soft],
+		.state = &d->ref[b->ref + (b->soft ? b->soft_ref : 0)],
 		.cost = d->request->peek ? 0 : b->cost,
 		.hold = b->view.hold,
 		.group = group_of(d, number),
-		.cluster = b->cluster,
+		.cluster = b->cluster && !b->soft,
 	};
 	if (ret->hold)
 		ret->hold_permille = ret->hold * 1000 / (ret->hold + b->view.p.capacity);
-	if (!b->cluster)
+	if (!ret->cluster)
 		return;
 	ret->needs_store = b->needs_store;
 	ret->covered = b->covered;
 	ret->retries = b->retries;
 	ret->on_failure = b->rule->on_store_failure;
 	ret->ref = decide_cluster_ref(d, b);
-	ret->own_key = b->refs > 1 ? d->ref[b->ref + 1].key : 0;
+	ret->own_key = algorithm_is_log(d->ref[b->ref].def.algo) ? 0 : d->ref[b->ref + 1].key;
 }
 
 static void fill_parts(const struct decision *d, const u16 *number, struct charge_input *input)

@@ -125,10 +125,10 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 		return sl_err_set(err, ERANGE, "count is all, but scope is cluster: a node answers "
 				  "refusals by itself, so the others do not know them; accepted with "
 				  "it: count: admitted, or scope: node");
-	if (limit->throttle.kind == THROTTLE_SOFT)
-		return sl_err_set(err, ERANGE, "throttle is soft, but scope is cluster: this node knows what "
-				  "passed above the limit on itself only; accepted with it: throttle: "
-				  "hard or elastic, or scope: node");
+	if (limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns)
+		return sl_err_set(err, ERANGE, "throttle has \"for\", but scope is cluster: this node knows "
+				  "since when the limit is exceeded on itself only; accepted with it: "
+				  "soft without for, or scope: node");
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
 	if (algorithms[limit->algorithm]->strict_note)
