@@ -87,7 +87,7 @@ TEST_OBJ := $(filter-out $(RUN_OBJ),$(TEST_BIN:%=%.o) $(TOOL_BIN:%=%.o) $(TEST_L
 .SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h) $(TEST_SRC:%.c=$(B)/%.o) $(TOOL_SRC:%.c=$(B)/%.o) $(TEST_LIB_OBJ)
 .PHONY: all tests clean needs needs-tests FORCE
 # The BPF programs first: clang needs longest for them.
-all: $(SKEL) $(B)/sluiced $(B)/sluicectl
+all: $(SKEL) $(B)/sluiced $(B)/sluicectl $(B)/client/libsluice.so.0 $(B)/client/libsluice.a
 
 # Before anything is compiled: the packages that are missing, all of them, by name.
 DEPS := CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)' PKG_CONFIG='$(PKG_CONFIG)' CPPFLAGS='$(CPPFLAGS)' scripts/deps.sh
@@ -125,6 +125,24 @@ $(B)/libsluice.a: $(LIB_OBJ)
 $(B)/%.o: %.c $(B)/flags.cc
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WARN_FRAME) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
+
+# libsluice, the library for programs: the limiter, and of lib/ what it uses. Only sluice_* is visible, also in the archive.
+CLIENT_SRC := $(wildcard user/client/*.c user/limiter/*.c) $(addprefix user/lib/,err.c units.c block_check.c)
+CLIENT_OBJ := $(CLIENT_SRC:%.c=$(B)/pic/%.o)
+$(B)/pic/%.o: %.c $(B)/flags.cc
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WERROR_FLAG) $(filter-out -fPIE,$(HARDEN)) -fPIC -ffunction-sections -c -o $@ $<
+
+$(B)/client/libsluice.so.0: $(CLIENT_OBJ) user/client/libsluice.map $(B)/flags.ld
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -shared -Wl,-soname,libsluice.so.0 -Wl,--version-script=user/client/libsluice.map \
+		-Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--no-undefined $(LDFLAGS) -o $@ $(CLIENT_OBJ) -lm -lpthread
+
+$(B)/client/libsluice.a: $(CLIENT_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR,$@)$(LD) -r -o $(@D)/sluice.o $^ && objcopy -w --keep-global-symbol='sluice_*' $(@D)/sluice.o && \
+		$(AR) rcs $@ $(@D)/sluice.o
 
 # What must be generated first, by who includes it (scripts/lint.sh); later the .d files know.
 $(patsubst %.c,$(B)/%.o,$(wildcard user/packet/dataplane/*.c)): | $(SKEL)

@@ -48,6 +48,7 @@ TABLE["control/metrics"] = TABLE["control/elastic"] + \
 TABLE["command"] = ""
 TABLE["control/commands"] = TABLE["control/metrics"] + " command"
 TABLE["daemon"] = " ".join(TABLE)
+TABLE["client"] = "limiter"
 TABLE["cli"] = "command conf config request/rules packet/compile"
 
 # What is generated has the room of its source.
@@ -111,8 +112,8 @@ def graph():
 
 
 def edges(counts):
-    """Without those to lib and those from control, daemon and cli."""
-    return sum(there not in ("lib", "bpf") and not re.match("control|daemon|cli", str(here))
+    """Without those to lib and those from control, daemon, cli and client."""
+    return sum(there not in ("lib", "bpf") and not re.match("control|daemon|cli|client", str(here))
                for here, there in counts)
 
 

@@ -52,6 +52,7 @@ PLACE = {
     "config": (32, 866, 880, "the model of sluice.yaml and its checks; overrides of both tiers"),
     "counters": (928, 866, 120, "counter table"),
     "conf": (32, 966, 420, "syntax: YAML with positions, reading, writing"),
+    "client": (468, 966, 144, "libsluice"),
     "limiter": (628, 966, 420, "the algorithms in user space"),
     "lib": (32, 1066, 1016, ""),
 }
@@ -112,7 +113,7 @@ def table():
 
 def below_control(rooms):
     return {room for room in rooms if not room.startswith("control/") and
-            room not in ("daemon", "cli", "command", "lib", "bpf", "request/server", FRONTENDS)}
+            room not in ("daemon", "cli", "client", "command", "lib", "bpf", "request/server", FRONTENDS)}
 
 
 def uses_text(room, rooms):

@@ -4,6 +4,8 @@
 # a make of its own after deps.sh, because a Makefile looks for its tools when it is read.
 
 MANDIR     = $(PREFIX)/share/man
+LIBDIR    ?= $(PREFIX)/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
+INCLUDEDIR ?= $(PREFIX)/include
 DOCDIR     = $(PREFIX)/share/doc/sluice
 UNITDIR   ?= $(PREFIX)/lib/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
@@ -196,6 +198,13 @@ fuzz: $(FUZZ_BIN)
 install: all
 	install -Dm755 $(B)/sluiced $(DESTDIR)$(PREFIX)/sbin/sluiced
 	install -Dm755 $(B)/sluicectl $(DESTDIR)$(PREFIX)/bin/sluicectl
+	install -Dm644 $(B)/client/libsluice.so.0 $(DESTDIR)$(LIBDIR)/libsluice.so.0
+	ln -sf libsluice.so.0 $(DESTDIR)$(LIBDIR)/libsluice.so
+	install -Dm644 $(B)/client/libsluice.a $(DESTDIR)$(LIBDIR)/libsluice.a
+	install -Dm644 user/client/sluice.h $(DESTDIR)$(INCLUDEDIR)/sluice.h
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' \
+		user/client/sluice.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/sluice.pc
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$(B)/sluicectl completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluicectl
 	install -d $(DESTDIR)$(UNITDIR)
@@ -211,7 +220,8 @@ install: all
 # The configuration stays, and so do limits that are attached: sluicectl detach takes them off.
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/bin/sluicectl \
-		$(DESTDIR)$(UNITDIR)/sluiced.service \
+		$(DESTDIR)$(UNITDIR)/sluiced.service $(DESTDIR)$(INCLUDEDIR)/sluice.h \
+		$(addprefix $(DESTDIR)$(LIBDIR)/,libsluice.so.0 libsluice.so libsluice.a pkgconfig/sluice.pc) \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluicectl
 	for page in $(wildcard docs/man/*.[1-8]); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* libsluice's limiter: bounds of its fields, the queue, and the same verdicts as the steps. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/sluice.h"
+#include "lib/rng.h"
+#include "lib/test.h"
+#include "lib/units.h"
+
+#define SEC SL_NS_PER_SEC
+#define MS (SEC / 1000)
+
+static u64 mono(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * SEC + now.tv_nsec;
+}
+
+static struct sluice_limiter *make(struct sluice_config config)
+{
+	struct sluice_limiter *l;
+	char why[200];
+
+	config.size = sizeof(config);
+	if (sluice_limiter_new(&config, &l, why, sizeof(why)))
+		fail_msg("%s", why);
+	return l;
+}
+
+TEST(test_refused)
+{
+	static const struct {
+		struct sluice_config config;
+		int code;
+		const char *why;
+	} bad[] = {
+		{ { .units = 1, .interval_ns = SEC }, -EINVAL, "size" },
+		{ { .size = sizeof(struct sluice_config), .interval_ns = SEC }, -EINVAL, "units" },
+		{ { .size = sizeof(struct sluice_config), .units = 1 }, -EINVAL, "interval_ns" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .algorithm = 6 },
+		  -EINVAL, "unknown algorithm" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .algorithm = 99 },
+		  -EINVAL, "unknown algorithm" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .burst = 1,
+		    .algorithm = SLUICE_FIXED_WINDOW }, -EINVAL, "burst" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .buckets = 5 },
+		  -EINVAL, "buckets" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .buckets = 50,
+		    .algorithm = SLUICE_WINDOW_COUNTERS }, -ERANGE, "100ms" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .flags = 2 },
+		  -EINVAL, "flags" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .flags = 1,
+		    .algorithm = SLUICE_FIXED_WINDOW }, -EINVAL, "no difference" },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct sluice_limiter *l = (void *)1;
+		char why[200] = "";
+
+		assert_int_equal(sluice_limiter_new(&bad[i].config, &l, why, sizeof(why)), bad[i].code);
+		assert_null(l);
+		if (!strstr(why, bad[i].why))
+			fail_msg("%zu: \"%s\" has no \"%s\"", i, why, bad[i].why);
+	}
+	sluice_limiter_free(NULL);
+}
+
+/* Of each algorithm: the limit at once, not one more, and what is left of it. */
+TEST(test_try)
+{
+	static const enum sluice_algorithm all[] = {
+		SLUICE_TOKEN_BUCKET, SLUICE_LEAKY_BUCKET, SLUICE_FIXED_WINDOW, SLUICE_SLIDING_WINDOW,
+		SLUICE_SLIDING_LOG, SLUICE_FIRST_REQUEST, SLUICE_INTERVAL_BUCKET, SLUICE_WINDOW_COUNTERS,
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		bool leaky = all[i] == SLUICE_LEAKY_BUCKET;
+		struct sluice_limiter *l = make((struct sluice_config){
+			.algorithm = all[i], .units = 10, .interval_ns = 86400 * SEC,
+			.burst = all[i] == SLUICE_TOKEN_BUCKET ? 10 : 0 });
+		u64 most = leaky ? 1 : 10;
+		struct sluice_result r;
+
+		assert_int_equal(sluice_try(l, 11, &r), -ERANGE);
+		assert_true(!r.admitted && r.retry_after_ns == UINT64_MAX && r.remaining == most);
+		for (u64 n = 0; n < most; n++) {
+			assert_int_equal(sluice_try(l, 1, &r), 0);
+			assert_true(r.admitted && r.remaining == most - n - 1);
+		}
+		assert_int_equal(sluice_try(l, 1, &r), -EAGAIN);
+		assert_true(!r.admitted && r.retry_after_ns && r.retry_after_ns <= 86400 * SEC);
+		assert_int_equal(sluice_wait(l, 1, mono() + SEC), -ETIMEDOUT);
+		sluice_refund(l, 1);
+		assert_int_equal(sluice_try(l, 1, NULL), 0);
+		assert_int_equal(sluice_waiting(l), 0);
+		sluice_limiter_free(l);
+	}
+}
+
+TEST(test_count_all)
+{
+	struct sluice_limiter *l = make((struct sluice_config){
+		.algorithm = SLUICE_SLIDING_LOG, .units = 2, .interval_ns = SEC, .flags = SLUICE_COUNT_ALL });
+	struct sluice_result r;
+
+	assert_int_equal(sluice_try(l, 2, NULL), 0);
+	usleep(300000);
+	assert_int_equal(sluice_try(l, 1, &r), -EAGAIN);
+	/* One of the first two, and the one refused now: the next fits when the former is over. */
+	assert_in_range(r.retry_after_ns, 1, SEC);
+	usleep(300000);
+	assert_int_equal(sluice_try(l, 1, &r), -EAGAIN);
+	/* Both are refused ones of late. */
+	assert_in_range(r.retry_after_ns, SEC / 2, SEC);
+	sluice_limiter_free(l);
+}
+
+/* ------------------------------------------------------------------ the queue */
+
+struct thread {
+	pthread_t id;
+	struct sluice_limiter *l;
+	u64 units, deadline_ns;
+	int rc;
+	u64 done_ns;
+	u32 order;
+};
+
+static u32 next_order;
+
+static void *run_wait(void *arg)
+{
+	struct thread *t = arg;
+
+	t->rc = sluice_wait(t->l, t->units, t->deadline_ns);
+	t->done_ns = mono();
+	t->order = __atomic_fetch_add(&next_order, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void start(struct thread *t, struct sluice_limiter *l, u64 units, u64 deadline_ns)
+{
+	unsigned int before = sluice_waiting(l);
+
+	*t = (struct thread){ .l = l, .units = units, .deadline_ns = deadline_ns };
+	pthread_create(&t->id, NULL, run_wait, t);
+	while (sluice_waiting(l) == before)
+		usleep(1000);
+}
+
+/* Large before small: first come, first served; one that gives up lets the next ones through. */
+TEST(test_queue)
+{
+	struct sluice_limiter *l = make((struct sluice_config){
+		.units = 20, .interval_ns = SEC, .burst = 20 });
+	struct thread t[4];
+	u64 begun = mono();
+
+	next_order = 0;
+	assert_int_equal(sluice_try(l, 20, NULL), 0);
+	start(&t[0], l, 5, UINT64_MAX);
+	start(&t[1], l, 20, begun + SEC / 2);
+	start(&t[2], l, 1, UINT64_MAX);
+	start(&t[3], l, 1, UINT64_MAX);
+	/* Nobody passes the queue. */
+	assert_int_equal(sluice_try(l, 1, NULL), -EAGAIN);
+	for (u32 i = 0; i < 4; i++)
+		pthread_join(t[i].id, NULL);
+	assert_int_equal(t[1].rc, -ETIMEDOUT);
+	assert_true(!t[0].rc && !t[2].rc && !t[3].rc);
+	assert_true(t[0].done_ns >= begun + 250 * MS);
+	/* It gave up when it was first and could not get 20 by then: not at its deadline. */
+	assert_true(t[0].order < 2 && t[1].order < 2);
+	assert_true(t[2].order < t[3].order);
+	assert_true(t[3].done_ns >= begun + 350 * MS);
+	assert_int_equal(sluice_waiting(l), 0);
+	sluice_limiter_free(l);
+}
+
+TEST(test_deadline_in_the_queue)
+{
+	struct sluice_limiter *l = make((struct sluice_config){ .units = 1, .interval_ns = 600 * SEC });
+	struct thread first, second;
+	u64 begun = mono();
+
+	assert_int_equal(sluice_try(l, 1, NULL), 0);
+	start(&first, l, 1, UINT64_MAX);
+	start(&second, l, 1, begun + 200 * MS);
+	pthread_join(second.id, NULL);
+	assert_int_equal(second.rc, -ETIMEDOUT);
+	assert_true(second.done_ns >= begun + 200 * MS);
+	/* Refunded units wake the first. */
+	sluice_refund(l, 1);
+	pthread_join(first.id, NULL);
+	assert_int_equal(first.rc, 0);
+	sluice_limiter_free(l);
+}
+
+TEST_MAIN

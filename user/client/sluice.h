@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * sluice.h - libsluice: sluice's rate limiter within a program. See libsluice(3).
+ *
+ * A limiter is one bucket: a capacity, so many units each interval, and the threads that wait for
+ * them. It is the limiter of sluiced: the same step functions, so the same verdicts. All functions
+ * may be called by any thread at any time, except sluice_limiter_free(). They return 0 or a negative
+ * errno value, and do not set errno.
+ */
+#ifndef SLUICE_H
+#define SLUICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* docs/algorithms.md of sluice describes them and derives their bounds. */
+enum sluice_algorithm {
+	SLUICE_TOKEN_BUCKET,	/* `burst` at once, refilled continuously */
+	SLUICE_LEAKY_BUCKET,	/* evenly spaced: no burst */
+	SLUICE_FIXED_WINDOW,	/* `units` in each interval, aligned to UTC */
+	SLUICE_SLIDING_WINDOW,	/* two aligned windows, the previous one weighted */
+	SLUICE_SLIDING_LOG,	/* exact: the time of each unit is kept, 8 to 16 bytes for each */
+	SLUICE_FIRST_REQUEST,	/* a window that begins with its first unit */
+	SLUICE_INTERVAL_BUCKET = 7,	/* `burst`, refilled by all `units` at once, aligned to UTC */
+	SLUICE_WINDOW_COUNTERS,	/* a count for each of `buckets` parts of the interval */
+};
+
+/* Flags. */
+#define SLUICE_COUNT_ALL 1u	/* what sluice_try() refuses counts, too */
+
+/* Set all to 0 first; later versions add fields at the end. */
+struct sluice_config {
+	size_t size;		/* sizeof(struct sluice_config) */
+	enum sluice_algorithm algorithm;
+	uint32_t flags;
+	uint64_t units;		/* 1 or more, each interval */
+	uint64_t interval_ns;	/* 10^9 (a second) to 2^56 (2.2 years) */
+	uint64_t burst;		/* of buckets; 0: one second's worth, at least 1; of an interval bucket `units` */
+	uint32_t buckets;	/* of window counters: 2 to 240; 0: 60 */
+	uint32_t reserved;
+};
+
+struct sluice_result {
+	int admitted;		/* 1: charged; 0: refused, nothing is charged */
+	uint64_t remaining;	/* units that fit now */
+	uint64_t reset_ns;	/* until the whole limit fits again */
+	uint64_t retry_after_ns;	/* until these units fit, if no others are taken; UINT64_MAX: never */
+};
+
+struct sluice_limiter;
+
+/*
+ * Makes a limiter. -EINVAL: a field is out of its range; -ERANGE: the algorithm cannot represent the
+ * rate; -ENOMEM. `why`, if it is not NULL, gets a message of less than `why_size` bytes, or "".
+ */
+int sluice_limiter_new(const struct sluice_config *config, struct sluice_limiter **ret, char *why,
+		       size_t why_size);
+/* Frees a limiter that no thread uses or waits for; NULL is fine. */
+void sluice_limiter_free(struct sluice_limiter *limiter);
+
+/*
+ * Takes `units` (1 or more) if they fit now and no thread waits. 0, or -EAGAIN if they do not, or
+ * -ERANGE if they never do: more than the capacity. Never blocks on other threads' waiting. `ret`
+ * may be NULL.
+ */
+int sluice_try(struct sluice_limiter *limiter, uint64_t units, struct sluice_result *ret);
+/*
+ * Takes `units`, waiting for them until `deadline_ns` of CLOCK_MONOTONIC. First come, first served:
+ * who asks for many is not passed by who asks for few. 0; -ETIMEDOUT: nothing was taken, also at once
+ * if the first in the queue cannot get them by then; -ERANGE as above.
+ */
+int sluice_wait(struct sluice_limiter *limiter, uint64_t units, uint64_t deadline_ns);
+/* The same without a deadline. */
+int sluice_acquire(struct sluice_limiter *limiter, uint64_t units);
+/* Refunds units that were taken and not used. */
+void sluice_refund(struct sluice_limiter *limiter, uint64_t units);
+/* Threads that wait now. */
+unsigned int sluice_waiting(struct sluice_limiter *limiter);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
