@@ -7,8 +7,8 @@
  *
  * No clock, map, helper or libc call inside: time and parameters come in as arguments, so the
  * packet tier, the daemon and the tests run the very same code. One algorithm, one file
- * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_counters.h, algo_grace.h); this page only names them and
- * picks one. Buckets are tested first: most limits are buckets.
+ * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_counters.h, algo_first.h, algo_grace.h); this page
+ * only names them and picks one. Buckets are tested first: most limits are buckets.
  *
  * To add an algorithm: an enum value, a header with its functions, one line in each function
  * below, and its row (user/limiter/algorithm.h).
@@ -25,8 +25,8 @@ enum sl_algo {
 	SL_ALGO_LEAKY_BUCKET,	/* the same with a capacity of one packet or frame: no burst */
 	SL_ALGO_FIXED_WINDOW,	/* algo_window.h */
 	SL_ALGO_SLIDING_WINDOW,	/* algo_sliding.h */
-	SL_ALGO_SLIDING_LOG,	/* the request tier's alone, as is the next one: no step here */
-	SL_ALGO_FIRST_REQUEST,	/* fixed-window with window: first-request */
+	SL_ALGO_SLIDING_LOG,	/* the request tier's alone: no step here */
+	SL_ALGO_FIRST_REQUEST,	/* fixed-window with window: first-request; algo_first.h */
 	SL_ALGO_GRACE,		/* not a rate, but for how long; algo_grace.h */
 	SL_ALGO_INTERVAL_BUCKET,	/* algo_window.h, which refills at the edges */
 	SL_ALGO_WINDOW_COUNTERS,	/* algo_counters.h */
@@ -58,9 +58,9 @@ struct sl_params {
 	u8 algo;		/* enum sl_algo */
 	u8 gen;			/* GCRA: 0..3, the limit's rate generation */
 	u8 shift;		/* GCRA: 0..40. Sliding window: window_ns >> shift < 2^38. Window
-				   counters: bits of a count */
+				   counters: bits of a count. First request: a tick is 2^shift ns */
 	u8 quantum;		/* sliding window: counts are in units of 2^quantum; 0..28. Window
-				   counters: the number of buckets */
+				   counters: the number of buckets. First request: bits of a count */
 	u8 pad[7];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_params) == 64, "one cache line");
@@ -82,6 +82,7 @@ struct sl_result {
 };
 
 #include "algo_counters.h"
+#include "algo_first.h"
 #include "algo_gcra.h"
 #include "algo_grace.h"
 #include "algo_sliding.h"
@@ -137,6 +138,8 @@ static __always_inline struct sl_result sl_step(u64 bucket_state, const struct s
 		return sl_sliding_step(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return sl_counters_step(bucket_state, p, now.utc_ns, cost);
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		return sl_first_step(bucket_state, p, now.mono_ns, cost);
 	return sl_grace_step(bucket_state, p, now.mono_ns);
 }
 
@@ -171,6 +174,8 @@ static __always_inline u32 sl_utilization(u64 bucket_state, const struct sl_para
 		return sl_sliding_utilization(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return sl_counters_utilization(bucket_state, p, now.utc_ns);
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		return sl_first_utilization(bucket_state, p, now.mono_ns);
 	return sl_grace_utilization(bucket_state, p, now.mono_ns);
 }
 
@@ -188,6 +193,8 @@ static __always_inline int sl_expired(u64 bucket_state, const struct sl_params *
 		return sl_sliding_expired(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return sl_counters_used(bucket_state, p, now.utc_ns) == 0;
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		return sl_first_used(bucket_state, p, now.mono_ns) == 0;
 	return sl_grace_expired(bucket_state, p, now.mono_ns);
 }
 
@@ -207,6 +214,8 @@ static __always_inline u64 sl_refund(u64 bucket_state, const struct sl_params *p
 		return sl_sliding_refund(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return sl_counters_refund(bucket_state, p, now.utc_ns, cost);
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		return sl_first_refund(bucket_state, p, now.mono_ns, cost);
 	return sl_grace_refund(bucket_state, now.mono_ns);
 }
 
@@ -226,6 +235,8 @@ static __always_inline u64 sl_used(u64 bucket_state, const struct sl_params *p, 
 		return sl_sliding_used(bucket_state, p, now.utc_ns) << (p->quantum & 63);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return sl_counters_used(bucket_state, p, now.utc_ns);
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		return sl_first_used(bucket_state, p, now.mono_ns);
 	return !sl_grace_expired(bucket_state, p, now.mono_ns);
 }
 
@@ -241,6 +252,8 @@ static __always_inline u64 sl_left_ns(u64 bucket_state, const struct sl_params *
 		return sl_sliding_left_ns(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return sl_counters_left(bucket_state, p, now.utc_ns);
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		return sl_first_left(bucket_state, p, now.mono_ns);
 	return sl_grace_left(bucket_state, p, now.mono_ns);
 }
 
@@ -259,6 +272,8 @@ static __always_inline u64 sl_spent(const struct sl_params *p, struct sl_now now
 		return sl_sliding_spent(p, now.utc_ns, left_ns);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return sl_counters_spent(p, now.utc_ns, left_ns);
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		return sl_first_spent(p, now.mono_ns, left_ns);
 	return sl_grace_spent(p, now.mono_ns, left_ns);
 }
 
@@ -333,6 +348,8 @@ static __always_inline void sl_scale_params(struct sl_params *p, u32 scale, u32 
 		most = SL_SLIDING_COUNT_MAX << (p->quantum & 63);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		most = sl_counters_mask(p) - 1;
+	if (p->algo == SL_ALGO_FIRST_REQUEST)
+		most = SL_BIT(p->quantum & 63) - 1;
 	if (p->algo == SL_ALGO_INTERVAL_BUCKET) {
 		p->mult = sl_mul_16_16(p->mult, scale, 0);
 		if (p->mult > most)

@@ -15,22 +15,25 @@ interfaces: [{name: s0, mode: native}]
 limits:
   - {name: window, match: {src: 10.1.1.0/24}, rate: 10 packets/365d, algorithm: fixed-window}
   - {name: bucket, match: {src: 10.1.2.0/24}, rate: 10 packets/30d, burst: 10}
+  - {name: first, match: {src: 10.1.4.0/24}, rate: 10 packets/30d, algorithm: fixed-window, window: first-request}
   - {name: second, match: {src: 10.1.3.0/24}, rate: 10 packets/s, burst: 10}
 YAML
 
-# send COUNT LAST: to each of the three limits, from its source LAST; prints how many the first two let
+# send COUNT LAST: to each of the four limits, from its source LAST; prints how many the long ones let
 # pass. (By the limits' own count: veth may lose the first frame after its interface was attached.)
 send() {
-	local n window bucket
+	local n window bucket first
 
 	window=$(metric sluice_limit_packets_total limit=window verdict=pass)
 	bucket=$(metric sluice_limit_packets_total limit=bucket verdict=pass)
-	for n in 1 2 3; do
+	first=$(metric sluice_limit_packets_total limit=first verdict=pass)
+	for n in 1 2 3 4; do
 		blast "$LAB/sent" --src "10.1.$n.$2" --dst $SERVER4 --pps 200 --count "$1"
 	done
 	settle s0
 	echo "$(($(metric sluice_limit_packets_total limit=window verdict=pass) - window))" \
-		"$(($(metric sluice_limit_packets_total limit=bucket verdict=pass) - bucket))"
+		"$(($(metric sluice_limit_packets_total limit=bucket verdict=pass) - bucket))" \
+		"$(($(metric sluice_limit_packets_total limit=first verdict=pass) - first))"
 }
 
 # What a reboot leaves: no pins, nothing attached; state_dir stays.
@@ -45,25 +48,25 @@ reboot() {
 	daemon_run
 }
 
-check_is "of 7 passed, in both limits" "$(send 7 1)" "7 7"
+check_is "of 7 passed, in all three limits" "$(send 7 1)" "7 7 7"
 sent=$(now)
 wait_for 20 elapsed "$sent" 12	# ten seconds, and the writing
 check_is "only root can read the file" "$(stat -c %a "$LAB/state/buckets")" 600
 power_cut
-check_true "sluiced logs what it restored" grep -q "restored the use of long limits: 2 sources" "$LAB/daemon.log"
-check_is "after a power cut of 12 more passed" "$(send 12 1)" "3 3"
-check_is "of a neighbour's" "$(send 12 2)" "10 10"
+check_true "sluiced logs what it restored" grep -q "restored the use of long limits: 3 sources" "$LAB/daemon.log"
+check_is "after a power cut of 12 more passed" "$(send 12 1)" "3 3 3"
+check_is "of a neighbour's" "$(send 12 2)" "10 10 10"
 
 # ---- orderly stop: nothing is lost, however new
-check_is "of another source's 4" "$(send 4 3)" "4 4"
+check_is "of another source's 4" "$(send 4 3)" "4 4 4"
 daemon_kill TERM
 reboot
-check_is "6 are left after an orderly stop and a reboot" "$(send 12 3)" "6 6"
+check_is "6 are left after an orderly stop and a reboot" "$(send 12 3)" "6 6 6"
 
 # ---- a torn file
 daemon_kill TERM
 truncate -s -5 "$LAB/state/buckets"
 reboot
 check_true "a torn file is refused with a message" grep -q "buckets was truncated or extended" "$LAB/daemon.log"
-check_is "it changes nothing: limits begin anew" "$(send 12 3)" "10 10"
+check_is "it changes nothing: limits begin anew" "$(send 12 3)" "10 10 10"
 lab_done

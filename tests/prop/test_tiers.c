@@ -32,6 +32,10 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 	int at;
 
 	def.buckets = 3;
+	if (algo == SL_ALGO_FIRST_REQUEST) {
+		def.algorithm = SL_ALGO_FIXED_WINDOW;
+		def.first_request = true;
+	}
 	def.count_all = count_all;
 	def.rates.count = 2;
 	def.rates.rate[1] = rate[1];
@@ -100,6 +104,11 @@ TEST(test_count_all)
 	run_counting(SL_ALGO_LEAKY_BUCKET, "leaky-bucket", true);
 	run_counting(SL_ALGO_SLIDING_WINDOW, "sliding-window", true);
 	run_counting(SL_ALGO_WINDOW_COUNTERS, "window-counters", true);
+}
+
+TEST(test_first_request)
+{
+	run(SL_ALGO_FIRST_REQUEST, "fixed-window\n  window: first-request");
 }
 
 TEST(test_token_bucket)

@@ -74,6 +74,9 @@ static const struct key limit_rows[] = {
 	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
 	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [rates](#rates-and-algorithms)" },
+	{ "window", LIMIT(first_request), &type_enum, .names = window_names, .usual = "aligned",
+	  .help = "fixed-window only: `aligned` to UTC, or from the `first-request` on: a "
+		  "bucket's window begins with its first packet" },
 	{ "buckets", LIMIT(buckets), &type_number, .usual = "4", .least = SL_COUNTERS_MIN,
 	  .most = SL_COUNTERS_MAX, .accepted = "2 to 6",
 	  .help = "window-counters only: the buckets of a window, 2 to 6" },
@@ -204,6 +207,27 @@ static int check_count(struct reader *r, const struct yaml_node *map, const stru
 	return 0;
 }
 
+static int check_window(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
+{
+	const struct yaml_node *window = yaml_node_find(map, "window");
+
+	if (!limit->first_request)
+		return 0;
+	if (!algorithms[limit->algorithm]->has_window)
+		return read_fail(r, window, EINVAL, "window is first-request, but algorithm is %s; "
+				 "accepted with it: algorithm: fixed-window",
+				 algorithm_name(limit->algorithm));
+	if (limit->cluster)
+		return read_fail(r, window, EINVAL, "window is first-request, but scope is cluster: a "
+				 "window begins at another time on each node; accepted with it: "
+				 "window: aligned, or scope: node");
+	if (limit->override_count || limit->overrides_file)
+		return read_fail(r, window, EINVAL, "window is first-request, but the limit has "
+				 "overrides, whose counts may need more bits of a bucket state; "
+				 "accepted with it: window: aligned, or no overrides");
+	return 0;
+}
+
 static int check_limit(struct reader *r, const struct yaml_node *map, void *section)
 {
 	const struct limit_def *limit = section;
@@ -221,6 +245,8 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 		rc = check_scope(r, map, limit);
 	if (!rc)
 		rc = check_count(r, map, limit);
+	if (!rc)
+		rc = check_window(r, map, limit);
 	return rc ? rc : check_rates(r, map, limit);
 }
 

@@ -53,6 +53,12 @@ const struct name fragments_names[] = {
 const struct name count_names[] = { { "admitted", 0 }, { "all", 1 }, { NULL, 0 } };
 const struct name scope_names[] = { { "node", 0 }, { "cluster", 1 }, { NULL, 0 } };
 
+const struct name window_names[] = {
+	{ "aligned", false },
+	{ "first-request", true },
+	{ NULL, 0 },
+};
+
 const struct name per_names[] = {
 	{ "source", SL_PER_SOURCE }, { "dst", SL_PER_DST }, { "proto", SL_PER_PROTO },
 	{ "dport", SL_PER_DPORT }, { "vlan", SL_PER_VLAN }, { "interface", SL_PER_IFACE },

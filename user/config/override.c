@@ -157,6 +157,11 @@ int override_rates_check(const struct limit_def *limit, const struct rates *rate
 {
 	int rc = 0;
 
+	if (limit->first_request) {
+		snprintf(reason, OVERRIDE_REASON,
+			 "the limit's window is first-request, which has no overrides; accepted with them: window: aligned");
+		return -EINVAL;
+	}
 	if (rates->count != limit->rates.count) {
 		snprintf(reason, OVERRIDE_REASON, "%u rates, but the limit has %u; accepted: as many",
 			 rates->count, limit->rates.count);

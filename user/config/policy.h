@@ -118,6 +118,7 @@ struct limit_def {
 	struct rates rates;
 	enum sl_algo algorithm;
 	u8 buckets;			/* window-counters: of each window */
+	bool first_request;		/* fixed-window: begins with its first packet, not with UTC */
 	bool count_all;			/* count: all: packets that it refuses, too */
 	enum accounting accounting;
 	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG */

@@ -172,7 +172,8 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 		return read_fail(r, rate, EINVAL, "rate counts connections, which are TCP's, but "
 				 "match leaves TCP out; accepted with it: packets, bytes, bits");
 	if (params_compile(limit->algorithm, found, 0, 0, &params, &reason) ||
-	    params_divide(&params, limit->buckets, limit_ceiling(limit), &reason))
+	    params_divide(&params, limit->buckets, limit_ceiling(limit), &reason) ||
+	    params_anchor(&params, limit->first_request, limit_ceiling(limit), &reason))
 		return rate ? read_fail(r, rate, EINVAL, "rate: found %s: %s", read_found(r, rate),
 					reason)
 			    : read_fail(r, rate, EINVAL, "rate: found \"%s\": %s",

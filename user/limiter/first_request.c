@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* first_request.c - the row of a window that begins with its first request (anchored.h). */
+/* first_request.c - the row of a window that begins with its first request (include/sluice/algo_first.h). */
 #include "limiter/algorithm_private.h"
 #include "limiter/anchored.h"
 
@@ -17,7 +17,7 @@ static int first_layout(struct spec *spec, u64 most, const char **ret_reason)
 static u64 count_of(const struct spec *spec, u64 bucket_state, struct sl_now now, u64 *ret_end,
 		    u64 *ret_left)
 {
-	return anchored_read(bucket_state, spec->count_bits, spec->tick_shift,
+	return sl_first_read(bucket_state, spec->count_bits, spec->tick_shift,
 			     spec->params.window_ns, now.mono_ns, ret_end, ret_left);
 }
 
@@ -28,7 +28,7 @@ static struct sl_result first_charge(const struct spec_view *view, u64 bucket_st
 	u64 end, left, count = count_of(view->spec, bucket_state, now, &end, &left);
 
 	if (count + cost <= view->p.capacity) {
-		res.bucket_state = anchored_state(end, view->spec->count_bits, count + cost);
+		res.bucket_state = sl_first_state(end, view->spec->count_bits, count + cost);
 		return res;
 	}
 	res.verdict = SL_OVER;
@@ -50,7 +50,7 @@ static u64 first_force(const struct spec_view *view, u64 bucket_state, struct sl
 	u64 end, left, count = count_of(view->spec, bucket_state, now, &end, &left);
 	u64 most = most_forced(view);
 
-	return anchored_state(end, view->spec->count_bits,
+	return sl_first_state(end, view->spec->count_bits,
 			      add_up_to(count, min_u64(cost, most), most));
 }
 
@@ -71,7 +71,7 @@ static u64 first_refund(const struct spec_view *view, u64 bucket_state, struct s
 {
 	u64 end, left, count = count_of(view->spec, bucket_state, now, &end, &left);
 
-	return anchored_state(end, view->spec->count_bits, less(count, cost));
+	return sl_first_state(end, view->spec->count_bits, less(count, cost));
 }
 
 static u64 first_uncommit(const struct spec_view *view, u64 bucket_state, struct sl_now now,
@@ -122,7 +122,7 @@ static u64 state_until(const struct spec *spec, struct sl_now now, u64 left_ns, 
 {
 	u64 end = (now.mono_ns + left_ns + SL_BIT(spec->tick_shift) - 1) >> spec->tick_shift;
 
-	return anchored_state(end & (SL_BIT(64 - spec->count_bits) - 1), spec->count_bits,
+	return sl_first_state(end & (SL_BIT(64 - spec->count_bits) - 1), spec->count_bits,
 			      min_u64(count, SL_BIT(spec->count_bits) - 1));
 }
 

@@ -79,6 +79,25 @@ int params_divide(struct sl_params *p, u32 buckets, u32 ceiling_percent, const c
 	return 0;
 }
 
+/* Two layouts, so that a change of rate seldom changes the layout: counts up to 2^20 - 1 and 2^40 - 1. */
+int params_anchor(struct sl_params *p, bool first_request, u32 ceiling_percent,
+		  const char **ret_reason)
+{
+	u128 most = (u128)p->capacity * ceiling_percent / 100;
+
+	if (p->algo != SL_ALGO_FIXED_WINDOW || !first_request)
+		return 0;
+	if (most >= SL_BIT(40))
+		return params_refuse("a window that begins with its first packet has room for 2^40 - 1 packets, connections or bytes (with elastic at the ceiling)",
+				     ret_reason);
+	p->algo = SL_ALGO_FIRST_REQUEST;
+	p->quantum = most < SL_BIT(20) ? 20 : 40;
+	p->shift = 0;
+	while (p->window_ns >> p->shift >= SL_BIT(64 - p->quantum - 2))
+		p->shift++;
+	return 0;
+}
+
 u32 params_error_ppm(const struct sl_params *p, const struct rate *rate)
 {
 	double (*error_of)(const struct sl_params *, const struct rate *) = algorithms[p->algo]->error;

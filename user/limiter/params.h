@@ -32,6 +32,13 @@ int params_check_floor(const struct sl_params *p, u32 floor_percent, const char 
  * them; ceiling_percent as above. -ERANGE with the bound if it does not. Other algorithms: no effect.
  */
 int params_divide(struct sl_params *p, u32 buckets, u32 ceiling_percent, const char **ret_reason);
+
+/*
+ * Of a fixed window, with `first_request`: makes it one that begins with its first packet. After
+ * params_compile(). 0, or -EINVAL with a reason.
+ */
+int params_anchor(struct sl_params *p, bool first_request, u32 ceiling_percent,
+		  const char **ret_reason);
 /*
  * The error of a limit by rounding, in parts per million. Sliding window: in either direction, once
  * in 16000 windows, if its counts need a quantum (at most 977, times the root of an elastic

@@ -3,7 +3,7 @@
  * spec.h - a limit, ready for the step functions: one rate, one algorithm, as applied to one value.
  *
  * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over one
- * 64-bit bucket state; a window that begins with its first request (anchored.h) and the sliding log
+ * 64-bit bucket state; a window that begins with its first request (include/sluice/algo_first.h) and the sliding log
  * (request_log.h) belong to the HTTP tier only. algorithm.h has a row for each.
  *
  * The other values of a response (remaining, reset) are computed here, too: a packet has no

@@ -208,6 +208,12 @@ TEST(test_rates)
 		{ LIMIT "prefix_scale: [1, 2]", 4, 19, "accepted: a mapping of ipv4, ipv6" },
 		{ LIMIT "per: [dst]\n    prefix_scale: {ipv4: 2}", 5, 5, "prefix_scale groups sources, "
 		  "but per does not contain source" },
+		{ LIMIT "window: first-request", 4, 5, "window is first-request, but algorithm is "
+		  "token-bucket; accepted with it: algorithm: fixed-window" },
+		{ LIMIT "algorithm: fixed-window\n    window: first-request\n    scope: cluster", 5, 5,
+		  "a window begins at another time on each node" },
+		{ LIMIT "algorithm: fixed-window\n    window: first-request\n"
+		  "    overrides: [{src: 192.0.2.1, rate: 1 packets/s}]", 6, 40, "window is first-request" },
 		{ LIMIT "dst_prefix: {ipv6: 64}", 4, 5, "dst_prefix groups destinations, but per "
 		  "does not contain dst; accepted with it: per: [dst]" },
 		{ LIMIT "per: [dst]\n    dst_prefix: {ipv6: 129}", 5, 24, "1 to 128" },

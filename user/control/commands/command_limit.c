@@ -92,7 +92,7 @@ static json_t *limit_to_json(const struct commands *ctx, const struct limit_view
 	json = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:b, s:o}", "name", def->name,
 			 "rate", rates_format(&def->rates, text, sizeof(text)), "burst",
 			 json_u64(view->limit->params.capacity), "algorithm",
-			 algorithm_name(def->algorithm), "per", per_to_json(def->per), "action",
+			 algorithm_name(algorithm_anchored(def->algorithm, def->first_request)), "per", per_to_json(def->per), "action",
 			 def->action == SL_ACT_TAG ? "tag" : "drop", "mode",
 			 limit_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",

@@ -206,7 +206,8 @@ static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const str
 	meter->unit = unit_of_rate(&a->rate);
 	if (params_compile(algo, &a->rate, a->burst, b->meters->max_frame, &meter->params, &reason))
 		return fail(b, ERANGE, what, reason);
-	if (params_divide(&meter->params, b->def->buckets, ceiling_of(b), &reason))
+	if (params_divide(&meter->params, b->def->buckets, ceiling_of(b), &reason) ||
+	    params_anchor(&meter->params, b->def->first_request, ceiling_of(b), &reason))
 		return fail(b, ERANGE, what, reason);
 	if (meter->elastic)
 		params_make_room(&meter->params, b->def->throttle.ceiling_percent);

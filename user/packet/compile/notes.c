@@ -2,6 +2,7 @@
 /* notes.c - notes on a valid policy whose effect may surprise: `sluicectl check`. */
 #include <stdio.h>
 
+#include "limiter/algorithm.h"
 #include "config/cluster_def.h"
 #include "lib/units.h"
 #include "packet/compile/compile.h"
@@ -109,7 +110,8 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		add(arg, NULL, REDIS_TLS_UNUSED);
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *limit = &policy->limit[i];
-		const char *exact = params_percpu_note(limit->algorithm);
+		const char *exact = params_percpu_note(algorithm_anchored(limit->algorithm,
+								       limit->first_request));
 
 		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
 		note_prefix_hierarchy(&n, limit);

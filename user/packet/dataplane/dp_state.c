@@ -57,7 +57,16 @@ static bool is_long(const struct sl_params *p)
 {
 	if (sl_is_bucket(p))
 		return p->tau / SL_TICKS_PER_NS >= DP_STATE_LONG_NS;
-	return sl_is_window(p) && sl_window_full_ns(p) >= DP_STATE_LONG_NS;
+	return p->algo != SL_ALGO_GRACE && sl_window_full_ns(p) >= DP_STATE_LONG_NS;
+}
+
+/* The state of a window from the first packet, its end moved by `by_ns` to another clock. */
+static u64 moved(u64 bucket_state, const struct sl_params *p, u64 by_ns)
+{
+	u64 mask = SL_BIT(64 - p->quantum) - 1;
+	u64 end = (bucket_state >> p->quantum) + (by_ns >> p->shift);
+
+	return (end & mask) << p->quantum | (bucket_state & (SL_BIT(p->quantum) - 1));
 }
 
 /*
@@ -164,6 +173,8 @@ static void save_buckets(struct dp *dp, const struct sl_rules *rules, const u16 
 		out = add_entry(ret, 1);
 		if (!out)
 			continue;
+		if (p->algo == SL_ALGO_FIRST_REQUEST)
+			bucket_state = moved(bucket_state, p, now.utc_ns - now.mono_ns);
 		*out = (struct saved_bucket){
 			.meter = number[slot] - 1U,
 			.set = (u32)(i / SL_WAYS),
@@ -282,13 +293,16 @@ static u64 state_now(const struct saved_bucket *saved, const struct meter *meter
 		     const struct sl_limit *limit, u64 written_utc_ns, struct sl_now now)
 {
 	const struct sl_params *p = &limit->params;
+	u64 value = saved->value;
 	unsigned __int128 debt;
 
 	if (!sl_is_bucket(p)) {
 		/* Windows are numbered modulo a power of two: an old one might read as this one. */
 		if (now.utc_ns > written_utc_ns && (now.utc_ns - written_utc_ns) / 2 >= sl_window_full_ns(p))
 			return 0;
-		return sl_expired(saved->value, p, now) ? 0 : saved->value;
+		if (p->algo == SL_ALGO_FIRST_REQUEST)
+			value = moved(value, p, -((now.utc_ns - now.mono_ns) >> p->shift << p->shift));
+		return sl_expired(value, p, now) ? 0 : value;
 	}
 	if (saved->value <= now.utc_ns)
 		return 0;

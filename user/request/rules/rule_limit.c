@@ -20,12 +20,6 @@ const struct name http_algo_names[] = {
 	{ NULL, 0 },
 };
 
-const struct name window_names[] = {
-	{ "aligned", false },
-	{ "first-request", true },
-	{ NULL, 0 },
-};
-
 /* ---- limits ---- */
 
 /* An element being read: the rows are those of its first member. */
