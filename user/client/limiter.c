@@ -33,6 +33,7 @@ _Static_assert((int)SLUICE_TOKEN_BUCKET == SL_ALGO_TOKEN_BUCKET &&
 /* A thread that waits, on its own stack. */
 struct waiter {
 	struct waiter *next;
+	struct sluice_limiter *limiter;
 	u64 units;
 	bool served;
 	pthread_cond_t wake;
@@ -334,19 +335,43 @@ static u64 serve(struct sluice_limiter *l, struct sl_now now)
 	return wait_ns;
 }
 
-void sluice_refund(struct sluice_limiter *l, uint64_t units)
+static void return_units(struct sluice_limiter *l, struct sl_now now, u64 units)
 {
 	struct spec_view view;
 
-	pthread_mutex_lock(&l->lock);
 	if (has_log(l)) {
 		l->state = request_log_remove(&l->logs, &l->spec, l->state, units);
-	} else {
-		spec_view_init(&view, &l->spec, 0, 0);
-		l->state = spec_refund(&view, l->state, read_clocks(), units);
+		return;
 	}
-	serve(l, read_clocks());
+	spec_view_init(&view, &l->spec, 0, 0);
+	l->state = spec_refund(&view, l->state, now, units);
+}
+
+void sluice_refund(struct sluice_limiter *l, uint64_t units)
+{
+	struct sl_now now;
+
+	pthread_mutex_lock(&l->lock);
+	now = read_clocks();
+	return_units(l, now, units);
+	serve(l, now);
 	pthread_mutex_unlock(&l->lock);
+}
+
+/* Of a thread that was cancelled while it slept; it has the lock. It may have been served. */
+static void cancel(void *arg)
+{
+	struct waiter *w = arg;
+	struct sluice_limiter *l = w->limiter;
+	struct sl_now now = read_clocks();
+
+	if (w->served)
+		return_units(l, now, w->units);
+	else
+		leave(l, w);
+	serve(l, now);
+	pthread_mutex_unlock(&l->lock);
+	pthread_cond_destroy(&w->wake);
 }
 
 static void sleep_until(struct sluice_limiter *l, struct waiter *w, u64 at_ns)
@@ -383,7 +408,7 @@ static int wait_in_turn(struct sluice_limiter *l, struct waiter *w, u64 deadline
 
 int sluice_wait(struct sluice_limiter *l, uint64_t units, uint64_t deadline_ns)
 {
-	struct waiter w = { .units = units };
+	struct waiter w = { .limiter = l, .units = units };
 	int rc;
 
 	if (units > l->spec.capacity)
@@ -397,7 +422,9 @@ int sluice_wait(struct sluice_limiter *l, uint64_t units, uint64_t deadline_ns)
 		return 0;
 	}
 	join(l, &w);
+	pthread_cleanup_push(cancel, &w);
 	rc = wait_in_turn(l, &w, deadline_ns);
+	pthread_cleanup_pop(0);
 	if (rc) {
 		leave(l, &w);
 		serve(l, read_clocks());

@@ -203,4 +203,36 @@ TEST(test_deadline_in_the_queue)
 	sluice_limiter_free(l);
 }
 
+/* The first is cancelled: the second is first then, and gets the units, also those it was served with. */
+TEST(test_cancel)
+{
+	for (int round = 0; round < 200; round++) {
+		struct sluice_limiter *l = make((struct sluice_config){
+			.units = 1, .interval_ns = 86400 * SEC, .burst = 2 });
+		struct thread first, second;
+		void *result;
+
+		assert_int_equal(sluice_try(l, 2, NULL), 0);
+		start(&first, l, 2, UINT64_MAX);
+		start(&second, l, 1, UINT64_MAX);
+		/* Cancelled before it is served, or as it is: either way 2 units are there for the others. */
+		if (round % 2) {
+			pthread_cancel(first.id);
+			sluice_refund(l, 2);
+		} else {
+			sluice_refund(l, 2);
+			pthread_cancel(first.id);
+		}
+		pthread_join(first.id, &result);
+		if (result != PTHREAD_CANCELED)
+			sluice_refund(l, 2);
+		pthread_join(second.id, NULL);
+		assert_int_equal(second.rc, 0);
+		assert_int_equal(sluice_waiting(l), 0);
+		assert_int_equal(sluice_try(l, 1, NULL), 0);
+		assert_int_equal(sluice_try(l, 1, NULL), -EAGAIN);
+		sluice_limiter_free(l);
+	}
+}
+
 TEST_MAIN
