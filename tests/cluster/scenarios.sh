@@ -22,13 +22,16 @@ now_ms() {
 	date +%s%3N
 }
 
-# requests NODE COUNT DESCRIPTOR: prints how many of them were allowed, and how many denied.
+# requests NODE COUNT KEY=VALUE[,KEY=VALUE...][;...]: prints how many of them were allowed, and how many denied.
 requests() {
-	local count=$2 descriptor=$3 names=("$1") name passed=0 refused=0
+	local count=$2 names=("$1") name passed=0 refused=0 descriptors
 
+	descriptors=$(jq -nc --arg d "$3" '$d / ";" | map({entries: (. / "," |
+		map(capture("^(?<key>[^=]*)=(?<value>.*)$")))})')
 	[ "$1" != any ] || names=("${nodes[@]}")
 	for name in "${names[@]}"; do
-		passed=$((passed + $(node "$name" many $((count / ${#names[@]})) "$domain" "$descriptor")))
+		passed=$((passed + $(node "$name" many $((count / ${#names[@]})) "$domain" \
+			--descriptors "$descriptors")))
 		refused=$((refused + $(grep -c '^429$' "$HUB/$name/many")))
 	done
 	echo $passed $refused
