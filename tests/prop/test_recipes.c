@@ -154,6 +154,17 @@ TEST(test_plans)
 	rig_end();
 }
 
+TEST(test_shards)
+{
+	open_recipe("shards", NULL);
+	ALLOWED_ROWS({ "api=x;api=x,shard=1", 600, 400 },
+		 { "api=x;api=x,shard=2", 600, 400 },
+		 { "api=x;api=x,shard=3", 600, 200 },
+		 { "api=x;api=x,shard=4", 600, 0 },
+		 { "api=y;api=y,shard=1", 600, 400 });
+	rig_end();
+}
+
 TEST(test_endpoints)
 {
 	open_recipe("endpoints", NULL);

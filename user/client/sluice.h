@@ -64,14 +64,14 @@ void sluice_limiter_free(struct sluice_limiter *limiter);
 
 /*
  * Takes `units` (1 or more) if they fit now and no thread waits. 0, or -EAGAIN if they do not, or
- * -ERANGE if they never do: more than the capacity. Never blocks on other threads' waiting. `ret`
- * may be NULL.
+ * -ERANGE if they never do: more than the capacity. Does not wait. `ret` may be NULL.
  */
 int sluice_try(struct sluice_limiter *limiter, uint64_t units, struct sluice_result *ret);
 /*
- * Takes `units`, waiting for them until `deadline_ns` of CLOCK_MONOTONIC. First come, first served:
- * who asks for many is not passed by who asks for few. 0; -ETIMEDOUT: nothing was taken, also at once
- * if the first in the queue cannot get them by then; -ERANGE as above.
+ * Takes `units`, waiting for them until `deadline_ns` of CLOCK_MONOTONIC. Threads are served in the
+ * order in which they came, also if an earlier one needs more units than a later one. 0;
+ * -ETIMEDOUT: nothing was taken, also at once if the first in the queue cannot get its units by
+ * its deadline; -ERANGE as above.
  */
 int sluice_wait(struct sluice_limiter *limiter, uint64_t units, uint64_t deadline_ns);
 /* The same without a deadline. */

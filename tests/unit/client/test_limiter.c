@@ -169,7 +169,7 @@ TEST(test_queue)
 	start(&t[1], l, 20, begun + SEC / 2);
 	start(&t[2], l, 1, UINT64_MAX);
 	start(&t[3], l, 1, UINT64_MAX);
-	/* Nobody passes the queue. */
+	/* A try does not pass the queue. */
 	assert_int_equal(sluice_try(l, 1, NULL), -EAGAIN);
 	for (u32 i = 0; i < 4; i++)
 		pthread_join(t[i].id, NULL);
