@@ -115,6 +115,7 @@ $(B)/libsluiced.a: $(filter-out $(D_MAIN),$(D_OBJ))
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
+$(B)/sluicectl: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo)
 $(B)/sluicectl: $(CTL_OBJ) $(B)/libsluice.a $(B)/flags.ld
 	$(call say,LD,$@)$(CC) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 

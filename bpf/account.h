@@ -100,6 +100,7 @@ static __always_inline enum stage_result account_single(const struct sl_rules *r
 	}
 	verdict = limit_verdict_of(limit, &ev->pkt, (enum charge)result);
 	count_limit(limit->slot, verdict, ev->pkt.length);
+	ev->limit_id = limit->slot;
 	if (verdict == SL_LV_DROP)
 		return STAGE_DROP;
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;

@@ -106,6 +106,11 @@ static __always_inline u64 env_mono_ns(void)
 	return bpf_ktime_get_ns();
 }
 
+static __always_inline u32 env_random(void)
+{
+	return bpf_get_prandom_u32();
+}
+
 static __always_inline u64 env_jiffies(void)
 {
 	return bpf_jiffies64();

@@ -61,9 +61,11 @@ struct evaluation {
 	 * Kept until the verdict.
 	 */
 	u8 failsafe_spent;
+	u16 limit_id;			/* SL_R_OVER: of the limit */
 	struct matches matches;
 	struct meter_in_hand meter;
 	struct hints hints;
+	struct sl_heavy_sampling sampling[SL_HEAVY_LISTS];	/* kept between packets: heavy.h */
 };
 
 #endif

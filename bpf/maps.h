@@ -155,6 +155,16 @@ struct {
 	__type(value, struct sl_refused);
 } refused SEC(".maps");
 
+/* ---- who sends */
+
+/* By list and set. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SL_HEAVY_LISTS * SL_HEAVY_SETS);
+	__type(key, u32);
+	__type(value, struct sl_heavy_set);
+} heavy SEC(".maps");
+
 /* ---- bans and fragments */
 
 struct {
@@ -378,6 +388,11 @@ static __always_inline struct sl_lease_hints *map_lease_hints(void)
 static __always_inline struct sl_refused *map_refused(u32 index)
 {
 	return bpf_map_lookup_elem(&refused, &index);
+}
+
+static __always_inline struct sl_heavy_set *map_heavy(u32 index)
+{
+	return bpf_map_lookup_elem(&heavy, &index);
 }
 
 static __always_inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)

@@ -314,6 +314,7 @@ static __always_inline enum stage_result meters_drop(const struct sl_rules *rule
 	if (!limit)
 		return STAGE_PASS;
 	count_limit(limit->slot, SL_LV_DROP, ev->pkt.length);
+	ev->limit_id = limit->slot;
 	if (result == CHARGE_FULL) {
 		ev->pkt.reason = SL_R_TABLE_FULL;
 		stats = map_limit_stats(limit->slot);
@@ -449,6 +450,7 @@ static __always_inline enum stage_result meters_single(const struct sl_rules *ru
 		return STAGE_PASS;
 	verdict = limit_verdict_of(limit, &ev->pkt, result);
 	count_limit(limit->slot, verdict, ev->pkt.length);
+	ev->limit_id = limit->slot;
 	if (verdict == SL_LV_DROP)
 		return STAGE_DROP;
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;

@@ -8,6 +8,7 @@
 #define SLUICE_BPF_VERDICT_H
 
 #include "bpf/fragment.h"
+#include "bpf/heavy.h"
 #include "bpf/observe.h"
 #include "bpf/push.h"
 
@@ -65,6 +66,7 @@ static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, enum sl_
 	ev->failsafe_spent = 0;
 	action = push_tag(&ev->pkt, action);
 	count_packet(&ev->pkt, action);
+	heavy_note(ev, action);
 	if (fragment_is_noted(&ev->pkt))
 		fragment_note(&ev->pkt, action == SL_ACT_DROP);
 	if (action == SL_ACT_DROP)

@@ -36,6 +36,7 @@ libssl-dev module openssl openssl/ssl.h
 libyaml-dev module yaml-0.1 yaml.h
 libjansson-dev module jansson jansson.h
 libsystemd-dev module libsystemd systemd/sd-daemon.h
+libncurses-dev module ncursesw curses.h
 libcap-dev module libcap sys/capability.h
 libseccomp-dev module libseccomp seccomp.h
 liburcu-dev module liburcu urcu.h
@@ -60,6 +61,7 @@ TEST="
 diffutils program cmp
 nftables program nft
 tcpdump program tcpdump
+tmux program tmux
 ethtool program ethtool
 python3-yaml python yaml
 prometheus program promtool

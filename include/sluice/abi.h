@@ -11,6 +11,7 @@
 
 #include "algo.h"
 #include "events.h"
+#include "heavy.h"
 #include "key.h"
 #include "limit.h"
 #include "prefix.h"

@@ -78,6 +78,7 @@ void cli_write_keys(FILE *out);
  * blanks. NULL: it takes none. Valid until the next call.
  */
 const char *cli_pair_keys(const char *command, const char *after);
+int cmd_top(const struct cli *cli);	/* top.c */
 int cmd_rule_test(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
 

@@ -222,11 +222,23 @@ static int cmd_completion(const struct cli *cli)
 	return EXIT_DONE;
 }
 
+/* `source list` as JSON, again and again. */
+static int cmd_watch(const struct cli *cli)
+{
+	struct cli list = *cli;
+
+	list.command = &commands[command_find("source list")];
+	list.json = true;
+	list.watch_s = 1;
+	return client_run(&list);
+}
+
 static const struct {
 	const char *name;
 	int (*run)(const struct cli *cli);
 } own[] = {
 	{ "check", cmd_check },	  { "rule test", cmd_rule_test }, { "diff", cmd_diff },
+	{ "top", cmd_top },	  { "watch", cmd_watch },
 	{ "version", cmd_version }, { "help", cmd_help },	  { "completion", cmd_completion },
 };
 

@@ -152,6 +152,44 @@ COMMAND(source_show, "source show", READS, "the state of a source in each limit"
 		   HIDE("UNIT", "{$capacity?$unit|-}", 1),
 		   COL("NEXT PASSES", "{$wait_ns:wait|now$capacity?|-}"))))
 
+COMMAND(source_list, "source list", READS, "who sends: the heaviest sources now",
+	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
+		    .values = "drops passes bits connections"),
+	     OPTION("within", "CIDR", "only sources of this prefix"),
+	     OPTION("limit", "LIMIT", "only sources that this limit refused last",
+		    .values = "@limit list"),
+	     OPTION("interface", "IFACE", "only sources whose last packet came in here",
+		    .values = "IFACE"),
+	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	MORE("Over the last 4 to 9 seconds. An IPv6 source is a /64. Memory is bounded: of a flood the "
+	     "packets are sampled, and light sources make room for others. The rates are lower bounds; in "
+	     "JSON, `missed` is by how many packets the count may be too low. OPENED/S are TCP connections "
+	     "that a source tried to open. STATE is what is done about the source apart from limits."),
+	SHOW(TABLE("sources", "no packets in the last seconds", KEEP("SOURCE", "$source"),
+		   COL(">DROPPED/S", "$dropped.per_second:rate"),
+		   COL(">PASSED/S", "$passed.per_second:rate"),
+		   HIDE(">BIT/S", "$bits_per_second:rate", 4),
+		   HIDE(">OPENED/S", "$opened_per_second:rate", 2),
+		   COL("BY", "{$limit|$reason}"), HIDE(">USERS", "{$users.users|-}", 1),
+		   HIDE("STATE", "{$state|-}", 3)),
+	     LINE("{and $more more$more}")))
+
+COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes",
+	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
+		    .values = "drops passes bits connections"),
+	     OPTION("within", "CIDR", "only sources of this prefix"),
+	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	MORE("One object a line, as of source list -o json."))
+
+COMMAND(top, "top", LOCAL, "the heaviest sources on the whole terminal",
+	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
+		    .values = "drops passes bits connections"),
+	     OPTION("within", "CIDR", "only sources of this prefix")),
+	MORE("Keys: up and down select a source; s the next order; p a prefix to look at, empty for all; "
+	     "l only those that one limit refused; f freezes; b blocks for ten minutes, e exempts for ten "
+	     "minutes, each after y; x explains the next packet of the source; o lets an override of a "
+	     "limit be typed; q ends. The bar is the bucket of the limit that refused the source last."))
+
 COMMAND(limit_list, "limit list", READS, "limits in force",
 	SHOW(TABLE("limits", "no limits", COL("LIMIT", "$name"),
 		   HIDE("PER", "{$per{ $prefix.ipv4[/$]}{ $prefix.ipv6[/$]}|all sources}", 4),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * command_source.c - source show SRC: the data path's state of a source, now.
+ * command_source.c - source show SRC: the data path's state of a source, now; source list: who sends.
  *
  * The table holds hashes, no addresses: a bucket is found by computing its key. That takes every
  * field that the limit counts per, so a limit per source and port cannot be looked up by source
@@ -9,6 +9,7 @@
  * here.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "control/replication/replication.h"
@@ -17,6 +18,7 @@
 #include "control/commands/commands.h"
 #include "control/mitigation/sources.h"
 #include "packet/host/view.h"
+#include "packet/host/heavy.h"
 #include "packet/dataplane/dp_bucket.h"
 
 /* Assumed size of the next packet: below a full frame a bucket counts as empty. */
@@ -111,6 +113,31 @@ int arg_source(const struct command_request *request, struct sl_prefix *ret, str
 	return 0;
 }
 
+static void query_source(struct commands *ctx, const struct sl_prefix *source, struct query *ret)
+{
+	struct dp *dp = ctx->running->packets->dp;
+	u32 class;
+
+	ret->source = *source;
+	class = image_pclass(ctx->running->image, SL_PDIM_SRC, source);
+	ret->class = &ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
+	ret->now = clock_now(dp->ops->state(dp)->utc_offset_ns);
+}
+
+/* The later end of the blocks of a source; 0: it is not blocked. */
+static u64 blocked_until(const struct query *query)
+{
+	u64 narrow = query->class->block_until, wide = query->class->wide_block_until;
+
+	return wide > narrow ? wide : narrow;
+}
+
+static const struct dp_ban *ban_of(struct commands *ctx, const struct query *query)
+{
+	return query->class->flags & SL_PC_NO_BAN ? NULL
+						  : bans_find(ctx->running->packets, &query->source);
+}
+
 int command_source_show(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
@@ -119,30 +146,21 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 	const struct dp_ban *ban;
 	struct query query;
 	json_t *limits, *users;
-	u64 block_ns;
-	u32 class;
+	struct sl_prefix source;
 	char text[SL_PREFIX_TEXT];
-	int r = arg_source(request, &query.source, err);
+	int r = arg_source(request, &source, err);
 
 	if (r < 0)
 		return r;
-	class = image_pclass(ctx->running->image, SL_PDIM_SRC, &query.source);
-	query.class =
-		&ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
-	query.now = clock_now(
-		ctx->running->packets->dp->ops->state(ctx->running->packets->dp)->utc_offset_ns);
+	query_source(ctx, &source, &query);
 	limits = json_array();
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(limits, source_limit_to_json(ctx, &view[i], i, &query));
-	block_ns = query.class->block_until;
-	if (query.class->wide_block_until > block_ns)
-		block_ns = query.class->wide_block_until;
 	*ret = json_pack("{s:s, s:o, s:o, s:o}", "source",
 			 sl_prefix_format(&query.source, text, sizeof(text)), "exempt_until",
 			 deadline_to_json(&query, query.class->exempt_until), "blocked_until",
-			 deadline_to_json(&query, block_ns), "limits", limits);
-	ban = query.class->flags & SL_PC_NO_BAN ? NULL
-						: bans_find(ctx->running->packets, &query.source);
+			 deadline_to_json(&query, blocked_until(&query)), "limits", limits);
+	ban = ban_of(ctx, &query);
 	json_object_set_new(*ret, "banned_until",
 			    deadline_to_json(&query, ban ? ban->state.until_ns : 0));
 	if (ban) {
@@ -156,5 +174,245 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 	users = sources_show(ctx->sources, &query.source);
 	if (users)
 		json_object_set_new(*ret, "http", users);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ who sends */
+
+#define LIST_COUNT 20
+#define LIST_COUNT_MAX 1000
+
+struct listing {
+	enum { BY_DROPS, BY_PASSES, BY_BITS, BY_CONNECTIONS, BY_COUNT } by;
+	bool all;
+	struct sl_prefix within;	/* not `all`: only sources of it */
+	int limit_id;			/* -1: any */
+	int iface_slot;			/* -1: any */
+	size_t count;
+};
+
+static const char *const by_name[BY_COUNT] = {
+	[BY_DROPS] = "drops",
+	[BY_PASSES] = "passes",
+	[BY_BITS] = "bits",
+	[BY_CONNECTIONS] = "connections",
+};
+
+static u64 both(const struct heavy_source *source, size_t offset)
+{
+	u64 sum = 0;
+
+	for (int list = 0; list < SL_HEAVY_LISTS; list++)
+		sum += *(const u64 *)((const char *)&source->of[list] + offset);
+	return sum;
+}
+
+/* What a source is listed by. Sources that are equal in it are listed by all their packets. */
+static u64 rank(const struct heavy_source *source, int by)
+{
+	switch (by) {
+	case BY_DROPS:
+		return source->of[SL_HEAVY_DROPPED].packets;
+	case BY_PASSES:
+		return source->of[SL_HEAVY_PASSED].packets;
+	case BY_BITS:
+		return both(source, offsetof(struct heavy_count, bytes));
+	}
+	return both(source, offsetof(struct heavy_count, opened));
+}
+
+static int by_rank(const void *pa, const void *pb, void *by)
+{
+	const struct heavy_source *a = pa, *b = pb;
+	u64 x = rank(a, *(int *)by), y = rank(b, *(int *)by);
+
+	if (x == y) {
+		x = both(a, offsetof(struct heavy_count, packets));
+		y = both(b, offsetof(struct heavy_count, packets));
+	}
+	return (x < y) - (x > y);
+}
+
+static int arg_by(const struct command_request *request, struct listing *ret, struct sl_err *err)
+{
+	const char *text = arg_text(request, "by");
+	int by;
+
+	for (by = 0; text && by < BY_COUNT; by++)
+		if (!strcmp(text, by_name[by]))
+			break;
+	if (by == BY_COUNT)
+		return sl_err_set(err, EINVAL, "'by' must be drops, passes, bits or connections, not '%.80s'", text);
+	ret->by = by;
+	return 0;
+}
+
+static int arg_limit_id(struct commands *ctx, const struct command_request *request,
+			struct listing *ret, struct sl_err *err)
+{
+	const char *name = arg_text(request, "limit");
+	struct limit_view view[SL_METER_FURTHER];
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view);
+
+	ret->limit_id = -1;
+	for (size_t i = 0; name && i < count; i++)
+		if (!strcmp(view[i].name, name))
+			ret->limit_id = (int)view[i].slot;
+	if (name && ret->limit_id < 0)
+		return sl_err_set(err, ENOENT, "no limit is named '%.80s'; sluicectl limit list shows all limits", name);
+	return 0;
+}
+
+static int arg_iface(struct commands *ctx, const struct command_request *request,
+		     struct listing *ret, struct sl_err *err)
+{
+	const char *name = arg_text(request, "interface");
+
+	ret->iface_slot = -1;
+	for (int slot = 0; name && slot < SL_IFACES_MAX; slot++)
+		if (!strcmp(ctx->running->packets->iface[slot].name, name))
+			ret->iface_slot = slot;
+	if (name && ret->iface_slot < 0)
+		return sl_err_set(err, ENOENT, "no interface '%.80s' is configured; sluicectl status shows those that are", name);
+	return 0;
+}
+
+static int arg_listing(struct commands *ctx, const struct command_request *request,
+		       struct listing *ret, struct sl_err *err)
+{
+	const json_t *count = json_object_get(request->args, "count");
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->all = !arg_text(request, "within");
+	r = ret->all ? 0 : arg_prefix(request, "within", &ret->within, err);
+	if (!r)
+		r = arg_by(request, ret, err);
+	if (!r)
+		r = arg_limit_id(ctx, request, ret, err);
+	if (!r)
+		r = arg_iface(ctx, request, ret, err);
+	if (r)
+		return r;
+	if (count && (json_integer_value(count) < 1 || json_integer_value(count) > LIST_COUNT_MAX))
+		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", LIST_COUNT_MAX);
+	ret->count = count ? (size_t)json_integer_value(count) : LIST_COUNT;
+	return 0;
+}
+
+/* Whether one of the two prefixes contains the other: a /64 is listed within a /96 of it, too. */
+static bool overlap(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	u32 len = a->len < b->len ? a->len : b->len;
+	struct sl_addr x = sl_addr_mask(a->addr, len), y = sl_addr_mask(b->addr, len);
+
+	return a->family == b->family && x.hi == y.hi && x.lo == y.lo;
+}
+
+static bool is_listed(const struct listing *listing, const struct heavy_source *source)
+{
+	return (listing->all || overlap(&listing->within, &source->source)) &&
+	       (listing->limit_id < 0 || source->limit_id == listing->limit_id) &&
+	       (listing->iface_slot < 0 || source->iface_slot == listing->iface_slot);
+}
+
+static json_t *verdict_to_json(const struct heavy_count *count, double seconds)
+{
+	return json_pack("{s:o, s:o, s:f}", "packets", json_u64(count->packets), "missed",
+			 json_u64(count->missed), "per_second", (double)count->packets / seconds);
+}
+
+/* What is done about a source apart from limits; NULL: nothing. */
+static const char *state_of(struct commands *ctx, const struct query *query, const json_t *users)
+{
+	if (query->class->exempt_until > query->now.mono_ns)
+		return "exempt";
+	if (blocked_until(query) > query->now.mono_ns)
+		return "blocked";
+	if (ban_of(ctx, query))
+		return "banned";
+	if (json_is_object(json_object_get(users, "push_down")))
+		return "pushed";
+	return NULL;
+}
+
+/* The name of the limit and the state of the source's bucket in it. */
+static void add_limit(struct commands *ctx, json_t *json, const struct query *query, u32 limit_id)
+{
+	struct limit_view view[SL_METER_FURTHER];
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view), i;
+	json_t *bucket;
+
+	for (i = 0; i < count; i++)
+		if (view[i].slot == limit_id)
+			break;
+	if (i == count)
+		return;
+	bucket = source_limit_to_json(ctx, &view[i], i, query);
+	json_object_set_new(json, "limit", json_string(view[i].name));
+	if (json_object_get(bucket, "capacity")) {
+		json_object_set(json, "used", json_object_get(bucket, "used"));
+		json_object_set(json, "capacity", json_object_get(bucket, "capacity"));
+	}
+	json_decref(bucket);
+}
+
+static json_t *heavy_to_json(struct commands *ctx, const struct heavy_source *source, double seconds)
+{
+	const struct iface *iface = ctx->running->packets->iface;
+	const char *state;
+	char text[SL_PREFIX_TEXT];
+	struct query query;
+	json_t *json, *users;
+
+	query_source(ctx, &source->source, &query);
+	users = sources_show(ctx->sources, &source->source);
+	state = state_of(ctx, &query, users);
+	json = json_pack("{s:s, s:o, s:o, s:f, s:f, s:s, s:s}", "source",
+			 sl_prefix_format(&source->source, text, sizeof(text)), "dropped",
+			 verdict_to_json(&source->of[SL_HEAVY_DROPPED], seconds), "passed",
+			 verdict_to_json(&source->of[SL_HEAVY_PASSED], seconds), "bits_per_second",
+			 8.0 * (double)both(source, offsetof(struct heavy_count, bytes)) / seconds,
+			 "opened_per_second",
+			 (double)both(source, offsetof(struct heavy_count, opened)) / seconds,
+			 "reason", reason_name((enum sl_reason)source->reason), "interface",
+			 iface[source->iface_slot % SL_IFACES_MAX].name);
+	if (state)
+		json_object_set_new(json, "state", json_string(state));
+	if (source->limit_id)
+		add_limit(ctx, json, &query, source->limit_id);
+	if (users)
+		json_object_set_new(json, "users", users);
+	return json;
+}
+
+int command_source_list(struct commands *ctx, const struct command_request *request, json_t **ret,
+			struct sl_err *err)
+{
+	struct heavy_source *source;
+	struct listing listing;
+	size_t count, listed = 0;
+	json_t *list;
+	u64 span_ns;
+	int by, r = arg_listing(ctx, request, &listing, err);
+
+	if (r < 0)
+		return r;
+	r = heavy_read(ctx->running->packets->dp, clock_mono_ns(), &source, &count, &span_ns);
+	if (r < 0)
+		return sl_err_set(err, -r, "cannot read the heaviest sources: %s", strerror(-r));
+	for (size_t i = 0; i < count; i++)
+		if (is_listed(&listing, &source[i]) &&
+		    (listing.by == BY_DROPS || rank(&source[i], listing.by)))
+			source[listed++] = source[i];
+	by = (int)listing.by;
+	qsort_r(source, listed, sizeof(*source), by_rank, &by);
+	list = json_array();
+	for (size_t i = 0; i < listed && i < listing.count; i++)
+		json_array_append_new(list, heavy_to_json(ctx, &source[i], (double)span_ns / 1e9));
+	free(source);
+	*ret = json_pack("{s:o, s:o}", "sources", list, "span_ns", json_u64(span_ns));
+	if (listed > listing.count)
+		json_object_set_new(*ret, "more", json_u64(listed - listing.count));
 	return 0;
 }

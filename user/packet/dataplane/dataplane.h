@@ -80,6 +80,8 @@ struct dp_ops {
 	/* Sums over CPUs. */
 	int (*iface_stats)(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
 	int (*limit_stats)(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
+	/* The sets of one index of `heavy`, one for each of cpus(). */
+	int (*heavy)(struct dp *dp, u32 index, struct sl_heavy_set *ret);
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
 	/*
 	 * Bans (dp_bans.c builds on these). All of them: an array to be freed; one (-ENOENT: none);

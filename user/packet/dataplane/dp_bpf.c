@@ -356,6 +356,7 @@ static const struct dp_ops dp_bpf_ops = {
 	.fallback = dp_bpf_fallback,
 	.iface_stats = dp_bpf_iface_stats,
 	.limit_stats = dp_bpf_limit_stats,
+	.heavy = dp_bpf_heavy,
 	.global_stats = dp_bpf_global_stats,
 	.limit_stats_clear = dp_bpf_limit_stats_clear,
 	.cpus = dp_bpf_cpus,

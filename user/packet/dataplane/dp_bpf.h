@@ -82,6 +82,7 @@ void dp_bpf_find_rules(struct dp_bpf *b);
 /* dp_bpf_stats.c: the operations on counters. */
 int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
 int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
+int dp_bpf_heavy(struct dp *dp, u32 index, struct sl_heavy_set *ret);
 int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret);
 int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot);
 /* To be called before another interface gets the slot. */

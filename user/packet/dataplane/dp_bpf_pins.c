@@ -178,7 +178,7 @@ int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
  */
 static bool begins_anew(const char *map)
 {
-	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments");
+	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments") || !strcmp(map, "heavy");
 }
 
 /* Refuses pins of another layout with a message, before libbpf refuses them with a number. */

@@ -60,6 +60,13 @@ int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret)
 	return sum_counters(b, b->skel->maps.limit_stats, slot, ret, sizeof(*ret));
 }
 
+int dp_bpf_heavy(struct dp *dp, u32 index, struct sl_heavy_set *ret)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	return bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.heavy), &index, ret) < 0 ? -errno : 0;
+}
+
 int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret)
 {
 	struct dp_bpf *b = (struct dp_bpf *)dp;

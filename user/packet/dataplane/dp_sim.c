@@ -50,6 +50,7 @@ static void sim_close(struct dp *dp)
 	free(s->push);
 	free(s->established);
 	free(s->fragment);
+	free(s->heavy);
 	free(s->table);
 	free(s);
 }
@@ -229,6 +230,18 @@ static int sim_global_stats(struct dp *dp, struct sl_global_stats *ret)
 	return 0;
 }
 
+static int sim_heavy(struct dp *dp, u32 index, struct sl_heavy_set *ret)
+{
+	const u32 sets = SL_HEAVY_LISTS * SL_HEAVY_SETS;
+	struct dp_sim *s = sim_of(dp);
+
+	if (index >= sets)
+		return -EINVAL;
+	for (u32 cpu = 0; cpu < s->cpus; cpu++)
+		ret[cpu] = s->heavy[cpu * sets + index];
+	return 0;
+}
+
 static u32 sim_cpus(struct dp *dp)
 {
 	return sim_of(dp)->cpus;
@@ -375,6 +388,7 @@ static const struct dp_ops sim_ops = {
 	.fallback = sim_fallback,
 	.iface_stats = sim_iface_stats,
 	.limit_stats = sim_limit_stats,
+	.heavy = sim_heavy,
 	.global_stats = sim_global_stats,
 	.limit_stats_clear = sim_limit_stats_clear,
 	.cpus = sim_cpus,
@@ -412,8 +426,9 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->push = calloc(SIM_PUSHES, sizeof(*s->push));
 	s->established = aligned_alloc(64, SL_ESTABLISHED_SETS * sizeof(*s->established));
 	s->fragment = calloc(SL_FRAG_SETS, sizeof(*s->fragment));
+	s->heavy = calloc((size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS, sizeof(*s->heavy));
 	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment || !s->elastic ||
-	    !s->seen || !s->push || !s->established)
+	    !s->seen || !s->push || !s->established || !s->heavy)
 		goto out;
 	memset(s->table, 0, s->sets * sizeof(*s->table));
 	memset(s->established, 0, SL_ESTABLISHED_SETS * sizeof(*s->established));

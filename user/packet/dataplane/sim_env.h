@@ -65,6 +65,7 @@ struct dp_sim {
 	u32 linear;			/* of each frame; 0: all */
 	u64 *lease_key;			/* lease_entries of them */
 	struct sim_cpu *cpu;
+	struct sl_heavy_set *heavy;	/* SL_HEAVY_LISTS * SL_HEAVY_SETS for each CPU; with `copy` NULL */
 	u64 mono_ns;
 	struct explain_copy *copy;	/* NULL: a data plane of its own */
 	struct sim_ban *ban;		/* SIM_BANS places of them, open addressing; with `copy` NULL */
@@ -164,6 +165,17 @@ static int sim_stage(env_ctx *ctx, enum sl_stage stage);
 static inline u64 env_mono_ns(void)
 {
 	return sim->mono_ns;
+}
+
+/* xorshift32: Marsaglia, 2003. */
+static inline u32 env_random(void)
+{
+	static __thread u32 state = 1;
+
+	state ^= state << 13;
+	state ^= state >> 17;
+	state ^= state << 5;
+	return state;
 }
 
 /* Ticks of 4 ms, so that the lazy clock is exercised as in the kernel. */
@@ -398,6 +410,15 @@ static inline struct sim_push *sim_push_find(struct dp_sim *s, const struct sl_p
 	if (ret_free)
 		*ret_free = s->push_count < SL_PUSHES_MAX ? free : NULL;
 	return found;
+}
+
+static inline struct sl_heavy_set *map_heavy(u32 index)
+{
+	size_t cpu = sim_cpu - sim->cpu;
+
+	if (!sim->heavy || index >= SL_HEAVY_LISTS * SL_HEAVY_SETS)
+		return NULL;
+	return &sim->heavy[cpu * SL_HEAVY_LISTS * SL_HEAVY_SETS + index];
 }
 
 static inline struct sl_push *map_push(const struct sl_push_key *key)

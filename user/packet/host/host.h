@@ -9,6 +9,7 @@
  *     bans.c      lists, lifts and saves bans of the data path
  *     state.c     state.json: the slots of interfaces, counters of earlier limit ids
  *     load.c      the load of CPUs and links
+ *     heavy.c     who sends: the heaviest sources
  *     view.c      values that metrics and commands both show
  *
  * Knows: the data plane, interfaces, addresses, sessions of this host. A function that needs the

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* heavy.c - see heavy.h. */
+#include "packet/host/heavy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add_count(struct heavy_count *sum, const struct sl_heavy_count *one)
+{
+	sum->packets += one->packets;
+	sum->missed += one->missed;
+	sum->bytes += one->bytes;
+	sum->opened += one->opened;
+}
+
+/* One entry as a source; false: it is empty or too old. */
+static bool read_entry(const struct sl_heavy *way, enum sl_heavy_list list, u32 window,
+		       struct heavy_source *ret)
+{
+	bool v6 = way->family_iface & 0x80;
+
+	if (!way->window || (way->window != window && way->window + 1 != window))
+		return false;
+	memset(ret, 0, sizeof(*ret));
+	ret->source = (struct sl_prefix){ .addr = way->source, .family = v6 ? SL_V6 : SL_V4,
+					  .len = v6 ? SL_HEAVY_V6_LEN : 32 };
+	add_count(&ret->of[list], &way->now);
+	if (way->window == window)
+		add_count(&ret->of[list], &way->before);
+	ret->limit_id = way->limit_id;
+	ret->reason = way->reason;
+	ret->iface_slot = way->family_iface & 0x7f;
+	return ret->of[list].packets > 0;
+}
+
+static int compare_source(const struct heavy_source *a, const struct heavy_source *b)
+{
+	if (a->source.family != b->source.family)
+		return a->source.family < b->source.family ? -1 : 1;
+	if (a->source.addr.hi != b->source.addr.hi)
+		return a->source.addr.hi < b->source.addr.hi ? -1 : 1;
+	if (a->source.addr.lo != b->source.addr.lo)
+		return a->source.addr.lo < b->source.addr.lo ? -1 : 1;
+	return 0;
+}
+
+/* Of a source's entries the one with the most dropped packets comes first: it gives the reason. */
+static int by_source(const void *pa, const void *pb)
+{
+	const struct heavy_source *a = pa, *b = pb;
+	u64 a_dropped = a->of[SL_HEAVY_DROPPED].packets, b_dropped = b->of[SL_HEAVY_DROPPED].packets;
+	int order = compare_source(a, b);
+
+	return order ? order : (a_dropped < b_dropped) - (a_dropped > b_dropped);
+}
+
+/* Sums the entries of each source; returns how many sources there are. */
+static size_t fold(struct heavy_source *at, size_t count)
+{
+	size_t sources = 0;
+
+	qsort(at, count, sizeof(*at), by_source);
+	for (size_t i = 0; i < count; i++) {
+		struct heavy_source *last = sources ? &at[sources - 1] : NULL;
+
+		if (!last || compare_source(last, &at[i])) {
+			at[sources++] = at[i];
+			continue;
+		}
+		for (int list = 0; list < SL_HEAVY_LISTS; list++) {
+			last->of[list].packets += at[i].of[list].packets;
+			last->of[list].missed += at[i].of[list].missed;
+			last->of[list].bytes += at[i].of[list].bytes;
+			last->of[list].opened += at[i].of[list].opened;
+		}
+	}
+	return sources;
+}
+
+int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *ret_count,
+	       u64 *ret_span_ns)
+{
+	u32 cpus = dp->ops->cpus(dp), window = sl_heavy_window(mono_ns);
+	size_t room = (size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS * SL_HEAVY_WAYS, count = 0;
+	struct heavy_source *source = calloc(room ? room : 1, sizeof(*source));
+	struct sl_heavy_set *set = calloc(cpus ? cpus : 1, sizeof(*set));
+	int r = source && set ? 0 : -ENOMEM;
+
+	for (u32 index = 0; !r && index < SL_HEAVY_LISTS * SL_HEAVY_SETS; index++) {
+		r = dp->ops->heavy(dp, index, set);
+		for (u32 i = 0; !r && i < cpus * SL_HEAVY_WAYS; i++)
+			count += read_entry(&set[i / SL_HEAVY_WAYS].way[i % SL_HEAVY_WAYS],
+					    (enum sl_heavy_list)(index >> SL_HEAVY_SETS_BITS), window,
+					    &source[count]);
+	}
+	free(set);
+	if (r) {
+		free(source);
+		return r;
+	}
+	*ret = source;
+	*ret_count = fold(source, count);
+	*ret_span_ns = SL_HEAVY_WINDOW_NS + (mono_ns & (SL_HEAVY_WINDOW_NS - 1));
+	return 0;
+}
