@@ -27,6 +27,7 @@ static const struct option general[] = {
 /* The general options, then those of all commands, each once; one more is zero. */
 static struct option options[OPTIONS_MAX + 1];
 static char option_name[OPTIONS_MAX][32];
+static char option_letter[OPTIONS_MAX];
 static char letters[OPTIONS_MAX + 8] = "s:o:hV";
 
 static void add_option(const struct command_arg *arg, size_t *count)
@@ -41,6 +42,7 @@ static void add_option(const struct command_arg *arg, size_t *count)
 		return;
 	options[*count] = (struct option){ name, arg->meta ? required_argument : no_argument, NULL,
 					   OPTION_OF_COMMAND + (int)*count };
+	option_letter[*count] = arg->letter;
 	if (arg->letter)
 		snprintf(letters + strlen(letters), 3, "%c:", arg->letter);
 	(*count)++;
@@ -115,7 +117,7 @@ static int take_option(struct cli *cli, int option)
 		return set_watch(cli, optarg);
 	}
 	for (size_t i = GENERAL_COUNT; options[i].name; i++)
-		if (option == options[i].name[0] && strchr(letters, option)) {
+		if (option == option_letter[i]) {
 			parse_option(options[i].name, optarg);
 			return EXIT_DONE;
 		}
