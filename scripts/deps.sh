@@ -62,6 +62,7 @@ diffutils program cmp
 nftables program nft
 tcpdump program tcpdump
 tmux program tmux
+zsh program zsh
 ethtool program ethtool
 python3-yaml python yaml
 prometheus program promtool

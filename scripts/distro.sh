@@ -6,6 +6,7 @@
 #   root        makes that root, with what building needs (debootstrap)
 #   smoke       builds there, loads the programs within the verifier's budget, tests what depends on
 #               libraries, and runs tests/netns/smoke.sh
+#   deb         builds the Debian packages there, installs, upgrades and removes them (scripts/deb_inside.sh)
 #   test        all tests
 #   compilers   compiles bpf/ with each clang that this system and that one have, and loads what they
 #               make, within the verifier's budget
@@ -84,8 +85,7 @@ make_root() {
 
 # install PACKAGE...: there.
 install() {
-	# shellcheck disable=SC2016
-	inside "dpkg-query -W -f='\${Package}\n' $* > /dev/null 2>&1 || {
+	inside "dpkg -s $* > /dev/null 2>&1 || {
 		apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y \
 			--no-install-recommends $*; }" > "$ROOT.log" 2>&1 ||
 		{ tail -20 "$ROOT.log"; fail "cannot be installed: $*"; }
@@ -146,6 +146,16 @@ compilers() {
 	[ $failed = 0 ] || fail "a compiler failed"
 }
 
+# What is built is taken from the last build there: -nc.
+deb() {
+	make_root
+	install build-essential debhelper lintian iproute2 jq curl procps libcmocka-dev
+	inside "
+		make -j$JOBS all build/tests/netns/{blast,sink,scrape} > build.log 2>&1 ||
+			{ tail -30 build.log; exit 1; }
+		scripts/deb_inside.sh" || fail "$SUITE: packages failed"
+}
+
 case ${1:-} in
 root) make_root ;;
 smoke) smoke ;;
@@ -157,9 +167,10 @@ test)
 	cp -a build/js "$ROOT/src/build/"
 	inside "CI=${CI:-} make test" || fail "$SUITE: tests failed"
 	;;
+deb) deb ;;
 compilers) compilers ;;
 *)
-	echo "usage: distro.sh root|smoke|test|compilers" >&2
+	echo "usage: distro.sh root|smoke|deb|test|compilers" >&2
 	exit 2
 	;;
 esac

@@ -207,6 +207,10 @@ install: all
 		user/client/sluice.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/sluice.pc
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$(B)/sluicectl completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluicectl
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions
+	$(B)/sluicectl completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_sluicectl
+	install -Dm644 docs/examples/alerts.yaml $(DESTDIR)$(PREFIX)/share/sluice/prometheus/alerts.yaml
+	install -Dm644 docs/examples/grafana.json $(DESTDIR)$(PREFIX)/share/sluice/grafana/sluice.json
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' scripts/sluiced.service \
 		> $(DESTDIR)$(UNITDIR)/sluiced.service
@@ -214,15 +218,36 @@ install: all
 		install -Dm644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 	set -e; for example in $$(find docs/examples -type f); do \
 		install -Dm644 $$example $(DESTDIR)$(DOCDIR)/$${example#docs/}; done
-	[ -e $(DESTDIR)$(SYSCONFDIR)/sluice/sluice.yaml ] || [ ! -e docs/examples/quickstart.yaml ] || \
-		install -Dm644 docs/examples/quickstart.yaml $(DESTDIR)$(SYSCONFDIR)/sluice/sluice.yaml
+	install -Dm755 scripts/first_run.sh $(DESTDIR)$(PREFIX)/share/sluice/first_run.sh
+	install -Dm644 docs/examples/first-run.yaml $(DESTDIR)$(PREFIX)/share/sluice/first-run.yaml
+	[ -n "$(DESTDIR)" ] || scripts/first_run.sh docs/examples/first-run.yaml $(SYSCONFDIR)/sluice/sluice.yaml
 
-# The configuration stays, and so do limits that are attached: sluicectl detach takes them off.
+# Limits that are attached are taken off first. The configuration and /var/lib/sluice stay.
 uninstall:
+	@if [ -z "$(DESTDIR)" ] && [ -x $(PREFIX)/sbin/sluiced ] && [ -e $(SYSCONFDIR)/sluice/sluice.yaml ]; then \
+		$(PREFIX)/bin/sluicectl detach --all 2> /dev/null || \
+		$(PREFIX)/sbin/sluiced -c $(SYSCONFDIR)/sluice/sluice.yaml --purge || \
+		echo "uninstall: limits may still be attached; ip link shows XDP programs" >&2; fi
 	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/bin/sluicectl \
 		$(DESTDIR)$(UNITDIR)/sluiced.service $(DESTDIR)$(INCLUDEDIR)/sluice.h \
 		$(addprefix $(DESTDIR)$(LIBDIR)/,libsluice.so.0 libsluice.so libsluice.a pkgconfig/sluice.pc) \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluicectl
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluicectl \
+		$(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_sluicectl
+	rm -rf $(DESTDIR)$(PREFIX)/share/sluice
 	for page in $(wildcard docs/man/*.[1-8]); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 	rm -rf $(DESTDIR)$(DOCDIR)
+	@echo "$(SYSCONFDIR)/sluice and /var/lib/sluice stay: remove them if they are not needed"
+
+# Debian packages of this tree, in build/deb; and building, checking, installing, upgrading and removing them in roots of
+# Debian 12 and 13 (scripts/deb.sh). make release NEW=0.2.0 raises the version in the places that have it.
+.PHONY: deb test-deb release
+deb:
+	@scripts/deb.sh build
+
+test-deb:
+	@SUITE=bookworm scripts/deb.sh test
+	@SUITE=trixie scripts/deb.sh test
+
+release:
+	@scripts/release.sh '$(NEW)'

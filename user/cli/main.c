@@ -218,8 +218,10 @@ static int cmd_completion(const struct cli *cli)
 {
 	const char *shell = text_of(cli->args, "shell");
 
-	if (strcmp(shell, "bash") != 0)
-		return cli_refuse(cli, EXIT_USAGE, "no completion for '%s'; accepted: bash", shell);
+	if (!strcmp(shell, "zsh"))
+		fputs("#compdef sluicectl\nautoload -U +X bashcompinit && bashcompinit\n", stdout);
+	else if (strcmp(shell, "bash") != 0)
+		return cli_refuse(cli, EXIT_USAGE, "no completion for '%s'; accepted: bash, zsh", shell);
 	help_write_bash(stdout, cli_pair_keys);
 	return EXIT_DONE;
 }

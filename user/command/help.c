@@ -239,7 +239,7 @@ static const char bash_after[] =
 	"	-s | --socket) _sluicectl_values FILE \"$cur\"; return ;;\n"
 	"	-o | --output) _sluicectl_values 'text wide json' \"$cur\"; return ;;\n"
 	"	esac\n"
-	"	for i in \"${!valued[@]}\"; do\n"
+	"	for ((i = 0; i < ${#valued[@]}; i++)); do\n"
 	"		[ \"${valued[i]%%=*}\" = \"$previous\" ] || continue\n"
 	"		_sluicectl_values \"${valued[i]#*=}\" \"$cur\"\n"
 	"		return\n"

@@ -475,6 +475,6 @@ COMMAND(help, "help", LOCAL, "all commands, or one in full",
 	     FLAG("keys", "the keys of the configuration as they stand in the documents")))
 
 COMMAND(completion, "completion", LOCAL, "completion for a shell",
-	ARGS(POSITION("shell", "SHELL", ARG_TEXT, .values = "bash")),
+	ARGS(POSITION("shell", "SHELL", ARG_TEXT, .values = "bash zsh")),
 	MORE("Prints a script: source <(sluicectl completion bash), or into a file of "
-	     "/etc/bash_completion.d."))
+	     "/etc/bash_completion.d; for zsh into a file _sluicectl of $fpath."))

@@ -249,6 +249,8 @@ int start_loop(struct daemon *d)
 	log_info("ready: %zu limits on %zu interfaces, %zu live changes",
 		 d->running.policy->limit_count, d->running.policy->interface_count,
 		 json_array_size(d->running.live));
+	if (d->running.policy->limit_count && !d->running.policy->interface_count)
+		log_warn("interfaces is empty: no packet meets the limits");
 	if (d->http)
 		log_info("http: %u rules, %u workers", d->running.requests.rules->rule_count,
 			 d->http->worker_count);

@@ -106,6 +106,8 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 {
 	struct notes n = { add, arg };
 
+	if (!policy->interface_count && policy->limit_count)
+		add(arg, NULL, "interfaces is empty: no packet meets its limits");
 	if (policy->cluster && redis_tls_unused(&policy->cluster->redis))
 		add(arg, NULL, REDIS_TLS_UNUSED);
 	for (size_t i = 0; i < policy->limit_count; i++) {
