@@ -174,6 +174,24 @@ COMMAND(source_list, "source list", READS, "who sends: the heaviest sources now"
 		   HIDE("STATE", "{$state|-}", 3)),
 	     LINE("{and $more more$more}")))
 
+COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, whom, by how much; advice",
+	ARGS(POSITION("limit", "LIMIT|RULE", ARG_TEXT, .optional = true, .values = "@limit list")),
+	MORE("Of limits of packets and of rules of requests. REFUSED and its share count since the counters "
+	     "began; NEAR are sources with 80% of the limit used now, of a rule the requests that left so "
+	     "much used. JUST and FAR ABOVE are sources that the limit refused in the last seconds: whose "
+	     "packets were less than 1.5 times those that passed, or more than twice. A candidate is a "
+	     "limit in shadow mode with the same match and the same per: it sees what the enforced one "
+	     "passes, so it shows what a stricter rate or another algorithm would refuse in addition; to "
+	     "try a laxer one, put the enforced limit into shadow mode, too."),
+	SHOW(TABLE("limits", "no limits", KEEP("LIMIT", "$name{ (shadow)$shadow}"),
+		   COL(">REFUSED", "$refused:n"), COL(">SHARE", "$refused_share:percent2"),
+		   HIDE(">OF", "$passed+refused:n", 2), HIDE(">OVER", "{$over:n|-}", 3), COL(">NEAR", "$near:n"),
+		   HIDE(">JUST", "$just_above:n", 4), HIDE(">FAR ABOVE", "$far_above:n", 1)),
+	     LINE("\n"),
+	     EACH("limits", "$name: $advice"),
+	     EACH("limits/candidates", "$name: in shadow mode beside it, would refuse $refused:some more of "
+		  "what it passed")))
+
 COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes",
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
 		    .values = "drops passes bits connections"),

@@ -25,6 +25,7 @@ struct dp_table_stats {
 	u64 records;		/* of evicted offenders */
 	u64 recorded;		/* their fingerprints */
 	u64 limit_live[SL_LIMIT_IDS];
+	u64 limit_near[SL_LIMIT_IDS];	/* not over, with 80% or more used */
 	u64 limit_over[SL_LIMIT_IDS];	/* sources with less than one unit left now */
 };
 

@@ -219,6 +219,8 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
 		ret->limit_live[limit->slot]++;
 		if (sl_step(bucket_state, &limit->params, now, 1).verdict == SL_OVER)
 			ret->limit_over[limit->slot]++;
+		else if (sl_used(bucket_state, &limit->params, now) >= limit->params.capacity / 5 * 4)
+			ret->limit_near[limit->slot]++;
 	}
 }
 

@@ -417,7 +417,8 @@ static void collect(void *arg, const struct limit_def *limit, const char *words)
 {
 	char *text = arg;
 
-	snprintf(text + strlen(text), 1000 - strlen(text), "%s: %s\n", limit->name, words);
+	snprintf(text + strlen(text), 1000 - strlen(text), "%s%s%s\n", limit ? limit->name : "",
+		 limit ? ": " : "", words);
 }
 
 /* Notes of `check`: rounding, accounting, steps that never bind; of usual limits none. */
@@ -449,6 +450,7 @@ TEST(test_notes)
 	image = compile(&policy, &env);
 	policy_notes(&policy, image->rules, collect, text);
 	assert_string_equal(text,
+			    "interfaces is empty: no packet meets its limits\n"
 			    "flat: a whole /24 has no higher limit than each /32 in it; "
 			    "set prefix_scale.ipv4 to give it a multiple\n"
 			    "leaky: a leaky bucket holds one packet (or frame), which cannot be "

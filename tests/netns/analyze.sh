@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# analyze.sh - is a limit effective: a source just above it, one far above, a candidate in shadow mode beside
+# it, a limit that nothing meets; and a rule of the HTTP tier. The numbers are those of the traffic.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin analyze
+lab_link 0
+mkdir "$LAB/rules"
+cat > "$LAB/rules/api.yaml" <<'YAML'
+domain: api
+descriptors:
+  - {key: user, limits: ['10 requests/h'], algorithm: fixed-window}
+YAML
+utc_room 3600 60
+daemon_start <<YAML
+interfaces: [{name: s0, mode: native}]
+http: {listen: [unix:$LAB/http.sock], rules: $LAB/rules}
+limits:
+  - {name: web, match: {dport: 80}, rate: 1000 packets/s, burst: 100}
+  - {name: stricter, match: {dport: 80}, rate: 500 packets/s, burst: 100, mode: shadow}
+  - {name: idle, match: {dport: 81}, rate: 10 packets/s}
+  - {name: quiet, match: {dport: 82}, rate: 1000 packets/h, burst: 1000}
+YAML
+of() {
+	jq -r --arg name "$1" ".limits[] | select(.name == \$name) | $2" "$LAB/analysis"
+}
+
+blast "$LAB/quiet" --dst $SERVER4 --dport 82 --src 10.1.5.1 --count 100 --pps 5000
+blast_bg "$LAB/a" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 3000 --pps 1200
+blast_bg "$LAB/b" --dst $SERVER4 --dport 80 --src 10.1.2.1 --count 12000 --pps 5000
+blast_wait
+for _ in $(seq 25); do
+	on_server curl -s --unix-socket "$LAB/http.sock" http://x/v1/check -d \
+		'{"domain": "api", "descriptors": [{"entries": [{"key": "user", "value": "bob"}]}]}' > /dev/null
+done
+ctl analyze -o json > "$LAB/analysis"
+COLUMNS=80 ctl analyze > "$LAB/text"
+ctl stats web -o json > "$LAB/stats"
+check_is "refused: as stats has it" "$(of web .refused)" "$(jq '.limits[0].packets.drop' "$LAB/stats")"
+check_is "refused and passed: all that were sent" "$(of web '.refused + .passed')" 15000
+check_is "two sources were refused lately" "$(of web .refused_lately)" 2
+check_is "one of them was just above" "$(of web .just_above)" 1
+check_is "one far above" "$(of web .far_above)" 1
+check_true "one of them has most of the refusals, and the advice says so: $(of web .advice)" \
+	grep -q "One of the sources has 9[0-9]%" <(of web .advice)
+check_is "the candidate" "$(of web '.candidates[0].name')" stricter
+check_is "would refuse of what web passed: as its own counter" "$(of web '.candidates[0].refused')" \
+	"$(of stricter .refused)"
+check "half of it or so" "$(of stricter .refused)" 500 "$(of web .passed)"
+check_true "a limit that nothing met: $(of idle .advice)" grep -q "No packets have met it" <(of idle .advice)
+check_true "one that refused nothing: $(of quiet .advice)" grep -q "none of 100 packets" <(of quiet .advice)
+check_is "a rule: passed and refused requests" "$(of api/user '"\(.passed) \(.refused)"')" "10 15"
+check_is "those that left 80% used" "$(of api/user .near)" 3
+check_is "as text it fits 80 columns, the sentences apart" \
+	"$(awk '/^$/ { exit } length > 80' "$LAB/text" | wc -l)" 0
+check_true "with the candidate's line" grep -q "^stricter: in shadow mode beside it" "$LAB/text"
+check_is "one of them" "$(ctl analyze quiet -o json | jq '.limits | length')" 1
+ctl analyze nix > "$LAB/out" 2>&1
+check_true "an unknown one is named" grep -q "there is no limit or rule 'nix'" "$LAB/out"
+daemon_kill TERM
+lab_done

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * command_analyze.c - analyze [LIMIT]: is a limit effective? Its counters, its buckets, who was refused
+ * lately and by how much, and a candidate in shadow mode beside it; with one sentence of advice.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/match_keys.h"
+#include "control/commands/advice.h"
+#include "control/commands/commands.h"
+#include "control/mitigation/sources.h"
+#include "control/running/pending.h"
+#include "lib/clock.h"
+#include "limiter/algorithm.h"
+#include "packet/host/heavy.h"
+#include "packet/host/state.h"
+#include "packet/host/view.h"
+#include "request/engine/observe.h"
+
+/* ------------------------------------------------------------------ the packet tier */
+
+static void packets_of(struct commands *ctx, const struct limit_view *view, struct sl_limit_stats *ret)
+{
+	if (state_limit_stats(ctx->running->packets, view->name, view->slot, pending_is(ctx->running), ret) < 0)
+		memset(ret, 0, sizeof(*ret));
+}
+
+/* Those that the limit refused last, and by how much they were above what passed. */
+static void add_heavy(struct limit_numbers *n, const struct heavy_source *source, size_t count, u32 slot)
+{
+	for (size_t i = 0; i < count; i++) {
+		u64 dropped = source[i].of[SL_HEAVY_DROPPED].packets;
+		u64 passed = source[i].of[SL_HEAVY_PASSED].packets;
+
+		if (source[i].limit_id != slot || !dropped)
+			continue;
+		n->seen++;
+		n->just_above += dropped * 2 < passed;
+		n->far_above += dropped > passed;
+		n->all += dropped;
+		if (dropped > n->heaviest)
+			n->heaviest = dropped;
+	}
+}
+
+/* A limit in shadow mode for the same packets, counted in the same way. */
+static bool is_candidate(const struct limit_view *view, const struct limit_view *other)
+{
+	return view->def && other->def && view != other && view->limit->mode == SL_MODE_ENFORCE &&
+	       other->limit->mode == SL_MODE_SHADOW && view->def->per == other->def->per &&
+	       match_equal(&view->def->match, &other->def->match);
+}
+
+static json_t *candidates_to_json(struct commands *ctx, const struct limit_view *view,
+				  const struct limit_view *all, size_t count)
+{
+	json_t *list = json_array();
+	struct sl_limit_stats stats;
+
+	for (size_t i = 0; i < count; i++)
+		if (is_candidate(view, &all[i])) {
+			packets_of(ctx, &all[i], &stats);
+			json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "name", all[i].name, "refused",
+							      json_u64(stats.packets[SL_LV_SHADOW]), "passed",
+							      json_u64(stats.packets[SL_LV_PASS])));
+		}
+	return list;
+}
+
+static json_t *numbers_to_json(const char *name, const char *tier, const struct limit_numbers *n)
+{
+	char text[256];
+	json_t *json = json_pack("{s:s, s:s, s:b, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:s}", "name", name, "tier",
+				 tier, "shadow", n->shadow, "passed", json_u64(n->passed), "refused",
+				 json_u64(n->refused), "refused_share",
+				 n->refused ? (double)n->refused / (double)(n->passed + n->refused) : 0.0,
+				 "near", json_u64(n->near), "refused_lately", json_u64(n->seen), "just_above",
+				 json_u64(n->just_above), "far_above", json_u64(n->far_above), "advice",
+				 advice(n, text, sizeof(text)));
+
+	if (!n->no_buckets) {
+		json_object_set_new(json, "live", json_u64(n->live));
+		json_object_set_new(json, "over", json_u64(n->over));
+	}
+	return json;
+}
+
+static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all, size_t count, size_t index,
+			     const struct heavy_source *source, size_t sources)
+{
+	const struct dp_table_stats *table = view_table(ctx->running->packets);
+	const struct limit_view *view = &all[index];
+	struct limit_numbers n = { .unit = "packets", .who = "sources" };
+	struct sl_limit_stats stats;
+	json_t *json;
+
+	packets_of(ctx, view, &stats);
+	n.shadow = view->limit->mode == SL_MODE_SHADOW;
+	n.passed = stats.packets[SL_LV_PASS] + stats.packets[SL_LV_SOFT];
+	n.refused = stats.packets[SL_LV_DROP] + stats.packets[SL_LV_TAG] + stats.packets[SL_LV_SHADOW];
+	n.live = table->limit_live[view->slot];
+	n.over = table->limit_over[view->slot];
+	n.near = table->limit_near[view->slot];
+	n.is_window = view->def && algorithm_kind(view->def->algorithm) == STATE_WINDOW;
+	add_heavy(&n, source, sources, view->slot);
+	json = numbers_to_json(view->name, "packets", &n);
+	json_object_set_new(json, "candidates", candidates_to_json(ctx, view, all, count));
+	return json;
+}
+
+static int analyze_packets(struct commands *ctx, const char *name, json_t *list, struct sl_err *err)
+{
+	struct limit_view view[SL_METER_FURTHER];
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view), sources;
+	struct heavy_source *source;
+	u64 span_ns;
+	int r = heavy_read(ctx->running->packets->dp, clock_mono_ns(), &source, &sources, &span_ns);
+
+	if (r < 0)
+		return sl_err_set(err, -r, "cannot read the heaviest sources: %s", strerror(-r));
+	for (size_t i = 0; i < count; i++)
+		if (name ? !strcmp(view[i].name, name) : view[i].def && view[i].limit->mode != SL_MODE_OFF)
+			json_array_append_new(list, limit_to_json(ctx, view, count, i, source, sources));
+	free(source);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the request tier */
+
+/* Users of the rule with recent refusals: which of them has most. */
+static void add_refused(struct commands *ctx, const char *rule, struct limit_numbers *n)
+{
+	const struct refused_user *top[REFUSED_ROOM];
+	u32 found = refused_top(&ctx->sources->refused, top, REFUSED_ROOM, clock_mono_ns());
+
+	for (u32 i = 0; i < found; i++)
+		if (!strcmp(top[i]->rule, rule)) {
+			n->all += top[i]->refused;
+			if (top[i]->refused > n->heaviest)
+				n->heaviest = top[i]->refused;
+		}
+}
+
+static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rule, const char *name)
+{
+	struct limit_numbers n = { .unit = "requests", .who = "users", .no_buckets = true };
+	struct observe_value *value;
+	struct observe_series sum;
+	size_t count;
+
+	observe_series(ctx->running->requests.engine, rule->metric, &sum);
+	count = observe_values(ctx->running->requests.engine, &value);
+	for (size_t i = 0; i < count; i++)
+		if (value[i].metric == rule->metric) {
+			for (int v = 0; v < DECISION_COUNT; v++)
+				sum.verdict[v] += value[i].series.verdict[v];
+			sum.near += value[i].series.near;
+		}
+	free(value);
+	n.shadow = rule->shadow;
+	n.passed = sum.verdict[DECISION_OK] + sum.verdict[DECISION_SOFT] + sum.verdict[DECISION_DELAYED];
+	n.refused = sum.verdict[DECISION_OVER_LIMIT] + sum.verdict[DECISION_SHADOW];
+	n.near = sum.near;
+	for (u32 i = 0; i < rule->limit_count; i++)
+		n.is_window |= algorithm_kind(rule->limit[i].algorithm) == STATE_WINDOW;
+	add_refused(ctx, name, &n);
+	return numbers_to_json(name, "requests", &n);
+}
+
+static void analyze_requests(struct commands *ctx, const char *wanted, json_t *list)
+{
+	const struct ruleset *rules = ctx->running->requests.rules;
+	char name[512];
+
+	sources_drain(ctx->sources);
+	for (u32 i = 0; i < rules->rule_count; i++) {
+		const struct rule *rule = rules->rule[i];
+
+		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
+		if (rule->limit_count && (!wanted || !strcmp(wanted, name)) && json_array_size(list) < 1000)
+			json_array_append_new(list, rule_numbers_to_json(ctx, rule, name));
+	}
+}
+
+int command_analyze(struct commands *ctx, const struct command_request *request, json_t **ret,
+		    struct sl_err *err)
+{
+	const char *name = arg_text(request, "limit");
+	json_t *list = json_array();
+	int r = analyze_packets(ctx, name, list, err);
+
+	if (!r && ctx->sources && ctx->sources->def && ctx->running->requests.rules)
+		analyze_requests(ctx, name, list);
+	if (!r && name && !json_array_size(list))
+		r = sl_err_set(err, ENOENT, "there is no limit or rule '%.120s'; sluicectl limit list and rule list "
+			       "show them", name);
+	if (r < 0) {
+		json_decref(list);
+		return r;
+	}
+	*ret = json_pack("{s:o}", "limits", list);
+	return 0;
+}
