@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * entries.h - blocks and exemptions that change one by one, without a new rule set: live ones
+ * (`block add`), those of other nodes, and those that a feed loads by the hundred thousand.
+ *
+ * An entry is (list, prefix, origin). An origin is the name of the feed that loaded it: "crowdsec",
+ * "fail2ban", "fetch:spamhaus". Entries of several origins for one prefix are independent: the
+ * source stays blocked until the last is withdrawn or has ended. The same holds beside the
+ * configured file and `block add`: withdrawing an origin never ends what others listed. So a feed
+ * needs no knowledge of anything but its own entries:
+ *
+ *     struct entry entry = { .list = LIST_BLOCK, .until_utc_ns = ..., .reason = "ssh" };
+ *
+ *     sl_prefix_parse("192.0.2.7", &entry.prefix, &reason);
+ *     entries_add(run, "crowdsec", &entry, 1, &err);        a decision
+ *     entries_del(run, "crowdsec", &entry, 1, &err);        it was deleted
+ *     entries_replace(run, "fetch:spamhaus", LIST_BLOCK, entry, count, &err);  the list fetched again
+ *     entries_withdraw(run, "crowdsec", &err);              the feed is no longer configured
+ *
+ * Each is in force when the call returns, and in state_dir/entries: a daemon that is killed
+ * right after it restores it. Deadlines are enforced by the data path. Entries of a feed are not
+ * part of the configuration: reload, apply, rollback and save leave them as they are, `block list`
+ * and `explain` show them with their origin. Call on the main thread. One entry takes microseconds
+ * and a write to disk, a batch of 100000 less than a second: batch what arrives together.
+ */
+#ifndef SLUICE_RUNNING_ENTRIES_H
+#define SLUICE_RUNNING_ENTRIES_H
+
+#include "config/policy.h"
+
+struct running;
+
+#define ENTRY_ORIGIN_MAX 32	/* a name of 1 to 31 characters of a-z, 0-9, '-', '_', '.', ':' */
+#define ENTRIES_MAX 500000	/* of all origins */
+
+struct entry {
+	enum list_kind list;		/* LIST_BLOCK or LIST_EXEMPT */
+	struct sl_prefix prefix;	/* masked */
+	u64 until_utc_ns;		/* 0: no end */
+	char reason[64];		/* printable, may be empty */
+};
+
+struct entries_result {
+	size_t added, changed, removed;	/* changed: another deadline or reason */
+};
+
+/*
+ * Adds entries of an origin, or replaces those of the same list and prefix. All or none: -EINVAL
+ * (origin, list, reason), -ENOSPC (more than ENTRIES_MAX), -EIO, with err. Entries that have ended
+ * already are skipped. `ret` may be NULL, here and below.
+ */
+int entries_add(struct running *run, const char *origin, const struct entry *entry, size_t count,
+		struct entries_result *ret, struct sl_err *err);
+
+/* Removes entries of an origin, by list and prefix; those that it does not have are skipped. */
+int entries_del(struct running *run, const char *origin, const struct entry *entry, size_t count,
+		struct entries_result *ret, struct sl_err *err);
+
+/*
+ * The origin's entries of a list become exactly these: what is in both stays in force throughout.
+ */
+int entries_replace(struct running *run, const char *origin, enum list_kind list,
+		    const struct entry *entry, size_t count, struct entries_result *ret,
+		    struct sl_err *err);
+
+/* Removes all entries of an origin, of both lists. */
+int entries_withdraw(struct running *run, const char *origin, struct entries_result *ret,
+		     struct sl_err *err);
+
+/* Calls `each` for every entry of an origin (NULL: of all), in no order; not ended ones. */
+typedef void entries_each(void *arg, const char *origin, const struct entry *entry);
+void entries_walk(const struct running *run, const char *origin, entries_each *each, void *arg);
+
+#endif
