@@ -10,7 +10,9 @@
 #   2 ns per packet by BPF_PROG_TEST_RUN for 1, 16, 256 limits and 1, 10k, 100k prefixes
 #   3 the same of one limit with 100k overrides, random ones of them, and without; what it takes
 #     to load these
-#   4 how often a sliding window, and the other windows, say other than an exact log
+#   4 what a packet of one busy source costs, refused or passed, with all kinds of rules beside it,
+#     as a multiple of the least program that could refuse it (tests/bench/cost.c)
+#   5 how often a sliding window, and the other windows, say other than an exact log
 #     (tests/bench/sliding.c, tests/bench/windows.c)
 #
 # Single runs vary by a third: what is compared takes turns, BENCH_ROUNDS (5) times, and medians
@@ -142,6 +144,9 @@ say "overrides: $BENCH_ROUNDS rounds of 6 cases"
 say "push-downs: $BENCH_ROUNDS rounds of 8 cases"
 "$TOOLS/bench/judge" push "$PIN/push" "$BENCH_ROUNDS" > "$LAB/push" || exit 1
 
+say "busy source: 9 rounds of 21 cases"
+"$TOOLS/bench/cost" "$PIN/cost" 9 > "$LAB/cost" || exit 1
+
 # loads FILE: "SECONDS MIB" that checking a configuration takes.
 loads() {
 	python3 - "$BIN/sluicectl" check "$1" <<-'PY'
@@ -247,6 +252,13 @@ rule 1
 while read -r variant values; do
 	row "$variant" "$(tr ' ' '\n' <<< "$values" | sort -n | head -1)"
 done < "$LAB/push"
+
+echo
+head_line "A busy source: ns added to bare XDP_DROP, and as multiples of tests/bench/floor.bpf.c"
+row case ns multiple least most
+rule 4
+# shellcheck disable=SC2086
+tail -n +2 "$LAB/cost" | while read -r line; do row $line; done
 
 # ---------------------------------------------------------------- the aims
 
