@@ -220,6 +220,7 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct evaluation *ev)
 	}
 	bit = sl_ban_bit(key.addr, key.len);
 	__sync_fetch_and_or(ban_filter_word(filter, bit), 1ULL << (bit & 63));
+	map_epoch_raise();
 	return 1;
 }
 

@@ -236,6 +236,8 @@ struct {
 
 /* ---- time and identity */
 
+#include "bpf/epoch.h"
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -10,6 +10,7 @@
 #define SLUICE_ABI_H
 
 #include "algo.h"
+#include "epoch.h"
 #include "events.h"
 #include "heavy.h"
 #include "key.h"

@@ -191,11 +191,13 @@ static void publish(struct scales *scales, u32 slot, struct sl_elastic value)
 {
 	struct sl_elastic *all =
 		scales->running->packets->dp->ops->elastic(scales->running->packets->dp);
-	u64 word;
+	u64 word, before;
 
 	memcpy(&word, &value, sizeof(word));
-	__atomic_store_n((u64 *)(void *)&all[slot], word, __ATOMIC_RELEASE);
+	before = __atomic_exchange_n((u64 *)(void *)&all[slot], word, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&all[slot].valid_until_ns, value.valid_until_ns, __ATOMIC_RELEASE);
+	if (word != before)
+		dp_epoch_raise(scales->running->packets->dp);
 }
 
 void elastic_tick(struct scales *scales, u64 now_ns)

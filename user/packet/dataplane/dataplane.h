@@ -47,6 +47,7 @@ struct dp_ops {
 
 	/* The state that outlives rule sets; memory of the data plane itself, never NULL. */
 	struct sl_state *(*state)(struct dp *dp);
+	struct sl_epoch *(*epoch)(struct dp *dp);	/* for dp_epoch_raise() */
 	struct sl_limit_id_info *(*slots)(struct dp *dp);		/* SL_LIMIT_IDS of them */
 	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
 
@@ -125,6 +126,11 @@ struct dp {
 
 /* The rule set in force at a time, or NULL. */
 const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
+/*
+ * To be called after writing what verdicts are read from, once for all writes of a change; the
+ * functions below and the operations on rules do so themselves (sluice/epoch.h). Any thread.
+ */
+void dp_epoch_raise(struct dp *dp);
 /* Publishes UTC - monotonic time. */
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
 /* The bucket state of a key now, 0 if there is none. */

@@ -59,15 +59,20 @@ int dp_ban_insert(struct dp *dp, const struct dp_ban *ban)
 {
 	int rc = dp->ops->ban_put(dp, ban);
 
-	if (!rc)
-		add_bit(dp->ops->ban_filter(dp), &ban->key);
-	return rc;
+	if (rc)
+		return rc;
+	add_bit(dp->ops->ban_filter(dp), &ban->key);
+	dp_epoch_raise(dp);
+	return 0;
 }
 
 /* The bit stays until the filter is built again: others may share it. */
 int dp_ban_delete(struct dp *dp, const struct sl_ban_key *key)
 {
-	return dp->ops->ban_del(dp, key);
+	int rc = dp->ops->ban_del(dp, key);
+
+	dp_epoch_raise(dp);
+	return rc;
 }
 
 /* When ban_next_level() of bpf/ban.h is 0 again. */

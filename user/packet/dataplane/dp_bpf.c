@@ -91,6 +91,7 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 	const int prot = PROT_READ | PROT_WRITE;
 
 	b->state = map_memory(bpf_map__fd(b->skel->maps.state), sizeof(*b->state), 1, prot);
+	b->epoch = map_memory(bpf_map__fd(b->skel->maps.epoch), sizeof(*b->epoch), 1, prot);
 	b->slots =
 		map_memory(bpf_map__fd(b->skel->maps.slots), sizeof(*b->slots), SL_LIMIT_IDS, prot);
 	b->table = map_memory(bpf_map__fd(b->skel->maps.table), sizeof(*b->table), b->table_sets,
@@ -107,7 +108,7 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 				SL_LIMIT_IDS, prot);
 	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_LIMIT_IDS,
 			     prot);
-	if (!b->state || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
+	if (!b->state || !b->epoch || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
 	    !b->elastic || !b->seen || !b->push_now || !b->established)
 		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
 	return 0;
@@ -130,6 +131,11 @@ static int init_state(struct dp_bpf *b, struct sl_err *err)
 static struct sl_state *dp_bpf_state(struct dp *dp)
 {
 	return to_bpf(dp)->state;
+}
+
+static struct sl_epoch *dp_bpf_epoch(struct dp *dp)
+{
+	return to_bpf(dp)->epoch;
 }
 
 static struct sl_limit_id_info *dp_bpf_limit_ids(struct dp *dp)
@@ -308,6 +314,7 @@ int dp_install(struct dp *dp, u32 slot, struct sl_err *err)
 		rc = sl_err_set(err, errno, "cannot put the program behind its stub: %s",
 				strerror(errno));
 	close(fd);
+	dp_epoch_raise(dp);
 	return rc;
 }
 
@@ -320,6 +327,7 @@ static void dp_bpf_close(struct dp *dp)
 	if (!b)
 		return;
 	unmap_memory(b->state, sizeof(*b->state), 1);
+	unmap_memory(b->epoch, sizeof(*b->epoch), 1);
 	unmap_memory(b->slots, sizeof(*b->slots), SL_LIMIT_IDS);
 	unmap_memory(b->table, sizeof(*b->table), b->table_sets);
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
@@ -345,6 +353,7 @@ static const struct dp_ops dp_bpf_ops = {
 	.name = "bpf",
 	.close = dp_bpf_close,
 	.state = dp_bpf_state,
+	.epoch = dp_bpf_epoch,
 	.slots = dp_bpf_limit_ids,
 	.table = dp_bpf_table,
 	.elastic = dp_bpf_elastic,

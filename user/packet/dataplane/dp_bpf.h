@@ -28,6 +28,7 @@ struct dp_bpf {
 	int attached_fd;
 	int cpus;			/* possible ones: values of a per-CPU map */
 	struct sl_state *state;
+	struct sl_epoch *epoch;
 	struct sl_limit_id_info *slots;
 	struct sl_set *table;
 	u32 table_sets;

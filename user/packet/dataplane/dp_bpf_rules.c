@@ -218,9 +218,11 @@ int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err
 	struct dp_bpf *b = (struct dp_bpf *)dp;
 	int rc = apply_image(b, image, 0, err);
 
-	if (rc == 0)
-		drop_fallback(b);
-	return rc;
+	if (rc)
+		return rc;
+	drop_fallback(b);
+	dp_epoch_raise(dp);
+	return 0;
 }
 
 int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
@@ -239,6 +241,7 @@ int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_a
 	rc = apply_image(b, image, revert_at_ns, err);
 	if (rc < 0 && !was_there)
 		drop_fallback(b);
+	dp_epoch_raise(dp);
 	return rc;
 }
 
@@ -249,6 +252,7 @@ int dp_bpf_confirm(struct dp *dp, struct sl_err *err)
 	if (b->rules)
 		__atomic_store_n(&b->rules->revert_at_ns, 0, __ATOMIC_RELEASE);
 	drop_fallback(b);
+	dp_epoch_raise(dp);
 	return 0;
 }
 

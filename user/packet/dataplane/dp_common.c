@@ -96,9 +96,17 @@ void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct 
 	}
 }
 
+void dp_epoch_raise(struct dp *dp)
+{
+	__atomic_fetch_add(&dp->ops->epoch(dp)->count, 1, __ATOMIC_ACQ_REL);
+}
+
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
 {
-	__atomic_store_n(&dp->ops->state(dp)->utc_offset_ns, utc_offset_ns, __ATOMIC_RELAXED);
+	u64 *at = &dp->ops->state(dp)->utc_offset_ns;
+
+	if (__atomic_exchange_n(at, utc_offset_ns, __ATOMIC_ACQ_REL) != utc_offset_ns)
+		dp_epoch_raise(dp);
 }
 
 u64 dp_bucket_state(struct dp *dp, u64 key)
@@ -166,6 +174,7 @@ void dp_bucket_forget(struct dp *dp, u64 key)
 		for (int attempt = 0; attempt < 8 && !forget_record(way, key); attempt++)
 			;
 	}
+	dp_epoch_raise(dp);
 }
 
 u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,

@@ -144,6 +144,7 @@ int dp_push_put(struct dp *dp, const struct dp_push *push)
 	add_bit(now, &entry.key);
 	add_length(now->len[push->src.family], push->src.len);
 	set_flag(now, SL_PUSH_ON, true);
+	dp_epoch_raise(dp);
 	return 0;
 }
 
@@ -151,7 +152,10 @@ int dp_push_del(struct dp *dp, const struct sl_prefix *src)
 {
 	struct sl_push_key key = key_of(src);
 
-	return dp->ops->push_del(dp, &key);
+	int rc = dp->ops->push_del(dp, &key);
+
+	dp_epoch_raise(dp);
+	return rc;
 }
 
 int dp_pushes_expire(struct dp *dp, u64 mono_ns)
@@ -248,5 +252,6 @@ int dp_push_watch(struct dp *dp, bool on)
 		memset(dp->ops->established(dp), 0,
 		       SL_ESTABLISHED_SETS * sizeof(struct sl_established));
 	set_flag(now, SL_PUSH_WATCH, on);
+	dp_epoch_raise(dp);
 	return 0;
 }

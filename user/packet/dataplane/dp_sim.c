@@ -98,6 +98,7 @@ static int sim_confirm(struct dp *dp, struct sl_err *err)
 		s->rules[0]->revert_at_ns = 0;
 	free(s->rules[1]);
 	s->rules[1] = NULL;
+	dp_epoch_raise(dp);
 	return 0;
 }
 
@@ -130,12 +131,18 @@ static int sim_apply_until(struct dp *dp, const struct sl_image *image, u64 reve
 		s->rules[1] = s->rules[0];
 	s->rules[0] = rules;
 	dp_fallback_rescale(dp, s->rules[1], rules);
+	dp_epoch_raise(dp);
 	return 0;
 }
 
 static struct sl_state *sim_state(struct dp *dp)
 {
 	return &sim_of(dp)->state;
+}
+
+static struct sl_epoch *sim_epoch(struct dp *dp)
+{
+	return &sim_of(dp)->epoch;
 }
 
 static struct sl_limit_id_info *sim_limit_ids(struct dp *dp)
@@ -377,6 +384,7 @@ static const struct dp_ops sim_ops = {
 	.name = "sim",
 	.close = sim_close,
 	.state = sim_state,
+	.epoch = sim_epoch,
 	.slots = sim_limit_ids,
 	.table = sim_table,
 	.elastic = sim_elastic,

@@ -58,6 +58,7 @@ struct sim_prefixes {
 struct dp_sim {
 	struct dp dp;
 	struct sl_state state;
+	struct sl_epoch epoch;
 	struct sl_limit_id_info slots[SL_LIMIT_IDS];
 	struct sl_set *table;
 	u32 sets;
@@ -191,43 +192,7 @@ static inline int env_put_mark(env_ctx *ctx, u32 mark)
 	return 0;
 }
 
-/* An unconnected socket matches any peer. NULL if there is none. */
-static inline const struct sim_socket *sim_socket(const struct socket_tuple *of)
-{
-	const struct sim_socket *best = NULL;
-	const struct socket_tuple *at;
-	u32 i;
-
-	for (i = 0; i < sim->socket_count; i++) {
-		at = &sim->socket[i].tuple;
-		if (at->family != of->family || at->proto != of->proto ||
-		    at->local_port != of->local_port ||
-		    memcmp(&at->local, &of->local, sizeof(at->local)))
-			continue;
-		if (sim->socket[i].state != SOCKET_BOUND &&
-		    (at->remote_port != of->remote_port ||
-		     memcmp(&at->remote, &of->remote, sizeof(at->remote))))
-			continue;
-		if (!best || sim->socket[i].state > best->state)
-			best = &sim->socket[i];
-	}
-	return best;
-}
-
-static inline enum socket_state env_socket(env_ctx *ctx, const struct socket_tuple *of)
-{
-	const struct sim_socket *socket = sim_socket(of);
-
-	return socket ? socket->state : SOCKET_NONE;
-}
-
-static inline int env_socket_takes(env_ctx *ctx, const struct socket_tuple *of, u32 seq)
-{
-	const struct sim_socket *socket = sim_socket(of);
-
-	return socket && socket->state == SOCKET_CONNECTED &&
-	       seq - socket->rcv_nxt + socket->rcv_wnd <= 2 * socket->rcv_wnd;
-}
+#include "packet/dataplane/sim_socket.h"
 
 static inline const struct sl_rules *map_rules(u32 which)
 {
@@ -461,6 +426,16 @@ static inline void map_fragment_unlock(struct sl_frag_set *set)
 static inline const struct sl_state *map_state(void)
 {
 	return &sim->state;
+}
+
+static inline u64 map_epoch(void)
+{
+	return sim->epoch.count;
+}
+
+static inline void map_epoch_raise(void)
+{
+	sim->epoch.count++;
 }
 
 static inline struct sl_clock_pair *map_clock_pair(void)
