@@ -2,7 +2,7 @@
 /*
  * epoch.h - a number that changes after every write to what verdicts are read from.
  *
- * The data path repeats a refusal (bpf/repeat.h) only while the epoch is what it was when the
+ * The data path repeats a refusal (bpf/refused.h) only while the epoch is what it was when the
  * packet of that refusal began. So:
  *
  *   - Who writes a map that verdicts are read from raises the epoch afterwards, once for all writes

@@ -352,7 +352,7 @@ static void run(const char *dir, int rounds, const char *word)
 	bare.skel = load_floor();
 	bare.entry = bare.skel->progs.bare;
 	floor.skel = load_floor();
-	jump_to(&floor, bpf_program__fd(floor.skel->progs.floor));
+	jump_to(&floor, bpf_program__fd(floor.skel->progs.floor_drop));
 	for (size_t i = 0; i < CASES; i++)
 		if (strstr(cases[i].name, word))
 			open_case(&all[i], &cases[i], dir);

@@ -132,7 +132,7 @@ static __always_inline int parse_transport(void *data, void *end, u32 offset, u8
 }
 
 SEC("xdp.frags")
-int floor(struct xdp_md *ctx)
+int floor_drop(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct sl_limit_stats *limit;
