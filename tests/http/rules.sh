@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Rules as their operator sees them: read and watched, also through a swapped symbolic link; a bad file
-# keeps the old ones; live changes, of a rule and of one value, over a restart, saved, and withdrawn;
+# keeps the old ones; live changes, of a rule and of one value, of a domain and its default, over a restart, saved, and withdrawn;
 # each time with an unaffected neighbour.
 
 . "$(dirname "$0")/../lib/http.sh"
@@ -52,7 +52,6 @@ ctl user block api/user eve > /dev/null
 ctl user exempt api/user root > /dev/null
 ctl user unset api/user acme > /dev/null
 ctl user unset api/user firm > /dev/null
-ctl user block api/user soon --for 2s > /dev/null
 check_is "user set" "$(passes user=bob 6)" 6
 check_is "user block" "$(http_check api user=eve)" 429
 check_is "user exempt" "$(http_passed 20 api user=root)" 20
@@ -60,6 +59,7 @@ check_is "user unset of the rule file's" "$(passes user=acme 3)" 0	# it had used
 check_is "user unset of a value of the overrides file" "$(passes user=firm 3)" 3
 check_is "a neighbour of all these" "$(passes user=three 3)" 3
 check_is "user unset of a value without limits of its own fails" "$(ctl user unset api/user nobody 2>&1 | grep -c 'no limits of its own')" 1
+ctl user block api/user soon --for 3s > /dev/null
 check_is "status counts live changes" "$(ctl status -o json | jq .live_changes)" 7
 check_is "diff shows them" "$(ctl diff | grep -c -E 'user (set|block|exempt|unset)|rule set')" 7
 blocked() { [ "$(http_check api user=soon)" = 200 ]; }
@@ -125,6 +125,39 @@ check_is "rule test" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --e
 check_is "rule test of a descriptor that no rule matches" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries no=1)" "no rule matches: the request passes"
 check_is "rule test of an address" "$("$BIN/sluicectl" rule test -c "$RULES" --domain api --entries other=2001:db8::1 |
 	grep -c 'other=2001:db8::/64')" 1
+
+# ---- a whole domain, and its default
+
+http_rules whole <<'YAML'
+# kept
+domain: {name: whole, limits: 12 requests/d}
+default:
+  limits: [5 requests/d]	# a path
+descriptors: [{key: user, limits: ['9 requests/d']}]
+YAML
+whole() { ctl rule show whole/default > /dev/null 2>&1; }
+wait_for 10 whole && ok "a file with domain and default is read" || not_ok "a file with domain and default is read"
+check_is "the default" "$(http_passed 9 whole path=/a)" 5
+check_is "rule set of the default" "$(ctl rule set whole/default limits='6 requests/d' > /dev/null; http_passed 9 whole path=/a)" 1
+check_is "user show of the default" "$(ctl user show whole/default path=/a -o json | jq -c '[.limits[0].remaining, .over]')" "[0,false]"
+check_is "... of a domain" "$(ctl user show whole/domain -o json | jq '.limits[0].remaining')" 6
+check_is "... without a value" "$(ctl user show whole/user 2>&1 | grep -c 'VALUE is missing')" 1
+check_is "the domain refuses a user" "$(http_passed 9 whole user=bob)" 6
+check_is "the response names it" "$(http_check whole user=bob > /dev/null; jq -c '[.domain.rule, .domain.code, .statuses[0].code]' "$LAB/body")" \
+	'["whole/domain","OVER_LIMIT","OK"]'
+check_is "so does its header" "$(header ratelimit | cut -d';' -f1,2)" '"domain";r=0'
+check_is "metrics count its refusals" "$(metric sluice_decisions_total rule=domain verdict=over_limit)" 4
+check_is "user reset of a domain" "$(ctl user reset whole/domain > /dev/null; http_passed 9 whole user=bob)" 3
+check_is "rule set of a domain" "$(ctl rule set whole/domain limits='1 requests/d' > /dev/null; http_passed 9 whole user=al)" 0
+check_is "a neighbour: another domain" "$(passes user=six 3)" 3
+check_is "rule test shows the domain's" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain whole --entries path=/a | grep -c -E 'whole/(default|domain)')" 2
+ctl save > /dev/null || not_ok "save"
+check_is "save writes both in their places" "$(cat "$RULES/whole.yaml")" "# kept
+domain: {name: whole, limits: 1 requests/d}
+default:
+  limits: 6 requests/d	# a path
+descriptors: [{key: user, limits: ['9 requests/d']}]"
+rm "$RULES/whole.yaml"
 
 http_rules log <<'YAML'
 domain: log

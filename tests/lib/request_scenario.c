@@ -266,10 +266,10 @@ static bool read_lines(struct reader *r, const char *line)
 
 static bool take_domain(struct request_scenario *s)
 {
-	static const char key[] = "domain: ";
-	const char *at = strstr(s->rules, key);
+	const char *at = strstr(s->rules, "domain:");
 
-	return at && sscanf(at + strlen(key), "%63s", s->domain) == 1;
+	return at && (sscanf(at, "domain: name: %63s", s->domain) == 1 ||
+		      sscanf(at, "domain: %63s", s->domain) == 1);
 }
 
 bool request_scenario_read(const char *path, const char *consistency, struct request_scenario *ret,

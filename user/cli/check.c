@@ -303,7 +303,8 @@ static json_t *result_json(const struct rule_match *match,
 
 	if (!rule)
 		return json_pack("{s:n}", "rule");
-	own = override_value_find(rule, match->value[match->count - 1]);
+	if (match->count)
+		own = override_value_find(rule, match->value[match->count - 1]);
 	json = json_pack("{s:o, s:s, s:i, s:b, s:b, s:b, s:o}", "rule",
 			 json_sprintf("%s/%s", rule->domain, rule->path), "file", rule->file, "line",
 			 rule->line, "shadow", rule->shadow, "override", own != NULL, "unlimited",
@@ -326,6 +327,7 @@ int cmd_rule_test(const struct cli *cli)
 	struct sl_err err = { .message = "" };
 	struct rule_match match;
 	const char *domain = text_of(cli->args, "domain");
+	const struct rule *of_domain;
 	struct ruleset *set;
 	char *entries;
 	json_t *json;
@@ -343,6 +345,11 @@ int cmd_rule_test(const struct cli *cli)
 	}
 	ruleset_match(set, (struct bytes){ domain, strlen(domain) }, &descriptor, &match);
 	json = result_json(&match, &descriptor);
+	of_domain = ruleset_of_domain(set, (struct bytes){ domain, strlen(domain) });
+	if (json && of_domain)
+		json_object_set_new(json, "domain", json_pack(
+			"{s:o, s:o}", "rule", json_sprintf("%s/%s", of_domain->domain, of_domain->path),
+			"limits", limits_json(of_domain, of_domain->limit, of_domain->limit_count)));
 	if (!json)
 		code = cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
 	else

@@ -35,6 +35,7 @@
 #define RULE(name) POSITION(name, "RULE", ARG_TEXT, .values = "@rule list")
 #define SET_NAME(...) POSITION("name", "SET", ARG_TEXT, .values = "@set list", ##__VA_ARGS__)
 #define VALUE POSITION("value", "VALUE", ARG_TEXT)
+#define VALUE_IF_ANY POSITION("value", "VALUE", ARG_TEXT, .optional = true)
 #define PAIRS POSITION("pairs", "KEY=VALUE", ARG_PAIRS)
 #define ENTRY POSITION("prefix", "CIDR|@SET", ARG_TEXT)
 #define SOURCE(...) POSITION("source", "SOURCE", ARG_TEXT, ##__VA_ARGS__)

@@ -7,6 +7,8 @@
  * `id` names the daemon's function, command_ID(); right is READS, CHANGES, UPDATES or LOCAL (no
  * function). Arguments stand in the order of the command line, options last. command.c defines the
  * words inside a row; command.h describes the texts of SHOW.
+ *
+ * over 500 lines: a table
  */
 
 COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
@@ -380,7 +382,10 @@ COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its lim
 	     LINE("{limit       unlimited$unlimited}"),
 	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, all "
 		  "nodes together ($consistency)}"),
-	     EACH("counted_by/groups", "counted by  $key=$value{$scale=1|, $scale times the limit}")))
+	     EACH("counted_by/groups", "counted by  $key=$value{$scale=1|, $scale times the limit}"),
+	     LINE("{domain      $domain.rule, which every request of the domain meets}"),
+	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, "
+		  "all nodes together ($consistency)}")))
 
 COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
 	ARGS(OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
@@ -388,15 +393,17 @@ COMMAND(user_top, "user top", READS, "users with the most recent refusals in the
 		   COL(">REFUSED", "$refused:n"), HIDE("LAST", "$last", 1))))
 
 COMMAND(user_show, "user show", READS, "what a value has left of the limits of a rule",
-	ARGS(RULE("rule"), VALUE), MORE("Nothing is charged."),
-	SHOW(LINE("$rule $value{: unlimited$unlimited}"),
+	ARGS(RULE("rule"), VALUE_IF_ANY),
+	MORE("Nothing is charged. Of DOMAIN/default VALUE is KEY=VALUE[,KEY=VALUE]; DOMAIN/domain has "
+	     "none."),
+	SHOW(LINE("$rule{ $value}{: unlimited$unlimited}"),
 	     TABLE("limits", "no limits", COL("LIMIT", "$limit"), COL("STATE", "{over$over|within}"),
 		   COL(">REMAINING", "$remaining"), COL(">OF", "$quota"), COL(">WINDOW", "{$window_s}s"),
 		   HIDE("RESET IN", "$reset_ms:time_ms", 1),
 		   COL("NEXT PASSES", "{in $retry_after_ms:time_ms|never$over|now}"))))
 
-COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value", ARGS(RULE("rule"), VALUE),
-	SHOW(LINE("counters of $value in rule $rule reset")))
+COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value",
+	ARGS(RULE("rule"), VALUE_IF_ANY), SHOW(LINE("counters{ of $value} in rule $rule reset")))
 
 COMMAND(user_set, "user set", CHANGES, "set limits for one value: limits='1000 requests/m'",
 	ARGS(RULE("name"), VALUE, PAIRS, FOR),

@@ -70,6 +70,14 @@ static int arg_user(struct commands *ctx, const struct command_request *request,
 
 static int user_unknown(const struct user_query *query, int r, struct sl_err *err)
 {
+	if (r == -EINVAL)
+		return sl_err_set(err, EINVAL, "rule %s/%.200s counts by value: VALUE is missing; "
+				  "accepted: %s", query->rule->domain, query->rule->path,
+				  query->rule->place == RULE_DEFAULT ? "KEY=VALUE[,KEY=VALUE]" :
+				  "the value of its last entry, or values separated by commas");
+	if (query->rule->place == RULE_DEFAULT)
+		return sl_err_set(err, -r, "'%.200s' matches another rule, or is not "
+				  "KEY=VALUE[,KEY=VALUE]", query->value.at);
 	return sl_err_set(err, -r, "rule %s/%.200s has no counter per single value: it counts by the "
 			  "values of several entries", query->rule->domain, query->rule->path);
 }
@@ -114,7 +122,7 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 		list = json_array();
 		for (u32 i = 0; i < answer->policy_count; i++)
 			json_array_append_new(list, user_policy_to_json(&answer->policy[i]));
-		*ret = json_pack("{s:O, s:O, s:b, s:b, s:o}", "rule",
+		*ret = json_pack("{s:O, s:O*, s:b, s:b, s:o}", "rule",
 				 json_object_get(request->args, "rule"), "value",
 				 json_object_get(request->args, "value"), "over",
 				 answer->code != RESPONSE_OK, "unlimited",

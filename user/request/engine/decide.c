@@ -716,7 +716,7 @@ static void fill_policy(const struct decision *d, const struct bucket *b,
 static u32 list_enforced(const struct decision *d, enum response_code code,
 			 const struct bucket *ret[DECIDE_BUCKETS_MAX])
 {
-	u64 listed[DECIDE_BUCKETS_MAX / 64] = { 0 };
+	u64 listed[(DECIDE_BUCKETS_MAX + 63) / 64] = { 0 };
 	u32 count = 0, first = 0;
 
 	for (u32 i = 0; i < d->part_count; i++) {
@@ -784,7 +784,8 @@ void decide_response(const struct decision *d, enum response_code code, struct r
 
 	ret->code = code;
 	ret->beyond = NULL;
-	ret->count = d->part_count;
+	ret->count = d->part_count - d->has_domain;
+	ret->has_domain = d->has_domain;
 	ret->delayed_ns = 0;
 	ret->retry_after_ns = code == RESPONSE_OVER_LIMIT ? retry_after(d) : 0;
 	for (u32 i = 0; i < d->part_count; i++)
@@ -852,7 +853,7 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 		d->then.mono_ns -= ago < now.mono_ns ? ago : now.mono_ns;
 	}
 	d->bucket_count = d->ref_count = d->cluster_count = 0;
-	d->needs_store = false;
+	d->needs_store = d->has_domain = false;
 	d->store = NULL;
 	d->refusal_cache = NULL;
 	return d;

@@ -104,6 +104,8 @@ static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 		for (u32 i = 0; i < match->count; i++) {
 			u32 last = address[i].is ? rule->prefix.count[address[i].family] - 1 : 0;
 
+			if (match->entry)
+				add_bytes(&l->sip, match->entry[i].key);
 			if (address[i].is)
 				add_address(&l->sip, address[i].addr, address[i].family,
 					    rule->prefix.len[address[i].family][least_u32(level, last)]);
@@ -406,10 +408,12 @@ static void part_init(struct part *part, const struct rule *rule)
 	part->count = 0;
 }
 
-static enum priority lowest_priority(const struct rule_match *match, u32 count)
+/* Of all rules that state one. */
+static enum priority lowest_priority(const struct rule *domain, const struct rule_match *match,
+				     u32 count)
 {
-	enum priority lowest = PRIORITY_CRITICAL;
-	bool stated = false;
+	bool stated = domain && domain->has_priority;
+	enum priority lowest = stated ? domain->priority : PRIORITY_CRITICAL;
 
 	for (u32 i = 0; i < count; i++) {
 		if (!match[i].rule || !match[i].rule->has_priority)
@@ -430,15 +434,45 @@ void decide_collect_one(struct decision *d, const struct rule *rule,
 	add_rule(d, &d->part[0], match, NULL);
 }
 
+/*
+ * The rule that every request of the domain meets, as one more part: it is charged once, the hits of
+ * the descriptor that has the most. A report that only refunds is a refund.
+ */
+static void collect_domain(struct decision *d, const struct rule *rule, const struct rule_match *match)
+{
+	struct part *part = &d->part[d->part_count++];
+	struct request_descriptor all;
+	bool refunds = d->request->count;
+
+	for (u32 i = 0; i < d->request->count; i++)
+		refunds &= d->request->descriptor[i].refund;
+	all.count = 0;
+	all.hits = !d->request->count;
+	all.refund = refunds;
+	for (u32 i = 0; i < d->request->count; i++) {
+		const struct request_descriptor *one = &d->request->descriptor[i];
+
+		if (one->refund == refunds && one->hits > all.hits)
+			all.hits = one->hits;
+	}
+	d->has_domain = true;
+	if (is_replaced(d->request, match, rule))
+		rule = NULL;
+	part_init(part, rule);
+	if (rule)
+		add_rule(d, part, &(struct rule_match){ .rule = rule }, &all);
+}
+
 void decide_collect(struct decision *d, const struct ruleset *rules)
 {
 	const struct request *request = d->request;
+	const struct rule *domain = ruleset_of_domain(rules, request->domain);
 	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 
 	d->part_count = request->count;
 	for (u32 i = 0; i < request->count; i++)
 		ruleset_match(rules, request->domain, &request->descriptor[i], &match[i]);
-	d->priority = lowest_priority(match, request->count);
+	d->priority = lowest_priority(domain, match, request->count);
 	for (u32 i = 0; i < request->count; i++) {
 		const struct request_descriptor *descriptor = &request->descriptor[i];
 		const struct rule *rule = match[i].rule;
@@ -451,4 +485,6 @@ void decide_collect(struct decision *d, const struct ruleset *rules)
 		else if (rule)
 			add_rule(d, &d->part[i], &match[i], descriptor);
 	}
+	if (domain)
+		collect_domain(d, domain, match);
 }

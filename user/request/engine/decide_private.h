@@ -19,7 +19,9 @@
 /* Retry-After of a refusal because the counter table is full, or Redis is unavailable. */
 #define DECIDE_CLOSED_WAIT_NS SL_NS_PER_SEC
 
-#define DECIDE_BUCKETS_MAX (REQUEST_DESCRIPTORS_MAX * RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX)
+/* Each descriptor, and the rule of the domain. */
+#define DECIDE_PARTS_MAX (REQUEST_DESCRIPTORS_MAX + 1)
+#define DECIDE_BUCKETS_MAX (DECIDE_PARTS_MAX * RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX)
 SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX == COUNTERS_REFS_MAX, "a bucket has up to three states");
 
 /* One limit for one value; several descriptors may share it. */
@@ -53,7 +55,7 @@ struct bucket {
 	u64 reply_used;
 };
 
-/* One descriptor. */
+/* One descriptor, or the rule of the domain. */
 struct part {
 	const struct rule *rule;	/* NULL: none, or replaced */
 	bool unlimited, shadow, quota;
@@ -79,9 +81,10 @@ struct decision {
 	struct sl_now then;		/* time of the charged hits; reports: earlier than now */
 	enum priority priority;
 	u32 part_count, bucket_count, ref_count;
+	bool has_domain;		/* the last part is the rule of the domain */
 	u32 cluster_count;		/* buckets of the cluster */
 	bool needs_store;			/* one of them needs Redis: no response yet */
-	struct part part[REQUEST_DESCRIPTORS_MAX];
+	struct part part[DECIDE_PARTS_MAX];
 	struct bucket bucket[DECIDE_BUCKETS_MAX];
 	struct counters_ref ref[COUNTERS_REFS_MAX];
 	struct counters_locks locks;

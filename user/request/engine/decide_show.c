@@ -4,7 +4,8 @@
  *
  * The path of a rule lists its entries ("plan=free/user"). `value` is for the entry without a
  * value, or with a wildcard; for several of these it is separated by commas, and the last one gets
- * the rest. The result is a descriptor, which is matched as one of a request.
+ * the rest. The result is a descriptor, which is matched as one of a request. A rule of a domain has
+ * one count, and needs no value.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,21 +44,54 @@ static u32 entries_of(const struct rule *rule, struct request_descriptor *ret)
 	return open;
 }
 
-static int match_value(const struct ruleset *rules, const struct rule *rule, struct bytes value,
-		       struct rule_match *ret)
+/* Of the default rule: "user=bob,path=/x", the entries of a descriptor that matches no other. */
+static int entries_of_default(struct bytes value, struct request_descriptor *ret)
 {
-	struct request_descriptor descriptor = { .count = 0 };
-	u32 open = entries_of(rule, &descriptor);
+	while (value.len && ret->count < REQUEST_ENTRIES_MAX) {
+		struct bytes text = cut(&value, ',');
+
+		ret->entry[ret->count].key = cut(&text, '=');
+		ret->entry[ret->count++].value = text;
+	}
+	return value.len || !ret->count ? -ENOENT : 0;
+}
+
+/* Fills in the values that the rule does not have. */
+static int entries_of_value(const struct rule *rule, struct bytes value,
+			    struct request_descriptor *ret)
+{
+	u32 open = entries_of(rule, ret);
 
 	/* A value in the path that contains a slash. */
-	if (descriptor.count != rule->depth)
+	if (ret->count != rule->depth)
 		return -ENOENT;
-	for (u32 i = 0; i < descriptor.count; i++) {
-		if (descriptor.entry[i].value.at)
+	if (open && !value.at)
+		return -EINVAL;
+	for (u32 i = 0; i < ret->count; i++) {
+		if (ret->entry[i].value.at)
 			continue;
-		descriptor.entry[i].value = --open ? cut(&value, ',') : value;
+		ret->entry[i].value = --open ? cut(&value, ',') : value;
 	}
-	ruleset_match(rules, (struct bytes){ rule->domain, strlen(rule->domain) }, &descriptor,
+	return 0;
+}
+
+/* *descriptor stays as long as *ret, which points into it. */
+static int match_value(const struct ruleset *rules, const struct rule *rule, struct bytes value,
+		       struct request_descriptor *descriptor, struct rule_match *ret)
+{
+	bool one_count = rule->place == RULE_OF_DOMAIN || (rule->place == RULE_DEFAULT && rule->share);
+	int err;
+
+	*ret = (struct rule_match){ .rule = rule };
+	if (one_count)
+		return 0;
+	if (rule->place == RULE_DEFAULT)
+		err = value.at ? entries_of_default(value, descriptor) : -EINVAL;
+	else
+		err = entries_of_value(rule, value, descriptor);
+	if (err)
+		return err;
+	ruleset_match(rules, (struct bytes){ rule->domain, strlen(rule->domain) }, descriptor,
 		      ret);
 	return ret->rule == rule ? 0 : -ENOENT;
 }
@@ -66,9 +100,10 @@ static int begin(const struct ledger *ledger, const struct ruleset *rules, const
 		 struct bytes value, const struct request *request, struct sl_now now,
 		 struct decision **ret)
 {
+	struct request_descriptor descriptor = { .count = 0 };
 	struct rule_match match;
 	struct decision *d;
-	int err = match_value(rules, rule, value, &match);
+	int err = match_value(rules, rule, value, &descriptor, &match);
 
 	if (err)
 		return err;

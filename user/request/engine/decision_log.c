@@ -111,6 +111,7 @@ static void out_when(struct out *out)
 	out_char(out, 'Z');
 }
 
+/* `descriptor` NULL: of the rule of the domain. */
 static void out_descriptor(struct out *out, const struct decision_log *log,
 			   const struct request_descriptor *descriptor,
 			   const struct response_status *status, bool plain)
@@ -129,14 +130,16 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	}
 	if (status->shadow)
 		out_text(out, ",\"shadow\":true");
-	out_text(out, ",\"hits\":");
-	if (descriptor->refund)
-		out_char(out, '-');
-	out_u64(out, descriptor->hits);
+	if (descriptor) {
+		out_text(out, ",\"hits\":");
+		if (descriptor->refund)
+			out_char(out, '-');
+		out_u64(out, descriptor->hits);
+	}
 	out_text(out, ",\"remaining\":");
 	out_u64(out, status->remaining);
 	out_text(out, ",\"entries\":[");
-	for (u32 i = 0; i < descriptor->count; i++) {
+	for (u32 i = 0; descriptor && i < descriptor->count; i++) {
 		const struct request_entry *entry = &descriptor->entry[i];
 
 		out_text(out, i ? ",[\"" : "[\"");
@@ -182,10 +185,11 @@ static void out_line(struct out *out, const struct decision_log *log, const stru
 	out_text(out, ",\"delayed_ms\":");
 	out_u64(out, response->delayed_ns / 1000000);
 	out_text(out, ",\"statuses\":[");
-	for (u32 i = 0; i < response->count && i < request->count; i++) {
+	for (u32 i = 0; i < response_statuses(response); i++) {
 		if (i)
 			out_char(out, ',');
-		out_descriptor(out, log, &request->descriptor[i], &response->status[i], plain);
+		out_descriptor(out, log, i < request->count ? &request->descriptor[i] : NULL,
+			       &response->status[i], plain);
 	}
 	out_text(out, "]}\n");
 }

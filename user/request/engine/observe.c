@@ -210,7 +210,7 @@ void observe(struct engine_thread *thread, const struct request *request,
 		engine->hook.decided(engine->hook.arg, thread->index, request, response);
 	if (__atomic_load_n(&engine->log_every, __ATOMIC_ACQUIRE))
 		decision_log_note(thread, request, response);
-	for (u32 i = 0; i < response->count; i++) {
+	for (u32 i = 0; i < response_statuses(response); i++) {
 		const struct response_status *status = &response->status[i];
 		struct observe_series *series;
 

@@ -25,8 +25,8 @@ struct remote {
 struct charge_input {
 	struct quota_charge charge;
 	struct quota_charge_bucket bucket[DECIDE_BUCKETS_MAX];
-	struct quota_charge_part part[REQUEST_DESCRIPTORS_MAX];
-	u16 listed[REQUEST_DESCRIPTORS_MAX][RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
+	struct quota_charge_part part[DECIDE_PARTS_MAX];
+	u16 listed[DECIDE_PARTS_MAX][RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
 };
 
 /* ------------------------------------------------------------------ from the decision */
@@ -184,8 +184,8 @@ static void on_charged(void *arg, const struct quota_charge *charge)
 /* What was charged here stays charged. */
 static void no_memory(const struct decision *d, struct response *ret, struct decide_delay *ret_wait)
 {
-	*ret = (struct response){ .code = RESPONSE_ERROR, .count = d->part_count,
-				.retry_after_ns = DECIDE_CLOSED_WAIT_NS };
+	*ret = (struct response){ .code = RESPONSE_ERROR, .count = d->part_count - d->has_domain,
+				.has_domain = d->has_domain, .retry_after_ns = DECIDE_CLOSED_WAIT_NS };
 	for (u32 i = 0; i < d->part_count; i++)
 		ret->status[i].rule = d->part[i].rule;
 	if (ret_wait)

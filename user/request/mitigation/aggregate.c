@@ -172,8 +172,11 @@ static u64 who_is(const struct aggregate *aggregate, const struct rule *rule,
 
 	sl_sip_start(&sip, aggregate->seed);
 	sl_sip_add(&sip, rule->id);
-	for (u32 i = 0; i < descriptor->count; i++)
+	for (u32 i = 0; i < descriptor->count; i++) {
+		if (rule->place == RULE_DEFAULT)
+			add_bytes(&sip, descriptor->entry[i].key);
 		add_bytes(&sip, descriptor->entry[i].value);
+	}
 	hash = sl_sip_finish(&sip);
 	return hash ? hash : 1;
 }

@@ -154,11 +154,18 @@ struct response {
 	enum response_code code;
 	const char *beyond;		/* the request's: no rule refused it */
 	u32 count;			/* statuses: one per descriptor of the request */
-	struct response_status status[REQUEST_DESCRIPTORS_MAX];
+	bool has_domain;		/* ... and behind them that of the domain's rule */
+	struct response_status status[REQUEST_DESCRIPTORS_MAX + 1];
 	u32 policy_count;		/* enforced ones, the binding one first */
 	struct response_policy policy[RESPONSE_POLICIES_MAX];
 	u64 retry_after_ns;		/* not OK: the longest wait of those that refused; no jitter */
 	u64 delayed_ns;			/* how long the response was delayed */
 };
+
+/* All statuses, also the one without a descriptor. */
+static inline u32 response_statuses(const struct response *response)
+{
+	return response->count + response->has_domain;
+}
 
 #endif

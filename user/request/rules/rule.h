@@ -8,7 +8,8 @@
  * built and published (engine.h). It has no sockets and no state.
  *
  * Files are those of envoyproxy/ratelimit (its documentation has the semantics) with our own keys
- * in addition. A rule is a descriptor of a file with a limit, or with `unlimited`.
+ * in addition. A rule is a descriptor of a file with a limit, or with `unlimited`; and the limits of
+ * its `domain` and its `default`.
  */
 #ifndef SLUICE_HTTP_RULE_H
 #define SLUICE_HTTP_RULE_H
@@ -60,6 +61,13 @@ struct push_def {
 	u64 step_ns, down_ns, max_ns;
 };
 
+/* Which requests a rule is for. */
+enum rule_place {
+	RULE_OF_DESCRIPTOR,		/* those with a descriptor that matches it */
+	RULE_OF_DOMAIN,			/* every one of the domain, once */
+	RULE_DEFAULT,			/* descriptors that match no other rule of the domain */
+};
+
 struct override_index;			/* override_value.h: override_value_find() */
 
 struct rule {
@@ -74,6 +82,7 @@ struct rule {
 	u32 depth;			/* entries that it matches */
 	const char *key, *value;	/* of the last of them; value NULL: any */
 	bool share;			/* share_threshold: all values of a pattern as one */
+	enum rule_place place;
 	struct rule_limit *limit;
 	u32 limit_count;		/* ..RULE_LIMITS_MAX; 0: unlimited */
 	bool unlimited, shadow, quota_mode;
@@ -122,7 +131,8 @@ struct rule_match {
 	 * share_threshold its pattern. The domain and keys are in rule->id.
 	 */
 	struct bytes value[REQUEST_ENTRIES_MAX];
-	u32 count;
+	u32 count;			/* 0: it has one count for all */
+	const struct request_entry *entry;	/* RULE_DEFAULT: the keys of the values; else NULL */
 };
 
 /*
@@ -137,9 +147,14 @@ int ruleset_parse(const char *name, const char *text, size_t size, struct rulese
 		  struct sl_err *err);
 void ruleset_free(struct ruleset *set);		/* NULL is fine */
 
-/* The descriptor's rule, by envoyproxy/ratelimit's order: exact, wildcards as written, bare. */
+/*
+ * The descriptor's rule, by envoyproxy/ratelimit's order: exact, wildcards as written, bare; else the
+ * domain's default. *ret points into the descriptor.
+ */
 void ruleset_match(const struct ruleset *set, struct bytes domain,
 		   const struct request_descriptor *descriptor, struct rule_match *ret);
+/* The rule that every request of the domain meets, or NULL. */
+const struct rule *ruleset_of_domain(const struct ruleset *set, struct bytes domain);
 /*
  * Whether a value is an address and nothing else: no port, no brackets, no zone, no prefix
  * length. An IPv4 address written as an IPv6 one (::ffff:192.0.2.1) is the IPv4 address. *ret

@@ -157,14 +157,14 @@ static struct yaml_node *copy_node(struct tree *tree, const struct yaml_node *fr
 static int check_key(const char *subject, const char *pair, struct sl_err *err)
 {
 	static const char *const fixed[] = {
-		"key", "value", "descriptors", "overrides", "overrides_file",
+		"key", "value", "descriptors", "name", "overrides", "overrides_file",
 	};
 	size_t len = strcspn(pair, "=");
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		if (strlen(fixed[i]) == len && !strncmp(pair, fixed[i], len))
 			return sl_err_set(err, EINVAL, "%s: %s: accepted: %s", subject, fixed[i],
-					  i < 3 ? "the file, and reload" :
+					  i < 4 ? "the file, and reload" :
 						  "user set and user unset, or the file and reload");
 	return 0;
 }

@@ -68,7 +68,7 @@ int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, vo
 	struct draft *draft = into;
 	int rc = read_bool(r, node, &draft->share);
 
-	if (!rc && draft->share && !match_is_glob(draft->value))
+	if (!rc && draft->share && draft->b->place == RULE_OF_DESCRIPTOR && !match_is_glob(draft->value))
 		rc = read_fail(r, node, EINVAL, "share_threshold needs a pattern; "
 			       "accepted with it: a value with a '*', as foo*");
 	return rc;

@@ -305,14 +305,28 @@ static const struct match_node *next_node(const struct match_trees *trees,
 	return group ? group->bare : NULL;
 }
 
+/* Keys are part of what a default rule counts by: they are not in its id. */
+static void match_default(const struct match_node *root, const struct request_descriptor *descriptor,
+			  struct rule_match *ret)
+{
+	ret->rule = root->by_default;
+	if (ret->rule->share)
+		return;
+	ret->entry = descriptor->entry;
+	ret->count = descriptor->count;
+	for (u32 i = 0; i < descriptor->count; i++)
+		ret->value[i] = descriptor->entry[i].value;
+}
+
 void ruleset_match(const struct ruleset *set, struct bytes domain,
 		   const struct request_descriptor *descriptor, struct rule_match *ret)
 {
 	const struct match_trees *trees = &set->private->trees;
-	const struct match_node *node = find_domain(trees, domain);
+	const struct match_node *root = find_domain(trees, domain), *node = root;
 
 	ret->rule = NULL;
 	ret->count = 0;
+	ret->entry = NULL;
 	for (u32 i = 0; node && i < descriptor->count; i++) {
 		const struct request_entry *entry = &descriptor->entry[i];
 
@@ -320,10 +334,19 @@ void ruleset_match(const struct ruleset *set, struct bytes domain,
 		if (node)
 			ret->value[i] = node->share ? node->value : entry->value;
 	}
-	if (!node || !descriptor->count || !node->rule || descriptor->beyond)
-		return;
-	ret->rule = node->rule;
-	ret->count = descriptor->count;
+	if (node && descriptor->count && node->rule && !descriptor->beyond) {
+		ret->rule = node->rule;
+		ret->count = descriptor->count;
+	} else if (root && root->by_default) {
+		match_default(root, descriptor, ret);
+	}
+}
+
+const struct rule *ruleset_of_domain(const struct ruleset *set, struct bytes domain)
+{
+	const struct match_node *root = find_domain(&set->private->trees, domain);
+
+	return root ? root->of_domain : NULL;
 }
 
 /* ---- values that are addresses ---- */

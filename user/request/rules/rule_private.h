@@ -3,7 +3,9 @@
  * rule_private.h - shared by the files of the rule set.
  *
  *     rule_set.c     files -> rule set, names, freeing    rule_match.c   trees, matching
+ *     rule_file.c    a file: domain, default, descriptors
  *     rule_read.c    a descriptor and those below it      rule_limit.c   limits; rule_rate_limit.c
+ *     rule_rows.c    the keys, one row each
  *     rule_keys.c    our other keys                       rule_write.c   back to YAML, by rows
  *     rule_edit.c    live changes                     rule_cluster.c scope, consistency
  *     override_value.c, override_load.c   limits of one value's own
@@ -71,6 +73,7 @@ struct sl_seed hash_seed(void);
 struct match_node {
 	struct rule *rule;		/* NULL: no limit here */
 	const char *domain;		/* of a root, else NULL */
+	struct rule *of_domain, *by_default;	/* of a root; NULL: none */
 	struct match_group *group;	/* of a value's node: the group that has it */
 	struct bytes value;		/* of its descriptor; a pattern where it is a glob's */
 	bool share;			/* share_threshold */
@@ -143,6 +146,7 @@ struct build {
 	char path[4096];
 	struct request_entry entry[REQUEST_ENTRIES_MAX];
 	u32 depth;
+	enum rule_place place;
 	u32 value_to_metric;		/* of those above it */
 	const char *domain;
 	struct match_node *above;
@@ -200,8 +204,32 @@ int note_seen(struct build *b, u32 above, const char *text, int line, const stru
 /* Appends a descriptor's entry to b->path, and makes it unique. -E2BIG: too long; -ENOMEM. */
 int path_add(struct build *b, const char *key, const char *value);
 
-/* rule_read.c: adds a whole file to the set. */
+/* ---- rule_file.c */
+
+/* Adds a whole file to the set. */
 int rule_read_file(struct build *b, const struct yaml_node *root);
+/* The name in the value of `domain`: that itself, or its `name`. */
+const struct yaml_node *rule_file_domain(const struct yaml_node *node);
+extern const char *const rule_place_names[];	/* the last part of the names of such rules */
+
+/* ---- rule_rows.c; `into` is a struct draft */
+
+#define RULE_KEYS_MAX 48
+int read_rule_key(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_value(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_descriptors(struct reader *r, const struct yaml_node *node, void *into);
+/* The rows of the keys that a rule of this place may have, at most RULE_KEYS_MAX; their number. */
+size_t rule_keys_of(enum rule_place place, struct key *ret);
+/* Refuses keys about limits in a rule that has none. */
+int check_rule_alone(struct reader *r, const struct draft *draft);
+
+/* ---- rule_read.c */
+
+int read_rule_children(struct build *b, const struct yaml_node *list);
+/* The rule of every request, or the default one; `map` has its limits. */
+int read_rule_placed(struct build *b, const struct yaml_node *map, enum rule_place place);
+int refuse_again(struct build *b, const struct yaml_node *at, const char *what,
+		 const struct seen *first);
 
 /* rule_rate_limit.c, rule_limit.c; `into` and `from` are a struct draft. */
 int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into);

@@ -153,6 +153,21 @@ static int save_children(struct saving *s, struct yaml_node *list)
 	return rc;
 }
 
+/* The rule of every request, or the default one. */
+static int save_placed(struct saving *s, const struct yaml_node *key, enum rule_place place)
+{
+	int rc;
+
+	if (!key || key->value->kind != YAML_MAP)
+		return 0;
+	rc = path_add(&s->b, rule_place_names[place], NULL);
+	if (rc)
+		return sl_err_set(s->err, -rc, "%s", strerror(-rc));
+	rc = save_rule(s, key->value);
+	s->b.path[0] = 0;
+	return rc;
+}
+
 int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
 		     size_t count, char **ret, size_t *ret_size, struct sl_err *err)
 {
@@ -175,8 +190,12 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 		rc = sl_err_set(err, ENOMEM, "out of memory");
 	key = rc ? NULL : yaml_node_find(tree.root, "domain");
 	list = rc ? NULL : yaml_node_find(tree.root, "descriptors");
-	s.b.domain = key ? key->value->text : "";
-	if (list)
+	s.b.domain = key ? rule_file_domain(key->value)->text : "";
+	if (!rc)
+		rc = save_placed(&s, key, RULE_OF_DOMAIN);
+	if (!rc)
+		rc = save_placed(&s, yaml_node_find(tree.root, "default"), RULE_DEFAULT);
+	if (!rc && list)
 		rc = save_children(&s, list->value);
 	if (!rc && s.changed)
 		rc = text_edit(path, text, size, tree.root, ret, ret_size, err);

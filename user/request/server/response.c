@@ -169,7 +169,7 @@ const char *response_reason(const struct response *response, char *buf, size_t s
 		if (response->policy[i].refused)
 			rule = response->policy[i].rule;
 	}
-	for (i = 0; response->code != RESPONSE_OK && i < response->count && !rule; i++) {
+	for (i = 0; response->code != RESPONSE_OK && i < response_statuses(response) && !rule; i++) {
 		if (response->status[i].over && !response->status[i].shadow)
 			rule = response->status[i].rule;
 	}
@@ -292,7 +292,7 @@ static void out_status(struct out *out, const struct response_status *status)
 /* Whether on_store_failure decided. */
 static bool is_unavailable(const struct response *response)
 {
-	for (u32 i = 0; i < response->count; i++)
+	for (u32 i = 0; i < response_statuses(response); i++)
 		if (response->status[i].unavailable)
 			return true;
 	return false;
@@ -374,7 +374,13 @@ size_t response_json(const struct response *response, char *buf, size_t size)
 			out_char(&out, ',');
 		out_status(&out, &response->status[i]);
 	}
-	out_text(&out, "],\"delayed_ms\":");
+	if (response->has_domain) {
+		out_text(&out, "],\"domain\":");
+		out_status(&out, &response->status[i]);
+		out_text(&out, ",\"delayed_ms\":");
+	} else {
+		out_text(&out, "],\"delayed_ms\":");
+	}
 	out_ms(&out, response->delayed_ns);
 	out_char(&out, '}');
 	out_end(&out);

@@ -55,6 +55,33 @@ static void refused_all(const struct marked *cases, size_t count)
 
 #define D "domain: a\ndescriptors:\n"
 
+/* Rules without a descriptor. */
+TEST(test_placed)
+{
+	static const struct marked cases[] = {
+		{ "domain: @{limits: 5 requests/s}",
+		  "key \"name\" is missing" },
+		{ "domain: @{name: a}",
+		  "found no limit; accepted: limits, rate_limit, or a priority" },
+		{ "domain: {name: a, @key: b, limits: 5 requests/s}",
+		  "rule \"a/domain\": unknown key \"key\"" },
+		{ "domain: {name: a, @prefix: none, limits: 5 requests/s}",
+		  "unknown key \"prefix\"" },
+		{ "domain: {name: a, limits: @5 req}",
+		  "rule \"a/domain\": limits: found \"5 req\"" },
+		{ "domain: a\ndefault: @5 requests/s",
+		  "accepted: a mapping, as {limits: 10 requests/m}" },
+		{ "domain: a\ndefault: @{}",
+		  "found no limit" },
+		{ "domain: a\ndefault: {limits: 5 requests/s, @overrides: []}",
+		  "rule \"a/default\": unknown key \"overrides\"" },
+		{ "domain: a\ndefault: {limits: 5 requests/s, @name: b}",
+		  "unknown key \"name\"" },
+	};
+
+	REFUSED(cases);
+}
+
 /* Refused by envoyproxy/ratelimit, too. */
 /* over 70 lines: a table */
 TEST(test_envoy)
@@ -67,7 +94,7 @@ TEST(test_envoy)
 		{ "domain: @''",
 		  "accepted: the name of a domain" },
 		{ "domain: a\n@domian: b",
-		  "unknown key \"domian\" (did you mean \"domain\"?); accepted: domain, descriptors" },
+		  "unknown key \"domian\" (did you mean \"domain\"?); accepted: domain, default, descriptors" },
 		{ "domain: a\ndescriptors: @x",
 		  "a list of descriptors" },
 		{ D "  - @a",

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rule_rows.c - the keys of a rule, one row each, and which of them a rule may have: of a descriptor,
+ * of a whole domain, the default.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/limit_types.h"
+#include "limiter/algorithm.h"
+#include "request/rules/rule_keys.h"
+#include "request/rules/rule_private.h"
+
+/* ---- plain keys ---- */
+
+static int read_bytes(struct reader *r, const struct yaml_node *node, size_t most,
+		      struct bytes *ret)
+{
+	size_t len = strlen(node->text);
+
+	if (node->kind != YAML_TEXT)
+		return read_refuse(r, node, "text");
+	if (len > most)
+		return read_fail(r, node, EINVAL, "found text of %zu bytes; accepted: up to %zu", len,
+				 most);
+	*ret = (struct bytes){ node->text, len };
+	return 0;
+}
+
+int read_rule_key(struct reader *r, const struct yaml_node *node, void *into)
+{
+	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
+		return read_refuse(r, node, "the name of an entry, as user");
+	return read_bytes(r, node, REQUEST_KEY_MAX, &((struct draft *)into)->key);
+}
+
+/* An empty value means none, as there. */
+int read_rule_value(struct reader *r, const struct yaml_node *node, void *into)
+{
+	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
+		return 0;
+	return read_bytes(r, node, REQUEST_VALUE_MAX, &((struct draft *)into)->value);
+}
+
+static void write_key(struct writer *w, const void *from)
+{
+	write_text(w->out, ((const struct draft *)from)->key.at);
+}
+
+static void write_entry_value(struct writer *w, const void *from)
+{
+	write_text(w->out, ((const struct draft *)from)->value.at);
+}
+
+/* Read after all others, by read_descriptor(). */
+int read_rule_descriptors(struct reader *r, const struct yaml_node *node, void *into)
+{
+	if (yaml_node_is_null(node) || node->kind == YAML_LIST)
+		return 0;
+	return read_refuse(r, node, "a list of descriptors");
+}
+
+/* In order of dependency: the limits' defaults, then the limits, then the rest. */
+static const struct key descriptor_rows[] = {
+	{ "key", DRAFT(key), .read = read_rule_key, .write = write_key, .help = "the name of an entry; `*` stands for any bytes" },
+	{ "value", DRAFT(value), .read = read_rule_value, .write = write_entry_value,
+	  .help = "its value; `*` stands for any bytes. Without it every value, each counted by "
+		  "itself" },
+	{ "algorithm", DRAFT(defaults.algorithm), &type_enum, .names = http_algo_names,
+	  .help = "of its limits: " ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP)
+		  "default `fixed-window`" },
+	{ "window", DRAFT(defaults.first_request), &type_enum, .names = window_names,
+	  .help = "`aligned` to UTC, or from the `first-request` on" },
+	{ "buckets", DRAFT(defaults.buckets), &type_number, .usual = "60", .least = 2, .most = 240,
+	  .accepted = "2 to 240", .help = "of window-counters: the buckets of a window, default 60" },
+	{ "burst", DRAFT(defaults.burst), &type_count, .least = 1, .most = ~0ULL,
+	  .accepted = "1 or more", .help = "of a token bucket" },
+	{ "throttle", DRAFT(defaults.throttle), &type_throttle,
+	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`" },
+	{ "count", DRAFT(defaults.count_all), &type_enum, .names = count_names,
+	  .help = "`admitted` (default), or `all`: refused requests count, too" },
+	{ "scope", DRAFT(defaults.cluster), &type_enum, .names = scope_names,
+	  .help = "`node`, or `cluster`: counted for all nodes together, in the Redis of `cluster` in "
+		  "sluice.yaml. Without that section it counts on this node alone" },
+	{ "consistency", DRAFT(rule.consistency_ns), .read = read_rule_consistency,
+	  .write = write_rule_consistency,
+	  .help = "how exactly: `strict` (default), `{lease: 100ms}` or `{write_back: 1s}`; a "
+		  "sliding-log is strict only. Implies `scope: cluster`" },
+	{ "on_store_failure", DRAFT(rule.on_store_failure), .read = read_rule_on_store_failure,
+	  .write = write_rule_on_store_failure,
+	  .help = "while Redis is unavailable: `local` (default: this node's part of the limit), "
+		  "`open`, `closed` or `error`. Implies `scope: cluster`" },
+	{ "rate_limit", DRAFT(rule.envoy), .read = read_rule_rate_limit,
+	  .write = write_rule_rate_limit,
+	  .help = "a limit as envoyproxy/ratelimit has it, see below" },
+	{ "limits", DRAFT(rule.limit_count), &type_rule_limits,
+	  .help = "instead of rate_limit, up to four: `NUMBER requests/PERIOD`, or mappings, see "
+		  "below. All must allow a request, or none is charged" },
+	{ "shadow_mode", DRAFT(rule.shadow), &type_yaml_bool,
+	  .help = "`true`: counted and shown, never refuses" },
+	{ "quota_mode", DRAFT(rule.quota_mode), &type_yaml_bool,
+	  .help = "`true`: the request is refused only if all its quota descriptors are over" },
+	{ "detailed_metric", DRAFT(rule.detailed_metric), &type_yaml_bool,
+	  .help = "`true`: the values of all entries, or of this one, are a label of the metrics" },
+	{ "value_to_metric", DRAFT(value_to_metric), &type_yaml_bool },
+	{ "share_threshold", DRAFT(share), .read = read_rule_share_threshold, .write = write_true,
+	  .help = "`true`: all values that match a value with `*` share one count" },
+	{ "metadata", DRAFT(rule.metadata), .read = read_rule_metadata,
+	  .write = write_rule_metadata, .help = "anything; returned with the decision" },
+	{ "prefix", DRAFT(rule.prefix), .read = read_rule_prefix, .write = write_rule_prefix,
+	  .help = "how addresses among the values are grouped: `{ipv4: 32, ipv6: 64}` by default, "
+		  "lists, or `none`; and the multiplier of the limits at each" },
+	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &limit_scale_keys,
+	  .flags = KEY_FLOW },
+	{ "overrides", DRAFT(rule.overrides), &type_rule_overrides,
+	  .help = "values with limits of their own: `value`, and `limits` (or `rate` and `burst`), "
+		  "`block`, `unlimited` or `removed`" },
+	{ "overrides_file", DRAFT(overrides_file_text), .read = read_rule_overrides_file,
+	  .write = write_rule_overrides_file,
+	  .help = "the same as lines `VALUE,LIMIT[,LIMIT...]`; of LIMIT also `block` and `unlimited`" },
+	{ "priority", DRAFT(rule.priority), &type_enum, .names = priority_names,
+	  .given = offsetof(struct draft, rule.has_priority),
+	  .help = "`critical`, `normal` (default) or `low`" },
+	{ "reserve", .type = &type_map, .keys = &reserve_keys, .flags = KEY_FLOW,
+	  .unset = "",
+	  .help = "the part of a limit that is kept for higher priorities, as `{critical: 20%, "
+		  "normal: 30%}`" },
+	{ "on_limit", DRAFT(rule.wait_ns), .read = read_rule_on_limit,
+	  .write = write_rule_on_limit,
+	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
+	{ "push_down", DRAFT(rule.push), .read = read_rule_push_down,
+	  .write = write_rule_push_down,
+	  .help = "the packet tier's action on a refused source: `{after: 20 rejections/10s, steps: "
+		  "[limit 50 packets/s, tag, no-new, drop], step: 60s, down: 60s, max: 1h}`" },
+	{ "descriptors", .read = read_rule_descriptors, .help = "the level below" },
+};
+
+SL_STATIC_ASSERT(ARRAY_SIZE(descriptor_rows) < RULE_KEYS_MAX, "with the name of a domain");
+const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows);
+
+/*
+ * Rules without a descriptor have no key and value, so nothing that depends on these. The limit of
+ * a domain has one count: no prefixes, and no source that could be pushed down for it.
+ */
+static const char *const keys_of_descriptors[] = {
+	"key", "value", "descriptors", "overrides", "overrides_file", "quota_mode",
+	"detailed_metric", "value_to_metric",
+	/* also not of a domain: */
+	"share_threshold", "prefix", "prefix_scale", "push_down",
+};
+#define KEYS_NOT_OF_DEFAULT 8
+
+/* The name of a domain has been read when its limits are. */
+static int key_name(struct reader *r, const struct yaml_node *node, void *into)
+{
+	return 0;
+}
+
+static bool is_listed(const char *name, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(name, list[i]))
+			return true;
+	return false;
+}
+
+/* The keys that a rule of this place may have; returns their number. */
+size_t rule_keys_of(enum rule_place place, struct key *ret)
+{
+	size_t without = place == RULE_OF_DESCRIPTOR ? 0 :
+			 place == RULE_DEFAULT ? KEYS_NOT_OF_DEFAULT :
+						 ARRAY_SIZE(keys_of_descriptors);
+	size_t count = 0;
+
+	if (place == RULE_OF_DOMAIN)
+		ret[count++] = (struct key){ "name", .read = key_name, .flags = KEY_NEEDED };
+	for (size_t i = 0; i < ARRAY_SIZE(descriptor_rows); i++)
+		if (!is_listed(descriptor_rows[i].name, keys_of_descriptors, without))
+			ret[count++] = descriptor_rows[i];
+	return count;
+}
+
+/* Our keys about limits; without a limit they would have no effect. */
+static const char *const keys_of_limits[] = {
+	"algorithm", "window", "buckets", "count", "burst", "throttle", "prefix", "prefix_scale", "overrides",
+	"overrides_file", "reserve", "on_limit", "push_down", "scope", "consistency",
+	"on_store_failure",
+};
+
+int check_rule_alone(struct reader *r, const struct draft *draft)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys_of_limits); i++) {
+		const struct yaml_node *key = yaml_node_find(draft->map, keys_of_limits[i]);
+
+		if (key)
+			return read_fail(r, key, EINVAL, "%s is given, but %s; accepted with it: "
+					 "limits, or a rate_limit that is not unlimited", key->text,
+					 draft->rule.unlimited ? "this is unlimited" :
+								 "there is no limit");
+	}
+	return 0;
+}
