@@ -17,7 +17,7 @@
 #define SLUICE_BPF_DATAPATH_H
 
 #include "bpf/parse.h"
-#include "bpf/classify.h"
+#include "bpf/list.h"
 #include "bpf/session.h"
 #include "bpf/socket.h"
 #include "bpf/push.h"
@@ -74,15 +74,6 @@ static __always_inline enum stage_result essential(const struct sl_rules *rules,
 	return account_internal(rules, ev, SL_LIMIT_ESSENTIAL, reason);
 }
 
-/* A deadline that has not passed. 0 never was, ~0 never passes. */
-static __always_inline int is_on(struct packet *pkt, u64 until)
-{
-	if (!until || until == ~0ULL)
-		return until != 0;
-	clock_read(pkt);
-	return pkt->now.mono_ns < until;
-}
-
 static __always_inline int is_failsafe(const struct sl_rules *rules, const struct packet *pkt)
 {
 	const struct sl_pclass *pclass;
@@ -126,22 +117,25 @@ static __always_inline enum stage_result failsafe(const struct sl_rules *rules, 
 static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, struct evaluation *ev,
 				 const struct sl_pclass *src, enum stage_result *ret_action)
 {
-	int narrow = 0, wide = 0;
+	u32 on = list_find(&ev->pkt);
 
-	if (src && is_on(&ev->pkt, src->exempt_until)) {
+	if (src && is_on(&ev->pkt, src->exempt_until))
+		on |= LISTED_EXEMPT;
+	if (on & LISTED_EXEMPT) {
 		*ret_action = decide(&ev->pkt, STAGE_PASS, SL_R_EXEMPT);
 		return 1;
 	}
-	if (src) {
-		narrow = is_on(&ev->pkt, src->block_until);
-		wide = is_on(&ev->pkt, src->wide_block_until);
-	}
-	if (!narrow && !(ev->pkt.flags & PKT_FIRST_DROPPED) && is_failsafe(rules, &ev->pkt) &&
-	    !ev->failsafe_spent) {
+	if (src && is_on(&ev->pkt, src->block_until))
+		on |= LISTED_BLOCK;
+	if (src && is_on(&ev->pkt, src->wide_block_until))
+		on |= LISTED_WIDE_BLOCK;
+	FORGET(&ev->pkt, on);
+	if (!(on & LISTED_BLOCK) && !(ev->pkt.flags & PKT_FIRST_DROPPED) &&
+	    is_failsafe(rules, &ev->pkt) && !ev->failsafe_spent) {
 		*ret_action = failsafe(rules, ctx, ev);
 		return 1;
 	}
-	if (narrow || wide) {
+	if (on) {
 		*ret_action = decide(&ev->pkt, STAGE_DROP, SL_R_BLOCK);
 		return 1;
 	}
@@ -205,7 +199,8 @@ SL_GLOBAL int mapped_lists(const struct sl_rules *rules, struct packet *pkt)
 	pkt->family = SL_V4;
 	if (rules->dims & SL_DIMS_P(SL_PDIM_SRC))
 		src = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_SRC));
-	if (src && (is_on(pkt, src->block_until) || is_on(pkt, src->wide_block_until)))
+	if ((list_find(pkt) & (LISTED_BLOCK | LISTED_WIDE_BLOCK)) ||
+	    (src && (is_on(pkt, src->block_until) || is_on(pkt, src->wide_block_until))))
 		pkt->reason = SL_R_BLOCK;
 	else if (is_banned(rules, pkt, src))
 		pkt->reason = SL_R_BAN;

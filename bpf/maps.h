@@ -6,7 +6,7 @@
  * for user space over plain memory (user/packet/dataplane/dp_sim.c brings its own).
  *
  * All maps are pinned by the daemon under pin_dir, by name. Sizes marked "set by the daemon"
- * are changed before loading.
+ * are changed before loading. It is over 500 lines because all maps are in one place.
  */
 #ifndef SLUICE_BPF_MAPS_H
 #define SLUICE_BPF_MAPS_H
@@ -164,6 +164,25 @@ struct {
 	__type(key, u32);
 	__type(value, struct sl_heavy_set);
 } heavy SEC(".maps");
+
+/* ---- lists */
+
+/* Grows with what the administrator and feeds list, never with traffic. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SL_LISTED_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct sl_list_key);
+	__type(value, struct sl_listed);
+} listed SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_list_filter);
+} list_filter SEC(".maps");
 
 /* ---- bans and fragments */
 
@@ -395,6 +414,18 @@ static __always_inline struct sl_refused *map_refused(u32 index)
 static __always_inline struct sl_heavy_set *map_heavy(u32 index)
 {
 	return bpf_map_lookup_elem(&heavy, &index);
+}
+
+static __always_inline const struct sl_listed *map_listed(const struct sl_list_key *key)
+{
+	return bpf_map_lookup_elem(&listed, key);
+}
+
+static __always_inline const struct sl_list_filter *map_list_filter(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&list_filter, &zero);
 }
 
 static __always_inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)

@@ -15,6 +15,7 @@
 #include "heavy.h"
 #include "key.h"
 #include "limit.h"
+#include "list.h"
 #include "prefix.h"
 #include "push.h"
 #include "rules.h"

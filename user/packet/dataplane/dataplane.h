@@ -41,6 +41,12 @@ struct dp_push_entry {
 	struct sl_push push;
 };
 
+/* A block or exemption beside the rule set; bpf/list.h has its rules. */
+struct dp_listed {
+	struct sl_list_key key;
+	struct sl_listed listed;
+};
+
 struct dp_ops {
 	const char *name;
 	void (*close)(struct dp *dp);
@@ -85,6 +91,16 @@ struct dp_ops {
 	/* The sets of one index of `heavy`, one for each of cpus(). */
 	int (*heavy)(struct dp *dp, u32 index, struct sl_heavy_set *ret);
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
+	/*
+	 * What is listed (dp_list.c builds on these). All of it: an array to be freed; one (-ENOENT:
+	 * none); insert, also over older ones (-E2BIG: no room); delete, also what is not there.
+	 * The filter is memory of the data plane itself.
+	 */
+	int (*listed)(struct dp *dp, struct dp_listed **ret, size_t *ret_count);
+	int (*list_get)(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret);
+	int (*list_put)(struct dp *dp, const struct dp_listed *listed, size_t count);
+	int (*list_del)(struct dp *dp, const struct sl_list_key *key, size_t count);
+	struct sl_list_filter *(*list_filter)(struct dp *dp);
 	/*
 	 * Bans (dp_bans.c builds on these). All of them: an array to be freed; one (-ENOENT: none);
 	 * insert, also over an older one (-E2BIG: no room); delete. The filter is memory of the

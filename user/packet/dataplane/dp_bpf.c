@@ -100,6 +100,8 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 				   1, prot);
 	b->ban_filter = map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter),
 				   1, prot);
+	b->list_filter = map_memory(bpf_map__fd(b->skel->maps.list_filter),
+				    sizeof(*b->list_filter), 1, prot);
 	b->push_now = map_memory(bpf_map__fd(b->skel->maps.push_now), sizeof(*b->push_now), 1,
 				 prot);
 	b->established = map_memory(bpf_map__fd(b->skel->maps.established), sizeof(*b->established),
@@ -109,7 +111,7 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_LIMIT_IDS,
 			     prot);
 	if (!b->state || !b->epoch || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
-	    !b->elastic || !b->seen || !b->push_now || !b->established)
+	    !b->elastic || !b->seen || !b->push_now || !b->established || !b->list_filter)
 		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
 	return 0;
 }
@@ -333,6 +335,7 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
 	unmap_memory(b->elastic, sizeof(*b->elastic), SL_LIMIT_IDS);
 	unmap_memory(b->seen, sizeof(*b->seen), SL_LIMIT_IDS);
+	unmap_memory(b->list_filter, sizeof(*b->list_filter), 1);
 	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
 	unmap_memory(b->push_now, sizeof(*b->push_now), 1);
 	unmap_memory(b->established, sizeof(*b->established), SL_ESTABLISHED_SETS);
@@ -370,6 +373,11 @@ static const struct dp_ops dp_bpf_ops = {
 	.limit_stats_clear = dp_bpf_limit_stats_clear,
 	.cpus = dp_bpf_cpus,
 	.lease = dp_bpf_lease,
+	.listed = dp_bpf_listed,
+	.list_get = dp_bpf_list_get,
+	.list_put = dp_bpf_list_put,
+	.list_del = dp_bpf_list_del,
+	.list_filter = dp_bpf_list_filter,
 	.bans = dp_bpf_bans,
 	.ban_get = dp_bpf_ban_get,
 	.ban_put = dp_bpf_ban_put,

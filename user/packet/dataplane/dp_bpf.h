@@ -35,6 +35,7 @@ struct dp_bpf {
 	struct sl_test_clock *test_clock;
 	struct sl_elastic *elastic;
 	struct sl_seen *seen;
+	struct sl_list_filter *list_filter;
 	struct sl_ban_filter *ban_filter;
 	struct sl_push_now *push_now;
 	struct sl_established *established;
@@ -89,7 +90,12 @@ int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot);
 /* To be called before another interface gets the slot. */
 int dp_bpf_iface_stats_clear(struct dp *dp, u32 iface_slot);
 
-/* dp_bpf_hashes.c: the operations on bans and push-downs. */
+/* dp_bpf_hashes.c: the operations on what is listed, on bans and on push-downs. */
+int dp_bpf_listed(struct dp *dp, struct dp_listed **ret, size_t *ret_count);
+int dp_bpf_list_get(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret);
+int dp_bpf_list_put(struct dp *dp, const struct dp_listed *listed, size_t count);
+int dp_bpf_list_del(struct dp *dp, const struct sl_list_key *key, size_t count);
+struct sl_list_filter *dp_bpf_list_filter(struct dp *dp);
 int dp_bpf_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
 int dp_bpf_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
 int dp_bpf_ban_put(struct dp *dp, const struct dp_ban *ban);

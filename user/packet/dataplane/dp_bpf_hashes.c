@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* dp_bpf_hashes.c - the hashes of bans and of push-downs, from user space. */
+/* dp_bpf_hashes.c - the hashes of lists, bans and push-downs, from user space. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,7 @@ struct hash {
 };
 
 SL_STATIC_ASSERT(sizeof(struct dp_ban) == sizeof(struct sl_ban_key) + sizeof(struct sl_ban_state) &&
+		 sizeof(struct dp_listed) == sizeof(struct sl_list_key) + sizeof(struct sl_listed) &&
 		 sizeof(struct dp_push_entry) == sizeof(struct sl_push_key) + sizeof(struct sl_push),
 		 "a key and a value right behind it");
 
@@ -63,6 +64,82 @@ static int read_hash(const struct hash *hash, void **ret, size_t *ret_count)
 	*ret = all;
 	*ret_count = count;
 	return 0;
+}
+
+/* ------------------------------------------------------------------ lists */
+
+static int listed_fd(struct dp *dp)
+{
+	return bpf_map__fd(((struct dp_bpf *)dp)->skel->maps.listed);
+}
+
+int dp_bpf_listed(struct dp *dp, struct dp_listed **ret, size_t *ret_count)
+{
+	const struct hash hash = { listed_fd(dp), sizeof(struct sl_list_key),
+				   sizeof(struct sl_listed), SL_LISTED_MAX };
+
+	return read_hash(&hash, (void **)ret, ret_count);
+}
+
+int dp_bpf_list_get(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret)
+{
+	return bpf_map_lookup_elem(listed_fd(dp), key, ret) < 0 ? -errno : 0;
+}
+
+/* A batch wants keys and values apart. */
+static int list_put_batch(int fd, const struct dp_listed *listed, u32 count,
+			  struct sl_list_key *key, struct sl_listed *value)
+{
+	for (u32 i = 0; i < count; i++) {
+		key[i] = listed[i].key;
+		value[i] = listed[i].listed;
+	}
+	return bpf_map_update_batch(fd, key, value, &count, NULL) < 0 ? -errno : 0;
+}
+
+int dp_bpf_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
+{
+	struct sl_list_key *key;
+	struct sl_listed *value;
+	int fd = listed_fd(dp), rc = 0;
+
+	if (count == 1)
+		return bpf_map_update_elem(fd, &listed->key, &listed->listed, BPF_ANY) < 0 ?
+			       -errno : 0;
+	key = malloc(BATCH * sizeof(*key));
+	value = malloc(BATCH * sizeof(*value));
+	if (!key || !value)
+		rc = -ENOMEM;
+	for (size_t i = 0; !rc && i < count; i += BATCH)
+		rc = list_put_batch(fd, listed + i, count - i < BATCH ? count - i : BATCH, key,
+				    value);
+	free(key);
+	free(value);
+	return rc;
+}
+
+int dp_bpf_list_del(struct dp *dp, const struct sl_list_key *key, size_t count)
+{
+	int fd = listed_fd(dp);
+
+	while (count) {
+		u32 done = count < BATCH ? count : BATCH;
+		int rc = bpf_map_delete_batch(fd, key, &done, NULL) < 0 ? -errno : 0;
+
+		/* The batch ended at one that was not there. */
+		if (rc == -ENOENT)
+			done++;
+		else if (rc)
+			return rc;
+		key += done;
+		count -= done;
+	}
+	return 0;
+}
+
+struct sl_list_filter *dp_bpf_list_filter(struct dp *dp)
+{
+	return ((struct dp_bpf *)dp)->list_filter;
 }
 
 /* ------------------------------------------------------------------ bans */

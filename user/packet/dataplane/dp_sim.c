@@ -5,6 +5,8 @@
  *
  * It does not simulate concurrency: packets are judged one after the other, on the CPU that the
  * caller names. tests/prop/ and tests/bpf/ test concurrency.
+ *
+ * It is over 500 lines because the stages are static functions: their memory is in this unit.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
@@ -46,6 +48,7 @@ static void sim_close(struct dp *dp)
 	free(s->lease_key);
 	free(s->elastic);
 	free(s->seen);
+	sim_lists_free(s->lists);
 	free(s->ban);
 	free(s->push);
 	free(s->established);
@@ -268,6 +271,36 @@ static int sim_lease(struct dp *dp, u64 key, u64 *ret)
 	return 0;
 }
 
+static int sim_listed(struct dp *dp, struct dp_listed **ret, size_t *ret_count)
+{
+	return sim_lists_all(sim_of(dp)->lists, ret, ret_count);
+}
+
+static int sim_list_get(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret)
+{
+	const struct sl_listed *listed = sim_lists_get(sim_of(dp)->lists, key);
+
+	if (listed)
+		*ret = *listed;
+	return listed ? 0 : -ENOENT;
+}
+
+static int sim_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
+{
+	return sim_lists_put(sim_of(dp)->lists, listed, count);
+}
+
+static int sim_list_del(struct dp *dp, const struct sl_list_key *key, size_t count)
+{
+	sim_lists_del(sim_of(dp)->lists, key, count);
+	return 0;
+}
+
+static struct sl_list_filter *sim_list_filter(struct dp *dp)
+{
+	return sim_lists_filter(sim_of(dp)->lists);
+}
+
 static int sim_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count)
 {
 	struct dp_sim *s = sim_of(dp);
@@ -401,6 +434,11 @@ static const struct dp_ops sim_ops = {
 	.limit_stats_clear = sim_limit_stats_clear,
 	.cpus = sim_cpus,
 	.lease = sim_lease,
+	.listed = sim_listed,
+	.list_get = sim_list_get,
+	.list_put = sim_list_put,
+	.list_del = sim_list_del,
+	.list_filter = sim_list_filter,
 	.bans = sim_bans,
 	.ban_get = sim_ban_get,
 	.ban_put = sim_ban_insert,
@@ -430,12 +468,13 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->lease_key = calloc(s->lease_entries, sizeof(u64));
 	s->elastic = calloc(SL_LIMIT_IDS, sizeof(*s->elastic));
 	s->seen = calloc(SL_LIMIT_IDS, sizeof(*s->seen));
+	s->lists = sim_lists_new();
 	s->ban = calloc(SIM_BANS, sizeof(*s->ban));
 	s->push = calloc(SIM_PUSHES, sizeof(*s->push));
 	s->established = aligned_alloc(64, SL_ESTABLISHED_SETS * sizeof(*s->established));
 	s->fragment = calloc(SL_FRAG_SETS, sizeof(*s->fragment));
 	s->heavy = calloc((size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS, sizeof(*s->heavy));
-	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment || !s->elastic ||
+	if (!s->table || !s->cpu || !s->lease_key || !s->lists || !s->ban || !s->fragment || !s->elastic ||
 	    !s->seen || !s->push || !s->established || !s->heavy)
 		goto out;
 	memset(s->table, 0, s->sets * sizeof(*s->table));

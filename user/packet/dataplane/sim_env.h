@@ -15,6 +15,7 @@
 #include "bpf/evaluation.h"
 #include "packet/dataplane/dp_sim.h"
 #include "packet/dataplane/explain_copy.h"
+#include "packet/dataplane/sim_lists.h"
 
 #define SL_GLOBAL static
 
@@ -69,6 +70,8 @@ struct dp_sim {
 	struct sl_heavy_set *heavy;	/* SL_HEAVY_LISTS * SL_HEAVY_SETS for each CPU; with `copy` NULL */
 	u64 mono_ns;
 	struct explain_copy *copy;	/* NULL: a data plane of its own */
+	struct sim_lists *lists;	/* with `copy` NULL */
+	struct sl_listed live_listed;
 	struct sim_ban *ban;		/* SIM_BANS places of them, open addressing; with `copy` NULL */
 	u32 ban_count;
 	struct sl_ban_filter ban_filter;
@@ -294,6 +297,19 @@ static inline struct sl_lease_hints *map_lease_hints(void)
 static inline struct sl_refused *map_refused(u32 index)
 {
 	return &sim_cpu->refused[index];
+}
+
+static inline const struct sl_listed *map_listed(const struct sl_list_key *key)
+{
+	if (!sim->copy)
+		return sim_lists_get(sim->lists, key);
+	return sim->live->ops->list_get(sim->live, key, &sim->live_listed) ? NULL :
+									     &sim->live_listed;
+}
+
+static inline const struct sl_list_filter *map_list_filter(void)
+{
+	return sim->copy ? sim->live->ops->list_filter(sim->live) : sim_lists_filter(sim->lists);
 }
 
 /* The ban of a key, or NULL. *ret_free: the place for it, NULL if there is no room. */

@@ -459,8 +459,18 @@ static void consider_limit(struct soonest *s, struct evaluation *ev, u32 index)
 static void consider_lists(struct soonest *s, struct packet *pkt)
 {
 	const struct sl_pclass *src;
+	u32 longest = pkt->family == SL_V4 ? 32 : 128;
 
-	if (!(pkt->flags & PKT_ADDR) || !(sim->rules[0]->dims & SL_DIMS_P(SL_PDIM_SRC)))
+	if (!(pkt->flags & PKT_ADDR))
+		return;
+	for (u32 len = 0; map_list_filter()->count && len <= longest; len++) {
+		struct sl_list_key key = { sl_addr_mask(pkt->src, len), pkt->family, len };
+		const struct sl_listed *listed = map_listed(&key);
+
+		if (listed)
+			consider(s, listed->block.until_ns);
+	}
+	if (!(sim->rules[0]->dims & SL_DIMS_P(SL_PDIM_SRC)))
 		return;
 	src = classify_class(sim->rules[0], classify_prefix(sim->rules[0], pkt, SL_PDIM_SRC));
 	if (!src)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dp_list.c - see dp_list.h. A filter bit without an entry costs a packet a
+ * look-up; so bits of removed entries stay until dp_list_refilter().
+ */
+#include "packet/dataplane/dp_list.h"
+
+#define WIDE_V4 16	/* an entry for a shorter prefix is around several /16s */
+
+static void add_bit(u64 *word, u32 bit)
+{
+	__atomic_fetch_or(word, 1ULL << bit, __ATOMIC_ACQ_REL);
+}
+
+void dp_list_filter_add(struct sl_list_filter *filter, const struct sl_list_key *key)
+{
+	u32 at = key->addr.hi >> 48, words = key->len < WIDE_V4 ? 1U << (WIDE_V4 - key->len) : 1;
+
+	if (key->family == SL_V4) {
+		for (u32 i = 0; i < words; i++)
+			add_bit(&filter->v4[(at + i) & (SL_LIST_V4_WORDS - 1)], key->len);
+	} else if (key->len < SL_LIST_V6_FIRST) {
+		add_bit(&filter->wide_v6, key->len);
+	} else {
+		u32 bit = key->len - SL_LIST_V6_FIRST;
+
+		add_bit(&filter->v6[sl_list_set(key->addr)][bit / 64], bit % 64);
+	}
+	__atomic_fetch_add(&filter->count, 1, __ATOMIC_RELEASE);
+}
+
+int dp_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
+{
+	struct sl_list_filter *filter = dp->ops->list_filter(dp);
+	int rc = dp->ops->list_put(dp, listed, count);
+
+	for (size_t i = 0; i < count; i++)
+		dp_list_filter_add(filter, &listed[i].key);
+	dp_epoch_raise(dp);
+	return rc;
+}
+
+int dp_list_del(struct dp *dp, const struct sl_list_key *key, size_t count)
+{
+	int rc = dp->ops->list_del(dp, key, count);
+
+	dp_epoch_raise(dp);
+	return rc;
+}
+
+/* Word by word: packets read meanwhile, and no bit that is needed goes. */
+void dp_list_refilter(struct dp *dp, const struct sl_list_filter *wanted)
+{
+	struct sl_list_filter *filter = dp->ops->list_filter(dp);
+	const u64 *from = (const u64 *)wanted;
+	u64 *to = (u64 *)filter;
+
+	for (size_t i = 0; i < sizeof(*filter) / sizeof(u64); i++)
+		if (to[i] != from[i])
+			__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+}
