@@ -52,7 +52,7 @@ static const struct rates *rates_without(const struct limit_def *limit,
 {
 	const struct override_def *own = override_match(limit, src);
 
-	return own ? &limit->override_rates[own->rates] : &limit->rates;
+	return own ? &limit->override_rates[own->rates] : &limit->terms.rates;
 }
 
 static int rates_number(struct limit_def *limit, const struct rates *rates, u32 *ret)
@@ -112,8 +112,8 @@ int policy_override_derive(struct policy *policy, const char *name,
 		return sl_err_set(err, ENOENT, "there is no limit \"%.63s\"", name);
 	if (!(limit->per & SL_PER_SOURCE))
 		return sl_err_set(err, EINVAL, "limit \"%.63s\" does not count per source", name);
-	for (u32 i = 0; i < limit->rates.count; i++)
-		if (limit->rates.rate[i].unit != RATE_PACKETS)
+	for (u32 i = 0; i < limit->terms.rates.count; i++)
+		if (limit->terms.rates.rate[i].unit != RATE_PACKETS)
 			return sl_err_set(err, EINVAL, "limit \"%.63s\" does not count packets", name);
 	for (size_t i = 0; i < count; i++) {
 		r = derive(limit, &derived[i]);

@@ -161,8 +161,8 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 {
 	const struct yaml_node *rate = item_at(yaml_node_find(map, "rate"), i);
 	const struct yaml_node *burst = item_at(yaml_node_find(map, "burst"), i);
-	const struct rate *found = &limit->rates.rate[i];
-	u64 units = limit->rates.burst[i];
+	const struct rate *found = &limit->terms.rates.rate[i];
+	u64 units = limit->terms.rates.burst[i];
 	struct sl_params params;
 	const char *reason;
 	char text[96];
@@ -171,14 +171,14 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
 		return read_fail(r, rate, EINVAL, "rate counts connections, which are TCP's, but "
 				 "match leaves TCP out; accepted with it: packets, bytes, bits");
-	if (params_compile(limit->algorithm, found, 0, 0, &params, &reason) ||
-	    params_divide(&params, limit->buckets, limit_ceiling(limit), &reason) ||
-	    params_anchor(&params, limit->first_request, limit_ceiling(limit), &reason))
+	if (params_compile(limit->terms.algorithm, found, 0, 0, &params, &reason) ||
+	    params_divide(&params, limit->terms.buckets, limit_ceiling(limit), &reason) ||
+	    params_anchor(&params, limit->terms.first_request, limit_ceiling(limit), &reason))
 		return rate ? read_fail(r, rate, EINVAL, "rate: found %s: %s", read_found(r, rate),
 					reason)
 			    : read_fail(r, rate, EINVAL, "rate: found \"%s\": %s",
 					rate_format(found, text, sizeof(text)), reason);
-	if (units && params_compile(limit->algorithm, found, units, 0, &params, &reason))
+	if (units && params_compile(limit->terms.algorithm, found, units, 0, &params, &reason))
 		return burst ? read_fail(r, burst, EINVAL, "burst: found %s: %s",
 					 read_found(r, burst), reason)
 			     : read_fail(r, burst, EINVAL, "burst: found \"%llu\": %s", units, reason);
@@ -203,19 +203,10 @@ int check_bursts(struct reader *r, const struct rates *rates)
 /* params_compile() checks the bounds of the step itself (algo.h). */
 int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	const struct yaml_node *burst = yaml_node_find(map, "burst");
-	int rc = check_bursts(r, &limit->rates);
+	int rc = check_bursts(r, &limit->terms.rates);
 	size_t i;
 
-	if (limit->rates.burst[0] && !algorithms[limit->algorithm]->default_burst)
-		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
-				 "none; accepted with it: algorithm: token-bucket",
-				 algorithm_name(limit->algorithm));
-	if (yaml_node_find(map, "buckets") && !algorithms[limit->algorithm]->has_buckets)
-		return read_fail(r, yaml_node_find(map, "buckets"), EINVAL, "buckets is given, but "
-				 "algorithm is %s; accepted with it: algorithm: window-counters",
-				 algorithm_name(limit->algorithm));
-	for (i = 0; i < limit->rates.count && !rc; i++)
+	for (i = 0; i < limit->terms.rates.count && !rc; i++)
 		rc = check_rate(r, map, limit, i);
 	return rc;
 }

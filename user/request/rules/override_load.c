@@ -58,17 +58,17 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 		return -EINVAL;
 	memcpy(rate, text, len);
 	rate[len] = 0;
-	if (requests_parse(rate, &limit->rate, ret_reason))
+	if (requests_parse(rate, &limit->terms.rates.rate[0], ret_reason))
 		return -EINVAL;
 	if (!burst)
 		return 0;
-	if (count_parse(burst + 7, &limit->burst, ret_reason))
+	if (count_parse(burst + 7, &limit->terms.rates.burst[0], ret_reason))
 		return -EINVAL;
 	*ret_reason = "burst is given, but only a token-bucket has one";
-	if (!algorithms[limit->algorithm]->default_burst)
+	if (!algorithms[limit->terms.algorithm]->default_burst)
 		return -EINVAL;
 	*ret_reason = "a burst of 0; accepted: 1 or more";
-	return limit->burst ? 0 : -EINVAL;
+	return limit->terms.rates.burst[0] ? 0 : -EINVAL;
 }
 
 /* The field at *text, terminated and without blanks around it; *text then points after it. */

@@ -21,11 +21,12 @@ static u64 mix(u64 hash, const void *bytes, size_t len)
 /* Field by field: padding has no meaning. */
 static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 {
-	const struct throttle_def *t = &limit->throttle;
+	const struct throttle_def *t = &limit->terms.throttle;
 	u64 words[] = {
-		limit->rate.count, limit->rate.period_ns, limit->burst, limit->algorithm,
-		limit->first_request, limit->buckets, limit->count_all,
-		limit->none, limit->cluster, t->kind, t->soft_permille, t->soft_for_ns,
+		limit->terms.rates.rate[0].count, limit->terms.rates.rate[0].period_ns,
+		limit->terms.rates.burst[0], limit->terms.algorithm,
+		limit->terms.first_request, limit->terms.buckets, limit->terms.count_all,
+		limit->none, limit->terms.cluster, t->kind, t->soft_permille, t->soft_for_ns,
 		t->ceiling_percent, t->cpu_percent, t->link_percent, t->load_signal_percent,
 	};
 
@@ -90,7 +91,7 @@ int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
 								      &draft->defaults;
 
 	*ret = *from;
-	ret->burst = 0;
+	ret->terms.rates.burst[0] = 0;
 	ret->none = false;
 	if (i < draft->rule.limit_count)
 		ret->name = arena_text(&m->table->arena, from->name, strlen(from->name));
@@ -105,7 +106,7 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret)
 	int rc = override_default_limit(m, 0, ret);
 
 	ret->none = true;
-	ret->rate.count = 0;
+	ret->terms.rates.rate[0].count = 0;
 	return rc;
 }
 
@@ -203,9 +204,9 @@ static int key_own_burst(struct reader *r, const struct yaml_node *node, void *i
 
 	if (rc)
 		return rc;
-	if (own->limit_count != 1 || !algorithms[own->limit[0].algorithm]->default_burst || !burst)
+	if (own->limit_count != 1 || !algorithms[own->limit[0].terms.algorithm]->default_burst || !burst)
 		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
-	own->limit[0].burst = burst;
+	own->limit[0].terms.rates.burst[0] = burst;
 	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))
 		return read_fail(r, node, EINVAL, "%s", why.message);
 	return 0;

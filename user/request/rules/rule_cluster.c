@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/limit_types.h"
 #include "request/rules/rule_private.h"
 #include "limiter/algorithm.h"
 
@@ -32,7 +33,7 @@ const struct name counters_failure_names[] = {
 static void mean_cluster(struct draft *draft)
 {
 	if (!yaml_node_find(draft->map, "scope"))
-		draft->defaults.cluster = true;
+		draft->defaults.terms.cluster = true;
 }
 
 static int key_lease(struct reader *r, const struct yaml_node *node, void *into)
@@ -111,36 +112,32 @@ void write_rule_consistency(struct writer *w, const void *from)
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err)
 {
 	const char *of = rule->consistency == CONSISTENCY_LEASE ? "lease" : "write_back";
+	const char *conflict = limit_terms_conflict(&limit->terms);
 	char text[48], period[48];
 
-	if (limit->count_all && limit->throttle.kind == THROTTLE_SOFT)
-		return sl_err_set(err, ERANGE, "count is all, but throttle is soft, which admits above "
-				  "the limit; accepted with it: throttle: hard or elastic");
-	if (limit->count_all && rule->wait_ns)
+	if (conflict)
+		return sl_err_set(err, ERANGE, "%s", conflict);
+	if (limit->terms.count_all && rule->wait_ns)
 		return sl_err_set(err, ERANGE, "count is all, but on_limit delays requests that do not "
 				  "fit; accepted with it: on_limit: refuse");
-	if (!limit->cluster)
+	if (!limit->terms.cluster)
 		return 0;
-	if (limit->count_all)
-		return sl_err_set(err, ERANGE, "count is all, but scope is cluster: a node answers "
-				  "refusals by itself, so the others do not know them; accepted with "
-				  "it: count: admitted, or scope: node");
-	if (limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns)
+	if (limit->terms.throttle.kind == THROTTLE_SOFT && limit->terms.throttle.soft_for_ns)
 		return sl_err_set(err, ERANGE, "throttle has \"for\", but scope is cluster: this node knows "
 				  "since when the limit is exceeded on itself only; accepted with it: "
 				  "soft without for, or scope: node");
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
-	if (algorithms[limit->algorithm]->strict_note)
+	if (algorithms[limit->terms.algorithm]->strict_note)
 		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is %s, which %s; accepted "
 				  "with it: consistency: strict, or algorithm: sliding-window", of,
-				  algorithm_name(limit->algorithm),
-				  algorithms[limit->algorithm]->strict_note);
-	if (rule->consistency_ns > limit->rate.period_ns)
+				  algorithm_name(limit->terms.algorithm),
+				  algorithms[limit->terms.algorithm]->strict_note);
+	if (rule->consistency_ns > limit->terms.rates.rate[0].period_ns)
 		return sl_err_set(err, ERANGE, "%s is %s, longer than the limit's own period of %s; "
 				  "accepted: up to that", of,
 				  duration_format(rule->consistency_ns, text, sizeof(text)),
-				  duration_format(limit->rate.period_ns, period, sizeof(period)));
+				  duration_format(limit->terms.rates.rate[0].period_ns, period, sizeof(period)));
 	return 0;
 }
 
@@ -151,7 +148,7 @@ int check_rule_scope(struct reader *r, const struct draft *draft)
 	if (!given)
 		given = yaml_node_find(draft->map, "on_store_failure");
 	for (u32 i = 0; given && i < draft->rule.limit_count; i++)
-		if (draft->limit[i].cluster)
+		if (draft->limit[i].terms.cluster)
 			return 0;
 	if (!given)
 		return 0;

@@ -71,74 +71,30 @@ static const struct key_type type_requests = {
 #define LIMIT(field) KEY(struct rule_limit, field)
 
 static const struct key rule_limit_rows[] = {
-	{ "rate", LIMIT(rate), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
+	{ "rate", LIMIT(terms.rates.rate[0]), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
 	{ "name", LIMIT(name), .read = key_limit_name, .write = write_limit_name,
 	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
-	{ "algorithm", LIMIT(algorithm), &type_enum, .names = http_algo_names,
+	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = http_algo_names,
 	  .help = ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP) "default `fixed-window`, see "
 		  "[algorithms](algorithms.md)" },
-	{ "window", LIMIT(first_request), &type_enum, .names = window_names,
+	{ "window", LIMIT(terms.first_request), &type_enum, .names = window_names,
 	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
-	{ "buckets", LIMIT(buckets), &type_number, .least = 2, .most = 240, .accepted = "2 to 240",
+	{ "buckets", LIMIT(terms.buckets), &type_number, .least = 2, .most = 240, .accepted = "2 to 240",
 	  .help = "of window-counters: the buckets of a window, 2 to 240; default 60" },
-	{ "burst", LIMIT(burst), &type_count, .least = 1, .most = ~0ULL, .accepted = "1 or more",
+	{ "burst", LIMIT(terms.rates.burst[0]), &type_count, .least = 1, .most = ~0ULL,
+	  .accepted = "1 or more",
 	  .help = "of a token bucket: requests at once; default one second's worth, at least one; of "
 		  "an interval bucket one refill" },
-	{ "throttle", LIMIT(throttle), &type_throttle,
+	{ "throttle", LIMIT(terms.throttle), &type_throttle,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`, as in the "
 		  "packet tier" },
-	{ "count", LIMIT(count_all), &type_enum, .names = count_names,
+	{ "count", LIMIT(terms.count_all), &type_enum, .names = count_names,
 	  .help = "`admitted` (default), or `all`: requests that it refuses count, too, so a client "
 		  "that does not slow down stays out" },
-	{ "scope", LIMIT(cluster), &type_enum, .names = scope_names,
+	{ "scope", LIMIT(terms.cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: all nodes together" },
 };
 const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows);
-
-/*
- * An element's own keys must fit its algorithm; defaults of the rule that do not fit are ignored.
- */
-static int check_element(struct reader *r, const struct yaml_node *map, struct rule_limit *limit)
-{
-	const struct yaml_node *burst = yaml_node_find(map, "burst"),
-			       *window = yaml_node_find(map, "window"),
-			       *buckets = yaml_node_find(map, "buckets"),
-			       *count = yaml_node_find(map, "count");
-
-	if (burst && !algorithms[limit->algorithm]->default_burst)
-		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
-				 "none; accepted with it: algorithm: token-bucket",
-				 algorithm_name(limit->algorithm));
-	if (window && !algorithms[limit->algorithm]->has_window)
-		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
-				 "with it: algorithm: fixed-window",
-				 algorithm_name(limit->algorithm));
-	if (buckets && !algorithms[limit->algorithm]->has_buckets)
-		return read_fail(r, buckets, EINVAL, "buckets is given, but algorithm is %s; accepted "
-				 "with it: algorithm: window-counters",
-				 algorithm_name(limit->algorithm));
-	if (count && limit->count_all && algorithms[limit->algorithm]->count_note)
-		return read_fail(r, count, EINVAL, "count is all, but algorithm is %s: %s; accepted with "
-				 "it: token-bucket, leaky-bucket, sliding-window, window-counters, "
-				 "sliding-log", algorithm_name(limit->algorithm),
-				 algorithms[limit->algorithm]->count_note);
-	return 0;
-}
-
-/* Defaults of the rule that the algorithm does not use. */
-static void drop_unused(struct rule_limit *limit)
-{
-	const struct algorithm *row = algorithms[limit->algorithm];
-
-	if (!row->default_burst)
-		limit->burst = 0;
-	if (!row->has_window)
-		limit->first_request = false;
-	if (!row->has_buckets)
-		limit->buckets = 0;
-	if (row->count_note)
-		limit->count_all = false;
-}
 
 int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
@@ -151,13 +107,12 @@ int read_limit_element(struct reader *r, const struct yaml_node *node,
 	if (node->kind == YAML_MAP) {
 		rc = keys_read(r, node, &rule_limit_keys, &element);
 		*ret = element.limit;
-		if (!rc)
-			rc = check_element(r, node, ret);
 	} else {
-		rc = read_requests(r, node, &ret->rate);
+		rc = read_requests(r, node, &ret->terms.rates.rate[0]);
 	}
-	drop_unused(ret);
-	return rc;
+	limit_terms_drop(&ret->terms, node);
+	return rc ? rc : limit_terms_check(r, node, &ret->terms, &ret->terms.algorithm, 1,
+					   http_algo_names);
 }
 
 static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
@@ -193,7 +148,7 @@ static int limits_read(struct reader *r, const struct yaml_node *node, const str
 bool has_common_limit(const struct rule *rule)
 {
 	for (u32 i = 0; i < rule->limit_count; i++)
-		if (rule->limit[i].cluster)
+		if (rule->limit[i].terms.cluster)
 			return true;
 	return false;
 }
@@ -202,8 +157,8 @@ void write_limit_element(struct writer *w, const struct rule_limit *limit, bool 
 {
 	struct rule_limit unlike = {
 		.name = named ? NULL : limit->name,
-		.algorithm = SL_ALGO_COUNT,
-		.cluster = common && !limit->cluster,
+		.terms.algorithm = SL_ALGO_COUNT,
+		.terms.cluster = common && !limit->terms.cluster,
 	};
 
 	keys_write_flow_unlike(w, &rule_limit_keys, limit, &unlike);
@@ -281,43 +236,26 @@ static int name_limits(struct reader *r, struct draft *draft)
 	return 0;
 }
 
-/* At least one limit must use the rule's own burst and window. */
+/* At least one limit must use what the rule has for all. */
 static int check_defaults(struct reader *r, const struct draft *draft)
 {
-	const struct yaml_node *burst = yaml_node_find(draft->map, "burst");
-	const struct yaml_node *window = yaml_node_find(draft->map, "window");
-	const struct yaml_node *counters = yaml_node_find(draft->map, "buckets");
-	bool buckets = false, windows = false, counted = false;
+	enum sl_algo algorithm[RULE_LIMITS_MAX];
 
-	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		buckets |= algorithms[draft->limit[i].algorithm]->default_burst != NULL;
-		windows |= algorithms[draft->limit[i].algorithm]->has_window;
-		counted |= algorithms[draft->limit[i].algorithm]->has_buckets;
-	}
-	if (burst && !buckets)
-		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
-				 "none; accepted with it: algorithm: token-bucket",
-				 algorithm_name(draft->limit[0].algorithm));
-	if (window && !windows)
-		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
-				 "with it: algorithm: fixed-window",
-				 algorithm_name(draft->limit[0].algorithm));
-	if (counters && !counted)
-		return read_fail(r, counters, EINVAL, "buckets is given, but algorithm is %s; accepted "
-				 "with it: algorithm: window-counters",
-				 algorithm_name(draft->limit[0].algorithm));
-	return 0;
+	for (u32 i = 0; i < draft->rule.limit_count; i++)
+		algorithm[i] = draft->limit[i].terms.algorithm;
+	return limit_terms_check(r, draft->map, &draft->defaults.terms, algorithm,
+				 draft->rule.limit_count, http_algo_names);
 }
 
 /* As the decision core uses it, at one length of the prefix hierarchy. */
-static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *err)
+static int check_step(const struct limit_terms *terms, u32 scale, struct sl_err *err)
 {
-	const struct throttle_def *throttle = &limit->throttle;
+	const struct throttle_def *throttle = &terms->throttle;
 	struct spec_def def = {
-		.count = limit->rate.count, .period_ns = limit->rate.period_ns,
-		.burst = limit->burst, .scale = scale, .ceiling_percent = 100,
-		.algo = algorithm_anchored(limit->algorithm, limit->first_request),
-		.buckets = limit->buckets,
+		.count = terms->rates.rate[0].count, .period_ns = terms->rates.rate[0].period_ns,
+		.burst = terms->rates.burst[0], .scale = scale, .ceiling_percent = 100,
+		.algo = algorithm_anchored(terms->algorithm, terms->first_request),
+		.buckets = terms->buckets,
 	};
 	const char *reason;
 	struct spec spec;
@@ -341,11 +279,11 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 	int rc = limit->none ? 0 : check_limit_scope(limit, rule, err);
 
 	if (!rc && !limit->none)
-		rc = check_step(limit, 1, err);
+		rc = check_step(&limit->terms, 1, err);
 
 	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT; family++)
 		for (u32 i = 0; i < rule->prefix.count[family] && !rc; i++)
-			rc = check_step(limit, rule->prefix.scale[family][i], err);
+			rc = check_step(&limit->terms, rule->prefix.scale[family][i], err);
 	return rc;
 }
 
@@ -354,9 +292,6 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 	struct sl_err why;
 	int rc;
 
-	/* A burst of a rate_limit, too, needs a token bucket. */
-	for (u32 i = 0; i < draft->rule.limit_count; i++)
-		drop_unused(&draft->limit[i]);
 	rc = check_defaults(r, draft);
 	if (!rc)
 		rc = check_rule_scope(r, draft);

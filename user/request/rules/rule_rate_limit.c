@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config/limit_types.h"
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 
@@ -36,7 +37,7 @@ static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 		if (strcasecmp(node->text, units[i].name))
 			continue;
 		draft->rule.unit = units[i].unit;
-		draft->limit[0].rate.period_ns = units[i].ns;
+		draft->limit[0].terms.rates.rate[0].period_ns = units[i].ns;
 		return 0;
 	}
 	return read_refuse(r, node, UNITS);
@@ -124,7 +125,7 @@ static const struct key rate_limit_rows[] = {
 	{ "unit", DRAFT(rule.unit), .read = key_unit, .write = write_unit,
 	  .help = "`second`, `minute`, `hour`, `day`, `week` (begins on Thursday), `month` (30 days), "
 		  "`year` (365); windows begin at round times of UTC" },
-	{ "requests_per_unit", DRAFT(limit[0].rate.count), &type_number, .most = ~0U,
+	{ "requests_per_unit", DRAFT(limit[0].terms.rates.rate[0].count), &type_number, .most = ~0U,
 	  .accepted = "a whole number, 0 to 4294967295",
 	  .help = "0 to 4294967295; 0 (or no such key) refuses all" },
 	{ "unlimited", DRAFT(rule.unlimited), &type_yaml_bool,
@@ -145,7 +146,7 @@ int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *i
 	if (yaml_node_is_null(node))
 		return 0;
 	*limit = draft->defaults;
-	limit->rate.unit = RATE_REQUESTS;
+	limit->terms.rates.rate[0].unit = RATE_REQUESTS;
 	rc = keys_read(r, node, &rate_limit_keys, draft);
 	if (rc)
 		return rc;
@@ -157,7 +158,8 @@ int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *i
 	draft->rule.envoy = true;
 	if (draft->rule.unlimited)
 		return 0;
-	limit->none = !limit->rate.count;
+	limit->none = !limit->terms.rates.rate[0].count;
+	limit_terms_drop(&limit->terms, node);
 	draft->limit_at[0] = node;
 	draft->rule.limit_count = 1;
 	return 0;
@@ -167,7 +169,7 @@ void write_rule_rate_limit(struct writer *w, const void *from)
 {
 	const struct draft *draft = from;
 	/* A limit of 0 is written, too. */
-	struct draft unlike = { .limit[0].rate.count = draft->rule.unlimited ? 0 : ~0ULL };
+	struct draft unlike = { .limit[0].terms.rates.rate[0].count = draft->rule.unlimited ? 0 : ~0ULL };
 
 	keys_write_flow_unlike(w, &rate_limit_keys, draft, &unlike);
 }

@@ -101,8 +101,9 @@ static void draft_init(struct draft *draft, struct build *b, const struct yaml_n
 	memset(draft, 0, sizeof(*draft));
 	draft->b = b;
 	draft->map = map;
-	draft->defaults.algorithm = SL_ALGO_FIXED_WINDOW;
-	draft->defaults.buckets = 60;
+	draft->defaults.terms.algorithm = SL_ALGO_FIXED_WINDOW;
+	draft->defaults.terms.buckets = 60;
+	draft->defaults.terms.rates.count = 1;
 	draft->rule.priority = PRIORITY_NORMAL;
 	draft->rule.prefix = b->usual;
 }

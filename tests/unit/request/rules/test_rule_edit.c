@@ -59,7 +59,9 @@ static u64 own_count(const struct ruleset *set, const char *value)
 
 	if (!limits)
 		return 0;
-	return limits->unlimited ? 999 : limits->limit[0].none ? 998 : limits->limit[0].rate.count;
+	return limits->unlimited	  ? 999 :
+	       limits->limit[0].none ? 998 :
+				       limits->limit[0].terms.rates.rate[0].count;
 }
 
 #define PAIRS(...) (const char *const[]){ __VA_ARGS__ }, \
@@ -85,14 +87,14 @@ static void check_edited(const struct ruleset *set)
 	const struct rule *rule = ruleset_find(set, "api/user");
 
 	assert_int_equal(rule->limit_count, 1);
-	assert_int_equal(rule->limit[0].rate.count, 20);
-	assert_int_equal(rule->limit[0].algorithm, SL_ALGO_TOKEN_BUCKET);
-	assert_int_equal(rule->limit[0].burst, 7);
-	assert_int_equal(rule->limit[0].throttle.soft_permille, 100);
+	assert_int_equal(rule->limit[0].terms.rates.rate[0].count, 20);
+	assert_int_equal(rule->limit[0].terms.algorithm, SL_ALGO_TOKEN_BUCKET);
+	assert_int_equal(rule->limit[0].terms.rates.burst[0], 7);
+	assert_int_equal(rule->limit[0].terms.throttle.soft_permille, 100);
 	assert_int_equal(rule->prefix.count[SL_V4], 1);
 	assert_int_equal(rule->prefix.len[SL_V6][0], 64);
-	assert_int_equal(ruleset_find(set, "api/user/path=/it's")->limit[0].rate.count, 6);
-	assert_int_equal(ruleset_find(set, "api/other")->limit[0].rate.count, 1);
+	assert_int_equal(ruleset_find(set, "api/user/path=/it's")->limit[0].terms.rates.rate[0].count, 6);
+	assert_int_equal(ruleset_find(set, "api/other")->limit[0].terms.rates.rate[0].count, 1);
 	assert_int_equal(own_count(set, "acme"), 2000);
 	assert_int_equal(own_count(set, "new, one"), 30);
 	assert_int_equal(own_count(set, "192.0.2.7"), 0);
@@ -216,10 +218,10 @@ TEST(test_aliased)
 	set = load(NULL, 0);
 	one = ruleset_find(set, "api/one");
 	two = ruleset_find(set, "api/two");
-	assert_int_equal(one->limit[0].rate.count, 5);
-	assert_false(one->limit[0].cluster);
-	assert_int_equal(two->limit[0].rate.count, 7);
-	assert_true(two->limit[0].cluster);
+	assert_int_equal(one->limit[0].terms.rates.rate[0].count, 5);
+	assert_false(one->limit[0].terms.cluster);
+	assert_int_equal(two->limit[0].terms.rates.rate[0].count, 7);
+	assert_true(two->limit[0].terms.cluster);
 	assert_int_equal(two->consistency, CONSISTENCY_LEASE);
 	assert_int_equal(two->on_store_failure, STORE_FAILS_CLOSED);
 	assert_int_equal(ruleset_find(set, "api/three")->unit, REQUEST_UNIT_HOUR);
