@@ -193,7 +193,8 @@ static int check_terms(struct reader *r, const struct yaml_node *map, const stru
 {
 	const struct limit_terms *terms = &limit->terms;
 	const char *conflict = limit_terms_conflict(terms);
-	int rc = limit_terms_check(r, map, terms, &terms->algorithm, 1, algorithm_names);
+	int rc = limit_terms_check(r, map, limit_terms_given(map), terms, &terms->algorithm, 1,
+				   algorithm_names);
 
 	if (!rc && conflict)
 		rc = read_fail(r, yaml_node_find(map, "count"), EINVAL, "%s", conflict);
@@ -239,7 +240,8 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 	return rc ? rc : check_rates(r, map, limit);
 }
 
-const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit);
+const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit,
+	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default");
 
 int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret)
 {

@@ -38,6 +38,33 @@ static const struct of_algorithm {
 	{ "count", "count is all", counts_all, true },
 };
 
+static u32 bit_of(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(of_algorithm); i++)
+		if (!strcmp(of_algorithm[i].key, key))
+			return 1U << i;
+	return 0;
+}
+
+u32 limit_terms_given(const struct yaml_node *map)
+{
+	u32 bits = 0;
+
+	for (const struct yaml_node *key = map->first; key; key = key->next)
+		bits |= bit_of(key->text);
+	return bits;
+}
+
+u32 limit_terms_given_rows(const struct keys *keys, u64 given)
+{
+	u32 bits = 0;
+
+	for (size_t i = 0; i < keys->count; i++)
+		if (given >> i & 1)
+			bits |= bit_of(keys->key[i].name);
+	return bits;
+}
+
 static bool is_set(const struct of_algorithm *of, const struct limit_terms *terms)
 {
 	return (of->fits == has_burst && terms->rates.burst[0]) ||
@@ -61,18 +88,18 @@ static int refuse(struct reader *r, const struct yaml_node *at, const struct of_
 			 accepted);
 }
 
-int limit_terms_check(struct reader *r, const struct yaml_node *map,
+int limit_terms_check(struct reader *r, const struct yaml_node *map, u32 given,
 		      const struct limit_terms *terms, const enum sl_algo *algorithm, u32 count,
 		      const struct name *names)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(of_algorithm); i++) {
 		const struct of_algorithm *of = &of_algorithm[i];
-		const struct yaml_node *at = yaml_node_find(map, of->key);
+		const struct yaml_node *at = map ? yaml_node_find(map, of->key) : NULL;
 		bool fits = false;
 
 		for (u32 k = 0; k < count; k++)
 			fits |= of->fits(algorithms[algorithm[k]]);
-		if (!fits && ((at && !of->default_fits) || is_set(of, terms)))
+		if (!fits && ((given >> i & 1 && !of->default_fits) || is_set(of, terms)))
 			return refuse(r, at, of, algorithm[0], names);
 	}
 	return 0;
@@ -91,16 +118,16 @@ const char *limit_terms_conflict(const struct limit_terms *terms)
 	return NULL;
 }
 
-void limit_terms_drop(struct limit_terms *terms, const struct yaml_node *map)
+void limit_terms_drop(struct limit_terms *terms, u32 given)
 {
 	const struct algorithm *row = algorithms[terms->algorithm];
 
-	if (!has_burst(row) && !yaml_node_find(map, "burst"))
+	if (!has_burst(row) && !(given & bit_of("burst")))
 		memset(terms->rates.burst, 0, sizeof(terms->rates.burst));
-	if (!has_window(row) && !yaml_node_find(map, "window"))
+	if (!has_window(row) && !(given & bit_of("window")))
 		terms->first_request = false;
 	if (!has_buckets(row))
 		terms->buckets = 0;
-	if (!counts_all(row) && !yaml_node_find(map, "count"))
+	if (!counts_all(row) && !(given & bit_of("count")))
 		terms->count_all = false;
 }

@@ -121,6 +121,7 @@ static void rate_clear(const struct key *key, void *section)
 const struct key_type type_rates = {
 	.name = "rate", .variant = offsetof(struct rates, rate), .read = rate_read,
 	.write = rate_write, .clear = rate_clear, .equal = rate_equal,
+	.takes_list = type_takes_list,
 };
 
 static int burst_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -141,7 +142,7 @@ static void burst_write(struct writer *w, const struct key *key, const void *sec
 
 const struct key_type type_bursts = {
 	.name = "count", .variant = offsetof(struct rates, burst), .read = burst_read,
-	.write = burst_write,
+	.write = burst_write, .takes_list = type_takes_list,
 };
 
 /* The value of the i-th of a key that takes one or a list; NULL: of a live change. */
@@ -300,12 +301,21 @@ static bool has_lengths(const struct limit_def *limit)
 	       limit->prefix.count[SL_V6] > 1 || limit->prefix.len[SL_V6][0] != 64;
 }
 
-static bool has_scales(const struct limit_def *limit, int family)
+static bool has_scales(const struct prefix_hierarchy *prefix, int family)
 {
-	for (u8 i = 0; i < limit->prefix.scale_count[family]; i++)
-		if (limit->prefix.scale[family][i] != 1)
+	for (u8 i = 0; i < prefix->scale_count[family]; i++)
+		if (prefix->scale[family][i] != 1)
 			return true;
 	return false;
+}
+
+int check_prefix_scales(struct reader *r, const struct prefix_hierarchy *prefix)
+{
+	for (int family = 0; family < SL_FAMILY_COUNT; family++)
+		if (has_scales(prefix, family) &&
+		    prefix->scale_count[family] != prefix->count[family])
+			return refuse_scales(r, NULL, prefix, family, prefix->scale_count[family]);
+	return 0;
 }
 
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
@@ -313,13 +323,11 @@ int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 {
 	const struct yaml_node *prefix = yaml_node_find(map, "prefix");
 	const struct yaml_node *key = prefix ? prefix : yaml_node_find(map, "prefix_scale");
-	bool scales = has_scales(limit, SL_V4) || has_scales(limit, SL_V6);
+	bool scales = has_scales(&limit->prefix, SL_V4) || has_scales(&limit->prefix, SL_V6);
+	int rc = check_prefix_scales(r, &limit->prefix);
 
-	/* The file has as many; a live change to the lengths may leave others. */
-	for (int family = 0; family < SL_FAMILY_COUNT; family++)
-		if (has_scales(limit, family) &&
-		    limit->prefix.scale_count[family] != limit->prefix.count[family])
-			return refuse_scales(r, NULL, &limit->prefix, family, limit->prefix.scale_count[family]);
+	if (rc)
+		return rc;
 	if ((key || scales || has_lengths(limit)) && !(limit->per & SL_PER_SOURCE))
 		return read_fail(r, key, EINVAL, "%s groups sources, but per does not contain source; "
 				 "accepted with it: per: [source]",

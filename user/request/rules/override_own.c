@@ -178,12 +178,17 @@ static int item_own_limit(struct reader *r, const struct yaml_node *node, void *
 	return rc;
 }
 
-static int key_own_limits(struct reader *r, const struct yaml_node *node, void *into)
+static int own_limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			   void *section)
 {
 	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
-	return read_each(r, node, item_own_limit, into);
+	return read_each(r, node, item_own_limit, section);
 }
+
+static const struct key_type type_own_limits = {
+	.name = "list", .read = own_limits_read, .takes_list = type_takes_list,
+};
 
 /* One limit in short. */
 static int key_own_rate(struct reader *r, const struct yaml_node *node, void *into)
@@ -212,30 +217,20 @@ static int key_own_burst(struct reader *r, const struct yaml_node *node, void *i
 	return 0;
 }
 
-static int key_own_block(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct own_reading *)into)->block);
-}
+#define OWN(field) KEY(struct own_reading, field)
 
-static int key_own_unlimited(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct own_reading *)into)->unlimited);
-}
-
-static int key_own_removed(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct own_reading *)into)->removed);
-}
-
-static const struct key own_keys[] = {
-	{ "value", .read = key_own_value },
-	{ "limits", .read = key_own_limits },
-	{ "rate", .read = key_own_rate },
-	{ "burst", .read = key_own_burst },
-	{ "block", .read = key_own_block },
-	{ "unlimited", .read = key_own_unlimited },
-	{ "removed", .read = key_own_removed },
+static const struct key own_rows[] = {
+	{ "value", OWN(value), .read = key_own_value, .flags = KEY_NEEDED },
+	{ "limits", OWN(limit_count), &type_own_limits },
+	{ "rate", OWN(limit_count), .read = key_own_rate },
+	{ "burst", OWN(limit), .read = key_own_burst },
+	{ "block", OWN(block), &type_yaml_bool },
+	{ "unlimited", OWN(unlimited), &type_yaml_bool },
+	{ "removed", OWN(removed), &type_yaml_bool },
 };
+
+const struct keys override_own_keys = KEYS(struct own_reading, own_rows,
+	.example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50");
 
 struct own_making {
 	struct making m;
@@ -301,10 +296,8 @@ static int item_own(struct reader *r, const struct yaml_node *node, void *into)
 	struct own_making *making = into;
 	struct own_reading own = { .m = &making->m };
 	u32 number;
-	int rc = read_map(r, node, own_keys, ARRAY_SIZE(own_keys), &own);
+	int rc = keys_read(r, node, &override_own_keys, &own);
 
-	if (!rc)
-		rc = read_require(r, node, "value");
 	if (!rc && own.block + own.unlimited + own.removed + !!own.limit_count != 1)
 		rc = read_fail(r, node, EINVAL, "accepted: one of limits, rate, block: true, "
 			       "unlimited: true and (where overrides_file has it) removed: true");

@@ -79,6 +79,8 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret);
  */
 const char *override_value_reason(const struct rule *rule, struct bytes value,
 				  struct bytes *ret);
+/* An element of `overrides`. */
+extern const struct keys override_own_keys;
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
 /* Whether there are any, in files or live. */
 bool override_wanted(const struct draft *draft);

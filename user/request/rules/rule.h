@@ -59,6 +59,7 @@ enum rule_place {
 	RULE_OF_DESCRIPTOR,		/* those with a descriptor that matches it */
 	RULE_OF_DOMAIN,			/* every one of the domain, once */
 	RULE_DEFAULT,			/* descriptors that match no other rule of the domain */
+	RULE_PLACE_COUNT,
 };
 
 struct override_index;			/* override_value.h: override_value_find() */

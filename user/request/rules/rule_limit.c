@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "config/limit_types.h"
+#include "config/read.h"
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "limiter/algorithm.h"
@@ -26,6 +27,7 @@ const struct name http_algo_names[] = {
 struct element {
 	struct rule_limit limit;
 	struct arena *arena;
+	u64 given;
 };
 
 static int key_limit_name(struct reader *r, const struct yaml_node *node, void *into)
@@ -94,38 +96,54 @@ static const struct key rule_limit_rows[] = {
 	{ "scope", LIMIT(terms.cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: all nodes together" },
 };
-const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows);
+const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows,
+					 .given = offsetof(struct element, given));
+
+static int read_element(struct reader *r, const struct yaml_node *node, struct element *ret)
+{
+	if (node->kind == YAML_MAP)
+		return keys_read(r, node, &rule_limit_keys, ret);
+	ret->given = 1ULL << RULE_LIMIT_RATE;
+	return read_requests(r, node, &ret->limit.terms.rates.rate[0]);
+}
+
+/* Keys that it does not set are as in `defaults`, as far as its algorithm has them. */
+static int settle_element(struct reader *r, const struct yaml_node *at, u64 given,
+			  const struct rule_limit *defaults, struct rule_limit *limit)
+{
+	u32 terms = limit_terms_given_rows(&rule_limit_keys, given);
+
+	keys_inherit(&rule_limit_keys, given, limit, defaults);
+	limit->terms.rates.count = 1;
+	limit_terms_drop(&limit->terms, terms);
+	return limit_terms_check(r, at, terms, &limit->terms, &limit->terms.algorithm, 1,
+				 http_algo_names);
+}
 
 int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena)
 {
-	struct element element = { *defaults, arena };
-	int rc;
+	struct element element = { .arena = arena };
+	int rc = read_element(r, node, &element);
 
-	*ret = *defaults;
-	if (node->kind == YAML_MAP) {
-		rc = keys_read(r, node, &rule_limit_keys, &element);
-		*ret = element.limit;
-	} else {
-		rc = read_requests(r, node, &ret->terms.rates.rate[0]);
-	}
-	limit_terms_drop(&ret->terms, node);
-	return rc ? rc : limit_terms_check(r, node, &ret->terms, &ret->terms.algorithm, 1,
-					   http_algo_names);
+	*ret = element.limit;
+	return rc ? rc : settle_element(r, node, element.given, defaults, ret);
 }
 
 static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
+	struct element element = { .arena = build_arena(draft->b) };
 	u32 i = draft->rule.limit_count;
 	int rc;
 
 	if (i == RULE_LIMITS_MAX)
 		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
 				 RULE_LIMITS_MAX, RULE_LIMITS_MAX);
-	rc = read_limit_element(r, node, &draft->defaults, &draft->limit[i],
-				build_arena(draft->b));
+	rc = read_element(r, node, &element);
+	draft->limit[i] = element.limit;
+	draft->limit_given[i] = element.given;
 	draft->limit_at[i] = node;
 	if (!rc)
 		draft->rule.limit_count++;
@@ -135,14 +153,9 @@ static int item_limit(struct reader *r, const struct yaml_node *node, void *into
 static int limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		       void *section)
 {
-	struct draft *draft = section;
-
-	if (yaml_node_find(draft->map, "rate_limit"))
-		return read_fail(r, node, EINVAL, "found limits beside rate_limit; accepted: one of "
-				 "them");
 	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
-	return read_each(r, node, item_limit, draft);
+	return read_each(r, node, item_limit, section);
 }
 
 bool has_common_limit(const struct rule *rule)
@@ -179,8 +192,18 @@ static void limits_lines(struct writer *w, const struct key *key, const void *se
 	}
 }
 
+/* A rate_limit is in the same array. */
+static void limits_clear(const struct key *key, void *section)
+{
+	struct draft *draft = section;
+
+	if (!draft->rule.envoy)
+		draft->rule.limit_count = 0;
+}
+
 const struct key_type type_rule_limits = {
-	.name = "list", .read = limits_read, .lines = limits_lines,
+	.name = "list", .read = limits_read, .lines = limits_lines, .clear = limits_clear,
+	.takes_list = type_takes_list,
 };
 
 /* ---- all of a rule's ---- */
@@ -243,8 +266,21 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 
 	for (u32 i = 0; i < draft->rule.limit_count; i++)
 		algorithm[i] = draft->limit[i].terms.algorithm;
-	return limit_terms_check(r, draft->map, &draft->defaults.terms, algorithm,
-				 draft->rule.limit_count, http_algo_names);
+	return limit_terms_check(r, draft->map,
+				 limit_terms_given_rows(draft_keys(draft), draft->given),
+				 &draft->defaults.terms, algorithm, draft->rule.limit_count,
+				 http_algo_names);
+}
+
+static int check_one_form(struct reader *r, const struct draft *draft)
+{
+	const struct yaml_node *limits = yaml_node_find(draft->map, "limits");
+
+	if (!draft_given(draft, "limits") ||
+	    !draft_given(draft, "rate_limit"))
+		return 0;
+	return read_fail(r, limits ? limits->value : NULL, EINVAL, "limits: found limits beside "
+			 "rate_limit; accepted: one of them");
 }
 
 /* As the decision core uses it, at one length of the prefix hierarchy. */
@@ -290,9 +326,16 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 int check_rule_limits(struct reader *r, struct draft *draft)
 {
 	struct sl_err why;
-	int rc;
+	int rc = check_one_form(r, draft);
 
-	rc = check_defaults(r, draft);
+	imply_scope(draft);
+	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)
+		rc = settle_element(r, draft->limit_at[i], draft->limit_given[i], &draft->defaults,
+				    &draft->limit[i]);
+	if (!rc)
+		rc = check_defaults(r, draft);
+	if (!rc)
+		rc = check_prefix_scales(r, &draft->rule.prefix);
 	if (!rc)
 		rc = check_rule_scope(r, draft);
 	if (!rc)

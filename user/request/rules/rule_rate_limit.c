@@ -4,7 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "config/limit_types.h"
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 
@@ -137,15 +136,28 @@ static const struct key rate_limit_rows[] = {
 };
 const struct keys rate_limit_keys = KEYS(struct draft, rate_limit_rows);
 
-int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into)
+static void rate_limit_clear(const struct key *key, void *section)
 {
-	struct draft *draft = into;
+	struct draft *draft = section;
+
+	if (draft->rule.envoy)
+		draft->rule.limit_count = 0;
+	draft->rule.envoy = draft->rule.unlimited = false;
+	draft->rule.unit = 0;
+	draft->rule.name = NULL;
+	draft->rule.replaces_count = 0;
+}
+
+static int rate_limit_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			   void *section)
+{
+	struct draft *draft = section;
 	struct rule_limit *limit = draft->limit;
 	int rc;
 
 	if (yaml_node_is_null(node))
 		return 0;
-	*limit = draft->defaults;
+	memset(limit, 0, sizeof(*limit));
 	limit->terms.rates.rate[0].unit = RATE_REQUESTS;
 	rc = keys_read(r, node, &rate_limit_keys, draft);
 	if (rc)
@@ -159,17 +171,22 @@ int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *i
 	if (draft->rule.unlimited)
 		return 0;
 	limit->none = !limit->terms.rates.rate[0].count;
-	limit_terms_drop(&limit->terms, node);
 	draft->limit_at[0] = node;
+	draft->limit_given[0] = 1ULL << RULE_LIMIT_RATE;
 	draft->rule.limit_count = 1;
 	return 0;
 }
 
-void write_rule_rate_limit(struct writer *w, const void *from)
+static void rate_limit_write(struct writer *w, const struct key *key, const void *section)
 {
-	const struct draft *draft = from;
+	const struct draft *draft = section;
 	/* A limit of 0 is written, too. */
 	struct draft unlike = { .limit[0].terms.rates.rate[0].count = draft->rule.unlimited ? 0 : ~0ULL };
 
 	keys_write_flow_unlike(w, &rate_limit_keys, draft, &unlike);
 }
+
+const struct key_type type_rule_rate_limit = {
+	.name = "mapping", .read = rate_limit_read, .write = rate_limit_write,
+	.clear = rate_limit_clear,
+};
