@@ -162,7 +162,8 @@ static bool match_takes_list(const struct key *key, const char *part)
 }
 
 const struct key_type type_match = {
-	.name = "mapping", .takes_list = match_takes_list, .read = match_read, .lines = match_lines, .copy = match_key_copy,
+	.name = "mapping", .takes_list = match_takes_list, .read = match_read,
+	.lines = match_lines, .copy = match_key_copy,
 	.clear = match_key_clear, .equal = match_key_equal,
 };
 

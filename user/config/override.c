@@ -204,6 +204,25 @@ int overrides_check(const struct limit_def *limit, struct sl_err *err)
 	return 0;
 }
 
+static u64 hash_rates(const struct rates *rates)
+{
+	return hash_bytes(hash_seed(), 0, rates, sizeof(*rates));
+}
+
+int override_rates_number(struct numbers *known, struct limit_def *limit, const struct rates *rates,
+			  u32 *ret)
+{
+	u64 hash = hash_rates(rates);
+
+	for (size_t i = known->count; i < limit->override_rates_count; i++)
+		if (numbers_add(known, hash_rates(&limit->override_rates[i]), i))
+			return -ENOMEM;
+	if (numbers_find(known, hash, ret))
+		return 0;
+	*ret = limit->override_rates_count;
+	return append(limit->override_rates, limit->override_rates_count, *rates);
+}
+
 void override_rates_tidy(struct limit_def *limit)
 {
 	size_t used = 0;

@@ -35,20 +35,6 @@ static int refuse(const struct limit_def *limit, const struct sl_prefix *src, st
 			  sl_prefix_format(src, text, sizeof(text)), words);
 }
 
-/* The index of equal rates, added if new; -ENOMEM. */
-static int rates_number(struct limit_def *limit, const struct rates *rates, u32 *ret)
-{
-	size_t i;
-
-	for (i = 0; i < limit->override_rates_count; i++)
-		if (!memcmp(&limit->override_rates[i], rates, sizeof(*rates)))
-			break;
-	*ret = i;
-	if (i < limit->override_rates_count)
-		return 0;
-	return append(limit->override_rates, limit->override_rates_count, *rates);
-}
-
 static const struct key rates_rows[] = {
 	{ "rate", KEY(struct rates, rate), &type_rates, .flags = KEY_NEEDED },
 	{ "burst", KEY(struct rates, burst), &type_bursts },
@@ -97,6 +83,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 	struct limit_def *limit = limit_of(policy, name, err);
 	struct override_def new = { .src = *src }, *now;
 	char reason[OVERRIDE_REASON];
+	struct numbers known = { .count = 0 };
 	struct rates rates;
 	size_t at;
 	u32 number;
@@ -112,7 +99,9 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 		return rc;
 	if (override_rates_check(limit, &rates, reason))
 		return refuse(limit, src, err, reason);
-	if (rates_number(limit, &rates, &number))
+	rc = override_rates_number(&known, limit, &rates, &number);
+	numbers_free(&known);
+	if (rc)
 		return no_memory(err);
 	new.rates = number;
 	now = find(limit, src);

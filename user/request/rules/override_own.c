@@ -51,18 +51,13 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 	u64 hash = override_hash_limits(limit, count, unlimited);
 	struct override_table *table = m->table;
 	struct override_limits *made, **grown;
-	u32 at = hash, *number;
 
-	number = index_next(&table->made, hash, &at);
-	if (number) {
-		*ret = *number;
+	if (numbers_find(&table->made, hash, ret))
 		return 0;
-	}
 	if (++m->draft->b->set->private->override_limits > OVERRIDE_LIMITS_MAX)
 		return -E2BIG;
 	made = arena_alloc(&table->arena, sizeof(*made) + count * sizeof(*limit));
-	number = arena_alloc(&table->arena, sizeof(*number));
-	if (!made || !number)
+	if (!made)
 		return -ENOMEM;
 	if (!(table->limits_count & (table->limits_count - 1))) {
 		grown = reallocarray(table->limits, table->limits_count ? 2 * table->limits_count : 1,
@@ -76,9 +71,9 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 	made->limit = (struct rule_limit *)(made + 1);
 	if (count)
 		memcpy(made->limit, limit, count * sizeof(*limit));
-	*number = *ret = table->limits_count;
+	*ret = table->limits_count;
 	table->limits[table->limits_count++] = made;
-	return index_add(&table->made, hash, number);
+	return numbers_add(&table->made, hash, *ret);
 }
 
 /* ---- one limit ---- */
@@ -280,7 +275,7 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 	if (own->removed && !override_table_find(index->file, hash, &known))
 		return read_fail(m->r, at, EINVAL, "%s has no limits of its own", own->value.at);
 	place = new_own(index);
-	if (!place || override_table_add(m->table, hash, index->own_count))
+	if (!place || numbers_add(&m->table->values, hash, index->own_count))
 		return read_no_memory(m->r);
 	*place = (struct override_own){
 		.value = arena_text(&m->table->arena, own->value.at, own->value.len),
@@ -370,7 +365,6 @@ int override_load_own(struct reader *r, struct draft *draft, struct override_ind
 		rc = read_each(r, draft->overrides, item_own, &making);
 	if (!rc)
 		rc = load_live(&making);
-	index_free(&index->own->made);
 	return rc;
 }
 

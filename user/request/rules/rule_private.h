@@ -17,7 +17,7 @@
 #include "request/rules/rule.h"
 #include "request/rules/rule_edit.h"
 #include "config/keys.h"
-#include "sluice/key.h"
+#include "lib/hash.h"
 
 /* Memory of a rule set: allocated piece by piece, freed all at once. */
 struct arena {
@@ -63,11 +63,6 @@ static inline void *index_next(const struct index *index, u64 hash, u32 *at)
 	}
 	return NULL;
 }
-
-/* SipHash-1-3 of bytes with a number (a parent, a kind). */
-u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len);
-/* This process's seed, so that clients cannot aim at its tables. */
-struct sl_seed hash_seed(void);
 
 /* A descriptor of a file, or a domain (the root of its descriptors). */
 struct match_node {

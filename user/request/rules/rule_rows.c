@@ -63,7 +63,6 @@ int read_rule_descriptors(struct reader *r, const struct yaml_node *node, void *
 
 /* Keys about limits, which have no effect without one. */
 #define OF_LIMIT KEY_OWN
-#define EXAMPLE "limits='10 requests/m,500 requests/h', algorithm=token-bucket or burst= for its default"
 
 static const struct key descriptor_rows[] = {
 	{ "key", DRAFT(key), .read = read_rule_key, .write = write_key, .help = "the name of an entry; `*` stands for any bytes" },
@@ -73,12 +72,13 @@ static const struct key descriptor_rows[] = {
 	{ "algorithm", DRAFT(defaults.terms.algorithm), &type_enum, .names = http_algo_names,
 	  .usual = "fixed-window", .flags = OF_LIMIT,
 	  .help = "of its limits: " ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP)
-		  "default `fixed-window`" },
+		  "see [algorithms](algorithms.md)" },
 	{ "window", DRAFT(defaults.terms.first_request), &type_enum, .names = window_names,
 	  .flags = OF_LIMIT,
 	  .help = "`aligned` to UTC, or from the `first-request` on" },
 	{ "buckets", DRAFT(defaults.terms.buckets), &type_number, .usual = "60", .least = 2, .most = 240,
-	  .flags = OF_LIMIT, .accepted = "2 to 240", .help = "of window-counters: the buckets of a window, default 60" },
+	  .flags = OF_LIMIT, .accepted = "2 to 240",
+	  .help = "of window-counters: the buckets of a window" },
 	{ "burst", DRAFT(defaults.terms.rates.burst[0]), &type_count, .least = 1, .most = ~0ULL,
 	  .flags = OF_LIMIT, .accepted = "1 or more", .help = "of a token bucket" },
 	{ "throttle", DRAFT(defaults.terms.throttle), &type_throttle, .flags = OF_LIMIT,
@@ -115,8 +115,8 @@ static const struct key descriptor_rows[] = {
 	  .help = "anything; returned with the decision" },
 	{ "prefix", DRAFT(rule.prefix), &type_rule_prefix, .usual = "{ipv4: 32, ipv6: 64}",
 	  .flags = OF_LIMIT,
-	  .help = "how addresses among the values are grouped: `{ipv4: 32, ipv6: 64}` by default, "
-		  "lists, or `none`; and the multiplier of the limits at each" },
+	  .help = "how addresses among the values are grouped: a length of each family, lists, or "
+		  "`none`; and the multiplier of the limits at each" },
 	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &limit_scale_keys,
 	  .flags = KEY_FLOW | OF_LIMIT },
 	{ "overrides", DRAFT(rule.overrides), &type_rule_overrides, .flags = OF_LIMIT,
@@ -127,7 +127,7 @@ static const struct key descriptor_rows[] = {
 	  .help = "the same as lines `VALUE,LIMIT[,LIMIT...]`; of LIMIT also `block` and `unlimited`" },
 	{ "priority", DRAFT(rule.priority), &type_enum, .names = priority_names, .usual = "normal",
 	  .given = offsetof(struct draft, rule.has_priority),
-	  .help = "`critical`, `normal` (default) or `low`" },
+	  .help = "`critical`, `normal` or `low`" },
 	{ "reserve", .type = &type_map, .keys = &reserve_keys, .flags = KEY_FLOW | OF_LIMIT,
 	  .unset = "",
 	  .help = "the part of a limit that is kept for higher priorities, as `{critical: 20%, "
@@ -143,7 +143,9 @@ static const struct key descriptor_rows[] = {
 
 SL_STATIC_ASSERT(ARRAY_SIZE(descriptor_rows) < 64, "bits of keys.given, with the name of a domain");
 const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
-	.given = offsetof(struct draft, given), .example = EXAMPLE);
+	.given = offsetof(struct draft, given),
+	.example = "limits='10 requests/m,500 requests/h', algorithm=token-bucket or burst= for "
+		   "its default");
 
 /*
  * Rules without a descriptor have no key and value, so nothing that depends on these. The limit of
