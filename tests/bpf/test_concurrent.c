@@ -105,11 +105,11 @@ static struct limit_def round_limit(u32 round, enum sl_algo algo, enum accountin
 /* The most for one key in a round of that length: leases of a bucket may add 1%. */
 static u64 most_of(const struct limit_def *limit, u64 took_ns)
 {
-	u64 most = limit->rates.rate[0].count;
+	u64 most = limit->terms.rates.rate[0].count;
 
-	if (limit->algorithm == SL_ALGO_TOKEN_BUCKET)
+	if (limit->terms.algorithm == SL_ALGO_TOKEN_BUCKET)
 		most += most * took_ns / HOUR + 1;
-	if (limit->algorithm == SL_ALGO_TOKEN_BUCKET && limit->accounting == ACCOUNTING_PERCPU)
+	if (limit->terms.algorithm == SL_ALGO_TOKEN_BUCKET && limit->accounting == ACCOUNTING_PERCPU)
 		most += most / 100;
 	return most;
 }
@@ -139,7 +139,7 @@ TEST(test_one_key)
 		stats = rig_limit_stats(&rig, 0);
 		print_message("# one key, %s %s: %llu of %llu passed, %llu contended so far\n",
 			      limit.accounting == ACCOUNTING_EXACT ? "exact" : "percpu",
-			      limit.algorithm == SL_ALGO_TOKEN_BUCKET ? "bucket" : "window",
+			      limit.terms.algorithm == SL_ALGO_TOKEN_BUCKET ? "bucket" : "window",
 			      stats.packets[SL_LV_PASS], count, rig_global_stats(&rig).contended);
 		assert_int_equal(stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP],
 				 RACERS * packets);
@@ -163,7 +163,7 @@ static void crowded_round(struct rig *rig, const struct limit_def *limit, struct
 {
 	static struct worker w[RACERS];
 	struct sl_limit_stats stats;
-	u64 seed = rng(), count = limit->rates.rate[0].count, excess = 0, most, slack;
+	u64 seed = rng(), count = limit->terms.rates.rate[0].count, excess = 0, most, slack;
 
 	memset(w, 0, sizeof(w));
 	for (u32 i = 0; i < RACERS; i++)
@@ -182,7 +182,7 @@ static void crowded_round(struct rig *rig, const struct limit_def *limit, struct
 	 * down: of a window of 254, to the unit.
 	 */
 	assert_int_equal(count % 254, 0);
-	slack = stats.evicted * (count / 254 - (limit->algorithm == SL_ALGO_FIXED_WINDOW));
+	slack = stats.evicted * (count / 254 - (limit->terms.algorithm == SL_ALGO_FIXED_WINDOW));
 	if (excess > stats.evicted_units + slack)
 		fail_msg("%s: %llu units beyond the limit; %llu words evicted, %llu units forgiven",
 			 limit->name, excess, stats.evicted, stats.evicted_units);

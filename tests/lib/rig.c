@@ -148,9 +148,9 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 	struct limit_def limit = {
 		.per = SL_PER_SOURCE,
 		.prefix = { .len = { { 32 }, { 64 } }, .scale = { { 1 }, { 1 } }, .count = { 1, 1 } },
-		.rates = { .rate = { rate }, .burst = { burst }, .count = 1 },
-		.algorithm = algo,
-		.buckets = 4,
+		.terms.rates = { .rate = { rate }, .burst = { burst }, .count = 1 },
+		.terms.algorithm = algo,
+		.terms.buckets = 4,
 		.accounting = ACCOUNTING_EXACT,
 		.action = SL_ACT_DROP,
 	};

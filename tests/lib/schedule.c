@@ -383,15 +383,15 @@ static void change_rate(struct schedule *s)
 	u32 i = rng_below(TAGGED);
 	struct limit_def *def = &s->def[i];
 	struct model_rule from = s->rule[i];
-	u64 most = s->first[i].rates.rate[0].count * 4, burst = s->first[i].rates.burst[0];
+	u64 most = s->first[i].terms.rates.rate[0].count * 4, burst = s->first[i].terms.rates.burst[0];
 
 	if (rng_below(2))
-		def->rates.rate[0].count = most / 32 + 1 + rng_below(most);
+		def->terms.rates.rate[0].count = most / 32 + 1 + rng_below(most);
 	else
-		def->rates.rate[0].count = most >> rng_below(5);	/* exact, where the first one is */
+		def->terms.rates.rate[0].count = most >> rng_below(5);	/* exact, where the first one is */
 	if (from.algo == SL_ALGO_TOKEN_BUCKET)
-		def->rates.burst[0] = rng_below(3) ? burst / 2 + rng_below(burst * 2) : 0;
-	s->rule[i] = model_rule(def->algorithm, def->rates.rate[0], def->rates.burst[0]);
+		def->terms.rates.burst[0] = rng_below(3) ? burst / 2 + rng_below(burst * 2) : 0;
+	s->rule[i] = model_rule(def->terms.algorithm, def->terms.rates.rate[0], def->terms.rates.burst[0]);
 	sweep(s);
 	for (u32 b = 0; b < BUCKETS; b++)
 		model_change(&from, &s->rule[i], &s->bucket[i][b], now_of(s));

@@ -85,7 +85,7 @@ static void lab_open(struct lab *lab, struct limit_def *limit)
 	lab->now_ns = BEGIN_NS;
 	keys = (struct sl_seed){ lab->seed * 0x9e3779b97f4a7c15ULL, ~lab->seed };
 	lab->letter = calloc(QUEUE, sizeof(*lab->letter));
-	limit->cluster = true;
+	limit->terms.cluster = true;
 	for (u32 i = 0; i < NODES; i++) {
 		struct node *node = &lab->node[i];
 
@@ -342,7 +342,7 @@ TEST(test_elastic)
 			u64 burst = kinds[k].burst * runs[i].most + 1, windows = 20 / period_s + 1, most;
 			struct lab lab;
 
-			limit.throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC, .ceiling_percent = 200,
+			limit.terms.throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC, .ceiling_percent = 200,
 								.floor_percent = 25, .cpu_percent = 50 };
 			lab_open(&lab, &limit);
 			set_scales(&lab, runs[i].percent);
@@ -369,7 +369,7 @@ TEST(test_soft)
 		struct lab lab;
 		u64 sum;
 
-		limit.throttle = (struct throttle_def){ .kind = THROTTLE_SOFT, .soft_permille = 100 };
+		limit.terms.throttle = (struct throttle_def){ .kind = THROTTLE_SOFT, .soft_permille = 100 };
 		lab_open(&lab, &limit);
 		run(&lab, 20 * SL_NS_PER_SEC, flood);
 		sum = passed(&lab, 0);
@@ -468,7 +468,7 @@ TEST(test_kinds_together)
 	struct lab lab;
 
 	/* Frames have 100 bytes: 500 a second, of a /32; a whole /24 may do 16 times as much. */
-	limit.rates = (struct rates){ .rate = { { RATE, SL_NS_PER_SEC, RATE_PACKETS },
+	limit.terms.rates = (struct rates){ .rate = { { RATE, SL_NS_PER_SEC, RATE_PACKETS },
 						{ 50000, SL_NS_PER_SEC, RATE_BYTES } },
 				      .burst = { RATE, 50000 }, .count = 2 };
 	limit.prefix.len[SL_V4][1] = 24;

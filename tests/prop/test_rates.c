@@ -62,12 +62,12 @@ static void open_day(struct day *d, const struct kind *kind, enum accounting acc
 	d->cpus = accounting == ACCOUNTING_PERCPU ? 2 : 1;
 	for (u32 i = 0; i < RATES; i++) {
 		def[i].accounting = accounting;
-		def[0].rates.rate[i] = rate[i];
-		def[0].rates.burst[i] = kind->burst[i];
+		def[0].terms.rates.rate[i] = rate[i];
+		def[0].terms.rates.burst[i] = kind->burst[i];
 		d->rule[i] = model_rule(kind->algo, rate[i], kind->burst[i]);
 		assert_true(d->rule[i].exact);
 	}
-	def[0].rates.count = limits == 1 ? RATES : 1;
+	def[0].terms.rates.count = limits == 1 ? RATES : 1;
 	rig_open_sim(&d->rig, 1000, d->cpus, 64);
 	rig_set_time(&d->rig, 1000 * SEC, 1700006400ULL * SEC - 1000 * SEC);
 	rig_apply(&d->rig, def, limits);

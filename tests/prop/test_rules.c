@@ -150,7 +150,7 @@ static u32 ask(const struct ruleset *set, const struct descriptor *list, u32 cou
 		};
 	}
 	ruleset_match(set, (struct bytes){ "d", 1 }, &descriptor, &match);
-	found = match.rule ? match.rule->limit[0].rate.count : 0;
+	found = match.rule ? match.rule->limit[0].terms.rates.rate[0].count : 0;
 	wanted = expected(list, count, key, value, descriptor.count);
 	if (found != wanted) {
 		for (u32 i = 0; i < descriptor.count; i++)

@@ -123,7 +123,7 @@ static void evict(enum sl_algo algo)
 	u32 base = rng();
 
 	if (sl_algo_is_window(algo))
-		def.rates.burst[0] = 0;
+		def.terms.rates.burst[0] = 0;
 	rig_open_sim(&rig, 3000, 1, 1);
 	rig_apply(&rig, &def, 1);
 	one_packet(&frame);
@@ -289,7 +289,7 @@ static void forged(enum sl_algo algo, double share)
 	u32 base = rng();
 
 	if (sl_algo_is_window(algo))
-		def.rates.burst[0] = 0;
+		def.terms.rates.burst[0] = 0;
 	rig_open_sim(&rig, FORGED_BUCKETS, 1, 1);
 	rig_set_time(&rig, 1000 * SEC, UTC_OFFSET / (3600 * SEC) * 3600 * SEC - 1000 * SEC);
 	rig_apply(&rig, &def, 1);
@@ -368,7 +368,7 @@ static void prefixes(enum sl_algo algo)
 	struct rig rig;
 
 	if (sl_algo_is_window(algo))
-		def.rates.burst[0] = 0;
+		def.terms.rates.burst[0] = 0;
 	def.on_full = SL_FULL_PREFIX;
 	rig_open_sim(&rig, PREFIX_BUCKETS, 1, 1);
 	rig_set_time(&rig, 1000 * SEC, UTC_OFFSET / (3600 * SEC) * 3600 * SEC - 1000 * SEC);

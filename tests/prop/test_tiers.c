@@ -31,15 +31,15 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 	char text[512];
 	int at;
 
-	def.buckets = 3;
+	def.terms.buckets = 3;
 	if (algo == SL_ALGO_FIRST_REQUEST) {
-		def.algorithm = SL_ALGO_FIXED_WINDOW;
-		def.first_request = true;
+		def.terms.algorithm = SL_ALGO_FIXED_WINDOW;
+		def.terms.first_request = true;
 	}
-	def.count_all = count_all;
-	def.rates.count = 2;
-	def.rates.rate[1] = rate[1];
-	def.rates.burst[1] = algorithms[algo]->default_burst ? burst[1] : 0;
+	def.terms.count_all = count_all;
+	def.terms.rates.count = 2;
+	def.terms.rates.rate[1] = rate[1];
+	def.terms.rates.burst[1] = algorithms[algo]->default_burst ? burst[1] : 0;
 	rig_open_sim(&packets, 100000, 1, 64);
 	rig_apply(&packets, &def, 1);
 

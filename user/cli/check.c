@@ -82,9 +82,9 @@ static void add_note(void *notes, const struct limit_def *limit, const char *wor
 static void note_log(const struct rule *rule, const struct rule_limit *limit, u64 log_bytes,
 		     json_t *notes)
 {
-	u64 bytes = 8 * limit->rate.count + 32;
+	u64 bytes = 8 * limit->terms.rates.rate[0].count + 32;
 
-	if (!algorithm_is_log(limit->algorithm))
+	if (!algorithm_is_log(limit->terms.algorithm))
 		return;
 	json_array_append_new(notes, json_sprintf(
 		"%s:%d: rule \"%s/%s\": sliding-log stores every request: up to %llu bytes per key; "
@@ -95,7 +95,7 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 static void note_scope(const struct rule *rule, json_t *notes)
 {
 	for (u32 i = 0; i < rule->limit_count; i++) {
-		if (!rule->limit[i].cluster)
+		if (!rule->limit[i].terms.cluster)
 			continue;
 		json_array_append_new(notes, json_sprintf(
 			"%s:%d: rule \"%s/%s\": scope is cluster, but no cluster is configured: "
@@ -253,17 +253,17 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 	for (u32 i = 0; i < count; i++) {
 		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s}", "name", limit[i].name, "rate",
 				 limit[i].none ? "0 requests" :
-				 rate_format(&limit[i].rate, text, sizeof(text)),
-				 "algorithm", algorithm_name(limit[i].algorithm), "window",
-				 !algorithms[limit[i].algorithm]->has_window ? "" :
-				 limit[i].first_request ? "first-request" : "aligned", "burst",
-				 (json_int_t)limit[i].burst, "scope",
-				 limit[i].cluster ? "cluster" : "node");
-		if (limit[i].buckets)
-			json_object_set_new(json, "buckets", json_integer(limit[i].buckets));
-		if (limit[i].count_all)
+				 rate_format(&limit[i].terms.rates.rate[0], text, sizeof(text)),
+				 "algorithm", algorithm_name(limit[i].terms.algorithm), "window",
+				 !algorithms[limit[i].terms.algorithm]->has_window ? "" :
+				 limit[i].terms.first_request ? "first-request" : "aligned", "burst",
+				 (json_int_t)limit[i].terms.rates.burst[0], "scope",
+				 limit[i].terms.cluster ? "cluster" : "node");
+		if (limit[i].terms.buckets)
+			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
+		if (limit[i].terms.count_all)
 			json_object_set_new(json, "count", json_string("all"));
-		if (limit[i].cluster)
+		if (limit[i].terms.cluster)
 			json_object_set_new(json, "consistency", json_string(
 				consistency_format(rule, text, sizeof(text))));
 		json_array_append_new(list, json);

@@ -63,6 +63,55 @@ void key_clear(const struct key *key, void *section)
 		key->type->clear(key, section);
 }
 
+bool type_takes_list(const struct key *key, const char *part)
+{
+	return true;
+}
+
+bool key_takes_list(const struct key *key, const char *part)
+{
+	if (key->type && key->type->takes_list)
+		return key->type->takes_list(key, part);
+	return (key->type == &type_map || key->type == &type_optional_map) &&
+	       keys_take_list(key->keys, part);
+}
+
+bool keys_take_list(const struct keys *keys, const char *path)
+{
+	size_t len = strcspn(path, ".");
+
+	for (size_t i = 0; i < keys->count; i++)
+		if (strlen(keys->key[i].name) == len && !memcmp(keys->key[i].name, path, len))
+			return key_takes_list(&keys->key[i], path + len + !!path[len]);
+	return false;
+}
+
+/* ---- which keys were given ---- */
+
+void key_note(const struct keys *keys, size_t i, bool given, void *section)
+{
+	u64 *bits = (u64 *)((char *)section + keys->given);
+
+	if (keys->given)
+		*bits = given ? *bits | 1ULL << i : *bits & ~(1ULL << i);
+}
+
+bool keys_given(const struct keys *keys, const void *section, const char *name)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		if (!strcmp(keys->key[i].name, name))
+			return *(const u64 *)((const char *)section + keys->given) >> i & 1;
+	return false;
+}
+
+void keys_inherit(const struct keys *keys, u64 given, void *section, const void *from)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		if (!(given >> i & 1))
+			memcpy(key_field(&keys->key[i], section), key_field_of(&keys->key[i], from),
+			       keys->key[i].size);
+}
+
 /* ---- defaults ---- */
 
 /* Reads a row's default: the same text and the same reader as in a file. */
@@ -135,9 +184,12 @@ int keys_read(struct reader *r, const struct yaml_node *node, const struct keys 
 				rc = key_read(r, node, &keys->key[i], section);
 	} else {
 		rc = read_map(r, node, keys->key, keys->count, section);
-		for (size_t i = 0; i < keys->count && !rc; i++)
+		for (size_t i = 0; i < keys->count && !rc; i++) {
 			if (keys->key[i].flags & KEY_NEEDED)
 				rc = read_require(r, node, keys->key[i].name);
+			if (keys->given && yaml_node_find(node, keys->key[i].name))
+				key_note(keys, i, true, section);
+		}
 	}
 	return rc || !keys->check ? rc : keys->check(r, node, section);
 }

@@ -27,6 +27,7 @@ enum key_flag {
 	KEY_FIRST = 8,		/* read before the other keys, which depend on it */
 	KEY_FLOW = 16,		/* a mapping is written on one line */
 	KEY_UNIQUE = 4,		/* each mapping of a list has another value */
+	KEY_OWN = 32,		/* of a meaning that the table gives it */
 };
 
 struct key {
@@ -47,6 +48,7 @@ struct key {
 	};
 	const char *unset;		/* in the documents: the effect without the key */
 	const char *accepted;		/* in errors; NULL: from the type and the range */
+	const char *word;		/* of type_optional_map: the value that means zeros, or NULL */
 	u32 flags;			/* enum key_flag, or-ed */
 	const char *help;		/* for the documents: document.h */
 };
@@ -62,6 +64,8 @@ struct keys {
 	size_t count;
 	size_t size;			/* of the struct */
 	const char *alone;	/* the key of a value given instead of the mapping, or NULL */
+	size_t given;	/* the offset of a u64: bit i is set if row i was given; 0: none */
+	const char *example;	/* in errors of pair.h: an example of a pair */
 	/* Sets defaults that cannot be written as text; 0 or -ENOMEM. May be NULL. */
 	int (*init)(void *section);
 	/*
@@ -95,6 +99,11 @@ struct key_type {
 	bool (*equal)(const struct key *key, const void *a, const void *b);
 	/* The accepted values as text; returns buf, or a static text. */
 	const char *(*accepted)(const struct key *key, char *buf, size_t size);
+	/*
+	 * Whether KEY=VALUE (pair.h) separates the items of a list by commas; `part` is what follows
+	 * "KEY." in KEY.PART=VALUE, else "". NULL: no.
+	 */
+	bool (*takes_list)(const struct key *key, const char *part);
 };
 
 /* type.c */
@@ -130,6 +139,8 @@ bool type_text_equal(const struct key *key, const void *a, const void *b);
 extern const struct key_type
 	type_list,		/* an array of `item`, and its count */
 	type_map,		/* a struct of `keys` within this one */
+	/* The same, which has the defaults of `keys` if it is given, else zeros: `word`, or nothing. */
+	type_optional_map,
 	type_section;		/* a pointer to one; NULL if the key is not given */
 
 /* ---- a whole table; `section` is a struct of keys->size bytes ---- */
@@ -161,6 +172,10 @@ void keys_clear(const struct keys *keys, void *section);
 void *keys_clone(const struct keys *keys, const void *from);
 void keys_free(const struct keys *keys, void *section);
 bool keys_equal(const struct keys *keys, const void *a, const void *b);
+/* Whether a key was given, by keys->given; false for an unknown name. */
+bool keys_given(const struct keys *keys, const void *section, const char *name);
+/* Copies the fields of keys that were not given (bits of `given`) from a struct of defaults. */
+void keys_inherit(const struct keys *keys, u64 given, void *section, const void *from);
 /* Reports "http.state.users" for each key with one of `flags` that differs. */
 void keys_changed(const struct keys *keys, const void *was, const void *now, u32 flags,
 		  const char *path, void (*report)(const char *path, void *arg), void *arg);
@@ -168,11 +183,17 @@ void keys_changed(const struct keys *keys, const void *was, const void *now, u32
 /* ---- one key ---- */
 
 int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section);
+/* Notes in keys->given whether the i-th key is given. */
+void key_note(const struct keys *keys, size_t i, bool given, void *section);
 /* Sets the default. 0 or -ENOMEM. */
 int key_reset(const struct key *key, void *section);
 bool key_equal(const struct key *key, const void *a, const void *b);
 void key_copy(const struct key *key, void *section, int *rc);
 void key_clear(const struct key *key, void *section);
+/* As key_type.takes_list, of a list's or mapping's key, too; `type_takes_list` is always true. */
+bool key_takes_list(const struct key *key, const char *part);
+bool type_takes_list(const struct key *key, const char *part);
+bool keys_take_list(const struct keys *keys, const char *path);
 const char *key_accepted(const struct key *key, char *buf, size_t size);
 /* An error of key_accepted(). */
 int key_refuse(struct reader *r, const struct yaml_node *node, const struct key *key);

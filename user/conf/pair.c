@@ -42,7 +42,7 @@ static struct yaml_node *to_yaml_node(struct tree *tree, const char *key, const 
 }
 
 /* VALUE as a node, as if read from the file; NULL with err. */
-static struct yaml_node *value_node(struct tree *tree, const struct pair_words *words,
+static struct yaml_node *value_node(struct tree *tree, const struct keys *keys,
 				    const char *key, const char *value, struct sl_err *err)
 {
 	struct yaml_node *items, *item;
@@ -50,7 +50,7 @@ static struct yaml_node *value_node(struct tree *tree, const struct pair_words *
 	if (value[0] == '{' || value[0] == '[')
 		return to_yaml_node(tree, key, value, err);
 	no_memory(err);
-	if (!words->takes_list(key) || !strchr(value, ','))
+	if (!keys_take_list(keys, key) || !strchr(value, ','))
 		return tree_node(tree, YAML_TEXT, value, strlen(value));
 	items = tree_node(tree, YAML_LIST, NULL, 0);
 	while (items) {
@@ -82,13 +82,13 @@ static struct yaml_node *key_node(struct tree *tree, struct yaml_node *map, cons
 	return key;
 }
 
-static int refuse_pair(const char *subject, const struct pair_words *words, const char *pair,
+static int refuse_pair(const char *subject, const struct keys *keys, const char *pair,
 		       struct sl_err *err)
 {
 	char text[61];
 
 	return sl_err_set(err, EINVAL, "%s: found \"%s\"; accepted: KEY=VALUE, as %s", subject,
-			  shown(pair, text, sizeof(text)), words->example);
+			  shown(pair, text, sizeof(text)), keys->example);
 }
 
 #define KEY_PARTS_MAX 3	/* throttle.while.cpu */
@@ -118,7 +118,7 @@ static int find_maps(struct tree *tree, struct yaml_node *root, char *key, struc
 }
 
 int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
-	     const struct pair_words *words, const char *pair, struct sl_err *err)
+	     const struct keys *keys, const char *pair, struct sl_err *err)
 {
 	struct yaml_node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
 	const char *equals = strchr(pair, '=');
@@ -126,11 +126,11 @@ int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
 	char full[64], parts[64], *last;
 
 	if (!name_len || name_len >= sizeof(full) || !config_text_printable(pair, strlen(pair)))
-		return refuse_pair(subject, words, pair, err);
+		return refuse_pair(subject, keys, pair, err);
 	memcpy(full, pair, name_len);
 	full[name_len] = 0;
 	if (full[0] == '.' || full[name_len - 1] == '.' || strstr(full, ".."))
-		return refuse_pair(subject, words, pair, err);
+		return refuse_pair(subject, keys, pair, err);
 	strcpy(parts, full);
 	if (find_maps(tree, root, parts, map, outer, &depth, &last))
 		return no_memory(err);
@@ -138,7 +138,7 @@ int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
 	if (!key)
 		return no_memory(err);
 	if (equals[1]) {
-		key->value = value_node(tree, words, full, equals + 1, err);
+		key->value = value_node(tree, keys, full, equals + 1, err);
 		return key->value ? 0 : -EINVAL;
 	}
 	yaml_node_remove(map[depth], key);
@@ -157,8 +157,7 @@ static bool is_of(const struct key *key, const char *pair)
 }
 
 /* Reports a pair that belongs to no row. */
-static int refuse_unknown(struct reader *r, const struct pair_words *words, const struct keys *keys,
-			  const char *pair)
+static int refuse_unknown(struct reader *r, const struct keys *keys, const char *pair)
 {
 	struct tree tree = { .root = NULL };
 	struct yaml_node *map = tree_node(&tree, YAML_MAP, NULL, 0), *key = NULL;
@@ -166,7 +165,7 @@ static int refuse_unknown(struct reader *r, const struct pair_words *words, cons
 
 	if (map)
 		key = tree_node(&tree, YAML_TEXT, pair, strcspn(pair, ".="));
-	rc = key ? pair_set(&tree, map, r->subject, words, pair, r->err) : read_no_memory(r);
+	rc = key ? pair_set(&tree, map, r->subject, keys, pair, r->err) : read_no_memory(r);
 	if (!rc) {
 		map = tree_node(&tree, YAML_MAP, NULL, 0);
 		if (map)
@@ -198,7 +197,7 @@ static int present(const struct keys *keys, const struct key *key, const void *s
 }
 
 /* The key's value as a file would have it; *ret is NULL if the file would not have the key. */
-static int value_of_pairs(struct reader *r, const struct pair_words *words, const struct keys *keys,
+static int value_of_pairs(struct reader *r, const struct keys *keys,
 			  const struct key *key, const void *section, char *const *pairs,
 			  size_t count, struct tree *tree, const struct yaml_node **ret)
 {
@@ -216,7 +215,7 @@ static int value_of_pairs(struct reader *r, const struct pair_words *words, cons
 	}
 	for (size_t i = 0; i < count && !rc; i++)
 		if (is_of(key, pairs[i]))
-			rc = pair_set(tree, tree->root, r->subject, words, pairs[i], r->err);
+			rc = pair_set(tree, tree->root, r->subject, keys, pairs[i], r->err);
 	found = rc ? NULL : yaml_node_find(tree->root, key->name);
 	*ret = found ? found->value : NULL;
 	return rc;
@@ -229,7 +228,7 @@ struct change {
 	const struct yaml_node *value;
 };
 
-static int find_changes(struct reader *r, const struct pair_words *words, const struct keys *keys,
+static int find_changes(struct reader *r, const struct keys *keys,
 			const void *section, char *const *pairs, size_t count,
 			struct change *change, size_t *ret_count)
 {
@@ -246,7 +245,7 @@ static int find_changes(struct reader *r, const struct pair_words *words, const 
 			continue;
 		of->key = &keys->key[k];
 		++*ret_count;
-		rc = value_of_pairs(r, words, keys, of->key, section, pairs, count, &of->tree,
+		rc = value_of_pairs(r, keys, of->key, section, pairs, count, &of->tree,
 				    &of->value);
 	}
 	for (size_t i = 0; i < count && !rc && known < count; i++) {
@@ -255,19 +254,22 @@ static int find_changes(struct reader *r, const struct pair_words *words, const 
 		while (k < keys->count && !is_of(&keys->key[k], pairs[i]))
 			k++;
 		if (k == keys->count)
-			rc = refuse_unknown(r, words, keys, pairs[i]);
+			rc = refuse_unknown(r, keys, pairs[i]);
 	}
 	return rc;
 }
 
 /* All are at their defaults before the first is read: a row may depend on another. */
-static int read_changes(struct reader *r, const struct change *change, size_t count, void *section)
+static int read_changes(struct reader *r, const struct keys *keys, const struct change *change,
+			size_t count, void *section)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < count && !rc; i++)
+	for (size_t i = 0; i < count && !rc; i++) {
+		key_note(keys, change[i].key - keys->key, change[i].value, section);
 		if (key_reset(change[i].key, section))
 			rc = read_no_memory(r);
+	}
 	for (size_t i = 0; i < count && !rc; i++) {
 		const struct key *key = change[i].key;
 
@@ -283,7 +285,7 @@ static int read_changes(struct reader *r, const struct change *change, size_t co
 	return rc;
 }
 
-int pairs_read(struct reader *r, const struct pair_words *words, const struct keys *keys,
+int pairs_read(struct reader *r, const struct keys *keys,
 	       void *section, char *const *pairs, size_t count)
 {
 	static const struct yaml_node nothing = { .kind = YAML_MAP };
@@ -292,9 +294,9 @@ int pairs_read(struct reader *r, const struct pair_words *words, const struct ke
 	int rc = change ? 0 : read_no_memory(r);
 
 	if (!rc)
-		rc = find_changes(r, words, keys, section, pairs, count, change, &changes);
+		rc = find_changes(r, keys, section, pairs, count, change, &changes);
 	if (!rc)
-		rc = read_changes(r, change, changes, section);
+		rc = read_changes(r, keys, change, changes, section);
 	if (!rc && keys->check)
 		rc = keys->check(r, &nothing, section);
 	for (size_t i = 0; i < changes; i++)

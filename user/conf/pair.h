@@ -8,23 +8,19 @@
 
 #include "conf/key.h"
 
-struct pair_words {
-	bool (*takes_list)(const char *key);	/* whether VALUE is a list, separated by commas */
-	const char *example;			/* for errors: an example of a pair */
-};
-
 /*
- * Applies KEY=VALUE, or KEY.KEY=VALUE, to a mapping of the tree. An empty VALUE removes the key; a
- * VALUE that begins with a bracket is YAML. -EINVAL with a message "SUBJECT: ...", -ENOMEM.
+ * Applies KEY=VALUE, or KEY.KEY=VALUE, to a mapping of the tree, to save it in its file. An empty
+ * VALUE removes the key; a VALUE that begins with a bracket is YAML; its row says whether commas
+ * separate the items of a list. -EINVAL with a message "SUBJECT: ...", -ENOMEM.
  */
 int pair_set(struct tree *tree, struct yaml_node *map, const char *subject,
-	     const struct pair_words *words, const char *pair, struct sl_err *err);
+	     const struct keys *keys, const char *pair, struct sl_err *err);
 
 /*
  * Applies the pairs to `section`, in the order of the table; then calls the table's `check`, with
  * an empty mapping as node. Errors begin with r->subject; on failure `section` may be changed.
  */
-int pairs_read(struct reader *r, const struct pair_words *words, const struct keys *keys,
-	       void *section, char *const *pairs, size_t count);
+int pairs_read(struct reader *r, const struct keys *keys, void *section, char *const *pairs,
+	       size_t count);
 
 #endif

@@ -385,4 +385,5 @@ static void flags_write(struct writer *w, const struct key *key, const void *sec
 
 const struct key_type type_flags = {
 	.name = "list", .read = flags_read, .write = flags_write, .accepted = enum_accepted,
+	.takes_list = type_takes_list,
 };

@@ -56,6 +56,45 @@ const struct key_type type_map = {
 	.copy = map_copy, .clear = map_clear, .equal = map_equal,
 };
 
+static void optional_clear(const struct key *key, void *section)
+{
+	for (size_t i = 0; i < key->keys->count; i++) {
+		const struct key *field = &key->keys->key[i];
+
+		key_clear(field, key_field(key, section));
+		memset(key_field(field, key_field(key, section)), 0, field->size);
+	}
+}
+
+static int optional_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			 void *section)
+{
+	optional_clear(key, section);
+	if (key->word && node->kind == YAML_TEXT && !strcmp(node->text, key->word))
+		return 0;
+	if (key->word && node->kind != YAML_MAP)
+		return key_refuse(r, node, key);
+	if (keys_init(key->keys, key_field(key, section)))
+		return read_no_memory(r);
+	return map_read(r, node, key, section);
+}
+
+/* All that is not zero, as its defaults are those of a mapping that is given. */
+static void optional_write(struct writer *w, const struct key *key, const void *section)
+{
+	void *zeros = calloc(1, key->keys->size);
+
+	w->failed |= !zeros;
+	if (zeros)
+		keys_write_flow_unlike(w, key->keys, key_field_of(key, section), zeros);
+	free(zeros);
+}
+
+const struct key_type type_optional_map = {
+	.name = "mapping", .read = optional_read, .write = optional_write, .copy = map_copy,
+	.clear = optional_clear, .equal = map_equal,
+};
+
 /* ---- sections: mappings behind a pointer ---- */
 
 static void section_clear(const struct key *key, void *section)

@@ -40,7 +40,7 @@ static int check_names(const struct policy *policy, struct sl_err *err)
 /* What is dropped by its match alone is charged nowhere. */
 static bool is_charged(const struct limit_def *limit)
 {
-	return limit->rates.count || limit->action != SL_ACT_DROP || limit->mode != SL_MODE_ENFORCE;
+	return limit->terms.rates.count || limit->action != SL_ACT_DROP || limit->mode != SL_MODE_ENFORCE;
 }
 
 static u32 weight_of_match(const struct limit_def *limit, enum sl_family family)
@@ -53,8 +53,8 @@ static u32 limit_counters(const struct limit_def *def, enum sl_family family)
 {
 	u32 units = 0;
 
-	for (u8 i = 0; i < def->rates.count; i++) {
-		enum rate_unit unit = def->rates.rate[i].unit;
+	for (u8 i = 0; i < def->terms.rates.count; i++) {
+		enum rate_unit unit = def->terms.rates.rate[i].unit;
 
 		units |= 1U << (unit == RATE_BITS ? RATE_BYTES : unit);
 	}
@@ -64,13 +64,13 @@ static u32 limit_counters(const struct limit_def *def, enum sl_family family)
 /* How many meters of a limit one packet of this family is charged to. */
 static u32 limit_words(const struct limit_def *limit, enum sl_family family)
 {
-	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
+	bool grace = limit->terms.throttle.kind == THROTTLE_SOFT && limit->terms.throttle.soft_for_ns;
 
-	if (!limit->rates.count)
+	if (!limit->terms.rates.count)
 		return is_charged(limit);
 	/* a soft meter replaces its meter; its grace meter is charged in addition */
-	return limit->rates.count * limit->prefix.count[family] * (grace ? 2 : 1) +
-	       (limit->cluster ? limit_counters(limit, family) : 0);
+	return limit->terms.rates.count * limit->prefix.count[family] * (grace ? 2 : 1) +
+	       (limit->terms.cluster ? limit_counters(limit, family) : 0);
 }
 
 /* Limits in a bitmap: "a", "b", ...; *ret_last is the last of them. */
@@ -158,8 +158,8 @@ static int check_budget(const struct policy *policy, struct sl_err *err)
 		return sl_err_set(err, EINVAL, "http.source_budget.limit: there is no limit \"%s\"; "
 				  "accepted: the name of one under limits",
 				  policy->http->budget.limit);
-	if (!(limit->per & SL_PER_SOURCE) || limit->rates.count != 1 ||
-	    limit->rates.rate[0].unit != RATE_PACKETS)
+	if (!(limit->per & SL_PER_SOURCE) || limit->terms.rates.count != 1 ||
+	    limit->terms.rates.rate[0].unit != RATE_PACKETS)
 		return sl_err_set(err, EINVAL, "http.source_budget.limit: \"%s\" does not limit each "
 				  "source to one rate in packets; accepted: a limit that does",
 				  limit->name);

@@ -21,30 +21,6 @@ static int no_memory(struct sl_err *err)
 
 /* ---- limit set ---- */
 
-/* Keys of a match, but not those with commas in a value. */
-static bool match_takes_list(const char *key)
-{
-	if (strncmp(key, "match.", 6))
-		return false;
-	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
-		if (!strcmp(key + 6, match_keys[i].name))
-			return match_keys[i].kind != MATCH_FLAGS;
-	return true;
-}
-
-/* Keys whose VALUE is a list, separated by commas. */
-static bool key_takes_list(const char *key)
-{
-	return !strcmp(key, "per") || !strcmp(key, "rate") || !strcmp(key, "burst") ||
-	       !strncmp(key, "prefix.", 7) || !strncmp(key, "prefix_scale.", 13) ||
-	       match_takes_list(key);
-}
-
-static const struct pair_words pair_words = {
-	.takes_list = key_takes_list,
-	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default",
-};
-
 /* Refuses keys that `limit set` cannot change. */
 static int check_pair(const char *limit, const char *pair, struct sl_err *err)
 {
@@ -77,7 +53,7 @@ int policy_limit_set(struct policy *policy, const char *name, char *const *pairs
 	r.subject = subject;
 	after = *limit;
 	keys_copy(&limit_def_keys, &after, &rc);
-	rc = rc ? no_memory(err) : pairs_read(&r, &pair_words, &limit_def_keys, &after, pairs, count);
+	rc = rc ? no_memory(err) : pairs_read(&r, &limit_def_keys, &after, pairs, count);
 	if (!rc)
 		rc = overrides_check(&after, err);
 	if (rc) {

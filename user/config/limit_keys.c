@@ -67,21 +67,23 @@ static const struct key limit_rows[] = {
 	{ "dst_prefix", .type = &type_map, .keys = &dst_prefix_keys, .flags = KEY_FLOW,
 	  .help = "addresses of one such prefix are one destination: with 64 a sweep over a /64 "
 		  "is charged to one bucket. Only with `dst` in `per`" },
-	{ "rate", LIMIT(rates.rate), &type_rates, .unset = "none",
+	{ "rate", LIMIT(terms.rates.rate), &type_rates, .unset = "none",
 	  .help = "what passes in the long run; a list of up to four rates that hold together, "
 		  "see [rates](#rates-and-algorithms). [Without it](#without-a-rate) `action` "
 		  "applies to all that matches" },
-	{ "burst", LIMIT(rates.burst), &type_bursts, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
+	{ "burst", LIMIT(terms.rates.burst), &type_bursts,
+	  .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
-	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
+	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = algorithm_names,
+	  .usual = "token-bucket",
 	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [rates](#rates-and-algorithms)" },
-	{ "window", LIMIT(first_request), &type_enum, .names = window_names, .usual = "aligned",
+	{ "window", LIMIT(terms.first_request), &type_enum, .names = window_names, .usual = "aligned",
 	  .help = "fixed-window only: `aligned` to UTC, or from the `first-request` on: a "
 		  "bucket's window begins with its first packet" },
-	{ "buckets", LIMIT(buckets), &type_number, .usual = "4", .least = SL_COUNTERS_MIN,
+	{ "buckets", LIMIT(terms.buckets), &type_number, .usual = "4", .least = SL_COUNTERS_MIN,
 	  .most = SL_COUNTERS_MAX, .accepted = "2 to 6",
 	  .help = "window-counters only: the buckets of a window, 2 to 6" },
-	{ "count", LIMIT(count_all), &type_enum, .names = count_names, .usual = "admitted",
+	{ "count", LIMIT(terms.count_all), &type_enum, .names = count_names, .usual = "admitted",
 	  .help = "`admitted`, or `all`: packets that it refuses count, too, so a source that does "
 		  "not slow down stays out. Each is charged to the bucket itself, which costs more" },
 	{ "accounting", LIMIT(accounting), &type_enum, .names = accounting_names, .usual = "percpu",
@@ -96,7 +98,7 @@ static const struct key limit_rows[] = {
 		  "kept for a later change of the action" },
 	{ "mode", LIMIT(mode), &type_enum, .names = limit_mode_names, .usual = "enforce",
 	  .help = "`enforce`, `shadow` (counts what it would refuse), `off`" },
-	{ "throttle", LIMIT(throttle), &type_throttle, .usual = "hard",
+	{ "throttle", LIMIT(terms.throttle), &type_throttle, .usual = "hard",
 	  .help = "`hard`, `{soft: ...}` or `{elastic: ...}`, see [throttle](#throttle)" },
 	{ "on_full", LIMIT(on_full), &type_enum, .names = on_full_names, .usual = "open",
 	  .help = "if the table has no room for a new bucket: `open` (the packet passes), "
@@ -106,7 +108,7 @@ static const struct key limit_rows[] = {
 		  "too, or `prefix` is already as wide, it passes" },
 	{ "ban", LIMIT(ban), &type_ban, .unset = "none",
 	  .help = "a source with too many drops is shut out for a while, see [ban](#ban)" },
-	{ "scope", LIMIT(cluster), &type_enum, .names = scope_names, .usual = "node",
+	{ "scope", LIMIT(terms.cluster), &type_enum, .names = scope_names, .usual = "node",
 	  .help = "`node`, or `cluster`: one limit over all nodes, see "
 		  "[cluster](cluster.md#the-packet-tier)" },
 	/* After the keys that they are checked against: rate, algorithm, per, prefix_scale. */
@@ -181,45 +183,33 @@ static int check_ban(struct reader *r, const struct yaml_node *map, const struct
 
 static int check_scope(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	if (limit->cluster && (limit->per & SL_PER_IFACE))
+	if (limit->terms.cluster && (limit->per & SL_PER_IFACE))
 		return read_fail(r, yaml_node_find(map, "per"), EINVAL, "per has interface, but scope is "
 				 "cluster: each node has its own interfaces; accepted with it: scope: "
 				 "node");
 	return 0;
 }
 
-static int check_count(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
+/* What both tiers check, and then the packet tier's own. */
+static int check_terms(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	const struct yaml_node *count = yaml_node_find(map, "count");
+	const struct limit_terms *terms = &limit->terms;
+	const char *conflict = limit_terms_conflict(terms);
+	int rc = limit_terms_check(r, map, limit_terms_given(map), terms, &terms->algorithm, 1,
+				   algorithm_names);
 
-	if (!limit->count_all)
-		return 0;
-	if (algorithms[limit->algorithm]->count_note)
-		return read_fail(r, count, EINVAL, "count is all, but algorithm is %s: %s; accepted with "
-				 "it: token-bucket, leaky-bucket, sliding-window, window-counters",
-				 algorithm_name(limit->algorithm),
-				 algorithms[limit->algorithm]->count_note);
-	if (limit->throttle.kind == THROTTLE_SOFT)
-		return read_fail(r, count, EINVAL, "count is all, but throttle is soft, which admits "
-				 "above the limit; accepted with it: throttle: hard or elastic");
-	if (limit->cluster)
-		return read_fail(r, count, EINVAL, "count is all, but scope is cluster: a node does not "
-				 "know what others refuse; accepted with it: count: admitted, or "
-				 "scope: node");
-	return 0;
+	if (!rc && conflict)
+		rc = read_fail(r, yaml_node_find(map, "count"), EINVAL, "%s", conflict);
+	return rc;
 }
 
 static int check_window(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
 	const struct yaml_node *window = yaml_node_find(map, "window");
 
-	if (!limit->first_request)
+	if (!limit->terms.first_request)
 		return 0;
-	if (!algorithms[limit->algorithm]->has_window)
-		return read_fail(r, window, EINVAL, "window is first-request, but algorithm is %s; "
-				 "accepted with it: algorithm: fixed-window",
-				 algorithm_name(limit->algorithm));
-	if (limit->cluster)
+	if (limit->terms.cluster)
 		return read_fail(r, window, EINVAL, "window is first-request, but scope is cluster: a "
 				 "window begins at another time on each node; accepted with it: "
 				 "window: aligned, or scope: node");
@@ -270,9 +260,9 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 	struct limit_def *limit = section;
 	int rc;
 
-	if (!limit->rates.count && limit->action_given)
+	if (!limit->terms.rates.count && limit->action_given)
 		return check_by_match(r, map, limit);
-	if (!limit->rates.count)
+	if (!limit->terms.rates.count)
 		return read_fail(r, map->line ? map : NULL, EINVAL, "key \"rate\" is missing; accepted "
 				 "without it: action: drop, pass or tag, for all that matches");
 	if (limit->action == SL_ACT_PASS)
@@ -291,13 +281,14 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 	if (!rc)
 		rc = check_scope(r, map, limit);
 	if (!rc)
-		rc = check_count(r, map, limit);
+		rc = check_terms(r, map, limit);
 	if (!rc)
 		rc = check_window(r, map, limit);
 	return rc ? rc : check_rates(r, map, limit);
 }
 
-const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit);
+const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit,
+	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default");
 
 int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret)
 {

@@ -152,8 +152,18 @@ static void match_key_clear(const struct key *key, void *section)
 	match_clear(key_field(key, section));
 }
 
+/* An item of tcp_flags has commas itself. */
+static bool match_takes_list(const struct key *key, const char *part)
+{
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		if (!strcmp(part, match_keys[i].name))
+			return match_keys[i].kind != MATCH_FLAGS;
+	return part[0];
+}
+
 const struct key_type type_match = {
-	.name = "mapping", .read = match_read, .lines = match_lines, .copy = match_key_copy,
+	.name = "mapping", .takes_list = match_takes_list, .read = match_read,
+	.lines = match_lines, .copy = match_key_copy,
 	.clear = match_key_clear, .equal = match_key_equal,
 };
 
@@ -233,7 +243,7 @@ static bool lengths_equal(const struct key *key, const void *a, const void *b)
 
 #define TYPE_LENGTHS(family)                                                            \
 	{ .name = "list", .variant = family, .read = lengths_read, .write = lengths_write, \
-	  .equal = lengths_equal }
+	  .equal = lengths_equal, .takes_list = type_takes_list }
 
 const struct key_type type_lengths_v4 = TYPE_LENGTHS(SL_V4), type_lengths_v6 = TYPE_LENGTHS(SL_V6);
 
@@ -275,7 +285,7 @@ static void scales_clear(const struct key *key, void *section)
 
 #define TYPE_SCALES(family)                                                            \
 	{ .name = "list", .variant = family, .read = scales_read, .write = scales_write,  \
-	  .clear = scales_clear, .equal = scales_equal }
+	  .clear = scales_clear, .equal = scales_equal, .takes_list = type_takes_list }
 
 const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
 

@@ -4,11 +4,30 @@
 #define SLUICE_LIMIT_TYPES_H
 
 #include "conf/key.h"
+#include "config/limit_terms.h"
 
 extern const struct key_type
 	type_match, type_dscp, type_mark, type_lengths_v4, type_lengths_v6, type_scales_v4,
 	type_scales_v6, type_ban, type_overrides, type_overrides_file,
 	type_rates, type_bursts,	/* `rate` and `burst` of any struct rates; read_rates.c */
 	type_throttle;			/* any struct throttle_def */
+
+/* ---- what must fit together, in both tiers; limit_terms.c ---- */
+
+/* Which of the keys that only some algorithms have were given: a set, for the functions below. */
+u32 limit_terms_given(const struct yaml_node *map);
+u32 limit_terms_given_rows(const struct keys *keys, u64 given);
+/*
+ * Refuses a key that none of these algorithms has (burst, window, buckets, count: all): it was
+ * given, or its value is not the default. `names` are the tier's algorithms; `map` is for the place
+ * of the error, or NULL.
+ */
+int limit_terms_check(struct reader *r, const struct yaml_node *map, u32 given,
+		      const struct limit_terms *terms, const enum sl_algo *algorithm, u32 count,
+		      const struct name *names);
+/* The reason why the other keys do not fit together; NULL: they do. */
+const char *limit_terms_conflict(const struct limit_terms *terms);
+/* Unsets what the algorithm does not have and was not given: inherited defaults. */
+void limit_terms_drop(struct limit_terms *terms, u32 given);
 
 #endif

@@ -26,7 +26,9 @@ int policy_new(const char *path, struct policy **ret);
 /* The largest scale of its rates, in percent; 100: not elastic. */
 static inline u32 limit_ceiling(const struct limit_def *limit)
 {
-	return limit->throttle.kind == THROTTLE_ELASTIC ? limit->throttle.ceiling_percent : 100;
+	const struct throttle_def *throttle = &limit->terms.throttle;
+
+	return throttle->kind == THROTTLE_ELASTIC ? throttle->ceiling_percent : 100;
 }
 
 /* Frees what a limit holds, not the struct itself. */

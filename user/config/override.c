@@ -101,24 +101,24 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 	struct sl_params params;
 	const char *words;
 
-	if (algorithms[limit->algorithm]->default_burst && !burst)
-		burst = algorithms[limit->algorithm]->default_burst(&rate, 0);
+	if (algorithms[limit->terms.algorithm]->default_burst && !burst)
+		burst = algorithms[limit->terms.algorithm]->default_burst(&rate, 0);
 	if (__builtin_mul_overflow(rate.count, (u64)scale, &rate.count))
 		rate.count = ~0ULL;
 	if (__builtin_mul_overflow(burst, (u64)scale, &burst))
 		burst = ~0ULL;
-	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words) &&
-	    !params_divide(&params, limit->buckets, limit_ceiling(limit), &words)) {
-		bool elastic = limit->throttle.kind == THROTTLE_ELASTIC;
+	if (!params_compile(limit->terms.algorithm, &rate, burst, 0, &params, &words) &&
+	    !params_divide(&params, limit->terms.buckets, limit_ceiling(limit), &words)) {
+		bool elastic = limit->terms.throttle.kind == THROTTLE_ELASTIC;
 
 		if (elastic)
-			params_make_room(&params, limit->throttle.ceiling_percent);
+			params_make_room(&params, limit->terms.throttle.ceiling_percent);
 		/* One utilization function serves all overrides of a limit, so their quantum must be equal. */
 		if (sl_algo_is_sliding(params.algo) && params.quantum)
 			words = "a sliding window of this size counts in steps, which overrides do not support; "
 				"accepted: up to 33554431 units per window, elastic included";
 		else if (!elastic ||
-			 !params_check_floor(&params, limit->throttle.floor_percent, &words))
+			 !params_check_floor(&params, limit->terms.throttle.floor_percent, &words))
 			return 0;
 	}
 	if (scale > 1)
@@ -132,7 +132,7 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 static int check_rate(const struct limit_def *limit, const struct rates *rates, u32 i,
 		      char reason[OVERRIDE_REASON])
 {
-	const struct rate *rate = &rates->rate[i], *usual = &limit->rates.rate[i];
+	const struct rate *rate = &rates->rate[i], *usual = &limit->terms.rates.rate[i];
 	int rc = 0;
 
 	if (!same_unit(rate, usual)) {
@@ -140,7 +140,7 @@ static int check_rate(const struct limit_def *limit, const struct rates *rates, 
 			 "the rate counts another unit than the limit's; accepted: the same");
 		return -EINVAL;
 	}
-	if (sl_algo_is_window(limit->algorithm) && rate->period_ns != usual->period_ns) {
+	if (sl_algo_is_window(limit->terms.algorithm) && rate->period_ns != usual->period_ns) {
 		snprintf(reason, OVERRIDE_REASON,
 			 "the rate's window is not as long as the limit's; accepted: the same");
 		return -EINVAL;
@@ -157,21 +157,21 @@ int override_rates_check(const struct limit_def *limit, const struct rates *rate
 {
 	int rc = 0;
 
-	if (limit->first_request) {
+	if (limit->terms.first_request) {
 		snprintf(reason, OVERRIDE_REASON,
 			 "the limit's window is first-request, which has no overrides; accepted with them: window: aligned");
 		return -EINVAL;
 	}
-	if (rates->count != limit->rates.count) {
+	if (rates->count != limit->terms.rates.count) {
 		snprintf(reason, OVERRIDE_REASON, "%u rates, but the limit has %u; accepted: as many",
-			 rates->count, limit->rates.count);
+			 rates->count, limit->terms.rates.count);
 		return -EINVAL;
 	}
 	for (u32 i = 0; i < rates->count && !rc; i++) {
-		if (rates->burst[i] && !algorithms[limit->algorithm]->default_burst) {
+		if (rates->burst[i] && !algorithms[limit->terms.algorithm]->default_burst) {
 			snprintf(reason, OVERRIDE_REASON,
 				 "a burst, but the limit's algorithm %s has none",
-				 algorithm_name(limit->algorithm));
+				 algorithm_name(limit->terms.algorithm));
 			return -EINVAL;
 		}
 		rc = check_rate(limit, rates, i, reason);
@@ -202,6 +202,25 @@ int overrides_check(const struct limit_def *limit, struct sl_err *err)
 		}
 	}
 	return 0;
+}
+
+static u64 hash_rates(const struct rates *rates)
+{
+	return hash_bytes(hash_seed(), 0, rates, sizeof(*rates));
+}
+
+int override_rates_number(struct numbers *known, struct limit_def *limit, const struct rates *rates,
+			  u32 *ret)
+{
+	u64 hash = hash_rates(rates);
+
+	for (size_t i = known->count; i < limit->override_rates_count; i++)
+		if (numbers_add(known, hash_rates(&limit->override_rates[i]), i))
+			return -ENOMEM;
+	if (numbers_find(known, hash, ret))
+		return 0;
+	*ret = limit->override_rates_count;
+	return append(limit->override_rates, limit->override_rates_count, *rates);
 }
 
 void override_rates_tidy(struct limit_def *limit)

@@ -52,24 +52,12 @@ static const struct rates *rates_without(const struct limit_def *limit,
 {
 	const struct override_def *own = override_match(limit, src);
 
-	return own ? &limit->override_rates[own->rates] : &limit->rates;
-}
-
-static int rates_number(struct limit_def *limit, const struct rates *rates, u32 *ret)
-{
-	size_t i = limit->override_rates_count;
-
-	while (i-- > 0)
-		if (!memcmp(&limit->override_rates[i], rates, sizeof(*rates))) {
-			*ret = i;
-			return 0;
-		}
-	*ret = limit->override_rates_count;
-	return append(limit->override_rates, limit->override_rates_count, *rates);
+	return own ? &limit->override_rates[own->rates] : &limit->terms.rates;
 }
 
 /* 1: added; 0: not needed, or no room; or -ENOMEM. */
-static int derive(struct limit_def *limit, const struct override_derived *derived)
+static int derive(struct limit_def *limit, struct numbers *known,
+		  const struct override_derived *derived)
 {
 	struct override_def def = { .src = derived->src, .derived = true };
 	const struct rates *without = rates_without(limit, &derived->src);
@@ -89,7 +77,7 @@ static int derive(struct limit_def *limit, const struct override_derived *derive
 	}
 	if (override_rates_check(limit, &rates, reason))
 		return 0;
-	if (rates_number(limit, &rates, &number))
+	if (override_rates_number(known, limit, &rates, &number))
 		return -ENOMEM;
 	def.rates = number;
 	if (append(limit->override, limit->override_count, def))
@@ -105,21 +93,21 @@ int policy_override_derive(struct policy *policy, const char *name,
 			   struct sl_err *err)
 {
 	struct limit_def *limit = policy_find_limit(policy, name);
-	int r, in = 0;
+	struct numbers known = { .count = 0 };
+	int r = 0, in = 0;
 
 	policy_override_underive(policy);
 	if (!limit)
 		return sl_err_set(err, ENOENT, "there is no limit \"%.63s\"", name);
 	if (!(limit->per & SL_PER_SOURCE))
 		return sl_err_set(err, EINVAL, "limit \"%.63s\" does not count per source", name);
-	for (u32 i = 0; i < limit->rates.count; i++)
-		if (limit->rates.rate[i].unit != RATE_PACKETS)
+	for (u32 i = 0; i < limit->terms.rates.count; i++)
+		if (limit->terms.rates.rate[i].unit != RATE_PACKETS)
 			return sl_err_set(err, EINVAL, "limit \"%.63s\" does not count packets", name);
-	for (size_t i = 0; i < count; i++) {
-		r = derive(limit, &derived[i]);
-		if (r < 0)
-			return sl_err_set(err, ENOMEM, "out of memory");
-		in += r;
+	for (size_t i = 0; i < count && r >= 0; i++) {
+		r = derive(limit, &known, &derived[i]);
+		in += r > 0;
 	}
-	return in;
+	numbers_free(&known);
+	return r < 0 ? sl_err_set(err, ENOMEM, "out of memory") : in;
 }

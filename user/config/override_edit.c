@@ -35,20 +35,6 @@ static int refuse(const struct limit_def *limit, const struct sl_prefix *src, st
 			  sl_prefix_format(src, text, sizeof(text)), words);
 }
 
-/* The index of equal rates, added if new; -ENOMEM. */
-static int rates_number(struct limit_def *limit, const struct rates *rates, u32 *ret)
-{
-	size_t i;
-
-	for (i = 0; i < limit->override_rates_count; i++)
-		if (!memcmp(&limit->override_rates[i], rates, sizeof(*rates)))
-			break;
-	*ret = i;
-	if (i < limit->override_rates_count)
-		return 0;
-	return append(limit->override_rates, limit->override_rates_count, *rates);
-}
-
 static const struct key rates_rows[] = {
 	{ "rate", KEY(struct rates, rate), &type_rates, .flags = KEY_NEEDED },
 	{ "burst", KEY(struct rates, burst), &type_bursts },
@@ -59,16 +45,8 @@ static int check_pairs(struct reader *r, const struct yaml_node *node, void *sec
 	return check_bursts(r, section);
 }
 
-static const struct keys rates_keys = KEYS(struct rates, rates_rows, .check = check_pairs);
-
-static bool takes_list(const char *key)
-{
-	return true;
-}
-
-static const struct pair_words pair_words = {
-	.takes_list = takes_list, .example = "rate='5000 packets/s' burst=9000",
-};
+static const struct keys rates_keys = KEYS(struct rates, rates_rows, .check = check_pairs,
+	.example = "rate='5000 packets/s' burst=9000");
 
 int policy_override_rates(const struct limit_def *limit, const struct sl_prefix *src,
 			  char *const *pairs, size_t count, struct rates *ret, struct sl_err *err)
@@ -87,7 +65,7 @@ int policy_override_rates(const struct limit_def *limit, const struct sl_prefix 
 		return refuse(limit, src, err, "there is none yet, so it needs rate=RATE");
 	snprintf(subject, sizeof(subject), "limit \"%s\": override %s", limit->name,
 		 sl_prefix_format(src, text, sizeof(text)));
-	return pairs_read(&r, &pair_words, &rates_keys, ret, pairs, count);
+	return pairs_read(&r, &rates_keys, ret, pairs, count);
 }
 
 static struct limit_def *limit_of(struct policy *policy, const char *name, struct sl_err *err)
@@ -105,6 +83,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 	struct limit_def *limit = limit_of(policy, name, err);
 	struct override_def new = { .src = *src }, *now;
 	char reason[OVERRIDE_REASON];
+	struct numbers known = { .count = 0 };
 	struct rates rates;
 	size_t at;
 	u32 number;
@@ -120,7 +99,9 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 		return rc;
 	if (override_rates_check(limit, &rates, reason))
 		return refuse(limit, src, err, reason);
-	if (rates_number(limit, &rates, &number))
+	rc = override_rates_number(&known, limit, &rates, &number);
+	numbers_free(&known);
+	if (rc)
 		return no_memory(err);
 	new.rates = number;
 	now = find(limit, src);

@@ -35,58 +35,8 @@ struct collect {
 	bool began;			/* of a file: a line that is no comment was read */
 	struct item *item;
 	size_t count;
-	u32 *known;			/* open addressing: number of rates + 1, 0 free */
-	u32 known_size;			/* a power of two */
+	struct numbers known;		/* its rates */
 };
-
-/* ------------------------------------------------------------------ rates */
-
-static u32 hash_rates(const struct rates *rates)
-{
-	const unsigned char *p = (const unsigned char *)rates;
-	u64 hash = 0, word;
-
-	for (size_t i = 0; i + sizeof(word) <= sizeof(*rates); i += sizeof(word)) {
-		memcpy(&word, p + i, sizeof(word));
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 29;
-	}
-	return hash;
-}
-
-/* The place of equal rates in the hash, or the free place for them. */
-static u32 *known_place(const struct collect *c, const struct rates *rates)
-{
-	u32 at = hash_rates(rates);
-
-	for (;; at++) {
-		u32 *place = &c->known[at & (c->known_size - 1)];
-
-		if (!*place || !memcmp(&c->limit->override_rates[*place - 1], rates, sizeof(*rates)))
-			return place;
-	}
-}
-
-/* Makes room: at least half stay free. */
-static int known_grow(struct collect *c)
-{
-	u32 size = c->known_size ? c->known_size * 2 : 256;
-	u32 *known;
-
-	if (c->limit->override_rates_count * 2 < c->known_size)
-		return 0;
-	while (size <= c->limit->override_rates_count * 2)
-		size *= 2;
-	known = calloc(size, sizeof(*known));
-	if (!known)
-		return -ENOMEM;
-	free(c->known);
-	c->known = known;
-	c->known_size = size;
-	for (size_t i = 0; i < c->limit->override_rates_count; i++)
-		*known_place(c, &c->limit->override_rates[i]) = i + 1;
-	return 0;
-}
 
 /*
  * The index of these rates in the limit; new ones are checked and added. 0; -EINVAL with the
@@ -95,21 +45,12 @@ static int known_grow(struct collect *c)
 static int rates_number(struct collect *c, const struct rates *rates, u32 *ret,
 			char reason[OVERRIDE_REASON])
 {
-	struct limit_def *limit = c->limit;
-	u32 *place;
+	size_t before = c->limit->override_rates_count;
+	int rc = override_rates_number(&c->known, c->limit, rates, ret);
 
-	if (known_grow(c))
-		return -ENOMEM;
-	place = known_place(c, rates);
-	if (!*place) {
-		if (override_rates_check(limit, rates, reason))
-			return -EINVAL;
-		if (append(limit->override_rates, limit->override_rates_count, *rates))
-			return -ENOMEM;
-		*place = limit->override_rates_count;
-	}
-	*ret = *place - 1;
-	return 0;
+	if (rc || c->limit->override_rates_count == before)
+		return rc;
+	return override_rates_check(c->limit, rates, reason);
 }
 
 /* ------------------------------------------------------------------ the list as a whole */
@@ -173,7 +114,7 @@ static int enter(struct collect *c)
 static void collect_free(struct collect *c)
 {
 	free(c->item);
-	free(c->known);
+	numbers_free(&c->known);
 }
 
 static int check_per(struct reader *r, const struct yaml_node *node, const struct limit_def *limit)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "config/limit_terms.h"
 #include "config/match_keys.h"
 #include "lib/addr.h"
 #include "lib/err.h"
@@ -45,34 +46,6 @@ struct interface_def {
 	struct config_pos pos;
 };
 
-/* Rates of one limit, and prefixes of one prefix hierarchy. */
-#define RATES_MAX 4
-#define PREFIX_HIERARCHY_MAX 4
-
-/* What a key may do: every one of these rates, all or none. */
-struct rates {
-	struct rate rate[RATES_MAX];
-	u64 burst[RATES_MAX];		/* units of the rate; 0: the default */
-	u8 count;			/* 1..RATES_MAX */
-};
-
-enum throttle_kind {
-	THROTTLE_HARD,
-	THROTTLE_SOFT,			/* so much more passes, counted apart */
-	THROTTLE_ELASTIC,		/* up to a ceiling while resources are free, else down to a floor */
-};
-
-struct throttle_def {
-	enum throttle_kind kind;
-	u32 soft_permille;		/* 1..1000 */
-	u64 soft_for_ns;		/* at a stretch, and then hard for as long; 0: always */
-	u32 ceiling_percent;		/* 100..10000 */
-	u32 floor_percent;		/* 1..99: how far it may shrink; 0: not below the rate */
-	u8 cpu_percent, link_percent;	/* free below these, 1..100; 0: not considered */
-	u8 load_signal_percent;
-	char load_signal[SL_NAME_MAX];	/* "": no signal; one that was never set counts as not free */
-};
-
 struct ban_def {
 	u64 after;			/* drops; 0: no ban */
 	u64 within_ns;
@@ -100,14 +73,6 @@ enum accounting {
 	ACCOUNTING_EXACT,
 };
 
-/* How addresses are grouped, finest first: `prefix` and `prefix_scale` of both tiers. */
-struct prefix_hierarchy {
-	u8 len[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];
-	u32 scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];	/* of each rate: 1 and up */
-	u8 count[SL_FAMILY_COUNT];	/* 1..PREFIX_HIERARCHY_MAX; 0: not grouped (rules only) */
-	u8 scale_count[SL_FAMILY_COUNT];	/* as given; 0: each is 1 */
-};
-
 struct limit_def {
 	char name[SL_NAME_MAX];
 	struct config_pos pos;
@@ -115,11 +80,7 @@ struct limit_def {
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
 	struct prefix_hierarchy prefix;
 	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped */
-	struct rates rates;		/* count 0: the match alone decides */
-	enum sl_algo algorithm;
-	u8 buckets;			/* window-counters: of each window */
-	bool first_request;		/* fixed-window: begins with its first packet, not with UTC */
-	bool count_all;			/* count: all: packets that it refuses, too */
+	struct limit_terms terms;		/* of up to RATES_MAX rates; of none: the match alone decides */
 	enum accounting accounting;
 	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG; without a rate also SL_ACT_PASS */
 	bool action_given;		/* required without a rate; with one, not the default */
@@ -128,8 +89,6 @@ struct limit_def {
 	u32 mark;
 	u8 mode;			/* enum sl_mode */
 	u8 on_full;			/* enum sl_on_full */
-	bool cluster;			/* scope: cluster: what other nodes let pass counts here, too */
-	struct throttle_def throttle;
 	struct ban_def ban;
 	struct override_def *override;	/* in order of (family, address, length), each once */
 	size_t override_count;

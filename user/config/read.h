@@ -32,6 +32,8 @@ int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);
 /* What must fit together; `map` is the limit's mapping, for the places of errors. */
 int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit);
 int check_bursts(struct reader *r, const struct rates *rates);
+/* As many multipliers as lengths, where one is not 1: a live change may leave others. */
+int check_prefix_scales(struct reader *r, const struct prefix_hierarchy *prefix);
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 			   const struct limit_def *limit);
 

@@ -124,6 +124,7 @@ static void rate_clear(const struct key *key, void *section)
 const struct key_type type_rates = {
 	.name = "rate", .variant = offsetof(struct rates, rate), .read = rate_read,
 	.write = rate_write, .clear = rate_clear, .equal = rate_equal,
+	.takes_list = type_takes_list,
 };
 
 static int burst_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -144,7 +145,7 @@ static void burst_write(struct writer *w, const struct key *key, const void *sec
 
 const struct key_type type_bursts = {
 	.name = "count", .variant = offsetof(struct rates, burst), .read = burst_read,
-	.write = burst_write,
+	.write = burst_write, .takes_list = type_takes_list,
 };
 
 /* The value of the i-th of a key that takes one or a list; NULL: of a live change. */
@@ -164,8 +165,8 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 {
 	const struct yaml_node *rate = item_at(yaml_node_find(map, "rate"), i);
 	const struct yaml_node *burst = item_at(yaml_node_find(map, "burst"), i);
-	const struct rate *found = &limit->rates.rate[i];
-	u64 units = limit->rates.burst[i];
+	const struct rate *found = &limit->terms.rates.rate[i];
+	u64 units = limit->terms.rates.burst[i];
 	struct sl_params params;
 	const char *reason;
 	char text[96];
@@ -174,14 +175,14 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
 		return read_fail(r, rate, EINVAL, "rate counts connections, which are TCP's, but "
 				 "match leaves TCP out; accepted with it: packets, bytes, bits");
-	if (params_compile(limit->algorithm, found, 0, 0, &params, &reason) ||
-	    params_divide(&params, limit->buckets, limit_ceiling(limit), &reason) ||
-	    params_anchor(&params, limit->first_request, limit_ceiling(limit), &reason))
+	if (params_compile(limit->terms.algorithm, found, 0, 0, &params, &reason) ||
+	    params_divide(&params, limit->terms.buckets, limit_ceiling(limit), &reason) ||
+	    params_anchor(&params, limit->terms.first_request, limit_ceiling(limit), &reason))
 		return rate ? read_fail(r, rate, EINVAL, "rate: found %s: %s", read_found(r, rate),
 					reason)
 			    : read_fail(r, rate, EINVAL, "rate: found \"%s\": %s",
 					rate_format(found, text, sizeof(text)), reason);
-	if (units && params_compile(limit->algorithm, found, units, 0, &params, &reason))
+	if (units && params_compile(limit->terms.algorithm, found, units, 0, &params, &reason))
 		return burst ? read_fail(r, burst, EINVAL, "burst: found %s: %s",
 					 read_found(r, burst), reason)
 			     : read_fail(r, burst, EINVAL, "burst: found \"%llu\": %s", units, reason);
@@ -206,19 +207,10 @@ int check_bursts(struct reader *r, const struct rates *rates)
 /* params_compile() checks the bounds of the step itself (algo.h). */
 int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	const struct yaml_node *burst = yaml_node_find(map, "burst");
-	int rc = check_bursts(r, &limit->rates);
+	int rc = check_bursts(r, &limit->terms.rates);
 	size_t i;
 
-	if (limit->rates.burst[0] && !algorithms[limit->algorithm]->default_burst)
-		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
-				 "none; accepted with it: algorithm: token-bucket",
-				 algorithm_name(limit->algorithm));
-	if (yaml_node_find(map, "buckets") && !algorithms[limit->algorithm]->has_buckets)
-		return read_fail(r, yaml_node_find(map, "buckets"), EINVAL, "buckets is given, but "
-				 "algorithm is %s; accepted with it: algorithm: window-counters",
-				 algorithm_name(limit->algorithm));
-	for (i = 0; i < limit->rates.count && !rc; i++)
+	for (i = 0; i < limit->terms.rates.count && !rc; i++)
 		rc = check_rate(r, map, limit, i);
 	return rc;
 }
@@ -312,12 +304,21 @@ static bool has_lengths(const struct limit_def *limit)
 	       limit->prefix.count[SL_V6] > 1 || limit->prefix.len[SL_V6][0] != 64;
 }
 
-static bool has_scales(const struct limit_def *limit, int family)
+static bool has_scales(const struct prefix_hierarchy *prefix, int family)
 {
-	for (u8 i = 0; i < limit->prefix.scale_count[family]; i++)
-		if (limit->prefix.scale[family][i] != 1)
+	for (u8 i = 0; i < prefix->scale_count[family]; i++)
+		if (prefix->scale[family][i] != 1)
 			return true;
 	return false;
+}
+
+int check_prefix_scales(struct reader *r, const struct prefix_hierarchy *prefix)
+{
+	for (int family = 0; family < SL_FAMILY_COUNT; family++)
+		if (has_scales(prefix, family) &&
+		    prefix->scale_count[family] != prefix->count[family])
+			return refuse_scales(r, NULL, prefix, family, prefix->scale_count[family]);
+	return 0;
 }
 
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
@@ -325,13 +326,11 @@ int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 {
 	const struct yaml_node *prefix = yaml_node_find(map, "prefix");
 	const struct yaml_node *key = prefix ? prefix : yaml_node_find(map, "prefix_scale");
-	bool scales = has_scales(limit, SL_V4) || has_scales(limit, SL_V6);
+	bool scales = has_scales(&limit->prefix, SL_V4) || has_scales(&limit->prefix, SL_V6);
+	int rc = check_prefix_scales(r, &limit->prefix);
 
-	/* The file has as many; a live change to the lengths may leave others. */
-	for (int family = 0; family < SL_FAMILY_COUNT; family++)
-		if (has_scales(limit, family) &&
-		    limit->prefix.scale_count[family] != limit->prefix.count[family])
-			return refuse_scales(r, NULL, &limit->prefix, family, limit->prefix.scale_count[family]);
+	if (rc)
+		return rc;
 	if ((key || scales || has_lengths(limit)) && !(limit->per & SL_PER_SOURCE))
 		return read_fail(r, key, EINVAL, "%s groups sources, but per does not contain source; "
 				 "accepted with it: per: [source]",

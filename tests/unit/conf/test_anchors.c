@@ -237,9 +237,9 @@ TEST(test_files)
 		    "    rate_limit: {<<: *plan, unit: hour}\n"
 		    "    descriptors: *below\n");
 	assert_int_equal(set->rule_count, 4);
-	assert_int_equal(ruleset_find(set, "d/a/path=/login")->limit[0].rate.count, 2);
-	assert_int_equal(ruleset_find(set, "d/b/path=/login")->limit[0].rate.count, 2);
-	assert_int_equal(ruleset_find(set, "d/b")->limit[0].rate.count, 10);
+	assert_int_equal(ruleset_find(set, "d/a/path=/login")->limit[0].terms.rates.rate[0].count, 2);
+	assert_int_equal(ruleset_find(set, "d/b/path=/login")->limit[0].terms.rates.rate[0].count, 2);
+	assert_int_equal(ruleset_find(set, "d/b")->limit[0].terms.rates.rate[0].count, 10);
 	assert_int_equal(ruleset_find(set, "d/b")->unit, REQUEST_UNIT_HOUR);
 	ruleset_free(set);
 }

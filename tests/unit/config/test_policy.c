@@ -43,8 +43,8 @@ TEST(test_defaults)
 	assert_int_equal(limit->per, SL_PER_SOURCE);
 	assert_int_equal(limit->prefix.len[SL_V4][0], 32);
 	assert_int_equal(limit->prefix.len[SL_V6][0], 64);
-	assert_int_equal(limit->rates.burst[0], 0);
-	assert_int_equal(limit->algorithm, SL_ALGO_TOKEN_BUCKET);
+	assert_int_equal(limit->terms.rates.burst[0], 0);
+	assert_int_equal(limit->terms.algorithm, SL_ALGO_TOKEN_BUCKET);
 	assert_int_equal(limit->accounting, ACCOUNTING_PERCPU);
 	assert_int_equal(limit->action, SL_ACT_DROP);
 	assert_int_equal(limit->mode, SL_MODE_ENFORCE);
@@ -172,8 +172,8 @@ TEST(test_limit)
 	assert_int_equal(l->per, SL_PER_SOURCE | SL_PER_DPORT);
 	assert_int_equal(l->prefix.len[SL_V4][0], 24);
 	assert_int_equal(l->prefix.len[SL_V6][0], 48);
-	assert_true(rate_is(&l->rates.rate[0], 1500000, 1, RATE_BITS));
-	assert_int_equal(l->rates.burst[0], 20000);
+	assert_true(rate_is(&l->terms.rates.rate[0], 1500000, 1, RATE_BITS));
+	assert_int_equal(l->terms.rates.burst[0], 20000);
 	assert_int_equal(l->accounting, ACCOUNTING_EXACT);
 	assert_int_equal(l->action, SL_ACT_TAG);
 	assert_int_equal(l->tag, SL_TAG_DSCP | SL_TAG_MARK);
@@ -181,12 +181,12 @@ TEST(test_limit)
 	assert_true(l->mark == 0xdeadbeef);
 	assert_int_equal(l->mode, SL_MODE_SHADOW);
 	assert_int_equal(l->on_full, SL_FULL_CLOSED);
-	assert_false(l->cluster);
-	assert_true(p->limit[1].cluster);
+	assert_false(l->terms.cluster);
+	assert_true(p->limit[1].terms.cluster);
 	assert_int_equal(p->limit[1].per, 0);
 	assert_int_equal(p->limit[1].mode, SL_MODE_OFF);
-	assert_int_equal(p->limit[1].algorithm, SL_ALGO_FIXED_WINDOW);
-	assert_true(rate_is(&p->limit[1].rates.rate[0], 10, 5400, RATE_CONNECTIONS));
+	assert_int_equal(p->limit[1].terms.algorithm, SL_ALGO_FIXED_WINDOW);
+	assert_true(rate_is(&p->limit[1].terms.rates.rate[0], 10, 5400, RATE_CONNECTIONS));
 	assert_ptr_equal(policy_find_limit(p, "w"), &p->limit[1]);
 	assert_round_trip(p);
 }
@@ -207,10 +207,10 @@ TEST(test_rates_and_prefix_hierarchies)
 		"     algorithm: fixed-window}\n");
 	const struct limit_def *l = &p->limit[0];
 
-	assert_int_equal(l->rates.count, 2);
-	assert_true(rate_is(&l->rates.rate[1], 500, 3600, RATE_PACKETS));
-	assert_int_equal(l->rates.burst[0], 20);
-	assert_int_equal(l->rates.burst[1], 1000);
+	assert_int_equal(l->terms.rates.count, 2);
+	assert_true(rate_is(&l->terms.rates.rate[1], 500, 3600, RATE_PACKETS));
+	assert_int_equal(l->terms.rates.burst[0], 20);
+	assert_int_equal(l->terms.rates.burst[1], 1000);
 	assert_int_equal(l->prefix.count[SL_V4], 2);
 	assert_int_equal(l->prefix.count[SL_V6], 3);
 	assert_int_equal(l->prefix.len[SL_V4][1], 24);
@@ -220,13 +220,13 @@ TEST(test_rates_and_prefix_hierarchies)
 	assert_int_equal(l->on_full, SL_FULL_PREFIX);
 
 	l = &p->limit[1];
-	assert_int_equal(l->rates.count, 1);
+	assert_int_equal(l->terms.rates.count, 1);
 	assert_int_equal(l->prefix.count[SL_V4], 1);
 	assert_int_equal(l->prefix.scale[SL_V4][0], 3);
 	assert_int_equal(l->prefix.len[SL_V6][1], 0);
 	assert_int_equal(l->prefix.scale[SL_V6][1], 1);
-	assert_int_equal(p->limit[2].rates.count, 4);
-	assert_true(rate_is(&p->limit[2].rates.rate[2], 7, 86400, RATE_CONNECTIONS));
+	assert_int_equal(p->limit[2].terms.rates.count, 4);
+	assert_true(rate_is(&p->limit[2].terms.rates.rate[2], 7, 86400, RATE_CONNECTIONS));
 	assert_round_trip(p);
 }
 
@@ -255,8 +255,8 @@ TEST(test_bans)
 	ban = &p->limit[2].ban;
 	assert_int_equal(ban->factor_percent, 100);
 	assert_int_equal(ban->max_ns, 3600 * SL_NS_PER_SEC);
-	assert_int_equal(p->limit[2].algorithm, SL_ALGO_LEAKY_BUCKET);
-	assert_int_equal(p->limit[1].algorithm, SL_ALGO_SLIDING_WINDOW);
+	assert_int_equal(p->limit[2].terms.algorithm, SL_ALGO_LEAKY_BUCKET);
+	assert_int_equal(p->limit[1].terms.algorithm, SL_ALGO_SLIDING_WINDOW);
 	assert_round_trip(p);
 }
 
@@ -271,23 +271,23 @@ TEST(test_throttles)
 		"  - {name: all, rate: 5 packets/s,\n"
 		"     throttle: {elastic: 200%, floor: 5%, while: {cpu: 70%, link: 80%, load_signal: api-load}}}\n"
 		"  - {name: one, rate: 5 packets/s, throttle: {elastic: 10000%, while: {load_signal: {'null': 1%}}}}\n");
-	const struct throttle_def *t = &p->limit[1].throttle;
+	const struct throttle_def *t = &p->limit[1].terms.throttle;
 
-	assert_int_equal(p->limit[0].throttle.kind, THROTTLE_HARD);
+	assert_int_equal(p->limit[0].terms.throttle.kind, THROTTLE_HARD);
 	assert_int_equal(t->kind, THROTTLE_SOFT);
 	assert_int_equal(t->soft_permille, 100);
 	assert_int_equal(t->soft_for_ns, 5400 * SL_NS_PER_SEC);
-	assert_int_equal(p->limit[2].throttle.soft_for_ns, 0);
-	assert_int_equal(p->limit[2].throttle.soft_permille, 1);
-	assert_int_equal(p->limit[3].throttle.soft_permille, 1000);
-	t = &p->limit[4].throttle;
+	assert_int_equal(p->limit[2].terms.throttle.soft_for_ns, 0);
+	assert_int_equal(p->limit[2].terms.throttle.soft_permille, 1);
+	assert_int_equal(p->limit[3].terms.throttle.soft_permille, 1000);
+	t = &p->limit[4].terms.throttle;
 	assert_int_equal(t->kind, THROTTLE_ELASTIC);
 	assert_int_equal(t->ceiling_percent, 200);
 	assert_int_equal(t->cpu_percent, 70);
 	assert_int_equal(t->link_percent, 80);
 	assert_string_equal(t->load_signal, "api-load");
 	assert_int_equal(t->load_signal_percent, 80);
-	t = &p->limit[5].throttle;
+	t = &p->limit[5].terms.throttle;
 	assert_int_equal(t->ceiling_percent, 10000);
 	assert_int_equal(t->cpu_percent, 0);
 	assert_int_equal(t->load_signal_percent, 1);

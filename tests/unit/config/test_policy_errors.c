@@ -218,7 +218,7 @@ TEST(test_rates)
 		{ LIMIT "prefix_scale: [1, 2]", 4, 19, "accepted: a mapping of ipv4, ipv6" },
 		{ LIMIT "per: [dst]\n    prefix_scale: {ipv4: 2}", 5, 5, "prefix_scale groups sources, "
 		  "but per does not contain source" },
-		{ LIMIT "window: first-request", 4, 5, "window is first-request, but algorithm is "
+		{ LIMIT "window: first-request", 4, 5, "window is given, but algorithm is "
 		  "token-bucket; accepted with it: algorithm: fixed-window" },
 		{ LIMIT "algorithm: fixed-window\n    window: first-request\n    scope: cluster", 5, 5,
 		  "a window begins at another time on each node" },

@@ -103,7 +103,7 @@ static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all,
 	n.live = table->limit_live[view->slot];
 	n.over = table->limit_over[view->slot];
 	n.near = table->limit_near[view->slot];
-	n.is_window = view->def && algorithm_kind(view->def->algorithm) == STATE_WINDOW;
+	n.is_window = view->def && algorithm_kind(view->def->terms.algorithm) == STATE_WINDOW;
 	add_heavy(&n, source, sources, view->slot);
 	json = numbers_to_json(view->name, "packets", &n);
 	json_object_set_new(json, "candidates", candidates_to_json(ctx, view, all, count));
@@ -164,7 +164,7 @@ static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rul
 	n.refused = sum.verdict[DECISION_OVER_LIMIT] + sum.verdict[DECISION_SHADOW];
 	n.near = sum.near;
 	for (u32 i = 0; i < rule->limit_count; i++)
-		n.is_window |= algorithm_kind(rule->limit[i].algorithm) == STATE_WINDOW;
+		n.is_window |= algorithm_kind(rule->limit[i].terms.algorithm) == STATE_WINDOW;
 	add_refused(ctx, name, &n);
 	return numbers_to_json(name, "requests", &n);
 }

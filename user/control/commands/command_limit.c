@@ -47,7 +47,7 @@ static json_t *elastic_to_json(const struct commands *ctx, const struct limit_vi
 
 	elastic_words(ctx->scales, view->def, view->slot, words, sizeof(words));
 	return json_pack("{s:f, s:f, s:b, s:s}", "scale", elastic_scale(ctx->scales, view->slot),
-			 "ceiling", view->def->throttle.ceiling_percent / 100.0, "free",
+			 "ceiling", view->def->terms.throttle.ceiling_percent / 100.0, "free",
 			 !strcmp(words, "free"), "why", words);
 }
 
@@ -59,8 +59,8 @@ static json_t *rates_to_json(const struct commands *ctx, const struct limit_view
 	char text[96];
 
 	/* The rates of the first prefix length are the limit's first meters (packet/compile/meters.c). */
-	for (u8 i = 0; i < view->def->rates.count; i++) {
-		rate_format(&view->def->rates.rate[i], text, sizeof(text));
+	for (u8 i = 0; i < view->def->terms.rates.count; i++) {
+		rate_format(&view->def->terms.rates.rate[i], text, sizeof(text));
 		json_array_append_new(list, json_pack("{s:s, s:o}", "rate", text, "burst",
 						      json_u64(row->params.capacity)));
 		if (row->next < SL_METERS_MAX)
@@ -85,16 +85,17 @@ static json_t *steps_to_json(const u8 *prefix, const u32 *scale, u8 count)
 static json_t *limit_to_json(const struct commands *ctx, const struct limit_view *view)
 {
 	const struct limit_def *def = view->def;
+	const struct limit_terms *terms = &def->terms;
 	char text[RATES_MAX * 96];
 	const u8 *count = def->prefix.count;
 	json_t *json;
 
-	rates_format(&def->rates, text, sizeof(text));
+	rates_format(&terms->rates, text, sizeof(text));
 	json = json_pack("{s:s, s:s?, s:o, s:s, s:o, s:s, s:s, s:s, s:b, s:o}", "name", def->name,
 			 "rate", text[0] ? text : NULL, "burst",
 			 json_u64(view->limit->params.capacity), "algorithm",
-			 algorithm_name(algorithm_anchored(def->algorithm, def->first_request)), "per", per_to_json(def->per), "action",
-			 action_name(def->action), "mode",
+			 algorithm_name(algorithm_anchored(terms->algorithm, terms->first_request)),
+			 "per", per_to_json(def->per), "action", action_name(def->action), "mode",
 			 limit_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
 			 changed_live(ctx, def), "rates", rates_to_json(ctx, view));
@@ -108,15 +109,15 @@ static json_t *limit_to_json(const struct commands *ctx, const struct limit_view
 				      "ipv6",
 				      steps_to_json(NULL, def->prefix.scale[SL_V6], count[SL_V6])));
 	json_object_set_new(json, "throttle",
-			    json_string(throttle_format(&def->throttle, text, sizeof(text))));
+			    json_string(throttle_format(&terms->throttle, text, sizeof(text))));
 	json_object_set_new(json, "on_full", json_string(on_full_name(def->on_full)));
-	json_object_set_new(json, "scope", json_string(def->cluster ? "cluster" : "node"));
+	json_object_set_new(json, "scope", json_string(terms->cluster ? "cluster" : "node"));
 	if (def->ban.after)
 		json_object_set_new(json, "ban",
 				    json_string(ban_format(&def->ban, text, sizeof(text))));
 	if (override_count(def))
 		json_object_set_new(json, "overrides", json_u64(override_count(def)));
-	if (def->throttle.kind == THROTTLE_ELASTIC)
+	if (terms->throttle.kind == THROTTLE_ELASTIC)
 		json_object_set_new(json, "elastic", elastic_to_json(ctx, view));
 	return json;
 }

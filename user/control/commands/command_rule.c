@@ -27,20 +27,20 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 	char text[96];
 
 	for (u32 i = 0; i < count; i++) {
-		enum sl_algo algo = algorithm_anchored(limit[i].algorithm,
-							    limit[i].first_request);
+		enum sl_algo algo = algorithm_anchored(limit[i].terms.algorithm,
+							    limit[i].terms.first_request);
 		json_t *json = json_pack("{s:s, s:s, s:s}", "name", limit[i].name, "rate",
 					 limit[i].none ? "0 requests" :
-					 rate_format(&limit[i].rate, text, sizeof(text)),
+					 rate_format(&limit[i].terms.rates.rate[0], text, sizeof(text)),
 					 "algorithm", algorithm_name(algo));
 
-		if (limit[i].burst)
-			json_object_set_new(json, "burst", json_u64(limit[i].burst));
-		if (limit[i].buckets)
-			json_object_set_new(json, "buckets", json_integer(limit[i].buckets));
-		if (limit[i].count_all)
+		if (limit[i].terms.rates.burst[0])
+			json_object_set_new(json, "burst", json_u64(limit[i].terms.rates.burst[0]));
+		if (limit[i].terms.buckets)
+			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
+		if (limit[i].terms.count_all)
 			json_object_set_new(json, "count", json_string("all"));
-		if (limit[i].cluster)
+		if (limit[i].terms.cluster)
 			json_object_set_new(json, "scope", json_string("cluster"));
 		json_array_append_new(list, json);
 	}

@@ -88,7 +88,7 @@ static json_t *source_limit_to_json(struct commands *ctx, const struct limit_vie
 	if (!view->limit->per)
 		json_object_set_new(json, "shared", json_true());
 	/* `used` is the sum over all nodes, as far as they have reported. */
-	if (view->def && view->def->cluster)
+	if (view->def && view->def->terms.cluster)
 		json_object_set_new(json, "scope", json_string("cluster"));
 	return json;
 }

@@ -30,7 +30,7 @@ static json_t *limit_stats_to_json(struct commands *ctx, const struct limit_view
 			json_real(ctx->running->packets->limit_rate[view->slot].rate[verdict]));
 	}
 	if (view->def) {
-		rates_format(&view->def->rates, text, sizeof(text));
+		rates_format(&view->def->terms.rates, text, sizeof(text));
 	} else {
 		own = internal_limit_rate(ctx->running->policy,
 					  (u32)(view->limit - ctx->running->image->rules->limits));

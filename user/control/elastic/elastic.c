@@ -135,7 +135,7 @@ struct sl_elastic elastic_value(double scale, u64 valid_until_ns)
 
 static bool is_elastic(const struct limit_view *view)
 {
-	return view->def && view->def->throttle.kind == THROTTLE_ELASTIC &&
+	return view->def && view->def->terms.throttle.kind == THROTTLE_ELASTIC &&
 	       view->limit->mode != SL_MODE_OFF;
 }
 
@@ -220,9 +220,9 @@ void elastic_tick(struct scales *scales, u64 now_ns)
 		if (limit->tick + 1 != elastic->tick)
 			memset(limit, 0, sizeof(*limit));
 		limit->tick = elastic->tick;
-		read_input(scales, &def->throttle, link_share(scales, &scales->elastic->load, def),
+		read_input(scales, &def->terms.throttle, link_share(scales, &scales->elastic->load, def),
 			   now_ns, &limit->input);
-		elastic_step(&limit->control, elastic_range_of(&def->throttle), &limit->input,
+		elastic_step(&limit->control, elastic_range_of(&def->terms.throttle), &limit->input,
 			     seconds);
 		publish(scales, view[i].slot,
 			elastic_value(limit->control.scale, now_ns + ELASTIC_VALID_NS));
@@ -316,7 +316,7 @@ const char *elastic_words(const struct scales *scales, const struct limit_def *d
 			continue;
 		used += (size_t)snprintf(buf + used, size - used, "%s%s%s ", used ? ", " : "",
 					 name[i],
-					 i == ELASTIC_LOAD_SIGNAL ? def->throttle.load_signal : "");
+					 i == ELASTIC_LOAD_SIGNAL ? def->terms.throttle.load_signal : "");
 		if (used >= size)
 			break;
 		if (share < 0)

@@ -36,7 +36,7 @@ struct http_elastic {
 
 static bool grows(const struct rule_limit *limit)
 {
-	return limit->throttle.kind == THROTTLE_ELASTIC;
+	return limit->terms.throttle.kind == THROTTLE_ELASTIC;
 }
 
 static bool look_for_any(const struct ruleset *rules)
@@ -81,7 +81,8 @@ static struct http_elastic_limit *scale_find_or_add(struct http_elastic *all, u6
 static void publish_scale(struct scales *scales, struct rule_limit *limit, double scale)
 {
 	/* Of the cluster: few different rates, each of which is a class of the counter table. */
-	struct sl_elastic value = elastic_value(limit->cluster ? exp2(floor(log2(scale) * 4) / 4) : scale,
+	struct sl_elastic value = elastic_value(limit->terms.cluster ?
+							exp2(floor(log2(scale) * 4) / 4) : scale,
 						0);
 
 	__atomic_store_n(&limit->scale, value.scale, __ATOMIC_RELAXED);
@@ -94,7 +95,7 @@ static void scale_step(struct scales *scales, const struct rule *rule, u32 numbe
 		       double seconds)
 {
 	struct http_elastic *all = scales->http;
-	const struct throttle_def *throttle = &rule->limit[number].throttle;
+	const struct throttle_def *throttle = &rule->limit[number].terms.throttle;
 	struct http_elastic_limit *limit = scale_find_or_add(all, rule->id, number);
 	struct elastic_input input;
 
@@ -152,7 +153,7 @@ bool http_elastic_uses(const struct scales *scales, const char *signal, json_t *
 
 		for (u32 k = 0; k < rule->limit_count; k++)
 			by_rule |= grows(&rule->limit[k]) &&
-				   !strcmp(rule->limit[k].throttle.load_signal, signal);
+				   !strcmp(rule->limit[k].terms.throttle.load_signal, signal);
 		if (by_rule && names)
 			json_array_append_new(names,
 					      json_sprintf("%s/%s", rule->domain, rule->path));
@@ -169,7 +170,7 @@ void http_elastic_load_signals(const struct scales *scales, u64 now_ns, json_t *
 		const struct rule *rule = scales->running->requests.rules->rule[i];
 
 		for (u32 k = 0; k < rule->limit_count; k++) {
-			const char *name = rule->limit[k].throttle.load_signal;
+			const char *name = rule->limit[k].terms.throttle.load_signal;
 
 			if (grows(&rule->limit[k]) && name[0] && !load_signal_is_listed(list, name))
 				json_array_append_new(list,

@@ -15,8 +15,8 @@
 
 static bool uses(const struct limit_def *def, const char *name)
 {
-	return def->throttle.kind == THROTTLE_ELASTIC && def->throttle.load_signal[0] &&
-	       !strcmp(def->throttle.load_signal, name);
+	return def->terms.throttle.kind == THROTTLE_ELASTIC && def->terms.throttle.load_signal[0] &&
+	       !strcmp(def->terms.throttle.load_signal, name);
 }
 
 /* True if a limit of the policy uses it. */
@@ -179,7 +179,7 @@ json_t *load_signals_to_json(const struct scales *scales, u64 now_ns)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < policy->limit_count; i++) {
-		const char *name = policy->limit[i].throttle.load_signal;
+		const char *name = policy->limit[i].terms.throttle.load_signal;
 		bool before = !uses(&policy->limit[i], name);
 
 		for (size_t k = 0; k < i; k++)

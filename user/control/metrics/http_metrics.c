@@ -257,7 +257,7 @@ static void write_state(const struct metrics *m, const struct values *all, struc
 		const struct rule *rule = m->running->requests.rules->rule[i];
 
 		for (u32 k = 0; k < rule->limit_count; k++)
-			if (rule->limit[k].throttle.kind == THROTTLE_ELASTIC)
+			if (rule->limit[k].terms.throttle.kind == THROTTLE_ELASTIC)
 				metric_double(e, http_elastic_scale(m->scales, rule, k), "domain",
 					      rule->domain, "rule", rule->path, "limit",
 					      rule->limit[k].name, NULL);

@@ -143,7 +143,7 @@ static void write_limits(struct scrape *s)
 	metric_begin(e, "sluice_elastic_scale_ratio", METRIC_GAUGE,
 		     "Present factor of an elastic limit's rate, from its floor to its ceiling.");
 	for (size_t i = 0; i < s->limit_count; i++)
-		if (s->limit[i].def && s->limit[i].def->throttle.kind == THROTTLE_ELASTIC)
+		if (s->limit[i].def && s->limit[i].def->terms.throttle.kind == THROTTLE_ELASTIC)
 			metric_double(e, elastic_scale(s->m->scales, s->limit[i].slot), "limit",
 				      s->limit[i].name, NULL);
 }

@@ -82,12 +82,12 @@ static bool budget_has_effect(const struct sources *sources, const struct budget
 {
 	const struct limit_def *limit = policy_find_limit(sources->running->policy,
 							  sources->def->budget.limit);
-	struct rate rate = limit ? limit->rates.rate[0] : (struct rate){ .period_ns = 1 };
+	struct rate rate = limit ? limit->terms.rates.rate[0] : (struct rate){ .period_ns = 1 };
 	double least = (double)rate.count * 1e9 / (double)rate.period_ns;
 
-	for (u32 i = 1; limit && i < limit->rates.count; i++) {
-		double pps = (double)limit->rates.rate[i].count * 1e9 /
-			     (double)limit->rates.rate[i].period_ns;
+	for (u32 i = 1; limit && i < limit->terms.rates.count; i++) {
+		double pps = (double)limit->terms.rates.rate[i].count * 1e9 /
+			     (double)limit->terms.rates.rate[i].period_ns;
 
 		if (pps < least)
 			least = pps;

@@ -93,7 +93,7 @@ static json_t *quota_to_json(const struct nodes *nodes)
 static bool is_cluster_scope(const struct rule *rule)
 {
 	for (u32 i = 0; i < rule->limit_count; i++)
-		if (rule->limit[i].cluster)
+		if (rule->limit[i].terms.cluster)
 			return true;
 	return false;
 }

@@ -147,8 +147,8 @@ static void compile_dims8(struct dims *d)
 
 static bool counts_connections(const struct limit_def *limit)
 {
-	for (u32 i = 0; i < limit->rates.count; i++)
-		if (limit->rates.rate[i].unit == RATE_CONNECTIONS)
+	for (u32 i = 0; i < limit->terms.rates.count; i++)
+		if (limit->terms.rates.rate[i].unit == RATE_CONNECTIONS)
 			return true;
 	return false;
 }

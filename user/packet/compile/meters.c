@@ -114,8 +114,8 @@ static struct allowance allowed(const struct builder *b, const struct rates *rat
 {
 	struct allowance a = { rates->rate[rate], rates->burst[rate] };
 
-	if (algorithms[b->def->algorithm]->default_burst && !a.burst)
-		a.burst = algorithms[b->def->algorithm]->default_burst(&a.rate, b->meters->max_frame);
+	if (algorithms[b->def->terms.algorithm]->default_burst && !a.burst)
+		a.burst = algorithms[b->def->terms.algorithm]->default_burst(&a.rate, b->meters->max_frame);
 	a.rate.count = mul_saturated(a.rate.count, scale);
 	a.burst = mul_saturated(a.burst, scale);
 	return a;
@@ -142,13 +142,13 @@ static void rate_share(struct rate *rate, u32 permille, bool whole)
 /* Adds the soft part of rate and burst: at least a packet or a frame. */
 static struct allowance soft_share(const struct builder *b, struct allowance a)
 {
-	u32 permille = b->def->throttle.soft_permille;
+	u32 permille = b->def->terms.throttle.soft_permille;
 	u64 frame = b->meters->max_frame ? b->meters->max_frame : SL_FRAME_LARGE;
 	u64 least = counts_bytes(&a.rate) ? frame : 1;
 
 	if (a.rate.unit == RATE_BITS)
 		least *= 8;
-	rate_share(&a.rate, permille, sl_algo_is_window(b->def->algorithm));
+	rate_share(&a.rate, permille, sl_algo_is_window(b->def->terms.algorithm));
 	if (a.burst)
 		a.burst = max_u64(a.burst / 1000 * permille + a.burst % 1000 * permille / 1000,
 				  least);
@@ -159,7 +159,7 @@ static u32 lease_of_meter(const struct builder *b, const struct sl_limit *meter)
 {
 	u32 lease = params_lease(&meter->params, b->meters->cpus);
 
-	if (b->def->accounting != ACCOUNTING_PERCPU || b->def->count_all)
+	if (b->def->accounting != ACCOUNTING_PERCPU || b->def->terms.count_all)
 		return 0;
 	if (meter->unit == SL_UNIT_BYTES && lease < LEASE_MIN_BYTES)
 		return 0;
@@ -191,7 +191,7 @@ static int fail(struct builder *b, int code, const char *what, const char *reaso
 
 static u32 ceiling_of(const struct builder *b)
 {
-	return b->model.elastic ? b->def->throttle.ceiling_percent : 100;
+	return b->model.elastic ? b->def->terms.throttle.ceiling_percent : 100;
 }
 
 static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const struct level *level,
@@ -206,13 +206,13 @@ static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const str
 	meter->unit = unit_of_rate(&a->rate);
 	if (params_compile(algo, &a->rate, a->burst, b->meters->max_frame, &meter->params, &reason))
 		return fail(b, ERANGE, what, reason);
-	if (params_divide(&meter->params, b->def->buckets, ceiling_of(b), &reason) ||
-	    params_anchor(&meter->params, b->def->first_request, ceiling_of(b), &reason))
+	if (params_divide(&meter->params, b->def->terms.buckets, ceiling_of(b), &reason) ||
+	    params_anchor(&meter->params, b->def->terms.first_request, ceiling_of(b), &reason))
 		return fail(b, ERANGE, what, reason);
 	if (meter->elastic)
-		params_make_room(&meter->params, b->def->throttle.ceiling_percent);
+		params_make_room(&meter->params, b->def->terms.throttle.ceiling_percent);
 	if (meter->elastic &&
-	    params_check_floor(&meter->params, b->def->throttle.floor_percent, &reason))
+	    params_check_floor(&meter->params, b->def->terms.throttle.floor_percent, &reason))
 		return fail(b, ERANGE, what, reason);
 	if (params_error_ppm(&meter->params, &a->rate) > PARAMS_ERROR_MAX_PPM)
 		return fail(b, ERANGE, what, "the rate cannot be represented within 1 %");
@@ -234,7 +234,7 @@ static u32 take_meter(struct builder *b)
 /* The time for which the limit stays soft. */
 static int add_grace(struct builder *b, u32 rate, const struct level *level, u16 *ret)
 {
-	struct allowance stretch = { { 1, b->def->throttle.soft_for_ns, RATE_PACKETS }, 0 };
+	struct allowance stretch = { { 1, b->def->terms.throttle.soft_for_ns, RATE_PACKETS }, 0 };
 	u32 index;
 
 	if (!stretch.rate.period_ns)
@@ -294,9 +294,9 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 
 		if (soft)
 			a = soft_share(b, a);
-		if (params_compile(def->algorithm, &a.rate, a.burst, b->meters->max_frame,
+		if (params_compile(def->terms.algorithm, &a.rate, a.burst, b->meters->max_frame,
 				   &to->params[i], &reason) ||
-		    params_divide(&to->params[i], def->buckets, ceiling_of(b), &reason)) {
+		    params_divide(&to->params[i], def->terms.buckets, ceiling_of(b), &reason)) {
 			snprintf(b->meters->reason, sizeof(b->meters->reason), "an override: %s", reason);
 			return -ERANGE;
 		}
@@ -313,14 +313,14 @@ static int add_soft(struct builder *b, u32 rate, const struct level *level,
 	u32 index;
 	int err;
 
-	if (b->def->throttle.kind != THROTTLE_SOFT)
+	if (b->def->terms.throttle.kind != THROTTLE_SOFT)
 		return 0;
 	index = take_meter(b);
 	if (!index)
 		return -E2BIG;
 	name_meter(b, index, rate, "s");
 	*ret = index;
-	err = fill_meter(b, index, b->def->algorithm, level, &share, "throttle soft: ");
+	err = fill_meter(b, index, b->def->terms.algorithm, level, &share, "throttle soft: ");
 	if (!err)
 		err = add_overridden(b, index, rate, level, true);
 	return err ? err : add_grace(b, rate, level, &b->meters->meter[index].next);
@@ -350,13 +350,13 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 		return -E2BIG;
 	name_meter(b, index, rate, "f");
 	*ret = index;
-	return fill_meter(b, index, b->def->algorithm, &wider, a, "on_full prefix: ");
+	return fill_meter(b, index, b->def->terms.algorithm, &wider, a, "on_full prefix: ");
 }
 
 /* Makes the meters of a rate at a step of the prefix hierarchy: its own, soft, override. */
 static int add_charged(struct builder *b, u32 index, u32 rate, const struct level *level)
 {
-	struct allowance a = allowed(b, &b->def->rates, rate, level->scale);
+	struct allowance a = allowed(b, &b->def->terms.rates, rate, level->scale);
 	struct sl_limit *meter = &b->meters->meter[index];
 	char what[64] = "";
 	int err;
@@ -364,7 +364,7 @@ static int add_charged(struct builder *b, u32 index, u32 rate, const struct leve
 	if (level->scale > 1)
 		snprintf(what, sizeof(what), "times its prefix_scale of %u: ", level->scale);
 	name_meter(b, index, rate, "");
-	err = fill_meter(b, index, b->def->algorithm, level, &a, what);
+	err = fill_meter(b, index, b->def->terms.algorithm, level, &a, what);
 	if (!err)
 		err = add_overridden(b, index, rate, level, false);
 	if (!err)
@@ -434,13 +434,13 @@ static void model_of(struct builder *b)
 	b->model.dst_prefix[SL_V6] = def->dst_prefix[SL_V6] < 128 ? def->dst_prefix[SL_V6] : 0;
 	b->model.action = def->action;
 	b->model.mode = def->mode;
-	b->model.count_all = def->count_all;
+	b->model.count_all = def->terms.count_all;
 	b->model.on_full = def->on_full;
 	b->model.tag = def->tag;
 	b->model.dscp = def->dscp;
 	b->model.mark = def->mark;
-	b->model.elastic = def->throttle.kind == THROTTLE_ELASTIC;
-	b->model.by_match = !def->rates.count;
+	b->model.elastic = def->terms.throttle.kind == THROTTLE_ELASTIC;
+	b->model.by_match = !def->terms.rates.count;
 }
 
 /* Without a rate: a meter that is never charged. Its parameters are only valid ones. */
@@ -462,10 +462,10 @@ int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 inde
 	int err = 0;
 
 	model_of(&b);
-	if (!def->rates.count)
+	if (!def->terms.rates.count)
 		return add_by_match(&b, &level[0]);
 	for (u32 i = 0; i < levels; i++) {
-		for (u32 rate = 0; rate < def->rates.count; rate++) {
+		for (u32 rate = 0; rate < def->terms.rates.count; rate++) {
 			u32 meter = i || rate ? take_meter(&b) : index;
 
 			if (!meter && (i || rate))
@@ -478,7 +478,7 @@ int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 inde
 			last = meter;
 		}
 	}
-	if (def->cluster && meters->counters)
+	if (def->terms.cluster && meters->counters)
 		err = meters_add_counters(meters, def, index);
 	if (!err)
 		err = add_ban(&b);

@@ -79,8 +79,8 @@ static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rul
 	 * The multipliers of a prefix hierarchy scale rate and capacity alike: the first step is
 	 * worst.
 	 */
-	for (u8 k = 0; k < limit->rates.count; k++) {
-		u32 ppm = params_error_ppm(&meter->params, &limit->rates.rate[k]);
+	for (u8 k = 0; k < limit->terms.rates.count; k++) {
+		u32 ppm = params_error_ppm(&meter->params, &limit->terms.rates.rate[k]);
 
 		worst = ppm > worst ? ppm : worst;
 		if (meter->next < SL_METERS_MAX)
@@ -137,16 +137,16 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		add(arg, NULL, REDIS_TLS_UNUSED);
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *limit = &policy->limit[i];
-		const char *exact = params_percpu_note(algorithm_anchored(limit->algorithm,
-								       limit->first_request));
+		const char *exact = params_percpu_note(algorithm_anchored(limit->terms.algorithm,
+								       limit->terms.first_request));
 
 		note_hidden(&n, policy, i);
-		if (!limit->rates.count)
+		if (!limit->terms.rates.count)
 			continue;
 		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
 		note_prefix_hierarchy(&n, limit);
 		note_price(&n, limit, policy->table_buckets, &rules->limits[i]);
-		if (limit->cluster && !policy->cluster)
+		if (limit->terms.cluster && !policy->cluster)
 			add(arg, limit, "scope is cluster, but no cluster is configured: the limit "
 			    "counts on this node alone");
 		if (exact && limit->accounting == ACCOUNTING_PERCPU)

@@ -126,7 +126,7 @@ static int owns_make(struct dp_consumption *u, const struct sl_image *image,
 	u64 count = 0;
 
 	for (size_t i = 0; i < policy->limit_count; i++)
-		if (policy->limit[i].cluster)
+		if (policy->limit[i].terms.cluster)
 			count += policy->limit[i].override_count * RATES_MAX * PREFIX_HIERARCHY_MAX;
 	free(u->own);
 	u->own = NULL;
@@ -139,7 +139,7 @@ static int owns_make(struct dp_consumption *u, const struct sl_image *image,
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *def = &policy->limit[i];
 
-		for (u32 meter = def->cluster ? (u32)i : SL_NO_METER; meter < SL_METERS_MAX;
+		for (u32 meter = def->terms.cluster ? (u32)i : SL_NO_METER; meter < SL_METERS_MAX;
 		     meter = limits[meter].next)
 			for (size_t k = 0; k < def->override_count && !limits[meter].counter; k++)
 				own_add(u, image, meter, &def->override[k]);

@@ -314,7 +314,7 @@ static const char *meter_text(const struct explaining *a, const struct limit_def
 			      const struct explain_meter *meter, char *buf, size_t size)
 {
 	const struct sl_limit *limit = &a->scene->image->rules->limits[meter->meter];
-	const struct rates *rates = &def->rates;
+	const struct rates *rates = &def->terms.rates;
 	const struct override_def *own;
 	struct rate rate;
 	char text[64];
@@ -326,10 +326,10 @@ static const char *meter_text(const struct explaining *a, const struct limit_def
 	rate.count *= scale_of_meter(def, limit, a->query->packet.family);
 	switch (meter->role) {
 	case EXPLAIN_METER_SOFT:
-		snprintf(buf, size, "soft: %g%% more", def->throttle.soft_permille / 10.0);
+		snprintf(buf, size, "soft: %g%% more", def->terms.throttle.soft_permille / 10.0);
 		break;
 	case EXPLAIN_METER_GRACE:
-		snprintf(buf, size, "soft: for %s", duration_format(def->throttle.soft_for_ns, text,
+		snprintf(buf, size, "soft: for %s", duration_format(def->terms.throttle.soft_for_ns, text,
 								     sizeof(text)));
 		break;
 	case EXPLAIN_METER_BAN:
@@ -401,7 +401,7 @@ static json_t *limit_to_json(const struct explaining *a, const struct explain_li
 			 "meters", meters, "bucket_depends_on", open_fields(a, def->per));
 	json_object_set_new(json, "result", limit->counts ?
 			    json_string(limit_verdict_name(limit->verdict)) : json_null());
-	if (def->cluster)
+	if (def->terms.cluster)
 		json_object_set_new(json, "scope", json_string("cluster"));
 	set_line(json, def->pos.line);
 	return json;

@@ -190,7 +190,7 @@ static bool complete_key(struct completion *c, u32 field, const struct match_def
 
 bool complete_for_limit(struct completion *c, const struct limit_def *def)
 {
-	bool connections = def->rates.rate[0].unit == RATE_CONNECTIONS;
+	bool connections = def->terms.rates.rate[0].unit == RATE_CONNECTIONS;
 
 	if (def->mode == SL_MODE_OFF)
 		return false;

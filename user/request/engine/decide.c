@@ -231,11 +231,11 @@ u32 decide_scale(const struct decision *d, const struct rule_limit *limit)
 {
 	u32 scale;
 
-	if (!limit || limit->throttle.kind != THROTTLE_ELASTIC ||
+	if (!limit || limit->terms.throttle.kind != THROTTLE_ELASTIC ||
 	    __atomic_load_n(&limit->scale_until_ns, __ATOMIC_ACQUIRE) <= d->now.mono_ns)
 		return 0;
 	scale = __atomic_load_n(&limit->scale, __ATOMIC_RELAXED);
-	if (scale < SL_ELASTIC_ONE && !(limit->cluster && d->quotas) &&
+	if (scale < SL_ELASTIC_ONE && !(limit->terms.cluster && d->quotas) &&
 	    (d->priority == PRIORITY_CRITICAL || d->request->report))
 		return 0;
 	return scale;
@@ -560,7 +560,7 @@ static void count_refused(struct decision *d)
 		if (!b->over || (refused && !is_shadow(b)))
 			continue;
 		refused |= !is_shadow(b);
-		if (!b->limit || !b->limit->count_all || !is_charged(b) || b->cluster)
+		if (!b->limit || !b->limit->terms.count_all || !is_charged(b) || b->cluster)
 			continue;
 		if (is_log(b))
 			fill_log(d, b, ref);

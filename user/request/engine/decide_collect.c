@@ -182,12 +182,12 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 
 static bool is_cluster_scope(const struct decision *d, const struct rule_limit *limit)
 {
-	return limit->cluster && d->quotas;
+	return limit->terms.cluster && d->quotas;
 }
 
 static enum sl_algo algorithm_of(const struct rule_limit *limit)
 {
-	return algorithm_anchored(limit->algorithm, limit->first_request);
+	return algorithm_anchored(limit->terms.algorithm, limit->terms.first_request);
 }
 
 /* Of the cluster each node has an even part, so that all together admit no more than the whole. */
@@ -273,20 +273,20 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	b->none = limit->none;
 	b->prefix_len = prefix_hierarchy ? l->prefix_len : 0;
 	def = &d->ref[b->ref].def;
-	def->count = limit->none ? 1 : limit->rate.count;
-	def->period_ns = limit->rate.period_ns;
-	def->burst = limit->none ? 0 : limit->burst;
+	def->count = limit->none ? 1 : limit->terms.rates.rate[0].count;
+	def->period_ns = limit->terms.rates.rate[0].period_ns;
+	def->burst = limit->none ? 0 : limit->terms.rates.burst[0];
 	def->scale = l->scale;
-	def->ceiling_percent = limit->throttle.kind == THROTTLE_ELASTIC ?
-				       limit->throttle.ceiling_percent : 100;
+	def->ceiling_percent = limit->terms.throttle.kind == THROTTLE_ELASTIC ?
+				       limit->terms.throttle.ceiling_percent : 100;
 	def->algo = algorithm_of(limit);
-	def->buckets = limit->buckets;
+	def->buckets = limit->terms.buckets;
 	if (is_cluster_scope(d, limit) && !limit->none)
 		scale_def(d, limit, def);
 	if (is_cluster_scope(d, limit) && !limit->none)
 		add_cluster(d, b, sip, l->sip, level);
-	if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)
-		add_soft(d, b, &limit->throttle, sip, level);
+	if (limit->terms.throttle.kind == THROTTLE_SOFT && !limit->none)
+		add_soft(d, b, &limit->terms.throttle, sip, level);
 }
 
 static void add_rule(struct decision *d, struct part *part, const struct rule_match *match,

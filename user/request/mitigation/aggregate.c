@@ -244,7 +244,8 @@ static u32 smallest_rate(const struct rule *rule, struct bytes value)
 	double least = 0;
 
 	for (u32 i = 0; i < count; i++) {
-		double mrps = (double)limit[i].rate.count * 1e12 / (double)limit[i].rate.period_ns;
+		const struct rate *rate = &limit[i].terms.rates.rate[0];
+		double mrps = (double)rate->count * 1e12 / (double)rate->period_ns;
 
 		if (!i || mrps < least)
 			least = mrps;

@@ -22,12 +22,6 @@
 
 #define OVERRIDES_SHOWN 16
 
-struct plan {
-	u32 number;
-	size_t len;
-	char text[];
-};
-
 /* ---- a line of the file ---- */
 
 static int line_fail(const struct making *m, int line, size_t column, const char *format, ...)
@@ -58,17 +52,17 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 		return -EINVAL;
 	memcpy(rate, text, len);
 	rate[len] = 0;
-	if (requests_parse(rate, &limit->rate, ret_reason))
+	if (requests_parse(rate, &limit->terms.rates.rate[0], ret_reason))
 		return -EINVAL;
 	if (!burst)
 		return 0;
-	if (count_parse(burst + 7, &limit->burst, ret_reason))
+	if (count_parse(burst + 7, &limit->terms.rates.burst[0], ret_reason))
 		return -EINVAL;
 	*ret_reason = "burst is given, but only a token-bucket has one";
-	if (!algorithms[limit->algorithm]->default_burst)
+	if (!algorithms[limit->terms.algorithm]->default_burst)
 		return -EINVAL;
 	*ret_reason = "a burst of 0; accepted: 1 or more";
-	return limit->burst ? 0 : -EINVAL;
+	return limit->terms.rates.burst[0] ? 0 : -EINVAL;
 }
 
 /* The field at *text, terminated and without blanks around it; *text then points after it. */
@@ -126,29 +120,13 @@ static int parse_plan(struct making *m, char *text, int line, size_t column, u32
 
 static int plan_number(struct making *m, char *text, int line, size_t column, u32 *ret)
 {
-	size_t len = strlen(text);
-	u64 hash = hash_bytes(hash_seed(), 3, text, len);
-	struct plan *plan;
-	u32 at = hash;
+	u64 hash = hash_bytes(hash_seed(), 3, text, strlen(text));
 	int rc;
 
-	while ((plan = index_next(&m->plans, hash, &at)))
-		if (plan->len == len && !memcmp(plan->text, text, len))
-			break;
-	if (plan) {
-		*ret = plan->number;
+	if (numbers_find(&m->plans, hash, ret))
 		return 0;
-	}
-	plan = arena_alloc(&m->draft->b->scratch, sizeof(*plan) + len + 1);
-	if (!plan)
-		return read_no_memory(m->r);
-	plan->len = len;
-	memcpy(plan->text, text, len);
-	rc = parse_plan(m, text, line, column, &plan->number);
-	*ret = plan->number;
-	if (!rc && index_add(&m->plans, hash, plan))
-		rc = read_no_memory(m->r);
-	return rc;
+	rc = parse_plan(m, text, line, column, ret);
+	return !rc && numbers_add(&m->plans, hash, *ret) ? read_no_memory(m->r) : rc;
 }
 
 /* The value at the start of a line: *text then points after its comma. at NULL: no comma. */
@@ -242,7 +220,7 @@ static int add_line(void *arg, char *line, int number)
 	if (override_table_find(m->table, hash, &known))
 		return line_fail(m, number, 0, "found a value again, first in line %d; accepted: each "
 				 "value once", first_line(m, hash));
-	return override_table_add(m->table, hash, limits) ? read_no_memory(m->r) : 0;
+	return numbers_add(&m->table->values, hash, limits) ? read_no_memory(m->r) : 0;
 }
 
 /* ---- the file ---- */
@@ -285,8 +263,7 @@ static int make_table(struct making *m, const u64 file_id[4])
 {
 	int rc = config_text_lines(m->file, add_line, m, m->r->err);
 
-	index_free(&m->plans);
-	index_free(&m->table->made);
+	numbers_free(&m->plans);
 	m->table->path = strdup(m->file);
 	memcpy(m->table->file_id, file_id, sizeof(m->table->file_id));
 	m->table->rule_hash = rule_hash(m->draft);
@@ -389,7 +366,7 @@ void write_rule_overrides_file(struct writer *w, const void *from)
 	const struct draft *draft = from;
 
 	write_text(w->out, draft->overrides_file_text);
-	fprintf(w->out, "	# %u values", draft->rule.overrides->file->count);
+	fprintf(w->out, "	# %u values", draft->rule.overrides->file->values.count);
 }
 
 int load_rule_overrides(struct reader *r, struct draft *draft)

@@ -21,11 +21,12 @@ static u64 mix(u64 hash, const void *bytes, size_t len)
 /* Field by field: padding has no meaning. */
 static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 {
-	const struct throttle_def *t = &limit->throttle;
+	const struct throttle_def *t = &limit->terms.throttle;
 	u64 words[] = {
-		limit->rate.count, limit->rate.period_ns, limit->burst, limit->algorithm,
-		limit->first_request, limit->buckets, limit->count_all,
-		limit->none, limit->cluster, t->kind, t->soft_permille, t->soft_for_ns,
+		limit->terms.rates.rate[0].count, limit->terms.rates.rate[0].period_ns,
+		limit->terms.rates.burst[0], limit->terms.algorithm,
+		limit->terms.first_request, limit->terms.buckets, limit->terms.count_all,
+		limit->none, limit->terms.cluster, t->kind, t->soft_permille, t->soft_for_ns,
 		t->ceiling_percent, t->cpu_percent, t->link_percent, t->load_signal_percent,
 	};
 
@@ -50,18 +51,13 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 	u64 hash = override_hash_limits(limit, count, unlimited);
 	struct override_table *table = m->table;
 	struct override_limits *made, **grown;
-	u32 at = hash, *number;
 
-	number = index_next(&table->made, hash, &at);
-	if (number) {
-		*ret = *number;
+	if (numbers_find(&table->made, hash, ret))
 		return 0;
-	}
 	if (++m->draft->b->set->private->override_limits > OVERRIDE_LIMITS_MAX)
 		return -E2BIG;
 	made = arena_alloc(&table->arena, sizeof(*made) + count * sizeof(*limit));
-	number = arena_alloc(&table->arena, sizeof(*number));
-	if (!made || !number)
+	if (!made)
 		return -ENOMEM;
 	if (!(table->limits_count & (table->limits_count - 1))) {
 		grown = reallocarray(table->limits, table->limits_count ? 2 * table->limits_count : 1,
@@ -75,9 +71,9 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 	made->limit = (struct rule_limit *)(made + 1);
 	if (count)
 		memcpy(made->limit, limit, count * sizeof(*limit));
-	*number = *ret = table->limits_count;
+	*ret = table->limits_count;
 	table->limits[table->limits_count++] = made;
-	return index_add(&table->made, hash, number);
+	return numbers_add(&table->made, hash, *ret);
 }
 
 /* ---- one limit ---- */
@@ -90,7 +86,7 @@ int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
 								      &draft->defaults;
 
 	*ret = *from;
-	ret->burst = 0;
+	ret->terms.rates.burst[0] = 0;
 	ret->none = false;
 	if (i < draft->rule.limit_count)
 		ret->name = arena_text(&m->table->arena, from->name, strlen(from->name));
@@ -105,7 +101,7 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret)
 	int rc = override_default_limit(m, 0, ret);
 
 	ret->none = true;
-	ret->rate.count = 0;
+	ret->terms.rates.rate[0].count = 0;
 	return rc;
 }
 
@@ -177,12 +173,17 @@ static int item_own_limit(struct reader *r, const struct yaml_node *node, void *
 	return rc;
 }
 
-static int key_own_limits(struct reader *r, const struct yaml_node *node, void *into)
+static int own_limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			   void *section)
 {
 	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
-	return read_each(r, node, item_own_limit, into);
+	return read_each(r, node, item_own_limit, section);
 }
+
+static const struct key_type type_own_limits = {
+	.name = "list", .read = own_limits_read, .takes_list = type_takes_list,
+};
 
 /* One limit in short. */
 static int key_own_rate(struct reader *r, const struct yaml_node *node, void *into)
@@ -203,38 +204,28 @@ static int key_own_burst(struct reader *r, const struct yaml_node *node, void *i
 
 	if (rc)
 		return rc;
-	if (own->limit_count != 1 || !algorithms[own->limit[0].algorithm]->default_burst || !burst)
+	if (own->limit_count != 1 || !algorithms[own->limit[0].terms.algorithm]->default_burst || !burst)
 		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
-	own->limit[0].burst = burst;
+	own->limit[0].terms.rates.burst[0] = burst;
 	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))
 		return read_fail(r, node, EINVAL, "%s", why.message);
 	return 0;
 }
 
-static int key_own_block(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct own_reading *)into)->block);
-}
+#define OWN(field) KEY(struct own_reading, field)
 
-static int key_own_unlimited(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct own_reading *)into)->unlimited);
-}
-
-static int key_own_removed(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_bool(r, node, &((struct own_reading *)into)->removed);
-}
-
-static const struct key own_keys[] = {
-	{ "value", .read = key_own_value },
-	{ "limits", .read = key_own_limits },
-	{ "rate", .read = key_own_rate },
-	{ "burst", .read = key_own_burst },
-	{ "block", .read = key_own_block },
-	{ "unlimited", .read = key_own_unlimited },
-	{ "removed", .read = key_own_removed },
+static const struct key own_rows[] = {
+	{ "value", OWN(value), .read = key_own_value, .flags = KEY_NEEDED },
+	{ "limits", OWN(limit_count), &type_own_limits },
+	{ "rate", OWN(limit_count), .read = key_own_rate },
+	{ "burst", OWN(limit), .read = key_own_burst },
+	{ "block", OWN(block), &type_yaml_bool },
+	{ "unlimited", OWN(unlimited), &type_yaml_bool },
+	{ "removed", OWN(removed), &type_yaml_bool },
 };
+
+const struct keys override_own_keys = KEYS(struct own_reading, own_rows,
+	.example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50");
 
 struct own_making {
 	struct making m;
@@ -284,7 +275,7 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 	if (own->removed && !override_table_find(index->file, hash, &known))
 		return read_fail(m->r, at, EINVAL, "%s has no limits of its own", own->value.at);
 	place = new_own(index);
-	if (!place || override_table_add(m->table, hash, index->own_count))
+	if (!place || numbers_add(&m->table->values, hash, index->own_count))
 		return read_no_memory(m->r);
 	*place = (struct override_own){
 		.value = arena_text(&m->table->arena, own->value.at, own->value.len),
@@ -300,10 +291,8 @@ static int item_own(struct reader *r, const struct yaml_node *node, void *into)
 	struct own_making *making = into;
 	struct own_reading own = { .m = &making->m };
 	u32 number;
-	int rc = read_map(r, node, own_keys, ARRAY_SIZE(own_keys), &own);
+	int rc = keys_read(r, node, &override_own_keys, &own);
 
-	if (!rc)
-		rc = read_require(r, node, "value");
 	if (!rc && own.block + own.unlimited + own.removed + !!own.limit_count != 1)
 		rc = read_fail(r, node, EINVAL, "accepted: one of limits, rate, block: true, "
 			       "unlimited: true and (where overrides_file has it) removed: true");
@@ -376,7 +365,6 @@ int override_load_own(struct reader *r, struct draft *draft, struct override_ind
 		rc = read_each(r, draft->overrides, item_own, &making);
 	if (!rc)
 		rc = load_live(&making);
-	index_free(&index->own->made);
 	return rc;
 }
 

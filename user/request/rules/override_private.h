@@ -6,17 +6,15 @@
 #include "request/rules/rule_private.h"
 
 /*
- * Hashes of values, and the number of the limits of each: two arrays, to avoid padding. A table
- * of a file is shared by all rule sets that read the same file for the same rule.
+ * The number of the limits of each value. A table of a file is shared by all rule sets that read the
+ * same file for the same rule.
  */
 struct override_table {
 	u32 users;			/* rule sets that share it; of the main thread */
-	u64 *hash;			/* 0: free */
-	u32 *number;			/* index into limits */
-	u32 size, count;
+	struct numbers values;		/* index into limits, by override_hash() */
 	struct override_limits **limits;	/* distinct ones */
 	u32 limits_count;
-	struct index made;		/* the same by their hash, while loading */
+	struct numbers made;		/* the same by their hash, while loading */
 	struct arena arena;		/* the limits */
 	/* Origin: the file as stat() describes it, and the rule's own limits. */
 	char *path;
@@ -40,13 +38,11 @@ struct override_index {
 	u32 own_count;
 };
 
-/* Hash of a value, or of its group if it is an address and the rule groups them. Never 0. */
+/* Hash of a value, or of its group if it is an address and the rule groups them. */
 u64 override_hash(const struct rule *rule, struct bytes value);
 
 /* Whether the table has it, and its number. */
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret);
-/* Adds a new one. 0 or -ENOMEM. */
-int override_table_add(struct override_table *table, u64 hash, u32 number);
 struct override_table *override_table_new(void);
 void override_table_drop(struct override_table *table);		/* NULL is fine */
 
@@ -57,7 +53,7 @@ struct making {
 	struct reader *r;
 	struct draft *draft;
 	struct override_table *table;
-	struct index plans;		/* struct plan: limits by their text in the file */
+	struct numbers plans;		/* limits by their text in the file */
 	const char *file;
 	bool began;			/* a line of the file that is no comment was read */
 };
@@ -79,6 +75,8 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret);
  */
 const char *override_value_reason(const struct rule *rule, struct bytes value,
 				  struct bytes *ret);
+/* An element of `overrides`. */
+extern const struct keys override_own_keys;
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
 /* Whether there are any, in files or live. */
 bool override_wanted(const struct draft *draft);

@@ -29,15 +29,8 @@ enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT
 
 struct rule_limit {
 	char *name;			/* of its policy in headers; unique in its rule, ASCII, no quotes */
-	struct rate rate;		/* count requests each period_ns */
+	struct limit_terms terms;		/* of one rate; buckets: 0 but of window-counters */
 	bool none;			/* nothing passes (requests_per_unit: 0, `user block`); count is 0 */
-	u64 burst;			/* 0: the default */
-	enum sl_algo algorithm;
-	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
-	u8 buckets;			/* window-counters: of a window; else 0 */
-	bool count_all;			/* count: all: refused requests, too */
-	struct throttle_def throttle;
-	bool cluster;			/* scope: cluster: all nodes together; see rule.consistency */
 	/*
 	 * Elastic: the current scale (16.16; 0 none) and until when it holds, on the store's
 	 * clock. Only these change in a published rule set, atomically, by a timer of the main
@@ -66,6 +59,7 @@ enum rule_place {
 	RULE_OF_DESCRIPTOR,		/* those with a descriptor that matches it */
 	RULE_OF_DOMAIN,			/* every one of the domain, once */
 	RULE_DEFAULT,			/* descriptors that match no other rule of the domain */
+	RULE_PLACE_COUNT,
 };
 
 struct override_index;			/* override_value.h: override_value_find() */

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/limit_types.h"
+#include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "limiter/algorithm.h"
 
@@ -29,10 +31,12 @@ const struct name counters_failure_names[] = {
 	{ NULL, 0 },
 };
 
-static void mean_cluster(struct draft *draft)
+void imply_scope(struct draft *draft)
 {
-	if (!yaml_node_find(draft->map, "scope"))
-		draft->defaults.cluster = true;
+	if (!draft_given(draft, "scope") &&
+	    (draft_given(draft, "consistency") ||
+	     draft_given(draft, "on_store_failure")))
+		draft->defaults.terms.cluster = true;
 }
 
 static int key_lease(struct reader *r, const struct yaml_node *node, void *into)
@@ -58,9 +62,17 @@ static const struct key consistency_keys[] = {
 	{ "write_back", .read = key_write_back },
 };
 
-int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into)
+static void consistency_clear(const struct key *key, void *section)
 {
-	mean_cluster(into);
+	struct draft *draft = section;
+
+	draft->rule.consistency = CONSISTENCY_STRICT;
+	draft->rule.consistency_ns = 0;
+}
+
+static int consistency_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			    void *section)
+{
 	if (node->kind == YAML_TEXT && !strcmp(node->text, "strict"))
 		return 0;
 	if (node->kind != YAML_MAP)
@@ -68,24 +80,7 @@ int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *
 	if (node->count != 1)
 		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: "
 				 CONSISTENCIES, node->count);
-	return read_map(r, node, consistency_keys, ARRAY_SIZE(consistency_keys), into);
-}
-
-int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, counters_failure_names, &value);
-
-	if (rc)
-		return rc;
-	mean_cluster(into);
-	((struct draft *)into)->rule.on_store_failure = value;
-	return 0;
-}
-
-void write_rule_on_store_failure(struct writer *w, const void *from)
-{
-	fputs(name_of(counters_failure_names, ((const struct draft *)from)->rule.on_store_failure),
-	      w->out);
+	return read_map(r, node, consistency_keys, ARRAY_SIZE(consistency_keys), section);
 }
 
 const char *consistency_format(const struct rule *rule, char *buf, size_t size)
@@ -101,60 +96,67 @@ const char *consistency_format(const struct rule *rule, char *buf, size_t size)
 	return buf;
 }
 
-void write_rule_consistency(struct writer *w, const void *from)
+static void consistency_write(struct writer *w, const struct key *key, const void *section)
 {
 	char text[64];
 
-	fputs(consistency_format(&((const struct draft *)from)->rule, text, sizeof(text)), w->out);
+	fputs(consistency_format(&((const struct draft *)section)->rule, text, sizeof(text)),
+	      w->out);
 }
+
+const struct key_type type_rule_consistency = {
+	.name = "consistency", .read = consistency_read, .write = consistency_write,
+	.clear = consistency_clear,
+};
 
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err)
 {
 	const char *of = rule->consistency == CONSISTENCY_LEASE ? "lease" : "write_back";
+	const char *conflict = limit_terms_conflict(&limit->terms);
 	char text[48], period[48];
 
-	if (limit->count_all && limit->throttle.kind == THROTTLE_SOFT)
-		return sl_err_set(err, ERANGE, "count is all, but throttle is soft, which admits above "
-				  "the limit; accepted with it: throttle: hard or elastic");
-	if (limit->count_all && rule->wait_ns)
+	if (conflict)
+		return sl_err_set(err, ERANGE, "%s", conflict);
+	if (limit->terms.count_all && rule->wait_ns)
 		return sl_err_set(err, ERANGE, "count is all, but on_limit delays requests that do not "
 				  "fit; accepted with it: on_limit: refuse");
-	if (!limit->cluster)
+	if (!limit->terms.cluster)
 		return 0;
-	if (limit->count_all)
-		return sl_err_set(err, ERANGE, "count is all, but scope is cluster: a node answers "
-				  "refusals by itself, so the others do not know them; accepted with "
-				  "it: count: admitted, or scope: node");
-	if (limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns)
+	if (limit->terms.throttle.kind == THROTTLE_SOFT && limit->terms.throttle.soft_for_ns)
 		return sl_err_set(err, ERANGE, "throttle has \"for\", but scope is cluster: this node knows "
 				  "since when the limit is exceeded on itself only; accepted with it: "
 				  "soft without for, or scope: node");
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
-	if (algorithms[limit->algorithm]->strict_note)
+	if (algorithms[limit->terms.algorithm]->strict_note)
 		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is %s, which %s; accepted "
 				  "with it: consistency: strict, or algorithm: sliding-window", of,
-				  algorithm_name(limit->algorithm),
-				  algorithms[limit->algorithm]->strict_note);
-	if (rule->consistency_ns > limit->rate.period_ns)
+				  algorithm_name(limit->terms.algorithm),
+				  algorithms[limit->terms.algorithm]->strict_note);
+	if (rule->consistency_ns > limit->terms.rates.rate[0].period_ns)
 		return sl_err_set(err, ERANGE, "%s is %s, longer than the limit's own period of %s; "
 				  "accepted: up to that", of,
 				  duration_format(rule->consistency_ns, text, sizeof(text)),
-				  duration_format(limit->rate.period_ns, period, sizeof(period)));
+				  duration_format(limit->terms.rates.rate[0].period_ns, period, sizeof(period)));
 	return 0;
+}
+
+static bool has_common(const struct draft *draft)
+{
+	for (u32 i = 0; i < draft->rule.limit_count; i++)
+		if (draft->limit[i].terms.cluster)
+			return true;
+	return false;
 }
 
 int check_rule_scope(struct reader *r, const struct draft *draft)
 {
-	const struct yaml_node *given = yaml_node_find(draft->map, "consistency");
+	static const char *const key[] = { "consistency", "on_store_failure" };
 
-	if (!given)
-		given = yaml_node_find(draft->map, "on_store_failure");
-	for (u32 i = 0; given && i < draft->rule.limit_count; i++)
-		if (draft->limit[i].cluster)
-			return 0;
-	if (!given)
-		return 0;
-	return read_fail(r, given, EINVAL, "%s is given, but scope is node: no limit of the rule is "
-			 "in the store; accepted with it: scope: cluster", given->text);
+	for (size_t i = 0; i < ARRAY_SIZE(key); i++)
+		if (draft_given(draft, key[i]) && !has_common(draft))
+			return read_fail(r, yaml_node_find(draft->map, key[i]), EINVAL, "%s is "
+					 "given, but scope is node: no limit of the rule is in the "
+					 "store; accepted with it: scope: cluster", key[i]);
+	return 0;
 }

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/rules/rule_private.h"
+#include "request/rules/override_private.h"
+#include "request/rules/rule_keys.h"
 #include "conf/pair.h"
 #include "conf/config_text.h"
 
@@ -103,63 +104,13 @@ void refuse_edits(struct build *b, bool of_values, const char *reason)
 
 /* ---- a rule's keys ---- */
 
-static bool takes_list(const char *key)
-{
-	return !strcmp(key, "limits") || !strncmp(key, "prefix.", 7) ||
-	       !strncmp(key, "prefix_scale.", 13) || !strcmp(key, "push_down.steps");
-}
-
-static const struct pair_words rule_words = {
-	.takes_list = takes_list,
-	.example = "limits='10 requests/m,500 requests/h', algorithm=token-bucket or burst= for its "
-		   "default",
-};
-
-static const struct pair_words value_words = {
-	.takes_list = takes_list,
-	.example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50",
-};
-
-/* Copies a key with all below it, to change it; long unchanged lists stay shared. */
-static struct yaml_node *copy_node(struct tree *tree, const struct yaml_node *from)
-{
-	struct yaml_node *copy = tree_node(tree, from->kind, from->text, strlen(from->text));
-	struct yaml_node *child;
-
-	if (!copy)
-		return NULL;
-	copy->plain = from->plain;
-	copy->line = from->line;
-	copy->column = from->column;
-	copy->alias_line = from->alias_line;
-	for (const struct yaml_node *item = from->first; item; item = item->next) {
-		child = from->kind == YAML_LIST ? copy_node(tree, item) :
-			tree_node(tree, YAML_TEXT, item->text, strlen(item->text));
-		if (!child)
-			return NULL;
-		if (from->kind == YAML_MAP) {
-			bool shared = !strcmp(item->text, "descriptors") ||
-				      !strcmp(item->text, "overrides");
-
-			child->line = item->line;
-			child->column = item->column;
-			child->alias_line = item->alias_line;
-			child->value = shared ? item->value : copy_node(tree, item->value);
-			if (!child->value)
-				return NULL;
-		}
-		yaml_node_append(copy, child);
-	}
-	return copy;
-}
-
 /* Keys that identify a rule, and those that other commands change. */
 static int check_key(const char *subject, const char *pair, struct sl_err *err)
 {
 	static const char *const fixed[] = {
 		"key", "value", "descriptors", "name", "overrides", "overrides_file",
 	};
-	size_t len = strcspn(pair, "=");
+	size_t len = strcspn(pair, ".=");
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		if (strlen(fixed[i]) == len && !strncmp(pair, fixed[i], len))
@@ -174,31 +125,42 @@ int rule_edit_map(struct build *b, struct yaml_node *map, const struct rule_edit
 {
 	for (size_t i = 0; i < edit->pair_count; i++)
 		if (check_key(b->r.subject, edit->pair[i], err) ||
-		    pair_set(b->tree, map, b->r.subject, &rule_words, edit->pair[i], err))
+		    pair_set(b->tree, map, b->r.subject, &descriptor_keys, edit->pair[i], err))
 			return -EINVAL;
 	return 0;
 }
 
-struct yaml_node *edited_map(struct build *b, const struct yaml_node *map, struct sl_err *err)
+bool has_edits(const struct build *b)
 {
-	struct yaml_node *edited = NULL;
-	struct rule_edit *edit;
+	const struct rule_edit *edit;
 	size_t at = 0;
 
-	while ((edit = next_edit(b, &at))) {
+	while ((edit = next_edit(b, &at)))
+		if (!edit->value)
+			return true;
+	return false;
+}
+
+int read_edits(struct build *b, struct draft *draft)
+{
+	struct rule_edit *edit;
+	size_t at = 0;
+	int rc = 0;
+
+	draft->rule.live = true;
+	draft->rule.limit = draft->limit;	/* for writers of rows */
+	while (!rc && (edit = next_edit(b, &at))) {
 		if (edit->value)
 			continue;
-		if (!edited)
-			edited = copy_node(b->tree, map);
-		if (!edited) {
-			sl_err_set(err, ENOMEM, "out of memory");
-			return NULL;
-		}
-		if (rule_edit_map(b, edited, edit, err))
-			return NULL;
-		edit->applied = true;
+		for (size_t i = 0; i < edit->pair_count && !rc; i++)
+			rc = check_key(b->r.subject, edit->pair[i], b->r.err);
+		if (!rc)
+			rc = pairs_read(&b->r, draft_keys(draft), draft, (char *const *)edit->pair,
+					edit->pair_count);
+		edit->applied = !rc;
 	}
-	return edited;
+	memset(draft->limit_at, 0, sizeof(draft->limit_at));	/* of trees that are freed */
+	return rc;
 }
 
 /* ---- a value's limits ---- */
@@ -235,7 +197,7 @@ struct yaml_node *value_node_of(struct build *b, const struct rule_edit *edit, s
 				   b->r.subject);
 			return NULL;
 		}
-		if (pair_set(b->tree, map, b->r.subject, &value_words, edit->pair[i], err))
+		if (pair_set(b->tree, map, b->r.subject, &override_own_keys, edit->pair[i], err))
 			return NULL;
 	}
 	return map;

@@ -76,9 +76,10 @@ int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, vo
 
 /* ---- prefix: as in the packet tier, or none ---- */
 
-int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into)
+static int prefix_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
 {
-	struct prefix_hierarchy *prefix = &((struct draft *)into)->rule.prefix;
+	struct prefix_hierarchy *prefix = key_field(key, section);
 
 	if (node->kind == YAML_TEXT && !strcmp(node->text, "none")) {
 		memset(prefix->count, 0, sizeof(prefix->count));
@@ -89,9 +90,9 @@ int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into)
 	return keys_read(r, node, &limit_prefix_keys, prefix);
 }
 
-void write_rule_prefix(struct writer *w, const void *from)
+static void prefix_write(struct writer *w, const struct key *key, const void *section)
 {
-	const struct prefix_hierarchy *prefix = &((const struct draft *)from)->rule.prefix;
+	const struct prefix_hierarchy *prefix = key_field_of(key, section);
 	static const struct prefix_hierarchy none;
 
 	if (prefix->count[SL_V4] || prefix->count[SL_V6])
@@ -99,6 +100,29 @@ void write_rule_prefix(struct writer *w, const void *from)
 	else
 		fputs("none", w->out);
 }
+
+static bool prefix_equal(const struct key *key, const void *a, const void *b)
+{
+	return keys_equal(&limit_prefix_keys, key_field_of(key, a), key_field_of(key, b));
+}
+
+/* The multipliers, of the same struct, have a row of their own. */
+static void prefix_clear(const struct key *key, void *section)
+{
+	struct prefix_hierarchy *prefix = key_field(key, section);
+
+	memset(prefix->count, 0, sizeof(prefix->count));
+}
+
+static bool prefix_takes_list(const struct key *key, const char *part)
+{
+	return keys_take_list(&limit_prefix_keys, part);
+}
+
+const struct key_type type_rule_prefix = {
+	.name = "mapping", .read = prefix_read, .write = prefix_write, .equal = prefix_equal,
+	.clear = prefix_clear, .takes_list = prefix_takes_list,
+};
 
 /* ---- reserve ---- */
 
@@ -126,26 +150,7 @@ static const struct key on_limit_rows[] = {
 	  .flags = KEY_NEEDED },
 	{ "queue", DRAFT(rule.queue), &type_count, .usual = "100", .least = 1, .most = 1000000 },
 };
-static const struct keys on_limit_keys = KEYS(struct draft, on_limit_rows);
-
-int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into)
-{
-	if (node->kind == YAML_TEXT && !strcmp(node->text, "refuse"))
-		return 0;
-	if (node->kind != YAML_MAP)
-		return read_refuse(r, node, "refuse, or {wait: 2s, queue: 100}");
-	if (keys_init(&on_limit_keys, into))
-		return read_no_memory(r);
-	return keys_read(r, node, &on_limit_keys, into);
-}
-
-/* All keys, also where they have their defaults. */
-static const struct draft nothing;
-
-void write_rule_on_limit(struct writer *w, const void *from)
-{
-	keys_write_flow_unlike(w, &on_limit_keys, from, &nothing);
-}
+const struct keys rule_on_limit_keys = KEYS(struct draft, on_limit_rows);
 
 /* ---- push_down ---- */
 
@@ -194,11 +199,16 @@ static int item_step(struct reader *r, const struct yaml_node *node, void *into)
 	return 0;
 }
 
-static int key_steps(struct reader *r, const struct yaml_node *node, void *into)
+static int steps_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
 {
+	struct draft *draft = section;
+	struct push_def *push = &draft->rule.push;
+
 	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "one or more of limit RATE, tag, no-new, drop");
-	return read_each(r, node, item_step, into);
+	push->step = arena_alloc(build_arena(draft->b), PUSH_STEPS_MAX * sizeof(*push->step));
+	return push->step ? read_each(r, node, item_step, draft) : read_no_memory(r);
 }
 
 static void write_after(struct writer *w, const void *from)
@@ -210,9 +220,9 @@ static void write_after(struct writer *w, const void *from)
 		duration_format(push->within_ns, text, sizeof(text)));
 }
 
-static void write_steps(struct writer *w, const void *from)
+static void steps_write(struct writer *w, const struct key *key, const void *section)
 {
-	const struct push_def *push = &((const struct draft *)from)->rule.push;
+	const struct push_def *push = &((const struct draft *)section)->rule.push;
 	char text[64];
 
 	for (u32 i = 0; i < push->step_count; i++) {
@@ -223,9 +233,14 @@ static void write_steps(struct writer *w, const void *from)
 	fputc(']', w->out);
 }
 
+static const struct key_type type_steps = {
+	.name = "list", .read = steps_read, .write = steps_write, .takes_list = type_takes_list,
+};
+
 static const struct key push_rows[] = {
-	{ "after", .read = key_after, .write = write_after, .flags = KEY_NEEDED },
-	{ "steps", .read = key_steps, .write = write_steps, .flags = KEY_NEEDED },
+	{ "after", DRAFT(rule.push.after), .read = key_after, .write = write_after,
+	  .flags = KEY_NEEDED },
+	{ "steps", DRAFT(rule.push.step_count), &type_steps, .flags = KEY_NEEDED },
 	{ "step", DRAFT(rule.push.step_ns), &type_duration, .usual = "60s", .least = SECOND,
 	  .most = DAY },
 	{ "down", DRAFT(rule.push.down_ns), &type_duration, .usual = "60s", .least = SECOND,
@@ -233,23 +248,7 @@ static const struct key push_rows[] = {
 	{ "max", DRAFT(rule.push.max_ns), &type_duration, .usual = "1h", .least = SECOND,
 	  .most = 7 * DAY },
 };
-static const struct keys push_keys = KEYS(struct draft, push_rows);
-
-int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct draft *draft = into;
-	struct push_def *push = &draft->rule.push;
-
-	push->step = arena_alloc(build_arena(draft->b), PUSH_STEPS_MAX * sizeof(*push->step));
-	if (!push->step || keys_init(&push_keys, draft))
-		return read_no_memory(r);
-	return keys_read(r, node, &push_keys, draft);
-}
-
-void write_rule_push_down(struct writer *w, const void *from)
-{
-	keys_write_flow_unlike(w, &push_keys, from, &nothing);
-}
+const struct keys rule_push_down_keys = KEYS(struct draft, push_rows);
 
 /* ---- metadata: any value, passed on unchanged ---- */
 
@@ -290,9 +289,10 @@ static json_t *yaml_node_json(const struct yaml_node *node)
 	return NULL;
 }
 
-int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *into)
+static int metadata_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			 void *section)
 {
-	struct draft *draft = into;
+	struct draft *draft = section;
 
 	if (yaml_node_is_null(node))
 		return 0;
@@ -302,10 +302,22 @@ int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *int
 	return draft->rule.metadata ? 0 : read_no_memory(r);
 }
 
-void write_rule_metadata(struct writer *w, const void *from)
+static void metadata_write(struct writer *w, const struct key *key, const void *section)
 {
-	char *text = json_dumps(((const struct draft *)from)->rule.metadata, 0);
+	char *text = json_dumps(((const struct draft *)section)->rule.metadata, 0);
 
 	fputs(text ? text : "{}", w->out);	/* JSON is YAML */
 	free(text);
 }
+
+static void metadata_clear(const struct key *key, void *section)
+{
+	struct draft *draft = section;
+
+	json_decref(draft->rule.metadata);
+	draft->rule.metadata = NULL;
+}
+
+const struct key_type type_rule_metadata = {
+	.name = "mapping", .read = metadata_read, .write = metadata_write, .clear = metadata_clear,
+};

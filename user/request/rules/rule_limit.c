@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "config/limit_types.h"
+#include "config/read.h"
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "limiter/algorithm.h"
@@ -26,6 +27,7 @@ const struct name http_algo_names[] = {
 struct element {
 	struct rule_limit limit;
 	struct arena *arena;
+	u64 given;
 };
 
 static int key_limit_name(struct reader *r, const struct yaml_node *node, void *into)
@@ -71,106 +73,77 @@ static const struct key_type type_requests = {
 #define LIMIT(field) KEY(struct rule_limit, field)
 
 static const struct key rule_limit_rows[] = {
-	{ "rate", LIMIT(rate), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
+	{ "rate", LIMIT(terms.rates.rate[0]), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
 	{ "name", LIMIT(name), .read = key_limit_name, .write = write_limit_name,
 	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
-	{ "algorithm", LIMIT(algorithm), &type_enum, .names = http_algo_names,
+	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = http_algo_names,
 	  .help = ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP) "default `fixed-window`, see "
 		  "[algorithms](algorithms.md)" },
-	{ "window", LIMIT(first_request), &type_enum, .names = window_names,
+	{ "window", LIMIT(terms.first_request), &type_enum, .names = window_names,
 	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
-	{ "buckets", LIMIT(buckets), &type_number, .least = 2, .most = 240, .accepted = "2 to 240",
+	{ "buckets", LIMIT(terms.buckets), &type_number, .least = 2, .most = 240, .accepted = "2 to 240",
 	  .help = "of window-counters: the buckets of a window, 2 to 240; default 60" },
-	{ "burst", LIMIT(burst), &type_count, .least = 1, .most = ~0ULL, .accepted = "1 or more",
+	{ "burst", LIMIT(terms.rates.burst[0]), &type_count, .least = 1, .most = ~0ULL,
+	  .accepted = "1 or more",
 	  .help = "of a token bucket: requests at once; default one second's worth, at least one; of "
 		  "an interval bucket one refill" },
-	{ "throttle", LIMIT(throttle), &type_throttle,
+	{ "throttle", LIMIT(terms.throttle), &type_throttle,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`, as in the "
 		  "packet tier" },
-	{ "count", LIMIT(count_all), &type_enum, .names = count_names,
+	{ "count", LIMIT(terms.count_all), &type_enum, .names = count_names,
 	  .help = "`admitted` (default), or `all`: requests that it refuses count, too, so a client "
 		  "that does not slow down stays out" },
-	{ "scope", LIMIT(cluster), &type_enum, .names = scope_names,
+	{ "scope", LIMIT(terms.cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: all nodes together" },
 };
-const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows);
+const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows,
+					 .given = offsetof(struct element, given));
 
-/*
- * An element's own keys must fit its algorithm; defaults of the rule that do not fit are ignored.
- */
-static int check_element(struct reader *r, const struct yaml_node *map, struct rule_limit *limit)
+static int read_element(struct reader *r, const struct yaml_node *node, struct element *ret)
 {
-	const struct yaml_node *burst = yaml_node_find(map, "burst"),
-			       *window = yaml_node_find(map, "window"),
-			       *buckets = yaml_node_find(map, "buckets"),
-			       *count = yaml_node_find(map, "count");
-
-	if (burst && !algorithms[limit->algorithm]->default_burst)
-		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
-				 "none; accepted with it: algorithm: token-bucket",
-				 algorithm_name(limit->algorithm));
-	if (window && !algorithms[limit->algorithm]->has_window)
-		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
-				 "with it: algorithm: fixed-window",
-				 algorithm_name(limit->algorithm));
-	if (buckets && !algorithms[limit->algorithm]->has_buckets)
-		return read_fail(r, buckets, EINVAL, "buckets is given, but algorithm is %s; accepted "
-				 "with it: algorithm: window-counters",
-				 algorithm_name(limit->algorithm));
-	if (count && limit->count_all && algorithms[limit->algorithm]->count_note)
-		return read_fail(r, count, EINVAL, "count is all, but algorithm is %s: %s; accepted with "
-				 "it: token-bucket, leaky-bucket, sliding-window, window-counters, "
-				 "sliding-log", algorithm_name(limit->algorithm),
-				 algorithms[limit->algorithm]->count_note);
-	return 0;
+	if (node->kind == YAML_MAP)
+		return keys_read(r, node, &rule_limit_keys, ret);
+	ret->given = 1ULL << RULE_LIMIT_RATE;
+	return read_requests(r, node, &ret->limit.terms.rates.rate[0]);
 }
 
-/* Defaults of the rule that the algorithm does not use. */
-static void drop_unused(struct rule_limit *limit)
+/* Keys that it does not set are as in `defaults`, as far as its algorithm has them. */
+static int settle_element(struct reader *r, const struct yaml_node *at, u64 given,
+			  const struct rule_limit *defaults, struct rule_limit *limit)
 {
-	const struct algorithm *row = algorithms[limit->algorithm];
+	u32 terms = limit_terms_given_rows(&rule_limit_keys, given);
 
-	if (!row->default_burst)
-		limit->burst = 0;
-	if (!row->has_window)
-		limit->first_request = false;
-	if (!row->has_buckets)
-		limit->buckets = 0;
-	if (row->count_note)
-		limit->count_all = false;
+	keys_inherit(&rule_limit_keys, given, limit, defaults);
+	limit->terms.rates.count = 1;
+	limit_terms_drop(&limit->terms, terms);
+	return limit_terms_check(r, at, terms, &limit->terms, &limit->terms.algorithm, 1,
+				 http_algo_names);
 }
 
 int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena)
 {
-	struct element element = { *defaults, arena };
-	int rc;
+	struct element element = { .arena = arena };
+	int rc = read_element(r, node, &element);
 
-	*ret = *defaults;
-	if (node->kind == YAML_MAP) {
-		rc = keys_read(r, node, &rule_limit_keys, &element);
-		*ret = element.limit;
-		if (!rc)
-			rc = check_element(r, node, ret);
-	} else {
-		rc = read_requests(r, node, &ret->rate);
-	}
-	drop_unused(ret);
-	return rc;
+	*ret = element.limit;
+	return rc ? rc : settle_element(r, node, element.given, defaults, ret);
 }
 
 static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
+	struct element element = { .arena = build_arena(draft->b) };
 	u32 i = draft->rule.limit_count;
 	int rc;
 
 	if (i == RULE_LIMITS_MAX)
 		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
 				 RULE_LIMITS_MAX, RULE_LIMITS_MAX);
-	rc = read_limit_element(r, node, &draft->defaults, &draft->limit[i],
-				build_arena(draft->b));
+	rc = read_element(r, node, &element);
+	draft->limit[i] = element.limit;
+	draft->limit_given[i] = element.given;
 	draft->limit_at[i] = node;
 	if (!rc)
 		draft->rule.limit_count++;
@@ -180,20 +153,15 @@ static int item_limit(struct reader *r, const struct yaml_node *node, void *into
 static int limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		       void *section)
 {
-	struct draft *draft = section;
-
-	if (yaml_node_find(draft->map, "rate_limit"))
-		return read_fail(r, node, EINVAL, "found limits beside rate_limit; accepted: one of "
-				 "them");
 	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
-	return read_each(r, node, item_limit, draft);
+	return read_each(r, node, item_limit, section);
 }
 
 bool has_common_limit(const struct rule *rule)
 {
 	for (u32 i = 0; i < rule->limit_count; i++)
-		if (rule->limit[i].cluster)
+		if (rule->limit[i].terms.cluster)
 			return true;
 	return false;
 }
@@ -202,8 +170,8 @@ void write_limit_element(struct writer *w, const struct rule_limit *limit, bool 
 {
 	struct rule_limit unlike = {
 		.name = named ? NULL : limit->name,
-		.algorithm = SL_ALGO_COUNT,
-		.cluster = common && !limit->cluster,
+		.terms.algorithm = SL_ALGO_COUNT,
+		.terms.cluster = common && !limit->terms.cluster,
 	};
 
 	keys_write_flow_unlike(w, &rule_limit_keys, limit, &unlike);
@@ -224,8 +192,18 @@ static void limits_lines(struct writer *w, const struct key *key, const void *se
 	}
 }
 
+/* A rate_limit is in the same array. */
+static void limits_clear(const struct key *key, void *section)
+{
+	struct draft *draft = section;
+
+	if (!draft->rule.envoy)
+		draft->rule.limit_count = 0;
+}
+
 const struct key_type type_rule_limits = {
-	.name = "list", .read = limits_read, .lines = limits_lines,
+	.name = "list", .read = limits_read, .lines = limits_lines, .clear = limits_clear,
+	.takes_list = type_takes_list,
 };
 
 /* ---- all of a rule's ---- */
@@ -281,43 +259,39 @@ static int name_limits(struct reader *r, struct draft *draft)
 	return 0;
 }
 
-/* At least one limit must use the rule's own burst and window. */
+/* At least one limit must use what the rule has for all. */
 static int check_defaults(struct reader *r, const struct draft *draft)
 {
-	const struct yaml_node *burst = yaml_node_find(draft->map, "burst");
-	const struct yaml_node *window = yaml_node_find(draft->map, "window");
-	const struct yaml_node *counters = yaml_node_find(draft->map, "buckets");
-	bool buckets = false, windows = false, counted = false;
+	enum sl_algo algorithm[RULE_LIMITS_MAX];
 
-	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		buckets |= algorithms[draft->limit[i].algorithm]->default_burst != NULL;
-		windows |= algorithms[draft->limit[i].algorithm]->has_window;
-		counted |= algorithms[draft->limit[i].algorithm]->has_buckets;
-	}
-	if (burst && !buckets)
-		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
-				 "none; accepted with it: algorithm: token-bucket",
-				 algorithm_name(draft->limit[0].algorithm));
-	if (window && !windows)
-		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
-				 "with it: algorithm: fixed-window",
-				 algorithm_name(draft->limit[0].algorithm));
-	if (counters && !counted)
-		return read_fail(r, counters, EINVAL, "buckets is given, but algorithm is %s; accepted "
-				 "with it: algorithm: window-counters",
-				 algorithm_name(draft->limit[0].algorithm));
-	return 0;
+	for (u32 i = 0; i < draft->rule.limit_count; i++)
+		algorithm[i] = draft->limit[i].terms.algorithm;
+	return limit_terms_check(r, draft->map,
+				 limit_terms_given_rows(draft_keys(draft), draft->given),
+				 &draft->defaults.terms, algorithm, draft->rule.limit_count,
+				 http_algo_names);
+}
+
+static int check_one_form(struct reader *r, const struct draft *draft)
+{
+	const struct yaml_node *limits = yaml_node_find(draft->map, "limits");
+
+	if (!draft_given(draft, "limits") ||
+	    !draft_given(draft, "rate_limit"))
+		return 0;
+	return read_fail(r, limits ? limits->value : NULL, EINVAL, "limits: found limits beside "
+			 "rate_limit; accepted: one of them");
 }
 
 /* As the decision core uses it, at one length of the prefix hierarchy. */
-static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *err)
+static int check_step(const struct limit_terms *terms, u32 scale, struct sl_err *err)
 {
-	const struct throttle_def *throttle = &limit->throttle;
+	const struct throttle_def *throttle = &terms->throttle;
 	struct spec_def def = {
-		.count = limit->rate.count, .period_ns = limit->rate.period_ns,
-		.burst = limit->burst, .scale = scale, .ceiling_percent = 100,
-		.algo = algorithm_anchored(limit->algorithm, limit->first_request),
-		.buckets = limit->buckets,
+		.count = terms->rates.rate[0].count, .period_ns = terms->rates.rate[0].period_ns,
+		.burst = terms->rates.burst[0], .scale = scale, .ceiling_percent = 100,
+		.algo = algorithm_anchored(terms->algorithm, terms->first_request),
+		.buckets = terms->buckets,
 	};
 	const char *reason;
 	struct spec spec;
@@ -341,23 +315,27 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 	int rc = limit->none ? 0 : check_limit_scope(limit, rule, err);
 
 	if (!rc && !limit->none)
-		rc = check_step(limit, 1, err);
+		rc = check_step(&limit->terms, 1, err);
 
 	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT; family++)
 		for (u32 i = 0; i < rule->prefix.count[family] && !rc; i++)
-			rc = check_step(limit, rule->prefix.scale[family][i], err);
+			rc = check_step(&limit->terms, rule->prefix.scale[family][i], err);
 	return rc;
 }
 
 int check_rule_limits(struct reader *r, struct draft *draft)
 {
 	struct sl_err why;
-	int rc;
+	int rc = check_one_form(r, draft);
 
-	/* A burst of a rate_limit, too, needs a token bucket. */
-	for (u32 i = 0; i < draft->rule.limit_count; i++)
-		drop_unused(&draft->limit[i]);
-	rc = check_defaults(r, draft);
+	imply_scope(draft);
+	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)
+		rc = settle_element(r, draft->limit_at[i], draft->limit_given[i], &draft->defaults,
+				    &draft->limit[i]);
+	if (!rc)
+		rc = check_defaults(r, draft);
+	if (!rc)
+		rc = check_prefix_scales(r, &draft->rule.prefix);
 	if (!rc)
 		rc = check_rule_scope(r, draft);
 	if (!rc)

@@ -21,36 +21,6 @@
 
 /* ---- hashing ---- */
 
-u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len)
-{
-	const unsigned char *p = bytes;
-	struct sl_sip sip;
-	u64 word;
-
-	sl_sip_start(&sip, seed);
-	sl_sip_add(&sip, above);
-	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
-		memcpy(&word, p, sizeof(word));
-		sl_sip_add(&sip, word);
-	}
-	word = (u64)len << 56;
-	if (len)
-		memcpy(&word, p, len);	/* an empty range may have no address */
-	sl_sip_add(&sip, word);
-	return sl_sip_finish(&sip);
-}
-
-struct sl_seed hash_seed(void)
-{
-	static struct sl_seed seed;
-
-	/* Runs in one thread, before any other reads it: the first rule set is built at start. */
-	while (!seed.k0)
-		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-			seed.k0 = 0;
-	return seed;
-}
-
 static void index_put(struct index *index, u64 hash, void *item)
 {
 	u32 at = hash;

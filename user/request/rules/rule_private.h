@@ -17,7 +17,7 @@
 #include "request/rules/rule.h"
 #include "request/rules/rule_edit.h"
 #include "config/keys.h"
-#include "sluice/key.h"
+#include "lib/hash.h"
 
 /* Memory of a rule set: allocated piece by piece, freed all at once. */
 struct arena {
@@ -63,11 +63,6 @@ static inline void *index_next(const struct index *index, u64 hash, u32 *at)
 	}
 	return NULL;
 }
-
-/* SipHash-1-3 of bytes with a number (a parent, a kind). */
-u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len);
-/* This process's seed, so that clients cannot aim at its tables. */
-struct sl_seed hash_seed(void);
 
 /* A descriptor of a file, or a domain (the root of its descriptors). */
 struct match_node {
@@ -136,7 +131,8 @@ struct build {
 	const struct ruleset *old;	/* the previous rule set, or NULL */
 	const char *file;		/* the arena's */
 	struct tree *tree;		/* of the file being read */
-	struct prefix_hierarchy usual;	/* as without prefix and prefix_scale */
+	const struct draft *usual;	/* the defaults of a rule's keys */
+	struct keys keys[RULE_PLACE_COUNT];	/* those that a rule may have */
 	struct rule_edit *edit;		/* live changes, in order */
 	size_t edit_count;
 	struct index edits;		/* the same by their rule's name */
@@ -156,13 +152,14 @@ struct build {
 struct draft {
 	struct build *b;
 	struct rule rule;
-	const struct yaml_node *map;
+	const struct yaml_node *map;	/* as in the file */
+	u64 given;			/* keys, by the index of their row */
 	struct bytes key, value;	/* value at NULL: bare */
 	bool share;
 	bool value_to_metric;
 	struct rule_limit limit[RULE_LIMITS_MAX];
-	const struct yaml_node *limit_at[RULE_LIMITS_MAX];
-	/* What elements of `limits` have unless they set it. */
+	u64 limit_given[RULE_LIMITS_MAX];	/* keys of its own; the others are as in defaults */
+	const struct yaml_node *limit_at[RULE_LIMITS_MAX];	/* NULL: of a live change */
 	struct rule_limit defaults;
 	const struct yaml_node *overrides, *overrides_file;
 	const char *overrides_file_text;	/* when written */
@@ -171,6 +168,17 @@ struct draft {
 /* A field of a draft, for rows. */
 #define DRAFT(field) KEY(struct draft, field)
 
+/* The keys that its rule may have. */
+static inline const struct keys *draft_keys(const struct draft *draft)
+{
+	return &draft->b->keys[draft->b->place];
+}
+
+static inline bool draft_given(const struct draft *draft, const char *key)
+{
+	return keys_given(draft_keys(draft), draft, key);
+}
+
 static inline struct arena *build_arena(struct build *b)
 {
 	return &b->set->private->arena;
@@ -178,9 +186,10 @@ static inline struct arena *build_arena(struct build *b)
 
 /* rule_edit.c: the next edit of the rule being read, in their order; `*at` is 0 at first. */
 struct rule_edit *next_edit(const struct build *b, size_t *at);
-/* The mapping with its live changes; NULL with err, or if there are none. */
-struct yaml_node *edited_map(struct build *b, const struct yaml_node *map, struct sl_err *err);
-/* Applies an edit of a rule's own keys to the mapping. */
+/* Whether there are live changes of the rule's own keys; reads them by the rows of the keys. */
+bool has_edits(const struct build *b);
+int read_edits(struct build *b, struct draft *draft);
+/* Applies an edit of a rule's own keys to its mapping, to save it. */
 int rule_edit_map(struct build *b, struct yaml_node *map, const struct rule_edit *edit,
 		  struct sl_err *err);
 /* Sets the reason of edits that are not applied and have none yet. */
@@ -214,12 +223,11 @@ extern const char *const rule_place_names[];	/* the last part of the names of su
 
 /* ---- rule_rows.c; `into` is a struct draft */
 
-#define RULE_KEYS_MAX 48
 int read_rule_key(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_value(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_descriptors(struct reader *r, const struct yaml_node *node, void *into);
-/* The rows of the keys that a rule of this place may have, at most RULE_KEYS_MAX; their number. */
-size_t rule_keys_of(enum rule_place place, struct key *ret);
+/* The keys that a rule of this place may have. 0 or -ENOMEM. */
+int rule_keys_of(enum rule_place place, struct arena *arena, struct keys *ret);
 /* Refuses keys about limits in a rule that has none. */
 int check_rule_alone(struct reader *r, const struct draft *draft);
 
@@ -231,10 +239,8 @@ int read_rule_placed(struct build *b, const struct yaml_node *map, enum rule_pla
 int refuse_again(struct build *b, const struct yaml_node *at, const char *what,
 		 const struct seen *first);
 
-/* rule_rate_limit.c, rule_limit.c; `into` and `from` are a struct draft. */
-int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_rate_limit(struct writer *w, const void *from);
-extern const struct key_type type_rule_limits;
+/* rule_rate_limit.c, rule_limit.c */
+extern const struct key_type type_rule_rate_limit, type_rule_limits;
 /* An element of `limits`; `named`: with its name. `common`: the rule has a limit of scope cluster. */
 void write_limit_element(struct writer *w, const struct rule_limit *limit, bool named, bool common);
 /* Whether any of the rule's limits is of scope cluster. */
@@ -249,23 +255,14 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 /* After all keys: names, and conflicts between keys. */
 int check_rule_limits(struct reader *r, struct draft *draft);
 
-/* rule_keys.c; `into` is a struct draft. */
+/* rule_keys.c, rule_cluster.c: types of fields of a struct draft */
+extern const struct key_type type_rule_prefix, type_rule_metadata, type_rule_consistency;
+extern const struct keys rule_on_limit_keys, rule_push_down_keys;
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
 void write_true(struct writer *w, const void *from);
-int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_prefix(struct writer *w, const void *from);
-int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_on_limit(struct writer *w, const void *from);
-int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_push_down(struct writer *w, const void *from);
-int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_metadata(struct writer *w, const void *from);
 
-/* rule_cluster.c; `into` is a struct draft. */
-int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_consistency(struct writer *w, const void *from);
-int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_on_store_failure(struct writer *w, const void *from);
+/* rule_cluster.c: keys of cluster limits imply the scope, unless the rule has one. */
+void imply_scope(struct draft *draft);
 /* Conflicts of a limit with scope cluster. -ERANGE with a message. */
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
 /* Whether the rule's cluster keys apply to any of its limits. */

@@ -36,7 +36,7 @@ static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 		if (strcasecmp(node->text, units[i].name))
 			continue;
 		draft->rule.unit = units[i].unit;
-		draft->limit[0].rate.period_ns = units[i].ns;
+		draft->limit[0].terms.rates.rate[0].period_ns = units[i].ns;
 		return 0;
 	}
 	return read_refuse(r, node, UNITS);
@@ -124,7 +124,7 @@ static const struct key rate_limit_rows[] = {
 	{ "unit", DRAFT(rule.unit), .read = key_unit, .write = write_unit,
 	  .help = "`second`, `minute`, `hour`, `day`, `week` (begins on Thursday), `month` (30 days), "
 		  "`year` (365); windows begin at round times of UTC" },
-	{ "requests_per_unit", DRAFT(limit[0].rate.count), &type_number, .most = ~0U,
+	{ "requests_per_unit", DRAFT(limit[0].terms.rates.rate[0].count), &type_number, .most = ~0U,
 	  .accepted = "a whole number, 0 to 4294967295",
 	  .help = "0 to 4294967295; 0 (or no such key) refuses all" },
 	{ "unlimited", DRAFT(rule.unlimited), &type_yaml_bool,
@@ -136,16 +136,29 @@ static const struct key rate_limit_rows[] = {
 };
 const struct keys rate_limit_keys = KEYS(struct draft, rate_limit_rows);
 
-int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into)
+static void rate_limit_clear(const struct key *key, void *section)
 {
-	struct draft *draft = into;
+	struct draft *draft = section;
+
+	if (draft->rule.envoy)
+		draft->rule.limit_count = 0;
+	draft->rule.envoy = draft->rule.unlimited = false;
+	draft->rule.unit = 0;
+	draft->rule.name = NULL;
+	draft->rule.replaces_count = 0;
+}
+
+static int rate_limit_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			   void *section)
+{
+	struct draft *draft = section;
 	struct rule_limit *limit = draft->limit;
 	int rc;
 
 	if (yaml_node_is_null(node))
 		return 0;
-	*limit = draft->defaults;
-	limit->rate.unit = RATE_REQUESTS;
+	memset(limit, 0, sizeof(*limit));
+	limit->terms.rates.rate[0].unit = RATE_REQUESTS;
 	rc = keys_read(r, node, &rate_limit_keys, draft);
 	if (rc)
 		return rc;
@@ -157,17 +170,23 @@ int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *i
 	draft->rule.envoy = true;
 	if (draft->rule.unlimited)
 		return 0;
-	limit->none = !limit->rate.count;
+	limit->none = !limit->terms.rates.rate[0].count;
 	draft->limit_at[0] = node;
+	draft->limit_given[0] = 1ULL << RULE_LIMIT_RATE;
 	draft->rule.limit_count = 1;
 	return 0;
 }
 
-void write_rule_rate_limit(struct writer *w, const void *from)
+static void rate_limit_write(struct writer *w, const struct key *key, const void *section)
 {
-	const struct draft *draft = from;
+	const struct draft *draft = section;
 	/* A limit of 0 is written, too. */
-	struct draft unlike = { .limit[0].rate.count = draft->rule.unlimited ? 0 : ~0ULL };
+	struct draft unlike = { .limit[0].terms.rates.rate[0].count = draft->rule.unlimited ? 0 : ~0ULL };
 
 	keys_write_flow_unlike(w, &rate_limit_keys, draft, &unlike);
 }
+
+const struct key_type type_rule_rate_limit = {
+	.name = "mapping", .read = rate_limit_read, .write = rate_limit_write,
+	.clear = rate_limit_clear,
+};

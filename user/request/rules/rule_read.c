@@ -98,13 +98,9 @@ static int add_rule(struct draft *draft, struct rule **ret)
 
 static void draft_init(struct draft *draft, struct build *b, const struct yaml_node *map)
 {
-	memset(draft, 0, sizeof(*draft));
+	*draft = *b->usual;
 	draft->b = b;
 	draft->map = map;
-	draft->defaults.algorithm = SL_ALGO_FIXED_WINDOW;
-	draft->defaults.buckets = 60;
-	draft->rule.priority = PRIORITY_NORMAL;
-	draft->rule.prefix = b->usual;
 }
 
 /* The key as envoyproxy/ratelimit joins it, which is where it looks for duplicates. */
@@ -211,17 +207,14 @@ static int place_draft(struct draft *draft, struct match_node **ret_node, struct
 	return rc;
 }
 
-static int read_one(struct build *b, struct draft *draft, struct match_node **ret_node)
+/* Checks a draft whose keys were read, and makes its rule. */
+static int finish_draft(struct build *b, struct draft *draft, struct match_node **ret_node)
 {
-	struct key rows[RULE_KEYS_MAX];
 	struct reader *r = &b->r;
 	struct rule **at = NULL;
-	bool limited;
-	int rc = read_map(r, draft->map, rows, rule_keys_of(b->place, rows), draft);
+	bool limited = draft->rule.limit_count;
+	int rc = limited ? check_rule_limits(r, draft) : check_rule_alone(r, draft);
 
-	limited = draft->rule.limit_count;
-	if (!rc)
-		rc = limited ? check_rule_limits(r, draft) : check_rule_alone(r, draft);
 	if (!rc && limited)
 		rc = load_rule_overrides(r, draft);
 	if (!rc && !limited)
@@ -247,32 +240,29 @@ static void draft_clear(struct draft *draft)
  * With its live changes, if there are any and they are valid; else as in the file, and the live
  * change gets the reason.
  */
-static int read_live(struct build *b, const struct yaml_node *map, struct draft *draft,
-		     struct match_node **ret_node)
+static int read_keys(struct build *b, struct draft *draft, struct match_node **ret_node)
 {
 	struct sl_err *err = b->r.err, why = { .message = "" };
-	struct yaml_node *edited = edited_map(b, map, &why);
-	int rc = edited ? 0 : -EINVAL;
+	int rc = keys_read(&b->r, draft->map, draft_keys(draft), draft);
+	struct draft as_in_file = *draft;
 
-	if (edited) {
-		draft_init(draft, b, edited);
-		draft->rule.live = true;
-		b->r.err = &why;
-		rc = read_entry(draft);
-		if (!rc)
-			rc = read_one(b, draft, ret_node);
-		b->r.err = err;
-		b->r.path[0] = 0;
-	}
+	if (rc || !has_edits(b))
+		return rc ? rc : finish_draft(b, draft, ret_node);
+	json_incref(as_in_file.rule.metadata);
+	b->r.err = &why;
+	rc = read_edits(b, draft);
 	if (!rc)
+		rc = finish_draft(b, draft, ret_node);
+	b->r.err = err;
+	b->r.path[0] = 0;
+	if (!rc) {
+		json_decref(as_in_file.rule.metadata);
 		return 0;
-	if (edited)
-		draft_clear(draft);
-	if (why.message[0])
-		refuse_edits(b, false, why.message);
-	draft_init(draft, b, map);
-	rc = read_entry(draft);
-	return rc ? rc : read_one(b, draft, ret_node);
+	}
+	draft_clear(draft);
+	*draft = as_in_file;
+	refuse_edits(b, false, why.message);
+	return finish_draft(b, draft, ret_node);
 }
 
 /* One descriptor and all below it. */
@@ -296,7 +286,7 @@ static int read_descriptor(struct build *b, const struct yaml_node *map)
 	draft_init(&draft, b, map);
 	rc = name_draft(&draft, words, sizeof(words));
 	if (!rc)
-		rc = read_live(b, map, &draft, &node);
+		rc = read_keys(b, &draft, &node);
 	draft_clear(&draft);
 	below = yaml_node_find(map, "descriptors");
 	if (!rc && below) {
@@ -333,7 +323,7 @@ int read_rule_placed(struct build *b, const struct yaml_node *map, enum rule_pla
 	draft_init(&draft, b, map);
 	rc = path_add(b, rule_place_names[place], NULL);
 	say_rule(b, b->path, words, sizeof(words));
-	rc = rc ? read_no_memory(&b->r) : read_live(b, map, &draft, &node);
+	rc = rc ? read_no_memory(&b->r) : read_keys(b, &draft, &node);
 	if (!rc && !draft.rule.limit_count && !draft.rule.unlimited && !draft.rule.live)
 		rc = read_fail(&b->r, map, EINVAL, "found no limit; accepted: limits, rate_limit, or a "
 			       "priority");

@@ -61,38 +61,43 @@ int read_rule_descriptors(struct reader *r, const struct yaml_node *node, void *
 	return read_refuse(r, node, "a list of descriptors");
 }
 
-/* In order of dependency: the limits' defaults, then the limits, then the rest. */
+/* Keys about limits, which have no effect without one. */
+#define OF_LIMIT KEY_OWN
+
 static const struct key descriptor_rows[] = {
 	{ "key", DRAFT(key), .read = read_rule_key, .write = write_key, .help = "the name of an entry; `*` stands for any bytes" },
 	{ "value", DRAFT(value), .read = read_rule_value, .write = write_entry_value,
 	  .help = "its value; `*` stands for any bytes. Without it every value, each counted by "
 		  "itself" },
-	{ "algorithm", DRAFT(defaults.algorithm), &type_enum, .names = http_algo_names,
+	{ "algorithm", DRAFT(defaults.terms.algorithm), &type_enum, .names = http_algo_names,
+	  .usual = "fixed-window", .flags = OF_LIMIT,
 	  .help = "of its limits: " ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP)
-		  "default `fixed-window`" },
-	{ "window", DRAFT(defaults.first_request), &type_enum, .names = window_names,
+		  "see [algorithms](algorithms.md)" },
+	{ "window", DRAFT(defaults.terms.first_request), &type_enum, .names = window_names,
+	  .flags = OF_LIMIT,
 	  .help = "`aligned` to UTC, or from the `first-request` on" },
-	{ "buckets", DRAFT(defaults.buckets), &type_number, .usual = "60", .least = 2, .most = 240,
-	  .accepted = "2 to 240", .help = "of window-counters: the buckets of a window, default 60" },
-	{ "burst", DRAFT(defaults.burst), &type_count, .least = 1, .most = ~0ULL,
-	  .accepted = "1 or more", .help = "of a token bucket" },
-	{ "throttle", DRAFT(defaults.throttle), &type_throttle,
+	{ "buckets", DRAFT(defaults.terms.buckets), &type_number, .usual = "60", .least = 2, .most = 240,
+	  .flags = OF_LIMIT, .accepted = "2 to 240",
+	  .help = "of window-counters: the buckets of a window" },
+	{ "burst", DRAFT(defaults.terms.rates.burst[0]), &type_count, .least = 1, .most = ~0ULL,
+	  .flags = OF_LIMIT, .accepted = "1 or more", .help = "of a token bucket" },
+	{ "throttle", DRAFT(defaults.terms.throttle), &type_throttle, .flags = OF_LIMIT,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`" },
-	{ "count", DRAFT(defaults.count_all), &type_enum, .names = count_names,
+	{ "count", DRAFT(defaults.terms.count_all), &type_enum, .names = count_names,
+	  .flags = OF_LIMIT,
 	  .help = "`admitted` (default), or `all`: refused requests count, too" },
-	{ "scope", DRAFT(defaults.cluster), &type_enum, .names = scope_names,
+	{ "scope", DRAFT(defaults.terms.cluster), &type_enum, .names = scope_names,
+	  .flags = OF_LIMIT,
 	  .help = "`node`, or `cluster`: counted for all nodes together, in the Redis of `cluster` in "
 		  "sluice.yaml. Without that section it counts on this node alone" },
-	{ "consistency", DRAFT(rule.consistency_ns), .read = read_rule_consistency,
-	  .write = write_rule_consistency,
+	{ "consistency", DRAFT(rule.consistency_ns), &type_rule_consistency, .flags = OF_LIMIT,
 	  .help = "how exactly: `strict` (default), `{lease: 100ms}` or `{write_back: 1s}`; a "
 		  "sliding-log is strict only. Implies `scope: cluster`" },
-	{ "on_store_failure", DRAFT(rule.on_store_failure), .read = read_rule_on_store_failure,
-	  .write = write_rule_on_store_failure,
+	{ "on_store_failure", DRAFT(rule.on_store_failure), &type_enum, .names = counters_failure_names,
+	  .flags = OF_LIMIT,
 	  .help = "while Redis is unavailable: `local` (default: this node's part of the limit), "
 		  "`open`, `closed` or `error`. Implies `scope: cluster`" },
-	{ "rate_limit", DRAFT(rule.envoy), .read = read_rule_rate_limit,
-	  .write = write_rule_rate_limit,
+	{ "rate_limit", DRAFT(rule.envoy), &type_rule_rate_limit,
 	  .help = "a limit as envoyproxy/ratelimit has it, see below" },
 	{ "limits", DRAFT(rule.limit_count), &type_rule_limits,
 	  .help = "instead of rate_limit, up to four: `NUMBER requests/PERIOD`, or mappings, see "
@@ -106,38 +111,41 @@ static const struct key descriptor_rows[] = {
 	{ "value_to_metric", DRAFT(value_to_metric), &type_yaml_bool },
 	{ "share_threshold", DRAFT(share), .read = read_rule_share_threshold, .write = write_true,
 	  .help = "`true`: all values that match a value with `*` share one count" },
-	{ "metadata", DRAFT(rule.metadata), .read = read_rule_metadata,
-	  .write = write_rule_metadata, .help = "anything; returned with the decision" },
-	{ "prefix", DRAFT(rule.prefix), .read = read_rule_prefix, .write = write_rule_prefix,
-	  .help = "how addresses among the values are grouped: `{ipv4: 32, ipv6: 64}` by default, "
-		  "lists, or `none`; and the multiplier of the limits at each" },
+	{ "metadata", DRAFT(rule.metadata), &type_rule_metadata,
+	  .help = "anything; returned with the decision" },
+	{ "prefix", DRAFT(rule.prefix), &type_rule_prefix, .usual = "{ipv4: 32, ipv6: 64}",
+	  .flags = OF_LIMIT,
+	  .help = "how addresses among the values are grouped: a length of each family, lists, or "
+		  "`none`; and the multiplier of the limits at each" },
 	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &limit_scale_keys,
-	  .flags = KEY_FLOW },
-	{ "overrides", DRAFT(rule.overrides), &type_rule_overrides,
+	  .flags = KEY_FLOW | OF_LIMIT },
+	{ "overrides", DRAFT(rule.overrides), &type_rule_overrides, .flags = OF_LIMIT,
 	  .help = "values with limits of their own: `value`, and `limits` (or `rate` and `burst`), "
 		  "`block`, `unlimited` or `removed`" },
 	{ "overrides_file", DRAFT(overrides_file_text), .read = read_rule_overrides_file,
-	  .write = write_rule_overrides_file,
+	  .write = write_rule_overrides_file, .flags = OF_LIMIT,
 	  .help = "the same as lines `VALUE,LIMIT[,LIMIT...]`; of LIMIT also `block` and `unlimited`" },
-	{ "priority", DRAFT(rule.priority), &type_enum, .names = priority_names,
+	{ "priority", DRAFT(rule.priority), &type_enum, .names = priority_names, .usual = "normal",
 	  .given = offsetof(struct draft, rule.has_priority),
-	  .help = "`critical`, `normal` (default) or `low`" },
-	{ "reserve", .type = &type_map, .keys = &reserve_keys, .flags = KEY_FLOW,
+	  .help = "`critical`, `normal` or `low`" },
+	{ "reserve", .type = &type_map, .keys = &reserve_keys, .flags = KEY_FLOW | OF_LIMIT,
 	  .unset = "",
 	  .help = "the part of a limit that is kept for higher priorities, as `{critical: 20%, "
 		  "normal: 30%}`" },
-	{ "on_limit", DRAFT(rule.wait_ns), .read = read_rule_on_limit,
-	  .write = write_rule_on_limit,
+	{ "on_limit", .type = &type_optional_map, .keys = &rule_on_limit_keys, .word = "refuse",
+	  .accepted = "refuse, or {wait: 2s, queue: 100}", .flags = OF_LIMIT,
 	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
-	{ "push_down", DRAFT(rule.push), .read = read_rule_push_down,
-	  .write = write_rule_push_down,
+	{ "push_down", .type = &type_optional_map, .keys = &rule_push_down_keys, .flags = OF_LIMIT,
 	  .help = "the packet tier's action on a refused source: `{after: 20 rejections/10s, steps: "
 		  "[limit 50 packets/s, tag, no-new, drop], step: 60s, down: 60s, max: 1h}`" },
 	{ "descriptors", .read = read_rule_descriptors, .help = "the level below" },
 };
 
-SL_STATIC_ASSERT(ARRAY_SIZE(descriptor_rows) < RULE_KEYS_MAX, "with the name of a domain");
-const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows);
+SL_STATIC_ASSERT(ARRAY_SIZE(descriptor_rows) < 64, "bits of keys.given, with the name of a domain");
+const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
+	.given = offsetof(struct draft, given),
+	.example = "limits='10 requests/m,500 requests/h', algorithm=token-bucket or burst= for "
+		   "its default");
 
 /*
  * Rules without a descriptor have no key and value, so nothing that depends on these. The limit of
@@ -165,37 +173,38 @@ static bool is_listed(const char *name, const char *const *list, size_t count)
 	return false;
 }
 
-/* The keys that a rule of this place may have; returns their number. */
-size_t rule_keys_of(enum rule_place place, struct key *ret)
+int rule_keys_of(enum rule_place place, struct arena *arena, struct keys *ret)
 {
+	struct key *row = arena_alloc(arena, (ARRAY_SIZE(descriptor_rows) + 1) * sizeof(*row));
 	size_t without = place == RULE_OF_DESCRIPTOR ? 0 :
 			 place == RULE_DEFAULT ? KEYS_NOT_OF_DEFAULT :
 						 ARRAY_SIZE(keys_of_descriptors);
 	size_t count = 0;
 
+	if (!row)
+		return -ENOMEM;
 	if (place == RULE_OF_DOMAIN)
-		ret[count++] = (struct key){ "name", .read = key_name, .flags = KEY_NEEDED };
+		row[count++] = (struct key){ "name", .read = key_name, .flags = KEY_NEEDED };
 	for (size_t i = 0; i < ARRAY_SIZE(descriptor_rows); i++)
 		if (!is_listed(descriptor_rows[i].name, keys_of_descriptors, without))
-			ret[count++] = descriptor_rows[i];
-	return count;
+			row[count++] = descriptor_rows[i];
+	*ret = descriptor_keys;
+	ret->key = row;
+	ret->count = count;
+	return 0;
 }
-
-/* Our keys about limits; without a limit they would have no effect. */
-static const char *const keys_of_limits[] = {
-	"algorithm", "window", "buckets", "count", "burst", "throttle", "prefix", "prefix_scale", "overrides",
-	"overrides_file", "reserve", "on_limit", "push_down", "scope", "consistency",
-	"on_store_failure",
-};
 
 int check_rule_alone(struct reader *r, const struct draft *draft)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys_of_limits); i++) {
-		const struct yaml_node *key = yaml_node_find(draft->map, keys_of_limits[i]);
+	const struct keys *keys = draft_keys(draft);
 
-		if (key)
-			return read_fail(r, key, EINVAL, "%s is given, but %s; accepted with it: "
-					 "limits, or a rate_limit that is not unlimited", key->text,
+	for (size_t i = 0; i < keys->count; i++) {
+		const struct key *key = &keys->key[i];
+
+		if (key->flags & OF_LIMIT && draft->given >> i & 1)
+			return read_fail(r, yaml_node_find(draft->map, key->name), EINVAL, "%s is "
+					 "given, but %s; accepted with it: limits, or a rate_limit "
+					 "that is not unlimited", key->name,
 					 draft->rule.unlimited ? "this is unlimited" :
 								 "there is no limit");
 	}

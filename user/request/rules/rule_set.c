@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "conf/config_text.h"
 
@@ -316,13 +317,19 @@ static int compare_paths(const void *a, const void *b)
 
 static int build_begin(struct build *b, const struct ruleset *old, struct sl_err *err)
 {
+	struct draft *usual;
+	int rc = 0;
+
 	memset(b, 0, sizeof(*b));
 	b->r.err = err;
 	b->r.subject = "";
 	b->old = old;
 	b->set = set_new();
-	if (!b->set || (old && keep_metrics(b->set, old)) ||
-	    keys_init(&limit_prefix_keys, &b->usual) || keys_init(&limit_scale_keys, &b->usual))
+	b->usual = usual = arena_alloc(&b->scratch, sizeof(*usual));
+	for (enum rule_place place = 0; place < RULE_PLACE_COUNT && !rc; place++)
+		rc = rule_keys_of(place, &b->scratch, &b->keys[place]);
+	if (rc || !b->set || !usual || (old && keep_metrics(b->set, old)) ||
+	    keys_init(&descriptor_keys, usual))
 		return sl_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }

@@ -48,7 +48,7 @@ static void make_unlike(const struct rule *rule, const struct rule_limit *defaul
 
 int rule_write(const struct rule *rule, FILE *out, int indent)
 {
-	static const struct rule_limit defaults = { .algorithm = SL_ALGO_FIXED_WINDOW };
+	static const struct rule_limit defaults = { .terms.algorithm = SL_ALGO_FIXED_WINDOW };
 	struct writer w = { .out = out, .indent = indent };
 	struct draft draft, unlike;
 

@@ -169,8 +169,8 @@ RIG_TEST(test_merged_set_has_both_keys)
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"burst=3\",\"mode=shadow\"]}}");
 	rig_restart(&rig);
 	def = policy_find_limit(rig.d->running.policy, "all");
-	assert_int_equal(def->rates.rate[0].count, 6);
-	assert_int_equal(def->rates.burst[0], 3);
+	assert_int_equal(def->terms.rates.rate[0].count, 6);
+	assert_int_equal(def->terms.rates.burst[0], 3);
 	assert_int_equal(def->mode, SL_MODE_SHADOW);
 }
 
@@ -260,7 +260,7 @@ RIG_TEST(test_save)
 	assert_int_equal(access(backup, R_OK), 0);
 	rig_restart(&rig);
 	assert_int_equal(live_count(&rig), 0);
-	assert_int_equal(policy_find_limit(rig.d->running.policy, "all")->rates.rate[0].count, 5);
+	assert_int_equal(policy_find_limit(rig.d->running.policy, "all")->terms.rates.rate[0].count, 5);
 	assert_string_equal(rig.d->running.policy->list[LIST_BLOCK].entry[0].reason, "it's: #1");
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
 }

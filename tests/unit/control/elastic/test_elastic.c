@@ -255,7 +255,7 @@ RIG_TEST(test_links)
 /* Limit "all" up to three times its rate while load signal "load" is below 60%. */
 static void make_elastic(struct rig *rig)
 {
-	struct throttle_def *throttle = &policy_find_limit(rig->d->running.policy, "all")->throttle;
+	struct throttle_def *throttle = &policy_find_limit(rig->d->running.policy, "all")->terms.throttle;
 
 	*throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC, .ceiling_percent = 300,
 					   .load_signal_percent = 60, .load_signal = "load" };
@@ -296,7 +296,7 @@ RIG_TEST(test_signals)
 	assert_true(value == 2);
 	assert_false(load_signal_value(&rig.d->scales, "", now, &value));
 	/* A name that rules no longer use is replaced by the next. */
-	strcpy(policy_find_limit(rig.d->running.policy, "all")->throttle.load_signal, "other");
+	strcpy(policy_find_limit(rig.d->running.policy, "all")->terms.throttle.load_signal, "other");
 	rig_refused(&rig, &rig_root, SET("0.5"), "no elastic limit");
 	rig_do(&rig, "{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}");
 	assert_int_equal(rig.d->scales.load_signal_count, 1);
@@ -355,7 +355,7 @@ RIG_TEST(test_ticks)
 	assert_true(scale_of(&rig, "all") == 1);
 	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "load signal load 61% of 60%");
 	/* No longer elastic: at its limit, and the ticks end. */
-	policy_find_limit(rig.d->running.policy, "all")->throttle.kind = THROTTLE_HARD;
+	policy_find_limit(rig.d->running.policy, "all")->terms.throttle.kind = THROTTLE_HARD;
 	elastic_watch(&rig.d->scales);
 	assert_false(event_pending(rig.d->scales.elastic->timer, EV_TIMEOUT, NULL));
 	elastic_free(&rig.d->scales);

@@ -68,7 +68,7 @@ static u64 rate_of(const struct rig *rig)
 {
 	const struct limit_def *def = policy_find_limit(rig->d->running.policy, "all");
 
-	return def ? def->rates.rate[0].count : 0;
+	return def ? def->terms.rates.rate[0].count : 0;
 }
 
 /* The rate in the model, and that packets meet it: a source of its own each time. */

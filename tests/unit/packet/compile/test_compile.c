@@ -451,7 +451,7 @@ TEST(test_digest)
 	digest = image->pfx_digest;
 	image_free(image);
 
-	limit[0].rates.rate[0].count = 77;
+	limit[0].terms.rates.rate[0].count = 77;
 	image = compile(&policy, &env);
 	assert_true(image->pfx_digest == digest);
 	image_free(image);

@@ -42,25 +42,25 @@ TEST(test_limit_ids_follow_names)
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
 
 	/* Another kind gets another limit_id, and back the old one. */
-	limit[2].algorithm = SL_ALGO_FIXED_WINDOW;
-	limit[2].rates.burst[0] = 0;
+	limit[2].terms.algorithm = SL_ALGO_FIXED_WINDOW;
+	limit[2].terms.rates.burst[0] = 0;
 	other = compiled(&policy, 2);
 	assert_int_not_equal(other.slot, c.slot);
 	assert_int_equal(slots[c.slot].state, SL_LIMIT_ID_DRAINING);
-	limit[2].rates.rate[0].period_ns *= 2;
+	limit[2].terms.rates.rate[0].period_ns *= 2;
 	assert_int_not_equal(compiled(&policy, 2).slot, other.slot);
 	limit[2] = make_limit("c");
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
 	limit[2].prefix.len[SL_V4][0] = 24;
 	assert_int_not_equal(compiled(&policy, 2).slot, c.slot);
 	limit[2] = make_limit("c");
-	limit[2].rates.rate[0].unit = RATE_CONNECTIONS;
+	limit[2].terms.rates.rate[0].unit = RATE_CONNECTIONS;
 	assert_int_not_equal(compiled(&policy, 2).slot, c.slot);
 	/* Keys that bucket states do not depend on keep the limit_id. */
 	limit[2] = make_limit("c");
 	limit[2].mode = SL_MODE_OFF;
 	limit[2].action = SL_ACT_TAG;
-	limit[2].rates.rate[0].count = 5;
+	limit[2].terms.rates.rate[0].count = 5;
 	limit[2].accounting = ACCOUNTING_EXACT;
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
 }
@@ -81,7 +81,7 @@ TEST(test_generations)
 	/* Applied again, nothing changes. */
 	assert_int_equal(compiled(&policy, 0).params.gen, 0);
 	for (u32 change = 1; change < 6; change++) {
-		limit[0].rates.rate[0].count += 10;
+		limit[0].terms.rates.rate[0].count += 10;
 		now = compiled(&policy, 0);
 		assert_int_equal(now.slot, first.slot);
 		assert_int_equal(now.params.gen, change & 3);
@@ -89,10 +89,10 @@ TEST(test_generations)
 		assert_true(slot->tau[change & 3] == now.params.tau);
 	}
 	/* Rate and burst in step: the debt is the same share, no generation needed. */
-	limit[0].rates.rate[0].count = 1000;
-	limit[0].rates.burst[0] = 0;
+	limit[0].terms.rates.rate[0].count = 1000;
+	limit[0].terms.rates.burst[0] = 0;
 	first = compiled(&policy, 0);
-	limit[0].rates.rate[0].count = 10;
+	limit[0].terms.rates.rate[0].count = 10;
 	now = compiled(&policy, 0);
 	assert_true(now.params.tau == first.params.tau);
 	assert_int_equal(now.params.gen, first.params.gen);
@@ -124,7 +124,7 @@ TEST(test_limit_ids_unchanged_on_error)
 	policy.limit_count = 2;
 	policy.path = "test.yaml";
 	limit[1].pos = (struct config_pos){ 12, 5 };
-	limit[1].rates.rate[0].count = 2000000000;
+	limit[1].terms.rates.rate[0].count = 2000000000;
 	memcpy(before, slots, sizeof(slots));
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
 	assert_memory_equal(before, slots, sizeof(slots));
@@ -152,8 +152,8 @@ TEST(test_leases)
 		struct limit_def limit[] = { make_limit("a") };
 		struct policy policy = make_policy(limit, 1);
 
-		limit[0].rates.rate[0] = table[i].rate;
-		limit[0].rates.burst[0] = table[i].burst;
+		limit[0].terms.rates.rate[0] = table[i].rate;
+		limit[0].terms.rates.burst[0] = table[i].burst;
 		limit[0].accounting = table[i].accounting;
 		assert_int_equal(compiled(&policy, 0).lease, table[i].lease);
 	}

@@ -35,7 +35,7 @@ static struct limit_def two_rates(const char *name)
 {
 	struct limit_def def = make_limit(name);
 
-	def.rates = (struct rates){
+	def.terms.rates = (struct rates){
 		.rate = { { 10, SEC, RATE_PACKETS }, { 500, 3600 * SEC, RATE_PACKETS } },
 		.burst = { 20, 30 },
 		.count = 2,
@@ -120,13 +120,13 @@ TEST(test_prefix_hierarchy)
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 8), COUNT(want));
 	for (u32 i = 0; i < COUNT(want); i++) {
-		u64 period = limit[0].rates.rate[want[i].rate].period_ns;
-		u64 count = limit[0].rates.rate[want[i].rate].count * want[i].scale;
+		u64 period = limit[0].terms.rates.rate[want[i].rate].period_ns;
+		u64 count = limit[0].terms.rates.rate[want[i].rate].count * want[i].scale;
 
 		assert_int_equal(meter[i]->prefix[SL_V4], want[i].v4);
 		assert_int_equal(meter[i]->prefix[SL_V6], want[i].v6);
 		assert_int_equal(meter[i]->params.capacity,
-				 limit[0].rates.burst[want[i].rate] * want[i].scale);
+				 limit[0].terms.rates.burst[want[i].rate] * want[i].scale);
 		assert_int_equal(meter[i]->params.mult,
 				 (period * SL_TICKS_PER_NS + count - 1) / count);
 	}
@@ -134,8 +134,8 @@ TEST(test_prefix_hierarchy)
 
 	/* The default burst is multiplied, too; different multipliers at the first step. */
 	limit[0] = make_limit("a");
-	limit[0].rates.rate[0].period_ns = 3600 * SEC;
-	limit[0].rates.burst[0] = 0;
+	limit[0].terms.rates.rate[0].period_ns = 3600 * SEC;
+	limit[0].terms.rates.burst[0] = 0;
 	limit[0].prefix.scale[SL_V6][0] = 7;
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 8), 2);
@@ -172,14 +172,14 @@ TEST(test_soft)
 		struct compile_env env = make_env();
 		const struct rate *r = &table[i].soft;
 
-		limit[0].rates.rate[0] = table[i].rate;
-		limit[0].rates.burst[0] = table[i].burst;
+		limit[0].terms.rates.rate[0] = table[i].rate;
+		limit[0].terms.rates.burst[0] = table[i].burst;
 		limit[0].action = SL_ACT_TAG;
-		limit[0].throttle.kind = THROTTLE_SOFT;
-		limit[0].throttle.soft_permille = table[i].permille;
+		limit[0].terms.throttle.kind = THROTTLE_SOFT;
+		limit[0].terms.throttle.soft_permille = table[i].permille;
 		limit[1].action = SL_ACT_TAG;
 		if (!r->count)
-			limit[0].algorithm = SL_ALGO_FIXED_WINDOW;
+			limit[0].terms.algorithm = SL_ALGO_FIXED_WINDOW;
 		image = compile(&policy, &env);
 		head = &image->rules->limits[0];
 		soft = meter_at(image, head->soft);
@@ -208,7 +208,7 @@ TEST(test_grace)
 	const struct sl_limit *meter[2], *soft, *grace;
 	struct sl_image *image;
 
-	limit[0].throttle = (struct throttle_def){
+	limit[0].terms.throttle = (struct throttle_def){
 		.kind = THROTTLE_SOFT, .soft_permille = 100, .soft_for_ns = 30 * SEC,
 	};
 	limit[0].prefix.len[SL_V4][0] = 24;
@@ -289,12 +289,12 @@ TEST(test_elastic)
 	const struct sl_limit *meter[2];
 	struct sl_image *image;
 
-	limit[0].throttle = (struct throttle_def){
+	limit[0].terms.throttle = (struct throttle_def){
 		.kind = THROTTLE_ELASTIC, .ceiling_percent = 400, .cpu_percent = 70,
 	};
-	limit[0].algorithm = SL_ALGO_SLIDING_WINDOW;
-	limit[0].rates.burst[0] = limit[0].rates.burst[1] = 0;
-	limit[0].rates.rate[0].count = 1 << 24;
+	limit[0].terms.algorithm = SL_ALGO_SLIDING_WINDOW;
+	limit[0].terms.rates.burst[0] = limit[0].terms.rates.burst[1] = 0;
+	limit[0].terms.rates.rate[0].count = 1 << 24;
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 2), 2);
 	assert_true(meter[0]->elastic && meter[1]->elastic && !meter[0]->single_meter);
@@ -360,13 +360,13 @@ TEST(test_limit_ids_stay)
 	image_free(image);
 
 	/* The rates change, a step goes, soft comes, the limit is another's neighbour now. */
-	limit[0].rates.rate[0].count = 77;
-	limit[0].rates.rate[1].count = 7777;
+	limit[0].terms.rates.rate[0].count = 77;
+	limit[0].terms.rates.rate[1].count = 7777;
 	limit[0].prefix.len[SL_V6][1] = 48;
 	limit[0].prefix.scale[SL_V6][1] = 16;
 	limit[0].prefix.count[SL_V6] = 2;
-	limit[0].throttle.kind = THROTTLE_SOFT;
-	limit[0].throttle.soft_permille = 100;
+	limit[0].terms.throttle.kind = THROTTLE_SOFT;
+	limit[0].terms.throttle.soft_permille = 100;
 	policy.limit_count = 1;
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 8), 4);
@@ -407,7 +407,7 @@ TEST(test_too_many)
 	/* A multiplier that a step cannot hold. */
 	policy.limit_count = 1;
 	limit[0] = make_limit("a");
-	limit[0].rates.rate[0].count = 100000000;
+	limit[0].terms.rates.rate[0].count = 100000000;
 	limit[0].prefix.scale[SL_V4][0] = limit[0].prefix.scale[SL_V6][0] = 16;
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
 	assert_non_null(strstr(err.message, "prefix_scale of 16: the rate is above 1G"));
@@ -437,14 +437,14 @@ TEST(test_notes)
 	add_prefix_hierarchy(&limit[1]);
 	add_prefix_hierarchy(&limit[2]);
 	limit[2].prefix.scale[SL_V4][1] = 1;
-	limit[3].algorithm = limit[4].algorithm = SL_ALGO_LEAKY_BUCKET;
-	limit[3].rates.burst[0] = limit[4].rates.burst[0] = limit[5].rates.burst[0] = 0;
+	limit[3].terms.algorithm = limit[4].terms.algorithm = SL_ALGO_LEAKY_BUCKET;
+	limit[3].terms.rates.burst[0] = limit[4].terms.rates.burst[0] = limit[5].terms.rates.burst[0] = 0;
 	limit[4].accounting = ACCOUNTING_EXACT;
-	limit[5].algorithm = SL_ALGO_SLIDING_WINDOW;
-	limit[5].rates.rate[0].count = 1000000000;
-	limit[6].rates.rate[0].count = 7000000;
-	limit[7].rates.rate[0] = (struct rate){ 10, 3600 * SL_NS_PER_SEC, RATE_PACKETS };
-	limit[7].rates.burst[0] = 10;
+	limit[5].terms.algorithm = SL_ALGO_SLIDING_WINDOW;
+	limit[5].terms.rates.rate[0].count = 1000000000;
+	limit[6].terms.rates.rate[0].count = 7000000;
+	limit[7].terms.rates.rate[0] = (struct rate){ 10, 3600 * SL_NS_PER_SEC, RATE_PACKETS };
+	limit[7].terms.rates.burst[0] = 10;
 	policy.table_buckets = 1000000;
 	memset(slots, 0, sizeof(slots));
 	image = compile(&policy, &env);
@@ -462,7 +462,7 @@ TEST(test_notes)
 	image_free(image);
 
 	/* Above 1 % it is refused. */
-	limit[6].rates.rate[0].count = 900000000;
+	limit[6].terms.rates.rate[0].count = 900000000;
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
 	assert_non_null(strstr(err.message, "limit 'fast': the rate cannot be represented within 1 %"));
 }

@@ -24,8 +24,8 @@ TEST(test_each_unit_and_step)
 	struct sl_image *image;
 	u32 counters = 0;
 
-	limit[0].cluster = true;
-	limit[0].rates = (struct rates){
+	limit[0].terms.cluster = true;
+	limit[0].terms.rates = (struct rates){
 		.rate = { { 10, SEC, RATE_PACKETS }, { 500, 3600 * SEC, RATE_PACKETS },
 			  { 8000, SEC, RATE_BITS } },
 		.burst = { 20, 30, 80000 },
@@ -67,7 +67,7 @@ TEST(test_none_without_cluster)
 	struct policy policy = make_policy(limit, 1);
 	struct sl_image *image;
 
-	limit[0].cluster = true;
+	limit[0].terms.cluster = true;
 	image = make(&policy);
 	assert_int_equal(image->rules->limits[0].next, SL_NO_METER);
 	assert_int_equal(image->rules->limits[0].single_meter, 1);
@@ -85,7 +85,7 @@ TEST(test_overridden)
 	const struct sl_limit *meter, *counter;
 	struct sl_image *image;
 
-	limit[0].cluster = true;
+	limit[0].terms.cluster = true;
 	limit[0].override = &override;
 	limit[0].override_count = 1;
 	limit[0].override_rates = &rates;

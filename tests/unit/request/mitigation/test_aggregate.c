@@ -9,8 +9,8 @@ static char *user_rules[] = { "api/user" };
 
 static struct rule rule[] = {
 	{ .domain = "api", .path = "user", .index = 0, .id = 11, .limit_count = 2,
-	  .limit = (struct rule_limit[]){ { .rate = { 10, 60 * SL_NS_PER_SEC, 0 } },
-					  { .rate = { 500, 3600 * SL_NS_PER_SEC, 0 } } } },
+	  .limit = (struct rule_limit[]){ { .terms.rates.rate[0] = { 10, 60 * SL_NS_PER_SEC, 0 } },
+					  { .terms.rates.rate[0] = { 500, 3600 * SL_NS_PER_SEC, 0 } } } },
 	{ .domain = "api", .path = "path", .index = 1, .id = 22, .push = { .after = 20 } },
 	{ .domain = "api", .path = "user/path", .index = 2, .id = 33 },
 };

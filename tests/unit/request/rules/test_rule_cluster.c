@@ -38,8 +38,8 @@ static void assert_written(const struct rule *rule)
 	assert_string_equal(first, second);
 	assert_int_equal(rule->limit_count, again->limit_count);
 	for (u32 i = 0; i < rule->limit_count; i++)
-		assert_int_equal(rule->limit[i].cluster, again->limit[i].cluster);
-	if (rule->limit[0].cluster) {
+		assert_int_equal(rule->limit[i].terms.cluster, again->limit[i].terms.cluster);
+	if (rule->limit[0].terms.cluster) {
 		assert_int_equal(rule->consistency, again->consistency);
 		assert_int_equal(rule->consistency_ns, again->consistency_ns);
 		assert_int_equal(rule->on_store_failure, again->on_store_failure);
@@ -94,7 +94,7 @@ TEST(test_meanings)
 		set = rules(yaml);
 		rule = rule_of(set, "api/a");
 		for (u32 k = 0; k < rule->limit_count; k++)
-			strcat(scope, rule->limit[k].cluster ? "c" : "n");
+			strcat(scope, rule->limit[k].terms.cluster ? "c" : "n");
 		assert_string_equal(scope, cases[i].scope);
 		assert_int_equal(rule->consistency, cases[i].consistency);
 		assert_int_equal(rule->consistency_ns, cases[i].ns);
@@ -120,10 +120,10 @@ TEST(test_overrides)
 
 	own = override_value_find(rule, (struct bytes){ "x", 1 });
 	assert_int_equal(own->limit_count, 2);
-	assert_false(own->limit[0].cluster);
-	assert_true(own->limit[1].cluster);
+	assert_false(own->limit[0].terms.cluster);
+	assert_true(own->limit[1].terms.cluster);
 	own = override_value_find(rule, (struct bytes){ "y", 1 });
-	assert_true(own->limit[0].cluster);
+	assert_true(own->limit[0].terms.cluster);
 	assert_written(rule);
 	ruleset_free(set);
 }

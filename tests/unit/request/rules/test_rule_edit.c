@@ -59,7 +59,9 @@ static u64 own_count(const struct ruleset *set, const char *value)
 
 	if (!limits)
 		return 0;
-	return limits->unlimited ? 999 : limits->limit[0].none ? 998 : limits->limit[0].rate.count;
+	return limits->unlimited	  ? 999 :
+	       limits->limit[0].none ? 998 :
+				       limits->limit[0].terms.rates.rate[0].count;
 }
 
 #define PAIRS(...) (const char *const[]){ __VA_ARGS__ }, \
@@ -85,14 +87,14 @@ static void check_edited(const struct ruleset *set)
 	const struct rule *rule = ruleset_find(set, "api/user");
 
 	assert_int_equal(rule->limit_count, 1);
-	assert_int_equal(rule->limit[0].rate.count, 20);
-	assert_int_equal(rule->limit[0].algorithm, SL_ALGO_TOKEN_BUCKET);
-	assert_int_equal(rule->limit[0].burst, 7);
-	assert_int_equal(rule->limit[0].throttle.soft_permille, 100);
+	assert_int_equal(rule->limit[0].terms.rates.rate[0].count, 20);
+	assert_int_equal(rule->limit[0].terms.algorithm, SL_ALGO_TOKEN_BUCKET);
+	assert_int_equal(rule->limit[0].terms.rates.burst[0], 7);
+	assert_int_equal(rule->limit[0].terms.throttle.soft_permille, 100);
 	assert_int_equal(rule->prefix.count[SL_V4], 1);
 	assert_int_equal(rule->prefix.len[SL_V6][0], 64);
-	assert_int_equal(ruleset_find(set, "api/user/path=/it's")->limit[0].rate.count, 6);
-	assert_int_equal(ruleset_find(set, "api/other")->limit[0].rate.count, 1);
+	assert_int_equal(ruleset_find(set, "api/user/path=/it's")->limit[0].terms.rates.rate[0].count, 6);
+	assert_int_equal(ruleset_find(set, "api/other")->limit[0].terms.rates.rate[0].count, 1);
 	assert_int_equal(own_count(set, "acme"), 2000);
 	assert_int_equal(own_count(set, "new, one"), 30);
 	assert_int_equal(own_count(set, "192.0.2.7"), 0);
@@ -120,6 +122,65 @@ TEST(test_edits)
 	assert_int_equal(own_count(set, "acme"), 1000);
 	assert_int_equal(own_count(set, "old"), 80);
 	ruleset_free(set);
+}
+
+/* Part of a key is changed beside what the file has; keys of the whole rule apply to its limits. */
+TEST(test_parts)
+{
+	struct rule_edit parts[] = {
+		{ EDIT_SET, "api/user", NULL, PAIRS("limits.rate=30 requests/m", "metadata.b=2",
+						    "consistency.lease=200ms", "on_limit.wait=2s") },
+		{ EDIT_SET, "api/user", NULL, PAIRS("on_limit.queue=7", "push_down.after=3 rejections/s",
+						    "push_down.steps=tag,drop") },
+	};
+	struct ruleset *set = load(parts, 2);
+	const struct rule *rule = ruleset_find(set, "api/user");
+
+	assert_string_equal(parts[0].reason, "");
+	assert_string_equal(parts[1].reason, "");
+	assert_int_equal(rule->limit_count, 1);
+	assert_int_equal(rule->limit[0].terms.rates.rate[0].count, 30);
+	assert_true(rule->limit[0].terms.cluster);
+	assert_int_equal(rule->consistency, CONSISTENCY_LEASE);
+	assert_int_equal(rule->wait_ns, 2 * SL_NS_PER_SEC);
+	assert_int_equal(rule->queue, 7);
+	assert_int_equal(rule->push.step_count, 2);
+	assert_int_equal(rule->push.step_ns, 60 * SL_NS_PER_SEC);
+	assert_string_equal(json_string_value(json_object_get(rule->metadata, "b")), "2");
+	assert_true(json_is_real(json_object_get(rule->metadata, "c")));
+	assert_string_equal(json_string_value(json_object_get(rule->metadata, "a")), "1");
+	assert_int_equal(rule->prefix.scale[SL_V4][1], 16);
+	assert_int_equal(own_count(set, "acme"), 1000);
+	ruleset_free(set);
+}
+
+/* Each alone, since a rule takes all its changes or none; the rule stays as in the file. */
+TEST(test_refused)
+{
+	static const struct { const char *rule, *pair, *words; } refused[] = {
+		{ "api/user", "prefix.ipv4=24", "2 multipliers for 1 prefix length" },
+		{ "api/user", "overrides.x=1", "overrides: accepted: user set" },
+		{ "api/user", "buckets=10", "buckets is given, but algorithm is fixed-window" },
+		{ "api/user", "count=all", "" },
+		{ "api/user", "on_store_failure=open", "" },
+		{ "api/user", "metadata=x", "a mapping" },
+		{ "api/user/path=/it's", "limits=1 requests/s", "limits beside rate_limit" },
+		{ "api/user/path=/it's", "rate_limit.unit=", "key \"unit\" is missing" },
+		{ "api/other", "on_limit.wait=1s", "this is unlimited" },
+	};
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		const char *const pair[] = { refused[i].pair };
+		struct rule_edit edit = { EDIT_SET, refused[i].rule, NULL, pair, 1, .reason = "" };
+		struct ruleset *set = load(&edit, 1);
+		bool good = !refused[i].words[0];
+
+		if (edit.applied != good || !strstr(edit.reason, refused[i].words))
+			fail_msg("%s: %d \"%s\"", refused[i].pair, edit.applied, edit.reason);
+		assert_int_equal(ruleset_find(set, refused[i].rule)->live, good);
+		assert_int_equal(own_count(set, "acme"), 1000);
+		ruleset_free(set);
+	}
 }
 
 TEST(test_left_out)
@@ -216,10 +277,10 @@ TEST(test_aliased)
 	set = load(NULL, 0);
 	one = ruleset_find(set, "api/one");
 	two = ruleset_find(set, "api/two");
-	assert_int_equal(one->limit[0].rate.count, 5);
-	assert_false(one->limit[0].cluster);
-	assert_int_equal(two->limit[0].rate.count, 7);
-	assert_true(two->limit[0].cluster);
+	assert_int_equal(one->limit[0].terms.rates.rate[0].count, 5);
+	assert_false(one->limit[0].terms.cluster);
+	assert_int_equal(two->limit[0].terms.rates.rate[0].count, 7);
+	assert_true(two->limit[0].terms.cluster);
 	assert_int_equal(two->consistency, CONSISTENCY_LEASE);
 	assert_int_equal(two->on_store_failure, STORE_FAILS_CLOSED);
 	assert_int_equal(ruleset_find(set, "api/three")->unit, REQUEST_UNIT_HOUR);

@@ -116,9 +116,9 @@ TEST_WITH(test_numbers, temp_dir_make, temp_dir_drop)
 	assert_int_equal(set->rule_count, 3);
 	assert_int_not_equal(set->rule[0]->id, set->rule[1]->id);
 	assert_int_not_equal(set->rule[0]->id, set->rule[2]->id);
-	assert_int_equal(ruleset_find(set, "a/x=y")->limit[0].rate.count, 1);
-	assert_int_equal(ruleset_find(set, "a/x/y")->limit[0].rate.count, 2);
-	assert_int_equal(ruleset_find(set, "a/x=y-2")->limit[0].rate.count, 3);
+	assert_int_equal(ruleset_find(set, "a/x=y")->limit[0].terms.rates.rate[0].count, 1);
+	assert_int_equal(ruleset_find(set, "a/x/y")->limit[0].terms.rates.rate[0].count, 2);
+	assert_int_equal(ruleset_find(set, "a/x=y-2")->limit[0].terms.rates.rate[0].count, 3);
 	assert_int_equal(set->metric_count, 3);
 	assert_matches(set, "a", "x=y", "x=y");
 	ruleset_free(set);

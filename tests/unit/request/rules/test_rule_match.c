@@ -79,19 +79,19 @@ TEST(test_limits)
 
 	assert_non_null(rule);
 	assert_int_equal(rule->limit_count, 1);
-	assert_int_equal(rule->limit[0].rate.count, 2);
-	assert_int_equal(rule->limit[0].rate.period_ns, 60 * SL_NS_PER_SEC);
-	assert_int_equal(rule->limit[0].algorithm, SL_ALGO_FIXED_WINDOW);
+	assert_int_equal(rule->limit[0].terms.rates.rate[0].count, 2);
+	assert_int_equal(rule->limit[0].terms.rates.rate[0].period_ns, 60 * SL_NS_PER_SEC);
+	assert_int_equal(rule->limit[0].terms.algorithm, SL_ALGO_FIXED_WINDOW);
 	assert_string_equal(rule->limit[0].name, "plan=free/user");
 	assert_true(rule->envoy);
 	assert_int_equal(rule->unit, REQUEST_UNIT_MINUTE);
 	assert_int_equal(rule->depth, 2);
 	assert_int_equal(rule->line, 7);
-	assert_int_equal(ruleset_find(set, "api/path=/a*")->limit[0].rate.period_ns,
+	assert_int_equal(ruleset_find(set, "api/path=/a*")->limit[0].terms.rates.rate[0].period_ns,
 			 7 * 86400 * SL_NS_PER_SEC);
-	assert_int_equal(ruleset_find(set, "api/path=*b*c")->limit[0].rate.period_ns,
+	assert_int_equal(ruleset_find(set, "api/path=*b*c")->limit[0].terms.rates.rate[0].period_ns,
 			 30 * 86400 * SL_NS_PER_SEC);
-	assert_int_equal(ruleset_find(set, "api/path=/abc")->limit[0].rate.period_ns,
+	assert_int_equal(ruleset_find(set, "api/path=/abc")->limit[0].terms.rates.rate[0].period_ns,
 			 365 * 86400 * SL_NS_PER_SEC);
 	assert_true(ruleset_find(set, "api/path")->unlimited);
 	assert_int_equal(ruleset_find(set, "api/path")->limit_count, 0);

@@ -32,8 +32,8 @@ static void assert_own(const struct ruleset *set, const char *value, u64 count, 
 	}
 	if (!limits)
 		fail_msg("%s has no limits of its own", value);
-	assert_int_equal(limits->limit[0].rate.count, count);
-	assert_int_equal(limits->limit[0].rate.period_ns, seconds * SL_NS_PER_SEC);
+	assert_int_equal(limits->limit[0].terms.rates.rate[0].count, count);
+	assert_int_equal(limits->limit[0].terms.rates.rate[0].period_ns, seconds * SL_NS_PER_SEC);
 }
 
 TEST(test_inline)
@@ -63,14 +63,14 @@ TEST(test_inline)
 	limits = own(set, "a/user", "acme");
 	assert_int_equal(limits->limit_count, 1);
 	assert_string_equal(limits->limit[0].name, "user");
-	assert_int_equal(limits->limit[0].algorithm, SL_ALGO_TOKEN_BUCKET);
-	assert_int_equal(limits->limit[0].burst, 0);	/* the rule's is for the rule's rate */
+	assert_int_equal(limits->limit[0].terms.algorithm, SL_ALGO_TOKEN_BUCKET);
+	assert_int_equal(limits->limit[0].terms.rates.burst[0], 0);	/* the rule's is for the rule's rate */
 	limits = own(set, "a/user", "corp");
 	assert_int_equal(limits->limit_count, 3);
 	assert_string_equal(limits->limit[1].name, "h");
-	assert_int_equal(limits->limit[1].algorithm, SL_ALGO_SLIDING_WINDOW);
+	assert_int_equal(limits->limit[1].terms.algorithm, SL_ALGO_SLIDING_WINDOW);
 	assert_string_equal(limits->limit[2].name, "user-3");
-	assert_int_equal(own(set, "a/user", "Corp")->limit[0].burst, 9);
+	assert_int_equal(own(set, "a/user", "Corp")->limit[0].terms.rates.burst[0], 9);
 	assert_true(own(set, "a/user", "eve")->limit[0].none);
 	assert_true(own(set, "a/user", "root, \"the one\"")->unlimited);
 	/* an address is its group, whatever its spelling */

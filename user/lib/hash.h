@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * hash.h - keyed hashes of bytes, and a table of numbers by such a hash. Two keys that differ have
+ * one hash with probability 2^-64, and without the seed none can be searched for: the hash stands for
+ * the key.
+ */
+#ifndef SLUICE_LIB_HASH_H
+#define SLUICE_LIB_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sluice/key.h"
+
+/* SipHash-1-3 of bytes with a number (a parent, a kind). */
+u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len);
+/* This process's seed, so that clients cannot aim at its tables. */
+struct sl_seed hash_seed(void);
+
+/*
+ * Open addressing, at most two thirds full: a miss looks at three places on average. Two arrays
+ * avoid padding: 12 bytes and the free entries. Zeroed memory is an empty table.
+ */
+struct numbers {
+	u64 *hash;	/* 0: free; a hash of 0 counts as 1 */
+	u32 *number;
+	u32 size, count;
+};
+
+bool numbers_find(const struct numbers *numbers, u64 hash, u32 *ret);
+/* Adds a new one. 0 or -ENOMEM. */
+int numbers_add(struct numbers *numbers, u64 hash, u32 number);
+void numbers_free(struct numbers *numbers);
+
+#endif
