@@ -304,6 +304,8 @@ daemon_start < "$LAB/parts/yaml/docs-configuration.yaml"
 # The files that these lines name.
 cp "$LAB/parts/yaml/docs-configuration.yaml" "$LAB/new.yaml"
 echo "203.0.113.7 # seen twice" > "$LAB/feed.txt"
+# A capture without packets.
+printf '\xd4\xc3\xb2\xa1\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' > "$LAB/attack.pcap"
 cd "$LAB" || exit 1
 for document in docs/configuration.md docs/operations.md; do
 	while IFS=$'\t' read -r line codes; do

@@ -48,8 +48,7 @@ static int compile(const struct policy *policy, struct sl_image **ret, struct sl
 	return r;
 }
 
-/* An error of a file, as text or JSON; returns the exit code. */
-static int print_bad(const struct cli *cli, const struct sl_err *err)
+int cli_print_bad(const struct cli *cli, const struct sl_err *err)
 {
 	json_t *error, *answer;
 	char text[sizeof(*err)];
@@ -165,7 +164,7 @@ int cmd_check(const struct cli *cli)
 
 	if (policy_load(text_of(cli->args, "file"), &policy, &err) < 0 || compile(policy, &image, &err) < 0 ||
 	    check_rules(policy, &rules, notes, &err) < 0) {
-		code = print_bad(cli, &err);
+		code = cli_print_bad(cli, &err);
 		json_decref(notes);
 	} else {
 		print_good(cli, policy, image, rules, notes);
@@ -341,7 +340,7 @@ int cmd_rule_test(const struct cli *cli)
 	}
 	if (load_rules(text_of(cli->args, "config"), &set, &err) < 0) {
 		free(entries);
-		return print_bad(cli, &err);
+		return cli_print_bad(cli, &err);
 	}
 	ruleset_match(set, (struct bytes){ domain, strlen(domain) }, &descriptor, &match);
 	json = result_json(&match, &descriptor);

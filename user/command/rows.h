@@ -456,6 +456,46 @@ COMMAND(check, "check", LOCAL, "check a configuration file",
 		  "blocked, $exempt exempt{, $rules rule{$rules=1|s}}"),
 	     EACH("notes", "note: $")))
 
+COMMAND(replay, "replay", LOCAL, "what a configuration would do with the packets of a capture",
+	ARGS(POSITION("input", "CAPTURE|-", ARG_TEXT, .values = "FILE"),
+	     OPTION("config", "FILE", "the configuration", .letter = 'c', .needed = true, .values = "FILE"),
+	     OPTION("compare", "FILE", "another one: whom it would refuse in addition, and whom it would spare",
+		    .values = "FILE"),
+	     OPTION("filter", "EXPR", "only packets that match, in the syntax of tcpdump: 'dst host 192.0.2.1'"),
+	     OPTION("interface", "IFACE", "where they come in; without it the first of the configuration"),
+	     FLAG("enforce", "as if limits in shadow mode were enforced"),
+	     OPTION("count", "COUNT", "entries of each list; without it 10", .type = ARG_COUNT)),
+	MORE("Reads pcap and pcapng, also compressed by gzip, and needs no daemon and no root. It "
+	     "compiles the configuration as the daemon does, and judges each packet at its own time by the code of "
+	     "the data path. USED is the largest share of a limit per source that was in use, PEAK/S the packets in "
+	     "the fullest second. Capture what arrives: a packet that this host sent is judged, too, unless "
+	     "--filter or a cooked capture (tcpdump -i any) leaves it out. A damaged capture is judged up to the "
+	     "damage; then the exit status is 1."),
+	SHOW(LINE("$input: $count:n $unit, $bytes:n bytes, in $span_ns:time{ from $from}"),
+	     LINE("{DAMAGED   $damage}"),
+	     LINE("passed    $totals.passed:n, refused $totals.refused:n{, tagged $totals.tagged:some}"
+		  "{, delayed $totals.delayed:some}{, refused in shadow mode $totals.shadow:some}"),
+	     LINE("{compared  passed $compare_totals.passed:n, refused $compare_totals.refused:n with $compare}"),
+	     LINE("{passed    $timeline.passed_bars}"),
+	     LINE("{refused   $timeline.refused_bars}"),
+	     LINE("{compared  $timeline.compare_bars}"),
+	     LINE("          a bar is $timeline.bar_ns:time"),
+	     LINE("\n"),
+	     TABLE("limits", "no limits", COL("LIMIT", "$name"), HIDE("MODE", "$mode", 4),
+		   HIDE("RATE", "$rate", 3), COL(">PASSED", "$passed:n"), COL(">REFUSED", "$refused:n"),
+		   HIDE(">TAGGED", "{$tagged:n|-}", 1), HIDE(">SHADOW", "{$shadow:n|-}", 2),
+		   HIDE(">BANS", "$bans:n", 1)),
+	     LINE("\n"),
+	     TABLE("reasons", "no packets", COL("VERDICT", "$verdict"), COL("REASON", "$reason"),
+		   COL(">PACKETS", "$packets:n")),
+	     LINE("\nThe heaviest"), REPLAYED("heaviest", "none"),
+	     LINE("\nRefused most"), REPLAYED("refused", "none was refused"),
+	     LINE("\nNever refused, and nearest to a limit"), REPLAYED("nearest", "none came near one"),
+	     LINE_WHEN("compare", "\nRefused more with the other configuration"),
+	     COMPARED("hurt", "none"),
+	     LINE_WHEN("compare", "\nRefused less with it"), COMPARED("spared", "none"),
+	     EACH("notes", "note: $")))
+
 COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FILE would change",
 	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path", .optional = true)),
 	MORE("Exits with 4 if there are any. With FILE it compares the running configuration with it, both "

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* replay_private.h - a replay on its way: what replay.c fills in and report.c reads. */
+#ifndef SLUICE_REPLAY_PRIVATE_H
+#define SLUICE_REPLAY_PRIVATE_H
+
+#include "replay/capture.h"
+#include "replay/judge.h"
+#include "replay/replay.h"
+#include "replay/timeline.h"
+
+struct replay {
+	const struct replay_plan *plan;
+	struct stream *stream;
+	struct policy *policy[REPLAY_SIDES];
+	struct packet_judge *packets[REPLAY_SIDES];
+	u32 sides;			/* 1, or 2 with a comparison */
+	struct tally *tally;
+	struct timeline line;
+	u64 first_utc_ns, last_ns;	/* of the first; the newest since then */
+	u64 count, bytes;
+	u64 disordered;			/* older than one before: judged at that one's time */
+	u64 no_source;			/* in no list: ARP is, other protocols are not */
+	u64 total[REPLAY_SIDES][OUTCOME_COUNT];
+	struct capture_counts capture;
+	struct sl_err damage;		/* message "": none */
+};
+
+/* The time of a packet or request since the first one, which never goes back. */
+u64 replay_time(struct replay *replay, u64 utc_ns);
+int replay_report(struct replay *replay, json_t **ret, struct sl_err *err);
+
+#endif
