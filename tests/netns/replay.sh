@@ -114,6 +114,36 @@ COLUMNS=80 replay "$LAB/sent.pcap" -c "$CONFIG" --compare "$LAB/other.yaml" > "$
 check_is "text of at most 80 columns" "$(awk 'length > 80' "$LAB/text" | grep -vc "█\|$LAB")" 0
 check_true "the tables are there" grep -q "Refused more with the other configuration" "$LAB/text"
 
+# ---- the page: whole, of one file, and a browser shows it
+replay "$LAB/sent.pcap" -c "$CONFIG" --compare "$LAB/other.yaml" --html "$LAB/none/report.html" > "$LAB/out" 2>&1
+check_is "a page that cannot be written: the exit status" $? 1
+chmod 1777 "$LAB"
+replay "$LAB/sent.pcap" -c "$CONFIG" --compare "$LAB/other.yaml" --html "$LAB/report.html" > "$LAB/out"
+check_is "a page: its elements are closed, it loads nothing" "$(python3 - "$LAB/report.html" <<'PY'
+import html.parser, sys
+stack, bad = [], []
+class Page(html.parser.HTMLParser):
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta",):
+            stack.append(tag)
+        bad.extend(value for name, value in attrs if name in ("src", "href") or name.startswith("on"))
+    def handle_startendtag(self, tag, attrs):
+        pass
+    def handle_endtag(self, tag):
+        if not stack or stack.pop() != tag:
+            bad.append(tag)
+page = Page()
+page.feed(open(sys.argv[1], encoding="utf-8").read())
+print(stack + bad)
+PY
+)" "[]"
+if command -v chromium > /dev/null; then
+	chromium --headless --no-sandbox --disable-gpu --user-data-dir="$LAB/chromium" --window-size=1280,800 \
+		--dump-dom "file://$LAB/report.html" > "$LAB/dom" 2> "$LAB/err"
+	check_true "a browser shows the sources" grep -q '<td>2001:db8:70:1::1</td>' "$LAB/dom"
+	check "bars of the chart" "$(grep -c '<rect class=' "$LAB/dom")" 60 400
+fi
+
 # ---- what cannot be read
 head -c 20000 "$LAB/sent.pcap" > "$LAB/cut.pcap"
 replay "$LAB/cut.pcap" -c "$CONFIG" -o json > "$LAB/cut" 2> "$LAB/err"
@@ -121,7 +151,7 @@ check_is "a damaged capture: the exit status" $? 1
 check_true "the place of the damage" grep -q 'cut.pcap: damaged behind packet [0-9]*, at byte 20000' "$LAB/err"
 check "what was before it" "$(jq .count "$LAB/cut")" 100 300
 replay "$CONFIG" -c "$CONFIG" 2> "$LAB/err"
-check_true "no capture" grep -q 'not a capture' "$LAB/err"
+check_true "no capture" grep -q 'neither a capture (pcap, pcapng) nor an access log\|no http: section' "$LAB/err"
 replay "$LAB/sent.pcap" -c "$CONFIG" --filter 'nonsense or' 2> "$LAB/err"
 check_true "a bad filter" grep -q "filter 'nonsense or'" "$LAB/err"
 replay "$LAB/sent.pcap" -c "$CONFIG" --interface nix 2> "$LAB/err"

@@ -456,25 +456,29 @@ COMMAND(check, "check", LOCAL, "check a configuration file",
 		  "blocked, $exempt exempt{, $rules rule{$rules=1|s}}"),
 	     EACH("notes", "note: $")))
 
-COMMAND(replay, "replay", LOCAL, "what a configuration would do with the packets of a capture",
-	ARGS(POSITION("input", "CAPTURE|-", ARG_TEXT, .values = "FILE"),
-	     OPTION("config", "FILE", "the configuration", .letter = 'c', .needed = true, .values = "FILE"),
+COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture or an access log",
+	ARGS(POSITION("input", "CAPTURE|LOG|-", ARG_TEXT, .values = "FILE"),
+	     OPTION("config", "FILE", "the configuration; of logs also rule files", .letter = 'c', .needed = true, .values = "FILE"),
 	     OPTION("compare", "FILE", "another one: whom it would refuse in addition, and whom it would spare",
 		    .values = "FILE"),
 	     OPTION("filter", "EXPR", "only packets that match, in the syntax of tcpdump: 'dst host 192.0.2.1'"),
-	     OPTION("interface", "IFACE", "where they come in; without it the first of the configuration"),
+	     OPTION("domain", "DOMAIN", "of lines of a log that name none; without it that of the rules"),
+	     OPTION("html", "FILE", "also a page with charts, which opens offline", .values = "FILE"),
+	     OPTION("interface", "IFACE", "where packets come in; without it the first of the configuration"),
 	     FLAG("enforce", "as if limits in shadow mode were enforced"),
 	     OPTION("count", "COUNT", "entries of each list; without it 10", .type = ARG_COUNT)),
-	MORE("Reads pcap and pcapng, also compressed by gzip, and needs no daemon and no root. It "
-	     "compiles the configuration as the daemon does, and judges each packet at its own time by the code of "
-	     "the data path. USED is the largest share of a limit per source that was in use, PEAK/S the packets in "
-	     "the fullest second. Capture what arrives: a packet that this host sent is judged, too, unless "
-	     "--filter or a cooked capture (tcpdump -i any) leaves it out. A damaged capture is judged up to the "
+	MORE("Reads pcap and pcapng; and logs: JSON as http.syslog receives it, nginx's combined, HAProxy's "
+	     "httplog, Envoy's default format; all also compressed by gzip. Needs no daemon and no root. It "
+	     "compiles the configuration as the daemon does, and judges each packet or request at its own time by the "
+	     "code of the data path, or of decisions. A line without descriptors becomes source, path, user, and user "
+	     "with path. USED is the largest share of a limit that was in use, PEAK/S the count of the fullest "
+	     "second. Capture what arrives: a packet that this host sent is judged, too, unless "
+	     "--filter or a cooked capture (tcpdump -i any) leaves it out. A damaged input is judged up to the "
 	     "damage; then the exit status is 1."),
-	SHOW(LINE("$input: $count:n $unit, $bytes:n bytes, in $span_ns:time{ from $from}"),
+	SHOW(LINE("$input: $count:n $unit{, $bytes:n bytes}, in $span_ns:time{ from $from}"),
 	     LINE("{DAMAGED   $damage}"),
 	     LINE("passed    $totals.passed:n, refused $totals.refused:n{, tagged $totals.tagged:some}"
-		  "{, delayed $totals.delayed:some}{, refused in shadow mode $totals.shadow:some}"),
+		  "{, delayed $totals.delayed:some}"),
 	     LINE("{compared  passed $compare_totals.passed:n, refused $compare_totals.refused:n with $compare}"),
 	     LINE("{passed    $timeline.passed_bars}"),
 	     LINE("{refused   $timeline.refused_bars}"),
@@ -484,9 +488,9 @@ COMMAND(replay, "replay", LOCAL, "what a configuration would do with the packets
 	     TABLE("limits", "no limits", COL("LIMIT", "$name"), HIDE("MODE", "$mode", 4),
 		   HIDE("RATE", "$rate", 3), COL(">PASSED", "$passed:n"), COL(">REFUSED", "$refused:n"),
 		   HIDE(">TAGGED", "{$tagged:n|-}", 1), HIDE(">SHADOW", "{$shadow:n|-}", 2),
-		   HIDE(">BANS", "$bans:n", 1)),
-	     LINE("\n"),
-	     TABLE("reasons", "no packets", COL("VERDICT", "$verdict"), COL("REASON", "$reason"),
+		   HIDE(">DELAYED", "{$delayed:n|-}", 1), HIDE(">BANS", "{$bans:some|-}", 1)),
+	     LINE_WHEN("reasons", "\n"),
+	     TABLE_WHEN("reasons", "reasons", "no packets", COL("VERDICT", "$verdict"), COL("REASON", "$reason"),
 		   COL(">PACKETS", "$packets:n")),
 	     LINE("\nThe heaviest"), REPLAYED("heaviest", "none"),
 	     LINE("\nRefused most"), REPLAYED("refused", "none was refused"),

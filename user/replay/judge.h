@@ -47,7 +47,7 @@ struct sim_verdict packet_judge_frame(struct packet_judge *judge, u64 mono_ns, u
  * Limits that count per more than the source are left out.
  */
 float packet_judge_used(struct packet_judge *judge, const struct sl_prefix *source, u64 mono_ns,
-			u16 *ret_limit);
+			u32 *ret_limit);
 /* The policy's limits in their order, an array to be freed by judge_limits_free(). */
 int packet_judge_limits(struct packet_judge *judge, struct judge_limit **ret, u32 *ret_count);
 void judge_limits_free(struct judge_limit *limit, u32 count);

@@ -138,7 +138,7 @@ struct sim_verdict packet_judge_frame(struct packet_judge *judge, u64 mono_ns, u
 }
 
 float packet_judge_used(struct packet_judge *judge, const struct sl_prefix *source, u64 mono_ns,
-			u16 *ret_limit)
+			u32 *ret_limit)
 {
 	const struct sl_rules *rules = judge->image->rules;
 	struct sl_now now = { mono_ns, mono_ns + judge->utc_offset_ns };

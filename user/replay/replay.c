@@ -31,7 +31,7 @@ static enum outcome outcome_of(enum sl_action action)
 static void note_used(struct replay *replay, struct tally_entry *entry, u64 mono_ns)
 {
 	for (u32 i = 0; i < replay->sides; i++) {
-		u16 limit = 0;
+		u32 limit = 0;
 		float used = packet_judge_used(replay->packets[i], &entry->source, mono_ns, &limit);
 
 		if (used > entry->side[i].used) {
@@ -125,20 +125,21 @@ static int load_policy(struct replay *replay, u32 side, const char *path, struct
 static int run(struct replay *replay, struct sl_err *err)
 {
 	const struct replay_plan *plan = replay->plan;
+	bool is_log;
 	int r;
 
 	r = stream_open(plan->input, &replay->stream, err);
 	if (r)
 		return r;
-	if (!capture_is(replay->stream->head, replay->stream->head_len))
-		return sl_err_set(err, EINVAL, "%s: not a capture; accepted: pcap and pcapng, as tcpdump and "
-				  "Wireshark write them", plan->input);
+	is_log = !capture_is(replay->stream->head, replay->stream->head_len);
+	replay->tally = tally_new(is_log);
+	if (!replay->tally)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	if (is_log)
+		return replay_log(replay, err);
 	r = load_policy(replay, 0, plan->config, err);
 	if (!r && plan->compare)
 		r = load_policy(replay, 1, plan->compare, err);
-	replay->tally = tally_new(false);
-	if (!r && !replay->tally)
-		r = sl_err_set(err, ENOMEM, "out of memory");
 	return r ? r : run_capture(replay, err);
 }
 
@@ -149,6 +150,7 @@ static void end(struct replay *replay)
 	stream_free(replay->stream);
 	for (u32 i = 0; i < REPLAY_SIDES; i++) {
 		packet_judge_close(replay->packets[i]);
+		request_judge_close(replay->requests[i]);
 		policy_free(replay->policy[i]);
 	}
 	tally_free(replay->tally);

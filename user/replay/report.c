@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "lib/json.h"
 #include "replay/replay_private.h"
 
@@ -36,18 +37,31 @@ static json_t *limit_to_json(const struct judge_limit *limit)
 	return json;
 }
 
-static int limits_of(struct replay *replay, u32 side, struct judge_limit **ret, u32 *ret_count)
+/* The rules that a request met. */
+static json_t *rules_to_json(const struct request_judge *judge)
 {
-	return packet_judge_limits(replay->packets[side], ret, ret_count);
+	json_t *list = json_array();
+
+	for (u32 i = 0; i < judge->rules->rule_count; i++) {
+		const u64 *count = judge->limit[i].count;
+
+		if (count[OUTCOME_PASSED] || count[OUTCOME_REFUSED] || count[OUTCOME_SHADOW] ||
+		    count[OUTCOME_DELAYED])
+			json_array_append_new(list, limit_to_json(&judge->limit[i]));
+	}
+	return list;
 }
 
 static json_t *limits_to_json(struct replay *replay, u32 side)
 {
-	json_t *list = json_array();
 	struct judge_limit *limit;
+	json_t *list;
 	u32 count;
 
-	if (limits_of(replay, side, &limit, &count))
+	if (replay_is_log(replay))
+		return rules_to_json(replay->requests[side]);
+	list = json_array();
+	if (packet_judge_limits(replay->packets[side], &limit, &count))
 		return list;
 	for (u32 i = 0; i < count; i++)
 		json_array_append_new(list, limit_to_json(&limit[i]));
@@ -101,10 +115,12 @@ static double spared(const struct tally_entry *entry, const void *arg)
 	return -newly_refused(entry, arg);
 }
 
-static const char *limit_name(struct replay *replay, u32 side, u16 limit)
+static const char *limit_name(struct replay *replay, u32 side, u32 limit)
 {
 	const struct policy *policy = replay->policy[side];
 
+	if (replay_is_log(replay))
+		return replay->requests[side]->limit[limit].name;
 	return limit < policy->limit_count ? policy->limit[limit].name : "";
 }
 
@@ -213,8 +229,18 @@ static json_t *notes_to_json(struct replay *replay)
 		  "offload make them: on the wire each was several");
 	add_count(notes, tally_replaced(replay->tally), "times a source made room in the lists: counts may be "
 		  "too low by `missed`");
-	for (u32 i = 0; i < replay->sides; i++)
-		packet_judge_notes(replay->packets[i], add_note, notes);
+	add_count(notes, replay->no_time, "have no time: judged at that of the one before");
+	add_count(notes, replay->refused_then, "were refused then (429), and are judged like the others");
+	add_count(notes, replay->no_rule, "descriptors met no rule");
+	add_count(notes, replay->bad_lines, "lines are no requests:");
+	for (u32 i = 0; i < replay->bad_lines && i < ARRAY_SIZE(replay->bad_line); i++)
+		add_note(notes, replay->bad_line[i]);
+	for (u32 i = 0; i < replay->sides; i++) {
+		if (replay->requests[i])
+			request_judge_notes(replay->requests[i], add_note, notes);
+		else
+			packet_judge_notes(replay->packets[i], add_note, notes);
+	}
 	return notes;
 }
 
@@ -232,10 +258,10 @@ static void set_comparison(struct replay *replay, json_t *json)
 int replay_report(struct replay *replay, json_t **ret, struct sl_err *err)
 {
 	char text[sizeof(struct sl_err)];
-	json_t *json = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "ok", 1, "input",
-				 replay->plan->input, "config", replay->plan->config, "unit", "packets",
-				 "count", json_u64(replay->count), "bytes", json_u64(replay->bytes), "from",
-				 json_utc(replay->first_utc_ns), "span_ns", json_u64(replay->last_ns),
+	json_t *json = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "ok", 1, "input",
+				 replay->plan->input, "config", replay->plan->config, "unit",
+				 replay_is_log(replay) ? "requests" : "packets",
+				 "count", json_u64(replay->count), "from", json_utc(replay->first_utc_ns), "span_ns", json_u64(replay->last_ns),
 				 "subjects", json_u64(tally_subjects(replay->tally)));
 
 	if (!json)
@@ -245,7 +271,10 @@ int replay_report(struct replay *replay, json_t **ret, struct sl_err *err)
 				    json_string(sl_err_format(&replay->damage, text, sizeof(text))));
 	json_object_set_new(json, "totals", outcomes(replay->total[0]));
 	json_object_set_new(json, "limits", limits_to_json(replay, 0));
-	json_object_set_new(json, "reasons", reasons_to_json(replay));
+	if (!replay_is_log(replay)) {
+		json_object_set_new(json, "bytes", json_u64(replay->bytes));
+		json_object_set_new(json, "reasons", reasons_to_json(replay));
+	}
 	json_object_set_new(json, "heaviest", top_to_json(replay, by_count));
 	json_object_set_new(json, "refused", top_to_json(replay, by_refused));
 	json_object_set_new(json, "nearest", top_to_json(replay, by_used));

@@ -38,7 +38,7 @@ const char *outcome_name(enum outcome outcome);
 struct tally_side {
 	u64 count[OUTCOME_COUNT];
 	float used;			/* the largest share of a limit that was in use: 0..1 */
-	u16 limit;			/* of that limit */
+	u32 limit;			/* of that limit */
 };
 
 struct tally_entry {
