@@ -50,7 +50,7 @@ TABLE["control/commands"] = TABLE["control/metrics"] + " command"
 TABLE["daemon"] = " ".join(TABLE)
 TABLE["client"] = "limiter"
 # Joins the two tiers, as control does; so it counts as that does.
-TABLE["replay"] = "config limiter counters packet/compile packet/dataplane request/rules request/engine " \
+TABLE["replay"] = "conf config limiter counters packet/compile packet/dataplane request/rules request/engine " \
     "request/frontends/syslog"
 TABLE["cli"] = "command conf config request/rules packet/compile replay"
 

@@ -44,6 +44,10 @@ send other --src 10.1.9.1 --pps 500 --dport 9
 blast_wait
 sink_stop s0
 
+# ---- suggest: of live traffic, while the daemon still has it
+cp "$CONFIG" "$LAB/suggested.yaml"
+ctl suggest --for 1s --share 0% --write "$LAB/suggested.yaml" -o json > "$LAB/live" || not_ok "suggest fails"
+
 sent_all() {
 	local name sum=0
 
@@ -160,4 +164,27 @@ gzip "$LAB/cut.pcap"
 replay - -c "$CONFIG" --filter 'src host 10.1.1.2' -o json < "$LAB/cut.pcap.gz" 2> /dev/null |
 	jq -r '[.heaviest[].who] | join(" ")' > "$LAB/filtered"
 check_is "compressed, on standard input, filtered" "$(cat "$LAB/filtered")" 10.1.1.2
+
+# ---- what suggest found
+group() {
+	jq ".groups[] | select(.group == \"$2\") | .$3" "$LAB/$1"
+}
+# 3000 packets of the heaviest, as a mean of 4.3 to 8.6 s; each source is one, of IPv6 each /64.
+check "live: sources" "$(group live source subjects)" 8 12
+check "live: the heaviest" "$(group live source most)" 300 750
+ctl suggest --from "$LAB/sent.pcap" --share 20% -o json > "$LAB/suggested"
+check_is "of a capture: sources" "$(group suggested source subjects)" 8
+check "the fullest second of the heaviest" "$(group suggested source most)" 1000 1800
+check "the limit touches at most a fifth" "$(group suggested source touched)" 0 0.2
+before=$(ctl -o json stats | jq '[.limits[].packets.drop] | add')
+cp "$LAB/suggested.yaml" "$CONFIG"
+ctl reload > "$LAB/out" || not_ok "reload: $(cat "$LAB/out")"
+check_is "the limits of a suggestion, in force in shadow mode" \
+	"$(ctl -o json limit list | jq -c '[.limits[] | select(.name | startswith("suggested")) | .mode] | unique')" '["shadow"]'
+blast "$LAB/more" --dst $SERVER4 --src 10.1.9.1 --count 20000 --pps 20000 --dport 9
+check_is "they drop nothing" "$(ctl -o json stats | jq '[.limits[].packets.drop] | add')" "$before"
+check "what they would drop is counted" \
+	"$(ctl -o json stats | jq '[.limits[] | select(.name == "suggested-source") | .packets.shadow] | add')" 1 20000
+ctl suggest --share 90% 2> "$LAB/err"
+check_is "a share that is refused" $? 2
 lab_done

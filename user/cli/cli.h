@@ -4,7 +4,7 @@
  * as its row describes. Only the commands below have code of their own.
  *
  * The CLI includes lib/, command/ and speaks the socket's JSON, nothing else of sluice; the
- * exceptions are check.c and replay.c, which state why.
+ * exceptions are check.c, replay.c and suggest.c, which state why.
  */
 #ifndef SLUICE_CLI_H
 #define SLUICE_CLI_H
@@ -73,6 +73,7 @@ int cmd_check(const struct cli *cli);
 /* An error of a file, as text or JSON; returns the exit code. */
 int cli_print_bad(const struct cli *cli, const struct sl_err *err);
 int cmd_replay(const struct cli *cli);	/* replay.c */
+int cmd_suggest(const struct cli *cli);	/* suggest.c */
 /* The tables of keys that the documents have. */
 void cli_write_keys(FILE *out);
 

@@ -500,6 +500,31 @@ COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture o
 	     LINE_WHEN("compare", "\nRefused less with it"), COMPARED("spared", "none"),
 	     EACH("notes", "note: $")))
 
+COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is, in shadow mode",
+	ARGS(OPTION("from", "FILE", "a capture or an access log; without it live traffic", .values = "FILE"),
+	     OPTION("for", "DURATION", "how long to look at live traffic; without it 1m"),
+	     OPTION("share", "PERCENT", "of the sources or values, how many a limit may touch; without it 0.1%"),
+	     OPTION("filter", "EXPR", "of a capture only packets that match"),
+	     OPTION("domain", "DOMAIN", "of lines of a log that name none; without it api"),
+	     OPTION("write", "FILE", "put the limits into this configuration, in shadow mode; the file before "
+		    "stays as FILE.bak", .values = "FILE")),
+	MORE("Quantiles of the fullest second of each source and of each /24 and /48, or of the fullest minute of "
+	     "each value in a log, and the limit above which at most the share lies. Up to 16384 subjects are all "
+	     "counted; of more a uniform sample is, and the share is exact to 1.5% with 95% confidence. Live, it "
+	     "needs the daemon, which knows the heaviest sources and means of 4 to 9 s. Nothing is enforced: see "
+	     "sluicectl analyze for what a limit in shadow mode would have refused."),
+	SHOW(LINE("$input: {$count:n packets or requests|$looks looks}, in $span_ns:time"),
+	     LINE("{DAMAGED  $damage}"),
+	     TABLE("groups", "no traffic", COL("PER", "$group"), COL("UNIT", "$unit"),
+		   COL(">SUBJECTS", "$subjects:n"), HIDE(">P50", "$p50:n", 3), HIDE(">P90", "$p90:n", 2),
+		   COL(">P99", "$p99:n"), HIDE(">P99.9", "$p999:n", 1), COL(">MOST", "$most:n"),
+		   COL(">LIMIT", "$rate:n"), COL(">TOUCHED", "$touched:percent2")),
+	     EACH("groups", "{$group: $sampled:n of them were sampled, so shares are within $error:percent2 with 95% confidence}"),
+	     LINE("{$left_out:some descriptors are of further groups and were left out}"),
+	     LINE("\n{$yaml}"),
+	     LINE("{written to $written, in shadow mode: sluicectl reload puts it in force, sluicectl analyze shows "
+		  "what it would refuse}")))
+
 COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FILE would change",
 	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path", .optional = true)),
 	MORE("Exits with 4 if there are any. With FILE it compares the running configuration with it, both "

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/json.h"
+
 /* A bucket is looked at after so many packets of its source, and while those are few, more often. */
 #define USED_EVERY 16
 
@@ -65,6 +67,11 @@ static void take_packet(struct replay *replay, u8 *frame, u8 *copy, u32 length, 
 		replay->no_source++;
 		return;
 	}
+	if (replay->suggest) {
+		suggest_packets(replay->suggest, verdict[0].source, verdict[0].family, 1,
+				(replay->first_utc_ns + ns) / SL_NS_PER_SEC);
+		return;
+	}
 	entry = tally_source(replay->tally, verdict[0].source, verdict[0].family, length,
 			     ns / SL_NS_PER_SEC);
 	for (u32 i = 0; i < replay->sides; i++)
@@ -114,7 +121,9 @@ static int run_capture(struct replay *replay, struct sl_err *err)
 
 static int load_policy(struct replay *replay, u32 side, const char *path, struct sl_err *err)
 {
-	int r = policy_load(path, &replay->policy[side], err);
+	static const char none[] = "limits: []\n";
+	int r = path ? policy_load(path, &replay->policy[side], err) :
+		       policy_parse("", none, sizeof(none) - 1, &replay->policy[side], err);
 
 	for (size_t i = 0; !r && replay->plan->enforce && i < replay->policy[side]->limit_count; i++)
 		if (replay->policy[side]->limit[i].mode == SL_MODE_SHADOW)
@@ -125,17 +134,19 @@ static int load_policy(struct replay *replay, u32 side, const char *path, struct
 static int run(struct replay *replay, struct sl_err *err)
 {
 	const struct replay_plan *plan = replay->plan;
-	bool is_log;
 	int r;
 
 	r = stream_open(plan->input, &replay->stream, err);
 	if (r)
 		return r;
-	is_log = !capture_is(replay->stream->head, replay->stream->head_len);
-	replay->tally = tally_new(is_log);
+	replay->is_log = !capture_is(replay->stream->head, replay->stream->head_len);
+	replay->tally = tally_new(replay->is_log);
 	if (!replay->tally)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	if (is_log)
+	if (!plan->config && suggest_open(replay->is_log ? SUGGEST_REQUESTS : SUGGEST_PACKETS, &replay->suggest))
+		return sl_err_set(err, ENOMEM, "out of memory");
+	replay->sides = plan->compare ? 2 : plan->config || !replay->is_log;
+	if (replay->is_log)
 		return replay_log(replay, err);
 	r = load_policy(replay, 0, plan->config, err);
 	if (!r && plan->compare)
@@ -154,10 +165,11 @@ static void end(struct replay *replay)
 		policy_free(replay->policy[i]);
 	}
 	tally_free(replay->tally);
+	suggest_close(replay->suggest);
 	free(replay);
 }
 
-int replay_run(const struct replay_plan *plan, json_t **ret, struct sl_err *err)
+static int start(const struct replay_plan *plan, struct replay **ret, struct sl_err *err)
 {
 	struct replay *replay = calloc(1, sizeof(*replay));
 	int r;
@@ -165,11 +177,49 @@ int replay_run(const struct replay_plan *plan, json_t **ret, struct sl_err *err)
 	if (!replay)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	replay->plan = plan;
-	replay->sides = plan->compare ? 2 : 1;
 	timeline_begin(&replay->line);
 	r = run(replay, err);
-	if (!r)
-		r = replay_report(replay, ret, err);
+	if (r)
+		end(replay);
+	else
+		*ret = replay;
+	return r;
+}
+
+int replay_run(const struct replay_plan *plan, json_t **ret, struct sl_err *err)
+{
+	struct replay *replay;
+	int r = start(plan, &replay, err);
+
+	if (r)
+		return r;
+	r = replay_report(replay, ret, err);
+	end(replay);
+	return r;
+}
+
+int suggest_run(const struct suggest_plan *plan, json_t **ret, struct sl_err *err)
+{
+	struct replay_plan whole = { .input = plan->input, .filter = plan->filter, .domain = plan->domain };
+	char text[sizeof(struct sl_err)];
+	struct replay *replay;
+	json_t *report;
+	int r = start(&whole, &replay, err);
+
+	if (r)
+		return r;
+	report = suggest_report(replay->suggest, plan->permille);
+	if (!report) {
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	} else {
+		json_object_set_new(report, "input", json_string(plan->input));
+		json_object_set_new(report, "count", json_u64(replay->count));
+		json_object_set_new(report, "span_ns", json_u64(replay->last_ns));
+		if (replay->damage.message[0])
+			json_object_set_new(report, "damage", json_string(
+				sl_err_format(&replay->damage, text, sizeof(text))));
+		*ret = report;
+	}
 	end(replay);
 	return r;
 }

@@ -21,7 +21,7 @@
 
 struct replay_plan {
 	const char *input;		/* "-": standard input */
-	const char *config, *compare;	/* compare NULL: none */
+	const char *config, *compare;	/* NULL: none */
 	const char *filter;		/* of packets: pcap-filter(7); NULL: all */
 	const char *domain;		/* of lines of logs that name none; NULL: the rules' only one */
 	const char *interface;		/* where they come in; NULL: the first of the configuration */

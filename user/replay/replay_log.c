@@ -58,6 +58,8 @@ static void note_value(struct replay *replay, const struct request *request, u32
 	struct tally_entry *entry;
 	char label[LABEL_BYTES];
 
+	if (replay->suggest)
+		return;
 	if (!part[0][i].has_rule && !(replay->sides > 1 && part[1][i].has_rule)) {
 		replay->no_rule++;
 		return;
@@ -93,6 +95,8 @@ static void take_request(struct replay *replay, struct request *request)
 		bin[side][outcome]++;
 	}
 	replay->count++;
+	if (replay->suggest)
+		suggest_request(replay->suggest, request, now.utc_ns);
 	for (u32 i = 0; i < request->count; i++)
 		note_value(replay, request, i, part, ns);
 }
@@ -110,11 +114,14 @@ static int open_judges(struct replay *replay, struct sl_err *err)
 /* The domain of lines that name none. */
 static struct bytes default_domain(const struct replay *replay)
 {
-	const struct ruleset *rules = replay->requests[0]->rules;
+	const struct request_judge *judge = replay->requests[0];
 	const char *name = replay->plan->domain;
 
-	if (!name && rules->domain_count == 1)
-		name = rules->domain[0];
+	if (!name && judge && judge->rules->domain_count == 1)
+		name = judge->rules->domain[0];
+	/* A suggestion needs a name alone. */
+	if (!name && replay->suggest)
+		name = "api";
 	return (struct bytes){ name ? name : "", name ? strlen(name) : 0 };
 }
 

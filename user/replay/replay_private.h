@@ -8,6 +8,7 @@
 #include "replay/judge.h"
 #include "replay/replay.h"
 #include "replay/request_judge.h"
+#include "replay/suggest.h"
 #include "replay/timeline.h"
 
 struct replay {
@@ -16,8 +17,10 @@ struct replay {
 	struct policy *policy[REPLAY_SIDES];
 	struct packet_judge *packets[REPLAY_SIDES];
 	struct request_judge *requests[REPLAY_SIDES];	/* of a log, instead */
-	u32 sides;			/* 1, or 2 with a comparison */
+	u32 sides;			/* 1, or 2 with a comparison; 0: a log without rules */
 	struct tally *tally;
+	struct suggest *suggest;	/* its report instead of another; NULL: none */
+	bool is_log;
 	struct timeline line;
 	u64 first_utc_ns, last_ns;	/* of the first; the newest since then */
 	u64 count, bytes;
@@ -34,11 +37,6 @@ struct replay {
 
 /* The time of a packet or request since the first one, which never goes back. */
 u64 replay_time(struct replay *replay, u64 utc_ns);
-static inline bool replay_is_log(const struct replay *replay)
-{
-	return replay->requests[0];
-}
-
 /* Reads the whole log; 0, or -errno and err. */
 int replay_log(struct replay *replay, struct sl_err *err);
 int replay_report(struct replay *replay, json_t **ret, struct sl_err *err);

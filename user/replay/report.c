@@ -58,7 +58,7 @@ static json_t *limits_to_json(struct replay *replay, u32 side)
 	json_t *list;
 	u32 count;
 
-	if (replay_is_log(replay))
+	if (replay->is_log)
 		return rules_to_json(replay->requests[side]);
 	list = json_array();
 	if (packet_judge_limits(replay->packets[side], &limit, &count))
@@ -119,7 +119,7 @@ static const char *limit_name(struct replay *replay, u32 side, u32 limit)
 {
 	const struct policy *policy = replay->policy[side];
 
-	if (replay_is_log(replay))
+	if (replay->is_log)
 		return replay->requests[side]->limit[limit].name;
 	return limit < policy->limit_count ? policy->limit[limit].name : "";
 }
@@ -260,7 +260,7 @@ int replay_report(struct replay *replay, json_t **ret, struct sl_err *err)
 	char text[sizeof(struct sl_err)];
 	json_t *json = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "ok", 1, "input",
 				 replay->plan->input, "config", replay->plan->config, "unit",
-				 replay_is_log(replay) ? "requests" : "packets",
+				 replay->is_log ? "requests" : "packets",
 				 "count", json_u64(replay->count), "from", json_utc(replay->first_utc_ns), "span_ns", json_u64(replay->last_ns),
 				 "subjects", json_u64(tally_subjects(replay->tally)));
 
@@ -271,7 +271,7 @@ int replay_report(struct replay *replay, json_t **ret, struct sl_err *err)
 				    json_string(sl_err_format(&replay->damage, text, sizeof(text))));
 	json_object_set_new(json, "totals", outcomes(replay->total[0]));
 	json_object_set_new(json, "limits", limits_to_json(replay, 0));
-	if (!replay_is_log(replay)) {
+	if (!replay->is_log) {
 		json_object_set_new(json, "bytes", json_u64(replay->bytes));
 		json_object_set_new(json, "reasons", reasons_to_json(replay));
 	}
