@@ -115,7 +115,7 @@ $(B)/libsluiced.a: $(filter-out $(D_MAIN),$(D_OBJ))
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(B)/sluicectl: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo)
+$(B)/sluicectl: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo) -lpcap
 $(B)/sluicectl: $(CTL_OBJ) $(B)/libsluice.a $(B)/flags.ld
 	$(call say,LD,$@)$(CC) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
@@ -185,6 +185,7 @@ $(TEST_LIB): $(TEST_LIB_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
+$(B)/tests/unit/replay/%: LIBS += -lpcap
 # charge.lua is run without a server, too.
 $(B)/tests/prop/test_cluster_store_script: LIBS += -llua5.1
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(B)/flags.ld

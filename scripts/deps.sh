@@ -37,6 +37,7 @@ libyaml-dev module yaml-0.1 yaml.h
 libjansson-dev module jansson jansson.h
 libsystemd-dev module libsystemd systemd/sd-daemon.h
 libncurses-dev module ncursesw curses.h
+libpcap-dev header pcap/pcap.h
 libcap-dev module libcap sys/capability.h
 libseccomp-dev module libseccomp seccomp.h
 liburcu-dev module liburcu urcu.h

@@ -49,7 +49,10 @@ TABLE["command"] = ""
 TABLE["control/commands"] = TABLE["control/metrics"] + " command"
 TABLE["daemon"] = " ".join(TABLE)
 TABLE["client"] = "limiter"
-TABLE["cli"] = "command conf config request/rules packet/compile"
+# Joins the two tiers, as control does; so it counts as that does.
+TABLE["replay"] = "conf config limiter counters packet/compile packet/dataplane request/rules request/engine " \
+    "request/frontends/syslog"
+TABLE["cli"] = "command conf config request/rules packet/compile replay"
 
 # What is generated has the room of its source.
 GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf"}
@@ -112,8 +115,8 @@ def graph():
 
 
 def edges(counts):
-    """Without those to lib and those from control, daemon, cli and client."""
-    return sum(there not in ("lib", "bpf") and not re.match("control|daemon|cli|client", str(here))
+    """Without those to lib and those from control, daemon, replay, cli and client."""
+    return sum(there not in ("lib", "bpf") and not re.match("control|daemon|replay|cli|client", str(here))
                for here, there in counts)
 
 

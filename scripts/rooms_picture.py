@@ -28,8 +28,9 @@ FRONTENDS = "request/frontends/*"
 # room: (x, y, width, what it is)
 PLACE = {
     "daemon": (20, 20, 590, "processes, privileges, loops, timers; joins everything"),
-    "command": (630, 20, 200, "the commands, as rows"),
-    "cli": (850, 20, 210, "sluicectl"),
+    "command": (630, 20, 110, "commands"),
+    "replay": (750, 20, 110, "captures, logs"),
+    "cli": (870, 20, 190, "sluicectl"),
     "control/commands": (32, 193, 300, "control socket, rights, audit log"),
     "control/metrics": (32, 283, 300, "exposition, status page"),
     "control/replication": (390, 148, 300, "blocks, bans, push-downs of other nodes"),
@@ -113,7 +114,7 @@ def table():
 
 def below_control(rooms):
     return {room for room in rooms if not room.startswith("control/") and
-            room not in ("daemon", "cli", "client", "command", "lib", "bpf", "request/server", FRONTENDS)}
+            room not in ("daemon", "replay", "cli", "client", "command", "lib", "bpf", "request/server", FRONTENDS)}
 
 
 def uses_text(room, rooms):
@@ -122,6 +123,8 @@ def uses_text(room, rooms):
         return ""
     if room == "daemon":
         return "includes all rooms"
+    if room == "replay":
+        return "joins the tiers"
     if room.startswith("control/"):
         if not below_control(rooms) <= uses:
             sys.exit(f"rooms_picture.py: {room} may not include all that the picture says of control")
@@ -134,7 +137,7 @@ def uses_text(room, rooms):
 def arrows(rooms):
     """What each room includes, without what it includes through others; of control only control."""
     for room in PLACE:
-        if room in ("daemon", "cli", "lib", "bpf"):
+        if room in ("daemon", "replay", "cli", "lib", "bpf"):
             continue
         uses = {use for use in rooms[room] if use != "lib"}
         if room.startswith("control/"):
@@ -145,7 +148,7 @@ def arrows(rooms):
 
 
 def height(room):
-    return {"lib": 44, "daemon": 80, "command": 80, "cli": 80}.get(room, BOX)
+    return {"lib": 44, "daemon": 80, "command": 80, "replay": 80, "cli": 80}.get(room, BOX)
 
 
 def line_between(room, use):

@@ -26,6 +26,7 @@ struct blast {
 	double pps, seconds, at;
 	uint64_t count;
 	int cpu;
+	bool tapped;
 	uint64_t seed;
 
 	int fd;
@@ -47,6 +48,7 @@ static void usage(void)
 			"  --pps N              0: flat out (default)\n"
 			"  --time S  --count N  stop after either; 10 s where neither is given\n"
 			"  --at T               start then (CLOCK_MONOTONIC); default now\n"
+			"  --tapped             where tcpdump of this side sees the frames, too\n"
 			"  --seed N             of random sources; default $SLUICE_SEED or the clock\n"
 			FRAME_USAGE);
 	exit(2);
@@ -57,7 +59,7 @@ static void parse(struct blast *b, int argc, char **argv)
 	static const struct option options[] = {
 		{ "interface", 1, NULL, 'i' }, { "pps", 1, NULL, 'r' }, { "time", 1, NULL, 'w' },
 		{ "count", 1, NULL, 'n' }, { "cpu", 1, NULL, 'c' }, { "seed", 1, NULL, 'x' },
-		{ "at", 1, NULL, 'a' }, FRAME_OPTIONS, { NULL, 0, NULL, 0 },
+		{ "at", 1, NULL, 'a' }, { "tapped", 0, NULL, 1 }, FRAME_OPTIONS, { NULL, 0, NULL, 0 },
 	};
 	const char *seed = getenv("SLUICE_SEED");
 	int option;
@@ -73,6 +75,7 @@ static void parse(struct blast *b, int argc, char **argv)
 		case 'n': b->count = strtoull(optarg, NULL, 0); break;
 		case 'c': b->cpu = atoi(optarg); break;
 		case 'a': b->at = atof(optarg); break;
+		case 1: b->tapped = true; break;
 		case 'x': b->seed = strtoull(optarg, NULL, 0); break;
 		default:
 			if (!frame_option(&b->spec, option, optarg))
@@ -113,7 +116,7 @@ static void blast_open(struct blast *b)
 	b->fd = socket(AF_PACKET, SOCK_RAW, 0);
 	if (b->fd < 0 || bind(b->fd, (struct sockaddr *)&address, sizeof(address)))
 		die("AF_PACKET");
-	if (setsockopt(b->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
+	if (!b->tapped && setsockopt(b->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
 		die("PACKET_QDISC_BYPASS");
 	b->frame = calloc(BATCH, sizeof(*b->frame));
 	if (!b->frame)

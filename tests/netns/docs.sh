@@ -304,6 +304,12 @@ daemon_start < "$LAB/parts/yaml/docs-configuration.yaml"
 # The files that these lines name.
 cp "$LAB/parts/yaml/docs-configuration.yaml" "$LAB/new.yaml"
 echo "203.0.113.7 # seen twice" > "$LAB/feed.txt"
+cat > "$LAB/rules.yaml" <<'YAML'
+{domain: api, descriptors: [{key: source, rate_limit: {unit: minute, requests_per_unit: 10}}]}
+YAML
+echo '192.0.2.7 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 5' > "$LAB/access.log"
+# A capture without packets.
+printf '\xd4\xc3\xb2\xa1\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' > "$LAB/attack.pcap"
 cd "$LAB" || exit 1
 for document in docs/configuration.md docs/operations.md; do
 	while IFS=$'\t' read -r line codes; do

@@ -14,11 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/cli.h"
-#include "conf/config_text.h"
-#include "conf/tree.h"
 #include "config/http_def.h"
 #include "config/policy.h"
 #include "packet/compile/compile.h"
@@ -48,8 +45,7 @@ static int compile(const struct policy *policy, struct sl_image **ret, struct sl
 	return r;
 }
 
-/* An error of a file, as text or JSON; returns the exit code. */
-static int print_bad(const struct cli *cli, const struct sl_err *err)
+int cli_print_bad(const struct cli *cli, const struct sl_err *err)
 {
 	json_t *error, *answer;
 	char text[sizeof(*err)];
@@ -165,7 +161,7 @@ int cmd_check(const struct cli *cli)
 
 	if (policy_load(text_of(cli->args, "file"), &policy, &err) < 0 || compile(policy, &image, &err) < 0 ||
 	    check_rules(policy, &rules, notes, &err) < 0) {
-		code = print_bad(cli, &err);
+		code = cli_print_bad(cli, &err);
 		json_decref(notes);
 	} else {
 		print_good(cli, policy, image, rules, notes);
@@ -176,48 +172,6 @@ int cmd_check(const struct cli *cli)
 }
 
 /* ------------------------------------------------------------------ rule test */
-
-static bool is_rule_file(const char *text, size_t size)
-{
-	struct tree tree = { 0 };
-	struct sl_err ignored;
-	bool rules;
-
-	if (tree_parse_deep("", text, size, &tree, &ignored))
-		return false;
-	rules = yaml_node_find(tree.root, "domain");
-	tree_free(&tree);
-	return rules;
-}
-
-/* A configuration, a rule file or a directory of rule files. */
-static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err)
-{
-	struct policy *policy;
-	struct stat st;
-	size_t size;
-	char *text;
-	int r;
-
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
-		return ruleset_load(path, NULL, ret, err);
-	r = config_text_read(path, false, &text, &size, err);
-	if (r < 0)
-		return r;
-	if (is_rule_file(text, size)) {
-		r = ruleset_parse(path, text, size, ret, err);
-	} else {
-		r = policy_parse(path, text, size, &policy, err);
-		if (!r) {
-			r = policy->http ? ruleset_load(policy->http->rules_dir, NULL, ret, err) :
-					   sl_err_at(err, EINVAL, path, 0, 0,
-						     "no http: section, so there are no rules");
-			policy_free(policy);
-		}
-	}
-	free(text);
-	return r;
-}
 
 /* "user=bob,path=/x"; a backslash escapes a comma in a value. Modifies `text`. */
 static int parse_entries(char *text, struct request_descriptor *ret)
@@ -339,9 +293,9 @@ int cmd_rule_test(const struct cli *cli)
 		return cli_refuse(cli, EXIT_USAGE, "--entries '%s': KEY=VALUE[,KEY=VALUE...] is "
 				  "accepted, up to %d", text_of(cli->args, "entries"), REQUEST_ENTRIES_MAX);
 	}
-	if (load_rules(text_of(cli->args, "config"), &set, &err) < 0) {
+	if (ruleset_load_path(text_of(cli->args, "config"), &set, NULL, &err) < 0) {
 		free(entries);
-		return print_bad(cli, &err);
+		return cli_print_bad(cli, &err);
 	}
 	ruleset_match(set, (struct bytes){ domain, strlen(domain) }, &descriptor, &match);
 	json = result_json(&match, &descriptor);

@@ -4,7 +4,7 @@
  * as its row describes. Only the commands below have code of their own.
  *
  * The CLI includes lib/, command/ and speaks the socket's JSON, nothing else of sluice; the
- * exception is check.c, which states why.
+ * exceptions are check.c, replay.c and suggest.c, which state why.
  */
 #ifndef SLUICE_CLI_H
 #define SLUICE_CLI_H
@@ -70,6 +70,10 @@ long long number_of(const json_t *object, const char *key);
 double real_of(const json_t *object, const char *key);
 
 int cmd_check(const struct cli *cli);
+/* An error of a file, as text or JSON; returns the exit code. */
+int cli_print_bad(const struct cli *cli, const struct sl_err *err);
+int cmd_replay(const struct cli *cli);	/* replay.c */
+int cmd_suggest(const struct cli *cli);	/* suggest.c */
 /* The tables of keys that the documents have. */
 void cli_write_keys(FILE *out);
 

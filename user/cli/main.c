@@ -242,7 +242,8 @@ static const struct {
 	int (*run)(const struct cli *cli);
 } own[] = {
 	{ "check", cmd_check },	  { "rule test", cmd_rule_test }, { "diff", cmd_diff },
-	{ "top", cmd_top },	  { "watch", cmd_watch },
+	{ "top", cmd_top },	  { "watch", cmd_watch },	  { "replay", cmd_replay },
+	{ "suggest", cmd_suggest },
 	{ "version", cmd_version }, { "help", cmd_help },	  { "completion", cmd_completion },
 };
 

@@ -55,6 +55,16 @@
 #define ENTRY_OF(list) \
 	"{$" list ".prefix, {line $" list ".line|live}{, until $" list ".until}{ ($" list ".reason)}|no}"
 
+/* Sources or values of a replay. */
+#define REPLAYED(array, without) \
+	TABLE(array, without, KEEP("WHO", "$who"), COL(">COUNT", "$count:n"), \
+	      HIDE(">PEAK/S", "$peak_per_second:n", 2), COL(">PASSED", "$passed:n"), \
+	      COL(">REFUSED", "$refused:n"), COL(">USED", "{$used:percent|-}"), HIDE("OF", "{$limit|-}", 1))
+#define COMPARED(array, without) \
+	TABLE_WHEN("compare", array, without, KEEP("WHO", "$who"), COL(">COUNT", "$count:n"), \
+		   HIDE(">PEAK/S", "$peak_per_second:n", 1), COL(">REFUSED", "$refused:n"), \
+		   COL(">COMPARED", "$compare.refused:n"))
+
 #define CHANGED "; $live_changes:changes"
 #define FILE_NOTES \
 	EACH("dropped", "dropped: live change '$', which no longer applies"), \

@@ -456,6 +456,75 @@ COMMAND(check, "check", LOCAL, "check a configuration file",
 		  "blocked, $exempt exempt{, $rules rule{$rules=1|s}}"),
 	     EACH("notes", "note: $")))
 
+COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture or an access log",
+	ARGS(POSITION("input", "CAPTURE|LOG|-", ARG_TEXT, .values = "FILE"),
+	     OPTION("config", "FILE", "the configuration; of logs also rule files", .letter = 'c', .needed = true, .values = "FILE"),
+	     OPTION("compare", "FILE", "another one: whom it would refuse in addition, and whom it would spare",
+		    .values = "FILE"),
+	     OPTION("filter", "EXPR", "only packets that match, in the syntax of tcpdump: 'dst host 192.0.2.1'"),
+	     OPTION("domain", "DOMAIN", "of lines of a log that name none; without it that of the rules"),
+	     OPTION("html", "FILE", "also a page with charts, which opens offline", .values = "FILE"),
+	     OPTION("interface", "IFACE", "where packets come in; without it the first of the configuration"),
+	     FLAG("enforce", "as if limits in shadow mode were enforced"),
+	     OPTION("count", "COUNT", "entries of each list; without it 10", .type = ARG_COUNT)),
+	MORE("Reads pcap and pcapng; and logs: JSON as http.syslog receives it, nginx's combined, HAProxy's "
+	     "httplog, Envoy's default format; all also compressed by gzip. Needs no daemon and no root. It "
+	     "compiles the configuration as the daemon does, and judges each packet or request at its own time by the "
+	     "code of the data path, or of decisions. A line without descriptors becomes source, path, user, and user "
+	     "with path. USED is the largest share of a limit that was in use, PEAK/S the count of the fullest "
+	     "second. Capture what arrives: a packet that this host sent is judged, too, unless "
+	     "--filter or a cooked capture (tcpdump -i any) leaves it out. A damaged input is judged up to the "
+	     "damage; then the exit status is 1."),
+	SHOW(LINE("$input: $count:n $unit{, $bytes:n bytes}, in $span_ns:time{ from $from}"),
+	     LINE("{DAMAGED   $damage}"),
+	     LINE("passed    $totals.passed:n, refused $totals.refused:n{, tagged $totals.tagged:some}"
+		  "{, delayed $totals.delayed:some}"),
+	     LINE("{compared  passed $compare_totals.passed:n, refused $compare_totals.refused:n with $compare}"),
+	     LINE("{passed    $timeline.passed_bars}"),
+	     LINE("{refused   $timeline.refused_bars}"),
+	     LINE("{compared  $timeline.compare_bars}"),
+	     LINE("          a bar is $timeline.bar_ns:time"),
+	     LINE("\n"),
+	     TABLE("limits", "no limits", COL("LIMIT", "$name"), HIDE("MODE", "$mode", 4),
+		   HIDE("RATE", "$rate", 3), COL(">PASSED", "$passed:n"), COL(">REFUSED", "$refused:n"),
+		   HIDE(">TAGGED", "{$tagged:n|-}", 1), HIDE(">SHADOW", "{$shadow:n|-}", 2),
+		   HIDE(">DELAYED", "{$delayed:n|-}", 1), HIDE(">BANS", "{$bans:some|-}", 1)),
+	     LINE_WHEN("reasons", "\n"),
+	     TABLE_WHEN("reasons", "reasons", "no packets", COL("VERDICT", "$verdict"), COL("REASON", "$reason"),
+		   COL(">PACKETS", "$packets:n")),
+	     LINE("\nThe heaviest"), REPLAYED("heaviest", "none"),
+	     LINE("\nRefused most"), REPLAYED("refused", "none was refused"),
+	     LINE("\nNever refused, and nearest to a limit"), REPLAYED("nearest", "none came near one"),
+	     LINE_WHEN("compare", "\nRefused more with the other configuration"),
+	     COMPARED("hurt", "none"),
+	     LINE_WHEN("compare", "\nRefused less with it"), COMPARED("spared", "none"),
+	     EACH("notes", "note: $")))
+
+COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is, in shadow mode",
+	ARGS(OPTION("from", "FILE", "a capture or an access log; without it live traffic", .values = "FILE"),
+	     OPTION("for", "DURATION", "how long to look at live traffic; without it 1m"),
+	     OPTION("share", "PERCENT", "of the sources or values, how many a limit may touch; without it 0.1%"),
+	     OPTION("filter", "EXPR", "of a capture only packets that match"),
+	     OPTION("domain", "DOMAIN", "of lines of a log that name none; without it api"),
+	     OPTION("write", "FILE", "put the limits into this configuration, in shadow mode; the file before "
+		    "stays as FILE.bak", .values = "FILE")),
+	MORE("Quantiles of the fullest second of each source and of each /24 and /48, or of the fullest minute of "
+	     "each value in a log, and the limit above which at most the share lies. Up to 16384 subjects are all "
+	     "counted; of more a uniform sample is, and the share is exact to 1.5% with 95% confidence. Live, it "
+	     "needs the daemon, which knows the heaviest sources and means of 4 to 9 s. Nothing is enforced: see "
+	     "sluicectl analyze for what a limit in shadow mode would have refused."),
+	SHOW(LINE("$input: {$count:n packets or requests|$looks looks}, in $span_ns:time"),
+	     LINE("{DAMAGED  $damage}"),
+	     TABLE("groups", "no traffic", COL("PER", "$group"), COL("UNIT", "$unit"),
+		   COL(">SUBJECTS", "$subjects:n"), HIDE(">P50", "$p50:n", 3), HIDE(">P90", "$p90:n", 2),
+		   COL(">P99", "$p99:n"), HIDE(">P99.9", "$p999:n", 1), COL(">MOST", "$most:n"),
+		   COL(">LIMIT", "$rate:n"), COL(">TOUCHED", "$touched:percent2")),
+	     EACH("groups", "{$group: $sampled:n of them were sampled, so shares are within $error:percent2 with 95% confidence}"),
+	     LINE("{$left_out:some descriptors are of further groups and were left out}"),
+	     LINE("\n{$yaml}"),
+	     LINE("{written to $written, in shadow mode: sluicectl reload puts it in force, sluicectl analyze shows "
+		  "what it would refuse}")))
+
 COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FILE would change",
 	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path", .optional = true)),
 	MORE("Exits with 4 if there are any. With FILE it compares the running configuration with it, both "

@@ -182,7 +182,7 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 /* ------------------------------------------------------------------ who sends */
 
 #define LIST_COUNT 20
-#define LIST_COUNT_MAX 1000
+#define LIST_COUNT_MAX 10000
 
 struct listing {
 	enum { BY_DROPS, BY_PASSES, BY_BITS, BY_CONNECTIONS, BY_COUNT } by;

@@ -511,6 +511,18 @@ void dp_sim_set_linear(struct dp *dp, u32 bytes)
 	sim_of(dp)->linear = bytes;
 }
 
+static void report_facts(const struct evaluation *ev, struct sim_verdict *ret)
+{
+	const struct packet *pkt = &ev->pkt;
+
+	ret->action = ret->drop ? SL_ACT_DROP : pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
+	ret->reason = (enum sl_reason)pkt->reason;
+	ret->limit_id = pkt->reason == SL_R_OVER ? ev->limit_id : 0;
+	ret->has_source = pkt->flags & PKT_ADDR;
+	ret->family = pkt->family;
+	ret->source = pkt->src;
+}
+
 struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length)
 {
 	struct sim_frame ctx = { .data = frame, .length = length };
@@ -520,5 +532,6 @@ struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *fra
 	sim_cpu = &sim->cpu[cpu % sim->cpus];
 	sim_iface = iface_slot;
 	ctx.verdict.drop = datapath(&ctx) == ENV_DROP;
+	report_facts(env_evaluation(), &ctx.verdict);
 	return ctx.verdict;
 }

@@ -34,6 +34,13 @@ struct sim_verdict {
 	bool drop;
 	bool marked;
 	u32 mark;
+	/* What the stages found out on the way: */
+	enum sl_action action;
+	enum sl_reason reason;
+	u16 limit_id;			/* SL_R_OVER: of the limit */
+	u8 family;			/* enum sl_family */
+	bool has_source;
+	struct sl_addr source;
 };
 
 /* Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). */

@@ -139,6 +139,12 @@ int ruleset_load(const char *dir, const struct ruleset *old, struct ruleset **re
 /* The same from one text in memory. */
 int ruleset_parse(const char *name, const char *text, size_t size, struct ruleset **ret,
 		  struct sl_err *err);
+/*
+ * The rules at a path: a directory of rule files, a rule file, or a configuration that names them;
+ * *ret_policy (may be NULL) is then that, else untouched.
+ */
+int ruleset_load_path(const char *path, struct ruleset **ret, struct policy **ret_policy,
+		      struct sl_err *err);
 void ruleset_free(struct ruleset *set);		/* NULL is fine */
 
 /*

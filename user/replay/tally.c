@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tally.c - see tally.h. */
+#include "replay/tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sluice/key.h"
+
+/* One cache line of hashes and one of weights: a hit reads the first and its entry. */
+struct tally_set {
+	u64 hash[TALLY_WAYS];		/* 0: free */
+	u64 weight[TALLY_WAYS];		/* count + missed */
+};
+
+struct tally {
+	struct tally_set *set;
+	struct tally_entry *entry;	/* TALLY_WAYS for each set */
+	char (*label)[TALLY_LABEL];	/* of each entry; NULL: sources */
+	struct sl_seed seed;
+	u64 subjects, replaced;
+};
+
+static const char *const outcome_names[] = {
+	[OUTCOME_PASSED] = "passed",   [OUTCOME_REFUSED] = "refused", [OUTCOME_TAGGED] = "tagged",
+	[OUTCOME_SHADOW] = "shadow",   [OUTCOME_DELAYED] = "delayed",
+};
+
+const char *outcome_name(enum outcome outcome)
+{
+	return outcome_names[outcome];
+}
+
+struct tally *tally_new(bool labels)
+{
+	struct tally *tally = calloc(1, sizeof(*tally));
+
+	if (!tally)
+		return NULL;
+	tally->set = aligned_alloc(64, TALLY_SETS * sizeof(*tally->set));
+	tally->entry = calloc(TALLY_SETS * TALLY_WAYS, sizeof(*tally->entry));
+	tally->label = labels ? calloc(TALLY_SETS * TALLY_WAYS, sizeof(*tally->label)) : NULL;
+	/* The same input gives the same report. */
+	tally->seed = (struct sl_seed){ 0x7265706c, 0x61790001 };
+	if (!tally->set || !tally->entry || (labels && !tally->label)) {
+		tally_free(tally);
+		return NULL;
+	}
+	memset(tally->set, 0, TALLY_SETS * sizeof(*tally->set));
+	return tally;
+}
+
+void tally_free(struct tally *tally)
+{
+	if (!tally)
+		return;
+	free(tally->set);
+	free(tally->entry);
+	free(tally->label);
+	free(tally);
+}
+
+/* The place of a hash: its own, or that of the lightest of its set, cleared. */
+static struct tally_entry *find(struct tally *tally, u64 hash, bool *ret_new)
+{
+	u32 index = (u32)(hash >> 32) & (TALLY_SETS - 1), lightest = 0;
+	struct tally_set *set = &tally->set[index];
+	struct tally_entry *entry = &tally->entry[index * TALLY_WAYS];
+	u64 missed;
+
+	hash |= 1;
+	for (u32 i = 0; i < TALLY_WAYS; i++)
+		if (set->hash[i] == hash) {
+			*ret_new = false;
+			set->weight[i]++;
+			return &entry[i];
+		}
+	for (u32 i = 1; i < TALLY_WAYS; i++)
+		if (set->weight[i] < set->weight[lightest])
+			lightest = i;
+	missed = set->weight[lightest];
+	tally->replaced += missed > 0;
+	tally->subjects += !missed;
+	set->hash[lightest] = hash;
+	set->weight[lightest]++;
+	memset(&entry[lightest], 0, sizeof(*entry));
+	entry[lightest].missed = missed;
+	*ret_new = true;
+	return &entry[lightest];
+}
+
+static struct tally_entry *count(struct tally_entry *entry, u32 bytes, u64 second)
+{
+	if (entry->second != second)
+		entry->in_second = 0;
+	entry->second = second;
+	entry->count++;
+	entry->bytes += bytes;
+	if (++entry->in_second > entry->peak)
+		entry->peak = entry->in_second;
+	return entry;
+}
+
+struct tally_entry *tally_source(struct tally *tally, struct sl_addr source, u8 family, u32 bytes,
+				 u64 second)
+{
+	struct tally_entry *entry;
+	struct sl_sip sip;
+	bool is_new;
+
+	sl_sip_start(&sip, tally->seed);
+	sl_sip_add(&sip, source.hi);
+	sl_sip_add(&sip, source.lo ^ family);
+	entry = find(tally, sl_sip_finish(&sip), &is_new);
+	if (is_new)
+		entry->source = (struct sl_prefix){ .addr = source, .family = family,
+						    .len = family == SL_V4 ? 32 : 128 };
+	return count(entry, bytes, second);
+}
+
+struct tally_entry *tally_value(struct tally *tally, struct bytes label, u64 second)
+{
+	struct tally_entry *entry;
+	struct sl_sip sip;
+	bool is_new;
+
+	sl_sip_start(&sip, tally->seed);
+	for (size_t at = 0; at < label.len; at += 8) {
+		u64 word = 0;
+
+		memcpy(&word, label.at + at, label.len - at < 8 ? label.len - at : 8);
+		sl_sip_add(&sip, word);
+	}
+	sl_sip_add(&sip, label.len);
+	entry = find(tally, sl_sip_finish(&sip), &is_new);
+	if (is_new) {
+		char *text = tally->label[entry - tally->entry];
+		size_t room = TALLY_LABEL - 1, len = label.len < room ? label.len : room;
+
+		/* Values are bytes that clients chose; a label is text. */
+		for (size_t i = 0; i < len; i++)
+			text[i] = label.at[i] >= ' ' && label.at[i] < 127 ? label.at[i] : '?';
+		text[len] = '\0';
+		if (label.len > room)
+			text[room - 1] = '~';
+	}
+	return count(entry, 0, second);
+}
+
+const char *tally_label(const struct tally *tally, const struct tally_entry *entry)
+{
+	return tally->label ? tally->label[entry - tally->entry] : "";
+}
+
+u64 tally_subjects(const struct tally *tally)
+{
+	return tally->subjects;
+}
+
+u64 tally_replaced(const struct tally *tally)
+{
+	return tally->replaced;
+}
+
+/* Below `at` in the order of the list: where the rank belongs. */
+static u32 place(const double *ranks, u32 count, double rank)
+{
+	u32 at = count;
+
+	while (at && ranks[at - 1] < rank)
+		at--;
+	return at;
+}
+
+u32 tally_top(struct tally *tally, tally_rank rank, const void *arg, struct tally_entry **ret,
+	      u32 max)
+{
+	double *ranks = calloc(max + 1, sizeof(*ranks));
+	u32 count = 0;
+
+	for (u32 i = 0; ranks && i < TALLY_SETS * TALLY_WAYS; i++) {
+		struct tally_entry *entry = &tally->entry[i];
+		double weight = entry->count ? rank(entry, arg) : 0;
+		u32 at;
+
+		if (weight <= 0 || (count == max && (!max || weight <= ranks[max - 1])))
+			continue;
+		at = place(ranks, count, weight);
+		count += count < max;
+		memmove(&ranks[at + 1], &ranks[at], (count - 1 - at) * sizeof(*ranks));
+		memmove(&ret[at + 1], &ret[at], (count - 1 - at) * sizeof(struct tally_entry *));
+		ranks[at] = weight;
+		ret[at] = entry;
+	}
+	free(ranks);
+	return count;
+}
