@@ -52,7 +52,7 @@ TABLE["client"] = "limiter"
 TABLE["cli"] = "command conf config request/rules packet/compile"
 
 # What is generated has the room of its source.
-GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf"}
+GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf", "page": "daemon"}
 
 
 def room_of(path):
