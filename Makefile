@@ -149,11 +149,21 @@ $(B)/client/libsluice.a: $(CLIENT_OBJ)
 $(patsubst %.c,$(B)/%.o,$(wildcard user/packet/dataplane/*.c)): | $(SKEL)
 $(patsubst %.c,$(B)/%.o,$(wildcard $(PROTO_DIR:/proto=)/*.c)): | $(PROTO:%=%.h)
 
+# $(call as_string,NAME): the file $< as a C string.
+as_string = { echo 'static const char $1[] ='; sed 's/\\/&&/g; s/"/\\"/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
+
+# The status page: build/page/page_js.h has user/daemon/page/page.js as the string page_js.
+PAGE     := $(foreach part,html css js,$(B)/page/page_$(part).h)
+$(B)/page/page_%.h: user/daemon/page/page.%
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)$(call as_string,page_$*)
+$(B)/user/daemon/status_page.o: $(PAGE)
+
 # Scripts that run in Redis: build/lua/NAME.h has user/cluster/quota/NAME.lua as the string NAME_lua.
 LUA      := $(patsubst user/cluster/quota/%.lua,$(B)/lua/%.h,$(wildcard user/cluster/quota/*.lua))
 $(B)/lua/%.h: user/cluster/quota/%.lua
 	@mkdir -p $(@D)
-	$(call say,GEN,$@){ echo 'static const char $*_lua[] ='; sed 's/\\/&&/g; s/"/\\"/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
+	$(call say,GEN,$@)$(call as_string,$*_lua)
 $(patsubst %.c,$(B)/%.o,$(wildcard user/cluster/quota/*.c)): $(LUA)
 
 # rls.proto -> rls.pb-c.c and rls.pb-c.h, both by one run of protoc-c

@@ -67,6 +67,7 @@ zsh program zsh
 ethtool program ethtool
 python3-yaml python yaml
 prometheus program promtool
+chromium program chromium
 openssh-server program sshd
 openssh-client program ssh
 haproxy program haproxy

@@ -55,7 +55,7 @@ TABLE["replay"] = "conf config limiter counters packet/compile packet/dataplane 
 TABLE["cli"] = "command conf config request/rules packet/compile replay"
 
 # What is generated has the room of its source.
-GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf"}
+GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf", "page": "daemon"}
 
 
 def room_of(path):

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/doctor.h"
 #include "config/http_def.h"
 #include "config/policy.h"
 #include "packet/compile/compile.h"
@@ -169,6 +170,43 @@ int cmd_check(const struct cli *cli)
 	image_free(image);
 	policy_free(policy);
 	return code;
+}
+
+/* ------------------------------------------------------------------ doctor */
+
+static json_t *facts_of(const struct policy *policy, u32 rules, json_t *notes)
+{
+	json_t *interfaces = json_array();
+
+	for (size_t i = 0; i < policy->interface_count; i++)
+		json_array_append_new(interfaces, json_pack("{s:s}", "name", policy->interface[i].name));
+	return json_pack("{s:o, s:I, s:I, s:O}", "interfaces", interfaces, "limits",
+			 (json_int_t)policy->limit_count, "rules", (json_int_t)rules, "notes", notes);
+}
+
+int check_facts(const char *path, json_t **ret, char *error, size_t size)
+{
+	struct sl_err err = { .message = "" };
+	struct policy *policy = NULL;
+	struct sl_image *image = NULL;
+	json_t *notes = json_array();
+	u32 rules;
+	int r = policy_load(path, &policy, &err);
+
+	if (!r)
+		r = compile(policy, &image, &err);
+	if (!r)
+		r = check_rules(policy, &rules, notes, &err);
+	if (!r) {
+		policy_notes(policy, image->rules, add_note, notes);
+		*ret = facts_of(policy, rules, notes);
+	} else {
+		sl_err_format(&err, error, size);
+	}
+	json_decref(notes);
+	image_free(image);
+	policy_free(policy);
+	return r;
 }
 
 /* ------------------------------------------------------------------ rule test */

@@ -118,3 +118,16 @@ int show_width(void)
 		return atoi(columns);
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && isatty(STDOUT_FILENO) ? size.ws_col : 0;
 }
+
+void show_color(const char *code)
+{
+	static int wanted = -1;
+
+	if (wanted < 0) {
+		const char *off = getenv("NO_COLOR"), *term = getenv("TERM");
+
+		wanted = isatty(STDOUT_FILENO) && (!off || !off[0]) && term && strcmp(term, "dumb") != 0;
+	}
+	if (wanted)
+		printf("\033[%sm", code ? code : "0");
+}

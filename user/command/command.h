@@ -119,6 +119,8 @@ void help_write_all(FILE *out, const char *first_word);
 /* `keys`: what KEY=VALUE may have for KEY, or NULL. */
 void help_write_command(FILE *out, const struct command *command, const char *keys);
 void help_write_mdoc(FILE *out);
+/* Words of `text` from column `at` on, folded at 80 columns and indented; ends the line. */
+void help_fold(FILE *out, const char *text, size_t at, size_t indent);
 /* Completion for bash. `options` are those of the program itself: "--socket --output". */
 /* pair_keys(): what the KEY=VALUE of a command may have for KEY, as words "KEY="; NULL: it has none. */
 void help_write_bash(FILE *out, const char *(*pair_keys)(const char *command, const char *after));

@@ -7,8 +7,7 @@
 
 #define COLUMNS 80
 
-/* Words of `text` from column `at` on, folded at `indent`; ends the line. */
-static void write_folded(FILE *out, const char *text, size_t at, size_t indent)
+void help_fold(FILE *out, const char *text, size_t at, size_t indent)
 {
 	bool first = true;
 
@@ -41,7 +40,7 @@ static void write_usage(FILE *out, const char *before, const struct command *com
 	command_usage(command, usage, sizeof(usage));
 	if (usage[0])
 		fputc(' ', out);
-	write_folded(out, usage, at + (usage[0] != '\0'), strlen(before) + 8);
+	help_fold(out, usage, at + (usage[0] != '\0'), strlen(before) + 8);
 }
 
 static const char general[] =
@@ -91,7 +90,7 @@ void help_write_command(FILE *out, const struct command *command, const char *ke
 	write_usage(out, "usage: sluicectl ", command);
 	fprintf(out, "\n%c%s.\n", toupper(command->help[0]), command->help + 1);
 	if (command->more)
-		write_folded(out, command->more, 0, 0);
+		help_fold(out, command->more, 0, 0);
 	fputc('\n', out);
 	for (; arg && arg->key; arg++) {
 		if (!arg->option)
@@ -101,11 +100,11 @@ void help_write_command(FILE *out, const struct command *command, const char *ke
 			 command_option(arg, name, sizeof(name)), arg->meta ? " " : "",
 			 arg->meta ? arg->meta : "");
 		fprintf(out, "  %-26s", option);
-		write_folded(out, arg->help, 28, 28);
+		help_fold(out, arg->help, 28, 28);
 	}
 	if (keys) {
 		fputs("  Keys: ", out);
-		write_folded(out, keys, 8, 8);
+		help_fold(out, keys, 8, 8);
 	}
 	fprintf(out, "  Who may use it: %s.\n", right_text(command->right));
 }

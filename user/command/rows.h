@@ -210,6 +210,16 @@ COMMAND(top, "top", LOCAL, "the heaviest sources on the whole terminal",
 	     "minutes, each after y; x explains the next packet of the source; o lets an override of a "
 	     "limit be typed; q ends. The bar is the bucket of the limit that refused the source last."))
 
+COMMAND(doctor, "doctor", LOCAL, "what keeps limits from holding on this host, and what mends it",
+	ARGS(OPTION("config", "FILE", "the configuration; without it that of the daemon, or "
+		    "/etc/sluice/sluice.yaml", .letter = 'c', .type = ARG_TEXT, .values = "FILE"),
+	     FLAG("why", "why each check matters, also those that are ok")),
+	MORE("Kernel, BPF, privileges and clocks; the daemon, its configuration, table, listeners and "
+	     "cluster; of each interface driver, queues, offloads, MTU and other XDP programs. Each line is "
+	     "ok, warn, bad or unknown, with what was found; if not ok, why it matters and what mends it. "
+	     "Changes nothing. Works without a daemon and without root, as far as it can. Exits with 0 if "
+	     "nothing is wrong, 1 with a warning, 2 if something is bad."))
+
 COMMAND(limit_list, "limit list", READS, "limits in force",
 	SHOW(TABLE("limits", "no limits", COL("LIMIT", "$name"),
 		   HIDE("PER", "{$per{ $prefix.ipv4[/$]}{ $prefix.ipv6[/$]}|all sources}", 4),

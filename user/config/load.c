@@ -208,7 +208,7 @@ static const struct key policy_rows[] = {
 	  .help = "loads that the daemon measures, see [below](#load-signals); up to 32" },
 	{ "metrics", .type = &type_map, .keys = &metrics_keys,
 	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
-		  "callers may create. `token_file`: its first line lets other hosts set [load "
+		  "callers may create. `token_file`: who has its first line may read [the status page](metrics.md#the-status-page), and set from other hosts [load "
 		  "signals](#throttle)" },
 	{ "control", .type = &type_map, .keys = &control_keys,
 	  .help = "the socket of sluicectl, and groups that may use it" },

@@ -9,6 +9,7 @@
  *     confine.c         drops privileges
  *     http_tier.c       the request tier as a part of the running configuration
  *     metrics_listen.c  the listener of /metrics
+ *     status_page.c     its status page; page/ has the parts for the browser
  *
  * Knows: which components exist, and in which order they start and exit. Does not know: what they
  * do. May use: all rooms.

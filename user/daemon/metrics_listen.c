@@ -4,13 +4,15 @@
  *
  * The HTTP tier's own frontend, on a worker in the main thread's loop; it bounds requests and
  * connections. GET and HEAD only read; the listen address, loopback by default, decides who may
- * connect. The only write, PUT of a load signal, is accepted from this host, and from others with
+ * connect; the status page, which names sources, is for this host or those with the token. The only write, PUT of a load signal, is accepted from this host, and from others with
  * the token of metrics.token_file.
  */
 #include "daemon/metrics_listen.h"
+#include "daemon/status_page.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -173,24 +175,18 @@ static void send_json(struct http1_request *request, json_t *json)
 	json_decref(json);
 }
 
-/* The file is read at each request of another host: they are few, and a new token holds at once. */
-static bool has_token(struct http1_request *request, const char *path)
+/* The file is read at each such request: they are few, and a new token holds at once. */
+static bool has_token(struct http1_request *request, const char *path, struct bytes sent)
 {
 	unsigned char digest[SHA256_DIGEST_LENGTH];
-	struct bytes sent = http1_token(request);
 	static u64 logged_ns;
 	struct token token;
 	struct sl_err err;
 
-	if (!path) {
-		http1_reply_problem(request, 403, "load signals are accepted from programs on this host "
-				    "only; from others with metrics.token_file");
-		return false;
-	}
 	if (token_read(path, &token, &err) < 0) {
 		if (clock_mono_ns() - logged_ns > 60 * SL_NS_PER_SEC) {
 			logged_ns = clock_mono_ns();
-			log_error("load signals of other hosts are refused: %s", err.message);
+			log_error("requests with a token are refused: %s", err.message);
 		}
 		http1_reply_problem(request, 503, "the token file cannot be read; the log has the reason");
 		return false;
@@ -198,7 +194,8 @@ static bool has_token(struct http1_request *request, const char *path)
 	token_digest(sent, digest);
 	if (sent.len && token_is(&token, digest))
 		return true;
-	http1_reply_header(request, "www-authenticate", "Bearer");
+	/* A browser asks for a name, which is ignored, and a password. */
+	http1_reply_header(request, "www-authenticate", "Bearer, Basic realm=\"sluice\"");
 	http1_reply_problem(request, 401, sent.len ? "unknown token" : "authentication required: send the "
 			    "token of metrics.token_file");
 	return false;
@@ -214,7 +211,13 @@ static bool may_set(struct http1_request *request, const char *token_file)
 		http1_reply_problem(request, 403, "load signals are not accepted from web pages");
 		return false;
 	}
-	return request->peer->local || has_token(request, token_file);
+	if (request->peer->local)
+		return true;
+	if (token_file)
+		return has_token(request, token_file, http1_token(request));
+	http1_reply_problem(request, 403, "load signals are accepted from programs on this host only; from "
+			    "others with metrics.token_file");
+	return false;
 }
 
 static void on_signal(struct http1_request *request)
@@ -252,11 +255,69 @@ static void on_signal(struct http1_request *request)
 				    err.message);
 }
 
+/* ------------------------------------------------------------------ the status page */
+
+/* The token as the password of Authorization: Basic, decoded into buf, or as elsewhere. */
+static struct bytes page_token(const struct http1_request *request, char *buf, size_t size)
+{
+	struct bytes value = http1_find(request, "authorization");
+	const char *colon;
+	int len;
+
+	if (value.len < 6 || strncasecmp(value.at, "basic ", 6) != 0 || (value.len - 6) / 4 * 3 + 3 > size)
+		return http1_token(request);
+	len = EVP_DecodeBlock((unsigned char *)buf, (const unsigned char *)value.at + 6, (int)value.len - 6);
+	for (size_t i = value.len; len > 0 && i && value.at[i - 1] == '='; i--)
+		len--;
+	colon = len > 0 ? memchr(buf, ':', (size_t)len) : NULL;
+	if (!colon)
+		return (struct bytes){ NULL, 0 };
+	return (struct bytes){ colon + 1, (size_t)(buf + len - colon - 1) };
+}
+
+/*
+ * The page names sources and users. With a token file it needs the token; without one it is for this
+ * host, and not for a web page whose name was made to resolve to 127.0.0.1.
+ */
+static bool may_read_page(struct http1_request *request)
+{
+	const char *token_file = daemon_of(request)->running.policy->metrics_token_file;
+	char buf[2048];
+
+	if (token_file)
+		return has_token(request, token_file, page_token(request, buf, sizeof(buf)));
+	if (request->peer->local && http1_is_host_address(request))
+		return true;
+	http1_reply_problem(request, 403, request->peer->local ? "Host is neither localhost nor an address" :
+			    "the status page is for this host; for others with metrics.token_file");
+	return false;
+}
+
+/* A browser gets the page, others get text. */
+static void on_root(struct http1_request *request)
+{
+	struct bytes accept = http1_find(request, "accept");
+
+	if (!accept.at || !memmem(accept.at, accept.len, "text/html", 9))
+		on_status(request);
+	else if (may_read_page(request))
+		status_page_html(request);
+}
+
+static void on_status_json(struct http1_request *request)
+{
+	if (may_read_page(request))
+		status_page_json(request, daemon_of(request));
+}
+
 static const struct http1_route routes[] = {
 	{ "GET", "/metrics", API_OTHER, 0, on_metrics },
 	{ "GET", "/healthz", API_OTHER, 0, on_health },
 	{ "GET", "/readyz", API_OTHER, 0, on_ready },
-	{ "GET", "/", API_OTHER, 0, on_status },
+	{ "GET", "/", API_OTHER, 0, on_root },
+	{ "GET", "/page.js", API_OTHER, 0, status_page_script },
+	{ "GET", "/page.css", API_OTHER, 0, status_page_style },
+	{ "GET", "/status.json", API_OTHER, 0, on_status_json },
 	{ "PUT", LOAD_SIGNALS_PATH, API_OTHER, HTTP1_BODY_OF_ANY, on_signal },
 };
 static const struct http1_routes all_routes = { routes, sizeof(routes) / sizeof(routes[0]) };
@@ -307,7 +368,7 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 					  .engine = &metrics.engine };
 	metrics.def = (struct listen_def){ .address = strdup(listen), .kind = LISTEN_HTTP };
 	metrics.connections = connections_new(&bounds, 1, 0);
-	if (!metrics.engine.stats || !metrics.def.address || !metrics.connections ||
+	if (status_page_start() < 0 || !metrics.engine.stats || !metrics.def.address || !metrics.connections ||
 	    frontend_http1.start(&metrics.worker) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	http1_serve(&metrics.worker, &all_routes);
@@ -327,6 +388,7 @@ void metrics_listen_stop(void)
 		frontend_http1.stop(&metrics.worker);
 	if (metrics.fd >= 0)
 		close(metrics.fd);
+	status_page_stop();
 	connections_free(metrics.connections);
 	worker_stats_free(metrics.engine.stats);
 	free(metrics.def.address);

@@ -12,6 +12,7 @@
 #include "packet/host/ifaces.h"
 #include "daemon/netlink.h"
 #include "daemon/state_watch.h"
+#include "daemon/status_page.h"
 #include "control/running/pending.h"
 #include "control/running/rules.h"
 #include "packet/host/view.h"
@@ -43,6 +44,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 		rules_refresh(&d->running);
 	pending_check(&d->running);
 	view_sample(&d->packets, d->running.policy, d->running.image);
+	status_page_tick(d);
 	elastic_watch(&d->scales);
 	bans_tick(&d->packets);
 	state_watch(d);

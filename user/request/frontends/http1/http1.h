@@ -44,6 +44,9 @@ struct bytes http1_find(const struct http1_request *request, const char *name);
 struct bytes http1_query(const struct http1_request *request, const char *name, char *buf,
 			 size_t size);
 
+/* Whether the Host header is an address or localhost, or missing: no name that others could own. */
+bool http1_is_host_address(const struct http1_request *request);
+
 /* A reply: headers one by one, then the end. Never blocks. */
 void http1_reply_header(struct http1_request *request, const char *name, const char *value);
 void http1_reply(struct http1_request *request, int status, const char *content_type,

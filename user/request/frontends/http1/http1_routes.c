@@ -129,18 +129,36 @@ static bool is_address(const char *text)
 	return inet_pton(AF_INET, text, ignored) == 1 || inet_pton(AF_INET6, text, ignored) == 1;
 }
 
-static bool is_our_host(const struct http_def *def, struct bytes host)
+/* An address or localhost; copies the name into `name`, "" if it is none. */
+static bool is_host_address(struct bytes host, char *name, size_t size)
 {
-	char name[256];
 	size_t len;
 	const char *at = host_name(host, &len);
 
-	if (!len || len >= sizeof(name))
+	name[0] = '\0';
+	if (!len || len >= size)
 		return false;
 	memcpy(name, at, len);
 	name[len] = '\0';
-	if (is_address(name) || !strcasecmp(name, "localhost"))
+	return is_address(name) || !strcasecmp(name, "localhost");
+}
+
+bool http1_is_host_address(const struct http1_request *request)
+{
+	struct bytes host = http1_find(request, "host");
+	char name[256];
+
+	return !host.at || is_host_address(host, name, sizeof(name));
+}
+
+static bool is_our_host(const struct http_def *def, struct bytes host)
+{
+	char name[256];
+
+	if (is_host_address(host, name, sizeof(name)))
 		return true;
+	if (!name[0])
+		return false;
 	for (size_t i = 0; i < def->host_count; i++)
 		if (!strcasecmp(name, def->host[i]))
 			return true;

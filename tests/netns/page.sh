@@ -1,0 +1,167 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# page.sh - the status page in headless Chromium: its values are those of the metrics, nothing of it is an
+# error, nothing that a client sent becomes a part of the page. PAGE_PICTURES=DIR keeps screenshots.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin page
+lab_link 0
+URL=http://127.0.0.1:9810
+PAGE_RULES=$LAB/rules
+mkdir "$PAGE_RULES"
+cat > "$PAGE_RULES/api.yaml" <<'YAML'
+domain: api
+descriptors:
+  - {key: user, rate_limit: {unit: hour, requests_per_unit: 5}}
+YAML
+
+daemon_start <<YAML
+interfaces: [{name: s0, mode: native}]
+limits:
+  - {name: web, match: {dport: 80}, rate: 10 packets/h, burst: 10}
+  - {name: dns, match: {dport: 53}, rate: 10 packets/h, burst: 10, mode: shadow}
+  - {name: scan, match: {dport: 22}, rate: 10 packets/h, burst: 10, ban: {after: 50 drops/m, for: 10m, spoofable: true}}
+http: {listen: [127.0.0.1:8180], rules: $PAGE_RULES}
+YAML
+
+# One request of a user.
+ask() {
+	on_server curl -s -o /dev/null -H 'Content-Type: application/json' -d "$(jq -nc --arg user "$1" \
+		'{domain: "api", descriptors: [{entries: [{key: "user", value: $user}]}]}')" \
+		http://127.0.0.1:8180/v1/check
+}
+# get [CURL OPTIONS] PATH: the status; $LAB/body, $LAB/headers.
+get() {
+	local args=("$@")
+
+	args[-1]=$URL${args[-1]}
+	on_server curl -s -m 10 -o "$LAB/body" -D "$LAB/headers" -w '%{http_code}' "${args[@]}"
+}
+
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.1 --count 3000 --pps 20000 --dport 80
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.2.1 --count 700 --pps 20000 --dport 53
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.3.1 --count 500 --pps 20000 --dport 9
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.4.1 --count 200 --pps 20000 --dport 22
+EVIL='<img src=x onerror="document.title=1">'
+for _ in 1 2 3 4 5 6 7 8; do
+	ask "$EVIL"
+	ask bob
+done
+ask carol
+
+# ---- who gets it, and how
+check_is "a browser gets the page" "$(get -H 'Accept: text/html' /)" 200
+check_true "as HTML" grep -qi '^content-type: text/html' "$LAB/headers"
+check_true "whose policy allows nothing from elsewhere" \
+	grep -qi "^content-security-policy: default-src 'none'; script-src 'self'" "$LAB/headers"
+check_is "nothing of it is from elsewhere" "$(grep -cE '(src|href)="?(https?:)?//' "$LAB/body")" 0
+check_is "another client gets text" "$(get /)" 200
+check_true "as before" grep -q '^sluiced ' "$LAB/body"
+check_is "a name that resolves to this host is refused" "$(get -H 'Host: evil.example' /status.json)" 403
+check_is "the values are JSON" "$(get /status.json && jq -e .limits "$LAB/body" > /dev/null && echo good)" 200good
+check_is "two requests in a second get the same document" "$(for _ in 1 2 3; do
+	get /status.json > /dev/null; jq -r .now "$LAB/body"; done | sort -u | wc -l | awk '{ print $1 <= 2 }')" 1
+
+# ---- in the browser
+browser() {
+	on_server timeout 60 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
+		--user-data-dir="$LAB/chromium" --no-first-run --hide-scrollbars --enable-logging=stderr \
+		--virtual-time-budget=1500 --window-size=1280,800 "$@" "$URL/"
+}
+# shown SECTION NAME COLUMN: a cell of the page, by its row's first cell.
+shown() {
+	python3 - "$LAB/dom" "$@" <<'PY'
+import sys
+from html.parser import HTMLParser
+class Page(HTMLParser):
+    section, rows, cell = None, [], None
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag == "section":
+            self.section = attrs["id"]
+        if tag == "tr":
+            self.rows.append((self.section, []))
+        if tag in ("td", "th"):
+            self.rows[-1][1].append("")
+            self.cell = True
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.cell = False
+    def handle_data(self, data):
+        if self.cell:
+            self.rows[-1][1][-1] += data
+page = Page()
+page.feed(open(sys.argv[1], encoding="utf-8").read())
+head = None
+for section, cells in page.rows:
+    if section != "s-" + sys.argv[2]:
+        continue
+    if head is None:
+        head = cells
+    elif cells[0] == sys.argv[3] or sys.argv[3] in cells[:2]:
+        print(cells[head.index(sys.argv[4])].replace(",", ""))
+        break
+PY
+}
+if ! command -v chromium > /dev/null; then
+	skip "chromium is not installed"
+	lab_done
+fi
+sleep 1.1	# the document is of the last second
+browser --dump-dom > "$LAB/dom" 2> "$LAB/console"
+metrics > "$LAB/metrics"
+check_is "a built-in limit that no packet met is not shown" "$(shown limits @essential PASSED)" ""
+for limit in web dns scan; do
+	check_is "$limit: passed, as the metrics" "$(shown limits $limit PASSED)" \
+		"$(metric sluice_limit_packets_total limit=$limit verdict=pass)"
+	check_is "$limit: refused" "$(shown limits $limit REFUSED)" \
+		$(($(metric sluice_limit_packets_total limit=$limit verdict=drop) +
+			$(metric sluice_limit_packets_total limit=$limit verdict=shadow)))
+done
+check_is "the rule: allowed" "$(shown rules api/user OK)" \
+	"$(metric sluice_decisions_total domain=api rule=user verdict=ok)"
+check_is "and refused" "$(shown rules api/user 'OVER LIMIT')" 6
+check_is "packets that the interface dropped" "$(shown interfaces s0 DROPPED)" \
+	"$(metric sluice_packets_total interface=s0 verdict=drop)"
+check_is "a ban" "$(shown bans 10.1.4.1 LIMIT)" scan
+check_is "a user" "$(shown users bob REFUSED)" 3
+check_is "a user's name is text" "$(shown users "$EVIL" REFUSED)" 3
+check_true "and made no element" grep -qv '<img' "$LAB/dom"
+check_true "the title is unchanged" grep -q '<title>sluice</title>' "$LAB/dom"
+check_is "the console has no error" "$(grep -c 'CONSOLE' "$LAB/console")" 0
+check_true "the running rules" grep -q 'requests_per_unit' "$LAB/dom"
+check_is "all sections of this node are there" "$(python3 - "$LAB/dom" <<'PY'
+import re, sys
+text = open(sys.argv[1]).read()
+print(*[s for s, hidden in re.findall(r'<section id="s-(\w+)"( hidden="")?>', text) if not hidden])
+PY
+)" "traffic limits rules sources users bans pushdowns interfaces reasons running"
+
+# ---- pictures in both schemes, and who sends, while packets come
+blast_bg "$LAB/flood" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 400000 --pps 20000
+heaviest() {
+	[ "$(get /status.json)" = 200 ] && [ "$(jq -r '.sources.sources[0].limit' "$LAB/body")" = web ]
+}
+check_true "the source of a flood, by its limit" wait_for 5 heaviest
+check_is "its samples" "$(jq '.limits[] | select(.name == "web").samples.refused | length > 2 and max > 0' "$LAB/body")" true
+for scheme in ${PAGE_PICTURES:+light dark}; do
+	browser --screenshot="$PAGE_PICTURES/page-$scheme.png" \
+		$([ $scheme = dark ] && echo --force-dark-mode) > /dev/null 2>&1
+	check_true "a screenshot, $scheme" test -s "$PAGE_PICTURES/page-$scheme.png"
+done
+blast_stop
+
+# ---- with a token file, everybody needs the token
+echo 0123456789abcdef0123 > "$LAB/token"
+rest=$(sed -n '/^interfaces/,$p' "$CONFIG")
+METRICS_MORE="token_file: $LAB/token" config_write "$CONFIG" <<< "$rest"
+ctl reload > /dev/null
+check_is "no token" "$(get /status.json)" 401
+check_is "another token" "$(get -H 'Authorization: Bearer 0123456789abcdefffff' /status.json)" 401
+check_is "the token" "$(get -H 'Authorization: Bearer 0123456789abcdef0123' /status.json)" 200
+check_is "as a password" "$(get -u admin:0123456789abcdef0123 -H 'Accept: text/html' /)" 200
+check_is "another password" "$(get -u admin:0123456789abcdef012 -H 'Accept: text/html' /)" 401
+check_is "metrics need none" "$(get /metrics)" 200
+daemon_kill TERM
+lab_done

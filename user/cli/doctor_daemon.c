@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* doctor_daemon.c - see doctor.h: the daemon, its configuration, table, listeners, cluster. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "lib/addr.h"
+#include "lib/units.h"
+
+#define CONNECT_MS 1000
+#define BUCKET_BYTES 32		/* of the table, with its keys and records */
+
+static void daemon_runs(struct doctor *d)
+{
+	const char *version = text_of(d->status, "version");
+
+	if (!d->status)
+		doctor_found(d, d->not_running ? LEVEL_BAD : LEVEL_UNKNOWN, d->not_running ? "systemctl start sluiced"
+			     : "sudo sluicectl doctor", "%s", d->no_daemon);
+	else if (strcmp(version, SLUICE_VERSION) != 0)
+		doctor_found(d, LEVEL_WARN, "systemctl restart sluiced", "sluiced %s, sluicectl %s", version,
+			     SLUICE_VERSION);
+	else
+		doctor_found(d, LEVEL_OK, NULL, "sluiced %s, pid %lld", version, number_of(d->status, "pid"));
+}
+
+static void configuration(struct doctor *d)
+{
+	const json_t *notes = json_object_get(d->config, "notes");
+	size_t count = json_array_size(notes);
+	char mend[4200];
+
+	snprintf(mend, sizeof(mend), "sluicectl check %s", d->config_path);
+	if (!d->config && !d->config_error[0])
+		doctor_found(d, LEVEL_WARN, "install the package's configuration, or name yours with -c", "there is no %s",
+			     d->config_path);
+	else if (!d->config)
+		doctor_found(d, geteuid() ? LEVEL_UNKNOWN : LEVEL_BAD, mend, "%s", d->config_error);
+	else if (count)
+		doctor_found(d, LEVEL_WARN, mend, "%s: %zu note%s, the first: %s", d->config_path, count,
+			     count == 1 ? "" : "s", json_string_value(json_array_get(notes, 0)));
+	else
+		doctor_found(d, LEVEL_OK, NULL, "%s: %lld limits, %lld request rules", d->config_path,
+			     number_of(d->config, "limits"), number_of(d->config, "rules"));
+}
+
+/* As in force, without a daemon as in the file. */
+static void limits_meet_packets(struct doctor *d)
+{
+	const json_t *from = d->status ? d->status : d->config;
+	long long limits = number_of(from, "limits");
+	size_t count = json_array_size(json_object_get(from, "interfaces"));
+
+	if (!from)
+		return;
+	if (limits && !count)
+		doctor_found(d, LEVEL_BAD, "sluicectl attach IFACE, then sluicectl save",
+			     "interfaces: is empty: no packet meets the %lld limits", limits);
+	else
+		doctor_found(d, LEVEL_OK, NULL, "%lld limits, %zu interfaces", limits, count);
+}
+
+static void last_reload(struct doctor *d)
+{
+	const json_t *reload = json_object_get(d->status, "reload");
+	const json_t *http = json_object_get(json_object_get(d->status, "http"), "reload");
+
+	if (!reload)
+		return;
+	if (!json_is_true(json_object_get(reload, "ok")))
+		doctor_found(d, LEVEL_BAD, "correct the file, then sluicectl reload", "failed: %s",
+			     text_of(reload, "error"));
+	else if (http && !json_is_true(json_object_get(http, "ok")))
+		doctor_found(d, LEVEL_BAD, "correct the rules, then sluicectl reload", "of the request rules failed: %s",
+			     text_of(http, "error"));
+	else if (number_of(d->status, "live_changes"))
+		doctor_found(d, LEVEL_WARN, "sluicectl diff shows them, sluicectl save writes them",
+			     "%lld live changes are not in the file", number_of(d->status, "live_changes"));
+	else
+		doctor_found(d, LEVEL_OK, NULL, "good, and nothing is changed live");
+}
+
+static void holds(struct doctor *d)
+{
+	if (!json_is_true(json_object_get(d->status, "packet_tier")))
+		return;
+	if (!json_is_true(json_object_get(d->status, "pins")))
+		doctor_found(d, LEVEL_BAD, "systemctl restart sluiced", "the pins are gone: limits end with the daemon");
+	else if (!json_is_true(json_object_get(d->status, "can_attach")))
+		doctor_found(d, LEVEL_BAD, "systemctl restart sluiced", "the attach helper has exited");
+	else
+		doctor_found(d, LEVEL_OK, NULL, "the maps are pinned, the attach helper runs");
+}
+
+/* Packets without room, and sources that made room for others, since the counters began. */
+static void table(struct doctor *d)
+{
+	const json_t *table = json_object_get(d->status, "table"), *limit, *price;
+	double live = (double)number_of(table, "live"), ways = (double)number_of(table, "ways");
+	long long full = 0, evicted = 0;
+	char mend[96], least[256] = "";
+	size_t i;
+
+	if (!json_is_true(json_object_get(d->status, "packet_tier")) || ways <= 0)
+		return;
+	json_array_foreach(json_object_get(d->stats, "limits"), i, limit) {
+		full += number_of(limit, "full");
+		evicted += number_of(limit, "evicted");
+	}
+	price = json_array_get(json_object_get(d->status, "table_prices"), 0);
+	if (price)
+		snprintf(least, sizeof(least), "; limit %.63s: full after %lld packets from forged sources",
+			 text_of(price, "limit"), number_of(price, "packets"));
+	snprintf(mend, sizeof(mend), "table: {buckets: %.0fK} (%.0f MB), then restart sluiced", ways * 4 / 1000,
+		 ways * 4 * BUCKET_BYTES / 1e6);
+	doctor_found(d, full || live > 0.8 * ways ? LEVEL_BAD : evicted || live > 0.5 * ways || price ? LEVEL_WARN :
+		     LEVEL_OK, mend, "%.0f of %.0f entries in use (%.1f%%), %lld sources evicted, %lld packets without "
+		     "room%s", live, ways, live / ways * 100, evicted, full, least);
+}
+
+/* ------------------------------------------------------------------ proxies */
+
+/* "HOST:PORT" or "unix:PATH" (with a suffix of its kind) as an address; false: neither. */
+static bool parse_listen(const char *text, struct sockaddr_storage *ret, socklen_t *ret_size)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)ret;
+	const char *colon = strrchr(text, ':');
+	struct sl_prefix host;
+	const char *reason;
+	char name[80];
+	u16 port;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!strncmp(text, "unix:", 5)) {
+		un->sun_family = AF_UNIX;
+		snprintf(un->sun_path, sizeof(un->sun_path), "%s", text + 5);
+		*ret_size = sizeof(*un);
+		return true;
+	}
+	if (!colon)
+		return false;
+	snprintf(name, sizeof(name), "%.*s", (int)(colon - text - 2 * (text[0] == '[')), text + (text[0] == '['));
+	port = htons((u16)atoi(colon + 1));
+	if (sl_prefix_parse(name, &host, &reason) < 0)
+		return false;
+	if (host.family == SL_V4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)ret;
+
+		in->sin_family = AF_INET;
+		in->sin_port = port;
+		*ret_size = sizeof(*in);
+		return inet_pton(AF_INET, name, &in->sin_addr) == 1;
+	}
+	((struct sockaddr_in6 *)ret)->sin6_family = AF_INET6;
+	((struct sockaddr_in6 *)ret)->sin6_port = port;
+	*ret_size = sizeof(struct sockaddr_in6);
+	return inet_pton(AF_INET6, name, &((struct sockaddr_in6 *)ret)->sin6_addr) == 1;
+}
+
+/* 0 if it accepts a connection within a second, or -errno. */
+static int try_connect(const struct sockaddr_storage *addr, socklen_t size)
+{
+	int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
+	socklen_t length = sizeof(error);
+	struct pollfd wait = { .fd = fd, .events = POLLOUT };
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)addr, size) < 0) {
+		error = errno;
+		if (error == EINPROGRESS) {
+			if (poll(&wait, 1, CONNECT_MS) <= 0)
+				error = ETIMEDOUT;
+			else
+				getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+		}
+	}
+	close(fd);
+	return -error;
+}
+
+/* Established connections to a local port: of proxies, and other clients. */
+static int count_clients(u16 port_be16)
+{
+	static const char *const file[] = { "/proc/net/tcp", "/proc/net/tcp6" };
+	char line[512];
+	int count = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		FILE *in = fopen(file[i], "re");
+
+		while (in && fgets(line, sizeof(line), in)) {
+			unsigned int port, state;
+
+			if (sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
+			    port == ntohs(port_be16) && state == 1)
+				count++;
+		}
+		if (in)
+			fclose(in);
+	}
+	return count;
+}
+
+static void listener(struct doctor *d, const char *text)
+{
+	struct sockaddr_storage addr;
+	socklen_t size;
+	int r;
+
+	if (!parse_listen(text, &addr, &size))
+		return;
+	r = try_connect(&addr, size);
+	if (r == -EACCES || r == -EPERM)
+		doctor_found(d, geteuid() ? LEVEL_UNKNOWN : LEVEL_BAD, "sudo sluicectl doctor", "%s: %s", text,
+			     strerror(-r));
+	else if (r < 0)
+		doctor_found(d, LEVEL_BAD, "sluicectl status shows the listeners; from another network namespace they are "
+			     "not to be reached", "%s does not accept: %s", text, strerror(-r));
+	else if (addr.ss_family == AF_UNIX)
+		doctor_found(d, LEVEL_OK, NULL, "%s accepts connections", text);
+	else
+		doctor_found(d, LEVEL_OK, NULL, "%s accepts connections; %d clients are connected now", text,
+			     count_clients(((struct sockaddr_in *)&addr)->sin_port));
+}
+
+static void proxies(struct doctor *d)
+{
+	const json_t *listen = json_object_get(json_object_get(d->status, "http"), "listen"), *one;
+	size_t i;
+
+	json_array_foreach(listen, i, one)
+		listener(d, json_string_value(one));
+}
+
+static void cluster(struct doctor *d)
+{
+	const json_t *cluster = json_object_get(d->status, "cluster"), *peer;
+	const char *gone = NULL;
+	size_t i;
+
+	if (!json_is_object(cluster))
+		return;
+	json_array_foreach(json_object_get(cluster, "peers"), i, peer)
+		if (!json_is_true(json_object_get(peer, "alive")) && !json_is_true(json_object_get(peer, "left")))
+			gone = text_of(peer, "node");
+	if (!json_is_true(json_object_get(cluster, "store_up")))
+		doctor_found(d, LEVEL_BAD, "sluicectl cluster show has the error of each server",
+			     "the store is unavailable");
+	else if (gone)
+		doctor_found(d, LEVEL_WARN, "sluicectl cluster show", "the store is up; node %s is silent", gone);
+	else
+		doctor_found(d, LEVEL_OK, NULL, "the store is up, %lld nodes", number_of(cluster, "nodes"));
+}
+
+const struct check doctor_daemon_checks[] = {
+	{ "daemon", "Limits hold without it, but nothing changes them, and requests are not decided.", daemon_runs },
+	{ "configuration", "A file with an error is refused at the next start or reload.", configuration },
+	{ "interfaces", "A limit holds only for packets of attached interfaces.", limits_meet_packets },
+	{ "last reload", "After a failed one the previous rules are in force, not those of the file.", last_reload },
+	{ "pins", "Limits outlive the daemon, and interfaces can be attached, only with these.", holds },
+	{ "table", "A full table has no bucket for new sources: on_full decides about their packets.", table },
+	{ "listener", "A proxy that does not reach it lets its requests pass, or fails them.", proxies },
+	{ "cluster", "Without the store each node counts for itself.", cluster },
+	{ 0 }
+};

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* doctor_nic.c - see doctor.h: each interface: driver, queues, offloads, MTU, other programs. */
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "lib/units.h"
+
+/* A frame of one page less the headroom of XDP and the kernel's shared info: 4096 - 256 - 320. */
+#define MTU_ONE_PAGE 3498
+
+static bool absent(const struct doctor *d)
+{
+	return if_nametoindex(d->ifname) == 0;
+}
+
+static int ethtool(const char *ifname, void *command)
+{
+	struct ifreq request = {};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
+	request.ifr_data = command;
+	r = ioctl(fd, SIOCETHTOOL, &request) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+/* ETHTOOL_GGRO, ETHTOOL_GFLAGS...: 0 where the driver does not say. */
+static u32 ethtool_value(const struct doctor *d, u32 command)
+{
+	struct ethtool_value value = { .cmd = command };
+
+	return ethtool(d->ifname, &value) < 0 ? 0 : value.data;
+}
+
+/* ------------------------------------------------------------------ what is attached */
+
+/* Of rtnetlink, not of /sys: that may show another network namespace. */
+struct link {
+	u32 xdp_mode;		/* XDP_ATTACHED_* */
+	u32 xdp_program;
+	u32 mtu;
+	u64 lost;		/* by the card, before XDP */
+};
+
+static void read_xdp(const struct rtattr *xdp, struct link *ret)
+{
+	int left = (int)RTA_PAYLOAD(xdp);
+
+	for (const struct rtattr *a = RTA_DATA(xdp); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if ((a->rta_type & NLA_TYPE_MASK) == IFLA_XDP_ATTACHED)
+			ret->xdp_mode = *(const u8 *)RTA_DATA(a);
+		if ((a->rta_type & NLA_TYPE_MASK) == IFLA_XDP_PROG_ID)
+			memcpy(&ret->xdp_program, RTA_DATA(a), sizeof(u32));
+	}
+}
+
+static void read_link(struct nlmsghdr *head, struct link *ret)
+{
+	int left = (int)IFLA_PAYLOAD(head);
+	struct rtnl_link_stats64 stats = {};
+
+	for (const struct rtattr *a = IFLA_RTA(NLMSG_DATA(head)); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		size_t size = RTA_PAYLOAD(a);
+
+		switch (a->rta_type & NLA_TYPE_MASK) {
+		case IFLA_XDP:
+			read_xdp(a, ret);
+			break;
+		case IFLA_MTU:
+			memcpy(&ret->mtu, RTA_DATA(a), sizeof(u32));
+			break;
+		case IFLA_STATS64:
+			memcpy(&stats, RTA_DATA(a), size < sizeof(stats) ? size : sizeof(stats));
+			ret->lost = stats.rx_missed_errors + stats.rx_fifo_errors + stats.rx_over_errors;
+			break;
+		}
+	}
+}
+
+static int link_of(const char *ifname, struct link *ret)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifinfomsg info;
+	} ask = { .head = { .nlmsg_len = sizeof(ask), .nlmsg_type = RTM_GETLINK, .nlmsg_flags = NLM_F_REQUEST },
+		  .info = { .ifi_family = AF_UNSPEC, .ifi_index = (int)if_nametoindex(ifname) } };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	/* A link with many virtual functions has a long message. */
+	size_t room = 1 << 20;
+	char *buf = malloc(room);
+	struct nlmsghdr *head = (struct nlmsghdr *)buf;
+	ssize_t n = -1;
+	int r = -ENODEV;
+
+	*ret = (struct link){ 0 };
+	if (fd >= 0 && buf && send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
+		n = recv(fd, buf, room, 0);
+	if (n > 0 && NLMSG_OK(head, (u32)n) && head->nlmsg_type == RTM_NEWLINK) {
+		read_link(head, ret);
+		r = 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(buf);
+	return r;
+}
+
+static void attached(struct doctor *d)
+{
+	const char *state = text_of(d->iface, "state");
+	char mend[96];
+
+	snprintf(mend, sizeof(mend), "sluicectl attach %s", d->ifname);
+	if (absent(d))
+		doctor_found(d, LEVEL_WARN, "ip link shows the interfaces; correct interfaces: in the configuration",
+			     "there is no such interface here; it is attached when it appears");
+	else if (!d->iface)
+		doctor_found(d, LEVEL_UNKNOWN, NULL, "the daemon does not say");
+	else if (!strcmp(state, "native"))
+		doctor_found(d, LEVEL_OK, NULL, "in native mode");
+	else if (!strcmp(state, "generic"))
+		doctor_found(d, LEVEL_WARN, "a driver with native XDP; or mode: native, to see why it is refused",
+			     "in generic mode");
+	else
+		doctor_found(d, LEVEL_BAD, mend, "NOT LIMITED: %s%s%s", state,
+			     text_of(d->iface, "error")[0] ? ": " : "", text_of(d->iface, "error"));
+}
+
+static void other_programs(struct doctor *d)
+{
+	const char *state = text_of(d->iface, "state");
+	bool ours = !strcmp(state, "native") || !strcmp(state, "generic");
+	char mend[96];
+	struct link link;
+
+	if (absent(d))
+		return;
+	if (link_of(d->ifname, &link) < 0) {
+		doctor_found(d, LEVEL_UNKNOWN, NULL, "rtnetlink does not say");
+	} else if (ours && json_is_true(json_object_get(d->iface, "dispatcher"))) {
+		doctor_found(d, LEVEL_OK, NULL, "sluice is behind a dispatcher, others may be beside it");
+	} else if (ours) {
+		doctor_found(d, LEVEL_OK, NULL, "none");
+	} else if (link.xdp_mode != XDP_ATTACHED_NONE) {
+		snprintf(mend, sizeof(mend), "ip link set dev %s xdp off    (removes the other program)", d->ifname);
+		doctor_found(d, LEVEL_WARN, mend, "a program is attached (id %u), and the daemon does not call it "
+			     "its own", link.xdp_program);
+	} else {
+		doctor_found(d, LEVEL_OK, NULL, "none");
+	}
+}
+
+/* ------------------------------------------------------------------ driver and queues */
+
+/* Of Linux 6.12: drivers with ndo_bpf for XDP_SETUP_PROG. */
+static const char native_drivers[] =
+	" amazon_ena aquantia atlantic bnxt_en bonding cpsw cpsw-switch dpaa dpaa2-eth ena enetc fec fsl_dpa "
+	"fsl_dpaa2_eth fsl_enetc gve hns3 hv_netvsc i40e iavf ice idpf igb igc ionic ixgbe ixgbevf lan966x-switch "
+	"mana mlx4_en mlx5_core mt7530 mtk_soc_eth mvneta mvpp2 netsec netvsc nfp nicvf octeontx2-nicpf qede "
+	"rvu_nicpf rvu_nicvf sfc siena st_gmac stmmac thunder-nic tsnep tun veth virtio_net vmxnet3 xen-netfront "
+	"xen_netfront ";
+
+static void driver(struct doctor *d)
+{
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	char word[40];
+
+	if (absent(d))
+		return;
+	if (ethtool(d->ifname, &info) < 0) {
+		doctor_found(d, LEVEL_UNKNOWN, NULL, "it does not say: a virtual interface without ethtool");
+		return;
+	}
+	snprintf(word, sizeof(word), " %.32s ", info.driver);
+	if (strstr(native_drivers, word))
+		doctor_found(d, LEVEL_OK, NULL, "%.32s, which has native XDP", info.driver);
+	else
+		doctor_found(d, LEVEL_WARN, "mode: generic works; for millions of packets a second another card",
+			     "%.32s is not known to have native XDP", info.driver);
+}
+
+static void queues(struct doctor *d)
+{
+	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
+	long cpus = doctor_cpus(), count, most;
+	char mend[96];
+
+	if (absent(d))
+		return;
+	if (ethtool(d->ifname, &channels) < 0) {
+		doctor_found(d, LEVEL_UNKNOWN, NULL, "the driver does not say how many it has");
+		return;
+	}
+	count = (long)channels.rx_count + channels.combined_count;
+	most = channels.max_combined > channels.max_rx ? channels.max_combined : channels.max_rx;
+	if (most > cpus)
+		most = cpus;
+	snprintf(mend, sizeof(mend), "ethtool -L %s %s %ld", d->ifname, channels.max_combined ? "combined" : "rx",
+		 most);
+	doctor_found(d, count < most ? LEVEL_WARN : LEVEL_OK, mend, "%ld receive queue%s for %ld CPUs", count,
+		     count == 1 ? "" : "s", cpus);
+}
+
+/* ------------------------------------------------------------------ offloads, MTU, losses */
+
+static void vlan_stripping(struct doctor *d)
+{
+	bool on = ethtool_value(d, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN;
+	char mend[96];
+
+	if (absent(d))
+		return;
+	snprintf(mend, sizeof(mend), "ethtool -K %s rxvlan off", d->ifname);
+	if (!on)
+		doctor_found(d, LEVEL_OK, NULL, "off");
+	else if (d->iface && number_of(d->iface, "ifindex"))
+		doctor_found(d, LEVEL_BAD, mend, "on, though sluice switched it off");
+	else
+		doctor_found(d, LEVEL_OK, NULL, "on; sluice switches it off while it is attached");
+}
+
+static void merging(struct doctor *d)
+{
+	bool lro = ethtool_value(d, ETHTOOL_GFLAGS) & ETH_FLAG_LRO, gro = ethtool_value(d, ETHTOOL_GGRO);
+	bool generic = !strcmp(text_of(d->iface, "state"), "generic");
+	char mend[96];
+
+	if (absent(d))
+		return;
+	snprintf(mend, sizeof(mend), "ethtool -K %s %s off", d->ifname, lro ? "lro" : "gro");
+	if (lro)
+		doctor_found(d, LEVEL_WARN, mend, "LRO is on: drivers refuse native XDP with it, or merge packets "
+			     "before they are counted");
+	else if (generic && gro)
+		doctor_found(d, LEVEL_WARN, mend, "GRO is on in generic mode: merged packets count as one");
+	else
+		doctor_found(d, LEVEL_OK, NULL, "LRO off, GRO %s", gro ? "on, after XDP" : "off");
+}
+
+static void mtu(struct doctor *d)
+{
+	struct link link;
+	char mend[96];
+
+	if (absent(d) || link_of(d->ifname, &link) < 0)
+		return;
+	snprintf(mend, sizeof(mend), "ip link set dev %s mtu %d", d->ifname, MTU_ONE_PAGE);
+	doctor_found(d, link.mtu > MTU_ONE_PAGE && strcmp(text_of(d->iface, "state"), "native") != 0 &&
+		     strcmp(d->ifname, "lo") != 0 ? LEVEL_WARN : LEVEL_OK, mend, "%u%s", link.mtu,
+		     link.mtu > MTU_ONE_PAGE ? ", frames of several buffers" : "");
+}
+
+static void losses(struct doctor *d)
+{
+	struct link link;
+	char mend[96];
+
+	if (absent(d) || link_of(d->ifname, &link) < 0)
+		return;
+	snprintf(mend, sizeof(mend), "ethtool -g %s shows the rings, ethtool -G %s rx N enlarges them", d->ifname,
+		 d->ifname);
+	doctor_found(d, link.lost ? LEVEL_WARN : LEVEL_OK, mend, "%llu frames lost by the card before XDP",
+		     link.lost);
+}
+
+const struct check doctor_nic_checks[] = {
+	{ "attached", "Packets of an interface without the program meet no limit; generic mode costs several times "
+	  "the time for each packet.", attached },
+	{ "other programs", "Two XDP programs share an interface only behind libxdp's dispatcher.", other_programs },
+	{ "driver", "Only with native XDP a packet is dropped before the kernel allocates memory for it.", driver },
+	{ "queues", "The CPUs of the receive queues share the work: with one queue, one CPU drops a flood.",
+	  queues },
+	{ "VLAN stripping", "A card that takes the tag off hides it from match: vlan.", vlan_stripping },
+	{ "LRO, GRO", "Packets that were merged before XDP count as one.", merging },
+	{ "MTU", "Many drivers refuse native XDP where a frame does not fit one page.", mtu },
+	{ "losses", "What a full ring loses is not counted by any limit.", losses },
+	{ 0 }
+};

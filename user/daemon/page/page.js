@@ -1,0 +1,306 @@
+/*
+ * page.js - the status page: reads /status.json every two seconds and sets text. Nothing of a reply
+ * is ever read as HTML.
+ */
+"use strict";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function make(tag, text, style) {
+	const node = document.createElement(tag);
+	if (text !== undefined && text !== null)
+		node.textContent = text;
+	if (style)
+		node.className = style;
+	return node;
+}
+
+function at(id) {
+	return document.getElementById(id);
+}
+
+/* ------------------------------------------------------------------ values */
+
+const whole = (n) => Number(n || 0).toLocaleString("en-US", { maximumFractionDigits: 0 });
+
+function short(n) {
+	const units = ["", "k", "M", "G", "T"];
+	let i = 0;
+	n = Number(n || 0);
+	while (n >= 999.5 && i < units.length - 1) {
+		n /= 1000;
+		i++;
+	}
+	return (n >= 99.95 || i === 0 ? n.toFixed(n > 0 && n < 9.95 && i === 0 ? 1 : 0) : n.toFixed(1))
+		.replace(/\.0$/, "") + units[i];
+}
+
+function time(ns) {
+	const s = Math.round(Number(ns || 0) / 1e9);
+	if (s < 60)
+		return s + " s";
+	if (s < 3600)
+		return Math.floor(s / 60) + " min " + s % 60 + " s";
+	if (s < 86400)
+		return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min";
+	return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
+}
+
+const refused = (of) => of.drop + of.tag + of.shadow;
+
+/* ------------------------------------------------------------------ pictures */
+
+function line(values, top, width, height, style) {
+	const node = document.createElementNS(SVG, "polyline");
+	const step = width / 119, from = 120 - values.length;
+	node.setAttribute("class", style);
+	node.setAttribute("points", values.map((v, i) =>
+		((from + i) * step).toFixed(1) + "," + (height - 1 - v / top * (height - 2)).toFixed(1)).join(" "));
+	return node;
+}
+
+/* Two minutes; passed and refused share the scale. */
+function chart(samples, width, height, style) {
+	const svg = document.createElementNS(SVG, "svg");
+	const top = Math.max(1, ...samples.passed, ...samples.refused);
+	svg.setAttribute("viewBox", "0 0 " + width + " " + height);
+	svg.setAttribute("class", style);
+	svg.setAttribute("role", "img");
+	svg.setAttribute("aria-label", "the last two minutes, at most " + short(top) + " a second");
+	if (style === "chart")
+		svg.setAttribute("preserveAspectRatio", "none");
+	else
+		svg.setAttribute("width", width);
+	const axis = document.createElementNS(SVG, "line");
+	for (const [key, value] of [["x1", 0], ["x2", width], ["y1", height - 0.5], ["y2", height - 0.5]])
+		axis.setAttribute(key, value);
+	axis.setAttribute("class", "axis");
+	svg.append(axis, line(samples.passed, top, width, height, "pass"),
+		line(samples.refused, top, width, height, "drop"));
+	return svg;
+}
+
+function fill(share) {
+	const bar = make("span", null, "fill"), inside = make("i");
+	inside.style.width = Math.min(100, Math.round(share * 100)) + "%";
+	bar.title = Math.round(share * 100) + "% used";
+	bar.append(inside);
+	return bar;
+}
+
+/* ------------------------------------------------------------------ tables */
+
+/* Columns: [heading, value of a row: text or a node, "n" for numbers]. The key names the row for tests. */
+function table(id, rows, columns, none, more) {
+	const place = at(id);
+	at("s-" + id).hidden = !rows;
+	if (!rows)
+		return;
+	if (!rows.length) {
+		place.replaceChildren(make("span", none, "dim"));
+		return;
+	}
+	const table = make("table"), head = make("tr");
+	for (const [heading, , style] of columns)
+		head.append(make("th", heading, style));
+	table.append(head);
+	for (const row of rows) {
+		const tr = make("tr");
+		for (const [, value, style] of columns) {
+			const cell = make("td", null, style), content = value(row);
+			if (content instanceof Node)
+				cell.append(content);
+			else
+				cell.textContent = cell.title = content === undefined || content === null ? "" : content;
+			tr.append(cell);
+		}
+		table.append(tr);
+	}
+	place.replaceChildren(table);
+	if (more > 0)
+		place.append(make("span", "and " + whole(more) + " more", "dim"));
+}
+
+function show_traffic(d) {
+	const all = { passed: [], refused: [] };
+	for (const of of d.traffic)
+		for (const key of ["passed", "refused"])
+			of.samples[key].forEach((v, i) => {
+				const place = i + 120 - of.samples[key].length;
+				all[key][place] = (all[key][place] || 0) + v;
+			});
+	for (const key of ["passed", "refused"])
+		all[key] = Array.from(all[key]).filter((v) => v !== undefined);
+	at("s-traffic").hidden = !d.traffic.length;
+	const words = make("div", null, "dim");
+	words.append(make("span", "passed", "good"), " and ", make("span", "dropped", "bad"),
+		", two minutes; the highest is " + short(Math.max(0, ...all.passed, ...all.refused)) + "/s");
+	at("traffic").replaceChildren(chart(all, 1000, 90, "chart"), words);
+}
+
+function show_limits(d) {
+	/* A built-in limit is shown once a packet met it. */
+	const met = d.limits.filter((l) => l.name[0] !== "@" || l.packets.pass + refused(l.packets) > 0);
+	table("limits", d.status.packet_tier ? met : null, [
+		["LIMIT", (l) => l.name], ["MODE", (l) => l.mode], ["RATE", (l) => l.rate],
+		["LAST 2 MIN", (l) => chart(l.samples, 120, 22, "spark")],
+		["PASSED/S", (l) => short(l.per_second.pass + l.per_second.soft), "n"],
+		["REFUSED/S", (l) => short(refused(l.per_second)), "n"],
+		["PASSED", (l) => whole(l.packets.pass + l.packets.soft), "n"],
+		["REFUSED", (l) => whole(refused(l.packets)), "n"],
+		["SOURCES", (l) => whole(l.sources.live), "n"], ["OVER", (l) => whole(l.sources.over), "n"],
+	], "no limits", d.limits_count - d.limits.length);
+	table("rules", d.status.http ? d.rules : null, [
+		["RULE", (r) => r.rule], ["MODE", (r) => r.shadow ? "shadow" : "enforce"],
+		["LAST 2 MIN", (r) => chart(r.samples, 120, 22, "spark")],
+		["OK", (r) => whole(r.ok), "n"], ["OVER LIMIT", (r) => whole(r.over_limit), "n"],
+		["SHADOW", (r) => whole(r.shadow_refused), "n"],
+	], "no rules", d.status.http ? d.status.http.rules - d.rules.length : 0);
+}
+
+function show_sources(d) {
+	table("sources", d.status.packet_tier && d.sources ? d.sources.sources : null, [
+		["SOURCE", (s) => s.source], ["DROPPED/S", (s) => short(s.dropped.per_second), "n"],
+		["PASSED/S", (s) => short(s.passed.per_second), "n"],
+		["BIT/S", (s) => short(s.bits_per_second), "n"], ["BY", (s) => s.limit || s.reason],
+		["BUCKET", (s) => s.capacity ? fill(s.used / s.capacity) : ""],
+		["STATE", (s) => s.state || ""],
+	], "no packets in the last seconds", d.sources ? d.sources.more : 0);
+	table("users", d.users && d.users.users, [
+		["RULE", (u) => u.rule], ["VALUE", (u) => u.value], ["REFUSED", (u) => whole(u.refused), "n"],
+		["LAST", (u) => u.last],
+	], "no recent refusals");
+	table("bans", d.status.packet_tier ? d.bans : null, [
+		["SOURCE", (b) => b.source], ["LIMIT", (b) => b.limit || "(deleted)"],
+		["LEFT", (b) => time(b.left_ns), "n"], ["LEVEL", (b) => whole(b.level), "n"],
+		["DROPS", (b) => whole(b.drops), "n"],
+	], "no source is banned", d.status.bans - d.bans.length);
+	table("pushdowns", d.pushdowns, [
+		["SOURCE", (p) => p.source], ["STEP", (p) => p.step], ["RULE", (p) => p.rule],
+		["LEFT", (p) => time(p.left_ns), "n"], ["REFUSED", (p) => whole(p.refused), "n"],
+	], "no push-downs");
+}
+
+function show_interfaces(d) {
+	const reasons = (d.reasons || []).flatMap((i) => i.reasons.map((r) => ({ name: i.name, ...r })));
+	table("interfaces", d.status.packet_tier ? d.status.interfaces : null, [
+		["INTERFACE", (i) => i.name], ["STATE", (i) => i.state],
+		["PASSED/S", (i) => short(i.per_second.pass + i.per_second.tag), "n"],
+		["DROPPED/S", (i) => short(i.per_second.drop), "n"],
+		["PASSED", (i) => whole(i.packets.pass + i.packets.tag), "n"],
+		["DROPPED", (i) => whole(i.packets.drop), "n"],
+	], "no interface is configured");
+	table("reasons", d.status.packet_tier ? reasons : null, [
+		["INTERFACE", (r) => r.name], ["VERDICT", (r) => r.verdict], ["REASON", (r) => r.reason],
+		["PACKETS", (r) => whole(r.packets), "n"],
+	], "no packets yet");
+}
+
+function show_cluster(d) {
+	const c = d.cluster;
+	table("store", c && c.store ? c.store.servers : null, [
+		["SERVER", (s) => s.server],
+		["STATE", (s) => s.up ? make("span", "up", "good") : make("span", "down", "bad")],
+		["ERROR", (s) => s.error || ""],
+	], "no server is known yet");
+	table("nodes", c && c.peers ? c.peers : null, [
+		["NODE", (p) => p.node],
+		["STATE", (p) => p.alive ? make("span", "alive", "good") : make("span", p.left ? "left" : "gone", "bad")],
+		["LAG", (p) => p.alive ? (p.lag_ns / 1e6).toFixed(1) + " ms" : "", "n"],
+		["SILENT", (p) => time(p.silent_ns), "n"],
+	], "no message of another node was received");
+}
+
+function show_events(d) {
+	table("events", d.events || null, [
+		["TIME", (e) => e.time], ["EVENT", (e) => e.event], ["SOURCE", (e) => e.source || ""],
+		["LIMIT", (e) => e.limit || e.rule || ""], ["REASON", (e) => e.reason || ""],
+	], "no events yet");
+}
+
+/* Made again only where the rules changed: what a reader opened stays open. */
+let running = "";
+function show_running(d) {
+	const all = d.limits.map((l) => [l.name, l.yaml]).concat(d.rules.map((r) => [r.rule, r.yaml]))
+		.filter(([, yaml]) => yaml).sort((a, b) => a[0] < b[0] ? -1 : 1);
+	const text = JSON.stringify(all);
+	at("s-running").hidden = !all.length;
+	if (text === running)
+		return;
+	running = text;
+	at("running").replaceChildren(...all.map(([name, yaml]) => {
+		const details = make("details");
+		details.append(make("summary", name), make("pre", yaml));
+		return details;
+	}));
+}
+
+/* ------------------------------------------------------------------ the top of the page */
+
+function show_head(d) {
+	const s = d.status, state = [];
+	at("daemon").textContent = s.version + ", up " + time(s.uptime_ns) + ", generation " + s.generation +
+		", " + d.now.replace("T", " ").replace("Z", " UTC");
+	state.push(s.reload.ok ? ["last reload good", "good"] : ["RELOAD FAILED: " + s.reload.error, "bad"]);
+	if (s.http && !s.http.reload.ok)
+		state.push(["HTTP RULES: RELOAD FAILED: " + s.http.reload.error, "bad"]);
+	if (s.pending)
+		state.push(["NOT CONFIRMED, reverts at " + s.pending.until, "warn"]);
+	if (s.live_changes)
+		state.push([s.live_changes + " live change" + (s.live_changes > 1 ? "s" : "") + " not saved", "warn"]);
+	if (s.cluster)
+		state.push(s.cluster.store_up ? ["store up", "good"] : ["STORE UNAVAILABLE", "bad"]);
+	for (const i of s.interfaces)
+		if (i.state !== "native" && i.state !== "generic")
+			state.push([i.name + " NOT LIMITED: " + i.state, "bad"]);
+	at("state").replaceChildren(...state.map(([text, style]) => make("span", text, style)));
+}
+
+function show_tiles(d) {
+	const s = d.status, tiles = [];
+	const sum = (list, value) => list.reduce((n, item) => n + value(item), 0);
+	if (s.packet_tier) {
+		tiles.push(["passed/s", short(sum(s.interfaces, (i) => i.per_second.pass + i.per_second.tag))],
+			["dropped/s", short(sum(s.interfaces, (i) => i.per_second.drop))],
+			["over a limit", whole(sum(d.limits, (l) => l.sources.over))],
+			["banned", whole(s.bans)], ["blocked", whole(s.block)],
+			["table used", (s.table.live / Math.max(1, s.table.ways) * 100).toFixed(1) + "%"]);
+	}
+	if (d.pushdowns)
+		tiles.push(["push-downs", whole(d.pushdowns.length)]);
+	if (s.http)
+		tiles.push(["request rules", whole(s.http.rules)]);
+	at("tiles").replaceChildren(...tiles.map(([name, value]) => {
+		const tile = make("div", null, "tile");
+		tile.append(make("b", value), make("span", name));
+		return tile;
+	}));
+}
+
+function show(d) {
+	show_head(d);
+	show_tiles(d);
+	show_traffic(d);
+	show_limits(d);
+	show_sources(d);
+	show_interfaces(d);
+	show_cluster(d);
+	show_events(d);
+	show_running(d);
+	at("main").hidden = false;
+}
+
+async function refresh() {
+	try {
+		const reply = await fetch("/status.json", { cache: "no-store" });
+		if (!reply.ok)
+			throw new Error("/status.json: " + reply.status);
+		show(await reply.json());
+		at("trouble").hidden = true;
+	} catch (error) {
+		at("trouble").textContent = "The daemon does not answer (" + error.message + "); what follows is old.";
+		at("trouble").hidden = false;
+	}
+	setTimeout(refresh, document.hidden ? 10000 : 2000);
+}
+refresh();
