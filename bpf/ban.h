@@ -221,6 +221,7 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct evaluation *ev)
 	bit = sl_ban_bit(key.addr, key.len);
 	__sync_fetch_and_or(ban_filter_word(filter, bit), 1ULL << (bit & 63));
 	map_epoch_raise();
+	event_note_ban(ev, new.slot, key.len);
 	return 1;
 }
 
@@ -233,7 +234,9 @@ static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *r
 					  struct evaluation *ev)
 {
 	const struct sl_ban *ban;
+	u8 news = ev->news;
 	u32 meter;
+	int bans;
 
 	if (!(ev->pkt.flags & PKT_NOTE_DROP))
 		return;
@@ -241,7 +244,10 @@ static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *r
 	if (!ban || (!ban->spoofable && !socket_proves(ctx, &ev->pkt)))
 		return;
 	meter = ban_prepare(rules, ev);
-	if (meter != SL_NO_METER && charge_limit(rules, ev, meter, CHARGE_COMMIT) == CHARGE_OVER)
+	bans = meter != SL_NO_METER &&
+	       charge_limit(rules, ev, meter, CHARGE_COMMIT) == CHARGE_OVER;
+	ev->news = news;	/* that the trigger is over is no news */
+	if (bans)
 		ban_set(rules, ev);
 }
 

@@ -7,6 +7,7 @@
 #define SLUICE_BPF_CHARGE_H
 
 #include "bpf/elastic.h"
+#include "bpf/event.h"
 #include "bpf/lease.h"
 #include "bpf/override.h"
 #include "bpf/refused.h"
@@ -192,6 +193,7 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 		else if (limit->lease && lease_use(limit, &ev->pkt, key, cost, LEASE_LEFT))
 			result = ATTEMPT_PASS;
 		if (way && result == ATTEMPT_OVER) {
+			event_note_over(ev, way, key, limit->slot);
 			table_mark_refused(way, key);
 			if (limit->count_all)
 				charge_fill(limit, ev, way, old);
@@ -281,6 +283,7 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 	if (res.verdict == SL_OVER) {
 		if (meter->lease && lease_use(meter, &ev->pkt, key, cost, LEASE_LEFT))
 			return ATTEMPT_PASS;
+		event_note_over(ev, way, key, limit->slot);
 		table_mark_refused(way, key);
 		if (meter->count_all)
 			charge_fill(meter, ev, way, bucket_state);

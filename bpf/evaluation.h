@@ -62,6 +62,12 @@ struct evaluation {
 	 */
 	u8 failsafe_spent;
 	u16 limit_id;			/* SL_R_OVER, SL_R_MATCH: of the limit */
+	/* What this packet changed, until the verdict: event.h. */
+	u8 news;			/* bits: enum sl_event_kind */
+	u8 ban_prefix_len;
+	u16 news_limit, ban_limit;	/* limit_ids */
+	u64 news_key;
+	u32 weight;			/* of the last sample: of so many packets, heavy.h */
 	struct matches matches;
 	struct meter_in_hand meter;
 	struct hints hints;

@@ -82,6 +82,7 @@ static __always_inline void heavy_sample(struct evaluation *ev, u32 list)
 		if (s->window != window)
 			s->weight = 1;
 		way = heavy_entry(&ev->pkt, set, source, v6, window);
+		ev->weight = s->weight;
 		way->now.packets += s->weight;
 		way->now.bytes += (u64)s->weight * ev->pkt.length;
 		if (ev->pkt.proto == PROTO_TCP && (ev->pkt.flags & PKT_L4) &&
@@ -95,18 +96,22 @@ static __always_inline void heavy_sample(struct evaluation *ev, u32 list)
 	sl_heavy_next(s, window, env_random());
 }
 
-/* Every packet with a source, once. Global: verified once, in a path that joins all others. */
+/*
+ * Every packet with a source, once; 1: it is a sample. Global: verified once, in a path that joins all
+ * others.
+ */
 SL_GLOBAL int heavy_note(struct evaluation *ev, enum sl_action action)
 {
 	u32 list = action == SL_ACT_DROP ? SL_HEAVY_DROPPED : SL_HEAVY_PASSED;
 
 	if (!ev || !(ev->pkt.flags & PKT_ADDR))
 		return 0;
-	if (ev->sampling[list].left)
+	if (ev->sampling[list].left) {
 		ev->sampling[list].left--;
-	else
-		heavy_sample(ev, list);
-	return 0;
+		return 0;
+	}
+	heavy_sample(ev, list);
+	return 1;
 }
 
 #endif

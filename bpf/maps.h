@@ -184,6 +184,29 @@ struct {
 	__type(value, struct sl_list_filter);
 } list_filter SEC(".maps");
 
+/* ---- events for people */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, SL_RING_BYTES);
+} events SEC(".maps");
+
+/* Written by the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_event_switch);
+} event_switch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sl_event_stats);
+} event_stats SEC(".maps");
+
 /* ---- bans and fragments */
 
 struct {
@@ -426,6 +449,31 @@ static __always_inline const struct sl_list_filter *map_list_filter(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&list_filter, &zero);
+}
+
+static __always_inline const struct sl_event_switch *map_event_switch(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&event_switch, &zero);
+}
+
+static __always_inline struct sl_event_stats *map_event_stats(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&event_stats, &zero);
+}
+
+static __always_inline struct sl_event *map_event_reserve(void)
+{
+	return bpf_ringbuf_reserve(&events, sizeof(struct sl_event), 0);
+}
+
+/* Wakes nobody: the daemon looks by itself. */
+static __always_inline void map_event_submit(struct sl_event *event)
+{
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)

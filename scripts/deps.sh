@@ -62,6 +62,7 @@ TEST="
 diffutils program cmp
 nftables program nft
 tcpdump program tcpdump
+tshark program tshark
 tmux program tmux
 zsh program zsh
 ethtool program ethtool

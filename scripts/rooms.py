@@ -25,6 +25,7 @@ TABLE = {
     "packet/compile": "config limiter",
     "packet/dataplane": "packet/compile config limiter bpf",
     "packet/host": "packet/dataplane packet/compile config limiter",
+    "packet/observe": "",
     "packet/explain": "packet/dataplane packet/compile config",
     "request/rules": "conf config limiter",
     "cluster/redis": "config",

@@ -37,6 +37,7 @@ PLACE = {
     "control/mitigation": (390, 238, 300, "joins the tiers: budgets, push-downs"),
     "control/elastic": (390, 328, 300, "joins the tiers: elastic limits"),
     "control/running": (748, 238, 300, "live changes, history, confirm"),
+    "packet/observe": (32, 464, 286, "events and their history"),
     "packet/explain": (32, 558, 136, "what would happen"),
     "packet/host": (182, 558, 136, "this host: bans"),
     "packet/dataplane": (32, 652, 206, "maps, programs, interfaces"),

@@ -18,6 +18,7 @@
 #include "list.h"
 #include "prefix.h"
 #include "push.h"
+#include "ring.h"
 #include "rules.h"
 #include "sizes.h"
 #include "stats.h"

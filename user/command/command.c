@@ -65,6 +65,16 @@
 		   HIDE(">PEAK/S", "$peak_per_second:n", 1), COL(">REFUSED", "$refused:n"), \
 		   COL(">COMPARED", "$compare.refused:n"))
 
+#define EVENTS_WANTED \
+	OPTION("within", "CIDR", "only sources of this prefix"), \
+	OPTION("limit", "NAME", "only of this limit, or rule", .values = "@limit list"), \
+	OPTION("kind", "KIND", "only of this kind", \
+	       .values = "drop over released ban unban pushdown pushdown_end block unblock refused change")
+#define EVENT_LINES \
+	EACH("events", "$at $kind{ $source}{ $rule}{ $value}{ limit $limit}{ $verdict}{ ($reason)}" \
+	     "{ on $interface}{ $proto}{ port $sport}{ to $dst}{ port $dport}{, $length bytes}" \
+	     "{, 1 of $packets}{: $detail}")
+
 #define CHANGED "; $live_changes:changes"
 #define FILE_NOTES \
 	EACH("dropped", "dropped: live change '$', which no longer applies"), \

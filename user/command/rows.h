@@ -220,6 +220,25 @@ COMMAND(doctor, "doctor", LOCAL, "what keeps limits from holding on this host, a
 	     "Changes nothing. Works without a daemon and without root, as far as it can. Exits with 0 if "
 	     "nothing is wrong, 1 with a warning, 2 if something is bad."))
 
+COMMAND(events, "events", LOCAL, "what happens, as it happens: drops, bans, changes",
+	ARGS(EVENTS_WANTED, OPTION("last", "COUNT", "first so many that happened before", .type = ARG_COUNT),
+	     OPTION("count", "COUNT", "end after so many", .type = ARG_COUNT),
+	     OPTION("pcap", "FILE", "dropped packets as pcapng, - for standard output", .type = ARG_TEXT,
+		    .values = "FILE")),
+	MORE("A line for each event; with -o json an object a line. Drops are a sample: PACKETS is for how "
+	     "many one stands. With --pcap the first 128 bytes of each sampled packet, with the verdict, "
+	     "the reason and the limit as comment: sluicectl events --pcap - | tcpdump -r -"),
+	SHOW(EVENT_LINES))
+
+COMMAND(events_list, "events list", READS, "the last events",
+	ARGS(EVENTS_WANTED, OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT),
+	     OPTION("after", "SEQ", "only events after the one of this number", .type = ARG_COUNT),
+	     FLAG("frames", "with the first bytes of packets, in hexadecimal")),
+	MORE("Of the last 2048. The kinds: drop; over and released (a limit refuses a source, and it has "
+	     "all of the limit again); ban and unban; pushdown and pushdown_end; block and unblock; "
+	     "refused (by a rule of the HTTP tier); change (of the configuration)."),
+	SHOW(EVENT_LINES, LINE("{$missed:some events are not kept any more}")))
+
 COMMAND(limit_list, "limit list", READS, "limits in force",
 	SHOW(TABLE("limits", "no limits", COL("LIMIT", "$name"),
 		   HIDE("PER", "{$per{ $prefix.ipv4[/$]}{ $prefix.ipv6[/$]}|all sources}", 4),

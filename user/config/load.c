@@ -143,6 +143,12 @@ static const struct key metrics_rows[] = {
 };
 static const struct keys metrics_keys = KEYS(struct policy, metrics_rows);
 
+static const struct key events_rows[] = {
+	{ "rate", KEY(struct policy, events_rate), &type_count, .usual = "1000", .most = 100000,
+	  .help = "events of each kind that the data path reports a second, all CPUs together; 0: none" },
+};
+static const struct keys events_keys = KEYS(struct policy, events_rows);
+
 static const struct key control_rows[] = {
 	{ "socket", KEY(struct policy, control_socket), &type_path, .most = SOCKET_PATH_MAX,
 	  .usual = "/run/sluice/control.sock", .flags = KEY_RESTART },
@@ -210,6 +216,9 @@ static const struct key policy_rows[] = {
 	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
 		  "callers may create. `token_file`: who has its first line may read [the status page](metrics.md#the-status-page), and set from other hosts [load "
 		  "signals](#throttle)" },
+	{ "events", .type = &type_map, .keys = &events_keys,
+	  .help = "what `sluicectl events` shows. `rate`: at most so many of each kind a second from "
+		  "the data path, all CPUs together, 0 for none" },
 	{ "control", .type = &type_map, .keys = &control_keys,
 	  .help = "the socket of sluicectl, and groups that may use it" },
 	{ .name = "crowdsec" },

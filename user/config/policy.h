@@ -174,6 +174,7 @@ struct policy {
 	size_t load_signal_count;
 	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
 	char *metrics_token_file;	/* other hosts set load signals with it; may be NULL */
+	u64 events_rate;		/* a second and kind; default 1000, 0: none */
 	u32 max_values;			/* series of values of detailed_metric and value_to_metric */
 	char *control_socket;		/* default /run/sluice/control.sock */
 	char *control_group;		/* may be NULL */

@@ -8,6 +8,7 @@
  *     timers.c          work of each second and each minute; state_watch.c, netlink.c
  *     confine.c         drops privileges
  *     http_tier.c       the request tier as a part of the running configuration
+ *     observer.c        events of the data path, for people
  *     metrics_listen.c  the listener of /metrics
  *     status_page.c     its status page; page/ has the parts for the browser
  *

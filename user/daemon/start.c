@@ -35,6 +35,7 @@
 #include "control/running/running_text.h"
 #include "control/replication/replication.h"
 #include "packet/host/state.h"
+#include "packet/observe/observe.h"
 #include "daemon/timers.h"
 #include "control/replication/consumption.h"
 #include "packet/dataplane/dp_sim.h"
@@ -214,6 +215,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = persist_open(&d->running, err);
 	if (!r)
+		r = observe_open(&d->running.observe, err);
+	if (!r)
 		r = open_data_plane(d, err);
 	if (!r)
 		r = replication_open(&d->nodes, err);
@@ -285,6 +288,7 @@ void start_revert(struct daemon *d)
 	nodes_close(&d->nodes);
 	consumption_close(&d->nodes);
 	elastic_free(&d->scales);
+	observe_close(d->running.observe);
 	packet_host_free(&d->packets);
 	if (d->packets.dp)
 		d->packets.dp->ops->close(d->packets.dp);

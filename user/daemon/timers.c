@@ -11,6 +11,7 @@
 #include "control/elastic/elastic.h"
 #include "packet/host/ifaces.h"
 #include "daemon/netlink.h"
+#include "daemon/observer.h"
 #include "daemon/state_watch.h"
 #include "daemon/status_page.h"
 #include "control/running/pending.h"
@@ -49,6 +50,12 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	bans_tick(&d->packets);
 	state_watch(d);
 	persist_tick(&d->running);
+	observer_second(d);
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+	observer_tick(arg);
 }
 
 static void on_minute(evutil_socket_t fd, short what, void *arg)
@@ -77,7 +84,7 @@ static int every(struct daemon *d, u64 usec, event_callback_fn run)
 int timers_start(struct daemon *d, struct sl_err *err)
 {
 	uint64_t watchdog_us = 0;
-	int r = every(d, 1000000, on_second) | every(d, 60000000, on_minute);
+	int r = every(d, 1000000, on_second) | every(d, 100000, on_look) | every(d, 60000000, on_minute);
 
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		r |= every(d, watchdog_us / 2, on_watchdog);

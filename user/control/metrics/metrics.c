@@ -19,6 +19,7 @@
 #include "control/running/pending.h"
 #include "request/engine/engine.h"
 #include "packet/host/view.h"
+#include "packet/observe/observe.h"
 
 struct scrape {
 	struct metrics *m;
@@ -237,6 +238,28 @@ static void write_daemon(struct scrape *s)
 	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
 }
 
+static void write_events(struct scrape *s)
+{
+	static const char *const kind[] = { "drop", "over", "ban" };
+	struct dp *dp = s->m->running->packets->dp;
+	struct exposition *e = &s->e;
+	struct sl_event_stats stats;
+
+	if (dp->ops->event_stats(dp, &stats) < 0)
+		memset(&stats, 0, sizeof(stats));
+	metric_begin(e, "sluice_events", METRIC_COUNTER, "Events that were observed, by kind.");
+	for (int i = 0; i < OBSERVED_KINDS; i++)
+		metric_u64(e, observe_count(s->m->running->observe, (enum observed_kind)i), "kind",
+			   observed_kind_name((enum observed_kind)i), NULL);
+	metric_begin(e, "sluice_events_not_reported", METRIC_COUNTER,
+		     "Events of the data path that were not reported: above events.rate (limited), or as "
+		     "the ring was full (lost).");
+	for (int i = 0; i < SL_EVENT_KINDS; i++) {
+		metric_u64(e, stats.limited[i], "kind", kind[i], "cause", "limited", NULL);
+		metric_u64(e, stats.lost[i], "kind", kind[i], "cause", "lost", NULL);
+	}
+}
+
 static u64 resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -305,6 +328,7 @@ void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out)
 	write_table(s);
 	sources_metrics(m->sources, &s->e);
 	write_daemon(s);
+	write_events(s);
 	http_metrics_write(m, &s->e);
 	nodes_metrics(m->nodes, &s->e);
 	write_process(s);

@@ -20,6 +20,7 @@
 #include "lib/clock.h"
 #include "lib/file.h"
 #include "lib/log.h"
+#include "packet/observe/observe.h"
 
 #define AUDIT_SIZE_MAX (4 << 20)
 #define AUDIT_KEPT 4
@@ -119,12 +120,58 @@ static void append(const char *path, const char *text)
 		close(fd);
 }
 
+/* Which event a command is; its source is the argument `from`. */
+static const struct {
+	const char *command, *from;
+	enum observed_kind kind;
+} events[] = {
+	{ "block add", "prefix", OBSERVED_BLOCK },
+	{ "block del", "prefix", OBSERVED_UNBLOCK },
+	{ "push-down", "source", OBSERVED_PUSHDOWN },
+};
+
+/* The change as an event: "limit set {...} by uid 0". */
+static void observe_change(const struct running *run, const struct actor *actor, const char *command,
+			   const json_t *args)
+{
+	const char *from = NULL, *text, *reason, *rule = json_string_value(json_object_get(args, "rule"));
+	char *words = json_object_size(args) ? json_dumps(args, JSON_COMPACT) : NULL;
+	char detail[OBSERVE_TEXT], who[32] = "sluiced";
+	enum observed_kind kind = OBSERVED_CHANGE;
+	struct sl_prefix source;
+	bool has_source;
+
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		if (!strcmp(command, events[i].command)) {
+			kind = events[i].kind;
+			from = events[i].from;
+		}
+	}
+	text = from ? json_string_value(json_object_get(args, from)) : NULL;
+	has_source = text && !sl_prefix_parse(text, &source, &reason);
+	/* A set as an entry is no single source. */
+	if (from && !has_source)
+		kind = OBSERVED_CHANGE;
+	text = json_string_value(json_object_get(args, "event"));
+	if (kind == OBSERVED_PUSHDOWN && text && !strcmp(text, "ends"))
+		kind = OBSERVED_PUSHDOWN_END;
+	if (actor)
+		snprintf(who, sizeof(who), "uid %u", actor->uid);
+	snprintf(detail, sizeof(detail), "%s by %s%s%.140s", command, who, words ? " " : "",
+		 words ? words : "");
+	observe_tell(run->observe, kind, has_source ? &source : NULL,
+		     kind == OBSERVED_PUSHDOWN || kind == OBSERVED_PUSHDOWN_END ? rule : NULL, NULL, detail);
+	free(words);
+}
+
 void audit_write(const struct running *run, const struct actor *actor, const char *command,
 		 const json_t *args, u64 generation, const struct sl_err *err)
 {
 	char when[32], words[1024], *path = file_join(run->state_dir, "audit.log"), *text = NULL;
 	json_t *line;
 
+	if (!err)
+		observe_change(run, actor, command, args);
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
 	line = json_pack("{s:s}", "at", when);
 	if (actor)

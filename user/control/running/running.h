@@ -33,6 +33,7 @@
 struct ruleset;
 struct engine;
 struct persist;			/* persist.h */
+struct observe;			/* packet/observe/observe.h */
 
 /* The text of the file's part: the configured file, or one applied in its place. */
 struct config_text {
@@ -127,6 +128,7 @@ struct running {
 
 	struct running_requests requests;
 	struct persist *persist;
+	struct observe *observe;	/* what happened, for people; NULL: nobody looks */
 };
 
 /* Adds or removes a part. Removing one that has not joined has no effect. */

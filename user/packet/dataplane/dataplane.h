@@ -47,6 +47,9 @@ struct dp_listed {
 	struct sl_listed listed;
 };
 
+/* The event is valid during the call. */
+typedef void dp_event_fn(void *arg, const struct sl_event *event);
+
 struct dp_ops {
 	const char *name;
 	void (*close)(struct dp *dp);
@@ -101,6 +104,13 @@ struct dp_ops {
 	int (*list_put)(struct dp *dp, const struct dp_listed *listed, size_t count);
 	int (*list_del)(struct dp *dp, const struct sl_list_key *key, size_t count);
 	struct sl_list_filter *(*list_filter)(struct dp *dp);
+	/*
+	 * Events: the switch, memory of the data plane itself; each that is in the ring, the oldest of a
+	 * CPU first, which takes them out: their number or -errno; and their counts.
+	 */
+	struct sl_event_switch *(*event_switch)(struct dp *dp);
+	int (*events)(struct dp *dp, dp_event_fn *each, void *arg);
+	int (*event_stats)(struct dp *dp, struct sl_event_stats *ret);
 	/*
 	 * Bans (dp_bans.c builds on these). All of them: an array to be freed; one (-ENOENT: none);
 	 * insert, also over an older one (-E2BIG: no room); delete. The filter is memory of the

@@ -6,6 +6,8 @@
  * allows it, so reading a bucket state or the clock offset is no system call. The program is loaded
  * once per interface (its slot is a constant in it) over the same maps. dp_attach.c attaches it to
  * interfaces.
+ *
+ * It is over 500 lines because opening, loading and closing are about the same object.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -339,6 +341,8 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
 	unmap_memory(b->push_now, sizeof(*b->push_now), 1);
 	unmap_memory(b->established, sizeof(*b->established), SL_ESTABLISHED_SETS);
+	unmap_memory(b->event_switch, sizeof(*b->event_switch), 1);
+	ring_buffer__free(b->ring);
 	unmap_memory(b->rules, sizeof(*b->rules), 1);
 	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
 	sluice_bpf__destroy(b->skel);
@@ -369,6 +373,9 @@ static const struct dp_ops dp_bpf_ops = {
 	.iface_stats = dp_bpf_iface_stats,
 	.limit_stats = dp_bpf_limit_stats,
 	.heavy = dp_bpf_heavy,
+	.event_switch = dp_bpf_event_switch,
+	.events = dp_bpf_events,
+	.event_stats = dp_bpf_event_stats,
 	.global_stats = dp_bpf_global_stats,
 	.limit_stats_clear = dp_bpf_limit_stats_clear,
 	.cpus = dp_bpf_cpus,
@@ -415,6 +422,9 @@ static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struc
 	if (rc < 0)
 		return rc;
 	rc = map_all_memory(b, err);
+	if (rc < 0)
+		return rc;
+	rc = dp_bpf_open_ring(b, err);
 	if (rc < 0)
 		return rc;
 	rc = init_state(b, err);

@@ -17,6 +17,7 @@
 #define PIN_DIR_MAX (PATH_MAX - 64)
 
 struct sluice_bpf;
+struct ring_buffer;
 
 struct dp_bpf {
 	struct dp dp;
@@ -39,6 +40,10 @@ struct dp_bpf {
 	struct sl_ban_filter *ban_filter;
 	struct sl_push_now *push_now;
 	struct sl_established *established;
+	struct sl_event_switch *event_switch;
+	struct ring_buffer *ring;
+	dp_event_fn *event_each;	/* during dp_bpf_events() */
+	void *event_arg;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
 	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
 	u64 pfx_digest;			/* of the prefix maps in force */
@@ -85,6 +90,11 @@ void dp_bpf_find_rules(struct dp_bpf *b);
 int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
 int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
 int dp_bpf_heavy(struct dp *dp, u32 index, struct sl_heavy_set *ret);
+/* Maps the ring of events, and the operations on it. */
+int dp_bpf_open_ring(struct dp_bpf *b, struct sl_err *err);
+struct sl_event_switch *dp_bpf_event_switch(struct dp *dp);
+int dp_bpf_events(struct dp *dp, dp_event_fn *each, void *arg);
+int dp_bpf_event_stats(struct dp *dp, struct sl_event_stats *ret);
 int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret);
 int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot);
 /* To be called before another interface gets the slot. */

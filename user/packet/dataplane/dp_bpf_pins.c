@@ -178,7 +178,8 @@ int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
  */
 static bool begins_anew(const char *map)
 {
-	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments") || !strcmp(map, "heavy");
+	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments") || !strcmp(map, "heavy") ||
+	       !strcmp(map, "events") || !strcmp(map, "event_switch") || !strcmp(map, "event_stats");
 }
 
 /* Refuses pins of another layout with a message, before libbpf refuses them with a number. */

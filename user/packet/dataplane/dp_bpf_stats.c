@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -72,6 +73,46 @@ int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret)
 	struct dp_bpf *b = (struct dp_bpf *)dp;
 
 	return sum_counters(b, b->skel->maps.global_stats, 0, ret, sizeof(*ret));
+}
+
+struct sl_event_switch *dp_bpf_event_switch(struct dp *dp)
+{
+	return ((struct dp_bpf *)dp)->event_switch;
+}
+
+static int on_event(void *arg, void *data, size_t size)
+{
+	struct dp_bpf *b = arg;
+
+	if (size >= sizeof(struct sl_event))
+		b->event_each(b->event_arg, data);
+	return 0;
+}
+
+int dp_bpf_open_ring(struct dp_bpf *b, struct sl_err *err)
+{
+	b->event_switch = map_memory(bpf_map__fd(b->skel->maps.event_switch), sizeof(*b->event_switch),
+				     1, PROT_READ | PROT_WRITE);
+	b->ring = ring_buffer__new(bpf_map__fd(b->skel->maps.events), on_event, b, NULL);
+	if (!b->event_switch || !b->ring)
+		return sl_err_set(err, errno, "cannot map the ring of events: %s", strerror(errno));
+	return 0;
+}
+
+int dp_bpf_events(struct dp *dp, dp_event_fn *each, void *arg)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	b->event_each = each;
+	b->event_arg = arg;
+	return ring_buffer__consume(b->ring);
+}
+
+int dp_bpf_event_stats(struct dp *dp, struct sl_event_stats *ret)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	return sum_counters(b, b->skel->maps.event_stats, 0, ret, sizeof(*ret));
 }
 
 int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot)

@@ -54,6 +54,7 @@ static void sim_close(struct dp *dp)
 	free(s->established);
 	free(s->fragment);
 	free(s->heavy);
+	free(s->event);
 	free(s->table);
 	free(s);
 }
@@ -252,6 +253,32 @@ static int sim_heavy(struct dp *dp, u32 index, struct sl_heavy_set *ret)
 	return 0;
 }
 
+static struct sl_event_switch *sim_event_switch(struct dp *dp)
+{
+	return &sim_of(dp)->event_switch;
+}
+
+static int sim_events(struct dp *dp, dp_event_fn *each, void *arg)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 count = s->event_count;
+
+	for (u32 i = 0; i < count; i++)
+		each(arg, &s->event[i]);
+	s->event_count = 0;
+	return (int)count;
+}
+
+static int sim_event_stats(struct dp *dp, struct sl_event_stats *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+
+	memset(ret, 0, sizeof(*ret));
+	for (u32 i = 0; i < s->cpus; i++)
+		add_counters(ret, &s->cpu[i].events, sizeof(*ret));
+	return 0;
+}
+
 static u32 sim_cpus(struct dp *dp)
 {
 	return sim_of(dp)->cpus;
@@ -430,6 +457,9 @@ static const struct dp_ops sim_ops = {
 	.iface_stats = sim_iface_stats,
 	.limit_stats = sim_limit_stats,
 	.heavy = sim_heavy,
+	.event_switch = sim_event_switch,
+	.events = sim_events,
+	.event_stats = sim_event_stats,
 	.global_stats = sim_global_stats,
 	.limit_stats_clear = sim_limit_stats_clear,
 	.cpus = sim_cpus,
@@ -474,8 +504,9 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->established = aligned_alloc(64, SL_ESTABLISHED_SETS * sizeof(*s->established));
 	s->fragment = calloc(SL_FRAG_SETS, sizeof(*s->fragment));
 	s->heavy = calloc((size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS, sizeof(*s->heavy));
-	if (!s->table || !s->cpu || !s->lease_key || !s->lists || !s->ban || !s->fragment || !s->elastic ||
-	    !s->seen || !s->push || !s->established || !s->heavy)
+	s->event = calloc(SIM_EVENTS, sizeof(*s->event));
+	if (!s->table || !s->event || !s->cpu || !s->lease_key || !s->lists || !s->ban ||
+	    !s->fragment || !s->elastic || !s->seen || !s->push || !s->established || !s->heavy)
 		goto out;
 	memset(s->table, 0, s->sets * sizeof(*s->table));
 	memset(s->established, 0, SL_ESTABLISHED_SETS * sizeof(*s->established));

@@ -5,6 +5,8 @@
  *
  * dp_explain.c runs the stages for another, live data plane: its dp_sim uses the rules and state of
  * that one, and `copy` in place of a table and of leases.
+ *
+ * It is over 500 lines because it has every name of both headers.
  */
 #ifndef SLUICE_SIM_ENV_H
 #define SLUICE_SIM_ENV_H
@@ -27,6 +29,7 @@ struct sim_cpu {
 	struct sl_clock_pair pair;
 	struct sl_refused refused[1 << SL_REFUSED_BITS];
 	u64 *lease;			/* lease_entries of them */
+	struct sl_event_stats events;
 };
 
 /* A place never used ends a search; a deleted one does not. */
@@ -44,6 +47,8 @@ struct sim_push {
 	struct sl_push push;
 	enum sim_ban_place place;
 };
+
+#define SIM_EVENTS 1024
 
 /* The prefix index of an image. */
 struct sim_prefixes {
@@ -67,6 +72,9 @@ struct dp_sim {
 	u32 linear;			/* of each frame; 0: all */
 	u64 *lease_key;			/* lease_entries of them */
 	struct sim_cpu *cpu;
+	struct sl_event_switch event_switch;
+	struct sl_event *event;		/* SIM_EVENTS of them; with `copy` NULL */
+	u32 event_count;
 	struct sl_heavy_set *heavy;	/* SL_HEAVY_LISTS * SL_HEAVY_SETS for each CPU; with `copy` NULL */
 	u64 mono_ns;
 	struct explain_copy *copy;	/* NULL: a data plane of its own */
@@ -400,6 +408,28 @@ static inline struct sl_heavy_set *map_heavy(u32 index)
 	if (!sim->heavy || index >= SL_HEAVY_LISTS * SL_HEAVY_SETS)
 		return NULL;
 	return &sim->heavy[cpu * SL_HEAVY_LISTS * SL_HEAVY_SETS + index];
+}
+
+/* NULL with `copy`: explain is no event. */
+static inline const struct sl_event_switch *map_event_switch(void)
+{
+	return sim->copy ? NULL : &sim->event_switch;
+}
+
+static inline struct sl_event_stats *map_event_stats(void)
+{
+	return &sim_cpu->events;
+}
+
+static inline struct sl_event *map_event_reserve(void)
+{
+	return sim->event_count < SIM_EVENTS ? &sim->event[sim->event_count] : NULL;
+}
+
+static inline void map_event_submit(struct sl_event *event)
+{
+	(void)event;
+	sim->event_count++;
 }
 
 static inline struct sl_push *map_push(const struct sl_push_key *key)

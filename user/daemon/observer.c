@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * observer.c - see observer.h.
+ *
+ * What began is kept in a table of fixed size until its end is seen; without room the end is not
+ * reported. A limit has released a source when its bucket is no longer in the table: unused and
+ * swept, which may take a minute longer than the bucket needs to empty.
+ */
+#include "daemon/observer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "packet/observe/observe.h"
+
+#define OPEN_MAX_ 4096
+
+/* What began. */
+struct open_state {
+	enum observed_kind kind;	/* OBSERVED_OVER or OBSERVED_BAN; OBSERVED_DROP: none */
+	struct sl_prefix source;
+	char name[SL_NAME_MAX];
+	u64 bucket_key;			/* of OBSERVED_OVER */
+};
+
+static struct {
+	struct open_state at[OPEN_MAX_];
+	size_t count;			/* places below it are in use */
+} opened;
+
+static void remember(enum observed_kind kind, const struct observed *event, u64 bucket_key)
+{
+	struct open_state *at = NULL;
+
+	for (size_t i = 0; i < opened.count && !at; i++)
+		if (opened.at[i].kind == kind && !strcmp(opened.at[i].name, event->name) &&
+		    sl_prefix_equal(&opened.at[i].source, &event->source))
+			at = &opened.at[i];
+	if (!at && opened.count < OPEN_MAX_)
+		at = &opened.at[opened.count++];
+	if (!at)
+		return;
+	*at = (struct open_state){ .kind = kind, .source = event->source, .bucket_key = bucket_key };
+	snprintf(at->name, sizeof(at->name), "%.*s", SL_NAME_MAX - 1, event->name);
+}
+
+/* ------------------------------------------------------------------ from the ring */
+
+static struct sl_prefix address_of(struct sl_addr addr, u8 family)
+{
+	return (struct sl_prefix){ .addr = addr, .family = family,
+				   .len = family == SL_V6 ? 128 : 32 };
+}
+
+static void on_event(void *arg, const struct sl_event *raw)
+{
+	static const enum observed_kind kind_of[] = {
+		[SL_EVENT_DROP] = OBSERVED_DROP,
+		[SL_EVENT_OVER] = OBSERVED_OVER,
+		[SL_EVENT_BAN] = OBSERVED_BAN,
+	};
+	struct daemon *d = arg;
+	struct dp *dp = d->packets.dp;
+	struct observed event = { .has_source = true, .is_packet = true };
+
+	if (raw->kind >= SL_EVENT_KINDS || raw->limit_id >= SL_LIMIT_IDS)
+		return;
+	event.kind = kind_of[raw->kind];
+	event.utc_ns = raw->mono_ns + clock_utc_offset_ns();
+	event.source = address_of(raw->source, raw->family);
+	event.dst = address_of(raw->dst, raw->family);
+	if (raw->len && raw->len <= event.source.len)
+		event.source = (struct sl_prefix){ sl_addr_mask(raw->source, raw->len), raw->family,
+						   raw->len };
+	if (raw->limit_id)
+		snprintf(event.name, sizeof(event.name), "%.*s", SL_NAME_MAX - 1,
+			 dp->ops->slots(dp)[raw->limit_id].name);
+	event.reason = reason_name((enum sl_reason)raw->reason);
+	event.verdict = action_name((enum sl_action)raw->action);
+	event.packets = raw->weight;
+	event.length = raw->length;
+	event.proto = raw->proto;
+	event.sport = raw->sport;
+	event.dport = raw->dport;
+	event.captured = raw->captured;
+	memcpy(event.frame, raw->frame, sizeof(event.frame));
+	snprintf(event.interface, sizeof(event.interface), "%s",
+		 d->packets.iface[raw->iface_slot % SL_IFACES_MAX].name);
+	observe_note(d->running.observe, &event);
+	if (event.kind != OBSERVED_DROP)
+		remember(event.kind, &event, raw->bucket_key);
+}
+
+void observer_tick(struct daemon *d)
+{
+	if (d->running.observe && !d->packets.absent)
+		d->packets.dp->ops->events(d->packets.dp, on_event, d);
+}
+
+/* ------------------------------------------------------------------ what ended */
+
+static bool has_ended(struct dp *dp, const struct open_state *state, u64 now_ns)
+{
+	const struct sl_ban_key key = { .addr = state->source.addr, .family = state->source.family,
+					.len = state->source.len };
+	struct sl_ban_state ban;
+
+	if (state->kind == OBSERVED_OVER)
+		return !dp_bucket_state(dp, state->bucket_key);
+	return dp->ops->ban_get(dp, &key, &ban) < 0 || ban.until_ns <= now_ns;
+}
+
+static void report_ends(struct daemon *d)
+{
+	u64 now_ns = clock_mono_ns();
+
+	for (size_t i = 0; i < opened.count; i++) {
+		struct open_state *state = &opened.at[i];
+
+		if (!has_ended(d->packets.dp, state, now_ns))
+			continue;
+		observe_tell(d->running.observe,
+			     state->kind == OBSERVED_OVER ? OBSERVED_RELEASED : OBSERVED_UNBAN,
+			     &state->source, state->name, NULL, NULL);
+		*state = opened.at[--opened.count];
+		i--;
+	}
+}
+
+/* The configured rate as events of a CPU and a turn; at least one, unless events are off. */
+static u32 per_turn(u64 rate)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	u64 turn = (rate << SL_RING_TURN_BITS) / SL_NS_PER_SEC / (u64)(cpus > 0 ? cpus : 1);
+
+	return rate && !turn ? 1 : (u32)turn;
+}
+
+void observer_second(struct daemon *d)
+{
+	struct dp *dp = d->packets.dp;
+
+	if (!d->running.observe || d->packets.absent)
+		return;
+	dp->ops->event_switch(dp)->per_turn = per_turn(d->running.policy->events_rate);
+	report_ends(d);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * observer.h - carries the data path's events to packet/observe: names instead of numbers, and the
+ * end of what began: a source that a limit no longer refuses, a ban.
+ */
+#ifndef SLUICE_DAEMON_OBSERVER_H
+#define SLUICE_DAEMON_OBSERVER_H
+
+#include "daemon/daemon.h"
+
+/* Ten times a second: reads the ring. Does nothing without a packet tier. */
+void observer_tick(struct daemon *d);
+/* Each second: the rate of events as configured, and what has ended. */
+void observer_second(struct daemon *d);
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* observe.c - see observe.h. */
+#include "packet/observe/observe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/json.h"
+
+struct observe {
+	u64 last;				/* seq of the last event; 0: none */
+	u64 counts[OBSERVED_KINDS];
+	struct observed kept[OBSERVE_KEPT];	/* an event is at its seq, modulo the size */
+};
+
+int observe_open(struct observe **ret, struct sl_err *err)
+{
+	struct observe *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	*ret = o;
+	return 0;
+}
+
+void observe_close(struct observe *o)
+{
+	free(o);
+}
+
+void observe_note(struct observe *o, struct observed *event)
+{
+	if (!o || event->kind >= OBSERVED_KINDS)
+		return;
+	event->seq = ++o->last;
+	if (!event->utc_ns)
+		event->utc_ns = clock_utc_ns();
+	o->counts[event->kind]++;
+	o->kept[event->seq % OBSERVE_KEPT] = *event;
+}
+
+void observe_tell(struct observe *o, enum observed_kind kind, const struct sl_prefix *source,
+		  const char *name, const char *value, const char *detail)
+{
+	struct observed event = { .kind = kind, .has_source = source, .packets = 1 };
+
+	if (source)
+		event.source = *source;
+	snprintf(event.name, sizeof(event.name), "%s", name ? name : "");
+	snprintf(event.value, sizeof(event.value), "%s", value ? value : "");
+	snprintf(event.detail, sizeof(event.detail), "%s", detail ? detail : "");
+	observe_note(o, &event);
+}
+
+static bool is_wanted(const struct observe_filter *filter, const struct observed *event)
+{
+	if (filter->kind >= 0 && event->kind != (enum observed_kind)filter->kind)
+		return false;
+	if (filter->name && strcmp(filter->name, event->name) != 0)
+		return false;
+	return !filter->has_within ||
+	       (event->has_source && (sl_prefix_contains(&filter->within, &event->source) ||
+				      sl_prefix_contains(&event->source, &filter->within)));
+}
+
+static u64 oldest(const struct observe *o)
+{
+	return o->last > OBSERVE_KEPT ? o->last - OBSERVE_KEPT + 1 : 1;
+}
+
+/* From which seq on `count` of the events up to the last one are wanted. */
+static u64 begin_of_latest(const struct observe *o, const struct observe_filter *filter)
+{
+	size_t found = 0;
+	u64 seq = o->last + 1;
+
+	while (seq > oldest(o) && found < filter->count) {
+		seq--;
+		found += is_wanted(filter, &o->kept[seq % OBSERVE_KEPT]);
+	}
+	return seq;
+}
+
+json_t *observe_read(struct observe *o, const struct observe_filter *filter)
+{
+	json_t *list = json_array();
+	u64 seq, next, missed = 0;
+
+	if (!o)
+		return json_pack("{s:o, s:i, s:i}", "events", list, "next", 0, "missed", 0);
+	seq = filter->after ? filter->after + 1 : begin_of_latest(o, filter);
+	/* Of a daemon before this one: its events are gone, and those of this one are new. */
+	if (seq > o->last + 1)
+		seq = 1;
+	if (seq < oldest(o)) {
+		missed = oldest(o) - seq;
+		seq = oldest(o);
+	}
+	next = seq - 1;
+	for (; seq <= o->last && json_array_size(list) < filter->count; seq++) {
+		const struct observed *event = &o->kept[seq % OBSERVE_KEPT];
+
+		next = seq;
+		if (is_wanted(filter, event))
+			json_array_append_new(list, observed_to_json(event, filter->frames));
+	}
+	return json_pack("{s:o, s:o, s:o}", "events", list, "next", json_u64(next), "missed",
+			 json_u64(missed));
+}
+
+json_t *observe_last(struct observe *o, size_t count)
+{
+	const struct observe_filter all = { .kind = -1, .count = count };
+	json_t *result = observe_read(o, &all), *list = json_incref(json_object_get(result, "events"));
+
+	json_decref(result);
+	return list;
+}
+
+u64 observe_count(const struct observe *o, enum observed_kind kind)
+{
+	return o ? o->counts[kind] : 0;
+}
