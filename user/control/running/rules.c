@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control/running/entries.h"
 #include "control/running/persist.h"
 #include "lib/clock.h"
 #include "packet/host/cpus.h"
@@ -166,6 +167,15 @@ static int compile(struct running *run, const struct policy *policy,
 	return image_compile(policy, &env, ret, err);
 }
 
+/* Entries that cannot be removed stay until the next rule set. */
+static void narrow(struct running *run, const struct policy *policy, u64 revert_at_ns)
+{
+	struct sl_err err;
+
+	if (entries_narrow(run, policy, revert_at_ns, &err) < 0)
+		log_error("%s", err.message);
+}
+
 int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err)
 {
@@ -184,9 +194,12 @@ int rules_install(struct running *run, const struct policy *policy, u64 revert_a
 		goto out;
 	}
 	override_moves_begin(run, policy, image, &moves);
-	r = put_in_force(run, image, revert_at_ns, err);
+	r = entries_widen(run, policy, err);
+	if (!r)
+		r = put_in_force(run, image, revert_at_ns, err);
 	if (r < 0)
 		goto out;
+	narrow(run, policy, revert_at_ns);
 	override_moves_end(run, &moves);
 	memcpy(run->packets->dp->ops->slots(run->packets->dp), after,
 	       SL_LIMIT_IDS * sizeof(*after));
@@ -415,16 +428,17 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 	if (r < 0)
 		return r;
 	new = change->back || is_new(run, change);
-	if (new && !change->back)
-		r = rules_note_before(run, change, err);
-	if (new && !r)
+	if (new)
 		top += change->back ? -1 : 1;
 	running_derive(run, change->running);
-	if (!r)
-		r = rules_install(run, change->running, deadline_ns, err);
+	r = rules_install(run, change->running, deadline_ns, err);
 	if (r < 0)
 		return r;
-	r = ifaces_attach(run->packets, change->running, false, err);
+	/* In force first: writing takes longer than compiling. */
+	if (new && !change->back)
+		r = rules_note_before(run, change, err);
+	if (!r)
+		r = ifaces_attach(run->packets, change->running, false, err);
 	/* Detaches nothing while the rules may revert: no daemon may be there to attach again. */
 	if (!r && !deadline_ns)
 		r = ifaces_detach_others(run->packets, change->running, err);
@@ -465,20 +479,4 @@ void rules_refresh(struct running *run)
 	if (rules_install(run, run->policy, run->pending.deadline_ns, &err) < 0)
 		log_error("cannot compile the rules for this host's new addresses, keeping the "
 			  "previous ones: %s", err.message);
-}
-
-void rules_expire(struct running *run)
-{
-	u64 now_utc_ns = clock_utc_ns();
-	struct sl_err err;
-
-	/* The data path ended them on time; this removes the entries. */
-	if (policy_list_expire(run->policy, now_utc_ns) > 0)
-		rules_refresh(run);
-	if (!live_expire(run->live, now_utc_ns))
-		return;
-	http_rules_follow(run);
-	if (rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
-			run->pending.deadline_utc_ns, &err) < 0)
-		log_error("%s", err.message);
 }
