@@ -9,7 +9,7 @@
 
 #include "conf/config_text.h"
 #include "control/running/entries_private.h"
-#include "control/running/running.h"
+#include "control/running/rules.h"
 #include "lib/clock.h"
 #include "packet/dataplane/dataplane.h"
 
@@ -119,6 +119,8 @@ static int commit(struct running *run, struct entry_change *change, size_t count
 	if (result->removed >= REFILTER_FROM)
 		entries_refilter(run);
 	entries_file_tidy(run->entries, run->state_dir);
+	if (result->added)
+		rules_protect(run);
 	if (ret)
 		*ret = *result;
 	return 0;

@@ -121,7 +121,6 @@ static struct compile_env make_env(struct running *run, char (*names)[16],
 {
 	struct compile_env env;
 
-	protect_find_sessions(run->packets);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		memcpy(names[slot], run->packets->iface[slot].name, sizeof(names[slot]));
 	env = (struct compile_env){
@@ -176,8 +175,8 @@ static void narrow(struct running *run, const struct policy *policy, u64 revert_
 		log_error("%s", err.message);
 }
 
-int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
-		  struct sl_err *err)
+static int install(struct running *run, const struct policy *policy, u64 revert_at_ns,
+		   struct sl_err *err)
 {
 	struct sl_limit_id_info *before = malloc(SL_LIMIT_IDS * sizeof(*before));
 	struct sl_limit_id_info *after = malloc(SL_LIMIT_IDS * sizeof(*after));
@@ -221,6 +220,35 @@ out:
 	return r;
 }
 
+/* The rules once more, where login sessions were opened since those that they have. */
+static void protect(struct running *run, const struct policy *policy, u64 revert_at_ns)
+{
+	struct sl_err err;
+
+	if (protect_find_sessions(run->packets) && install(run, policy, revert_at_ns, &err) < 0)
+		log_error("new login sessions are not exempt: %s", err.message);
+}
+
+void rules_protect(struct running *run)
+{
+	protect(run, run->policy, run->pending.deadline_ns);
+}
+
+int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
+		  struct sl_err *err)
+{
+	bool first = !run->image;
+	int r;
+
+	/* Later ones are in force first: a look at all processes takes longer than to compile. */
+	if (first)
+		protect_find_sessions(run->packets);
+	r = install(run, policy, revert_at_ns, err);
+	if (!r && !first)
+		protect(run, policy, revert_at_ns);
+	return r;
+}
+
 int rules_replace(struct running *run, struct policy *policy, u64 revert_at_ns, struct sl_err *err)
 {
 	int r = rules_install(run, policy, revert_at_ns, err);
@@ -254,34 +282,6 @@ int change_begin(const struct running *run, struct change *change, struct sl_err
 	policy_override_underive(change->running);
 	policy_list_underive(change->running);
 	return 0;
-}
-
-/* A text that filled its buffer may end in the middle of a character. */
-static void cut_text(char *text, size_t size)
-{
-	size_t length = strlen(text);
-
-	if (length + 1 < size)
-		return;
-	while (length && ((u8)text[length - 1] & 0xc0) == 0x80)
-		length--;
-	if (length && (u8)text[length - 1] >= 0xc0)
-		length--;
-	text[length] = '\0';
-}
-
-void change_note(struct change *change, const json_t *op)
-{
-	size_t used = strlen(change->what);
-
-	if (used + 2 < sizeof(change->what)) {
-		if (used)
-			used += (size_t)sprintf(change->what + used, ", ");
-		live_describe(op, change->what + used, sizeof(change->what) - used);
-		cut_text(change->what, sizeof(change->what));
-	}
-	change->uid = (uid_t)json_integer_value(json_object_get(op, "uid"));
-	change->pid = (pid_t)json_integer_value(json_object_get(op, "pid"));
 }
 
 int change_do(struct change *change, const struct running *run, json_t *op, struct sl_err *err)

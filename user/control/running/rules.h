@@ -52,7 +52,9 @@ void change_end(struct change *change);
 /* Compiles a policy and puts it in force; until revert_at_ns (0: for good), see dp_ops. */
 int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err);
-/* The same, and the policy becomes the running one; on failure it is freed. */
+/* Looks for login sessions: those opened since the last look are exempt when it returns. */
+void rules_protect(struct running *run);
+/* The same as rules_install(), and the policy becomes the running one; on failure it is freed. */
 int rules_replace(struct running *run, struct policy *policy, u64 revert_at_ns, struct sl_err *err);
 /* Work that waits until no fallback is pending: counters of deleted limits, and a sweep. */
 void rules_settle(struct running *run);

@@ -2,9 +2,11 @@
 /*
  * rules_entry.c - a live change of one block or exemption: see rules.h. It is in force first, by one map
  * update, and stored then; where that fails it is undone. The rule set stays, and so do entries that
- * the file has: changing one of those needs another rule set. And the removal of what has ended.
+ * the file has: changing one of those needs another rule set. And the removal of what
+ * has ended, and the description of a change for the history.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "control/running/entries.h"
@@ -15,6 +17,34 @@
 #include "control/running/rules.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+
+/* A text that filled its buffer may end in the middle of a character. */
+static void cut_text(char *text, size_t size)
+{
+	size_t length = strlen(text);
+
+	if (length + 1 < size)
+		return;
+	while (length && ((u8)text[length - 1] & 0xc0) == 0x80)
+		length--;
+	if (length && (u8)text[length - 1] >= 0xc0)
+		length--;
+	text[length] = '\0';
+}
+
+void change_note(struct change *change, const json_t *op)
+{
+	size_t used = strlen(change->what);
+
+	if (used + 2 < sizeof(change->what)) {
+		if (used)
+			used += (size_t)sprintf(change->what + used, ", ");
+		live_describe(op, change->what + used, sizeof(change->what) - used);
+		cut_text(change->what, sizeof(change->what));
+	}
+	change->uid = (uid_t)json_integer_value(json_object_get(op, "uid"));
+	change->pid = (pid_t)json_integer_value(json_object_get(op, "pid"));
+}
 
 struct target {
 	enum list_kind list;
@@ -106,6 +136,8 @@ int change_entry(struct running *run, json_t *op, struct sl_err *err)
 		history_tidy(run->state_dir, top, false, run->source.number);
 	run->history_top = top;
 	run->generation++;
+	if (target.list == LIST_BLOCK)
+		rules_protect(run);
 	return 0;
 }
 
