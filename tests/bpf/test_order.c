@@ -235,7 +235,7 @@ CASE_TEST(block_before_limits)
 
 static void add_entry(struct target *t, enum list_kind kind, const char *prefix, u64 until)
 {
-	struct list_entry entry = { .until_utc_ns = until ? target_utc(t, until) : 0 };
+	struct list_entry entry = { .until_utc_ns = until ? target_utc(t, until) : 0, .pos.line = 1 };
 	const char *reason;
 	struct sl_err err;
 

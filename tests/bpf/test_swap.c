@@ -63,7 +63,7 @@ static void *send(void *arg)
 static void apply(struct rig *rig, bool second)
 {
 	static struct u16_range port;
-	static struct list_entry blocked;
+	static struct list_entry blocked = { .pos.line = 1 };
 	struct limit_def limit[] = {
 		rig_limit_def("used-up", (struct rate){ 1, HOUR, RATE_PACKETS }, 0,
 			      SL_ALGO_FIXED_WINDOW),

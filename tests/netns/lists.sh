@@ -85,7 +85,7 @@ complete_as() {
 		_sluicectl; echo "${COMPREPLY[*]}"' - "$BIN" "$SOCKET" "$@"
 }
 check_is "commands" "$(complete_as lo)" load-signal
-check_is "subcommands" "$(complete_as block '')" "list add del"
+check_is "subcommands" "$(complete_as block '')" "list add del load withdraw"
 check_is "options" "$(complete_as block add 10.0.0.1 --f)" "--for --force"
 check_is "values" "$(complete_as attach s0 --mode n)" native
 check_is "keys of limits" "$(complete_as limit set web m)" "match= mode="

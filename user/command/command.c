@@ -53,7 +53,7 @@
 	"{; passes in $" of "passes_in_ns:after|$" of "passes_in_ns?|; waiting does not help}"
 /* The entry of a list that holds the source. */
 #define ENTRY_OF(list) \
-	"{$" list ".prefix, {line $" list ".line|live}{, until $" list ".until}{ ($" list ".reason)}|no}"
+	"{$" list ".prefix, {line $" list ".line|$" list ".origin|live}{, until $" list ".until}{ ($" list ".reason)}|no}"
 
 /* Sources or values of a replay. */
 #define REPLAYED(array, without) \
@@ -82,7 +82,7 @@
 #define ENTRIES \
 	SHOW(TABLE("entries", "none", KEEP("PREFIX", "$prefix"), \
 		   HIDE("UNTIL", "{$until|permanent}", 1), COL("LEFT", "{$left_ns:left|-}"), \
-		   COL("FROM", "{node $node|live$live|file}"), COL("REASON", "$reason")))
+		   COL("FROM", "{$origin|node $node|live$live|file}"), COL("REASON", "$reason")))
 
 #define COMMAND(id, name_, right_, help_, ...) \
 	{ .name = name_, .right = COMMAND_##right_, .help = help_, ##__VA_ARGS__ },

@@ -120,6 +120,15 @@ struct list_entry {
 	struct config_pos pos;
 };
 
+/*
+ * Changed live, or another node's: in the data plane an entry by itself (control/running/entries.h),
+ * not part of an image.
+ */
+static inline bool list_entry_is_live(const struct list_entry *entry)
+{
+	return !entry->pos.line && !entry->from;
+}
+
 /* A set as an entry: each of its prefixes is one, too. */
 struct list_set {
 	char name[SL_NAME_MAX];

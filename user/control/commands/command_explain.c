@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/running/entries.h"
 #include "control/commands/commands.h"
 #include "packet/explain/explain.h"
 #include "config/model.h"
@@ -53,6 +54,24 @@ static int arg_query(const struct explain_scene *scene, const struct command_req
 	return check_query(&query, err);
 }
 
+static void look_at_feeds(const struct commands *ctx, const struct explain_query *query,
+			  struct explain_scene *scene)
+{
+	const struct sl_prefix source = { query->packet.src, (u8)query->packet.family,
+					  query->packet.family == SL_V4 ? 32 : 128 };
+
+	for (enum list_kind list = LIST_BLOCK; list <= LIST_EXEMPT; list++) {
+		struct explain_fed *fed = &scene->fed[list];
+		struct entry entry;
+
+		if (!entries_longest(ctx->running, list, &source, &entry, &fed->origin))
+			continue;
+		fed->entry.prefix = entry.prefix;
+		fed->entry.until_utc_ns = entry.until_utc_ns;
+		memcpy(fed->entry.reason, entry.reason, sizeof(entry.reason));
+	}
+}
+
 int command_explain(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
@@ -75,5 +94,7 @@ int command_explain(struct commands *ctx, const struct command_request *request,
 		scene.iface[slot].attached = iface->attached;
 	}
 	r = arg_query(&scene, request, &query, err);
+	if (!r)
+		look_at_feeds(ctx, &query, &scene);
 	return r < 0 ? r : explain_to_json(&scene, &query, ret, err);
 }

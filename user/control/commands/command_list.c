@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_list.c - block and exempt: add, del, list. */
+/* command_list.c - block and exempt: add, del, list; load and withdraw of an origin. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/clock.h"
 #include "control/commands/commands.h"
+#include "control/running/entries.h"
 #include "control/replication/replication.h"
 
 /*
@@ -121,6 +123,30 @@ done:
 	return 0;
 }
 
+struct showing {
+	enum list_kind list;
+	json_t *entries;
+	u64 now_utc_ns;
+};
+
+static void show_fed(void *arg, const char *origin, const struct entry *entry)
+{
+	struct showing *showing = arg;
+	char prefix[SL_PREFIX_TEXT];
+	json_t *json;
+
+	if (entry->list != showing->list)
+		return;
+	sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));
+	json = json_pack("{s:s, s:o, s:s, s:b, s:s}", "prefix", prefix, "until",
+			 json_utc(entry->until_utc_ns), "reason", entry->reason, "live", 0, "origin",
+			 origin);
+	if (entry->until_utc_ns)
+		json_object_set_new(json, "left_ns",
+				    json_u64(entry->until_utc_ns - showing->now_utc_ns));
+	json_array_append_new(showing->entries, json);
+}
+
 static int list_show(const struct commands *ctx, enum list_kind kind, json_t **ret)
 {
 	const struct list_def *list = &ctx->running->policy->list[kind];
@@ -151,6 +177,8 @@ static int list_show(const struct commands *ctx, enum list_kind kind, json_t **r
 			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
 					    "left_ns", json_u64(entry->until_utc_ns - now_utc_ns));
 	}
+	entries_walk(ctx->running, NULL, show_fed,
+		     &(struct showing){ .list = kind, .entries = entries, .now_utc_ns = now_utc_ns });
 	*ret = json_pack("{s:o}", "entries", entries);
 	return 0;
 }
@@ -189,4 +217,83 @@ int command_exempt_list(struct commands *ctx, const struct command_request *requ
 			struct sl_err *err)
 {
 	return list_show(ctx, LIST_EXEMPT, ret);
+}
+
+/* ------------------------------------------------------------------ of an origin */
+
+static int arg_entries(const struct command_request *request, struct entry **ret, size_t *ret_count,
+		       struct sl_err *err)
+{
+	const json_t *given = json_object_get(request->args, "prefixes"), *item;
+	struct entry *entry = calloc(json_array_size(given) + 1, sizeof(*entry));
+	const char *reason = "", *why;
+	u64 until;
+	size_t i;
+	int r = arg_until(request, &until, err);
+
+	if (!r)
+		r = arg_reason(request, &reason, err);
+	if (!r && !entry)
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	json_array_foreach(given, i, item) {
+		const char *text = json_string_value(item);
+
+		if (r < 0)
+			break;
+		if (sl_prefix_parse(text, &entry[i].prefix, &why) < 0)
+			r = sl_err_set(err, EINVAL, "'%.80s': %s", text, why);
+		else if (!arg_flag(request, "force"))
+			r = block_check_width(&entry[i].prefix, err);
+		entry[i].list = LIST_BLOCK;
+		entry[i].until_utc_ns = until;
+		strcpy(entry[i].reason, reason);
+	}
+	if (r < 0) {
+		free(entry);
+		return r;
+	}
+	*ret = entry;
+	*ret_count = json_array_size(given);
+	return 0;
+}
+
+static json_t *entries_result(const char *origin, const struct entries_result *result)
+{
+	return json_pack("{s:s, s:o, s:o, s:o}", "origin", origin, "added", json_u64(result->added),
+			 "changed", json_u64(result->changed), "removed",
+			 json_u64(result->removed));
+}
+
+int command_block_load(struct commands *ctx, const struct command_request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	const char *origin = arg_text(request, "origin");
+	struct entries_result result;
+	struct entry *entry;
+	size_t count;
+	int r = arg_entries(request, &entry, &count, err);
+
+	if (r < 0)
+		return r;
+	origin = origin ? origin : "file";
+	if (arg_flag(request, "replace"))
+		r = entries_replace(ctx->running, origin, LIST_BLOCK, entry, count, &result, err);
+	else
+		r = entries_add(ctx->running, origin, entry, count, &result, err);
+	free(entry);
+	if (!r)
+		*ret = entries_result(origin, &result);
+	return r;
+}
+
+int command_block_withdraw(struct commands *ctx, const struct command_request *request, json_t **ret,
+			   struct sl_err *err)
+{
+	const char *origin = arg_text(request, "origin");
+	struct entries_result result;
+	int r = entries_withdraw(ctx->running, origin, &result, err);
+
+	if (!r)
+		*ret = entries_result(origin, &result);
+	return r;
 }

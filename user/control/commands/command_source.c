@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "control/replication/replication.h"
+#include "packet/dataplane/dp_list.h"
 #include "packet/host/bans.h"
 #include "lib/clock.h"
 #include "control/commands/commands.h"
@@ -30,6 +31,7 @@ struct query {
 	struct sl_prefix source;
 	const struct sl_pclass *class;	/* the lists and limits that contain the source */
 	struct sl_now now;
+	u64 block_until, exempt_until;	/* CLOCK_MONOTONIC; 0: not, ~0: no end */
 };
 
 static bool in_bitmap(const struct sl_bitmap *map, size_t bit)
@@ -115,6 +117,12 @@ int arg_source(const struct command_request *request, struct sl_prefix *ret, str
 	return 0;
 }
 
+static void keep_later(u64 *until, u64 other)
+{
+	if (other > *until)
+		*until = other;
+}
+
 static void query_source(struct commands *ctx, const struct sl_prefix *source, struct query *ret)
 {
 	struct dp *dp = ctx->running->packets->dp;
@@ -124,14 +132,10 @@ static void query_source(struct commands *ctx, const struct sl_prefix *source, s
 	class = image_pclass(ctx->running->image, SL_PDIM_SRC, source);
 	ret->class = &ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
 	ret->now = clock_now(dp->ops->state(dp)->utc_offset_ns);
-}
-
-/* The later end of the blocks of a source; 0: it is not blocked. */
-static u64 blocked_until(const struct query *query)
-{
-	u64 narrow = query->class->block_until, wide = query->class->wide_block_until;
-
-	return wide > narrow ? wide : narrow;
+	dp_list_covering(dp, source, ret->now.mono_ns, &ret->block_until, &ret->exempt_until);
+	keep_later(&ret->block_until, ret->class->block_until);
+	keep_later(&ret->block_until, ret->class->wide_block_until);
+	keep_later(&ret->exempt_until, ret->class->exempt_until);
 }
 
 static const struct dp_ban *ban_of(struct commands *ctx, const struct query *query)
@@ -160,8 +164,8 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 		json_array_append_new(limits, source_limit_to_json(ctx, &view[i], i, &query));
 	*ret = json_pack("{s:s, s:o, s:o, s:o}", "source",
 			 sl_prefix_format(&query.source, text, sizeof(text)), "exempt_until",
-			 deadline_to_json(&query, query.class->exempt_until), "blocked_until",
-			 deadline_to_json(&query, blocked_until(&query)), "limits", limits);
+			 deadline_to_json(&query, query.exempt_until), "blocked_until",
+			 deadline_to_json(&query, query.block_until), "limits", limits);
 	ban = ban_of(ctx, &query);
 	json_object_set_new(*ret, "banned_until",
 			    deadline_to_json(&query, ban ? ban->state.until_ns : 0));
@@ -327,9 +331,9 @@ static json_t *verdict_to_json(const struct heavy_count *count, double seconds)
 /* What is done about a source apart from limits; NULL: nothing. */
 static const char *state_of(struct commands *ctx, const struct query *query, const json_t *users)
 {
-	if (query->class->exempt_until > query->now.mono_ns)
+	if (query->exempt_until > query->now.mono_ns)
 		return "exempt";
-	if (blocked_until(query) > query->now.mono_ns)
+	if (query->block_until > query->now.mono_ns)
 		return "blocked";
 	if (ban_of(ctx, query))
 		return "banned";

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "control/running/entries.h"
 #include "control/commands/commands.h"
 #include "control/elastic/load_signal.h"
 #include "control/running/live.h"
@@ -151,6 +152,11 @@ static json_t *failing_polls(const struct commands *ctx)
 	return list;
 }
 
+static u64 listed_count(const struct commands *ctx, enum list_kind list)
+{
+	return ctx->running->policy->list[list].count + entries_count(ctx->running, list);
+}
+
 int command_status(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
@@ -166,8 +172,8 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 			 "generation", json_u64(ctx->running->generation), "limits",
 			 json_u64(ctx->running->policy->limit_count), "live_changes",
 			 (int)json_array_size(ctx->running->live), "block",
-			 json_u64(ctx->running->policy->list[LIST_BLOCK].count), "exempt",
-			 json_u64(ctx->running->policy->list[LIST_EXEMPT].count), "interfaces",
+			 json_u64(listed_count(ctx, LIST_BLOCK)), "exempt",
+			 json_u64(listed_count(ctx, LIST_EXEMPT)), "interfaces",
 			 interfaces, "table", table_to_json(ctx), "can_attach",
 			 ctx->running->packets->helper.fd >= 0);
 	json_object_set_new(*ret, "table_prices", prices_to_json(ctx));

@@ -172,6 +172,9 @@ int op_run(struct commands *ctx, const struct command_request *request, json_t *
 
 	if (!op)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	r = change_entry(ctx->running, op, err);
+	if (r <= 0)
+		goto out;
 	r = reach_of_begin(ctx->running->config_path, ctx->running->state_dir, ctx->running->policy,
 			   request->peer->uid, NULL, &reach, err);
 	if (!r)
@@ -185,6 +188,7 @@ int op_run(struct commands *ctx, const struct command_request *request, json_t *
 	if (r < 0)
 		reach_hide(err);
 	reach_of_end(&reach);
+out:
 	if (!r) {
 		live_describe(op, words, sizeof(words));
 		log_info("%s (uid %u, pid %d)", words, request->peer->uid, request->peer->pid);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "control/running/entries.h"
 #include "control/running/rules.h"
 #include "lib/log.h"
 
@@ -80,13 +81,10 @@ static void replication_derive(struct running_part *part, struct policy *policy)
 
 static int install(struct nodes *nodes, struct sl_err *err)
 {
-	struct policy *policy = NULL;
-	int r = policy_clone(nodes->running->policy, &policy);
+	struct running *run = nodes->running;
 
-	if (r < 0)
-		return sl_err_set(err, ENOMEM, "out of memory");
-	replication_derive(&nodes->replication->part, policy);
-	return rules_replace(nodes->running, policy, nodes->running->pending.deadline_ns, err);
+	replication_derive(&nodes->replication->part, run->policy);
+	return entries_narrow(run, run->policy, run->pending.deadline_ns, err);
 }
 
 static void on_replication_install(evutil_socket_t fd, short what, void *arg)

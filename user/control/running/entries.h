@@ -31,7 +31,7 @@
 struct running;
 
 #define ENTRY_ORIGIN_MAX 32	/* a name of 1 to 31 characters of a-z, 0-9, '-', '_', '.', ':' */
-#define ENTRIES_MAX 500000	/* of all origins */
+#define ENTRIES_MAX 250000	/* of all origins */
 
 struct entry {
 	enum list_kind list;		/* LIST_BLOCK or LIST_EXEMPT */
@@ -67,8 +67,37 @@ int entries_replace(struct running *run, const char *origin, enum list_kind list
 int entries_withdraw(struct running *run, const char *origin, struct entries_result *ret,
 		     struct sl_err *err);
 
-/* Calls `each` for every entry of an origin (NULL: of all), in no order; not ended ones. */
+/*
+ * Calls `each` for every entry of a feed (NULL: of all feeds), in no order; not for ended ones. Live
+ * entries and those of other nodes are in running->policy.
+ */
 typedef void entries_each(void *arg, const char *origin, const struct entry *entry);
 void entries_walk(const struct running *run, const char *origin, entries_each *each, void *arg);
+/* Those of all feeds in a list. */
+size_t entries_count(const struct running *run, enum list_kind list);
+/* The entry of a feed with the longest prefix that covers a source; false: there is none. */
+bool entries_longest(const struct running *run, enum list_kind list, const struct sl_prefix *source,
+		     struct entry *ret, const char **ret_origin);
+
+/* ---- For control/running: the entries of the configuration ---- */
+
+/* Before the first rule set: reads state_dir/entries. -ENOMEM. */
+int entries_start(struct running *run, struct sl_err *err);
+/* After it: removes what an earlier daemon had listed and nobody lists now. */
+void entries_settle(struct running *run);
+void entries_free(struct running *run);
+
+/*
+ * Before a policy comes in force: adds its live entries and those of other nodes. After it: removes
+ * those that it does not have; with revert_at_ns (CLOCK_MONOTONIC) they are back from then on.
+ */
+int entries_widen(struct running *run, const struct policy *policy, struct sl_err *err);
+int entries_narrow(struct running *run, const struct policy *policy, u64 revert_at_ns,
+		   struct sl_err *err);
+/* The live entry of a prefix is as run->policy has it, or has it not. */
+int entries_follow_one(struct running *run, enum list_kind list, const struct sl_prefix *prefix,
+		       struct sl_err *err);
+/* Each minute: removes entries of feeds that have ended. */
+void entries_expire(struct running *run);
 
 #endif

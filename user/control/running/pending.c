@@ -8,6 +8,7 @@
 
 #include "control/running/audit.h"
 #include "lib/clock.h"
+#include "control/running/entries.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
 #include "packet/host/ifaces.h"
@@ -55,6 +56,8 @@ int pending_confirm(struct running *run, struct sl_err *err)
 	rules_state_clear(&run->pending.before);
 	memset(&run->pending, 0, sizeof(run->pending));
 	rules_settle(run);
+	if (entries_narrow(run, run->policy, 0, err) < 0)
+		log_error("%s", err->message);
 	settled(run);
 	log_info("%s was confirmed", run->source.path);
 	return 0;

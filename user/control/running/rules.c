@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control/running/entries.h"
 #include "control/running/persist.h"
 #include "lib/clock.h"
 #include "packet/host/cpus.h"
@@ -120,7 +121,6 @@ static struct compile_env make_env(struct running *run, char (*names)[16],
 {
 	struct compile_env env;
 
-	protect_find_sessions(run->packets);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		memcpy(names[slot], run->packets->iface[slot].name, sizeof(names[slot]));
 	env = (struct compile_env){
@@ -166,8 +166,17 @@ static int compile(struct running *run, const struct policy *policy,
 	return image_compile(policy, &env, ret, err);
 }
 
-int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
-		  struct sl_err *err)
+/* Entries that cannot be removed stay until the next rule set. */
+static void narrow(struct running *run, const struct policy *policy, u64 revert_at_ns)
+{
+	struct sl_err err;
+
+	if (entries_narrow(run, policy, revert_at_ns, &err) < 0)
+		log_error("%s", err.message);
+}
+
+static int install(struct running *run, const struct policy *policy, u64 revert_at_ns,
+		   struct sl_err *err)
 {
 	struct sl_limit_id_info *before = malloc(SL_LIMIT_IDS * sizeof(*before));
 	struct sl_limit_id_info *after = malloc(SL_LIMIT_IDS * sizeof(*after));
@@ -184,9 +193,12 @@ int rules_install(struct running *run, const struct policy *policy, u64 revert_a
 		goto out;
 	}
 	override_moves_begin(run, policy, image, &moves);
-	r = put_in_force(run, image, revert_at_ns, err);
+	r = entries_widen(run, policy, err);
+	if (!r)
+		r = put_in_force(run, image, revert_at_ns, err);
 	if (r < 0)
 		goto out;
+	narrow(run, policy, revert_at_ns);
 	override_moves_end(run, &moves);
 	memcpy(run->packets->dp->ops->slots(run->packets->dp), after,
 	       SL_LIMIT_IDS * sizeof(*after));
@@ -205,6 +217,35 @@ out:
 	image_free(image);
 	free(before);
 	free(after);
+	return r;
+}
+
+/* The rules once more, where login sessions were opened since those that they have. */
+static void protect(struct running *run, const struct policy *policy, u64 revert_at_ns)
+{
+	struct sl_err err;
+
+	if (protect_find_sessions(run->packets) && install(run, policy, revert_at_ns, &err) < 0)
+		log_error("new login sessions are not exempt: %s", err.message);
+}
+
+void rules_protect(struct running *run)
+{
+	protect(run, run->policy, run->pending.deadline_ns);
+}
+
+int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
+		  struct sl_err *err)
+{
+	bool first = !run->image;
+	int r;
+
+	/* Later ones are in force first: a look at all processes takes longer than to compile. */
+	if (first)
+		protect_find_sessions(run->packets);
+	r = install(run, policy, revert_at_ns, err);
+	if (!r && !first)
+		protect(run, policy, revert_at_ns);
 	return r;
 }
 
@@ -241,34 +282,6 @@ int change_begin(const struct running *run, struct change *change, struct sl_err
 	policy_override_underive(change->running);
 	policy_list_underive(change->running);
 	return 0;
-}
-
-/* A text that filled its buffer may end in the middle of a character. */
-static void cut_text(char *text, size_t size)
-{
-	size_t length = strlen(text);
-
-	if (length + 1 < size)
-		return;
-	while (length && ((u8)text[length - 1] & 0xc0) == 0x80)
-		length--;
-	if (length && (u8)text[length - 1] >= 0xc0)
-		length--;
-	text[length] = '\0';
-}
-
-void change_note(struct change *change, const json_t *op)
-{
-	size_t used = strlen(change->what);
-
-	if (used + 2 < sizeof(change->what)) {
-		if (used)
-			used += (size_t)sprintf(change->what + used, ", ");
-		live_describe(op, change->what + used, sizeof(change->what) - used);
-		cut_text(change->what, sizeof(change->what));
-	}
-	change->uid = (uid_t)json_integer_value(json_object_get(op, "uid"));
-	change->pid = (pid_t)json_integer_value(json_object_get(op, "pid"));
 }
 
 int change_do(struct change *change, const struct running *run, json_t *op, struct sl_err *err)
@@ -415,16 +428,17 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 	if (r < 0)
 		return r;
 	new = change->back || is_new(run, change);
-	if (new && !change->back)
-		r = rules_note_before(run, change, err);
-	if (new && !r)
+	if (new)
 		top += change->back ? -1 : 1;
 	running_derive(run, change->running);
-	if (!r)
-		r = rules_install(run, change->running, deadline_ns, err);
+	r = rules_install(run, change->running, deadline_ns, err);
 	if (r < 0)
 		return r;
-	r = ifaces_attach(run->packets, change->running, false, err);
+	/* In force first: writing takes longer than compiling. */
+	if (new && !change->back)
+		r = rules_note_before(run, change, err);
+	if (!r)
+		r = ifaces_attach(run->packets, change->running, false, err);
 	/* Detaches nothing while the rules may revert: no daemon may be there to attach again. */
 	if (!r && !deadline_ns)
 		r = ifaces_detach_others(run->packets, change->running, err);
@@ -465,20 +479,4 @@ void rules_refresh(struct running *run)
 	if (rules_install(run, run->policy, run->pending.deadline_ns, &err) < 0)
 		log_error("cannot compile the rules for this host's new addresses, keeping the "
 			  "previous ones: %s", err.message);
-}
-
-void rules_expire(struct running *run)
-{
-	u64 now_utc_ns = clock_utc_ns();
-	struct sl_err err;
-
-	/* The data path ended them on time; this removes the entries. */
-	if (policy_list_expire(run->policy, now_utc_ns) > 0)
-		rules_refresh(run);
-	if (!live_expire(run->live, now_utc_ns))
-		return;
-	http_rules_follow(run);
-	if (rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
-			run->pending.deadline_utc_ns, &err) < 0)
-		log_error("%s", err.message);
 }

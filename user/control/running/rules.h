@@ -2,7 +2,7 @@
 /*
  * rules.h - one change, from a policy to the rules that judge packets; all of it or none.
  *
- *     clone -> edit -> record the state before -> compile -> apply -> attach, detach -> store -> swap
+ *     clone -> edit -> compile -> apply -> record the state before -> attach, detach -> store -> swap
  *
  * A step that fails undoes the earlier ones: the previous rule set is compiled and installed again.
  * live.json is authoritative: until it is replaced, a daemon that starts after a crash restores the
@@ -35,6 +35,11 @@ int change_begin(const struct running *run, struct change *change, struct sl_err
  * Applies an operation (live.h) to the change, and adds it to the list, which keeps a reference.
  */
 int change_do(struct change *change, const struct running *run, json_t *op, struct sl_err *err);
+/*
+ * rules_entry.c: the whole change, where it is of one live block or exemption: a map update instead
+ * of a new rule set. 1: it is another operation, and nothing was done.
+ */
+int change_entry(struct running *run, json_t *op, struct sl_err *err);
 /* Adds an operation to the description for the history. change_do() calls it. */
 void change_note(struct change *change, const json_t *op);
 
@@ -47,7 +52,9 @@ void change_end(struct change *change);
 /* Compiles a policy and puts it in force; until revert_at_ns (0: for good), see dp_ops. */
 int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err);
-/* The same, and the policy becomes the running one; on failure it is freed. */
+/* Looks for login sessions: those opened since the last look are exempt when it returns. */
+void rules_protect(struct running *run);
+/* The same as rules_install(), and the policy becomes the running one; on failure it is freed. */
 int rules_replace(struct running *run, struct policy *policy, u64 revert_at_ns, struct sl_err *err);
 /* Work that waits until no fallback is pending: counters of deleted limits, and a sweep. */
 void rules_settle(struct running *run);
@@ -58,7 +65,7 @@ void rules_settle(struct running *run);
  */
 void rules_refresh(struct running *run);
 
-/* Removes expired blocks and exemptions from the running policy and the list. */
+/* rules_entry.c: removes expired blocks and exemptions from the running policy and the list. */
 void rules_expire(struct running *run);
 
 /* Writes the state before a change, for its rollback, as number top + 1. */

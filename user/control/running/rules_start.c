@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "control/running/audit.h"
+#include "control/running/entries.h"
 #include "lib/clock.h"
 #include "lib/file.h"
 #include "control/running/history.h"
@@ -239,6 +240,9 @@ static int install_pending(struct running *run, struct sl_err *err)
 		if (r >= 0)
 			r = rules_install(run, run->pending.before.running, 0, err);
 	}
+	/* Their entries as well, for when the rules revert. */
+	if (r >= 0)
+		r = entries_widen(run, run->pending.before.running, err);
 	return r < 0 ? r : rules_install(run, run->policy, run->pending.deadline_ns, err);
 }
 
@@ -272,7 +276,9 @@ int rules_start(struct running *run, struct sl_err *err)
 	run->generation = before;
 	if (config_text_keep_settings(run->file, &run->started) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	r = restore(run, err);
+	r = entries_start(run, err);
+	if (!r)
+		r = restore(run, err);
 	if (!r) {
 		policy_free(run->policy);
 		run->policy = NULL;
@@ -284,6 +290,7 @@ int rules_start(struct running *run, struct sl_err *err)
 	}
 	if (r < 0)
 		return r;
+	entries_settle(run);
 	history_tidy(run->state_dir, run->history_top, true, run->source.number);
 	if (!pending_is(run) && ifaces_detach_others(run->packets, run->policy, err) < 0)
 		log_error("cannot detach an interface that is no longer configured: %s",
@@ -296,6 +303,7 @@ int rules_start(struct running *run, struct sl_err *err)
 
 void rules_free(struct running *run)
 {
+	entries_free(run);
 	image_free(run->image);
 	policy_free(run->policy);
 	policy_free(run->file);

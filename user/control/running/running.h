@@ -7,6 +7,8 @@
  *     running_text.c  the text of the file's part, its settings, the files that it may name
  *     live.c          live changes: operations, a row each
  *     live_list.c     the list of those that differ from the file; live.json
+ *     entries*.c      blocks and exemptions that change one by one, also of feeds
+ *     rules_entry.c   a live change of one of them
  *     pending.c       rules that revert unless confirmed
  *     history.c       earlier states, on disk
  *     http_rules.c    the request tier's rules: files and live changes
@@ -34,6 +36,7 @@ struct ruleset;
 struct engine;
 struct persist;			/* persist.h */
 struct observe;			/* packet/observe/observe.h */
+struct entries;			/* entries.h */
 
 /* The text of the file's part: the configured file, or one applied in its place. */
 struct config_text {
@@ -129,6 +132,7 @@ struct running {
 	struct running_requests requests;
 	struct persist *persist;
 	struct observe *observe;	/* what happened, for people; NULL: nobody looks */
+	struct entries *entries;
 };
 
 /* Adds or removes a part. Removing one that has not joined has no effect. */

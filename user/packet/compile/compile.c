@@ -286,7 +286,7 @@ static int add_list(struct compiler *c, enum list_kind kind)
 		};
 		int err;
 
-		if (!entry.until)
+		if (!entry.until || (kind != LIST_NEVER_BAN && list_entry_is_live(&list->entry[i])))
 			continue;
 		err = add_prefix(c, SL_PDIM_SRC, prefix, entry);
 		if (err)
@@ -314,7 +314,7 @@ static int add_local(struct compiler *c)
 static int compile_prefixes(struct compiler *c, struct sl_image *image)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };
-	struct prefix_index index;
+	const struct prefix_index *index;
 	int err;
 
 	for (u32 dim = 0; dim < SL_PDIM_COUNT; dim++) {
@@ -338,18 +338,20 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 	if (!err && events_add_no_ban(c->env, c->rules, &c->prefixes))
 		err = sl_err_set(c->err, ENOMEM, "no memory for the prefixes");
 	if (!err)
-		err = prefix_index_build(&c->prefixes, base, c->env->seed, &index, c->err);
+		err = prefix_index_share(c->env->before ? c->env->before->prefixes : NULL,
+					 &c->prefixes, base, c->env->seed, &image->prefixes, c->err);
 	if (err)
 		return err;
-	memcpy(c->rules->lengths, index.lengths, sizeof(index.lengths));
-	c->rules->pfx_buckets = index.buckets;
-	image->v4_top = index.v4_top;
-	image->v4_line = index.v4.line;
-	image->v4_lines = index.v4.count;
-	image->bucket = index.bucket;
-	image->pclass = index.pclass;
-	image->pclass_count = index.pclass_count;
-	image->pfx_digest = index.digest;
+	index = image->prefixes;
+	memcpy(c->rules->lengths, index->lengths, sizeof(index->lengths));
+	c->rules->pfx_buckets = index->buckets;
+	image->v4_top = index->v4_top;
+	image->v4_line = index->v4.line;
+	image->v4_lines = index->v4.count;
+	image->bucket = index->bucket;
+	image->pclass = index->pclass;
+	image->pclass_count = index->pclass_count;
+	image->pfx_digest = index->digest;
 	return 0;
 }
 
@@ -469,10 +471,7 @@ void image_free(struct sl_image *image)
 {
 	if (!image)
 		return;
-	free(image->v4_top);
-	free(image->v4_line);
-	free(image->bucket);
-	free(image->pclass);
+	prefix_index_put(image->prefixes);
 	override_index_put(image->overrides);
 	free(image->rules);
 	free(image);

@@ -48,9 +48,12 @@ struct compile_env {
 	const struct sl_image *before;
 };
 
+struct prefix_index;
+
 struct sl_image {
 	struct sl_rules *rules;
-	/* The prefix index; shared between images with the same prefixes. */
+	/* The prefix index; shared between images with the same prefixes. The members behind it are its. */
+	struct prefix_index *prefixes;
 	struct sl_v4_top *v4_top;
 	struct sl_v4_line *v4_line;
 	u32 v4_lines;			/* at least 1 */

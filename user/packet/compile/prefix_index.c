@@ -12,8 +12,8 @@
  *    a marker is that of the longest prefix covering it, so a bisection never goes back. Then the
  *    keys are placed in buckets.
  *
- * The index is a function of the sorted statements, the base and the seed, so the digest covers
- * only these.
+ * The index is a function of the statements, the base and the seed, so the digest covers only these:
+ * a change that leaves them as they are shares the index of before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -220,22 +220,29 @@ static int index_groups(struct builder *b)
 
 /* ------------------------------------------------------------------ all of it */
 
-static u64 digest(const struct builder *b)
+u64 prefix_list_digest(const struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],
+		       struct sl_seed seed)
 {
-	const struct prefix_index *index = b->index;
 	struct sl_sip sip;
+	u64 sum = 0;
 
-	sl_sip_start(&sip, index->seed);
-	for (u32 i = 0; i < index->pclass_count; i++)
-		sl_sip_add(&sip, hash_class(&index->pclass[i]));
-	for (size_t i = 0; i < b->prefixes.count; i++) {
-		const struct prefix_node *node = &b->prefixes.node[i];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct prefix_entry *entry = &list->entry[i];
 
-		sl_sip_add(&sip, node->addr.hi);
-		sl_sip_add(&sip, node->addr.lo);
-		sl_sip_add(&sip, (u64)node->class << 32 | node->dim << 16 | node->family << 8 |
-				 node->len);
+		sl_sip_start(&sip, seed);
+		sl_sip_add(&sip, entry->addr.hi);
+		sl_sip_add(&sip, entry->addr.lo);
+		sl_sip_add(&sip, (u64)entry->limit << 32 | entry->fact << 24 | entry->dim << 16 |
+				 entry->family << 8 | entry->len);
+		sl_sip_add(&sip, entry->until);
+		sum += sl_sip_finish(&sip);
 	}
+	sl_sip_start(&sip, seed);
+	for (u32 dim = 0; dim < SL_PDIM_COUNT; dim++)
+		for (u32 word = 0; word < SL_BITMAP_WORDS; word++)
+			sl_sip_add(&sip, base[dim].w[word]);
+	sl_sip_add(&sip, sum);
+	sl_sip_add(&sip, list->count);
 	return sl_sip_finish(&sip);
 }
 
@@ -289,15 +296,13 @@ static int build(struct builder *b, struct prefix_list *list, const struct sl_bi
 	if (!err)
 		err = prefix_hash_build(b->keys.node, b->keys.count, index->seed, &index->bucket,
 					&index->buckets);
-	if (!err)
-		index->digest = digest(b);
 	return err;
 }
 
 int prefix_index_build(struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],
 		       struct sl_seed seed, struct prefix_index *ret, struct sl_err *err)
 {
-	struct prefix_index index = { .seed = seed };
+	struct prefix_index index = { .seed = seed, .digest = prefix_list_digest(list, base, seed) };
 	struct builder b = { .index = &index };
 	int ret_code = build(&b, list, base);
 
@@ -323,4 +328,37 @@ void prefix_index_free(struct prefix_index *index)
 	free(index->bucket);
 	free(index->pclass);
 	memset(index, 0, sizeof(*index));
+}
+
+int prefix_index_share(struct prefix_index *before, struct prefix_list *list,
+		       const struct sl_bitmap base[SL_PDIM_COUNT], struct sl_seed seed,
+		       struct prefix_index **ret, struct sl_err *err)
+{
+	struct prefix_index *index;
+	int rc;
+
+	if (before && before->digest == prefix_list_digest(list, base, seed)) {
+		before->refs++;
+		*ret = before;
+		return 0;
+	}
+	index = calloc(1, sizeof(*index));
+	if (!index)
+		return sl_err_set(err, ENOMEM, "no memory for the prefix index");
+	rc = prefix_index_build(list, base, seed, index, err);
+	if (rc) {
+		free(index);
+		return rc;
+	}
+	index->refs = 1;
+	*ret = index;
+	return 0;
+}
+
+void prefix_index_put(struct prefix_index *index)
+{
+	if (!index || --index->refs)
+		return;
+	prefix_index_free(index);
+	free(index);
 }

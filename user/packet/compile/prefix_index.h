@@ -45,7 +45,15 @@ struct prefix_list {
 int prefix_list_add(struct prefix_list *list, const struct prefix_entry *entry);
 void prefix_list_free(struct prefix_list *list);
 
+/*
+ * The same for the same statements in any order, and else different: the index is a function of them,
+ * the base and the seed. Computed in a tenth of the time that building takes.
+ */
+u64 prefix_list_digest(const struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],
+		       struct sl_seed seed);
+
 struct prefix_index {
+	u32 refs;			/* of images that share it */
 	struct sl_v4_top *v4_top;
 	struct v4_lines v4;		/* at least 1 */
 	struct sl_lengths lengths[SL_PDIM_COUNT];	/* IPv6, as the buckets */
@@ -66,6 +74,15 @@ struct prefix_index {
 int prefix_index_build(struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],
 		       struct sl_seed seed, struct prefix_index *ret, struct sl_err *err);
 void prefix_index_free(struct prefix_index *index);
+
+/*
+ * `before`, where it is of the same statements (NULL: there is none), else a new one. To be returned by
+ * prefix_index_put(), which takes NULL.
+ */
+int prefix_index_share(struct prefix_index *before, struct prefix_list *list,
+		       const struct sl_bitmap base[SL_PDIM_COUNT], struct sl_seed seed,
+		       struct prefix_index **ret, struct sl_err *err);
+void prefix_index_put(struct prefix_index *index);
 
 /* ------------------------------------------------------------------ looking up */
 

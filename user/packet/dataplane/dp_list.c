@@ -59,3 +59,24 @@ void dp_list_refilter(struct dp *dp, const struct sl_list_filter *wanted)
 		if (to[i] != from[i])
 			__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
 }
+
+static void take_term(const struct sl_list_term *term, u64 now_ns, u64 *latest)
+{
+	if (term->from_ns <= now_ns && term->until_ns > now_ns && term->until_ns > *latest)
+		*latest = term->until_ns;
+}
+
+void dp_list_covering(struct dp *dp, const struct sl_prefix *source, u64 now_ns, u64 *ret_block,
+		      u64 *ret_exempt)
+{
+	*ret_block = *ret_exempt = 0;
+	for (u32 len = 0; dp->ops->list_filter(dp)->count && len <= source->len; len++) {
+		struct sl_list_key key = { sl_addr_mask(source->addr, len), source->family, len };
+		struct sl_listed listed;
+
+		if (dp->ops->list_get(dp, &key, &listed))
+			continue;
+		take_term(&listed.block, now_ns, ret_block);
+		take_term(&listed.exempt, now_ns, ret_exempt);
+	}
+}

@@ -21,6 +21,13 @@ int dp_list_put(struct dp *dp, const struct dp_listed *listed, size_t count);
 /* Those that are not there are skipped. Their filter bits stay. */
 int dp_list_del(struct dp *dp, const struct sl_list_key *key, size_t count);
 
+/*
+ * What all entries that cover a source (an address) list, now: the latest end of each, 0: none, ~0: no
+ * end.
+ */
+void dp_list_covering(struct dp *dp, const struct sl_prefix *source, u64 now_ns, u64 *ret_block,
+		      u64 *ret_exempt);
+
 /* Adds a key to a filter. */
 void dp_list_filter_add(struct sl_list_filter *filter, const struct sl_list_key *key);
 /* Makes the filter `wanted`, which has every key that is listed. */

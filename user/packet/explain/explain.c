@@ -159,6 +159,7 @@ static json_t *list_to_json(const struct explaining *a, enum list_kind kind)
 	struct sl_prefix src = source_of(a);
 	const struct list_entry *best = NULL;
 	char text[SL_PREFIX_TEXT];
+	const struct explain_fed *fed = &a->scene->fed[kind];
 	json_t *json;
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -170,11 +171,16 @@ static json_t *list_to_json(const struct explaining *a, enum list_kind kind)
 			continue;
 		best = entry;
 	}
+	if (fed->origin && (!best || fed->entry.prefix.len > best->prefix.len))
+		best = &fed->entry;
 	if (!best)
 		return json_null();
 	json = json_pack("{s:s, s:o, s:b}", "prefix",
 			 sl_prefix_format(&best->prefix, text, sizeof(text)), "until",
-			 json_utc(best->until_utc_ns), "live", !best->pos.line && !best->derived);
+			 json_utc(best->until_utc_ns), "live",
+			 !best->pos.line && !best->derived && best != &fed->entry);
+	if (best == &fed->entry)
+		json_object_set_new(json, "origin", json_string(fed->origin));
 	if (best->reason[0])
 		json_object_set_new(json, "reason", json_string(best->reason));
 	set_line(json, best->pos.line);

@@ -28,6 +28,11 @@ struct explain_scene {
 	} iface[SL_IFACES_MAX];
 	const struct sl_prefix *local;	/* this host's addresses */
 	size_t local_count;
+	/* What feeds list, behind the policy's: the longest prefix that covers the source. */
+	struct explain_fed {
+		const char *origin;	/* NULL: nothing */
+		struct list_entry entry;
+	} fed[LIST_KIND_COUNT];
 };
 
 /* The fields of a query, besides the source: the match keys from QUERY_FIRST on, and this. */

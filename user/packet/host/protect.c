@@ -38,27 +38,40 @@ static void fill_no_ban(struct protect *protect)
 	}
 }
 
-void protect_find_sessions(struct packet_host *host)
+/* Whether both have the same sessions, in any order. */
+static bool same_sessions(const struct session_list *a, const struct session_list *b)
+{
+	u32 same = 0;
+
+	for (u32 i = 0; i < a->count; i++)
+		for (u32 k = 0; k < b->count; k++)
+			same += !memcmp(&a->session[i], &b->session[k], sizeof(a->session[i]));
+	return a->count == b->count && same == a->count;
+}
+
+bool protect_find_sessions(struct packet_host *host)
 {
 	struct protect *protect = &host->protect;
+	struct session_list before_list = protect->sessions;
 	u32 before = protect->sessions.found;
 	struct sl_err err;
 
 	/* Without a helper; that was logged when it died. */
 	if (host->helper.fd < 0)
-		return;
+		return false;
 	if (helper_sessions(&host->helper, &protect->sessions, &err) < 0) {
 		if (!protect->sessions_failed)
 			log_error("cannot find login sessions, those of before stay: %s",
 				  err.message);
 		protect->sessions_failed = true;
-		return;
+		return false;
 	}
 	protect->sessions_failed = false;
 	if (protect->sessions.found > SL_SESSIONS_MAX && protect->sessions.found != before)
 		log_warn("%u login sessions; the first %u of them are failsafe",
 			 protect->sessions.found, SL_SESSIONS_MAX);
 	fill_no_ban(protect);
+	return !same_sessions(&before_list, &protect->sessions);
 }
 
 bool protect_find_gateways(struct packet_host *host)

@@ -30,8 +30,11 @@ struct protect {
 	size_t no_ban_count;
 };
 
-/* Requests them from the helper; if that fails the previous ones stay, and it is logged once. */
-void protect_find_sessions(struct packet_host *host);
+/*
+ * Requests them from the helper; if that fails the previous ones stay, and it is logged once. True if
+ * there are others than before. It takes milliseconds: every process is looked at.
+ */
+bool protect_find_sessions(struct packet_host *host);
 
 /* True if they have changed. */
 bool protect_find_gateways(struct packet_host *host);

@@ -347,15 +347,17 @@ TEST(test_lists)
 	struct compile_env env = make_env();
 	u64 utc_now = env.mono_ns + env.utc_offset_ns;
 	struct list_entry block[] = {
-		{ .prefix = prefix(SL_V4, 10ULL << 56, 8) },
+		{ .prefix = prefix(SL_V4, 10ULL << 56, 8), .pos.line = 1 },
 		{ .prefix = prefix(SL_V4, 10ULL << 56, 7),
-		  .until_utc_ns = utc_now + 60 * SEC },
-		{ .prefix = prefix(SL_V4, 0xc0000201ULL << 32, 32), .until_utc_ns = utc_now },
-		{ .prefix = prefix(SL_V6, 0x20010000ULL << 32, 16) },
-		{ .prefix = prefix(SL_V6, 0x30000000ULL << 32, 15) },
+		  .until_utc_ns = utc_now + 60 * SEC, .pos.line = 2 },
+		{ .prefix = prefix(SL_V4, 0xc0000201ULL << 32, 32), .until_utc_ns = utc_now,
+		  .pos.line = 3 },
+		{ .prefix = prefix(SL_V6, 0x20010000ULL << 32, 16), .pos.line = 4 },
+		{ .prefix = prefix(SL_V6, 0x30000000ULL << 32, 15), .pos.line = 5 },
 	};
 	struct list_entry exempt[] = {
-		{ .prefix = prefix(SL_V4, 0x0a010000ULL << 32, 16), .until_utc_ns = utc_now + 1 },
+		{ .prefix = prefix(SL_V4, 0x0a010000ULL << 32, 16), .until_utc_ns = utc_now + 1,
+		  .pos.line = 6 },
 	};
 	struct limit_def limit[] = { make_limit("a") };
 	struct policy policy = make_policy(limit, COUNT(limit));
@@ -439,7 +441,7 @@ TEST(test_failsafe)
 /* An equal digest where prefixes are the same, whatever else changed. */
 TEST(test_digest)
 {
-	struct list_entry block[] = { { .prefix = prefix(SL_V4, 10ULL << 56, 8) } };
+	struct list_entry block[] = { { .prefix = prefix(SL_V4, 10ULL << 56, 8), .pos.line = 1 } };
 	struct limit_def limit[] = { make_limit("a"), make_limit("b") };
 	struct policy policy = make_policy(limit, COUNT(limit));
 	struct compile_env env = make_env();

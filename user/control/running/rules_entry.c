@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rules_entry.c - a live change of one block or exemption: see rules.h. It is in force first, by one map
+ * update, and stored then; where that fails it is undone. The rule set stays, and so do entries that
+ * the file has: changing one of those needs another rule set. And the removal of what
+ * has ended, and the description of a change for the history.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/running/entries.h"
+#include "control/running/history.h"
+#include "control/running/http_rules.h"
+#include "control/running/live.h"
+#include "control/running/pending.h"
+#include "control/running/rules.h"
+#include "lib/clock.h"
+#include "lib/log.h"
+
+/* A text that filled its buffer may end in the middle of a character. */
+static void cut_text(char *text, size_t size)
+{
+	size_t length = strlen(text);
+
+	if (length + 1 < size)
+		return;
+	while (length && ((u8)text[length - 1] & 0xc0) == 0x80)
+		length--;
+	if (length && (u8)text[length - 1] >= 0xc0)
+		length--;
+	text[length] = '\0';
+}
+
+void change_note(struct change *change, const json_t *op)
+{
+	size_t used = strlen(change->what);
+
+	if (used + 2 < sizeof(change->what)) {
+		if (used)
+			used += (size_t)sprintf(change->what + used, ", ");
+		live_describe(op, change->what + used, sizeof(change->what) - used);
+		cut_text(change->what, sizeof(change->what));
+	}
+	change->uid = (uid_t)json_integer_value(json_object_get(op, "uid"));
+	change->pid = (pid_t)json_integer_value(json_object_get(op, "pid"));
+}
+
+struct target {
+	enum list_kind list;
+	struct sl_prefix prefix;
+	bool had;
+	struct list_entry before;	/* if `had` */
+};
+
+/* What an operation changes; false: it is none of a live entry. */
+static bool find_target(const struct running *run, const json_t *op, struct target *ret)
+{
+	const struct live_kind *kind = live_kind_of(op);
+	const struct list_def *list;
+	const char *reason;
+	bool adds;
+
+	if (!kind || (kind->subject != LIVE_BLOCK && kind->subject != LIVE_EXEMPT) ||
+	    sl_prefix_parse(live_text(op, "prefix"), &ret->prefix, &reason) < 0)
+		return false;
+	adds = strstr(live_text(op, "op"), "add") != NULL;
+	ret->list = kind->subject == LIVE_BLOCK ? LIST_BLOCK : LIST_EXEMPT;
+	ret->had = false;
+	list = &run->policy->list[ret->list];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct list_entry *entry = &list->entry[i];
+
+		if (entry->from || !sl_prefix_equal(&entry->prefix, &ret->prefix))
+			continue;
+		if (!list_entry_is_live(entry) || entry->derived)
+			return false;
+		ret->had = true;
+		ret->before = *entry;
+	}
+	return adds || ret->had;
+}
+
+/* As before the change. */
+static void restore(struct running *run, const struct target *target)
+{
+	struct sl_err ignored;
+
+	if (target->had)
+		policy_list_add(run->policy, target->list, &target->before, &ignored);
+	else
+		policy_list_del(run->policy, target->list, &target->prefix, &ignored);
+	entries_follow_one(run, target->list, &target->prefix, &ignored);
+}
+
+static int store(struct running *run, const struct change *change, u32 top, struct sl_err *err)
+{
+	int r = top == run->history_top ? 0 : rules_note_before(run, change, err);
+
+	if (!r && top != run->history_top)
+		r = rules_store(run, &run->source, change->live, top, 0, 0, err);
+	return r;
+}
+
+int change_entry(struct running *run, json_t *op, struct sl_err *err)
+{
+	struct change change = { .live = NULL };
+	struct target target;
+	u32 top = run->history_top;
+	int r = pending_refuse(run, err);
+
+	if (r < 0 || !run->entries)
+		return r < 0 ? r : 1;
+	if (!find_target(run, op, &target))
+		return 1;
+	r = live_apply(op, run->policy, err);
+	if (r < 0)
+		return r;
+	r = entries_follow_one(run, target.list, &target.prefix, err);
+	change.live = json_copy(run->live);
+	change_note(&change, op);
+	if (!r && (!change.live || live_add(change.live, op, run->file, run->policy) < 0))
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	if (!r && !json_equal(change.live, run->live))
+		top++;
+	if (!r)
+		r = store(run, &change, top, err);
+	if (r < 0) {
+		restore(run, &target);
+		json_decref(change.live);
+		return r;
+	}
+	json_decref(run->live);
+	run->live = change.live;
+	if (top != run->history_top)
+		history_tidy(run->state_dir, top, false, run->source.number);
+	run->history_top = top;
+	run->generation++;
+	if (target.list == LIST_BLOCK)
+		rules_protect(run);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ expiry */
+
+/* Whether a rule set has entries that have ended. */
+static bool has_ended(const struct policy *policy, u64 now_utc_ns)
+{
+	for (enum list_kind kind = LIST_BLOCK; kind <= LIST_EXEMPT; kind++) {
+		const struct list_def *list = &policy->list[kind];
+
+		for (size_t i = 0; i < list->count; i++)
+			if (list->entry[i].until_utc_ns && !list_entry_is_live(&list->entry[i]) &&
+			    list->entry[i].until_utc_ns <= now_utc_ns)
+				return true;
+	}
+	return false;
+}
+
+void rules_expire(struct running *run)
+{
+	u64 now_utc_ns = clock_utc_ns();
+	struct sl_err err;
+	bool compiled;
+
+	/* The data path ended them on time; this removes the entries. */
+	compiled = has_ended(run->policy, now_utc_ns);
+	if (policy_list_expire(run->policy, now_utc_ns) > 0 && !compiled &&
+	    entries_narrow(run, run->policy, run->pending.deadline_ns, &err) < 0)
+		log_error("%s", err.message);
+	if (compiled)
+		rules_refresh(run);
+	entries_expire(run);
+	if (!live_expire(run->live, now_utc_ns))
+		return;
+	http_rules_follow(run);
+	if (rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
+			run->pending.deadline_utc_ns, &err) < 0)
+		log_error("%s", err.message);
+}
