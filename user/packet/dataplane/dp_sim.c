@@ -511,6 +511,11 @@ void dp_sim_set_linear(struct dp *dp, u32 bytes)
 	sim_of(dp)->linear = bytes;
 }
 
+void dp_sim_refusal_cache(struct dp *dp, bool on)
+{
+	sim_of(dp)->no_refusal_cache = !on;
+}
+
 struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length)
 {
 	struct sim_frame ctx = { .data = frame, .length = length };
