@@ -81,6 +81,17 @@ static __always_inline u32 bitmap_only(const struct sl_bitmap *bits, u64 *ret_an
 	return word * 64 + lowest_bit(w);
 }
 
+/* Remembers a refusal by charge_quickly(). */
+static __always_inline void refused_quickly(const struct sl_rules *rules, struct evaluation *ev,
+					    u32 index)
+{
+	u64 wait_ns = ev->meter.wait_ns;
+
+	if (wait_ns >= REFUSED_MIN_NS)
+		refused_store(rules, ev, index,
+			      ev->pkt.now.mono_ns + refused_earlier(wait_ns, REFUSED_MAX_NS));
+}
+
 /* One single-meter limit matches, as for most packets. Short for those that are over. */
 static __always_inline enum stage_result account_single(const struct sl_rules *rules,
 							const struct sl_limit *limit,
@@ -104,8 +115,10 @@ static __always_inline enum stage_result account_single(const struct sl_rules *r
 	verdict = limit_verdict_of(limit, &ev->pkt, (enum charge)result);
 	count_limit(limit->slot, verdict, ev->pkt.length);
 	ev->limit_id = limit->slot;
-	if (verdict == SL_LV_DROP)
+	if (verdict == SL_LV_DROP) {
+		refused_quickly(rules, ev, index);
 		return STAGE_DROP;
+	}
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 

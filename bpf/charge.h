@@ -243,8 +243,7 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 	ev->meter.cost = cost;
 	ev->meter.own_rates = 0;
 	ev->meter.own_params = 0;
-	if (refused_before(rules, limit, &ev->pkt, cost))
-		return ATTEMPT_OVER;
+	ev->meter.wait_ns = 0;
 	if (overridden != SL_NO_METER) {
 		override = override_begin(rules, limit, ev, index);
 		guess = ev->hints.own_rates;
@@ -287,8 +286,8 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 		table_mark_refused(way, key);
 		if (meter->count_all)
 			charge_fill(meter, ev, way, bucket_state);
-		else
-			refused_store(rules, limit, &ev->pkt, cost, res.wait_ns);
+		else if (!meter->lease || cost == 1)
+			ev->meter.wait_ns = res.wait_ns;
 		return ATTEMPT_OVER;
 	}
 	/* From a quarter of the limit on, this CPU may take a lease. */
@@ -347,6 +346,63 @@ SL_GLOBAL enum charge charge_limit(const struct sl_rules *rules, struct evaluati
 	if (stats)
 		stats->contended++;
 	return CHARGE_CONTENDED;
+}
+
+/* How long a refusal lasts, as a function of its own; 0: the charge passes. At most 100 ms. */
+SL_GLOBAL u64 charge_wait(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64 bucket_state,
+			  u64 cost)
+{
+	struct sl_now now = { .mono_ns = mono_ns, .utc_ns = utc_ns };
+	struct sl_result res;
+
+	if (!p)
+		return 0;
+	res = sl_step(bucket_state, p, now, cost);
+	return res.verdict == SL_PASS ? 0 : refused_earlier(res.wait_ns, REFUSED_MAX_NS);
+}
+
+/* When a scale of this meter's limit ends that is in force; ~0: there is none. */
+static __always_inline u64 charge_scale_until(const struct sl_rules *rules,
+					      const struct sl_limit *meter)
+{
+	const struct sl_limit *head = limit_at(rules, meter->head);
+	const struct sl_elastic *elastic = head && meter->elastic ? map_elastic(head->slot) : NULL;
+
+	return elastic ? *(const volatile u64 *)&elastic->valid_until_ns : ~0ULL;
+}
+
+/*
+ * Remembers that meter `index` refused the packet, after any way to that result. Its bucket is read
+ * again. A lease that is large enough could serve the packet once it is topped up: then its units
+ * count as if they were in the bucket.
+ */
+SL_GLOBAL int charge_remember(const struct sl_rules *rules, struct evaluation *ev, u32 index)
+{
+	const struct sl_limit *limit;
+	u64 bucket_state, cost, wait_ns;
+	struct sl_way *way;
+
+	if (!rules || !ev)
+		return 0;
+	limit = charge_meter(rules, ev, index);
+	if (!limit || limit->soft != SL_NO_METER)
+		return 0;
+	way = table_find(ev->meter.key, NULL);
+	if (!way)
+		return 0;
+	bucket_state = read_once(&way->bucket_state);
+	if (bucket_state == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), ev->meter.key))
+		return 0;
+	clock_read(&ev->pkt);
+	cost = ev->meter.cost;
+	if (limit->lease >= cost)
+		cost -= lease_left(limit, &ev->pkt, ev->meter.key);
+	wait_ns = charge_wait(charge_params(limit, ev), ev->pkt.now.mono_ns, ev->pkt.now.utc_ns,
+			      bucket_state, cost);
+	if (wait_ns < REFUSED_MIN_NS)
+		return 0;
+	return refused_store(rules, ev, index, refused_earlier(ev->pkt.now.mono_ns + wait_ns,
+							       charge_scale_until(rules, limit)));
 }
 
 /* sl_refund() of the contract, as a function of its own. */

@@ -19,6 +19,7 @@
 #include "bpf/parse.h"
 #include "bpf/list.h"
 #include "bpf/session.h"
+#include "bpf/refused.h"
 #include "bpf/socket.h"
 #include "bpf/push.h"
 #include "bpf/match.h"
@@ -216,9 +217,8 @@ SL_GLOBAL int mapped_lists(const struct sl_rules *rules, struct packet *pkt)
 }
 
 static __always_inline enum stage_result judge(const struct sl_rules *rules, env_ctx *ctx,
-					       struct evaluation *ev)
+					       struct evaluation *ev, enum parsed parsed)
 {
-	enum parsed parsed = parse(ctx, &ev->pkt);
 	const struct sl_pclass *src = NULL;
 	enum stage_result action;
 
@@ -249,9 +249,8 @@ static __always_inline enum stage_result judge(const struct sl_rules *rules, env
 }
 
 /* A program without a rule set is a bug or a moment at start: it must not cost a packet. */
-static __always_inline enum sl_action no_rules(env_ctx *ctx, struct packet *pkt)
+static __always_inline enum sl_action no_rules(struct packet *pkt)
 {
-	pkt->length = env_length(ctx);
 	return (enum sl_action)decide(pkt, STAGE_PASS, SL_R_NO_RULES);
 }
 
@@ -281,14 +280,19 @@ static __always_inline int datapath(env_ctx *ctx)
 	struct evaluation *ev = env_evaluation();
 	const struct sl_rules *rules;
 	enum stage_result action;
+	enum parsed parsed;
 
 	if (!ev)
 		return ENV_PASS;
 	packet_reset(&ev->pkt);
+	ev->epoch = map_epoch();
+	parsed = parse(ctx, &ev->pkt);
+	if (refused_before(ev))
+		return verdict(ctx, ev, SL_ACT_DROP);
 	rules = rules_in_force(&ev->pkt);
 	if (!rules || !rules->generation)
-		return verdict(ctx, ev, no_rules(ctx, &ev->pkt));
-	action = judge(rules, ctx, ev);
+		return verdict(ctx, ev, no_rules(&ev->pkt));
+	action = judge(rules, ctx, ev, parsed);
 	if (action == STAGE_JUMP) {
 		ev->generation = rules->generation;
 		env_jump(ctx, SL_STAGE_ACCOUNT);

@@ -43,6 +43,11 @@ static __always_inline u32 env_fake_clock(void)
 	return config.fake_clock;
 }
 
+static __always_inline u32 env_refusal_cache(void)
+{
+	return !config.no_refusal_cache;
+}
+
 /* The frame's length with all its fragments, bytes. */
 static __always_inline u32 env_length(struct xdp_md *ctx)
 {

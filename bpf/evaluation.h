@@ -38,6 +38,7 @@ struct meter_in_hand {
 	u64 bucket_state;		/* of a key that is not in the table: to be installed */
 	struct sl_override override;	/* the one found last; a bisection's own */
 	struct sl_params params;	/* own_params: instead of the meter's */
+	u64 wait_ns;			/* of a refusal by charge_quickly(); 0: not known */
 	u64 probe_tag;			/* the override that is looked up: override_seek() */
 	u32 probe_second;		/* its second bucket */
 	u8 own_rates;			/* 1: an override holds for the source */
@@ -54,6 +55,7 @@ struct evaluation {
 	struct packet pkt;
 	struct sl_bitmap match;		/* classify: limits that match */
 	u64 generation;			/* of the rule set that judges the packet */
+	u32 epoch;			/* as the packet began: refused.h */
 	u32 single;			/* the only meter to be charged, or SL_NO_METER */
 	u16 refused_head, refused_meter;	/* PKT_NOTE_DROP: the limit, and its meter */
 	/*

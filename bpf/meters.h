@@ -311,6 +311,27 @@ SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluat
 	return result;
 }
 
+/*
+ * Remembers the refusal, where no limit before the one that refused could refuse instead. By then
+ * that one may be another's turn: which limit counts a packet must not depend on the cache.
+ */
+SL_GLOBAL int meters_remember(const struct sl_rules *rules, struct evaluation *ev)
+{
+	const struct charged *refused;
+	u32 i;
+
+	if (!rules || !ev)
+		return 0;
+	refused = meter_entry(ev, ev->matches.refused);
+	for (i = 0; i < SL_CHARGES_MAX && i < ev->matches.refused; i++)
+		if ((ev->matches.dropping & (1U << i)) &&
+		    meter_entry(ev, i)->match != refused->match)
+			return 0;
+	i = refused->meter;
+	charge_prepare(rules, ev, i);
+	return charge_remember(rules, ev, i);
+}
+
 /* A limit that drops refused: it alone counts the packet. */
 static __always_inline enum stage_result meters_drop(const struct sl_rules *rules,
 						     struct evaluation *ev, enum charge result)
@@ -331,8 +352,10 @@ static __always_inline enum stage_result meters_drop(const struct sl_rules *rule
 	}
 	ev->pkt.reason = result == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
 	/* With a full table the prefix is charged: no offense of a single source. */
-	if (result == CHARGE_OVER && meter_entry(ev, ev->matches.refused)->taken != METER_FULL)
+	if (result == CHARGE_OVER && meter_entry(ev, ev->matches.refused)->taken != METER_FULL) {
 		ban_refused(limit, ev, limit->head, meter_entry(ev, ev->matches.refused)->meter);
+		meters_remember(rules, ev);
+	}
 	return STAGE_DROP;
 }
 
@@ -460,8 +483,11 @@ static __always_inline enum stage_result meters_single(const struct sl_rules *ru
 	verdict = limit_verdict_of(limit, &ev->pkt, result);
 	count_limit(limit->slot, verdict, ev->pkt.length);
 	ev->limit_id = limit->slot;
-	if (verdict == SL_LV_DROP)
+	if (verdict == SL_LV_DROP) {
+		if (result == CHARGE_OVER)
+			charge_remember(rules, ev, index);
 		return STAGE_DROP;
+	}
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 

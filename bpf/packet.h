@@ -66,6 +66,7 @@ struct packet {
 	u8 unread;			/* PKT_UNREAD: enum sl_reason */
 	u8 tag;				/* enum sl_tag_flags, or-ed: which tags it gets */
 	u8 dscp;			/* the tag's DSCP */
+	u8 not_cached;			/* 1: its refusal is not to be remembered: refused.h */
 	u32 frag_id;			/* of a fragment */
 	u64 zero;			/* always 0: see FORGET() */
 	/* Of a fragment, and written before they are read: how it arrived, fragment.h. */

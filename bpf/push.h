@@ -139,6 +139,7 @@ static __always_inline int push_verdict_of(struct sl_push *push, struct packet *
 {
 	int refused = 1;
 
+	pkt->not_cached = 1;
 	if (push->kind == SL_PUSH_LIMIT)
 		refused = !push_charge(push, pkt);
 	else if (push->kind == SL_PUSH_NO_NEW)

@@ -6,8 +6,8 @@
  * correct a mistake over the open connection. A forged packet needs all four values, and
  * then meets a socket that drops what is outside its window.
  *
- * The daemon's helper finds them; they are a small hash table in the rule set. For most
- * packets the first entry is empty, and that ends the look-up.
+ * The daemon's helper finds them; they are a small hash table in the rule set. For most packets
+ * a bit shows that their source has no session, and that ends the look-up.
  */
 #ifndef SLUICE_BPF_SESSION_H
 #define SLUICE_BPF_SESSION_H
@@ -42,15 +42,22 @@ SL_GLOBAL int session_find(const struct sl_rules *rules, const struct packet *pk
 	return 0;
 }
 
+/* Whether there is a session of this source, by one bit. */
+static __always_inline int session_may_be(const struct sl_rules *rules, const struct packet *pkt)
+{
+	u32 bit = sl_session_source(packet_src(pkt)), word = bit / 64;
+
+	OPAQUE(word);
+	return rules->session_source[word & (SL_SESSION_SOURCES / 64 - 1)] >> (bit & 63) & 1;
+}
+
 static __always_inline int is_session(const struct sl_rules *rules, const struct packet *pkt)
 {
 	if (!(rules->dims & SL_DIMS_SESSIONS))
 		return 0;
 	if (pkt->proto != PROTO_TCP || !(pkt->flags & PKT_L4))
 		return 0;
-	if (!session_at(rules, sl_session_at(packet_src(pkt), pkt->sport))->used)
-		return 0;
-	return session_find(rules, pkt);
+	return session_may_be(rules, pkt) && session_find(rules, pkt);
 }
 
 #endif

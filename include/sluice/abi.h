@@ -44,6 +44,7 @@ struct sl_config {
 	u32 fake_clock;		/* tests: take the time from the map test_clock */
 	u32 table_sets;
 	u32 parity;		/* 0 or 1: which of its slot's two places in `stages` */
+	u32 no_refusal_cache;	/* tests: each packet is judged in full (bpf/refused.h) */
 };
 
 /*

@@ -24,6 +24,14 @@ struct sl_session {
 	u32 used;			/* 1 + enum sl_family; 0: nothing is here */
 };
 
+/* A bit of this many for each source with a session: other sources are not looked for. */
+#define SL_SESSION_SOURCES 1024
+
+static __always_inline u32 sl_session_source(struct sl_addr src)
+{
+	return ((src.hi ^ src.lo) * 0x9e3779b97f4a7c15ULL) >> 54;
+}
+
 static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
 {
 	u64 mixed = (src.hi ^ src.lo ^ sport) * 0x9e3779b97f4a7c15ULL;

@@ -106,13 +106,11 @@ struct sl_limit {
 	u16 full;
 	u16 overridden;
 	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_METER */
-	/* Sources with so many leading bits in common have the same rates: bpf/refused.h. */
-	u8 refusal_prefix_len[SL_FAMILY_COUNT];
 	u8 counter;		/* 1: see above */
 	u8 count_all;		/* 1: packets that it refuses count, too */
 	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped; 0: each */
 	u8 by_match;		/* 1: a limit without a rate: each packet that matches meets `action` */
-	u8 pad1[5];
+	u8 pad1[7];
 	u64 pad2[2];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
@@ -189,6 +187,8 @@ enum sl_fragments {
 #define SL_DIMS_SESSIONS (1U << 25)	/* failsafe sessions are known */
 #define SL_DIMS_BANS (1U << 26)		/* some limit bans, or did */
 #define SL_DIMS_L4 (1U << 27)		/* a limit matches on what later fragments do not have */
+#define SL_DIMS_CONNECTIONS (1U << 28)	/* a limit counts what opens a connection */
+#define SL_DIMS_OVERRIDES (1U << 29)	/* a limit has overrides */
 #define SL_DIMS_MATCH 0x00ffffffU	/* any that a limit's match can use */
 
 #define SL_NO_LIMIT SL_NO_METER

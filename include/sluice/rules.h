@@ -48,6 +48,7 @@ struct sl_rules {
 	u8 failsafe_udp[8192];
 	u16 limit_of_id[SL_LIMIT_IDS];		/* index into limits, or SL_NO_LIMIT */
 	struct sl_session session[SL_SESSION_TABLE];
+	u64 session_source[SL_SESSION_SOURCES / 64];	/* bits of sl_session_source() */
 	u8 ban_len[SL_FAMILY_COUNT][SL_BAN_LENGTHS];	/* lengths of bans, SL_PREFIX_NONE ends */
 	struct sl_ban ban[SL_LIMITS_MAX];
 	struct sl_lengths override_lengths[SL_LIMITS_MAX][SL_FAMILY_COUNT];

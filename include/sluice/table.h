@@ -202,15 +202,32 @@ struct sl_clock_pair {
 	u64 mono_ns;
 };
 
-/* A source that was refused: see bpf/refused.h. Per CPU. */
+/* Which fields of a packet are read on its way to being refused: bpf/refused.h. */
+enum sl_reads {
+	SL_READ_FLAGS = 1 << 0,		/* of TCP; type of ICMP */
+	SL_READ_VLAN = 1 << 1,
+	SL_READ_DPORT = 1 << 2,
+	SL_READ_SPORT = 1 << 3,		/* code of ICMP */
+	SL_READ_LENGTH = 1 << 4,	/* as IP states it */
+	SL_READ_DST = 1 << 5,
+	SL_READ_SRC_LOW = 1 << 6,	/* of IPv6 sources more than 64 bits */
+};
+
+/* A refusal that may be repeated: see bpf/refused.h. Per CPU. */
 #define SL_REFUSED_BITS 12
 struct sl_refused {
-	struct sl_addr source;	/* cut to sl_limit.refusal_prefix_len */
+	struct sl_addr src, dst;
+	u64 fields;		/* sport, dport, VLAN, flags, protocol: refused_fields() */
 	u64 until_ns;		/* CLOCK_MONOTONIC */
-	u32 tag;		/* which limit, rule set, family */
-	u32 cost;
+	u32 epoch;		/* of sl_epoch.count 32 bits: nothing is older than 100 ms */
+	u16 l3_length;
+	u16 least;		/* bytes: of frames that are as long or longer */
+	u8 link;		/* interface slot; bit 7: IPv6 */
+	u8 reads;		/* enum sl_reads, or-ed: fields that must be the same */
+	u16 limit_id;		/* where it is counted */
+	u32 pad;
 };
-SL_STATIC_ASSERT(sizeof(struct sl_refused) == 32, "never over two cache lines");
+SL_STATIC_ASSERT(sizeof(struct sl_refused) == 64, "one cache line");
 
 /* ------------------------------------------------------------------ limit_ids outlive rules */
 

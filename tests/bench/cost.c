@@ -264,7 +264,7 @@ static void open_case(struct contestant *one, const struct cost_case *c, const c
 	snprintf(one->pins, sizeof(one->pins), "%s/%s", dir, c->name);
 	one->skel = load_floor();
 	if (dp_bpf_open(one->pins, BUCKETS, &one->dp, NULL, &err) ||
-	    dp_bpf_prog(one->dp, 0, false, &one->prog_fd, &err))
+	    dp_bpf_prog(one->dp, 0, 0, &one->prog_fd, &err))
 		die(one->pins, &err);
 	jump_to(one, one->prog_fd);
 	apply(one->dp, c);

@@ -77,6 +77,7 @@ static void put_in_force(struct target *t, const struct combination *c)
 		twice = (struct sl_elastic){ 2 * SL_ELASTIC_ONE, 1U << 15, ~0ULL };
 	for (i = 0; i < SL_LIMIT_IDS; i++)
 		elastic[i] = twice;
+	dp_epoch_raise(target_dp(t));
 }
 
 static u32 larger(u32 a, u32 b)

@@ -230,6 +230,7 @@ static void scale(struct target *t, const char *limit, u32 percent, u64 valid_un
 
 	all[slot_of(t, limit)] = (struct sl_elastic){ fixed, ((1ULL << 32) + fixed - 1) / fixed,
 						      valid_until_ns };
+	dp_epoch_raise(target_dp(t));
 }
 
 CASE_TEST(elastic)

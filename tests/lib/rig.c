@@ -96,7 +96,7 @@ void rig_open_bpf(struct rig *rig, u64 buckets, bool fake_clock, u32 lease_entri
 		fail_msg("%s", err.message);
 	if (lease_entries)
 		shrink_leases(rig, lease_entries);
-	if (dp_bpf_prog(rig->dp, 0, fake_clock, &rig->prog_fd, &err))
+	if (dp_bpf_prog(rig->dp, 0, fake_clock ? DP_PROG_FAKE_CLOCK : 0, &rig->prog_fd, &err))
 		fail_msg("%s", err.message);
 	if (fake_clock) {
 		rig_set_time(rig, 1000 * SL_NS_PER_SEC, UTC_AT_BOOT);
@@ -105,6 +105,20 @@ void rig_open_bpf(struct rig *rig, u64 buckets, bool fake_clock, u32 lease_entri
 	rig->utc_offset_ns = UTC_AT_BOOT;
 	dp_set_clock(rig->dp, UTC_AT_BOOT);
 	rig_read_time(rig);
+}
+
+void rig_no_refusal_cache(struct rig *rig)
+{
+	struct sl_err err = { .message = "" };
+
+	if (rig->prog_fd < 0) {
+		dp_sim_refusal_cache(rig->dp, false);
+		return;
+	}
+	close(rig->prog_fd);
+	if (dp_bpf_prog(rig->dp, 0, DP_PROG_FAKE_CLOCK | DP_PROG_NO_REFUSAL_CACHE, &rig->prog_fd,
+			&err))
+		fail_msg("%s", err.message);
 }
 
 void rig_close(struct rig *rig)

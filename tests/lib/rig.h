@@ -28,6 +28,8 @@ void rig_open_sim(struct rig *rig, u64 buckets, u32 cpus, u32 lease_entries);
  * with the reason; under CI=true it fails. `lease_entries` 0: as shipped.
  */
 void rig_open_bpf(struct rig *rig, u64 buckets, bool fake_clock, u32 lease_entries);
+/* From now on each packet is judged in full. Of the BPF program, with a fake clock. */
+void rig_no_refusal_cache(struct rig *rig);
 void rig_close(struct rig *rig);
 
 /* Monotonic time and the offset to UTC from now on; of no use with the kernel's clock. */

@@ -57,7 +57,7 @@ static int open_bpf(struct target *t, u64 buckets, struct sl_err *err)
 	snprintf(t->pin_dir, sizeof(t->pin_dir), "/sys/fs/bpf/sluice-test-%d", getpid());
 	rc = dp_bpf_open(t->pin_dir, buckets, &t->dp, NULL, err);
 	for (i = 0; !rc && i < TARGET_IFACES; i++)
-		rc = dp_bpf_prog(t->dp, i, true, &t->prog[i], err);
+		rc = dp_bpf_prog(t->dp, i, DP_PROG_FAKE_CLOCK, &t->prog[i], err);
 	return rc;
 }
 

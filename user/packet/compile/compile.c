@@ -357,27 +357,18 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 
 /* ------------------------------------------------------------------ overrides */
 
-static u8 longest(const struct sl_lengths *lengths)
-{
-	return lengths->count ? lengths->len[lengths->count - 1] : 0;
-}
-
-/*
- * The number of leading bits that two sources must share to have the same rates in each meter: the
- * prefix length that the meter groups by, or its longest override.
- */
-static void find_refusal_prefix(struct sl_rules *rules, u32 meters)
+/* What bpf/refused.h must know of the meters of all limits. */
+static void find_meter_dims(struct sl_rules *rules, u32 meters)
 {
 	for (u32 i = 0; i < meters; i++) {
-		struct sl_limit *meter = &rules->limits[i];
+		const struct sl_limit *meter = &rules->limits[i];
 
-		for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
-			meter->refusal_prefix_len[family] = meter->prefix[family];
-			if (meter->overridden != SL_NO_METER &&
-			    longest(&rules->override_lengths[meter->head][family]) > meter->refusal_prefix_len[family])
-				meter->refusal_prefix_len[family] =
-					longest(&rules->override_lengths[meter->head][family]);
-		}
+		if (i >= SL_LIMITS_MAX && i < SL_METER_FURTHER)
+			continue;	/* the order's own */
+		if (meter->unit == SL_UNIT_CONNECTIONS)
+			rules->dims |= SL_DIMS_CONNECTIONS;
+		if (meter->slot && meter->overridden != SL_NO_METER)
+			rules->dims |= SL_DIMS_OVERRIDES;
 	}
 }
 
@@ -391,7 +382,7 @@ static int compile_overrides(struct compiler *c, struct sl_image *image)
 								 "too many overrides");
 	/* Both are applied together. */
 	image->pfx_digest = sl_rotl(image->pfx_digest, 7) + image->overrides->digest;
-	find_refusal_prefix(c->rules, c->meters.next);
+	find_meter_dims(c->rules, c->meters.next);
 	return 0;
 }
 

@@ -23,6 +23,8 @@ static bool add_session(struct sl_rules *rules, const struct sl_session *session
 		if (place->used)
 			continue;
 		*place = *session;
+		rules->session_source[sl_session_source(session->src) / 64] |=
+			SL_BIT(sl_session_source(session->src) % 64);
 		return true;
 	}
 	return false;

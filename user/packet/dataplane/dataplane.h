@@ -220,12 +220,17 @@ void map_error_name(enum sl_map_error error, const char **ret_map, const char **
 int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
 		struct sl_err *err);
 
+enum dp_prog_flags {
+	DP_PROG_FAKE_CLOCK = 1 << 0,
+	DP_PROG_NO_REFUSAL_CACHE = 1 << 1,
+};
+
 /*
  * Loads the program for an interface slot without attaching it, for BPF_PROG_TEST_RUN. With
- * fake_clock it takes the time from dp_bpf_test_clock() instead of the kernel. *ret_fd is the
- * caller's to close.
+ * DP_PROG_FAKE_CLOCK it takes the time from dp_bpf_test_clock() instead of the kernel; with
+ * DP_PROG_NO_REFUSAL_CACHE it judges each packet in full. *ret_fd is the caller's to close.
  */
-int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err);
+int dp_bpf_prog(struct dp *dp, u32 slot, u32 flags, int *ret_fd, struct sl_err *err);
 struct sl_test_clock *dp_bpf_test_clock(struct dp *dp);
 
 /*

@@ -259,11 +259,12 @@ failed:
  * Its stages are an array of its own: `stages` belongs to the programs behind stubs. It must stay
  * open, because a program array is emptied with its last descriptor or pin.
  */
-int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err)
+int dp_bpf_prog(struct dp *dp, u32 slot, u32 flags, int *ret_fd, struct sl_err *err)
 {
 	struct dp_bpf *b = to_bpf(dp);
-	const struct sl_config config = { .iface_slot = slot, .fake_clock = fake_clock,
-					  .table_sets = b->table_sets };
+	const struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets,
+					  .fake_clock = !!(flags & DP_PROG_FAKE_CLOCK),
+					  .no_refusal_cache = !!(flags & DP_PROG_NO_REFUSAL_CACHE) };
 	int fd, rc, *grown;
 
 	grown = realloc(b->own_stages, (b->own_stages_count + 1) * sizeof(*grown));

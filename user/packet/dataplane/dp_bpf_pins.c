@@ -104,6 +104,12 @@ int pin_dir_make(const char *pin_dir, struct sl_err *err)
 	return 0;
 }
 
+/* What it holds is computed again. */
+static bool is_cache(const char *map)
+{
+	return !strcmp(map, "refused") || !strcmp(map, "lease_hints");
+}
+
 int map_info(int fd, struct bpf_map_info *ret)
 {
 	u32 size = sizeof(*ret);
@@ -196,7 +202,7 @@ int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
 	    info.max_entries == bpf_map__max_entries(map) &&
 	    info.map_flags == bpf_map__map_flags(map))
 		return 0;
-	if (begins_anew(name) && !unlink(pin_path(pin_dir, name, path)))
+	if ((begins_anew(name) || is_cache(name)) && !unlink(pin_path(pin_dir, name, path)))
 		return 0;
 	return sl_err_set(err, EPROTO, "%s/%s has another version's layout (%u x %u bytes, this version's: %u x %u): stop sluiced and remove that directory to start afresh",
 			  pin_dir, name, info.max_entries, info.value_size,

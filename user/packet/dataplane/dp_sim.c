@@ -554,6 +554,11 @@ static void report_facts(const struct evaluation *ev, struct sim_verdict *ret)
 	ret->source = pkt->src;
 }
 
+void dp_sim_refusal_cache(struct dp *dp, bool on)
+{
+	sim_of(dp)->no_refusal_cache = !on;
+}
+
 struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length)
 {
 	struct sim_frame ctx = { .data = frame, .length = length };

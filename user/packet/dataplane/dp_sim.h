@@ -30,6 +30,9 @@ void dp_sim_set_sockets(struct dp *dp, const struct sim_socket *socket, u32 coun
 /* The length of a frame's linear part, the rest is in fragments; 0: all is linear. */
 void dp_sim_set_linear(struct dp *dp, u32 bytes);
 
+/* Without it each packet is judged in full, which must make no difference. */
+void dp_sim_refusal_cache(struct dp *dp, bool on);
+
 struct sim_verdict {
 	bool drop;
 	bool marked;

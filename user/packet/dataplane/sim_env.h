@@ -70,6 +70,7 @@ struct dp_sim {
 	u32 sets;
 	u32 cpus, lease_entries;
 	u32 linear;			/* of each frame; 0: all */
+	bool no_refusal_cache;
 	u64 *lease_key;			/* lease_entries of them */
 	struct sim_cpu *cpu;
 	struct sl_event_switch event_switch;
@@ -132,6 +133,12 @@ static inline u32 env_iface_slot(void)
 static inline u32 env_table_sets(void)
 {
 	return sim->sets;
+}
+
+/* Not with `copy`: what explain reports is judged in full. */
+static inline u32 env_refusal_cache(void)
+{
+	return !sim->no_refusal_cache && !sim->copy;
 }
 
 static inline u32 env_fake_clock(void)
