@@ -12,7 +12,7 @@
  * `soft` where it refuses. A refund goes to the meter that was charged.
  *
  * Functions are global where a loop calls them: each is then verified once, with an unknown
- * result, and not once for each path to it.
+ * result, and not once for each path to it. It is over 500 lines because these are one sequence.
  */
 #ifndef SLUICE_BPF_METERS_H
 #define SLUICE_BPF_METERS_H

@@ -195,7 +195,7 @@ int packet_judge_limits(struct packet_judge *judge, struct judge_limit **ret, u3
 		judge->dp->ops->limit_stats(judge->dp, rules->limits[i].slot, &stats);
 		limit[i] = (struct judge_limit){
 			.name = def->name, .mode = limit_mode_name((enum sl_mode)def->mode),
-			.rate = strdup(rates_format(&def->rates, text, sizeof(text))),
+			.rate = strdup(rates_format(&def->terms.rates, text, sizeof(text))),
 			.count = { [OUTCOME_PASSED] = stats.packets[SL_LV_PASS] + stats.packets[SL_LV_SOFT],
 				   [OUTCOME_REFUSED] = stats.packets[SL_LV_DROP],
 				   [OUTCOME_TAGGED] = stats.packets[SL_LV_TAG],
@@ -218,7 +218,7 @@ void packet_judge_notes(const struct packet_judge *judge,
 
 		if (def->mode == SL_MODE_OFF)
 			continue;
-		if (def->throttle.kind == THROTTLE_ELASTIC) {
+		if (def->terms.throttle.kind == THROTTLE_ELASTIC) {
 			snprintf(text, sizeof(text), "limit %s is elastic: judged at its own rate", def->name);
 			add(arg, text);
 		}
@@ -227,7 +227,7 @@ void packet_judge_notes(const struct packet_judge *judge,
 				 "which the input does not show: no ban of it is foreseen", def->name);
 			add(arg, text);
 		}
-		if (def->cluster) {
+		if (def->terms.cluster) {
 			snprintf(text, sizeof(text), "limit %s has scope cluster: packets of other nodes are "
 				 "not in the input", def->name);
 			add(arg, text);

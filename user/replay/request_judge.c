@@ -27,7 +27,7 @@ static char *rates_text(const struct rule *rule)
 	for (u32 i = 0; i < rule->limit_count && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "",
 					 rule->limit[i].none ? "0 requests" :
-					 rate_format(&rule->limit[i].rate, rate, sizeof(rate)));
+					 rate_format(&rule->limit[i].terms.rates.rate[0], rate, sizeof(rate)));
 	return strdup(text);
 }
 
@@ -113,8 +113,8 @@ static float status_used(const struct response_status *status)
 
 	if (!status->limit || status->unlimited)
 		return 0;
-	if (status->limit->burst > capacity)
-		capacity = status->limit->burst;
+	if (status->limit->terms.rates.burst[0] > capacity)
+		capacity = status->limit->terms.rates.burst[0];
 	if (status->over || !capacity)
 		return 1;
 	return status->remaining < capacity ? 1 - (float)status->remaining / (float)capacity : 0;
@@ -162,8 +162,8 @@ void request_judge_notes(const struct request_judge *judge,
 		for (u32 k = 0; k < judge->rules->rule[i]->limit_count; k++) {
 			const struct rule_limit *limit = &judge->rules->rule[i]->limit[k];
 
-			cluster |= limit->cluster;
-			elastic |= limit->throttle.kind == THROTTLE_ELASTIC;
+			cluster |= limit->terms.cluster;
+			elastic |= limit->terms.throttle.kind == THROTTLE_ELASTIC;
 		}
 		if (!cluster && !elastic)
 			continue;

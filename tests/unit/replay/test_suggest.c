@@ -161,9 +161,9 @@ TEST(what_is_written_is_in_shadow_mode_and_replaces_the_last)
 		assert_int_equal(policy->limit_count, 3);
 		assert_int_equal(policy_find_limit(policy, "web")->mode, SL_MODE_ENFORCE);
 		assert_int_equal(policy_find_limit(policy, "suggested-source")->mode, SL_MODE_SHADOW);
-		assert_int_equal(policy_find_limit(policy, "suggested-source")->rates.rate[0].count, 40);
+		assert_int_equal(policy_find_limit(policy, "suggested-source")->terms.rates.rate[0].count, 40);
 		assert_int_equal(policy_find_limit(policy, "suggested-net")->mode, SL_MODE_SHADOW);
-		assert_int_equal(policy_find_limit(policy, "suggested-net")->rates.rate[0].count, 80);
+		assert_int_equal(policy_find_limit(policy, "suggested-net")->terms.rates.rate[0].count, 80);
 		policy_free(policy);
 	}
 	json_decref(report);
@@ -195,7 +195,7 @@ TEST(rules_of_a_log)
 	rule = ruleset_find(rules, "api/user");
 	assert_non_null(rule);
 	assert_true(rule->shadow);
-	assert_int_equal(rule->limit[0].rate.count, 40);
+	assert_int_equal(rule->limit[0].terms.rates.rate[0].count, 40);
 	assert_non_null(ruleset_find(rules, "api/user/path"));
 	ruleset_free(rules);
 	json_decref(report);

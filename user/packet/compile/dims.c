@@ -193,7 +193,7 @@ int dims_compile(const struct policy *policy, const char (*iface)[16], struct sl
 			continue;
 		if (needs_l4(&policy->limit[i]))
 			rules->dims |= SL_DIMS_L4;
-		if (!policy->limit[i].rates.count)
+		if (!policy->limit[i].terms.rates.count)
 			compile_by_match(rules, &policy->limit[i], i);
 	}
 	compile_dims8(&d);

@@ -56,7 +56,7 @@ static void note_hidden(struct notes *n, const struct policy *policy, size_t ind
 	for (size_t i = 0; i < index; i++) {
 		const struct limit_def *before = &policy->limit[i];
 
-		if (before->rates.count || before->mode != SL_MODE_ENFORCE ||
+		if (before->terms.rates.count || before->mode != SL_MODE_ENFORCE ||
 		    before->action == SL_ACT_TAG || limit->mode == SL_MODE_OFF ||
 		    before->match.src_count + before->match.dst_count > HIDING_MOST ||
 		    limit->match.src_count + limit->match.dst_count > HIDING_MOST ||
