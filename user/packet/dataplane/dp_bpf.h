@@ -19,6 +19,23 @@
 struct sluice_bpf;
 struct ring_buffer;
 
+/* The arrays of a prefix slot. */
+enum pfx_array {
+	PFX_V4_TOP,
+	PFX_V4_LINE,
+	PFX_BUCKET,
+	PFX_OVERRIDES,
+	PFX_CLASS,
+	PFX_ARRAYS,
+};
+
+/* One that this daemon put into its outer map, mapped for writing; memory NULL: none. */
+struct pfx_memory {
+	void *memory;
+	size_t value_size;
+	u32 entries;
+};
+
 struct dp_bpf {
 	struct dp dp;
 	char pin_dir[PIN_DIR_MAX];
@@ -46,6 +63,7 @@ struct dp_bpf {
 	void *event_arg;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
 	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
+	struct pfx_memory pfx[SL_PFX_SLOTS][PFX_ARRAYS];
 	u64 pfx_digest;			/* of the prefix maps in force */
 	bool pfx_digest_known;		/* not after a restart: then they are built again */
 };
@@ -85,6 +103,7 @@ int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_a
 		       struct sl_err *err);
 int dp_bpf_confirm(struct dp *dp, struct sl_err *err);
 void dp_bpf_find_rules(struct dp_bpf *b);
+void dp_bpf_unmap_prefixes(struct dp_bpf *b);
 
 /* dp_bpf_stats.c: the operations on counters. */
 int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);

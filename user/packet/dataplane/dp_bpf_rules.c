@@ -41,48 +41,78 @@ static int filled_array(const char *name, size_t value_size, u32 entries, u32 fl
 	return 0;
 }
 
-/* Puts a new array into an outer map. */
-static int publish_array(const struct bpf_map *outer, u32 index, const char *name,
-			 size_t value_size, u32 entries, u32 flags, const void *from, u32 count)
+/* What an array of a prefix slot gets: `entries` 0: as many as there are. */
+struct pfx_source {
+	const struct bpf_map *outer;
+	const char *name;
+	size_t value_size;
+	u32 entries, flags;
+	const void *from;
+	u32 count;
+};
+
+/*
+ * Writes into the array that the slot has, where it is this daemon's and has room; else makes one, and
+ * room for a quarter more. Each update of an outer map waits for all packets: five of them took most
+ * of a change. Nothing reads the slot meanwhile: see apply_image().
+ */
+static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source *s)
 {
+	u32 entries = s->entries ? s->entries : s->count + s->count / 4;
+	void *memory;
 	int fd, rc;
 
-	rc = filled_array(name, value_size, entries, flags, from, count, &fd);
+	if (m->memory && m->entries >= s->count) {
+		memcpy(m->memory, s->from, s->value_size * s->count);
+		return 0;
+	}
+	rc = filled_array(s->name, s->value_size, entries, s->flags, s->from, s->count, &fd);
 	if (rc < 0)
 		return rc;
-	rc = bpf_map_update_elem(bpf_map__fd(outer), &index, &fd, BPF_ANY) < 0 ? -errno : 0;
+	memory = map_memory(fd, s->value_size, entries, PROT_READ | PROT_WRITE);
+	rc = bpf_map_update_elem(bpf_map__fd(s->outer), &slot, &fd, BPF_ANY) < 0 ? -errno : 0;
 	close(fd);
-	return rc;
+	if (rc < 0) {
+		unmap_memory(memory, s->value_size, entries);
+		return rc;
+	}
+	unmap_memory(m->memory, m->value_size, m->entries);
+	*m = (struct pfx_memory){ memory, s->value_size, entries };
+	return 0;
+}
+
+void dp_bpf_unmap_prefixes(struct dp_bpf *b)
+{
+	for (u32 slot = 0; slot < SL_PFX_SLOTS; slot++)
+		for (u32 i = 0; i < PFX_ARRAYS; i++)
+			unmap_memory(b->pfx[slot][i].memory, b->pfx[slot][i].value_size,
+				     b->pfx[slot][i].entries);
 }
 
 /* Fills the prefix maps of a slot that no rule set in force uses. */
 static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 slot)
 {
-	u32 buckets = image->rules->pfx_buckets ? image->rules->pfx_buckets : 1;
-	int rc;
+	const u32 sized = BPF_F_INNER_MAP | BPF_F_MMAPABLE;
+	const struct pfx_source source[PFX_ARRAYS] = {
+		[PFX_V4_TOP] = { b->skel->maps.v4_top_of, "v4_top", sizeof(struct sl_v4_top), 1,
+				 BPF_F_MMAPABLE, image->v4_top, 1 },
+		[PFX_V4_LINE] = { b->skel->maps.v4_line_of, "v4_line", sizeof(struct sl_v4_line), 0,
+				  sized, image->v4_line, image->v4_lines },
+		[PFX_BUCKET] = { b->skel->maps.pfx_of, "pfx", sizeof(struct sl_pfx_bucket), 0, sized,
+				 image->bucket,
+				 image->rules->pfx_buckets ? image->rules->pfx_buckets : 1 },
+		[PFX_OVERRIDES] = { b->skel->maps.overrides_of, "overrides",
+				    sizeof(struct sl_override_bucket), 0, sized,
+				    image->overrides->bucket, image->overrides->buckets },
+		[PFX_CLASS] = { b->skel->maps.pclass_of, "pclass", sizeof(struct sl_pclass),
+				SL_PCLASS_MAX + 1, BPF_F_MMAPABLE, image->pclass,
+				image->pclass_count },
+	};
+	int rc = 0;
 
-	rc = publish_array(b->skel->maps.v4_top_of, slot, "v4_top", sizeof(struct sl_v4_top), 1,
-			   BPF_F_MMAPABLE, image->v4_top, 1);
-	if (rc < 0)
-		return rc;
-	rc = publish_array(b->skel->maps.v4_line_of, slot, "v4_line", sizeof(struct sl_v4_line),
-			   image->v4_lines, BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->v4_line,
-			   image->v4_lines);
-	if (rc < 0)
-		return rc;
-	rc = publish_array(b->skel->maps.pfx_of, slot, "pfx", sizeof(struct sl_pfx_bucket),
-			   buckets, BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->bucket, buckets);
-	if (rc < 0)
-		return rc;
-	rc = publish_array(b->skel->maps.overrides_of, slot, "overrides",
-			   sizeof(struct sl_override_bucket), image->overrides->buckets,
-			   BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->overrides->bucket,
-			   image->overrides->buckets);
-	if (rc < 0)
-		return rc;
-	return publish_array(b->skel->maps.pclass_of, slot, "pclass", sizeof(struct sl_pclass),
-			     SL_PCLASS_MAX + 1, BPF_F_MMAPABLE, image->pclass,
-			     image->pclass_count);
+	for (u32 i = 0; !rc && i < PFX_ARRAYS; i++)
+		rc = publish_array(&b->pfx[slot][i], slot, &source[i]);
+	return rc;
 }
 
 /* A map of its own for a rule set, mapped for writing. */
