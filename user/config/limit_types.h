@@ -11,4 +11,8 @@ extern const struct key_type
 	type_rates, type_bursts,	/* `rate` and `burst` of any struct rates; read_rates.c */
 	type_throttle;			/* any struct throttle_def */
 
+/* A ban of requests, as {after: 20 rejections/10m, for: 10m, factor: 2, max: 24h}. */
+struct ban_def;
+int read_ban_of_requests(struct reader *r, const struct yaml_node *node, struct ban_def *ban);
+
 #endif

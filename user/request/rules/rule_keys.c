@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config/limit_types.h"
 #include "request/rules/rule_private.h"
 
 #define SECOND SL_NS_PER_SEC
@@ -145,6 +146,20 @@ static const struct draft nothing;
 void write_rule_on_limit(struct writer *w, const void *from)
 {
 	keys_write_flow_unlike(w, &on_limit_keys, from, &nothing);
+}
+
+/* ---- ban ---- */
+
+int read_rule_ban(struct reader *r, const struct yaml_node *node, void *into)
+{
+	return read_ban_of_requests(r, node, &((struct draft *)into)->rule.ban);
+}
+
+void write_rule_ban(struct writer *w, const void *from)
+{
+	char text[200];
+
+	fputs(ban_format(&((const struct draft *)from)->rule.ban, text, sizeof(text)), w->out);
 }
 
 /* ---- push_down ---- */

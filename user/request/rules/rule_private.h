@@ -250,6 +250,8 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c; `into` is a struct draft. */
+int read_rule_ban(struct reader *r, const struct yaml_node *node, void *into);
+void write_rule_ban(struct writer *w, const void *from);
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
 void write_true(struct writer *w, const void *from);
 int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into);

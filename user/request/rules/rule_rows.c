@@ -129,6 +129,9 @@ static const struct key descriptor_rows[] = {
 	{ "on_limit", DRAFT(rule.wait_ns), .read = read_rule_on_limit,
 	  .write = write_rule_on_limit,
 	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
+	{ "ban", DRAFT(rule.ban), .read = read_rule_ban, .write = write_rule_ban,
+	  .help = "a value with too many refusals is refused for a while, longer each time: `{after: 20 "
+		  "rejections/10m, for: 10m, factor: 2, max: 24h}`" },
 	{ "push_down", DRAFT(rule.push), .read = read_rule_push_down,
 	  .write = write_rule_push_down,
 	  .help = "the packet tier's action on a refused source: `{after: 20 rejections/10s, steps: "
@@ -141,13 +144,13 @@ const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows);
 
 /*
  * Rules without a descriptor have no key and value, so nothing that depends on these. The limit of
- * a domain has one count: no prefixes, and no source that could be pushed down for it.
+ * a domain has one count: no prefixes, and nobody who could be banned or pushed down for it.
  */
 static const char *const keys_of_descriptors[] = {
 	"key", "value", "descriptors", "overrides", "overrides_file", "quota_mode",
 	"detailed_metric", "value_to_metric",
 	/* also not of a domain: */
-	"share_threshold", "prefix", "prefix_scale", "push_down",
+	"share_threshold", "prefix", "prefix_scale", "ban", "push_down",
 };
 #define KEYS_NOT_OF_DEFAULT 8
 
@@ -184,7 +187,7 @@ size_t rule_keys_of(enum rule_place place, struct key *ret)
 /* Our keys about limits; without a limit they would have no effect. */
 static const char *const keys_of_limits[] = {
 	"algorithm", "window", "buckets", "count", "burst", "throttle", "prefix", "prefix_scale", "overrides",
-	"overrides_file", "reserve", "on_limit", "push_down", "scope", "consistency",
+	"overrides_file", "reserve", "on_limit", "ban", "push_down", "scope", "consistency",
 	"on_store_failure",
 };
 
