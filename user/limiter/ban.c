@@ -93,6 +93,7 @@ static u64 ban_convert(const struct spec *from, const struct spec *to, u64 state
 }
 
 const struct algorithm algorithm_ban = {
+	.percpu_note = "a ban is not divided among CPUs",
 	.compile = ban_compile,
 	.charge = ban_charge,
 	.look = ban_look,
