@@ -30,6 +30,7 @@ enum sl_algo {
 	SL_ALGO_GRACE,		/* not a rate, but for how long; algo_grace.h */
 	SL_ALGO_INTERVAL_BUCKET,	/* algo_window.h, which refills at the edges */
 	SL_ALGO_WINDOW_COUNTERS,	/* algo_counters.h */
+	SL_ALGO_BAN,		/* the request tier's alone: until when, and its level; limiter/ban.h */
 	SL_ALGO_COUNT,
 };
 

@@ -79,7 +79,7 @@ TEST(set_while_refiltered)
 	limit.match.dport = &port;
 	limit.match.dport_count = 1;
 	limit.ban = (struct ban_def){ AFTER, 60 * SL_NS_PER_SEC, 3600 * SL_NS_PER_SEC,
-				      7200 * SL_NS_PER_SEC, 200, true };
+				      7200 * SL_NS_PER_SEC, 200, true, false };
 	rig_apply(&rig, &limit, 1);
 	race_begin(&race);
 	do

@@ -97,7 +97,7 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 
 	if (config->size < sizeof(*config))
 		return refuse(why, why_size, -EINVAL, "size is not that of struct sluice_config");
-	if ((u32)config->algorithm >= SL_ALGO_COUNT || config->algorithm == (int)SL_ALGO_GRACE)
+	if ((u32)config->algorithm >= SL_ALGO_COUNT || algorithm_kind((enum sl_algo)config->algorithm) == STATE_TIME)
 		return refuse(why, why_size, -EINVAL, "unknown algorithm");
 	row = algorithms[config->algorithm];
 	if (!config->units)

@@ -440,6 +440,7 @@ COMMAND(user_show, "user show", READS, "what a value has left of the limits of a
 	MORE("Nothing is charged. Of DOMAIN/default VALUE is KEY=VALUE[,KEY=VALUE]; DOMAIN/domain has "
 	     "none."),
 	SHOW(LINE("$rule{ $value}{: unlimited$unlimited}"),
+	     LINE("{banned, level $ban.level: $ban.left_ns:left left}"),
 	     TABLE("limits", "no limits", COL("LIMIT", "$limit"), COL("STATE", "{over$over|within}"),
 		   COL(">REMAINING", "$remaining"), COL(">OF", "$quota"), COL(">WINDOW", "{$window_s}s"),
 		   HIDE("RESET IN", "$reset_ms:time_ms", 1),
@@ -447,6 +448,10 @@ COMMAND(user_show, "user show", READS, "what a value has left of the limits of a
 
 COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value",
 	ARGS(RULE("rule"), VALUE_IF_ANY), SHOW(LINE("counters{ of $value} in rule $rule reset")))
+
+COMMAND(user_unban, "user unban", CHANGES, "lift the ban of a value and reset its level",
+	ARGS(RULE("rule"), VALUE_IF_ANY), MORE("The refusals that led to it are reset; on all nodes."),
+	SHOW(LINE("{$value }{is no longer banned by $rule$banned|was not banned by $rule}")))
 
 COMMAND(user_set, "user set", CHANGES, "set limits for one value: limits='1000 requests/m'",
 	ARGS(RULE("name"), VALUE, PAIRS, FOR),

@@ -343,8 +343,9 @@ const char *ban_format(const struct ban_def *ban, char *buf, size_t size)
 	if (ban->max_ns != ban_default_max(ban->for_ns))
 		snprintf(max, sizeof(max), ", max: %s",
 			 duration_format(ban->max_ns, longest, sizeof(longest)));
-	snprintf(buf, size, "{after: %llu drop%s/%s, for: %s%s%s%s}", ban->after,
-		 ban->after == 1 ? "" : "s", duration_format(ban->within_ns, within, sizeof(within)),
+	snprintf(buf, size, "{after: %llu %s%s/%s, for: %s%s%s%s}", ban->after,
+		 ban->rejections ? "rejection" : "drop", ban->after == 1 ? "" : "s",
+		 duration_format(ban->within_ns, within, sizeof(within)),
 		 duration_format(ban->for_ns, first, sizeof(first)), factor, max,
 		 ban->spoofable ? ", spoofable: true" : "");
 	return buf;

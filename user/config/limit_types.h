@@ -30,4 +30,8 @@ const char *limit_terms_conflict(const struct limit_terms *terms);
 /* Unsets what the algorithm does not have and was not given: inherited defaults. */
 void limit_terms_drop(struct limit_terms *terms, u32 given);
 
+/* A ban of requests, as {after: 20 rejections/10m, for: 10m, factor: 2, max: 24h}. */
+struct ban_def;
+int read_ban_of_requests(struct reader *r, const struct yaml_node *node, struct ban_def *ban);
+
 #endif

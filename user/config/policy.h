@@ -47,11 +47,12 @@ struct interface_def {
 };
 
 struct ban_def {
-	u64 after;			/* drops; 0: no ban */
+	u64 after;			/* drops, or rejections; 0: no ban */
 	u64 within_ns;
 	u64 for_ns, max_ns;
 	u32 factor_percent;		/* 100..10000: 200 doubles */
-	bool spoofable;
+	bool spoofable;			/* of packets */
+	bool rejections;		/* of requests: written as rejections */
 };
 
 /*

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/limit_types.h"
 #include "config/read.h"
 
 #define SECOND SL_NS_PER_SEC
 #define DAY_NS (24 * 3600 * SECOND)
 #define LOAD_SIGNAL_PERCENT_DEFAULT 80
 #define BAN_AFTER_MAX 1000000000ULL
+#define BAN_REJECTIONS_MAX 1000000
 #define BAN_MAX_DEFAULT DAY_NS
 
 #define THROTTLES "hard, {soft: 10%, for: 30s} or {elastic: 200%, while: {cpu: 70%}}"
@@ -112,14 +114,19 @@ int read_throttle(struct reader *r, const struct yaml_node *node, struct throttl
 
 static int key_after(struct reader *r, const struct yaml_node *node, void *into)
 {
-	const char *accepted = "NUMBER drops/PERIOD, as in 1000 drops/10s", *text = NULL, *reason;
 	struct ban_def *ban = into;
+	const char *accepted = ban->rejections ? "NUMBER rejections/PERIOD, as in 20 rejections/10m" :
+						 "NUMBER drops/PERIOD, as in 1000 drops/10s";
+	const char *text = NULL, *reason;
 	int rc = read_text(r, node, accepted, &text);
 
 	if (rc)
 		return rc;
-	if (drops_parse(text, &ban->after, &ban->within_ns, &reason))
+	if (ban->rejections ? rejections_parse(text, &ban->after, &ban->within_ns, &reason) :
+			      drops_parse(text, &ban->after, &ban->within_ns, &reason))
 		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	if (ban->rejections && (ban->after > BAN_REJECTIONS_MAX || ban->within_ns > DAY_NS))
+		return read_refuse(r, node, "up to 1M rejections within a day");
 	if (ban->after > BAN_AFTER_MAX || ban->within_ns > DAY_NS)
 		return read_refuse(r, node, "up to 1G drops within a day");
 	return 0;
@@ -158,6 +165,9 @@ static int check_max(struct reader *r, const struct yaml_node *node, void *secti
 {
 	struct ban_def *ban = section;
 
+	if (ban->rejections && ban->spoofable)
+		return read_fail(r, yaml_node_find(node, "spoofable"), EINVAL, "spoofable is about "
+				 "packets; accepted: after, for, factor, max");
 	if (ban->max_ns && ban->max_ns < ban->for_ns)
 		return read_fail(r, yaml_node_find(node, "max"), EINVAL, "max is shorter than for, the "
 				 "first ban; accepted: for, or longer");
@@ -174,6 +184,14 @@ int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into)
 
 	return keys_init(&ban_keys, ban) ? read_no_memory(r) :
 					   keys_read(r, node, &ban_keys, ban);
+}
+
+int read_ban_of_requests(struct reader *r, const struct yaml_node *node, struct ban_def *ban)
+{
+	if (keys_init(&ban_keys, ban))
+		return read_no_memory(r);
+	ban->rejections = true;
+	return keys_read(r, node, &ban_keys, ban);
 }
 
 u64 ban_default_max(u64 for_ns)

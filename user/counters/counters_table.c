@@ -320,7 +320,7 @@ static void count_evicted_units(struct counters *counters, const struct places *
 
 	if (spec && algorithm_is_log(spec->algo)) {
 		used = request_log_count(set->bucket_state[p->way]);
-	} else if (spec && algorithm_kind(spec->algo) != STATE_GRACE) {
+	} else if (spec && algorithm_kind(spec->algo) != STATE_TIME) {
 		spec_view_init(&view, spec, 0, 0);
 		used = spec->capacity - spec_remaining(&view, set->bucket_state[p->way], now);
 	}

@@ -137,7 +137,7 @@ struct counters_ref {
 	u32 chunk;			/* of a sliding log, allocated for it; 0: none */
 };
 
-#define COUNTERS_REFS_MAX 1584
+#define COUNTERS_REFS_MAX 1650
 
 struct counters_locks {
 	struct counters *counters;

@@ -6,7 +6,7 @@
  * The steps themselves are in include/sluice/algo_*.h, shared with the packet tier. A row adds
  * parameters, the values of a response, the requests of reports, and the state in Redis. The file
  * of a row has the name of the kind of its bucket state: bucket.c, window.c, sliding.c,
- * first_request.c, log.c, grace.c.
+ * first_request.c, log.c, grace.c, ban.c.
  *
  * To add an algorithm: its value in include/sluice/algo.h, with a step for the packet tier if it
  * has one; a line in the list below; a row. A new kind of bucket state also needs a
@@ -26,7 +26,7 @@ enum state_kind {
 	STATE_SLIDING,	/* the counts of two such windows */
 	STATE_LOG,	/* the position of the requests' times, or of counters (request_log.h) */
 	STATE_ANCHORED,	/* the count of a window that begins with its first request */
-	STATE_GRACE,	/* a time; no state in Redis */
+	STATE_TIME,	/* a time, and no count; no state in Redis */
 };
 
 /* Value of enum sl_algo, row, name, kind of state. Algorithms of both tiers: */
@@ -45,7 +45,8 @@ enum state_kind {
 #define ALGORITHMS(X)								\
 	ALGORITHMS_OF_REQUESTS(X)						\
 	X(SL_ALGO_FIRST_REQUEST, first_request, "first-request", STATE_ANCHORED) \
-	X(SL_ALGO_GRACE, grace, "soft-for", STATE_GRACE)
+	X(SL_ALGO_GRACE, grace, "soft-for", STATE_TIME)			\
+	X(SL_ALGO_BAN, ban, "ban", STATE_TIME)
 
 /* Of a list above, in the help of a key: "`token-bucket`, `leaky-bucket`, ". */
 #define ALGORITHM_HELP(id, row, name, kind) "`" name "`, "

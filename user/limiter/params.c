@@ -115,7 +115,7 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
 
 	if (algo >= SL_ALGO_COUNT)
 		return params_refuse("unknown algorithm", ret_reason);
-	if (algorithm_kind(algo) != STATE_GRACE) {
+	if (algorithm_kind(algo) != STATE_TIME) {
 		if (!rate->count)
 			return params_refuse("the rate is 0", ret_reason);
 		if (rate->period_ns < SL_NS_PER_SEC || rate->period_ns > PERIOD_MAX_NS)

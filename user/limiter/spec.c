@@ -88,7 +88,7 @@ u64 spec_convert(const struct spec *from, const struct spec *to, u64 bucket_stat
 
 	if (from->algo != to->algo)
 		return 0;
-	if (kind != STATE_DEBT && kind != STATE_GRACE &&
+	if (kind != STATE_DEBT && kind != STATE_TIME &&
 	    from->params.window_ns != to->params.window_ns)
 		return 0;
 	return row_of(from)->convert(from, to, bucket_state, now);

@@ -23,7 +23,11 @@
  * limits with equal definitions share the class. Unused bytes are 0.
  */
 struct spec_def {
-	u64 count, period_ns;	/* requests each period; SL_ALGO_GRACE: period_ns is the duration */
+	/*
+	 * Requests each period. SL_ALGO_GRACE: period_ns is the duration. SL_ALGO_BAN: that of the
+	 * first ban, count the factor in percent, burst the longest.
+	 */
+	u64 count, period_ns;
 	u64 burst;		/* 0: the default, or none */
 	u32 scale;		/* of a prefix hierarchy's level: multiplies count and burst */
 	u16 soft_permille;	/* 0: the limit itself; else only its soft part */
@@ -43,6 +47,8 @@ struct spec {
 	u8 tick_shift;	/* SL_ALGO_FIRST_REQUEST, SL_ALGO_SLIDING_LOG: a tick is 2^shift ns */
 	u8 buckets;			/* SL_ALGO_WINDOW_COUNTERS: of a window; else 0 */
 	u64 bucket_ns;			/* ... the length of each */
+	u64 ban_max_ns;			/* SL_ALGO_BAN */
+	u32 ban_factor_percent;
 };
 
 /* A sliding log's largest capacity. */

@@ -32,8 +32,11 @@ static int make_params(const struct spec_def *def, struct spec *spec, const char
 	u64 burst = def->burst, most;
 	int err;
 
-	if (algorithm_kind(def->algo) == STATE_GRACE)
+	if (algorithm_kind(def->algo) == STATE_TIME) {
+		spec->ban_factor_percent = (u32)def->count;
+		spec->ban_max_ns = def->burst;
 		return params_compile(def->algo, &rate, 0, 0, &spec->params, reason);
+	}
 	*reason = "the rate is 0";
 	if (!rate.count)
 		return -ERANGE;

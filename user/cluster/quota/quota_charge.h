@@ -23,10 +23,13 @@
 #include "counters/counters_table.h"
 
 /* The counts that decisions read and charge. */
+struct ban_outbox;
+
 struct ledger {
 	struct counters *counters;	/* of this machine */
 	struct quotas *quotas;		/* of cluster limits; NULL: all limits are local */
 	struct refusal_cache *refusal_cache;	/* with quotas: keys that Redis refused lately */
+	struct ban_outbox *bans;	/* with quotas: for other nodes (request/engine/ban_outbox.h) */
 };
 
 struct quota_charge_command;

@@ -161,7 +161,8 @@ static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rul
 	free(value);
 	n.shadow = rule->shadow;
 	n.passed = sum.verdict[DECISION_OK] + sum.verdict[DECISION_SOFT] + sum.verdict[DECISION_DELAYED];
-	n.refused = sum.verdict[DECISION_OVER_LIMIT] + sum.verdict[DECISION_SHADOW];
+	n.refused = sum.verdict[DECISION_OVER_LIMIT] + sum.verdict[DECISION_BANNED] +
+		    sum.verdict[DECISION_SHADOW];
 	n.near = sum.near;
 	for (u32 i = 0; i < rule->limit_count; i++)
 		n.is_window |= algorithm_kind(rule->limit[i].terms.algorithm) == STATE_WINDOW;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_user.c - user top, show, reset: users of the HTTP tier. */
+/* command_user.c - user top, show, reset, unban: users of the HTTP tier. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -127,6 +127,10 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 				 json_object_get(request->args, "value"), "over",
 				 answer->code != RESPONSE_OK, "unlimited",
 				 answer->status[0].unlimited, "limits", list);
+		if (answer->status[0].ban_left_ns)
+			json_object_set_new(*ret, "ban", json_pack(
+				"{s:i, s:o}", "level", answer->status[0].ban_level, "left_ns",
+				json_u64(answer->status[0].ban_left_ns)));
 	}
 	free(answer);
 	return r;
@@ -149,5 +153,31 @@ int command_user_reset(struct commands *ctx, const struct command_request *reque
 	log_info("user reset %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
 		 request->peer->uid, request->peer->pid);
 	*ret = json_copy(request->args);
+	return 0;
+}
+
+int command_user_unban(struct commands *ctx, const struct command_request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	struct decide_reset reset;
+	struct user_query query;
+	bool banned;
+	int r = arg_user(ctx, request, &query, err);
+
+	if (r < 0)
+		return r;
+	if (!query.rule->ban.after)
+		return sl_err_set(err, EINVAL, "rule %s/%.200s has no key 'ban'", query.rule->domain,
+				  query.rule->path);
+	r = decide_unban(&ctx->running->requests.engine->ledger, ctx->running->requests.rules,
+			 query.rule, query.value, &reset, &banned);
+	if (r < 0)
+		return user_unknown(&query, r, err);
+	resets_publish(ctx->nodes, &reset);
+	log_info("user unban %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
+		 request->peer->uid, request->peer->pid);
+	*ret = json_copy(request->args);
+	if (banned)
+		json_object_set_new(*ret, "banned", json_true());
 	return 0;
 }

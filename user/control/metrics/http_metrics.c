@@ -27,6 +27,7 @@ static const char *const verdict_name[DECISION_COUNT] = {
 	[DECISION_PEEK] = "peek",
 	[DECISION_NO_RULE] = "no_rule",
 	[DECISION_ERROR] = "error",
+	[DECISION_BANNED] = "banned",
 };
 
 /* `value` NULL: the rule as a whole, whose usual verdicts exist from the start. */
@@ -78,6 +79,7 @@ static struct observe_series sum_of(const struct metrics *m, const struct values
 		series.near += of.value[i].series.near;
 		series.full += of.value[i].series.full;
 		series.unavailable += of.value[i].series.unavailable;
+		series.bans += of.value[i].series.bans;
 	}
 	return series;
 }
@@ -200,6 +202,15 @@ static void write_odd_ones(const struct metrics *m, const struct values *all,
 
 		metric_u64(e, sum_of(m, all, rule).unavailable, "domain", rule->domain, "rule",
 			   rule->path, NULL);
+	}
+	metric_begin(e, "sluice_http_bans", METRIC_COUNTER,
+		     "Bans of values that began on this node; rules with a ban.");
+	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
+		const struct rule *rule = m->running->requests.rules->rule[i];
+
+		if (rule->ban.after)
+			metric_u64(e, sum_of(m, all, rule).bans, "domain", rule->domain, "rule",
+				   rule->path, NULL);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "cluster/quota/quota.h"
 #include "control/replication/addresses.h"
 #include "control/replication/resets.h"
+#include "control/replication/user_bans.h"
 #include "control/replication/replication.h"
 #include "control/replication/consumption.h"
 #include "request/engine/engine.h"
@@ -149,6 +150,8 @@ int nodes_run(struct nodes *nodes, struct sl_err *err)
 	if (!r)
 		r = resets_start(nodes, err);
 	if (!r)
+		r = user_bans_start(nodes, err);
+	if (!r)
 		r = addresses_start(nodes->base, nodes->cluster, &nodes->addresses, err);
 	if (!r)
 		r = cluster_run(nodes->cluster, err);
@@ -170,6 +173,7 @@ void nodes_close(struct nodes *nodes)
 {
 	replication_close(nodes);
 	resets_close(nodes);
+	user_bans_close(nodes);
 	addresses_close(nodes->addresses);
 	nodes->addresses = NULL;
 	nodes_file_close(nodes);

@@ -6,7 +6,8 @@
  *     replication*.c  blocks, bans and push-downs on all nodes
  *     consumption*.c  what sources used of packet limits of scope cluster
  *     addresses.c     the nodes' own addresses
- *     resets.c        `user reset`
+ *     resets.c        `user reset`, `user unban`
+ *     user_bans.c     refusals and bans of values, of rules with `ban`
  *
  * Knows: the cluster's thread, the running configuration, the packet tier of this host. Does not
  * know: commands, metrics, workers; of the request tier it has the push-downs and the refusal cache.
@@ -34,6 +35,7 @@ struct nodes {
 	struct quotas *quotas;		/* NULL also without an HTTP tier */
 	struct replication *replication;
 	struct resets *resets;
+	struct user_bans *user_bans;
 	struct addresses *addresses;
 	struct nodes_file *nodes_file;
 	struct consumption *consumption;		/* NULL also without a packet tier */

@@ -2,6 +2,8 @@
 /* resets.c - see resets.h. The message: {"keys": ["16 hexadecimal digits", ...]}. */
 #include "control/replication/resets.h"
 
+#include "control/replication/user_bans.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +47,8 @@ void resets_publish(struct nodes *nodes, const struct decide_reset *reset)
 
 	if (!resets || !reset->count)
 		return;
+	for (u32 i = 0; i < reset->count; i++)
+		user_bans_forget(nodes, reset->key[i]);
 	if (resets->count + reset->count > KEYS_MAX)
 		publish_all(nodes);
 	memcpy(&resets->key[resets->count], reset->key, reset->count * sizeof(*reset->key));
@@ -52,10 +56,8 @@ void resets_publish(struct nodes *nodes, const struct decide_reset *reset)
 	event_add(resets->timer, &soon);
 }
 
-static bool read_key(const json_t *text, u64 *ret)
+bool reset_key_read(const char *digits, u64 *ret)
 {
-	const char *digits = json_string_value(text);
-
 	if (!digits || strlen(digits) != DIGITS ||
 	    strspn(digits, "0123456789abcdef") != DIGITS)
 		return false;
@@ -70,9 +72,12 @@ static void on_resets(void *arg, const struct cluster_message *message)
 	struct nodes *nodes = arg;
 	u64 key;
 
-	for (size_t i = 0; i < count && i < KEYS_MAX; i++)
-		if (read_key(json_array_get(keys, i), &key))
-			decide_forget(&nodes->running->requests.engine->ledger, key);
+	for (size_t i = 0; i < count && i < KEYS_MAX; i++) {
+		if (!reset_key_read(json_string_value(json_array_get(keys, i)), &key))
+			continue;
+		decide_forget(&nodes->running->requests.engine->ledger, key);
+		user_bans_forget(nodes, key);
+	}
 }
 
 int resets_start(struct nodes *nodes, struct sl_err *err)

@@ -20,5 +20,7 @@
 int resets_start(struct nodes *nodes, struct sl_err *err);
 void resets_close(struct nodes *nodes);
 void resets_publish(struct nodes *nodes, const struct decide_reset *reset);
+/* A key of a message: 16 hexadecimal digits. */
+bool reset_key_read(const char *digits, u64 *ret);
 
 #endif

@@ -196,11 +196,14 @@ static u64 bucket_remaining(const struct decision *d, const struct bucket *b)
 static u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 {
 	const struct counters_ref *ref = &d->ref[b->ref];
+	u64 reset;
 
-	if (!is_log(b))
-		return spec_reset_ns(&b->view, ref->bucket_state, decision_now(d, b));
-	return request_log_reset(&d->counters->logs, b->view.spec, ref->bucket_state,
-				 decision_now(d, b));
+	if (is_log(b))
+		reset = request_log_reset(&d->counters->logs, b->view.spec, ref->bucket_state,
+					  decision_now(d, b));
+	else
+		reset = spec_reset_ns(&b->view, ref->bucket_state, decision_now(d, b));
+	return reset > b->ban_left_ns ? reset : b->ban_left_ns;
 }
 
 /*
@@ -363,11 +366,16 @@ static bool charges(const struct decision *d, const struct part *part)
 
 /* ------------------------------------------------------------------ charging */
 
+bool decide_claim(struct decision *d, struct counters_ref *ref)
+{
+	return ref->present || ref->claimed || counters_claim(d->counters, ref, d->now);
+}
+
 static bool claim_bucket_state(struct decision *d, const struct bucket *b, struct counters_ref *ref,
 			       u64 cost)
 {
 	ref->chunk = 0;
-	if (!ref->present && !ref->claimed && !counters_claim(d->counters, ref, d->now))
+	if (!decide_claim(d, ref))
 		return false;
 	if (!algorithm_is_log(ref->spec->algo) ||
 	    !request_log_needs(&d->counters->logs, ref->spec, ref->bucket_state,
@@ -575,8 +583,10 @@ static enum response_code take(struct decision *d)
 {
 	enum response_code code = decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK;
 
-	if (!d->request->peek && !d->request->report)
+	if (!d->request->peek && !d->request->report) {
 		count_refused(d);
+		decide_ban_note(d, code);
+	}
 	if (code != RESPONSE_OK && !d->request->report)
 		return code;
 	if (!d->request->peek && !claim(d) && !d->request->report)
@@ -619,7 +629,7 @@ static u64 capacity_of(const struct bucket *b)
 
 static u64 remaining_of(const struct decision *d, const struct bucket *b)
 {
-	if (b->none || b->ahead)
+	if (b->none || b->ahead || b->ban_left_ns)
 		return 0;
 	if (!b->view.spec)
 		return ~0ULL;
@@ -659,12 +669,16 @@ static void fill_status(const struct decision *d, const struct part *part,
 			struct response_status *ret)
 {
 	const struct bucket *bound = NULL;
+	u32 level = 0;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->rule = part->rule;
 	ret->unlimited = part->unlimited;
 	ret->over = part->over;
 	ret->shadow = part->over && part->shadow;
+	ret->ban_left_ns = decide_ban_left(d, part, &level);
+	ret->ban_level = (u8)level;
+	ret->ban_began = part->ban_began;
 	if (part->unlimited)
 		ret->remaining = ~0U;
 	for (u32 i = 0; i < part->count; i++) {
@@ -868,6 +882,7 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 	store_begin(d->counters, &d->locks, d->ref, d->ref_count);
 	for (u32 i = 0; i < d->bucket_count; i++)
 		decide_look(d, &d->bucket[i], ret_wait);
+	decide_ban_look(d);
 	code = take(d);
 	if (!d->needs_store)
 		decide_response(d, code, ret);
@@ -923,8 +938,13 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 		decide_look(d, b, NULL);
 		b->full |= was && was->full;
 	}
+	/* A request that passed before the ban began has passed. */
+	if (d->request->peek || code == RESPONSE_OVER_LIMIT)
+		decide_ban_look(d);
 	if (decide_refused(d) && d->request->peek)
 		code = RESPONSE_OVER_LIMIT;
+	if (!d->request->peek && code == RESPONSE_OVER_LIMIT)
+		decide_ban_note(d, code);
 	decide_response(d, code, ret);
 	counters_end(&d->locks);
 	if (code == RESPONSE_CLOSED || code == RESPONSE_ERROR)

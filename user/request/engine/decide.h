@@ -67,6 +67,18 @@ struct decide_reset {
  */
 int decide_reset(const struct ledger *ledger, const struct ruleset *rules,
 		 const struct rule *rule, struct bytes value, struct decide_reset *ret);
+/* Ends the ban of the value and resets its level. *ret as of decide_reset(); *ret_was: it was banned. */
+int decide_unban(const struct ledger *ledger, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct decide_reset *ret, bool *ret_was);
+/* What another node sent about a value of a rule with `ban`: refusals to add, and its ban. */
+struct decide_ban {
+	u64 key;
+	u64 offenses;
+	u64 left_ns;		/* 0: no ban */
+	u32 level;
+};
+void decide_ban_receive(const struct ledger *ledger, const struct rule *rule,
+			const struct decide_ban *ban);
 /* Another node has reset the bucket: clears its state, quota and refusals here. */
 void decide_forget(const struct ledger *ledger, u64 key);
 

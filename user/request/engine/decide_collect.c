@@ -5,8 +5,8 @@
  * The key of a bucket is a keyed hash of:
  *
  *     the id of the rule (domain and path), each value, the name of the limit, the length in the
- *     prefix hierarchy, and the role of the state (the limit itself, its soft part, its grace, or
- *     this node's own admissions of a limit of the cluster)
+ *     prefix hierarchy, and the role of the state (the limit itself, its soft part, its grace,
+ *     this node's own admissions of a limit of the cluster, or the ban of a rule)
  *
  * Values are hashed with their lengths, so different lists of values never give the same bytes. If
  * the rule groups addresses, a value that is an address is hashed as its prefix; so "192.0.2.1" and
@@ -25,7 +25,7 @@
 #include "request/rules/override_value.h"
 
 /* Roles of bucket states, and tags of the parts of a key. */
-enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG };
+enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG, ROLE_BAN };
 enum { TAG_BYTES = 1, TAG_ADDRESS, TAG_OWN_LIMIT };
 
 struct level {
@@ -68,6 +68,11 @@ static u64 key_of(struct sl_sip sip, u32 level, u32 role)
 	sl_sip_add(&sip, (u64)level << 8 | role);
 	key = sl_sip_finish(&sip);
 	return key ? key : 1;
+}
+
+u64 decide_ban_key(struct sl_sip sip)
+{
+	return key_of(sip, 0, ROLE_BAN);
 }
 
 static u32 least_u32(u32 a, u32 b)
@@ -120,7 +125,7 @@ static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 
 /* ------------------------------------------------------------------ buckets */
 
-static struct counters_ref *add_ref(struct decision *d, u64 key)
+struct counters_ref *decide_add_ref(struct decision *d, u64 key)
 {
 	struct counters_ref *ref = &d->ref[d->ref_count++];
 
@@ -176,7 +181,7 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 	b->ref = d->ref_count;
 	b->refs = 1;
 	charge(b, descriptor, d->request->report);
-	add_ref(d, key);
+	decide_add_ref(d, key);
 	return b;
 }
 
@@ -205,14 +210,14 @@ static u32 soft_permille(const struct decision *d, const struct bucket *b,
 static void add_soft(struct decision *d, struct bucket *b, const struct throttle_def *throttle,
 		     struct sl_sip sip, u32 level)
 {
-	struct counters_ref *ref = add_ref(d, key_of(sip, level, ROLE_SOFT));
+	struct counters_ref *ref = decide_add_ref(d, key_of(sip, level, ROLE_SOFT));
 
 	ref->def = d->ref[b->ref].def;
 	ref->def.soft_permille = soft_permille(d, b, throttle);
 	b->soft_ref = b->refs++;
 	if (!throttle->soft_for_ns)
 		return;
-	ref = add_ref(d, key_of(sip, level, ROLE_GRACE));
+	ref = decide_add_ref(d, key_of(sip, level, ROLE_GRACE));
 	ref->def.period_ns = throttle->soft_for_ns;
 	ref->def.scale = 1;
 	ref->def.ceiling_percent = 100;
@@ -229,7 +234,7 @@ static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip,
 	b->tag = key_of(tag, level, ROLE_TAG);
 	if (algorithm_is_log(d->ref[b->ref].def.algo))
 		return;
-	add_ref(d, key_of(sip, level, ROLE_OWN));
+	decide_add_ref(d, key_of(sip, level, ROLE_OWN));
 	b->refs++;
 }
 
@@ -321,6 +326,9 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 		for (u32 k = 0; k < limits; k++)
 			add_limit(d, part, &limit[k], &level[is_cluster_scope(d, &limit[k])][i], i,
 				  levels > 1, descriptor);
+	part->narrow = (u8)limits;
+	if (rule->ban.after)
+		decide_ban_collect(d, part, level[cluster_limits > 0][0].sip, cluster_limits);
 }
 
 /* ------------------------------------------------------------------ limits in the request */
@@ -404,8 +412,9 @@ static void part_init(struct part *part, const struct rule *rule)
 	part->shadow = rule && rule->shadow;
 	/* A rule without a limit has no quota, as in envoyproxy/ratelimit. */
 	part->quota = rule && rule->quota_mode && !rule->unlimited;
-	part->over = false;
-	part->count = 0;
+	part->over = part->ban_began = false;
+	part->ban_ref = 0;
+	part->count = part->narrow = 0;
 }
 
 /* Of all rules that state one. */

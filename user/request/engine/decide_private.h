@@ -4,6 +4,7 @@
  *
  *     decide_collect()   descriptors -> rules -> limits -> buckets, each with its key and cost
  *     decide.c           locks, reads all, decides, charges all or none
+ *     decide_ban.c       values that were refused too often
  *     decide_response()  buckets -> statuses and policies
  *
  * A bucket of the cluster has two states: the estimated usage of all nodes, and "own", the
@@ -22,7 +23,8 @@
 /* Each descriptor, and the rule of the domain. */
 #define DECIDE_PARTS_MAX (REQUEST_DESCRIPTORS_MAX + 1)
 #define DECIDE_BUCKETS_MAX (DECIDE_PARTS_MAX * RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX)
-SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX == COUNTERS_REFS_MAX, "a bucket has up to three states");
+SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_MAX,
+		 "a bucket has up to three states, and a part two of its ban");
 
 /* One limit for one value; several descriptors may share it. */
 struct bucket {
@@ -34,6 +36,7 @@ struct bucket {
 	u64 refund;
 	u64 ahead;			/* hits that queue before this request */
 	u64 wait_ns;			/* over: until it fits */
+	u64 ban_left_ns;		/* its value is banned for so long; 0: not */
 	u64 tag;			/* cluster: its hash slot in Redis */
 	u32 ref;	/* its states: the limit's; then own's, soft's, grace's */
 	u8 refs;			/* 1..3 */
@@ -60,6 +63,10 @@ struct part {
 	const struct rule *rule;	/* NULL: none, or replaced */
 	bool unlimited, shadow, quota;
 	bool over;			/* a bucket of it does not fit */
+	bool ban_began;			/* by this request */
+	bool ban_cluster;
+	u32 ban_ref;			/* 1 + of its ban, with that of its offenses behind it; 0: none */
+	u8 narrow;			/* buckets of the value itself, not of a wider prefix: the first ones */
 	u8 count;
 	u16 bucket[RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
 };
@@ -116,6 +123,25 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 /* Whether the buckets, after all were read, refuse the request; sets `over` of each part. */
 bool decide_refused(struct decision *d);
 void decide_response(const struct decision *d, enum response_code code, struct response *ret);
+
+/* ---- decide_ban.c; `ban` of a rule */
+
+/* Adds the states of a part's ban. `sip` is the hash of its rule and values. */
+void decide_ban_collect(struct decision *d, struct part *part, struct sl_sip sip, bool cluster);
+/* After the buckets were read: those of banned values are over until the ban ends. */
+void decide_ban_look(struct decision *d);
+/* Counts the refusals of a request, which may begin bans. */
+void decide_ban_note(struct decision *d, enum response_code code);
+u64 decide_ban_left(const struct decision *d, const struct part *part, u32 *ret_level);
+/* Both keys of a part's ban, for other nodes. */
+void decide_ban_keys(const struct decision *d, const struct part *part, struct decide_reset *ret);
+
+/* decide_collect.c */
+struct counters_ref *decide_add_ref(struct decision *d, u64 key);
+u64 decide_ban_key(struct sl_sip sip);
+/* decide.c: finds room for a state that is written. */
+bool decide_claim(struct decision *d, struct counters_ref *ref);
+
 /* The result of a bucket after the reply of Redis, or without one. */
 struct decide_result {
 	u64 key;

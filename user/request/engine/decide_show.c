@@ -160,6 +160,7 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 		tell(d, &d->bucket[i], look, look_count);
 		decide_look(d, &d->bucket[i], NULL);
 	}
+	decide_ban_look(d);
 	decide_response(d, decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK, ret);
 	counters_end(&d->locks);
 	return 0;
@@ -205,6 +206,33 @@ int decide_reset(const struct ledger *ledger, const struct ruleset *rules,
 	for (u32 i = 0; i < d->bucket_count; i++)
 		if (d->bucket[i].cluster)
 			reset_cluster(d, &d->bucket[i], ret);
+	if (ret)
+		decide_ban_keys(d, &d->part[0], ret);
+	counters_end(&d->locks);
+	return 0;
+}
+
+int decide_unban(const struct ledger *ledger, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct decide_reset *ret, bool *ret_was)
+{
+	struct request request = { .count = 1, .peek = true };
+	struct sl_now now = counters_now(ledger->counters);
+	struct decision *d;
+	int err = begin(ledger, rules, rule, value, &request, now, &d);
+	u32 level;
+
+	if (err)
+		return err;
+	ret->count = 0;
+	decide_ban_look(d);
+	*ret_was = decide_ban_left(d, &d->part[0], &level);
+	for (u32 i = 0; d->part[0].ban_ref && i < 2; i++) {
+		struct counters_ref *ref = &d->ref[d->part[0].ban_ref - 1 + i];
+
+		if (ref->present)
+			counters_forget(d->counters, ref);
+	}
+	decide_ban_keys(d, &d->part[0], ret);
 	counters_end(&d->locks);
 	return 0;
 }

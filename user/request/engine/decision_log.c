@@ -130,6 +130,10 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	}
 	if (status->shadow)
 		out_text(out, ",\"shadow\":true");
+	if (status->ban_left_ns) {
+		out_text(out, ",\"banned_ms\":");
+		out_u64(out, status->ban_left_ns / 1000000);
+	}
 	if (descriptor) {
 		out_text(out, ",\"hits\":");
 		if (descriptor->refund)

@@ -9,6 +9,7 @@
 
 #include "cluster/quota/quota.h"
 #include "lib/log.h"
+#include "request/engine/ban_outbox.h"
 #include "request/engine/decide_private.h"
 #include "request/engine/decision_log.h"
 #include "request/engine/delay_private.h"
@@ -83,6 +84,9 @@ int engine_share(struct engine *engine, struct sl_seed seed, struct quotas *quot
 	engine->ledger.refusal_cache = refusal_cache_new();
 	if (!engine->ledger.refusal_cache)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	engine->ledger.bans = ban_outbox_new();
+	if (!engine->ledger.bans)
+		return sl_err_set(err, ENOMEM, "out of memory");
 	engine->ledger.quotas = quotas;
 	engine->store_deadline_ns = store_deadline_ns(deadline_ns);
 	engine->open = open;
@@ -113,6 +117,7 @@ void engine_close(struct engine *engine)
 		quotas_publish_clock(engine->ledger.quotas, NULL);
 	counters_close(engine->ledger.counters);
 	refusal_cache_free(engine->ledger.refusal_cache);
+	ban_outbox_free(engine->ledger.bans);
 	free(engine);
 }
 

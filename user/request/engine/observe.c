@@ -162,6 +162,8 @@ static enum decision_verdict verdict_of(const struct request *request,
 		return DECISION_ERROR;
 	if (status->shadow)
 		return DECISION_SHADOW;
+	if (status->over && status->ban_left_ns && !status->ban_began)
+		return DECISION_BANNED;
 	if (status->over)
 		return DECISION_OVER_LIMIT;
 	if (status->soft)
@@ -186,6 +188,8 @@ static void count(struct observe_series *series, enum decision_verdict verdict,
 		add(&series->full, 1);
 	if (status->unavailable)
 		add(&series->unavailable, 1);
+	if (status->ban_began)
+		add(&series->bans, 1);
 }
 
 /* Where it is counted: with its value, if the rule has that on and there is room, else without. */
@@ -267,6 +271,7 @@ void observe_series(const struct engine *engine, u32 metric, struct observe_seri
 		ret->near += series ? get(&series->near) : 0;
 		ret->full += series ? get(&series->full) : 0;
 		ret->unavailable += series ? get(&series->unavailable) : 0;
+		ret->bans += series ? get(&series->bans) : 0;
 	}
 }
 
@@ -302,6 +307,7 @@ static void add_series(struct observe_series *to, const struct observe_series *f
 	to->near += get(&from->near);
 	to->full += get(&from->full);
 	to->unavailable += get(&from->unavailable);
+	to->bans += get(&from->bans);
 }
 
 static void gather(void *arg, u32 index, u32 metric, const char *label,

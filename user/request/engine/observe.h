@@ -16,7 +16,7 @@
 /* A series of sluice_decisions_total and related metrics, by rule->metric. */
 enum decision_verdict {
 	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_DELAYED,
-	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR,
+	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR, DECISION_BANNED,
 	DECISION_COUNT,
 };
 
@@ -55,6 +55,7 @@ struct observe_series {
 	u64 near;			/* within the limit, but 80% of it used */
 	u64 full;			/* no room for its counter: on_full decided */
 	u64 unavailable;		/* no reply of Redis: on_store_failure decided */
+	u64 bans;			/* that began */
 };
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*

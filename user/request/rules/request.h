@@ -130,6 +130,9 @@ struct response_status {
 	u64 remaining;			/* whole requests that fit now, after this request */
 	u64 reset_ns;			/* until the full limit is available again */
 	u64 retry_after_ns;		/* over: until these hits fit; ~0: never */
+	u64 ban_left_ns;		/* its value is banned for so long; 0: not */
+	u8 ban_level;
+	bool ban_began;			/* by this request */
 };
 
 /* One enforced limit of a request, as in RateLimit-Policy and RateLimit. */

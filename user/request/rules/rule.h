@@ -101,6 +101,7 @@ struct rule {
 	u64 wait_ns;			/* on_limit: wait; 0: refuse at once */
 	u64 queue;			/* queued requests at most, of one key */
 	struct push_def push;
+	struct ban_def ban;		/* of a value whose requests were refused too often */
 	/* Of limits of scope cluster. */
 	enum consistency consistency;
 	u64 consistency_ns;		/* of a lease; between write-backs */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config/limit_types.h"
 #include "request/rules/rule_private.h"
 
 #define SECOND SL_NS_PER_SEC
@@ -151,6 +152,20 @@ static const struct key on_limit_rows[] = {
 	{ "queue", DRAFT(rule.queue), &type_count, .usual = "100", .least = 1, .most = 1000000 },
 };
 const struct keys rule_on_limit_keys = KEYS(struct draft, on_limit_rows);
+
+/* ---- ban ---- */
+
+int read_rule_ban(struct reader *r, const struct yaml_node *node, void *into)
+{
+	return read_ban_of_requests(r, node, &((struct draft *)into)->rule.ban);
+}
+
+void write_rule_ban(struct writer *w, const void *from)
+{
+	char text[200];
+
+	fputs(ban_format(&((const struct draft *)from)->rule.ban, text, sizeof(text)), w->out);
+}
 
 /* ---- push_down ---- */
 

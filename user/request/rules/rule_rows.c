@@ -135,6 +135,9 @@ static const struct key descriptor_rows[] = {
 	{ "on_limit", .type = &type_optional_map, .keys = &rule_on_limit_keys, .word = "refuse",
 	  .accepted = "refuse, or {wait: 2s, queue: 100}", .flags = OF_LIMIT,
 	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
+	{ "ban", DRAFT(rule.ban), .read = read_rule_ban, .write = write_rule_ban, .flags = OF_LIMIT,
+	  .help = "a value with too many refusals is refused for a while, longer each time: `{after: 20 "
+		  "rejections/10m, for: 10m, factor: 2, max: 24h}`" },
 	{ "push_down", .type = &type_optional_map, .keys = &rule_push_down_keys, .flags = OF_LIMIT,
 	  .help = "the packet tier's action on a refused source: `{after: 20 rejections/10s, steps: "
 		  "[limit 50 packets/s, tag, no-new, drop], step: 60s, down: 60s, max: 1h}`" },
@@ -149,13 +152,13 @@ const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
 
 /*
  * Rules without a descriptor have no key and value, so nothing that depends on these. The limit of
- * a domain has one count: no prefixes, and no source that could be pushed down for it.
+ * a domain has one count: no prefixes, and nobody who could be banned or pushed down for it.
  */
 static const char *const keys_of_descriptors[] = {
 	"key", "value", "descriptors", "overrides", "overrides_file", "quota_mode",
 	"detailed_metric", "value_to_metric",
 	/* also not of a domain: */
-	"share_threshold", "prefix", "prefix_scale", "push_down",
+	"share_threshold", "prefix", "prefix_scale", "ban", "push_down",
 };
 #define KEYS_NOT_OF_DEFAULT 8
 

@@ -286,6 +286,10 @@ static void out_status(struct out *out, const struct response_status *status)
 		out_text(out, ",\"limit\":null,\"window_s\":null,\"remaining\":null,"
 			      "\"reset_ms\":null,\"retry_after_ms\":null");
 	}
+	if (status->ban_left_ns) {
+		out_text(out, ",\"banned_ms\":");
+		out_ms(out, status->ban_left_ns);
+	}
 	out_text(out, status->shadow ? ",\"shadow\":true}" : ",\"shadow\":false}");
 }
 

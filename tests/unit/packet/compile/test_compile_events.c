@@ -9,7 +9,7 @@ static struct limit_def banning(const char *name, u8 v4, u8 v6)
 
 	limit.prefix.len[SL_V4][0] = v4;
 	limit.prefix.len[SL_V6][0] = v6;
-	limit.ban = (struct ban_def){ 100, 10 * SEC, 60 * SEC, 3600 * SEC, 200, true };
+	limit.ban = (struct ban_def){ 100, 10 * SEC, 60 * SEC, 3600 * SEC, 200, true, false };
 	return limit;
 }
 

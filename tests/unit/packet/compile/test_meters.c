@@ -235,15 +235,15 @@ TEST(test_ban)
 		u32 levels;
 		u64 seconds[SL_BAN_LEVELS];
 	} table[] = {
-		{ { 1000, 10 * SEC, 300 * SEC, 86400 * SEC, 200, false }, 10,
+		{ { 1000, 10 * SEC, 300 * SEC, 86400 * SEC, 200, false, false }, 10,
 		  { 300, 600, 1200, 2400, 4800, 9600, 19200, 38400, 76800, 86400 } },
-		{ { 1, SEC, 60 * SEC, 60 * SEC, 200, false }, 1, { 60 } },
-		{ { 1, SEC, 60 * SEC, 100 * SEC, 100, false }, 1, { 60 } },
-		{ { 1, SEC, 60 * SEC, 100 * SEC, 150, false }, 3, { 60, 90, 100 } },
+		{ { 1, SEC, 60 * SEC, 60 * SEC, 200, false, false }, 1, { 60 } },
+		{ { 1, SEC, 60 * SEC, 100 * SEC, 100, false, false }, 1, { 60 } },
+		{ { 1, SEC, 60 * SEC, 100 * SEC, 150, false, false }, 3, { 60, 90, 100 } },
 		/* 15 times doubled, and no more */
-		{ { 1, SEC, SEC, 31536000 * SEC, 200, false }, 16,
+		{ { 1, SEC, SEC, 31536000 * SEC, 200, false, false }, 16,
 		  { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 } },
-		{ { 1, SEC, 31536000 * SEC, 31536000 * SEC, 10000, false }, 1, { 31536000 } },
+		{ { 1, SEC, 31536000 * SEC, 31536000 * SEC, 10000, false, false }, 1, { 31536000 } },
 	};
 	const struct sl_limit *meter[4], *trigger;
 	struct sl_image *image;
