@@ -311,10 +311,7 @@ SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluat
 	return result;
 }
 
-/*
- * Remembers the refusal, where no limit before the one that refused could refuse instead. By then
- * that one may be another's turn: which limit counts a packet must not depend on the cache.
- */
+/* Remembers the refusal, where no limit before the one that refused can become the one that does. */
 SL_GLOBAL int meters_remember(const struct sl_rules *rules, struct evaluation *ev)
 {
 	const struct charged *refused;

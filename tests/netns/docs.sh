@@ -25,7 +25,7 @@ import glob, os, re, sys
 out = sys.argv[1]
 os.makedirs(out + "/yaml")
 documents = ["README.md"] + sorted(glob.glob("docs/*.md") + glob.glob("docs/decisions/*.md"))
-generated = {"docs/bench.md"}		# by make bench-report
+generated = {"docs/performance.md"}		# by make bench-report
 lines, targets, wrong = [], set(), []
 tests = "".join(open(f).read() for f in glob.glob("tests/**/*.[ch]", recursive=True) +
 		glob.glob("bpf/*.h"))

@@ -40,7 +40,7 @@ SL_STATIC_ASSERT(sizeof(struct counters_set) == 128, "two cache lines, as docs/a
 
 /*
  * Bytes of table per user, of which a way takes 18.3: the table is then four fifths full, and of
- * a million keys 0.06 % find all ways of both their sets taken (docs/bench.md).
+ * a million keys 0.06 % find all ways of both their sets taken (docs/performance.md).
  */
 #define COUNTERS_USER_BYTES 23
 
