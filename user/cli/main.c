@@ -242,7 +242,7 @@ static const struct {
 	int (*run)(const struct cli *cli);
 } own[] = {
 	{ "check", cmd_check },	  { "rule test", cmd_rule_test }, { "diff", cmd_diff },
-	{ "top", cmd_top },	  { "watch", cmd_watch },	{ "events", cmd_events },
+	{ "top", cmd_top },	  { "watch", cmd_watch },	{ "events", cmd_events }, { "why", cmd_why },
 	{ "version", cmd_version }, { "help", cmd_help },	  { "completion", cmd_completion },
 };
 
