@@ -33,7 +33,7 @@ silent = $(findstring s,$(firstword -$(MAKEFLAGS)))
 say = $(if $(filter-out 0,$(V)),,@$(if $(silent),,printf '%-7s %s\n' '$1' '$2';))
 
 PKGS := libbpf libxdp libevent libevent_pthreads libevent_openssl openssl yaml-0.1 jansson libsystemd \
-	libcap libseccomp liburcu libnghttp2 libprotobuf-c hiredis
+	libcap libseccomp liburcu libnghttp2 libprotobuf-c hiredis sqlite3
 CFLAGS   ?= -O2 -g
 SL_CFLAGS := $(CFLAGS) -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror=implicit -Werror=incompatible-pointer-types -MMD -MP
 # A warning is an error where CI=true or WERROR=1; elsewhere a newer compiler may have new ones.

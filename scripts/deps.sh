@@ -43,7 +43,8 @@ libseccomp-dev module libseccomp seccomp.h
 liburcu-dev module liburcu urcu.h
 libnghttp2-dev module libnghttp2 nghttp2/nghttp2.h
 libprotobuf-c-dev module libprotobuf-c protobuf-c/protobuf-c.h
-libhiredis-dev module hiredis hiredis/hiredis.h"
+libhiredis-dev module hiredis hiredis/hiredis.h
+libsqlite3-dev module sqlite3 sqlite3.h"
 # Compiled into the tests.
 TESTS="
 libcmocka-dev header cmocka.h

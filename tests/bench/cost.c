@@ -39,6 +39,7 @@ enum beside {
 	WITH_BANS = 1 << 4,
 	WITH_PUSHES = 1 << 5,
 	WITH_SESSIONS = 1 << 6,
+	WITH_EVENTS = 1 << 7,		/* as events.rate: 1000 on two CPUs, and they are read */
 };
 
 static const struct cost_case {
@@ -60,6 +61,7 @@ static const struct cost_case {
 	{ "refused-lists", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_LISTS },
 	{ "refused-bans", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_BANS },
 	{ "refused-pushes", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_PUSHES },
+	{ "refused-events", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_EVENTS },
 	{ "refused-sessions", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_SESSIONS, .tcp = true },
 	{ "refused-all", "rate: 10 packets/s", .action = SL_ACT_DROP,
 	  .with = WITH_LIMITS | WITH_PREFIXES | WITH_OVERRIDES | WITH_LISTS | WITH_BANS | WITH_PUSHES |
@@ -217,6 +219,8 @@ static void apply(struct dp *dp, const struct cost_case *c)
 /* Bans and push-downs of other sources. */
 static void put_events(struct dp *dp, const struct cost_case *c)
 {
+	if (c->with & WITH_EVENTS)
+		dp->ops->event_switch(dp)->per_turn = 67;
 	for (u32 k = 0; k < OTHERS; k++) {
 		const struct sl_addr addr = { (u64)(0xa0000000U + k) << 32, 0 };
 		const struct dp_ban ban = { .key = { addr, SL_V4, 32 },
@@ -304,6 +308,12 @@ static u32 make_frame(u8 *frame, const struct cost_case *c)
 	return c->v6 ? 78 : 64;
 }
 
+static void ignore_event(void *arg, const struct sl_event *event)
+{
+	(void)arg;
+	(void)event;
+}
+
 static double measure(struct contestant *one, const struct cost_case *c, int wanted)
 {
 	u8 frame[128], out[256];
@@ -312,6 +322,8 @@ static double measure(struct contestant *one, const struct cost_case *c, int wan
 
 	opts.data_size_in = make_frame(frame, c);
 	one->skel->bss->random_ports = c->random_ports;
+	if (one->dp)
+		one->dp->ops->events(one->dp, ignore_event, NULL);
 	if (bpf_prog_test_run_opts(bpf_program__fd(one->entry), &opts))
 		die("BPF_PROG_TEST_RUN", NULL);
 	if ((int)opts.retval != wanted) {

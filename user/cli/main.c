@@ -244,7 +244,7 @@ static const struct {
 	{ "check", cmd_check },	  { "rule test", cmd_rule_test }, { "diff", cmd_diff },
 	{ "top", cmd_top },	  { "watch", cmd_watch },	  { "replay", cmd_replay },
 	{ "suggest", cmd_suggest }, { "doctor", cmd_doctor },
-	{ "events", cmd_events },
+	{ "events", cmd_events }, { "why", cmd_why },
 	{ "version", cmd_version }, { "help", cmd_help },	  { "completion", cmd_completion },
 };
 

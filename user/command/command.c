@@ -75,6 +75,14 @@
 	     "{ on $interface}{ $proto}{ port $sport}{ to $dst}{ port $dport}{, $length bytes}" \
 	     "{, 1 of $packets}{: $detail}")
 
+#define HISTORY_LINES \
+	LINE("$who{ $value}, $from to $to"), \
+	EACH("in_force", "in force since $at: $kind{ of $source}{ by limit $limit}{: $detail}"), \
+	EACH("events", "$at $kind{ $source}{ by limit $limit}{ by rule $rule}{ ($reason)}" \
+	     "{, about $packets packets}{: $detail}"), \
+	LINE("{nothing recorded$nothing}"), \
+	LINE("{not recorded: $not_recorded|{nothing is missing: it was not refused$nothing}}")
+
 #define CHANGED "; $live_changes:changes"
 #define FILE_NOTES \
 	EACH("dropped", "dropped: live change '$', which no longer applies"), \

@@ -239,6 +239,22 @@ COMMAND(events_list, "events list", READS, "the last events",
 	     "refused (by a rule of the HTTP tier); change (of the configuration)."),
 	SHOW(EVENT_LINES, LINE("{$missed:some events are not kept any more}")))
 
+COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at a time",
+	ARGS(POSITION("who", "SOURCE|RULE", ARG_TEXT), POSITION("value", "VALUE", ARG_TEXT, .optional = true),
+	     OPTION("at", "TIME", "14:03, 14:03:20, yesterday, 'yesterday 14:03', 2026-03-01, "
+		    "'2026-03-01 14:03'; without it the last day"),
+	     OPTION("to", "TIME", "the end; without it that minute, second or day")),
+	MORE("From the history on disk: state changes, the first refusal by each limit, and by the minute "
+	     "what dropped packets of the source, in local time; VALUE is of a rule of the HTTP tier. What "
+	     "may be missing is given with its reason. What would happen now: explain."),
+	SHOW(HISTORY_LINES))
+
+COMMAND(history_read, "history read", READS, "the history of a source, or of a value of a rule",
+	ARGS(POSITION("who", "SOURCE|RULE", ARG_TEXT), POSITION("value", "VALUE", ARG_TEXT, .optional = true),
+	     OPTION("from", "SECONDS", "UTC since 1970", .type = ARG_COUNT, .needed = true),
+	     OPTION("to", "SECONDS", "the end", .type = ARG_COUNT, .needed = true)),
+	MORE("As why, for programs."), SHOW(HISTORY_LINES))
+
 COMMAND(limit_list, "limit list", READS, "limits in force",
 	SHOW(TABLE("limits", "no limits", COL("LIMIT", "$name"),
 		   HIDE("PER", "{$per{ $prefix.ipv4[/$]}{ $prefix.ipv6[/$]}|all sources}", 4),

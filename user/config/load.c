@@ -149,6 +149,25 @@ static const struct key events_rows[] = {
 };
 static const struct keys events_keys = KEYS(struct policy, events_rows);
 
+static const struct key history_rows[] = {
+	{ "size", KEY(struct policy, history_size), &type_count, .usual = "32M", .most = 10000000000,
+	  .flags = KEY_RESTART },
+	{ "age", KEY(struct policy, history_age_ns), &type_duration, .usual = "7d",
+	  .least = 3600 * SL_NS_PER_SEC, .most = 366 * 86400 * SL_NS_PER_SEC, .flags = KEY_RESTART },
+};
+
+static int check_history(struct reader *r, const struct yaml_node *node, void *section)
+{
+	const struct policy *policy = section;
+
+	if (!policy->history_size || policy->history_size >= HISTORY_SIZE_MIN)
+		return 0;
+	return read_fail(r, node, EINVAL, "history.size is %llu bytes; accepted: 0 (no history), or 4M to 10G",
+			 policy->history_size);
+}
+
+static const struct keys history_keys = KEYS(struct policy, history_rows, .check = check_history);
+
 static const struct key control_rows[] = {
 	{ "socket", KEY(struct policy, control_socket), &type_path, .most = SOCKET_PATH_MAX,
 	  .usual = "/run/sluice/control.sock", .flags = KEY_RESTART },
@@ -219,6 +238,9 @@ static const struct key policy_rows[] = {
 	{ "events", .type = &type_map, .keys = &events_keys,
 	  .help = "what `sluicectl events` shows. `rate`: at most so many of each kind a second from "
 		  "the data path, all CPUs together, 0 for none" },
+	{ "history", .type = &type_map, .keys = &history_keys,
+	  .help = "events on disk, for `sluicectl why`. `size`: bytes, 4M to 10G, 0 for none; `age`: 1h "
+		  "to 366d" },
 	{ "control", .type = &type_map, .keys = &control_keys,
 	  .help = "the socket of sluicectl, and groups that may use it" },
 	{ .name = "crowdsec" },

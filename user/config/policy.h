@@ -161,6 +161,7 @@ struct failsafe_port {
  * Made by policy_parse() and its kin, and changed by the functions below: its arrays have room
  * behind their counts (model.h), which an array from elsewhere has not.
  */
+#define HISTORY_SIZE_MIN 4000000
 struct policy {
 	char *path;			/* the file, for errors */
 	struct interface_def *interface;
@@ -184,6 +185,8 @@ struct policy {
 	size_t load_signal_count;
 	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
 	char *metrics_token_file;	/* other hosts set load signals with it; may be NULL */
+	u64 history_size;		/* bytes; default 32M, 0: none */
+	u64 history_age_ns;		/* default 7d */
 	u64 events_rate;		/* a second and kind; default 1000, 0: none */
 	u32 max_values;			/* series of values of detailed_metric and value_to_metric */
 	char *control_socket;		/* default /run/sluice/control.sock */

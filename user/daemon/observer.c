@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "packet/observe/history.h"
 #include "packet/observe/observe.h"
 
 #define OPEN_MAX_ 4096
@@ -129,6 +130,23 @@ static void report_ends(struct daemon *d)
 	}
 }
 
+/* So that a minute's rows stand for the drops that were above events.rate, too. */
+static void scale_history(struct daemon *d)
+{
+	static u64 sent, missed;	/* at the last call */
+	struct sl_event_stats stats;
+	u64 now;
+
+	if (d->packets.dp->ops->event_stats(d->packets.dp, &stats) < 0)
+		return;
+	now = stats.limited[SL_EVENT_DROP] + stats.lost[SL_EVENT_DROP];
+	if (sent && stats.sent[SL_EVENT_DROP] >= sent && now >= missed)
+		history_scale(observe_history(d->running.observe), stats.sent[SL_EVENT_DROP] - sent,
+			      now - missed);
+	sent = stats.sent[SL_EVENT_DROP];
+	missed = now;
+}
+
 /* The configured rate as events of a CPU and a turn; at least one, unless events are off. */
 static u32 per_turn(u64 rate)
 {
@@ -142,8 +160,10 @@ void observer_second(struct daemon *d)
 {
 	struct dp *dp = d->packets.dp;
 
+	observe_tick(d->running.observe);
 	if (!d->running.observe || d->packets.absent)
 		return;
 	dp->ops->event_switch(dp)->per_turn = per_turn(d->running.policy->events_rate);
 	report_ends(d);
+	scale_history(d);
 }

@@ -215,7 +215,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = persist_open(&d->running, err);
 	if (!r)
-		r = observe_open(&d->running.observe, err);
+		r = observe_open(d->running.state_dir, d->running.file->history_size,
+				 d->running.file->history_age_ns, &d->running.observe, err);
 	if (!r)
 		r = open_data_plane(d, err);
 	if (!r)

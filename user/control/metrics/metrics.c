@@ -19,6 +19,7 @@
 #include "control/running/pending.h"
 #include "request/engine/engine.h"
 #include "packet/host/view.h"
+#include "packet/observe/history.h"
 #include "packet/observe/observe.h"
 
 struct scrape {
@@ -260,6 +261,21 @@ static void write_events(struct scrape *s)
 	}
 }
 
+static void write_history(struct scrape *s)
+{
+	struct exposition *e = &s->e;
+	struct history_stats stats;
+
+	history_stats(observe_history(s->m->running->observe), &stats);
+	metric_begin(e, "sluice_history_rows", METRIC_COUNTER,
+		     "Rows of the history of events: written, left out for its budget, failed.");
+	metric_u64(e, stats.rows, "result", "written", NULL);
+	metric_u64(e, stats.left_out, "result", "left_out", NULL);
+	metric_u64(e, stats.errors, "result", "failed", NULL);
+	metric_begin(e, "sluice_history_bytes", METRIC_GAUGE, "Size of the history of events.");
+	metric_u64(e, stats.bytes, NULL);
+}
+
 static u64 resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -329,6 +345,7 @@ void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out)
 	sources_metrics(m->sources, &s->e);
 	write_daemon(s);
 	write_events(s);
+	write_history(s);
 	http_metrics_write(m, &s->e);
 	nodes_metrics(m->nodes, &s->e);
 	write_process(s);

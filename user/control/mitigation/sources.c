@@ -17,6 +17,7 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "packet/dataplane/dp_push.h"
+#include "packet/observe/observe.h"
 
 #define TICK_US 200000
 #define PASS_TICKS 5			/* one pass over all users a second */
@@ -152,6 +153,15 @@ static const struct rule *sources_rule_of(const struct sources *s, const struct 
 	return NULL;
 }
 
+static void observe_value(struct sources *s, const struct refusal_note *note, const char *rule)
+{
+	bool cut = note->value_len > sizeof(note->value);
+	json_t *text = sources_text(note->value, cut ? sizeof(note->value) : note->value_len, cut);
+
+	observe_refused(s->running->observe, rule, json_string_value(text) ? json_string_value(text) : "");
+	json_decref(text);
+}
+
 static void sources_note_refused(const struct refusal_note *note, void *arg)
 {
 	struct sources *s = arg;
@@ -163,6 +173,7 @@ static void sources_note_refused(const struct refusal_note *note, void *arg)
 		return;
 	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
 	refused_add(&s->refused, note, name, now_ns);
+	observe_value(s, note, name);
 	push_refused(s->push, note, rule, now_ns);
 }
 

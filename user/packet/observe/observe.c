@@ -9,26 +9,51 @@
 
 #include "lib/clock.h"
 #include "lib/json.h"
+#include "packet/observe/history.h"
+
+#define REFUSED_SEEN 1024
+#define REFUSED_AGAIN_NS (60 * SL_NS_PER_SEC)
+#define REFUSED_A_SECOND 100
 
 struct observe {
 	u64 last;				/* seq of the last event; 0: none */
 	u64 counts[OBSERVED_KINDS];
+	struct history *history;
+	struct {
+		u64 hash, at_ns;
+	} refused[REFUSED_SEEN];
+	u64 refused_second, refused_count;	/* the current one, and events in it */
 	struct observed kept[OBSERVE_KEPT];	/* an event is at its seq, modulo the size */
 };
 
-int observe_open(struct observe **ret, struct sl_err *err)
+int observe_open(const char *state_dir, u64 history_size, u64 history_age_ns, struct observe **ret,
+		 struct sl_err *err)
 {
 	struct observe *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	history_open(state_dir, history_size, history_age_ns, clock_utc_ns(), &o->history);
 	*ret = o;
 	return 0;
 }
 
 void observe_close(struct observe *o)
 {
+	if (o)
+		history_close(o->history, clock_utc_ns());
 	free(o);
+}
+
+void observe_tick(struct observe *o)
+{
+	if (o)
+		history_tick(o->history, clock_utc_ns());
+}
+
+struct history *observe_history(struct observe *o)
+{
+	return o ? o->history : NULL;
 }
 
 void observe_note(struct observe *o, struct observed *event)
@@ -40,6 +65,8 @@ void observe_note(struct observe *o, struct observed *event)
 		event->utc_ns = clock_utc_ns();
 	o->counts[event->kind]++;
 	o->kept[event->seq % OBSERVE_KEPT] = *event;
+	history_note(o->history, event);
+	observed_to_journal(event);
 }
 
 void observe_tell(struct observe *o, enum observed_kind kind, const struct sl_prefix *source,
@@ -53,6 +80,36 @@ void observe_tell(struct observe *o, enum observed_kind kind, const struct sl_pr
 	snprintf(event.value, sizeof(event.value), "%s", value ? value : "");
 	snprintf(event.detail, sizeof(event.detail), "%s", detail ? detail : "");
 	observe_note(o, &event);
+}
+
+static u64 hash_text(u64 hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (u8)*text) * 0x100000001b3ULL;
+	return (hash ^ 0xff) * 0x9e3779b97f4a7c15ULL;
+}
+
+void observe_refused(struct observe *o, const char *rule, const char *value)
+{
+	u64 now_ns = clock_mono_ns(), second = now_ns / SL_NS_PER_SEC, hash;
+	size_t at;
+
+	if (!o)
+		return;
+	hash = hash_text(hash_text(0, rule), value);
+	hash ^= hash >> 32;
+	at = hash % REFUSED_SEEN;
+	if (o->refused[at].hash == hash && now_ns - o->refused[at].at_ns < REFUSED_AGAIN_NS)
+		return;
+	if (o->refused_second != second) {
+		o->refused_second = second;
+		o->refused_count = 0;
+	}
+	if (o->refused_count++ >= REFUSED_A_SECOND)
+		return;
+	o->refused[at].hash = hash;
+	o->refused[at].at_ns = now_ns;
+	observe_tell(o, OBSERVED_REFUSED, NULL, rule, value, NULL);
 }
 
 static bool is_wanted(const struct observe_filter *filter, const struct observed *event)

@@ -4,6 +4,8 @@
  *
  *     observe.c        the last events, and where each goes
  *     observe_json.c   an event as JSON
+ *     journal.c        events to journald
+ *     history.c        events on disk; history_db.c, history_answer.c
  *
  * An event is a dropped packet (a sample), a state change of a source (a limit refuses it, it is
  * banned, pushed down, blocked, and the end of these), a change of the configuration.
@@ -73,15 +75,28 @@ struct observe_filter {
 };
 
 struct observe;
+struct history;
 
-int observe_open(struct observe **ret, struct sl_err *err);
+/* `history_size` 0: without a history. */
+int observe_open(const char *state_dir, u64 history_size, u64 history_age_ns, struct observe **ret,
+		 struct sl_err *err);
 void observe_close(struct observe *o);
+/* Each second. */
+void observe_tick(struct observe *o);
+/* NULL: there is none. */
+struct history *observe_history(struct observe *o);
 
 /* Takes an event; fills in seq, and utc_ns where it is 0. */
 void observe_note(struct observe *o, struct observed *event);
 /* Shorter, of an event without a packet; each text may be NULL. */
 void observe_tell(struct observe *o, enum observed_kind kind, const struct sl_prefix *source,
 		  const char *name, const char *value, const char *detail);
+
+/*
+ * A request that the HTTP tier refused. The same rule and value is an event at most once a minute, and
+ * at most a hundred are in a second.
+ */
+void observe_refused(struct observe *o, const char *rule, const char *value);
 
 /* {"events": [...], "next": seq of the last one, "missed": events that were overwritten unread}. */
 json_t *observe_read(struct observe *o, const struct observe_filter *filter);
@@ -92,5 +107,11 @@ u64 observe_count(const struct observe *o, enum observed_kind kind);
 const char *observed_kind_name(enum observed_kind kind);
 int observed_kind_parse(const char *text);	/* -1: none has this name */
 json_t *observed_to_json(const struct observed *event, bool frame);
+
+/*
+ * journal.c: to journald, as fields SLUICE_EVENT, SLUICE_SOURCE and so on; drops are not, and of the
+ * others at most 20 a second. Returns false where it was not sent.
+ */
+bool observed_to_journal(const struct observed *event);
 
 #endif

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# history.sh - why was it refused: first refusals, bans and changes on disk, over kill -9 and a restart,
+# of sources and of values of rules; the same as fields to journald.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin history
+lab_link 0
+
+mkdir "$LAB/rules"
+cat > "$LAB/rules/api.yaml" <<'YAML'
+domain: api
+descriptors:
+  - {key: user, limits: [2 requests/h]}
+YAML
+
+# A journald of the test's own, where this machine has none.
+JOURNAL=/run/systemd/journal/socket
+if [ ! -e $JOURNAL ]; then
+	mkdir -p ${JOURNAL%/*}
+	python3 - "$JOURNAL" > "$LAB/journal" <<'PY' &
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+while True:
+    sys.stdout.write(s.recv(65536).decode(errors="replace").replace("\n", "\t") + "\n")
+    sys.stdout.flush()
+PY
+	LAB_PIDS+=($!)
+	wait_for 5 test -S $JOURNAL
+	OWN_JOURNAL=1
+fi
+
+start() {
+	daemon_start <<YAML
+interfaces: [{name: s0, mode: native}]
+history: {size: 8M, age: 2d}
+limits:
+  - {name: web, match: {dport: 80}, rate: 10 packets/h, burst: 10, ban: {after: 100 drops/10s, for: 1h, spoofable: yes}}
+http: {listen: [127.0.0.1:8180], rules: $LAB/rules}
+YAML
+}
+why() {
+	ctl why -o json "$@" > "$LAB/why"
+}
+# Whether the answer has such an event.
+has() {
+	why "${@:2}" && jq -e "[.events[], .in_force[] | select($1)] | length > 0" "$LAB/why" > "$LAB/has"
+}
+
+start
+sleep 1.2
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.1 --count 20 --pps 2000 --dport 80
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.2.1 --count 300 --pps 2000 --dport 80
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.3.1 --count 5 --pps 2000 --dport 80
+request() {
+	on_server curl -s -o /dev/null -d "{\"domain\": \"api\", \"descriptors\": [{\"entries\": [{\"key\": \"user\", \"value\": \"$1\"}]}]}" \
+		http://127.0.0.1:8180/v1/check
+}
+for _ in 1 2 3; do
+	request bob
+done
+request eve
+check_true "the first refusal of a source" wait_for 5 has '.kind == "over" and .limit == "web"' 10.1.1.1
+check_true "a ban" wait_for 5 has '.kind == "ban" and .limit == "web"' 10.1.2.1
+check_true "a value of a rule" wait_for 5 has '.kind == "refused" and .rule == "api/user"' api/user bob
+why 10.1.3.1
+check_is "nothing of a source within its limit; of the last day, the history has but the end" \
+	"$(jq -r '"\(.events | length) \(.nothing) \(.not_recorded | .[:18])"' "$LAB/why")" "0 true the history begins"
+why api/user eve
+check_is "nor of a value that was not refused" "$(jq '.events | length' "$LAB/why")" 0
+ctl block add 198.51.100.0/24 --reason test > /dev/null
+sleep 1.2
+
+daemon_kill KILL
+start
+at=$(date +%H:%M)
+check_true "after kill -9: the first refusal" has '.kind == "over"' 10.1.1.1
+check_true "the ban" has '.kind == "ban"' 10.1.2.1 --at today
+check_true "the block of its prefix" has '.kind == "block" and .source == "198.51.100.0/24"' 198.51.100.7
+why 10.1.1.1 --at "yesterday $at"
+check_true "yesterday: before the history begins" grep -q "history begins" "$LAB/why"
+ctl why 10.1.1.1 > "$LAB/out"
+check_true "as text" grep -qE '^20[^ ]* over 10\.1\.1\.1 by limit web \(over\)' "$LAB/out"
+ctl why 10.1.1.1 --at 25:99 > "$LAB/out" 2>&1
+check_true "a time that is none names those that are" grep -q "accepted: 14:03" "$LAB/out"
+check_is "only root reads the file" "$(stat -c %a "$LAB/state/events.db")" 600
+
+if [ -n "${OWN_JOURNAL:-}" ]; then
+	check_true "journald gets fields" grep -qP 'SLUICE_EVENT=ban\t.*SLUICE_SOURCE=10\.1\.2\.1\t.*SLUICE_LIMIT=web' "$LAB/journal"
+	check_is "drops are not sent there" "$(grep -c 'SLUICE_EVENT=drop' "$LAB/journal")" 0
+	rm -f $JOURNAL
+fi
+lab_done

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_history.c - the history on disk, by a clock of the test's: what is answered of a source, what was
+ * in force, what may be missing; its bounds under a flood; a crash; a file that is no history.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/temp_dir.h"
+#include "packet/observe/history.h"
+
+#define SECOND SL_NS_PER_SEC
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define SIZE 8000000
+#define BEGIN (1772366400ULL * SECOND)	/* 2026-03-01 12:00:00 UTC */
+
+static struct history *history;
+static u64 now;
+
+static struct sl_prefix prefix(const char *text)
+{
+	struct sl_prefix ret;
+	const char *reason;
+
+	assert_int_equal(sl_prefix_parse(text, &ret, &reason), 0);
+	return ret;
+}
+
+static void begin(void)
+{
+	history_open(temp_dir, SIZE, 7 * DAY, now, &history);
+	assert_non_null(history);
+}
+
+static void end(void)
+{
+	history_close(history, now);
+	history = NULL;
+}
+
+static int make(void **state)
+{
+	now = BEGIN;
+	return temp_dir_make(state);
+}
+
+static void note(enum observed_kind kind, const char *source, const char *limit, u64 packets)
+{
+	struct observed event = { .kind = kind, .utc_ns = now, .packets = packets, .reason = "over",
+				  .verdict = "drop" };
+
+	event.has_source = source;
+	if (source)
+		event.source = prefix(source);
+	snprintf(event.name, sizeof(event.name), "%s", limit);
+	history_note(history, &event);
+}
+
+/* The time goes on, second by second where it is short. */
+static void pass(u64 ns)
+{
+	u64 step = ns < HOUR ? SECOND : 30 * SECOND;
+
+	for (u64 until = now + ns; now < until; now += step)
+		history_tick(history, now);
+}
+
+static json_t *ask(const char *who, const char *value, u64 from, u64 to)
+{
+	struct history_query query = { .rule = who, .value = value, .from_ns = from, .to_ns = to };
+	struct sl_err err;
+	json_t *result;
+
+	if (!value)
+		query.source = prefix(who);
+	assert_int_equal(history_read(history, &query, &result, &err), 0);
+	return result;
+}
+
+/* "KIND:NAME:PACKETS ..." of an array, and whether something may be missing. */
+static const char *answer(const char *who, const char *value, const char *part, u64 from, u64 to)
+{
+	json_t *result = ask(who, value, from, to), *event;
+	const char *why = json_string_value(json_object_get(result, "not_recorded"));
+	static char text[4096];
+	size_t i, used = 0;
+
+	text[0] = '\0';
+	json_array_foreach(json_object_get(result, part), i, event) {
+		const char *name = json_string_value(json_object_get(event, value ? "rule" : "limit"));
+		json_int_t packets = json_integer_value(json_object_get(event, "packets"));
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%s:%lld", i ? " " : "",
+					 json_string_value(json_object_get(event, "kind")),
+					 name ? name : "", packets ? packets : 1);
+	}
+	if (why)
+		snprintf(text + used, sizeof(text) - used, "%s(%.12s)", used ? " " : "", why);
+	json_decref(result);
+	return text;
+}
+
+static void an_ordinary_customer_is_answered(void **state)
+{
+	begin();
+	pass(10 * MINUTE);
+	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+	for (int i = 0; i < 5; i++)
+		note(OBSERVED_DROP, "198.51.100.7", "web", 1);
+	note(OBSERVED_DROP, "198.51.100.8", "dns", 3);
+	pass(30 * MINUTE);
+	note(OBSERVED_RELEASED, "198.51.100.7", "web", 1);
+	pass(20 * HOUR);
+	end();
+	pass(0);
+	begin();
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+			    "over:web:1 drop:web:5");
+	assert_string_equal(answer("198.51.100.8", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+			    "drop:dns:3");
+	assert_string_equal(answer("198.51.100.9", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
+	/* In force in between, and no longer after the end. */
+	assert_string_equal(answer("198.51.100.7", NULL, "in_force", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+			    "over:web:1");
+	assert_string_equal(answer("198.51.100.7", NULL, "in_force", BEGIN + 50 * MINUTE, BEGIN + 51 * MINUTE), "");
+	/* Before the begin. */
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN - HOUR, BEGIN - HOUR + MINUTE),
+			    "(the history )");
+	end();
+}
+
+static void prefixes_hold_their_addresses(void **state)
+{
+	begin();
+	pass(MINUTE);
+	note(OBSERVED_BAN, "198.51.100.0/24", "web", 1);
+	note(OBSERVED_BLOCK, "2001:db8::/32", "", 1);
+	note(OBSERVED_OVER, "198.51.100.0", "web", 1);
+	pass(2 * MINUTE);
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, now), "ban:web:1");
+	assert_string_equal(answer("198.51.100.0", NULL, "events", BEGIN, now), "ban:web:1 over:web:1");
+	assert_string_equal(answer("2001:db8:1::9", NULL, "in_force", BEGIN + 2 * MINUTE, now), "block::1");
+	assert_string_equal(answer("198.51.101.7", NULL, "events", BEGIN, now), "");
+	/* Not IPv4's of the same bits. */
+	assert_string_equal(answer("32.1.13.184", NULL, "events", BEGIN, now), "");
+	end();
+}
+
+static void values_of_rules(void **state)
+{
+	struct observed event = { .kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1 };
+
+	begin();
+	pass(MINUTE);
+	event.utc_ns = now;
+	history_note(history, &event);
+	history_note(history, &event);	/* the same again: one row */
+	pass(MINUTE);
+	assert_string_equal(answer("api/user", "bob", "events", BEGIN, now), "refused:api/user:1");
+	assert_string_equal(answer("api/user", "eve", "events", BEGIN, now), "");
+	assert_string_equal(answer("api/other", "bob", "events", BEGIN, now), "");
+	end();
+}
+
+static void a_time_without_daemon_is_named(void **state)
+{
+	begin();
+	pass(10 * MINUTE);
+	end();
+	now += HOUR;
+	begin();
+	pass(10 * MINUTE);
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE),
+			    "(sluiced did )");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE), "");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 75 * MINUTE, BEGIN + 76 * MINUTE), "");
+	end();
+}
+
+static u64 file_size(const char *name)
+{
+	struct stat st;
+
+	return stat(temp_path(name), &st) ? 0 : (u64)st.st_size;
+}
+
+/*
+ * A flood of sources that are each refused once, for hours, and before it a customer: the file stays
+ * below its size, what is left out is reported, a later ban is recorded, and the heaviest is.
+ */
+static void a_flood_stays_within_size(void **state)
+{
+	struct history_stats stats;
+	json_t *heaviest;
+	char text[32];
+	u32 source = 0;
+
+	begin();
+	pass(2 * MINUTE);
+	note(OBSERVED_OVER, "192.0.2.7", "web", 1);
+	for (int minute = 0; minute < 30; minute++) {
+		for (int i = 0; i < 20000; i++, source++) {
+			snprintf(text, sizeof(text), "10.%u.%u.%u", source >> 16 & 255, source >> 8 & 255, source & 255);
+			note(OBSERVED_OVER, text, "web", 1);
+			note(OBSERVED_DROP, text, "web", 1);
+			if (i % 20 == 0)
+				note(OBSERVED_DROP, "203.0.113.1", "web", 1);
+		}
+		pass(MINUTE);
+	}
+	note(OBSERVED_BAN, "203.0.113.1", "web", 1);
+	pass(10 * MINUTE);
+	history_stats(history, &stats);
+	assert_in_range(file_size("events.db") + file_size("events.db-wal"), 1, SIZE);
+	assert_true(stats.left_out > 500000);
+	assert_int_equal(stats.errors, 0);
+	assert_in_range(stats.rows, 2000, SIZE / 100);
+	assert_string_equal(answer("192.0.2.7", NULL, "events", BEGIN, BEGIN + 3 * MINUTE), "over:web:1 (more was ref)");
+	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", BEGIN + 3 * MINUTE, now), "ban:web:1"));
+	/* About 1000 packets a minute, in at least two of three minutes. */
+	heaviest = ask("203.0.113.1", NULL, BEGIN + 2 * MINUTE, now);
+	assert_in_range(json_array_size(json_object_get(heaviest, "events")), 20, 32);
+	assert_in_range(json_integer_value(json_object_get(json_array_get(json_object_get(heaviest, "events"), 1),
+							   "packets")), 900, 1000);
+	json_decref(heaviest);
+	end();
+}
+
+/* Weeks: what is older than `age` is gone, and reported so; the size stays. */
+static void old_rows_go(void **state)
+{
+	begin();
+	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+	pass(8 * DAY);
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "(the history )");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", now - DAY, now - DAY + MINUTE), "");
+	end();
+}
+
+/* As after kill -9 and a torn write: the files as they are now, the log cut in the middle. */
+static void a_torn_tail_is_dropped(void **state)
+{
+	char command[512];
+
+	begin();
+	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+	pass(5 * SECOND);
+	note(OBSERVED_OVER, "198.51.100.8", "web", 1);
+	pass(5 * SECOND);
+	snprintf(command, sizeof(command), "mkdir %s/copy && cp %s/events.db* %s/copy/ && rm %s/copy/events.db-shm && "
+		 "truncate -s -100 %s/copy/events.db-wal", temp_dir, temp_dir, temp_dir, temp_dir, temp_dir);
+	assert_int_equal(system(command), 0);
+	end();
+	snprintf(command, sizeof(command), "rm %s/events.db* && mv %s/copy/* %s/", temp_dir, temp_dir, temp_dir);
+	assert_int_equal(system(command), 0);
+	begin();
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+	note(OBSERVED_OVER, "198.51.100.9", "web", 1);
+	pass(5 * SECOND);
+	assert_string_equal(answer("198.51.100.9", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+	end();
+}
+
+static void what_is_no_history_is_put_aside(void **state)
+{
+	struct stat st;
+
+	temp_put("events.db", "this is no database, but long enough to be taken for one, and it is not");
+	begin();
+	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+	pass(5 * SECOND);
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+	assert_true(file_size("events.db.bad") > 0);
+	assert_int_equal(stat(temp_path("events.db"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(an_ordinary_customer_is_answered, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(prefixes_hold_their_addresses, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(values_of_rules, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(a_time_without_daemon_is_named, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(a_flood_stays_within_size, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(old_rows_go, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(a_torn_tail_is_dropped, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(what_is_no_history_is_put_aside, make, temp_dir_drop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * history.h - events on disk, for the question why a source was refused yesterday:
+ * state_dir/events.db, a database of SQLite of a fixed size and age.
+ *
+ * Kept are state changes, the first refusal of a source by a limit or of a value by a rule, and of
+ * each minute which sources were dropped by what, the heaviest first. A budget of rows bounds the
+ * rate: what it holds in `age` is what `size` has room for, and a day's part of it may be used at
+ * once. What is left out is counted by the minute, and so are the times at which the daemon ran:
+ * so an answer is either "it was not refused" or "not recorded".
+ *
+ * Rows are committed each second; a crash loses what is newer, never what is older.
+ */
+#ifndef SLUICE_OBSERVE_HISTORY_H
+#define SLUICE_OBSERVE_HISTORY_H
+
+#include "packet/observe/observe.h"
+
+struct history;
+
+struct history_query {
+	struct sl_prefix source;	/* or, with `value`: */
+	const char *rule, *value;	/* NULL: of the source */
+	u64 from_ns, to_ns;		/* UTC */
+};
+
+struct history_stats {
+	u64 rows;			/* written since the start */
+	u64 left_out;			/* events without a row, for the budget */
+	u64 errors;			/* rows that could not be written */
+	u64 bytes;			/* of the file and its log */
+	u64 oldest_utc_ns;		/* 0: empty */
+};
+
+/*
+ * Opens or makes it. A file of another layout or that is broken is renamed to events.db.bad and
+ * logged; one that cannot be opened is logged, and *ret is NULL: limits do not depend on it.
+ */
+void history_open(const char *state_dir, u64 size, u64 age_ns, u64 now_utc_ns, struct history **ret);
+void history_close(struct history *h, u64 now_utc_ns);
+
+void history_note(struct history *h, const struct observed *event);
+/* Drops of which there was no event, since the last call: the rows of this minute stand for more. */
+void history_scale(struct history *h, u64 reported, u64 not_reported);
+/* Each second: commits, ends the minute, removes what is too old. */
+void history_tick(struct history *h, u64 now_utc_ns);
+
+/*
+ * {"events": in the time asked for, "in_force": begun before it and not ended, "not_recorded": why
+ * something may be missing, "history_begins"}. -EIO with err.
+ */
+int history_read(struct history *h, const struct history_query *query, json_t **ret,
+		 struct sl_err *err);
+void history_stats(struct history *h, struct history_stats *ret);
+
+#endif
