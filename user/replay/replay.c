@@ -8,7 +8,7 @@
 
 #include "lib/json.h"
 
-/* A bucket is looked at after so many packets of its source, and while those are few, more often. */
+/* A bucket is looked at after so many packets of its source; below, after 2, 4 and 8. */
 #define USED_EVERY 16
 
 u64 replay_time(struct replay *replay, u64 utc_ns)
@@ -76,7 +76,7 @@ static void take_packet(struct replay *replay, u8 *frame, u8 *copy, u32 length, 
 			     ns / SL_NS_PER_SEC);
 	for (u32 i = 0; i < replay->sides; i++)
 		entry->side[i].count[outcome_of(verdict[i].action)]++;
-	if (entry->count % USED_EVERY == 0 || (entry->count & (entry->count - 1)) == 0)
+	if (entry->count % USED_EVERY == 0 || (entry->count > 1 && !(entry->count & (entry->count - 1))))
 		note_used(replay, entry, mono_ns);
 }
 
