@@ -29,7 +29,7 @@ static const char *option(const struct cli *cli, const char *key)
 }
 
 /* One look at who sends; the rates are means of the last 4 to 9 s. */
-static int look(const struct cli *cli, struct suggest *suggest, u64 number, u64 *ret_sources)
+static int look(const struct cli *cli, struct suggest *suggest, u64 number)
 {
 	json_t *result, *source;
 	size_t i;
@@ -46,7 +46,6 @@ static int look(const struct cli *cli, struct suggest *suggest, u64 number, u64 
 		if (sl_prefix_parse(text_of(source, "source"), &prefix, &reason))
 			continue;
 		suggest_packets(suggest, prefix.addr, prefix.family, (u64)(rate + 0.999), number);
-		(*ret_sources)++;
 	}
 	json_decref(result);
 	return EXIT_DONE;
@@ -54,9 +53,15 @@ static int look(const struct cli *cli, struct suggest *suggest, u64 number, u64 
 
 static int watch_live(const struct cli *cli, u64 for_ns, u32 permille, json_t **ret)
 {
+	u64 began_ns = clock_mono_ns(), number = 0;
 	struct suggest *suggest;
-	u64 began_ns = clock_mono_ns(), sources = 0, number = 0;
-	int code;
+	json_t *result;
+	/* Without a daemon: now, not after the first look. */
+	int code = client_request(cli, "source list", json_pack("{s:i}", "count", 1), &result);
+
+	if (code != EXIT_DONE)
+		return code;
+	json_decref(result);
 
 	if (suggest_open(SUGGEST_LIVE, &suggest))
 		return cli_refuse(cli, EXIT_REFUSED, "out of memory");
@@ -66,7 +71,7 @@ static int watch_live(const struct cli *cli, u64 for_ns, u32 permille, json_t **
 		struct timespec pause = { wait_ns / SL_NS_PER_SEC, wait_ns % SL_NS_PER_SEC };
 
 		nanosleep(&pause, NULL);
-		code = look(cli, suggest, ++number, &sources);
+		code = look(cli, suggest, ++number);
 	} while (code == EXIT_DONE && clock_mono_ns() - began_ns < for_ns);
 	*ret = code == EXIT_DONE ? suggest_report(suggest, permille) : NULL;
 	if (*ret) {

@@ -8,8 +8,11 @@
 
 #include "lib/json.h"
 
-/* A bucket is looked at after so many packets of its source, and while those are few, more often. */
+/* A bucket is looked at after so many packets of its source; below, after 2, 4 and 8. */
 #define USED_EVERY 16
+/* The first bins of the timeline: logs have whole seconds. */
+#define STEP_NS (SL_NS_PER_SEC / 100)
+#define LOG_STEP_NS SL_NS_PER_SEC
 
 u64 replay_time(struct replay *replay, u64 utc_ns)
 {
@@ -76,7 +79,7 @@ static void take_packet(struct replay *replay, u8 *frame, u8 *copy, u32 length, 
 			     ns / SL_NS_PER_SEC);
 	for (u32 i = 0; i < replay->sides; i++)
 		entry->side[i].count[outcome_of(verdict[i].action)]++;
-	if (entry->count % USED_EVERY == 0 || (entry->count & (entry->count - 1)) == 0)
+	if (entry->count % USED_EVERY == 0 || (entry->count > 1 && !(entry->count & (entry->count - 1))))
 		note_used(replay, entry, mono_ns);
 }
 
@@ -140,6 +143,7 @@ static int run(struct replay *replay, struct sl_err *err)
 	if (r)
 		return r;
 	replay->is_log = !capture_is(replay->stream->head, replay->stream->head_len);
+	timeline_begin(&replay->line, replay->is_log ? LOG_STEP_NS : STEP_NS);
 	replay->tally = tally_new(replay->is_log);
 	if (!replay->tally)
 		return sl_err_set(err, ENOMEM, "out of memory");
@@ -177,7 +181,6 @@ static int start(const struct replay_plan *plan, struct replay **ret, struct sl_
 	if (!replay)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	replay->plan = plan;
-	timeline_begin(&replay->line);
 	r = run(replay, err);
 	if (r)
 		end(replay);
@@ -188,7 +191,7 @@ static int start(const struct replay_plan *plan, struct replay **ret, struct sl_
 
 int replay_run(const struct replay_plan *plan, json_t **ret, struct sl_err *err)
 {
-	struct replay *replay;
+	struct replay *replay = NULL;
 	int r = start(plan, &replay, err);
 
 	if (r)
@@ -202,7 +205,7 @@ int suggest_run(const struct suggest_plan *plan, json_t **ret, struct sl_err *er
 {
 	struct replay_plan whole = { .input = plan->input, .filter = plan->filter, .domain = plan->domain };
 	char text[sizeof(struct sl_err)];
-	struct replay *replay;
+	struct replay *replay = NULL;
 	json_t *report;
 	int r = start(&whole, &replay, err);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/large_pages.h"
 #include "sluice/key.h"
 
 /* One cache line of hashes and one of weights: a hit reads the first and its entry. */
@@ -38,7 +39,7 @@ struct tally *tally_new(bool labels)
 	if (!tally)
 		return NULL;
 	tally->set = aligned_alloc(64, TALLY_SETS * sizeof(*tally->set));
-	tally->entry = calloc(TALLY_SETS * TALLY_WAYS, sizeof(*tally->entry));
+	tally->entry = aligned_alloc(64, TALLY_SETS * TALLY_WAYS * sizeof(*tally->entry));
 	tally->label = labels ? calloc(TALLY_SETS * TALLY_WAYS, sizeof(*tally->label)) : NULL;
 	/* The same input gives the same report. */
 	tally->seed = (struct sl_seed){ 0x7265706c, 0x61790001 };
@@ -46,7 +47,10 @@ struct tally *tally_new(bool labels)
 		tally_free(tally);
 		return NULL;
 	}
+	large_pages(tally->set, TALLY_SETS * sizeof(*tally->set));
+	large_pages(tally->entry, TALLY_SETS * TALLY_WAYS * sizeof(*tally->entry));
 	memset(tally->set, 0, TALLY_SETS * sizeof(*tally->set));
+	memset(tally->entry, 0, TALLY_SETS * TALLY_WAYS * sizeof(*tally->entry));
 	return tally;
 }
 

@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_NS (SL_NS_PER_SEC / 100)
 #define BARS_MAX (TIMELINE_BINS / 2)
 
-void timeline_begin(struct timeline *line)
+void timeline_begin(struct timeline *line, u64 step_ns)
 {
 	memset(line, 0, sizeof(*line));
-	line->step_ns = STEP_NS;
+	line->step_ns = step_ns;
 }
 
 static void halve(struct timeline *line)

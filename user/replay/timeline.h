@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * timeline.h - outcomes over time in a fixed number of bins: of 10 ms at first; when the input is
- * longer than all of them, each two become one.
+ * timeline.h - outcomes over time in a fixed number of bins: when the input is longer than all of
+ * them, each two become one.
  */
 #ifndef SLUICE_REPLAY_TIMELINE_H
 #define SLUICE_REPLAY_TIMELINE_H
@@ -18,7 +18,8 @@ struct timeline {
 	u64 count[TIMELINE_BINS][REPLAY_SIDES][OUTCOME_COUNT];
 };
 
-void timeline_begin(struct timeline *line);
+/* `step_ns`: of the first bins, no less than what times are exact to. */
+void timeline_begin(struct timeline *line, u64 step_ns);
 /* The bin of a time since the beginning. */
 u64 (*timeline_at(struct timeline *line, u64 ns))[OUTCOME_COUNT];
 

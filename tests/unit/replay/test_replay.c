@@ -113,6 +113,24 @@ TEST(whom_another_configuration_hurts)
 	json_decref(report);
 }
 
+TEST(lists_are_in_force_and_end_at_their_time)
+{
+	struct pcap_file file;
+	json_t *report;
+
+	write_capture(&file);
+	/* The capture begins at 2023-11-14T22:13:20Z, and lasts ten seconds. */
+	temp_put("one.yaml", "interfaces: [{name: eth0}]\nexempt: [192.0.2.2]\n"
+		 "block:\n  - {prefix: 192.0.2.1, until: '2023-11-14T22:13:25Z'}\n"
+		 "limits:\n  - {name: none, rate: 1 packets/h, burst: 1}\n");
+	report = replay(&file, NULL, 10);
+	assert_non_null(report);
+	assert_int_equal(number(report, "heaviest", "192.0.2.2", "passed"), 50);
+	assert_int_equal(number(report, "heaviest", "192.0.2.1", "passed"), 1);
+	assert_in_range(number(report, "limits", "none", "refused"), 498, 500);
+	json_decref(report);
+}
+
 /* Time does not go back: a packet of before is judged now, and gains nothing. */
 TEST(packets_out_of_order)
 {

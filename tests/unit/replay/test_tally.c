@@ -103,7 +103,7 @@ TEST(a_timeline_keeps_its_sums_however_long)
 	u64 sent = 0, found = 0, ns = 0;
 
 	rng_start("timeline");
-	timeline_begin(&line);
+	timeline_begin(&line, SL_NS_PER_SEC / 100);
 	for (u32 i = 0; i < 10000; i++) {
 		timeline_at(&line, ns)[i % 2][OUTCOME_REFUSED]++;
 		sent++;

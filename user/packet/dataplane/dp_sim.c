@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "lib/large_pages.h"
 #include "packet/dataplane/sim_stages.h"
 
 static struct dp_sim *sim_of(struct dp *dp)
@@ -508,6 +509,7 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	if (!s->table || !s->event || !s->cpu || !s->lease_key || !s->lists || !s->ban ||
 	    !s->fragment || !s->elastic || !s->seen || !s->push || !s->established || !s->heavy)
 		goto out;
+	large_pages(s->table, s->sets * sizeof(*s->table));
 	memset(s->table, 0, s->sets * sizeof(*s->table));
 	memset(s->established, 0, SL_ESTABLISHED_SETS * sizeof(*s->established));
 	for (i = 0; i < cpus; i++) {
