@@ -47,7 +47,7 @@ check_is "of one limit" "$(listed limit)" 10.1.2.1
 check_is "within a prefix" "$(listed within)" "10.1.2.1 10.1.3.1"
 check_is "of an interface, the first" "$(listed interface)" 10.1.1.1
 check_is "the others are counted" "$(jq '.more > 1' "$LAB/interface")" true
-check_true "as text" grep -qE '^10\.1\.1\.1 .* web ' "$LAB/text"
+check_true "as text" grep -qE "^10\.1\.1\.1 .* web( |$)" "$LAB/text"
 check_is "of at most 80 columns" "$(awk 'length > 80' "$LAB/text" | wc -l)" 0
 ctl source list --by rate > "$LAB/out" 2>&1
 check_true "an order that is not known names those that are" grep -q "drops, passes, bits or connections" "$LAB/out"
@@ -82,7 +82,9 @@ check_true "s changes the order" wait_for 5 on_screen 'by passes'
 terminal send-keys s s s p
 terminal send-keys 10.1.0.0/16 Enter
 check_true "p looks at a prefix" wait_for 5 on_screen 'within 10\.1\.0\.0/16'
-terminal send-keys f
+terminal send-keys i
+check_true "i looks at an interface" wait_for 5 on_screen ' on s0 .*sources'
+terminal send-keys i f
 check_true "f freezes" wait_for 5 on_screen FROZEN
 terminal send-keys f b
 check_true "b asks" wait_for 5 on_screen 'block 10\.1\.1\.1 for 10 minutes\? y/n'

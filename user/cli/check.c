@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/doctor.h"
 #include "config/http_def.h"
 #include "config/policy.h"
 #include "packet/compile/compile.h"

@@ -28,6 +28,7 @@ struct cli {
 	bool json;		/* -o json */
 	int width;		/* of text, 0: unlimited */
 	double watch_s;		/* 0: once */
+	const char *sort;	/* a heading: --sort; NULL: none */
 	const struct command *command;
 	json_t *args;		/* of the command, by the keys of its row */
 };
@@ -83,10 +84,15 @@ void cli_write_keys(FILE *out);
  */
 const char *cli_pair_keys(const char *command, const char *after);
 int cmd_top(const struct cli *cli);	/* top.c */
-int cmd_doctor(const struct cli *cli);	/* doctor.c */
 int cmd_events(const struct cli *cli);	/* events.c */
 int cmd_why(const struct cli *cli);	/* why.c */
 int cmd_rule_test(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
+int cmd_doctor(const struct cli *cli);	/* doctor.c */
+/*
+ * check.c: {"interfaces": [{"name"}], "limits", "rules", "notes": [...]} of a configuration. 0, or
+ * -errno and `error`.
+ */
+int check_facts(const char *path, json_t **ret, char *error, size_t size);
 
 #endif

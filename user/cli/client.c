@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/show.h"
+#include "cli/table.h"
 
 /* A reload of a large file, or an attach on a slow machine, may take this long. */
 #define RESPONSE_TIMEOUT_S 60
@@ -277,6 +278,9 @@ static int run_once(const struct cli *cli)
 	if (cli->watch_s > 0 && !cli->json)
 		fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "", stdout);
 	client_print(cli, result);
+	if (cli->sort && !cli->json && !table_was_sorted())
+		code = cli_refuse(cli, EXIT_USAGE, "--sort %s: '%s' has no such column; accepted: a heading of "
+				  "its table", cli->sort, cli->command->name);
 	if (cli->watch_s > 0 && !cli->json && !isatty(STDOUT_FILENO))
 		putchar('\n');
 	json_decref(result);

@@ -61,10 +61,4 @@ void doctor_found(struct doctor *d, enum level level, const char *mend, const ch
 bool doctor_read(const char *path, char *buf, size_t size);
 long doctor_cpus(void);			/* online */
 
-/*
- * check.c: {"interfaces": [{"name"}], "limits", "rules", "notes": [...]} of a configuration. 0, or
- * -errno and `error`.
- */
-int check_facts(const char *path, json_t **ret, char *error, size_t size);
-
 #endif

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/show.h"
+#include "cli/table.h"
 #include "lib/near.h"
 
 #define OPTIONS_MAX 64
@@ -18,6 +19,7 @@ static const struct option general[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "json", no_argument, NULL, 'j' },
 	{ "watch", optional_argument, NULL, 'w' },
+	{ "sort", required_argument, NULL, 'S' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 };
@@ -115,6 +117,10 @@ static int take_option(struct cli *cli, int option)
 		return set_output(cli, "json");
 	case 'w':
 		return set_watch(cli, optarg);
+	case 'S':
+		cli->sort = optarg;
+		table_sort_by(optarg);
+		return EXIT_DONE;
 	}
 	for (size_t i = GENERAL_COUNT; options[i].name; i++)
 		if (option == option_letter[i]) {
@@ -243,9 +249,9 @@ static const struct {
 } own[] = {
 	{ "check", cmd_check },	  { "rule test", cmd_rule_test }, { "diff", cmd_diff },
 	{ "top", cmd_top },	  { "watch", cmd_watch },	  { "replay", cmd_replay },
-	{ "suggest", cmd_suggest }, { "doctor", cmd_doctor },
-	{ "events", cmd_events }, { "why", cmd_why },
+	{ "suggest", cmd_suggest }, { "events", cmd_events }, { "why", cmd_why },
 	{ "version", cmd_version }, { "help", cmd_help },	  { "completion", cmd_completion },
+	{ "doctor", cmd_doctor },
 };
 
 static int run(const struct cli *cli)

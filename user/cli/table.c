@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* table.c - see table.h. */
 #include "cli/table.h"
+#include "cli/show.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -110,10 +111,11 @@ static bool only(const struct table *table, size_t column, const char *a, const 
 	return true;
 }
 
-static void measure(struct table *table)
+/* `fits`: columns of zeros that may be hidden are. */
+static void measure(struct table *table, bool fits)
 {
 	for (size_t i = 0; i < table->columns; i++) {
-		if (only(table, i, "", " ")) {
+		if (only(table, i, "", " ") || (fits && table->column[i].hide && only(table, i, "0", "-"))) {
 			table->width[i] = -1;
 			continue;
 		}
@@ -149,23 +151,19 @@ static int total(const struct table *table, int level)
 	return sum;
 }
 
-/* Hides the next column: those of zeros before others. False if none is left. */
+/* Hides the next column. False if none is left. */
 static bool hide_one(struct table *table)
 {
-	for (int zeros = 1; zeros >= 0; zeros--) {
-		size_t best = COLUMNS_MAX;
+	size_t best = COLUMNS_MAX;
 
-		for (size_t i = 0; i < table->columns; i++)
-			if (table->column[i].hide && table->width[i] >= 0 &&
-			    (!zeros || only(table, i, "0", "-")) &&
-			    (best == COLUMNS_MAX || table->column[i].hide < table->column[best].hide))
-				best = i;
-		if (best < COLUMNS_MAX) {
-			table->width[best] = -1;
-			return true;
-		}
-	}
-	return false;
+	for (size_t i = 0; i < table->columns; i++)
+		if (table->column[i].hide && table->width[i] >= 0 &&
+		    (best == COLUMNS_MAX || table->column[i].hide < table->column[best].hide))
+			best = i;
+	if (best == COLUMNS_MAX)
+		return false;
+	table->width[best] = -1;
+	return true;
 }
 
 /* Takes what is too much from the widest columns. */
@@ -186,18 +184,104 @@ static void cut(struct table *table, int width, int level)
 
 static void fit(struct table *table, int width)
 {
-	measure(table);
-	if (!width || total(table, 0) <= width)
+	measure(table, width != 0);
+	if (!width)
+		return;
+	if (total(table, 0) <= width)
 		return;
 	table->brief = true;
-	measure(table);
+	measure(table, true);
 	while (total(table, 1) > width && hide_one(table))
 		;
 	for (int level = 1; level <= 3; level++)
 		cut(table, width, level);
 }
 
+/* ------------------------------------------------------------------ sorting */
+
+static const char *sort_heading;
+static bool was_sorted;
+
+void table_sort_by(const char *heading)
+{
+	sort_heading = heading;
+}
+
+bool table_was_sorted(void)
+{
+	return was_sorted;
+}
+
+/* "1,234" and "1.5k" as numbers; false if the text is none. */
+static bool number_in(const char *text, double *ret)
+{
+	static const char unit[] = "kMGT";
+	char digits[64];
+	size_t used = 0;
+	const char *at;
+	char *end;
+
+	for (; *text && used + 1 < sizeof(digits); text++)
+		if (*text != ',')
+			digits[used++] = *text;
+	digits[used] = '\0';
+	*ret = strtod(digits, &end);
+	if (end == digits)
+		return false;
+	at = *end ? strchr(unit, *end) : NULL;
+	for (ptrdiff_t i = 0; at && i <= at - unit; i++)
+		*ret *= 1000;
+	return true;
+}
+
+/* Cells that are numbers before others, the largest first; text from A. */
+static int by_cell(const void *pa, const void *pb, void *column)
+{
+	const char *a = ((const struct cell *)pa)[*(size_t *)column].text;
+	const char *b = ((const struct cell *)pb)[*(size_t *)column].text;
+	double x, y;
+	bool a_counts = number_in(a, &x), b_counts = number_in(b, &y);
+
+	if (a_counts && b_counts)
+		return (x < y) - (x > y);
+	return a_counts != b_counts ? b_counts - a_counts : strcmp(a, b);
+}
+
+static void sort_rows(struct table *table)
+{
+	for (size_t i = 0; sort_heading && i < table->columns; i++) {
+		if (strcasecmp(heading(table, i), sort_heading) != 0)
+			continue;
+		was_sorted = true;
+		if (table->count)
+			qsort_r(table->cell, row_count(table), table->columns * sizeof(*table->cell), by_cell, &i);
+		return;
+	}
+}
+
 /* ------------------------------------------------------------------ printing */
+
+/* States that a reader looks for. */
+static const char *color_of(const char *text)
+{
+	static const char *const red[] = { "over", "removed", "replaced", "failed", "down", "gone", "drop",
+					   "blocked", "banned", "REFUSED" };
+	static const char *const yellow[] = { "shadow", "generic", "absent", "tag", "pushed", "left", "off" };
+	static const char *const green[] = { "native", "alive", "up", "exempt" };
+	static const struct {
+		const char *code;
+		const char *const *word;
+		size_t count;
+	} colors[] = { { "31", red, sizeof(red) / sizeof(red[0]) },
+		       { "33", yellow, sizeof(yellow) / sizeof(yellow[0]) },
+		       { "32", green, sizeof(green) / sizeof(green[0]) } };
+
+	for (size_t i = 0; i < sizeof(colors) / sizeof(colors[0]); i++)
+		for (size_t k = 0; k < colors[i].count; k++)
+			if (!strcmp(text, colors[i].word[k]))
+				return colors[i].code;
+	return NULL;
+}
 
 /* The text, or its beginning and an ellipsis. */
 static void print_cut(const char *text, int width)
@@ -231,8 +315,14 @@ static void print_row(const struct table *table, ssize_t row)
 		if (pad < 0)
 			pad = 0;
 		if (text[0] && strcmp(text, " ") != 0) {
+			const char *color = row < 0 ? "1" : color_of(text);
+
 			printf("%*s", blank + (aligns_right(table, i) ? pad : 0), "");
+			if (color)
+				show_color(color);
 			print_cut(text, width);
+			if (color)
+				show_color(NULL);
 			blank = aligns_right(table, i) ? GAP : pad + GAP;
 		} else {
 			blank += width + GAP;
@@ -266,6 +356,7 @@ static void print_hidden(const struct table *table, int width)
 
 void table_print(struct table *table, const char *none, int width)
 {
+	sort_rows(table);
 	if (!table->count) {
 		printf("%s\n", none);
 	} else {

@@ -3,6 +3,7 @@
 #ifndef SLUICE_CLI_TABLE_H
 #define SLUICE_CLI_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "command/command.h"
@@ -23,6 +24,14 @@ void table_cell_brief(struct table *table, const char *text, const char *brief);
  * names the columns that are hidden.
  */
 void table_print(struct table *table, const char *none, int width);
+
+/*
+ * From now on rows are sorted by the column with this heading (in any case): numbers from the largest,
+ * text from A. NULL: as they come.
+ */
+void table_sort_by(const char *heading);
+/* Whether a table had that column. */
+bool table_was_sorted(void);
 
 /* 1234567 -> "1,234,567"; returns buf. */
 const char *thousands(unsigned long long value, char *buf, size_t size);

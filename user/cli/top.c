@@ -23,7 +23,7 @@ struct top {
 	const struct cli *cli;
 	json_t *result;		/* of source list; NULL: none yet */
 	const char *by;
-	char within[64], limit[64];	/* "": all */
+	char within[64], limit[64], interface[16];	/* "": all */
 	char selected[64];	/* the source; "": the first */
 	char message[LINE_MAX_];
 	bool frozen;
@@ -99,6 +99,8 @@ static void refresh_sources(struct top *top)
 		json_object_set_new(args, "within", json_string(top->within));
 	if (top->limit[0])
 		json_object_set_new(args, "limit", json_string(top->limit));
+	if (top->interface[0])
+		json_object_set_new(args, "interface", json_string(top->interface));
 	result = request(top, "source list", args);
 	if (!result)
 		return;
@@ -170,9 +172,9 @@ static void draw(const struct top *top)
 	localtime_r(&now, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	erase();
-	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s  %zu sources", clock, top->by,
+	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s%s%s  %zu sources", clock, top->by,
 		 top->within[0] ? "  within " : "", top->within, top->limit[0] ? "  limit " : "",
-		 top->limit, top->frozen ? "  FROZEN" : "", json_array_size(sources(top)));
+		 top->limit, top->interface[0] ? "  on " : "", top->interface, top->frozen ? "  FROZEN" : "", json_array_size(sources(top)));
 	put_line(0, false, line);
 	put_line(1, true, "SOURCE                  DROP/S PASS/S  BIT/S SYN/S BUCKET   BY          STATE");
 	if (row >= room)
@@ -183,7 +185,7 @@ static void draw(const struct top *top)
 	if (!json_array_size(sources(top)))
 		put_line(3, false, "no packets in the last seconds");
 	put_line(LINES - 2, false, top->message);
-	put_line(LINES - 1, true, "q quit s order p prefix l limit f freeze b block e exempt o override x explain");
+	put_line(LINES - 1, true, "q quit s sort p net l limit i iface f freeze b block e exempt o override x why");
 	refresh();
 }
 
@@ -313,6 +315,17 @@ static void toggle_limit(struct top *top)
 		snprintf(top->limit, sizeof(top->limit), "%s", limit);
 }
 
+/* Only the sources of the selected one's interface, or all again. */
+static void toggle_interface(struct top *top)
+{
+	const char *interface = text_of(selected_source(top), "interface");
+
+	if (top->interface[0])
+		top->interface[0] = '\0';
+	else
+		snprintf(top->interface, sizeof(top->interface), "%s", interface);
+}
+
 /* Returns false to end. */
 static bool take_key(struct top *top, int key)
 {
@@ -345,6 +358,9 @@ static bool take_key(struct top *top, int key)
 		break;
 	case 'l':
 		toggle_limit(top);
+		break;
+	case 'i':
+		toggle_interface(top);
 		break;
 	case 'p':
 		ask(top, "prefix, empty for all: ", top->within, sizeof(top->within));

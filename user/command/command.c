@@ -12,6 +12,7 @@
 
 #define ARGS(...) .arg = (const struct command_arg[]){ __VA_ARGS__, { 0 } }
 #define MORE(text) .more = text
+#define EXAMPLE(text) .example = text
 #define SHOW(...) .show = (const struct show_part[]){ __VA_ARGS__, { 0 } }
 
 #define LINE(text) { .line = text }

@@ -91,6 +91,7 @@ struct command {
 	const char *name;	/* "limit set" */
 	enum command_right right;
 	const char *help;	/* one line */
+	const char *example;	/* a line without "sluicectl", for --help */
 	const char *more;	/* sentences for --help and sluicectl(8), or NULL */
 	const struct command_arg *arg;	/* up to one without a key; NULL: none */
 	const struct show_part *show;	/* up to one without line and columns; NULL: printed by code */

@@ -50,6 +50,7 @@ static const char general[] =
 	"      --json            the same as -o json\n"
 	"      --watch[=SECONDS] repeat a query, every 2 s or SECONDS; with JSON one\n"
 	"                        object per line\n"
+	"      --sort COLUMN     sort a table by a column: numbers from the largest\n"
 	"  -h, --help            this, or the help of a command\n"
 	"  -V, --version         the version\n"
 	"\n"
@@ -107,6 +108,8 @@ void help_write_command(FILE *out, const struct command *command, const char *ke
 		help_fold(out, keys, 8, 8);
 	}
 	fprintf(out, "  Who may use it: %s.\n", right_text(command->right));
+	if (command->example)
+		fprintf(out, "\nExample: sluicectl %s\n", command->example);
 }
 
 /* ------------------------------------------------------------------ sluicectl(8) */
@@ -219,13 +222,13 @@ static const char bash_before[] =
 	"\n"
 	"_sluicectl() {\n"
 	"	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
-	"	local general='--socket --output --json --watch --help --version' i words=()\n"
+	"	local general='--socket --output --json --watch --sort --help --version' i words=()\n"
 	"	local command='' rest='' options='' valued=() places=()\n"
 	"\n"
 	"	COMPREPLY=()\n"
 	"	for ((i = 1; i < COMP_CWORD; i++)); do\n"
 	"		case ${COMP_WORDS[i]} in\n"
-	"		-s | --socket | -o | --output) i=$((i + 1)) ;;\n"
+	"		-s | --socket | -o | --output | --sort) i=$((i + 1)) ;;\n"
 	"		-*) ;;\n"
 	"		*) words+=(\"${COMP_WORDS[i]}\") ;;\n"
 	"		esac\n"

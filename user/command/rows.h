@@ -12,6 +12,7 @@
  */
 
 COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
+	EXAMPLE("status --watch"),
 	SHOW(LINE("sluiced $version, pid $pid, up $uptime_ns:left"),
 	     LINE("file          $config"),
 	     LINE("{APPLIED       $applied.file, $applied.at by uid $applied.uid, instead of the file "
@@ -58,6 +59,7 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     EACH("interfaces", "{$name: $error}")))
 
 COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict and reason",
+	EXAMPLE("stats web"),
 	ARGS(POSITION("limit", "LIMIT", ARG_TEXT, .optional = true, .values = "@limit list")),
 	MORE("Without LIMIT all limits, and the packets of each interface by verdict and reason; with it "
 	     "one limit in full."),
@@ -86,6 +88,7 @@ COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict
 	       "soft       $packets.soft:n packets, $bytes.soft:n bytes; $per_second.soft:rate/s" }))
 
 COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and when it would pass",
+	EXAMPLE("explain 203.0.113.7 --proto tcp --dport 443"),
 	ARGS(ADDRESS, OPTION("dst", "ADDRESS", "destination"),
 	     OPTION("proto", "NAME", "tcp, udp, icmp, icmpv6, sctp, udplite or a number",
 		    .values = "tcp udp icmp icmpv6 sctp udplite"),
@@ -135,6 +138,7 @@ COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and whe
 		  VERDICT("verdict.") "}")))
 
 COMMAND(source_show, "source show", READS, "the state of a source in each limit",
+	EXAMPLE("source show 203.0.113.7"),
 	ARGS(ADDRESS),
 	MORE("Used units and capacity, whether it is over, when its next packet passes; whether it is "
 	     "blocked or exempt, and until when. For a limit in bytes, the next packet is assumed to be a "
@@ -155,6 +159,7 @@ COMMAND(source_show, "source show", READS, "the state of a source in each limit"
 		   COL("NEXT PASSES", "{$wait_ns:wait|now$capacity?|-}"))))
 
 COMMAND(source_list, "source list", READS, "who sends: the heaviest sources now",
+	EXAMPLE("source list --by bits --count 10"),
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
 		    .values = "drops passes bits connections"),
 	     OPTION("within", "CIDR", "only sources of this prefix"),
@@ -177,6 +182,7 @@ COMMAND(source_list, "source list", READS, "who sends: the heaviest sources now"
 	     LINE("{and $more more$more}")))
 
 COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, whom, by how much; advice",
+	EXAMPLE("analyze web"),
 	ARGS(POSITION("limit", "LIMIT|RULE", ARG_TEXT, .optional = true, .values = "@limit list")),
 	MORE("Of limits of packets and of rules of requests. REFUSED and its share count since the counters "
 	     "began; NEAR are sources with 80% of the limit used now, of a rule the requests that left so "
@@ -195,6 +201,7 @@ COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, w
 		  "what it passed")))
 
 COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes",
+	EXAMPLE("watch --within 203.0.113.0/24 | jq .sources[0]"),
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
 		    .values = "drops passes bits connections"),
 	     OPTION("within", "CIDR", "only sources of this prefix"),
@@ -202,23 +209,14 @@ COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes
 	MORE("One object a line, as of source list -o json."))
 
 COMMAND(top, "top", LOCAL, "the heaviest sources on the whole terminal",
+	EXAMPLE("top --by passes"),
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
 		    .values = "drops passes bits connections"),
 	     OPTION("within", "CIDR", "only sources of this prefix")),
 	MORE("Keys: up and down select a source; s the next order; p a prefix to look at, empty for all; "
-	     "l only those that one limit refused; f freezes; b blocks for ten minutes, e exempts for ten "
+	     "l only those that one limit refused, i only those of one interface; f freezes; b blocks for ten minutes, e exempts for ten "
 	     "minutes, each after y; x explains the next packet of the source; o lets an override of a "
 	     "limit be typed; q ends. The bar is the bucket of the limit that refused the source last."))
-
-COMMAND(doctor, "doctor", LOCAL, "what keeps limits from holding on this host, and what mends it",
-	ARGS(OPTION("config", "FILE", "the configuration; without it that of the daemon, or "
-		    "/etc/sluice/sluice.yaml", .letter = 'c', .type = ARG_TEXT, .values = "FILE"),
-	     FLAG("why", "why each check matters, also those that are ok")),
-	MORE("Kernel, BPF, privileges and clocks; the daemon, its configuration, table, listeners and "
-	     "cluster; of each interface driver, queues, offloads, MTU and other XDP programs. Each line is "
-	     "ok, warn, bad or unknown, with what was found; if not ok, why it matters and what mends it. "
-	     "Changes nothing. Works without a daemon and without root, as far as it can. Exits with 0 if "
-	     "nothing is wrong, 1 with a warning, 2 if something is bad."))
 
 COMMAND(events, "events", LOCAL, "what happens, as it happens: drops, bans, changes",
 	ARGS(EVENTS_WANTED, OPTION("last", "COUNT", "first so many that happened before", .type = ARG_COUNT),
@@ -256,6 +254,7 @@ COMMAND(history_read, "history read", READS, "the history of a source, or of a v
 	MORE("As why, for programs."), SHOW(HISTORY_LINES))
 
 COMMAND(limit_list, "limit list", READS, "limits in force",
+	EXAMPLE("limit list --sort mode"),
 	SHOW(TABLE("limits", "no limits", COL("LIMIT", "$name"),
 		   HIDE("PER", "{$per{ $prefix.ipv4[/$]}{ $prefix.ipv6[/$]}|all sources}", 4),
 		   COL("RATE", "{$rate|-}"), HIDE(">BURST", "{$rates[$burst:n]|-}", 3),
@@ -265,11 +264,13 @@ COMMAND(limit_list, "limit list", READS, "limits in force",
 		   COL("NOTE", "{x$elastic.scale:scale, changed live$live|x$elastic.scale:scale|"
 		       "changed live$live}"))))
 
-COMMAND(limit_show, "limit show", READS, "a limit as YAML", ARGS(LIMIT("name")),
+COMMAND(limit_show, "limit show", READS, "a limit as YAML",
+	EXAMPLE("limit show web"), ARGS(LIMIT("name")),
 	SHOW(LINE("{# scale now $elastic.scale:scale of $elastic.ceiling:scale: $elastic.why}"),
 	     LINE("$yaml")))
 
 COMMAND(limit_set, "limit set", CHANGES, "change a limit: rate='10 packets/s' mode=shadow",
+	EXAMPLE("limit set web rate='20 packets/s' mode=shadow"),
 	ARGS(LIMIT("name"), PAIRS),
 	MORE("All of the pairs or none. Keys are those of sluice.yaml(5), nested ones with a dot "
 	     "(match.dport=443,8000-8010), lists separated by commas (rate='10 packets/s,500 packets/h'); "
@@ -278,14 +279,17 @@ COMMAND(limit_set, "limit set", CHANGES, "change a limit: rate='10 packets/s' mo
 	SHOW(LINE("limit $name changed" CHANGED)))
 
 COMMAND(limit_add, "limit add", CHANGES, "add the limits of a YAML file",
+	EXAMPLE("limit add more.yaml"),
 	ARGS(POSITION("yaml", "FILE|-", ARG_FILE, .path_key = "file")),
 	MORE("One mapping, a list, or a mapping with limits."),
 	SHOW(LINE("limit $added added" CHANGED)))
 
-COMMAND(limit_del, "limit del", CHANGES, "remove a limit", ARGS(LIMIT("name")),
+COMMAND(limit_del, "limit del", CHANGES, "remove a limit",
+	EXAMPLE("limit del more"), ARGS(LIMIT("name")),
 	SHOW(LINE("limit $name deleted" CHANGED)))
 
 COMMAND(override_list, "override list", READS, "overrides of a limit, with their lines in the file",
+	EXAMPLE("override list web"),
 	ARGS(LIMIT("name")),
 	SHOW(TABLE("overrides", "no overrides", KEEP("SOURCE", "$src"), COL("RATE", "$rate"),
 		   COL(">BURST", "$burst"),
@@ -293,23 +297,28 @@ COMMAND(override_list, "override list", READS, "overrides of a limit, with their
 
 COMMAND(override_set, "override set", CHANGES,
 	"set rates for one source or prefix: rate='5000 packets/s' burst=9000",
+	EXAMPLE("override set web 203.0.113.7 rate='5000 packets/s'"),
 	ARGS(LIMIT("name"), POSITION("src", "SOURCE", ARG_TEXT), PAIRS),
 	MORE("The rates of one source, or of each source of a prefix: rate and burst, lists separated by "
 	     "commas. A key that is not given stays; an empty burst is the default."),
 	SHOW(LINE("override of $src set in limit $limit" CHANGED)))
 
 COMMAND(override_del, "override del", CHANGES, "remove an override",
+	EXAMPLE("override del web 203.0.113.7"),
 	ARGS(LIMIT("name"), POSITION("src", "SOURCE", ARG_TEXT)),
 	MORE("That of a shorter prefix, or the rates of the limit, apply again."),
 	SHOW(LINE("override of $src removed from limit $limit" CHANGED)))
 
-COMMAND(block_list, "block list", READS, "blocked sources: expiry, origin, reason", ENTRIES)
+COMMAND(block_list, "block list", READS, "blocked sources: expiry, origin, reason",
+	EXAMPLE("block list"), ENTRIES)
 
 COMMAND(block_add, "block add", CHANGES, "drop all packets of a source",
+	EXAMPLE("block add 198.51.100.0/24 --for 10m --reason 'port scan'"),
 	ARGS(ENTRY, FOR, REASON, FORCE), MORE("An entry for the same prefix is replaced."),
 	SHOW(LINE("$prefix blocked {until $until|permanently}" CHANGED)))
 
-COMMAND(block_del, "block del", CHANGES, "remove from the blocklist", ARGS(ENTRY),
+COMMAND(block_del, "block del", CHANGES, "remove from the blocklist",
+	EXAMPLE("block del 198.51.100.0/24"), ARGS(ENTRY),
 	SHOW(LINE("$prefix removed from the blocklist" CHANGED)))
 
 COMMAND(block_load, "block load", CHANGES, "block the sources of a file, as entries of one origin",
@@ -329,44 +338,53 @@ COMMAND(block_withdraw, "block withdraw", CHANGES, "remove all entries of an ori
 COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason", ENTRIES)
 
 COMMAND(exempt_add, "exempt add", CHANGES, "exempt a source from all limits",
+	EXAMPLE("exempt add 192.0.2.10 --reason monitoring"),
 	ARGS(ENTRY, FOR, REASON, FORCE), SHOW(LINE("$prefix exempt {until $until|permanently}" CHANGED)))
 
-COMMAND(exempt_del, "exempt del", CHANGES, "remove from the exempt list", ARGS(ENTRY),
+COMMAND(exempt_del, "exempt del", CHANGES, "remove from the exempt list",
+	EXAMPLE("exempt del 192.0.2.10"), ARGS(ENTRY),
 	SHOW(LINE("$prefix removed from the exempt list" CHANGED)))
 
 COMMAND(set_list, "set list", READS, "sets and where they are used, or the prefixes of one set",
+	EXAMPLE("set list"),
 	ARGS(SET_NAME(.optional = true)),
 	SHOW(TABLE_WHEN("sets", "sets", "no sets", COL("SET", "$name"), COL(">PREFIXES", "$count:n"),
 		   COL("FROM", "{live$live|$file|file}"), COL("USED BY", "{$used_by|-}")),
 	     EACH("prefixes", "$")))
 
 COMMAND(set_add, "set add", CHANGES, "add prefixes to a set; creates the set if needed",
+	EXAMPLE("set add bad 198.51.100.7 203.0.113.0/28"),
 	ARGS(SET_NAME(), PREFIXES, FORCE),
 	MORE("They hold for every key that names the set: block, exempt, src and dst of limits. In a "
 	     "blocked set, wide prefixes need --force."),
 	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
 
-COMMAND(set_del, "set del", CHANGES, "remove prefixes from a set", ARGS(SET_NAME(), PREFIXES),
+COMMAND(set_del, "set del", CHANGES, "remove prefixes from a set",
+	EXAMPLE("set del bad 198.51.100.7"), ARGS(SET_NAME(), PREFIXES),
 	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
 
 COMMAND(set_replace, "set replace", CHANGES, "replace the prefixes of a set by those of a file",
+	EXAMPLE("set replace bad bad.txt"),
 	ARGS(SET_NAME(), POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE), FORCE),
 	MORE("The file has one prefix per line, and # begins a comment."),
 	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
 
 COMMAND(ban_list, "ban list", READS, "bans: source, limit, expiry, level, dropped packets",
+	EXAMPLE("ban list --sort drops"),
 	MORE("Level 0 is the first ban. Also ended bans whose level still counts."),
 	SHOW(TABLE("bans", "no bans", KEEP("SOURCE", "$source"),
 		   COL("LIMIT", "{$limit|(deleted)}{, node $node}"), HIDE("SINCE", "$since", 1),
 		   HIDE("UNTIL", "$until", 2), COL("LEFT", "{$active?$left_ns:left|ended}"),
 		   HIDE(">LEVEL", "$level", 3), COL(">DROPS", "$drops:n"))))
 
-COMMAND(ban_del, "ban del", CHANGES, "lift a ban and reset its level", ARGS(SOURCE()),
+COMMAND(ban_del, "ban del", CHANGES, "lift a ban and reset its level",
+	EXAMPLE("ban del 203.0.113.9"), ARGS(SOURCE()),
 	MORE("For an address, every ban that covers it; for a prefix, all bans within it. The drops that "
 	     "led to the ban are reset, too."),
 	SHOW(EACH("lifted", "lifted: $source")))
 
 COMMAND(pushdowns_list, "pushdowns list", READS, "push-downs: source, action, rule, time left",
+	EXAMPLE("pushdowns list"),
 	MORE("The sources whose packets are refused at the network card for abuse of the HTTP tier: "
 	     "action, rule and value, start and expiry, packets received and refused; and how often a "
 	     "source was not pushed down, by reason."),
@@ -377,10 +395,12 @@ COMMAND(pushdowns_list, "pushdowns list", READS, "push-downs: source, action, ru
 	     LINE("{\nnot pushed down, by reason: $refused:counts}")))
 
 COMMAND(pushdowns_clear, "pushdowns clear", CHANGES, "remove push-downs (of one source, or all)",
+	EXAMPLE("pushdowns clear"),
 	ARGS(SOURCE(.optional = true)), MORE("The refusals that led to them are reset."),
 	SHOW(LINE("push-downs removed: $cleared")))
 
 COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication and quota",
+	EXAMPLE("cluster show"),
 	MORE("On a node with cluster: the servers of the cluster store and their state; the other nodes "
 	     "and the age of the last message from each; refused messages by reason; blocks, bans and "
 	     "push-downs of this node and of the others; leases, requests not yet flushed to the store, "
@@ -414,22 +434,26 @@ COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication 
 		   COL(">OVERSHOOT", "$overshoot:percent2"))))
 
 COMMAND(rule_list, "rule list", READS, "rules of the HTTP tier in force",
+	EXAMPLE("rule list"),
 	SHOW(TABLE("rules", "no rules", COL("RULE", "$rule"),
 		   COL("LIMITS", "{$limits[$rate ($algorithm)]|unlimited}"),
 		   HIDE(">OVERRIDES", "$overrides:n", 2), HIDE("FILE", "$file:$line", 1),
 		   COL("NOTE", "{shadow$shadow, changed live$live|shadow$shadow|changed live$live}")),
 	     LINE("{and $more:some more}")))
 
-COMMAND(rule_show, "rule show", READS, "a rule as YAML", ARGS(RULE("name")),
+COMMAND(rule_show, "rule show", READS, "a rule as YAML",
+	EXAMPLE("rule show api/user"), ARGS(RULE("name")),
 	MORE("A rule is named DOMAIN/PATH, such as api/user."),
 	SHOW(LINE("# $rule, $file:$line{, changed live$live}"), LINE("$yaml")))
 
 COMMAND(rule_set, "rule set", CHANGES, "change a rule: limits='10 requests/m,500 requests/h'",
+	EXAMPLE("rule set api/user limits='10 requests/m,500 requests/h'"),
 	ARGS(RULE("name"), PAIRS),
 	MORE("Keys are named as in the rule's file. An empty value restores the default."),
 	SHOW(LINE("rule $name changed" CHANGED)))
 
 COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its limits and counter keys",
+	EXAMPLE("rule test -c rules --domain api --entries user=bob"),
 	ARGS(OPTION("config", "FILE", "a configuration, a rule file or a directory of rule files",
 		    .letter = 'c', .needed = true, .type = ARG_TEXT, .values = "FILE"),
 	     OPTION("domain", "DOMAIN", "the domain of the request", .needed = true),
@@ -447,11 +471,14 @@ COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its lim
 		  "all nodes together ($consistency)}")))
 
 COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
+	EXAMPLE("user top --count 5"),
 	ARGS(OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	MORE("Of a rule with several keys, VALUE has the values of all, separated by commas."),
 	SHOW(TABLE("users", "no recent refusals", COL("RULE", "$rule"), COL("VALUE", "$value"),
 		   COL(">REFUSED", "$refused:n"), HIDE("LAST", "$last", 1))))
 
 COMMAND(user_show, "user show", READS, "what a value has left of the limits of a rule",
+	EXAMPLE("user show api/user bob"),
 	ARGS(RULE("rule"), VALUE_IF_ANY),
 	MORE("Nothing is charged. Of DOMAIN/default VALUE is KEY=VALUE[,KEY=VALUE]; DOMAIN/domain has "
 	     "none."),
@@ -463,6 +490,7 @@ COMMAND(user_show, "user show", READS, "what a value has left of the limits of a
 		   COL("NEXT PASSES", "{in $retry_after_ms:time_ms|never$over|now}"))))
 
 COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value",
+	EXAMPLE("user reset api/user bob"),
 	ARGS(RULE("rule"), VALUE_IF_ANY), SHOW(LINE("counters{ of $value} in rule $rule reset")))
 
 COMMAND(user_unban, "user unban", CHANGES, "lift the ban of a value and reset its level",
@@ -470,23 +498,28 @@ COMMAND(user_unban, "user unban", CHANGES, "lift the ban of a value and reset it
 	SHOW(LINE("{$value }{is no longer banned by $rule$banned|was not banned by $rule}")))
 
 COMMAND(user_set, "user set", CHANGES, "set limits for one value: limits='1000 requests/m'",
+	EXAMPLE("user set api/user bob limits='1000 requests/m' --for 1h"),
 	ARGS(RULE("name"), VALUE, PAIRS, FOR),
 	MORE("An override for one value of a rule's last entry: limits, or rate and burst."),
 	SHOW(LINE("$value has its own limits in $rule{ until $until}" CHANGED)))
 
 COMMAND(user_unset, "user unset", CHANGES, "remove the override of a value",
+	EXAMPLE("user unset api/user bob"),
 	ARGS(RULE("name"), VALUE),
 	MORE("Also one from the files: the limits of the rule apply again."),
 	SHOW(LINE("$value has the limits of $rule" CHANGED)))
 
 COMMAND(user_block, "user block", CHANGES, "refuse all requests of a value",
+	EXAMPLE("user block api/user mallory --for 1h"),
 	ARGS(RULE("name"), VALUE, FOR), SHOW(LINE("$value is refused by $rule{ until $until}" CHANGED)))
 
 COMMAND(user_exempt, "user exempt", CHANGES, "exempt a value from the rule",
+	EXAMPLE("user exempt api/user carol"),
 	ARGS(RULE("name"), VALUE, FOR),
 	SHOW(LINE("$value is not limited by $rule{ until $until}" CHANGED)))
 
 COMMAND(load_signal_list, "load-signal list", READS, "load signals that elastic limits use",
+	EXAMPLE("load-signal list"),
 	SHOW(TABLE("load_signals", "no limit uses a load signal", COL("NAME", "$name"),
 		   COL(">VALUE", "{$value:scale|not set}"), COL("LEFT", "{$left_ns:left_up|-}"),
 		   COL("FROM", "{$from|outside}"),
@@ -494,6 +527,7 @@ COMMAND(load_signal_list, "load-signal list", READS, "load signals that elastic 
 	     EACH("load_signals", "{$name: $failures of $polls polls failed, the last: $error}")))
 
 COMMAND(load_signal_set, "load-signal set", UPDATES, "report a load signal: 0.63 or 63%",
+	EXAMPLE("load-signal set api-load 63% --for 10s"),
 	ARGS(POSITION("name", "NAME", ARG_TEXT, .values = "@load-signal list"),
 	     POSITION("value", "VALUE", ARG_LOAD),
 	     OPTION("for", "DURATION", "how long it is valid; without it 10s")),
@@ -501,11 +535,13 @@ COMMAND(load_signal_set, "load-signal set", UPDATES, "report a load signal: 0.63
 	SHOW(LINE("$name is $value for $left_ns:left_up")))
 
 COMMAND(attach, "attach", CHANGES, "attach to an interface and limit its packets",
+	EXAMPLE("attach s1 --mode generic"),
 	ARGS(POSITION("interface", "IFACE", ARG_TEXT, .values = "IFACE"),
 	     OPTION("mode", "MODE", "auto, native or generic", .values = "auto native generic")),
 	SHOW(LINE("$interface attached, $mode" CHANGED)))
 
 COMMAND(detach, "detach", CHANGES, "detach from an interface, or from all and stop",
+	EXAMPLE("detach s1"),
 	ARGS(POSITION("interface", "IFACE", ARG_TEXT, .either = true, .values = "IFACE"),
 	     FLAG("all", "every interface: removes all kernel state and stops sluiced", .either = true)),
 	MORE("An interface stays detached after a restart of the daemon. With --all the next start follows "
@@ -514,6 +550,7 @@ COMMAND(detach, "detach", CHANGES, "detach from an interface, or from all and st
 	     LINE("{all interfaces detached, all kernel state removed; sluiced exits$stopping}")))
 
 COMMAND(check, "check", LOCAL, "check a configuration file",
+	EXAMPLE("check new.yaml"),
 	ARGS(POSITION("file", "FILE", ARG_TEXT, .values = "FILE")),
 	MORE("Reads and compiles it, without a daemon and without root."),
 	SHOW(LINE("$file: good: $interfaces interface{$interfaces=1|s}, $limits limit{$limits=1|s}, $block "
@@ -590,6 +627,7 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 		  "what it would refuse}")))
 
 COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FILE would change",
+	EXAMPLE("diff new.yaml"),
 	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path", .optional = true)),
 	MORE("Exits with 4 if there are any. With FILE it compares the running configuration with it, both "
 	     "as sluice writes them, in the format of diff -u; that needs root or control.group."),
@@ -598,6 +636,7 @@ COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FIL
 		   COL("TO", "$name{ $value}$prefix$interface{ $reason}{ $pairs}{ $prefixes}"))))
 
 COMMAND(apply, "apply", CHANGES, "run FILE instead of the configured file",
+	EXAMPLE("apply new.yaml --confirm 2m"),
 	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path"),
 	     OPTION("confirm", "DURATION", "1s to 1h: revert unless confirmed in time"),
 	     FLAG("discard_live", "drop live changes")),
@@ -608,31 +647,50 @@ COMMAND(apply, "apply", CHANGES, "run FILE instead of the configured file",
 	     LINE("{NOT CONFIRMED: reverts at $confirm_until unless 'sluicectl confirm' is run before}")))
 
 COMMAND(confirm, "confirm", CHANGES, "keep what was applied with --confirm",
+	EXAMPLE("confirm"),
 	SHOW(LINE("confirmed: $file stays in force" CHANGED)))
 
 COMMAND(rollback, "rollback", CHANGES, "undo the last change; repeat for up to ten changes",
+	EXAMPLE("rollback"),
 	MORE("A change of any kind. One that waits for confirmation is reverted at once."),
 	SHOW(LINE("undid: $undid; generation $generation" CHANGED), FILE_NOTES))
 
 COMMAND(rollback_list, "rollback list", READS, "changes that rollback would undo, the next one first",
+	EXAMPLE("rollback list"),
 	SHOW(TABLE("changes", "no change to undo", COL("WHEN", "$when"), HIDE("UID", "$uid", 1),
 		   COL("CHANGE", "$what"))))
 
 COMMAND(reload, "reload", CHANGES, "read the file again and keep live changes",
+	EXAMPLE("reload"),
 	SHOW(LINE("reloaded $file: $limits limits, generation $generation" CHANGED), FILE_NOTES))
 
 COMMAND(save, "save", CHANGES, "write live changes to the file",
+	EXAMPLE("save"),
 	MORE("The previous file is kept as FILE.bak. Only lines with changes are written; comments stay."),
 	SHOW(LINE("saved $saved live changes to $file (previous file: {$file}.bak)")))
 
-COMMAND(version, "version", LOCAL, "the version", SHOW(LINE("sluicectl $version")))
+COMMAND(doctor, "doctor", LOCAL, "what keeps limits from holding on this host, and what mends it",
+	EXAMPLE("doctor --why"),
+	ARGS(OPTION("config", "FILE", "the configuration; without it that of the daemon, or "
+		    "/etc/sluice/sluice.yaml", .letter = 'c', .type = ARG_TEXT, .values = "FILE"),
+	     FLAG("why", "why each check matters, also those that are ok")),
+	MORE("Kernel, BPF, privileges and clocks; the daemon, its configuration, table, listeners and "
+	     "cluster; of each interface driver, queues, offloads, MTU and other XDP programs. Each line is "
+	     "ok, warn, bad or unknown, with what was found; if not ok, why it matters and what mends it. "
+	     "Changes nothing. Works without a daemon and without root, as far as it can. Exits with 0 if "
+	     "nothing is wrong, 1 with a warning, 2 if something is bad."))
+
+COMMAND(version, "version", LOCAL, "the version",
+	EXAMPLE("version"), SHOW(LINE("sluicectl $version")))
 
 COMMAND(help, "help", LOCAL, "all commands, or one in full",
+	EXAMPLE("help limit"),
 	ARGS(POSITION("command", "COMMAND", ARG_WORDS, .optional = true),
 	     FLAG("mdoc", "the commands as they stand in sluicectl(8)"),
 	     FLAG("keys", "the keys of the configuration as they stand in the documents")))
 
 COMMAND(completion, "completion", LOCAL, "completion for a shell",
+	EXAMPLE("completion bash"),
 	ARGS(POSITION("shell", "SHELL", ARG_TEXT, .values = "bash zsh")),
 	MORE("Prints a script: source <(sluicectl completion bash), or into a file of "
 	     "/etc/bash_completion.d; for zsh into a file _sluicectl of $fpath."))

@@ -20,6 +20,7 @@
 
 #include "packet/host/view.h"
 #include "control/metrics/metrics.h"
+#include "control/metrics/statsd.h"
 #include "control/elastic/load_signal.h"
 #include "lib/clock.h"
 #include "lib/log.h"
@@ -45,6 +46,8 @@ static struct {
 	struct connections *connections;
 	struct event *accept;
 	int fd;
+	struct statsd *statsd;		/* NULL: none */
+	u64 statsd_interval_ns, statsd_at_ns;	/* at_ns: of the last sending */
 } metrics = { .fd = -1 };
 
 static struct daemon *daemon_of(const struct http1_request *request)
@@ -347,6 +350,30 @@ static void on_accept(evutil_socket_t listening, short what, void *arg)
 	frontend_http1.accept(&metrics.worker, bev, &peer);
 }
 
+void metrics_listen_tick(struct daemon *d)
+{
+	u64 now_ns = clock_mono_ns();
+	struct evbuffer *body;
+
+	/* A tick may come a little early. */
+	if (!metrics.statsd || now_ns + SL_NS_PER_SEC / 10 < metrics.statsd_at_ns + metrics.statsd_interval_ns)
+		return;
+	body = evbuffer_new();
+	if (!body)
+		return;
+	metrics.statsd_at_ns = now_ns;
+	write_metrics(d, false, body);
+	statsd_send(metrics.statsd, (const char *)evbuffer_pullup(body, -1), evbuffer_get_length(body));
+	evbuffer_free(body);
+}
+
+static int start_statsd(const struct policy *file, struct sl_err *err)
+{
+	metrics.statsd_interval_ns = file->statsd_interval_ns;
+	return file->statsd_address ? statsd_new(file->statsd_address, file->statsd_prefix, file->statsd_tags,
+						 &metrics.statsd, err) : 0;
+}
+
 int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *err)
 {
 	const char *token_file = d->running.file->metrics_token_file;
@@ -358,8 +385,9 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 	struct sl_err why;
 	int r;
 
-	if (!listen)
-		return 0;
+	r = start_statsd(d->running.file, err);
+	if (r < 0 || !listen)
+		return r;
 	if (token_file && token_read(token_file, &token, &why) < 0)
 		return sl_err_set(err, EINVAL, "metrics.token_file: %.400s", why.message);
 	metrics.tier = (struct http_tier){ .owner = d };
@@ -389,6 +417,7 @@ void metrics_listen_stop(void)
 	if (metrics.fd >= 0)
 		close(metrics.fd);
 	status_page_stop();
+	statsd_free(metrics.statsd);
 	connections_free(metrics.connections);
 	worker_stats_free(metrics.engine.stats);
 	free(metrics.def.address);

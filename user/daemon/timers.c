@@ -10,6 +10,7 @@
 #include "lib/clock.h"
 #include "control/elastic/elastic.h"
 #include "packet/host/ifaces.h"
+#include "daemon/metrics_listen.h"
 #include "daemon/netlink.h"
 #include "daemon/observer.h"
 #include "daemon/state_watch.h"
@@ -46,6 +47,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	pending_check(&d->running);
 	view_sample(&d->packets, d->running.policy, d->running.image);
 	status_page_tick(d);
+	metrics_listen_tick(d);
 	elastic_watch(&d->scales);
 	bans_tick(&d->packets);
 	state_watch(d);

@@ -11,6 +11,7 @@
 #include "control/running/rules.h"
 #include "packet/host/view.h"
 #include "lib/log.h"
+#include "lib/near.h"
 #include "limiter/algorithm.h"
 
 static const char *const per_name[] = { "source", "dst", "proto", "dport", "vlan", "interface" };
@@ -154,18 +155,20 @@ int command_limit_list(struct commands *ctx, const struct command_request *reque
 	return 0;
 }
 
-/* "there is no limit 'x'; limits: a, b" */
-static int no_such_limit(const struct commands *ctx, const char *name, struct sl_err *err)
+int limit_unknown(const struct commands *ctx, const char *name, struct sl_err *err)
 {
-	char list[384] = "";
+	char list[384] = "", near[SL_NAME_MAX + 32] = "";
 	size_t used = 0;
 
+	for (size_t i = 0; i < ctx->running->policy->limit_count && !near[0]; i++)
+		if (word_is_near(name, ctx->running->policy->limit[i].name))
+			snprintf(near, sizeof(near), " (did you mean '%s'?)", ctx->running->policy->limit[i].name);
 	for (size_t i = 0; i < ctx->running->policy->limit_count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
 					 ctx->running->policy->limit[i].name);
 	if (used >= sizeof(list))
 		strcpy(list + sizeof(list) - 4, "...");
-	return sl_err_set(err, ENOENT, "there is no limit '%.63s'%s%s", name,
+	return sl_err_set(err, ENOENT, "there is no limit '%.63s'%s%s%s", name, near,
 			  used ? "; limits: " : "", list);
 }
 
@@ -173,7 +176,7 @@ static int arg_limit(struct commands *ctx, const struct command_request *request
 		     struct sl_err *err)
 {
 	*ret = arg_text(request, "name");
-	return policy_find_limit(ctx->running->policy, *ret) ? 0 : no_such_limit(ctx, *ret, err);
+	return policy_find_limit(ctx->running->policy, *ret) ? 0 : limit_unknown(ctx, *ret, err);
 }
 
 /* A longer list of overrides is left to `override list`. */

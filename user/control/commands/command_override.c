@@ -18,8 +18,7 @@ static int arg_override(struct commands *ctx, const struct command_request *requ
 
 	*ret_limit = policy_find_limit(ctx->running->policy, name);
 	if (!*ret_limit)
-		return sl_err_set(err, ENOENT, "there is no limit '%.63s'; sluicectl limit list "
-				  "shows all limits", name);
+		return limit_unknown(ctx, name, err);
 	r = arg_prefix(request, "src", ret_src, err);
 	if (!r)
 		sl_prefix_format(ret_src, ret_text, SL_PREFIX_TEXT);
@@ -127,8 +126,7 @@ int command_override_list(struct commands *ctx, const struct command_request *re
 
 	limit = policy_find_limit(ctx->running->policy, name);
 	if (!limit)
-		return sl_err_set(err, ENOENT, "there is no limit '%.63s'; sluicectl limit list "
-				  "shows all limits", name);
+		return limit_unknown(ctx, name, err);
 	list = json_array();
 	for (size_t i = 0; i < limit->override_count; i++)
 		if (!limit->override[i].removed)

@@ -9,6 +9,7 @@
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 #include "conf/config_text.h"
+#include "lib/near.h"
 #include "limiter/algorithm.h"
 
 /* A longer list is cut. */
@@ -79,9 +80,19 @@ int command_rule_list(struct commands *ctx, const struct command_request *reques
 /* "there is no rule 'x'; rules: api/user, ..." */
 static int no_such_rule(const struct commands *ctx, const char *name, struct sl_err *err)
 {
-	char list[320] = "";
+	char list[320] = "", near[128] = "", whole[128];
 	size_t used = 0;
 	u32 i;
+
+	for (i = 0; i < ctx->running->requests.rules->rule_count && !near[0]; i++) {
+		const struct rule *rule = ctx->running->requests.rules->rule[i];
+
+		/* Longer names are not compared. */
+		if (strlen(rule->domain) + strlen(rule->path) < WORD_MAX &&
+		    snprintf(whole, sizeof(whole), "%s/%s", rule->domain, rule->path) > 0 &&
+		    word_is_near(name, whole))
+			snprintf(near, sizeof(near), " (did you mean '%.64s'?)", whole);
+	}
 
 	for (i = 0; i < ctx->running->requests.rules->rule_count && used < 240; i++) {
 		const struct rule *rule = ctx->running->requests.rules->rule[i];
@@ -90,8 +101,8 @@ static int no_such_rule(const struct commands *ctx, const char *name, struct sl_
 					 i ? ", " : "", (int)config_text_cut(rule->domain, 30), rule->domain,
 					 (int)config_text_cut(rule->path, 40), rule->path);
 	}
-	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s", (int)config_text_cut(name, 100), name,
-			  used ? "; rules: " : "", list,
+	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s%s", (int)config_text_cut(name, 100), name,
+			  near, used ? "; rules: " : "", list,
 			  i < ctx->running->requests.rules->rule_count ? ", ..." : "");
 }
 

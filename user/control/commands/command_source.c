@@ -265,7 +265,7 @@ static int arg_limit_id(struct commands *ctx, const struct command_request *requ
 		if (!strcmp(view[i].name, name))
 			ret->limit_id = (int)view[i].slot;
 	if (name && ret->limit_id < 0)
-		return sl_err_set(err, ENOENT, "no limit is named '%.80s'; sluicectl limit list shows all limits", name);
+		return limit_unknown(ctx, name, err);
 	return 0;
 }
 

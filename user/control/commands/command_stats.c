@@ -99,8 +99,7 @@ int command_stats(struct commands *ctx, const struct command_request *request, j
 		if (!name || !strcmp(view[i].name, name))
 			json_array_append_new(limits, limit_stats_to_json(ctx, &view[i]));
 	if (!r && name && !json_array_size(limits))
-		r = sl_err_set(err, ENOENT, "there is no limit '%.63s'; sluicectl limit list shows "
-			       "them", name);
+		r = limit_unknown(ctx, name, err);
 	for (u32 slot = 0; !r && !name && slot < SL_IFACES_MAX; slot++)
 		if (view_iface_shown(&ctx->running->packets->iface[slot]))
 			json_array_append_new(interfaces,

@@ -25,6 +25,9 @@ json_t *commands_error(const struct sl_err *err);
 
 /* ---- for the commands ---- */
 
+/* -ENOENT: "there is no limit 'wbe' (did you mean 'web'?); limits: web, dns". */
+int limit_unknown(const struct commands *ctx, const char *name, struct sl_err *err);
+
 /* A member of the arguments, which the row has: its text, NULL without the member. */
 const char *arg_text(const struct command_request *request, const char *key);
 bool arg_flag(const struct command_request *request, const char *key);

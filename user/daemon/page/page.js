@@ -212,9 +212,10 @@ function show_cluster(d) {
 }
 
 function show_events(d) {
-	table("events", d.events || null, [
-		["TIME", (e) => e.time], ["EVENT", (e) => e.event], ["SOURCE", (e) => e.source || ""],
-		["LIMIT", (e) => e.limit || e.rule || ""], ["REASON", (e) => e.reason || ""],
+	table("events", d.events && d.events.slice().reverse(), [
+		["TIME", (e) => e.at], ["EVENT", (e) => e.kind], ["SOURCE", (e) => e.source || ""],
+		["BY", (e) => e.limit || e.rule || ""], ["USER", (e) => e.value || ""],
+		["WHY", (e) => e.reason || e.detail || ""],
 	], "no events yet");
 }
 

@@ -253,20 +253,32 @@ static u32 smallest_rate(const struct rule *rule, struct bytes value)
 	return least > 4e9 ? 4000000000U : (u32)least;
 }
 
+/* The values of all entries, separated by commas; returns their length, of which `size` are written. */
+static size_t join_values(const struct request_descriptor *descriptor, char *buf, size_t size)
+{
+	size_t length = 0;
+
+	for (u32 i = 0; i < descriptor->count; i++) {
+		struct bytes value = descriptor->entry[i].value;
+
+		if (i && length < size)
+			buf[length] = ',';
+		length += i > 0;
+		if (value.len && length < size)
+			memcpy(buf + length, value.at, value.len < size - length ? value.len : size - length);
+		length += value.len;
+	}
+	return length;
+}
+
 static void note_refused(struct aggregate *aggregate, u32 worker, struct ring_note note,
 			 const struct request_descriptor *descriptor, const struct rule *rule)
 {
-	struct bytes value = descriptor->count ? descriptor->entry[descriptor->count - 1].value :
-						 (struct bytes){ "", 0 };
-	size_t len = value.len < sizeof(note.value) ? value.len : sizeof(note.value);
-
 	note.kind = NOTE_REFUSED;
 	note.who = who_is(aggregate, rule, descriptor);
 	note.rule_id = rule->id;
 	note.number = rule->index;
-	note.value_len = (u32)value.len;
-	if (len)
-		memcpy(note.value, value.at, len);
+	note.value_len = (u32)join_values(descriptor, note.value, sizeof(note.value));
 	put(aggregate, worker, &note);
 }
 

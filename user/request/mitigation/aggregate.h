@@ -45,7 +45,7 @@ struct refusal_note {
 	u64 who;			/* hash of rule and values: the same for the same user */
 	bool has_source, may_push;
 	struct sl_prefix group, address;
-	char value[AGGREGATE_VALUE_MAX];	/* of the last entry; truncated, not terminated */
+	char value[AGGREGATE_VALUE_MAX];	/* of all entries: "a,b"; truncated, not terminated */
 	u32 value_len;			/* the full length, which may exceed value */
 };
 

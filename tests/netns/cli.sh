@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# cli.sh - sluicectl on a terminal: the example in each command's help runs; --sort; color where a terminal
+# asks for it; columns of zeros; suggestions for names.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin cli
+lab_link 0
+lab_link 1
+mkdir "$LAB/rules"
+cat > "$LAB/rules/api.yaml" <<'YAML'
+domain: api
+descriptors:
+  - {key: user, limits: 5 requests/h}
+  - key: path
+    descriptors: [{key: tenant, rate_limit: {unit: hour, requests_per_unit: 1}}]
+YAML
+cat > "$LAB/bad.txt" <<< 203.0.113.0/24
+echo "{name: more, match: {dport: 81}, rate: 5 packets/s}" > "$LAB/more.yaml"
+daemon_start <<YAML
+interfaces: [{name: s0, mode: native}]
+sets: {bad: [203.0.113.7]}
+limits:
+  - {name: web, match: {dport: 80}, rate: 10 packets/h, burst: 10, per: [source]}
+  - {name: dns, match: {dport: 53}, rate: 1000 packets/s, throttle: {elastic: 200%, while: {load_signal: api-load}}}
+  - {name: never, match: {dport: 54}, rate: 1000 packets/s}
+http: {listen: [127.0.0.1:8180], rules: $LAB/rules}
+YAML
+sed 's/rate: 10 packets/rate: 20 packets/' "$CONFIG" > "$LAB/new.yaml"
+export SLUICE_SOCKET=$SOCKET
+PATH=$BIN:$PATH
+cd "$LAB" || exit 1
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.1 --count 50 --pps 20000 --dport 80
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.2 --count 200 --pps 20000 --dport 53
+
+# ---- before anything changes: names, order, zeros, color
+sluicectl stats wbe > "$LAB/out" 2>&1
+check_true "a limit's name" grep -q "there is no limit 'wbe' (did you mean 'web'?); limits: web, dns, never" "$LAB/out"
+sluicectl rule show api/usre > "$LAB/out" 2>&1
+check_true "a rule's name" grep -q "there is no rule 'api/usre' (did you mean 'api/user'?)" "$LAB/out"
+sluicectl sttaus > "$LAB/out" 2>&1
+check_true "a command" grep -q "did you mean 'status'" "$LAB/out"
+sluicectl status --wtach > "$LAB/out" 2>&1
+check_true "an option" grep -q "did you mean --watch" "$LAB/out"
+first() {
+	sluicectl stats --sort "$1" | awk 'NR == 2 { print $1 }'
+}
+sleep 1.1
+check_is "by passed packets" "$(first passed)" dns
+check_is "by dropped packets, the heading in any case" "$(first Dropped)" web
+sluicectl stats --sort nix > "$LAB/out" 2>&1
+check_is "a column that is none" $? 2
+COLUMNS=80 sluicectl stats > "$LAB/out"
+check_is "a column of zeros is not shown" "$(head -n 1 "$LAB/out" | grep -c TAGGED)" 0
+check_true "one with a number is" grep -q DROPPED <<< "$(head -n 1 "$LAB/out")"
+check_true "and with -o wide all are" grep -q TAGGED <<< "$(sluicectl stats -o wide | head -n 1)"
+on_terminal() {
+	TERM=xterm script -qec "$1" /dev/null
+}
+check_true "color on a terminal" grep -q $'\033\\[32mnative' <<< "$(on_terminal 'sluicectl status')"
+check_is "none with NO_COLOR" "$(NO_COLOR=1 on_terminal 'sluicectl status' | grep -c $'\033')" 0
+check_is "none in a pipe" "$(sluicectl status | grep -c $'\033')" 0
+
+# ---- users of a rule with several keys
+for _ in 1 2 3; do
+	on_server curl -s -o /dev/null -H 'Content-Type: application/json' -d '{"domain": "api", "descriptors":
+		[{"entries": [{"key": "path", "value": "/login"}, {"key": "tenant", "value": "acme"}]}]}' \
+		http://127.0.0.1:8180/v1/check
+done
+check_is "all values of its keys" "$(sluicectl user top -o json | jq -r '.users[0].value')" /login,acme
+sluicectl source list --by bits > "$LAB/out"
+
+# ---- each example, in the order of the rows
+examples=0
+while read -r command; do
+	example=$(sluicectl help $command | sed -n 's/^Example: //p')
+	[ -n "$example" ] || continue
+	examples=$((examples + 1))
+	case $command in
+	top) continue ;;			# who.sh has it in a terminal
+	watch | status) limit="timeout 3" ;;
+	*) limit= ;;
+	esac
+	on_server env SLUICE_SOCKET="$SOCKET" PATH="$PATH" $limit bash -c "$example" > "$LAB/out" 2>&1
+	status=$?
+	case $command in
+	diff) expected=4 ;;
+	watch | status) expected=124 ;;
+	ban\ del | cluster\ show) expected=1 ;;	# nothing is banned, there is no cluster
+	doctor) [ $status -le 1 ] && expected=$status || expected='0 or 1' ;;
+	*) expected=0 ;;
+	esac
+	[ $status = "$expected" ] || not_ok "$example: exit $status, not $expected: $(head -c 300 "$LAB/out")"
+done < <(sluicectl help --mdoc | sed -n 's/^\.It Cm \([a-z -]*[a-z]\).*/\1/p' | awk '{ print }' |
+	while read -r name; do echo "$(sluicectl help | grep -nE "^  $name( |$)" | head -n 1 | cut -d: -f1) $name"; done |
+	sort -n | cut -d' ' -f2-)
+check "commands with an example that ran" $examples 55 200
+wait_for 5 ctl status
+daemon_kill TERM
+lab_done
