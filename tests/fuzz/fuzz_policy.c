@@ -46,7 +46,7 @@ static void make_rows(const struct policy *policy)
 			assert(meter[at].full == SL_NO_METER || meter[at].full >= from);
 			count++;
 		}
-		assert(count >= policy->limit[i].base.terms.rates.count);
+		assert(count >= policy->limit[i].terms.rates.count);
 		assert(count <= RATES_MAX * 2 * PREFIX_HIERARCHY_MAX && strlen(name[i]));
 	}
 	override_meters_free(&meters.overrides);

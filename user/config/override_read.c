@@ -3,8 +3,7 @@
  * override_read.c - `overrides` and `overrides_file` of a limit.
  *
  * The file is lines `SRC,RATE` or `SRC,RATE,BURST`, a header line "src,rate,burst" and comments
- * (#) allowed; semicolons separate several rates, and their bursts. It is not the CSV of
- * spreadsheets: quotes are refused, as no field needs them.
+ * (#) allowed (override_lines.h); semicolons separate several rates, and their bursts.
  *
  * A hundred thousand are read, sorted and inserted at once; a hash finds equal rates, so that a
  * list of customers on a few plans has a few rates.
@@ -16,10 +15,8 @@
 
 #include "config/limit_types.h"
 #include "config/override.h"
+#include "config/override_lines.h"
 #include "conf/config_text.h"
-
-#define LINE_MAX_BYTES 512
-#define FIELDS 3
 
 /* An override as read, with its position for later errors. */
 struct item {
@@ -32,7 +29,6 @@ struct collect {
 	struct reader *r;
 	struct limit_def *limit;
 	const char *file;		/* the name of this list in errors */
-	bool began;			/* of a file: a line that is no comment was read */
 	struct item *item;
 	size_t count;
 	struct numbers known;		/* its rates */
@@ -204,90 +200,59 @@ int read_overrides(struct reader *r, const struct yaml_node *node, void *into)
 
 /* ------------------------------------------------------------------ overrides_file */
 
-static int line_fail(const struct collect *c, int line, const char *start, const char *at,
-		     const char *format, const char *found, const char *reason)
-{
-	char words[448];
+/* A line being read. */
+struct csv {
+	struct override_lines lines;
+	struct collect *c;
+	struct item item;
+};
 
-	snprintf(words, sizeof(words), format, found, reason);
-	return sl_err_at(c->r->err, EINVAL, c->file, line, at - start + 1, "%s%s%s: %s",
-			 c->r->subject, c->r->subject[0] ? ": " : "", c->r->path, words);
+static int csv_key(void *arg, struct bytes key, int line, size_t column)
+{
+	struct csv *csv = arg;
+	const char *reason;
+
+	csv->item = (struct item){ .def = { .line = line, .csv = true }, .column = column + 1 };
+	if (sl_prefix_parse(key.at, &csv->item.def.src, &reason))
+		return override_line_fail(&csv->lines, line, column, "found \"%.64s\": %s", key.at,
+					  reason);
+	return 0;
 }
 
-/* Splits a line into fields and trims them; returns how many, at most FIELDS + 1. */
-static size_t split_line(char *line, char *field[FIELDS + 1])
+static int csv_plan(void *arg, char *text, int line, size_t column, u32 *ret)
 {
-	size_t count = 0;
-	char *end;
-
-	for (;;) {
-		char *comma = strchrnul(line, ',');
-		bool last = !*comma;
-
-		while (*line == ' ' || *line == '\t')
-			line++;
-		for (end = comma; end > line && strchr(" \t\r", end[-1]); end--)
-			;
-		field[count++] = line;
-		*end = 0;
-		if (last || count > FIELDS)
-			return count;
-		line = comma + 1;
-	}
-}
-
-static bool is_header(char *const *field, size_t count)
-{
-	return count >= 2 && !strcasecmp(field[0], "src") && !strcasecmp(field[1], "rate") &&
-	       (count == 2 || (count == FIELDS && !strcasecmp(field[2], "burst")));
-}
-
-static int add_line(void *arg, char *line, int number)
-{
-	struct collect *c = arg;
-	struct item item = { .def = { .line = number, .csv = true }, .column = 1 };
-	char *field[FIELDS + 1], *quote, *comment = strchr(line, '#');
+	struct csv *csv = arg;
+	char *start = text, *rate = override_field(&text), *burst = override_field(&text), *at = rate;
 	char reason_buf[OVERRIDE_REASON];
-	const char *reason = reason_buf;
 	bool about_burst = false;
+	const char *reason;
 	struct rates rates;
-	size_t count;
-	u32 rates_index;
 	int rc;
 
-	if (comment)
-		*comment = 0;
-	if (line[strspn(line, " \t\r")] == 0)
-		return 0;
-	quote = strpbrk(line, "\"'");
-	if (quote)
-		return line_fail(c, number, line, quote, "found a quote; accepted: %s%s",
-				 "SRC,RATE or SRC,RATE,BURST, without quotes", "");
-	count = split_line(line, field);
-	if (!c->began && is_header(field, count)) {
-		c->began = true;
-		return 0;
+	if (*text)
+		return override_line_fail(&csv->lines, line, column + (text - start),
+					  "found more than three values; accepted: %s",
+					  csv->lines.form);
+	rc = override_rates_parse(rate, burst[0] ? burst : NULL, ';', &rates, &about_burst, &reason);
+	if (rc && about_burst)
+		at = burst;
+	if (!rc) {
+		reason = reason_buf;
+		rc = rates_number(csv->c, &rates, ret, reason_buf);
 	}
-	c->began = true;
-	if (count < 2 || count > FIELDS)
-		return line_fail(c, number, line, line, "found %s; accepted: %s",
-				 count < 2 ? "one value" : "more than three values",
-				 "SRC,RATE or SRC,RATE,BURST");
-	item.column = field[0] - line + 1;
-	if (sl_prefix_parse(field[0], &item.def.src, &reason))
-		return line_fail(c, number, line, field[0], "found \"%.64s\": %s", field[0], reason);
-	if (override_rates_parse(field[1], count > 2 && field[2][0] ? field[2] : NULL, ';', &rates,
-				 &about_burst, &reason))
-		return line_fail(c, number, line, field[about_burst ? 2 : 1],
-				 "found \"%.64s\": %s", field[about_burst ? 2 : 1], reason);
-	rc = rates_number(c, &rates, &rates_index, reason_buf);
 	if (rc == -EINVAL)
-		return line_fail(c, number, line, field[1], "found \"%.64s\": %s", field[1],
-				 reason_buf);
-	item.def.rates = rates_index;
-	if (rc || append(c->item, c->count, item))
-		return read_no_memory(c->r);
-	return 0;
+		return override_line_fail(&csv->lines, line, column + (at - start),
+					  "found \"%.64s\": %s", at, reason);
+	return rc ? read_no_memory(csv->c->r) : 0;
+}
+
+static int csv_add(void *arg, u32 number)
+{
+	struct csv *csv = arg;
+	struct collect *c = csv->c;
+
+	csv->item.def.rates = number;
+	return append(c->item, c->count, csv->item) ? read_no_memory(c->r) : 0;
 }
 
 int read_overrides_file(struct reader *r, const struct yaml_node *node, void *into)
@@ -295,6 +260,11 @@ int read_overrides_file(struct reader *r, const struct yaml_node *node, void *in
 	const struct policy *policy = r->model;
 	struct limit_def *limit = into;
 	struct collect c = { .r = r, .limit = limit };
+	struct csv csv = {
+		.lines = { .r = r, .header = { "src", "rate" }, .arg = &csv, .key = csv_key,
+			   .plan = csv_plan, .add = csv_add, .form = "SRC,RATE or SRC,RATE,BURST" },
+		.c = &c,
+	};
 	const char *text;
 	char *path;
 	int rc;
@@ -307,9 +277,8 @@ int read_overrides_file(struct reader *r, const struct yaml_node *node, void *in
 	/* As for a set's file: relative to the configuration, also in live changes. */
 	path = config_text_beside(policy && policy->path ? policy->path : r->file, text);
 	limit->overrides_file = strdup(text);
-	c.file = path;
-	rc = path && limit->overrides_file ? config_text_lines(path, add_line, &c, r->err)
-					   : read_no_memory(r);
+	c.file = csv.lines.file = path;
+	rc = path && limit->overrides_file ? override_lines_read(&csv.lines) : read_no_memory(r);
 	if (!rc)
 		rc = enter(&c);
 	free(path);

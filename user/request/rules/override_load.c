@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_load.c - `overrides_file` of a rule: lines VALUE,LIMIT[,LIMIT...], a header line
- * "value,limits" and comment lines (#) allowed. A value with a comma, a quote or a leading # stands in double quotes, a quote in
- * it twice. What follows the value is looked up as text first: a million customers are on a few
- * plans, and each plan is parsed once.
+ * override_load.c - `overrides_file` of a rule: lines VALUE,LIMIT[,LIMIT...] (override_lines.h), and
+ * what it shares with `overrides`.
  *
  * If neither the file nor the rule's own limits have changed the table of the previous rule set
  * is reused: a live change does not read a million lines.
@@ -14,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/override_lines.h"
 #include "request/rules/override_private.h"
 #include "conf/config_text.h"
 #include "limiter/algorithm.h"
@@ -24,20 +23,11 @@
 
 /* ---- a line of the file ---- */
 
-static int line_fail(const struct making *m, int line, size_t column, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static int line_fail(const struct making *m, int line, size_t column, const char *format, ...)
-{
-	char words[400];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(words, sizeof(words), format, args);
-	va_end(args);
-	return sl_err_at(m->r->err, EINVAL, m->file, line, (int)column + 1, "%s: %s",
-			 m->r->subject, words);
-}
+struct file_making {
+	struct making m;
+	struct override_lines lines;
+	u64 hash;			/* of the value of this line */
+};
 
 /* "1000 requests/m" or "1000 requests/m burst 50". */
 static int parse_limit(struct making *m, const char *text, struct rule_limit *limit,
@@ -65,21 +55,11 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 	return limit->terms.rates.burst[0] ? 0 : -EINVAL;
 }
 
-/* The field at *text, terminated and without blanks around it; *text then points after it. */
-static char *cut_field(char **text)
-{
-	char *start = *text + strspn(*text, " \t"), *comma = strchrnul(start, ','), *end = comma;
-
-	*text = *comma ? comma + 1 : comma;
-	while (end > start && strchr(" \t\r", end[-1]))
-		end--;
-	*end = 0;
-	return start;
-}
-
 /* Parses the limits of a line; changes a copy of its text. */
-static int parse_plan(struct making *m, char *text, int line, size_t column, u32 *ret)
+static int parse_plan(void *arg, char *text, int line, size_t column, u32 *ret)
 {
+	struct file_making *f = arg;
+	struct making *m = &f->m;
 	struct rule_limit limit[RULE_LIMITS_MAX];
 	bool block, unlimited = false;
 	const char *reason, *start = text;
@@ -88,139 +68,86 @@ static int parse_plan(struct making *m, char *text, int line, size_t column, u32
 	int rc = 0;
 
 	do {
-		char *field = cut_field(&text);
+		char *field = override_field(&text);
 		size_t at = column + (field - start);
 
 		if (count == RULE_LIMITS_MAX)
-			return line_fail(m, line, at, "found one limit more than %d; accepted: up to "
+			return override_line_fail(&f->lines, line, at, "found one limit more than %d; accepted: up to "
 					 "%d", RULE_LIMITS_MAX, RULE_LIMITS_MAX);
 		block = !strcmp(field, "block");
 		unlimited = !strcmp(field, "unlimited");
 		if ((block || unlimited) && (count || *text))
-			return line_fail(m, line, at, "found %s beside limits; accepted: %s alone",
+			return override_line_fail(&f->lines, line, at, "found %s beside limits; accepted: %s alone",
 					 field, field);
 		if (unlimited)
 			break;
 		rc = block ? override_blocked_limit(m, &limit[count]) : override_default_limit(m, count, &limit[count]);
 		if (!rc && !block && parse_limit(m, field, &limit[count], &reason))
-			return line_fail(m, line, at, "found \"%.*s\": %s",
+			return override_line_fail(&f->lines, line, at, "found \"%.*s\": %s",
 					 (int)config_text_cut(field, 60), field, reason);
 		if (!rc && check_limit_bounds(&limit[count], &m->draft->rule, &why))
-			return line_fail(m, line, at, "found \"%.*s\": %s",
+			return override_line_fail(&f->lines, line, at, "found \"%.*s\": %s",
 					 (int)config_text_cut(field, 60), field, why.message);
 		count++;
 	} while (!rc && *text);
 	if (!rc)
 		rc = override_intern(m, limit, count, unlimited, ret);
 	if (rc == -E2BIG)
-		return line_fail(m, line, column, "found more than %d different limits of values; "
+		return override_line_fail(&f->lines, line, column, "found more than %d different limits of values; "
 				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
 	return rc ? read_no_memory(m->r) : 0;
 }
 
-static int plan_number(struct making *m, char *text, int line, size_t column, u32 *ret)
+static int is_line_of(void *arg, struct bytes value, int line, size_t column)
 {
-	u64 hash = hash_bytes(hash_seed(), 3, text, strlen(text));
-	int rc;
+	const struct file_making *f = arg;
+	const struct rule *rule = &f->m.draft->rule;
+	struct bytes key;
 
-	if (numbers_find(&m->plans, hash, ret))
-		return 0;
-	rc = parse_plan(m, text, line, column, ret);
-	return !rc && numbers_add(&m->plans, hash, *ret) ? read_no_memory(m->r) : rc;
-}
-
-/* The value at the start of a line: *text then points after its comma. at NULL: no comma. */
-static struct bytes cut_value(char **text)
-{
-	char *start = *text + strspn(*text, " \t"), *end, *to;
-
-	if (*start != '"') {
-		end = strchr(start, ',');
-		*text = end ? end + 1 : start;
-		if (!end)
-			return (struct bytes){ NULL, 0 };
-		while (end > start && strchr(" \t", end[-1]))
-			end--;
-		return (struct bytes){ start, end - start };
-	}
-	for (to = ++start, end = start; *end && !(*end == '"' && end[1] != '"'); end++) {
-		end += *end == '"';
-		*to++ = *end;
-	}
-	*text = *end ? end + 1 : end;
-	*text += strspn(*text, " \t");
-	if (!*end || **text != ',')
-		return (struct bytes){ NULL, 0 };
-	++*text;
-	return (struct bytes){ start, to - start };
-}
-
-struct looking {
-	const struct making *m;
-	u64 hash;
-};
-
-static int is_line_of(void *arg, char *line, int number)
-{
-	const struct looking *l = arg;
-	const struct rule *rule = &l->m->draft->rule;
-	struct bytes value, key;
-
-	if (*line == '#')
-		return 0;
-	value = cut_value(&line);
-	return value.at && !override_value_reason(rule, value, &key) &&
-	       override_hash(rule, key) == l->hash ? number : 0;
+	return !override_value_reason(rule, value, &key) && override_hash(rule, key) == f->hash ?
+		       line : 0;
 }
 
 /* The line where a value with this hash comes first: for the error about the second. */
-static int first_line(const struct making *m, u64 hash)
+static int first_line(struct file_making *f)
 {
 	struct sl_err ignored;
-	int number = config_text_lines(m->file, is_line_of, &(struct looking){ m, hash }, &ignored);
+	struct reader r = { .err = &ignored, .subject = "" };
+	struct override_lines again = f->lines;
+	int line;
 
-	return number > 0 ? number : 0;
+	again.r = &r;
+	again.began = false;
+	again.key = is_line_of;
+	again.plan = NULL;
+	again.add = NULL;
+	memset(&again.plans, 0, sizeof(again.plans));
+	line = override_lines_read(&again);
+	return line > 0 ? line : 0;
 }
 
-static bool is_header(struct bytes value, const char *rest)
+static int read_value(void *arg, struct bytes value, int line, size_t column)
 {
-	return value.len == 5 && !strncasecmp(value.at, "value", 5) &&
-	       !strncasecmp(rest + strspn(rest, " "), "limit", 5);
-}
+	struct file_making *f = arg;
+	const struct rule *rule = &f->m.draft->rule;
+	struct bytes key;
+	const char *reason = override_value_reason(rule, value, &key);
+	u32 known;
 
-static int add_line(void *arg, char *line, int number)
-{
-	struct making *m = arg;
-	const struct rule *rule = &m->draft->rule;
-	char *rest = line;
-	struct bytes value, key;
-	const char *reason;
-	bool header;
-	u32 limits = 0, known;
-	u64 hash;
-	int rc;
-
-	if (*line == '#' || !line[strspn(line, " \t\r")])
-		return 0;
-	value = cut_value(&rest);
-	if (!value.at)
-		return line_fail(m, number, 0, "found no comma after the value; accepted: "
-				 "VALUE,LIMIT[,LIMIT...], and values with commas in quotes");
-	header = !m->began && is_header(value, rest);
-	m->began = true;
-	if (header)
-		return 0;
-	reason = override_value_reason(rule, value, &key);
 	if (reason)
-		return line_fail(m, number, value.at - line, "found %s", reason);
-	rc = plan_number(m, rest, number, rest - line, &limits);
-	if (rc)
-		return rc;
-	hash = override_hash(rule, key);
-	if (override_table_find(m->table, hash, &known))
-		return line_fail(m, number, 0, "found a value again, first in line %d; accepted: each "
-				 "value once", first_line(m, hash));
-	return numbers_add(&m->table->values, hash, limits) ? read_no_memory(m->r) : 0;
+		return override_line_fail(&f->lines, line, column, "found %s", reason);
+	f->hash = override_hash(rule, key);
+	if (override_table_find(f->m.table, f->hash, &known))
+		return override_line_fail(&f->lines, line, 0, "found a value again, first in line "
+					  "%d; accepted: each value once", first_line(f));
+	return 0;
+}
+
+static int add_value(void *arg, u32 number)
+{
+	struct file_making *f = arg;
+
+	return numbers_add(&f->m.table->values, f->hash, number) ? read_no_memory(f->m.r) : 0;
 }
 
 /* ---- the file ---- */
@@ -259,12 +186,12 @@ static struct override_table *same_as_before(struct draft *draft, const char *pa
 	return table;
 }
 
-static int make_table(struct making *m, const u64 file_id[4])
+static int make_table(struct file_making *f, const u64 file_id[4])
 {
-	int rc = config_text_lines(m->file, add_line, m, m->r->err);
+	struct making *m = &f->m;
+	int rc = override_lines_read(&f->lines);
 
-	numbers_free(&m->plans);
-	m->table->path = strdup(m->file);
+	m->table->path = strdup(f->lines.file);
 	memcpy(m->table->file_id, file_id, sizeof(m->table->file_id));
 	m->table->rule_hash = rule_hash(m->draft);
 	return !rc && !m->table->path ? read_no_memory(m->r) : rc;
@@ -272,7 +199,12 @@ static int make_table(struct making *m, const u64 file_id[4])
 
 static int load_file(struct reader *r, struct draft *draft, struct override_index *index)
 {
-	struct making m = { .r = r, .draft = draft };
+	struct file_making f = {
+		.m = { .r = r, .draft = draft },
+		.lines = { .r = r, .header = { "value", "limit" }, .arg = &f, .key = read_value,
+			   .plan = parse_plan, .add = add_value, .form = "VALUE,LIMIT[,LIMIT...], "
+			   "and values with commas in quotes" },
+	};
 	u64 file_id[4] = { 0 };
 	const char *text;
 	struct stat st;
@@ -294,13 +226,13 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 		file_id[2] = st.st_size;
 		file_id[3] = st.st_mtim.tv_sec * SL_NS_PER_SEC + st.st_mtim.tv_nsec;
 	}
-	m.file = path;
+	f.lines.file = path;
 	index->file = same_as_before(draft, path, file_id);
 	if (index->file) {
 		draft->b->set->private->override_limits += index->file->limits_count;
 	} else {
-		index->file = m.table = override_table_new();
-		rc = m.table ? make_table(&m, file_id) : read_no_memory(r);
+		index->file = f.m.table = override_table_new();
+		rc = f.m.table ? make_table(&f, file_id) : read_no_memory(r);
 	}
 	free(path);
 	return rc;

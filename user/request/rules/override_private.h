@@ -53,9 +53,6 @@ struct making {
 	struct reader *r;
 	struct draft *draft;
 	struct override_table *table;
-	struct numbers plans;		/* limits by their text in the file */
-	const char *file;
-	bool began;			/* a line of the file that is no comment was read */
 };
 
 /*

@@ -103,7 +103,7 @@ TEST(test_file)
 			      "corp , 20 requests/m , 200 requests/h\r\n"
 			      "\"Smith, \"\"J\"\"\",30 requests/s\n"
 			      "\n"
-			      "bad,block\n"
+			      "bad,block  # since May\n"
 			      "boss,unlimited\n"
 			      "2001:db8::/64,5 requests/d");
 	set = rules_in(temp_dir, NULL);
