@@ -52,7 +52,10 @@ limit_verdict_of(const struct sl_limit *limit, struct packet *pkt, enum charge r
 	}
 	if (limit->mode == SL_MODE_SHADOW)
 		return SL_LV_SHADOW;
-	pkt->reason = result == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
+	if (limit->by_match)
+		pkt->reason = pkt->reason == SL_R_WITHIN ? SL_R_MATCH : pkt->reason;
+	else
+		pkt->reason = result == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
 	if (drops)
 		return SL_LV_DROP;
 	tag_with(limit, pkt);

@@ -166,7 +166,10 @@ static __always_inline const struct sl_pclass *classify_class(const struct sl_ru
 	return pclass;
 }
 
-/* A source ::ffff:a.b.c.d meets the limits on it and those on a.b.c.d. Global, for it is rare. */
+/*
+ * A source ::ffff:a.b.c.d meets the limits on it and those on a.b.c.d, but no pass for a.b.c.d.
+ * Global, for it is rare.
+ */
 SL_GLOBAL int classify_mapped(const struct sl_rules *rules, struct evaluation *ev,
 			      const struct sl_pclass *src)
 {
@@ -177,7 +180,7 @@ SL_GLOBAL int classify_mapped(const struct sl_rules *rules, struct evaluation *e
 		return 0;
 	v4 = classify_class(rules, classify_v4(rules, ev->pkt.src.lo, SL_PDIM_SRC));
 	for (i = 0; v4 && i < SL_BITMAP_WORDS; i++)
-		ev->match.w[i] &= src->limits.w[i] | v4->limits.w[i];
+		ev->match.w[i] &= src->limits.w[i] | (v4->limits.w[i] & ~rules->passing.w[i]);
 	return 1;
 }
 
@@ -211,12 +214,13 @@ static __always_inline void classify_8(const struct sl_rules *rules, struct eval
 
 /*
  * The protocol of a packet with IPv6 extension headers: it meets the limits on each of their
- * numbers, too, as raw sockets do. Global: it is rare, and other packets do not pay for it.
+ * numbers, too, as raw sockets do, but no pass: anyone can add a header. Global: it is rare, and
+ * other packets do not pay for it.
  */
 SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct evaluation *ev)
 {
 	const struct sl_bitmap *dim;
-	u64 ext, limits;
+	u64 ext, limits, more;
 	u32 i;
 
 	if (!rules || !ev)
@@ -225,11 +229,11 @@ SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct evaluation *ev)
 	ext = ev->pkt.ext;
 	for (i = 0; i < SL_BITMAP_WORDS; i++) {
 		limits = dim[ev->pkt.proto].w[i];
-		limits |= dim[IPPROTO_HOPOPTS].w[i] & -(ext & 1);
-		limits |= dim[IPPROTO_ROUTING].w[i] & -(ext >> 1 & 1);
-		limits |= dim[IPPROTO_FRAGMENT].w[i] & -(ext >> 2 & 1);
-		limits |= dim[IPPROTO_DSTOPTS].w[i] & -(ext >> 3 & 1);
-		ev->match.w[i] &= limits;
+		more = dim[IPPROTO_HOPOPTS].w[i] & -(ext & 1);
+		more |= dim[IPPROTO_ROUTING].w[i] & -(ext >> 1 & 1);
+		more |= dim[IPPROTO_FRAGMENT].w[i] & -(ext >> 2 & 1);
+		more |= dim[IPPROTO_DSTOPTS].w[i] & -(ext >> 3 & 1);
+		ev->match.w[i] &= limits | (more & ~rules->passing.w[i]);
 	}
 	return 1;
 }

@@ -11,7 +11,7 @@
  *   4 failsafe ports of this host pass, within failsafe_rate, unless narrowly blocked
  *   5 blocked sources are dropped
  *   6 banned sources are dropped, push-downs of their source apply
- *   7 limits
+ *   7 limits; in their order, those without a rate: match.h
  */
 #ifndef SLUICE_BPF_DATAPATH_H
 #define SLUICE_BPF_DATAPATH_H
@@ -21,6 +21,7 @@
 #include "bpf/session.h"
 #include "bpf/socket.h"
 #include "bpf/push.h"
+#include "bpf/match.h"
 #include "bpf/meters.h"
 #include "bpf/verdict.h"
 
@@ -146,6 +147,7 @@ static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, str
 static __always_inline enum stage_result limits(const struct sl_rules *rules, env_ctx *ctx,
 						struct evaluation *ev, const struct sl_pclass *src)
 {
+	enum stage_result action;
 	u32 i;
 
 	if (ev->pkt.flags & PKT_FIRST_DROPPED)
@@ -168,6 +170,8 @@ static __always_inline enum stage_result limits(const struct sl_rules *rules, en
 			return account_internal(rules, ev, path_mtu_limit(ctx, &ev->pkt),
 						SL_R_PATH_MTU);
 	}
+	if (rules->by_match && match_is_final(rules, ev, match_decide(rules, ev), &action))
+		return action;
 	return account(rules, ev);
 }
 

@@ -61,7 +61,7 @@ struct evaluation {
 	 * Kept until the verdict.
 	 */
 	u8 failsafe_spent;
-	u16 limit_id;			/* SL_R_OVER: of the limit */
+	u16 limit_id;			/* SL_R_OVER, SL_R_MATCH: of the limit */
 	struct matches matches;
 	struct meter_in_hand meter;
 	struct hints hints;

@@ -89,7 +89,8 @@ static __always_inline void heavy_sample(struct evaluation *ev, u32 list)
 			way->now.opened += s->weight;
 		way->family_iface = v6 | (env_iface_slot() & 0x7f);
 		way->reason = ev->pkt.reason;
-		way->limit_id = ev->pkt.reason == SL_R_OVER ? ev->limit_id : 0;
+		way->limit_id = ev->pkt.reason == SL_R_OVER || ev->pkt.reason == SL_R_MATCH ?
+			ev->limit_id : 0;
 	}
 	sl_heavy_next(s, window, env_random());
 }

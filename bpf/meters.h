@@ -210,18 +210,25 @@ static __always_inline enum charge meter_when_full(const struct sl_rules *rules,
 
 /*
  * Charges entry `i`, or the meter that stands in for it. Returns CHARGE_PASS, or why it refuses,
- * also CHARGE_FULL.
+ * also CHARGE_FULL. A limit without a rate is always over; a pass never is.
  */
 SL_GLOBAL enum charge meter_try(const struct sl_rules *rules, struct evaluation *ev, u32 i,
 				enum charge_mode mode)
 {
 	enum meter_charged taken = METER_ITSELF;
+	const struct sl_limit *limit;
 	enum charge result;
 	u32 meter, other;
 
 	if (!rules || !ev)
 		return CHARGE_PASS;
 	meter = meter_entry(ev, i)->meter;
+	limit = limit_at(rules, meter);
+	if (limit && limit->by_match) {
+		meter_entry(ev, i)->taken = METER_NONE;
+		return limit->action == SL_ACT_PASS && limit->mode == SL_MODE_ENFORCE ?
+			CHARGE_PASS : CHARGE_OVER;
+	}
 	result = meter_charge(rules, ev, meter, mode);
 	other = meter_full(rules, &ev->pkt, meter);
 	if (result == CHARGE_FULL && other != SL_NO_METER) {
@@ -360,6 +367,8 @@ meters_verdict(const struct sl_limit *limit, struct evaluation *ev, u32 bits, en
 
 	if (result != CHARGE_PASS)
 		return limit_verdict_of(limit, &ev->pkt, result);
+	if (limit->by_match && ev->pkt.reason == SL_R_WITHIN)
+		ev->pkt.reason = SL_R_MATCH;
 	if (bits & ev->matches.full) {
 		stats = map_limit_stats(limit->slot);
 		if (stats)

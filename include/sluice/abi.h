@@ -24,7 +24,7 @@
 #include "table.h"
 #include "types.h"
 
-#define SL_ABI_VERSION 4
+#define SL_ABI_VERSION 5
 
 /* ------------------------------------------------------------------ the mark's way to skb->mark */
 

@@ -92,7 +92,7 @@ struct sl_limit {
 	u8 unit;		/* enum sl_unit */
 	u8 per;			/* enum sl_per, or-ed */
 	u8 prefix[SL_FAMILY_COUNT];	/* how sources are grouped */
-	u8 action;		/* enum sl_action: SL_ACT_DROP or SL_ACT_TAG */
+	u8 action;		/* enum sl_action; SL_ACT_PASS only with by_match */
 	u8 mode;		/* enum sl_mode */
 	u8 on_full;		/* enum sl_on_full */
 	u8 tag;			/* enum sl_tag_flags, or-ed */
@@ -111,7 +111,8 @@ struct sl_limit {
 	u8 counter;		/* 1: see above */
 	u8 count_all;		/* 1: packets that it refuses count, too */
 	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped; 0: each */
-	u8 pad1[6];
+	u8 by_match;		/* 1: a limit without a rate: each packet that matches meets `action` */
+	u8 pad1[5];
 	u64 pad2[2];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");

@@ -11,6 +11,13 @@
 #include "prefix.h"
 #include "sizes.h"
 
+/* What is not known of a packet: by that it meets no pass. */
+enum sl_hidden {
+	SL_HIDDEN_L4,		/* ports, TCP flags, ICMP type */
+	SL_HIDDEN_PROTO,	/* the protocol, too */
+	SL_HIDDEN_COUNT,
+};
+
 /* A rule set: all that a packet is judged by, swapped by one pointer. */
 struct sl_rules {
 	u64 generation;
@@ -21,11 +28,16 @@ struct sl_rules {
 	u32 limits_count;
 	u8 on_parse_error;	/* SL_ACT_PASS or SL_ACT_DROP */
 	u8 fragments;		/* enum sl_fragments */
-	u8 pad[6];
+	u8 by_match;		/* 1: some limit has no rate */
+	u8 pad[5];
 	struct sl_seed seed;
 
 	struct sl_bitmap all;			/* limits that are not off */
 	struct sl_bitmap dropping;		/* of those, enforced with action drop */
+	struct sl_bitmap refusing;		/* enforced drops without a rate: not in `dropping` */
+	struct sl_bitmap passing;		/* enforced passes */
+	/* Passes that a packet does not meet which hides fields that they name. */
+	struct sl_bitmap unproven[SL_HIDDEN_COUNT];
 	struct sl_lengths lengths[SL_PDIM_COUNT];
 	struct sl_bitmap none16[SL_DIM16_COUNT];	/* for a packet without that field */
 	struct sl_bitmap none8[SL_DIM8_COUNT];

@@ -49,6 +49,7 @@ enum sl_reason {
 	SL_R_PUSH_DROP,
 	SL_R_PATH_MTU,		/* order 7: a path-MTU message, within its limits */
 	SL_R_PATH_MTU_OVER,
+	SL_R_MATCH,		/* order 7: a limit without a rate dropped, passed or tagged it */
 	SL_R_COUNT,
 };
 

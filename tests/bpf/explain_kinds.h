@@ -55,6 +55,11 @@ static const char rules[] =
 	"- {name: sliding, match: {src: 172.30.0.0/16}, rate: 13 packets/m,\n"
 	"   algorithm: sliding-window}\n"
 	"- {name: leaky, match: {src: 172.31.0.0/16}, rate: 7 packets/h, algorithm: leaky-bucket}\n"
+	"- {name: gone, match: {src: [173.21.0.0/16, '2001:db8:c::/48'], dport: 9}, action: drop}\n"
+	"- {name: free, match: {src: [173.22.0.0/16, '2001:db8:d::/48'], dport: 9}, action: pass}\n"
+	"- {name: noted, match: {src: [173.22.0.0/15, '2001:db8:e::/48']}, action: tag,\n"
+	"   tag: {dscp: ef}}\n"
+	"- {name: unless-free, match: {src: 173.22.0.0/15}, rate: 3 packets/h, burst: 3}\n"
 	"- {name: stretch, match: {src: 173.16.0.0/16}, rate: 4 packets/h, burst: 4,\n"
 	"   throttle: {elastic: 300%, while: {cpu: 70%}}}\n";
 
@@ -92,6 +97,9 @@ static const struct kind kinds[] = {
 	{ "172.30.%u.%u", NULL, 17, 17, .dport = 9 },
 	{ "173.16.%u.%u", NULL, 10, 17, .dport = 9 },
 	{ "172.31.%u.%u", NULL, 3, 17, .dport = 9 },
+	{ "173.21.%u.%u", "2001:db8:c:%x%02x::1", 3, 17, .dport = 9, .fragments = true },
+	{ "173.22.%u.%u", "2001:db8:d:%x%02x::1", 5, 17, .dport = 9, .fragments = true },
+	{ "173.23.%u.%u", "2001:db8:e:%x%02x::1", 5, 17, .dport = 9 },
 	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, .dport = 9 },
 	{ "173.17.%u.%u", "2001:db8:11:%x%02x::1", 8, 6, .dport = 9, .pushed = true },
 	{ "173.18.%u.%u", "2001:db8:12:%x%02x::1", 8, 6, .dport = 9, .pushed = true },

@@ -62,7 +62,7 @@ COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict
 	MORE("Without LIMIT all limits, and the packets of each interface by verdict and reason; with it "
 	     "one limit in full."),
 	SHOW(TABLE_WHEN("interfaces", "limits", "no limits", COL("LIMIT", "$name"),
-		   HIDE("MODE", "$mode", 6), HIDE("RATE", "$rate", 4),
+		   HIDE("MODE", "$mode", 6), HIDE("RATE", "{$rate|-}", 4),
 		   HIDE(">SOURCES", "$sources.live:n", 7), HIDE(">OVER", "$sources.over:n", 5),
 		   COL(">PASSED/S", "$per_second.pass+per_second.soft:rate"),
 		   COL(">REFUSED/S", "$per_second.drop+per_second.tag+per_second.shadow:rate"),
@@ -74,7 +74,7 @@ COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict
 		   COL("VERDICT", "$verdict"), COL("REASON", "$reason"), COL(">PACKETS", "$packets:n")),
 	     EACH("map_errors", "errors: $op of map $map failed $count:n times"),
 	     { .when = "!interfaces", .of = "limits", .line =
-	       "$name: $rate, $mode\n"
+	       "$name: {$rate|without a rate}, $mode\n"
 	       "sources    $sources.live:n in the table, $sources.over:n of them over the limit\n"
 	       "{shadow     about $sources.shadow:some sources would have been refused\n}"
 	       "table      full for $full:n packets; $evicted:n sources evicted, $evicted_units:n units\n"
@@ -213,7 +213,7 @@ COMMAND(top, "top", LOCAL, "the heaviest sources on the whole terminal",
 COMMAND(limit_list, "limit list", READS, "limits in force",
 	SHOW(TABLE("limits", "no limits", COL("LIMIT", "$name"),
 		   HIDE("PER", "{$per{ $prefix.ipv4[/$]}{ $prefix.ipv6[/$]}|all sources}", 4),
-		   COL("RATE", "$rate"), HIDE(">BURST", "$rates[$burst:n]", 3),
+		   COL("RATE", "{$rate|-}"), HIDE(">BURST", "{$rates[$burst:n]|-}", 3),
 		   HIDE("ALGORITHM", "$algorithm", 2),
 		   HIDE("ACTION", "$action{, $throttle:throttle}{, ban$ban?}", 1),
 		   COL("MODE", "$mode"),

@@ -37,9 +37,15 @@ static int check_names(const struct policy *policy, struct sl_err *err)
 	return 0;
 }
 
+/* What is dropped by its match alone is charged nowhere. */
+static bool is_charged(const struct limit_def *limit)
+{
+	return limit->rates.count || limit->action != SL_ACT_DROP || limit->mode != SL_MODE_ENFORCE;
+}
+
 static u32 weight_of_match(const struct limit_def *limit, enum sl_family family)
 {
-	return 1;
+	return is_charged(limit);
 }
 
 /* The meters that count what a limit of scope cluster admits: see meters_counter.c. */
@@ -60,6 +66,8 @@ static u32 limit_words(const struct limit_def *limit, enum sl_family family)
 {
 	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
 
+	if (!limit->rates.count)
+		return is_charged(limit);
 	/* a soft meter replaces its meter; its grace meter is charged in addition */
 	return limit->rates.count * limit->prefix.count[family] * (grace ? 2 : 1) +
 	       (limit->cluster ? limit_counters(limit, family) : 0);

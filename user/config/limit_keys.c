@@ -67,9 +67,10 @@ static const struct key limit_rows[] = {
 	{ "dst_prefix", .type = &type_map, .keys = &dst_prefix_keys, .flags = KEY_FLOW,
 	  .help = "addresses of one such prefix are one destination: with 64 a sweep over a /64 "
 		  "is charged to one bucket. Only with `dst` in `per`" },
-	{ "rate", LIMIT(rates.rate), &type_rates, .flags = KEY_NEEDED,
+	{ "rate", LIMIT(rates.rate), &type_rates, .unset = "none",
 	  .help = "what passes in the long run; a list of up to four rates that hold together, "
-		  "see [rates](#rates-and-algorithms)" },
+		  "see [rates](#rates-and-algorithms). [Without it](#without-a-rate) `action` "
+		  "applies to all that matches" },
 	{ "burst", LIMIT(rates.burst), &type_bursts, .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(algorithm), &type_enum, .names = algorithm_names, .usual = "token-bucket",
@@ -87,7 +88,8 @@ static const struct key limit_rows[] = {
 	  .help = "`percpu`: each CPU leases a small batch from the bucket, which is fast; "
 		  "`exact`: every packet is charged to the bucket itself" },
 	{ "action", LIMIT(action), &type_enum, .names = limit_action_names, .usual = "drop",
-	  .help = "`drop`, or `tag`: pass the packet with a mark" },
+	  .given = offsetof(struct limit_def, action_given),
+	  .help = "`drop`, or `tag`: pass the packet with a mark; without a rate also `pass`" },
 	{ "tag", .type = &type_map, .keys = &tag_keys, .unset = "",
 	  .help = "with `action: tag`: `dscp` (`cs0`..`cs7`, `af11`..`af43`, `ef`, `le`, 0 to "
 		  "63), `mark` (32 bits, for tc and nft), or both. With `action: drop` it is "
@@ -228,11 +230,56 @@ static int check_window(struct reader *r, const struct yaml_node *map, const str
 	return 0;
 }
 
+static bool is_empty_match(const struct match_def *match)
+{
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		if (match_count(match, &match_keys[i]))
+			return false;
+	return true;
+}
+
+/* Without a rate there is nothing to count: the keys about counting are refused. */
+static int check_by_match(struct reader *r, const struct yaml_node *map,
+			  const struct limit_def *limit)
+{
+	static const char *const accepted[] = { "name", "match", "rate", "action", "tag", "mode" };
+	struct limit_def usual = { 0 };
+	int rc = keys_init(&limit_def_keys, &usual) ? read_no_memory(r) : 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit_rows) && !rc; i++) {
+		const struct key *key = &limit_rows[i];
+		bool counts = true;
+
+		for (size_t k = 0; k < ARRAY_SIZE(accepted); k++)
+			counts &= strcmp(key->name, accepted[k]) != 0;
+		if (counts && (yaml_node_find(map, key->name) || !key_equal(key, limit, &usual)))
+			rc = read_fail(r, yaml_node_find(map, key->name), EINVAL, "%s is about a rate, "
+				       "but none is given; accepted without a rate: match, action, tag, "
+				       "mode", key->name);
+	}
+	keys_clear(&limit_def_keys, &usual);
+	if (!rc && limit->action != SL_ACT_TAG && is_empty_match(&limit->match))
+		rc = read_fail(r, yaml_node_find(map, "action"), EINVAL, "action is %s, but neither rate "
+			       "nor match is given: it would apply to every packet; accepted: a match",
+			       name_of(limit_action_names, limit->action));
+	return rc ? rc : check_tag(r, map, limit);
+}
+
 static int check_limit(struct reader *r, const struct yaml_node *map, void *section)
 {
-	const struct limit_def *limit = section;
-	int rc = check_prefix_hierarchy(r, map, limit);
+	struct limit_def *limit = section;
+	int rc;
 
+	if (!limit->rates.count && limit->action_given)
+		return check_by_match(r, map, limit);
+	if (!limit->rates.count)
+		return read_fail(r, map->line ? map : NULL, EINVAL, "key \"rate\" is missing; accepted "
+				 "without it: action: drop, pass or tag, for all that matches");
+	if (limit->action == SL_ACT_PASS)
+		return read_fail(r, yaml_node_find(map, "action"), EINVAL, "action is pass, but a rate "
+				 "is given; accepted with it: drop, tag");
+	limit->action_given = limit->action != SL_ACT_DROP;
+	rc = check_prefix_hierarchy(r, map, limit);
 	if (!rc)
 		rc = check_dst_prefix(r, map, limit);
 	if (!rc)
@@ -254,7 +301,7 @@ const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = c
 
 int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret)
 {
-	struct limit_def limit = { .pos = { node->line, node->column }, .rates.count = 1 };
+	struct limit_def limit = { .pos = { node->line, node->column } };
 	int rc = keys_init(&limit_def_keys, &limit) ? read_no_memory(r) : 0;
 
 	if (!rc)

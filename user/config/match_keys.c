@@ -195,3 +195,53 @@ bool match_holds(const struct match_def *match, const struct match_key *key,
 			return true;
 	return false;
 }
+
+/* ---- one match within another */
+
+/* Whether a value of a key holds all that another does. */
+static bool value_covers(enum match_kind kind, const void *outer, const void *inner, size_t size)
+{
+	const struct u16_range *x = outer, *y = inner;
+	const struct tcp_flags_cond *a = outer, *b = inner;
+
+	switch (kind) {
+	case MATCH_PREFIXES:
+		return sl_prefix_contains(outer, inner);
+	case MATCH_RANGES:
+		return x->first <= y->first && y->last <= x->last;
+	case MATCH_FLAGS:
+		return !(a->set & ~b->set) && !(a->clear & ~b->clear);
+	case MATCH_INTERFACES:
+		return !strcmp(outer, inner);
+	case MATCH_PROTOS:
+	case MATCH_ICMP_TYPES:
+		break;
+	}
+	return !memcmp(outer, inner, size);
+}
+
+static bool key_covers(const struct match_def *outer, const struct match_def *inner,
+		       const struct match_key *key)
+{
+	size_t many, count, k;
+	const char *of = match_values(outer, key, &many), *value = match_values(inner, key, &count);
+
+	if (!many || !count)
+		return !many;
+	for (size_t i = 0; i < count; i++) {
+		for (k = 0; k < many; k++)
+			if (value_covers(key->kind, of + k * key->size, value + i * key->size, key->size))
+				break;
+		if (k == many)
+			return false;
+	}
+	return true;
+}
+
+bool match_covers(const struct match_def *outer, const struct match_def *inner)
+{
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		if (!key_covers(outer, inner, &match_keys[i]))
+			return false;
+	return true;
+}

@@ -141,6 +141,9 @@ int match_copy(const struct match_def *from, struct match_def *ret);
 /* Whether they were written alike: sets count by their names. */
 bool match_equal(const struct match_def *a, const struct match_def *b);
 
+/* Whether each packet that `inner` matches is surely one that `outer` matches. */
+bool match_covers(const struct match_def *outer, const struct match_def *inner);
+
 /*
  * Whether one of the key's values holds the number: a protocol, a port, an ICMP type of the family,
  * the byte of TCP flags. Not for prefixes and interfaces.

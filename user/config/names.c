@@ -28,7 +28,7 @@ const struct name accounting_names[] = {
 };
 
 const struct name limit_action_names[] = {
-	{ "drop", SL_ACT_DROP }, { "tag", SL_ACT_TAG }, { NULL, 0 },
+	{ "drop", SL_ACT_DROP }, { "tag", SL_ACT_TAG }, { "pass", SL_ACT_PASS }, { NULL, 0 },
 };
 
 const struct name limit_mode_names[] = {

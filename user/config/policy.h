@@ -115,13 +115,14 @@ struct limit_def {
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
 	struct prefix_hierarchy prefix;
 	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped */
-	struct rates rates;
+	struct rates rates;		/* count 0: the match alone decides */
 	enum sl_algo algorithm;
 	u8 buckets;			/* window-counters: of each window */
 	bool first_request;		/* fixed-window: begins with its first packet, not with UTC */
 	bool count_all;			/* count: all: packets that it refuses, too */
 	enum accounting accounting;
-	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG */
+	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG; without a rate also SL_ACT_PASS */
+	bool action_given;		/* required without a rate; with one, not the default */
 	u8 tag;				/* enum sl_tag_flags, or-ed */
 	u8 dscp;
 	u32 mark;

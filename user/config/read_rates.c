@@ -66,6 +66,9 @@ static int read_bursts(struct reader *r, const struct yaml_node *node, struct ra
 	size_t i;
 	int rc;
 
+	/* Without a rate the key is refused later, as others that need one. */
+	if (!rates->count)
+		return 0;
 	if (count != rates->count)
 		return read_fail(r, node, EINVAL, "found %s of %zu for %u rate%s; accepted: a burst "
 				 "for each rate, in their order, or no burst at all",

@@ -126,6 +126,16 @@ TEST(test_limits)
 		{ "limits: 5", 1, 9, "accepted: a list of limits" },
 		{ "limits:\n  - rate: 1 packets/s", 2, 5, "limits[0]: key \"name\" is missing" },
 		{ "limits:\n  - name: a", 2, 5, "limits[0] \"a\": key \"rate\" is missing" },
+		{ "limits:\n  - {name: a, match: {dport: 53}}", 2, 5, "accepted without it: action: drop, "
+		  "pass or tag" },
+		{ "limits:\n  - name: a\n    action: drop", 3, 5, "it would apply to every packet" },
+		{ "limits:\n  - name: a\n    action: pass", 3, 5, "it would apply to every packet" },
+		{ "limits:\n  - name: a\n    action: tag", 3, 5, "tag has neither" },
+		{ "limits:\n  - name: a\n    match: {dport: 1}\n    action: drop\n    burst: 5", 5, 5,
+		  "burst is about a rate, but none is given; accepted without a rate: match, action, tag, mode" },
+		{ "limits:\n  - name: a\n    match: {dport: 1}\n    action: drop\n    per: source", 5, 5,
+		  "per is about a rate" },
+		{ LIMIT "action: pass", 4, 5, "action is pass, but a rate is given" },
 		{ "limits:\n  - name: Web\n    rate: 1 packets/s", 2, 11, "characters of a-z" },
 		{ LIMIT "rte: 5", 4, 5, "limits[0] \"web\": unknown key \"rte\" (did you mean \"rate\"?); accepted: name, match, "
 		  "per, prefix, prefix_scale, dst_prefix, rate, burst, algorithm" },

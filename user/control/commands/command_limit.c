@@ -89,11 +89,12 @@ static json_t *limit_to_json(const struct commands *ctx, const struct limit_view
 	const u8 *count = def->prefix.count;
 	json_t *json;
 
-	json = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:b, s:o}", "name", def->name,
-			 "rate", rates_format(&def->rates, text, sizeof(text)), "burst",
+	rates_format(&def->rates, text, sizeof(text));
+	json = json_pack("{s:s, s:s?, s:o, s:s, s:o, s:s, s:s, s:s, s:b, s:o}", "name", def->name,
+			 "rate", text[0] ? text : NULL, "burst",
 			 json_u64(view->limit->params.capacity), "algorithm",
 			 algorithm_name(algorithm_anchored(def->algorithm, def->first_request)), "per", per_to_json(def->per), "action",
-			 def->action == SL_ACT_TAG ? "tag" : "drop", "mode",
+			 action_name(def->action), "mode",
 			 limit_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
 			 changed_live(ctx, def), "rates", rates_to_json(ctx, view));

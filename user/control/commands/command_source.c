@@ -77,6 +77,8 @@ static json_t *source_limit_to_json(struct commands *ctx, const struct limit_vie
 		json = json_pack("{s:s}", "state", "off");
 	else if (view->def && !in_bitmap(&query->class->limits, index))
 		json = json_pack("{s:s}", "state", "does not match");
+	else if (view->limit->by_match)
+		json = json_pack("{s:s}", "state", "has no rate");
 	else if (view->limit->per & ~SL_PER_SOURCE)
 		json = json_pack("{s:s}", "state", "counted per more than source");
 	else

@@ -37,8 +37,8 @@ static json_t *limit_stats_to_json(struct commands *ctx, const struct limit_view
 		rate_format(&own, text, sizeof(text));
 	}
 	return json_pack(
-		"{s:s, s:s, s:s, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
-		"name", view->name, "mode", limit_mode_name(view->limit->mode), "rate", text,
+		"{s:s, s:s, s:s?, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
+		"name", view->name, "mode", limit_mode_name(view->limit->mode), "rate", text[0] ? text : NULL,
 		"packets", packets, "bytes", bytes, "per_second", rate, "sources", "live",
 		json_u64(table->limit_live[view->slot]), "over",
 		json_u64(table->limit_over[view->slot]), "shadow",

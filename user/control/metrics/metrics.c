@@ -45,6 +45,7 @@ static enum sl_action usual_action(enum sl_reason reason)
 	case SL_R_PUSH_NO_NEW:
 	case SL_R_PUSH_DROP:
 	case SL_R_PATH_MTU_OVER:
+	case SL_R_MATCH:
 		return SL_ACT_DROP;
 	case SL_R_PUSH_TAG:
 		return SL_ACT_TAG;

@@ -78,7 +78,7 @@ static int compile_limit(struct compiler *c, u32 index)
 	if (def->mode == SL_MODE_OFF)
 		return 0;
 	bitmap_set(&c->rules->all, index);
-	if (def->mode == SL_MODE_ENFORCE && drops)
+	if (def->mode == SL_MODE_ENFORCE && drops && def->rates.count)
 		bitmap_set(&c->rules->dropping, index);
 	return 0;
 }

@@ -4,7 +4,7 @@
  *
  * A result has the limits that match the value and those without a condition on the
  * dimension. 8-bit dimensions store it per value; 16-bit ones store a class number per value,
- * since the 65536 values have few different results.
+ * since the 65536 values have few different results. And which limits decide by their match alone.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -163,14 +163,39 @@ static bool needs_l4(const struct limit_def *limit)
 	       (limit->per & (SL_PER_DPORT | SL_PER_PROTO));
 }
 
+/* A limit without a rate: what it decides, and what a packet must show for a pass. */
+static void compile_by_match(struct sl_rules *rules, const struct limit_def *def, u32 index)
+{
+	bool names_l4 = false;
+
+	rules->by_match = 1;
+	if (def->mode == SL_MODE_ENFORCE && def->action == SL_ACT_DROP)
+		bitmap_set(&rules->refusing, index);
+	if (def->action != SL_ACT_PASS)
+		return;
+	if (def->mode == SL_MODE_ENFORCE)
+		bitmap_set(&rules->passing, index);
+	for (u32 i = 0; i < MATCH_KEY_COUNT; i++)
+		names_l4 |= match_keys[i].needs && match_count(&def->match, &match_keys[i]);
+	if (names_l4)
+		bitmap_set(&rules->unproven[SL_HIDDEN_L4], index);
+	if (names_l4 || def->match.proto_count)
+		bitmap_set(&rules->unproven[SL_HIDDEN_PROTO], index);
+}
+
 int dims_compile(const struct policy *policy, const char (*iface)[16], struct sl_rules *rules,
 		 struct sl_err *err)
 {
 	struct dims d = { .policy = policy, .iface = iface, .rules = rules, .err = err };
 
-	for (u32 i = 0; i < rules->limits_count; i++)
-		if (bitmap_has(&rules->all, i) && needs_l4(&policy->limit[i]))
+	for (u32 i = 0; i < rules->limits_count; i++) {
+		if (!bitmap_has(&rules->all, i))
+			continue;
+		if (needs_l4(&policy->limit[i]))
 			rules->dims |= SL_DIMS_L4;
+		if (!policy->limit[i].rates.count)
+			compile_by_match(rules, &policy->limit[i], i);
+	}
 	compile_dims8(&d);
 	return compile_dims16(&d);
 }

@@ -30,6 +30,8 @@ u64 limit_kind(const struct sl_limit *limit)
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V6] : 0);
 	if (by_dst)
 		sl_sip_add(&sip, 1 << 16 | limit->dst_prefix[SL_V4] << 8 | limit->dst_prefix[SL_V6]);
+	if (limit->by_match)
+		sl_sip_add(&sip, 2 << 16);
 	sl_sip_add(&sip, limit->params.window_ns);	/* 0 except for windows and grace */
 	sl_sip_add(&sip, limit->params.quantum);	/* 0 except for large sliding windows */
 	return sl_sip_finish(&sip);

@@ -440,6 +440,16 @@ static void model_of(struct builder *b)
 	b->model.dscp = def->dscp;
 	b->model.mark = def->mark;
 	b->model.elastic = def->throttle.kind == THROTTLE_ELASTIC;
+	b->model.by_match = !def->rates.count;
+}
+
+/* Without a rate: a meter that is never charged. Its parameters are only valid ones. */
+static int add_by_match(struct builder *b, const struct level *level)
+{
+	static const struct allowance any = { { 1, SL_NS_PER_SEC, RATE_PACKETS }, 1 };
+
+	name_meter(b, b->head, 0, "");
+	return fill_meter(b, b->head, SL_ALGO_TOKEN_BUCKET, level, &any, "");
 }
 
 int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 index)
@@ -452,6 +462,8 @@ int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 inde
 	int err = 0;
 
 	model_of(&b);
+	if (!def->rates.count)
+		return add_by_match(&b, &level[0]);
 	for (u32 i = 0; i < levels; i++) {
 		for (u32 rate = 0; rate < def->rates.count; rate++) {
 			u32 meter = i || rate ? take_meter(&b) : index;

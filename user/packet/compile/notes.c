@@ -44,6 +44,31 @@ static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit
 	}
 }
 
+/* Sets of 100000 prefixes are not compared with each other. */
+#define HIDING_MOST 4096
+
+/* Notes a limit that meets no packet, since one without a rate before it decides about them all. */
+static void note_hidden(struct notes *n, const struct policy *policy, size_t index)
+{
+	const struct limit_def *limit = &policy->limit[index];
+	char text[160];
+
+	for (size_t i = 0; i < index; i++) {
+		const struct limit_def *before = &policy->limit[i];
+
+		if (before->rates.count || before->mode != SL_MODE_ENFORCE ||
+		    before->action == SL_ACT_TAG || limit->mode == SL_MODE_OFF ||
+		    before->match.src_count + before->match.dst_count > HIDING_MOST ||
+		    limit->match.src_count + limit->match.dst_count > HIDING_MOST ||
+		    !match_covers(&before->match, &limit->match))
+			continue;
+		snprintf(text, sizeof(text), "no packet meets it: '%.63s' before it %s all that it matches",
+			 before->name, before->action == SL_ACT_DROP ? "drops" : "passes");
+		n->add(n->arg, limit, text);
+		return;
+	}
+}
+
 /* The worst rate of a limit. `meter` is its head; the meters of the first step come first. */
 static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rules,
 		       const struct sl_limit *meter)
@@ -115,6 +140,9 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		const char *exact = params_percpu_note(algorithm_anchored(limit->algorithm,
 								       limit->first_request));
 
+		note_hidden(&n, policy, i);
+		if (!limit->rates.count)
+			continue;
 		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
 		note_prefix_hierarchy(&n, limit);
 		note_price(&n, limit, policy->table_buckets, &rules->limits[i]);

@@ -35,6 +35,7 @@ static const char *const reasons[] = {
 	[SL_R_PUSH_DROP] = "push_drop",
 	[SL_R_PATH_MTU] = "path_mtu",
 	[SL_R_PATH_MTU_OVER] = "path_mtu_over",
+	[SL_R_MATCH] = "match",
 };
 SL_STATIC_ASSERT(sizeof(reasons) / sizeof(reasons[0]) == SL_R_COUNT, "a name for each");
 

@@ -155,6 +155,7 @@ static u8 step_of(enum sl_reason reason)
 	case SL_R_FRAGMENT:
 	case SL_R_PATH_MTU:
 	case SL_R_PATH_MTU_OVER:
+	case SL_R_MATCH:
 		return 7;
 	case SL_R_NOT_IP:
 	case SL_R_VLAN_DEPTH:
@@ -168,12 +169,19 @@ static u8 step_of(enum sl_reason reason)
 	return 0;
 }
 
-/* The limit whose counter of drops went up. */
-static u16 refusing_limit(const struct sl_rules *rules)
+/* The limit whose counter of drops went up; without a rate, that of passes or tags. */
+static u16 deciding_limit(const struct sl_rules *rules, const struct explain_result *result)
 {
-	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++)
-		if (sim_cpu->limit[slot].packets[SL_LV_DROP])
-			return rules->limit_of_id[slot];
+	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++) {
+		const u64 *packets = sim_cpu->limit[slot].packets;
+		u16 index = rules->limit_of_id[slot];
+		bool by_match = index < SL_LIMITS_MAX && rules->limits[index].by_match;
+
+		if (packets[SL_LV_DROP] ||
+		    (result->reason == SL_R_MATCH && by_match &&
+		     packets[result->action == SL_ACT_TAG ? SL_LV_TAG : SL_LV_PASS]))
+			return index;
+	}
 	return SL_NO_LIMIT;
 }
 
@@ -201,7 +209,7 @@ static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cp
 		}
 	}
 	ret->step = step_of(ret->reason);
-	ret->limit = ret->action == SL_ACT_DROP ? refusing_limit(e->sim.rules[0]) : SL_NO_LIMIT;
+	ret->limit = deciding_limit(e->sim.rules[0], ret);
 	if (ret->action == SL_ACT_TAG) {
 		ret->tag = env_evaluation()->pkt.tag;
 		ret->dscp = env_evaluation()->pkt.dscp;
@@ -253,7 +261,7 @@ static void explain_one_meter(struct explain *e, struct evaluation *ev, u32 inde
 	struct sl_result step;
 	u64 bucket_state;
 
-	if (!meter || ret->meter_count == EXPLAIN_METERS_MAX ||
+	if (!meter || meter->by_match || ret->meter_count == EXPLAIN_METERS_MAX ||
 	    meter->prefix[ev->pkt.family & 1] == SL_PREFIX_NONE)
 		return;
 	charge_prepare(rules, ev, index);
@@ -349,6 +357,8 @@ static bool match_limits(const struct sl_rules *rules, struct sim_frame *ctx, st
 	if (is_path_mtu(&ev->pkt))
 		for (u32 i = 0; i < SL_BITMAP_WORDS; i++)
 			ev->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
+	if (rules->by_match)
+		match_decide(rules, ev);
 	return true;
 }
 
@@ -426,7 +436,7 @@ static void consider_meter(struct soonest *s, struct evaluation *ev, u32 index)
 	const struct sl_limit *meter = limit_at(sim->rules[0], index);
 	struct sl_result step;
 
-	if (!meter || meter->prefix[ev->pkt.family & 1] == SL_PREFIX_NONE)
+	if (!meter || meter->by_match || meter->prefix[ev->pkt.family & 1] == SL_PREFIX_NONE)
 		return;
 	charge_prepare(sim->rules[0], ev, index);
 	clock_read(&ev->pkt);
