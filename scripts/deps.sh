@@ -69,6 +69,7 @@ prometheus program promtool
 openssh-server program sshd
 openssh-client program ssh
 haproxy program haproxy
+fail2ban program fail2ban-server
 caddy program caddy
 nodejs program node
 npm program npm
