@@ -43,8 +43,8 @@ static const char *const seen_name[SEEN_COUNT] = {
 	"push-down drop",
 };
 
-/* Drops by limit. */
-static void read_drops(struct target *t, u64 *ret)
+/* Packets that each limit decided about: drops, and without a rate passes and tags. */
+static void read_decided(struct target *t, u64 *ret)
 {
 	const struct sl_rules *rules = target_image(t)->rules;
 	struct sl_limit_stats stats;
@@ -52,15 +52,17 @@ static void read_drops(struct target *t, u64 *ret)
 	for (u32 i = 0; i < rules->limits_count; i++) {
 		target_dp(t)->ops->limit_stats(target_dp(t), rules->limits[i].slot, &stats);
 		ret[i] = stats.packets[SL_LV_DROP];
+		if (rules->limits[i].by_match)
+			ret[i] += stats.packets[SL_LV_PASS] + stats.packets[SL_LV_TAG];
 	}
 }
 
-static u16 who_dropped(struct target *t, const u64 *before)
+static u16 who_decided(struct target *t, const u64 *before)
 {
 	u64 after[LIMITS_MAX];
 	u16 who = SL_NO_LIMIT;
 
-	read_drops(t, after);
+	read_decided(t, after);
 	for (u32 i = 0; i < target_image(t)->rules->limits_count; i++)
 		if (after[i] != before[i])
 			who = i;
@@ -79,15 +81,15 @@ static const char *limit_name(struct target *t, u16 index)
 /* Sends it; returns 1 and prints both verdicts if the packet met another than predicted. */
 static int check(struct target *t, struct sent *s, u32 cpu, const struct predicted *predicted)
 {
-	u64 drops[LIMITS_MAX];
+	u64 decided[LIMITS_MAX];
 	struct target_verdict v;
 	struct frame frame;
 	u16 limit;
 
 	case_frame(&s->spec, &frame);
-	read_drops(t, drops);
+	read_decided(t, decided);
 	assert_int_equal(target_run(t, cpu, s->spec.iface, &frame, &v), 0);
-	limit = who_dropped(t, drops);
+	limit = who_decided(t, decided);
 	if (v.action == predicted->answer.action && v.reason == predicted->answer.reason &&
 	    limit == (predicted->answer.limit < SL_LIMITS_MAX ? predicted->answer.limit : SL_NO_LIMIT) &&
 	    v.marked == !!(predicted->answer.tag & SL_TAG_MARK) &&

@@ -333,20 +333,14 @@ static void out_detail(struct out *out, const struct response *response)
 	out_char(out, '"');
 }
 
-static void out_problem(struct out *out, const struct response *response)
+/* ["user","api:user"] */
+static void out_violated(struct out *out, const struct response *response)
 {
-	bool over = response->code == RESPONSE_OVER_LIMIT, some = false;
+	bool some = false;
 	char name[512];
-	u32 i;
 
-	out_text(out, "{\"type\":\"");
-	out_text(out, over ? TYPE_QUOTA : TYPE_REDUCED);
-	out_text(out, over ? "\",\"title\":\"Quota exceeded\",\"status\":" :
-			     "\",\"title\":\"Temporarily reduced capacity\",\"status\":");
-	out_u64(out, response_http_status(response));
-	out_detail(out, response);
-	out_text(out, ",\"violated-policies\":[");
-	for (i = 0; i < response->policy_count; i++) {
+	out_char(out, '[');
+	for (u32 i = 0; i < response->policy_count; i++) {
 		if (!response->policy[i].refused)
 			continue;
 		out_text(out, some ? ",\"" : "\"");
@@ -354,7 +348,32 @@ static void out_problem(struct out *out, const struct response *response)
 		out_char(out, '"');
 		some = true;
 	}
-	out_text(out, "],\"code\":");
+	out_char(out, ']');
+}
+
+const char *response_violated(const struct response *response, char *buf, size_t size)
+{
+	struct out out;
+
+	out_begin(&out, buf, size);
+	if (response->code != RESPONSE_OK)
+		out_violated(&out, response);
+	return out_end(&out);
+}
+
+static void out_problem(struct out *out, const struct response *response)
+{
+	bool over = response->code == RESPONSE_OVER_LIMIT;
+
+	out_text(out, "{\"type\":\"");
+	out_text(out, over ? TYPE_QUOTA : TYPE_REDUCED);
+	out_text(out, over ? "\",\"title\":\"Quota exceeded\",\"status\":" :
+			     "\",\"title\":\"Temporarily reduced capacity\",\"status\":");
+	out_u64(out, response_http_status(response));
+	out_detail(out, response);
+	out_text(out, ",\"violated-policies\":");
+	out_violated(out, response);
+	out_text(out, ",\"code\":");
 }
 
 size_t response_json(const struct response *response, char *buf, size_t size)

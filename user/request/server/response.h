@@ -34,6 +34,8 @@ const char *response_ratelimit_policy(const struct response *response, char *buf
 u64 response_retry_after_s(const struct response *response, u32 jitter_permille);
 /* The rule that refused, as "domain/rule": short, of rule names only; "" if OK. */
 const char *response_reason(const struct response *response, char *buf, size_t size);
+/* The policies that refused, as a JSON list: ["user"]; "" if OK. Names come only from rules. */
+const char *response_violated(const struct response *response, char *buf, size_t size);
 /*
  * The name of policy `i` (below policy_count) in JSON and headers: its limit's; if two rules of
  * the response use the same name, "PATH:NAME"; "NAME/56" for a length of a prefix hierarchy.

@@ -76,6 +76,14 @@ void frontend_headers(struct http1_request *request, const struct response *resp
 			 add_header, request);
 }
 
+void frontend_violated(struct http1_request *request, const struct response *response)
+{
+	char text[RESPONSE_TEXT_MAX];
+
+	if (response_violated(response, text, sizeof(text))[0])
+		http1_reply_header(request, "x-sluice-violated-policies", text);
+}
+
 void frontend_reply(struct http1_request *request, const struct response *response)
 {
 	char most[RESPONSE_JSON_SIZE(REQUEST_DESCRIPTORS_MAX)], *body = most;

@@ -59,6 +59,7 @@ static void put_response(struct spop_writer *writer, const struct response *resp
 	if (!texts)
 		return;
 	set_text(writer, "reason", response_reason(response, text, sizeof(text)));
+	set_text(writer, "violated", response_violated(response, text, sizeof(text)));
 	set_text(writer, "policy", response_ratelimit_policy(response, text, sizeof(text)));
 	set_text(writer, "ratelimit", response_ratelimit(response, text, sizeof(text)));
 }

@@ -168,13 +168,13 @@ RIG_TEST(test_variables)
 	open_agreed("pipelining");
 	send_notify(1, 1, "bob");
 	assert_string_equal(actions_text(next_frame()), "limited=0 -retry_after -limit -remaining "
-			    "-reset -reason -policy -ratelimit");
+			    "-reset -reason -violated -policy -ratelimit");
 	assert_string_equal(core.domain, "api");
 	assert_string_equal(core.value, "bob");
 	refuse_with(2500000000ULL);
 	send_notify(1, 2, "bob");
 	assert_string_equal(actions_text(next_frame()), "limited=1 retry_after=3 limit=10 "
-			    "remaining=0 reset=42 -reason policy=\"request\";q=10;w=60 "
+			    "remaining=0 reset=42 -reason violated=[\"request\"] policy=\"request\";q=10;w=60 "
 			    "ratelimit=\"request\";r=0;t=42");
 	core.response.code = RESPONSE_CLOSED;
 	send_notify(2, 1, "bob");
