@@ -272,6 +272,8 @@ EXPLAIN_TEST(sessions_are_listed)
 	json_t *r;
 
 	rules->session[sl_session_at(session.src, session.sport) % SL_SESSION_TABLE] = session;
+	rules->session_source[sl_session_source(session.src) / 64] |=
+		1ULL << sl_session_source(session.src) % 64;
 	rules->dims |= SL_DIMS_SESSIONS;
 	r = explained(rig, "198.51.100.3", "");
 	assert_verdict(r, "drop", "block", 5);
