@@ -225,7 +225,7 @@ static json_t *traffic_to_json(struct daemon *d)
 static json_t *events_to_json(struct daemon *d)
 {
 	static const struct peer reader = { .uid = (uid_t)-1, .rights = PEER_READ };
-	static const char line[] = "{\"command\": \"events list\", \"args\": {\"count\": 20}}";
+	static const char line[] = "{\"command\": \"events list\", \"args\": {\"count\": 200}}";
 	json_t *response = commands_respond(&d->commands, &reader, line, sizeof(line) - 1);
 	json_t *events = json_object_get(json_object_get(response, "result"), "events");
 

@@ -211,11 +211,20 @@ function show_cluster(d) {
 	], "no message of another node was received");
 }
 
+/* The newest first; those of a kind, a source and a limit together: a flood is one row. */
 function show_events(d) {
-	table("events", d.events && d.events.slice().reverse(), [
-		["TIME", (e) => e.at], ["EVENT", (e) => e.kind], ["SOURCE", (e) => e.source || ""],
+	const groups = new Map();
+	for (const e of (d.events || []).slice().reverse()) {
+		const key = JSON.stringify([e.kind, e.source, e.limit, e.rule, e.value, e.reason, e.detail]);
+		if (groups.has(key))
+			groups.get(key).times++;
+		else
+			groups.set(key, { ...e, times: 1 });
+	}
+	table("events", d.events && [...groups.values()].slice(0, 20), [
+		["LAST", (e) => e.at], ["EVENT", (e) => e.kind], ["SOURCE", (e) => e.source || ""],
 		["BY", (e) => e.limit || e.rule || ""], ["USER", (e) => e.value || ""],
-		["WHY", (e) => e.reason || e.detail || ""],
+		["WHY", (e) => e.reason || e.detail || ""], ["TIMES", (e) => whole(e.times), "n"],
 	], "no events yet");
 }
 
