@@ -391,8 +391,9 @@ static void change_rate(struct schedule *s)
 		def->terms.rates.rate[0].count = most >> rng_below(5);	/* exact, where the first one is */
 	if (from.algo == SL_ALGO_TOKEN_BUCKET)
 		def->terms.rates.burst[0] = rng_below(3) ? burst / 2 + rng_below(burst * 2) : 0;
-	s->rule[i] = model_rule(def->terms.algorithm, def->terms.rates.rate[0], def->terms.rates.burst[0]);
+	/* By the rates until now, as the data planes do: an interval bucket that was empty by them is cleared. */
 	sweep(s);
+	s->rule[i] = model_rule(def->terms.algorithm, def->terms.rates.rate[0], def->terms.rates.burst[0]);
 	for (u32 b = 0; b < BUCKETS; b++)
 		model_change(&from, &s->rule[i], &s->bucket[i][b], now_of(s));
 	for (u32 r = 0; r < s->rigs; r++)
