@@ -45,7 +45,7 @@ check_is "another neighbor passes" "$(http_check api login=bob)" 200
 daemon_kill KILL
 daemon_run
 check_is "banned after kill -9" "$(http_check api login=mallory)" 429
-check "for as long" "$(left mallory)" 3570 3599
+check "for as long" "$(left mallory)" 3570 3600
 
 check_is "a live change is for the next one" "$(ctl rule set api/login ban.for=2h > /dev/null; left mallory | cut -c1-2)" 35
 check_is "unban" "$(ctl user unban api/login mallory)" "mallory is no longer banned by api/login"

@@ -15,7 +15,6 @@
 
 #include "control/replication/resets.h"
 #include "lib/log.h"
-#include "limiter/ban.h"
 #include "request/engine/ban_outbox.h"
 #include "request/engine/engine.h"
 

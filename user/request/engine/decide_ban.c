@@ -11,7 +11,6 @@
  * With limits of the cluster the keys are the same on all nodes, and what happened goes to them
  * through the outbox (ban_outbox.h): each node adds the refusals of the others to its own.
  */
-#include "limiter/ban.h"
 #include "request/engine/ban_outbox.h"
 #include "request/engine/decide_private.h"
 

@@ -17,6 +17,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "limiter/ban.h"
 #include "limiter/consistency.h"
 #include "limiter/algorithm.h"
 #include "request/rules/request.h"
