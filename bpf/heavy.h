@@ -96,21 +96,29 @@ static __always_inline void heavy_sample(struct evaluation *ev, u32 list)
 	sl_heavy_next(s, window, env_random());
 }
 
-/*
- * Every packet with a source, once; 1: it is a sample. Global: verified once, in a path that joins all
- * others.
- */
+static __always_inline u32 heavy_list(enum sl_action action)
+{
+	return action == SL_ACT_DROP ? SL_HEAVY_DROPPED : SL_HEAVY_PASSED;
+}
+
+/* Every packet, once: 1, it has a source and is the next sample. Inline: a call costs 10 ns here. */
+static __always_inline int heavy_is_due(struct evaluation *ev, enum sl_action action)
+{
+	struct sl_heavy_sampling *sampling = &ev->sampling[heavy_list(action)];
+
+	if (!(ev->pkt.flags & PKT_ADDR))
+		return 0;
+	if (!sampling->left)
+		return 1;
+	sampling->left--;
+	return 0;
+}
+
+/* A sample; returns 1. Global: verified once, in a path that joins all others. */
 SL_GLOBAL int heavy_note(struct evaluation *ev, enum sl_action action)
 {
-	u32 list = action == SL_ACT_DROP ? SL_HEAVY_DROPPED : SL_HEAVY_PASSED;
-
-	if (!ev || !(ev->pkt.flags & PKT_ADDR))
-		return 0;
-	if (ev->sampling[list].left) {
-		ev->sampling[list].left--;
-		return 0;
-	}
-	heavy_sample(ev, list);
+	if (ev)
+		heavy_sample(ev, heavy_list(action));
 	return 1;
 }
 

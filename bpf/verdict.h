@@ -67,7 +67,7 @@ static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, enum sl_
 	ev->failsafe_spent = 0;
 	action = push_tag(&ev->pkt, action);
 	count_packet(&ev->pkt, action);
-	event_verdict(ctx, ev, action, heavy_note(ev, action));
+	event_verdict(ctx, ev, action, heavy_is_due(ev, action) && heavy_note(ev, action));
 	if (fragment_is_noted(&ev->pkt))
 		fragment_note(&ev->pkt, action == SL_ACT_DROP);
 	if (action == SL_ACT_DROP)

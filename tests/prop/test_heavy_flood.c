@@ -52,7 +52,8 @@ static void meet(u32 cpu, u32 address, u64 at_ns)
 	pkt->family = SL_V4;
 	pkt->length = 100;
 	pkt->src = (struct sl_addr){ (u64)address << 32, 0 };
-	heavy_note(&ev[cpu], SL_ACT_DROP);
+	if (heavy_is_due(&ev[cpu], SL_ACT_DROP))
+		heavy_note(&ev[cpu], SL_ACT_DROP);
 }
 
 static int by_dropped(const void *a, const void *b)
