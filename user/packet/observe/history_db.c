@@ -247,7 +247,7 @@ static int open_file(struct history_db *db, const char *path, u64 now_utc_ns)
 	if (rc == SQLITE_OK) {
 		snprintf(sql, sizeof(sql), "PRAGMA page_size=%d; PRAGMA journal_mode=WAL; PRAGMA synchronous="
 			 "NORMAL; PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d; PRAGMA "
-			 "cache_size=-1024; PRAGMA temp_store=MEMORY; PRAGMA max_page_count=%llu", PAGE,
+			 "cache_size=-256; PRAGMA temp_store=MEMORY; PRAGMA max_page_count=%llu", PAGE,
 			 LOG_PAGES, LOG_PAGES * PAGE, db->pages);
 		rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 	}
