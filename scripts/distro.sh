@@ -3,7 +3,8 @@
 #
 # distro.sh COMMAND - the same on another Debian, in a root of its own under build/distro/:
 #
-#   root        makes that root, with what building needs (debootstrap)
+#   base        makes that root, as small as Debian's is (debootstrap)
+#   root        makes that root, with what building needs
 #   smoke       builds there, loads the programs within the verifier's budget, tests what depends on
 #               libraries, and runs tests/netns/smoke.sh
 #   deb         builds the Debian packages there, installs, upgrades and removes them (scripts/deb_inside.sh)
@@ -19,7 +20,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 SUITE=${SUITE:-trixie}
-ROOT=$PWD/build/distro/$SUITE
+ROOT=${ROOT:-$PWD/build/distro/$SUITE}
 JOBS=${JOBS:-$(nproc)}
 COMPILERS="14 16 17 18 19"
 BPF_CFLAGS="-O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function
@@ -54,7 +55,7 @@ inside() {
 		exec chroot "$0" bash -c "cd /src && $1"' "$ROOT" "$1"
 }
 
-make_root() {
+make_base() {
 	local from
 
 	[ "$(id -u)" = 0 ] || fail "needs root"
@@ -74,6 +75,10 @@ make_root() {
 		mkdir -p "$ROOT/src"
 		touch "$ROOT/made"
 	fi
+}
+
+make_root() {
+	make_base
 	# What git knows and what it does not ignore; times are kept, so that make builds what changed.
 	find "$ROOT/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 	git ls-files -z -co --exclude-standard | while IFS= read -r -d '' file; do
@@ -157,6 +162,7 @@ deb() {
 }
 
 case ${1:-} in
+base) make_base ;;
 root) make_root ;;
 smoke) smoke ;;
 test)
@@ -170,7 +176,7 @@ test)
 deb) deb ;;
 compilers) compilers ;;
 *)
-	echo "usage: distro.sh root|smoke|deb|test|compilers" >&2
+	echo "usage: distro.sh base|root|smoke|deb|test|compilers" >&2
 	exit 2
 	;;
 esac

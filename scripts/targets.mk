@@ -240,14 +240,17 @@ uninstall:
 	@echo "$(SYSCONFDIR)/sluice and /var/lib/sluice stay: remove them if they are not needed"
 
 # Debian packages of this tree, in build/deb; and building, checking, installing, upgrading and removing them in roots of
-# Debian 12 and 13 (scripts/deb.sh). make release NEW=0.2.0 raises the version in the places that have it.
-.PHONY: deb test-deb release
+# Debian 12 and 13 (scripts/deb.sh); the image of docs/examples/Containerfile. make release NEW=0.2.0 raises the version in the places that have it.
+.PHONY: deb test-deb test-container release
 deb:
 	@scripts/deb.sh build
 
 test-deb:
 	@SUITE=bookworm scripts/deb.sh test
 	@SUITE=trixie scripts/deb.sh test
+
+test-container: deb
+	@scripts/container.sh
 
 release:
 	@scripts/release.sh '$(NEW)'
