@@ -235,7 +235,12 @@ COMMAND(events_list, "events list", READS, "the last events",
 	MORE("Of the last 2048. The kinds: drop; over and released (a limit refuses a source, and it has "
 	     "all of the limit again); ban and unban; pushdown and pushdown_end; block and unblock; "
 	     "refused (by a rule of the HTTP tier); change (of the configuration)."),
-	SHOW(EVENT_LINES, LINE("{$missed:some events are not kept any more}")))
+	SHOW(TABLE("events", "nothing has happened", COL("AT", "$at"), COL("KIND", "$kind"),
+		   KEEP("SOURCE", "{$source|$rule $value|$rule|-}"), COL("LIMIT", "{$limit|-}"),
+		   HIDE("REASON", "{$reason|-}", 2), HIDE("PACKET", "{$proto{ port $sport}|-}", 6),
+		   HIDE("TO", "{$dst{ port $dport}|-}", 5), HIDE("IFACE", "{$interface|-}", 7),
+		   HIDE(">PACKETS", "{$packets:n|-}", 3), HIDE("DETAIL", "{$detail|-}", 1)),
+	     LINE("{$missed:some events are not kept any more}")))
 
 COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at a time",
 	ARGS(POSITION("who", "SOURCE|RULE", ARG_TEXT), POSITION("value", "VALUE", ARG_TEXT, .optional = true),
