@@ -75,7 +75,7 @@ check_is "nor what fails" "$(timeout 5 "$BIN/sluicectl" -s "$SOCKET" override li
 
 # A terminal of 80 columns.
 script -qec "stty cols 80; $BIN/sluicectl -s $SOCKET limit list" /dev/null < /dev/null > "$LAB/terminal" 2>&1
-check "on a terminal" "$(tr -d '\r' < "$LAB/terminal" | sed 's/…/./g' | awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }')" 20 80
+check "on a terminal" "$(tr -d '\r' < "$LAB/terminal" | sed 's/…/./g; s/\x1b\[[0-9;]*m//g' | awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }')" 20 80
 
 # ---------------------------------------------------------------- completion
 
