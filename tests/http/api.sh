@@ -16,13 +16,18 @@ descriptors:
   - {key: named, rate_limit: {unit: day, requests_per_unit: 3, name: three}, metadata: {plan: free}}
   - {key: free, rate_limit: {unlimited: true}}
 YAML
+http_rules whole <<'YAML'
+domain: {name: whole, limits: 3 requests/d}
+descriptors:
+  - {key: user, limits: ['1 requests/d'], ban: {after: 1 rejections/1m, for: 10m}}
+YAML
 http_daemon <<'YAML'
   state: {users: 1000, on_full: closed}
 YAML
 
 node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" > "$LAB/out" 2>&1
 results "$LAB/out"
-check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 20 20
+check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 21 21
 # The last of them stops sluiced; if it did not run, sluiced is stopped here.
 wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID"

@@ -54,6 +54,19 @@ async function checks() {
 		assert.equal(over.statuses[0].shadow, true);
 		assert.equal(over.statuses[0].code, 'OK');
 	});
+	await test('check: a ban, and the limit of a whole domain', async () => {
+		const whole = (expected, value) => status(expected, 'POST', '/v1/check', { json: { domain: 'whole',
+			descriptors: [{ entries: [{ key: 'user', value }] }] } });
+		let answer = JSON.parse((await whole(200, 'a')).body);
+
+		assert.equal(answer.domain.remaining, 2);
+		for (let i = 0; i < 3; i++)
+			answer = JSON.parse((await whole(429, 'a')).body);
+		assert.ok(answer.statuses[0].banned_ms > 500000, JSON.stringify(answer));
+		await whole(200, 'b');
+		await whole(200, 'c');
+		assert.equal(JSON.parse((await whole(429, 'd')).body).domain.code, 'OVER_LIMIT');
+	});
 	await test('check: a peek charges nothing', async () => {
 		for (let i = 0; i < 5; i++)
 			await status(200, 'POST', '/v1/check', { json: call('user', 'peeked', { peek: true }) });
