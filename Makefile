@@ -127,7 +127,7 @@ $(B)/%.o: %.c $(B)/flags.cc
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WARN_FRAME) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
 
-# libsluice, the library for programs: the limiter, and of lib/ what it uses. Only sluice_* is visible, also in the archive.
+# libsluice, the library for programs: the limiter, a client, and of lib/ what they use. Only sluice_* is visible, also in the archive.
 CLIENT_SRC := $(wildcard user/client/*.c user/limiter/*.c) $(addprefix user/lib/,err.c units.c block_check.c)
 CLIENT_OBJ := $(CLIENT_SRC:%.c=$(B)/pic/%.o)
 $(B)/pic/%.o: %.c $(B)/flags.cc

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# libsluice.sh - libsluice as a program finds it: installed, with pkg-config, shared and static; the example of
+# libsluice.sh - libsluice as a program finds it: installed, with pkg-config, shared and static; the examples of
 # libsluice(3); from Python through ctypes; and 64 threads under ThreadSanitizer. Needs no root.
 
 . "$(dirname "$0")/../lib/plain.sh"
@@ -18,13 +18,22 @@ is "only sluice_* is visible" test -z "$(nm -D --defined-only "$lib/libsluice.so
 is "nor in the archive" test -z "$(nm -g --defined-only "$lib/libsluice.a" | awk '$2 == "T"' | grep -v ' sluice_')"
 
 # The example of the manual page, its 25 calls cut short by a faster rate.
-awk '/^\.Bd -literal/ { show = 1; next } /^\.Ed/ { show = 0 } show { gsub(/\\en/, "\\n"); print }' \
-	docs/man/libsluice.3 > "$dir/example.c"
+# example NUMBER: prints it
+example() {
+	awk -v n="$1" '/^\.Bd -literal/ { show = ++seen == n; next } /^\.Ed/ { show = 0 } show { gsub(/\\en/, "\\n"); print }' \
+		docs/man/libsluice.3
+}
+example 1 > "$dir/example.c"
+example 2 | sed "s|/run/sluice/http.sock|$dir/absent.sock|" > "$dir/client.c"
 cflags=$(pkg-config --cflags sluice) libs=$(pkg-config --libs sluice)
 # shellcheck disable=SC2086
 is "the example compiles" cc -Wall -Wextra -Werror -o "$dir/shared" "$dir/example.c" $cflags $libs
 # shellcheck disable=SC2086
 is "and statically" cc -Wall -o "$dir/static" "$dir/example.c" $cflags "$lib/libsluice.a" -lz -lm -lpthread
+# shellcheck disable=SC2086
+is "the client's example compiles" cc -Wall -Wextra -Werror -o "$dir/asks" "$dir/client.c" $cflags $libs
+"$dir/asks" > "$dir/out"
+is "without a daemon it fails open" prints '^yes \(-2\)$'
 is "the header is C++ as well" clang -Wall -Wextra -Werror -fsyntax-only -x c++ user/client/sluice.h
 for kind in shared static; do
 	"$dir/$kind" > "$dir/out"
@@ -74,5 +83,13 @@ is "compiles with ThreadSanitizer" cc -std=gnu11 -D_GNU_SOURCE -O1 -g -fsanitize
 	-o "$dir/acquire" tests/bench/acquire.c user/client/*.c user/limiter/*.c \
 	$(printf 'user/lib/%s.c ' err units block_check) -lz -lm -lpthread
 is "64 threads, no race, none early" "$dir/acquire" 64 30000 20000
+# shellcheck disable=SC2046
+is "and the client's tests" cc -std=gnu11 -D_GNU_SOURCE -O1 -g -fsanitize=thread -Iinclude -Iuser -Itests -I. \
+	-o "$dir/client" tests/unit/client/test_client.c tests/lib/test.c user/client/*.c user/limiter/*.c \
+	$(printf 'user/lib/%s.c ' err units block_check) -lcmocka -lz -lm -lpthread
+client() {
+	"$dir/client" > "$dir/out" 2>&1
+}
+is "16 threads of one client, no race" client
 is "a million acquisitions, none early, in no more time than due" build/tests/bench/acquire 64 1000000 100000
 exit $failed

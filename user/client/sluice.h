@@ -4,8 +4,9 @@
  *
  * A limiter is one bucket: a capacity, so many units each interval, and the threads that wait for
  * them. It is the limiter of sluiced: the same step functions, so the same verdicts. All functions
- * may be called by any thread at any time, except sluice_limiter_free(). They return 0 or a negative
- * errno value, and do not set errno.
+ * may be called by any thread at any time, except sluice_limiter_free()
+ * and sluice_client_close(). They return 0 or a negative
+ * errno value. A client asks a sluiced over its Unix socket, for limits that programs share.
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -80,6 +81,77 @@ int sluice_acquire(struct sluice_limiter *limiter, uint64_t units);
 void sluice_refund(struct sluice_limiter *limiter, uint64_t units);
 /* Threads that wait now. */
 unsigned int sluice_waiting(struct sluice_limiter *limiter);
+
+/* ------------------------------------------------------------------ a client of sluiced */
+
+/* Flags of a client. */
+#define SLUICE_FAIL_CLOSED 1u	/* where no decision is made: refused; without it: admitted */
+
+/* Set all to 0 first; later versions add fields at the end. */
+struct sluice_client_config {
+	size_t size;		/* sizeof(struct sluice_client_config) */
+	const char *address;	/* "unix:/PATH", of http.listen */
+	const char *token;	/* of http.callers; NULL: none */
+	uint32_t flags;
+	uint32_t retry_percent;	/* retries for each 100 calls, up to 100; 0: 10 */
+	uint32_t retry_burst;	/* retries before the first calls, and at most saved up; 0: 10 */
+	uint32_t reserved;
+	uint64_t timeout_ns;	/* of a call without a deadline; 0: 10^9 (a second) */
+	uint64_t backoff_ns;	/* before the first retry; 0: 50 ms. Doubles up to 32 times it */
+};
+
+struct sluice_entry {
+	const char *key;
+	const char *value;	/* any bytes */
+	size_t value_size;	/* 0: up to its NUL */
+};
+
+struct sluice_descriptor {
+	const struct sluice_entry *entries;
+	size_t entry_count;
+	int64_t hits;		/* 0 to 16777216, 0 charges nothing; in a report below 0: refunds */
+};
+
+/* Flags of a request; sluice_client_check() alone. */
+#define SLUICE_PEEK 1u		/* nothing is charged */
+#define SLUICE_RETRY_REFUSED 2u	/* a refusal is retried when the daemon says, up to the deadline */
+
+/* Set all to 0 first; later versions add fields at the end. */
+struct sluice_request {
+	size_t size;		/* sizeof(struct sluice_request) */
+	const char *domain;
+	const struct sluice_descriptor *descriptors;
+	size_t descriptor_count;	/* 1 or more */
+	const char *source;	/* an address; NULL: none */
+	uint64_t deadline_ns;	/* of CLOCK_MONOTONIC; 0: after the client's timeout */
+	uint32_t flags;
+	uint32_t status;	/* reports: of the application's response; 0: none */
+	uint64_t latency_ns;	/* reports: of the application's response; 0: none */
+	const char *id;		/* reports: charged once; NULL: one for each call */
+};
+
+struct sluice_client;
+
+/*
+ * Does not connect: the daemon may come later. -EINVAL: a field is out of its range, or the address
+ * has another form; -ENAMETOOLONG: the path; -ENOMEM. What `config` points to is copied.
+ */
+int sluice_client_open(const struct sluice_client_config *config, struct sluice_client **ret);
+/* Frees a client that no thread uses; NULL is fine. */
+void sluice_client_close(struct sluice_client *client);
+
+/*
+ * Asks whether a request may pass. Returns by the deadline. 0: admitted; -EAGAIN: refused;
+ * -ERANGE: refused, and never fits. Others: no decision: -ETIMEDOUT; -EBUSY: the daemon cannot
+ * decide; -EINVAL: it does not understand the request; -EACCES: it does not know the caller, or gives
+ * it no right; -EPROTO; those of connect(2), as -ECONNREFUSED and -ENOENT; -ENOMEM. Whatever it
+ * returns, `ret->admitted` says what to do; without a decision what the client's flags say.
+ * `ret->retry_after_ns` is at least a second where units do not fit now; `ret` may be NULL.
+ */
+int sluice_client_check(struct sluice_client *client, const struct sluice_request *request,
+			struct sluice_result *ret);
+/* Reports a request that has happened. 0, or as above; -EINVAL also if the daemon rejects it. */
+int sluice_client_report(struct sluice_client *client, const struct sluice_request *request);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * libsluice's client against a server that plays a list of responses: what each means, retries and
+ * their budget, deadlines, idle connections that were closed, threads. tests/http/libsluice.sh has it against
+ * a daemon.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/sluice.h"
+#include "lib/test.h"
+#include "lib/temp_dir.h"
+#include "sluice/types.h"
+
+#define SEC SL_NS_PER_SEC
+#define MS (SEC / 1000)
+#define OK "HTTP/1.1 200 OK\r\nX-RateLimit-Remaining: 7\r\nRateLimit: \"user\";r=7;t=42, \"b\";r=9;t=1\r\n" \
+	"Content-Length: 13\r\n\r\n{\"code\":\"OK\"}"
+#define REFUSED "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nContent-Length: 0\r\n\r\n"
+#define BUSY "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 16\r\n\r\n{\"code\":\"ERROR\"}"
+
+/* Answers the requests with `response`, the last one again and again; NULL: closes. One connection at a time. */
+struct server {
+	char address[128];
+	int listener, conn;
+	pthread_t id;
+	const char *const *response;
+	bool slow;			/* one byte a millisecond */
+	bool close_after;		/* each response, without saying so */
+	pthread_mutex_t lock;		/* of what follows */
+	u32 asked;			/* requests so far */
+	char request[4096];		/* the last one */
+};
+
+static u64 mono(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * SEC + now.tv_nsec;
+}
+
+/* A whole request of less than 4 KiB. */
+static bool read_request(struct server *s)
+{
+	char request[sizeof(s->request)];
+	size_t have = 0;
+
+	for (;;) {
+		ssize_t n = read(s->conn, request + have, sizeof(request) - 1 - have);
+		char *body;
+		size_t length;
+
+		if (n <= 0)
+			return false;
+		have += n;
+		request[have] = 0;
+		body = strstr(request, "\r\n\r\n");
+		if (body && sscanf(strstr(request, "Content-Length:"), "Content-Length: %zu", &length) == 1 &&
+		    strlen(body + 4) >= length)
+			break;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->asked++;
+	strcpy(s->request, request);
+	pthread_mutex_unlock(&s->lock);
+	return true;
+}
+
+static u32 asked(struct server *s)
+{
+	u32 asked;
+
+	pthread_mutex_lock(&s->lock);
+	asked = s->asked;
+	pthread_mutex_unlock(&s->lock);
+	return asked;
+}
+
+/* The last request; until the next call. */
+static const char *request(struct server *s)
+{
+	static char request[sizeof(s->request)];
+
+	pthread_mutex_lock(&s->lock);
+	strcpy(request, s->request);
+	pthread_mutex_unlock(&s->lock);
+	return request;
+}
+
+static void answer(struct server *s, const char *text)
+{
+	for (size_t len = strlen(text), step; len; text += step, len -= step) {
+		step = s->slow ? 1 : len;
+		if (send(s->conn, text, step, MSG_NOSIGNAL) < 0)
+			return;
+		if (s->slow)
+			usleep(1000);
+	}
+}
+
+static void *serve(void *arg)
+{
+	struct server *s = arg;
+
+	while ((s->conn = accept(s->listener, NULL, NULL)) >= 0) {
+		while (read_request(s)) {
+			const char *response = *s->response;
+
+			if (s->response[1])
+				s->response++;
+			if (!*response)
+				break;
+			answer(s, response);
+			if (s->close_after)
+				break;
+		}
+		close(s->conn);
+	}
+	return NULL;
+}
+
+static void begin(struct server *s, const char *const *response)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+	pthread_mutex_init(&s->lock, NULL);
+	assert_int_equal(temp_dir_make(NULL), 0);
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/http.sock", temp_dir);
+	snprintf(s->address, sizeof(s->address), "unix:%s", at.sun_path);
+	s->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	s->response = response;
+	assert_int_equal(bind(s->listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(s->listener, 100), 0);
+	assert_int_equal(pthread_create(&s->id, NULL, serve, s), 0);
+}
+
+/* After the client has closed its connections. */
+static void end(struct server *s)
+{
+	shutdown(s->listener, SHUT_RDWR);
+	pthread_join(s->id, NULL);
+	close(s->listener);
+	assert_int_equal(temp_dir_drop(NULL), 0);
+}
+
+static struct sluice_client *open_client(const char *address, struct sluice_client_config config)
+{
+	struct sluice_client *c;
+
+	config.size = sizeof(config);
+	config.address = address;
+	assert_int_equal(sluice_client_open(&config, &c), 0);
+	return c;
+}
+
+static const struct sluice_entry bob = { .key = "user", .value = "b\"o\0b", .value_size = 5 };
+static const struct sluice_descriptor one = { .entries = &bob, .entry_count = 1, .hits = 1 };
+
+static struct sluice_request request_of(u64 deadline_ns, u32 flags)
+{
+	return (struct sluice_request){ .size = sizeof(struct sluice_request), .domain = "api",
+		.descriptors = &one, .descriptor_count = 1, .deadline_ns = deadline_ns, .flags = flags };
+}
+
+static int check(struct sluice_client *c, u64 timeout_ns, u32 flags, struct sluice_result *ret)
+{
+	struct sluice_request request = request_of(mono() + timeout_ns, flags);
+
+	return sluice_client_check(c, &request, ret);
+}
+
+TEST(test_config)
+{
+	char longer[300] = "unix:/";
+	const struct sluice_client_config bad[] = {
+		{ .address = "unix:/a" },
+		{ .size = sizeof(bad[0]) },
+		{ .size = sizeof(bad[0]), .address = "127.0.0.1:8180" },
+		{ .size = sizeof(bad[0]), .address = "unix:a" },
+		{ .size = sizeof(bad[0]), .address = "unix:/a", .flags = 2 },
+		{ .size = sizeof(bad[0]), .address = "unix:/a", .token = "a\r\nHost: b" },
+		{ .size = sizeof(bad[0]), .address = "unix:/a", .token = "" },
+		{ .size = sizeof(bad[0]), .address = "unix:/a", .retry_percent = 101 },
+		{ .size = sizeof(bad[0]), .address = longer },
+	};
+
+	memset(longer + 6, 'a', sizeof(longer) - 7);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct sluice_client *c = (void *)1;
+
+		assert_int_equal(sluice_client_open(&bad[i], &c),
+				 bad[i].address == longer ? -ENAMETOOLONG : -EINVAL);
+		assert_null(c);
+	}
+	sluice_client_close(NULL);
+}
+
+/* What each response is for a client that fails open, and for one that fails closed. */
+TEST(test_responses)
+{
+	static const struct {
+		const char *response;
+		int code, open, closed;
+	} row[] = {
+		{ OK, 0, 1, 1 },
+		{ REFUSED, -EAGAIN, 0, 0 },
+		{ "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n", -ERANGE, 0, 0 },
+		{ BUSY, -EBUSY, 1, 0 },
+		{ "HTTP/1.1 503 X\r\nContent-Length: 17\r\n\r\n{\"code\":\"CLOSED\"}", -EAGAIN, 0, 0 },
+		{ "HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n", -EINVAL, 1, 0 },
+		{ "HTTP/1.1 401 X\r\nContent-Length: 0\r\n\r\n", -EACCES, 1, 0 },
+		{ "HTTP/1.1 302 X\r\nContent-Length: 0\r\n\r\n", -EPROTO, 1, 0 },
+		{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", -EPROTO, 1, 0 },
+		{ "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", -EPROTO, 1, 0 },
+		{ "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n12", -EPROTO, 1, 0 },
+		{ "HTTP/1.1 2\r\n\r\n", -EPROTO, 1, 0 },
+		{ "SSH-2.0-OpenSSH\r\n\r\n", -EPROTO, 1, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		for (int closed = 0; closed < 2; closed++) {
+			const char *const list[] = { row[i].response, NULL };
+			struct server s = { .slow = i == 0 };
+			struct sluice_result r;
+			struct sluice_client *c;
+
+			begin(&s, list);
+			/* With a back-off beyond the deadline nothing is retried. */
+			c = open_client(s.address, (struct sluice_client_config){
+				.flags = closed ? SLUICE_FAIL_CLOSED : 0, .backoff_ns = 3600 * SEC });
+			if (check(c, 10 * SEC, 0, &r) != row[i].code)
+				fail_msg("row %zu", i);
+			assert_int_equal(r.admitted, closed ? row[i].closed : row[i].open);
+			if (!i)
+				assert_true(r.remaining == 7 && r.reset_ns == 42 * SEC);
+			if (i == 1)
+				assert_int_equal(r.retry_after_ns, SEC);
+			assert_int_equal(asked(&s), 1);
+			sluice_client_close(c);
+			end(&s);
+		}
+	}
+}
+
+/* What is sent: the value's quote and its NUL; a report's id is another one in each call. */
+TEST(test_request)
+{
+	const char *const list[] = { OK, "HTTP/1.1 202 X\r\nContent-Length: 15\r\n\r\n\"rejected\":[{}]",
+		"HTTP/1.1 202 X\r\nContent-Length: 13\r\n\r\n\"rejected\":[]", NULL };
+	struct sluice_request report = request_of(0, SLUICE_PEEK);
+	struct server s = {};
+	struct sluice_client *c;
+	char id[100], next[100];
+
+	begin(&s, list);
+	c = open_client(s.address, (struct sluice_client_config){ .token = "0123456789abcdef" });
+	report.source = "192.0.2.7";
+	assert_int_equal(sluice_client_check(c, &report, NULL), 0);
+	assert_non_null(strstr(request(&s), "POST /v1/check HTTP/1.1\r\n"));
+	assert_non_null(strstr(request(&s), "\r\nX-Sluice-Token: 0123456789abcdef\r\n"));
+	assert_non_null(strstr(request(&s), "\r\n\r\n{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\","
+		"\"value\":\"b\\\"o\\u0000b\"}],\"hits\":1}],\"source\":\"192.0.2.7\",\"peek\":true}"));
+	report.flags = 0;
+	report.latency_ns = SEC / 4000;
+	assert_int_equal(sluice_client_report(c, &report), -EINVAL);
+	assert_non_null(strstr(request(&s), "POST /v1/report "));
+	assert_non_null(strstr(request(&s), ",\"latency\":0.000250000}]"));
+	assert_int_equal(sscanf(strstr(request(&s), "\"id\":"), "\"id\":\"%99[^\"]", id), 1);
+	assert_int_equal(sluice_client_report(c, &report), 0);
+	assert_int_equal(sscanf(strstr(request(&s), "\"id\":"), "\"id\":\"%99[^\"]", next), 1);
+	assert_string_not_equal(id, next);
+	report.domain = NULL;
+	assert_int_equal(sluice_client_report(c, &report), -EINVAL);
+	assert_int_equal(asked(&s), 3);
+	sluice_client_close(c);
+	end(&s);
+}
+
+/* Refused with Retry-After 1, then admitted: after that second, not before; not at all without time for it. */
+TEST(test_retry_after)
+{
+	const char *const list[] = { REFUSED, REFUSED, REFUSED, OK, NULL };
+	struct server s = {};
+	struct sluice_client *c;
+	struct sluice_result r;
+	u64 begun;
+
+	begin(&s, list);
+	c = open_client(s.address, (struct sluice_client_config){ .backoff_ns = MS });
+	assert_int_equal(check(c, 60 * SEC, 0, &r), -EAGAIN);
+	assert_int_equal(check(c, SEC / 2, SLUICE_RETRY_REFUSED, &r), -EAGAIN);
+	assert_int_equal(asked(&s), 2);
+	begun = mono();
+	assert_int_equal(check(c, 60 * SEC, SLUICE_RETRY_REFUSED, &r), 0);
+	assert_true(mono() - begun >= SEC);
+	assert_int_equal(asked(&s), 4);
+	sluice_client_close(c);
+	end(&s);
+}
+
+/* 5 retries at first, then one for each 4 calls: 100 calls send at most 100 + 5 + 25. */
+TEST(test_budget)
+{
+	const char *const list[] = { BUSY, NULL };
+	struct server s = {};
+	struct sluice_client *c;
+
+	begin(&s, list);
+	c = open_client(s.address, (struct sluice_client_config){
+		.backoff_ns = MS, .retry_percent = 25, .retry_burst = 5 });
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(check(c, 60 * SEC, 0, NULL), -EBUSY);
+	assert_in_range(asked(&s), 100 + 5 + 24, 100 + 5 + 25);
+	sluice_client_close(c);
+	end(&s);
+}
+
+/* A server that accepts and says nothing, or one byte at a time: the deadline holds. */
+TEST(test_deadline)
+{
+	static char endless[200000];
+	const char *const list[] = { endless, NULL };
+	struct sluice_request request = request_of(1, 0);
+	struct server s = { .slow = true };
+	struct sluice_client *c;
+	struct sluice_result r;
+	u64 begun = mono();
+
+	memset(endless, 'a', sizeof(endless) - 1);
+	memcpy(endless, "HTTP/1.1 200 OK\r\n", 17);
+	begin(&s, list);
+	c = open_client(s.address, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED });
+	assert_int_equal(check(c, 200 * MS, 0, &r), -ETIMEDOUT);
+	assert_int_equal(r.admitted, 0);
+	assert_in_range(mono() - begun, 200 * MS, 20 * SEC);
+	/* One that is over. */
+	assert_int_equal(sluice_client_check(c, &request, &r), -ETIMEDOUT);
+	sluice_client_close(c);
+	end(&s);
+}
+
+/* Idle connections that the daemon has closed cost no retry of the budget; responses that are cut do. */
+TEST(test_closed)
+{
+	const char *const list[] = { OK, NULL }, *const cut[] = { "", "HTTP/1.1 200", OK, NULL };
+	struct server s = { .close_after = true }, t = {};
+	struct sluice_client *c;
+
+	begin(&s, list);
+	c = open_client(s.address, (struct sluice_client_config){ .retry_burst = 1, .retry_percent = 1 });
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
+	assert_int_equal(asked(&s), 50);
+	sluice_client_close(c);
+	end(&s);
+
+	t.close_after = true;
+	begin(&t, cut);
+	c = open_client(t.address, (struct sluice_client_config){ .backoff_ns = MS });
+	assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
+	assert_int_equal(asked(&t), 3);
+	sluice_client_close(c);
+	end(&t);
+}
+
+/* No daemon: an error at once, or after retries; it admits where it should. */
+TEST(test_absent)
+{
+	struct sluice_client *c = open_client("unix:/nonexistent/http.sock", (struct sluice_client_config){
+		.backoff_ns = MS, .retry_burst = 3 });
+	struct sluice_result r;
+
+	assert_int_equal(check(c, 60 * SEC, 0, &r), -ENOENT);
+	assert_true(r.admitted);
+	sluice_client_close(c);
+}
+
+#define THREADS 16
+#define CALLS 50
+
+static void *run_calls(void *arg)
+{
+	for (int i = 0; i < CALLS; i++)
+		if (check(arg, 60 * SEC, 0, NULL))
+			return arg;
+	return NULL;
+}
+
+/* Each call has its own response, of as many threads as share a client. */
+TEST(test_threads)
+{
+	const char *const list[] = { OK, NULL };
+	struct server s = { .close_after = true };
+	pthread_t id[THREADS];
+	struct sluice_client *c;
+
+	begin(&s, list);
+	c = open_client(s.address, (struct sluice_client_config){});
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&id[i], NULL, run_calls, c);
+	for (int i = 0; i < THREADS; i++) {
+		void *failed;
+
+		pthread_join(id[i], &failed);
+		assert_null(failed);
+	}
+	assert_int_equal(asked(&s), THREADS * CALLS);
+	sluice_client_close(c);
+	end(&s);
+}
+
+TEST_MAIN
