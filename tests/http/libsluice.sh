@@ -33,6 +33,8 @@ check_is "refused" "$code $admitted" "EAGAIN 0"
 check "the daemon's Retry-After, with its jitter" "$after" 3500 3961
 call check bob 6 5
 check_is "more than the limit never fits" "$code $admitted" "ERANGE 0"
+call check "$(printf '%5000000s' | tr ' ' x)" 1 20
+check_is "a value of 5 MB is refused, not an error" "$code $admitted $left" "ERANGE 0 0"
 call check ann 2 5
 check_is "another user, two hits" "$code $admitted $left" "0 1 3"
 

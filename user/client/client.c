@@ -19,6 +19,8 @@
 
 #define CONNECTIONS_KEPT 64
 #define DOUBLINGS 5
+/* A larger request's buffer is freed after it: values may come from anyone. */
+#define REQUEST_KEPT 65536
 #define TIMEOUT_NS SL_NS_PER_SEC
 #define BACKOFF_NS (50 * SL_NS_PER_SEC / 1000)
 #define DELAY_MAX_NS (3600 * SL_NS_PER_SEC)
@@ -138,6 +140,10 @@ static void give_conn(struct sluice_client *c, struct client_conn *conn)
 {
 	bool keep;
 
+	if (conn->out.size > REQUEST_KEPT) {
+		free(conn->out.at);
+		out_begin(&conn->out, NULL, 0);
+	}
 	pthread_mutex_lock(&c->lock);
 	keep = c->idle_count < CONNECTIONS_KEPT;
 	if (keep) {

@@ -156,7 +156,7 @@ int client_read(const struct client_response *response, enum client_call call,
 	const char *reset = limit ? strstr(limit, ";t=") : NULL;
 
 	*ret = (struct sluice_result){
-		.remaining = left ? strtoull(left, NULL, 10) : UINT64_MAX,
+		.remaining = left ? strtoull(left, NULL, 10) : response->status == 200 ? UINT64_MAX : 0,
 		.reset_ns = reset ? seconds(reset + 3) : 0,
 	};
 	*ret_after_ns = seconds(after);
