@@ -12,6 +12,7 @@ cat > "$LAB/rules/api.yaml" <<'YAML'
 domain: api
 descriptors:
   - {key: user, limits: ['10 requests/h'], algorithm: fixed-window}
+  - {key: tenant, limits: ['10 requests/h'], algorithm: fixed-window, detailed_metric: true}
 YAML
 utc_room 3600 60
 daemon_start <<YAML
@@ -31,10 +32,21 @@ blast "$LAB/quiet" --dst $SERVER4 --dport 82 --src 10.1.5.1 --count 100 --pps 50
 blast_bg "$LAB/a" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 3000 --pps 1200
 blast_bg "$LAB/b" --dst $SERVER4 --dport 80 --src 10.1.2.1 --count 12000 --pps 5000
 blast_wait
-for _ in $(seq 25); do
-	on_server curl -s --unix-socket "$LAB/http.sock" http://x/v1/check -d \
-		'{"domain": "api", "descriptors": [{"entries": [{"key": "user", "value": "bob"}]}]}' > /dev/null
-done
+ask() { # KEY VALUE COUNT
+	local url=()
+
+	for _ in $(seq "$3"); do
+		url+=(http://x/v1/check)
+	done
+	on_server curl -s --unix-socket "$LAB/http.sock" "${url[@]}" -d \
+		"{\"domain\": \"api\", \"descriptors\": [{\"entries\": [{\"key\": \"$1\", \"value\": \"$2\"}]}]}" \
+		> /dev/null
+}
+ask user bob 25
+ask tenant alice 12
+ask tenant dave 13
+ask tenant mallory 40
+ask tenant carol 5
 ctl analyze -o json > "$LAB/analysis"
 COLUMNS=80 ctl analyze > "$LAB/text"
 ctl stats web -o json > "$LAB/stats"
@@ -53,6 +65,12 @@ check_true "a limit that nothing met: $(of idle .advice)" grep -q "No packets ha
 check_true "one that refused nothing: $(of quiet .advice)" grep -q "none of 100 packets" <(of quiet .advice)
 check_is "a rule: passed and refused requests" "$(of api/user '"\(.passed) \(.refused)"')" "10 15"
 check_is "those that left 80% used" "$(of api/user .near)" 3
+check_is "tenants refused, just above, far above; the neighbor within it is in none" \
+	"$(of api/tenant '"\(.refused_lately) \(.just_above) \(.far_above)"')" "3 2 1"
+check_is "tenants: passed and refused" "$(of api/tenant '"\(.passed) \(.refused)"')" "35 35"
+check_true "two were just above, and the advice says so: $(of api/tenant .advice)" \
+	grep -q "^2 of 3 refused users sent less than 1.5 times what passed" <(of api/tenant .advice)
+check_is "without values counted it is not known by how much" "$(of api/user .refused_lately)" 0
 check_is "as text it fits 80 columns, the sentences apart" \
 	"$(awk '/^$/ { exit } length > 80' "$LAB/text" | wc -l)" 0
 check_true "with the candidate's line" grep -q "^stricter: in shadow mode beside it" "$LAB/text"

@@ -16,7 +16,7 @@ struct limit_numbers {
 	const char *who;		/* "sources", "users" */
 	u64 live, over, near;		/* with a bucket now; of these over; within, but 80% used */
 	bool no_buckets;		/* live and over are not known */
-	/* Of those refused in the last seconds: */
+	/* Of those refused in the last seconds; users: since their values are counted: */
 	u64 seen;			/* that are known */
 	u64 just_above;			/* sent less than 1.5 times what passed */
 	u64 far_above;			/* more than twice */

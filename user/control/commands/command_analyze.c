@@ -19,6 +19,16 @@
 #include "packet/host/view.h"
 #include "request/engine/observe.h"
 
+/* One of those that sent: if it was refused, by how much it was above what passed. */
+static void add_above(struct limit_numbers *n, u64 passed, u64 refused)
+{
+	if (!refused)
+		return;
+	n->seen++;
+	n->just_above += refused * 2 < passed;
+	n->far_above += refused > passed;
+}
+
 /* ------------------------------------------------------------------ the packet tier */
 
 static void packets_of(struct commands *ctx, const struct limit_view *view, struct sl_limit_stats *ret)
@@ -36,9 +46,7 @@ static void add_heavy(struct limit_numbers *n, const struct heavy_source *source
 
 		if (source[i].limit_id != slot || !dropped)
 			continue;
-		n->seen++;
-		n->just_above += dropped * 2 < passed;
-		n->far_above += dropped > passed;
+		add_above(n, passed, dropped);
 		n->all += dropped;
 		if (dropped > n->heaviest)
 			n->heaviest = dropped;
@@ -143,26 +151,49 @@ static void add_refused(struct commands *ctx, const char *rule, struct limit_num
 		}
 }
 
+static u64 series_passed(const struct observe_series *series)
+{
+	return series->verdict[DECISION_OK] + series->verdict[DECISION_SOFT] + series->verdict[DECISION_DELAYED];
+}
+
+/* By the limit itself: a ban refuses however little is sent. */
+static u64 series_over(const struct observe_series *series)
+{
+	return series->verdict[DECISION_OVER_LIMIT] + series->verdict[DECISION_SHADOW];
+}
+
+/*
+ * The decisions counted by value: their sum, and by how much those refused were above what passed. Only
+ * detailed_metric and value_to_metric count so, for metrics.max_values values; of others this is not known.
+ */
+static void add_values(struct commands *ctx, u32 metric, struct observe_series *sum, struct limit_numbers *n)
+{
+	struct observe_value *value;
+	size_t count = observe_values(ctx->running->requests.engine, &value);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct observe_series *series = &value[i].series;
+
+		if (value[i].metric != metric)
+			continue;
+		for (int v = 0; v < DECISION_COUNT; v++)
+			sum->verdict[v] += series->verdict[v];
+		sum->near += series->near;
+		add_above(n, series_passed(series), series_over(series));
+	}
+	free(value);
+}
+
 static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rule, const char *name)
 {
 	struct limit_numbers n = { .unit = "requests", .who = "users", .no_buckets = true };
-	struct observe_value *value;
 	struct observe_series sum;
-	size_t count;
 
 	observe_series(ctx->running->requests.engine, rule->metric, &sum);
-	count = observe_values(ctx->running->requests.engine, &value);
-	for (size_t i = 0; i < count; i++)
-		if (value[i].metric == rule->metric) {
-			for (int v = 0; v < DECISION_COUNT; v++)
-				sum.verdict[v] += value[i].series.verdict[v];
-			sum.near += value[i].series.near;
-		}
-	free(value);
+	add_values(ctx, rule->metric, &sum, &n);
 	n.shadow = rule->shadow;
-	n.passed = sum.verdict[DECISION_OK] + sum.verdict[DECISION_SOFT] + sum.verdict[DECISION_DELAYED];
-	n.refused = sum.verdict[DECISION_OVER_LIMIT] + sum.verdict[DECISION_BANNED] +
-		    sum.verdict[DECISION_SHADOW];
+	n.passed = series_passed(&sum);
+	n.refused = series_over(&sum) + sum.verdict[DECISION_BANNED];
 	n.near = sum.near;
 	for (u32 i = 0; i < rule->limit_count; i++)
 		n.is_window |= algorithm_kind(rule->limit[i].terms.algorithm) == STATE_WINDOW;
