@@ -7,6 +7,10 @@
 # KERNEL is a directory of setup.sh's. The machine's root is this one's, read-only, under a
 # tmpfs: the tests use what is installed here, and no change of theirs stays. There is no
 # network but what SCRIPT makes. Boots in 5 to 10 seconds.
+#
+# BOOT=SCRIPT2: SCRIPT is the first process, and goes on as systemd; the program is installed under
+# /run/out/installed; eth0 is a virtio card, and SCRIPT2 runs in a network namespace of its own, where
+# the other end is tap0.
 
 set -u
 HERE=$(dirname "$(readlink -f "$0")")
@@ -69,6 +73,7 @@ for module in veth sch_ingress cls_bpf; do
 done
 ip link set lo up
 cd /
+[ -z "$vm_boot" ] || exec bash "$vm_script"
 setsid -w bash "$vm_script" < /dev/null
 echo $? > /run/out/status
 sync
@@ -80,12 +85,21 @@ chmod +x "$WORK/first/init"
 	gzip -1) > "$WORK/initrd"
 
 # ---- the machine
-timeout -k 5 "$TIMEOUT" qemu-system-x86_64 -M q35 -accel tcg,thread=multi,tb-size=512 \
+card=() outside=(env)
+if [ -n "${BOOT:-}" ]; then
+	make -s -C "$HERE/../.." install DESTDIR="$WORK/out/installed" > /dev/null || exit 125
+	card=(-netdev tap,id=n0,ifname=tap0,script=no,downscript=no,vhost=off,queues=2
+		-device virtio-net-pci,netdev=n0,romfile=,mq=on,vectors=6,mac=52:54:00:00:00:01)
+	# shellcheck disable=SC2016
+	outside=(unshare -n bash -c 'ip tuntap add tap0 mode tap multi_queue vnet_hdr; ip link set tap0 up
+		bash "$0" & flood=$!; "$@"; status=$?; kill $flood; wait; exit $status' "$(readlink -f "$BOOT")")
+fi
+"${outside[@]}" timeout -k 5 "$TIMEOUT" qemu-system-x86_64 -M q35 -accel tcg,thread=multi,tb-size=512 \
 	-cpu max,la57=off -smp 2 -m 2048 -nodefaults -no-user-config -display none -monitor none \
 	-serial stdio -no-reboot -kernel "$KERNEL/boot/vmlinuz-$VERSION" -initrd "$WORK/initrd" \
-	-append "console=ttyS0 quiet panic=-1 mitigations=off vm_kernel=$KERNEL vm_here=$HERE vm_script=$SCRIPT" \
+	-append "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 vm_boot=${BOOT:+1} vm_kernel=$KERNEL vm_here=$HERE vm_script=$SCRIPT" \
 	-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
-	-virtfs "local,path=$WORK/out,mount_tag=out,security_model=none,multidevs=remap" \
+	-virtfs "local,path=$WORK/out,mount_tag=out,security_model=none,multidevs=remap" "${card[@]}" \
 	< /dev/null | tr -d '\r'
 status=${PIPESTATUS[0]}
 [ -f "$WORK/out/status" ] && exit "$(cat "$WORK/out/status")"

@@ -3,7 +3,8 @@
  * netlink.c - see netlink.h.
  *
  * The content of link and address messages is ignored: each causes a rescan a moment later, so
- * that a thousand addresses at boot cause one. Lost messages (ENOBUFS) do the same. Routes have a
+ * that a thousand addresses at boot cause one; at once where a configured interface has appeared,
+ * which should be limited before it carries traffic. Lost messages (ENOBUFS) do the same. Routes have a
  * socket of their own, and only default routes count: a router may have a million others that
  * change all the time, and a rescan reads them all.
  */
@@ -37,13 +38,16 @@ static void on_rescan(evutil_socket_t fd, short what, void *arg)
 
 static void on_message(evutil_socket_t fd, short what, void *arg)
 {
+	struct daemon *d = arg;
 	char buf[16384];
 	ssize_t n;
 
 	do {
 		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 	} while (n > 0 || (n < 0 && (errno == EINTR || errno == ENOBUFS)));
-	if (!event_pending(rescan_timer, EV_TIMEOUT, NULL))
+	if (ifaces_appeared(&d->packets))
+		netlink_rescan(d);
+	else if (!event_pending(rescan_timer, EV_TIMEOUT, NULL))
 		event_add(rescan_timer, &settle);
 }
 

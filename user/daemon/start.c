@@ -248,6 +248,30 @@ int start_all(struct daemon *d, struct sl_err *err)
 	return r;
 }
 
+/* ------------------------------------------------------------------ ready */
+
+#define READY_LOOK_USEC 20000
+#define READY_WAIT_NS 1000000000ULL
+
+static struct event *ready_timer;
+
+/*
+ * At boot the network is brought up only after READY=1 (sluiced.service), so a configured interface
+ * whose driver is still being loaded is waited for, up to a second. Later ones are attached when they
+ * appear (netlink.c).
+ */
+static void on_ready_look(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval look = { .tv_usec = READY_LOOK_USEC };
+	struct daemon *d = arg;
+
+	if (ifaces_are_missing(&d->packets) &&
+	    clock_mono_ns() - d->commands.started_mono_ns < READY_WAIT_NS &&
+	    event_add(ready_timer, &look) == 0)
+		return;
+	sd_notify(0, "READY=1");
+}
+
 int start_loop(struct daemon *d)
 {
 	log_info("ready: %zu limits on %zu interfaces, %zu live changes",
@@ -258,7 +282,8 @@ int start_loop(struct daemon *d)
 	if (d->http)
 		log_info("http: %u rules, %u workers", d->running.requests.rules->rule_count,
 			 d->http->worker_count);
-	sd_notify(0, "READY=1");
+	ready_timer = evtimer_new(d->base, on_ready_look, d);
+	on_ready_look(-1, 0, d);
 	event_base_dispatch(d->base);
 	sd_notify(0, "STOPPING=1");
 	bans_store(&d->packets);

@@ -467,6 +467,29 @@ static void rescan_one(struct packet_host *host, struct iface *iface)
 	set_error(iface, &err);
 }
 
+/* Wanted, and not attached as it is now. A failed one is left to the next rescan. */
+static bool is_missing(const struct iface *iface)
+{
+	return iface->wanted && !iface->error[0] &&
+	       !(iface->attached && iface->at.ifindex == if_nametoindex(iface->name));
+}
+
+bool ifaces_appeared(const struct packet_host *host)
+{
+	for (u32 slot = 0; slot < SL_IFACES_MAX && !host->stopping; slot++)
+		if (is_missing(&host->iface[slot]) && if_nametoindex(host->iface[slot].name))
+			return true;
+	return false;
+}
+
+bool ifaces_are_missing(const struct packet_host *host)
+{
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (is_missing(&host->iface[slot]))
+			return true;
+	return false;
+}
+
 bool ifaces_rescan(struct packet_host *host)
 {
 	for (u32 slot = 0; slot < SL_IFACES_MAX && !host->stopping; slot++)

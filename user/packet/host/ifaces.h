@@ -31,6 +31,12 @@ int ifaces_detach_others(struct packet_host *host, const struct policy *policy, 
  */
 bool ifaces_rescan(struct packet_host *host);
 
+/* Whether a configured interface exists that ifaces_rescan() has not attached yet. */
+bool ifaces_appeared(const struct packet_host *host);
+
+/* Whether a configured interface is neither attached nor failed: it does not exist yet. */
+bool ifaces_are_missing(const struct packet_host *host);
+
 /*
  * Checks that programs and pins are in place, and puts them back or only logs, by each interface's
  * on_removed. Called each second. True if the pins were made again: then apply the rule set in

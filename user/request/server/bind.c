@@ -207,6 +207,9 @@ static int make_socket(const struct listen_def *def, int type, const struct bind
 
 	if (fd >= 0 && !un)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	/* At boot sluiced starts before the network: the address may come later. */
+	if (fd >= 0 && !un)
+		setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
 	if (fd >= 0 && address->any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	mask = umask(0177);	/* no other user may connect to a Unix socket until its group is set */
