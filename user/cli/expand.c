@@ -306,6 +306,9 @@ bool is_there(const json_t *value)
 	       (!json_is_array(value) || json_array_size(value));
 }
 
+/* Of a longer list the first ones are written (-o json has all): a set may have 100,000 prefixes. */
+#define ITEMS_MAX 16
+
 static bool write_value(const json_t *value, FILE *out)
 {
 	const json_t *item;
@@ -318,6 +321,10 @@ static bool write_value(const json_t *value, FILE *out)
 	else if (json_is_real(value))
 		fprintf(out, "%g", json_real_value(value));
 	json_array_foreach(value, i, item) {
+		if (i == ITEMS_MAX) {
+			fprintf(out, " and %zu more", json_array_size(value) - i);
+			break;
+		}
 		fputs(i ? ", " : "", out);
 		write_value(item, out);
 	}
