@@ -146,7 +146,8 @@ void sluice_client_close(struct sluice_client *client);
  * decide; -EINVAL: it does not understand the request; -EACCES: it does not know the caller, or gives
  * it no right; -EPROTO; those of connect(2), as -ECONNREFUSED and -ENOENT; -ENOMEM. Whatever it
  * returns, `ret->admitted` says what to do; without a decision what the client's flags say.
- * `ret->remaining` is UINT64_MAX where no limit was met. `ret->retry_after_ns` is at least a second where units do not fit now; `ret` may be NULL.
+ * `ret->remaining` is UINT64_MAX where no limit was met; `ret->retry_after_ns` is the daemon's
+ * Retry-After, in whole seconds. `ret` may be NULL.
  */
 int sluice_client_check(struct sluice_client *client, const struct sluice_request *request,
 			struct sluice_result *ret);
