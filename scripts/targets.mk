@@ -143,12 +143,11 @@ tsan-test:
 # A fuzzer includes the .c files it fuzzes, or is built from them: all of it with the sanitizers.
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c) $(wildcard user/limiter/*.c) user/lib/addr.c \
-	user/lib/array.c user/lib/block_check.c user/lib/err.c user/lib/log.c user/lib/near.c user/lib/units.c
+FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c) $(wildcard user/limiter/*.c user/lib/*.c)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/conf/*.h user/config/*.h user/packet/compile/*.h)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
 FUZZ_PACKET := $(FUZZ_POLICY) user/packet/dataplane/dp_sim.c user/packet/dataplane/dp_common.c \
-	user/packet/dataplane/dp_push.c user/packet/dataplane/explain_copy.c
+	user/packet/dataplane/dp_push.c user/packet/dataplane/dp_list.c user/packet/dataplane/explain_copy.c
 $(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h user/*/*/*.h)
 $(B)/fuzz/fuzz_packet: FUZZ_SRC = $(FUZZ_PACKET)
 

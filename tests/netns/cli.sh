@@ -28,6 +28,15 @@ limits:
 http: {listen: [127.0.0.1:8180], rules: $LAB/rules}
 YAML
 sed 's/rate: 10 packets/rate: 20 packets/' "$CONFIG" > "$LAB/new.yaml"
+python3 - > "$LAB/flood.pcap" <<'PY'
+import struct, sys
+out = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+for i in range(200):
+    frame = (bytes(12) + b"\x08\x00" + struct.pack(">BBHHHBBH", 0x45, 0, 28, 0, 0, 64, 17, 0) +
+             bytes([198, 51, 100, 1 + i % 4, 10, 9, 0, 1]) + struct.pack(">HHHH", 1000, 80, 8, 0))
+    out += struct.pack("<IIII", 1772373780 + i // 10, i % 10 * 100000, len(frame), len(frame)) + frame
+sys.stdout.buffer.write(out)
+PY
 export SLUICE_SOCKET=$SOCKET
 PATH=$BIN:$PATH
 cd "$LAB" || exit 1
@@ -79,15 +88,15 @@ while read -r command; do
 	examples=$((examples + 1))
 	case $command in
 	top) continue ;;			# who.sh has it in a terminal
-	watch | status) limit="timeout 3" ;;
+	events | watch | status) limit="timeout 3" ;;
 	*) limit= ;;
 	esac
 	on_server env SLUICE_SOCKET="$SOCKET" PATH="$PATH" $limit bash -c "$example" > "$LAB/out" 2>&1
 	status=$?
 	case $command in
 	diff) expected=4 ;;
-	watch | status) expected=124 ;;
-	ban\ del | cluster\ show) expected=1 ;;	# nothing is banned, there is no cluster
+	events | watch | status) expected=124 ;;
+	ban\ del | user\ unban | cluster\ show) expected=1 ;;	# no bans, no cluster
 	doctor) [ $status -le 1 ] && expected=$status || expected='0 or 1' ;;
 	*) expected=0 ;;
 	esac

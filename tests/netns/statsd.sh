@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # statsd.sh - statsd: what a StatsD server receives is what happened, in lines of the protocol; the
-# number of series stays after floods of sources and users. With statsd_exporter, if it is installed.
+# number of series stays after floods of sources and users.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin statsd

@@ -219,6 +219,7 @@ COMMAND(top, "top", LOCAL, "the heaviest sources on the whole terminal",
 	     "limit be typed; q ends. The bar is the bucket of the limit that refused the source last."))
 
 COMMAND(events, "events", LOCAL, "what happens, as it happens: drops, bans, changes",
+	EXAMPLE("events --last 20"),
 	ARGS(EVENTS_WANTED, OPTION("last", "COUNT", "first so many that happened before", .type = ARG_COUNT),
 	     OPTION("count", "COUNT", "end after so many", .type = ARG_COUNT),
 	     OPTION("pcap", "FILE", "dropped packets as pcapng, - for standard output", .type = ARG_TEXT,
@@ -229,6 +230,7 @@ COMMAND(events, "events", LOCAL, "what happens, as it happens: drops, bans, chan
 	SHOW(EVENT_LINES))
 
 COMMAND(events_list, "events list", READS, "the last events",
+	EXAMPLE("events list --count 5"),
 	ARGS(EVENTS_WANTED, OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT),
 	     OPTION("after", "SEQ", "only events after the one of this number", .type = ARG_COUNT),
 	     FLAG("frames", "with the first bytes of packets, in hexadecimal")),
@@ -243,6 +245,7 @@ COMMAND(events_list, "events list", READS, "the last events",
 	     LINE("{$missed:some events are not kept any more}")))
 
 COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at a time",
+	EXAMPLE("why 198.51.100.7 --at 'yesterday 14:03'"),
 	ARGS(POSITION("who", "SOURCE|RULE", ARG_TEXT), POSITION("value", "VALUE", ARG_TEXT, .optional = true),
 	     OPTION("at", "TIME", "14:03, 14:03:20, yesterday, 'yesterday 14:03', 2026-03-01, "
 		    "'2026-03-01 14:03'; without it the last day"),
@@ -253,6 +256,7 @@ COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at 
 	SHOW(HISTORY_LINES))
 
 COMMAND(history_read, "history read", READS, "the history of a source, or of a value of a rule",
+	EXAMPLE("history read 198.51.100.7 --from 1772373780 --to 1772373840"),
 	ARGS(POSITION("who", "SOURCE|RULE", ARG_TEXT), POSITION("value", "VALUE", ARG_TEXT, .optional = true),
 	     OPTION("from", "SECONDS", "UTC since 1970", .type = ARG_COUNT, .needed = true),
 	     OPTION("to", "SECONDS", "the end", .type = ARG_COUNT, .needed = true)),
@@ -327,6 +331,7 @@ COMMAND(block_del, "block del", CHANGES, "remove from the blocklist",
 	SHOW(LINE("$prefix removed from the blocklist" CHANGED)))
 
 COMMAND(block_load, "block load", CHANGES, "block the sources of a file, as entries of one origin",
+	EXAMPLE("block load bad.txt --origin feed --replace"),
 	ARGS(POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE),
 	     OPTION("origin", "NAME", "who lists them; without it 'file'"), FOR, REASON,
 	     FLAG("replace", "withdraw what the origin listed before and the file does not"), FORCE),
@@ -336,11 +341,13 @@ COMMAND(block_load, "block load", CHANGES, "block the sources of a file, as entr
 	SHOW(LINE("$origin: $added:n blocked, $changed:n changed, $removed:n withdrawn")))
 
 COMMAND(block_withdraw, "block withdraw", CHANGES, "remove all entries of an origin",
+	EXAMPLE("block withdraw feed"),
 	ARGS(POSITION("origin", "NAME", ARG_TEXT)),
 	MORE("Entries of the file, of block add and of other origins stay."),
 	SHOW(LINE("$origin: $removed:n withdrawn")))
 
-COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason", ENTRIES)
+COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason",
+	EXAMPLE("exempt list"), ENTRIES)
 
 COMMAND(exempt_add, "exempt add", CHANGES, "exempt a source from all limits",
 	EXAMPLE("exempt add 192.0.2.10 --reason monitoring"),
@@ -499,6 +506,7 @@ COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value",
 	ARGS(RULE("rule"), VALUE_IF_ANY), SHOW(LINE("counters{ of $value} in rule $rule reset")))
 
 COMMAND(user_unban, "user unban", CHANGES, "lift the ban of a value and reset its level",
+	EXAMPLE("user unban api/user alice"),
 	ARGS(RULE("rule"), VALUE_IF_ANY), MORE("The refusals that led to it are reset; on all nodes."),
 	SHOW(LINE("{$value }{is no longer banned by $rule$banned|was not banned by $rule}")))
 
@@ -563,6 +571,7 @@ COMMAND(check, "check", LOCAL, "check a configuration file",
 	     EACH("notes", "note: $")))
 
 COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture or an access log",
+	EXAMPLE("replay flood.pcap -c new.yaml"),
 	ARGS(POSITION("input", "CAPTURE|LOG|-", ARG_TEXT, .values = "FILE"),
 	     OPTION("config", "FILE", "the configuration; of logs also rule files", .letter = 'c', .needed = true, .values = "FILE"),
 	     OPTION("compare", "FILE", "another one: whom it would refuse in addition, and whom it would spare",
@@ -607,6 +616,7 @@ COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture o
 	     EACH("notes", "note: $")))
 
 COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is, in shadow mode",
+	EXAMPLE("suggest --from flood.pcap"),
 	ARGS(OPTION("from", "FILE", "a capture or an access log; without it live traffic", .values = "FILE"),
 	     OPTION("for", "DURATION", "how long to look at live traffic; without it 1m"),
 	     OPTION("share", "PERCENT", "of the sources or values, how many a limit may touch; without it 0.1%"),

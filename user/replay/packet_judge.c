@@ -147,7 +147,8 @@ float packet_judge_used(struct packet_judge *judge, const struct sl_prefix *sour
 	for (u32 i = 0; i < rules->limits_count; i++) {
 		u32 meters = 0;
 
-		if ((rules->limits[i].per & ~SL_PER_SOURCE) || !rules->limits[i].per)
+		if (rules->limits[i].by_match || (rules->limits[i].per & ~SL_PER_SOURCE) ||
+		    !rules->limits[i].per)
 			continue;
 		for (u32 at = i; at < SL_METERS_MAX && meters < SL_CHARGES_MAX;
 		     at = rules->limits[at].next, meters++) {
