@@ -147,7 +147,8 @@ FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/conf/*.h user/config/*.h user/packet/compile/*.h)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
 FUZZ_PACKET := $(FUZZ_POLICY) user/packet/dataplane/dp_sim.c user/packet/dataplane/dp_common.c \
-	user/packet/dataplane/dp_push.c user/packet/dataplane/dp_list.c user/packet/dataplane/explain_copy.c
+	user/packet/dataplane/dp_push.c user/packet/dataplane/dp_list.c user/packet/dataplane/sim_lists.c \
+	user/packet/dataplane/explain_copy.c
 $(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h user/*/*/*.h)
 $(B)/fuzz/fuzz_packet: FUZZ_SRC = $(FUZZ_PACKET)
 

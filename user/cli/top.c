@@ -270,7 +270,7 @@ static void override(struct top *top)
 	result = request(top, "override set", json_pack("{s:s, s:s, s:[s]}", "name", limit,
 							"src", name, "pairs", pairs));
 	if (result)
-		snprintf(top->message, sizeof(top->message), "%s has %s in %s", name, pairs, limit);
+		snprintf(top->message, sizeof(top->message), "%.60s has %.100s in %.60s", name, pairs, limit);
 	json_decref(result);
 }
 
