@@ -5,6 +5,7 @@
  * The pins record the attachments; this file keeps a copy to detect changes. The program is put
  * behind the stub first (dp_install, by the daemon), then the stub onto the interface (by the
  * helper): no packet meets an empty slot.
+ * It is over 500 lines because attaching, watching and looking again are about one state.
  */
 #include "packet/host/ifaces.h"
 
