@@ -56,10 +56,11 @@ static struct counters_ref *ban_ref(struct decision *d, const struct part *part)
 
 u64 decide_ban_left(const struct decision *d, const struct part *part, u32 *ret_level)
 {
-	const struct counters_ref *ref = &d->ref[part->ban_ref - 1];
+	const struct counters_ref *ref;
 
 	if (!part->ban_ref || d->request->report)
 		return 0;
+	ref = &d->ref[part->ban_ref - 1];
 	*ret_level = ban_level(ref->bucket_state);
 	return ban_left_ns(ref->bucket_state, d->now.mono_ns);
 }
