@@ -32,7 +32,7 @@
 
 /* What is configured beside the limit that the packets meet. */
 enum beside {
-	WITH_LIMITS = 1 << 0,		/* 256 in all, told apart by port */
+	WITH_LIMITS = 1 << 0,		/* 256 in all, each for one port */
 	WITH_PREFIXES = 1 << 1,		/* 100k of them, over all limits */
 	WITH_OVERRIDES = 1 << 2,	/* 100k, of other sources */
 	WITH_LISTS = 1 << 3,
