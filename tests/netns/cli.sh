@@ -78,6 +78,13 @@ for _ in 1 2 3; do
 		http://127.0.0.1:8180/v1/check
 done
 check_is "all values of its keys" "$(sluicectl user top -o json | jq -r '.users[0].value')" /login,acme
+# Also of what passed.
+on_server curl -s -o /dev/null -H 'Content-Type: application/json' -d '{"domain": "api", "descriptors":
+	[{"entries": [{"key": "user", "value": "ann"}]}]}' http://127.0.0.1:8180/v1/check
+check_is "user list: two values that passed or were refused" \
+	"$(sluicectl user list -o json | jq -c '[.users[] | [.value, .passed.requests, .refused.requests]] | sort')" \
+	'[["/login,acme",1,2],["ann",1,0]]'
+check_is "the refused first" "$(sluicectl user list --by refused | awk 'NR == 2 { print $2 }')" /login,acme
 sluicectl source list --by bits > "$LAB/out"
 
 # ---- each example, in the order of the rows

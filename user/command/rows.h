@@ -482,6 +482,21 @@ COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its lim
 	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, "
 		  "all nodes together ($consistency)}")))
 
+COMMAND(user_list, "user list", READS, "who requests: the values of rules with the most requests now",
+	EXAMPLE("user list --by refused --count 10"),
+	ARGS(OPTION("by", "WHAT", "requests (without it), refused or passed: the order",
+		    .values = "requests refused passed"),
+	     OPTION("rule", "RULE", "only values of this rule", .values = "@rule list"),
+	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	MORE("Over the last 5 to 10 seconds. Of a rule with several keys, VALUE has the values of all, "
+	     "separated by commas. Memory is bounded: values with few requests make room for others, and "
+	     "beyond 1000 requests/s of a worker passed ones are sampled. In JSON, `missed` is by how many "
+	     "requests the count may be too low."),
+	SHOW(TABLE("users", "no requests in the last seconds", COL("RULE", "$rule"), KEEP("VALUE", "$value"),
+		   COL(">PASSED/S", "$passed.per_second:rate"),
+		   COL(">REFUSED/S", "$refused.per_second:rate"), HIDE("LAST", "$last", 1)),
+	     LINE("{and $more more$more}")))
+
 COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
 	EXAMPLE("user top --count 5"),
 	ARGS(OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_user.c - user top, show, reset, unban: users of the HTTP tier. */
+/* command_user.c - user list, top, show, reset, unban: users of the HTTP tier. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cluster/bus/cluster.h"
 #include "lib/clock.h"
@@ -17,6 +18,11 @@
 #define TOP_USERS 20
 #define LOOKS_MAX 64
 #define LOOK_NS (SL_NS_PER_SEC / 10)	/* the main thread waits so long for the cluster store */
+
+static int rule_unknown(const char *rule, struct sl_err *err)
+{
+	return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows all rules", rule);
+}
 
 int command_user_top(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
@@ -44,6 +50,99 @@ int command_user_top(struct commands *ctx, const struct command_request *request
 	return 0;
 }
 
+/* ------------------------------------------------------------------ who requests */
+
+enum user_order {
+	BY_REQUESTS,
+	BY_REFUSED,
+	BY_PASSED,
+	BY_COUNT,
+};
+
+static const char *const user_order_name[BY_COUNT] = { "requests", "refused", "passed" };
+
+static u64 user_rank(const struct active_user *user, enum user_order by)
+{
+	struct active_count sum = active_sum(user);
+
+	return by == BY_REFUSED ? sum.refused : by == BY_PASSED ? sum.passed : sum.refused + sum.passed;
+}
+
+static int by_user_rank(const void *pa, const void *pb, void *arg)
+{
+	const struct active_user *a = *(const struct active_user *const *)pa;
+	const struct active_user *b = *(const struct active_user *const *)pb;
+	enum user_order by = *(const enum user_order *)arg;
+	u64 x = user_rank(a, by), y = user_rank(b, by);
+
+	if (x == y) {
+		x = user_rank(a, BY_REQUESTS);
+		y = user_rank(b, BY_REQUESTS);
+	}
+	return (x < y) - (x > y);
+}
+
+static int arg_user_order(const struct command_request *request, enum user_order *ret,
+			  struct sl_err *err)
+{
+	const char *text = arg_text(request, "by");
+
+	for (*ret = BY_REQUESTS; text && *ret < BY_COUNT; (*ret)++)
+		if (!strcmp(text, user_order_name[*ret]))
+			return 0;
+	if (text)
+		return sl_err_set(err, EINVAL, "'by' must be requests, refused or passed, not '%.80s'", text);
+	return 0;
+}
+
+static json_t *active_to_json(const struct active_user *user, double seconds, u64 offset_ns)
+{
+	struct active_count sum = active_sum(user);
+
+	return json_pack("{s:s, s:o, s:{s:o, s:f}, s:{s:o, s:f}, s:o, s:o}", "rule", user->rule, "value",
+			 sources_text(user->value, user->value_len, user->cut), "passed", "requests",
+			 json_u64(sum.passed), "per_second", (double)sum.passed / seconds, "refused",
+			 "requests", json_u64(sum.refused), "per_second", (double)sum.refused / seconds,
+			 "missed", json_u64(sum.missed), "last", json_utc(user->last_ns + offset_ns));
+}
+
+int command_user_list(struct commands *ctx, const struct command_request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	const struct active_user *user[ACTIVE_ROOM];
+	const char *rule = arg_text(request, "rule");
+	const json_t *given = json_object_get(request->args, "count");
+	json_int_t count = given ? json_integer_value(given) : TOP_USERS;
+	u32 found, listed = 0;
+	enum user_order by;
+	json_t *list;
+	u64 span_ns;
+	int r = arg_user_order(request, &by, err);
+
+	if (r < 0)
+		return r;
+	if (!ctx->sources || !ctx->sources->def)
+		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+	if (count < 1 || count > ACTIVE_ROOM)
+		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", ACTIVE_ROOM);
+	if (rule && !ruleset_find(ctx->sources->rules, rule))
+		return rule_unknown(rule, err);
+	sources_drain(ctx->sources);
+	found = active_read(&ctx->sources->active, user, &span_ns, clock_mono_ns());
+	for (u32 i = 0; i < found; i++)
+		if ((!rule || !strcmp(rule, user[i]->rule)) && user_rank(user[i], by))
+			user[listed++] = user[i];
+	qsort_r(user, listed, sizeof(user[0]), by_user_rank, &by);
+	list = json_array();
+	for (u32 i = 0; i < listed && i < count; i++)
+		json_array_append_new(list, active_to_json(user[i], (double)span_ns / 1e9,
+							   clock_utc_offset_ns()));
+	*ret = json_pack("{s:o, s:o}", "users", list, "span_ns", json_u64(span_ns));
+	if (listed > count)
+		json_object_set_new(*ret, "more", json_u64(listed - (u64)count));
+	return 0;
+}
+
 /* ------------------------------------------------------------------ one user */
 
 struct user_query {
@@ -62,8 +161,7 @@ static int arg_user(struct commands *ctx, const struct command_request *request,
 		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	ret->rule = ruleset_find(ctx->running->requests.rules, rule);
 	if (!ret->rule)
-		return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows "
-				  "all rules", rule);
+		return rule_unknown(rule, err);
 	ret->value = (struct bytes){ json_string_value(value), json_string_length(value) };
 	return 0;
 }

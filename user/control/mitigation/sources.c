@@ -162,6 +162,18 @@ static void observe_value(struct sources *s, const struct refusal_note *note, co
 	json_decref(text);
 }
 
+static void sources_note_allowed(const struct refusal_note *note, void *arg)
+{
+	struct sources *s = arg;
+	const struct rule *rule = sources_rule_of(s, note);
+	char name[ACTIVE_RULE_TEXT];
+
+	if (!rule)
+		return;
+	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
+	active_add(&s->active, note, false, name, clock_mono_ns());
+}
+
 static void sources_note_refused(const struct refusal_note *note, void *arg)
 {
 	struct sources *s = arg;
@@ -173,13 +185,14 @@ static void sources_note_refused(const struct refusal_note *note, void *arg)
 		return;
 	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
 	refused_add(&s->refused, note, name, now_ns);
+	active_add(&s->active, note, true, name, now_ns);
 	observe_value(s, note, name);
 	push_refused(s->push, note, rule, now_ns);
 }
 
 void sources_drain(struct sources *s)
 {
-	struct aggregate_sink sink = { sources_note_user, sources_note_refused, s };
+	struct aggregate_sink sink = { sources_note_user, sources_note_refused, sources_note_allowed, s };
 
 	if (s && s->def)
 		aggregate_drain(s->aggregate, &sink);
@@ -199,6 +212,8 @@ static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
 		return;
 	sources_drain(s);
 	now_ns = clock_mono_ns();
+	aggregate_pace(s->aggregate, now_ns - s->paced_ns);
+	s->paced_ns = now_ns;
 	push_tick(s->push, now_ns);
 	s->guard_generation = s->running->generation;
 	if (users_pass(s->users, PASS_TICKS, now_ns))

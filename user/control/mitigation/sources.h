@@ -19,6 +19,7 @@
 
 #include "control/running/running.h"
 #include "lib/exposition.h"
+#include "request/mitigation/active.h"
 #include "request/mitigation/budget.h"
 #include "request/mitigation/push.h"
 #include "request/mitigation/refused.h"
@@ -32,6 +33,8 @@ struct sources {
 	struct users *users;
 	struct push *push;
 	struct refused refused;
+	struct active active;
+	u64 paced_ns;			/* of the last aggregate_pace() */
 	struct event *tick, *wake;
 	bool watching;			/* the packet tier records established sources */
 	bool adopted;			/* push-downs of an earlier daemon were restored */

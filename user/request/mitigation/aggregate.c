@@ -22,13 +22,14 @@
 #include "request/rules/override_value.h"
 
 #define RING_NOTES 4096			/* a power of two */
+#define RING_SAMPLES (RING_NOTES / 4 * 3)	/* the rest is kept for users and refusals */
 
 struct ring_note {
-	enum { NOTE_USER, NOTE_REFUSED } kind : 8;
+	enum { NOTE_USER, NOTE_REFUSED, NOTE_ALLOWED } kind : 8;
 	u8 family;
 	bool allowed, own_refusal, first, has_source, may_push;
-	u32 number;	/* thousandths of requests/s; NOTE_REFUSED: the rule's index */
-	u32 value_len;
+	u32 number;	/* NOTE_USER: thousandths of requests/s; else the rule's index */
+	u32 value_len, stands_for;
 	struct sl_addr addr;
 	u64 who;
 	u64 rule_id;
@@ -39,7 +40,11 @@ struct ring_note {
 struct ring {
 	_Alignas(64) _Atomic u32 head;	/* written by the worker */
 	_Atomic u64 lost;
+	_Atomic u64 allowed;		/* descriptors that were allowed, sampled or not */
+	u64 random;
 	_Alignas(64) _Atomic u32 tail;	/* written by the main thread */
+	_Atomic u32 every;		/* one of so many allowed ones is noted */
+	u64 allowed_before;		/* aggregate_pace() */
 	_Alignas(64) struct ring_note note[RING_NOTES];
 };
 
@@ -73,6 +78,10 @@ int aggregate_new(u32 workers, struct aggregate **ret)
 		atomic_init(&aggregate->ring[i].head, 0);
 		atomic_init(&aggregate->ring[i].tail, 0);
 		atomic_init(&aggregate->ring[i].lost, 0);
+		atomic_init(&aggregate->ring[i].allowed, 0);
+		atomic_init(&aggregate->ring[i].every, 1);
+		aggregate->ring[i].allowed_before = 0;
+		aggregate->ring[i].random = aggregate->seed.k0 + i;
 	}
 	*ret = aggregate;
 	return 0;
@@ -271,15 +280,43 @@ static size_t join_values(const struct request_descriptor *descriptor, char *buf
 	return length;
 }
 
-static void note_refused(struct aggregate *aggregate, u32 worker, struct ring_note note,
-			 const struct request_descriptor *descriptor, const struct rule *rule)
+static void note_value(struct aggregate *aggregate, u32 worker, struct ring_note note,
+		       const struct request_descriptor *descriptor, const struct rule *rule)
 {
-	note.kind = NOTE_REFUSED;
 	note.who = who_is(aggregate, rule, descriptor);
 	note.rule_id = rule->id;
 	note.number = rule->index;
 	note.value_len = (u32)join_values(descriptor, note.value, sizeof(note.value));
 	put(aggregate, worker, &note);
+}
+
+/* Whether this allowed descriptor is noted, and for how many it stands. */
+static bool is_sampled(struct ring *ring, u32 *ret_stands_for)
+{
+	u32 every = atomic_load_explicit(&ring->every, memory_order_relaxed);
+	u32 head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+	atomic_store_explicit(&ring->allowed,
+			      atomic_load_explicit(&ring->allowed, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	*ret_stands_for = every;
+	ring->random = ring->random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (every == 1 || (ring->random >> 33) % every == 0) &&
+	       head - atomic_load_explicit(&ring->tail, memory_order_acquire) < RING_SAMPLES;
+}
+
+static void note_allowed(struct aggregate *aggregate, u32 worker, struct ring_note note,
+			 const struct request *request, const struct response *response)
+{
+	note.kind = NOTE_ALLOWED;
+	for (u32 i = 0; i < response->count; i++) {
+		const struct request_descriptor *descriptor = &request->descriptor[i];
+		const struct rule *rule = response->status[i].rule;
+
+		if (rule && descriptor->count && descriptor->hits && !descriptor->refund &&
+		    is_sampled(&aggregate->ring[worker], &note.stands_for))
+			note_value(aggregate, worker, note, descriptor, rule);
+	}
 }
 
 /* Returns whether the descriptor has a user. */
@@ -346,10 +383,16 @@ void aggregate_note(void *arg, u32 thread, const struct request *request,
 		note.own_refusal = !note.allowed && is_own_refusal(request, response);
 		put(aggregate, thread, &note);
 	}
-	for (u32 i = 0; i < response->count && !note.allowed; i++)
+	if (note.allowed) {
+		note_allowed(aggregate, thread, note, request, response);
+		return;
+	}
+	note.kind = NOTE_REFUSED;
+	note.stands_for = 1;
+	for (u32 i = 0; i < response->count; i++)
 		if (refuses(&response->status[i]) && !request->descriptor[i].refund)
-			note_refused(aggregate, thread, note, &request->descriptor[i],
-				     response->status[i].rule);
+			note_value(aggregate, thread, note, &request->descriptor[i],
+				   response->status[i].rule);
 }
 
 /* ------------------------------------------------------------------ the main thread */
@@ -390,9 +433,13 @@ static void deliver(struct aggregate *aggregate, const struct ring_note *note,
 		.group = group,
 		.address = address,
 		.value_len = note->value_len,
+		.stands_for = note->stands_for,
 	};
 	memcpy(refusal.value, note->value, sizeof(refusal.value));
-	sink->refused(&refusal, sink->arg);
+	if (note->kind == NOTE_REFUSED)
+		sink->refused(&refusal, sink->arg);
+	else
+		sink->allowed(&refusal, sink->arg);
 }
 
 void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *sink)
@@ -410,6 +457,21 @@ void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *s
 			deliver(aggregate, &ring->note[tail % RING_NOTES], sink);
 			atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
 		}
+	}
+}
+
+void aggregate_pace(struct aggregate *aggregate, u64 span_ns)
+{
+	u64 samples = AGGREGATE_SAMPLES * span_ns / SL_NS_PER_SEC;
+
+	for (u32 i = 0; i < aggregate->workers; i++) {
+		struct ring *ring = &aggregate->ring[i];
+		u64 allowed = atomic_load_explicit(&ring->allowed, memory_order_relaxed);
+		u64 every = (allowed - ring->allowed_before) / (samples ? samples : 1) + 1;
+
+		ring->allowed_before = allowed;
+		atomic_store_explicit(&ring->every, every > 1 << 20 ? 1 << 20 : (u32)every,
+				      memory_order_relaxed);
 	}
 }
 

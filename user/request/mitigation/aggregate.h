@@ -17,7 +17,8 @@
 #include "config/http_def.h"
 
 #define AGGREGATE_RULES_MAX 64		/* of source_budget.user */
-#define AGGREGATE_VALUE_MAX 64		/* bytes of a value that `user top` shows */
+#define AGGREGATE_VALUE_MAX 64		/* bytes of a value that `user top` and `user list` show */
+#define AGGREGATE_SAMPLES 1000		/* allowed requests noted in a second, of a worker */
 
 struct aggregate;
 
@@ -38,7 +39,10 @@ void aggregate_note(void *arg, u32 thread, const struct request *request,
 /* Readable when a ring is half full: drain before the next tick. */
 int aggregate_fd(const struct aggregate *aggregate);
 
-/* A refusal: of a user, under the rule that refused. */
+/*
+ * A refusal of a user, under the rule that refused; or a request of one that was allowed: of these
+ * about AGGREGATE_SAMPLES a second and worker, drawn at random, are noted, for `user list`.
+ */
 struct refusal_note {
 	u64 rule_id;
 	u32 rule_index;			/* in the set that decided */
@@ -47,14 +51,19 @@ struct refusal_note {
 	struct sl_prefix group, address;
 	char value[AGGREGATE_VALUE_MAX];	/* of all entries: "a,b"; truncated, not terminated */
 	u32 value_len;			/* the full length, which may exceed value */
+	u32 stands_for;			/* so many requests; of a refusal 1 */
 };
 
 struct aggregate_sink {
 	void (*user)(const struct user_note *note, void *arg);
 	void (*refused)(const struct refusal_note *note, void *arg);
+	void (*allowed)(const struct refusal_note *note, void *arg);
 	void *arg;
 };
 void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *sink);
+
+/* Adapts how many allowed requests one sample stands for to their number in `span_ns`, just ended. */
+void aggregate_pace(struct aggregate *aggregate, u64 span_ns);
 
 /* Notes lost to full rings since the start. */
 u64 aggregate_lost(const struct aggregate *aggregate);

@@ -303,6 +303,23 @@ RIG_TEST(test_shown)
 	assert_string_equal(text_at(http, "0.value"), "mallory\\x1b[31m");
 	assert_int_equal(int_at(http, "0.refused"), 60);
 	json_decref(response);
+	/* Allowed requests, too; by the order that was asked for. */
+	response = rig_command(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"refused\"}}");
+	http = json_at(response, "result.users");
+	assert_int_equal(json_array_size(http), 2);
+	assert_string_equal(text_at(http, "0.value"), "mallory\\x1b[31m");
+	assert_int_equal(int_at(http, "0.refused.requests"), 60);
+	json_decref(response);
+	response = rig_command(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"passed\", "
+				    "\"rule\": \"api/user\", \"count\": 5}}");
+	assert_int_equal(json_array_size(json_at(response, "result.users")), 5);
+	assert_int_equal(int_at(json_at(response, "result.users"), "0.passed.requests") > 0, 1);
+	assert_true(int_at(json_object_get(response, "result"), "more") >= 30);
+	json_decref(response);
+	rig_refused(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"size\"}}",
+		    "requests, refused or passed, not 'size'");
+	rig_refused(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"rule\": \"api/nix\"}}",
+		    "no rule 'api/nix'");
 	http_close(&rig);
 }
 

@@ -19,8 +19,9 @@ static const struct ruleset set = { .rule = rules, .rule_count = 3 };
 
 struct drained {
 	struct user_note user[64];
-	struct refusal_note refused[64];
-	u32 users, refusals, many;
+	struct refusal_note refused[64], allowed;
+	u32 users, refusals, many, samples;
+	u64 stands_for;
 };
 
 static void on_user(const struct user_note *note, void *arg)
@@ -40,6 +41,15 @@ static void on_refusal(const struct refusal_note *note, void *arg)
 		drained->refused[drained->refusals++] = *note;
 }
 
+static void on_allowed(const struct refusal_note *note, void *arg)
+{
+	struct drained *drained = arg;
+
+	drained->allowed = *note;
+	drained->samples++;
+	drained->stands_for += note->stands_for;
+}
+
 static struct aggregate *make(bool with_users)
 {
 	struct http_def def = {
@@ -56,7 +66,7 @@ static struct aggregate *make(bool with_users)
 static struct drained drain(struct aggregate *aggregate)
 {
 	struct drained drained = { .users = 0 };
-	struct aggregate_sink sink = { on_user, on_refusal, &drained };
+	struct aggregate_sink sink = { on_user, on_refusal, on_allowed, &drained };
 
 	aggregate_drain(aggregate, &sink);
 	return drained;
@@ -101,6 +111,54 @@ TEST(test_allowed_user)
 	assert_int_equal(drained.user[0].rate_mrps, 138);
 	assert_int_equal(drained.user[0].group.len, 32);
 	assert_int_equal(drain(aggregate).users, 0);
+	aggregate_free(aggregate);
+}
+
+/* Allowed requests are sampled; the samples stand for all of them. */
+TEST(test_samples)
+{
+	struct aggregate *aggregate = make(false);
+	struct request_descriptor d = one("user", "bob");
+	struct request request = request_of(&d, 1);
+	struct response response = { .count = 1, .status = { { .rule = &rule[0] } } };
+	struct drained drained;
+	u64 noted = 0, stood_for = 0;
+
+	aggregate_note(aggregate, 0, &request, &response);
+	drained = drain(aggregate);
+	assert_int_equal(drained.samples, 1);
+	assert_int_equal(drained.stands_for, 1);
+	assert_int_equal(drained.allowed.rule_id, rule[0].id);
+	assert_memory_equal(drained.allowed.value, "bob", 3);
+	/* What was charged back, is no request, or met no rule, is none. */
+	d.refund = true;
+	aggregate_note(aggregate, 0, &request, &response);
+	d.refund = false;
+	d.hits = 0;
+	aggregate_note(aggregate, 0, &request, &response);
+	d.hits = 1;
+	response.status[0].rule = NULL;
+	aggregate_note(aggregate, 0, &request, &response);
+	assert_int_equal(drain(aggregate).samples, 0);
+	response.status[0].rule = &rule[0];
+	for (int tick = 0; tick < 50; tick++) {
+		for (int i = 0; i < 4000; i++) {
+			aggregate_note(aggregate, 0, &request, &response);
+			/* The other worker is not sampled less for that. */
+			if (i < 4)
+				aggregate_note(aggregate, 1, &request, &response);
+			/* As at half a ring. */
+			if (i % 2000 == 1999) {
+				drained = drain(aggregate);
+				noted += tick ? drained.samples : 0;
+				stood_for += tick ? drained.stands_for : 0;
+			}
+		}
+		aggregate_pace(aggregate, SL_NS_PER_SEC / 5);
+	}
+	/* 49 fifths of a second of 200 each, beside 4 each. */
+	assert_in_range(noted, 49 * 150, 49 * 250);
+	assert_in_range(stood_for, 49 * 4004 * 9 / 10, 49 * 4004 * 11 / 10);
 	aggregate_free(aggregate);
 }
 
@@ -229,7 +287,7 @@ TEST(test_two_workers)
 	struct aggregate *aggregate = make(true);
 	struct writer writer[2] = { { aggregate, 0 }, { aggregate, 1 } };
 	struct drained drained = { .users = 0 };
-	struct aggregate_sink sink = { on_user, on_refusal, &drained };
+	struct aggregate_sink sink = { on_user, on_refusal, on_allowed, &drained };
 	pthread_t thread[2];
 
 	for (u32 i = 0; i < 2; i++)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* active.c - see active.h. */
+#include "request/mitigation/active.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static u64 total(const struct active_count *count)
+{
+	return count->passed + count->refused + count->missed;
+}
+
+struct active_count active_sum(const struct active_user *user)
+{
+	return (struct active_count){ user->now.passed + user->before.passed,
+				      user->now.refused + user->before.refused,
+				      user->now.missed + user->before.missed };
+}
+
+/* Ends windows that are over; a user without requests in both loses its place. */
+static void turn(struct active *active, u64 now_ns)
+{
+	u64 windows;
+
+	if (!active->window_ns)
+		active->window_ns = now_ns;
+	windows = (now_ns - active->window_ns) / ACTIVE_WINDOW_NS;
+	if (!windows)
+		return;
+	active->window_ns += windows * ACTIVE_WINDOW_NS;
+	active->has_before = windows == 1;
+	for (u32 i = 0; i < ACTIVE_ROOM; i++) {
+		struct active_user *user = &active->user[i];
+
+		user->before = windows == 1 ? user->now : (struct active_count){ 0 };
+		user->now = (struct active_count){ 0 };
+		active->weight[i] = total(&user->before);
+		if (!active->weight[i])
+			active->key[i] = 0;
+	}
+}
+
+static u32 place_of(const struct active *active, u64 who)
+{
+	u32 least = 0;
+
+	for (u32 i = 0; i < ACTIVE_ROOM; i++)
+		if (active->key[i] == who)
+			return i;
+	for (u32 i = 1; i < ACTIVE_ROOM; i++)
+		if (active->weight[i] < active->weight[least])
+			least = i;
+	return least;
+}
+
+void active_add(struct active *active, const struct refusal_note *note, bool refused,
+		const char *rule, u64 now_ns)
+{
+	struct active_user *user;
+	u32 place;
+
+	turn(active, now_ns);
+	place = place_of(active, note->who);
+	user = &active->user[place];
+	if (active->key[place] != note->who) {
+		active->key[place] = note->who;
+		*user = (struct active_user){ .now.missed = active->weight[place] };
+		snprintf(user->rule, sizeof(user->rule), "%s", rule);
+		user->cut = note->value_len > sizeof(user->value);
+		user->value_len = user->cut ? sizeof(user->value) : note->value_len;
+		memcpy(user->value, note->value, user->value_len);
+	}
+	if (refused)
+		user->now.refused += note->stands_for;
+	else
+		user->now.passed += note->stands_for;
+	active->weight[place] += note->stands_for;
+	user->last_ns = now_ns;
+}
+
+u32 active_read(struct active *active, const struct active_user **ret, u64 *ret_span_ns, u64 now_ns)
+{
+	u32 found = 0;
+
+	turn(active, now_ns);
+	for (u32 i = 0; i < ACTIVE_ROOM; i++)
+		if (active->key[i])
+			ret[found++] = &active->user[i];
+	*ret_span_ns = now_ns - active->window_ns + (active->has_before ? ACTIVE_WINDOW_NS : 0);
+	/* A rate over less than a second says little. */
+	if (*ret_span_ns < SL_NS_PER_SEC)
+		*ret_span_ns = SL_NS_PER_SEC;
+	return found;
+}
