@@ -309,7 +309,8 @@ static __always_inline enum attempt charge_install(const struct sl_rules *rules,
 						   struct evaluation *ev, enum attempt found)
 {
 	u64 key = found == ATTEMPT_RETURNED ? ev->meter.key | SL_KEY_REFUSED : ev->meter.key;
-	enum attempt done = table_install(rules, &ev->pkt, limit, key, ev->meter.bucket_state);
+	u32 at = table_victim(rules, &ev->pkt, limit, key);
+	enum attempt done = table_install(rules, &ev->pkt, at, key, ev->meter.bucket_state);
 
 	if (found == ATTEMPT_NEW)
 		return done;

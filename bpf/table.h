@@ -376,10 +376,10 @@ static __always_inline u32 table_lightest(const struct sl_rules *rules, const st
 
 /*
  * Which way a new key gets: a free one of the set that has more of them, or one that may go.
- * TABLE_NONE: full.
+ * TABLE_NONE: full. Called before table_install(), not by it: frames add up (scripts/stack.py).
  */
-static __always_inline u32 table_victim(const struct sl_rules *rules, const struct packet *pkt,
-					const struct sl_limit *limit, u64 key)
+SL_GLOBAL u32 table_victim(const struct sl_rules *rules, const struct packet *pkt,
+			   const struct sl_limit *limit, u64 key)
 {
 	u32 index_a = sl_table_set(key & ~SL_KEY_REFUSED, 0, env_table_sets());
 	u32 index_b = sl_table_set(key & ~SL_KEY_REFUSED, 1, env_table_sets());
@@ -388,6 +388,8 @@ static __always_inline u32 table_victim(const struct sl_rules *rules, const stru
 	u32 room_a = 0, room_b = 0;
 	enum attempt recorded = ATTEMPT_FULL;
 
+	if (!rules || !pkt || !limit)
+		return TABLE_NONE;
 	if (!a || !b) {
 		count_map_error(SL_ME_TABLE_LOOKUP);
 		return TABLE_NONE;
@@ -417,23 +419,19 @@ static __always_inline u32 table_victim(const struct sl_rules *rules, const stru
 	return recorded == ATTEMPT_PASS ? offender_a : way_a;
 }
 
-/* Installs a key with its bucket state. An offender's key is marked. */
-SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct packet *pkt,
-				     const struct sl_limit *limit, u64 key, u64 bucket_state)
+/* Installs a key with its bucket state in way `at`, of table_victim(). An offender's key is marked. */
+SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct packet *pkt, u32 at,
+				     u64 key, u64 bucket_state)
 {
 	struct sl_global_stats *stats;
 	struct sl_way seen, *way;
 	struct sl_set *set;
-	u32 at, weight;
 	u64 known = 1;
+	u32 weight;
 
-	if (!rules || !pkt || !limit)
+	if (!rules || !pkt || at == TABLE_NONE)
 		return ATTEMPT_FULL;
-	at = table_victim(rules, pkt, limit, key);
-	FORGET(pkt, at);
-	if (at == TABLE_NONE)
-		return ATTEMPT_FULL;
-	if (at == TABLE_AGAIN)
+	if (at >= TABLE_AGAIN)
 		return ATTEMPT_AGAIN;
 	set = map_table_set(sl_table_set(key & ~SL_KEY_REFUSED, at / SL_WAYS, env_table_sets()));
 	if (!set)

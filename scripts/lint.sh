@@ -11,6 +11,8 @@
 #     the file, or "over 70 lines" in the 12 lines above the function
 #   - no retired term: scripts/terms.py
 #   - the tables of keys in the documents are those of the rows: scripts/keys.py (if sluicectl is built)
+#   - the calls of each BPF program fit into 512 bytes of stack, as Linux 6.1 counts: scripts/stack.py
+#     (of those that are built)
 #   - every source file names its licence
 #   - no machine's own paths
 #
@@ -75,6 +77,13 @@ if [ -x build/sluicectl ]; then
 	while IFS= read -r line; do
 		say "$line"
 	done < <(python3 scripts/keys.py check build/sluicectl 2>&1)
+fi
+
+objects=$(ls build/bpf/*.bpf.o 2> /dev/null)
+if [ -n "$objects" ]; then
+	while IFS= read -r line; do
+		say "$line"
+	done < <(python3 scripts/stack.py check $objects 2>&1)
 fi
 
 sources=$(find include bpf user tests \( -name '*.c' -o -name '*.h' \) | sort)

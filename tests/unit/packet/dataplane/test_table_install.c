@@ -22,7 +22,7 @@ TEST(test_same_key)
 	struct sl_limit_stats stats;
 	u64 key, offender, one, two;
 	struct rig rig;
-	u32 i, sets;
+	u32 i, sets, at;
 
 	rig_open_sim(&rig, 100, 1, 1);
 	rig_apply(&rig, &def, 1);
@@ -39,8 +39,10 @@ TEST(test_same_key)
 	for (i = 1; i < 2 * SL_WAYS; i++)
 		sim->table[sl_table_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS] =
 			(struct sl_way){ sl_key(limit->slot, 100 + 2 * i) | SL_KEY_REFUSED, offender };
-	assert_int_equal(table_install(rules, &packet, limit, key, one), ATTEMPT_PASS);
-	assert_int_equal(table_install(rules, &packet, limit, key, two), ATTEMPT_AGAIN);
+	at = table_victim(rules, &packet, limit, key);
+	assert_int_equal(table_install(rules, &packet, at, key, one), ATTEMPT_PASS);
+	assert_int_equal(table_victim(rules, &packet, limit, key), at);
+	assert_int_equal(table_install(rules, &packet, at, key, two), ATTEMPT_AGAIN);
 	assert_int_equal(dp_bucket_state(rig.dp, key), one);
 	stats = rig_limit_stats(&rig, 0);
 	assert_int_equal(stats.evicted, 0);
