@@ -47,7 +47,7 @@ HARDEN += $(if $(findstring -O,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 $(B)/user/%.o: WARN_FRAME := -Wframe-larger-than=65536
 endif
 HARDEN_LINK := -pie -Wl,-z,relro,-z,now
-SL_CPPFLAGS := $(CPPFLAGS) -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Iinclude -Iuser -I. -I$(B) $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+SL_CPPFLAGS := $(CPPFLAGS) -D_GNU_SOURCE -Iinclude -Iuser -I. -I$(B) $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 LIBS     := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null) -lhttp_parser -lz -lm -lpthread
 
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function \
@@ -96,6 +96,12 @@ needs:
 needs-tests:
 	@$(DEPS) check tests
 
+# SLUICE_VERSION, in a header of its own: only what names it is compiled again for a new version.
+# (Every object needs one of the files of flags, and so finds this header made.)
+$(B)/version.h: FORCE
+	@mkdir -p $(@D)
+	@echo '#define SLUICE_VERSION "$(VERSION)"' | cmp -s - $@ || echo '#define SLUICE_VERSION "$(VERSION)"' > $@
+
 # The flags that objects (cc), BPF objects (bpf), programs (ld) and fuzzers are made with, in a file each, written only
 # where they changed: then these are made again. Not part of it is what changes no object.
 FLAGS_cc  = $(filter-out ccache,$(CC)) $(SL_CPPFLAGS) $(SL_CFLAGS) $(HARDEN)
@@ -103,7 +109,7 @@ FLAGS_bpf = $(CLANG) $(BPF_CFLAGS)
 FLAGS_fuzz = $(CLANG) $(SL_CPPFLAGS) $(FUZZ_CFLAGS)
 FLAGS_ld  = $(filter-out ccache,$(CC)) $(SL_CFLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)
 quoted = '$(subst ','\'',$1)'
-$(addprefix $(B)/flags.,cc bpf ld fuzz): $(B)/flags.%: FORCE | needs
+$(addprefix $(B)/flags.,cc bpf ld fuzz): $(B)/flags.%: FORCE | needs $(B)/version.h
 	+@mkdir -p $(@D)
 	+@printf '%s\n' $(call quoted,$(FLAGS_$*)) | cmp -s - $@ || printf '%s\n' $(call quoted,$(FLAGS_$*)) > $@
 

@@ -56,7 +56,8 @@ TABLE["replay"] = "conf config limiter counters packet/compile packet/dataplane 
 TABLE["cli"] = "command conf config request/rules packet/compile replay"
 
 # What is generated has the room of its source.
-GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf", "page": "daemon"}
+GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf", "page": "daemon",
+             "version.h": "lib"}
 
 
 def room_of(path):

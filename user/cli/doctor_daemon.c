@@ -15,6 +15,7 @@
 #include "cli/doctor.h"
 #include "lib/addr.h"
 #include "lib/units.h"
+#include "version.h"
 
 #define CONNECT_MS 1000
 #define BUCKET_BYTES 32		/* of the table, with its keys and records */

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/pcapng.h"
 #include "cli/show.h"
+#include "version.h"
 
 #define PAUSE_NS 200000000
 #define READ_COUNT 1000

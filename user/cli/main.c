@@ -9,6 +9,7 @@
 #include "cli/show.h"
 #include "cli/table.h"
 #include "lib/near.h"
+#include "version.h"
 
 #define OPTIONS_MAX 64
 #define OPTION_OF_COMMAND 0x100

@@ -8,6 +8,7 @@
 
 #include "daemon/start.h"
 #include "lib/log.h"
+#include "version.h"
 
 static const char usage[] =
 	"usage: sluiced -c FILE [-s SOCKET] [-v]\n"

@@ -31,6 +31,7 @@
 #include "request/server/listen.h"
 #include "request/server/token.h"
 #include "request/server/worker.h"
+#include "version.h"
 
 #define CONNECTIONS_MAX 64
 #define CONNECTIONS_PER_ADDRESS_MAX 16

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/log.h"
+#include "version.h"
 
 static int write_all(int fd, const char *data, size_t size)
 {

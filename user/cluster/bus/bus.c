@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/log.h"
+#include "version.h"
 
 #define STREAM_BATCHES "10000"
 #define STREAM_LASTS_MS 120000ULL	/* expiry after the last batch; nodes skip batches over 30 s old */

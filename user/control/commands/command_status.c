@@ -13,6 +13,7 @@
 #include "packet/host/view.h"
 #include "counters/counters.h"
 #include "request/rules/rule.h"
+#include "version.h"
 
 static json_t *interface_to_json(struct commands *ctx, u32 slot)
 {

@@ -21,6 +21,7 @@
 #include "packet/host/view.h"
 #include "packet/observe/history.h"
 #include "packet/observe/observe.h"
+#include "version.h"
 
 struct scrape {
 	struct metrics *m;
