@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The clients of docs/clients.md, as written there: twenty of each language at once against 5
+# The clients of docs/clients.md (docs/examples/clients): twenty of each language at once against 5
 # requests a second, three requests each. All finish, with under 3 refusals for each success.
 
 . "$(dirname "$0")/../lib/http.sh"
@@ -23,14 +23,10 @@ check_is "its own rule applies" "$(header RateLimit-Policy)" '"user/path=/search
 http_check api user=bob > "$LAB/out"
 check_is "another path has the rule of the key" "$(header RateLimit-Policy)" '"user";q=10;w=1, "hourly";q=5000;w=3600'
 
-# code LANGUAGE: prints its block
-code() {
-	awk -v mark="\`\`\`$1" '$0 == mark { inside = 1; next } /^```/ { inside = 0 } inside' \
-		"$REPO/docs/clients.md"
-}
+clients=$REPO/docs/examples/clients
 address="$URL/forward-auth?domain=clients&d="
-{ code bash; echo 'for _ in 1 2 3; do api "$1" > /dev/null || exit 1; done'; } > "$LAB/bash"
-{ code python; printf 'import sys\nfor _ in range(3):\n    api(sys.argv[1]).read()\n'; } > "$LAB/python"
+{ cat "$clients/api.sh"; echo 'for _ in 1 2 3; do api "$1" > /dev/null || exit 1; done'; } > "$LAB/bash"
+{ cat "$clients/api.py"; printf 'import sys\nfor _ in range(3):\n    api(sys.argv[1]).read()\n'; } > "$LAB/python"
 
 # all LANGUAGE COMMAND...: how many of twenty finish
 all() {
@@ -46,7 +42,7 @@ all() {
 }
 # Twenty in one process: starting twenty processes of Node.js takes the machine longer than the test.
 {
-	code javascript
+	cat "$clients/api.js"
 	echo 'const one = async () => { for (let i = 0; i < 3; i++) if (!(await api(process.argv[2])).ok) return 0; return 1; };'
 	echo 'Promise.all(Array.from({ length: 20 }, one)).then((all) => console.log(all.reduce((a, b) => a + b)));'
 } > "$LAB/javascript"

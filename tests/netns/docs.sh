@@ -8,7 +8,7 @@
 #     configuration.md and operations.md are run, and exit as stated ("# exit 4")
 #   - `make run` and `make run IFACE=` work, `make install` installs, other make targets exist
 #   - every file and test named exists, every link and anchor leads somewhere
-#   - packet-walk.md has every reason, abi.md every pinned map with its size
+#   - packet-walk.md has every reason, abi.md every pinned map, with its size
 #
 # In a code block "# README: lab" in the first line puts it into README's lab.
 
@@ -281,20 +281,24 @@ done < <(lines README.md sluicectl)
 # ---------------------------------------------------------------- abi.md
 
 bpftool map show > /dev/null 2>&1 || skip "bpftool cannot list maps"
+# Each by its name; where "(ENTRIES x BYTES)" follows it, with that size.
+abi=$(tr -s ' \n' ' ' < docs/abi.md)
+sizes=0
 for pin in "$PIN"/*; do
 	name=${pin##*/}
-	row=$(grep -E "^\|.*\`$name\`" docs/abi.md | head -n 1)
-	if [ -z "$row" ]; then
+	if ! [[ $abi == *"\`$name\`"* ]]; then
 		not_ok "abi.md does not have the pinned map $name"
 		continue
 	fi
-	IFS='|' read -r _ _ _ entries value _ <<< "$row"
+	[[ $abi =~ \`$name\`\ \(([0-9]+|sets)\ x\ ([0-9]+)\) ]] || continue
+	entries=${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}
 	read -r real_entries real_value < <(bpftool -j map show pinned "$pin" |
 		jq -r '"\(.max_entries) \(.bytes_value)"')
-	[[ $entries =~ ^\ [0-9]+\ $ ]] || entries=" $real_entries "
-	[[ $value =~ ^\ [0-9]+\ $ ]] || value=" $real_value "
-	check_is "abi.md: entries and bytes of $name" "$((entries)) $((value))" "$real_entries $real_value"
+	[ "$entries" != sets ] || entries=$real_entries
+	check_is "abi.md: entries and bytes of $name" "$entries $value" "$real_entries $real_value"
+	sizes=$((sizes + 1))
 done
+check "abi.md: maps whose size it has" $sizes 28 60
 
 # ---------------------------------------------------------------- the other documents' lines
 
