@@ -106,14 +106,14 @@ check_is "save changes only the lines of the changes" "$(diff "$RULES/api.yaml.b
 <     overrides: [{value: acme, limits: ['5 requests/d']}]
 ---
 >     overrides:
->       - {value: bob, limits: 6 requests/d}
+>       - {value: bob, limits: [6 requests/d]}
 >       - {value: eve, block: true}
 >       - {value: root, unlimited: true}
 >       - {value: firm, removed: true}
 8c12
 <   - {key: other, limits: ['2 requests/d']}
 ---
->   - {key: other, limits: 4 requests/d}"
+>   - {key: other, limits: ['4 requests/d']}"
 check_is "saved: of a rule" "$(passes other=four 4)" 4
 check_is "saved: block" "$(http_check api user=eve)" 429
 check_is "saved: exempt" "$(http_passed 20 api user=root)" 20
@@ -153,9 +153,9 @@ check_is "a neighbour: another domain" "$(passes user=six 3)" 3
 check_is "rule test shows the domain's" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain whole --entries path=/a | grep -c -E 'whole/(default|domain)')" 2
 ctl save > /dev/null || not_ok "save"
 check_is "save writes both in their places" "$(cat "$RULES/whole.yaml")" "# kept
-domain: {name: whole, limits: 1 requests/d}
+domain: {name: whole, limits: 1 request/d}
 default:
-  limits: 6 requests/d	# a path
+  limits: ['6 requests/d']	# a path
 descriptors: [{key: user, limits: ['9 requests/d']}]"
 rm "$RULES/whole.yaml"
 

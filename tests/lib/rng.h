@@ -39,6 +39,16 @@ static inline u64 rng_below(u64 n)
 	return rng() % n;
 }
 
+static inline const char *rng_text(const char *const *texts, u64 count)
+{
+	return texts[rng_below(count)];
+}
+
+/* One of the texts. */
+#define RNG_ANY(...) \
+	rng_text((const char *const []){ __VA_ARGS__ }, \
+		 sizeof((const char *const []){ __VA_ARGS__ }) / sizeof(const char *))
+
 /* 1..2^bits-1, all magnitudes alike. */
 static inline u64 rng_magnitude(u32 bits)
 {

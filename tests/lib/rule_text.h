@@ -5,6 +5,7 @@
 #include "lib/test.h"
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
+#include "request/rules/rule_edit.h"
 
 static inline struct ruleset *rules(const char *text)
 {
@@ -24,6 +25,17 @@ static inline struct ruleset *rules_in(const char *dir, const struct ruleset *ol
 	struct sl_err err;
 
 	if (ruleset_load(dir, old, &set, &err))
+		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
+	return set;
+}
+
+/* The same with live changes. */
+static inline struct ruleset *rules_edited(const char *dir, struct rule_edit *edit, size_t count)
+{
+	struct ruleset *set = NULL;
+	struct sl_err err;
+
+	if (ruleset_load_edited(dir, NULL, edit, count, &set, &err))
 		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
 	return set;
 }

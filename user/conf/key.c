@@ -228,22 +228,24 @@ static void write_one_line(struct writer *w, const struct key *key, const void *
 		key->write(w, section);
 }
 
+static void write_key(struct writer *w, const struct key *key, const void *section)
+{
+	if (key->type && key->type->lines && !(key->flags & KEY_FLOW)) {
+		key->type->lines(w, key, section);
+		return;
+	}
+	write_begin(w);
+	write_one_line(w, key, section);
+	fputc('\n', w->out);
+}
+
 static void write_keys(struct writer *w, const struct keys *keys, const void *section,
 		       const void *usual, const struct key *only)
 {
-	for (size_t i = 0; i < keys->count; i++) {
-		const struct key *key = &keys->key[i];
-
-		if ((only && only != key) || !is_written(key, section, usual))
-			continue;
-		if (key->type && key->type->lines && !(key->flags & KEY_FLOW)) {
-			key->type->lines(w, key, section);
-			continue;
-		}
-		write_begin(w);
-		write_one_line(w, key, section);
-		fputc('\n', w->out);
-	}
+	for (size_t i = 0; i < keys->count; i++)
+		if ((!only || only == &keys->key[i]) &&
+		    is_written(&keys->key[i], section, usual))
+			write_key(w, &keys->key[i], section);
 }
 
 static void free_usual(const struct keys *keys, void *usual)
@@ -274,22 +276,47 @@ void keys_write_unlike(struct writer *w, const struct keys *keys, const void *se
 	write_keys(w, keys, section, usual, NULL);
 }
 
-void keys_write_flow_unlike(struct writer *w, const struct keys *keys, const void *section,
-			    const void *usual)
+static bool is_in(const struct keys *keys, size_t i, u64 given)
+{
+	return given >> i & 1 && (keys->key[i].type || keys->key[i].write);
+}
+
+u64 keys_unlike(const struct keys *keys, const void *section, const void *usual)
+{
+	u64 unlike = 0;
+
+	for (size_t i = 0; i < keys->count; i++)
+		unlike |= (u64)is_written(&keys->key[i], section, usual) << i;
+	return unlike;
+}
+
+void keys_write_given(struct writer *w, const struct keys *keys, const void *section, u64 given)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		if (is_in(keys, i, given))
+			write_key(w, &keys->key[i], section);
+}
+
+void keys_write_flow_given(struct writer *w, const struct keys *keys, const void *section,
+			   u64 given)
 {
 	const char *apart = "";
 
 	fputc('{', w->out);
 	for (size_t i = 0; i < keys->count; i++) {
-		const struct key *key = &keys->key[i];
-
-		if (!is_written(key, section, usual))
+		if (!is_in(keys, i, given))
 			continue;
 		fputs(apart, w->out);
-		write_one_line(w, key, section);
+		write_one_line(w, &keys->key[i], section);
 		apart = ", ";
 	}
 	fputc('}', w->out);
+}
+
+void keys_write_flow_unlike(struct writer *w, const struct keys *keys, const void *section,
+			    const void *usual)
+{
+	keys_write_flow_given(w, keys, section, keys_unlike(keys, section, usual));
 }
 
 void keys_write_flow(struct writer *w, const struct keys *keys, const void *section)

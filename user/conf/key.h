@@ -162,6 +162,12 @@ void keys_write_unlike(struct writer *w, const struct keys *keys, const void *se
 		       const void *usual);
 void keys_write_flow_unlike(struct writer *w, const struct keys *keys, const void *section,
 			    const void *usual);
+/* The same two; written are the keys with a bit in `given`. */
+void keys_write_given(struct writer *w, const struct keys *keys, const void *section, u64 given);
+void keys_write_flow_given(struct writer *w, const struct keys *keys, const void *section,
+			   u64 given);
+/* The bits of the keys that are written where `usual` is left out. */
+u64 keys_unlike(const struct keys *keys, const void *section, const void *usual);
 /* `section` is a byte-wise copy: gives it pointers of its own. As key_type.copy. */
 void keys_copy(const struct keys *keys, void *section, int *rc);
 void keys_clear(const struct keys *keys, void *section);

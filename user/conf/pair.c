@@ -117,8 +117,9 @@ static int find_maps(struct tree *tree, struct yaml_node *root, char *key, struc
 	return 0;
 }
 
-int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
-	     const struct keys *keys, const char *pair, struct sl_err *err)
+/* Applies KEY=VALUE, or KEY.KEY=VALUE, to a mapping. -EINVAL with a message "SUBJECT: ...", -ENOMEM. */
+static int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
+		    const struct keys *keys, const char *pair, struct sl_err *err)
 {
 	struct yaml_node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
 	const char *equals = strchr(pair, '=');

@@ -43,7 +43,7 @@ struct items {
 /* The name of an item in a list; NULL: it has none. */
 static const struct yaml_node *name_node(const struct yaml_node *node)
 {
-	static const char *const keys[] = { "name", "prefix", "src" };
+	static const char *const keys[] = { "name", "prefix", "src", "value" };
 
 	if (node->kind != YAML_MAP)
 		return node->kind == YAML_TEXT ? node : NULL;
@@ -297,6 +297,12 @@ static int merge_within(struct yaml_node *into, const struct yaml_node *before,
 	return rc;
 }
 
+/* The only item of a list that the file has without the list. */
+static bool is_alone(const struct yaml_node *into, const struct yaml_node *list)
+{
+	return list && list->kind == YAML_LIST && list->count == 1 && into->kind == list->first->kind;
+}
+
 /* *ret: `into` changed, or `after` in its place. `before` may be NULL. */
 static int merge(struct yaml_node *into, const struct yaml_node *before, struct yaml_node *after,
 		 struct yaml_node **ret)
@@ -306,6 +312,8 @@ static int merge(struct yaml_node *into, const struct yaml_node *before, struct 
 	*ret = into;
 	if (before && same_node(before, after))
 		return 0;
+	if (is_alone(into, before) && is_alone(into, after))
+		return merge(into, before->first, after->first, ret);
 	rc = merge_within(into, before, after);
 	if (rc != CANNOT)
 		return rc;
@@ -314,9 +322,25 @@ static int merge(struct yaml_node *into, const struct yaml_node *before, struct 
 	return 0;
 }
 
-int tree_merge(struct tree *tree, const struct yaml_node *before, struct tree *after)
+static int parse(const struct written *written, struct tree *ret, struct sl_err *err)
 {
-	struct yaml_node *into = tree->root, *root = tree_take(tree, after);
+	if (written->size)
+		return tree_parse_deep("", written->text, written->size, ret, err);
+	ret->root = tree_node(ret, YAML_MAP, NULL, 0);
+	return ret->root ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+}
 
-	return merge(into, before, root, &tree->root);
+int tree_merge(struct tree *tree, struct yaml_node **node, const struct written *before,
+	       const struct written *after, struct sl_err *err)
+{
+	struct tree was = { 0 }, wanted = { 0 };
+	int rc = parse(before, &was, err);
+
+	if (!rc)
+		rc = parse(after, &wanted, err);
+	if (!rc && merge(*node, was.root, tree_take(tree, &wanted), node))
+		rc = sl_err_set(err, ENOMEM, "out of memory");
+	tree_free(&was);
+	tree_free(&wanted);
+	return rc;
 }

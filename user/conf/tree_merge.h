@@ -4,7 +4,7 @@
  * the tree of a file, with its own order, spelling and explicit defaults.
  *
  * Keys of mappings are matched by name, addresses by value; items of a list that are addresses or
- * have a name or a prefix by that, other lists by position or as a whole. Parts that are the same
+ * have a name, a prefix or a value by that, other lists by position or as a whole. Parts that are the same
  * in both trees stay as in the file.
  */
 #ifndef SLUICE_TREE_MERGE_H
@@ -12,10 +12,17 @@
 
 #include "conf/tree.h"
 
+/* What the rows of a model write, before and after a change; an empty one has no keys. */
+struct written {
+	char *text;
+	size_t size;
+};
+
 /*
- * Changes `tree`, for text_edit(); takes the nodes of `after`. 0 or -ENOMEM, and the trees can only
- * be freed. The result need not mean the same as `after`: read it again.
+ * Changes *node, a mapping of `tree`, for text_edit(). 0, -ENOMEM or -EINVAL with err, and the tree
+ * can only be freed. The result need not mean the same as `after`: read it again.
  */
-int tree_merge(struct tree *tree, const struct yaml_node *before, struct tree *after);
+int tree_merge(struct tree *tree, struct yaml_node **node, const struct written *before,
+	       const struct written *after, struct sl_err *err);
 
 #endif

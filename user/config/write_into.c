@@ -19,78 +19,62 @@ static int no_memory(struct sl_err *err)
 	return sl_err_set(err, ENOMEM, "out of memory");
 }
 
-static int written(const struct policy *policy, char **ret, size_t *ret_size, struct sl_err *err)
+static int written(const struct policy *policy, struct written *ret, struct sl_err *err)
 {
-	FILE *out;
+	FILE *out = open_memstream(&ret->text, &ret->size);
 	int rc;
 
-	*ret = NULL;
-	out = open_memstream(ret, ret_size);
 	if (!out)
 		return no_memory(err);
 	rc = policy_write(policy, out);
-	if (!fclose(out) && !rc)
-		return 0;
-	free(*ret);
-	*ret = NULL;
-	return no_memory(err);
+	return fclose(out) || rc ? no_memory(err) : 0;
 }
 
 /* A file's text, as a policy, as it is written. */
-static int rewritten(const char *path, const char *text, size_t size, char **ret, size_t *ret_size,
+static int rewritten(const char *path, const char *text, size_t size, struct written *ret,
 		     struct sl_err *err)
 {
 	struct policy *policy = NULL;
 	int rc = policy_parse(path, text, size, &policy, err);
 
-	*ret = NULL;
 	if (!rc)
-		rc = written(policy, ret, ret_size, err);
+		rc = written(policy, ret, err);
 	policy_free(policy);
 	return rc;
 }
 
-static int edit(const char *path, const char *text, size_t size, const char *before,
-		size_t before_size, const char *after, size_t after_size, char **ret,
-		size_t *ret_size, struct sl_err *err)
+static int edit(const char *path, const char *text, size_t size, const struct written *before,
+		const struct written *after, struct written *ret, struct sl_err *err)
 {
-	struct tree tree = { 0 }, was = { 0 }, wanted = { 0 };
+	struct tree tree = { 0 };
 	int rc = tree_parse(path, text, size, &tree, err);
 
 	if (!rc)
-		rc = tree_parse("", before, before_size, &was, err);
+		rc = tree_merge(&tree, &tree.root, before, after, err);
 	if (!rc)
-		rc = tree_parse("", after, after_size, &wanted, err);
-	if (!rc && tree_merge(&tree, was.root, &wanted))
-		rc = no_memory(err);
-	if (!rc)
-		rc = text_edit(path, text, size, tree.root, ret, ret_size, err);
+		rc = text_edit(path, text, size, tree.root, &ret->text, &ret->size, err);
 	tree_free(&tree);
-	tree_free(&was);
-	tree_free(&wanted);
 	return rc;
 }
 
 int policy_write_into(const struct policy *policy, const char *path, const char *text, size_t size,
 		      char **ret, size_t *ret_size, bool *ret_whole, struct sl_err *err)
 {
-	char *before = NULL, *after = NULL, *edited = NULL, *check = NULL;
-	size_t before_size = 0, after_size = 0, edited_size = 0, check_size = 0;
-	int rc = written(policy, &after, &after_size, err);
+	struct written before = { 0 }, after = { 0 }, edited = { 0 }, check = { 0 };
+	int rc = written(policy, &after, err);
 
-	if (rc)
-		return rc;
-	rc = rewritten(path, text, size, &before, &before_size, err);
-	if (!rc)
-		rc = edit(path, text, size, before, before_size, after, after_size, &edited,
-			  &edited_size, err);
-	if (!rc)
-		rc = rewritten(path, edited, edited_size, &check, &check_size, err);
-	*ret_whole = rc || strcmp(check, after);
-	*ret = *ret_whole ? after : edited;
-	*ret_size = *ret_whole ? after_size : edited_size;
-	free(*ret_whole ? edited : after);
-	free(before);
-	free(check);
-	return 0;
+	if (!rc) {
+		*ret_whole = rewritten(path, text, size, &before, err) ||
+			     edit(path, text, size, &before, &after, &edited, err) ||
+			     rewritten(path, edited.text, edited.size, &check, err) ||
+			     strcmp(check.text, after.text);
+		*ret = *ret_whole ? after.text : edited.text;
+		*ret_size = *ret_whole ? after.size : edited.size;
+		*(*ret_whole ? &after : &edited) = (struct written){ 0 };
+	}
+	free(before.text);
+	free(after.text);
+	free(edited.text);
+	free(check.text);
+	return rc;
 }

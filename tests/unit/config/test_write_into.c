@@ -282,43 +282,34 @@ TEST(test_examples)
 
 /* ---- random files ---- */
 
-static const char *any(const char *const *texts, size_t count)
-{
-	return texts[rng_below(count)];
-}
-
-#define ANY(...) \
-	any((const char *const []){ __VA_ARGS__ }, \
-	    sizeof((const char *const []){ __VA_ARGS__ }) / sizeof(const char *))
-
 static void put_limit(FILE *out, size_t number)
 {
 	static const char *const rates[] = {
 		"100K packets/s", "'5000 packets/s'", "0.5M packets/m", "[10K packets/s, 1M packets/h]",
 		"\n    - 20K packets/s   # at once\n    - 2M packets/h",
 	};
-	const char *keys[8], *comment = ANY("", "", "   # why: [", " # \xe2\x82\xac");
+	const char *keys[8], *comment = RNG_ANY("", "", "   # why: [", " # \xe2\x82\xac");
 	char name[40];
 	size_t count = 0;
 
 	if (rng_below(4) == 0) {
 		fprintf(out, "  - {name: l%zu, rate: %s, match: {dport: %s}}%s\n", number,
-			ANY("1K packets/s", "'900 packets/s'", "[1K packets/s , 9K packets/m]"),
-			ANY("53", "[53, 80]", "'1-7'"), comment);
+			RNG_ANY("1K packets/s", "'900 packets/s'", "[1K packets/s , 9K packets/m]"),
+			RNG_ANY("53", "[53, 80]", "'1-7'"), comment);
 		return;
 	}
-	snprintf(name, sizeof(name), "name: %s", ANY("l%zu", "'l%zu'", "\"l%zu\""));
-	keys[count++] = ANY("mode: enforce", "mode:   shadow", "accounting: 'exact'");
-	keys[count++] = ANY("per: source", "per: [source]", "per:\n    - source\n    - dst");
-	keys[count++] = ANY("match:\n      proto: tcp\n      # the web\n      dport: [ 80, 443 ]",
+	snprintf(name, sizeof(name), "name: %s", RNG_ANY("l%zu", "'l%zu'", "\"l%zu\""));
+	keys[count++] = RNG_ANY("mode: enforce", "mode:   shadow", "accounting: 'exact'");
+	keys[count++] = RNG_ANY("per: source", "per: [source]", "per:\n    - source\n    - dst");
+	keys[count++] = RNG_ANY("match:\n      proto: tcp\n      # the web\n      dport: [ 80, 443 ]",
 			    "match: {proto: udp}", "match: {src: 10.0.0.0/8, dport: 9}");
-	fprintf(out, "%s  - ", ANY("", "\n", "  # next\n", "\n  # a\n  # b\n"));
+	fprintf(out, "%s  - ", RNG_ANY("", "\n", "  # next\n", "\n  # a\n  # b\n"));
 	fprintf(out, name, number);
 	fprintf(out, "%s\n    rate: %s\n", comment, rates[rng_below(5)]);
 	for (size_t i = 0; i < count; i++)
 		if (rng_below(2))
 			fprintf(out, "    %s%s\n", keys[i], strchr(keys[i], '\n') ? "" :
-				ANY("", "  # so"));
+				RNG_ANY("", "  # so"));
 }
 
 static char *random_file(void)
@@ -327,16 +318,16 @@ static char *random_file(void)
 	char *text;
 	FILE *out = open_memstream(&text, &size);
 
-	fputs(ANY("", "# Ours.\n\n", "---\n"), out);
-	fputs(ANY("", "block: [10.1.0.0/16, 10.2.0.0/16]  # bad\n", "block: 10.1.0.0/16\n",
+	fputs(RNG_ANY("", "# Ours.\n\n", "---\n"), out);
+	fputs(RNG_ANY("", "block: [10.1.0.0/16, 10.2.0.0/16]  # bad\n", "block: 10.1.0.0/16\n",
 		  "block:\n- 10.1.0.1/32\n- {prefix: 10.2.0.0/16, reason: 'x y'}  # z\n"), out);
-	fputs(ANY("", "sets:\n  a: [192.0.2.1/32]\n  b:\n    - 192.0.2.2  # b\n    - 2001:DB8::1\n"),
+	fputs(RNG_ANY("", "sets:\n  a: [192.0.2.1/32]\n  b:\n    - 192.0.2.2  # b\n    - 2001:DB8::1\n"),
 	      out);
-	fputs(ANY("", "table: {buckets: 1M}\n", "fragments: limit   # the default\n"), out);
+	fputs(RNG_ANY("", "table: {buckets: 1M}\n", "fragments: limit   # the default\n"), out);
 	fputs("limits:\n", out);
 	for (size_t i = 0; i < limits; i++)
 		put_limit(out, i);
-	fputs(ANY("", "# the end\n", "\nmetrics:\n  listen: 127.0.0.1:9810\n"), out);
+	fputs(RNG_ANY("", "# the end\n", "\nmetrics:\n  listen: 127.0.0.1:9810\n"), out);
 	fclose(out);
 	return text;
 }

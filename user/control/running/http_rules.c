@@ -203,7 +203,7 @@ static int prepare_file(struct running *run, const char *path, struct rule_edit 
 	if (!realpath(path, ret->path) || stat(ret->path, &st) < 0)
 		return sl_err_at(err, errno, path, 0, 0, "%s", strerror(errno));
 	ret->mode = st.st_mode & 07777;
-	return rule_file_edited(ret->path, run->requests.rules, edit, count, &ret->text, &ret->size,
+	return rule_file_edited(path, run->requests.rules, edit, count, &ret->text, &ret->size,
 				err);
 }
 

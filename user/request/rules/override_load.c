@@ -14,6 +14,7 @@
 
 #include "config/override_lines.h"
 #include "request/rules/override_private.h"
+#include "request/rules/rule_keys.h"
 #include "conf/config_text.h"
 #include "limiter/algorithm.h"
 
@@ -247,40 +248,77 @@ static int overrides_read(struct reader *r, const struct yaml_node *node, const 
 	return 0;
 }
 
-static void write_own(struct writer *w, const struct override_own *own, bool common)
+/* The keys of its i-th limit that are not as in the rule's i-th. */
+static u64 own_given(const struct draft *draft, const struct rule_limit *limit, u32 i)
+{
+	struct rule_limit unlike = { .terms.algorithm = SL_ALGO_COUNT };
+
+	if (i < draft->rule.limit_count)
+		unlike = draft->limit[i];
+	else if (has_common_limit(draft->limit, draft->rule.limit_count))
+		unlike.terms.cluster = !limit->terms.cluster;
+	unlike.terms.rates.burst[0] = 0;
+	unlike.name = limit->name;
+	return keys_unlike(&rule_limit_keys, limit, &unlike);
+}
+
+static void write_own(struct writer *w, const struct draft *draft, const char *value,
+		      const struct override_limits *limits)
 {
 	fprintf(w->out, "%*s- {value: ", w->indent + 2, "");
-	write_text(w->out, own->value);
-	if (!own->limits) {
+	write_text(w->out, value);
+	if (!limits) {
 		fputs(", removed: true}\n", w->out);
-	} else if (own->limits->unlimited) {
+	} else if (limits->unlimited) {
 		fputs(", unlimited: true}\n", w->out);
-	} else if (own->limits->limit[0].none) {
+	} else if (limits->limit[0].none) {
 		fputs(", block: true}\n", w->out);
 	} else {
 		fputs(", limits: [", w->out);
-		for (u32 i = 0; i < own->limits->limit_count; i++) {
+		for (u32 i = 0; i < limits->limit_count; i++) {
 			fputs(i ? ", " : "", w->out);
-			write_limit_element(w, &own->limits->limit[i], false, common);
+			write_limit_element(w, &limits->limit[i],
+					    own_given(draft, &limits->limit[i], i));
 		}
 		fputs("]}\n", w->out);
 	}
 }
 
+static bool is_in_overrides_file(const struct rule *rule, const char *value)
+{
+	struct bytes key;
+	u32 known;
+
+	return !override_value_reason(rule, (struct bytes){ value, strlen(value) }, &key) &&
+	       override_table_find(rule->overrides->file, override_hash(rule, key), &known);
+}
+
+void override_write_own(struct writer *w, const struct draft *draft, bool live, u32 most)
+{
+	const struct override_index *index = draft->rule.overrides;
+	u32 count = 0;
+
+	for (u32 i = 0; index && i < index->own_count; i++) {
+		const struct override_own *own = &index->own_list[i];
+
+		/* one that was removed is written where the file beside still has it */
+		if (live ? !own->limits && !is_in_overrides_file(&draft->rule, own->value) :
+			   !own->in_file)
+			continue;
+		if (!count++) {
+			write_begin(w);
+			fputs("overrides:\n", w->out);
+		}
+		if (count <= most)
+			write_own(w, draft, own->value, live ? own->limits : own->file_limits);
+	}
+	if (count > most)
+		fprintf(w->out, "%*s# and %u more\n", w->indent + 2, "", count - most);
+}
+
 static void overrides_lines(struct writer *w, const struct key *key, const void *section)
 {
-	const struct rule *rule = &((const struct draft *)section)->rule;
-	const struct override_index *index = rule->overrides;
-
-	if (!index->own_count)
-		return;
-	write_begin(w);
-	fputs("overrides:\n", w->out);
-	for (u32 i = 0; i < index->own_count && i < OVERRIDES_SHOWN; i++)
-		write_own(w, &index->own_list[i], has_common_limit(rule));
-	if (index->own_count > OVERRIDES_SHOWN)
-		fprintf(w->out, "%*s# and %u more\n", w->indent + 2, "",
-			index->own_count - OVERRIDES_SHOWN);
+	override_write_own(w, section, true, OVERRIDES_SHOWN);
 }
 
 const struct key_type type_rule_overrides = {

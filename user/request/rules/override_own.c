@@ -9,6 +9,7 @@
 
 #include "request/rules/override_private.h"
 #include "conf/config_text.h"
+#include "conf/pair.h"
 #include "limiter/algorithm.h"
 
 /* ---- distinct limits ---- */
@@ -224,13 +225,13 @@ static const struct key own_rows[] = {
 	{ "removed", OWN(removed), &type_yaml_bool },
 };
 
-const struct keys override_own_keys = KEYS(struct own_reading, own_rows,
+static const struct keys override_own_keys = KEYS(struct own_reading, own_rows,
 	.example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50");
 
 struct own_making {
 	struct making m;
 	struct override_index *index;
-	const struct rule_edit *edit;	/* live: replaces one that is there */
+	bool live;			/* replaces one that is there */
 };
 
 /* A new entry; NULL: out of memory. */
@@ -264,7 +265,7 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 		return read_fail(m->r, at, EINVAL, "found %s", reason);
 	hash = override_hash(&m->draft->rule, key);
 	if (override_table_find(m->table, hash, &known)) {
-		if (!making->edit)
+		if (!making->live)
 			return read_fail(m->r, at, EINVAL, "found %s again, first in line %d; "
 					 "accepted: each value once", read_found(m->r, at),
 					 index->own_list[known].line);
@@ -279,59 +280,82 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 		return read_no_memory(m->r);
 	*place = (struct override_own){
 		.value = arena_text(&m->table->arena, own->value.at, own->value.len),
-		.limits = limits, .live = making->edit, .in_file = !making->edit,
-		.line = at->line,
+		.limits = limits, .live = making->live, .in_file = !making->live,
+		.file_limits = making->live ? NULL : limits, .line = at ? at->line : 0,
 	};
 	index->own_count++;
 	return place->value ? 0 : read_no_memory(m->r);
+}
+
+/* A value whose keys were read. */
+static int finish_own(struct own_making *making, struct own_reading *own,
+		      const struct yaml_node *node)
+{
+	struct reader *r = making->m.r;
+	u32 number;
+	int rc;
+
+	if (own->block + own->unlimited + own->removed + !!own->limit_count != 1)
+		return read_fail(r, node, EINVAL, "accepted: one of limits, rate, block: true, "
+				 "unlimited: true and (where overrides_file has it) removed: true");
+	if (own->removed)
+		return add_own(making, own, NULL);
+	if (own->block) {
+		if (override_blocked_limit(&making->m, own->limit))
+			return read_no_memory(r);
+		own->limit_count = 1;
+	}
+	rc = override_intern(&making->m, own->limit, own->limit_count, own->unlimited, &number);
+	if (rc == -E2BIG)
+		return read_fail(r, node, EINVAL, "found more than %d different limits of values; "
+				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
+	if (rc)
+		return read_no_memory(r);
+	return add_own(making, own, making->m.table->limits[number]);
 }
 
 static int item_own(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct own_making *making = into;
 	struct own_reading own = { .m = &making->m };
-	u32 number;
 	int rc = keys_read(r, node, &override_own_keys, &own);
 
-	if (!rc && own.block + own.unlimited + own.removed + !!own.limit_count != 1)
-		rc = read_fail(r, node, EINVAL, "accepted: one of limits, rate, block: true, "
-			       "unlimited: true and (where overrides_file has it) removed: true");
-	if (rc)
-		return rc;
-	if (own.removed)
-		return add_own(making, &own, NULL);
-	if (own.block) {
-		if (override_blocked_limit(&making->m, own.limit))
-			return read_no_memory(r);
-		own.limit_count = 1;
-	}
-	rc = override_intern(&making->m, own.limit, own.limit_count, own.unlimited, &number);
-	if (rc == -E2BIG)
-		return read_fail(r, node, EINVAL, "found more than %d different limits of values; "
-				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
-	if (rc)
-		return read_no_memory(r);
-	return add_own(making, &own, making->m.table->limits[number]);
+	return rc ? rc : finish_own(making, &own, node);
+}
+
+static int load_edit(struct own_making *making, const struct rule_edit *edit)
+{
+	struct reader *r = making->m.r;
+	struct own_reading own = {
+		.m = &making->m, .value = { edit->value, strlen(edit->value) },
+		.removed = edit->what == EDIT_UNSET, .block = edit->what == EDIT_BLOCK,
+		.unlimited = edit->what == EDIT_EXEMPT,
+	};
+	int rc = 0;
+
+	for (size_t i = 0; i < edit->pair_count; i++)
+		if (!strncmp(edit->pair[i], "value=", 6))
+			return read_fail(r, NULL, EINVAL, "value: it is given before the pairs");
+	if (edit->what == EDIT_SET)
+		rc = pairs_read(r, &override_own_keys, &own, (char *const *)edit->pair,
+				edit->pair_count);
+	return rc ? rc : finish_own(making, &own, NULL);
 }
 
 /* Live ones; one that does not apply gets a reason and is left out. */
-static int load_live(struct own_making *making)
+static void load_live(struct own_making *making)
 {
 	struct reader *r = making->m.r;
-	struct build *b = making->m.draft->b;
 	struct sl_err *err = r->err, why;
 	struct rule_edit *edit;
-	struct yaml_node *node;
 	size_t at = 0;
 
-	while ((edit = next_edit(b, &at))) {
+	making->live = true;
+	while ((edit = next_edit(making->m.draft->b, &at))) {
 		if (!edit->value)
 			continue;
-		making->edit = edit;
-		why.message[0] = 0;
 		r->err = &why;
-		node = value_node_of(b, edit, &why);
-		edit->applied = node && !item_own(r, node, making);
+		edit->applied = !load_edit(making, edit);
 		r->err = err;
 		strcpy(r->path, "overrides");
 		if (!edit->applied)
@@ -339,7 +363,6 @@ static int load_live(struct own_making *making)
 				 (int)config_text_cut(why.message, sizeof(edit->reason) - 1),
 				 why.message);
 	}
-	return 0;
 }
 
 static bool is_changed_live(const struct build *b)
@@ -364,7 +387,7 @@ int override_load_own(struct reader *r, struct draft *draft, struct override_ind
 	if (draft->overrides)
 		rc = read_each(r, draft->overrides, item_own, &making);
 	if (!rc)
-		rc = load_live(&making);
+		load_live(&making);
 	return rc;
 }
 

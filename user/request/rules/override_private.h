@@ -26,6 +26,7 @@ struct override_table {
 struct override_own {
 	char *value;			/* as written */
 	const struct override_limits *limits;	/* NULL: removed, the rule's own limits apply */
+	const struct override_limits *file_limits;	/* of in_file: as in the file */
 	bool live, in_file;		/* made or changed live; written in the rule file */
 	int line;
 };
@@ -72,9 +73,9 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret);
  */
 const char *override_value_reason(const struct rule *rule, struct bytes value,
 				  struct bytes *ret);
-/* An element of `overrides`. */
-extern const struct keys override_own_keys;
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
+/* Writes `overrides`, up to `most`; `live`: with live changes. */
+void override_write_own(struct writer *w, const struct draft *draft, bool live, u32 most);
 /* Whether there are any, in files or live. */
 bool override_wanted(const struct draft *draft);
 

@@ -141,20 +141,13 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 	return 0;
 }
 
-static bool has_common(const struct draft *draft)
-{
-	for (u32 i = 0; i < draft->rule.limit_count; i++)
-		if (draft->limit[i].terms.cluster)
-			return true;
-	return false;
-}
-
 int check_rule_scope(struct reader *r, const struct draft *draft)
 {
 	static const char *const key[] = { "consistency", "on_store_failure" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(key); i++)
-		if (draft_given(draft, key[i]) && !has_common(draft))
+		if (draft_given(draft, key[i]) &&
+		    !has_common_limit(draft->limit, draft->rule.limit_count))
 			return read_fail(r, yaml_node_find(draft->map, key[i]), EINVAL, "%s is "
 					 "given, but scope is node: no limit of the rule is in the "
 					 "store; accepted with it: scope: cluster", key[i]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_edit.c - see rule_edit.h: finds the changes of a rule, and applies them to its nodes.
+ * rule_edit.c - see rule_edit.h: finds the changes of a rule, and reads them by the rows of its keys.
  */
 #include "request/rules/rule_edit.h"
 
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "request/rules/override_private.h"
-#include "request/rules/rule_keys.h"
 #include "conf/pair.h"
 #include "conf/config_text.h"
 
@@ -120,16 +119,6 @@ static int check_key(const char *subject, const char *pair, struct sl_err *err)
 	return 0;
 }
 
-int rule_edit_map(struct build *b, struct yaml_node *map, const struct rule_edit *edit,
-		  struct sl_err *err)
-{
-	for (size_t i = 0; i < edit->pair_count; i++)
-		if (check_key(b->r.subject, edit->pair[i], err) ||
-		    pair_set(b->tree, map, b->r.subject, &descriptor_keys, edit->pair[i], err))
-			return -EINVAL;
-	return 0;
-}
-
 bool has_edits(const struct build *b)
 {
 	const struct rule_edit *edit;
@@ -148,7 +137,6 @@ int read_edits(struct build *b, struct draft *draft)
 	int rc = 0;
 
 	draft->rule.live = true;
-	draft->rule.limit = draft->limit;	/* for writers of rows */
 	while (!rc && (edit = next_edit(b, &at))) {
 		if (edit->value)
 			continue;
@@ -161,44 +149,4 @@ int read_edits(struct build *b, struct draft *draft)
 	}
 	memset(draft->limit_at, 0, sizeof(draft->limit_at));	/* of trees that are freed */
 	return rc;
-}
-
-/* ---- a value's limits ---- */
-
-static struct yaml_node *add_key(struct tree *tree, struct yaml_node *map, const char *key,
-				 const char *value)
-{
-	struct yaml_node *node = tree_node(tree, YAML_TEXT, key, strlen(key));
-
-	if (!node)
-		return NULL;
-	node->value = tree_node(tree, YAML_TEXT, value, strlen(value));
-	if (!node->value)
-		return NULL;
-	yaml_node_append(map, node);
-	return node;
-}
-
-struct yaml_node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err)
-{
-	static const char *const word[] = {
-		[EDIT_UNSET] = "removed", [EDIT_BLOCK] = "block", [EDIT_EXEMPT] = "unlimited",
-	};
-	struct yaml_node *map = tree_node(b->tree, YAML_MAP, NULL, 0);
-
-	sl_err_set(err, ENOMEM, "out of memory");
-	if (!map || !add_key(b->tree, map, "value", edit->value))
-		return NULL;
-	if (edit->what != EDIT_SET)
-		return add_key(b->tree, map, word[edit->what], "true") ? map : NULL;
-	for (size_t i = 0; i < edit->pair_count; i++) {
-		if (!strncmp(edit->pair[i], "value=", 6)) {
-			sl_err_set(err, EINVAL, "%s: value: it is given before the pairs",
-				   b->r.subject);
-			return NULL;
-		}
-		if (pair_set(b->tree, map, b->r.subject, &override_own_keys, edit->pair[i], err))
-			return NULL;
-	}
-	return map;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rule_edit.h - live changes to rules: applied to the YAML nodes of the files as they are read,
- * so that a key means the same live as in a file, and the files stay the base of the rule set.
+ * rule_edit.h - live changes to rules: read by the rows of their keys after the file's own, so that
+ * a key means the same live as in a file, and the files stay the base of the rule set.
  */
 #ifndef SLUICE_HTTP_RULE_EDIT_H
 #define SLUICE_HTTP_RULE_EDIT_H

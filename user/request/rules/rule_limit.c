@@ -158,36 +158,35 @@ static int limits_read(struct reader *r, const struct yaml_node *node, const str
 	return read_each(r, node, item_limit, section);
 }
 
-bool has_common_limit(const struct rule *rule)
+bool has_common_limit(const struct rule_limit *limit, u32 count)
 {
-	for (u32 i = 0; i < rule->limit_count; i++)
-		if (rule->limit[i].terms.cluster)
+	for (u32 i = 0; i < count; i++)
+		if (limit[i].terms.cluster)
 			return true;
 	return false;
 }
 
-void write_limit_element(struct writer *w, const struct rule_limit *limit, bool named, bool common)
+void write_limit_element(struct writer *w, const struct rule_limit *limit, u64 given)
 {
-	struct rule_limit unlike = {
-		.name = named ? NULL : limit->name,
-		.terms.algorithm = SL_ALGO_COUNT,
-		.terms.cluster = common && !limit->terms.cluster,
-	};
+	char text[64];
 
-	keys_write_flow_unlike(w, &rule_limit_keys, limit, &unlike);
+	if (given != 1ULL << RULE_LIMIT_RATE)
+		keys_write_flow_given(w, &rule_limit_keys, limit, given);
+	else
+		write_text(w->out, rate_format(&limit->terms.rates.rate[0], text, sizeof(text)));
 }
 
 static void limits_lines(struct writer *w, const struct key *key, const void *section)
 {
-	const struct rule *rule = &((const struct draft *)section)->rule;
+	const struct draft *draft = section;
 
-	if (rule->envoy)
+	if (draft->rule.envoy)
 		return;
 	write_begin(w);
 	fputs("limits:\n", w->out);
-	for (u32 i = 0; i < rule->limit_count; i++) {
+	for (u32 i = 0; i < draft->rule.limit_count; i++) {
 		fprintf(w->out, "%*s- ", w->indent + 2, "");
-		write_limit_element(w, &rule->limit[i], true, has_common_limit(rule));
+		write_limit_element(w, &draft->limit[i], draft->limit_given[i]);
 		fputc('\n', w->out);
 	}
 }

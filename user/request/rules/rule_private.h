@@ -7,7 +7,7 @@
  *     rule_read.c    a descriptor and those below it      rule_limit.c   limits; rule_rate_limit.c
  *     rule_rows.c    the keys, one row each
  *     rule_keys.c    our other keys                       rule_write.c   back to YAML, by rows
- *     rule_edit.c    live changes                     rule_cluster.c scope, consistency
+ *     rule_edit.c    live changes; rule_save.c        rule_cluster.c scope, consistency
  *     override_value.c, override_load.c   limits of one value's own
  */
 #ifndef SLUICE_HTTP_RULE_PRIVATE_H
@@ -135,6 +135,7 @@ struct build {
 	struct keys keys[RULE_PLACE_COUNT];	/* those that a rule may have */
 	struct rule_edit *edit;		/* live changes, in order */
 	size_t edit_count;
+	struct saving *saving;		/* rule_save.c; or NULL */
 	struct index edits;		/* the same by their rule's name */
 	struct arena scratch;		/* only needed while building */
 	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
@@ -189,14 +190,21 @@ struct rule_edit *next_edit(const struct build *b, size_t *at);
 /* Whether there are live changes of the rule's own keys; reads them by the rows of the keys. */
 bool has_edits(const struct build *b);
 int read_edits(struct build *b, struct draft *draft);
-/* Applies an edit of a rule's own keys to its mapping, to save it. */
-int rule_edit_map(struct build *b, struct yaml_node *map, const struct rule_edit *edit,
-		  struct sl_err *err);
 /* Sets the reason of edits that are not applied and have none yet. */
 void refuse_edits(struct build *b, bool of_values, const char *reason);
 int index_edits(struct build *b, struct rule_edit *edit, size_t count);
-/* Pairs of a value's own limits as a node for `overrides`. */
-struct yaml_node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err);
+
+/*
+ * rule_save.c: around reading a rule's live changes, and at the end of the file. 0, -ENOMEM, the last
+ * also another error with b->r.err. No effect where b->saving is NULL.
+ */
+int saving_begin(struct build *b, const struct draft *draft);
+int saving_end(struct build *b, const struct draft *draft);
+int saving_text(struct build *b, const char *text, size_t size);
+/* rule_set.c: one file's rules, with live changes. */
+int ruleset_parse_edited(const char *name, const char *text, size_t size, const struct ruleset *old,
+			 struct rule_edit *edit, size_t count, struct saving *saving,
+			 struct ruleset **ret, struct sl_err *err);
 
 /* ---- rule_path.c: what must be unique ---- */
 
@@ -241,10 +249,10 @@ int refuse_again(struct build *b, const struct yaml_node *at, const char *what,
 
 /* rule_rate_limit.c, rule_limit.c */
 extern const struct key_type type_rule_rate_limit, type_rule_limits;
-/* An element of `limits`; `named`: with its name. `common`: the rule has a limit of scope cluster. */
-void write_limit_element(struct writer *w, const struct rule_limit *limit, bool named, bool common);
-/* Whether any of the rule's limits is of scope cluster. */
-bool has_common_limit(const struct rule *rule);
+/* An element of `limits`; `given`: bits of rule_limit_keys. A rate alone needs no mapping. */
+void write_limit_element(struct writer *w, const struct rule_limit *limit, u64 given);
+/* Whether any of them is of scope cluster. */
+bool has_common_limit(const struct rule_limit *limit, u32 count);
 /* An element of `limits`, or of an override's; unset keys are as in `defaults`. */
 int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,

@@ -222,6 +222,8 @@ static int finish_draft(struct build *b, struct draft *draft, struct match_node 
 							       "the rule has no limit");
 	if (!rc)
 		rc = place_draft(draft, ret_node, &at);
+	if (!rc && saving_end(b, draft))
+		rc = read_no_memory(r);
 	/* A priority alone makes a rule, too: it sets the priority of the request. */
 	if (!limited && draft->rule.has_priority)
 		draft->rule.unlimited = true;
@@ -246,6 +248,8 @@ static int read_keys(struct build *b, struct draft *draft, struct match_node **r
 	int rc = keys_read(&b->r, draft->map, draft_keys(draft), draft);
 	struct draft as_in_file = *draft;
 
+	if (!rc && saving_begin(b, draft))
+		rc = read_no_memory(&b->r);
 	if (rc || !has_edits(b))
 		return rc ? rc : finish_draft(b, draft, ret_node);
 	json_incref(as_in_file.rule.metadata);

@@ -1,180 +1,189 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_save.c - writes live changes into the text of a rule file: the file's own nodes are edited,
- * and the text where it differs from them (text_edit.h).
+ * rule_save.c - live changes into the text of a rule file.
+ *
+ * The file is read with its live changes. Of each rule that has some, the keys are written by their
+ * rows before and after them, and the difference goes into the rule's mapping, as with sluice.yaml
+ * (config/write_into.c). The edited text is read the same way: then nothing may differ.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "request/rules/override_private.h"
-#include "request/rules/rule_edit.h"
-#include "conf/pair.h"
 #include "conf/config_text.h"
 #include "conf/text_edit.h"
+#include "conf/tree_merge.h"
 
-struct saving {
-	struct build b;			/* tree, domain, path, edits: for rule_edit.c */
-	const struct ruleset *set;	/* the current one: decides which values are equal */
-	struct sl_err *err;
-	bool changed;
+/* A rule with live changes. */
+struct saved_rule {
+	struct yaml_node *map;		/* while its file is read */
+	int line;
+	struct written before, after;
+	struct writer w;		/* to `before`; out: NULL when it is complete */
 };
 
-/* ---- a value's limits ---- */
+struct saving {
+	struct saved_rule *rule;
+	size_t count;
+	struct written edited;		/* the text; NULL: it needs no change */
+	const struct saving *saved;	/* what this text was edited for; or NULL */
+};
 
-/* The list under `overrides`, created if there is none; NULL: out of memory. */
-static struct yaml_node *overrides_of(struct saving *s, struct yaml_node *map)
+/* ---- while the file is read ---- */
+
+/* The keys that are given; `overrides` are written apart: the draft has them as nodes. */
+static int write_draft(struct writer *w, const struct draft *draft)
 {
-	struct yaml_node *key = yaml_node_find(map, "overrides"), *item;
+	const struct keys *keys = draft_keys(draft);
+	u64 given = draft->given;
 
-	if (!key) {
-		key = tree_node(s->b.tree, YAML_TEXT, "overrides", 9);
-		if (!key)
-			return NULL;
-		yaml_node_append(map, key);
-	}
-	if (key->value && key->value->kind == YAML_LIST)
-		return key->value;
-	item = key->value;
-	key->value = tree_node(s->b.tree, YAML_LIST, NULL, 0);
-	if (key->value && item && !yaml_node_is_null(item))
-		yaml_node_append(key->value, item);	/* a single one was not a list */
-	return key->value;
+	for (size_t i = 0; i < keys->count; i++)
+		if (!strncmp(keys->key[i].name, "overrides", 9))
+			given &= ~(1ULL << i);
+	keys_write_given(w, keys, draft, given);
+	return w->failed ? -ENOMEM : 0;
 }
 
-static u64 value_hash(const struct rule *rule, const char *value)
+int saving_begin(struct build *b, const struct draft *draft)
 {
-	struct bytes key;
+	struct saving *saving = b->saving;
+	struct saved_rule *grown, *rule;
+	size_t at = 0;
 
-	if (override_value_reason(rule, (struct bytes){ value, strlen(value) }, &key))
+	if (!saving || !next_edit(b, &at))
 		return 0;
-	return override_hash(rule, key);
+	grown = reallocarray(saving->rule, saving->count + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	saving->rule = grown;
+	rule = &grown[saving->count++];
+	*rule = (struct saved_rule){ .map = (struct yaml_node *)draft->map,
+				      .line = draft->map->line };
+	rule->w.out = open_memstream(&rule->before.text, &rule->before.size);
+	return rule->w.out ? write_draft(&rule->w, draft) : -ENOMEM;
 }
 
-/* The item stays where it is, and its value as it is spelled. */
-static void take_keys(struct yaml_node *item, const struct yaml_node *made)
+int saving_end(struct build *b, const struct draft *draft)
 {
-	struct yaml_node *value = yaml_node_find(item, "value")->value;
+	struct saving *saving = b->saving;
+	struct saved_rule *rule = saving && saving->count ? &saving->rule[saving->count - 1] : NULL;
+	struct writer after = { .failed = false };
+	int rc;
 
-	item->first = made->first;
-	item->last = made->last;
-	item->count = made->count;
-	yaml_node_find(item, "value")->value = value;
+	if (!rule || rule->map != draft->map || !rule->w.out)
+		return 0;
+	after.out = open_memstream(&rule->after.text, &rule->after.size);
+	if (!after.out)
+		return -ENOMEM;
+	rc = write_draft(&after, draft);
+	override_write_own(&rule->w, draft, false, ~0U);
+	override_write_own(&after, draft, true, ~0U);
+	rc |= fclose(after.out) | fclose(rule->w.out);
+	rule->w.out = NULL;
+	return rc ? -ENOMEM : 0;
 }
 
-static int save_value(struct saving *s, struct yaml_node *map, const struct rule *rule,
-		      const struct rule_edit *edit)
+static void saving_free(struct saving *saving)
 {
-	u64 hash = value_hash(rule, edit->value);
-	struct yaml_node *list = overrides_of(s, map), *made = NULL, *item, *next;
-	struct override_table *file = rule->overrides ? rule->overrides->file : NULL;
-	u32 known;
-
-	if (!list)
-		return sl_err_set(s->err, ENOMEM, "out of memory");
-	if (edit->what != EDIT_UNSET || override_table_find(file, hash, &known)) {
-		made = value_node_of(&s->b, edit, s->err);
-		if (!made)
-			return -EINVAL;
+	for (size_t i = 0; i < saving->count; i++) {
+		if (saving->rule[i].w.out)
+			fclose(saving->rule[i].w.out);
+		free(saving->rule[i].before.text);
+		free(saving->rule[i].after.text);
 	}
-	for (item = list->first; item; item = next) {
-		const struct yaml_node *value = yaml_node_find(item, "value");
+	free(saving->rule);
+	free(saving->edited.text);
+}
 
-		next = item->next;
-		if (!value || value_hash(rule, value->value->text) != hash)
+static int cannot(struct sl_err *err, const char *path, int line)
+{
+	return sl_err_at(err, EINVAL, path, line, 0, "the changes of this rule cannot be written into "
+			 "the file; accepted: the same changes by hand, and reload");
+}
+
+static bool same(const struct written *a, const struct written *b)
+{
+	return a->size == b->size && !memcmp(a->text, b->text, a->size);
+}
+
+/* The file now has each rule as it was with its live changes. */
+static int check_saved(const struct build *b, const struct saving *saving)
+{
+	const struct saving *saved = saving->saved;
+	size_t i = 0;
+
+	while (i < saving->count && i < saved->count &&
+	       same(&saving->rule[i].before, &saved->rule[i].after))
+		i++;
+	if (i == saving->count && i == saved->count)
+		return 0;
+	return cannot(b->r.err, b->file, i < saved->count ? saved->rule[i].line : 0);
+}
+
+/* The rules that differ. */
+int saving_text(struct build *b, const char *text, size_t size)
+{
+	struct saving *saving = b->saving;
+	bool any = false;
+	int rc = 0;
+
+	if (saving && saving->saved)
+		return check_saved(b, saving);
+	for (size_t i = 0; saving && i < saving->count && !rc; i++) {
+		const struct saved_rule *rule = &saving->rule[i];
+		struct yaml_node *map = rule->map;
+
+		if (same(&rule->before, &rule->after))
 			continue;
-		if (made)
-			take_keys(item, made);
-		else
-			yaml_node_remove(list, item);
-		made = NULL;
+		any = true;
+		rc = tree_merge(b->tree, &map, &rule->before, &rule->after, b->r.err);
+		if (!rc && map != rule->map)
+			rc = cannot(b->r.err, b->file, rule->line);
 	}
-	if (made)
-		yaml_node_append(list, made);
-	if (!list->count)
-		yaml_node_remove(map, yaml_node_find(map, "overrides"));
-	return 0;
+	return rc || !any ? rc : text_edit(b->file, text, size, b->tree->root, &saving->edited.text,
+					   &saving->edited.size, b->r.err);
 }
 
 /* ---- the file ---- */
 
-static int save_children(struct saving *s, struct yaml_node *list);
-
-static int save_rule(struct saving *s, struct yaml_node *map)
+/*
+ * All changes to rules that the running set has from this file must apply to it, except the removal
+ * of what is gone: a save that failed after this file is repeated.
+ */
+static int check_applied(const char *path, const struct ruleset *set, const struct rule_edit *edit,
+			 size_t count, struct sl_err *err)
 {
-	char name[sizeof(s->b.path) + REQUEST_DOMAIN_MAX + 2];
-	const struct rule *rule;
-	struct rule_edit *edit;
-	size_t at = 0;
-	int rc = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct rule *rule = ruleset_find(set, edit[i].rule);
 
-	snprintf(name, sizeof(name), "%s/%s", s->b.domain, s->b.path);
-	while (!rc && (edit = next_edit(&s->b, &at))) {
-		s->changed = true;
-		rule = ruleset_find(s->set, name);
-		if (!rule)
-			return sl_err_set(s->err, ENOENT, "there is no rule \"%.200s\"", name);
-		if (edit->value)
-			rc = save_value(s, map, rule, edit);
-		else
-			rc = rule_edit_map(&s->b, map, edit, s->err);
+		if (rule && !strcmp(rule->file, path) && !edit[i].applied &&
+		    edit[i].what != EDIT_UNSET)
+			return sl_err_at(err, EINVAL, path, 0, 0, "a live change does not apply to the "
+					 "file, which has changed since it was loaded (%s); reload "
+					 "first, then save again", edit[i].reason[0] ?
+					 edit[i].reason : "it has no such rule");
 	}
-	return rc;
+	return 0;
 }
 
-static int save_descriptor(struct saving *s, struct yaml_node *map)
+/* Only reads; what is noted is in `saving`. */
+static int read_saving(const char *path, const char *text, size_t size, const struct ruleset *set,
+		       struct rule_edit *edit, size_t count, struct saving *saving,
+		       struct sl_err *err)
 {
-	const struct yaml_node *key = yaml_node_find(map, "key"),
-			       *value = yaml_node_find(map, "value");
-	struct yaml_node *below = yaml_node_find(map, "descriptors");
-	size_t used = strlen(s->b.path);
-	bool has_value = value && !yaml_node_is_null(value->value) && value->value->text[0];
-	int rc;
+	struct ruleset *read;
+	int rc = ruleset_parse_edited(path, text, size, set, edit, count, saving, &read, err);
 
-	if (!key)
-		return sl_err_set(s->err, EINVAL, "the file has changed since it was loaded; "
-				  "reload first, then save again");
-	rc = path_add(&s->b, key->value->text, has_value ? value->value->text : NULL);
-	if (rc)
-		return sl_err_set(s->err, -rc, "%s", strerror(-rc));
-	rc = save_rule(s, map);
-	if (!rc && below)
-		rc = save_children(s, below->value);
-	s->b.path[used] = 0;
-	return rc;
-}
-
-static int save_children(struct saving *s, struct yaml_node *list)
-{
-	int rc = 0;
-
-	for (struct yaml_node *item = list->first; item && !rc; item = item->next)
-		rc = save_descriptor(s, item);
-	return rc;
-}
-
-/* The rule of every request, or the default one. */
-static int save_placed(struct saving *s, const struct yaml_node *key, enum rule_place place)
-{
-	int rc;
-
-	if (!key || key->value->kind != YAML_MAP)
-		return 0;
-	rc = path_add(&s->b, rule_place_names[place], NULL);
-	if (rc)
-		return sl_err_set(s->err, -rc, "%s", strerror(-rc));
-	rc = save_rule(s, key->value);
-	s->b.path[0] = 0;
+	if (!rc)
+		ruleset_free(read);
 	return rc;
 }
 
 int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
 		     size_t count, char **ret, size_t *ret_size, struct sl_err *err)
 {
-	struct saving s = { .set = set, .err = err };
-	struct tree tree = { 0 };
-	const struct yaml_node *key;
-	struct yaml_node *list;
+	struct saving saving = { 0 }, again = { .saved = &saving };
 	size_t size;
 	char *text;
 	int rc = config_text_read(path, true, &text, &size, err);
@@ -182,27 +191,19 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 	*ret = NULL;
 	if (rc)
 		return rc;
-	s.b.tree = &tree;
-	s.b.r.err = err;
-	s.b.r.subject = "";
-	rc = tree_parse_deep(path, text, size, &tree, err);
-	if (!rc && index_edits(&s.b, edit, count))
-		rc = sl_err_set(err, ENOMEM, "out of memory");
-	key = rc ? NULL : yaml_node_find(tree.root, "domain");
-	list = rc ? NULL : yaml_node_find(tree.root, "descriptors");
-	s.b.domain = key ? rule_file_domain(key->value)->text : "";
+	rc = read_saving(path, text, size, set, edit, count, &saving, err);
 	if (!rc)
-		rc = save_placed(&s, key, RULE_OF_DOMAIN);
-	if (!rc)
-		rc = save_placed(&s, yaml_node_find(tree.root, "default"), RULE_DEFAULT);
-	if (!rc && list)
-		rc = save_children(&s, list->value);
-	if (!rc && s.changed)
-		rc = text_edit(path, text, size, tree.root, ret, ret_size, err);
+		rc = check_applied(path, set, edit, count, err);
+	if (!rc && saving.edited.text)
+		rc = read_saving(path, saving.edited.text, saving.edited.size, set, edit, count, &again,
+				 err);
+	if (!rc) {
+		*ret = saving.edited.text;
+		*ret_size = saving.edited.size;
+		saving.edited.text = NULL;
+	}
 	free(text);
-	index_free(&s.b.edits);
-	index_free(&s.b.seen);
-	arena_free(&s.b.scratch);
-	tree_free(&tree);
+	saving_free(&saving);
+	saving_free(&again);
 	return rc;
 }

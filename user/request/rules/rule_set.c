@@ -210,6 +210,8 @@ static int add_text(struct build *b, const char *name, const char *text, size_t 
 	b->tree = &tree;
 	if (!rc)
 		rc = rule_read_file(b, tree.root);
+	if (!rc)
+		rc = saving_text(b, text, size);
 	tree_free(&tree);
 	return rc;
 }
@@ -380,13 +382,23 @@ int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_
 	return build_end(&b, rc, old, ret);
 }
 
+int ruleset_parse_edited(const char *name, const char *text, size_t size, const struct ruleset *old,
+			 struct rule_edit *edit, size_t count, struct saving *saving,
+			 struct ruleset **ret, struct sl_err *err)
+{
+	struct build b;
+	int rc = build_begin(&b, old, err);
+
+	b.saving = saving;
+	if (!rc && index_edits(&b, edit, count))
+		rc = sl_err_set(err, ENOMEM, "out of memory");
+	if (!rc)
+		rc = add_text(&b, name, text, size);
+	return build_end(&b, rc, old, ret);
+}
+
 int ruleset_parse(const char *name, const char *text, size_t size, struct ruleset **ret,
 		  struct sl_err *err)
 {
-	struct build b;
-	int rc = build_begin(&b, NULL, err);
-
-	if (!rc)
-		rc = add_text(&b, name, text, size);
-	return build_end(&b, rc, NULL, ret);
+	return ruleset_parse_edited(name, text, size, NULL, NULL, 0, NULL, ret, err);
 }

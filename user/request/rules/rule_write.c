@@ -17,15 +17,26 @@ static struct bytes bytes_of(const char *text)
 static void make_draft(const struct rule *rule, const struct rule_limit *defaults,
 		       struct draft *ret)
 {
+	bool common = has_common_limit(rule->limit, rule->limit_count);
+
 	*ret = (struct draft){
 		.rule = *rule, .key = bytes_of(rule->key), .value = bytes_of(rule->value),
 		.share = rule->share, .defaults = *defaults,
 		.value_to_metric = rule->depth && rule->value_to_metric >> (rule->depth - 1) & 1,
 		.overrides_file_text = rule->overrides ? rule->overrides->file_text : NULL,
 	};
+	for (u32 i = 0; i < rule->limit_count; i++) {
+		struct rule_limit unlike = {
+			.terms.algorithm = SL_ALGO_COUNT,
+			.terms.cluster = common && !rule->limit[i].terms.cluster,
+		};
+
+		ret->limit[i] = rule->limit[i];
+		ret->limit_given[i] = keys_unlike(&rule_limit_keys, &rule->limit[i], &unlike);
+	}
 	ret->rule.envoy |= !rule->limit_count;	/* a limit of 0 has no other form */
 	if (ret->rule.envoy && rule->limit_count)
-		ret->defaults = ret->limit[0] = rule->limit[0];
+		ret->defaults = rule->limit[0];
 }
 
 /* What is left out. Of a rule with limits the prefix is written also where it is the default. */
@@ -40,7 +51,7 @@ static void make_unlike(const struct rule *rule, const struct rule_limit *defaul
 	}
 	ret->rule.consistency_ns = rule->consistency_ns;
 	ret->rule.on_store_failure = rule->on_store_failure;
-	if (!has_common_limit(rule))
+	if (!has_common_limit(rule->limit, rule->limit_count))
 		return;
 	ret->rule.consistency_ns = ~0ULL;
 	ret->rule.on_store_failure = rule->on_store_failure ? STORE_FAILS_LOCAL : STORE_FAILS_OPEN;

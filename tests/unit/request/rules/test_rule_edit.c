@@ -7,8 +7,6 @@
 
 #include "request/rules/rule_edit.h"
 #include "lib/rule_text.h"
-#include "lib/line_diff.h"
-#include "conf/config_text.h"
 
 #include "lib/temp_dir.h"
 
@@ -40,16 +38,6 @@ static int setup(void **state)
 	temp_put("r.yaml", base);
 	temp_put("plans.csv", "corp,70 requests/m\nold,80 requests/m\n");
 	return 0;
-}
-
-static struct ruleset *load(struct rule_edit *edit, size_t count)
-{
-	struct ruleset *set = NULL;
-	struct sl_err err;
-
-	if (ruleset_load_edited(temp_dir, NULL, edit, count, &set, &err))
-		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
-	return set;
 }
 
 static u64 own_count(const struct ruleset *set, const char *value)
@@ -107,7 +95,7 @@ static void check_edited(const struct ruleset *set)
 
 TEST(test_edits)
 {
-	struct ruleset *set = load(edits, sizeof(edits) / sizeof(edits[0]));
+	struct ruleset *set = rules_edited(temp_dir, edits, sizeof(edits) / sizeof(edits[0]));
 
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++)
 		if (!edits[i].applied)
@@ -116,7 +104,7 @@ TEST(test_edits)
 	assert_true(ruleset_find(set, "api/user")->live);
 	ruleset_free(set);
 	/* and without them it is the file's again */
-	set = load(NULL, 0);
+	set = rules_edited(temp_dir, NULL, 0);
 	assert_int_equal(ruleset_find(set, "api/user")->limit_count, 2);
 	assert_false(ruleset_find(set, "api/user")->live);
 	assert_int_equal(own_count(set, "acme"), 1000);
@@ -133,7 +121,7 @@ TEST(test_parts)
 		{ EDIT_SET, "api/user", NULL, PAIRS("on_limit.queue=7", "push_down.after=3 rejections/s",
 						    "push_down.steps=tag,drop") },
 	};
-	struct ruleset *set = load(parts, 2);
+	struct ruleset *set = rules_edited(temp_dir, parts, 2);
 	const struct rule *rule = ruleset_find(set, "api/user");
 
 	assert_string_equal(parts[0].reason, "");
@@ -172,7 +160,7 @@ TEST(test_refused)
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		const char *const pair[] = { refused[i].pair };
 		struct rule_edit edit = { EDIT_SET, refused[i].rule, NULL, pair, 1, .reason = "" };
-		struct ruleset *set = load(&edit, 1);
+		struct ruleset *set = rules_edited(temp_dir, &edit, 1);
 		bool good = !refused[i].words[0];
 
 		if (edit.applied != good || !strstr(edit.reason, refused[i].words))
@@ -201,7 +189,7 @@ TEST(test_left_out)
 		"key: accepted: the file", "the rule is unlimited", "accepted here: requests",
 		"unknown key \"limit\"", "nobody has no limits of its own",
 	};
-	struct ruleset *set = load(bad, sizeof(bad) / sizeof(bad[0]));
+	struct ruleset *set = rules_edited(temp_dir, bad, sizeof(bad) / sizeof(bad[0]));
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (bad[i].applied || !strstr(bad[i].reason, words[i]))
@@ -214,11 +202,11 @@ TEST(test_left_out)
 	ruleset_free(set);
 }
 
-/* The saved text loads, without the changes, to the running rules; and saving again changes nothing. */
+/* The saved text loads, without the changes, to the running rules; saving again keeps these. */
 TEST(test_saved)
 {
 	size_t count = sizeof(edits) / sizeof(edits[0]), size, again_size;
-	struct ruleset *set = load(edits, count), *saved;
+	struct ruleset *set = rules_edited(temp_dir, edits, count), *saved;
 	char *metadata = json_dumps(ruleset_find(set, "api/user")->metadata, JSON_SORT_KEYS), *later;
 	char *text, *again;
 	struct sl_err err;
@@ -229,14 +217,14 @@ TEST(test_saved)
 		fail_msg("%s", err.message);
 	assert_non_null(text);
 	temp_put("r.yaml", text);
-	saved = load(NULL, 0);
+	saved = rules_edited(temp_dir, NULL, 0);
 	check_edited(saved);
 	later = json_dumps(ruleset_find(saved, "api/user")->metadata, JSON_SORT_KEYS);
 	assert_string_equal(metadata, later);
 	assert_int_equal(rule_file_edited(file, saved, edits, count, &again, &again_size, &err), 0);
-	temp_put("r.yaml", again);
+	temp_put("r.yaml", again ? again : text);
 	ruleset_free(saved);
-	saved = load(NULL, 0);
+	saved = rules_edited(temp_dir, NULL, 0);
 	check_edited(saved);
 	temp_put("r.yaml", base);
 	free(metadata);
@@ -267,14 +255,14 @@ TEST(test_aliased)
 			   "    rate_limit: &plan {unit: minute, requests_per_unit: 5}\n"
 			   "  - {key: two, rate_limit: *plan}\n"
 			   "  - {key: three, rate_limit: {<<: *plan, unit: hour}}\n");
-	set = load(edit, 3);
+	set = rules_edited(temp_dir, edit, 3);
 	for (int i = 0; i < 3; i++)
 		if (!edit[i].applied)
 			fail_msg("edit %d: %s", i, edit[i].reason);
 	assert_int_equal(rule_file_edited(file, set, edit, 3, &text, &size, &err), 0);
 	temp_put("r.yaml", text);
 	ruleset_free(set);
-	set = load(NULL, 0);
+	set = rules_edited(temp_dir, NULL, 0);
 	one = ruleset_find(set, "api/one");
 	two = ruleset_find(set, "api/two");
 	assert_int_equal(one->limit[0].terms.rates.rate[0].count, 5);
@@ -294,89 +282,6 @@ TEST(test_aliased)
 	free(text);
 	ruleset_free(set);
 	temp_put("r.yaml", base);
-}
-
-static char *rule_text(const struct ruleset *set, const char *name)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	assert_int_equal(rule_write(ruleset_find(set, name), out, 0), 0);
-	fclose(out);
-	return text;
-}
-
-/* One key of one rule of an example: one line, and it reads as the running rule. False: refused. */
-static bool check_example(const char *dir, const struct ruleset *set, const struct rule *rule,
-			  const char *name, const char *pair)
-{
-	struct rule_edit edit = { .rule = name, .pair = &pair, .pair_count = 1 };
-	char *before, *after, *removed, *added, *running, *saved;
-	struct ruleset *edited = NULL, *again = NULL;
-	struct sl_err err;
-	size_t size;
-
-	assert_int_equal(ruleset_load_edited(dir, NULL, &edit, 1, &edited, &err), 0);
-	if (!edit.applied) {
-		ruleset_free(edited);
-		return false;
-	}
-	assert_int_equal(config_text_read(rule->file, true, &before, &size, &err), 0);
-	if (rule_file_edited(rule->file, set, &edit, 1, &after, &size, &err))
-		fail_msg("%s %s: %s", name, pair, err.message);
-	assert_non_null(after);
-	removed = lines_gone(before, after);
-	added = lines_gone(after, before);
-	if (count_lines(removed, false) > 1 || count_lines(added, false) > 1)
-		fail_msg("%s: %s %s: removed\n%sadded\n%s", rule->file, name, pair, removed, added);
-	if (ruleset_parse(rule->file, after, size, &again, &err))
-		fail_msg("%s %s: %d: %s\n%s", name, pair, err.line, err.message, after);
-	running = rule_text(edited, name);
-	saved = rule_text(again, name);
-	assert_string_equal(running, saved);
-	free(before);
-	free(after);
-	free(removed);
-	free(added);
-	free(running);
-	free(saved);
-	ruleset_free(again);
-	ruleset_free(edited);
-	return true;
-}
-
-TEST(test_examples)
-{
-	static const char *const dirs[] = {
-		"docs/examples/rules", "docs/examples/rules.d", "docs/examples/rules-full",
-	};
-	static const char *const pairs[] = {
-		"limits=7 requests/m", "limits=5 requests/s,900 requests/h", "burst=33",
-		"algorithm=token-bucket", "algorithm=sliding-window", "shadow_mode=true", "shadow_mode=",
-		"rate_limit.requests_per_unit=77", "rate_limit.unit=hour", "prefix.ipv4=24",
-		"priority=low", "on_limit={wait: 1s}", "scope=cluster", "throttle=hard",
-		"metadata={a: b}",
-	};
-	size_t done = 0, rules = 0;
-
-	for (size_t d = 0; d < sizeof(dirs) / sizeof(dirs[0]); d++) {
-		struct ruleset *set = NULL;
-		struct sl_err err;
-
-		assert_int_equal(ruleset_load(dirs[d], NULL, &set, &err), 0);
-		for (u32 i = 0; i < set->rule_count; i++, rules++) {
-			const struct rule *rule = set->rule[i];
-			char name[256];
-
-			snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
-			for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++)
-				done += check_example(dirs[d], set, rule, name, pairs[k]);
-		}
-		ruleset_free(set);
-	}
-	print_message("%zu rules, %zu changes\n", rules, done);
-	assert_true(rules >= 15 && done >= 100);
 }
 
 int main(void)
