@@ -37,6 +37,16 @@ requests() {
 	echo $passed $refused
 }
 
+# candidate LIMIT: what the nodes counted of a limit with mode: shadow: allowed, denied.
+candidate() {
+	local name
+
+	for name in "${nodes[@]}"; do
+		node "$name" ctl analyze -o json
+	done | jq -sr --arg name "$1" '[.[].limits[].candidates[]? | select(.name == $name)] |
+		"\(map(.passed) | add) \(map(.refused) | add)"'
+}
+
 # verdicts WORDS ALLOWED DENIED LEAST MOST LEAST MOST: "-": any number
 verdicts() {
 	[ "$4" = - ] || check "$1 allowed" "$2" "$4" "$5"
@@ -56,7 +66,13 @@ step() {
 		denied[$5]=$((${denied[$5]:-0} + refused))
 		verdicts "$what: $5, of $6" "$passed" "$refused" "${@:8}"
 		;;
-	total) verdicts "$what: $5 in total" "${allowed[$5]:-0}" "${denied[$5]:-0}" "${@:8}" ;;
+	total)
+		if [ "${5#candidate:}" != "$5" ]; then
+			read -r passed refused < <(candidate "${5#candidate:}")
+			allowed[$5]=$passed denied[$5]=$refused
+		fi
+		verdicts "$what: $5 in total" "${allowed[$5]:-0}" "${denied[$5]:-0}" "${@:8}"
+		;;
 	cut) nft add element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	end-cut) nft delete element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	lose) redis main FLUSHALL > /dev/null ;;

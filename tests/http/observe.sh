@@ -13,6 +13,8 @@ domain: api
 descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 2}
+  - key: seat
+    limits: [2 requests/d, {name: small, rate: 1 requests/d, mode: shadow}]
   - key: path
     rate_limit: {unit: day, requests_per_unit: 10}
     throttle: {elastic: 300%, while: {load_signal: 50%}}
@@ -35,6 +37,11 @@ check_is "the frontend" "$(jq -rs '.[0].api' "$LOG")" v1_check
 check_is "the rule" "$(jq -rs '.[0].statuses[0].rule' "$LOG")" api/user
 check_is "one value has one hash" "$(jq -rs '[.[:4][].statuses[0].entries[0][1]] | unique | length' "$LOG")" 1
 check_is "the log does not contain the value" "$(grep -cE 'bob|192\.0\.2\.7|bytes' "$LOG")" 0
+check_is "a candidate beside a limit does not decide" "$(http_passed 3 api seat=1)" 2
+check_true "each of these is a line" wait_for 5 lines 8
+check_is "with what the candidate would have done" \
+	"$(jq -rs '[.[5:][].statuses[0] | .code, (.candidates[] | .limit, .code)] | join(" ")' "$LOG")" \
+	"OK small OK OK small OVER_LIMIT OVER_LIMIT small OVER_LIMIT"
 
 mv "$LOG" "$LOG.1"
 http_check api user=eve > /dev/null

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCEPTED "nodes, at, stream, cut, redis, total, rules, repeat, end or real, as in tests/lib/request_scenario.h"
+#define ACCEPTED "nodes, at, stream, cut, redis, total, candidate, rules, repeat, end or real, as in tests/lib/request_scenario.h"
 #define LINE_MAX_BYTES 512
 
 struct reader {
@@ -136,6 +136,17 @@ static bool read_total(struct reader *r, const char *at)
 	return take_request(r, &at) && take_verdicts(r, &at) && at_end(at);
 }
 
+static bool read_candidate(struct reader *r, const char *at)
+{
+	char name[64];
+
+	r->step.kind = STEP_TOTAL;
+	if (!take_word(&at, name, sizeof(name)))
+		return false;
+	snprintf(r->step.descriptor, sizeof(r->step.descriptor), SCENARIO_CANDIDATE "%s", name);
+	return take_verdicts(r, &at) && at_end(at);
+}
+
 static bool read_rules(struct reader *r, const char *at)
 {
 	bool varies;
@@ -152,7 +163,7 @@ static const struct {
 	bool (*read)(struct reader *r, const char *at);
 } steps[] = {
 	{ "at", read_at }, { "stream", read_stream }, { "cut", read_cut },
-	{ "redis", read_redis }, { "total", read_total }, { "rules", read_rules },
+	{ "redis", read_redis }, { "total", read_total }, { "candidate", read_candidate }, { "rules", read_rules },
 };
 
 /* Lines that are no steps. */

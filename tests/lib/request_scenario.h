@@ -16,6 +16,7 @@
  *     redis kill 3s..5s                                 it is gone, and starts again empty
  *     redis slow 20ms 3s..5s                            each reply so late
  *     total user=bob allow 300..330 deny 5              of all nodes, since the beginning
+ *     candidate LIMIT allow 9 deny 3                    the same, of a limit with mode: shadow
  *     repeat 7 every 8s                                 the lines up to "end", each turn 8 s later
  *     rules                                             another rule file, to the next "---"
  *     real                                              also played on daemons and a real Redis
@@ -33,6 +34,9 @@
 #define SCENARIO_NODES 8
 #define SCENARIO_ANY SCENARIO_NODES	/* in turn */
 #define SCENARIO_NEVER INT64_MAX
+
+/* The descriptor of such a total. */
+#define SCENARIO_CANDIDATE "candidate:"
 
 enum request_step_kind {
 	STEP_AT, STEP_LEFT, STEP_REPORT, STEP_STREAM, STEP_CUT, STEP_LOSE, STEP_LOSING,

@@ -12,6 +12,10 @@ cat > "$LAB/rules/api.yaml" <<'YAML'
 domain: api
 descriptors:
   - {key: user, limits: ['10 requests/h'], algorithm: fixed-window}
+  - {key: app, limits: ['10 requests/h'], algorithm: sliding-window}
+  - key: plan
+    limits: [10 requests/h, {name: laxer, rate: 15 requests/h, mode: shadow}]
+    ban: {after: 100 rejections/1h, for: 1h}
   - {key: tenant, limits: ['10 requests/h'], algorithm: fixed-window, detailed_metric: true}
 YAML
 utc_room 3600 60
@@ -43,6 +47,9 @@ ask() { # KEY VALUE COUNT
 		> /dev/null
 }
 ask user bob 25
+ask app x 25
+ask plan free 25
+ask plan paid 3
 ask tenant alice 12
 ask tenant dave 13
 ask tenant mallory 40
@@ -71,6 +78,16 @@ check_is "tenants: passed and refused" "$(of api/tenant '"\(.passed) \(.refused)
 check_true "two were just above, and the advice says so: $(of api/tenant .advice)" \
 	grep -q "^2 of 3 refused users sent less than 1.5 times what passed" <(of api/tenant .advice)
 check_is "without values counted it is not known by how much" "$(of api/user .refused_lately)" 0
+check_true "and the advice says so: $(of api/app .advice)" grep -q "is not known: detailed_metric" \
+	<(of api/app .advice)
+check_is "a rule's candidate, also of what the enforced limit refused; the neighbor fits" \
+	"$(of api/plan '.candidates[] | "\(.name) \(.passed) \(.refused)"')" "laxer 18 10"
+check_is "the enforced limit decides" "$(of api/plan '"\(.passed) \(.refused)"')" "13 15"
+check_true "as text" grep -q "^laxer: in shadow mode, would refuse 10 of 28 requests in place of" "$LAB/text"
+check_is "metrics have it" "$(metrics | grep -c "^sluice_candidate_decisions_total.*over_limit\"} 10$")" 1
+check_is "user show: what it has left" \
+	"$(ctl user show api/plan paid -o json | jq -r '.limits[] | "\(.limit) \(.remaining) \(.shadow)"')" \
+	"$(printf 'plan 7 null\nlaxer 12 true')"
 check_is "as text it fits 80 columns, the sentences apart" \
 	"$(awk '/^$/ { exit } length > 80' "$LAB/text" | wc -l)" 0
 check_true "with the candidate's line" grep -q "^stricter: in shadow mode beside it" "$LAB/text"

@@ -254,6 +254,8 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
 		if (limit[i].terms.count_all)
 			json_object_set_new(json, "count", json_string("all"));
+		if (limit[i].mode == SL_MODE_SHADOW)
+			json_object_set_new(json, "mode", json_string("shadow"));
 		if (limit[i].terms.cluster)
 			json_object_set_new(json, "consistency", json_string(
 				consistency_format(rule, text, sizeof(text))));

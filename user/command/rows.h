@@ -188,17 +188,19 @@ COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, w
 	     "began; NEAR are sources with 80% of the limit used now, of a rule the requests that left so "
 	     "much used. JUST and FAR ABOVE are sources that the limit refused in the last seconds: whose "
 	     "packets were less than 1.5 times those that passed, or more than twice. A candidate is a "
-	     "limit in shadow mode with the same match and the same per: it sees what the enforced one "
-	     "passes, so it shows what a stricter rate or another algorithm would refuse in addition; to "
-	     "try a laxer one, put the enforced limit into shadow mode, too."),
+	     "limit in shadow mode. Of packets it has the same match and the same per: it sees what the "
+	     "enforced one passes, so it shows what a stricter rate or another algorithm would refuse in "
+	     "addition; to try a laxer one, put the enforced limit into shadow mode, too. Of requests it is "
+	     "a limit of the same rule, judged as if it stood there alone, so it may be laxer."),
 	SHOW(TABLE("limits", "no limits", KEEP("LIMIT", "$name{ (shadow)$shadow}"),
 		   COL(">REFUSED", "$refused:n"), COL(">SHARE", "$refused_share:percent2"),
 		   HIDE(">OF", "$passed+refused:n", 2), HIDE(">OVER", "{$over:n|-}", 3), COL(">NEAR", "$near:n"),
 		   HIDE(">JUST", "$just_above:n", 4), HIDE(">FAR ABOVE", "$far_above:n", 1)),
 	     LINE("\n"),
 	     EACH("limits", "$name: $advice"),
-	     EACH("limits/candidates", "$name: in shadow mode beside it, would refuse $refused:some more of "
-		  "what it passed")))
+	     EACH("limits/candidates", "$name: in shadow mode{, would refuse $refused:n of $passed+refused:n "
+		  "requests in place of the enforced limits$alone| beside it, would refuse $refused:some more of "
+		  "what it passed}")))
 
 COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes",
 	EXAMPLE("watch --within 203.0.113.0/24 | jq .sources[0]"),
@@ -448,7 +450,7 @@ COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication 
 COMMAND(rule_list, "rule list", READS, "rules of the HTTP tier in force",
 	EXAMPLE("rule list"),
 	SHOW(TABLE("rules", "no rules", COL("RULE", "$rule"),
-		   COL("LIMITS", "{$limits[$rate ($algorithm)]|unlimited}"),
+		   COL("LIMITS", "{$limits[$rate ($algorithm{, $mode})]|unlimited}"),
 		   HIDE(">OVERRIDES", "$overrides:n", 2), HIDE("FILE", "$file:$line", 1),
 		   COL("NOTE", "{shadow$shadow, changed live$live|shadow$shadow|changed live$live}")),
 	     LINE("{and $more:some more}")))
@@ -475,11 +477,11 @@ COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its lim
 		  "request passes}"),
 	     LINE("{            with the limits of an override$override}"),
 	     LINE("{limit       unlimited$unlimited}"),
-	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, all "
+	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, $mode}{, all "
 		  "nodes together ($consistency)}"),
 	     EACH("counted_by/groups", "counted by  $key=$value{$scale=1|, $scale times the limit}"),
 	     LINE("{domain      $domain.rule, which every request of the domain meets}"),
-	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, "
+	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, $mode}{, "
 		  "all nodes together ($consistency)}")))
 
 COMMAND(user_list, "user list", READS, "who requests: the values of rules with the most requests now",
@@ -511,8 +513,8 @@ COMMAND(user_show, "user show", READS, "what a value has left of the limits of a
 	     "none."),
 	SHOW(LINE("$rule{ $value}{: unlimited$unlimited}"),
 	     LINE("{banned, level $ban.level: $ban.left_ns:left left}"),
-	     TABLE("limits", "no limits", COL("LIMIT", "$limit"), COL("STATE", "{over$over|within}"),
-		   COL(">REMAINING", "$remaining"), COL(">OF", "$quota"), COL(">WINDOW", "{$window_s}s"),
+	     TABLE("limits", "no limits", COL("LIMIT", "$limit{ (shadow)$shadow}"),
+		   COL("STATE", "{over$over|within}"), COL(">REMAINING", "$remaining"), COL(">OF", "$quota"), COL(">WINDOW", "{$window_s}s"),
 		   HIDE("RESET IN", "$reset_ms:time_ms", 1),
 		   COL("NEXT PASSES", "{in $retry_after_ms:time_ms|never$over|now}"))))
 

@@ -25,9 +25,10 @@ static char *rates_text(const struct rule *rule)
 		return strdup("unlimited");
 	text[0] = '\0';
 	for (u32 i = 0; i < rule->limit_count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "",
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s%s", i ? ", " : "",
 					 rule->limit[i].none ? "0 requests" :
-					 rate_format(&rule->limit[i].terms.rates.rate[0], rate, sizeof(rate)));
+					 rate_format(&rule->limit[i].terms.rates.rate[0], rate, sizeof(rate)),
+					 rule->limit[i].mode == SL_MODE_SHADOW ? " (shadow)" : "");
 	return strdup(text);
 }
 

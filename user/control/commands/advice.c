@@ -45,6 +45,13 @@ static const char *of_refused(const struct limit_numbers *n, char *buf, size_t s
 		snprintf(buf, size, "%.2f%% are refused and %llu %s are near it: around the edge of a window twice "
 			 "the limit can pass; sliding-window or token-bucket would smooth that.",
 			 percent(n->refused, n->passed + n->refused), n->near, n->who);
+	else if (n->no_values)
+		snprintf(buf, size, "%.2f%% %s refused; by how much is not known: detailed_metric: true counts its "
+			 "values.", percent(n->refused, n->passed + n->refused),
+			 n->shadow ? "would have been" : "were");
+	else if (n->seen)
+		snprintf(buf, size, "%.2f%% %s refused, some just above it and some far: look at the latest of them.",
+			 percent(n->refused, n->passed + n->refused), n->shadow ? "would have been" : "were");
 	else
 		snprintf(buf, size, "%.2f%% %s refused; nobody was in the last seconds.",
 			 percent(n->refused, n->passed + n->refused), n->shadow ? "would have been" : "were");

@@ -16,6 +16,7 @@ struct limit_numbers {
 	const char *who;		/* "sources", "users" */
 	u64 live, over, near;		/* with a bucket now; of these over; within, but 80% used */
 	bool no_buckets;		/* live and over are not known */
+	bool no_values;			/* it is not known who was refused */
 	/* Of those refused in the last seconds; users: since their values are counted: */
 	u64 seen;			/* that are known */
 	u64 just_above;			/* sent less than 1.5 times what passed */

@@ -184,21 +184,43 @@ static void add_values(struct commands *ctx, u32 metric, struct observe_series *
 	free(value);
 }
 
+/* Judged as if each stood alone in the rule: not only what the enforced limits passed. */
+static json_t *rule_candidates_to_json(struct commands *ctx, const struct rule *rule)
+{
+	json_t *list = json_array();
+	struct observe_series series;
+
+	for (u32 i = 0; i < rule->limit_count; i++) {
+		if (rule->limit[i].mode != SL_MODE_SHADOW)
+			continue;
+		observe_series(ctx->running->requests.engine, rule->limit[i].metric, &series);
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:b}", "name", rule->limit[i].name, "refused",
+						      json_u64(series_over(&series)), "passed",
+						      json_u64(series_passed(&series)), "alone", true));
+	}
+	return list;
+}
+
 static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rule, const char *name)
 {
 	struct limit_numbers n = { .unit = "requests", .who = "users", .no_buckets = true };
 	struct observe_series sum;
+	json_t *json;
 
 	observe_series(ctx->running->requests.engine, rule->metric, &sum);
 	add_values(ctx, rule->metric, &sum, &n);
 	n.shadow = rule->shadow;
+	n.no_values = !rule->detailed_metric && !rule->value_to_metric;
 	n.passed = series_passed(&sum);
 	n.refused = series_over(&sum) + sum.verdict[DECISION_BANNED];
 	n.near = sum.near;
 	for (u32 i = 0; i < rule->limit_count; i++)
-		n.is_window |= algorithm_kind(rule->limit[i].terms.algorithm) == STATE_WINDOW;
+		n.is_window |= rule->limit[i].mode == SL_MODE_ENFORCE &&
+			       algorithm_kind(rule->limit[i].terms.algorithm) == STATE_WINDOW;
 	add_refused(ctx, name, &n);
-	return numbers_to_json(name, "requests", &n);
+	json = numbers_to_json(name, "requests", &n);
+	json_object_set_new(json, "candidates", rule_candidates_to_json(ctx, rule));
+	return json;
 }
 
 static void analyze_requests(struct commands *ctx, const char *wanted, json_t *list)

@@ -41,6 +41,8 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
 		if (limit[i].terms.count_all)
 			json_object_set_new(json, "count", json_string("all"));
+		if (limit[i].mode == SL_MODE_SHADOW)
+			json_object_set_new(json, "mode", json_string("shadow"));
 		if (limit[i].terms.cluster)
 			json_object_set_new(json, "scope", json_string("cluster"));
 		json_array_append_new(list, json);

@@ -187,6 +187,8 @@ static json_t *user_policy_to_json(const struct response_policy *policy)
 				 "remaining", json_u64(policy->r), "reset_ms",
 				 json_u64(policy->t_ns / 1000000), "over", policy->refused);
 
+	if (policy->shadow)
+		json_object_set_new(json, "shadow", json_true());
 	if (policy->refused)
 		json_object_set_new(json, "retry_after_ms", policy->wait_ns == ~0ULL ? json_null() :
 				    json_u64((policy->wait_ns + 999999) / 1000000));

@@ -84,6 +84,29 @@ static struct observe_series sum_of(const struct metrics *m, const struct values
 	return series;
 }
 
+/* Limits with mode: shadow, each beside the verdict of its rule. */
+static void write_candidates(const struct metrics *m, struct exposition *e)
+{
+	const struct ruleset *rules = m->running->requests.rules;
+	struct observe_series series;
+
+	metric_begin(e, "sluice_candidate_decisions", METRIC_COUNTER,
+		     "What limits with mode: shadow would have decided in place of the enforced ones of their rule.");
+	for (u32 i = 0; i < rules->rule_count; i++) {
+		const struct rule *rule = rules->rule[i];
+
+		for (u32 k = 0; k < rule->limit_count; k++) {
+			if (rule->limit[k].mode != SL_MODE_SHADOW)
+				continue;
+			observe_series(m->running->requests.engine, rule->limit[k].metric, &series);
+			metric_u64(e, series.verdict[DECISION_OK], "domain", rule->domain, "rule", rule->path,
+				   "limit", rule->limit[k].name, "verdict", verdict_name[DECISION_OK], NULL);
+			metric_u64(e, series.verdict[DECISION_SHADOW], "domain", rule->domain, "rule", rule->path,
+				   "limit", rule->limit[k].name, "verdict", verdict_name[DECISION_OVER_LIMIT], NULL);
+		}
+	}
+}
+
 static void write_decisions(const struct metrics *m, const struct values *all,
 			    struct exposition *e)
 {
@@ -106,6 +129,7 @@ static void write_decisions(const struct metrics *m, const struct values *all,
 		   verdict_name[DECISION_NO_RULE], NULL);
 	metric_u64(e, observe_beyond_calls(m->running->requests.engine), "domain", "", "rule", "", "verdict", "beyond",
 		   NULL);
+	write_candidates(m, e);
 	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
 		     "Allowed decisions that left 80% or more of the limit used.");
 	for (u32 i = 0; i < rules->rule_count; i++) {

@@ -112,14 +112,15 @@ static void cluster_charge_own(struct decision *d, struct bucket *b)
 		quota_charge_own(d->ledger, &d->ref[b->ref + 1], &ref, b->cost, decision_now(d, b));
 }
 
-/* Reports and refunds reach Redis with a flush. */
+/* Reports, refunds and charges of candidates reach Redis with a flush. */
 static void cluster_flush(struct decision *d, struct bucket *b, bool charged)
 {
 	struct quota_ref ref = decide_cluster_ref(d, b);
 
 	if (charged && b->cost) {
 		quota_add_unflushed(d->quotas, &ref, b->cost, d->then);
-		cluster_charge_own(d, b);
+		if (!b->candidate)
+			cluster_charge_own(d, b);
 	}
 	if (b->refund)
 		quota_add_unflushed(d->quotas, &ref, -(s64)b->refund, d->then);
@@ -329,7 +330,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 		b->wait_ns = wait_behind(d, b, ref);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
-	if (b->cluster && !b->ahead && !b->soft) {
+	if (b->cluster && !b->candidate && !b->ahead && !b->soft) {
 		cluster_look(d, b);
 		b->soft = b->over && fits_softly(d, b);
 	}
@@ -340,15 +341,15 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 /* ------------------------------------------------------------------ the verdict */
 
 /* Shadow parts never refuse; of parts with quota_mode one must fit, or be a shadow. */
-bool decide_refused(struct decision *d)
+bool decide_refused_but(const struct decision *d, const struct rule *rule)
 {
 	bool quota = false, quota_fits = false, refuses = false;
 
 	for (u32 i = 0; i < d->part_count; i++) {
-		struct part *part = &d->part[i];
+		const struct part *part = &d->part[i];
 
-		for (u32 k = 0; k < part->count; k++)
-			part->over |= d->bucket[part->bucket[k]].over;
+		if (rule && part->rule == rule)
+			continue;
 		if (part->quota) {
 			quota = true;
 			quota_fits |= !part->over || part->shadow;
@@ -357,6 +358,17 @@ bool decide_refused(struct decision *d)
 		}
 	}
 	return refuses || (quota && !quota_fits);
+}
+
+bool decide_refused(struct decision *d)
+{
+	for (u32 i = 0; i < d->part_count; i++) {
+		struct part *part = &d->part[i];
+
+		for (u32 k = 0; k < part->count; k++)
+			part->over |= d->bucket[part->bucket[k]].over;
+	}
+	return decide_refused_but(d, NULL);
 }
 
 static bool charges(const struct decision *d, const struct part *part)
@@ -393,26 +405,29 @@ static bool is_charged(const struct bucket *b)
 	return b->cost && !b->full && !b->none && !b->claimed;
 }
 
+bool decide_claim_bucket(struct decision *d, struct bucket *b)
+{
+	struct counters_ref *ref = &d->ref[b->ref];
+
+	if (is_charged(b)) {
+		b->claimed = true;
+		if (!b->soft)
+			b->full = !claim_bucket_state(d, b, ref, b->cost);
+		else
+			b->full = !claim_bucket_state(d, b, &ref[b->soft_ref], b->cost) ||
+				  (has_grace(b) &&
+				   !claim_bucket_state(d, b, &ref[b->soft_ref + 1], 1));
+	}
+	return !b->full;
+}
+
 /* Finds room for the new states of a part. False: no room, and on_full is closed. */
 static bool claim_part(struct decision *d, struct part *part)
 {
 	bool ok = true;
 
-	for (u32 k = 0; k < part->count; k++) {
-		struct bucket *b = &d->bucket[part->bucket[k]];
-		struct counters_ref *ref = &d->ref[b->ref];
-
-		if (is_charged(b)) {
-			b->claimed = true;
-			if (!b->soft)
-				b->full = !claim_bucket_state(d, b, ref, b->cost);
-			else
-				b->full = !claim_bucket_state(d, b, &ref[b->soft_ref], b->cost) ||
-					  (has_grace(b) &&
-					   !claim_bucket_state(d, b, &ref[b->soft_ref + 1], 1));
-		}
-		ok &= !b->full;
-	}
+	for (u32 k = 0; k < part->count; k++)
+		ok &= decide_claim_bucket(d, &d->bucket[part->bucket[k]]);
 	return ok || !d->counters->full_closed || part->shadow;
 }
 
@@ -489,7 +504,7 @@ static void refund(struct decision *d, struct bucket *b)
 			spec_refund(&b->view, ref->bucket_state, decision_now(d, b), b->refund));
 }
 
-static void charge(struct decision *d, struct bucket *b)
+void decide_charge(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
 	u64 before = ref->bucket_state;
@@ -507,7 +522,7 @@ static void charge(struct decision *d, struct bucket *b)
 		else if (!b->retries)
 			counters_put(d->counters, ref, b->took.bucket_state);
 	}
-	if (b->cluster && d->request->report)
+	if (b->cluster && (d->request->report || (b->candidate && !b->soft)))
 		cluster_flush(d, b, b->full || ref->bucket_state != before);
 	else if (b->cluster && b->cost && !b->soft && !d->needs_store)
 		cluster_charge_own(d, b);
@@ -553,6 +568,20 @@ static void fill_log(struct decision *d, struct bucket *b, struct counters_ref *
 		counters_put(d->counters, ref, ref->bucket_state);
 }
 
+void decide_count_refused(struct decision *d, struct bucket *b)
+{
+	struct counters_ref *ref = &d->ref[b->ref];
+
+	if (!b->limit || !b->limit->terms.count_all || !is_charged(b) || b->cluster)
+		return;
+	if (is_log(b))
+		fill_log(d, b, ref);
+	else if (claim_bucket_state(d, b, ref, b->cost))
+		counters_put(d->counters, ref,
+			     spec_fill(&b->view, ref->bucket_state, decision_now(d, b), b->cost));
+	b->wait_ns = bucket_charge(d, b, ref, b->cost).wait_ns;
+}
+
 /*
  * `count: all`: the first limit that refuses counts the request, as in the packet tier, and so does
  * each in shadow mode. The wait is longer by that.
@@ -563,19 +592,11 @@ static void count_refused(struct decision *d)
 
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
-		struct counters_ref *ref = &d->ref[b->ref];
 
-		if (!b->over || (refused && !is_shadow(b)))
+		if (!b->over || b->candidate || (refused && !is_shadow(b)))
 			continue;
 		refused |= !is_shadow(b);
-		if (!b->limit || !b->limit->terms.count_all || !is_charged(b) || b->cluster)
-			continue;
-		if (is_log(b))
-			fill_log(d, b, ref);
-		else if (claim_bucket_state(d, b, ref, b->cost))
-			counters_put(d->counters, ref,
-				     spec_fill(&b->view, ref->bucket_state, decision_now(d, b), b->cost));
-		b->wait_ns = bucket_charge(d, b, ref, b->cost).wait_ns;
+		decide_count_refused(d, b);
 	}
 }
 
@@ -587,6 +608,8 @@ static enum response_code take(struct decision *d)
 		count_refused(d);
 		decide_ban_note(d, code);
 	}
+	if (!d->request->peek)
+		decide_candidates(d);
 	if (code != RESPONSE_OK && !d->request->report)
 		return code;
 	if (!d->request->peek && !claim(d) && !d->request->report)
@@ -599,7 +622,7 @@ static enum response_code take(struct decision *d)
 		struct part *part = &d->part[i];
 
 		for (u32 k = 0; charges(d, part) && k < part->count; k++)
-			charge(d, &d->bucket[part->bucket[k]]);
+			decide_charge(d, &d->bucket[part->bucket[k]]);
 	}
 	unclaim(d);
 	return code;
@@ -622,12 +645,12 @@ static u64 ceil_u128(unsigned __int128 a, unsigned __int128 b)
 }
 
 /* The whole limit, including what is reserved from this request. */
-static u64 capacity_of(const struct bucket *b)
+u64 decide_capacity(const struct bucket *b)
 {
 	return b->none || !b->view.spec ? 0 : b->view.p.capacity + b->view.hold;
 }
 
-static u64 remaining_of(const struct decision *d, const struct bucket *b)
+u64 decide_remaining(const struct decision *d, const struct bucket *b)
 {
 	if (b->none || b->ahead || b->ban_left_ns)
 		return 0;
@@ -649,8 +672,8 @@ static bool binds(const struct decision *d, const struct bucket *b, const struct
 		return b->over;
 	if (b->over)
 		return b->wait_ns > than->wait_ns;
-	return less_left(remaining_of(d, b), capacity_of(b), remaining_of(d, than),
-			 capacity_of(than));
+	return less_left(decide_remaining(d, b), decide_capacity(b), decide_remaining(d, than),
+			 decide_capacity(than));
 }
 
 /* The rate in force: elastic multiplies it. */
@@ -660,9 +683,9 @@ static u64 requests_of(const struct bucket *b)
 
 	if (b->none || !spec)
 		return 0;
-	if (capacity_of(b) == spec->capacity)
+	if (decide_capacity(b) == spec->capacity)
 		return spec->requests;
-	return (unsigned __int128)spec->requests * capacity_of(b) / spec->capacity;
+	return (unsigned __int128)spec->requests * decide_capacity(b) / spec->capacity;
 }
 
 static void fill_status(const struct decision *d, const struct part *part,
@@ -671,7 +694,8 @@ static void fill_status(const struct decision *d, const struct part *part,
 	const struct bucket *bound = NULL;
 	u32 level = 0;
 
-	memset(ret, 0, sizeof(*ret));
+	memset(ret, 0, offsetof(struct response_status, candidate));
+	decide_candidate_status(d, part, ret);
 	ret->rule = part->rule;
 	ret->unlimited = part->unlimited;
 	ret->over = part->over;
@@ -695,7 +719,7 @@ static void fill_status(const struct decision *d, const struct part *part,
 	ret->limit = bound->limit;
 	ret->requests = requests_of(bound);
 	ret->window_ns = d->ref[bound->ref].def.period_ns;
-	ret->remaining = remaining_of(d, bound);
+	ret->remaining = decide_remaining(d, bound);
 	if (bound->over)
 		ret->retry_after_ns = bound->wait_ns;
 	if (bound->view.spec && !bound->none)
@@ -703,16 +727,15 @@ static void fill_status(const struct decision *d, const struct part *part,
 	ret->soft &= !part->over;
 }
 
-static void fill_policy(const struct decision *d, const struct bucket *b,
-			struct response_policy *ret)
+void decide_policy(const struct decision *d, const struct bucket *b, struct response_policy *ret)
 {
 	const struct spec *spec = b->view.spec;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->rule = b->rule;
 	ret->limit = b->limit;
-	ret->q = capacity_of(b);
-	ret->r = remaining_of(d, b);
+	ret->q = decide_capacity(b);
+	ret->r = decide_remaining(d, b);
 	ret->prefix_len = b->prefix_len;
 	ret->refused = b->over;
 	ret->wait_ns = b->over ? b->wait_ns : 0;
@@ -806,7 +829,7 @@ void decide_response(const struct decision *d, enum response_code code, struct r
 		fill_status(d, &d->part[i], &ret->status[i]);
 	ret->policy_count = count < RESPONSE_POLICIES_MAX ? count : RESPONSE_POLICIES_MAX;
 	for (u32 i = 0; i < ret->policy_count; i++)
-		fill_policy(d, enforced[i], &ret->policy[i]);
+		decide_policy(d, enforced[i], &ret->policy[i]);
 }
 
 /* ------------------------------------------------------------------ waiting */

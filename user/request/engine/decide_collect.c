@@ -18,6 +18,8 @@
  * Limits of the cluster use a seed that all nodes have, so their keys are the same on all nodes.
  * The hash of the parts before the name of the limit is their tag: limits of one key have one hash
  * slot.
+ *
+ * over 500 lines: all that is in a key, and the order in which parts get their buckets, in one place.
  */
 #include <string.h>
 
@@ -163,21 +165,23 @@ static void charge(struct bucket *b, const struct request_descriptor *descriptor
 		b->cost += hits;
 }
 
-static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
+static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key, bool candidate,
 				 const struct request_descriptor *descriptor)
 {
+	u16 *number = candidate ? &part->candidate[part->candidates++] : &part->bucket[part->count++];
 	u32 index;
 	struct bucket *b = bucket_is_known(d, key, &index);
 
 	if (b) {
-		part->bucket[part->count++] = index;
+		*number = index;
 		charge(b, descriptor, d->request->report);
 		return NULL;
 	}
-	part->bucket[part->count++] = d->bucket_count;
+	*number = d->bucket_count;
 	b = &d->bucket[d->bucket_count++];
 	memset(b, 0, sizeof(*b));
 	b->rule = part->rule;
+	b->candidate = candidate;
 	b->ref = d->ref_count;
 	b->refs = 1;
 	charge(b, descriptor, d->request->report);
@@ -232,7 +236,8 @@ static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip,
 	d->cluster_count++;
 	b->cluster = true;
 	b->tag = key_of(tag, level, ROLE_TAG);
-	if (algorithm_is_log(d->ref[b->ref].def.algo))
+	/* What a candidate admits while Redis is unavailable is no admission. */
+	if (algorithm_is_log(d->ref[b->ref].def.algo) || b->candidate)
 		return;
 	decide_add_ref(d, key_of(sip, level, ROLE_OWN));
 	b->refs++;
@@ -271,7 +276,7 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	struct bucket *b;
 
 	add_bytes(&sip, (struct bytes){ limit->name, strlen(limit->name) });
-	b = add_bucket(d, part, key_of(sip, level, ROLE_LIMIT), descriptor);
+	b = add_bucket(d, part, key_of(sip, level, ROLE_LIMIT), limit->mode == SL_MODE_SHADOW, descriptor);
 	if (!b)
 		return;
 	b->limit = limit;
@@ -301,7 +306,8 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	const struct rule_limit *limit = rule->limit;
 	const struct override_limits *own = NULL;
 	struct level level[2][PREFIX_HIERARCHY_MAX]; /* with this node's seed, with the cluster's */
-	u32 limits = rule->limit_count, levels = 0, cluster_limits = 0;
+	u32 limits = rule->limit_count, levels = 0, cluster_limits = 0, enforced = 0;
+	bool cluster_ban = false;
 
 	if (rule->overrides && match->count)
 		own = override_value_find(rule, match->value[match->count - 1]);
@@ -312,8 +318,13 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	part->unlimited = own ? own->unlimited : rule->unlimited;
 	if (part->unlimited || !limits)
 		return;
-	for (u32 k = 0; k < limits; k++)
+	for (u32 k = 0; k < limits; k++) {
+		bool counts = limit[k].mode == SL_MODE_ENFORCE;
+
 		cluster_limits += is_cluster_scope(d, &limit[k]);
+		cluster_ban |= counts && is_cluster_scope(d, &limit[k]);
+		enforced += counts;
+	}
 	if (cluster_limits < limits)
 		levels = levels_of(d->counters->seed, rule, match, level[0]);
 	if (cluster_limits)
@@ -326,9 +337,9 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 		for (u32 k = 0; k < limits; k++)
 			add_limit(d, part, &limit[k], &level[is_cluster_scope(d, &limit[k])][i], i,
 				  levels > 1, descriptor);
-	part->narrow = (u8)limits;
+	part->narrow = (u8)enforced;
 	if (rule->ban.after)
-		decide_ban_collect(d, part, level[cluster_limits > 0][0].sip, cluster_limits);
+		decide_ban_collect(d, part, level[cluster_ban][0].sip, cluster_ban);
 }
 
 /* ------------------------------------------------------------------ limits in the request */
@@ -368,7 +379,7 @@ static void add_own_limit(struct decision *d, struct part *part,
 		add_bytes(&sip, descriptor->entry[i].value);
 	}
 	part->shadow = part->quota = part->unlimited = false;
-	b = add_bucket(d, part, key_of(sip, 0, ROLE_LIMIT), descriptor);
+	b = add_bucket(d, part, key_of(sip, 0, ROLE_LIMIT), false, descriptor);
 	if (!b)
 		return;
 	b->none = !descriptor->limit_requests;
@@ -414,7 +425,7 @@ static void part_init(struct part *part, const struct rule *rule)
 	part->quota = rule && rule->quota_mode && !rule->unlimited;
 	part->over = part->ban_began = false;
 	part->ban_ref = 0;
-	part->count = part->narrow = 0;
+	part->count = part->narrow = part->candidates = 0;
 }
 
 /* Of all rules that state one. */

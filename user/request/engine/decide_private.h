@@ -5,6 +5,7 @@
  *     decide_collect()   descriptors -> rules -> limits -> buckets, each with its key and cost
  *     decide.c           locks, reads all, decides, charges all or none
  *     decide_ban.c       values that were refused too often
+ *     decide_candidate.c limits in shadow beside the enforced ones
  *     decide_response()  buckets -> statuses and policies
  *
  * A bucket of the cluster has two states: the estimated usage of all nodes, and "own", the
@@ -52,6 +53,7 @@ struct bucket {
 	bool needs_store;			/* a command to Redis is needed */
 	bool covered;			/* by quota_acquire(): no command is needed */
 	bool retries;			/* this node would refuse it; Redis decides */
+	bool candidate;			/* its limit is in shadow, which never decides */
 	bool decided;			/* over, soft and wait_ns are known */
 	bool unavailable;			/* Redis is unavailable: on_store_failure decided */
 	bool from_store;			/* Redis decided; of a sliding log by reply_used */
@@ -69,7 +71,10 @@ struct part {
 	u8 narrow;			/* buckets of the value itself, not of a wider prefix: the first ones */
 	u8 count;
 	u16 bucket[RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
+	u8 candidates;			/* buckets of limits in shadow, which are in none of the above */
+	u16 candidate[RESPONSE_CANDIDATES_MAX * PREFIX_HIERARCHY_MAX];
 };
+SL_STATIC_ASSERT(RESPONSE_CANDIDATES_MAX == RULE_LIMITS_MAX - 1, "one limit of a rule is enforced");
 
 /*
  * Not cleared as a whole: arrays are filled in up to their counts only. It takes 240 KB: on the
@@ -123,6 +128,25 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 /* Whether the buckets, after all were read, refuse the request; sets `over` of each part. */
 bool decide_refused(struct decision *d);
 void decide_response(const struct decision *d, enum response_code code, struct response *ret);
+
+/* ---- decide_candidate.c; `mode: shadow` of a limit */
+
+/* Charges those that admit the request, as if each stood alone in its rule. Not with peek. */
+void decide_candidates(struct decision *d);
+void decide_candidate_status(const struct decision *d, const struct part *part,
+			     struct response_status *ret);
+
+/* decide.c, for it: whether rules other than this refuse the request; NULL: any rule. */
+bool decide_refused_but(const struct decision *d, const struct rule *rule);
+/* Finds room for the new state of a bucket that fits. */
+bool decide_claim_bucket(struct decision *d, struct bucket *b);
+void decide_charge(struct decision *d, struct bucket *b);
+/* `count: all` of a limit that refused. */
+void decide_count_refused(struct decision *d, struct bucket *b);
+void decide_policy(const struct decision *d, const struct bucket *b, struct response_policy *ret);
+/* What is left, and the whole limit with what is reserved from this request. */
+u64 decide_remaining(const struct decision *d, const struct bucket *b);
+u64 decide_capacity(const struct bucket *b);
 
 /* ---- decide_ban.c; `ban` of a rule */
 

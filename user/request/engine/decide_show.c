@@ -146,6 +146,19 @@ static void tell(struct decision *d, struct bucket *b, const struct quota_lookup
 	}
 }
 
+/* Behind the enforced ones, as far as there is room. */
+static void show_candidates(const struct decision *d, struct response *ret)
+{
+	const struct part *part = &d->part[0];
+
+	for (u32 k = 0; k < part->candidates && ret->policy_count < RESPONSE_POLICIES_MAX; k++) {
+		struct response_policy *policy = &ret->policy[ret->policy_count++];
+
+		decide_policy(d, &d->bucket[part->candidate[k]], policy);
+		policy->shadow = true;
+	}
+}
+
 int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 		const struct rule *rule, struct bytes value, const struct quota_lookup *look, u32 look_count,
 		struct sl_now now, struct response *ret)
@@ -162,6 +175,7 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 	}
 	decide_ban_look(d);
 	decide_response(d, decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK, ret);
+	show_candidates(d, ret);
 	counters_end(&d->locks);
 	return 0;
 }

@@ -130,6 +130,14 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	}
 	if (status->shadow)
 		out_text(out, ",\"shadow\":true");
+	for (u32 i = 0; i < status->candidates; i++) {
+		out_text(out, i ? ",{\"limit\":\"" : ",\"candidates\":[{\"limit\":\"");
+		out_json(out, status->candidate[i].limit->name);
+		out_text(out, status->candidate[i].over ? "\",\"code\":\"OVER_LIMIT\"}" :
+							  "\",\"code\":\"OK\"}");
+		if (i + 1 == status->candidates)
+			out_char(out, ']');
+	}
 	if (status->ban_left_ns) {
 		out_text(out, ",\"banned_ms\":");
 		out_u64(out, status->ban_left_ns / 1000000);

@@ -192,6 +192,20 @@ static void count(struct observe_series *series, enum decision_verdict verdict,
 		add(&series->bans, 1);
 }
 
+static void count_candidate(struct worker_stats *stats, const struct request *request,
+			    const struct response_candidate *candidate)
+{
+	struct observe_series *series = series_of(stats, candidate->limit->metric);
+
+	if (!series)
+		return;
+	add(&series->verdict[request->peek ? DECISION_PEEK : candidate->over ? DECISION_SHADOW : DECISION_OK], 1);
+	if (!candidate->over && candidate->r * 5 <= candidate->q)
+		add(&series->near, 1);
+	if (candidate->full)
+		add(&series->full, 1);
+}
+
 /* Where it is counted: with its value, if the rule has that on and there is room, else without. */
 static struct observe_series *series_for(struct worker_stats *stats, const struct request *request,
 					 u32 i, const struct rule *rule)
@@ -225,6 +239,8 @@ void observe(struct engine_thread *thread, const struct request *request,
 		series = series_for(stats, request, i, status->rule);
 		if (series)
 			count(series, verdict_of(request, response, status), status);
+		for (u32 k = 0; k < status->candidates; k++)
+			count_candidate(stats, request, &status->candidate[k]);
 	}
 }
 

@@ -251,13 +251,16 @@ static u32 smallest_rate(const struct rule *rule, struct bytes value)
 	const struct rule_limit *limit = own ? own->limit : rule->limit;
 	u32 count = own ? own->limit_count : rule->limit_count;
 	double least = 0;
+	bool any = false;
 
 	for (u32 i = 0; i < count; i++) {
 		const struct rate *rate = &limit[i].terms.rates.rate[0];
 		double mrps = (double)rate->count * 1e12 / (double)rate->period_ns;
 
-		if (!i || mrps < least)
-			least = mrps;
+		if (limit[i].mode == SL_MODE_SHADOW || (any && mrps >= least))
+			continue;
+		least = mrps;
+		any = true;
 	}
 	return least > 4e9 ? 4000000000U : (u32)least;
 }

@@ -80,16 +80,26 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 /* ---- one limit ---- */
 
 /* Defaults of an override's i-th limit: those of the rule's i-th, except burst. */
+/* The limit of the rule that the i-th one of a value is like; NULL: the rule has fewer. */
+static const struct rule_limit *enforced_limit(const struct draft *draft, u32 i)
+{
+	for (u32 k = 0; k < draft->rule.limit_count; k++)
+		if (draft->limit[k].mode == SL_MODE_ENFORCE && !i--)
+			return &draft->limit[k];
+	return NULL;
+}
+
 int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
 {
 	const struct draft *draft = m->draft;
-	const struct rule_limit *from = i < draft->rule.limit_count ? &draft->limit[i] :
-								      &draft->defaults;
+	const struct rule_limit *from = enforced_limit(draft, i);
+	bool own = from;
 
+	from = own ? from : &draft->defaults;
 	*ret = *from;
 	ret->terms.rates.burst[0] = 0;
 	ret->none = false;
-	if (i < draft->rule.limit_count)
+	if (own)
 		ret->name = arena_text(&m->table->arena, from->name, strlen(from->name));
 	else
 		ret->name = limit_default_name(m->draft, &m->table->arena, i + 1);
@@ -167,6 +177,8 @@ static int item_own_limit(struct reader *r, const struct yaml_node *node, void *
 	if (override_default_limit(own->m, i, &defaults))
 		return read_no_memory(r);
 	rc = read_limit_element(r, node, &defaults, &own->limit[i], &own->m->table->arena);
+	if (!rc && own->limit[i].mode == SL_MODE_SHADOW)
+		rc = read_fail(r, node, EINVAL, "found mode: shadow in an override; accepted: enforce");
 	if (!rc && check_limit_bounds(&own->limit[i], &own->m->draft->rule, &why))
 		rc = read_fail(r, node, EINVAL, "%s", why.message);
 	if (!rc)

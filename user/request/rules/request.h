@@ -116,6 +116,14 @@ enum response_code {
 struct rule;
 struct rule_limit;
 
+/* A limit with mode: shadow: what it would have decided in place of the enforced ones of its rule. */
+struct response_candidate {
+	const struct rule_limit *limit;
+	u64 q, r;		/* as of a response_policy */
+	bool over, full;	/* it would refuse; there was no room for its counter */
+};
+#define RESPONSE_CANDIDATES_MAX 3
+
 /* One descriptor's part of a response; in the order of the request. */
 struct response_status {
 	bool over;
@@ -133,6 +141,8 @@ struct response_status {
 	u64 ban_left_ns;		/* its value is banned for so long; 0: not */
 	u8 ban_level;
 	bool ban_began;			/* by this request */
+	u8 candidates;
+	struct response_candidate candidate[RESPONSE_CANDIDATES_MAX];
 };
 
 /* One enforced limit of a request, as in RateLimit-Policy and RateLimit. */
@@ -146,6 +156,7 @@ struct response_policy {
 	u64 wait_ns;		/* it refused: time until the hits fit; ~0 never */
 	u8 prefix_len;		/* this bucket's length in a prefix hierarchy; 0: none */
 	bool refused;
+	bool shadow;		/* a candidate; of decide_show() only */
 };
 
 #define RESPONSE_POLICIES_MAX 8

@@ -32,6 +32,8 @@ struct rule_limit {
 	char *name;			/* of its policy in headers; unique in its rule, ASCII, no quotes */
 	struct limit_terms terms;		/* of one rate; buckets: 0 but of window-counters */
 	bool none;			/* nothing passes (requests_per_unit: 0, `user block`); count is 0 */
+	u8 mode;			/* enum sl_mode; SL_MODE_SHADOW: a candidate beside the enforced ones */
+	u32 metric;			/* of a candidate: its series, as rule->metric */
 	/*
 	 * Elastic: the current scale (16.16; 0 none) and until when it holds, on the store's
 	 * clock. Only these change in a published rule set, atomically, by a timer of the main
@@ -113,7 +115,7 @@ struct ruleset {
 	struct rule **rule;		/* all of them, by index */
 	u32 rule_count;
 	u64 generation;
-	u32 metric_count;		/* rule->metric is below it; series that are gone stay counted */
+	u32 metric_count;		/* all `metric` are below it; series that are gone stay counted */
 	char **domain;			/* their names, in the order of the files */
 	u32 domain_count;
 	struct ruleset_private *private;	/* rule_private.h: trees, names, memory */

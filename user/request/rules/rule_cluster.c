@@ -120,8 +120,15 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 	if (limit->terms.count_all && rule->wait_ns)
 		return sl_err_set(err, ERANGE, "count is all, but on_limit delays requests that do not "
 				  "fit; accepted with it: on_limit: refuse");
+	if (limit->mode == SL_MODE_SHADOW && rule->wait_ns)
+		return sl_err_set(err, ERANGE, "mode is shadow, but on_limit decides a request that waits "
+				  "more than once; accepted with it: on_limit: refuse");
 	if (!limit->terms.cluster)
 		return 0;
+	if (limit->mode == SL_MODE_SHADOW && algorithm_is_log(limit->terms.algorithm))
+		return sl_err_set(err, ERANGE, "mode is shadow, but only Redis has the %s of all nodes, and "
+				  "nothing waits for it; accepted with it: scope: node, or algorithm: "
+				  "sliding-window", algorithm_name(limit->terms.algorithm));
 	if (limit->terms.throttle.kind == THROTTLE_SOFT && limit->terms.throttle.soft_for_ns)
 		return sl_err_set(err, ERANGE, "throttle has \"for\", but scope is cluster: this node knows "
 				  "since when the limit is exceeded on itself only; accepted with it: "

@@ -72,6 +72,10 @@ static const struct key_type type_requests = {
 
 #define LIMIT(field) KEY(struct rule_limit, field)
 
+static const struct name http_mode_names[] = {
+	{ "enforce", SL_MODE_ENFORCE }, { "shadow", SL_MODE_SHADOW }, { NULL, 0 },
+};
+
 static const struct key rule_limit_rows[] = {
 	{ "rate", LIMIT(terms.rates.rate[0]), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
 	{ "name", LIMIT(name), .read = key_limit_name, .write = write_limit_name,
@@ -95,6 +99,9 @@ static const struct key rule_limit_rows[] = {
 		  "that does not slow down stays out" },
 	{ "scope", LIMIT(terms.cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: all nodes together" },
+	{ "mode", LIMIT(mode), &type_enum, .names = http_mode_names,
+	  .help = "`enforce` (default), or `shadow`: a candidate, see "
+		  "[below](#a-candidate-beside-the-limit)" },
 };
 const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows,
 					 .given = offsetof(struct element, given));
@@ -258,6 +265,17 @@ static int name_limits(struct reader *r, struct draft *draft)
 	return 0;
 }
 
+static int check_modes(struct reader *r, const struct draft *draft)
+{
+	bool enforced = !draft->rule.limit_count;
+
+	for (u32 i = 0; i < draft->rule.limit_count; i++)
+		enforced |= draft->limit[i].mode == SL_MODE_ENFORCE;
+	return enforced ? 0 :
+	       read_fail(r, draft->map, EINVAL, "every limit has mode: shadow; accepted: one that is "
+			 "enforced beside them, or shadow_mode: true of the rule");
+}
+
 /* At least one limit must use what the rule has for all. */
 static int check_defaults(struct reader *r, const struct draft *draft)
 {
@@ -333,6 +351,8 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 				    &draft->limit[i]);
 	if (!rc)
 		rc = check_defaults(r, draft);
+	if (!rc)
+		rc = check_modes(r, draft);
 	if (!rc)
 		rc = check_prefix_scales(r, &draft->rule.prefix);
 	if (!rc)

@@ -172,22 +172,45 @@ static int keep_metrics(struct ruleset *set, const struct ruleset *old)
 	return 0;
 }
 
+/* The series of that name, a new one if the previous set had none. */
+static int assign_metric(struct ruleset *set, const char *name, u32 *ret)
+{
+	const struct metric_name *metric = find_metric(&set->private->metrics, name);
+
+	*ret = metric ? metric->metric : set->metric_count;
+	return metric ? 0 : add_metric(set, name, *ret);
+}
+
+/* A candidate has a series of its own: names of limits have no line break. */
+static int assign_candidate(struct ruleset *set, const char *rule, struct rule_limit *limit)
+{
+	char *name;
+	int rc;
+
+	if (limit->mode != SL_MODE_SHADOW)
+		return 0;
+	if (asprintf(&name, "%s\n%s", rule, limit->name) < 0)
+		return -ENOMEM;
+	rc = assign_metric(set, name, &limit->metric);
+	free(name);
+	return rc;
+}
+
 /* Names, series and numbers of all its rules. */
 static int set_finish(struct ruleset *set)
 {
 	for (u32 i = 0; i < set->rule_count; i++) {
 		struct rule *rule = set->rule[i];
-		const struct metric_name *metric;
 		char *name;
 		int rc;
 
 		if (asprintf(&name, "%s/%s", rule->domain, rule->path) < 0)
 			return -ENOMEM;
 		rc = index_add(&set->private->names, name_hash(name), rule);
-		metric = find_metric(&set->private->metrics, name);
-		rule->metric = metric ? metric->metric : set->metric_count;
-		if (!rc && !metric)
-			rc = add_metric(set, name, set->metric_count);
+		if (!rc)
+			rc = assign_metric(set, name, &rule->metric);
+		for (u32 k = 0; !rc && k < rule->limit_count; k++)
+			rc = assign_candidate(set, name, &rule->limit[k]);
 		free(name);
 		if (rc)
 			return rc;

@@ -6,6 +6,8 @@
  *
  *     test_request_scenario --steps FILE CONSISTENCY     exit 1: it is not a real one
  *     test_request_scenario FILE                         plays one
+ *
+ * over 500 lines: one player, of all kinds of steps, and the reader's errors.
  */
 #include "remote_rig.h"
 
@@ -257,6 +259,17 @@ static const struct response *submit(struct play *p, const struct request_step *
 	return &caller->response;
 }
 
+static void count_candidate(struct play *p, const struct response_candidate *candidate)
+{
+	char name[80];
+	struct play_count *total;
+
+	snprintf(name, sizeof(name), SCENARIO_CANDIDATE "%s", candidate->limit->name);
+	total = total_of(p, name);
+	total->allowed += !candidate->over;
+	total->denied += candidate->over;
+}
+
 static void play_request(struct play *p, const struct request_step *step, struct play_count *count,
 			 u64 *ret_retry_ns)
 {
@@ -270,6 +283,9 @@ static void play_request(struct play *p, const struct request_step *step, struct
 	count->denied += denied;
 	total->allowed += allowed;
 	total->denied += denied;
+	for (u32 i = 0; i < response_statuses(response); i++)
+		for (u32 k = 0; k < response->status[i].candidates; k++)
+			count_candidate(p, &response->status[i].candidate[k]);
 }
 
 static void play_at(struct play *p, const struct request_step *step)

@@ -261,6 +261,14 @@ TEST(test_cluster)
 		  "consistency is given, but scope is node" },
 		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: node}], @on_store_failure: open}",
 		  "on_store_failure is given, but scope is node" },
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, mode: @off}]}", "accepted: enforce, shadow" },
+		{ D "  - @{key: a, limits: [{rate: 1 requests/s, mode: shadow}]}", "every limit has mode: shadow" },
+		{ D "  - {key: a, on_limit: {wait: 1s, queue: 1}, limits: [1 requests/s, @{rate: 2 requests/s, "
+		  "mode: shadow}]}", "mode is shadow, but on_limit decides a request that waits" },
+		{ D "  - {key: a, limits: [1 requests/s, @{rate: 2 requests/s, mode: shadow, scope: cluster, "
+		  "algorithm: sliding-log}]}", "only Redis has the sliding-log of all nodes" },
+		{ D "  - {key: a, limits: [1 requests/s], overrides: [{value: b, limits: [@{rate: 2 requests/s, "
+		  "mode: shadow}]}]}", "mode: shadow in an override" },
 		{ D "  - {key: a, @consistency: strict}",
 		  "there is no limit" },
 		{ D "  - {key: a, rate_limit: {unlimited: true}, @scope: cluster}",
