@@ -13,6 +13,7 @@
 #   - the tables of keys in the documents are those of the rows: scripts/keys.py (if sluicectl is built)
 #   - the calls of each BPF program fit into 512 bytes of stack, as Linux 6.1 counts: scripts/stack.py
 #     (of those that are built)
+#   - the tables of docs/scaling.md are those that tests/bench/scaling.py derives
 #   - every source file names its licence
 #   - no machine's own paths
 #
@@ -78,6 +79,9 @@ if [ -x build/sluicectl ]; then
 		say "$line"
 	done < <(python3 scripts/keys.py check build/sluicectl 2>&1)
 fi
+while IFS= read -r line; do
+	say "$line"
+done < <(python3 tests/bench/scaling.py check 2>&1)
 
 objects=$(ls build/bpf/*.bpf.o 2> /dev/null)
 if [ -n "$objects" ]; then

@@ -11,7 +11,7 @@ UNITDIR   ?= $(PREFIX)/lib/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 FUZZ_TIME ?= 30
 
-.PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint man pictures rooms fuzz install uninstall soak asan-test
+.PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint man pictures rooms scaling fuzz install uninstall soak asan-test
 
 # Made on the way by chains of pattern rules; without this make removes them at the end.
 .SECONDARY: $(TEST_SKEL) $(TEST_SKEL:.skel.h=.bpf.o) $(SKEL) $(SKEL:.skel.h=.bpf.o)
@@ -120,6 +120,11 @@ man: $(B)/sluicectl
 		/^.." The commands, by/ { while ((getline line < from) > 0) print line; skip = 1 }' \
 		docs/man/sluicectl.8 > $(B)/sluicectl.8 && cp $(B)/sluicectl.8 docs/man/sluicectl.8
 	@scripts/keys.py write $(B)/sluicectl
+
+# The tables of docs/scaling.md, after the simulation that they rest on: 1000 nodes, about a minute of CPU.
+scaling: $(B)/tests/bench/nodes
+	@python3 tests/bench/scaling.py simulate $<
+	@python3 tests/bench/scaling.py write
 
 # Which room of user/ includes which.
 rooms:

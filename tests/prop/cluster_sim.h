@@ -51,6 +51,7 @@ struct sim {
 	enum store_failure contract;
 	bool partitions, clock_steps, churn, loses;
 	bool even;			/* each node gets as many requests as any other */
+	bool unlogged;			/* passed requests are not logged */
 	/* The rest is the simulation's. */
 	u64 now_us, next_event, lost_at_us;
 	struct spec spec;
@@ -62,6 +63,7 @@ struct sim {
 	u64 pass_count, pass_room;
 	u32 *demand;			/* of key x window, as aligned */
 	u64 *asked, *decided;		/* of a key: commands, and decisions */
+	u64 warm_asked, warm_decided;	/* those of the first half of the time, all keys */
 	u64 unpublished;			/* units that nodes held when they were cut off or vanished */
 	u32 windows;
 };
@@ -91,7 +93,7 @@ static inline void sim_join(struct sim *sim)
 
 	assert_true(sim->node_count < sim->node_room);
 	snprintf(name, sizeof(name), "node%u", sim->node_count++);
-	assert_int_equal(quotas_new(0, &node->quotas), 0);
+	assert_int_equal(quotas_new(sim->keys, &node->quotas), 0);
 	assert_int_equal(cluster_store_memory_node(sim->memory, name, &node->store), 0);
 	node->mono_base = (1 + rng_below(100000)) * SEC;
 	node->utc_error = sim->clock_steps ? (s64)rng_below(4 * SEC) - (s64)(2 * SEC) : 0;
@@ -133,6 +135,8 @@ static inline void sim_passed(struct sim *sim, const struct sim_node *node, u32 
 	spec_view_init(&view, &sim->spec, 0, 0);
 	node->own_state[key] = spec_force(&view, node->own_state[key],
 					  quotas_now(node->quotas, sim_now(sim, node)), 1);
+	if (sim->unlogged)
+		return;
 	if (sim->pass_count == sim->pass_room) {
 		sim->pass_room = sim->pass_room ? 2 * sim->pass_room : 65536;
 		sim->pass = realloc(sim->pass, sim->pass_room * sizeof(*sim->pass));
@@ -422,6 +426,14 @@ static inline void sim_open(struct sim *sim)
 		sim_join(sim);
 }
 
+static inline void sim_count_warm(struct sim *sim)
+{
+	for (u32 i = 0; i < sim->keys; i++) {
+		sim->warm_asked += sim->asked[i];
+		sim->warm_decided += sim->decided[i];
+	}
+}
+
 static inline void sim_run(struct sim *sim)
 {
 	double next = SIM_START, turn = SIM_START;
@@ -440,6 +452,8 @@ static inline void sim_run(struct sim *sim)
 		cluster_store_memory_set_time(sim->memory, sim->now_us);
 		cluster_store_memory_run(sim->memory);
 		sim_request(sim, sim_draw_node(sim, key), key);
+		if (!sim->warm_decided && sim->now_us >= SIM_START + sim->length_us / 2)
+			sim_count_warm(sim);
 	}
 	/* The last counts are flushed. */
 	sim->partitions = sim->churn = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A hundred nodes and one limit (cluster_sim.h): by how much each consistency lets more through
+ * A hundred nodes, or a thousand, and one limit (cluster_sim.h): by how much each consistency lets more through
  * than the limit, and how much less, with skewed demand, nodes that are cut off, vanish and come,
  * clocks that step, and a store that forgets all. The bounds are those that quota.h states.
  *
@@ -41,8 +41,8 @@ struct verdict {
  */
 static u64 others(const struct sim *sim, const struct sim_pass *pass, u64 count, u64 span)
 {
-	static u64 first[512];
-	static u32 most[512], now[512];
+	static u64 first[1024];
+	static u32 most[1024], now[1024];
 	u64 sum = 0, least = ~0ULL;
 
 	assert_true(sim->node_count <= COUNT(most));
@@ -305,6 +305,27 @@ static void test_even(void **state)
 	}
 }
 
+/*
+ * A thousand nodes, each with a thousandth of the demand: the same bounds, and all of the limit is
+ * used, although there are only two units for each node.
+ */
+static void test_thousand_nodes(void **state)
+{
+	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++) {
+		struct sim sim = make("a thousand nodes", c, SL_ALGO_FIXED_WINDOW);
+		struct outcome o;
+
+		sim.nodes = 1000;
+		sim.keys = 100;
+		sim.even = true;
+		o = run(&sim);
+		assert_true(o.v.beyond <= 0);
+		assert_true(o.lost == 0);
+		assert_true(o.v.full >= 5);
+		assert_true(o.v.under < 0.10);
+	}
+}
+
 /* ------------------------------------------------------------------ the cost of leases */
 
 /* Commands a decision over the keys of ranks from..to. */
@@ -355,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_even),
+		cmocka_unit_test(test_thousand_nodes),
 		cmocka_unit_test(test_commands),
 	};
 
