@@ -54,7 +54,7 @@ login() {
 }
 lab_link 0
 run
-check_is "it runs as sluice" "$(ps -o user= -p "$(pgrep -f '^/usr/sbin/sluiced -c /etc/sluice' | head -1)" | xargs)" \
+check_is "it runs as sluice" "$(ps -o uid= -p "$(pgrep -f '^/usr/sbin/sluiced -c /etc/sluice' | head -1)" | xargs)" \
 	"$(buildah run --isolation chroot "$box" -- id -u sluice | tr -d '\r' | xargs)"
 check_is "20 of 25 requests are allowed" "$(login 25)" 20
 stop
