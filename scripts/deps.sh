@@ -80,6 +80,7 @@ npm program npm
 nghttp2-client program h2load
 wrk program wrk
 openssl program openssl
+systemd program systemd-analyze
 redis-server program redis-server
 redis-sentinel program redis-sentinel
 redis-tools program redis-cli

@@ -4,7 +4,7 @@
 # boot.sh - started before the network, as the unit is: READY=1, for which the network waits, comes after the
 # limits of an interface that appears within a second; without it after that second. An interface that
 # comes later is limited before it is brought up. An address that comes later can be listened on. (A real
-# boot of systemd: tests/vm/boot.sh.)
+# boot of systemd: boot_systemd.sh.)
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin boot

@@ -102,6 +102,7 @@ fi
 	-virtfs "local,path=$WORK/out,mount_tag=out,security_model=none,multidevs=remap" "${card[@]}" \
 	< /dev/null | tr -d '\r'
 status=${PIPESTATUS[0]}
+[ ! -f "$WORK/out/said" ] || cat "$WORK/out/said"
 [ -f "$WORK/out/status" ] && exit "$(cat "$WORK/out/status")"
 [ "$status" = 124 ] || [ "$status" = 137 ] && exit 124
 exit 126

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# boot_judge.sh - run by the booted machine of boot.sh: waits until 2000 frames of the port without a limit
-# came in, and judges the other one.
+# boot_judge.sh INTERFACE - run by the machine that boot_prepare.sh made, after its boot: waits until 2000 frames of the
+# port without a limit came in, judges the other one, and ends the machine.
 
 counted() {
 	nft -j list counter inet count "$1" | sed -E 's/.*"packets": ([0-9]+).*/\1/'
@@ -32,12 +32,11 @@ check "of the limit of 10 an hour exactly 10 passed: $limited" '[ "$limited" = 1
 up=$(property systemd-networkd.service ExecMainStartTimestampMonotonic)
 limits=$(property sluiced.service ActiveEnterTimestampMonotonic)
 check "limits were in force $(((up - limits) / 1000)) ms before systemd-networkd was started" '[ "$limits" -le "$up" ]'
-check "eth0 is limited in native mode" \
-	'sluicectl status | grep -q "^eth0 .*native"'
+check "$1 is limited in native mode" "sluicectl status | grep -q '^$1 .*native'"
 check "metrics are served on an address that came with the network" \
 	'curl -sf http://192.0.2.2:9190/metrics | grep -q ^sluice_build_info'
 check "no ordering cycle" '! journalctl -b --no-pager | grep -i "ordering cycle"'
 [ $status = 0 ] || { journalctl -b -u sluiced --no-pager | tail -20; systemctl --no-pager --failed; }
 echo $status > /run/out/status
 sync
-echo o > /proc/sysrq-trigger
+systemctl poweroff -ff
