@@ -99,6 +99,8 @@ check_is "which holds" "$(sent 10.1.1.1) $(sent 10.1.2.9)" "0 0"
 # ---- losses: the LAPI, sluiced, the bouncer
 kill -KILL $LAPI
 check_true "without the LAPI" wait_for 20 grep -q 'the blocks stay until their deadlines' "$LAB/bouncer.log"
+origin_failed() { ctl set list | grep -q '^crowdsec: FAILED .* ago: .*refused'; }
+check_true "set list has the failure of the feed" wait_for 10 origin_failed
 check_is "blocks hold" "$(sent 10.1.7.1)" 0
 decisions "$RANGE"
 lapi_start

@@ -79,6 +79,10 @@ check_is "the set" "$(count)" 4
 check_is "a listed source" "$(sent 10.1.9.5)" 0
 check_is "its neighbor" "$(sent 10.1.10.5)" 10
 
+check_is "its source, and no failure" \
+	"$(ctl -o json set list | jq -r '.sets[] | select(.name == "feed") | "\(.source) \(.error)"')" "$URL/list null"
+check "its age, ms" "$(ctl -o json set list | jq '.sets[] | select(.name == "feed") | .age_ns / 1000000 | floor')" 0 60000
+
 before=$(ctl -o json rollback list | jq '.changes | length')
 check_is "again" "$(fetch $URL/list)" 0
 check_is "was conditional" "$(grep -c '"GET /list HTTP/1.1" 304' "$LAB/www.log")" 1
@@ -105,7 +109,9 @@ refused "http" "accepted: a path, or https://" http://localhost:1/list
 refused "a certificate of another name" "certificate" https://127.0.0.1:8443/list
 seq -f '10.9.9.%g' 0 255 > "$LAB/www/list"; touch_list 4
 refused "too large" "larger than 1000 bytes" $URL/list --max-bytes 1000
-check_true "status names the failure" grep -q "^feed .* it is larger" \
+check_true "the last failure: set list" grep -q "^feed: FAILED .* ago: it is larger than 1000 bytes" <(ctl set list)
+check_true "status" grep -q "^feed .* feed: FAILED .* ago: it is larger than 1000 bytes.* its 4 prefixes are" <(ctl status)
+check_true "sluice-fetch --status names the failure" grep -q "^feed .* it is larger" \
 	<(python3 "$REPO/docs/examples/feeds/sluice-fetch" --status --state "$LAB/fetched")
 
 # ---- bad lines among good ones, a file, and a shrink that is allowed
@@ -113,6 +119,7 @@ check_true "status names the failure" grep -q "^feed .* it is larger" \
 check_is "two bad lines" "$(fetch $URL/list)" 0
 check_true "are named" says "line 257: '10.1.9.1/24'"
 check_is "and left out" "$(count)" 256
+check_is "a success ends the failure" "$(ctl status | grep -c FAILED)" 0
 echo 10.1.6.0/24 > "$LAB/file"
 chmod 644 "$LAB/file"
 check_is "a file, a shrink that is allowed" "$(fetch "$LAB/file" --allow-shrink)" 0

@@ -30,6 +30,8 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     LINE("{HTTP tier     $http.rules rules, $http.workers workers, listening on $http.listen}"),
 	     { .of = "failing_polls", .line = "load signal   $name: $failures of $polls polls failed, the last: "
 	       "$error" },
+	     { .of = "failing_feeds", .line = "feed          $name: FAILED $failed_ns:left ago: $error{; its "
+	       "$count:n prefixes are $age_ns:left old}" },
 	     LINE("{cluster       node $cluster.node, one of $cluster.nodes; cluster store "
 		  "{up$cluster.store_up|UNAVAILABLE}}"),
 	     LINE("{peers         $cluster.peers[$node {$lag_ns:ms$alive|gone for $silent_ns:seconds}]}"),
@@ -359,12 +361,30 @@ COMMAND(exempt_del, "exempt del", CHANGES, "remove from the exempt list",
 	EXAMPLE("exempt del 192.0.2.10"), ARGS(ENTRY),
 	SHOW(LINE("$prefix removed from the exempt list" CHANGED)))
 
-COMMAND(set_list, "set list", READS, "sets and where they are used, or the prefixes of one set",
+COMMAND(set_list, "set list", READS, "sets and origins of blocks: size, age, source; or one set",
 	EXAMPLE("set list"),
 	ARGS(SET_NAME(.optional = true)),
+	MORE("AGE is the time since the prefixes last changed, of a set with a file that of the file; "
+	     "CHECKED is when the program that fetches them last succeeded. With NAME the prefixes of that "
+	     "set."),
 	SHOW(TABLE_WHEN("sets", "sets", "no sets", COL("SET", "$name"), COL(">PREFIXES", "$count:n"),
-		   COL("FROM", "{live$live|$file|file}"), COL("USED BY", "{$used_by|-}")),
+		   COL(">AGE", "{$age_ns:left|-}"), HIDE(">CHECKED", "{$checked_ns:left|-}", 1),
+		   COL("FROM", "{$source|live$live|$file|file}"), COL("USED BY", "{$used_by|-}")),
+	     LINE_WHEN("origins", "\n"),
+	     TABLE_WHEN("origins", "origins", "no origin lists a source", COL("ORIGIN", "$name"),
+		   COL(">PREFIXES", "$count:n"), COL(">AGE", "{$age_ns:left|-}"),
+		   HIDE(">CHECKED", "{$checked_ns:left|-}", 1), COL("FROM", "{$source|-}")),
+	     EACH("sets", "{$name: FAILED $failed_ns:left ago: $error}"),
+	     EACH("origins", "{$name: FAILED $failed_ns:left ago: $error}"),
 	     EACH("prefixes", "$")))
+
+COMMAND(feed_report, "feed report", UPDATES, "of a program that fetches a list: it succeeded, or why it failed",
+	EXAMPLE("feed report bad --source https://lists.example/bad.txt"),
+	ARGS(SET_NAME(), OPTION("kind", "KIND", "set (without it), or origin: of blocks (block load)", .values = "set origin"),
+	     OPTION("source", "URL", "where the list comes from; without it as before", .type = ARG_TEXT),
+	     OPTION("error", "TEXT", "why it failed; without it it succeeded", .type = ARG_TEXT)),
+	MORE("Shown by set list and status, and as metrics. The prefixes stay as they are."),
+	SHOW(LINE("$name: {failed: $error|ok}")))
 
 COMMAND(set_add, "set add", CHANGES, "add prefixes to a set; creates the set if needed",
 	EXAMPLE("set add bad 198.51.100.7 203.0.113.0/28"),

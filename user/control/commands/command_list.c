@@ -8,6 +8,7 @@
 #include "lib/clock.h"
 #include "control/commands/commands.h"
 #include "control/running/entries.h"
+#include "control/running/feeds.h"
 #include "control/replication/replication.h"
 
 /*
@@ -281,9 +282,12 @@ int command_block_load(struct commands *ctx, const struct command_request *reque
 	else
 		r = entries_add(ctx->running, origin, entry, count, &result, err);
 	free(entry);
-	if (!r)
-		*ret = entries_result(origin, &result);
-	return r;
+	if (r < 0)
+		return r;
+	if (result.added || result.changed || result.removed)
+		feeds_changed(ctx->running, FEED_ORIGIN, origin);
+	*ret = entries_result(origin, &result);
+	return 0;
 }
 
 int command_block_withdraw(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -293,7 +297,13 @@ int command_block_withdraw(struct commands *ctx, const struct command_request *r
 	struct entries_result result;
 	int r = entries_withdraw(ctx->running, origin, &result, err);
 
-	if (!r)
-		*ret = entries_result(origin, &result);
-	return r;
+	if (r < 0)
+		return r;
+	/* One of several origins of a feed: a change of what the feed lists. */
+	if (strchr(origin, ':'))
+		feeds_changed(ctx->running, FEED_ORIGIN, origin);
+	else
+		feeds_forget(ctx->running, FEED_ORIGIN, origin);
+	*ret = entries_result(origin, &result);
+	return 0;
 }

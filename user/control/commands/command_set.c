@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_set.c - set add, del, replace, list. */
+/* command_set.c - set add, del, replace, list; feed report. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "control/commands/commands.h"
+#include "control/running/entries.h"
+#include "control/running/feeds.h"
 #include "control/running/live.h"
+#include "lib/clock.h"
 
 /* "NAME" or "@NAME". */
 static const char *arg_name(const struct command_request *request)
@@ -75,9 +79,11 @@ static int change(struct commands *ctx, const struct command_request *request, c
 		r = op_run(ctx, request,
 			   op_new(request, what, "{s:s, s:o}", "name", name, "prefixes", prefixes),
 			   err);
-	if (!r)
-		*ret = set_result(ctx, name);
-	return r;
+	if (r < 0)
+		return r;
+	feeds_changed(ctx->running, FEED_SET, name);
+	*ret = set_result(ctx, name);
+	return 0;
 }
 
 int command_set_add(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -115,9 +121,11 @@ int command_set_del(struct commands *ctx, const struct command_request *request,
 	}
 	r = op_run(ctx, request, op_new(request, "set del", "{s:s, s:o}", "name", name, "prefixes",
 				      prefixes), err);
-	if (!r)
-		*ret = set_result(ctx, name);
-	return r;
+	if (r < 0)
+		return r;
+	feeds_changed(ctx->running, FEED_SET, name);
+	*ret = set_result(ctx, name);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ list */
@@ -152,15 +160,119 @@ static json_t *users_of(const struct policy *policy, const char *name)
 	return users;
 }
 
-static json_t *set_to_json(const struct policy *policy, const struct set_def *set)
+/* What is known of a list's origin: "changed", "age_ns", "checked", "source", "failed", "error". */
+static void add_feed(json_t *json, const struct feed *feed, u64 changed_utc_ns)
 {
+	u64 now_ns = clock_utc_ns();
+
+	if (feed && feed->changed_utc_ns > changed_utc_ns)
+		changed_utc_ns = feed->changed_utc_ns;
+	if (changed_utc_ns) {
+		json_object_set_new(json, "changed", json_utc(changed_utc_ns));
+		json_object_set_new(json, "age_ns", json_u64(now_ns > changed_utc_ns ? now_ns - changed_utc_ns : 0));
+	}
+	if (feed && feed->checked_utc_ns) {
+		json_object_set_new(json, "checked", json_utc(feed->checked_utc_ns));
+		json_object_set_new(json, "checked_ns", json_u64(now_ns > feed->checked_utc_ns ?
+								 now_ns - feed->checked_utc_ns : 0));
+	}
+	if (feed && feed->source[0])
+		json_object_set_new(json, "source", json_string(feed->source));
+	if (feed && feed->error[0]) {
+		json_object_set_new(json, "error", json_string(feed->error));
+		json_object_set_new(json, "failed", json_utc(feed->failed_utc_ns));
+		json_object_set_new(json, "failed_ns", json_u64(now_ns > feed->failed_utc_ns ?
+								now_ns - feed->failed_utc_ns : 0));
+	}
+}
+
+/* When a set's file was written; 0: unknown. */
+static u64 file_changed_ns(const char *path)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 ?
+	       (u64)st.st_mtim.tv_sec * SL_NS_PER_SEC + (u64)st.st_mtim.tv_nsec : 0;
+}
+
+static json_t *set_to_json(const struct commands *ctx, const struct set_def *set)
+{
+	const struct policy *policy = ctx->running->policy;
 	json_t *json = json_pack("{s:s, s:o, s:b, s:o}", "name", set->name, "count",
 				 json_u64(set->count), "live", set->live, "used_by",
 				 users_of(policy, set->name));
 
 	if (set->file)
 		json_object_set_new(json, "file", json_string(set->file));
+	add_feed(json, feeds_find(ctx->running, FEED_SET, set->name), file_changed_ns(set->file));
 	return json;
+}
+
+struct origins {
+	const struct commands *ctx;
+	json_t *list;
+};
+
+static void add_origin(void *arg, const char *name)
+{
+	struct origins *origins = arg;
+	json_t *json = json_pack("{s:s, s:o}", "name", name, "count",
+				 json_u64(entries_of_feed(origins->ctx->running, name)));
+
+	add_feed(json, feeds_find(origins->ctx->running, FEED_ORIGIN, name), 0);
+	json_array_append_new(origins->list, json);
+}
+
+/* Those that list something, and those that failed. */
+static json_t *origins_to_json(const struct commands *ctx)
+{
+	struct origins origins = { ctx, json_array() };
+
+	entries_feeds(ctx->running, add_origin, &origins);
+	for (size_t i = 0; i < feeds_count(ctx->running); i++) {
+		const struct feed *feed = feeds_at(ctx->running, i);
+
+		if (feed->kind == FEED_ORIGIN && !entries_of_feed(ctx->running, feed->name))
+			add_origin(&origins, feed->name);
+	}
+	return origins.list;
+}
+
+json_t *feeds_failing(const struct commands *ctx)
+{
+	json_t *list = json_array(), *json;
+
+	for (size_t i = 0; i < feeds_count(ctx->running); i++) {
+		const struct feed *feed = feeds_at(ctx->running, i);
+
+		if (!feed->error[0] ||
+		    (feed->kind == FEED_SET && !policy_find_set(ctx->running->policy, feed->name)))
+			continue;
+		json = json_pack("{s:s, s:s, s:o}", "name", feed->name, "kind", feed_kind_name(feed->kind),
+				 "count", json_u64(feed_prefixes(ctx->running, feed)));
+		add_feed(json, feed, 0);
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
+int command_feed_report(struct commands *ctx, const struct command_request *request, json_t **ret,
+			struct sl_err *err)
+{
+	const char *error = arg_text(request, "error"), *text = arg_text(request, "kind");
+	enum feed_kind kind = text && !strcmp(text, feed_kind_name(FEED_ORIGIN)) ? FEED_ORIGIN : FEED_SET;
+	int r;
+
+	if (text && strcmp(text, feed_kind_name(kind)) != 0)
+		return sl_err_set(err, EINVAL, "'kind' must be set or origin, not '%.80s'", text);
+	r = feeds_report(ctx->running, kind, arg_name(request), arg_text(request, "source"), error, err);
+
+	if (r < 0)
+		return r;
+	*ret = json_pack("{s:s}", "name", arg_name(request));
+	if (error)
+		json_object_set_new(*ret, "error", json_string(error));
+	return 0;
 }
 
 int command_set_list(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -173,9 +285,8 @@ int command_set_list(struct commands *ctx, const struct command_request *request
 
 	if (!name) {
 		for (size_t i = 0; i < ctx->running->policy->set_count; i++)
-			json_array_append_new(sets, set_to_json(ctx->running->policy,
-								&ctx->running->policy->set[i]));
-		*ret = json_pack("{s:o}", "sets", sets);
+			json_array_append_new(sets, set_to_json(ctx, &ctx->running->policy->set[i]));
+		*ret = json_pack("{s:o, s:o}", "sets", sets, "origins", origins_to_json(ctx));
 		return 0;
 	}
 	json_decref(sets);
@@ -183,7 +294,7 @@ int command_set_list(struct commands *ctx, const struct command_request *request
 	if (!set)
 		return sl_err_set(err, ENOENT, "there is no set '%.63s'; sluicectl set list shows "
 				  "all sets", name);
-	*ret = set_to_json(ctx->running->policy, set);
+	*ret = set_to_json(ctx, set);
 	prefixes = json_array();
 	for (size_t i = 0; i < set->count; i++)
 		json_array_append_new(prefixes, json_string(sl_prefix_format(&set->prefix[i], text,

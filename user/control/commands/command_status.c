@@ -187,6 +187,7 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 	json_object_set_new(*ret, "pins", json_boolean(!ctx->running->packets->pins_lost));
 	json_object_set_new(*ret, "http", http_to_json(ctx));
 	json_object_set_new(*ret, "failing_polls", failing_polls(ctx));
+	json_object_set_new(*ret, "failing_feeds", feeds_failing(ctx));
 	json_object_set_new(*ret, "cluster", nodes_to_json(ctx->nodes));
 	return 0;
 }

@@ -51,6 +51,9 @@ json_t *change_result(const struct commands *ctx);
 /* The same with the name of what was changed. */
 json_t *change_result_named(const struct commands *ctx, const char *name);
 
+/* Sets and origins whose programs failed last, with why and for how long (command_set.c). */
+json_t *feeds_failing(const struct commands *ctx);
+
 /* command_ID() of every row of command/rows.h that the daemon serves. */
 #define COMMAND(id, name, right, ...) \
 	int command_##id(struct commands *, const struct command_request *, json_t **, struct sl_err *);

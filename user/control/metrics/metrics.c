@@ -16,6 +16,7 @@
 #include "control/replication/nodes.h"
 #include "control/mitigation/sources.h"
 #include "packet/host/state.h"
+#include "control/running/feeds.h"
 #include "control/running/pending.h"
 #include "request/engine/engine.h"
 #include "packet/host/view.h"
@@ -240,6 +241,32 @@ static void write_daemon(struct scrape *s)
 	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
 }
 
+/* Of sets and origins of blocks: at most FEEDS_MAX. */
+static void write_feeds(struct scrape *s)
+{
+	const struct running *run = s->m->running;
+	struct exposition *e = &s->e;
+
+	metric_begin(e, "sluice_feed_prefixes", METRIC_GAUGE, "Prefixes of a set or an origin of blocks.");
+	for (size_t i = 0; i < feeds_count(run); i++)
+		metric_u64(e, feed_prefixes(run, feeds_at(run, i)), "feed", feeds_at(run, i)->name, "kind",
+			   feed_kind_name(feeds_at(run, i)->kind), NULL);
+	metric_begin(e, "sluice_feed_last_change_timestamp_seconds", METRIC_GAUGE,
+		     "Time of the last change of its prefixes; 0: unknown.");
+	for (size_t i = 0; i < feeds_count(run); i++)
+		metric_u64(e, feeds_at(run, i)->changed_utc_ns / SL_NS_PER_SEC, "feed", feeds_at(run, i)->name,
+			   "kind", feed_kind_name(feeds_at(run, i)->kind), NULL);
+	metric_begin(e, "sluice_feed_last_success_timestamp_seconds", METRIC_GAUGE,
+		     "Time at which the program that fetches it last succeeded; 0: never reported.");
+	for (size_t i = 0; i < feeds_count(run); i++)
+		metric_u64(e, feeds_at(run, i)->checked_utc_ns / SL_NS_PER_SEC, "feed", feeds_at(run, i)->name,
+			   "kind", feed_kind_name(feeds_at(run, i)->kind), NULL);
+	metric_begin(e, "sluice_feed_failed", METRIC_GAUGE, "1 if that program failed last.");
+	for (size_t i = 0; i < feeds_count(run); i++)
+		metric_u64(e, feeds_at(run, i)->error[0] != 0, "feed", feeds_at(run, i)->name, "kind",
+			   feed_kind_name(feeds_at(run, i)->kind), NULL);
+}
+
 static void write_events(struct scrape *s)
 {
 	static const char *const kind[] = { "drop", "over", "ban" };
@@ -345,6 +372,7 @@ void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out)
 	write_table(s);
 	sources_metrics(m->sources, &s->e);
 	write_daemon(s);
+	write_feeds(s);
 	write_events(s);
 	write_history(s);
 	http_metrics_write(m, &s->e);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "control/running/entries.h"
+#include "control/running/feeds.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
 #include "control/running/live.h"
@@ -171,6 +172,7 @@ void rules_expire(struct running *run)
 	if (compiled)
 		rules_refresh(run);
 	entries_expire(run);
+	feeds_tick(run);
 	if (!live_expire(run->live, now_utc_ns))
 		return;
 	http_rules_follow(run);

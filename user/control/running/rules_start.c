@@ -16,6 +16,7 @@
 
 #include "control/running/audit.h"
 #include "control/running/entries.h"
+#include "control/running/feeds.h"
 #include "lib/clock.h"
 #include "lib/file.h"
 #include "control/running/history.h"
@@ -276,6 +277,7 @@ int rules_start(struct running *run, struct sl_err *err)
 	run->generation = before;
 	if (config_text_keep_settings(run->file, &run->started) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	feeds_start(run);
 	r = entries_start(run, err);
 	if (!r)
 		r = restore(run, err);
@@ -303,6 +305,7 @@ int rules_start(struct running *run, struct sl_err *err)
 
 void rules_free(struct running *run)
 {
+	feeds_free(run);
 	entries_free(run);
 	image_free(run->image);
 	policy_free(run->policy);

@@ -9,6 +9,7 @@
  *     live_list.c     the list of those that differ from the file; live.json
  *     entries*.c      blocks and exemptions that change one by one, also of feeds
  *     rules_entry.c   a live change of one of them
+ *     feeds.c         where sets and such entries come from, and how old they are
  *     pending.c       rules that revert unless confirmed
  *     history.c       earlier states, on disk
  *     http_rules.c    the request tier's rules: files and live changes
@@ -37,6 +38,7 @@ struct engine;
 struct persist;			/* persist.h */
 struct observe;			/* packet/observe/observe.h */
 struct entries;			/* entries.h */
+struct feeds;			/* feeds.h */
 
 /* The text of the file's part: the configured file, or one applied in its place. */
 struct config_text {
@@ -133,6 +135,7 @@ struct running {
 	struct persist *persist;
 	struct observe *observe;	/* what happened, for people; NULL: nobody looks */
 	struct entries *entries;
+	struct feeds *feeds;		/* feeds.h */
 };
 
 /* Adds or removes a part. Removing one that has not joined has no effect. */
