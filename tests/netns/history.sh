@@ -71,6 +71,19 @@ check_is "nothing of a source within its limit; of the last day, the history has
 why api/user eve
 check_is "nor of a value that was not refused" "$(jq '.events | length' "$LAB/why")" 0
 ctl block add 198.51.100.0/24 --reason test > /dev/null
+# More values at a time than are recorded: the answer is not that they were not refused.
+on_server python3 - > "$LAB/out" <<'PY'
+import http.client, json
+c = http.client.HTTPConnection("127.0.0.1", 8180)
+for i in range(400):
+    c.request("POST", "/v1/check", json.dumps({"domain": "api", "descriptors": [
+        {"hits": 3, "entries": [{"key": "user", "value": "user%d" % i}]}]}), {"Content-Type": "application/json"})
+    c.getresponse().read()
+PY
+lost() { why api/user user399 && jq -re '.not_recorded' "$LAB/why" | grep -qE 'at most 100 values a second are, and [0-9]+ refusals by this rule were lost'; }
+check_true "a value that was not recorded: so many of its rule were lost" wait_for 5 lost
+check_is "not: it was not refused" "$(ctl why api/user user399 | grep -c 'was not refused')" 0
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.4.1 --count 300 --pps 2000 --dport 81
 sleep 1.2
 
 daemon_kill KILL
@@ -85,6 +98,13 @@ ctl why 10.1.1.1 > "$LAB/out"
 check_true "as text" grep -qE '^20[^ ]* over 10\.1\.1\.1 by limit web \(over\)' "$LAB/out"
 ctl why 10.1.1.1 --at 25:99 > "$LAB/out" 2>&1
 check_true "a time that is none names those that are" grep -q "accepted: 14:03" "$LAB/out"
+# The minute in progress ends with the daemon; the first look of its successor was at what was sent.
+sleep 1.2
+daemon_kill TERM
+start
+check_true "a heavy source, also one that passed" has '.kind == "traffic" and .source == "10.1.4.1" and .packets > 100' 10.1.4.1
+check_is "which was not refused" "$(jq .nothing "$LAB/why")" true
+check_true "lost ones of minutes that are over" lost
 check_is "only root reads the file" "$(stat -c %a "$LAB/state/events.db")" 600
 
 if [ -n "${OWN_JOURNAL:-}" ]; then

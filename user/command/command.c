@@ -81,7 +81,7 @@
 	EACH("in_force", "in force since $at: $kind{ of $source}{ by limit $limit}{: $detail}"), \
 	EACH("events", "$at $kind{ $source}{ by limit $limit}{ by rule $rule}{ ($reason)}" \
 	     "{, about $packets packets}{: $detail}"), \
-	LINE("{nothing recorded$nothing}"), \
+	LINE("{no refusal is recorded$nothing}"), \
 	LINE("{not recorded: $not_recorded|{nothing is missing: it was not refused$nothing}}")
 
 #define CHANGED "; $live_changes:changes"

@@ -9,14 +9,17 @@
 #include "daemon/observer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "packet/host/heavy.h"
 #include "packet/observe/history.h"
 #include "packet/observe/observe.h"
 
 #define OPEN_MAX_ 4096
+#define LOOK_WINDOWS 4
 
 /* What began. */
 struct open_state {
@@ -130,6 +133,23 @@ static void report_ends(struct daemon *d)
 	}
 }
 
+/* First refusals and bans above events.rate: the history counts what it lacks. */
+static void count_missed(struct daemon *d, const struct sl_event_stats *stats)
+{
+	static u64 before[SL_EVENT_KINDS];
+	static bool known;
+
+	for (int kind = SL_EVENT_OVER; kind <= SL_EVENT_BAN; kind++) {
+		u64 now = stats->limited[kind] + stats->lost[kind];
+
+		if (known && now > before[kind])
+			observe_not_noted(d->running.observe, kind == SL_EVENT_BAN ? OBSERVED_BAN : OBSERVED_OVER,
+					  NULL, now - before[kind]);
+		before[kind] = now;
+	}
+	known = true;
+}
+
 /* So that a minute's rows stand for the drops that were above events.rate, too. */
 static void scale_history(struct daemon *d)
 {
@@ -139,12 +159,49 @@ static void scale_history(struct daemon *d)
 
 	if (d->packets.dp->ops->event_stats(d->packets.dp, &stats) < 0)
 		return;
+	count_missed(d, &stats);
 	now = stats.limited[SL_EVENT_DROP] + stats.lost[SL_EVENT_DROP];
 	if (sent && stats.sent[SL_EVENT_DROP] >= sent && now >= missed)
 		history_scale(observe_history(d->running.observe), stats.sent[SL_EVENT_DROP] - sent,
 			      now - missed);
 	sent = stats.sent[SL_EVENT_DROP];
 	missed = now;
+}
+
+/*
+ * Every fourth window of the heaviest sources (17 s), which takes 512 reads of maps, stands for the
+ * three after it: who sent, also what passed.
+ */
+static void look_at_traffic(struct daemon *d)
+{
+	static u32 looked;	/* the window */
+	struct history *history = observe_history(d->running.observe);
+	u64 now_ns = clock_mono_ns(), span_ns;
+	struct history_traffic *traffic;
+	struct heavy_source *source;
+	size_t count;
+
+	if (!history || sl_heavy_window(now_ns) - looked < LOOK_WINDOWS)
+		return;
+	looked = sl_heavy_window(now_ns);
+	if (heavy_read(d->packets.dp, now_ns, &source, &count, &span_ns) < 0)
+		return;
+	traffic = calloc(count ? count : 1, sizeof(*traffic));
+	for (size_t i = 0; traffic && i < count; i++) {
+		const struct heavy_count *of = source[i].of;
+		double scale = (double)(LOOK_WINDOWS * SL_HEAVY_WINDOW_NS) / (double)span_ns;
+
+		traffic[i] = (struct history_traffic){
+			.source = source[i].source,
+			.passed = (u64)((double)of[SL_HEAVY_PASSED].packets * scale),
+			.dropped = (u64)((double)of[SL_HEAVY_DROPPED].packets * scale),
+			.bytes = (u64)((double)(of[SL_HEAVY_PASSED].bytes + of[SL_HEAVY_DROPPED].bytes) * scale),
+		};
+	}
+	if (traffic)
+		history_look(history, traffic, count);
+	free(traffic);
+	free(source);
 }
 
 /* The configured rate as events of a CPU and a turn; at least one, unless events are off. */
@@ -166,4 +223,5 @@ void observer_second(struct daemon *d)
 	dp->ops->event_switch(dp)->per_turn = per_turn(d->running.policy->events_rate);
 	report_ends(d);
 	scale_history(d);
+	look_at_traffic(d);
 }

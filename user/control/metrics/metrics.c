@@ -277,7 +277,7 @@ static void write_events(struct scrape *s)
 	if (dp->ops->event_stats(dp, &stats) < 0)
 		memset(&stats, 0, sizeof(stats));
 	metric_begin(e, "sluice_events", METRIC_COUNTER, "Events that were observed, by kind.");
-	for (int i = 0; i < OBSERVED_KINDS; i++)
+	for (int i = 0; i < OBSERVED_TRAFFIC; i++)
 		metric_u64(e, observe_count(s->m->running->observe, (enum observed_kind)i), "kind",
 			   observed_kind_name((enum observed_kind)i), NULL);
 	metric_begin(e, "sluice_events_not_reported", METRIC_COUNTER,

@@ -214,6 +214,8 @@ static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
 	now_ns = clock_mono_ns();
 	aggregate_pace(s->aggregate, now_ns - s->paced_ns);
 	s->paced_ns = now_ns;
+	observe_not_noted(s->running->observe, OBSERVED_REFUSED, NULL, aggregate_lost(s->aggregate) - s->lost);
+	s->lost = aggregate_lost(s->aggregate);
 	push_tick(s->push, now_ns);
 	s->guard_generation = s->running->generation;
 	if (users_pass(s->users, PASS_TICKS, now_ns))

@@ -35,6 +35,7 @@ struct sources {
 	struct refused refused;
 	struct active active;
 	u64 paced_ns;			/* of the last aggregate_pace() */
+	u64 lost;			/* aggregate_lost() then */
 	struct event *tick, *wake;
 	bool watching;			/* the packet tier records established sources */
 	bool adopted;			/* push-downs of an earlier daemon were restored */

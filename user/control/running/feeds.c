@@ -46,7 +46,7 @@ static struct feed *find(struct feeds *feeds, enum feed_kind kind, const char *n
 	return NULL;
 }
 
-static u64 heard_ns(const struct feed *feed)
+static u64 latest_ns(const struct feed *feed)
 {
 	u64 at = feed->changed_utc_ns;
 
@@ -54,7 +54,7 @@ static u64 heard_ns(const struct feed *feed)
 	return feed->failed_utc_ns > at ? feed->failed_utc_ns : at;
 }
 
-/* Its place: its own, a new one, or that of the feed that was not heard of for longest. */
+/* Its place: its own, a new one, or that of the feed that has the oldest news. */
 static struct feed *place(struct feeds *feeds, enum feed_kind kind, const char *name)
 {
 	struct feed *feed = find(feeds, kind, name);
@@ -66,7 +66,7 @@ static struct feed *place(struct feeds *feeds, enum feed_kind kind, const char *
 	} else {
 		feed = &feeds->feed[0];
 		for (size_t i = 1; i < FEEDS_MAX; i++)
-			if (heard_ns(&feeds->feed[i]) < heard_ns(feed))
+			if (latest_ns(&feeds->feed[i]) < latest_ns(feed))
 				feed = &feeds->feed[i];
 	}
 	*feed = (struct feed){ .kind = kind };
@@ -183,7 +183,7 @@ void feeds_free(struct running *run)
 	run->feeds = NULL;
 }
 
-/* ------------------------------------------------------------------ what is heard of them */
+/* ------------------------------------------------------------------ news of them */
 
 void feeds_changed(struct running *run, enum feed_kind kind, const char *name)
 {

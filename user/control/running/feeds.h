@@ -5,7 +5,7 @@
  *
  * The time of a change is noted here as it is made; the rest is what programs report (`feed
  * report`). Origins with a colon are one feed by the part before it: "crowdsec:1f3a" is "crowdsec".
- * FEEDS_MAX of them are kept, in state_dir/feeds.json; of more, those heard of last.
+ * FEEDS_MAX of them are kept, in state_dir/feeds.json; of more, those with the latest news.
  *
  * Knows: names and times. Does not know: prefixes. On the main thread; run->feeds NULL is fine.
  */

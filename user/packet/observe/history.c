@@ -7,6 +7,7 @@
  */
 #include "packet/observe/history.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@
 #define SOURCES 256		/* of a minute */
 #define HEAVIEST 10
 #define SEEN_BITS 12
-#define AGAIN_NS (10 * MINUTE_NS)	/* the same first refusal is one row in this time */
+#define LEFT_OUT_NAMES 8	/* of a minute; further ones are counted without their name */
+#define TRAFFIC_LEAST 60	/* packets in a minute */
 
 /* What a source was refused by in this minute. */
 struct minute_source {
@@ -27,6 +29,18 @@ struct minute_source {
 	const char *reason;
 	u64 packets, missed;		/* at least; and at most so many more */
 	u64 first_utc_ns;
+};
+
+/* What a source sent in this minute. */
+struct minute_traffic {
+	struct history_traffic sum;
+	u64 missed;			/* inherited, as above: packets */
+};
+
+struct left_out {
+	enum observed_kind kind;
+	char name[OBSERVE_NAME];	/* "": of others */
+	u64 count;
 };
 
 struct seen {
@@ -38,9 +52,10 @@ enum part {
 	PART_DROPS,
 	PART_REFUSALS,
 	PART_CHANGES,
+	PART_TRAFFIC,
 	PARTS,
 };
-static const double part_share[PARTS] = { 0.5, 0.3, 0.2 };
+static const double part_share[PARTS] = { 0.4, 0.25, 0.15, 0.2 };
 
 struct budget {
 	double rows;
@@ -55,7 +70,10 @@ struct history {
 	struct minute_source minute[SOURCES];
 	size_t sources;
 	u64 reported, not_reported;		/* drops of the minute: as events, and not */
-	u64 left_out[OBSERVED_KINDS];		/* of the minute */
+	struct minute_traffic traffic[SOURCES];
+	size_t senders;
+	struct left_out left_out[LEFT_OUT_NAMES + OBSERVED_KINDS];	/* of the minute; not written yet */
+	size_t left_outs;
 	struct seen seen[1 << SEEN_BITS];
 	struct history_stats stats;
 };
@@ -66,6 +84,8 @@ static enum part part_of(enum observed_kind kind)
 {
 	if (kind == OBSERVED_DROP)
 		return PART_DROPS;
+	if (kind == OBSERVED_TRAFFIC)
+		return PART_TRAFFIC;
 	return kind == OBSERVED_OVER || kind == OBSERVED_REFUSED || kind == OBSERVED_RELEASED ?
 		PART_REFUSALS : PART_CHANGES;
 }
@@ -86,11 +106,45 @@ static bool take_row(struct history *h, enum part part, double reserve, u64 now_
 	return true;
 }
 
+static struct left_out *left_out_of(struct history *h, enum observed_kind kind, const char *name)
+{
+	size_t named = 0;
+
+	for (size_t i = 0; i < h->left_outs; i++) {
+		if (h->left_out[i].kind == kind && !strcmp(h->left_out[i].name, name))
+			return &h->left_out[i];
+		named += h->left_out[i].name[0] != '\0';
+	}
+	if (name[0] && named == LEFT_OUT_NAMES)
+		return left_out_of(h, kind, "");
+	h->left_out[h->left_outs] = (struct left_out){ .kind = kind };
+	snprintf(h->left_out[h->left_outs].name, OBSERVE_NAME, "%s", name);
+	return &h->left_out[h->left_outs++];
+}
+
+void history_left_out(struct history *h, enum observed_kind kind, const char *name, u64 count)
+{
+	if (!h)
+		return;
+	left_out_of(h, kind, name ? name : "")->count += count;
+	h->stats.left_out += count;
+}
+
+/* Each second, so that a crash loses no more of it. */
+static void write_left_out(struct history *h)
+{
+	for (size_t i = 0; i < h->left_outs; i++) {
+		if (h->left_out[i].count)
+			history_db_add_left_out(h->db, h->minute_ns, h->left_out[i].kind,
+						h->left_out[i].name, h->left_out[i].count);
+		h->left_out[i].count = 0;
+	}
+}
+
 static void write_row(struct history *h, const struct observed *event, double reserve)
 {
 	if (!take_row(h, part_of(event->kind), reserve, event->utc_ns)) {
-		h->left_out[event->kind]++;
-		h->stats.left_out++;
+		history_left_out(h, event->kind, event->name, 1);
 	} else if (history_db_add(h->db, event) < 0) {
 		h->stats.errors++;
 	} else {
@@ -118,7 +172,7 @@ static bool is_known(struct history *h, const struct observed *event)
 	u64 hash = hash_of(event);
 	struct seen *seen = &h->seen[hash & ((1 << SEEN_BITS) - 1)];
 
-	if (seen->hash == hash && event->utc_ns - seen->at_ns < AGAIN_NS)
+	if (seen->hash == hash && event->utc_ns - seen->at_ns < HISTORY_AGAIN_NS)
 		return true;
 	*seen = (struct seen){ hash, event->utc_ns };
 	return false;
@@ -153,6 +207,75 @@ static int by_packets(const void *pa, const void *pb)
 	return (a->packets < b->packets) - (a->packets > b->packets);
 }
 
+/* ------------------------------------------------------------------ who sent */
+
+static u64 traffic_rank(const struct minute_traffic *at)
+{
+	return at->sum.passed + at->sum.dropped + at->missed;
+}
+
+static struct minute_traffic *traffic_of(struct history *h, const struct sl_prefix *source)
+{
+	struct minute_traffic *lightest = &h->traffic[0];
+	u64 missed;
+
+	for (size_t i = 0; i < h->senders; i++) {
+		if (sl_prefix_equal(&h->traffic[i].sum.source, source))
+			return &h->traffic[i];
+		if (traffic_rank(&h->traffic[i]) < traffic_rank(lightest))
+			lightest = &h->traffic[i];
+	}
+	missed = h->senders < SOURCES ? 0 : traffic_rank(lightest);
+	if (h->senders < SOURCES)
+		lightest = &h->traffic[h->senders++];
+	*lightest = (struct minute_traffic){ .sum.source = *source, .missed = missed };
+	return lightest;
+}
+
+void history_look(struct history *h, const struct history_traffic *traffic, size_t count)
+{
+	for (size_t i = 0; h && i < count; i++) {
+		struct minute_traffic *at = traffic_of(h, &traffic[i].source);
+
+		at->sum.passed += traffic[i].passed;
+		at->sum.dropped += traffic[i].dropped;
+		at->sum.bytes += traffic[i].bytes;
+	}
+}
+
+static int by_traffic(const void *pa, const void *pb)
+{
+	const struct minute_traffic *a = pa, *b = pb;
+	u64 x = a->sum.passed + a->sum.dropped, y = b->sum.passed + b->sum.dropped;
+
+	return (x < y) - (x > y);
+}
+
+/*
+ * The heaviest of the minute, each only where the heavier ones of the minutes to come have room, too.
+ * What is left out is not counted: those are the lighter ones.
+ */
+static void end_traffic(struct history *h)
+{
+	qsort(h->traffic, h->senders, sizeof(h->traffic[0]), by_traffic);
+	for (size_t i = 0; i < h->senders && i < HEAVIEST; i++) {
+		const struct history_traffic *sum = &h->traffic[i].sum;
+		struct observed event = { .kind = OBSERVED_TRAFFIC, .has_source = true, .source = sum->source,
+					  .utc_ns = h->minute_ns, .packets = sum->passed + sum->dropped };
+
+		if (event.packets < TRAFFIC_LEAST ||
+		    !take_row(h, PART_TRAFFIC, (double)i / HEAVIEST, h->minute_ns + MINUTE_NS))
+			break;
+		snprintf(event.detail, sizeof(event.detail), "%llu passed, %llu dropped, %llu bytes", sum->passed,
+			 sum->dropped, sum->bytes);
+		if (history_db_add(h->db, &event) < 0)
+			h->stats.errors++;
+		else
+			h->stats.rows++;
+	}
+	h->senders = 0;
+}
+
 /* Writes the minute: a row for each source, the heaviest first; light ones leave half of the budget. */
 static void end_minute(struct history *h, u64 now_utc_ns)
 {
@@ -170,12 +293,11 @@ static void end_minute(struct history *h, u64 now_utc_ns)
 		write_row(h, &event, i < HEAVIEST ? 0 : 0.5);
 	}
 	/* More sources than places: most of the light ones are not there. */
-	if (h->sources == SOURCES)
-		h->left_out[OBSERVED_DROP] += h->minute[SOURCES - 1].missed;
-	for (int kind = 0; kind < OBSERVED_KINDS; kind++)
-		if (h->left_out[kind])
-			history_db_add_left_out(h->db, h->minute_ns, (enum observed_kind)kind, h->left_out[kind]);
-	memset(h->left_out, 0, sizeof(h->left_out));
+	if (h->sources == SOURCES && h->minute[SOURCES - 1].missed)
+		history_left_out(h, OBSERVED_DROP, NULL, h->minute[SOURCES - 1].missed);
+	end_traffic(h);
+	write_left_out(h);
+	h->left_outs = 0;
 	h->sources = 0;
 	h->reported = h->not_reported = 0;
 	h->minute_ns = now_utc_ns - now_utc_ns % MINUTE_NS;
@@ -246,12 +368,14 @@ void history_tick(struct history *h, u64 now_utc_ns)
 		end_minute(h, now_utc_ns);
 		history_db_minute(h->db, now_utc_ns);
 	}
+	write_left_out(h);
 	history_db_commit(h->db);
 }
 
 int history_read(struct history *h, const struct history_query *query, json_t **ret,
 		 struct sl_err *err)
 {
+	write_left_out(h);
 	return history_db_read(h->db, query, ret, err);
 }
 

@@ -4,10 +4,10 @@
  * state_dir/events.db, a database of SQLite of a fixed size and age.
  *
  * Kept are state changes, the first refusal of a source by a limit or of a value by a rule, and of
- * each minute which sources were dropped by what, the heaviest first. A budget of rows bounds the
- * rate: what it holds in `age` is what `size` has room for, and a day's part of it may be used at
- * once. What is left out is counted by the minute, and so are the times at which the daemon ran:
- * so an answer is either "it was not refused" or "not recorded".
+ * each minute which sources were dropped by what, and which sent most, the heaviest first. A budget
+ * of rows bounds the rate: what it holds in `age` is what `size` has room for, and a day's part of it
+ * may be used at once. What is left out is counted by limit and minute, and so are the times at
+ * which the daemon ran: so an answer is either "it was not refused" or "not recorded".
  *
  * Rows are committed each second; a crash loses what is newer, never what is older.
  */
@@ -15,6 +15,8 @@
 #define SLUICE_OBSERVE_HISTORY_H
 
 #include "packet/observe/observe.h"
+
+#define HISTORY_AGAIN_NS (600 * SL_NS_PER_SEC)	/* the same first refusal is one row in this time */
 
 struct history;
 
@@ -42,12 +44,25 @@ void history_close(struct history *h, u64 now_utc_ns);
 void history_note(struct history *h, const struct observed *event);
 /* Drops of which there was no event, since the last call: the rows of this minute stand for more. */
 void history_scale(struct history *h, u64 reported, u64 not_reported);
+/* Events that were not noted; of a limit or rule, NULL: not known. */
+void history_left_out(struct history *h, enum observed_kind kind, const char *name, u64 count);
+
+/*
+ * A look at the heaviest sources: what each sent in the time that this look stands for. The heaviest of
+ * the looks of a minute become rows.
+ */
+struct history_traffic {
+	struct sl_prefix source;
+	u64 passed, dropped, bytes;	/* packets, and the bytes of both */
+};
+void history_look(struct history *h, const struct history_traffic *traffic, size_t count);
+
 /* Each second: commits, ends the minute, removes what is too old. */
 void history_tick(struct history *h, u64 now_utc_ns);
 
 /*
- * {"events": in the time asked for, "in_force": begun before it and not ended, "not_recorded": why
- * something may be missing, "history_begins"}. -EIO with err.
+ * {"events": in the time asked for, "in_force": begun before it and not ended, "nothing": no refusal is
+ * among them, "not_recorded": why something may be missing, "history_begins"}. -EIO with err.
  */
 int history_read(struct history *h, const struct history_query *query, json_t **ret,
 		 struct sl_err *err);

@@ -65,10 +65,18 @@ static void note_before(struct history_answer *a, const struct observed *event)
 
 void history_answer_event(struct history_answer *a, const struct observed *event)
 {
-	if (event->utc_ns < a->query->from_ns)
-		note_before(a, event);
-	else
+	bool is_first = event->kind == OBSERVED_OVER || event->kind == OBSERVED_REFUSED;
+
+	if (event->utc_ns >= a->query->from_ns) {
 		json_array_append_new(a->events, observed_to_json(event, false));
+		a->refused |= event->kind != OBSERVED_TRAFFIC;
+		return;
+	}
+	note_before(a, event);
+	if (is_first && event->utc_ns + HISTORY_AGAIN_NS > a->query->from_ns) {
+		a->before = *event;
+		a->before.reason = a->before.verdict = NULL;
+	}
 }
 
 void history_answer_left_out(struct history_answer *a, enum observed_kind kind, u64 count)
@@ -87,37 +95,77 @@ void history_answer_run(struct history_answer *a, u64 from_ns, u64 to_ns)
 		a->covered_ns = to_ns + RUN_SLACK_NS;
 }
 
+/* Times that the history does not have. */
+static void explain_times(const struct history_answer *a, FILE *out)
+{
+	u64 now_ns = clock_utc_ns(), to_ns = a->query->to_ns < now_ns ? a->query->to_ns : now_ns;
+	char from[32], to[32];
+
+	if (!a->begins_ns || to_ns <= a->begins_ns)
+		fprintf(out, "the history begins later, at %s; ",
+			clock_format_utc(a->begins_ns ? a->begins_ns : now_ns, from, sizeof(from)));
+	else if (a->query->from_ns < a->begins_ns)
+		fprintf(out, "the history begins at %s; ", clock_format_utc(a->begins_ns, from, sizeof(from)));
+	else if (a->gap_from_ns)
+		fprintf(out, "sluiced did not run from %s to %s: limits were in force, nothing was recorded; ",
+			clock_format_utc(a->gap_from_ns, from, sizeof(from)),
+			clock_format_utc(a->gap_to_ns, to, sizeof(to)));
+	else if (a->covered_ns < to_ns)
+		fprintf(out, "sluiced did not run from %s on: limits were in force, nothing was recorded; ",
+			clock_format_utc(a->covered_ns, from, sizeof(from)));
+}
+
+/* What was refused and has no row. */
+static void explain_left_out(const struct history_answer *a, FILE *out)
+{
+	u64 refusals = a->left_out[OBSERVED_REFUSED], over = a->left_out[OBSERVED_OVER];
+	u64 drops = a->left_out[OBSERVED_DROP];
+
+	if (a->query->value && refusals)
+		fprintf(out, "at most %d values a second are, and %llu refusals by this rule were lost in that time; ",
+			OBSERVE_REFUSED_A_SECOND, refusals);
+	else if (!a->query->value && over + drops)
+		fprintf(out, "more was refused then than events.rate and history.size have room for: %llu first "
+			"refusals and the drops of %llu light sources were lost in that time; ", over, drops);
+}
+
+/* The same again, within ten minutes, is no row. */
+static void explain_before(const struct history_answer *a, FILE *out)
+{
+	char at[32];
+
+	if (!a->before.utc_ns)
+		return;
+	for (size_t i = 0; i < a->opens; i++)
+		if (a->open[i].kind == a->before.kind && !strcmp(a->open[i].name, a->before.name))
+			return;		/* it says so: in force */
+	fprintf(out, "refused by %s %.64s at %s: if that went on, or happened again within 10 minutes, it is not "
+		"recorded again; ", a->before.kind == OBSERVED_REFUSED ? "rule" : "limit", a->before.name,
+		clock_format_utc(a->before.utc_ns, at, sizeof(at)));
+}
+
 /* Why something may be missing; "": nothing is. */
 static void explain_missing(const struct history_answer *a, char *text, size_t size)
 {
-	u64 now_ns = clock_utc_ns(), to_ns = a->query->to_ns < now_ns ? a->query->to_ns : now_ns;
-	u64 refusals = a->left_out[OBSERVED_OVER] + a->left_out[OBSERVED_REFUSED];
-	char from[32], to[32];
+	FILE *out = fmemopen(text, size, "w");
+	size_t length;
 
 	text[0] = '\0';
-	if (!a->begins_ns || to_ns <= a->begins_ns)
-		snprintf(text, size, "the history begins later, at %s",
-			 clock_format_utc(a->begins_ns ? a->begins_ns : now_ns, from, sizeof(from)));
-	else if (a->query->from_ns < a->begins_ns)
-		snprintf(text, size, "the history begins at %s",
-			 clock_format_utc(a->begins_ns, from, sizeof(from)));
-	else if (a->gap_from_ns)
-		snprintf(text, size, "sluiced did not run from %s to %s: limits were in force, nothing was recorded",
-			 clock_format_utc(a->gap_from_ns, from, sizeof(from)),
-			 clock_format_utc(a->gap_to_ns, to, sizeof(to)));
-	else if (a->covered_ns < to_ns)
-		snprintf(text, size, "sluiced did not run from %s on: limits were in force, nothing was recorded",
-			 clock_format_utc(a->covered_ns, from, sizeof(from)));
-	else if (refusals || a->left_out[OBSERVED_DROP])
-		snprintf(text, size, "more was refused then than the history has room for: %llu first refusals and "
-			 "the drops of %llu light sources of that time were left out", refusals,
-			 a->left_out[OBSERVED_DROP]);
+	if (!out)
+		return;
+	explain_times(a, out);
+	explain_before(a, out);
+	explain_left_out(a, out);
+	fclose(out);
+	length = strlen(text);
+	if (length >= 2)
+		text[length - 2] = '\0';	/* the last "; " */
 }
 
 json_t *history_answer_end(struct history_answer *a)
 {
 	json_t *in_force = json_array(), *result;
-	char missing[256];
+	char missing[768];
 
 	for (size_t i = 0; i < a->opens; i++)
 		json_array_append_new(in_force, observed_to_json(&a->open[i], false));
@@ -127,7 +175,6 @@ json_t *history_answer_end(struct history_answer *a)
 			   "history_begins", json_utc(a->begins_ns));
 	if (missing[0])
 		json_object_set_new(result, "not_recorded", json_string(missing));
-	json_object_set_new(result, "nothing", json_boolean(!json_array_size(a->events) &&
-							   !json_array_size(in_force)));
+	json_object_set_new(result, "nothing", json_boolean(!a->refused && !json_array_size(in_force)));
 	return result;
 }

@@ -19,6 +19,8 @@ struct history_answer {
 	struct observed open[HISTORY_OPEN_MAX];	/* begun before the time asked for, and not ended */
 	size_t opens;
 	u64 left_out[OBSERVED_KINDS];
+	bool refused;				/* an event of the time asked for is a refusal, or a change */
+	struct observed before;			/* the last first refusal, within HISTORY_AGAIN_NS before it */
 	u64 covered_ns;			/* of the time asked for: up to here the daemon ran */
 	u64 gap_from_ns, gap_to_ns;	/* the first time at which it did not; 0: none */
 };

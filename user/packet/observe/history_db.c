@@ -20,7 +20,8 @@
 #include "packet/observe/history_answer.h"
 
 #define FILE_NAME "events.db"
-#define LAYOUT 1
+#define LAYOUT 2
+#define LAYOUT_UNNAMED 1	/* left_out had no names */
 #define PAGE 4096
 #define LOG_PAGES 256		/* of the write-ahead log, between checkpoints */
 #define READ_BEFORE_NS (86400ULL * SL_NS_PER_SEC)	/* what is in force began at most so long before */
@@ -34,17 +35,20 @@ enum statement {
 
 static const char *const text[] = {
 	[ADD] = "INSERT INTO event VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-	[LEFT_OUT] = "INSERT INTO left_out VALUES(?1,?2,?3)",
+	[LEFT_OUT] = "INSERT INTO left_out VALUES(?1,?2,?3,?4) ON CONFLICT(at,kind,name) DO UPDATE SET "
+		     "count=count+?3",
 	[RUNS] = "UPDATE run SET ended=?1 WHERE rowid=?2",
 	[BEGIN] = "BEGIN",
 	[COMMIT] = "COMMIT",
 	[TOO_OLD] = "DELETE FROM event WHERE at<?1",
 	[DROP_OLDEST] = "DELETE FROM event WHERE rowid IN (SELECT rowid FROM event ORDER BY rowid LIMIT ?1)",
 	[OF_SOURCE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail FROM event "
-		      "WHERE at>=?1 AND at<?2 AND addr IN (SELECT value FROM masked) ORDER BY at LIMIT ?3",
+		      "WHERE at>=?1 AND at<?2 AND addr IN (SELECT value FROM masked) AND (at>=?6 OR kind NOT IN"
+		      "(?7,?8)) ORDER BY at LIMIT ?3",
 	[OF_VALUE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail FROM event "
 		     "WHERE at>=?1 AND at<?2 AND value=?4 AND name=?5 ORDER BY at LIMIT ?3",
-	[READ_LEFT_OUT] = "SELECT kind,sum(count) FROM left_out WHERE at>=?1 AND at<?2 GROUP BY kind",
+	[READ_LEFT_OUT] = "SELECT kind,sum(count) FROM left_out WHERE at>=?1 AND at<?2 AND (?3 IS NULL OR name"
+			  " IS NULL OR name IN ('',?3)) GROUP BY kind",
 	[READ_RUNS] = "SELECT began,ended FROM run WHERE began<?2 AND ended>=?1 ORDER BY began",
 };
 SL_STATIC_ASSERT(sizeof(text) / sizeof(text[0]) == STATEMENTS, "a text for each");
@@ -54,10 +58,11 @@ static const char schema[] =
 	" value TEXT, reason TEXT, verdict TEXT, packets INTEGER, detail TEXT);"
 	"CREATE INDEX IF NOT EXISTS event_addr ON event(addr, at) WHERE addr IS NOT NULL;"
 	"CREATE INDEX IF NOT EXISTS event_value ON event(value, at) WHERE value IS NOT NULL;"
-	"CREATE TABLE IF NOT EXISTS left_out(at INTEGER, kind INTEGER, count INTEGER);"
+	"CREATE TABLE IF NOT EXISTS left_out(at INTEGER, kind INTEGER, count INTEGER, name TEXT);"
+	"CREATE UNIQUE INDEX IF NOT EXISTS left_out_at ON left_out(at, kind, name);"
 	"CREATE TABLE IF NOT EXISTS run(began INTEGER, ended INTEGER);"
 	"CREATE TEMP TABLE masked(value BLOB);"
-	"PRAGMA user_version=1;";
+	"PRAGMA user_version=2;";
 
 struct history_db {
 	sqlite3 *sql;
@@ -144,13 +149,15 @@ int history_db_add(struct history_db *db, const struct observed *event)
 	return run(db, ADD);
 }
 
-void history_db_add_left_out(struct history_db *db, u64 minute_ns, enum observed_kind kind, u64 count)
+void history_db_add_left_out(struct history_db *db, u64 minute_ns, enum observed_kind kind,
+			     const char *name, u64 count)
 {
 	if (begin(db) < 0)
 		return;
 	bind_u64(db, LEFT_OUT, 1, minute_ns / MS);
 	bind_u64(db, LEFT_OUT, 2, kind);
 	bind_u64(db, LEFT_OUT, 3, count);
+	sqlite3_bind_text(db->statement[LEFT_OUT], 4, name, -1, SQLITE_TRANSIENT);
 	run(db, LEFT_OUT);
 }
 
@@ -252,6 +259,10 @@ static int open_file(struct history_db *db, const char *path, u64 now_utc_ns)
 		rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 	}
 	layout = rc == SQLITE_OK ? pragma(db, "PRAGMA user_version") : 0;
+	if (layout == LAYOUT_UNNAMED) {
+		rc = sqlite3_exec(db->sql, "ALTER TABLE left_out ADD COLUMN name TEXT", NULL, NULL, NULL);
+		layout = LAYOUT;
+	}
 	if (rc == SQLITE_OK && (!layout || layout == LAYOUT))
 		rc = sqlite3_exec(db->sql, schema, NULL, NULL, NULL);
 	if (rc == SQLITE_OK && (!layout || layout == LAYOUT) && !prepare(db)) {
@@ -368,10 +379,13 @@ static void read_gaps(struct history_db *db, struct history_answer *answer)
 
 	bind_u64(db, READ_LEFT_OUT, 1, answer->query->from_ns / MS - 60000);
 	bind_u64(db, READ_LEFT_OUT, 2, answer->query->to_ns / MS);
+	if (answer->query->value)
+		bind_text(db, READ_LEFT_OUT, 3, answer->query->rule);
 	while (sqlite3_step(row) == SQLITE_ROW)
 		history_answer_left_out(answer, (enum observed_kind)sqlite3_column_int(row, 0),
 					(u64)sqlite3_column_int64(row, 1));
 	sqlite3_reset(row);
+	sqlite3_clear_bindings(row);
 	row = db->statement[READ_RUNS];
 	bind_u64(db, READ_RUNS, 1, (answer->query->from_ns - RUN_SLACK_NS) / MS);
 	bind_u64(db, READ_RUNS, 2, answer->query->to_ns / MS);
@@ -403,6 +417,10 @@ int history_db_read(struct history_db *db, const struct history_query *query, js
 		bind_text(db, which, 4, query->value);
 		bind_text(db, which, 5, query->rule);
 	}
+	/* Of the time before, what may still be in force: not the minutes. */
+	bind_u64(db, which, 6, query->from_ns / MS);
+	bind_u64(db, which, 7, OBSERVED_DROP);
+	bind_u64(db, which, 8, OBSERVED_TRAFFIC);
 	while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
 		read_row(row, &event, words);
 		if (query->value || sl_prefix_contains(&event.source, &query->source))

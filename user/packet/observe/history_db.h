@@ -16,7 +16,9 @@ void history_db_close(struct history_db *db, u64 now_utc_ns);
 
 /* A row of the transaction in progress. 0 or -EIO. */
 int history_db_add(struct history_db *db, const struct observed *event);
-void history_db_add_left_out(struct history_db *db, u64 minute_ns, enum observed_kind kind, u64 count);
+/* Adds to the count of that minute, kind and name. */
+void history_db_add_left_out(struct history_db *db, u64 minute_ns, enum observed_kind kind,
+			     const char *name, u64 count);
 void history_db_commit(struct history_db *db);
 /* Records that the daemon still runs; removes rows that are too old, or do not fit. */
 void history_db_minute(struct history_db *db, u64 now_utc_ns);

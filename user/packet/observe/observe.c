@@ -13,7 +13,6 @@
 
 #define REFUSED_SEEN 1024
 #define REFUSED_AGAIN_NS (60 * SL_NS_PER_SEC)
-#define REFUSED_A_SECOND 100
 
 struct observe {
 	u64 last;				/* seq of the last event; 0: none */
@@ -107,11 +106,19 @@ void observe_refused(struct observe *o, const char *rule, const char *value)
 		o->refused_second = second;
 		o->refused_count = 0;
 	}
-	if (o->refused_count++ >= REFUSED_A_SECOND)
+	if (o->refused_count++ >= OBSERVE_REFUSED_A_SECOND) {
+		observe_not_noted(o, OBSERVED_REFUSED, rule, 1);
 		return;
+	}
 	o->refused[at].hash = hash;
 	o->refused[at].at_ns = now_ns;
 	observe_tell(o, OBSERVED_REFUSED, NULL, rule, value, NULL);
+}
+
+void observe_not_noted(struct observe *o, enum observed_kind kind, const char *name, u64 count)
+{
+	if (o && count)
+		history_left_out(o->history, kind, name, count);
 }
 
 static bool is_wanted(const struct observe_filter *filter, const struct observed *event)

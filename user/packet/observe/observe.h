@@ -39,6 +39,7 @@ enum observed_kind {
 	OBSERVED_UNBLOCK,
 	OBSERVED_REFUSED,	/* the HTTP tier refused a request of a value */
 	OBSERVED_CHANGE,	/* another change of the configuration */
+	OBSERVED_TRAFFIC,	/* a heavy source in a minute; only in the history */
 	OBSERVED_KINDS,
 };
 
@@ -94,9 +95,16 @@ void observe_tell(struct observe *o, enum observed_kind kind, const struct sl_pr
 
 /*
  * A request that the HTTP tier refused. The same rule and value is an event at most once a minute, and
- * at most a hundred are in a second.
+ * at most OBSERVE_REFUSED_A_SECOND are in a second.
  */
 void observe_refused(struct observe *o, const char *rule, const char *value);
+
+/*
+ * So many events of a kind, and of a limit or rule (NULL: not known), were not noted. For the history:
+ * its answers name what they may lack.
+ */
+void observe_not_noted(struct observe *o, enum observed_kind kind, const char *name, u64 count);
+#define OBSERVE_REFUSED_A_SECOND 100
 
 /* {"events": [...], "next": seq of the last one, "missed": events that were overwritten unread}. */
 json_t *observe_read(struct observe *o, const struct observe_filter *filter);

@@ -18,6 +18,7 @@ static const char *const kinds[] = {
 	[OBSERVED_UNBLOCK] = "unblock",
 	[OBSERVED_REFUSED] = "refused",
 	[OBSERVED_CHANGE] = "change",
+	[OBSERVED_TRAFFIC] = "traffic",
 };
 SL_STATIC_ASSERT(sizeof(kinds) / sizeof(kinds[0]) == OBSERVED_KINDS, "a name for each");
 

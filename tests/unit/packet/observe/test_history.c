@@ -170,6 +170,133 @@ static void values_of_rules(void **state)
 	end();
 }
 
+static u64 file_size(const char *name)
+{
+	struct stat st;
+
+	return stat(temp_path(name), &st) ? 0 : (u64)st.st_size;
+}
+
+/* What was refused and not recorded is counted by rule and minute. */
+static void what_is_left_out_is_named(void **state)
+{
+	char rule[32];
+
+	begin();
+	pass(10 * MINUTE);
+	history_left_out(history, OBSERVED_REFUSED, "api/user", 5400);
+	/* Of the minute in progress, too. */
+	assert_string_equal(answer("api/user", "bob", "events", now - MINUTE, now), "(at most 100 )");
+	pass(10 * MINUTE);
+	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+			    "(at most 100 )");
+	/* Not of another rule, nor of another minute, nor of sources. */
+	assert_string_equal(answer("api/other", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
+	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 13 * MINUTE, BEGIN + 14 * MINUTE), "");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
+	/* More rules than names in a minute: those without a name count for all. */
+	for (int i = 0; i < 1000; i++) {
+		snprintf(rule, sizeof(rule), "api/%d", i);
+		history_left_out(history, OBSERVED_REFUSED, rule, 1);
+	}
+	history_left_out(history, OBSERVED_OVER, NULL, 3);
+	pass(2 * MINUTE);
+	assert_string_equal(answer("api/other", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+			    "(at most 100 )");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+			    "(more was ref)");
+	end();
+}
+
+/* The same refusal is one row in ten minutes: in these, the answer is not that there was none. */
+static void a_refusal_that_goes_on(void **state)
+{
+	struct observed event = { .kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1 };
+
+	begin();
+	pass(15 * MINUTE);
+	event.utc_ns = now;
+	history_note(history, &event);
+	pass(30 * MINUTE);
+	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 15 * MINUTE, BEGIN + 16 * MINUTE),
+			    "refused:api/user:1");
+	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+			    "(refused by r)");
+	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 14 * MINUTE, BEGIN + 15 * MINUTE), "");
+	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 26 * MINUTE, BEGIN + 27 * MINUTE), "");
+	assert_string_equal(answer("api/user", "eve", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE), "");
+	end();
+}
+
+static void look(const char *source, u64 passed)
+{
+	struct history_traffic traffic = { .source = prefix(source), .passed = passed, .bytes = 100 * passed };
+
+	history_look(history, &traffic, 1);
+}
+
+/* Heavy sources by minute, also those that pass: in bounded rows, and no hindrance to other answers. */
+static void heavy_sources_by_minute(void **state)
+{
+	struct history_stats stats;
+	json_t *result;
+	char text[32];
+
+	begin();
+	pass(MINUTE);
+	note(OBSERVED_BLOCK, "203.0.113.1", "", 1);
+	for (int minute = 0; minute < 20 * 60; minute++) {
+		for (int i = 0; i < 300; i++) {
+			snprintf(text, sizeof(text), "10.%d.%d.%d", minute & 255, i >> 8, i & 255);
+			look(text, 61);
+		}
+		look("203.0.113.1", 500);
+		look("203.0.113.1", 400);
+		look("203.0.113.2", 59);
+		for (int limit = 0; limit < 3; limit++) {
+			snprintf(text, sizeof(text), "limit%d", limit);
+			note(OBSERVED_DROP, "203.0.113.1", text, 100);
+		}
+		pass(MINUTE);
+	}
+	assert_string_equal(answer("203.0.113.1", NULL, "events", BEGIN + 61 * MINUTE, BEGIN + 62 * MINUTE),
+			    "drop:limit0:100 drop:limit1:100 drop:limit2:100 traffic::900");
+	/* The heaviest one has a row even where the budget is used up, in two of three minutes at least. */
+	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", now - 3 * MINUTE, now), "traffic::900"));
+	/* What began before thousands of rows is in force still. */
+	assert_string_equal(answer("203.0.113.1", NULL, "in_force", now - MINUTE, now), "block::1");
+	assert_string_equal(answer("203.0.113.2", NULL, "events", BEGIN, now), "");
+	result = ask("10.0.0.5", NULL, BEGIN, now);
+	assert_true(json_is_true(json_object_get(result, "nothing")));
+	json_decref(result);
+	history_stats(history, &stats);
+	assert_int_equal(stats.errors, 0);
+	assert_in_range(stats.rows, 4000, 10000);
+	end();
+}
+
+/* A file of the layout without names is taken on. */
+static void an_earlier_layout_is_kept(void **state)
+{
+	char command[256];
+
+	begin();
+	pass(MINUTE);
+	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+	pass(2 * MINUTE);
+	end();
+	snprintf(command, sizeof(command), "python3 -c \"import sqlite3; d = sqlite3.connect('%s/events.db'); "
+		 "d.executescript('DROP INDEX left_out_at; ALTER TABLE left_out DROP COLUMN name; PRAGMA user_version=1')\"", temp_dir);
+	assert_int_equal(system(command), 0);
+	begin();
+	history_left_out(history, OBSERVED_REFUSED, "api/user", 3);
+	pass(2 * MINUTE);
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + 2 * MINUTE), "over:web:1");
+	assert_string_equal(answer("api/user", "bob", "events", now - 2 * MINUTE, now), "(at most 100 )");
+	end();
+	assert_int_equal(file_size("events.db.bad"), 0);
+}
+
 static void a_time_without_daemon_is_named(void **state)
 {
 	begin();
@@ -183,13 +310,6 @@ static void a_time_without_daemon_is_named(void **state)
 	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE), "");
 	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 75 * MINUTE, BEGIN + 76 * MINUTE), "");
 	end();
-}
-
-static u64 file_size(const char *name)
-{
-	struct stat st;
-
-	return stat(temp_path(name), &st) ? 0 : (u64)st.st_size;
 }
 
 /*
@@ -290,6 +410,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_ordinary_customer_is_answered, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(prefixes_hold_their_addresses, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(values_of_rules, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(what_is_left_out_is_named, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(a_refusal_that_goes_on, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(heavy_sources_by_minute, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(an_earlier_layout_is_kept, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(a_time_without_daemon_is_named, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(a_flood_stays_within_size, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(old_rows_go, make, temp_dir_drop),
