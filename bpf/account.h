@@ -12,6 +12,7 @@
 
 #include "bpf/charge.h"
 #include "bpf/classify.h"
+#include "bpf/passed.h"
 
 /* What a stage returns: the packet's action, or that the other program continues. */
 enum stage_result {
@@ -89,7 +90,7 @@ static __always_inline void refused_quickly(const struct sl_rules *rules, struct
 
 	if (wait_ns >= REFUSED_MIN_NS)
 		refused_store(rules, ev, index,
-			      ev->pkt.now.mono_ns + refused_earlier(wait_ns, REFUSED_MAX_NS));
+			      ev->pkt.now.mono_ns + earlier_ns(wait_ns, REFUSED_MAX_NS));
 }
 
 /* One single-meter limit matches, as for most packets. Short for those that are over. */
@@ -119,6 +120,8 @@ static __always_inline enum stage_result account_single(const struct sl_rules *r
 		refused_quickly(rules, ev, index);
 		return STAGE_DROP;
 	}
+	if (result == ATTEMPT_PASS && passed_is_due(ev))
+		passed_single(rules, ev, index);
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 

@@ -359,7 +359,7 @@ SL_GLOBAL u64 charge_wait(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u6
 	if (!p)
 		return 0;
 	res = sl_step(bucket_state, p, now, cost);
-	return res.verdict == SL_PASS ? 0 : refused_earlier(res.wait_ns, REFUSED_MAX_NS);
+	return res.verdict == SL_PASS ? 0 : earlier_ns(res.wait_ns, REFUSED_MAX_NS);
 }
 
 /* When a scale of this meter's limit ends that is in force; ~0: there is none. */
@@ -402,7 +402,7 @@ SL_GLOBAL int charge_remember(const struct sl_rules *rules, struct evaluation *e
 			      bucket_state, cost);
 	if (wait_ns < REFUSED_MIN_NS)
 		return 0;
-	return refused_store(rules, ev, index, refused_earlier(ev->pkt.now.mono_ns + wait_ns,
+	return refused_store(rules, ev, index, earlier_ns(ev->pkt.now.mono_ns + wait_ns,
 							       charge_scale_until(rules, limit)));
 }
 

@@ -287,8 +287,12 @@ static __always_inline int datapath(env_ctx *ctx)
 	packet_reset(&ev->pkt);
 	ev->epoch = map_epoch();
 	parsed = parse(ctx, &ev->pkt);
-	if (refused_before(ev))
-		return verdict(ctx, ev, SL_ACT_DROP);
+	if (env_refusal_cache() && like_applies(&ev->pkt)) {
+		if (refused_before(ev))
+			return verdict(ctx, ev, SL_ACT_DROP);
+		if (passed_before(ev))
+			return verdict(ctx, ev, SL_ACT_PASS);
+	}
 	rules = rules_in_force(&ev->pkt);
 	if (!rules || !rules->generation)
 		return verdict(ctx, ev, no_rules(&ev->pkt));

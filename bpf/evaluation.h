@@ -17,6 +17,7 @@ struct charged {
 	u16 meter;			/* its number in the rule set */
 	u8 match;			/* which of the limits: matches.limit[match] */
 	u8 taken;			/* enum meter_charged */
+	u64 key;			/* of its bucket */
 };
 
 /* The limits that match, in file order, and their meters. */
@@ -27,6 +28,7 @@ struct matches {
 	u32 limits, charges;		/* how many */
 	u32 dropping;			/* bits: meters of limits that drop */
 	u32 soft;			/* bits: the meter refused, and its soft meter did not */
+	u32 own;			/* bits: stepped with other parameters than the meter's */
 	u32 full;			/* bits: no room in the table, and the packet passes */
 	u32 refused;			/* the meter that refused last: meter[refused] */
 	u32 too_many;			/* 1: not all that matched could be charged */
@@ -51,6 +53,11 @@ struct hints {
 	u8 own_rates;			/* its meter_in_hand.own_rates */
 };
 
+/* A bucket as it is and as it is to be: passed.h. */
+struct bucket_step {
+	u64 old, new;
+};
+
 struct evaluation {
 	struct packet pkt;
 	struct sl_bitmap match;		/* classify: limits that match */
@@ -73,6 +80,7 @@ struct evaluation {
 	struct matches matches;
 	struct meter_in_hand meter;
 	struct hints hints;
+	struct bucket_step step[SL_PASSED_METERS];
 	struct sl_heavy_sampling sampling[SL_HEAVY_LISTS];	/* kept between packets: heavy.h */
 };
 

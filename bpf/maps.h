@@ -155,6 +155,13 @@ struct {
 	__type(value, struct sl_refused);
 } refused SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1 << SL_PASSED_BITS);
+	__type(key, u32);
+	__type(value, struct sl_passed);
+} passed SEC(".maps");
+
 /* ---- who sends */
 
 /* By list and set. */
@@ -432,6 +439,11 @@ static __always_inline struct sl_lease_hints *map_lease_hints(void)
 static __always_inline struct sl_refused *map_refused(u32 index)
 {
 	return bpf_map_lookup_elem(&refused, &index);
+}
+
+static __always_inline struct sl_passed *map_passed(u32 index)
+{
+	return bpf_map_lookup_elem(&passed, &index);
 }
 
 static __always_inline struct sl_heavy_set *map_heavy(u32 index)

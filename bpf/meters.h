@@ -104,7 +104,7 @@ static __always_inline void meters_collect(const struct sl_rules *rules, struct 
 	u32 n, index;
 
 	m->limits = m->charges = 0;
-	m->dropping = m->soft = m->full = 0;
+	m->dropping = m->soft = m->full = m->own = 0;
 	m->too_many = 0;
 	for (n = 0; n < SL_MATCHES_MAX; n++) {
 		index = bitmap_next(&ev->match);
@@ -208,6 +208,14 @@ static __always_inline enum charge meter_when_full(const struct sl_rules *rules,
 	return CHARGE_PASS;
 }
 
+/* What passed.h may need to know of entry `i`. */
+static __always_inline void meter_note(struct evaluation *ev, u32 i)
+{
+	meter_entry(ev, i)->key = ev->meter.key;
+	if (ev->meter.own_rates || ev->meter.own_params)
+		ev->matches.own |= 1U << (i & 31);
+}
+
 /*
  * Charges entry `i`, or the meter that stands in for it. Returns CHARGE_PASS, or why it refuses,
  * also CHARGE_FULL. A limit without a rate is always over; a pass never is.
@@ -230,6 +238,7 @@ SL_GLOBAL enum charge meter_try(const struct sl_rules *rules, struct evaluation 
 			CHARGE_PASS : CHARGE_OVER;
 	}
 	result = meter_charge(rules, ev, meter, mode);
+	meter_note(ev, i);
 	other = meter_full(rules, &ev->pkt, meter);
 	if (result == CHARGE_FULL && other != SL_NO_METER) {
 		result = meter_charge(rules, ev, other, mode);
@@ -443,6 +452,27 @@ static __always_inline void meters_pass(const struct sl_rules *rules, struct eva
 	}
 }
 
+/* The packet passed within all its meters: they are remembered. */
+SL_GLOBAL int meters_remember_passed(const struct sl_rules *rules, struct evaluation *ev)
+{
+	u32 i, heads = 0;
+
+	if (!rules || !ev || ev->matches.own || ev->matches.charges > SL_PASSED_METERS ||
+	    !passed_begin(rules, ev))
+		return 0;
+	for (i = 0; i < SL_PASSED_METERS && i < ev->matches.charges; i++) {
+		const struct sl_limit *meter = limit_at(rules, meter_entry(ev, i)->meter);
+
+		if (!meter || meter_entry(ev, i)->taken != METER_ITSELF ||
+		    !passed_add(rules, ev, meter_entry(ev, i)->meter, meter_entry(ev, i)->key))
+			return 0;
+		heads += meter->head == meter_entry(ev, i)->meter;
+		FORGET(&ev->pkt, heads);
+	}
+	/* Each limit is counted with its head: all of them count this packet. */
+	return heads == ev->matches.limits && passed_end(rules, ev);
+}
+
 /* All limits in ev->match. */
 static __always_inline enum stage_result meters_all(const struct sl_rules *rules,
 						    struct evaluation *ev)
@@ -464,6 +494,8 @@ static __always_inline enum stage_result meters_all(const struct sl_rules *rules
 	if (result != CHARGE_PASS)
 		return meters_drop(rules, ev, result);
 	meters_pass(rules, ev);
+	if (ev->pkt.reason == SL_R_WITHIN && !ev->pkt.tag && passed_is_due(ev))
+		meters_remember_passed(rules, ev);
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 
@@ -485,6 +517,8 @@ static __always_inline enum stage_result meters_single(const struct sl_rules *ru
 			charge_remember(rules, ev, index);
 		return STAGE_DROP;
 	}
+	if (result == CHARGE_PASS && passed_is_due(ev))
+		passed_single(rules, ev, index);
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 

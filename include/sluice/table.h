@@ -202,7 +202,7 @@ struct sl_clock_pair {
 	u64 mono_ns;
 };
 
-/* Which fields of a packet are read on its way to being refused: bpf/refused.h. */
+/* Which fields of a packet are read on its way to its verdict: bpf/like.h. */
 enum sl_reads {
 	SL_READ_FLAGS = 1 << 0,		/* of TCP; type of ICMP */
 	SL_READ_VLAN = 1 << 1,
@@ -213,21 +213,44 @@ enum sl_reads {
 	SL_READ_SRC_LOW = 1 << 6,	/* of IPv6 sources more than 64 bits */
 };
 
-/* A refusal that may be repeated: see bpf/refused.h. Per CPU. */
-#define SL_REFUSED_BITS 12
-struct sl_refused {
+/* Which packets something remembered holds for, and until when: bpf/like.h. */
+struct sl_like {
 	struct sl_addr src, dst;
-	u64 fields;		/* sport, dport, VLAN, flags, protocol: refused_fields() */
+	u64 fields;		/* sport, dport, VLAN, flags, protocol: like_fields() */
 	u64 until_ns;		/* CLOCK_MONOTONIC */
 	u32 epoch;		/* of sl_epoch.count 32 bits: nothing is older than 100 ms */
 	u16 l3_length;
-	u16 least;		/* bytes: of frames that are as long or longer */
 	u8 link;		/* interface slot; bit 7: IPv6 */
 	u8 reads;		/* enum sl_reads, or-ed: fields that must be the same */
+};
+
+/* A refusal that may be repeated: see bpf/refused.h. Per CPU. */
+#define SL_REFUSED_BITS 12
+struct sl_refused {
+	struct sl_like like;
+	u16 least;		/* bytes: of frames that are as long or longer */
 	u16 limit_id;		/* where it is counted */
 	u32 pad;
 };
 SL_STATIC_ASSERT(sizeof(struct sl_refused) == 64, "one cache line");
+
+/* What a packet that passed was charged to: see bpf/passed.h. Per CPU. */
+#define SL_PASSED_BITS 11
+#define SL_PASSED_METERS 4
+struct sl_passed {
+	struct sl_like like;
+	u32 rival;		/* a hash of the last source that is not this one */
+	u8 misses;		/* of it, since then */
+	u8 meters;		/* how many */
+	u8 heads;		/* bits: meters whose limit is counted, under their limit_id */
+	u8 pad;
+	u64 key[SL_PASSED_METERS];	/* of their buckets */
+	u32 way[SL_PASSED_METERS];	/* where these were in the table: set * SL_WAYS + way */
+	u16 meter[SL_PASSED_METERS];	/* their numbers in the rule set `generation` */
+	u32 generation;		/* 32 bits of it */
+	u32 pad2;
+};
+SL_STATIC_ASSERT(sizeof(struct sl_passed) == 128, "two cache lines");
 
 /* ------------------------------------------------------------------ limit_ids outlive rules */
 

@@ -107,7 +107,7 @@ int pin_dir_make(const char *pin_dir, struct sl_err *err)
 /* What it holds is computed again. */
 static bool is_cache(const char *map)
 {
-	return !strcmp(map, "refused") || !strcmp(map, "lease_hints");
+	return !strcmp(map, "refused") || !strcmp(map, "passed") || !strcmp(map, "lease_hints");
 }
 
 int map_info(int fd, struct bpf_map_info *ret)

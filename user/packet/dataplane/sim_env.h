@@ -28,6 +28,7 @@ struct sim_cpu {
 	struct sl_lease_hints hints;
 	struct sl_clock_pair pair;
 	struct sl_refused refused[1 << SL_REFUSED_BITS];
+	struct sl_passed passed[1 << SL_PASSED_BITS];
 	u64 *lease;			/* lease_entries of them */
 	struct sl_event_stats events;
 };
@@ -312,6 +313,11 @@ static inline struct sl_lease_hints *map_lease_hints(void)
 static inline struct sl_refused *map_refused(u32 index)
 {
 	return &sim_cpu->refused[index];
+}
+
+static inline struct sl_passed *map_passed(u32 index)
+{
+	return &sim_cpu->passed[index];
 }
 
 static inline const struct sl_listed *map_listed(const struct sl_list_key *key)
