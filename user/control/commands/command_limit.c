@@ -9,6 +9,7 @@
 #include "control/elastic/elastic.h"
 #include "control/running/live.h"
 #include "control/running/rules.h"
+#include "control/running/running_text.h"
 #include "packet/host/view.h"
 #include "lib/log.h"
 #include "lib/near.h"
@@ -258,25 +259,43 @@ static int note_added(struct commands *ctx, const struct command_request *reques
 	return 0;
 }
 
-int command_limit_add(struct commands *ctx, const struct command_request *request, json_t **ret,
-		      struct sl_err *err)
+static int add_limits(struct commands *ctx, const struct command_request *request,
+		      const char *file, json_t *names, struct sl_err *err)
 {
-	const char *yaml = arg_text(request, "yaml"), *file = arg_text(request, "file");
-	json_t *names = json_array();
+	const char *yaml = arg_text(request, "yaml");
 	struct change change;
 	int r = change_begin(ctx->running, &change, err);
 
-	if (r < 0) {
-		json_decref(names);
+	if (r < 0)
 		return r;
-	}
-	r = policy_limit_add(change.running, file ? file : "limit add", yaml, strlen(yaml), err);
+	r = policy_limit_add(change.running, file, yaml, strlen(yaml), err);
 	if (!r)
 		r = note_added(ctx, request, &change, ctx->running->policy->limit_count, names,
 			       err);
 	if (!r)
 		r = change_commit(ctx->running, &change, err);
 	change_end(&change);
+	return r;
+}
+
+int command_limit_add(struct commands *ctx, const struct command_request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	const char *file = arg_text(request, "file");
+	json_t *names = json_array();
+	struct reach_of reach;
+	int r;
+
+	if (!file)
+		file = "limit add";
+	/* It may name an overrides_file. */
+	r = reach_of_begin(ctx->running->config_path, ctx->running->state_dir, ctx->running->policy,
+			   request->peer->uid, file, &reach, err);
+	if (!r)
+		r = add_limits(ctx, request, file, names, err);
+	if (r < 0)
+		reach_hide(err);
+	reach_of_end(&reach);
 	if (!r) {
 		char *text = json_dumps(names, JSON_COMPACT);
 

@@ -81,6 +81,29 @@ RIG_TEST(test_readers_only_ask)
 	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "permission denied");
 }
 
+/* A member of the group adds a limit, but root's daemon reads no file for them, nor quotes one. */
+RIG_TEST(test_limit_add_of_the_group)
+{
+	static const struct peer member = { .uid = 1000, .pid = 3, .rights = PEER_ALL };
+	char secret[] = "/tmp/sluice-secret-XXXXXX", line[300];
+	int fd = mkstemp(secret);
+	json_t *response;
+
+	assert_int_equal(write(fd, "root:hash\n", 10), 10);
+	close(fd);
+	rig_open(&rig, "limits: []\n");
+	snprintf(line, sizeof(line), "{\"command\": \"limit add\", \"args\": {\"yaml\": \"{name: a, rate: "
+		 "5 packets/s, overrides_file: %s}\"}}", secret);
+	rig_refused(&rig, &member, line, "only root's configuration may name it");
+	/* a neighbor: a limit without a file, and root's with one */
+	response = rig_command(&rig, &member, "{\"command\": \"limit add\", \"args\": {\"yaml\": "
+					      "\"{name: b, rate: 5 packets/s}\"}}");
+	assert_true(true_at(response, "ok"));
+	json_decref(response);
+	rig_refused(&rig, &rig_root, line, "found no comma after src");
+	unlink(secret);
+}
+
 /* Later operations remove those that they make void. */
 RIG_TEST(test_the_list_stays_short)
 {
