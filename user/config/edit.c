@@ -116,14 +116,11 @@ int policy_limit_add(struct policy *policy, const char *name, const char *yaml, 
 int policy_limit_del(struct policy *policy, const char *name, struct sl_err *err)
 {
 	struct limit_def *limit = policy_find_limit(policy, name);
-	size_t behind;
 
 	if (!limit)
 		return sl_err_set(err, ENOENT, "no limit \"%.63s\"", name);
-	behind = policy->limit + policy->limit_count - limit - 1;
 	limit_clear(limit);
-	memmove(limit, limit + 1, behind * sizeof(*limit));
-	policy->limit_count--;
+	remove_at(policy->limit, policy->limit_count, limit - policy->limit);
 	return 0;
 }
 
@@ -214,16 +211,8 @@ void policy_list_underive(struct policy *policy)
 
 static int by_prefix(const void *a, const void *b)
 {
-	const struct sl_prefix *x = &((const struct list_entry *)a)->prefix;
-	const struct sl_prefix *y = &((const struct list_entry *)b)->prefix;
-
-	if (x->family != y->family)
-		return x->family < y->family ? -1 : 1;
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	if (x->addr.hi != y->addr.hi)
-		return x->addr.hi < y->addr.hi ? -1 : 1;
-	return x->addr.lo < y->addr.lo ? -1 : x->addr.lo > y->addr.lo;
+	return sl_prefix_compare(&((const struct list_entry *)a)->prefix,
+				 &((const struct list_entry *)b)->prefix);
 }
 
 int policy_list_derive(struct policy *policy, enum list_kind kind, struct list_entry *entry,
@@ -259,7 +248,7 @@ size_t policy_list_expire(struct policy *policy, u64 now_utc_ns)
 
 		gone += list_filter(list, lasts, &now_utc_ns);
 		for (i = 0; i < list->set_count; i++)
-			if (!list->set[i].until_utc_ns || list->set[i].until_utc_ns > now_utc_ns)
+			if (lasts(&list->set[i].entry, &now_utc_ns))
 				list->set[kept++] = list->set[i];
 		if (kept == list->set_count)
 			continue;

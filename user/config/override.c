@@ -15,22 +15,6 @@
 
 /* ------------------------------------------------------------------ finding */
 
-static int compare_u64(u64 a, u64 b)
-{
-	return (a > b) - (a < b);
-}
-
-int override_compare(const struct sl_prefix *a, const struct sl_prefix *b)
-{
-	int order = a->family - b->family;
-
-	if (!order)
-		order = compare_u64(a->addr.hi, b->addr.hi);
-	if (!order)
-		order = compare_u64(a->addr.lo, b->addr.lo);
-	return order ? order : a->len - b->len;
-}
-
 size_t override_place(const struct limit_def *limit, const struct sl_prefix *src)
 {
 	size_t lo = 0, hi = limit->override_count;
@@ -38,7 +22,7 @@ size_t override_place(const struct limit_def *limit, const struct sl_prefix *src
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (override_compare(&limit->override[mid].src, src) < 0)
+		if (sl_prefix_compare(&limit->override[mid].src, src) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;

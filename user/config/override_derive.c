@@ -80,12 +80,7 @@ static int derive(struct limit_def *limit, struct numbers *known,
 	if (override_rates_number(known, limit, &rates, &number))
 		return -ENOMEM;
 	def.rates = number;
-	if (append(limit->override, limit->override_count, def))
-		return -ENOMEM;
-	memmove(&limit->override[at + 1], &limit->override[at],
-		(limit->override_count - 1 - at) * sizeof(def));
-	limit->override[at] = def;
-	return 1;
+	return insert_at(limit->override, limit->override_count, at, def) ? -ENOMEM : 1;
 }
 
 int policy_override_derive(struct policy *policy, const char *name,

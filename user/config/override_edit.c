@@ -112,12 +112,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 		return 0;
 	}
 	at = override_place(limit, src);
-	if (append(limit->override, limit->override_count, new))
-		return no_memory(err);
-	memmove(&limit->override[at + 1], &limit->override[at],
-		(limit->override_count - 1 - at) * sizeof(new));
-	limit->override[at] = new;
-	return 0;
+	return insert_at(limit->override, limit->override_count, at, new) ? no_memory(err) : 0;
 }
 
 int policy_override_del(struct policy *policy, const char *name, const struct sl_prefix *src,
@@ -142,7 +137,6 @@ int policy_override_del(struct policy *policy, const char *name, const struct sl
 		now->rates = 0;
 		return 0;
 	}
-	limit->override_count--;
-	memmove(now, now + 1, (limit->override + limit->override_count - now) * sizeof(*now));
+	remove_at(limit->override, limit->override_count, now - limit->override);
 	return 0;
 }

@@ -24,15 +24,21 @@ int override_line_fail(const struct override_lines *lines, int line, size_t colu
 			 r->subject, r->subject[0] ? ": " : "", r->path, words);
 }
 
-char *override_field(char **text)
+/* Terminates a text at `end`, without blanks there. */
+static char *cut_text(char *start, char *end)
 {
-	char *start = *text + strspn(*text, " \t"), *comma = strchrnul(start, ','), *end = comma;
-
-	*text = *comma ? comma + 1 : comma;
 	while (end > start && strchr(" \t\r", end[-1]))
 		end--;
 	*end = 0;
 	return start;
+}
+
+char *override_field(char **text)
+{
+	char *start = *text + strspn(*text, " \t"), *comma = strchrnul(start, ',');
+
+	*text = *comma ? comma + 1 : comma;
+	return cut_text(start, comma);
 }
 
 /* The key at the start of a line: *text then points after its comma. at NULL: no comma. */
@@ -88,6 +94,11 @@ static int take_line(void *arg, char *line, int number)
 
 	if (!*rest || *rest == '#')
 		return 0;
+	if (!lines->form) {
+		cut_text(rest, strchrnul(rest, '#'));
+		return lines->key(lines->arg, (struct bytes){ rest, strlen(rest) }, number,
+				  rest - line);
+	}
 	lines->began = true;
 	key = cut_key(&rest);
 	if (!key.at)

@@ -54,7 +54,7 @@ static int rates_number(struct collect *c, const struct rates *rates, u32 *ret,
 static int compare_items(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
-	int order = override_compare(&a->def.src, &b->def.src);
+	int order = sl_prefix_compare(&a->def.src, &b->def.src);
 
 	/* Of two overrides for one source the later one is the error. */
 	return order ? order : (int)a->def.line - (int)b->def.line;
@@ -86,7 +86,7 @@ static int enter(struct collect *c)
 	for (i = 0; !rc && (i < c->count || k < limit->override_count);) {
 		int order = i == c->count		? 1 :
 			    k == limit->override_count ? -1 :
-							  override_compare(&c->item[i].def.src,
+							  sl_prefix_compare(&c->item[i].def.src,
 									   &limit->override[k].src);
 		if (!order)
 			limit->override[k].hides = true;

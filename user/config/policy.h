@@ -133,9 +133,7 @@ static inline bool list_entry_is_live(const struct list_entry *entry)
 /* A set as an entry: each of its prefixes is one, too. */
 struct list_set {
 	char name[SL_NAME_MAX];
-	u64 until_utc_ns;
-	char reason[64];
-	struct config_pos pos;
+	struct list_entry entry;	/* without a prefix: what its prefixes get */
 };
 
 struct list_def {
@@ -327,8 +325,6 @@ const struct override_def *override_find(const struct limit_def *limit,
 /* The one that holds for a source: the longest that covers it; NULL where none does. */
 const struct override_def *override_match(const struct limit_def *limit,
 					  const struct sl_prefix *src);
-/* <0, 0, >0: the order of a limit's list. */
-int override_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 /* How many there are, those taken out not counted. */
 size_t override_count(const struct limit_def *limit);
 

@@ -7,6 +7,7 @@
 
 #include "conf/config_text.h"
 #include "config/keys.h"
+#include "config/override_lines.h"
 
 #define ADDRESSES "an address, a prefix as 192.0.2.0/24, or a set as '@name'"
 
@@ -52,38 +53,29 @@ static int set_add(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 struct set_reading {
-	struct reader *r;
-	const char *file;
+	struct override_lines lines;
 	struct set_def *set;
 };
 
-static int set_add_line(void *arg, char *line, int number)
+static int set_add_line(void *arg, struct bytes key, int line, size_t column)
 {
 	const struct set_reading *reading = arg;
 	struct set_def *set = reading->set;
-	char *comment = strchr(line, '#'), *start = line, *end;
 	struct sl_prefix prefix;
 	const char *reason;
 
-	if (comment)
-		*comment = 0;
-	while (*start == ' ' || *start == '\t')
-		start++;
-	end = start + strlen(start);
-	while (end > start && strchr(" \t\r", end[-1]))
-		*--end = 0;
-	if (start == end)
-		return 0;
-	if (sl_prefix_parse(start, &prefix, &reason))
-		return sl_err_at(reading->r->err, EINVAL, reading->file, number,
-				 (int)(start - line) + 1, "set \"%s\": found \"%.48s\": %s",
-				 set->name, start, reason);
-	return append(set->prefix, set->count, prefix) ? read_no_memory(reading->r) : 0;
+	if (sl_prefix_parse(key.at, &prefix, &reason))
+		return override_line_fail(&reading->lines, line, column, "found \"%.48s\": %s",
+					  key.at, reason);
+	return append(set->prefix, set->count, prefix) ? read_no_memory(reading->lines.r) : 0;
 }
 
 static int read_set_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct set_def *set = into;
+	struct set_reading reading = {
+		.lines = { .r = r, .arg = &reading, .key = set_add_line }, .set = set,
+	};
 	const char *name;
 	char *path;
 	int rc = read_text(r, node, "the path of a file with one prefix a line", &name);
@@ -91,10 +83,8 @@ static int read_set_file(struct reader *r, const struct yaml_node *node, void *i
 	if (rc)
 		return rc;
 	set->file = strdup(name);
-	path = config_text_beside(r->file, name);
-	rc = set->file && path ? config_text_lines(path, set_add_line,
-						   &(struct set_reading){ r, path, set }, r->err)
-			       : read_no_memory(r);
+	reading.lines.file = path = config_text_beside(r->file, name);
+	rc = set->file && path ? override_lines_read(&reading.lines) : read_no_memory(r);
 	free(path);
 	return rc;
 }
@@ -276,9 +266,8 @@ static int read_entry_prefix(struct reader *r, const struct yaml_node *node, voi
 	entry->pos = (struct config_pos){ node->line, node->column };
 	if (!set)
 		return append(lr->list->entry, lr->list->count, *entry) ? read_no_memory(r) : 0;
-	ref = (struct list_set){ .until_utc_ns = entry->until_utc_ns, .pos = entry->pos };
+	ref.entry = *entry;
 	memcpy(ref.name, set->name, sizeof(ref.name));
-	memcpy(ref.reason, entry->reason, sizeof(ref.reason));
 	return append(lr->list->set, lr->list->set_count, ref) ? read_no_memory(r) : 0;
 }
 
@@ -309,23 +298,24 @@ static int read_entries(struct reader *r, const struct yaml_node *node, struct l
 	return rc;
 }
 
-static void write_entry(struct writer *w, const char *name, u64 until_utc_ns, const char *reason)
+static void write_entry(struct writer *w, const char *name, const struct list_entry *entry)
 {
 	char text[64];
 
 	fputs("  - ", w->out);
-	if (!until_utc_ns && !reason[0]) {
+	if (!entry->until_utc_ns && !entry->reason[0]) {
 		write_text(w->out, name);
 		fputc('\n', w->out);
 		return;
 	}
 	fputs("{prefix: ", w->out);
 	write_text(w->out, name);
-	if (until_utc_ns)
-		fprintf(w->out, ", until: '%s'", utc_format(until_utc_ns, text, sizeof(text)));
-	if (reason[0]) {
+	if (entry->until_utc_ns)
+		fprintf(w->out, ", until: '%s'",
+			utc_format(entry->until_utc_ns, text, sizeof(text)));
+	if (entry->reason[0]) {
 		fputs(", reason: ", w->out);
-		write_text(w->out, reason);
+		write_text(w->out, entry->reason);
 	}
 	fputs("}\n", w->out);
 }
@@ -346,12 +336,11 @@ static void entries_lines(struct writer *w, const struct key *key, const void *s
 		const struct list_entry *entry = &list->entry[i];
 
 		if (!entry->from && !entry->derived)
-			write_entry(w, sl_prefix_format(&entry->prefix, text, sizeof(text)),
-				    entry->until_utc_ns, entry->reason);
+			write_entry(w, sl_prefix_format(&entry->prefix, text, sizeof(text)), entry);
 	}
 	for (i = 0; i < list->set_count; i++) {
 		snprintf(text, sizeof(text), "@%s", list->set[i].name);
-		write_entry(w, text, list->set[i].until_utc_ns, list->set[i].reason);
+		write_entry(w, text, &list->set[i].entry);
 	}
 }
 
@@ -365,7 +354,7 @@ static int entries_read(struct reader *r, const struct yaml_node *node, const st
 	for (size_t i = 0; i < list->count; i++)
 		ends |= list->entry[i].until_utc_ns != 0;
 	for (size_t i = 0; i < list->set_count; i++)
-		ends |= list->set[i].until_utc_ns != 0;
+		ends |= list->set[i].entry.until_utc_ns != 0;
 	if (!rc && ends && key->type == &type_entries_for_good)
 		rc = read_refuse(r, node, "addresses, prefixes and sets, without until");
 	return rc;

@@ -54,12 +54,9 @@ int list_expand(const struct policy *policy, struct list_def *list)
 	for (size_t i = 0; i < list->set_count; i++) {
 		const struct list_set *ref = &list->set[i];
 		const struct set_def *set = policy_find_set(policy, ref->name);
-		struct list_entry entry = {
-			.until_utc_ns = ref->until_utc_ns, .pos = ref->pos,
-			.from = i + 1,
-		};
+		struct list_entry entry = ref->entry;
 
-		memcpy(entry.reason, ref->reason, sizeof(entry.reason));
+		entry.from = i + 1;
 		for (size_t k = 0; set && k < set->count; k++) {
 			entry.prefix = set->prefix[k];
 			if (append(list->entry, list->count, entry))
@@ -140,65 +137,54 @@ static int find_or_make(struct policy *policy, const char *name, struct set_def 
 			return sl_err_set(err, EINVAL, "set \"%.80s\": accepted: a name of 1 to 63 "
 					  "characters of a-z, 0-9 and -", name);
 		memcpy(made.name, name, len + 1);
-		if (append(policy->set, policy->set_count, made))
-			return out_of_memory(err);
-		while (strcmp(policy->set[at].name, name) < 0)
+		while (at < policy->set_count && strcmp(policy->set[at].name, name) < 0)
 			at++;
-		memmove(&policy->set[at + 1], &policy->set[at],
-			(policy->set_count - 1 - at) * sizeof(made));
-		policy->set[at] = made;
+		if (insert_at(policy->set, policy->set_count, at, made))
+			return out_of_memory(err);
 		found = &policy->set[at];
 	}
 	*ret = found;
 	return 0;
 }
 
-static size_t find_prefix(const struct set_def *set, const struct sl_prefix *prefix)
-{
-	size_t i = 0;
-
-	while (i < set->count && !sl_prefix_equal(&set->prefix[i], prefix))
-		i++;
-	return i;
-}
-
 /* A change of a set; all three take `prefix` and `count`. */
 typedef int set_change(struct policy *policy, const char *name, const struct sl_prefix *prefix,
 		       size_t count, struct set_def **ret, struct sl_err *err);
 
-static int compare_prefixes(const void *va, const void *vb)
+static int compare_prefixes(const void *a, const void *b)
 {
-	const struct sl_prefix *a = va, *b = vb;
+	return sl_prefix_compare(a, b);
+}
 
-	if (a->family != b->family)
-		return a->family < b->family ? -1 : 1;
-	if (a->addr.hi != b->addr.hi)
-		return a->addr.hi < b->addr.hi ? -1 : 1;
-	if (a->addr.lo != b->addr.lo)
-		return a->addr.lo < b->addr.lo ? -1 : 1;
-	return (int)a->len - b->len;
+/* At least one byte, for bsearch(); NULL: out of memory. */
+static struct sl_prefix *sorted_copy(const struct sl_prefix *prefix, size_t count)
+{
+	struct sl_prefix *copy = calloc(count + 1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	if (count)
+		memcpy(copy, prefix, count * sizeof(*copy));
+	qsort(copy, count, sizeof(*copy), compare_prefixes);
+	return copy;
 }
 
 /* Skips prefixes that the set contains; sorted, to find them among many. */
 static int change_add(struct policy *policy, const char *name, const struct sl_prefix *prefix,
 		      size_t count, struct set_def **ret, struct sl_err *err)
 {
-	struct sl_prefix *sorted = NULL;
+	struct sl_prefix *sorted;
 	size_t before;
 	int rc = find_or_make(policy, name, ret, err);
 
 	if (rc)
 		return rc;
 	before = (*ret)->count;
-	if (before) {
-		sorted = malloc(before * sizeof(*sorted));
-		if (!sorted)
-			return out_of_memory(err);
-		memcpy(sorted, (*ret)->prefix, before * sizeof(*sorted));
-		qsort(sorted, before, sizeof(*sorted), compare_prefixes);
-	}
+	sorted = sorted_copy((*ret)->prefix, before);
+	if (!sorted)
+		return out_of_memory(err);
 	for (size_t i = 0; i < count && !rc; i++) {
-		if (before && bsearch(&prefix[i], sorted, before, sizeof(*sorted), compare_prefixes))
+		if (bsearch(&prefix[i], sorted, before, sizeof(*sorted), compare_prefixes))
 			continue;
 		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
 			rc = out_of_memory(err);
@@ -207,27 +193,28 @@ static int change_add(struct policy *policy, const char *name, const struct sl_p
 	return rc;
 }
 
+/* A prefix that is not in the set is no error, unless none is. */
 static int change_del(struct policy *policy, const char *name, const struct sl_prefix *prefix,
 		      size_t count, struct set_def **ret, struct sl_err *err)
 {
 	struct set_def *set = (struct set_def *)policy_find_set(policy, name);
-	char text[SL_PREFIX_TEXT];
+	size_t before, kept = 0;
+	struct sl_prefix *sorted;
 
 	if (!set)
 		return no_such_set(name, err);
-	for (size_t i = 0; i < count; i++) {
-		size_t at = find_prefix(set, &prefix[i]);
-
-		if (at == set->count)
-			return sl_err_set(err, ENOENT, "set \"%s\": %s is not in it", set->name,
-					  sl_prefix_format(&prefix[i], text, sizeof(text)));
-		/* a file may list it twice: remove all */
-		for (; at < set->count; at = find_prefix(set, &prefix[i]))
-			memmove(&set->prefix[at], &set->prefix[at + 1],
-				(--set->count - at) * sizeof(*set->prefix));
-	}
+	sorted = sorted_copy(prefix, count);
+	if (!sorted)
+		return out_of_memory(err);
+	before = set->count;
+	for (size_t i = 0; i < before; i++)
+		if (!bsearch(&set->prefix[i], sorted, count, sizeof(*sorted), compare_prefixes))
+			set->prefix[kept++] = set->prefix[i];
+	free(sorted);
+	set->count = kept;
 	*ret = set;
-	return 0;
+	return kept < before ? 0 : sl_err_set(err, ENOENT, "set \"%s\" has none of these prefixes",
+					      name);
 }
 
 static int change_replace(struct policy *policy, const char *name,
@@ -311,13 +298,10 @@ int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *
 {
 	struct list_def *list = &policy->list[kind];
 	struct list_set *listed = (struct list_set *)list_find_set(list, name);
-	size_t at;
 
 	if (!listed)
 		return sl_err_set(err, ENOENT, "%s: @%.63s is not listed",
 				  kind == LIST_BLOCK ? "block" : "exempt", name);
-	at = listed - list->set;
-	memmove(listed, listed + 1, (list->set_count - at - 1) * sizeof(*listed));
-	list->set_count--;
+	remove_at(list->set, list->set_count, listed - list->set);
 	return list_expand(policy, list) ? out_of_memory(err) : 0;
 }

@@ -118,3 +118,19 @@ bool sl_prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b)
 	return a->family == b->family && a->len == b->len && a->addr.hi == b->addr.hi &&
 	       a->addr.lo == b->addr.lo;
 }
+
+static int compare_u64(u64 a, u64 b)
+{
+	return (a > b) - (a < b);
+}
+
+int sl_prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	int order = a->family - b->family;
+
+	if (!order)
+		order = compare_u64(a->addr.hi, b->addr.hi);
+	if (!order)
+		order = compare_u64(a->addr.lo, b->addr.lo);
+	return order ? order : a->len - b->len;
+}

@@ -25,5 +25,7 @@ int sl_prefix_parse(const char *text, struct sl_prefix *ret, const char **ret_re
 const char *sl_prefix_format(const struct sl_prefix *prefix, char *buf, size_t size);
 bool sl_prefix_contains(const struct sl_prefix *outer, const struct sl_prefix *inner);
 bool sl_prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b);
+/* Their order: by family, address, length. As strcmp(). */
+int sl_prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 
 #endif

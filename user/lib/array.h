@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -27,5 +28,21 @@ void *array_copy(const void *array, size_t count, size_t size, int *rc);
 		}                                                              \
 		grown_ ? 0 : -ENOMEM;                                          \
 	})
+
+/* The same before the element at `at`. */
+#define insert_at(array, count, at, ...)                                                   \
+	({                                                                                 \
+		int failed_ = append(array, count, __VA_ARGS__);                           \
+											   \
+		if (!failed_) {                                                            \
+			memmove(&(array)[(at) + 1], &(array)[at],                          \
+				((count) - 1 - (at)) * sizeof(*(array)));                  \
+			(array)[at] = (__VA_ARGS__);                                       \
+		}                                                                          \
+		failed_;                                                                   \
+	})
+
+#define remove_at(array, count, at) \
+	memmove(&(array)[at], &(array)[(at) + 1], (--(count) - (at)) * sizeof(*(array)))
 
 #endif

@@ -375,7 +375,7 @@ TEST(test_set_file)
 	write_file(path, "# bad\n192.0.2.0/24\n\t 2001:db8::/32 # two\r\n\n  192.0.2.1/24\n");
 	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: %s}}\nblock: ['@bad']", path);
 	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), -EINVAL);
-	snprintf(place, sizeof(place), "%s:5:3: set \"bad\"", path);
+	snprintf(place, sizeof(place), "%s:5:3: sets.bad.file: found", path);
 	sl_err_format(&err, yaml, sizeof(yaml));
 	assert_memory_equal(yaml, place, strlen(place));
 	unlink(path);

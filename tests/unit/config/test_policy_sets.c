@@ -118,8 +118,8 @@ TEST(test_refused)
 	char *before = written(policy), *after;
 	struct sl_err err;
 
-	assert_int_equal(policy_set_del(policy, "a", a, 2, &err), -ENOENT);
-	assert_string_equal(err.message, "set \"a\": 1.2.3.4 is not in it");
+	assert_int_equal(policy_set_del(policy, "a", &a[1], 1, &err), -ENOENT);
+	assert_string_equal(err.message, "set \"a\" has none of these prefixes");
 	assert_int_equal(policy_set_del(policy, "c", a, 1, &err), -ENOENT);
 	assert_int_equal(policy_set_del(policy, "b", b, 2, &err), -EINVAL);
 	assert_non_null(strstr(err.message, "set \"b\" would be empty, and limit \"web\" matches"));
@@ -155,7 +155,7 @@ TEST(test_lists)
 {
 	struct policy *policy = parse(base);
 	struct sl_prefix in_set = prefix_of("198.51.100.1");
-	struct list_set ref = { .name = "a", .until_utc_ns = 5000 };
+	struct list_set ref = { .name = "a", .entry.until_utc_ns = 5000 };
 	struct sl_prefix more = prefix_of("1.2.3.4");
 	struct sl_err err;
 
@@ -171,7 +171,7 @@ TEST(test_lists)
 	assert_true(blocks(policy, "192.0.2.0/24"));
 	assert_int_equal(policy_set_add(policy, "a", &more, 1, &err), 0);
 	assert_true(blocks(policy, "1.2.3.4") && src_has(policy, "1.2.3.4"));
-	ref.until_utc_ns = 9000;	/* again: another deadline */
+	ref.entry.until_utc_ns = 9000;	/* again: another deadline */
 	assert_int_equal(policy_list_add_set(policy, LIST_BLOCK, &ref, &err), 0);
 	assert_int_equal(policy->list[LIST_BLOCK].count, 3);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "lib/log.h"
 
 const char *live_text(const json_t *op, const char *member)
@@ -118,20 +119,18 @@ static enum list_kind list_of(const json_t *op)
 
 static int list_add(const json_t *op, struct policy *policy, struct sl_err *err)
 {
-	u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
-	const char *text = live_text(op, "prefix"), *reason = live_text(op, "reason");
-	struct list_entry entry = { .until_utc_ns = until };
-	struct list_set ref = { .until_utc_ns = until };
+	struct list_set ref = { .entry.until_utc_ns =
+					(u64)json_integer_value(json_object_get(op, "until_utc_ns")) };
+	const char *text = live_text(op, "prefix");
 	int r;
 
+	strncpy(ref.entry.reason, live_text(op, "reason"), sizeof(ref.entry.reason) - 1);
 	if (text[0] == '@') {
 		snprintf(ref.name, sizeof(ref.name), "%s", text + 1);
-		strncpy(ref.reason, reason, sizeof(ref.reason) - 1);
 		return policy_list_add_set(policy, list_of(op), &ref, err);
 	}
-	strncpy(entry.reason, reason, sizeof(entry.reason) - 1);
-	r = op_prefix(op, &entry.prefix, err);
-	return r ? r : policy_list_add(policy, list_of(op), &entry, err);
+	r = op_prefix(op, &ref.entry.prefix, err);
+	return r ? r : policy_list_add(policy, list_of(op), &ref.entry, err);
 }
 
 static int list_del(const json_t *op, struct policy *policy, struct sl_err *err)
@@ -148,62 +147,41 @@ static int list_del(const json_t *op, struct policy *policy, struct sl_err *err)
 
 /* ------------------------------------------------------------------ sets */
 
-/* The prefixes of an operation; `only`: those that are members of it. */
-static int read_prefixes(const json_t *op, const json_t *only, struct sl_prefix **ret,
-			 size_t *ret_count, struct sl_err *err)
+static int read_prefixes(const json_t *op, struct sl_prefix **ret, size_t *ret_count,
+			 struct sl_err *err)
 {
 	const json_t *all = json_object_get(op, "prefixes"), *item;
 	struct sl_prefix *prefix = calloc(json_array_size(all) + 1, sizeof(*prefix));
 	const char *reason;
-	size_t i, count = 0;
+	size_t i;
 
 	if (!prefix)
 		return no_memory(err);
 	json_array_foreach(all, i, item) {
 		const char *text = json_string_value(item);
 
-		if (only && !json_object_get(only, text ? text : ""))
-			continue;
-		if (!text || sl_prefix_parse(text, &prefix[count], &reason) < 0) {
+		if (!text || sl_prefix_parse(text, &prefix[i], &reason) < 0) {
 			free(prefix);
 			return sl_err_set(err, EINVAL, "'%s': %s", text ? text : "?",
 					  text ? reason : "not a prefix");
 		}
-		count++;
 	}
 	*ret = prefix;
-	*ret_count = count;
+	*ret_count = json_array_size(all);
 	return 0;
-}
-
-/* A prefix that is not in the set is no error, unless none is. */
-static int set_del(const json_t *op, struct policy *policy, struct sl_err *err)
-{
-	const char *name = live_text(op, "name");
-	json_t *members = live_set_members(policy_find_set(policy, name));
-	struct sl_prefix *prefix = NULL;
-	size_t count = 0;
-	int r = read_prefixes(op, members, &prefix, &count, err);
-
-	if (!r && !count)
-		r = sl_err_set(err, ENOENT, "set \"%s\" has none of these prefixes", name);
-	if (!r)
-		r = policy_set_del(policy, name, prefix, count, err);
-	json_decref(members);
-	free(prefix);
-	return r;
 }
 
 static int set_change(const json_t *op, struct policy *policy, struct sl_err *err)
 {
-	const char *name = live_text(op, "name");
 	struct sl_prefix *prefix = NULL;
 	size_t count = 0;
-	int r = read_prefixes(op, NULL, &prefix, &count, err);
+	int r = read_prefixes(op, &prefix, &count, err);
 
 	if (!r)
-		r = (is_op(op, "set add") ? policy_set_add : policy_set_replace)(policy, name,
-										 prefix, count, err);
+		r = (is_op(op, "set add") ? policy_set_add :
+		     is_op(op, "set del") ? policy_set_del :
+					    policy_set_replace)(policy, live_text(op, "name"), prefix,
+								count, err);
 	free(prefix);
 	return r;
 }
@@ -239,12 +217,10 @@ static int detach(const json_t *op, struct policy *policy, struct sl_err *err)
 {
 	const char *ifname = live_text(op, "interface");
 	struct interface_def *def = (void *)policy_find_interface(policy, ifname);
-	struct interface_def *end = policy->interface + policy->interface_count;
 
 	if (!def)
 		return sl_err_set(err, ENOENT, "interface %s is not configured in sluice", ifname);
-	memmove(def, def + 1, (size_t)(end - def - 1) * sizeof(*def));
-	policy->interface_count--;
+	remove_at(policy->interface, policy->interface_count, def - policy->interface);
 	return 0;
 }
 
@@ -275,7 +251,7 @@ static const struct live_kind kinds[] = {
 	{ "exempt add", LIVE_EXEMPT, { "prefix" }, list_add },
 	{ "exempt del", LIVE_EXEMPT, { "prefix" }, list_del },
 	{ "set add", LIVE_SET, { "name" }, set_change },
-	{ "set del", LIVE_SET, { "name" }, set_del },
+	{ "set del", LIVE_SET, { "name" }, set_change },
 	{ "set replace", LIVE_SET, { "name" }, set_change },
 	{ "attach", LIVE_INTERFACE, { "interface" }, attach },
 	{ "detach", LIVE_INTERFACE, { "interface" }, detach },

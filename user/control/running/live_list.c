@@ -77,43 +77,34 @@ static bool override_differs(const json_t *op, const struct policy *file,
 	return before && after ? memcmp(before, after, sizeof(*before)) != 0 : before || after;
 }
 
-struct listed {
-	u64 until_utc_ns;
-	const char *reason;
-};
-
-/* True if the list has the entry of an operation. */
-static bool list_entry(const struct list_def *list, const char *text, struct listed *ret)
+/* The list's entry of an operation; NULL: none. */
+static const struct list_entry *list_entry(const struct list_def *list, const char *text)
 {
-	const struct list_set *set = text[0] == '@' ? list_find_set(list, text + 1) : NULL;
+	const struct list_set *set;
 	struct sl_prefix prefix;
 	const char *reason;
 
-	if (set)
-		*ret = (struct listed){ set->until_utc_ns, set->reason };
-	if (text[0] == '@' || sl_prefix_parse(text, &prefix, &reason) < 0)
-		return set;
-	for (size_t i = 0; i < list->count; i++) {
-		const struct list_entry *entry = &list->entry[i];
-
-		if (entry->from || !sl_prefix_equal(&entry->prefix, &prefix))
-			continue;
-		*ret = (struct listed){ entry->until_utc_ns, entry->reason };
-		return true;
+	if (text[0] == '@') {
+		set = list_find_set(list, text + 1);
+		return set ? &set->entry : NULL;
 	}
-	return false;
+	if (sl_prefix_parse(text, &prefix, &reason) < 0)
+		return NULL;
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->entry[i].from && sl_prefix_equal(&list->entry[i].prefix, &prefix))
+			return &list->entry[i];
+	return NULL;
 }
 
 static bool list_differs(const char *text, const struct list_def *file,
 			 const struct list_def *running)
 {
-	struct listed before, after;
-	bool had = list_entry(file, text, &before), has = list_entry(running, text, &after);
+	const struct list_entry *before = list_entry(file, text), *after = list_entry(running, text);
 
-	if (!had || !has)
-		return had || has;
-	return before.until_utc_ns != after.until_utc_ns ||
-	       strcmp(before.reason, after.reason) != 0;
+	if (!before || !after)
+		return before || after;
+	return before->until_utc_ns != after->until_utc_ns ||
+	       strcmp(before->reason, after->reason) != 0;
 }
 
 static bool interface_differs(const char *name, const struct policy *file,

@@ -102,7 +102,7 @@ static void move_limit(struct override_moves *moves, const struct pair *pair,
 		const struct override_def *a = &before->override[i], *b = &after->override[k];
 		int order = i == before->override_count ? 1 :
 			    k == after->override_count	? -1 :
-							  override_compare(&a->src, &b->src);
+							  sl_prefix_compare(&a->src, &b->src);
 
 		if (order || !same_rates(before, a, after, b))
 			move_override(moves, pair, order <= 0 ? &a->src : &b->src);

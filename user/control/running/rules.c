@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "control/running/entries.h"
-#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "packet/host/cpus.h"
 #include "control/running/history.h"
@@ -206,7 +205,6 @@ static int install(struct running *run, const struct policy *policy, u64 revert_
 	image_free(run->image);
 	run->image = image;
 	image = NULL;
-	persist_rules(run);
 	running_installed(run, policy);
 	/* The fallback rules need their limit_ids and bucket states unchanged. */
 	if (!revert_at_ns)
@@ -291,6 +289,7 @@ int change_do(struct change *change, const struct running *run, json_t *op, stru
 	if (!r && live_add(change->live, op, run->file, change->running) < 0)
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	change->must = live_is_rule(op);
+	change->of_packets = !change->must;
 	change_note(change, op);
 	return r;
 }
@@ -455,13 +454,15 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 int change_commit(struct running *run, struct change *change, struct sl_err *err)
 {
 	struct ruleset *next = NULL;
-	int r = http_rules_prepare(run, change->live, change->must, change->dropped, &next, err);
+	int r = 0;
 
+	if (!change->of_packets)
+		r = http_rules_prepare(run, change->live, change->must, change->dropped, &next, err);
 	if (!r)
 		r = commit_policy(run, change, err);
 	if (r < 0)
 		ruleset_free(next);
-	else
+	else if (next)
 		http_rules_put(run, next, run->live);
 	return r;
 }

@@ -20,6 +20,7 @@ struct change {
 	json_t *live;		/* a copy of the list, to be extended */
 	u64 confirm_ns;		/* reverts unless confirmed within this time; 0: permanent */
 	bool must;		/* its last change to the HTTP tier's rules must apply */
+	bool of_packets;	/* of the packet tier alone: the HTTP tier's rules stay */
 	json_t *dropped;	/* NULL, or gets those that do not apply; not owned */
 	bool back;		/* a rollback: removes the newest state of the history */
 	/* For the history: a description, and the author. */
