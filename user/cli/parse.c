@@ -79,26 +79,38 @@ static int set_file(const struct cli *cli, const struct command_arg *arg, const 
 	return code;
 }
 
-/* One line: a prefix, a comment or nothing. Parsed here so that an error has the file's line. */
-static int add_line(const struct cli *cli, const char *file, char *line, int number, json_t *prefixes)
+/*
+ * One line: a prefix, with `words` what follows it, a comment or nothing. The prefix is parsed here so
+ * that an error has the file's line.
+ */
+static int add_line(const struct cli *cli, const char *file, char *line, int number, bool words,
+		    json_t *prefixes)
 {
-	char *start = line + strspn(line, " \t"), *end;
+	char *start = line + strspn(line, " \t"), *end, rest;
 	struct sl_prefix prefix;
 	const char *reason;
+	size_t length;
+	int r;
 
 	*strchrnul(start, '#') = '\0';
 	for (end = start + strlen(start); end > start && strchr(" \t\r", end[-1]); end--)
 		end[-1] = '\0';
 	if (!*start)
 		return EXIT_DONE;
-	if (sl_prefix_parse(start, &prefix, &reason) < 0)
+	length = words ? strcspn(start, " \t") : strlen(start);
+	rest = start[length];
+	start[length] = '\0';
+	r = sl_prefix_parse(start, &prefix, &reason);
+	if (r < 0)
 		return cli_refuse(cli, EXIT_REFUSED, "%s:%d:%d: found \"%.48s\": %s", file, number,
 				  (int)(start - line) + 1, start, reason);
-	json_array_append_new(prefixes, json_string(start));
+	start[length] = rest;
+	if (json_array_append_new(prefixes, json_string(start)) < 0)
+		return cli_refuse(cli, EXIT_REFUSED, "%s:%d: not UTF-8", file, number);
 	return EXIT_DONE;
 }
 
-static int set_prefix_file(const struct cli *cli, const char *key, const char *name)
+static int set_prefix_file(const struct cli *cli, const struct command_arg *arg, const char *name)
 {
 	char *text, *path, *line, *end;
 	json_t *prefixes;
@@ -111,9 +123,9 @@ static int set_prefix_file(const struct cli *cli, const char *key, const char *n
 		end = strchr(line, '\n');
 		if (end)
 			*end = '\0';
-		code = add_line(cli, name, line, number, prefixes);
+		code = add_line(cli, name, line, number, arg->lines, prefixes);
 	}
-	json_object_set_new(cli->args, key, prefixes);
+	json_object_set_new(cli->args, arg->key, prefixes);
 	free(text);
 	free(path);
 	return code;
@@ -154,7 +166,7 @@ static int set_arg(const struct cli *cli, const struct command_arg *arg, char **
 		*ret_used = count;
 		return set_list(cli, arg, word, count);
 	case ARG_PREFIX_FILE:
-		return set_prefix_file(cli, arg->key, word[0]);
+		return set_prefix_file(cli, arg, word[0]);
 	case ARG_FILE:
 		return set_file(cli, arg, word[0]);
 	}

@@ -50,6 +50,7 @@ struct command_arg {
 	bool optional;		/* options are, unless `needed` */
 	bool needed;
 	bool either;		/* exactly one of those marked so */
+	bool lines;		/* ARG_PREFIX_FILE: words may follow the prefix */
 };
 
 /*

@@ -336,18 +336,20 @@ COMMAND(block_del, "block del", CHANGES, "remove from the blocklist",
 
 COMMAND(block_load, "block load", CHANGES, "block the sources of a file, as entries of one origin",
 	EXAMPLE("block load bad.txt --origin feed --replace"),
-	ARGS(POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE),
+	ARGS(POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE, .lines = true),
 	     OPTION("origin", "NAME", "who lists them; without it 'file'"), FOR, REASON,
 	     FLAG("replace", "withdraw what the origin listed before and the file does not"), FORCE),
-	MORE("The file has one prefix per line, and # begins a comment. Entries of an origin are beside "
+	MORE("A line of the file is PREFIX [DURATION [REASON]], and # begins a comment; --for and --reason hold "
+	     "for lines without. Entries of an origin are beside "
 	     "the configuration: they survive a restart, and reload, apply, rollback and save leave them "
 	     "as they are. Where several origins list a source, it is blocked until the last of them ends."),
 	SHOW(LINE("$origin: $added:n blocked, $changed:n changed, $removed:n withdrawn")))
 
-COMMAND(block_withdraw, "block withdraw", CHANGES, "remove all entries of an origin",
+COMMAND(block_withdraw, "block withdraw", CHANGES, "remove the entries of an origin",
 	EXAMPLE("block withdraw feed"),
-	ARGS(POSITION("origin", "NAME", ARG_TEXT)),
-	MORE("Entries of the file, of block add and of other origins stay."),
+	ARGS(POSITION("origin", "NAME", ARG_TEXT),
+	     POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE, .optional = true)),
+	MORE("With a file, those of its prefixes; else all. Entries of the file, of block add and of other origins stay."),
 	SHOW(LINE("$origin: $removed:n withdrawn")))
 
 COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason",

@@ -40,38 +40,50 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	return r;
 }
 
-int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err)
+/* The time in `text` from now; `what` is its place. */
+static int until_parse(const char *text, const char *what, u64 *ret_utc_ns, struct sl_err *err)
 {
-	const char *text = arg_text(request, "for"), *reason;
+	const char *reason;
 	u64 for_ns;
 
-	*ret_utc_ns = 0;
-	if (!text)
-		return 0;
 	if (duration_parse(text, &for_ns, &reason) < 0 || !for_ns)
-		return sl_err_set(err, EINVAL, "invalid duration 'for=%.80s': accepted are durations "
-				  "such as 30s, 10m, 1h30m or 2d", text);
+		return sl_err_set(err, EINVAL, "invalid duration '%s%.80s': accepted are durations "
+				  "such as 30s, 10m, 1h30m or 2d", what, text);
 	/* Ten years: a longer duration is meant to be permanent. */
 	if (for_ns > 3650ULL * 86400 * SL_NS_PER_SEC)
-		return sl_err_set(err, ERANGE, "duration 'for=%.80s' is too long: at most 3650d; an "
-				  "entry without a duration is permanent", text);
+		return sl_err_set(err, ERANGE, "duration '%s%.80s' is too long: at most 3650d; an "
+				  "entry without a duration is permanent", what, text);
 	*ret_utc_ns = clock_utc_ns() + for_ns;
+	return 0;
+}
+
+int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err)
+{
+	const char *text = arg_text(request, "for");
+
+	*ret_utc_ns = 0;
+	return text ? until_parse(text, "for=", ret_utc_ns, err) : 0;
+}
+
+static int reason_check(const char *reason, struct sl_err *err)
+{
+	const size_t most = sizeof(((struct list_entry *)NULL)->reason) - 1;
+
+	if (strlen(reason) > most)
+		return sl_err_set(err, EINVAL, "the reason is too long: %zu bytes, at most %zu",
+				  strlen(reason), most);
+	for (const char *c = reason; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return sl_err_set(err, EINVAL, "the reason must not contain control characters");
 	return 0;
 }
 
 static int arg_reason(const struct command_request *request, const char **ret, struct sl_err *err)
 {
-	const size_t most = sizeof(((struct list_entry *)NULL)->reason) - 1;
 	const char *text = arg_text(request, "reason");
 
 	*ret = text ? text : "";
-	if (strlen(*ret) > most)
-		return sl_err_set(err, EINVAL, "the reason is too long: %zu bytes, at most %zu",
-				  strlen(*ret), most);
-	for (const char *c = *ret; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			return sl_err_set(err, EINVAL, "the reason must not contain control characters");
-	return 0;
+	return reason_check(*ret, err);
 }
 
 static int list_add(struct commands *ctx, const struct command_request *request, bool block,
@@ -222,12 +234,40 @@ int command_exempt_list(struct commands *ctx, const struct command_request *requ
 
 /* ------------------------------------------------------------------ of an origin */
 
-static int arg_entries(const struct command_request *request, struct entry **ret, size_t *ret_count,
-		       struct sl_err *err)
+/* "PREFIX [DURATION [REASON]]" into an entry that has what a line without these gets. */
+static int entry_parse(const char *line, struct entry *entry, struct sl_err *err)
+{
+	char text[256], *word, *rest = text;
+	const char *why;
+	int r = 0;
+
+	if (snprintf(text, sizeof(text), "%s", line) >= (int)sizeof(text))
+		return sl_err_set(err, EINVAL, "'%.80s...': too long: at most %zu bytes", line,
+				  sizeof(text) - 1);
+	word = strsep(&rest, " \t");
+	if (sl_prefix_parse(word, &entry->prefix, &why) < 0)
+		return sl_err_set(err, EINVAL, "'%.80s': %s", word, why);
+	if (rest)
+		rest += strspn(rest, " \t");
+	if (rest && *rest) {
+		word = strsep(&rest, " \t");
+		r = until_parse(word, "", &entry->until_utc_ns, err);
+	}
+	if (rest)
+		rest += strspn(rest, " \t");
+	if (!r && rest && *rest)
+		r = reason_check(rest, err);
+	if (!r && rest && *rest)
+		snprintf(entry->reason, sizeof(entry->reason), "%s", rest);
+	return r;
+}
+
+static int arg_entries(const struct command_request *request, bool any_width, struct entry **ret,
+		       size_t *ret_count, struct sl_err *err)
 {
 	const json_t *given = json_object_get(request->args, "prefixes"), *item;
 	struct entry *entry = calloc(json_array_size(given) + 1, sizeof(*entry));
-	const char *reason = "", *why;
+	const char *reason = "";
 	u64 until;
 	size_t i;
 	int r = arg_until(request, &until, err);
@@ -237,17 +277,14 @@ static int arg_entries(const struct command_request *request, struct entry **ret
 	if (!r && !entry)
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	json_array_foreach(given, i, item) {
-		const char *text = json_string_value(item);
-
 		if (r < 0)
 			break;
-		if (sl_prefix_parse(text, &entry[i].prefix, &why) < 0)
-			r = sl_err_set(err, EINVAL, "'%.80s': %s", text, why);
-		else if (!arg_flag(request, "force"))
-			r = block_check_width(&entry[i].prefix, err);
 		entry[i].list = LIST_BLOCK;
 		entry[i].until_utc_ns = until;
 		strcpy(entry[i].reason, reason);
+		r = entry_parse(json_string_value(item), &entry[i], err);
+		if (!r && !any_width)
+			r = block_check_width(&entry[i].prefix, err);
 	}
 	if (r < 0) {
 		free(entry);
@@ -272,7 +309,7 @@ int command_block_load(struct commands *ctx, const struct command_request *reque
 	struct entries_result result;
 	struct entry *entry;
 	size_t count;
-	int r = arg_entries(request, &entry, &count, err);
+	int r = arg_entries(request, arg_flag(request, "force"), &entry, &count, err);
 
 	if (r < 0)
 		return r;
@@ -295,12 +332,22 @@ int command_block_withdraw(struct commands *ctx, const struct command_request *r
 {
 	const char *origin = arg_text(request, "origin");
 	struct entries_result result;
-	int r = entries_withdraw(ctx->running, origin, &result, err);
+	struct entry *entry;
+	size_t count;
+	int r;
 
+	if (json_object_get(request->args, "prefixes")) {
+		r = arg_entries(request, true, &entry, &count, err);
+		if (r < 0)
+			return r;
+		r = entries_del(ctx->running, origin, entry, count, &result, err);
+		free(entry);
+	} else {
+		r = entries_withdraw(ctx->running, origin, &result, err);
+	}
 	if (r < 0)
 		return r;
-	/* One of several origins of a feed: a change of what the feed lists. */
-	if (strchr(origin, ':'))
+	if (json_object_get(request->args, "prefixes"))
 		feeds_changed(ctx->running, FEED_ORIGIN, origin);
 	else
 		feeds_forget(ctx->running, FEED_ORIGIN, origin);

@@ -217,7 +217,7 @@ static void add_origin(void *arg, const char *name)
 {
 	struct origins *origins = arg;
 	json_t *json = json_pack("{s:s, s:o}", "name", name, "count",
-				 json_u64(entries_of_feed(origins->ctx->running, name)));
+				 json_u64(entries_of_origin(origins->ctx->running, name)));
 
 	add_feed(json, feeds_find(origins->ctx->running, FEED_ORIGIN, name), 0);
 	json_array_append_new(origins->list, json);
@@ -228,11 +228,11 @@ static json_t *origins_to_json(const struct commands *ctx)
 {
 	struct origins origins = { ctx, json_array() };
 
-	entries_feeds(ctx->running, add_origin, &origins);
+	entries_origins(ctx->running, add_origin, &origins);
 	for (size_t i = 0; i < feeds_count(ctx->running); i++) {
 		const struct feed *feed = feeds_at(ctx->running, i);
 
-		if (feed->kind == FEED_ORIGIN && !entries_of_feed(ctx->running, feed->name))
+		if (feed->kind == FEED_ORIGIN && !entries_of_origin(ctx->running, feed->name))
 			add_origin(&origins, feed->name);
 	}
 	return origins.list;

@@ -265,42 +265,28 @@ size_t entries_count(const struct running *run, enum list_kind list)
 	return count;
 }
 
-static bool is_of_feed(const struct entry_table *table, u32 origin, const char *feed)
-{
-	char name[SL_NAME_MAX];
-
-	return !strcmp(feed_of_origin(table->name[origin], name), feed);
-}
-
 static size_t listed_by(const struct entry_table *table, u32 origin)
 {
 	return (size_t)table->of_origin[origin][LIST_BLOCK] + table->of_origin[origin][LIST_EXEMPT];
 }
 
-size_t entries_of_feed(const struct running *run, const char *feed)
-{
-	size_t count = 0;
-
-	for (u32 i = ORIGIN_FEEDS; run->entries && i < run->entries->table.names; i++)
-		if (is_of_feed(&run->entries->table, i, feed))
-			count += listed_by(&run->entries->table, i);
-	return count;
-}
-
-void entries_feeds(const struct running *run, void (*each)(void *arg, const char *feed), void *arg)
+size_t entries_of_origin(const struct running *run, const char *origin)
 {
 	const struct entry_table *table = run->entries ? &run->entries->table : NULL;
-	char feed[SL_NAME_MAX];
 
-	for (u32 i = ORIGIN_FEEDS; table && i < table->names; i++) {
-		bool is_first = true;
+	for (u32 i = ORIGIN_FEEDS; table && i < table->names; i++)
+		if (!strcmp(table->name[i], origin))
+			return listed_by(table, i);
+	return 0;
+}
 
-		feed_of_origin(table->name[i], feed);
-		for (u32 before = ORIGIN_FEEDS; before < i && is_first; before++)
-			is_first = !listed_by(table, before) || !is_of_feed(table, before, feed);
-		if (is_first && listed_by(table, i))
-			each(arg, feed);
-	}
+void entries_origins(const struct running *run, void (*each)(void *arg, const char *origin), void *arg)
+{
+	const struct entry_table *table = run->entries ? &run->entries->table : NULL;
+
+	for (u32 i = ORIGIN_FEEDS; table && i < table->names; i++)
+		if (listed_by(table, i))
+			each(arg, table->name[i]);
 }
 
 bool entries_longest(const struct running *run, enum list_kind list, const struct sl_prefix *source,

@@ -75,10 +75,10 @@ typedef void entries_each(void *arg, const char *origin, const struct entry *ent
 void entries_walk(const struct running *run, const char *origin, entries_each *each, void *arg);
 /* Those of all feeds in a list. */
 size_t entries_count(const struct running *run, enum list_kind list);
-/* Those of the origins of one feed (feed_of_origin()), in both lists. */
-size_t entries_of_feed(const struct running *run, const char *feed);
-/* The name of each feed that lists something, once. */
-void entries_feeds(const struct running *run, void (*each)(void *arg, const char *feed), void *arg);
+/* Those of one origin, in both lists. */
+size_t entries_of_origin(const struct running *run, const char *origin);
+/* The name of each origin that lists something. */
+void entries_origins(const struct running *run, void (*each)(void *arg, const char *origin), void *arg);
 /* The entry of a feed with the longest prefix that covers a source; false: there is none. */
 bool entries_longest(const struct running *run, enum list_kind list, const struct sl_prefix *source,
 		     struct entry *ret, const char **ret_origin);

@@ -30,12 +30,6 @@ const char *feed_kind_name(enum feed_kind kind)
 	return kind_name[kind];
 }
 
-const char *feed_of_origin(const char *origin, char buf[SL_NAME_MAX])
-{
-	snprintf(buf, SL_NAME_MAX, "%.*s", (int)strcspn(origin, ":"), origin);
-	return buf;
-}
-
 /* ------------------------------------------------------------------ the table */
 
 static struct feed *find(struct feeds *feeds, enum feed_kind kind, const char *name)
@@ -94,7 +88,7 @@ size_t feed_prefixes(const struct running *run, const struct feed *feed)
 	const struct set_def *set;
 
 	if (feed->kind == FEED_ORIGIN)
-		return entries_of_feed(run, feed->name);
+		return entries_of_origin(run, feed->name);
 	set = policy_find_set(run->policy, feed->name);
 	return set ? set->count : 0;
 }
@@ -187,11 +181,8 @@ void feeds_free(struct running *run)
 
 void feeds_changed(struct running *run, enum feed_kind kind, const char *name)
 {
-	char buf[SL_NAME_MAX];
-
 	if (!run->feeds)
 		return;
-	name = kind == FEED_ORIGIN ? feed_of_origin(name, buf) : name;
 	place(run->feeds, kind, name)->changed_utc_ns = clock_utc_ns();
 	run->feeds->dirty = true;
 }

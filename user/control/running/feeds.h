@@ -4,8 +4,7 @@
  * (entries.h), when it last changed, when its program last looked, and why that failed.
  *
  * The time of a change is noted here as it is made; the rest is what programs report (`feed
- * report`). Origins with a colon are one feed by the part before it: "crowdsec:1f3a" is "crowdsec".
- * FEEDS_MAX of them are kept, in state_dir/feeds.json; of more, those with the latest news.
+ * report`). FEEDS_MAX of them are kept, in state_dir/feeds.json; of more, those with the latest news.
  *
  * Knows: names and times. Does not know: prefixes. On the main thread; run->feeds NULL is fine.
  */
@@ -55,9 +54,6 @@ int feeds_report(struct running *run, enum feed_kind kind, const char *name, con
 const struct feed *feeds_find(const struct running *run, enum feed_kind kind, const char *name);
 size_t feeds_count(const struct running *run);
 const struct feed *feeds_at(const struct running *run, size_t at);
-
-/* The name of an origin's feed; returns `buf`. */
-const char *feed_of_origin(const char *origin, char buf[SL_NAME_MAX]);
 /* Prefixes that it has now. */
 size_t feed_prefixes(const struct running *run, const struct feed *feed);
 

@@ -21,8 +21,7 @@ RIG_TEST(test_changes)
 
 	rig_open(&rig, SETS);
 	rig_do(&rig, "{\"command\":\"set add\",\"args\":{\"name\":\"bad\",\"prefixes\":[\"192.0.2.9\"]}}");
-	rig_do(&rig, LOAD("crowdsec:1f", "\"192.0.2.64/30\", \"192.0.2.70\""));
-	rig_do(&rig, LOAD("crowdsec:2a", "\"192.0.2.80\""));
+	rig_do(&rig, LOAD("crowdsec", "\"192.0.2.64/30\", \"192.0.2.70 1h\", \"192.0.2.80 90s ssh brute force\""));
 	rig_do(&rig, LOAD("file", "\"192.0.2.90\""));
 	shown = list(&rig);
 	assert_int_equal(int_at(shown, "result.sets.0.count"), 2);
@@ -35,7 +34,7 @@ RIG_TEST(test_changes)
 	assert_string_equal(text_at(shown, "result.origins.1.name"), "file");
 	json_decref(shown);
 	rig_do(&rig, "{\"command\":\"block withdraw\",\"args\":{\"origin\":\"file\"}}");
-	rig_do(&rig, "{\"command\":\"block withdraw\",\"args\":{\"origin\":\"crowdsec:1f\"}}");
+	rig_do(&rig, "{\"command\":\"block withdraw\",\"args\":{\"origin\":\"crowdsec\",\"prefixes\":[\"192.0.2.70\",\"192.0.2.64/30\"]}}");
 	shown = list(&rig);
 	assert_int_equal(count_at(shown, "result.origins"), 1);
 	assert_int_equal(int_at(shown, "result.origins.0.count"), 1);
