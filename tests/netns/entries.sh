@@ -66,6 +66,17 @@ check_is "what another listed stays" "$(ctl -o json block list | jq -r '.entries
 echo "# load of $MANY: $(calc "$loaded - $begin") s, withdrawal: $(calc "$withdrawn - $withdraw_begin") s, with the CLI"
 check "seconds to load" "$(calc "$loaded - $begin")" 0 10
 check "seconds to withdraw" "$(calc "$withdrawn - $withdraw_begin")" 0 10
+# A line has a duration and a reason of its own; a file of prefixes withdraws those alone.
+printf '%s\n' '# feed' '10.1.9.1 90s brute force' '10.1.9.2 2h' 10.1.9.3 | ctl block load --origin feed --for 1d --reason abuse - \
+	> "$LAB/load"
+check_is "each line's end and reason" "$(ctl -o json block list | jq -r '.entries[] | select(.origin == "feed") |
+	"\(.prefix) \((.left_ns / 1e9 + 1) / 60 | floor) \(.reason)"' | sort | paste -sd,)" \
+	"10.1.9.1 1 brute force,10.1.9.2 120 abuse,10.1.9.3 1440 abuse"
+check_is "a bad duration changes nothing" "$(printf '10.1.9.4\n10.1.9.5 soon\n' | ctl block load --origin feed - 2>&1 |
+	grep -c "invalid duration 'soon'") $(ctl -o json block list | jq '.entries | length')" "1 4"
+printf '10.1.9.1\n10.1.9.3\n' | ctl block withdraw feed - > "$LAB/withdraw"
+check_is "two are withdrawn" "$(ctl -o json block list | jq -r '.entries[] | select(.origin == "feed").prefix')" 10.1.9.2
+ctl block withdraw feed > "$LAB/withdraw"
 blast_stop
 sink_stop s0
 
