@@ -21,6 +21,7 @@
 #include <bpf/libbpf.h>
 
 #include "packet/dataplane/dp_push.h"
+#include "tests/bench/bench.h"
 #include "tests/bench/floor.skel.h"
 
 #define REPEAT 500000
@@ -88,26 +89,7 @@ struct contestant {
 	double ns[ROUNDS_MAX];
 };
 
-static _Noreturn void die(const char *what, const struct sl_err *err)
-{
-	char text[1024];
-
-	if (err)
-		fprintf(stderr, "cost: %s: %s\n", what, sl_err_format(err, text, sizeof(text)));
-	else
-		fprintf(stderr, "cost: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
 /* ------------------------------------------------------------------ rule sets */
-
-static u64 clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
-}
 
 /* Number k of prefixes that do not hold the source: /28 to /32, each in a /28 of its own. */
 static void print_prefix(FILE *out, u32 k)

@@ -31,6 +31,7 @@
 #include <bpf/libbpf.h>
 
 #include "packet/dataplane/dp_push.h"
+#include "tests/bench/bench.h"
 #include "tests/bench/judge.skel.h"
 
 #define PROBES 65536
@@ -51,26 +52,7 @@ struct probe {
 	u16 pad;
 };
 
-static _Noreturn void die(const char *what, const struct sl_err *err)
-{
-	char text[1024];
-
-	if (err)
-		fprintf(stderr, "judge: %s: %s\n", what, sl_err_format(err, text, sizeof(text)));
-	else
-		fprintf(stderr, "judge: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
 /* ------------------------------------------------------------------ rule sets */
-
-static u64 clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
-}
 
 static void apply(struct judge *j, const char *yaml)
 {

@@ -264,7 +264,14 @@ static void put_limits(const json_t *list, const char *title, FILE *out)
 	fputs("</table>\n", out);
 }
 
-static void put_top(const json_t *list, const char *title, const char *none, FILE *out)
+/* A column of figures of an entry: its `member`, or that of its object `of`. */
+struct column {
+	const char *title, *of, *member;
+	bool percent;
+};
+
+static void put_table(const json_t *list, const char *title, const char *none,
+		      const struct column *column, size_t columns, FILE *out)
 {
 	const json_t *entry;
 	size_t i;
@@ -274,41 +281,50 @@ static void put_top(const json_t *list, const char *title, const char *none, FIL
 		fprintf(out, "<p>%s</p></div>\n", none);
 		return;
 	}
-	fputs("<table><tr><th></th><th>count</th><th>peak/s</th><th>passed</th><th>refused</th><th>used</th></tr>\n", out);
+	fputs("<table><tr><th></th>", out);
+	for (size_t k = 0; k < columns; k++)
+		fprintf(out, "<th>%s</th>", column[k].title);
+	fputs("</tr>\n", out);
 	json_array_foreach(list, i, entry) {
 		fputs("<tr><td>", out);
 		put(out, text_at(entry, "who"));
 		fputs("</td>", out);
-		cell(out, number_at(entry, "count"));
-		cell(out, number_at(entry, "peak_per_second"));
-		cell(out, number_at(entry, "passed"));
-		cell(out, number_at(entry, "refused"));
-		fprintf(out, "<td>%.0f %%</td></tr>\n", 100 * number_at(entry, "used"));
+		for (size_t k = 0; k < columns; k++) {
+			const json_t *of = column[k].of ? json_object_get(entry, column[k].of) : entry;
+			double value = number_at(of, column[k].member);
+
+			if (column[k].percent)
+				fprintf(out, "<td>%.0f %%</td>", 100 * value);
+			else
+				cell(out, value);
+		}
+		fputs("</tr>\n", out);
 	}
 	fputs("</table></div>\n", out);
 }
 
+static void put_top(const json_t *list, const char *title, const char *none, FILE *out)
+{
+	static const struct column columns[] = {
+		{ .title = "count", .member = "count" },
+		{ .title = "peak/s", .member = "peak_per_second" },
+		{ .title = "passed", .member = "passed" },
+		{ .title = "refused", .member = "refused" },
+		{ .title = "used", .member = "used", .percent = true },
+	};
+
+	put_table(list, title, none, columns, sizeof(columns) / sizeof(columns[0]), out);
+}
+
 static void put_compare(const json_t *list, const char *title, FILE *out)
 {
-	const json_t *entry;
-	size_t i;
+	static const struct column columns[] = {
+		{ .title = "count", .member = "count" },
+		{ .title = "refused", .member = "refused" },
+		{ .title = "with the other", .of = "compare", .member = "refused" },
+	};
 
-	fprintf(out, "<div><h2>%s</h2>\n", title);
-	if (!json_array_size(list)) {
-		fputs("<p>none</p></div>\n", out);
-		return;
-	}
-	fputs("<table><tr><th></th><th>count</th><th>refused</th><th>with the other</th></tr>\n", out);
-	json_array_foreach(list, i, entry) {
-		fputs("<tr><td>", out);
-		put(out, text_at(entry, "who"));
-		fputs("</td>", out);
-		cell(out, number_at(entry, "count"));
-		cell(out, number_at(entry, "refused"));
-		cell(out, number_at(json_object_get(entry, "compare"), "refused"));
-		fputs("</tr>\n", out);
-	}
-	fputs("</table></div>\n", out);
+	put_table(list, title, "none", columns, sizeof(columns) / sizeof(columns[0]), out);
 }
 
 void replay_page(const json_t *report, FILE *out)

@@ -112,8 +112,15 @@ static int commit(struct running *run, struct entry_change *change, size_t count
 		  const struct entries_result *result, struct entries_result *ret,
 		  struct sl_err *err)
 {
-	int r = count ? entries_change(run, change, count, true, err) : 0;
+	u32 live = run->entries->table.live;
+	int r = 0;
 
+	entry_table_unmark(&run->entries->table);
+	if (result->added && live + result->added - result->removed > ENTRIES_MAX)
+		r = sl_err_set(err, ENOSPC, "too many entries: %u are listed, at most %d at a time",
+			       live, ENTRIES_MAX);
+	else if (count)
+		r = entries_change(run, change, count, true, err);
 	free(change);
 	if (r < 0)
 		return r;
@@ -146,13 +153,28 @@ int entries_add(struct running *run, const char *origin, const struct entry *ent
 	if (!change)
 		return no_memory(err);
 	changes = gather_new(&run->entries->table, number, entry, count, change, &result);
-	entry_table_unmark(&run->entries->table);
-	if (run->entries->table.live + result.added > ENTRIES_MAX) {
-		free(change);
-		return sl_err_set(err, ENOSPC, "too many entries: %u are listed, at most %d at a time",
-				  run->entries->table.live, ENTRIES_MAX);
-	}
 	return commit(run, change, changes, &result, ret, err);
+}
+
+/*
+ * For removals: the origin's number, and room for `most` of them. 1: it has no entries, and *ret is
+ * set; or -errno.
+ */
+static int removal_begin(struct running *run, const char *origin, size_t most, u32 *ret_number,
+			 struct entry_change **ret_change, struct entries_result *ret,
+			 struct sl_err *err)
+{
+	int r = find_origin(run, origin, false, ret_number, err);
+
+	if (r == -ENOENT) {
+		if (ret)
+			*ret = (struct entries_result){ .added = 0 };
+		return 1;
+	}
+	if (r < 0)
+		return r;
+	*ret_change = malloc((most + 1) * sizeof(**ret_change));
+	return *ret_change ? 0 : no_memory(err);
 }
 
 int entries_del(struct running *run, const char *origin, const struct entry *entry, size_t count,
@@ -161,18 +183,10 @@ int entries_del(struct running *run, const char *origin, const struct entry *ent
 	struct entries_result result = { .added = 0 };
 	struct entry_change *change;
 	u32 number;
-	int r = find_origin(run, origin, false, &number, err);
+	int r = removal_begin(run, origin, count, &number, &change, ret, err);
 
-	if (r == -ENOENT) {
-		if (ret)
-			*ret = result;
-		return 0;
-	}
-	if (r < 0)
-		return r;
-	change = malloc((count + 1) * sizeof(*change));
-	if (!change)
-		return no_memory(err);
+	if (r)
+		return r < 0 ? r : 0;
 	for (size_t i = 0; i < count; i++)
 		if (entry_table_find(&run->entries->table, number, entry[i].list,
 				     &entry[i].prefix))
@@ -205,12 +219,6 @@ int entries_replace(struct running *run, const char *origin, enum list_kind list
 		return no_memory(err);
 	changes = gather_new(table, number, entry, count, change, &result);
 	result.removed = gather_unmarked(table, number, list, change + changes);
-	entry_table_unmark(table);
-	if (table->live + result.added - result.removed > ENTRIES_MAX) {
-		free(change);
-		return sl_err_set(err, ENOSPC, "too many entries: %u are listed, at most %d at a time",
-				  table->live, ENTRIES_MAX);
-	}
 	return commit(run, change, changes + result.removed, &result, ret, err);
 }
 
@@ -220,18 +228,11 @@ int entries_withdraw(struct running *run, const char *origin, struct entries_res
 	struct entries_result result = { .added = 0 };
 	struct entry_change *change;
 	u32 number;
-	int r = find_origin(run, origin, false, &number, err);
+	int r = removal_begin(run, origin, run->entries ? run->entries->table.live : 0, &number,
+			      &change, ret, err);
 
-	if (r == -ENOENT) {
-		if (ret)
-			*ret = result;
-		return 0;
-	}
-	if (r < 0)
-		return r;
-	change = malloc((run->entries->table.live + 1) * sizeof(*change));
-	if (!change)
-		return no_memory(err);
+	if (r)
+		return r < 0 ? r : 0;
 	result.removed = gather_unmarked(&run->entries->table, number, LIST_KIND_COUNT, change);
 	return commit(run, change, result.removed, &result, ret, err);
 }
