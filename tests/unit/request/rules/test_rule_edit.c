@@ -235,6 +235,32 @@ TEST(test_saved)
 	ruleset_free(set);
 }
 
+/* A file that changed since it was loaded: what no longer applies is not lost, the rest is saved. */
+TEST(test_changed_file)
+{
+	struct rule_edit edit[] = {
+		{ EDIT_SET, "api/user", NULL, PAIRS("limits=20 requests/m") },
+		{ EDIT_UNSET, "api/user", "acme", NO_PAIRS },
+	};
+	struct ruleset *set = rules_edited(temp_dir, edit, 2);
+	struct sl_err err;
+	char *text;
+	size_t size;
+
+	temp_put("r.yaml", "domain: api\ndescriptors:\n  - {key: other, limits: 1 requests/s}\n");
+	assert_int_equal(rule_file_edited(file, set, edit, 2, &text, &size, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "no rule \"api/user\""));
+	assert_non_null(strstr(err.message, "reload first"));
+	temp_put("r.yaml", "domain: api\ndescriptors:\n"
+			   "  - {key: user, limits: 1 requests/s}  # as is\n");
+	assert_int_equal(rule_file_edited(file, set, edit, 2, &text, &size, &err), 0);
+	assert_string_equal(text, "domain: api\ndescriptors:\n"
+				  "  - {key: user, limits: 20 requests/m}  # as is\n");
+	free(text);
+	temp_put("r.yaml", base);
+	ruleset_free(set);
+}
+
 /* An alias' content is the rule's own: a change does not change the anchor's rule, live or saved. */
 TEST(test_aliased)
 {
