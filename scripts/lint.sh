@@ -10,10 +10,11 @@
 #   - a file over 500 lines, or a function over 70, says why: a comment with "over 500 lines" in
 #     the file, or "over 70 lines" in the 12 lines above the function
 #   - no retired term: scripts/terms.py
+#   - README and docs/*.md have at most 30,000 words (wc -w)
 #   - the tables of keys in the documents are those of the rows: scripts/keys.py (if sluicectl is built)
 #   - the calls of each BPF program fit into 512 bytes of stack, as Linux 6.1 counts: scripts/stack.py
 #     (of those that are built)
-#   - the tables of docs/scaling.md are those that tests/bench/scaling.py derives
+#   - the tables of docs/scaling.md and its decision are those that tests/bench/scaling.py derives
 #   - every source file names its licence
 #   - no machine's own paths
 #
@@ -73,6 +74,9 @@ done < <(python3 scripts/rooms.py check 2>&1 || echo "scripts/rooms.py failed"
 while IFS= read -r line; do
 	say "$line"
 done < <(python3 scripts/terms.py 2>&1)
+
+words=$(cat README.md docs/*.md | wc -w)
+[ "$words" -le 30000 ] || say "docs/: $words words; 30,000 are enough: say each thing once"
 
 if [ -x build/sluicectl ]; then
 	while IFS= read -r line; do

@@ -121,7 +121,7 @@ man: $(B)/sluicectl
 		docs/man/sluicectl.8 > $(B)/sluicectl.8 && cp $(B)/sluicectl.8 docs/man/sluicectl.8
 	@scripts/keys.py write $(B)/sluicectl
 
-# The tables of docs/scaling.md, after the simulation that they rest on: 1000 nodes, about a minute of CPU.
+# The tables of docs/scaling.md and its decision, after the simulation that they rest on: 1000 nodes, about a minute of CPU.
 scaling: $(B)/tests/bench/nodes
 	@python3 tests/bench/scaling.py simulate $<
 	@python3 tests/bench/scaling.py write

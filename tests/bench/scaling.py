@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-scaling.py - the tables of docs/scaling.md, from the unit costs below.
+scaling.py - the tables of docs/scaling.md and of its decision, from the unit costs below.
 
-    scaling.py write             replaces the tables in docs/scaling.md
+    scaling.py write             replaces the tables
     scaling.py check             exit 1 if they are not current (make lint)
     scaling.py simulate NODES [MOST]  runs tests/bench/nodes for the rows of SIMULATED with at most
                                  so many nodes; exit 1 if a result differs from what is recorded here
@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-PAGE = "docs/scaling.md"
+PAGES = ("docs/scaling.md", "docs/decisions/0046-scaling.md")
 
 # All measured. name: (value, unit, what it is, how it was found)
 UNITS = {
@@ -36,7 +36,7 @@ UNITS = {
                "`scripts/bench-redis.sh`"),
     "flushed": (9.1, "us of Redis", "a bucket in a command of up to 256", "`scripts/bench-shares.sh`"),
     "bucket_bytes": (265, "bytes", "a bucket between node and Redis, both ways", "counters of `lo`"),
-    "bucket_memory": (170, "bytes", "a bucket in Redis", "[cluster.md](cluster.md)"),
+    "bucket_memory": (170, "bytes", "a bucket in Redis", "[cluster.md](../cluster.md)"),
     "batch": (0.6, "us of Redis", "one node's heartbeat, read by one node", "redis-benchmark: XREAD of 1000"),
     "batch_bytes": (249, "bytes", "the same on the wire", "three idle nodes, `INFO`"),
 }
@@ -223,15 +223,16 @@ def main():
         sys.exit(simulate(sys.argv[2], int(sys.argv[3]) if len(sys.argv) == 4 else 1000))
     if what not in ("write", "check") or len(sys.argv) != 2:
         sys.exit(__doc__)
-    with open(PAGE, encoding="utf-8") as file:
-        text = file.read()
-    new = current(text)
-    if what == "write":
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(new)
-    elif new != text:
-        line = next((i for i, (a, b) in enumerate(zip(text.split("\n"), new.split("\n")), 1) if a != b), 1)
-        sys.exit(f"{PAGE}:{line}: not what tests/bench/scaling.py derives: make scaling")
+    for page in PAGES:
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        new = current(text)
+        if what == "write":
+            with open(page, "w", encoding="utf-8") as file:
+                file.write(new)
+        elif new != text:
+            line = next((i for i, (a, b) in enumerate(zip(text.split("\n"), new.split("\n")), 1) if a != b), 1)
+            sys.exit(f"{page}:{line}: not what tests/bench/scaling.py derives: make scaling")
 
 
 if __name__ == "__main__":

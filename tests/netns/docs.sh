@@ -115,8 +115,8 @@ for document in documents:
 walk = open("docs/packet-walk.md").read().split("## Every reason")[1]
 names = open("user/packet/dataplane/names.c").read()
 names = set(re.findall(r'"(\w+)"', names[names.index("reasons[]"):names.index("};")]))
-named = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in walk.split("\n")
-					   if line.startswith("| `"))))
+named = set(re.findall(r"`(\w+)`", "".join(line.split(":")[0] for line in walk.split("\n")
+					   if line.startswith("- `"))))
 for name in sorted(names ^ named):
 	wrong.append("docs/packet-walk.md: reason %s: %s" % (name, "is missing" if name in names else
 							     "there is none"))

@@ -59,27 +59,25 @@ static const struct key limit_rows[] = {
 		  "`dport`, `vlan`, `interface`. `[]` is one bucket for all. Interfaces share "
 		  "buckets unless `interface` is listed" },
 	{ "prefix", LIMIT(prefix), &type_map, .keys = &limit_prefix_keys, .flags = KEY_FLOW,
-	  .help = "addresses of one such prefix are one source; with a list, each length is "
-		  "counted: see [prefix hierarchy](#prefix-hierarchy). Only with `source` in "
-		  "`per`" },
+	  .help = "addresses of one such prefix are one source; with a [list](#prefix-hierarchy), each "
+		  "length is counted. Only with `source` in `per`" },
 	{ "prefix_scale", LIMIT(prefix), &type_map, .keys = &limit_scale_keys, .flags = KEY_FLOW, .unset = "1",
 	  .help = "the multiplier of rate and burst at each listed prefix, 1 to 65536" },
 	{ "dst_prefix", .type = &type_map, .keys = &dst_prefix_keys, .flags = KEY_FLOW,
 	  .help = "addresses of one such prefix are one destination: with 64 a sweep over a /64 "
 		  "is charged to one bucket. Only with `dst` in `per`" },
 	{ "rate", LIMIT(terms.rates.rate), &type_rates, .unset = "none",
-	  .help = "what passes in the long run; a list of up to four rates that hold together, "
-		  "see [rates](#rates-and-algorithms). [Without it](#without-a-rate) `action` "
-		  "applies to all that matches" },
+	  .help = "what passes in the long run; a list of up to [four](#rates-and-algorithms) that "
+		  "hold together. [Without it](#without-a-rate) `action` applies to all that "
+		  "matches" },
 	{ "burst", LIMIT(terms.rates.burst), &type_bursts,
 	  .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = algorithm_names,
 	  .usual = "token-bucket",
-	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [rates](#rates-and-algorithms)" },
+	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [which](algorithms.md#which-algorithm)" },
 	{ "window", LIMIT(terms.first_request), &type_enum, .names = window_names, .usual = "aligned",
-	  .help = "fixed-window only: `aligned` to UTC, or from the `first-request` on: a "
-		  "bucket's window begins with its first packet" },
+	  .help = "fixed-window only: `aligned` to UTC, or from the `first-request` of a bucket on" },
 	{ "buckets", LIMIT(terms.buckets), &type_number, .usual = "4", .least = SL_COUNTERS_MIN,
 	  .most = SL_COUNTERS_MAX, .accepted = "2 to 6",
 	  .help = "window-counters only: the buckets of a window, 2 to 6" },
@@ -101,11 +99,10 @@ static const struct key limit_rows[] = {
 	{ "throttle", LIMIT(terms.throttle), &type_throttle, .usual = "hard",
 	  .help = "`hard`, `{soft: ...}` or `{elastic: ...}`, see [throttle](#throttle)" },
 	{ "on_full", LIMIT(on_full), &type_enum, .names = on_full_names, .usual = "open",
-	  .help = "if the table has no room for a new bucket: `open` (the packet passes), "
-		  "`closed` (it is dropped), or `prefix`: it is counted with its /24 (IPv6: "
-		  "/48), at the same rate, and [places are "
-		  "kept](algorithms.md#the-price-of-a-full-table) for that; if those are full "
-		  "too, or `prefix` is already as wide, it passes" },
+	  .help = "if the table has no room for a new bucket the packet passes (`open`), is "
+		  "dropped (`closed`), or is counted with its /24 (IPv6: /48) in [places kept for "
+		  "that](algorithms.md#the-price-of-a-full-table) (`prefix`), failing which it "
+		  "passes" },
 	{ "ban", LIMIT(ban), &type_ban, .unset = "none",
 	  .help = "a source with too many drops is shut out for a while, see [ban](#ban)" },
 	{ "scope", LIMIT(terms.cluster), &type_enum, .names = scope_names, .usual = "node",

@@ -211,8 +211,7 @@ static const struct key policy_rows[] = {
 	{ "failsafe_rate", KEY(struct policy, failsafe_rate), &type_connections,
 	  .usual = "100 connections/s",
 	  .help = "per source, to failsafe ports; in connections. Other TCP to them "
-		  "has rates derived from it: [Failsafe "
-		  "ports](packet-walk.md#failsafe-ports)" },
+		  "has [rates derived from it](packet-walk.md#failsafe-ports)" },
 	{ "sets", KEY(struct policy, set), &type_sets, .flags = KEY_FIRST,
 	  .help = "named lists of addresses, see below" },
 	{ "exempt", KEY(struct policy, list[LIST_EXEMPT]), &type_entries,
@@ -224,19 +223,17 @@ static const struct key policy_rows[] = {
 		  "`until`" },
 	{ "essential", .type = &type_map, .keys = &essential_keys,
 	  .help = "per source: ARP and neighbor discovery pass up to this rate; in "
-		  "packets. Also the rate of [path-MTU "
-		  "messages](packet-walk.md#path-mtu-messages): in sum, and per peer "
-		  "of a socket here" },
+		  "packets. Also that of [path-MTU "
+		  "messages](packet-walk.md#path-mtu-messages)" },
 	{ "on_parse_error", KEY(struct policy, on_parse_error), &type_enum, .usual = "pass",
 	  .names = on_parse_error_names,
-	  .help = "packets that cannot be read completely. `pass`: judged by every "
-		  "limit that they could belong to; `drop`: dropped. See [what is "
-		  "wrong with a packet](packet-walk.md#what-is-wrong-with-a-packet)" },
+	  .help = "[packets that cannot be read "
+		  "completely](packet-walk.md#what-is-wrong-with-a-packet): judged by every "
+		  "limit that they could belong to (`pass`), or dropped (`drop`)" },
 	{ "fragments", KEY(struct policy, fragments), &type_enum, .usual = "limit",
 	  .names = fragments_names,
 	  .help = "`limit`, `pass` or `drop`: IP fragments. With `limit` later "
-		  "fragments meet the limits of their first, see "
-		  "[fragments](packet-walk.md#fragments)" },
+		  "[fragments](packet-walk.md#fragments) meet the limits of their first" },
 	{ "limits", KEY(struct policy, limit), &type_limits,
 	  .help = "see below; up to 256" },
 	{ "http", KEY(struct policy, http), &type_section, .keys = &http_def_keys,
@@ -254,7 +251,7 @@ static const struct key policy_rows[] = {
 	{ "metrics", .type = &type_map, .keys = &metrics_keys,
 	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
 		  "callers may create. `token_file`: its first line lets other hosts set [load "
-		  "signals](#throttle)" },
+		  "signals](#load-signals)" },
 	{ "events", .type = &type_map, .keys = &events_keys,
 	  .help = "what `sluicectl events` shows. `rate`: at most so many of each kind a second from "
 		  "the data path, all CPUs together, 0 for none" },
