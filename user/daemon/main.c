@@ -99,9 +99,11 @@ int main(int argc, char **argv)
 	signal(SIGHUP, SIG_IGN);	/* until start is complete */
 	raise_fd_limit();
 	r = purge ? start_purge(&d, &err) : start_all(&d, &err);
-	if (r < 0)
+	if (r < 0) {
 		r = fail(&err);
-	else if (!purge)
+		if (!purge)
+			start_undo(&d);
+	} else if (!purge)
 		r = start_loop(&d);
 	start_revert(&d);
 	return r;

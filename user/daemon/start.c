@@ -26,6 +26,7 @@
 #include "control/commands/control.h"
 #include "control/elastic/elastic.h"
 #include "daemon/http_tier.h"
+#include "daemon/needs.h"
 #include "packet/host/ifaces.h"
 #include "control/running/live.h"
 #include "daemon/metrics_listen.h"
@@ -167,15 +168,13 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 
 	if (d->packets.absent)
 		return open_no_data_plane(d, err);
-	if (geteuid() != 0)
-		return sl_err_set(err, EPERM,
-				  "permission denied: loading the limiter into the kernel needs root");
 	r = dp_bpf_open(d->running.file->pin_dir, d->running.file->table_buckets, &d->packets.dp,
 			&fresh, err);
 	if (!r)
 		r = ifaces_lock_pins(d->running.file->pin_dir, err);
 	if (r < 0)
 		return r;
+	d->packets.made_pins = fresh;
 	log_info(fresh ? "created the maps under %s" : "reusing the maps under %s",
 		 d->running.file->pin_dir);
 	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
@@ -204,6 +203,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 	int lock_fd, r;
 
 	r = load(d, err);
+	if (!r && !d->packets.absent)
+		r = needs_check(err);
 	if (!r && !d->packets.absent)
 		r = helper_start(&d->packets.helper, d->running.file->pin_dir, confine_helper, err);
 	if (!r)
@@ -288,6 +289,21 @@ int start_loop(struct daemon *d)
 	sd_notify(0, "STOPPING=1");
 	bans_store(&d->packets);
 	return 0;
+}
+
+void start_undo(struct daemon *d)
+{
+	struct sl_err err;
+
+	if (!d->packets.dp || d->packets.absent)
+		return;
+	if (!d->packets.made_pins)
+		log_info("what an earlier sluiced has attached stays attached: limits stay in force");
+	else if (helper_purge(&d->packets.helper, &err) < 0)
+		log_error("what this start has made is left behind: %s; remove it with: sluiced -c %s --purge",
+			  err.message, d->running.config_path);
+	else
+		log_info("what this start had made was removed: programs and pins");
 }
 
 int start_purge(struct daemon *d, struct sl_err *err)

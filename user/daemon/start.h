@@ -11,6 +11,8 @@ int start_all(struct daemon *d, struct sl_err *err);
 int start_loop(struct daemon *d);
 /* Detaches all interfaces and removes all pins, while no daemon runs. */
 int start_purge(struct daemon *d, struct sl_err *err);
+/* After a start that failed: removes programs and pins if this start made them. */
+void start_undo(struct daemon *d);
 /* Closes and frees everything. Attachments and pins stay. */
 void start_revert(struct daemon *d);
 

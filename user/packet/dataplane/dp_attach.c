@@ -396,7 +396,7 @@ int dp_attachments(struct dp *dp, struct dp_attachment *ret)
 	return count;
 }
 
-static int unpin_all(const char *pin_dir, struct sl_err *err)
+int unpin_all(const char *pin_dir, struct sl_err *err)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;

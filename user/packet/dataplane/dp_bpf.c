@@ -83,8 +83,8 @@ static int open_maps(struct dp_bpf *b, u64 sets, struct sl_err *err)
 	}
 	rc = sluice_bpf__load(skel);
 	if (rc < 0)
-		return sl_err_set(err, -rc, "cannot make the maps under %s: %s: %s", b->pin_dir,
-				  strerror(-rc), bpf_said());
+		return sl_err_set(err, -rc, "cannot make the maps under %s: %s: %s%s", b->pin_dir,
+				  strerror(-rc), bpf_said(), bpf_advice(rc));
 	return 0;
 }
 
@@ -251,8 +251,8 @@ static int load_instance(struct dp_bpf *b, const struct sl_config *config, int s
 	return 0;
 failed:
 	sluice_bpf__destroy(skel);
-	return sl_err_set(err, -rc, "the kernel does not take the program: %s: %s", strerror(-rc),
-			  bpf_said());
+	return sl_err_set(err, -rc, "the kernel does not take the program: %s: %s%s", strerror(-rc),
+			  bpf_said(), bpf_advice(rc));
 }
 
 /*
@@ -405,12 +405,7 @@ static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struc
 	struct bpf_map_info info;
 	u64 sets = SL_TABLE_SETS(table_buckets);
 	bool fresh = true;
-	int rc;
-
-	rc = pin_dir_make(b->pin_dir, err);
-	if (rc < 0)
-		return rc;
-	rc = pins_check_version(b->pin_dir, err);
+	int rc = pins_check_version(b->pin_dir, err);
 	if (rc < 0)
 		return rc;
 	if (pinned_info(b->pin_dir, "table", &info) == 0) {
@@ -467,7 +462,8 @@ int dp_pin_again(struct dp *dp, struct sl_err *err)
 {
 	struct dp_bpf *b = to_bpf(dp);
 	struct bpf_map *map;
-	int rc = pin_dir_make(b->pin_dir, err);
+	bool made;
+	int rc = pin_dir_make(b->pin_dir, &made, err);
 
 	if (!rc)
 		rc = pin_one(b, "progs", b->progs_fd, err);
@@ -486,7 +482,7 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *r
 		struct sl_err *err)
 {
 	struct dp_bpf *b;
-	bool fresh = false;
+	bool fresh = false, made = false;
 	int rc;
 
 	bpf_listen();
@@ -498,9 +494,13 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *r
 	b->cpus = libbpf_num_possible_cpus();
 	snprintf(b->pin_dir, sizeof(b->pin_dir), "%s", pin_dir);
 	rc = b->cpus < 1 ? sl_err_set(err, EIO, "cannot get the number of possible CPUs")
-			 : open_pins(b, table_buckets, &fresh, err);
+			 : pin_dir_make(b->pin_dir, &made, err);
+	if (!rc)
+		rc = open_pins(b, table_buckets, &fresh, err);
 	if (rc < 0) {
 		dp_bpf_close(&b->dp);
+		if (made)
+			unpin_all(pin_dir, NULL);
 		return rc;
 	}
 	*ret = &b->dp;

@@ -140,7 +140,9 @@ struct sl_established *dp_bpf_established(struct dp *dp);
 /* dp_bpf_pins.c, from here on. */
 
 /* Makes the directory itself; -ENODEV with a message if it is not on a BPF file system. */
-int pin_dir_make(const char *pin_dir, struct sl_err *err);
+int pin_dir_make(const char *pin_dir, bool *ret_made, struct sl_err *err);
+/* Removes all pins, and the directory (dp_attach.c). */
+int unpin_all(const char *pin_dir, struct sl_err *err);
 /* pin_dir/name into buf of PATH_MAX bytes; returns buf. */
 const char *pin_path(const char *pin_dir, const char *name, char *buf);
 /* Opens the pinned map; -ENOENT if it is not pinned. */
@@ -163,5 +165,7 @@ void unmap_memory(const void *memory, size_t value_size, u64 entries);	/* NULL i
 void bpf_listen(void);
 /* Their first message since bpf_listen(), on one line; "" if there is none. */
 const char *bpf_said(void);
+/* What mends a refusal of -errno, in parentheses; "": nothing known. */
+const char *bpf_advice(int code);
 
 #endif

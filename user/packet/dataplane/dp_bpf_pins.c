@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -63,6 +64,25 @@ void bpf_listen(void)
 	libbpf_log[0] = '\0';
 }
 
+const char *bpf_advice(int code)
+{
+	switch (-code) {
+	case EPERM:
+		return " (bpf() is forbidden: by a container's seccomp profile, or lockdown=confidentiality?)";
+	case ENOSYS:
+		return " (the kernel is built without bpf(): CONFIG_BPF_SYSCALL)";
+	case ENOMEM:
+		return " (no memory, or the cgroup's limit: a smaller table.buckets needs less)";
+	case EACCES:
+	case EINVAL:
+	case E2BIG:
+		return " (its verifier refuses a program that this version was tested with: please report it with "
+		       "'uname -r' and the output of sluiced -v; limits that are in force stay)";
+	default:
+		return "";
+	}
+}
+
 const char *bpf_said(void)
 {
 	return libbpf_log;
@@ -83,9 +103,10 @@ static bool is_bpffs(const char *path)
 	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
 }
 
-int pin_dir_make(const char *pin_dir, struct sl_err *err)
+int pin_dir_make(const char *pin_dir, bool *ret_made, struct sl_err *err)
 {
 	char parent[PATH_MAX];
+	struct statvfs fs;
 	char *slash;
 
 	if (strlen(pin_dir) >= PIN_DIR_MAX)
@@ -99,8 +120,13 @@ int pin_dir_make(const char *pin_dir, struct sl_err *err)
 	if (!is_bpffs(is_bpffs(pin_dir) ? pin_dir : parent))
 		return sl_err_set(err, ENODEV, "no BPF file system at %s: mount one (mount -t bpf bpf /sys/fs/bpf); 'ip netns exec' hides it, 'nsenter --net' does not",
 				  parent);
-	if (mkdir(pin_dir, 0700) < 0 && errno != EEXIST)
-		return sl_err_set(err, errno, "cannot make %s: %s", pin_dir, strerror(errno));
+	if (statvfs(is_bpffs(pin_dir) ? pin_dir : parent, &fs) == 0 && fs.f_flag & ST_RDONLY)
+		return sl_err_set(err, EROFS, "the BPF file system at %s is read-only: mount -o remount,rw %s (in a "
+				  "container, mount it writable)", parent, parent);
+	*ret_made = mkdir(pin_dir, 0700) == 0;
+	if (!*ret_made && errno != EEXIST)
+		return sl_err_set(err, errno, "cannot make %s: %s%s", pin_dir, strerror(errno),
+				  strchr(pin_dir + (slash - parent) + 1, '.') ? ": a BPF file system takes no name with a dot" : "");
 	return 0;
 }
 

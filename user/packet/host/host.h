@@ -77,6 +77,7 @@ struct packet_host {
 	 * packets, and no interface can be attached.
 	 */
 	bool absent;
+	bool made_pins;			/* by this daemon: there were none */
 	bool stopping;			/* from now on nothing is put back, attached or compiled */
 
 	struct iface iface[SL_IFACES_MAX];

@@ -214,7 +214,9 @@ static int make_socket(const struct listen_def *def, int type, const struct bind
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	mask = umask(0177);	/* no other user may connect to a Unix socket until its group is set */
 	if (fd < 0 || bind(fd, &address->any, address->size) < 0)
-		r = sl_err_set(err, errno, "cannot bind %s: %s", def->address, strerror(errno));
+		r = sl_err_set(err, errno, "cannot bind %s: %s%s", def->address, strerror(errno),
+			       errno == EADDRINUSE ? ": another program has it ('ss -lnp' names which); stop that one, "
+						     "or choose another address" : "");
 	umask(mask);
 	if (!r && un)
 		r = set_access(def, address->un.sun_path, err);
