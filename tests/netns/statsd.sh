@@ -61,6 +61,17 @@ users() {
 	done
 	on_server curl "${urls[@]:1}"
 }
+# domains COUNT: a request of each invented domain, by one connection.
+domains() {
+	on_server python3 - "$1" > "$LAB/out" <<'PY'
+import http.client, json, sys
+c = http.client.HTTPConnection("127.0.0.1", 8180)
+for i in range(int(sys.argv[1])):
+    c.request("POST", "/v1/check", json.dumps({"domain": "invented%d.example" % i, "descriptors": [
+        {"entries": [{"key": "user", "value": "bob"}]}]}), {"Content-Type": "application/json"})
+    c.getresponse().read()
+PY
+}
 is_sum() {
 	[ "$(sum "$1" "$2")" = "$3" ]
 }
@@ -77,8 +88,12 @@ check_is "each line is one of the protocol" "$(cut -f2 "$LAB/received" |
 check "no datagram is larger than a frame holds" "$(cut -f1 "$LAB/received" | sort -n | tail -n 1)" 100 1432
 check_is "a counter that stands still is not sent again" "$(sum sluice.limit_packets limit:web,verdict:drop)" 490
 
-# ---- floods of sources and of users: not one series more
+# ---- floods of sources, of users and of domains: not one series more
 before=$(series)
+scraped=$(metrics | grep -cv '^#')
+domains 3000
+check "series on /metrics after 3000 domains" "$(metrics | grep -cv '^#')" 1 $((scraped + 2))
+check_is "which are counted, as requests without a rule" "$(metric sluice_decisions_total domain= verdict=no_rule)" 3000
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.0.0/16 --count 20000 --pps 100000 --dport 80
 users 100 400
 check_true "they were counted" wait_for 5 is_sum sluice.decisions domain:api,rule:user,verdict:ok 304
@@ -86,7 +101,7 @@ count=$(metrics | grep -cv '^#')
 sleep 1.2
 check "series after the floods, of $before before" "$(series)" 1 $((before + 12))
 check "no more than on /metrics" "$(series)" 1 $((count + 20))
-check_is "no source in any of them" "$(grep -cE '10\.1\.[0-9]+\.[0-9]+|u[0-9]{3}' "$LAB/received")" 0
+check_is "no source, user or domain in any of them" "$(grep -cE '10\.1\.[0-9]+\.[0-9]+|u[0-9]{3}|invented' "$LAB/received")" 0
 
 # ---- a server that is not there
 kill "${LAB_PIDS[0]}"
