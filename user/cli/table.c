@@ -398,7 +398,9 @@ const char *short_rate(double per_second, char *buf, size_t size)
 		step++;
 	}
 	if (!step)
-		snprintf(buf, size, "%.0f", per_second);
+		/* Of something that happens now and then, not 0. */
+		snprintf(buf, size, "%.*f", per_second >= 0.05 && per_second < 9.95 &&
+			 per_second != (double)(int)per_second, per_second);
 	else
 		snprintf(buf, size, "%.*f%c", per_second < 9.995 ? 2 : per_second < 99.95 ? 1 : 0,
 			 per_second, unit[step]);
