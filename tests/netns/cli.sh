@@ -85,6 +85,7 @@ check_is "user list: two values that passed or were refused" \
 	"$(sluicectl user list -o json | jq -c '[.users[] | [.value, .passed.requests, .refused.requests]] | sort')" \
 	'[["/login,acme",1,2],["ann",1,0]]'
 check_is "the refused first" "$(sluicectl user list --by refused | awk 'NR == 2 { print $2 }')" /login,acme
+check "two refusals in some seconds are not 0/s" "$(sluicectl user list --by refused | awk 'NR == 2 { print $4 }')" 0.1 2
 sluicectl source list --by bits > "$LAB/out"
 
 # ---- each example, in the order of the rows
