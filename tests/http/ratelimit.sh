@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The differences from envoyproxy/ratelimit that docs/http-rules.md lists, line by line, with a real gRPC
+# The differences from envoyproxy/ratelimit that docs/decisions/0018-http-rules.md lists, line by line, with a real gRPC
 # client: a line that is no longer true fails here, in the docs or in the code.
 
 . "$(dirname "$0")/../lib/http.sh"
