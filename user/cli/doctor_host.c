@@ -44,7 +44,7 @@ static void btf(struct doctor *d)
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
 		doctor_found(d, LEVEL_OK, NULL, "/sys/kernel/btf/vmlinux is there");
 	else
-		doctor_found(d, LEVEL_WARN, "a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of Debian",
+		doctor_found(d, LEVEL_BAD, "a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of Debian",
 			     "/sys/kernel/btf/vmlinux: %s", strerror(errno));
 }
 
