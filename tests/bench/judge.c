@@ -93,11 +93,10 @@ static void judge_open(struct judge *j, const char *dir, const char *name)
 	struct sl_err err;
 	u32 sets, zero = 0, account_at = sl_stage_at(SL_STAGE_ACCOUNT, 0, 0);
 	int live, account;
-	bool fresh;
 
 	snprintf(j->name, sizeof(j->name), "%s", name);
 	snprintf(j->pins, sizeof(j->pins), "%s/%s", dir, name);
-	if (dp_bpf_open(j->pins, BUCKETS, &j->dp, &fresh, &err))
+	if (dp_bpf_open(j->pins, BUCKETS, &j->dp, NULL, &err))
 		die(j->pins, &err);
 	j->dp->ops->table(j->dp, &sets);
 	j->skel = judge_bpf__open();

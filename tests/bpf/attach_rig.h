@@ -108,15 +108,15 @@ static int teardown(void **state)
 static struct fixture *begin(void **state)
 {
 	struct fixture *f = *state;
-	bool fresh;
+	enum dp_pins pins;
 
 	if (!f) {
 		print_message("needs root\n");
 		skip();
 	}
-	if (dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, &fresh, &f->err) < 0)
+	if (dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, &pins, &f->err) < 0)
 		fail_msg("%s", f->err.message);
-	assert_true(fresh);
+	assert_int_equal(pins, DP_PINS_MADE);
 	return f;
 }
 
@@ -205,15 +205,20 @@ static void apply(struct fixture *f, u64 generation, u64 pfx_digest)
 	assert_int_equal(f->dp->ops->rules(f->dp)->generation, generation);
 }
 
-static inline void reopen(struct fixture *f)
+static inline enum dp_pins open_again(struct fixture *f)
 {
-	bool fresh = true;
+	enum dp_pins pins;
 
 	f->dp->ops->close(f->dp);
 	f->dp = NULL;
-	if (dp_bpf_open(f->pin_dir, BUCKETS * 2, &f->dp, &fresh, &f->err) < 0)
+	if (dp_bpf_open(f->pin_dir, BUCKETS * 2, &f->dp, &pins, &f->err) < 0)
 		fail_msg("%s", f->err.message);
-	assert_false(fresh);
+	return pins;
+}
+
+static inline void reopen(struct fixture *f)
+{
+	assert_int_equal(open_again(f), DP_PINS_FOUND);
 }
 
 #endif

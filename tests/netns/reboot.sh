@@ -3,7 +3,8 @@
 #
 # reboot.sh - long limits outlive the kernel: 7 of 10 a year are used, the pins are removed (an orderly
 # stop; a power cut, after the state was written), and 3 are left. Of a limit per second
-# nothing is kept, a torn file changes nothing, and a neighbour has all of its limit.
+# nothing is kept, a torn file changes nothing, and a neighbour has all of its limit. They outlive an upgrade to
+# another layout of the maps, too.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin reboot
@@ -62,6 +63,23 @@ check_is "of another source's 4" "$(send 4 3)" "4 4 4"
 daemon_kill TERM
 reboot
 check_is "6 are left after an orderly stop and a reboot" "$(send 12 3)" "6 6 6"
+
+# ---- an upgrade to a version with another layout: its maps are made again. Until its program is attached the old one
+# limits: of a limit that is used up nothing passes, before, during or after
+check_is "all of a source's limits are used" "$(send 12 4)" "10 10 10"
+daemon_kill TERM
+id=$(bpftool -j map show pinned "$PIN/state" | jq .id)
+# shellcheck disable=SC2046
+bpftool map update id "$id" key 0 0 0 0 value hex \
+	$(bpftool -j map lookup id "$id" key 0 0 0 0 | jq -r '.value[]' | sed '1s/.*/0x7f/; s/^0x//' | xargs)
+sink_start s0
+blast_bg "$LAB/flood" --dst $SERVER4 --src 10.1.1.4 --count 20000 --pps 5000
+daemon_run
+blast_wait
+sink_stop s0
+check_is "nothing of it passed" "$(packets_passed s0 10.1.1.4)" 0
+check_true "sluiced logs it" grep -q "were another version's: created again" "$LAB/daemon.log"
+check_is "what was used is still used, a neighbour's not" "$(send 12 4) $(send 12 5)" "0 0 0 10 10 10"
 
 # ---- a torn file
 daemon_kill TERM

@@ -163,24 +163,26 @@ static int open_no_data_plane(struct daemon *d, struct sl_err *err)
 
 static int open_data_plane(struct daemon *d, struct sl_err *err)
 {
-	bool fresh;
+	enum dp_pins pins;
 	int r;
 
 	if (d->packets.absent)
 		return open_no_data_plane(d, err);
 	r = dp_bpf_open(d->running.file->pin_dir, d->running.file->table_buckets, &d->packets.dp,
-			&fresh, err);
+			&pins, err);
 	if (!r)
 		r = ifaces_lock_pins(d->running.file->pin_dir, err);
 	if (r < 0)
 		return r;
-	d->packets.made_pins = fresh;
-	log_info(fresh ? "created the maps under %s" : "reusing the maps under %s",
+	d->packets.made_pins = pins == DP_PINS_MADE;
+	log_info(pins == DP_PINS_FOUND ? "reusing the maps under %s" :
+		 pins == DP_PINS_MADE ? "created the maps under %s" :
+		 "the maps under %s were another version's: created again; that version's program limits until this one's is attached",
 		 d->running.file->pin_dir);
 	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
 	state_load(&d->packets);
 	/* New maps have new counters. */
-	if (fresh) {
+	if (pins != DP_PINS_FOUND) {
 		d->packets.base_stats_count = 0;
 		bans_restore(&d->packets);
 		persist_restore(&d->running);

@@ -213,11 +213,16 @@ void map_error_name(enum sl_map_error error, const char **ret_map, const char **
 
 /* ------------------------------------------------------------------ dp_bpf and attachment */
 
+enum dp_pins {
+	DP_PINS_FOUND,		/* this version's: taken over */
+	DP_PINS_MADE,		/* there were none */
+	DP_PINS_REPLACED,	/* another version's: its program limits until dp_install() */
+};
+
 /*
- * Opens the pins under pin_dir, or makes them. An older layout is refused with a message.
- * `table_buckets` counts only when the table is made; *ret_fresh: it was made now.
+ * Opens the pins under pin_dir, or makes them. `table_buckets` counts only when the table is made.
  */
-int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
+int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, enum dp_pins *ret_pins,
 		struct sl_err *err);
 
 enum dp_prog_flags {

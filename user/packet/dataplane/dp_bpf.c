@@ -57,26 +57,20 @@ static struct sluice_bpf *open_object(struct sl_err *err)
 
 /* ------------------------------------------------------------------ making and finding maps */
 
-/* Opens the object and makes or opens all its maps; the program is not loaded. */
+/* Makes or opens all maps of the object; the program is not loaded. */
 static int open_maps(struct dp_bpf *b, u64 sets, struct sl_err *err)
 {
-	struct sluice_bpf *skel = open_object(err);
+	struct sluice_bpf *skel = b->skel;
 	char path[PATH_MAX];
 	struct bpf_map *map;
 	int rc;
 
-	if (!skel)
-		return -errno;
-	b->skel = skel;
 	bpf_map__set_max_entries(skel->maps.table, sets);
 	bpf_program__set_autoload(skel->progs.sluice, false);
 	bpf_program__set_autoload(skel->progs.sluice_account, false);
 	bpf_object__for_each_map(map, skel->obj) {
 		if (bpf_map__is_internal(map) || map == skel->maps.packet_now)
 			continue;
-		rc = pins_check_map(map, b->pin_dir, err);
-		if (rc < 0)
-			return rc;
 		rc = bpf_map__set_pin_path(map, pin_path(b->pin_dir, bpf_map__name(map), path));
 		if (rc < 0)
 			return sl_err_set(err, -rc, "cannot pin %s", path);
@@ -400,17 +394,23 @@ static const struct dp_ops dp_bpf_ops = {
 	.established = dp_bpf_established,
 };
 
-static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struct sl_err *err)
+static int open_pins(struct dp_bpf *b, u64 table_buckets, enum dp_pins *ret, struct sl_err *err)
 {
 	struct bpf_map_info info;
 	u64 sets = SL_TABLE_SETS(table_buckets);
-	bool fresh = true;
-	int rc = pins_check_version(b->pin_dir, err);
+	bool other;
+	int rc;
+
+	b->skel = open_object(err);
+	if (!b->skel)
+		return -errno;
+	rc = pins_take_over(b->skel->obj, b->pin_dir, &other, err);
 	if (rc < 0)
 		return rc;
+	*ret = other ? DP_PINS_REPLACED : DP_PINS_MADE;
 	if (pinned_info(b->pin_dir, "table", &info) == 0) {
 		sets = info.max_entries;	/* a table keeps its size */
-		fresh = false;
+		*ret = DP_PINS_FOUND;
 	}
 	if (!sets || sets > UINT32_MAX)
 		return sl_err_set(err, EINVAL, "a table of %llu buckets", table_buckets);
@@ -432,10 +432,7 @@ static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struc
 	if (rc < 0)
 		return rc;
 	rc = own_map_make(b->pin_dir, OWN_ATTACHED, &b->attached_fd, err);
-	if (rc < 0)
-		return rc;
-	*ret_fresh = fresh;
-	return 0;
+	return rc;
 }
 
 bool dp_pins_are_there(struct dp *dp)
@@ -478,11 +475,12 @@ int dp_pin_again(struct dp *dp, struct sl_err *err)
 	return rc < 0 ? rc : pin_one(b, "table", bpf_map__fd(b->skel->maps.table), err);
 }
 
-int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
+int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, enum dp_pins *ret_pins,
 		struct sl_err *err)
 {
+	enum dp_pins pins = DP_PINS_MADE;
 	struct dp_bpf *b;
-	bool fresh = false, made = false;
+	bool made = false;
 	int rc;
 
 	bpf_listen();
@@ -496,7 +494,7 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *r
 	rc = b->cpus < 1 ? sl_err_set(err, EIO, "cannot get the number of possible CPUs")
 			 : pin_dir_make(b->pin_dir, &made, err);
 	if (!rc)
-		rc = open_pins(b, table_buckets, &fresh, err);
+		rc = open_pins(b, table_buckets, &pins, err);
 	if (rc < 0) {
 		dp_bpf_close(&b->dp);
 		if (made)
@@ -504,7 +502,7 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *r
 		return rc;
 	}
 	*ret = &b->dp;
-	if (ret_fresh)
-		*ret_fresh = fresh;
+	if (ret_pins)
+		*ret_pins = pins;
 	return 0;
 }

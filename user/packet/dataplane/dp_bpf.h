@@ -153,9 +153,14 @@ int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 int map_info(int fd, struct bpf_map_info *ret);
 /* A pinned map's info; -ENOENT if there is no such pin. */
 int pinned_info(const char *pin_dir, const char *name, struct bpf_map_info *ret);
-/* -EPROTO with a message if the pins are of another version: as a whole; and map by map. */
-int pins_check_version(const char *pin_dir, struct sl_err *err);
-int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err);
+/*
+ * Before maps are opened by their pins: if they are another version's, as a whole or one of them, all
+ * pins are removed but those of the arrays that the stubs jump through. The attached programs keep
+ * the maps, and limit by them, until dp_install() replaces them. -EPROTO: these arrays are another
+ * version's, too.
+ */
+int pins_take_over(const struct bpf_object *object, const char *pin_dir, bool *ret_other,
+		   struct sl_err *err);
 
 /* Maps an array of BPF_F_MMAPABLE; value_size is a multiple of 8. NULL with errno. */
 void *map_memory(int fd, size_t value_size, u64 entries, int prot);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* dp_bpf_pins.c - the pins under pin_dir, and the messages of libbpf and libxdp. */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -214,47 +215,89 @@ static bool begins_anew(const char *map)
 	       !strcmp(map, "events") || !strcmp(map, "event_switch") || !strcmp(map, "event_stats");
 }
 
-/* Refuses pins of another layout with a message, before libbpf refuses them with a number. */
-int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
+/* Whether the map is pinned in another layout, and its content is needed. */
+static bool is_others(const struct bpf_map *map, const char *pin_dir)
 {
 	struct bpf_map_info info;
 	const char *name = bpf_map__name(map);
 	char path[PATH_MAX];
 
 	if (pinned_info(pin_dir, name, &info) < 0)
-		return 0;
+		return false;
 	if (info.type == bpf_map__type(map) && info.key_size == bpf_map__key_size(map) &&
 	    info.value_size == bpf_map__value_size(map) &&
-	    info.max_entries == bpf_map__max_entries(map) &&
+	    (info.max_entries == bpf_map__max_entries(map) || !strcmp(name, "table")) &&
 	    info.map_flags == bpf_map__map_flags(map))
-		return 0;
-	if ((begins_anew(name) || is_cache(name)) && !unlink(pin_path(pin_dir, name, path)))
-		return 0;
-	return sl_err_set(err, EPROTO, "%s/%s has another version's layout (%u x %u bytes, this version's: %u x %u): stop sluiced and remove that directory to start afresh",
-			  pin_dir, name, info.max_entries, info.value_size,
-			  bpf_map__max_entries(map), bpf_map__value_size(map));
+		return false;
+	return !((begins_anew(name) || is_cache(name)) && !unlink(pin_path(pin_dir, name, path)));
 }
 
-/* The version comes first: a layout of the same sizes may still mean something else. */
-int pins_check_version(const char *pin_dir, struct sl_err *err)
+/* Whether the state is of another version: a layout of the same sizes may still mean something else. */
+static bool is_others_version(const char *pin_dir)
 {
-	char path[PATH_MAX];
 	struct bpf_map_info info;
 	struct sl_state state;
+	char path[PATH_MAX];
 	u32 zero = 0;
-	int fd, rc = 0;
+	bool other;
+	int fd = bpf_obj_get(pin_path(pin_dir, "state", path));
 
-	fd = bpf_obj_get(pin_path(pin_dir, "state", path));
 	if (fd < 0)
-		return errno == ENOENT ? 0 : sl_err_set(err, errno, "cannot open %s: %s", path,
-							strerror(errno));
-	if (map_info(fd, &info) == 0 && info.value_size == sizeof(state) &&
-	    bpf_map_lookup_elem(fd, &zero, &state) == 0 && state.abi_version &&
-	    state.abi_version != SL_ABI_VERSION)
-		rc = sl_err_set(err, EPROTO, "the state under %s is of layout version %u, this is version %u: stop sluiced and remove that directory to start afresh",
-				pin_dir, state.abi_version, SL_ABI_VERSION);
+		return false;
+	other = map_info(fd, &info) == 0 && info.value_size == sizeof(state) &&
+		bpf_map_lookup_elem(fd, &zero, &state) == 0 && state.abi_version &&
+		state.abi_version != SL_ABI_VERSION;
 	close(fd);
+	return other;
+}
+
+static bool is_own(const char *name)
+{
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strcmp(name, own[i].name))
+			return true;
+	return false;
+}
+
+/* `state` last: until then it shows that the pins are another version's. */
+static int unpin_others(const char *pin_dir, struct sl_err *err)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir = opendir(pin_dir);
+	int rc = 0;
+
+	if (!dir)
+		return sl_err_set(err, errno, "cannot open %s: %s", pin_dir, strerror(errno));
+	while (!rc && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "state") != 0 &&
+		    !is_own(entry->d_name) && unlink(pin_path(pin_dir, entry->d_name, path)) < 0)
+			rc = sl_err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
+	closedir(dir);
+	if (!rc && unlink(pin_path(pin_dir, "state", path)) < 0 && errno != ENOENT)
+		rc = sl_err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
 	return rc;
+}
+
+int pins_take_over(const struct bpf_object *object, const char *pin_dir, bool *ret_other, struct sl_err *err)
+{
+	struct bpf_map_info info;
+	struct bpf_map *map;
+	bool other;
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (pinned_info(pin_dir, own[i].name, &info) == 0 &&
+		    (info.type != own[i].type || info.value_size != own[i].value_size ||
+		     info.max_entries != own[i].entries))
+			return sl_err_set(err, EPROTO, "%s/%s has another version's layout (%u x %u bytes, this version's: %u x %u): with that version, run sluiced --purge",
+					  pin_dir, own[i].name, info.max_entries, info.value_size,
+					  own[i].entries, own[i].value_size);
+	other = is_others_version(pin_dir);
+	bpf_object__for_each_map(map, object)
+		if (!bpf_map__is_internal(map))
+			other |= is_others(map, pin_dir);
+	*ret_other = other;
+	return other ? unpin_others(pin_dir, err) : 0;
 }
 
 /* ------------------------------------------------------------------ memory */
