@@ -10,6 +10,8 @@ if [ $$ != 1 ]; then
 fi
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
 bash tests/lib/boot_prepare.sh eth0 || exit 1
+# Without udevd systemd-networkd waits for it, unless /sys is read-only.
+mount -o remount,ro /sys
 for module in nf_tables virtio_net; do
 	"$vm_here/kmod.sh" modprobe "$module"
 done
