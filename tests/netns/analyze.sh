@@ -13,6 +13,7 @@ domain: api
 descriptors:
   - {key: user, limits: ['10 requests/h'], algorithm: fixed-window}
   - {key: app, limits: ['10 requests/h'], algorithm: sliding-window}
+  - {key: edge, limits: ['10 requests/4s'], algorithm: fixed-window}
   - key: plan
     limits: [10 requests/h, {name: laxer, rate: 15 requests/h, mode: shadow}]
     ban: {after: 100 rejections/1h, for: 1h}
@@ -54,6 +55,12 @@ ask tenant alice 12
 ask tenant dave 13
 ask tenant mallory 40
 ask tenant carol 5
+# 10 just before an edge and 10 behind it; a neighbor within its limit.
+sleep "$(date +%s.%N | awk '{ left = 4 - $1 % 4; print left > 1.2 ? left - 0.8 : left + 3.2 }')"
+ask edge burst 12
+sleep "$(date +%s.%N | awk '{ print 4 - $1 % 4 + 0.1 }')"
+ask edge burst 12
+ask edge calm 5
 ctl analyze -o json > "$LAB/analysis"
 COLUMNS=80 ctl analyze > "$LAB/text"
 ctl stats web -o json > "$LAB/stats"
@@ -68,6 +75,10 @@ check_is "the candidate" "$(of web '.candidates[0].name')" stricter
 check_is "would refuse of what web passed: as its own counter" "$(of web '.candidates[0].refused')" \
 	"$(of stricter .refused)"
 check "half of it or so" "$(of stricter .refused)" 500 "$(of web .passed)"
+check_is "across the edge of a window" "$(of api/edge .edge_peak)" 2
+check_true "the advice says so: $(of api/edge .edge_advice)" grep -q "^Up to 2.0 times the limit passed within" \
+	<(of api/edge .edge_advice)
+check_is "a sliding window has none" "$(of api/app .edge_peak)" null
 check_true "a limit that nothing met: $(of idle .advice)" grep -q "No packets have met it" <(of idle .advice)
 check_true "one that refused nothing: $(of quiet .advice)" grep -q "none of 100 packets" <(of quiet .advice)
 check_is "a rule: passed and refused requests" "$(of api/user '"\(.passed) \(.refused)"')" "10 15"

@@ -41,7 +41,7 @@ static const char *of_refused(const struct limit_numbers *n, char *buf, size_t s
 		snprintf(buf, size, "%llu of %llu refused %s sent more than twice what passed: it %s stopping "
 			 "floods, not ordinary %s.", n->far_above, n->seen, n->who, n->shadow ? "would be" : "is",
 			 n->who);
-	else if (n->is_window && n->near)
+	else if (n->is_window && n->near && !n->edge_permille)
 		snprintf(buf, size, "%.2f%% are refused and %llu %s are near it: around the edge of a window twice "
 			 "the limit can pass; sliding-window or token-bucket would smooth that.",
 			 percent(n->refused, n->passed + n->refused), n->near, n->who);
@@ -66,5 +66,14 @@ const char *advice(const struct limit_numbers *n, char *buf, size_t size)
 		return of_nothing_refused(n, buf, size);
 	else
 		return of_refused(n, buf, size);
+	return buf;
+}
+
+const char *edge_advice(const struct limit_numbers *n, char *buf, size_t size)
+{
+	if (n->edge_permille <= 1000)
+		return NULL;
+	snprintf(buf, size, "Up to %.1f times the limit passed within one window around its edge%s", n->edge_permille / 1000.0,
+		 n->edge_permille < 1200 ? "." : ": sliding-window or token-bucket would smooth that.");
 	return buf;
 }

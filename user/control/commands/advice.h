@@ -13,6 +13,7 @@ struct limit_numbers {
 	u64 passed, refused;		/* since the counters began; `shadow`: would have been refused */
 	bool shadow;			/* refuses nothing */
 	bool is_window;			/* fixed windows: two limits can pass around an edge */
+	u64 edge_permille;		/* of that, what did, of the limit; 0: not measured */
 	const char *who;		/* "sources", "users" */
 	u64 live, over, near;		/* with a bucket now; of these over; within, but 80% used */
 	bool no_buckets;		/* live and over are not known */
@@ -25,6 +26,8 @@ struct limit_numbers {
 	u64 all;			/* ... of so many */
 };
 
+/* Of bursts at window edges; NULL: nothing is known, or no more than the limit passed. */
+const char *edge_advice(const struct limit_numbers *n, char *buf, size_t size);
 /* Into buf; returns buf. */
 const char *advice(const struct limit_numbers *n, char *buf, size_t size);
 

@@ -88,6 +88,10 @@ static json_t *numbers_to_json(const char *name, const char *tier, const struct 
 				 json_u64(n->just_above), "far_above", json_u64(n->far_above), "advice",
 				 advice(n, text, sizeof(text)));
 
+	if (n->edge_permille)
+		json_object_set_new(json, "edge_peak", json_real((double)n->edge_permille / 1000));
+	if (edge_advice(n, text, sizeof(text)))
+		json_object_set_new(json, "edge_advice", json_string(text));
 	if (!n->no_buckets) {
 		json_object_set_new(json, "live", json_u64(n->live));
 		json_object_set_new(json, "over", json_u64(n->over));
@@ -179,6 +183,8 @@ static void add_values(struct commands *ctx, u32 metric, struct observe_series *
 		for (int v = 0; v < DECISION_COUNT; v++)
 			sum->verdict[v] += series->verdict[v];
 		sum->near += series->near;
+		if (series->edge_permille > sum->edge_permille)
+			sum->edge_permille = series->edge_permille;
 		add_above(n, series_passed(series), series_over(series));
 	}
 	free(value);
@@ -214,6 +220,7 @@ static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rul
 	n.passed = series_passed(&sum);
 	n.refused = series_over(&sum) + sum.verdict[DECISION_BANNED];
 	n.near = sum.near;
+	n.edge_permille = sum.edge_permille;
 	for (u32 i = 0; i < rule->limit_count; i++)
 		n.is_window |= rule->limit[i].mode == SL_MODE_ENFORCE &&
 			       algorithm_kind(rule->limit[i].terms.algorithm) == STATE_WINDOW;

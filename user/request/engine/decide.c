@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "request/engine/decide_private.h"
+#include "request/engine/edge_burst.h"
 
 /* ------------------------------------------------------------------ limits of the cluster */
 
@@ -127,6 +128,11 @@ static void cluster_flush(struct decision *d, struct bucket *b, bool charged)
 }
 
 /* ------------------------------------------------------------------ one bucket */
+
+static bool is_shadow(const struct bucket *b)
+{
+	return b->rule && b->rule->shadow;
+}
 
 static bool is_log(const struct bucket *b)
 {
@@ -504,6 +510,21 @@ static void refund(struct decision *d, struct bucket *b)
 			spec_refund(&b->view, ref->bucket_state, decision_now(d, b), b->refund));
 }
 
+/* Enforced windows of this node: an elastic or a soft limit has another capacity from time to time. */
+static void note_edge(struct decision *d, struct bucket *b)
+{
+	const struct spec *spec = b->view.spec;
+	u64 passed;
+
+	if (!d->ledger->edges || d->request->report || is_shadow(b) || b->candidate || b->cluster || b->soft ||
+	    (spec->algo != SL_ALGO_FIXED_WINDOW && algorithm_kind(spec->algo) != STATE_ANCHORED) ||
+	    (b->limit && b->limit->terms.throttle.kind != THROTTLE_HARD))
+		return;
+	passed = edge_burst_note(d->ledger->edges, d->ref[b->ref].key, b->view.p.window_ns, d->now.mono_ns,
+				 b->cost);
+	b->edge_permille = passed * 1000 / spec->capacity;
+}
+
 void decide_charge(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
@@ -521,6 +542,7 @@ void decide_charge(struct decision *d, struct bucket *b)
 			put_log(d, b, ref, b->cost);
 		else if (!b->retries)
 			counters_put(d->counters, ref, b->took.bucket_state);
+		note_edge(d, b);
 	}
 	if (b->cluster && (d->request->report || (b->candidate && !b->soft)))
 		cluster_flush(d, b, b->full || ref->bucket_state != before);
@@ -546,11 +568,6 @@ static void unclaim(struct decision *d)
 			ref->chunk = 0;
 		}
 	}
-}
-
-static bool is_shadow(const struct bucket *b)
-{
-	return b->rule && b->rule->shadow;
 }
 
 /* A log keeps the newest requests, as many as the limit: older ones make no difference. */
@@ -710,6 +727,8 @@ static void fill_status(const struct decision *d, const struct part *part,
 
 		ret->soft |= b->soft;
 		ret->full |= b->full;
+		if (b->edge_permille > ret->edge_permille)
+			ret->edge_permille = b->edge_permille;
 		ret->unavailable |= b->unavailable;
 		if (!bound || binds(d, b, bound))
 			bound = b;

@@ -12,6 +12,7 @@
 #include "request/engine/ban_outbox.h"
 #include "request/engine/decide_private.h"
 #include "request/engine/decision_log.h"
+#include "request/engine/edge_burst.h"
 #include "request/engine/delay_private.h"
 #include "request/engine/observe.h"
 
@@ -59,7 +60,8 @@ int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_e
 		engine->max_values = plan->max_values;
 		engine->delays = delays_new(plan->threads, plan->max_delayed);
 		engine->log = decision_log_new(plan->threads);
-		if (!engine->delays || !engine->log || make_threads(engine, plan->threads) < 0)
+		engine->ledger.edges = edge_bursts_new();
+		if (!engine->ledger.edges || !engine->delays || !engine->log || make_threads(engine, plan->threads) < 0)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0) {
@@ -113,6 +115,7 @@ void engine_close(struct engine *engine)
 	ruleset_free(publish_swap(&engine->rules, NULL));
 	decision_log_free(engine->log);
 	measures_free(engine->measures);
+	edge_bursts_free(engine->ledger.edges);
 	if (engine->ledger.quotas)
 		quotas_publish_clock(engine->ledger.quotas, NULL);
 	counters_close(engine->ledger.counters);

@@ -56,6 +56,7 @@ struct observe_series {
 	u64 full;			/* no room for its counter: on_full decided */
 	u64 unavailable;		/* no reply of Redis: on_store_failure decided */
 	u64 bans;			/* that began */
+	u64 edge_permille;		/* most of a limit that passed within a window, across its edge */
 };
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*
