@@ -22,12 +22,23 @@ now_ms() {
 	date +%s%3N
 }
 
-# requests NODE COUNT KEY=VALUE[,KEY=VALUE...][;...]: prints how many of them were allowed, and how many denied.
+# descriptors KEY=VALUE[,KEY=VALUE...][;...][#HITS]: of the body of a request
+descriptors() {
+	jq -nc --arg d "$1" '($d / "#") as $all | $all[0] / ";" | map({entries: (. / "," |
+		map(capture("^(?<key>[^=]*)=(?<value>.*)$")))} + if $all[1] then {hits: $all[1] | tonumber} else {} end)'
+}
+
+# post NODE PATH JSON: prints the body of the response.
+post() {
+	node "$1" request -d "$3" "$2" > /dev/null
+	cat "$HUB/$1/body"
+}
+
+# requests NODE COUNT DESCRIPTORS: prints how many of them were allowed, and how many denied.
 requests() {
 	local count=$2 names=("$1") name passed=0 refused=0 descriptors
 
-	descriptors=$(jq -nc --arg d "$3" '$d / ";" | map({entries: (. / "," |
-		map(capture("^(?<key>[^=]*)=(?<value>.*)$")))})')
+	descriptors=$(descriptors "$3")
 	[ "$1" != any ] || names=("${nodes[@]}")
 	for name in "${names[@]}"; do
 		passed=$((passed + $(node "$name" many $((count / ${#names[@]})) "$domain" \
@@ -55,16 +66,24 @@ verdicts() {
 
 # step WHAT LINE AT NODE DESCRIPTOR TIMES DELAY_MS ALLOW DENY
 step() {
-	local pause=$(($3 - $(now_ms) + begin)) passed refused
+	local pause=$(($3 - $(now_ms) + begin)) passed refused of=${5%#*}
 	local what="$title:$2"
 
 	[ $pause -le 0 ] || sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
 	case $1 in
 	at)
 		read -r passed refused < <(requests "$4" "$6" "$5")
-		allowed[$5]=$((${allowed[$5]:-0} + passed))
-		denied[$5]=$((${denied[$5]:-0} + refused))
+		allowed[$of]=$((${allowed[$of]:-0} + passed))
+		denied[$of]=$((${denied[$of]:-0} + refused))
 		verdicts "$what: $5, of $6" "$passed" "$refused" "${@:8}"
+		;;
+	left)
+		check "$what: left of $5" "$(post "$4" /v1/check "{\"domain\": \"$domain\", \"peek\": true,
+			\"descriptors\": $(descriptors "$5")}" | jq '.statuses[0].remaining')" "${@:8:2}"
+		;;
+	report)
+		post "$4" /v1/report "$(jq -c --arg domain "$domain" '[{domain: $domain, descriptors: .}]' \
+			<<< "$(descriptors "$5")")" > /dev/null
 		;;
 	total)
 		if [ "${5#candidate:}" != "$5" ]; then

@@ -15,6 +15,11 @@ descriptors:
     algorithm: token-bucket
     burst: 3
     ban: {after: 4 rejections/10m, for: 1h, factor: 2, max: 24h}
+  - key: plan
+    value: free
+    descriptors:
+      - key: user
+        descriptors: [{key: seat, limits: [1 requests/h], ban: {after: 2 rejections/1h, for: 1h}}]
   - {key: short, limits: [1 requests/d], ban: {after: 1 rejections/1m, for: 2s, factor: 1}}
 YAML
 http_daemon <<YAML
@@ -36,6 +41,10 @@ check_is "RateLimit: nothing left" "$(header ratelimit | cut -d';' -f1,2)" '"log
 check "... until the ban ends" "$(header ratelimit | sed 's/.*t=//')" 3585 3600
 check "the response" "$(jq '.statuses[0].banned_ms' "$LAB/body")" 3585000 3600000
 check_is "user show" "$(ctl user show api/login mallory | grep -c 'banned, level 0: 59m')" 1
+check_is "ban list: who, and how long; not the neighbor" \
+	"$(ctl ban list -o json | jq -r '.users[] | "\(.rule) \(.value) \(.level) \(.left_ns > 3580e9)"')" \
+	"api/login mallory 0 true"
+check_is "as text" "$(ctl ban list | grep -c '^api/login  mallory  59m')" 1
 check_is "a metric of bans" "$(metric sluice_http_bans_total rule=login)" 1
 check "... and of the decisions" "$(metric sluice_decisions_total rule=login verdict=banned)" 1 3
 logged() { grep -c banned_ms "$LAB/decisions.log" > /dev/null; }
@@ -57,6 +66,14 @@ check_is "it has level 0" "$(level mallory)" 0
 check_is "user reset ends it, too" "$(ctl user reset api/login mallory > /dev/null; left mallory)" 0
 check_is "save writes it" "$(ctl save > /dev/null; grep -c 'ban: {after: 4 rejections/10m, for: 2h, factor: 2, max: 24h}' "$RULES/api.yaml")" 1
 
+check_is "the list has nobody now" "$(ctl ban list -o json | jq '.users | length')" 0
+for user in alice,1 bob,2; do
+	http_passed 4 api plan=free "user=${user%,*}" "seat=${user#*,}" > /dev/null
+done
+check_is "of several entries: those that are open" "$(ctl ban list -o json | jq -r '[.users[].value] | sort | join(" ")')" \
+	"alice,1 bob,2"
+check_is "as user unban takes them" "$(ctl user unban api/plan=free/user/seat alice,1)" \
+	"alice,1 is no longer banned by api/plan=free/user/seat"
 http_passed 3 api short=eve > /dev/null
 check_is "a short one" "$(http_check api short=eve; ctl user show api/short eve -o json | jq -c '.ban.level')" "4290"
 over() { [ "$(ctl user show api/short eve -o json | jq .ban)" = null ]; }

@@ -13,9 +13,13 @@ static void print_range(const struct scenario_range *range)
 static void print_step(const struct request_scenario *s, const struct request_step *step,
 		       const char *what, s64 at_ns)
 {
-	printf("%s %d %lld %s %s %llu %lld", what, step->line, at_ns / 1000000,
+	char hits[32] = "";
+
+	if (step->has_hits)
+		snprintf(hits, sizeof(hits), "#%lld", step->hits);
+	printf("%s %d %lld %s %s%s %llu %lld", what, step->line, at_ns / 1000000,
 	       step->node == SCENARIO_ANY ? "any" : s->node[step->node],
-	       step->descriptor[0] ? step->descriptor : "-", step->times,
+	       step->descriptor[0] ? step->descriptor : "-", hits, step->times,
 	       step->delay_ns / 1000000);
 	print_range(&step->expected);
 	print_range(&step->denied);
@@ -60,15 +64,14 @@ static void print_faults(const struct request_scenario *s, s64 *from_ns, s64 unt
 /* Steps that scenarios.sh cannot play. */
 static bool is_only_virtual(const struct request_scenario *s, const struct request_step *step)
 {
-	return step->kind == STEP_STREAM || step->kind == STEP_RULES || step->kind == STEP_REPORT ||
-	       step->kind == STEP_LEFT || step->has_hits || step->retry_ns >= 0 ||
+	return step->kind == STEP_STREAM || step->kind == STEP_RULES || step->retry_ns >= 0 || step->ago_ns ||
 	       (step->node == SCENARIO_ANY && step->times % s->nodes);
 }
 
 int request_scenario_print(const char *path, const char *consistency)
 {
 	static const char *const names[] = {
-		[STEP_AT] = "at", [STEP_TOTAL] = "total",
+		[STEP_AT] = "at", [STEP_TOTAL] = "total", [STEP_LEFT] = "left", [STEP_REPORT] = "report",
 	};
 	struct request_scenario s;
 	char error[512];
@@ -88,8 +91,8 @@ int request_scenario_print(const char *path, const char *consistency)
 		const struct request_step *step = &s.step[i];
 
 		if (is_only_virtual(&s, step)) {
-			fprintf(stderr, "%s:%d: found in a real one; accepted: at without hits and retry, "
-				"faults, total\n", path, step->line);
+			fprintf(stderr, "%s:%d: found in a real one; accepted: at without retry and ago, left, "
+				"report, faults, total\n", path, step->line);
 			return 2;
 		}
 		if (step_is_fault(step))

@@ -408,11 +408,17 @@ COMMAND(set_replace, "set replace", CHANGES, "replace the prefixes of a set by t
 
 COMMAND(ban_list, "ban list", READS, "bans: source, limit, expiry, level, dropped packets",
 	EXAMPLE("ban list --sort drops"),
-	MORE("Level 0 is the first ban. Also ended bans whose level still counts."),
+	MORE("Level 0 is the first ban. Also ended bans whose level still counts. Users are values that a rule "
+	     "of the HTTP tier bans: those among the 256 with the most recent refusals, as the table of "
+	     "counters has hashes only. sluicectl user unban lifts such a ban."),
 	SHOW(TABLE("bans", "no bans", KEEP("SOURCE", "$source"),
 		   COL("LIMIT", "{$limit|(deleted)}{, node $node}"), HIDE("SINCE", "$since", 1),
 		   HIDE("UNTIL", "$until", 2), COL("LEFT", "{$active?$left_ns:left|ended}"),
-		   HIDE(">LEVEL", "$level", 3), COL(">DROPS", "$drops:n"))))
+		   HIDE(">LEVEL", "$level", 3), COL(">DROPS", "$drops:n")),
+	     TABLE_WHEN("user_states", "users", "no users that are banned and were refused lately",
+			COL("RULE", "$rule"), COL("VALUE", "$value"), COL("LEFT", "$left_ns:left"),
+			COL(">LEVEL", "$level")),
+	     LINE("{$user_states:some values of rules have a ban, or the level of one, at the last sweep}")))
 
 COMMAND(ban_del, "ban del", CHANGES, "lift a ban and reset its level",
 	EXAMPLE("ban del 203.0.113.9"), ARGS(SOURCE()),

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_ban.c - ban list, ban del; see bans.h. */
+/* command_ban.c - ban list, ban del: of sources (bans.h), and users that are banned by rules. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/mitigation/sources.h"
 #include "control/replication/replication.h"
 #include "packet/host/bans.h"
 #include "control/commands/commands.h"
+#include "lib/clock.h"
 #include "lib/log.h"
+#include "request/engine/decide.h"
 
 static json_t *ban_to_json(const struct commands *ctx, const struct dp_ban *ban)
 {
@@ -15,6 +18,78 @@ static json_t *ban_to_json(const struct commands *ctx, const struct dp_ban *ban)
 
 	return bans_to_json(ctx->running->packets, ban,
 			    replication_node(ctx->nodes, REPLICATION_BAN, &prefix));
+}
+
+/* ---- users */
+
+/*
+ * The values of the rule's open entries in `joined`, which has those of all entries; 0, or -ENOENT. Only
+ * values with commas before others are cut in the wrong place: then there is no such ban.
+ */
+static int open_values(const struct rule *rule, struct bytes joined, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	for (const char *entry = rule->path; *entry; entry += strcspn(entry, "/"), entry += *entry == '/') {
+		size_t length = strcspn(entry, "/"), key = strcspn(entry, "=/");
+		size_t fixed = key < length ? length - key - 1 : 0, cut = fixed;
+		bool last = !entry[length], is_open = !fixed || memchr(entry + key, '*', length - key);
+		const char *comma = memchr(joined.at, ',', joined.len);
+
+		if (is_open)
+			cut = last || !comma ? joined.len : (size_t)(comma - joined.at);
+		if (cut > joined.len || used + cut + 1 > size)
+			return -ENOENT;
+		if (is_open) {
+			buf[used] = ',';
+			memcpy(buf + used + (used > 0), joined.at, cut);
+			used += cut + (used > 0);
+		}
+		cut += cut < joined.len;
+		joined = (struct bytes){ joined.at + cut, joined.len - cut };
+	}
+	buf[used] = '\0';
+	return 0;
+}
+
+static void add_user(struct commands *ctx, const struct refused_user *user, struct response *show, json_t *list)
+{
+	const struct ruleset *rules = ctx->running->requests.rules;
+	const struct ledger *ledger = &ctx->running->requests.engine->ledger;
+	const struct rule *rule = ruleset_find(rules, user->rule);
+	char value[AGGREGATE_VALUE_MAX + 1];
+
+	if (!rule || !rule->ban.after || rule->place != RULE_OF_DESCRIPTOR || user->cut ||
+	    open_values(rule, (struct bytes){ user->value, user->value_len }, value, sizeof(value)) ||
+	    decide_show(ledger, rules, rule, (struct bytes){ value, strlen(value) }, NULL, 0,
+			counters_now(ledger->counters), show) || !show->status[0].ban_left_ns)
+		return;
+	json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:i}", "rule", user->rule, "value",
+					      sources_text(value, strlen(value), false), "left_ns",
+					      json_u64(show->status[0].ban_left_ns), "level",
+					      show->status[0].ban_level));
+}
+
+/*
+ * Bans of values are hashes in the counter table. Those whose requests were refused lately have a name
+ * (`user top`); of the others only the number is known, at the last sweep.
+ */
+static void users_to_json(struct commands *ctx, json_t *ret)
+{
+	const struct refused_user *top[REFUSED_ROOM];
+	struct response *show = calloc(1, sizeof(*show));
+	struct counters_stats stats;
+	json_t *list = json_array();
+	u32 found;
+
+	sources_drain(ctx->sources);
+	found = refused_top(&ctx->sources->refused, top, REFUSED_ROOM, clock_mono_ns());
+	for (u32 i = 0; show && i < found; i++)
+		add_user(ctx, top[i], show, list);
+	free(show);
+	counters_stats(ctx->running->requests.engine->ledger.counters, &stats);
+	json_object_set_new(ret, "users", list);
+	json_object_set_new(ret, "user_states", json_u64(stats.entries[SL_ALGO_BAN]));
 }
 
 int command_ban_list(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -28,6 +103,8 @@ int command_ban_list(struct commands *ctx, const struct command_request *request
 	for (size_t i = 0; i < bans->count; i++)
 		json_array_append_new(list, ban_to_json(ctx, &bans->ban[i]));
 	*ret = json_pack("{s:o, s:o}", "bans", list, "active", json_u64(bans->active));
+	if (*ret && ctx->sources && ctx->sources->def && ctx->running->requests.rules)
+		users_to_json(ctx, *ret);
 	return 0;
 }
 
