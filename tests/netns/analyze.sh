@@ -56,7 +56,7 @@ ask tenant dave 13
 ask tenant mallory 40
 ask tenant carol 5
 # 10 just before an edge and 10 behind it; a neighbor within its limit.
-sleep "$(date +%s.%N | awk '{ left = 4 - $1 % 4; print left > 1.2 ? left - 0.8 : left + 3.2 }')"
+sleep "$(date +%s.%N | awk '{ left = 4 - $1 % 4; print (left > 1.2 ? left - 0.8 : left + 3.2) }')"
 ask edge burst 12
 sleep "$(date +%s.%N | awk '{ print 4 - $1 % 4 + 0.1 }')"
 ask edge burst 12
