@@ -258,6 +258,26 @@ daemon_start() {
 	daemon_run
 }
 
+# Voluntary context switches of the daemon so far: its threads and children.
+daemon_switches() {
+	cat /proc/"$DAEMON_PID"/task/*/status $(pgrep -P "$DAEMON_PID" | sed 's,.*,/proc/&/status,') |
+		awk '$1 == "voluntary_ctxt_switches:" { sum += $2 } END { print sum }'
+}
+
+# daemon_wakeups SECONDS: prints how often it woke up in them.
+daemon_wakeups() {
+	local before
+
+	before=$(daemon_switches)
+	sleep "$1"
+	echo $(($(daemon_switches) - before))
+}
+
+# daemon_quiet MOST: true if it wakes up at most so often in half a second.
+daemon_quiet() {
+	[ "$(daemon_wakeups 0.5)" -le "$1" ]
+}
+
 # utc_room PERIOD ROOM: waits until at least ROOM of a window of UTC (both in seconds) are to come,
 # so that what follows is all in one window. Every scenario of http.sh has a minute of its hour, and day.
 utc_room() {

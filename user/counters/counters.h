@@ -73,11 +73,12 @@ struct counters_stats {
 /* Does not scan the table: entries are from the last complete round of the sweep. */
 void counters_stats(struct counters *counters, struct counters_stats *ret);
 /*
- * One step of the sweep, which removes expired entries, logs and unused classes. Call it from a
- * timer, often enough for a round to take seconds (4096 sets, 21845 users a step). It takes less
- * than a millisecond.
+ * One step of the sweep, which removes expired entries, logs and unused classes (4096 sets, 21845
+ * users, in less than a millisecond). True if requests come: then call it again soon, so that a
+ * round takes seconds; else once a second. A step does nothing while the table is empty and no
+ * requests come.
  */
-void counters_sweep(struct counters *counters, struct sl_now now);
+bool counters_sweep(struct counters *counters, struct sl_now now);
 /* A whole round. */
 void counters_sweep_all(struct counters *counters, struct sl_now now);
 

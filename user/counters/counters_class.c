@@ -213,14 +213,26 @@ static void take_from_slots(struct counters *counters, u16 class)
 	} while (c->slot[at % SLOTS] == SLOT_GONE);
 }
 
-void counters_classes_reclaim(struct counters *counters)
+bool counters_classes_touched(const struct counters *counters)
+{
+	const struct counters_classes *c = counters->classes;
+
+	for (u32 i = 1; i <= __atomic_load_n(&c->most, __ATOMIC_RELAXED); i++)
+		if (__atomic_load_n(&c->touched[i], __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+bool counters_classes_reclaim(struct counters *counters)
 {
 	struct counters_classes *c = counters->classes;
+	bool any = false;
 
 	pthread_mutex_lock(&c->lock);
 	for (u32 i = 1; i < COUNTERS_CLASSES; i++) {
 		bool idle = !c->seen[i] && !__atomic_load_n(&c->touched[i], __ATOMIC_RELAXED);
 
+		any |= c->state[i] != CLASS_FREE;
 		c->seen[i] = 0;
 		__atomic_store_n(&c->touched[i], 0, __ATOMIC_RELAXED);
 		if (c->state[i] == CLASS_USED && idle) {
@@ -238,6 +250,7 @@ void counters_classes_reclaim(struct counters *counters)
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
+	return any;
 }
 
 /* Loads the classes in the file, from an earlier process or a converted file. */

@@ -6,6 +6,9 @@
  * An expired entry acts as a missing one, and a new key may replace it. It has to be removed
  * because bucket states count windows modulo a power of two: after that many windows it would be
  * live again.
+ *
+ * A lookup of a class shows that a request came (counters_class.c): without any the sweep is slower,
+ * and rests once a whole round has found nothing.
  */
 #include "counters/counters_table.h"
 
@@ -41,12 +44,16 @@ static void sweep_set(struct counters *counters, u32 at, struct sl_now now)
 
 static void round_over(struct counters *counters)
 {
+	u64 entries = 0;
+
 	for (u32 i = 0; i < SL_ALGO_COUNT; i++) {
+		entries += counters->count_now[i];
 		__atomic_store_n(&counters->count[i], counters->count_now[i], __ATOMIC_RELAXED);
 		counters->count_now[i] = 0;
 	}
 	counters->sweep_at = 0;
-	counters_classes_reclaim(counters);
+	counters->sweep_busy = counters_classes_touched(counters);
+	counters->sweep_rests = !counters_classes_reclaim(counters) && !entries && !counters->sweep_busy;
 }
 
 static void sweep(struct counters *counters, struct sl_now now, u32 sets)
@@ -62,9 +69,13 @@ static void sweep(struct counters *counters, struct sl_now now, u32 sets)
 	pthread_mutex_unlock(&counters->sweep_lock);
 }
 
-void counters_sweep(struct counters *counters, struct sl_now now)
+bool counters_sweep(struct counters *counters, struct sl_now now)
 {
-	sweep(counters, now, STEP_SETS);
+	bool touched = counters_classes_touched(counters);
+
+	if (touched || !counters->sweep_rests)
+		sweep(counters, now, STEP_SETS);
+	return touched || counters->sweep_busy;
 }
 
 void counters_sweep_all(struct counters *counters, struct sl_now now)

@@ -116,6 +116,8 @@ struct counters {
 	u64 promised;			/* head's mono_promised, read without its cache line */
 	pthread_mutex_t sweep_lock;
 	u32 sweep_at;			/* the next set */
+	bool sweep_busy;		/* requests came during the last round */
+	bool sweep_rests;		/* none came, and the table is empty */
 	u32 shed_at;			/* where the search for a log to evict continues; atomic */
 	u64 count_now[SL_ALGO_COUNT];	/* entries of this round so far */
 	u64 count[SL_ALGO_COUNT];	/* ... and of the last whole one */
@@ -190,8 +192,10 @@ void counters_classes_lock(struct counters *counters, bool locked);
  */
 u16 counters_class(struct counters *counters, const struct spec_def *def, u16 caller,
 		   const struct spec **ret_spec);
-/* Frees unused numbers at the end of a round of the sweep. */
-void counters_classes_reclaim(struct counters *counters);
+/* Whether any was looked up since the sweep began its round. */
+bool counters_classes_touched(const struct counters *counters);
+/* Frees unused numbers at the end of a round of the sweep; false if none were in use. */
+bool counters_classes_reclaim(struct counters *counters);
 
 static inline const struct spec *counters_spec(const struct counters *counters, u16 class)
 {

@@ -246,8 +246,16 @@ static void log_decisions(struct daemon *d)
 			  path, strerror(-r));
 }
 
+static bool sweep(struct daemon *d)
+{
+	struct counters *counters = d->http->engine->ledger.counters;
+
+	return counters_sweep(counters, counters_now(counters));
+}
+
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
+	static const struct timeval tenth = { .tv_usec = 100000 };
 	struct daemon *d = arg;
 
 	look_at_rules(d);
@@ -256,15 +264,17 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 		rules_expire(&d->running);
 	look_at_tokens(d);
 	look_at_certificates(d);
+	if (!event_pending(d->http_keep->tenth, EV_TIMEOUT, NULL) && sweep(d))
+		event_add(d->http_keep->tenth, &tenth);
 }
 
+/* While requests come. */
 static void on_tenth(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	struct counters *counters = d->http->engine->ledger.counters;
-
-	counters_sweep(counters, counters_now(counters));
+	if (!sweep(d))
+		event_del(d->http_keep->tenth);
 }
 
 static int every(struct daemon *d, struct event **ret, long usec, event_callback_fn run)

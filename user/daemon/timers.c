@@ -32,6 +32,27 @@ static bool find_nodes(struct daemon *d)
 	return true;
 }
 
+static struct event *look;
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+	observer_tick(arg);
+}
+
+/* Events are read ten times a second, where packets can cause any. */
+static void look_where_packets_come(struct daemon *d)
+{
+	static const struct timeval tenth = { .tv_usec = 100000 };
+	bool any = false;
+
+	for (u32 i = 0; i < SL_IFACES_MAX && !any; i++)
+		any = d->packets.iface[i].name[0];
+	if (!any)
+		event_del(look);
+	else if (!event_pending(look, EV_TIMEOUT, NULL))
+		event_add(look, &tenth);
+}
+
 /* Windows align to UTC: the data path gets its offset from monotonic time. */
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
@@ -53,11 +74,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	state_watch(d);
 	persist_tick(&d->running);
 	observer_second(d);
-}
-
-static void on_look(evutil_socket_t fd, short what, void *arg)
-{
-	observer_tick(arg);
+	look_where_packets_come(d);
 }
 
 static void on_minute(evutil_socket_t fd, short what, void *arg)
@@ -86,8 +103,13 @@ static int every(struct daemon *d, u64 usec, event_callback_fn run)
 int timers_start(struct daemon *d, struct sl_err *err)
 {
 	uint64_t watchdog_us = 0;
-	int r = every(d, 1000000, on_second) | every(d, 100000, on_look) | every(d, 60000000, on_minute);
+	int r = every(d, 1000000, on_second) | every(d, 60000000, on_minute);
 
+	look = event_new(d->base, -1, EV_PERSIST, on_look, d);
+	if (look)
+		look_where_packets_come(d);
+	else
+		r = -ENOMEM;
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		r |= every(d, watchdog_us / 2, on_watchdog);
 	return r ? sl_err_set(err, ENOMEM, "out of memory") : 0;

@@ -20,6 +20,7 @@
 #include "packet/observe/observe.h"
 
 #define TICK_US 200000
+#define TICK_IDLE_US 1000000	/* nothing is watched: what other nodes publish expires */
 #define PASS_TICKS 5			/* one pass over all users a second */
 #define SEEN_NS (10 * SL_NS_PER_SEC)
 #define EXPIRE_NS (5 * SL_NS_PER_SEC)
@@ -303,10 +304,17 @@ static int sources_make_tables(struct sources *s, u64 room, struct sl_seed seed)
 
 static const struct running_part_ops sources_ops = { .derive = sources_derive };
 
+static int set_tick(struct sources *s, u64 period_us)
+{
+	struct timeval period = { .tv_sec = (time_t)(period_us / 1000000),
+				  .tv_usec = (suseconds_t)(period_us % 1000000) };
+
+	return event_add(s->tick, &period);
+}
+
 int sources_start(struct running *run, struct event_base *base, u32 workers, u64 room,
 		  struct sources **ret, struct sl_err *err)
 {
-	struct timeval period = { .tv_usec = TICK_US };
 	struct sources *s = calloc(1, sizeof(*s));
 	struct sl_seed seed;
 	int r = -ENOMEM;
@@ -325,8 +333,7 @@ int sources_start(struct running *run, struct event_base *base, u32 workers, u64
 	s->tick = event_new(base, -1, EV_PERSIST, on_sources_tick, s);
 	s->wake = event_new(base, aggregate_fd(s->aggregate), EV_READ | EV_PERSIST, on_sources_wake,
 			    s);
-	if (!s->tick || !s->wake || event_add(s->tick, &period) < 0 ||
-	    event_add(s->wake, NULL) < 0)
+	if (!s->tick || !s->wake || set_tick(s, TICK_IDLE_US) < 0 || event_add(s->wake, NULL) < 0)
 		r = -ENOMEM;
 out:
 	return r < 0 ? sl_err_set(err, -r, "cannot start tracking users and sources: %s", strerror(-r)) : 0;
@@ -359,6 +366,7 @@ void sources_configure(struct sources *s, const struct http_def *def, const stru
 	users_set_rules(s->users, &users);
 	push_set_limits(s->push, &def->push_down, clock_mono_ns());
 	aggregate_configure(s->aggregate, def, rules);
+	set_tick(s, watch ? TICK_US : TICK_IDLE_US);
 	if (s->running->packets->dp && watch != s->watching &&
 	    dp_push_watch(s->running->packets->dp, watch) == 0)
 		s->watching = watch;

@@ -182,6 +182,38 @@ TEST(test_classes_come_and_go)
 	rig_end();
 }
 
+/* While requests come the sweep asks to be called soon; on an empty table it rests; it never rests on a live user. */
+TEST(test_sweep_rests)
+{
+	struct counters_stats stats;
+
+	rig_open(D "- {key: user, limits: ['3 requests/m']}\n", 1000);
+	assert_false(counters_sweep(rig_store, rig_now));
+	assert_true(rig_store->sweep_rests);
+	assert_int_equal(allowed_of("user=bob", 9), 3);
+	assert_true(counters_sweep(rig_store, rig_now));
+	for (u32 i = 0; i < 5; i++) {
+		counters_sweep(rig_store, rig_now);
+		assert_false(rig_store->sweep_rests);
+	}
+	counters_stats(rig_store, &stats);
+	assert_int_equal(stats.entries[SL_ALGO_FIXED_WINDOW], 1);
+	assert_false(allowed("user=bob"));
+	rig_pass(120 * SEC);
+	for (u32 i = 0; i < 5; i++)
+		counters_sweep(rig_store, rig_now);
+	assert_true(rig_store->sweep_rests);
+	assert_false(counters_sweep(rig_store, rig_now));
+	counters_stats(rig_store, &stats);
+	assert_int_equal(stats.entries[SL_ALGO_FIXED_WINDOW], 0);
+	/* And wakes up for the next. */
+	assert_true(allowed("user=eve"));
+	assert_true(counters_sweep(rig_store, rig_now));
+	counters_stats(rig_store, &stats);
+	assert_int_equal(stats.entries[SL_ALGO_FIXED_WINDOW], 1);
+	rig_end();
+}
+
 /* ------------------------------------------------------------------ threads */
 
 #define THREADS 4

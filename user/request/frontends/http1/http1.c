@@ -352,6 +352,14 @@ static u64 allowed_ms(const struct http1_worker *of, enum conn_state state)
 	return of->draining && state == CONN_IDLE ? DRAIN_IDLE_MS : state_ms[state];
 }
 
+static bool has_connections(const struct http1_worker *of)
+{
+	for (int state = 0; state < CONN_STATE_COUNT; state++)
+		if (!TAILQ_EMPTY(&of->list[state]))
+			return true;
+	return false;
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct http1_worker *of = arg;
@@ -365,6 +373,19 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		       of->now_ms - conn->since_ms > allowed)
 			time_is_up(conn);
 	}
+	if (!has_connections(of))
+		event_del(of->tick);
+}
+
+/* The timer runs while there are connections. */
+static void tick_start(struct http1_worker *of)
+{
+	static const struct timeval period = { .tv_usec = TICK_MS * 1000 };
+
+	if (event_pending(of->tick, EV_TIMEOUT, NULL))
+		return;
+	look_at_clock(of);
+	event_add(of->tick, &period);
 }
 
 /* ------------------------------------------------------------------ the frontend */
@@ -396,6 +417,7 @@ static void http1_accept(struct worker *worker, struct bufferevent *bev,
 		bufferevent_free(bev);
 		return;
 	}
+	tick_start(of);
 	conn->of = of;
 	conn->bev = bev;
 	conn->fd = bufferevent_getfd(bev);
@@ -411,7 +433,6 @@ static void http1_accept(struct worker *worker, struct bufferevent *bev,
 
 static int http1_start(struct worker *worker)
 {
-	static const struct timeval period = { .tv_usec = TICK_MS * 1000 };
 	struct http1_worker *of = calloc(1, sizeof(*of));
 
 	if (!of)
@@ -423,7 +444,7 @@ static int http1_start(struct worker *worker)
 		TAILQ_INIT(&of->list[state]);
 	look_at_clock(of);
 	of->tick = event_new(worker->base, -1, EV_PERSIST, on_tick, of);
-	return of->tick && event_add(of->tick, &period) == 0 ? 0 : -ENOMEM;
+	return of->tick ? 0 : -ENOMEM;
 }
 
 /* Every reply ends its connection now; connections without a request are closed soon. */

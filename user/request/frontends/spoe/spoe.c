@@ -256,6 +256,17 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		next = conn->next;
 		look_after(conn, now);
 	}
+	if (!owner->first && !owner->drain_ns)
+		event_del(owner->tick);
+}
+
+/* The timer runs while there are connections. */
+static void tick_start(struct spoe_worker *owner)
+{
+	static const struct timeval second = { .tv_sec = 1 };
+
+	if (!event_pending(owner->tick, EV_TIMEOUT, NULL))
+		event_add(owner->tick, &second);
 }
 
 static void spoe_accept(struct worker *worker, struct bufferevent *bev,
@@ -281,6 +292,7 @@ static void spoe_accept(struct worker *worker, struct bufferevent *bev,
 	if (conn->next)
 		conn->next->link = &conn->next;
 	owner->first = conn;
+	tick_start(owner);
 	connection_set(conn->peer.connection, CONNECTION_IDLE);
 	bufferevent_setcb(bev, on_read, on_written, on_event, conn);
 	bufferevent_set_timeouts(bev, NULL, &write_timeout);
@@ -303,7 +315,6 @@ static void spoe_stop(struct worker *worker)
 
 static int spoe_start(struct worker *worker)
 {
-	static const struct timeval second = { .tv_sec = 1 };
 	struct spoe_worker *owner = calloc(1, sizeof(*owner));
 
 	if (!owner)
@@ -311,7 +322,7 @@ static int spoe_start(struct worker *worker)
 	owner->worker = worker;
 	worker->frontend[LISTEN_SPOE] = owner;
 	owner->tick = event_new(worker->base, -1, EV_PERSIST, on_tick, owner);
-	if (!owner->tick || event_add(owner->tick, &second) < 0) {
+	if (!owner->tick) {
 		spoe_stop(worker);
 		return -ENOMEM;
 	}
