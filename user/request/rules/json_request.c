@@ -267,6 +267,16 @@ static int load(const char *text, size_t len, const char *const *known, struct j
 
 int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
 {
+	struct json_request *request = json_request_plain(text, len);
+
+	if (!request)
+		return json_request_tree(text, len, ret, err);
+	*ret = request;
+	return 0;
+}
+
+int json_request_tree(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
+{
 	static const char *const known[] = { "domain", "descriptors", "source", "peek", NULL };
 	struct json_request *request = NULL;
 	json_t *peek;

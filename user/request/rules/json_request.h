@@ -28,6 +28,10 @@ struct json_request {
 
 /* {"domain", "descriptors": [{"entries": [{"key", "value"}], "hits"}], "source", "peek"} */
 int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
+/* The usual form of it, read without a tree (json_plain.c). NULL: it has another form, or there is no memory. */
+struct json_request *json_request_plain(const char *text, size_t len);
+/* What json_request_check() does with every other form. */
+int json_request_tree(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
 /* The same without "peek"; with "at", "id", "status", "latency", and hits below 0 for a refund. */
 int json_request_report(const char *text, size_t len, struct json_request **ret,
 			struct sl_err *err);

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 
 #include "request/frontends/http1/http1_private.h"
+#include "lib/out.h"
 #include "request/engine/observe.h"
 
 #define PIECES 3
@@ -96,22 +97,32 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 	bool bodied = has_body(status);
 	char head[512];
 	struct iovec piece[PIECES];
-	int len;
+	struct out out;
 
 	if (exchange->replied)
 		return;
 	exchange->replied = true;
 	conn->keep = conn_keeps(conn);
-	len = snprintf(head, sizeof(head), "HTTP/1.1 %d %s\r\ndate: %s\r\n%s", status,
-		       phrase(status), conn->of->date,
-		       !conn->keep ? "connection: close\r\n" :
-		       conn->parser.http_minor ? "" : "connection: keep-alive\r\n");
-	if (bodied && content_type)
-		len += snprintf(head + len, sizeof(head) - (size_t)len, "content-type: %s\r\n",
-				content_type);
-	if (bodied)
-		len += snprintf(head + len, sizeof(head) - (size_t)len, "content-length: %zu\r\n",
-				size);
+	/* Put together, not printed: printf takes a tenth of a request's instructions. */
+	out_begin(&out, head, sizeof(head));
+	out_text(&out, "HTTP/1.1 ");
+	out_u64(&out, status);
+	out_char(&out, ' ');
+	out_text(&out, phrase(status));
+	out_text(&out, "\r\ndate: ");
+	out_text(&out, conn->of->date);
+	out_text(&out, !conn->keep ? "\r\nconnection: close\r\n" :
+		       conn->parser.http_minor ? "\r\n" : "\r\nconnection: keep-alive\r\n");
+	if (bodied && content_type) {
+		out_text(&out, "content-type: ");
+		out_text(&out, content_type);
+		out_text(&out, "\r\n");
+	}
+	if (bodied) {
+		out_text(&out, "content-length: ");
+		out_u64(&out, size);
+		out_text(&out, "\r\n");
+	}
 	/* The end of the head follows the last header, so that there are three pieces. */
 	if (text_reserve(conn->of, &exchange->headers, 2)) {
 		memcpy(exchange->headers.at + exchange->headers.len, "\r\n", 2);
@@ -119,7 +130,7 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 	} else {
 		conn->broken = true;
 	}
-	piece[0] = (struct iovec){ head, (size_t)len };
+	piece[0] = (struct iovec){ head, out.len };
 	piece[1] = (struct iovec){ exchange->headers.at, exchange->headers.len };
 	piece[2] = (struct iovec){ (void *)body, size };
 	if (!conn->broken)
