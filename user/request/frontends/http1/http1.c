@@ -352,28 +352,24 @@ static u64 allowed_ms(const struct http1_worker *of, enum conn_state state)
 	return of->draining && state == CONN_IDLE ? DRAIN_IDLE_MS : state_ms[state];
 }
 
-static bool has_connections(const struct http1_worker *of)
-{
-	for (int state = 0; state < CONN_STATE_COUNT; state++)
-		if (!TAILQ_EMPTY(&of->list[state]))
-			return true;
-	return false;
-}
-
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct http1_worker *of = arg;
+	bool any = false;
 
 	look_at_clock(of);
 	for (int state = 0; state < CONN_STATE_COUNT; state++) {
 		u64 allowed = allowed_ms(of, state);
 		struct http1_conn *conn;
 
-		while ((conn = TAILQ_FIRST(&of->list[state])) &&
-		       of->now_ms - conn->since_ms > allowed)
+		while ((conn = TAILQ_FIRST(&of->list[state]))) {
+			any = true;
+			if (of->now_ms - conn->since_ms <= allowed)
+				break;
 			time_is_up(conn);
+		}
 	}
-	if (!has_connections(of))
+	if (!any)
 		event_del(of->tick);
 }
 
