@@ -107,10 +107,12 @@ compilers:
 lint:
 	@scripts/lint.sh
 
-# docs/pictures/{algorithms,rooms}.svg, from the step functions and from the table of rooms.
+# docs/pictures/{algorithms,rooms,beside}.svg, from the step functions, from the table of rooms and from what
+# scripts/bench-beside.sh measured.
 pictures: $(B)/tests/bench/plot
 	@python3 scripts/algorithms_picture.py $<
 	@python3 scripts/rooms_picture.py
+	@python3 scripts/beside_picture.py
 
 # The commands in sluicectl(8), from user/command/rows.h, and the keys in docs/{configuration,cluster,http-rules}.md and
 # sluice.yaml(5), from their rows; test_rows and make lint fail if they are not current.

@@ -15,4 +15,5 @@ printf '#!/bin/sh\ncat %s\n' "$dir/lines" > "$dir/other"
 chmod +x "$dir/other"
 is "another verdict is found" no draws "$dir/other" check
 is "with the command that draws it" prints 'make pictures'
+is "beside.svg is what was measured" python3 scripts/beside_picture.py check
 [ $failed = 0 ]
