@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# statsd.sh - statsd: what a StatsD server receives is what happened, in lines of the protocol; the
+# statsd.sh - statsd: what StatsD itself (of npm) receives is what happened, in lines of the protocol; the
 # number of series stays after floods of sources and users.
 
 . "$(dirname "$0")/../lib/netns.sh"
@@ -15,7 +15,7 @@ descriptors:
   - {key: user, rate_limit: {unit: hour, requests_per_unit: 5}}
 YAML
 
-# Every line of a datagram as a line: its number of the datagram's size, then the line.
+# Every line of a datagram as a line: its number of the datagram's size, then the line. Each datagram goes on to StatsD itself.
 cat > "$LAB/server.py" <<'PY'
 import socket, sys
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -24,6 +24,7 @@ server.bind(("127.0.0.1", 8125))
 with open(sys.argv[1], "w", buffering=1) as out:
     while True:
         data = server.recv(65536)
+        server.sendto(data, ("127.0.0.1", 8126))
         for line in data.decode().split("\n"):
             out.write(f"{len(data)}\t{line}\n")
 PY
@@ -31,6 +32,21 @@ PY
 started
 disown
 wait_for 5 test -e "$LAB/received"
+cat > "$LAB/statsd.js" <<JS
+{ port: 8126, address: "127.0.0.1", mgmt_port: 8127, mgmt_address: "127.0.0.1", flushInterval: 500,
+  backends: ["$REPO/tests/js/statsd_sums.js"], sums_file: "$LAB/sums" }
+JS
+"${IN_S[@]}" node "$REPO/build/js/node_modules/statsd/stats.js" "$LAB/statsd.js" > "$LAB/statsd.log" 2>&1 &
+started
+disown
+wait_for 10 test -s "$LAB/sums"
+# by_statsd COUNTER: its sum by StatsD.
+by_statsd() {
+	jq -s --arg name "$1" 'map(.[$name] // 0) | add' "$LAB/sums"
+}
+is_by_statsd() {
+	[ "$(by_statsd "$1")" = "$2" ]
+}
 
 daemon_start <<YAML
 statsd: {address: 127.0.0.1:8125, interval: 1s}
@@ -83,6 +99,10 @@ users 1 3
 check_true "the drops" wait_for 5 is_sum sluice.limit_packets limit:web,verdict:drop 490
 check_true "the passes" wait_for 5 is_sum sluice.limit_packets limit:web,verdict:pass 10
 check_true "the decisions" wait_for 5 is_sum sluice.decisions domain:api,rule:user,verdict:ok 3
+check_true "StatsD has the same drops" wait_for 5 is_by_statsd 'sluice.limit_packets;limit=web;verdict=drop' 490
+check_is "the same passes, decisions, and no line that it does not know" \
+	"$(by_statsd 'sluice.limit_packets;limit=web;verdict=pass') $(by_statsd 'sluice.decisions;domain=api;rule=user;verdict=ok') $(by_statsd statsd.bad_lines_seen)" \
+	"10 3 0"
 check_is "each line is one of the protocol" "$(cut -f2 "$LAB/received" |
 	grep -cvE '^[A-Za-z0-9_.-]+:-?[0-9][0-9.e+-]*\|[cg](\|#[^|]+)?$')" 0
 check "no datagram is larger than a frame holds" "$(cut -f1 "$LAB/received" | sort -n | tail -n 1)" 100 1432
