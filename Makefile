@@ -99,11 +99,12 @@ needs-tests:
 # SLUICE_VERSION, in a header of its own: only what names it is compiled again for a new version.
 # (Every object needs one of the files of flags, and so finds this header made.)
 $(B)/version.h: FORCE
-	@mkdir -p $(@D)
-	@echo '#define SLUICE_VERSION "$(VERSION)"' | cmp -s - $@ || echo '#define SLUICE_VERSION "$(VERSION)"' > $@
+	+@mkdir -p $(@D)
+	+@echo '#define SLUICE_VERSION "$(VERSION)"' | cmp -s - $@ || echo '#define SLUICE_VERSION "$(VERSION)"' > $@
 
 # The flags that objects (cc), BPF objects (bpf), programs (ld) and fuzzers are made with, in a file each, written only
-# where they changed: then these are made again. Not part of it is what changes no object.
+# where they changed: then these are made again. Not part of it is what changes no object. (The + is for make -n, which
+# takes a file for changed whose recipe it does not run; "private" elsewhere keeps the libraries of one program out.)
 FLAGS_cc  = $(filter-out ccache,$(CC)) $(SL_CPPFLAGS) $(SL_CFLAGS) $(HARDEN)
 FLAGS_bpf = $(CLANG) $(BPF_CFLAGS)
 FLAGS_fuzz = $(CLANG) $(SL_CPPFLAGS) $(FUZZ_CFLAGS)
@@ -121,7 +122,7 @@ $(B)/libsluiced.a: $(filter-out $(D_MAIN),$(D_OBJ))
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(B)/sluicectl: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo) -lpcap
+$(B)/sluicectl: private LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo) -lpcap
 $(B)/sluicectl: $(CTL_OBJ) $(B)/libsluice.a $(B)/flags.ld
 	$(call say,LD,$@)$(CC) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
@@ -201,9 +202,9 @@ $(TEST_LIB): $(TEST_LIB_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(B)/tests/unit/replay/%: LIBS += -lpcap
+$(B)/tests/unit/replay/%: private LIBS += -lpcap
 # charge.lua is run without a server, too.
-$(B)/tests/prop/test_cluster_store_script: LIBS += -llua5.1
+$(B)/tests/prop/test_cluster_store_script: private LIBS += -llua5.1
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(B)/flags.ld
 	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) -lcmocka
 

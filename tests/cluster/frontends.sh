@@ -24,7 +24,7 @@ http_daemon <<'YAML'
   spoe: [127.0.0.1:8182]
 YAML
 check_is "all rules count in Redis" \
-	"$(ctl -o json rule list | jq '[.rules[] | select(all(.limits[]; .scope == "cluster"))] | length')" 9
+	"$(ctl -o json rule list | jq '[.rules[] | select(all(.limits[]; .scope == "cluster"))] | length')" 10
 application_start
 haproxy_kinds 8080
 
@@ -36,7 +36,7 @@ started
 command node "$REPO/tests/js/headers.js" $URL > "$LAB/http" 2>&1
 wait "${LAB_PIDS[-1]}" "${LAB_PIDS[-2]}"
 results "$LAB/http" "$LAB/spoe" "$LAB/grpc"
-check "kinds of limits, frontends" "$(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc" | grep -c '^ok')" 53 53
+check "kinds of limits, frontends" "$(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc" | grep -c '^ok')" 59 59
 check "keys in Redis" "$(redis main dbsize)" 10 1000
 check_is "no decision was made without Redis" "$(metric sluice_decisions_store_unavailable_total)" 0
 lab_done

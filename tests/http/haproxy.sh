@@ -79,7 +79,7 @@ for i in 1 2 3 4 5 6; do request -d "$(check_body api user=mallory --descriptors
 	'[{"entries":[{"key":"user","value":"mallory"}],"hits":100}]')" /v1/check > "$LAB/out"; done
 refused() { [ "$(through 8080 mallory /) $(through 8090 mallory /)" = "429 429" ]; }
 check_true "mallory is refused at both" refused
-kill -STOP "$DAEMON_PID"
+stand_still "$DAEMON_PID"
 check_is "sluiced stands still: open" "$(through 8080 mallory /)" 200
 check_is "sluiced stands still: closed" "$(through 8090 mallory /)" 503
 kill -CONT "$DAEMON_PID"

@@ -74,7 +74,7 @@ call check bob 1 5
 check_is "who was refused still is" "$code $admitted" "EAGAIN 0"
 
 # A daemon that hangs.
-kill -STOP "$DAEMON_PID"
+stand_still "$DAEMON_PID"
 call check eve 1 0.5
 check_is "a daemon that hangs: fails open" "$code $admitted" "ETIMEDOUT 1"
 check "at the deadline" "$took" 0.5 10

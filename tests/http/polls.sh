@@ -117,7 +117,7 @@ echo 400 > "$LAB/number"
 check_true "Prometheus: over its threshold" wait_for 10 is queue 0.8 0.8
 check_true "the limit shrinks" wait_for 15 scale_is user 0.1 0.7
 check_true "the other one is at its rate" wait_for 5 scale_is other 1 1
-kill -STOP $prometheus
+stand_still $prometheus
 check_true "a Prometheus that stands still: the value expires" wait_for 10 fails queue 'within the timeout'
 check_true "and the limit returns to its rate" wait_for 15 scale_is user 1 1
 kill -CONT $prometheus

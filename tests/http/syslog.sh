@@ -125,7 +125,7 @@ check_true "over a Unix socket, too" wait_for 5 used_is 6 20000 user=unix
 
 # Lines that are queued when it stops are charged by it or by its successor.
 before=$(used 20000 user=many)
-kill -STOP "$DAEMON_PID"
+stand_still "$DAEMON_PID"
 for ((i = 0; i < 500; i++)); do line '{"domain":"api","d":{"user":"many"}}'; done
 kill -CONT "$DAEMON_PID"
 daemon_kill TERM

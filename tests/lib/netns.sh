@@ -120,6 +120,15 @@ wait_for() {
 	done
 }
 
+# stand_still PID: it is stopped when this returns; SIGSTOP alone may still be on its way to a thread.
+stand_still() {
+	kill -STOP "$1"
+	wait_for 5 is_stopped "$1" || not_ok "process $1 does not stop"
+}
+is_stopped() {
+	[ -z "$(grep -L '^State:.T' /proc/"$1"/task/*/status)" ]
+}
+
 # ---------------------------------------------------------------- the lab
 
 lab_begin() {

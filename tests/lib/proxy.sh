@@ -171,7 +171,7 @@ proxy_left_alone() {
 	local open=$1 closed=$2
 
 	refused() { [ "$(through "$open" "bob-$open" /) $(through "$closed" "bob-$closed" /)" = "429 429" ]; }
-	kill -STOP "$DAEMON_PID"
+	stand_still "$DAEMON_PID"
 	check_is "sluiced stands still: open" "$(through "$open" "bob-$open" -d body /)" 200
 	check_is "the body arrives" "$(jq -r .body "$LAB/body")" 4
 	check_is "sluiced stands still: closed" "$(through "$closed" "bob-$closed" /)" 503

@@ -126,7 +126,7 @@ redis_kill() {
 }
 
 redis_pause() {
-	kill -STOP "${REDIS_PID[$1]}"
+	stand_still "${REDIS_PID[$1]}"
 }
 
 redis_resume() {

@@ -119,7 +119,7 @@ check_true "without the LAPI" wait_for 20 grep -q 'the blocks stay until their d
 origin_failed() { ctl set list | grep -q '^crowdsec: FAILED .* ago: .*refused'; }
 check_true "set list has the failure of the feed" wait_for 10 origin_failed
 check_is "blocks hold" "$(sent 10.1.7.1)" 0
-kill -STOP $BOUNCER
+stand_still $BOUNCER
 lapi_start
 cscli decisions delete --ip 10.1.7.1
 kill -CONT $BOUNCER

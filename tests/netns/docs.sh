@@ -202,6 +202,7 @@ while read -r target; do
 done < "$LAB/parts/make"
 check "make targets named" "$(wc -l < "$LAB/parts/make")" 5 50
 
+lab_link 0
 # Only if the build is complete: this is not the place to make one. (make -q always finds something to do:
 # files that hold the flags, written where they changed.)
 if make -n all > "$LAB/out" 2>&1 && ! grep -q ' -o build/' "$LAB/out"; then
@@ -224,7 +225,6 @@ fi
 
 # ---------------------------------------------------------------- README's lab
 
-lab_link 0
 daemon_start < <(sed 's/eth0/s0/' "$LAB"/parts/yaml/lab-README.1.yaml)
 on_server nft -f - <<NFT
 table netdev seen {
