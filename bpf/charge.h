@@ -220,6 +220,17 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 }
 
 /*
+ * How long a refusal lasts after which sl_step() would wait so long; 0: not known. A bucket from before a
+ * change of the rate drains at that rate until a packet passes (algo_gcra.h).
+ */
+static __always_inline u64 charge_lasts(const struct sl_params *p, u64 bucket_state, u64 wait_ns)
+{
+	if (sl_algo_is_bucket(p->algo) && (bucket_state & SL_GCRA_GEN_MASK) != p->gen)
+		return 0;
+	return wait_ns;
+}
+
+/*
  * The usual cases without a call, which costs as much as twenty instructions here (its return is
  * a mitigation): the key is in the table, and is over or can be charged at once. ATTEMPT_AGAIN:
  * charge_limit() decides; key and cost are prepared and nothing was charged.
@@ -287,7 +298,7 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 		if (meter->count_all)
 			charge_fill(meter, ev, way, bucket_state);
 		else if (!meter->lease || cost == 1)
-			ev->meter.wait_ns = res.wait_ns;
+			ev->meter.wait_ns = charge_lasts(params, bucket_state, res.wait_ns);
 		return ATTEMPT_OVER;
 	}
 	/* From a quarter of the limit on, this CPU may take a lease. */
@@ -359,7 +370,9 @@ SL_GLOBAL u64 charge_wait(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u6
 	if (!p)
 		return 0;
 	res = sl_step(bucket_state, p, now, cost);
-	return res.verdict == SL_PASS ? 0 : earlier_ns(res.wait_ns, REFUSED_MAX_NS);
+	return res.verdict == SL_PASS ? 0
+				      : earlier_ns(charge_lasts(p, bucket_state, res.wait_ns),
+						   REFUSED_MAX_NS);
 }
 
 /* When a scale of this meter's limit ends that is in force; ~0: there is none. */

@@ -374,7 +374,8 @@ static void run(struct run *r, const char *test, u64 steps)
 	}
 	compare_counters(r);
 	print_message("# %llu packets, %llu refused\n", steps, r->refused);
-	assert_in_range(r->refused, steps * 2 / 5, steps * 4 / 5);
+	/* Of both enough: rules change some 30 times, and with three of ten most pass. */
+	assert_in_range(r->refused, steps / 5, steps * 4 / 5);
 }
 
 TEST(sim_with_and_without_it)
