@@ -167,7 +167,7 @@ static u16 make(struct counters *counters, const struct spec_def *def, u16 calle
 	c->state[class] = CLASS_USED;
 	set_caller(c, class, caller);
 	if (c->most < class)
-		c->most = class;
+		__atomic_store_n(&c->most, class, __ATOMIC_RELAXED);
 	put_in_slots(counters, class);
 	return class;
 }
