@@ -29,7 +29,7 @@ static void add_row(struct table *table, const struct scope *scope, const struct
 
 		narrow.brief = true;
 		brief = expanded(&narrow, column->cell);
-		table_cell_brief(table, text, brief);
+		table_cell(table, text, brief);
 		free(text);
 		free(brief);
 	}

@@ -3,7 +3,6 @@
 #include "cli/table.h"
 #include "cli/show.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,24 +71,11 @@ struct table *table_new(const struct column *columns)
 	return table;
 }
 
-void table_cell_brief(struct table *table, const char *text, const char *brief)
+void table_cell(struct table *table, const char *text, const char *brief)
 {
 	table->cell = need(reallocarray(table->cell, table->count + 1, sizeof(*table->cell)));
 	table->cell[table->count++] = (struct cell){
 		.text = need(strdup(text)), .brief = brief ? need(strdup(brief)) : NULL };
-}
-
-void table_cell(struct table *table, const char *format, ...)
-{
-	char *text;
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	va_end(args);
-	table_cell_brief(table, need(text), NULL);
-	free(text);
 }
 
 /* ------------------------------------------------------------------ fitting */

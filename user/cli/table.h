@@ -12,11 +12,8 @@ struct table;
 
 /* Columns up to one without a heading. Out of memory, the program exits: it is a CLI. */
 struct table *table_new(const struct column *columns);
-/* The next cell, row by row. */
-void table_cell(struct table *table, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-/* The same with a shorter text of the same meaning, "1.23M" for "1,234,567". */
-void table_cell_brief(struct table *table, const char *text, const char *brief);
+/* The next cell, row by row, and (or NULL) a shorter text of the same meaning, "1.23M" for "1,234,567". */
+void table_cell(struct table *table, const char *text, const char *brief);
 /*
  * Prints all rows and frees the table. Without rows it prints the line `none`. Columns whose cells
  * are all empty are left out. No line is longer than `width` (0: unlimited): numbers get brief,

@@ -38,28 +38,6 @@ void write_text(FILE *out, const char *text)
 	fputc('\'', out);
 }
 
-void write_value(struct writer *w, const char *key, const char *value)
-{
-	write_begin(w);
-	fprintf(w->out, "%s: ", key);
-	write_text(w->out, value);
-	fputc('\n', w->out);
-}
-
-void write_number(struct writer *w, const char *key, u64 value)
-{
-	write_begin(w);
-	fprintf(w->out, "%s: %llu\n", key, value);
-}
-
-void write_rate(struct writer *w, const char *key, const struct rate *rate)
-{
-	char text[96];
-
-	write_begin(w);
-	fprintf(w->out, "%s: %s\n", key, rate_format(rate, text, sizeof(text)));
-}
-
 void write_list(struct writer *w, const char *key, const void *array, size_t count,
 		write_format *format)
 {

@@ -22,11 +22,6 @@ void write_begin(struct writer *w);
 /* A value as it is, or in quotes where it needs them. */
 void write_text(FILE *out, const char *text);
 
-/* Lines "key: value". */
-void write_value(struct writer *w, const char *key, const char *value);
-void write_number(struct writer *w, const char *key, u64 value);
-void write_rate(struct writer *w, const char *key, const struct rate *rate);
-
 /* Puts the value at `array`[i] into buf; returns how many elements that was (ICMP's pairs). */
 typedef size_t write_format(const void *array, size_t i, size_t count, char *buf, size_t size);
 write_format format_prefix;

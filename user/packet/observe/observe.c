@@ -177,15 +177,6 @@ json_t *observe_read(struct observe *o, const struct observe_filter *filter)
 			 json_u64(missed));
 }
 
-json_t *observe_last(struct observe *o, size_t count)
-{
-	const struct observe_filter all = { .kind = -1, .count = count };
-	json_t *result = observe_read(o, &all), *list = json_incref(json_object_get(result, "events"));
-
-	json_decref(result);
-	return list;
-}
-
 u64 observe_count(const struct observe *o, enum observed_kind kind)
 {
 	return o ? o->counts[kind] : 0;

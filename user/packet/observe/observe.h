@@ -108,8 +108,6 @@ void observe_not_noted(struct observe *o, enum observed_kind kind, const char *n
 
 /* {"events": [...], "next": seq of the last one, "missed": events that were overwritten unread}. */
 json_t *observe_read(struct observe *o, const struct observe_filter *filter);
-/* The last `count` events, the oldest first: an array. */
-json_t *observe_last(struct observe *o, size_t count);
 u64 observe_count(const struct observe *o, enum observed_kind kind);
 
 const char *observed_kind_name(enum observed_kind kind);
