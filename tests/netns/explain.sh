@@ -19,6 +19,8 @@ limits:
   - {name: few, match: {src: 10.1.7.0/24}, rate: 1 packets/h, burst: 5}
   - {name: web, match: {src: 10.1.8.0/24, proto: tcp, dport: 443}, rate: 1 packets/h, burst: 2}
   - {name: watch, match: {src: 10.1.9.0/24}, rate: 1 packets/h, burst: 1, mode: shadow}
+  - {name: bgp, match: {proto: tcp, dport: 179}, action: pass}
+  - {name: memcached, match: {proto: udp, sport: 11211}, action: drop}
 YAML
 
 line_of() {
@@ -55,6 +57,12 @@ meets "exempt" exempt pass 10.1.3.1 "$UDP" ""
 meets "beside both" no_match pass 10.1.4.1 "$UDP" ""
 meets "failsafe" failsafe pass 10.1.4.1 "--dport 22 --dst $SERVER4" "--proto tcp --dport 22"
 meets "in shadow, within" within pass 10.1.9.1 "$UDP" ""
+meets "dropped without a rate" match drop 10.1.4.1 "--proto udp --sport 11211" "--sport 11211"
+check_is "its limit" "$(said .verdict.limit 10.1.4.1 --proto udp --sport 11211)" memcached
+meets "passed without a rate" match pass 10.1.4.1 "--proto tcp --dport 179" "--proto tcp --dport 179"
+check_is "explain: only the limits that apply" "$(said '[.limits[].limit] | join(" ")' 10.1.4.1 --proto tcp --dport 179)" bgp
+check_is "stats names limits without a rate" \
+	"$(ctl -o json stats | jq -r '.limits[] | select(.rate == null) | .name' | xargs)" "bgp memcached"
 check_is "a limit in shadow mode: explain" "$(said '.limits[0].result' 10.1.9.1 $UDP)" shadow
 
 # ---- explain a thousand times charges nothing: five packets pass, as without

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # hold.sh - a limit holds, and refuses no more than it must: token bucket and fixed window, packets
-# and bytes, IPv4 and IPv6, plain and QinQ, both accountings, all at the same time for 20 s.
+# and bytes, IPv4 and IPv6, plain and QinQ, both accountings, all at the same time for 10 s.
 #
 # Each of the 32 limits has an offender that sends ten times its rate and a neighbour in the
 # same limit that sends 0.6 of it. Of the offender [0.99, 1.00] of rate x time + burst passes
@@ -12,7 +12,7 @@
 lab_begin hold
 lab_link 0
 
-SECONDS_SENT=20
+SECONDS_SENT=10
 PACKETS_RATE=400 PACKETS_BURST=800
 BYTES_RATE=400000 BYTES_BURST=800000 BYTES_FRAME=1000
 

@@ -56,9 +56,9 @@ while read -r query; do
 	check "$query: the longest line" "$widest" 1 80
 	check_is "$query: in a pipe nothing is cut" "$(ctl "$@" | grep -c '…\|not shown')" 0
 	check_true "$query: JSON" test "$(ctl "$@" --json | jq -r type)" = object
-	timeout 2 "$BIN/sluicectl" -s "$SOCKET" "$@" --json --watch=0.2 > "$LAB/watched"
-	check "$query: objects in 2 s, one a line" "$(jq -c . "$LAB/watched" | wc -l)" 3 11
-	check_is "$query: and lines" "$(grep -c '' "$LAB/watched")" "$(jq -c . "$LAB/watched" | wc -l)"
+	timeout 20 "$BIN/sluicectl" -s "$SOCKET" "$@" --json --watch=0.2 | head -n 3 > "$LAB/watched"
+	check_is "$query: one object a line" "$(while read -r line; do jq -c type <<< "$line"; done < "$LAB/watched" | xargs)" \
+		"object object object"
 	count=$((count + 1))
 done < <(queries)
 check "queries" "$count" 12 40

@@ -39,7 +39,7 @@ struct got {
 	u64 leases;
 };
 
-#define PACKETS 1000000ULL
+#define PACKETS 500000ULL
 
 static const struct rate packets_10 = { 10, SEC, RATE_PACKETS };
 static const struct rate packets_1k = { 1000, SEC, RATE_PACKETS };
