@@ -173,6 +173,19 @@ int key_reset(const struct key *key, void *section)
 
 /* ---- reading ---- */
 
+int keys_refuse_elsewhere(struct reader *r, const struct yaml_node *map, const struct keys *keys)
+{
+	const struct key_elsewhere *of = keys->elsewhere;
+
+	for (; of && of->name; of++) {
+		const struct yaml_node *key = yaml_node_find(map, of->name);
+
+		if (key)
+			return read_fail(r, key, EINVAL, "key \"%s\": %s", of->name, of->reason);
+	}
+	return 0;
+}
+
 int keys_read(struct reader *r, const struct yaml_node *node, const struct keys *keys,
 	      void *section)
 {
@@ -183,7 +196,9 @@ int keys_read(struct reader *r, const struct yaml_node *node, const struct keys 
 			if (!strcmp(keys->key[i].name, keys->alone))
 				rc = key_read(r, node, &keys->key[i], section);
 	} else {
-		rc = read_map(r, node, keys->key, keys->count, section);
+		rc = keys_refuse_elsewhere(r, node, keys);
+		if (!rc)
+			rc = read_map(r, node, keys->key, keys->count, section);
 		for (size_t i = 0; i < keys->count && !rc; i++) {
 			if (keys->key[i].flags & KEY_NEEDED)
 				rc = read_require(r, node, keys->key[i].name);

@@ -58,6 +58,11 @@ struct key {
 #define KEY_LIST(of, field, number) \
 	KEY(of, field), .type = &type_list, .count = offsetof(of, number)
 
+/* A key that a mapping does not have, though a similar one does: the reason, and what to use instead. */
+struct key_elsewhere {
+	const char *name, *reason;
+};
+
 /* The keys of a mapping, in the order in which they are read and written (but KEY_FIRST). */
 struct keys {
 	const struct key *key;
@@ -66,6 +71,7 @@ struct keys {
 	const char *alone;	/* the key of a value given instead of the mapping, or NULL */
 	size_t given;	/* the offset of a u64: bit i is set if row i was given; 0: none */
 	const char *example;	/* in errors of pair.h: an example of a pair */
+	const struct key_elsewhere *elsewhere;	/* ends with a name of NULL; or NULL */
 	/* Sets defaults that cannot be written as text; 0 or -ENOMEM. May be NULL. */
 	int (*init)(void *section);
 	/*
@@ -77,6 +83,9 @@ struct keys {
 
 #define KEYS(type, rows, ...) \
 	{ .key = rows, .count = ARRAY_SIZE(rows), .size = sizeof(type), ##__VA_ARGS__ }
+
+/* Fails if the mapping has a key of keys->elsewhere. */
+int keys_refuse_elsewhere(struct reader *r, const struct yaml_node *map, const struct keys *keys);
 
 /*
  * The functions get the row and the struct that has the field. NULL: a field without pointers,

@@ -171,7 +171,9 @@ static int refuse_unknown(struct reader *r, const struct keys *keys, const char 
 		map = tree_node(&tree, YAML_MAP, NULL, 0);
 		if (map)
 			yaml_node_append(map, key);
-		rc = map ? read_map(r, map, keys->key, keys->count, NULL) : read_no_memory(r);
+		rc = map ? keys_refuse_elsewhere(r, map, keys) : read_no_memory(r);
+		if (!rc)
+			rc = read_map(r, map, keys->key, keys->count, NULL);
 	}
 	tree_free(&tree);
 	return rc;

@@ -288,11 +288,12 @@ const struct key_type type_whole_percent = {
 static int enum_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		     void *section)
 {
-	int value, rc = read_name(r, node, key->names, &value);
+	const struct name *name = node->kind == YAML_TEXT ? name_find(key->names, node->text) : NULL;
 
-	if (!rc)
-		put(key, section, (u64)value);
-	return rc;
+	if (!name)
+		return key_refuse(r, node, key);
+	put(key, section, (u64)name->value);
+	return 0;
 }
 
 static void enum_write(struct writer *w, const struct key *key, const void *section)

@@ -74,7 +74,8 @@ static const struct key limit_rows[] = {
 	  .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = algorithm_names,
-	  .usual = "token-bucket",
+	  .usual = "token-bucket", .accepted = ALGORITHMS_OF_PACKETS(ALGORITHM_LIST) "and in rules sliding-log, "
+		  "whose times do not fit into the 64 bits of a packet limit's bucket",
 	  .help = ALGORITHMS_OF_PACKETS(ALGORITHM_HELP) "see [which](algorithms.md#which-algorithm)" },
 	{ "window", LIMIT(terms.first_request), &type_enum, .names = window_names, .usual = "aligned",
 	  .help = "fixed-window only: `aligned` to UTC, or from the `first-request` of a bucket on" },
@@ -112,6 +113,22 @@ static const struct key limit_rows[] = {
 	{ "overrides", LIMIT(override), &type_overrides,
 	  .help = "sources with rates of their own, see [overrides](#overrides)" },
 	{ "overrides_file", LIMIT(overrides_file), &type_overrides_file },
+};
+
+/* Keys of rules. */
+static const struct key_elsewhere of_rules[] = {
+	{ "limits", "a limit of packets has one list of rates; accepted: rate: [10 packets/s, 500 packets/h]" },
+	{ "priority", "a packet has no priority; accepted: for the lower class a limit with a match, beside "
+		      "the common one" },
+	{ "reserve", "a packet has no priority; accepted: for the lower class a limit with a match, beside "
+		     "the common one" },
+	{ "on_limit", "a packet is not delayed; accepted: action: drop or tag" },
+	{ "consistency", "nodes exchange what they admitted each sync interval; accepted: scope: cluster" },
+	{ "on_store_failure", "a packet does not wait for Redis: a node goes on by itself; accepted: scope: "
+			      "cluster" },
+	{ "push_down", "refused requests are pushed down to this tier; accepted for dropped packets: ban" },
+	{ "shadow_mode", "accepted: mode: shadow" },
+	{ NULL, NULL },
 };
 
 static int check_tag(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
@@ -284,7 +301,7 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 	return rc ? rc : check_rates(r, map, limit);
 }
 
-const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit,
+const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit, .elsewhere = of_rules,
 	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default");
 
 int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret)

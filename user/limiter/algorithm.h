@@ -51,6 +51,9 @@ enum state_kind {
 /* Of a list above, in the help of a key: "`token-bucket`, `leaky-bucket`, ". */
 #define ALGORITHM_HELP(id, row, name, kind) "`" name "`, "
 
+/* The same for an error. */
+#define ALGORITHM_LIST(id, row, name, kind) name ", "
+
 /* A function that is NULL is not called for such an algorithm. */
 struct algorithm {
 	/* The default of `burst`; NULL: `burst` is not accepted. */

@@ -104,7 +104,8 @@ static const struct key rule_limit_rows[] = {
 		  "[below](#a-candidate-beside-the-limit)" },
 };
 const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows,
-					 .given = offsetof(struct element, given));
+					 .given = offsetof(struct element, given),
+					 .elsewhere = keys_of_packets);
 
 static int read_element(struct reader *r, const struct yaml_node *node, struct element *ret)
 {

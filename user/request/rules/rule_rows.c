@@ -144,9 +144,21 @@ static const struct key descriptor_rows[] = {
 	{ "descriptors", .read = read_rule_descriptors, .help = "the level below" },
 };
 
+/* Keys of packet limits. */
+const struct key_elsewhere keys_of_packets[] = {
+	{ "match", "a rule applies to the entries of a request; accepted: key and value" },
+	{ "per", "a rule counts per value; accepted: a descriptor of the key without a value" },
+	{ "dst_prefix", "addresses are grouped by the entry that has them; accepted: prefix" },
+	{ "accounting", "each request is charged to the bucket itself; accepted: no such key" },
+	{ "action", "a request is allowed or refused; accepted: shadow_mode, or throttle: {soft: 10%}" },
+	{ "tag", "a request is allowed or refused; accepted: shadow_mode, or throttle: {soft: 10%}" },
+	{ "on_full", "one table is for all rules; accepted: http.state.on_full in sluice.yaml" },
+	{ NULL, NULL },
+};
+
 SL_STATIC_ASSERT(ARRAY_SIZE(descriptor_rows) < 64, "bits of keys.given, with the name of a domain");
 const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
-	.given = offsetof(struct draft, given),
+	.given = offsetof(struct draft, given), .elsewhere = keys_of_packets,
 	.example = "limits='10 requests/m,500 requests/h', algorithm=token-bucket or burst= for "
 		   "its default");
 
