@@ -10,6 +10,10 @@
  *     total	how much more than the log it admitted in all, in %
  *     worst	the most that one user got within an hour, in % of the limit
  *
+ * Then what any count by slots can know: a log whose times are rounded to the middle of their slot, and
+ * the bytes that 500 counts in so many slots take at least. "given": verdicts that differ although
+ * the rounded log has the other one's past.
+ *
  * The seed is printed; SLUICE_SEED repeats a run.
  */
 #include <math.h>
@@ -221,9 +225,59 @@ static void measure(const struct way *way, u64 seed, bool markdown)
 	       100.0 * worst / LIMIT);
 }
 
+/* ------------------------------------------------------------------ what slots can know */
+
+struct rounded {
+	struct times itself, given;
+};
+
+static struct rounded rounded[HEAVY];
+
+/* log2 of the number of ways to spread LIMIT units over the slots. */
+static double slots_bits(u32 slots)
+{
+	return (lgamma(slots + LIMIT + 1.0) - lgamma(slots + 1.0) - lgamma(LIMIT + 1.0)) / log(2);
+}
+
+static void measure_slots(u32 slots, u64 seed, bool markdown)
+{
+	u64 slot = W / slots, differ = 0, given = 0;
+	double now = 1000.0 * W;
+
+	begin();
+	memset(rounded, 0, sizeof(rounded));
+	rng_state = seed;
+	for (u32 i = 0; i < ARRIVALS; i++) {
+		u32 which = some_user();
+		struct rounded *of = &rounded[which % HEAVY];
+		bool pass, beside;
+		u64 at, middle;
+
+		now -= W / (upto[USERS - 1] * LIMIT) * log(1 - unit());
+		/* Of the others the log refuses nothing. */
+		if (which >= HEAVY)
+			continue;
+		at = (u64)now;
+		middle = at / slot * slot + slot / 2;
+		beside = times_count(&exact[which], at) < LIMIT;
+		pass = times_count(&of->itself, at) < LIMIT;
+		differ += pass != beside;
+		given += (times_count(&of->given, at) < LIMIT) != beside;
+		if (pass)
+			times_add(&of->itself, middle);
+		if (beside) {
+			times_add(&exact[which], at);
+			times_add(&of->given, middle);
+		}
+	}
+	printf(markdown ? "| %u slots | %.0f | %.2f | %.2f |\n" : "%-30u %8.0f %8.2f %8.2f\n", slots,
+	       slots_bits(slots) / 8, 100.0 * differ / ARRIVALS, 100.0 * given / ARRIVALS);
+}
+
 int main(int argc, char **argv)
 {
 	bool markdown = argc > 1 && !strcmp(argv[1], "--markdown");
+	static const u32 slots[] = { 60, 240, 470, 1000, 2000, 4000 };
 	u64 seed;
 
 	rng_start("windows");
@@ -236,6 +290,10 @@ int main(int argc, char **argv)
 			  "%-30s %8s %8s %8s %8s\n", "500 an hour", "bytes", "wrong", "total", "worst");
 	for (u32 i = 0; i < WAYS; i++)
 		measure(&ways[i], seed, markdown);
+	printf(markdown ? "\n| rounded to | bytes | wrong, %% | given, %% |\n|---|---:|---:|---:|\n" :
+			  "\n%-30s %8s %8s %8s\n", "slots", "bytes", "wrong", "given");
+	for (u32 i = 0; i < sizeof(slots) / sizeof(*slots); i++)
+		measure_slots(slots[i], seed, markdown);
 	free(chunk);
 	return 0;
 }
