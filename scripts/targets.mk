@@ -143,38 +143,18 @@ asan-test:
 # The daemon's threads under ThreadSanitizer, asked through every frontend while rules change.
 tsan-test:
 	@scripts/deps.sh
-	@CFLAGS='-O1 -g -fsanitize=thread' LDFLAGS='-fsanitize=thread' $(MAKE) --no-print-directory \
+	@CFLAGS='-O0 -g -fsanitize=thread' LDFLAGS='-fsanitize=thread' $(MAKE) --no-print-directory \
 		B=build/tsan all build/tsan/tests/cluster/load build/tsan/tests/netns/scrape
 	@bash scripts/tsan.sh
 
-# A fuzzer includes the .c files it fuzzes, or is built from them: all of it with the sanitizers.
+# The product is compiled once with the sanitizers, into an archive: a fuzzer links what it uses, and may include a .c file
+# for what is static there. FUZZ_OPT=-O0 compiles three times as fast.
+FUZZ_OPT ?= -O1
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_OBJ := $(LIB_SRC:%.c=$(B)/fuzz/obj/%.o) $(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
+FUZZ_CFLAGS := -std=gnu11 -g $(FUZZ_OPT) -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c) $(wildcard user/limiter/*.c user/lib/*.c)
-$(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/conf/*.h user/config/*.h user/packet/compile/*.h)
-$(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
-FUZZ_PACKET := $(FUZZ_POLICY) user/packet/dataplane/dp_sim.c user/packet/dataplane/dp_common.c \
-	user/packet/dataplane/dp_push.c user/packet/dataplane/dp_list.c user/packet/dataplane/sim_lists.c \
-	user/packet/dataplane/explain_copy.c
-$(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h user/*/*/*.h)
-$(B)/fuzz/fuzz_packet: FUZZ_SRC = $(FUZZ_PACKET)
-
-FUZZ_REDIS := $(filter-out %/redis_resolve.c,$(wildcard user/cluster/redis/*.c user/lib/*.c))
-$(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis/*.h)
-$(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
-
-FUZZ_SHARED := $(filter-out %/quota_apply.c %/quota_charge.c,$(wildcard user/cluster/quota/quota*.c)) \
-	user/cluster/quota/cluster_store_settle.c $(wildcard user/limiter/*.c) user/lib/err.c user/lib/block_check.c
-$(B)/fuzz/fuzz_cluster_store: $(FUZZ_SHARED) $(wildcard user/cluster/quota/*.h) | $(LUA)
-$(B)/fuzz/fuzz_cluster_store: FUZZ_SRC = $(FUZZ_SHARED)
-
-# Those of the HTTP tier: it is compiled once with the sanitizers.
-FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_request fuzz_rules)
-FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(filter-out user/packet/dataplane/%,$(LIB_SRC))) \
-	$(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
-FUZZ_CFLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
-
-$(B)/fuzz/obj/%.o: %.c $(B)/flags.fuzz | $(PROTO:%=%.h) $(LUA)
+$(B)/fuzz/obj/%.o: %.c $(B)/flags.fuzz | $(SKEL) $(PROTO:%=%.h) $(LUA)
 	@mkdir -p $(@D)
 	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
@@ -182,20 +162,14 @@ $(B)/fuzz/obj/proto/%.o: $(B)/proto/%.c $(B)/flags.fuzz
 	@mkdir -p $(@D)
 	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
-# An archive: a fuzzer links what it uses.
-$(B)/fuzz/libhttp.a: $(FUZZ_HTTP_OBJ)
+$(B)/fuzz/libsluice.a: $(FUZZ_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/frontend_feed.h $(B)/fuzz/libhttp.a $(B)/flags.fuzz
+$(FUZZ_BIN): $(B)/fuzz/%: tests/fuzz/%.c $(B)/fuzz/libsluice.a $(B)/flags.fuzz
 	@mkdir -p $(@D)
-	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(B)/fuzz/libhttp.a $(LIBS)
-
-$(B)/fuzz/%: tests/fuzz/%.c $(B)/flags.fuzz
-	@mkdir -p $(@D)
-	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) -Itests -I. -std=gnu11 -g -O1 $(if $(FUZZ_SRC),,-MMD -MP) \
-		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		-o $@ $< $(FUZZ_SRC) $(LIBS)
+	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< \
+		$(B)/fuzz/libsluice.a $(LIBS)
 
 # Each in its turn, JOBS at a time; what one said is shown where it failed.
 fuzz: $(FUZZ_BIN)
