@@ -64,6 +64,9 @@ COLUMNS=80 sluicectl stats > "$LAB/out"
 check_is "a column of zeros is not shown" "$(head -n 1 "$LAB/out" | grep -c TAGGED)" 0
 check_true "one with a number is" grep -q DROPPED <<< "$(head -n 1 "$LAB/out")"
 check_true "and with -o wide all are" grep -q TAGGED <<< "$(sluicectl stats -o wide | head -n 1)"
+check_is "rows of zeros neither: built-in limits that met nothing" "$(grep -c '^@' "$LAB/out")" 0
+check "with --all they are" "$(sluicectl stats --all | grep -c '^@')" 3 99
+check_true "or by their name" grep -q '^@failsafe:' <(sluicectl stats @failsafe)
 on_terminal() {
 	TERM=xterm script -qec "$1" /dev/null
 }

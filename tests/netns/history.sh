@@ -83,10 +83,11 @@ PY
 lost() { why api/user user399 && jq -re '.not_recorded' "$LAB/why" | grep -qE 'at most 100 values a second are, and [0-9]+ refusals by this rule were lost'; }
 check_true "a value that was not recorded: so many of its rule were lost" wait_for 5 lost
 check_is "not: it was not refused" "$(ctl why api/user user399 | grep -c 'was not refused')" 0
-blast "$LAB/sent" --dst $SERVER4 --src 10.1.4.1 --count 300 --pps 2000 --dport 81
 sleep 1.2
 
 daemon_kill KILL
+# The successor's first look is at this, which no daemon saw.
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.4.1 --count 300 --pps 2000 --dport 81
 start
 at=$(date +%H:%M)
 check_true "after kill -9: the first refusal" has '.kind == "over"' 10.1.1.1
@@ -98,12 +99,22 @@ ctl why 10.1.1.1 > "$LAB/out"
 check_true "as text" grep -qE '^20[^ ]* over 10\.1\.1\.1 by limit web \(over\)' "$LAB/out"
 ctl why 10.1.1.1 --at 25:99 > "$LAB/out" 2>&1
 check_true "a time that is none names those that are" grep -q "accepted: 14:03" "$LAB/out"
-# The minute in progress ends with the daemon; the first look of its successor was at what was sent.
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.5.1 --count 300 --pps 2000 --dport 80
+# The minute in progress ends with the daemon.
 sleep 1.2
 daemon_kill TERM
 start
 check_true "a heavy source, also one that passed" has '.kind == "traffic" and .source == "10.1.4.1" and .packets > 100' 10.1.4.1
 check_is "which was not refused" "$(jq .nothing "$LAB/why")" true
+ctl top --at today -o json | jq '[.sources[] | select(.source | test("10.1.[45].1"))]' > "$LAB/top"
+check_is "who was heavy, the heaviest first, and by what" "$(jq -r '[.[] | "\(.source) \(.by)"] | join(", ") | sub(",ban"; "")' "$LAB/top")" \
+	"10.1.5.1 web, 10.1.4.1 null"
+# Only some were events, which stand for all, right after a start, too.
+check "its drops" "$(jq '.[0].dropped' "$LAB/top")" 286 294
+check_is "by passes the one that no limit refused" "$(ctl top --at today --by passes --count 1 -o json |
+	jq -r '[.sources[] | "\(.source) \(.passed > 100)"] | join(", ")')" "10.1.4.1 true"
+check_true "as text, without a terminal" grep -qE '^10\.1\.5\.1 +[0-9]+ .* web(,ban)?$' <(ctl top --at today)
+check_true "of a time before the history" grep -q 'not recorded: the history begins later' <(ctl top --at "yesterday $at")
 check_true "lost ones of minutes that are over" lost
 check_is "only root reads the file" "$(stat -c %a "$LAB/state/events.db")" 600
 

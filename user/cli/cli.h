@@ -86,6 +86,7 @@ const char *cli_pair_keys(const char *command, const char *after);
 int cmd_top(const struct cli *cli);	/* top.c */
 int cmd_events(const struct cli *cli);	/* events.c */
 int cmd_why(const struct cli *cli);	/* why.c */
+int why_top(const struct cli *cli);	/* why.c: top --at */
 int cmd_rule_test(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
 int cmd_doctor(const struct cli *cli);	/* doctor.c */

@@ -11,7 +11,7 @@
 #include "lib/near.h"
 #include "version.h"
 
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX COMMAND_OPTIONS_MAX
 #define OPTION_OF_COMMAND 0x100
 #define WATCH_S 2.0
 

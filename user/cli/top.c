@@ -388,6 +388,10 @@ int cmd_top(const struct cli *cli)
 	struct top top = { .cli = cli, .by = "drops" };
 	int code = EXIT_DONE;
 
+	if (json_object_get(cli->args, "at") || json_object_get(cli->args, "to"))
+		return why_top(cli);
+	if (json_object_get(cli->args, "count"))
+		return cli_refuse(cli, EXIT_USAGE, "--count is accepted with --at");
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return cli_refuse(cli, EXIT_USAGE, "top needs a terminal; for pipes there is sluicectl watch");
 	if (text_of(cli->args, "by")[0])

@@ -84,6 +84,16 @@
 	LINE("{no refusal is recorded$nothing}"), \
 	LINE("{not recorded: $not_recorded|{nothing is missing: it was not refused$nothing}}")
 
+#define HEAVIEST_LINES \
+	LINE("$from to $to"), \
+	TABLE("sources", "none is recorded", KEEP("SOURCE", "$source"), COL(">DROPPED", "$dropped:n"), \
+	      COL(">PASSED", "$passed:n"), HIDE(">BYTES", "$bytes:n", 2), COL("BY", "{$by|-}")), \
+	LINE("{not recorded: $not_recorded}"), LINE("{the minute in progress is not recorded yet$in_progress}")
+#define AT(before) \
+	OPTION("at", "TIME", before "14:03, 14:03:20, yesterday, 'yesterday 14:03', 2026-03-01 or " \
+	       "'2026-03-01 14:03'")
+#define TO OPTION("to", "TIME", "the end; without it that minute, second or day")
+
 #define CHANGED "; $live_changes:changes"
 #define FILE_NOTES \
 	EACH("dropped", "dropped: live change '$', which no longer applies"), \

@@ -88,6 +88,9 @@ struct show_part {
 	const struct column *columns;
 };
 
+/* General options and those of commands, each name once: the CLI knows them before it knows the command. */
+#define COMMAND_OPTIONS_MAX 64
+
 struct command {
 	const char *name;	/* "limit set" */
 	enum command_right right;

@@ -62,7 +62,8 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 
 COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict and reason",
 	EXAMPLE("stats web"),
-	ARGS(POSITION("limit", "LIMIT", ARG_TEXT, .optional = true, .values = "@limit list")),
+	ARGS(POSITION("limit", "LIMIT", ARG_TEXT, .optional = true, .values = "@limit list"),
+	     FLAG("all", "also built-in limits (@...) that met no packet")),
 	MORE("Without LIMIT all limits, and the packets of each interface by verdict and reason; with it "
 	     "one limit in full."),
 	SHOW(TABLE_WHEN("interfaces", "limits", "no limits", COL("LIMIT", "$name"),
@@ -214,10 +215,11 @@ COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes
 	MORE("One object a line, as of source list -o json."))
 
 COMMAND(top, "top", LOCAL, "the heaviest sources on the whole terminal",
-	EXAMPLE("top --by passes"),
+	EXAMPLE("top --at 14:03"),
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
 		    .values = "drops passes bits connections"),
-	     OPTION("within", "CIDR", "only sources of this prefix")),
+	     OPTION("within", "CIDR", "only sources of this prefix"), AT("instead those of the past, from the history on disk: "),
+	     TO, OPTION("count", "COUNT", "of the past at most so many; without it 20", .type = ARG_COUNT)),
 	MORE("Keys: up and down select a source; s the next order; p a prefix to look at, empty for all; "
 	     "l only those that one limit refused, i only those of one interface; f freezes; b blocks for ten minutes, e exempts for ten "
 	     "minutes, each after y; x explains the next packet of the source; o lets an override of a "
@@ -252,9 +254,7 @@ COMMAND(events_list, "events list", READS, "the last events",
 COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at a time",
 	EXAMPLE("why 198.51.100.7 --at 'yesterday 14:03'"),
 	ARGS(POSITION("who", "SOURCE|RULE", ARG_TEXT), POSITION("value", "VALUE", ARG_TEXT, .optional = true),
-	     OPTION("at", "TIME", "14:03, 14:03:20, yesterday, 'yesterday 14:03', 2026-03-01, "
-		    "'2026-03-01 14:03'; without it the last day"),
-	     OPTION("to", "TIME", "the end; without it that minute, second or day")),
+	     AT("without it the last day; "), TO),
 	MORE("From the history on disk: state changes, the first refusal by each limit, and by the minute "
 	     "what dropped packets of the source, in local time; VALUE is of a rule of the HTTP tier. What "
 	     "may be missing is given with its reason. What would happen now: explain."),
@@ -266,6 +266,14 @@ COMMAND(history_read, "history read", READS, "the history of a source, or of a v
 	     OPTION("from", "SECONDS", "UTC since 1970", .type = ARG_COUNT, .needed = true),
 	     OPTION("to", "SECONDS", "the end", .type = ARG_COUNT, .needed = true)),
 	MORE("As why, for programs."), SHOW(HISTORY_LINES))
+
+COMMAND(history_sources, "history sources", READS, "the heaviest sources of a time that is over",
+	EXAMPLE("history sources --from 1772373780 --to 1772373840"),
+	ARGS(OPTION("from", "SECONDS", "UTC since 1970", .type = ARG_COUNT, .needed = true),
+	     OPTION("to", "SECONDS", "the end", .type = ARG_COUNT, .needed = true),
+	     OPTION("by", "WHAT", "drops (without it), passes or bits: the order", .values = "drops passes bits"),
+	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	MORE("As top --at, for programs."), SHOW(HEAVIEST_LINES))
 
 COMMAND(limit_list, "limit list", READS, "limits in force",
 	EXAMPLE("limit list --sort mode"),

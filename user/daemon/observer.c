@@ -21,6 +21,12 @@
 #define OPEN_MAX_ 4096
 #define LOOK_WINDOWS 4
 
+/* Drops: those that were read as events, and at the last look those that were above events.rate. */
+static struct {
+	u64 read, missed;
+	bool looked;
+} drops;
+
 /* What began. */
 struct open_state {
 	enum observed_kind kind;	/* OBSERVED_OVER or OBSERVED_BAN; OBSERVED_DROP: none */
@@ -93,14 +99,10 @@ static void on_event(void *arg, const struct sl_event *raw)
 	snprintf(event.interface, sizeof(event.interface), "%s",
 		 d->packets.iface[raw->iface_slot % SL_IFACES_MAX].name);
 	observe_note(d->running.observe, &event);
-	if (event.kind != OBSERVED_DROP)
+	if (event.kind == OBSERVED_DROP)
+		drops.read++;
+	else
 		remember(event.kind, &event, raw->bucket_key);
-}
-
-void observer_tick(struct daemon *d)
-{
-	if (d->running.observe && !d->packets.absent)
-		d->packets.dp->ops->events(d->packets.dp, on_event, d);
 }
 
 /* ------------------------------------------------------------------ what ended */
@@ -150,22 +152,24 @@ static void count_missed(struct daemon *d, const struct sl_event_stats *stats)
 	known = true;
 }
 
-/* So that a minute's rows stand for the drops that were above events.rate, too. */
+/*
+ * So that a minute's rows stand for the drops that were above events.rate, too. The first look is before the
+ * first event is read: what is read and what is missed are of the same time.
+ */
 static void scale_history(struct daemon *d)
 {
-	static u64 sent, missed;	/* at the last call */
 	struct sl_event_stats stats;
-	u64 now;
+	u64 missed;
 
 	if (d->packets.dp->ops->event_stats(d->packets.dp, &stats) < 0)
 		return;
 	count_missed(d, &stats);
-	now = stats.limited[SL_EVENT_DROP] + stats.lost[SL_EVENT_DROP];
-	if (sent && stats.sent[SL_EVENT_DROP] >= sent && now >= missed)
-		history_scale(observe_history(d->running.observe), stats.sent[SL_EVENT_DROP] - sent,
-			      now - missed);
-	sent = stats.sent[SL_EVENT_DROP];
-	missed = now;
+	missed = stats.limited[SL_EVENT_DROP] + stats.lost[SL_EVENT_DROP];
+	if (drops.looked && missed >= drops.missed)
+		history_scale(observe_history(d->running.observe), drops.read, missed - drops.missed);
+	drops.looked = true;
+	drops.missed = missed;
+	drops.read = 0;
 }
 
 /*
@@ -213,15 +217,32 @@ static u32 per_turn(u64 rate)
 	return rate && !turn ? 1 : (u32)turn;
 }
 
+void observer_tick(struct daemon *d)
+{
+	if (!d->running.observe || d->packets.absent)
+		return;
+	if (!drops.looked)
+		scale_history(d);
+	d->packets.dp->ops->events(d->packets.dp, on_event, d);
+}
+
+void observer_flush(struct daemon *d)
+{
+	observer_tick(d);
+	if (d->running.observe && !d->packets.absent)
+		scale_history(d);
+}
+
 void observer_second(struct daemon *d)
 {
 	struct dp *dp = d->packets.dp;
 
+	/* Before a minute ends: it stands for what was missed in it. */
+	observer_flush(d);
 	observe_tick(d->running.observe);
 	if (!d->running.observe || d->packets.absent)
 		return;
 	dp->ops->event_switch(dp)->per_turn = per_turn(d->running.policy->events_rate);
 	report_ends(d);
-	scale_history(d);
 	look_at_traffic(d);
 }

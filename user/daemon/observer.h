@@ -10,6 +10,8 @@
 
 /* Ten times a second: reads the ring. Does nothing without a packet tier. */
 void observer_tick(struct daemon *d);
+/* The same, and accounts for what was dropped since the last call without an event; before the end of the daemon. */
+void observer_flush(struct daemon *d);
 /* Each second: the rate of events as configured, and what has ended. */
 void observer_second(struct daemon *d);
 

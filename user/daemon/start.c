@@ -26,6 +26,7 @@
 #include "control/commands/control.h"
 #include "control/elastic/elastic.h"
 #include "daemon/http_tier.h"
+#include "daemon/observer.h"
 #include "daemon/needs.h"
 #include "packet/host/ifaces.h"
 #include "control/running/live.h"
@@ -289,6 +290,7 @@ int start_loop(struct daemon *d)
 	on_ready_look(-1, 0, d);
 	event_base_dispatch(d->base);
 	sd_notify(0, "STOPPING=1");
+	observer_flush(d);
 	bans_store(&d->packets);
 	return 0;
 }

@@ -51,6 +51,35 @@ static void test_rows_agree(void **state)
 	}
 }
 
+/* The CLI has one table of options for all commands: none is taken twice, and all have room. */
+static void test_options_have_one_meaning(void **state)
+{
+	static const char *const general[] = { "socket", "output", "json", "watch", "sort", "version", "help" };
+	char letter_of[64][32] = { "" }, names[128][32], name[32];
+	size_t count = 0;
+
+	for (size_t i = 0; i < command_count; i++)
+		for (const struct command_arg *arg = commands[i].arg; arg && arg->key; arg++) {
+			size_t at = 0;
+
+			if (!arg->option)
+				continue;
+			command_option(arg, name, sizeof(name));
+			for (size_t k = 0; k < sizeof(general) / sizeof(general[0]); k++)
+				assert_string_not_equal(name, general[k]);
+			while (at < count && strcmp(names[at], name) != 0)
+				at++;
+			if (at == count)
+				strcpy(names[count++], name);
+			if (!arg->letter)
+				continue;
+			assert_null(strchr("sojwShV", arg->letter));
+			assert_true(!letter_of[arg->letter & 63][0] || !strcmp(letter_of[arg->letter & 63], name));
+			strcpy(letter_of[arg->letter & 63], name);
+		}
+	assert_in_range(count + sizeof(general) / sizeof(general[0]), 1, COMMAND_OPTIONS_MAX);
+}
+
 static void test_suggestions(void **state)
 {
 	assert_string_equal(command_suggest("blok add"), "block add");
@@ -171,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_agree),
+		cmocka_unit_test(test_options_have_one_meaning),
 		cmocka_unit_test(test_suggestions),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_manual_is_current),

@@ -48,6 +48,20 @@ static json_t *limit_stats_to_json(struct commands *ctx, const struct limit_view
 		json_u64(stats.refund_lost));
 }
 
+/* A built-in limit that met no packet says nothing. */
+static bool is_idle(const struct commands *ctx, const struct limit_view *view)
+{
+	struct sl_limit_stats stats;
+	u64 seen = 0;
+
+	if (view->def || state_limit_stats(ctx->running->packets, view->name, view->slot,
+					   pending_is(ctx->running), &stats) < 0)
+		return false;
+	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++)
+		seen += stats.packets[verdict];
+	return !seen && !stats.full && !stats.evicted;
+}
+
 /* Reasons with a nonzero counter. */
 static json_t *reasons_to_json(struct commands *ctx, u32 slot)
 {
@@ -96,7 +110,7 @@ int command_stats(struct commands *ctx, const struct command_request *request, j
 	int r = 0;
 
 	for (size_t i = 0; !r && i < count; i++)
-		if (!name || !strcmp(view[i].name, name))
+		if (name ? !strcmp(view[i].name, name) : arg_flag(request, "all") || !is_idle(ctx, &view[i]))
 			json_array_append_new(limits, limit_stats_to_json(ctx, &view[i]));
 	if (!r && name && !json_array_size(limits))
 		r = limit_unknown(ctx, name, err);

@@ -379,6 +379,13 @@ int history_read(struct history *h, const struct history_query *query, json_t **
 	return history_db_read(h->db, query, ret, err);
 }
 
+int history_heaviest(struct history *h, const struct history_heaviest *query, json_t **ret,
+		     struct sl_err *err)
+{
+	write_left_out(h);
+	return history_db_heaviest(h->db, query, ret, err);
+}
+
 void history_stats(struct history *h, struct history_stats *ret)
 {
 	*ret = (struct history_stats){ 0 };

@@ -66,6 +66,26 @@ void history_tick(struct history *h, u64 now_utc_ns);
  */
 int history_read(struct history *h, const struct history_query *query, json_t **ret,
 		 struct sl_err *err);
+
+/* Who sent, or was dropped, most in a time. */
+enum history_order {
+	HISTORY_BY_DROPS,
+	HISTORY_BY_PASSES,
+	HISTORY_BY_BITS,
+};
+struct history_heaviest {
+	u64 from_ns, to_ns;		/* UTC, whole minutes */
+	enum history_order by;
+	u32 count;			/* at most so many */
+};
+
+/*
+ * {"sources": [{"source", "dropped", "passed", "bytes", "by"}], "not_recorded", "from", "to"}: the sums of the
+ * minutes that are over, of the sources that were recorded. Reads the whole file: 30 ms at 32 MB for a minute,
+ * 0.3 s for a day of 29,000 rows.
+ */
+int history_heaviest(struct history *h, const struct history_heaviest *query, json_t **ret,
+		     struct sl_err *err);
 void history_stats(struct history *h, struct history_stats *ret);
 
 #endif

@@ -30,7 +30,7 @@
 
 enum statement {
 	ADD, LEFT_OUT, RUNS, BEGIN, COMMIT, TOO_OLD, DROP_OLDEST,
-	OF_SOURCE, OF_VALUE, READ_LEFT_OUT, READ_RUNS, STATEMENTS,
+	OF_SOURCE, OF_VALUE, HEAVIEST, READ_LEFT_OUT, READ_RUNS, STATEMENTS,
 };
 
 static const char *const text[] = {
@@ -47,6 +47,15 @@ static const char *const text[] = {
 		      "(?7,?8)) ORDER BY at LIMIT ?3",
 	[OF_VALUE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail FROM event "
 		     "WHERE at>=?1 AND at<?2 AND value=?4 AND name=?5 ORDER BY at LIMIT ?3",
+	/* A row of traffic has "N passed, N dropped, N bytes": a cast reads the digits that a text begins with.
+	   Its drops are from a look each 17 s; those of the minutes count more exactly, where there are any. */
+	[HEAVIEST] = "SELECT addr,len,iif(max(kind=?4),sum(iif(kind=?4,packets,0)),"
+		     "sum(cast(substr(detail,instr(detail,', ')+2) AS INTEGER))) AS dropped,"
+		     "sum(iif(kind=?5,cast(detail AS INTEGER),0)) AS passed,"
+		     "sum(iif(kind=?5,cast(substr(detail,instr(detail,'dropped, ')+9) AS INTEGER),0)) AS bytes,"
+		     "group_concat(DISTINCT iif(kind=?4,coalesce(name,reason),NULL)) FROM event "
+		     "WHERE at>=?1 AND at<?2 AND kind IN (?4,?5) GROUP BY +addr,len "
+		     "ORDER BY CASE ?6 WHEN 0 THEN dropped WHEN 1 THEN passed ELSE bytes END DESC LIMIT ?3",
 	[READ_LEFT_OUT] = "SELECT kind,sum(count) FROM left_out WHERE at>=?1 AND at<?2 AND (?3 IS NULL OR name"
 			  " IS NULL OR name IN ('',?3)) GROUP BY kind",
 	[READ_RUNS] = "SELECT began,ended FROM run WHERE began<?2 AND ended>=?1 ORDER BY began",
@@ -328,23 +337,30 @@ static void copy_text(char *to, size_t size, sqlite3_stmt *row, int column)
 	snprintf(to, size, "%s", value ? value : "");
 }
 
+/* An address and its length, in two columns; false: there is none. */
+static bool read_source(sqlite3_stmt *row, int column, struct sl_prefix *ret)
+{
+	const u8 *addr = sqlite3_column_blob(row, column);
+
+	*ret = (struct sl_prefix){ 0 };
+	if (!addr || sqlite3_column_bytes(row, column) != 17)
+		return false;
+	ret->family = addr[0];
+	ret->len = (u8)sqlite3_column_int(row, column + 1);
+	for (int i = 0; i < 8; i++) {
+		ret->addr.hi = ret->addr.hi << 8 | addr[1 + i];
+		ret->addr.lo = ret->addr.lo << 8 | addr[9 + i];
+	}
+	return true;
+}
+
 /* The row as an event; its reason and verdict are in `words`. */
 static void read_row(sqlite3_stmt *row, struct observed *ret, char words[2][32])
 {
-	const u8 *addr = sqlite3_column_blob(row, 2);
-
 	memset(ret, 0, sizeof(*ret));
 	ret->utc_ns = (u64)sqlite3_column_int64(row, 0) * MS;
 	ret->kind = (enum observed_kind)sqlite3_column_int(row, 1);
-	if (addr && sqlite3_column_bytes(row, 2) == 17) {
-		ret->has_source = true;
-		ret->source.family = addr[0];
-		ret->source.len = (u8)sqlite3_column_int(row, 3);
-		for (int i = 0; i < 8; i++) {
-			ret->source.addr.hi = ret->source.addr.hi << 8 | addr[1 + i];
-			ret->source.addr.lo = ret->source.addr.lo << 8 | addr[9 + i];
-		}
-	}
+	ret->has_source = read_source(row, 2, &ret->source);
 	copy_text(ret->name, sizeof(ret->name), row, 4);
 	copy_text(ret->value, sizeof(ret->value), row, 5);
 	copy_text(words[0], 32, row, 6);
@@ -430,6 +446,46 @@ int history_db_read(struct history_db *db, const struct history_query *query, js
 	sqlite3_clear_bindings(row);
 	read_gaps(db, &answer);
 	*ret = history_answer_end(&answer);
+	if (rc == SQLITE_DONE)
+		return 0;
+	json_decref(*ret);
+	return sl_err_set(err, EIO, "cannot read the history: %s", sqlite3_errmsg(db->sql));
+}
+
+int history_db_heaviest(struct history_db *db, const struct history_heaviest *query, json_t **ret,
+			struct sl_err *err)
+{
+	const struct history_query times = { .from_ns = query->from_ns, .to_ns = query->to_ns };
+	sqlite3_stmt *row = db->statement[HEAVIEST];
+	json_t *sources = json_array();
+	struct history_answer answer;
+	char text[SL_PREFIX_TEXT];
+	struct sl_prefix source;
+	int rc;
+
+	history_db_commit(db);
+	history_answer_begin(&answer, &times, db->oldest_ns);
+	bind_u64(db, HEAVIEST, 1, query->from_ns / MS);
+	bind_u64(db, HEAVIEST, 2, query->to_ns / MS);
+	bind_u64(db, HEAVIEST, 3, query->count);
+	bind_u64(db, HEAVIEST, 4, OBSERVED_DROP);
+	bind_u64(db, HEAVIEST, 5, OBSERVED_TRAFFIC);
+	bind_u64(db, HEAVIEST, 6, query->by);
+	while ((rc = sqlite3_step(row)) == SQLITE_ROW)
+		if (read_source(row, 0, &source))
+			json_array_append_new(sources, json_pack(
+				"{s:s, s:I, s:I, s:I, s:s?}", "source", sl_prefix_format(&source, text, sizeof(text)),
+				"dropped", (json_int_t)sqlite3_column_int64(row, 2),
+				"passed", (json_int_t)sqlite3_column_int64(row, 3),
+				"bytes", (json_int_t)sqlite3_column_int64(row, 4),
+				"by", (const char *)sqlite3_column_text(row, 5)));
+	sqlite3_reset(row);
+	sqlite3_clear_bindings(row);
+	read_gaps(db, &answer);
+	*ret = history_answer_end(&answer);
+	for (const char *const *other = (const char *const[]){ "events", "in_force", "nothing", NULL }; *other; other++)
+		json_object_del(*ret, *other);
+	json_object_set_new(*ret, "sources", sources);
 	if (rc == SQLITE_DONE)
 		return 0;
 	json_decref(*ret);

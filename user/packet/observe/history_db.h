@@ -25,6 +25,8 @@ void history_db_minute(struct history_db *db, u64 now_utc_ns);
 
 int history_db_read(struct history_db *db, const struct history_query *query, json_t **ret,
 		    struct sl_err *err);
+int history_db_heaviest(struct history_db *db, const struct history_heaviest *query, json_t **ret,
+			struct sl_err *err);
 void history_db_size(struct history_db *db, u64 *ret_bytes, u64 *ret_oldest_utc_ns);
 
 #endif

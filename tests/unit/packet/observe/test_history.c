@@ -275,6 +275,63 @@ static void heavy_sources_by_minute(void **state)
 	end();
 }
 
+/* "SOURCE:DROPPED:PASSED:BYTES:BY ..." */
+static const char *heaviest(enum history_order by, u32 count, u64 from, u64 to)
+{
+	struct history_heaviest query = { .from_ns = from, .to_ns = to, .by = by, .count = count };
+	static char text[4096];
+	json_t *result, *source;
+	size_t i, used = 0;
+	struct sl_err err;
+
+	assert_int_equal(history_heaviest(history, &query, &result, &err), 0);
+	text[0] = '\0';
+	json_array_foreach(json_object_get(result, "sources"), i, source) {
+		const char *limits = json_string_value(json_object_get(source, "by"));
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%lld:%lld:%lld:%s", i ? " " : "",
+					 json_string_value(json_object_get(source, "source")),
+					 json_integer_value(json_object_get(source, "dropped")),
+					 json_integer_value(json_object_get(source, "passed")),
+					 json_integer_value(json_object_get(source, "bytes")), limits ? limits : "-");
+	}
+	if (json_object_get(result, "not_recorded"))
+		snprintf(text + used, sizeof(text) - used, " (missing)");
+	json_decref(result);
+	return text;
+}
+
+/* Who was heavy in a time: drops and traffic of its minutes summed up, and of no other minute. */
+static void the_heaviest_of_a_time(void **state)
+{
+	begin();
+	pass(10 * MINUTE + 2 * SECOND);
+	note(OBSERVED_OVER, "203.0.113.1", "web", 1);
+	for (int minute = 0; minute < 2; minute++) {
+		note(OBSERVED_DROP, "203.0.113.1", "web", 100);
+		note(OBSERVED_DROP, "203.0.113.1", "dns", 50);
+		note(OBSERVED_DROP, "203.0.113.2", "", 120);
+		note(OBSERVED_DROP, "2001:db8::/64", "web", 7);
+		look("203.0.113.1", 300);
+		look("203.0.113.3", 500);
+		pass(MINUTE);
+	}
+	note(OBSERVED_DROP, "203.0.113.9", "web", 1000);
+	pass(MINUTE);
+	assert_string_equal(heaviest(HISTORY_BY_DROPS, 20, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
+			    "203.0.113.1:300:600:60000:web,dns 203.0.113.2:240:0:0:over 2001:db8::/64:14:0:0:web "
+			    "203.0.113.3:0:1000:100000:-");
+	assert_string_equal(heaviest(HISTORY_BY_PASSES, 2, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
+			    "203.0.113.3:0:1000:100000:- 203.0.113.1:300:600:60000:web,dns");
+	assert_string_equal(heaviest(HISTORY_BY_DROPS, 1, BEGIN + 11 * MINUTE, BEGIN + 12 * MINUTE),
+			    "203.0.113.1:150:300:30000:web,dns");
+	assert_string_equal(heaviest(HISTORY_BY_DROPS, 9, BEGIN + 12 * MINUTE, BEGIN + 13 * MINUTE),
+			    "203.0.113.9:1000:0:0:web");
+	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE), "");
+	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN - HOUR, BEGIN - HOUR + MINUTE), " (missing)");
+	end();
+}
+
 /* A file of the layout without names is taken on. */
 static void an_earlier_layout_is_kept(void **state)
 {
@@ -413,6 +470,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_left_out_is_named, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(a_refusal_that_goes_on, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(heavy_sources_by_minute, make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(the_heaviest_of_a_time, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(an_earlier_layout_is_kept, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(a_time_without_daemon_is_named, make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(a_flood_stays_within_size, make, temp_dir_drop),
