@@ -157,6 +157,16 @@ static bool is_of(const struct key *key, const char *pair)
 	return strlen(key->name) == len && !memcmp(pair, key->name, len);
 }
 
+bool pairs_are(const struct keys *keys, enum key_flag flag, char *const *pairs, size_t count)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < keys->count; k++)
+			known += keys->key[k].flags & flag && is_of(&keys->key[k], pairs[i]);
+	return known == count;
+}
+
 /* Reports a pair that belongs to no row. */
 static int refuse_unknown(struct reader *r, const struct keys *keys, const char *pair)
 {

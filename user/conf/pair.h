@@ -15,5 +15,7 @@
  */
 int pairs_read(struct reader *r, const struct keys *keys, void *section, char *const *pairs,
 	       size_t count);
+/* Whether each is of a row with this flag. */
+bool pairs_are(const struct keys *keys, enum key_flag flag, char *const *pairs, size_t count);
 
 #endif

@@ -69,6 +69,34 @@ int policy_limit_set(struct policy *policy, const char *name, char *const *pairs
 	return rc;
 }
 
+/* What the checks over a whole policy and those of overrides read of it is as before. */
+static bool weighs_the_same(const struct limit_def *before, const struct limit_def *after)
+{
+	const struct rates *a = &before->terms.rates, *b = &after->terms.rates;
+
+	if (!a->count || a->count != b->count || before->mode == SL_MODE_OFF ||
+	    after->mode == SL_MODE_OFF)
+		return false;
+	for (u8 i = 0; i < a->count; i++)
+		if (a->rate[i].unit != b->rate[i].unit ||
+		    (sl_algo_is_window(after->terms.algorithm) &&
+		     a->rate[i].period_ns != b->rate[i].period_ns))
+			return false;
+	return true;
+}
+
+bool limit_revalue(const struct limit_def *limit, char *const *pairs, size_t count,
+		   struct limit_def *ret)
+{
+	struct sl_err err;
+	struct reader r = { .file = "", .err = &err, .subject = "" };
+
+	if (!pairs_are(&limit_def_keys, KEY_OWN, pairs, count))
+		return false;
+	*ret = *limit;
+	return !pairs_read(&r, &limit_def_keys, ret, pairs, count) && weighs_the_same(limit, ret);
+}
+
 /* ---- limit add, del ---- */
 
 static void truncate_limits(struct policy *policy, size_t count)

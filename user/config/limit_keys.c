@@ -14,6 +14,8 @@
 #include "limiter/algorithm.h"
 
 #define LIMIT(field) KEY(struct limit_def, field)
+/* A value without pointers that says how the limit counts or acts, not on what: limit_revalue(). */
+#define VALUE .flags = KEY_OWN
 
 static const struct key tag_rows[] = {
 	{ "dscp", LIMIT(dscp), &type_dscp, .names = dscp_names, .most = 63,
@@ -67,10 +69,12 @@ static const struct key limit_rows[] = {
 	  .help = "addresses of one such prefix are one destination: with 64 a sweep over a /64 "
 		  "is charged to one bucket. Only with `dst` in `per`" },
 	{ "rate", LIMIT(terms.rates.rate), &type_rates, .unset = "none",
+	  VALUE,
 	  .help = "what passes in the long run; a list of up to [four](#rates-and-algorithms) that "
 		  "hold together. [Without it](#without-a-rate) `action` applies to all that "
 		  "matches" },
 	{ "burst", LIMIT(terms.rates.burst), &type_bursts,
+	  VALUE,
 	  .unset = "one second's worth, at least one packet or one large frame (9018 bytes)",
 	  .help = "token and interval bucket only: what passes at once, in the rate's unit; one per rate" },
 	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = algorithm_names,
@@ -83,23 +87,29 @@ static const struct key limit_rows[] = {
 	  .most = SL_COUNTERS_MAX, .accepted = "2 to 6",
 	  .help = "window-counters only: the buckets of a window, 2 to 6" },
 	{ "count", LIMIT(terms.count_all), &type_enum, .names = count_names, .usual = "admitted",
+	  VALUE,
 	  .help = "`admitted`, or `all`: packets that it refuses count, too, so a source that does "
 		  "not slow down stays out. Each is charged to the bucket itself, which costs more" },
 	{ "accounting", LIMIT(accounting), &type_enum, .names = accounting_names, .usual = "percpu",
+	  VALUE,
 	  .help = "`percpu`: each CPU leases a small batch from the bucket, which is fast; "
 		  "`exact`: every packet is charged to the bucket itself" },
 	{ "action", LIMIT(action), &type_enum, .names = limit_action_names, .usual = "drop",
+	  VALUE,
 	  .given = offsetof(struct limit_def, action_given),
 	  .help = "`drop`, or `tag`: pass the packet with a mark; without a rate also `pass`" },
 	{ "tag", .type = &type_map, .keys = &tag_keys, .unset = "",
+	  VALUE,
 	  .help = "with `action: tag`: `dscp` (`cs0`..`cs7`, `af11`..`af43`, `ef`, `le`, 0 to "
 		  "63), `mark` (32 bits, for tc and nft), or both. With `action: drop` it is "
 		  "kept for a later change of the action" },
 	{ "mode", LIMIT(mode), &type_enum, .names = limit_mode_names, .usual = "enforce",
+	  VALUE,
 	  .help = "`enforce`, `shadow` (counts what it would refuse), `off`" },
 	{ "throttle", LIMIT(terms.throttle), &type_throttle, .usual = "hard",
 	  .help = "`hard`, `{soft: ...}` or `{elastic: ...}`, see [throttle](#throttle)" },
 	{ "on_full", LIMIT(on_full), &type_enum, .names = on_full_names, .usual = "open",
+	  VALUE,
 	  .help = "if the table has no room for a new bucket the packet passes (`open`), is "
 		  "dropped (`closed`), or is counted with its /24 (IPv6: /48) in [places kept for "
 		  "that](algorithms.md#the-price-of-a-full-table) (`prefix`), failing which it "

@@ -251,6 +251,13 @@ int block_check_width(const struct sl_prefix *prefix, struct sl_err *err);
 int policy_limit_set(struct policy *policy, const char *name, char *const *pairs, size_t count,
 		     struct sl_err *err);
 /*
+ * The same where it changes only values of its own (rate, burst, mode between enforce and shadow,
+ * ...), and nothing that other limits or its overrides are checked against: *ret is the limit after
+ * it, which shares all pointers with the one before. false: policy_limit_set() decides.
+ */
+bool limit_revalue(const struct limit_def *limit, char *const *pairs, size_t count,
+		   struct limit_def *ret);
+/*
  * `yaml` is one limit as a mapping, or a list of them, or a mapping with key `limits`; `name`
  * stands for its path in errors.
  */

@@ -13,6 +13,12 @@ static inline void bitmap_set(struct sl_bitmap *bitmap, u32 limit)
 	bitmap->w[limit / 64] |= SL_BIT(limit % 64);
 }
 
+static inline void bitmap_put(struct sl_bitmap *bitmap, u32 limit, bool value)
+{
+	bitmap->w[limit / 64] &= ~SL_BIT(limit % 64);
+	bitmap->w[limit / 64] |= value ? SL_BIT(limit % 64) : 0;
+}
+
 static inline bool bitmap_has(const struct sl_bitmap *bitmap, u32 limit)
 {
 	return bitmap->w[limit / 64] >> (limit % 64) & 1;

@@ -172,7 +172,7 @@ int op_run(struct commands *ctx, const struct command_request *request, json_t *
 
 	if (!op)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	r = change_entry(ctx->running, op, err);
+	r = change_one(ctx->running, op, err);
 	if (r <= 0)
 		goto out;
 	r = reach_of_begin(ctx->running->config_path, ctx->running->state_dir, ctx->running->policy,

@@ -29,11 +29,6 @@ static bool is_bound(const struct sl_limit_id_info *info)
 	return info->state == SL_LIMIT_ID_BOUND;
 }
 
-static bool same_binding(const struct sl_limit_id_info *a, const struct sl_limit_id_info *b)
-{
-	return is_bound(a) && is_bound(b) && !strcmp(a->name, b->name);
-}
-
 /*
  * Clears the counters of a limit_id that gets a limit, before the program uses it. One that drains
  * and returns to its own limit keeps its counters.
@@ -43,13 +38,10 @@ static int clear_new_limit_ids(struct running *run, const struct sl_limit_id_inf
 {
 	int r = 0;
 
-	for (u32 slot = 1; !r && slot < SL_LIMIT_IDS; slot++) {
-		if (!is_bound(&after[slot]) || same_binding(&before[slot], &after[slot]))
-			continue;
-		if (before[slot].state != SL_LIMIT_ID_DRAINING ||
-		    strcmp(before[slot].name, after[slot].name) != 0)
+	for (u32 slot = 1; !r && slot < SL_LIMIT_IDS; slot++)
+		if (is_bound(&after[slot]) && (before[slot].state == SL_LIMIT_ID_FREE ||
+					       strcmp(before[slot].name, after[slot].name) != 0))
 			r = run->packets->dp->ops->limit_stats_clear(run->packets->dp, slot);
-	}
 	return r;
 }
 
@@ -174,6 +166,35 @@ static void narrow(struct running *run, const struct policy *policy, u64 revert_
 		log_error("%s", err.message);
 }
 
+/* `image` is in force, and owned by `run` from here on; `slots`: the bindings that it needs. */
+static void took_force(struct running *run, const struct policy *policy, struct sl_image *image,
+		       const struct sl_limit_id_info *slots, bool settled)
+{
+	struct sl_limit_id_info *bound = run->packets->dp->ops->slots(run->packets->dp);
+	bool sweep = changed_rates(bound, slots);
+
+	memcpy(bound, slots, SL_LIMIT_IDS * sizeof(*slots));
+	run->generation = image->rules->generation;
+	image_free(run->image);
+	run->image = image;
+	running_installed(run, policy);
+	if (settled)
+		settle(run, sweep);
+	run->packets->table_at_ns = 0;
+}
+
+int rules_put(struct running *run, struct sl_image *image, const struct sl_limit_id_info *slots,
+	      struct sl_err *err)
+{
+	int r = put_in_force(run, image, 0, err);
+
+	if (r < 0)
+		image_free(image);
+	else
+		took_force(run, run->policy, image, slots, true);
+	return r;
+}
+
 static int install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		   struct sl_err *err)
 {
@@ -199,17 +220,9 @@ static int install(struct running *run, const struct policy *policy, u64 revert_
 		goto out;
 	narrow(run, policy, revert_at_ns);
 	override_moves_end(run, &moves);
-	memcpy(run->packets->dp->ops->slots(run->packets->dp), after,
-	       SL_LIMIT_IDS * sizeof(*after));
-	run->generation = image->rules->generation;
-	image_free(run->image);
-	run->image = image;
-	image = NULL;
-	running_installed(run, policy);
 	/* The fallback rules need their limit_ids and bucket states unchanged. */
-	if (!revert_at_ns)
-		settle(run, changed_rates(before, after));
-	run->packets->table_at_ns = 0;
+	took_force(run, policy, image, after, !revert_at_ns);
+	image = NULL;
 out:
 	override_moves_free(&moves);
 	image_free(image);

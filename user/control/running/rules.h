@@ -37,10 +37,10 @@ int change_begin(const struct running *run, struct change *change, struct sl_err
  */
 int change_do(struct change *change, const struct running *run, json_t *op, struct sl_err *err);
 /*
- * rules_entry.c: the whole change, where it is of one live block or exemption: a map update instead
- * of a new rule set. 1: it is another operation, and nothing was done.
+ * rules_entry.c: the whole change, where it is of one live block or exemption, or of a limit's own values:
+ * it needs no copy of the policy. 1: it is another operation, and nothing was done.
  */
-int change_entry(struct running *run, json_t *op, struct sl_err *err);
+int change_one(struct running *run, json_t *op, struct sl_err *err);
 /* Adds an operation to the description for the history. change_do() calls it. */
 void change_note(struct change *change, const json_t *op);
 
@@ -53,6 +53,12 @@ void change_end(struct change *change);
 /* Compiles a policy and puts it in force; until revert_at_ns (0: for good), see dp_ops. */
 int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err);
+/*
+ * Puts an image in force that has the limits, limit_ids and entries of the one before, and owns it then
+ * or frees it; `slots`: the bindings that it needs.
+ */
+int rules_put(struct running *run, struct sl_image *image, const struct sl_limit_id_info *slots,
+	      struct sl_err *err);
 /* Looks for login sessions: those opened since the last look are exempt when it returns. */
 void rules_protect(struct running *run);
 /* The same as rules_install(), and the policy becomes the running one; on failure it is freed. */

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rules_entry.c - a live change of one block or exemption: see rules.h. It is in force first, by one map
- * update, and stored then; where that fails it is undone. The rule set stays, and so do entries that
- * the file has: changing one of those needs another rule set. And the removal of what
- * has ended, and the description of a change for the history.
+ * rules_entry.c - a live change that needs no other policy: of one block or exemption, or of a limit's own
+ * values; see rules.h. It is made to the running policy, in force first, and stored then; where that fails
+ * it is undone. An entry is one map update, and the rule set stays; so do entries that the file has:
+ * changing one of those needs another rule set. A limit's values give a rule set that has all else of the
+ * one before. And the removal of what has ended, and the description of a change for the history.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "config/http_def.h"
 #include "control/running/entries.h"
 #include "control/running/feeds.h"
 #include "control/running/history.h"
@@ -18,6 +21,7 @@
 #include "control/running/rules.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "packet/host/cpus.h"
 
 /* A text that filled its buffer may end in the middle of a character. */
 static void cut_text(char *text, size_t size)
@@ -94,40 +98,23 @@ static void restore(struct running *run, const struct target *target)
 	entries_follow_one(run, target->list, &target->prefix, &ignored);
 }
 
-static int store(struct running *run, const struct change *change, u32 top, struct sl_err *err)
+/* Stores what is in force already: `op` is the change, run->policy has it. On failure nothing is stored. */
+static int record(struct running *run, json_t *op, struct sl_err *err)
 {
-	int r = top == run->history_top ? 0 : rules_note_before(run, change, err);
-
-	if (!r && top != run->history_top)
-		r = rules_store(run, &run->source, change->live, top, 0, 0, err);
-	return r;
-}
-
-int change_entry(struct running *run, json_t *op, struct sl_err *err)
-{
-	struct change change = { .live = NULL };
-	struct target target;
+	struct change change = { .live = json_copy(run->live) };
 	u32 top = run->history_top;
-	int r = pending_refuse(run, err);
+	int r = 0;
 
-	if (r < 0 || !run->entries)
-		return r < 0 ? r : 1;
-	if (!find_target(run, op, &target))
-		return 1;
-	r = live_apply(op, run->policy, err);
-	if (r < 0)
-		return r;
-	r = entries_follow_one(run, target.list, &target.prefix, err);
-	change.live = json_copy(run->live);
 	change_note(&change, op);
-	if (!r && (!change.live || live_add(change.live, op, run->file, run->policy) < 0))
+	if (!change.live || live_add(change.live, op, run->file, run->policy) < 0)
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	if (!r && !json_equal(change.live, run->live))
 		top++;
-	if (!r)
-		r = store(run, &change, top, err);
+	if (!r && top != run->history_top)
+		r = rules_note_before(run, &change, err);
+	if (!r && top != run->history_top)
+		r = rules_store(run, &run->source, change.live, top, 0, 0, err);
 	if (r < 0) {
-		restore(run, &target);
 		json_decref(change.live);
 		return r;
 	}
@@ -136,10 +123,104 @@ int change_entry(struct running *run, json_t *op, struct sl_err *err)
 	if (top != run->history_top)
 		history_tidy(run->state_dir, top, false, run->source.number);
 	run->history_top = top;
+	return 0;
+}
+
+static int change_entry(struct running *run, json_t *op, struct sl_err *err)
+{
+	struct target target;
+	int r;
+
+	if (!run->entries || !find_target(run, op, &target))
+		return 1;
+	r = live_apply(op, run->policy, err);
+	if (r < 0)
+		return r;
+	r = entries_follow_one(run, target.list, &target.prefix, err);
+	if (!r)
+		r = record(run, op, err);
+	if (r < 0) {
+		restore(run, &target);
+		return r;
+	}
 	run->generation++;
 	if (target.list == LIST_BLOCK)
 		rules_protect(run);
 	return 0;
+}
+
+/* ------------------------------------------------------------------ a limit's values */
+
+/* Those that source_budget writes follow the limit's rate. */
+static bool has_derived(const struct policy *policy, const struct limit_def *limit)
+{
+	return policy->http && !strcmp(policy->http->budget.limit, limit->name);
+}
+
+/* Puts the limit in force as `after`. 1: it takes more. */
+static int put_limit(struct running *run, u32 index, const struct limit_def *after, struct sl_err *err)
+{
+	struct sl_limit_id_info *slots = malloc(SL_LIMIT_IDS * sizeof(*slots));
+	struct compile_env env = {
+		.cpus = cpus_possible(),
+		.generation = run->generation + 1,
+		.slots = slots,
+		.before = run->image,
+	};
+	struct sl_image *image;
+	int r = 1;
+
+	if (slots) {
+		memcpy(slots, run->packets->dp->ops->slots(run->packets->dp),
+		       SL_LIMIT_IDS * sizeof(*slots));
+		r = image_change_limit(after, index, run->policy->cluster, &env, &image);
+	}
+	if (!r)
+		r = rules_put(run, image, slots, err);
+	free(slots);
+	return r;
+}
+
+static int change_limit(struct running *run, json_t *op, struct sl_err *err)
+{
+	const struct live_kind *kind = live_kind_of(op);
+	struct limit_def *limit, before, after;
+	struct sl_err ignored;
+	size_t count;
+	char **pair;
+	int r;
+
+	if (!kind || kind->subject != LIVE_LIMIT || !json_object_get(op, "pairs"))
+		return 1;
+	limit = policy_find_limit(run->policy, live_text(op, "name"));
+	if (!limit || has_derived(run->policy, limit) || live_pairs(op, &pair, &count, err) < 0)
+		return 1;
+	r = !limit_revalue(limit, pair, count, &after);
+	free(pair);
+	if (!r)
+		r = put_limit(run, limit - run->policy->limit, &after, err);
+	if (r)
+		return r;
+	before = *limit;
+	*limit = after;
+	r = record(run, op, err);
+	if (!r) {
+		rules_protect(run);
+		return 0;
+	}
+	*limit = before;
+	if (rules_install(run, run->policy, 0, &ignored) < 0)
+		log_error("cannot restore the previous rules: %s", ignored.message);
+	return r;
+}
+
+int change_one(struct running *run, json_t *op, struct sl_err *err)
+{
+	int r = pending_refuse(run, err);
+
+	if (!r)
+		r = change_entry(run, op, err);
+	return r > 0 ? change_limit(run, op, err) : r;
 }
 
 /* ------------------------------------------------------------------ expiry */

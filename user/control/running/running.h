@@ -8,7 +8,7 @@
  *     live.c          live changes: operations, a row each
  *     live_list.c     the list of those that differ from the file; live.json
  *     entries*.c      blocks and exemptions that change one by one, also of feeds
- *     rules_entry.c   a live change of one of them
+ *     rules_entry.c   a live change of one of them, or of a limit's own values
  *     feeds.c         where sets and such entries come from, and how old they are
  *     pending.c       rules that revert unless confirmed
  *     history.c       earlier states, on disk

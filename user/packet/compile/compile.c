@@ -70,7 +70,6 @@ static int limit_error(const struct compiler *c, const struct limit_def *def, in
 static int compile_limit(struct compiler *c, u32 index)
 {
 	const struct limit_def *def = &c->policy->limit[index];
-	bool drops = def->action == SL_ACT_DROP || def->terms.throttle.kind == THROTTLE_SOFT;
 	int err = meters_of_limit(&c->meters, def, index);
 
 	if (err)
@@ -78,7 +77,7 @@ static int compile_limit(struct compiler *c, u32 index)
 	if (def->mode == SL_MODE_OFF)
 		return 0;
 	bitmap_set(&c->rules->all, index);
-	if (def->mode == SL_MODE_ENFORCE && drops && def->terms.rates.count)
+	if (limit_drops(def))
 		bitmap_set(&c->rules->dropping, index);
 	return 0;
 }

@@ -265,17 +265,11 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	struct sl_limit *meter;
 	u32 index;
 
-	if (!override_count(def))
+	if (b->meters->before ? b->meters->before[of].overridden == SL_NO_METER : !override_count(def))
 		return 0;
 	index = take_meter(b);
 	if (!index)
 		return -E2BIG;
-	to = override_meters_add(&b->meters->overrides, def, of);
-	if (!to) {
-		snprintf(b->meters->reason, sizeof(b->meters->reason),
-			 "no memory for its overrides");
-		return -ENOMEM;
-	}
 	name_meter(b, index, rate, soft ? "so" : "o");
 	meter = &b->meters->meter[index];
 	*meter = b->meters->meter[of];
@@ -284,6 +278,16 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	meter->of_overrides = 1;
 	meter->next = meter->soft = meter->full = meter->overridden = meter->ban = SL_NO_METER;
 	b->meters->meter[of].overridden = index;
+	if (b->meters->before) {
+		meter->params = b->meters->before[index].params;
+		return 0;
+	}
+	to = override_meters_add(&b->meters->overrides, def, of);
+	if (!to) {
+		snprintf(b->meters->reason, sizeof(b->meters->reason),
+			 "no memory for its overrides");
+		return -ENOMEM;
+	}
 	for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
 		to->prefix[family] = level->prefix[family];
 		to->finest[family] = level->prefix[family] == def->prefix.len[family][0];

@@ -13,6 +13,8 @@ struct meters {
 	u32 next;			/* the next free meter, from SL_METER_FURTHER on */
 	u32 cpus, max_frame;		/* as in struct compile_env */
 	struct override_meters overrides;	/* meters that overrides apply to */
+	/* NULL, or meters of before: those of overrides stay as these are, and no override is read. */
+	const struct sl_limit *before;
 	bool counters;			/* limits of scope cluster count admitted packets */
 	char reason[256];		/* of an error */
 };
@@ -29,6 +31,13 @@ int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 inde
  * prefix of its meters; errors as above.
  */
 int meters_add_counters(struct meters *meters, const struct limit_def *def, u32 head);
+
+/* Whether what it refuses is dropped. */
+static inline bool limit_drops(const struct limit_def *def)
+{
+	return def->mode == SL_MODE_ENFORCE && def->terms.rates.count &&
+	       (def->action == SL_ACT_DROP || def->terms.throttle.kind == THROTTLE_SOFT);
+}
 
 /* A meter without references to other meters. */
 void meter_init(struct sl_limit *meter, u32 head);

@@ -87,6 +87,8 @@ static int add_overridden(struct meters *meters, const struct limit_def *def, u3
 	fill_meter(meters, index, of);
 	meters->meter[index].of_overrides = 1;
 	meters->meter[counter].overridden = index;
+	if (meters->before)
+		return 0;
 	to = override_meters_add(&meters->overrides, def, counter);
 	from = overrides_of(meters, of);
 	if (!to || !from) {

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_compile_limit.c - a limit's values compiled into a copy of the image give, byte by byte, what the
+ * whole policy gives; where they cannot, nothing is made. Random limits, random changes.
+ */
+#include "lib/test.h"
+#include "lib/policy_text.h"
+#include "lib/rng.h"
+#include "policy_make.h"
+
+/* Limits with further meters before, in and behind the one that changes. */
+static const char *const kinds[] = {
+	"rate: 100 packets/s",
+	"rate: 100 packets/s, burst: 300, mode: shadow",
+	"rate: [100 packets/s, 2000 packets/m], burst: [10, 200]",
+	"rate: 1M bits/s, match: {dport: [53, 443]}, accounting: exact",
+	"rate: 100 packets/s, throttle: {soft: 10%, for: 10s}",
+	"rate: 100 packets/s, throttle: {elastic: 200%, while: {cpu: 80%}}",
+	"rate: 100 packets/s, prefix: {ipv4: [32, 24], ipv6: [64, 48]}, prefix_scale: {ipv4: [1, 8], ipv6: [1, 16]}",
+	"rate: 100 packets/s, on_full: prefix, count: all",
+	"rate: 100 packets/m, ban: {after: 5 drops/10s, for: 1m, spoofable: true}",
+	"rate: 100 connections/s, match: {proto: tcp}, action: tag, tag: {dscp: cs1}",
+	"rate: 1000 packets/m, algorithm: sliding-window",
+	"rate: 100 packets/s, overrides: [{src: 192.0.2.1, rate: 7 packets/s, burst: 3}, {src: 198.51.100.0/24, rate: 900 packets/s}]",
+	"match: {src: 203.0.113.0/24}, action: drop",
+};
+static const char *const changes[] = {
+	"rate=55 packets/s", "rate=55 packets/m", "rate=20K packets/s", "rate=2M bits/s", "rate=800 bytes/s",
+	"rate=55 connections/s", "rate=3 packets/s,70 packets/m", "burst=9", "burst=77", "burst=", "burst=4,50",
+	"mode=shadow", "mode=enforce", "mode=off", "action=tag", "action=drop", "tag.dscp=ef", "accounting=exact",
+	"accounting=percpu", "count=all", "count=admitted", "on_full=closed", "on_full=prefix", "rate=1 packets/h",
+};
+
+static struct policy *make_limits(void)
+{
+	char text[8192] = "limits:\n";
+	struct policy *policy;
+	struct sl_err err;
+	size_t count = 1 + rng_below(5), used = strlen(text);
+
+	for (size_t i = 0; i < count; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "  - {name: l%zu, %s}\n", i,
+					 rng_text(kinds, COUNT(kinds)));
+	if (policy_parse("random", text, used, &policy, &err))
+		fail_msg("%s\n%s", err.message, text);
+	return policy;
+}
+
+static void check_equal(const struct sl_image *one, const struct sl_image *whole, const char *words)
+{
+	for (u32 i = 0; i < SL_METERS_MAX; i++)
+		if (memcmp(&one->rules->limits[i], &whole->rules->limits[i], sizeof(struct sl_limit)))
+			fail_msg("%s: meter %u differs", words, i);
+	if (memcmp(one->rules, whole->rules, sizeof(*one->rules)))
+		fail_msg("%s: the rules differ", words);
+	assert_int_equal(one->pfx_digest, whole->pfx_digest);
+	assert_ptr_equal(one->prefixes, whole->prefixes);
+	assert_ptr_equal(one->overrides, whole->overrides);
+}
+
+/* One change, both ways. True if it was made in place. */
+static bool change(struct policy *policy, struct compile_env *env, struct sl_image **image)
+{
+	static struct sl_limit_id_info both[2][SL_LIMIT_IDS];
+	struct limit_def *limit = &policy->limit[rng_below(policy->limit_count)], before = *limit, after;
+	const char *pair[] = { rng_text(changes, COUNT(changes)), rng_text(changes, COUNT(changes)) };
+	size_t pairs = 1 + rng_below(2);
+	struct sl_image *one = NULL, *whole = NULL;
+	bool single;
+	char words[256];
+	struct sl_err err;
+	int r;
+
+	snprintf(words, sizeof(words), "%s (%s): %s %s", limit->name, limit->mode ? "not enforced" : "",
+		 pair[0], pairs > 1 ? pair[1] : "");
+	memcpy(both[0], slots, sizeof(slots));
+	memcpy(both[1], slots, sizeof(slots));
+	env->before = *image;
+	env->generation++;
+	env->slots = both[0];
+	single = limit_revalue(limit, (char *const *)pair, pairs, &after) &&
+		 !image_change_limit(&after, limit - policy->limit, policy->cluster, env, &one);
+	assert_memory_equal(limit, &before, sizeof(before));
+	env->slots = both[1];
+	r = policy_limit_set(policy, before.name, (char *const *)pair, pairs, &err);
+	if (!r)
+		r = image_compile(policy, env, &whole, &err);
+	if (r) {
+		if (single)
+			fail_msg("%s: in place, but refused: %s", words, err.message);
+		return false;
+	}
+	if (single) {
+		check_equal(one, whole, words);
+		assert_memory_equal(both[0], both[1], sizeof(slots));
+	}
+	image_free(one);
+	image_free(*image);
+	*image = whole;
+	memcpy(slots, both[1], sizeof(slots));
+	return single;
+}
+
+TEST(test_as_the_whole)
+{
+	u32 made = 0;
+
+	rng_start("test_compile_limit");
+	for (u32 round = 0; round < 60; round++) {
+		struct policy *policy = make_limits();
+		struct compile_env env = make_env();
+		struct sl_image *image;
+
+		memset(slots, 0, sizeof(slots));
+		image = compile(policy, &env);
+		for (u32 i = 0; i < 8; i++)
+			made += change(policy, &env, &image);
+		image_free(image);
+		policy_free(policy);
+	}
+	fprintf(stderr, "# %u of 480 in place\n", made);
+	assert_true(made > 60);
+}
+
+/* 100000 overrides and prefixes are neither copied nor read again: the image shares both. */
+TEST(test_shares)
+{
+	static const char *const text = "limits:\n  - {name: a, match: {src: 192.0.2.0/24}, rate: 10 packets/s,"
+					" overrides: [{src: 192.0.2.9, rate: 90 packets/s}]}\n";
+	char *const pair[] = { (char *)"rate=20 packets/s" };
+	struct compile_env env = make_env();
+	struct limit_def after;
+	struct policy *policy;
+	struct sl_image *image, *next;
+	struct sl_err err;
+
+	memset(slots, 0, sizeof(slots));
+	assert_int_equal(policy_parse("", text, strlen(text), &policy, &err), 0);
+	image = compile(policy, &env);
+	env.before = image;
+	assert_true(limit_revalue(&policy->limit[0], pair, 1, &after));
+	assert_ptr_equal(after.override, policy->limit[0].override);
+	assert_int_equal(image_change_limit(&after, 0, false, &env, &next), 0);
+	assert_ptr_equal(next->prefixes, image->prefixes);
+	assert_ptr_equal(next->overrides, image->overrides);
+	image_free(image);
+	image_free(next);
+	policy_free(policy);
+}
+
+TEST_MAIN
