@@ -27,31 +27,33 @@ static __always_inline u64 clock_two_ticks_ns(void)
 	return 2 * SL_NS_PER_SEC / 100;
 }
 
-static __always_inline struct sl_now clock_at(u64 mono_ns)
+static __always_inline u64 clock_utc_offset_ns(void)
 {
 	const struct sl_state *st = map_state();
-	struct sl_now now = { .mono_ns = mono_ns, .utc_ns = mono_ns };
 
 	if (st)
-		now.utc_ns += st->utc_offset_ns;
-	else
-		count_map_error(SL_ME_STATE_LOOKUP);
-	return now;
+		return st->utc_offset_ns;
+	count_map_error(SL_ME_STATE_LOOKUP);
+	return 0;
+}
+
+static __always_inline struct sl_now clock_at(u64 mono_ns)
+{
+	return (struct sl_now){ .mono_ns = mono_ns, .utc_ns = mono_ns + clock_utc_offset_ns() };
 }
 
 /* Reads the clock, once per packet. */
 static __always_inline void clock_read(struct packet *pkt)
 {
-	struct sl_clock_pair *pair;
+	u64 mono_ns;
 
 	if (pkt->now.mono_ns)
 		return;
-	pkt->now = clock_at(env_mono_ns());
-	pair = map_clock_pair();
-	if (pair) {
-		pair->mono_ns = pkt->now.mono_ns;
-		pair->jiffies = env_jiffies();
-	}
+	mono_ns = env_mono_ns();
+	pkt->now.mono_ns = mono_ns;
+	pkt->now.utc_ns = mono_ns + clock_utc_offset_ns();
+	pkt->clock.mono_ns = mono_ns;
+	pkt->clock.jiffies = env_jiffies();
 }
 
 /*
@@ -60,13 +62,8 @@ static __always_inline void clock_read(struct packet *pkt)
  */
 static __always_inline u64 clock_bound_ns(struct packet *pkt)
 {
-	struct sl_clock_pair *pair;
-
-	if (!pkt->now.mono_ns && !env_fake_clock()) {
-		pair = map_clock_pair();
-		if (pair && pair->jiffies == env_jiffies())
-			return pair->mono_ns + clock_two_ticks_ns();
-	}
+	if (!pkt->now.mono_ns && !env_fake_clock() && pkt->clock.jiffies == env_jiffies())
+		return pkt->clock.mono_ns + clock_two_ticks_ns();
 	clock_read(pkt);
 	return 0;
 }

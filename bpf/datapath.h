@@ -289,9 +289,11 @@ static __always_inline int datapath(env_ctx *ctx)
 	parsed = parse(ctx, &ev->pkt);
 	if (env_refusal_cache() && like_applies(&ev->pkt)) {
 		if (refused_before(ev))
-			return verdict(ctx, ev, SL_ACT_DROP);
+			return verdict_again(ev, SL_R_OVER, SL_ACT_DROP) ?
+				       ENV_DROP : verdict(ctx, ev, SL_ACT_DROP);
 		if (passed_before(ev))
-			return verdict(ctx, ev, SL_ACT_PASS);
+			return verdict_again(ev, SL_R_WITHIN, SL_ACT_PASS) ?
+				       ENV_PASS : verdict(ctx, ev, SL_ACT_PASS);
 	}
 	rules = rules_in_force(&ev->pkt);
 	if (!rules || !rules->generation)

@@ -305,13 +305,6 @@ struct {
 } slots SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct sl_clock_pair);
-} clock_pair SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -543,13 +536,6 @@ static __always_inline const struct sl_state *map_state(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&state, &zero);
-}
-
-static __always_inline struct sl_clock_pair *map_clock_pair(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&clock_pair, &zero);
 }
 
 static __always_inline struct sl_iface_stats *map_iface_stats(void)

@@ -71,6 +71,7 @@ struct packet {
 	u64 zero;			/* always 0: see FORGET() */
 	/* Of a fragment, and written before they are read: how it arrived, fragment.h. */
 	u64 frag_link, frag_vlans;
+	struct sl_clock_pair clock;	/* kept between packets: clock.h */
 };
 
 /* Addresses to be passed by value: of `pkt->src` clang 14 would copy a byte at a time. */

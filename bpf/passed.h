@@ -145,7 +145,6 @@ static __always_inline int passed_before(struct evaluation *ev)
 	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
 		if (p->heads & (1U << i))
 			count_limit(sl_key_limit_id(p->key[i]), SL_LV_PASS, ev->pkt.length);
-	ev->pkt.reason = SL_R_WITHIN;
 	return 1;
 }
 

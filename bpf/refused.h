@@ -58,7 +58,6 @@ static __always_inline int refused_before(struct evaluation *ev)
 	if (late ? late >= r->like.until_ns && env_mono_ns() >= r->like.until_ns
 		 : pkt->now.mono_ns >= r->like.until_ns)
 		return 0;
-	pkt->reason = SL_R_OVER;
 	ev->limit_id = r->limit_id;
 	count_limit(r->limit_id, SL_LV_DROP, pkt->length);
 	return 1;

@@ -77,4 +77,23 @@ static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, enum sl_
 	return ENV_PASS;
 }
 
+/*
+ * What verdict() does for nearly every packet that is like an earlier one (refused.h, passed.h), which is whole, no
+ * fragment, and gets no tag. 0: it needs verdict(), for it is a sample or has news. `reason` and `action` are constants.
+ */
+static __always_inline int verdict_again(struct evaluation *ev, enum sl_reason reason,
+					 enum sl_action action)
+{
+	struct sl_heavy_sampling *sampling = &ev->sampling[heavy_list(action)];
+	struct sl_iface_stats *stats = map_iface_stats();
+
+	ev->pkt.reason = reason;
+	if (!stats || !sampling->left || ev->news || ev->failsafe_spent)
+		return 0;
+	sampling->left--;
+	stats->packets[reason][action]++;
+	stats->bytes[action] += ev->pkt.length;
+	return 1;
+}
+
 #endif

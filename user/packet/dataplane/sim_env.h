@@ -26,7 +26,6 @@ struct sim_cpu {
 	struct sl_limit_stats limit[SL_LIMIT_IDS];
 	struct sl_global_stats global;
 	struct sl_lease_hints hints;
-	struct sl_clock_pair pair;
 	struct sl_refused refused[1 << SL_REFUSED_BITS];
 	struct sl_passed passed[1 << SL_PASSED_BITS];
 	u64 *lease;			/* lease_entries of them */
@@ -495,11 +494,6 @@ static inline u64 map_epoch(void)
 static inline void map_epoch_raise(void)
 {
 	sim->epoch.count++;
-}
-
-static inline struct sl_clock_pair *map_clock_pair(void)
-{
-	return &sim_cpu->pair;
 }
 
 static inline struct sl_iface_stats *map_iface_stats(void)
