@@ -98,7 +98,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-#define CALLBACKS_MAX 8
+#define CALLBACKS_MAX 32	/* as many events as libevent takes from one epoll_wait() */
 
 static struct event_base *make_base(void)
 {
@@ -107,7 +107,7 @@ static struct event_base *make_base(void)
 
 	/*
 	 * Bounds the callbacks between two polls: else a connection that always has more work
-	 * would keep the loop from polling.
+	 * would keep the loop from polling. Fewer than a poll reports would be polled again.
 	 */
 	if (config && event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0 &&
 	    event_config_set_max_dispatch_interval(config, NULL, CALLBACKS_MAX, 0) == 0)

@@ -9,6 +9,8 @@
  *
  * A client that closes its side while its response is delayed counts as gone, and leaves the
  * queue. A client that half-closes after a complete request still gets an immediate response.
+ *
+ * over 500 lines: one state machine, and all that moves a connection through it.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -45,6 +47,7 @@ static const enum connection_state delays_for[CONN_STATE_COUNT] = {
 };
 
 static void conn_serve(struct http1_conn *conn);
+static void conn_free(struct http1_conn *conn);
 
 static struct http1_worker *frontend_of(const struct worker *worker)
 {
@@ -60,6 +63,11 @@ static void conn_enter(struct http1_conn *conn, enum conn_state state)
 	conn->since_ms = conn->of->now_ms;
 	TAILQ_INSERT_TAIL(&conn->of->list[state], conn, link);
 	connection_set(conn->peer.connection, delays_for[state]);
+}
+
+static size_t unread(const struct http1_conn *conn)
+{
+	return evbuffer_get_length(conn->in) + conn->fresh.len;
 }
 
 /* Reads from the client, or stops. */
@@ -81,7 +89,7 @@ static void listen_to(struct http1_conn *conn, bool on)
  */
 static void conn_flow(struct http1_conn *conn)
 {
-	bool full = evbuffer_get_length(conn->in) >= INPUT_MAX;
+	bool full = unread(conn) >= INPUT_MAX;
 
 	if (full == conn->paused)
 		return;
@@ -89,12 +97,38 @@ static void conn_flow(struct http1_conn *conn)
 	listen_to(conn, !full);
 }
 
+/* The end of a callback: what was received but not used is copied. */
+static void keep_input(struct http1_conn *conn)
+{
+	if (conn->fresh.len && evbuffer_add(conn->in, conn->fresh.at, conn->fresh.len) < 0) {
+		conn_free(conn);
+		return;
+	}
+	conn->fresh.len = 0;
+	conn_flow(conn);
+}
+
+/* After a poll: activated at once, one client's requests would keep the loop from polling. */
 static void serve_later(struct http1_conn *conn)
 {
-	if (conn->readable)
-		event_active(conn->readable, EV_READ, 1);
-	else
-		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
+	static const struct timeval at_once;
+	struct http1_worker *of = conn->of;
+
+	if (conn->has_turn)
+		return;
+	conn->has_turn = true;
+	TAILQ_INSERT_TAIL(&of->turns, conn, turn);
+	if (!of->turn_count++)
+		event_add(of->turn, &at_once);
+}
+
+static void end_turn(struct http1_conn *conn)
+{
+	if (!conn->has_turn)
+		return;
+	conn->has_turn = false;
+	TAILQ_REMOVE(&conn->of->turns, conn, turn);
+	conn->of->turn_count--;
 }
 
 static void exchange_end(struct http1_conn *conn)
@@ -117,6 +151,7 @@ static void conn_free(struct http1_conn *conn)
 
 	if (conn->exchange)
 		exchange_end(conn);
+	end_turn(conn);
 	TAILQ_REMOVE(&conn->of->list[conn->state], conn, link);
 	if (conn->readable) {
 		event_free(conn->readable);
@@ -127,23 +162,27 @@ static void conn_free(struct http1_conn *conn)
 	free(conn);
 }
 
+static void drop_input(struct http1_conn *conn)
+{
+	evbuffer_drain(conn->in, evbuffer_get_length(conn->in));
+	conn->fresh.len = 0;
+}
+
 /*
  * The last reply is written. Closing with unread bytes would make the kernel send a reset that
  * can overtake the reply: in that case reading continues for a moment.
  */
 static void conn_close(struct http1_conn *conn)
 {
-	struct evbuffer *in = conn->in;
-	bool unread = evbuffer_get_length(in) > 0 ||
-		      (conn->exchange && conn->exchange->refusal);
+	bool more = unread(conn) > 0 || (conn->exchange && conn->exchange->refusal);
 
-	if (conn->broken || conn->eof || !unread || conn->peer.tls) {
+	if (conn->broken || conn->eof || !more || conn->peer.tls) {
 		conn_free(conn);
 		return;
 	}
 	if (conn->exchange)
 		exchange_end(conn);
-	evbuffer_drain(in, evbuffer_get_length(in));
+	drop_input(conn);
 	conn_flow(conn);
 	shutdown(conn->fd, SHUT_WR);
 	conn_enter(conn, CONN_LINGERING);
@@ -181,8 +220,7 @@ void conn_replied(struct http1_conn *conn)
 	if (conn->exchange->running)
 		return;
 	conn->exchange->request.delayed = NULL;
-	if (conn_next(conn) && conn->state == CONN_IDLE &&
-	    evbuffer_get_length(conn->in))
+	if (conn_next(conn) && conn->state == CONN_IDLE && unread(conn))
 		serve_later(conn);
 }
 
@@ -204,14 +242,33 @@ static void run(struct http1_conn *conn)
 		exchange->request.delayed = NULL;
 }
 
+/* The first piece of the input: what was kept comes before what was just received. */
+static struct bytes next_piece(struct http1_conn *conn)
+{
+	struct evbuffer_iovec piece;
+
+	if (evbuffer_get_length(conn->in) && evbuffer_peek(conn->in, -1, NULL, &piece, 1) > 0)
+		return (struct bytes){ piece.iov_base, piece.iov_len };
+	return conn->fresh;
+}
+
+static void use_piece(struct http1_conn *conn, size_t len)
+{
+	if (evbuffer_get_length(conn->in)) {
+		evbuffer_drain(conn->in, len);
+		return;
+	}
+	conn->fresh.at += len;
+	conn->fresh.len -= len;
+}
+
 /* Parses more input. True if a request is complete or refused. */
 static bool read_request(struct http1_conn *conn)
 {
-	struct evbuffer *in = conn->in;
-	struct evbuffer_iovec piece;
+	struct bytes piece;
 	bool whole = false;
 
-	while (!whole && evbuffer_peek(in, -1, NULL, &piece, 1) > 0) {
+	while (!whole && (piece = next_piece(conn)).len) {
 		if (!conn->exchange) {
 			conn->exchange = exchange_new(conn->of);
 			if (!conn->exchange) {
@@ -221,7 +278,7 @@ static bool read_request(struct http1_conn *conn)
 			exchange_begin(conn);
 			conn_enter(conn, CONN_READING);
 		}
-		evbuffer_drain(in, exchange_parse(conn, piece.iov_base, piece.iov_len, &whole));
+		use_piece(conn, exchange_parse(conn, piece.at, piece.len, &whole));
 	}
 	return whole;
 }
@@ -249,19 +306,17 @@ static void conn_serve(struct http1_conn *conn)
 		if (!conn_next(conn))
 			return;
 	}
-	conn_flow(conn);
+	keep_input(conn);
 }
 
 static void take_input(struct http1_conn *conn)
 {
-	struct evbuffer *in = conn->in;
-
 	if (conn->state == CONN_LINGERING)
-		evbuffer_drain(in, evbuffer_get_length(in));
+		drop_input(conn);
 	else if (conn->state == CONN_IDLE || conn->state == CONN_READING)
 		conn_serve(conn);
 	else
-		conn_flow(conn);
+		keep_input(conn);
 }
 
 static void on_decrypted(struct bufferevent *bev, void *arg)
@@ -273,24 +328,36 @@ static void on_event(struct bufferevent *bev, short what, void *arg);
 
 /*
  * A bufferevent queries the number of readable bytes before each read: one system call of four
- * per request. Here a read goes into the worker's own memory first.
+ * per request. Here a read goes into the worker's own memory, from which requests are parsed: a
+ * connection has input of its own only between callbacks.
  */
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct http1_conn *conn = arg;
 	ssize_t n;
 
-	if (conn->paused) {
-		take_input(conn);
-		return;
-	}
 	n = recv(fd, conn->of->received, sizeof(conn->of->received), MSG_DONTWAIT);
-	if (n > 0 && evbuffer_add(conn->in, conn->of->received, (size_t)n) < 0)
-		conn_free(conn);
-	else if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+	if (n > 0)
+		conn->fresh = (struct bytes){ conn->of->received, (size_t)n };
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		take_input(conn);
 	else
 		on_event(conn->bev, BEV_EVENT_READING | (n ? BEV_EVENT_ERROR : BEV_EVENT_EOF), conn);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval at_once;
+	struct http1_worker *of = arg;
+	struct http1_conn *conn;
+
+	/* Those that get another turn meanwhile wait for it. */
+	for (u32 left = of->turn_count; left && (conn = TAILQ_FIRST(&of->turns)); left--) {
+		end_turn(conn);
+		take_input(conn);
+	}
+	if (of->turn_count)
+		event_add(of->turn, &at_once);
 }
 
 /* The whole reply was accepted by the socket. */
@@ -438,9 +505,11 @@ static int http1_start(struct worker *worker)
 	of->worker = worker;
 	for (int state = 0; state < CONN_STATE_COUNT; state++)
 		TAILQ_INIT(&of->list[state]);
+	TAILQ_INIT(&of->turns);
 	look_at_clock(of);
 	of->tick = event_new(worker->base, -1, EV_PERSIST, on_tick, of);
-	return of->tick ? 0 : -ENOMEM;
+	of->turn = evtimer_new(worker->base, on_turn, of);
+	return of->tick && of->turn ? 0 : -ENOMEM;
 }
 
 /* Every reply ends its connection now; connections without a request are closed soon. */
@@ -483,6 +552,8 @@ static void http1_stop(struct worker *worker)
 	}
 	if (of->tick)
 		event_free(of->tick);
+	if (of->turn)
+		event_free(of->turn);
 	free(of);
 	worker->frontend[LISTEN_HTTP] = NULL;
 }

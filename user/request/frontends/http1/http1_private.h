@@ -57,11 +57,14 @@ TAILQ_HEAD(conn_list, http1_conn);
 
 struct http1_conn {
 	TAILQ_ENTRY(http1_conn) link;
+	TAILQ_ENTRY(http1_conn) turn;	/* in of->turns, while it has one */
+	bool has_turn;
 	enum conn_state state;
 	u64 since_ms;			/* in that state */
 	struct http1_worker *of;
 	struct bufferevent *bev;
 	struct evbuffer *in;		/* received bytes; with TLS the bufferevent's own */
+	struct bytes fresh;		/* those behind them, in of->received; empty between callbacks */
 	struct event *readable;		/* NULL: TLS, read by the bufferevent */
 	int fd;
 	struct peer_info peer;
@@ -78,10 +81,14 @@ struct http1_worker {
 	const struct http1_routes *routes;	/* NULL: the API's */
 	struct conn_list list[CONN_STATE_COUNT];
 	struct event *tick;
+	struct conn_list turns;		/* served after the next poll: they have input already */
+	struct event *turn;
+	u32 turn_count;
 	u64 now_ms;			/* as of the last tick */
 	char date[32];			/* the Date header's value, at that time */
 	struct exchange *unused;
 	char received[16 * 1024];	/* of one read, until the callback returns */
+	char reply[4096];		/* one that is as small, until it is sent */
 	u32 unused_count;
 	size_t large;			/* bytes in texts beyond the free size of each */
 	bool draining;

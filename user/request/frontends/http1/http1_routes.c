@@ -50,8 +50,10 @@ static bool is_text(struct bytes bytes, const char *text)
 
 struct bytes http1_find(const struct http1_request *request, const char *name)
 {
+	size_t len = strlen(name);
+
 	for (u32 i = 0; i < request->header_count; i++)
-		if (is_text(request->header[i].name, name))
+		if (request->header[i].name.len == len && !memcmp(request->header[i].name.at, name, len))
 			return request->header[i].value;
 	return (struct bytes){ NULL, 0 };
 }

@@ -215,7 +215,8 @@ TEST_WITH(test_turns, begin, end)
 		assert_int_equal(event_add(events[i], NULL), 0);
 	turn();
 	assert_int_equal(count("200 OK"), 201);
-	assert_in_range(turns.before, 1, 199);
+	/* At most three turns of eight: the loop polls between them. */
+	assert_in_range(turns.before, 1, 24);
 	for (int i = 0; i < 2; i++)
 		event_free(events[i]);
 	close(turns.greedy);
