@@ -178,13 +178,6 @@ static int on_value(http_parser *parser, const char *at, size_t len)
 	return append_head(parser, at, len);
 }
 
-static bool is_named(const struct exchange *exchange, const struct http1_header *header,
-		     const char *name)
-{
-	return header->name.len == strlen(name) &&
-	       !memcmp(exchange->text.at + (size_t)header->name.at, name, header->name.len);
-}
-
 static struct bytes at_offset(const struct exchange *exchange, const char *offset, size_t len)
 {
 	return (struct bytes){ exchange->text.at + (size_t)offset, len };
@@ -245,12 +238,22 @@ static int on_headers(http_parser *parser)
 
 	for (u32 i = 0; i < exchange->request.header_count; i++) {
 		const struct http1_header *header = &exchange->request.header[i];
+		const char *name = exchange->text.at + (size_t)header->name.at;
 
-		exchange->has_length |= is_named(exchange, header, "content-length");
-		exchange->has_encoding |= is_named(exchange, header, "transfer-encoding");
-		exchange->hosts += is_named(exchange, header, "host");
-		if (is_named(exchange, header, "expect"))
-			expects = header;
+		switch (header->name.len) {
+		case 4:
+			exchange->hosts += !memcmp(name, "host", 4);
+			break;
+		case 6:
+			expects = memcmp(name, "expect", 6) ? expects : header;
+			break;
+		case 14:
+			exchange->has_length |= !memcmp(name, "content-length", 14);
+			break;
+		case 17:
+			exchange->has_encoding |= !memcmp(name, "transfer-encoding", 17);
+			break;
+		}
 	}
 	exchange->headed = true;
 	if (parser->http_major != 1)
@@ -299,10 +302,8 @@ void exchange_begin(struct http1_conn *conn)
 	struct exchange *exchange = conn->exchange;
 	struct http1_request *request = &exchange->request;
 
-	http_parser_init(&conn->parser, HTTP_REQUEST);
-	conn->parser.data = conn;
-	conn->parser.lenient_http_headers = 1;
-	exchange->target = exchange->target_len = 0;
+	exchange->begun = false;
+	exchange->target_len = 0;
 	exchange->body_bytes = 0;
 	exchange->wants_body = false;
 	exchange->headed = exchange->in_value = exchange->has_length = exchange->has_encoding = false;
@@ -315,6 +316,7 @@ void exchange_begin(struct http1_conn *conn)
 	request->worker = conn->of->worker;
 	request->peer = &conn->peer;
 	request->header_count = 0;
+	request->body = (struct bytes){ NULL, 0 };
 	request->delayed = NULL;
 	request->beyond = NULL;
 	request->conn = conn;
@@ -322,13 +324,51 @@ void exchange_begin(struct http1_conn *conn)
 	request->frontend_free = NULL;
 }
 
+/* The bytes used by a request of the usual form; 0: it has another, or more is to come. */
+static size_t parse_plain(struct http1_conn *conn, const char *data, size_t len)
+{
+	struct http_parser *parser = &conn->parser;
+	struct exchange *exchange = conn->exchange;
+	enum http_method method;
+	struct bytes body;
+
+	if (!exchange_plain(conn, (struct bytes){ data, len }, &method, &body))
+		return 0;
+	/* As http_parser_execute() leaves them. */
+	parser->method = method;
+	parser->http_major = parser->http_minor = 1;
+	parser->flags = 0;
+	parser->upgrade = 0;
+	parser->content_length = body.len;
+	parser->data = conn;
+	if (!on_headers(parser) && body.len && !on_body(parser, body.at, body.len))
+		exchange->request.body = (struct bytes){ exchange->body.at, exchange->body.len };
+	return body.at + body.len - data;
+}
+
+static void parser_begin(struct http1_conn *conn)
+{
+	http_parser_init(&conn->parser, HTTP_REQUEST);
+	conn->parser.data = conn;
+	conn->parser.lenient_http_headers = 1;
+}
+
 size_t exchange_parse(struct http1_conn *conn, const char *data, size_t len, bool *ret_whole)
 {
-	size_t used = http_parser_execute(&conn->parser, &settings, data, len);
-	enum http_errno error = HTTP_PARSER_ERRNO(&conn->parser);
 	struct exchange *exchange = conn->exchange;
+	enum http_errno error;
+	size_t used;
 
 	*ret_whole = true;
+	if (!exchange->begun) {
+		exchange->begun = true;
+		used = parse_plain(conn, data, len);
+		if (used)
+			return used;
+		parser_begin(conn);
+	}
+	used = http_parser_execute(&conn->parser, &settings, data, len);
+	error = HTTP_PARSER_ERRNO(&conn->parser);
 	if (error == HPE_PAUSED) {
 		http_parser_pause(&conn->parser, 0);
 		exchange->request.body = (struct bytes){ exchange->body.at, exchange->body.len };

@@ -4,6 +4,7 @@
  *
  *     http1.c         connections: their states, times and ends
  *     http1_parse.c   bytes -> struct http1_request, by libhttp-parser
+ *     http1_plain.c   the same for a request of the usual form that was received as a whole
  *     http1_reply.c   a reply -> bytes
  *     http1_routes.c  finds the handler; permissions; health
  */
@@ -27,8 +28,9 @@ struct exchange {
 	struct exchange *next;		/* in the worker's list of unused ones */
 	struct text text;		/* target, names and values, concatenated */
 	struct text body;
-	size_t target, target_len;
+	size_t target_len;
 	u64 body_bytes;			/* received, kept or not */
+	bool begun;			/* some of it was parsed */
 	bool headed;			/* all headers were received */
 	bool wants_body;		/* its route accepts a body, and the caller may send one */
 	bool in_value;			/* the header read last has some of its value */
@@ -108,6 +110,12 @@ void exchange_begin(struct http1_conn *conn);
  * (exchange->refusal). A body that no handler reads is skipped.
  */
 size_t exchange_parse(struct http1_conn *conn, const char *data, size_t len, bool *ret_whole);
+/*
+ * http1_plain.c: reads a request that is all of the first bytes of `data`, and puts its head into the
+ * exchange, as parsed but not yet settled. False: it is not of the usual form, or not all there.
+ */
+bool exchange_plain(struct http1_conn *conn, struct bytes data, enum http_method *ret_method,
+		    struct bytes *ret_body);
 /* Makes room for `more` bytes after text->len; false above the bound. */
 bool text_reserve(struct http1_worker *of, struct text *text, size_t more);
 
