@@ -217,13 +217,21 @@ static u32 per_turn(u64 rate)
 	return rate && !turn ? 1 : (u32)turn;
 }
 
+static u64 found_ns;	/* when the ring had an event, or was read first */
+
 void observer_tick(struct daemon *d)
 {
 	if (!d->running.observe || d->packets.absent)
 		return;
 	if (!drops.looked)
 		scale_history(d);
-	d->packets.dp->ops->events(d->packets.dp, on_event, d);
+	if (d->packets.dp->ops->events(d->packets.dp, on_event, d) > 0 || !found_ns)
+		found_ns = clock_mono_ns();
+}
+
+u64 observer_calm_ns(void)
+{
+	return clock_mono_ns() - found_ns;
 }
 
 void observer_flush(struct daemon *d)

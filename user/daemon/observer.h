@@ -8,8 +8,10 @@
 
 #include "daemon/daemon.h"
 
-/* Ten times a second: reads the ring. Does nothing without a packet tier. */
+/* Reads the ring. Does nothing without a packet tier. */
 void observer_tick(struct daemon *d);
+/* How long no event was in it, since it was read first. */
+u64 observer_calm_ns(void);
 /* The same, and accounts for what was dropped since the last call without an event; before the end of the daemon. */
 void observer_flush(struct daemon *d);
 /* Each second: the rate of events as configured, and what has ended. */

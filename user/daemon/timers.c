@@ -32,25 +32,54 @@ static bool find_nodes(struct daemon *d)
 	return true;
 }
 
-static struct event *look;
+/*
+ * The ring of events, which wakes nobody, is read ten times a second while events come, and twice after
+ * ten seconds without one: so long that all events of a rate up to CALM_RATE, of three kinds, fill three
+ * quarters of it.
+ */
+#define LOOK_US 100000
+#define CALM_LOOK_US 500000
+#define CALM_AFTER_NS (10 * SL_NS_PER_SEC)
+#define CALM_RATE 2000
+
+static struct {
+	struct event *event;
+	long period_us;		/* 0: not at all */
+} look;
+
+static void look_each(long usec)
+{
+	struct timeval period = { .tv_usec = usec };
+
+	if (usec == look.period_us)
+		return;
+	look.period_us = usec;
+	if (usec)
+		event_add(look.event, &period);
+	else
+		event_del(look.event);
+}
 
 static void on_look(evutil_socket_t fd, short what, void *arg)
 {
-	observer_tick(arg);
+	struct daemon *d = arg;
+
+	observer_tick(d);
+	look_each(observer_calm_ns() < CALM_AFTER_NS || d->running.policy->events_rate > CALM_RATE ?
+			  LOOK_US : CALM_LOOK_US);
 }
 
-/* Events are read ten times a second, where packets can cause any. */
+/* Only where packets can cause any. */
 static void look_where_packets_come(struct daemon *d)
 {
-	static const struct timeval tenth = { .tv_usec = 100000 };
 	bool any = false;
 
 	for (u32 i = 0; i < SL_IFACES_MAX && !any; i++)
 		any = d->packets.iface[i].name[0];
 	if (!any)
-		event_del(look);
-	else if (!event_pending(look, EV_TIMEOUT, NULL))
-		event_add(look, &tenth);
+		look_each(0);
+	else if (!look.period_us)
+		look_each(LOOK_US);
 }
 
 /* Windows align to UTC: the data path gets its offset from monotonic time. */
@@ -105,8 +134,8 @@ int timers_start(struct daemon *d, struct sl_err *err)
 	uint64_t watchdog_us = 0;
 	int r = every(d, 1000000, on_second) | every(d, 60000000, on_minute);
 
-	look = event_new(d->base, -1, EV_PERSIST, on_look, d);
-	if (look)
+	look.event = event_new(d->base, -1, EV_PERSIST, on_look, d);
+	if (look.event)
 		look_where_packets_come(d);
 	else
 		r = -ENOMEM;

@@ -87,6 +87,9 @@ bool users_pass(struct users *users, u32 share, u64 now_ns)
 	u32 now_s = seconds(now_ns);
 
 	end = users->next_set + (end < part ? end : part);
+	/* Of no users: megabytes of empty sets are not read. */
+	if (!users->stats.pairs)
+		users->next_set = end;
 	for (; users->next_set < end; users->next_set++)
 		pass_set(users, users->next_set, now_s);
 	if (users->next_set < users->sets)

@@ -248,6 +248,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 			conn_drain(conn, of->now_ms);
 		grpc_conn_settle(conn);
 	}
+	if (LIST_EMPTY(&of->conns) && !of->draining)
+		event_del(of->tick);
 }
 
 static void tick_each(struct grpc_worker *of, u64 ms)
@@ -274,6 +276,9 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 		return;
 	}
 	of->now_ms = grpc_now_ms();
+	/* The timer runs while there are connections. */
+	if (!event_pending(of->tick, EV_TIMEOUT, NULL))
+		tick_each(of, GRPC_TICK_MS);
 	conn->bev = bev;
 	conn->fd = bufferevent_getfd(bev);
 	conn->peer = *peer;
@@ -332,7 +337,6 @@ static int grpc_start(struct worker *worker)
 		grpc_stop(worker);
 		return -ENOMEM;
 	}
-	tick_each(of, GRPC_TICK_MS);
 	return 0;
 }
 
