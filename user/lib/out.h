@@ -46,15 +46,22 @@ static inline void out_text(struct out *out, const char *text)
 	out_bytes(out, text, strlen(text));
 }
 
+/* Two digits at a time: half the divisions. */
 static inline void out_u64(struct out *out, u64 value)
 {
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
 	char digits[20];
 	size_t n = sizeof(digits);
 
-	do {
-		digits[--n] = '0' + value % 10;
-		value /= 10;
-	} while (value);
+	for (; value > 9; value /= 100) {
+		n -= 2;
+		memcpy(digits + n, pairs + 2 * (value % 100), 2);
+	}
+	if (value || n == sizeof(digits))
+		digits[--n] = (char)('0' + value);
 	out_bytes(out, digits + n, sizeof(digits) - n);
 }
 

@@ -36,7 +36,7 @@ bool request_source_parse(struct bytes text, struct sl_prefix *ret)
 	struct sl_prefix prefix;
 	const char *reason;
 
-	if (!copy_text(text.at, text.len, copy, sizeof(copy)) || strchr(copy, '/'))
+	if (!text.len || !copy_text(text.at, text.len, copy, sizeof(copy)) || strchr(copy, '/'))
 		return false;
 	if (*at == '[') {
 		end = strchr(++at, ']');

@@ -89,6 +89,8 @@ struct http1_worker {
 	u64 now_ms;			/* as of the last tick */
 	char date[32];			/* the Date header's value, at that time */
 	struct exchange *unused;
+	char host[64];			/* the last Host that was an address or localhost */
+	u32 host_len;
 	char received[16 * 1024];	/* of one read, until the callback returns */
 	char reply[4096];		/* one that is as small, until it is sent */
 	u32 unused_count;

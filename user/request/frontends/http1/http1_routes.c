@@ -153,12 +153,19 @@ bool http1_is_host_address(const struct http1_request *request)
 	return !host.at || is_host_address(host, name, sizeof(name));
 }
 
-static bool is_our_host(const struct http_def *def, struct bytes host)
+/* An address, as that of the last request usually is, is not parsed again. */
+static bool is_our_host(struct http1_worker *of, struct bytes host)
 {
+	const struct http_def *def = tier_def(of->worker->tier);
 	char name[256];
 
-	if (is_host_address(host, name, sizeof(name)))
+	if (host.len && host.len == of->host_len && !memcmp(host.at, of->host, host.len))
 		return true;
+	if (is_host_address(host, name, sizeof(name))) {
+		of->host_len = host.len <= sizeof(of->host) ? (u32)host.len : 0;
+		memcpy(of->host, host.at, of->host_len);
+		return true;
+	}
 	if (!name[0])
 		return false;
 	for (size_t i = 0; i < def->host_count; i++)
@@ -178,7 +185,7 @@ static bool may_come(struct http1_request *request)
 		return false;
 	}
 	if (!host.at || request->peer->unix_socket ||
-	    is_our_host(tier_def(request->worker->tier), host))
+	    is_our_host(request->conn->of, host))
 		return true;
 	http1_reply_refused(request, 403, "Host is neither localhost, nor an address, nor one of "
 			    "http.hosts");
@@ -251,8 +258,8 @@ static bool is_path(struct bytes path, const char *route)
 {
 	size_t len = strlen(route);
 
-	return is_text(path, route) || (len > 1 && route[len - 1] == '/' && path.len > len &&
-					!memcmp(path.at, route, len));
+	return path.len >= len && !memcmp(path.at, route, len) &&
+	       (path.len == len || (len > 1 && route[len - 1] == '/'));
 }
 
 bool routes_find(struct http1_request *request)
