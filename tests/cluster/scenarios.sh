@@ -58,6 +58,15 @@ candidate() {
 		"\(map(.passed) | add) \(map(.refused) | add)"'
 }
 
+# edge: the most that a node measured within a window, in % of its limit, and 0.
+edge() {
+	local name
+
+	for name in "${nodes[@]}"; do
+		node "$name" ctl analyze -o json
+	done | jq -sr '[.[].limits[].edge_peak // 0] | max * 100 | round | "\(.) 0"'
+}
+
 # verdicts WORDS ALLOWED DENIED LEAST MOST LEAST MOST: "-": any number
 verdicts() {
 	[ "$4" = - ] || check "$1 allowed" "$2" "$4" "$5"
@@ -89,6 +98,8 @@ step() {
 		if [ "${5#candidate:}" != "$5" ]; then
 			read -r passed refused < <(candidate "${5#candidate:}")
 			allowed[$5]=$passed denied[$5]=$refused
+		elif [ "$5" = edge: ]; then
+			read -r "allowed[$5]" "denied[$5]" < <(edge)
 		fi
 		verdicts "$what: $5 in total" "${allowed[$5]:-0}" "${denied[$5]:-0}" "${@:8}"
 		;;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCEPTED "nodes, at, stream, cut, redis, total, candidate, rules, repeat, end or real, as in tests/lib/request_scenario.h"
+#define ACCEPTED "nodes, at, stream, cut, redis, total, candidate, edge, rules, repeat, end or real, as in tests/lib/request_scenario.h"
 #define LINE_MAX_BYTES 512
 
 struct reader {
@@ -147,6 +147,13 @@ static bool read_candidate(struct reader *r, const char *at)
 	return take_verdicts(r, &at) && at_end(at);
 }
 
+static bool read_edge(struct reader *r, const char *at)
+{
+	r->step.kind = STEP_TOTAL;
+	snprintf(r->step.descriptor, sizeof(r->step.descriptor), SCENARIO_EDGE);
+	return take_range(&at, &r->step.expected) && at_end(at);
+}
+
 static bool read_rules(struct reader *r, const char *at)
 {
 	bool varies;
@@ -163,7 +170,8 @@ static const struct {
 	bool (*read)(struct reader *r, const char *at);
 } steps[] = {
 	{ "at", read_at }, { "stream", read_stream }, { "cut", read_cut },
-	{ "redis", read_redis }, { "total", read_total }, { "candidate", read_candidate }, { "rules", read_rules },
+	{ "redis", read_redis }, { "total", read_total }, { "candidate", read_candidate }, { "edge", read_edge },
+	{ "rules", read_rules },
 };
 
 /* Lines that are no steps. */

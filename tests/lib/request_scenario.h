@@ -17,6 +17,8 @@
  *     redis slow 20ms 3s..5s                            each reply so late
  *     total user=bob allow 300..330 deny 5              of all nodes, since the beginning
  *     candidate LIMIT allow 9 deny 3                    the same, of a limit with mode: shadow
+ *     edge 150..200                                     the most that passed within one window's length,
+ *                                                       in % of its limit, as the nodes measured it
  *     repeat 7 every 8s                                 the lines up to "end", each turn 8 s later
  *     rules                                             another rule file, to the next "---"
  *     real                                              also played on daemons and a real Redis
@@ -35,7 +37,8 @@
 #define SCENARIO_ANY SCENARIO_NODES	/* in turn */
 #define SCENARIO_NEVER INT64_MAX
 
-/* The descriptor of such a total. */
+/* The descriptors of such totals. */
+#define SCENARIO_EDGE "edge:"
 #define SCENARIO_CANDIDATE "candidate:"
 
 enum request_step_kind {

@@ -30,7 +30,7 @@ struct ledger {
 	struct counters *counters;	/* of this machine */
 	struct quotas *quotas;		/* of cluster limits; NULL: all limits are local */
 	struct refusal_cache *refusal_cache;	/* with quotas: keys that Redis refused lately */
-	struct edge_bursts *edges;	/* NULL: not measured (request/engine/edge_burst.h) */
+	struct edge_bursts *edges;	/* NULL: not measured (lib/edge_burst.h) */
 	struct ban_outbox *bans;	/* with quotas: for other nodes (request/engine/ban_outbox.h) */
 };
 

@@ -14,6 +14,7 @@
 #include "control/running/pending.h"
 #include "lib/clock.h"
 #include "limiter/algorithm.h"
+#include "packet/host/edges.h"
 #include "packet/host/heavy.h"
 #include "packet/host/state.h"
 #include "packet/host/view.h"
@@ -115,6 +116,7 @@ static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all,
 	n.live = table->limit_live[view->slot];
 	n.over = table->limit_over[view->slot];
 	n.near = table->limit_near[view->slot];
+	n.edge_permille = edges_peak(ctx->running->packets, view->limit);
 	n.is_window = view->def && algorithm_kind(view->def->terms.algorithm) == STATE_WINDOW;
 	add_heavy(&n, source, sources, view->slot);
 	json = numbers_to_json(view->name, "packets", &n);

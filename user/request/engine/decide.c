@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "request/engine/decide_private.h"
-#include "request/engine/edge_burst.h"
+#include "lib/edge_burst.h"
 
 /* ------------------------------------------------------------------ limits of the cluster */
 
@@ -510,18 +510,39 @@ static void refund(struct decision *d, struct bucket *b)
 			spec_refund(&b->view, ref->bucket_state, decision_now(d, b), b->refund));
 }
 
-/* Enforced windows of this node: an elastic or a soft limit has another capacity from time to time. */
+/* Of a cluster limit: the count of all nodes, as this one knows it. */
+static u64 read_edge(const struct decision *d, const struct bucket *b)
+{
+	const struct counters_ref *ref = &d->ref[b->ref];
+	const struct sl_params *p = &b->view.p;
+	struct sl_now now = decision_now(d, b);
+	struct edge_reading reading = { .window_ns = p->window_ns, .cost = b->cost };
+	u64 number, left;
+
+	if (algorithm_is_anchored(b->view.spec->algo)) {
+		reading.count = sl_first_read(ref->bucket_state, b->view.spec->count_bits,
+					      b->view.spec->tick_shift, p->window_ns, now.mono_ns, &number, &left);
+		reading.elapsed_ns = left < p->window_ns ? p->window_ns - left : 0;
+	} else {
+		reading.count = sl_window_count(ref->bucket_state, p, now.utc_ns, &number);
+		reading.elapsed_ns = now.utc_ns % p->window_ns;
+	}
+	return edge_burst_read(d->ledger->edges, ref->key, &reading, d->now.mono_ns);
+}
+
+/* Enforced windows: an elastic or a soft limit has another capacity from time to time. */
 static void note_edge(struct decision *d, struct bucket *b)
 {
 	const struct spec *spec = b->view.spec;
 	u64 passed;
 
-	if (!d->ledger->edges || d->request->report || is_shadow(b) || b->candidate || b->cluster || b->soft ||
-	    (spec->algo != SL_ALGO_FIXED_WINDOW && algorithm_kind(spec->algo) != STATE_ANCHORED) ||
+	if (!d->ledger->edges || d->request->report || !spec || b->none || b->full || !b->cost || is_shadow(b) ||
+	    b->candidate || b->soft || (spec->algo != SL_ALGO_FIXED_WINDOW && algorithm_kind(spec->algo) != STATE_ANCHORED) ||
 	    (b->limit && b->limit->terms.throttle.kind != THROTTLE_HARD))
 		return;
-	passed = edge_burst_note(d->ledger->edges, d->ref[b->ref].key, b->view.p.window_ns, d->now.mono_ns,
-				 b->cost);
+	passed = b->cluster ? read_edge(d, b) :
+			      edge_burst_note(d->ledger->edges, d->ref[b->ref].key, b->view.p.window_ns,
+					      d->now.mono_ns, b->cost);
 	b->edge_permille = passed * 1000 / spec->capacity;
 }
 
@@ -542,8 +563,9 @@ void decide_charge(struct decision *d, struct bucket *b)
 			put_log(d, b, ref, b->cost);
 		else if (!b->retries)
 			counters_put(d->counters, ref, b->took.bucket_state);
-		note_edge(d, b);
 	}
+	if (!d->needs_store)
+		note_edge(d, b);
 	if (b->cluster && (d->request->report || (b->candidate && !b->soft)))
 		cluster_flush(d, b, b->full || ref->bucket_state != before);
 	else if (b->cluster && b->cost && !b->soft && !d->needs_store)
@@ -979,6 +1001,8 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 			cluster_result(b, was);
 		decide_look(d, b, NULL);
 		b->full |= was && was->full;
+		if (code == RESPONSE_OK && !d->request->peek && !b->over)
+			note_edge(d, b);
 	}
 	/* A request that passed before the ban began has passed. */
 	if (d->request->peek || code == RESPONSE_OVER_LIMIT)

@@ -12,7 +12,7 @@
 #include "request/engine/ban_outbox.h"
 #include "request/engine/decide_private.h"
 #include "request/engine/decision_log.h"
-#include "request/engine/edge_burst.h"
+#include "lib/edge_burst.h"
 #include "request/engine/delay_private.h"
 #include "request/engine/observe.h"
 
