@@ -6,7 +6,8 @@
 # has stopped. Forty users behind one address, one of them abusive: the abuser gets 429s, the
 # others lose no request, their address is not dropped and has room for all of them. The same
 # abuser behind a proxy in never_push_down causes no push-down, and ten thousand invented users
-# raise no budget. Real nginx, real TCP, counters of the packet tier.
+# raise no budget. Candidates in shadow mode beside both limits see what these see, also while the
+# push-down drops. Real nginx, real TCP, counters of the packet tier.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin loop
@@ -21,12 +22,14 @@ cat > "$LAB/rules.d/api.yaml" <<'YAML'
 domain: api
 descriptors:
   - key: user
-    limits: ['30 requests/m']
+    limits: ['30 requests/m', {name: laxer, rate: 60 requests/m, mode: shadow}]
     push_down: {after: 10 rejections/5s, steps: [limit 30 packets/s, drop], step: 3s, down: 3s, max: 2m}
 YAML
 daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
-limits: [{name: per-source, rate: 400 packets/s, burst: 800, accounting: exact}]
+limits:
+  - {name: per-source, rate: 400 packets/s, burst: 800, accounting: exact}
+  - {name: stricter, rate: 5 packets/s, burst: 5, accounting: exact, mode: shadow}
 http:
   listen: [{address: 'unix:$LAB/http.sock', mode: 0666}]
   rules: $LAB/rules.d
@@ -126,6 +129,34 @@ check "its requests that passed" "$(statuses $HAMMER 200)" 1 60
 drops=$(metric sluice_packets_total reason=push_drop)
 check_true "its packets are dropped by XDP" wait_for 3 eval \
 	'[ "$(metric sluice_packets_total reason=push_drop)" -gt '"$drops"' ]'
+# analysis FILE: both tiers'; of FILE LIMIT: what it decided, what its candidate did, what that would refuse.
+analysis() {
+	ctl analyze -o json > "$LAB/$1"
+}
+of() {
+	jq -r --arg name "$2" '.limits[] | select(.name == $name) | .candidates[0] as $c |
+		"\(.passed + .refused) \($c.passed + $c.refused) \($c.refused)"' "$LAB/$1"
+}
+dropped_more() {
+	[ "$(metric sluice_packets_total reason=push_drop)" -gt $((drops + 5)) ]
+}
+# Requests that were on their way when the drop began are judged by both.
+both_rest() {
+	analysis first
+	drops=$(metric sluice_packets_total reason=push_drop)
+	wait_for 10 dropped_more
+	analysis second
+	[ "$(of first per-source) $(of first api/user)" = "$(of second per-source) $(of second api/user)" ]
+}
+check_true "while the push-down drops, limits and candidates count nothing more" wait_for 20 both_rest
+for limit in per-source api/user; do
+	read -r decided beside refused < <(of second $limit)
+	check_is "$limit: its candidate judged as many, none that the push-down dropped" "$beside" "$decided"
+done
+check "the stricter candidate of packets would refuse some" "$(of second per-source | cut -d' ' -f3)" 1 100000
+check_is "the laxer one of requests fewer than the limit, by up to 30 a minute" \
+	"$(jq '.limits[] | select(.name == "api/user") | .refused - .candidates[0].refused |
+		. >= 10 and . <= 60' "$LAB/second")" true
 check "push-downs in metrics" "$(metric sluice_pushdowns_active step=drop)" 1 1
 check_is "a neighbour gets its response" "$(get $OTHER ann)" 200
 check_is "source show has the push-down" "$(ctl -o json source show $HAMMER | jq -r .http.push_down.step)" drop
