@@ -61,7 +61,16 @@ static const char rules[] =
 	"   tag: {dscp: ef}}\n"
 	"- {name: unless-free, match: {src: 173.22.0.0/15}, rate: 3 packets/h, burst: 3}\n"
 	"- {name: stretch, match: {src: 173.16.0.0/16}, rate: 4 packets/h, burst: 4,\n"
-	"   throttle: {elastic: 300%, while: {cpu: 70%}}}\n";
+	"   throttle: {elastic: 300%, while: {cpu: 70%}}}\n"
+	"- {name: interval, match: {src: 174.16.0.0/16}, rate: 5 packets/m, burst: 8,\n"
+	"   algorithm: interval-bucket}\n"
+	"- {name: counters, match: {src: 174.17.0.0/16}, rate: 8 packets/m, buckets: 4,\n"
+	"   algorithm: window-counters}\n"
+	"- {name: first, match: {src: 174.18.0.0/16}, rate: 6 packets/m, algorithm: fixed-window,\n"
+	"   window: first-request}\n"
+	"- {name: counted, match: {src: 174.19.0.0/16}, rate: 5 packets/h, burst: 5, count: all}\n"
+	"- {name: swept, match: {src: 174.20.0.0/16}, rate: 30 packets/m, burst: 30, per: [dst],\n"
+	"   dst_prefix: {ipv4: 24}}\n";
 
 /* A kind of source, and how many packets it has sent before: at most `most`. */
 struct kind {
@@ -97,6 +106,11 @@ static const struct kind kinds[] = {
 	{ "172.30.%u.%u", NULL, 17, 17, .dport = 9 },
 	{ "173.16.%u.%u", NULL, 10, 17, .dport = 9 },
 	{ "172.31.%u.%u", NULL, 3, 17, .dport = 9 },
+	{ "174.16.%u.%u", NULL, 10, 17, .dport = 9 },
+	{ "174.17.%u.%u", NULL, 10, 17, .dport = 9 },
+	{ "174.18.%u.%u", NULL, 8, 17, .dport = 9 },
+	{ "174.19.%u.%u", NULL, 7, 17, .dport = 9 },
+	{ "174.20.%u.%u", NULL, 1, 17, .dport = 9 },
 	{ "173.21.%u.%u", "2001:db8:c:%x%02x::1", 3, 17, .dport = 9, .fragments = true },
 	{ "173.22.%u.%u", "2001:db8:d:%x%02x::1", 5, 17, .dport = 9, .fragments = true },
 	{ "173.23.%u.%u", "2001:db8:e:%x%02x::1", 5, 17, .dport = 9 },

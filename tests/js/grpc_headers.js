@@ -10,7 +10,7 @@ const { Client, done, ok } = require('./rls');
 
 const client = new Client(process.argv[2]);
 const KINDS = ['token-bucket', 'leaky-bucket', 'fixed-window', 'first-request', 'sliding-window',
-	'sliding-log', 'several', 'several-buckets', 'candidate'];
+	'sliding-log', 'interval-bucket', 'window-counters', 'several', 'several-buckets', 'candidate', 'counted'];
 
 async function ask(kind) {
 	const answer = await client.ask('kinds', [{ [kind]: 'grpc' }]);

@@ -12,7 +12,8 @@ const { comesTrue } = require('./comes_true');
 const [base, ...ways] = process.argv.slice(2);
 const agent = new http.Agent({ keepAlive: true, maxSockets: 4 });
 const KINDS = ['token-bucket', 'leaky-bucket', 'fixed-window', 'first-request', 'sliding-window',
-	'sliding-log', 'several', 'several-buckets', 'candidate', 'two-descriptors'];
+	'sliding-log', 'interval-bucket', 'window-counters', 'several', 'several-buckets', 'candidate', 'counted',
+	'two-descriptors'];
 
 function call(method, path, headers, body) {
 	return new Promise((resolve, reject) => {

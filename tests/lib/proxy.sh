@@ -71,8 +71,8 @@ haproxy_start() {
 haproxy_kinds() {
 	local kind descriptors=0 HAPROXY_ARGS='domain=str(kinds)'
 
-	for kind in token-bucket leaky-bucket fixed-window first-request sliding-window sliding-log several \
-		several-buckets candidate; do
+	for kind in token-bucket leaky-bucket fixed-window first-request sliding-window sliding-log \
+		interval-bucket window-counters several several-buckets candidate counted; do
 		HAPROXY_ARGS="$HAPROXY_ARGS d$((++descriptors))_$kind=req.fhdr(x-$kind)"
 	done
 	haproxy_start haproxy.cfg "$1"
