@@ -14,7 +14,7 @@ trap 'rm -f "$log"' EXIT
 while [ $SECONDS -lt $deadline ]; do
 	round=$((round + 1))
 	export SLUICE_SEED=$RANDOM$RANDOM
-	for scenario in survive live flood queues iface; do
+	for scenario in survive hold flood iface; do
 		if ! bash tests/netns/$scenario.sh > "$log" 2>&1; then
 			cat "$log"
 			echo "soak: $scenario failed in round $round, SLUICE_SEED=$SLUICE_SEED"

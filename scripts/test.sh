@@ -153,7 +153,7 @@ begin=$SECONDS
 # Most programs compute, a few wait for the kernel. Scenarios wait most of their time, each in namespaces
 # of its own: four at a time, the longest first. Those that flood, take a core or run at real-time
 # priority have the machine for themselves.
-alone='/(escape|netns/elastic|flood|hold|loop|queues|survive|faults)\.sh$'
+alone='/(escape|netns/elastic|flood|hold|loop|survive|faults)\.sh$'
 scenarios=$(ls -S tests/{cluster,netns,http,escape,make}/*.sh)
 long=$(grep -E '/(docs|txn|failover)\.sh$' <<< "$scenarios")
 # By their sources: a program whose source was moved or removed is not run.

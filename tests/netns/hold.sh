@@ -6,11 +6,12 @@
 #
 # Each of the 32 limits has an offender that sends ten times its rate and a neighbour in the
 # same limit that sends 0.6 of it. Of the offender [0.99, 1.00] of rate x time + burst passes
-# (of a window: rate x the windows met), of the neighbour everything.
+# (of a window: rate x the windows met), of the neighbour everything. Untagged offenders are spread over two
+# receive queues on two CPUs, tagged ones come by one: veth puts a frame into the queue of the sender's CPU.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin hold
-lab_link 0
+lab_link 0 2
 
 SECONDS_SENT=10
 PACKETS_RATE=400 PACKETS_BURST=800
@@ -63,16 +64,33 @@ daemon_start < <(yaml)
 check_is "attached" "$(metric sluice_interface_info interface=s0 mode=native)" 1
 sink_start s0
 
+queue_packets() {
+	on_server ethtool -S s0 | awk -v key="rx_queue_$1_xdp_packets:" '$1 == key { print $2 }'
+}
+before0=$(queue_packets 0)
+before1=$(queue_packets 1)
 at=$(mid_second)
 for i in $(seq 0 31); do
 	case_of "$i"
 	common=(--at "$at" --time $SECONDS_SENT --dst $DST --length $FRAME "${TAGS[@]}")
-	blast_bg "$LAB/offender.$i" --src $OFFENDER --pps $((PPS * 10)) --cpu $((i & 1)) "${common[@]}"
+	if [ $TAGGED = plain ] && [ "$(nproc)" -gt 1 ]; then
+		for cpu in 0 1; do
+			blast_bg "$LAB/offender.$i.$cpu" --src $OFFENDER --pps $((PPS * 5)) --cpu $cpu "${common[@]}"
+		done
+	else
+		blast_bg "$LAB/offender.$i.0" --src $OFFENDER --pps $((PPS * 10)) --cpu $((i & 1)) "${common[@]}"
+	fi
 	blast_bg "$LAB/neighbour.$i" --src $NEIGHBOUR --pps $((PPS * 6 / 10)) "${common[@]}"
 done
 blast_wait
 sink_stop s0
 
+# Each of the 16 limits sends half of ten times the 400 packets of its rate, and of bytes as many frames, by each.
+for queue in 0 1; do
+	before=before$queue
+	[ "$(nproc)" = 1 ] || check "packets of queue $queue" $(($(queue_packets $queue) - ${!before})) \
+		$((16 * PACKETS_RATE * 5 * SECONDS_SENT * 9 / 10)) $((32 * PACKETS_RATE * 11 * SECONDS_SENT))
+done
 check_is "frames that the ring dropped" "$(ring_drops s0)" 0
 metrics > "$LAB/metrics"
 metrics() {
@@ -80,9 +98,7 @@ metrics() {
 }
 for i in $(seq 0 31); do
 	case_of "$i"
-	start=$(field "$LAB/offender.$i" start)
-	end=$(field "$LAB/offender.$i" end)
-	sent=$(field "$LAB/offender.$i" sent)
+	read -r start end sent < <(cat "$LAB/offender.$i".? | jq -rs '"\(map(.start) | min) \(map(.end) | max) \(map(.sent) | add)"')
 	got=$(passed s0 $OFFENDER)
 	[ $UNIT = packets ] && value=${got% *} || value=${got#* }
 	if [ $ALGORITHM = token-bucket ]; then

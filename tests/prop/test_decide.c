@@ -326,44 +326,26 @@ static void run(enum sl_algo which, const char *name)
 	rig_end();
 }
 
-TEST(test_token_bucket)
+TEST(test_each_algorithm)
 {
-	run(SL_ALGO_TOKEN_BUCKET, "token-bucket");
-}
+	static const struct {
+		enum sl_algo algo;
+		const char *name;
+	} kinds[] = {
+		{ SL_ALGO_TOKEN_BUCKET, "token-bucket" },
+		{ SL_ALGO_LEAKY_BUCKET, "leaky-bucket" },
+		{ SL_ALGO_FIXED_WINDOW, "fixed-window" },
+		{ SL_ALGO_INTERVAL_BUCKET, "interval-bucket" },
+		{ SL_ALGO_FIRST_REQUEST, "fixed-window" },
+		{ SL_ALGO_SLIDING_WINDOW, "sliding-window" },
+		{ SL_ALGO_WINDOW_COUNTERS, "window-counters" },
+		{ SL_ALGO_SLIDING_LOG, "sliding-log" },
+	};
 
-TEST(test_leaky_bucket)
-{
-	run(SL_ALGO_LEAKY_BUCKET, "leaky-bucket");
-}
-
-TEST(test_fixed_window)
-{
-	run(SL_ALGO_FIXED_WINDOW, "fixed-window");
-}
-
-TEST(test_interval_bucket)
-{
-	run(SL_ALGO_INTERVAL_BUCKET, "interval-bucket");
-}
-
-TEST(test_first_request)
-{
-	run(SL_ALGO_FIRST_REQUEST, "fixed-window");
-}
-
-TEST(test_sliding_window)
-{
-	run(SL_ALGO_SLIDING_WINDOW, "sliding-window");
-}
-
-TEST(test_window_counters)
-{
-	run(SL_ALGO_WINDOW_COUNTERS, "window-counters");
-}
-
-TEST(test_sliding_log)
-{
-	run(SL_ALGO_SLIDING_LOG, "sliding-log");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		print_message("# %s%s\n", kinds[i].name, kinds[i].algo == SL_ALGO_FIRST_REQUEST ? ", first-request" : "");
+		run(kinds[i].algo, kinds[i].name);
+	}
 }
 
 int main(void)

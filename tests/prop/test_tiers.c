@@ -71,7 +71,7 @@ static void step_time(enum sl_algo algo)
 	rig_set_time(&packets, rig_now.mono_ns, rig_now.utc_ns - rig_now.mono_ns);
 }
 
-static void run_counting(enum sl_algo algo, const char *name, bool count_all)
+static void run(enum sl_algo algo, const char *name, bool count_all)
 {
 	struct rig_packet packet = { .proto = 17, .dport = 53, .length = 100 };
 	struct rig_frame frame;
@@ -97,52 +97,33 @@ static void run_counting(enum sl_algo algo, const char *name, bool count_all)
 	rig_end();
 }
 
-static void run(enum sl_algo algo, const char *name)
-{
-	run_counting(algo, name, false);
-}
-
 TEST(test_count_all)
 {
-	run_counting(SL_ALGO_TOKEN_BUCKET, "token-bucket", true);
-	run_counting(SL_ALGO_LEAKY_BUCKET, "leaky-bucket", true);
-	run_counting(SL_ALGO_SLIDING_WINDOW, "sliding-window", true);
-	run_counting(SL_ALGO_WINDOW_COUNTERS, "window-counters", true);
+	run(SL_ALGO_TOKEN_BUCKET, "token-bucket", true);
+	run(SL_ALGO_LEAKY_BUCKET, "leaky-bucket", true);
+	run(SL_ALGO_SLIDING_WINDOW, "sliding-window", true);
+	run(SL_ALGO_WINDOW_COUNTERS, "window-counters", true);
 }
 
-TEST(test_first_request)
+TEST(test_each_algorithm)
 {
-	run(SL_ALGO_FIRST_REQUEST, "fixed-window\n  window: first-request");
-}
+	static const struct {
+		enum sl_algo algo;
+		const char *name;
+	} kinds[] = {
+		{ SL_ALGO_FIRST_REQUEST, "fixed-window\n  window: first-request" },
+		{ SL_ALGO_TOKEN_BUCKET, "token-bucket" },
+		{ SL_ALGO_LEAKY_BUCKET, "leaky-bucket" },
+		{ SL_ALGO_FIXED_WINDOW, "fixed-window" },
+		{ SL_ALGO_INTERVAL_BUCKET, "interval-bucket" },
+		{ SL_ALGO_WINDOW_COUNTERS, "window-counters" },
+		{ SL_ALGO_SLIDING_WINDOW, "sliding-window" },
+	};
 
-TEST(test_token_bucket)
-{
-	run(SL_ALGO_TOKEN_BUCKET, "token-bucket");
-}
-
-TEST(test_leaky_bucket)
-{
-	run(SL_ALGO_LEAKY_BUCKET, "leaky-bucket");
-}
-
-TEST(test_fixed_window)
-{
-	run(SL_ALGO_FIXED_WINDOW, "fixed-window");
-}
-
-TEST(test_interval_bucket)
-{
-	run(SL_ALGO_INTERVAL_BUCKET, "interval-bucket");
-}
-
-TEST(test_window_counters)
-{
-	run(SL_ALGO_WINDOW_COUNTERS, "window-counters");
-}
-
-TEST(test_sliding_window)
-{
-	run(SL_ALGO_SLIDING_WINDOW, "sliding-window");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		print_message("# %s\n", kinds[i].name);
+		run(kinds[i].algo, kinds[i].name, false);
+	}
 }
 
 int main(void)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Algorithms made of the two basic ones, bucket and window: the leaky bucket, grace, and
- * parameters scaled by elastic. And the token bucket of the textbooks.
- */
+/* Grace, and parameters scaled by elastic. */
 #include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
@@ -13,69 +10,6 @@ typedef unsigned __int128 u128;
 
 #define BOOT (1000 * SEC)
 #define ONE SL_ELASTIC_ONE
-
-/* ------------------------------------------------------------------ token bucket */
-
-/*
- * Alex Xu, System Design Interview, chapter 4, "Token bucket": a bucket of 4, refilled by 2 a
- * second; full, it serves 4 at once and no fifth; half a second later there is one.
- */
-TEST(test_bucket_of_four)
-{
-	struct sl_params p = make(SL_ALGO_TOKEN_BUCKET, 2, SEC, RATE_PACKETS, 4);
-	u64 bucket_state = 0;
-
-	assert_int_equal(fit(&bucket_state, &p, BOOT, 10), 4);
-	assert_int_equal(fit(&bucket_state, &p, BOOT + SEC / 2 - 1, 10), 0);
-	assert_int_equal(fit(&bucket_state, &p, BOOT + SEC / 2, 10), 1);
-	assert_int_equal(fit(&bucket_state, &p, BOOT + SEC, 10), 1);
-	assert_int_equal(fit(&bucket_state, &p, BOOT + 2 * SEC, 10), 2);
-	/* It overflows: ten seconds without requests are 4, not 20. */
-	assert_int_equal(fit(&bucket_state, &p, BOOT + 12 * SEC, 10), 4);
-}
-
-/* ------------------------------------------------------------------ leaky bucket */
-
-/* One passes exactly where its interval since the last one that passed has gone by. */
-TEST(test_leaky_keeps_distance)
-{
-	rng_start("leaky_keeps_distance");
-	for (int run = 0; run < 200; run++) {
-		u64 per_s = rng_magnitude(20);
-		struct sl_params p = make(SL_ALGO_LEAKY_BUCKET, per_s, SEC, RATE_PACKETS, 0);
-		u64 interval = (SEC * 16 + per_s - 1) / per_s;	/* ticks */
-		u64 now = BOOT, last = 0, bucket_state = 0;
-
-		assert_true(p.capacity == 1);
-		for (int i = 0; i < 2000; i++) {
-			bool due = now * 16 >= last + interval || !last;
-			struct sl_result res = sl_step(bucket_state, &p, at(now), 1);
-
-			assert_int_equal(res.verdict == SL_PASS, due);
-			if (due)
-				last = now * 16;
-			else
-				assert_true(res.wait_ns == (last + interval - now * 16 + 15) / 16);
-			bucket_state = res.bucket_state;
-			now += rng_below(interval / 8 + 2);
-		}
-	}
-}
-
-/* Of bytes: a frame of the largest size fits after silence, and then none for its time. */
-TEST(test_leaky_bytes)
-{
-	struct sl_params p = make(SL_ALGO_LEAKY_BUCKET, 80000, SEC, RATE_BITS, 0);
-	u64 bucket_state = 0;
-
-	assert_true(p.capacity == MAX_FRAME);
-	assert_true(passes(&bucket_state, &p, BOOT, MAX_FRAME));
-	assert_false(passes(&bucket_state, &p, BOOT, 1));
-	/* 10 kB/s: 100 bytes every 10 ms. */
-	assert_false(passes(&bucket_state, &p, BOOT + 9999999, 100));
-	assert_true(passes(&bucket_state, &p, BOOT + 10 * 1000000 + 100, 100));
-	assert_true(sl_step(0, &p, at(BOOT), MAX_FRAME + 1).wait_ns == ~0ULL);
-}
 
 /* ------------------------------------------------------------------ grace */
 
