@@ -44,7 +44,7 @@ static size_t bans_there_are(struct target *t)
 	struct dp_ban *bans;
 	size_t count;
 
-	assert_int_equal(target_dp(t)->ops->bans(target_dp(t), &bans, &count), 0);
+	assert_int_equal(target_dp(t)->ops->hash_all(target_dp(t), DP_BANS, &bans, &count), 0);
 	free(bans);
 	return count;
 }

@@ -13,7 +13,7 @@ static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
 	const char *reason;
 
 	assert_int_equal(sl_prefix_parse(prefix, &p, &reason), 0);
-	assert_int_equal(target_dp(t)->ops->ban_get(target_dp(t), &(struct sl_ban_key){
+	assert_int_equal(target_dp(t)->ops->hash_get(target_dp(t), DP_BANS, &(struct sl_ban_key){
 		.addr = p.addr, .family = p.family, .len = p.len }, &state), 0);
 	return state;
 }

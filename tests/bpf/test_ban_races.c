@@ -45,7 +45,7 @@ static void check_bans(struct rig *rig)
 	struct dp_ban *bans;
 	size_t count;
 
-	assert_int_equal(rig->dp->ops->bans(rig->dp, &bans, &count), 0);
+	assert_int_equal(rig->dp->ops->hash_all(rig->dp, DP_BANS, &bans, &count), 0);
 	assert_int_equal(count, OFFENDERS);
 	for (size_t i = 0; i < count; i++) {
 		u32 src = bans[i].key.addr.hi >> 32;

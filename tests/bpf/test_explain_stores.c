@@ -50,10 +50,10 @@ static void read_stored(struct target *t, const u64 *key, u32 keys, struct store
 	for (u32 i = 0; i < TARGET_IFACES; i++)
 		dp->ops->iface_stats(dp, i, &ret->iface[i]);
 	dp->ops->global_stats(dp, &ret->global);
-	assert_int_equal(dp->ops->bans(dp, &ret->ban, &ret->bans), 0);
+	assert_int_equal(dp->ops->hash_all(dp, DP_BANS, &ret->ban, &ret->bans), 0);
 	ret->filter = *dp->ops->ban_filter(dp);
 	ret->seen = copy_of(dp->ops->shadow_seen(dp), SL_LIMIT_IDS * sizeof(*ret->seen));
-	assert_int_equal(dp->ops->pushes(dp, &ret->push, &ret->pushes), 0);
+	assert_int_equal(dp->ops->hash_all(dp, DP_PUSHES, &ret->push, &ret->pushes), 0);
 	ret->push_now = *dp->ops->push_now(dp);
 	ret->established =
 		copy_of(dp->ops->established(dp), SL_ESTABLISHED_SETS * sizeof(*ret->established));

@@ -71,7 +71,7 @@ static void refilter(struct target *t)
 	size_t count;
 
 	assert_non_null(wanted);
-	assert_int_equal(target_dp(t)->ops->listed(target_dp(t), &listed, &count), 0);
+	assert_int_equal(target_dp(t)->ops->hash_all(target_dp(t), DP_LISTED, &listed, &count), 0);
 	for (size_t i = 0; i < count; i++)
 		dp_list_filter_add(wanted, &listed[i].key);
 	dp_list_refilter(target_dp(t), wanted);
@@ -84,7 +84,7 @@ static void unlist_all(struct target *t)
 	struct dp_listed *listed;
 	size_t count;
 
-	assert_int_equal(target_dp(t)->ops->listed(target_dp(t), &listed, &count), 0);
+	assert_int_equal(target_dp(t)->ops->hash_all(target_dp(t), DP_LISTED, &listed, &count), 0);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(dp_list_del(target_dp(t), &listed[i].key, 1), 0);
 	free(listed);

@@ -272,8 +272,8 @@ static void compare_bans(struct run *r, u32 i)
 	struct dp_ban *a, *b;
 	size_t many_a, many_b, same = 0;
 
-	assert_int_equal(r->rig[0].dp->ops->bans(r->rig[0].dp, &a, &many_a), 0);
-	assert_int_equal(r->rig[i].dp->ops->bans(r->rig[i].dp, &b, &many_b), 0);
+	assert_int_equal(r->rig[0].dp->ops->hash_all(r->rig[0].dp, DP_BANS, &a, &many_a), 0);
+	assert_int_equal(r->rig[i].dp->ops->hash_all(r->rig[i].dp, DP_BANS, &b, &many_b), 0);
 	assert_int_equal(many_a, many_b);
 	for (size_t k = 0; k < many_a; k++)
 		for (size_t l = 0; l < many_b; l++)

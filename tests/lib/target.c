@@ -165,7 +165,7 @@ static void forget_bans(struct target *t)
 	struct dp_ban *bans;
 	size_t count, i;
 
-	if (t->dp->ops->bans(t->dp, &bans, &count))
+	if (t->dp->ops->hash_all(t->dp, DP_BANS, &bans, &count))
 		return;
 	for (i = 0; i < count; i++)
 		dp_ban_delete(t->dp, &bans[i].key);
@@ -250,7 +250,7 @@ static void find_ban_lens(struct target *t, struct compile_env *env)
 	struct dp_ban *bans;
 	size_t count, i;
 
-	if (t->dp->ops->bans(t->dp, &bans, &count))
+	if (t->dp->ops->hash_all(t->dp, DP_BANS, &bans, &count))
 		return;
 	for (i = 0; i < count; i++) {
 		u32 family = bans[i].key.family, n = env->ban_len_count[family], k;

@@ -115,7 +115,7 @@ static bool has_ended(struct dp *dp, const struct open_state *state, u64 now_ns)
 
 	if (state->kind == OBSERVED_OVER)
 		return !dp_bucket_state(dp, state->bucket_key);
-	return dp->ops->ban_get(dp, &key, &ban) < 0 || ban.until_ns <= now_ns;
+	return dp->ops->hash_get(dp, DP_BANS, &key, &ban) < 0 || ban.until_ns <= now_ns;
 }
 
 static void report_ends(struct daemon *d)

@@ -104,7 +104,7 @@ static void add_bans(struct packet_judge *judge, u64 mono_ns, bool ended, u64 *s
 	struct dp_ban *bans;
 	size_t count;
 
-	if (judge->dp->ops->bans(judge->dp, &bans, &count))
+	if (judge->dp->ops->hash_all(judge->dp, DP_BANS, &bans, &count))
 		return;
 	for (size_t i = 0; i < count; i++) {
 		u32 slot = bans[i].state.slot;

@@ -252,7 +252,7 @@ static void publish_bans(struct replication *s, u64 now_us, bool all)
 	size_t count;
 
 	if (s->nodes->running->packets->absent || (now_ns < s->bans_ns && !all) ||
-	    s->nodes->running->packets->dp->ops->bans(s->nodes->running->packets->dp, &ban,
+	    s->nodes->running->packets->dp->ops->hash_all(s->nodes->running->packets->dp, DP_BANS, &ban,
 						      &count) < 0)
 		return;
 	s->round++;

@@ -155,7 +155,7 @@ static void put_ban(const struct message *h, struct replication_item *item)
 	char text[SL_PREFIX_TEXT];
 
 	/* A longer ban by this node's data path takes precedence. */
-	if (nodes->running->packets->dp->ops->ban_get(nodes->running->packets->dp, &ban.key,
+	if (nodes->running->packets->dp->ops->hash_get(nodes->running->packets->dp, DP_BANS, &ban.key,
 						      &before) == 0 &&
 	    before.until_ns >= item->until_ns)
 		return;
@@ -211,7 +211,7 @@ static u64 ban_began_us(const struct message *h)
 	const struct sl_ban_key key = ban_key_of(&h->prefix);
 	struct sl_ban_state state;
 
-	if (h->s->nodes->running->packets->dp->ops->ban_get(h->s->nodes->running->packets->dp, &key,
+	if (h->s->nodes->running->packets->dp->ops->hash_get(h->s->nodes->running->packets->dp, DP_BANS, &key,
 							    &state) < 0)
 		return 0;
 	return replication_us_of(h->now_us, state.since_ns);

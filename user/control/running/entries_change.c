@@ -181,7 +181,7 @@ void entries_settle(struct running *run)
 	struct dp_listed *old = NULL;
 	struct batch batch;
 	size_t count = 0;
-	int r = dp->ops->listed(dp, &old, &count);
+	int r = dp->ops->hash_all(dp, DP_LISTED, &old, &count);
 
 	if (!r)
 		r = batch_make(entries->table.live + count, &batch);

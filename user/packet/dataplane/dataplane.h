@@ -47,6 +47,9 @@ struct dp_listed {
 	struct sl_listed listed;
 };
 
+/* The hashes of these three. */
+enum dp_hash { DP_LISTED, DP_BANS, DP_PUSHES, DP_HASH_COUNT };
+
 /* The event is valid during the call. */
 typedef void dp_event_fn(void *arg, const struct sl_event *event);
 
@@ -95,15 +98,19 @@ struct dp_ops {
 	int (*heavy)(struct dp *dp, u32 index, struct sl_heavy_set *ret);
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
 	/*
-	 * What is listed (dp_list.c builds on these). All of it: an array to be freed; one (-ENOENT:
-	 * none); insert, also over older ones (-E2BIG: no room); delete, also what is not there.
-	 * The filter is memory of the data plane itself.
+	 * What is listed, bans and push-downs (dp_list.c, dp_bans.c and dp_push.c build on these). All of a hash:
+	 * an array of its entries, to be freed, into *ret; one value (-ENOENT: none); insert entries, also over
+	 * older ones (-E2BIG: no room); delete (one alone: -ENOENT if it is not there).
 	 */
-	int (*listed)(struct dp *dp, struct dp_listed **ret, size_t *ret_count);
-	int (*list_get)(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret);
-	int (*list_put)(struct dp *dp, const struct dp_listed *listed, size_t count);
-	int (*list_del)(struct dp *dp, const struct sl_list_key *key, size_t count);
+	int (*hash_all)(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count);
+	int (*hash_get)(struct dp *dp, enum dp_hash which, const void *key, void *ret);
+	int (*hash_put)(struct dp *dp, enum dp_hash which, const void *entries, size_t count);
+	int (*hash_del)(struct dp *dp, enum dp_hash which, const void *keys, size_t count);
+	/* Filters of these, memory of the data plane itself; and SL_ESTABLISHED_SETS sets of sources with connections. */
 	struct sl_list_filter *(*list_filter)(struct dp *dp);
+	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
+	struct sl_push_now *(*push_now)(struct dp *dp);
+	struct sl_established *(*established)(struct dp *dp);
 	/*
 	 * Events: the switch, memory of the data plane itself; each that is in the ring, the oldest of a
 	 * CPU first, which takes them out: their number or -errno; and their counts.
@@ -111,26 +118,6 @@ struct dp_ops {
 	struct sl_event_switch *(*event_switch)(struct dp *dp);
 	int (*events)(struct dp *dp, dp_event_fn *each, void *arg);
 	int (*event_stats)(struct dp *dp, struct sl_event_stats *ret);
-	/*
-	 * Bans (dp_bans.c builds on these). All of them: an array to be freed; one (-ENOENT: none);
-	 * insert, also over an older one (-E2BIG: no room); delete. The filter is memory of the
-	 * data plane itself.
-	 */
-	int (*bans)(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
-	int (*ban_get)(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
-	int (*ban_put)(struct dp *dp, const struct dp_ban *ban);
-	int (*ban_del)(struct dp *dp, const struct sl_ban_key *key);
-	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
-	/*
-	 * Push-downs likewise, for dp_push.c; and SL_ESTABLISHED_SETS sets of sources with
-	 * connections.
-	 */
-	int (*pushes)(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
-	int (*push_get)(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
-	int (*push_put)(struct dp *dp, const struct dp_push_entry *entry);
-	int (*push_del)(struct dp *dp, const struct sl_push_key *key);
-	struct sl_push_now *(*push_now)(struct dp *dp);
-	struct sl_established *(*established)(struct dp *dp);
 	/*
 	 * Zeroes a slot's counters and its set of seen sources, before it is bound to another name.
 	 */

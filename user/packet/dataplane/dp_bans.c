@@ -26,7 +26,7 @@ static int add_bits(struct dp *dp, struct sl_ban_filter *filter)
 {
 	struct dp_ban *bans;
 	size_t count;
-	int rc = dp->ops->bans(dp, &bans, &count);
+	int rc = dp->ops->hash_all(dp, DP_BANS, &bans, &count);
 
 	if (rc)
 		return rc;
@@ -57,7 +57,7 @@ out:
 
 int dp_ban_insert(struct dp *dp, const struct dp_ban *ban)
 {
-	int rc = dp->ops->ban_put(dp, ban);
+	int rc = dp->ops->hash_put(dp, DP_BANS, ban, 1);
 
 	if (rc)
 		return rc;
@@ -69,7 +69,7 @@ int dp_ban_insert(struct dp *dp, const struct dp_ban *ban)
 /* The bit stays until the filter is built again: others may share it. */
 int dp_ban_delete(struct dp *dp, const struct sl_ban_key *key)
 {
-	int rc = dp->ops->ban_del(dp, key);
+	int rc = dp->ops->hash_del(dp, DP_BANS, key, 1);
 
 	dp_epoch_raise(dp);
 	return rc;
@@ -89,12 +89,12 @@ int dp_bans_expire(struct dp *dp, u64 mono_ns)
 {
 	struct dp_ban *bans;
 	size_t count;
-	int gone = 0, rc = dp->ops->bans(dp, &bans, &count);
+	int gone = 0, rc = dp->ops->hash_all(dp, DP_BANS, &bans, &count);
 
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < count; i++)
-		if (dp_ban_is_over(&bans[i].state, mono_ns) && !dp->ops->ban_del(dp, &bans[i].key))
+		if (dp_ban_is_over(&bans[i].state, mono_ns) && !dp->ops->hash_del(dp, DP_BANS, &bans[i].key, 1))
 			gone++;
 	free(bans);
 	rc = gone ? dp_bans_refilter(dp) : 0;

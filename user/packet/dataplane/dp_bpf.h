@@ -120,20 +120,12 @@ int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot);
 int dp_bpf_iface_stats_clear(struct dp *dp, u32 iface_slot);
 
 /* dp_bpf_hashes.c: the operations on what is listed, on bans and on push-downs. */
-int dp_bpf_listed(struct dp *dp, struct dp_listed **ret, size_t *ret_count);
-int dp_bpf_list_get(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret);
-int dp_bpf_list_put(struct dp *dp, const struct dp_listed *listed, size_t count);
-int dp_bpf_list_del(struct dp *dp, const struct sl_list_key *key, size_t count);
+int dp_bpf_hash_all(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count);
+int dp_bpf_hash_get(struct dp *dp, enum dp_hash which, const void *key, void *ret);
+int dp_bpf_hash_put(struct dp *dp, enum dp_hash which, const void *entries, size_t count);
+int dp_bpf_hash_del(struct dp *dp, enum dp_hash which, const void *keys, size_t count);
 struct sl_list_filter *dp_bpf_list_filter(struct dp *dp);
-int dp_bpf_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
-int dp_bpf_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
-int dp_bpf_ban_put(struct dp *dp, const struct dp_ban *ban);
-int dp_bpf_ban_del(struct dp *dp, const struct sl_ban_key *key);
 struct sl_ban_filter *dp_bpf_ban_filter(struct dp *dp);
-int dp_bpf_pushes(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
-int dp_bpf_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
-int dp_bpf_push_put(struct dp *dp, const struct dp_push_entry *entry);
-int dp_bpf_push_del(struct dp *dp, const struct sl_push_key *key);
 struct sl_push_now *dp_bpf_push_now(struct dp *dp);
 struct sl_established *dp_bpf_established(struct dp *dp);
 

@@ -13,13 +13,19 @@
 /* The kernel gives whole buckets of its hash: a batch must hold the fullest of them. */
 #define BATCH 4096
 
-/* A hash whose entries are read as structs of a key and a value right behind it. */
-struct hash {
-	int fd;
-	size_t key_size, value_size, max;
+#define KEY_SIZE sizeof(struct sl_list_key)
+
+/* Entries are structs of a key and a value right behind it. */
+static const struct {
+	size_t value_size, max;
+} hashes[DP_HASH_COUNT] = {
+	[DP_LISTED] = { sizeof(struct sl_listed), SL_LISTED_MAX },
+	[DP_BANS] = { sizeof(struct sl_ban_state), SL_BANS_MAX },
+	[DP_PUSHES] = { sizeof(struct sl_push), SL_PUSHES_MAX },
 };
 
-SL_STATIC_ASSERT(sizeof(struct dp_ban) == sizeof(struct sl_ban_key) + sizeof(struct sl_ban_state) &&
+SL_STATIC_ASSERT(sizeof(struct sl_ban_key) == KEY_SIZE && sizeof(struct sl_push_key) == KEY_SIZE &&
+		 sizeof(struct dp_ban) == sizeof(struct sl_ban_key) + sizeof(struct sl_ban_state) &&
 		 sizeof(struct dp_listed) == sizeof(struct sl_list_key) + sizeof(struct sl_listed) &&
 		 sizeof(struct dp_push_entry) == sizeof(struct sl_push_key) + sizeof(struct sl_push),
 		 "a key and a value right behind it");
@@ -37,22 +43,27 @@ static int read_batch(int fd, u32 **cursor, u32 *next, void *keys, void *values,
 	return rc < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* All entries, an array to be freed. */
-static int read_hash(const struct hash *hash, void **ret, size_t *ret_count)
+static int fd_of(struct dp *dp, enum dp_hash which)
 {
-	size_t size = hash->key_size + hash->value_size, count = 0;
-	char *all = malloc(hash->max * size), *keys = malloc(BATCH * hash->key_size);
-	char *values = malloc(BATCH * hash->value_size);
+	struct sluice_bpf *skel = ((struct dp_bpf *)dp)->skel;
+
+	return bpf_map__fd(which == DP_LISTED ? skel->maps.listed : which == DP_BANS ? skel->maps.bans : skel->maps.pushes);
+}
+
+int dp_bpf_hash_all(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count)
+{
+	size_t value_size = hashes[which].value_size, size = KEY_SIZE + value_size, count = 0;
+	char *all = malloc(hashes[which].max * size), *keys = malloc(BATCH * KEY_SIZE);
+	char *values = malloc(BATCH * value_size);
 	u32 next = 0, *cursor = NULL, got;
 	bool end = false;
 	int rc = all && keys && values ? 0 : -ENOMEM;
 
 	while (!rc && !end) {
-		rc = read_batch(hash->fd, &cursor, &next, keys, values, &got, &end);
-		for (u32 i = 0; !rc && i < got && count < hash->max; i++, count++) {
-			memcpy(all + count * size, keys + i * hash->key_size, hash->key_size);
-			memcpy(all + count * size + hash->key_size, values + i * hash->value_size,
-			       hash->value_size);
+		rc = read_batch(fd_of(dp, which), &cursor, &next, keys, values, &got, &end);
+		for (u32 i = 0; !rc && i < got && count < hashes[which].max; i++, count++) {
+			memcpy(all + count * size, keys + i * KEY_SIZE, KEY_SIZE);
+			memcpy(all + count * size + KEY_SIZE, values + i * value_size, value_size);
 		}
 	}
 	free(keys);
@@ -61,67 +72,54 @@ static int read_hash(const struct hash *hash, void **ret, size_t *ret_count)
 		free(all);
 		return rc;
 	}
-	*ret = all;
+	memcpy(ret, &all, sizeof(all));
 	*ret_count = count;
 	return 0;
 }
 
-/* ------------------------------------------------------------------ lists */
-
-static int listed_fd(struct dp *dp)
+int dp_bpf_hash_get(struct dp *dp, enum dp_hash which, const void *key, void *ret)
 {
-	return bpf_map__fd(((struct dp_bpf *)dp)->skel->maps.listed);
-}
-
-int dp_bpf_listed(struct dp *dp, struct dp_listed **ret, size_t *ret_count)
-{
-	const struct hash hash = { listed_fd(dp), sizeof(struct sl_list_key),
-				   sizeof(struct sl_listed), SL_LISTED_MAX };
-
-	return read_hash(&hash, (void **)ret, ret_count);
-}
-
-int dp_bpf_list_get(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret)
-{
-	return bpf_map_lookup_elem(listed_fd(dp), key, ret) < 0 ? -errno : 0;
+	return bpf_map_lookup_elem(fd_of(dp, which), key, ret) < 0 ? -errno : 0;
 }
 
 /* A batch wants keys and values apart. */
-static int list_put_batch(int fd, const struct dp_listed *listed, u32 count,
-			  struct sl_list_key *key, struct sl_listed *value)
+static int put_batch(int fd, const char *entry, size_t value_size, u32 count, char *keys, char *values)
 {
-	for (u32 i = 0; i < count; i++) {
-		key[i] = listed[i].key;
-		value[i] = listed[i].listed;
+	for (u32 i = 0; i < count; i++, entry += KEY_SIZE + value_size) {
+		memcpy(keys + i * KEY_SIZE, entry, KEY_SIZE);
+		memcpy(values + i * value_size, entry + KEY_SIZE, value_size);
 	}
-	return bpf_map_update_batch(fd, key, value, &count, NULL) < 0 ? -errno : 0;
+	return bpf_map_update_batch(fd, keys, values, &count, NULL) < 0 ? -errno : 0;
 }
 
-int dp_bpf_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
+int dp_bpf_hash_put(struct dp *dp, enum dp_hash which, const void *entries, size_t count)
 {
-	struct sl_list_key *key;
-	struct sl_listed *value;
-	int fd = listed_fd(dp), rc = 0;
+	size_t value_size = hashes[which].value_size;
+	const char *entry = entries;
+	int fd = fd_of(dp, which), rc = 0;
+	char *keys, *values;
 
 	if (count == 1)
-		return bpf_map_update_elem(fd, &listed->key, &listed->listed, BPF_ANY) < 0 ?
-			       -errno : 0;
-	key = malloc(BATCH * sizeof(*key));
-	value = malloc(BATCH * sizeof(*value));
-	if (!key || !value)
+		return bpf_map_update_elem(fd, entry, entry + KEY_SIZE, BPF_ANY) < 0 ? -errno : 0;
+	keys = malloc(BATCH * KEY_SIZE);
+	values = malloc(BATCH * value_size);
+	if (!keys || !values)
 		rc = -ENOMEM;
 	for (size_t i = 0; !rc && i < count; i += BATCH)
-		rc = list_put_batch(fd, listed + i, count - i < BATCH ? count - i : BATCH, key,
-				    value);
-	free(key);
-	free(value);
+		rc = put_batch(fd, entry + i * (KEY_SIZE + value_size), value_size,
+			       count - i < BATCH ? count - i : BATCH, keys, values);
+	free(keys);
+	free(values);
 	return rc;
 }
 
-int dp_bpf_list_del(struct dp *dp, const struct sl_list_key *key, size_t count)
+int dp_bpf_hash_del(struct dp *dp, enum dp_hash which, const void *keys, size_t count)
 {
-	int fd = listed_fd(dp);
+	const struct sl_list_key *key = keys;
+	int fd = fd_of(dp, which);
 
+	if (count == 1)
+		return bpf_map_delete_elem(fd, key) < 0 ? -errno : 0;
 	while (count) {
 		u32 done = count < BATCH ? count : BATCH;
 		int rc = bpf_map_delete_batch(fd, key, &done, NULL) < 0 ? -errno : 0;
@@ -142,70 +140,9 @@ struct sl_list_filter *dp_bpf_list_filter(struct dp *dp)
 	return ((struct dp_bpf *)dp)->list_filter;
 }
 
-/* ------------------------------------------------------------------ bans */
-
-static int bans_fd(struct dp *dp)
-{
-	return bpf_map__fd(((struct dp_bpf *)dp)->skel->maps.bans);
-}
-
-int dp_bpf_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count)
-{
-	const struct hash hash = { bans_fd(dp), sizeof(struct sl_ban_key),
-				   sizeof(struct sl_ban_state), SL_BANS_MAX };
-
-	return read_hash(&hash, (void **)ret, ret_count);
-}
-
-int dp_bpf_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret)
-{
-	return bpf_map_lookup_elem(bans_fd(dp), key, ret) < 0 ? -errno : 0;
-}
-
-int dp_bpf_ban_put(struct dp *dp, const struct dp_ban *ban)
-{
-	return bpf_map_update_elem(bans_fd(dp), &ban->key, &ban->state, BPF_ANY) < 0 ? -errno : 0;
-}
-
-int dp_bpf_ban_del(struct dp *dp, const struct sl_ban_key *key)
-{
-	return bpf_map_delete_elem(bans_fd(dp), key) < 0 ? -errno : 0;
-}
-
 struct sl_ban_filter *dp_bpf_ban_filter(struct dp *dp)
 {
 	return ((struct dp_bpf *)dp)->ban_filter;
-}
-
-/* ------------------------------------------------------------------ push-downs */
-
-static int pushes_fd(struct dp *dp)
-{
-	return bpf_map__fd(((struct dp_bpf *)dp)->skel->maps.pushes);
-}
-
-int dp_bpf_pushes(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count)
-{
-	const struct hash hash = { pushes_fd(dp), sizeof(struct sl_push_key),
-				   sizeof(struct sl_push), SL_PUSHES_MAX };
-
-	return read_hash(&hash, (void **)ret, ret_count);
-}
-
-int dp_bpf_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret)
-{
-	return bpf_map_lookup_elem(pushes_fd(dp), key, ret) < 0 ? -errno : 0;
-}
-
-int dp_bpf_push_put(struct dp *dp, const struct dp_push_entry *entry)
-{
-	return bpf_map_update_elem(pushes_fd(dp), &entry->key, &entry->push, BPF_ANY) < 0 ?
-		       -errno : 0;
-}
-
-int dp_bpf_push_del(struct dp *dp, const struct sl_push_key *key)
-{
-	return bpf_map_delete_elem(pushes_fd(dp), key) < 0 ? -errno : 0;
 }
 
 struct sl_push_now *dp_bpf_push_now(struct dp *dp)

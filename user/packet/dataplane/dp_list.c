@@ -5,6 +5,8 @@
  */
 #include "packet/dataplane/dp_list.h"
 
+#include <errno.h>
+
 #define WIDE_V4 16	/* an entry for a shorter prefix is around several /16s */
 
 static void add_bit(u64 *word, u32 bit)
@@ -32,7 +34,7 @@ void dp_list_filter_add(struct sl_list_filter *filter, const struct sl_list_key 
 int dp_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
 {
 	struct sl_list_filter *filter = dp->ops->list_filter(dp);
-	int rc = dp->ops->list_put(dp, listed, count);
+	int rc = dp->ops->hash_put(dp, DP_LISTED, listed, count);
 
 	for (size_t i = 0; i < count; i++)
 		dp_list_filter_add(filter, &listed[i].key);
@@ -42,10 +44,10 @@ int dp_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
 
 int dp_list_del(struct dp *dp, const struct sl_list_key *key, size_t count)
 {
-	int rc = dp->ops->list_del(dp, key, count);
+	int rc = dp->ops->hash_del(dp, DP_LISTED, key, count);
 
 	dp_epoch_raise(dp);
-	return rc;
+	return rc == -ENOENT ? 0 : rc;
 }
 
 /* Word by word: packets read meanwhile, and no bit that is needed goes. */
@@ -74,7 +76,7 @@ void dp_list_covering(struct dp *dp, const struct sl_prefix *source, u64 now_ns,
 		struct sl_list_key key = { sl_addr_mask(source->addr, len), source->family, len };
 		struct sl_listed listed;
 
-		if (dp->ops->list_get(dp, &key, &listed))
+		if (dp->ops->hash_get(dp, DP_LISTED, &key, &listed))
 			continue;
 		take_term(&listed.block, now_ns, ret_block);
 		take_term(&listed.exempt, now_ns, ret_exempt);

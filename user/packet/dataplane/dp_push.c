@@ -72,7 +72,7 @@ static int refilter(struct dp *dp)
 	struct sl_push_now *wanted = calloc(1, sizeof(*wanted));
 	struct dp_push_entry *entry;
 	size_t count;
-	int rc = wanted ? dp->ops->pushes(dp, &entry, &count) : -ENOMEM;
+	int rc = wanted ? dp->ops->hash_all(dp, DP_PUSHES, &entry, &count) : -ENOMEM;
 
 	if (rc)
 		goto out;
@@ -127,7 +127,7 @@ int dp_push_put(struct dp *dp, const struct dp_push *push)
 		rc = -E2BIG;
 	if (rc)
 		return rc;
-	rc = dp->ops->push_get(dp, &entry.key, &before);
+	rc = dp->ops->hash_get(dp, DP_PUSHES, &entry.key, &before);
 	if (rc && rc != -ENOENT)
 		return rc;
 	entry.push.bucket_state = before.bucket_state;
@@ -138,7 +138,7 @@ int dp_push_put(struct dp *dp, const struct dp_push *push)
 	entry.push.period_ns = push->rate.period_ns;
 	entry.push.note = push->note;
 	entry.push.kind = push->kind;
-	rc = dp->ops->push_put(dp, &entry);
+	rc = dp->ops->hash_put(dp, DP_PUSHES, &entry, 1);
 	if (rc)
 		return rc;
 	add_bit(now, &entry.key);
@@ -152,7 +152,7 @@ int dp_push_del(struct dp *dp, const struct sl_prefix *src)
 {
 	struct sl_push_key key = key_of(src);
 
-	int rc = dp->ops->push_del(dp, &key);
+	int rc = dp->ops->hash_del(dp, DP_PUSHES, &key, 1);
 
 	dp_epoch_raise(dp);
 	return rc;
@@ -166,11 +166,11 @@ int dp_pushes_expire(struct dp *dp, u64 mono_ns)
 
 	if (!(__atomic_load_n(&dp->ops->push_now(dp)->flags, __ATOMIC_ACQUIRE) & SL_PUSH_ON))
 		return 0;
-	rc = dp->ops->pushes(dp, &entry, &count);
+	rc = dp->ops->hash_all(dp, DP_PUSHES, &entry, &count);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < count; i++)
-		if (entry[i].push.until_ns <= mono_ns && !dp->ops->push_del(dp, &entry[i].key))
+		if (entry[i].push.until_ns <= mono_ns && !dp->ops->hash_del(dp, DP_PUSHES, &entry[i].key, 1))
 			gone++;
 	free(entry);
 	rc = refilter(dp);
@@ -197,7 +197,7 @@ static void push_of(const struct dp_push_entry *entry, struct dp_push *ret)
 int dp_push_get(struct dp *dp, const struct sl_prefix *src, struct dp_push *ret)
 {
 	struct dp_push_entry entry = { .key = key_of(src) };
-	int rc = dp->ops->push_get(dp, &entry.key, &entry.push);
+	int rc = dp->ops->hash_get(dp, DP_PUSHES, &entry.key, &entry.push);
 
 	if (!rc)
 		push_of(&entry, ret);
@@ -209,7 +209,7 @@ int dp_pushes(struct dp *dp, struct dp_push **ret, size_t *ret_count)
 	struct dp_push_entry *entry;
 	struct dp_push *push;
 	size_t count;
-	int rc = dp->ops->pushes(dp, &entry, &count);
+	int rc = dp->ops->hash_all(dp, DP_PUSHES, &entry, &count);
 
 	if (rc)
 		return rc;

@@ -49,9 +49,8 @@ static void sim_close(struct dp *dp)
 	free(s->lease_key);
 	free(s->elastic);
 	free(s->seen);
-	sim_lists_free(s->lists);
-	free(s->ban);
-	free(s->push);
+	for (i = 0; i < DP_HASH_COUNT; i++)
+		sim_hash_free(s->hash[i]);
 	free(s->established);
 	free(s->fragment);
 	free(s->heavy);
@@ -299,136 +298,52 @@ static int sim_lease(struct dp *dp, u64 key, u64 *ret)
 	return 0;
 }
 
-static int sim_listed(struct dp *dp, struct dp_listed **ret, size_t *ret_count)
+static const size_t sim_entry_size[DP_HASH_COUNT] = {
+	sizeof(struct dp_listed), sizeof(struct dp_ban), sizeof(struct dp_push_entry),
+};
+
+static int sim_all(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count)
 {
-	return sim_lists_all(sim_of(dp)->lists, ret, ret_count);
+	return sim_hash_all(sim_of(dp)->hash[which], ret, ret_count);
 }
 
-static int sim_list_get(struct dp *dp, const struct sl_list_key *key, struct sl_listed *ret)
+static int sim_get(struct dp *dp, enum dp_hash which, const void *key, void *ret)
 {
-	const struct sl_listed *listed = sim_lists_get(sim_of(dp)->lists, key);
+	const void *value = sim_hash_get(sim_of(dp)->hash[which], key);
 
-	if (listed)
-		*ret = *listed;
-	return listed ? 0 : -ENOENT;
-}
-
-static int sim_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
-{
-	return sim_lists_put(sim_of(dp)->lists, listed, count);
-}
-
-static int sim_list_del(struct dp *dp, const struct sl_list_key *key, size_t count)
-{
-	sim_lists_del(sim_of(dp)->lists, key, count);
+	if (!value)
+		return -ENOENT;
+	memcpy(ret, value, sim_entry_size[which] - sizeof(struct sl_list_key));
 	return 0;
+}
+
+static int sim_put(struct dp *dp, enum dp_hash which, const void *entries, size_t count)
+{
+	const char *entry = entries;
+	int rc = 0;
+
+	for (; count && !rc; count--, entry += sim_entry_size[which])
+		rc = sim_hash_put(sim_of(dp)->hash[which], entry, entry + sizeof(struct sl_list_key));
+	return rc;
+}
+
+static int sim_del(struct dp *dp, enum dp_hash which, const void *keys, size_t count)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count; i++)
+		rc = sim_hash_del(sim_of(dp)->hash[which], (const struct sl_list_key *)keys + i);
+	return count == 1 ? rc : 0;
 }
 
 static struct sl_list_filter *sim_list_filter(struct dp *dp)
 {
-	return sim_lists_filter(sim_of(dp)->lists);
-}
-
-static int sim_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count)
-{
-	struct dp_sim *s = sim_of(dp);
-	struct dp_ban *bans = calloc(s->ban_count + 1, sizeof(*bans));
-	size_t count = 0;
-	u32 i;
-
-	if (!bans)
-		return -ENOMEM;
-	for (i = 0; i < SIM_BANS; i++)
-		if (s->ban[i].place == SIM_BAN_USED)
-			bans[count++] = (struct dp_ban){ s->ban[i].key, s->ban[i].state };
-	*ret = bans;
-	*ret_count = count;
-	return 0;
-}
-
-static int sim_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret)
-{
-	const struct sim_ban *ban = sim_ban_find(sim_of(dp), key, NULL);
-
-	if (!ban)
-		return -ENOENT;
-	*ret = ban->state;
-	return 0;
-}
-
-static int sim_ban_insert(struct dp *dp, const struct dp_ban *ban)
-{
-	return sim_ban_put(sim_of(dp), &ban->key, &ban->state) ? -E2BIG : 0;
-}
-
-static int sim_ban_del(struct dp *dp, const struct sl_ban_key *key)
-{
-	struct dp_sim *s = sim_of(dp);
-	struct sim_ban *ban = sim_ban_find(s, key, NULL);
-
-	if (!ban)
-		return -ENOENT;
-	ban->place = SIM_BAN_DELETED;
-	s->ban_count--;
-	return 0;
+	return &sim_of(dp)->list_filter;
 }
 
 static struct sl_ban_filter *sim_ban_filter(struct dp *dp)
 {
 	return &sim_of(dp)->ban_filter;
-}
-
-static int sim_pushes(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count)
-{
-	struct dp_sim *s = sim_of(dp);
-	struct dp_push_entry *pushes = calloc(s->push_count + 1, sizeof(*pushes));
-	size_t count = 0;
-	u32 i;
-
-	if (!pushes)
-		return -ENOMEM;
-	for (i = 0; i < SIM_PUSHES; i++)
-		if (s->push[i].place == SIM_BAN_USED)
-			pushes[count++] = (struct dp_push_entry){ s->push[i].key, s->push[i].push };
-	*ret = pushes;
-	*ret_count = count;
-	return 0;
-}
-
-static int sim_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret)
-{
-	const struct sim_push *push = sim_push_find(sim_of(dp), key, NULL);
-
-	if (!push)
-		return -ENOENT;
-	*ret = push->push;
-	return 0;
-}
-
-static int sim_push_put(struct dp *dp, const struct dp_push_entry *entry)
-{
-	struct dp_sim *s = sim_of(dp);
-	struct sim_push *free, *push = sim_push_find(s, &entry->key, &free);
-
-	if (!push && !free)
-		return -E2BIG;
-	if (!push)
-		s->push_count++;
-	push = push ? push : free;
-	*push = (struct sim_push){ entry->key, entry->push, SIM_BAN_USED };
-	return 0;
-}
-
-static int sim_push_del(struct dp *dp, const struct sl_push_key *key)
-{
-	struct dp_sim *s = sim_of(dp);
-	struct sim_push *push = sim_push_find(s, key, NULL);
-
-	if (!push)
-		return -ENOENT;
-	push->place = SIM_BAN_DELETED;
-	s->push_count--;
-	return 0;
 }
 
 static struct sl_push_now *sim_push_now(struct dp *dp)
@@ -465,20 +380,12 @@ static const struct dp_ops sim_ops = {
 	.limit_stats_clear = sim_limit_stats_clear,
 	.cpus = sim_cpus,
 	.lease = sim_lease,
-	.listed = sim_listed,
-	.list_get = sim_list_get,
-	.list_put = sim_list_put,
-	.list_del = sim_list_del,
+	.hash_all = sim_all,
+	.hash_get = sim_get,
+	.hash_put = sim_put,
+	.hash_del = sim_del,
 	.list_filter = sim_list_filter,
-	.bans = sim_bans,
-	.ban_get = sim_ban_get,
-	.ban_put = sim_ban_insert,
-	.ban_del = sim_ban_del,
 	.ban_filter = sim_ban_filter,
-	.pushes = sim_pushes,
-	.push_get = sim_push_get,
-	.push_put = sim_push_put,
-	.push_del = sim_push_del,
 	.push_now = sim_push_now,
 	.established = sim_established,
 };
@@ -499,15 +406,15 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->lease_key = calloc(s->lease_entries, sizeof(u64));
 	s->elastic = calloc(SL_LIMIT_IDS, sizeof(*s->elastic));
 	s->seen = calloc(SL_LIMIT_IDS, sizeof(*s->seen));
-	s->lists = sim_lists_new();
-	s->ban = calloc(SIM_BANS, sizeof(*s->ban));
-	s->push = calloc(SIM_PUSHES, sizeof(*s->push));
+	s->hash[DP_LISTED] = sim_hash_new(sim_entry_size[DP_LISTED], SL_LISTED_MAX);
+	s->hash[DP_BANS] = sim_hash_new(sim_entry_size[DP_BANS], SL_BANS_MAX);
+	s->hash[DP_PUSHES] = sim_hash_new(sim_entry_size[DP_PUSHES], SL_PUSHES_MAX);
 	s->established = aligned_alloc(64, SL_ESTABLISHED_SETS * sizeof(*s->established));
 	s->fragment = calloc(SL_FRAG_SETS, sizeof(*s->fragment));
 	s->heavy = calloc((size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS, sizeof(*s->heavy));
 	s->event = calloc(SIM_EVENTS, sizeof(*s->event));
-	if (!s->table || !s->event || !s->cpu || !s->lease_key || !s->lists || !s->ban ||
-	    !s->fragment || !s->elastic || !s->seen || !s->push || !s->established || !s->heavy)
+	if (!s->table || !s->event || !s->cpu || !s->lease_key || !s->hash[DP_LISTED] || !s->hash[DP_BANS] ||
+	    !s->hash[DP_PUSHES] || !s->fragment || !s->elastic || !s->seen || !s->established || !s->heavy)
 		goto out;
 	large_pages(s->table, s->sets * sizeof(*s->table));
 	memset(s->table, 0, s->sets * sizeof(*s->table));

@@ -17,7 +17,7 @@
 #include "bpf/evaluation.h"
 #include "packet/dataplane/dp_sim.h"
 #include "packet/dataplane/explain_copy.h"
-#include "packet/dataplane/sim_lists.h"
+#include "packet/dataplane/sim_hash.h"
 
 #define SL_GLOBAL static
 
@@ -30,22 +30,6 @@ struct sim_cpu {
 	struct sl_passed passed[1 << SL_PASSED_BITS];
 	u64 *lease;			/* lease_entries of them */
 	struct sl_event_stats events;
-};
-
-/* A place never used ends a search; a deleted one does not. */
-#define SIM_BANS (2 * SL_BANS_MAX)
-enum sim_ban_place { SIM_BAN_FREE, SIM_BAN_USED, SIM_BAN_DELETED };
-struct sim_ban {
-	struct sl_ban_key key;
-	struct sl_ban_state state;
-	enum sim_ban_place place;
-};
-
-#define SIM_PUSHES (2 * SL_PUSHES_MAX)
-struct sim_push {
-	struct sl_push_key key;
-	struct sl_push push;
-	enum sim_ban_place place;
 };
 
 #define SIM_EVENTS 1024
@@ -79,17 +63,14 @@ struct dp_sim {
 	struct sl_heavy_set *heavy;	/* SL_HEAVY_LISTS * SL_HEAVY_SETS for each CPU; with `copy` NULL */
 	u64 mono_ns;
 	struct explain_copy *copy;	/* NULL: a data plane of its own */
-	struct sim_lists *lists;	/* with `copy` NULL */
-	struct sl_listed live_listed;
-	struct sim_ban *ban;		/* SIM_BANS places of them, open addressing; with `copy` NULL */
-	u32 ban_count;
+	struct sim_hash *hash[DP_HASH_COUNT];	/* with `copy` NULL */
+	struct sl_list_filter list_filter;
 	struct sl_ban_filter ban_filter;
-	struct sim_push *push;		/* SIM_PUSHES places of them; with `copy` NULL */
-	u32 push_count;
 	struct sl_push_now push_now;	/* with `copy`: of the live one, not watching */
 	struct sl_established *established; /* SL_ESTABLISHED_SETS of them; with `copy` NULL */
 	struct sl_frag_set *fragment;	/* SL_FRAG_SETS of them; with `copy` NULL */
 	struct dp *live;		/* with `copy`: has the bans and push-downs */
+	struct sl_listed live_listed;	/* what was looked up there last */
 	struct sl_ban_state live_ban;
 	struct sl_push live_push;
 
@@ -319,98 +300,37 @@ static inline struct sl_passed *map_passed(u32 index)
 	return &sim_cpu->passed[index];
 }
 
-static inline const struct sl_listed *map_listed(const struct sl_list_key *key)
+/* The value of a key, or NULL; with `copy` that of the live one, in *live. */
+static inline void *sim_look_up(enum dp_hash which, const void *key, void *live)
 {
 	if (!sim->copy)
-		return sim_lists_get(sim->lists, key);
-	return sim->live->ops->list_get(sim->live, key, &sim->live_listed) ? NULL :
-									     &sim->live_listed;
+		return sim_hash_get(sim->hash[which], key);
+	return sim->live->ops->hash_get(sim->live, which, key, live) ? NULL : live;
+}
+
+static inline const struct sl_listed *map_listed(const struct sl_list_key *key)
+{
+	return sim_look_up(DP_LISTED, key, &sim->live_listed);
 }
 
 static inline const struct sl_list_filter *map_list_filter(void)
 {
-	return sim->copy ? sim->live->ops->list_filter(sim->live) : sim_lists_filter(sim->lists);
-}
-
-/* The ban of a key, or NULL. *ret_free: the place for it, NULL if there is no room. */
-static inline struct sim_ban *sim_ban_find(struct dp_sim *s, const struct sl_ban_key *key,
-					   struct sim_ban **ret_free)
-{
-	u64 at = (key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
-	struct sim_ban *free = NULL, *found = NULL;
-	u32 i;
-
-	for (i = 0; i < SIM_BANS && !found; i++) {
-		struct sim_ban *ban = &s->ban[(at + i) % SIM_BANS];
-
-		if (ban->place == SIM_BAN_USED && !memcmp(&ban->key, key, sizeof(*key)))
-			found = ban;
-		else if (ban->place != SIM_BAN_USED && !free)
-			free = ban;
-		if (ban->place == SIM_BAN_FREE)
-			break;
-	}
-	if (ret_free)
-		*ret_free = s->ban_count < SL_BANS_MAX ? free : NULL;
-	return found;
-}
-
-static inline int sim_ban_put(struct dp_sim *s, const struct sl_ban_key *key,
-			      const struct sl_ban_state *state)
-{
-	struct sim_ban *free, *ban = sim_ban_find(s, key, &free);
-
-	if (!ban && !free)
-		return -1;
-	if (!ban)
-		s->ban_count++;
-	ban = ban ? ban : free;
-	*ban = (struct sim_ban){ *key, *state, SIM_BAN_USED };
-	return 0;
+	return sim->copy ? sim->live->ops->list_filter(sim->live) : &sim->list_filter;
 }
 
 static inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)
 {
-	struct sim_ban *ban;
-
-	if (sim->copy)
-		return sim->live->ops->ban_get(sim->live, key, &sim->live_ban) ? NULL :
-										 &sim->live_ban;
-	ban = sim_ban_find(sim, key, NULL);
-	return ban ? &ban->state : NULL;
+	return sim_look_up(DP_BANS, key, &sim->live_ban);
 }
 
 static inline int map_ban_update(const struct sl_ban_key *key, const struct sl_ban_state *ban)
 {
-	return sim->copy ? 0 : sim_ban_put(sim, key, ban);
+	return sim->copy ? 0 : sim_hash_put(sim->hash[DP_BANS], key, ban);
 }
 
 static inline struct sl_ban_filter *map_ban_filter(void)
 {
 	return &sim->ban_filter;
-}
-
-/* The push-down of a key, or NULL. *ret_free: the place for it, NULL if there is no room. */
-static inline struct sim_push *sim_push_find(struct dp_sim *s, const struct sl_push_key *key,
-					     struct sim_push **ret_free)
-{
-	u64 at = (key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
-	struct sim_push *free = NULL, *found = NULL;
-	u32 i;
-
-	for (i = 0; i < SIM_PUSHES && !found; i++) {
-		struct sim_push *push = &s->push[(at + i) % SIM_PUSHES];
-
-		if (push->place == SIM_BAN_USED && !memcmp(&push->key, key, sizeof(*key)))
-			found = push;
-		else if (push->place != SIM_BAN_USED && !free)
-			free = push;
-		if (push->place == SIM_BAN_FREE)
-			break;
-	}
-	if (ret_free)
-		*ret_free = s->push_count < SL_PUSHES_MAX ? free : NULL;
-	return found;
 }
 
 static inline struct sl_heavy_set *map_heavy(u32 index)
@@ -446,13 +366,7 @@ static inline void map_event_submit(struct sl_event *event)
 
 static inline struct sl_push *map_push(const struct sl_push_key *key)
 {
-	struct sim_push *push;
-
-	if (sim->copy)
-		return sim->live->ops->push_get(sim->live, key, &sim->live_push) ?
-			       NULL : &sim->live_push;
-	push = sim_push_find(sim, key, NULL);
-	return push ? &push->push : NULL;
+	return sim_look_up(DP_PUSHES, key, &sim->live_push);
 }
 
 static inline struct sl_push_now *map_push_now(void)

@@ -17,7 +17,7 @@ int explain_bans(struct dp *dp, const struct sl_rules *rules, const struct expla
 
 		ban.key = (struct sl_ban_key){ sl_addr_mask(packet->src, len[i]), packet->family,
 					       len[i] };
-		rc = dp->ops->ban_get(dp, &ban.key, &ban.state);
+		rc = dp->ops->hash_get(dp, DP_BANS, &ban.key, &ban.state);
 		if (rc == -ENOENT)
 			continue;
 		if (rc < 0)
@@ -43,7 +43,7 @@ int explain_pushes(struct dp *dp, const struct explain_packet *packet, u64 mono_
 			continue;
 		push->key = (struct sl_push_key){ sl_addr_mask(packet->src, len[i]),
 						  packet->family, len[i] };
-		rc = dp->ops->push_get(dp, &push->key, &push->push);
+		rc = dp->ops->hash_get(dp, DP_PUSHES, &push->key, &push->push);
 		if (rc == -ENOENT)
 			continue;
 		if (rc < 0)

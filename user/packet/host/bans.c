@@ -26,7 +26,7 @@ static void read_bans(struct packet_host *host, u64 now_ns)
 	struct bans *bans = &host->bans;
 	struct dp_ban *ban;
 	size_t count;
-	int r = host->dp->ops->bans(host->dp, &ban, &count);
+	int r = host->dp->ops->hash_all(host->dp, DP_BANS, &ban, &count);
 
 	if (r < 0) {
 		log_error("cannot read the bans: %s", strerror(-r));
@@ -155,7 +155,7 @@ int bans_end(struct packet_host *host, const struct sl_prefix *prefix)
 {
 	struct dp_ban ban = { .key = { .addr = prefix->addr, .family = prefix->family,
 				       .len = prefix->len } };
-	int r = host->dp->ops->ban_get(host->dp, &ban.key, &ban.state);
+	int r = host->dp->ops->hash_get(host->dp, DP_BANS, &ban.key, &ban.state);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
