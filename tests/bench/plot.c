@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "limiter/request_log.h"
+#include "arrivals.h"
 
-#define SEC 1000000000ULL
+#define SEC SL_NS_PER_SEC
 #define MS 1000000ULL
 #define LIMIT 10
 #define START_NS (1000 * SEC)		/* a multiple of the period, of both clocks */
@@ -29,44 +29,17 @@ static struct request_chunk chunks[CHUNKS];
 static u32 chunks_used = 1;
 static struct request_logs logs = { .chunk = chunks, .chunks = CHUNKS, .used = &chunks_used };
 
-static bool log_passes(const struct spec *spec, u64 *state, struct sl_now now)
-{
-	u32 chunk = 0;
-
-	*state = request_log_expire(&logs, spec, *state, now);
-	if (request_log_count(*state) >= spec->capacity)
-		return false;
-	if (request_log_needs(&logs, spec, *state, now, 1))
-		chunk = request_chunk_get(&logs);
-	*state = request_log_add(&logs, spec, *state, now, 1, chunk);
-	return true;
-}
-
-static bool passes(const struct spec *spec, u64 *state, struct sl_now now)
-{
-	struct spec_view view;
-	struct sl_result result;
-
-	if (spec->algo == SL_ALGO_SLIDING_LOG || spec->buckets)
-		return log_passes(spec, state, now);
-	spec_view_init(&view, spec, 0, 0);
-	result = spec_charge(&view, *state, now, 1);
-	*state = result.bucket_state;
-	return result.verdict == SL_PASS;
-}
-
 static void plot(const char *name, const struct spec *spec)
 {
 	u64 state = 0;
 
 	for (u64 ms = 0; ms < 40000; ms += 50) {
-		struct sl_now now = { START_NS + ms * MS, START_NS + ms * MS };
 		/* A burst of 16 before the end of a window, a pause, and three a second from 15 s to 38 s. */
 		bool sends = (ms >= 7500 && ms < 9100 && ms % 100 == 0) ||
 			     (ms >= 15000 && ms < 38000 && ms % 350 == 0);
 
 		if (sends)
-			printf("%s\t%llu\t%d\n", name, ms, passes(spec, &state, now));
+			printf("%s\t%llu\t%d\n", name, ms, passes(&logs, spec, &state, START_NS + ms * MS));
 	}
 }
 

@@ -11,10 +11,9 @@
  *
  * The seed is printed; SLUICE_SEED repeats a run.
  */
-#include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
+#include "arrivals.h"
 #include "packet/compile/compile.h"
 #include "lib/rng.h"
 
@@ -167,60 +166,23 @@ static struct wrong measure(enum arrivals kind, double load, u64 limit)
 #define MIX_SOURCES 10000
 #define MIX_LIMIT 100
 
-/* The quantile of the standard normal distribution, by bisection. */
-static double normal_quantile(double share)
-{
-	double low = -10, high = 10;
-
-	for (int i = 0; i < 60; i++) {
-		double mid = (low + high) / 2;
-
-		if (erfc(-mid / sqrt(2)) / 2 < share)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* Fills the sums of rates; returns the heavy sources' share of all. */
-static double mix_rates(double *upto, u32 heavy)
-{
-	double total = 0, heavy_total = 0;
-
-	for (u32 i = 0; i < MIX_SOURCES; i++) {
-		total += i < heavy ? 0.8 * pow(12.5, i / (heavy - 1.0)) :
-				     0.01 * exp(normal_quantile((i + 0.5) / MIX_SOURCES));
-		upto[i] = total;
-		heavy_total = i < heavy ? total : heavy_total;
-	}
-	return heavy_total / total;
-}
-
 static void mix(u32 heavy)
 {
 	static struct source source[MIX_SOURCES];
 	static double upto[MIX_SOURCES];
 	struct sl_params p = sliding(MIX_LIMIT);
 	struct wrong w = { 0 };
-	double share = mix_rates(upto, heavy), now = 170000000.0 * W;
-	double total = upto[MIX_SOURCES - 1];
+	double now = 170000000.0 * W, total, share;
 
+	mix_rates(upto, MIX_SOURCES, heavy);
+	total = upto[MIX_SOURCES - 1];
+	share = heavy ? upto[heavy - 1] / total : 0;
 	memset(source, 0, sizeof(source));
 	while (w.arrivals < 4 * ARRIVALS) {
-		double at = (rng() >> 11) * 0x1p-53 * total;
-		u32 low = 0, high = MIX_SOURCES - 1;
+		u32 which = mix_pick(upto, MIX_SOURCES, (double)(rng() >> 11) * 0x1p-53 * total);
 
-		while (low < high) {
-			u32 mid = (low + high) / 2;
-
-			if (upto[mid] > at)
-				high = mid;
-			else
-				low = mid + 1;
-		}
 		now += exponential(W / (total * MIX_LIMIT));
-		arrive(&source[low], &p, (u64)now, &w);
+		arrive(&source[which], &p, (u64)now, &w);
 	}
 	printf("A mix of %u sources, %.1f %% of the arrivals from %u near or above their limit: %.4f %% wrong, aim 0.003 %% %s\n",
 	       MIX_SOURCES, 100 * share, heavy, percent(w.differ, w.arrivals),

@@ -16,14 +16,12 @@
  *
  * The seed is printed; SLUICE_SEED repeats a run.
  */
-#include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrivals.h"
 #include "lib/rng.h"
-#include "limiter/request_log.h"
 
 #define SEC SL_NS_PER_SEC
 #define W (3600 * SEC)
@@ -91,33 +89,6 @@ static struct spec spec_of(const struct way *way)
 	return spec;
 }
 
-static bool log_passes(const struct spec *spec, u64 *state, struct sl_now now)
-{
-	u32 one = 0;
-
-	*state = request_log_expire(&logs, spec, *state, now);
-	if (request_log_count(*state) >= spec->capacity)
-		return false;
-	if (request_log_needs(&logs, spec, *state, now, 1))
-		one = request_chunk_get(&logs);
-	*state = request_log_add(&logs, spec, *state, now, 1, one);
-	return true;
-}
-
-static bool passes(const struct spec *spec, u64 *state, u64 at)
-{
-	struct sl_now now = { at, at };
-	struct spec_view view;
-	struct sl_result result;
-
-	if (spec->algo == SL_ALGO_SLIDING_LOG || spec->buckets)
-		return log_passes(spec, state, now);
-	spec_view_init(&view, spec, 0, 0);
-	result = spec_charge(&view, *state, now, 1);
-	*state = result.bucket_state;
-	return result.verdict == SL_PASS;
-}
-
 static void begin(void)
 {
 	used = 1;
@@ -134,62 +105,15 @@ static u64 bytes_of(const struct spec *spec)
 
 	begin();
 	for (u32 i = 0; i < 2 * LIMIT; i++, at += W / LIMIT)
-		passes(spec, &state, at);
+		passes(&logs, spec, &state, at);
 	return 16 * request_logs_used(&logs);
 }
 
 /* ------------------------------------------------------------------ errors */
 
-/* The quantile of the standard normal distribution, by bisection. */
-static double normal_quantile(double share)
-{
-	double low = -10, high = 10;
-
-	for (int i = 0; i < 60; i++) {
-		double mid = (low + high) / 2;
-
-		if (erfc(-mid / sqrt(2)) / 2 < share)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/*
- * Rates as in sliding.c: log-normal, the median at 1 % of the limit, a standard deviation a factor e;
- * `HEAVY` of them from 0.8 to 10 times the limit.
- */
-static void make_rates(void)
-{
-	double total = 0;
-
-	for (u32 i = 0; i < USERS; i++) {
-		total += i < HEAVY ? 0.8 * pow(12.5, i / (HEAVY - 1.0)) :
-				     0.01 * exp(normal_quantile((i + 0.5) / USERS));
-		upto[i] = total;
-	}
-}
-
 static double unit(void)
 {
 	return (rng() >> 11) * 0x1p-53;
-}
-
-static u32 some_user(void)
-{
-	double at = unit() * upto[USERS - 1];
-	u32 low = 0, high = USERS - 1;
-
-	while (low < high) {
-		u32 mid = (low + high) / 2;
-
-		if (upto[mid] > at)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
 }
 
 static void measure(const struct way *way, u64 seed, bool markdown)
@@ -202,11 +126,11 @@ static void measure(const struct way *way, u64 seed, bool markdown)
 	begin();
 	rng_state = seed;
 	for (u32 i = 0; i < ARRIVALS; i++) {
-		u32 which = some_user();
+		u32 which = mix_pick(upto, USERS, unit() * upto[USERS - 1]);
 		bool pass, beside;
 
 		now -= W / (upto[USERS - 1] * LIMIT) * log(1 - unit());
-		pass = passes(&spec, &user[which].state, (u64)now);
+		pass = passes(&logs, &spec, &user[which].state, (u64)now);
 		beside = times_count(&exact[which], (u64)now) < LIMIT;
 		times_count(&user[which].itself, (u64)now);
 		if (pass)
@@ -248,7 +172,7 @@ static void measure_slots(u32 slots, u64 seed, bool markdown)
 	memset(rounded, 0, sizeof(rounded));
 	rng_state = seed;
 	for (u32 i = 0; i < ARRIVALS; i++) {
-		u32 which = some_user();
+		u32 which = mix_pick(upto, USERS, unit() * upto[USERS - 1]);
 		struct rounded *of = &rounded[which % HEAVY];
 		bool pass, beside;
 		u64 at, middle;
@@ -285,7 +209,7 @@ int main(int argc, char **argv)
 	chunk = calloc(CHUNKS, sizeof(*chunk));
 	if (!chunk)
 		return 1;
-	make_rates();
+	mix_rates(upto, USERS, HEAVY);
 	printf(markdown ? "| 500 an hour | bytes | wrong, %% | total, %% | worst, %% |\n|---|---:|---:|---:|---:|\n" :
 			  "%-30s %8s %8s %8s %8s\n", "500 an hour", "bytes", "wrong", "total", "worst");
 	for (u32 i = 0; i < WAYS; i++)

@@ -95,6 +95,21 @@ TEST(test_gcra_against_exact)
 	assert_in_range(runs, 200, 1000);
 }
 
+/* Never below empty debt, and not across a rate change. */
+TEST(test_gcra_refund)
+{
+	struct sl_params p = make(SL_ALGO_TOKEN_BUCKET, 1000, SEC, RATE_PACKETS, 100), other = p;
+	u64 one = sl_step(0, &p, at(BOOT), 1).bucket_state;
+	u64 ten = sl_step(one, &p, at(BOOT), 9).bucket_state;
+
+	assert_true(sl_refund(ten, &p, at(BOOT), 9) == one);
+	assert_int_equal(sl_utilization(sl_refund(one, &p, at(BOOT), 50), &p, at(BOOT)), 0);
+	other.gen = 1;
+	assert_true(sl_refund(ten, &other, at(BOOT), 9) == ten);
+	assert_int_equal(sl_step(ten, &p, at(BOOT), 0).verdict, SL_PASS);
+	assert_true(sl_used(ten, &p, at(BOOT)) >= 9 && sl_used(ten, &p, at(BOOT)) <= 10);
+}
+
 /* ------------------------------------------------------------------ a live rate change */
 
 /* Ticks of debt in a bucket state of generation p->gen. */
