@@ -135,33 +135,6 @@ CASE_TEST(connections)
 
 /* ------------------------------------------------------------------ several limits */
 
-/* The second is over: the first is not charged, and does not count the drop. */
-CASE_TEST(all_or_none)
-{
-	static const char *const accounting[] = { "exact", "percpu" };
-	u32 i;
-
-	for (i = 0; i < ARRAY_LEN(accounting); i++) {
-		target_reset(t);
-		case_policy(t, "limits:\n"
-			    "- {name: wide, accounting: %s, rate: 1000 packets/s}\n"
-			    "- {name: web, accounting: %s, match: {dport: 80}, rate: 10 packets/s}\n",
-			    accounting[i], accounting[i]);
-		assert_int_equal(case_send(t, SPEC(.dport = 80), 500), 10);
-		assert_int_equal(case_counted(t, "web", SL_LV_DROP), 490);
-		assert_int_equal(case_counted(t, "wide", SL_LV_DROP), 0);
-		assert_int_equal(case_counted(t, "wide", SL_LV_PASS), 10);
-		/* The wide limit has all left but the ten. */
-		assert_int_equal(case_send(t, SPEC(.dport = 81), 1500), 990);
-		assert_int_equal(case_counted(t, "wide", SL_LV_DROP), 510);
-		/* Both refuse now: the first in file order counts it. */
-		assert_int_equal(case_send(t, SPEC(.dport = 80), 5), 0);
-		assert_int_equal(case_counted(t, "wide", SL_LV_DROP), 515);
-		assert_int_equal(case_counted(t, "web", SL_LV_DROP), 490);
-	}
-	assert_int_equal(target_errors(t), 0);
-}
-
 /* Sixteen at once; the last refuses, and the others stay as they were. */
 CASE_TEST(sixteen_limits)
 {

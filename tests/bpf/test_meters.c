@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_meters.c - limits of several meters: rates, prefix hierarchies, soft throttles, elastic ones,
- * the stand-ins for a full table, and the sources that a shadow limit saw. Windows of an hour, at
- * a time that stands still, so that every number is exact.
+ * test_meters.c - limits of several meters, beyond tests/scenario/{rates,prefix-hierarchy,soft}.scn: rotation,
+ * elastic ones, the stand-ins for a full table, and the sources that a shadow limit saw. Windows of an hour,
+ * at a time that stands still, so that every number is exact.
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,86 +34,6 @@ static u32 slot_of(struct target *t, const char *limit)
 	return 0;
 }
 
-/* ------------------------------------------------------------------ several rates */
-
-CASE_TEST(several_rates)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_LEN(accounting); i++) {
-		target_reset(t);
-		case_policy(t, "limits: [{name: two, algorithm: fixed-window, accounting: %s,\n"
-			       "  rate: [500 packets/s, 800 packets/h]}]\n", accounting[i]);
-		assert_int_equal(case_send(t, SPEC(.src = A), 2000), 500);
-		/* Had the 1500 been charged to the hour, nothing would be left of it. */
-		target_set_time(t, SEC);
-		assert_int_equal(case_send(t, SPEC(.src = A), 2000), 300);
-		target_set_time(t, 2 * SEC);
-		assert_int_equal(case_send(t, SPEC(.src = A), 2000), 0);
-		assert_int_equal(case_send(t, SPEC(.src = B), 2000), 500);
-		target_set_time(t, HOUR);
-		assert_int_equal(case_send(t, SPEC(.src = A), 2000), 500);
-		assert_int_equal(case_counted(t, "two", SL_LV_PASS), 1800);
-		assert_int_equal(case_counted(t, "two", SL_LV_DROP), 8200);
-	}
-	assert_int_equal(target_errors(t), 0);
-}
-
-/* Each rate in its own unit; a packet that opens no connection is not charged to the second rate. */
-CASE_TEST(rates_of_units)
-{
-	case_policy(t, "limits: [{name: units, algorithm: fixed-window,\n"
-		       "  rate: [20 packets/h, 3 connections/h, 10000 bytes/h]}]\n");
-	assert_int_equal(case_send(t, SPEC(.src = A, .proto = 6, .tcp_flags = FRAME_SYN), 9), 3);
-	assert_int_equal(case_send(t, SPEC(.src = A, .proto = 17), 30), 17);
-	/* 958 + 42 bytes: ten of them. */
-	assert_int_equal(case_send(t, SPEC(.src = B, .payload = 958), 30), 10);
-	assert_int_equal(case_send(t, SPEC(.src = C, .proto = 17), 30), 20);
-}
-
-/* A tag limit with two rates: a packet over it is charged to neither of them. */
-CASE_TEST(rates_that_tag)
-{
-	case_policy(t, "limits: [{name: mark, algorithm: fixed-window, action: tag, tag: {mark: 7},\n"
-		       "  rate: [4 packets/s, 6 packets/h]}]\n");
-	assert_int_equal(case_send(t, SPEC(.src = A), 10), 10);
-	assert_int_equal(case_counted(t, "mark", SL_LV_PASS), 4);
-	target_set_time(t, SEC);
-	assert_int_equal(case_send(t, SPEC(.src = A), 10), 10);
-	assert_int_equal(case_counted(t, "mark", SL_LV_PASS), 6);
-	assert_int_equal(case_counted(t, "mark", SL_LV_TAG), 14);
-}
-
-/* ------------------------------------------------------------------ ladders */
-
-CASE_TEST(prefix_hierarchy)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_LEN(accounting); i++) {
-		target_reset(t);
-		case_policy(t, "limits: [{name: up, algorithm: fixed-window, accounting: %s,\n"
-			       "  rate: 1000 packets/h, prefix: {ipv4: [32, 24], ipv6: [64, 56, 48]},\n"
-			       "  prefix_scale: {ipv4: [1, 2], ipv6: [1, 2, 3]}}]\n", accounting[i]);
-		assert_int_equal(case_send(t, SPEC(.src = A), 5000), 1000);
-		assert_int_equal(case_send(t, SPEC(.src = B), 900), 900);
-		assert_int_equal(case_send(t, SPEC(.src = C), 900), 100);
-		/* B has 100 left, its /24 none. */
-		assert_int_equal(case_send(t, SPEC(.src = B), 900), 0);
-		assert_int_equal(case_send(t, SPEC(.src = FAR), 5000), 1000);
-		assert_int_equal(case_counted(t, "up", SL_LV_PASS), 3000);
-		assert_int_equal(case_counted(t, "up", SL_LV_DROP), 9700);
-
-		assert_int_equal(case_send(t, SPEC(.src = "2001:db8::1"), 1500), 1000);
-		assert_int_equal(case_send(t, SPEC(.src = "2001:db8:0:1::1"), 1500), 1000);
-		assert_int_equal(case_send(t, SPEC(.src = "2001:db8:0:2::1"), 1500), 0);
-		assert_int_equal(case_send(t, SPEC(.src = "2001:db8:0:100::1"), 1500), 1000);
-		assert_int_equal(case_send(t, SPEC(.src = "2001:db8:0:200::1"), 1500), 0);
-		assert_int_equal(case_send(t, SPEC(.src = "2001:db8:1::1"), 1500), 1000);
-	}
-	assert_int_equal(target_errors(t), 0);
-}
-
 /* Rotating through all 65536 /64s of a /48 does not help. */
 CASE_TEST(rotation)
 {
@@ -128,27 +48,6 @@ CASE_TEST(rotation)
 	}
 	assert_int_equal(passed, 160);
 	assert_int_equal(case_send(t, SPEC(.src = "2001:db8:1::1"), 50), 10);
-}
-
-/* ------------------------------------------------------------------ soft */
-
-CASE_TEST(soft)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_LEN(accounting); i++) {
-		target_reset(t);
-		case_policy(t, "limits: [{name: soft, algorithm: fixed-window, accounting: %s,\n"
-			       "  rate: 1000 packets/h, throttle: {soft: 10%%}}]\n", accounting[i]);
-		assert_int_equal(case_send(t, SPEC(.src = A), 3000), 1100);
-		assert_int_equal(case_counted(t, "soft", SL_LV_PASS), 1000);
-		assert_int_equal(case_counted(t, "soft", SL_LV_SOFT), 100);
-		assert_int_equal(case_counted(t, "soft", SL_LV_DROP), 1900);
-		assert_int_equal(target_count(t, 0, SL_R_SOFT, SL_ACT_PASS), 100);
-		assert_int_equal(case_send(t, SPEC(.src = B), 900), 900);
-		assert_int_equal(case_counted(t, "soft", SL_LV_SOFT), 100);
-	}
-	assert_int_equal(target_errors(t), 0);
 }
 
 /* With action tag the soft part is tagged, and the rest dropped. */
@@ -170,55 +69,6 @@ CASE_TEST(soft_tags)
 	assert_int_equal(case_counted(t, "tags", SL_LV_DROP), 6);
 	case_frame(SPEC(.src = B), &f);
 	assert_int_equal(case_check(t, "neighbour", 0, &f, SL_ACT_PASS, SL_R_WITHIN), 0);
-}
-
-/* A packet refused by another limit is not charged to the soft part either. */
-CASE_TEST(soft_all_or_none)
-{
-	case_policy(t, "limits:\n"
-		       "- {name: s, algorithm: fixed-window, rate: 10 packets/h, throttle: {soft: 50%%}}\n"
-		       "- {name: web, algorithm: fixed-window, match: {dport: 80}, rate: 12 packets/h}\n");
-	assert_int_equal(case_send(t, SPEC(.src = A, .dport = 80), 30), 12);
-	assert_int_equal(case_counted(t, "s", SL_LV_SOFT), 2);
-	assert_int_equal(case_counted(t, "s", SL_LV_DROP), 0);
-	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 18);
-	assert_int_equal(case_send(t, SPEC(.src = A, .dport = 81), 30), 3);
-	assert_int_equal(case_counted(t, "s", SL_LV_SOFT), 5);
-	/* Now both refuse: the first counts it. */
-	assert_int_equal(case_send(t, SPEC(.src = A, .dport = 80), 5), 0);
-	assert_int_equal(case_counted(t, "s", SL_LV_DROP), 27 + 5);
-	assert_int_equal(case_send(t, SPEC(.src = B, .dport = 80), 30), 12);
-}
-
-/* Soft for 10 s at a stretch, and then hard for as long. */
-CASE_TEST(soft_for_a_while)
-{
-	u32 s, passed = 0, while_soft = 0;
-
-	case_policy(t, "limits: [{name: g, algorithm: fixed-window, accounting: exact,\n"
-		       "  rate: 10 packets/s, throttle: {soft: 50%%, for: 10s}}]\n");
-	for (s = 0; s < 30; s++) {
-		target_set_time(t, s * SEC + SEC / 2);
-		passed = case_send(t, SPEC(.src = A), 40);
-		assert_true(passed == 10 || passed == 15);
-		while_soft += passed == 15;
-		if (s < 10)
-			assert_int_equal(passed, 15);
-		if (s >= 11 && s < 19)
-			assert_int_equal(passed, 10);
-	}
-	assert_in_range(while_soft, 18, 22);
-	assert_int_equal(case_send(t, SPEC(.src = B), 40), 15);
-}
-
-CASE_TEST(soft_in_shadow)
-{
-	case_policy(t, "limits: [{name: w, algorithm: fixed-window, rate: 10 packets/h,\n"
-		       "  throttle: {soft: 50%%}, mode: shadow}]\n");
-	assert_int_equal(case_send(t, SPEC(.src = A), 30), 30);
-	assert_int_equal(case_counted(t, "w", SL_LV_PASS), 10);
-	assert_int_equal(case_counted(t, "w", SL_LV_SOFT), 5);
-	assert_int_equal(case_counted(t, "w", SL_LV_SHADOW), 15);
 }
 
 /* ------------------------------------------------------------------ elastic */
