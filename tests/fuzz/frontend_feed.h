@@ -72,17 +72,6 @@ static inline void feed_begin(const struct frontend *frontend)
 	assert(!frontend->start || !frontend->start(&feed.worker));
 }
 
-/* For tests that look for leaks. */
-static inline void feed_end(void)
-{
-	if (feed.frontend->stop)
-		feed.frontend->stop(&feed.worker);
-	engine_thread_end(feed.worker.engine);
-	engine_close(feed.tier.engine);
-	event_base_free(feed.worker.base);
-	memset(&feed, 0, sizeof(feed));
-}
-
 static inline void feed_turn(int fd)
 {
 	static char response[65536];

@@ -16,7 +16,6 @@
 #include "packet/dataplane/dp_sim.h"
 
 #define CPUS 2
-#define IFACES 2
 
 static const char rules[] =
 	/* The default; with drop less of the way is walked. */

@@ -27,13 +27,11 @@ struct flight {
 
 struct cluster_store_memory {
 	u64 now_us, delay_us;
-	s64 ahead_us;
 	struct cluster_store_entry **slot;
 	u64 slots, entries;
 	struct flight *first;	/* in the order they were sent */
 	struct view *view;
 	u32 nodes;
-	u64 requests;
 };
 
 struct view {
@@ -146,10 +144,9 @@ static void carry_out(struct cluster_store_memory *memory, struct flight *flight
 
 	for (u32 i = 0; i < request->count; i++)
 		entry[i] = entry_get(memory, &request->bucket[i]);
-	request->now_us = memory->now_us + memory->ahead_us;
+	request->now_us = memory->now_us;
 	request->passed = cluster_store_model_request(entry, request->bucket, request->count,
 						  flight->view->node, request->now_us);
-	memory->requests++;
 }
 
 static void answer(struct flight *flight, enum cluster_store_outcome outcome)
@@ -331,11 +328,6 @@ void cluster_store_memory_set_delay(struct cluster_store_memory *memory, u64 del
 	memory->delay_us = delay_us;
 }
 
-void cluster_store_memory_step_clock(struct cluster_store_memory *memory, s64 us)
-{
-	memory->ahead_us = us;
-}
-
 void cluster_store_memory_cut(struct cluster_store *node, bool cut)
 {
 	view_of(node)->cut = cut;
@@ -344,14 +336,4 @@ void cluster_store_memory_cut(struct cluster_store *node, bool cut)
 void cluster_store_memory_down(struct cluster_store *node, bool down)
 {
 	view_of(node)->down = down;
-}
-
-u64 cluster_store_memory_requests(const struct cluster_store_memory *memory)
-{
-	return memory->requests;
-}
-
-u64 cluster_store_memory_buckets(const struct cluster_store_memory *memory)
-{
-	return memory->entries;
 }

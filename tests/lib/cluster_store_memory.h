@@ -18,17 +18,12 @@ void cluster_store_memory_set_delay(struct cluster_store_memory *memory, u64 del
 void cluster_store_memory_run(struct cluster_store_memory *memory);
 void cluster_store_memory_lose(
 	struct cluster_store_memory *memory); /* everything, as an empty restart does */
-/* Its clock, not the delay of replies, is so far ahead of the time set. */
-void cluster_store_memory_step_clock(struct cluster_store_memory *memory, s64 us);
 int cluster_store_memory_node(struct cluster_store_memory *memory, const char *node,
 			      struct cluster_store **ret);
 /* A node that is cut off: neither its commands nor its replies arrive: LATE, and then DOWN. */
 void cluster_store_memory_cut(struct cluster_store *node, bool cut);
 /* A node without a connection: up() is false, request() -EHOSTUNREACH, as with a breaker open. */
 void cluster_store_memory_down(struct cluster_store *node, bool down);
-/* Commands with a reply so far, of all nodes, and buckets in the table. */
-u64 cluster_store_memory_requests(const struct cluster_store_memory *memory);
-u64 cluster_store_memory_buckets(const struct cluster_store_memory *memory);
 /* When (ms) the state that the bucket had before the present one ended; 0: it had none. */
 u64 cluster_store_memory_ended_ms(struct cluster_store_memory *memory,
 				  const struct cluster_store_bucket *bucket);

@@ -477,10 +477,6 @@ packets_passed() {
 	passed "$@" | cut -d' ' -f1
 }
 
-bytes_passed() {
-	passed "$@" | cut -d' ' -f2
-}
-
 # pass_times DEV SRC: "first last", once the sink was stopped; 0 0 where none passed.
 pass_times() {
 	awk -v src="$2" '$1 == src { first = $4; last = $5 }

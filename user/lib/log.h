@@ -20,6 +20,5 @@ void log_line(enum log_level level, const char *format, ...)
 #define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 #endif

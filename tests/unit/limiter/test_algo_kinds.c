@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Grace, and parameters scaled by elastic. */
+/* Grace, refunds of windows from the first request, and parameters scaled by elastic. */
 #include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
@@ -59,6 +59,24 @@ TEST(test_grace_refund)
 	assert_true(sl_refund(bucket_state, &p, at(BOOT + 1), 1) == bucket_state);
 	bucket_state = sl_step(0, &p, at(0), 1).bucket_state;
 	assert_true(bucket_state != 0 && sl_refund(bucket_state, &p, at(0), 1) == 0);
+}
+
+/* ------------------------------------------------------------------ windows from the first request */
+
+TEST(test_first_request_refund)
+{
+	struct rate rate = { 10, MINUTE, RATE_PACKETS };
+	struct sl_params p;
+	const char *reason;
+	u64 seven, ten;
+
+	assert_int_equal(params_compile(SL_ALGO_FIRST_REQUEST, &rate, 0, 0, &p, &reason), 0);
+	seven = sl_step(0, &p, at(BOOT), 7).bucket_state;
+	ten = sl_step(seven, &p, at(BOOT + SEC), 3).bucket_state;
+	assert_true(sl_refund(ten, &p, at(BOOT + SEC), 3) == seven);
+	assert_int_equal(sl_used(sl_refund(seven, &p, at(BOOT), 9), &p, at(BOOT)), 0);
+	/* The window is over: nothing to refund. */
+	assert_int_equal(sl_used(sl_refund(ten, &p, at(BOOT + 2 * MINUTE), 3), &p, at(BOOT + 2 * MINUTE)), 0);
 }
 
 /* ------------------------------------------------------------------ elastic */

@@ -44,7 +44,6 @@ static const char rules[] =
 /* A later line of the file than the other tests have. */
 #define LINE_BLOCK_28 5
 #define LINE_WEB 9
-#define LINE_SYN 13
 #define LINE_OWN_4 29
 
 static const char *const names = "eth0";
