@@ -70,7 +70,8 @@ TEST(test_first_request_refund)
 	const char *reason;
 	u64 seven, ten;
 
-	assert_int_equal(params_compile(SL_ALGO_FIRST_REQUEST, &rate, 0, 0, &p, &reason), 0);
+	assert_int_equal(params_compile(SL_ALGO_FIXED_WINDOW, &rate, 0, 0, &p, &reason), 0);
+	assert_int_equal(params_anchor(&p, true, 100, &reason), 0);
 	seven = sl_step(0, &p, at(BOOT), 7).bucket_state;
 	ten = sl_step(seven, &p, at(BOOT + SEC), 3).bucket_state;
 	assert_true(sl_refund(ten, &p, at(BOOT + SEC), 3) == seven);

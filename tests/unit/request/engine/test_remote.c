@@ -189,8 +189,9 @@ RIG_TEST(test_shadow)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(done("shadow=bob;user=bob"),
 				 i < 3 ? RESPONSE_OK : RESPONSE_OVER_LIMIT);
-	/* The third was over for the rule in shadow, and charged there no more. */
+	/* The third was over for the rule in shadow, and charged there no more, nor later. */
 	assert_int_equal(far_sum(), 3 + 2);
+	assert_int_equal(flushed(), 0);
 	assert_int_equal(done("shadow=al"), RESPONSE_OK);
 	all_used(9);
 	assert_int_equal(done("shadow=al"), RESPONSE_OK);
