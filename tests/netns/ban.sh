@@ -5,7 +5,7 @@
 # to the maximum, by the data path: tested on real frames with the daemon killed. The next
 # daemon lists the bans, lifts them, agrees with source show, and restores them after
 # a reboot (the pins gone, state_dir not). This host's gateway is never banned, and a neighbour
-# never affected. Without `spoofable` forged ACKs ban nobody, and a connection's own segments do.
+# never affected. (Without `spoofable`: bpf/test_socket.c.)
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin ban
@@ -20,8 +20,6 @@ limits:
      ban: {after: 20 drops/10s, for: 1s, max: 4s, spoofable: yes}}
   - {name: long, match: {src: [10.1.2.0/24, 10.1.0.0/24, 10.1.4.0/24]}, rate: 10 packets/m, burst: 10,
      accounting: exact, ban: {after: 20 drops/m, for: 1h, spoofable: yes}}
-  - {name: proof, match: {src: 10.1.5.0/24, tcp_flags: ack}, rate: 10 packets/m, burst: 10,
-     ban: {after: 3 drops/m, for: 1h}}
 YAML
 
 # ban SOURCE MEMBER
@@ -32,24 +30,24 @@ ban() {
 
 sink_start s0
 from=$(now)
-blast_bg "$LAB/offender" --src 10.1.1.1 --dst $SERVER4 --pps 200 --time 14
-blast_bg "$LAB/neighbour" --src 10.1.1.2 --dst $SERVER4 --pps 8 --time 14
+blast_bg "$LAB/offender" --src 10.1.1.1 --dst $SERVER4 --pps 200 --time 9
+blast_bg "$LAB/neighbour" --src 10.1.1.2 --dst $SERVER4 --pps 8 --time 9
 check_true "the offender is banned" wait_for 5 banned 10.1.1.1
 daemon_kill KILL
 blast_wait
 sink_stop s0
-check "seconds of it without a daemon" "$(calc "$(now) - $from")" 13 60
+check "seconds of it without a daemon" "$(calc "$(now) - $from")" 8 60
 
 # Silences of more than half a second between frames that passed: the bans.
 awk -F'\t' '$2 == "10.1.1.1" { if (last && $1 - last > 0.5) print $1 - last; last = $1 }' \
 	"$LAB/sink.s0" > "$LAB/bans"
 # A ban begins with the 21st drop, a tenth of a second after the bucket was empty.
 n=0
-for length in 1 2 4 4; do
+for length in 1 2 4; do
 	n=$((n + 1))
 	check "ban $n lasts" "$(sed -n ${n}p "$LAB/bans")" $length "$(calc "$length + 0.5")"
 done
-check "of the offender's frames arrived" "$(packets_passed s0 10.1.1.1)" 40 70
+check "of the offender's frames arrived" "$(packets_passed s0 10.1.1.1)" 40 60
 check_is "of the neighbour's frames as many arrived as were sent" "$(packets_passed s0 10.1.1.2)" \
 	"$(field "$LAB/neighbour" sent)"
 
@@ -96,53 +94,8 @@ over 10.1.2.1 0
 check_true "it is banned after as many drops again" banned 10.1.2.1
 check_is "the ban is at the first level again" "$(ban 10.1.2.1 level)" 0
 
-# ---------------------------------------------------------------- without spoofable
-
 over 10.1.2.9 100
 check_true "a source in never_ban is not banned" eval '! banned 10.1.2.9'
-
-# A limit without `spoofable`: forged ACKs to a port that listens, of an address that has a
-# connection there and of one that has none. Then its own segments, over the limit.
-ip -n "$NS_C" addr add 10.1.5.1/16 dev c0
-"${IN_S[@]}" python3 -c '
-import socket
-s = socket.create_server(("10.1.0.1", 8080))
-kept = []
-while True:
-    kept.append(s.accept())' &
-started
-disown
-mkfifo "$LAB/talk"
-"${IN_C[@]}" python3 -c '
-import socket, sys
-for i in range(50):
-    try:
-        s = socket.create_connection(("10.1.0.1", 8080), 3, ("10.1.5.1", 0))
-        break
-    except ConnectionRefusedError:
-        __import__("time").sleep(0.2)
-s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-print(s.getsockname()[1], flush=True)
-sys.stdin.readline()
-s.setblocking(False)
-for i in range(20):
-    s.send(b"x" * 1400)
-sys.stdin.readline()' < "$LAB/talk" > "$LAB/port" &
-started
-disown
-exec 6> "$LAB/talk"
-check_true "a connection is up" wait_for 20 test -s "$LAB/port"
-for source in 10.1.5.1 10.1.5.2; do
-	blast "$LAB/forged" --src $source --dst $SERVER4 --proto tcp --flags 16 --dport 8080 --count 200
-	blast "$LAB/forged" --src $source --dst $SERVER4 --proto tcp --flags 16 --dport 8080 --count 200 \
-		--sport "$(cat "$LAB/port")"
-	settle s0
-	check_true "200 forged ACKs do not ban $source, nor do 200 from the connection's port" \
-		eval "! banned $source"
-done
-echo go >&6
-check_true "its own segments ban it" wait_for 20 banned 10.1.5.1
-check_is "the ban names the limit" "$(ban 10.1.5.1 limit)" proof
 
 # ---------------------------------------------------------------- the gateway
 
