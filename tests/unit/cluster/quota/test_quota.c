@@ -148,6 +148,21 @@ TEST_WITH(test_lease_ends, set_up, tear_down)
 	assert_int_equal(due_now(&due), 0);
 }
 
+/* Of a lease that ended unused nothing is left, and nothing is sent. */
+TEST_WITH(test_lease_unused, set_up, tear_down)
+{
+	struct quotas_stats stats;
+	struct quota_due due;
+
+	leased(5);
+	quotas_stats(quotas, &stats);
+	assert_int_equal(stats.leases, 1);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 0);
+	quotas_stats(quotas, &stats);
+	assert_int_equal(stats.leases, 0);
+}
+
 TEST_WITH(test_end, set_up, tear_down)
 {
 	const struct quota_ref *ref = leased(5);
@@ -235,13 +250,29 @@ TEST_WITH(test_write_back, set_up, tear_down)
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
 }
 
-/* Ten a second: of requests one by one nothing is left, of requests at once all. */
+/* Ten a second. */
+static const struct spec_def bucket_def = {
+	.count = 10, .period_ns = SEC, .burst = 10, .scale = 1, .ceiling_percent = 100,
+	.algo = SL_ALGO_TOKEN_BUCKET,
+};
+
+/* After an outage at most what a node can admit in two intervals is flushed: the burst, and twice ten. */
+TEST_WITH(test_write_back_after_an_outage, set_up, tear_down)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
+	struct quota_due due;
+
+	ref.def = &bucket_def;
+	asks(&ref, 100 * MS, 0, 0);
+	quota_add_unflushed(quotas, &ref, 100, now);
+	pass(2 * SEC);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.cost, 30);
+}
+
+/* Of requests one by one nothing is left, of requests at once all. */
 TEST_WITH(test_write_back_of_a_bucket, set_up, tear_down)
 {
-	static const struct spec_def bucket_def = {
-		.count = 10, .period_ns = SEC, .burst = 10, .scale = 1, .ceiling_percent = 100,
-		.algo = SL_ALGO_TOKEN_BUCKET,
-	};
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, 3600 * SEC);
 	struct quota_due due;
 
