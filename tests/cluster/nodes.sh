@@ -70,6 +70,8 @@ node_kill b
 check_true "a node that is killed is gone soon" wait_for $SOON is gone state a b
 check_is "its lag grows" "$(lag_of b)" 1
 check_true "status shows it as gone" eval 'node a ctl status | grep -q "^peers  *b gone for"'
+check_is "so does doctor" "$(node a ctl doctor -o json | jq -r '.checks[] | select(.check == "cluster") | "\(.level): \(.found)"')" \
+	"warn: the store is up; node b is silent"
 node b daemon_run
 check_true "it is back again" wait_for $SOON is alive state a b
 

@@ -216,6 +216,12 @@ started() {
 	LAB_PIDS+=($!)
 }
 
+# After it "${OTHERWISE[@]}" COMMAND runs with answers of another machine (preload/otherwise.c).
+otherwise_build() {
+	gcc -shared -fPIC -o "$LAB/otherwise.so" "$REPO/tests/lib/preload/otherwise.c" || not_ok "otherwise.c does not compile"
+	OTHERWISE=(env LD_PRELOAD="$LAB/otherwise.so")
+}
+
 # lab_link N [QUEUES] [MTU]: cN and sN. The client side speaks no IPv6 of its own, so that
 # nothing but what a test sends reaches sN; raw frames need no addresses there.
 lab_link() {

@@ -147,6 +147,8 @@ no_pins() {
 	[ "$(metric sluice_pins_present)" = 0 ]
 }
 check_true "unmounted: noticed" wait_for 5 no_pins
+check_is "doctor says what mends it" "$(ctl doctor -o json | jq -r '.checks[] | select(.check == "pins") |
+	"\(.level): \(.found), \(.mend)"')" "bad: the pins are gone: limits end with the daemon, systemctl restart sluiced"
 probe "limits hold" 10.1.1.8 20 20
 daemon_kill TERM
 mount -t bpf bpf "$LAB/bpf" || exit 1

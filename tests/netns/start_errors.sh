@@ -45,22 +45,14 @@ for cap in bpf perfmon net_admin sys_admin; do
 	try "without CAP_${cap^^}" "lacks CAP_${cap^^} .*CapabilityBoundingSet=" \
 		setpriv --bounding-set=$less --inh-caps=$less "${SLUICED[@]}"
 done
-# As an older kernel names itself.
-cat > "$LAB/old.c" <<'C'
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-int uname(struct utsname *name)
-{
-	int r = (int)syscall(SYS_uname, name);
-	strcpy(name->release, "5.10.0-33-amd64");
-	return r;
-}
-C
-gcc -shared -fPIC -o "$LAB/old.so" "$LAB/old.c"
+otherwise_build
 try "an old kernel" 'kernel 5.10.0-33-amd64 is too old .*5.18 or newer' \
-	env LD_PRELOAD="$LAB/old.so" "${SLUICED[@]}"
+	"${OTHERWISE[@]}" OTHERWISE_RELEASE=5.10.0-33-amd64 "${SLUICED[@]}"
+# As a container's seccomp filter, or a kernel without it, answers bpf(2); or lockdown, of which this kernel has none.
+REFUSE=("$REPO/tests/lib/refuse_call.py" bpf)
+try "without bpf()" 'Function not implemented.*without bpf\(\): CONFIG_BPF_SYSCALL.*seccomp' "${REFUSE[@]}" ENOSYS "${SLUICED[@]}"
+try "bpf() is forbidden" "Operation not permitted.*bpf\\(\\) is forbidden: by a container's seccomp profile, or lockdown" \
+	"${REFUSE[@]}" EPERM "${SLUICED[@]}"
 mkdir "$LAB/empty"
 try "without BTF" 'no /sys/kernel/btf/vmlinux: .*CONFIG_DEBUG_INFO_BTF' \
 	unshare -m bash -c "mount --bind $LAB/empty /sys/kernel/btf; exec $LAB/sluiced -c $CONFIG"

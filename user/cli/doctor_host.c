@@ -107,6 +107,7 @@ static void bpf_call(struct doctor *d)
 	union bpf_attr attr = { .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8,
 				.max_entries = 1 };
 	char lockdown[128] = "";
+	int error;
 	long fd;
 
 	if (geteuid() != 0) {
@@ -114,14 +115,18 @@ static void bpf_call(struct doctor *d)
 		return;
 	}
 	fd = bpf(BPF_MAP_CREATE, &attr);
+	error = errno;
 	doctor_read("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown));
 	if (fd >= 0)
 		close((int)fd);
 	if (fd >= 0)
 		doctor_found(d, LEVEL_OK, NULL, "works");
+	else if (error == ENOSYS)
+		doctor_found(d, LEVEL_BAD, "a kernel with CONFIG_BPF_SYSCALL=y, as those of Debian; in a container "
+			     "allow bpf() in its seccomp profile", "%s", strerror(error));
 	else
 		doctor_found(d, LEVEL_BAD, "allow bpf() in the seccomp profile of the container, and boot without "
-			     "lockdown=confidentiality", "%s%s%s", strerror(errno), lockdown[0] ? "; lockdown: " : "",
+			     "lockdown=confidentiality", "%s%s%s", strerror(error), lockdown[0] ? "; lockdown: " : "",
 			     lockdown);
 }
 

@@ -71,7 +71,7 @@ const char *bpf_advice(int code)
 	case EPERM:
 		return " (bpf() is forbidden: by a container's seccomp profile, or lockdown=confidentiality?)";
 	case ENOSYS:
-		return " (the kernel is built without bpf(): CONFIG_BPF_SYSCALL)";
+		return " (the kernel is built without bpf(): CONFIG_BPF_SYSCALL; or a container's seccomp profile refuses it)";
 	case ENOMEM:
 		return " (no memory, or the cgroup's limit: a smaller table.buckets needs less)";
 	case EACCES:
