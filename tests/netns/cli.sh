@@ -90,6 +90,14 @@ check_is "user list: two values that passed or were refused" \
 check_is "the refused first" "$(sluicectl user list --by refused | awk 'NR == 2 { print $2 }')" /login,acme
 check "two refusals in some seconds are not 0/s" "$(sluicectl user list --by refused | awk 'NR == 2 { print $4 }')" 0.1 2
 sluicectl source list --by bits > "$LAB/out"
+# Live, suggest has quantiles of users, too: 3 and 1 requests within 5 to 10 s.
+sluicectl suggest --for 100ms --share 0% -o json > "$LAB/suggested"
+check_is "suggest: live users, by rule" "$(jq -r '[.groups[] | select(.unit == "requests/m") | "\(.group) \(.subjects)"] | join(", ")' \
+	"$LAB/suggested")" "api path,tenant 1, api user 1"
+check "three requests as a rate of a minute" "$(jq '.groups[] | select(.group == "api path,tenant").most' "$LAB/suggested")" 17 180
+jq -r .rules "$LAB/suggested" > "$LAB/suggested.yaml"
+check_true "as rules that match, in shadow mode" grep -q "api/path/tenant .*shadow" <(sluicectl rule test -c "$LAB/suggested.yaml" --domain api --entries path=/x,tenant=y)
+check_is "in shadow mode" "$(grep -c 'shadow_mode: true' "$LAB/suggested.yaml")" 2
 
 # ---- each example, in the order of the rows
 examples=0

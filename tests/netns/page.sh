@@ -22,8 +22,12 @@ limits:
   - {name: web, match: {dport: 80}, rate: 10 packets/h, burst: 10}
   - {name: dns, match: {dport: 53}, rate: 10 packets/h, burst: 10, mode: shadow}
   - {name: scan, match: {dport: 22}, rate: 10 packets/h, burst: 10, ban: {after: 50 drops/m, for: 10m, spoofable: true}}
+sets: {bad: [198.51.100.0/24, 203.0.113.7]}
+block: ['@bad']
 http: {listen: [127.0.0.1:8180], rules: $PAGE_RULES}
 YAML
+ctl feed report bad --source https://lists.example/bad > /dev/null
+ctl feed report bad --error 'status 404' > /dev/null
 
 # One request of a user.
 ask() {
@@ -124,6 +128,9 @@ check_is "the rule: allowed" "$(shown rules api/user OK)" \
 check_is "and refused" "$(shown rules api/user 'OVER LIMIT')" 6
 check_is "packets that the interface dropped" "$(shown interfaces s0 DROPPED)" \
 	"$(metric sluice_packets_total interface=s0 verdict=drop)"
+check_is "a set, its size and origin" "$(shown feeds @bad PREFIXES) $(shown feeds @bad FROM)" "2 https://lists.example/bad"
+check_true "when it was checked, and its failure" grep -qE '^[0-9]+ s ago: status 404$' <<< "$(shown feeds @bad FAILED)"
+check_true "its age" grep -qE '^[0-9]+ s$' <<< "$(shown feeds @bad CHECKED)"
 check_is "a ban" "$(shown bans 10.1.4.1 LIMIT)" scan
 check_is "a user" "$(shown users bob REFUSED)" 3
 check_is "a user's name is text" "$(shown users "$EVIL" REFUSED)" 3
@@ -136,7 +143,7 @@ import re, sys
 text = open(sys.argv[1]).read()
 print(*[s for s, hidden in re.findall(r'<section id="s-(\w+)"( hidden="")?>', text) if not hidden and s != "events"])
 PY
-)" "traffic limits rules sources users bans pushdowns interfaces reasons running"
+)" "traffic limits rules sources users bans pushdowns feeds interfaces reasons running"
 
 # ---- pictures in both schemes, and who sends, while packets come
 blast_bg "$LAB/flood" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 400000 --pps 20000

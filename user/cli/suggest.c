@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * suggest.c - sluicectl suggest: from a file as replay.c, or from live traffic, which the daemon
- * shows: its heaviest sources, as often as they are counted anew. It changes nothing but the file of
+ * shows: its heaviest sources and users, as often as they are counted anew. It changes nothing but the file of
  * --write.
  */
 #include "replay/suggest.h"
@@ -20,6 +20,7 @@
 
 #define FOR_NS (60 * SL_NS_PER_SEC)
 #define SOURCES_MAX 10000		/* of one look */
+#define USERS_MAX 512
 
 static const char *option(const struct cli *cli, const char *key)
 {
@@ -51,16 +52,38 @@ static int look(const struct cli *cli, struct suggest *suggest, u64 number)
 	return EXIT_DONE;
 }
 
+/* Who requests; means of the last 5 to 10 s. */
+static int look_at_users(const struct cli *cli, struct suggest *suggest, u64 number)
+{
+	json_t *result, *user;
+	size_t i;
+	int code = client_request(cli, "user list", json_pack("{s:i}", "count", USERS_MAX), &result);
+
+	if (code != EXIT_DONE)
+		return code;
+	json_array_foreach(json_object_get(result, "users"), i, user) {
+		double rate = real_of(json_object_get(user, "passed"), "per_second") +
+			      real_of(json_object_get(user, "refused"), "per_second");
+
+		suggest_user(suggest, text_of(user, "rule"), text_of(user, "value"), (u64)(rate * 60 + 0.999), number);
+	}
+	json_decref(result);
+	return EXIT_DONE;
+}
+
 static int watch_live(const struct cli *cli, u64 for_ns, u32 permille, json_t **ret)
 {
 	u64 began_ns = clock_mono_ns(), number = 0;
 	struct suggest *suggest;
+	bool packets, requests;
 	json_t *result;
 	/* Without a daemon: now, not after the first look. */
-	int code = client_request(cli, "source list", json_pack("{s:i}", "count", 1), &result);
+	int code = client_request(cli, "status", NULL, &result);
 
 	if (code != EXIT_DONE)
 		return code;
+	packets = json_is_true(json_object_get(result, "packet_tier"));
+	requests = json_is_object(json_object_get(result, "http"));
 	json_decref(result);
 
 	if (suggest_open(SUGGEST_LIVE, &suggest))
@@ -71,7 +94,10 @@ static int watch_live(const struct cli *cli, u64 for_ns, u32 permille, json_t **
 		struct timespec pause = { wait_ns / SL_NS_PER_SEC, wait_ns % SL_NS_PER_SEC };
 
 		nanosleep(&pause, NULL);
-		code = look(cli, suggest, ++number);
+		number++;
+		code = packets || !requests ? look(cli, suggest, number) : EXIT_DONE;
+		if (code == EXIT_DONE && requests)
+			code = look_at_users(cli, suggest, number);
 	} while (code == EXIT_DONE && clock_mono_ns() - began_ns < for_ns);
 	*ret = code == EXIT_DONE ? suggest_report(suggest, permille) : NULL;
 	if (*ret) {

@@ -681,7 +681,7 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 	MORE("Quantiles of the fullest second of each source and of each /24 and /48, or of the fullest minute of "
 	     "each value in a log, and the limit above which at most the share lies. Up to 16384 subjects are all "
 	     "counted; of more a uniform sample is, and the share is exact to 1.5% with 95% confidence. Live, it "
-	     "needs the daemon, which knows the heaviest sources and means of 4 to 9 s. Nothing is enforced: see "
+	     "needs the daemon, which knows the heaviest sources and values of rules, and means of 4 to 10 s. Nothing is enforced: see "
 	     "sluicectl analyze for what a limit in shadow mode would have refused."),
 	SHOW(LINE("$input: {$count:n packets or requests|$looks looks}, in $span_ns:time"),
 	     LINE("{DAMAGED  $damage}"),
@@ -692,6 +692,7 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 	     EACH("groups", "{$group: $sampled:n of them were sampled, so shares are within $error:percent2 with 95% confidence}"),
 	     LINE("{$left_out:some descriptors are of further groups and were left out}"),
 	     LINE("\n{$yaml}"),
+	     LINE("{# rules\n$rules}"),
 	     LINE("{written to $written, in shadow mode: sluicectl reload puts it in force, sluicectl analyze shows "
 		  "what it would refuse}")))
 

@@ -236,7 +236,8 @@ static json_t *events_to_json(struct daemon *d)
 
 static json_t *document(struct daemon *d)
 {
-	json_t *stats = query(d, command_stats, NULL);
+	/* By its order limits_to_json() finds a limit: none may be left out. */
+	json_t *stats = query(d, command_stats, json_pack("{s:b}", "all", 1));
 	json_t *json = json_pack("{s:o, s:o, s:o, s:i}", "now", json_utc(clock_utc_ns()), "status",
 				 query(d, command_status, NULL), "traffic", traffic_to_json(d), "rows",
 				 ROWS);
@@ -250,6 +251,7 @@ static json_t *document(struct daemon *d)
 	json_object_set_new(json, "users", query(d, command_user_top, NULL));
 	json_object_set_new(json, "bans", bans_to_rows(d));
 	json_object_set_new(json, "pushdowns", pushdowns_to_rows(d));
+	json_object_set_new(json, "feeds", query(d, command_set_list, NULL));
 	json_object_set_new(json, "cluster", query(d, command_cluster_show, NULL));
 	json_object_set_new(json, "events", events_to_json(d));
 	json_decref(stats);

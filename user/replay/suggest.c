@@ -21,6 +21,7 @@
 
 struct group {
 	char name[128];			/* "source", "net"; of requests "api user,path" */
+	bool requests;
 	struct peaks peaks;
 };
 
@@ -113,10 +114,15 @@ static bool name_of(const struct request *request, const struct request_descript
 
 static struct group *group_of(struct suggest *suggest, const char *name)
 {
+	struct group *group;
+
 	for (u32 i = 0; i < suggest->count; i++)
 		if (!strcmp(suggest->group[i].name, name))
 			return &suggest->group[i];
-	return add_group(suggest, name);
+	group = add_group(suggest, name);
+	if (group)
+		group->requests = true;
+	return group;
 }
 
 static void add_text(struct sl_sip *sip, struct bytes text)
@@ -150,6 +156,36 @@ void suggest_request(struct suggest *suggest, const struct request *request, u64
 			add_text(&sip, descriptor->entry[k].value);
 		peaks_note(&group->peaks, sl_sip_finish(&sip), descriptor->hits, utc_ns / MINUTE_NS);
 	}
+}
+
+/* "api/user/path" as "api user,path"; a rule of values, "api/user=bob", keeps its name, and gets no YAML. */
+static void group_of_rule(const char *rule, char *buf, size_t size)
+{
+	char *c;
+
+	snprintf(buf, size, "%s", rule);
+	if (strspn(buf, NAME_CHARS "/") < strlen(buf) || strpbrk(buf, " ,") || !(c = strchr(buf, '/')))
+		return;
+	*c = ' ';
+	while ((c = strchr(c, '/')))
+		*c = ',';
+}
+
+void suggest_user(struct suggest *suggest, const char *rule, const char *value, u64 requests, u64 number)
+{
+	struct group *group;
+	struct sl_sip sip;
+	char name[128];
+
+	group_of_rule(rule, name, sizeof(name));
+	group = group_of(suggest, name);
+	if (!group) {
+		suggest->left_out++;
+		return;
+	}
+	sl_sip_start(&sip, suggest->seed);
+	add_text(&sip, (struct bytes){ value, strlen(value) });
+	peaks_note(&group->peaks, sl_sip_finish(&sip), requests, number);
 }
 
 /* ------------------------------------------------------------------ the report */
@@ -243,7 +279,7 @@ static json_t *group_to_json(const struct suggest *suggest, const struct group *
 		return NULL;
 	*ret_rate = rounded_up(peaks_at(&q, permille / 1000.0));
 	json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "group", group->name,
-			 "unit", suggest->kind == SUGGEST_REQUESTS ? "requests/m" : "packets/s", "subjects",
+			 "unit", group->requests ? "requests/m" : "packets/s", "subjects",
 			 json_u64(q.subjects), "sampled", json_u64(q.sampled), "p50",
 			 json_u64(peaks_at(&q, 0.5)), "p90", json_u64(peaks_at(&q, 0.1)), "p99",
 			 json_u64(peaks_at(&q, 0.01)), "p999", json_u64(peaks_at(&q, 0.001)), "most",
@@ -258,31 +294,40 @@ static json_t *group_to_json(const struct suggest *suggest, const struct group *
 json_t *suggest_report(const struct suggest *suggest, u32 permille)
 {
 	json_t *groups = json_array(), *json = NULL;
-	u64 rate[GROUPS_MAX] = { 0 };
-	char *yaml = NULL;
-	size_t size;
-	FILE *out = open_memstream(&yaml, &size);
+	u64 rate[GROUPS_MAX] = { 0 }, of_rules[GROUPS_MAX] = { 0 };
+	char *yaml = NULL, *rules = NULL;
+	size_t size, rules_size;
+	FILE *out = open_memstream(&yaml, &size), *rules_out = open_memstream(&rules, &rules_size);
 
 	for (u32 i = 0; i < suggest->count; i++) {
 		json_t *group = group_to_json(suggest, &suggest->group[i], permille, &rate[i]);
 
 		if (group && rate[i])
 			json_array_append(groups, group);
+		if (suggest->group[i].requests && strchr(suggest->group[i].name, ' '))
+			of_rules[i] = rate[i];
 		json_decref(group);
 	}
+	if (rules_out) {
+		write_domains(suggest, of_rules, rules_out);
+		fclose(rules_out);
+	}
 	if (out && suggest->kind == SUGGEST_REQUESTS)
-		write_domains(suggest, rate, out);
+		fputs(rules ? rules : "", out);
 	else if (out && rate[0])
 		fputs("limits:\n", out);
 	/* A network as a whole that sends no more than one source needs no limit. */
-	for (u32 i = 0; out && suggest->kind != SUGGEST_REQUESTS && i < suggest->count; i++)
+	for (u32 i = 0; out && suggest->kind != SUGGEST_REQUESTS && i < ARRAY_SIZE(nets); i++)
 		if (rate[i] && (!i || rate[i] > rate[i - 1]))
 			write_packets(suggest, i, rate[i], out);
 	if (out && !fclose(out))
 		json = json_pack("{s:b, s:O, s:s, s:f, s:o}", "ok", 1, "groups", groups, "yaml", yaml, "share",
 				 permille / 1000.0, "left_out", json_u64(suggest->left_out));
+	if (json && suggest->kind == SUGGEST_LIVE && rules && rules[0])
+		json_object_set_new(json, "rules", json_string(rules));
 	json_decref(groups);
 	free(yaml);
+	free(rules);
 	return json;
 }
 

@@ -29,12 +29,14 @@ void suggest_close(struct suggest *suggest);	/* NULL is fine */
 /* Packets of a source; live: its rate, and the number of the look. */
 void suggest_packets(struct suggest *suggest, struct sl_addr source, u8 family, u64 packets,
 		     u64 second);
+/* Live: the requests a minute of a value of a rule ("api/user"), and the number of the look. */
+void suggest_user(struct suggest *suggest, const char *rule, const char *value, u64 requests, u64 number);
 /* Each descriptor by its domain and keys; of more than 8 such groups the later ones are left out. */
 void suggest_request(struct suggest *suggest, const struct request *request, u64 utc_ns);
 
 /*
- * {"groups": [...], "yaml": "..."}: of each group its quantiles, and the limit that touches at most
- * `permille` of its subjects. NULL: no memory.
+ * {"groups": [...], "yaml": "...", "rules": "..."}: of each group its quantiles, and the limit that touches at
+ * most `permille` of its subjects; "rules" are those of live users. NULL: no memory.
  */
 json_t *suggest_report(const struct suggest *suggest, u32 permille);
 

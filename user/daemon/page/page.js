@@ -181,6 +181,19 @@ function show_sources(d) {
 	], "no push-downs");
 }
 
+/* Sets, and the origins of blocks: where they are from, and whether they are still looked after. */
+function show_feeds(d) {
+	const sets = d.feeds ? d.feeds.sets.map((s) => ({ ...s, shown: "@" + s.name })) : [];
+	const all = sets.concat(d.feeds ? d.feeds.origins.map((o) => ({ ...o, shown: o.name })) : []);
+	const ago = (ns) => ns === undefined ? "" : time(ns);
+	table("feeds", all.length ? all.slice(0, d.rows) : null, [
+		["SET", (f) => f.shown], ["PREFIXES", (f) => whole(f.count), "n"],
+		["AGE", (f) => ago(f.age_ns), "n"], ["CHECKED", (f) => ago(f.checked_ns), "n"],
+		["FROM", (f) => f.source || f.file || (f.live ? "live" : "")],
+		["FAILED", (f) => f.error ? make("span", ago(f.failed_ns) + " ago: " + f.error, "bad") : ""],
+	], "", all.length - d.rows);
+}
+
 function show_interfaces(d) {
 	const reasons = (d.reasons || []).flatMap((i) => i.reasons.map((r) => ({ name: i.name, ...r })));
 	table("interfaces", d.status.packet_tier ? d.status.interfaces : null, [
@@ -293,6 +306,7 @@ function show(d) {
 	show_traffic(d);
 	show_limits(d);
 	show_sources(d);
+	show_feeds(d);
 	show_interfaces(d);
 	show_cluster(d);
 	show_events(d);
