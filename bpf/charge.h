@@ -13,8 +13,6 @@
 #include "bpf/refused.h"
 #include "bpf/table.h"
 
-#define LEASE_FROM_UTILIZATION 64
-
 /*
  * What a packet costs a limit, in its unit; 0: the limit does not count such a packet. A later
  * fragment whose first was seen opens no connection: its first was charged for that.
@@ -62,8 +60,8 @@ static __always_inline const struct sl_params *charge_params(const struct sl_lim
 }
 
 /*
- * Prepares the cost of meter `index` and its rates for this packet. A cost of 0: the meter does
- * not count the packet.
+ * Prepares the cost of meter `index`, its rates and its lease for this packet. A cost of 0: the
+ * meter does not count the packet.
  */
 SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
@@ -77,11 +75,12 @@ SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct evaluation *ev, 
 	ev->meter.cost = charge_cost_at(meter, &ev->pkt, index);
 	if (override_look(rules, ev, index) & SL_OVERRIDE_SKIP)
 		ev->meter.cost = 0;
-	if (!meter->elastic)
-		return 1;
 	meter = charge_meter(rules, ev, index);
-	if (meter)
+	if (!meter)
+		return 0;
+	if (meter->elastic)
 		elastic_look(rules, ev, meter);
+	ev->meter.lease = lease_is_here(rules) ? lease_batch(rules, meter, ev) : 0;
 	return 1;
 }
 
@@ -187,10 +186,9 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 	new = charge_lazily(charge_params(limit, ev), &ev->pkt, old, cost);
 	if (new == SL_STATE_BUSY) {
 		result = ATTEMPT_OVER;
-		if (limit->lease && mode == CHARGE_PEEK)
-			result = lease_left(limit, &ev->pkt, key) >= cost ? ATTEMPT_PASS
-									  : ATTEMPT_OVER;
-		else if (limit->lease && lease_use(limit, &ev->pkt, key, cost, LEASE_LEFT))
+		if (ev->meter.lease && mode == CHARGE_PEEK)
+			result = lease_left(limit, ev) >= cost ? ATTEMPT_PASS : ATTEMPT_OVER;
+		else if (ev->meter.lease && lease_use(limit, ev, LEASE_LEFT))
 			result = ATTEMPT_PASS;
 		if (way && result == ATTEMPT_OVER) {
 			event_note_over(ev, way, key, limit->slot);
@@ -206,16 +204,21 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 		ev->meter.bucket_state = new;
 		return ATTEMPT_NEW;
 	}
-	if (limit->lease && table_utilization(rules, &ev->pkt, key, old) >= LEASE_FROM_UTILIZATION)
+	if (ev->meter.lease && lease_is_due(&ev->pkt, lease_hint(key), key)) {
 		more = charge_step(charge_params(limit, ev), &ev->pkt.now, old,
-				   cost + limit->lease - lease_left(limit, &ev->pkt, key));
-	if (more != SL_STATE_BUSY)
-		new = more;
+				   cost + ev->meter.lease - lease_left(limit, ev));
+		if (more == SL_STATE_BUSY)
+			lease_none(lease_hint(key));
+		else
+			new = more;
+	}
 	if (__sync_val_compare_and_swap(&way->bucket_state, old, new) != old ||
 	    !sl_key_is(read_once(&way->key), key))
 		return ATTEMPT_AGAIN;
 	if (more != SL_STATE_BUSY)
-		lease_store(limit, &ev->pkt, key);
+		lease_store(limit, ev);
+	else if (ev->meter.lease)
+		lease_count(&ev->pkt, lease_hint(key), key);
 	return ATTEMPT_PASS;
 }
 
@@ -280,8 +283,9 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 		if (ev->meter.own_rates)
 			params = &ev->meter.params;
 	}
-	if (meter->lease && lease_may_be(&ev->pkt, key))
-		return ATTEMPT_AGAIN;
+	ev->meter.lease = lease_is_here(rules) ? lease_batch(rules, meter, ev) : 0;
+	if (ev->meter.lease && lease_use(meter, ev, LEASE_SPEND))
+		return ATTEMPT_PASS;
 	way = table_find(key, NULL);
 	if (!way)
 		return ATTEMPT_AGAIN;
@@ -291,23 +295,24 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 	clock_read(&ev->pkt);
 	res = sl_step(bucket_state, params, ev->pkt.now, cost);
 	if (res.verdict == SL_OVER) {
-		if (meter->lease && lease_use(meter, &ev->pkt, key, cost, LEASE_LEFT))
+		if (ev->meter.lease && lease_use(meter, ev, LEASE_LEFT))
 			return ATTEMPT_PASS;
 		event_note_over(ev, way, key, limit->slot);
 		table_mark_refused(way, key);
 		if (meter->count_all)
 			charge_fill(meter, ev, way, bucket_state);
-		else if (!meter->lease || cost == 1)
+		else if (!ev->meter.lease || cost == 1)
 			ev->meter.wait_ns = charge_lasts(params, bucket_state, res.wait_ns);
 		return ATTEMPT_OVER;
 	}
-	/* From a quarter of the limit on, this CPU may take a lease. */
-	if (meter->lease && res.quarter)
+	if (ev->meter.lease && lease_is_due(&ev->pkt, lease_hint(key), key))
 		return ATTEMPT_AGAIN;
 	if (__sync_val_compare_and_swap(&way->bucket_state, bucket_state, res.bucket_state) !=
 		    bucket_state ||
 	    !sl_key_is(read_once(&way->key), key))
 		return ATTEMPT_AGAIN;
+	if (ev->meter.lease)
+		lease_count(&ev->pkt, lease_hint(key), key);
 	return ATTEMPT_PASS;
 }
 
@@ -344,8 +349,7 @@ SL_GLOBAL enum charge charge_limit(const struct sl_rules *rules, struct evaluati
 	limit = charge_meter(rules, ev, index);
 	if (!limit || !ev->meter.cost)
 		return CHARGE_PASS;
-	if (limit->lease &&
-	    lease_use(limit, &ev->pkt, ev->meter.key, ev->meter.cost, (enum lease_mode)mode))
+	if (ev->meter.lease && lease_use(limit, ev, (enum lease_mode)mode))
 		return CHARGE_PASS;
 	for (i = 0; i < TABLE_TRIES; i++) {
 		result = charge_bucket(rules, limit, ev, mode);
@@ -409,8 +413,8 @@ SL_GLOBAL int charge_remember(const struct sl_rules *rules, struct evaluation *e
 		return 0;
 	clock_read(&ev->pkt);
 	cost = ev->meter.cost;
-	if (limit->lease >= cost)
-		cost -= lease_left(limit, &ev->pkt, ev->meter.key);
+	if (ev->meter.lease >= cost)
+		cost -= lease_left(limit, ev);
 	wait_ns = charge_wait(charge_params(limit, ev), ev->pkt.now.mono_ns, ev->pkt.now.utc_ns,
 			      bucket_state, cost);
 	if (wait_ns < REFUSED_MIN_NS)
@@ -469,7 +473,7 @@ SL_GLOBAL int charge_refund(const struct sl_rules *rules, struct evaluation *ev,
 		return 0;
 	key = ev->meter.key;
 	cost = ev->meter.cost;
-	if (limit->lease && lease_use(limit, &ev->pkt, key, cost, LEASE_REFUND))
+	if (ev->meter.lease && lease_use(limit, ev, LEASE_REFUND))
 		return 1;
 	clock_read(&ev->pkt);
 	if (table_put_refund(limit, ev, key, cost))

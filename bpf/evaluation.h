@@ -43,6 +43,7 @@ struct meter_in_hand {
 	u64 wait_ns;			/* of a refusal by charge_quickly(); 0: not known */
 	u64 probe_tag;			/* the override that is looked up: override_seek() */
 	u32 probe_second;		/* its second bucket */
+	u32 lease;			/* units that this CPU may take at a time; 0: no lease */
 	u8 own_rates;			/* 1: an override holds for the source */
 	u8 own_len;			/* own_rates: as sl_override_own() */
 	u8 own_params;			/* 1: the meter is stepped with `params` */
@@ -53,9 +54,16 @@ struct hints {
 	u8 own_rates;			/* its meter_in_hand.own_rates */
 };
 
+enum step_lease {
+	STEP_ALONE,
+	STEP_COUNTED,			/* for a lease: lease_count() */
+	STEP_LEASE,			/* a lease for this CPU is part of it */
+};
+
 /* A bucket as it is and as it is to be: passed.h. */
 struct bucket_step {
 	u64 old, new;
+	u32 lease;			/* enum step_lease */
 };
 
 struct evaluation {
@@ -81,6 +89,7 @@ struct evaluation {
 	struct meter_in_hand meter;
 	struct hints hints;
 	struct bucket_step step[SL_PASSED_METERS];
+	u32 charged;			/* bits: which of them were, or a lease instead */
 	struct sl_heavy_sampling sampling[SL_HEAVY_LISTS];	/* kept between packets: heavy.h */
 };
 

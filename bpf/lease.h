@@ -3,13 +3,17 @@
  * lease.h - per-CPU accounting: a lease is a small batch of units that this CPU takes from the
  * bucket in the shared table at once, and spends on its own.
  *
- * Leases are in an LRU per-CPU hash. All leases of a key together hold at most 1% of its capacity
- * (sl_limit.lease), and one is only taken for a key that has used a quarter of its limit: a
- * spoofed flood makes no entry. So whatever the number of CPUs
+ * Leases are in an LRU per-CPU hash. A CPU holds at most one batch of a key: units above that, of
+ * before a change of the rules or of an elastic scale, are void. Only CPUs whose number is below
+ * sl_rules.lease_cpus hold any, and so many batches are at most 1% of the capacity
+ * (sl_lease_batch()). So whatever CPUs packets arrive on, come online or go offline
  *
  *     admitted over any interval <= rate x time + burst x 1.01
  *
  * because the admitted units were taken from the table, apart from what leases hold.
+ *
+ * A key takes a lease on a CPU where it came LEASE_FROM times within 10 ms more often than others
+ * that share its hint: forged sources, each with a packet or two, make no entry.
  *
  * A lease ends after 10 ms, or with its window; then the bucket, which has what other CPUs took,
  * decides again. Units left in it were charged and stay this CPU's: a renewal tops them up, and
@@ -19,12 +23,14 @@
 #ifndef SLUICE_BPF_LEASE_H
 #define SLUICE_BPF_LEASE_H
 
+#include "bpf/evaluation.h"
 #include "bpf/table.h"
 
 #define LEASE_TIME_MASK 0xfffffULL
 #define LEASE_UNITS_BITS 24
 #define LEASE_TAG_SHIFT 44
 #define LEASE_TRIES 4
+#define LEASE_FROM 4
 
 enum charge_mode {
 	CHARGE_PEEK, /* the result only: nothing is charged */
@@ -38,6 +44,28 @@ enum lease_mode {
 	LEASE_REFUND, /* refund what LEASE_SPEND spent */
 };
 
+/* Units of a lease with the parameters in hand, instead of the meter's. */
+SL_GLOBAL u32 lease_own_batch(const struct sl_rules *rules, const struct sl_limit *meter,
+			      const struct evaluation *ev)
+{
+	if (!rules || !meter || !ev || !meter->percpu)
+		return 0;
+	return sl_lease_batch(ev->meter.params.capacity, rules->lease_cpus, meter->unit);
+}
+
+/* Units of a lease, on any CPU that may have one; 0: no leases. */
+static __always_inline u32 lease_batch(const struct sl_rules *rules, const struct sl_limit *meter,
+				       const struct evaluation *ev)
+{
+	return ev->meter.own_params ? lease_own_batch(rules, meter, ev) : meter->lease;
+}
+
+/* Whether this CPU is one of those that the batches were computed for. */
+static __always_inline int lease_is_here(const struct sl_rules *rules)
+{
+	return env_cpu() < rules->lease_cpus;
+}
+
 static __always_inline u64 lease_tag(u64 key, const struct sl_limit *limit)
 {
 	return (((key >> 20) ^ key) & 0x3ffff) << 2 | (limit->params.gen & 3);
@@ -49,132 +77,193 @@ static __always_inline u64 lease_state(u64 tag, u64 end_ns, u64 units)
 	       ((end_ns >> SL_LEASE_TIME_SHIFT) & LEASE_TIME_MASK) << LEASE_UNITS_BITS | units;
 }
 
+/* Whether a lease, of any key, has not ended. Ends are known modulo 18 minutes. */
+static __always_inline int lease_is_live(const struct packet *pkt, u64 lease)
+{
+	u64 end = (lease >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
+	u64 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
+
+	/* At most 10 of its units ahead; everything else is behind. */
+	return ((end - now) & LEASE_TIME_MASK) - 1 <= SL_LEASE_NS >> SL_LEASE_TIME_SHIFT;
+}
+
 /*
- * Units left in a lease; 0 where it is another key's. A lease that has ended counts only with
- * `ended`, and only while its window (if it has one) goes on. Ends are known modulo
- * 18 minutes: in a longer window the units of an older one can count, once for each CPU; that
- * is within the 1%.
+ * Units left in a lease, at most `batch`; 0 where it is another key's. One that has ended counts
+ * while its window (if it has one) goes on. In a window of more than 18 minutes the units of an
+ * older one can count, once for each CPU; that is within the 1%.
  */
 static __always_inline u64 lease_units(const struct sl_limit *limit, const struct packet *pkt,
-				       u64 bucket_state, u64 tag, int ended)
+				       u64 lease, u64 tag, u32 batch)
 {
-	u64 end = (bucket_state >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
+	u64 end = (lease >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
 	u64 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
-	u64 window = ~0ULL;
+	u64 units = lease & SL_LEASE_UNITS_MAX;
 
-	if (bucket_state >> LEASE_TAG_SHIFT != tag)
+	if (lease >> LEASE_TAG_SHIFT != tag)
 		return 0;
-	/* At most 10 of its units ahead; everything else is behind. */
-	if (((end - now) & LEASE_TIME_MASK) - 1 <= SL_LEASE_NS >> SL_LEASE_TIME_SHIFT)
-		return bucket_state & SL_LEASE_UNITS_MAX;
-	if (sl_is_window(&limit->params))
-		window = pkt->now.utc_ns % limit->params.window_ns >> SL_LEASE_TIME_SHIFT;
-	if (!ended || ((now - end) & LEASE_TIME_MASK) >= window)
+	if (sl_is_window(&limit->params) && !lease_is_live(pkt, lease) &&
+	    ((now - end) & LEASE_TIME_MASK) >=
+		    pkt->now.utc_ns % limit->params.window_ns >> SL_LEASE_TIME_SHIFT)
 		return 0;
-	return bucket_state & SL_LEASE_UNITS_MAX;
+	return units < batch ? units : batch;
 }
 
-/* This CPU's lease of a key, or NULL. */
-static __always_inline u64 *lease_find(const struct sl_limit *limit, u64 key, u64 *ret_tag)
+/* The same lease with other units: also where it held more than a batch. */
+static __always_inline u64 lease_with(u64 lease, u64 units)
 {
-	*ret_tag = lease_tag(key, limit);
-	return map_lease(key);
+	return (lease & ~SL_LEASE_UNITS_MAX) | units;
 }
 
-static __always_inline u32 *lease_hint(u64 key)
+/* ---- hints */
+
+static __always_inline struct sl_lease_hint *lease_hint(u64 key)
 {
 	struct sl_lease_hints *hints = map_lease_hints();
 
-	return hints ? &hints->until[key & (SL_LEASE_HINTS - 1)] : NULL;
+	return hints ? &hints->hint[key >> 1 & (SL_LEASE_HINTS - 1)] : NULL;
 }
 
-/* Whether this CPU may have a lease that has not ended; a hint that saves look-ups. */
-static __always_inline int lease_may_be(struct packet *pkt, u64 key)
+static __always_inline u32 lease_hint_tag(u64 key)
 {
-	u32 *hint = lease_hint(key);
+	return key >> 10;
+}
 
-	if (!hint || !*hint)
+/* Whether this CPU may have a lease that has not ended; a hint that saves look-ups. The clock was read. */
+static __always_inline int lease_may_be(const struct packet *pkt, struct sl_lease_hint *hint)
+{
+	if (!hint || !hint->until)
 		return 0;
-	clock_read(pkt);
-	if ((s32)(*hint - (u32)(pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT)) >= 0)
+	if ((s32)(hint->until - (u32)(pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT)) >= 0)
 		return 1;
-	*hint = 0;
+	hint->until = 0;
 	return 0;
 }
 
-/*
- * Spends `cost` of this CPU's lease, or refunds it. 0: there is no lease, or it holds too little.
- * LEASE_PEEK spends nothing.
- */
-SL_GLOBAL int lease_use(const struct sl_limit *limit, struct packet *pkt, u64 key, u64 cost,
-			enum lease_mode mode)
+/* Whether the count of a hint is not over. A lease begins it anew, at its end. */
+static __always_inline int lease_counts(const struct packet *pkt, const struct sl_lease_hint *hint)
 {
-	u64 tag, old, units, *bucket_state;
+	u32 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
+
+	return hint->count && (s32)(now - hint->since) <= (s32)(SL_LEASE_NS >> SL_LEASE_TIME_SHIFT);
+}
+
+/* Whether the key came LEASE_FROM times within 10 ms, or had a lease until 10 ms ago. */
+static __always_inline int lease_is_due(const struct packet *pkt, const struct sl_lease_hint *hint,
+					u64 key)
+{
+	return hint && hint->tag == lease_hint_tag(key) && hint->count >= LEASE_FROM &&
+	       lease_counts(pkt, hint);
+}
+
+/* Counts a packet that was charged to the bucket alone. A majority has the hint (Boyer and Moore). */
+static __always_inline void lease_count(const struct packet *pkt, struct sl_lease_hint *hint, u64 key)
+{
+	if (!hint)
+		return;
+	if (!lease_counts(pkt, hint)) {
+		hint->tag = lease_hint_tag(key);
+		hint->since = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
+		hint->count = 1;
+	} else if (hint->tag != lease_hint_tag(key)) {
+		hint->count--;
+	} else if (hint->count < LEASE_FROM) {
+		hint->count++;
+	}
+}
+
+/* The bucket has too little for a lease: the key has to qualify again. */
+static __always_inline void lease_none(struct sl_lease_hint *hint)
+{
+	if (hint)
+		hint->count = 0;
+}
+
+/* ---- using it */
+
+/*
+ * Spends ev->meter.cost of this CPU's lease, or refunds it. 0: there is no lease, or it holds too
+ * little; with LEASE_REFUND also too much: then the bucket gets it. LEASE_PEEK spends nothing.
+ */
+SL_GLOBAL int lease_use(const struct sl_limit *limit, struct evaluation *ev, enum lease_mode mode)
+{
+	u64 tag, old, new, units, cost, *lease;
+	struct sl_lease_hint *hint;
 	u32 i;
 
-	if (!limit || !pkt)
+	if (!limit || !ev || !ev->meter.lease)
 		return 0;
-	if (mode != LEASE_LEFT && !lease_may_be(pkt, key))
+	hint = lease_hint(ev->meter.key);
+	if (mode != LEASE_LEFT && !(hint && hint->until))
 		return 0;
-	clock_read(pkt);
-	bucket_state = lease_find(limit, key, &tag);
-	for (i = 0; bucket_state && i < LEASE_TRIES; i++) {
-		old = read_once(bucket_state);
-		units = lease_units(limit, pkt, old, tag, mode == LEASE_LEFT);
-		if (mode == LEASE_REFUND ? !units || units + cost > SL_LEASE_UNITS_MAX
-					 : units < cost)
+	clock_read(&ev->pkt);
+	if (mode != LEASE_LEFT && !lease_may_be(&ev->pkt, hint))
+		return 0;
+	cost = ev->meter.cost;
+	tag = lease_tag(ev->meter.key, limit);
+	lease = map_lease(ev->meter.key);
+	for (i = 0; lease && i < LEASE_TRIES; i++) {
+		old = read_once(lease);
+		units = lease_units(limit, &ev->pkt, old, tag, ev->meter.lease);
+		if (mode != LEASE_LEFT && !lease_is_live(&ev->pkt, old))
+			return 0;
+		if (mode == LEASE_REFUND ?
+			    old >> LEASE_TAG_SHIFT != tag || units + cost > ev->meter.lease :
+			    units < cost)
 			return 0;
 		if (mode == LEASE_PEEK)
 			return 1;
-		if (__sync_val_compare_and_swap(bucket_state, old,
-						mode == LEASE_REFUND ? old + cost : old - cost) ==
-		    old)
+		new = lease_with(old, mode == LEASE_REFUND ? units + cost : units - cost);
+		if (__sync_val_compare_and_swap(lease, old, new) == old)
 			return 1;
 	}
 	return 0;
 }
 
-/* What a renewal need not take: the units left, at most a whole lease. */
-SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct packet *pkt, u64 key)
+/* What a renewal need not take: the units left. */
+SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct evaluation *ev)
 {
-	u64 tag, units, *bucket_state;
+	u64 *lease;
 
-	if (!limit || !pkt)
+	if (!limit || !ev || !ev->meter.lease)
 		return 0;
-	bucket_state = lease_find(limit, key, &tag);
-	if (!bucket_state)
-		return 0;
-	units = lease_units(limit, pkt, read_once(bucket_state), tag, 1);
-	return units < limit->lease ? units : limit->lease;
+	lease = map_lease(ev->meter.key);
+	return lease ? lease_units(limit, &ev->pkt, read_once(lease), lease_tag(ev->meter.key, limit),
+				   ev->meter.lease) : 0;
 }
 
 /* Fills the lease; 1 done. Units that cannot be stored are lost: less passes, never more. */
-SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct packet *pkt, u64 key)
+SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct evaluation *ev)
 {
 	struct sl_global_stats *stats = map_global_stats();
-	u64 end, old, new, left, tag, *bucket_state;
-	u32 *hint = lease_hint(key);
+	struct sl_lease_hint *hint;
+	u64 key, end, old, new, left, *lease;
 
-	if (!limit || !pkt)
+	if (!limit || !ev)
 		return 0;
-	end = pkt->now.mono_ns + SL_LEASE_NS;
+	key = ev->meter.key;
+	end = ev->pkt.now.mono_ns + SL_LEASE_NS;
 	if (sl_is_window(&limit->params)) {
-		left = limit->params.window_ns - pkt->now.utc_ns % limit->params.window_ns;
+		left = limit->params.window_ns - ev->pkt.now.utc_ns % limit->params.window_ns;
 		if (left < SL_LEASE_NS)
-			end = pkt->now.mono_ns + left;
+			end = ev->pkt.now.mono_ns + left;
 	}
-	bucket_state = lease_find(limit, key, &tag);
-	new = lease_state(tag, end, limit->lease);
-	if (bucket_state) {
-		old = read_once(bucket_state);
-		if (__sync_val_compare_and_swap(bucket_state, old, new) != old)
+	lease = map_lease(key);
+	new = lease_state(lease_tag(key, limit), end, ev->meter.lease);
+	if (lease) {
+		old = read_once(lease);
+		if (__sync_val_compare_and_swap(lease, old, new) != old)
 			return 0;
 	} else if (map_lease_insert(key, new)) {
 		count_map_error(SL_ME_LEASE_UPDATE);
 		return 0;
 	}
-	if (hint)
-		*hint = (end >> SL_LEASE_TIME_SHIFT) ? end >> SL_LEASE_TIME_SHIFT : 1;
+	hint = lease_hint(key);
+	if (hint) {
+		end >>= SL_LEASE_TIME_SHIFT;
+		hint->until = end ? end : 1;
+		if (hint->tag == lease_hint_tag(key))
+			hint->since = end;
+	}
 	if (stats)
 		stats->leases++;
 	return 1;

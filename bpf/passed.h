@@ -51,28 +51,67 @@ static __always_inline const struct sl_limit *passed_meter(const struct sl_rules
 	return limit_at(rules, p->meter[i & (SL_PASSED_METERS - 1)]);
 }
 
-/* Whether bucket `i` has room: then ev->step[i] is what it is to become. */
+/*
+ * What meter's bucket is to be charged for a packet of `cost`: 0 where this CPU's lease was charged
+ * instead; with STEP_LEASE in *ret_lease a lease is part of it.
+ */
+static __always_inline u64 passed_lease(struct evaluation *ev, const struct sl_limit *meter, u64 key,
+					u64 cost, u32 *ret_lease)
+{
+	struct sl_lease_hint *hint = lease_hint(key);
+	u64 tag = lease_tag(key, meter), old, units = 0, *lease;
+	int due = lease_is_due(&ev->pkt, hint, key);
+
+	if (!lease_may_be(&ev->pkt, hint) && !due)
+		return cost;
+	lease = map_lease(key);
+	if (lease) {
+		old = read_once(lease);
+		units = lease_units(meter, &ev->pkt, old, tag, meter->lease);
+		FORGET(&ev->pkt, units);
+		if (units >= cost && lease_is_live(&ev->pkt, old) &&
+		    __sync_val_compare_and_swap(lease, old, lease_with(old, units - cost)) == old)
+			return 0;
+	}
+	if (!due)
+		return cost;
+	*ret_lease = STEP_LEASE;
+	return cost + meter->lease - units;
+}
+
+/*
+ * Whether bucket `i` has room: then ev->step[i] is what it is to become. Of a meter with leases also
+ * where this CPU's has the units: then they are spent.
+ */
 static __always_inline int passed_peek(const struct sl_rules *rules, struct evaluation *ev,
 				       const struct sl_passed *p, u32 i)
 {
 	const struct sl_limit *meter = passed_meter(rules, p, i);
 	struct sl_way *way = passed_way(p, i);
 	struct sl_result res;
-	u64 key, old;
+	u64 key, old, units;
 
 	OPAQUE(i);
 	i &= SL_PASSED_METERS - 1;
 	key = p->key[i];
 	if (!meter || !way)
 		return 0;
+	units = meter->unit == SL_UNIT_BYTES ? ev->pkt.length : 1;
+	ev->step[i].lease = STEP_ALONE;
+	if (meter->lease && lease_is_here(rules)) {
+		ev->step[i].lease = STEP_COUNTED;
+		units = passed_lease(ev, meter, key, units, &ev->step[i].lease);
+		FORGET(&ev->pkt, units);
+		if (!units) {
+			ev->charged |= 1U << i;
+			return 1;
+		}
+	}
 	old = read_once(&way->bucket_state);
 	if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 		return 0;
-	if (meter->lease && lease_may_be(&ev->pkt, key))
-		return 0;
-	res = sl_step(old, &meter->params, ev->pkt.now,
-		      meter->unit == SL_UNIT_BYTES ? ev->pkt.length : 1);
-	if (res.verdict == SL_OVER || (meter->lease && res.quarter))
+	res = sl_step(old, &meter->params, ev->pkt.now, units);
+	if (res.verdict == SL_OVER)
 		return 0;
 	ev->step[i].old = old;
 	ev->step[i].new = res.bucket_state;
@@ -80,38 +119,53 @@ static __always_inline int passed_peek(const struct sl_rules *rules, struct eval
 }
 
 /* Charges it. 0: another CPU changed it meanwhile, and nothing was charged. */
-static __always_inline int passed_commit(struct evaluation *ev, const struct sl_passed *p, u32 i)
+static __always_inline int passed_commit(const struct sl_rules *rules, struct evaluation *ev,
+					 const struct sl_passed *p, u32 i)
 {
+	const struct sl_limit *meter = passed_meter(rules, p, i);
 	struct sl_way *way = passed_way(p, i);
 
 	OPAQUE(i);
 	i &= SL_PASSED_METERS - 1;
-	return way &&
-	       __sync_val_compare_and_swap(&way->bucket_state, ev->step[i].old, ev->step[i].new) ==
-		       ev->step[i].old &&
-	       sl_key_is(read_once(&way->key), p->key[i]);
+	if (ev->charged & (1U << i))
+		return 1;
+	if (!way ||
+	    __sync_val_compare_and_swap(&way->bucket_state, ev->step[i].old, ev->step[i].new) !=
+		    ev->step[i].old ||
+	    !sl_key_is(read_once(&way->key), p->key[i]))
+		return 0;
+	ev->charged |= 1U << i;
+	if (ev->step[i].lease == STEP_COUNTED) {
+		lease_count(&ev->pkt, lease_hint(p->key[i]), p->key[i]);
+	} else if (ev->step[i].lease == STEP_LEASE && meter) {
+		ev->meter.key = p->key[i];
+		ev->meter.lease = meter->lease;
+		lease_store(meter, ev);
+	}
+	return 1;
 }
 
-/* Refunds the first `count` charges. */
+/* Refunds what was charged. */
 SL_GLOBAL int passed_undo(const struct sl_rules *rules, struct evaluation *ev,
-			  const struct sl_passed *p, u32 count)
+			  const struct sl_passed *p)
 {
 	const struct sl_limit *meter;
 	u32 i;
 
 	if (!rules || !ev || !p)
 		return 0;
-	for (i = 0; i < SL_PASSED_METERS && i < count; i++) {
+	for (i = 0; i < SL_PASSED_METERS; i++) {
 		meter = passed_meter(rules, p, i);
-		if (!meter)
+		if (!meter || !(ev->charged & (1U << i)))
 			continue;
 		ev->meter.key = p->key[i];
 		ev->meter.cost = meter->unit == SL_UNIT_BYTES ? ev->pkt.length : 1;
 		ev->meter.own_rates = 0;
 		ev->meter.own_params = 0;
+		ev->meter.lease = lease_is_here(rules) ? meter->lease : 0;
 		charge_refund(rules, ev, p->meter[i]);
 	}
-	return 1;
+	return 0;
 }
 
 /*
@@ -132,16 +186,13 @@ static __always_inline int passed_before(struct evaluation *ev)
 	clock_read(&ev->pkt);
 	if (ev->pkt.now.mono_ns >= p->like.until_ns)
 		return 0;
+	ev->charged = 0;
 	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
 		if (!passed_peek(rules, ev, p, i))
-			return 0;
-	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++) {
-		if (passed_commit(ev, p, i))
-			continue;
-		if (i)
-			passed_undo(rules, ev, p, i);
-		return 0;
-	}
+			return ev->charged ? passed_undo(rules, ev, p) : 0;
+	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
+		if (!passed_commit(rules, ev, p, i))
+			return ev->charged ? passed_undo(rules, ev, p) : 0;
 	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
 		if (p->heads & (1U << i))
 			count_limit(sl_key_limit_id(p->key[i]), SL_LV_PASS, ev->pkt.length);

@@ -79,7 +79,6 @@ struct sl_result {
 	u64 bucket_state;	/* the new state; the old one where the verdict is SL_OVER */
 	u64 wait_ns;	/* SL_OVER: after this long the same cost fits; ~0 where it never does */
 	u32 verdict;	/* enum sl_verdict */
-	u32 quarter;	/* 0: less than a quarter of the limit was used before this step */
 };
 
 #include "algo_counters.h"

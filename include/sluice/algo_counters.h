@@ -108,7 +108,6 @@ static __always_inline struct sl_result sl_counters_step(u64 bucket_state,
 	struct sl_result res = { .bucket_state = bucket_state };
 	u64 used = sl_counters_sum(&c, p), freed = 0;
 
-	res.quarter = used >= p->capacity / 4;
 	if (used + cost <= p->capacity) {
 		c.counts += cost;
 		res.bucket_state = sl_counters_state(&c);

@@ -60,7 +60,6 @@ static __always_inline struct sl_result sl_first_step(u64 bucket_state, const st
 	struct sl_result res = { .bucket_state = bucket_state };
 	u64 end, left, count = sl_first_count(bucket_state, p, mono_ns, &end, &left);
 
-	res.quarter = count >= p->capacity / 4;
 	if (count + cost > p->capacity) {
 		res.verdict = SL_OVER;
 		res.wait_ns = cost > p->capacity ? ~0ULL : left;

@@ -100,7 +100,6 @@ static __always_inline struct sl_result sl_gcra_step(u64 bucket_state, const str
 	if (cost > p->capacity)
 		return res;
 	debt = sl_gcra_debt(bucket_state, p, now);
-	res.quarter = debt >= p->tau / 4;
 	debt += sl_gcra_ticks(p, cost);
 	if (debt > p->tau) {
 		res.wait_ns = (debt - p->tau + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;

@@ -170,7 +170,6 @@ static __always_inline struct sl_result sl_sliding_step(u64 bucket_state, const 
 	u64 charge = whole;
 	struct sl_result res = { .bucket_state = bucket_state };
 
-	res.quarter = s.current + s.previous >= capacity / 4;
 	if (s.current + whole > capacity ||
 	    !sl_sliding_less(s.previous, s.left_ns, capacity - s.current - whole + 1,
 			     p->window_ns)) {

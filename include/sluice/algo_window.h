@@ -86,7 +86,6 @@ static __always_inline struct sl_result sl_window_step(u64 bucket_state, const s
 	u64 number;
 	u64 count = sl_window_count(bucket_state, p, utc_ns, &number);
 
-	res.quarter = count >= p->capacity / 4;
 	if (count + cost > p->capacity) {
 		res.verdict = SL_OVER;
 		res.wait_ns = cost > p->capacity ? ~0ULL :

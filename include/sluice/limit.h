@@ -87,7 +87,7 @@ enum sl_tag_flags {
 struct sl_limit {
 	struct sl_params params;
 	u32 slot;		/* 1..SL_LIMIT_IDS-1 */
-	u32 lease;		/* units a CPU takes at a time; 0: no leases, the exact path */
+	u32 lease;		/* sl_lease_batch() of the capacity; 0: no leases, the exact path */
 	u32 mark;
 	u8 unit;		/* enum sl_unit */
 	u8 per;			/* enum sl_per, or-ed */
@@ -110,10 +110,29 @@ struct sl_limit {
 	u8 count_all;		/* 1: packets that it refuses count, too */
 	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped; 0: each */
 	u8 by_match;		/* 1: a limit without a rate: each packet that matches meets `action` */
-	u8 pad1[7];
+	u8 percpu;		/* 1: other parameters than these may have leases, too */
+	u8 pad1[6];
 	u64 pad2[2];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
+
+/* The largest lease: what has room in its state (table.h). */
+#define SL_LEASE_UNITS_MAX 0xffffffULL
+/* Of bytes the smallest: one frame of the common MTU, else each packet would renew it. */
+#define SL_LEASE_MIN_BYTES 1514
+
+/*
+ * The units that a CPU takes at a time: of all `cpus` together at most 1 % of the capacity. 0:
+ * less than two units, or a frame: no leases.
+ */
+static __always_inline u32 sl_lease_batch(u64 capacity, u32 cpus, u32 unit)
+{
+	u64 batch = cpus ? capacity / (100ULL * cpus) : 0;
+
+	if (batch < (unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 2))
+		return 0;
+	return batch < SL_LEASE_UNITS_MAX ? batch : SL_LEASE_UNITS_MAX;
+}
 
 /*
  * The override index: of every meter that overrides apply to, which one holds for a source. A

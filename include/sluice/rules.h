@@ -53,7 +53,7 @@ struct sl_rules {
 	struct sl_ban ban[SL_LIMITS_MAX];
 	struct sl_lengths override_lengths[SL_LIMITS_MAX][SL_FAMILY_COUNT];
 	u32 override_buckets;
-	u32 pad1;
+	u32 lease_cpus;			/* CPUs 0 to that may have leases; 0: none */
 	struct sl_limit limits[SL_METERS_MAX];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_rules) < (1 << 20), "one kmalloc-free map value");

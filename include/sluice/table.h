@@ -188,12 +188,21 @@ static __always_inline u32 sl_table_set(u64 key, u32 which, u32 sets)
  */
 #define SL_LEASE_NS 10000000ULL
 #define SL_LEASE_TIME_SHIFT 20
-#define SL_LEASE_UNITS_MAX 0xffffffULL
 
-/* Which hashes have a lease on this CPU; a miss here saves the look-up (per CPU, one value). */
-#define SL_LEASE_HINTS 1024
+/*
+ * Of each CPU, by hash: which keys may have a lease (a miss here saves the look-up), and which one
+ * came often enough to take one. Times are CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT.
+ */
+#define SL_LEASE_HINTS 512
+struct sl_lease_hint {
+	u32 until;		/* when the last lease ends; 0 none */
+	u32 tag;		/* of the key that is counted */
+	u32 since;		/* when its count began */
+	u32 count;		/* its packets less those of others */
+};
+
 struct sl_lease_hints {
-	u32 until[SL_LEASE_HINTS];	/* monotonic time >> 20, the lease's end; 0 none */
+	struct sl_lease_hint hint[SL_LEASE_HINTS];
 };
 
 /* Per CPU: a reading of both clocks, to bound the time without reading it. */

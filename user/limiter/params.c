@@ -152,21 +152,6 @@ void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot)
 	}
 }
 
-/*
- * Leases let a bucket admit up to cpus x batch more than its capacity, and withhold as much
- * from a CPU that holds none: 1 % of the capacity for all CPUs together. Of a window they admit
- * nothing more, fixed or sliding: a lease's units were charged to the window that they are
- * spent in, when its estimate was no lower than now.
- */
-u32 params_lease(const struct sl_params *p, u32 cpus)
-{
-	u64 batch = p->capacity / 100 / (cpus ? cpus : 1);
-
-	if (params_percpu_note(p->algo) || batch < 2)
-		return 0;
-	return min_u64(batch, SL_LEASE_UNITS_MAX);
-}
-
 const char *params_percpu_note(enum sl_algo algo)
 {
 	return algorithms[algo]->percpu_note;

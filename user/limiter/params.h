@@ -49,14 +49,12 @@ u32 params_error_ppm(const struct sl_params *p, const struct rate *rate);
 #define PARAMS_ERROR_MAX_PPM 10000
 /*
  * The reason why accounting percpu has no effect with an algorithm, as text for `check`; NULL if it
- * has (token bucket, fixed and sliding window). With a reason params_lease() is 0.
+ * has (token bucket, fixed and sliding window). With a reason there are no leases.
  */
 const char *params_percpu_note(enum sl_algo algo);
 /* Fills rescale_* of `p` for bucket states made at the rates in slot->tau. */
 void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot);
 /* The default burst. */
 u64 params_default_burst(const struct rate *rate, u32 max_frame);
-/* Units a CPU leases at a time for a capacity; 0: no leases (batch under two). */
-u32 params_lease(const struct sl_params *p, u32 cpus);
 
 #endif

@@ -118,8 +118,6 @@ static u64 run_counter(const struct sl_params *p, u64 most_cost)
 			refused++;
 			continue;
 		}
-		if (!res.quarter)
-			assert_true(counter_used(&c, utc) * 4 <= p->capacity);
 		bucket_state = res.bucket_state;
 		counter_charge(&c, utc, cost);
 		if (!rng_below(10)) {

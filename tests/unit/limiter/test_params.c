@@ -267,35 +267,35 @@ TEST(test_stated_error)
 	}
 }
 
-/* Leases where there is a quantity that CPUs can share. */
+/* Leases only where there is a quantity that CPUs can share. */
 TEST(test_percpu)
 {
 	for (enum sl_algo algo = 0; algo < SL_ALGO_COUNT; algo++) {
-		struct sl_params p = { .algo = algo, .capacity = 1000000 };
 		bool leased = algo == SL_ALGO_TOKEN_BUCKET ||
 			      (sl_algo_is_window(algo) && algo != SL_ALGO_WINDOW_COUNTERS);
 
 		assert_int_equal(params_percpu_note(algo) == NULL, leased);
-		assert_int_equal(params_lease(&p, 2), leased ? 5000 : 0);
 	}
 }
 
 TEST(test_lease)
 {
-	struct sl_params p = { 0 };
 	static const struct {
 		u64 capacity;
-		u32 cpus, lease;
+		u32 cpus;
+		enum sl_unit unit;
+		u32 lease;
 	} table[] = {
-		{ 199, 1, 0 }, { 200, 1, 2 }, { 399, 2, 0 }, { 400, 2, 2 },
-		{ 1000000, 4, 2500 }, { 1000000, 0, 10000 },
-		{ SL_BIT(46) - 1, 2, SL_LEASE_UNITS_MAX },
+		{ 199, 1, SL_UNIT_PACKETS, 0 }, { 200, 1, SL_UNIT_PACKETS, 2 },
+		{ 399, 2, SL_UNIT_CONNECTIONS, 0 }, { 400, 2, SL_UNIT_CONNECTIONS, 2 },
+		{ 1000000, 4, SL_UNIT_PACKETS, 2500 }, { 1000000, 0, SL_UNIT_PACKETS, 0 },
+		{ SL_BIT(46) - 1, 2, SL_UNIT_BYTES, SL_LEASE_UNITS_MAX },
+		{ 9689599, 64, SL_UNIT_BYTES, 0 }, { 9689600, 64, SL_UNIT_BYTES, 1514 },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
-		p.capacity = table[i].capacity;
-		assert_int_equal(params_lease(&p, table[i].cpus), table[i].lease);
-	}
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		assert_int_equal(sl_lease_batch(table[i].capacity, table[i].cpus, table[i].unit),
+				 table[i].lease);
 }
 
 TEST_MAIN

@@ -117,7 +117,7 @@ static struct compile_env make_env(struct running *run, char (*names)[16],
 	env = (struct compile_env){
 		.mono_ns = clock_mono_ns(),
 		.utc_offset_ns = clock_utc_offset_ns(),
-		.cpus = cpus_possible(),
+		.cpus = cpus_online(),
 		.seed = run->packets->dp->ops->state(run->packets->dp)->seed,
 		.generation = run->generation + 1,
 		.iface = (const char (*)[16])names,

@@ -439,7 +439,7 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 	c.meters.meter = c.rules->limits;
 	c.meters.ban = c.rules->ban;
 	c.meters.next = SL_METER_FURTHER;
-	c.meters.cpus = env->cpus;
+	c.meters.cpus = c.rules->lease_cpus = env->cpus;
 	c.meters.max_frame = env->max_frame;
 	c.meters.counters = policy->cluster;
 	code = compile_all(&c, image);

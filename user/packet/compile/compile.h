@@ -14,7 +14,7 @@
 struct compile_env {
 	u64 mono_ns;			/* CLOCK_MONOTONIC now */
 	u64 utc_offset_ns;		/* UTC - monotonic time */
-	u32 cpus;			/* possible CPUs: the divisor of leases */
+	u32 cpus;			/* those before this number may have leases */
 	u32 max_frame;			/* bytes: least burst of a byte limit; 0: 9018 */
 	struct sl_seed seed;
 	u64 generation;

@@ -19,8 +19,6 @@
 #include "packet/compile/meters.h"
 #include "limiter/algorithm.h"
 
-/* A lease of bytes below one frame of the common MTU would be renewed with each packet. */
-#define LEASE_MIN_BYTES 1514
 /* The least capacity in bytes and the largest frame that params.c accepts. */
 #define WINDOW_MIN_BYTES 64
 
@@ -155,15 +153,19 @@ static struct allowance soft_share(const struct builder *b, struct allowance a)
 	return a;
 }
 
-static u32 lease_of_meter(const struct builder *b, const struct sl_limit *meter)
+/* Whether the buckets of a meter are shared by leases (bpf/lease.h), where they are large enough. */
+static void set_lease(const struct builder *b, struct sl_limit *meter)
 {
-	u32 lease = params_lease(&meter->params, b->meters->cpus);
+	meter->percpu = b->def->accounting == ACCOUNTING_PERCPU && !b->def->terms.count_all &&
+			!params_percpu_note(meter->params.algo);
+	meter->lease = meter->percpu ? sl_lease_batch(meter->params.capacity, b->meters->cpus,
+						      meter->unit) : 0;
+}
 
-	if (b->def->accounting != ACCOUNTING_PERCPU || b->def->terms.count_all)
-		return 0;
-	if (meter->unit == SL_UNIT_BYTES && lease < LEASE_MIN_BYTES)
-		return 0;
-	return lease;
+static void no_lease(struct sl_limit *meter)
+{
+	meter->percpu = 0;
+	meter->lease = 0;
 }
 
 /* ------------------------------------------------------------------ meters */
@@ -216,7 +218,7 @@ static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const str
 		return fail(b, ERANGE, what, reason);
 	if (params_error_ppm(&meter->params, &a->rate) > PARAMS_ERROR_MAX_PPM)
 		return fail(b, ERANGE, what, "the rate cannot be represented within 1 %");
-	meter->lease = lease_of_meter(b, meter);
+	set_lease(b, meter);
 	return 0;
 }
 
@@ -273,7 +275,6 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	name_meter(b, index, rate, soft ? "so" : "o");
 	meter = &b->meters->meter[index];
 	*meter = b->meters->meter[of];
-	meter->lease = 0;
 	meter->single_meter = 0;
 	meter->of_overrides = 1;
 	meter->next = meter->soft = meter->full = meter->overridden = meter->ban = SL_NO_METER;
@@ -307,6 +308,7 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 		if (!i || is_less(&to->params[i], &meter->params))
 			meter->params = to->params[i];
 	}
+	set_lease(b, meter);
 	return 0;
 }
 
@@ -419,7 +421,7 @@ static int add_ban(struct builder *b)
 		return err;
 	meter = &b->meters->meter[index];
 	meter->per = SL_PER_SOURCE;
-	meter->lease = 0;
+	no_lease(meter);
 	ban_durations(def, ban);
 	ban->trigger = index;
 	ban->spoofable = def->spoofable;

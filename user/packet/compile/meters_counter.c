@@ -57,6 +57,7 @@ static void fill_meter(struct meters *meters, u32 index, u32 of)
 	*meter = meters->meter[of];
 	meter->params = counter_params;
 	meter->counter = 1;
+	meter->percpu = 0;
 	meter->lease = 0;
 	meter->single_meter = 0;
 	meter->elastic = 0;

@@ -111,6 +111,11 @@ static inline u32 env_iface_slot(void)
 	return sim_iface;
 }
 
+static inline u32 env_cpu(void)
+{
+	return sim_cpu - sim->cpu;
+}
+
 static inline u32 env_table_sets(void)
 {
 	return sim->sets;

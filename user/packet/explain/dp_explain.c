@@ -241,13 +241,15 @@ static u64 state_of(const struct packet *pkt, u64 key, const struct sl_params *p
 static u64 meter_leased(struct explain *e, const struct sl_limit *meter,
 			const struct evaluation *ev)
 {
+	const struct sl_rules *rules = e->sim.rules[0];
+	u32 batch = meter ? lease_batch(rules, meter, ev) : 0;
 	u64 sum = 0;
 
-	if (!meter || !meter->lease || e->dp->ops->lease(e->dp, ev->meter.key, e->leases) < 0)
+	if (!batch || e->dp->ops->lease(e->dp, ev->meter.key, e->leases) < 0)
 		return 0;
-	for (u32 cpu = 0; cpu < e->sim.cpus; cpu++)
+	for (u32 cpu = 0; cpu < e->sim.cpus && cpu < rules->lease_cpus; cpu++)
 		sum += lease_units(meter, &ev->pkt, e->leases[cpu], lease_tag(ev->meter.key, meter),
-				   1);
+				   batch);
 	return sum;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* cpus.h - how many CPUs this machine may ever have: leases are divided among them. */
+/* cpus.h - how many CPUs leases are divided among. */
 #ifndef SLUICE_HOST_CPUS_H
 #define SLUICE_HOST_CPUS_H
 
@@ -8,10 +8,13 @@
 
 #include "sluice/types.h"
 
-/* The kernel's list of possible CPUs, "0-7"; its last number counts, gaps included. */
-static inline u32 cpus_possible(void)
+/*
+ * All online CPUs have lower numbers: from the kernel's list, "0-3,6", the last one counts, gaps
+ * included. One that comes online later, with a higher number, has no leases until the next rule set.
+ */
+static inline u32 cpus_online(void)
 {
-	FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
+	FILE *file = fopen("/sys/devices/system/cpu/online", "re");
 	char text[256] = "";
 	unsigned int first = 0, last;
 	char *at = text;
@@ -31,7 +34,7 @@ static inline u32 cpus_possible(void)
 	case 1:
 		return first + 1;
 	}
-	configured = sysconf(_SC_NPROCESSORS_CONF);
+	configured = sysconf(_SC_NPROCESSORS_ONLN);
 	return configured > 0 ? (u32)configured : 1;
 }
 
