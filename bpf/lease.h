@@ -3,7 +3,7 @@
  * lease.h - per-CPU accounting: a lease is a small batch of units that this CPU takes from the
  * bucket in the shared table at once, and spends on its own.
  *
- * Leases are in an LRU per-CPU hash. A CPU holds at most one batch of a key: units above that, of
+ * Leases are in an LRU per-CPU hash, but those taken last (struct sl_lease_hint). A CPU holds at most one batch of a key: units above that, of
  * before a change of the rules or of an elastic scale, are void. Only CPUs whose number is below
  * sl_rules.lease_cpus hold any, and so many batches are at most 1% of the capacity
  * (sl_lease_batch()). So whatever CPUs packets arrive on, come online or go offline
@@ -68,7 +68,7 @@ static __always_inline int lease_is_here(const struct sl_rules *rules)
 
 static __always_inline u64 lease_tag(u64 key, const struct sl_limit *limit)
 {
-	return (((key >> 20) ^ key) & 0x3ffff) << 2 | (limit->params.gen & 3);
+	return ((key >> 46 ^ key >> 20 ^ key) & 0x3ffff) << 2 | (limit->params.gen & 3);
 }
 
 static __always_inline u64 lease_state(u64 tag, u64 end_ns, u64 units)
@@ -120,23 +120,32 @@ static __always_inline struct sl_lease_hint *lease_hint(u64 key)
 {
 	struct sl_lease_hints *hints = map_lease_hints();
 
-	return hints ? &hints->hint[key >> 1 & (SL_LEASE_HINTS - 1)] : NULL;
+	return hints ? &hints->hint[sl_lease_hint_at(key)] : NULL;
 }
 
 static __always_inline u32 lease_hint_tag(u64 key)
 {
-	return key >> 10;
+	return key >> 32;
 }
 
-/* Whether this CPU may have a lease that has not ended; a hint that saves look-ups. The clock was read. */
-static __always_inline int lease_may_be(const struct packet *pkt, struct sl_lease_hint *hint)
+/*
+ * Whether this CPU may have a lease that has not ended, which saves look-ups. In `until`, the clock
+ * was read.
+ */
+static __always_inline int lease_may_be(const struct packet *pkt, struct sl_lease_hint *hint, u64 key)
 {
-	if (!hint || !hint->until)
-		return 0;
+	if (!hint || hint->key == key || !hint->until)
+		return hint && hint->key == key;
 	if ((s32)(hint->until - (u32)(pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT)) >= 0)
 		return 1;
 	hint->until = 0;
 	return 0;
+}
+
+/* This CPU's lease of a key, in its one place, or NULL. */
+static __always_inline u64 *lease_find(struct sl_lease_hint *hint, u64 key)
+{
+	return hint && hint->key == key ? &hint->lease : map_lease(key);
 }
 
 /* Whether the count of a hint is not over. A lease begins it anew, at its end. */
@@ -193,14 +202,14 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct evaluation *ev, enu
 	if (!limit || !ev || !ev->meter.lease)
 		return 0;
 	hint = lease_hint(ev->meter.key);
-	if (mode != LEASE_LEFT && !(hint && hint->until))
+	if (mode != LEASE_LEFT && !(hint && (hint->until || hint->key == ev->meter.key)))
 		return 0;
 	clock_read(&ev->pkt);
-	if (mode != LEASE_LEFT && !lease_may_be(&ev->pkt, hint))
+	if (mode != LEASE_LEFT && !lease_may_be(&ev->pkt, hint, ev->meter.key))
 		return 0;
 	cost = ev->meter.cost;
 	tag = lease_tag(ev->meter.key, limit);
-	lease = map_lease(ev->meter.key);
+	lease = lease_find(hint, ev->meter.key);
 	for (i = 0; lease && i < LEASE_TRIES; i++) {
 		old = read_once(lease);
 		units = lease_units(limit, &ev->pkt, old, tag, ev->meter.lease);
@@ -226,44 +235,63 @@ SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct evaluation *
 
 	if (!limit || !ev || !ev->meter.lease)
 		return 0;
-	lease = map_lease(ev->meter.key);
+	lease = lease_find(lease_hint(ev->meter.key), ev->meter.key);
 	return lease ? lease_units(limit, &ev->pkt, read_once(lease), lease_tag(ev->meter.key, limit),
 				   ev->meter.lease) : 0;
 }
 
-/* Fills the lease; 1 done. Units that cannot be stored are lost: less passes, never more. */
+/*
+ * Makes a hint's place the key's: the lease there goes to the map. What the map has of the key is in
+ * the new lease. Units that cannot be stored are lost: less passes, never more.
+ */
+SL_GLOBAL int lease_move(struct sl_lease_hint *hint, u64 key)
+{
+	u64 *lease;
+
+	if (!hint)
+		return 0;
+	if (hint->lease & SL_LEASE_UNITS_MAX) {
+		lease = map_lease(hint->key);
+		if (lease)
+			__sync_lock_test_and_set(lease, hint->lease);
+		else if (map_lease_insert(hint->key, hint->lease))
+			count_map_error(SL_ME_LEASE_UPDATE);
+	}
+	hint->lease = 0;
+	hint->key = key;
+	lease = map_lease(key);
+	if (lease)
+		__sync_lock_test_and_set(lease, 0);
+	return 1;
+}
+
+/* Fills the lease; 1 done. */
 SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct evaluation *ev)
 {
 	struct sl_global_stats *stats = map_global_stats();
 	struct sl_lease_hint *hint;
-	u64 key, end, old, new, left, *lease;
+	u64 key, end, left;
 
 	if (!limit || !ev)
 		return 0;
 	key = ev->meter.key;
+	hint = lease_hint(key);
+	if (!hint)
+		return 0;
 	end = ev->pkt.now.mono_ns + SL_LEASE_NS;
 	if (sl_is_window(&limit->params)) {
 		left = limit->params.window_ns - ev->pkt.now.utc_ns % limit->params.window_ns;
 		if (left < SL_LEASE_NS)
 			end = ev->pkt.now.mono_ns + left;
 	}
-	lease = map_lease(key);
-	new = lease_state(lease_tag(key, limit), end, ev->meter.lease);
-	if (lease) {
-		old = read_once(lease);
-		if (__sync_val_compare_and_swap(lease, old, new) != old)
-			return 0;
-	} else if (map_lease_insert(key, new)) {
-		count_map_error(SL_ME_LEASE_UPDATE);
-		return 0;
+	if (hint->key != key) {
+		lease_move(hint, key);
+		/* Not before the end of the one that was here. */
+		hint->until = (ev->pkt.now.mono_ns + SL_LEASE_NS) >> SL_LEASE_TIME_SHIFT;
 	}
-	hint = lease_hint(key);
-	if (hint) {
-		end >>= SL_LEASE_TIME_SHIFT;
-		hint->until = end ? end : 1;
-		if (hint->tag == lease_hint_tag(key))
-			hint->since = end;
-	}
+	hint->lease = lease_state(lease_tag(key, limit), end, ev->meter.lease);
+	if (hint->tag == lease_hint_tag(key))
+		hint->since = end >> SL_LEASE_TIME_SHIFT;
 	if (stats)
 		stats->leases++;
 	return 1;

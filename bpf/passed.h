@@ -62,9 +62,9 @@ static __always_inline u64 passed_lease(struct evaluation *ev, const struct sl_l
 	u64 tag = lease_tag(key, meter), old, units = 0, *lease;
 	int due = lease_is_due(&ev->pkt, hint, key);
 
-	if (!lease_may_be(&ev->pkt, hint) && !due)
+	if (!lease_may_be(&ev->pkt, hint, key) && !due)
 		return cost;
-	lease = map_lease(key);
+	lease = lease_find(hint, key);
 	if (lease) {
 		old = read_once(lease);
 		units = lease_units(meter, &ev->pkt, old, tag, meter->lease);

@@ -190,12 +190,14 @@ static __always_inline u32 sl_table_set(u64 key, u32 which, u32 sets)
 #define SL_LEASE_TIME_SHIFT 20
 
 /*
- * Of each CPU, by hash: which keys may have a lease (a miss here saves the look-up), and which one
- * came often enough to take one. Times are CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT.
+ * Of each CPU, by hash: the lease taken last, which is not in `lease` while it is here (that look-up
+ * costs as much as the packet's other ones together); whether others may be there; and which key came often enough to
+ * take one. Times are CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT.
  */
 #define SL_LEASE_HINTS 512
 struct sl_lease_hint {
-	u32 until;		/* when the last lease ends; 0 none */
+	u64 key, lease;		/* the lease here; 0 none */
+	u32 until;		/* when the last one that went to `lease` ends; 0 none */
 	u32 tag;		/* of the key that is counted */
 	u32 since;		/* when its count began */
 	u32 count;		/* its packets less those of others */
@@ -204,6 +206,12 @@ struct sl_lease_hint {
 struct sl_lease_hints {
 	struct sl_lease_hint hint[SL_LEASE_HINTS];
 };
+
+/* One source's keys of several limits differ in their limit_ids alone. */
+static __always_inline u32 sl_lease_hint_at(u64 key)
+{
+	return ((key >> 1) + (key >> 52) * 37) & (SL_LEASE_HINTS - 1);
+}
 
 /* Per CPU: a reading of both clocks, to bound the time without reading it. */
 struct sl_clock_pair {

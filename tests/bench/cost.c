@@ -8,8 +8,14 @@
  * The program is the shipped one, behind a stub. In each round all of them take turns, by
  * BPF_PROG_TEST_RUN; a round gives (case - bare) / (floor - bare), so harness and XDP_DROP do not
  * count. PINS is a directory on bpffs that is made, and removed at the end.
+ *
+ *     cost PINS ROUNDS two-cpus    the same packets on two CPUs at once, all passing: name, fill of the
+ *                                  bucket, ns of a packet alone, on both, and how many times one CPU
+ *                                  both are: median, least, most
  */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -374,6 +380,120 @@ static void run(const char *dir, int rounds, const char *word)
 	close_case(&floor);
 }
 
+/* ------------------------------------------------------------------ two CPUs */
+
+#define REPEAT_TWO 200000	/* of 10M, on each: they all pass at 0.9 */
+
+static const struct cost_case pairs[] = {
+	{ "exact", "rate: 10000000 packets/s\n    accounting: exact", .action = SL_ACT_PASS },
+	{ "percpu", "rate: 10000000 packets/s", .action = SL_ACT_PASS },
+	{ "percpu-bytes", "rate: 640000000 bytes/s\n    burst: 640000000", .action = SL_ACT_PASS },
+	{ "percpu-override", "rate: 10 packets/s\n    overrides: [{src: " HOT ", rate: 10000000 packets/s}]",
+	  .action = SL_ACT_PASS },
+	{ "percpu-4", "rate: 10000000 packets/s", .action = SL_ACT_PASS, .same = 4 },
+};
+#define PAIRS (sizeof(pairs) / sizeof(pairs[0]))
+
+struct sender {
+	struct contestant *one;
+	const struct cost_case *of;
+	pthread_barrier_t *begin;
+	u32 cpu;
+	double ns;
+};
+
+static void *send_on(void *arg)
+{
+	struct sender *s = arg;
+	u8 frame[128], out[256];
+	cpu_set_t set;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_out = out,
+		    .data_size_out = sizeof(out), .repeat = REPEAT_TWO);
+
+	CPU_ZERO(&set);
+	CPU_SET(s->cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	opts.data_size_in = make_frame(frame, s->of);
+	if (s->begin)
+		pthread_barrier_wait(s->begin);
+	if (bpf_prog_test_run_opts(bpf_program__fd(s->one->entry), &opts))
+		die("BPF_PROG_TEST_RUN", NULL);
+	if (opts.retval != 2) {
+		fprintf(stderr, "cost: %s: action %u instead of a pass\n", s->of->name, opts.retval);
+		exit(1);
+	}
+	s->ns = opts.duration;
+	return NULL;
+}
+
+/* Every token bucket there is, so that it is filled to a share of its limit. */
+static void fill_buckets(struct dp *dp, double fill)
+{
+	const struct sl_rules *rules = dp->ops->rules(dp);
+	u64 now = clock_ns(CLOCK_MONOTONIC) * SL_TICKS_PER_NS;
+	u32 sets;
+	struct sl_set *set = dp->ops->table(dp, &sets);
+
+	for (u32 i = 0; i < sets; i++) {
+		for (u32 way = 0; way < SL_WAYS; way++) {
+			u64 key = set[i].way[way].key;
+			const struct sl_params *p = &rules->limits[rules->limit_of_id[sl_key_limit_id(key)]].params;
+
+			if (key)
+				set[i].way[way].bucket_state = (now + (u64)(fill * p->tau)) << 2 | p->gen;
+		}
+	}
+}
+
+static void one_pair(struct contestant *one, const struct cost_case *c, double fill, int rounds)
+{
+	double alone[ROUNDS_MAX], both[ROUNDS_MAX], times[ROUNDS_MAX];
+	struct sender s[2] = { { .one = one, .of = c, .cpu = 0 }, { .one = one, .of = c, .cpu = 1 } };
+	pthread_barrier_t begin;
+	pthread_t thread[2];
+
+	pthread_barrier_init(&begin, NULL, 2);
+	for (int r = -1; r < rounds; r++) {
+		int at = r < 0 ? 0 : r;
+
+		alone[at] = 0;
+		for (int i = 0; i < 2; i++) {
+			s[i].begin = NULL;
+			fill_buckets(one->dp, fill);
+			pthread_create(&thread[i], NULL, send_on, &s[i]);
+			pthread_join(thread[i], NULL);
+			alone[at] += s[i].ns / 2;
+		}
+		fill_buckets(one->dp, fill);
+		for (int i = 0; i < 2; i++) {
+			s[i].begin = &begin;
+			pthread_create(&thread[i], NULL, send_on, &s[i]);
+		}
+		for (int i = 0; i < 2; i++)
+			pthread_join(thread[i], NULL);
+		both[at] = (s[0].ns + s[1].ns) / 2;
+		times[at] = alone[at] / s[0].ns + alone[at] / s[1].ns;
+	}
+	qsort(alone, rounds, sizeof(double), by_value);
+	qsort(both, rounds, sizeof(double), by_value);
+	qsort(times, rounds, sizeof(double), by_value);
+	printf("%-18s %4.1f %6.0f %6.0f %6.2f %6.2f %6.2f\n", c->name, fill, alone[rounds / 2],
+	       both[rounds / 2], times[rounds / 2], times[0], times[rounds - 1]);
+}
+
+static void two_cpus(const char *dir, int rounds)
+{
+	struct contestant one;
+
+	for (size_t i = 0; i < PAIRS; i++) {
+		memset(&one, 0, sizeof(one));
+		open_case(&one, &pairs[i], dir);
+		one_pair(&one, &pairs[i], 0.1, rounds);
+		one_pair(&one, &pairs[i], 0.9, rounds);
+		close_case(&one);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int rounds = argc > 2 ? atoi(argv[2]) : 9;
@@ -384,7 +504,10 @@ int main(int argc, char **argv)
 	}
 	if (mkdir(argv[1], 0700) && errno != EEXIST)
 		die(argv[1], NULL);
-	run(argv[1], rounds, argc > 3 ? argv[3] : "");
+	if (argc > 3 && !strcmp(argv[3], "two-cpus"))
+		two_cpus(argv[1], rounds);
+	else
+		run(argv[1], rounds, argc > 3 ? argv[3] : "");
 	rmdir(argv[1]);
 	return 0;
 }

@@ -124,8 +124,7 @@ struct dp_ops {
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
 	/*
-	 * CPUs that have leases, and the bucket states of a key's leases, one for each of them.
-	 * -ENOENT: none.
+	 * CPUs that have leases, and a key's leases, one for each of them; 0 none.
 	 */
 	u32 (*cpus)(struct dp *dp);
 	int (*lease)(struct dp *dp, u64 key, u64 *ret);

@@ -171,8 +171,23 @@ static u32 dp_bpf_cpus(struct dp *dp)
 static int dp_bpf_lease(struct dp *dp, u64 key, u64 *ret)
 {
 	struct dp_bpf *b = to_bpf(dp);
+	struct sl_lease_hints *hints = calloc(b->cpus, sizeof(*hints));
+	u32 zero = 0;
+	int rc = 0;
 
-	return bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.lease), &key, ret) < 0 ? -errno : 0;
+	if (!hints)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.lease), &key, ret) < 0) {
+		rc = errno == ENOENT ? 0 : -errno;
+		memset(ret, 0, b->cpus * sizeof(*ret));
+	}
+	if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.lease_hints), &zero, hints) < 0)
+		rc = -errno;
+	for (int cpu = 0; cpu < b->cpus; cpu++)
+		if (hints[cpu].hint[sl_lease_hint_at(key)].key == key)
+			ret[cpu] = hints[cpu].hint[sl_lease_hint_at(key)].lease;
+	free(hints);
+	return rc;
 }
 
 static const struct sl_rules *dp_bpf_rules(struct dp *dp)

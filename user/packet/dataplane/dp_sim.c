@@ -291,10 +291,12 @@ static int sim_lease(struct dp *dp, u64 key, u64 *ret)
 
 	sim = s;
 	at = sim_lease_slot(key);
-	if (s->lease_key[at] != key)
-		return -ENOENT;
-	for (i = 0; i < s->cpus; i++)
-		ret[i] = s->cpu[i].lease[at];
+	for (i = 0; i < s->cpus; i++) {
+		const struct sl_lease_hint *hint = &s->cpu[i].hints.hint[sl_lease_hint_at(key)];
+
+		ret[i] = hint->key == key ? hint->lease :
+			 s->lease_key[at] == key ? s->cpu[i].lease[at] : 0;
+	}
 	return 0;
 }
 
