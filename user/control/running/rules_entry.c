@@ -21,7 +21,6 @@
 #include "control/running/rules.h"
 #include "lib/clock.h"
 #include "lib/log.h"
-#include "packet/host/cpus.h"
 
 /* A text that filled its buffer may end in the middle of a character. */
 static void cut_text(char *text, size_t size)
@@ -162,7 +161,6 @@ static int put_limit(struct running *run, u32 index, const struct limit_def *aft
 {
 	struct sl_limit_id_info *slots = malloc(SL_LIMIT_IDS * sizeof(*slots));
 	struct compile_env env = {
-		.cpus = cpus_possible(),
 		.generation = run->generation + 1,
 		.slots = slots,
 		.before = run->image,

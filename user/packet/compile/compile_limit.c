@@ -64,7 +64,8 @@ int image_change_limit(const struct limit_def *def, u32 index, bool counters,
 	struct sl_rules *rules = malloc(sizeof(*rules));
 	struct meters meters = {
 		.name = malloc(SL_METERS_MAX * sizeof(*meters.name)),
-		.cpus = env->cpus,
+		/* Not env->cpus: the other limits' leases, and which CPUs have any, are of these. */
+		.cpus = before->lease_cpus,
 		.max_frame = env->max_frame,
 		.counters = counters,
 		.before = before->limits,

@@ -281,6 +281,7 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	b->meters->meter[of].overridden = index;
 	if (b->meters->before) {
 		meter->params = b->meters->before[index].params;
+		set_lease(b, meter);
 		return 0;
 	}
 	to = override_meters_add(&b->meters->overrides, def, of);

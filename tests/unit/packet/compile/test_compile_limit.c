@@ -148,4 +148,30 @@ TEST(test_shares)
 	policy_free(policy);
 }
 
+/* A CPU more or less since then changes no lease: together they are of one number of CPUs. */
+TEST(test_counts_the_same_cpus)
+{
+	static const char *const text = "limits: [{name: a, rate: 100000 packets/s}]\n";
+	char *const pair[] = { (char *)"rate=200000 packets/s" };
+	struct compile_env env = make_env();
+	struct limit_def after;
+	struct policy *policy;
+	struct sl_image *image, *next;
+	struct sl_err err;
+
+	memset(slots, 0, sizeof(slots));
+	assert_int_equal(policy_parse("", text, strlen(text), &policy, &err), 0);
+	env.cpus = 8;
+	image = compile(policy, &env);
+	env.before = image;
+	env.cpus = 2;
+	assert_true(limit_revalue(&policy->limit[0], pair, 1, &after));
+	assert_int_equal(image_change_limit(&after, 0, false, &env, &next), 0);
+	assert_int_equal(next->rules->lease_cpus, 8);
+	assert_int_equal(next->rules->limits[0].lease, 200000 / 100 / 8);
+	image_free(image);
+	image_free(next);
+	policy_free(policy);
+}
+
 TEST_MAIN
