@@ -12,6 +12,8 @@
  *     cost PINS ROUNDS two-cpus    the same packets on two CPUs at once, all passing: name, fill of the
  *                                  bucket, ns of a packet alone, on both, and how many times one CPU
  *                                  both are: median, least, most
+ *
+ * It is over 500 lines because both measure the same programs, rules and frames.
  */
 #include <errno.h>
 #include <pthread.h>
