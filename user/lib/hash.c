@@ -94,6 +94,23 @@ bool numbers_find(const struct numbers *numbers, u64 hash, u32 *ret)
 	return false;
 }
 
+int numbers_copy(const struct numbers *from, struct numbers *ret)
+{
+	*ret = (struct numbers){ .size = from->size, .count = from->count };
+	if (!from->size)
+		return 0;
+	ret->hash = malloc(from->size * sizeof(*ret->hash));
+	ret->number = malloc(from->size * sizeof(*ret->number));
+	if (!ret->hash || !ret->number) {
+		numbers_free(ret);
+		*ret = (struct numbers){ .size = 0 };
+		return -ENOMEM;
+	}
+	memcpy(ret->hash, from->hash, from->size * sizeof(*ret->hash));
+	memcpy(ret->number, from->number, from->size * sizeof(*ret->number));
+	return 0;
+}
+
 void numbers_free(struct numbers *numbers)
 {
 	free(numbers->hash);

@@ -30,6 +30,8 @@ struct numbers {
 bool numbers_find(const struct numbers *numbers, u64 hash, u32 *ret);
 /* Adds a new one. 0 or -ENOMEM. */
 int numbers_add(struct numbers *numbers, u64 hash, u32 number);
+/* 0 with *ret to be freed, or -ENOMEM and *ret empty. */
+int numbers_copy(const struct numbers *from, struct numbers *ret);
 void numbers_free(struct numbers *numbers);
 
 #endif

@@ -171,6 +171,44 @@ void http_rules_follow(struct running *run)
 		http_rules_put(run, next, run->live);
 }
 
+int http_rules_value(struct running *run, const json_t *op)
+{
+	struct override_index *old;
+	struct rule_edit edit;
+	int r;
+
+	if (!run->requests.rules || !json_is_string(json_object_get(op, "value")) ||
+	    make_edit(op, &edit) < 0)
+		return 1;
+	r = ruleset_edit_value(run->requests.rules, &edit,
+			       json_is_true(json_object_get(op, "forget")), &old);
+	free((void *)edit.pair);
+	if (r)
+		return 1;
+	running_rules(run);
+	override_index_free(old);
+	return 0;
+}
+
+void http_rules_noted(struct running *run)
+{
+	json_decref(run->requests.live);
+	run->requests.live = live_rules(run->live, LIVE_ANY_TERM);
+}
+
+void http_rules_again(struct running *run)
+{
+	struct ruleset *next;
+	char words[768];
+	struct sl_err err;
+
+	if (http_rules_build(run, run->live, false, NULL, &next, &err) < 0)
+		log_error("http: cannot restore the rules before the change: %s",
+			  sl_err_format(&err, words, sizeof(words)));
+	else
+		http_rules_put(run, next, run->live);
+}
+
 bool http_rules_expired(const struct running *run, u64 now_utc_ns)
 {
 	const json_t *op;

@@ -28,6 +28,15 @@ void http_rules_put(struct running *run, struct ruleset *set, const json_t *live
 /* Applies a replaced run->live; on failure logs and keeps the previous rules. */
 void http_rules_follow(struct running *run);
 
+/*
+ * An operation of one value, in the rules in force: see ruleset_edit_value(). 0; 1 and nothing done where the
+ * files must be read. Once run->live has it: http_rules_noted(); if it never will: http_rules_again(),
+ * which reads them.
+ */
+int http_rules_value(struct running *run, const json_t *op);
+void http_rules_noted(struct running *run);
+void http_rules_again(struct running *run);
+
 /* True if a timed change to rules has expired. */
 bool http_rules_expired(const struct running *run, u64 now_utc_ns);
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rules_entry.c - a live change that needs no other policy: of one block or exemption, or of a limit's own
- * values; see rules.h. It is made to the running policy, in force first, and stored then; where that fails
- * it is undone. An entry is one map update, and the rule set stays; so do entries that the file has:
+ * rules_entry.c - a live change that needs no other policy: of one block or exemption, of a limit's own
+ * values, or of a value's limits in a rule; see rules.h. It is in force first, and stored then; where that
+ * fails it is undone. An entry is one map update, and the rule set stays; so do entries that the file has:
  * changing one of those needs another rule set. A limit's values give a rule set that has all else of the
- * one before. And the removal of what has ended, and the description of a change for the history.
+ * one before. A value's limits are one pointer in the rules of the HTTP tier. And the removal of what has
+ * ended, and the description of a change for the history.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -212,13 +213,34 @@ static int change_limit(struct running *run, json_t *op, struct sl_err *err)
 	return r;
 }
 
+/* ------------------------------------------------------------------ a value's limits in a rule */
+
+static int change_value(struct running *run, json_t *op, struct sl_err *err)
+{
+	const struct live_kind *kind = live_kind_of(op);
+	int r;
+
+	if (!kind || kind->subject != LIVE_USER || http_rules_value(run, op))
+		return 1;
+	r = record(run, op, err);
+	if (r < 0) {
+		http_rules_again(run);
+		return r;
+	}
+	http_rules_noted(run);
+	run->generation++;
+	return 0;
+}
+
 int change_one(struct running *run, json_t *op, struct sl_err *err)
 {
 	int r = pending_refuse(run, err);
 
 	if (!r)
 		r = change_entry(run, op, err);
-	return r > 0 ? change_limit(run, op, err) : r;
+	if (r > 0)
+		r = change_limit(run, op, err);
+	return r > 0 ? change_value(run, op, err) : r;
 }
 
 /* ------------------------------------------------------------------ expiry */

@@ -149,7 +149,10 @@ void engine_thread_end(struct engine_thread *thread)
 
 void engine_rules_publish(struct engine *engine, struct ruleset *next)
 {
-	ruleset_free(publish_swap(&engine->rules, next));
+	struct ruleset *before = publish_swap(&engine->rules, next);
+
+	if (before != next)
+		ruleset_free(before);
 	delays_recheck(engine->delays);
 }
 

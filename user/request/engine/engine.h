@@ -112,7 +112,8 @@ static inline void engine_rules_leave(struct engine *engine)
 
 /*
  * Puts another rule set in force, from the main thread. The old one is freed after its last reader;
- * delayed requests are decided again.
+ * delayed requests are decided again. Also the same set: then returns after the last reader of what was
+ * replaced in it.
  */
 void engine_rules_publish(struct engine *engine, struct ruleset *next);
 

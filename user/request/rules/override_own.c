@@ -57,7 +57,7 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 		return 0;
 	if (++m->draft->b->set->private->override_limits > OVERRIDE_LIMITS_MAX)
 		return -E2BIG;
-	made = arena_alloc(&table->arena, sizeof(*made) + count * sizeof(*limit));
+	made = arena_alloc(override_arena(table), sizeof(*made) + count * sizeof(*limit));
 	if (!made)
 		return -ENOMEM;
 	if (!(table->limits_count & (table->limits_count - 1))) {
@@ -79,9 +79,7 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 
 /* ---- one limit ---- */
 
-/* Defaults of an override's i-th limit: those of the rule's i-th, except burst. */
-/* The limit of the rule that the i-th one of a value is like; NULL: the rule has fewer. */
-static const struct rule_limit *enforced_limit(const struct draft *draft, u32 i)
+const struct rule_limit *override_enforced_limit(const struct draft *draft, u32 i)
 {
 	for (u32 k = 0; k < draft->rule.limit_count; k++)
 		if (draft->limit[k].mode == SL_MODE_ENFORCE && !i--)
@@ -92,7 +90,7 @@ static const struct rule_limit *enforced_limit(const struct draft *draft, u32 i)
 int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
 {
 	const struct draft *draft = m->draft;
-	const struct rule_limit *from = enforced_limit(draft, i);
+	const struct rule_limit *from = override_enforced_limit(draft, i);
 	bool own = from;
 
 	from = own ? from : &draft->defaults;
@@ -100,9 +98,9 @@ int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
 	ret->terms.rates.burst[0] = 0;
 	ret->none = false;
 	if (own)
-		ret->name = arena_text(&m->table->arena, from->name, strlen(from->name));
+		ret->name = arena_text(override_arena(m->table), from->name, strlen(from->name));
 	else
-		ret->name = limit_default_name(m->draft, &m->table->arena, i + 1);
+		ret->name = limit_default_name(m->draft, override_arena(m->table), i + 1);
 	return ret->name ? 0 : -ENOMEM;
 }
 
@@ -176,7 +174,7 @@ static int item_own_limit(struct reader *r, const struct yaml_node *node, void *
 				 RULE_LIMITS_MAX, RULE_LIMITS_MAX);
 	if (override_default_limit(own->m, i, &defaults))
 		return read_no_memory(r);
-	rc = read_limit_element(r, node, &defaults, &own->limit[i], &own->m->table->arena);
+	rc = read_limit_element(r, node, &defaults, &own->limit[i], override_arena(own->m->table));
 	if (!rc && own->limit[i].mode == SL_MODE_SHADOW)
 		rc = read_fail(r, node, EINVAL, "found mode: shadow in an override; accepted: enforce");
 	if (!rc && check_limit_bounds(&own->limit[i], &own->m->draft->rule, &why))
@@ -283,6 +281,8 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 					 index->own_list[known].line);
 		index->own_list[known].limits = limits;
 		index->own_list[known].live = true;
+		index->own_list[known].other_text |=
+			strcmp(index->own_list[known].value, own->value.at) != 0;
 		return 0;
 	}
 	if (own->removed && !override_table_find(index->file, hash, &known))
@@ -291,7 +291,7 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 	if (!place || numbers_add(&m->table->values, hash, index->own_count))
 		return read_no_memory(m->r);
 	*place = (struct override_own){
-		.value = arena_text(&m->table->arena, own->value.at, own->value.len),
+		.value = arena_text(override_arena(m->table), own->value.at, own->value.len),
 		.limits = limits, .live = making->live, .in_file = !making->live,
 		.file_limits = making->live ? NULL : limits, .line = at ? at->line : 0,
 	};
@@ -375,6 +375,13 @@ static void load_live(struct own_making *making)
 				 (int)config_text_cut(why.message, sizeof(edit->reason) - 1),
 				 why.message);
 	}
+}
+
+int override_load_edit(struct making *m, struct override_index *index, const struct rule_edit *edit)
+{
+	struct own_making making = { .m = *m, .index = index, .live = true };
+
+	return load_edit(&making, edit);
 }
 
 static bool is_changed_live(const struct build *b)

@@ -16,6 +16,8 @@ struct override_table {
 	u32 limits_count;
 	struct numbers made;		/* the same by their hash, while loading */
 	struct arena arena;		/* the limits */
+	struct override_table *base;	/* whose arena it uses, of a copy; else NULL */
+	u32 copies;			/* made of it: its arena only grows */
 	/* Origin: the file as stat() describes it, and the rule's own limits. */
 	char *path;
 	u64 file_id[4];
@@ -28,6 +30,7 @@ struct override_own {
 	const struct override_limits *limits;	/* NULL: removed, the rule's own limits apply */
 	const struct override_limits *file_limits;	/* of in_file: as in the file */
 	bool live, in_file;		/* made or changed live; written in the rule file */
+	bool other_text;		/* a change named another address of its group */
 	int line;
 };
 
@@ -44,7 +47,17 @@ u64 override_hash(const struct rule *rule, struct bytes value);
 
 /* Whether the table has it, and its number. */
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret);
+/* A copy of a list with room for a power of two, as those of tables and indexes have. */
+void *override_array_copy(const void *array, u32 count, size_t size);
 struct override_table *override_table_new(void);
+/* The same values and limits, to be changed while others read the table; NULL: out of memory. */
+struct override_table *override_table_copy(struct override_table *table);
+/* Where its limits are. */
+static inline struct arena *override_arena(struct override_table *table)
+{
+	return table->base ? &table->base->arena : &table->arena;
+}
+
 void override_table_drop(struct override_table *table);		/* NULL is fine */
 
 /* ---- making ---- */
@@ -65,6 +78,10 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 u64 override_hash_limits(const struct rule_limit *limit, u32 count, bool unlimited);
 /* Defaults of an override's i-th limit: those of the rule's i-th, except burst. */
 int override_default_limit(struct making *m, u32 i, struct rule_limit *ret);
+/* The rule's limit that the i-th one of a value is like; NULL: it has fewer. */
+const struct rule_limit *override_enforced_limit(const struct draft *draft, u32 i);
+/* Applies a live change to an index under construction. */
+int override_load_edit(struct making *m, struct override_index *index, const struct rule_edit *edit);
 /* Nothing passes. */
 int override_blocked_limit(struct making *m, struct rule_limit *ret);
 /*

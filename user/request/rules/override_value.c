@@ -8,11 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/publish.h"
 #include "request/rules/override_private.h"
 
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret)
 {
 	return table && numbers_find(&table->values, hash, ret);
+}
+
+void *override_array_copy(const void *array, u32 count, size_t size)
+{
+	u32 room = 1;
+	void *copy;
+
+	while (room < count)
+		room *= 2;
+	copy = calloc(room, size);
+	if (copy && count)
+		memcpy(copy, array, count * size);
+	return copy;
 }
 
 struct override_table *override_table_new(void)
@@ -24,10 +38,29 @@ struct override_table *override_table_new(void)
 	return table;
 }
 
+struct override_table *override_table_copy(struct override_table *table)
+{
+	struct override_table *copy = override_table_new();
+
+	if (!copy)
+		return NULL;
+	copy->base = table->base ? table->base : table;
+	copy->base->users++;
+	copy->base->copies++;
+	copy->limits = override_array_copy(table->limits, table->limits_count, sizeof(*table->limits));
+	copy->limits_count = table->limits_count;
+	if (copy->limits && !numbers_copy(&table->values, &copy->values) &&
+	    !numbers_copy(&table->made, &copy->made))
+		return copy;
+	override_table_drop(copy);
+	return NULL;
+}
+
 void override_table_drop(struct override_table *table)
 {
 	if (!table || --table->users)
 		return;
+	override_table_drop(table->base);
 	arena_free(&table->arena);
 	numbers_free(&table->made);
 	numbers_free(&table->values);
@@ -63,7 +96,7 @@ u64 override_hash(const struct rule *rule, struct bytes value)
 
 const struct override_limits *override_value_find(const struct rule *rule, struct bytes value)
 {
-	const struct override_index *index = rule->overrides;
+	const struct override_index *index = publish_get(&rule->overrides);
 	u64 hash;
 	u32 number;
 

@@ -29,6 +29,17 @@ int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_
 			size_t count, struct ruleset **ret, struct sl_err *err);
 
 /*
+ * The same to a set in force, of one value of one rule: the rule gets another index of values, which has
+ * all others as before. `forget`: back to what the files have. 0, *ret_old (may be NULL) is then to be
+ * freed once no reader has it; 1 and nothing done where the files must be read, or the edit does not
+ * apply. Readers see one or the other. By the thread that makes rule sets.
+ */
+struct override_index;
+int ruleset_edit_value(struct ruleset *set, const struct rule_edit *edit, bool forget,
+		       struct override_index **ret_old);
+void override_index_free(struct override_index *index);		/* NULL is fine */
+
+/*
  * A rule file's text with the edits of its rules applied, changed only where it must. *ret is for
  * the caller to free, NULL if none is about this file. `set` is the current rule set, of these files.
  */

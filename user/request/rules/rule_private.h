@@ -287,7 +287,6 @@ extern const struct key_type type_rule_overrides;
 int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
 void write_rule_overrides_file(struct writer *w, const void *from);
 int load_rule_overrides(struct reader *r, struct draft *draft);
-void override_index_free(struct override_index *index);		/* NULL is fine */
 /* A limit's default name: the rule's path, from the second on with a number. */
 char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 
