@@ -49,22 +49,26 @@ static struct yaml_node *value_node(struct tree *tree, const struct keys *keys,
 
 	if (value[0] == '{' || value[0] == '[')
 		return to_yaml_node(tree, key, value, err);
-	no_memory(err);
-	if (!keys_take_list(keys, key) || !strchr(value, ','))
-		return tree_node(tree, YAML_TEXT, value, strlen(value));
+	if (!keys_take_list(keys, key) || !strchr(value, ',')) {
+		item = tree_node(tree, YAML_TEXT, value, strlen(value));
+		if (!item)
+			no_memory(err);
+		return item;
+	}
 	items = tree_node(tree, YAML_LIST, NULL, 0);
 	while (items) {
 		size_t len = strcspn(value, ",");
 
 		item = tree_node(tree, YAML_TEXT, value, len);
 		if (!item)
-			return NULL;
+			break;
 		yaml_node_append(items, item);
 		if (!value[len])
-			break;
+			return items;
 		value += len + 1;
 	}
-	return items;
+	no_memory(err);
+	return NULL;
 }
 
 /* The key of a mapping, created if missing; NULL: out of memory. */

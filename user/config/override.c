@@ -233,15 +233,6 @@ void override_rates_tidy(struct limit_def *limit)
 
 /* ------------------------------------------------------------------ text */
 
-void rates_add(struct rates *rates, const struct rate *rate)
-{
-	struct rate *to = &rates->rate[rates->count++];
-
-	to->count = rate->count;
-	to->period_ns = rate->period_ns;
-	to->unit = rate->unit;
-}
-
 /* The next item of a list; advances *text, to NULL at the end. */
 static void take_item(const char **text, char apart, char *buf, size_t size)
 {

@@ -28,6 +28,15 @@ const char *rates_format(const struct rates *rates, char *buf, size_t size)
 	return buf;
 }
 
+void rates_add(struct rates *rates, const struct rate *rate)
+{
+	struct rate *to = &rates->rate[rates->count++];
+
+	to->count = rate->count;
+	to->period_ns = rate->period_ns;
+	to->unit = rate->unit;
+}
+
 static int refuse_more(struct reader *r, const struct yaml_node *node, size_t most,
 		       const char *what)
 {

@@ -16,13 +16,11 @@
 #include "lib/log.h"
 #include "lib/units.h"
 
-int pending_refuse(const struct running *run, struct sl_err *err)
+int pending_refusal(const struct running *run, struct sl_err *err)
 {
 	u64 now_ns = clock_mono_ns(), left_ns;
 	char text[64];
 
-	if (!pending_is(run))
-		return 0;
 	left_ns = run->pending.deadline_ns > now_ns ? run->pending.deadline_ns - now_ns : 0;
 	return sl_err_set(err, EBUSY, "the applied %s is not confirmed yet and reverts in %s: "
 			  "confirm it (sluicectl confirm) or revert it (sluicectl rollback) first",
@@ -96,13 +94,13 @@ int pending_revert(struct running *run, const char *why, struct sl_err *err)
 	return 0;
 }
 
-void pending_check(struct running *run)
+void pending_check_deadline(struct running *run)
 {
 	u64 generation = run->generation;
 	struct sl_err err;
 	int r;
 
-	if (!pending_is(run) || clock_mono_ns() < run->pending.deadline_ns)
+	if (clock_mono_ns() < run->pending.deadline_ns)
 		return;
 	r = pending_revert(run, "not confirmed in time", &err);
 	/* The data path has reverted; the rest is tried again every second, and logged once. */

@@ -24,7 +24,11 @@ static inline bool pending_is(const struct running *run)
 }
 
 /* -EBUSY and err, which names confirm and rollback, if rules are pending; else 0. */
-int pending_refuse(const struct running *run, struct sl_err *err);
+int pending_refusal(const struct running *run, struct sl_err *err);
+static inline int pending_refuse(const struct running *run, struct sl_err *err)
+{
+	return pending_is(run) ? pending_refusal(run, err) : 0;
+}
 
 /* Makes the pending rules permanent. */
 int pending_confirm(struct running *run, struct sl_err *err);
@@ -33,7 +37,12 @@ int pending_confirm(struct running *run, struct sl_err *err);
 int pending_revert(struct running *run, const char *why, struct sl_err *err);
 
 /* Reverts if the deadline has passed; each second, and before each command. */
-void pending_check(struct running *run);
+void pending_check_deadline(struct running *run);
+static inline void pending_check(struct running *run)
+{
+	if (pending_is(run))
+		pending_check_deadline(run);
+}
 
 /*
  * {"deadline_ns", "deadline_utc_ns", "boot_id"} for live.json, and back. Monotonic time is valid for

@@ -183,16 +183,10 @@ static void took_force(struct running *run, const struct policy *policy, struct 
 	run->packets->table_at_ns = 0;
 }
 
-int rules_put(struct running *run, struct sl_image *image, const struct sl_limit_id_info *slots,
-	      struct sl_err *err)
+void rules_took_force(struct running *run, struct sl_image *image,
+		      const struct sl_limit_id_info *slots)
 {
-	int r = put_in_force(run, image, 0, err);
-
-	if (r < 0)
-		image_free(image);
-	else
-		took_force(run, run->policy, image, slots, true);
-	return r;
+	took_force(run, run->policy, image, slots, true);
 }
 
 static int install(struct running *run, const struct policy *policy, u64 revert_at_ns,

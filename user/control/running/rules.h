@@ -54,11 +54,11 @@ void change_end(struct change *change);
 int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err);
 /*
- * Puts an image in force that has the limits, limit_ids and entries of the one before, and owns it then
- * or frees it; `slots`: the bindings that it needs.
+ * An image is in force that has the limits, limit_ids and entries of the one before; it is owned by `run`
+ * from here on. `slots`: the bindings that it needs.
  */
-int rules_put(struct running *run, struct sl_image *image, const struct sl_limit_id_info *slots,
-	      struct sl_err *err);
+void rules_took_force(struct running *run, struct sl_image *image,
+		      const struct sl_limit_id_info *slots);
 /* Looks for login sessions: those opened since the last look are exempt when it returns. */
 void rules_protect(struct running *run);
 /* The same as rules_install(), and the policy becomes the running one; on failure it is freed. */

@@ -161,6 +161,7 @@ static bool has_derived(const struct policy *policy, const struct limit_def *lim
 static int put_limit(struct running *run, u32 index, const struct limit_def *after, struct sl_err *err)
 {
 	struct sl_limit_id_info *slots = malloc(SL_LIMIT_IDS * sizeof(*slots));
+	struct dp *dp = run->packets->dp;
 	struct compile_env env = {
 		.generation = run->generation + 1,
 		.slots = slots,
@@ -170,12 +171,16 @@ static int put_limit(struct running *run, u32 index, const struct limit_def *aft
 	int r = 1;
 
 	if (slots) {
-		memcpy(slots, run->packets->dp->ops->slots(run->packets->dp),
-		       SL_LIMIT_IDS * sizeof(*slots));
+		memcpy(slots, dp->ops->slots(dp), SL_LIMIT_IDS * sizeof(*slots));
 		r = image_change_limit(after, index, run->policy->cluster, &env, &image);
 	}
-	if (!r)
-		r = rules_put(run, image, slots, err);
+	if (!r) {
+		r = dp->ops->apply(dp, image, err);
+		if (r < 0)
+			image_free(image);
+		else
+			rules_took_force(run, image, slots);
+	}
 	free(slots);
 	return r;
 }
