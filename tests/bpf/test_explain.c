@@ -7,7 +7,7 @@
 
 #include "explain_kinds.h"
 
-#define PACKETS 3500
+#define PACKETS 5000
 #define LEAST_EACH 50
 #define LIMITS_MAX 32
 /* What `stretch` is multiplied by, and its burst then; no other limit has that one. */

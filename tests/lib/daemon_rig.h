@@ -20,7 +20,7 @@
 #include "control/commands/commands.h"
 #include "daemon/confine.h"
 #include "control/commands/control.h"
-#include "packet/host/cpus.h"
+#include "lib/cpus.h"
 #include "daemon/daemon.h"
 #include "control/elastic/elastic.h"
 #include "packet/explain/explain.h"

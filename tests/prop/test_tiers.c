@@ -57,8 +57,8 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 }
 
 /*
- * UTC is set back for all but window counters: there a request that is looked at removes counts that
- * are over for good, a packet does not (docs/guarantees.md).
+ * Where windows are aligned to UTC, it is set back within a second only, as the shortest window is: a request
+ * that is looked at removes counts that are over for good, a packet does not (docs/guarantees.md).
  */
 static void step_time(enum sl_algo algo)
 {
@@ -67,7 +67,7 @@ static void step_time(enum sl_algo algo)
 	if (!rng_below(500))
 		rig_pass(rng_magnitude(36));
 	if (!rng_below(1000) && algo != SL_ALGO_WINDOW_COUNTERS)
-		rig_now.utc_ns -= rng_magnitude(34);
+		rig_now.utc_ns -= sl_algo_is_window(algo) ? rng_below(rig_now.utc_ns % SEC + 1) : rng_magnitude(34);
 	rig_set_time(&packets, rig_now.mono_ns, rig_now.utc_ns - rig_now.mono_ns);
 }
 

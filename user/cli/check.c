@@ -19,16 +19,15 @@
 #include "config/http_def.h"
 #include "config/policy.h"
 #include "packet/compile/compile.h"
+#include "lib/cpus.h"
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 
-/* Any value will do: the seed and the clock do not change the result for a file. */
-#define CHECK_CPUS 8
-
+/* The seed and the clock do not change the result for a file; on how many CPUs it runs does: which limits have leases. */
 static int compile(const struct policy *policy, struct sl_image **ret, struct sl_err *err)
 {
 	struct sl_limit_id_info *slots = calloc(SL_LIMIT_IDS, sizeof(*slots));
-	struct compile_env env = { .cpus = CHECK_CPUS, .generation = 1, .slots = slots };
+	struct compile_env env = { .cpus = cpus_online(), .generation = 1, .slots = slots };
 	char (*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
 	int r;
 
@@ -144,6 +143,7 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 			 (json_int_t)policy->limit_count, "block",
 			 (json_int_t)policy->list[LIST_BLOCK].count, "exempt",
 			 (json_int_t)policy->list[LIST_EXEMPT].count, "notes", notes);
+	json_object_set_new(json, "exact", exact_limits(policy, image->rules));
 	if (policy->http)
 		json_object_set_new(json, "rules", json_integer(rules));
 	client_print(cli, json);

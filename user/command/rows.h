@@ -45,6 +45,7 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     { .when = "packet_tier", .of = "table_prices", .line =
 	       "              limit $limit: table full after $packets:rate packets from forged sources "
 	       "within $within_ns:time" },
+	     { .when = "packet_tier", .of = "exact", .line = "exact         {$limits[$]} ($why)" },
 	     LINE_WHEN("packet_tier", "{$can_attach|attaching     unavailable, as the attach helper has "
 		  "exited: restart sluiced}"),
 	     LINE_WHEN("packet_tier", "\n"),
@@ -622,7 +623,8 @@ COMMAND(check, "check", LOCAL, "check a configuration file",
 	MORE("Reads and compiles it, without a daemon and without root."),
 	SHOW(LINE("$file: good: $interfaces interface{$interfaces=1|s}, $limits limit{$limits=1|s}, $block "
 		  "blocked, $exempt exempt{, $rules rule{$rules=1|s}}"),
-	     EACH("notes", "note: $")))
+	     EACH("notes", "note: $"),
+	     EACH("exact", "counted exactly, not by CPU: {$limits[$]} ($why)")))
 
 COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture or an access log",
 	EXAMPLE("replay flood.pcap -c new.yaml"),

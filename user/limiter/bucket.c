@@ -258,8 +258,8 @@ const struct algorithm algorithm_token_bucket = {
 };
 
 const struct algorithm algorithm_leaky_bucket = {
-	.percpu_note = "a leaky bucket holds one packet (or frame), which cannot be divided among "
-		       "CPUs: accounting percpu counts as exact",
+	.percpu_note = "a leaky bucket holds one packet (or frame), which is not divided among "
+		       "CPUs",
 	.compile = leaky_compile,
 	BUCKET_STEPS,
 };

@@ -269,8 +269,8 @@ static void test_whole_commands(void **state)
 		  "0, \"notes\": [\"n\"]}",
 		  "f: good: 1 interface, 2 limits, 3 blocked, 0 exempt\nnote: n\n" },
 		{ "check", "{\"file\": \"f\", \"interfaces\": 0, \"limits\": 1, \"block\": 0, \"exempt\": "
-		  "0, \"notes\": [], \"rules\": 1}",
-		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\n" },
+		  "0, \"notes\": [], \"rules\": 1, \"exact\": [{\"why\": \"w\", \"limits\": [\"a\", \"b\"]}]}",
+		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\ncounted exactly, not by CPU: a, b (w)\n" },
 		{ "rule test", "{\"rule\": null}", "no rule matches: the request passes\n" },
 		{ "rule test", "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
 		  "\"override\": true, \"unlimited\": false, \"limits\": [{\"name\": \"l\", \"rate\": "

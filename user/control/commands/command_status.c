@@ -178,6 +178,7 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 			 interfaces, "table", table_to_json(ctx), "can_attach",
 			 ctx->running->packets->helper.fd >= 0);
 	json_object_set_new(*ret, "table_prices", prices_to_json(ctx));
+	json_object_set_new(*ret, "exact", exact_limits(ctx->running->policy, ctx->running->image->rules));
 	json_object_set_new(*ret, "bans", json_u64(bans_look(ctx->running->packets)->active));
 	json_object_set_new(*ret, "sessions", json_u64(ctx->running->image->sessions));
 	json_object_set_new(*ret, "overrides", json_u64(overrides_count(ctx->running->policy)));

@@ -10,7 +10,7 @@
 
 #include "control/running/entries.h"
 #include "lib/clock.h"
-#include "packet/host/cpus.h"
+#include "lib/cpus.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
 #include "packet/host/ifaces.h"

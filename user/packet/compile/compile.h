@@ -8,6 +8,8 @@
 #ifndef SLUICE_COMPILE_H
 #define SLUICE_COMPILE_H
 
+#include <jansson.h>
+
 #include "limiter/params.h"
 #include "packet/compile/override_index.h"
 
@@ -99,6 +101,11 @@ struct table_price table_price(u64 sets, const struct sl_limit *head);
 typedef void policy_note(void *arg, const struct limit_def *limit, const char *words);
 void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
 		  void *arg);
+/*
+ * The limits with accounting percpu that have no leases on env->cpus CPUs, so that all CPUs count in one bucket:
+ * a new [{"why": TEXT, "limits": [NAME...]}...], by reason.
+ */
+json_t *exact_limits(const struct policy *policy, const struct sl_rules *rules);
 
 /* Lookups in an image, with the code of the data path: for source show and tests. */
 u32 image_pclass(const struct sl_image *image, enum sl_pdim dim, const struct sl_prefix *addr);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* notes.c - notes on a valid policy whose effect may surprise: `sluicectl check`. */
+#include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "limiter/algorithm.h"
 #include "config/cluster_def.h"
@@ -137,8 +139,6 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		add(arg, NULL, REDIS_TLS_UNUSED);
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *limit = &policy->limit[i];
-		const char *exact = params_percpu_note(algorithm_anchored(limit->terms.algorithm,
-								       limit->terms.first_request));
 
 		note_hidden(&n, policy, i);
 		if (!limit->terms.rates.count)
@@ -149,7 +149,43 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		if (limit->terms.cluster && !policy->cluster)
 			add(arg, limit, "scope is cluster, but no cluster is configured: the limit "
 			    "counts on this node alone");
-		if (exact && limit->accounting == ACCOUNTING_PERCPU)
-			add(arg, limit, exact);
 	}
+}
+
+/* Why a limit with accounting percpu has no leases; NULL: it has, or is to be counted exactly. */
+static const char *exact_reason(const struct limit_def *limit, const struct sl_limit *head)
+{
+	const struct limit_terms *terms = &limit->terms;
+	const char *words;
+
+	if (!terms->rates.count || limit->accounting == ACCOUNTING_EXACT || head->lease)
+		return NULL;
+	words = params_percpu_note(algorithm_anchored(terms->algorithm, terms->first_request));
+	if (words)
+		return words;
+	return terms->count_all ? "refused packets count, which is not divided among CPUs" :
+				  "1 % of the burst is below two packets (of bytes: a frame) for each CPU";
+}
+
+json_t *exact_limits(const struct policy *policy, const struct sl_rules *rules)
+{
+	json_t *groups = json_array();
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const char *why = exact_reason(&policy->limit[i], &rules->limits[i]);
+		json_t *group = NULL;
+		size_t at;
+
+		if (!why)
+			continue;
+		json_array_foreach(groups, at, group)
+			if (!strcmp(json_string_value(json_object_get(group, "why")), why))
+				break;
+		if (at == json_array_size(groups)) {
+			group = json_pack("{s:s, s:[]}", "why", why, "limits");
+			json_array_append_new(groups, group);
+		}
+		json_array_append_new(json_object_get(group, "limits"), json_string(policy->limit[i].name));
+	}
+	return groups;
 }

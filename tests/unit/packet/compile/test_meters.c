@@ -432,7 +432,8 @@ TEST(test_notes)
 	struct compile_env env = make_env();
 	struct sl_image *image;
 	struct sl_err err = { .message = "" };
-	char text[1000] = "";
+	char text[1000] = "", *dump;
+	json_t *exact;
 
 	add_prefix_hierarchy(&limit[1]);
 	add_prefix_hierarchy(&limit[2]);
@@ -453,12 +454,18 @@ TEST(test_notes)
 			    "interfaces is empty: no packet meets its limits\n"
 			    "flat: a whole /24 has no higher limit than each /32 in it; "
 			    "set prefix_scale.ipv4 to give it a multiple\n"
-			    "leaky: a leaky bucket holds one packet (or frame), which cannot be "
-			    "divided among CPUs: accounting percpu counts as exact\n"
 			    "window: rounding changes its rate by up to 0.0716 % (accepted: up to 1 %)\n"
 			    "fast: rounding changes its rate by up to 0.0125 % (accepted: up to 1 %)\n"
 			    "slow: 101M packets within 1h, from 9.2M forged sources, fill the "
 			    "table (table.buckets); then on_full applies to new sources\n");
+	exact = exact_limits(&policy, image->rules);
+	dump = json_dumps(exact, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_string_equal(dump,
+			    "[{\"limits\":[\"ladder\",\"flat\",\"slow\"],\"why\":\"1 % of the burst is below two "
+			    "packets (of bytes: a frame) for each CPU\"},{\"limits\":[\"leaky\"],\"why\":\"a leaky "
+			    "bucket holds one packet (or frame), which is not divided among CPUs\"}]");
+	free(dump);
+	json_decref(exact);
 	image_free(image);
 
 	/* Above 1 % it is refused. */

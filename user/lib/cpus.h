@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* cpus.h - how many CPUs leases are divided among. */
-#ifndef SLUICE_HOST_CPUS_H
-#define SLUICE_HOST_CPUS_H
+#ifndef SLUICE_CPUS_H
+#define SLUICE_CPUS_H
 
 #include <stdio.h>
 #include <unistd.h>
