@@ -27,7 +27,7 @@ static __always_inline void map_epoch_raise(void)
 	struct sl_epoch *now = bpf_map_lookup_elem(&epoch, &zero);
 
 	if (now)
-		__sync_fetch_and_add(&now->count, 1);
+		__sync_fetch_and_add(&now->count, SL_EPOCH_STEP);
 }
 
 #endif

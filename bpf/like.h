@@ -186,14 +186,14 @@ static __always_inline u64 like_until(const struct sl_rules *rules, const struct
 	return until_ns;
 }
 
-/* Packets like this one, from when until_ns is set. */
+/* Packets like this one, from when until_ns is set. While a change is under way the epoch is odd, and nothing matches. */
 static __always_inline void like_store(struct sl_like *like, const struct evaluation *ev, u8 reads)
 {
 	like->until_ns = 0;
 	like->src = packet_src(&ev->pkt);
 	like->dst = packet_dst(&ev->pkt);
 	like->fields = like_fields(&ev->pkt);
-	like->epoch = ev->epoch;
+	like->epoch = ev->epoch & ~SL_EPOCH_CHANGING;
 	like->l3_length = ev->pkt.l3_length;
 	like->link = like_link(&ev->pkt);
 	like->reads = reads;

@@ -442,6 +442,22 @@ static void check_lifetime(struct rig *rig, bool cached)
 	empty_table(rig);
 	dp_epoch_raise(rig->dp);
 	assert_true(rig_passes(rig, 0, &frame));
+
+	/* While a change is under way nothing is repeated, and nothing that was refused then is repeated afterwards. */
+	assert_false(rig_passes(rig, 0, &frame));
+	empty_table(rig);
+	dp_epoch_begin(rig->dp);
+	assert_true(rig_passes(rig, 0, &frame));
+	assert_false(rig_passes(rig, 0, &frame));
+	empty_table(rig);
+	assert_true(rig_passes(rig, 0, &frame));
+	assert_false(rig_passes(rig, 0, &frame));
+	empty_table(rig);
+	dp_epoch_end(rig->dp);
+	assert_true(rig_passes(rig, 0, &frame));
+	assert_false(rig_passes(rig, 0, &frame));
+	empty_table(rig);
+	assert_int_equal(rig_passes(rig, 0, &frame), !cached);
 }
 
 TEST(an_entry_lasts_100_ms_or_until_the_epoch_is_raised)

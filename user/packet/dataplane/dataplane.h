@@ -143,6 +143,9 @@ const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
  * functions below and the operations on rules do so themselves (sluice/epoch.h). Any thread.
  */
 void dp_epoch_raise(struct dp *dp);
+/* The same for a change that takes effect before it is over: from begin to end nothing is repeated. Main thread. */
+void dp_epoch_begin(struct dp *dp);
+void dp_epoch_end(struct dp *dp);
 /* Publishes UTC - monotonic time. */
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
 /* The bucket state of a key now, 0 if there is none. */

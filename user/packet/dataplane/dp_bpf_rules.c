@@ -246,13 +246,14 @@ static int apply_image(struct dp_bpf *b, const struct sl_image *image, u64 rever
 int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err)
 {
 	struct dp_bpf *b = (struct dp_bpf *)dp;
-	int rc = apply_image(b, image, 0, err);
+	int rc;
 
-	if (rc)
-		return rc;
-	drop_fallback(b);
-	dp_epoch_raise(dp);
-	return 0;
+	dp_epoch_begin(dp);
+	rc = apply_image(b, image, 0, err);
+	if (!rc)
+		drop_fallback(b);
+	dp_epoch_end(dp);
+	return rc;
 }
 
 int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
@@ -268,10 +269,11 @@ int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_a
 	if (rc < 0)
 		return sl_err_set(err, -rc, "cannot keep the rule set to fall back to: %s",
 				  strerror(-rc));
+	dp_epoch_begin(dp);
 	rc = apply_image(b, image, revert_at_ns, err);
 	if (rc < 0 && !was_there)
 		drop_fallback(b);
-	dp_epoch_raise(dp);
+	dp_epoch_end(dp);
 	return rc;
 }
 

@@ -98,7 +98,18 @@ void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct 
 
 void dp_epoch_raise(struct dp *dp)
 {
-	__atomic_fetch_add(&dp->ops->epoch(dp)->count, 1, __ATOMIC_ACQ_REL);
+	__atomic_fetch_add(&dp->ops->epoch(dp)->count, SL_EPOCH_STEP, __ATOMIC_ACQ_REL);
+}
+
+void dp_epoch_begin(struct dp *dp)
+{
+	__atomic_fetch_or(&dp->ops->epoch(dp)->count, SL_EPOCH_CHANGING, __ATOMIC_ACQ_REL);
+}
+
+void dp_epoch_end(struct dp *dp)
+{
+	dp_epoch_raise(dp);
+	__atomic_fetch_and(&dp->ops->epoch(dp)->count, ~(u64)SL_EPOCH_CHANGING, __ATOMIC_ACQ_REL);
 }
 
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns)

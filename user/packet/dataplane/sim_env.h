@@ -412,7 +412,7 @@ static inline u64 map_epoch(void)
 
 static inline void map_epoch_raise(void)
 {
-	sim->epoch.count++;
+	sim->epoch.count += SL_EPOCH_STEP;
 }
 
 static inline struct sl_iface_stats *map_iface_stats(void)
