@@ -102,7 +102,7 @@ static void assert_same(const struct stored *a, const struct stored *b, u32 keys
 CASE_TEST(nothing_is_stored)
 {
 	static struct sent s[SOURCES];
-	static struct predicted told;
+	static struct predicted predicted;
 	struct stored before, after;
 	u64 key[SOURCES] = { 0 };
 	u32 leased = 0;
@@ -116,10 +116,10 @@ CASE_TEST(nothing_is_stored)
 		make_packet(kind, &s[i]);
 		s[i].spec.src = s[i].src;
 		send_before(t, kind, &s[i]);
-		predict(t, &s[i].packet, 0, &told);
-		if (told.limits)
-			key[i] = told.limit[0].meter[0].key;
-		leased += told.limits && told.limit[0].meter[0].leased;
+		predict(t, &s[i].packet, 0, &predicted);
+		if (predicted.limits)
+			key[i] = predicted.limit[0].meter[0].key;
+		leased += predicted.limits && predicted.limit[0].meter[0].leased;
 	}
 	assert_true(leased > 0);
 	read_stored(t, key, SOURCES, &before);
@@ -127,7 +127,7 @@ CASE_TEST(nothing_is_stored)
 		struct explain_packet packet = s[i % SOURCES].packet;
 
 		packet.tcp_flags = i % 3 ? packet.tcp_flags : FRAME_ACK;
-		predict(t, &packet, i % target_cpus(t), &told);
+		predict(t, &packet, i % target_cpus(t), &predicted);
 	}
 	read_stored(t, key, SOURCES, &after);
 	assert_same(&before, &after, SOURCES);
