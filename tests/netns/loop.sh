@@ -124,6 +124,8 @@ check_true "nginx answers" wait_for 10 answers
 hammer_on $HAMMER mallory
 check_true "it is paced" wait_for 10 is_at $HAMMER limit
 check_true "it goes on, and is dropped" wait_for 15 is_at $HAMMER drop
+check "push-downs in metrics" "$(metric sluice_pushdowns_active step=drop)" 1 1
+check_is "source show has the push-down" "$(ctl -o json source show $HAMMER | jq -r .http.push_down.step)" drop
 check "its requests with a 429" "$(statuses $HAMMER 429)" 10 100000
 check "its requests that passed" "$(statuses $HAMMER 200)" 1 60
 drops=$(metric sluice_packets_total reason=push_drop)
@@ -157,9 +159,7 @@ check "the stricter candidate of packets would refuse some" "$(of second per-sou
 check_is "the laxer one of requests fewer than the limit, by up to 30 a minute" \
 	"$(jq '.limits[] | select(.name == "api/user") | .refused - .candidates[0].refused |
 		. >= 10 and . <= 60' "$LAB/second")" true
-check "push-downs in metrics" "$(metric sluice_pushdowns_active step=drop)" 1 1
 check_is "a neighbour gets its response" "$(get $OTHER ann)" 200
-check_is "source show has the push-down" "$(ctl -o json source show $HAMMER | jq -r .http.push_down.step)" drop
 check "audit lines of it" "$(grep -c '"command": *"push-down"' "$LAB/state/audit.log")" 2 10
 # Without the daemon the push-down stays; the next daemon takes it over.
 daemon_kill KILL
@@ -226,9 +226,11 @@ invented() {
 }
 before=$(metric sluice_decisions_total domain=api rule=user verdict=ok)
 ctl limit set per-source rate='40000 packets/s' burst=40000 > /dev/null
-on_client wrk -t 1 -c 8 -d 6 -s "$LAB/invent.lua" http://10.1.0.1/ > "$LAB/wrk" 2>&1 &
+"${IN_C[@]}" wrk -t 1 -c 8 -d 30 -s "$LAB/invent.lua" http://10.1.0.1/ > "$LAB/wrk" 2>&1 &
 started
-check_true "ten thousand invented users were allowed" wait_for 15 invented
+WRK=$!
+check_true "ten thousand invented users were allowed" wait_for 28 invented
+kill $WRK
 check "users counted there" "$(ctl -o json source show $INVENTOR | jq -r .http.users)" 0 3
 ctl limit set per-source rate='400 packets/s' burst=800 > /dev/null
 check_is "its budget is the minimum" "$(ctl -o json source show $INVENTOR | jq -r .http.budget_pps)" 200
