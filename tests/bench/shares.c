@@ -74,7 +74,7 @@ static struct quota_ref ref_of(u32 key)
 {
 	u64 hash = (key + 1) * 0x9e3779b97f4a7c15ULL;
 
-	return (struct quota_ref){ hash, hash, &def, consistency, every_ns, 0 };
+	return (struct quota_ref){ hash, hash, &def, consistency, every_ns, 0, false };
 }
 
 static u32 key_of(u64 hash)

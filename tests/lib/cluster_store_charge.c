@@ -2,12 +2,14 @@
 /*
  * cluster_store_charge.c - charges to a bucket of the model, and refunds.
  */
+#include <string.h>
+
 #include "lib/cluster_store_seen.h"
 #include "limiter/algorithm.h"
 
-static void log_add(struct seen *s, u64 count)
+static void log_add(struct seen *s, u64 count, u64 at_us)
 {
-	struct cluster_time new = { s->now_us, count, count, s->node };
+	struct cluster_time new = { at_us, count, count, s->node };
 	struct cluster_store_entry *e = s->e;
 	u32 at, kept = 0;
 
@@ -42,7 +44,7 @@ void seen_charge(struct seen *s, u64 cost)
 		s->debt += cost * s->rate.mult;
 	} else if (is_log(s)) {
 		if (cost)
-			log_add(s, cost);
+			log_add(s, cost, s->now_us);
 	} else {
 		if (!s->window)
 			s->window = s->now_us;
@@ -97,6 +99,79 @@ void seen_force(struct seen *s, u64 cost, u64 window)
 		s->debt = max_u64(s->debt, most);
 	else if (idle_us)
 		s->debt = idle_us > s->debt / TICKS_PER_US ? 0 : s->debt - idle_us * TICKS_PER_US;
+}
+
+/* ------------------------------------------------------------------ refused ones that count */
+
+static void log_fill(struct seen *s, u64 cost, u64 since_us)
+{
+	u64 capacity = s->rate.capacity, begin_us = since_us, need;
+	struct cluster_store_entry *e = s->e;
+	u32 gone = 0;
+
+	if (s->rate.mult)
+		begin_us -= since_us % s->rate.mult;
+	cost = min_u64(cost, less(capacity, s->held));
+	need = less(s->count + s->held + cost, capacity);
+	for (; need && gone < e->time_count && e->time[gone].us < begin_us; gone++) {
+		struct cluster_time *time = &e->time[gone];
+		u64 some = min_u64(time->count, need);
+		u64 own = time->count > some ? min_u64(some, time->own) : time->own;
+
+		s->count -= some;
+		need -= some;
+		own_charge(s, time->node, own);
+		time->count -= some;
+		time->own -= own;
+		if (time->count)
+			break;
+	}
+	e->time_count -= gone;
+	memmove(e->time, e->time + gone, e->time_count * sizeof(*e->time));
+	if (cost > need)
+		log_add(s, cost - need, since_us);
+}
+
+static void bucket_fill(struct seen *s, u64 cost, u64 since_us)
+{
+	u64 ago_us = s->now_us - since_us, tau = s->rate.tau, past, level;
+
+	if ((double)ago_us >= (double)tau / TICKS_PER_US || s->debt >= tau)
+		return;
+	past = ago_us * TICKS_PER_US;
+	level = s->debt ? s->debt + past : min_u64(less(s->empty_us, since_us) * TICKS_PER_US, past);
+	cost = min_u64(min_u64(cost, s->rate.capacity) * s->rate.mult, less(tau, level));
+	s->debt = s->debt ? s->debt + cost : less(cost + level, past);
+	s->dirty = true;
+}
+
+static void sliding_fill(struct seen *s, u64 cost, u64 since_us)
+{
+	u64 capacity = s->rate.capacity, window = since_us / s->rate.period_us;
+
+	if (window == s->window) {
+		cost = min_u64(cost, less(capacity, s->count));
+		s->count += cost;
+		own_add(s, s->node, cost);
+	} else if (window + 1 == s->window) {
+		s->before += min_u64(cost, less(capacity, s->before));
+	} else {
+		return;
+	}
+	s->dirty = true;
+}
+
+void seen_fill(struct seen *s, u64 cost, u64 since_us)
+{
+	since_us = min_u64(since_us, s->now_us);
+	if (is_bucket(s)) {
+		bucket_fill(s, cost, since_us);
+	} else if (algorithm_is_sliding(s->rate.algo)) {
+		sliding_fill(s, cost, since_us);
+	} else if (is_log(s) && since_us + s->rate.period_us > s->now_us + s->rate.mult) {
+		s->dirty = true;
+		log_fill(s, cost, since_us);
+	}
 }
 
 /* ------------------------------------------------------------------ refunds */

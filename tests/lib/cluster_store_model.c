@@ -78,6 +78,8 @@ bool cluster_store_model_request(struct cluster_store_entry **entry,
 		seen_open(s);
 		seen_lapse(s);
 		seen_report(s);
+		if (bucket[i].refused)
+			seen_fill(s, bucket[i].refused, bucket[i].refused_us);
 		s->took = bucket[i].kind != CLUSTER_STORE_CHARGE || fits(s);
 		passed &= s->took;
 	}

@@ -69,6 +69,8 @@ void *array_grown(void *array, u32 count, size_t size);
 /* cluster_store_charge.c */
 void seen_charge(struct seen *s, u64 cost);
 void seen_force(struct seen *s, u64 cost, u64 window);
+/* Refused ones that count. */
+void seen_fill(struct seen *s, u64 cost, u64 since_us);
 void seen_refund(struct seen *s, u64 cost, u64 window);
 /* The part of a bucket that nobody refunded: the rest of a lease. */
 void seen_drain(struct seen *s, u64 cost);

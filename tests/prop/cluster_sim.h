@@ -161,7 +161,7 @@ static inline struct quota_ref sim_ref(const struct sim *sim, u32 key)
 {
 	u64 hash = (key + 1) * 0x9e3779b97f4a7c15ULL;
 
-	return (struct quota_ref){ hash, hash, &sim->def, sim->consistency, sim->every_us * 1000, 1 };
+	return (struct quota_ref){ hash, hash, &sim->def, sim->consistency, sim->every_us * 1000, 1, false };
 }
 
 static inline u32 sim_key(u64 hash)

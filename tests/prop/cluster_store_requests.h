@@ -83,6 +83,11 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 		b.debt = rng_below(4 * spec.capacity);
 	if (b.kind == CLUSTER_STORE_CHARGE && def.algo <= SL_ALGO_LEAKY_BUCKET && !rng_below(4))
 		b.window = now_us + rng_below(2 * def.period_ns / 1000);
+	if (b.kind == CLUSTER_STORE_CHARGE && !rng_below(4)) {
+		b.refused = 1 + rng_below(rng_below(3) ? 3 : 2 * spec.capacity);
+		b.refused_us = now_us - rng_below(rng_below(4) ? 200000 : 3 * def.period_ns / 1000) +
+			       !rng_below(30) * 1000;
+	}
 	if (rng_below(3))
 		return b;
 	b.lease_us = rng_below(8) ? 1500000 : rng_below(3000000);
@@ -96,9 +101,9 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 
 static inline void say(const char *what, const struct cluster_store_bucket *b)
 {
-	fprintf(stderr, "%s: %s kind %u cost %llu hold %llu window %llu want %llu returned %llu spent %llu lease %llu debt %llu: over %d late %d used %llu before %llu window %llu own %llu granted %llu excess %llu wait %llu\n",
+	fprintf(stderr, "%s: %s kind %u cost %llu hold %llu window %llu want %llu returned %llu spent %llu lease %llu debt %llu refused %llu at %llu: over %d late %d used %llu before %llu window %llu own %llu granted %llu excess %llu wait %llu\n",
 		what, algorithm_name(b->def.algo), b->kind, b->cost, b->hold, b->window, b->want,
-		b->returned, b->spent, b->lease_us, b->debt, b->over, b->late, b->state.used,
+		b->returned, b->spent, b->lease_us, b->debt, b->refused, b->refused_us, b->over, b->late, b->state.used,
 		b->state.before, b->state.window, b->state.own, b->granted, b->excess, b->wait_ns);
 }
 

@@ -3,7 +3,7 @@
  * Three nodes that share limits over one store in memory, with calls at random.
  *
  * One after the other: each is decided as by one node that has the limits alone, with the
- * same remaining units, on any node. All at once, with replies that are late or never
+ * same remaining units, on any node; where refused ones count, once other nodes could know of them. All at once, with replies that are late or never
  * come, clients that disconnect and nodes that are cut off: never more than a limit passes, and when
  * all is quiet exactly the passed requests are charged, in each of a request's buckets.
  */
@@ -250,6 +250,7 @@ static const char *const how[] = { "strict", "{write_back: 200ms}" };
 struct due_ask {
 	struct cluster_store_request cluster_request;
 	struct quota_due due;
+	u32 of;
 };
 
 static u32 dues_out;
@@ -260,7 +261,8 @@ static void due_done(struct cluster_store_request *cluster_request,
 	struct due_ask *d = (struct due_ask *)cluster_request;
 
 	d->due.ref.def = &d->due.def;
-	quota_flushed(node[0].ledger->counters, node[0].ledger->quotas, &d->due, cluster_request, outcome, rig_time);
+	quota_flushed(node[d->of].ledger->counters, node[d->of].ledger->quotas, &d->due, cluster_request, outcome,
+		      rig_time);
 	if (outcome == CLUSTER_STORE_LATE)
 		return;
 	dues_out--;
@@ -268,24 +270,93 @@ static void due_done(struct cluster_store_request *cluster_request,
 }
 
 /* The work of the cluster's thread. */
-static void flush(void)
+static void flush_of(u32 of)
 {
 	struct quota_due due[16];
-	u32 count = quotas_due(node[0].ledger->quotas, due, 16, rig_time);
+	u32 count = quotas_due(node[of].ledger->quotas, due, 16, rig_time);
 
 	for (u32 i = 0; i < count; i++) {
 		struct due_ask *d = calloc(1, sizeof(*d));
 
 		d->due = due[i];
+		d->of = of;
 		d->cluster_request = (struct cluster_store_request){.bucket = &d->due.bucket,
 								    .count = 1,
 								    .deadline_ns = SEC,
 								    .done = due_done,
 								    .late = due_done};
 		dues_out++;
-		if (way[0]->ops->send(way[0], &d->cluster_request) < 0)
+		if (way[of]->ops->send(way[of], &d->cluster_request) < 0)
 			due_done(&d->cluster_request, CLUSTER_STORE_DOWN);
 	}
+}
+
+static void flush(void)
+{
+	flush_of(0);
+}
+
+/* ---------------------------------------------------------------- refused ones count */
+
+/*
+ * Several in a row on one node, which knows what it refused; others know after QUOTA_REFUSED_NS. Of one limit: of
+ * several the first counts that refuses by what this node knows.
+ */
+TEST_WITH(test_count_all, begin, end)
+{
+	static const char rules[] =
+		"domain: api\ndescriptors:\n"
+		"  - {key: slide, limits: ['10 requests/m'], algorithm: sliding-window%s}\n"
+		"  - {key: token, limits: ['2 requests/s'], algorithm: token-bucket, burst: 5%s}\n"
+		"  - {key: leaky, limits: ['4 requests/s'], algorithm: leaky-bucket%s}\n"
+		"  - {key: log, limits: ['8 requests/m'], algorithm: sliding-log%s}\n"
+		"  - {key: counters, limits: ['8 requests/m'], algorithm: window-counters%s}\n";
+	static const char *const who_asks[] = { "slide=a", "token=a", "leaky=a", "log=a", "counters=a" };
+	static const char all[] = ", count: all", all_shared[] = ", count: all, scope: cluster";
+	char one[2048], three[2048];
+	struct rig_caller *who = &caller[0];
+	u32 passed = 0, refused = 0;
+
+	rng_start("test_remote");
+	snprintf(one, sizeof(one), rules, all, all, all, all, all);
+	snprintf(three, sizeof(three), rules, all_shared, all_shared, all_shared, all_shared, all_shared);
+	rig_open(one, 10000);
+	cluster_store_memory_set_delay(memory, 0);
+	pass_us(500);
+	for (int i = 0; i < 6000; i++) {
+		const char *what = who_asks[rng_below(sizeof(who_asks) / sizeof(who_asks[0]))];
+		u32 of = rng_below(NODES), times = 1 + rng_below(8);
+
+		for (u64 left = QUOTA_REFUSED_NS / 1000 + 1000 * rng_below(rng_below(4) ? 600 : 40000), step; left;
+		     left -= step) {
+			step = left > 200000 ? 200000 : left > 50000 ? 50000 : left;
+			pass_us(step);
+			for (u32 n = 0; n < NODES; n++)
+				flush_of(n);
+			cluster_store_memory_run(memory);
+		}
+		for (u32 k = 0; k < times; k++) {
+			u64 hits = 1 + !rng_below(5);
+			enum response_code code;
+
+			pass_us(1000 * rng_below(3));
+			rig_now = rig_time;
+			rig_load(one);
+			code = allowed_hits(what, hits) ? RESPONSE_OK : RESPONSE_OVER_LIMIT;
+			rig_load(three);
+			rig_send_hits(&node[of], who, what, hits);
+			cluster_store_memory_run(memory);
+			assert_true(who->answered);
+			if (who->response.code != code)
+				fail_msg("call %d, %s at %llu on %u: %d is not %d", i, what, rig_time.utc_ns, of,
+					 who->response.code, code);
+			passed += code == RESPONSE_OK;
+			refused += code != RESPONSE_OK;
+		}
+	}
+	assert_int_equal(dues_out, 0);
+	fprintf(stderr, "# %u passed, %u refused\n", passed, refused);
+	assert_true(passed > 1000 && refused > 1000);
 }
 
 /* Passed requests of a limit: of a window since it began, of a bucket those that have not drained. */

@@ -112,9 +112,6 @@ const char *limit_terms_conflict(const struct limit_terms *terms)
 	if (terms->throttle.kind == THROTTLE_SOFT)
 		return "count is all, but throttle is soft, which admits above the limit; accepted "
 		       "with it: throttle: hard or elastic";
-	if (terms->cluster)
-		return "count is all, but scope is cluster: a node does not know what others refuse; "
-		       "accepted with it: count: admitted, or scope: node";
 	return NULL;
 }
 

@@ -12,7 +12,8 @@
 -- in one hash slot. ARGV: this node's field names for `own` and for its lease, then for each bucket
 --
 --     op capacity per cost hold        op: kind + 4 x state, + 64 if this follows:
---     edge                             ... + 32 if these follow:
+--     edge                             ... + 128 if these follow:
+--     refused since                    ... + 32 if these follow:
 --     window want returned spent lease most
 --
 -- kind: 0 CHARGE, 1 FORCE, 2 REFUND; state (enum state_kind of user/limiter/algorithm.h): 0 debt of
@@ -276,6 +277,68 @@ local function log_add(s, count)
 	s.add[#s.add + 1] = { s.begin, s.s, own_name, c, o }
 end
 
+-- A full log keeps its newest requests.
+local function log_fill(s, cost, since)
+	local new, k = s.begin, #s.expired
+	s.begin = s.edge and since - since % s.edge or since
+	cost = min(cost, max(s.cap - s.h, 0))
+	local need = max(s.n + s.h + cost - s.cap, 0)
+	while need > 0 do
+		local list = call('ZRANGE', s.log, k, k + 63, 'WITHSCORES')
+		for i = 1, #list, 2 do
+			if need <= 0 or list[i + 1] + 0 >= s.begin then break end
+			if not s.out[list[i]] then
+				local node, c, o = log_parse(list[i])
+				local some = min(c, need)
+				local less = c > some and min(some, o) or o
+				s.n, need = s.n - some, need - some
+				log_out(s, list[i])
+				if node == own_name then
+					s.own = s.own - less
+				else
+					s.others = s.others or {}
+					s.others[node] = (s.others[node] or 0) - less
+				end
+				if c > some then
+					s.add[#s.add + 1] = { list[i + 1], string.match(list[i], '^%d+') + 0, node,
+						c - some, o - less }
+				end
+			end
+		end
+		if #list < 128 or list[128] + 0 >= s.begin then break end
+		k = k + 64
+	end
+	if cost > need then log_add(s, cost - need) end
+	s.begin = new
+end
+
+-- Requests that a limit refused at that time and that count: up to the limit, as it was then.
+local function fill(s, cost, since)
+	since = min(since, now)
+	if s.log then
+		if since > now - s.per + (s.edge or 0) then
+			s.dirty = true
+			log_fill(s, cost, since)
+		end
+	elseif s.bucket then
+		local ago = now - since
+		if ago >= s.tau / TICKS or s.d >= s.tau then return end
+		local past = ago * TICKS
+		local level = s.d > 0 and s.d + past or min(max(s.empty - since, 0) * TICKS, past)
+		local d = s.d + min(min(cost, s.cap) * s.per, max(s.tau - level, 0))
+		if s.d == 0 then d = max(d + level - past, 0) end
+		s.d, s.dirty = d, true
+	elseif s.sliding then
+		local number = floor(since / s.per)
+		if number == s.w then
+			local some = min(cost, max(s.cap - s.n, 0))
+			s.n, s.own, s.dirty = s.n + some, s.own + some, true
+		elseif number + 1 == s.w then
+			s.p, s.dirty = s.p + min(cost, max(s.cap - s.p, 0)), true
+		end
+	end
+end
+
 local function charge(s, cost)
 	s.dirty = true
 	if s.bucket then
@@ -480,9 +543,10 @@ local function log_fits(s)
 	local expired, til = #s.expired, 0
 	local list = call('ZRANGE', s.log, expired, expired + LOOK, 'WITHSCORES')
 	local new = 1
+	table.sort(s.add, function(a, b) return a[1] + 0 < b[1] + 0 end)
 	for i = 1, #list + 1, 2 do
-		while s.add[new] and (i > #list or list[i + 1] + 0 > s.begin) do
-			need, til, new = need - s.add[new][4], s.begin + s.per, new + 1
+		while s.add[new] and (i > #list or list[i + 1] + 0 > s.add[new][1] + 0) do
+			need, til, new = need - s.add[new][4], s.add[new][1] + s.per, new + 1
 			if need <= 0 then return til end
 		end
 		if i > 2 * LOOK then return til end
@@ -589,7 +653,9 @@ while i <= argc do
 		cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0, bucket = state == 0, fixed = state == 1,
 		sliding = state == 2, first = state == 4 }
 	k, i = k + 1, i + 5
-	if op >= 64 then s.edge, i = ARGV[i] + 0, i + 1 end
+	if floor(op / 64) % 2 == 1 then s.edge, i = ARGV[i] + 0, i + 1 end
+	local refused, since = 0, 0
+	if op >= 128 then refused, since, i = ARGV[i] + 0, ARGV[i + 1] + 0, i + 2 end
 	if state == 3 then
 		s.log, k = KEYS[k], k + 1
 		open_log(s)
@@ -613,6 +679,7 @@ while i <= argc do
 		if s.lease and s.til > 0 then lease_until(s, now + s.til) end
 		i = i + 6
 	end
+	if refused > 0 then fill(s, refused, since) end
 	if s.kind == 0 and not fits(s) then s.over, passed = true, 0 end
 	buckets[#buckets + 1] = s
 end

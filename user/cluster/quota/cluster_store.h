@@ -77,6 +77,12 @@ struct cluster_store_bucket {
 	 * expired, or was lost) is charged as by FORCE; `returned` beyond it is ignored.
 	 */
 	u64 returned, spent;
+	/*
+	 * CHARGE: requests refused at `refused_us`, Redis' time, that count (`count: all`). They fill the
+	 * bucket up to its capacity as it was then, and of a log the oldest ones leave, before the rest is
+	 * decided; also if that is refused. Fixed windows and interval buckets ignore them.
+	 */
+	u64 refused, refused_us;
 	u64 lease_us;	/* > 0: new duration of the lease; at its end Redis refunds the unreported rest */
 	/* Out. */
 	struct cluster_store_state state;	/* after the command */

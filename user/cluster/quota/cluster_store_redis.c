@@ -18,7 +18,7 @@
 #include "limiter/algorithm.h"
 
 /* numkeys, keys, two names of this node, and the arguments of each bucket. */
-#define BUCKET_ARGS 12
+#define BUCKET_ARGS 14
 #define ARGS_MAX (3 + CLUSTER_STORE_BUCKETS_MAX * (2 + BUCKET_ARGS))
 _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one command");
 
@@ -29,6 +29,7 @@ _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one comma
 
 #define OP_MORE 32
 #define OP_EDGE 64
+#define OP_REFUSED 128
 #define FLAG_OVER 1
 #define FLAG_LATE 2
 #define FLAG_MORE 4
@@ -152,13 +153,17 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 		cost = capacity + 1;
 	cost = cost < COST_MAX ? cost : COST_MAX;
 	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0) +
-			  (edge ? OP_EDGE : 0));
+			  (edge ? OP_EDGE : 0) + (b->refused ? OP_REFUSED : 0));
 	add_number(store, capacity);
 	add_number(store, algorithm_is_bucket(rate->algo) ? rate->mult : rate->period_us);
 	add_number(store, cost);
 	add_number(store, b->hold < capacity ? b->hold : capacity);
 	if (edge)
 		add_number(store, rate->mult);
+	if (b->refused) {
+		add_number(store, b->refused < capacity ? b->refused : capacity);
+		add_number(store, b->refused_us < SL_BIT(52) ? b->refused_us : 0);
+	}
 	if (!more)
 		return;
 	add_number(store, b->window < SL_BIT(52) ? b->window : 0);

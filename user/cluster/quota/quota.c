@@ -117,8 +117,8 @@ struct quota_entry *quota_find(const struct quotas *quotas, u64 key, struct quot
 /* Nothing is unflushed or pending, so the entry may be replaced. */
 static bool is_settled(const struct quota_entry *e)
 {
-	return !(e->unflushed | e->late | e->refunded | e->lost | e->restored | e->refunding |
-		 e->requested | e->spent_sent | e->flushing | e->credit | e->spent) &&
+	return !(e->unflushed | e->late | e->refunded | e->lost | e->restored | e->refunding | e->refused |
+		 e->refused_sent | e->requested | e->spent_sent | e->flushing | e->credit | e->spent) &&
 	       !(e->flags & (QUOTA_FLUSHING | QUOTA_LEASING));
 }
 
@@ -175,6 +175,7 @@ struct quota_entry *quota_claim(struct quotas *quotas, const struct quota_ref *r
 	}
 	e->every_ns = ref->every_ns;
 	e->metric = ref->metric;
+	e->count_all = ref->count_all;
 	e->consistency = ref->consistency;
 	*ret_set = set;
 	return e;
@@ -341,6 +342,38 @@ void quota_add_unflushed(struct quotas *quotas, const struct quota_ref *ref, s64
 	quota_unlock(&set->lock);
 }
 
+void quota_add_refused(struct quotas *quotas, const struct quota_ref *ref, u64 hits,
+		       struct sl_now now)
+{
+	struct quota_set *set;
+	struct quota_entry *e = quota_claim(quotas, ref, now, &set);
+
+	if (!e)
+		return;
+	e->used_ns = e->refused_ns = now.mono_ns;
+	quota_add(&e->refused, hits);
+	if (e->credit) {
+		quota_add(&e->spent, e->credit);
+		e->credit = 0;
+		quota_schedule_lease(quotas, set, e, now.mono_ns);
+	}
+	quota_schedule(quotas, set, e, quota_phase(ref->key, QUOTA_REFUSED_NS / 2, now.mono_ns));
+	quota_unlock(&set->lock);
+}
+
+u64 quota_refused(const struct quotas *quotas, u64 key)
+{
+	struct quota_set *set;
+	struct quota_entry *e = quota_find(quotas, key, &set);
+	u64 refused;
+
+	if (!e)
+		return 0;
+	refused = (u64)e->refused + e->refused_sent;
+	quota_unlock(&set->lock);
+	return refused;
+}
+
 void quota_forget(struct quotas *quotas, u64 key)
 {
 	struct quota_set *set;
@@ -349,7 +382,7 @@ void quota_forget(struct quotas *quotas, u64 key)
 	if (!e)
 		return;
 	e->unflushed = e->late = e->refunded = e->lost = e->flushing = 0;
-	e->credit = e->spent = e->spent_sent = 0;
+	e->credit = e->spent = e->spent_sent = e->refused = e->refused_sent = 0;
 	e->own = e->own_window = e->own_mark = 0;
 	if (e->flags & (QUOTA_FLUSHING | QUOTA_LEASING))
 		e->flags |= QUOTA_AGAIN;

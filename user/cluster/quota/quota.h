@@ -39,6 +39,7 @@ struct quota_ref {
 	enum consistency consistency;
 	u64 every_ns;		/* of the lease; between write-backs */
 	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
+	bool count_all;		/* what the limit refuses counts, too */
 };
 
 /* A lookup of the usage of a bucket in Redis. */
@@ -100,6 +101,15 @@ bool quota_is_stale(const struct quotas *quotas, u64 key, u64 now_us);
  */
 void quota_add_unflushed(struct quotas *quotas, const struct quota_ref *ref, s64 hits,
 			 struct sl_now now);
+/*
+ * `count: all`: counts hits that the limit refused, for the next command of this bucket; without one
+ * the cluster's thread sends them within QUOTA_REFUSED_NS. The rest of a lease is spent by that.
+ */
+#define QUOTA_REFUSED_NS 100000000ULL
+void quota_add_refused(struct quotas *quotas, const struct quota_ref *ref, u64 hits,
+		       struct sl_now now);
+/* Those that the last reply does not contain. */
+u64 quota_refused(const struct quotas *quotas, u64 key);
 /* The bucket was reset, here or on another node: clears its entry and ends its leases. */
 void quota_forget(struct quotas *quotas, u64 key);
 /*
@@ -123,7 +133,7 @@ u32 quota_even_permille(const struct quotas *quotas);
  * and again until it returns fewer than `max`.
  */
 enum quota_due_kind { QUOTA_DUE_LATE, QUOTA_DUE_REFUND, QUOTA_DUE_RESTORE, QUOTA_DUE_LEASE,
-		    QUOTA_DUE_FLUSH };
+		    QUOTA_DUE_FLUSH, QUOTA_DUE_REFUSED };
 
 struct quota_due {
 	enum quota_due_kind kind;

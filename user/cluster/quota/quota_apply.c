@@ -17,6 +17,20 @@ void quota_adopt(struct counters *counters, struct counters_ref *ref,
 	counters_put(counters, ref, bucket_state);
 }
 
+/* `count: all`: what was refused here since the command was sent. */
+static void refill(struct counters *counters, struct quotas *quotas, struct counters_ref *ref,
+		   struct sl_now now)
+{
+	u64 refused = quota_refused(quotas, ref->key);
+	struct spec_view view;
+
+	if (!refused || !ref->spec || algorithm_is_log(ref->spec->algo) ||
+	    (!ref->present && !ref->claimed && !counters_claim(counters, ref, now)))
+		return;
+	spec_view_init(&view, ref->spec, 0, 0);
+	counters_put(counters, ref, spec_fill(&view, ref->bucket_state, now, refused));
+}
+
 void quota_discount(struct counters *counters, struct counters_ref *ref, u64 before, u64 unflushed,
 		    struct sl_now now)
 {
@@ -45,6 +59,8 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 		quota_discount(counters, state, before, unflushed, now);
 	else if (outcome == CLUSTER_STORE_DONE)
 		quota_adopt(counters, state, &bucket->state, unflushed, now);
+	if (outcome == CLUSTER_STORE_DONE)
+		refill(counters, quotas, state, now);
 	return old || unflushed;
 }
 
@@ -82,5 +98,7 @@ void quota_flushed(struct counters *counters, struct quotas *quotas, const struc
 		quota_discount(counters, &bucket_state, before, unflushed, then);
 	else if (outcome == CLUSTER_STORE_DONE)
 		quota_adopt(counters, &bucket_state, &due->bucket.state, unflushed, then);
+	if (outcome == CLUSTER_STORE_DONE)
+		refill(counters, quotas, &bucket_state, then);
 	counters_end(&locks);
 }

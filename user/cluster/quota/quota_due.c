@@ -3,7 +3,7 @@
  * quota_due.c - flushes in the background, and their pace.
  *
  * An entry flushes one kind at a time, the oldest first: charges of a window that is over, refunds,
- * restores, its lease, new counts. Sending subtracts the count from the entry; a failed flush adds
+ * restores, its lease, new counts, refused ones that count. Sending subtracts the count from the entry; a failed flush adds
  * it again.
  *
  * If the connection ends, the result of a flush is unknown. It is sent again, so it may be charged
@@ -162,6 +162,16 @@ static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_n
 	return hits;
 }
 
+static bool fill_refused(const struct quotas *quotas, struct quota_entry *e, struct quota_due *due,
+			 struct sl_now now)
+{
+	due->kind = QUOTA_DUE_REFUSED;
+	due->bucket.kind = CLUSTER_STORE_CHARGE;
+	due->bucket.cost = due->bucket.window = due->bucket.debt = 0;
+	quota_report_refused(quotas, e, &due->bucket, now);
+	return due->bucket.refused;
+}
+
 static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		 struct quota_due *due, struct sl_now now)
 {
@@ -173,14 +183,16 @@ static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	due->bucket.tag = e->tag;
 	due->bucket.def = e->def;
 	due->bucket.sent_ns = now.mono_ns;
-	due->ref = (struct quota_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric };
+	due->ref = (struct quota_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric,
+				      e->count_all };
 	if (fill_late(e, due) || fill_refund(e, due))
 		return true;
 	if (fill_restore(quotas, e, due, now))
 		return true;
 	if (e->consistency == CONSISTENCY_LEASE && fill_lease(quotas, e, due, now))
 		return true;
-	return fill_flush(e, due, quota_store_ns(quotas, now), now.mono_ns);
+	return fill_flush(e, due, quota_store_ns(quotas, now), now.mono_ns) ||
+	       fill_refused(quotas, e, due, now);
 }
 
 /* ------------------------------------------------------------------ due */
@@ -221,7 +233,7 @@ static void look_after_loss(struct quotas *quotas, struct sl_now now)
 static bool only_looks(const struct quota_entry *e)
 {
 	return e->flags & QUOTA_LOOKUP &&
-	       !(e->unflushed | e->late | e->refunded | e->lost | e->credit | e->spent);
+	       !(e->unflushed | e->late | e->refunded | e->lost | e->credit | e->spent | e->refused);
 }
 
 /* The due entries of a set; the time of the set is then that of its next entry. */
@@ -302,7 +314,7 @@ void quotas_end(struct quotas *quotas)
 			struct quota_entry *e = &set->entry[way];
 
 			if (set->key[way] && (e->unflushed | e->late | e->refunded | e->lost |
-					      e->credit | e->spent))
+					      e->credit | e->spent | e->refused))
 				quota_schedule(quotas, set, e, 0);
 		}
 		quota_unlock(&set->lock);
@@ -365,7 +377,7 @@ static void go_on(struct quotas *quotas, struct quota_set *set, struct quota_ent
 		retry_ns = retry_ns < RETRY_MIN_NS ? RETRY_MIN_NS : quota_min(retry_ns, RETRY_MAX_NS);
 		at_ns = quota_phase(key, retry_ns, now_ns + retry_ns / 2);
 	}
-	if (e->late | e->refunded | e->lost)
+	if (e->late | e->refunded | e->lost | e->refused)
 		quota_schedule(quotas, set, e, at_ns);
 	if (e->consistency == CONSISTENCY_LEASE && (e->spent || e->credit)) {
 		if (ok)

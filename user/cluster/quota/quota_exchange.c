@@ -304,7 +304,11 @@ static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota
 	if (!newer)
 		return;
 	least = quota_less(e->own + e->own_window, e->refunding);
-	if (state->own < least) {
+	if (state->own < least && e->count_all && state->used >= quota_capacity(&e->def)) {
+		/* Refused ones, here or elsewhere, took the place of older charges. */
+		e->own = quota_min(e->own, state->own);
+		e->own_window = quota_min(e->own_window, state->own - e->own);
+	} else if (state->own < least) {
 		note_lost(quotas, set, e, least - state->own, now);
 		e->own = charged;
 		e->own_window = 0;
@@ -408,6 +412,19 @@ bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e,
 	return !quota_is_window(&e->def) || quota_window(e, store_ns) == e->own_window;
 }
 
+void quota_report_refused(const struct quotas *quotas, struct quota_entry *e,
+			  struct cluster_store_bucket *bucket, struct sl_now now)
+{
+	u64 ago_ns = quota_less(now.mono_ns, e->refused_ns);
+
+	if (!e->refused)
+		return;
+	bucket->refused = e->refused;
+	bucket->refused_us = quota_less(quota_store_ns(quotas, now), ago_ns) / 1000;
+	quota_add(&e->refused_sent, e->refused);
+	e->refused = 0;
+}
+
 /* A loss that would no longer count is not restored. */
 void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 		   struct cluster_store_bucket *bucket, struct sl_now now)
@@ -448,6 +465,11 @@ void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_ent
 			e->own = quota_less(e->own, bucket->cost);
 		if (!done)
 			e->refunded_us = quota_store_latest_ns(quotas, now) / 1000;
+	}
+	quota_sub(&e->refused_sent, bucket->refused);
+	if (bucket->refused && !done && !(e->flags & QUOTA_AGAIN)) {
+		quota_add(&e->refused, bucket->refused);
+		quota_schedule(quotas, set, e, now.mono_ns + RESTORE_NS);
 	}
 	quota_sub(&e->restored, bucket->restored);
 	if (done) {
@@ -563,7 +585,7 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 
 	bucket->sent_ns = now.mono_ns;
 	bucket->want = bucket->returned = bucket->spent = bucket->lease_us = bucket->granted = 0;
-	bucket->restored = 0;
+	bucket->restored = bucket->refused = 0;
 	e = quota_claim(quotas, ref, now, &set);
 	if (!e)
 		return;
@@ -582,6 +604,7 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 			quota_request_lease(e, bucket, quota_target(e, now.mono_ns));
 		}
 		quota_restore(quotas, e, bucket, now);
+		quota_report_refused(quotas, e, bucket, now);
 	}
 	quota_unlock(&set->lock);
 }

@@ -41,6 +41,7 @@ struct quota_entry {
 	u32 metric;
 	u8 consistency;
 	u8 flags;
+	bool count_all;
 	u16 quota_permille;	/* of the demand, at the last reply; 0: none yet */
 	u64 window;		/* of `unflushed`: number of an aligned one, begin of a first-request one, us */
 	u64 due_ns;		/* the next flush; QUOTA_NEVER: none */
@@ -65,6 +66,8 @@ struct quota_entry {
 	u32 credit, spent;	/* lease: unspent units; units spent and not reported */
 	u32 demand, demand_before;	/* requests of this period of every_ns, and of the one before */
 	u16 requests, requests_before;
+	u32 refused, refused_sent;	/* `count: all`: refused here, not in Redis; of them in pending commands */
+	u64 refused_ns;		/* the last of `refused` */
 	u32 earned;		/* requests covered since a lease was last returned early */
 };
 
@@ -234,6 +237,9 @@ void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct q
 void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			  u64 now_ns);
 
+/* Adds refused requests that count, if any, to a CLUSTER_STORE_CHARGE. */
+void quota_report_refused(const struct quotas *quotas, struct quota_entry *e,
+			  struct cluster_store_bucket *bucket, struct sl_now now);
 /* Adds charges that Redis lost, if any, to a CLUSTER_STORE_CHARGE. */
 void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 		   struct cluster_store_bucket *bucket, struct sl_now now);

@@ -27,7 +27,7 @@
 #include "lib/histogram.h"
 #include "config/cluster_def.h"
 
-#define REDIS_ARGS_MAX 4096
+#define REDIS_ARGS_MAX 4608
 #define REDIS_REPLY_MAX (16U << 20)	/* bytes */
 #define REDIS_COMMAND_MAX (1U << 20)	/* bytes of a command's arguments */
 #define REDIS_PENDING_MAX 65536		/* commands of one client without a reply */

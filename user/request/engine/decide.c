@@ -35,6 +35,7 @@ struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucke
 		.consistency = strict ? CONSISTENCY_STRICT : b->rule->consistency,
 		.every_ns = b->rule->consistency_ns,
 		.metric = b->rule->metric,
+		.count_all = b->limit && b->limit->terms.count_all,
 	};
 }
 
@@ -611,28 +612,33 @@ void decide_count_refused(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
 
-	if (!b->limit || !b->limit->terms.count_all || !is_charged(b) || b->cluster)
+	if (!b->limit || !b->limit->terms.count_all || !is_charged(b))
 		return;
 	if (is_log(b))
 		fill_log(d, b, ref);
 	else if (claim_bucket_state(d, b, ref, b->cost))
 		counters_put(d->counters, ref,
 			     spec_fill(&b->view, ref->bucket_state, decision_now(d, b), b->cost));
+	if (b->cluster) {
+		struct quota_ref shared = decide_cluster_ref(d, b);
+
+		quota_add_refused(d->quotas, &shared, b->cost, d->now);
+	}
 	b->wait_ns = bucket_charge(d, b, ref, b->cost).wait_ns;
 }
 
 /*
  * `count: all`: the first limit that refuses counts the request, as in the packet tier, and so does
- * each in shadow mode. The wait is longer by that.
+ * each in shadow mode. The wait is longer by that. `by_store`: those that Redis refused.
  */
-static void count_refused(struct decision *d)
+static void count_refused(struct decision *d, bool by_store)
 {
 	bool refused = false;
 
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
 
-		if (!b->over || b->candidate || (refused && !is_shadow(b)))
+		if (!b->over || b->by_store != by_store || b->candidate || (refused && !is_shadow(b)))
 			continue;
 		refused |= !is_shadow(b);
 		decide_count_refused(d, b);
@@ -644,7 +650,7 @@ static enum response_code take(struct decision *d)
 	enum response_code code = decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK;
 
 	if (!d->request->peek && !d->request->report) {
-		count_refused(d);
+		count_refused(d, false);
 		decide_ban_note(d, code);
 	}
 	if (!d->request->peek)
@@ -974,6 +980,7 @@ static void cluster_result(struct bucket *b, const struct decide_result *result)
 	b->reply_used = result->reply_used;
 	b->unavailable = result->unavailable;
 	b->over = result->over;
+	b->by_store = result->by_store;
 	b->soft = result->soft;
 	b->wait_ns = result->wait_ns;
 }
@@ -1009,6 +1016,8 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 		decide_ban_look(d);
 	if (decide_refused(d) && d->request->peek)
 		code = RESPONSE_OVER_LIMIT;
+	if (!d->request->peek && !d->request->report)
+		count_refused(d, true);
 	if (!d->request->peek && code == RESPONSE_OVER_LIMIT)
 		decide_ban_note(d, code);
 	decide_response(d, code, ret);

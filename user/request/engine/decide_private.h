@@ -57,6 +57,7 @@ struct bucket {
 	bool candidate;			/* its limit is in shadow, which never decides */
 	bool decided;			/* over, soft and wait_ns are known */
 	bool unavailable;			/* Redis is unavailable: on_store_failure decided */
+	bool by_store;			/* over, and this node alone would have admitted it */
 	bool from_store;			/* Redis decided; of a sliding log by reply_used */
 	u64 reply_used;
 };
@@ -173,6 +174,7 @@ struct decide_result {
 	u64 wait_ns;			/* over: until it fits */
 	u64 reply_used;			/* from_store: the number of requests of the log in Redis */
 	bool over, soft, full, from_store;
+	bool by_store;			/* ... over, and this node alone would have admitted it */
 	bool unavailable;			/* no reply: on_store_failure decided */
 };
 /*

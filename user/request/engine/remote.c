@@ -139,6 +139,7 @@ static void apply_result(struct remote *remote, const struct quota_charge_bucket
 
 		if (result->key != b->ref.key)
 			continue;
+		result->by_store = b->over && !result->over;
 		result->over |= b->over;
 		result->wait_ns = b->wait_ns;
 		result->unavailable = b->unavailable;

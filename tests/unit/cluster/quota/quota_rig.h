@@ -37,7 +37,7 @@ static inline void pass(u64 ns)
 
 static inline struct quota_ref ref_of(u64 key, enum consistency consistency, u64 every_ns)
 {
-	return (struct quota_ref){ key << 32 | key, key, &window_def, consistency, every_ns, 7 };
+	return (struct quota_ref){ key << 32 | key, key, &window_def, consistency, every_ns, 7, false };
 }
 
 static inline u64 store_us(void)

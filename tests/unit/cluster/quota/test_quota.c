@@ -125,6 +125,38 @@ TEST_WITH(test_lease, set_up, tear_down)
 	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 7, 7), 0);
 }
 
+/* `count: all`: a refused request spends what is left of a lease, as it empties a bucket. */
+TEST_WITH(test_refused, set_up, tear_down)
+{
+	const struct quota_ref *ref = leased(5);
+	struct quota_due due;
+
+	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
+	quota_add_refused(quotas, ref, 7, now);
+	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_NOT_COVERED);
+	assert_int_equal(quota_refused(quotas, ref->key), 7);
+	assert_int_equal(quota_unflushed(quotas, ref->key), 5);
+	pass(QUOTA_REFUSED_NS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.spent, 5);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 10, 10), 0);
+	/* With the time of the refusal; again if that fails. */
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(due_now(&due), 1);
+		assert_int_equal(due.bucket.cost, 0);
+		assert_int_equal(due.bucket.refused, 7);
+		assert_in_range(now.utc_ns / 1000 - due.bucket.refused_us, 90000 + i * 1000000,
+				120000 + i * 1000000);
+		assert_int_equal(quota_refused(quotas, ref->key), 7);
+		flushed(&due, i ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN, 10, 10);
+		pass(SEC);
+	}
+	assert_int_equal(quota_refused(quotas, ref->key), 0);
+	quota_add_refused(quotas, ref, 1, now);
+	quota_forget(quotas, ref->key);
+	assert_int_equal(quota_refused(quotas, ref->key), 0);
+}
+
 TEST_WITH(test_lease_ends, set_up, tear_down)
 {
 	const struct quota_ref *ref = leased(5);
@@ -188,7 +220,7 @@ TEST_WITH(test_lease_of_a_window, set_up, tear_down)
 	const struct quota_ref *ref;
 	u64 left;
 
-	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7, false }, 1, 1, 0);
 	left = 60 * SEC - (now.utc_ns + STORE_AHEAD_NS) % (60 * SEC);
 	pass(left - 30 * MS);
 	ref = leased(5);
@@ -383,7 +415,7 @@ TEST_WITH(test_replication, set_up, tear_down)
 	static struct quota_due due[512];
 	u32 most = 0, sum = 0;
 
-	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7, false }, 1, 1, 0);
 	for (u64 key = 1; key <= 500; key++) {
 		struct quota_ref ref = ref_of(key * 8589935, CONSISTENCY_WRITE_BACK, SEC);
 

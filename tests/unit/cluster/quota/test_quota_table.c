@@ -127,7 +127,7 @@ TEST_WITH(test_threads, set_up, tear_down)
 	pthread_t spender[3], flusher;
 	u64 sum = 0;
 
-	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7, false }, 1, 1, 0);
 	covered = 0;
 	done = false;
 	pthread_create(&flusher, NULL, flushes, &sum);

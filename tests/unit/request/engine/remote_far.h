@@ -182,6 +182,7 @@ static const char rules[] =
 	"  - {key: quota, limits: ['2 requests/m'], scope: cluster, quota_mode: true}\n"
 	"  - {key: log, limits: ['4 requests/m'], algorithm: sliding-log, scope: cluster}\n"
 	"  - {key: patient, limits: ['2 requests/m'], scope: cluster, on_limit: {wait: 90s, queue: 9}}\n"
+	"  - {key: all, limits: ['9 requests/m'], algorithm: sliding-window, scope: cluster, count: all}\n"
 	"  - {key: later, limits: ['8 requests/m'], scope: cluster, consistency: {write_back: 1s}}\n";
 
 static inline int begin(void **state)

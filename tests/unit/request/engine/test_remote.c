@@ -61,6 +61,23 @@ RIG_TEST(test_refusal_cache)
 	assert_int_equal(far_sum(), 3);
 }
 
+/* What was refused while a command was on its way counts in its reply, too. */
+RIG_TEST(test_count_all)
+{
+	struct rig_caller *who;
+
+	assert_int_equal(done("all=bob"), RESPONSE_OK);
+	all_used(5);
+	who = go(0, "all=bob");
+	rig_send_hits(&node, &caller[1], "all=bob", 8);
+	far_answer(1);
+	is(&caller[1], RESPONSE_OVER_LIMIT);
+	assert_int_equal(remaining("all=bob"), 0);
+	far_answer(0);
+	is(who, RESPONSE_OK);
+	assert_int_equal(remaining("all=bob"), 0);
+}
+
 /* Two servers, and a limit of this node: one refuses, the others are refunded. */
 RIG_TEST(test_all_or_none)
 {
