@@ -24,8 +24,8 @@
 /* Each descriptor, and the rule of the domain. */
 #define DECIDE_PARTS_MAX (REQUEST_DESCRIPTORS_MAX + 1)
 #define DECIDE_BUCKETS_MAX (DECIDE_PARTS_MAX * RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX)
-SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_MAX,
-		 "a bucket has up to three states, and a part two of its ban");
+SL_STATIC_ASSERT(4 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_MAX,
+		 "a bucket has up to four states, and a part two of its ban");
 
 /* One limit for one value; several descriptors may share it. */
 struct bucket {
@@ -41,7 +41,7 @@ struct bucket {
 	u64 ban_left_ns;		/* its value is banned for so long; 0: not */
 	u64 tag;			/* cluster: its hash slot in Redis */
 	u32 ref;	/* its states: the limit's; then own's, soft's, grace's */
-	u8 refs;			/* 1..3 */
+	u8 refs;			/* 1..4 */
 	u8 soft_ref;			/* which of them is soft's, with grace's behind it; 0: none */
 	u8 prefix_len;			/* of a prefix hierarchy of several lengths; else 0 */
 	bool none;			/* the limit is 0: all requests are refused */
@@ -79,7 +79,7 @@ struct part {
 SL_STATIC_ASSERT(RESPONSE_CANDIDATES_MAX == RULE_LIMITS_MAX - 1, "one limit of a rule is enforced");
 
 /*
- * Not cleared as a whole: arrays are filled in up to their counts only. It takes 240 KB: on the
+ * Not cleared as a whole: arrays are filled in up to their counts only. It takes 320 KB: on the
  * stack, -fstack-clash-protection would touch each of its pages at each call (600 ns a decision).
  */
 struct decision {

@@ -129,10 +129,6 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 		return sl_err_set(err, ERANGE, "mode is shadow, but only Redis has the %s of all nodes, and "
 				  "nothing waits for it; accepted with it: scope: node, or algorithm: "
 				  "sliding-window", algorithm_name(limit->terms.algorithm));
-	if (limit->terms.throttle.kind == THROTTLE_SOFT && limit->terms.throttle.soft_for_ns)
-		return sl_err_set(err, ERANGE, "throttle has \"for\", but scope is cluster: this node knows "
-				  "since when the limit is exceeded on itself only; accepted with it: "
-				  "soft without for, or scope: node");
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
 	if (algorithms[limit->terms.algorithm]->strict_note)

@@ -275,10 +275,6 @@ TEST(test_cluster)
 		  "this is unlimited" },
 		{ D "  - {key: a, limits: @1 requests/s, algorithm: sliding-log, consistency: {lease: 1s}}",
 		  "consistency is lease, but algorithm is sliding-log" },
-		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {soft: 10%, for: 5s}}",
-		  "throttle has \"for\", but scope is cluster" },
-		{ D "  - {key: a, limits: 1 requests/s, scope: cluster, overrides: [{value: x, limits: [@{rate: 2 requests/s, throttle: {soft: 10%, for: 5s}}]}]}",
-		  "throttle has \"for\", but scope is cluster" },
 		{ D "  - {key: a, limits: 1 requests/s, consistency: {write_back: 1s}, overrides: [{value: x, limits: [@{rate: 2 requests/s, algorithm: sliding-log}]}]}",
 		  "consistency is write_back, but algorithm is sliding-log" },
 	};
