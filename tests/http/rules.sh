@@ -85,9 +85,16 @@ failed() { [ "$(metric sluice_config_last_reload_success)" = 0 ]; }
 wait_for 10 failed && ok "a bad file is noticed" || not_ok "a bad file is noticed"
 check_is "the old rules stay in force" "$(http_check api user=eve)" 429
 check_is "reload names the place" "$(ctl reload 2>&1 | grep -c 'bad.yaml:2:24: rule "bad/x": unknown key "limit"')" 1
-check_is "a live change of a rule meanwhile is refused" "$(ctl rule set api/user burst= > /dev/null 2>&1; echo $?)" 1
-check_is "one of a value reads no file" "$(ctl user block api/user x > /dev/null; http_check api user=x)" 429
-check_is "nor does taking it back" "$(ctl user unset api/user x > /dev/null; http_check api user=x)" 200
+check_is "a live change that needs the files is refused meanwhile" "$(ctl rule set api/user limits='4 requests/m' > /dev/null 2>&1; echo $?)" 1
+check_is "one of a rule's keys reads no file" "$(ctl rule set api/user shadow_mode=true > /dev/null; http_check api user=eve)" 200
+check_is "nor does taking it back" "$(ctl rule set api/user shadow_mode= > /dev/null; http_check api user=eve)" 429
+check_is "nor one of its limits" "$(ctl rule set api/other limits='2 requests/d' > /dev/null; http_passed 4 api other=low)" 2
+ctl rule set api/other limits='4 requests/d' > /dev/null
+check_is "nor one of a value" "$(ctl user block api/user x > /dev/null; http_check api user=x)" 429
+check_is "nor taking it back" "$(ctl user unset api/user x > /dev/null; http_check api user=x)" 200
+ctl user block api/user x --for 1s > /dev/null
+free_again() { [ "$(http_check api user=x)" = 200 ]; }
+wait_for 10 free_again && ok "nor its end" || not_ok "nor its end"
 rm "$RULES/bad.yaml"
 good() { [ "$(metric sluice_config_last_reload_success)" = 1 ]; }
 wait_for 10 good && ok "so is its removal" || not_ok "so is its removal"

@@ -171,7 +171,7 @@ void http_rules_follow(struct running *run)
 		http_rules_put(run, next, run->live);
 }
 
-int http_rules_value(struct running *run, const json_t *op)
+static int change_value(struct running *run, const json_t *op, bool forget)
 {
 	struct override_index *old;
 	struct rule_edit edit;
@@ -180,14 +180,37 @@ int http_rules_value(struct running *run, const json_t *op)
 	if (!run->requests.rules || !json_is_string(json_object_get(op, "value")) ||
 	    make_edit(op, &edit) < 0)
 		return 1;
-	r = ruleset_edit_value(run->requests.rules, &edit,
-			       json_is_true(json_object_get(op, "forget")), &old);
+	r = ruleset_edit_value(run->requests.rules, &edit, forget, &old);
 	free((void *)edit.pair);
 	if (r)
 		return 1;
 	running_rules(run);
 	override_index_free(old);
 	return 0;
+}
+
+static int change_keys(struct running *run, json_t *op)
+{
+	json_t *of_rule = live_rules_of(run->live, live_text(op, "name"), LIVE_USER);
+	struct rule_edit *edit;
+	size_t *at, count;
+	int r = 1;
+
+	if (run->requests.rules && !json_array_append(of_rule, op) && !make_edits(of_rule, &edit, &at, &count)) {
+		r = ruleset_edit_rule(run->requests.rules, edit, count);
+		edits_free(edit, at, count);
+	}
+	json_decref(of_rule);
+	if (!r)
+		running_rules(run);
+	return r;
+}
+
+int http_rules_change(struct running *run, json_t *op)
+{
+	if (live_kind_of(op)->subject == LIVE_RULE)
+		return change_keys(run, op);
+	return change_value(run, op, json_is_true(json_object_get(op, "forget")));
 }
 
 void http_rules_noted(struct running *run)
@@ -214,13 +237,25 @@ bool http_rules_expired(const struct running *run, u64 now_utc_ns)
 	const json_t *op;
 	size_t i;
 
-	json_array_foreach(run->requests.live, i, op) {
-		u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
-
-		if (until && until <= now_utc_ns)
+	json_array_foreach(run->requests.live, i, op)
+		if (live_expired(op, now_utc_ns))
 			return true;
-	}
 	return false;
+}
+
+void http_rules_expire(struct running *run, u64 now_utc_ns)
+{
+	const json_t *op;
+	int r = 0;
+	size_t i;
+
+	json_array_foreach(run->requests.live, i, op)
+		if (!r && live_expired(op, now_utc_ns))
+			r = live_kind_of(op)->subject == LIVE_USER ? change_value(run, op, true) : 1;
+	if (r)
+		http_rules_follow(run);
+	else if (run->requests.rules)
+		http_rules_noted(run);
 }
 
 /* ------------------------------------------------------------------ save */

@@ -29,16 +29,17 @@ void http_rules_put(struct running *run, struct ruleset *set, const json_t *live
 void http_rules_follow(struct running *run);
 
 /*
- * An operation of one value, in the rules in force: see ruleset_edit_value(). 0; 1 and nothing done where the
- * files must be read. Once run->live has it: http_rules_noted(); if it never will: http_rules_again(),
- * which reads them.
+ * An operation of a rule or of one value, in the rules in force: see ruleset_edit_rule() and
+ * ruleset_edit_value(). 0; 1 and nothing done where the files must be read. Once run->live has it:
+ * http_rules_noted(); if it never will: http_rules_again(), which reads them.
  */
-int http_rules_value(struct running *run, const json_t *op);
+int http_rules_change(struct running *run, json_t *op);
 void http_rules_noted(struct running *run);
 void http_rules_again(struct running *run);
 
-/* True if a timed change to rules has expired. */
+/* True if a timed change to rules has expired; http_rules_expire() once run->live has these no longer. */
 bool http_rules_expired(const struct running *run, u64 now_utc_ns);
+void http_rules_expire(struct running *run, u64 now_utc_ns);
 
 /*
  * Writes the permanent changes of run->live into the files of their rules. Each file is replaced

@@ -86,7 +86,11 @@ int live_add(json_t *live, json_t *op, const struct policy *file, const struct p
 enum live_term { LIVE_ANY_TERM, LIVE_TIMED, LIVE_LASTING };
 json_t *live_rules(const json_t *live, enum live_term term);
 
-/* Removes expired operations; returns their number. */
+/* Those of one rule: of its keys (LIVE_RULE), or of its values (LIVE_USER). */
+json_t *live_rules_of(const json_t *live, const char *name, enum live_subject subject);
+
+/* Whether its deadline has passed; live_expire() removes such, and returns their number. */
+bool live_expired(const json_t *op, u64 now_utc_ns);
 size_t live_expire(json_t *live, u64 now_utc_ns);
 
 /* An object with a member for each of a set's prefixes, in its canonical text. */

@@ -327,7 +327,18 @@ json_t *live_rules(const json_t *live, enum live_term term)
 	return list;
 }
 
-static bool expired(const json_t *op, u64 now_utc_ns)
+json_t *live_rules_of(const json_t *live, const char *name, enum live_subject subject)
+{
+	json_t *list = json_array(), *op;
+	size_t i;
+
+	json_array_foreach((json_t *)live, i, op)
+		if (!strcmp(live_text(op, "name"), name) && is_subject(op, subject))
+			json_array_append(list, op);
+	return list;
+}
+
+bool live_expired(const json_t *op, u64 now_utc_ns)
 {
 	u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
 
@@ -339,7 +350,7 @@ size_t live_expire(json_t *live, u64 now_utc_ns)
 	size_t dropped = 0;
 
 	for (size_t i = json_array_size(live); i-- > 0;) {
-		if (expired(json_array_get(live, i), now_utc_ns)) {
+		if (live_expired(json_array_get(live, i), now_utc_ns)) {
 			json_array_remove(live, i);
 			dropped++;
 		}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * rules_entry.c - a live change that needs no other policy: of one block or exemption, of a limit's own
- * values, or of a value's limits in a rule; see rules.h. It is in force first, and stored then; where that
+ * values, of a rule of the HTTP tier, or of a value's limits in it; see rules.h. It is in force first, and stored then; where that
  * fails it is undone. An entry is one map update, and the rule set stays; so do entries that the file has:
  * changing one of those needs another rule set. A limit's values give a rule set that has all else of the
- * one before. A value's limits are one pointer in the rules of the HTTP tier. And the removal of what has
+ * one before. A rule, or a value's limits, are one pointer in the rules of the HTTP tier. And the removal of what has
  * ended, and the description of a change for the history.
  */
 #include <errno.h>
@@ -218,14 +218,13 @@ static int change_limit(struct running *run, json_t *op, struct sl_err *err)
 	return r;
 }
 
-/* ------------------------------------------------------------------ a value's limits in a rule */
+/* ------------------------------------------------------------------ a rule, or a value's limits in it */
 
-static int change_value(struct running *run, json_t *op, struct sl_err *err)
+static int change_rule(struct running *run, json_t *op, struct sl_err *err)
 {
-	const struct live_kind *kind = live_kind_of(op);
 	int r;
 
-	if (!kind || kind->subject != LIVE_USER || http_rules_value(run, op))
+	if (!live_is_rule(op) || http_rules_change(run, op))
 		return 1;
 	r = record(run, op, err);
 	if (r < 0) {
@@ -245,7 +244,7 @@ int change_one(struct running *run, json_t *op, struct sl_err *err)
 		r = change_entry(run, op, err);
 	if (r > 0)
 		r = change_limit(run, op, err);
-	return r > 0 ? change_value(run, op, err) : r;
+	return r > 0 ? change_rule(run, op, err) : r;
 }
 
 /* ------------------------------------------------------------------ expiry */
@@ -281,7 +280,7 @@ void rules_expire(struct running *run)
 	feeds_tick(run);
 	if (!live_expire(run->live, now_utc_ns))
 		return;
-	http_rules_follow(run);
+	http_rules_expire(run, now_utc_ns);
 	if (rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
 			run->pending.deadline_utc_ns, &err) < 0)
 		log_error("%s", err.message);

@@ -34,14 +34,20 @@ static bool has_other_text(const struct rule *rule, const struct override_index 
 				 strcmp(index->own_list[number].value, value) != 0);
 }
 
-/* Takes out a value that no file has. */
+/* A value is as in the rule file again, or out where that has not got it. */
 static int forget_own(const struct rule *rule, struct override_index *index, const char *value)
 {
 	u32 number = find_own(rule, index, value);
+	struct override_own *own = number == ~0U ? NULL : &index->own_list[number];
 
-	if (number == ~0U || index->own_list[number].in_file)
+	if (!own || !own->live)
 		return 1;
-	index->own_list[number] = index->own_list[--index->own_count];
+	if (own->in_file) {
+		own->limits = own->file_limits;
+		own->live = false;
+		return 0;
+	}
+	memmove(own, own + 1, (--index->own_count - number) * sizeof(*own));
 	numbers_free(&index->own->values);
 	index->own->values = (struct numbers){ .size = 0 };
 	for (u32 i = 0; i < index->own_count; i++) {
@@ -55,61 +61,6 @@ static int forget_own(const struct rule *rule, struct override_index *index, con
 	return 0;
 }
 
-static struct override_index *index_copy(const struct override_index *from)
-{
-	struct override_index *copy = calloc(1, sizeof(*copy));
-
-	if (!copy)
-		return NULL;
-	copy->own = from ? override_table_copy(from->own) : override_table_new();
-	copy->own_count = from ? from->own_count : 0;
-	copy->own_list = override_array_copy(from ? from->own_list : NULL, copy->own_count,
-					     sizeof(*copy->own_list));
-	if (from && from->file_text)
-		copy->file_text = strdup(from->file_text);
-	if (from && from->file) {
-		copy->file = from->file;
-		copy->file->users++;
-	}
-	if (copy->own && copy->own_list && !copy->file_text == !(from && from->file_text))
-		return copy;
-	override_index_free(copy);
-	return NULL;
-}
-
-/* The rule as while it was loaded, but for the defaults of limits that it does not have. */
-static void draft_of(struct build *b, struct ruleset *set, const struct rule *rule, struct sl_err *err,
-		     struct draft *ret)
-{
-	b->set = set;
-	b->r.err = err;
-	b->r.file = "";
-	b->r.subject = "";
-	b->domain = rule->domain;
-	b->place = rule->place;
-	snprintf(b->path, sizeof(b->path), "%s", rule->path);
-	ret->b = b;
-	ret->rule = *rule;
-	for (u32 i = 0; i < rule->limit_count; i++) {
-		ret->limit[i] = rule->limit[i];
-		ret->limit[i].scale = 0;
-		ret->limit[i].scale_until_ns = 0;
-	}
-}
-
-/* Whether a value's limits are each like one of the rule's: the others need the defaults of the file. */
-static bool are_like_the_rule(const struct draft *draft, const struct override_index *index,
-			      const char *value)
-{
-	u32 number = find_own(&draft->rule, index, value);
-	const struct override_limits *limits;
-
-	if (number == ~0U)
-		return false;
-	limits = index->own_list[number].limits;
-	return !limits || !limits->limit_count || override_enforced_limit(draft, limits->limit_count - 1);
-}
-
 int ruleset_edit_value(struct ruleset *set, const struct rule_edit *edit, bool forget,
 		       struct override_index **ret_old)
 {
@@ -120,20 +71,20 @@ int ruleset_edit_value(struct ruleset *set, const struct rule_edit *edit, bool f
 	struct sl_err ignored;
 	int rc = 1;
 
-	if (b && draft && rule && rule->limit_count)
-		index = index_copy(rule->overrides);
+	if (b && draft && rule && rule->limit_count && !build_init(b, &ignored))
+		index = override_index_copy(rule->overrides);
 	if (!index || (index->own->base && index->own->base->copies > COPIES_MAX))
 		goto out;
 	if (has_other_text(rule, index, edit->value))
 		goto out;
-	draft_of(b, set, rule, &ignored, draft);
-	if (forget) {
-		rc = forget_own(rule, index, edit->value);
-	} else {
+	draft_of_rule(b, set, rule, draft);
+	imply_scope(draft);
+	/* Live ones are in the order of the changes. */
+	rc = forget_own(rule, index, edit->value);
+	if (!forget && rc >= 0) {
 		struct making making = { .r = &b->r, .draft = draft, .table = index->own };
 
 		rc = override_load_edit(&making, index, edit);
-		rc = rc ? rc : !are_like_the_rule(draft, index, edit->value);
 	}
 	if (rc)
 		goto out;
@@ -143,6 +94,10 @@ int ruleset_edit_value(struct ruleset *set, const struct rule_edit *edit, bool f
 	set->generation++;
 out:
 	override_index_free(index);
+	if (draft)
+		draft_clear(draft);
+	if (b)
+		build_clear(b);
 	free(draft);
 	free(b);
 	return rc ? 1 : 0;

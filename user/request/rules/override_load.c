@@ -153,17 +153,22 @@ static int add_value(void *arg, u32 number)
 
 /* ---- the file ---- */
 
+/* Of all that the limits of a value, and their checks, depend on. */
 static u64 rule_hash(const struct draft *draft)
 {
 	const struct rule *rule = &draft->rule;
+	const char *name = rule->name ? rule->name : draft->b->path;
 	u64 hash = override_hash_limits(draft->limit, rule->limit_count, false);
-	u8 groups[4] = { rule->prefix.count[SL_V4], rule->prefix.len[SL_V4][0],
-			 rule->prefix.count[SL_V6], rule->prefix.len[SL_V6][0] };
+	u64 words[] = { rule->consistency, rule->consistency_ns, rule->wait_ns, 0 };
 
+	for (u32 i = 0; i < rule->limit_count; i++)
+		words[3] |= (u64)draft->limit[i].mode << 8 * i;
 	hash ^= override_hash_limits(&draft->defaults, 1, true);
-	hash ^= rule->consistency_ns << 2 | rule->consistency;	/* not all limits fit each of these */
-	hash = hash_bytes(hash_seed(), hash, draft->b->path, strlen(draft->b->path));
-	return hash_bytes(hash_seed(), hash, groups, sizeof(groups));
+	hash = hash_bytes(hash_seed(), hash, words, sizeof(words));
+	hash = hash_bytes(hash_seed(), hash, name, strlen(name));
+	hash = hash_bytes(hash_seed(), hash, rule->prefix.count, sizeof(rule->prefix.count));
+	hash = hash_bytes(hash_seed(), hash, rule->prefix.len, sizeof(rule->prefix.len));
+	return hash_bytes(hash_seed(), hash, rule->prefix.scale, sizeof(rule->prefix.scale));
 }
 
 /* The previous rule set's table, if it would come out the same. */
@@ -180,7 +185,7 @@ static struct override_table *same_as_before(struct draft *draft, const char *pa
 	rule = ruleset_find(old, name);
 	free(name);
 	table = rule && rule->overrides ? rule->overrides->file : NULL;
-	if (!table || strcmp(table->path, path) || table->rule_hash != rule_hash(draft) ||
+	if (!table || strcmp(table->path, path) || rule->overrides->rule_hash != rule_hash(draft) ||
 	    memcmp(table->file_id, file_id, sizeof(table->file_id)))
 		return NULL;
 	table->users++;
@@ -194,7 +199,6 @@ static int make_table(struct file_making *f, const u64 file_id[4])
 
 	m->table->path = strdup(f->lines.file);
 	memcpy(m->table->file_id, file_id, sizeof(m->table->file_id));
-	m->table->rule_hash = rule_hash(m->draft);
 	return !rc && !m->table->path ? read_no_memory(m->r) : rc;
 }
 
@@ -339,17 +343,38 @@ void write_rule_overrides_file(struct writer *w, const void *from)
 	fprintf(w->out, "	# %u values", draft->rule.overrides->file->values.count);
 }
 
+/* Those of a rule in force, which depend on what is as before. */
+static int keep_overrides(struct reader *r, struct draft *draft)
+{
+	draft->rule.overrides = override_index_copy(draft->overrides_now);
+	return draft->rule.overrides ? 0 : read_no_memory(r);
+}
+
+static bool are_all_live(const struct override_index *index)
+{
+	for (u32 i = 0; i < index->own_count; i++)
+		if (index->own_list[i].in_file)
+			return false;
+	return !index->file;
+}
+
 int load_rule_overrides(struct reader *r, struct draft *draft)
 {
+	const struct override_index *now = draft->overrides_now;
 	size_t path_len = strlen(r->path);
 	struct override_index *index;
 	int rc = 0;
 
+	if (now && now->rule_hash == rule_hash(draft))
+		return keep_overrides(r, draft);
+	if (now && !are_all_live(now))
+		return -ENOENT;
 	if (!override_wanted(draft))
 		return 0;
 	index = draft->rule.overrides = calloc(1, sizeof(*index));
 	if (!index)
 		return read_no_memory(r);
+	index->rule_hash = rule_hash(draft);
 	/* The file first: entries beside it may be about its values. */
 	if (draft->overrides_file) {
 		strcpy(r->path, "overrides_file");

@@ -18,10 +18,9 @@ struct override_table {
 	struct arena arena;		/* the limits */
 	struct override_table *base;	/* whose arena it uses, of a copy; else NULL */
 	u32 copies;			/* made of it: its arena only grows */
-	/* Origin: the file as stat() describes it, and the rule's own limits. */
+	/* Origin: the file as stat() describes it. */
 	char *path;
 	u64 file_id[4];
-	u64 rule_hash;
 };
 
 /* An override under `overrides`, or a live one: with its value, for listing and writing. */
@@ -40,6 +39,7 @@ struct override_index {
 	struct override_table *own;	/* its numbers are those of own_list */
 	struct override_own *own_list;
 	u32 own_count;
+	u64 rule_hash;			/* of what they depend on: limits and groups of the rule */
 };
 
 /* Hash of a value, or of its group if it is an address and the rule groups them. */
@@ -93,6 +93,8 @@ const char *override_value_reason(const struct rule *rule, struct bytes value,
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
 /* Writes `overrides`, up to `most`; `live`: with live changes. */
 void override_write_own(struct writer *w, const struct draft *draft, bool live, u32 most);
+/* The same values and limits, to be changed while others read them; `from` NULL: none. NULL: out of memory. */
+struct override_index *override_index_copy(const struct override_index *from);
 /* Whether there are any, in files or live. */
 bool override_wanted(const struct draft *draft);
 

@@ -69,6 +69,29 @@ void override_table_drop(struct override_table *table)
 	free(table);
 }
 
+struct override_index *override_index_copy(const struct override_index *from)
+{
+	struct override_index *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->rule_hash = from ? from->rule_hash : 0;
+	copy->own = from ? override_table_copy(from->own) : override_table_new();
+	copy->own_count = from ? from->own_count : 0;
+	copy->own_list = override_array_copy(from ? from->own_list : NULL, copy->own_count,
+					     sizeof(*copy->own_list));
+	if (from && from->file_text)
+		copy->file_text = strdup(from->file_text);
+	if (from && from->file) {
+		copy->file = from->file;
+		copy->file->users++;
+	}
+	if (copy->own && copy->own_list && !copy->file_text == !(from && from->file_text))
+		return copy;
+	override_index_free(copy);
+	return NULL;
+}
+
 void override_index_free(struct override_index *index)
 {
 	if (!index)

@@ -4,8 +4,8 @@
  *
  *     rules.d/ *.yaml -> ruleset_load() -> struct ruleset -> ruleset_match() per descriptor
  *
- * A rule set is built by one thread and never changes afterwards; to change it, a new one is
- * built and published (engine.h). It has no sockets and no state.
+ * A rule set is built by one thread; to change it, a new one is built and published (engine.h), or one
+ * rule of it replaced (rule_edit.h). It has no sockets and no state.
  *
  * Files are those of envoyproxy/ratelimit (its documentation has the semantics) with our own keys
  * in addition. A rule is a descriptor of a file with a limit, or with `unlimited`; and the limits of
@@ -98,6 +98,7 @@ struct rule {
 	 */
 	struct prefix_hierarchy prefix;
 	struct override_index *overrides;	/* by the last entry's value; NULL: none */
+	struct rule_source *source;	/* rule_private.h: what a live change starts from */
 	enum priority priority;
 	bool has_priority;
 	u32 reserve_permille[PRIORITY_COUNT];	/* reserved for that priority and higher ones */

@@ -40,6 +40,13 @@ int ruleset_edit_value(struct ruleset *set, const struct rule_edit *edit, bool f
 void override_index_free(struct override_index *index);		/* NULL is fine */
 
 /*
+ * The same of a rule's own keys: `edit` has the change, and the live changes of the rule's values. 1 where they change what another
+ * rule or the files must say: where the rule is found, labels of those below it, a new series, values in
+ * files whose limits follow the rule's. What is replaced is freed with the set.
+ */
+int ruleset_edit_rule(struct ruleset *set, struct rule_edit *edit, size_t count);
+
+/*
  * A rule file's text with the edits of its rules applied, changed only where it must. *ret is for
  * the caller to free, NULL if none is about this file. `set` is the current rule set, of these files.
  */

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "lib/publish.h"
 #include "request/rules/rule_private.h"
 
 /* ---- hashing ---- */
@@ -279,7 +280,7 @@ static const struct match_node *next_node(const struct match_trees *trees,
 static void match_default(const struct match_node *root, const struct request_descriptor *descriptor,
 			  struct rule_match *ret)
 {
-	ret->rule = root->by_default;
+	ret->rule = publish_get(&root->by_default);
 	if (ret->rule->share)
 		return;
 	ret->entry = descriptor->entry;
@@ -305,7 +306,7 @@ void ruleset_match(const struct ruleset *set, struct bytes domain,
 			ret->value[i] = node->share ? node->value : entry->value;
 	}
 	if (node && descriptor->count && node->rule && !descriptor->beyond) {
-		ret->rule = node->rule;
+		ret->rule = publish_get(&node->rule);
 		ret->count = descriptor->count;
 	} else if (root && root->by_default) {
 		match_default(root, descriptor, ret);
@@ -316,7 +317,7 @@ const struct rule *ruleset_of_domain(const struct ruleset *set, struct bytes dom
 {
 	const struct match_node *root = find_domain(&set->private->trees, domain);
 
-	return root ? root->of_domain : NULL;
+	return root ? publish_get(&root->of_domain) : NULL;
 }
 
 /* ---- values that are addresses ---- */

@@ -8,6 +8,7 @@
  *     rule_rows.c    the keys, one row each
  *     rule_keys.c    our other keys                       rule_write.c   back to YAML, by rows
  *     rule_edit.c    live changes; rule_save.c        rule_cluster.c scope, consistency
+ *     rule_live.c    the same of a rule in force
  *     override_value.c, override_load.c   limits of one value's own
  */
 #ifndef SLUICE_HTTP_RULE_PRIVATE_H
@@ -110,9 +111,17 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 /* Whether there is a '*' in it. */
 bool match_is_glob(struct bytes text);
 
+/* A rule that the set no longer uses. */
+struct retired {
+	struct rule *rule;
+	struct retired *next;
+};
+
 struct ruleset_private {
 	struct arena arena;
 	struct match_trees trees;
+	struct retired *retired;
+	u32 live_changes;		/* of rules in place: the arena only grows */
 	struct index names;		/* rules by "DOMAIN/PATH" */
 	struct index metrics;		/* struct metric_name: all series ever assigned */
 	u32 override_limits;		/* distinct ones of values, of all rules */
@@ -163,7 +172,19 @@ struct draft {
 	const struct yaml_node *limit_at[RULE_LIMITS_MAX];	/* NULL: of a live change */
 	struct rule_limit defaults;
 	const struct yaml_node *overrides, *overrides_file;
+	const struct override_index *overrides_now;	/* of a rule in force that is made again */
 	const char *overrides_file_text;	/* when written */
+};
+
+/*
+ * What a live change of a rule in force needs beside the rule: its draft, from which it can be made again.
+ * The limits may be as after check_rule_limits(), which sets again what they were not given.
+ */
+struct rule_source {
+	struct rule **at;		/* where matching finds it */
+	struct rule_limit *defaults;	/* NULL: the usual ones */
+	u64 given;			/* as draft.given */
+	u64 limit_given[];		/* as draft.limit_given */
 };
 
 /* A field of a draft, for rows. */
@@ -206,6 +227,16 @@ int ruleset_parse_edited(const char *name, const char *text, size_t size, const 
 			 struct rule_edit *edit, size_t count, struct saving *saving,
 			 struct ruleset **ret, struct sl_err *err);
 
+/* The arrays and defaults that reading needs, without a set. 0 or -ENOMEM; also then build_clear(). */
+int build_init(struct build *b, struct sl_err *err);
+void build_clear(struct build *b);
+/* The series of its candidates. -ENOENT: one has none yet, and `add` is false; -ENOMEM. */
+int rule_assign_series(struct ruleset *set, struct rule *rule, bool add);
+/* The rule of that name, `before`, is now `after`. */
+void ruleset_rename(struct ruleset *set, const char *name, const struct rule *before, struct rule *after);
+/* To be freed with the set. -ENOMEM. */
+int ruleset_retire(struct ruleset *set, struct rule *rule);
+
 /* ---- rule_path.c: what must be unique ---- */
 
 /* A composite key of a level, a domain, or a path, and its position in the file. */
@@ -242,6 +273,13 @@ int check_rule_alone(struct reader *r, const struct draft *draft);
 /* ---- rule_read.c */
 
 int read_rule_children(struct build *b, const struct yaml_node *list);
+/* Checks a draft whose keys were read. Without limits and not unlimited it makes no rule. */
+int check_draft(struct build *b, struct draft *draft);
+/* Its rule, which takes over what the draft has to free; at: rule_source. NULL: out of memory. */
+struct rule *draft_make_rule(struct draft *draft, struct rule **at);
+void draft_clear(struct draft *draft);
+/* rule_live.c: the draft that a rule in force was made of, but for limits of values. */
+void draft_of_rule(struct build *b, struct ruleset *set, const struct rule *rule, struct draft *ret);
 /* The rule of every request, or the default one; `map` has its limits. */
 int read_rule_placed(struct build *b, const struct yaml_node *map, enum rule_place place);
 int refuse_again(struct build *b, const struct yaml_node *at, const char *what,

@@ -52,16 +52,53 @@ static u64 rule_id(const struct build *b)
 	return id ? id : 1;
 }
 
+static struct rule_source *make_source(const struct draft *draft, struct rule **at)
+{
+	struct arena *arena = build_arena(draft->b);
+	size_t limits = draft->rule.limit_count * sizeof(u64);
+	struct rule_source *source = arena_alloc(arena, sizeof(*source) + limits);
+
+	if (!source)
+		return NULL;
+	source->at = at;
+	source->given = draft->given;
+	memcpy(source->limit_given, draft->limit_given, limits);
+	if (!memcmp(&draft->defaults, &draft->b->usual->defaults, sizeof(draft->defaults)))
+		return source;
+	source->defaults = arena_alloc(arena, sizeof(*source->defaults));
+	if (!source->defaults)
+		return NULL;
+	*source->defaults = draft->defaults;
+	return source;
+}
+
+struct rule *draft_make_rule(struct draft *draft, struct rule **at)
+{
+	struct arena *arena = build_arena(draft->b);
+	size_t limits = draft->rule.limit_count * sizeof(*draft->limit);
+	struct rule *rule = arena_alloc(arena, sizeof(*rule));
+
+	if (!rule)
+		return NULL;
+	*rule = draft->rule;
+	rule->limit = arena_alloc(arena, limits);
+	rule->source = make_source(draft, at);
+	if (!rule->limit || !rule->source)
+		return NULL;
+	if (limits)
+		memcpy(rule->limit, draft->limit, limits);
+	draft->rule.metadata = NULL;
+	draft->rule.overrides = NULL;
+	return rule;
+}
+
 /* Adds the draft's rule to the set. 0 or -ENOMEM. */
-static int add_rule(struct draft *draft, struct rule **ret)
+static int add_rule(struct draft *draft, struct rule **at)
 {
 	struct build *b = draft->b;
 	struct ruleset *set = b->set;
-	size_t limits = draft->rule.limit_count * sizeof(*draft->limit);
-	struct rule *rule = arena_alloc(build_arena(b), sizeof(*rule)), **grown;
+	struct rule *rule, **grown;
 
-	if (!rule)
-		return -ENOMEM;
 	if (!(set->rule_count & (set->rule_count - 1))) {
 		grown = reallocarray(set->rule, set->rule_count ? 2 * set->rule_count : 1,
 				     sizeof(*grown));
@@ -69,13 +106,10 @@ static int add_rule(struct draft *draft, struct rule **ret)
 			return -ENOMEM;
 		set->rule = grown;
 	}
-	*rule = draft->rule;
-	rule->limit = arena_alloc(build_arena(b), limits);
-	rule->path = arena_text(build_arena(b), b->path, strlen(b->path));
-	if (!rule->limit || !rule->path)
+	rule = draft_make_rule(draft, at);
+	if (!rule)
 		return -ENOMEM;
-	if (limits)
-		memcpy(rule->limit, draft->limit, limits);
+	rule->path = arena_text(build_arena(b), b->path, strlen(b->path));
 	rule->domain = b->domain;
 	rule->file = b->file;
 	rule->line = draft->map->line;
@@ -87,11 +121,8 @@ static int add_rule(struct draft *draft, struct rule **ret)
 	rule->id = rule_id(b);
 	rule->value_to_metric = metric_values(draft);
 	rule->index = set->rule_count;
-	set->rule[set->rule_count++] = rule;
-	draft->rule.metadata = NULL;
-	draft->rule.overrides = NULL;
-	*ret = rule;
-	return 0;
+	set->rule[set->rule_count++] = *at = rule;
+	return rule->path ? 0 : -ENOMEM;
 }
 
 /* ---- descriptors ---- */
@@ -207,32 +238,38 @@ static int place_draft(struct draft *draft, struct match_node **ret_node, struct
 	return rc;
 }
 
-/* Checks a draft whose keys were read, and makes its rule. */
-static int finish_draft(struct build *b, struct draft *draft, struct match_node **ret_node)
+int check_draft(struct build *b, struct draft *draft)
 {
-	struct reader *r = &b->r;
-	struct rule **at = NULL;
 	bool limited = draft->rule.limit_count;
-	int rc = limited ? check_rule_limits(r, draft) : check_rule_alone(r, draft);
+	int rc = limited ? check_rule_limits(&b->r, draft) : check_rule_alone(&b->r, draft);
 
 	if (!rc && limited)
-		rc = load_rule_overrides(r, draft);
-	if (!rc && !limited)
-		refuse_edits(b, true, draft->rule.unlimited ? "the rule is unlimited" :
-							       "the rule has no limit");
-	if (!rc)
-		rc = place_draft(draft, ret_node, &at);
-	if (!rc && saving_end(b, draft))
-		rc = read_no_memory(r);
+		rc = load_rule_overrides(&b->r, draft);
 	/* A priority alone makes a rule, too: it sets the priority of the request. */
 	if (!limited && draft->rule.has_priority)
 		draft->rule.unlimited = true;
-	if (!rc && (limited || draft->rule.unlimited) && add_rule(draft, at))
-		rc = read_no_memory(r);
 	return rc;
 }
 
-static void draft_clear(struct draft *draft)
+/* Checks a draft whose keys were read, and makes its rule. */
+static int finish_draft(struct build *b, struct draft *draft, struct match_node **ret_node)
+{
+	bool limited = draft->rule.limit_count, unlimited = draft->rule.unlimited;
+	struct rule **at = NULL;
+	int rc = check_draft(b, draft);
+
+	if (!rc && !limited)
+		refuse_edits(b, true, unlimited ? "the rule is unlimited" : "the rule has no limit");
+	if (!rc)
+		rc = place_draft(draft, ret_node, &at);
+	if (!rc && saving_end(b, draft))
+		rc = read_no_memory(&b->r);
+	if (!rc && (limited || draft->rule.unlimited) && add_rule(draft, at))
+		rc = read_no_memory(&b->r);
+	return rc;
+}
+
+void draft_clear(struct draft *draft)
 {
 	json_decref(draft->rule.metadata);
 	override_index_free(draft->rule.overrides);

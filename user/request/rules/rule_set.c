@@ -84,14 +84,31 @@ static struct ruleset *set_new(void)
 	return set;
 }
 
+static void rule_clear(struct rule *rule)
+{
+	json_decref(rule->metadata);
+	override_index_free(rule->overrides);
+}
+
+int ruleset_retire(struct ruleset *set, struct rule *rule)
+{
+	struct retired *retired = arena_alloc(&set->private->arena, sizeof(*retired));
+
+	if (!retired)
+		return -ENOMEM;
+	*retired = (struct retired){ rule, set->private->retired };
+	set->private->retired = retired;
+	return 0;
+}
+
 void ruleset_free(struct ruleset *set)
 {
 	if (!set)
 		return;
-	for (u32 i = 0; i < set->rule_count; i++) {
-		json_decref(set->rule[i]->metadata);
-		override_index_free(set->rule[i]->overrides);
-	}
+	for (u32 i = 0; i < set->rule_count; i++)
+		rule_clear(set->rule[i]);
+	for (const struct retired *retired = set->private->retired; retired; retired = retired->next)
+		rule_clear(retired->rule);
 	free(set->rule);
 	free(set->domain);
 	index_free(&set->private->trees.index);
@@ -127,6 +144,16 @@ const struct rule *ruleset_find(const struct ruleset *set, const char *name)
 		if (is_named(rule, name))
 			break;
 	return rule;
+}
+
+void ruleset_rename(struct ruleset *set, const char *name, const struct rule *before, struct rule *after)
+{
+	const struct index *names = &set->private->names;
+	u32 at = name_hash(name);
+
+	while (names->slot[at & (names->size - 1)].item != before)
+		at++;
+	names->slot[at & (names->size - 1)].item = after;
 }
 
 /* ---- series ---- */
@@ -182,17 +209,27 @@ static int assign_metric(struct ruleset *set, const char *name, u32 *ret)
 }
 
 /* A candidate has a series of its own: names of limits have no line break. */
-static int assign_candidate(struct ruleset *set, const char *rule, struct rule_limit *limit)
+static int assign_candidate(struct ruleset *set, const struct rule *rule, struct rule_limit *limit, bool add)
 {
 	char *name;
 	int rc;
 
 	if (limit->mode != SL_MODE_SHADOW)
 		return 0;
-	if (asprintf(&name, "%s\n%s", rule, limit->name) < 0)
+	if (asprintf(&name, "%s/%s\n%s", rule->domain, rule->path, limit->name) < 0)
 		return -ENOMEM;
-	rc = assign_metric(set, name, &limit->metric);
+	rc = add || find_metric(&set->private->metrics, name) ?
+		     assign_metric(set, name, &limit->metric) : -ENOENT;
 	free(name);
+	return rc;
+}
+
+int rule_assign_series(struct ruleset *set, struct rule *rule, bool add)
+{
+	int rc = 0;
+
+	for (u32 k = 0; !rc && k < rule->limit_count; k++)
+		rc = assign_candidate(set, rule, &rule->limit[k], add);
 	return rc;
 }
 
@@ -209,9 +246,9 @@ static int set_finish(struct ruleset *set)
 		rc = index_add(&set->private->names, name_hash(name), rule);
 		if (!rc)
 			rc = assign_metric(set, name, &rule->metric);
-		for (u32 k = 0; !rc && k < rule->limit_count; k++)
-			rc = assign_candidate(set, name, &rule->limit[k]);
 		free(name);
+		if (!rc)
+			rc = rule_assign_series(set, rule, true);
 		if (rc)
 			return rc;
 	}
@@ -340,30 +377,42 @@ static int compare_paths(const void *a, const void *b)
 
 /* ---- building ---- */
 
-static int build_begin(struct build *b, const struct ruleset *old, struct sl_err *err)
+int build_init(struct build *b, struct sl_err *err)
 {
 	struct draft *usual;
 	int rc = 0;
 
 	memset(b, 0, sizeof(*b));
 	b->r.err = err;
+	b->r.file = "";
 	b->r.subject = "";
-	b->old = old;
-	b->set = set_new();
 	b->usual = usual = arena_alloc(&b->scratch, sizeof(*usual));
 	for (enum rule_place place = 0; place < RULE_PLACE_COUNT && !rc; place++)
 		rc = rule_keys_of(place, &b->scratch, &b->keys[place]);
-	if (rc || !b->set || !usual || (old && keep_metrics(b->set, old)) ||
-	    keys_init(&descriptor_keys, usual))
+	return rc || !usual || keys_init(&descriptor_keys, usual) ? -ENOMEM : 0;
+}
+
+void build_clear(struct build *b)
+{
+	index_free(&b->seen);
+	index_free(&b->edits);
+	arena_free(&b->scratch);
+}
+
+static int build_begin(struct build *b, const struct ruleset *old, struct sl_err *err)
+{
+	int rc = build_init(b, err);
+
+	b->old = old;
+	b->set = set_new();
+	if (rc || !b->set || (old && keep_metrics(b->set, old)))
 		return sl_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
 static int build_end(struct build *b, int rc, const struct ruleset *old, struct ruleset **ret)
 {
-	index_free(&b->seen);
-	index_free(&b->edits);
-	arena_free(&b->scratch);
+	build_clear(b);
 	for (size_t i = 0; i < b->edit_count; i++)
 		if (!b->edit[i].applied && !b->edit[i].reason[0])
 			snprintf(b->edit[i].reason, sizeof(b->edit[i].reason),
