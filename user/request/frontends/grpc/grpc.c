@@ -44,6 +44,8 @@ static void conn_free(struct grpc_conn *conn)
 		grpc_stream_free(stream);
 	LIST_REMOVE(conn, link);
 	nghttp2_session_del(conn->session);
+	if (conn->readable)
+		event_free(conn->readable);
 	worker_connection_end(worker, &conn->peer);
 	bufferevent_free(conn->bev);
 	free(conn);
@@ -110,6 +112,22 @@ static void place_set(struct grpc_conn *conn)
 		       pending ? CONNECTION_PENDING : CONNECTION_IDLE);
 }
 
+/* Reads from the client, or stops. */
+static void listen_to(struct grpc_conn *conn, bool on)
+{
+	if (on == conn->reading)
+		return;
+	conn->reading = on;
+	if (conn->readable && on)
+		event_add(conn->readable, NULL);
+	else if (conn->readable)
+		event_del(conn->readable);
+	else if (on)
+		bufferevent_enable(conn->bev, EV_READ);
+	else
+		bufferevent_disable(conn->bev, EV_READ);
+}
+
 void grpc_conn_settle(struct grpc_conn *conn)
 {
 	if (conn->busy)
@@ -134,10 +152,7 @@ void grpc_conn_settle(struct grpc_conn *conn)
 	} else if (!conn->stuck_ms) {
 		conn->stuck_ms = conn->of->now_ms;
 	}
-	if (conn->closing || backlog(conn) >= GRPC_BACKLOG_MAX)
-		bufferevent_disable(conn->bev, EV_READ);
-	else if (!(bufferevent_get_enabled(conn->bev) & EV_READ))
-		bufferevent_enable(conn->bev, EV_READ);
+	listen_to(conn, !conn->closing && backlog(conn) < GRPC_BACKLOG_MAX);
 }
 
 /* ------------------------------------------------------------------ bytes in */
@@ -154,26 +169,51 @@ static void say_what_this_is(struct grpc_conn *conn)
 	conn->closing = true;
 }
 
-static void on_read(struct bufferevent *bev, void *arg)
+static void take_input(struct grpc_conn *conn, const u8 *data, size_t size)
+{
+	conn->of->now_ms = grpc_now_ms();
+	conn->busy = true;
+	while (size && !conn->dead && !conn->closing) {
+		ssize_t len = nghttp2_session_mem_recv(conn->session, data, size);
+
+		if (len == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+			say_what_this_is(conn);
+		} else if (len < 0) {
+			conn->dead = true;
+		} else {
+			data += len;
+			size -= len;
+		}
+	}
+	conn->busy = false;
+}
+
+static void on_decrypted(struct bufferevent *bev, void *arg)
 {
 	struct grpc_conn *conn = arg;
 	struct evbuffer *in = bufferevent_get_input(bev);
 	struct evbuffer_iovec piece;
 
-	conn->of->now_ms = grpc_now_ms();
-	conn->busy = true;
-	while (!conn->dead && !conn->closing && evbuffer_peek(in, -1, NULL, &piece, 1) > 0) {
-		ssize_t len = nghttp2_session_mem_recv(conn->session, piece.iov_base,
-						       piece.iov_len);
-
-		if (len == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-			say_what_this_is(conn);
-		else if (len < 0)
-			conn->dead = true;
-		else
-			evbuffer_drain(in, len);
+	while (evbuffer_peek(in, -1, NULL, &piece, 1) > 0) {
+		take_input(conn, piece.iov_base, piece.iov_len);
+		evbuffer_drain(in, piece.iov_len);
 	}
-	conn->busy = false;
+	grpc_conn_settle(conn);
+}
+
+/*
+ * A bufferevent queries the number of readable bytes before each read, and reads 4 KiB at once: the
+ * requests of forty streams. nghttp2 copies what it keeps, so a read goes into the worker's memory.
+ */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct grpc_conn *conn = arg;
+	ssize_t n = recv(fd, conn->of->received, sizeof(conn->of->received), MSG_DONTWAIT);
+
+	if (n > 0)
+		take_input(conn, conn->of->received, n);
+	else if (!n || (errno != EAGAIN && errno != EINTR))
+		conn->dead = true;
 	grpc_conn_settle(conn);
 }
 
@@ -261,6 +301,17 @@ static void tick_each(struct grpc_worker *of, u64 ms)
 
 /* ------------------------------------------------------------------ the frontend */
 
+static bool open_input(struct grpc_conn *conn, struct bufferevent *bev, bool tls)
+{
+	if (tls)
+		return true;
+	/* A bufferevent reads unless disabled. */
+	bufferevent_disable(bev, EV_READ);
+	conn->readable = event_new(conn->of->worker->base, bufferevent_getfd(bev),
+				   EV_READ | EV_PERSIST, on_readable, conn);
+	return conn->readable;
+}
+
 static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 			const struct peer_info *peer)
 {
@@ -269,7 +320,9 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 
 	if (conn)
 		conn->of = of;
-	if (!conn || grpc_session_new(conn)) {
+	if (!conn || !open_input(conn, bev, peer->tls) || grpc_session_new(conn)) {
+		if (conn && conn->readable)
+			event_free(conn->readable);
 		free(conn);
 		worker_connection_end(worker, peer);
 		bufferevent_free(bev);
@@ -287,10 +340,11 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 	TAILQ_INIT(&conn->streams);
 	LIST_INSERT_HEAD(&of->conns, conn, link);
 	connection_set(conn->peer.connection, CONNECTION_IDLE);
-	bufferevent_setcb(bev, on_read, on_written, on_end, conn);
+	bufferevent_setcb(bev, on_decrypted, on_written, on_end, conn);
 	bufferevent_setwatermark(bev, EV_WRITE, GRPC_BACKLOG_MAX / 4, 0);
 	/* SETTINGS are sent after the client's preface, since it may use another protocol. */
-	bufferevent_enable(bev, EV_READ | EV_WRITE);
+	bufferevent_enable(bev, EV_WRITE);
+	listen_to(conn, true);
 }
 
 static void grpc_drain(struct worker *worker)

@@ -6,6 +6,7 @@
  *     grpc_session.c  frames -> streams: nghttp2's callbacks, and the bounds of HTTP/2
  *     grpc_stream.c   a stream: its message, its memory, its reply
  *     grpc_rls.c      ShouldRateLimit, CheckRateLimit, Report
+ *     grpc_plain.c    their usual messages, without protobuf-c
  *     grpc_health.c   grpc.health.v1
  */
 #ifndef SLUICE_HTTP_GRPC_PRIVATE_H
@@ -15,6 +16,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include <sys/queue.h>
 
+#include "proto/rls.pb-c.h"
 #include "request/server/worker.h"
 
 /* Bounds of a connection, documented in docs/grpc.md. */
@@ -107,6 +109,8 @@ struct grpc_conn {
 	LIST_ENTRY(grpc_conn) link;
 	struct grpc_worker *of;
 	struct bufferevent *bev;
+	struct event *readable;		/* NULL: TLS, read by the bufferevent */
+	bool reading;
 	int fd;
 	struct peer_info peer;
 	nghttp2_session *session;
@@ -137,6 +141,8 @@ struct grpc_worker {
 	nghttp2_option *option;
 	struct grpc_stream *unused;	/* linked by link.tqe_next */
 	u32 unused_count;
+	u8 received[16 * 1024];		/* of one read, until the callback returns */
+	char message[4096];		/* a response that is as small, until it is copied */
 };
 
 /* ---- grpc.c ---- */
@@ -155,6 +161,13 @@ void grpc_stream_replied(struct grpc_stream *stream);
 void grpc_stream_free(struct grpc_stream *stream);
 /* NULL: above the bound of a stream. Aligned for anything. */
 void *grpc_stream_alloc(struct grpc_stream *stream, size_t size);
+/* Frees what was allocated since a mark, as if it had never been. */
+struct grpc_mark {
+	u32 left, used;
+	struct grpc_block *block;
+};
+struct grpc_mark grpc_stream_mark(const struct grpc_stream *stream);
+void grpc_stream_release(struct grpc_stream *stream, struct grpc_mark mark);
 /* A header of the request. */
 void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct bytes value);
 /* End of the headers: a request that they refuse gets its response. */
@@ -165,6 +178,8 @@ bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len);
 void grpc_stream_run(struct grpc_stream *stream);
 /* Responds with a message and OK; with `more` the stream stays open for another one. */
 void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *message, bool more);
+/* The same with a message that is packed, and no more. */
+void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message);
 /* Responds with a status only. `message` is static. */
 void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message);
 
@@ -177,9 +192,20 @@ void grpc_report(struct grpc_stream *stream, struct bytes message);
  * sent.
  */
 bool grpc_refuse_beyond(struct grpc_stream *stream, const char *message);
+/* A descriptor without entries; 0 hits: absent. */
+void grpc_descriptor_begin(struct request_descriptor *ret, u64 hits);
+/* A RateLimitRequest, by protobuf-c: NULL, or why it is malformed; or it sets `beyond`. */
+const char *grpc_request_read(struct grpc_stream *stream, struct bytes message,
+			      struct request *rl_request);
 void grpc_health_check(struct grpc_stream *stream, struct bytes message);
 void grpc_health_watch(struct grpc_stream *stream, struct bytes message);
 /* Draining: sends NOT_SERVING to watchers. */
 void grpc_health_drain(struct grpc_conn *conn);
+
+/* ---- grpc_plain.c ---- */
+/* As grpc_request_read(). False: it is not of the usual form; *ret is unchanged. */
+bool grpc_request_plain(struct grpc_stream *stream, struct bytes message, struct request *ret);
+/* The packed length; 0: it is not of the usual form, or does not fit. */
+size_t grpc_response_plain(const Rls__Response *response, char *buf, size_t size);
 
 #endif

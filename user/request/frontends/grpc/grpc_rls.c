@@ -18,7 +18,6 @@
 #include "request/rules/request_text.h"
 #include "request/rules/rule.h"
 #include "request/frontends/grpc/grpc_private.h"
-#include "proto/rls.pb-c.h"
 
 #define DEPTH_MAX 16
 #define HEADERS_MAX 12
@@ -198,16 +197,21 @@ static struct bytes bytes_of(ProtobufCBinaryData data)
 	return (struct bytes){ data.len ? (const char *)data.data : "", data.len };
 }
 
-static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *from,
-			    struct request *rl_request, struct request_descriptor *ret)
+void grpc_descriptor_begin(struct request_descriptor *ret, u64 hits)
 {
 	ret->count = 0;
 	ret->beyond = false;
 	ret->refund = false;
-	ret->hits = request->hits_addend ? request->hits_addend : 1;
+	ret->hits = hits ? hits : 1;
+	ret->limit_unit = REQUEST_UNIT_UNKNOWN;
+}
+
+static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *from,
+			    struct request *rl_request, struct request_descriptor *ret)
+{
+	grpc_descriptor_begin(ret, request->hits_addend);
 	if (from->hits_addend)
 		ret->hits = from->hits_addend->value;
-	ret->limit_unit = REQUEST_UNIT_UNKNOWN;
 	if (from->limit && from->limit->unit) {
 		if (from->limit->unit >= REQUEST_UNIT_COUNT)
 			rl_request->beyond = "a limit with an unknown unit";
@@ -219,10 +223,8 @@ static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *
 					    bytes_of(from->entries[i]->value));
 }
 
-/* NULL, or why the message is malformed. */
-
-static const char *read_request(struct grpc_stream *stream, struct bytes message,
-				struct request *rl_request)
+const char *grpc_request_read(struct grpc_stream *stream, struct bytes message,
+			      struct request *rl_request)
 {
 	const Rls__Request *request = rls__request__unpack(&stream->allocator, message.len,
 							   (const u8 *)message.at);
@@ -347,11 +349,13 @@ static void set_status(struct status *ret, const struct response_status *from)
 
 static void write_response(struct grpc_stream *stream, const struct response *rl_response)
 {
-	const struct http_def *def = tier_def(stream->conn->of->worker->tier);
+	struct grpc_worker *of = stream->conn->of;
+	const struct http_def *def = tier_def(of->worker->tier);
 	struct status status[REQUEST_DESCRIPTORS_MAX];
 	Rls__Status *at[REQUEST_DESCRIPTORS_MAX];
 	Rls__Response response = RLS__RESPONSE__INIT;
 	struct headers headers;
+	size_t len;
 
 	headers.count = headers.used = 0;
 	response.overall_code =
@@ -366,7 +370,11 @@ static void write_response(struct grpc_stream *stream, const struct response *rl
 	response.response_headers_to_add = headers.at;
 	response.n_response_headers_to_add = headers.count;
 	response.dynamic_metadata = grpc_metadata(stream, rl_response);
-	grpc_stream_reply(stream, &response.base, false);
+	len = grpc_response_plain(&response, of->message, sizeof(of->message));
+	if (len)
+		grpc_stream_reply_packed(stream, (struct bytes){ of->message, len });
+	else
+		grpc_stream_reply(stream, &response.base, false);
 }
 
 static void on_response(const struct request *rl_request, const struct response *rl_response,
@@ -391,14 +399,15 @@ static void run(struct grpc_stream *stream, struct bytes message, bool peek, boo
 	struct request *rl_request = grpc_stream_alloc(stream, sizeof(*rl_request));
 	u32 right = report ? MAY_REPORT : MAY_CHECK;
 	bool bad_token = false;
-	const char *wrong;
+	const char *wrong = NULL;
 
 	if (!rl_request) {
 		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "out of memory");
 		return;
 	}
 	*rl_request = (struct request){ .api = API_GRPC, .peek = peek, .report = report };
-	wrong = read_request(stream, message, rl_request);
+	if (!grpc_request_plain(stream, message, rl_request))
+		wrong = grpc_request_read(stream, message, rl_request);
 	rl_request->rights = caller_rights(worker->tier, &stream->conn->peer, stream->token,
 					   rl_request->domain, &bad_token);
 	rl_request->caller = caller_number(&stream->conn->peer, stream->token);

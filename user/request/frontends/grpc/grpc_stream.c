@@ -66,6 +66,23 @@ void *grpc_stream_alloc(struct grpc_stream *stream, size_t size)
 	return block->bytes + 8;
 }
 
+struct grpc_mark grpc_stream_mark(const struct grpc_stream *stream)
+{
+	return (struct grpc_mark){ stream->arena_left, stream->arena_used, stream->block };
+}
+
+void grpc_stream_release(struct grpc_stream *stream, struct grpc_mark mark)
+{
+	struct grpc_block *block;
+
+	while ((block = stream->block) != mark.block) {
+		stream->block = block->next;
+		free(block);
+	}
+	stream->arena_left = mark.left;
+	stream->arena_used = mark.used;
+}
+
 static void *allocator_alloc(void *stream, size_t size)
 {
 	return grpc_stream_alloc(stream, size);
@@ -110,7 +127,6 @@ void grpc_stream_free(struct grpc_stream *stream)
 {
 	struct grpc_conn *conn = stream->conn;
 	struct grpc_worker *of = conn->of;
-	struct grpc_block *block;
 
 	if (stream->delayed)
 		request_cancel(stream->delayed);
@@ -119,10 +135,7 @@ void grpc_stream_free(struct grpc_stream *stream)
 	TAILQ_REMOVE(&conn->streams, stream, link);
 	conn->stream_count--;
 	conn->since_ms = of->now_ms;
-	while ((block = stream->block)) {
-		stream->block = block->next;
-		free(block);
-	}
+	grpc_stream_release(stream, (struct grpc_mark){ .block = NULL });
 	if (of->unused_count >= GRPC_UNUSED_MAX) {
 		free(stream);
 		return;
@@ -347,18 +360,17 @@ static ssize_t on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size,
 	return size;
 }
 
-/* Appends the message with its prefix to the unsent output. */
-static bool set_out(struct grpc_stream *stream, const ProtobufCMessage *message)
+/* Room for a message behind the unsent output, with its prefix; NULL: no memory. */
+static u8 *add_out(struct grpc_stream *stream, u32 len)
 {
 	u32 before = stream->out_len - stream->out_sent;
-	u32 len = protobuf_c_message_get_packed_size(message);
 	u8 *out, *at;
 
 	/* Rules bound a response, so any request leaves enough memory for one. */
 	stream->arena_left += before + GRPC_PREFIX + len + 32;
 	out = grpc_stream_alloc(stream, before + GRPC_PREFIX + len);
 	if (!out)
-		return false;
+		return NULL;
 	at = out + before;
 	if (before)
 		memcpy(out, stream->out + stream->out_sent, before);
@@ -367,14 +379,20 @@ static bool set_out(struct grpc_stream *stream, const ProtobufCMessage *message)
 	at[2] = len >> 16;
 	at[3] = len >> 8;
 	at[4] = len;
-	protobuf_c_message_pack(message, at + GRPC_PREFIX);
 	stream->out = (const char *)out;
 	stream->out_len = before + GRPC_PREFIX + len;
 	stream->out_sent = 0;
-	return true;
+	return at + GRPC_PREFIX;
 }
 
-void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *message, bool more)
+static void out_failed(struct grpc_stream *stream)
+{
+	if (!stream->replied)
+		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+/* Sends what add_out() was given. */
+static void send_out(struct grpc_stream *stream, bool more)
 {
 	static const nghttp2_nv headers[] = {
 		NAME_VALUE(":status", "200"),
@@ -383,11 +401,6 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 	struct grpc_conn *conn = stream->conn;
 	nghttp2_data_provider provider = { .source.ptr = stream, .read_callback = on_wanted };
 
-	if (!set_out(stream, message)) {
-		if (!stream->replied)
-			grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "out of memory");
-		return;
-	}
 	conn->watching_count += more - stream->out_more;
 	stream->out_more = more;
 	if (stream->replied) {
@@ -398,6 +411,30 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 	observe_request(conn->of->worker->engine, stream->method->api, GRPC_OK);
 	if (nghttp2_submit_response(conn->session, stream->id, headers, 2, &provider))
 		conn->dead = true;
+}
+
+void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *message, bool more)
+{
+	u8 *at = add_out(stream, protobuf_c_message_get_packed_size(message));
+
+	if (!at) {
+		out_failed(stream);
+		return;
+	}
+	protobuf_c_message_pack(message, at);
+	send_out(stream, more);
+}
+
+void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message)
+{
+	u8 *at = add_out(stream, message.len);
+
+	if (!at) {
+		out_failed(stream);
+		return;
+	}
+	memcpy(at, message.at, message.len);
+	send_out(stream, false);
 }
 
 void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message)
