@@ -17,6 +17,8 @@ struct place {
 	u64 passed[EDGE_PARTS];
 	/* The last reading; at_ns 0: none. */
 	u64 at_ns, began_ns, count;
+	/* The largest capacities of the window's length `length`, and of the one before. */
+	u64 length, capacity, capacity_before;
 	bool busy;
 };
 
@@ -44,7 +46,7 @@ static bool take_place(struct place *place, u64 key, u64 window_ns, u64 now_ns)
 	place->key = key;
 	place->window_ns = window_ns;
 	place->part = 0;
-	place->at_ns = 0;
+	place->at_ns = place->length = place->capacity = place->capacity_before = 0;
 	memset(place->passed, 0, sizeof(place->passed));
 	return true;
 }
@@ -95,6 +97,27 @@ u64 edge_burst_note(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 now_
 	}
 	leave(place);
 	return sum;
+}
+
+u64 edge_burst_capacity(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 now_ns, u64 capacity)
+{
+	struct place *place = enter(bursts, key, window_ns);
+	u64 length = now_ns / window_ns, most = 0;
+
+	if (!place)
+		return 0;
+	if (place->key == key && place->window_ns == window_ns) {
+		if (length > place->length) {
+			place->capacity_before = length == place->length + 1 ? place->capacity : 0;
+			place->capacity = 0;
+			place->length = length;
+		}
+		if (capacity > place->capacity)
+			place->capacity = capacity;
+		most = place->capacity > place->capacity_before ? place->capacity : place->capacity_before;
+	}
+	leave(place);
+	return most;
 }
 
 static u64 read_place(struct place *place, const struct edge_reading *reading, u64 now_ns)

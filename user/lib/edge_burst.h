@@ -26,6 +26,13 @@ void edge_bursts_free(struct edge_bursts *bursts);	/* NULL is fine */
  */
 u64 edge_burst_note(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 now_ns, u64 cost);
 
+/*
+ * Of a limit that changes: the capacity that something passes by now. Returns the largest one by which
+ * something passed within the last window; 0: the value is not in the sample. After the functions that
+ * note what passes.
+ */
+u64 edge_burst_capacity(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 now_ns, u64 capacity);
+
 /* A bucket that others charge as well, as read now. */
 struct edge_reading {
 	u64 window_ns;

@@ -125,9 +125,27 @@ static void reading_ages(void **state)
 	edge_bursts_free(bursts);
 }
 
+/* Of a limit that changes the largest one of a window or up to two, and not of another value. */
+static void capacities(void **state)
+{
+	struct edge_bursts *bursts = edge_bursts_new();
+
+	assert_int_equal(edge_burst_capacity(bursts, 5, 10 * SEC, 100 * SEC, 20), 0);
+	edge_burst_note(bursts, 5, 10 * SEC, 100 * SEC, 1);
+	assert_int_equal(edge_burst_capacity(bursts, 5, 10 * SEC, 100 * SEC, 20), 20);
+	assert_int_equal(edge_burst_capacity(bursts, 5, 10 * SEC, 109 * SEC, 10), 20);
+	assert_int_equal(edge_burst_capacity(bursts, 5, 10 * SEC, 119 * SEC, 10), 20);
+	assert_int_equal(edge_burst_capacity(bursts, 5, 10 * SEC, 120 * SEC, 10), 10);
+	assert_int_equal(edge_burst_capacity(bursts, 5, 10 * SEC, 121 * SEC, 15), 15);
+	assert_int_equal(edge_burst_capacity(bursts, 5, 10 * SEC, 141 * SEC, 5), 5);
+	assert_int_equal(edge_burst_capacity(bursts, 5 + EDGE_SAMPLE, 10 * SEC, 141 * SEC, 9), 0);
+	edge_bursts_free(bursts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(capacities),
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(places),
 		cmocka_unit_test(readings),

@@ -531,20 +531,42 @@ static u64 read_edge(const struct decision *d, const struct bucket *b)
 	return edge_burst_read(d->ledger->edges, ref->key, &reading, d->now.mono_ns);
 }
 
-/* Enforced windows: an elastic or a soft limit has another capacity from time to time. */
+/*
+ * Over nodes another one may have another scale; and the count of an interval bucket has units of earlier
+ * periods, whose age is not known.
+ */
+static bool has_edges(const struct bucket *b)
+{
+	enum state_kind kind = algorithm_kind(b->view.spec->algo);
+	bool elastic = b->limit && b->limit->terms.throttle.kind == THROTTLE_ELASTIC;
+
+	if (b->view.spec->algo == SL_ALGO_INTERVAL_BUCKET || elastic)
+		return kind == STATE_WINDOW && !b->cluster;
+	return kind == STATE_WINDOW || kind == STATE_ANCHORED;
+}
+
+/* What may pass in one window now: of a soft limit with its excess. */
+static u64 edge_capacity(const struct bucket *b)
+{
+	u64 capacity = decide_capacity(b);
+
+	if (b->limit && b->limit->terms.throttle.kind == THROTTLE_SOFT)
+		capacity += (capacity * b->limit->terms.throttle.soft_permille + 999) / 1000;
+	return capacity;
+}
+
+/* Enforced windows. What other nodes admit of a soft limit's excess is not known here. */
 static void note_edge(struct decision *d, struct bucket *b)
 {
-	const struct spec *spec = b->view.spec;
-	u64 passed;
+	struct edge_bursts *edges = d->ledger->edges;
+	u64 key = d->ref[b->ref].key, window_ns = b->view.p.window_ns, now_ns = d->now.mono_ns, passed, most;
 
-	if (!d->ledger->edges || d->request->report || !spec || b->none || b->full || !b->cost || is_shadow(b) ||
-	    b->candidate || b->soft || (spec->algo != SL_ALGO_FIXED_WINDOW && algorithm_kind(spec->algo) != STATE_ANCHORED) ||
-	    (b->limit && b->limit->terms.throttle.kind != THROTTLE_HARD))
+	if (!edges || d->request->report || !b->view.spec || b->none || b->full || !b->cost || is_shadow(b) ||
+	    b->candidate || !has_edges(b))
 		return;
-	passed = b->cluster ? read_edge(d, b) :
-			      edge_burst_note(d->ledger->edges, d->ref[b->ref].key, b->view.p.window_ns,
-					      d->now.mono_ns, b->cost);
-	b->edge_permille = passed * 1000 / spec->capacity;
+	passed = b->cluster && !b->soft ? read_edge(d, b) : edge_burst_note(edges, key, window_ns, now_ns, b->cost);
+	most = passed ? edge_burst_capacity(edges, key, window_ns, now_ns, edge_capacity(b)) : 0;
+	b->edge_permille = most ? passed * 1000 / most : 0;
 }
 
 void decide_charge(struct decision *d, struct bucket *b)
