@@ -56,6 +56,12 @@ bench:
 	@scripts/bench-shares.sh
 	@scripts/bench-nodes.sh
 
+# How soon live changes hold: of the cases that contain WORD.
+.PHONY: bench-live
+bench-live: all $(B)/tests/bench/live_change
+	@scripts/bpffs.sh
+	@scripts/bench-live.sh $(WORD)
+
 bench-report:
 	@scripts/deps.sh >&2
 	@$(MAKE) --no-print-directory all tests >&2
