@@ -28,7 +28,9 @@
 
 #define SERIES (1U << 20)	/* frames or requests that are remembered */
 #define GAP_NS 50000
-#define SETTLE_US 20000		/* after the answer: all before it have arrived */
+#define SETTLE_COUNT 200		/* so many more are sent after the answer, */
+#define ARRIVED_COUNT 100		/* and all but the last of these have arrived */
+#define SETTLE_LOOK_US 2000
 #define CHANGES_MAX 100000
 
 /* Frames or requests by their number: when each was sent, and whether it passed. */
@@ -235,7 +237,7 @@ static void *requests_send(void *arg)
 /* ms from `begin` to the first after the last one that has the old verdict. */
 static double ms_until(double begin, bool passes)
 {
-	uint32_t end = series.sent, first = end, last;
+	uint32_t end = series.sent - ARRIVED_COUNT, first = end, last;
 
 	while (end - first < SERIES - 1 && first && series.at[(first - 1) % SERIES] >= begin)
 		first--;
@@ -246,6 +248,14 @@ static double ms_until(double begin, bool passes)
 		exit(1);
 	}
 	return (series.at[last % SERIES] - begin) * 1e3;
+}
+
+static void settle(void)
+{
+	uint32_t sent = series.sent;
+
+	while (series.sent - sent < SETTLE_COUNT)
+		usleep(SETTLE_LOOK_US);
 }
 
 static int compare(const void *a, const void *b)
@@ -280,13 +290,13 @@ int main(int argc, char **argv)
 	command(fd, argv[4], false);	/* it may be so */
 	if (pthread_create(&thread, NULL, of_packets ? packets_send : requests_send, NULL))
 		die("pthread_create");
-	usleep(10 * SETTLE_US);
+	settle();
 	for (int i = 0; i < changes; i++) {
 		double begin = frame_now();
 
 		command(fd, argv[i & 1 ? 4 : 3], true);
 		answered[i] = (frame_now() - begin) * 1e3;
-		usleep(SETTLE_US);
+		settle();
 		if (of_packets)
 			packets_look();
 		ms[i] = ms_until(begin, i & 1);
