@@ -486,12 +486,13 @@ static void collect_domain(struct decision *d, const struct rule *rule, const st
 void decide_collect(struct decision *d, const struct ruleset *rules)
 {
 	const struct request *request = d->request;
-	const struct rule *domain = ruleset_of_domain(rules, request->domain);
+	const struct match_node *root = ruleset_domain(rules, request->domain);
+	const struct rule *domain = ruleset_domain_rule(root);
 	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 
 	d->part_count = request->count;
 	for (u32 i = 0; i < request->count; i++)
-		ruleset_match(rules, request->domain, &request->descriptor[i], &match[i]);
+		ruleset_match_in(rules, root, &request->descriptor[i], &match[i]);
 	d->priority = lowest_priority(domain, match, request->count);
 	for (u32 i = 0; i < request->count; i++) {
 		const struct request_descriptor *descriptor = &request->descriptor[i];

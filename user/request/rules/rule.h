@@ -152,6 +152,8 @@ int ruleset_load_path(const char *path, struct ruleset **ret, struct policy **re
 		      struct sl_err *err);
 void ruleset_free(struct ruleset *set);		/* NULL is fine */
 
+struct match_node;
+
 /*
  * The descriptor's rule, by envoyproxy/ratelimit's order: exact, wildcards as written, bare; else the
  * domain's default. *ret points into the descriptor.
@@ -160,6 +162,11 @@ void ruleset_match(const struct ruleset *set, struct bytes domain,
 		   const struct request_descriptor *descriptor, struct rule_match *ret);
 /* The rule that every request of the domain meets, or NULL. */
 const struct rule *ruleset_of_domain(const struct ruleset *set, struct bytes domain);
+/* Both, for a request of many descriptors: the domain's tree is found once. NULL: it has no rules. */
+const struct match_node *ruleset_domain(const struct ruleset *set, struct bytes domain);
+void ruleset_match_in(const struct ruleset *set, const struct match_node *root,
+		      const struct request_descriptor *descriptor, struct rule_match *ret);
+const struct rule *ruleset_domain_rule(const struct match_node *root);
 /*
  * Whether a value is an address and nothing else: no port, no brackets, no zone, no prefix
  * length. An IPv4 address written as an IPv6 one (::ffff:192.0.2.1) is the IPv4 address. *ret

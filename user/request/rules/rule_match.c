@@ -289,11 +289,16 @@ static void match_default(const struct match_node *root, const struct request_de
 		ret->value[i] = descriptor->entry[i].value;
 }
 
-void ruleset_match(const struct ruleset *set, struct bytes domain,
-		   const struct request_descriptor *descriptor, struct rule_match *ret)
+const struct match_node *ruleset_domain(const struct ruleset *set, struct bytes domain)
+{
+	return find_domain(&set->private->trees, domain);
+}
+
+void ruleset_match_in(const struct ruleset *set, const struct match_node *root,
+		      const struct request_descriptor *descriptor, struct rule_match *ret)
 {
 	const struct match_trees *trees = &set->private->trees;
-	const struct match_node *root = find_domain(trees, domain), *node = root;
+	const struct match_node *node = root;
 
 	ret->rule = NULL;
 	ret->count = 0;
@@ -313,11 +318,20 @@ void ruleset_match(const struct ruleset *set, struct bytes domain,
 	}
 }
 
+void ruleset_match(const struct ruleset *set, struct bytes domain,
+		   const struct request_descriptor *descriptor, struct rule_match *ret)
+{
+	ruleset_match_in(set, ruleset_domain(set, domain), descriptor, ret);
+}
+
+const struct rule *ruleset_domain_rule(const struct match_node *root)
+{
+	return root ? publish_get(&root->of_domain) : NULL;
+}
+
 const struct rule *ruleset_of_domain(const struct ruleset *set, struct bytes domain)
 {
-	const struct match_node *root = find_domain(&set->private->trees, domain);
-
-	return root ? publish_get(&root->of_domain) : NULL;
+	return ruleset_domain_rule(ruleset_domain(set, domain));
 }
 
 /* ---- values that are addresses ---- */

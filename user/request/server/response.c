@@ -42,6 +42,9 @@ const char *response_policy_name(const struct response *response, u32 i, char *b
 	struct out out;
 	u32 k;
 
+	/* Alone it is nobody else's. */
+	if (response->policy_count == 1 && !policy->prefix_len && strnlen(name, size) < size)
+		return name;
 	out_begin(&out, buf, size);
 	for (k = 0; k < response->policy_count; k++) {
 		const struct response_policy *other = &response->policy[k];

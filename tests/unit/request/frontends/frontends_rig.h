@@ -36,10 +36,10 @@ static const struct request *held_call;
 static char asked[200000];		/* the request as text */
 static u32 asks;
 
-struct bytes http1_find(const struct http1_request *r, const char *name)
+struct bytes http1_find_bytes(const struct http1_request *r, struct bytes name)
 {
 	for (u32 i = 0; i < r->header_count; i++)
-		if (bytes_equal(r->header[i].name, name))
+		if (r->header[i].name.len == name.len && !memcmp(r->header[i].name.at, name.at, name.len))
 			return r->header[i].value;
 	return (struct bytes){ NULL, 0 };
 }

@@ -115,6 +115,7 @@ struct grpc_conn {
 	struct peer_info peer;
 	nghttp2_session *session;
 	struct grpc_streams streams;
+	struct grpc_stream *headed;	/* the one whose header block came last; NULL: it has ended */
 	u32 stream_count;
 	u32 asking_count;		/* whole requests without a reply */
 	u32 watching_count;		/* streams with open responses: Watches of grpc_health.c */

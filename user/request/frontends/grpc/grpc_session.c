@@ -55,15 +55,18 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	if (!stream)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
+	conn->headed = stream;
 	return 0;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const u8 *name,
 		     size_t name_len, const u8 *value, size_t value_len, u8 flags, void *arg)
 {
-	struct grpc_stream *stream = stream_of(session, frame->hd.stream_id);
+	struct grpc_conn *conn = arg;
+	struct grpc_stream *stream = conn->headed;
 
-	if (stream && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+	/* nghttp2 finds a stream by its hash; one header block is not interrupted by another. */
+	if (stream && stream->id == frame->hd.stream_id && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 		grpc_stream_header(stream, (struct bytes){ (const char *)name, name_len },
 				   (struct bytes){ (const char *)value, value_len });
 	return 0;

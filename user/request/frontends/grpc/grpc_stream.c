@@ -132,6 +132,8 @@ void grpc_stream_free(struct grpc_stream *stream)
 		request_cancel(stream->delayed);
 	grpc_stream_replied(stream);
 	conn->watching_count -= stream->out_more;
+	if (conn->headed == stream)
+		conn->headed = NULL;
 	TAILQ_REMOVE(&conn->streams, stream, link);
 	conn->stream_count--;
 	conn->since_ms = of->now_ms;

@@ -9,6 +9,8 @@
 #ifndef SLUICE_HTTP_HTTP1_H
 #define SLUICE_HTTP_HTTP1_H
 
+#include <string.h>
+
 #include "request/server/worker.h"
 
 #define HTTP1_HEADERS_MAX 128
@@ -39,7 +41,12 @@ struct http1_request {
 };
 
 /* The first header of a name in lower case; ret.at NULL without one. */
-struct bytes http1_find(const struct http1_request *request, const char *name);
+struct bytes http1_find_bytes(const struct http1_request *request, struct bytes name);
+static inline struct bytes http1_find(const struct http1_request *request, const char *name)
+{
+	return http1_find_bytes(request, (struct bytes){ name, strlen(name) });
+}
+
 /* A parameter of the query, decoded into buf; ret.at NULL without one. */
 struct bytes http1_query(const struct http1_request *request, const char *name, char *buf,
 			 size_t size);

@@ -309,6 +309,7 @@ void exchange_begin(struct http1_conn *conn)
 	exchange->headed = exchange->in_value = exchange->has_length = exchange->has_encoding = false;
 	exchange->running = exchange->replied = false;
 	exchange->hosts = 0;
+	exchange->token_found = false;
 	exchange->refusal = 0;
 	exchange->detail = NULL;
 	exchange->route = exchange->on_path = NULL;

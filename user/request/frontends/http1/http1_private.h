@@ -36,6 +36,8 @@ struct exchange {
 	bool in_value;			/* the header read last has some of its value */
 	bool has_length, has_encoding;
 	u32 hosts;
+	bool token_found;
+	struct bytes token;		/* http1_token(), once it was found */
 	struct text headers;		/* of the reply */
 	const struct http1_route *route;	/* NULL: unknown path, or method */
 	const struct http1_route *on_path;

@@ -48,12 +48,11 @@ static bool is_text(struct bytes bytes, const char *text)
 	return bytes.len == strlen(text) && !memcmp(bytes.at, text, bytes.len);
 }
 
-struct bytes http1_find(const struct http1_request *request, const char *name)
+struct bytes http1_find_bytes(const struct http1_request *request, struct bytes name)
 {
-	size_t len = strlen(name);
-
 	for (u32 i = 0; i < request->header_count; i++)
-		if (request->header[i].name.len == len && !memcmp(request->header[i].name.at, name, len))
+		if (request->header[i].name.len == name.len &&
+		    !memcmp(request->header[i].name.at, name.at, name.len))
 			return request->header[i].value;
 	return (struct bytes){ NULL, 0 };
 }
@@ -200,7 +199,7 @@ static bool is_for_client(const struct http1_request *request)
 	return route && (route->api == API_NGINX || route->api == API_FORWARD_AUTH);
 }
 
-struct bytes http1_token(const struct http1_request *request)
+static struct bytes find_token(const struct http1_request *request)
 {
 	struct bytes token = http1_find(request, "x-sluice-token"), value = { NULL, 0 };
 
@@ -216,6 +215,17 @@ struct bytes http1_token(const struct http1_request *request)
 		value.len--;
 	}
 	return value;
+}
+
+/* Found once a request: its rights, and who it is, are looked up in turn. */
+struct bytes http1_token(const struct http1_request *request)
+{
+	struct exchange *exchange = request->conn->exchange;
+
+	if (!exchange->token_found)
+		exchange->token = find_token(request);
+	exchange->token_found = true;
+	return exchange->token;
 }
 
 u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
