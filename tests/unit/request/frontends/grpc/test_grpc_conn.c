@@ -379,4 +379,33 @@ TEST_WITH(test_does_not_read, rig_begin, rig_end)
 	assert_int_equal(rig.asked, RIG_STREAMS - 10);
 }
 
+static bool is_read_from(const struct grpc_conn *conn)
+{
+	return event_pending(conn->readable, EV_READ, NULL);
+}
+
+/* While too many bytes wait for the client, nothing is read from it; once it took them, it is again. */
+TEST_WITH(test_backlog, rig_begin, rig_end)
+{
+	static char bytes[GRPC_BACKLOG_MAX];
+	struct evbuffer *out;
+
+	rig_connect(true);
+	rig_pump();
+	out = bufferevent_get_output(server()->bev);
+	assert_true(is_read_from(server()));
+	assert_int_equal(bufferevent_write(server()->bev, bytes, sizeof(bytes) - 1), 0);
+	grpc_conn_settle(server());
+	assert_true(is_read_from(server()));
+	assert_int_equal(bufferevent_write(server()->bev, bytes, 1), 0);
+	grpc_conn_settle(server());
+	assert_false(is_read_from(server()));
+	for (int i = 0; i < 1000 && evbuffer_get_length(out); i++) {
+		while (recv(rig.fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+			;
+		event_base_loop(rig.worker.base, EVLOOP_NONBLOCK);
+	}
+	assert_true(is_read_from(server()));
+}
+
 TEST_MAIN
