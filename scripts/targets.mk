@@ -198,6 +198,8 @@ install: all
 	$(B)/sluicectl completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_sluicectl
 	install -Dm644 docs/examples/alerts.yaml $(DESTDIR)$(PREFIX)/share/sluice/prometheus/alerts.yaml
 	install -Dm644 docs/examples/grafana.json $(DESTDIR)$(PREFIX)/share/sluice/grafana/sluice.json
+	set -e; for part in http server location; do \
+		install -Dm644 docs/examples/snippets/nginx-$$part.conf $(DESTDIR)$(PREFIX)/share/sluice/nginx-$$part.conf; done
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' scripts/sluiced.service \
 		> $(DESTDIR)$(UNITDIR)/sluiced.service

@@ -18,7 +18,7 @@ application_start
 # Time for a machine that stalls, as in proxy.sh.
 mkdir "$LAB/nginx" "$LAB/haproxy" "$LAB/caddy"
 for part in http server location; do
-	sed 's|_timeout [0-9]*ms;|_timeout 2s;|' "$SNIPPETS/nginx-$part.conf" > "$LAB/nginx/nginx-$part.conf"
+	sed "s|_timeout [0-9]*ms;|_timeout 2s;|; s|unix:/run/sluice/http.sock|unix:$UNIX|" "$SNIPPETS/nginx-$part.conf" > "$LAB/nginx/nginx-$part.conf"
 done
 cat > "$LAB/nginx/nginx.conf" <<CONF
 events {}
@@ -38,6 +38,15 @@ http {
 			proxy_pass http://127.0.0.1:8000;
 		}
 		location /free {
+			proxy_pass http://127.0.0.1:8000;
+		}
+	}
+	server {
+		listen 8081;
+		include $LAB/nginx/nginx-server.conf;
+		set \$sluice_check "d=user&limit=3/d";
+		location / {
+			include $LAB/nginx/nginx-location.conf;
 			proxy_pass http://127.0.0.1:8000;
 		}
 	}
@@ -92,4 +101,12 @@ for proxy in nginx:8080 haproxy:8090 caddy:8100; do
 	check_is "$name: whose response has RateLimit" "$(header RateLimit | grep -c '"user";r=4;t=')" 1
 done
 check_is "nginx: a location without it" "$(through 8080 bob-nginx /free)" 200
+# A limit of the server's own, without a rule.
+statuses=
+for i in 1 2 3 4; do
+	statuses="$statuses $(through 8081 bob-own /)"
+done
+check_is "nginx: \$sluice_check: 3 of 4 pass, whatever the rules are" "$statuses" " 200 200 200 429"
+check_is "nginx: and name the limit" "$(jq -c '."violated-policies"' "$LAB/body")" '["user"]'
+check_is "nginx: another key" "$(through 8081 eve-own /)" 200
 lab_done

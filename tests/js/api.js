@@ -180,6 +180,8 @@ async function proxies() {
 		for (let i = 0; i < 4; i++)
 			await status(i < 3 ? 204 : 403, 'GET', '/nginx/check?domain=api&d=user', { headers });
 		await status(204, 'GET', '/nginx/check?domain=api&d=user&hits=0', { headers });
+		for (let i = 0; i < 3; i++)
+			await status(i < 2 ? 204 : 403, 'GET', '/nginx/check?domain=api&d=user&limit=2/d', { headers });
 		await status(500, 'GET', '/nginx/check?domain=api&d=user&hit=1', { headers });
 		await status(500, 'GET', '/nginx/check?d=user', { headers });
 		await status(405, 'POST', '/nginx/check?domain=api&d=user');

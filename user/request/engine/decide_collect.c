@@ -355,12 +355,12 @@ static u64 unit_ns(enum request_unit unit)
 	return seconds[unit < REQUEST_UNIT_COUNT ? unit : REQUEST_UNIT_SECOND] * SL_NS_PER_SEC;
 }
 
-/* Envoy sends them; other clients need the right. */
+/* Envoy sends them, and they are in the queries of a proxy's administrator; others need the right. */
 static bool brings_limit(const struct request *request, const struct request_descriptor *descriptor)
 {
 	return descriptor->limit_unit != REQUEST_UNIT_UNKNOWN &&
-	       (request->api == API_GRPC || request->api == API_JSON ||
-		(request->rights & MAY_OVERRIDE));
+	       (request->api == API_GRPC || request->api == API_JSON || request->api == API_NGINX ||
+		request->api == API_FORWARD_AUTH || (request->rights & MAY_OVERRIDE));
 }
 
 /* It counts per domain, entries and unit: a fixed window, as in envoyproxy/ratelimit. */

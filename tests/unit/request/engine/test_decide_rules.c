@@ -83,6 +83,10 @@ TEST_WITH(test_own_limit, NULL, rig_teardown)
 	assert_false(allowed_own_limit("user=al", API_GRPC, 0, REQUEST_UNIT_MINUTE));
 	assert_true(allowed_own_limit("no=rule", API_GRPC, 1, REQUEST_UNIT_SECOND));
 	assert_false(allowed_own_limit("no=rule", API_GRPC, 1, REQUEST_UNIT_SECOND));
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(allowed_own_limit("query=1", API_NGINX, 1, REQUEST_UNIT_DAY), !i);
+		assert_int_equal(allowed_own_limit("query=2", API_FORWARD_AUTH, 1, REQUEST_UNIT_DAY), !i);
+	}
 	/* Without the right to override the rule holds. */
 	for (u32 i = 0; i < 8; i++)
 		assert_true(allowed_own_limit("user=bob", API_V1_CHECK, 1, REQUEST_UNIT_MINUTE));

@@ -122,6 +122,9 @@ static void write_request(const struct request *rl_request)
 		}
 		at += sprintf(at, "*%s%llu", rl_request->descriptor[d].refund ? "-" : "",
 			      rl_request->descriptor[d].hits);
+		if (rl_request->descriptor[d].limit_unit)
+			at += sprintf(at, " limit %llu/%d", rl_request->descriptor[d].limit_requests,
+				      rl_request->descriptor[d].limit_unit);
 	}
 	if (rl_request->has_source) {
 		at += sprintf(at, " from ");

@@ -63,6 +63,23 @@ TEST(test_nginx)
 	nginx_asks("", "api");
 }
 
+/* A limit is of the `d` before it, also where that is omitted. */
+TEST(test_query_limit)
+{
+	const char *query = "domain=api&limit=1/s&d=user";
+
+	begin("domain=api&d=user&limit=10/s&d=user,plan&limit=3/m&d=k=v&limit=1K/w&d=k=w");
+	header("x-sluice-v-user", "bob", 3);
+	nginx_asks("", "api user=bob*1 limit 10/1 | k=v*1 limit 1000/7 | k=w*1");
+	begin("domain=api&d=plan&limit=10/s&d=user");
+	header("x-sluice-v-user", "bob", 3);
+	nginx_asks("", "api user=bob*1");
+	begin(query);
+	nginx_check(&request);
+	assert_non_null(strstr(reply_body, "must follow the d"));
+	end();
+}
+
 TEST(test_nginx_replies)
 {
 	static const struct { enum response_code code; int status; } cases[] = {
@@ -99,7 +116,9 @@ TEST(test_query_errors)
 		{ "domain=api&d=%zz", "escape" }, { "domain=api&d=%00", "escape" },
 		{ "domain=api&d=%4", "escape" }, { "domain=api&d", "d: none" },
 		{ "domain=api&d=u&peek", "without '='" }, { "domain=api&d=u&%64=x", "unknown parameter" },
-		{ "domain=api&d=u:nowhere", NULL },
+		{ "domain=api&d=u:nowhere", NULL }, { "domain=api&d=k=v&limit=", "COUNT/UNIT" },
+		{ "domain=api&d=k=v&limit=10", "COUNT/UNIT" }, { "domain=api&d=k=v&limit=10/x", "COUNT/UNIT" },
+		{ "domain=api&d=k=v&limit=-1/s", "COUNT/UNIT" }, { "domain=api&d=k=v&limit=16777217/s", "COUNT/UNIT" },
 	};
 	char many[512] = "domain=api";
 

@@ -104,6 +104,7 @@ static int read_descriptor(const struct http1_request *request, struct query_req
 	char *next;
 	int r;
 
+	rl_request->last = NULL;
 	if (rl_request->request.beyond)
 		return 0;
 	if (rl_request->read++ == REQUEST_DESCRIPTORS_MAX) {
@@ -124,7 +125,42 @@ static int read_descriptor(const struct http1_request *request, struct query_req
 		all &= there;
 	}
 	rl_request->request.count += all;
+	if (all)
+		rl_request->last = descriptor;
 	return 0;
+}
+
+/* COUNT/UNIT: the limit of the `d` before it. */
+static int read_limit(struct query_request *rl_request, char *text, struct sl_err *err)
+{
+	static const struct {
+		const char *name;
+		enum request_unit unit;
+	} units[] = {
+		{ "s", REQUEST_UNIT_SECOND }, { "m", REQUEST_UNIT_MINUTE }, { "h", REQUEST_UNIT_HOUR },
+		{ "d", REQUEST_UNIT_DAY }, { "w", REQUEST_UNIT_WEEK },
+	};
+	char *slash = strchr(text, '/');
+	const char *reason;
+	u64 count;
+
+	if (!rl_request->read)
+		return sl_err_set(err, EINVAL, "limit: it must follow the d that it is for");
+	if (slash)
+		*slash = 0;
+	for (size_t i = 0; slash && i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(slash + 1, units[i].name))
+			continue;
+		if (count_parse(text, &count, &reason) || count > REQUEST_HITS_MAX)
+			break;
+		if (rl_request->last) {
+			rl_request->last->limit_requests = count;
+			rl_request->last->limit_unit = units[i].unit;
+		}
+		return 0;
+	}
+	return sl_err_set(err, EINVAL, "limit: COUNT/UNIT is accepted, as 10/s; COUNT: 0 to %llu, "
+			  "UNIT: s, m, h, d, w", REQUEST_HITS_MAX);
 }
 
 static int read_parameter(const struct http1_request *request, struct query_request *rl_request,
@@ -136,6 +172,8 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 
 	if (!strcmp(name, "d"))
 		return read_descriptor(request, rl_request, value, value_of, err);
+	if (!strcmp(name, "limit"))
+		return read_limit(rl_request, value, err);
 	if (!strcmp(name, "domain")) {
 		if (rl_request->request.domain.at || !*value)
 			return sl_err_set(err, EINVAL,
@@ -156,7 +194,7 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 	if (r != -ENOENT)
 		return r;
 	return sl_err_set(err, EINVAL,
-			  "%.64s: unknown parameter; accepted: domain, d, hits%s", name,
+			  "%.64s: unknown parameter; accepted: domain, d, limit, hits%s", name,
 			  parameter ? ", source" : "");
 }
 

@@ -3,12 +3,12 @@
  * query_request.h - a request from a query that a proxy's administrator wrote, with values from
  * headers: common to /nginx/check and /forward-auth.
  *
- *     domain=api & d=user,plan & d=endpoint=login & hits=2
+ *     domain=api & d=user,plan & d=user & limit=10/s & d=endpoint=login & hits=2
  *
  * A `d` is a descriptor, its entries are separated by commas: KEY uses the frontend's value for
  * that key, KEY:WHERE one from another place, KEY=TEXT is that text. If a client omits a value or
  * sends an empty one, its descriptor is omitted; other input from a client is only a value. So an
- * error is always in the administrator's query.
+ * error is always in the administrator's query. A `limit` is of the `d` before it, in place of a rule's.
  */
 #ifndef SLUICE_HTTP_QUERY_REQUEST_H
 #define SLUICE_HTTP_QUERY_REQUEST_H
@@ -21,6 +21,7 @@ struct query_request {
 	char *text, *text_end;		/* room for decoded text */
 	struct bytes path, host;	/* made on first use */
 	u32 read;			/* `d` so far */
+	struct request_descriptor *last;	/* of the last `d`; NULL: it is omitted */
 	struct request_descriptor descriptor[];
 };
 
