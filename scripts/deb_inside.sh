@@ -23,7 +23,7 @@ packages() {
 old=$(sed -n 's/^VERSION := //p' Makefile)
 new=$(awk -F. '{ print $1 "." $2 "." $3 + 1 }' <<< "$old")
 packages "$old"
-check_is "four packages, and their symbols" "$(find "$LAB/$old" -name '*.deb' ! -name '*-dbgsym*' | wc -l)" 4
+check_is "five packages, and their symbols" "$(find "$LAB/$old" -name '*.deb' ! -name '*-dbgsym*' | wc -l)" 5
 lintian --fail-on error "$LAB/$old"/*.changes > "$LAB/lintian" 2>&1
 check_is "lintian: no error" $? 0
 sed 's/^/# /' "$LAB/lintian"
@@ -40,6 +40,8 @@ check_true "the manual page" test -e /usr/share/man/man8/sluicectl.8.gz
 check_true "the unit" grep -q ^ExecStart=/usr/sbin/sluiced /lib/systemd/system/sluiced.service
 check_true "completion" test -e /usr/share/bash-completion/completions/sluicectl
 check_true "alerts and the dashboard" test -e /usr/share/sluice/prometheus/alerts.yaml -a -e /usr/share/sluice/grafana/sluice.json
+check_true "nginx's snippets" test -e /usr/share/sluice/nginx-http.conf
+check_true "Debian's web server may ask" grep -q 'http.sock., group: www-data' /etc/sluice/sluice.yaml
 check_true "the installed configuration is good" sluicectl check /etc/sluice/sluice.yaml
 check_is "every limit of it is in shadow mode" "$(grep -c 'mode: shadow' /etc/sluice/sluice.yaml)" \
 	"$(grep -c -- '- name:' /etc/sluice/sluice.yaml)"
@@ -68,6 +70,52 @@ sink_start s0
 blast "$LAB/sent" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 60 --pps 2000
 check_is "installed: below the limit all pass" "$(sink_stop s0; packets_passed s0 10.1.1.1)" 60
 
+# bans: the SSH brute force of the next address ends in a block. As on a machine: fail2ban's own files.
+fails() {
+	for _ in {1..6}; do
+		date "+%b %e %H:%M:%S host sshd[99]: Failed password for root from $1 port 40000 ssh2"
+	done >> /var/log/auth.log
+}
+blocked() { ctl -o json block list | jq -e --arg p "$1" '.entries[] | select(.prefix | startswith($p))' > "$LAB/block"; }
+in_nft() { on_server nft list set inet f2b-table addr-set-sshd 2> "$LAB/out" | grep -qw "$1"; }
+apt-get -q install -y "$LAB/$old"/sluice-fail2ban_*.deb > "$LAB/apt" 2>&1 || not_ok "apt-get install sluice-fail2ban"
+check_true "apt-get install sluice-fail2ban: fail2ban is there" command -v fail2ban-server > "$LAB/out"
+# Of an earlier run in this root.
+rm -rf /var/log/fail2ban.log /var/lib/fail2ban/*
+touch /var/log/auth.log
+mkdir -p /run/fail2ban
+printf '[sshd]\nbackend = polling\nlogpath = /var/log/auth.log\n' > /etc/fail2ban/jail.d/test.local
+printf '[Init]\nsluicectl = /usr/bin/sluicectl -s %s\n' "$SOCKET" > /etc/fail2ban/action.d/sluice.local
+"${IN_S[@]}" fail2ban-server -f > "$LAB/fail2ban" 2>&1 &
+started
+FAIL2BAN=$!
+wait_for 20 fail2ban-client ping > "$LAB/out" || not_ok "fail2ban: $(tail -n 3 "$LAB/fail2ban" /var/log/fail2ban.log)"
+fails 10.1.1.66
+wait_for 30 blocked 10.1.1.66 || not_ok "fail2ban: $(tail -n 9 /var/log/fail2ban.log)"
+check_is "fail2ban of this Debian: SSH brute force is blocked" "$(jq -r .reason "$LAB/block")" "fail2ban sshd"
+check "for its ban's time" "$(jq '.left_ns / 1e9 | floor' "$LAB/block")" 1 600
+check_is "no error" "$(grep -c ERROR /var/log/fail2ban.log)" 0
+daemon_kill TERM
+fails 10.1.1.67
+check_true "without sluiced nftables has the ban" wait_for 30 in_nft 10.1.1.67
+errors() { grep 'ERROR.*Failed to execute ban' /var/log/fail2ban.log; }
+check_true "and the log the error" wait_for 30 errors > "$LAB/out"
+mv /usr/bin/sluicectl /usr/bin/sluicectl.away
+fails 10.1.1.68
+check_true "without the package sluice, too" wait_for 30 in_nft 10.1.1.68
+fail2ban-client set sshd unbanip 10.1.1.68 > "$LAB/out"
+gone_in_nft() { ! in_nft 10.1.1.68; }
+check_true "whose action has ended" wait_for 30 gone_in_nft
+check_is "without an error" "$(errors | wc -l)" 1
+mv /usr/bin/sluicectl.away /usr/bin/sluicectl
+fail2ban-client stop > "$LAB/out"
+wait $FAIL2BAN
+rm /etc/fail2ban/jail.d/test.local /etc/fail2ban/action.d/sluice.local /var/log/auth.log
+BIN=/usr/sbin
+daemon_run
+BIN=$BIN_BUILT
+ctl block del 10.1.1.66 > "$LAB/out"
+
 # Upgraded while packets come, to a version whose program is loaded anew.
 sed -i "s/^VERSION := .*/VERSION := $new/" Makefile
 sed -i "1s/($old)/($new)/" debian/changelog
@@ -75,7 +123,7 @@ make all > build.log 2>&1 || not_ok "the next version does not build"
 packages "$new"
 sink_start s0
 blast_bg "$LAB/flood" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 100000 --pps 10000
-apt-get -q install -y "$LAB/$new"/{sluice,libsluice0,libsluice-dev,sluice-doc}_*.deb > "$LAB/apt" 2>&1 || not_ok "upgrade"
+apt-get -q install -y "$LAB/$new"/{sluice,libsluice0,libsluice-dev,sluice-doc,sluice-fail2ban}_*.deb > "$LAB/apt" 2>&1 || not_ok "upgrade"
 check_is "upgraded" "$(sluicectl version)" "sluicectl $new"
 daemon_kill TERM
 BIN=/usr/sbin
@@ -95,7 +143,7 @@ cp "$CONFIG" /etc/sluice/sluice.yaml
 check_true "no XDP program is left" eval '! on_server ip link show s0 | grep -q xdp'
 check_true "no pin is left" test ! -e "$PIN"
 check_true "the configuration stays" test -e /etc/sluice/sluice.yaml
-apt-get -q purge -y sluice sluice-doc libsluice-dev libsluice0 > "$LAB/apt" 2>&1 || not_ok "apt-get purge"
+apt-get -q purge -y sluice-fail2ban sluice sluice-doc libsluice-dev libsluice0 > "$LAB/apt" 2>&1 || not_ok "apt-get purge"
 find / -xdev \( -path /proc -o -path /sys -o -path /src -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg \
 	-o -path /var/log -o -path /tmp \) -prune -o -type f -print | sort > "$LAB/after"
 check_true "nor the configuration" test ! -e /etc/sluice

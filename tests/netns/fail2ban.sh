@@ -3,7 +3,7 @@
 #
 # fail2ban.sh - Debian's fail2ban with docs/examples/fail2ban reads failed logins from a log, and the
 # source's packets stop: IPv4 and IPv6, beside a source with one failure less. Banned twice, unbanned
-# twice, and beside a block by hand, which stays.
+# twice, and beside a block by hand, which stays. Without sluiced the bans are nftables'.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin fail2ban
@@ -17,7 +17,9 @@ YAML
 
 F2B=$LAB/fail2ban
 mkdir -p "$F2B/filter.d" "$F2B/action.d"
-cp "$REPO/docs/examples/fail2ban/action.d/sluice.conf" "$F2B/action.d/"
+mkdir "$F2B/jail.d"
+cp "$REPO/docs/examples/fail2ban/action.d/sluice.conf" /etc/fail2ban/action.d/nftables.conf "$F2B/action.d/"
+cp "$REPO/docs/examples/fail2ban/jail.d/sluice.conf" "$F2B/jail.d/"
 cat > "$F2B/action.d/sluice.local" <<CONF
 [Init]
 sluicectl = $BIN/sluicectl -s $SOCKET
@@ -26,7 +28,13 @@ cat > "$F2B/filter.d/login.conf" <<'CONF'
 [Definition]
 failregex = ^ login failed from <HOST>$
 CONF
+# As in Debian's jail.conf.
 cat > "$F2B/jail.conf" <<CONF
+[DEFAULT]
+banaction = iptables-multiport
+action_ = %(banaction)s[port="%(port)s", protocol="%(protocol)s"]
+action = %(action_)s
+
 [login]
 enabled = true
 filter = login
@@ -35,7 +43,8 @@ logpath = $LAB/logins
 maxretry = 3
 findtime = 10m
 bantime = 1h
-action = sluice[name=login]
+port = 22
+protocol = tcp
 CONF
 cat > "$F2B/fail2ban.conf" <<CONF
 [Definition]
@@ -51,7 +60,7 @@ CONF
 f2b() {
 	fail2ban-client -c "$F2B" "$@" 2>> "$F2B/out"
 }
-fail2ban-server -f -c "$F2B" > "$F2B/out" 2>&1 &
+"${IN_S[@]}" fail2ban-server -f -c "$F2B" > "$F2B/out" 2>&1 &
 started
 SERVER=$!
 wait_for 20 f2b ping > "$LAB/out" || not_ok "fail2ban does not start: $(tail -n 3 "$F2B/out" "$F2B/log")"
@@ -108,6 +117,17 @@ f2b set login banip 10.1.1.7 > "$LAB/out"
 check_true "whatever came before it is done" wait_for 20 blocked 10.1.1.7 > "$LAB/out"
 check_is "the block by hand stays" "$(blocked 10.1.1.6 | jq -r .reason)" "by hand"
 check_is "fail2ban reports no error" "$(grep -c ERROR "$F2B/log")" 0
+
+# in_nft ADDRESS: nftables has the ban.
+in_nft() { on_server nft list set inet f2b-table addr-set-login | grep -qw "$1"; }
+not_in_nft() { ! in_nft "$1"; }
+check_true "nftables has the bans, too" in_nft 10.1.1.7
+daemon_kill TERM
+f2b set login banip 10.1.1.8 > "$LAB/out"
+check_true "without sluiced: nftables has the ban" wait_for 20 in_nft 10.1.1.8
+check_true "and the log the error" wait_for 20 grep -q "sluicectl: .*$SOCKET" "$F2B/log"
+f2b set login unbanip 10.1.1.8 > "$LAB/out"
+check_true "unbanned there" wait_for 20 not_in_nft 10.1.1.8
 f2b stop > "$LAB/out"
 wait $SERVER
 lab_done
