@@ -163,6 +163,27 @@ for scheme in ${PAGE_PICTURES:+light dark}; do
 done
 blast_stop
 
+# ---- a flood of sources, after changes: these stay among the events
+ctl block add 203.0.113.66 --for 1h --reason flood > /dev/null
+ctl limit set web rate='20 packets/h' > /dev/null
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.5.1 --count 200 --pps 20000 --dport 22
+blast "$LAB/sent" --dst $SERVER4 --dport 80 --src 10.1.128.0/18 --count 300000 --pps 50000
+events_over() { [ "$(ctl -o json events list --kind over | jq '.events | length')" -gt 15 ]; }
+check_true "a flood of sources is in the events" wait_for 10 events_over
+sleep 1.1	# the document is of the last second
+browser --dump-dom > "$LAB/dom" 2> "$LAB/console"
+check_is "the flood is a row, of more than one source" \
+	"$(python3 - "$LAB/dom" <<'PY'
+import re, sys
+rows = re.findall(r'<tr>(.*?)</tr>', open(sys.argv[1]).read().split('id="s-events"')[1].split("</section>")[0])
+drops = [r for r in rows if ">drop<" in r and ">web<" in r]
+print(len(drops), len(re.findall(r">\d+ sources<", "".join(drops))))
+PY
+)" "1 1"
+check_is "the block is still there" "$(shown events block SOURCE)" 203.0.113.66
+check_true "the ban" test -n "$(shown events ban SOURCE)"
+check_true "and the change" test -n "$(shown events change WHY)"
+
 # ---- with a token file, everybody needs the token
 echo 0123456789abcdef0123 > "$LAB/token"
 rest=$(sed -n '/^interfaces/,$p' "$CONFIG")

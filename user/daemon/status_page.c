@@ -14,6 +14,7 @@
 #include "page/page_css.h"
 #include "page/page_html.h"
 #include "page/page_js.h"
+#include "packet/observe/observe.h"
 #include "request/rules/override_value.h"
 
 #define ROWS 50				/* of each list */
@@ -221,19 +222,6 @@ static json_t *traffic_to_json(struct daemon *d)
 	return list;
 }
 
-/* The last events, asked for as a client does; null where they are not recorded. */
-static json_t *events_to_json(struct daemon *d)
-{
-	static const struct peer reader = { .uid = (uid_t)-1, .rights = PEER_READ };
-	static const char line[] = "{\"command\": \"events list\", \"args\": {\"count\": 200}}";
-	json_t *response = commands_respond(&d->commands, &reader, line, sizeof(line) - 1);
-	json_t *events = json_object_get(json_object_get(response, "result"), "events");
-
-	events = events ? json_incref(events) : json_null();
-	json_decref(response);
-	return events;
-}
-
 static json_t *document(struct daemon *d)
 {
 	/* By its order limits_to_json() finds a limit: none may be left out. */
@@ -253,7 +241,7 @@ static json_t *document(struct daemon *d)
 	json_object_set_new(json, "pushdowns", pushdowns_to_rows(d));
 	json_object_set_new(json, "feeds", query(d, command_set_list, NULL));
 	json_object_set_new(json, "cluster", query(d, command_cluster_show, NULL));
-	json_object_set_new(json, "events", events_to_json(d));
+	json_object_set_new(json, "events", observe_latest(d->running.observe));
 	json_decref(stats);
 	return json;
 }

@@ -224,19 +224,32 @@ function show_cluster(d) {
 	], "no message of another node was received");
 }
 
-/* The newest first; those of a kind, a source and a limit together: a flood is one row. */
+/*
+ * The newest first. A flood is a row: its sources, or users, are counted, and it has half of the rows, so that
+ * changes of the state stay.
+ */
+const EVENT_ROWS = 20;
+const of_many = (e) => ["drop", "over", "released", "refused"].includes(e.kind);
+const several = (set, name) => set.size > 1 ? whole(set.size) + " " + name : [...set][0] || "";
 function show_events(d) {
 	const groups = new Map();
 	for (const e of (d.events || []).slice().reverse()) {
-		const key = JSON.stringify([e.kind, e.source, e.limit, e.rule, e.value, e.reason, e.detail]);
-		if (groups.has(key))
-			groups.get(key).times++;
-		else
-			groups.set(key, { ...e, times: 1 });
+		const who = of_many(e) ? null : [e.source, e.value];
+		const key = JSON.stringify([e.kind, e.limit, e.rule, e.reason, e.detail, who]);
+		const group = groups.get(key) || { ...e, times: 0, sources: new Set(), values: new Set() };
+		group.times++;
+		if (e.source)
+			group.sources.add(e.source);
+		if (e.value)
+			group.values.add(e.value);
+		groups.set(key, group);
 	}
-	table("events", d.events && [...groups.values()].slice(0, 20), [
-		["LAST", (e) => e.at], ["EVENT", (e) => e.kind], ["SOURCE", (e) => e.source || ""],
-		["BY", (e) => e.limit || e.rule || ""], ["USER", (e) => e.value || ""],
+	const all = [...groups.values()], changes = all.filter((e) => !of_many(e)).length;
+	let many = Math.max(EVENT_ROWS / 2, EVENT_ROWS - changes);
+	const shown = all.filter((e) => !of_many(e) || many-- > 0).slice(0, EVENT_ROWS);
+	table("events", d.events && shown, [
+		["LAST", (e) => e.at], ["EVENT", (e) => e.kind], ["SOURCE", (e) => several(e.sources, "sources")],
+		["BY", (e) => e.limit || e.rule || ""], ["USER", (e) => several(e.values, "users")],
 		["WHY", (e) => e.reason || e.detail || ""], ["TIMES", (e) => whole(e.times), "n"],
 	], "no events yet");
 }

@@ -14,6 +14,8 @@
 #define REFUSED_SEEN 1024
 #define REFUSED_AGAIN_NS (60 * SL_NS_PER_SEC)
 
+enum class { CLASS_PACKET, CLASS_SOURCE, CLASS_CHANGE, CLASSES };
+
 struct observe {
 	u64 last;				/* seq of the last event; 0: none */
 	u64 counts[OBSERVED_KINDS];
@@ -23,7 +25,17 @@ struct observe {
 	} refused[REFUSED_SEEN];
 	u64 refused_second, refused_count;	/* the current one, and events in it */
 	struct observed kept[OBSERVE_KEPT];	/* an event is at its seq, modulo the size */
+	u64 classed[CLASSES];			/* events of it so far */
+	struct observed latest[CLASSES][OBSERVE_LATEST];
 };
+
+static enum class class_of(enum observed_kind kind)
+{
+	if (kind == OBSERVED_DROP)
+		return CLASS_PACKET;
+	return kind == OBSERVED_OVER || kind == OBSERVED_RELEASED || kind == OBSERVED_REFUSED ?
+		       CLASS_SOURCE : CLASS_CHANGE;
+}
 
 int observe_open(const char *state_dir, u64 history_size, u64 history_age_ns, struct observe **ret,
 		 struct sl_err *err)
@@ -59,6 +71,8 @@ struct history *observe_history(struct observe *o)
 
 void observe_note(struct observe *o, struct observed *event)
 {
+	enum class class = class_of(event->kind);
+
 	if (!o || event->kind >= OBSERVED_KINDS)
 		return;
 	event->seq = ++o->last;
@@ -66,6 +80,7 @@ void observe_note(struct observe *o, struct observed *event)
 		event->utc_ns = clock_utc_ns();
 	o->counts[event->kind]++;
 	o->kept[event->seq % OBSERVE_KEPT] = *event;
+	o->latest[class][o->classed[class]++ % OBSERVE_LATEST] = *event;
 	history_note(o->history, event);
 	observed_to_journal(event);
 }
@@ -175,6 +190,35 @@ json_t *observe_read(struct observe *o, const struct observe_filter *filter)
 	}
 	return json_pack("{s:o, s:o, s:o}", "events", list, "next", json_u64(next), "missed",
 			 json_u64(missed));
+}
+
+json_t *observe_latest(const struct observe *o)
+{
+	u64 at[CLASSES];
+	json_t *list;
+
+	if (!o)
+		return json_null();
+	list = json_array();
+	for (u32 class = 0; class < CLASSES; class++)
+		at[class] = o->classed[class] > OBSERVE_LATEST ? o->classed[class] - OBSERVE_LATEST : 0;
+	for (;;) {
+		const struct observed *first = NULL;
+		u32 of = 0;
+
+		for (u32 class = 0; class < CLASSES; class++) {
+			const struct observed *event = &o->latest[class][at[class] % OBSERVE_LATEST];
+
+			if (at[class] < o->classed[class] && (!first || event->seq < first->seq)) {
+				first = event;
+				of = class;
+			}
+		}
+		if (!first)
+			return list;
+		at[of]++;
+		json_array_append_new(list, observed_to_json(first, false));
+	}
 }
 
 u64 observe_count(const struct observe *o, enum observed_kind kind)

@@ -24,6 +24,7 @@
 #include "lib/err.h"
 
 #define OBSERVE_KEPT 2048	/* events in memory */
+#define OBSERVE_LATEST 64	/* ... and of each class, see observe_latest() */
 #define OBSERVE_NAME 128
 #define OBSERVE_TEXT 192
 
@@ -108,6 +109,11 @@ void observe_not_noted(struct observe *o, enum observed_kind kind, const char *n
 
 /* {"events": [...], "next": seq of the last one, "missed": events that were overwritten unread}. */
 json_t *observe_read(struct observe *o, const struct observe_filter *filter);
+/*
+ * The last of each class in one array, by time: dropped packets; what a flood of sources or values brings
+ * (over, released, refused); and all else. None of them makes another's go. JSON null where o is NULL.
+ */
+json_t *observe_latest(const struct observe *o);
 u64 observe_count(const struct observe *o, enum observed_kind kind);
 
 const char *observed_kind_name(enum observed_kind kind);
