@@ -118,6 +118,32 @@ COLUMNS=80 replay "$LAB/sent.pcap" -c "$CONFIG" --compare "$LAB/other.yaml" > "$
 check_is "text of at most 80 columns" "$(awk 'length > 80' "$LAB/text" | grep -vc "█\|$LAB")" 0
 check_true "the tables are there" grep -q "Refused more with the other configuration" "$LAB/text"
 
+# ---- no column of zeros: in text, also through a pipe, and in the page
+# zeros: the columns of numbers of a page or text whose every figure is 0 or "-".
+cat > "$LAB/zeros.py" <<'PY'
+import re, sys
+text = open(sys.argv[1], encoding="utf-8").read()
+if "<table" in text:
+    rows = [[[re.sub("<.*?>", "", c).strip() for c in re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row)]
+             for row in re.findall("<tr>(.*?)</tr>", table)] for table in re.findall("(?s)<table>(.*?)</table>", text)]
+else:
+    rows = [[re.split(r"  +", line.strip()) for line in block.splitlines() if "  " in line]
+            for block in re.findall(r"(?m)^(?:LIMIT|WHO) .*\n(?:.+\n)*", text)]
+assert len(rows) > 2 and all(len(table) > 1 for table in rows)
+print(*(head for table in rows for head, *figures in zip(*table) if head and set(figures) <= {"0", "-", "0.0 %", "0.0%"}))
+PY
+no_zeros() {
+	replay "$LAB/sent.pcap" -c "$1" "${@:2}" --html "$LAB/report.html" > "$LAB/text"
+	check_is "no column of zeros: ${*:2}" "$(python3 "$LAB/zeros.py" "$LAB/text") $(python3 "$LAB/zeros.py" "$LAB/report.html")" " "
+}
+chmod 1777 "$LAB"
+no_zeros "$CONFIG"
+check_true "what there is is there" grep -q 'MODE .*PASSED .*REFUSED .*BANS' "$LAB/text"
+check_is "and what there is not, not" "$(grep -cE 'TAGGED|SHADOW|DELAYED' "$LAB/text")" 0
+no_zeros "$CONFIG" --compare "$LAB/other.yaml"
+no_zeros "$LAB/other.yaml"
+rm "$LAB/report.html"
+
 # ---- the page: whole, of one file, and a browser shows it
 replay "$LAB/sent.pcap" -c "$CONFIG" --compare "$LAB/other.yaml" --html "$LAB/none/report.html" > "$LAB/out" 2>&1
 check_is "a page that cannot be written: the exit status" $? 1

@@ -97,11 +97,13 @@ static bool only(const struct table *table, size_t column, const char *a, const 
 	return true;
 }
 
-/* `fits`: columns of zeros that may be hidden are. */
+/* `fits`: columns of zeros that may be hidden are; those with `some` are in any case. */
 static void measure(struct table *table, bool fits)
 {
 	for (size_t i = 0; i < table->columns; i++) {
-		if (only(table, i, "", " ") || (fits && table->column[i].hide && only(table, i, "0", "-"))) {
+		bool zeros = table->column[i].some || (fits && table->column[i].hide);
+
+		if (only(table, i, "", " ") || (zeros && only(table, i, "0", "-"))) {
 			table->width[i] = -1;
 			continue;
 		}
@@ -326,7 +328,8 @@ static void print_hidden(const struct table *table, int width)
 	for (size_t i = 0; i < table->columns; i++) {
 		int length = text_width(heading(table, i)) + 2;
 
-		if (table->width[i] >= 0 || only(table, i, "", " "))
+		if (table->width[i] >= 0 || only(table, i, "", " ") ||
+		    (table->column[i].some && only(table, i, "0", "-")))
 			continue;
 		if (at && at + length + 22 > width) {
 			printf(",\n           ");

@@ -26,6 +26,8 @@
 #define COL(title, text) { .heading = title, .cell = text }
 #define KEEP(title, text) { .heading = title, .cell = text, .keep = true }
 #define HIDE(title, text, order) { .heading = title, .cell = text, .hide = order }
+/* Not there, also for pipes, where all of it is 0 or "-": of reports, whose columns no script counts. */
+#define SOME(title, text, order) { .heading = title, .cell = text, .hide = order, .some = true }
 
 #define POSITION(name, shown, kind, ...) { .key = name, .meta = shown, .type = kind, ##__VA_ARGS__ }
 #define OPTION(name, shown, what, ...) \
@@ -59,12 +61,12 @@
 /* Sources or values of a replay. */
 #define REPLAYED(array, without) \
 	TABLE(array, without, KEEP("WHO", "$who"), COL(">COUNT", "$count:n"), \
-	      HIDE(">PEAK/S", "$peak_per_second:n", 2), COL(">PASSED", "$passed:n"), \
-	      COL(">REFUSED", "$refused:n"), COL(">USED", "{$used:percent|-}"), HIDE("OF", "{$limit|-}", 1))
+	      HIDE(">PEAK/S", "$peak_per_second:n", 3), SOME(">PASSED", "$passed:n", 2), \
+	      SOME(">REFUSED", "$refused:n", 2), SOME(">USED", "{$used:percent|-}", 2), SOME("OF", "{$limit|-}", 1))
 #define COMPARED(array, without) \
 	TABLE_WHEN("compare", array, without, KEEP("WHO", "$who"), COL(">COUNT", "$count:n"), \
-		   HIDE(">PEAK/S", "$peak_per_second:n", 1), COL(">REFUSED", "$refused:n"), \
-		   COL(">COMPARED", "$compare.refused:n"))
+		   HIDE(">PEAK/S", "$peak_per_second:n", 1), SOME(">REFUSED", "$refused:n", 2), \
+		   SOME(">COMPARED", "$compare.refused:n", 2))
 
 #define EVENTS_WANTED \
 	OPTION("within", "CIDR", "only sources of this prefix"), \

@@ -56,13 +56,14 @@ struct command_arg {
 /*
  * One column. `cell` is a text with fields (see below). A heading that begins with '>' aligns to
  * the right. Where the terminal is too narrow, columns with a `hide` go first, 1 before 2; the
- * texts of the others are cut, those with `keep` last.
+ * texts of the others are cut, those with `keep` last. One with `some` is not there where all of it is
+ * "0" or "-".
  */
 struct column {
 	const char *heading;
 	const char *cell;
 	int hide;
-	bool keep;
+	bool keep, some;
 };
 
 /*

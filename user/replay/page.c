@@ -235,15 +235,35 @@ static void parts_bar(FILE *out, double passed, double refused)
 		part, part, sum > 0 ? 150 - part : 0);
 }
 
+/* False: the column would be of zeros. */
+static bool has_some(const json_t *list, const char *of, const char *member)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach(list, i, entry)
+		if (number_at(of ? json_object_get(entry, of) : entry, member) > 0)
+			return true;
+	return false;
+}
+
 static void put_limits(const json_t *list, const char *title, FILE *out)
 {
+	static const char *const figures[] = { "passed", "refused", "tagged", "shadow", "delayed", "bans" };
+	const size_t count = sizeof(figures) / sizeof(figures[0]);
+	bool shown[sizeof(figures) / sizeof(figures[0])];
 	const json_t *limit;
 	size_t i;
 
 	if (!json_array_size(list))
 		return;
-	fprintf(out, "<h2>%s</h2>\n<table><tr><th>limit</th><th>rate</th><th>mode</th><th>passed</th><th>refused</th>"
-		"<th>tagged</th><th>shadow</th><th>bans</th><th></th></tr>\n", title);
+	fprintf(out, "<h2>%s</h2>\n<table><tr><th>limit</th><th>rate</th><th>mode</th>", title);
+	for (size_t k = 0; k < count; k++) {
+		shown[k] = has_some(list, NULL, figures[k]);
+		if (shown[k])
+			fprintf(out, "<th>%s</th>", figures[k]);
+	}
+	fputs("<th></th></tr>\n", out);
 	json_array_foreach(list, i, limit) {
 		fputs("<tr><td>", out);
 		put(out, text_at(limit, "name"));
@@ -252,11 +272,9 @@ static void put_limits(const json_t *list, const char *title, FILE *out)
 		fputs("</td><td>", out);
 		put(out, text_at(limit, "mode"));
 		fputs("</td>", out);
-		cell(out, number_at(limit, "passed"));
-		cell(out, number_at(limit, "refused"));
-		cell(out, number_at(limit, "tagged"));
-		cell(out, number_at(limit, "shadow"));
-		cell(out, number_at(limit, "bans"));
+		for (size_t k = 0; k < count; k++)
+			if (shown[k])
+				cell(out, number_at(limit, figures[k]));
 		parts_bar(out, number_at(limit, "passed"), number_at(limit, "refused") + number_at(limit, "tagged") +
 			  number_at(limit, "shadow"));
 		fputs("</tr>\n", out);
@@ -283,7 +301,8 @@ static void put_table(const json_t *list, const char *title, const char *none,
 	}
 	fputs("<table><tr><th></th>", out);
 	for (size_t k = 0; k < columns; k++)
-		fprintf(out, "<th>%s</th>", column[k].title);
+		if (has_some(list, column[k].of, column[k].member))
+			fprintf(out, "<th>%s</th>", column[k].title);
 	fputs("</tr>\n", out);
 	json_array_foreach(list, i, entry) {
 		fputs("<tr><td>", out);
@@ -293,8 +312,10 @@ static void put_table(const json_t *list, const char *title, const char *none,
 			const json_t *of = column[k].of ? json_object_get(entry, column[k].of) : entry;
 			double value = number_at(of, column[k].member);
 
+			if (!has_some(list, column[k].of, column[k].member))
+				continue;
 			if (column[k].percent)
-				fprintf(out, "<td>%.0f %%</td>", 100 * value);
+				fprintf(out, "<td>%.1f %%</td>", 100 * value);
 			else
 				cell(out, value);
 		}
