@@ -48,11 +48,24 @@ done
 otherwise_build
 try "an old kernel" 'kernel 5.10.0-33-amd64 is too old .*5.18 or newer' \
 	"${OTHERWISE[@]}" OTHERWISE_RELEASE=5.10.0-33-amd64 "${SLUICED[@]}"
-# As a container's seccomp filter, or a kernel without it, answers bpf(2); or lockdown, of which this kernel has none.
+# As a container's seccomp filter, or a kernel without it, answers bpf(2); or lockdown, whose file a test writes.
 REFUSE=("$REPO/tests/lib/refuse_call.py" bpf)
 try "without bpf()" 'Function not implemented.*without bpf\(\): CONFIG_BPF_SYSCALL.*seccomp' "${REFUSE[@]}" ENOSYS "${SLUICED[@]}"
-try "bpf() is forbidden" "Operation not permitted.*bpf\\(\\) is forbidden: by a container's seccomp profile, or lockdown" \
+try "bpf() is forbidden" "Operation not permitted.*bpf\\(\\) is forbidden: by a container's seccomp profile.* lockdown is not" \
 	"${REFUSE[@]}" EPERM "${SLUICED[@]}"
+mkdir "$LAB/security"
+# locked MODE COMMAND...: as a kernel with this lockdown.
+locked() {
+	echo "none integrity confidentiality" | sed "s/$1/[&]/" > "$LAB/security/lockdown"
+	LOCKED=(unshare -m bash -c "mount --bind $LAB/security /sys/kernel/security; exec \"\$@\"" -)
+}
+locked confidentiality
+try "lockdown" 'Operation not permitted.*locked down.*/sys/kernel/security/lockdown .*boot with lockdown=integrity' \
+	"${LOCKED[@]}" "${REFUSE[@]}" EPERM "${SLUICED[@]}"
+for mode in none integrity; do
+	locked $mode
+	try "lockdown: $mode" 'bpf\(\) is forbidden: .*seccomp.* lockdown is not' "${LOCKED[@]}" "${REFUSE[@]}" EPERM "${SLUICED[@]}"
+done
 mkdir "$LAB/empty"
 try "without BTF" 'no /sys/kernel/btf/vmlinux: .*CONFIG_DEBUG_INFO_BTF' \
 	unshare -m bash -c "mount --bind $LAB/empty /sys/kernel/btf; exec $LAB/sluiced -c $CONFIG"
@@ -65,6 +78,8 @@ LC_ALL=C sed 's/Dual BSD\/GPL/Proprietary!/g' "$LAB/sluiced" > "$LAB/sluiced-bro
 chmod 755 "$LAB/sluiced-broken"
 cmp -s "$LAB/sluiced" "$LAB/sluiced-broken" && not_ok "nothing to break"
 BROKEN="the kernel does not take the program: .*verifier refuses"
+locked confidentiality
+try "a part of it is locked down" 'does not take the program: .*locked down' "${LOCKED[@]}" "$LAB/sluiced-broken" -c "$CONFIG"
 try "the verifier refuses" "created the maps .*$BROKEN.* was removed: programs and pins" "$LAB/sluiced-broken" -c "$CONFIG"
 
 # ---- what another has

@@ -18,6 +18,8 @@
 
 #include "packet/dataplane/dp_bpf.h"
 
+#define LOCKDOWN "/sys/kernel/security/lockdown"
+
 /* ------------------------------------------------------------------ messages of the libraries */
 
 static __thread char libbpf_log[384];
@@ -65,11 +67,32 @@ void bpf_listen(void)
 	libbpf_log[0] = '\0';
 }
 
+/* Only confidentiality refuses bpf(), or helpers of it; integrity, which Secure Boot sets, does not. */
+static bool is_locked_down(void)
+{
+	char text[128] = "";
+	FILE *file = fopen(LOCKDOWN, "re");
+
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	return strstr(text, "[confidentiality]");
+}
+
 const char *bpf_advice(int code)
 {
+	bool may_be_lockdown = code == -EPERM || code == -EACCES || code == -EINVAL;
+
+	if (may_be_lockdown && is_locked_down())
+		return " (the kernel is locked down, which may refuse parts of bpf() to root, too: " LOCKDOWN " has "
+		       "[confidentiality]; boot with lockdown=integrity, or without lockdown=; if that does not help: a "
+		       "container's seccomp profile; limits that are in force stay)";
 	switch (-code) {
 	case EPERM:
-		return " (bpf() is forbidden: by a container's seccomp profile, or lockdown=confidentiality?)";
+		return " (bpf() is forbidden: by a container's seccomp profile, or a security module; the kernel's lockdown "
+		       "is not what refuses it)";
 	case ENOSYS:
 		return " (the kernel is built without bpf(): CONFIG_BPF_SYSCALL; or a container's seccomp profile refuses it)";
 	case ENOMEM:
