@@ -10,6 +10,7 @@ http_begin snippets "$@"
 SNIPPETS=$REPO/docs/examples/snippets
 
 proxy_rules
+cp "$REPO/docs/examples/rules/plans.yaml" "$RULES/"
 http_daemon <<YAML
   spoe: [127.0.0.1:8182]
 YAML
@@ -30,6 +31,17 @@ http {
 	uwsgi_temp_path $LAB/nginx/u;
 	scgi_temp_path $LAB/nginx/s;
 	include $LAB/nginx/nginx-http.conf;
+	map \$http_x_api_key \$plan { default free; carl pro; }
+	server {
+		listen 8082;
+		include $LAB/nginx/nginx-server.conf;
+		set \$sluice_plan \$plan;
+		set \$sluice_check "domain=plans&d=plan,user";
+		location / {
+			include $LAB/nginx/nginx-location.conf;
+			proxy_pass http://127.0.0.1:8000;
+		}
+	}
 	server {
 		listen 8080;
 		include $LAB/nginx/nginx-server.conf;
@@ -44,7 +56,7 @@ http {
 	server {
 		listen 8081;
 		include $LAB/nginx/nginx-server.conf;
-		set \$sluice_check "d=user&limit=3/d";
+		set \$sluice_check "domain=api&d=user&limit=3/d";
 		location / {
 			include $LAB/nginx/nginx-location.conf;
 			proxy_pass http://127.0.0.1:8000;
@@ -109,4 +121,18 @@ done
 check_is "nginx: \$sluice_check: 3 of 4 pass, whatever the rules are" "$statuses" " 200 200 200 429"
 check_is "nginx: and name the limit" "$(jq -c '."violated-policies"' "$LAB/body")" '["user"]'
 check_is "nginx: another key" "$(through 8081 eve-own /)" 200
+
+# Plans: docs/examples/rules/plans.yaml and the command in it.
+utc_room 60 20
+# passed USER: of 20 requests.
+passed() {
+	for _ in {1..20}; do through 8082 "$1" /; echo; done | grep -c 200
+}
+check_is "nginx: the smallest plan" "$(passed dora)" 10
+check_is "nginx: a larger one" "$(passed carl)" 20
+set -- $(sed -n 's/^# *sluicectl user set \([^ ]*\) bob .*/\1/p' "$REPO/docs/examples/rules/plans.yaml")
+eval "ctl $(sed -n 's/^# *sluicectl \(user set .*\)/\1/p' "$REPO/docs/examples/rules/plans.yaml")" > "$LAB/out" 2>&1 ||
+	not_ok "user set: $(cat "$LAB/out")"
+check_is "nginx: an agreement of one's own" "$(passed bob)" 20
+check_is "of both limits" "$(ctl user show "$1" bob | awk 'NR > 2 { print $4 }' | sort -n | xargs)" "50 2000"
 lab_done
