@@ -50,7 +50,7 @@ struct quota_lookup {
 	u64 used;			/* as cluster_store_state.used */
 };
 
-/* At least `entries`, and at least 4096; 250 bytes each, touched when first used. */
+/* At least `entries`, and at least 4096; 270 bytes each, touched when first used. */
 int quotas_new(u64 entries, struct quotas **ret);
 void quotas_free(struct quotas *quotas);	/* NULL is fine */
 
