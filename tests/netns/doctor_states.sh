@@ -6,6 +6,7 @@
 # warns with the command that mends it, and the others stay as they are. doctor.sh has those of a new host.
 
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/parts.sh"
 lab_begin doctor_states
 lab_link 0
 lab_link 1
@@ -94,9 +95,7 @@ check_is "how many" "$(found losses s0)" "7 frames lost by the card before XDP"
 on_server ethtool -K s0 rxvlan on
 provoke "VLAN stripping:s0" bad 'ethtool -K s0 rxvlan off'
 mended "VLAN stripping:s0" ok
-echo '__attribute__((section("xdp"), used)) int theirs(void *ctx) { return 2; }' > "$LAB/theirs.bpf.c"
-clang -O2 -g -target bpf -c "$LAB/theirs.bpf.c" -o "$LAB/theirs.o" || not_ok "no program of theirs"
-ip -n "$NS_S" link set dev s1 xdpdrv obj "$LAB/theirs.o" sec xdp
+theirs_attach s1
 provoke "other programs:s1" warn 'ip link set dev s1 xdp off'
 check_true "it has its number" grep -q 'a program is attached (id [1-9][0-9]*)' <<< "$(found 'other programs' s1)"
 check_is "sluice's own is none" "$(level 'other programs' s0)" ok
@@ -120,8 +119,7 @@ check_is "which is said" "$(found pins), $(mend pins)" "the attach helper has ex
 daemon_kill TERM
 
 # ---- a listener that proxies do not reach, and a cluster's store
-mkdir "$LAB/rules"
-echo 'domain: api' > "$LAB/rules/api.yaml"
+rules_empty
 head -c 32 /dev/urandom | base64 > "$LAB/secret"
 chmod 600 "$LAB/secret"
 FILE=$CONFIG

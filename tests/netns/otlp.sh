@@ -6,20 +6,15 @@
 # is built without the receiver.
 
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/parts.sh"
 lab_begin otlp
 lab_link 0
-OTLP_RULES=$LAB/rules
-mkdir "$OTLP_RULES"
-cat > "$OTLP_RULES/api.yaml" <<'YAML'
-domain: api
-descriptors:
-  - {key: user, rate_limit: {unit: hour, requests_per_unit: 5}}
-YAML
+rules_of_users
 daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
 limits:
   - {name: web, match: {dport: 80}, rate: 10 packets/h, burst: 10}
-http: {listen: [127.0.0.1:8180], rules: $OTLP_RULES}
+http: {listen: [127.0.0.1:8180], rules: $LAB/rules}
 YAML
 TO=http://127.0.0.1:4318/v1/metrics
 receiver() {

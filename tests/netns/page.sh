@@ -5,16 +5,11 @@
 # error, nothing that a client sent becomes a part of the page. PAGE_PICTURES=DIR keeps screenshots.
 
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/parts.sh"
 lab_begin page
 lab_link 0
 URL=http://127.0.0.1:9810
-PAGE_RULES=$LAB/rules
-mkdir "$PAGE_RULES"
-cat > "$PAGE_RULES/api.yaml" <<'YAML'
-domain: api
-descriptors:
-  - {key: user, rate_limit: {unit: hour, requests_per_unit: 5}}
-YAML
+rules_of_users
 
 daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
@@ -24,7 +19,7 @@ limits:
   - {name: scan, match: {dport: 22}, rate: 10 packets/h, burst: 10, ban: {after: 50 drops/m, for: 10m, spoofable: true}}
 sets: {bad: [198.51.100.0/24, 203.0.113.7]}
 block: ['@bad']
-http: {listen: [127.0.0.1:8180], rules: $PAGE_RULES}
+http: {listen: [127.0.0.1:8180], rules: $LAB/rules}
 YAML
 ctl feed report bad --source https://lists.example/bad > /dev/null
 ctl feed report bad --error 'status 404' > /dev/null

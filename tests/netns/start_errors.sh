@@ -5,6 +5,7 @@
 # nothing behind: no program on the interface, no pins, no socket, no process. Then one starts there.
 
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/parts.sh"
 lab_begin start
 lab_link 0
 mkdir -p "$LAB/state"
@@ -93,8 +94,7 @@ wait_for 5 on_server bash -c 'exec 3<> /dev/tcp/127.0.0.1/8180' 2> "$LAB/held" |
 sed 's/9810/9811/' "$CONFIG" > "$LAB/metrics.yaml"
 try "the metrics port is in use" "metrics.listen: cannot bind 127.0.0.1:9811: .*another program has it \('ss -lnp'" \
 	"$LAB/sluiced" -c "$LAB/metrics.yaml"
-mkdir "$LAB/rules"
-echo 'domain: api' > "$LAB/rules/api.yaml"
+rules_empty
 { cat "$CONFIG"; echo "http: {listen: [127.0.0.1:8180], rules: $LAB/rules}"; } > "$LAB/http.yaml"
 try "the HTTP port is in use, after limits were attached" \
 	"s0: attached, .*cannot bind 127.0.0.1:8180: .*another program has it .* was removed: programs and pins" \
@@ -126,14 +126,7 @@ daemon_kill TERM
 check_is "--purge leaves nothing" "$(attached) $(pins)" "0 0"
 
 # ---- an interface that is taken
-cat > "$LAB/theirs.bpf.c" <<'C'
-__attribute__((section("xdp"), used)) int theirs(void *ctx)
-{
-	return 2;
-}
-C
-clang -O2 -g -target bpf -c "$LAB/theirs.bpf.c" -o "$LAB/theirs.o" || not_ok "no program of theirs"
-ip -n "$NS_S" link set dev s0 xdpdrv obj "$LAB/theirs.o" sec xdp
+theirs_attach s0
 try "another XDP program" "s0 has an XDP program already \\('theirs'\\).*take it off first.* was removed" "${SLUICED[@]}"
 ip -n "$NS_S" link set dev s0 xdp off
 daemon_run
