@@ -83,7 +83,7 @@ terminal send-keys s s s p
 terminal send-keys 10.1.0.0/16 Enter
 check_true "p looks at a prefix" wait_for 5 on_screen 'within 10\.1\.0\.0/16'
 terminal send-keys i
-check_true "i looks at an interface" wait_for 5 on_screen ' on s0 .*sources'
+check_true "i looks at an interface" wait_for 5 on_screen ' on s0 .*sources?$'
 terminal send-keys i f
 check_true "f freezes" wait_for 5 on_screen FROZEN
 terminal send-keys f b
@@ -97,6 +97,7 @@ terminal send-keys y
 check_true "y blocks" wait_for 5 on_screen '10\.1\.1\.1 is blocked'
 check_is "as block list shows" "$(ctl block list -o json | jq -r '.entries[0].prefix')" 10.1.1.1
 check_true "and top" wait_for 10 on_screen '^10\.1\.1\.1 .* block +blocked'
+check_true "one is not several" wait_for 10 on_screen '  1 source$'
 blast_stop
 terminal resize-window -x 60 -y 10
 sleep 0.5

@@ -172,9 +172,10 @@ static void draw(const struct top *top)
 	localtime_r(&now, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	erase();
-	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s%s%s  %zu sources", clock, top->by,
+	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s%s%s  %zu source%s", clock, top->by,
 		 top->within[0] ? "  within " : "", top->within, top->limit[0] ? "  limit " : "",
-		 top->limit, top->interface[0] ? "  on " : "", top->interface, top->frozen ? "  FROZEN" : "", json_array_size(sources(top)));
+		 top->limit, top->interface[0] ? "  on " : "", top->interface, top->frozen ? "  FROZEN" : "", json_array_size(sources(top)),
+		 json_array_size(sources(top)) == 1 ? "" : "s");
 	put_line(0, false, line);
 	put_line(1, true, "SOURCE                  DROP/S PASS/S  BIT/S SYN/S BUCKET   BY          STATE");
 	if (row >= room)
