@@ -77,7 +77,7 @@ static void send_bytes(struct grpc_conn *conn, const u8 *data, size_t len)
 /* Writes all pending frames of nghttp2, with as few writes as there are full buffers. */
 static void send_frames(struct grpc_conn *conn)
 {
-	static __thread u8 buffer[16 * 1024];
+	static __thread u8 buffer[32 * 1024];	/* the responses of a read's requests */
 	size_t used = 0;
 
 	while (!conn->dead && backlog(conn) < GRPC_BACKLOG_MAX) {
