@@ -35,6 +35,8 @@ until=$((SECONDS + ${TSAN_SECONDS:-10})) reloads=0
 while [ $SECONDS -lt $until ]; do
 	rules $((50 + reloads % 7))
 	ctl reload > /dev/null || not_ok "reload"
+	ctl rule set api/plan limits="$((60 + reloads % 7)) requests/m" > /dev/null || not_ok "rule set"
+	ctl user block api/user eve --for 1s > /dev/null || not_ok "user block"
 	ctl status > /dev/null || not_ok "status"
 	metrics > /dev/null || not_ok "metrics"
 	ctl user list > "$LAB/users" 2>&1

@@ -23,6 +23,7 @@
  */
 #include <string.h>
 
+#include "lib/publish.h"
 #include "request/engine/decide_private.h"
 #include "request/rules/override_value.h"
 
@@ -309,7 +310,7 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	u32 limits = rule->limit_count, levels = 0, cluster_limits = 0, enforced = 0;
 	bool cluster_ban = false;
 
-	if (rule->overrides && match->count)
+	if (publish_get(&rule->overrides) && match->count)
 		own = override_value_find(rule, match->value[match->count - 1]);
 	if (own) {
 		limit = own->limit;

@@ -277,11 +277,11 @@ static const struct match_node *next_node(const struct match_trees *trees,
 }
 
 /* Keys are part of what a default rule counts by: they are not in its id. */
-static void match_default(const struct match_node *root, const struct request_descriptor *descriptor,
+static void match_default(const struct rule *rule, const struct request_descriptor *descriptor,
 			  struct rule_match *ret)
 {
-	ret->rule = publish_get(&root->by_default);
-	if (ret->rule->share)
+	ret->rule = rule;
+	if (!rule || rule->share)
 		return;
 	ret->entry = descriptor->entry;
 	ret->count = descriptor->count;
@@ -310,12 +310,12 @@ void ruleset_match_in(const struct ruleset *set, const struct match_node *root,
 		if (node)
 			ret->value[i] = node->share ? node->value : entry->value;
 	}
-	if (node && descriptor->count && node->rule && !descriptor->beyond) {
+	if (node && descriptor->count && !descriptor->beyond)
 		ret->rule = publish_get(&node->rule);
+	if (ret->rule)
 		ret->count = descriptor->count;
-	} else if (root && root->by_default) {
-		match_default(root, descriptor, ret);
-	}
+	else if (root)
+		match_default(publish_get(&root->by_default), descriptor, ret);
 }
 
 void ruleset_match(const struct ruleset *set, struct bytes domain,
