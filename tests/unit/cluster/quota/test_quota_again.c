@@ -18,7 +18,7 @@ static const struct spec_def def = {
 /* One request, so that the window is known, then `covered` more; the units that the next one holds back. */
 static u64 held(enum consistency consistency, u32 covered)
 {
-	struct quota_ref ref = { 1ULL << 32 | 1, 1, &def, consistency, SEC, 7 };
+	struct quota_ref ref = { 1ULL << 32 | 1, 1, &def, consistency, SEC, 7, false };
 	struct cluster_store_bucket bucket = {
 		.key = ref.key, .tag = ref.tag, .def = def, .cost = 1};
 	struct sl_now now = { 1000 * SEC, 1700000000ULL * SEC };
