@@ -150,7 +150,7 @@ SL_GLOBAL int charge_fill(const struct sl_limit *limit, struct evaluation *ev, s
 		return 0;
 	clock_read(&ev->pkt);
 	return __sync_val_compare_and_swap(&way->bucket_state, bucket_state,
-					   sl_fill(bucket_state, charge_params(limit, ev), ev->pkt.now,
+					   sl_fill(bucket_state, charge_params(limit, ev), packet_time(&ev->pkt),
 						   ev->meter.cost)) == bucket_state;
 }
 
@@ -177,7 +177,7 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 		if (left_ns == SL_STATE_BUSY)
 			return ATTEMPT_AGAIN;
 		if (left_ns)
-			old = sl_spent(charge_params(limit, ev), ev->pkt.now, left_ns);
+			old = sl_spent(charge_params(limit, ev), packet_time(&ev->pkt), left_ns);
 		if (old) {
 			ev->meter.bucket_state = old;
 			return ATTEMPT_RETURNED;
@@ -293,7 +293,7 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 	if (bucket_state == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 		return ATTEMPT_AGAIN;
 	clock_read(&ev->pkt);
-	res = sl_step(bucket_state, params, ev->pkt.now, cost);
+	res = sl_step(bucket_state, params, packet_time(&ev->pkt), cost);
 	if (res.verdict == SL_OVER) {
 		if (ev->meter.lease && lease_use(meter, ev, LEASE_LEFT))
 			return ATTEMPT_PASS;

@@ -190,6 +190,28 @@ static __always_inline void lease_none(struct sl_lease_hint *hint)
 /* ---- using it */
 
 /*
+ * Spends `cost` of a lease of a bucket that is in its hint, as for nearly each packet that leases are for. In few steps, and
+ * without an atomic one: no other CPU has this memory. 0: nothing was spent, and there may be a lease.
+ */
+static __always_inline int lease_spend_here(const struct sl_limit *limit, const struct packet *pkt,
+					    struct sl_lease_hint *hint, u64 key, u64 cost)
+{
+	u64 lease, units;
+
+	if (!hint || hint->key != key || !sl_is_bucket(&limit->params))
+		return 0;
+	lease = hint->lease;
+	units = lease & SL_LEASE_UNITS_MAX;
+	if (units > limit->lease)
+		units = limit->lease;
+	/* Of the tag only the generation can be another. */
+	if (units < cost || ((lease >> LEASE_TAG_SHIFT ^ limit->params.gen) & 3) || !lease_is_live(pkt, lease))
+		return 0;
+	hint->lease = lease_with(lease, units - cost);
+	return 1;
+}
+
+/*
  * Spends ev->meter.cost of this CPU's lease, or refunds it. 0: there is no lease, or it holds too
  * little; with LEASE_REFUND also too much: then the bucket gets it. LEASE_PEEK spends nothing.
  */

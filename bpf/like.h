@@ -52,10 +52,12 @@ static __always_inline int like_applies(const struct packet *pkt)
 /* Whether the entry was made for a packet that is no different. */
 static __always_inline int like_is(const struct sl_like *r, const struct packet *pkt, u32 epoch)
 {
-	u64 differs = (r->src.hi ^ pkt->src.hi) |
-		      ((r->fields ^ like_fields(pkt)) & like_masks[r->reads & 15]) |
-		      (r->epoch ^ epoch) | (r->link ^ like_link(pkt));
+	u64 differs;
 
+	if (r->src.hi != pkt->src.hi)
+		return 0;
+	differs = ((r->fields ^ like_fields(pkt)) & like_masks[r->reads & 15]) | (r->epoch ^ epoch) |
+		  (r->link ^ like_link(pkt));
 	if (differs)
 		return 0;
 	if ((r->reads & SL_READ_SRC_LOW) && r->src.lo != pkt->src.lo)

@@ -74,7 +74,7 @@ struct packet {
 	struct sl_clock_pair clock;	/* kept between packets: clock.h */
 };
 
-/* Addresses to be passed by value: of `pkt->src` clang 14 would copy a byte at a time. */
+/* To be passed by value: of `pkt->src` or `pkt->now` clang 14 would copy a byte at a time. */
 static __always_inline struct sl_addr packet_src(const struct packet *pkt)
 {
 	return (struct sl_addr){ pkt->src.hi, pkt->src.lo };
@@ -83,6 +83,11 @@ static __always_inline struct sl_addr packet_src(const struct packet *pkt)
 static __always_inline struct sl_addr packet_dst(const struct packet *pkt)
 {
 	return (struct sl_addr){ pkt->dst.hi, pkt->dst.lo };
+}
+
+static __always_inline struct sl_now packet_time(const struct packet *pkt)
+{
+	return (struct sl_now){ pkt->now.mono_ns, pkt->now.utc_ns };
 }
 
 static __always_inline void packet_reset(struct packet *pkt)

@@ -55,10 +55,9 @@ static __always_inline const struct sl_limit *passed_meter(const struct sl_rules
  * What meter's bucket is to be charged for a packet of `cost`: 0 where this CPU's lease was charged
  * instead; with STEP_LEASE in *ret_lease a lease is part of it.
  */
-static __always_inline u64 passed_lease(struct evaluation *ev, const struct sl_limit *meter, u64 key,
-					u64 cost, u32 *ret_lease)
+static __always_inline u64 passed_lease(struct evaluation *ev, const struct sl_limit *meter,
+					struct sl_lease_hint *hint, u64 key, u64 cost, u32 *ret_lease)
 {
-	struct sl_lease_hint *hint = lease_hint(key);
 	u64 tag = lease_tag(key, meter), old, units = 0, *lease;
 	int due = lease_is_due(&ev->pkt, hint, key);
 
@@ -80,37 +79,46 @@ static __always_inline u64 passed_lease(struct evaluation *ev, const struct sl_l
 }
 
 /*
- * Whether bucket `i` has room: then ev->step[i] is what it is to become. Of a meter with leases also
- * where this CPU's has the units: then they are spent.
+ * Whether bucket `i` has room: then ev->step[i] is what it is to become. Of a meter with
+ * leases also where this CPU's has the units: then they are spent. `leases`: this CPU may have any.
  */
 static __always_inline int passed_peek(const struct sl_rules *rules, struct evaluation *ev,
-				       const struct sl_passed *p, u32 i)
+				       const struct sl_passed *p, u32 i, int leases)
 {
 	const struct sl_limit *meter = passed_meter(rules, p, i);
-	struct sl_way *way = passed_way(p, i);
+	struct sl_lease_hint *hint;
 	struct sl_result res;
 	u64 key, old, units;
+	struct sl_way *way;
 
 	OPAQUE(i);
 	i &= SL_PASSED_METERS - 1;
 	key = p->key[i];
-	if (!meter || !way)
+	if (!meter)
 		return 0;
 	units = meter->unit == SL_UNIT_BYTES ? ev->pkt.length : 1;
 	ev->step[i].lease = STEP_ALONE;
-	if (meter->lease && lease_is_here(rules)) {
+	if (leases && meter->lease) {
+		hint = lease_hint(key);
+		if (lease_spend_here(meter, &ev->pkt, hint, key, units)) {
+			ev->charged |= 1U << i;
+			return 1;
+		}
 		ev->step[i].lease = STEP_COUNTED;
-		units = passed_lease(ev, meter, key, units, &ev->step[i].lease);
+		units = passed_lease(ev, meter, hint, key, units, &ev->step[i].lease);
 		FORGET(&ev->pkt, units);
 		if (!units) {
 			ev->charged |= 1U << i;
 			return 1;
 		}
 	}
+	way = passed_way(p, i);
+	if (!way)
+		return 0;
 	old = read_once(&way->bucket_state);
 	if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 		return 0;
-	res = sl_step(old, &meter->params, ev->pkt.now, units);
+	res = sl_step(old, &meter->params, packet_time(&ev->pkt), units);
 	if (res.verdict == SL_OVER)
 		return 0;
 	ev->step[i].old = old;
@@ -122,22 +130,26 @@ static __always_inline int passed_peek(const struct sl_rules *rules, struct eval
 static __always_inline int passed_commit(const struct sl_rules *rules, struct evaluation *ev,
 					 const struct sl_passed *p, u32 i)
 {
-	const struct sl_limit *meter = passed_meter(rules, p, i);
-	struct sl_way *way = passed_way(p, i);
+	const struct sl_limit *meter;
+	struct sl_way *way;
 
 	OPAQUE(i);
 	i &= SL_PASSED_METERS - 1;
 	if (ev->charged & (1U << i))
 		return 1;
+	way = passed_way(p, i);
 	if (!way ||
 	    __sync_val_compare_and_swap(&way->bucket_state, ev->step[i].old, ev->step[i].new) !=
 		    ev->step[i].old ||
 	    !sl_key_is(read_once(&way->key), p->key[i]))
 		return 0;
 	ev->charged |= 1U << i;
+	if (ev->step[i].lease == STEP_ALONE)
+		return 1;
+	meter = passed_meter(rules, p, i);
 	if (ev->step[i].lease == STEP_COUNTED) {
 		lease_count(&ev->pkt, lease_hint(p->key[i]), p->key[i]);
-	} else if (ev->step[i].lease == STEP_LEASE && meter) {
+	} else if (meter) {
 		ev->meter.key = p->key[i];
 		ev->meter.lease = meter->lease;
 		lease_store(meter, ev);
@@ -176,6 +188,7 @@ static __always_inline int passed_before(struct evaluation *ev)
 {
 	const struct sl_passed *p = passed_at(ev->pkt.src.hi);
 	const struct sl_rules *rules;
+	int leases;
 	u32 i;
 
 	if (!p || !like_is(&p->like, &ev->pkt, ev->epoch))
@@ -187,8 +200,9 @@ static __always_inline int passed_before(struct evaluation *ev)
 	if (ev->pkt.now.mono_ns >= p->like.until_ns)
 		return 0;
 	ev->charged = 0;
+	leases = lease_is_here(rules);
 	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
-		if (!passed_peek(rules, ev, p, i))
+		if (!passed_peek(rules, ev, p, i, leases))
 			return ev->charged ? passed_undo(rules, ev, p) : 0;
 	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
 		if (!passed_commit(rules, ev, p, i))

@@ -138,7 +138,7 @@ SL_GLOBAL u32 table_utilization(const struct sl_rules *rules, const struct packe
 	if (sl_key_is_record(key))
 		return sl_record_left(key, bucket_state, pkt->now.mono_ns) ? TABLE_NEVER : 0;
 	limit = table_limit_of(rules, key);
-	weight = limit ? sl_utilization(bucket_state, &limit->params, pkt->now) : 0;
+	weight = limit ? sl_utilization(bucket_state, &limit->params, packet_time(pkt)) : 0;
 	return weight && (key & SL_KEY_REFUSED) ? weight + TABLE_OFFENDER : weight;
 }
 
@@ -151,7 +151,7 @@ static __always_inline int table_is_free(const struct sl_rules *rules, const str
 	if (bucket_state == SL_STATE_BUSY || !key)
 		return bucket_state != SL_STATE_BUSY;
 	if (sl_key_limit_id(key) == limit->slot)
-		return sl_expired(bucket_state, &limit->params, pkt->now);
+		return sl_expired(bucket_state, &limit->params, packet_time(pkt));
 	return table_utilization(rules, pkt, key, bucket_state) == 0;
 }
 
@@ -285,7 +285,7 @@ SL_GLOBAL enum attempt table_record(const struct sl_rules *rules, const struct p
 	limit = table_limit_of(rules, offender.key);
 	if (!limit || offender.bucket_state == SL_STATE_BUSY)
 		return ATTEMPT_AGAIN;
-	left = sl_left_ns(offender.bucket_state, &limit->params, pkt->now);
+	left = sl_left_ns(offender.bucket_state, &limit->params, packet_time(pkt));
 	units = sl_record_units(left, pkt->now.mono_ns);
 	if (units > SL_RECORD_AHEAD)
 		return ATTEMPT_FULL;
@@ -334,7 +334,7 @@ static __always_inline void table_count_evicted(const struct sl_rules *rules,
 	const struct sl_limit *limit = key ? table_limit_of(rules, key) : NULL;
 	struct sl_limit_stats *stats;
 
-	if (!limit || sl_expired(bucket_state, &limit->params, pkt->now))
+	if (!limit || sl_expired(bucket_state, &limit->params, packet_time(pkt)))
 		return;
 	stats = map_limit_stats(limit->slot);
 	if (!stats) {
@@ -346,7 +346,7 @@ static __always_inline void table_count_evicted(const struct sl_rules *rules,
 		return;
 	}
 	stats->evicted++;
-	stats->evicted_units += sl_used(bucket_state, &limit->params, pkt->now);
+	stats->evicted_units += sl_used(bucket_state, &limit->params, packet_time(pkt));
 }
 
 /* The lightest way of a set that was never refused, if below *least; the lightest offender. */
