@@ -30,6 +30,10 @@ has() {
 	[ "$(count "$@")" -ge 1 ]
 }
 
+send --src 10.1.9.1 --count 20 --pps 2000 --dport 53
+check_true "right after the start a refusal is an event" wait_for 5 has '.kind == "over" and .source == "10.1.9.1"'
+check_is "and so is each drop" "$(count '.kind == "drop" and .source == "10.1.9.1"')" 10
+
 follow() {
 	"$BIN/sluicectl" -s "$SOCKET" events "${@:2}" > "$LAB/$1" 2> "$LAB/$1.err" &
 	LAB_PIDS+=($!)
@@ -40,8 +44,7 @@ follow text
 follow packets --pcap "$LAB/all.pcapng"
 PCAP=$FOLLOWER
 follow of_dns --pcap - --limit dns --count 5
-# Events are on within a second of the start.
-sleep 1.2
+sleep 1.2 # until they follow
 
 send --src 10.1.1.1 --count 100 --pps 2000 --dport 80
 send --src 10.1.2.1 --count 60 --pps 2000 --dport 53

@@ -241,16 +241,22 @@ void observer_flush(struct daemon *d)
 		scale_history(d);
 }
 
-void observer_second(struct daemon *d)
+void observer_set_rate(struct daemon *d)
 {
 	struct dp *dp = d->packets.dp;
 
+	if (d->running.observe && !d->packets.absent)
+		dp->ops->event_switch(dp)->per_turn = per_turn(d->running.policy->events_rate);
+}
+
+void observer_second(struct daemon *d)
+{
 	/* Before a minute ends: it stands for what was missed in it. */
 	observer_flush(d);
 	observe_tick(d->running.observe);
 	if (!d->running.observe || d->packets.absent)
 		return;
-	dp->ops->event_switch(dp)->per_turn = per_turn(d->running.policy->events_rate);
+	observer_set_rate(d);
 	report_ends(d);
 	look_at_traffic(d);
 }

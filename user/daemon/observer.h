@@ -14,7 +14,9 @@ void observer_tick(struct daemon *d);
 u64 observer_calm_ns(void);
 /* The same, and accounts for what was dropped since the last call without an event; before the end of the daemon. */
 void observer_flush(struct daemon *d);
-/* Each second: the rate of events as configured, and what has ended. */
+/* Events come at the rate that is configured. Does nothing without a packet tier. */
+void observer_set_rate(struct daemon *d);
+/* Each second: the rate, and what has ended. */
 void observer_second(struct daemon *d);
 
 #endif

@@ -246,6 +246,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = start_rules(d, err);
 	if (!r)
+		observer_set_rate(d);
+	if (!r)
 		r = http_tier_open(d, err);
 	if (!r)
 		r = nodes_open(&d->nodes, err);
