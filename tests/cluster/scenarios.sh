@@ -145,7 +145,6 @@ play() {
 	read -r varies domain line < <(sed '1,/^---$/d' <<< "$lines")
 	read -ra nodes <<< "$line"
 	utc_room 3600 60
-	redis main FLUSHALL > /dev/null
 	allowed=() denied=()
 	CLUSTER_REDIS=$DIRECT
 	grep -q '^slow ' <<< "$lines" && CLUSTER_REDIS=$PROXIED
@@ -153,6 +152,8 @@ play() {
 		node_stop "$name"
 		rm -rf "${HUB:?}/$name/state"
 	done
+	# Once they have stopped: a node gives Redis back what it lost.
+	redis main FLUSHALL > /dev/null
 	for name in "${nodes[@]}"; do
 		node_start "$name" "sync: 100ms"
 	done
