@@ -517,6 +517,20 @@ static void learn_same(struct quota_entry *e, const struct cluster_store_state *
 		e->own = own;
 }
 
+/*
+ * A restore that was sent before this charge's reply lacks it. If it took the place of what Redis had, with that
+ * charge, only the order of the replies shows it.
+ */
+static void note_restore(struct quota_entry *e, const struct cluster_store_bucket *bucket, u64 charged,
+			 u64 store_us)
+{
+	u64 end_us = store_us + bucket->state.used / 1000;
+
+	if (bucket->restored && store_us > e->restored_us &&
+	    quota_less(end_us, charged * quota_interval_us(&e->def)) <= bucket->window + ROUNDED_US)
+		e->restored_us = store_us;
+}
+
 /* A reply after a newer one: the newer one has its charge, or Redis lost it. */
 static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		      const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
@@ -528,7 +542,12 @@ static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota
 
 	if (!charged || e->flags & QUOTA_AGAIN || store_us <= e->refunded_us)
 		return;
-	if (quota_is_bucket(&e->def)) {
+	if (quota_is_bucket(&e->def) && store_us <= e->restored_us) {
+		u64 here_us = charged * quota_interval_us(&e->def);
+
+		lost = true;
+		mark_lost(e, (e->lost | e->restored ? e->own_mark : e->own) + here_us);
+	} else if (quota_is_bucket(&e->def)) {
 		lost = end_us > e->own + unnoticed_us(e);
 		if (lost && (!e->lost || end_us > e->own_mark))
 			mark_lost(e, end_us);
@@ -552,11 +571,13 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 
 	/* Another server with another clock: earlier replies cannot be compared. */
 	if (request->now_us + CLOCK_BACK_US < e->received_us) {
-		e->own = e->own_window = e->own_mark = e->refunded_us = 0;
+		e->own = e->own_window = e->own_mark = e->refunded_us = e->restored_us = 0;
 		newer = true;
 	}
 	if (newer)
 		e->received_us = request->now_us;
+	if (quota_is_bucket(&e->def))
+		note_restore(e, bucket, charged, request->now_us);
 	/* A reply of the same microsecond may be from before the refund. */
 	if (bucket->kind == CLUSTER_STORE_REFUND && request->now_us == received_us &&
 	    quota_is_window(&e->def) && bucket->state.window == e->own_window)

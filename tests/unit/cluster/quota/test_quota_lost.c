@@ -210,6 +210,40 @@ TEST_WITH(test_bucket, set_up, tear_down)
 	assert_int_equal(bucket.window, 0);
 }
 
+/* A charge before a restore that lacks it, whose reply follows the restore's: it is restored next. */
+TEST_WITH(test_bucket_restored_over, set_up, tear_down)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct cluster_store_bucket charge, next;
+	struct cluster_store_request request;
+	struct quota_due due;
+
+	ref.def = &bucket_def;
+	for (int room = 0; room < 2; room++) {
+		u64 empty;
+
+		ref.key += 1ULL << 40;
+		gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC });
+		empty = store_us() + 80000000;
+		gets_reply(&ref, (struct cluster_store_state){ .used = SEC });
+		pass(200 * MS);
+		assert_int_equal(due_now(&due), 1);
+		assert_int_equal(due.bucket.window, empty + 1000000);
+		charge = bucket_of(&ref, 1);
+		quota_prepare(quotas, &ref, &charge, now);
+		pass(MS);
+		request = response(true);
+		charge.state = (struct cluster_store_state){ .used = 2 * SEC };
+		pass(MS);
+		/* Without room the store has more than the restore: that charge, too. */
+		flushed(&due, CLUSTER_STORE_DONE, (empty + 1000000 + !room * 1000000 - store_us()) * 1000, 0);
+		quota_complete(quotas, &ref, &charge, &request, CLUSTER_STORE_DONE, now);
+		assert_int_equal(quota_unflushed(quotas, ref.key), room);
+		next = gets_reply(&ref, (struct cluster_store_state){ .used = (empty + 3000000 - store_us()) * 1000 });
+		assert_int_equal(next.window, room ? empty + 2000000 : 0);
+	}
+}
+
 /* A loss of one request is noticed; with leases one of more than an eighth of the capacity. */
 TEST_WITH(test_bucket_least, set_up, tear_down)
 {
