@@ -328,7 +328,7 @@ TEST_WITH(test_count_all, begin, end)
 	rig_open(one, 10000);
 	cluster_store_memory_set_delay(memory, 0);
 	pass_us(500);
-	for (int i = 0; i < 6000; i++) {
+	for (int i = 0; i < 2000; i++) {
 		const char *what = who_asks[rng_below(sizeof(who_asks) / sizeof(who_asks[0]))];
 		u32 of = rng_below(NODES), times = 1 + rng_below(8);
 
