@@ -2,7 +2,7 @@
 /*
  * decide.c - the cost of a decision, and the memory of a user: a million users of each algorithm.
  *
- *     decide [--markdown] [USERS]
+ *     decide [--markdown] [--only ALGORITHM] [--times COUNT] [USERS]
  *
  * Bytes are of the table (its pages, whole) and, for logs, of the chunks in use, by users that
  * are live at the end. Nanoseconds are of one decide() with one descriptor and one limit: hot, a
@@ -19,6 +19,7 @@ static struct counters *counters;
 static struct ruleset *rules;
 static struct sl_now now;
 static bool markdown;
+static u64 times = 500000;
 
 static const struct kind {
 	const char *name, *text;
@@ -107,11 +108,11 @@ static void run(const struct kind *kind, u64 users, double name)
 	counters_stats(counters, &stats);
 	for (u32 i = 0; i < SL_ALGO_COUNT; i++)
 		live += stats.entries[i];
-	cold = time_ns(500000, users, name);
-	hot = time_ns(500000, 1000, name);
+	cold = time_ns(times, users, name);
+	hot = time_ns(times, 1000, name);
 	for (u32 i = 0; i < 200; i++)
 		request_submit(7);
-	refused = time_ns(500000, 1, name);
+	refused = time_ns(times, 1, name);
 	printf(markdown ? "| %s | %.1f | %.2f %% | %.0f | %.0f | %.0f |\n" :
 			  "%-22s %9.1f %9.2f%% %9.0f %9.0f %9.0f\n", kind->name,
 	       (double)(stats.bytes - stats.log_bytes + stats.log_used) / live,
@@ -122,21 +123,28 @@ static void run(const struct kind *kind, u64 users, double name)
 
 int main(int argc, char **argv)
 {
-	double name = name_ns(1000000);
+	const char *only = NULL;
 	u64 users = 1000000;
+	double name;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--markdown"))
 			markdown = true;
+		else if (!strcmp(argv[i], "--only") && i + 1 < argc)
+			only = argv[++i];
+		else if (!strcmp(argv[i], "--times") && i + 1 < argc)
+			times = strtoull(argv[++i], NULL, 0);
 		else
 			users = strtoull(argv[i], NULL, 0);
 	}
+	name = name_ns(2 * times);
 	if (markdown)
 		printf("| %llu users | bytes each | held | ns hot | cold | refused |\n"
 		       "|---|---:|---:|---:|---:|---:|\n", users);
 	else
 		printf("%-10llu users   bytes/user       held    hot ns   cold ns   refused\n", users);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		run(&kinds[i], users, name);
+		if (!only || !strcmp(only, kinds[i].name))
+			run(&kinds[i], users, name);
 	return 0;
 }
