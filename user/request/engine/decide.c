@@ -717,13 +717,19 @@ u64 decide_capacity(const struct bucket *b)
 	return b->none || !b->view.spec ? 0 : b->view.p.capacity + b->view.hold;
 }
 
-u64 decide_remaining(const struct decision *d, const struct bucket *b)
+/* Of all buckets, after the charge. */
+static void read_left(struct decision *d)
 {
-	if (b->none || b->ahead || b->ban_left_ns)
-		return 0;
-	if (!b->view.spec)
-		return ~0ULL;
-	return bucket_remaining(d, b);
+	for (u32 i = 0; i < d->bucket_count; i++) {
+		struct bucket *b = &d->bucket[i];
+		bool known = b->view.spec && !b->none;
+
+		b->reset_ns = known ? bucket_reset_ns(d, b) : 0;
+		if (b->none || b->ahead || b->ban_left_ns)
+			b->left = 0;
+		else
+			b->left = known ? bucket_remaining(d, b) : ~0ULL;
+	}
 }
 
 /* a / b < c / d, for the remaining parts of two limits. */
@@ -733,14 +739,13 @@ static bool less_left(u64 a, u64 b, u64 c, u64 d)
 }
 
 /* Whether `b` is the binding limit, rather than `than`. */
-static bool binds(const struct decision *d, const struct bucket *b, const struct bucket *than)
+static bool binds(const struct bucket *b, const struct bucket *than)
 {
 	if (b->over != than->over)
 		return b->over;
 	if (b->over)
 		return b->wait_ns > than->wait_ns;
-	return less_left(decide_remaining(d, b), decide_capacity(b), decide_remaining(d, than),
-			 decide_capacity(than));
+	return less_left(b->left, decide_capacity(b), than->left, decide_capacity(than));
 }
 
 /* The rate in force: elastic multiplies it. */
@@ -780,7 +785,7 @@ static void fill_status(const struct decision *d, const struct part *part,
 		if (b->edge_permille > ret->edge_permille)
 			ret->edge_permille = b->edge_permille;
 		ret->unavailable |= b->unavailable;
-		if (!bound || binds(d, b, bound))
+		if (!bound || binds(b, bound))
 			bound = b;
 	}
 	if (!bound)
@@ -788,11 +793,10 @@ static void fill_status(const struct decision *d, const struct part *part,
 	ret->limit = bound->limit;
 	ret->requests = requests_of(bound);
 	ret->window_ns = d->ref[bound->ref].def.period_ns;
-	ret->remaining = decide_remaining(d, bound);
+	ret->remaining = bound->left;
+	ret->reset_ns = bound->reset_ns;
 	if (bound->over)
 		ret->retry_after_ns = bound->wait_ns;
-	if (bound->view.spec && !bound->none)
-		ret->reset_ns = bucket_reset_ns(d, bound);
 	ret->soft &= !part->over;
 }
 
@@ -800,30 +804,29 @@ void decide_policy(const struct decision *d, const struct bucket *b, struct resp
 {
 	const struct spec *spec = b->view.spec;
 
-	memset(ret, 0, sizeof(*ret));
-	ret->rule = b->rule;
-	ret->limit = b->limit;
-	ret->q = decide_capacity(b);
-	ret->r = decide_remaining(d, b);
-	ret->prefix_len = b->prefix_len;
-	ret->refused = b->over;
-	ret->wait_ns = b->over ? b->wait_ns : 0;
-	if (spec && !b->none) {
-		ret->t_ns = bucket_reset_ns(d, b);
-	}
-	ret->w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC);
+	*ret = (struct response_policy){
+		.rule = b->rule,
+		.limit = b->limit,
+		.q = decide_capacity(b),
+		.w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC),
+		.r = b->left,
+		.t_ns = b->reset_ns,
+		.wait_ns = b->over ? b->wait_ns : 0,
+		.prefix_len = b->prefix_len,
+		.refused = b->over,
+	};
 	/* A bucket: the time that it takes to fill. */
 	if (spec && algorithm_is_bucket(spec->algo))
 		ret->w_s = ceil_u128((unsigned __int128)spec->capacity * spec->period_ns,
 				     (unsigned __int128)spec->requests * SL_NS_PER_SEC);
 }
 
-/* Enforced buckets, each once, the binding one first; returns their number. */
-static u32 list_enforced(const struct decision *d, enum response_code code,
-			 const struct bucket *ret[DECIDE_BUCKETS_MAX])
+/* Enforced buckets, each once, the binding one first, as many as a response has; returns their number. */
+static u32 list_enforced(struct decision *d, enum response_code code,
+			 const struct bucket *ret[RESPONSE_POLICIES_MAX])
 {
-	u64 listed[(DECIDE_BUCKETS_MAX + 63) / 64] = { 0 };
-	u32 count = 0, first = 0;
+	const struct bucket *bound = NULL;
+	u32 count = 0, before = 0;
 
 	for (u32 i = 0; i < d->part_count; i++) {
 		const struct part *part = &d->part[i];
@@ -832,20 +835,22 @@ static u32 list_enforced(const struct decision *d, enum response_code code,
 		if (part->shadow || (part->quota && part->over && code == RESPONSE_OK))
 			continue;
 		for (u32 k = 0; k < part->count; k++) {
-			u32 at = part->bucket[k];
+			struct bucket *b = &d->bucket[part->bucket[k]];
 
-			if (d->bucket[at].full || (listed[at / 64] & SL_BIT(at % 64)))
+			if (b->full || b->listed)
 				continue;
-			listed[at / 64] |= SL_BIT(at % 64);
-			if (count && binds(d, &d->bucket[at], ret[first]))
-				first = count;
-			ret[count++] = &d->bucket[at];
+			b->listed = true;
+			if (!bound || binds(b, bound)) {
+				bound = b;
+				before = count;
+			}
+			if (count < RESPONSE_POLICIES_MAX)
+				ret[count++] = b;
 		}
 	}
-	if (first) {
-		const struct bucket *bound = ret[first];
-
-		memmove(ret + 1, ret, first * sizeof(*ret));
+	if (before) {
+		before = before < RESPONSE_POLICIES_MAX ? before : RESPONSE_POLICIES_MAX - 1;
+		memmove(ret + 1, ret, before * sizeof(*ret));
 		ret[0] = bound;
 	}
 	return count;
@@ -883,11 +888,11 @@ static u64 retry_after(const struct decision *d)
 	return wait;
 }
 
-void decide_response(const struct decision *d, enum response_code code, struct response *ret)
+void decide_response(struct decision *d, enum response_code code, struct response *ret)
 {
-	const struct bucket *enforced[DECIDE_BUCKETS_MAX];
-	u32 count = list_enforced(d, code, enforced);
+	const struct bucket *enforced[RESPONSE_POLICIES_MAX];
 
+	read_left(d);
 	ret->code = code;
 	ret->beyond = NULL;
 	ret->count = d->part_count - d->has_domain;
@@ -896,7 +901,7 @@ void decide_response(const struct decision *d, enum response_code code, struct r
 	ret->retry_after_ns = code == RESPONSE_OVER_LIMIT ? retry_after(d) : 0;
 	for (u32 i = 0; i < d->part_count; i++)
 		fill_status(d, &d->part[i], &ret->status[i]);
-	ret->policy_count = count < RESPONSE_POLICIES_MAX ? count : RESPONSE_POLICIES_MAX;
+	ret->policy_count = list_enforced(d, code, enforced);
 	for (u32 i = 0; i < ret->policy_count; i++)
 		decide_policy(d, enforced[i], &ret->policy[i]);
 }

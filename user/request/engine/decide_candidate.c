@@ -90,7 +90,7 @@ void decide_candidate_status(const struct decision *d, const struct part *part,
 		ret->candidate[ret->candidates++] = (struct response_candidate){
 			.limit = b->limit,
 			.q = decide_capacity(b),
-			.r = decide_remaining(d, b),
+			.r = b->left,
 			.over = refuses(d, part, b->limit),
 			.full = b->full,
 		};

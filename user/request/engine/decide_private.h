@@ -60,6 +60,9 @@ struct bucket {
 	bool by_store;			/* over, and this node alone would have admitted it */
 	bool from_store;			/* Redis decided; of a sliding log by reply_used */
 	u64 reply_used;
+	/* Of the response: whole requests that fit now, the time until the limit is unused. */
+	u64 left, reset_ns;
+	bool listed;			/* among the enforced ones */
 };
 
 /* One descriptor, or the rule of the domain. */
@@ -129,7 +132,7 @@ u32 decide_scale(const struct decision *d, const struct rule_limit *limit);
 void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait);
 /* Whether the buckets, after all were read, refuse the request; sets `over` of each part. */
 bool decide_refused(struct decision *d);
-void decide_response(const struct decision *d, enum response_code code, struct response *ret);
+void decide_response(struct decision *d, enum response_code code, struct response *ret);
 
 /* ---- decide_candidate.c; `mode: shadow` of a limit */
 
@@ -146,8 +149,7 @@ void decide_charge(struct decision *d, struct bucket *b);
 /* `count: all` of a limit that refused. */
 void decide_count_refused(struct decision *d, struct bucket *b);
 void decide_policy(const struct decision *d, const struct bucket *b, struct response_policy *ret);
-/* What is left, and the whole limit with what is reserved from this request. */
-u64 decide_remaining(const struct decision *d, const struct bucket *b);
+/* The whole limit with what is reserved from this request. */
 u64 decide_capacity(const struct bucket *b);
 
 /* ---- decide_ban.c; `ban` of a rule */
