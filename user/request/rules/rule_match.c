@@ -8,7 +8,7 @@
  * (there "a_b" may be key "a" with value "b", or a bare key: a client that chooses a value could
  * choose the descriptor).
  *
- * A level costs one hash of its key, and one of its value only if there are exact values and it
+ * A level costs one hash of its key if there are more than a few, and one of its value only if there are exact values and it
  * is no longer than the longest of them; patterns are tried one by one.
  */
 #include <arpa/inet.h>
@@ -60,6 +60,9 @@ void index_free(struct index *index)
 
 /* ---- trees ---- */
 
+/* So many domains, or keys of a level, are compared one by one: that takes less than a hash. */
+#define FEW 4
+
 enum { ABOVE_DOMAIN = 1, ABOVE_GROUP, ABOVE_VALUE };	/* what a hash is of, and below what */
 
 static u64 hash_of(u32 what, u32 id, struct bytes text)
@@ -74,12 +77,19 @@ static bool same(struct bytes a, struct bytes b)
 
 static struct match_node *find_domain(const struct match_trees *trees, struct bytes domain)
 {
-	u64 hash = hash_of(ABOVE_DOMAIN, 0, domain);
 	struct match_node *node;
-	u32 at = hash;
+	u64 hash;
+	u32 at;
 
+	if (trees->root_count <= FEW) {
+		for (node = trees->roots; node && !same(node->domain, domain);)
+			node = node->next;
+		return node;
+	}
+	hash = hash_of(ABOVE_DOMAIN, 0, domain);
+	at = hash;
 	while ((node = index_next(&trees->index, hash, &at)))
-		if (same((struct bytes){ node->domain, strlen(node->domain) }, domain))
+		if (same(node->domain, domain))
 			break;
 	return node;
 }
@@ -87,10 +97,17 @@ static struct match_node *find_domain(const struct match_trees *trees, struct by
 static struct match_group *find_group(const struct match_trees *trees,
 				      const struct match_node *above, struct bytes key)
 {
-	u64 hash = hash_of(ABOVE_GROUP, above->id, key);
 	struct match_group *group;
-	u32 at = hash;
+	u64 hash;
+	u32 at;
 
+	if (above->group_count <= FEW) {
+		for (group = above->groups; group && !same(group->key, key);)
+			group = group->next;
+		return group;
+	}
+	hash = hash_of(ABOVE_GROUP, above->id, key);
+	at = hash;
 	while ((group = index_next(&trees->index, hash, &at)))
 		if (group->above == above && same(group->key, key))
 			break;
@@ -135,7 +152,10 @@ int match_add_domain(struct ruleset *set, const char *domain, struct match_node 
 	*ret = new_node(set);
 	if (!*ret)
 		return -ENOMEM;
-	(*ret)->domain = domain;
+	(*ret)->domain = name;
+	(*ret)->next = trees->roots;
+	trees->roots = *ret;
+	trees->root_count++;
 	return index_add(&trees->index, hash_of(ABOVE_DOMAIN, 0, name), *ret);
 }
 
@@ -173,6 +193,8 @@ static int add_group(struct ruleset *set, struct match_node *above, struct bytes
 	group->above = above;
 	group->key = key;
 	group->id = ++trees->ids;
+	group->next = above->groups;
+	above->groups = group;
 	above->group_count++;
 	return index_add(&trees->index, hash_of(ABOVE_GROUP, above->id, key), group);
 }

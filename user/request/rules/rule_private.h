@@ -68,13 +68,15 @@ static inline void *index_next(const struct index *index, u64 hash, u32 *at)
 /* A descriptor of a file, or a domain (the root of its descriptors). */
 struct match_node {
 	struct rule *rule;		/* NULL: no limit here */
-	const char *domain;		/* of a root, else NULL */
+	struct bytes domain;		/* of a root, else at NULL */
+	struct match_node *next;	/* of a root: another one */
 	struct rule *of_domain, *by_default;	/* of a root; NULL: none */
 	struct match_group *group;	/* of a value's node: the group that has it */
 	struct bytes value;		/* of its descriptor; a pattern where it is a glob's */
 	bool share;			/* share_threshold */
 	u32 id;
-	u32 group_count;		/* keys below */
+	struct match_group *groups;	/* keys below */
+	u32 group_count;
 	struct match_glob *glob;	/* keys below with a '*' in them, as written */
 	u32 glob_count;
 };
@@ -82,6 +84,7 @@ struct match_node {
 /* All descriptors of one key below a node. */
 struct match_group {
 	struct match_node *above;
+	struct match_group *next;	/* another one below the same node */
 	struct bytes key;
 	u32 id;
 	struct match_node *bare;	/* any value; NULL: none */
@@ -100,6 +103,8 @@ struct match_glob {
 
 struct match_trees {
 	struct index index;		/* roots by domain, groups by node and key, nodes by value */
+	struct match_node *roots;
+	u32 root_count;
 	u32 ids;
 };
 
