@@ -261,10 +261,11 @@ static bool has_grace(const struct bucket *b)
 static bool fits_softly(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref + b->soft_ref];
-	struct bucket soft = { .cost = b->cost };
+	struct bucket soft;
 
 	if (!b->soft_ref || !ref->spec || !b->cost)
 		return false;
+	soft = (struct bucket){ .cost = b->cost };
 	spec_view_init(&soft.view, ref->spec, 0, 0);
 	if (bucket_charge(d, &soft, ref, b->cost).verdict == SL_OVER)
 		return false;
@@ -400,6 +401,7 @@ static bool claim_bucket_state(struct decision *d, const struct bucket *b, struc
 	    !request_log_needs(&d->counters->logs, ref->spec, ref->bucket_state,
 			       decision_then(d, b), cost))
 		return true;
+	d->chunks = true;
 	ref->chunk = request_chunk_get(&d->counters->logs);
 	if (!ref->chunk && counters_shed_log(d->counters, d->now))
 		ref->chunk = request_chunk_get(&d->counters->logs);
@@ -600,7 +602,7 @@ void decide_charge(struct decision *d, struct bucket *b)
 /* Frees chunks of logs that were reserved but not charged. */
 static void unclaim(struct decision *d)
 {
-	for (u32 i = 0; i < d->bucket_count; i++) {
+	for (u32 i = 0; d->chunks && i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
 
 		for (u32 k = 0; b->claimed && k < b->refs; k++) {
@@ -673,9 +675,10 @@ static enum response_code take(struct decision *d)
 
 	if (!d->request->peek && !d->request->report) {
 		count_refused(d, false);
-		decide_ban_note(d, code);
+		if (d->bans)
+			decide_ban_note(d, code);
 	}
-	if (!d->request->peek)
+	if (d->candidates && !d->request->peek)
 		decide_candidates(d);
 	if (code != RESPONSE_OK && !d->request->report)
 		return code;
@@ -965,6 +968,7 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 	}
 	d->bucket_count = d->ref_count = d->cluster_count = 0;
 	d->needs_store = d->has_domain = false;
+	d->bans = d->candidates = d->chunks = false;
 	d->store = NULL;
 	d->refusal_cache = NULL;
 	return d;
@@ -979,7 +983,8 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 	store_begin(d->counters, &d->locks, d->ref, d->ref_count);
 	for (u32 i = 0; i < d->bucket_count; i++)
 		decide_look(d, &d->bucket[i], ret_wait);
-	decide_ban_look(d);
+	if (d->bans)
+		decide_ban_look(d);
 	code = take(d);
 	if (!d->needs_store)
 		decide_response(d, code, ret);

@@ -35,6 +35,7 @@ void decide_ban_collect(struct decision *d, struct part *part, struct sl_sip sip
 	u64 key = decide_ban_key(sip);
 	struct counters_ref *ref;
 
+	d->bans = true;
 	part->ban_cluster = cluster;
 	/* The same rule and values twice in a request. */
 	for (const struct part *other = d->part; other < part; other++) {

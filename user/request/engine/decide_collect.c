@@ -173,6 +173,7 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 	u32 index;
 	struct bucket *b = bucket_is_known(d, key, &index);
 
+	d->candidates |= candidate;
 	if (b) {
 		*number = index;
 		charge(b, descriptor, d->request->report);
@@ -180,7 +181,8 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 	}
 	*number = d->bucket_count;
 	b = &d->bucket[d->bucket_count++];
-	memset(b, 0, sizeof(*b));
+	memset(b, 0, offsetof(struct bucket, view));
+	b->view.spec = NULL;
 	b->rule = part->rule;
 	b->candidate = candidate;
 	b->ref = d->ref_count;
@@ -489,7 +491,7 @@ void decide_collect(struct decision *d, const struct ruleset *rules)
 	const struct request *request = d->request;
 	const struct match_node *root = ruleset_domain(rules, request->domain);
 	const struct rule *domain = ruleset_domain_rule(root);
-	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
+	struct rule_match *match = d->match;
 
 	d->part_count = request->count;
 	for (u32 i = 0; i < request->count; i++)

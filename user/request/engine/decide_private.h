@@ -31,8 +31,6 @@ SL_STATIC_ASSERT(4 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_
 struct bucket {
 	const struct rule *rule;	/* NULL: a limit in the request, and no rule matched */
 	const struct rule_limit *limit;	/* NULL: a limit in the request */
-	struct spec_view view;		/* the limit as it applies to this request */
-	struct sl_result took;		/* the result of its main state */
 	u64 cost;			/* hits of all its descriptors */
 	u64 refund;
 	u64 ahead;			/* hits that queue before this request */
@@ -63,6 +61,9 @@ struct bucket {
 	/* Of the response: whole requests that fit now, the time until the limit is unused. */
 	u64 left, reset_ns;
 	bool listed;			/* among the enforced ones */
+	/* From here on not cleared, but for view.spec: decide_look() fills it in. */
+	struct spec_view view;		/* the limit as it applies to this request */
+	struct sl_result took;		/* the result of its main state */
 };
 
 /* One descriptor, or the rule of the domain. */
@@ -100,7 +101,9 @@ struct decision {
 	u32 part_count, bucket_count, ref_count;
 	bool has_domain;		/* the last part is the rule of the domain */
 	u32 cluster_count;		/* buckets of the cluster */
+	bool bans, candidates, chunks;	/* a part has a ban, a candidate; a log's chunk was claimed */
 	bool needs_store;			/* one of them needs Redis: no response yet */
+	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 	struct part part[DECIDE_PARTS_MAX];
 	struct bucket bucket[DECIDE_BUCKETS_MAX];
 	struct counters_ref ref[COUNTERS_REFS_MAX];
