@@ -19,10 +19,7 @@ u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len)
 		memcpy(&word, p, sizeof(word));
 		sl_sip_add(&sip, word);
 	}
-	word = (u64)len << 56;
-	if (len)
-		memcpy(&word, p, len);	/* an empty range may have no address */
-	sl_sip_add(&sip, word);
+	sl_sip_add(&sip, (u64)len << 56 | hash_tail(p, len));
 	return sl_sip_finish(&sip);
 }
 

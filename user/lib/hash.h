@@ -9,8 +9,28 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "sluice/key.h"
+
+/*
+ * The last bytes of a message, fewer than 8, as a word with zeros above: as memcpy() to a word of 0, but
+ * without a call. Bytes in the middle are read twice.
+ */
+static inline u64 hash_tail(const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+	u32 first, last;
+
+	if (len >= sizeof(first)) {
+		memcpy(&first, p, sizeof(first));
+		memcpy(&last, p + len - sizeof(last), sizeof(last));
+		return first | (u64)last << 8 * (len - sizeof(last));
+	}
+	if (!len)		/* an empty range may have no address */
+		return 0;
+	return p[0] | (u64)p[len / 2] << 8 * (len / 2) | (u64)p[len - 1] << 8 * (len - 1);
+}
 
 /* SipHash-1-3 of bytes with a number (a parent, a kind). */
 u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len);

@@ -10,6 +10,20 @@ static u64 hash_of(u64 i)
 	return i ? hash_bytes((struct sl_seed){ 1, 2 }, 0, &i, sizeof(i)) : 0;
 }
 
+/* As memcpy() to a word of 0; what is behind the bytes does not count. */
+TEST(test_tail)
+{
+	const unsigned char bytes[] = { 0x81, 0x92, 0xa3, 0xb4, 0xc5, 0xd6, 0xe7, 0xf8, 0xff };
+
+	for (size_t len = 0; len < sizeof(u64); len++) {
+		u64 word = 0;
+
+		memcpy(&word, bytes + 1, len);
+		assert_int_equal(hash_tail(bytes + 1, len), word);
+	}
+	assert_int_equal(hash_tail(NULL, 0), 0);
+}
+
 TEST(test_numbers)
 {
 	struct numbers numbers = { .count = 0 };

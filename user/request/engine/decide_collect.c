@@ -23,6 +23,7 @@
  */
 #include <string.h>
 
+#include "lib/hash.h"
 #include "lib/publish.h"
 #include "request/engine/decide_private.h"
 #include "request/rules/override_value.h"
@@ -42,18 +43,15 @@ struct level {
 static void add_bytes(struct sl_sip *sip, struct bytes bytes)
 {
 	size_t at = 0;
-	u64 bucket_state;
+	u64 word;
 
 	sl_sip_add(sip, (u64)bytes.len << 8 | TAG_BYTES);
-	for (; at + sizeof(bucket_state) <= bytes.len; at += sizeof(bucket_state)) {
-		memcpy(&bucket_state, bytes.at + at, sizeof(bucket_state));
-		sl_sip_add(sip, bucket_state);
+	for (; at + sizeof(word) <= bytes.len; at += sizeof(word)) {
+		memcpy(&word, bytes.at + at, sizeof(word));
+		sl_sip_add(sip, word);
 	}
-	if (at == bytes.len)
-		return;
-	bucket_state = 0;
-	memcpy(&bucket_state, bytes.at + at, bytes.len - at);
-	sl_sip_add(sip, bucket_state);
+	if (at < bytes.len)
+		sl_sip_add(sip, hash_tail(bytes.at + at, bytes.len - at));
 }
 
 static void add_address(struct sl_sip *sip, struct sl_addr addr, u8 family, u8 len)

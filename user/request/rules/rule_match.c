@@ -387,14 +387,13 @@ static bool may_be_address(struct bytes value)
 	return colon || dots == 3;
 }
 
-bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family)
+static __attribute__((noinline)) bool read_address(struct bytes value, struct sl_addr *ret,
+						   u8 *ret_family)
 {
 	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
 	char text[INET6_ADDRSTRLEN];
 	u8 addr[16];
 
-	if (!may_be_address(value))
-		return false;
 	memcpy(text, value.at, value.len);
 	text[value.len] = 0;
 	if (inet_pton(AF_INET, text, addr) == 1) {
@@ -412,4 +411,9 @@ bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family)
 	ret->hi = read_be64(addr);
 	ret->lo = read_be64(addr + 8);
 	return true;
+}
+
+bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family)
+{
+	return may_be_address(value) && read_address(value, ret, ret_family);
 }
