@@ -101,12 +101,15 @@ void store_begin(struct counters *counters, struct counters_locks *locks,
 		locks->set[locks->count++] = sl_key_set(ref[i].key, 1, counters->sets);
 	}
 	sort(locks->set, locks->count);
-	for (u32 i = 0; i < locks->count; i++)
-		if (!i || locks->set[i] != locks->set[i - 1])
-			locks->set[kept++] = locks->set[i];
+	for (u32 i = 0; i < locks->count; i++) {
+		u32 set = locks->set[i];
+
+		if (kept && locks->set[kept - 1] == set)
+			continue;
+		counters_lock_set(counters, set);
+		locks->set[kept++] = set;
+	}
 	locks->count = kept;
-	for (u32 i = 0; i < kept; i++)
-		counters_lock_set(counters, locks->set[i]);
 }
 
 void counters_end(struct counters_locks *locks)
