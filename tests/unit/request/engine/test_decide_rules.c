@@ -145,6 +145,25 @@ TEST_WITH(test_several_limits, NULL, rig_teardown)
 	assert_string_equal(rig_answer.policy[0].limit->name, "hourly");
 }
 
+/* A response has no room for all limits: the one that binds is among them, and first. */
+TEST_WITH(test_limits_beyond_policies, NULL, rig_teardown)
+{
+	static const char *const rest[] = { "a", "a-2", "a-3", "a-4", "b", "b-2", "b-3" };
+
+	rig_start(D "- {key: a, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
+		  "- {key: b, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
+		  "- {key: c, limits: ['91 requests/s', '92 requests/m', '93 requests/h',\n"
+		  "     {name: tight, rate: 2 requests/d}]}\n");
+	assert_int_equal(allowed_of("a=1;b=1;c=1", 3), 2);
+	assert_int_equal(rig_answer.policy_count, RESPONSE_POLICIES_MAX);
+	assert_string_equal(rig_answer.policy[0].limit->name, "tight");
+	assert_true(rig_answer.policy[0].refused);
+	for (u32 i = 1; i < RESPONSE_POLICIES_MAX; i++) {
+		if (strcmp(rig_answer.policy[i].limit->name, rest[i - 1]))
+			fail_msg("%u: %s", i, rig_answer.policy[i].limit->name);
+	}
+}
+
 TEST_WITH(test_soft, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 20%}}\n");

@@ -182,6 +182,30 @@ TEST(test_classes_come_and_go)
 	rig_end();
 }
 
+/* A caller has so many rates in its requests: on_full decides about more, and nothing is known of them. */
+TEST(test_classes_of_a_caller)
+{
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request;
+
+	rig_open(D "- {key: user, limits: ['3 requests/d']}\n", 1000);
+	request = rig_request(descriptor, "some=body");
+	request.api = API_GRPC;
+	request.caller = 1;
+	descriptor[0].limit_unit = REQUEST_UNIT_DAY;
+	for (u32 i = 0; i < COUNTERS_CLASSES_CALLER + 9; i++) {
+		bool full = i >= COUNTERS_CLASSES_CALLER;
+
+		descriptor[0].limit_requests = 200000 + i;
+		assert_int_equal(rig_decide(&request), RESPONSE_OK);
+		assert_int_equal(rig_answer.status[0].full, full);
+		assert_true(rig_answer.status[0].remaining == (full ? ~0ULL : 200000 - 1));
+		assert_int_equal(rig_answer.status[0].requests, full ? 0 : 200000 + i);
+	}
+	assert_true(allowed("user=bob"));
+	rig_end();
+}
+
 /* While requests come the sweep asks to be called soon; on an empty table it rests; it never rests on a live user. */
 TEST(test_sweep_rests)
 {

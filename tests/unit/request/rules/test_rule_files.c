@@ -53,6 +53,40 @@ TEST_WITH(test_which_files, temp_dir_make, temp_dir_drop)
 	ruleset_free(set);
 }
 
+#define MANY 9
+
+/* Domain d0 has key k0, d1 has k0 and k1 ...: few are found in another way than many. */
+TEST_WITH(test_few_and_many, temp_dir_make, temp_dir_drop)
+{
+	char text[1024], name[16], key[16];
+
+	for (u32 count = 1; count <= MANY; count++) {
+		struct ruleset *set;
+		int at;
+
+		at = snprintf(text, sizeof(text), "domain: d%u\ndescriptors:\n", count - 1);
+		for (u32 k = 0; k < count; k++)
+			at += snprintf(text + at, sizeof(text) - at, "- {key: k%u, limits: 1 requests/s}\n", k);
+		snprintf(name, sizeof(name), "%u.yaml", count);
+		temp_put(name, text);
+		set = rules_in(temp_dir, NULL);
+		for (u32 i = 0; i <= count; i++) {
+			snprintf(name, sizeof(name), "d%u", i);
+			for (u32 k = 0; k <= MANY; k++) {
+				struct rule_match match;
+				bool is = i < count && k <= i;
+
+				snprintf(key, sizeof(key), "k%u", k);
+				assert_matches(set, name, key, is ? key : NULL);
+				match_text(set, name, key, &match);
+				if (is)
+					assert_string_equal(match.rule->domain, name);
+			}
+		}
+		ruleset_free(set);
+	}
+}
+
 TEST_WITH(test_refused, temp_dir_make, temp_dir_drop)
 {
 	temp_put("a.yaml", ONE("same", "x"));
