@@ -164,6 +164,19 @@ TEST_WITH(test_limits_beyond_policies, NULL, rig_teardown)
 	}
 }
 
+/* While a value is banned nothing is left of its limit, though the window is over, nor before the ban ends. */
+TEST_WITH(test_banned_left, NULL, rig_teardown)
+{
+	rig_start(D "- {key: user, limits: ['2 requests/s'], ban: {after: 1 rejections/1m, for: 1h}}\n");
+	assert_int_equal(allowed_of("user=bob", 9), 2);
+	rig_pass(10 * SEC);
+	assert_false(peek_hits("user=bob", 1));
+	assert_int_equal(rig_answer.status[0].remaining, 0);
+	assert_int_equal(rig_answer.policy[0].r, 0);
+	assert_true(rig_answer.status[0].reset_ns > 3500 * SEC);
+	assert_true(rig_answer.policy[0].t_ns == rig_answer.status[0].reset_ns);
+}
+
 TEST_WITH(test_soft, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 20%}}\n");
