@@ -67,7 +67,7 @@ static enum response_code request_submit(u64 user)
 static double name_ns(u64 count)
 {
 	double begin = seconds();
-	char text[24];
+	char text[32];
 
 	for (u64 i = 0; i < count; i++) {
 		snprintf(text, sizeof(text), "user-%llu", i);
