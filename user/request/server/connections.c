@@ -10,6 +10,8 @@
 #include "request/server/connections.h"
 
 #include <arpa/inet.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <search.h>
@@ -305,4 +307,16 @@ void connection_end(struct connection *connection)
 	}
 	pthread_mutex_unlock(&all->lock);
 	free(connection);
+}
+
+void connection_read(struct event *readable, struct bufferevent *bev, bool on)
+{
+	if (readable && on)
+		event_add(readable, NULL);
+	else if (readable)
+		event_del(readable);
+	else if (on)
+		bufferevent_enable(bev, EV_READ);
+	else
+		bufferevent_disable(bev, EV_READ);
 }

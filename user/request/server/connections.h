@@ -75,6 +75,11 @@ static inline struct connection_wait *connection_wait(struct connection *connect
 	return (struct connection_wait *)connection;
 }
 
+/* Reads from a client, or stops: by an event, or without one (TLS) by the bufferevent. */
+struct event;
+struct bufferevent;
+void connection_read(struct event *readable, struct bufferevent *bev, bool on);
+
 /* Sets its state. Called by its owner; NULL is fine. */
 static inline void connection_set(struct connection *connection, enum connection_state state)
 {

@@ -118,14 +118,7 @@ static void listen_to(struct grpc_conn *conn, bool on)
 	if (on == conn->reading)
 		return;
 	conn->reading = on;
-	if (conn->readable && on)
-		event_add(conn->readable, NULL);
-	else if (conn->readable)
-		event_del(conn->readable);
-	else if (on)
-		bufferevent_enable(conn->bev, EV_READ);
-	else
-		bufferevent_disable(conn->bev, EV_READ);
+	connection_read(conn->readable, conn->bev, on);
 }
 
 void grpc_conn_settle(struct grpc_conn *conn)

@@ -70,19 +70,6 @@ static size_t unread(const struct http1_conn *conn)
 	return evbuffer_get_length(conn->in) + conn->fresh.len;
 }
 
-/* Reads from the client, or stops. */
-static void listen_to(struct http1_conn *conn, bool on)
-{
-	if (conn->readable && on)
-		event_add(conn->readable, NULL);
-	else if (conn->readable)
-		event_del(conn->readable);
-	else if (on)
-		bufferevent_enable(conn->bev, EV_READ);
-	else
-		bufferevent_disable(conn->bev, EV_READ);
-}
-
 /*
  * Reads while there is room for more input. Not by the bufferevent's high watermark: above it
  * libevent calls back again and again until the bytes are read (2.1.12).
@@ -94,7 +81,7 @@ static void conn_flow(struct http1_conn *conn)
 	if (full == conn->paused)
 		return;
 	conn->paused = full;
-	listen_to(conn, !full);
+	connection_read(conn->readable, conn->bev, !full);
 }
 
 /* The end of a callback: what was received but not used is copied. */
@@ -376,7 +363,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	if ((what & BEV_EVENT_EOF) && conn->state == CONN_WRITING) {
 		conn->eof = true;
 		conn->keep = false;
-		listen_to(conn, false);
+		connection_read(conn->readable, conn->bev, false);
 		return;
 	}
 	conn_free(conn);
@@ -490,7 +477,7 @@ static void http1_accept(struct worker *worker, struct bufferevent *bev,
 	TAILQ_INSERT_TAIL(&of->list[CONN_IDLE], conn, link);
 	bufferevent_setcb(bev, on_decrypted, on_written, on_event, conn);
 	bufferevent_enable(bev, EV_WRITE);
-	listen_to(conn, true);
+	connection_read(conn->readable, conn->bev, true);
 	connection_set(conn->peer.connection, CONNECTION_IDLE);
 }
 
