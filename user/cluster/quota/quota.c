@@ -383,7 +383,7 @@ void quota_forget(struct quotas *quotas, u64 key)
 		return;
 	e->unflushed = e->late = e->refunded = e->lost = e->flushing = 0;
 	e->credit = e->spent = e->spent_sent = e->refused = e->refused_sent = 0;
-	e->own = e->own_window = e->own_mark = 0;
+	e->own = e->own_window = e->own_mark = e->restored_us = 0;
 	if (e->flags & (QUOTA_FLUSHING | QUOTA_LEASING))
 		e->flags |= QUOTA_AGAIN;
 	quota_unlock(&set->lock);
