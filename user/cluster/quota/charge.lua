@@ -231,6 +231,16 @@ local function rebuild(s)
 	s.dirty = s.s > 0
 end
 
+-- So many of a log's requests that a node brought are gone.
+local function node_less(s, node, count)
+	if node == own_name then
+		s.own = s.own - count
+	else
+		s.others = s.others or {}
+		s.others[node] = (s.others[node] or 0) - count
+	end
+end
+
 local function open_log(s)
 	local v = call('HMGET', s.key, 'n', 's', own_name, 'h')
 	s.n, s.s, s.own, s.h = (v[1] or 0) + 0, (v[2] or 0) + 0, (v[3] or 0) + 0, v[4]
@@ -239,12 +249,7 @@ local function open_log(s)
 	for _, member in ipairs(s.expired) do
 		local node, c, o = log_parse(member)
 		s.n, s.dirty = s.n - c, true
-		if node == own_name then
-			s.own = s.own - o
-		else
-			s.others = s.others or {}
-			s.others[node] = (s.others[node] or 0) - o
-		end
+		node_less(s, node, o)
 	end
 	s.add, s.out, s.begin = {}, {}, s.edge and now - now % s.edge or now
 end
@@ -293,12 +298,7 @@ local function log_fill(s, cost, since)
 				local less = c > some and min(some, o) or o
 				s.n, need = s.n - some, need - some
 				log_out(s, list[i])
-				if node == own_name then
-					s.own = s.own - less
-				else
-					s.others = s.others or {}
-					s.others[node] = (s.others[node] or 0) - less
-				end
+				node_less(s, node, less)
 				if c > some then
 					s.add[#s.add + 1] = { list[i + 1], string.match(list[i], '^%d+') + 0, node,
 						c - some, o - less }
