@@ -207,12 +207,17 @@ int override_rates_number(struct numbers *known, struct limit_def *limit, const 
 	return append(limit->override_rates, limit->override_rates_count, *rates);
 }
 
+size_t override_rates_most(const struct limit_def *limit)
+{
+	return 2 * limit->override_count + 16;
+}
+
 void override_rates_tidy(struct limit_def *limit)
 {
 	size_t used = 0;
 	u32 *number;
 
-	if (limit->override_rates_count <= 2 * limit->override_count + 16)
+	if (limit->override_rates_count <= override_rates_most(limit))
 		return;
 	number = calloc(limit->override_rates_count, sizeof(*number));
 	if (!number)

@@ -27,7 +27,8 @@ int override_rates_check(const struct limit_def *limit, const struct rates *rate
  */
 int override_rates_number(struct numbers *known, struct limit_def *limit, const struct rates *rates,
 			  u32 *ret);
-/* Removes unused rates once they are the majority. */
+/* Removes unused rates once they are the majority: where there are more than override_rates_most(). */
+size_t override_rates_most(const struct limit_def *limit);
 void override_rates_tidy(struct limit_def *limit);
 /* Checks all overrides of a limit, after a live change of the limit. */
 int overrides_check(const struct limit_def *limit, struct sl_err *err);

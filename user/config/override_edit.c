@@ -83,10 +83,9 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 	struct limit_def *limit = limit_of(policy, name, err);
 	struct override_def new = { .src = *src }, *now;
 	char reason[OVERRIDE_REASON];
-	struct numbers known = { .count = 0 };
 	struct rates rates;
 	size_t at;
-	u32 number;
+	u32 number = 0;
 	int rc;
 
 	if (!limit)
@@ -99,9 +98,12 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 		return rc;
 	if (override_rates_check(limit, &rates, reason))
 		return refuse(limit, src, err, reason);
-	rc = override_rates_number(&known, limit, &rates, &number);
-	numbers_free(&known);
-	if (rc)
+	/* For one, to hash all would take longer. */
+	while (number < limit->override_rates_count &&
+	       memcmp(&limit->override_rates[number], &rates, sizeof(rates)))
+		number++;
+	if (number == limit->override_rates_count &&
+	    append(limit->override_rates, limit->override_rates_count, rates))
 		return no_memory(err);
 	new.rates = number;
 	now = find(limit, src);
@@ -138,5 +140,28 @@ int policy_override_del(struct policy *policy, const char *name, const struct sl
 		return 0;
 	}
 	remove_at(limit->override, limit->override_count, now - limit->override);
+	return 0;
+}
+
+bool override_keep(const struct limit_def *limit, const struct sl_prefix *src, struct override_kept *ret)
+{
+	const struct override_def *now = find((struct limit_def *)limit, src);
+
+	ret->had = now;
+	ret->def = now ? *now : (struct override_def){ .src = *src, .removed = true };
+	return limit->override_rates_count + 1 <= override_rates_most(limit);
+}
+
+int override_restore(struct limit_def *limit, const struct override_kept *kept)
+{
+	struct override_def *now = find(limit, &kept->def.src);
+
+	if (now && kept->had)
+		*now = kept->def;
+	else if (now)
+		remove_at(limit->override, limit->override_count, now - limit->override);
+	else if (kept->had)
+		return insert_at(limit->override, limit->override_count,
+				 override_place(limit, &kept->def.src), kept->def);
 	return 0;
 }

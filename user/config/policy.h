@@ -311,6 +311,15 @@ int policy_override_rates(const struct limit_def *limit, const struct sl_prefix 
 			  char *const *pairs, size_t count, struct rates *ret, struct sl_err *err);
 int policy_override_del(struct policy *policy, const char *limit, const struct sl_prefix *src,
 			struct sl_err *err);
+/* What a limit has for a source, to be put back after a change. */
+struct override_kept {
+	bool had;
+	struct override_def def;	/* not `had`: as one that is removed */
+};
+/* False: the next change may number the limit's rates anew: what was kept does not hold then. */
+bool override_keep(const struct limit_def *limit, const struct sl_prefix *src, struct override_kept *ret);
+/* 0 or -ENOMEM. */
+int override_restore(struct limit_def *limit, const struct override_kept *kept);
 /* A source's budget, as source_budget has it. */
 struct override_derived {
 	struct sl_prefix src;

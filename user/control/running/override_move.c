@@ -117,7 +117,8 @@ static u32 meter_of_limit_id(const struct sl_image *image, u32 slot)
 	return image->rules->limit_of_id[slot];
 }
 
-static void move_meters(struct override_moves *moves, struct pair *pair, u32 head,
+/* src NULL: all overrides that differ between `before` and `after`; else that for `src`. */
+static void move_meters(struct override_moves *moves, struct pair *pair, u32 head, const struct sl_prefix *src,
 			const struct limit_def *before, const struct limit_def *after)
 {
 	const struct sl_limit *meters = pair->after->rules->limits;
@@ -132,10 +133,21 @@ static void move_meters(struct override_moves *moves, struct pair *pair, u32 hea
 			pair->meter_after = charged[n];
 			pair->meter_before =
 				meter_of_limit_id(pair->before, meters[charged[n]].slot);
-			if (pair->meter_before < SL_METERS_MAX)
+			if (pair->meter_before >= SL_METERS_MAX)
+				continue;
+			if (src)
+				move_override(moves, pair, src);
+			else
 				move_limit(moves, pair, before, after);
 		}
 	}
+}
+
+static void carry(struct running *run, struct override_moves *moves)
+{
+	for (size_t i = 0; i < moves->count; i++)
+		dp_bucket_carry(run->packets->dp, &moves->move[i].from, &moves->move[i].to, moves->then,
+				&moves->move[i].bucket_state);
 }
 
 void override_moves_begin(struct running *run, const struct policy *policy,
@@ -151,11 +163,19 @@ void override_moves_begin(struct running *run, const struct policy *policy,
 		const struct limit_def *before = policy_find_limit(run->policy, after->name);
 
 		if (before && (before->override_count || after->override_count))
-			move_meters(ret, &pair, i, before, after);
+			move_meters(ret, &pair, i, NULL, before, after);
 	}
-	for (size_t i = 0; i < ret->count; i++)
-		dp_bucket_carry(run->packets->dp, &ret->move[i].from, &ret->move[i].to, ret->then,
-				&ret->move[i].bucket_state);
+	carry(run, ret);
+}
+
+void override_move_begin(struct running *run, u32 head, const struct sl_prefix *src,
+			 const struct sl_image *image, struct override_moves *ret)
+{
+	struct pair pair = { .before = run->image, .after = image };
+
+	*ret = (struct override_moves){ .then = clock_now(clock_utc_offset_ns()) };
+	move_meters(ret, &pair, head, src, NULL, NULL);
+	carry(run, ret);
 }
 
 void override_moves_end(struct running *run, struct override_moves *moves)

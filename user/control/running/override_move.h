@@ -26,6 +26,9 @@ struct override_moves {
  */
 void override_moves_begin(struct running *run, const struct policy *policy,
 			  const struct sl_image *image, struct override_moves *ret);
+/* The same of one override, that of the limit `head` for `src`. */
+void override_move_begin(struct running *run, u32 head, const struct sl_prefix *src,
+			 const struct sl_image *image, struct override_moves *ret);
 /* After image is applied: adds what was charged in between. */
 void override_moves_end(struct running *run, struct override_moves *moves);
 void override_moves_free(struct override_moves *moves);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * rules_entry.c - a live change that needs no other policy: of one block or exemption, of a limit's own
- * values, of a rule of the HTTP tier, or of a value's limits in it; see rules.h. It is in force first, and stored then; where that
- * fails it is undone. An entry is one map update, and the rule set stays; so do entries that the file has:
- * changing one of those needs another rule set. A limit's values give a rule set that has all else of the
- * one before. A rule, or a value's limits, are one pointer in the rules of the HTTP tier. And the removal of what has
- * ended, and the description of a change for the history.
+ * values or one of its overrides, of a rule of the HTTP tier, or of a value's limits in it; see rules.h. It
+ * is in force first, and stored then; where that fails it is undone. An entry is one map update, and the
+ * rule set stays; so do entries that the file has: changing one of those needs another rule set. A limit's
+ * values, or an override, give a rule set that has all else of the one before. A rule, or a value's limits,
+ * are one pointer in the rules of the HTTP tier. And the removal of what has ended, and the description of a
+ * change for the history.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
 #include "control/running/live.h"
+#include "control/running/override_move.h"
 #include "control/running/pending.h"
 #include "control/running/rules.h"
 #include "lib/clock.h"
@@ -157,8 +159,9 @@ static bool has_derived(const struct policy *policy, const struct limit_def *lim
 	return policy->http && !strcmp(policy->http->budget.limit, limit->name);
 }
 
-/* Puts the limit in force as `after`. 1: it takes more. */
-static int put_limit(struct running *run, u32 index, const struct limit_def *after, struct sl_err *err)
+/* Puts the limit in force as `after`, or its override `changed` (NULL: none). 1: it takes more. */
+static int put_limit(struct running *run, u32 index, const struct limit_def *after,
+		     const struct override_def *changed, struct sl_err *err)
 {
 	struct sl_limit_id_info *slots = malloc(SL_LIMIT_IDS * sizeof(*slots));
 	struct dp *dp = run->packets->dp;
@@ -167,29 +170,43 @@ static int put_limit(struct running *run, u32 index, const struct limit_def *aft
 		.slots = slots,
 		.before = run->image,
 	};
+	struct override_moves moves = { .move = NULL };
 	struct sl_image *image;
 	int r = 1;
 
 	if (slots) {
 		memcpy(slots, dp->ops->slots(dp), SL_LIMIT_IDS * sizeof(*slots));
-		r = image_change_limit(after, index, run->policy->cluster, &env, &image);
+		r = image_change_limit(after, index, changed, run->policy->cluster, &env, &image);
 	}
 	if (!r) {
+		if (changed)
+			override_move_begin(run, index, &changed->src, image, &moves);
 		r = dp->ops->apply(dp, image, err);
-		if (r < 0)
+		if (r < 0) {
 			image_free(image);
-		else
+		} else {
+			override_moves_end(run, &moves);
 			rules_took_force(run, image, slots);
+		}
 	}
+	override_moves_free(&moves);
 	free(slots);
 	return r;
+}
+
+/* Those of the policy, after a change that cannot be stored. */
+static void restore_rules(struct running *run)
+{
+	struct sl_err err;
+
+	if (rules_install(run, run->policy, 0, &err) < 0)
+		log_error("cannot restore the previous rules: %s", err.message);
 }
 
 static int change_limit(struct running *run, json_t *op, struct sl_err *err)
 {
 	const struct live_kind *kind = live_kind_of(op);
 	struct limit_def *limit, before, after;
-	struct sl_err ignored;
 	size_t count;
 	char **pair;
 	int r;
@@ -202,7 +219,7 @@ static int change_limit(struct running *run, json_t *op, struct sl_err *err)
 	r = !limit_revalue(limit, pair, count, &after);
 	free(pair);
 	if (!r)
-		r = put_limit(run, limit - run->policy->limit, &after, err);
+		r = put_limit(run, limit - run->policy->limit, &after, NULL, err);
 	if (r)
 		return r;
 	before = *limit;
@@ -213,8 +230,42 @@ static int change_limit(struct running *run, json_t *op, struct sl_err *err)
 		return 0;
 	}
 	*limit = before;
-	if (rules_install(run, run->policy, 0, &ignored) < 0)
-		log_error("cannot restore the previous rules: %s", ignored.message);
+	restore_rules(run);
+	return r;
+}
+
+static int change_override(struct running *run, json_t *op, struct sl_err *err)
+{
+	const struct live_kind *kind = live_kind_of(op);
+	struct override_kept before, after;
+	struct limit_def *limit;
+	struct sl_prefix src;
+	const char *reason;
+	bool is_put;
+	int r;
+
+	if (!kind || kind->subject != LIVE_OVERRIDE ||
+	    sl_prefix_parse(live_text(op, "prefix"), &src, &reason) < 0)
+		return 1;
+	limit = policy_find_limit(run->policy, live_text(op, "name"));
+	if (!limit || has_derived(run->policy, limit) || !override_keep(limit, &src, &before))
+		return 1;
+	r = live_apply(op, run->policy, err);
+	if (r < 0)
+		return r;
+	override_keep(limit, &src, &after);
+	r = put_limit(run, limit - run->policy->limit, limit, &after.def, err);
+	is_put = !r;
+	if (!r)
+		r = record(run, op, err);
+	if (!r) {
+		rules_protect(run);
+		return 0;
+	}
+	if (override_restore(limit, &before) < 0)
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	if (is_put)
+		restore_rules(run);
 	return r;
 }
 
@@ -244,6 +295,8 @@ int change_one(struct running *run, json_t *op, struct sl_err *err)
 		r = change_entry(run, op, err);
 	if (r > 0)
 		r = change_limit(run, op, err);
+	if (r > 0)
+		r = change_override(run, op, err);
 	return r > 0 ? change_rule(run, op, err) : r;
 }
 

@@ -350,7 +350,6 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 	image->bucket = index->bucket;
 	image->pclass = index->pclass;
 	image->pclass_count = index->pclass_count;
-	image->pfx_digest = index->digest;
 	return 0;
 }
 
@@ -371,6 +370,13 @@ static void find_meter_dims(struct sl_rules *rules, u32 meters)
 	}
 }
 
+/* Both indexes are applied together. The number of buckets is in the rules. */
+u64 image_pfx_digest(const struct sl_image *image)
+{
+	return sl_rotl(image->prefixes->digest, 7) + image->overrides->digest +
+	       image->overrides->buckets * 0x9e3779b97f4a7c15ULL;
+}
+
 static int compile_overrides(struct compiler *c, struct sl_image *image)
 {
 	struct override_index *before = c->env->before ? c->env->before->overrides : NULL;
@@ -379,8 +385,7 @@ static int compile_overrides(struct compiler *c, struct sl_image *image)
 	if (err)
 		return sl_err_set(c->err, -err, err == -ENOMEM ? "no memory for the overrides" :
 								 "too many overrides");
-	/* Both are applied together. */
-	image->pfx_digest = sl_rotl(image->pfx_digest, 7) + image->overrides->digest;
+	image->pfx_digest = image_pfx_digest(image);
 	find_meter_dims(c->rules, c->meters.next);
 	return 0;
 }

@@ -63,21 +63,23 @@ struct sl_image {
 	struct sl_pclass *pclass;
 	u32 pclass_count;		/* at least 1: class 0 is for addresses in no prefix */
 	struct override_index *overrides;
-	u64 pfx_digest;			/* equal digests: equal prefix index and overrides */
+	u64 pfx_digest;			/* equal digests: in both indexes the same is found, in as many buckets */
 	u32 sessions;			/* number of sessions in the image */
 };
 
 /* 0 with *ret to be freed, or -errno and err. */
 int image_compile(const struct policy *policy, struct compile_env *env, struct sl_image **ret,
 		  struct sl_err *err);
+u64 image_pfx_digest(const struct sl_image *image);
 /*
  * compile_limit.c: an image that differs from env->before in the values of the limit `index`, which is
- * `def` now (limit_revalue()): its meters are compiled, the rest is copied or shared. Of `env` also
- * cpus, max_frame, generation and slots are read. 1 where more depends on the change, or it is not valid:
+ * `def` now (limit_revalue()), or in one of its overrides (`changed`, as it is now; `removed`: there is none.
+ * NULL: in none): its meters are compiled, the rest is copied or shared. Of `env` also cpus, max_frame,
+ * generation and slots are read. 1 where more depends on the change, or it is not valid:
  * image_compile() decides, and env->slots is of no use.
  */
-int image_change_limit(const struct limit_def *def, u32 index, bool counters,
-		       struct compile_env *env, struct sl_image **ret);
+int image_change_limit(const struct limit_def *def, u32 index, const struct override_def *changed,
+		       bool counters, struct compile_env *env, struct sl_image **ret);
 void image_free(struct sl_image *image);
 
 /* The name of a built-in limit, enum sl_internal_limit: "@failsafe"; NULL for other numbers. */

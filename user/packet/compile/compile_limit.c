@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * compile_limit.c - one limit's values compiled into a copy of an image: its meters keep their places
- * and limit_ids; prefixes, overrides, dimensions and all other limits stay. Where that is not so (a
- * change that adds or removes a meter, or gives one another kind), the whole is to be compiled.
+ * compile_limit.c - one limit's values, or one of its overrides, compiled into a copy of an image: its meters
+ * keep their places and limit_ids; prefixes, other overrides, dimensions and all other limits stay. Where
+ * that is not so (a change that adds or removes a meter, or gives one another kind), the whole is to be compiled.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,18 @@ static bool compile(struct meters *meters, const struct limit_def *def, u32 inde
 	return same && !is_further(before, meters->next, index);
 }
 
-int image_change_limit(const struct limit_def *def, u32 index, bool counters,
-		       struct compile_env *env, struct sl_image **ret)
+/* Without any, the limit has no meters for them. */
+static bool has_overrides(const struct limit_def *def)
+{
+	size_t i = 0;
+
+	while (i < def->override_count && def->override[i].removed)
+		i++;
+	return i < def->override_count;
+}
+
+int image_change_limit(const struct limit_def *def, u32 index, const struct override_def *changed,
+		       bool counters, struct compile_env *env, struct sl_image **ret)
 {
 	const struct sl_rules *before = env->before->rules;
 	bool drops = limit_drops(def), dropped = bitmap_has(&before->dropping, index);
@@ -69,26 +79,34 @@ int image_change_limit(const struct limit_def *def, u32 index, bool counters,
 		.max_frame = env->max_frame,
 		.counters = counters,
 		.before = before->limits,
+		.changed = changed,
 	};
+	struct override_index *overrides = env->before->overrides;
 	bool made = false;
 
 	/* The lengths of bans are of limits that drop. */
-	if (!image || !rules || !meters.name || (drops != dropped && def->ban.after))
+	if (!image || !rules || !meters.name || (drops != dropped && def->ban.after) ||
+	    (changed && !has_overrides(def)))
 		goto out;
 	memcpy(rules, before, sizeof(*rules));
 	rules->generation = env->generation;
 	bitmap_put(&rules->dropping, index, drops);
 	meters.meter = rules->limits;
 	meters.ban = rules->ban;
-	made = compile(&meters, def, index, before, env->slots);
+	made = compile(&meters, def, index, before, env->slots) &&
+	       (!changed ||
+		!override_index_change(&meters.overrides, changed, overrides, rules, &overrides));
 	if (!made)
 		goto out;
 	*image = *env->before;
 	image->rules = rules;
 	image->prefixes->refs++;
-	image->overrides->users++;
+	image->overrides = overrides;
+	image->overrides->users += !changed;
+	image->pfx_digest = image_pfx_digest(image);
 	*ret = image;
 out:
+	override_meters_free(&meters.overrides);
 	free(meters.name);
 	if (!made) {
 		free(rules);

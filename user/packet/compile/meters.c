@@ -9,6 +9,8 @@
  * The name of a meter's limit_id has the name of the limit, the number of the rate (from 1) and the
  * purpose: "web#2s" is the soft meter of the second rate of web. The prefix is not in the name but
  * in the kind, so the other steps keep their bucket states when a step is added or removed.
+ *
+ * over 500 lines: each kind of meter is one function beside those that call it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -255,6 +257,35 @@ static bool is_less(const struct sl_params *b, const struct sl_params *a)
 	return a->tau ? b->tau < a->tau : b->capacity < a->capacity;
 }
 
+/* The parameters of the overrides' rates, and the least of all. */
+static int override_params(struct builder *b, struct override_meter *to, u32 rate, const struct level *level,
+			   bool soft, struct sl_params *least)
+{
+	const struct override_def *changed = b->meters->changed;
+	const struct limit_def *def = b->def;
+
+	for (size_t i = 0; i < def->override_rates_count; i++) {
+		struct sl_params *params = &to->params[i];
+		struct allowance a;
+		const char *reason;
+
+		if (changed && (changed->removed || changed->rates != i))
+			continue;
+		a = allowed(b, &def->override_rates[i], rate, level->scale);
+		if (soft)
+			a = soft_share(b, a);
+		if (params_compile(def->terms.algorithm, &a.rate, a.burst, b->meters->max_frame, params,
+				   &reason) ||
+		    params_divide(params, def->terms.buckets, ceiling_of(b), &reason)) {
+			snprintf(b->meters->reason, sizeof(b->meters->reason), "an override: %s", reason);
+			return -ERANGE;
+		}
+		if ((!i && !changed) || is_less(params, least))
+			*least = *params;
+	}
+	return 0;
+}
+
 /*
  * The meter for the bucket states of sources with overrides, beside a meter that overrides apply
  * to. When the table is full, utilization is computed without the source: it uses the smallest of
@@ -266,6 +297,7 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	struct override_meter *to;
 	struct sl_limit *meter;
 	u32 index;
+	int err;
 
 	if (b->meters->before ? b->meters->before[of].overridden == SL_NO_METER : !override_count(def))
 		return 0;
@@ -279,8 +311,9 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	meter->of_overrides = 1;
 	meter->next = meter->soft = meter->full = meter->overridden = meter->ban = SL_NO_METER;
 	b->meters->meter[of].overridden = index;
-	if (b->meters->before) {
+	if (b->meters->before)
 		meter->params = b->meters->before[index].params;
+	if (b->meters->before && !b->meters->changed) {
 		set_lease(b, meter);
 		return 0;
 	}
@@ -294,23 +327,10 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 		to->prefix[family] = level->prefix[family];
 		to->finest[family] = level->prefix[family] == def->prefix.len[family][0];
 	}
-	for (size_t i = 0; i < def->override_rates_count; i++) {
-		struct allowance a = allowed(b, &def->override_rates[i], rate, level->scale);
-		const char *reason;
-
-		if (soft)
-			a = soft_share(b, a);
-		if (params_compile(def->terms.algorithm, &a.rate, a.burst, b->meters->max_frame,
-				   &to->params[i], &reason) ||
-		    params_divide(&to->params[i], def->terms.buckets, ceiling_of(b), &reason)) {
-			snprintf(b->meters->reason, sizeof(b->meters->reason), "an override: %s", reason);
-			return -ERANGE;
-		}
-		if (!i || is_less(&to->params[i], &meter->params))
-			meter->params = to->params[i];
-	}
-	set_lease(b, meter);
-	return 0;
+	err = override_params(b, to, rate, level, soft, &meter->params);
+	if (!err)
+		set_lease(b, meter);
+	return err;
 }
 
 static int add_soft(struct builder *b, u32 rate, const struct level *level,

@@ -13,8 +13,9 @@ struct meters {
 	u32 next;			/* the next free meter, from SL_METER_FURTHER on */
 	u32 cpus, max_frame;		/* as in struct compile_env */
 	struct override_meters overrides;	/* meters that overrides apply to */
-	/* NULL, or meters of before: those of overrides stay as these are, and no override is read. */
+	/* NULL, or meters of before: those of overrides stay as these are, and no override is read but `changed`. */
 	const struct sl_limit *before;
+	const struct override_def *changed;	/* NULL: none */
 	bool counters;			/* limits of scope cluster count admitted packets */
 	char reason[256];		/* of an error */
 };

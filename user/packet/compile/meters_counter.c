@@ -88,7 +88,7 @@ static int add_overridden(struct meters *meters, const struct limit_def *def, u3
 	fill_meter(meters, index, of);
 	meters->meter[index].of_overrides = 1;
 	meters->meter[counter].overridden = index;
-	if (meters->before)
+	if (meters->before && !meters->changed)
 		return 0;
 	to = override_meters_add(&meters->overrides, def, counter);
 	from = overrides_of(meters, of);

@@ -52,43 +52,70 @@ void override_meters_free(struct override_meters *meters)
 	meters->count = 0;
 }
 
+/* ------------------------------------------------------------------ entries */
+
+/* The override in one meter. */
+static struct sl_override entry_of(const struct override_meter *meter, const struct override_def *def)
+{
+	const struct sl_params *params = &meter->params[def->rates];
+	u32 flags = SL_OVERRIDE_USED, own = 0;
+
+	if (def->src.len > meter->prefix[def->src.family])
+		own = def->src.len;
+	if (own && !meter->finest[def->src.family])
+		flags |= SL_OVERRIDE_SKIP;
+	return (struct sl_override){
+		.mult = params->mult,
+		.tau = params->tau,
+		.rest = sl_override_rest(params->capacity, params->shift, own, flags),
+	};
+}
+
+static struct sl_override entry_of_key(const struct building *b, const struct prefix_node *key)
+{
+	const struct override_meter *meter = b->of_meter[key->dim];
+
+	if (!key->class)
+		return (struct sl_override){ .rest = SL_OVERRIDE_USED | SL_OVERRIDE_NONE };
+	return entry_of(meter, &meter->def->override[key->class - 1]);
+}
+
 /* ------------------------------------------------------------------ digest */
 
-static void digest_meter(struct sl_sip *sip, const struct override_meter *meter)
+static struct sl_pfx_hash hash_of(const struct sl_prefix *src, u32 meter, struct sl_seed seed, u32 buckets)
 {
-	sl_sip_add(sip, (u64)meter->meter << 32 | meter->prefix[SL_V4] << 16 |
-				meter->prefix[SL_V6] << 8 | meter->finest[SL_V4] << 1 |
-				meter->finest[SL_V6]);
-	for (size_t i = 0; i < meter->def->override_rates_count; i++) {
-		const struct sl_params *p = &meter->params[i];
+	return sl_override_hash(src->addr, src->len, src->family, meter, seed, buckets);
+}
 
-		sl_sip_add(sip, p->mult);
-		sl_sip_add(sip, p->tau);
-		sl_sip_add(sip, p->capacity << 8 | p->shift);
-	}
+/* The digest is the sum of these: of all overrides in all meters, without the markers that follow from them. */
+static u64 digest_of_entry(u64 tag, const struct sl_override *entry)
+{
+	u64 x = tag;
+
+	x = (x ^ entry->mult) * 0xff51afd7ed558ccdULL;
+	x = (x ^ x >> 32 ^ entry->tau) * 0xc4ceb9fe1a85ec53ULL;
+	x = (x ^ x >> 32 ^ (entry->rest & ~(u64)SL_OVERRIDE_SPILLED)) * 0x9e3779b97f4a7c15ULL;
+	return x ^ x >> 32;
 }
 
 static u64 digest_of(const struct building *b)
 {
-	const struct limit_def *last = NULL;
-	struct sl_sip sip;
+	u64 sum = 0;
 
-	sl_sip_start(&sip, b->rules->seed);
 	for (size_t i = 0; i < b->meters->count; i++) {
-		const struct limit_def *def = b->meters->meter[i].def;
+		const struct override_meter *meter = &b->meters->meter[i];
 
-		digest_meter(&sip, &b->meters->meter[i]);
-		for (size_t k = 0; def != last && k < def->override_count; k++) {
-			const struct override_def *o = &def->override[k];
+		for (size_t k = 0; k < meter->def->override_count; k++) {
+			const struct override_def *o = &meter->def->override[k];
+			struct sl_override entry;
 
-			sl_sip_add(&sip, o->src.addr.hi);
-			sl_sip_add(&sip, o->src.addr.lo);
-			sl_sip_add(&sip, (u64)o->rates << 32 | o->src.family << 16 |
-					 o->src.len << 8 | o->removed);
+			if (o->removed || meter->prefix[o->src.family] == SL_PREFIX_NONE)
+				continue;
+			entry = entry_of(meter, o);
+			sum += digest_of_entry(hash_of(&o->src, meter->meter, b->rules->seed, 1).tag, &entry);
 		}
-		last = def;
 	}
-	return sl_sip_finish(&sip);
+	return sum;
 }
 
 /* ------------------------------------------------------------------ keys */
@@ -160,7 +187,7 @@ static int make_keys(struct building *b)
 	return err;
 }
 
-/* ------------------------------------------------------------------ entries */
+/* ------------------------------------------------------------------ buckets */
 
 static struct sl_pfx_hash hash_key(const struct prefix_placing *placing, u32 key)
 {
@@ -169,28 +196,6 @@ static struct sl_pfx_hash hash_key(const struct prefix_placing *placing, u32 key
 
 	return sl_override_hash(node->addr, node->len, node->family, node->dim, b->rules->seed,
 				placing->buckets);
-}
-
-static struct sl_override entry_of(const struct building *b, const struct prefix_node *key)
-{
-	const struct override_meter *meter = b->of_meter[key->dim];
-	const struct override_def *def;
-	const struct sl_params *params;
-	u32 flags = SL_OVERRIDE_USED, own = 0;
-
-	if (!key->class)
-		return (struct sl_override){ .rest = SL_OVERRIDE_USED | SL_OVERRIDE_NONE };
-	def = &meter->def->override[key->class - 1];
-	params = &meter->params[def->rates];
-	if (def->src.len > meter->prefix[key->family])
-		own = def->src.len;
-	if (own && !meter->finest[key->family])
-		flags |= SL_OVERRIDE_SKIP;
-	return (struct sl_override){
-		.mult = params->mult,
-		.tau = params->tau,
-		.rest = sl_override_rest(params->capacity, params->shift, own, flags),
-	};
 }
 
 static void write_buckets(const struct building *b, struct sl_override_bucket *bucket)
@@ -204,7 +209,7 @@ static void write_buckets(const struct building *b, struct sl_override_bucket *b
 		if (!key)
 			continue;
 		h = hash_key(&b->placing, key - 1);
-		entry = entry_of(b, &b->keys.node[key - 1]);
+		entry = entry_of_key(b, &b->keys.node[key - 1]);
 		entry.tag = h.tag;
 		entry.rest |= to->rest;		/* in addition to the flag */
 		*to = entry;
@@ -222,6 +227,7 @@ static int build(struct building *b, struct override_index *index)
 	index->bucket = aligned_alloc(sizeof(*index->bucket),
 				      b->placing.buckets * sizeof(*index->bucket));
 	index->buckets = b->placing.buckets;
+	index->keys = b->placing.count;
 	if (index->bucket)
 		write_buckets(b, index->bucket);
 	free(b->placing.owner);
@@ -265,6 +271,105 @@ int override_index_build(const struct override_meters *meters, struct override_i
 	*ret = index;
 	return 0;
 }
+
+/* ------------------------------------------------------------------ one override */
+
+/* A way of either bucket with this tag; 0: a free one. */
+static struct sl_override *find_way(struct override_index *index, const struct sl_pfx_hash *h, u64 tag)
+{
+	for (u32 n = 0; n < 2 * SL_OVERRIDE_WAYS; n++) {
+		struct sl_override *way =
+			&index->bucket[h->bucket[n / SL_OVERRIDE_WAYS]].e[n % SL_OVERRIDE_WAYS];
+
+		if (way->tag == tag)
+			return way;
+	}
+	return NULL;
+}
+
+static void write_way(struct override_index *index, struct sl_override *way, struct sl_override entry)
+{
+	if (way->tag)
+		index->digest -= digest_of_entry(way->tag, way);
+	if (entry.tag)
+		index->digest += digest_of_entry(entry.tag, &entry);
+	index->keys += !!entry.tag - !!way->tag;
+	entry.rest |= way->rest & SL_OVERRIDE_SPILLED;
+	*way = entry;
+}
+
+/* False: there is no room, or so little that it is time for more buckets. */
+static bool put_key(struct override_index *index, const struct sl_pfx_hash *h, struct sl_override entry)
+{
+	struct sl_override *way = find_way(index, h, h->tag), *first = index->bucket[h->bucket[0]].e;
+
+	entry.tag = h->tag;
+	if (!way) {
+		way = find_way(index, h, 0);
+		if (!way || (u64)index->keys * 8 >= (u64)index->buckets * SL_OVERRIDE_WAYS * 5)
+			return false;
+		if (way < first || way >= first + SL_OVERRIDE_WAYS)
+			first->rest |= SL_OVERRIDE_SPILLED;
+	}
+	write_way(index, way, entry);
+	return true;
+}
+
+static void remove_key(struct override_index *index, const struct sl_pfx_hash *h)
+{
+	struct sl_override *way = find_way(index, h, h->tag);
+
+	if (way)
+		write_way(index, way, (struct sl_override){ .tag = 0 });
+}
+
+static bool change_meter(struct override_index *index, const struct override_meter *meter,
+			 const struct override_def *changed, struct sl_rules *rules)
+{
+	u32 family = changed->src.family;
+	struct sl_lengths *lengths = &rules->override_lengths[rules->limits[meter->meter].head][family];
+	struct sl_pfx_hash h = hash_of(&changed->src, meter->meter, rules->seed, index->buckets);
+
+	/* After the last of a length is removed it stays, and finds nothing. */
+	if (!lengths->count)
+		*lengths = (struct sl_lengths){ .len = { changed->src.len }, .count = 1 };
+	if (lengths->count > 1 || lengths->len[0] != changed->src.len)
+		return false;
+	if (meter->prefix[family] == SL_PREFIX_NONE)
+		return true;
+	if (!changed->removed)
+		return put_key(index, &h, entry_of(meter, changed));
+	remove_key(index, &h);
+	return true;
+}
+
+int override_index_change(const struct override_meters *meters, const struct override_def *changed,
+			  const struct override_index *before, struct sl_rules *rules,
+			  struct override_index **ret)
+{
+	size_t size = before->buckets * sizeof(*before->bucket);
+	struct override_index *index = malloc(sizeof(*index));
+	bool made = index && meters->count;
+
+	if (!index)
+		return 1;
+	*index = *before;
+	index->users = 1;
+	index->bucket = aligned_alloc(sizeof(*index->bucket), size);
+	if (!index->bucket)
+		made = false;
+	else
+		memcpy(index->bucket, before->bucket, size);
+	for (size_t i = 0; made && i < meters->count; i++)
+		made = change_meter(index, &meters->meter[i], changed, rules);
+	if (made)
+		*ret = index;
+	else
+		override_index_put(index);
+	return !made;
+}
+
+/* ------------------------------------------------------------------ finding */
 
 static const struct sl_override *probe(const struct override_index *index,
 				       const struct sl_rules *rules, u32 meter,

@@ -31,7 +31,8 @@ void override_meters_free(struct override_meters *meters);
 struct override_index {
 	u32 users;
 	u32 buckets;			/* at least 1 */
-	u64 digest;			/* equal digests: equal index */
+	u32 keys;			/* the ways in use */
+	u64 digest;			/* equal digests: the same is found */
 	struct sl_override_bucket *bucket;
 };
 
@@ -42,6 +43,15 @@ struct override_index {
  */
 int override_index_build(const struct override_meters *meters, struct override_index *before,
 			 struct sl_rules *rules, struct override_index **ret);
+/*
+ * The index with one override changed, as it is now (`removed`: there is none): a copy of `before` in which
+ * the same is found as in one that is built. `meters` are its limit's, with the parameters of its rates; of
+ * `rules`, override_lengths may change. 1: it is to be built, for the limit has overrides of several
+ * lengths in this family (a change of one may change markers), or the buckets are too full.
+ */
+int override_index_change(const struct override_meters *meters, const struct override_def *changed,
+			  const struct override_index *before, struct sl_rules *rules,
+			  struct override_index **ret);
 /*
  * The override that applies to a source in meter `meter`, of those up to `longest` bits, by the
  * lookup of the data path. NULL: none.

@@ -3,6 +3,8 @@
  * override set, del and list through the daemon: what is stored, listed, saved and refused, and
  * that a source keeps the used share of its limit, whatever its rates become.
  */
+#include <fcntl.h>
+
 #include "lib/daemon_rig.h"
 
 #define SET(src, pairs) \
@@ -182,6 +184,65 @@ TEST(test_windows_keep_counts)
 		assert_int_equal(passed(&rig, 8, 200), 40);
 		rig_close(&rig);
 	}
+}
+
+/* Beside others of its length it changes in the running policy, with its use, history and all. */
+RIG_TEST(test_in_place)
+{
+	const struct policy *policy;
+
+	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/h, burst: 10, accounting: exact,\n"
+		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/h, burst: 20}]}\n");
+	policy = rig.d->running.policy;
+	assert_int_equal(passed(&rig, 7, 5), 5);
+	rig_do(&rig, SET("192.0.2.7", "\"rate=40 packets/h\", \"burst=40\""));
+	assert_ptr_equal(rig.d->running.policy, policy);
+	/* Half of it was used. */
+	assert_int_equal(passed(&rig, 7, 100), 20);
+	assert_int_equal(passed(&rig, 1, 100), 20);
+	assert_int_equal(passed(&rig, 8, 100), 10);
+	rig_do(&rig, DEL("192.0.2.1"));
+	rig_do(&rig, SET("192.0.2.9", "\"rate=40 packets/h\", \"burst=40\""));
+	rig_do(&rig, DEL("192.0.2.9"));
+	assert_ptr_equal(rig.d->running.policy, policy);
+	assert_int_equal(count_of(&rig), 1);
+	assert_int_equal(passed(&rig, 9, 5), 5);
+	rig_do(&rig, "{\"command\": \"rollback\"}");
+	assert_int_equal(passed(&rig, 9, 100), 20);
+	rig_restart(&rig);
+	assert_int_equal(count_of(&rig), 2);
+	policy = rig.d->running.policy;
+	/* Another length, and the last one, take the whole way. */
+	rig_do(&rig, SET("192.0.2.0/24", "\"rate=40 packets/h\", \"burst=60\""));
+	assert_ptr_not_equal(rig.d->running.policy, policy);
+	assert_int_equal(passed(&rig, 20, 100), 60);
+}
+
+/* The state before it cannot be written: list and verdicts are as before. */
+RIG_TEST(test_not_stored)
+{
+	char *history, *away;
+
+	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/h, burst: 10, accounting: exact,\n"
+		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/h, burst: 20}]}\n");
+	history = file_join(rig.d->running.state_dir, "history");
+	away = file_join(rig.d->running.state_dir, "away");
+	assert_int_equal(rename(history, away), 0);
+	close(open(history, O_CREAT | O_WRONLY, 0600));
+	json_decref(rig_command(&rig, &rig_root, DEL("192.0.2.1")));
+	json_decref(rig_command(&rig, &rig_root, SET("192.0.2.7", "\"rate=40 packets/h\"")));
+	json_decref(rig_command(&rig, &rig_root, SET("192.0.2.1", "\"burst=400\"")));
+	assert_int_equal(count_of(&rig), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
+	assert_int_equal(passed(&rig, 8, 100), 10);
+	assert_int_equal(passed(&rig, 1, 100), 20);
+	assert_int_equal(passed(&rig, 7, 5), 5);
+	unlink(history);
+	assert_int_equal(rename(away, history), 0);
+	rig_do(&rig, SET("192.0.2.7", "\"rate=40 packets/h\", \"burst=40\""));
+	assert_int_equal(passed(&rig, 7, 100), 20);
+	free(history);
+	free(away);
 }
 
 TEST_MAIN
