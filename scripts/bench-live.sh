@@ -69,7 +69,10 @@ printf 'beside\tmedian\tp90\tp99\tmost\tanswer\n'
 beside "ten limits"
 limit_set
 block
-MODE=enforce beside "ten limits, enforced"
+# The first of a limit, and the last one, take the whole way.
+MODE=enforce beside "ten limits, its only override"
+override
+MODE=enforce MORE=", overrides: [{src: 10.1.5.3, rate: 10 packets/s}]" beside "ten limits, one override more"
 override
 MODE=enforce MORE=", overrides_file: $LAB/many.csv" beside "$BENCH_MANY overrides"
 override

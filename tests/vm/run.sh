@@ -6,7 +6,7 @@
 #
 # KERNEL is a directory of setup.sh's. The machine's root is this one's, read-only, under a
 # tmpfs: the tests use what is installed here, and no change of theirs stays. There is no
-# network but what SCRIPT makes. Boots in 5 to 10 seconds.
+# network but what SCRIPT makes. SMP=N: so many CPUs, 2 without. Boots in 5 to 10 seconds.
 #
 # BOOT=SCRIPT2: SCRIPT is the first process, and goes on as systemd; the program is installed under
 # /run/out/installed; eth0 is a virtio card, and SCRIPT2 runs in a network namespace of its own, where
@@ -95,7 +95,7 @@ if [ -n "${BOOT:-}" ]; then
 		bash "$0" & flood=$!; "$@"; status=$?; kill $flood; wait; exit $status' "$(readlink -f "$BOOT")")
 fi
 "${outside[@]}" timeout -k 5 "$TIMEOUT" qemu-system-x86_64 -M q35 -accel tcg,thread=multi,tb-size=512 \
-	-cpu max,la57=off -smp 2 -m 2048 -nodefaults -no-user-config -display none -monitor none \
+	-cpu max,la57=off -smp "${SMP:-2}" -m 2048 -nodefaults -no-user-config -display none -monitor none \
 	-serial stdio -no-reboot -kernel "$KERNEL/boot/vmlinuz-$VERSION" -initrd "$WORK/initrd" \
 	-append "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 vm_boot=${BOOT:+1} vm_kernel=$KERNEL vm_here=$HERE vm_script=$SCRIPT" \
 	-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
