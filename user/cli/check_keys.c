@@ -64,7 +64,7 @@ const char *cli_pair_keys(const char *command, const char *after)
 	for (size_t i = 0; i < keys->count; i++) {
 		const struct key *key = &keys->key[i];
 
-		if ((!key->type && !key->read) ||
+		if (!key_is_supported(key) ||
 		    (is_override ? !is_one_of(key->name, override_pairs, ARRAY_SIZE(override_pairs)) :
 				   is_one_of(key->name, not_in_pairs, ARRAY_SIZE(not_in_pairs))))
 			continue;

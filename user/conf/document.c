@@ -7,11 +7,6 @@
 #define TEXT_MAX 2048
 #define WIDTH 100	/* of a line in a Markdown list */
 
-static bool is_supported(const struct key *key)
-{
-	return key->type || key->read;
-}
-
 /* "`listen`, `grpc`, ..." of the row and those that share its help; returns the number of rows. */
 static size_t format_names(const struct keys *keys, size_t i, const char *before,
 			   const char *after, const char *apart, char *buf)
@@ -20,7 +15,7 @@ static size_t format_names(const struct keys *keys, size_t i, const char *before
 	char *end = buf;
 
 	do {
-		if (is_supported(&keys->key[i]))
+		if (key_is_supported(&keys->key[i]))
 			end += sprintf(end, "%s%s%s%s", end == buf ? "" : apart, before,
 				       keys->key[i].name, after);
 		i++;
@@ -37,7 +32,7 @@ static void format_map(const struct keys *keys, char *buf)
 	for (size_t i = 0; i < keys->count; i++) {
 		const struct key *key = &keys->key[i];
 
-		if (!is_supported(key))
+		if (!key_is_supported(key))
 			continue;
 		buf += sprintf(buf, "%s%s", apart, key->name);
 		apart = ", ";

@@ -23,16 +23,118 @@ int key_refuse(struct reader *r, const struct yaml_node *node, const struct key 
 	return read_refuse(r, node, key_accepted(key, buf, sizeof(buf)));
 }
 
-int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
+int key_refuse_text(struct reader *r, const struct key *key)
 {
+	return key_refuse(r, r->at, key);
+}
+
+static read_text *text_reader(const struct key *key)
+{
+	return key->type ? key->type->text : key->text;
+}
+
+bool key_is_text(const struct key *key)
+{
+	return text_reader(key);
+}
+
+bool key_is_supported(const struct key *key)
+{
+	return key->type || key->text || key->read;
+}
+
+/* A value, or an item of a list. */
+static int read_text_at(struct reader *r, const struct yaml_node *at, const char *text,
+			const struct key *key, void *section)
+{
+	r->at = at;
+	r->text = text;
+	if (!text[0] && !(key->flags & KEY_EMPTY))
+		return key_refuse_text(r, key);
+	return text_reader(key)(r, text, key, section);
+}
+
+static int begin_items(struct reader *r, const struct yaml_node *at, size_t count,
+		       const struct key *key, void *section)
+{
+	r->at = at;
+	return key->type->items(r, count, key, section);
+}
+
+/* A text beside the file, or of a part of KEY.PART=VALUE. */
+static int read_beside(struct reader *r, const struct yaml_node *at, const char *text,
+		       const struct key *key, void *section)
+{
+	char *copy, *rest, *item;
+	size_t count = 1;
 	int rc;
 
-	if (!key->type)
-		return key->read(r, node, section);
-	rc = key->type->read(r, node, key, section);
-	if (!rc && key->given)
+	if (!key->type || !key->type->items)
+		return read_text_at(r, at, text, key, section);
+	if (key->flags & KEY_COMMAS || !strchr(text, ',')) {
+		r->text = text;
+		rc = begin_items(r, at, 1, key, section);
+		return rc ? rc : read_text_at(r, at, text, key, section);
+	}
+	copy = rest = strdup(text);
+	if (!copy)
+		return read_no_memory(r);
+	for (const char *c = text; *c; c++)
+		count += *c == ',';
+	r->text = text;
+	rc = begin_items(r, NULL, count, key, section);
+	while (!rc && (item = strsep(&rest, ",")))
+		rc = read_text_at(r, NULL, item, key, section);
+	free(copy);
+	return rc;
+}
+
+static int read_node(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	bool is_text = node->kind == YAML_TEXT, has_read = key->type ? !!key->type->read : !!key->read;
+	const char *text = yaml_node_is_null(node) && !(key->type && key->type->null) ? "" :
+									       node->text;
+
+	if (key_is_text(key) && is_text)
+		return read_text_at(r, node, text, key, section);
+	if (!has_read)
+		return read_text_at(r, node, "", key, section);
+	return key->type ? key->type->read(r, node, key, section) : key->read(r, node, section);
+}
+
+static int read_list(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	bool is_list = node->kind == YAML_LIST;
+	int rc = begin_items(r, node, is_list ? node->count : 1, key, section);
+
+	if (!is_list)
+		return rc ? rc : read_node(r, node, key, section);
+	for (node = node->first; node && !rc; node = node->next)
+		rc = read_node(r, node, key, section);
+	return rc;
+}
+
+static int note_given(int rc, const struct key *key, void *section)
+{
+	if (!rc && key->type && key->given)
 		*((bool *)((char *)section + key->given)) = true;
 	return rc;
+}
+
+int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
+{
+	int rc = !key->type || !key->type->items ? read_node(r, node, key, section) :
+		 node->beside ? read_beside(r, node, node->text, key, section) :
+				read_list(r, node, key, section);
+
+	return note_given(rc, key, section);
+}
+
+int key_read_text(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	return note_given(read_beside(r, NULL, text, key, section), key, section);
 }
 
 static bool is_given(const struct key *key, const void *section)
@@ -61,29 +163,6 @@ void key_clear(const struct key *key, void *section)
 {
 	if (key->type && key->type->clear)
 		key->type->clear(key, section);
-}
-
-bool type_takes_list(const struct key *key, const char *part)
-{
-	return true;
-}
-
-bool key_takes_list(const struct key *key, const char *part)
-{
-	if (key->type && key->type->takes_list)
-		return key->type->takes_list(key, part);
-	return (key->type == &type_map || key->type == &type_optional_map) &&
-	       keys_take_list(key->keys, part);
-}
-
-bool keys_take_list(const struct keys *keys, const char *path)
-{
-	size_t len = strcspn(path, ".");
-
-	for (size_t i = 0; i < keys->count; i++)
-		if (strlen(keys->key[i].name) == len && !memcmp(keys->key[i].name, path, len))
-			return key_takes_list(&keys->key[i], path + len + !!path[len]);
-	return false;
 }
 
 /* ---- which keys were given ---- */
@@ -120,18 +199,14 @@ static int set_usual(const struct key *key, void *section)
 	struct sl_err err;
 	struct reader r = { .file = "", .err = &err, .subject = "" };
 	struct tree tree = { 0 };
-	struct yaml_node *node = NULL;
-	int rc = 0;
+	int rc;
 
-	if (strchr("[{", key->usual[0])) {
-		rc = tree_parse("", key->usual, strlen(key->usual), &tree, &err);
-		node = tree.root;
-	} else {
-		node = tree_node(&tree, YAML_TEXT, key->usual, strlen(key->usual));
-		rc = node ? 0 : -ENOMEM;
-	}
+	if (!strchr("[{", key->usual[0]))
+		return read_beside(&r, NULL, key->usual, key, section);
+	rc = tree_parse("", key->usual, strlen(key->usual), &tree, &err);
 	if (!rc)
-		rc = key->type->read(&r, node, key, section);
+		rc = key->type->items ? read_list(&r, tree.root, key, section) :
+					key->type->read(&r, tree.root, key, section);
 	tree_free(&tree);
 	return rc;
 }

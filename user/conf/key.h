@@ -18,8 +18,12 @@
 #include "conf/read.h"
 #include "conf/write.h"
 
+struct key;
 struct key_type;
 struct keys;
+
+/* Reads a text, which is not empty unless the row has KEY_EMPTY, into a field of the struct. */
+typedef int read_text(struct reader *r, const char *text, const struct key *key, void *section);
 
 enum key_flag {
 	KEY_NEEDED = 1,		/* missing is an error */
@@ -28,12 +32,15 @@ enum key_flag {
 	KEY_FLOW = 16,		/* a mapping is written on one line */
 	KEY_UNIQUE = 4,		/* each mapping of a list has another value */
 	KEY_OWN = 32,		/* of a meaning that the table gives it */
+	KEY_EMPTY = 64,		/* what is no text reaches `text` as an empty one, to be refused there */
+	KEY_COMMAS = 128,	/* items of the list have commas themselves, also in KEY=VALUE */
 };
 
 struct key {
 	const char *name;
 	size_t offset, size;		/* of the field in the struct: KEY() */
-	const struct key_type *type;	/* NULL: `read` reads it; also NULL: not supported yet */
+	const struct key_type *type;	/* NULL: `text` and `read` do; also NULL: not supported yet */
+	read_text *text;		/* without a type: as key_type.text, key_type.read */
 	int (*read)(struct reader *r, const struct yaml_node *value, void *into);
 	void (*write)(struct writer *w, const void *section);	/* without a type; NULL: not written */
 	size_t count;			/* of a list: the offset of its number of elements */
@@ -95,6 +102,11 @@ struct key_type {
 	const char *name;		/* for the documents */
 	size_t size;			/* of an element, in a list */
 	int variant;
+	/* Texts: the value, or each item of the list with `items`, which is called before. */
+	read_text *text;
+	/* Begins a list of so many items; of a value alone 1. NULL: no list. */
+	int (*items)(struct reader *r, size_t count, const struct key *key, void *section);
+	/* Values and items that are no text, and without `text` all. NULL: refused. */
 	int (*read)(struct reader *r, const struct yaml_node *node, const struct key *key,
 		    void *section);
 	/* The value on one line; `lines`: the key and its value on lines of their own. */
@@ -108,11 +120,7 @@ struct key_type {
 	bool (*equal)(const struct key *key, const void *a, const void *b);
 	/* The accepted values as text; returns buf, or a static text. */
 	const char *(*accepted)(const struct key *key, char *buf, size_t size);
-	/*
-	 * Whether KEY=VALUE (pair.h) separates the items of a list by commas; `part` is what follows
-	 * "KEY." in KEY.PART=VALUE, else "". NULL: no.
-	 */
-	bool (*takes_list)(const struct key *key, const char *part);
+	bool null;			/* the text null without quotes is text, too */
 };
 
 /* type.c */
@@ -134,11 +142,12 @@ extern const struct key_type
 	type_identifier,		/* char [SL_NAME_MAX] */
 	type_interface,		/* char [16]: an interface's name */
 	type_prefix;		/* struct sl_prefix without sets */
-/* A type like type_text, except for its name and the functions given here, as `read`. */
+/* A type like type_text, except for its name and the functions given here, as `text`. */
 #define TYPE_TEXT(what, ...)                                                             \
 	{ .name = what, .size = sizeof(char *), .write = type_text_write,                 \
 	  .copy = type_text_copy, .clear = type_text_clear, .equal = type_text_equal,     \
 	  ##__VA_ARGS__ }
+read_text type_text_read;
 void type_text_write(struct writer *w, const struct key *key, const void *section);
 void type_text_copy(const struct key *key, void *section, int *rc);
 void type_text_clear(const struct key *key, void *section);
@@ -198,6 +207,10 @@ void keys_changed(const struct keys *keys, const void *was, const void *now, u32
 /* ---- one key ---- */
 
 int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section);
+/* The same of a text beside the file; commas separate the items of a list. Only if key_is_text(). */
+int key_read_text(struct reader *r, const char *text, const struct key *key, void *section);
+bool key_is_text(const struct key *key);
+bool key_is_supported(const struct key *key);
 /* Notes in keys->given whether the i-th key is given. */
 void key_note(const struct keys *keys, size_t i, bool given, void *section);
 /* Sets the default. 0 or -ENOMEM. */
@@ -205,13 +218,10 @@ int key_reset(const struct key *key, void *section);
 bool key_equal(const struct key *key, const void *a, const void *b);
 void key_copy(const struct key *key, void *section, int *rc);
 void key_clear(const struct key *key, void *section);
-/* As key_type.takes_list, of a list's or mapping's key, too; `type_takes_list` is always true. */
-bool key_takes_list(const struct key *key, const char *part);
-bool type_takes_list(const struct key *key, const char *part);
-bool keys_take_list(const struct keys *keys, const char *path);
 const char *key_accepted(const struct key *key, char *buf, size_t size);
-/* An error of key_accepted(). */
+/* An error of key_accepted(), of a node and of the text being read. */
 int key_refuse(struct reader *r, const struct yaml_node *node, const struct key *key);
+int key_refuse_text(struct reader *r, const struct key *key);
 
 static inline void *key_field(const struct key *key, void *section)
 {

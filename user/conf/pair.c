@@ -41,34 +41,20 @@ static struct yaml_node *to_yaml_node(struct tree *tree, const char *key, const 
 	return tree_take(tree, &own);
 }
 
-/* VALUE as a node, as if read from the file; NULL with err. */
-static struct yaml_node *value_node(struct tree *tree, const struct keys *keys,
-				    const char *key, const char *value, struct sl_err *err)
+/* VALUE as a node; NULL with err. */
+static struct yaml_node *value_node(struct tree *tree, const char *key, const char *value,
+				    struct sl_err *err)
 {
-	struct yaml_node *items, *item;
+	struct yaml_node *node;
 
 	if (value[0] == '{' || value[0] == '[')
 		return to_yaml_node(tree, key, value, err);
-	if (!keys_take_list(keys, key) || !strchr(value, ',')) {
-		item = tree_node(tree, YAML_TEXT, value, strlen(value));
-		if (!item)
-			no_memory(err);
-		return item;
-	}
-	items = tree_node(tree, YAML_LIST, NULL, 0);
-	while (items) {
-		size_t len = strcspn(value, ",");
-
-		item = tree_node(tree, YAML_TEXT, value, len);
-		if (!item)
-			break;
-		yaml_node_append(items, item);
-		if (!value[len])
-			return items;
-		value += len + 1;
-	}
-	no_memory(err);
-	return NULL;
+	node = tree_node(tree, YAML_TEXT, value, strlen(value));
+	if (node)
+		node->beside = true;
+	else
+		no_memory(err);
+	return node;
 }
 
 /* The key of a mapping, created if missing; NULL: out of memory. */
@@ -96,6 +82,7 @@ static int refuse_pair(const char *subject, const struct keys *keys, const char 
 }
 
 #define KEY_PARTS_MAX 3	/* throttle.while.cpu */
+#define NAME_MOST 64
 
 /* KEY.KEY...: the mappings on the path, `*ret_depth` of them, created if missing. */
 static int find_maps(struct tree *tree, struct yaml_node *root, char *key, struct yaml_node **map,
@@ -121,21 +108,27 @@ static int find_maps(struct tree *tree, struct yaml_node *root, char *key, struc
 	return 0;
 }
 
+static int check_pair(const char *subject, const struct keys *keys, const char *pair,
+		      struct sl_err *err)
+{
+	const char *equals = strchr(pair, '='), *dots = strstr(pair, "..");
+	size_t len = equals ? (size_t)(equals - pair) : 0;
+
+	if (!len || len >= NAME_MOST || !config_text_printable(pair, strlen(pair)) ||
+	    pair[0] == '.' || pair[len - 1] == '.' || (dots && dots < equals))
+		return refuse_pair(subject, keys, pair, err);
+	return 0;
+}
+
 /* Applies KEY=VALUE, or KEY.KEY=VALUE, to a mapping. -EINVAL with a message "SUBJECT: ...", -ENOMEM. */
-static int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
-		    const struct keys *keys, const char *pair, struct sl_err *err)
+static int pair_set(struct tree *tree, struct yaml_node *root, const char *pair, struct sl_err *err)
 {
 	struct yaml_node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
 	const char *equals = strchr(pair, '=');
-	size_t name_len = equals ? (size_t)(equals - pair) : 0, depth;
-	char full[64], parts[64], *last;
+	char full[NAME_MOST] = "", parts[NAME_MOST], *last;
+	size_t depth;
 
-	if (!name_len || name_len >= sizeof(full) || !config_text_printable(pair, strlen(pair)))
-		return refuse_pair(subject, keys, pair, err);
-	memcpy(full, pair, name_len);
-	full[name_len] = 0;
-	if (full[0] == '.' || full[name_len - 1] == '.' || strstr(full, ".."))
-		return refuse_pair(subject, keys, pair, err);
+	memcpy(full, pair, equals - pair);
 	strcpy(parts, full);
 	if (find_maps(tree, root, parts, map, outer, &depth, &last))
 		return no_memory(err);
@@ -143,7 +136,7 @@ static int pair_set(struct tree *tree, struct yaml_node *root, const char *subje
 	if (!key)
 		return no_memory(err);
 	if (equals[1]) {
-		key->value = value_node(tree, keys, full, equals + 1, err);
+		key->value = value_node(tree, full, equals + 1, err);
 		return key->value ? 0 : -EINVAL;
 	}
 	yaml_node_remove(map[depth], key);
@@ -180,7 +173,7 @@ static int refuse_unknown(struct reader *r, const struct keys *keys, const char 
 
 	if (map)
 		key = tree_node(&tree, YAML_TEXT, pair, strcspn(pair, ".="));
-	rc = key ? pair_set(&tree, map, r->subject, keys, pair, r->err) : read_no_memory(r);
+	rc = key ? pair_set(&tree, map, pair, r->err) : read_no_memory(r);
 	if (!rc) {
 		map = tree_node(&tree, YAML_MAP, NULL, 0);
 		if (map)
@@ -213,17 +206,35 @@ static int present(const struct keys *keys, const struct key *key, const void *s
 	return rc;
 }
 
-/* The key's value as a file would have it; *ret is NULL if the file would not have the key. */
-static int value_of_pairs(struct reader *r, const struct keys *keys,
-			  const struct key *key, const void *section, char *const *pairs,
-			  size_t count, struct tree *tree, const struct yaml_node **ret)
+/* A row that pairs change, and its new value, a text or a node; neither: the key is removed. */
+struct change {
+	const struct key *key;
+	struct tree tree;
+	const struct yaml_node *node;
+	const char *text;
+};
+
+/* The key's value as a text, or as a node of a file. */
+static int value_of_pairs(struct reader *r, const struct keys *keys, const void *section,
+			  char *const *pairs, size_t count, struct change *ret)
 {
+	const struct key *key = ret->key;
+	struct tree *tree = &ret->tree;
 	const struct yaml_node *found;
 	bool is_part = false;
 	int rc = 0;
 
-	for (size_t i = 0; i < count; i++)
-		is_part |= is_of(key, pairs[i]) && pairs[i][strlen(key->name)] == '.';
+	for (size_t i = 0; i < count; i++) {
+		if (!is_of(key, pairs[i]))
+			continue;
+		ret->text = pairs[i] + strlen(key->name);
+		is_part |= ret->text[0] != '=';
+	}
+	if (!is_part && key_is_text(key) && ret->text[1] != '[' && ret->text[1] != '{') {
+		ret->text = ret->text[1] ? ret->text + 1 : NULL;
+		return 0;
+	}
+	ret->text = NULL;
 	if (is_part)
 		rc = present(keys, key, section, tree, r->err);
 	if (!rc && !tree->root) {
@@ -232,18 +243,11 @@ static int value_of_pairs(struct reader *r, const struct keys *keys,
 	}
 	for (size_t i = 0; i < count && !rc; i++)
 		if (is_of(key, pairs[i]))
-			rc = pair_set(tree, tree->root, r->subject, keys, pairs[i], r->err);
+			rc = pair_set(tree, tree->root, pairs[i], r->err);
 	found = rc ? NULL : yaml_node_find(tree->root, key->name);
-	*ret = found ? found->value : NULL;
+	ret->node = found ? found->value : NULL;
 	return rc;
 }
-
-/* A row that pairs change, and its new value; NULL: the key is removed. */
-struct change {
-	const struct key *key;
-	struct tree tree;
-	const struct yaml_node *value;
-};
 
 static int find_changes(struct reader *r, const struct keys *keys,
 			const void *section, char *const *pairs, size_t count,
@@ -252,6 +256,8 @@ static int find_changes(struct reader *r, const struct keys *keys,
 	size_t known = 0;
 	int rc = 0;
 
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = check_pair(r->subject, keys, pairs[i], r->err);
 	for (size_t k = 0; k < keys->count && !rc; k++) {
 		struct change *of = &change[*ret_count];
 		size_t before = known;
@@ -262,8 +268,7 @@ static int find_changes(struct reader *r, const struct keys *keys,
 			continue;
 		of->key = &keys->key[k];
 		++*ret_count;
-		rc = value_of_pairs(r, keys, of->key, section, pairs, count, &of->tree,
-				    &of->value);
+		rc = value_of_pairs(r, keys, section, pairs, count, of);
 	}
 	for (size_t i = 0; i < count && !rc && known < count; i++) {
 		size_t k = 0;
@@ -283,16 +288,17 @@ static int read_changes(struct reader *r, const struct keys *keys, const struct 
 	int rc = 0;
 
 	for (size_t i = 0; i < count && !rc; i++) {
-		key_note(keys, change[i].key - keys->key, change[i].value, section);
+		key_note(keys, change[i].key - keys->key, change[i].node || change[i].text, section);
 		if (key_reset(change[i].key, section))
 			rc = read_no_memory(r);
 	}
 	for (size_t i = 0; i < count && !rc; i++) {
 		const struct key *key = change[i].key;
 
-		if (change[i].value) {
+		if (change[i].node || change[i].text) {
 			snprintf(r->path, sizeof(r->path), "%s", key->name);
-			rc = key_read(r, change[i].value, key, section);
+			rc = change[i].text ? key_read_text(r, change[i].text, key, section) :
+					      key_read(r, change[i].node, key, section);
 		} else if (key->flags & KEY_NEEDED) {
 			rc = read_fail(r, NULL, EINVAL, "key \"%s\" is missing", key->name);
 		}

@@ -42,23 +42,39 @@ int read_no_memory(struct reader *r)
 
 const char *read_found(struct reader *r, const struct yaml_node *node)
 {
-	size_t len = strlen(node->text);
-	const char *more = "";
+	const char *text = node ? node->text : r->text, *more = "";
+	size_t len = strlen(text);
 
-	if (node->kind == YAML_LIST)
+	if (node && node->kind == YAML_LIST)
 		return node->count ? "a list" : "an empty list";
-	if (node->kind == YAML_MAP)
+	if (node && node->kind == YAML_MAP)
 		return "a mapping";
-	if (yaml_node_is_null(node))
+	if (node && yaml_node_is_null(node))
 		return "nothing";
 	if (len > sizeof(r->found) - 8) {
 		len = sizeof(r->found) - 8;
-		while (len && ((unsigned char)node->text[len] & 0xc0) == 0x80)
+		while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
 			len--;		/* not within a character */
 		more = "...";
 	}
-	snprintf(r->found, sizeof(r->found), "\"%.*s%s\"", (int)len, node->text, more);
+	snprintf(r->found, sizeof(r->found), "\"%.*s%s\"", (int)len, text, more);
 	return r->found;
+}
+
+int text_fail(struct reader *r, const char *format, ...)
+{
+	char words[480];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	return read_fail(r, r->at, EINVAL, "found %s%s", read_found(r, r->at), words);
+}
+
+int text_refuse(struct reader *r, const char *accepted)
+{
+	return read_refuse(r, r->at, accepted);
 }
 
 /* ---- mappings ---- */
@@ -69,7 +85,7 @@ static const char *list_keys(const struct key *keys, size_t count, char *buf, si
 
 	buf[0] = 0;
 	for (i = 0; i < count && used < size; i++)
-		if (keys[i].read || keys[i].type)
+		if (key_is_supported(&keys[i]))
 			used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
 					 keys[i].name);
 	return buf;
@@ -118,7 +134,7 @@ static int sort_keys(struct reader *r, const struct yaml_node *map, const struct
 					 read_found(r, k),
 					 suggest_key(keys, count, k->text, near, sizeof(near)),
 					 list_keys(keys, count, accepted, sizeof(accepted)));
-		if (!keys[i].read && !keys[i].type)
+		if (!key_is_supported(&keys[i]))
 			return read_fail(r, k, EOPNOTSUPP,
 					 "key \"%s\" is not supported by this version", k->text);
 		if (sorted[i])
@@ -164,41 +180,26 @@ int read_require(struct reader *r, const struct yaml_node *map, const char *key)
 	return read_fail(r, map, EINVAL, "key \"%s\" is missing", key);
 }
 
-int read_each(struct reader *r, const struct yaml_node *node,
-	      int (*read)(struct reader *r, const struct yaml_node *item, void *into), void *into)
+int read_each(struct reader *r, const struct yaml_node *node, const struct key *item, void *into)
 {
-	const struct yaml_node *item;
 	int rc = 0;
 
 	if (node->kind != YAML_LIST)
-		return read(r, node, into);
-	for (item = node->first; item && !rc; item = item->next)
-		rc = read(r, item, into);
+		return key_read(r, node, item, into);
+	for (node = node->first; node && !rc; node = node->next)
+		rc = key_read(r, node, item, into);
 	return rc;
 }
 
 /* ---- values ---- */
 
-int read_text(struct reader *r, const struct yaml_node *node, const char *accepted,
-	      const char **ret)
+int read_name(struct reader *r, const char *text, const struct name *names, int *ret)
 {
-	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !node->text[0])
-		return read_refuse(r, node, accepted);
-	*ret = node->text;
-	return 0;
-}
-
-int read_name(struct reader *r, const struct yaml_node *node, const struct name *names, int *ret)
-{
-	const struct name *name;
+	const struct name *name = name_find(names, text);
 	char accepted[400];
 
-	name_list(names, accepted, sizeof(accepted));
-	if (node->kind != YAML_TEXT)
-		return read_refuse(r, node, accepted);
-	name = name_find(names, node->text);
 	if (!name)
-		return read_refuse(r, node, accepted);
+		return text_refuse(r, name_list(names, accepted, sizeof(accepted)));
 	*ret = name->value;
 	return 0;
 }
@@ -230,95 +231,81 @@ static bool parse_number(const char *text, size_t len, u64 most, u64 *ret)
 	return value <= most;
 }
 
-int read_number(struct reader *r, const struct yaml_node *node, u64 most, const char *accepted,
-		u64 *ret)
+int read_number(struct reader *r, const char *text, u64 most, const char *accepted, u64 *ret)
 {
 	u64 value;
 
-	if (node->kind != YAML_TEXT || !parse_number(node->text, strlen(node->text), most, &value))
-		return read_refuse(r, node, accepted);
+	if (!parse_number(text, strlen(text), most, &value))
+		return text_refuse(r, accepted);
 	*ret = value;
 	return 0;
 }
 
-int read_range(struct reader *r, const struct yaml_node *node, u64 most, const char *accepted,
+int read_range(struct reader *r, const char *text, u64 most, const char *accepted,
 	       u32 *ret_first, u32 *ret_last)
 {
-	const char *dash = strchr(node->text, '-');
-	size_t first_len = dash ? (size_t)(dash - node->text) : strlen(node->text);
+	const char *dash = strchrnul(text, '-');
 	u64 first, last;
 
-	if (node->kind != YAML_TEXT || !parse_number(node->text, first_len, most, &first))
-		return read_refuse(r, node, accepted);
+	if (!parse_number(text, dash - text, most, &first))
+		return text_refuse(r, accepted);
 	last = first;
-	if (dash && !parse_number(dash + 1, strlen(dash + 1), most, &last))
-		return read_refuse(r, node, accepted);
+	if (*dash && !parse_number(dash + 1, strlen(dash + 1), most, &last))
+		return text_refuse(r, accepted);
 	if (first > last)
-		return read_fail(r, node, EINVAL, "found %s; accepted: the smaller number first",
-				 read_found(r, node));
+		return text_refuse(r, "the smaller number first");
 	*ret_first = first;
 	*ret_last = last;
 	return 0;
 }
 
-int read_count(struct reader *r, const struct yaml_node *node, u64 *ret)
+int read_count(struct reader *r, const char *text, u64 *ret)
 {
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, "a count, as 2000, 10K or 1M", &text);
+	const char *reason;
 
-	if (rc)
-		return rc;
-	if (count_parse(text, ret, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	return count_parse(text, ret, &reason) ? text_fail(r, ": %s", reason) : 0;
+}
+
+int read_rate(struct reader *r, const char *text, struct rate *ret)
+{
+	const char *reason;
+
+	return rate_parse(text, ret, &reason) ? text_fail(r, ": %s", reason) : 0;
+}
+
+int read_requests(struct reader *r, const char *text, struct rate *ret)
+{
+	const char *reason;
+
+	return requests_parse(text, ret, &reason) ? text_fail(r, ": %s", reason) : 0;
+}
+
+int read_prefix(struct reader *r, const char *text, struct sl_prefix *ret)
+{
+	const char *reason;
+
+	return sl_prefix_parse(text, ret, &reason) ? text_fail(r, ": %s", reason) : 0;
+}
+
+int read_identifier(struct reader *r, const char *text, char ret[SL_NAME_MAX])
+{
+	size_t len = strlen(text);
+
+	if (!len || len >= SL_NAME_MAX || strspn(text, IDENTIFIER_CHARACTERS) != len)
+		return text_refuse(r, "1 to 63 characters of a-z, 0-9 and -");
+	memcpy(ret, text, len + 1);
 	return 0;
 }
 
-int read_rate(struct reader *r, const struct yaml_node *node, struct rate *ret)
+int read_interface_name(struct reader *r, const char *text, char ret[16])
 {
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, "NUMBER[K|M|G] UNIT/PERIOD, as in 1000 packets/s", &text);
-
-	if (rc)
-		return rc;
-	if (rate_parse(text, ret, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	return 0;
-}
-
-int read_requests(struct reader *r, const struct yaml_node *node, struct rate *ret)
-{
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, "NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m", &text);
-
-	if (rc)
-		return rc;
-	if (requests_parse(text, ret, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	return 0;
-}
-
-int read_identifier(struct reader *r, const struct yaml_node *node, char ret[SL_NAME_MAX])
-{
-	size_t len = strlen(node->text);
-
-	if (node->kind != YAML_TEXT || !len || len >= SL_NAME_MAX ||
-	    strspn(node->text, IDENTIFIER_CHARACTERS) != len)
-		return read_refuse(r, node, "1 to 63 characters of a-z, 0-9 and -");
-	memcpy(ret, node->text, len + 1);
-	return 0;
-}
-
-int read_interface_name(struct reader *r, const struct yaml_node *node, char ret[16])
-{
-	size_t len = strlen(node->text);
+	size_t len = strlen(text);
 
 	/* as accepted by the kernel's dev_valid_name() */
-	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !len || len > 15 ||
-	    strpbrk(node->text, "/: \t") || !strcmp(node->text, ".") ||
-	    !strcmp(node->text, ".."))
-		return read_refuse(r, node, "an interface's name, 1 to 15 characters, as eth0");
+	if (len > 15 || strpbrk(text, "/: \t") || !strcmp(text, ".") || !strcmp(text, ".."))
+		return text_refuse(r, INTERFACE_NAMES);
 	memset(ret, 0, 16);
-	memcpy(ret, node->text, len);
+	memcpy(ret, text, len);
 	return 0;
 }
 
@@ -331,21 +318,6 @@ int read_copy(struct reader *r, const char *text, char **field)
 	free(*field);
 	*field = copy;
 	return 0;
-}
-
-int read_path(struct reader *r, const struct yaml_node *node, size_t most, char **field)
-{
-	const char *text = NULL;
-	int rc = read_text(r, node, "an absolute path", &text);
-
-	if (rc)
-		return rc;
-	if (text[0] != '/')
-		return read_refuse(r, node, "an absolute path");
-	if (strlen(text) > most)
-		return read_fail(r, node, EINVAL, "found a path of %zu bytes; accepted: up to %zu",
-				 strlen(text), most);
-	return read_copy(r, text, field);
 }
 
 bool is_listen_address(const char *text)
@@ -368,34 +340,27 @@ bool is_listen_address(const char *text)
 	       atoi(colon + 1) <= 65535 && inet_pton(v6 ? AF_INET6 : AF_INET, host, bytes) == 1;
 }
 
-int read_percent(struct reader *r, const struct yaml_node *node, u32 least, u32 most,
-		 const char *accepted, u32 *ret_permille)
+int read_percent(struct reader *r, const char *text, u32 least, u32 most, const char *accepted,
+		 u32 *ret_permille)
 {
-	const char *text = NULL;
-	int rc = read_text(r, node, accepted, &text);
 	u32 permille;
 
-	if (rc)
-		return rc;
 	if (percent_parse(text, &permille) || permille < least || permille > most)
-		return read_refuse(r, node, accepted);
+		return text_refuse(r, accepted);
 	*ret_permille = permille;
 	return 0;
 }
 
-int read_duration(struct reader *r, const struct yaml_node *node, u64 least, u64 most,
-		  const char *accepted, u64 *ret_ns)
+int read_duration(struct reader *r, const char *text, u64 least, u64 most, const char *accepted,
+		  u64 *ret_ns)
 {
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, accepted, &text);
+	const char *reason;
 	u64 ns;
 
-	if (rc)
-		return rc;
 	if (duration_parse(text, &ns, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+		return text_fail(r, ": %s", reason);
 	if (ns < least || ns > most)
-		return read_refuse(r, node, accepted);
+		return text_refuse(r, accepted);
 	*ret_ns = ns;
 	return 0;
 }

@@ -29,6 +29,7 @@ enum yaml_node_kind {
 struct yaml_node {
 	enum yaml_node_kind kind : 8;
 	bool plain : 1;			/* text without quotes */
+	bool beside : 1;		/* of KEY.PART=VALUE (pair.h), not of a file */
 	int line, column;		/* from 1; where it was written */
 	int alias_line;	/* line of the alias or merge key that copied it here; 0: none */
 	size_t count;			/* items of a list, keys of a mapping */

@@ -71,14 +71,13 @@ static const char *count_format(u64 count, char *buf, size_t size)
 	return buf;
 }
 
-static int count_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		      void *section)
+static int count_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	u64 count;
-	int rc = read_count(r, node, &count);
+	int rc = read_count(r, text, &count);
 
 	if (!rc && !in_range(key, count))
-		rc = key_refuse(r, node, key);
+		rc = key_refuse_text(r, key);
 	if (!rc)
 		put(key, section, count);
 	return rc;
@@ -94,14 +93,12 @@ static const char *count_accepted(const struct key *key, char *buf, size_t size)
 }
 
 const struct key_type type_count = {
-	.name = "count", .read = count_read, .write = write_integer, .accepted = count_accepted,
+	.name = "count", .text = count_read, .write = write_integer, .accepted = count_accepted,
 };
 
-static int number_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		       void *section)
+static int number_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const struct name *name = key->names && node->kind == YAML_TEXT ?
-		name_find(key->names, node->text) : NULL;
+	const struct name *name = key->names ? name_find(key->names, text) : NULL;
 	char buf[400];
 	u64 number;
 	int rc;
@@ -110,9 +107,9 @@ static int number_read(struct reader *r, const struct yaml_node *node, const str
 		put(key, section, (u64)name->value);
 		return 0;
 	}
-	rc = read_number(r, node, key->most, key_accepted(key, buf, sizeof(buf)), &number);
+	rc = read_number(r, text, key->most, key_accepted(key, buf, sizeof(buf)), &number);
 	if (!rc && !in_range(key, number))
-		rc = key_refuse(r, node, key);
+		rc = key_refuse_text(r, key);
 	if (!rc)
 		put(key, section, number);
 	return rc;
@@ -140,22 +137,20 @@ static const char *number_accepted(const struct key *key, char *buf, size_t size
 }
 
 const struct key_type type_number = {
-	.name = "number", .read = number_read, .write = number_write, .accepted = number_accepted,
+	.name = "number", .text = number_read, .write = number_write, .accepted = number_accepted,
 };
 
 /* ---- octal permissions, as in chmod(1) ---- */
 
-static int mode_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+static int mode_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	unsigned long mode;
 
-	if (node->kind != YAML_TEXT || !node->text[0] || strlen(node->text) > 5 ||
-	    strspn(node->text, "01234567") != strlen(node->text))
-		return key_refuse(r, node, key);
-	mode = strtoul(node->text, NULL, 8);
+	if (strlen(text) > 5 || strspn(text, "01234567") != strlen(text))
+		return key_refuse_text(r, key);
+	mode = strtoul(text, NULL, 8);
 	if (!in_range(key, mode))
-		return key_refuse(r, node, key);
+		return key_refuse_text(r, key);
 	put(key, section, mode);
 	return 0;
 }
@@ -172,17 +167,16 @@ static const char *mode_accepted(const struct key *key, char *buf, size_t size)
 }
 
 const struct key_type type_mode = {
-	.name = "mode", .read = mode_read, .write = mode_write, .accepted = mode_accepted,
+	.name = "mode", .text = mode_read, .write = mode_write, .accepted = mode_accepted,
 };
 
 /* ---- durations, percentages ---- */
 
-static int duration_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			 void *section)
+static int duration_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	char buf[128];
 	u64 ns;
-	int rc = read_duration(r, node, key->least, key->most,
+	int rc = read_duration(r, text, key->least, key->most,
 			       key_accepted(key, buf, sizeof(buf)), &ns);
 
 	if (!rc)
@@ -208,7 +202,7 @@ static const char *duration_accepted(const struct key *key, char *buf, size_t si
 }
 
 const struct key_type type_duration = {
-	.name = "duration", .read = duration_read, .write = duration_write,
+	.name = "duration", .text = duration_read, .write = duration_write,
 	.accepted = duration_accepted,
 };
 
@@ -218,12 +212,11 @@ static const char *percent_format(u64 permille, char *buf, size_t size)
 	return buf;
 }
 
-static int percent_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			void *section)
+static int percent_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	char buf[64];
 	u32 permille;
-	int rc = read_percent(r, node, key->least, key->most,
+	int rc = read_percent(r, text, key->least, key->most,
 			      key_accepted(key, buf, sizeof(buf)), &permille);
 
 	if (!rc)
@@ -248,20 +241,19 @@ static const char *percent_accepted(const struct key *key, char *buf, size_t siz
 }
 
 const struct key_type type_percent = {
-	.name = "share", .read = percent_read, .write = percent_write,
+	.name = "share", .text = percent_read, .write = percent_write,
 	.accepted = percent_accepted,
 };
 
-static int whole_percent_read(struct reader *r, const struct yaml_node *node,
-			      const struct key *key, void *section)
+static int whole_percent_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	char buf[64];
 	u32 permille;
-	int rc = read_percent(r, node, 10 * key->least, 10 * key->most,
+	int rc = read_percent(r, text, 10 * key->least, 10 * key->most,
 			      key_accepted(key, buf, sizeof(buf)), &permille);
 
 	if (!rc && permille % 10)
-		rc = key_refuse(r, node, key);
+		rc = key_refuse_text(r, key);
 	if (!rc)
 		put(key, section, permille / 10);
 	return rc;
@@ -279,19 +271,18 @@ static const char *whole_percent_accepted(const struct key *key, char *buf, size
 }
 
 const struct key_type type_whole_percent = {
-	.name = "share", .read = whole_percent_read, .write = whole_percent_write,
+	.name = "share", .text = whole_percent_read, .write = whole_percent_write,
 	.accepted = whole_percent_accepted,
 };
 
 /* ---- names ---- */
 
-static int enum_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+static int enum_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const struct name *name = node->kind == YAML_TEXT ? name_find(key->names, node->text) : NULL;
+	const struct name *name = name_find(key->names, text);
 
 	if (!name)
-		return key_refuse(r, node, key);
+		return key_refuse_text(r, key);
 	put(key, section, (u64)name->value);
 	return 0;
 }
@@ -307,17 +298,16 @@ static const char *enum_accepted(const struct key *key, char *buf, size_t size)
 }
 
 const struct key_type type_enum = {
-	.name = "name", .read = enum_read, .write = enum_write, .accepted = enum_accepted,
+	.name = "name", .text = enum_read, .write = enum_write, .accepted = enum_accepted,
 };
 
 static const struct name bool_names[] = {
 	{ "true", true }, { "false", false }, { "yes", true }, { "no", false }, { NULL, 0 },
 };
 
-static int bool_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+static int bool_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	int value, rc = read_name(r, node, bool_names, &value);
+	int value, rc = read_name(r, text, bool_names, &value);
 
 	if (!rc)
 		put(key, section, (u64)value);
@@ -335,38 +325,26 @@ static const char *bool_accepted(const struct key *key, char *buf, size_t size)
 }
 
 const struct key_type type_bool = {
-	.name = "true or false", .size = sizeof(bool), .read = bool_read, .write = bool_write,
+	.name = "true or false", .size = sizeof(bool), .text = bool_read, .write = bool_write,
 	.accepted = bool_accepted,
 };
 
-static int read_flag(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+static int flag_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	int value, rc = read_name(r, node, key->names, &value);
+	int value, rc = read_name(r, text, key->names, &value);
 
 	if (rc)
 		return rc;
 	if (get(key, section) & (u64)value)
-		return read_fail(r, node, EINVAL, "found %s again; accepted: each once",
-				 read_found(r, node));
+		return text_fail(r, " again; accepted: each once");
 	put(key, section, get(key, section) | (u64)value);
 	return 0;
 }
 
-static int flags_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		      void *section)
+static int flags_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
-	const struct yaml_node *item;
-	int rc = 0;
-
-	if (node->kind == YAML_LIST && !node->count && key->least)
-		return key_refuse(r, node, key);
 	put(key, section, 0);
-	if (node->kind != YAML_LIST)
-		return read_flag(r, node, key, section);
-	for (item = node->first; item && !rc; item = item->next)
-		rc = read_flag(r, item, key, section);
-	return rc;
+	return !count && key->least ? key_refuse_text(r, key) : 0;
 }
 
 static void flags_write(struct writer *w, const struct key *key, const void *section)
@@ -385,6 +363,5 @@ static void flags_write(struct writer *w, const struct key *key, const void *sec
 }
 
 const struct key_type type_flags = {
-	.name = "list", .read = flags_read, .write = flags_write, .accepted = enum_accepted,
-	.takes_list = type_takes_list,
+	.name = "list", .items = flags_begin, .text = flag_read, .write = flags_write, .accepted = enum_accepted,
 };

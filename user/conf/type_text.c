@@ -18,18 +18,11 @@ static const char *text_in(const struct key *key, const void *section)
 	return *(const char *const *)key_field_of(key, section);
 }
 
-static int text_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+int type_text_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	char buf[400];
-	const char *text, *accepted = key_accepted(key, buf, sizeof(buf));
-	int rc = read_text(r, node, accepted, &text);
-
-	if (rc)
-		return rc;
 	if ((key->most && strlen(text) > key->most) ||
 	    (key->characters && strspn(text, key->characters) != strlen(text)))
-		return read_refuse(r, node, accepted);
+		return key_refuse_text(r, key);
 	return read_copy(r, text, text_of(key, section));
 }
 
@@ -61,14 +54,20 @@ bool type_text_equal(const struct key *key, const void *a, const void *b)
 	return x && y ? !strcmp(x, y) : x == y;
 }
 
-const struct key_type type_text = TYPE_TEXT("text", .read = text_read);
+const struct key_type type_text = TYPE_TEXT("text", .text = type_text_read);
 
 #define PATH_MOST 3500	/* the daemon creates files below some: leaves room for their names */
 
-static int path_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+static int path_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	return read_path(r, node, key->most ? key->most : PATH_MOST, text_of(key, section));
+	u64 most = key->most ? key->most : PATH_MOST;
+
+	if (text[0] != '/')
+		return key_refuse_text(r, key);
+	if (strlen(text) > most)
+		return read_fail(r, r->at, EINVAL, "found a path of %zu bytes; accepted: up to %llu",
+				 strlen(text), most);
+	return read_copy(r, text, text_of(key, section));
 }
 
 static const char *path_accepted(const struct key *key, char *buf, size_t size)
@@ -76,20 +75,13 @@ static const char *path_accepted(const struct key *key, char *buf, size_t size)
 	return "an absolute path";
 }
 
-const struct key_type type_path = TYPE_TEXT("path", .read = path_read,
+const struct key_type type_path = TYPE_TEXT("path", .text = path_read,
 					    .accepted = path_accepted);
 
-static int address_port_read(struct reader *r, const struct yaml_node *node,
-			     const struct key *key, void *section)
+static int address_port_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const char *text;
-	char buf[128];
-	int rc = read_text(r, node, key_accepted(key, buf, sizeof(buf)), &text);
-
-	if (rc)
-		return rc;
 	if (!is_listen_address(text))
-		return key_refuse(r, node, key);
+		return key_refuse_text(r, key);
 	return read_copy(r, text, text_of(key, section));
 }
 
@@ -98,7 +90,7 @@ static const char *address_port_accepted(const struct key *key, char *buf, size_
 	return "ADDRESS:PORT, as 127.0.0.1:9810 or '[::1]:9810'";
 }
 
-const struct key_type type_address_port = TYPE_TEXT("address", .read = address_port_read,
+const struct key_type type_address_port = TYPE_TEXT("address", .text = address_port_read,
 						    .accepted = address_port_accepted);
 
 /* ---- texts within the struct ---- */
@@ -113,42 +105,41 @@ static bool inline_equal(const struct key *key, const void *a, const void *b)
 	return !strcmp(key_field_of(key, a), key_field_of(key, b));
 }
 
-static int identifier_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			   void *section)
+static int identifier_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	return read_identifier(r, node, key_field(key, section));
+	return read_identifier(r, text, key_field(key, section));
+}
+
+static const char *identifier_accepted(const struct key *key, char *buf, size_t size)
+{
+	return "1 to 63 characters of a-z, 0-9 and -";
 }
 
 const struct key_type type_identifier = {
-	.name = "identifier", .size = SL_NAME_MAX, .read = identifier_read,
+	.name = "identifier", .null = true, .accepted = identifier_accepted, .size = SL_NAME_MAX, .text = identifier_read,
 	.write = inline_write, .equal = inline_equal,
 };
 
-static int interface_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			  void *section)
+static int interface_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	return read_interface_name(r, node, key_field(key, section));
+	return read_interface_name(r, text, key_field(key, section));
+}
+
+static const char *interface_accepted(const struct key *key, char *buf, size_t size)
+{
+	return INTERFACE_NAMES;
 }
 
 const struct key_type type_interface = {
-	.name = "interface", .size = 16, .read = interface_read, .write = inline_write,
+	.name = "interface", .accepted = interface_accepted, .size = 16, .text = interface_read, .write = inline_write,
 	.equal = inline_equal,
 };
 
 /* ---- addresses ---- */
 
-static int prefix_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		       void *section)
+static int prefix_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const char *text, *reason;
-	char buf[128];
-	int rc = read_text(r, node, key_accepted(key, buf, sizeof(buf)), &text);
-
-	if (rc)
-		return rc;
-	if (sl_prefix_parse(text, key_field(key, section), &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	return 0;
+	return read_prefix(r, text, key_field(key, section));
 }
 
 static void prefix_write(struct writer *w, const struct key *key, const void *section)
@@ -169,6 +160,6 @@ static const char *prefix_accepted(const struct key *key, char *buf, size_t size
 }
 
 const struct key_type type_prefix = {
-	.name = "address", .size = sizeof(struct sl_prefix), .read = prefix_read,
+	.name = "address", .size = sizeof(struct sl_prefix), .text = prefix_read,
 	.write = prefix_write, .equal = prefix_equal, .accepted = prefix_accepted,
 };

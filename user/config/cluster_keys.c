@@ -92,8 +92,7 @@ static void parse_place(char *text, struct redis_url *url)
 }
 
 /* Stores a URL's user as the section's, and advances *text past it. */
-static int take_user(struct reader *r, const struct yaml_node *node, struct redis_def *redis,
-		     char **text)
+static int take_user(struct reader *r, struct redis_def *redis, char **text)
 {
 	char *at = strrchr(*text, '@');
 
@@ -101,13 +100,13 @@ static int take_user(struct reader *r, const struct yaml_node *node, struct redi
 		return 0;
 	*at = 0;
 	if (strchr(*text, ':'))
-		return read_fail(r, node, EINVAL, "found a password in a URL (it is not shown "
+		return read_fail(r, r->at, EINVAL, "found a password in a URL (it is not shown "
 				 "here); accepted: a URL without, and redis.password_file");
 	if (!**text)
-		return read_fail(r, node, EINVAL, "found a URL with an '@' and no user before it; "
+		return read_fail(r, r->at, EINVAL, "found a URL with an '@' and no user before it; "
 				 "accepted: " URLS);
 	if (redis->user && strcmp(redis->user, *text))
-		return read_fail(r, node, EINVAL, "found the users \"%.60s\" and \"%.60s\"; "
+		return read_fail(r, r->at, EINVAL, "found the users \"%.60s\" and \"%.60s\"; "
 				 "accepted: one user for all", *text, redis->user);
 	if (read_copy(r, *text, &redis->user))
 		return -ENOMEM;
@@ -115,20 +114,19 @@ static int take_user(struct reader *r, const struct yaml_node *node, struct redi
 	return 0;
 }
 
-static int read_unix(struct reader *r, const struct yaml_node *node, struct redis_url *url)
+static int read_unix(struct reader *r, struct redis_url *url)
 {
 	const char *path = url->text + strlen("unix:");
 
 	if (!strncmp(path, "//", 2))
 		path += 2;
 	if (path[0] != '/' || strlen(path) > SOCKET_PATH_MAX)
-		return read_refuse(r, node, "unix:/PATH, an absolute path of up to 107 bytes");
+		return text_refuse(r, "unix:/PATH, an absolute path of up to 107 bytes");
 	url->unix_socket = true;
 	return read_copy(r, path, &url->host);
 }
 
-static int read_tcp(struct reader *r, const struct yaml_node *node, struct redis_def *redis,
-		    struct redis_url *url)
+static int read_tcp(struct reader *r, struct redis_def *redis, struct redis_url *url)
 {
 	const char *begin = strstr(url->text, "://");
 	char *copy = begin ? strdup(begin + 3) : NULL, *text = copy;
@@ -139,42 +137,36 @@ static int read_tcp(struct reader *r, const struct yaml_node *node, struct redis
 		free(copy);
 		/* text that is not a URL may still contain a password */
 		return strchr(url->text, '@') ?
-			       read_fail(r, node, EINVAL, "found something other than a Redis URL; accepted: " URLS) :
-			       read_refuse(r, node, URLS);
+			       read_fail(r, r->at, EINVAL, "found something other than a Redis URL; accepted: " URLS) :
+			       text_refuse(r, URLS);
 	}
 	if (!copy)
 		return read_no_memory(r);
-	rc = take_user(r, node, redis, &text);
+	rc = take_user(r, redis, &text);
 	if (!rc) {
 		parse_place(text, url);
 		if (!url->host)
-			rc = read_refuse(r, node, URLS);
+			rc = text_refuse(r, URLS);
 	}
 	free(copy);
 	return rc;
 }
 
 /* Into the section, of which `user` and `mode` were read before. */
-static int read_url(struct reader *r, const struct yaml_node *node, struct redis_def *redis,
-		    struct redis_url *url)
+static int url_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const char *text;
-	int rc = read_text(r, node, URLS, &text);
+	struct redis_def *redis = &((struct policy *)r->model)->cluster->redis;
+	struct redis_url *url = section;
 
 	url->port = redis->mode == REDIS_MODE_SENTINEL ? PORT_SENTINEL : PORT_DEFAULT;
-	if (!rc)
-		rc = read_copy(r, text, &url->text);
-	if (rc)
-		return rc;
-	return strncmp(text, "unix:", 5) ? read_tcp(r, node, redis, url) : read_unix(r, node, url);
+	if (read_copy(r, text, &url->text))
+		return -ENOMEM;
+	return strncmp(text, "unix:", 5) ? read_tcp(r, redis, url) : read_unix(r, url);
 }
 
-static int url_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		    void *section)
+static const char *url_accepted(const struct key *key, char *buf, size_t size)
 {
-	struct policy *policy = (struct policy *)r->model;
-
-	return read_url(r, node, &policy->cluster->redis, section);
+	return URLS;
 }
 
 static void url_write(struct writer *w, const struct key *key, const void *section)
@@ -210,7 +202,7 @@ static bool url_equal(const struct key *key, const void *a, const void *b)
 }
 
 static const struct key_type type_url = {
-	.name = "URL", .size = sizeof(struct redis_url), .read = url_read, .write = url_write,
+	.name = "URL", .size = sizeof(struct redis_url), .text = url_read, .accepted = url_accepted, .write = url_write,
 	.copy = url_copy, .clear = url_clear, .equal = url_equal,
 };
 static const struct key url_item = { .type = &type_url };
@@ -275,15 +267,14 @@ static int check_urls(struct reader *r, const struct yaml_node *node, const stru
 /* ---- redis ---- */
 
 /* One word: no blanks, nothing that ends an inline command of Redis. */
-static int word_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+static int word_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	if (node->kind == YAML_TEXT && strpbrk(node->text, " \t"))
-		return key_refuse(r, node, key);
-	return type_text.read(r, node, key, section);
+	if (strpbrk(text, " \t"))
+		return key_refuse_text(r, key);
+	return type_text_read(r, text, key, section);
 }
 
-static const struct key_type type_word = TYPE_TEXT("text", .read = word_read);
+static const struct key_type type_word = TYPE_TEXT("text", .text = word_read);
 
 #define REDIS(field) KEY(struct redis_def, field)
 

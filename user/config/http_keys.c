@@ -112,17 +112,16 @@ static const struct keys push_down_keys = KEYS(struct http_def, push_down_rows);
 
 /* ---- source_budget ---- */
 
-static int rule_name_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			  void *section)
+static int rule_name_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const char *slash = node->kind == YAML_TEXT ? strchr(node->text, '/') : NULL;
+	const char *slash = strchr(text, '/');
 
-	if (!slash || slash == node->text || !slash[1])
-		return key_refuse(r, node, key);
-	return type_text.read(r, node, key, section);
+	if (!slash || slash == text || !slash[1])
+		return key_refuse_text(r, key);
+	return type_text_read(r, text, key, section);
 }
 
-static const struct key_type type_rule_name = TYPE_TEXT("rule", .read = rule_name_read);
+static const struct key_type type_rule_name = TYPE_TEXT("rule", .text = rule_name_read);
 static const struct key rule_name_item = {
 	.type = &type_rule_name, .accepted = "DOMAIN/RULE, as api/user",
 };

@@ -19,25 +19,20 @@ static const struct {
 	LISTEN_KINDS(KIND)
 };
 
-static int address_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			void *section)
+static int address_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	struct listen_def *listen = section;
-	const char *text;
-	int rc = read_text(r, node, key->accepted, &text);
 
-	if (rc)
-		return rc;
 	if (!strncmp(text, "unix:", 5)) {
 		if (text[5] != '/' || strlen(text + 5) > SOCKET_PATH_MAX)
-			return read_refuse(r, node, "unix: and an absolute path of up to 107 bytes");
+			return text_refuse(r, "unix: and an absolute path of up to 107 bytes");
 	} else if (!is_listen_address(text)) {
-		return key_refuse(r, node, key);
+		return key_refuse_text(r, key);
 	}
 	return read_copy(r, text, &listen->address);
 }
 
-static const struct key_type type_address = TYPE_TEXT("address", .read = address_read);
+static const struct key_type type_address = TYPE_TEXT("address", .text = address_read);
 static const struct key client_item = { .type = &type_prefix };
 
 #define LISTEN(field) KEY(struct listen_def, field)

@@ -390,13 +390,15 @@ static int item_limit(struct reader *r, const struct yaml_node *node, void *into
 	return 0;
 }
 
+static const struct key limit_item = { .read = item_limit };
+
 int read_limits(struct reader *r, const struct yaml_node *node, void *into)
 {
 	if (yaml_node_is_null(node))
 		return 0;
 	if (node->kind == YAML_TEXT)
 		return read_refuse(r, node, "a list of limits, each a mapping with name and rate");
-	return read_each(r, node, item_limit, into);
+	return read_each(r, node, &limit_item, into);
 }
 
 static int limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,

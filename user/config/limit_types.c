@@ -152,27 +152,17 @@ static void match_key_clear(const struct key *key, void *section)
 	match_clear(key_field(key, section));
 }
 
-/* An item of tcp_flags has commas itself. */
-static bool match_takes_list(const struct key *key, const char *part)
-{
-	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
-		if (!strcmp(part, match_keys[i].name))
-			return match_keys[i].kind != MATCH_FLAGS;
-	return part[0];
-}
-
 const struct key_type type_match = {
-	.name = "mapping", .takes_list = match_takes_list, .read = match_read,
+	.name = "mapping", .read = match_read,
 	.lines = match_lines, .copy = match_key_copy,
 	.clear = match_key_clear, .equal = match_key_equal,
 };
 
 /* ---- tag: each key sets its bit ---- */
 
-static int tag_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		    void *section)
+static int tag_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	int rc = type_number.read(r, node, key, section);
+	int rc = type_number.text(r, text, key, section);
 
 	if (!rc)
 		((struct limit_def *)section)->tag |= key->type->variant;
@@ -204,90 +194,13 @@ static bool tag_equal(const struct key *key, const void *a, const void *b)
 }
 
 const struct key_type type_dscp = {
-	.name = "number", .variant = SL_TAG_DSCP, .read = tag_read, .write = dscp_write,
+	.name = "number", .variant = SL_TAG_DSCP, .text = tag_read, .write = dscp_write,
 	.clear = tag_clear, .equal = tag_equal,
 };
 const struct key_type type_mark = {
-	.name = "number", .variant = SL_TAG_MARK, .read = tag_read, .write = mark_write,
+	.name = "number", .variant = SL_TAG_MARK, .text = tag_read, .write = mark_write,
 	.clear = tag_clear, .equal = tag_equal,
 };
-
-/* ---- prefix, prefix_scale ---- */
-
-static int lengths_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			void *section)
-{
-	return read_prefix_lengths(r, node, section, key->type->variant);
-}
-
-static void lengths_write(struct writer *w, const struct key *key, const void *section)
-{
-	const struct prefix_hierarchy *prefix = section;
-	u8 count = prefix->count[key->type->variant];
-
-	for (u8 i = 0; i < count; i++)
-		fprintf(w->out, "%s%u%s", i ? ", " : count > 1 ? "[" : "",
-			prefix->len[key->type->variant][i],
-			i + 1 == count && count > 1 ? "]" : "");
-}
-
-static bool lengths_equal(const struct key *key, const void *a, const void *b)
-{
-	const struct prefix_hierarchy *x = a, *y = b;
-	int family = key->type->variant;
-	u8 count = x->count[family];
-
-	return count == y->count[family] &&
-	       !memcmp(x->len[family], y->len[family], count);
-}
-
-#define TYPE_LENGTHS(family)                                                            \
-	{ .name = "list", .variant = family, .read = lengths_read, .write = lengths_write, \
-	  .equal = lengths_equal, .takes_list = type_takes_list }
-
-const struct key_type type_lengths_v4 = TYPE_LENGTHS(SL_V4), type_lengths_v6 = TYPE_LENGTHS(SL_V6);
-
-static int scales_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		       void *section)
-{
-	return read_prefix_scales(r, node, section, key->type->variant);
-}
-
-static void scales_write(struct writer *w, const struct key *key, const void *section)
-{
-	const struct prefix_hierarchy *prefix = section;
-	int family = key->type->variant;
-
-	for (u8 i = 0; i < prefix->count[family]; i++)
-		fprintf(w->out, "%s%u", i ? ", " : "[", prefix->scale[family][i]);
-	fputc(']', w->out);
-}
-
-/* As many as `a` has lengths. */
-static bool scales_equal(const struct key *key, const void *a, const void *b)
-{
-	const struct prefix_hierarchy *x = a, *y = b;
-	int family = key->type->variant;
-
-	return !memcmp(x->scale[family], y->scale[family],
-		       x->count[family] * sizeof(x->scale[family][0]));
-}
-
-static void scales_clear(const struct key *key, void *section)
-{
-	struct prefix_hierarchy *prefix = section;
-	int family = key->type->variant;
-
-	prefix->scale_count[family] = 0;
-	for (int i = 0; i < PREFIX_HIERARCHY_MAX; i++)
-		prefix->scale[family][i] = 1;
-}
-
-#define TYPE_SCALES(family)                                                            \
-	{ .name = "list", .variant = family, .read = scales_read, .write = scales_write,  \
-	  .clear = scales_clear, .equal = scales_equal, .takes_list = type_takes_list }
-
-const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
 
 /* ---- throttle, ban ---- */
 
@@ -360,6 +273,11 @@ static int throttle_read(struct reader *r, const struct yaml_node *node, const s
 	return read_throttle(r, node, throttle);
 }
 
+static const char *throttle_accepted(const struct key *key, char *buf, size_t size)
+{
+	return THROTTLES;
+}
+
 static void throttle_write(struct writer *w, const struct key *key, const void *section)
 {
 	char text[320];
@@ -376,7 +294,8 @@ static bool throttle_equal(const struct key *key, const void *a, const void *b)
 }
 
 const struct key_type type_throttle = {
-	.name = "throttle", .read = throttle_read, .write = throttle_write,
+	.name = "throttle", .text = read_throttle_text, .accepted = throttle_accepted,
+	.read = throttle_read, .write = throttle_write,
 	.equal = throttle_equal,
 };
 
@@ -441,10 +360,9 @@ const struct key_type type_overrides = {
 	.copy = overrides_key_copy, .clear = overrides_key_clear,
 };
 
-static int overrides_file_read(struct reader *r, const struct yaml_node *node,
-			       const struct key *key, void *section)
+static const char *overrides_file_accepted(const struct key *key, char *buf, size_t size)
 {
-	return read_overrides_file(r, node, section);
+	return "the path of a file with lines SRC,RATE or SRC,RATE,BURST";
 }
 
 static void overrides_file_write(struct writer *w, const struct key *key, const void *section)
@@ -453,5 +371,5 @@ static void overrides_file_write(struct writer *w, const struct key *key, const 
 }
 
 const struct key_type type_overrides_file = {
-	.name = "path", .read = overrides_file_read, .write = overrides_file_write,
+	.name = "path", .text = read_overrides_file, .accepted = overrides_file_accepted, .write = overrides_file_write,
 };

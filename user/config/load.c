@@ -39,19 +39,18 @@ static const struct keys interface_keys = KEYS(struct interface_def, interface_r
 					       .check = check_interface);
 static const struct key interface_item = { .type = &type_map, .keys = &interface_keys };
 
-static int failsafe_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			 void *section)
+static int failsafe_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	struct failsafe_port *port = section;
 	const struct name *proto;
-	size_t len = strspn(node->text, "0123456789");
+	size_t len = strspn(text, "0123456789");
 
-	if (!len || len > 5 || node->text[len] != '/')
-		return key_refuse(r, node, key);
-	proto = name_find(port_proto_names, node->text + len + 1);
-	if (!proto || atoi(node->text) < 1 || atoi(node->text) > 65535)
-		return key_refuse(r, node, key);
-	port->port = (u16)atoi(node->text);
+	if (!len || len > 5 || text[len] != '/')
+		return key_refuse_text(r, key);
+	proto = name_find(port_proto_names, text + len + 1);
+	if (!proto || atoi(text) < 1 || atoi(text) > 65535)
+		return key_refuse_text(r, key);
+	port->port = (u16)atoi(text);
 	port->proto = (u8)proto->value;
 	return 0;
 }
@@ -71,7 +70,7 @@ static bool failsafe_equal(const struct key *key, const void *a, const void *b)
 }
 
 static const struct key_type type_failsafe = {
-	.name = "port", .size = sizeof(struct failsafe_port), .read = failsafe_read,
+	.name = "port", .size = sizeof(struct failsafe_port), .text = failsafe_read,
 	.write = failsafe_write, .equal = failsafe_equal,
 };
 static const struct key failsafe_item = {
@@ -80,24 +79,27 @@ static const struct key failsafe_item = {
 
 /* ---- rates whose unit follows from their key ---- */
 
-static int rate_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
+static int rate_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	struct sl_params params;
 	const char *reason;
 	struct rate rate;
-	int rc = read_rate(r, node, &rate);
+	int rc = read_rate(r, text, &rate);
 
 	if (rc)
 		return rc;
 	if (rate.unit != key->type->variant)
-		return read_fail(r, node, EINVAL, "found %s; accepted here: a rate in %s",
-				 read_found(r, node),
+		return text_fail(r, "; accepted here: a rate in %s",
 				 key->type->variant == RATE_PACKETS ? "packets" : "connections");
 	if (params_compile(SL_ALGO_TOKEN_BUCKET, &rate, 0, 0, &params, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+		return text_fail(r, ": %s", reason);
 	*(struct rate *)key_field(key, section) = rate;
 	return 0;
+}
+
+static const char *rate_accepted(const struct key *key, char *buf, size_t size)
+{
+	return RATES;
 }
 
 static void rate_write(struct writer *w, const struct key *key, const void *section)
@@ -115,7 +117,7 @@ static bool rate_equal(const struct key *key, const void *a, const void *b)
 }
 
 #define TYPE_RATE(unit) \
-	{ .name = "rate", .variant = unit, .read = rate_read, .write = rate_write, .equal = rate_equal }
+	{ .name = "rate", .variant = unit, .text = rate_read, .accepted = rate_accepted, .write = rate_write, .equal = rate_equal }
 
 const struct key_type type_packets = TYPE_RATE(RATE_PACKETS);
 const struct key_type type_connections = TYPE_RATE(RATE_CONNECTIONS);

@@ -16,31 +16,29 @@
 #define FULL_MAX 1e15
 
 /* Without a user, a fragment and characters that end a line of the request. */
-static int url_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
+static int url_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const char *text = node->kind == YAML_TEXT ? node->text : "", *host;
+	const char *host = strstr(text, "://");
 
-	host = strstr(text, "://");
 	if (!host || (strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) || strchr("/:?", host[3]) ||
 	    strchr(text, '@') || strchr(text, '#'))
-		return key_refuse(r, node, key);
+		return key_refuse_text(r, key);
 	for (const char *c = text; *c; c++)
 		if (*c <= ' ' || *c > '~')
-			return key_refuse(r, node, key);
-	return type_text.read(r, node, key, section);
+			return key_refuse_text(r, key);
+	return type_text_read(r, text, key, section);
 }
 
-static const struct key_type type_url = TYPE_TEXT("text", .read = url_read);
+static const struct key_type type_url = TYPE_TEXT("text", .text = url_read);
 
-static int number_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
+static int number_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const char *text = node->kind == YAML_TEXT ? node->text : "";
 	double value;
 	char *end;
 
 	value = strtod(text, &end);
 	if (*text < '0' || *text > '9' || *end || !(value >= FULL_MIN && value <= FULL_MAX))
-		return key_refuse(r, node, key);
+		return key_refuse_text(r, key);
 	*(double *)key_field(key, section) = value;
 	return 0;
 }
@@ -50,7 +48,7 @@ static void number_write(struct writer *w, const struct key *key, const void *se
 	fprintf(w->out, "%.17g", *(const double *)key_field_of(key, section));
 }
 
-static const struct key_type type_real = { .name = "number", .read = number_read, .write = number_write };
+static const struct key_type type_real = { .name = "number", .text = number_read, .write = number_write };
 
 #define URLS "http://HOST[:PORT][/PATH] or https://, without a user"
 #define LOAD(field) KEY(struct load_signal_def, field)

@@ -44,7 +44,7 @@ int override_rates_parse(const char *rate, const char *burst, char apart, struct
 			 bool *ret_burst, const char **ret_reason);
 /* The keys `overrides` and `overrides_file` of a limit; `into` is a struct limit_def. */
 int read_overrides(struct reader *r, const struct yaml_node *node, void *into);
-int read_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
+read_text read_overrides_file;
 /* Writes both as read_limit() reads them. */
 void overrides_write(const struct limit_def *limit, FILE *out, int indent);
 

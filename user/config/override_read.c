@@ -130,23 +130,17 @@ struct reading {
 	bool removed;
 };
 
-static int key_src(struct reader *r, const struct yaml_node *node, void *into)
+static int key_src(struct reader *r, const char *text, const struct key *key, void *into)
 {
-	const char *text = NULL, *reason;
 	struct reading *reading = into;
-	int rc = read_text(r, node, "an address or a prefix, as 192.0.2.7", &text);
 
-	if (rc)
-		return rc;
-	if (sl_prefix_parse(text, &reading->item.def.src, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	reading->item.def.line = node->line;
-	reading->item.column = node->column;
-	return 0;
+	reading->item.def.line = r->at->line;
+	reading->item.column = r->at->column;
+	return read_prefix(r, text, &reading->item.def.src);
 }
 
 static const struct key override_keys[] = {
-	{ "src", .read = key_src },
+	{ "src", .text = key_src, .accepted = "an address or a prefix, as 192.0.2.7" },
 	{ "rate", KEY(struct reading, rates.rate), &type_rates },
 	{ "burst", KEY(struct reading, rates.burst), &type_bursts },
 	{ "removed", KEY(struct reading, removed), &type_bool },
@@ -182,6 +176,8 @@ static int item_override(struct reader *r, const struct yaml_node *node, void *i
 	return append(c->item, c->count, reading.item) ? read_no_memory(r) : 0;
 }
 
+static const struct key override_item = { .read = item_override };
+
 int read_overrides(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct collect c = { .r = r, .limit = into, .file = r->file };
@@ -191,7 +187,7 @@ int read_overrides(struct reader *r, const struct yaml_node *node, void *into)
 		return 0;
 	rc = check_per(r, node, into);
 	if (!rc)
-		rc = read_each(r, node, item_override, &c);
+		rc = read_each(r, node, &override_item, &c);
 	if (!rc)
 		rc = enter(&c);
 	collect_free(&c);
@@ -255,7 +251,7 @@ static int csv_add(void *arg, u32 number)
 	return append(c->item, c->count, csv->item) ? read_no_memory(c->r) : 0;
 }
 
-int read_overrides_file(struct reader *r, const struct yaml_node *node, void *into)
+int read_overrides_file(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	const struct policy *policy = r->model;
 	struct limit_def *limit = into;
@@ -265,13 +261,9 @@ int read_overrides_file(struct reader *r, const struct yaml_node *node, void *in
 			   .plan = csv_plan, .add = csv_add, .form = "SRC,RATE or SRC,RATE,BURST" },
 		.c = &c,
 	};
-	const char *text;
 	char *path;
-	int rc;
+	int rc = check_per(r, r->at, limit);
 
-	rc = read_text(r, node, "the path of a file with lines SRC,RATE or SRC,RATE,BURST", &text);
-	if (!rc)
-		rc = check_per(r, node, limit);
 	if (rc)
 		return rc;
 	/* As for a set's file: relative to the configuration, also in live changes. */

@@ -14,19 +14,16 @@
 #include "config/model.h"
 #include "conf/key.h"
 
-/* hard, {soft: ...} or {elastic: ..., while: ...} */
+#define THROTTLES "hard, {soft: 10%, for: 30s} or {elastic: 200%, while: {cpu: 70%}}"
+read_text read_throttle_text;
 int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *ret);
-/* Addresses: the prefix that a node is, or the set that it names (else *ret_set is NULL). */
-int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret_prefix,
+/* Addresses: the prefix that a text is, or the set that it names (else *ret_set is NULL). */
+#define ADDRESSES "an address, a prefix as 192.0.2.0/24, or a set as '@name'"
+int read_prefix_or_set(struct reader *r, const char *text, struct sl_prefix *ret_prefix,
 		       const struct set_def **ret_set);
 
 /* The parts; `into` is a struct policy, limit_def, match_def. */
 int read_match(struct reader *r, const struct yaml_node *node, void *into);
-/* A family's part of prefix, and of prefix_scale. */
-int read_prefix_lengths(struct reader *r, const struct yaml_node *node,
-			struct prefix_hierarchy *prefix, enum sl_family family);
-int read_prefix_scales(struct reader *r, const struct yaml_node *node,
-		       struct prefix_hierarchy *prefix, enum sl_family family);
 int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);
 
 /* What must fit together; `map` is the limit's mapping, for the places of errors. */

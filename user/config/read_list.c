@@ -9,48 +9,33 @@
 #include "config/keys.h"
 #include "config/override_lines.h"
 
-#define ADDRESSES "an address, a prefix as 192.0.2.0/24, or a set as '@name'"
-
-static int read_prefix(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret)
-{
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, ADDRESSES, &text);
-
-	if (rc)
-		return rc;
-	if (sl_prefix_parse(text, ret, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	return 0;
-}
-
-int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret_prefix,
+int read_prefix_or_set(struct reader *r, const char *text, struct sl_prefix *ret_prefix,
 		       const struct set_def **ret_set)
 {
 	*ret_set = NULL;
-	if (node->kind != YAML_TEXT || node->text[0] != '@')
-		return read_prefix(r, node, ret_prefix);
-	*ret_set = policy_find_set(r->model, node->text + 1);
-	if (!*ret_set)
-		return read_fail(r, node, EINVAL, "found %s, but there is no such set; accepted: "
-				 "a name under sets", read_found(r, node));
-	return 0;
+	if (text[0] != '@')
+		return read_prefix(r, text, ret_prefix);
+	*ret_set = policy_find_set(r->model, text + 1);
+	return *ret_set ? 0 : text_fail(r, ", but there is no such set; accepted: a name under sets");
 }
 
 /* ---- sets ---- */
 
-static int set_add(struct reader *r, const struct yaml_node *node, void *into)
+static int set_add(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct set_def *set = into;
 	struct sl_prefix prefix;
 	int rc;
 
-	if (node->kind == YAML_TEXT && node->text[0] == '@')
-		return read_refuse(r, node, "addresses and prefixes; a set is no part of a set");
-	rc = read_prefix(r, node, &prefix);
+	if (text[0] == '@')
+		return text_refuse(r, "addresses and prefixes; a set is no part of a set");
+	rc = read_prefix(r, text, &prefix);
 	if (!rc && append(set->prefix, set->count, prefix))
 		rc = read_no_memory(r);
 	return rc;
 }
+
+static const struct key set_item = { .text = set_add, .accepted = ADDRESSES };
 
 struct set_reading {
 	struct override_lines lines;
@@ -70,26 +55,25 @@ static int set_add_line(void *arg, struct bytes key, int line, size_t column)
 	return append(set->prefix, set->count, prefix) ? read_no_memory(reading->lines.r) : 0;
 }
 
-static int read_set_file(struct reader *r, const struct yaml_node *node, void *into)
+static int read_set_file(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct set_def *set = into;
 	struct set_reading reading = {
 		.lines = { .r = r, .arg = &reading, .key = set_add_line }, .set = set,
 	};
-	const char *name;
 	char *path;
-	int rc = read_text(r, node, "the path of a file with one prefix a line", &name);
+	int rc;
 
-	if (rc)
-		return rc;
-	set->file = strdup(name);
-	reading.lines.file = path = config_text_beside(r->file, name);
+	set->file = strdup(text);
+	reading.lines.file = path = config_text_beside(r->file, text);
 	rc = set->file && path ? override_lines_read(&reading.lines) : read_no_memory(r);
 	free(path);
 	return rc;
 }
 
-static const struct key set_file_keys[] = { { "file", .read = read_set_file } };
+static const struct key set_file_keys[] = {
+	{ "file", .text = read_set_file, .accepted = "the path of a file with one prefix a line" },
+};
 
 static int read_set(struct reader *r, const struct yaml_node *key, struct set_def *set)
 {
@@ -97,12 +81,13 @@ static int read_set(struct reader *r, const struct yaml_node *key, struct set_de
 	int rc;
 
 	set->pos = (struct config_pos){ key->line, key->column };
-	rc = read_identifier(r, key, set->name);
+	r->at = key;
+	rc = read_identifier(r, key->text, set->name);
 	if (rc)
 		return rc;
 	snprintf(r->path, sizeof(r->path), "sets.%s", set->name);
 	if (value->kind != YAML_MAP)
-		return yaml_node_is_null(value) ? 0 : read_each(r, value, set_add, set);
+		return yaml_node_is_null(value) ? 0 : read_each(r, value, &set_item, set);
 	rc = read_require(r, value, "file");
 	return rc ? rc : read_map(r, value, set_file_keys, ARRAY_SIZE(set_file_keys), set);
 }
@@ -230,19 +215,15 @@ struct list_reader {
 	struct list_entry entry;
 };
 
-static int read_entry_until(struct reader *r, const struct yaml_node *node, void *into)
+static int read_entry_until(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct list_reader *lr = into;
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, "a time, as 2030-01-31T12:00:00Z", &text);
+	const char *reason;
 
-	if (rc)
-		return rc;
-	if (utc_parse(text, &lr->entry.until_utc_ns, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	return 0;
+	return utc_parse(text, &lr->entry.until_utc_ns, &reason) ? text_fail(r, ": %s", reason) : 0;
 }
 
+/* Any text, also an empty one, or the word null. */
 static int read_entry_reason(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct list_reader *lr = into;
@@ -253,17 +234,17 @@ static int read_entry_reason(struct reader *r, const struct yaml_node *node, voi
 	return 0;
 }
 
-static int read_entry_prefix(struct reader *r, const struct yaml_node *node, void *into)
+static int read_entry_prefix(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct list_reader *lr = into;
 	struct list_entry *entry = &lr->entry;
 	const struct set_def *set;
 	struct list_set ref;
-	int rc = read_prefix_or_set(r, node, &entry->prefix, &set);
+	int rc = read_prefix_or_set(r, text, &entry->prefix, &set);
 
 	if (rc)
 		return rc;
-	entry->pos = (struct config_pos){ node->line, node->column };
+	entry->pos = (struct config_pos){ r->at->line, r->at->column };
 	if (!set)
 		return append(lr->list->entry, lr->list->count, *entry) ? read_no_memory(r) : 0;
 	ref.entry = *entry;
@@ -273,9 +254,9 @@ static int read_entry_prefix(struct reader *r, const struct yaml_node *node, voi
 
 /* `prefix` last: it adds the entries with the values of the other keys. */
 static const struct key entry_keys[] = {
-	{ "until", .read = read_entry_until },
+	{ "until", .text = read_entry_until, .accepted = "a time, as 2030-01-31T12:00:00Z" },
 	{ "reason", .read = read_entry_reason },
-	{ "prefix", .read = read_entry_prefix },
+	{ "prefix", .text = read_entry_prefix, .accepted = ADDRESSES },
 };
 
 static int read_entry(struct reader *r, const struct yaml_node *node, void *into)
@@ -284,14 +265,16 @@ static int read_entry(struct reader *r, const struct yaml_node *node, void *into
 	int rc;
 
 	if (node->kind != YAML_MAP)
-		return read_entry_prefix(r, node, &lr);
+		return key_read(r, node, &entry_keys[ARRAY_SIZE(entry_keys) - 1], &lr);
 	rc = read_require(r, node, "prefix");
 	return rc ? rc : read_map(r, node, entry_keys, ARRAY_SIZE(entry_keys), &lr);
 }
 
+static const struct key entry_item = { .read = read_entry };
+
 static int read_entries(struct reader *r, const struct yaml_node *node, struct list_def *list)
 {
-	int rc = yaml_node_is_null(node) ? 0 : read_each(r, node, read_entry, list);
+	int rc = yaml_node_is_null(node) ? 0 : read_each(r, node, &entry_item, list);
 
 	if (!rc && list_expand(r->model, list))
 		rc = read_no_memory(r);

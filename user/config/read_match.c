@@ -10,15 +10,15 @@
 #include "config/read.h"
 
 /* An address or a set's name; match_expand() adds the prefixes of the set. */
-static int read_address(struct reader *r, const struct yaml_node *node,
-			struct sl_prefix *ret_prefix, const struct set_def **ret_set)
+static int read_address(struct reader *r, const char *text, struct sl_prefix *ret_prefix,
+			const struct set_def **ret_set)
 {
-	int rc = read_prefix_or_set(r, node, ret_prefix, ret_set);
+	int rc = read_prefix_or_set(r, text, ret_prefix, ret_set);
 
 	/* An empty set would leave the dimension empty, which matches everything. */
 	if (!rc && *ret_set && !(*ret_set)->count)
-		rc = read_fail(r, node, EINVAL, "the set %s is empty, so no packet could match; "
-			       "accepted: a set with addresses, or mode: off", read_found(r, node));
+		rc = read_fail(r, r->at, EINVAL, "the set %s is empty, so no packet could match; "
+			       "accepted: a set with addresses, or mode: off", read_found(r, r->at));
 	return rc;
 }
 
@@ -49,36 +49,36 @@ static int append_set(struct reader *r, const struct into_key *into, const struc
 	return 0;
 }
 
-static int item_prefix(struct reader *r, const struct yaml_node *node, void *into)
+static int item_prefix(struct reader *r, const char *text, const struct into_key *into)
 {
 	const struct set_def *set;
 	struct sl_prefix prefix;
-	int rc = read_address(r, node, &prefix, &set);
+	int rc = read_address(r, text, &prefix, &set);
 
 	if (rc)
 		return rc;
 	return set ? append_set(r, into, set) : append_value(r, into, &prefix);
 }
 
-static int item_proto(struct reader *r, const struct yaml_node *node, void *into)
+#define PROTOS "tcp, udp, icmp, icmpv6, sctp, udplite, or 0 to 255"
+
+static int item_proto(struct reader *r, const char *text, const struct into_key *into)
 {
-	const struct name *name = name_find(proto_names, node->text);
+	const struct name *name = name_find(proto_names, text);
 	u64 number;
 	int rc = 0;
 
 	if (name)
 		number = name->value;
 	else
-		rc = read_number(r, node, 255, "tcp, udp, icmp, icmpv6, sctp, udplite, or 0 to 255",
-				 &number);
+		rc = read_number(r, text, 255, PROTOS, &number);
 	return rc ? rc : append_value(r, into, &(u8){ number });
 }
 
-static int item_range(struct reader *r, const struct yaml_node *node, void *into)
+static int item_range(struct reader *r, const char *text, const struct into_key *into)
 {
-	const struct match_key *key = ((struct into_key *)into)->key;
 	u32 first, last;
-	int rc = read_range(r, node, key->most, key->accepted, &first, &last);
+	int rc = read_range(r, text, into->key->most, into->key->accepted, &first, &last);
 
 	return rc ? rc : append_value(r, into, &(struct u16_range){ first, last });
 }
@@ -86,13 +86,11 @@ static int item_range(struct reader *r, const struct yaml_node *node, void *into
 #define FLAGS "flags that are set or, after '!', clear, as syn,!ack; fin, syn, rst, psh, ack, " \
 	"urg, ece, cwr"
 
-static int item_flags(struct reader *r, const struct yaml_node *node, void *into)
+static int item_flags(struct reader *r, const char *text, const struct into_key *into)
 {
 	struct tcp_flags_cond cond = { 0, 0 };
-	const char *p = node->text;
+	const char *p = text;
 
-	if (node->kind != YAML_TEXT)
-		return read_refuse(r, node, FLAGS);
 	for (;;) {
 		size_t len = strcspn(p + (*p == '!'), ",");
 		const char *word = p + (*p == '!');
@@ -103,10 +101,9 @@ static int item_flags(struct reader *r, const struct yaml_node *node, void *into
 			memcpy(copy, word, len);
 		flag = name_find(tcp_flag_names, copy);
 		if (!flag)
-			return read_refuse(r, node, FLAGS);
+			return text_refuse(r, FLAGS);
 		if ((cond.set | cond.clear) & flag->value)
-			return read_fail(r, node, EINVAL, "found %s; accepted: each flag once",
-					 read_found(r, node));
+			return text_refuse(r, "each flag once");
 		if (*p == '!')
 			cond.clear |= flag->value;
 		else
@@ -119,11 +116,14 @@ static int item_flags(struct reader *r, const struct yaml_node *node, void *into
 	return append_value(r, into, &cond);
 }
 
+#define ICMP_TYPES "a type's name as nft has it (echo-request, echo-reply, destination-unreachable, " \
+	"time-exceeded, packet-too-big, nd-neighbor-solicit...), or 0 to 255"
+
 /* A name stands for the type of that name in each family that has it, a number for both. */
-static int item_icmp_type(struct reader *r, const struct yaml_node *node, void *into)
+static int item_icmp_type(struct reader *r, const char *text, const struct into_key *into)
 {
-	const struct name *v4 = name_find(icmp_names, node->text);
-	const struct name *v6 = name_find(icmpv6_names, node->text);
+	const struct name *v4 = name_find(icmp_names, text);
+	const struct name *v6 = name_find(icmpv6_names, text);
 	struct icmp_type_cond cond4 = { SL_V4, 0 }, cond6 = { SL_V6, 0 };
 	int rc = 0;
 	u64 number;
@@ -132,9 +132,7 @@ static int item_icmp_type(struct reader *r, const struct yaml_node *node, void *
 		cond4.type = v4 ? v4->value : 0;
 		cond6.type = v6 ? v6->value : 0;
 	} else {
-		rc = read_number(r, node, 255, "a type's name as nft has it (echo-request, "
-				 "echo-reply, destination-unreachable, time-exceeded, "
-				 "packet-too-big, nd-neighbor-solicit...), or 0 to 255", &number);
+		rc = read_number(r, text, 255, ICMP_TYPES, &number);
 		if (rc)
 			return rc;
 		cond4.type = cond6.type = number;
@@ -146,40 +144,51 @@ static int item_icmp_type(struct reader *r, const struct yaml_node *node, void *
 	return rc;
 }
 
-static int item_interface(struct reader *r, const struct yaml_node *node, void *into)
+static int item_interface(struct reader *r, const char *text, const struct into_key *into)
 {
 	match_interface name;
-	int rc = read_interface_name(r, node, name);
+	int rc = read_interface_name(r, text, name);
 
 	return rc ? rc : append_value(r, into, &name);
 }
 
-/* An empty list could mean everything or nothing, so it is refused. */
-static int read_values(struct reader *r, const struct yaml_node *node, enum match_key_id id,
-		       void *match)
+/* `most` of a row is its key. An empty list could mean everything or nothing. */
+static int values_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
-	static int (*const item[])(struct reader *r, const struct yaml_node *node, void *into) = {
+	return count ? 0 : read_fail(r, r->at, EINVAL, "found an empty list; accepted: one or more "
+				     "values, and no key at all to match any");
+}
+
+static int value_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	static int (*const item[])(struct reader *r, const char *text, const struct into_key *into) = {
 		[MATCH_PREFIXES] = item_prefix, [MATCH_PROTOS] = item_proto,
 		[MATCH_RANGES] = item_range, [MATCH_FLAGS] = item_flags,
 		[MATCH_ICMP_TYPES] = item_icmp_type, [MATCH_INTERFACES] = item_interface,
 	};
-	struct into_key into = { match, &match_keys[id] };
+	struct into_key into = { section, &match_keys[key->most] };
 
-	if (node->kind == YAML_LIST && !node->count)
-		return read_fail(r, node, EINVAL, "found an empty list; accepted: one or more "
-				 "values, and no key at all to match any");
-	return read_each(r, node, item[into.key->kind], &into);
+	return item[into.key->kind](r, text, &into);
 }
 
-#define READ_VALUES(id, name, ...)                                                                \
-	static int read_##name(struct reader *r, const struct yaml_node *node, void *match)       \
-	{                                                                                         \
-		return read_values(r, node, MATCH_##id, match);                                   \
-	}
-MATCH_KEYS(READ_VALUES)
+static const char *value_accepted(const struct key *key, char *buf, size_t size)
+{
+	static const char *const accepted[] = {
+		[MATCH_PREFIXES] = ADDRESSES, [MATCH_PROTOS] = PROTOS, [MATCH_FLAGS] = FLAGS,
+		[MATCH_ICMP_TYPES] = ICMP_TYPES, [MATCH_INTERFACES] = INTERFACE_NAMES,
+	};
+	const struct match_key *of = &match_keys[key->most];
 
-#define READER(id, name, ...) { #name, .read = read_##name },
-static const struct key readers[] = { MATCH_KEYS(READER) };
+	return of->kind == MATCH_RANGES ? of->accepted : accepted[of->kind];
+}
+
+static const struct key_type type_values = {
+	.name = "list", .items = values_begin, .text = value_read, .accepted = value_accepted,
+};
+
+#define ROW(id, name, ...) \
+	{ #name, .type = &type_values, .most = MATCH_##id, .flags = MATCH_##id == MATCH_TCP_FLAGS ? KEY_COMMAS : 0 },
+static const struct key readers[] = { MATCH_KEYS(ROW) };
 
 static bool lists_proto(const struct match_def *m, u8 proto)
 {

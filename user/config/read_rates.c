@@ -37,73 +37,50 @@ void rates_add(struct rates *rates, const struct rate *rate)
 	to->unit = rate->unit;
 }
 
-static int refuse_more(struct reader *r, const struct yaml_node *node, size_t most,
-		       const char *what)
+static int refuse_more(struct reader *r, size_t most, const char *what)
 {
-	return read_fail(r, node, EINVAL, "found one %s more than %zu; accepted: up to %zu", what,
+	return read_fail(r, r->at, EINVAL, "found one %s more than %zu; accepted: up to %zu", what,
 			 most, most);
 }
 
-static int item_rate(struct reader *r, const struct yaml_node *node, void *into)
+static int refuse_bursts(struct reader *r, const struct yaml_node *at, const struct rates *rates,
+			 size_t count)
 {
-	struct rates *rates = into;
+	return read_fail(r, at, EINVAL, "found %s of %zu for %u rate%s; accepted: a burst for each "
+			 "rate, in their order, or no burst at all",
+			 count == 1 ? "one burst, a list" : "a list", count, rates->count,
+			 rates->count == 1 ? "" : "s");
+}
+
+/* The struct that the field is in. */
+static struct rates *rates_at(const struct key *key, const void *section)
+{
+	return (void *)((const char *)key_field_of(key, section) - key->type->variant);
+}
+
+static int rates_begin(struct reader *r, size_t count, const struct key *key, void *section)
+{
+	rates_at(key, section)->count = 0;
+	return count ? 0 : text_refuse(r, "NUMBER[K|M|G] UNIT/PERIOD, or a list of up to four");
+}
+
+static int rate_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	struct rates *rates = rates_at(key, section);
 	struct rate rate;
 	int rc;
 
 	if (rates->count == RATES_MAX)
-		return refuse_more(r, node, RATES_MAX, "rate");
-	rc = read_rate(r, node, &rate);
+		return refuse_more(r, RATES_MAX, "rate");
+	rc = read_rate(r, text, &rate);
 	if (!rc)
 		rates_add(rates, &rate);
 	return rc;
 }
 
-static int read_rates(struct reader *r, const struct yaml_node *node, struct rates *rates)
+static const char *rate_accepted(const struct key *key, char *buf, size_t size)
 {
-	if (node->kind == YAML_LIST && !node->count)
-		return read_refuse(r, node, "NUMBER[K|M|G] UNIT/PERIOD, or a list of up to four");
-	rates->count = 0;
-	return read_each(r, node, item_rate, rates);
-}
-
-/* `rate` is read before, so the number of rates is known. */
-static int read_bursts(struct reader *r, const struct yaml_node *node, struct rates *rates)
-{
-	const struct yaml_node *item = node->kind == YAML_LIST ? node->first : node;
-	size_t count = node->kind == YAML_LIST ? node->count : 1;
-	u64 burst;
-	size_t i;
-	int rc;
-
-	/* Without a rate the key is refused later, as others that need one. */
-	if (!rates->count)
-		return 0;
-	if (count != rates->count)
-		return read_fail(r, node, EINVAL, "found %s of %zu for %u rate%s; accepted: a burst "
-				 "for each rate, in their order, or no burst at all",
-				 node->kind == YAML_LIST ? "a list" : "one burst, a list", count,
-				 rates->count, rates->count == 1 ? "" : "s");
-	for (i = 0; i < count; i++, item = item->next) {
-		rc = read_count(r, item, &burst);
-		if (rc)
-			return rc;
-		if (!burst)
-			return read_refuse(r, item, "1 or more");
-		rates->burst[i] = burst;
-	}
-	return 0;
-}
-
-/* The struct that the field is in. */
-static const struct rates *rates_at(const struct key *key, const void *section)
-{
-	return (const void *)((const char *)key_field_of(key, section) - key->type->variant);
-}
-
-static int rate_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		     void *section)
-{
-	return read_rates(r, node, (struct rates *)rates_at(key, section));
+	return RATES;
 }
 
 static void rate_write(struct writer *w, const struct key *key, const void *section)
@@ -124,22 +101,46 @@ static bool rate_equal(const struct key *key, const void *a, const void *b)
 
 static void rate_clear(const struct key *key, void *section)
 {
-	struct rates *rates = (struct rates *)rates_at(key, section);
+	struct rates *rates = rates_at(key, section);
 
 	memset(rates->rate, 0, sizeof(rates->rate));
 	rates->count = 0;
 }
 
 const struct key_type type_rates = {
-	.name = "rate", .variant = offsetof(struct rates, rate), .read = rate_read,
-	.write = rate_write, .clear = rate_clear, .equal = rate_equal,
-	.takes_list = type_takes_list,
+	.name = "rate", .variant = offsetof(struct rates, rate), .items = rates_begin, .text = rate_read,
+	.accepted = rate_accepted, .write = rate_write, .clear = rate_clear, .equal = rate_equal,
 };
 
-static int burst_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		      void *section)
+/* `rate` is read before, so the number of rates is known. */
+static int bursts_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
-	return read_bursts(r, node, (struct rates *)rates_at(key, section));
+	struct rates *rates = rates_at(key, section);
+
+	memset(rates->burst, 0, sizeof(rates->burst));
+	/* Without a rate the key is refused later, as others that need one. */
+	return !rates->count || count == rates->count ? 0 : refuse_bursts(r, r->at, rates, count);
+}
+
+static int burst_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	struct rates *rates = rates_at(key, section);
+	u64 burst, *to = rates->burst;
+	int rc = rates->count ? read_count(r, text, &burst) : 0;
+
+	if (rc || !rates->count)
+		return rc;
+	if (!burst)
+		return text_refuse(r, "1 or more");
+	while (*to)
+		to++;
+	*to = burst;
+	return 0;
+}
+
+static const char *burst_accepted(const struct key *key, char *buf, size_t size)
+{
+	return "a count, as 2000, 10K or 1M";
 }
 
 static void burst_write(struct writer *w, const struct key *key, const void *section)
@@ -153,8 +154,8 @@ static void burst_write(struct writer *w, const struct key *key, const void *sec
 }
 
 const struct key_type type_bursts = {
-	.name = "count", .variant = offsetof(struct rates, burst), .read = burst_read,
-	.write = burst_write, .takes_list = type_takes_list,
+	.name = "count", .variant = offsetof(struct rates, burst), .items = bursts_begin,
+	.text = burst_read, .accepted = burst_accepted, .write = burst_write,
 };
 
 /* The value of the i-th of a key that takes one or a list; NULL: of a live change. */
@@ -226,63 +227,62 @@ int check_rates(struct reader *r, const struct yaml_node *map, const struct limi
 
 /* ---- prefix, prefix_scale ---- */
 
-/* A family's part of prefix or prefix_scale. */
-struct prefix_part {
-	struct prefix_hierarchy *of;
-	enum sl_family family;
-	u8 count;
-};
-
-static int item_prefix(struct reader *r, const struct yaml_node *node, void *into)
+static int lengths_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
-	struct prefix_part *part = into;
-	u8 *lens = part->of->len[part->family];
-	bool v4 = part->family == SL_V4;
-	u64 len = 0;
-	int rc;
-
-	if (part->count == PREFIX_HIERARCHY_MAX)
-		return refuse_more(r, node, PREFIX_HIERARCHY_MAX, "prefix length");
-	rc = read_number(r, node, v4 ? 32 : 128, v4 ? "0 to 32" : "0 to 128", &len);
-	if (rc)
-		return rc;
-	if (part->count && len >= lens[part->count - 1])
-		return read_fail(r, node, EINVAL,
-				 "found %s behind %u; accepted: each shorter than "
-				 "the one before, as %s",
-				 read_found(r, node), lens[part->count - 1],
-				 v4 ? "[32, 24]" : "[64, 56, 48]");
-	lens[part->count++] = len;
-	return 0;
+	((struct prefix_hierarchy *)section)->count[key->type->variant] = 0;
+	return count ? 0 : text_refuse(r, "a prefix length, or a list of up to four");
 }
 
-int read_prefix_lengths(struct reader *r, const struct yaml_node *node, struct prefix_hierarchy *prefix,
-			enum sl_family family)
+static const char *length_accepted(const struct key *key, char *buf, size_t size)
 {
-	struct prefix_part part = { prefix, family, 0 };
+	return key->type->variant == SL_V4 ? "0 to 32" : "0 to 128";
+}
+
+static int length_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	struct prefix_hierarchy *prefix = section;
+	bool v4 = key->type->variant == SL_V4;
+	u8 *len = prefix->len[key->type->variant], *count = &prefix->count[key->type->variant];
+	u64 found = 0;
 	int rc;
 
-	if (node->kind == YAML_LIST && !node->count)
-		return read_refuse(r, node, "a prefix length, or a list of up to four");
-	rc = read_each(r, node, item_prefix, &part);
+	if (*count == PREFIX_HIERARCHY_MAX)
+		return refuse_more(r, PREFIX_HIERARCHY_MAX, "prefix length");
+	rc = read_number(r, text, v4 ? 32 : 128, key_accepted(key, NULL, 0), &found);
+	if (!rc && *count && found >= len[*count - 1])
+		rc = text_fail(r, " behind %u; accepted: each shorter than the one before, as %s",
+			       len[*count - 1], v4 ? "[32, 24]" : "[64, 56, 48]");
 	if (!rc)
-		prefix->count[family] = part.count;
+		len[(*count)++] = found;
 	return rc;
 }
 
-static int item_scale(struct reader *r, const struct yaml_node *node, void *into)
+static void lengths_write(struct writer *w, const struct key *key, const void *section)
 {
-	struct prefix_part *part = into;
-	u64 scale = 0;
-	int rc = read_number(r, node, SCALE_MAX, "a whole number, 1 to 65536", &scale);
+	const struct prefix_hierarchy *prefix = section;
+	u8 count = prefix->count[key->type->variant];
 
-	if (rc)
-		return rc;
-	if (!scale)
-		return read_refuse(r, node, "a whole number, 1 to 65536");
-	part->of->scale[part->family][part->count++] = scale;
-	return 0;
+	for (u8 i = 0; i < count; i++)
+		fprintf(w->out, "%s%u%s", i ? ", " : count > 1 ? "[" : "",
+			prefix->len[key->type->variant][i],
+			i + 1 == count && count > 1 ? "]" : "");
 }
+
+static bool lengths_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct prefix_hierarchy *x = a, *y = b;
+	int family = key->type->variant;
+	u8 count = x->count[family];
+
+	return count == y->count[family] &&
+	       !memcmp(x->len[family], y->len[family], count);
+}
+
+#define TYPE_LENGTHS(family)                                                            \
+	{ .name = "list", .variant = family, .items = lengths_begin, .text = length_read, \
+	  .accepted = length_accepted, .write = lengths_write, .equal = lengths_equal }
+
+const struct key_type type_lengths_v4 = TYPE_LENGTHS(SL_V4), type_lengths_v6 = TYPE_LENGTHS(SL_V6);
 
 static int refuse_scales(struct reader *r, const struct yaml_node *node,
 			 const struct prefix_hierarchy *prefix, enum sl_family family, size_t count)
@@ -294,17 +294,69 @@ static int refuse_scales(struct reader *r, const struct yaml_node *node,
 }
 
 /* `prefix` is read before, so that it is known how many there are. */
-int read_prefix_scales(struct reader *r, const struct yaml_node *node, struct prefix_hierarchy *prefix,
-		       enum sl_family family)
+static int scales_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
-	struct prefix_part part = { prefix, family, 0 };
-	size_t count = node->kind == YAML_LIST ? node->count : 1;
+	struct prefix_hierarchy *prefix = section;
 
-	if (count != prefix->count[family])
-		return refuse_scales(r, node, prefix, family, count);
-	prefix->scale_count[family] = count;
-	return read_each(r, node, item_scale, &part);
+	prefix->scale_count[key->type->variant] = 0;
+	return count == prefix->count[key->type->variant] ? 0 :
+	       refuse_scales(r, r->at, prefix, key->type->variant, count);
 }
+
+static const char *scale_accepted(const struct key *key, char *buf, size_t size)
+{
+	return "a whole number, 1 to 65536";
+}
+
+static int scale_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	struct prefix_hierarchy *prefix = section;
+	u64 scale = 0;
+	int family = key->type->variant;
+	int rc = read_number(r, text, SCALE_MAX, key_accepted(key, NULL, 0), &scale);
+
+	if (!rc && !scale)
+		rc = key_refuse_text(r, key);
+	if (!rc)
+		prefix->scale[family][prefix->scale_count[family]++] = scale;
+	return rc;
+}
+
+static void scales_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct prefix_hierarchy *prefix = section;
+	int family = key->type->variant;
+
+	for (u8 i = 0; i < prefix->count[family]; i++)
+		fprintf(w->out, "%s%u", i ? ", " : "[", prefix->scale[family][i]);
+	fputc(']', w->out);
+}
+
+/* As many as `a` has lengths. */
+static bool scales_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct prefix_hierarchy *x = a, *y = b;
+	int family = key->type->variant;
+
+	return !memcmp(x->scale[family], y->scale[family],
+		       x->count[family] * sizeof(x->scale[family][0]));
+}
+
+static void scales_clear(const struct key *key, void *section)
+{
+	struct prefix_hierarchy *prefix = section;
+	int family = key->type->variant;
+
+	prefix->scale_count[family] = 0;
+	for (int i = 0; i < PREFIX_HIERARCHY_MAX; i++)
+		prefix->scale[family][i] = 1;
+}
+
+#define TYPE_SCALES(family)                                                            \
+	{ .name = "list", .variant = family, .items = scales_begin, .text = scale_read, \
+	  .accepted = scale_accepted, .write = scales_write, .clear = scales_clear, .equal = scales_equal }
+
+const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
 
 /* Where they differ from the defaults. */
 static bool has_lengths(const struct limit_def *limit)

@@ -14,8 +14,6 @@
 #define BAN_REJECTIONS_MAX 1000000
 #define BAN_MAX_DEFAULT DAY_NS
 
-#define THROTTLES "hard, {soft: 10%, for: 30s} or {elastic: 200%, while: {cpu: 70%}}"
-
 /* ---- throttle ---- */
 
 #define THROTTLE(field) KEY(struct throttle_def, field)
@@ -25,6 +23,8 @@ static const struct key threshold = {
 	.name = "load_signal", THROTTLE(load_signal_percent), &type_whole_percent, .least = 1, .most = 100,
 };
 
+static const struct key signal_name = { .name = "load_signal", THROTTLE(load_signal), &type_identifier };
+
 /* NAME, or {NAME: 60%}. */
 static int key_load_signal(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -32,12 +32,12 @@ static int key_load_signal(struct reader *r, const struct yaml_node *node, void 
 
 	throttle->load_signal_percent = LOAD_SIGNAL_PERCENT_DEFAULT;
 	if (node->kind != YAML_MAP)
-		return read_identifier(r, node, throttle->load_signal);
+		return key_read(r, node, &signal_name, throttle);
 	if (node->count != 1)
 		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: a "
 				 "load signal's name, or one with its threshold, as {api-load: 60%%}",
 				 node->count);
-	if (read_identifier(r, node->first, throttle->load_signal))
+	if (key_read(r, node->first, &signal_name, throttle))
 		return -EINVAL;
 	return key_read(r, node->first->value, &threshold, throttle);
 }
@@ -101,10 +101,14 @@ static int check_throttle(struct reader *r, const struct yaml_node *map, void *s
 static const struct keys throttle_keys = KEYS(struct throttle_def, throttle_rows,
 					      .check = check_throttle);
 
+int read_throttle_text(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	memset(key_field(key, section), 0, sizeof(struct throttle_def));
+	return strcmp(text, "hard") ? text_refuse(r, THROTTLES) : 0;
+}
+
 int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *throttle)
 {
-	if (node->kind == YAML_TEXT && !strcmp(node->text, "hard"))
-		return 0;
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, THROTTLES);
 	return keys_read(r, node, &throttle_keys, throttle);
@@ -112,47 +116,40 @@ int read_throttle(struct reader *r, const struct yaml_node *node, struct throttl
 
 /* ---- ban ---- */
 
-static int key_after(struct reader *r, const struct yaml_node *node, void *into)
+static int after_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	struct ban_def *ban = into;
-	const char *accepted = ban->rejections ? "NUMBER rejections/PERIOD, as in 20 rejections/10m" :
-						 "NUMBER drops/PERIOD, as in 1000 drops/10s";
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, accepted, &text);
+	struct ban_def *ban = section;
+	const char *reason;
 
-	if (rc)
-		return rc;
+	if (!text[0])
+		return text_refuse(r, ban->rejections ? "NUMBER rejections/PERIOD, as in 20 rejections/10m" :
+							"NUMBER drops/PERIOD, as in 1000 drops/10s");
 	if (ban->rejections ? rejections_parse(text, &ban->after, &ban->within_ns, &reason) :
 			      drops_parse(text, &ban->after, &ban->within_ns, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+		return text_fail(r, ": %s", reason);
 	if (ban->rejections && (ban->after > BAN_REJECTIONS_MAX || ban->within_ns > DAY_NS))
-		return read_refuse(r, node, "up to 1M rejections within a day");
+		return text_refuse(r, "up to 1M rejections within a day");
 	if (ban->after > BAN_AFTER_MAX || ban->within_ns > DAY_NS)
-		return read_refuse(r, node, "up to 1G drops within a day");
+		return text_refuse(r, "up to 1G drops within a day");
 	return 0;
 }
 
-static int factor_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		       void *section)
+static int factor_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	const char *text;
-	int rc = read_text(r, node, key->accepted, &text);
 	u32 percent;
 
-	if (rc)
-		return rc;
 	if (factor_parse(text, &percent) || percent < key->least || percent > key->most)
-		return key_refuse(r, node, key);
+		return key_refuse_text(r, key);
 	((struct ban_def *)section)->factor_percent = percent;
 	return 0;
 }
 
-static const struct key_type type_factor = { .name = "factor", .read = factor_read };
+static const struct key_type type_factor = { .name = "factor", .text = factor_read };
 
 #define BAN(field) KEY(struct ban_def, field)
 
 static const struct key ban_rows[] = {
-	{ "after", .read = key_after, .flags = KEY_NEEDED },
+	{ "after", .text = after_read, .flags = KEY_NEEDED | KEY_EMPTY },
 	{ "for", BAN(for_ns), &type_duration, .least = SECOND, .most = 365 * DAY_NS,
 	  .flags = KEY_NEEDED },
 	{ "factor", BAN(factor_percent), &type_factor, .usual = "2", .least = 100, .most = 10000,

@@ -211,14 +211,13 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 			   "and values with commas in quotes" },
 	};
 	u64 file_id[4] = { 0 };
-	const char *text;
+	const char *text = draft->overrides_file->text;
 	struct stat st;
 	char *path;
-	int rc = read_text(r, draft->overrides_file, "the path of a file with lines VALUE,LIMIT",
-			   &text);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	if (!text[0] || yaml_node_is_null(draft->overrides_file))
+		return read_refuse(r, draft->overrides_file, "the path of a file with lines VALUE,LIMIT");
 	path = config_text_beside(draft->b->file, text);
 	index->file_text = strdup(text);
 	if (!path || !index->file_text) {

@@ -150,86 +150,100 @@ struct own_reading {
 	bool block, unlimited, removed;
 };
 
-static int key_own_value(struct reader *r, const struct yaml_node *node, void *into)
+static int own_value_read(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct own_reading *own = into;
 
-	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !node->text[0])
-		return read_refuse(r, node, "a value, as acme");
-	own->value = (struct bytes){ node->text, strlen(node->text) };
-	own->value_at = node;
+	own->value = (struct bytes){ text, strlen(text) };
+	own->value_at = r->at;
 	return 0;
 }
 
-static int item_own_limit(struct reader *r, const struct yaml_node *node, void *into)
+static int add_own_limit(struct reader *r, const struct yaml_node *at, const char *text,
+			 struct own_reading *own)
 {
-	struct own_reading *own = into;
 	struct rule_limit defaults;
 	struct sl_err why;
 	u32 i = own->limit_count;
 	int rc;
 
 	if (i == RULE_LIMITS_MAX)
-		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
+		return read_fail(r, at, EINVAL, "found one limit more than %d; accepted: up to %d",
 				 RULE_LIMITS_MAX, RULE_LIMITS_MAX);
 	if (override_default_limit(own->m, i, &defaults))
 		return read_no_memory(r);
-	rc = read_limit_element(r, node, &defaults, &own->limit[i], override_arena(own->m->table));
+	rc = read_limit_element(r, at, text, &defaults, &own->limit[i],
+				override_arena(own->m->table));
 	if (!rc && own->limit[i].mode == SL_MODE_SHADOW)
-		rc = read_fail(r, node, EINVAL, "found mode: shadow in an override; accepted: enforce");
+		rc = read_fail(r, at, EINVAL, "found mode: shadow in an override; accepted: enforce");
 	if (!rc && check_limit_bounds(&own->limit[i], &own->m->draft->rule, &why))
-		rc = read_fail(r, node, EINVAL, "%s", why.message);
+		rc = read_fail(r, at, EINVAL, "%s", why.message);
 	if (!rc)
 		own->limit_count++;
 	return rc;
 }
 
-static int own_limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			   void *section)
+static int own_limit_text_read(struct reader *r, const char *text, const struct key *key,
+			       void *section)
 {
-	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
-		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
-	return read_each(r, node, item_own_limit, section);
+	return add_own_limit(r, r->at, text, section);
+}
+
+static int own_limit_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			  void *section)
+{
+	return add_own_limit(r, node, NULL, section);
 }
 
 static const struct key_type type_own_limits = {
-	.name = "list", .read = own_limits_read, .takes_list = type_takes_list,
+	.name = "list", .items = limits_begin, .text = own_limit_text_read, .read = own_limit_read,
+	.accepted = requests_accepted,
 };
 
 /* One limit in short. */
-static int key_own_rate(struct reader *r, const struct yaml_node *node, void *into)
+static int own_rate_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	struct own_reading *own = section;
+
+	if (own->limit_count)
+		return read_fail(r, r->at, EINVAL, "found rate beside limits; accepted: one of them");
+	return add_own_limit(r, r->at, text, own);
+}
+
+static int own_rate_map(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct own_reading *own = into;
 
 	if (own->limit_count)
 		return read_fail(r, node, EINVAL, "found rate beside limits; accepted: one of them");
-	return item_own_limit(r, node, own);
+	return add_own_limit(r, node, NULL, own);
 }
 
-static int key_own_burst(struct reader *r, const struct yaml_node *node, void *into)
+static int own_burst_read(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct own_reading *own = into;
 	struct sl_err why;
 	u64 burst;
-	int rc = read_count(r, node, &burst);
+	int rc = read_count(r, text, &burst);
 
 	if (rc)
 		return rc;
 	if (own->limit_count != 1 || !algorithms[own->limit[0].terms.algorithm]->default_burst || !burst)
-		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
+		return text_refuse(r, "1 or more, beside one rate of a token-bucket");
 	own->limit[0].terms.rates.burst[0] = burst;
 	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))
-		return read_fail(r, node, EINVAL, "%s", why.message);
+		return read_fail(r, r->at, EINVAL, "%s", why.message);
 	return 0;
 }
 
 #define OWN(field) KEY(struct own_reading, field)
 
 static const struct key own_rows[] = {
-	{ "value", OWN(value), .read = key_own_value, .flags = KEY_NEEDED },
+	{ "value", OWN(value), .text = own_value_read, .flags = KEY_NEEDED,
+	  .accepted = "a value, as acme" },
 	{ "limits", OWN(limit_count), &type_own_limits },
-	{ "rate", OWN(limit_count), .read = key_own_rate },
-	{ "burst", OWN(limit), .read = key_own_burst },
+	{ "rate", OWN(limit_count), .text = own_rate_read, .read = own_rate_map, .accepted = REQUESTS },
+	{ "burst", OWN(limit), .text = own_burst_read, .accepted = "a count, as 2000, 10K or 1M" },
 	{ "block", OWN(block), &type_yaml_bool },
 	{ "unlimited", OWN(unlimited), &type_yaml_bool },
 	{ "removed", OWN(removed), &type_yaml_bool },
@@ -335,6 +349,8 @@ static int item_own(struct reader *r, const struct yaml_node *node, void *into)
 	return rc ? rc : finish_own(making, &own, node);
 }
 
+static const struct key own_item = { .read = item_own };
+
 static int load_edit(struct own_making *making, const struct rule_edit *edit)
 {
 	struct reader *r = making->m.r;
@@ -404,7 +420,7 @@ int override_load_own(struct reader *r, struct draft *draft, struct override_ind
 	if (!index->own)
 		return read_no_memory(r);
 	if (draft->overrides)
-		rc = read_each(r, draft->overrides, item_own, &making);
+		rc = read_each(r, draft->overrides, &own_item, &making);
 	if (!rc)
 		load_live(&making);
 	return rc;

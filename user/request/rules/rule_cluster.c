@@ -39,27 +39,26 @@ void imply_scope(struct draft *draft)
 		draft->defaults.terms.cluster = true;
 }
 
-static int key_lease(struct reader *r, const struct yaml_node *node, void *into)
+static int key_lease(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct draft *draft = into;
 
 	draft->rule.consistency = CONSISTENCY_LEASE;
-	return read_duration(r, node, LEASE_MIN, LEASE_MAX, "a duration of 10ms to 10s",
-			     &draft->rule.consistency_ns);
+	return read_duration(r, text, LEASE_MIN, LEASE_MAX, key->accepted, &draft->rule.consistency_ns);
 }
 
-static int key_write_back(struct reader *r, const struct yaml_node *node, void *into)
+static int key_write_back(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct draft *draft = into;
 
 	draft->rule.consistency = CONSISTENCY_WRITE_BACK;
-	return read_duration(r, node, WRITE_BACK_MIN, WRITE_BACK_MAX, "a duration of 20ms to 1h",
+	return read_duration(r, text, WRITE_BACK_MIN, WRITE_BACK_MAX, key->accepted,
 			     &draft->rule.consistency_ns);
 }
 
 static const struct key consistency_keys[] = {
-	{ "lease", .read = key_lease },
-	{ "write_back", .read = key_write_back },
+	{ "lease", .text = key_lease, .accepted = "a duration of 10ms to 10s" },
+	{ "write_back", .text = key_write_back, .accepted = "a duration of 20ms to 1h" },
 };
 
 static void consistency_clear(const struct key *key, void *section)

@@ -13,21 +13,18 @@ const char *const rule_place_names[] = {
 	[RULE_OF_DOMAIN] = "domain", [RULE_DEFAULT] = "default",
 };
 
-static int name_domain(struct reader *r, const struct yaml_node *node, struct build *b)
+static int name_domain(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	const struct seen *first;
-	const char *text;
+	struct build *b = into;
 	char **grown;
-	int rc = read_text(r, node, "the name of a domain, as api", &text);
 
-	if (rc)
-		return rc;
 	if (strlen(text) > REQUEST_DOMAIN_MAX)
-		return read_refuse(r, node, "up to 255 bytes");
-	if (note_seen(b, 0, text, node->line, &first))
+		return text_refuse(r, "up to 255 bytes");
+	if (note_seen(b, 0, text, r->at->line, &first))
 		return read_no_memory(r);
 	if (first)
-		return refuse_again(b, node, "the domain", first);
+		return refuse_again(b, r->at, "the domain", first);
 	b->domain = arena_text(build_arena(b), text, strlen(text));
 	grown = reallocarray(b->set->domain, b->set->domain_count + 1, sizeof(*grown));
 	if (!b->domain || !grown)
@@ -36,6 +33,10 @@ static int name_domain(struct reader *r, const struct yaml_node *node, struct bu
 	b->set->domain[b->set->domain_count++] = (char *)b->domain;
 	return match_add_domain(b->set, b->domain, &b->above) ? read_no_memory(r) : 0;
 }
+
+static const struct key domain_name = {
+	.text = name_domain, .accepted = "the name of a domain, as api",
+};
 
 const struct yaml_node *rule_file_domain(const struct yaml_node *node)
 {
@@ -48,7 +49,7 @@ static int key_domain(struct reader *r, const struct yaml_node *node, void *into
 {
 	int rc = node->kind == YAML_MAP ? read_require(r, node, "name") : 0;
 
-	return rc ? rc : name_domain(r, rule_file_domain(node), into);
+	return rc ? rc : key_read(r, rule_file_domain(node), &domain_name, into);
 }
 
 /* Read once the domain is known. */

@@ -29,25 +29,24 @@ const struct name push_kind_names[] = {
 
 /* ---- flags ---- */
 
-int read_bool(struct reader *r, const struct yaml_node *node, bool *ret)
+static int yaml_bool_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	static const char *const words[2][5] = {
 		{ "false", "no", "off", "n" }, { "true", "yes", "on", "y" },
 	};
 
-	for (int value = 0; value < 2 && node->kind == YAML_TEXT; value++)
+	for (int value = 0; value < 2; value++)
 		for (int i = 0; words[value][i]; i++)
-			if (!strcasecmp(node->text, words[value][i])) {
-				*ret = value;
+			if (!strcasecmp(text, words[value][i])) {
+				*(bool *)key_field(key, section) = value;
 				return 0;
 			}
-	return read_refuse(r, node, "true or false");
+	return key_refuse_text(r, key);
 }
 
-static int yaml_bool_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			  void *section)
+static const char *yaml_bool_accepted(const struct key *key, char *buf, size_t size)
 {
-	return read_bool(r, node, key_field(key, section));
+	return "true or false";
 }
 
 static void yaml_bool_write(struct writer *w, const struct key *key, const void *section)
@@ -56,7 +55,8 @@ static void yaml_bool_write(struct writer *w, const struct key *key, const void 
 }
 
 const struct key_type type_yaml_bool = {
-	.name = "true or false", .read = yaml_bool_read, .write = yaml_bool_write,
+	.name = "true or false", .text = yaml_bool_read, .write = yaml_bool_write,
+	.accepted = yaml_bool_accepted,
 };
 
 void write_true(struct writer *w, const void *from)
@@ -64,13 +64,13 @@ void write_true(struct writer *w, const void *from)
 	fputs("true", w->out);
 }
 
-int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into)
+int read_rule_share_threshold(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct draft *draft = into;
-	int rc = read_bool(r, node, &draft->share);
+	int rc = yaml_bool_read(r, text, key, draft);
 
 	if (!rc && draft->share && draft->b->place == RULE_OF_DESCRIPTOR && !match_is_glob(draft->value))
-		rc = read_fail(r, node, EINVAL, "share_threshold needs a pattern; "
+		rc = read_fail(r, r->at, EINVAL, "share_threshold needs a pattern; "
 			       "accepted with it: a value with a '*', as foo*");
 	return rc;
 }
@@ -115,14 +115,9 @@ static void prefix_clear(const struct key *key, void *section)
 	memset(prefix->count, 0, sizeof(prefix->count));
 }
 
-static bool prefix_takes_list(const struct key *key, const char *part)
-{
-	return keys_take_list(&limit_prefix_keys, part);
-}
-
 const struct key_type type_rule_prefix = {
 	.name = "mapping", .read = prefix_read, .write = prefix_write, .equal = prefix_equal,
-	.clear = prefix_clear, .takes_list = prefix_takes_list,
+	.clear = prefix_clear,
 };
 
 /* ---- reserve ---- */
@@ -169,61 +164,58 @@ void write_rule_ban(struct writer *w, const void *from)
 
 /* ---- push_down ---- */
 
-static int key_after(struct reader *r, const struct yaml_node *node, void *into)
+static int after_read(struct reader *r, const char *text, const struct key *key, void *into)
 {
-	const char *accepted = "NUMBER rejections/PERIOD, as in 20 rejections/10s", *text, *reason;
 	struct push_def *push = &((struct draft *)into)->rule.push;
-	int rc = read_text(r, node, accepted, &text);
+	const char *reason;
 
-	if (rc)
-		return rc;
 	if (rejections_parse(text, &push->after, &push->within_ns, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+		return text_fail(r, ": %s", reason);
 	if (push->after > 1000000 || push->within_ns > DAY)
-		return read_refuse(r, node, "up to 1M rejections within a day");
+		return text_refuse(r, "up to 1M rejections within a day");
 	return 0;
 }
 
-/* "limit 50 packets/s", "tag", "no-new", "drop"; each milder than the next. */
-static int item_step(struct reader *r, const struct yaml_node *node, void *into)
-{
-	const char *accepted = "limit RATE, tag, no-new or drop", *text, *reason;
-	struct push_def *push = &((struct draft *)into)->rule.push;
-	struct push_step step = { 0 };
-	const struct name *kind;
-	int rc = read_text(r, node, accepted, &text);
-
-	if (rc)
-		return rc;
-	if (push->step_count == PUSH_STEPS_MAX)
-		return read_fail(r, node, EINVAL, "found one step more than %d; accepted: up to %d",
-				 PUSH_STEPS_MAX, PUSH_STEPS_MAX);
-	if (!strncmp(text, "limit ", 6)) {
-		if (rate_parse(text + 6, &step.rate, &reason))
-			return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node),
-					 reason);
-		if (step.rate.unit != RATE_PACKETS)
-			return read_refuse(r, node, "a rate in packets, as limit 50 packets/s");
-	} else {
-		kind = name_find(push_kind_names, text);
-		if (!kind || kind->value == SL_PUSH_LIMIT)
-			return read_refuse(r, node, accepted);
-		step.kind = kind->value;
-	}
-	push->step[push->step_count++] = step;
-	return 0;
-}
-
-static int steps_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		      void *section)
+static int steps_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
 	struct draft *draft = section;
 	struct push_def *push = &draft->rule.push;
 
-	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
-		return read_refuse(r, node, "one or more of limit RATE, tag, no-new, drop");
+	if (!count)
+		return text_refuse(r, "one or more of limit RATE, tag, no-new, drop");
 	push->step = arena_alloc(build_arena(draft->b), PUSH_STEPS_MAX * sizeof(*push->step));
-	return push->step ? read_each(r, node, item_step, draft) : read_no_memory(r);
+	return push->step ? 0 : read_no_memory(r);
+}
+
+static const char *step_accepted(const struct key *key, char *buf, size_t size)
+{
+	return "limit RATE, tag, no-new or drop";
+}
+
+/* "limit 50 packets/s", "tag", "no-new", "drop"; each milder than the next. */
+static int step_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	struct push_def *push = &((struct draft *)section)->rule.push;
+	struct push_step step = { 0 };
+	const struct name *kind;
+	const char *reason;
+
+	if (push->step_count == PUSH_STEPS_MAX)
+		return read_fail(r, r->at, EINVAL, "found one step more than %d; accepted: up to %d",
+				 PUSH_STEPS_MAX, PUSH_STEPS_MAX);
+	if (!strncmp(text, "limit ", 6)) {
+		if (rate_parse(text + 6, &step.rate, &reason))
+			return text_fail(r, ": %s", reason);
+		if (step.rate.unit != RATE_PACKETS)
+			return text_refuse(r, "a rate in packets, as limit 50 packets/s");
+	} else {
+		kind = name_find(push_kind_names, text);
+		if (!kind || kind->value == SL_PUSH_LIMIT)
+			return key_refuse_text(r, key);
+		step.kind = kind->value;
+	}
+	push->step[push->step_count++] = step;
+	return 0;
 }
 
 static void write_after(struct writer *w, const void *from)
@@ -249,12 +241,13 @@ static void steps_write(struct writer *w, const struct key *key, const void *sec
 }
 
 static const struct key_type type_steps = {
-	.name = "list", .read = steps_read, .write = steps_write, .takes_list = type_takes_list,
+	.name = "list", .items = steps_begin, .text = step_read, .accepted = step_accepted,
+	.write = steps_write,
 };
 
 static const struct key push_rows[] = {
-	{ "after", DRAFT(rule.push.after), .read = key_after, .write = write_after,
-	  .flags = KEY_NEEDED },
+	{ "after", DRAFT(rule.push.after), .text = after_read, .write = write_after,
+	  .flags = KEY_NEEDED, .accepted = "NUMBER rejections/PERIOD, as in 20 rejections/10s" },
 	{ "steps", DRAFT(rule.push.step_count), &type_steps, .flags = KEY_NEEDED },
 	{ "step", DRAFT(rule.push.step_ns), &type_duration, .usual = "60s", .least = SECOND,
 	  .most = DAY },

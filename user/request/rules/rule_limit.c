@@ -30,20 +30,15 @@ struct element {
 	u64 given;
 };
 
-static int key_limit_name(struct reader *r, const struct yaml_node *node, void *into)
+static int limit_name_read(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct element *element = into;
-	const char *accepted = "1 to 64 characters of ASCII without quotes, \\ and control "
-			       "characters", *text;
-	int rc = read_text(r, node, accepted, &text);
 
-	if (rc)
-		return rc;
 	if (strlen(text) > LIMIT_NAME_MAX || strpbrk(text, "\"\\"))
-		return read_refuse(r, node, accepted);
+		return key_refuse_text(r, key);
 	for (const char *c = text; *c; c++)
 		if (*c < 0x20 || *c > 0x7e)
-			return read_refuse(r, node, accepted);
+			return key_refuse_text(r, key);
 	element->limit.name = arena_text(element->arena, text, strlen(text));
 	return element->limit.name ? 0 : read_no_memory(r);
 }
@@ -53,10 +48,14 @@ static void write_limit_name(struct writer *w, const void *from)
 	fprintf(w->out, "'%s'", ((const struct rule_limit *)from)->name);
 }
 
-static int requests_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			 void *section)
+static int requests_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	return read_requests(r, node, key_field(key, section));
+	return read_requests(r, text, key_field(key, section));
+}
+
+const char *requests_accepted(const struct key *key, char *buf, size_t size)
+{
+	return REQUESTS;
 }
 
 static void requests_write(struct writer *w, const struct key *key, const void *section)
@@ -67,7 +66,7 @@ static void requests_write(struct writer *w, const struct key *key, const void *
 }
 
 static const struct key_type type_requests = {
-	.name = "rate", .read = requests_read, .write = requests_write,
+	.name = "rate", .text = requests_read, .accepted = requests_accepted, .write = requests_write,
 };
 
 #define LIMIT(field) KEY(struct rule_limit, field)
@@ -78,7 +77,8 @@ static const struct name http_mode_names[] = {
 
 static const struct key rule_limit_rows[] = {
 	{ "rate", LIMIT(terms.rates.rate[0]), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
-	{ "name", LIMIT(name), .read = key_limit_name, .write = write_limit_name,
+	{ "name", LIMIT(name), .text = limit_name_read, .write = write_limit_name,
+	  .accepted = "1 to 64 characters of ASCII without quotes, \\ and control characters",
 	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
 	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = http_algo_names,
 	  .help = ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP) "default `fixed-window`, see "
@@ -107,12 +107,14 @@ const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows,
 					 .given = offsetof(struct element, given),
 					 .elsewhere = keys_of_packets);
 
-static int read_element(struct reader *r, const struct yaml_node *node, struct element *ret)
+/* Of a mapping, or of a text (NULL: a mapping). */
+static int read_element(struct reader *r, const struct yaml_node *map, const char *text,
+			struct element *ret)
 {
-	if (node->kind == YAML_MAP)
-		return keys_read(r, node, &rule_limit_keys, ret);
+	if (!text)
+		return keys_read(r, map, &rule_limit_keys, ret);
 	ret->given = 1ULL << RULE_LIMIT_RATE;
-	return read_requests(r, node, &ret->limit.terms.rates.rate[0]);
+	return read_requests(r, text, &ret->limit.terms.rates.rate[0]);
 }
 
 /* Keys that it does not set are as in `defaults`, as far as its algorithm has them. */
@@ -128,42 +130,50 @@ static int settle_element(struct reader *r, const struct yaml_node *at, u64 give
 				 http_algo_names);
 }
 
-int read_limit_element(struct reader *r, const struct yaml_node *node,
+int read_limit_element(struct reader *r, const struct yaml_node *map, const char *text,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena)
 {
 	struct element element = { .arena = arena };
-	int rc = read_element(r, node, &element);
+	int rc = read_element(r, map, text, &element);
 
 	*ret = element.limit;
-	return rc ? rc : settle_element(r, node, element.given, defaults, ret);
+	return rc ? rc : settle_element(r, map, element.given, defaults, ret);
 }
 
-static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
+static int add_limit(struct reader *r, const struct yaml_node *at, const char *text,
+		     struct draft *draft)
 {
-	struct draft *draft = into;
 	struct element element = { .arena = build_arena(draft->b) };
 	u32 i = draft->rule.limit_count;
 	int rc;
 
 	if (i == RULE_LIMITS_MAX)
-		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
+		return read_fail(r, at, EINVAL, "found one limit more than %d; accepted: up to %d",
 				 RULE_LIMITS_MAX, RULE_LIMITS_MAX);
-	rc = read_element(r, node, &element);
+	rc = read_element(r, at, text, &element);
 	draft->limit[i] = element.limit;
 	draft->limit_given[i] = element.given;
-	draft->limit_at[i] = node;
+	draft->limit_at[i] = at;
 	if (!rc)
 		draft->rule.limit_count++;
 	return rc;
 }
 
-static int limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		       void *section)
+int limits_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
-	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
-		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
-	return read_each(r, node, item_limit, section);
+	return count ? 0 : text_refuse(r, "a list of limits, as ['10 requests/m']");
+}
+
+static int limit_text_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	return add_limit(r, r->at, text, section);
+}
+
+static int limit_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
+{
+	return add_limit(r, node, NULL, section);
 }
 
 bool has_common_limit(const struct rule_limit *limit, u32 count)
@@ -209,8 +219,8 @@ static void limits_clear(const struct key *key, void *section)
 }
 
 const struct key_type type_rule_limits = {
-	.name = "list", .read = limits_read, .lines = limits_lines, .clear = limits_clear,
-	.takes_list = type_takes_list,
+	.name = "list", .items = limits_begin, .text = limit_text_read, .read = limit_read,
+	.accepted = requests_accepted, .lines = limits_lines, .clear = limits_clear,
 };
 
 /* ---- all of a rule's ---- */

@@ -297,13 +297,16 @@ void write_limit_element(struct writer *w, const struct rule_limit *limit, u64 g
 /* Whether any of them is of scope cluster. */
 bool has_common_limit(const struct rule_limit *limit, u32 count);
 /* An element of `limits`, or of an override's; unset keys are as in `defaults`. */
-int read_limit_element(struct reader *r, const struct yaml_node *node,
+int read_limit_element(struct reader *r, const struct yaml_node *map, const char *text,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena);
 /* Whether it can be counted, also times each prefix_scale. -ERANGE with a message. */
 int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		       struct sl_err *err);
 /* After all keys: names, and conflicts between keys. */
+/* For types of a list of limits. */
+int limits_begin(struct reader *r, size_t count, const struct key *key, void *section);
+const char *requests_accepted(const struct key *key, char *buf, size_t size);
 int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c, rule_cluster.c: types of fields of a struct draft */
@@ -312,7 +315,7 @@ extern const struct keys rule_on_limit_keys, rule_push_down_keys;
 /* rule_keys.c; `into` is a struct draft. */
 int read_rule_ban(struct reader *r, const struct yaml_node *node, void *into);
 void write_rule_ban(struct writer *w, const void *from);
-int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
+read_text read_rule_share_threshold;
 void write_true(struct writer *w, const void *from);
 
 /* rule_cluster.c: keys of cluster limits imply the scope, unless the rule has one. */
@@ -333,10 +336,8 @@ int load_rule_overrides(struct reader *r, struct draft *draft);
 /* A limit's default name: the rule's path, from the second on with a number. */
 char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 
-/* true, false, yes, no, on, off, in any of YAML's spellings. */
-int read_bool(struct reader *r, const struct yaml_node *node, bool *ret);
 
-/* A bool as read_bool() reads it; `reserve`. */
+/* A bool as envoyproxy/ratelimit reads it; `reserve`. */
 extern const struct key_type type_yaml_bool;
 extern const struct keys reserve_keys;
 
