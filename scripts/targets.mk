@@ -19,11 +19,14 @@ FUZZ_TIME ?= 30
 deps:
 	@scripts/deps.sh
 
-# PATTERN=name runs the tests whose path contains it.
+# make -n runs a line that has $(MAKE): it installs nothing.
+dry = $(findstring n,$(firstword -$(MAKEFLAGS)))
+
+# PATTERN=name runs the tests whose path contains it. What no compiler needs is installed while the rest compiles.
 test:
-	@scripts/deps.sh
-	@scripts/js.sh
-	@$(MAKE) --no-print-directory all tests
+	@scripts/deps.sh tests
+	@{ $(if $(dry),:,scripts/deps.sh && scripts/js.sh); } & install=$$!; \
+		$(MAKE) --no-print-directory all tests; built=$$?; wait $$install && exit $$built
 	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
 	@scripts/test.sh $(PATTERN)
 
