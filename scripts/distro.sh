@@ -5,6 +5,7 @@
 #
 #   base        makes that root, as small as Debian's is (debootstrap)
 #   root        makes that root, with what building needs
+#   prepare     and with what smoke and deb install
 #   smoke       builds there, loads the programs within the verifier's budget, tests what depends on
 #               libraries, and runs tests/netns/smoke.sh
 #   deb         builds the Debian packages there, installs, upgrades and removes them (scripts/deb_inside.sh)
@@ -96,9 +97,13 @@ install() {
 		{ tail -20 "$ROOT.log"; fail "cannot be installed: $*"; }
 }
 
+SMOKE_NEEDS="libcmocka-dev liblua5.1-0-dev iproute2 jq curl procps"
+DEB_NEEDS="build-essential debhelper lintian iproute2 jq curl procps libcmocka-dev"
+
 smoke() {
 	make_root
-	install libcmocka-dev liblua5.1-0-dev iproute2 jq curl procps
+	# shellcheck disable=SC2086
+	install $SMOKE_NEEDS
 	inside "
 		make -j$JOBS all build/tests/netns/{blast,sink,scrape} build/tests/bpf/test_budget \
 			build/tests/unit/cluster/redis/test_redis{_reader,_slots} build/tests/unit/request/frontends/test_frontends \
@@ -154,7 +159,8 @@ compilers() {
 # What is built is taken from the last build there: -nc.
 deb() {
 	make_root
-	install build-essential debhelper lintian iproute2 jq curl procps libcmocka-dev
+	# shellcheck disable=SC2086
+	install $DEB_NEEDS
 	inside "
 		make -j$JOBS all build/tests/netns/{blast,sink,scrape} > build.log 2>&1 ||
 			{ tail -30 build.log; exit 1; }
@@ -164,6 +170,11 @@ deb() {
 case ${1:-} in
 base) make_base ;;
 root) make_root ;;
+prepare)
+	make_root
+	# shellcheck disable=SC2086
+	install $SMOKE_NEEDS $DEB_NEEDS
+	;;
 smoke) smoke ;;
 test)
 	make_root
@@ -176,7 +187,7 @@ test)
 deb) deb ;;
 compilers) compilers ;;
 *)
-	echo "usage: distro.sh base|root|smoke|deb|test|compilers" >&2
+	echo "usage: distro.sh base|root|prepare|smoke|deb|test|compilers" >&2
 	exit 2
 	;;
 esac
