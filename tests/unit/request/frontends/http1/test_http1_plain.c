@@ -5,41 +5,10 @@
  * A request that comes in two pieces is read by the parser alone, so each text is read twice, whole and
  * split after its first byte, and the exchanges are compared.
  */
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "lib/rng.h"
-#include "lib/test.h"
-#include "request/frontends/http1/http1_private.h"
+#include "unit/request/frontends/http1/http1_rig.h"
 
-static struct http_tier tier;
-static struct http_def def;
 static int client;
-
-static int begin(void **state)
-{
-	static const struct engine_plan plan = { .users = 1, .threads = 1, .max_delayed = 1 };
-	struct sl_err err;
-
-	tier = (struct http_tier){ .def = &def };
-	assert_int_equal(engine_open(&plan, &tier.engine, &err), 0);
-	assert_int_equal(workers_make(&tier, 1, &err), 0);
-	assert_int_equal(frontend_http1.start(&tier.worker[0]), 0);
-	return 0;
-}
-
-static int end(void **state)
-{
-	frontend_http1.stop(&tier.worker[0]);
-	engine_close(tier.engine);
-	workers_free(&tier);
-	return 0;
-}
-
-static struct http1_worker *of(void)
-{
-	return tier.worker[0].frontend[LISTEN_HTTP];
-}
 
 static void conn_open(struct http1_conn *conn)
 {
