@@ -22,6 +22,7 @@
 
 #include "cluster/redis/redis.h"
 #include "cluster/quota/quota.h"
+#include "bench/arrivals.h"
 #include "lib/rng.h"
 
 #define HOT 1000
@@ -195,22 +196,6 @@ static void tell(struct node *node)
 
 /* ------------------------------------------------------------------ the run */
 
-static u32 draw_key(void)
-{
-	double x = (rng() >> 11) * 0x1p-53 * zipf[keys - 1];
-	u32 low = 0, high = keys - 1;
-
-	while (low < high) {
-		u32 middle = (low + high) / 2;
-
-		if (zipf[middle] > x)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 static void node_open(struct node *node, u32 number)
 {
 	struct sl_err err = { 0 };
@@ -251,7 +236,7 @@ static double run(double rate, double seconds, u64 *ret_commands)
 		u64 due = rate ? (now - start) / 1e9 * rate : made + 64;
 
 		for (; made < due && flights < FLIGHTS_MAX; made++)
-			decide_one(&nodes[rng_below(node_count)], draw_key());
+			decide_one(&nodes[rng_below(node_count)], mix_pick(zipf, keys, (rng() >> 11) * 0x1p-53 * zipf[keys - 1]));
 		if (now >= polled + POLL_NS) {
 			polled = now;
 			for (u32 i = 0; i < node_count; i++)
