@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * attach_rig.h - a data plane on veth pairs of an own network namespace, with an own pin directory,
- * and frames for it. Of test_attach.c and test_takeover.c.
+ * and frames for it. Of test_attach.c, test_takeover.c and test_dispatcher.c.
  */
 #ifndef TESTS_BPF_ATTACH_RIG_H
 #define TESTS_BPF_ATTACH_RIG_H
@@ -29,7 +29,9 @@
 
 #define SLOT 5
 #define BUCKETS 4096
+#ifndef WAIT_MS
 #define WAIT_MS 5000
+#endif
 
 struct fixture {
 	char pin_dir[64];
@@ -176,7 +178,7 @@ struct small_image {
 	struct sl_override_bucket override;
 };
 
-static struct small_image *small_image(u64 generation, u64 pfx_digest)
+static inline struct small_image *small_image(u64 generation, u64 pfx_digest)
 {
 	struct small_image *small = calloc(1, sizeof(*small));
 
@@ -195,7 +197,7 @@ static struct small_image *small_image(u64 generation, u64 pfx_digest)
 	return small;
 }
 
-static void apply(struct fixture *f, u64 generation, u64 pfx_digest)
+static inline void apply(struct fixture *f, u64 generation, u64 pfx_digest)
 {
 	struct small_image *small = small_image(generation, pfx_digest);
 
