@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * account.h - the third stage, as far as it is inline: a single limit with one meter (one
- * rate, one prefix, nothing that stands in for it), whose key is in the table. That is nearly
- * every packet of a flood.
+ * rate, one prefix, nothing that stands in for it), whose key is in the table or gets a place there
+ * that nobody needs. That is nearly every packet of a flood.
  *
  * Everything else is done in meters.h, a program of its own (STAGE_JUMP): the 512 bytes of stack and
  * the million instructions that the verifier grants one program do not suffice for both.

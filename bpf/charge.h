@@ -9,6 +9,7 @@
 #include "bpf/elastic.h"
 #include "bpf/event.h"
 #include "bpf/lease.h"
+#include "bpf/newcomer.h"
 #include "bpf/override.h"
 #include "bpf/refused.h"
 #include "bpf/table.h"
@@ -288,7 +289,7 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 		return ATTEMPT_PASS;
 	way = table_find(key, NULL);
 	if (!way)
-		return ATTEMPT_AGAIN;
+		return charge_newcomer(meter, ev);
 	bucket_state = read_once(&way->bucket_state);
 	if (bucket_state == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 		return ATTEMPT_AGAIN;

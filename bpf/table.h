@@ -419,11 +419,27 @@ SL_GLOBAL u32 table_victim(const struct sl_rules *rules, const struct packet *pk
 	return recorded == ATTEMPT_PASS ? offender_a : way_a;
 }
 
+/* The last step of a way that is ours and has its new key. */
+static __always_inline enum attempt table_publish(struct sl_way *way, u64 key, u64 bucket_state)
+{
+	struct sl_global_stats *stats;
+
+	if (table_find(key & ~SL_KEY_REFUSED, way)) {
+		__sync_lock_test_and_set(&way->key, 0);
+		__sync_lock_test_and_set(&way->bucket_state, 0);
+		return ATTEMPT_AGAIN;
+	}
+	__sync_lock_test_and_set(&way->bucket_state, bucket_state);
+	stats = map_global_stats();
+	if (stats)
+		stats->inserted++;
+	return ATTEMPT_PASS;
+}
+
 /* Installs a key with its bucket state in way `at`, of table_victim(). An offender's key is marked. */
 SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct packet *pkt, u32 at,
 				     u64 key, u64 bucket_state)
 {
-	struct sl_global_stats *stats;
 	struct sl_way seen, *way;
 	struct sl_set *set;
 	u64 known = 1;
@@ -455,16 +471,7 @@ SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct 
 		return ATTEMPT_AGAIN;
 	}
 	table_count_evicted(rules, pkt, seen.key, seen.bucket_state);
-	if (table_find(key & ~SL_KEY_REFUSED, way)) {
-		__sync_lock_test_and_set(&way->key, 0);
-		__sync_lock_test_and_set(&way->bucket_state, 0);
-		return ATTEMPT_AGAIN;
-	}
-	__sync_lock_test_and_set(&way->bucket_state, bucket_state);
-	stats = map_global_stats();
-	if (stats)
-		stats->inserted++;
-	return ATTEMPT_PASS;
+	return table_publish(way, key, bucket_state);
 }
 
 #endif

@@ -11,6 +11,7 @@
  *     judge override PINS [ROUNDS]
  *                               the same of one limit with 100000 overrides, which the packets
  *                               come from at random, and of one without; lines "NAME NS..."
+ *     judge cold PINS [ROUNDS]  the same of random sources of 16M, most of which have no bucket
  *     judge push PINS [ROUNDS]  the same of the cost of push-downs, for sources with one and without
  *
  * PINS is a directory on bpffs that is made, and removed at the end. It is over 500 lines because
@@ -419,6 +420,44 @@ static int overrides(const char *dir, int rounds)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ new sources */
+
+static int cold(const char *dir, int rounds)
+{
+	static const char *const rates[] = { "nothing", "10", "1000" };
+	enum { VARIANTS = sizeof(rates) / sizeof(rates[0]) };
+	static struct judge judges[VARIANTS];
+	static double values[VARIANTS][100];
+	char text[128];
+	u32 action;
+
+	if (rounds > 100)
+		rounds = 100;
+	for (int v = 0; v < VARIANTS; v++) {
+		judge_open(&judges[v], dir, rates[v]);
+		snprintf(text, sizeof(text), "limits: [{name: sources, rate: %s packets/s, accounting: exact}]\n",
+			 v ? rates[v] : "10");
+		apply(&judges[v], text);
+	}
+	for (int round = -1; round < rounds; round++)
+		for (int v = 0; v < VARIANTS; v++) {
+			struct judge_bpf *skel = judges[v].skel;
+			double ns = ns_per_packet(v ? skel->progs.judge_cold : skel->progs.judge_cold_nothing,
+						  false, &action);
+
+			if (round >= 0)
+				values[v][round] = ns;
+		}
+	for (int v = 0; v < VARIANTS; v++) {
+		printf("%s", rates[v]);
+		for (int round = 0; round < rounds; round++)
+			printf(" %.1f", values[v][round]);
+		printf("\n");
+		judge_close(&judges[v]);
+	}
+	return 0;
+}
+
 /* ------------------------------------------------------------------ push-downs */
 
 #define PUSH_SOURCES SL_PUSHES_MAX
@@ -521,13 +560,18 @@ int main(int argc, char **argv)
 			die(argv[2], NULL);
 		rc = overrides(argv[2], argc > 3 ? atoi(argv[3]) : 5);
 		rmdir(argv[2]);
+	} else if (argc >= 3 && !strcmp(argv[1], "cold")) {
+		if (mkdir(argv[2], 0700) && errno != EEXIST)
+			die(argv[2], NULL);
+		rc = cold(argv[2], argc > 3 ? atoi(argv[3]) : 5);
+		rmdir(argv[2]);
 	} else if (argc >= 3 && !strcmp(argv[1], "push")) {
 		if (mkdir(argv[2], 0700) && errno != EEXIST)
 			die(argv[2], NULL);
 		rc = pushes(argv[2], argc > 3 ? atoi(argv[3]) : 5);
 		rmdir(argv[2]);
 	} else {
-		fprintf(stderr, "usage: judge override|push PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
+		fprintf(stderr, "usage: judge cold|override|push PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
 	}
 	return rc;
 }
