@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # scenarios.sh [FILE...] - plays the files of tests/scenario/requests that are `real` (or those) in real
-# time: each node a daemon, with a real Redis. The language: tests/lib/request_scenario.h.
+# time: each node a daemon, with a real Redis. The language: tests/lib/request_scenario.h. With CONSISTENCY
+# (scenarios_lease.sh) only those that vary by it.
 
 . "$(dirname "$0")/../lib/redis.sh"
-cluster_begin scenarios "$@"
+: "${CONSISTENCY:=strict}"
+cluster_begin "scenarios-${CONSISTENCY//[^a-z]/}" "$@"
 PLAYER="${BUILD:-build}/tests/unit/request/engine/test_request_scenario"
 NODE_HTTP='  workers: 1'
 declare -A allowed denied
@@ -127,12 +129,12 @@ step() {
 	esac
 }
 
-# play FILE CONSISTENCY
+# play FILE
 play() {
 	local title lines name begin varies domain line
 
-	title="$(basename "$1" .scn) $2"
-	lines=$("$PLAYER" --steps "$1" "$2" 2>&1)
+	title="$(basename "$1" .scn) $CONSISTENCY"
+	lines=$("$PLAYER" --steps "$1" "$CONSISTENCY" 2>&1)
 	case $? in
 	0) ;;
 	1) return ;;	# not a real one
@@ -141,8 +143,9 @@ play() {
 		return
 		;;
 	esac
-	sed '/^---$/,$d' <<< "$lines" | http_rules api
 	read -r varies domain line < <(sed '1,/^---$/d' <<< "$lines")
+	[ "$varies" = 1 ] || [ "$CONSISTENCY" = strict ] || return
+	sed '/^---$/,$d' <<< "$lines" | http_rules api
 	read -ra nodes <<< "$line"
 	utc_room 3600 60
 	allowed=() denied=()
@@ -162,11 +165,10 @@ play() {
 	while read -r line; do
 		step $line
 	done < <(sed '1,/^---$/d' <<< "$lines" | tail -n +2)
-	[ "$varies" = 0 ] || [ "$2" != strict ] || play "$1" '{lease: 1s}'
 }
 
 [ $# -gt 0 ] || set -- tests/scenario/requests/*.scn
 for file; do
-	play "$file" strict
+	play "$file"
 done
 lab_done
