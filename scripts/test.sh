@@ -155,7 +155,7 @@ begin=$SECONDS
 # priority have the machine for themselves.
 alone='/(escape|netns/elastic|flood|hold|loop|survive|faults)\.sh$'
 scenarios=$(ls -S tests/{cluster,netns,http,escape,make}/*.sh)
-long=$(grep -E '/(docs|txn|failover)\.sh$' <<< "$scenarios")
+long=$(grep -E '/(docs|txn|failover|scenarios)\.sh$' <<< "$scenarios")
 # By their sources: a program whose source was moved or removed is not run.
 run_each 3 judge_program $(find tests/{unit,prop,bpf} -name 'test_*.c' | sort | sed 's|^|build/|; s|\.c$||')
 run_each 1 judge_scenario $(grep -E "$alone" <<< "$scenarios")
