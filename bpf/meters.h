@@ -282,6 +282,23 @@ SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct evaluation *ev, 
 	return other == SL_NO_METER ? 1 : meter_refund_one(rules, ev, other);
 }
 
+/*
+ * Entry `i` refused: counted, where other nodes are to know it (`refusals`). The wider meter of a
+ * full table counts on this node alone.
+ */
+SL_GLOBAL int meter_refused(const struct sl_rules *rules, struct evaluation *ev, u32 i)
+{
+	const struct sl_limit *meter;
+
+	if (!rules || !ev)
+		return 0;
+	ev->matches.refused = i;
+	meter = limit_at(rules, meter_entry(ev, i)->meter);
+	if (!meter || !meter->refusals || meter_entry(ev, i)->taken == METER_FULL)
+		return 0;
+	return meter_charge(rules, ev, meter->refusals, CHARGE_COMMIT) == CHARGE_PASS;
+}
+
 /* ---- several */
 
 /* Charges all entries in `bits`, or none: then matches.refused is the first that refused. */
@@ -298,7 +315,7 @@ SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluat
 		result = meter_try(rules, ev, i, CHARGE_PEEK);
 		if (result == CHARGE_PASS)
 			continue;
-		ev->matches.refused = i;
+		meter_refused(rules, ev, i);
 		return result;
 	}
 	for (i = 0; i < SL_CHARGES_MAX; i++) {
@@ -312,7 +329,7 @@ SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluat
 	}
 	if (i == SL_CHARGES_MAX)
 		return CHARGE_PASS;
-	ev->matches.refused = i;
+	meter_refused(rules, ev, i);
 	FORGET(&ev->pkt, i);
 	for (k = 0; k < SL_CHARGES_MAX && k < i; k++)
 		if (bits & (1U << k))

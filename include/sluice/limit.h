@@ -79,6 +79,7 @@ enum sl_tag_flags {
  *   full	on_full: prefix: charged instead of this meter where the table has no room
  *   counter	of a limit of all nodes: charged with it, refuses nothing, and so counts what this
  *		node admits; the daemon charges what others admit to the limit's meters
+ *   refusals	of such a limit with count_all: the counter of what this meter refuses; 0: none
  *   overridden	whose slot and prefix-less parameters the buckets of overridden sources use
  *		and weighed under; the parameters they step with are in the override index
  *
@@ -111,7 +112,8 @@ struct sl_limit {
 	u8 dst_prefix[SL_FAMILY_COUNT];	/* how destinations are grouped; 0: each */
 	u8 by_match;		/* 1: a limit without a rate: each packet that matches meets `action` */
 	u8 percpu;		/* 1: other parameters than these may have leases, too */
-	u8 pad1[6];
+	u16 refusals;		/* a meter, or 0 */
+	u8 pad1[4];
 	u64 pad2[2];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");

@@ -28,6 +28,7 @@ limits:
      overrides: [{src: 10.1.9.7, rate: 300 packets/s, burst: 300}]}
   - {name: all, match: {src: 10.1.10.0/24}, per: [], rate: 300 packets/s, scope: cluster}
   - {name: port, match: {src: 10.1.11.0/24, dport: 9000-9010}, per: [dport], rate: 300 packets/s, scope: cluster}
+  - {name: counted, match: {src: 10.1.13.0/24}, rate: 300 packets/s, count: all, scope: cluster}
   - {name: rates, match: {src: 10.1.12.0/24}, rate: [1000 packets/s, 30K bytes/s], scope: cluster}"
 packet_nodes a b c
 
@@ -52,6 +53,8 @@ for name in a b c; do
 	send 10.1.10.0/24 --pps 600
 	send 10.1.11.0/24 --dport 9000-9001 --pps 800
 	send 10.1.12.2 --pps 600 --length 100
+	# It hammers at one node, and stays far below the limit at the others.
+	send 10.1.13.2 --pps $([ $name = a ] && echo 900 || echo 60)
 	# The sources that lose nothing come last: below the limit in sum; exempt.
 	send 10.1.1.3 --pps 85
 	send 10.1.20.2 --pps 200
@@ -91,13 +94,15 @@ held "one bucket for all" '^10\.1\.10\.' 300
 held "a bucket for each port, one" '^10\.1\.11\.' 300 9000
 held "another" '^10\.1\.11\.' 300 9001
 held "of several rates the smaller one" '^10\.1\.12\.2$' 300
+check "count: all: what one node refuses keeps the source out of all, in 4 s" "$(sum '^10\.1\.13\.2$' 1.5 5.5)" 0 120
+check "it had its burst" "$(sum '^10\.1\.13\.2$' 0 1.5)" 250 900
 # The limit in each of at most four windows, and what each node admitted before the others published: 0.7 s
 # in the first one, two intervals in the others, and delays.
 check "a window of 2 s, in 6 s" "$(sum '^10\.1\.3\.2$' 0 100)" 1500 $((4 * 600 + 2 * 600 * 20 / 10))
 # 4 s: 2.5 windows, and the same once.
 check "a sliding window, in 6 s" "$(sum '^10\.1\.4\.2$' 0 100)" 1200 $((3000 + 2 * 600 * 14 / 10))
-lost_nothing "who is below his limit in sum loses nothing" '^10\.1\.1\.3$' sent.15
-lost_nothing "nor who is exempt" '^10\.1\.20\.2$' sent.16
+lost_nothing "who is below his limit in sum loses nothing" '^10\.1\.1\.3$' sent.16
+lost_nothing "nor who is exempt" '^10\.1\.20\.2$' sent.17
 check_is "every message was understood" \
 	"$(for name in a b c; do node $name ctl -o json cluster show | jq '.packets.bad + .packets.unknown'; done | xargs)" "0 0 0"
 lab_done

@@ -46,6 +46,8 @@ struct lab {
 	u64 now_ns;
 	u64 seed;
 	u64 unit_length;		/* of a frame, where bytes count */
+	struct rig *one;		/* NULL, or a node that gets all packets of all nodes */
+	u64 one_passed[SOURCES];
 };
 
 static struct cluster_def cluster;
@@ -160,12 +162,16 @@ static void run(struct lab *lab, u64 for_ns, const double rate[NODES][SOURCES])
 			struct node *node = &lab->node[n];
 
 			rig_set_time(&node->rig, lab->now_ns, UTC_OFFSET);
+			if (lab->one)
+				rig_set_time(lab->one, lab->now_ns, UTC_OFFSET);
 			for (u32 s = 0; s < SOURCES; s++) {
 				node->owed[s] += rate[n][s] * STEP_NS / SL_NS_PER_SEC;
 				for (; node->owed[s] >= 1; node->owed[s]--) {
 					node->sent[s]++;
 					node->passed[s] += rig_passes(&node->rig, dice(lab, 4),
 								      &node->frame[s]);
+					if (lab->one)
+						lab->one_passed[s] += rig_passes(lab->one, 0, &node->frame[s]);
 				}
 			}
 			if (lab->now_ns >= node->looks_ns)
@@ -173,6 +179,18 @@ static void run(struct lab *lab, u64 for_ns, const double rate[NODES][SOURCES])
 		}
 		deliver(lab);
 	}
+}
+
+/* From now on a node by itself with this limit gets all packets, too. */
+static void lab_compare(struct lab *lab, struct rig *rig, struct limit_def *limit)
+{
+	struct policy policy;
+
+	rig_open_sim(rig, 1024, 4, 64);
+	rig_set_time(rig, lab->now_ns, UTC_OFFSET);
+	policy = rig_policy(rig, limit, 1);
+	image_free(rig_install(rig, &policy));
+	lab->one = rig;
 }
 
 /* Of the key of limit 0's bucket for a source. */
@@ -377,6 +395,60 @@ TEST(test_soft)
 				(kinds[k].burst + RATE * 20) * (100 + NODES * 10) / 100 * 101 / 100 +
 					first_excess(&kinds[k], 9000));
 		assert_int_equal(lost(&lab, 1), 0);
+		lab_close(&lab);
+	}
+}
+
+/*
+ * `count: all`. Source 0 hammers at node 0 and tries its luck at node 1; source 1 stays below its limit in sum.
+ * One node would admit nothing of source 0. Node 1 admits nothing either, of windows what comes until node 0's
+ * first report in each. When source 0 goes on slowly at node 1, that admits it as one node would, but for three
+ * intervals: its report, and two of a debt.
+ */
+TEST(test_count_all)
+{
+	static const struct kind all[] = {
+		{ "token-bucket", SL_ALGO_TOKEN_BUCKET, 1000, 1, ACCOUNTING_PERCPU },
+		{ "small burst", SL_ALGO_TOKEN_BUCKET, 100, 1, ACCOUNTING_EXACT },
+		{ "leaky-bucket", SL_ALGO_LEAKY_BUCKET, 1, 1, ACCOUNTING_EXACT },
+		{ "sliding-window", SL_ALGO_SLIDING_WINDOW, 0, 1, ACCOUNTING_EXACT },
+		{ "sliding-window 10s", SL_ALGO_SLIDING_WINDOW, 0, 10, ACCOUNTING_EXACT },
+		{ "window-counters 10s", SL_ALGO_WINDOW_COUNTERS, 0, 10, ACCOUNTING_EXACT },
+	};
+	static const double hammer[NODES][SOURCES] = { { 3000, 140 }, { 250, 140 }, { 0, 140 } };
+	static const double slow[NODES][SOURCES] = { { 0, 140 }, { 250, 140 }, { 0, 140 } };
+
+	for (u32 k = 0; k < sizeof(all) / sizeof(*all); k++) {
+		struct limit_def limit = limit_of(&all[k]);
+		u64 windows = all[k].burst ? 0 : 20 / all[k].period_s + 1, before, one, least, most;
+		struct rig rig;
+		struct lab lab;
+
+		/* Half of it: the packets of one step come together, and are to come faster than the rate. */
+		limit.terms.rates.rate[0].count /= 2;
+		limit.terms.rates.burst[0] = all[k].burst > 1 ? all[k].burst / 2 : 0;
+		limit.terms.count_all = true;
+		limit.terms.buckets = all[k].algo == SL_ALGO_WINDOW_COUNTERS ? 2 : 0;
+		lab_open(&lab, &limit);
+		lab_compare(&lab, &rig, &limit);
+		run(&lab, 2 * SL_NS_PER_SEC, hammer);
+		before = passed(&lab, 0);
+		one = lab.one_passed[0];
+		run(&lab, 20 * SL_NS_PER_SEC, hammer);
+		most = windows * LATE(250);
+		print_message("%s: %llu of one node's %llu", all[k].name, passed(&lab, 0) - before,
+			      lab.one_passed[0] - one);
+		if (passed(&lab, 0) - before > lab.one_passed[0] - one + most)
+			fail_msg("hammered: at most %llu more", most);
+		before = passed(&lab, 0);
+		one = lab.one_passed[0];
+		run(&lab, 40 * SL_NS_PER_SEC, slow);
+		one = lab.one_passed[0] - one;
+		least = windows ? one * 95 / 100 : one - 250 * 45 / 100;
+		print_message("; then %llu of %llu\n", passed(&lab, 0) - before, one);
+		assert_in_range(passed(&lab, 0) - before, least, one + LATE(250));
+		assert_in_range(lost(&lab, 1), 0, neighbour_loss(&all[k]));
+		rig_close(&rig);
 		lab_close(&lab);
 	}
 }

@@ -218,10 +218,7 @@ static int check_scope(struct reader *r, const struct yaml_node *map, const stru
 static int check_terms(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
 	const struct limit_terms *terms = &limit->terms;
-	const char *conflict = terms->count_all && terms->cluster ?
-		"count is all, but scope is cluster: nodes publish what they admit, not what "
-		"they refuse; accepted with it: count: admitted, or scope: node" :
-		limit_terms_conflict(terms);
+	const char *conflict = limit_terms_conflict(terms);
 	int rc = limit_terms_check(r, map, limit_terms_given(map), terms, &terms->algorithm, 1,
 				   algorithm_names);
 

@@ -203,7 +203,7 @@ static void add_source(json_t *used, const struct dp_consumption_report *report,
 
 	json_array_append_new(used, json_integer((json_int_t)report->hash));
 	json_array_append_new(used, json_integer((json_int_t)units));
-	json_array_append_new(used, json_integer((json_int_t)((mono_ns - report->since_ns) / NS_PER_MS)));
+	json_array_append_new(used, json_integer((json_int_t)((mono_ns - report->since_ns + NS_PER_MS - 1) / NS_PER_MS)));
 }
 
 json_t *consumption_to_json(const struct dp_consumption *consumption,

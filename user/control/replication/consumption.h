@@ -13,7 +13,8 @@
  *
  * Meter and kind name what is counted, as limit_ids do: meters of equal kinds count the same unit
  * by the same prefix, at any rates. HASH is the source's under the cluster's seed; AGE_MS is the
- * time from the first counted unit to the message.
+ * time from the first counted unit to the message. What a meter refused, with `count: all`, is an entry
+ * of its own ("web#1r"); of a bucket AGE_MS is then the time from the last refusal.
  */
 #ifndef SLUICE_REPLICATION_CONSUMPTION_H
 #define SLUICE_REPLICATION_CONSUMPTION_H

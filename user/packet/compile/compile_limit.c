@@ -23,7 +23,7 @@ static bool is_further(const struct sl_rules *rules, u32 index, u32 head)
 static bool same_meter(const struct sl_limit *a, const struct sl_limit *b)
 {
 	return a->next == b->next && a->soft == b->soft && a->full == b->full &&
-	       a->overridden == b->overridden && a->ban == b->ban &&
+	       a->overridden == b->overridden && a->ban == b->ban && a->refusals == b->refusals &&
 	       a->of_overrides == b->of_overrides && limit_kind(a) == limit_kind(b);
 }
 

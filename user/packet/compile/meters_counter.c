@@ -11,6 +11,10 @@
  * The window is a minute: charges between the last reading and its end are not reported to the
  * other nodes, which is at most the interval of readings in each minute. Longer windows would
  * occupy the table for sources that are no longer active.
+ *
+ * With `count: all` each meter has one more, of the same kind, which is charged where that meter
+ * refuses: what the two count has to be told apart, for what is admitted may be a debt beyond the
+ * limit, and what is refused fills a bucket up to it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -61,6 +65,7 @@ static void fill_meter(struct meters *meters, u32 index, u32 of)
 	meter->lease = 0;
 	meter->single_meter = 0;
 	meter->elastic = 0;
+	meter->refusals = 0;
 	meter->next = meter->soft = meter->full = meter->overridden = meter->ban = SL_NO_METER;
 }
 
@@ -73,7 +78,8 @@ static const struct override_meter *overrides_of(const struct meters *meters, u3
 }
 
 /* The counting meter for the sources with overrides of meter `of`. */
-static int add_overridden(struct meters *meters, const struct limit_def *def, u32 counter, u32 of)
+static int add_overridden(struct meters *meters, const struct limit_def *def, u32 counter, u32 of,
+			  const char *role)
 {
 	const struct override_meter *from;
 	struct override_meter *to;
@@ -84,7 +90,7 @@ static int add_overridden(struct meters *meters, const struct limit_def *def, u3
 	index = take_meter(meters);
 	if (!index)
 		return -E2BIG;
-	name_meter(meters, index, of, "co");
+	name_meter(meters, index, of, role);
 	fill_meter(meters, index, of);
 	meters->meter[index].of_overrides = 1;
 	meters->meter[counter].overridden = index;
@@ -103,6 +109,19 @@ static int add_overridden(struct meters *meters, const struct limit_def *def, u3
 	return 0;
 }
 
+/* The counter of what meter `of` refuses: not charged with the limit, but where `of` refuses. */
+static int add_refusals(struct meters *meters, const struct limit_def *def, u32 of)
+{
+	u32 index = take_meter(meters);
+
+	if (!index)
+		return -E2BIG;
+	name_meter(meters, index, of, "r");
+	fill_meter(meters, index, of);
+	meters->meter[of].refusals = index;
+	return add_overridden(meters, def, index, of, "ro");
+}
+
 static bool counts_for(const struct sl_limit *counter, const struct sl_limit *meter)
 {
 	return counter->counter && counter->unit == meter->unit &&
@@ -118,8 +137,10 @@ int meters_add_counters(struct meters *meters, const struct limit_def *def, u32 
 	for (u32 of = head; of != SL_NO_METER && !meters->meter[of].counter;
 	     of = meters->meter[of].next) {
 		u32 have = head, index;
-		int err;
+		int err = def->terms.count_all ? add_refusals(meters, def, of) : 0;
 
+		if (err)
+			return err;
 		while (have != SL_NO_METER && !counts_for(&meters->meter[have], &meters->meter[of]))
 			have = meters->meter[have].next;
 		if (have != SL_NO_METER)
@@ -131,7 +152,7 @@ int meters_add_counters(struct meters *meters, const struct limit_def *def, u32 
 		fill_meter(meters, index, of);
 		meters->meter[last].next = index;
 		last = index;
-		err = add_overridden(meters, def, index, of);
+		err = add_overridden(meters, def, index, of, "co");
 		if (err)
 			return err;
 	}

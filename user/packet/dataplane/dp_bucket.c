@@ -307,10 +307,10 @@ static u64 charge_window(u64 bucket_state, const struct sl_params *p, struct sl_
 	return sl_window_state(number, count + at_most(units, most - count));
 }
 
-/* Quanta, rounded as the steps round them. */
-static u64 add_quanta(u64 count, u64 units, const struct sl_params *p, struct sl_now now)
+/* Quanta, rounded as the steps round them. `times`: the capacity is the most. */
+static u64 add_quanta(u64 count, u64 units, u32 times, const struct sl_params *p, struct sl_now now)
 {
-	u64 most = at_most(2 * (p->capacity >> (p->quantum & 63)), SL_SLIDING_COUNT_MAX);
+	u64 most = at_most(times * (p->capacity >> (p->quantum & 63)), SL_SLIDING_COUNT_MAX);
 	u64 quanta = (units + sl_sliding_random(p, now.utc_ns)) >> (p->quantum & 63);
 
 	return count >= most || !units ? count : count + at_most(quanta, most - count);
@@ -323,14 +323,15 @@ static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl
 	u64 began = now.utc_ns - now.utc_ns % p->window_ns;
 	u64 is = units_within(charge, began, p->window_ns);
 	u64 was = units_within(charge, began - p->window_ns, p->window_ns);
+	u32 times = charge->refused ? 1 : 2;
 
 	if (!is && !was)
 		return bucket_state;
-	s.previous = add_quanta(s.previous, was, p, now);
-	return sl_sliding_state(&s, add_quanta(s.current, is, p, now));
+	s.previous = add_quanta(s.previous, was, times, p, now);
+	return sl_sliding_state(&s, add_quanta(s.current, is, times, p, now));
 }
 
-/* All of it in the newest bucket. */
+/* All of it in the newest bucket; of what was refused in the one of that time, if none has begun since. */
 static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			   const struct dp_charge *charge)
 {
@@ -338,6 +339,8 @@ static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct s
 	u64 newest = sl_counters_at(&c, p, 0), used = sl_counters_sum(&c, p);
 	u64 most = at_most(2 * p->capacity, used + sl_counters_mask(p) - 1 - newest);
 
+	if (charge->refused)
+		return sl_counters_fill(bucket_state, p, charge->until.utc_ns, charge->units);
 	if (used < most)
 		c.counts += at_most(charge->units, most - used);
 	return sl_counters_state(&c);
@@ -348,15 +351,18 @@ static u64 charge_bucket(u64 bucket_state, const struct sl_params *p, struct sl_
 			 const struct dp_charge *charge)
 {
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = bucket_state >> SL_GCRA_GEN_BITS, most;
+	u64 since = charge->since.mono_ns * SL_TICKS_PER_NS;
 
 	if ((bucket_state & SL_GCRA_GEN_MASK) != p->gen)
 		full = ticks + sl_gcra_debt(bucket_state, p, ticks);
 	most = ticks + p->tau + at_most(charge->beyond_ns, SL_BIT(55)) * SL_TICKS_PER_NS;
 	if (full >= most)
 		return bucket_state;
-	if (full < charge->since.mono_ns * SL_TICKS_PER_NS)
-		full = charge->since.mono_ns * SL_TICKS_PER_NS;
+	if (!charge->refused && full < since)
+		full = since;
 	full += at_most(charge->ticks, most - full);
+	if (charge->refused && full < since + p->tau)
+		full = since + p->tau;
 	return full > ticks ? sl_gcra_state(p, full, 0) : bucket_state;
 }
 

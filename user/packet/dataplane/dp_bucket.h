@@ -37,11 +37,15 @@ void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
  * Charges, forced, what passed elsewhere from `since` to `until`: `ticks` to a bucket, `units` to a
  * window, as if they had come evenly, each in its window. A count is at most twice the capacity, a
  * debt tau and `beyond_ns`. A new key takes a free place; without one nothing is charged.
+ *
+ * `refused`: what was refused elsewhere, of a limit that counts that. A count is at most the capacity.
+ * A bucket was empty at `since`, and has `beyond_ns` as its largest debt beyond tau.
  */
 struct dp_charge {
 	u64 units, ticks;
 	struct sl_now since, until;
 	u64 beyond_ns;
+	bool refused;
 };
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
 		      struct sl_now now);

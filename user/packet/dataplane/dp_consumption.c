@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * dp_consumption.c - see dp_consumption.h.
+ * dp_consumption.c - see dp_consumption.h: the sources, and how they are found and read.
  *
  * Known sources are read each time, at the last place of their counter in the table. New ones are
  * found by scanning the table in rounds, a part each time: a scan reads 16 bytes a way, in order. A
@@ -13,8 +13,6 @@
 
 #include "packet/dataplane/dp_consumption_private.h"
 
-/* A source that counts slowly is published at least this often. */
-#define REPORT_AT_LEAST_NS SL_NS_PER_SEC
 /* A source that only other nodes report is removed this long after their last report. */
 #define FORGET_NS (2 * SL_NS_PER_SEC)
 /* After an eviction, the past of a new source is unknown for this long. */
@@ -83,7 +81,7 @@ static u64 counted(u64 before, u64 bucket_state)
 	return is - was;
 }
 
-static u32 share_of(const struct group *g, u64 units)
+u32 consumption_share(const struct group *g, u64 units)
 {
 	u64 whole = units / g->worth;
 
@@ -91,7 +89,7 @@ static u32 share_of(const struct group *g, u64 units)
 }
 
 /* Its place, or the place for it; `removed` places do not exist: see source_drop(). */
-static struct source *source_find(struct dp_consumption *u, u64 key)
+struct source *consumption_find_source(struct dp_consumption *u, u64 key)
 {
 	for (u64 i = consumption_hash(key);; i++) {
 		struct source *s = &u->source[i & (u->sources - 1)];
@@ -142,14 +140,14 @@ static bool displace(struct dp_consumption *u, u32 share, u64 now_ns)
 }
 
 /* A place for a source with this consumption; NULL: all others have more. */
-static struct source *source_add(struct dp_consumption *u, u64 key, u32 share, u64 now_ns)
+struct source *consumption_add_source(struct dp_consumption *u, u64 key, u32 share, u64 now_ns)
 {
-	struct source *s = source_find(u, key);
+	struct source *s = consumption_find_source(u, key);
 
 	if (u->stats.known >= u->room) {
 		if (!displace(u, share, now_ns))
 			return NULL;
-		s = source_find(u, key);
+		s = consumption_find_source(u, key);
 	}
 	*s = (struct source){ .key = key, .share = share,
 			      .group = u->group_of_limit_id[sl_key_limit_id(key)] };
@@ -161,7 +159,7 @@ static struct source *source_add(struct dp_consumption *u, u64 key, u32 share, u
 
 /* ------------------------------------------------------------------ buckets beside them */
 
-static u64 ticks_of(const struct sl_params *p, u64 units)
+u64 consumption_ticks(const struct sl_params *p, u64 units)
 {
 	unsigned __int128 cost = (unsigned __int128)units * p->mult >> (p->shift & 63);
 
@@ -211,24 +209,89 @@ static u64 still_owed(const struct dp_consumption *u, u64 key, u64 units, struct
 	return units < most ? units : most;
 }
 
+/* The state of a counter; 0: of none in the last minute. */
+static u64 counter_state(const struct dp_consumption *u, u64 key, struct sl_now now)
+{
+	u64 bucket_state = dp_bucket_state(u->dp, key);
+
+	return bucket_state == SL_STATE_BUSY || sl_expired(bucket_state, &counter_like, now) ? 0 : bucket_state;
+}
+
+/*
+ * When the last packet was refused by a bucket that counts those: it was empty then, and what has been
+ * admitted since makes this time later. Not after now.
+ */
+static u64 emptied_ns(u64 bucket_state, const struct sl_params *p, struct sl_now now)
+{
+	u64 debt = debt_of(bucket_state, p, now), ago;
+
+	ago = debt < p->tau ? (p->tau - debt + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS : 0;
+	return ago < now.mono_ns ? now.mono_ns - ago : 0;
+}
+
+/*
+ * Reads what the meters refused of a source, where that counts: before what was admitted, so that no
+ * bucket shows more of that than is published. Returns the units; *ret_any: some within a minute.
+ */
+static u64 look_at_refusals(struct dp_consumption *u, struct source *s, struct sl_now now, bool *ret_any)
+{
+	const struct group *g = &u->group[s->group];
+	u64 sum = 0;
+
+	*ret_any = false;
+	for (u32 i = 0; i < g->meters; i++) {
+		u64 hash = s->key & SL_KEY_HASH_MASK, counter = 0, new, bucket_state;
+		struct debt *d = &s->debt[i];
+		struct dp_bucket bucket;
+
+		if (g->refusals[i])
+			counter = counter_state(u, sl_key(g->refusals[i], hash), now);
+		if (!counter)
+			continue;
+		*ret_any = true;
+		new = counted(d->refusals, counter);
+		d->refusals = counter;
+		consumption_bucket(u, g, i, hash, now, &bucket);
+		bucket_state = dp_bucket_state(u->dp, bucket.key);
+		if (!new || !bucket_state)
+			continue;
+		if (sl_is_bucket(&bucket.params))
+			d->refused_ns = emptied_ns(bucket_state, &bucket.params, now);
+		else if (!d->refused)
+			d->refused_ns = u->looked_ns;
+		d->refused += new;
+		d->filled = true;
+		sum += new;
+	}
+	return sum;
+}
+
 /* Found in the table. Its past is published, unless it may have been published before. */
 static void source_found(struct dp_consumption *u, u64 way, u64 key, u64 bucket_state,
 			 struct sl_now now, u64 since_ns)
 {
-	u64 units = bucket_state & SL_WINDOW_COUNT_MASK;
-	u32 share = share_of(&u->group[u->group_of_limit_id[sl_key_limit_id(key)]], units);
-	bool crowded = u->crowded_ns && now.mono_ns - u->crowded_ns < CROWDED_NS;
+	u32 group = u->group_of_limit_id[sl_key_limit_id(key)];
+	u32 share = consumption_share(&u->group[group], bucket_state & SL_WINDOW_COUNT_MASK);
+	bool crowded = u->crowded_ns && now.mono_ns - u->crowded_ns < CROWDED_NS, any;
 	struct source *s;
 
-	if (source_find(u, key)->key)
+	/* It may be the counter of what was refused. */
+	key = sl_key(u->group[group].slot, key & SL_KEY_HASH_MASK);
+	if (consumption_find_source(u, key)->key)
 		return;
-	s = source_add(u, key, share, now.mono_ns);
+	s = consumption_add_source(u, key, share, now.mono_ns);
 	if (!s)
 		return;
-	s->bucket_state = bucket_state;
-	s->way = way;
+	look_at_refusals(u, s, now, &any);
+	s->bucket_state = counter_state(u, key, now);
+	s->way = way;	/* of another counter: found out by the key */
 	s->since_ns = since_ns;
-	s->unpublished = since_ns && !crowded ? still_owed(u, key, units, now) : 0;
+	if (since_ns && !crowded) {
+		s->unpublished = still_owed(u, key, s->bucket_state & SL_WINDOW_COUNT_MASK, now);
+		return;
+	}
+	for (u32 i = 0; i < RATES_MAX; i++)
+		s->debt[i].refused = 0;
 }
 
 /* ------------------------------------------------------------------ how long they were full */
@@ -253,9 +316,13 @@ static void look_at_debts(struct dp_consumption *u, struct source *s, u64 units,
 		if (!sl_is_bucket(&bucket.params))
 			continue;
 		is = debt_of(dp_bucket_state(u->dp, bucket.key), &bucket.params, now);
-		work = d->was + d->charged + ticks_of(&bucket.params, units);
+		work = d->was + d->charged + consumption_ticks(&bucket.params, units);
 		gap = is + passed > work ? is + passed - work : 0;
 		gap = gap < passed ? gap : passed;
+		/* What was refused filled it without being admitted. */
+		if (d->filled)
+			gap = d->idle = 0;
+		d->filled = false;
 		d->idle = d->idle + gap < 2 * passed ? d->idle + gap : 2 * passed;
 		d->was = is;
 		d->charged = 0;
@@ -269,25 +336,27 @@ static bool look_again(struct dp_consumption *u, struct source *s, const struct 
 		       u64 ways, struct sl_now now)
 {
 	bool reported = s->received_ns && now.mono_ns - s->received_ns < FORGET_NS;
-	u64 key, bucket_state, new = 0, owed = 0;
+	u64 key, bucket_state, new = 0, owed = 0, refused;
+	bool refuses;
 
 	s->group = u->group_of_limit_id[sl_key_limit_id(s->key)];
 	if (s->group == NO_GROUP)
 		return false;
+	refused = look_at_refusals(u, s, now, &refuses);
 	if (s->way >= ways || !read_way(&table[s->way / SL_WAYS].way[s->way % SL_WAYS], &key, &bucket_state) ||
 	    key != s->key)
 		bucket_state = dp_bucket_state(u->dp, s->key);
 	if (bucket_state == SL_STATE_BUSY ||
 	    (bucket_state && sl_expired(bucket_state, &counter_like, now)))
 		bucket_state = 0;
-	if (!bucket_state && !s->unpublished && !reported)
+	if (!bucket_state && !s->unpublished && !reported && !refuses)
 		return false;
 	if (bucket_state) {
 		new = counted(s->bucket_state, bucket_state);
 		owed = s->bucket_state ? new : still_owed(u, s->key, new, now);
 		s->bucket_state = bucket_state;
 	}
-	s->share = s->share / 2 + share_of(&u->group[s->group], new);
+	s->share = s->share / 2 + consumption_share(&u->group[s->group], new + refused);
 	if (new && !s->unpublished)
 		s->since_ns = u->looked_ns;
 	s->unpublished += owed;
@@ -368,9 +437,16 @@ bool dp_consumption_any(const struct dp_consumption *u)
 	return u->groups;
 }
 
+static u32 slot_of(const struct dp_consumption *u, u32 group)
+{
+	const struct group *g = &u->group[group % GROUPS_MAX];
+
+	return group < GROUPS_MAX ? g->slot : g->refusals[group / GROUPS_MAX - 1];
+}
+
 const char *dp_consumption_name(const struct dp_consumption *u, u32 group, u64 *ret_kind)
 {
-	const struct sl_limit_id_info *slot = &u->dp->ops->slots(u->dp)[u->group[group].slot];
+	const struct sl_limit_id_info *slot = &u->dp->ops->slots(u->dp)[slot_of(u, group)];
 
 	*ret_kind = slot->kind;
 	return slot->name;
@@ -380,14 +456,18 @@ int dp_consumption_find(const struct dp_consumption *u, const char *name, u64 ki
 {
 	const struct sl_limit_id_info *slots = u->dp->ops->slots(u->dp);
 
-	for (u32 i = 0; i < u->groups; i++)
-		if (slots[u->group[i].slot].kind == kind &&
-		    !strncmp(slots[u->group[i].slot].name, name, SL_NAME_MAX))
-			return (int)i;
+	for (u32 i = 0; i < u->groups; i++) {
+		u32 group = i;
+
+		for (u32 n = 0; n <= u->group[i].meters; group = consumption_refusals(i, n++)) {
+			const struct sl_limit_id_info *slot = &slots[slot_of(u, group)];
+
+			if (slot != slots && slot->kind == kind && !strncmp(slot->name, name, SL_NAME_MAX))
+				return (int)group;
+		}
+	}
 	return -ENOENT;
 }
-
-/* ------------------------------------------------------------------ publishing, charging */
 
 void dp_consumption_nodes(struct dp_consumption *u, u32 nodes, u64 sync_ns)
 {
@@ -397,98 +477,6 @@ void dp_consumption_nodes(struct dp_consumption *u, u32 nodes, u64 sync_ns)
 	u->nodes = nodes;
 	for (u32 i = 0; i < u->groups; i++)
 		consumption_find_least(u, &u->group[i]);
-}
-
-struct due {
-	u64 at;			/* in u->source */
-	u32 share;
-};
-
-static int by_share(const void *a, const void *b)
-{
-	const struct due *x = a, *y = b;
-
-	return x->share > y->share ? -1 : x->share < y->share;
-}
-
-u32 dp_consumption_take(struct dp_consumption *u, struct dp_consumption_report *ret, u32 max,
-			struct sl_now now)
-{
-	struct due *due = malloc((u->stats.known + 1) * sizeof(*due));
-	u32 count = 0;
-
-	for (u64 i = 0; due && u->groups && i < u->sources; i++) {
-		const struct source *s = &u->source[i];
-		u64 age = now.mono_ns - s->since_ns;
-
-		if (!s->key || !s->unpublished || s->group >= u->groups ||
-		    (s->unpublished < u->group[s->group].least && age < REPORT_AT_LEAST_NS))
-			continue;
-		due[count++] = (struct due){ i, share_of(&u->group[s->group], s->unpublished) };
-	}
-	if (count > max) {
-		qsort(due, count, sizeof(*due), by_share);
-		count = max;
-	}
-	for (u32 i = 0; i < count; i++) {
-		struct source *s = &u->source[due[i].at];
-
-		ret[i] = (struct dp_consumption_report){s->group, s->key & SL_KEY_HASH_MASK,
-							s->unpublished, s->since_ns, now.mono_ns};
-		s->unpublished = 0;
-	}
-	u->stats.published += count;
-	free(due);
-	return count;
-}
-
-/* A reported source is tracked from then on, if there is room. */
-static struct source *source_received(struct dp_consumption *u, const struct group *g, u64 hash,
-				      u64 units, u64 now_ns)
-{
-	u64 key = sl_key(g->slot, hash);
-	struct source *s = source_find(u, key);
-
-	if (!s->key)
-		s = source_add(u, key, share_of(g, units), now_ns);
-	if (s)
-		s->received_ns = now_ns;
-	return s;
-}
-
-void dp_consumption_charge(struct dp_consumption *u, const struct dp_consumption_report *report,
-			   struct sl_now now)
-{
-	u64 offset_ns = now.utc_ns - now.mono_ns;
-	struct dp_charge charge = { .since = { report->since_ns, report->since_ns + offset_ns },
-				    .until = { report->until_ns, report->until_ns + offset_ns } };
-	const struct group *g;
-	struct source *s;
-
-	if (report->group >= u->groups)
-		return;
-	g = &u->group[report->group];
-	s = source_received(u, g, report->hash & SL_KEY_HASH_MASK, report->units, now.mono_ns);
-	for (u32 i = 0; i < g->meters; i++) {
-		struct dp_bucket bucket;
-		u64 ticks, use = 0;
-
-		consumption_bucket(u, g, i, report->hash & SL_KEY_HASH_MASK, now, &bucket);
-		ticks = ticks_of(&bucket.params, report->units);
-		if (s && sl_is_bucket(&bucket.params)) {
-			use = s->debt[i].idle < ticks ? s->debt[i].idle : ticks;
-			s->debt[i].idle -= use;
-			s->debt[i].charged += ticks - use;
-			charge.since = now;
-		}
-		charge.units = report->units;
-		charge.ticks = ticks - use;
-		charge.beyond_ns = 3 * u->sync_ns * u->nodes;
-		if (bucket.params.tau / SL_TICKS_PER_NS > charge.beyond_ns)
-			charge.beyond_ns = bucket.params.tau / SL_TICKS_PER_NS;
-		dp_bucket_charge(u->dp, &bucket, &charge, now);
-	}
-	u->stats.charged++;
 }
 
 void dp_consumption_stats(const struct dp_consumption *u, struct dp_consumption_stats *ret)

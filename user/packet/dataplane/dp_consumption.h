@@ -17,6 +17,9 @@
  * not tracked). An excess counts: the source then gets less until the sum is right again, up to one
  * capacity or `beyond`, whichever is more.
  *
+ * With `count: all` what a node refuses is counted and published as well, and fills the buckets of the
+ * others (dp_consumption_exchange.c).
+ *
  * Sources are known only by hashes of keys, equal on all nodes with the same seed.
  */
 #ifndef SLUICE_DP_CONSUMPTION_H
@@ -41,7 +44,7 @@ bool dp_consumption_any(const struct dp_consumption *consumption);
 
 /*
  * A group counted together: a limit's meters of one unit and prefix, by the name and kind of a
- * slot.
+ * slot. What one of these meters refuses, where that counts, is a group of its own.
  */
 const char *dp_consumption_name(const struct dp_consumption *consumption, u32 group, u64 *ret_kind);
 /* -ENOENT: these rules have no such group. */
@@ -57,12 +60,12 @@ void dp_consumption_look(struct dp_consumption *consumption, struct sl_now now, 
 struct dp_consumption_report {
 	u32 group;
 	u64 hash;		/* of the key: SL_KEY_HASH_BITS */
-	u64 units;		/* admitted here */
-	u64 since_ns, until_ns;	/* when: CLOCK_MONOTONIC */
+	u64 units;		/* admitted here, or refused */
+	u64 since_ns, until_ns;	/* when: CLOCK_MONOTONIC. Refused by a bucket: since the last one */
 };
 /* The granularity of publishing follows from the number of nodes and the interval. */
 void dp_consumption_nodes(struct dp_consumption *consumption, u32 nodes, u64 sync_ns);
-/* The entries to publish now, the largest shares first, marked as published. Returns how many. */
+/* The entries to publish now, the largest shares first, marked as published. Returns how many; `max` is at least 5. */
 u32 dp_consumption_take(struct dp_consumption *consumption, struct dp_consumption_report *ret,
 			u32 max, struct sl_now now);
 

@@ -15,6 +15,7 @@
 struct group {
 	u32 slot;		/* of the counter */
 	u32 meter[RATES_MAX];	/* meters charged with it */
+	u32 refusals[RATES_MAX];	/* slots of the counters of what these refuse; 0: that does not count */
 	u32 meters;
 	bool overridden;	/* meters are of sources with rates of their own */
 	u64 worth;		/* units: a burst, or what a minute allows if that is less */
@@ -26,6 +27,9 @@ struct debt {
 	u64 was;		/* at the last look */
 	u64 charged;		/* charges of other nodes since then */
 	u64 idle;		/* recently full for so long: that much of other nodes' charges costs nothing */
+	u64 refusals;		/* the counter of what its meter refused, at the last look */
+	u64 refused, refused_ns;	/* units to publish: refused from then on, a bucket's last one then */
+	bool filled;		/* by refusals, here or elsewhere, since the last look */
 };
 
 struct source {
@@ -88,5 +92,19 @@ void consumption_bucket(const struct dp_consumption *consumption, const struct g
 			u64 hash, struct sl_now now, struct dp_bucket *ret);
 /* dp_consumption.c. Existing counters are not published. */
 void consumption_begin(struct dp_consumption *consumption, struct sl_now now);
+/* A source's place, or the place for it. */
+struct source *consumption_find_source(struct dp_consumption *consumption, u64 key);
+/* A place for a new source with this consumption; NULL: all others have more. */
+struct source *consumption_add_source(struct dp_consumption *consumption, u64 key, u32 share,
+				      u64 now_ns);
+/* Units as a share of the group's worth. */
+u32 consumption_share(const struct group *group, u64 units);
+u64 consumption_ticks(const struct sl_params *p, u64 units);
+
+/* The group of a report of what a group's n-th meter refused. */
+static inline u32 consumption_refusals(u32 group, u32 n)
+{
+	return group + GROUPS_MAX * (1 + n);
+}
 
 #endif

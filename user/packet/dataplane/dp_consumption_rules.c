@@ -28,11 +28,14 @@ void consumption_find_least(struct dp_consumption *u, struct group *g)
 }
 
 static void add_target(struct dp_consumption *u, struct group *g, const struct sl_rules *rules,
-		       const struct sl_limit *meter, u32 index)
+		       const struct sl_limit *meter, u32 index, u32 refusals)
 {
 	u64 minute = units_in(&meter->params, 60 * SL_NS_PER_SEC);
 	u64 worth = meter->params.capacity < minute ? meter->params.capacity : minute;
 
+	g->refusals[g->meters] = refusals;
+	if (refusals)
+		u->group_of_limit_id[refusals] = (u16)u->groups;
 	g->meter[g->meters++] = index;
 	u->params[index] = meter->params;
 	u->meter_limit_id[index] = meter->slot;
@@ -58,14 +61,16 @@ static void add_group(struct dp_consumption *u, const struct sl_rules *rules, u3
 	*g = (struct group){ .slot = counter->slot, .overridden = overridden };
 	for (u32 i = head; i < SL_METERS_MAX && g->meters < RATES_MAX; i = rules->limits[i].next) {
 		const struct sl_limit *meter = &rules->limits[i];
+		const struct sl_limit *refusals = &rules->limits[meter->refusals];
 
 		if (!goes_with(counter, meter) ||
 		    (overridden && meter->overridden >= SL_METERS_MAX))
 			continue;
 		if (overridden)
-			add_target(u, g, rules, &rules->limits[meter->overridden], meter->overridden);
+			add_target(u, g, rules, &rules->limits[meter->overridden], meter->overridden,
+				   meter->refusals ? rules->limits[refusals->overridden].slot : 0);
 		else
-			add_target(u, g, rules, meter, i);
+			add_target(u, g, rules, meter, i, meter->refusals ? refusals->slot : 0);
 	}
 	if (!g->meters)
 		return;
