@@ -331,7 +331,22 @@ static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl
 	return sl_sliding_state(&s, add_quanta(s.current, is, times, p, now));
 }
 
-/* All of it in the newest bucket; of what was refused in the one of that time, if none has begun since. */
+/* What was refused elsewhere fills the buckets of its time. */
+static u64 fill_counters(struct sl_counters *c, const struct sl_params *p, struct sl_now now,
+			 const struct dp_charge *charge)
+{
+	u64 began = now.utc_ns - now.utc_ns % p->mult;
+
+	for (u32 age = 0; age < p->quantum; age++) {
+		u64 count = sl_counters_at(c, p, age), units = units_within(charge, began - age * p->mult, p->mult);
+
+		if (count < p->capacity)
+			c->counts += at_most(units, p->capacity - count) << (age * p->shift);
+	}
+	return sl_counters_state(c);
+}
+
+/* All that was admitted in the newest bucket. */
 static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			   const struct dp_charge *charge)
 {
@@ -340,7 +355,7 @@ static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct s
 	u64 most = at_most(2 * p->capacity, used + sl_counters_mask(p) - 1 - newest);
 
 	if (charge->refused)
-		return sl_counters_fill(bucket_state, p, charge->until.utc_ns, charge->units);
+		return fill_counters(&c, p, now, charge);
 	if (used < most)
 		c.counts += at_most(charge->units, most - used);
 	return sl_counters_state(&c);
