@@ -9,6 +9,8 @@
 
 #include "lib/case.h"
 #include "lib/rig.h"
+#include "config/cluster_def.h"
+#include "packet/dataplane/dp_bucket.h"
 
 #define SEC SL_NS_PER_SEC
 #define HOUR (3600 * SEC)
@@ -231,10 +233,98 @@ static void full_prefix(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------ count: all, scope: cluster */
+
+static u64 counted(struct rig *rig, u32 meter, u32 src)
+{
+	const struct sl_rules *rules = rig->dp->ops->rules(rig->dp);
+	const struct sl_prefix prefix = { .addr.hi = (u64)src << 32, .family = SL_V4, .len = 32 };
+
+	return dp_bucket_state(rig->dp, dp_source_key(rules, &rules->limits[meter], &prefix)) & SL_WINDOW_COUNT_MASK;
+}
+
+/* Keys in the table. */
+static u32 places(struct rig *rig)
+{
+	u32 sets, used = 0;
+	const struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
+
+	for (u32 i = 0; i < sets * SL_WAYS; i++)
+		used += !!table[i / SL_WAYS].way[i % SL_WAYS].key;
+	return used;
+}
+
+/*
+ * Five packets an hour, and 100 bytes a second, of frames of 100 bytes: the second packet of an instant is
+ * refused by the bytes, those after the fifth by the packets, which come first. UTC, by which counters have
+ * their minutes, stands still.
+ */
+static void refusals_are_counted(struct rig *rig, bool count_all)
+{
+	static struct cluster_def cluster;
+	struct limit_def limit = rig_limit_def("web", (struct rate){ 5, HOUR, RATE_PACKETS }, 5,
+					       SL_ALGO_TOKEN_BUCKET);
+	const struct sl_limit *limits;
+	struct policy policy;
+	struct rig_frame frame;
+	u32 packets, bytes, counter, passed = 0;
+	u64 at;
+
+	limit.terms.rates = (struct rates){ .rate = { { 5, HOUR, RATE_PACKETS }, { 100, SEC, RATE_BYTES } },
+					    .burst = { 5, 100 }, .count = 2 };
+	limit.terms.cluster = true;
+	limit.terms.count_all = count_all;
+	policy = rig_policy(rig, &limit, 1);
+	policy.cluster = &cluster;
+	image_free(rig_install(rig, &policy));
+	limits = rig->dp->ops->rules(rig->dp)->limits;
+	packets = rig_limit(rig, 0)->head;
+	bytes = limits[packets].next;
+	for (counter = limits[bytes].next; counter < SL_METERS_MAX; counter = limits[counter].next)
+		if (limits[counter].unit == limits[packets].unit)
+			break;
+	assert_true(counter < SL_METERS_MAX && limits[counter].counter);
+	assert_int_equal(!!limits[packets].refusals, count_all);
+	assert_int_equal(!!limits[bytes].refusals, count_all);
+	for (u32 i = 0; i < 7; i++) {
+		at = 1000 * SEC + 100 * SEC * i;
+		rig_set_time(rig, at, HOUR - at);
+		rig_frame_make(&frame, &(struct rig_packet){ .src = 0xc0000201, .proto = 17, .length = 100 });
+		for (u32 n = 0; n < 3; n++)
+			passed += rig_passes(rig, 0, &frame);
+	}
+	/* A key that is only admitted. */
+	rig_frame_src(&frame, 0xc0000202);
+	passed += rig_passes(rig, 0, &frame);
+	assert_int_equal(passed, 6);
+	assert_int_equal(counted(rig, counter, 0xc0000201), 5);
+	/* Two meters and their counters, of two sources; the second has no refusals. */
+	assert_int_equal(places(rig), count_all ? 2 * 4 + 2 : 2 * 4);
+	if (!count_all)
+		return;
+	assert_int_equal(counted(rig, limits[packets].refusals, 0xc0000201), 2 + 3 + 3);
+	assert_int_equal(counted(rig, limits[bytes].refusals, 0xc0000201), 4 * 2 * 100);
+}
+
+static void refusals(void **state)
+{
+	for (u32 i = 0; i < 4; i++) {
+		struct rig rig;
+
+		if (i & 1)
+			rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
+		else
+			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
+		refusals_are_counted(&rig, i & 2);
+		rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest both[] = {
 		cmocka_unit_test(full_prefix),
+		cmocka_unit_test(refusals),
 	};
 	int failed = case_main("rows");
 
