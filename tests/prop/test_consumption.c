@@ -403,7 +403,8 @@ TEST(test_soft)
  * `count: all`. Source 0 hammers at node 0 and tries its luck at node 1; source 1 stays below its limit in sum.
  * One node would admit nothing of source 0. Node 1 admits nothing either, of windows what comes until node 0's
  * first report in each. When source 0 goes on slowly at node 1, that admits it as one node would, but for what
- * comes in four intervals: the last report comes up to two late, and is a debt of two.
+ * comes in four intervals: the last report comes up to two late, and is a debt of two. Of a window a quarter of a
+ * report, 75, may count after the edge at which source 0 stopped.
  */
 TEST(test_count_all)
 {
