@@ -18,7 +18,9 @@
  * first admission that each has not flushed; let k be the last. All charges in Redis at that time
  * were in k's state too, and k kept to the limit by those and its own admissions. Only the
  * unflushed admissions of each other node are missing in k's state: at most those of one interval.
- * (While replies are pending: of an interval and a round trip.)
+ * (While replies are pending: of an interval and a round trip.) It takes for granted that k's last flush
+ * was just before: a node that uses a key less often than once an interval lacks what the others flushed
+ * meanwhile.
  *
  * The proof needs a Redis that replies. A failed or late flush therefore suspends write-back for
  * that bucket: until a flush succeeds, its requests go to Redis and on_store_failure decides.
