@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * newcomer.h - a source without a bucket gets one: the usual case of it in one call, where table.h has all.
+ * newcomer.h - a source without a bucket gets one: the usual case in one call. table.h has all cases.
  */
 #ifndef SLUICE_BPF_NEWCOMER_H
 #define SLUICE_BPF_NEWCOMER_H
@@ -73,8 +73,8 @@ static __always_inline enum attempt table_newcomer(const struct packet *pkt,
 }
 
 /*
- * A source that has no bucket: one call instead of the nine that charge_limit() takes to the same end, for of a flood of
- * forged sources that is nearly every packet. ATTEMPT_AGAIN as of charge_quickly().
+ * A source that has no bucket gets one, in one call instead of the six and more of charge_limit(): in a flood
+ * of forged sources nearly every packet comes here. ATTEMPT_AGAIN as of charge_quickly().
  */
 SL_GLOBAL enum attempt charge_newcomer(const struct sl_limit *meter, struct evaluation *ev)
 {

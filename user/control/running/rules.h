@@ -37,8 +37,9 @@ int change_begin(const struct running *run, struct change *change, struct sl_err
  */
 int change_do(struct change *change, const struct running *run, json_t *op, struct sl_err *err);
 /*
- * rules_entry.c: the whole change, where it is of one live block or exemption, of a limit's own values, of one
- * of its overrides, or of a value's limits in a rule: it needs no copy of the policy. 1: it is another operation, and nothing was done.
+ * rules_entry.c: the whole change, where it is of one live block or exemption, of a limit's own values, of
+ * one of its overrides, or of a value's limits in a rule: it needs no copy of the policy. 1: it is another
+ * operation, and nothing was done.
  */
 int change_one(struct running *run, json_t *op, struct sl_err *err);
 /* Adds an operation to the description for the history. change_do() calls it. */

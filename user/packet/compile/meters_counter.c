@@ -13,7 +13,7 @@
  * occupy the table for sources that are no longer active.
  *
  * With `count: all` each meter has one more, of the same kind, which is charged where that meter
- * refuses: what the two count has to be told apart, for what is admitted may be a debt beyond the
+ * refuses: the two are counted apart, for what is admitted may be a debt beyond the
  * limit, and what is refused fills a bucket up to it.
  */
 #include <errno.h>
