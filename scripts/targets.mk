@@ -146,6 +146,7 @@ rooms:
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan-test:
 	@scripts/deps.sh
+	@scripts/js.sh
 	@CFLAGS='-O1 -g $(SANITIZE)' LDFLAGS='$(SANITIZE)' $(MAKE) --no-print-directory B=build/asan all tests
 	@scripts/asan.sh
 

@@ -198,11 +198,13 @@ int main(int argc, char **argv)
 {
 	const struct sched_param first = { .sched_priority = 1 };
 	u32 ways = argc > 4 ? (u32)argc - 4 : 0, phase = 0;
-	struct pollfd *polled = calloc(ways + 1, sizeof(*polled));
-	struct way *way = calloc(ways + 1, sizeof(*way));
+	static struct pollfd *polled;	/* used until the process ends */
+	static struct way *way;
 	sigset_t blocked, mask;
 	u64 every_us;
 
+	polled = calloc(ways + 1, sizeof(*polled));
+	way = calloc(ways + 1, sizeof(*way));
 	if (!ways || !way || !polled) {
 		fprintf(stderr, "usage: load EVERY_MS DOMAIN OUT FRONT:KEY=VALUE...\n");
 		return 2;

@@ -31,26 +31,28 @@ static const char *const SIM_POLICIES[] = {
 /* Super-packets as the kernel makes them (BIG TCP): longer than an IP length field. */
 static void sim_super(struct run *r)
 {
-	static u8 f[70000];
+	static u32 words[17501];
+	u8 *f = (u8 *)words + 2;
+	const u32 size = sizeof(words) - 2;
 	static const u8 addresses[8] = { 10, 16, 0, 1, 203, 0, 113, 10 };
 	struct dp *dp = target_dp(r->sim);
 
-	memset(f, 0, sizeof(f));
+	memset(f, 0, size);
 	f[12] = 0x08;
 	f[14] = 0x45;
 	f[23] = 6;
 	memcpy(f + 26, addresses, 8);
 	f[46] = 0x50;
-	dp_sim_packet(dp, 0, 0, f, sizeof(f));
+	dp_sim_packet(dp, 0, 0, f, size);
 	dp_sim_packet(dp, 0, 0, f, 1000);
-	memset(f, 0, sizeof(f));
+	memset(f, 0, size);
 	f[12] = 0x86;
 	f[13] = 0xdd;
 	f[14] = 0x60;
 	f[20] = 6;
 	memcpy(f + 22, "\x20\x01\x0d\xb9\x10", 5);
 	f[66] = 0x50;
-	dp_sim_packet(dp, 0, 0, f, sizeof(f));
+	dp_sim_packet(dp, 0, 0, f, size);
 	dp_sim_packet(dp, 0, 0, f, 1000);
 	for (u32 n = 0; n < 16; n++)
 		dp_sim_packet(dp, 0, 0, f, n);

@@ -88,6 +88,7 @@ struct frame_spec {
 struct frame {
 	u32 length;
 	u32 l3, l4;			/* where those headers are; 0: there is none */
+	u8 ip_align[2];			/* the IP header is at a multiple of 4 */
 	u8 data[FRAME_MAX];
 };
 

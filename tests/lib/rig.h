@@ -54,6 +54,7 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 
 #define RIG_FRAME_MAX 1536
 struct rig_frame {
+	u8 ip_align[2];			/* the IP header is at a multiple of 4 */
 	u8 data[RIG_FRAME_MAX];
 	u32 length;
 };

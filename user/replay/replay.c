@@ -95,11 +95,13 @@ static int open_packets(struct replay *replay, u64 utc_ns, struct sl_err *err)
 
 static int run_capture(struct replay *replay, struct sl_err *err)
 {
-	u8 *frame = calloc(1, CAPTURE_FRAME), *copy = calloc(1, CAPTURE_FRAME);
+	/* Two bytes ahead of each frame: see dp_sim_packet(). */
+	u8 *memory = calloc(1, 2 + CAPTURE_FRAME), *frame = memory + 2;
+	u8 *copy = calloc(1, 2 + CAPTURE_FRAME);
 	struct capture *capture = NULL;
 	u64 utc_ns = 0;
 	u32 length;
-	int r = frame && copy ? capture_open(replay->stream, replay->plan->filter, &capture, err) :
+	int r = memory && copy ? capture_open(replay->stream, replay->plan->filter, &capture, err) :
 				sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r) {
@@ -109,13 +111,13 @@ static int run_capture(struct replay *replay, struct sl_err *err)
 			r = -EINVAL;
 		else
 			while (r == 1) {
-				take_packet(replay, frame, copy, length, utc_ns);
+				take_packet(replay, frame, copy + 2, length, utc_ns);
 				r = capture_next(capture, frame, &length, &utc_ns, &replay->damage);
 			}
 		replay->capture = *capture_counts(capture);
 		capture_close(capture);
 	}
-	free(frame);
+	free(memory);
 	free(copy);
 	return r == -EIO ? 0 : r;
 }

@@ -46,7 +46,10 @@ struct sim_verdict {
 	struct sl_addr source;
 };
 
-/* Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). */
+/*
+ * Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). `frame` is two
+ * bytes behind a multiple of 4, so that its IP header is at one.
+ */
 struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length);
 
 #endif

@@ -65,6 +65,7 @@ static void rig_node_close(struct rig_node *node)
 {
 	counters_close(node->ledger->counters);
 	refusal_cache_free(node->ledger->refusal_cache);
+	ban_outbox_free(node->ledger->bans);
 	quotas_free(node->ledger->quotas);
 }
 

@@ -509,7 +509,9 @@ int main(int argc, char **argv)
 		if (asprintf(&path, "%s/%s", SCENARIOS, found[i]->d_name) < 0)
 			return 1;
 		test_add(i, (struct CMUnitTest){ path, scenario, NULL, NULL, path });
+		free(found[i]);
 	}
+	free(found);
 	test_add(n, (struct CMUnitTest){ "refused", refused, NULL, NULL, NULL });
 	return test_run(NULL, NULL);
 }

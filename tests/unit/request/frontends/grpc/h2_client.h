@@ -91,7 +91,8 @@ static inline void rig_note(const struct request *request)
 	if (request->beyond)
 		snprintf(rig.text + used, sizeof(rig.text) - used, " beyond: %s", request->beyond);
 	rig.request = *request;
-	memcpy(rig.descriptor, request->descriptor, request->count * sizeof(rig.descriptor[0]));
+	if (request->count)
+		memcpy(rig.descriptor, request->descriptor, request->count * sizeof(rig.descriptor[0]));
 }
 
 struct delayed *request_submit(struct engine_thread *thread, const struct request *request, request_done_fn done, void *arg)
