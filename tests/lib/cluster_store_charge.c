@@ -95,10 +95,14 @@ void seen_force(struct seen *s, u64 cost, u64 window)
 		cost = room;
 	}
 	seen_charge(s, cost);
-	if (is_bucket(s) && s->dropped)
+	if (is_bucket(s) && s->dropped) {
 		s->debt = max_u64(s->debt, most);
-	else if (idle_us)
-		s->debt = idle_us > s->debt / TICKS_PER_US ? 0 : s->debt - idle_us * TICKS_PER_US;
+	} else if (idle_us > s->debt / TICKS_PER_US) {
+		s->at_us -= idle_us - (s->debt + TICKS_PER_US - 1) / TICKS_PER_US;
+		s->debt = 0;
+	} else {
+		s->debt -= idle_us * TICKS_PER_US;
+	}
 }
 
 /* ------------------------------------------------------------------ refused ones that count */

@@ -218,7 +218,7 @@ static u64 expires_us(const struct seen *s)
 		return s->count > 1 ? (s->window + 2) * period :
 				      (s->window + 1) * period + CLUSTER_STORE_GRACE_US;
 	if (is_bucket(s))
-		at = max_u64(s->at_us + s->debt / TICKS_PER_US, s->given_end_us);
+		at = max_u64(s->at_us + s->debt / TICKS_PER_US + s->b->keep_us, s->given_end_us);
 	else if (e->time_count)
 		at = e->time[e->time_count - 1].us + period;
 	return max_u64(at, e->last_end_us);

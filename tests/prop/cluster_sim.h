@@ -95,7 +95,8 @@ static inline void sim_join(struct sim *sim)
 	snprintf(name, sizeof(name), "node%u", sim->node_count++);
 	assert_int_equal(quotas_new(sim->keys, &node->quotas), 0);
 	assert_int_equal(cluster_store_memory_node(sim->memory, name, &node->store), 0);
-	node->mono_base = (1 + rng_below(100000)) * SEC;
+	/* Nodes flush a key at different times. */
+	node->mono_base = (1 + rng_below(100000)) * SEC + rng_below(SEC);
 	node->utc_error = sim->clock_steps ? (s64)rng_below(4 * SEC) - (s64)(2 * SEC) : 0;
 	node->bucket_state = sim_alloc(sim->keys, sizeof(u64));
 	node->own_state = sim_alloc(sim->keys, sizeof(u64));

@@ -81,6 +81,8 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 		b.window = some_window(now_us, &def);
 	if (b.kind == CLUSTER_STORE_FORCE && !rng_below(4))
 		b.debt = rng_below(4 * spec.capacity);
+	if (def.algo <= SL_ALGO_LEAKY_BUCKET && rng_below(2))
+		b.keep_us = rng_below(2 * def.period_ns / 1000);
 	if (b.kind == CLUSTER_STORE_CHARGE && def.algo <= SL_ALGO_LEAKY_BUCKET && !rng_below(4))
 		b.window = now_us + rng_below(2 * def.period_ns / 1000);
 	if (b.kind == CLUSTER_STORE_CHARGE && !rng_below(4)) {

@@ -129,13 +129,13 @@ static struct verdict judge(struct sim *sim)
 		while (end < sim->pass_count && sim->pass[end].key == from->key &&
 		       is_of(sim, from->at_us, sim->pass[end].at_us))
 			end++;
-		note(&v, windows ? (double)(end - i) - LIMIT : bucket_excess(sim, from, end - i),
+		note(&v, windows ? (double)(end - i) - capacity : bucket_excess(sim, from, end - i),
 		     bound_of(sim, from, end - i), capacity);
 		/* The first is a part of a window. */
-		if (aligned && index && sim->demand[index * sim->keys + from->key] > LIMIT &&
+		if (aligned && index && sim->demand[index * sim->keys + from->key] > capacity &&
 		    (index + 1) * period <= sim->length_us) {
 			v.full++;
-			v.under += end - i < LIMIT ? 1 - (double)(end - i) / LIMIT : 0;
+			v.under += end - i < capacity ? 1 - (double)(end - i) / capacity : 0;
 		}
 	}
 	if (v.full)
@@ -224,6 +224,28 @@ static void test_clock_steps(void **state)
 						       *algo == SL_ALGO_LEAKY_BUCKET ? 0.2 * o.v.over + 1 : 0.01));
 		if (c == CONSISTENCY_WRITE_BACK)
 			assert_true(o.v.over > 0.05);
+	}
+}
+
+/* Each node stays below the limit, and all together are far above it: each flush finds a bucket empty by itself. */
+static void test_each_below(void **state)
+{
+	for (const enum sl_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
+		struct sim sim = make("each below the limit", CONSISTENCY_WRITE_BACK, *algo);
+		struct outcome o;
+
+		sim.nodes = 3;
+		sim.keys = 1;
+		sim.even = true;
+		sim.rate = 270;
+		sim.every_us = SEC;
+		sim.length_us = longer(20 * SEC);
+		sim.def.count = 100;
+		sim.def.period_ns = SEC * 1000;
+		sim.def.burst = *algo == SL_ALGO_TOKEN_BUCKET ? 100 : 0;
+		o = run(&sim);
+		assert_true(o.v.beyond <= 0);
+		assert_true(o.reported > o.v.over / 2);
 	}
 }
 
@@ -371,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clock_steps),
+		cmocka_unit_test(test_each_below),
 		cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_partitions_local),
 		cmocka_unit_test(test_churn),

@@ -20,7 +20,8 @@
 -- a bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
 -- per: a bucket's ticks for a request, else the period in us; most: its largest debt; edge: what
 -- each edge of an interval bucket (a fixed window whose count does not start again) refills; the us
--- of a bucket of window counters (a log whose times are the begins of buckets). The reply:
+-- of a bucket of window counters (a log whose times are the begins of buckets); for how long an empty
+-- bucket is kept, us. The reply:
 -- the time, whether all fit, then for each bucket flags (1 over, 2 late, 4 more), used, before,
 -- window, own, and with flag 4: held, granted, excess, fits.
 --
@@ -383,7 +384,12 @@ local function force(s, cost, window)
 		if s.bucket then s.d = max(s.d, s.most) end
 	else
 		charge(s, cost)
-		if idle > 0 then s.d = max(s.d - idle * TICKS, 0) end
+		if idle > 0 and idle > floor(s.d / TICKS) then
+			-- Stored with the time at which it became empty.
+			s.at, s.d = s.at - idle + math.ceil(s.d / TICKS), 0
+		elseif idle > 0 then
+			s.d = s.d - idle * TICKS
+		end
 	end
 end
 
@@ -580,7 +586,7 @@ local function expires(s)
 		return s.n > 1 and (s.w + 2) * s.per or (s.w + 1) * s.per + GRACE
 	end
 	if s.first then return (s.w > 0 and s.w or s.q) + s.per + GRACE end
-	if s.bucket then return max(s.at + floor(s.d / TICKS), til, s.e) end
+	if s.bucket then return max(s.at + floor(s.d / TICKS) + (s.edge or 0), til, s.e) end
 	local newest = call('ZRANGE', s.log, -1, -1, 'WITHSCORES')
 	return max((newest[2] or now - s.per) + s.per, til)
 end

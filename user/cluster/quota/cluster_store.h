@@ -57,6 +57,7 @@ struct cluster_store_bucket {
 	enum cluster_store_kind kind;
 	u64 cost;		/* requests; 0: only read */
 	u64 debt;	/* FORCE of buckets: the largest debt above capacity, requests; 0: one capacity */
+	u64 keep_us;	/* buckets: Redis keeps the time at which one became empty for so long */
 	u64 hold;		/* reserved for higher priorities: a cost fits if cost + hold fits */
 	/*
 	 * FORCE, REFUND: the window of the cost, as in state.window; 0: the current one. After its

@@ -145,8 +145,7 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 {
 	u64 capacity = rate->capacity, twice = 2 * capacity;
 	bool more = b->want || b->returned || b->spent || b->lease_us || b->window || b->debt;
-	bool edge = !algorithm_is_bucket(b->def.algo) && rate->mult;
-	u64 cost = b->cost;
+	u64 edge = algorithm_is_bucket(b->def.algo) ? b->keep_us : rate->mult, cost = b->cost;
 
 	/* Sums of these numbers stay exact in the script: a capacity is below 2^46. */
 	if (b->kind == CLUSTER_STORE_CHARGE && cost > capacity)
@@ -159,7 +158,7 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 	add_number(store, cost);
 	add_number(store, b->hold < capacity ? b->hold : capacity);
 	if (edge)
-		add_number(store, rate->mult);
+		add_number(store, edge < SL_BIT(50) ? edge : SL_BIT(50));
 	if (b->refused) {
 		add_number(store, b->refused < capacity ? b->refused : capacity);
 		add_number(store, b->refused_us < SL_BIT(52) ? b->refused_us : 0);

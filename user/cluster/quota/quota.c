@@ -37,6 +37,7 @@
 #define UNFLUSHED_JITTER_NS 50000000ULL
 #define OVERDUE_NS 10000000ULL		/* a few turns of the cluster's thread */
 #define COMPLETED_NS 20000000ULL
+#define KEEP_GRACE_US 100000ULL		/* more than both of these together */
 
 int quotas_new(u64 entries, struct quotas **ret)
 {
@@ -256,6 +257,13 @@ static bool is_overdue(const struct quota_entry *e, u64 now_ns)
 	if (e->unflushed && now_ns > e->due_ns && now_ns - e->due_ns > OVERDUE_NS)
 		return true;
 	return e->flushing && now_ns > e->renewed_ns + COMPLETED_NS;
+}
+
+u64 quota_keep_us(const struct quota_entry *e)
+{
+	bool kept = e->consistency == CONSISTENCY_WRITE_BACK && quota_is_bucket(&e->def);
+
+	return kept ? e->every_ns / 1000 + KEEP_GRACE_US : 0;
 }
 
 static enum quota_verdict take_counted(struct quotas *quotas, struct quota_set *set,

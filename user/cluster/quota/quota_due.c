@@ -140,10 +140,7 @@ static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_n
 	due->bucket.kind = CLUSTER_STORE_FORCE;
 	due->bucket.window = quota_is_window(&e->def) ? e->window : 0;
 	if (hits && quota_is_bucket(&e->def)) {
-		/*
-		 * By the last reply it was not empty before that; Redis has no key of an empty
-		 * bucket.
-		 */
+		/* By the last reply it was not empty before that. Redis may have lost it. */
 		due->bucket.window = when_us(e, hits, store_ns, now_ns);
 		if (due->bucket.window < e->own)
 			due->bucket.window = quota_min(e->own, store_ns / 1000);
@@ -183,6 +180,7 @@ static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	due->bucket.tag = e->tag;
 	due->bucket.def = e->def;
 	due->bucket.sent_ns = now.mono_ns;
+	due->bucket.keep_us = quota_keep_us(e);
 	due->ref = (struct quota_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric,
 				      e->count_all };
 	if (fill_late(e, due) || fill_refund(e, due))

@@ -606,11 +606,12 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 
 	bucket->sent_ns = now.mono_ns;
 	bucket->want = bucket->returned = bucket->spent = bucket->lease_us = bucket->granted = 0;
-	bucket->restored = bucket->refused = 0;
+	bucket->restored = bucket->refused = bucket->keep_us = 0;
 	e = quota_claim(quotas, ref, now, &set);
 	if (!e)
 		return;
 	e->used_ns = now.mono_ns;
+	bucket->keep_us = quota_keep_us(e);
 	if (bucket->kind == CLUSTER_STORE_REFUND)
 		quota_add(&e->refunding, bucket->cost);
 	if (bucket->kind == CLUSTER_STORE_CHARGE) {

@@ -191,6 +191,8 @@ void quota_unlock(u8 *lock);
 void quota_schedule(struct quotas *quotas, struct quota_set *set, struct quota_entry *e, u64 at_ns);
 /* *at becomes `to` if that is earlier. */
 void quota_lower(u64 *at, u64 to);
+/* Buckets: for how long Redis keeps an empty one. */
+u64 quota_keep_us(const struct quota_entry *e);
 /* The next time, after now, of an action that a key takes every every_ns; spread over the keys. */
 u64 quota_phase(u64 key, u64 every_ns, u64 now_ns);
 
