@@ -12,15 +12,21 @@
  * earliest entry. That is 8 bytes a set: the table of a million users (125000 sets) takes a few
  * microseconds, and there is no scan before the earliest time.
  *
- * Why write_back exceeds the limit by at most (nodes - 1) x the admissions of a node in an
- * interval. A node's state of a bucket contains all charges that were in Redis at the node's own
- * last flush, and a node flushes an admission at most one interval later. Order the nodes by the
- * first admission that each has not flushed; let k be the last. All charges in Redis at that time
- * were in k's state too, and k kept to the limit by those and its own admissions. Only the
- * unflushed admissions of each other node are missing in k's state: at most those of one interval.
- * (While replies are pending: of an interval and a round trip.) It takes for granted that k's last flush
- * was just before: a node that uses a key less often than once an interval lacks what the others flushed
- * meanwhile.
+ * Why write_back exceeds the limit by at most (nodes - 1) x what a node admits in an interval and a
+ * round trip, of the two intervals before. An admission is covered only if the command of the newest reply
+ * was sent at most an interval and 30 ms before (is_recent(); a flush may be so late): the state here has
+ * all that was in Redis then, and this node's own since. Any other goes to Redis, whose state is that
+ * of the moment. At the time of the largest excess, let node k be that with the newest reply of those that
+ * decided by it, at time r. k kept to the limit by all that was in Redis at r and its own. What of another
+ * node is missing in that was admitted after its last flush before r. Not after its next flush: with a
+ * reply newer than r it would have been k. So it is of one interval between two flushes, and it began less
+ * than an interval before r, which is less than an interval ago.
+ *
+ * Buckets: a flush is charged for the time of its requests (quota_due.c), and the bucket may have been
+ * empty since. Redis keeps it for an interval longer (quota_keep_us()), with the time at which it
+ * became empty, or it would lose what others charged within the time of the flush. Requests of several nodes
+ * are then taken one after the other: if none of them waited, the debt is too high by up to what they
+ * admitted in an interval, so a burst smaller than that may be refused though it would fit.
  *
  * The proof needs a Redis that replies. A failed or late flush therefore suspends write-back for
  * that bucket: until a flush succeeds, its requests go to Redis and on_store_failure decides.
@@ -259,6 +265,12 @@ static bool is_overdue(const struct quota_entry *e, u64 now_ns)
 	return e->flushing && now_ns > e->renewed_ns + COMPLETED_NS;
 }
 
+/* Whether the last reply is no older than an interval, and a flush that is as late as may be. */
+static bool is_recent(const struct quota_entry *e, u64 now_ns)
+{
+	return e->known_ns && now_ns <= e->known_ns + e->every_ns + OVERDUE_NS + COMPLETED_NS;
+}
+
 u64 quota_keep_us(const struct quota_entry *e)
 {
 	bool kept = e->consistency == CONSISTENCY_WRITE_BACK && quota_is_bucket(&e->def);
@@ -270,7 +282,8 @@ static enum quota_verdict take_counted(struct quotas *quotas, struct quota_set *
 				       struct quota_entry *e, u64 key, u64 cost, struct sl_now now)
 {
 	/* Without Redis' clock the current window is unknown. */
-	if (e->flags & QUOTA_FAILED || !quotas->clock.known || is_overdue(e, now.mono_ns))
+	if (e->flags & QUOTA_FAILED || !quotas->clock.known || is_overdue(e, now.mono_ns) ||
+	    !is_recent(e, now.mono_ns))
 		return QUOTA_NOT_COVERED;
 	quota_roll(quotas, set, e, now);
 	if (e->unflushed + cost > QUOTA_COUNT_MAX)
@@ -393,7 +406,7 @@ void quota_forget(struct quotas *quotas, u64 key)
 		return;
 	e->unflushed = e->late = e->refunded = e->lost = e->flushing = 0;
 	e->credit = e->spent = e->spent_sent = e->refused = e->refused_sent = 0;
-	e->own = e->own_window = e->own_mark = e->restored_us = 0;
+	e->own = e->own_window = e->own_mark = e->restored_us = e->known_ns = 0;
 	if (e->flags & (QUOTA_FLUSHING | QUOTA_LEASING))
 		e->flags |= QUOTA_AGAIN;
 	quota_unlock(&set->lock);

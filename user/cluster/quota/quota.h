@@ -10,7 +10,8 @@
  *     lease        the command acquires more than it needs, and the node spends the rest until the
  *                  lease ends; leases follow demand and get small where little is left; a rare key
  *                  gets none, and costs what strict does
- *     write_back   counted here; each interval flushes what is new to Redis
+ *     write_back   counted here; each interval flushes what is new to Redis; a request for a key
+ *                  without a reply in the last interval goes to Redis
  *
  * Largest overshoot of all nodes together: strict 0; lease 0, and for each node that vanished what
  * it had spent of one lease and not flushed; write_back (nodes - 1) x what a node admits in an
@@ -50,7 +51,7 @@ struct quota_lookup {
 	u64 used;			/* as cluster_store_state.used */
 };
 
-/* At least `entries`, and at least 4096; 270 bytes each, touched when first used. */
+/* At least `entries`, and at least 4096; 290 bytes each, touched when first used. */
 int quotas_new(u64 entries, struct quotas **ret);
 void quotas_free(struct quotas *quotas);	/* NULL is fine */
 

@@ -574,8 +574,10 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 		e->own = e->own_window = e->own_mark = e->refunded_us = e->restored_us = 0;
 		newer = true;
 	}
-	if (newer)
+	if (newer) {
 		e->received_us = request->now_us;
+		e->known_ns = bucket->sent_ns;
+	}
 	if (quota_is_bucket(&e->def))
 		note_restore(e, bucket, charged, request->now_us);
 	/* A reply of the same microsecond may be from before the refund. */

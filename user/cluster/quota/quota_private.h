@@ -51,6 +51,7 @@ struct quota_entry {
 	u64 period_ns;		/* when `requests` and `demand` began to count */
 	u64 renewed_ns;		/* lease: the last reply for it; else: when `flushing` was sent */
 	u64 received_us;		/* Redis' time of the newest reply */
+	u64 known_ns;		/* when its command was sent: the state here has all that Redis had then */
 	u64 refunded_us;	/* Redis' time of this node's newest refund; it may have lowered `own` */
 	u64 restored_us;	/* buckets: Redis' time of the newest restore that took the place of its state */
 	u64 own, own_window, own_mark;	/* charges of this node that Redis must have: quota_exchange.c */
