@@ -467,39 +467,6 @@ static inline void sim_run(struct sim *sim)
 	sim_end(sim);
 }
 
-/*
- * Each node uses each key in bursts: for a while several times an interval, for a while less often than
- * once an interval. Up to `burst` requests each, and none within a ms of the edge of an aligned window:
- * nodes know Redis' time to half a round trip.
- */
-static inline void sim_run_bursts(struct sim *sim, u32 burst)
-{
-	u64 period_us = sim->def.period_ns / 1000;
-	u32 users = sim->nodes * sim->keys;
-	u64 *next = sim_alloc(users, sizeof(*next)), end = SIM_START + sim->length_us;
-	bool *often = sim_alloc(users, sizeof(*often));
-
-	sim_open(sim);
-	for (u32 i = 0; i < users; i++)
-		next[i] = SIM_START + rng_below(4 * sim->every_us);
-	for (; sim->now_us < end; sim->now_us += 500) {
-		sim_turn(sim);
-		for (u32 i = 0; i < users; i++) {
-			if (next[i] > sim->now_us || (sim->now_us + MS) % period_us < 2 * MS)
-				continue;
-			for (u32 k = 1 + rng_below(burst); k; k--)
-				sim_request(sim, &sim->node[i % sim->nodes], i / sim->nodes);
-			if (!rng_below(4))
-				often[i] = rng_below(2);
-			next[i] += often[i] ? rng_below(sim->every_us / 2) :
-					      sim->every_us + rng_below(8 * sim->every_us);
-		}
-	}
-	free(next);
-	free(often);
-	sim_end(sim);
-}
-
 static inline void sim_close(struct sim *sim)
 {
 	for (u32 i = 0; i < sim->node_count; i++)
