@@ -124,9 +124,11 @@ check "refusals cost a command a second and node" "$(calc "$(asked) - $before")"
 	"$(calc "2 * ($(now) - $begin) + 4")"
 check_is "a neighbour passes" "$(spread 2 api other=al)" 4
 
-# A reset also clears what a node has counted for minutes and not flushed.
+# A reset also clears what a node has counted for minutes and not flushed. The first request of each node is
+# charged in Redis, so the second to come knows one of the other.
 spread 15 api counted=bob > /dev/null
-check_is "each node knows what it counted" "$(remaining a counted=bob) $(remaining b counted=bob)" "25 25"
+check_is "each node knows what it counted" \
+	"$({ remaining a counted=bob; remaining b counted=bob; } | sort | xargs)" "24 25"
 node a ctl user reset api/counted bob > /dev/null
 reset_seen() { [ "$(remaining a counted=bob) $(remaining b counted=bob)" = "40 40" ]; }
 check_true "a reset reaches a node at once that would send no command for minutes" wait_for 5 reset_seen
