@@ -40,6 +40,8 @@ u64 ban_default_max(u64 for_ns);
 /* src and dst, or a list, with the prefixes of the sets they name. 0 or -ENOMEM. */
 int match_expand(const struct policy *policy, struct match_def *match);
 int list_expand(const struct policy *policy, struct list_def *list);
+/* Entries from `from` on, behind those that list_find_entry() finds: it finds these, too. 0 or -ENOMEM. */
+int list_index(struct list_def *list, size_t from);
 
 /* ---- questions ---- */
 

@@ -118,6 +118,7 @@ struct list_entry {
 	char reason[64];
 	bool derived;			/* another node's: not of this configuration, nor written with it */
 	u32 from;			/* 1 + index of the list's set that it is of; 0: its own */
+	u32 next;			/* list.c: the next of the same hash */
 	struct config_pos pos;
 };
 
@@ -141,6 +142,8 @@ struct list_def {
 	size_t count;
 	struct list_set *set;
 	size_t set_count;
+	u32 *head;			/* list.c: entries by the hash of their prefix */
+	size_t head_count;
 };
 
 enum list_kind {
@@ -283,10 +286,12 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
 		    struct sl_err *err);
 /*
- * Adds other nodes' entries behind the written ones, except prefixes that are written anyway. Each
- * prefix once; the array is sorted.
+ * The entry for just this prefix, of several the first one; NULL: none. Those of sets are not looked at.
+ * Whatever adds or removes entries invalidates the pointer.
  */
-int policy_list_derive(struct policy *policy, enum list_kind kind, struct list_entry *entry,
+struct list_entry *list_find_entry(const struct list_def *list, const struct sl_prefix *prefix);
+/* Adds other nodes' entries behind the written ones, except prefixes that are listed anyway. */
+int policy_list_derive(struct policy *policy, enum list_kind kind, const struct list_entry *entry,
 		       size_t count);
 /* Removes those: only the written ones remain. */
 void policy_list_underive(struct policy *policy);

@@ -349,6 +349,7 @@ static void entries_copy(const struct key *key, void *section, int *rc)
 
 	list->entry = array_copy(list->entry, list->count, sizeof(*list->entry), rc);
 	list->set = array_copy(list->set, list->set_count, sizeof(*list->set), rc);
+	list->head = array_copy(list->head, list->head_count, sizeof(*list->head), rc);
 }
 
 static void entries_clear(const struct key *key, void *section)
@@ -357,6 +358,7 @@ static void entries_clear(const struct key *key, void *section)
 
 	free(list->entry);
 	free(list->set);
+	free(list->head);
 	memset(list, 0, sizeof(*list));
 }
 

@@ -63,7 +63,7 @@ int list_expand(const struct policy *policy, struct list_def *list)
 				return -ENOMEM;
 		}
 	}
-	return 0;
+	return list_index(list, 0);
 }
 
 /* ---- which keys name a set ---- */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/hash.h"
+
 static u64 load_be64(const unsigned char *p)
 {
 	u64 value = 0;
@@ -133,4 +135,10 @@ int sl_prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b)
 	if (!order)
 		order = compare_u64(a->addr.lo, b->addr.lo);
 	return order ? order : a->len - b->len;
+}
+
+u64 sl_prefix_hash(const struct sl_prefix *prefix)
+{
+	return hash_bytes(hash_seed(), (u64)prefix->family << 8 | prefix->len, &prefix->addr,
+			  sizeof(prefix->addr));
 }

@@ -27,5 +27,7 @@ bool sl_prefix_contains(const struct sl_prefix *outer, const struct sl_prefix *i
 bool sl_prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b);
 /* Their order: by family, address, length. As strcmp(). */
 int sl_prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
+/* For tables of this process: nobody outside can search for prefixes that share one (hash.h). */
+u64 sl_prefix_hash(const struct sl_prefix *prefix);
 
 #endif

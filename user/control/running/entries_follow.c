@@ -124,14 +124,9 @@ int entries_follow_one(struct running *run, enum list_kind list, const struct sl
 {
 	struct entry_change change = { .origin = ORIGIN_LIVE, .remove = true,
 				       .entry = { .list = list, .prefix = *prefix } };
-	const struct list_def *def = &run->policy->list[list];
+	const struct list_entry *listed = list_find_entry(&run->policy->list[list], prefix);
 
-	for (size_t i = 0; i < def->count; i++) {
-		const struct list_entry *listed = &def->entry[i];
-
-		if (!list_entry_is_live(listed) || listed->derived ||
-		    !sl_prefix_equal(&listed->prefix, prefix))
-			continue;
+	if (listed && list_entry_is_live(listed) && !listed->derived) {
 		change.remove = false;
 		change.entry = entry_of_list(list, listed);
 	}

@@ -50,10 +50,7 @@ int entry_table_origin(struct entry_table *table, const char *name, bool make)
 
 static u32 hash_of(const struct entry_table *table, const struct sl_prefix *prefix)
 {
-	u64 h = (prefix->addr.hi ^ ((u64)prefix->family << 8 | prefix->len)) * 0x9e3779b97f4a7c15ULL;
-
-	h = (h ^ h >> 29 ^ prefix->addr.lo) * 0xbf58476d1ce4e5b9ULL;
-	return (u32)(h >> 32) & (table->heads - 1);
+	return (u32)sl_prefix_hash(prefix) & (table->heads - 1);
 }
 
 static void link_held(struct entry_table *table, u32 at)

@@ -88,12 +88,7 @@ static const struct list_entry *list_entry(const struct list_def *list, const ch
 		set = list_find_set(list, text + 1);
 		return set ? &set->entry : NULL;
 	}
-	if (sl_prefix_parse(text, &prefix, &reason) < 0)
-		return NULL;
-	for (size_t i = 0; i < list->count; i++)
-		if (!list->entry[i].from && sl_prefix_equal(&list->entry[i].prefix, &prefix))
-			return &list->entry[i];
-	return NULL;
+	return sl_prefix_parse(text, &prefix, &reason) < 0 ? NULL : list_find_entry(list, &prefix);
 }
 
 static bool list_differs(const char *text, const struct list_def *file,

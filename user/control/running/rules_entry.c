@@ -64,7 +64,7 @@ struct target {
 static bool find_target(const struct running *run, const json_t *op, struct target *ret)
 {
 	const struct live_kind *kind = live_kind_of(op);
-	const struct list_def *list;
+	const struct list_entry *entry;
 	const char *reason;
 	bool adds;
 
@@ -73,19 +73,12 @@ static bool find_target(const struct running *run, const json_t *op, struct targ
 		return false;
 	adds = strstr(live_text(op, "op"), "add") != NULL;
 	ret->list = kind->subject == LIVE_BLOCK ? LIST_BLOCK : LIST_EXEMPT;
-	ret->had = false;
-	list = &run->policy->list[ret->list];
-	for (size_t i = 0; i < list->count; i++) {
-		const struct list_entry *entry = &list->entry[i];
-
-		if (entry->from || !sl_prefix_equal(&entry->prefix, &ret->prefix))
-			continue;
-		if (!list_entry_is_live(entry) || entry->derived)
-			return false;
-		ret->had = true;
-		ret->before = *entry;
-	}
-	return adds || ret->had;
+	entry = list_find_entry(&run->policy->list[ret->list], &ret->prefix);
+	ret->had = entry;
+	if (!entry)
+		return adds;
+	ret->before = *entry;
+	return list_entry_is_live(entry) && !entry->derived;
 }
 
 /* As before the change. */

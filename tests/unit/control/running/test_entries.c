@@ -292,21 +292,47 @@ static bool naive_blocked(const struct naive *n, u32 host, u64 mono_ns)
 	return false;
 }
 
+/* The live change that was just made, if it was one. */
+static void roll_back(struct naive *n, const struct naive *before, u32 top)
+{
+	if (rig.d->running.history_top == top)
+		return;
+	rig_do(&rig, ROLLBACK);
+	memcpy(n->host[2], before->host[2], sizeof(n->host[2]));
+	memcpy(n->four[2], before->four[2], sizeof(n->four[2]));
+}
+
+/* Rules without a live block, which are not confirmed. */
+static void revert(void)
+{
+	char *line = apply_line(&rig, SHADOW "fragments: pass\n", "60s", true);
+
+	rig_do(&rig, line);
+	free(line);
+	let_time_pass(&rig);
+}
+
 RIG_TEST(as_a_naive_list)
 {
-	struct naive n = { .host = { { 0 } } };
+	/* The file's are as if live. */
+	struct naive n = { .host = { [2] = { [1] = ~0ULL, [6] = ~0ULL } }, .four = { [2] = { [1] = ~0ULL } } };
 
 	rng_start("entries");
-	rig_open(&rig, SHADOW);
-	for (u32 round = 0; round < 200; round++) {
-		u32 what = rng_below(30);
+	rig_open(&rig, SHADOW "block: [192.0.2.1, 192.0.2.4/30, 192.0.2.6, 192.0.2.1]\n");
+	for (u32 round = 0; round < 300; round++) {
+		u32 what = rng_below(30), top = rig.d->running.history_top;
+		struct naive before = n;
 
 		one_random(&n);
-		if (what == 0)
+		if (what < 6)
+			roll_back(&n, &before, top);
+		else if (what == 6)
+			revert();
+		else if (what == 7)
 			rig_restart(&rig);
-		else if (what == 1)
+		else if (what == 8)
 			rig_do(&rig, RELOAD);
-		else if (what == 2)
+		else if (what == 9)
 			rig_do(&rig, round % 2 ? SET("20") : SET("10"));
 		for (u32 host = 0; host < RANDOM_HOSTS; host++) {
 			u64 now_ns = clock_mono_ns();
