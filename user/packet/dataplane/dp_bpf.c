@@ -353,9 +353,7 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->established, sizeof(*b->established), SL_ESTABLISHED_SETS);
 	unmap_memory(b->event_switch, sizeof(*b->event_switch), 1);
 	ring_buffer__free(b->ring);
-	dp_bpf_unmap_prefixes(b);
-	unmap_memory(b->rules, sizeof(*b->rules), 1);
-	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
+	dp_bpf_rules_free(b);
 	sluice_bpf__destroy(b->skel);
 	while (b->own_stages_count)
 		close(b->own_stages[--b->own_stages_count]);

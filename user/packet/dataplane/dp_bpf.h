@@ -36,6 +36,12 @@ struct pfx_memory {
 	u32 entries;
 };
 
+/* A map for a rule set, mapped for writing; memory NULL: none. */
+struct rules_map {
+	struct sl_rules *memory;
+	int fd;
+};
+
 struct dp_bpf {
 	struct dp dp;
 	char pin_dir[PIN_DIR_MAX];
@@ -62,6 +68,8 @@ struct dp_bpf {
 	dp_event_fn *event_each;	/* during dp_bpf_events() */
 	void *event_arg;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
+	int rules_fd;			/* its map, where this daemon made it; or -1 */
+	struct rules_map spare;		/* of rules that were in force before, for the next ones */
 	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
 	struct pfx_memory pfx[SL_PFX_SLOTS][PFX_ARRAYS];
 	u64 pfx_digest;			/* of the prefix maps in force */
@@ -103,7 +111,7 @@ int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_a
 		       struct sl_err *err);
 int dp_bpf_confirm(struct dp *dp, struct sl_err *err);
 void dp_bpf_find_rules(struct dp_bpf *b);
-void dp_bpf_unmap_prefixes(struct dp_bpf *b);
+void dp_bpf_rules_free(struct dp_bpf *b);
 
 /* dp_bpf_stats.c: the operations on counters. */
 int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);

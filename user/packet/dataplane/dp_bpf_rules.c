@@ -17,10 +17,10 @@
 
 /*
  * A new array of the kind that bpf/maps.h has inside an outer map, its first `count` elements
- * filled.
+ * filled; *ret is its memory, mapped for writing.
  */
 static int filled_array(const char *name, size_t value_size, u32 entries, u32 flags,
-			const void *from, u32 count, int *ret_fd)
+			const void *from, u32 count, int *ret_fd, void **ret)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = flags);
 	int fd, rc;
@@ -36,8 +36,8 @@ static int filled_array(const char *name, size_t value_size, u32 entries, u32 fl
 		return rc;
 	}
 	memcpy(to, from, value_size * count);
-	unmap_memory(to, value_size, entries);
 	*ret_fd = fd;
+	*ret = to;
 	return 0;
 }
 
@@ -66,10 +66,9 @@ static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source
 		memcpy(m->memory, s->from, s->value_size * s->count);
 		return 0;
 	}
-	rc = filled_array(s->name, s->value_size, entries, s->flags, s->from, s->count, &fd);
+	rc = filled_array(s->name, s->value_size, entries, s->flags, s->from, s->count, &fd, &memory);
 	if (rc < 0)
 		return rc;
-	memory = map_memory(fd, s->value_size, entries, PROT_READ | PROT_WRITE);
 	rc = bpf_map_update_elem(bpf_map__fd(s->outer), &slot, &fd, BPF_ANY) < 0 ? -errno : 0;
 	close(fd);
 	if (rc < 0) {
@@ -79,14 +78,6 @@ static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source
 	unmap_memory(m->memory, m->value_size, m->entries);
 	*m = (struct pfx_memory){ memory, s->value_size, entries };
 	return 0;
-}
-
-void dp_bpf_unmap_prefixes(struct dp_bpf *b)
-{
-	for (u32 slot = 0; slot < SL_PFX_SLOTS; slot++)
-		for (u32 i = 0; i < PFX_ARRAYS; i++)
-			unmap_memory(b->pfx[slot][i].memory, b->pfx[slot][i].value_size,
-				     b->pfx[slot][i].entries);
 }
 
 /* Fills the prefix maps of a slot that no rule set in force uses. */
@@ -115,24 +106,25 @@ static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 
 	return rc;
 }
 
-/* A map of its own for a rule set, mapped for writing. */
-static int make_rules(const struct sl_rules *from, int *ret_fd, struct sl_rules **ret)
+/* A map of its own for a rule set. */
+static int make_rules(const struct sl_rules *from, struct rules_map *ret)
 {
-	struct sl_rules *rules;
-	int fd, rc;
+	void *memory;
+	int rc = filled_array("rules", sizeof(*from), 1, BPF_F_MMAPABLE, from, 1, &ret->fd, &memory);
 
-	rc = filled_array("rules", sizeof(*from), 1, BPF_F_MMAPABLE, from, 1, &fd);
-	if (rc < 0)
-		return rc;
-	rules = map_memory(fd, sizeof(*rules), 1, PROT_READ | PROT_WRITE);
-	if (!rules) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	*ret_fd = fd;
-	*ret = rules;
-	return 0;
+	if (!rc)
+		ret->memory = memory;
+	return rc;
+}
+
+static void close_rules(struct rules_map *map)
+{
+	if (!map->memory)
+		return;
+	unmap_memory(map->memory, sizeof(*map->memory), 1);
+	if (map->fd >= 0)
+		close(map->fd);
+	map->memory = NULL;
 }
 
 /* The places of rule sets in rules_of, and their pins: in force, and being applied. */
@@ -148,12 +140,11 @@ static const char *const rules_pin[RULES_COUNT][2] = {
 };
 
 /*
- * Puts a map into rules_of; *memory is the one there until now. Before the swap it is pinned under
- * the name for rules being applied, and renamed after it: by the map's id dp_bpf_find_rules() finds
- * which of the two pins is in force, wherever a crash interrupted this.
+ * Puts a map into rules_of. Before the swap it is pinned under the name for rules being applied, and
+ * renamed after it: by the map's id dp_bpf_find_rules() finds which of the two pins is in force,
+ * wherever a crash interrupted this. On failure the map is closed.
  */
-static int publish_rules(struct dp_bpf *b, enum rules_index which, int fd, struct sl_rules *rules,
-			 struct sl_rules **memory)
+static int publish_rules(struct dp_bpf *b, enum rules_index which, struct rules_map *map)
 {
 	char now[PATH_MAX], next[PATH_MAX];
 	u32 index = which;
@@ -161,47 +152,64 @@ static int publish_rules(struct dp_bpf *b, enum rules_index which, int fd, struc
 	pin_path(b->pin_dir, rules_pin[which][0], now);
 	pin_path(b->pin_dir, rules_pin[which][1], next);
 	unlink(next);
-	if (bpf_obj_pin(fd, next) < 0 ||
-	    bpf_map_update_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &fd, BPF_ANY) < 0) {
+	if (bpf_obj_pin(map->fd, next) < 0 ||
+	    bpf_map_update_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &map->fd, BPF_ANY) < 0) {
 		int rc = -errno;
 
 		unlink(next);
-		unmap_memory(rules, sizeof(*rules), 1);
+		close_rules(map);
 		return rc;
 	}
 	rename(next, now);	/* dp_bpf_find_rules() copes with its failure */
-	unmap_memory(*memory, sizeof(**memory), 1);
-	*memory = rules;
 	return 0;
 }
 
+/*
+ * The map of the rule set before stays: it gets the next one. Nothing reads it meanwhile, as with prefix
+ * slots. A new map of 800 KB would take half of the time of a change of one limit.
+ */
 static int put_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slot,
 		     u64 revert_at_ns)
 {
-	struct sl_rules *rules = NULL;
-	int fd, rc = make_rules(image->rules, &fd, &rules);
+	struct rules_map next = b->spare;
+	int rc = 0;
 
+	b->spare.memory = NULL;
+	if (next.memory)
+		memcpy(next.memory, image->rules, sizeof(*next.memory));
+	else
+		rc = make_rules(image->rules, &next);
 	if (rc < 0)
 		return rc;
-	rules->pfx_slot = pfx_slot;
-	rules->revert_at_ns = revert_at_ns;
-	rc = publish_rules(b, RULES_NOW, fd, rules, &b->rules);
-	close(fd);
-	return rc;
+	next.memory->pfx_slot = pfx_slot;
+	next.memory->revert_at_ns = revert_at_ns;
+	rc = publish_rules(b, RULES_NOW, &next);
+	if (rc < 0)
+		return rc;
+	b->spare = (struct rules_map){ b->rules, b->rules_fd };
+	if (b->spare.fd < 0)		/* an earlier daemon's */
+		close_rules(&b->spare);
+	b->rules = next.memory;
+	b->rules_fd = next.fd;
+	return 0;
 }
 
 /* Keeps the fallback as it must be beside `next`: a copy, because the original may be in force. */
 static int put_fallback(struct dp_bpf *b, const struct sl_rules *next)
 {
-	struct sl_rules *rules = NULL;
-	int fd, rc = make_rules(b->fallback ? b->fallback : b->rules, &fd, &rules);
+	struct rules_map map;
+	int rc = make_rules(b->fallback ? b->fallback : b->rules, &map);
 
 	if (rc < 0)
 		return rc;
-	dp_fallback_rescale(&b->dp, rules, next);
-	rc = publish_rules(b, RULES_BACK, fd, rules, &b->fallback);
-	close(fd);
-	return rc;
+	dp_fallback_rescale(&b->dp, map.memory, next);
+	rc = publish_rules(b, RULES_BACK, &map);
+	if (rc < 0)
+		return rc;
+	close(map.fd);
+	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
+	b->fallback = map.memory;
+	return 0;
 }
 
 /* It is not in force any more: revert_at_ns is 0. */
@@ -313,7 +321,19 @@ static struct sl_rules *find_rules(struct dp_bpf *b, enum rules_index which)
 void dp_bpf_find_rules(struct dp_bpf *b)
 {
 	b->rules = find_rules(b, RULES_NOW);
+	b->rules_fd = -1;
 	b->fallback = find_rules(b, RULES_BACK);
 	if (b->fallback && (!b->rules || !b->rules->revert_at_ns))
 		drop_fallback(b);
+}
+
+void dp_bpf_rules_free(struct dp_bpf *b)
+{
+	for (u32 slot = 0; slot < SL_PFX_SLOTS; slot++)
+		for (u32 i = 0; i < PFX_ARRAYS; i++)
+			unmap_memory(b->pfx[slot][i].memory, b->pfx[slot][i].value_size,
+				     b->pfx[slot][i].entries);
+	close_rules(&(struct rules_map){ b->rules, b->rules_fd });
+	close_rules(&b->spare);
+	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
 }
