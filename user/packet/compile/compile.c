@@ -434,12 +434,13 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 
 	c.slots = malloc(SL_LIMIT_IDS * sizeof(*c.slots));
 	if (image)
-		c.rules = image->rules = calloc(1, sizeof(*image->rules));
+		c.rules = image->rules = image_rules_new();
 	c.meters.name = calloc(SL_METERS_MAX, sizeof(*c.meters.name));
 	if (!c.slots || !c.rules || !c.meters.name) {
 		code = sl_err_set(err, ENOMEM, "no memory for the rule set");
 		goto out;
 	}
+	memset(c.rules, 0, sizeof(*c.rules));
 	memcpy(c.slots, env->slots, SL_LIMIT_IDS * sizeof(*c.slots));
 	c.meters.meter = c.rules->limits;
 	c.meters.ban = c.rules->ban;
@@ -468,7 +469,7 @@ void image_free(struct sl_image *image)
 		return;
 	prefix_index_put(image->prefixes);
 	override_index_put(image->overrides);
-	free(image->rules);
+	image_rules_free(image->rules);
 	free(image);
 }
 

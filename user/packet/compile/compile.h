@@ -71,6 +71,9 @@ struct sl_image {
 int image_compile(const struct policy *policy, struct compile_env *env, struct sl_image **ret,
 		  struct sl_err *err);
 u64 image_pfx_digest(const struct sl_image *image);
+/* compile_limit.c: an image's rules, of any content; NULL: no memory. image_free() frees those of an image. */
+struct sl_rules *image_rules_new(void);
+void image_rules_free(struct sl_rules *rules);
 /*
  * compile_limit.c: an image that differs from env->before in the values of the limit `index`, which is
  * `def` now (limit_revalue()), or in one of its overrides (`changed`, as it is now; `removed`: there is none.

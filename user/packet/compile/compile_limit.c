@@ -8,10 +8,23 @@
 #include <string.h>
 
 #include "lib/bitmap.h"
+#include "lib/spare.h"
 #include "packet/compile/compile.h"
 #include "packet/compile/limit_ids.h"
 #include "packet/compile/meters.h"
 #include "packet/compile/prefix_index.h"
+
+static struct spare rules_spare;
+
+struct sl_rules *image_rules_new(void)
+{
+	return spare_take(&rules_spare, sizeof(struct sl_rules));
+}
+
+void image_rules_free(struct sl_rules *rules)
+{
+	spare_put(&rules_spare, rules, sizeof(*rules));
+}
 
 /* A limit's meters but the first are one behind the other, in the order in which they were taken. */
 static bool is_further(const struct sl_rules *rules, u32 index, u32 head)
@@ -71,7 +84,7 @@ int image_change_limit(const struct limit_def *def, u32 index, const struct over
 	const struct sl_rules *before = env->before->rules;
 	bool drops = limit_drops(def), dropped = bitmap_has(&before->dropping, index);
 	struct sl_image *image = malloc(sizeof(*image));
-	struct sl_rules *rules = malloc(sizeof(*rules));
+	struct sl_rules *rules = image_rules_new();
 	struct meters meters = {
 		.name = malloc(SL_METERS_MAX * sizeof(*meters.name)),
 		/* Not env->cpus: the other limits' leases, and which CPUs have any, are of these. */
@@ -109,7 +122,7 @@ out:
 	override_meters_free(&meters.overrides);
 	free(meters.name);
 	if (!made) {
-		free(rules);
+		image_rules_free(rules);
 		free(image);
 	}
 	return !made;

@@ -14,8 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/spare.h"
 #include "packet/compile/override_index.h"
 #include "packet/compile/prefix_hash.h"
+
+static u64 serials;
+static struct spare bucket_spare;
+static u64 spare_serial;		/* of the index whose buckets it has */
 
 struct building {
 	struct prefix_placing placing;
@@ -224,10 +229,10 @@ static int build(struct building *b, struct override_index *index)
 
 	if (err)
 		return err;
-	index->bucket = aligned_alloc(sizeof(*index->bucket),
-				      b->placing.buckets * sizeof(*index->bucket));
+	index->bucket = spare_take(&bucket_spare, b->placing.buckets * sizeof(*index->bucket));
 	index->buckets = b->placing.buckets;
 	index->keys = b->placing.count;
+	index->serial = ++serials;
 	if (index->bucket)
 		write_buckets(b, index->bucket);
 	free(b->placing.owner);
@@ -287,6 +292,38 @@ static struct sl_override *find_way(struct override_index *index, const struct s
 	return NULL;
 }
 
+static void note_change(struct override_index *index, const struct sl_override *way)
+{
+	u32 at = index->changes++ % OVERRIDE_CHANGES;
+
+	index->changed[at].from = index->serial;
+	index->changed[at].bucket = (u32)((way - index->bucket->e) / SL_OVERRIDE_WAYS);
+	index->serial = ++serials;
+}
+
+/* Of the last changes. */
+static u32 place_of_change(const struct override_index *index, u32 back)
+{
+	return (index->changes - 1 - back) % OVERRIDE_CHANGES;
+}
+
+bool override_index_follow(const struct override_index *index, u64 serial, struct sl_override_bucket *copy)
+{
+	u32 known = index->changes < OVERRIDE_CHANGES ? index->changes : OVERRIDE_CHANGES, behind = 0;
+	u64 at = index->serial;
+
+	for (; at != serial && behind < known; behind++)
+		at = index->changed[place_of_change(index, behind)].from;
+	if (!serial || at != serial)
+		return false;
+	while (behind--) {
+		u32 bucket = index->changed[place_of_change(index, behind)].bucket;
+
+		copy[bucket] = index->bucket[bucket];
+	}
+	return true;
+}
+
 static void write_way(struct override_index *index, struct sl_override *way, struct sl_override entry)
 {
 	if (way->tag)
@@ -296,6 +333,7 @@ static void write_way(struct override_index *index, struct sl_override *way, str
 	index->keys += !!entry.tag - !!way->tag;
 	entry.rest |= way->rest & SL_OVERRIDE_SPILLED;
 	*way = entry;
+	note_change(index, way);
 }
 
 /* False: there is no room, or so little that it is time for more buckets. */
@@ -308,8 +346,10 @@ static bool put_key(struct override_index *index, const struct sl_pfx_hash *h, s
 		way = find_way(index, h, 0);
 		if (!way || (u64)index->keys * 8 >= (u64)index->buckets * SL_OVERRIDE_WAYS * 5)
 			return false;
-		if (way < first || way >= first + SL_OVERRIDE_WAYS)
+		if (way < first || way >= first + SL_OVERRIDE_WAYS) {
 			first->rest |= SL_OVERRIDE_SPILLED;
+			note_change(index, first);
+		}
 	}
 	write_way(index, way, entry);
 	return true;
@@ -349,16 +389,17 @@ int override_index_change(const struct override_meters *meters, const struct ove
 {
 	size_t size = before->buckets * sizeof(*before->bucket);
 	struct override_index *index = malloc(sizeof(*index));
+	u64 serial = bucket_spare.block ? spare_serial : 0;
 	bool made = index && meters->count;
 
 	if (!index)
 		return 1;
 	*index = *before;
 	index->users = 1;
-	index->bucket = aligned_alloc(sizeof(*index->bucket), size);
+	index->bucket = spare_take(&bucket_spare, size);
 	if (!index->bucket)
 		made = false;
-	else
+	else if (!override_index_follow(before, serial, index->bucket))
 		memcpy(index->bucket, before->bucket, size);
 	for (size_t i = 0; made && i < meters->count; i++)
 		made = change_meter(index, &meters->meter[i], changed, rules);
@@ -421,6 +462,8 @@ void override_index_put(struct override_index *index)
 {
 	if (!index || --index->users)
 		return;
-	free(index->bucket);
+	if (index->bucket)
+		spare_serial = index->serial;
+	spare_put(&bucket_spare, index->bucket, index->buckets * sizeof(*index->bucket));
 	free(index);
 }

@@ -27,6 +27,8 @@ struct override_meter *override_meters_add(struct override_meters *meters,
 					   const struct limit_def *def, u32 meter);
 void override_meters_free(struct override_meters *meters);
 
+#define OVERRIDE_CHANGES 64
+
 /* Shared by images with the same overrides. */
 struct override_index {
 	u32 users;
@@ -34,6 +36,13 @@ struct override_index {
 	u32 keys;			/* the ways in use */
 	u64 digest;			/* equal digests: the same is found */
 	struct sl_override_bucket *bucket;
+	u64 serial;			/* equal ones: the same buckets; 0: of none that is built here */
+	/* The last changes, the newest at (changes - 1) % OVERRIDE_CHANGES. */
+	struct {
+		u64 from;		/* the serial until then */
+		u32 bucket;		/* the one that was written to */
+	} changed[OVERRIDE_CHANGES];
+	u32 changes;
 };
 
 /*
@@ -52,6 +61,11 @@ int override_index_build(const struct override_meters *meters, struct override_i
 int override_index_change(const struct override_meters *meters, const struct override_def *changed,
 			  const struct override_index *before, struct sl_rules *rules,
 			  struct override_index **ret);
+/*
+ * Brings a copy of the buckets of `serial` up to date. False: it is older than the changes that are known, or
+ * of another index: it is to be copied whole.
+ */
+bool override_index_follow(const struct override_index *index, u64 serial, struct sl_override_bucket *copy);
 /*
  * The override that applies to a source in meter `meter`, of those up to `longest` bits, by the
  * lookup of the data path. NULL: none.

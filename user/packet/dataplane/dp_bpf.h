@@ -34,6 +34,7 @@ struct pfx_memory {
 	void *memory;
 	size_t value_size;
 	u32 entries;
+	u64 content;			/* as pfx_source has it, of what was written */
 };
 
 /* A map for a rule set, mapped for writing; memory NULL: none. */

@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "packet/compile/prefix_index.h"
 #include "packet/dataplane/dp_bpf.h"
 #include "bpf/sluice.skel.h"	/* uses types of ours */
 
@@ -49,6 +50,7 @@ struct pfx_source {
 	u32 entries, flags;
 	const void *from;
 	u32 count;
+	u64 content;			/* equal ones: the same is in it; 0: unknown */
 };
 
 /*
@@ -62,8 +64,11 @@ static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source
 	void *memory;
 	int fd, rc;
 
+	if (m->memory && s->content && m->content == s->content)
+		return 0;
 	if (m->memory && m->entries >= s->count) {
 		memcpy(m->memory, s->from, s->value_size * s->count);
+		m->content = s->content;
 		return 0;
 	}
 	rc = filled_array(s->name, s->value_size, entries, s->flags, s->from, s->count, &fd, &memory);
@@ -76,7 +81,7 @@ static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source
 		return rc;
 	}
 	unmap_memory(m->memory, m->value_size, m->entries);
-	*m = (struct pfx_memory){ memory, s->value_size, entries };
+	*m = (struct pfx_memory){ memory, s->value_size, entries, s->content };
 	return 0;
 }
 
@@ -84,23 +89,28 @@ static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source
 static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 slot)
 {
 	const u32 sized = BPF_F_INNER_MAP | BPF_F_MMAPABLE;
+	const struct override_index *overrides = image->overrides;
+	u64 digest = image->prefixes ? image->prefixes->digest : 0;
+	struct pfx_memory *copy = &b->pfx[slot][PFX_OVERRIDES];
 	const struct pfx_source source[PFX_ARRAYS] = {
 		[PFX_V4_TOP] = { b->skel->maps.v4_top_of, "v4_top", sizeof(struct sl_v4_top), 1,
-				 BPF_F_MMAPABLE, image->v4_top, 1 },
+				 BPF_F_MMAPABLE, image->v4_top, 1, digest },
 		[PFX_V4_LINE] = { b->skel->maps.v4_line_of, "v4_line", sizeof(struct sl_v4_line), 0,
-				  sized, image->v4_line, image->v4_lines },
+				  sized, image->v4_line, image->v4_lines, digest },
 		[PFX_BUCKET] = { b->skel->maps.pfx_of, "pfx", sizeof(struct sl_pfx_bucket), 0, sized,
 				 image->bucket,
-				 image->rules->pfx_buckets ? image->rules->pfx_buckets : 1 },
+				 image->rules->pfx_buckets ? image->rules->pfx_buckets : 1, digest },
 		[PFX_OVERRIDES] = { b->skel->maps.overrides_of, "overrides",
 				    sizeof(struct sl_override_bucket), 0, sized,
-				    image->overrides->bucket, image->overrides->buckets },
+				    overrides->bucket, overrides->buckets, overrides->serial },
 		[PFX_CLASS] = { b->skel->maps.pclass_of, "pclass", sizeof(struct sl_pclass),
 				SL_PCLASS_MAX + 1, BPF_F_MMAPABLE, image->pclass,
-				image->pclass_count },
+				image->pclass_count, digest },
 	};
 	int rc = 0;
 
+	if (copy->memory && override_index_follow(overrides, copy->content, copy->memory))
+		copy->content = overrides->serial;
 	for (u32 i = 0; !rc && i < PFX_ARRAYS; i++)
 		rc = publish_array(&b->pfx[slot][i], slot, &source[i]);
 	return rc;
