@@ -28,11 +28,27 @@ daemon_start <<-YAML
 	    match: {src: 100.64.0.0/10}
 	    rate: 10 packets/s
 	    overrides_file: $LAB/many.csv
+	  - name: turns
+	    match: {src: 10.1.2.0/24}
+	    rate: 1 packets/h
+	    burst: 1
+	    overrides: [{src: 10.1.2.20, rate: 1 packets/h, burst: 5}]
 	YAML
 sink_start s0
 
 check_is "overrides of the file" "$(ctl override list many -o json | jq .count)" 100000
-check_is "status counts them" "$(ctl status -o json | jq .overrides)" 100001
+check_is "status counts them" "$(ctl status -o json | jq .overrides)" 100002
+
+# One after the other: each is in the index in force, whichever of the prefix slots has that.
+for i in {1..12}; do
+	ctl override set turns 10.1.2.$i rate='1 packets/h' burst=5 > "$LAB/turn" || not_ok "$(cat "$LAB/turn")"
+done
+for i in 3 6 9; do
+	ctl override del turns 10.1.2.$i > "$LAB/turn" || not_ok "$(cat "$LAB/turn")"
+done
+for i in {1..13} 20; do
+	blast "$LAB/turn" --src 10.1.2.$i --dst $SERVER4 --count 8
+done
 
 blast_bg "$LAB/active" --src 10.1.1.2 --dst $SERVER4 --pps 2000 --time 60
 blast_bg "$LAB/neighbour" --src 10.1.1.3 --dst $SERVER4 --pps 5 --time 60
@@ -70,5 +86,7 @@ check "passes of the limit's rate after that" "$(passes 10.1.1.2 "$del_to" "$end
 	"$(calc "10 * ($end - $del_to) * 0.8 - 2")" "$(calc "10 * ($end - $del_to) * 1.1 + 5")"
 check_is "a neighbour within the limit" "$(packets_passed s0 10.1.1.3)" "$(field "$LAB/neighbour" sent)"
 check_is "another override" "$(packets_passed s0 10.1.1.9)" "$(field "$LAB/other" sent)"
-check_is "live changes left" "$(ctl status -o json | jq .live_changes)" 1
+check_is "each of those that changed in turn" \
+	"$(for i in {1..13} 20; do packets_passed s0 10.1.2.$i; done | tr '\n' ' ')" "5 5 1 5 5 1 5 5 1 5 5 5 1 5 "
+check_is "live changes left" "$(ctl status -o json | jq .live_changes)" 10
 lab_done
