@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bpf_rules.c - applies an image in the kernel: new inner maps, one swap of one pointer; and
- * keeps the rule set to fall back to.
+ * dp_bpf_rules.c - applies an image in the kernel: inner maps that no packet reads, one swap of one pointer;
+ * and keeps the rule set to fall back to.
  */
 #include <errno.h>
 #include <stdio.h>
