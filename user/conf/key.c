@@ -11,9 +11,11 @@
 
 const char *key_accepted(const struct key *key, char *buf, size_t size)
 {
-	if (key->accepted)
-		return key->accepted;
-	return key->type && key->type->accepted ? key->type->accepted(key, buf, size) : "a value";
+	if (key->accepted || !key->type)
+		return key->accepted ? key->accepted : "a value";
+	if (key->type->accepts || !key->type->accepted)
+		return key->type->accepts ? key->type->accepts : "a value";
+	return key->type->accepted(key, buf, size);
 }
 
 int key_refuse(struct reader *r, const struct yaml_node *node, const struct key *key)
@@ -292,8 +294,7 @@ static void *usual_section(struct writer *w, const struct keys *keys)
 	void *section = calloc(1, keys->size);
 
 	if (section && keys_init(keys, section)) {
-		keys_clear(keys, section);
-		free(section);
+		keys_free(keys, section);
 		section = NULL;
 	}
 	w->failed |= !section;
@@ -329,55 +330,23 @@ static void write_key(struct writer *w, const struct key *key, const void *secti
 	fputc('\n', w->out);
 }
 
-static void write_keys(struct writer *w, const struct keys *keys, const void *section,
-		       const void *usual, const struct key *only)
+/* The table's defaults in a section of their own, or the other one. */
+u64 keys_unlike(struct writer *w, const struct keys *keys, const void *section, const void *usual)
 {
+	void *own = usual ? NULL : usual_section(w, keys);
+	u64 unlike = 0;
+
+	if (!usual && !own)
+		return 0;
 	for (size_t i = 0; i < keys->count; i++)
-		if ((!only || only == &keys->key[i]) &&
-		    is_written(&keys->key[i], section, usual))
-			write_key(w, &keys->key[i], section);
-}
-
-static void free_usual(const struct keys *keys, void *usual)
-{
-	keys_clear(keys, usual);
-	free(usual);
-}
-
-void keys_write_one(struct writer *w, const struct keys *keys, const void *section,
-		    const struct key *key)
-{
-	void *usual = usual_section(w, keys);
-
-	if (!usual)
-		return;
-	write_keys(w, keys, section, usual, key);
-	free_usual(keys, usual);
-}
-
-void keys_write(struct writer *w, const struct keys *keys, const void *section)
-{
-	keys_write_one(w, keys, section, NULL);
-}
-
-void keys_write_unlike(struct writer *w, const struct keys *keys, const void *section,
-		       const void *usual)
-{
-	write_keys(w, keys, section, usual, NULL);
+		unlike |= (u64)is_written(&keys->key[i], section, usual ? usual : own) << i;
+	keys_free(keys, own);
+	return unlike;
 }
 
 static bool is_in(const struct keys *keys, size_t i, u64 given)
 {
 	return given >> i & 1 && (keys->key[i].type || keys->key[i].write);
-}
-
-u64 keys_unlike(const struct keys *keys, const void *section, const void *usual)
-{
-	u64 unlike = 0;
-
-	for (size_t i = 0; i < keys->count; i++)
-		unlike |= (u64)is_written(&keys->key[i], section, usual) << i;
-	return unlike;
 }
 
 void keys_write_given(struct writer *w, const struct keys *keys, const void *section, u64 given)
@@ -387,8 +356,7 @@ void keys_write_given(struct writer *w, const struct keys *keys, const void *sec
 			write_key(w, &keys->key[i], section);
 }
 
-void keys_write_flow_given(struct writer *w, const struct keys *keys, const void *section,
-			   u64 given)
+void keys_write_flow(struct writer *w, const struct keys *keys, const void *section, u64 given)
 {
 	const char *apart = "";
 
@@ -403,20 +371,9 @@ void keys_write_flow_given(struct writer *w, const struct keys *keys, const void
 	fputc('}', w->out);
 }
 
-void keys_write_flow_unlike(struct writer *w, const struct keys *keys, const void *section,
-			    const void *usual)
+void keys_write(struct writer *w, const struct keys *keys, const void *section)
 {
-	keys_write_flow_given(w, keys, section, keys_unlike(keys, section, usual));
-}
-
-void keys_write_flow(struct writer *w, const struct keys *keys, const void *section)
-{
-	void *usual = usual_section(w, keys);
-
-	if (!usual)
-		return;
-	keys_write_flow_unlike(w, keys, section, usual);
-	free_usual(keys, usual);
+	keys_write_given(w, keys, section, keys_unlike(w, keys, section, NULL));
 }
 
 /* ---- memory, comparing ---- */

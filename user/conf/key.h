@@ -118,7 +118,8 @@ struct key_type {
 	void (*copy)(const struct key *key, void *section, int *rc);
 	void (*clear)(const struct key *key, void *section);	/* also sets zeros */
 	bool (*equal)(const struct key *key, const void *a, const void *b);
-	/* The accepted values as text; returns buf, or a static text. */
+	const char *accepts;		/* the accepted values as text; NULL: `accepted` */
+	/* The same, from the row; returns buf. */
 	const char *(*accepted)(const struct key *key, char *buf, size_t size);
 	bool null;			/* the text null without quotes is text, too */
 };
@@ -168,24 +169,16 @@ int keys_init(const struct keys *keys, void *section);
 /* Reads a mapping, or a value alone; also on failure free it with keys_clear(). */
 int keys_read(struct reader *r, const struct yaml_node *node, const struct keys *keys,
 	      void *section);
-/* Lines "key: value"; keys with their default are left out. w->failed is set if out of memory. */
-void keys_write(struct writer *w, const struct keys *keys, const void *section);
-/* One of the keys, or nothing if it has its default. */
-void keys_write_one(struct writer *w, const struct keys *keys, const void *section,
-		    const struct key *key);
-/* The same as keys_write() within braces. */
-void keys_write_flow(struct writer *w, const struct keys *keys, const void *section);
-/* The same two; left out is what `usual` has as well. */
-void keys_write_unlike(struct writer *w, const struct keys *keys, const void *section,
-		       const void *usual);
-void keys_write_flow_unlike(struct writer *w, const struct keys *keys, const void *section,
-			    const void *usual);
-/* The same two; written are the keys with a bit in `given`. */
+/* Lines "key: value" of the keys with a bit in `given`; the same on one line, within braces. */
 void keys_write_given(struct writer *w, const struct keys *keys, const void *section, u64 given);
-void keys_write_flow_given(struct writer *w, const struct keys *keys, const void *section,
-			   u64 given);
-/* The bits of the keys that are written where `usual` is left out. */
-u64 keys_unlike(const struct keys *keys, const void *section, const void *usual);
+void keys_write_flow(struct writer *w, const struct keys *keys, const void *section, u64 given);
+/*
+ * The bits of the keys that differ from `usual`, or with NULL from their defaults: then w->failed is
+ * set if out of memory.
+ */
+u64 keys_unlike(struct writer *w, const struct keys *keys, const void *section, const void *usual);
+/* Lines of the keys that have not their default. */
+void keys_write(struct writer *w, const struct keys *keys, const void *section);
 /* `section` is a byte-wise copy: gives it pointers of its own. As key_type.copy. */
 void keys_copy(const struct keys *keys, void *section, int *rc);
 void keys_clear(const struct keys *keys, void *section);

@@ -197,7 +197,8 @@ static int present(const struct keys *keys, const struct key *key, const void *s
 
 	if (!w.out)
 		return no_memory(err);
-	keys_write_one(&w, keys, section, key);
+	keys_write_given(&w, keys, section,
+			 keys_unlike(&w, keys, section, NULL) & 1ULL << (key - keys->key));
 	if (fclose(w.out) || w.failed)
 		rc = no_memory(err);
 	else if (size)

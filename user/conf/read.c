@@ -340,17 +340,6 @@ bool is_listen_address(const char *text)
 	       atoi(colon + 1) <= 65535 && inet_pton(v6 ? AF_INET6 : AF_INET, host, bytes) == 1;
 }
 
-int read_percent(struct reader *r, const char *text, u32 least, u32 most, const char *accepted,
-		 u32 *ret_permille)
-{
-	u32 permille;
-
-	if (percent_parse(text, &permille) || permille < least || permille > most)
-		return text_refuse(r, accepted);
-	*ret_permille = permille;
-	return 0;
-}
-
 int read_duration(struct reader *r, const char *text, u64 least, u64 most, const char *accepted,
 		  u64 *ret_ns)
 {

@@ -74,9 +74,6 @@ bool is_listen_address(const char *text);
 /* 1..63 characters of a-z 0-9 - */
 int read_identifier(struct reader *r, const char *text, char ret[SL_NAME_MAX]);
 int read_interface_name(struct reader *r, const char *text, char ret[16]);
-/* PERCENT% as permille, `least` to `most`. */
-int read_percent(struct reader *r, const char *text, u32 least, u32 most, const char *accepted,
-		 u32 *ret_permille);
 /* A duration, `least` to `most` ns. */
 int read_duration(struct reader *r, const char *text, u64 least, u64 most, const char *accepted,
 		  u64 *ret_ns);

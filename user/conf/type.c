@@ -54,48 +54,6 @@ static void write_integer(struct writer *w, const struct key *key, const void *s
 	fprintf(w->out, "%llu", get(key, section));
 }
 
-/* 16384, 10K, 1M */
-static const char *count_format(u64 count, char *buf, size_t size)
-{
-	static const struct {
-		u64 of;
-		const char *suffix;
-	} units[] = { { 1000000000, "G" }, { 1000000, "M" }, { 1000, "K" }, { 1, "" } };
-	size_t i = 0;
-
-	while (count && count % units[i].of)
-		i++;
-	if (!count)
-		i = ARRAY_SIZE(units) - 1;
-	snprintf(buf, size, "%llu%s", count / units[i].of, units[i].suffix);
-	return buf;
-}
-
-static int count_read(struct reader *r, const char *text, const struct key *key, void *section)
-{
-	u64 count;
-	int rc = read_count(r, text, &count);
-
-	if (!rc && !in_range(key, count))
-		rc = key_refuse_text(r, key);
-	if (!rc)
-		put(key, section, count);
-	return rc;
-}
-
-static const char *count_accepted(const struct key *key, char *buf, size_t size)
-{
-	char least[32], most[32];
-
-	snprintf(buf, size, "%s to %s", count_format(key->least, least, sizeof(least)),
-		 count_format(key->most, most, sizeof(most)));
-	return buf;
-}
-
-const struct key_type type_count = {
-	.name = "count", .text = count_read, .write = write_integer, .accepted = count_accepted,
-};
-
 static int number_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	const struct name *name = key->names ? name_find(key->names, text) : NULL;
@@ -140,140 +98,134 @@ const struct key_type type_number = {
 	.name = "number", .text = number_read, .write = number_write, .accepted = number_accepted,
 };
 
-/* ---- octal permissions, as in chmod(1) ---- */
+/* ---- numbers in a notation: what differs is how one is parsed and formatted ---- */
 
-static int mode_read(struct reader *r, const char *text, const struct key *key, void *section)
+enum notation_id { COUNT, MODE, DURATION, PERCENT, WHOLE_PERCENT };
+
+/* 16384, 10K, 1M */
+static const char *count_format(u64 count, char *buf, size_t size)
 {
-	unsigned long mode;
+	static const struct {
+		u64 of;
+		const char *suffix;
+	} units[] = { { 1000000000, "G" }, { 1000000, "M" }, { 1000, "K" }, { 1, "" } };
+	size_t i = 0;
 
+	while (count && count % units[i].of)
+		i++;
+	if (!count)
+		i = ARRAY_SIZE(units) - 1;
+	snprintf(buf, size, "%llu%s", count / units[i].of, units[i].suffix);
+	return buf;
+}
+
+/* Octal permissions, as in chmod(1). */
+static int mode_parse(const char *text, u64 *ret, const char **ret_reason)
+{
 	if (strlen(text) > 5 || strspn(text, "01234567") != strlen(text))
-		return key_refuse_text(r, key);
-	mode = strtoul(text, NULL, 8);
-	if (!in_range(key, mode))
-		return key_refuse_text(r, key);
-	put(key, section, mode);
+		return -EINVAL;
+	*ret = strtoul(text, NULL, 8);
 	return 0;
 }
 
-static void mode_write(struct writer *w, const struct key *key, const void *section)
+static const char *mode_format(u64 mode, char *buf, size_t size)
 {
-	fprintf(w->out, "'%04llo'", get(key, section));
-}
-
-static const char *mode_accepted(const struct key *key, char *buf, size_t size)
-{
-	snprintf(buf, size, "an octal mode, %04llo to %04llo", key->least, key->most);
+	snprintf(buf, size, "%04llo", mode);
 	return buf;
 }
 
-const struct key_type type_mode = {
-	.name = "mode", .text = mode_read, .write = mode_write, .accepted = mode_accepted,
-};
-
-/* ---- durations, percentages ---- */
-
-static int duration_read(struct reader *r, const char *text, const struct key *key, void *section)
+static int permille_parse(const char *text, u64 *ret, const char **ret_reason)
 {
-	char buf[128];
-	u64 ns;
-	int rc = read_duration(r, text, key->least, key->most,
-			       key_accepted(key, buf, sizeof(buf)), &ns);
+	u32 permille;
+	int rc = percent_parse(text, &permille);
 
 	if (!rc)
-		put(key, section, ns);
+		*ret = permille;
 	return rc;
 }
 
-static void duration_write(struct writer *w, const struct key *key, const void *section)
-{
-	char text[64];
-
-	fputs(duration_format(get(key, section), text, sizeof(text)), w->out);
-}
-
-static const char *duration_accepted(const struct key *key, char *buf, size_t size)
-{
-	char least[48], most[48];
-
-	snprintf(buf, size, "a duration of %s to %s",
-		 duration_format(key->least, least, sizeof(least)),
-		 duration_format(key->most, most, sizeof(most)));
-	return buf;
-}
-
-const struct key_type type_duration = {
-	.name = "duration", .text = duration_read, .write = duration_write,
-	.accepted = duration_accepted,
-};
-
-static const char *percent_format(u64 permille, char *buf, size_t size)
+static const char *permille_format(u64 permille, char *buf, size_t size)
 {
 	snprintf(buf, size, permille % 10 ? "%llu.%llu%%" : "%llu%%", permille / 10, permille % 10);
 	return buf;
 }
 
-static int percent_read(struct reader *r, const char *text, const struct key *key, void *section)
+static int whole_percent_parse(const char *text, u64 *ret, const char **ret_reason)
 {
-	char buf[64];
 	u32 permille;
-	int rc = read_percent(r, text, key->least, key->most,
-			      key_accepted(key, buf, sizeof(buf)), &permille);
 
-	if (!rc)
-		put(key, section, permille);
-	return rc;
+	if (percent_parse(text, &permille) || permille % 10)
+		return -EINVAL;
+	*ret = permille / 10;
+	return 0;
 }
 
-static void percent_write(struct writer *w, const struct key *key, const void *section)
+static const char *whole_percent_format(u64 percent, char *buf, size_t size)
 {
-	char text[32];
-
-	fputs(percent_format(get(key, section), text, sizeof(text)), w->out);
-}
-
-static const char *percent_accepted(const struct key *key, char *buf, size_t size)
-{
-	char least[32], most[32];
-
-	snprintf(buf, size, "%s to %s", percent_format(key->least, least, sizeof(least)),
-		 percent_format(key->most, most, sizeof(most)));
+	snprintf(buf, size, "%llu%%", percent);
 	return buf;
 }
 
-const struct key_type type_percent = {
-	.name = "share", .text = percent_read, .write = percent_write,
-	.accepted = percent_accepted,
+static const struct notation {
+	/* 0 or -EINVAL; the reason may stay NULL: then the error has the range. */
+	int (*parse)(const char *text, u64 *ret, const char **ret_reason);
+	const char *(*format)(u64 number, char *buf, size_t size);
+	const char *before, *after;	/* of the range, as text */
+} notations[] = {
+	[COUNT] = { count_parse, count_format, "", "" },
+	[MODE] = { mode_parse, mode_format, "an octal mode, ", "" },
+	[DURATION] = { duration_parse, duration_format, "a duration of ", "" },
+	[PERCENT] = { permille_parse, permille_format, "", "" },
+	[WHOLE_PERCENT] = { whole_percent_parse, whole_percent_format, "", ", in whole percent" },
 };
 
-static int whole_percent_read(struct reader *r, const char *text, const struct key *key, void *section)
+static int notation_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	char buf[64];
-	u32 permille;
-	int rc = read_percent(r, text, 10 * key->least, 10 * key->most,
-			      key_accepted(key, buf, sizeof(buf)), &permille);
+	const char *reason = NULL;
+	u64 number;
+	int rc = notations[key->type->variant].parse(text, &number, &reason);
 
-	if (!rc && permille % 10)
-		rc = key_refuse_text(r, key);
-	if (!rc)
-		put(key, section, permille / 10);
-	return rc;
+	if (rc && reason)
+		return text_fail(r, ": %s", reason);
+	if (rc || !in_range(key, number))
+		return key_refuse_text(r, key);
+	put(key, section, number);
+	return 0;
 }
 
-static void whole_percent_write(struct writer *w, const struct key *key, const void *section)
+static void notation_write(struct writer *w, const struct key *key, const void *section)
 {
-	fprintf(w->out, "%llu%%", get(key, section));
+	char text[64];
+
+	fputs(notations[key->type->variant].format(get(key, section), text, sizeof(text)), w->out);
 }
 
-static const char *whole_percent_accepted(const struct key *key, char *buf, size_t size)
+/* In quotes: without them it would be another number in YAML. */
+static void mode_write(struct writer *w, const struct key *key, const void *section)
 {
-	snprintf(buf, size, "%llu%% to %llu%%, in whole percent", key->least, key->most);
+	fprintf(w->out, "'%04llo'", get(key, section));
+}
+
+static const char *notation_accepted(const struct key *key, char *buf, size_t size)
+{
+	const struct notation *of = &notations[key->type->variant];
+	char least[48], most[48];
+
+	snprintf(buf, size, "%s%s to %s%s", of->before,
+		 of->format(key->least, least, sizeof(least)),
+		 of->format(key->most, most, sizeof(most)), of->after);
 	return buf;
 }
 
-const struct key_type type_whole_percent = {
-	.name = "share", .text = whole_percent_read, .write = whole_percent_write,
-	.accepted = whole_percent_accepted,
-};
+#define TYPE_NOTATION(what, id, function)                                          \
+	{ .name = what, .variant = id, .text = notation_read, .write = function,     \
+	  .accepted = notation_accepted }
+
+const struct key_type type_count = TYPE_NOTATION("count", COUNT, write_integer);
+const struct key_type type_mode = TYPE_NOTATION("mode", MODE, mode_write);
+const struct key_type type_duration = TYPE_NOTATION("duration", DURATION, notation_write);
+const struct key_type type_percent = TYPE_NOTATION("share", PERCENT, notation_write);
+const struct key_type type_whole_percent = TYPE_NOTATION("share", WHOLE_PERCENT, notation_write);
 
 /* ---- names ---- */
 
@@ -319,14 +271,9 @@ static void bool_write(struct writer *w, const struct key *key, const void *sect
 	fputs(name_of(bool_names, (int)get(key, section)), w->out);
 }
 
-static const char *bool_accepted(const struct key *key, char *buf, size_t size)
-{
-	return name_list(bool_names, buf, size);
-}
-
 const struct key_type type_bool = {
 	.name = "true or false", .size = sizeof(bool), .text = bool_read, .write = bool_write,
-	.accepted = bool_accepted,
+	.accepts = "true, false, yes, no",
 };
 
 static int flag_read(struct reader *r, const char *text, const struct key *key, void *section)

@@ -19,7 +19,9 @@ static int map_read(struct reader *r, const struct yaml_node *node, const struct
 
 static void map_write(struct writer *w, const struct key *key, const void *section)
 {
-	keys_write_flow(w, key->keys, key_field_of(key, section));
+	const void *map = key_field_of(key, section);
+
+	keys_write_flow(w, key->keys, map, keys_unlike(w, key->keys, map, NULL));
 }
 
 static void write_section(struct writer *w, const struct key *key, const void *section)
@@ -82,11 +84,12 @@ static int optional_read(struct reader *r, const struct yaml_node *node, const s
 /* All that is not zero, as its defaults are those of a mapping that is given. */
 static void optional_write(struct writer *w, const struct key *key, const void *section)
 {
+	const void *map = key_field_of(key, section);
 	void *zeros = calloc(1, key->keys->size);
 
 	w->failed |= !zeros;
 	if (zeros)
-		keys_write_flow_unlike(w, key->keys, key_field_of(key, section), zeros);
+		keys_write_flow(w, key->keys, map, keys_unlike(w, key->keys, map, zeros));
 	free(zeros);
 }
 

@@ -70,13 +70,8 @@ static int path_read(struct reader *r, const char *text, const struct key *key, 
 	return read_copy(r, text, text_of(key, section));
 }
 
-static const char *path_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "an absolute path";
-}
-
 const struct key_type type_path = TYPE_TEXT("path", .text = path_read,
-					    .accepted = path_accepted);
+					    .accepts = "an absolute path");
 
 static int address_port_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
@@ -85,13 +80,9 @@ static int address_port_read(struct reader *r, const char *text, const struct ke
 	return read_copy(r, text, text_of(key, section));
 }
 
-static const char *address_port_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "ADDRESS:PORT, as 127.0.0.1:9810 or '[::1]:9810'";
-}
-
 const struct key_type type_address_port = TYPE_TEXT("address", .text = address_port_read,
-						    .accepted = address_port_accepted);
+						    .accepts = "ADDRESS:PORT, as 127.0.0.1:9810 or "
+							       "'[::1]:9810'");
 
 /* ---- texts within the struct ---- */
 
@@ -110,14 +101,9 @@ static int identifier_read(struct reader *r, const char *text, const struct key 
 	return read_identifier(r, text, key_field(key, section));
 }
 
-static const char *identifier_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "1 to 63 characters of a-z, 0-9 and -";
-}
-
 const struct key_type type_identifier = {
-	.name = "identifier", .null = true, .accepted = identifier_accepted, .size = SL_NAME_MAX, .text = identifier_read,
-	.write = inline_write, .equal = inline_equal,
+	.name = "identifier", .null = true, .size = SL_NAME_MAX, .text = identifier_read,
+	.accepts = "1 to 63 characters of a-z, 0-9 and -", .write = inline_write, .equal = inline_equal,
 };
 
 static int interface_read(struct reader *r, const char *text, const struct key *key, void *section)
@@ -125,13 +111,8 @@ static int interface_read(struct reader *r, const char *text, const struct key *
 	return read_interface_name(r, text, key_field(key, section));
 }
 
-static const char *interface_accepted(const struct key *key, char *buf, size_t size)
-{
-	return INTERFACE_NAMES;
-}
-
 const struct key_type type_interface = {
-	.name = "interface", .accepted = interface_accepted, .size = 16, .text = interface_read, .write = inline_write,
+	.name = "interface", .accepts = INTERFACE_NAMES, .size = 16, .text = interface_read, .write = inline_write,
 	.equal = inline_equal,
 };
 
@@ -154,12 +135,8 @@ static bool prefix_equal(const struct key *key, const void *a, const void *b)
 	return sl_prefix_equal(key_field_of(key, a), key_field_of(key, b));
 }
 
-static const char *prefix_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "an address or a prefix, as 192.0.2.0/24";
-}
-
 const struct key_type type_prefix = {
 	.name = "address", .size = sizeof(struct sl_prefix), .text = prefix_read,
-	.write = prefix_write, .equal = prefix_equal, .accepted = prefix_accepted,
+	.write = prefix_write, .equal = prefix_equal,
+	.accepts = "an address or a prefix, as 192.0.2.0/24",
 };

@@ -164,11 +164,6 @@ static int url_read(struct reader *r, const char *text, const struct key *key, v
 	return strncmp(text, "unix:", 5) ? read_tcp(r, redis, url) : read_unix(r, url);
 }
 
-static const char *url_accepted(const struct key *key, char *buf, size_t size)
-{
-	return URLS;
-}
-
 static void url_write(struct writer *w, const struct key *key, const void *section)
 {
 	write_text(w->out, ((const struct redis_url *)section)->text);
@@ -202,7 +197,7 @@ static bool url_equal(const struct key *key, const void *a, const void *b)
 }
 
 static const struct key_type type_url = {
-	.name = "URL", .size = sizeof(struct redis_url), .text = url_read, .accepted = url_accepted, .write = url_write,
+	.name = "URL", .size = sizeof(struct redis_url), .text = url_read, .accepts = URLS, .write = url_write,
 	.copy = url_copy, .clear = url_clear, .equal = url_equal,
 };
 static const struct key url_item = { .type = &type_url };

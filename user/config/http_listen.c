@@ -161,7 +161,7 @@ static void listen_lines(struct writer *w, const struct key *key, const void *se
 	fprintf(w->out, "%s:", key->name);
 	while ((listen = next_of(section, key->type->variant, &at))) {
 		fprintf(w->out, "\n%*s- ", w->indent + 2, "");
-		keys_write_flow(w, &listen_keys, listen);
+		keys_write_flow(w, &listen_keys, listen, keys_unlike(w, &listen_keys, listen, NULL));
 	}
 	fputc('\n', w->out);
 }

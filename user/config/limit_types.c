@@ -273,11 +273,6 @@ static int throttle_read(struct reader *r, const struct yaml_node *node, const s
 	return read_throttle(r, node, throttle);
 }
 
-static const char *throttle_accepted(const struct key *key, char *buf, size_t size)
-{
-	return THROTTLES;
-}
-
 static void throttle_write(struct writer *w, const struct key *key, const void *section)
 {
 	char text[320];
@@ -294,7 +289,7 @@ static bool throttle_equal(const struct key *key, const void *a, const void *b)
 }
 
 const struct key_type type_throttle = {
-	.name = "throttle", .text = read_throttle_text, .accepted = throttle_accepted,
+	.name = "throttle", .text = read_throttle_text, .accepts = THROTTLES,
 	.read = throttle_read, .write = throttle_write,
 	.equal = throttle_equal,
 };
@@ -360,16 +355,12 @@ const struct key_type type_overrides = {
 	.copy = overrides_key_copy, .clear = overrides_key_clear,
 };
 
-static const char *overrides_file_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "the path of a file with lines SRC,RATE or SRC,RATE,BURST";
-}
-
 static void overrides_file_write(struct writer *w, const struct key *key, const void *section)
 {
 	write_text(w->out, *(char *const *)key_field_of(key, section));
 }
 
 const struct key_type type_overrides_file = {
-	.name = "path", .text = read_overrides_file, .accepted = overrides_file_accepted, .write = overrides_file_write,
+	.name = "path", .text = read_overrides_file, .write = overrides_file_write,
+	.accepts = "the path of a file with lines SRC,RATE or SRC,RATE,BURST",
 };

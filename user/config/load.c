@@ -97,11 +97,6 @@ static int rate_read(struct reader *r, const char *text, const struct key *key, 
 	return 0;
 }
 
-static const char *rate_accepted(const struct key *key, char *buf, size_t size)
-{
-	return RATES;
-}
-
 static void rate_write(struct writer *w, const struct key *key, const void *section)
 {
 	char text[96];
@@ -117,7 +112,7 @@ static bool rate_equal(const struct key *key, const void *a, const void *b)
 }
 
 #define TYPE_RATE(unit) \
-	{ .name = "rate", .variant = unit, .text = rate_read, .accepted = rate_accepted, .write = rate_write, .equal = rate_equal }
+	{ .name = "rate", .variant = unit, .text = rate_read, .accepts = RATES, .write = rate_write, .equal = rate_equal }
 
 const struct key_type type_packets = TYPE_RATE(RATE_PACKETS);
 const struct key_type type_connections = TYPE_RATE(RATE_CONNECTIONS);

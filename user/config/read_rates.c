@@ -78,11 +78,6 @@ static int rate_read(struct reader *r, const char *text, const struct key *key, 
 	return rc;
 }
 
-static const char *rate_accepted(const struct key *key, char *buf, size_t size)
-{
-	return RATES;
-}
-
 static void rate_write(struct writer *w, const struct key *key, const void *section)
 {
 	const struct rates *rates = rates_at(key, section);
@@ -109,7 +104,7 @@ static void rate_clear(const struct key *key, void *section)
 
 const struct key_type type_rates = {
 	.name = "rate", .variant = offsetof(struct rates, rate), .items = rates_begin, .text = rate_read,
-	.accepted = rate_accepted, .write = rate_write, .clear = rate_clear, .equal = rate_equal,
+	.accepts = RATES, .write = rate_write, .clear = rate_clear, .equal = rate_equal,
 };
 
 /* `rate` is read before, so the number of rates is known. */
@@ -138,11 +133,6 @@ static int burst_read(struct reader *r, const char *text, const struct key *key,
 	return 0;
 }
 
-static const char *burst_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "a count, as 2000, 10K or 1M";
-}
-
 static void burst_write(struct writer *w, const struct key *key, const void *section)
 {
 	const struct rates *rates = rates_at(key, section);
@@ -155,7 +145,7 @@ static void burst_write(struct writer *w, const struct key *key, const void *sec
 
 const struct key_type type_bursts = {
 	.name = "count", .variant = offsetof(struct rates, burst), .items = bursts_begin,
-	.text = burst_read, .accepted = burst_accepted, .write = burst_write,
+	.text = burst_read, .accepts = "a count, as 2000, 10K or 1M", .write = burst_write,
 };
 
 /* The value of the i-th of a key that takes one or a list; NULL: of a live change. */
@@ -233,11 +223,6 @@ static int lengths_begin(struct reader *r, size_t count, const struct key *key, 
 	return count ? 0 : text_refuse(r, "a prefix length, or a list of up to four");
 }
 
-static const char *length_accepted(const struct key *key, char *buf, size_t size)
-{
-	return key->type->variant == SL_V4 ? "0 to 32" : "0 to 128";
-}
-
 static int length_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	struct prefix_hierarchy *prefix = section;
@@ -278,11 +263,12 @@ static bool lengths_equal(const struct key *key, const void *a, const void *b)
 	       !memcmp(x->len[family], y->len[family], count);
 }
 
-#define TYPE_LENGTHS(family)                                                            \
+#define TYPE_LENGTHS(family, lengths)                                                   \
 	{ .name = "list", .variant = family, .items = lengths_begin, .text = length_read, \
-	  .accepted = length_accepted, .write = lengths_write, .equal = lengths_equal }
+	  .accepts = lengths, .write = lengths_write, .equal = lengths_equal }
 
-const struct key_type type_lengths_v4 = TYPE_LENGTHS(SL_V4), type_lengths_v6 = TYPE_LENGTHS(SL_V6);
+const struct key_type type_lengths_v4 = TYPE_LENGTHS(SL_V4, "0 to 32");
+const struct key_type type_lengths_v6 = TYPE_LENGTHS(SL_V6, "0 to 128");
 
 static int refuse_scales(struct reader *r, const struct yaml_node *node,
 			 const struct prefix_hierarchy *prefix, enum sl_family family, size_t count)
@@ -301,11 +287,6 @@ static int scales_begin(struct reader *r, size_t count, const struct key *key, v
 	prefix->scale_count[key->type->variant] = 0;
 	return count == prefix->count[key->type->variant] ? 0 :
 	       refuse_scales(r, r->at, prefix, key->type->variant, count);
-}
-
-static const char *scale_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "a whole number, 1 to 65536";
 }
 
 static int scale_read(struct reader *r, const char *text, const struct key *key, void *section)
@@ -354,7 +335,7 @@ static void scales_clear(const struct key *key, void *section)
 
 #define TYPE_SCALES(family)                                                            \
 	{ .name = "list", .variant = family, .items = scales_begin, .text = scale_read, \
-	  .accepted = scale_accepted, .write = scales_write, .clear = scales_clear, .equal = scales_equal }
+	  .accepts = "a whole number, 1 to 65536", .write = scales_write, .clear = scales_clear, .equal = scales_equal }
 
 const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
 

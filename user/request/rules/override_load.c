@@ -262,7 +262,7 @@ static u64 own_given(const struct draft *draft, const struct rule_limit *limit, 
 		unlike.terms.cluster = !limit->terms.cluster;
 	unlike.terms.rates.burst[0] = 0;
 	unlike.name = limit->name;
-	return keys_unlike(&rule_limit_keys, limit, &unlike);
+	return keys_unlike(NULL, &rule_limit_keys, limit, &unlike);
 }
 
 static void write_own(struct writer *w, const struct draft *draft, const char *value,

@@ -197,7 +197,7 @@ static int own_limit_read(struct reader *r, const struct yaml_node *node, const 
 
 static const struct key_type type_own_limits = {
 	.name = "list", .items = limits_begin, .text = own_limit_text_read, .read = own_limit_read,
-	.accepted = requests_accepted,
+	.accepts = REQUESTS,
 };
 
 /* One limit in short. */

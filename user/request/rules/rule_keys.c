@@ -44,11 +44,6 @@ static int yaml_bool_read(struct reader *r, const char *text, const struct key *
 	return key_refuse_text(r, key);
 }
 
-static const char *yaml_bool_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "true or false";
-}
-
 static void yaml_bool_write(struct writer *w, const struct key *key, const void *section)
 {
 	fputs(*(const bool *)key_field_of(key, section) ? "true" : "false", w->out);
@@ -56,7 +51,7 @@ static void yaml_bool_write(struct writer *w, const struct key *key, const void 
 
 const struct key_type type_yaml_bool = {
 	.name = "true or false", .text = yaml_bool_read, .write = yaml_bool_write,
-	.accepted = yaml_bool_accepted,
+	.accepts = "true or false",
 };
 
 void write_true(struct writer *w, const void *from)
@@ -97,7 +92,8 @@ static void prefix_write(struct writer *w, const struct key *key, const void *se
 	static const struct prefix_hierarchy none;
 
 	if (prefix->count[SL_V4] || prefix->count[SL_V6])
-		keys_write_flow_unlike(w, &limit_prefix_keys, prefix, &none);
+		keys_write_flow(w, &limit_prefix_keys, prefix,
+				keys_unlike(w, &limit_prefix_keys, prefix, &none));
 	else
 		fputs("none", w->out);
 }
@@ -187,11 +183,6 @@ static int steps_begin(struct reader *r, size_t count, const struct key *key, vo
 	return push->step ? 0 : read_no_memory(r);
 }
 
-static const char *step_accepted(const struct key *key, char *buf, size_t size)
-{
-	return "limit RATE, tag, no-new or drop";
-}
-
 /* "limit 50 packets/s", "tag", "no-new", "drop"; each milder than the next. */
 static int step_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
@@ -241,7 +232,8 @@ static void steps_write(struct writer *w, const struct key *key, const void *sec
 }
 
 static const struct key_type type_steps = {
-	.name = "list", .items = steps_begin, .text = step_read, .accepted = step_accepted,
+	.name = "list", .items = steps_begin, .text = step_read,
+	.accepts = "limit RATE, tag, no-new or drop",
 	.write = steps_write,
 };
 

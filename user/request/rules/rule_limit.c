@@ -53,11 +53,6 @@ static int requests_read(struct reader *r, const char *text, const struct key *k
 	return read_requests(r, text, key_field(key, section));
 }
 
-const char *requests_accepted(const struct key *key, char *buf, size_t size)
-{
-	return REQUESTS;
-}
-
 static void requests_write(struct writer *w, const struct key *key, const void *section)
 {
 	char text[64];
@@ -66,7 +61,7 @@ static void requests_write(struct writer *w, const struct key *key, const void *
 }
 
 static const struct key_type type_requests = {
-	.name = "rate", .text = requests_read, .accepted = requests_accepted, .write = requests_write,
+	.name = "rate", .text = requests_read, .accepts = REQUESTS, .write = requests_write,
 };
 
 #define LIMIT(field) KEY(struct rule_limit, field)
@@ -189,7 +184,7 @@ void write_limit_element(struct writer *w, const struct rule_limit *limit, u64 g
 	char text[64];
 
 	if (given != 1ULL << RULE_LIMIT_RATE)
-		keys_write_flow_given(w, &rule_limit_keys, limit, given);
+		keys_write_flow(w, &rule_limit_keys, limit, given);
 	else
 		write_text(w->out, rate_format(&limit->terms.rates.rate[0], text, sizeof(text)));
 }
@@ -220,7 +215,7 @@ static void limits_clear(const struct key *key, void *section)
 
 const struct key_type type_rule_limits = {
 	.name = "list", .items = limits_begin, .text = limit_text_read, .read = limit_read,
-	.accepted = requests_accepted, .lines = limits_lines, .clear = limits_clear,
+	.accepts = REQUESTS, .lines = limits_lines, .clear = limits_clear,
 };
 
 /* ---- all of a rule's ---- */

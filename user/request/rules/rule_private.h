@@ -306,7 +306,6 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 /* After all keys: names, and conflicts between keys. */
 /* For types of a list of limits. */
 int limits_begin(struct reader *r, size_t count, const struct key *key, void *section);
-const char *requests_accepted(const struct key *key, char *buf, size_t size);
 int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c, rule_cluster.c: types of fields of a struct draft */

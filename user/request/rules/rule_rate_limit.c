@@ -183,7 +183,7 @@ static void rate_limit_write(struct writer *w, const struct key *key, const void
 	/* A limit of 0 is written, too. */
 	struct draft unlike = { .limit[0].terms.rates.rate[0].count = draft->rule.unlimited ? 0 : ~0ULL };
 
-	keys_write_flow_unlike(w, &rate_limit_keys, draft, &unlike);
+	keys_write_flow(w, &rate_limit_keys, draft, keys_unlike(w, &rate_limit_keys, draft, &unlike));
 }
 
 const struct key_type type_rule_rate_limit = {

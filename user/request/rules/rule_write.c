@@ -32,7 +32,7 @@ static void make_draft(const struct rule *rule, const struct rule_limit *default
 		};
 
 		ret->limit[i] = rule->limit[i];
-		ret->limit_given[i] = keys_unlike(&rule_limit_keys, &rule->limit[i], &unlike);
+		ret->limit_given[i] = keys_unlike(NULL, &rule_limit_keys, &rule->limit[i], &unlike);
 	}
 	ret->rule.envoy |= !rule->limit_count;	/* a limit of 0 has no other form */
 	if (ret->rule.envoy && rule->limit_count)
@@ -65,6 +65,7 @@ int rule_write(const struct rule *rule, FILE *out, int indent)
 
 	make_draft(rule, &defaults, &draft);
 	make_unlike(rule, &defaults, &unlike);
-	keys_write_unlike(&w, &descriptor_keys, &draft, &unlike);
+	keys_write_given(&w, &descriptor_keys, &draft,
+			 keys_unlike(&w, &descriptor_keys, &draft, &unlike));
 	return w.failed || ferror(out) ? -1 : 0;
 }
