@@ -161,6 +161,24 @@ extern const struct key_type
 	/* The same, which has the defaults of `keys` if it is given, else zeros: `word`, or nothing. */
 	type_optional_map,
 	type_section;		/* a pointer to one; NULL if the key is not given */
+/* Types like type_map and type_list, except for the functions given here, as `read`. */
+#define TYPE_MAP(what, ...)                                                              \
+	{ .name = what, .copy = type_map_copy, .clear = type_map_clear,                   \
+	  .equal = type_map_equal, ##__VA_ARGS__ }
+#define TYPE_LIST(what, ...)                                                             \
+	{ .name = what, .copy = type_list_copy, .clear = type_list_clear,                 \
+	  .equal = type_list_equal, ##__VA_ARGS__ }
+void type_map_copy(const struct key *key, void *section, int *rc);
+void type_map_clear(const struct key *key, void *section);
+bool type_map_equal(const struct key *key, const void *a, const void *b);
+/* Reads items behind those that are there. */
+int type_list_append(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section);
+/* An item has lines of its own if its type has `lines`; of type_map it is on one line. */
+void type_list_lines(struct writer *w, const struct key *key, const void *section);
+void type_list_copy(const struct key *key, void *section, int *rc);
+void type_list_clear(const struct key *key, void *section);
+bool type_list_equal(const struct key *key, const void *a, const void *b);
 
 /* ---- a whole table; `section` is a struct of keys->size bytes ---- */
 

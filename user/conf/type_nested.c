@@ -38,25 +38,23 @@ static void map_lines(struct writer *w, const struct key *key, const void *secti
 	write_section(w, key, key_field_of(key, section));
 }
 
-static void map_copy(const struct key *key, void *section, int *rc)
+void type_map_copy(const struct key *key, void *section, int *rc)
 {
 	keys_copy(key->keys, key_field(key, section), rc);
 }
 
-static void map_clear(const struct key *key, void *section)
+void type_map_clear(const struct key *key, void *section)
 {
 	keys_clear(key->keys, key_field(key, section));
 }
 
-static bool map_equal(const struct key *key, const void *a, const void *b)
+bool type_map_equal(const struct key *key, const void *a, const void *b)
 {
 	return keys_equal(key->keys, key_field_of(key, a), key_field_of(key, b));
 }
 
-const struct key_type type_map = {
-	.name = "mapping", .read = map_read, .write = map_write, .lines = map_lines,
-	.copy = map_copy, .clear = map_clear, .equal = map_equal,
-};
+const struct key_type type_map = TYPE_MAP("mapping", .read = map_read, .write = map_write,
+					  .lines = map_lines);
 
 static void optional_clear(const struct key *key, void *section)
 {
@@ -94,8 +92,8 @@ static void optional_write(struct writer *w, const struct key *key, const void *
 }
 
 const struct key_type type_optional_map = {
-	.name = "mapping", .read = optional_read, .write = optional_write, .copy = map_copy,
-	.clear = optional_clear, .equal = map_equal,
+	.name = "mapping", .read = optional_read, .write = optional_write, .copy = type_map_copy,
+	.clear = optional_clear, .equal = type_map_equal,
 };
 
 /* ---- sections: mappings behind a pointer ---- */
@@ -230,7 +228,7 @@ static int append_item(struct reader *r, const struct yaml_node *list,
 	return rc || item->type != &type_map ? rc : check_unique(r, key, section, list, node);
 }
 
-static void list_clear(const struct key *key, void *section)
+void type_list_clear(const struct key *key, void *section)
 {
 	char **array = key_field(key, section);
 
@@ -241,13 +239,12 @@ static void list_clear(const struct key *key, void *section)
 	*count_of(key, section) = 0;
 }
 
-static int list_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+int type_list_append(struct reader *r, const struct yaml_node *node, const struct key *key,
 		     void *section)
 {
 	const struct yaml_node *item;
 	int rc = 0;
 
-	list_clear(key, section);
 	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return key->least ? key_refuse(r, node, key) : 0;
 	if (node->kind != YAML_LIST)
@@ -255,6 +252,13 @@ static int list_read(struct reader *r, const struct yaml_node *node, const struc
 	for (item = node->first; item && !rc; item = item->next)
 		rc = append_item(r, node, item, key, section);
 	return rc;
+}
+
+static int list_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	type_list_clear(key, section);
+	return type_list_append(r, node, key, section);
 }
 
 static void list_write(struct writer *w, const struct key *key, const void *section)
@@ -268,24 +272,33 @@ static void list_write(struct writer *w, const struct key *key, const void *sect
 	fputc(']', w->out);
 }
 
-static void list_lines(struct writer *w, const struct key *key, const void *section)
+void type_list_lines(struct writer *w, const struct key *key, const void *section)
 {
-	size_t count = count_in(key, section);
+	const struct key *item = key->item;
+	bool lines = item->type->lines && item->type != &type_map;
+	bool flow = !lines && item->type != &type_map && count_in(key, section) <= FLOW_MAX;
 
 	write_begin(w);
-	fprintf(w->out, "%s:", key->name);
-	if (count <= FLOW_MAX && key->item->type != &type_map) {
-		fputc(' ', w->out);
+	fprintf(w->out, flow ? "%s: " : "%s:\n", key->name);
+	if (flow) {
 		list_write(w, key, section);
+		fputc('\n', w->out);
 	}
-	for (size_t i = 0; i < count && (count > FLOW_MAX || key->item->type == &type_map); i++) {
-		fprintf(w->out, "\n%*s- ", w->indent + 2, "");
-		key->item->type->write(w, key->item, element(key, section, i));
+	w->indent += 4;
+	for (size_t i = 0; i < count_in(key, section) && !flow; i++) {
+		w->item = true;
+		if (lines) {
+			item->type->lines(w, item, element(key, section, i));
+			continue;
+		}
+		write_begin(w);
+		item->type->write(w, item, element(key, section, i));
+		fputc('\n', w->out);
 	}
-	fputc('\n', w->out);
+	w->indent -= 4;
 }
 
-static void list_copy(const struct key *key, void *section, int *rc)
+void type_list_copy(const struct key *key, void *section, int *rc)
 {
 	void **array = key_field(key, section);
 
@@ -296,7 +309,7 @@ static void list_copy(const struct key *key, void *section, int *rc)
 		key_copy(key->item, element(key, section, i), rc);
 }
 
-static bool list_equal(const struct key *key, const void *a, const void *b)
+bool type_list_equal(const struct key *key, const void *a, const void *b)
 {
 	size_t count = count_in(key, a);
 
@@ -316,7 +329,6 @@ static const char *list_accepted(const struct key *key, char *buf, size_t size)
 	return buf;
 }
 
-const struct key_type type_list = {
-	.name = "list", .read = list_read, .write = list_write, .lines = list_lines,
-	.copy = list_copy, .clear = list_clear, .equal = list_equal, .accepted = list_accepted,
-};
+const struct key_type type_list = TYPE_LIST("list", .read = list_read, .write = list_write,
+					    .lines = type_list_lines,
+					    .accepted = list_accepted);

@@ -172,7 +172,8 @@ static const struct key never_item = { .type = &type_prefix };
 static const struct key http_rows[] = {
 	{ "rules", HTTP(rules_dir), &type_path, .flags = KEY_NEEDED,
 	  .help = "the directory of [rules](http-rules.md), required" },
-	{ "listen", HTTP(listen), &type_http_listen, .flags = KEY_RESTART,
+	{ "listen", HTTP(listen), &type_http_listen, .item = &listen_item,
+	  .count = offsetof(struct http_def, listen_count), .flags = KEY_RESTART,
 	  .help = "addresses of the frontends: `ADDRESS:PORT`, `unix:/PATH`, a list, "
 		  "or mappings as below" },
 	/* The same help. */

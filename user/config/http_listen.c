@@ -105,6 +105,7 @@ static int check_listen(struct reader *r, const struct yaml_node *node, void *se
 
 const struct keys listen_keys = KEYS(struct listen_def, listen_rows, .alone = "address",
 				     .check = check_listen);
+const struct key listen_item = { .type = &type_map, .keys = &listen_keys };
 
 /* ---- the listeners of one kind ---- */
 
@@ -178,34 +179,13 @@ static bool listen_equal(const struct key *key, const void *a, const void *b)
 	return !x && !y;
 }
 
-static void listen_copy(const struct key *key, void *section, int *rc)
-{
-	struct http_def *http = section;
-
-	http->listen = array_copy(http->listen, http->listen_count, sizeof(*http->listen), rc);
-	if (!http->listen)
-		http->listen_count = 0;
-	for (size_t i = 0; i < http->listen_count; i++)
-		keys_copy(&listen_keys, &http->listen[i], rc);
-}
-
-static void listen_clear(const struct key *key, void *section)
-{
-	struct http_def *http = section;
-
-	for (size_t i = 0; i < http->listen_count; i++)
-		keys_clear(&listen_keys, &http->listen[i]);
-	free(http->listen);
-	http->listen = NULL;
-	http->listen_count = 0;
-}
-
 /* The first of them owns the array. */
 #define TYPE(id, key, plain)								\
 	const struct key_type type_http_##key = {					\
 		.name = "listeners", .variant = id, .read = listen_read,		\
 		.lines = listen_lines, .equal = listen_equal,				\
-		.copy = id ? NULL : listen_copy, .clear = id ? NULL : listen_clear,	\
+		.copy = id ? NULL : type_list_copy,				\
+		.clear = id ? NULL : type_list_clear,				\
 	};
 LISTEN_KINDS(TYPE)
 

@@ -314,20 +314,6 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit, .elsewhere = of_rules,
 	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default");
 
-int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret)
-{
-	struct limit_def limit = { .pos = { node->line, node->column } };
-	int rc = keys_init(&limit_def_keys, &limit) ? read_no_memory(r) : 0;
-
-	if (!rc)
-		rc = keys_read(r, node, &limit_def_keys, &limit);
-	if (rc)
-		limit_clear(&limit);
-	else
-		*ret = limit;
-	return rc;
-}
-
 int limit_write(const struct limit_def *limit, FILE *out, int indent)
 {
 	struct writer w = { .out = out, .indent = indent };
@@ -358,91 +344,55 @@ void limit_clear(struct limit_def *limit)
 	memset(limit, 0, sizeof(*limit));
 }
 
-static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
+/* An element of policy->limit, which is the last one. Errors begin with "limits[0] \"web\"". */
+static int limit_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
 {
 	const struct yaml_node *name = yaml_node_find(node, "name");
-	struct policy *policy = into;
+	size_t i = ((const struct policy *)r->model)->limit_count - 1;
+	struct limit_def *limit = section;
 	char subject[160];
-	struct limit_def limit;
 	int rc;
 
-	if (policy->limit_count == SL_LIMITS_MAX)
+	if (i == SL_LIMITS_MAX)
 		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
 				 SL_LIMITS_MAX, SL_LIMITS_MAX);
 	if (name && name->value->kind == YAML_TEXT)
-		snprintf(subject, sizeof(subject), "limits[%zu] %s", policy->limit_count,
-			 read_found(r, name->value));
+		snprintf(subject, sizeof(subject), "limits[%zu] %s", i, read_found(r, name->value));
 	else
-		snprintf(subject, sizeof(subject), "limits[%zu]", policy->limit_count);
+		snprintf(subject, sizeof(subject), "limits[%zu]", i);
 	r->subject = subject;
 	r->path[0] = 0;
-	rc = read_limit(r, node, &limit);
+	limit->pos = (struct config_pos){ node->line, node->column };
+	rc = keys_init(key->keys, limit) ? read_no_memory(r) : keys_read(r, node, key->keys, limit);
 	r->subject = "";
-	if (rc)
-		return rc;
-	if (append(policy->limit, policy->limit_count, limit)) {
-		limit_clear(&limit);
-		return read_no_memory(r);
-	}
-	return 0;
+	return rc;
 }
 
-static const struct key limit_item = { .read = item_limit };
-
-int read_limits(struct reader *r, const struct yaml_node *node, void *into)
+static void limit_lines(struct writer *w, const struct key *key, const void *section)
 {
-	if (yaml_node_is_null(node))
-		return 0;
-	if (node->kind == YAML_TEXT)
-		return read_refuse(r, node, "a list of limits, each a mapping with name and rate");
-	return read_each(r, node, &limit_item, into);
+	keys_write(w, key->keys, section);
 }
+
+static const struct key_type type_limit = TYPE_MAP("mapping", .size = sizeof(struct limit_def),
+						   .read = limit_read, .lines = limit_lines);
+const struct key limit_item = { .type = &type_limit, .keys = &limit_def_keys };
 
 static int limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		       void *section)
 {
-	return read_limits(r, node, section);
+	if (node->kind == YAML_TEXT && !yaml_node_is_null(node))
+		return read_refuse(r, node, "a list of limits, each a mapping with name and rate");
+	return type_list_append(r, node, key, section);
 }
 
-static void limits_lines(struct writer *w, const struct key *key, const void *section)
+int read_limits(struct reader *r, const struct yaml_node *node, struct policy *policy)
 {
-	const struct policy *policy = section;
+	static const struct key limits = {
+		KEY_LIST(struct policy, limit, limit_count), .item = &limit_item,
+	};
 
-	if (!policy->limit_count)
-		return;
-	write_begin(w);
-	fputs("limits:\n", w->out);
-	w->indent = 4;
-	for (size_t i = 0; i < policy->limit_count; i++) {
-		w->item = true;
-		keys_write(w, &limit_def_keys, &policy->limit[i]);
-	}
-	w->indent = 0;
+	return limits_read(r, node, &limits, policy);
 }
 
-static void limits_copy(const struct key *key, void *section, int *rc)
-{
-	struct policy *policy = section;
-
-	policy->limit = array_copy(policy->limit, policy->limit_count, sizeof(*policy->limit), rc);
-	if (!policy->limit)
-		policy->limit_count = 0;
-	for (size_t i = 0; i < policy->limit_count; i++)
-		keys_copy(&limit_def_keys, &policy->limit[i], rc);
-}
-
-static void limits_clear(const struct key *key, void *section)
-{
-	struct policy *policy = section;
-
-	for (size_t i = 0; i < policy->limit_count; i++)
-		limit_clear(&policy->limit[i]);
-	free(policy->limit);
-	policy->limit = NULL;
-	policy->limit_count = 0;
-}
-
-const struct key_type type_limits = {
-	.name = "list", .read = limits_read, .lines = limits_lines, .copy = limits_copy,
-	.clear = limits_clear,
-};
+const struct key_type type_limits = TYPE_LIST("list", .read = limits_read, .lines = type_list_lines);

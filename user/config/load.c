@@ -209,7 +209,8 @@ static const struct key policy_rows[] = {
 	  .usual = "100 connections/s",
 	  .help = "per source, to failsafe ports; in connections. Other TCP to them "
 		  "has [rates derived from it](packet-walk.md#failsafe-ports)" },
-	{ "sets", KEY(struct policy, set), &type_sets, .flags = KEY_FIRST,
+	{ "sets", KEY(struct policy, set), &type_sets, .item = &set_element,
+	  .count = offsetof(struct policy, set_count), .flags = KEY_FIRST,
 	  .help = "named lists of addresses, see below" },
 	{ "exempt", KEY(struct policy, list[LIST_EXEMPT]), &type_entries,
 	  .help = "addresses that no limit and no block applies to" },
@@ -231,7 +232,8 @@ static const struct key policy_rows[] = {
 	  .names = fragments_names,
 	  .help = "`limit`, `pass` or `drop`: IP fragments. With `limit` later "
 		  "[fragments](packet-walk.md#fragments) meet the limits of their first" },
-	{ "limits", KEY(struct policy, limit), &type_limits,
+	{ "limits", KEY(struct policy, limit), &type_limits, .item = &limit_item,
+	  .count = offsetof(struct policy, limit_count),
 	  .help = "see below; up to 256" },
 	{ "http", KEY(struct policy, http), &type_section, .keys = &http_def_keys,
 	  .flags = KEY_RESTART | KEY_FIRST,

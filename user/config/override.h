@@ -45,7 +45,7 @@ int override_rates_parse(const char *rate, const char *burst, char apart, struct
 /* The keys `overrides` and `overrides_file` of a limit; `into` is a struct limit_def. */
 int read_overrides(struct reader *r, const struct yaml_node *node, void *into);
 read_text read_overrides_file;
-/* Writes both as read_limit() reads them. */
+/* Writes both as read_limits() reads them. */
 void overrides_write(const struct limit_def *limit, FILE *out, int indent);
 
 /* Copy, free and move the overrides of a limit; see policy_clone() and limit_clear(). */

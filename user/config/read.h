@@ -3,7 +3,7 @@
  * read.h - from nodes to the model. A mapping is read by a table of its keys, so that each key
  * has one place, whether it comes from the file, from `limit add` or from `limit set`.
  *
- *     load.c           the top level          read_limit.c   a limit
+ *     load.c           the top level          limit_keys.c   a limit
  *     read_list.c      sets, block, exempt    read_match.c   its match
  *     read_throttle.c  throttle, ban          read_rates.c   rate, burst, prefix, prefix_scale
  *     read_http.c      http              read_cluster.c   cluster
@@ -34,13 +34,7 @@ int check_prefix_scales(struct reader *r, const struct prefix_hierarchy *prefix)
 int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 			   const struct limit_def *limit);
 
-/* A list of limits, or one alone. */
-int read_limits(struct reader *r, const struct yaml_node *node, void *into);
-
-/*
- * One limit as a mapping, with all checks that need only this limit. On failure nothing of it
- * remains. The caller names it in r->subject.
- */
-int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret);
+/* Appends a list of limits, or one alone, with all checks that need only one limit. */
+int read_limits(struct reader *r, const struct yaml_node *node, struct policy *policy);
 
 #endif

@@ -173,39 +173,16 @@ static int sets_read(struct reader *r, const struct yaml_node *node, const struc
 	return read_sets(r, node, section);
 }
 
-static void sets_copy(const struct key *key, void *section, int *rc)
-{
-	struct policy *policy = section;
-	size_t count = policy->set_count;
-
-	policy->set = array_copy(policy->set, count, sizeof(*policy->set), rc);
-	policy->set_count = policy->set ? count : 0;
-	for (size_t i = 0; i < policy->set_count; i++) {
-		struct set_def *set = &policy->set[i];
-
-		set->prefix = array_copy(set->prefix, set->count, sizeof(*set->prefix), rc);
-		if (set->file)
-			set->file = array_copy(set->file, strlen(set->file) + 1, 1, rc);
-	}
-}
-
-static void sets_clear(const struct key *key, void *section)
-{
-	struct policy *policy = section;
-
-	for (size_t i = 0; i < policy->set_count; i++) {
-		free(policy->set[i].prefix);
-		free(policy->set[i].file);
-	}
-	free(policy->set);
-	policy->set = NULL;
-	policy->set_count = 0;
-}
-
-const struct key_type type_sets = {
-	.name = "mapping", .read = sets_read, .lines = sets_lines, .copy = sets_copy,
-	.clear = sets_clear,
+/* For copies: it is read and written by the functions above. */
+static const struct key prefix_item = { .type = &type_prefix };
+static const struct key set_rows[] = {
+	{ "prefix", KEY_LIST(struct set_def, prefix, count), .item = &prefix_item },
+	{ "file", KEY(struct set_def, file), &type_text },
 };
+static const struct keys set_keys = KEYS(struct set_def, set_rows);
+const struct key set_element = { .type = &type_map, .keys = &set_keys };
+
+const struct key_type type_sets = TYPE_LIST("mapping", .read = sets_read, .lines = sets_lines);
 
 /* ---- block, exempt, never_ban ---- */
 
