@@ -8,34 +8,34 @@
 
 #include "conf/emit.h"
 
-int entries_of(const struct editing *e, const struct place *place, struct entries *ret)
+int entries_of(const struct editing *e, const struct yaml_node *place, struct entries *ret)
 {
 	struct entry *entry = calloc(place->count + 1, sizeof(*entry));
 	size_t i = 0;
 
 	if (!entry)
 		return -ENOMEM;
-	*ret = (struct entries){ .entry = entry, .count = place->count, .flow = place->flow,
-				 .is_map = place->kind == PLACE_MAP };
-	for (struct place *item = place->first; item; item = item->next, i++) {
+	*ret = (struct entries){ .entry = entry, .count = place->count, .flow = place->at->flow,
+				 .is_map = place->kind == YAML_MAP };
+	for (struct yaml_node *item = place->first; item; item = item->next, i++) {
 		entry[i].place = item;
-		entry[i].start = ret->is_map || ret->flow ? item->start : item->dash;
-		entry[i].end = item->end;
-		if (ret->is_map && item->value->end > item->end)
-			entry[i].end = item->value->end;
+		entry[i].start = ret->is_map || ret->flow ? item->at->start : item->at->dash;
+		entry[i].end = item->at->end;
+		if (ret->is_map && item->value->at->end > item->at->end)
+			entry[i].end = item->value->at->end;
 	}
-	if (!place->flow)
+	if (!place->at->flow)
 		ret->column = entry[0].start - line_begin(e, entry[0].start);
 	return 0;
 }
 
 size_t entry_lead(const struct editing *e, const struct entries *s, const struct entry *entry)
 {
-	const struct place *value = s->is_map ? entry->place->value : entry->place;
-	size_t at = s->is_map ? entry->place->end : entry->place->dash;
+	const struct yaml_node *value = s->is_map ? entry->place->value : entry->place;
+	size_t at = s->is_map ? entry->place->at->end : entry->place->at->dash;
 
-	if (value->lead)
-		return value->lead;
+	if (value->at->lead)
+		return value->at->lead;
 	if (s->is_map)
 		while (at < e->size && e->text[at] == ' ')
 			at++;
@@ -47,7 +47,7 @@ static void emit_entry(FILE *out, const struct entries *s, const struct yaml_nod
 	const struct yaml_node *value = s->is_map ? node->value : node;
 	const struct entry *last = &s->entry[s->count - 1];
 	bool in_lines = !s->is_map && value->kind == YAML_MAP && value->count &&
-			last->place->kind == PLACE_MAP && !last->place->flow;
+			last->place->kind == YAML_MAP && !last->place->at->flow;
 
 	if (s->is_map)
 		emit_text(out, node, s->flow, EMIT_AS_NEEDED);

@@ -11,7 +11,7 @@
 
 /* An item of a list or a key of a mapping, with its value and its dash. */
 struct entry {
-	struct place *place;
+	struct yaml_node *place;
 	size_t start, end;
 	const struct yaml_node *node; /* its new node; NULL: removed */
 };
@@ -24,7 +24,7 @@ struct entries {
 };
 
 /* The entries of a list or mapping with at least one. 0 with ret->entry to be freed, or -ENOMEM. */
-int entries_of(const struct editing *e, const struct place *place, struct entries *ret);
+int entries_of(const struct editing *e, const struct yaml_node *place, struct entries *ret);
 /* The position after the colon or dash of an entry, and after the anchor; 0 within brackets. */
 size_t entry_lead(const struct editing *e, const struct entries *s, const struct entry *entry);
 /* The next entry that is kept, from `i` on; s->count: none. */

@@ -20,9 +20,9 @@
 
 /* ---- comparing ---- */
 
-static bool is_merge(const struct place *key)
+static bool is_merge(const struct yaml_node *key)
 {
-	return key->kind == PLACE_TEXT && key->plain && !strcmp(key->text, "<<");
+	return key->kind == YAML_TEXT && key->plain && !strcmp(key->text, "<<");
 }
 
 /*
@@ -75,35 +75,31 @@ static bool same_node(const struct yaml_node *a, const struct yaml_node *b)
 	return true;
 }
 
-static bool is_text(const struct place *place, const struct yaml_node *node)
+static bool is_text(const struct yaml_node *place, const struct yaml_node *node)
 {
-	const struct yaml_node as = {.kind = YAML_TEXT, .plain = place->plain, .line = place->line};
-	bool is_null = place->plain && (!place->text[0] || !strcmp(place->text, "~") ||
-					!strcmp(place->text, "null"));
-
-	if (place->kind != PLACE_TEXT || node->kind != YAML_TEXT)
+	if (place->kind != YAML_TEXT || node->kind != YAML_TEXT)
 		return false;
-	if (is_null || yaml_node_is_null(node))
-		return is_null && yaml_node_is_null(node);
-	return !strcmp(place->text, node->text) && (as.plain == node->plain || !node->line);
+	if (yaml_node_is_null(place) || yaml_node_is_null(node))
+		return yaml_node_is_null(place) && yaml_node_is_null(node);
+	return !strcmp(place->text, node->text) && (place->plain == node->plain || !node->line);
 }
 
 /* ---- a value in place of another ---- */
 
-static void fit(struct editing *e, struct place *place, const struct yaml_node *node, size_t lead,
+static void fit(struct editing *e, struct yaml_node *place, const struct yaml_node *node, size_t lead,
 		bool flow);
 
-static enum emit_quotes quotes_of(const struct editing *e, const struct place *place)
+static enum emit_quotes quotes_of(const struct editing *e, const struct yaml_node *place)
 {
-	if (place->kind != PLACE_TEXT || place->plain)
+	if (place->kind != YAML_TEXT || place->plain)
 		return EMIT_AS_NEEDED;
-	return e->text[place->begin] == '"'    ? EMIT_DOUBLE
-	       : e->text[place->begin] == '\'' ? EMIT_SINGLE
+	return e->text[place->at->begin] == '"'    ? EMIT_DOUBLE
+	       : e->text[place->at->begin] == '\'' ? EMIT_SINGLE
 					       : EMIT_AS_NEEDED;
 }
 
 /* After its key or dash, without a blank if the text has one there. */
-static void replace_inline(struct editing *e, const struct place *place,
+static void replace_inline(struct editing *e, const struct yaml_node *place,
 			   const struct yaml_node *node, bool flow)
 {
 	struct writing w;
@@ -111,23 +107,23 @@ static void replace_inline(struct editing *e, const struct place *place,
 
 	if (!out)
 		return;
-	if (place->begin == place->end) {
-		bool follows = place->begin && strchr(":-", e->text[place->begin - 1]);
+	if (place->at->begin == place->at->end) {
+		bool follows = place->at->begin && strchr(":-", e->text[place->at->begin - 1]);
 
-		fputs(follows || place->lead ? " " : ": ", out);
+		fputs(follows || place->at->lead ? " " : ": ", out);
 	}
 	if (node->kind == YAML_TEXT)
 		emit_text(out, node, flow, quotes_of(e, place));
 	else
 		emit_flow(out, node);
-	splice_end(e, &w, place->begin, place->end);
+	splice_end(e, &w, place->at->begin, place->at->end);
 }
 
 /* New lines below the key or dash, whose line may end with a comment. */
-static void replace_below(struct editing *e, const struct place *place,
+static void replace_below(struct editing *e, const struct yaml_node *place,
 			  const struct yaml_node *node, size_t indent)
 {
-	size_t at = line_end(e, place->end), begin = place->begin;
+	size_t at = line_end(e, place->at->end), begin = place->at->begin;
 	struct writing w;
 	FILE *out = splice_begin(e, &w);
 
@@ -138,15 +134,15 @@ static void replace_below(struct editing *e, const struct place *place,
 	splice_end(e, &w, at, at);
 	while (begin && e->text[begin - 1] == ' ')
 		begin--;
-	splice_cut(e, begin, place->end);
+	splice_cut(e, begin, place->at->end);
 }
 
 /* A list or mapping of several lines; `lead`: position after its key or dash. */
-static void replace_block(struct editing *e, const struct place *place,
+static void replace_block(struct editing *e, const struct yaml_node *place,
 			  const struct yaml_node *node, size_t lead)
 {
-	size_t column = place->begin - line_begin(e, place->begin);
-	bool own_lines = is_first_in_line(e, place->begin) && lead;
+	size_t column = place->at->begin - line_begin(e, place->at->begin);
+	bool own_lines = is_first_in_line(e, place->at->begin) && lead;
 	bool fits = emit_fits(node, lead - line_begin(e, lead));
 	struct writing w;
 	FILE *out = splice_begin(e, &w);
@@ -157,24 +153,24 @@ static void replace_block(struct editing *e, const struct place *place,
 		fputc(' ', out);
 		emit_flow(out, node);
 		splice_end(e, &w, lead, lead);
-		splice_cut(e, line_before(e, place->begin), line_end(e, place->end));
+		splice_cut(e, line_before(e, place->at->begin), line_end(e, place->at->end));
 		return;
 	}
 	/* a list may have the same indent as its key, a mapping may not */
-	if (own_lines && node->kind == YAML_MAP && place->kind == PLACE_LIST)
+	if (own_lines && node->kind == YAML_MAP && place->kind == YAML_LIST)
 		column += fprintf(out, "  ");
 	if (fits && lead)
 		emit_flow(out, node);
 	else
 		emit_block(out, node, column);
-	splice_end(e, &w, place->begin, place->end);
+	splice_end(e, &w, place->at->begin, place->at->end);
 }
 
-static void replace(struct editing *e, const struct place *place, const struct yaml_node *node,
+static void replace(struct editing *e, const struct yaml_node *place, const struct yaml_node *node,
 		    size_t lead, bool flow)
 {
-	bool block = (place->kind == PLACE_LIST || place->kind == PLACE_MAP) && !place->flow;
-	size_t line = line_begin(e, place->start), indent = line;
+	bool block = (place->kind == YAML_LIST || place->kind == YAML_MAP) && !place->at->flow;
+	size_t line = line_begin(e, place->at->start), indent = line;
 
 	if (block) {
 		replace_block(e, place, node, lead);
@@ -182,7 +178,7 @@ static void replace(struct editing *e, const struct place *place, const struct y
 	}
 	while (indent < e->size && strchr(" -", e->text[indent]))
 		indent++;
-	if (flow || !lead || emit_fits(node, place->begin - line_begin(e, place->begin)))
+	if (flow || !lead || emit_fits(node, place->at->begin - line_begin(e, place->at->begin)))
 		replace_inline(e, place, node, flow);
 	else
 		replace_below(e, place, node, indent - line + 2);
@@ -193,7 +189,7 @@ static void fit_entry(struct editing *e, const struct entries *s, struct entry *
 	size_t lead = entry_lead(e, s, entry);
 
 	if (s->is_map) {
-		entry->place->node = entry->node;
+		entry->place->at->node = entry->node;
 		fit(e, entry->place->value, entry->node->value, lead, s->flow);
 	} else {
 		fit(e, entry->place, entry->node, lead, s->flow);
@@ -205,44 +201,39 @@ static void fit_entry(struct editing *e, const struct entries *s, struct entry *
 /*
  * The node that a merge key of the mapping will add under that name, the first of several; or NULL.
  */
-static const struct yaml_node *merged(const struct place *merge, const char *name)
+static const struct yaml_node *merged(const struct yaml_node *merge, const char *name)
 {
-	const struct place *from =
-		merge->value->kind == PLACE_LIST ? merge->value->first : merge->value;
+	const struct yaml_node *from =
+		merge->value->kind == YAML_LIST ? merge->value->first : merge->value;
 	const struct yaml_node *key = NULL;
 
-	for (; from && !key; from = merge->value->kind == PLACE_LIST ? from->next : NULL)
-		if (from->kind == PLACE_ALIAS && from->target->node)
-			key = yaml_node_find(from->target->node, name);
+	for (; from && !key; from = merge->value->kind == YAML_LIST ? from->next : NULL)
+		if (from->kind == YAML_ALIAS && from->at->target->at->node)
+			key = yaml_node_find(from->at->target->at->node, name);
 	return key;
 }
 
-static bool has_own(const struct place *map, const char *name, const struct place **hint)
+static bool has_own(const struct yaml_node *map, const char *name, const struct yaml_node **hint)
 {
-	const struct place *key = *hint;
+	const struct yaml_node *key = find_key(map, name, hint);
 
-	if (!key || strcmp(key->text, name))
-		for (key = map->first; key && strcmp(key->text, name);)
-			key = key->next;
-	if (key)
-		*hint = key->next;
 	return key && !is_merge(key);
 }
 
 /*
  * A merge key adds all its keys: whether it adds a key that the new tree lacks, or has otherwise.
  */
-static bool merge_fits(const struct place *merge, const struct yaml_node *node)
+static bool merge_fits(const struct yaml_node *merge, const struct yaml_node *node)
 {
-	const struct place *from =
-		merge->value->kind == PLACE_LIST ? merge->value->first : merge->value;
+	const struct yaml_node *from =
+		merge->value->kind == YAML_LIST ? merge->value->first : merge->value;
 
-	for (; from; from = merge->value->kind == PLACE_LIST ? from->next : NULL) {
+	for (; from; from = merge->value->kind == YAML_LIST ? from->next : NULL) {
 		const struct yaml_node *target =
-			from->kind == PLACE_ALIAS ? from->target->node : NULL;
+			from->kind == YAML_ALIAS ? from->at->target->at->node : NULL;
 		const struct yaml_node *hint = node->first;
 
-		if (from->kind != PLACE_ALIAS)
+		if (from->kind != YAML_ALIAS)
 			continue; /* a mapping at this place: it cannot have changed */
 		if (!target || target->kind != YAML_MAP)
 			return false;
@@ -253,22 +244,22 @@ static bool merge_fits(const struct place *merge, const struct yaml_node *node)
 	return true;
 }
 
-static bool is_wanted(const struct place *merge, const struct yaml_node *key)
+static bool is_wanted(const struct yaml_node *merge, const struct yaml_node *key)
 {
 	const struct yaml_node *brought = merge ? merged(merge, key->text) : NULL;
 
 	if (brought)
 		return same_node(brought->value, key->value);
 	/* of a mapping at the merge key itself */
-	return merge && key->line && key->value->line && merge->value->kind != PLACE_ALIAS &&
+	return merge && key->line && key->value->line && merge->value->kind != YAML_ALIAS &&
 	       key->line >= merge->line;
 }
 
-static void fit_map(struct editing *e, struct place *map, const struct yaml_node *node, size_t lead,
+static void fit_map(struct editing *e, struct yaml_node *map, const struct yaml_node *node, size_t lead,
 		    bool flow)
 {
 	const struct yaml_node *hint = node->first;
-	const struct place *merge = NULL, *own = map->first;
+	const struct yaml_node *merge = NULL, *own = map->first;
 	struct entry *last = NULL;
 	struct entries s;
 
@@ -315,22 +306,22 @@ out:
 /* ---- lists ---- */
 
 /* An item that was read from the text is compared by its position. */
-static bool is_at(const struct place *item, const struct yaml_node *node)
+static bool is_at(const struct yaml_node *item, const struct yaml_node *node)
 {
-	if (item->kind == PLACE_ALIAS)
-		return node->alias_line == item->line && node->line == item->target->line &&
-		       node->column == item->target->column;
+	if (item->kind == YAML_ALIAS)
+		return node->alias_line == item->line && node->line == item->at->target->line &&
+		       node->column == item->at->target->column;
 	return node->line == item->line && node->column == item->column && !node->alias_line;
 }
 
 /* Of a new list: an equal text, or a mapping whose first key has the same value. */
-static bool is_alike(const struct place *item, const struct yaml_node *node)
+static bool is_alike(const struct yaml_node *item, const struct yaml_node *node)
 {
 	const struct yaml_node *key;
 
-	if (item->kind == PLACE_ALIAS)
-		return same_node(item->target->node, node);
-	if (item->kind != PLACE_MAP || node->kind != YAML_MAP || !item->count)
+	if (item->kind == YAML_ALIAS)
+		return same_node(item->at->target->at->node, node);
+	if (item->kind != YAML_MAP || node->kind != YAML_MAP || !item->count)
 		return is_text(item, node);
 	key = yaml_node_find(node, item->first->text);
 	return key && is_text(item->first->value, key->value);
@@ -394,7 +385,7 @@ static void fit_items(struct editing *e, struct entries *s, const struct yaml_no
 	entries_cut(e, s);
 }
 
-static void fit_list(struct editing *e, struct place *list, const struct yaml_node *node,
+static void fit_list(struct editing *e, struct yaml_node *list, const struct yaml_node *node,
 		     size_t lead, bool flow)
 {
 	struct entries s;
@@ -427,17 +418,17 @@ static void fit_list(struct editing *e, struct place *list, const struct yaml_no
 /* ---- any node ---- */
 
 /* `lead`: position after its key or dash; 0 within brackets and at the root. */
-static void fit(struct editing *e, struct place *place, const struct yaml_node *node, size_t lead,
+static void fit(struct editing *e, struct yaml_node *place, const struct yaml_node *node, size_t lead,
 		bool flow)
 {
 	if (e->rc)
 		return;
-	place->node = node;
-	if (place->kind == PLACE_MAP && node->kind == YAML_MAP)
+	place->at->node = node;
+	if (place->kind == YAML_MAP && node->kind == YAML_MAP)
 		fit_map(e, place, node, lead, flow);
-	else if (place->kind == PLACE_LIST && node->kind == YAML_LIST)
+	else if (place->kind == YAML_LIST && node->kind == YAML_LIST)
 		fit_list(e, place, node, lead, flow);
-	else if (place->kind == PLACE_ALIAS ? !same_node(place->target->node, node)
+	else if (place->kind == YAML_ALIAS ? !same_node(place->at->target->at->node, node)
 					    : !is_text(place, node))
 		replace(e, place, node, lead, flow);
 }
@@ -468,17 +459,17 @@ int text_edit(const char *file, const char *text, size_t size, const struct yaml
 	      char **ret, size_t *ret_size, struct sl_err *err)
 {
 	struct editing e = {.text = text, .size = size};
-	struct places places = {0};
+	struct tree places = {0};
 	char *edited = NULL;
 	size_t edited_size = 0;
-	int rc = places_parse(text, size, &places);
+	int rc = tree_parse_written(text, size, &places, err);
 
 	if (!rc) {
 		fit(&e, places.root, wanted, 0, false);
 		rc = e.rc ? e.rc : splice_all(&e, &edited, &edited_size);
 	}
 	splices_free(&e);
-	places_free(&places);
+	tree_free(&places);
 	if (!rc)
 		rc = check(edited, edited_size, wanted);
 	if (!rc) {

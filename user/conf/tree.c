@@ -11,6 +11,7 @@
 #include <yaml.h>
 
 #include "conf/config_text.h"
+#include "conf/place.h"
 #include "conf/tree_anchor.h"
 
 struct builder {
@@ -19,6 +20,8 @@ struct builder {
 	struct anchors anchors;
 	struct yaml_node *open[TREE_DEPTH_DEEP];
 	int depth, depth_max;
+	bool written;			/* tree_parse_written() */
+	struct placing placing;
 	const char *file, *text, *text_end;
 	struct sl_err *err;
 };
@@ -45,6 +48,7 @@ void tree_free(struct tree *tree)
 
 	for (node = tree->made_last; node; node = before) {
 		before = node->made_before;
+		free(node->at);
 		free(node);
 	}
 	memset(tree, 0, sizeof(*tree));
@@ -162,9 +166,11 @@ static int build_hang(struct builder *b, struct yaml_node *node, yaml_mark_t mar
 		b->tree.root = node;
 	} else if (parent->kind == YAML_LIST) {
 		yaml_node_append(parent, node);
+		if (b->written && !parent->at->flow && place_item(&b->placing, parent, node))
+			return build_fail(b, mark, "found an item without its dash");
 	} else if (parent->last && !parent->last->value) {
 		parent->last->value = node;
-	} else if (node->kind == YAML_TEXT) {
+	} else if (node->kind == YAML_TEXT || node->kind == YAML_ALIAS) {
 		yaml_node_append(parent, node);
 	} else {
 		return build_fail(b, mark, "found a %s as a key; accepted: a name",
@@ -174,9 +180,12 @@ static int build_hang(struct builder *b, struct yaml_node *node, yaml_mark_t mar
 }
 
 static int build_add(struct builder *b, struct yaml_node *node, const yaml_char_t *anchor,
-		     yaml_mark_t mark)
+		     const yaml_event_t *event)
 {
-	if (!node || (anchor && anchors_name(&b->anchors, (const char *)anchor, node)))
+	yaml_mark_t mark = event->start_mark;
+
+	if (!node || (anchor && anchors_name(&b->anchors, (const char *)anchor, node)) ||
+	    (b->written && place_open(&b->placing, node, event, anchor)))
 		return sl_err_set(b->err, ENOMEM, "out of memory");
 	if (b->tree.nodes > TREE_NODES_MAX)
 		return build_fail(b, mark, "more than %d values; accepted: fewer, and long lists of "
@@ -192,15 +201,15 @@ static int build_too_deep(struct builder *b, yaml_mark_t mark)
 }
 
 static int build_open(struct builder *b, enum yaml_node_kind kind, const yaml_char_t *anchor,
-		      yaml_mark_t mark)
+		      const yaml_event_t *event)
 {
 	struct yaml_node *node;
 	int rc;
 
 	if (b->depth == b->depth_max)
-		return build_too_deep(b, mark);
+		return build_too_deep(b, event->start_mark);
 	node = tree_node(&b->tree, kind, NULL, 0);
-	rc = build_add(b, node, anchor, mark);
+	rc = build_add(b, node, anchor, event);
 	if (!rc)
 		b->open[b->depth++] = node;
 	return rc;
@@ -232,25 +241,34 @@ static int build_alias(struct builder *b, const yaml_event_t *event)
 		if (b->open[i] == from)
 			return build_fail(b, mark, "found the alias \"*%.60s\" within what its anchor "
 					  "in line %d names; accepted: behind it", name, from->line);
+	if (b->written) {
+		copy = tree_node(&b->tree, YAML_ALIAS, from->text, strlen(from->text));
+		rc = build_add(b, copy, NULL, event);
+		if (!rc)
+			copy->at->target = from;
+		return rc;
+	}
 	rc = anchors_copy(&b->anchors, &b->tree, from, mark.line + 1, b->depth_max - b->depth,
 			  &copy);
 	return rc ? build_fail_copy(b, rc, mark) : build_hang(b, copy, mark);
 }
 
 /* The innermost list or mapping is complete. */
-static int build_close(struct builder *b, yaml_mark_t mark)
+static int build_close(struct builder *b, const yaml_event_t *event)
 {
 	struct yaml_node *node = b->open[--b->depth];
 	const struct yaml_node *at = node;
 	const char *words;
 	int rc;
 
-	if (node->kind != YAML_MAP)
+	if (b->written)
+		place_close(&b->placing, node, event->end_mark);
+	if (b->written || node->kind != YAML_MAP)
 		return 0;
 	rc = anchors_merge(&b->anchors, &b->tree, node, b->depth_max - b->depth - 1, &at, &words);
 	if (rc == -EINVAL)
 		return sl_err_at(b->err, EINVAL, b->file, at->line, at->column, "%s", words);
-	return rc ? build_fail_copy(b, rc, mark) : 0;
+	return rc ? build_fail_copy(b, rc, event->start_mark) : 0;
 }
 
 static int build_text(struct builder *b, const yaml_event_t *event)
@@ -265,7 +283,7 @@ static int build_text(struct builder *b, const yaml_event_t *event)
 	node = tree_node(&b->tree, YAML_TEXT, text, len);
 	if (node)
 		node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	return build_add(b, node, event->data.scalar.anchor, event->start_mark);
+	return build_add(b, node, event->data.scalar.anchor, event);
 }
 
 static int refuse_tag(struct builder *b, const yaml_event_t *event, const yaml_char_t *tag)
@@ -288,15 +306,13 @@ static int build_event(struct builder *b, const yaml_event_t *event)
 		return rc ? rc : build_text(b, event);
 	case YAML_SEQUENCE_START_EVENT:
 		rc = refuse_tag(b, event, event->data.sequence_start.tag);
-		return rc ? rc : build_open(b, YAML_LIST, event->data.sequence_start.anchor,
-					    event->start_mark);
+		return rc ? rc : build_open(b, YAML_LIST, event->data.sequence_start.anchor, event);
 	case YAML_MAPPING_START_EVENT:
 		rc = refuse_tag(b, event, event->data.mapping_start.tag);
-		return rc ? rc : build_open(b, YAML_MAP, event->data.mapping_start.anchor,
-					    event->start_mark);
+		return rc ? rc : build_open(b, YAML_MAP, event->data.mapping_start.anchor, event);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
-		return build_close(b, event->start_mark);
+		return build_close(b, event);
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->tree.root)
 			return build_fail(b, event->start_mark, "found a second document; accepted: "
@@ -327,12 +343,12 @@ static int build(struct builder *b)
 	return rc;
 }
 
-static int parse(const char *file, const char *text, size_t size, int depth_max,
+static int parse(const char *file, const char *text, size_t size, int depth_max, bool written,
 		 struct tree *ret, struct sl_err *err)
 {
 	struct builder b = {
 		.file = file, .text = text, .text_end = text + size, .err = err,
-		.depth_max = depth_max,
+		.depth_max = depth_max, .written = written, .placing = { text, size, 0, 0 },
 	};
 	int rc;
 
@@ -357,11 +373,16 @@ static int parse(const char *file, const char *text, size_t size, int depth_max,
 int tree_parse(const char *file, const char *text, size_t size, struct tree *ret,
 	       struct sl_err *err)
 {
-	return parse(file, text, size, TREE_DEPTH_MAX, ret, err);
+	return parse(file, text, size, TREE_DEPTH_MAX, false, ret, err);
 }
 
 int tree_parse_deep(const char *file, const char *text, size_t size, struct tree *ret,
 		    struct sl_err *err)
 {
-	return parse(file, text, size, TREE_DEPTH_DEEP, ret, err);
+	return parse(file, text, size, TREE_DEPTH_DEEP, false, ret, err);
+}
+
+int tree_parse_written(const char *text, size_t size, struct tree *ret, struct sl_err *err)
+{
+	return parse("", text, size, TREE_DEPTH_DEEP, true, ret, err);
 }

@@ -24,6 +24,7 @@ enum yaml_node_kind {
 	YAML_TEXT,
 	YAML_LIST,
 	YAML_MAP,
+	YAML_ALIAS,		/* of tree_parse_written(); its text is that of its anchor's node */
 };
 
 struct yaml_node {
@@ -37,6 +38,7 @@ struct yaml_node {
 	struct yaml_node *next;		/* the next item or key */
 	struct yaml_node *value;		/* of a key */
 	struct yaml_node *made_before;	/* all nodes of a tree, for tree_free() */
+	struct yaml_place *at;		/* place.h; of tree_parse_written() alone */
 	char text[];			/* "" where not text */
 };
 
@@ -55,6 +57,11 @@ int tree_parse(const char *file, const char *text, size_t size, struct tree *ret
 /* The same, with up to TREE_DEPTH_DEEP levels. */
 int tree_parse_deep(const char *file, const char *text, size_t size, struct tree *ret,
 		    struct sl_err *err);
+/*
+ * The same, with aliases and merge keys as they are written, and the bytes of each node: for the
+ * text of a tree that was parsed before.
+ */
+int tree_parse_written(const char *text, size_t size, struct tree *ret, struct sl_err *err);
 void tree_free(struct tree *tree);
 
 /* A node of the tree that is linked nowhere yet; NULL: out of memory. */
