@@ -8,11 +8,6 @@
 
 #include "conf/config_text.h"
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 /* A text for an error message: truncated, without control characters. */
 static const char *shown(const char *text, char *buf, size_t size)
 {
@@ -53,7 +48,7 @@ static struct yaml_node *value_node(struct tree *tree, const char *key, const ch
 	if (node)
 		node->beside = true;
 	else
-		no_memory(err);
+		sl_err_no_memory(err);
 	return node;
 }
 
@@ -131,10 +126,10 @@ static int pair_set(struct tree *tree, struct yaml_node *root, const char *pair,
 	memcpy(full, pair, equals - pair);
 	strcpy(parts, full);
 	if (find_maps(tree, root, parts, map, outer, &depth, &last))
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	key = key_node(tree, map[depth], last, strlen(last));
 	if (!key)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	if (equals[1]) {
 		key->value = value_node(tree, full, equals + 1, err);
 		return key->value ? 0 : -EINVAL;
@@ -196,11 +191,11 @@ static int present(const struct keys *keys, const struct key *key, const void *s
 	int rc = 0;
 
 	if (!w.out)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	keys_write_given(&w, keys, section,
 			 keys_unlike(&w, keys, section, NULL) & 1ULL << (key - keys->key));
 	if (fclose(w.out) || w.failed)
-		rc = no_memory(err);
+		rc = sl_err_no_memory(err);
 	else if (size)
 		rc = tree_parse("", text, size, ret, err);
 	free(text);

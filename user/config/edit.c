@@ -13,11 +13,6 @@
 #include "conf/pair.h"
 #include "config/keys.h"
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 /* ---- limit set ---- */
 
 /* Refuses keys that `limit set` cannot change. */
@@ -52,7 +47,7 @@ int policy_limit_set(struct policy *policy, const char *name, char *const *pairs
 	r.subject = subject;
 	after = *limit;
 	keys_copy(&limit_def_keys, &after, &rc);
-	rc = rc ? no_memory(err) : pairs_read(&r, &limit_def_keys, &after, pairs, count);
+	rc = rc ? sl_err_no_memory(err) : pairs_read(&r, &limit_def_keys, &after, pairs, count);
 	if (!rc)
 		rc = overrides_check(&after, err);
 	if (rc) {

@@ -21,11 +21,6 @@ static struct override_def *find(struct limit_def *limit, const struct sl_prefix
 	return &limit->override[at];
 }
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 static int refuse(const struct limit_def *limit, const struct sl_prefix *src, struct sl_err *err,
 		  const char *words)
 {
@@ -104,7 +99,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 		number++;
 	if (number == limit->override_rates_count &&
 	    append(limit->override_rates, limit->override_rates_count, rates))
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	new.rates = number;
 	now = find(limit, src);
 	if (now) {
@@ -114,7 +109,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 		return 0;
 	}
 	at = override_place(limit, src);
-	return insert_at(limit->override, limit->override_count, at, new) ? no_memory(err) : 0;
+	return insert_at(limit->override, limit->override_count, at, new) ? sl_err_no_memory(err) : 0;
 }
 
 int policy_override_del(struct policy *policy, const char *name, const struct sl_prefix *src,

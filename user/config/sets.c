@@ -109,15 +109,10 @@ static int expand_users(struct policy *policy, const struct set_def *set, struct
 	for (int kind = 0; kind < LIST_KIND_COUNT && !rc; kind++)
 		if (list_find_set(&policy->list[kind], set->name))
 			rc = list_expand(policy, &policy->list[kind]);
-	return rc ? sl_err_set(err, ENOMEM, "out of memory") : 0;
+	return rc ? sl_err_no_memory(err) : 0;
 }
 
 /* ---- changes ---- */
-
-static int out_of_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
 
 static int no_such_set(const char *name, struct sl_err *err)
 {
@@ -140,7 +135,7 @@ static int find_or_make(struct policy *policy, const char *name, struct set_def 
 		while (at < policy->set_count && strcmp(policy->set[at].name, name) < 0)
 			at++;
 		if (insert_at(policy->set, policy->set_count, at, made))
-			return out_of_memory(err);
+			return sl_err_no_memory(err);
 		found = &policy->set[at];
 	}
 	*ret = found;
@@ -182,12 +177,12 @@ static int change_add(struct policy *policy, const char *name, const struct sl_p
 	before = (*ret)->count;
 	sorted = sorted_copy((*ret)->prefix, before);
 	if (!sorted)
-		return out_of_memory(err);
+		return sl_err_no_memory(err);
 	for (size_t i = 0; i < count && !rc; i++) {
 		if (bsearch(&prefix[i], sorted, before, sizeof(*sorted), compare_prefixes))
 			continue;
 		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
-			rc = out_of_memory(err);
+			rc = sl_err_no_memory(err);
 	}
 	free(sorted);
 	return rc;
@@ -205,7 +200,7 @@ static int change_del(struct policy *policy, const char *name, const struct sl_p
 		return no_such_set(name, err);
 	sorted = sorted_copy(prefix, count);
 	if (!sorted)
-		return out_of_memory(err);
+		return sl_err_no_memory(err);
 	before = set->count;
 	for (size_t i = 0; i < before; i++)
 		if (!bsearch(&set->prefix[i], sorted, count, sizeof(*sorted), compare_prefixes))
@@ -227,7 +222,7 @@ static int change_replace(struct policy *policy, const char *name,
 		(*ret)->count = 0;
 	for (size_t i = 0; i < count && !rc; i++)
 		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
-			rc = out_of_memory(err);
+			rc = sl_err_no_memory(err);
 	return rc;
 }
 
@@ -239,7 +234,7 @@ static int change_set(struct policy *policy, set_change *change, const char *nam
 	int rc;
 
 	if (policy_clone(policy, &copy))
-		return out_of_memory(err);
+		return sl_err_no_memory(err);
 	rc = change(copy, name, prefix, count, &set, err);
 	if (!rc) {
 		free(set->file);	/* its content is no longer the file's */
@@ -289,8 +284,8 @@ int policy_list_add_set(struct policy *policy, enum list_kind kind, const struct
 	if (listed)
 		*listed = *ref;
 	else if (append(list->set, list->set_count, *ref))
-		return out_of_memory(err);
-	return list_expand(policy, list) ? out_of_memory(err) : 0;
+		return sl_err_no_memory(err);
+	return list_expand(policy, list) ? sl_err_no_memory(err) : 0;
 }
 
 int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *name,
@@ -303,5 +298,5 @@ int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *
 		return sl_err_set(err, ENOENT, "%s: @%.63s is not listed",
 				  kind == LIST_BLOCK ? "block" : "exempt", name);
 	remove_at(list->set, list->set_count, listed - list->set);
-	return list_expand(policy, list) ? out_of_memory(err) : 0;
+	return list_expand(policy, list) ? sl_err_no_memory(err) : 0;
 }

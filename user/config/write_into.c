@@ -14,20 +14,15 @@
 #include "conf/tree_merge.h"
 #include "config/policy.h"
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 static int written(const struct policy *policy, struct written *ret, struct sl_err *err)
 {
 	FILE *out = open_memstream(&ret->text, &ret->size);
 	int rc;
 
 	if (!out)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	rc = policy_write(policy, out);
-	return fclose(out) || rc ? no_memory(err) : 0;
+	return fclose(out) || rc ? sl_err_no_memory(err) : 0;
 }
 
 /* A file's text, as a policy, as it is written. */

@@ -2,6 +2,7 @@
 /* err.c - see err.h. Long messages are truncated: an error must not fail. */
 #include "lib/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -37,6 +38,11 @@ int sl_err_at(struct sl_err *err, int code, const char *file, int line, int colu
 		va_end(args);
 	}
 	return -code;
+}
+
+int sl_err_no_memory(struct sl_err *err)
+{
+	return sl_err_set(err, ENOMEM, "out of memory");
 }
 
 const char *sl_err_format(const struct sl_err *err, char *buf, size_t size)

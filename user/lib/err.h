@@ -24,6 +24,8 @@ int sl_err_set(struct sl_err *err, int code, const char *format, ...)
 int sl_err_at(struct sl_err *err, int code, const char *file, int line, int column,
 	      const char *format, ...) __attribute__((format(printf, 6, 7)));
 
+int sl_err_no_memory(struct sl_err *err);
+
 /* "FILE:LINE:COLUMN: message" or "message" into buf; returns buf. */
 const char *sl_err_format(const struct sl_err *err, char *buf, size_t size);
 

@@ -18,11 +18,6 @@ SL_STATIC_ASSERT(ENTRIES_MAX < SL_LISTED_MAX, "room for live changes beside thos
 
 #define REFILTER_FROM 1000	/* removals; of fewer, the next entries_expire() takes the bits out */
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 /* ------------------------------------------------------------------ feeds */
 
 static int check_origin(const char *origin, struct sl_err *err)
@@ -151,7 +146,7 @@ int entries_add(struct running *run, const char *origin, const struct entry *ent
 		return r;
 	change = malloc((count + 1) * sizeof(*change));
 	if (!change)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	changes = gather_new(&run->entries->table, number, entry, count, change, &result);
 	return commit(run, change, changes, &result, ret, err);
 }
@@ -174,7 +169,7 @@ static int removal_begin(struct running *run, const char *origin, size_t most, u
 	if (r < 0)
 		return r;
 	*ret_change = malloc((most + 1) * sizeof(**ret_change));
-	return *ret_change ? 0 : no_memory(err);
+	return *ret_change ? 0 : sl_err_no_memory(err);
 }
 
 int entries_del(struct running *run, const char *origin, const struct entry *entry, size_t count,
@@ -216,7 +211,7 @@ int entries_replace(struct running *run, const char *origin, enum list_kind list
 	table = &run->entries->table;
 	change = malloc((count + table->of_origin[number][list] + 1) * sizeof(*change));
 	if (!change)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	changes = gather_new(table, number, entry, count, change, &result);
 	result.removed = gather_unmarked(table, number, list, change + changes);
 	return commit(run, change, changes + result.removed, &result, ret, err);

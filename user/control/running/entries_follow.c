@@ -17,11 +17,6 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 /* What entries_widen() and entries_narrow() have to change. */
 struct follow {
 	struct entry_change *change;
@@ -81,9 +76,9 @@ int entries_widen(struct running *run, const struct policy *policy, struct sl_er
 	int r = 0;
 
 	if (!run->entries)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	if (!follow_policy(&f, &run->entries->table, policy, false))
-		r = no_memory(err);
+		r = sl_err_no_memory(err);
 	if (!r && f.count)
 		r = entries_change(run, f.change, f.count, false, err);
 	free(f.change);
@@ -111,7 +106,7 @@ int entries_narrow(struct running *run, const struct policy *policy, u64 revert_
 	}
 	entry_table_unmark(table);
 	if (!ok)
-		r = no_memory(err);
+		r = sl_err_no_memory(err);
 	if (!r && f.count)
 		r = entries_change(run, f.change, f.count, false, err);
 	free(f.change);
@@ -151,7 +146,7 @@ int entries_start(struct running *run, struct sl_err *err)
 {
 	run->entries = entries_new();
 	if (!run->entries)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	/* Without a disk limits are in force, and changes of feeds are refused. */
 	if (entries_file_open(run->entries, run->state_dir, err) < 0)
 		log_error("%s: feeds cannot change their entries", err->message);

@@ -15,11 +15,6 @@
 #include "request/rules/rule_edit.h"
 #include "lib/log.h"
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 /* ------------------------------------------------------------------ operations as edits */
 
 static const struct {
@@ -118,7 +113,7 @@ int http_rules_build(struct running *run, json_t *live, bool must, json_t *dropp
 	int r = make_edits(live, &edit, &at, &count);
 
 	if (r < 0)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	r = ruleset_load_edited(run->requests.def->rules_dir, run->requests.rules, edit, count, ret,
 				err);
 	if (!r && must && count && !edit[count - 1].applied) {
@@ -312,7 +307,7 @@ static int save_files(struct running *run, struct rule_edit *edit, size_t count,
 	const char **file = calloc(count + 1, sizeof(*file));
 	struct saved_file *saved = calloc(count + 1, sizeof(*saved));
 	size_t files = file && saved ? files_of(run, edit, count, file) : 0;
-	int r = file && saved ? 0 : no_memory(err);
+	int r = file && saved ? 0 : sl_err_no_memory(err);
 
 	for (size_t i = 0; !r && i < files; i++)
 		r = prepare_file(run, file[i], edit, count, &saved[i], err);
@@ -340,7 +335,7 @@ int http_rules_save(struct running *run, size_t *ret_files, struct sl_err *err)
 	lasting = live_rules(run->live, LIVE_LASTING);
 	r = make_edits(lasting, &edit, &at, &count);
 	if (r < 0)
-		r = no_memory(err);
+		r = sl_err_no_memory(err);
 	else {
 		r = count ? save_files(run, edit, count, ret_files, err) : 0;
 		edits_free(edit, at, count);

@@ -25,11 +25,6 @@ static bool is_op(const json_t *op, const char *what)
 	return !strcmp(live_text(op, "op"), what);
 }
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 static int op_prefix(const json_t *op, struct sl_prefix *ret, struct sl_err *err)
 {
 	const char *text = live_text(op, "prefix"), *reason;
@@ -46,7 +41,7 @@ int live_pairs(const json_t *op, char ***ret, size_t *ret_count, struct sl_err *
 	size_t i;
 
 	if (!text)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	json_array_foreach(pairs, i, pair) {
 		text[i] = (char *)json_string_value(pair);
 		if (text[i])
@@ -156,7 +151,7 @@ static int read_prefixes(const json_t *op, struct sl_prefix **ret, size_t *ret_c
 	size_t i;
 
 	if (!prefix)
-		return no_memory(err);
+		return sl_err_no_memory(err);
 	json_array_foreach(all, i, item) {
 		const char *text = json_string_value(item);
 
@@ -203,7 +198,7 @@ static int attach(const json_t *op, struct policy *policy, struct sl_err *err)
 	if (!def) {
 		def = reallocarray(policy->interface, policy->interface_count + 1, sizeof(*def));
 		if (!def)
-			return no_memory(err);
+			return sl_err_no_memory(err);
 		policy->interface = def;
 		def += policy->interface_count++;
 		memset(def, 0, sizeof(*def));
