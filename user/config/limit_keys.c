@@ -281,8 +281,13 @@ static int check_by_match(struct reader *r, const struct yaml_node *map,
 
 static int check_limit(struct reader *r, const struct yaml_node *map, void *section)
 {
+	static int (*const checks[])(struct reader *r, const struct yaml_node *map,
+				     const struct limit_def *limit) = {
+		check_prefix_hierarchy, check_dst_prefix, check_tag, check_on_full, check_ban,
+		check_scope, check_terms, check_window, check_rates,
+	};
 	struct limit_def *limit = section;
-	int rc;
+	int rc = 0;
 
 	if (!limit->terms.rates.count && limit->action_given)
 		return check_by_match(r, map, limit);
@@ -293,22 +298,9 @@ static int check_limit(struct reader *r, const struct yaml_node *map, void *sect
 		return read_fail(r, yaml_node_find(map, "action"), EINVAL, "action is pass, but a rate "
 				 "is given; accepted with it: drop, tag");
 	limit->action_given = limit->action != SL_ACT_DROP;
-	rc = check_prefix_hierarchy(r, map, limit);
-	if (!rc)
-		rc = check_dst_prefix(r, map, limit);
-	if (!rc)
-		rc = check_tag(r, map, limit);
-	if (!rc)
-		rc = check_on_full(r, map, limit);
-	if (!rc)
-		rc = check_ban(r, map, limit);
-	if (!rc)
-		rc = check_scope(r, map, limit);
-	if (!rc)
-		rc = check_terms(r, map, limit);
-	if (!rc)
-		rc = check_window(r, map, limit);
-	return rc ? rc : check_rates(r, map, limit);
+	for (size_t i = 0; i < ARRAY_SIZE(checks) && !rc; i++)
+		rc = checks[i](r, map, limit);
+	return rc;
 }
 
 const struct keys limit_def_keys = KEYS(struct limit_def, limit_rows, .check = check_limit, .elsewhere = of_rules,

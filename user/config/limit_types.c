@@ -4,7 +4,7 @@
  * prefix_scale, throttle, ban, tag, overrides. Their readers are in read_match.c,
  * read_rates.c, read_throttle.c and override_read.c.
  */
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/keys.h"
@@ -333,34 +333,31 @@ static void overrides_lines(struct writer *w, const struct key *key, const void 
 	overrides_write(section, w->out, w->indent);
 }
 
-static void overrides_key_copy(const struct key *key, void *section, int *rc)
+static void overrides_copy(const struct key *key, void *section, int *rc)
 {
-	struct limit_def *limit = section, from = *limit;
+	struct limit_def *limit = section;
 
-	limit->override = NULL;
-	limit->override_rates = NULL;
-	limit->overrides_file = NULL;
-	limit->override_count = limit->override_rates_count = 0;
-	if (!*rc)
-		*rc = overrides_copy(&from, limit);
+	limit->override = array_copy(limit->override, limit->override_count,
+				     sizeof(*limit->override), rc);
+	limit->override_rates = array_copy(limit->override_rates, limit->override_rates_count,
+					   sizeof(*limit->override_rates), rc);
 }
 
-static void overrides_key_clear(const struct key *key, void *section)
+static void overrides_clear(const struct key *key, void *section)
 {
-	overrides_clear(section);
+	struct limit_def *limit = section;
+
+	free(limit->override);
+	free(limit->override_rates);
+	limit->override = NULL;
+	limit->override_rates = NULL;
+	limit->override_count = limit->override_rates_count = 0;
 }
 
 const struct key_type type_overrides = {
 	.name = "list", .read = overrides_read, .lines = overrides_lines,
-	.copy = overrides_key_copy, .clear = overrides_key_clear,
+	.copy = overrides_copy, .clear = overrides_clear,
 };
 
-static void overrides_file_write(struct writer *w, const struct key *key, const void *section)
-{
-	write_text(w->out, *(char *const *)key_field_of(key, section));
-}
-
-const struct key_type type_overrides_file = {
-	.name = "path", .text = read_overrides_file, .write = overrides_file_write,
-	.accepts = "the path of a file with lines SRC,RATE or SRC,RATE,BURST",
-};
+const struct key_type type_overrides_file = TYPE_TEXT("path", .text = read_overrides_file,
+	.accepts = "the path of a file with lines SRC,RATE or SRC,RATE,BURST");

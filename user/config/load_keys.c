@@ -82,45 +82,48 @@ static const struct key load_signal_rows[] = {
 	  .help = "polled: of the whole response" },
 };
 
-static int only_with(struct reader *r, const struct yaml_node *node, const char *key, bool with,
-		     const char *what)
-{
-	const struct yaml_node *given = yaml_node_find(node, key);
+/* Keys of some origins only. */
+enum origin { ERRORS = 1, LATENCY = 2, PROMETHEUS = 4, JSON = 8 };
 
-	return !given || with ? 0 : read_fail(r, given, EINVAL, "%s is given without %s; accepted: with it",
-					      key, what);
-}
+static const struct {
+	const char *key;
+	u32 with;
+	const char *names;
+	bool needed;
+} only_with[] = {
+	{ "quantile", LATENCY, "latency", false },
+	{ "window", ERRORS | LATENCY, "errors or latency", false },
+	{ "domain", ERRORS | LATENCY, "errors or latency", false },
+	{ "query", PROMETHEUS, "prometheus", true },
+	{ "path", JSON, "json", true },
+	{ "full", PROMETHEUS | JSON, "prometheus or json", false },
+	{ "every", PROMETHEUS | JSON, "prometheus or json", false },
+	{ "timeout", PROMETHEUS | JSON, "prometheus or json", false },
+};
 
 static int check_load_signal(struct reader *r, const struct yaml_node *node, void *section)
 {
-	static const char *const of_polled[] = { "full", "every", "timeout" };
 	const struct policy *policy = r->model;
 	const struct load_signal_def *def = section;
-	bool measured = def->errors_permille || def->latency_ns;
-	bool polled = def->prometheus || def->json;
-	int origins = !!def->errors_permille + !!def->latency_ns + !!def->prometheus + !!def->json;
-	int rc;
+	u32 origin = (def->errors_permille ? ERRORS : 0) | (def->latency_ns ? LATENCY : 0) |
+		     (def->prometheus ? PROMETHEUS : 0) | (def->json ? JSON : 0);
+	int rc = 0;
 
-	if (origins != 1)
+	if (!origin || origin & (origin - 1))
 		return read_fail(r, node, EINVAL, "load signal \"%s\" has %s; accepted: one of errors, "
 				 "latency, prometheus, json", def->name,
-				 origins ? "several origins" : "no origin");
-	rc = only_with(r, node, "quantile", def->latency_ns, "latency");
-	if (!rc)
-		rc = only_with(r, node, "window", measured, "errors or latency");
-	if (!rc)
-		rc = only_with(r, node, "domain", measured, "errors or latency");
-	if (!rc)
-		rc = only_with(r, node, "query", def->prometheus, "prometheus");
-	if (!rc)
-		rc = only_with(r, node, "path", def->json, "json");
-	for (size_t i = 0; !rc && i < ARRAY_SIZE(of_polled); i++)
-		rc = only_with(r, node, of_polled[i], polled, "prometheus or json");
-	if (!rc && def->prometheus)
-		rc = read_require(r, node, "query");
-	if (!rc && def->json)
-		rc = read_require(r, node, "path");
-	if (!rc && measured && !policy->http)
+				 origin ? "several origins" : "no origin");
+	for (size_t i = 0; i < ARRAY_SIZE(only_with); i++) {
+		const struct yaml_node *given = yaml_node_find(node, only_with[i].key);
+
+		if (given && !(origin & only_with[i].with))
+			return read_fail(r, given, EINVAL, "%s is given without %s; accepted: with it",
+					 only_with[i].key, only_with[i].names);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(only_with) && !rc; i++)
+		if (only_with[i].needed && origin & only_with[i].with)
+			rc = read_require(r, node, only_with[i].key);
+	if (!rc && origin & (ERRORS | LATENCY) && !policy->http)
 		rc = read_fail(r, node, EINVAL, "load signal \"%s\" is measured from reports, but there is "
 			       "no request tier to report to; accepted with it: http", def->name);
 	return rc;

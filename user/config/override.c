@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override.c - overrides in the rule model: finding, checking, writing, copying them.
+ * override.c - overrides in the rule model: finding, checking, writing them.
  *
  * Rates are stored once and shared: of 100000 customers most are on one of a few plans.
  */
@@ -356,43 +356,4 @@ void overrides_write(const struct limit_def *limit, FILE *out, int indent)
 			      override_format_bursts(rates, ", ", text, sizeof(text)));
 		fputs("}\n", out);
 	}
-}
-
-/* ------------------------------------------------------------------ memory */
-
-int overrides_copy(const struct limit_def *from, struct limit_def *ret)
-{
-	struct limit_def copy = { .name = "" };
-	int rc = 0;
-
-	for (size_t i = 0; i < from->override_rates_count && !rc; i++)
-		rc = append(copy.override_rates, copy.override_rates_count,
-			    from->override_rates[i]);
-	for (size_t i = 0; i < from->override_count && !rc; i++)
-		rc = append(copy.override, copy.override_count, from->override[i]);
-	if (!rc && from->overrides_file) {
-		copy.overrides_file = strdup(from->overrides_file);
-		rc = copy.overrides_file ? 0 : -ENOMEM;
-	}
-	if (rc) {
-		overrides_clear(&copy);
-		return rc;
-	}
-	ret->override = copy.override;
-	ret->override_count = copy.override_count;
-	ret->override_rates = copy.override_rates;
-	ret->override_rates_count = copy.override_rates_count;
-	ret->overrides_file = copy.overrides_file;
-	return 0;
-}
-
-void overrides_clear(struct limit_def *limit)
-{
-	free(limit->override);
-	free(limit->override_rates);
-	free(limit->overrides_file);
-	limit->override = NULL;
-	limit->override_rates = NULL;
-	limit->overrides_file = NULL;
-	limit->override_count = limit->override_rates_count = 0;
 }

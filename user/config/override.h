@@ -48,8 +48,4 @@ read_text read_overrides_file;
 /* Writes both as read_limits() reads them. */
 void overrides_write(const struct limit_def *limit, FILE *out, int indent);
 
-/* Copy, free and move the overrides of a limit; see policy_clone() and limit_clear(). */
-int overrides_copy(const struct limit_def *from, struct limit_def *ret);
-void overrides_clear(struct limit_def *limit);
-
 #endif

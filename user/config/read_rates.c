@@ -18,14 +18,7 @@
 
 const char *rates_format(const struct rates *rates, char *buf, size_t size)
 {
-	size_t used = 0;
-	char text[96];
-
-	buf[0] = 0;
-	for (u8 i = 0; i < rates->count && used < size; i++)
-		used += snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
-				 rate_format(&rates->rate[i], text, sizeof(text)));
-	return buf;
+	return override_format_rates(rates, ", ", buf, size);
 }
 
 void rates_add(struct rates *rates, const struct rate *rate)
