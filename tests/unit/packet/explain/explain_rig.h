@@ -41,11 +41,6 @@ static const char rules[] =
 	"  ban: {after: 100 drops/10s, for: 5m, spoofable: yes}\n"
 	"- {name: leased, match: {src: 192.0.11.0/24}, rate: 1000 packets/d, burst: 100000}\n";
 
-/* A later line of the file than the other tests have. */
-#define LINE_BLOCK_28 5
-#define LINE_WEB 9
-#define LINE_OWN_4 29
-
 static const char *const names = "eth0";
 
 static int set_up(void **state)
@@ -80,24 +75,86 @@ static json_t *explained(struct rig *rig, const char *source, const char *fields
 	return result;
 }
 
-static const char *text_in(const json_t *json, const char *object, const char *key)
+/* The change due to `matches` (NULL: to none), or NULL. */
+static const json_t *change_of(const json_t *result, const char *matches)
 {
-	const json_t *in = object ? json_object_get(json, object) : json;
-	const char *text = json_string_value(json_object_get(in, key));
+	const json_t *change;
+	size_t i;
 
-	return text ? text : "(none)";
+	json_array_foreach(json_object_get(result, "would_change"), i, change) {
+		const char *text = text_at(change, "matches");
+
+		if (!text ? !matches : matches && !strcmp(text, matches))
+			return change;
+	}
+	return NULL;
 }
 
-static int number_in(const json_t *json, const char *object, const char *key)
+/* "change WEB" or, of a change that is due to none, "change"; else as json_at(). */
+static const json_t *member(const json_t *result, const char *path)
 {
-	return json_integer_value(json_object_get(json_object_get(json, object), key));
+	if (strncmp(path, "change", 6))
+		return json_at(result, path);
+	return change_of(result, path[6] ? path + 7 : NULL);
 }
 
-static void assert_verdict(const json_t *result, const char *action, const char *reason, int step)
+/*
+ * A verdict is "ACTION REASON STEP", a change "FIELD VALUE ... REASON", an array the number of its
+ * elements; "none" is null or missing.
+ */
+static const char *member_text(const json_t *json, char *buf, size_t size)
 {
-	assert_string_equal(text_in(result, "verdict", "action"), action);
-	assert_string_equal(text_in(result, "verdict", "reason"), reason);
-	assert_int_equal(number_in(result, "verdict", "step"), step);
+	const json_t *fields = json_object_get(json, "fields"), *value;
+	size_t used = 0;
+	const char *key;
+
+	if (!json || json_is_null(json))
+		return "none";
+	if (json_is_string(json))
+		return json_string_value(json);
+	if (json_is_boolean(json))
+		return json_is_true(json) ? "true" : "false";
+	if (json_is_array(json))
+		snprintf(buf, size, "%zu", json_array_size(json));
+	else if (json_is_integer(json))
+		snprintf(buf, size, "%lld", (long long)json_integer_value(json));
+	else if (!fields)
+		snprintf(buf, size, "%s %s %d", text_at(json, "action"), text_at(json, "reason"),
+			 (int)int_at(json, "step"));
+	json_object_foreach((json_t *)fields, key, value) {
+		char number[32];
+
+		used += snprintf(buf + used, size - used, "%s %s ", key,
+				 member_text(value, number, sizeof(number)));
+	}
+	if (fields)
+		snprintf(buf + used, size - used, "%s", text_at(json_at(json, "verdict"), "reason"));
+	return buf;
+}
+
+/* Members of a result, "PATH=TEXT, PATH=TEXT, ...": member(), member_text(). */
+static void expect_in(const json_t *result, const char *of, const char *wants)
+{
+	char *copy = strdup(wants), *rest = copy, *want;
+
+	while ((want = strsep(&rest, ","))) {
+		char buf[160], *path = want + strspn(want, " "), *text = strchr(path, '=');
+		const char *found;
+
+		*text++ = 0;
+		found = member_text(member(result, path), buf, sizeof(buf));
+		if (strcmp(found, text))
+			fail_msg("%s: %s is \"%s\", not \"%s\"", of, path, found, text);
+	}
+	free(copy);
+}
+
+static void expect(struct rig *rig, const char *source, const char *fields, const char *wants)
+{
+	json_t *result = explained(rig, source, fields);
+
+	expect_in(result, source, wants);
+	json_decref(result);
 }
 
 #define EXPLAIN_TEST(test)                                 \
