@@ -12,7 +12,7 @@
 #include <ftw.h>
 
 #include "lib/test.h"
-#include "lib/json_at.h"
+#include "lib/json_expect.h"
 #include "control/running/audit.h"
 #include "packet/host/bans.h"
 #include "control/running/persist.h"
@@ -180,6 +180,16 @@ static void rig_do(struct rig *rig, const char *line)
 	json_t *answer = rig_command(rig, &rig_root, line);
 
 	if (!true_at(answer, "ok")) fail_msg("%s: %s", line, json_dumps(answer, 0));
+	json_decref(answer);
+}
+
+/* What the result of a read command must have: json_expect.h. */
+static void rig_expect(struct rig *rig, const char *line, const char *wants)
+{
+	json_t *answer = rig_command(rig, &rig_reader, line);
+
+	if (!true_at(answer, "ok")) fail_msg("%s: %s", line, json_dumps(answer, 0));
+	json_expect(json_at(answer, "result"), line, wants);
 	json_decref(answer);
 }
 

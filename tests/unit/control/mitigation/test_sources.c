@@ -146,7 +146,6 @@ RIG_TEST(test_budgets_come_and_go)
 RIG_TEST(test_budgets_and_operators)
 {
 	u64 now = clock_mono_ns();
-	json_t *response, *one;
 
 	rig_open(&rig, LIMIT HTTP);
 	http_open(&rig);
@@ -162,13 +161,8 @@ RIG_TEST(test_budgets_and_operators)
 		     "\"src\": \"192.0.2.1\", \"pairs\": [\"rate=10 packets/s\"]}}");
 	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
 	assert_string_equal(override_rate(&rig, 2), "184 packets/s");
-	response = rig_command(&rig, &rig_reader, "{\"command\": \"override list\", \"args\": "
-					    "{\"name\": \"per-source\"}}");
-	one = json_at(response, "result.overrides");
-	assert_int_equal(json_array_size(one), 3);
-	assert_null(json_at(one, "0.derived"));
-	assert_true(true_at(one, "1.derived"));
-	json_decref(response);
+	rig_expect(&rig, "{\"command\": \"override list\", \"args\": {\"name\": \"per-source\"}}",
+		   "overrides=3, overrides.0.derived=none, overrides.1.derived=true");
 	/* The limit changes: budgets are made of the new one. */
 	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"per-source\", "
 		     "\"pairs\": [\"rate=1000 packets/10s\", \"burst=200\"]}}");
@@ -209,7 +203,6 @@ static u64 refusals(struct rig *rig, enum push_refusal reason)
 RIG_TEST(test_packets_of_pushed_down_sources)
 {
 	u64 now = clock_mono_ns();
-	json_t *response, *result;
 
 	rig_open(&rig, LIMIT HTTP "exempt: [192.0.2.80]\n");
 	http_open(&rig);
@@ -228,15 +221,8 @@ RIG_TEST(test_packets_of_pushed_down_sources)
 	assert_null(pushed(&rig, 80));
 	assert_int_equal(refusals(&rig, PUSH_PROTECTED), 4);
 
-	response = rig_command(&rig, &rig_reader, "{\"command\": \"pushdowns list\"}");
-	result = json_object_get(response, "result");
-	assert_int_equal(count_at(result, "pushdowns"), 1);
-	result = json_at(result, "pushdowns.0");
-	assert_string_equal(text_at(result, "source"), "192.0.2.7");
-	assert_string_equal(text_at(result, "rule"), "api/user");
-	assert_string_equal(text_at(result, "value"), "eve");
-	assert_int_equal(int_at(result, "refused"), 80);
-	json_decref(response);
+	rig_expect(&rig, "{\"command\": \"pushdowns list\"}", "pushdowns=1, pushdowns.0.source=192.0.2.7, "
+		   "pushdowns.0.rule=api/user, pushdowns.0.value=eve, pushdowns.0.refused=80");
 	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "permission denied");
 	rig_refused(&rig, &rig_root, "{\"command\": \"pushdowns clear\", \"args\": "
 				     "{\"source\": \"192.0.2.8\"}}", "not pushed down");
@@ -272,7 +258,7 @@ RIG_TEST(test_taken_over)
 RIG_TEST(test_shown)
 {
 	u64 now = clock_mono_ns();
-	json_t *response, *http;
+	json_t *response;
 
 	rig_open(&rig, LIMIT HTTP);
 	http_open(&rig);
@@ -286,30 +272,15 @@ RIG_TEST(test_shown)
 		request(&rig, 7, "mallory\x1b[31m", true);
 	request(&rig, 7, "bob", true);
 	tick(&rig, now + 2 * SL_NS_PER_SEC);
-	response = rig_command(&rig, &rig_reader, "{\"command\": \"source show\", \"args\": "
-					    "{\"source\": \"192.0.2.7\"}}");
-	http = json_at(response, "result.http");
-	assert_int_equal(int_at(http, "users"), 40);
-	assert_int_equal(int_at(http, "well_behaved"), 39);
-	assert_int_equal(int_at(http, "budget_pps"), 1650);
 	/* Paced, but not below the others' need: 1610, and not changed for a while. */
-	http = json_object_get(http, "push_down");
-	assert_string_equal(text_at(http, "step"), "limit");
-	assert_string_equal(text_at(http, "rate"), "1650 packets/s");
-	json_decref(response);
-	response = rig_command(&rig, &rig_reader, "{\"command\": \"user top\"}");
-	http = json_at(response, "result.users");
-	assert_int_equal(json_array_size(http), 2);
-	assert_string_equal(text_at(http, "0.value"), "mallory\\x1b[31m");
-	assert_int_equal(int_at(http, "0.refused"), 60);
-	json_decref(response);
+	rig_expect(&rig, "{\"command\": \"source show\", \"args\": {\"source\": \"192.0.2.7\"}}",
+		   "http.users=40, http.well_behaved=39, http.budget_pps=1650, "
+		   "http.push_down.step=limit, http.push_down.rate=1650 packets/s");
+	rig_expect(&rig, "{\"command\": \"user top\"}",
+		   "users=2, users.0.value=mallory\\x1b[31m, users.0.refused=60");
 	/* Allowed requests, too; by the order that was asked for. */
-	response = rig_command(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"refused\"}}");
-	http = json_at(response, "result.users");
-	assert_int_equal(json_array_size(http), 2);
-	assert_string_equal(text_at(http, "0.value"), "mallory\\x1b[31m");
-	assert_int_equal(int_at(http, "0.refused.requests"), 60);
-	json_decref(response);
+	rig_expect(&rig, "{\"command\": \"user list\", \"args\": {\"by\": \"refused\"}}",
+		   "users=2, users.0.value=mallory\\x1b[31m, users.0.refused.requests=60");
 	response = rig_command(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"passed\", "
 				    "\"rule\": \"api/user\", \"count\": 5}}");
 	assert_int_equal(json_array_size(json_at(response, "result.users")), 5);

@@ -18,47 +18,16 @@ static int passed(struct rig *rig, u8 last, int count)
 	return rig_passed(rig, last, count, clock_mono_ns());
 }
 
-/* {"result": ...} of `override list web`. */
-static json_t *listed(struct rig *rig)
-{
-	json_t *response =
-		rig_command(rig, &rig_reader,
-			"{\"command\": \"override list\", \"args\": {\"name\": \"web\"}}");
-	json_t *result = json_object_get(response, "result");
-
-	assert_non_null(result);
-	json_incref(result);
-	json_decref(response);
-	return result;
-}
-
-static int count_of(struct rig *rig)
-{
-	json_t *list = listed(rig);
-	int count = int_at(list, "count");
-
-	json_decref(list);
-	return count;
-}
+#define LIST "{\"command\": \"override list\", \"args\": {\"name\": \"web\"}}"
 
 RIG_TEST(test_commands)
 {
-	json_t *list, *one;
-
 	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/m, burst: 10,\n"
 		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/m, burst: 20}]}\n");
 	rig_do(&rig, SET("192.0.2.7", "\"rate=50 packets/m\", \"burst=70\""));
-	list = listed(&rig);
-	assert_int_equal(int_at(list, "count"), 2);
-	one = json_at(list, "overrides.1");
-	assert_string_equal(text_at(one, "src"), "192.0.2.7");
-	assert_string_equal(text_at(one, "rate"), "50 packets/m");
-	assert_string_equal(text_at(one, "burst"), "70");
-	assert_true(true_at(one, "live"));
-	one = json_at(list, "overrides.0");
-	assert_false(true_at(one, "live"));
-	assert_int_equal(int_at(one, "line"), 5);
-	json_decref(list);
+	rig_expect(&rig, LIST, "count=2, overrides.1.src=192.0.2.7, overrides.1.rate=50 packets/m, "
+		   "overrides.1.burst=70, overrides.1.live=true, overrides.0.live=false, "
+		   "overrides.0.line=5");
 	assert_int_equal(passed(&rig, 7, 100), 70);
 	assert_int_equal(passed(&rig, 8, 100), 10);
 	assert_int_equal(passed(&rig, 1, 100), 20);
@@ -74,25 +43,20 @@ RIG_TEST(test_commands)
 	rig_do(&rig, SET("192.0.2.7", "\"burst=80\""));
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	rig_restart(&rig);
-	assert_int_equal(count_of(&rig), 2);
+	rig_expect(&rig, LIST, "count=2");
 	/* A change that neither the file nor another change contains needs no record. */
 	rig_do(&rig, DEL("192.0.2.7"));
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_do(&rig, DEL("192.0.2.1"));
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
-	assert_int_equal(count_of(&rig), 0);
+	rig_expect(&rig, LIST, "count=0");
 
 	/* Saved into the file. */
 	rig_do(&rig, SET("2001:db8::/48", "\"rate=90 packets/m\""));
 	rig_do(&rig, "{\"command\": \"save\"}");
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
-	list = listed(&rig);
-	assert_int_equal(int_at(list, "count"), 1);
-	one = json_at(list, "overrides.0");
-	assert_string_equal(text_at(one, "src"), "2001:db8::/48");
-	assert_false(true_at(one, "live"));
-	json_decref(list);
+	rig_expect(&rig, LIST, "count=1, overrides.0.src=2001:db8::/48, overrides.0.live=false");
 }
 
 /* An override may only fit the rates that were set before it: their order is kept. */
@@ -105,7 +69,7 @@ RIG_TEST(test_order)
 	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"web\", "
 		     "\"pairs\": [\"burst=1200\"]}}");
 	rig_restart(&rig);
-	assert_int_equal(count_of(&rig), 1);
+	rig_expect(&rig, LIST, "count=1");
 	/* Frames of 60 bytes. */
 	assert_int_equal(passed(&rig, 7, 100), 10);
 	assert_int_equal(passed(&rig, 8, 100), 20);
@@ -205,12 +169,12 @@ RIG_TEST(test_in_place)
 	rig_do(&rig, SET("192.0.2.9", "\"rate=40 packets/h\", \"burst=40\""));
 	rig_do(&rig, DEL("192.0.2.9"));
 	assert_ptr_equal(rig.d->running.policy, policy);
-	assert_int_equal(count_of(&rig), 1);
+	rig_expect(&rig, LIST, "count=1");
 	assert_int_equal(passed(&rig, 9, 5), 5);
 	rig_do(&rig, "{\"command\": \"rollback\"}");
 	assert_int_equal(passed(&rig, 9, 100), 20);
 	rig_restart(&rig);
-	assert_int_equal(count_of(&rig), 2);
+	rig_expect(&rig, LIST, "count=2");
 	policy = rig.d->running.policy;
 	/* Another length, and the last one, take the whole way. */
 	rig_do(&rig, SET("192.0.2.0/24", "\"rate=40 packets/h\", \"burst=60\""));
@@ -232,7 +196,7 @@ RIG_TEST(test_not_stored)
 	json_decref(rig_command(&rig, &rig_root, DEL("192.0.2.1")));
 	json_decref(rig_command(&rig, &rig_root, SET("192.0.2.7", "\"rate=40 packets/h\"")));
 	json_decref(rig_command(&rig, &rig_root, SET("192.0.2.1", "\"burst=400\"")));
-	assert_int_equal(count_of(&rig), 1);
+	rig_expect(&rig, LIST, "count=1");
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	assert_int_equal(passed(&rig, 8, 100), 10);
 	assert_int_equal(passed(&rig, 1, 100), 20);

@@ -119,22 +119,12 @@ RIG_TEST(test_set_refusals)
 
 RIG_TEST(test_set_list)
 {
-	json_t *result, *set;
-
 	rig_open(&rig, SETS);
 	set_do(&rig, "set add", "good", "[\"2001:db8::/32\"]");
-	result = result_of(&rig, "{\"command\":\"set list\"}");
-	assert_int_equal(count_at(result, "sets"), 2);
-	set = json_at(result, "sets.0");
-	assert_string_equal(text_at(set, "name"), "bad");
-	assert_int_equal(count_at(set, "used_by"), 2);
-	assert_false(true_at(set, "live"));
-	set = json_at(result, "sets.1");
-	assert_true(true_at(set, "live"));
-	json_decref(result);
-	result = result_of(&rig, "{\"command\":\"set list\",\"args\":{\"name\":\"good\"}}");
-	assert_string_equal(text_at(result, "prefixes.1"), "2001:db8::/32");
-	json_decref(result);
+	rig_expect(&rig, "{\"command\":\"set list\"}", "sets=2, sets.0.name=bad, sets.0.used_by=2, "
+		   "sets.0.live=false, sets.1.live=true");
+	rig_expect(&rig, "{\"command\":\"set list\",\"args\":{\"name\":\"good\"}}",
+		   "prefixes.1=2001:db8::/32");
 }
 
 /* A reload reads a set's file anew, and live changes are on top. */

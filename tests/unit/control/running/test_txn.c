@@ -7,15 +7,10 @@
 
 RIG_TEST(test_apply_takes_the_files_place)
 {
-	json_t *status;
-
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, NULL);
 	check_rate(&rig, 5);
-	status = result_of(&rig, "{\"command\":\"status\"}");
-	assert_string_equal(text_at(status, "applied.file"), "/lab/other.yaml");
-	assert_true(json_is_null(json_object_get(status, "pending")));
-	json_decref(status);
+	rig_expect(&rig, "{\"command\":\"status\"}", "applied.file=/lab/other.yaml, pending=none");
 	/* Also for the next daemon, until the file is read again. */
 	rig_restart(&rig);
 	check_rate(&rig, 5);
@@ -110,8 +105,7 @@ RIG_TEST(test_apply_keeps_live_changes)
 	line = apply_line(&rig, "limits: [{name: other, rate: 3 packets/s}]\n", NULL, false);
 	result = result_of(&rig, line);
 	free(line);
-	assert_int_equal(count_at(result, "dropped"), 1);
-	assert_non_null(strstr(text_at(result, "dropped.0"), "limit set all"));
+	json_expect(result, "apply", "dropped=1, dropped.0~limit set all");
 	json_decref(result);
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_true(rig_packet(&rig, 99, clock_mono_ns()));
@@ -131,8 +125,7 @@ RIG_TEST(test_apply_refusals)
 	rig_open(&rig, ALL);
 	line = apply_line(&rig, "limits: [{name: all, rate: none}]\n", NULL, false);
 	response = rig_command(&rig, &rig_root, line);
-	assert_string_equal(text_at(response, "error.file"), "/lab/other.yaml");
-	assert_int_equal(int_at(response, "error.line"), 3);
+	json_expect(response, line, "error.file=/lab/other.yaml, error.line=3");
 	json_decref(response);
 	rig_refused(&rig, &rig_root, line, "rate");
 	free(line);
@@ -151,17 +144,14 @@ RIG_TEST(test_apply_refusals)
 
 RIG_TEST(test_keys_that_need_a_restart_are_listed)
 {
-	json_t *result, *notes;
+	json_t *result;
 	char *line;
 
 	rig_open(&rig, ALL);
 	line = apply_line(&rig, "metrics: {listen: 127.0.0.1:9811}\npin_dir: /sys/fs/bpf/x\n" FIVE,
 			  NULL, false);
 	result = result_of(&rig, line);
-	notes = json_object_get(result, "notes");
-	assert_int_equal(json_array_size(notes), 2);
-	assert_non_null(strstr(text_at(notes, "0"), "metrics.listen"));
-	assert_non_null(strstr(text_at(notes, "1"), "pin_dir"));
+	json_expect(result, line, "notes=2, notes.0~metrics.listen, notes.1~pin_dir");
 	json_decref(result);
 	free(line);
 }

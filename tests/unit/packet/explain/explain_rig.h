@@ -98,55 +98,33 @@ static const json_t *member(const json_t *result, const char *path)
 	return change_of(result, path[6] ? path + 7 : NULL);
 }
 
-/*
- * A verdict is "ACTION REASON STEP", a change "FIELD VALUE ... REASON", an array the number of its
- * elements; "none" is null or missing.
- */
-static const char *member_text(const json_t *json, char *buf, size_t size)
+/* A verdict is "ACTION REASON STEP", a change "FIELD VALUE ... REASON". */
+static const char *member_text(const json_t *result, const char *path, char *buf, size_t size)
 {
-	const json_t *fields = json_object_get(json, "fields"), *value;
+	const json_t *json = member(result, path), *fields = json_object_get(json, "fields"), *value;
 	size_t used = 0;
 	const char *key;
 
-	if (!json || json_is_null(json))
-		return "none";
-	if (json_is_string(json))
-		return json_string_value(json);
-	if (json_is_boolean(json))
-		return json_is_true(json) ? "true" : "false";
-	if (json_is_array(json))
-		snprintf(buf, size, "%zu", json_array_size(json));
-	else if (json_is_integer(json))
-		snprintf(buf, size, "%lld", (long long)json_integer_value(json));
-	else if (!fields)
+	if (!json_is_object(json))
+		return json_as_text(json, buf, size);
+	if (!fields)
 		snprintf(buf, size, "%s %s %d", text_at(json, "action"), text_at(json, "reason"),
 			 (int)int_at(json, "step"));
 	json_object_foreach((json_t *)fields, key, value) {
 		char number[32];
 
 		used += snprintf(buf + used, size - used, "%s %s ", key,
-				 member_text(value, number, sizeof(number)));
+				 json_as_text(value, number, sizeof(number)));
 	}
 	if (fields)
-		snprintf(buf + used, size - used, "%s", text_at(json_at(json, "verdict"), "reason"));
+		snprintf(buf + used, size - used, "%s", text_at(json, "verdict.reason"));
 	return buf;
 }
 
-/* Members of a result, "PATH=TEXT, PATH=TEXT, ...": member(), member_text(). */
+/* Members of a result: json_expect.h. */
 static void expect_in(const json_t *result, const char *of, const char *wants)
 {
-	char *copy = strdup(wants), *rest = copy, *want;
-
-	while ((want = strsep(&rest, ","))) {
-		char buf[160], *path = want + strspn(want, " "), *text = strchr(path, '=');
-		const char *found;
-
-		*text++ = 0;
-		found = member_text(member(result, path), buf, sizeof(buf));
-		if (strcmp(found, text))
-			fail_msg("%s: %s is \"%s\", not \"%s\"", of, path, found, text);
-	}
-	free(copy);
+	json_expect_as(result, of, wants, member_text);
 }
 
 static void expect(struct rig *rig, const char *source, const char *fields, const char *wants)
