@@ -168,6 +168,7 @@ extern const struct key_type
 #define TYPE_LIST(what, ...)                                                             \
 	{ .name = what, .copy = type_list_copy, .clear = type_list_clear,                 \
 	  .equal = type_list_equal, ##__VA_ARGS__ }
+void type_map_lines(struct writer *w, const struct key *key, const void *section);
 void type_map_copy(const struct key *key, void *section, int *rc);
 void type_map_clear(const struct key *key, void *section);
 bool type_map_equal(const struct key *key, const void *a, const void *b);

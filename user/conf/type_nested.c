@@ -33,7 +33,7 @@ static void write_section(struct writer *w, const struct key *key, const void *s
 	w->indent -= 2;
 }
 
-static void map_lines(struct writer *w, const struct key *key, const void *section)
+void type_map_lines(struct writer *w, const struct key *key, const void *section)
 {
 	write_section(w, key, key_field_of(key, section));
 }
@@ -54,7 +54,7 @@ bool type_map_equal(const struct key *key, const void *a, const void *b)
 }
 
 const struct key_type type_map = TYPE_MAP("mapping", .read = map_read, .write = map_write,
-					  .lines = map_lines);
+					  .lines = type_map_lines);
 
 static void optional_clear(const struct key *key, void *section)
 {

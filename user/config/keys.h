@@ -8,7 +8,7 @@
 /* struct policy: the whole file; load.c */
 extern const struct keys policy_keys;
 /* struct limit_def, and parts of it; limit_keys.c */
-extern const struct keys limit_def_keys, limit_prefix_keys, limit_scale_keys;
+extern const struct keys limit_def_keys, limit_match_keys, limit_prefix_keys, limit_scale_keys;
 extern const struct key limit_item, set_element, listen_item;
 /* struct http_def, struct cluster_def, struct redis_def */
 extern const struct keys http_def_keys, cluster_def_keys, redis_keys;

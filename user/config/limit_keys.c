@@ -54,7 +54,7 @@ static const struct keys dst_prefix_keys = KEYS(struct limit_def, dst_prefix_row
 static const struct key limit_rows[] = {
 	{ "name", LIMIT(name), &type_identifier, .flags = KEY_NEEDED,
 	  .help = "1 to 63 characters of `a-z`, `0-9` and `-`; each once" },
-	{ "match", LIMIT(match), &type_match, .unset = "all packets",
+	{ "match", LIMIT(match), &type_match, .keys = &limit_match_keys, .unset = "all packets",
 	  .help = "conditions, see below" },
 	{ "per", LIMIT(per), &type_flags, .names = per_names, .usual = "[source]",
 	  .help = "what has its own bucket: any combination of `source`, `dst`, `proto`, "

@@ -91,40 +91,28 @@ static size_t format_address(const void *array, size_t i, size_t count, char *bu
 	return 1;
 }
 
-static void write_match_key(struct writer *w, const struct match_def *m,
-			    const struct match_key *key)
+void match_values_lines(struct writer *w, const struct key *row, const void *match)
 {
 	static write_format *const format[] = {
 		[MATCH_PREFIXES] = format_address, [MATCH_PROTOS] = format_proto,
 		[MATCH_RANGES] = format_range, [MATCH_FLAGS] = format_tcp_flags,
 		[MATCH_ICMP_TYPES] = format_icmp_type, [MATCH_INTERFACES] = format_interface,
 	};
-	bool is_src = key == &match_keys[MATCH_SRC];
+	const struct match_key *key = &match_keys[row->most];
 	struct addresses of;
 	const void *values;
 	size_t count;
 
-	values = match_values(m, key, &count);
+	values = match_values(match, key, &count);
 	if (key->kind == MATCH_PREFIXES) {
-		count -= is_src ? m->src_from_sets : m->dst_from_sets;
-		of = (struct addresses){ values, count, (const char (*)[SL_NAME_MAX])
-						(is_src ? m->src_set : m->dst_set) };
+		const struct match_sets *sets = &((const struct match_def *)match)->sets[row->most];
+
+		count -= sets->prefixes;
+		of = (struct addresses){ values, count, (const char (*)[SL_NAME_MAX])sets->name };
 		values = &of;
-		count += is_src ? m->src_set_count : m->dst_set_count;
+		count += sets->count;
 	}
 	write_list(w, key->name, values, count, format[key->kind]);
-}
-
-static void match_lines(struct writer *w, const struct key *key, const void *section)
-{
-	const struct match_def *m = key_field_of(key, section);
-
-	write_begin(w);
-	fputs("match:\n", w->out);
-	w->indent += 2;
-	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
-		write_match_key(w, m, &match_keys[i]);
-	w->indent -= 2;
 }
 
 static int match_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -133,30 +121,7 @@ static int match_read(struct reader *r, const struct yaml_node *node, const stru
 	return read_match(r, node, section);
 }
 
-static bool match_key_equal(const struct key *key, const void *a, const void *b)
-{
-	return match_equal(key_field_of(key, a), key_field_of(key, b));
-}
-
-static void match_key_copy(const struct key *key, void *section, int *rc)
-{
-	struct match_def *match = key_field(key, section), from = *match;
-
-	memset(match, 0, sizeof(*match));
-	if (!*rc)
-		*rc = match_copy(&from, match);
-}
-
-static void match_key_clear(const struct key *key, void *section)
-{
-	match_clear(key_field(key, section));
-}
-
-const struct key_type type_match = {
-	.name = "mapping", .read = match_read,
-	.lines = match_lines, .copy = match_key_copy,
-	.clear = match_key_clear, .equal = match_key_equal,
-};
+const struct key_type type_match = TYPE_MAP("mapping", .read = match_read, .lines = type_map_lines);
 
 /* ---- tag: each key sets its bit ---- */
 

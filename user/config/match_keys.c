@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/model.h"
+#include "config/read.h"
 
 const struct match_key match_keys[MATCH_KEY_COUNT] = {
 #define ROW(id, field, type, packet, ...)                                                         \
@@ -73,29 +74,13 @@ int match_append(struct match_def *match, const struct match_key *key, const voi
 	return 0;
 }
 
-void match_clear(struct match_def *match)
+bool match_names_set(const struct match_def *match, const char *name)
 {
-	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
-		free(get_array(match, match_keys[i].values));
-	free(match->src_set);
-	free(match->dst_set);
-	memset(match, 0, sizeof(*match));
-}
-
-int match_copy(const struct match_def *from, struct match_def *ret)
-{
-	int rc = 0;
-
-	*ret = *from;
-	for (size_t i = 0; i < MATCH_KEY_COUNT; i++) {
-		const struct match_key *key = &match_keys[i];
-
-		set_array(ret, key->values, array_copy(get_array(from, key->values),
-						       get_count(from, key->count), key->size, &rc));
-	}
-	ret->src_set = array_copy(from->src_set, from->src_set_count, SL_NAME_MAX, &rc);
-	ret->dst_set = array_copy(from->dst_set, from->dst_set_count, SL_NAME_MAX, &rc);
-	return rc;
+	for (size_t k = 0; k < ARRAY_SIZE(match->sets); k++)
+		for (size_t i = 0; i < match->sets[k].count; i++)
+			if (!strcmp(match->sets[k].name[i], name))
+				return true;
+	return false;
 }
 
 /* ---- values ---- */
@@ -138,25 +123,6 @@ static bool value_holds(const void *value, enum match_kind kind, enum sl_family 
 	return false;
 }
 
-static bool names_equal(const char (*a)[SL_NAME_MAX], size_t count, const char (*b)[SL_NAME_MAX],
-			size_t other_count)
-{
-	if (count != other_count)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(a[i], b[i]))
-			return false;
-	return true;
-}
-
-static size_t own_count(const struct match_def *match, const struct match_key *key)
-{
-	size_t count = match_count(match, key);
-
-	return key == &match_keys[MATCH_SRC] ? count - match->src_from_sets :
-	       key == &match_keys[MATCH_DST] ? count - match->dst_from_sets : count;
-}
-
 static bool values_equal(const struct match_key *key, const char *a, const char *b, size_t count)
 {
 	if (key->kind != MATCH_PREFIXES)
@@ -166,22 +132,6 @@ static bool values_equal(const struct match_key *key, const char *a, const char 
 				     (const struct sl_prefix *)b + i))
 			return false;
 	return true;
-}
-
-bool match_equal(const struct match_def *a, const struct match_def *b)
-{
-	for (size_t i = 0; i < MATCH_KEY_COUNT; i++) {
-		const struct match_key *key = &match_keys[i];
-		size_t count = own_count(a, key);
-
-		if (count != own_count(b, key) ||
-		    !values_equal(key, get_array(a, key->values), get_array(b, key->values), count))
-			return false;
-	}
-	return names_equal((const char (*)[SL_NAME_MAX])a->src_set, a->src_set_count,
-			   (const char (*)[SL_NAME_MAX])b->src_set, b->src_set_count) &&
-	       names_equal((const char (*)[SL_NAME_MAX])a->dst_set, a->dst_set_count,
-			   (const char (*)[SL_NAME_MAX])b->dst_set, b->dst_set_count);
 }
 
 bool match_holds(const struct match_def *match, const struct match_key *key,
@@ -194,6 +144,56 @@ bool match_holds(const struct match_def *match, const struct match_key *key,
 		if (value_holds(values + i * key->size, key->kind, family, value))
 			return true;
 	return false;
+}
+
+/* ---- the rows of the keys: of a type of their own, `most` is the key's number ---- */
+
+/* The sets that the values may be of, or NULL. */
+static struct match_sets *sets_of(const struct key *row, const void *match)
+{
+	struct match_def *of = (struct match_def *)match;
+
+	return match_keys[row->most].kind == MATCH_PREFIXES ? &of->sets[row->most] : NULL;
+}
+
+void match_values_clear(const struct key *row, void *match)
+{
+	const struct match_key *key = &match_keys[row->most];
+	struct match_sets *sets = sets_of(row, match);
+
+	free(get_array(match, key->values));
+	set_array(match, key->values, NULL);
+	memset((char *)match + key->count, 0, sizeof(size_t));
+	if (!sets)
+		return;
+	free(sets->name);
+	memset(sets, 0, sizeof(*sets));
+}
+
+void match_values_copy(const struct key *row, void *match, int *rc)
+{
+	const struct match_key *key = &match_keys[row->most];
+	struct match_sets *sets = sets_of(row, match);
+
+	set_array(match, key->values, array_copy(get_array(match, key->values),
+						 get_count(match, key->count), key->size, rc));
+	if (sets)
+		sets->name = array_copy(sets->name, sets->count, SL_NAME_MAX, rc);
+}
+
+bool match_values_equal(const struct key *row, const void *a, const void *b)
+{
+	const struct match_sets *x = sets_of(row, a), *y = sets_of(row, b);
+	const struct match_key *key = &match_keys[row->most];
+	size_t count = match_count(a, key) - (x ? x->prefixes : 0);
+
+	if (count != match_count(b, key) - (y ? y->prefixes : 0) || (x && x->count != y->count) ||
+	    !values_equal(key, get_array(a, key->values), get_array(b, key->values), count))
+		return false;
+	for (size_t i = 0; x && i < x->count; i++)
+		if (strcmp(x->name[i], y->name[i]))
+			return false;
+	return true;
 }
 
 /* ---- one match within another */

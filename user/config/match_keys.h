@@ -95,6 +95,13 @@ enum match_key_id {
 	MATCH_KEY_COUNT,
 };
 
+/* Sets that src or dst names; their prefixes are at the end of the key's. */
+struct match_sets {
+	char (*name)[SL_NAME_MAX];
+	size_t count;
+	size_t prefixes;
+};
+
 /*
  * A `match:`. A key with count 0 matches everything; of several values any one does. Values of one
  * key are in its field `name`, of `name`_count elements.
@@ -103,10 +110,7 @@ struct match_def {
 #define VALUES(id, name, type, ...) type *name; size_t name##_count;
 	MATCH_KEYS(VALUES)
 #undef VALUES
-	/* Sets that src and dst name, and how many prefixes at the end of them the sets gave. */
-	char (*src_set)[SL_NAME_MAX], (*dst_set)[SL_NAME_MAX];
-	size_t src_set_count, dst_set_count;
-	size_t src_from_sets, dst_from_sets;
+	struct match_sets sets[MATCH_DST + 1];	/* of src and dst */
 };
 
 struct match_key {
@@ -134,9 +138,7 @@ size_t match_count(const struct match_def *match, const struct match_key *key);
 /* Appends a copy of a value. 0 or -ENOMEM. */
 int match_append(struct match_def *match, const struct match_key *key, const void *value);
 
-/* Frees and copies all values; match_copy() returns 0 or -ENOMEM and leaves *ret to be cleared. */
-void match_clear(struct match_def *match);
-int match_copy(const struct match_def *from, struct match_def *ret);
+bool match_names_set(const struct match_def *match, const char *name);
 
 /* Whether they were written alike: sets count by their names. */
 bool match_equal(const struct match_def *a, const struct match_def *b);

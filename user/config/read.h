@@ -22,6 +22,12 @@ int read_throttle(struct reader *r, const struct yaml_node *node, struct throttl
 int read_prefix_or_set(struct reader *r, const char *text, struct sl_prefix *ret_prefix,
 		       const struct set_def **ret_set);
 
+/* Of a row of limit_match_keys; limit_types.c, match_keys.c. */
+void match_values_lines(struct writer *w, const struct key *row, const void *match);
+void match_values_copy(const struct key *row, void *match, int *rc);
+void match_values_clear(const struct key *row, void *match);
+bool match_values_equal(const struct key *row, const void *a, const void *b);
+
 /* The parts; `into` is a struct policy, limit_def, match_def. */
 int read_match(struct reader *r, const struct yaml_node *node, void *into);
 int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/read.h"
+#include "config/keys.h"
 
 /* An address or a set's name; match_expand() adds the prefixes of the set. */
 static int read_address(struct reader *r, const char *text, struct sl_prefix *ret_prefix,
@@ -36,16 +36,13 @@ static int append_value(struct reader *r, const struct into_key *into, const voi
 /* A set's name instead of its prefixes. */
 static int append_set(struct reader *r, const struct into_key *into, const struct set_def *set)
 {
-	struct match_def *m = into->match;
-	bool is_src = into->key == &match_keys[MATCH_SRC];
-	char (**names)[SL_NAME_MAX] = is_src ? &m->src_set : &m->dst_set;
-	size_t *count = is_src ? &m->src_set_count : &m->dst_set_count;
-	char (*grown)[SL_NAME_MAX] = array_grow(*names, *count, sizeof(**names));
+	struct match_sets *sets = &into->match->sets[into->key - match_keys];
+	char (*grown)[SL_NAME_MAX] = array_grow(sets->name, sets->count, SL_NAME_MAX);
 
 	if (!grown)
 		return read_no_memory(r);
-	*names = grown;
-	memcpy(grown[(*count)++], set->name, sizeof(set->name));
+	sets->name = grown;
+	memcpy(grown[sets->count++], set->name, sizeof(set->name));
 	return 0;
 }
 
@@ -184,11 +181,19 @@ static const char *value_accepted(const struct key *key, char *buf, size_t size)
 
 static const struct key_type type_values = {
 	.name = "list", .items = values_begin, .text = value_read, .accepted = value_accepted,
+	.lines = match_values_lines, .copy = match_values_copy, .clear = match_values_clear,
+	.equal = match_values_equal,
 };
 
 #define ROW(id, name, ...) \
 	{ #name, .type = &type_values, .most = MATCH_##id, .flags = MATCH_##id == MATCH_TCP_FLAGS ? KEY_COMMAS : 0 },
-static const struct key readers[] = { MATCH_KEYS(ROW) };
+static const struct key match_rows[] = { MATCH_KEYS(ROW) };
+const struct keys limit_match_keys = KEYS(struct match_def, match_rows);
+
+bool match_equal(const struct match_def *a, const struct match_def *b)
+{
+	return keys_equal(&limit_match_keys, a, b);
+}
 
 static bool lists_proto(const struct match_def *m, u8 proto)
 {
@@ -305,7 +310,7 @@ int read_match(struct reader *r, const struct yaml_node *node, void *into)
 
 	if (yaml_node_is_null(node))
 		return 0;
-	rc = read_map(r, node, readers, ARRAY_SIZE(readers), match);
+	rc = keys_read(r, node, &limit_match_keys, match);
 	if (!rc && match_expand(r->model, match))
 		rc = read_no_memory(r);
 	return rc ? rc : check_contradictions(r, node, match);

@@ -14,19 +14,18 @@
 
 /* ---- expanding sets ---- */
 
-static int expand_prefixes(const struct policy *policy, char (*names)[SL_NAME_MAX],
-			   size_t name_count, struct sl_prefix **prefix, size_t *count,
-			   size_t *from_sets)
+static int expand_prefixes(const struct policy *policy, struct match_sets *sets,
+			   struct sl_prefix **prefix, size_t *count)
 {
-	*count -= *from_sets;
-	*from_sets = 0;
-	for (size_t i = 0; i < name_count; i++) {
-		const struct set_def *set = policy_find_set(policy, names[i]);
+	*count -= sets->prefixes;
+	sets->prefixes = 0;
+	for (size_t i = 0; i < sets->count; i++) {
+		const struct set_def *set = policy_find_set(policy, sets->name[i]);
 
 		for (size_t k = 0; set && k < set->count; k++) {
 			if (append(*prefix, *count, set->prefix[k]))
 				return -ENOMEM;
-			(*from_sets)++;
+			sets->prefixes++;
 		}
 	}
 	return 0;
@@ -34,13 +33,9 @@ static int expand_prefixes(const struct policy *policy, char (*names)[SL_NAME_MA
 
 int match_expand(const struct policy *policy, struct match_def *m)
 {
-	int rc = expand_prefixes(policy, m->src_set, m->src_set_count, &m->src, &m->src_count,
-				 &m->src_from_sets);
+	int rc = expand_prefixes(policy, &m->sets[MATCH_SRC], &m->src, &m->src_count);
 
-	if (!rc)
-		rc = expand_prefixes(policy, m->dst_set, m->dst_set_count, &m->dst, &m->dst_count,
-				     &m->dst_from_sets);
-	return rc;
+	return rc ? rc : expand_prefixes(policy, &m->sets[MATCH_DST], &m->dst, &m->dst_count);
 }
 
 int list_expand(const struct policy *policy, struct list_def *list)
@@ -67,20 +62,6 @@ int list_expand(const struct policy *policy, struct list_def *list)
 }
 
 /* ---- which keys name a set ---- */
-
-static bool names_set(char (*names)[SL_NAME_MAX], size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(names[i], name))
-			return true;
-	return false;
-}
-
-static bool match_names_set(const struct match_def *m, const char *name)
-{
-	return names_set(m->src_set, m->src_set_count, name) ||
-	       names_set(m->dst_set, m->dst_set_count, name);
-}
 
 const struct list_set *list_find_set(const struct list_def *list, const char *name)
 {

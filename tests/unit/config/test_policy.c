@@ -155,8 +155,8 @@ TEST(test_limit)
 	assert_int_equal(m->src_count, 2);
 	assert_true(prefix_is(&m->src[0], "2001:db8::/32"));
 	assert_true(prefix_is(&m->src[1], "192.0.2.0/24"));
-	assert_int_equal(m->src_from_sets, 1);
-	assert_string_equal(m->src_set[0], "lab");
+	assert_int_equal(m->sets[MATCH_SRC].prefixes, 1);
+	assert_string_equal(m->sets[MATCH_SRC].name[0], "lab");
 	assert_true(prefix_is(&m->dst[0], "203.0.113.10"));
 	assert_int_equal(m->proto[0], 6);
 	assert_int_equal(m->proto[1], 47);

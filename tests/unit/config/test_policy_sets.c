@@ -50,7 +50,7 @@ TEST(test_references)
 
 	assert_int_equal(web->src_count, 2);
 	assert_int_equal(web->dst_count, 2);
-	assert_int_equal(web->dst_from_sets, 2);
+	assert_int_equal(web->sets[MATCH_DST].prefixes, 2);
 	assert_int_equal(block->count, 3);
 	assert_int_equal(block->set_count, 2);
 	assert_int_equal(block->entry[0].from, 0);

@@ -130,14 +130,6 @@ int command_set_del(struct commands *ctx, const struct command_request *request,
 
 /* ------------------------------------------------------------------ list */
 
-static bool names_set_in(char (*set)[SL_NAME_MAX], size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(set[i], name))
-			return true;
-	return false;
-}
-
 /* The lists and limits that use it: "block", "exempt", "limit web". */
 static json_t *users_of(const struct policy *policy, const char *name)
 {
@@ -149,14 +141,10 @@ static json_t *users_of(const struct policy *policy, const char *name)
 		json_array_append_new(users, json_string("exempt"));
 	if (list_find_set(&policy->list[LIST_NEVER_BAN], name))
 		json_array_append_new(users, json_string("never_ban"));
-	for (size_t i = 0; i < policy->limit_count; i++) {
-		const struct match_def *match = &policy->limit[i].match;
-
-		if (names_set_in(match->src_set, match->src_set_count, name) ||
-		    names_set_in(match->dst_set, match->dst_set_count, name))
+	for (size_t i = 0; i < policy->limit_count; i++)
+		if (match_names_set(&policy->limit[i].match, name))
 			json_array_append_new(users, json_sprintf("limit %s",
 								  policy->limit[i].name));
-	}
 	return users;
 }
 
