@@ -21,8 +21,6 @@ CLIENT=1
 [ "$(nproc)" -gt 1 ] || CLIENT=0
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 4000000000}
 YAML

@@ -27,8 +27,6 @@ CLIENT=1
 command -v wrk > /dev/null || { echo "bench-http: wrk is needed" >&2; exit 1; }
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 4000000000}
 YAML

@@ -20,8 +20,6 @@ command -v wrk > /dev/null || { echo "bench-nodes: wrk is needed" >&2; exit 1; }
 KEYS=20000
 
 http_rules bench <<'YAML'
-domain: bench
-descriptors:
   - {key: strict, limits: [4000000 requests/d], consistency: strict}
   - {key: lease, limits: [4000000 requests/d], consistency: {lease: 10s}}
   - {key: write_back, limits: [4000000 requests/d], consistency: {write_back: 1s}}

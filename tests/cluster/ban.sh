@@ -8,8 +8,6 @@
 cluster_begin ban "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: login
     limits: [6 requests/h]
     scope: cluster

@@ -8,8 +8,6 @@
 cluster_begin ask "$@"
 
 http_rules api << 'YAML'
-domain: api
-descriptors:
   - key: user
     scope: cluster
     limits: ['5 requests/d']

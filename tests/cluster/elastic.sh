@@ -10,8 +10,6 @@
 cluster_begin elastic "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: window, scope: cluster, limits: [100 requests/h],
      throttle: &elastic {elastic: 200%, floor: 25%, while: {load_signal: load}}}
   - {key: sliding, scope: cluster, algorithm: sliding-window, limits: [100 requests/h], throttle: *elastic}

@@ -241,8 +241,6 @@ fault() {
 }
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: local, limits: 1M requests/d, scope: cluster, consistency: strict, on_store_failure: local}
   - {key: open, limits: 1M requests/d, scope: cluster, consistency: strict, on_store_failure: open}
   - {key: closed, limits: 1M requests/d, scope: cluster, consistency: strict, on_store_failure: closed}

@@ -9,8 +9,6 @@
 cluster_begin keys "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: fixed, scope: cluster, limits: [10 requests/20s]}
   - {key: sliding, scope: cluster, algorithm: sliding-window, limits: [10 requests/20s]}
   - {key: log, scope: cluster, algorithm: sliding-log, limits: [10 requests/20s]}

@@ -93,8 +93,6 @@ check_is "its servers redirect clients to each other" \
 # ---------------------------------------------------------------- nodes
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 5}
 YAML

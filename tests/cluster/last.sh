@@ -9,8 +9,6 @@
 cluster_begin last "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: fixed, scope: cluster, limits: [3 requests/d]}
   - {key: first, scope: cluster, window: first-request, limits: [3 requests/d]}
   - {key: sliding, scope: cluster, algorithm: sliding-window, limits: [3 requests/d]}

@@ -10,8 +10,6 @@ cluster_begin replication "$@"
 
 EXEMPT='10.1.7.0/24, 10.1.2.64/26'
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     limits: ['10 requests/h']
     push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 60s, max: 1h}

@@ -8,8 +8,6 @@
 cluster_begin soft "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: window, scope: cluster, limits: [100 requests/h], throttle: {soft: 30%}}
   - {key: sliding, scope: cluster, algorithm: sliding-window, limits: [100 requests/h], throttle: {soft: 30%}}
   - {key: log, scope: cluster, algorithm: sliding-log, limits: [100 requests/h], throttle: {soft: 30%}}

@@ -12,8 +12,6 @@ utc_room 86400 60
 LIMIT=200
 USERS=4
 http_rules api <<YAML
-domain: api
-descriptors:
   - key: user
     limits: [{name: day, rate: $LIMIT requests/d}]
     scope: cluster

@@ -10,8 +10,6 @@ cluster_begin storm "$@"
 USERS=3000
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: user, limits: 100 requests/d, scope: cluster, on_store_failure: local}
 YAML
 utc_room 86400 120

@@ -8,8 +8,6 @@
 http_begin api "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: user, limits: ['3 requests/d'], algorithm: token-bucket, burst: 3}
   - {key: once, limits: ['1 requests/d'], algorithm: token-bucket, burst: 1}
   - {key: watched, rate_limit: {unit: day, requests_per_unit: 1}, shadow_mode: true}

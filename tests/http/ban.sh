@@ -8,8 +8,6 @@
 http_begin ban "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: login
     limits: [3 requests/10m]
     algorithm: token-bucket

@@ -10,8 +10,6 @@ http_begin bounds "$@"
 echo 0123456789abcdef-one > "$LAB/one"
 echo 0123456789abcdef-two > "$LAB/two"
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: user, rate_limit: {unit: hour, requests_per_unit: 2}}
   - {key: named, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 2}}
 YAML

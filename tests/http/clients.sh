@@ -8,8 +8,6 @@
 http_begin clients "$@"
 
 http_rules clients <<'YAML'
-domain: clients
-descriptors:
   - {key: bash, limits: ['5 requests/s'], algorithm: token-bucket, burst: 5}
   - {key: python, limits: ['5 requests/s'], algorithm: token-bucket, burst: 5}
   - {key: javascript, limits: ['5 requests/s'], algorithm: token-bucket, burst: 5}

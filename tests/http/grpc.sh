@@ -8,8 +8,6 @@
 http_begin grpc "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 5}
   - key: plan
@@ -28,8 +26,6 @@ YAML
 cp "$RULES/api.yaml" "$LAB/api.yaml"
 
 http_rules quota <<'YAML'
-domain: quota
-descriptors:
   - key: backend
     value: a
     quota_mode: true

@@ -53,8 +53,6 @@ check_is "both proxies asked without an error" "$(metric sluice_http_requests_to
 # ---------------------------------------------------------------- many at once
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     limits: ['600 requests/d']
     algorithm: token-bucket

@@ -9,8 +9,6 @@
 http_begin idle "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: user, limits: [5 requests/s]}
 YAML
 

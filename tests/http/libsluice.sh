@@ -8,8 +8,6 @@
 http_begin libsluice "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: user, limits: ['5 requests/h'], algorithm: sliding-log}
   - {key: user, value: fast, limits: ['1 requests/s'], algorithm: token-bucket, burst: 1}
   - {key: user, value: queued, limits: ['2 requests/s'], algorithm: token-bucket, burst: 1, on_limit: {wait: 20s, queue: 10}}

@@ -9,8 +9,6 @@ http_begin observe "$@"
 
 LOG=$LAB/decisions.json
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 2}
   - key: seat
@@ -60,8 +58,6 @@ check_is "a value is logged unchanged" "$(grep -c 'plain .u0022bytes.u0022 .u00c
 # ---------------------------------------------------------------- values in metrics
 
 http_rules named <<'YAML'
-domain: named
-descriptors:
   - key: plan
     detailed_metric: true
     rate_limit: {unit: day, requests_per_unit: 2}

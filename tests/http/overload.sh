@@ -20,8 +20,6 @@ NORMAL=$((CAPACITY * 2))
 LOW=$((CAPACITY * 4 - CRITICAL - NORMAL))
 
 http_rules app <<YAML
-domain: app
-descriptors:
   - key: server
     limits: [$((CAPACITY * 4)) requests/s]
     algorithm: token-bucket

@@ -12,8 +12,6 @@ BAD="not-json text other negative nan infinite deep empty large hang trickle clo
 POLLED=http://127.0.0.1:8000
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     limits: [1000 requests/h]
     throttle: {elastic: 100%, floor: 10%, while: {load_signal: {queue: 50%}}}

@@ -8,8 +8,6 @@
 http_begin ratelimit "$@"
 
 http_rules diff <<'YAML'
-domain: diff
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 5}
   - key: path

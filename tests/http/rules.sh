@@ -14,8 +14,6 @@ passes() {
 }
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   # a comment, which save keeps
   - key: user
     limits: ['3 requests/d']

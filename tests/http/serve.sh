@@ -8,8 +8,6 @@
 http_begin serve "$@"
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 5}
 YAML
@@ -57,8 +55,6 @@ check_is "each thread has no_new_privs" \
 # ---------------------------------------------------------------- changed rules
 
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 9}
 YAML

@@ -9,8 +9,6 @@ http_begin syslog "$@"
 
 # A bucket that refills hardly at all during the test.
 http_rules api <<'YAML'
-domain: api
-descriptors:
   - {key: source, limits: ['1000 requests/d'], algorithm: token-bucket, burst: 100000}
   - key: user
     limits: ['100 requests/d']

@@ -56,9 +56,14 @@ http_end() {
 	lab_leave
 }
 
-# http_rules NAME < YAML: replaced whole, as an editor does it.
+# http_rules NAME < YAML: replaced whole, as an editor does it. Text without a `domain` is the
+# descriptors of the domain NAME.
 http_rules() {
-	cat > "$LAB/new-rules" && mv "$LAB/new-rules" "$RULES/$1.yaml"
+	local text
+
+	text=$(cat)
+	grep -q '^domain:' <<< "$text" || text=$(printf 'domain: %s\ndescriptors:\n%s' "$1" "$text")
+	printf '%s\n' "$text" > "$LAB/new-rules" && mv "$LAB/new-rules" "$RULES/$1.yaml"
 }
 
 # http_config < YAML

@@ -81,8 +81,6 @@ haproxy_kinds() {
 # The rules of the examples' tests, with limits that refill only within a day.
 proxy_rules() {
 	http_rules api <<'YAML'
-domain: api
-descriptors:
   - key: source
     limits: ['1000 requests/d']
     algorithm: token-bucket
