@@ -12,11 +12,6 @@
 #include "conf/config_text.h"
 #include "config/model.h"
 
-static int no_memory(struct sl_err *err)
-{
-	return sl_err_set(err, ENOMEM, "out of memory");
-}
-
 static const char *const list_names[LIST_KIND_COUNT] = {
 	[LIST_BLOCK] = "block",
 	[LIST_EXEMPT] = "exempt",
@@ -126,7 +121,7 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 				  "one line", list_names[kind]);
 	found = list_find_entry(list, &entry->prefix);
 	if (!found)
-		return add(list, entry) ? no_memory(err) : 0;
+		return add(list, entry) ? sl_err_no_memory(err) : 0;
 	if (!list_entry_is_live(found))		/* a file may list a prefix twice: one stays */
 		list_filter(list, is_no_twin, found);
 	next = found->next;
