@@ -10,4 +10,6 @@ struct bytes {
 	size_t len;
 };
 
+#define BYTES_OF(literal) ((struct bytes){ literal, sizeof(literal) - 1 })
+
 #endif

@@ -4,6 +4,14 @@
 
 static const char hex[] = "0123456789abcdef";
 
+void out_bytes_cut(struct out *out, const char *bytes, size_t len)
+{
+	size_t room = out->len < out->size ? out->size - out->len : 0;
+
+	if (room)
+		memcpy(out->at + out->len, bytes, len < room ? len : room);
+}
+
 const char *out_end(struct out *out)
 {
 	size_t end = out->len;

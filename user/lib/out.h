@@ -31,13 +31,16 @@ static inline void out_char(struct out *out, char c)
 	out->len++;
 }
 
+/* out_bytes() of what may not fit: as much as does. */
+void out_bytes_cut(struct out *out, const char *bytes, size_t len);
+
+/* A literal that fits is copied without a call. */
 static inline void out_bytes(struct out *out, const char *bytes, size_t len)
 {
-	if (out->len < out->size) {
-		size_t room = out->size - out->len;
-
-		memcpy(out->at + out->len, bytes, len < room ? len : room);
-	}
+	if (out->len + len < out->size)
+		memcpy(out->at + out->len, bytes, len);
+	else
+		out_bytes_cut(out, bytes, len);
 	out->len += len;
 }
 
@@ -46,6 +49,8 @@ static inline void out_text(struct out *out, const char *text)
 	out_bytes(out, text, strlen(text));
 }
 
+#define U64_DIGITS_MAX 20
+
 /* Two digits at a time: half the divisions. */
 static inline void out_u64(struct out *out, u64 value)
 {
@@ -53,16 +58,22 @@ static inline void out_u64(struct out *out, u64 value)
 				    "25262728293031323334353637383940414243444546474849"
 				    "50515253545556575859606162636465666768697071727374"
 				    "75767778798081828384858687888990919293949596979899";
-	char digits[20];
-	size_t n = sizeof(digits);
+	char digits[2 * U64_DIGITS_MAX];
+	size_t n = U64_DIGITS_MAX;
 
 	for (; value > 9; value /= 100) {
 		n -= 2;
 		memcpy(digits + n, pairs + 2 * (value % 100), 2);
 	}
-	if (value || n == sizeof(digits))
+	if (value || n == U64_DIGITS_MAX)
 		digits[--n] = (char)('0' + value);
-	out_bytes(out, digits + n, sizeof(digits) - n);
+	/* With room for the longest number a copy of its length takes no call. */
+	if (out->len + U64_DIGITS_MAX < out->size) {
+		memcpy(out->at + out->len, digits + n, U64_DIGITS_MAX);
+		out->len += U64_DIGITS_MAX - n;
+	} else {
+		out_bytes(out, digits + n, U64_DIGITS_MAX - n);
+	}
 }
 
 /*

@@ -43,4 +43,34 @@ TEST(test_cut)
 	assert_string_equal(out_end(&out), "123");
 }
 
+/* Into `size` bytes of many: as if there were more, and nothing is written behind them. */
+static void assert_within(size_t size, size_t before, u64 value, size_t text)
+{
+	static const char filler[] = "abcdefghijklmnopqrstuvwxyz";
+	char got[128], want[128];
+	struct out out;
+
+	memset(got, '!', sizeof(got));
+	out_begin(&out, got, size);
+	out_bytes(&out, filler, before);
+	out_u64(&out, value);
+	out_bytes(&out, filler, text);
+	assert_int_equal(out.len, snprintf(want, sizeof(want), "%.*s%llu%.*s", (int)before, filler,
+					   value, (int)text, filler));
+	assert_memory_equal(got, want, out.len < size ? out.len : size);
+	for (size_t i = size; i < sizeof(got); i++)
+		assert_int_equal(got[i], '!');
+}
+
+TEST(test_edges)
+{
+	u64 value = 7;
+
+	for (u32 digits = 1; digits <= 20; digits++, value = value * 10 + 1)
+		for (size_t size = 0; size < 48; size++)
+			for (size_t before = 0; before < 12; before++)
+				for (size_t text = 0; text < 4; text++)
+					assert_within(size, before, value, text);
+}
+
 TEST_MAIN

@@ -94,7 +94,15 @@ static void out_parameter(struct out *out, const char *name, u64 value)
 	out_u64(out, value < SF_INTEGER_MAX ? value : SF_INTEGER_MAX);
 }
 
-static const char *list_policies(const struct response *response, bool now, char *buf, size_t size)
+/* Ends it; its text, which may have been cut. */
+static struct bytes out_end_bytes(struct out *out)
+{
+	const char *text = out_end(out);
+
+	return (struct bytes){ text, out->len < out->size ? out->len : strlen(text) };
+}
+
+static struct bytes list_policies(const struct response *response, bool now, char *buf, size_t size)
 {
 	const struct response_policy *policy;
 	struct out out;
@@ -119,17 +127,17 @@ static const char *list_policies(const struct response *response, bool now, char
 		if (policy->t_ns != ~0ULL)
 			out_parameter(&out, ";t=", seconds_up(policy->t_ns));
 	}
-	return out_end(&out);
+	return out_end_bytes(&out);
 }
 
 const char *response_ratelimit(const struct response *response, char *buf, size_t size)
 {
-	return list_policies(response, true, buf, size);
+	return list_policies(response, true, buf, size).at;
 }
 
 const char *response_ratelimit_policy(const struct response *response, char *buf, size_t size)
 {
-	return list_policies(response, false, buf, size);
+	return list_policies(response, false, buf, size).at;
 }
 
 /*
@@ -184,14 +192,14 @@ const char *response_reason(const struct response *response, char *buf, size_t s
 	return out_end(&out);
 }
 
-static void add_number(response_header_fn add, void *arg, const char *name, u64 value)
+static void add_number(response_header_fn add, void *arg, struct bytes name, u64 value)
 {
 	struct out out;
 	char text[24];
 
 	out_begin(&out, text, sizeof(text));
 	out_u64(&out, value);
-	add(name, out_end(&out), arg);
+	add(name, out_end_bytes(&out), arg);
 }
 
 void response_headers(const struct response *response, u32 jitter_permille, response_header_fn add,
@@ -201,17 +209,16 @@ void response_headers(const struct response *response, u32 jitter_permille, resp
 	char text[RESPONSE_TEXT_MAX];
 
 	if (response->policy_count) {
-		add_number(add, arg, "x-ratelimit-limit", response->policy[0].q);
-		add_number(add, arg, "x-ratelimit-remaining", response->policy[0].r);
+		add_number(add, arg, BYTES_OF("x-ratelimit-limit"), response->policy[0].q);
+		add_number(add, arg, BYTES_OF("x-ratelimit-remaining"), response->policy[0].r);
 	}
 	if (retry_after) {
-		add_number(add, arg, "x-ratelimit-retry-after", retry_after);
-		add_number(add, arg, "retry-after", retry_after);
+		add_number(add, arg, BYTES_OF("x-ratelimit-retry-after"), retry_after);
+		add_number(add, arg, BYTES_OF("retry-after"), retry_after);
 	}
 	if (response->policy_count) {
-		add("ratelimit-policy", response_ratelimit_policy(response, text, sizeof(text)),
-		    arg);
-		add("ratelimit", response_ratelimit(response, text, sizeof(text)), arg);
+		add(BYTES_OF("ratelimit-policy"), list_policies(response, false, text, sizeof(text)), arg);
+		add(BYTES_OF("ratelimit"), list_policies(response, true, text, sizeof(text)), arg);
 	}
 }
 

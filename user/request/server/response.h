@@ -14,7 +14,8 @@
 /* A buffer that holds any value below; no header is longer than this. */
 #define RESPONSE_TEXT_MAX 2048
 
-typedef void (*response_header_fn)(const char *name, const char *value, void *arg);
+/* Both are terminated, too. */
+typedef void (*response_header_fn)(struct bytes name, struct bytes value, void *arg);
 
 /*
  * Calls `add` for each header. Names are lower case ("ratelimit-policy"): HTTP/2 requires it, and

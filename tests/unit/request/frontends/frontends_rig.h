@@ -65,12 +65,13 @@ struct bytes http1_token(const struct http1_request *r)
 	return http1_find(r, "x-sluice-token");
 }
 
-void http1_reply_header(struct http1_request *r, const char *name, const char *value)
+void http1_reply_header_bytes(struct http1_request *r, struct bytes name, struct bytes value)
 {
 	size_t used = strlen(reply_headers);
 
 	assert_int_equal(replied, 0);
-	snprintf(reply_headers + used, sizeof(reply_headers) - used, "%s: %s\n", name, value);
+	snprintf(reply_headers + used, sizeof(reply_headers) - used, "%.*s: %.*s\n", (int)name.len,
+		 name.at, (int)value.len, value.at);
 }
 
 void http1_reply(struct http1_request *r, int status, const char *type, const void *body,

@@ -19,10 +19,12 @@ static struct rule_limit hourly = { .name = "hourly" }, other_hourly = { .name =
 /* The output of response_headers(), as "name: value\n" lines. */
 static char said[8192];
 
-static void say(const char *name, const char *value, void *arg)
+static void say(struct bytes name, struct bytes value, void *arg)
 {
-	assert_true(strlen(value) < RESPONSE_TEXT_MAX);
-	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s: %s\n", name, value);
+	assert_int_equal(strlen(name.at), name.len);
+	assert_int_equal(strlen(value.at), value.len);
+	assert_true(value.len < RESPONSE_TEXT_MAX);
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s: %s\n", name.at, value.at);
 }
 
 static const char *headers(const struct response *response, u32 jitter)

@@ -191,22 +191,45 @@ static void out_status(struct out *out, const Rls__Status *status)
 	out_end_part(out, from);
 }
 
-size_t grpc_response_plain(const Rls__Response *response, char *buf, size_t size)
+static u32 varint_len(size_t value)
 {
-	struct out out;
-	size_t from;
+	u32 len = 1;
 
-	if (response->dynamic_metadata)
-		return 0;
+	for (; value > 0x7f; value >>= 7)
+		len++;
+	return len;
+}
+
+static void out_bytes_field(struct out *out, u32 field, struct bytes bytes)
+{
+	out_char(out, BYTES(field));
+	out_varint(out, bytes.len);
+	out_bytes(out, bytes.at, bytes.len);
+}
+
+/* Neither is empty. */
+static void out_header(struct bytes name, struct bytes value, void *arg)
+{
+	struct out *out = arg;
+
+	out_char(out, BYTES(3));
+	out_varint(out, 2 + varint_len(name.len) + name.len + varint_len(value.len) + value.len);
+	out_bytes_field(out, 1, name);
+	out_bytes_field(out, 2, value);
+}
+
+size_t grpc_response_plain(const struct response *response, u32 jitter_permille, char *buf,
+			   size_t size)
+{
+	struct grpc_status_message message;
+	struct out out;
+
 	out_begin(&out, buf, size);
-	out_number(&out, 1, response->overall_code);
-	for (size_t i = 0; i < response->n_statuses; i++)
-		out_status(&out, response->statuses[i]);
-	for (size_t i = 0; i < response->n_response_headers_to_add; i++) {
-		from = out_begin_part(&out, 3);
-		out_string(&out, 1, response->response_headers_to_add[i]->key);
-		out_string(&out, 2, response->response_headers_to_add[i]->value);
-		out_end_part(&out, from);
+	out_number(&out, 1, response->code == RESPONSE_OK ? RLS__CODE__OK : RLS__CODE__OVER_LIMIT);
+	for (u32 i = 0; i < response->count; i++) {
+		grpc_status_set(&message, &response->status[i]);
+		out_status(&out, &message.status);
 	}
+	response_headers(response, jitter_permille, out_header, &out);
 	return out.len <= size ? out.len : 0;
 }

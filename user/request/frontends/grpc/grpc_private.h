@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 
 #include "proto/rls.pb-c.h"
+#include "request/server/response.h"
 #include "request/server/worker.h"
 
 /* Bounds of a connection, documented in docs/grpc.md. */
@@ -193,6 +194,24 @@ void grpc_report(struct grpc_stream *stream, struct bytes message);
  * sent.
  */
 bool grpc_refuse_beyond(struct grpc_stream *stream, const char *message);
+/* One descriptor's part of a response, with the messages that it points to. */
+struct grpc_status_message {
+	Rls__Status status;
+	Rls__Limit limit;
+	Rls__Duration reset;
+};
+void grpc_status_set(struct grpc_status_message *ret, const struct response_status *from);
+/* A response for protobuf-c; it points into the other one, and lives as long as that and the stream. */
+#define GRPC_RESPONSE_HEADERS_MAX 6
+struct grpc_response_message {
+	Rls__Response response;
+	struct grpc_status_message status[REQUEST_DESCRIPTORS_MAX];
+	Rls__Status *status_at[REQUEST_DESCRIPTORS_MAX];
+	Rls__Header header[GRPC_RESPONSE_HEADERS_MAX], *header_at[GRPC_RESPONSE_HEADERS_MAX];
+	char text[GRPC_RESPONSE_HEADERS_MAX][RESPONSE_TEXT_MAX];
+};
+void grpc_response_set(struct grpc_stream *stream, struct grpc_response_message *ret,
+		       const struct response *from, u32 jitter_permille);
 /* A descriptor without entries; 0 hits: absent. */
 void grpc_descriptor_begin(struct request_descriptor *ret, u64 hits);
 /* A RateLimitRequest, by protobuf-c: NULL, or why it is malformed; or it sets `beyond`. */
@@ -206,7 +225,8 @@ void grpc_health_drain(struct grpc_conn *conn);
 /* ---- grpc_plain.c ---- */
 /* As grpc_request_read(). False: it is not of the usual form; *ret is unchanged. */
 bool grpc_request_plain(struct grpc_stream *stream, struct bytes message, struct request *ret);
-/* The packed length; 0: it is not of the usual form, or does not fit. */
-size_t grpc_response_plain(const Rls__Response *response, char *buf, size_t size);
+/* The packed response without metadata: its length; 0: it does not fit. */
+size_t grpc_response_plain(const struct response *response, u32 jitter_permille, char *buf,
+			   size_t size);
 
 #endif

@@ -20,7 +20,6 @@
 #include "request/frontends/grpc/grpc_private.h"
 
 #define DEPTH_MAX 16
-#define HEADERS_MAX 12
 
 /* ------------------------------------------------------------------ metadata */
 
@@ -273,26 +272,19 @@ static u64 max_wait_ns(const struct grpc_stream *stream)
 
 /* ------------------------------------------------------------------ out */
 
-struct headers {
-	Rls__Header header[HEADERS_MAX], *at[HEADERS_MAX];
-	size_t count;
-	char text[HEADERS_MAX / 2 * RESPONSE_TEXT_MAX];
-	size_t used;
-};
-
-static void add_header(const char *name, const char *value, void *arg)
+static void add_header(struct bytes name, struct bytes value, void *arg)
 {
-	struct headers *headers = arg;
-	size_t len = strlen(value) + 1;
-	Rls__Header *header = &headers->header[headers->count];
+	struct grpc_response_message *message = arg;
+	size_t at = message->response.n_response_headers_to_add;
+	Rls__Header *header = &message->header[at];
 
-	if (headers->count == HEADERS_MAX || len > sizeof(headers->text) - headers->used)
+	if (at == GRPC_RESPONSE_HEADERS_MAX || value.len >= sizeof(message->text[at]))
 		return;
 	rls__header__init(header);
-	header->key = (char *)name;
-	header->value = memcpy(headers->text + headers->used, value, len);
-	headers->used += len;
-	headers->at[headers->count++] = header;
+	header->key = (char *)name.at;
+	header->value = memcpy(message->text[at], value.at, value.len + 1);
+	message->header_at[at] = header;
+	message->response.n_response_headers_to_add++;
 }
 
 static enum request_unit unit_of(u64 window_ns)
@@ -309,19 +301,12 @@ static enum request_unit unit_of(u64 window_ns)
 	return REQUEST_UNIT_UNKNOWN;
 }
 
-/* One descriptor's part of the response, with the messages that it points to. */
-struct status {
-	Rls__Status status;
-	Rls__Limit limit;
-	Rls__Duration reset;
-};
-
 static u32 at_most_u32(u64 n)
 {
 	return n > UINT32_MAX ? UINT32_MAX : n;
 }
 
-static void set_status(struct status *ret, const struct response_status *from)
+void grpc_status_set(struct grpc_status_message *ret, const struct response_status *from)
 {
 	Rls__Status *status = &ret->status;
 
@@ -347,34 +332,55 @@ static void set_status(struct status *ret, const struct response_status *from)
 	status->current_limit = &ret->limit;
 }
 
-static void write_response(struct grpc_stream *stream, const struct response *rl_response)
+void grpc_response_set(struct grpc_stream *stream, struct grpc_response_message *ret,
+		       const struct response *from, u32 jitter_permille)
+{
+	Rls__Response *response = &ret->response;
+
+	rls__response__init(response);
+	response->overall_code = from->code == RESPONSE_OK ? RLS__CODE__OK : RLS__CODE__OVER_LIMIT;
+	response->statuses = ret->status_at;
+	response->n_statuses = from->count;
+	for (u32 i = 0; i < from->count; i++) {
+		grpc_status_set(&ret->status[i], &from->status[i]);
+		ret->status_at[i] = &ret->status[i].status;
+	}
+	response->response_headers_to_add = ret->header_at;
+	response_headers(from, jitter_permille, add_header, ret);
+	response->dynamic_metadata = grpc_metadata(stream, from);
+}
+
+static bool has_metadata(const struct response *response)
+{
+	for (u32 i = 0; i < response->count; i++)
+		if (response->status[i].rule && response->status[i].rule->metadata)
+			return true;
+	return false;
+}
+
+static void write_by_protobuf_c(struct grpc_stream *stream, const struct response *response,
+				u32 jitter_permille)
+{
+	struct grpc_response_message message;
+
+	grpc_response_set(stream, &message, response, jitter_permille);
+	grpc_stream_reply(stream, &message.response.base, false);
+}
+
+static void write_response(struct grpc_stream *stream, const struct response *response)
 {
 	struct grpc_worker *of = stream->conn->of;
 	const struct http_def *def = tier_def(of->worker->tier);
-	struct status status[REQUEST_DESCRIPTORS_MAX];
-	Rls__Status *at[REQUEST_DESCRIPTORS_MAX];
-	Rls__Response response = RLS__RESPONSE__INIT;
-	struct headers headers;
-	size_t len;
+	u32 jitter_permille = def ? def->retry_jitter_permille : 0;
+	size_t len = 0;
 
-	headers.count = headers.used = 0;
-	response.overall_code =
-		rl_response->code == RESPONSE_OK ? RLS__CODE__OK : RLS__CODE__OVER_LIMIT;
-	for (u32 i = 0; i < rl_response->count; i++) {
-		set_status(&status[i], &rl_response->status[i]);
-		at[i] = &status[i].status;
-	}
-	response.statuses = at;
-	response.n_statuses = rl_response->count;
-	response_headers(rl_response, def ? def->retry_jitter_permille : 0, add_header, &headers);
-	response.response_headers_to_add = headers.at;
-	response.n_response_headers_to_add = headers.count;
-	response.dynamic_metadata = grpc_metadata(stream, rl_response);
-	len = grpc_response_plain(&response, of->message, sizeof(of->message));
+	if (!has_metadata(response))
+		len = grpc_response_plain(response, jitter_permille, of->message,
+					  sizeof(of->message));
 	if (len)
 		grpc_stream_reply_packed(stream, (struct bytes){ of->message, len });
 	else
-		grpc_stream_reply(stream, &response.base, false);
+		write_by_protobuf_c(stream, response, jitter_permille);
 }
 
 static void on_response(const struct request *rl_request, const struct response *rl_response,

@@ -65,9 +65,9 @@ int frontend_read(const struct http1_request *request,
 	return json_request_beyond(NULL, err, ret);
 }
 
-static void add_header(const char *name, const char *value, void *arg)
+static void add_header(struct bytes name, struct bytes value, void *arg)
 {
-	http1_reply_header(arg, name, value);
+	http1_reply_header_bytes(arg, name, value);
 }
 
 void frontend_headers(struct http1_request *request, const struct response *response)

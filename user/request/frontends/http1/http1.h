@@ -55,7 +55,12 @@ struct bytes http1_query(const struct http1_request *request, const char *name, 
 bool http1_is_host_address(const struct http1_request *request);
 
 /* A reply: headers one by one, then the end. Never blocks. */
-void http1_reply_header(struct http1_request *request, const char *name, const char *value);
+void http1_reply_header_bytes(struct http1_request *request, struct bytes name, struct bytes value);
+static inline void http1_reply_header(struct http1_request *request, const char *name, const char *value)
+{
+	http1_reply_header_bytes(request, (struct bytes){ name, strlen(name) },
+				 (struct bytes){ value, strlen(value) });
+}
 void http1_reply(struct http1_request *request, int status, const char *content_type,
 		 const void *body, size_t size);
 /* An error as problem+json: {"title", "status", "detail"}. */

@@ -71,18 +71,16 @@ static struct exchange *exchange_of(struct http1_request *request)
 	return request->conn->exchange;
 }
 
-void http1_reply_header(struct http1_request *request, const char *name, const char *value)
+void http1_reply_header_bytes(struct http1_request *request, struct bytes name, struct bytes value)
 {
 	struct text *text = &exchange_of(request)->headers;
-	size_t name_len = strlen(name), value_len = strlen(value), len;
-
-	len = name_len + 2 + value_len + 2;
+	size_t len = name.len + 2 + value.len + 2;
 	/* Without memory for a header the reply omits it. */
 	if (!text_reserve(request->conn->of, text, len))
 		return;
-	memcpy(text->at + text->len, name, name_len);
-	memcpy(text->at + text->len + name_len, ": ", 2);
-	memcpy(text->at + text->len + name_len + 2, value, value_len);
+	memcpy(text->at + text->len, name.at, name.len);
+	memcpy(text->at + text->len + name.len, ": ", 2);
+	memcpy(text->at + text->len + name.len + 2, value.at, value.len);
 	memcpy(text->at + text->len + len - 2, "\r\n", 2);
 	text->len += len;
 }

@@ -85,15 +85,15 @@ struct header_list {
 };
 
 /* As members, from which Envoy would set the client's headers, and as headers of this reply. */
-static void add_header(const char *name, const char *value, void *arg)
+static void add_header(struct bytes name, struct bytes value, void *arg)
 {
 	struct header_list *list = arg;
 
-	http1_reply_header(list->request, name, value);
+	http1_reply_header_bytes(list->request, name, value);
 	out_text(&list->out, list->out.len ? ",{\"key\":\"" : "{\"key\":\"");
-	out_text(&list->out, name);
+	out_bytes(&list->out, name.at, name.len);
 	out_text(&list->out, "\",\"value\":\"");
-	out_json(&list->out, value);
+	out_json(&list->out, value.at);
 	out_text(&list->out, "\"}");
 }
 

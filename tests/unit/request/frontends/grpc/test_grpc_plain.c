@@ -10,6 +10,7 @@
 #include "lib/test.h"
 #include "request/frontends/grpc/grpc_private.h"
 #include "request/rules/request_text.h"
+#include "request/rules/rule.h"
 
 static void *stream_alloc(void *stream, size_t size)
 {
@@ -209,95 +210,107 @@ TEST(test_each_byte)
 
 /* ------------------------------------------------------------------ responses */
 
+#define TEXT_MAX 400
+
+/* A response, and the rules and limits that it points to. */
 struct made {
-	Rls__Response response;
-	Rls__Status status[40], *status_at[40];
-	Rls__Limit limit[40];
-	Rls__Duration reset[40];
-	Rls__Header header[12], *header_at[12];
-	char text[64][301];
-	u32 texts;
+	struct response response;
+	struct rule rule[4];
+	struct rule_limit limit[4];
+	char name[8][TEXT_MAX + 1];
 };
 
 static u64 random_number(void)
 {
-	return rng_below(4) ? rng() >> rng_below(64) : 0;
+	static const u64 edges[] = { 0, 127, 128, 16383, 16384, UINT32_MAX, UINT32_MAX + 1ULL, ~0ULL };
+
+	return rng_below(4) ? rng() >> rng_below(64) : edges[rng_below(8)];
 }
 
-static char *made_text(struct made *made)
+static u64 random_window(void)
 {
-	char *text = made->text[made->texts++ % 64];
-	size_t len = rng_below(4) ? rng_below(20) : rng_below(301);
+	static const u64 seconds[] = { 0, 1, 60, 3600, 86400, 7 * 86400, 30 * 86400, 90 };
 
-	memset(text, 'a', len);
-	text[len] = 0;
-	return text;
+	return seconds[rng_below(8)] * SL_NS_PER_SEC;
+}
+
+static void make_name(char *name)
+{
+	size_t len = rng_below(4) ? rng_below(20) : rng_below(TEXT_MAX + 1);
+
+	for (size_t i = 0; i < len; i++)
+		name[i] = (char)(rng_below(8) ? 'a' + rng_below(26) : 1 + rng_below(255));
+	name[len] = 0;
+}
+
+static void make_status(struct made *made, struct response_status *status)
+{
+	*status = (struct response_status){
+		.over = rng_below(2), .shadow = !rng_below(4), .unlimited = !rng_below(8),
+		.rule = rng_below(4) ? &made->rule[rng_below(4)] : NULL,
+		.limit = rng_below(4) ? &made->limit[rng_below(4)] : NULL,
+		.requests = random_number(), .window_ns = random_window(),
+		.remaining = random_number(), .reset_ns = random_number(),
+		.retry_after_ns = random_number(),
+	};
 }
 
 static void make(struct made *made)
 {
-	made->texts = 0;
-	rls__response__init(&made->response);
-	made->response.overall_code = (Rls__Code)rng_below(3);
-	made->response.statuses = made->status_at;
-	made->response.n_statuses = rng_below(8) ? rng_below(3) : rng_below(40);
-	for (size_t i = 0; i < made->response.n_statuses; i++) {
-		Rls__Status *status = made->status_at[i] = &made->status[i];
+	struct response *response = &made->response;
 
-		rls__status__init(status);
-		rls__limit__init(&made->limit[i]);
-		rls__duration__init(&made->reset[i]);
-		status->code = (Rls__Code)rng_below(3);
-		status->limit_remaining = (u32)random_number();
-		if (rng_below(2))
-			status->current_limit = &made->limit[i];
-		made->limit[i].requests_per_unit = (u32)random_number();
-		made->limit[i].unit = (u32)rng_below(8);
-		if (i < 40 && rng_below(2))
-			made->limit[i].name = made_text(made);
-		if (rng_below(2))
-			status->duration_until_reset = &made->reset[i];
-		made->reset[i].seconds = (s64)random_number();
-		made->reset[i].nanos = (s32)random_number();
+	memset(response, 0, sizeof(*response));
+	for (u32 i = 0; i < 8; i++)
+		make_name(made->name[i]);
+	for (u32 i = 0; i < 4; i++) {
+		made->rule[i] = (struct rule){ .domain = "api", .path = made->name[i] };
+		made->limit[i] = (struct rule_limit){ .name = i ? made->name[4 + i] : NULL };
 	}
-	made->response.response_headers_to_add = made->header_at;
-	made->response.n_response_headers_to_add = rng_below(13);
-	for (size_t i = 0; i < made->response.n_response_headers_to_add; i++) {
-		made->header_at[i] = &made->header[i];
-		rls__header__init(&made->header[i]);
-		made->header[i].key = made_text(made);
-		made->header[i].value = made_text(made);
-	}
+	response->code = (enum response_code)rng_below(3);
+	response->count = (u32)(rng_below(8) ? rng_below(3) : rng_below(REQUEST_DESCRIPTORS_MAX + 1));
+	for (u32 i = 0; i < response->count; i++)
+		make_status(made, &response->status[i]);
+	response->policy_count = (u32)rng_below(RESPONSE_POLICIES_MAX + 1);
+	for (u32 i = 0; i < response->policy_count; i++)
+		response->policy[i] = (struct response_policy){
+			.rule = &made->rule[rng_below(4)], .limit = &made->limit[rng_below(4)],
+			.q = random_number(), .w_s = random_number(), .r = random_number(),
+			.t_ns = random_number(), .prefix_len = (u8)(rng_below(4) ? 0 : rng_below(129)),
+		};
+	response->retry_after_ns = random_number();
 }
 
 TEST(test_responses)
 {
+	static struct grpc_response_message message;
+	static struct grpc_stream stream;
 	static struct made made;
 	static char plain[32 * 1024], packed[32 * 1024];
-	Rls__Struct metadata = RLS__STRUCT__INIT;
 
 	rng_start("grpc_plain");
 	for (u32 round = 0; round < 20000; round++) {
 		size_t len, size;
 
 		make(&made);
-		size = rls__response__get_packed_size(&made.response);
-		assert_in_range(size, 0, sizeof(packed));
-		rls__response__pack(&made.response, (u8 *)packed);
-		len = grpc_response_plain(&made.response, plain, sizeof(plain));
+		stream_begin(&stream);
+		grpc_response_set(&stream, &message, &made.response, 0);
+		assert_null(message.response.dynamic_metadata);
+		size = rls__response__get_packed_size(&message.response);
+		assert_in_range(size, 1, sizeof(packed) - 16);
+		rls__response__pack(&message.response, (u8 *)packed);
+		len = grpc_response_plain(&made.response, 0, plain, sizeof(plain));
 		assert_int_equal(len, size);
 		assert_memory_equal(plain, packed, size);
 		/* It fits exactly, or not at all; what is behind the room is untouched. */
 		memset(plain, '!', size + 16);
-		assert_int_equal(grpc_response_plain(&made.response, plain, size), size);
+		assert_int_equal(grpc_response_plain(&made.response, 0, plain, size), size);
 		assert_memory_equal(plain, packed, size);
 		assert_int_equal(plain[size], '!');
-		len = size ? rng_below(size) : 0;
+		len = rng_below(size);
 		memset(plain, '!', size + 16);
-		assert_int_equal(grpc_response_plain(&made.response, plain, len), 0);
+		assert_int_equal(grpc_response_plain(&made.response, 0, plain, len), 0);
 		assert_int_equal(plain[len], '!');
-		made.response.dynamic_metadata = &metadata;
-		assert_int_equal(grpc_response_plain(&made.response, plain, sizeof(plain)), 0);
+		stream_end(&stream);
 	}
 }
 
