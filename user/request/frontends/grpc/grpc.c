@@ -364,6 +364,7 @@ static void grpc_stop(struct worker *worker)
 	}
 	if (of->tick)
 		event_free(of->tick);
+	grpc_memory_end(&of->memory);
 	nghttp2_session_callbacks_del(of->callbacks);
 	nghttp2_option_del(of->option);
 	free(of);

@@ -4,6 +4,7 @@
  *
  *     grpc.c          connections: bytes in and out, times, draining
  *     grpc_session.c  frames -> streams: nghttp2's callbacks, and the bounds of HTTP/2
+ *     grpc_memory.c   nghttp2's memory
  *     grpc_stream.c   a stream: its message, its memory, its reply
  *     grpc_rls.c      ShouldRateLimit, CheckRateLimit, Report
  *     grpc_plain.c    their usual messages, without protobuf-c
@@ -132,6 +133,23 @@ struct grpc_conn {
 	u64 frames_ms;			/* as of when */
 };
 
+/* Blocks that nghttp2 freed, by size; none with a sanitizer. */
+#define GRPC_SIZES 3
+#define GRPC_KEPT_MAX 1024
+#ifdef __SANITIZE_ADDRESS__
+#undef GRPC_KEPT_MAX
+#define GRPC_KEPT_MAX 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#undef GRPC_KEPT_MAX
+#define GRPC_KEPT_MAX 0
+#endif
+#endif
+struct grpc_memory {
+	struct grpc_memory_block *kept[GRPC_SIZES];
+	u32 count[GRPC_SIZES];
+};
+
 /* The state of one worker. */
 struct grpc_worker {
 	struct worker *worker;
@@ -141,6 +159,7 @@ struct grpc_worker {
 	bool draining;
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
+	struct grpc_memory memory;	/* of nghttp2 */
 	struct grpc_stream *unused;	/* linked by link.tqe_next */
 	u32 unused_count;
 	u8 received[16 * 1024];		/* of one read, until the callback returns */
@@ -154,6 +173,11 @@ void grpc_conn_settle(struct grpc_conn *conn);
 /* ---- grpc_session.c ---- */
 int grpc_session_prepare(struct grpc_worker *of);
 int grpc_session_new(struct grpc_conn *conn);
+
+/* ---- grpc_memory.c ---- */
+nghttp2_mem grpc_memory_of(struct grpc_memory *memory);
+/* Once no connection is left. */
+void grpc_memory_end(struct grpc_memory *memory);
 
 /* ---- grpc_stream.c ---- */
 struct grpc_stream *grpc_stream_new(struct grpc_conn *conn, s32 id);

@@ -169,8 +169,11 @@ int grpc_session_new(struct grpc_conn *conn)
 		{ NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
 	};
 
-	if (nghttp2_session_server_new2(&conn->session, conn->of->callbacks, conn,
-					conn->of->option))
+	nghttp2_mem mem = grpc_memory_of(&conn->of->memory);
+
+	/* It copies mem. */
+	if (nghttp2_session_server_new3(&conn->session, conn->of->callbacks, conn,
+					conn->of->option, &mem))
 		return -ENOMEM;
 	if (nghttp2_submit_settings(conn->session, NGHTTP2_FLAG_NONE, settings,
 				    sizeof(settings) / sizeof(settings[0])) ||
