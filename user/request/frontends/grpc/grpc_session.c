@@ -18,6 +18,14 @@ static struct grpc_stream *stream_of(nghttp2_session *session, s32 id)
 	return nghttp2_session_get_stream_user_data(session, id);
 }
 
+/* nghttp2 finds a stream by its hash; most frames are of the one that began last. */
+static struct grpc_stream *stream_at(struct grpc_conn *conn, s32 id)
+{
+	if (conn->headed && conn->headed->id == id)
+		return conn->headed;
+	return stream_of(conn->session, id);
+}
+
 /* A frame that brings no request; too many of them end the connection. */
 static void count_idle_frame(struct grpc_conn *conn)
 {
@@ -65,7 +73,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	struct grpc_conn *conn = arg;
 	struct grpc_stream *stream = conn->headed;
 
-	/* nghttp2 finds a stream by its hash; one header block is not interrupted by another. */
+	/* One header block is not interrupted by another. */
 	if (stream && stream->id == frame->hd.stream_id && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 		grpc_stream_header(stream, (struct bytes){ (const char *)name, name_len },
 				   (struct bytes){ (const char *)value, value_len });
@@ -75,7 +83,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 static int on_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data, size_t len,
 		   void *arg)
 {
-	struct grpc_stream *stream = stream_of(session, id);
+	struct grpc_stream *stream = stream_at(arg, id);
 
 	if (!stream) {
 		nghttp2_session_consume_connection(session, len);
@@ -98,7 +106,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 	case NGHTTP2_DATA:
-		stream = stream_of(session, frame->hd.stream_id);
+		stream = stream_at(conn, frame->hd.stream_id);
 		if (stream && frame->hd.type == NGHTTP2_HEADERS &&
 		    frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 			grpc_stream_headed(stream);
@@ -137,7 +145,6 @@ static int on_stream_close(nghttp2_session *session, s32 id, u32 error_code, voi
 	if (!stream)
 		return 0;
 	nghttp2_session_consume_connection(session, stream->received);
-	nghttp2_session_set_stream_user_data(session, id, NULL);
 	grpc_stream_free(stream);
 	return 0;
 }
