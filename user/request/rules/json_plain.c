@@ -21,14 +21,25 @@ struct plain {
 	const char *at, *end;
 };
 
-static void skip_space(struct plain *p)
+/* What a string has as it is: printable ASCII without quotes and backslashes. */
+static const bool text_char[256] = {
+	[' ' ... '!'] = true, ['#' ... '['] = true, [']' ... '~'] = true,
+};
+
+static bool is_space(char c)
 {
-	while (p->at < p->end && (*p->at == ' ' || *p->at == '\n' || *p->at == '\r' || *p->at == '\t'))
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static inline void skip_space(struct plain *p)
+{
+	/* Most tokens follow at once, and are above all spaces. */
+	while (p->at < p->end && *p->at <= ' ' && is_space(*p->at))
 		p->at++;
 }
 
 /* The next token, if it is this character. */
-static bool take(struct plain *p, char c)
+static inline bool take(struct plain *p, char c)
 {
 	skip_space(p);
 	if (p->at == p->end || *p->at != c)
@@ -39,16 +50,17 @@ static bool take(struct plain *p, char c)
 
 static bool take_string(struct plain *p, struct bytes *ret)
 {
-	const char *from;
+	const char *from, *at;
 
 	if (!take(p, '"'))
 		return false;
 	from = p->at;
-	while (p->at < p->end && *p->at >= ' ' && *p->at < 0x7f && *p->at != '"' && *p->at != '\\')
-		p->at++;
-	if (p->at == p->end || *p->at != '"')
+	for (at = from; at < p->end && text_char[(unsigned char)*at]; at++)
+		;
+	if (at == p->end || *at != '"')
 		return false;
-	*ret = (struct bytes){ from, (size_t)(p->at++ - from) };
+	*ret = (struct bytes){ from, (size_t)(at - from) };
+	p->at = at + 1;
 	return true;
 }
 
@@ -76,15 +88,17 @@ static bool take_hits(struct plain *p, u64 *ret)
 	return p->at > from && p->at - from <= HITS_DIGITS_MAX && (*from != '0' || p->at - from == 1);
 }
 
+#define NAME(text) { text, sizeof(text) - 1 }
+
 /* A member's name and its colon: its index in `names`, -1 if it is none of them or was there before. */
-static int take_name(struct plain *p, const char *const *names, u32 *seen)
+static int take_name(struct plain *p, const struct bytes *names, u32 *seen)
 {
 	struct bytes name;
 
 	if (!take_string(p, &name) || !take(p, ':'))
 		return -1;
-	for (int i = 0; names[i]; i++) {
-		if (strlen(names[i]) != name.len || memcmp(names[i], name.at, name.len))
+	for (int i = 0; names[i].at; i++) {
+		if (names[i].len != name.len || memcmp(names[i].at, name.at, name.len))
 			continue;
 		if (*seen & 1U << i)
 			return -1;
@@ -97,7 +111,7 @@ static int take_name(struct plain *p, const char *const *names, u32 *seen)
 /* {"key", "value"} */
 static bool take_entry(struct plain *p, struct request_descriptor *ret)
 {
-	static const char *const names[] = { "key", "value", NULL };
+	static const struct bytes names[] = { NAME("key"), NAME("value"), { NULL, 0 } };
 	struct bytes text[2];
 	u32 seen = 0;
 
@@ -129,7 +143,7 @@ static bool take_entries(struct plain *p, struct request_descriptor *ret)
 /* {"entries", "hits"} */
 static bool take_descriptor(struct plain *p, struct request_descriptor *ret)
 {
-	static const char *const names[] = { "entries", "hits", NULL };
+	static const struct bytes names[] = { NAME("entries"), NAME("hits"), { NULL, 0 } };
 	u32 seen = 0;
 
 	ret->hits = 1;
@@ -178,7 +192,9 @@ static bool take_member(struct plain *p, int i, struct json_request *request)
 
 static bool take_request(struct plain *p, struct json_request *request)
 {
-	static const char *const names[] = { "domain", "descriptors", "source", "peek", NULL };
+	static const struct bytes names[] = {
+		NAME("domain"), NAME("descriptors"), NAME("source"), NAME("peek"), { NULL, 0 },
+	};
 	u32 seen = 0;
 
 	if (!take(p, '{'))
@@ -202,9 +218,11 @@ struct json_request *json_request_plain(const char *text, size_t len)
 	struct plain p;
 	char *copy;
 
+	if (!len)		/* and maybe no address */
+		return NULL;
 	/* One for "descriptors", and one for each of them; more if strings have any. */
-	for (size_t i = 0; i < len; i++)
-		brackets += text[i] == '[';
+	for (const char *at = text; (at = memchr(at, '[', (size_t)(text + len - at))); at++)
+		brackets++;
 	if (brackets < 2 || brackets > REQUEST_DESCRIPTORS_MAX + 1)
 		return NULL;
 	size = sizeof(*request) + (brackets - 1) * sizeof(request->descriptor[0]);
