@@ -340,7 +340,7 @@ static size_t parse_plain(struct http1_conn *conn, const char *data, size_t len)
 	parser->http_major = parser->http_minor = 1;
 	parser->flags = 0;
 	parser->upgrade = 0;
-	parser->content_length = body.len;
+	parser->content_length = 0;	/* it is only compared with the bound: a body that is here is below */
 	parser->data = conn;
 	if (!on_headers(parser) && body.len && !on_body(parser, body.at, body.len))
 		exchange->request.body = (struct bytes){ exchange->body.at, exchange->body.len };
