@@ -40,14 +40,21 @@ static bool take_number(struct cursor *in, u32 *ret)
 /* The next field, if it has this tag and is whole; else nothing is taken. */
 static bool take_bytes(struct cursor *in, u8 tag, struct cursor *ret)
 {
-	struct cursor rest = { in->at + 1, in->end };
-	u32 len;
+	const u8 *at = in->at;
+	size_t len;
 
-	if (in->at == in->end || *in->at != tag || !take_number(&rest, &len) ||
-	    len > (size_t)(rest.end - rest.at))
+	if (in->end - at < 2 || *at++ != tag)
 		return false;
-	*ret = (struct cursor){ rest.at, rest.at + len };
-	in->at = rest.at + len;
+	len = *at++;
+	if (len >= 0x80) {
+		if (at == in->end || *at >= 0x80)
+			return false;
+		len = (len & 0x7f) | (size_t)*at++ << 7;
+	}
+	if (len > (size_t)(in->end - at))
+		return false;
+	in->at = at + len;
+	*ret = (struct cursor){ at, at + len };
 	return true;
 }
 

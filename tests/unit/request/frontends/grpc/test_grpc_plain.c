@@ -208,6 +208,24 @@ TEST(test_each_byte)
 	assert_in_range(usual, 3000, 6000);
 }
 
+/* A length of three bytes is not usual, also where two of them and the text behind would be. */
+TEST(test_long)
+{
+	static const u8 rest[] = "\x12\x0a\x10\x0a\x06" "abcdef" "\x12\x06" "ghijkl";
+	static u8 message[20000];
+	u8 *at = message;
+
+	*at++ = 0x0a;
+	*at++ = 0x80;
+	*at++ = 0x80;
+	*at++ = 0x01;
+	memset(at, 'a', 16384);
+	at += 16384;
+	at[-1] = 0x12;
+	memcpy(at, rest, sizeof(rest) - 1);
+	assert_false(both(message, at + sizeof(rest) - 1 - message));
+}
+
 /* ------------------------------------------------------------------ responses */
 
 #define TEXT_MAX 400
