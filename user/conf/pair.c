@@ -319,7 +319,8 @@ int pairs_read(struct reader *r, const struct keys *keys,
 	if (!rc && keys->check)
 		rc = keys->check(r, &nothing, section);
 	for (size_t i = 0; i < changes; i++)
-		tree_free(&change[i].tree);
+		if (change[i].tree.made_last)
+			tree_free(&change[i].tree);
 	free(change);
 	return rc;
 }

@@ -79,7 +79,7 @@ void yaml_node_append(struct yaml_node *parent, struct yaml_node *child)
 	parent->count++;
 }
 
-struct yaml_node *yaml_node_find(const struct yaml_node *map, const char *key)
+struct yaml_node *yaml_node_search(const struct yaml_node *map, const char *key)
 {
 	struct yaml_node *k;
 

@@ -71,8 +71,12 @@ struct yaml_node *tree_node(struct tree *tree, enum yaml_node_kind kind, const c
 struct yaml_node *tree_take(struct tree *tree, struct tree *from);
 void yaml_node_append(struct yaml_node *list_or_map, struct yaml_node *item_or_key);
 
-/* The key (its ->value holds the value), or NULL. */
-struct yaml_node *yaml_node_find(const struct yaml_node *map, const char *key);
+struct yaml_node *yaml_node_search(const struct yaml_node *map, const char *key);
+/* The key (its ->value holds the value), or NULL: checks of KEY=VALUE have an empty mapping. */
+static inline struct yaml_node *yaml_node_find(const struct yaml_node *map, const char *key)
+{
+	return map->first ? yaml_node_search(map, key) : NULL;
+}
 void yaml_node_remove(struct yaml_node *map, const struct yaml_node *key);
 
 /* Whether the value is empty: `key:` alone, `~` or `null`. */

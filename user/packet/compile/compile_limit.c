@@ -116,10 +116,12 @@ int image_change_limit(const struct limit_def *def, u32 index, const struct over
 	image->prefixes->refs++;
 	image->overrides = overrides;
 	image->overrides->users += !changed;
-	image->pfx_digest = image_pfx_digest(image);
+	if (changed)
+		image->pfx_digest = image_pfx_digest(image);
 	*ret = image;
 out:
-	override_meters_free(&meters.overrides);
+	if (changed)
+		override_meters_free(&meters.overrides);
 	free(meters.name);
 	if (!made) {
 		image_rules_free(rules);
