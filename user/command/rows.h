@@ -705,7 +705,7 @@ COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FIL
 	     "as sluice writes them, in the format of diff -u; that needs root or control.group."),
 	SHOW(TABLE("changes", "no live changes: the running configuration equals the file",
 		   HIDE("WHEN", "$when", 1), HIDE("UID", "$uid", 2), COL("CHANGE", "$op"),
-		   COL("TO", "$name{ $value}$prefix$interface{ $reason}{ $pairs}{ $prefixes}"))))
+		   COL("TO", "{$name $prefix|$name|$prefix|$interface}{ $value}{ $reason}{ $pairs}{ $prefixes}"))))
 
 COMMAND(apply, "apply", CHANGES, "run FILE instead of the configured file",
 	EXAMPLE("apply new.yaml --confirm 2m"),

@@ -271,6 +271,12 @@ static void test_whole_commands(void **state)
 		{ "check", "{\"file\": \"f\", \"interfaces\": 0, \"limits\": 1, \"block\": 0, \"exempt\": "
 		  "0, \"notes\": [], \"rules\": 1, \"exact\": [{\"why\": \"w\", \"limits\": [\"a\", \"b\"]}]}",
 		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\ncounted exactly, not by CPU: a, b (w)\n" },
+		{ "diff", "{\"changes\": [{\"when\": \"w\", \"op\": \"override set\", \"name\": \"web\", \"prefix\": "
+		  "\"192.0.2.0/24\", \"pairs\": [\"burst=7\"]}, {\"when\": \"w\", \"op\": \"limit set\", \"name\": "
+		  "\"web\", \"pairs\": [\"mode=shadow\"]}, {\"when\": \"w\", \"op\": \"block add\", \"prefix\": "
+		  "\"192.0.2.7\", \"reason\": \"scan\"}, {\"when\": \"w\", \"op\": \"attach\", \"interface\": \"s1\"}]}",
+		  "WHEN  CHANGE        TO\nw     override set  web 192.0.2.0/24 burst=7\nw     limit set     web mode=shadow\n"
+		  "w     block add     192.0.2.7 scan\nw     attach        s1\n" },
 		{ "rule test", "{\"rule\": null}", "no rule matches: the request passes\n" },
 		{ "rule test", "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
 		  "\"override\": true, \"unlimited\": false, \"limits\": [{\"name\": \"l\", \"rate\": "
