@@ -56,6 +56,9 @@ static inline u64 some_window(u64 now_us, const struct spec_def *def)
 {
 	u64 period_us = def->period_ns / 1000, number = now_us / period_us;
 
+	/* At times just at its end. */
+	if (def->algo == SL_ALGO_FIRST_REQUEST && !rng_below(8))
+		return now_us - period_us;
 	if (def->algo == SL_ALGO_FIRST_REQUEST || def->algo <= SL_ALGO_LEAKY_BUCKET)
 		return now_us - rng_below(3 * period_us);
 	return number - rng_below(3) + !rng_below(10);

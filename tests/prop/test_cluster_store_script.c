@@ -148,10 +148,12 @@ TEST(test_nodes)
 	for (u32 i = 0; i < 60000; i++) {
 		struct cluster_store_bucket bucket[4];
 		u32 count = rng_below(3) ? 1 : 1 + rng_below(4), first = rng_below(KEYS);
+		bool at_once = rng_below(2);
 
+		both.now_us += at_once ? step_us() : 0;
 		for (u32 k = 0; k < count; k++)
 			bucket[k] = some_bucket(both.now_us, first + k * 5);
-		both.now_us += step_us();
+		both.now_us += at_once ? 0 : step_us();
 		both_ask(&both, rng_below(NODES), bucket, count);
 		for (u32 k = 0; k < count; k++) {
 			both.granted += bucket[k].granted;

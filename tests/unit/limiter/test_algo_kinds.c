@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Grace, refunds of windows from the first request, and parameters scaled by elastic. */
+/* Grace, refunds of windows from the first request, parameters scaled by elastic, and what is remembered of offenders. */
 #include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
@@ -278,6 +278,51 @@ TEST(test_scaled_windows)
 	assert_true(scaled(&p, 10 * ONE).capacity == 200000000);
 	p = (struct sl_params){ .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = SEC };
 	assert_true(scaled(&p, 10 * ONE).capacity == 1 && scaled(&p, 10 * ONE).window_ns == SEC);
+}
+
+/* ------------------------------------------------------------------ what is remembered of an offender */
+
+/* A spent bucket, of which only the time of its end was kept: never less used than it was, from then on. */
+static void check_spent(const struct sl_params *p)
+{
+	for (u32 i = 0; i < 300; i++) {
+		u64 then = BOOT + rng_below(100 * SEC), now, left, state = 0, restored;
+
+		fit(&state, p, then, p->capacity + 1);
+		now = then + rng_below(2) * rng_below(sl_left_ns(state, p, at(then)));
+		left = sl_left_ns(state, p, at(now));
+		restored = sl_spent(p, at(now), left);
+		for (u32 k = 0; k < 4; k++) {
+			u64 later = k == 3 ? now + left - 1 : now + k * left / 4;
+
+			if (sl_used(restored, p, at(later)) < sl_used(state, p, at(later)))
+				fail_msg("algorithm %u, charged at %llu: %llu used at %llu, of the restored %llu",
+					 p->algo, then, sl_used(state, p, at(later)), later,
+					 sl_used(restored, p, at(later)));
+		}
+		assert_true(sl_expired(restored, p, at(now + left + p->window_ns)));
+	}
+}
+
+TEST(test_spent)
+{
+	struct sl_params counters = make(SL_ALGO_WINDOW_COUNTERS, 12, 8 * SEC, RATE_PACKETS, 0);
+	struct sl_params first = make(SL_ALGO_FIXED_WINDOW, 12, 8 * SEC, RATE_PACKETS, 0);
+	struct sl_params some[] = {
+		make(SL_ALGO_TOKEN_BUCKET, 10, SEC, RATE_PACKETS, 20),
+		make(SL_ALGO_FIXED_WINDOW, 12, 8 * SEC, RATE_PACKETS, 0),
+		make(SL_ALGO_SLIDING_WINDOW, 12, 8 * SEC, RATE_PACKETS, 0),
+		make(SL_ALGO_INTERVAL_BUCKET, 4, 8 * SEC, RATE_PACKETS, 10),
+	};
+	const char *reason;
+
+	rng_start("spent");
+	for (u32 i = 0; i < sizeof(some) / sizeof(*some); i++)
+		check_spent(&some[i]);
+	assert_int_equal(params_divide(&counters, 4, 100, &reason), 0);
+	check_spent(&counters);
+	assert_int_equal(params_anchor(&first, true, 100, &reason), 0);
+	check_spent(&first);
 }
 
 TEST_MAIN
