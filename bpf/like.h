@@ -13,6 +13,16 @@
 #include "bpf/evaluation.h"
 #include "bpf/session.h"
 
+/*
+ * The dimensions that are part of the key: by like_reads(), or as protocol, interface and source. No verdict by
+ * another one is remembered.
+ */
+#define LIKE_DIMS                                                                            \
+	(SL_DIMS_16(SL_DIM_DPORT) | SL_DIMS_16(SL_DIM_SPORT) | SL_DIMS_16(SL_DIM_LENGTH) |   \
+	 SL_DIMS_16(SL_DIM_VLAN) | SL_DIMS_8(SL_DIM_PROTO) | SL_DIMS_8(SL_DIM_TCP_FLAGS) |   \
+	 SL_DIMS_8(SL_DIM_ICMP) | SL_DIMS_8(SL_DIM_ICMPV6) | SL_DIMS_8(SL_DIM_IFACE) |       \
+	 SL_DIMS_P(SL_PDIM_SRC) | SL_DIMS_P(SL_PDIM_DST))
+
 /* Fields of struct sl_like.fields that are part of the key, by four bits of `reads`. */
 #define LIKE_PROTO 0xffULL
 #define LIKE_FLAGS (0xffULL << 8)
@@ -165,11 +175,13 @@ static __always_inline u64 earlier_ns(u64 a, u64 b)
 }
 
 /* Whether the verdict on this packet may be remembered at all. */
-static __always_inline int like_may_be_kept(const struct evaluation *ev,
+static __always_inline int like_may_be_kept(const struct sl_rules *rules,
+					    const struct evaluation *ev,
 					    const struct sl_push_now *push)
 {
 	return env_refusal_cache() && like_applies(&ev->pkt) && !ev->pkt.not_cached &&
-	       !ev->failsafe_spent && !like_is_special(&ev->pkt, push->flags);
+	       !(rules->dims & SL_DIMS_MATCH & ~LIKE_DIMS) && !ev->failsafe_spent &&
+	       !like_is_special(&ev->pkt, push->flags);
 }
 
 /*

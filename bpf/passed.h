@@ -282,7 +282,7 @@ SL_GLOBAL int passed_begin(const struct sl_rules *rules, struct evaluation *ev)
 	const struct sl_push_now *push = map_push_now();
 	struct sl_passed *p;
 
-	if (!rules || !ev || !push || !like_may_be_kept(ev, push))
+	if (!rules || !ev || !push || !like_may_be_kept(rules, ev, push))
 		return 0;
 	p = passed_at(ev->pkt.src.hi);
 	if (!p)

@@ -72,7 +72,7 @@ SL_GLOBAL int refused_store(const struct sl_rules *rules, struct evaluation *ev,
 	struct sl_refused *r;
 	u64 until;
 
-	if (!rules || !ev || !push || !like_may_be_kept(ev, push) || ev->pkt.length > 0xffff)
+	if (!rules || !ev || !push || !like_may_be_kept(rules, ev, push) || ev->pkt.length > 0xffff)
 		return 0;
 	meter = limit_at(rules, index);
 	head = meter ? limit_at(rules, meter->head) : NULL;

@@ -6,7 +6,8 @@
  *
  * A new key of a kind that exists is a row here; its dimension (sluice/limit.h), and where the data
  * path reads it (bpf/packet.h, bpf/parse.h, bpf/classify.h); its bytes in the frame of explain
- * (packet/explain/explain_frame.c); and an option of the command explain.
+ * (packet/explain/explain_frame.c); and an option of the command explain. Its verdicts are remembered
+ * once it is part of the key there (bpf/like.h).
  */
 #ifndef SLUICE_MATCH_KEYS_H
 #define SLUICE_MATCH_KEYS_H
