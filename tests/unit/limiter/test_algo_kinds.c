@@ -325,4 +325,62 @@ TEST(test_spent)
 	check_spent(&first);
 }
 
+/* ------------------------------------------------------------------ bounds */
+
+/* Refused ones that count fill a limit, and no more than that. */
+TEST(test_filled)
+{
+	struct sl_params some[] = {
+		make(SL_ALGO_TOKEN_BUCKET, 10, SEC, RATE_PACKETS, 20),
+		make(SL_ALGO_SLIDING_WINDOW, 12, 8 * SEC, RATE_PACKETS, 0),
+	};
+
+	for (u32 i = 0; i < 2; i++)
+		for (u64 before = 0; before <= some[i].capacity; before++)
+			for (u64 cost = 1; cost < 5; cost++) {
+				u64 bucket_state = 0, want = before + cost;
+
+				assert_true(fit(&bucket_state, &some[i], BOOT, before) == before);
+				bucket_state = sl_fill(bucket_state, &some[i], at(BOOT), cost);
+				assert_true(sl_used(bucket_state, &some[i], at(BOOT)) ==
+					    (want < some[i].capacity ? want : some[i].capacity));
+			}
+}
+
+/* In ticks of more than a ns a window from its first packet is never too short, and longer by less than two. */
+TEST(test_first_is_long_enough)
+{
+	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, 10, 86400 * SEC, RATE_PACKETS, 0);
+	const char *reason;
+
+	assert_int_equal(params_anchor(&p, true, 100, &reason), 0);
+	assert_true(p.shift);
+	for (u64 ns = 0; ns < 200; ns++) {
+		u64 bucket_state = 0, left;
+
+		assert_true(passes(&bucket_state, &p, BOOT + ns, 1));
+		left = sl_left_ns(bucket_state, &p, at(BOOT + ns));
+		assert_true(left >= p.window_ns && left < p.window_ns + SL_BIT(p.shift));
+	}
+}
+
+/* Counters whose clock was set back by up to a window still count, and for so much longer. */
+TEST(test_counters_set_back)
+{
+	struct sl_params p = make(SL_ALGO_WINDOW_COUNTERS, 12, 8 * SEC, RATE_PACKETS, 0);
+	const char *reason;
+	u64 bucket_state = 0, left;
+
+	assert_int_equal(params_divide(&p, 4, 100, &reason), 0);
+	assert_true(fit(&bucket_state, &p, BOOT + SEC, 20) == 12);
+	left = sl_left_ns(bucket_state, &p, at(BOOT + SEC));
+	for (u64 k = 0; k <= 4; k++) {
+		struct sl_now now = at(BOOT + SEC - k * p.mult);
+
+		assert_true(sl_used(bucket_state, &p, now) == 12);
+		assert_true(sl_left_ns(bucket_state, &p, now) == left + k * p.mult);
+		assert_true(sl_step(bucket_state, &p, now, 1).wait_ns == left + k * p.mult);
+	}
+}
+
 TEST_MAIN
