@@ -259,7 +259,7 @@ static void test_rows_of_items(void **state)
 	json_decref(result);
 }
 
-/* Results as the daemon and `check` have them, and the whole text. */
+/* Results as the daemon and `check` have them, and the whole text. over 70 lines: a table */
 static void test_whole_commands(void **state)
 {
 	static const struct {

@@ -3,6 +3,7 @@
 #include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
+#include "limiter/cluster_state.h"
 
 #include <math.h>
 
@@ -380,6 +381,24 @@ TEST(test_counters_set_back)
 		assert_true(sl_used(bucket_state, &p, now) == 12);
 		assert_true(sl_left_ns(bucket_state, &p, now) == left + k * p.mult);
 		assert_true(sl_step(bucket_state, &p, now, 1).wait_ns == left + k * p.mult);
+	}
+}
+
+/* Of a bucket in Redis and what comes besides at most two capacities are taken over. */
+TEST(test_from_store)
+{
+	struct spec_def def = { .count = 10, .period_ns = SEC, .burst = 20, .scale = 1, .ceiling_percent = 100,
+				.algo = SL_ALGO_TOKEN_BUCKET };
+	struct cluster_store_state store = { 0 };
+	struct spec_view view;
+	struct spec spec;
+
+	assert_int_equal(spec_make_def(&def, &spec, NULL), 0);
+	spec_view_init(&view, &spec, 0, 0);
+	for (u64 more = 0; more < 60; more += 10) {
+		u64 counts = cluster_store_bucket_state(&spec, &store, more, at(BOOT));
+
+		assert_true(spec_reset_ns(&view, counts, at(BOOT)) == (more < 40 ? more : 40) * SEC / 10);
 	}
 }
 
