@@ -199,7 +199,8 @@ static u32 fill_table(struct rig *rig, u8 on_full)
 
 /*
  * Of sources without a place some match a fingerprint and are taken for an offender: 4000 by 36 in
- * 524286, 0.3 on average, more than six once in 10^8 runs.
+ * 524286, 0.3 on average, more than six once in 10^8 runs. If two with a place have the same fingerprint, both
+ * are recorded in the room of one, and one more source finds a place: more seldom still.
  */
 #define TAKEN_FOR_ANOTHER 6
 
@@ -229,7 +230,7 @@ static void full_prefix(void **state)
 			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
 		passed = fill_table(&rig, SL_FULL_PREFIX);
 		rig_close(&rig);
-		assert_in_range(passed, sources * 3 / 2, 2 * sources + 2);
+		assert_in_range(passed, sources * 3 / 2, 2 * (sources + TAKEN_FOR_ANOTHER) + 2);
 	}
 }
 

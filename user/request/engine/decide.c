@@ -542,7 +542,7 @@ static bool has_edges(const struct bucket *b)
 	enum state_kind kind = algorithm_kind(b->view.spec->algo);
 	bool elastic = b->limit && b->limit->terms.throttle.kind == THROTTLE_ELASTIC;
 
-	if (b->view.spec->algo == SL_ALGO_INTERVAL_BUCKET || elastic)
+	if (!algorithms[b->view.spec->algo]->starts_empty || elastic)
 		return kind == STATE_WINDOW && !b->cluster;
 	return kind == STATE_WINDOW || kind == STATE_ANCHORED;
 }

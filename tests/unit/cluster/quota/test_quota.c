@@ -90,16 +90,44 @@ TEST_WITH(test_permille, set_up, tear_down)
 
 /* ------------------------------------------------------------------ leases */
 
-static const struct quota_ref *leased(u64 granted)
+static const struct quota_ref *leased_of(const struct spec_def *def, u64 granted)
 {
 	static struct quota_ref ref;
 
 	ref = ref_of(1, CONSISTENCY_LEASE, 100 * MS);
+	ref.def = def;
 	for (u32 i = 0; i < 4; i++) {
 		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
 		asks(&ref, i + 1, i + 1, i == 3 ? granted : 0);
 	}
 	return &ref;
+}
+
+static const struct quota_ref *leased(u64 granted)
+{
+	return leased_of(&window_def, granted);
+}
+
+/* Of a window that is over, what was spent of a lease and what was not still count in a sliding one. */
+TEST_WITH(test_lease_of_the_window_before, set_up, tear_down)
+{
+	struct spec_def sliding = window_def;
+	struct cluster_store_bucket bucket;
+	const struct quota_ref *ref;
+	u64 before;
+
+	sliding.algo = SL_ALGO_SLIDING_WINDOW;
+	pass(60 * SEC - store_us() * 1000 % (60 * SEC) - 20 * MS);
+	ref = leased_of(&sliding, 5);
+	for (u32 i = 0; i < 2; i++)
+		assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
+	before = window();
+	pass(20 * MS);
+	assert_int_equal(window(), before + 1);
+	bucket = asks(ref, 7, 0, 0);
+	assert_int_equal(bucket.spent, 2);
+	assert_int_equal(bucket.returned, 3);
+	assert_int_equal(bucket.window, before);
 }
 
 TEST_WITH(test_lease, set_up, tear_down)
