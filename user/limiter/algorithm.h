@@ -60,7 +60,6 @@ struct algorithm {
 	u64 (*default_burst)(const struct rate *rate, u32 max_frame);
 	bool has_window;		/* `window: first-request` is accepted */
 	bool has_buckets;		/* `buckets` is accepted */
-	bool starts_empty;		/* each window begins with a count of 0 */
 	/* Why `count: all` makes no difference; NULL: it does. */
 	const char *count_note;
 	/* With scope: cluster why only consistency: strict is possible; NULL: any. */

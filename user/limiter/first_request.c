@@ -167,7 +167,6 @@ static struct cluster_store_state first_to_store(const struct spec *spec, u64 bu
 }
 
 const struct algorithm algorithm_first_request = {
-	.starts_empty = true,
 	.count_note = "its count starts again when the window ends",
 	.windows_kept = 1,
 	.percpu_note = "a window that begins with its first request is not divided among CPUs",

@@ -201,7 +201,6 @@ static struct cluster_store_state window_to_store(const struct spec *spec, u64 b
 
 const struct algorithm algorithm_fixed_window = {
 	.has_window = true,
-	.starts_empty = true,
 	.count_note = STARTS_AGAIN,
 	.windows_kept = 2,
 	.compile = window_compile,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limiter/algorithm.h"
 #include "packet/dataplane/dp_bucket.h"
 #include "packet/dataplane/dp_state.h"
 
@@ -58,7 +57,7 @@ static bool is_long(const struct sl_params *p)
 {
 	if (sl_is_bucket(p))
 		return p->tau / SL_TICKS_PER_NS >= DP_STATE_LONG_NS;
-	return algorithm_kind(p->algo) != STATE_TIME && sl_window_full_ns(p) >= DP_STATE_LONG_NS;
+	return p->algo != SL_ALGO_GRACE && sl_window_full_ns(p) >= DP_STATE_LONG_NS;
 }
 
 /* The state of a window from the first packet, its end moved by `by_ns` to another clock. */
@@ -174,7 +173,7 @@ static void save_buckets(struct dp *dp, const struct sl_rules *rules, const u16 
 		out = add_entry(ret, 1);
 		if (!out)
 			continue;
-		if (algorithm_is_anchored(p->algo))
+		if (sl_algo_is_anchored(p->algo))
 			bucket_state = moved(bucket_state, p, now.utc_ns - now.mono_ns);
 		*out = (struct saved_bucket){
 			.meter = number[slot] - 1U,
@@ -301,7 +300,7 @@ static u64 state_now(const struct saved_bucket *saved, const struct meter *meter
 		/* Windows are numbered modulo a power of two: an old one might read as this one. */
 		if (now.utc_ns > written_utc_ns && (now.utc_ns - written_utc_ns) / 2 >= sl_window_full_ns(p))
 			return 0;
-		if (algorithm_is_anchored(p->algo))
+		if (sl_algo_is_anchored(p->algo))
 			value = moved(value, p, -((now.utc_ns - now.mono_ns) >> p->shift << p->shift));
 		return sl_expired(value, p, now) ? 0 : value;
 	}

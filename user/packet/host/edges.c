@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "lib/edge_burst.h"
-#include "limiter/algorithm.h"
 
 #define WATCHED 256		/* buckets */
 #define PASS_NS (4 * SL_NS_PER_SEC)	/* one look at the whole table */
@@ -35,7 +34,7 @@ struct edges {
 /* A soft or elastic limit has another capacity from time to time. */
 static bool is_measured(const struct sl_limit *limit)
 {
-	return algorithms[limit->params.algo]->starts_empty &&
+	return sl_algo_starts_empty(limit->params.algo) &&
 	       limit->mode == SL_MODE_ENFORCE && limit->soft == SL_NO_METER && !limit->elastic &&
 	       !limit->of_overrides && !limit->counter && !limit->by_match;
 }
@@ -68,7 +67,7 @@ static bool read_count(u64 bucket_state, const struct sl_params *p, struct sl_no
 	u64 number, left, behind, elapsed = now.utc_ns % p->window_ns;
 
 	*ret = (struct edge_reading){ .window_ns = p->window_ns };
-	if (algorithm_is_anchored(p->algo)) {
+	if (sl_algo_is_anchored(p->algo)) {
 		ret->count = sl_first_count(bucket_state, p, now.mono_ns, &number, &left);
 		ret->elapsed_ns = left < p->window_ns ? p->window_ns - left : 0;
 		return ret->count;

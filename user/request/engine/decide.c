@@ -542,7 +542,7 @@ static bool has_edges(const struct bucket *b)
 	enum state_kind kind = algorithm_kind(b->view.spec->algo);
 	bool elastic = b->limit && b->limit->terms.throttle.kind == THROTTLE_ELASTIC;
 
-	if (!algorithms[b->view.spec->algo]->starts_empty || elastic)
+	if (!sl_algo_starts_empty(b->view.spec->algo) || elastic)
 		return kind == STATE_WINDOW && !b->cluster;
 	return kind == STATE_WINDOW || kind == STATE_ANCHORED;
 }

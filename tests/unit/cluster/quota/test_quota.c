@@ -90,7 +90,7 @@ TEST_WITH(test_permille, set_up, tear_down)
 
 /* ------------------------------------------------------------------ leases */
 
-static const struct quota_ref *leased_of(const struct spec_def *def, u64 granted)
+static const struct quota_ref *leased(const struct spec_def *def, u64 granted)
 {
 	static struct quota_ref ref;
 
@@ -103,11 +103,6 @@ static const struct quota_ref *leased_of(const struct spec_def *def, u64 granted
 	return &ref;
 }
 
-static const struct quota_ref *leased(u64 granted)
-{
-	return leased_of(&window_def, granted);
-}
-
 /* Of a window that is over, what was spent of a lease and what was not still count in a sliding one. */
 TEST_WITH(test_lease_of_the_window_before, set_up, tear_down)
 {
@@ -118,7 +113,7 @@ TEST_WITH(test_lease_of_the_window_before, set_up, tear_down)
 
 	sliding.algo = SL_ALGO_SLIDING_WINDOW;
 	pass(60 * SEC - store_us() * 1000 % (60 * SEC) - 20 * MS);
-	ref = leased_of(&sliding, 5);
+	ref = leased(&sliding, 5);
 	for (u32 i = 0; i < 2; i++)
 		assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
 	before = window();
@@ -132,7 +127,7 @@ TEST_WITH(test_lease_of_the_window_before, set_up, tear_down)
 
 TEST_WITH(test_lease, set_up, tear_down)
 {
-	const struct quota_ref *ref = leased(5);
+	const struct quota_ref *ref = leased(&window_def, 5);
 	struct quota_due due;
 
 	for (u32 i = 0; i < 4; i++)
@@ -156,7 +151,7 @@ TEST_WITH(test_lease, set_up, tear_down)
 /* `count: all`: a refused request spends what is left of a lease, as it empties a bucket. */
 TEST_WITH(test_refused, set_up, tear_down)
 {
-	const struct quota_ref *ref = leased(5);
+	const struct quota_ref *ref = leased(&window_def, 5);
 	struct quota_due due;
 
 	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
@@ -187,7 +182,7 @@ TEST_WITH(test_refused, set_up, tear_down)
 
 TEST_WITH(test_lease_ends, set_up, tear_down)
 {
-	const struct quota_ref *ref = leased(5);
+	const struct quota_ref *ref = leased(&window_def, 5);
 	struct quota_due due;
 
 	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
@@ -214,7 +209,7 @@ TEST_WITH(test_lease_unused, set_up, tear_down)
 	struct quotas_stats stats;
 	struct quota_due due;
 
-	leased(5);
+	leased(&window_def, 5);
 	quotas_stats(quotas, &stats);
 	assert_int_equal(stats.leases, 1);
 	pass(SEC);
@@ -225,7 +220,7 @@ TEST_WITH(test_lease_unused, set_up, tear_down)
 
 TEST_WITH(test_end, set_up, tear_down)
 {
-	const struct quota_ref *ref = leased(5);
+	const struct quota_ref *ref = leased(&window_def, 5);
 	struct quota_ref other = ref_of(2, CONSISTENCY_WRITE_BACK, 3600 * SEC);
 	struct quota_due due[3];
 
@@ -252,7 +247,7 @@ TEST_WITH(test_lease_of_a_window, set_up, tear_down)
 	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7, false }, 1, 1, 0);
 	left = 60 * SEC - (now.utc_ns + STORE_AHEAD_NS) % (60 * SEC);
 	pass(left - 30 * MS);
-	ref = leased(5);
+	ref = leased(&window_def, 5);
 	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
 	pass(26 * MS);
 	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_NOT_COVERED);
