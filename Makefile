@@ -136,6 +136,9 @@ $(B)/%.o: %.c $(B)/flags.cc
 
 # libsluice, the library for programs: the limiter, a client, and of lib/ what they use. Only sluice_* is visible, also in the archive.
 CLIENT_SRC := $(wildcard user/client/*.c user/limiter/*.c) $(addprefix user/lib/,err.c units.c block_check.c out.c)
+.PHONY: client-sources
+client-sources:
+	@echo $(CLIENT_SRC)
 CLIENT_OBJ := $(CLIENT_SRC:%.c=$(B)/pic/%.o)
 $(B)/pic/%.o: %.c $(B)/flags.cc
 	@mkdir -p $(@D)

@@ -308,6 +308,8 @@ int main(int argc, char **argv)
 		if (asprintf(&path, "%s/%s", SCENARIOS, found[i]->d_name) < 0)
 			return 1;
 		test_add(i, (struct CMUnitTest){ path, scenario, NULL, NULL, path });
+		free(found[i]);
 	}
+	free(found);
 	return case_main("scenario");
 }

@@ -80,13 +80,13 @@ is "from Python" python3 "$dir/limiter.py"
 # The sources of the library and 64 threads, all under ThreadSanitizer; without it a million acquisitions.
 # shellcheck disable=SC2046
 is "compiles with ThreadSanitizer" cc -std=gnu11 -D_GNU_SOURCE -O1 -g -fsanitize=thread -Iinclude -Iuser -I. \
-	-o "$dir/acquire" tests/bench/acquire.c user/client/*.c user/limiter/*.c \
-	$(printf 'user/lib/%s.c ' err units block_check out) -lz -lm -lpthread
+	-o "$dir/acquire" tests/bench/acquire.c $(make -s client-sources) \
+	-lz -lm -lpthread
 is "64 threads, no race, none early" "$dir/acquire" 64 30000 20000
 # shellcheck disable=SC2046
 is "and the client's tests" cc -std=gnu11 -D_GNU_SOURCE -O1 -g -fsanitize=thread -Iinclude -Iuser -Itests -I. \
-	-o "$dir/client" tests/unit/client/test_client.c tests/lib/test.c user/client/*.c user/limiter/*.c \
-	$(printf 'user/lib/%s.c ' err units block_check out) -lcmocka -lz -lm -lpthread
+	-o "$dir/client" tests/unit/client/test_client.c tests/lib/test.c $(make -s client-sources) \
+	-lcmocka -lz -lm -lpthread
 client() {
 	"$dir/client" > "$dir/out" 2>&1
 }
