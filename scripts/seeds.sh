@@ -17,8 +17,6 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 list=tests/seeds.txt
 pattern=${1:-} count=${2:-}
 : "${TEST_TIMEOUT:=400}" "${WIDTH:=$(nproc)}"
-out=$(mktemp -d) || exit 1
-trap 'rm -rf "$out"' EXIT
 
 die() {
 	echo "not ok - seeds: $*" >&2
@@ -56,10 +54,11 @@ run_seeds() {
 }
 if [ "${1:-}" = --test ]; then
 	out=$2
-	trap - EXIT
 	run_seeds "${@:3}"
 	exit 0
 fi
+out=$(mktemp -d) || exit 1
+trap 'rm -rf "$out"' EXIT
 
 declare -A only=() also=()
 all=0
