@@ -109,9 +109,9 @@ for shape in "1 1" "1 100" "8 1"; do
 done
 echo
 for streams in 1 100; do
-	got=$(calc "$(median sluice 1 $streams 4) / $(median bare 1 $streams 4)" | cut -c 1-4)
-	echo "Aim: $streams streams, 0.60 of bare: $got $(awk -v g="$got" \
-		'BEGIN { print (g >= 0.6 ? "met" : "missed") }')"
+	got=$(calc "$(median bare 1 $streams 7) / $(median sluice 1 $streams 7)" | cut -c 1-4)
+	echo "Aim: $streams streams, CPU of bare by ours, 0.80: $got $(awk -v g="$got" \
+		'BEGIN { print (g >= 0.8 ? "met" : "missed") }')"
 done
 LAB_ENDED=1
 exit 0
