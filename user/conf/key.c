@@ -310,6 +310,19 @@ static bool is_written(const struct key *key, const void *section, const void *u
 	return key->flags & KEY_NEEDED || !key_equal(key, section, usual);
 }
 
+const char *type_format(const struct key_type *type, const void *value, char *buf, size_t size)
+{
+	const struct key key = { .type = type };
+	struct writer w = { .out = fmemopen(buf, size, "w") };
+
+	buf[0] = 0;
+	if (w.out) {
+		type->write(&w, &key, value);
+		fclose(w.out);
+	}
+	return buf;
+}
+
 static void write_one_line(struct writer *w, const struct key *key, const void *section)
 {
 	fprintf(w->out, "%s: ", key->name);

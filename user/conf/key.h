@@ -230,6 +230,8 @@ int key_reset(const struct key *key, void *section);
 bool key_equal(const struct key *key, const void *a, const void *b);
 void key_copy(const struct key *key, void *section, int *rc);
 void key_clear(const struct key *key, void *section);
+/* A value as in the file; returns buf. */
+const char *type_format(const struct key_type *type, const void *value, char *buf, size_t size);
 const char *key_accepted(const struct key *key, char *buf, size_t size);
 /* An error of key_accepted(), of a node and of the text being read. */
 int key_refuse(struct reader *r, const struct yaml_node *node, const struct key *key);

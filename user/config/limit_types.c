@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * limit_types.c - the types of a limit's keys that no other mapping has: match, prefix and
- * prefix_scale, throttle, ban, tag, overrides. Their readers are in read_match.c,
- * read_rates.c, read_throttle.c and override_read.c.
+ * limit_types.c - types of a limit's keys that no other mapping has: match, tag, overrides. Their
+ * readers are in read_match.c and override_read.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -165,124 +164,6 @@ const struct key_type type_dscp = {
 const struct key_type type_mark = {
 	.name = "number", .variant = SL_TAG_MARK, .text = tag_read, .write = mark_write,
 	.clear = tag_clear, .equal = tag_equal,
-};
-
-/* ---- throttle, ban ---- */
-
-static const char *elastic_format(const struct throttle_def *throttle, char *buf, size_t size)
-{
-	char cpu[16] = "", link[16] = "", signal[SL_NAME_MAX + 32] = "", least[24] = "";
-
-	if (throttle->cpu_percent)
-		snprintf(cpu, sizeof(cpu), "cpu: %u%%", throttle->cpu_percent);
-	if (throttle->link_percent)
-		snprintf(link, sizeof(link), "%slink: %u%%", cpu[0] ? ", " : "",
-			 throttle->link_percent);
-	/* quoted: a load signal may be called null */
-	if (throttle->load_signal[0])
-		snprintf(signal, sizeof(signal), "%sload_signal: {'%s': %u%%}",
-			 cpu[0] || link[0] ? ", " : "", throttle->load_signal,
-			 throttle->load_signal_percent);
-	if (throttle->floor_percent)
-		snprintf(least, sizeof(least), "floor: %u%%, ", throttle->floor_percent);
-	snprintf(buf, size, "{elastic: %u%%, %swhile: {%s%s%s}}", throttle->ceiling_percent, least,
-		 cpu, link, signal);
-	return buf;
-}
-
-const char *throttle_format(const struct throttle_def *throttle, char *buf, size_t size)
-{
-	char text[64], part[16] = "", stretch[80] = "";
-
-	if (throttle->kind == THROTTLE_ELASTIC)
-		return elastic_format(throttle, buf, size);
-	if (throttle->kind == THROTTLE_HARD) {
-		snprintf(buf, size, "hard");
-		return buf;
-	}
-	if (throttle->soft_permille % 10)
-		snprintf(part, sizeof(part), ".%u", throttle->soft_permille % 10);
-	if (throttle->soft_for_ns)
-		snprintf(stretch, sizeof(stretch), ", for: %s",
-			 duration_format(throttle->soft_for_ns, text, sizeof(text)));
-	snprintf(buf, size, "{soft: %u%s%%%s}", throttle->soft_permille / 10, part, stretch);
-	return buf;
-}
-
-const char *ban_format(const struct ban_def *ban, char *buf, size_t size)
-{
-	char within[64], first[64], longest[64], factor[32] = "", max[80] = "";
-
-	if (ban->factor_percent % 100)
-		snprintf(factor, sizeof(factor), ", factor: %u.%02u", ban->factor_percent / 100,
-			 ban->factor_percent % 100);
-	else if (ban->factor_percent != 200)
-		snprintf(factor, sizeof(factor), ", factor: %u", ban->factor_percent / 100);
-	if (ban->max_ns != ban_default_max(ban->for_ns))
-		snprintf(max, sizeof(max), ", max: %s",
-			 duration_format(ban->max_ns, longest, sizeof(longest)));
-	snprintf(buf, size, "{after: %llu %s%s/%s, for: %s%s%s%s}", ban->after,
-		 ban->rejections ? "rejection" : "drop", ban->after == 1 ? "" : "s",
-		 duration_format(ban->within_ns, within, sizeof(within)),
-		 duration_format(ban->for_ns, first, sizeof(first)), factor, max,
-		 ban->spoofable ? ", spoofable: true" : "");
-	return buf;
-}
-
-static int throttle_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-			 void *section)
-{
-	struct throttle_def *throttle = key_field(key, section);
-
-	memset(throttle, 0, sizeof(*throttle));
-	return read_throttle(r, node, throttle);
-}
-
-static void throttle_write(struct writer *w, const struct key *key, const void *section)
-{
-	char text[320];
-
-	fputs(throttle_format(key_field_of(key, section), text, sizeof(text)), w->out);
-}
-
-static bool throttle_equal(const struct key *key, const void *a, const void *b)
-{
-	char x[320], y[320];
-
-	return !strcmp(throttle_format(key_field_of(key, a), x, sizeof(x)),
-		       throttle_format(key_field_of(key, b), y, sizeof(y)));
-}
-
-const struct key_type type_throttle = {
-	.name = "throttle", .text = read_throttle_text, .accepts = THROTTLES,
-	.read = throttle_read, .write = throttle_write,
-	.equal = throttle_equal,
-};
-
-static int ban_read(struct reader *r, const struct yaml_node *node, const struct key *key,
-		    void *section)
-{
-	return read_limit_ban(r, node, section);
-}
-
-static void ban_write(struct writer *w, const struct key *key, const void *section)
-{
-	char text[320];
-
-	fputs(ban_format(key_field_of(key, section), text, sizeof(text)), w->out);
-}
-
-static bool ban_equal(const struct key *key, const void *a, const void *b)
-{
-	const struct ban_def *x = key_field_of(key, a), *y = key_field_of(key, b);
-
-	return x->after == y->after && x->within_ns == y->within_ns && x->for_ns == y->for_ns &&
-	       x->max_ns == y->max_ns && x->factor_percent == y->factor_percent &&
-	       x->spoofable == y->spoofable;
-}
-
-const struct key_type type_ban = {
-	.name = "ban", .read = ban_read, .write = ban_write, .equal = ban_equal,
 };
 
 /* ---- overrides: two keys, one list; the first owns it ---- */

@@ -8,9 +8,10 @@
 
 extern const struct key_type
 	type_match, type_dscp, type_mark, type_lengths_v4, type_lengths_v6, type_scales_v4,
-	type_scales_v6, type_ban, type_overrides, type_overrides_file,
+	type_scales_v6, type_overrides, type_overrides_file,
 	type_rates, type_bursts,	/* `rate` and `burst` of any struct rates; read_rates.c */
-	type_throttle;			/* any struct throttle_def */
+	type_throttle,			/* any struct throttle_def */
+	type_ban, type_ban_of_requests;	/* any struct ban_def; read_throttle.c */
 
 /* ---- what must fit together, in both tiers; limit_terms.c ---- */
 
@@ -29,9 +30,5 @@ int limit_terms_check(struct reader *r, const struct yaml_node *map, u32 given,
 const char *limit_terms_conflict(const struct limit_terms *terms);
 /* Unsets what the algorithm does not have and was not given: inherited defaults. */
 void limit_terms_drop(struct limit_terms *terms, u32 given);
-
-/* A ban of requests, as {after: 20 rejections/10m, for: 10m, factor: 2, max: 24h}. */
-struct ban_def;
-int read_ban_of_requests(struct reader *r, const struct yaml_node *node, struct ban_def *ban);
 
 #endif

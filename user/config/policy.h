@@ -360,11 +360,8 @@ bool limit_equal(const struct limit_def *a, const struct limit_def *b);
 /* A limit as its YAML mapping, for `limit show` and `save`. */
 int limit_write(const struct limit_def *limit, FILE *out, int indent);
 
-/* Values as the file has them: "10 packets/s, 500 packets/h", "{soft: 10%}". Return buf. */
+/* "10 packets/s, 500 packets/h"; returns buf. */
 const char *rates_format(const struct rates *rates, char *buf, size_t size);
-const char *throttle_format(const struct throttle_def *throttle, char *buf, size_t size);
-const char *ban_format(const struct ban_def *ban, char *buf, size_t size);
-
 const char *on_full_name(enum sl_on_full on_full);	/* "open", "closed", "prefix" */
 
 #endif

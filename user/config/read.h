@@ -14,9 +14,6 @@
 #include "config/model.h"
 #include "conf/key.h"
 
-#define THROTTLES "hard, {soft: 10%, for: 30s} or {elastic: 200%, while: {cpu: 70%}}"
-read_text read_throttle_text;
-int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *ret);
 /* Addresses: the prefix that a text is, or the set that it names (else *ret_set is NULL). */
 #define ADDRESSES "an address, a prefix as 192.0.2.0/24, or a set as '@name'"
 int read_prefix_or_set(struct reader *r, const char *text, struct sl_prefix *ret_prefix,
@@ -30,7 +27,6 @@ bool match_values_equal(const struct key *row, const void *a, const void *b);
 
 /* The parts; `into` is a struct policy, limit_def, match_def. */
 int read_match(struct reader *r, const struct yaml_node *node, void *into);
-int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);
 
 /* What must fit together; `map` is the limit's mapping, for the places of errors. */
 int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit);

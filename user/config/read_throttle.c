@@ -16,6 +16,7 @@
 
 /* ---- throttle ---- */
 
+#define THROTTLES "hard, {soft: 10%, for: 30s} or {elastic: 200%, while: {cpu: 70%}}"
 #define THROTTLE(field) KEY(struct throttle_def, field)
 
 /* Of a load signal that has one. */
@@ -26,9 +27,10 @@ static const struct key threshold = {
 static const struct key signal_name = { .name = "load_signal", THROTTLE(load_signal), &type_identifier };
 
 /* NAME, or {NAME: 60%}. */
-static int key_load_signal(struct reader *r, const struct yaml_node *node, void *into)
+static int signal_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
 {
-	struct throttle_def *throttle = into;
+	struct throttle_def *throttle = section;
 
 	throttle->load_signal_percent = LOAD_SIGNAL_PERCENT_DEFAULT;
 	if (node->kind != YAML_MAP)
@@ -42,10 +44,27 @@ static int key_load_signal(struct reader *r, const struct yaml_node *node, void 
 	return key_read(r, node->first->value, &threshold, throttle);
 }
 
+/* Quoted: a load signal may be called null. */
+static void signal_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct throttle_def *throttle = section;
+
+	fprintf(w->out, "{'%s': %u%%}", throttle->load_signal, throttle->load_signal_percent);
+}
+
+static bool signal_equal(const struct key *key, const void *a, const void *b)
+{
+	return key_equal(&signal_name, a, b) && key_equal(&threshold, a, b);
+}
+
+static const struct key_type type_signal = {
+	.name = "load signal", .read = signal_read, .write = signal_write, .equal = signal_equal,
+};
+
 static const struct key while_rows[] = {
 	{ "cpu", THROTTLE(cpu_percent), &type_whole_percent, .least = 1, .most = 100 },
 	{ "link", THROTTLE(link_percent), &type_whole_percent, .least = 1, .most = 100 },
-	{ "load_signal", .read = key_load_signal },
+	{ "load_signal", .type = &type_signal },
 };
 
 static int check_while(struct reader *r, const struct yaml_node *node, void *section)
@@ -101,18 +120,43 @@ static int check_throttle(struct reader *r, const struct yaml_node *map, void *s
 static const struct keys throttle_keys = KEYS(struct throttle_def, throttle_rows,
 					      .check = check_throttle);
 
-int read_throttle_text(struct reader *r, const char *text, const struct key *key, void *section)
+static int hard_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	memset(key_field(key, section), 0, sizeof(struct throttle_def));
 	return strcmp(text, "hard") ? text_refuse(r, THROTTLES) : 0;
 }
 
-int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *throttle)
+static int throttle_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			 void *section)
 {
+	void *throttle = memset(key_field(key, section), 0, sizeof(struct throttle_def));
+
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, THROTTLES);
 	return keys_read(r, node, &throttle_keys, throttle);
 }
+
+static void throttle_write(struct writer *w, const struct key *key, const void *section)
+{
+	static const struct throttle_def hard;
+	const struct throttle_def *throttle = key_field_of(key, section);
+
+	if (throttle->kind == THROTTLE_HARD)
+		fputs("hard", w->out);
+	else
+		keys_write_flow(w, &throttle_keys, throttle,
+				keys_unlike(w, &throttle_keys, throttle, &hard));
+}
+
+static bool throttle_equal(const struct key *key, const void *a, const void *b)
+{
+	return keys_equal(&throttle_keys, key_field_of(key, a), key_field_of(key, b));
+}
+
+const struct key_type type_throttle = {
+	.name = "throttle", .text = hard_read, .read = throttle_read, .accepts = THROTTLES,
+	.write = throttle_write, .equal = throttle_equal,
+};
 
 /* ---- ban ---- */
 
@@ -134,6 +178,26 @@ static int after_read(struct reader *r, const char *text, const struct key *key,
 	return 0;
 }
 
+static void after_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct ban_def *ban = section;
+	char text[64];
+
+	fprintf(w->out, "%llu %s%s/%s", ban->after, ban->rejections ? "rejection" : "drop",
+		ban->after == 1 ? "" : "s", duration_format(ban->within_ns, text, sizeof(text)));
+}
+
+static bool after_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct ban_def *x = a, *y = b;
+
+	return x->after == y->after && x->within_ns == y->within_ns;
+}
+
+static const struct key_type type_after = {
+	.name = "count", .text = after_read, .write = after_write, .equal = after_equal,
+};
+
 static int factor_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	u32 percent;
@@ -144,12 +208,21 @@ static int factor_read(struct reader *r, const char *text, const struct key *key
 	return 0;
 }
 
-static const struct key_type type_factor = { .name = "factor", .text = factor_read };
+static void factor_write(struct writer *w, const struct key *key, const void *section)
+{
+	u32 percent = ((const struct ban_def *)section)->factor_percent;
+
+	fprintf(w->out, percent % 100 ? "%u.%02u" : "%u", percent / 100, percent % 100);
+}
+
+static const struct key_type type_factor = {
+	.name = "factor", .text = factor_read, .write = factor_write,
+};
 
 #define BAN(field) KEY(struct ban_def, field)
 
 static const struct key ban_rows[] = {
-	{ "after", .text = after_read, .flags = KEY_NEEDED | KEY_EMPTY },
+	{ "after", BAN(after), &type_after, .flags = KEY_NEEDED | KEY_EMPTY },
 	{ "for", BAN(for_ns), &type_duration, .least = SECOND, .most = 365 * DAY_NS,
 	  .flags = KEY_NEEDED },
 	{ "factor", BAN(factor_percent), &type_factor, .usual = "2", .least = 100, .most = 10000,
@@ -175,23 +248,39 @@ static int check_max(struct reader *r, const struct yaml_node *node, void *secti
 
 static const struct keys ban_keys = KEYS(struct ban_def, ban_rows, .check = check_max);
 
-int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct ban_def *ban = &((struct limit_def *)into)->ban;
-
-	return keys_init(&ban_keys, ban) ? read_no_memory(r) :
-					   keys_read(r, node, &ban_keys, ban);
-}
-
-int read_ban_of_requests(struct reader *r, const struct yaml_node *node, struct ban_def *ban)
-{
-	if (keys_init(&ban_keys, ban))
-		return read_no_memory(r);
-	ban->rejections = true;
-	return keys_read(r, node, &ban_keys, ban);
-}
-
 u64 ban_default_max(u64 for_ns)
 {
 	return for_ns > BAN_MAX_DEFAULT ? for_ns : BAN_MAX_DEFAULT;
 }
+
+static int ban_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		    void *section)
+{
+	struct ban_def *ban = key_field(key, section);
+
+	if (keys_init(&ban_keys, ban))
+		return read_no_memory(r);
+	ban->rejections = key->type->variant;
+	return keys_read(r, node, &ban_keys, ban);
+}
+
+static void ban_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct ban_def *ban = key_field_of(key, section);
+	const struct ban_def usual = {
+		.factor_percent = 200, .max_ns = ban_default_max(ban->for_ns),
+	};
+
+	keys_write_flow(w, &ban_keys, ban, keys_unlike(w, &ban_keys, ban, &usual));
+}
+
+static bool ban_equal(const struct key *key, const void *a, const void *b)
+{
+	return keys_equal(&ban_keys, key_field_of(key, a), key_field_of(key, b));
+}
+
+#define TYPE_BAN(of_requests)								\
+	{ .name = "ban", .variant = of_requests, .read = ban_read, .write = ban_write,	\
+	  .equal = ban_equal }
+
+const struct key_type type_ban = TYPE_BAN(false), type_ban_of_requests = TYPE_BAN(true);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/limit_types.h"
 #include "control/commands/commands.h"
 #include "control/elastic/elastic.h"
 #include "control/running/live.h"
@@ -111,12 +112,13 @@ static json_t *limit_to_json(const struct commands *ctx, const struct limit_view
 				      "ipv6",
 				      steps_to_json(NULL, def->prefix.scale[SL_V6], count[SL_V6])));
 	json_object_set_new(json, "throttle",
-			    json_string(throttle_format(&terms->throttle, text, sizeof(text))));
+			    json_string(type_format(&type_throttle, &terms->throttle, text,
+					    sizeof(text))));
 	json_object_set_new(json, "on_full", json_string(on_full_name(def->on_full)));
 	json_object_set_new(json, "scope", json_string(terms->cluster ? "cluster" : "node"));
 	if (def->ban.after)
 		json_object_set_new(json, "ban",
-				    json_string(ban_format(&def->ban, text, sizeof(text))));
+				    json_string(type_format(&type_ban, &def->ban, text, sizeof(text))));
 	if (override_count(def))
 		json_object_set_new(json, "overrides", json_u64(override_count(def)));
 	if (terms->throttle.kind == THROTTLE_ELASTIC)

@@ -144,20 +144,6 @@ static const struct key on_limit_rows[] = {
 };
 const struct keys rule_on_limit_keys = KEYS(struct draft, on_limit_rows);
 
-/* ---- ban ---- */
-
-int read_rule_ban(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_ban_of_requests(r, node, &((struct draft *)into)->rule.ban);
-}
-
-void write_rule_ban(struct writer *w, const void *from)
-{
-	char text[200];
-
-	fputs(ban_format(&((const struct draft *)from)->rule.ban, text, sizeof(text)), w->out);
-}
-
 /* ---- push_down ---- */
 
 static int after_read(struct reader *r, const char *text, const struct key *key, void *into)

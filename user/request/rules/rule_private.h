@@ -312,8 +312,6 @@ int check_rule_limits(struct reader *r, struct draft *draft);
 extern const struct key_type type_rule_prefix, type_rule_metadata, type_rule_consistency;
 extern const struct keys rule_on_limit_keys, rule_push_down_keys;
 /* rule_keys.c; `into` is a struct draft. */
-int read_rule_ban(struct reader *r, const struct yaml_node *node, void *into);
-void write_rule_ban(struct writer *w, const void *from);
 read_text read_rule_share_threshold;
 void write_true(struct writer *w, const void *from);
 

@@ -136,7 +136,7 @@ static const struct key descriptor_rows[] = {
 	{ "on_limit", .type = &type_optional_map, .keys = &rule_on_limit_keys, .word = "refuse",
 	  .accepted = "refuse, or {wait: 2s, queue: 100}", .flags = OF_LIMIT,
 	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
-	{ "ban", DRAFT(rule.ban), .read = read_rule_ban, .write = write_rule_ban, .flags = OF_LIMIT,
+	{ "ban", DRAFT(rule.ban), &type_ban_of_requests, .flags = OF_LIMIT,
 	  .help = "a value with too many refusals is refused for a while, longer each time: `{after: 20 "
 		  "rejections/10m, for: 10m, factor: 2, max: 24h}`" },
 	{ "push_down", .type = &type_optional_map, .keys = &rule_push_down_keys, .flags = OF_LIMIT,
