@@ -107,7 +107,7 @@ static void make_limits(struct schedule *s)
 	add(s, COUNTERS, "counters", SL_ALGO_WINDOW_COUNTERS, 90, 2, RATE_PACKETS, 0, SL_PER_SOURCE);
 	add(s, TAGGED, "tagged", bucket, 10, 1, RATE_PACKETS, 10, SL_PER_SOURCE);
 	s->def[TAGGED].action = SL_ACT_TAG;
-	s->def[TAGGED].tag = SL_TAG_DSCP;
+	s->def[TAGGED].has_dscp = true;
 	s->def[TAGGED].dscp = 8;
 	add(s, SHADOWED, "shadowed", bucket, 40, 1, RATE_PACKETS, 20, SL_PER_DPORT);
 	s->def[SHADOWED].mode = SL_MODE_SHADOW;

@@ -129,6 +129,7 @@ extern const struct key_type
 	type_bool,		/* bool: true, false, yes, no */
 	type_count,		/* unsigned integer: 2000, 10K, 1.5M */
 	type_number,	/* unsigned integer: digits, 0x and hexadecimal digits, or of `names` */
+	type_hex,		/* the same, written in hexadecimal digits */
 	type_mode,		/* u32: octal permissions */
 	type_duration,		/* u64 in ns */
 	type_percent,		/* u32 in permille */

@@ -193,23 +193,11 @@ int read_each(struct reader *r, const struct yaml_node *node, const struct key *
 
 /* ---- values ---- */
 
-int read_name(struct reader *r, const char *text, const struct name *names, int *ret)
-{
-	const struct name *name = name_find(names, text);
-	char accepted[400];
-
-	if (!name)
-		return text_refuse(r, name_list(names, accepted, sizeof(accepted)));
-	*ret = name->value;
-	return 0;
-}
-
-/* Plain digits, or hex with 0x; no sign, no blank, no octal. False for other text. */
-static bool parse_number(const char *text, size_t len, u64 most, u64 *ret)
+/* Digits of one of the two, no sign, no blank, no octal. */
+static int digits_parse(const char *text, size_t len, u64 *ret)
 {
 	int base = 10;
 	u64 value = 0;
-	size_t i;
 
 	if (len > 2 && text[0] == '0' && text[1] == 'x') {
 		base = 16;
@@ -217,25 +205,30 @@ static bool parse_number(const char *text, size_t len, u64 most, u64 *ret)
 		len -= 2;
 	}
 	if (!len || len > 16)
-		return false;
-	for (i = 0; i < len; i++) {
+		return -EINVAL;
+	for (size_t i = 0; i < len; i++) {
 		char c = text[i] | 0x20;
 		int digit = c >= '0' && c <= '9' ? c - '0' :
 			    c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 
 		if (digit >= base || (text[i] < '0'))
-			return false;
+			return -EINVAL;
 		value = value * base + digit;
 	}
 	*ret = value;
-	return value <= most;
+	return 0;
+}
+
+int number_parse(const char *text, u64 *ret, const char **ret_reason)
+{
+	return digits_parse(text, strlen(text), ret);
 }
 
 int read_number(struct reader *r, const char *text, u64 most, const char *accepted, u64 *ret)
 {
 	u64 value;
 
-	if (!parse_number(text, strlen(text), most, &value))
+	if (number_parse(text, &value, NULL) || value > most)
 		return text_refuse(r, accepted);
 	*ret = value;
 	return 0;
@@ -247,10 +240,10 @@ int read_range(struct reader *r, const char *text, u64 most, const char *accepte
 	const char *dash = strchrnul(text, '-');
 	u64 first, last;
 
-	if (!parse_number(text, dash - text, most, &first))
+	if (digits_parse(text, dash - text, &first) || first > most)
 		return text_refuse(r, accepted);
 	last = first;
-	if (*dash && !parse_number(dash + 1, strlen(dash + 1), most, &last))
+	if (*dash && (number_parse(dash + 1, &last, NULL) || last > most))
 		return text_refuse(r, accepted);
 	if (first > last)
 		return text_refuse(r, "the smaller number first");

@@ -57,7 +57,6 @@ int read_require(struct reader *r, const struct yaml_node *map, const char *key)
 int read_each(struct reader *r, const struct yaml_node *node, const struct key *item, void *into);
 
 /* Values. `accepted` completes the error; outputs are untouched on failure. */
-int read_name(struct reader *r, const char *text, const struct name *names, int *ret);
 int read_number(struct reader *r, const char *text, u64 most, const char *accepted, u64 *ret);
 int read_count(struct reader *r, const char *text, u64 *ret);
 int read_rate(struct reader *r, const char *text, struct rate *ret);
@@ -77,6 +76,8 @@ int read_interface_name(struct reader *r, const char *text, char ret[16]);
 /* A duration, `least` to `most` ns. */
 int read_duration(struct reader *r, const char *text, u64 least, u64 most, const char *accepted,
 		  u64 *ret_ns);
+/* Plain digits, or hexadecimal ones after 0x; no reason is set. 0 or -EINVAL. */
+int number_parse(const char *text, u64 *ret, const char **ret_reason);
 /* NUMBER or FIRST-LAST, up to `most`. */
 int read_range(struct reader *r, const char *text, u64 most, const char *accepted,
 	       u32 *ret_first, u32 *ret_last);

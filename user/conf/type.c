@@ -49,58 +49,21 @@ static bool in_range(const struct key *key, u64 value)
 	return value >= key->least && value <= key->most;
 }
 
-static void write_integer(struct writer *w, const struct key *key, const void *section)
+/* ---- numbers: what differs is the notation and whether there are names instead ---- */
+
+enum notation_id { NUMBER, HEX, COUNT, MODE, DURATION, PERCENT, WHOLE_PERCENT, NAME };
+
+static const char *number_format(u64 number, char *buf, size_t size)
 {
-	fprintf(w->out, "%llu", get(key, section));
-}
-
-static int number_read(struct reader *r, const char *text, const struct key *key, void *section)
-{
-	const struct name *name = key->names ? name_find(key->names, text) : NULL;
-	char buf[400];
-	u64 number;
-	int rc;
-
-	if (name) {
-		put(key, section, (u64)name->value);
-		return 0;
-	}
-	rc = read_number(r, text, key->most, key_accepted(key, buf, sizeof(buf)), &number);
-	if (!rc && !in_range(key, number))
-		rc = key_refuse_text(r, key);
-	if (!rc)
-		put(key, section, number);
-	return rc;
-}
-
-static void number_write(struct writer *w, const struct key *key, const void *section)
-{
-	const char *name = key->names ? name_of(key->names, (int)get(key, section)) : NULL;
-
-	if (name)
-		fputs(name, w->out);
-	else
-		write_integer(w, key, section);
-}
-
-static const char *number_accepted(const struct key *key, char *buf, size_t size)
-{
-	char names[300] = "";
-
-	if (key->names)
-		name_list(key->names, names, sizeof(names));
-	snprintf(buf, size, "%s%s%llu to %llu", names, names[0] ? ", or " : "", key->least,
-		 key->most);
+	snprintf(buf, size, "%llu", number);
 	return buf;
 }
 
-const struct key_type type_number = {
-	.name = "number", .text = number_read, .write = number_write, .accepted = number_accepted,
-};
-
-/* ---- numbers in a notation: what differs is how one is parsed and formatted ---- */
-
-enum notation_id { COUNT, MODE, DURATION, PERCENT, WHOLE_PERCENT };
+static const char *hex_format(u64 number, char *buf, size_t size)
+{
+	snprintf(buf, size, "0x%llx", number);
+	return buf;
+}
 
 /* 16384, 10K, 1M */
 static const char *count_format(u64 count, char *buf, size_t size)
@@ -131,6 +94,13 @@ static int mode_parse(const char *text, u64 *ret, const char **ret_reason)
 static const char *mode_format(u64 mode, char *buf, size_t size)
 {
 	snprintf(buf, size, "%04llo", mode);
+	return buf;
+}
+
+/* In quotes: without them it would be another number in YAML. */
+static const char *mode_quote(u64 mode, char *buf, size_t size)
+{
+	snprintf(buf, size, "'%04llo'", mode);
 	return buf;
 }
 
@@ -166,125 +136,100 @@ static const char *whole_percent_format(u64 percent, char *buf, size_t size)
 	return buf;
 }
 
+typedef const char *format_number(u64 number, char *buf, size_t size);
+
 static const struct notation {
 	/* 0 or -EINVAL; the reason may stay NULL: then the error has the range. */
 	int (*parse)(const char *text, u64 *ret, const char **ret_reason);
-	const char *(*format)(u64 number, char *buf, size_t size);
-	const char *before, *after;	/* of the range, as text */
+	format_number *write, *format;	/* in a file; in the range, as text */
+	const char *before, *after;	/* of the range */
 } notations[] = {
-	[COUNT] = { count_parse, count_format, "", "" },
-	[MODE] = { mode_parse, mode_format, "an octal mode, ", "" },
-	[DURATION] = { duration_parse, duration_format, "a duration of ", "" },
-	[PERCENT] = { permille_parse, permille_format, "", "" },
-	[WHOLE_PERCENT] = { whole_percent_parse, whole_percent_format, "", ", in whole percent" },
-};
-
-static int notation_read(struct reader *r, const char *text, const struct key *key, void *section)
-{
-	const char *reason = NULL;
-	u64 number;
-	int rc = notations[key->type->variant].parse(text, &number, &reason);
-
-	if (rc && reason)
-		return text_fail(r, ": %s", reason);
-	if (rc || !in_range(key, number))
-		return key_refuse_text(r, key);
-	put(key, section, number);
-	return 0;
-}
-
-static void notation_write(struct writer *w, const struct key *key, const void *section)
-{
-	char text[64];
-
-	fputs(notations[key->type->variant].format(get(key, section), text, sizeof(text)), w->out);
-}
-
-/* In quotes: without them it would be another number in YAML. */
-static void mode_write(struct writer *w, const struct key *key, const void *section)
-{
-	fprintf(w->out, "'%04llo'", get(key, section));
-}
-
-static const char *notation_accepted(const struct key *key, char *buf, size_t size)
-{
-	const struct notation *of = &notations[key->type->variant];
-	char least[48], most[48];
-
-	snprintf(buf, size, "%s%s to %s%s", of->before,
-		 of->format(key->least, least, sizeof(least)),
-		 of->format(key->most, most, sizeof(most)), of->after);
-	return buf;
-}
-
-#define TYPE_NOTATION(what, id, function)                                          \
-	{ .name = what, .variant = id, .text = notation_read, .write = function,     \
-	  .accepted = notation_accepted }
-
-const struct key_type type_count = TYPE_NOTATION("count", COUNT, write_integer);
-const struct key_type type_mode = TYPE_NOTATION("mode", MODE, mode_write);
-const struct key_type type_duration = TYPE_NOTATION("duration", DURATION, notation_write);
-const struct key_type type_percent = TYPE_NOTATION("share", PERCENT, notation_write);
-const struct key_type type_whole_percent = TYPE_NOTATION("share", WHOLE_PERCENT, notation_write);
-
-/* ---- names ---- */
-
-static int enum_read(struct reader *r, const char *text, const struct key *key, void *section)
-{
-	const struct name *name = name_find(key->names, text);
-
-	if (!name)
-		return key_refuse_text(r, key);
-	put(key, section, (u64)name->value);
-	return 0;
-}
-
-static void enum_write(struct writer *w, const struct key *key, const void *section)
-{
-	fputs(name_of(key->names, (int)get(key, section)), w->out);
-}
-
-static const char *enum_accepted(const struct key *key, char *buf, size_t size)
-{
-	return name_list(key->names, buf, size);
-}
-
-const struct key_type type_enum = {
-	.name = "name", .text = enum_read, .write = enum_write, .accepted = enum_accepted,
+	[NUMBER] = { number_parse, number_format, number_format, "", "" },
+	[HEX] = { number_parse, hex_format, hex_format, "", "" },
+	[COUNT] = { count_parse, number_format, count_format, "", "" },
+	[MODE] = { mode_parse, mode_quote, mode_format, "an octal mode, ", "" },
+	[DURATION] = { duration_parse, duration_format, duration_format, "a duration of ", "" },
+	[PERCENT] = { permille_parse, permille_format, permille_format, "", "" },
+	[WHOLE_PERCENT] = { whole_percent_parse, whole_percent_format, whole_percent_format, "",
+			    ", in whole percent" },
+	[NAME] = { .parse = NULL },
 };
 
 static const struct name bool_names[] = {
 	{ "true", true }, { "false", false }, { "yes", true }, { "no", false }, { NULL, 0 },
 };
 
-static int bool_read(struct reader *r, const char *text, const struct key *key, void *section)
+static const struct name *names_of(const struct key *key)
 {
-	int value, rc = read_name(r, text, bool_names, &value);
-
-	if (!rc)
-		put(key, section, (u64)value);
-	return rc;
+	return key->type == &type_bool ? bool_names : key->names;
 }
 
-static void bool_write(struct writer *w, const struct key *key, const void *section)
+static int value_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	fputs(name_of(bool_names, (int)get(key, section)), w->out);
+	const struct notation *of = &notations[key->type->variant];
+	const struct name *name = names_of(key) ? name_find(names_of(key), text) : NULL;
+	const char *reason = NULL;
+	u64 number = 0;
+	int rc = name ? 0 : of->parse ? of->parse(text, &number, &reason) : -EINVAL;
+
+	if (rc && reason)
+		return text_fail(r, ": %s", reason);
+	if (rc || (!name && !in_range(key, number)))
+		return key_refuse_text(r, key);
+	put(key, section, name ? (u64)name->value : number);
+	return 0;
 }
 
-const struct key_type type_bool = {
-	.name = "true or false", .size = sizeof(bool), .text = bool_read, .write = bool_write,
-	.accepts = "true, false, yes, no",
-};
+static void value_write(struct writer *w, const struct key *key, const void *section)
+{
+	u64 number = get(key, section);
+	const char *name = names_of(key) ? name_of(names_of(key), (int)number) : NULL;
+	char text[64];
+
+	fputs(name ? name : notations[key->type->variant].write(number, text, sizeof(text)), w->out);
+}
+
+static const char *value_accepted(const struct key *key, char *buf, size_t size)
+{
+	const struct notation *of = &notations[key->type->variant];
+	char names[300] = "", least[48], most[48];
+
+	if (names_of(key))
+		name_list(names_of(key), names, sizeof(names));
+	if (of->parse)
+		snprintf(buf, size, "%s%s%s%s to %s%s", names, names[0] ? ", or " : "", of->before,
+			 of->format(key->least, least, sizeof(least)),
+			 of->format(key->most, most, sizeof(most)), of->after);
+	else
+		snprintf(buf, size, "%s", names);
+	return buf;
+}
+
+#define TYPE_VALUE(what, id, ...)							\
+	{ .name = what, .variant = id, .text = value_read, .write = value_write,		\
+	  .accepted = value_accepted, ##__VA_ARGS__ }
+
+const struct key_type type_number = TYPE_VALUE("number", NUMBER);
+const struct key_type type_hex = TYPE_VALUE("number", HEX);
+const struct key_type type_count = TYPE_VALUE("count", COUNT);
+const struct key_type type_mode = TYPE_VALUE("mode", MODE);
+const struct key_type type_duration = TYPE_VALUE("duration", DURATION);
+const struct key_type type_percent = TYPE_VALUE("share", PERCENT);
+const struct key_type type_whole_percent = TYPE_VALUE("share", WHOLE_PERCENT);
+const struct key_type type_enum = TYPE_VALUE("name", NAME);
+const struct key_type type_bool = TYPE_VALUE("true or false", NAME, .size = sizeof(bool));
+
+/* ---- flags ---- */
 
 static int flag_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	int value, rc = read_name(r, text, key->names, &value);
+	const struct name *name = name_find(key->names, text);
 
-	if (rc)
-		return rc;
-	if (get(key, section) & (u64)value)
+	if (!name)
+		return key_refuse_text(r, key);
+	if (get(key, section) & (u64)name->value)
 		return text_fail(r, " again; accepted: each once");
-	put(key, section, get(key, section) | (u64)value);
+	put(key, section, get(key, section) | (u64)name->value);
 	return 0;
 }
 
@@ -309,6 +254,11 @@ static void flags_write(struct writer *w, const struct key *key, const void *sec
 	fputs(apart[0] == '[' ? "[]" : "]", w->out);
 }
 
+static const char *flags_accepted(const struct key *key, char *buf, size_t size)
+{
+	return name_list(key->names, buf, size);
+}
+
 const struct key_type type_flags = {
-	.name = "list", .items = flags_begin, .text = flag_read, .write = flags_write, .accepted = enum_accepted,
+	.name = "list", .items = flags_begin, .text = flag_read, .write = flags_write, .accepted = flags_accepted,
 };

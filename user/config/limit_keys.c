@@ -18,9 +18,10 @@
 #define VALUE .flags = KEY_OWN
 
 static const struct key tag_rows[] = {
-	{ "dscp", LIMIT(dscp), &type_dscp, .names = dscp_names, .most = 63,
+	{ "dscp", LIMIT(dscp), &type_number, .given = offsetof(struct limit_def, has_dscp), .names = dscp_names, .most = 63,
 	  .accepted = "cs0 to cs7, af11 to af43, ef, le, or 0 to 63" },
-	{ "mark", LIMIT(mark), &type_mark, .most = 0xffffffff, .accepted = "0 to 0xffffffff" },
+	{ "mark", LIMIT(mark), &type_hex, .given = offsetof(struct limit_def, has_mark), .most = 0xffffffff,
+	  .accepted = "0 to 0xffffffff" },
 };
 static const struct keys tag_keys = KEYS(struct limit_def, tag_rows);
 
@@ -146,7 +147,7 @@ static int check_tag(struct reader *r, const struct yaml_node *map, const struct
 	const struct yaml_node *tag = yaml_node_find(map, "tag"),
 			       *action = yaml_node_find(map, "action");
 
-	if (limit->action == SL_ACT_TAG && !limit->tag)
+	if (limit->action == SL_ACT_TAG && !limit->has_dscp && !limit->has_mark)
 		return read_fail(r, tag ? tag : action, EINVAL, "action is tag, but tag has neither "
 				 "dscp nor mark; accepted with it: tag: {dscp: cs1} or {mark: 0x51}");
 	return 0;

@@ -122,50 +122,6 @@ static int match_read(struct reader *r, const struct yaml_node *node, const stru
 
 const struct key_type type_match = TYPE_MAP("mapping", .read = match_read, .lines = type_map_lines);
 
-/* ---- tag: each key sets its bit ---- */
-
-static int tag_read(struct reader *r, const char *text, const struct key *key, void *section)
-{
-	int rc = type_number.text(r, text, key, section);
-
-	if (!rc)
-		((struct limit_def *)section)->tag |= key->type->variant;
-	return rc;
-}
-
-static void tag_clear(const struct key *key, void *section)
-{
-	((struct limit_def *)section)->tag &= ~key->type->variant;
-	memset(key_field(key, section), 0, key->size);
-}
-
-static void dscp_write(struct writer *w, const struct key *key, const void *section)
-{
-	type_number.write(w, key, section);
-}
-
-static void mark_write(struct writer *w, const struct key *key, const void *section)
-{
-	fprintf(w->out, "0x%x", ((const struct limit_def *)section)->mark);
-}
-
-static bool tag_equal(const struct key *key, const void *a, const void *b)
-{
-	const struct limit_def *x = a, *y = b;
-
-	return !((x->tag ^ y->tag) & key->type->variant) &&
-	       !memcmp(key_field_of(key, a), key_field_of(key, b), key->size);
-}
-
-const struct key_type type_dscp = {
-	.name = "number", .variant = SL_TAG_DSCP, .text = tag_read, .write = dscp_write,
-	.clear = tag_clear, .equal = tag_equal,
-};
-const struct key_type type_mark = {
-	.name = "number", .variant = SL_TAG_MARK, .text = tag_read, .write = mark_write,
-	.clear = tag_clear, .equal = tag_equal,
-};
-
 /* ---- overrides: two keys, one list; the first owns it ---- */
 
 static int overrides_read(struct reader *r, const struct yaml_node *node, const struct key *key,

@@ -7,7 +7,7 @@
 #include "config/limit_terms.h"
 
 extern const struct key_type
-	type_match, type_dscp, type_mark, type_lengths_v4, type_lengths_v6, type_scales_v4,
+	type_match, type_lengths_v4, type_lengths_v6, type_scales_v4,
 	type_scales_v6, type_overrides, type_overrides_file,
 	type_rates, type_bursts,	/* `rate` and `burst` of any struct rates; read_rates.c */
 	type_throttle,			/* any struct throttle_def */

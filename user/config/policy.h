@@ -85,7 +85,7 @@ struct limit_def {
 	enum accounting accounting;
 	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG; without a rate also SL_ACT_PASS */
 	bool action_given;		/* required without a rate; with one, not the default */
-	u8 tag;				/* enum sl_tag_flags, or-ed */
+	bool has_dscp, has_mark;	/* of the packets that it tags */
 	u8 dscp;
 	u32 mark;
 	u8 mode;			/* enum sl_mode */

@@ -176,7 +176,7 @@ TEST(test_limit)
 	assert_int_equal(l->terms.rates.burst[0], 20000);
 	assert_int_equal(l->accounting, ACCOUNTING_EXACT);
 	assert_int_equal(l->action, SL_ACT_TAG);
-	assert_int_equal(l->tag, SL_TAG_DSCP | SL_TAG_MARK);
+	assert_true(l->has_dscp && l->has_mark);
 	assert_int_equal(l->dscp, 18);
 	assert_true(l->mark == 0xdeadbeef);
 	assert_int_equal(l->mode, SL_MODE_SHADOW);

@@ -463,7 +463,7 @@ static void model_of(struct builder *b)
 	b->model.mode = def->mode;
 	b->model.count_all = def->terms.count_all;
 	b->model.on_full = def->on_full;
-	b->model.tag = def->tag;
+	b->model.tag = (def->has_dscp ? SL_TAG_DSCP : 0) | (def->has_mark ? SL_TAG_MARK : 0);
 	b->model.dscp = def->dscp;
 	b->model.mark = def->mark;
 	b->model.elastic = def->terms.throttle.kind == THROTTLE_ELASTIC;
