@@ -130,11 +130,6 @@ static int overrides_read(struct reader *r, const struct yaml_node *node, const 
 	return read_overrides(r, node, section);
 }
 
-static void overrides_lines(struct writer *w, const struct key *key, const void *section)
-{
-	overrides_write(section, w->out, w->indent);
-}
-
 static void overrides_copy(const struct key *key, void *section, int *rc)
 {
 	struct limit_def *limit = section;

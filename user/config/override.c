@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override.c - overrides in the rule model: finding, checking, writing them.
+ * override.c - overrides in the rule model: finding and checking them, their rates as text.
  *
  * Rates are stored once and shared: of 100000 customers most are on one of a few plans.
  */
@@ -238,63 +238,6 @@ void override_rates_tidy(struct limit_def *limit)
 
 /* ------------------------------------------------------------------ text */
 
-/* The next item of a list; advances *text, to NULL at the end. */
-static void take_item(const char **text, char apart, char *buf, size_t size)
-{
-	const char *start = *text, *end = strchrnul(start, apart);
-	size_t len;
-
-	*text = *end ? end + 1 : NULL;
-	while (*start == ' ')
-		start++;
-	while (end > start && end[-1] == ' ')
-		end--;
-	len = end - start;
-	if (len >= size)
-		len = size - 1;
-	memcpy(buf, start, len);
-	buf[len] = 0;
-}
-
-int override_rates_parse(const char *rate, const char *burst, char apart, struct rates *ret,
-			 bool *ret_burst, const char **ret_reason)
-{
-	struct rates rates;
-	struct rate one;
-	char item[64];
-	u32 bursts = 0;
-
-	memset(&rates, 0, sizeof(rates));
-	*ret_burst = false;
-	while (rate) {
-		if (rates.count == RATES_MAX) {
-			*ret_reason = "more rates than a limit can have";
-			return -EINVAL;
-		}
-		take_item(&rate, apart, item, sizeof(item));
-		if (rate_parse(item, &one, ret_reason))
-			return -EINVAL;
-		rates_add(&rates, &one);
-	}
-	*ret_burst = true;
-	while (burst) {
-		*ret_reason = "not as many bursts as rates";
-		if (bursts == rates.count)
-			return -EINVAL;
-		take_item(&burst, apart, item, sizeof(item));
-		if (count_parse(item, &rates.burst[bursts], ret_reason))
-			return -EINVAL;
-		*ret_reason = "a burst of 0 would pass nothing; accepted: 1 or more";
-		if (!rates.burst[bursts++])
-			return -EINVAL;
-	}
-	*ret_reason = "not as many bursts as rates";
-	if (bursts && bursts != rates.count)
-		return -EINVAL;
-	memcpy(ret, &rates, sizeof(rates));
-	return 0;
-}
-
 const char *override_format_rates(const struct rates *rates, const char *apart, char *buf,
 				  size_t size)
 {
@@ -318,42 +261,4 @@ const char *override_format_bursts(const struct rates *rates, const char *apart,
 		used += snprintf(buf + used, size - used, "%s%llu", i ? apart : "",
 				 rates->burst[i]);
 	return buf;
-}
-
-/* ------------------------------------------------------------------ writing */
-
-/* A list, or a single value. */
-static void write_several(FILE *out, const char *key, u32 count, const char *text)
-{
-	if (text[0])
-		fprintf(out, count > 1 ? ", %s: [%s]" : ", %s: %s", key, text);
-}
-
-void overrides_write(const struct limit_def *limit, FILE *out, int indent)
-{
-	char text[RATES_MAX * 64];
-	bool any = false;
-
-	for (size_t i = 0; i < limit->override_count; i++) {
-		const struct override_def *def = &limit->override[i];
-		const struct rates *rates;
-
-		if (def->csv || def->derived)
-			continue;
-		if (!any)
-			fprintf(out, "%*soverrides:\n", indent, "");
-		any = true;
-		fprintf(out, "%*s- {src: '%s'", indent + 2, "",
-			sl_prefix_format(&def->src, text, sizeof(text)));
-		if (def->removed) {
-			fputs(", removed: true}\n", out);
-			continue;
-		}
-		rates = &limit->override_rates[def->rates];
-		write_several(out, "rate", rates->count,
-			      override_format_rates(rates, ", ", text, sizeof(text)));
-		write_several(out, "burst", rates->count,
-			      override_format_bursts(rates, ", ", text, sizeof(text)));
-		fputs("}\n", out);
-	}
 }

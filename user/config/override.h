@@ -33,19 +33,12 @@ void override_rates_tidy(struct limit_def *limit);
 /* Checks all overrides of a limit, after a live change of the limit. */
 int overrides_check(const struct limit_def *limit, struct sl_err *err);
 
-/* Adds a rate to fewer than RATES_MAX. Start from zeroed memory: rates are compared as bytes. */
-void rates_add(struct rates *rates, const struct rate *rate);
-
-/*
- * Parses "RATE" or "RATE<apart>RATE", and bursts likewise (NULL: the defaults), into *ret. -EINVAL
- * with the reason; *ret_burst is set if the bursts are at fault.
- */
-int override_rates_parse(const char *rate, const char *burst, char apart, struct rates *ret,
-			 bool *ret_burst, const char **ret_reason);
 /* The keys `overrides` and `overrides_file` of a limit; `into` is a struct limit_def. */
 int read_overrides(struct reader *r, const struct yaml_node *node, void *into);
 read_text read_overrides_file;
-/* Writes both as read_limits() reads them. */
-void overrides_write(const struct limit_def *limit, FILE *out, int indent);
+/* `overrides`, as it is read. */
+void overrides_lines(struct writer *w, const struct key *key, const void *limit);
+/* struct rates: of one override. */
+extern const struct keys override_rates_keys;
 
 #endif

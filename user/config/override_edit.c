@@ -40,7 +40,7 @@ static int check_pairs(struct reader *r, const struct yaml_node *node, void *sec
 	return check_bursts(r, section);
 }
 
-static const struct keys rates_keys = KEYS(struct rates, rates_rows, .check = check_pairs,
+const struct keys override_rates_keys = KEYS(struct rates, rates_rows, .check = check_pairs,
 	.example = "rate='5000 packets/s' burst=9000");
 
 int policy_override_rates(const struct limit_def *limit, const struct sl_prefix *src,
@@ -60,7 +60,7 @@ int policy_override_rates(const struct limit_def *limit, const struct sl_prefix 
 		return refuse(limit, src, err, "there is none yet, so it needs rate=RATE");
 	snprintf(subject, sizeof(subject), "limit \"%s\": override %s", limit->name,
 		 sl_prefix_format(src, text, sizeof(text)));
-	return pairs_read(&r, &rates_keys, ret, pairs, count);
+	return pairs_read(&r, &override_rates_keys, ret, pairs, count);
 }
 
 static struct limit_def *limit_of(struct policy *policy, const char *name, struct sl_err *err)

@@ -33,12 +33,12 @@ static char *cut_text(char *start, char *end)
 	return start;
 }
 
-char *override_field(char **text)
+char *override_field(char **text, char apart)
 {
-	char *start = *text + strspn(*text, " \t"), *comma = strchrnul(start, ',');
+	char *start = *text + strspn(*text, " \t"), *end = strchrnul(start, apart);
 
-	*text = *comma ? comma + 1 : comma;
-	return cut_text(start, comma);
+	*text = *end ? end + 1 : end;
+	return cut_text(start, end);
 }
 
 /* The key at the start of a line: *text then points after its comma. at NULL: no comma. */
@@ -50,7 +50,7 @@ static struct bytes cut_key(char **text)
 		if (!strchr(start, ','))
 			return (struct bytes){ NULL, 0 };
 		*text = start;
-		start = override_field(text);
+		start = override_field(text, ',');
 		return (struct bytes){ start, strlen(start) };
 	}
 	for (to = ++start, end = start; *end && !(*end == '"' && end[1] != '"'); end++) {

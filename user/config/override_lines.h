@@ -31,8 +31,8 @@ struct override_lines {
 
 /* Returns the last result, or -errno. */
 int override_lines_read(struct override_lines *lines);
-/* The field at *text, terminated and without blanks around it; *text then points after it. */
-char *override_field(char **text);
+/* The field at *text, up to `apart`, terminated and without blanks around it; *text then points after it. */
+char *override_field(char **text, char apart);
 /* "SUBJECT: PATH: message" at a place of the file; -EINVAL. */
 int override_line_fail(const struct override_lines *lines, int line, size_t column,
 		       const char *format, ...) __attribute__((format(printf, 4, 5)));

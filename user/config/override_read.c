@@ -130,7 +130,7 @@ struct reading {
 	bool removed;
 };
 
-static int key_src(struct reader *r, const char *text, const struct key *key, void *into)
+static int src_read(struct reader *r, const char *text, const struct key *key, void *into)
 {
 	struct reading *reading = into;
 
@@ -139,12 +139,26 @@ static int key_src(struct reader *r, const char *text, const struct key *key, vo
 	return read_prefix(r, text, &reading->item.def.src);
 }
 
-static const struct key override_keys[] = {
-	{ "src", .text = key_src, .accepted = "an address or a prefix, as 192.0.2.7" },
+static void src_write(struct writer *w, const struct key *key, const void *from)
+{
+	char text[SL_PREFIX_TEXT];
+
+	fprintf(w->out, "'%s'", sl_prefix_format(&((const struct reading *)from)->item.def.src, text,
+						 sizeof(text)));
+}
+
+static const struct key_type type_src = {
+	.name = "address", .text = src_read, .write = src_write,
+	.accepts = "an address or a prefix, as 192.0.2.7",
+};
+
+static const struct key override_rows[] = {
+	{ "src", .type = &type_src, .flags = KEY_NEEDED },
 	{ "rate", KEY(struct reading, rates.rate), &type_rates },
 	{ "burst", KEY(struct reading, rates.burst), &type_bursts },
 	{ "removed", KEY(struct reading, removed), &type_bool },
 };
+static const struct keys override_keys = KEYS(struct reading, override_rows);
 
 static int item_override(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -155,9 +169,7 @@ static int item_override(struct reader *r, const struct yaml_node *node, void *i
 	int rc;
 
 	memset(&reading.rates, 0, sizeof(reading.rates));
-	rc = read_map(r, node, override_keys, ARRAY_SIZE(override_keys), &reading);
-	if (!rc)
-		rc = read_require(r, node, "src");
+	rc = keys_read(r, node, &override_keys, &reading);
 	reading.item.def.removed = reading.removed;
 	if (!rc && reading.removed && reading.rates.count)
 		return read_fail(r, yaml_node_find(node, "removed")->value, EINVAL, "found removed "
@@ -194,6 +206,29 @@ int read_overrides(struct reader *r, const struct yaml_node *node, void *into)
 	return rc;
 }
 
+void overrides_lines(struct writer *w, const struct key *key, const void *section)
+{
+	static const struct reading none;
+	const struct limit_def *limit = section;
+	bool any = false;
+
+	for (size_t i = 0; i < limit->override_count; i++) {
+		struct reading of = { .item.def = limit->override[i] };
+
+		if (of.item.def.csv || of.item.def.derived)
+			continue;
+		of.removed = of.item.def.removed;
+		if (!of.removed)
+			of.rates = limit->override_rates[of.item.def.rates];
+		if (!any)
+			fprintf(w->out, "%*soverrides:\n", w->indent, "");
+		any = true;
+		fprintf(w->out, "%*s- ", w->indent + 2, "");
+		keys_write_flow(w, &override_keys, &of, keys_unlike(w, &override_keys, &of, &none));
+		fputc('\n', w->out);
+	}
+}
+
 /* ------------------------------------------------------------------ overrides_file */
 
 /* A line being read. */
@@ -215,13 +250,30 @@ static int csv_key(void *arg, struct bytes key, int line, size_t column)
 	return 0;
 }
 
+/* Values apart by semicolons. */
+static int read_several(struct reader *r, char *text, const struct key *key, struct rates *rates)
+{
+	size_t count = 1;
+	int rc;
+
+	for (const char *c = text; *c; c++)
+		count += *c == ';';
+	rc = key->type->items(r, count, key, rates);
+	while (!rc && count--) {
+		r->text = override_field(&text, ';');
+		rc = key->type->text(r, r->text, key, rates);
+	}
+	return rc;
+}
+
 static int csv_plan(void *arg, char *text, int line, size_t column, u32 *ret)
 {
 	struct csv *csv = arg;
-	char *start = text, *rate = override_field(&text), *burst = override_field(&text), *at = rate;
-	char reason_buf[OVERRIDE_REASON];
-	bool about_burst = false;
-	const char *reason;
+	char *start = text, *rate = override_field(&text, ','), *burst = override_field(&text, ',');
+	const struct key *rows = override_rates_keys.key;
+	char reason[OVERRIDE_REASON], text_of_rates[RATES_MAX * 64];
+	struct sl_err why;
+	struct reader r = { .file = "", .err = &why, .subject = "" };
 	struct rates rates;
 	int rc;
 
@@ -229,16 +281,20 @@ static int csv_plan(void *arg, char *text, int line, size_t column, u32 *ret)
 		return override_line_fail(&csv->lines, line, column + (text - start),
 					  "found more than three values; accepted: %s",
 					  csv->lines.form);
-	rc = override_rates_parse(rate, burst[0] ? burst : NULL, ';', &rates, &about_burst, &reason);
-	if (rc && about_burst)
-		at = burst;
-	if (!rc) {
-		reason = reason_buf;
-		rc = rates_number(csv->c, &rates, ret, reason_buf);
-	}
+	memset(&rates, 0, sizeof(rates));
+	rc = read_several(&r, rate, &rows[0], &rates);
+	if (rc)
+		return override_line_fail(&csv->lines, line, column + (rate - start), "%s",
+					  why.message);
+	rc = burst[0] ? read_several(&r, burst, &rows[1], &rates) : 0;
+	if (rc)
+		return override_line_fail(&csv->lines, line, column + (burst - start), "%s",
+					  why.message);
+	rc = rates_number(csv->c, &rates, ret, reason);
 	if (rc == -EINVAL)
-		return override_line_fail(&csv->lines, line, column + (at - start),
-					  "found \"%.64s\": %s", at, reason);
+		return override_line_fail(&csv->lines, line, column + (rate - start),
+					  "found \"%s\": %s", override_format_rates(&rates, ";",
+					  text_of_rates, sizeof(text_of_rates)), reason);
 	return rc ? read_no_memory(csv->c->r) : 0;
 }
 

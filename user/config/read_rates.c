@@ -21,7 +21,8 @@ const char *rates_format(const struct rates *rates, char *buf, size_t size)
 	return override_format_rates(rates, ", ", buf, size);
 }
 
-void rates_add(struct rates *rates, const struct rate *rate)
+/* The rates are compared as bytes. */
+static void rates_add(struct rates *rates, const struct rate *rate)
 {
 	struct rate *to = &rates->rate[rates->count++];
 
@@ -129,11 +130,10 @@ static int burst_read(struct reader *r, const char *text, const struct key *key,
 static void burst_write(struct writer *w, const struct key *key, const void *section)
 {
 	const struct rates *rates = rates_at(key, section);
+	char text[RATES_MAX * 32];
 
-	for (u8 i = 0; i < rates->count; i++)
-		fprintf(w->out, "%s%llu", i ? ", " : rates->count > 1 ? "[" : "", rates->burst[i]);
-	if (rates->count > 1)
-		fputc(']', w->out);
+	fprintf(w->out, rates->count > 1 ? "[%s]" : "%s",
+		override_format_bursts(rates, ", ", text, sizeof(text)));
 }
 
 const struct key_type type_bursts = {

@@ -69,7 +69,7 @@ static int parse_plan(void *arg, char *text, int line, size_t column, u32 *ret)
 	int rc = 0;
 
 	do {
-		char *field = override_field(&text);
+		char *field = override_field(&text, ',');
 		size_t at = column + (field - start);
 
 		if (count == RULE_LIMITS_MAX)
