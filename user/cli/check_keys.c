@@ -64,9 +64,8 @@ const char *cli_pair_keys(const char *command, const char *after)
 	for (size_t i = 0; i < keys->count; i++) {
 		const struct key *key = &keys->key[i];
 
-		if (!key_is_supported(key) ||
-		    (is_override ? !is_one_of(key->name, override_pairs, ARRAY_SIZE(override_pairs)) :
-				   is_one_of(key->name, not_in_pairs, ARRAY_SIZE(not_in_pairs))))
+		if (is_override ? !is_one_of(key->name, override_pairs, ARRAY_SIZE(override_pairs)) :
+				   is_one_of(key->name, not_in_pairs, ARRAY_SIZE(not_in_pairs)))
 			continue;
 		used += (size_t)snprintf(text + used, used < sizeof(text) ? sizeof(text) - used : 0,
 					 "%s%s%s", used ? " " : "", key->name, after);

@@ -15,9 +15,8 @@ static size_t format_names(const struct keys *keys, size_t i, const char *before
 	char *end = buf;
 
 	do {
-		if (key_is_supported(&keys->key[i]))
-			end += sprintf(end, "%s%s%s%s", end == buf ? "" : apart, before,
-				       keys->key[i].name, after);
+		end += sprintf(end, "%s%s%s%s", end == buf ? "" : apart, before, keys->key[i].name,
+			       after);
 		i++;
 	} while (i < keys->count && !keys->key[i].help);
 	return i - first;
@@ -32,8 +31,6 @@ static void format_map(const struct keys *keys, char *buf)
 	for (size_t i = 0; i < keys->count; i++) {
 		const struct key *key = &keys->key[i];
 
-		if (!key_is_supported(key))
-			continue;
 		buf += sprintf(buf, "%s%s", apart, key->name);
 		apart = ", ";
 		if (key->type == &type_map) {
@@ -73,9 +70,7 @@ void document_table(FILE *out, const struct keys *keys)
 		const struct key *key = &keys->key[i];
 
 		i += format_names(keys, i, "`", "`", ", ", names);
-		if (names[0])
-			fprintf(out, "| %s | %s | %s |\n", names,
-				format_usual(key, "`", "`", usual), key->help);
+		fprintf(out, "| %s | %s | %s |\n", names, format_usual(key, "`", "`", usual), key->help);
 	}
 }
 
@@ -108,8 +103,7 @@ void document_list(FILE *out, const struct keys *keys)
 		snprintf(text, sizeof(text), "- %s%s%s%s: %s", names,
 			 otherwise[0] ? " (default " : "", otherwise, otherwise[0] ? ")" : "",
 			 key->help);
-		if (names[0])
-			wrap(out, text);
+		wrap(out, text);
 	}
 }
 
@@ -149,8 +143,6 @@ void document_mdoc(FILE *out, const struct keys *keys)
 
 		i += format_names(keys, i, "", "", " , ", names);
 		otherwise = format_usual(key, "", "", usual);
-		if (!names[0])
-			continue;
 		fprintf(out, ".It Ic %s%s%s\n", names, otherwise[0] ? " : Cm " : "", otherwise);
 		write_mdoc_text(out, key->help);
 	}

@@ -3,7 +3,7 @@
  * document.h - a table of keys as text for the documents: name, default, meaning.
  *
  * A row's `help` is Markdown; only `code` and [text](link) are supported. A row without help shares
- * that of the row above it. Keys that are not supported yet are left out.
+ * that of the row above it.
  */
 #ifndef SLUICE_CONF_DOCUMENT_H
 #define SLUICE_CONF_DOCUMENT_H

@@ -40,11 +40,6 @@ bool key_is_text(const struct key *key)
 	return text_reader(key);
 }
 
-bool key_is_supported(const struct key *key)
-{
-	return key->type || key->text || key->read;
-}
-
 /* A value, or an item of a list. */
 static int read_text_at(struct reader *r, const struct yaml_node *at, const char *text,
 			const struct key *key, void *section)

@@ -39,7 +39,7 @@ enum key_flag {
 struct key {
 	const char *name;
 	size_t offset, size;		/* of the field in the struct: KEY() */
-	const struct key_type *type;	/* NULL: `text` and `read` do; also NULL: not supported yet */
+	const struct key_type *type;	/* NULL: `text` and `read` do */
 	read_text *text;		/* without a type: as key_type.text, key_type.read */
 	int (*read)(struct reader *r, const struct yaml_node *value, void *into);
 	void (*write)(struct writer *w, const void *section);	/* without a type; NULL: not written */
@@ -223,7 +223,6 @@ int key_read(struct reader *r, const struct yaml_node *node, const struct key *k
 /* The same of a text beside the file; commas separate the items of a list. Only if key_is_text(). */
 int key_read_text(struct reader *r, const char *text, const struct key *key, void *section);
 bool key_is_text(const struct key *key);
-bool key_is_supported(const struct key *key);
 /* Notes in keys->given whether the i-th key is given. */
 void key_note(const struct keys *keys, size_t i, bool given, void *section);
 /* Sets the default. 0 or -ENOMEM. */

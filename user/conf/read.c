@@ -85,9 +85,7 @@ static const char *list_keys(const struct key *keys, size_t count, char *buf, si
 
 	buf[0] = 0;
 	for (i = 0; i < count && used < size; i++)
-		if (key_is_supported(&keys[i]))
-			used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
-					 keys[i].name);
+		used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "", keys[i].name);
 	return buf;
 }
 
@@ -134,9 +132,6 @@ static int sort_keys(struct reader *r, const struct yaml_node *map, const struct
 					 read_found(r, k),
 					 suggest_key(keys, count, k->text, near, sizeof(near)),
 					 list_keys(keys, count, accepted, sizeof(accepted)));
-		if (!key_is_supported(&keys[i]))
-			return read_fail(r, k, EOPNOTSUPP,
-					 "key \"%s\" is not supported by this version", k->text);
 		if (sorted[i])
 			return read_fail(r, k, EINVAL, "key \"%s\" again, first in line %d; "
 					 "accepted: each key once", k->text, sorted[i]->line);

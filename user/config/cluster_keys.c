@@ -164,41 +164,26 @@ static int url_read(struct reader *r, const char *text, const struct key *key, v
 	return strncmp(text, "unix:", 5) ? read_tcp(r, redis, url) : read_unix(r, url);
 }
 
-static void url_write(struct writer *w, const struct key *key, const void *section)
-{
-	write_text(w->out, ((const struct redis_url *)section)->text);
-}
-
-static char *copy_text(const char *from, int *rc)
-{
-	return from ? array_copy(from, strlen(from) + 1, 1, rc) : NULL;
-}
+/* What a URL holds; as text it is its first field. */
+static const struct key url_parts[] = {
+	{ "text", KEY(struct redis_url, text), &type_text },
+	{ "host", KEY(struct redis_url, host), &type_text },
+};
+static const struct keys url_keys = KEYS(struct redis_url, url_parts);
 
 static void url_copy(const struct key *key, void *section, int *rc)
 {
-	struct redis_url *url = section;
-
-	url->text = copy_text(url->text, rc);
-	url->host = copy_text(url->host, rc);
+	keys_copy(&url_keys, section, rc);
 }
 
 static void url_clear(const struct key *key, void *section)
 {
-	struct redis_url *url = section;
-
-	free(url->text);
-	free(url->host);
-	url->text = url->host = NULL;
-}
-
-static bool url_equal(const struct key *key, const void *a, const void *b)
-{
-	return !strcmp(((const struct redis_url *)a)->text, ((const struct redis_url *)b)->text);
+	keys_clear(&url_keys, section);
 }
 
 static const struct key_type type_url = {
-	.name = "URL", .size = sizeof(struct redis_url), .text = url_read, .accepts = URLS, .write = url_write,
-	.copy = url_copy, .clear = url_clear, .equal = url_equal,
+	.name = "URL", .size = sizeof(struct redis_url), .text = url_read, .accepts = URLS,
+	.write = type_text_write, .copy = url_copy, .clear = url_clear, .equal = type_text_equal,
 };
 static const struct key url_item = { .type = &type_url };
 

@@ -60,47 +60,32 @@ static const struct key listen_rows[] = {
 	  .help = "of a Unix socket: the proxy's" },
 };
 
-static int check_unix_keys(struct reader *r, const struct yaml_node *map,
-			   const struct listen_def *listen)
+static int check_listen(struct reader *r, const struct yaml_node *map, void *section)
 {
-	static const char *const of_unix[] = { "mode", "group" };
-	static const char *const of_ip[] = { "tls", "insecure", "clients",
-					   "max_connections_per_address" };
+	static const struct {
+		const char *key;
+		bool of_unix, of_ip, of_syslog;
+	} kept[] = {
+		{ "mode", true, false, true }, { "group", true, false, true },
+		{ "tls", false, true, true }, { "insecure", false, true, true },
+		{ "clients", false, true, true }, { "max_connections", true, true, false },
+		{ "max_connections_per_address", false, true, false },
+	};
+	const struct listen_def *listen = section;
 	bool is_unix = !strncmp(listen->address, "unix:", 5);
-	const char *const *wrong = is_unix ? of_ip : of_unix;
-	size_t count = is_unix ? ARRAY_SIZE(of_ip) : ARRAY_SIZE(of_unix);
 
-	for (size_t i = 0; i < count; i++) {
-		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		const struct yaml_node *key = yaml_node_find(map, kept[i].key);
 
-		if (key)
-			return read_fail(r, key, EINVAL, "%s is for %s, which %s is not", wrong[i],
+		if (key && !(is_unix ? kept[i].of_unix : kept[i].of_ip))
+			return read_fail(r, key, EINVAL, "%s is for %s, which %s is not", kept[i].key,
 					 is_unix ? "an address with a port" : "a Unix socket",
 					 listen->address);
-	}
-	return 0;
-}
-
-static int check_syslog_keys(struct reader *r, const struct yaml_node *map)
-{
-	static const char *const wrong[] = { "max_connections", "max_connections_per_address" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
-
-		if (key)
+		if (key && listen->kind == LISTEN_SYSLOG && !kept[i].of_syslog)
 			return read_fail(r, key, EINVAL, "%s is for listeners with connections; "
-					 "syslog has none", wrong[i]);
+					 "syslog has none", kept[i].key);
 	}
 	return 0;
-}
-
-static int check_listen(struct reader *r, const struct yaml_node *node, void *section)
-{
-	const struct listen_def *listen = section;
-	int rc = check_unix_keys(r, node, listen);
-
-	return rc || listen->kind != LISTEN_SYSLOG ? rc : check_syslog_keys(r, node);
 }
 
 const struct keys listen_keys = KEYS(struct listen_def, listen_rows, .alone = "address",

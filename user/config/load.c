@@ -150,7 +150,6 @@ static const struct keys essential_keys = KEYS(struct policy, essential_rows);
 static const struct key metrics_rows[] = {
 	{ "listen", KEY(struct policy, metrics_listen), &type_address_port,
 	  .flags = KEY_NEEDED | KEY_RESTART },
-	{ .name = "top_sources" },
 	{ "max_values", KEY(struct policy, max_values), &type_count, .usual = "200",
 	  .most = 100000 },
 	{ "token_file", KEY(struct policy, metrics_token_file), &type_path },
@@ -259,7 +258,6 @@ static const struct key policy_rows[] = {
 		  "to 366d" },
 	{ "control", .type = &type_map, .keys = &control_keys,
 	  .help = "the socket of sluicectl, and groups that may use it" },
-	{ .name = "crowdsec" },
 	{ "state_dir", KEY(struct policy, state_dir), &type_path, .usual = "/var/lib/sluice",
 	  .flags = KEY_RESTART,
 	  .help = "live changes, the history and the audit log; kept over restarts" },

@@ -90,7 +90,6 @@ static const struct key rows[] = {
 	{ "inner", KEY(struct whole, inner), &type_map, .keys = &part_keys },
 	{ "outer", KEY(struct whole, outer), &type_section, .keys = &part_keys,
 	  .flags = KEY_RESTART },
-	{ .name = "later" },
 };
 static const struct keys keys = KEYS(struct whole, rows);
 
@@ -261,7 +260,6 @@ TEST(test_refused)
 		{ "{inner: {name: a, wiat: 1s}}", 1, 19, "inner: unknown key \"wiat\" (did you mean "
 		  "\"wait\"?); accepted: name, wait" },
 		{ "{outer: {name: a, wait: 2m}}", 1, 25, "outer.wait: found \"2m\"" },
-		{ "{later: 1}", 1, 2, "\"later\" is not supported" },
 		{ "{on: yes, on: no}", 1, 11, "\"on\" again, first in line 1" },
 	};
 
