@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/doctor.h"
-#include "lib/addr.h"
+#include "lib/endpoint.h"
 #include "lib/units.h"
 #include "version.h"
 
@@ -130,53 +129,16 @@ static void table(struct doctor *d)
 
 /* ------------------------------------------------------------------ proxies */
 
-/* "HOST:PORT" or "unix:PATH" (with a suffix of its kind) as an address; false: neither. */
-static bool parse_listen(const char *text, struct sockaddr_storage *ret, socklen_t *ret_size)
-{
-	struct sockaddr_un *un = (struct sockaddr_un *)ret;
-	const char *colon = strrchr(text, ':');
-	struct sl_prefix host;
-	const char *reason;
-	char name[80];
-	u16 port;
-
-	memset(ret, 0, sizeof(*ret));
-	if (!strncmp(text, "unix:", 5)) {
-		un->sun_family = AF_UNIX;
-		snprintf(un->sun_path, sizeof(un->sun_path), "%s", text + 5);
-		*ret_size = sizeof(*un);
-		return true;
-	}
-	if (!colon)
-		return false;
-	snprintf(name, sizeof(name), "%.*s", (int)(colon - text - 2 * (text[0] == '[')), text + (text[0] == '['));
-	port = htons((u16)atoi(colon + 1));
-	if (sl_prefix_parse(name, &host, &reason) < 0)
-		return false;
-	if (host.family == SL_V4) {
-		struct sockaddr_in *in = (struct sockaddr_in *)ret;
-
-		in->sin_family = AF_INET;
-		in->sin_port = port;
-		*ret_size = sizeof(*in);
-		return inet_pton(AF_INET, name, &in->sin_addr) == 1;
-	}
-	((struct sockaddr_in6 *)ret)->sin6_family = AF_INET6;
-	((struct sockaddr_in6 *)ret)->sin6_port = port;
-	*ret_size = sizeof(struct sockaddr_in6);
-	return inet_pton(AF_INET6, name, &((struct sockaddr_in6 *)ret)->sin6_addr) == 1;
-}
-
 /* 0 if it accepts a connection within a second, or -errno. */
-static int try_connect(const struct sockaddr_storage *addr, socklen_t size)
+static int try_connect(const struct endpoint *at)
 {
-	int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
+	int fd = socket(at->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
 	socklen_t length = sizeof(error);
 	struct pollfd wait = { .fd = fd, .events = POLLOUT };
 
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)addr, size) < 0) {
+	if (connect(fd, &at->any, at->size) < 0) {
 		error = errno;
 		if (error == EINPROGRESS) {
 			if (poll(&wait, 1, CONNECT_MS) <= 0)
@@ -214,24 +176,23 @@ static int count_clients(u16 port_be16)
 
 static void listener(struct doctor *d, const char *text)
 {
-	struct sockaddr_storage addr;
-	socklen_t size;
+	struct endpoint at;
 	int r;
 
-	if (!parse_listen(text, &addr, &size))
+	if (endpoint_parse(text, &at))
 		return;
-	r = try_connect(&addr, size);
+	r = try_connect(&at);
 	if (r == -EACCES || r == -EPERM)
 		doctor_found(d, geteuid() ? LEVEL_UNKNOWN : LEVEL_BAD, "sudo sluicectl doctor", "%s: %s", text,
 			     strerror(-r));
 	else if (r < 0)
 		doctor_found(d, LEVEL_BAD, "sluicectl status shows the listeners; from another network namespace they are "
 			     "not to be reached", "%s does not accept: %s", text, strerror(-r));
-	else if (addr.ss_family == AF_UNIX)
+	else if (at.any.sa_family == AF_UNIX)
 		doctor_found(d, LEVEL_OK, NULL, "%s accepts connections", text);
 	else
 		doctor_found(d, LEVEL_OK, NULL, "%s accepts connections; %d clients are connected now", text,
-			     count_clients(((struct sockaddr_in *)&addr)->sin_port));
+			     count_clients(at.v4.sin_port));
 }
 
 static void proxies(struct doctor *d)

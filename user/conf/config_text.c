@@ -13,8 +13,7 @@
 #include "conf/reach.h"
 #include "sluice/types.h"
 
-/* The length of the character at `p`, which is stored in *ret; 0 if it is not UTF-8. */
-static size_t utf8_decode(const unsigned char *p, size_t size, u32 *ret)
+size_t utf8_decode(const unsigned char *p, size_t size, u32 *ret)
 {
 	static const u32 least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t len, i;

@@ -2,7 +2,6 @@
 /* read.c - see read.h: mappings by table, plain values, and the text of errors. */
 #include "conf/read.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "conf/key.h"
+#include "lib/endpoint.h"
 #include "lib/near.h"
 
 #define KEYS_MAX 32
@@ -310,22 +310,10 @@ int read_copy(struct reader *r, const char *text, char **field)
 
 bool is_listen_address(const char *text)
 {
-	const char *colon = strrchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : 0;
-	char host[INET6_ADDRSTRLEN] = "";
-	unsigned char bytes[16];
-	size_t digits;
-	bool v6;
+	struct endpoint endpoint;
 
-	if (!colon || len < 2)
-		return false;
-	v6 = text[0] == '[' && text[len - 1] == ']';
-	if (len - 2 * v6 >= sizeof(host))
-		return false;
-	memcpy(host, text + v6, len - 2 * v6);
-	digits = strspn(colon + 1, "0123456789");
-	return digits && digits <= 5 && !colon[1 + digits] && atoi(colon + 1) > 0 &&
-	       atoi(colon + 1) <= 65535 && inet_pton(v6 ? AF_INET6 : AF_INET, host, bytes) == 1;
+	return !endpoint_parse(text, &endpoint) && endpoint.any.sa_family != AF_UNIX &&
+	       endpoint.v4.sin_port;
 }
 
 int read_duration(struct reader *r, const char *text, u64 least, u64 most, const char *accepted,

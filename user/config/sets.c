@@ -201,10 +201,7 @@ static int change_replace(struct policy *policy, const char *name,
 
 	if (!rc)
 		(*ret)->count = 0;
-	for (size_t i = 0; i < count && !rc; i++)
-		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
-			rc = sl_err_no_memory(err);
-	return rc;
+	return rc ? rc : change_add(policy, name, prefix, count, ret, err);
 }
 
 static int change_set(struct policy *policy, set_change *change, const char *name,

@@ -12,33 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/config_text.h"
 #include "request/rules/request_text.h"
 #include "lib/out.h"
-
-/* Length of the character at `at`, 1 to 4; 0 if it is not UTF-8. */
-static size_t utf8_length(const unsigned char *at, const unsigned char *end)
-{
-	size_t left = end - at, n, i;
-	u32 code;
-
-	if (at[0] < 0x80)
-		return 1;
-	n = at[0] >= 0xc2 && at[0] <= 0xdf ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 :
-	    at[0] >= 0xf0 && at[0] <= 0xf4 ? 4 : 0;
-	if (!n || n > left)
-		return 0;
-	code = at[0] & (0x7f >> n);
-	for (i = 1; i < n; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (at[i] & 0x3f);
-	}
-	if (n == 3 && (code < 0x800 || (code >= 0xd800 && code <= 0xdfff)))
-		return 0;
-	if (n == 4 && (code < 0x10000 || code > 0x10ffff))
-		return 0;
-	return n;
-}
 
 /* The code unit of "\uXXXX" at `at`, or -1. */
 static int escaped_unit(const unsigned char *at, const unsigned char *end)
@@ -63,6 +39,7 @@ static size_t string_piece(const unsigned char *at, const unsigned char *end, en
 {
 	size_t n;
 	int unit, low;
+	u32 code;
 
 	*ret = PIECE_GOOD;
 	if (*at == '\\') {
@@ -75,7 +52,7 @@ static size_t string_piece(const unsigned char *at, const unsigned char *end, en
 		*ret = PIECE_HALF;
 		return 6;
 	}
-	n = utf8_length(at, end);
+	n = at[0] < 0x80 ? 1 : utf8_decode(at, end - at, &code);
 	if (n)
 		return n;
 	*ret = PIECE_BYTE;

@@ -14,72 +14,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define UNIX_PREFIX "unix:"
+#include "lib/endpoint.h"
+
 #define BACKLOG 4096
 #define MODE_DEFAULT 0660
 
-struct bind_address {
-	union {
-		struct sockaddr any;
-		struct sockaddr_storage storage;
-		struct sockaddr_un un;
-	};
-	socklen_t size;
-};
-
 /* ------------------------------------------------------------------ addresses */
 
-static bool parse_port(const char *text, in_port_t *ret)
-{
-	size_t len = strlen(text);
-
-	if (!len || len > 5 || strspn(text, "0123456789") != len || atoi(text) > 65535)
-		return false;
-	*ret = htons((in_port_t)atoi(text));
-	return true;
-}
-
-static bool parse_inet(const char *text, struct bind_address *ret)
-{
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&ret->storage;
-	struct sockaddr_in *v4 = (struct sockaddr_in *)&ret->storage;
-	const char *colon = strrchr(text, ':');
-	char host[64];
-	size_t len = colon ? (size_t)(colon - text) : 0;
-
-	if (!len || len >= sizeof(host))
-		return false;
-	if (text[0] == '[' && text[len - 1] == ']') {
-		memcpy(host, text + 1, len - 2);
-		host[len - 2] = '\0';
-		v6->sin6_family = AF_INET6;
-		ret->size = sizeof(*v6);
-		return inet_pton(AF_INET6, host, &v6->sin6_addr) == 1 &&
-		       parse_port(colon + 1, &v6->sin6_port);
-	}
-	memcpy(host, text, len);
-	host[len] = '\0';
-	v4->sin_family = AF_INET;
-	ret->size = sizeof(*v4);
-	return inet_pton(AF_INET, host, &v4->sin_addr) == 1 && parse_port(colon + 1, &v4->sin_port);
-}
-
 /* "ADDRESS:PORT", "[IPV6]:PORT" or "unix:PATH"; -EINVAL with the accepted forms. */
-static int bind_parse(const char *text, struct bind_address *ret, struct sl_err *err)
+static int bind_parse(const char *text, struct endpoint *ret, struct sl_err *err)
 {
-	memset(ret, 0, sizeof(*ret));
-	if (!strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX))) {
-		const char *path = text + strlen(UNIX_PREFIX);
-
-		if (path[0] == '/' && strlen(path) < sizeof(ret->un.sun_path)) {
-			ret->un.sun_family = AF_UNIX;
-			strcpy(ret->un.sun_path, path);
-			ret->size = sizeof(ret->un);
-			return 0;
-		}
-	} else if (parse_inet(text, ret)) {
+	if (!endpoint_parse(text, ret))
 		return 0;
-	}
 	return sl_err_set(err, EINVAL, "found \"%s\"; accepted: ADDRESS:PORT, [IPV6]:PORT, or "
 			  "unix:/PATH of at most %zu characters", text,
 			  sizeof(ret->un.sun_path) - 1);
@@ -128,7 +74,7 @@ bool bind_admits(const struct listen_def *def, const struct sockaddr *peer)
 
 /* ------------------------------------------------------------------ existing sockets */
 
-static bool same_address(const struct bind_address *a, const struct bind_address *b)
+static bool same_address(const struct endpoint *a, const struct endpoint *b)
 {
 	if (a->any.sa_family != b->any.sa_family)
 		return false;
@@ -147,9 +93,9 @@ static bool same_address(const struct bind_address *a, const struct bind_address
 	}
 }
 
-static bool is_bound_to(int fd, int type, const struct bind_address *address)
+static bool is_bound_to(int fd, int type, const struct endpoint *address)
 {
-	struct bind_address bound = { .size = sizeof(bound.storage) };
+	struct endpoint bound = { .size = sizeof(bound.storage) };
 	socklen_t size = sizeof(int);
 	int fd_type;
 
@@ -162,7 +108,7 @@ static bool is_bound_to(int fd, int type, const struct bind_address *address)
  * Removes the socket of a daemon that has exited. It is an error if another process still accepts
  * connections there.
  */
-static int clear_path(const struct bind_address *address, int type, struct sl_err *err)
+static int clear_path(const struct endpoint *address, int type, struct sl_err *err)
 {
 	const char *path = address->un.sun_path;
 	struct stat st;
@@ -197,7 +143,7 @@ static int set_access(const struct listen_def *def, const char *path, struct sl_
 
 /* ------------------------------------------------------------------ a socket */
 
-static int make_socket(const struct listen_def *def, int type, const struct bind_address *address,
+static int make_socket(const struct listen_def *def, int type, const struct endpoint *address,
 		       int *ret_fd, struct sl_err *err)
 {
 	int fd = socket(address->any.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -242,7 +188,7 @@ int bind_listener(const struct listen_def *def, const int *fd, size_t count, boo
 		  int *ret_fd, char *name, struct sl_err *err)
 {
 	int type = def->kind == LISTEN_SYSLOG ? SOCK_DGRAM : SOCK_STREAM;
-	struct bind_address address;
+	struct endpoint address;
 	int r = bind_parse(def->address, &address, err);
 
 	if (r < 0)
@@ -267,7 +213,7 @@ int bind_listener(const struct listen_def *def, const int *fd, size_t count, boo
 void bind_release(const struct listen_def *def, int fd, bool kept)
 {
 	struct sl_err ignored;
-	struct bind_address address;
+	struct endpoint address;
 
 	if (!kept && bind_parse(def->address, &address, &ignored) == 0 &&
 	    address.any.sa_family == AF_UNIX)
