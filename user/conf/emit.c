@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * emit.c - see emit.h. All text of a tree is printable and on one line (tree.c), so quoting is
- * doubling the quote.
- */
+/* emit.c - see emit.h. */
 #include "conf/emit.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "conf/write.h"
 
 #define WIDTH 100
 #define STEP 2
@@ -23,17 +22,6 @@ static bool is_plain(const char *text)
 	return text[len - 1] != ' ' && strcmp(text, "null");
 }
 
-static void emit_quoted(FILE *out, const char *text, char quote)
-{
-	fputc(quote, out);
-	for (; *text; text++) {
-		if (*text == quote)
-			fputc(quote, out);
-		fputc(*text, out);
-	}
-	fputc(quote, out);
-}
-
 void emit_text(FILE *out, const struct yaml_node *node, bool flow, enum emit_quotes quotes)
 {
 	bool bare = node->plain ? !flow || !strpbrk(node->text, ",[]{}:?")
@@ -42,13 +30,13 @@ void emit_text(FILE *out, const struct yaml_node *node, bool flow, enum emit_quo
 	if (yaml_node_is_null(node))
 		quotes = EMIT_AS_NEEDED;
 	if (quotes == EMIT_DOUBLE && bare && !node->line)
-		emit_quoted(out, node->text, '"');
+		write_quoted(out, node->text, '"');
 	else if (quotes == EMIT_SINGLE && !node->line)
-		emit_quoted(out, node->text, '\'');
+		write_quoted(out, node->text, '\'');
 	else if (bare)
 		fputs(node->text[0] || !flow ? node->text : "null", out);
 	else
-		emit_quoted(out, node->text, '\'');
+		write_quoted(out, node->text, '\'');
 }
 
 void emit_flow(FILE *out, const struct yaml_node *node)

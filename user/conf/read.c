@@ -315,17 +315,3 @@ bool is_listen_address(const char *text)
 	return !endpoint_parse(text, &endpoint) && endpoint.any.sa_family != AF_UNIX &&
 	       endpoint.v4.sin_port;
 }
-
-int read_duration(struct reader *r, const char *text, u64 least, u64 most, const char *accepted,
-		  u64 *ret_ns)
-{
-	const char *reason;
-	u64 ns;
-
-	if (duration_parse(text, &ns, &reason))
-		return text_fail(r, ": %s", reason);
-	if (ns < least || ns > most)
-		return text_refuse(r, accepted);
-	*ret_ns = ns;
-	return 0;
-}

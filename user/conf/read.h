@@ -73,9 +73,6 @@ bool is_listen_address(const char *text);
 /* 1..63 characters of a-z 0-9 - */
 int read_identifier(struct reader *r, const char *text, char ret[SL_NAME_MAX]);
 int read_interface_name(struct reader *r, const char *text, char ret[16]);
-/* A duration, `least` to `most` ns. */
-int read_duration(struct reader *r, const char *text, u64 least, u64 most, const char *accepted,
-		  u64 *ret_ns);
 /* Plain digits, or hexadecimal ones after 0x; no reason is set. 0 or -EINVAL. */
 int number_parse(const char *text, u64 *ret, const char **ret_reason);
 /* NUMBER or FIRST-LAST, up to `most`. */

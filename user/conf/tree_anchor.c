@@ -3,64 +3,45 @@
 #include "conf/tree_anchor.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/array.h"
 
 /*
  * A merge compares each key with each, so it is bounded, far above the size of any valid mapping.
  */
 #define MERGED_KEYS_MAX 256
 
-struct anchor {
-	struct yaml_node *node;
-	char name[];
-};
-
-static int compare_names(const void *a, const void *b)
+static u64 hash_name(const char *name)
 {
-	return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
-}
-
-/* In a form that has room for a name: tfind() compares whole anchors. */
-static struct anchor *anchor_new(const char *name)
-{
-	size_t size = strlen(name) + 1;
-	struct anchor *anchor = malloc(sizeof(*anchor) + size);
-
-	if (anchor)
-		memcpy(anchor->name, name, size);
-	return anchor;
+	return hash_bytes(hash_seed(), 0, name, strlen(name));
 }
 
 int anchors_name(struct anchors *anchors, const char *name, struct yaml_node *node)
 {
-	struct anchor *made = anchor_new(name), **found;
+	u32 number;
 
-	found = made ? tsearch(made, &anchors->names, compare_names) : NULL;
-	if (!found) {
-		free(made);
-		return -ENOMEM;
+	if (numbers_find(&anchors->names, hash_name(name), &number)) {
+		anchors->node[number] = node;
+		return 0;
 	}
-	if (*found != made)
-		free(made);
-	(*found)->node = node;
-	return 0;
+	if (append(anchors->node, anchors->count, node))
+		return -ENOMEM;
+	return numbers_add(&anchors->names, hash_name(name), (u32)anchors->count - 1);
 }
 
 struct yaml_node *anchors_find(const struct anchors *anchors, const char *name)
 {
-	struct anchor *key = anchor_new(name), **found;
+	u32 number;
 
-	found = key ? tfind(key, &anchors->names, compare_names) : NULL;
-	free(key);
-	return found ? (*found)->node : NULL;
+	return numbers_find(&anchors->names, hash_name(name), &number) ? anchors->node[number] : NULL;
 }
 
 void anchors_free(struct anchors *anchors)
 {
-	tdestroy(anchors->names, free);
-	anchors->names = NULL;
+	numbers_free(&anchors->names);
+	free(anchors->node);
 }
 
 static int copy_one(struct anchors *anchors, struct tree *tree, const struct yaml_node *from,

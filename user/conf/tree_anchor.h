@@ -9,9 +9,12 @@
 #define SLUICE_TREE_ANCHOR_H
 
 #include "conf/tree.h"
+#include "lib/hash.h"
 
 struct anchors {
-	void *names;		/* tsearch()'s: struct anchor, by name */
+	struct numbers names;	/* of `node` */
+	struct yaml_node **node;
+	size_t count;
 	size_t made;		/* nodes that aliases and merge keys were copied to */
 };
 

@@ -19,6 +19,17 @@ void write_begin(struct writer *w)
 	w->any = true;
 }
 
+void write_quoted(FILE *out, const char *text, char quote)
+{
+	fputc(quote, out);
+	for (; *text; text++) {
+		if (*text == quote)
+			fputc(quote, out);
+		fputc(*text, out);
+	}
+	fputc(quote, out);
+}
+
 void write_text(FILE *out, const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -29,13 +40,7 @@ void write_text(FILE *out, const char *text)
 		fputs(text, out);
 		return;
 	}
-	fputc('\'', out);
-	for (; *text; text++) {
-		if (*text == '\'')
-			fputc('\'', out);
-		fputc(*text, out);
-	}
-	fputc('\'', out);
+	write_quoted(out, text, '\'');
 }
 
 void write_list(struct writer *w, const char *key, const void *array, size_t count,

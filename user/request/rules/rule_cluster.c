@@ -39,27 +39,24 @@ void imply_scope(struct draft *draft)
 		draft->defaults.terms.cluster = true;
 }
 
-static int key_lease(struct reader *r, const char *text, const struct key *key, void *into)
-{
-	struct draft *draft = into;
-
-	draft->rule.consistency = CONSISTENCY_LEASE;
-	return read_duration(r, text, LEASE_MIN, LEASE_MAX, key->accepted, &draft->rule.consistency_ns);
-}
-
-static int key_write_back(struct reader *r, const char *text, const struct key *key, void *into)
-{
-	struct draft *draft = into;
-
-	draft->rule.consistency = CONSISTENCY_WRITE_BACK;
-	return read_duration(r, text, WRITE_BACK_MIN, WRITE_BACK_MAX, key->accepted,
-			     &draft->rule.consistency_ns);
-}
-
-static const struct key consistency_keys[] = {
-	{ "lease", .text = key_lease, .accepted = "a duration of 10ms to 10s" },
-	{ "write_back", .text = key_write_back, .accepted = "a duration of 20ms to 1h" },
+static const struct key consistency_rows[] = {
+	{ "lease", DRAFT(rule.consistency_ns), &type_duration, .least = LEASE_MIN, .most = LEASE_MAX },
+	{ "write_back", DRAFT(rule.consistency_ns), &type_duration, .least = WRITE_BACK_MIN,
+	  .most = WRITE_BACK_MAX },
 };
+
+/* It has one key: consistency_read(). */
+static int check_consistency(struct reader *r, const struct yaml_node *node, void *section)
+{
+	struct draft *draft = section;
+
+	draft->rule.consistency = yaml_node_find(node, "lease") ? CONSISTENCY_LEASE :
+								   CONSISTENCY_WRITE_BACK;
+	return 0;
+}
+
+static const struct keys consistency_keys = KEYS(struct draft, consistency_rows,
+						 .check = check_consistency);
 
 static void consistency_clear(const struct key *key, void *section)
 {
@@ -79,7 +76,7 @@ static int consistency_read(struct reader *r, const struct yaml_node *node, cons
 	if (node->count != 1)
 		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: "
 				 CONSISTENCIES, node->count);
-	return read_map(r, node, consistency_keys, ARRAY_SIZE(consistency_keys), section);
+	return keys_read(r, node, &consistency_keys, section);
 }
 
 const char *consistency_format(const struct rule *rule, char *buf, size_t size)
