@@ -4,6 +4,8 @@
 #include "lib/policy_text.h"
 #include "lib/rng.h"
 
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
 static const char base[] =
 	"sets: {lab: [192.0.2.0/24, 198.51.100.0/24]}\n"
 	"block: [10.0.0.0/8, 10.0.0.0/8, 203.0.113.7]\n"
@@ -200,14 +202,16 @@ TEST(test_limit_set_random)
 		"match.dport=", "match.src=@lab", "match.src=", "match.proto=udp", "match.proto=",
 		"match.tcp_flags=ack", "match=", "mode=shadow", "mode=", "on_full=prefix", "on_full=",
 		"throttle={soft: 20%}", "throttle.for=5s", "throttle.soft=", "throttle=",
-		"throttle={elastic: 200%, while: {cpu: 50%}}", "throttle.while.link=60%", "scope=cluster",
-		"scope=", "ban={after: 10 drops/s, for: 1m}", "ban.spoofable=yes", "ban.max=2h", "ban=",
+		"throttle={elastic: 200%, while: {cpu: 50%}}", "throttle.while.link=60%",
+		"throttle.while.load_signal={a: 60%}", "throttle.while.load_signal={a: 70%}",
+		"throttle.while.load_signal=", "ban.factor=1.5", "ban.factor=", "ban.after=10 drops/m",
+		"scope=cluster", "scope=", "ban={after: 10 drops/s, for: 1m}", "ban.spoofable=yes", "ban.max=2h", "ban=",
 	};
 	size_t done = 0;
 
 	rng_start("policy_edit");
 	for (int round = 0; round < 300; round++) {
-		struct policy *policy = parse(base), *again;
+		struct policy *policy = parse(base), *was, *again;
 		char *before, *after, *read;
 		struct sl_err err;
 
@@ -219,6 +223,7 @@ TEST(test_limit_set_random)
 			for (size_t k = 0; k < count; k++)
 				pair[k] = pairs[rng_below(sizeof(pairs) / sizeof(pairs[0]))];
 			before = written(policy);
+			was = parse(before);
 			rc = policy_limit_set(policy, "web", pair, count, &err);
 			after = written(policy);
 			again = parse(after);
@@ -226,9 +231,13 @@ TEST(test_limit_set_random)
 			assert_string_equal(after, read);
 			assert_true(limit_equal(policy_find_limit(policy, "web"),
 						policy_find_limit(again, "web")));
+			assert_int_equal(limit_equal(policy_find_limit(policy, "web"),
+						     policy_find_limit(was, "web")),
+					 !strcmp(before, after));
 			if (rc)
 				assert_string_equal(before, after);
 			done += !rc;
+			policy_free(was);
 			policy_free(again);
 			free(before);
 			free(after);
@@ -238,6 +247,32 @@ TEST(test_limit_set_random)
 	}
 	print_message("%zu of 9000 accepted\n", done);
 	assert_true(done > 1500);
+}
+
+/* One part of a value makes two limits unlike. */
+TEST(test_limits_unlike)
+{
+#define BAN(after, rest) "ban={after: " after ", for: 1m, spoofable: yes" rest "}"
+#define ELASTIC(rest) "throttle={elastic: 200%, " rest "}"
+	static char *const pairs[] = {
+		BAN("10 drops/s", ""), BAN("11 drops/s", ""), BAN("10 drops/m", ""),
+		BAN("10 drops/s", ", factor: 3"), BAN("10 drops/s", ", max: 1h"), "throttle={soft: 10%}",
+		"throttle={soft: 10%, for: 5s}", ELASTIC("while: {cpu: 70%}"), ELASTIC("while: {link: 70%}"),
+		ELASTIC("floor: 5%, while: {cpu: 70%}"), ELASTIC("while: {load_signal: {a: 60%}}"),
+		ELASTIC("while: {load_signal: {a: 70%}}"), ELASTIC("while: {load_signal: {b: 70%}}"),
+	};
+	struct policy *policy[COUNT(pairs)];
+	struct sl_err err;
+
+	for (size_t i = 0; i < COUNT(pairs); i++) {
+		policy[i] = parse(base);
+		assert_int_equal(policy_limit_set(policy[i], "web", &pairs[i], 1, &err), 0);
+		for (size_t k = 0; k <= i; k++)
+			assert_int_equal(limit_equal(policy_find_limit(policy[i], "web"),
+						     policy_find_limit(policy[k], "web")), i == k);
+	}
+	for (size_t i = 0; i < COUNT(pairs); i++)
+		policy_free(policy[i]);
 }
 
 static int add(struct policy *policy, const char *yaml, struct sl_err *err)

@@ -62,7 +62,12 @@ TEST(test_plain)
 	struct sl_image *image;
 
 	memset(slots, 0, sizeof(slots));
+	limit[0].has_dscp = true;
+	limit[2].has_mark = true;
 	image = compile(&policy, &env);
+	assert_int_equal(image->rules->limits[0].tag, SL_TAG_DSCP);
+	assert_int_equal(image->rules->limits[1].tag, 0);
+	assert_int_equal(image->rules->limits[2].tag, SL_TAG_MARK);
 	for (u32 i = 0; i < COUNT(limit); i++) {
 		meter = &image->rules->limits[i];
 		assert_int_equal(meter->head, i);
