@@ -77,8 +77,9 @@ void live_describe(const json_t *op, char *buf, size_t size);
 
 /*
  * Adds an operation that has been applied to `running`. Of each limit, source, prefix and set the
- * list keeps what makes `file` equal `running`, at most two operations; nothing where they are
- * equal. `op` is not changed; the list may take a reference.
+ * list keeps what makes `file` equal `running`: two operations, or a few more where others between
+ * them depend on the first; nothing where they are equal. `op` is not changed; the list may take a
+ * reference.
  */
 int live_add(json_t *live, json_t *op, const struct policy *file, const struct policy *running);
 

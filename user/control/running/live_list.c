@@ -46,6 +46,18 @@ static bool same_name(const json_t *a, const json_t *b)
 	return !strcmp(live_text(a, "name"), live_text(b, "name"));
 }
 
+/* True if the list has another operation on the subject. */
+static bool has_other(json_t *live, const json_t *op)
+{
+	json_t *other;
+	size_t i;
+
+	json_array_foreach(live, i, other)
+		if (same_subject(other, op))
+			return true;
+	return false;
+}
+
 /* ------------------------------------------------------------------ what differs from the file */
 
 static bool limit_differs(const char *name, const struct policy *file, const struct policy *running)
@@ -172,6 +184,50 @@ static int insert_set(json_t *live, size_t at, json_t *op, const char *what, jso
 	return 0;
 }
 
+static bool is_empty(const struct policy *running, const json_t *op)
+{
+	const struct set_def *set = policy_find_set(running, live_text(op, "name"));
+
+	return set && !set->count;
+}
+
+/* What the list makes of a set. */
+static json_t *listed_members(const json_t *live, const json_t *op, const struct policy *file)
+{
+	json_t *members = live_set_members(policy_find_set(file, live_text(op, "name"))), *other, *prefix;
+	size_t i, k;
+
+	json_array_foreach((json_t *)live, i, other) {
+		if (!same_subject(other, op))
+			continue;
+		if (is_op(other, "set replace"))
+			json_object_clear(members);
+		json_array_foreach(json_object_get(other, "prefixes"), k, prefix) {
+			if (is_op(other, "set del"))
+				json_object_del(members, json_string_value(prefix));
+			else
+				json_object_set_new(members, json_string_value(prefix), json_true());
+		}
+	}
+	return members;
+}
+
+/*
+ * A limit must not match on an empty set. So a set becomes empty after all that was changed of limits,
+ * which had addresses in it until then.
+ */
+static int empty_set(json_t *live, json_t *op, const struct policy *file)
+{
+	json_t *before = listed_members(live, op, file);
+	bool is_new = !policy_find_set(file, live_text(op, "name")) && !has_other(live, op);
+	int r = 0;
+
+	if (is_new || json_object_size(before))
+		r = json_array_append(live, op) ? -ENOMEM : 0;
+	json_decref(before);
+	return r;
+}
+
 /*
  * Either what the set was replaced by, or what was added to the file's and what was removed from
  * it, in this order, so that no set is empty on the way. They take the place of the earlier ones:
@@ -248,9 +304,26 @@ static int merge_pairs(json_t *op, const json_t *before)
 	return json_object_set_new(op, "pairs", pairs) < 0 || r ? -ENOMEM : 0;
 }
 
-/* An override may only fit the rates before it, and a limit the overrides: they keep their order. */
-static bool keeps_order(const json_t *before, const json_t *op)
+/* True if the list has an operation on a limit: the one that `of` names; NULL: any. */
+static bool has_limit(json_t *live, const json_t *of)
 {
+	json_t *op;
+	size_t i;
+
+	json_array_foreach(live, i, op)
+		if (is_subject(op, LIVE_LIMIT) && (!of || same_name(op, of)))
+			return true;
+	return false;
+}
+
+/*
+ * An override may only fit the rates before it, and a limit the overrides: they keep their order. And a
+ * set may only be empty since the limit has another match.
+ */
+static bool keeps_order(const json_t *before, const json_t *op, const struct policy *running)
+{
+	if (is_op(op, "limit set") && is_subject(before, LIVE_SET))
+		return is_empty(running, before);
 	if (is_op(op, "limit set"))
 		return is_subject(before, LIVE_OVERRIDE) && same_name(before, op);
 	return is_subject(op, LIVE_OVERRIDE) && !is_subject(before, LIVE_OVERRIDE) &&
@@ -270,39 +343,34 @@ static bool overrides(const json_t *before, const json_t *op)
 	return same_subject(before, op);
 }
 
-/* True if the list has another operation on the subject. */
-static bool has_other(json_t *live, const json_t *op)
-{
-	json_t *other;
-	size_t i;
-
-	json_array_foreach(live, i, other)
-		if (same_subject(other, op))
-			return true;
-	return false;
-}
-
 int live_add(json_t *live, json_t *op, const struct policy *file, const struct policy *running)
 {
 	bool merges = is_op(op, "limit set") || is_op(op, "rule set"), ordered = false;
+	size_t at = json_array_size(live);
 	json_t *kept;
 	int r = 0;
 
 	if (is_subject(op, LIVE_SET))
-		return add_set(live, op, file, running);
+		return is_empty(running, op) && has_limit(live, NULL) ?
+			       empty_set(live, op, file) : add_set(live, op, file, running);
+	/* What it removes may be the limit's as it was added, or between two changes of the limit. */
+	if (is_op(op, "override del"))
+		ordered = has_limit(live, op);
 	kept = json_copy(op);
-	for (size_t i = json_array_size(live); i-- > 0 && !ordered && !r;) {
+	for (size_t i = at; i-- > 0 && !ordered && !r;) {
 		const json_t *before = json_array_get(live, i);
 
-		ordered = keeps_order(before, op);
+		ordered = keeps_order(before, op, running);
 		if (ordered || !overrides(before, op))
 			continue;
 		if (merges)
 			r = merge_pairs(kept, before);
 		json_array_remove(live, i);
+		/* A set may be empty since the limit is gone, or matches on others. */
+		at = is_op(op, "limit del") ? i : at - 1;
 	}
 	if (!r && (ordered || has_other(live, op) || differs(op, file, running)))
-		r = json_array_append(live, kept) ? -ENOMEM : 0;
+		r = json_array_insert(live, at, kept) ? -ENOMEM : 0;
 	json_decref(kept);
 	return r;
 }
