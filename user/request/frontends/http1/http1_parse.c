@@ -142,6 +142,9 @@ static int on_field(http_parser *parser, const char *at, size_t len)
 
 	if (exchange->headed)
 		return 0;	/* trailers are ignored */
+	/* libhttp-parser reads "Content-Length : 5" as a length, and a first line that is folded as a name. */
+	if (memchr(at, ' ', len))
+		return refuse(exchange, 400, "a header's name has a blank");
 	if (!request->header_count || exchange->in_value) {
 		if (request->header_count == HTTP1_HEADERS_MAX)
 			return refuse(exchange, 431, "more than 128 headers");
@@ -261,6 +264,9 @@ static int on_headers(http_parser *parser)
 	if (exchange->has_length && exchange->has_encoding)
 		return refuse(exchange, 400, "a length and an encoding of the body exclude each "
 			      "other");
+	/* Else the body would have no end, or another one for a proxy. */
+	if (exchange->has_encoding && (!(parser->flags & F_CHUNKED) || !parser->http_minor))
+		return refuse(exchange, 400, "the only supported encoding of a body is chunked, of HTTP/1.1");
 	if (exchange->hosts != 1 && (exchange->hosts || parser->http_minor > 0))
 		return refuse(exchange, 400, "a request must have one Host header");
 	settle(conn);

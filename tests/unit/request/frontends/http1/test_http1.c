@@ -246,6 +246,12 @@ TEST_WITH(test_refused, begin, end)
 		{ 400, "GET /healthz HTTP/1.1\r\n" HOST
 		       "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
 		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n" },
+		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" },
+		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n" },
+		{ 400, "GET /healthz HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
+		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Content-Length : 2\r\n\r\n{}" },
+		{ 400, "GET /healthz HTTP/1.1\r\n Host: evil.example\r\n" HOST "\r\n" },
+		{ 400, "GET /healthz HTTP/1.1\r\nHost : evil.example\r\n" HOST "\r\n" },
 		{ 413, "POST /healthz HTTP/1.1\r\n" HOST "Content-Length: 4194305\r\n\r\n" },
 		{ 417, "POST /healthz HTTP/1.1\r\n" HOST "Expect: tea\r\nContent-Length: 3\r\n\r\n" },
 		{ 505, "GET /healthz HTTP/9.9\r\n" HOST "\r\n" },
