@@ -57,7 +57,7 @@ daemon_kill KILL
 daemon_run
 check "all are listed after kill -9" "$(ctl -o json status | jq .block)" $((MANY + 2)) $((MANY + 2))
 ctl explain 10.64.3.4 > "$LAB/explain"
-check_true "explain names the origin" grep -q 'blocked 10.64.3.4, feed, until' "$LAB/explain"
+check_true "explain names the origin" grep -q 'blocked  10.64.3.4, feed, until' "$LAB/explain"
 withdraw_begin=$(date +%s.%N)
 ctl block withdraw feed > "$LAB/withdraw" || not_ok "block withdraw"
 withdrawn=$(date +%s.%N)

@@ -91,7 +91,7 @@ check_true "the text names a field that was left out" grep -qE \
 	"^  --dport 443 \(matches web, line $(line_of 'name: web')\): pass \(within" "$LAB/text"
 ctl explain 10.1.5.1 > "$LAB/text"
 check_true "the text names the entry of the list" grep -qE \
-	"^blocked 10\.1\.5\.0/24, line $(line_of 'block:')" "$LAB/text"
+	"^blocked  10\.1\.5\.0/24, line $(line_of 'block:')" "$LAB/text"
 ctl explain 10.1.5.1 --dport 70000 > "$LAB/text" 2>&1
 check_is "a bad field: exit" $? 1
 ctl explain > "$LAB/text" 2>&1

@@ -39,8 +39,15 @@ struct cli {
  */
 int client_request(const struct cli *cli, const char *command, json_t *args, json_t **ret);
 
-/* Sends the command, prints the result; with --watch again and again. Returns the exit code. */
+/* Sends the command, prints the result. Returns the exit code. */
 int client_run(const struct cli *cli);
+
+/* Calls `once`, with --watch again and again until it fails. Returns its last exit code. */
+int client_repeat(const struct cli *cli, int (*once)(const struct cli *cli));
+
+/* Around text that --watch repeats: a terminal shows the present state, a pipe gets all of them. */
+void client_begin_text(const struct cli *cli);
+void client_end_text(const struct cli *cli);
 
 /* Prints a result: with -o json as it is, else by the command's row. */
 void client_print(const struct cli *cli, const json_t *result);

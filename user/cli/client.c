@@ -259,44 +259,54 @@ int client_request(const struct cli *cli, const char *command, json_t *args, jso
 	return code;
 }
 
-void client_print(const struct cli *cli, const json_t *result)
+void client_begin_text(const struct cli *cli)
 {
-	if (cli->json)
-		cli_print_json(cli, result);
-	else
-		show_parts(cli->command->show, result, cli->width);
+	if (cli->watch_s > 0 && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[2J", stdout);
 }
 
-static int run_once(const struct cli *cli)
+void client_end_text(const struct cli *cli)
+{
+	if (cli->watch_s > 0 && !isatty(STDOUT_FILENO))
+		putchar('\n');
+}
+
+void client_print(const struct cli *cli, const json_t *result)
+{
+	if (cli->json) {
+		cli_print_json(cli, result);
+		return;
+	}
+	client_begin_text(cli);
+	show_parts(cli->command->show, result, cli->width);
+	client_end_text(cli);
+}
+
+int client_run(const struct cli *cli)
 {
 	json_t *result;
 	int code = client_request(cli, cli->command->name, json_incref(cli->args), &result);
 
 	if (code != EXIT_DONE)
 		return code;
-	/* A terminal shows the present state, a pipe gets all of them. */
-	if (cli->watch_s > 0 && !cli->json)
-		fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "", stdout);
 	client_print(cli, result);
 	if (cli->sort && !cli->json && !table_was_sorted())
 		code = cli_refuse(cli, EXIT_USAGE, "--sort %s: '%s' has no such column; accepted: a heading of "
 				  "its table", cli->sort, cli->command->name);
-	if (cli->watch_s > 0 && !cli->json && !isatty(STDOUT_FILENO))
-		putchar('\n');
 	json_decref(result);
 	return code;
 }
 
-int client_run(const struct cli *cli)
+int client_repeat(const struct cli *cli, int (*once)(const struct cli *cli))
 {
 	const struct timespec pause = { (time_t)cli->watch_s,
 					(long)((cli->watch_s - (double)(time_t)cli->watch_s) * 1e9) };
 	int code;
 
 	do {
-		code = run_once(cli);
+		code = once(cli);
 		if (fflush(stdout) != 0 || ferror(stdout))
 			return EXIT_REFUSED;
-	} while (code == EXIT_DONE && cli->watch_s > 0 && nanosleep(&pause, NULL) == 0);
+	} while ((code == EXIT_DONE || code == EXIT_DIFFERS) && cli->watch_s > 0 && nanosleep(&pause, NULL) == 0);
 	return code;
 }

@@ -182,10 +182,12 @@ static void print(const struct doctor *d)
 		json_decref(all);
 		return;
 	}
+	client_begin_text(d->cli);
 	json_array_foreach(d->results, i, result)
 		print_result(d->cli, result);
 	printf("\n%d ok, %d warn, %d bad, %d unknown\n", d->count[LEVEL_OK], d->count[LEVEL_WARN],
 	       d->count[LEVEL_BAD], d->count[LEVEL_UNKNOWN]);
+	client_end_text(d->cli);
 }
 
 int cmd_doctor(const struct cli *cli)
@@ -204,5 +206,7 @@ int cmd_doctor(const struct cli *cli)
 	json_decref(d.status);
 	json_decref(d.stats);
 	json_decref(d.config);
+	if (cli->watch_s > 0)	/* not a failure that ends it */
+		return EXIT_DONE;
 	return d.count[LEVEL_BAD] ? 2 : d.count[LEVEL_WARN] ? 1 : 0;
 }

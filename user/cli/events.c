@@ -92,7 +92,7 @@ static bool print_event(struct follow *f, json_t *event)
 		return true;
 	}
 	result = json_pack("{s:[O]}", "events", event);
-	show_parts(f->cli->command->show, result, 0);
+	show_parts(f->cli->command->show, result, f->cli->width);
 	json_decref(result);
 	return true;
 }

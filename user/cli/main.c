@@ -241,31 +241,47 @@ static int cmd_watch(const struct cli *cli)
 	list.command = &commands[command_find("source list")];
 	list.json = true;
 	list.watch_s = 1;
-	return client_run(&list);
+	return client_repeat(&list, client_run);
 }
 
+/* Commands with code of their own, and why --watch does not repeat one; NULL: it does. */
 static const struct {
 	const char *name;
 	int (*run)(const struct cli *cli);
+	const char *once;
 } own[] = {
-	{ "check", cmd_check },	  { "rule test", cmd_rule_test }, { "diff", cmd_diff },
-	{ "top", cmd_top },	  { "watch", cmd_watch },	  { "replay", cmd_replay },
-	{ "suggest", cmd_suggest }, { "events", cmd_events }, { "why", cmd_why },
-	{ "version", cmd_version }, { "help", cmd_help },	  { "completion", cmd_completion },
-	{ "doctor", cmd_doctor },
+	{ "check", cmd_check, "it reads files once" },
+	{ "rule test", cmd_rule_test, "it reads files once" },
+	{ "replay", cmd_replay, "it reads files once" },
+	{ "suggest", cmd_suggest, "it looks once, for the time of --for" },
+	{ "diff", cmd_diff, NULL },
+	{ "why", cmd_why, NULL },
+	{ "doctor", cmd_doctor, NULL },
+	{ "top", cmd_top, "it repeats by itself" },
+	{ "watch", cmd_watch, "it repeats by itself" },
+	{ "events", cmd_events, "it repeats by itself" },
+	{ "version", cmd_version, "it prints what does not change" },
+	{ "help", cmd_help, "it prints what does not change" },
+	{ "completion", cmd_completion, "it prints what does not change" },
 };
 
 static int run(const struct cli *cli)
 {
-	int (*run_own)(const struct cli *cli) = NULL;
+	int (*once)(const struct cli *cli) = client_run;
+	enum command_right right = cli->command->right;
+	const char *reason = right == COMMAND_CHANGES ? "it changes the configuration" :
+			     right == COMMAND_UPDATES ? "it reports once" : NULL;
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (!strcmp(own[i].name, cli->command->name))
-			run_own = own[i].run;
-	if (cli->watch_s > 0 && (run_own || cli->command->right != COMMAND_READS))
-		return cli_refuse(cli, EXIT_USAGE, "--watch cannot repeat '%s': it is accepted with "
-				  "queries of the daemon", cli->command->name);
-	return run_own ? run_own(cli) : client_run(cli);
+		if (!strcmp(own[i].name, cli->command->name)) {
+			once = own[i].run;
+			reason = own[i].once;
+		}
+	if (!strcmp(cli->command->name, "diff") && json_object_get(cli->args, "text"))
+		reason = "with FILE it reads that once";
+	if (cli->watch_s > 0 && reason)
+		return cli_refuse(cli, EXIT_USAGE, "--watch cannot repeat '%s': %s", cli->command->name, reason);
+	return cli->watch_s > 0 || once == client_run ? client_repeat(cli, once) : once(cli);
 }
 
 int main(int argc, char **argv)

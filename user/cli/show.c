@@ -12,14 +12,76 @@
 #include "cli/expand.h"
 #include "cli/table.h"
 
-static void show_line(const struct scope *scope, const char *text)
-{
-	char *line = expanded(scope, text);
+/* ------------------------------------------------------------------ lines */
 
-	if (line[0])
-		printf("%s%s", line, line[strlen(line) - 1] == '\n' ? "" : "\n");
-	free(line);
+#define LABEL_MAX 24
+
+/* Where a folded line goes on: behind its label ("file          /etc/..."), else two further in. */
+static size_t hanging(const char *line, size_t length)
+{
+	size_t begin = strspn(line, " "), at = begin;
+
+	while (at < length && at < LABEL_MAX && strncmp(line + at, "  ", 2) != 0)
+		at++;
+	if (at < length && at < LABEL_MAX)
+		return at + strspn(line + at, " ");
+	return begin >= 8 ? begin : begin + 2;
 }
+
+/*
+ * One line, folded at blanks to `width` characters. A word is never divided: names and commands are
+ * copied from here.
+ */
+static void print_folded(const char *line, size_t length, size_t width)
+{
+	size_t indent = hanging(line, length), column = 0, at = 0;
+	bool begins = true;
+
+	if (indent > width / 2)
+		indent = 2;
+	while (at < length) {
+		size_t blanks = strspn(line + at, " "), size;
+
+		at += blanks;
+		size = strcspn(line + at, " \n");
+		if (!begins && column + blanks + text_width(line + at, size) > width) {
+			printf("\n%*s", (int)indent, "");
+			column = indent;
+		} else {
+			printf("%*s", (int)blanks, "");
+			column += blanks;
+		}
+		fwrite(line + at, 1, size, stdout);
+		column += text_width(line + at, size);
+		at += size;
+		begins = false;
+	}
+	putchar('\n');
+}
+
+static void show_line(const struct show_part *part, const struct scope *scope, int width)
+{
+	char *text = expanded(scope, part->line);
+
+	for (const char *line = text; *line;) {
+		size_t length = strcspn(line, "\n");
+
+		if (!width || part->verbatim || text_width(line, length) <= (size_t)width)
+			printf("%.*s\n", (int)length, line);
+		else
+			print_folded(line, length, (size_t)width);
+		line += length + (line[length] == '\n');
+	}
+	free(text);
+}
+
+/* ------------------------------------------------------------------ parts */
+
+/* Where items go: into the table, or without one to lines of this width. */
+struct shown {
+	struct table *table;
+	int width;
+};
 
 static void add_row(struct table *table, const struct scope *scope, const struct column *column)
 {
@@ -35,12 +97,12 @@ static void add_row(struct table *table, const struct scope *scope, const struct
 	}
 }
 
-static void show_item(const struct show_part *part, const struct scope *scope, struct table *table)
+static void show_item(const struct show_part *part, const struct scope *scope, const struct shown *to)
 {
-	if (table)
-		add_row(table, scope, part->columns);
+	if (to->table)
+		add_row(to->table, scope, part->columns);
 	else
-		show_line(scope, part->line);
+		show_line(part, scope, to->width);
 }
 
 /*
@@ -48,7 +110,7 @@ static void show_item(const struct show_part *part, const struct scope *scope, s
  * `outer` is where a member is looked up that an item does not have.
  */
 static void show_items(const struct show_part *part, const struct scope *scope,
-		       const struct scope *outer, const char *path, struct table *table)
+		       const struct scope *outer, const char *path, const struct shown *to)
 {
 	const char *inner = strchr(path, '/');
 	size_t length = inner ? (size_t)(inner - path) : strlen(path), i;
@@ -60,20 +122,20 @@ static void show_items(const struct show_part *part, const struct scope *scope,
 		const struct scope one = { item, NULL, outer, scope->brief, !i };
 
 		if (inner)
-			show_items(part, &one, &one, inner + 1, table);
+			show_items(part, &one, &one, inner + 1, to);
 		else
-			show_item(part, &one, table);
+			show_item(part, &one, to);
 	}
 	json_object_foreach((json_t *)list, key, item) {
 		const struct scope one = { item, key, outer, scope->brief, false };
 
-		show_item(part, &one, table);
+		show_item(part, &one, to);
 	}
 	if (always && !is_there(list)) {
 		struct scope one = *scope;
 
 		one.first = true;
-		show_item(part, &one, table);
+		show_item(part, &one, to);
 	}
 }
 
@@ -95,17 +157,17 @@ void show_parts(const struct show_part *part, const json_t *result, int width)
 	const struct scope all = { .item = result };
 
 	for (; part->line || part->columns; part++) {
-		struct table *table;
+		struct shown to = { .width = width };
 
 		if (!applies(part, result))
 			continue;
-		table = part->columns ? table_new(part->columns) : NULL;
+		to.table = part->columns ? table_new(part->columns) : NULL;
 		if (part->of)
-			show_items(part, &all, NULL, part->of, table);
+			show_items(part, &all, NULL, part->of, &to);
 		else
-			show_line(&all, part->line);
-		if (table)
-			table_print(table, part->none, width);
+			show_line(part, &all, width);
+		if (to.table)
+			table_print(to.table, part->none, width);
 	}
 }
 

@@ -34,14 +34,19 @@ static void *need(void *memory)
 	return memory;
 }
 
-/* Characters on the screen: continuation bytes of UTF-8 do not count. */
-static int text_width(const char *text)
+/* Continuation bytes do not count. */
+size_t text_width(const char *text, size_t length)
 {
-	int width = 0;
+	size_t width = 0;
 
-	for (; *text; text++)
-		width += ((unsigned char)*text & 0xc0) != 0x80;
+	for (size_t i = 0; i < length; i++)
+		width += ((unsigned char)text[i] & 0xc0) != 0x80;
 	return width;
+}
+
+static int cell_width(const char *text)
+{
+	return (int)text_width(text, strlen(text));
 }
 
 static bool aligns_right(const struct table *table, size_t column)
@@ -107,9 +112,9 @@ static void measure(struct table *table, bool fits)
 			table->width[i] = -1;
 			continue;
 		}
-		table->width[i] = text_width(heading(table, i));
+		table->width[i] = cell_width(heading(table, i));
 		for (size_t row = 0; row < row_count(table); row++) {
-			int width = text_width(text_at(table, row, i));
+			int width = cell_width(text_at(table, row, i));
 
 			if (width > table->width[i])
 				table->width[i] = width;
@@ -120,7 +125,7 @@ static void measure(struct table *table, bool fits)
 /* How narrow a column may get: 0 cuts nothing, 1 texts to CUT_LEAST, 2 texts, 3 all, to the heading. */
 static int least_width(const struct table *table, size_t column, int level)
 {
-	int title = text_width(heading(table, column)), width = table->width[column];
+	int title = cell_width(heading(table, column)), width = table->width[column];
 	bool fixed = aligns_right(table, column) || table->column[column].keep;
 	int least = level < 2 && title < CUT_LEAST ? CUT_LEAST : title;
 
@@ -276,7 +281,7 @@ static void print_cut(const char *text, int width)
 {
 	int at = 0;
 
-	if (text_width(text) <= width) {
+	if (cell_width(text) <= width) {
 		fputs(text, stdout);
 		return;
 	}
@@ -296,7 +301,7 @@ static void print_row(const struct table *table, ssize_t row)
 
 	for (size_t i = 0; i < table->columns; i++) {
 		const char *text = row < 0 ? heading(table, i) : text_at(table, (size_t)row, i);
-		int width = table->width[i], pad = width - text_width(text);
+		int width = table->width[i], pad = width - cell_width(text);
 
 		if (width < 0)
 			continue;
@@ -326,7 +331,7 @@ static void print_hidden(const struct table *table, int width)
 	int at = 0;
 
 	for (size_t i = 0; i < table->columns; i++) {
-		int length = text_width(heading(table, i)) + 2;
+		int length = cell_width(heading(table, i)) + 2;
 
 		if (table->width[i] >= 0 || only(table, i, "", " ") ||
 		    (table->column[i].some && only(table, i, "0", "-")))

@@ -30,6 +30,8 @@ void table_sort_by(const char *heading);
 /* Whether a table had that column. */
 bool table_was_sorted(void);
 
+/* Characters on the screen of `length` bytes of UTF-8. */
+size_t text_width(const char *text, size_t length);
 /* 1234567 -> "1,234,567"; returns buf. */
 const char *thousands(unsigned long long value, char *buf, size_t size);
 /* A rate in three digits: "0", "12", "1.23k", "4.56M"; returns buf. */

@@ -17,6 +17,7 @@
 
 #define LINE(text) { .line = text }
 #define LINE_WHEN(condition, text) { .when = condition, .line = text }
+#define VERBATIM(text) { .line = text, .verbatim = true }
 #define EACH(array, text) { .of = array, .line = text }
 #define TABLE(array, without, ...) \
 	{ .of = array, .none = without, .columns = (const struct column[]){ __VA_ARGS__, { 0 } } }

@@ -80,11 +80,13 @@ struct column {
  *     $^              nothing; the condition that the item is the array's first
  *     {A|B|C}         the first alternative whose fields are there: not missing, null, false, ""
  *                     or []. Without one, nothing.
- * A line that is empty is not printed.
+ * A line that is empty is not printed. One that is wider than the terminal is folded at blanks, unless
+ * it is `verbatim` (YAML, to be copied; bars).
  */
 struct show_part {
 	const char *of, *when;
 	const char *line;
+	bool verbatim;
 	const char *none;	/* the line in place of a table without rows */
 	const struct column *columns;
 };

@@ -119,12 +119,12 @@ COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and whe
 	     LINE_WHEN("cpus", "The verdict differs by CPU, as each CPU has its own leases:"),
 	     EACH("cpus", "  CPU $cpu: " VERDICT("") PASSES("")),
 	     LINE("\n"),
-	     LINE("exempt  " ENTRY_OF("exempt")),
-	     LINE("blocked " ENTRY_OF("block")),
-	     LINE("banned  {$ban.prefix by limit {$ban.limit|(deleted)}, until $ban.until, level "
+	     LINE("exempt   " ENTRY_OF("exempt")),
+	     LINE("blocked  " ENTRY_OF("block")),
+	     LINE("banned   {$ban.prefix by limit {$ban.limit|(deleted)}, until $ban.until, level "
 		  "$ban.level$ban.on|no; was $ban.prefix by limit {$ban.limit|(deleted)}, up to "
 		  "$ban.until, level $ban.level|no}"),
-	     EACH("pushdowns", "pushed  $prefix: $kind{ $rate}, until $until, $refused of $packets "
+	     EACH("pushdowns", "pushed   $prefix: $kind{ $rate}, until $until, $refused of $packets "
 		  "packets refused"),
 	     LINE("\n"),
 	     TABLE("limits/meters?", "no limit matches", COL("LIMIT", "{$limit$^| }"),
@@ -290,7 +290,7 @@ COMMAND(limit_list, "limit list", READS, "limits in force",
 COMMAND(limit_show, "limit show", READS, "a limit as YAML",
 	EXAMPLE("limit show web"), ARGS(LIMIT("name")),
 	SHOW(LINE("{# scale now $elastic.scale:scale of $elastic.ceiling:scale: $elastic.why}"),
-	     LINE("$yaml")))
+	     VERBATIM("$yaml")))
 
 COMMAND(limit_set, "limit set", CHANGES, "change a limit: rate='10 packets/s' mode=shadow",
 	EXAMPLE("limit set web rate='20 packets/s' mode=shadow"),
@@ -496,7 +496,7 @@ COMMAND(rule_list, "rule list", READS, "rules of the HTTP tier in force",
 COMMAND(rule_show, "rule show", READS, "a rule as YAML",
 	EXAMPLE("rule show api/user"), ARGS(RULE("name")),
 	MORE("A rule is named DOMAIN/PATH, such as api/user."),
-	SHOW(LINE("# $rule, $file:$line{, changed live$live}"), LINE("$yaml")))
+	SHOW(LINE("# $rule, $file:$line{, changed live$live}"), VERBATIM("$yaml")))
 
 COMMAND(rule_set, "rule set", CHANGES, "change a rule: limits='10 requests/m,500 requests/h'",
 	EXAMPLE("rule set api/user limits='10 requests/m,500 requests/h'"),
@@ -651,9 +651,9 @@ COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture o
 	     LINE("passed    $totals.passed:n, refused $totals.refused:n{, tagged $totals.tagged:some}"
 		  "{, delayed $totals.delayed:some}"),
 	     LINE("{compared  passed $compare_totals.passed:n, refused $compare_totals.refused:n with $compare}"),
-	     LINE("{passed    $timeline.passed_bars}"),
-	     LINE("{refused   $timeline.refused_bars}"),
-	     LINE("{compared  $timeline.compare_bars}"),
+	     VERBATIM("{passed    $timeline.passed_bars}"),
+	     VERBATIM("{refused   $timeline.refused_bars}"),
+	     VERBATIM("{compared  $timeline.compare_bars}"),
 	     LINE("          a bar is $timeline.bar_ns:time"),
 	     LINE("\n"),
 	     TABLE("limits", "no limits", COL("LIMIT", "$name"), HIDE("MODE", "$mode", 4),
@@ -693,8 +693,8 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 		   COL(">LIMIT", "$rate:n"), COL(">TOUCHED", "$touched:percent2")),
 	     EACH("groups", "{$group: $sampled:n of them were sampled, so shares are within $error:percent2 with 95% confidence}"),
 	     LINE("{$left_out:some descriptors are of further groups and were left out}"),
-	     LINE("\n{$yaml}"),
-	     LINE("{# rules\n$rules}"),
+	     VERBATIM("\n{$yaml}"),
+	     VERBATIM("{# rules\n$rules}"),
 	     LINE("{written to $written, in shadow mode: sluicectl reload puts it in force, sluicectl analyze shows "
 		  "what it would refuse}")))
 

@@ -112,14 +112,21 @@ static char *printed(const struct show_part *part, const json_t *result, int wid
 
 static json_t *result_of(const struct show_part *part, int rows)
 {
-	const char *path = part->of, *inner = strchr(path, '/');
+	const char *path = part->of, *inner = path ? strchr(path, '/') : NULL;
 	json_t *result = json_object(), *list = json_array(), *outer;
 
+	if (!path) {
+		json_decref(list);
+		fill(result, part->line, part->line + strlen(part->line));
+		return result;
+	}
 	for (int i = 0; i < rows; i++) {
 		json_t *item = json_object();
 
-		for (const struct column *c = part->columns; c->heading; c++)
+		for (const struct column *c = part->columns; c && c->heading; c++)
 			fill(item, c->cell, c->cell + strlen(c->cell));
+		if (part->line)
+			fill(item, part->line, part->line + strlen(part->line));
 		json_array_append_new(list, item);
 	}
 	if (inner) {
@@ -139,7 +146,7 @@ static json_t *result_of(const struct show_part *part, int rows)
 static void check_width(const char *command, char *text, int width)
 {
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-		if (text_width(line) > width)
+		if ((int)text_width(line, strlen(line)) > width)
 			fail_msg("%s: wider than %d: %s", command, width, line);
 		if (line[0] && line[strlen(line) - 1] == ' ')
 			fail_msg("%s: a blank at the end: '%s'", command, line);
@@ -190,6 +197,81 @@ static void test_every_table_fits(void **state)
 		}
 	}
 	assert_in_range(tables, 15, 100);
+}
+
+/* Each line at 80 columns: as without a width but for where it is folded, and wider only by one word. */
+static void check_folded(const char *command, const char *whole, char *folded)
+{
+	const char *at = whole;
+
+	for (char *line = strtok(folded, "\n"); line; line = strtok(NULL, "\n")) {
+		char *word = line + strspn(line, " ");
+
+		if (text_width(line, strlen(line)) > 80 && strchr(word, ' '))
+			fail_msg("%s: could be folded: %s", command, line);
+		at += strspn(at, " \n");
+		if (strncmp(at, word, strlen(word)) != 0)
+			fail_msg("%s: '%s' is not '%s'", command, word, at);
+		at += strlen(word);
+		if (*at && *at != '\n' && at[-1] == ' ')
+			fail_msg("%s: a blank at the end: '%s'", command, line);
+	}
+	assert_int_equal(strspn(at, " \n"), strlen(at));
+}
+
+static void test_every_line_is_folded(void **state)
+{
+	size_t lines = 0;
+
+	rng_start("test_show lines");
+	for (size_t i = 0; i < command_count; i++) {
+		const struct show_part *part = commands[i].show;
+
+		for (; part && (part->line || part->columns); part++) {
+			struct show_part one[2] = { *part, { 0 } };
+
+			if (!part->line || part->verbatim)
+				continue;
+			lines++;
+			one[0].when = NULL;
+			for (int round = 0; round < 50; round++) {
+				json_t *result = result_of(part, 1 + round % 3);
+				char *whole = printed(one, result, 0), *folded = printed(one, result, 80);
+
+				check_folded(commands[i].name, whole, folded);
+				free(whole);
+				free(folded);
+				json_decref(result);
+			}
+		}
+	}
+	assert_in_range(lines, 80, 300);
+}
+
+/* Behind a label, behind the blanks of a line that goes on, and two further in. */
+static void test_folds(void **state)
+{
+	static const struct {
+		const char *text, *folded;
+	} cases[] = {
+		{ "file  a bb ccc dddd eeeee", "file  a bb ccc dddd\n      eeeee\n" },
+		{ "two words  a bb ccc dddd", "two words  a bb ccc\n  dddd\n" },
+		{ "a bb ccc dddd eeeee ffffff", "a bb ccc dddd eeeee\n  ffffff\n" },
+		{ "  a bb ccc dddd eeeee", "  a bb ccc dddd\n    eeeee\n" },
+		{ "          a bb ccc dddd", "          a bb ccc\n          dddd\n" },
+		{ "a\nbbbbbbbbbbbbbbbbbbbbbbbbb cc", "a\nbbbbbbbbbbbbbbbbbbbbbbbbb\n  cc\n" },
+		{ "aaaa \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9 bbbbb c", "aaaa \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9 bbbbb\n  c\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct show_part one[] = { { .line = cases[i].text }, { 0 } };
+		json_t *result = json_object();
+		char *text = printed(one, result, i == 0 || i == 4 ? 20 : 19);
+
+		assert_string_equal(text, cases[i].folded);
+		free(text);
+		json_decref(result);
+	}
 }
 
 /* Addresses stay whole where there is any room. */
@@ -312,9 +394,9 @@ static void test_whole_commands(void **state)
 		  "\n"
 		  "drop (over, step 7: limits), by limit web, line 3; passes in 1s501ms\n"
 		  "\n"
-		  "exempt  no\n"
-		  "blocked 10.0.0.0/8, live (why)\n"
-		  "banned  no; was 10.0.0.1/32 by limit web, up to T, level 0\n"
+		  "exempt   no\n"
+		  "blocked  10.0.0.0/8, live (why)\n"
+		  "banned   no; was 10.0.0.1/32 by limit web, up to T, level 0\n"
 		  "\n"
 		  "LIMIT  AT      RESULT       RATE                   USED  OF  UNIT                FITS IN\n"
 		  "web    line 3  drop         1 packets/s per /32       4   4  packets (2 leased)  never\n"
@@ -397,6 +479,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_table_fits),
+		cmocka_unit_test(test_every_line_is_folded),
+		cmocka_unit_test(test_folds),
 		cmocka_unit_test(test_addresses_are_kept),
 		cmocka_unit_test(test_conditions),
 		cmocka_unit_test(test_rows_of_items),
