@@ -21,7 +21,7 @@ STYLE = """
     .passed { stroke: #2b7a46; stroke-width: 3 }
     .refused { stroke: #c0392b; stroke-width: 1.4 }
     text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2328 }
-    .name { font-weight: 600; font-size: 14px }
+    .name { font-weight: 600; font-size: 14px; stroke: #ffffff; stroke-width: 4; paint-order: stroke }
     .small { font-size: 12px; fill: #4c545d }
     .middle { text-anchor: middle }
     @media (prefers-color-scheme: dark) {
@@ -32,6 +32,7 @@ STYLE = """
       .refused { stroke: #ff8b7e }
       text { fill: #f0f3f6 }
       .small { fill: #b5bdc6 }
+      .name { stroke: #0d1117 }
     }
 """
 

@@ -11,7 +11,7 @@ import sys
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "pictures")
 PICTURE, RESULTS = os.path.join(FOLDER, "beside.svg"), os.path.join(FOLDER, "beside.tsv")
-LEFT, WIDTH, RIGHT = 64, 430, 220
+LEFT, WIDTH, RIGHT = 64, 430, 240
 TOP, HEIGHT = 52, 230
 BARS_TOP, BAR = TOP + HEIGHT + 96, 30
 LEAST, MOST = 1, 100		# of the packets' axis
@@ -87,12 +87,14 @@ def packets(runs):
         for n in counts:
             yield f'  <path class="spread {style}" d="M{x(n):.1f} {y(points[n][1]):.1f} V{y(points[n][2]):.1f}"/>'
         below = max(y(points[counts[-1]][0]) + 4, below + 17)
-        yield f'  <text class="small" x="{LEFT + WIDTH + 10}" y="{below:.1f}">{label}</text>'
+        # Two lines may be one upon the other: the label has the color, too.
+        yield f'  <path class="line {style}" d="M{LEFT + WIDTH + 10} {below - 4:.1f} h14"/>'
+        yield f'  <text class="small" x="{LEFT + WIDTH + 30}" y="{below:.1f}">{label}</text>'
 
 
 def requests(runs):
     scale = (WIDTH - 150) / 3
-    yield f'  <text class="name" x="20" y="{BARS_TOP - 16}">A request: CPU time of the server, as a multiple of nginx\'</text>'
+    yield f'  <text class="name" x="20" y="{BARS_TOP - 16}">A request: CPU time of the server, as a multiple of nginx limit_req</text>'
     for i, (key, label) in enumerate(r for r in REQUESTS if ("request", r[0]) in runs):
         times = runs["request", key][1][0]
         at = BARS_TOP + i * BAR

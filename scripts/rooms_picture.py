@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True	# of rooms.py, beside it
 HERE = os.path.dirname(os.path.abspath(__file__))
 PICTURE = os.path.join(HERE, "..", "docs", "pictures", "rooms.svg")
 
-WIDTH, HEIGHT = 1080, 1142
+WIDTH, HEIGHT = 1080, 1154
 BOX = 78
 FRONTENDS = "request/frontends/*"
 
@@ -31,41 +31,41 @@ PLACE = {
     "command": (630, 20, 110, "commands"),
     "replay": (750, 20, 110, "captures, logs"),
     "cli": (870, 20, 190, "sluicectl"),
-    "control/commands": (32, 193, 300, "control socket, rights, audit log"),
-    "control/metrics": (32, 283, 300, "exposition, status page"),
-    "control/replication": (390, 148, 300, "blocks, bans, push-downs of other nodes"),
-    "control/mitigation": (390, 238, 300, "joins the tiers: budgets, push-downs"),
-    "control/elastic": (390, 328, 300, "joins the tiers: elastic limits"),
-    "control/running": (748, 238, 300, "live changes, history, confirm"),
-    "packet/observe": (32, 464, 286, "events and their history"),
-    "packet/explain": (32, 558, 136, "what would happen"),
-    "packet/host": (182, 558, 136, "this host: bans"),
-    "packet/dataplane": (32, 652, 206, "maps, programs, interfaces"),
-    "bpf": (262, 652, 56, ""),
-    "packet/compile": (32, 746, 286, "configuration to image"),
-    FRONTENDS: (362, 464, 376, "http1, grpc, spoe, syslog: decode, decide, encode"),
-    "request/server": (362, 558, 180, "workers, listeners, TLS"),
-    "request/mitigation": (558, 558, 180, "users behind addresses"),
-    "request/engine": (362, 652, 376, "one decision: collect, decide, delay"),
-    "request/rules": (362, 746, 376, "rule files to a rule set that never changes"),
-    "cluster/bus": (782, 558, 266, "members, signed messages"),
-    "cluster/quota": (782, 652, 266, "strict, lease, write_back over Redis"),
-    "cluster/redis": (782, 746, 130, "the client"),
-    "config": (32, 866, 880, "the model of sluice.yaml and its checks; overrides of both tiers"),
-    "counters": (928, 866, 120, "counter table"),
-    "conf": (32, 966, 420, "syntax: YAML with positions, reading, writing"),
-    "client": (468, 966, 144, "libsluice"),
-    "limiter": (628, 966, 420, "the algorithms in user space"),
-    "lib": (32, 1066, 1016, ""),
+    "control/commands": (32, 199, 300, "control socket, rights, audit log"),
+    "control/metrics": (32, 289, 300, "exposition, status page"),
+    "control/replication": (390, 154, 300, "blocks, bans, push-downs of other nodes"),
+    "control/mitigation": (390, 244, 300, "joins the tiers: budgets, push-downs"),
+    "control/elastic": (390, 334, 300, "joins the tiers: elastic limits"),
+    "control/running": (748, 244, 300, "live changes, history, confirm"),
+    "packet/observe": (32, 470, 286, "events and their history"),
+    "packet/explain": (32, 564, 142, "what would happen"),
+    "packet/host": (188, 564, 130, "this host: bans"),
+    "packet/dataplane": (32, 664, 206, "maps, programs, interfaces"),
+    "bpf": (262, 664, 56, ""),
+    "packet/compile": (32, 758, 286, "configuration to image"),
+    FRONTENDS: (362, 470, 376, "http1, grpc, spoe, syslog: decode, decide, encode"),
+    "request/server": (362, 564, 180, "workers, listeners, TLS"),
+    "request/mitigation": (558, 564, 180, "users behind addresses"),
+    "request/engine": (362, 664, 376, "one decision: collect, decide, delay"),
+    "request/rules": (362, 758, 376, "rule files to a rule set that never changes"),
+    "cluster/bus": (782, 564, 266, "members, signed messages"),
+    "cluster/quota": (782, 664, 266, "strict, lease, write_back over Redis"),
+    "cluster/redis": (782, 758, 130, "the client"),
+    "config": (32, 878, 880, "the model of sluice.yaml and its checks; overrides of both tiers"),
+    "counters": (928, 878, 120, "counter table"),
+    "conf": (32, 978, 420, "syntax: YAML with positions, reading, writing"),
+    "client": (468, 978, 144, "libsluice"),
+    "limiter": (628, 978, 420, "the algorithms in user space"),
+    "lib": (32, 1078, 1016, ""),
 }
 # (x, y, width, height, name, line of text)
 ZONES = [
-    (20, 116, 1040, 302, "control: the running configuration, and what joins the two tiers",
+    (20, 122, 1040, 302, "control: the running configuration, and what joins the two tiers",
      "may include all below, but request/server and the frontends"),
-    (20, 434, 310, 402, "packet tier", "never includes the request tier"),
-    (350, 434, 400, 402, "request tier", ""),
-    (770, 434, 290, 402, "many nodes", ""),
-    (20, 854, 1040, 268, "", ""),
+    (20, 440, 310, 408, "packet tier", "never includes the request tier"),
+    (350, 440, 400, 408, "request tier", ""),
+    (770, 440, 290, 408, "many nodes", ""),
+    (20, 866, 1040, 268, "", ""),
 ]
 
 STYLE = """
@@ -149,7 +149,9 @@ def arrows(rooms):
 
 
 def height(room):
-    return {"lib": 44, "daemon": 80, "command": 80, "replay": 80, "cli": 80}.get(room, BOX)
+    # Five lines need a taller box.
+    return {"lib": 44, "daemon": 86, "command": 86, "replay": 86, "cli": 86, "packet/explain": 84, "packet/host": 84,
+            "request/server": 84, "request/mitigation": 84, "cluster/bus": 84}.get(room, BOX)
 
 
 def line_between(room, use):
@@ -195,7 +197,7 @@ def box(room, rooms):
         if len(line) * 7.2 > width:
             sys.exit(f"rooms_picture.py: '{line}' is too long for its box")
     at = y + (height(room) - sum(pitch[style] for style, _ in lines)) // 2
-    if at < y:
+    if at < y + 5:
         sys.exit(f"rooms_picture.py: {room} has too many lines")
     for style, line in lines:
         at += pitch[style]
@@ -232,7 +234,7 @@ def draw():
                 sys.exit(f"rooms_picture.py: {room} -> {use} would cross {other}")
         out.append('  <path class="arrow" d="M%d %d L%d %d" marker-end="url(#head)"/>' % line)
     # daemon and control stand above all others
-    for x1, y1, y2 in ((385, 100, 116), (175, 418, 434), (550, 418, 434), (915, 418, 434)):
+    for x1, y1, y2 in ((385, 106, 122), (175, 424, 440), (550, 424, 440), (915, 424, 440)):
         out.append(f'  <path class="arrow" d="M{x1} {y1} L{x1} {y2}" marker-end="url(#head)"/>')
     for room in PLACE:
         out += box(room, rooms)
