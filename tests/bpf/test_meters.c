@@ -264,6 +264,32 @@ static u32 places(struct rig *rig, u64 key)
 }
 
 /*
+ * A source with rates of its own, two packets an hour and 100 bytes a second, has counters of its own: one packet
+ * of each three passes, the others are refused by the bytes; from the third on all are by the packets.
+ */
+static void own_refusals_are_counted(struct rig *rig, u32 packets, u32 bytes, struct rig_frame *frame)
+{
+	const struct sl_limit *limits = rig->dp->ops->rules(rig->dp)->limits;
+	u32 refused[2] = { limits[packets].refusals, limits[bytes].refusals }, passed = 0;
+
+	rig_frame_src(frame, 0xc0000203);
+	for (u32 i = 0; i < 4; i++) {
+		u64 at = 2000 * SEC + 100 * SEC * i;
+
+		rig_set_time(rig, at, HOUR - at);
+		for (u32 n = 0; n < 3; n++)
+			passed += rig_passes(rig, 0, frame);
+	}
+	assert_int_equal(passed, 2);
+	for (u32 i = 0; i < 2; i++) {
+		assert_in_range(limits[refused[i]].overridden, 1, SL_METERS_MAX - 1);
+		assert_int_equal(places(rig, key_of(rig, refused[i], 0xc0000203)), 0);
+	}
+	assert_int_equal(counted(rig, limits[refused[0]].overridden, 0xc0000203), 2 + 3 + 3);
+	assert_int_equal(counted(rig, limits[refused[1]].overridden, 0xc0000203), 2 * 100);
+}
+
+/*
  * Five packets an hour, and 100 bytes a second, of frames of 100 bytes: the second packet of an instant is
  * refused by the bytes, those after the fifth by the packets, which come first. UTC, by which counters have
  * their minutes, stands still.
@@ -273,6 +299,9 @@ static void refusals_are_counted(struct rig *rig, bool count_all)
 	static struct cluster_def cluster;
 	struct limit_def limit = rig_limit_def("web", (struct rate){ 5, HOUR, RATE_PACKETS }, 5,
 					       SL_ALGO_TOKEN_BUCKET);
+	struct override_def own = { .src = { .addr.hi = 0xc0000203ULL << 32, .family = SL_V4, .len = 32 } };
+	struct rates rates = { .rate = { { 2, HOUR, RATE_PACKETS }, { 100, SEC, RATE_BYTES } },
+			       .burst = { 2, 100 }, .count = 2 };
 	const struct sl_limit *limits;
 	struct policy policy;
 	struct rig_frame frame;
@@ -283,6 +312,10 @@ static void refusals_are_counted(struct rig *rig, bool count_all)
 					    .burst = { 5, 100 }, .count = 2 };
 	limit.terms.cluster = true;
 	limit.terms.count_all = count_all;
+	limit.override = &own;
+	limit.override_count = 1;
+	limit.override_rates = &rates;
+	limit.override_rates_count = 1;
 	policy = rig_policy(rig, &limit, 1);
 	policy.cluster = &cluster;
 	image_free(rig_install(rig, &policy));
@@ -319,6 +352,7 @@ static void refusals_are_counted(struct rig *rig, bool count_all)
 	assert_int_equal(places(rig, key_of(rig, limits[bytes].refusals, 0xc0000202)), 0);
 	assert_int_equal(counted(rig, limits[packets].refusals, 0xc0000201), 2 + 3 + 3);
 	assert_int_equal(counted(rig, limits[bytes].refusals, 0xc0000201), 4 * 2 * 100);
+	own_refusals_are_counted(rig, packets, bytes, &frame);
 }
 
 static void refusals(void **state)

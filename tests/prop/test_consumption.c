@@ -404,9 +404,10 @@ TEST(test_soft)
  * One node would admit nothing of source 0. Node 1 admits nothing either, of windows what comes until node 0's
  * first report in each. When source 0 goes on slowly at node 1, that admits it as one node would, but for what
  * comes in four intervals: the last report comes up to two late, and is a debt of two. Of a window a quarter of a
- * report, 75, may count after the edge at which source 0 stopped.
+ * report, 75, may count after the edge at which source 0 stopped. `own`: the sources have these rates by overrides,
+ * of a limit with a quarter of them.
  */
-TEST(test_count_all)
+static void check_count_all(bool own)
 {
 	static const struct kind all[] = {
 		{ "token-bucket", SL_ALGO_TOKEN_BUCKET, 1000, 1, ACCOUNTING_PERCPU },
@@ -419,6 +420,10 @@ TEST(test_count_all)
 	static const double hammer[NODES][SOURCES] = { { 3000, 140 }, { 250, 140 }, { 0, 140 } };
 	static const double slow[NODES][SOURCES] = { { 0, 140 }, { 250, 140 }, { 0, 140 } };
 
+	struct override_def of[2] = { { .src = { .addr.hi = 0xc0000201ULL << 32, .family = SL_V4, .len = 32 } },
+				      { .src = { .addr.hi = 0xc0000202ULL << 32, .family = SL_V4, .len = 32 } } };
+	struct rates rates;
+
 	for (u32 k = 0; k < sizeof(all) / sizeof(*all); k++) {
 		struct limit_def limit = limit_of(&all[k]);
 		u64 windows = all[k].burst ? 0 : 30 / all[k].period_s + 1, before, one, least, most;
@@ -429,6 +434,14 @@ TEST(test_count_all)
 		limit.terms.rates.rate[0].count /= 2;
 		limit.terms.rates.burst[0] = all[k].burst > 1 ? all[k].burst / 2 : 0;
 		limit.terms.count_all = true;
+		if (own) {
+			rates = limit.terms.rates;
+			limit.terms.rates.rate[0].count /= 4;
+			limit.override = of;
+			limit.override_count = 2;
+			limit.override_rates = &rates;
+			limit.override_rates_count = 1;
+		}
 		limit.terms.buckets = all[k].algo == SL_ALGO_WINDOW_COUNTERS ? 2 : 0;
 		lab_open(&lab, &limit);
 		lab_compare(&lab, &rig, &limit);
@@ -439,7 +452,7 @@ TEST(test_count_all)
 		run(&lab, (all[k].algo == SL_ALGO_WINDOW_COUNTERS ? 24200 : 20000 + dice(&lab, 10000)) * STEP_NS,
 		    hammer);
 		most = windows * LATE(250);
-		print_message("%s: %llu of one node's %llu", all[k].name, passed(&lab, 0) - before,
+		print_message("%s%s: %llu of one node's %llu", all[k].name, own ? ", overrides" : "", passed(&lab, 0) - before,
 			      lab.one_passed[0] - one);
 		if (passed(&lab, 0) - before > lab.one_passed[0] - one + most)
 			fail_msg("hammered: at most %llu more", most);
@@ -451,6 +464,59 @@ TEST(test_count_all)
 		print_message("; then %llu of %llu\n", passed(&lab, 0) - before, one);
 		assert_in_range(passed(&lab, 0) - before, least, one + LATE(250));
 		assert_in_range(lost(&lab, 1), 0, neighbour_loss(&all[k]));
+		rig_close(&rig);
+		lab_close(&lab);
+	}
+}
+
+TEST(test_count_all)
+{
+	check_count_all(false);
+}
+
+TEST(test_count_all_of_overrides)
+{
+	check_count_all(true);
+}
+
+/*
+ * Sub-counters beside one node that gets all packets: source 0 is above its limit on three nodes together, source
+ * 1 below, source 2 above it on one node alone. What a report has comes late, but counts in the bucket of
+ * its time.
+ */
+TEST(test_counters)
+{
+	static const struct {
+		u64 count, period_s;
+		u32 buckets;
+	} runs[] = { { 500, 1, 5 }, { 500, 10, 5 }, { 5000, 10, 3 }, { 2000, 2, 4 } };
+
+	for (u32 k = 0; k < sizeof(runs) / sizeof(*runs); k++) {
+		struct rate rate = { runs[k].count, runs[k].period_s * SL_NS_PER_SEC, RATE_PACKETS };
+		struct limit_def limit = rig_limit_def("web", rate, 0, SL_ALGO_WINDOW_COUNTERS);
+		double pps = (double)runs[k].count / runs[k].period_s;
+		const double sent[NODES][SOURCES] = { { pps * 0.9, pps * 0.5, pps * 1.5 }, { pps * 0.4, pps * 0.3 },
+						      { pps * 0.2, pps * 0.17 } };
+		u64 late, early;
+		struct rig rig;
+		struct lab lab;
+
+		limit.terms.buckets = runs[k].buckets;
+		lab_open(&lab, &limit);
+		lab_compare(&lab, &rig, &limit);
+		run(&lab, 3 * SL_NS_PER_SEC, sent);
+		early = lost(&lab, 1);
+		run(&lab, 57 * SL_NS_PER_SEC, sent);
+		print_message("%llu each %llu s, %u buckets: %llu, %llu, %llu of one node's %llu, %llu, %llu\n",
+			      runs[k].count, runs[k].period_s, runs[k].buckets, passed(&lab, 0), passed(&lab, 1),
+			      passed(&lab, 2), lab.one_passed[0], lab.one_passed[1], lab.one_passed[2]);
+		/* While it is new, the units of half a second are not known by their time. */
+		assert_in_range(early, 0, pps / 10);
+		assert_int_equal(lost(&lab, 1), early);
+		assert_int_equal(passed(&lab, 2), lab.one_passed[2]);
+		/* Above one node by what nodes do not know yet in each window: of the one with most, for each other. */
+		late = (60 / runs[k].period_s + 1) * LATE(pps * 9 / 10) + pps * 9 / 10 * 7 / 10;
+		assert_in_range(passed(&lab, 0), lab.one_passed[0], lab.one_passed[0] + (NODES - 1) * late);
 		rig_close(&rig);
 		lab_close(&lab);
 	}

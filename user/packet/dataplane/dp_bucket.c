@@ -282,15 +282,20 @@ static u64 at_most(u64 x, u64 most)
 	return x < most ? x : most;
 }
 
-/* How much of the time from `since` to `until` was in the window that begins at `begin`. */
+/* Units before a time, as if they had come evenly from `since` to `until`. */
+static u64 units_before(const struct dp_charge *charge, u64 at_ns)
+{
+	u64 since = charge->since.utc_ns, until = charge->until.utc_ns;
+
+	if (at_ns <= since)
+		return 0;
+	return at_ns < until ? (u64)((u128)charge->units * (at_ns - since) / (until - since)) : charge->units;
+}
+
+/* The units of the window that begins at `from_ns`. Of several windows together none is lost to rounding. */
 static u64 units_within(const struct dp_charge *charge, u64 from_ns, u64 window_ns)
 {
-	u64 since = charge->since.utc_ns, until = charge->until.utc_ns, to = from_ns + window_ns;
-	u64 first = since > from_ns ? since : from_ns, last = until < to ? until : to;
-
-	if (until <= since)
-		return since >= from_ns && since < to ? charge->units : 0;
-	return first < last ? (u64)((u128)charge->units * (last - first) / (until - since)) : 0;
+	return units_before(charge, from_ns + window_ns) - units_before(charge, from_ns);
 }
 
 static u64 charge_window(u64 bucket_state, const struct sl_params *p, struct sl_now now,
@@ -331,33 +336,26 @@ static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl
 	return sl_sliding_state(&s, add_quanta(s.current, is, times, p, now));
 }
 
-/* What was refused elsewhere fills the buckets of its time. */
-static u64 fill_counters(struct sl_counters *c, const struct sl_params *p, struct sl_now now,
-			 const struct dp_charge *charge)
-{
-	u64 began = now.utc_ns - now.utc_ns % p->mult;
-
-	for (u32 age = 0; age < p->quantum; age++) {
-		u64 count = sl_counters_at(c, p, age), units = units_within(charge, began - age * p->mult, p->mult);
-
-		if (count < p->capacity)
-			c->counts += at_most(units, p->capacity - count) << (age * p->shift);
-	}
-	return sl_counters_state(c);
-}
-
-/* All that was admitted in the newest bucket. */
+/*
+ * Units count in the sub-counters of their time: all in the newest would count for up to one too long. What was
+ * refused elsewhere fills each up to the limit; what was admitted is a debt, in all up to twice the limit.
+ */
 static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			   const struct dp_charge *charge)
 {
 	struct sl_counters c = sl_counters_read(bucket_state, p, now.utc_ns);
-	u64 newest = sl_counters_at(&c, p, 0), used = sl_counters_sum(&c, p);
-	u64 most = at_most(2 * p->capacity, used + sl_counters_mask(p) - 1 - newest);
+	u64 began = now.utc_ns - now.utc_ns % p->mult, used = sl_counters_sum(&c, p);
+	u64 most = charge->refused ? p->capacity : sl_counters_mask(p) - 1;
 
-	if (charge->refused)
-		return fill_counters(&c, p, now, charge);
-	if (used < most)
-		c.counts += at_most(charge->units, most - used);
+	for (u32 age = 0; age < p->quantum; age++) {
+		u64 count = sl_counters_at(&c, p, age), units = units_within(charge, began - age * p->mult, p->mult);
+
+		units = at_most(units, count < most ? most - count : 0);
+		if (!charge->refused)
+			units = at_most(units, used < 2 * p->capacity ? 2 * p->capacity - used : 0);
+		used += units;
+		c.counts += units << (age * p->shift);
+	}
 	return sl_counters_state(&c);
 }
 
