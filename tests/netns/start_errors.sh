@@ -46,6 +46,18 @@ for cap in bpf perfmon net_admin sys_admin; do
 	try "without CAP_${cap^^}" "lacks CAP_${cap^^} .*CapabilityBoundingSet=" \
 		setpriv --bounding-set=$less --inh-caps=$less "${SLUICED[@]}"
 done
+# The request tier alone needs no root, but places of its user's.
+mkdir "$LAB/rules.d" "$LAB/roots" "$LAB/mine"
+chown 65534 "$LAB/mine"
+for place in roots mine; do
+	printf '%s\n' "state_dir: $LAB/$place/state" "control: {socket: $LAB/roots/new/control.sock}" \
+		"http: {listen: [127.0.0.1:8180], rules: $LAB/rules.d}" > "$LAB/$place.yaml"
+	chmod 644 "$LAB/$place.yaml"
+done
+AS_NOBODY=(setpriv --reuid 65534 --regid 65534 --clear-groups "$LAB/sluiced")
+try "state_dir of root" "cannot make state_dir $LAB/roots/state: Permission denied; .*set state_dir to" "${AS_NOBODY[@]}" -c "$LAB/roots.yaml"
+try "control.socket of root" "control.socket $LAB/roots/new/control.sock: Permission denied; .*set control.socket to" \
+	"${AS_NOBODY[@]}" -c "$LAB/mine.yaml"
 otherwise_build
 try "an old kernel" 'kernel 5.10.0-33-amd64 is too old .*5.18 or newer' \
 	"${OTHERWISE[@]}" OTHERWISE_RELEASE=5.10.0-33-amd64 "${SLUICED[@]}"

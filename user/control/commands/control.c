@@ -372,6 +372,9 @@ static int bind_socket(const char *path, int *ret_fd, struct sl_err *err)
 	r = make_address(path, &addr, err);
 	if (!r)
 		r = file_make_parent(path, 0755, err);
+	if (r == -EACCES)
+		return sl_err_set(err, EACCES, "cannot make the directory of control.socket %s: %s; run sluiced as root, "
+				  "or set control.socket to a path of its user", path, strerror(EACCES));
 	if (r < 0)
 		return r;
 	probe = socket(AF_UNIX, type, 0);

@@ -30,13 +30,17 @@ int state_lock(const char *state_dir, int *ret_fd, struct sl_err *err)
 	int fd, r;
 
 	r = file_make_dir(state_dir, 0750, err);
+	if (r == -EACCES)
+		return sl_err_set(err, EACCES, "cannot make state_dir %s: %s; run sluiced as root, or set state_dir "
+				  "to a directory of its user", state_dir, strerror(EACCES));
 	if (r < 0)
 		return r;
 	path = file_join(state_dir, "lock");
 	fd = path ? open_lock(state_dir, path) : -1;
 	if (fd < 0) {
-		r = sl_err_set(err, errno, "cannot open the lock %s/lock: %s", state_dir,
-			       strerror(errno));
+		r = sl_err_set(err, errno, "cannot open the lock %s/lock: %s%s", state_dir, strerror(errno),
+			       errno == EACCES ? "; run sluiced as root, or set state_dir to a directory of its user" :
+						 "");
 	} else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		r = sl_err_set(
 			err, EBUSY,
