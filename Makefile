@@ -206,8 +206,6 @@ $(TEST_LIB): $(TEST_LIB_OBJ)
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
 $(B)/tests/unit/replay/%: private LIBS += -lpcap
-# charge.lua is run without a server, too.
-$(B)/tests/prop/test_cluster_store_script: private LIBS += -llua5.1
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(B)/flags.ld
 	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) -lcmocka
 

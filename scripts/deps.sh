@@ -47,8 +47,7 @@ libhiredis-dev module hiredis hiredis/hiredis.h
 libsqlite3-dev module sqlite3 sqlite3.h"
 # Compiled into the tests.
 TESTS="
-libcmocka-dev header cmocka.h
-liblua5.1-0-dev header lua5.1/lua.h"
+libcmocka-dev header cmocka.h"
 # The labs of make run.
 RUN="
 iproute2 program ip

@@ -97,7 +97,7 @@ install() {
 		{ tail -20 "$ROOT.log"; fail "cannot be installed: $*"; }
 }
 
-SMOKE_NEEDS="libcmocka-dev liblua5.1-0-dev iproute2 jq curl procps"
+SMOKE_NEEDS="libcmocka-dev iproute2 jq curl procps"
 DEB_NEEDS="build-essential debhelper lintian iproute2 jq curl procps libcmocka-dev"
 
 smoke() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Two requests at once, on two nodes, for the last unit of a limit: one passes. Ten thousand
-# times, by each algorithm; with leases never two. (tests/prop/test_cluster_store_redis.c tests the same on
+# times, by each algorithm; with leases never two. (tests/prop/test_cluster_store_script.c tests the same on
 # the store alone.)
 
 . "$(dirname "$0")/../lib/redis.sh"

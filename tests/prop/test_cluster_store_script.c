@@ -1,93 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * charge.lua without a server (under liblua5.1, with a clock that is set): the replies of it to any number
- * of nodes, through cluster_store_redis.c, are those of cluster_store_memory.c,
- * number by number; and an invalid reply is recognized. test_cluster_store_redis.c uses a
- * real server.
+ * The cluster store in a real redis-server whose time of day the test sets, over two clients, as the user
+ * with the fewest rights that the documents name:
+ *
+ *   - random commands of any number of nodes get the replies of cluster_store_memory.c, number by number;
+ *   - of two requests at once for the last of a limit one passes, ten thousand times;
+ *   - keys end when they are needed no more;
+ *   - a bucket that cannot be charged leaves the others of its command as they were;
+ *   - an invalid reply is recognized.
  */
 #include "lib/test.h"
-#include "cluster/redis/redis.h"
 #include "lib/cluster_store_memory.h"
-#include "lua/charge.h"
-#include "prop/cluster_store_requests.h"
-#include "prop/mini_redis.h"
+#include "prop/cluster_store_server.h"
 
-/* In the place of redis.c: a server that replies when the test calls it. */
-struct redis {
-	struct mini *mini;
-	struct redis_handler handler;
-	redisReply *reply;
-};
+/* Replies are changed on their way to it. */
+static int send_spoilt(struct redis *redis, const struct redis_command *command, struct redis_handler handler);
+#define redis_send send_spoilt
+#include "cluster/quota/cluster_store_redis.c"
+#undef redis_send
 
-int redis_send(struct redis *redis, const struct redis_command *command,
-	       struct redis_handler handler)
-{
-	assert_null(redis->reply);
-	assert_string_equal(command->script->text, charge_lua);
-	redis->reply = mini_eval(redis->mini, command->argc, command->argv, command->len);
-	redis->handler = handler;
-	return 0;
-}
+#define RACES 10000
+#define BATCH 50
 
-static void redis_answer(struct redis *redis)
-{
-	redisReply *reply = redis->reply;
-
-	redis->reply = NULL;
-	redis->handler.done(redis->handler.arg,
-			    reply->type == REDIS_REPLY_ERROR ? REPLY_ERROR : REPLY_OK, reply);
-	mini_reply_free(reply);
-}
-
-u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
-{
-	return 0;
-}
-
-bool redis_up(const struct redis *redis, u32 slot)
-{
-	return true;
-}
-
-void redis_script_init(struct redis_script *script, const char *text)
-{
-	script->text = text;
-}
-
-#define NODES 4
+/* ------------------------------------------------------------------ as the model */
 
 struct both {
 	struct cluster_store_memory *memory;
-	struct cluster_store *model[NODES], *script[NODES];
-	struct redis redis;
+	struct cluster_store *model[NODES];
 	u64 now_us;
-	u64 asks, passed, granted, excess, lapsed;
+	u64 asks, passed, granted, excess;
 };
+
+static void both_lose(struct both *both)
+{
+	command(1, (const char *[]){ "FLUSHALL" });
+	cluster_store_memory_lose(both->memory);
+}
 
 static void both_open(struct both *both)
 {
-	static const char *const name[NODES] = {
-		"a", "b.example", "c", "node-of-a-very-long-name.in-some.data-centre.example",
-	};
-
+	open_clients();
 	*both = (struct both){ .now_us = START_US + rng_below(SL_NS_PER_SEC) };
 	assert_int_equal(cluster_store_memory_new(&both->memory), 0);
-	both->redis.mini = mini_new(charge_lua);
-	assert_non_null(both->redis.mini);
-	for (u32 i = 0; i < NODES; i++) {
-		assert_int_equal(cluster_store_memory_node(both->memory, name[i], &both->model[i]),
-				 0);
-		assert_int_equal(cluster_store_redis_new(&both->redis, "sluice:", name[i],
-							 &both->script[i]), 0);
-	}
+	for (u32 i = 0; i < NODES; i++)
+		assert_int_equal(cluster_store_memory_node(both->memory, node_name[i], &both->model[i]), 0);
+	/* Keys end by the clock alone, which may be set back. */
+	command(3, (const char *[]){ "DEBUG", "SET-ACTIVE-EXPIRE", "0" });
+	both_lose(both);
 }
 
 static void both_close(struct both *both)
 {
-	for (u32 i = 0; i < NODES; i++)
-		both->script[i]->ops->free(both->script[i]);
 	cluster_store_memory_free(both->memory);
-	mini_free(both->redis.mini);
+	close_clients();
 }
 
 /* Sends to both stores, and compares the whole replies. */
@@ -99,14 +64,12 @@ static bool both_ask(struct both *both, u32 node, struct cluster_store_bucket *b
 
 	memcpy(again, bucket, count * sizeof(*bucket));
 	cluster_store_memory_set_time(both->memory, both->now_us);
-	both->redis.mini->now_us = both->now_us;
+	*server.now_us = both->now_us;
 	send_ask(both->model[node], &response, bucket, count);
 	cluster_store_memory_run(both->memory);
-	send_ask(both->script[node], &other, again, count);
-	redis_answer(&both->redis);
-	assert_true(response.done && other.done);
+	assert_true(response.done);
 	assert_int_equal(response.outcome, CLUSTER_STORE_DONE);
-	assert_int_equal(other.outcome, CLUSTER_STORE_DONE);
+	assert_int_equal(request(node, &other, again, count), CLUSTER_STORE_DONE);
 	assert_int_equal(other.request.now_us, both->now_us);
 	for (u32 i = 0; i < count; i++)
 		alike &= same(&bucket[i], &again[i]);
@@ -159,10 +122,8 @@ TEST(test_nodes)
 			both.granted += bucket[k].granted;
 			both.excess += bucket[k].excess;
 		}
-		if (!rng_below(5000)) {
-			cluster_store_memory_lose(both.memory);
-			mini_lose(both.redis.mini);
-		}
+		if (!rng_below(5000))
+			both_lose(&both);
 	}
 	fprintf(stderr, "# %llu asks, %llu passed, %llu granted, %llu excess\n", both.asks,
 		both.passed, both.granted, both.excess);
@@ -202,29 +163,166 @@ TEST(test_lease_end)
 	both_close(&both);
 }
 
+/* ------------------------------------------------------------------ what only a server shows */
+
+/* A limit of two in a day; one has been charged. The neighbour has the whole limit. */
+static struct cluster_store_bucket last_one(u64 key, u8 algo)
+{
+	return (struct cluster_store_bucket){
+		.key = key, .tag = key, .cost = 1,
+		.def = { .count = 2, .period_ns = 86400 * SL_NS_PER_SEC, .scale = 1,
+			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? 2 : 0, .ceiling_percent = 100,
+			 .algo = algo },
+	};
+}
+
+TEST(test_race)
+{
+	static const u8 algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW,
+				    SL_ALGO_SLIDING_LOG, SL_ALGO_FIRST_REQUEST };
+	static struct response response[BATCH][CLIENTS];
+	static struct cluster_store_bucket bucket[BATCH][CLIENTS];
+	u32 passed = 0, twice = 0, none = 0;
+
+	open_clients();
+	for (u32 race = 0; race < RACES; race += BATCH) {
+		for (u32 i = 0; i < BATCH; i++) {
+			bucket[i][0] = last_one(1000 + race + i, algos[(race + i) % COUNT(algos)]);
+			send_ask(server.shared[i % 2], &response[i][0], &bucket[i][0], 1);
+		}
+		for (u32 i = 0; i < BATCH; i++)
+			run_until(response[i][0].done);
+		/* From both at once, in one turn of the loop: which is first is open. */
+		for (u32 i = 0; i < BATCH; i++) {
+			assert_true(response[i][0].request.passed);
+			for (u32 c = 0; c < CLIENTS; c++) {
+				bucket[i][c] = last_one(1000 + race + i,
+							algos[(race + i) % COUNT(algos)]);
+				send_ask(server.shared[c], &response[i][c], &bucket[i][c], 1);
+			}
+		}
+		for (u32 i = 0; i < BATCH; i++) {
+			run_until(response[i][0].done && response[i][1].done);
+			assert_int_equal(response[i][0].outcome, CLUSTER_STORE_DONE);
+			assert_int_equal(response[i][1].outcome, CLUSTER_STORE_DONE);
+			twice += response[i][0].request.passed && response[i][1].request.passed;
+			none += !response[i][0].request.passed && !response[i][1].request.passed;
+			passed += response[i][0].request.passed + response[i][1].request.passed;
+		}
+	}
+	assert_int_equal(twice, 0);
+	assert_int_equal(none, 0);
+	assert_int_equal(passed, RACES);
+	bucket[0][0] = last_one(1, SL_ALGO_FIXED_WINDOW);
+	bucket[0][0].cost = 2;
+	assert_int_equal(request(0, &response[0][0], bucket[0], 1), CLUSTER_STORE_DONE);
+	assert_true(response[0][0].request.passed);
+	close_clients();
+}
+
+static long long pttl(const char *key)
+{
+	return command(2, (const char *const[]){ "PTTL", key });
+}
+
+static void charge(u64 key, u8 algo, u64 cost, u64 count, u64 period_s)
+{
+	struct cluster_store_bucket b = {
+		.key = key, .tag = 0xabc, .cost = cost,
+		.def = { .count = count, .period_ns = period_s * SL_NS_PER_SEC, .scale = 1,
+			 .ceiling_percent = 100, .algo = algo,
+			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? count : 0 },
+	};
+	struct response response;
+
+	assert_int_equal(request(0, &response, &b, 1), CLUSTER_STORE_DONE);
+	assert_true(response.request.passed);
+}
+
+#define KEY_OF(n, kind) "sluice:{0000000000000abc}" n kind
+
+TEST(test_expiry)
+{
+	long long hour_ms = 3600000, left_ms = hour_ms - START_US / 1000 % hour_ms;
+
+	*server.now_us = START_US;
+	open_clients();
+	/* 10 of 100 in an hour: six minutes. */
+	charge(0x11, SL_ALGO_TOKEN_BUCKET, 10, 100, 3600);
+	assert_in_range(pttl(KEY_OF("0000000000000011", "b")), 360000, 360001);
+	/* To the window's end and two seconds; units that count in the next one to the end of that. */
+	charge(0x12, SL_ALGO_FIXED_WINDOW, 10, 100, 3600);
+	assert_in_range(pttl(KEY_OF("0000000000000012", "w")), left_ms, left_ms + 2001);
+	charge(0x13, SL_ALGO_SLIDING_WINDOW, 1, 100, 3600);
+	assert_in_range(pttl(KEY_OF("0000000000000013", "s")), left_ms, left_ms + 2001);
+	charge(0x13, SL_ALGO_SLIDING_WINDOW, 1, 100, 3600);
+	assert_in_range(pttl(KEY_OF("0000000000000013", "s")), left_ms + hour_ms * 99 / 100, left_ms + hour_ms + 1);
+	charge(0x14, SL_ALGO_SLIDING_LOG, 10, 100, 3600);
+	assert_in_range(pttl(KEY_OF("0000000000000014", "l")), hour_ms, hour_ms + 1);
+	assert_in_range(pttl(KEY_OF("0000000000000014", "lz")), hour_ms, hour_ms + 1);
+	charge(0x15, SL_ALGO_FIRST_REQUEST, 10, 100, 3600);
+	assert_in_range(pttl(KEY_OF("0000000000000015", "f")), hour_ms, hour_ms + 2001);
+	/* A peek and a refused cost leave no key behind. */
+	charge(0x16, SL_ALGO_FIXED_WINDOW, 0, 100, 3600);
+	assert_int_equal(pttl(KEY_OF("0000000000000016", "w")), -2);
+	close_clients();
+}
+
+TEST(test_all_or_none_on_error)
+{
+	struct cluster_store_bucket b[2] = { last_one(0x21, SL_ALGO_FIXED_WINDOW),
+				      last_one(0x22, SL_ALGO_SLIDING_WINDOW) };
+	struct response response;
+
+	open_clients();
+	b[0].tag = b[1].tag = 0xabc;
+	command(3, (const char *const[]){ "SET", KEY_OF("0000000000000022", "s"), "nonsense" });
+	assert_int_equal(request(0, &response, b, 2), CLUSTER_STORE_DOWN);
+	assert_false(response.request.passed);
+	assert_int_equal(pttl(KEY_OF("0000000000000021", "w")), -2);
+	/* Garbage in a hash is an error, too. */
+	command(2, (const char *const[]){ "DEL", KEY_OF("0000000000000022", "s") });
+	command(4, (const char *const[]){ "HSET", KEY_OF("0000000000000022", "s"), "n", "x" });
+	assert_int_equal(request(0, &response, b, 2), CLUSTER_STORE_DOWN);
+	assert_int_equal(pttl(KEY_OF("0000000000000021", "w")), -2);
+	/* All or none: the second has none left, and the first stays whole. */
+	command(2, (const char *const[]){ "DEL", KEY_OF("0000000000000022", "s") });
+	b[1].cost = 2;
+	assert_int_equal(request(0, &response, &b[1], 1), CLUSTER_STORE_DONE);
+	assert_true(response.request.passed);
+	b[1].cost = 1;
+	assert_int_equal(request(1, &response, b, 2), CLUSTER_STORE_DONE);
+	assert_false(response.request.passed);
+	assert_true(b[1].over);
+	assert_false(b[0].over);
+	assert_int_equal(b[0].state.used, 0);
+	b[0].cost = 2;
+	assert_int_equal(request(1, &response, &b[0], 1), CLUSTER_STORE_DONE);
+	assert_true(response.request.passed);
+	close_clients();
+}
+
 /* ------------------------------------------------------------------ invalid replies */
 
-/* The reply changed by `spoil` is invalid, and no request has passed. */
-static enum cluster_store_outcome spoilt(struct both *both, const struct spec_def *def,
-					 void (*spoil)(redisReply *reply), bool *ret_passed)
-{
-	struct cluster_store_bucket b = { .key = 1, .tag = 1, .def = *def, .cost = 1, .want = 3 };
-	struct redis *redis = &both->redis;
-	struct response response;
-	redisReply whole;
+static void (*spoil)(redisReply *reply);
+static struct redis_handler store_handler;
 
-	redis->mini->now_us = both->now_us += 1000000;
-	send_ask(both->script[0], &response, &b, 1);
-	whole = *redis->reply;
-	spoil(redis->reply);
-	redis->handler.done(redis->handler.arg, REPLY_OK, redis->reply);
-	*redis->reply = whole;
-	mini_reply_free(redis->reply);
-	redis->reply = NULL;
-	assert_int_equal(response.done, 1);
-	*ret_passed = response.request.passed;
-	assert_in_range(b.granted, 0, b.want);
-	return response.outcome;
+static void on_spoilt(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	redisReply *changed = (redisReply *)reply, whole = *reply;
+
+	assert_int_equal(outcome, REPLY_OK);
+	spoil(changed);
+	store_handler.done(arg, outcome, changed);
+	*changed = whole;
+}
+
+static int send_spoilt(struct redis *redis, const struct redis_command *command, struct redis_handler handler)
+{
+	store_handler = handler;
+	if (spoil)
+		handler.done = on_spoilt;
+	return redis_send(redis, command, handler);
 }
 
 static void as_text(redisReply *reply)
@@ -261,26 +359,30 @@ static void huge(redisReply *reply)
 TEST(test_nonsense)
 {
 	static void (*const spoils[])(redisReply *) = { as_text, as_nothing, cut_short, below_zero,
-							 no_number };
-	struct both both;
-	bool passed;
+							 no_number, huge };
+	struct response response;
 
-	both_open(&both);
+	open_clients();
 	for (u32 i = 0; i < KEYS; i++) {
-		struct spec_def def = def_of(i);
-
 		for (u32 k = 0; k < COUNT(spoils); k++) {
-			assert_int_equal(spoilt(&both, &def, spoils[k], &passed),
-					 CLUSTER_STORE_DOWN);
-			assert_false(passed);
+			struct cluster_store_bucket b = { .key = 1, .tag = 1, .def = def_of(i), .cost = 1, .want = 3 };
+
+			*server.now_us += 1000000;
+			spoil = spoils[k];
+			request(0, &response, &b, 1);
+			spoil = NULL;
+			assert_in_range(b.granted, 0, b.want);
+			if (spoils[k] == huge)
+				continue;
+			assert_int_equal(response.outcome, CLUSTER_STORE_DOWN);
+			assert_false(response.request.passed);
 		}
-		spoilt(&both, &def, huge, &passed);
 	}
-	both_close(&both);
+	close_clients();
 }
 
 int main(void)
 {
 	rng_start("shared");
-	return test_run(NULL, NULL);
+	return test_run(start_server, stop_server);
 }
