@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# # The daemon's Redis client (through tests/cluster/redis_client.c) and real servers: TLS and certificate
+# The daemon's Redis client (through tests/cluster/redis_client.c) and real servers: TLS and certificate
 # checks, the user with the fewest rights, passwords that change, databases, Unix sockets, names,
 # flushed scripts, replicas (wait:), a sentinel's failover.
 
@@ -54,6 +54,8 @@ check_is "a thousand commands at once" "$(send_line plain "ask 1000 3000 HINCRBY
 check_is "one connection, with the node's name" \
 	"$(redis main client list | grep -cE 'name=sluice-plain .*user=sluice( |$)')" 1
 check_is "a command outside the user's rights is refused" "$(send_line plain "ask 1 3000 HMGET other x" | cut -d' ' -f1-9)" \
+	"ok 0 error 1 late 0 down 0: NOPERM"
+check_is "nor is one to its keys that nodes never send" "$(send_line plain "ask 1 3000 GET sluice:x" | cut -d' ' -f1-9)" \
 	"ok 0 error 1 late 0 down 0: NOPERM"
 # A user without a password, in the section and in Redis, logs in as itself, not as the default user.
 redis main acl setuser free on nopass resetkeys '~free:*' -@all +ping +hget > /dev/null

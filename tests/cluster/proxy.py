@@ -1,23 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A TCP proxy that makes a bad network: proxy.py LISTEN TARGET CONTROL (each HOST:PORT).
+"""A TCP proxy that makes a slow network: proxy.py LISTEN TARGET CONTROL (each HOST:PORT).
 
-A line to CONTROL changes it at once, for connections that are there, too; the answer is a line that
-begins with "ok" or "error":
-
-    delay MS        each direction; order and throughput stay as they are
-    bandwidth N     bytes a second, each direction of each connection; 0: no limit
-    blackhole on    nothing goes through any more, and nothing is said (off: goes on, nothing is lost)
-    cut             connections that are there end with a reset
-    refuse on       new ones are refused, those that are there are cut (off: as before)
-    pass            all of this undone
-    count           "ok ACCEPTED OPEN BYTES": connections so far, and now; bytes to the target
+A line "delay MS" to CONTROL delays each direction at once, for connections that are there, too; order and
+throughput stay as they are. The answer is "ok".
 """
 
 import asyncio
 import collections
 import socket
-import struct
 import sys
 
 AHEAD = 1 << 20  # bytes on their way in one direction
@@ -29,45 +20,18 @@ def address(text):
 
 
 class Proxy:
-    def __init__(self, listen, target):
-        self.listen, self.target = listen, target
-        self.delay = self.bandwidth = 0
-        self.open = asyncio.Event()
-        self.open.set()
-        self.writers = set()
-        self.accepted = self.bytes = 0
-        self.server = None
-
-    async def start(self):
-        if not self.server:
-            self.server = await asyncio.start_server(self.accept, *self.listen, reuse_address=True)
-
-    async def stop(self):
-        if self.server:
-            self.server.close()
-            self.server = None
-        self.cut()
-
-    def cut(self):
-        for writer in list(self.writers):
-            sock = writer.get_extra_info("socket")
-            try:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            except OSError:
-                pass
-            writer.transport.abort()
+    def __init__(self, target):
+        self.target = target
+        self.delay = 0
 
     async def accept(self, reader, writer):
-        self.accepted += 1
-        self.writers.add(writer)
         other = None
         try:
             other_reader, other = await asyncio.open_connection(*self.target)
-            self.writers.add(other)
             for w in (writer, other):
                 w.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            ways = [asyncio.ensure_future(self.way(reader, other, True)),
-                    asyncio.ensure_future(self.way(other_reader, writer, False))]
+            ways = [asyncio.ensure_future(self.way(reader, other)),
+                    asyncio.ensure_future(self.way(other_reader, writer))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             for way in ways:
                 way.cancel()
@@ -77,10 +41,9 @@ class Proxy:
         finally:
             for w in (writer, other):
                 if w:
-                    self.writers.discard(w)
                     w.close()
 
-    async def way(self, reader, writer, counted):
+    async def way(self, reader, writer):
         """One direction: who reads stamps what came, who writes waits for its time."""
         loop = asyncio.get_running_loop()
         queue, news, room = collections.deque(), asyncio.Event(), asyncio.Event()
@@ -111,61 +74,32 @@ class Proxy:
                 came, data = queue.popleft()
                 while (left := came + self.delay - loop.time()) > 0:
                     await asyncio.sleep(min(left, 0.05))
-                await self.open.wait()
                 if not data:
                     return
                 size -= len(data)
                 if size <= AHEAD:
                     room.set()
-                if counted:
-                    self.bytes += len(data)
-                step = max(1, int(self.bandwidth / 50)) if self.bandwidth else len(data)
-                for i in range(0, len(data), step):
-                    writer.write(data[i:i + step])
-                    await writer.drain()
-                    if self.bandwidth:
-                        await asyncio.sleep(step / self.bandwidth)
+                writer.write(data)
+                await writer.drain()
         except OSError:
             pass
         finally:
             reading.cancel()
 
-    async def command(self, word, value):
-        if word == "delay":
-            self.delay = float(value) / 1000
-        elif word == "bandwidth":
-            self.bandwidth = float(value)
-        elif word == "blackhole":
-            (self.open.clear if value == "on" else self.open.set)()
-        elif word == "cut":
-            self.cut()
-        elif word == "refuse":
-            await (self.stop() if value == "on" else self.start())
-        elif word == "pass":
-            self.delay = self.bandwidth = 0
-            self.open.set()
-            await self.start()
-        elif word != "count":
-            return "error: delay, bandwidth, blackhole, cut, refuse, pass or count"
-        return f"ok {self.accepted} {len(self.writers) // 2} {self.bytes}"
-
     async def control(self, reader, writer):
         while line := (await reader.readline()).decode().split():
-            try:
-                answer = await self.command(line[0], line[1] if len(line) > 1 else "on")
-            except ValueError as e:
-                answer = f"error: {e}"
-            writer.write(answer.encode() + b"\n")
+            self.delay = float(line[1]) / 1000
+            writer.write(b"ok\n")
             await writer.drain()
         writer.close()
 
 
 async def main():
     listen, target, control = map(address, sys.argv[1:4])
-    proxy = Proxy(listen, target)
-    await proxy.start()
-    server = await asyncio.start_server(proxy.control, *control, reuse_address=True)
-    await server.serve_forever()
+    proxy = Proxy(target)
+    servers = [await asyncio.start_server(proxy.accept, *listen, reuse_address=True),
+               await asyncio.start_server(proxy.control, *control, reuse_address=True)]
+    await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
 asyncio.run(main())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_client.c - the daemon's Redis client, for scenarios and for measuring.
+ * redis_client.c - the daemon's Redis client, for scenarios.
  *
  *     redis_client CONFIG            the section `cluster:` of a configuration; lines from stdin:
  *
@@ -9,17 +9,13 @@
  *     durable N MS WORD...        the same, as durable ones
  *     asleep N MS WORD...         the same; this process stands still past the deadline
  *     script N MS TEXT            the same, of a script without keys
- *     run SECONDS DEPTH WORD...   DEPTH of them all the time: "RATE 1/s" and their outcomes
- *     pause MS                    the loop goes on
  *     state                       each server: "NAME up|away|idle ERROR_CLASS;"
- *     stats                       "connects N commands N refused N"
  */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cluster/redis/redis.h"
@@ -32,19 +28,10 @@ static struct {
 	struct redis *redis;
 	u64 count[4];			/* by outcome */
 	u64 left;
-	u64 until_ns;			/* of a run: sends another for each reply */
 	struct redis_command command;
 	char text[128];
 	bool asleep;
 } lab;
-
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * SL_NS_PER_SEC + (u64)now.tv_nsec;
-}
 
 static void on_done(void *arg, enum redis_outcome outcome, const redisReply *reply);
 
@@ -65,9 +52,7 @@ static void on_done(void *arg, enum redis_outcome outcome, const redisReply *rep
 	else if (reply)
 		snprintf(lab.text, sizeof(lab.text), "%lld", reply->integer);
 	lab.left--;
-	if (lab.until_ns && now_ns() < lab.until_ns)
-		send_one();
-	else if (!lab.left)
+	if (!lab.left)
 		event_base_loopbreak(lab.base);
 }
 
@@ -90,16 +75,6 @@ static void send_many(u64 count, u64 deadline_ms, int argc, char **argv)
 	       lab.count[REPLY_ERROR], lab.count[REPLY_LATE], lab.count[REPLY_DOWN], lab.text);
 }
 
-static void run(double seconds, u64 depth, int argc, char **argv)
-{
-	u64 begun = now_ns();
-
-	lab.until_ns = begun + (u64)(seconds * 1e9);
-	send_many(depth, 1000, argc, argv);
-	lab.until_ns = 0;
-	printf("%.0f 1/s\n", (double)lab.count[REPLY_OK] * 1e9 / (double)(now_ns() - begun));
-}
-
 static void show_state(void)
 {
 	static struct redis_server_state state[64];
@@ -118,10 +93,8 @@ static void show_state(void)
 static void do_line(char *line)
 {
 	struct redis_script script;
-	struct redis_stats stats;
 	char *word[WORDS_MAX], *rest = line, *save;
 	int count = 0;
-	struct timeval pause;
 
 	if (!strncmp(line, "script ", 7)) {
 		u64 times = strtoull(line + 7, &rest, 10), ms = strtoull(rest, &rest, 10);
@@ -140,20 +113,8 @@ static void do_line(char *line)
 	if (count > 3 && (lab.command.durable || lab.asleep || !strcmp(word[0], "ask"))) {
 		send_many(strtoull(word[1], NULL, 10), strtoull(word[2], NULL, 10), count - 3,
 			  word + 3);
-	} else if (count > 3 && !strcmp(word[0], "run")) {
-		run(atof(word[1]), strtoull(word[2], NULL, 10), count - 3, word + 3);
-	} else if (count == 2 && !strcmp(word[0], "pause")) {
-		pause = (struct timeval){ .tv_sec = atol(word[1]) / 1000,
-					  .tv_usec = atol(word[1]) % 1000 * 1000 };
-		event_base_loopexit(lab.base, &pause);
-		event_base_dispatch(lab.base);
-		printf("paused\n");
 	} else if (count == 1 && !strcmp(word[0], "state")) {
 		show_state();
-	} else if (count == 1 && !strcmp(word[0], "stats")) {
-		redis_stats(lab.redis, &stats);
-		printf("connects %llu commands %llu refused %llu\n", stats.connects, stats.commands,
-		       stats.refused);
 	} else {
 		printf("what?\n");
 	}

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # redis_servers.sh - real Redis servers of every topology, and proxies in front of them that simulate a
-# bad network. On top of http.sh; redis.sh adds nodes that use them.
+# slow network. On top of http.sh; redis.sh adds nodes that use them.
 #
 # Servers:
 #     redis_start NAME [OPTION...]        REDIS_PORT[NAME], REDIS_PID[NAME], REDIS_URL[NAME]; options are
@@ -22,7 +22,7 @@
 #
 # Proxies in front of a server (tests/cluster/proxy.py):
 #     proxy_start NAME PORT               PROXY_PORT[NAME]
-#     proxy NAME delay 50                 and all commands of proxy.py; prints its reply
+#     proxy NAME delay 50                 ms, in each direction
 
 . "$(dirname "${BASH_SOURCE[0]}")/http.sh"
 
@@ -272,7 +272,7 @@ proxy_start() {
 		"$REDIS_IP:$2" "$REDIS_IP:${PROXY_CONTROL[$name]}" 2> "$LAB/proxy-$name" &
 	started
 	disown $!
-	wait_for 10 proxy "$name" count || not_ok "proxy $name does not start: $(tail -n 2 "$LAB/proxy-$name")"
+	wait_for 10 proxy "$name" delay 0 || not_ok "proxy $name does not start: $(tail -n 2 "$LAB/proxy-$name")"
 }
 
 # proxy NAME WORDS...: done when its reply is printed.
