@@ -142,7 +142,7 @@ static void blast_batch(struct blast *b, int n)
 		frame_source(&b->spec, number, &b->seed, src);
 		frame_patch(&b->spec, f, src, b->spec.dport + number % ports);
 		iov[i].iov_base = f->data;
-		iov[i].iov_len = b->spec.truncate ? b->spec.truncate : f->len;
+		iov[i].iov_len = f->len;
 		messages[i].msg_hdr.msg_iov = &iov[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}

@@ -21,13 +21,6 @@
 
 #define FRAME_MAX 9216
 #define FRAME_TAGS_MAX 8
-#define FRAME_EXT_MAX 16
-
-enum frame_fragment {
-	FRAGMENT_NONE,
-	FRAGMENT_FIRST,		/* offset 0, more fragments */
-	FRAGMENT_LATER,		/* offset 1480: no ports in it */
-};
 
 struct frame_spec {
 	uint8_t mac_src[6], mac_dst[6];
@@ -35,20 +28,16 @@ struct frame_spec {
 		uint16_t tpid, vid;
 	} tag[FRAME_TAGS_MAX];
 	int tags;
-	bool v6, arp;
+	bool v6;
 	uint8_t src[16], dst[16];	/* network order; IPv4 in the first four bytes */
 	int src_len;			/* prefix length; shorter than the address: many sources */
 	bool sequential;		/* over the prefix, else random */
 	uint32_t sources;		/* sequential: how many; 0 the whole prefix */
 	int proto;
 	uint16_t sport, dport, dport_last;
-	uint8_t ttl, dscp, icmp_type, icmp_code, tcp_flags;
+	uint8_t dscp, tcp_flags;
 	int option_words;		/* of IPv4 options (no-operations) */
-	uint8_t ext[FRAME_EXT_MAX];	/* IPv6 extension header numbers */
-	int exts;
-	enum frame_fragment fragment;
 	int length;			/* of the frame, without FCS */
-	int truncate;			/* send only so many bytes; 0 all */
 	uint8_t raw[FRAME_MAX];
 	int raw_len;			/* the frame as given; nothing else counts */
 };
@@ -111,16 +100,6 @@ static inline int frame_transport(const struct frame_spec *spec, struct frame *f
 		f->dport = at + 2;
 		f->l4_csum = at + 16;
 		return 20;
-	case 132:
-		frame_put16(p, spec->sport);
-		f->dport = at + 2;
-		return 12;
-	case 1:
-	case 58:
-		p[0] = spec->icmp_type;
-		p[1] = spec->icmp_code;
-		f->l4_csum = at + 2;
-		return 8;
 	}
 	return 0;
 }
@@ -134,11 +113,7 @@ static inline int frame_ipv4(const struct frame_spec *spec, struct frame *f, int
 	p[1] = spec->dscp << 2;
 	frame_put16(p + 2, len);
 	frame_put16(p + 4, 0x5157);
-	if (spec->fragment == FRAGMENT_FIRST)
-		frame_put16(p + 6, 0x2000);
-	else if (spec->fragment == FRAGMENT_LATER)
-		frame_put16(p + 6, 185);
-	p[8] = spec->ttl;
+	p[8] = 64;
 	p[9] = spec->proto;
 	memcpy(p + 16, spec->dst, 4);
 	memset(p + 20, 1, 4 * spec->option_words);
@@ -151,49 +126,20 @@ static inline int frame_ipv4(const struct frame_spec *spec, struct frame *f, int
 static inline int frame_ipv6(const struct frame_spec *spec, struct frame *f, int at, int len)
 {
 	uint8_t *p = f->data + at;
-	uint8_t *next = p + 6;
-	int header = 40;
 
 	p[0] = 0x60 | spec->dscp >> 2;
 	p[1] = spec->dscp << 6;
 	frame_put16(p + 4, len - 40);
-	p[7] = spec->ttl;
+	p[6] = spec->proto;
+	p[7] = 64;
 	memcpy(p + 24, spec->dst, 16);
-	for (int i = 0; i < spec->exts; i++) {
-		uint8_t *ext = p + header;
-
-		*next = spec->ext[i];
-		next = ext;
-		header += 8;
-		if (spec->ext[i] == 44) {	/* fragment */
-			frame_put16(ext + 2, spec->fragment == FRAGMENT_LATER ? 185 << 3 :
-					     spec->fragment == FRAGMENT_FIRST ? 1 : 0);
-			frame_put16(ext + 6, 0x5157);
-		} else if (spec->ext[i] != 43) {
-			ext[2] = 1;		/* PadN over the rest */
-			ext[3] = 4;
-		}
-	}
-	*next = spec->proto;
 	f->src = at + 8;
-	return header;
-}
-
-static inline void frame_arp(const struct frame_spec *spec, struct frame *f, int at)
-{
-	static const uint8_t request[8] = { 0, 1, 8, 0, 6, 4, 0, 1 };
-	uint8_t *p = f->data + at;
-
-	memcpy(p, request, 8);
-	memcpy(p + 8, spec->mac_src, 6);
-	f->src = at + 14;
-	memcpy(p + 24, spec->dst, 4);
-	f->len = at + 46;
+	return 40;
 }
 
 static inline void frame_build(const struct frame_spec *spec, struct frame *f)
 {
-	int at = 12, header, room;
+	int at = 12, l4, room;
 
 	memset(f, 0, sizeof(*f));
 	if (spec->raw_len) {
@@ -207,30 +153,15 @@ static inline void frame_build(const struct frame_spec *spec, struct frame *f)
 		frame_put16(f->data + at, spec->tag[i].tpid);
 		frame_put16(f->data + at + 2, spec->tag[i].vid);
 	}
-	frame_put16(f->data + at, spec->arp ? 0x0806 : spec->v6 ? 0x86dd : 0x0800);
+	frame_put16(f->data + at, spec->v6 ? 0x86dd : 0x0800);
 	f->ip = at += 2;
 	f->len = spec->length;
-	if (spec->arp) {
-		frame_arp(spec, f, at);
-		return;
-	}
-	header = spec->v6 ? frame_ipv6(spec, f, at, f->len - at) :
-			    frame_ipv4(spec, f, at, f->len - at);
-	at += header;
+	at += spec->v6 ? frame_ipv6(spec, f, at, f->len - at) : frame_ipv4(spec, f, at, f->len - at);
 	room = f->len - at;
-	if (spec->fragment != FRAGMENT_LATER) {
-		int l4 = frame_transport(spec, f, at, room);
-
-		if (f->len < at + l4)
-			f->len = at + l4;
-	}
-	if (f->l4_csum) {
-		f->l4_sum = frame_sum(f->data + at, room);
-		if (spec->proto != 1) {
-			f->l4_sum += spec->proto + room;
-			f->l4_sum += frame_sum(spec->dst, spec->v6 ? 16 : 4);
-		}
-	}
+	l4 = frame_transport(spec, f, at, room);
+	if (f->len < at + l4)
+		f->len = at + l4;
+	f->l4_sum = frame_sum(f->data + at, room) + spec->proto + room + frame_sum(spec->dst, spec->v6 ? 16 : 4);
 }
 
 /* Bytes of a source address. */
@@ -252,8 +183,7 @@ static inline void frame_patch(const struct frame_spec *spec, struct frame *f, c
 	if (f->ip_csum)
 		frame_put16(f->data + f->ip_csum, frame_fold(f->ip_sum + frame_sum(src, size)));
 	if (f->l4_csum) {
-		uint32_t sum = f->l4_sum + (f->dport ? dport : 0);
-		uint16_t csum = frame_fold(sum + (spec->proto != 1 ? frame_sum(src, size) : 0));
+		uint16_t csum = frame_fold(f->l4_sum + dport + frame_sum(src, size));
 
 		frame_put16(f->data + f->l4_csum, csum || spec->proto != 17 ? csum : 0xffff);
 	}
@@ -292,21 +222,18 @@ static inline void frame_source(const struct frame_spec *spec, uint64_t n, uint6
 	{ "src", 1, NULL, 's' }, { "dst", 1, NULL, 'd' }, { "mac", 1, NULL, 'm' },           \
 	{ "mac-src", 1, NULL, 'M' }, { "proto", 1, NULL, 'p' }, { "dport", 1, NULL, 'P' },   \
 	{ "sport", 1, NULL, 'S' }, { "length", 1, NULL, 'l' }, { "tag", 1, NULL, 'v' },      \
-	{ "ttl", 1, NULL, 't' }, { "dscp", 1, NULL, 'q' }, { "icmp", 1, NULL, 'I' },         \
-	{ "flags", 1, NULL, 'F' }, { "ip-options", 1, NULL, 'O' }, { "ext", 1, NULL, 'e' },  \
-	{ "fragment", 1, NULL, 'f' }, { "truncate", 1, NULL, 'T' },                          \
-	{ "sequential", 1, NULL, 'Q' }, { "raw", 1, NULL, 'X' }
+	{ "dscp", 1, NULL, 'q' }, { "flags", 1, NULL, 'F' },                                \
+	{ "ip-options", 1, NULL, 'O' }, { "sequential", 1, NULL, 'Q' }, { "raw", 1, NULL, 'X' }
 
 #define FRAME_USAGE                                                                          \
 	"  --src ADDR[/LEN]     source; a prefix: a random address of it for each frame\n"   \
 	"  --sequential N       the first N addresses of the prefix in turn (0: all)\n"      \
 	"  --dst ADDR  --mac MAC  --mac-src MAC\n"                                           \
-	"  --proto udp|tcp|icmp|icmp6|sctp|arp|NUMBER  --sport N  --dport N[-LAST]\n"        \
-	"  --flags N            TCP flags (default 2: SYN)   --icmp TYPE[,CODE]\n"           \
-	"  --length N           of the frame (default 64)    --ttl N  --dscp N\n"            \
+	"  --proto udp|tcp  --sport N  --dport N[-LAST]\n"        \
+	"  --flags N            TCP flags (default 2: SYN)\n"                                \
+	"  --length N           of the frame (default 64)    --dscp N\n"                     \
 	"  --tag TPID:VID       a VLAN tag, outermost first; repeat\n"                       \
-	"  --ip-options WORDS   --ext NUMBER[,NUMBER...]  IPv6 extension headers\n"          \
-	"  --fragment first|later   --truncate BYTES   --raw HEX\n"
+	"  --ip-options WORDS   --raw HEX\n"
 
 static inline void frame_defaults(struct frame_spec *spec)
 {
@@ -317,8 +244,6 @@ static inline void frame_defaults(struct frame_spec *spec)
 		.sport = 40000,
 		.dport = 9,
 		.dport_last = 9,
-		.ttl = 64,
-		.icmp_type = 8,
 		.tcp_flags = 2,
 		.length = 64,
 		.src_len = -1,
@@ -350,21 +275,6 @@ static inline void frame_parse_source(struct frame_spec *spec, const char *text)
 	spec->src_len = slash ? atoi(slash + 1) : 8 * frame_address_size(spec);
 }
 
-static inline int frame_parse_proto(struct frame_spec *spec, const char *text)
-{
-	static const struct {
-		const char *name;
-		int proto;
-	} names[] = { { "udp", 17 }, { "tcp", 6 }, { "icmp", 1 }, { "icmp6", 58 }, { "sctp", 132 } };
-
-	spec->arp = !strcmp(text, "arp");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(text, names[i].name))
-			return names[i].proto;
-	}
-	return atoi(text);
-}
-
 static inline void frame_parse_raw(struct frame_spec *spec, const char *text)
 {
 	for (; text[0] && text[1]; text += 2) {
@@ -392,16 +302,6 @@ static inline void frame_parse_fields(struct frame_spec *spec, int option, const
 		spec->tag[spec->tags].tpid = a;
 		spec->tag[spec->tags++].vid = b;
 		break;
-	case 'I':
-		sscanf(arg, "%u,%u", &a, &b);
-		spec->icmp_type = a;
-		spec->icmp_code = b;
-		break;
-	case 'e':
-		for (; arg && *arg && spec->exts < FRAME_EXT_MAX; arg = strchr(arg, ','),
-		     arg = arg ? arg + 1 : NULL)
-			spec->ext[spec->exts++] = atoi(arg);
-		break;
 	}
 }
 
@@ -416,21 +316,18 @@ static inline bool frame_option(struct frame_spec *spec, int option, const char 
 		break;
 	case 'm': frame_parse_mac(arg, spec->mac_dst); break;
 	case 'M': frame_parse_mac(arg, spec->mac_src); break;
-	case 'p': spec->proto = frame_parse_proto(spec, arg); break;
+	case 'p': spec->proto = strcmp(arg, "tcp") ? 17 : 6; break;
 	case 'S': spec->sport = atoi(arg); break;
 	case 'l': spec->length = atoi(arg); break;
-	case 't': spec->ttl = atoi(arg); break;
 	case 'q': spec->dscp = atoi(arg); break;
 	case 'F': spec->tcp_flags = strtol(arg, NULL, 0); break;
 	case 'O': spec->option_words = atoi(arg); break;
-	case 'T': spec->truncate = atoi(arg); break;
-	case 'f': spec->fragment = *arg == 'f' ? FRAGMENT_FIRST : FRAGMENT_LATER; break;
 	case 'Q':
 		spec->sequential = true;
 		spec->sources = atoi(arg);
 		break;
 	case 'X': frame_parse_raw(spec, arg); break;
-	case 'P': case 'v': case 'I': case 'e':
+	case 'P': case 'v':
 		frame_parse_fields(spec, option, arg);
 		break;
 	default: return false;
