@@ -129,12 +129,6 @@ void cluster_store_memory_lose(struct cluster_store_memory *memory)
 	memory->entries = 0;
 }
 
-u64 cluster_store_memory_ended_ms(struct cluster_store_memory *memory,
-				  const struct cluster_store_bucket *bucket)
-{
-	return entry_get(memory, bucket)->ended_ms;
-}
-
 /* ------------------------------------------------------------------ requests */
 
 static void carry_out(struct cluster_store_memory *memory, struct flight *flight)

@@ -24,8 +24,5 @@ int cluster_store_memory_node(struct cluster_store_memory *memory, const char *n
 void cluster_store_memory_cut(struct cluster_store *node, bool cut);
 /* A node without a connection: up() is false, request() -EHOSTUNREACH, as with a breaker open. */
 void cluster_store_memory_down(struct cluster_store *node, bool down);
-/* When (ms) the state that the bucket had before the present one ended; 0: it had none. */
-u64 cluster_store_memory_ended_ms(struct cluster_store_memory *memory,
-				  const struct cluster_store_bucket *bucket);
 
 #endif

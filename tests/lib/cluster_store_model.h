@@ -48,7 +48,6 @@ struct cluster_store_entry {
 	u64 key, tag;
 	u8 algo;
 	u64 expires_ms;
-	u64 ended_ms;				/* expires_ms of what it had last, if that has ended */
 	u64 debt, at_us, tau;			/* buckets; the tau that the debt was made at */
 	u64 window, count;			/* windows; a log: the count */
 	u64 before, before_window;		/* the window before the current one */

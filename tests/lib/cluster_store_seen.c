@@ -41,7 +41,7 @@ void cluster_store_entry_clear(struct cluster_store_entry *e)
 	free(e->own);
 	free(e->time);
 	*e = (struct cluster_store_entry){ .key = e->key, .tag = e->tag, .algo = e->algo,
-					   .ended_ms = e->expires_ms, .next = e->next };
+					   .next = e->next };
 }
 
 /* ------------------------------------------------------------------ whose */

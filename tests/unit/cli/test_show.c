@@ -3,13 +3,7 @@
  * What sluicectl prints from the rows: every table fits 80 columns whatever its cells hold, and is
  * whole without a width; fields, alternatives and forms.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "cli/expand.c"
 #include "cli/show.c"
 #include "cli/table.c"
@@ -153,7 +147,7 @@ static void check_width(const char *command, char *text, int width)
 	}
 }
 
-static void test_every_table_fits(void **state)
+TEST(test_every_table_fits)
 {
 	static const int widths[] = { 80, 100, 132, 200 };
 	size_t tables = 0;
@@ -219,7 +213,7 @@ static void check_folded(const char *command, const char *whole, char *folded)
 	assert_int_equal(strspn(at, " \n"), strlen(at));
 }
 
-static void test_every_line_is_folded(void **state)
+TEST(test_every_line_is_folded)
 {
 	size_t lines = 0;
 
@@ -249,7 +243,7 @@ static void test_every_line_is_folded(void **state)
 }
 
 /* Behind a label, behind the blanks of a line that goes on, and two further in. */
-static void test_folds(void **state)
+TEST(test_folds)
 {
 	static const struct {
 		const char *text, *folded;
@@ -275,7 +269,7 @@ static void test_folds(void **state)
 }
 
 /* Addresses stay whole where there is any room. */
-static void test_addresses_are_kept(void **state)
+TEST(test_addresses_are_kept)
 {
 	const char *address = "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff/128";
 	char name[64];
@@ -302,7 +296,7 @@ static void test_addresses_are_kept(void **state)
 }
 
 /* Parts whose condition does not hold print nothing. */
-static void test_conditions(void **state)
+TEST(test_conditions)
 {
 	const struct show_part *stats = commands[command_find("stats")].show;
 	json_t *one = json_pack("{s:[{s:s, s:s, s:s}]}", "limits", "name", "web", "rate", "1 packets/s",
@@ -322,7 +316,7 @@ static void test_conditions(void **state)
 }
 
 /* The items of two arrays as rows: what is the outer one's stands in its first row alone. */
-static void test_rows_of_items(void **state)
+TEST(test_rows_of_items)
 {
 	static const struct show_part always[] = {
 		{ .of = "a/b?", .line = "{$name$^|-}: {$n|none}" }, { 0 },
@@ -342,7 +336,7 @@ static void test_rows_of_items(void **state)
 }
 
 /* Results as the daemon and `check` have them, and the whole text. over 70 lines: a table */
-static void test_whole_commands(void **state)
+TEST(test_whole_commands)
 {
 	static const struct {
 		const char *command, *result, *text;
@@ -422,7 +416,7 @@ static void test_whole_commands(void **state)
 	}
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
 	static const struct {
 		const char *text, *item, *expected;
@@ -475,18 +469,4 @@ static void test_texts(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_table_fits),
-		cmocka_unit_test(test_every_line_is_folded),
-		cmocka_unit_test(test_folds),
-		cmocka_unit_test(test_addresses_are_kept),
-		cmocka_unit_test(test_conditions),
-		cmocka_unit_test(test_rows_of_items),
-		cmocka_unit_test(test_whole_commands),
-		cmocka_unit_test(test_texts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The rows of user/command: consistent with each other, with requests, with sluicectl(8). */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "command/command.h"
 #include "lib/near.h"
 
-static void test_rows_agree(void **state)
+TEST(test_rows_agree)
 {
 	for (size_t i = 0; i < command_count; i++) {
 		const struct command_arg *arg = commands[i].arg, *other;
@@ -52,7 +43,7 @@ static void test_rows_agree(void **state)
 }
 
 /* The CLI has one table of options for all commands: none is taken twice, and all have room. */
-static void test_options_have_one_meaning(void **state)
+TEST(test_options_have_one_meaning)
 {
 	static const char *const general[] = { "socket", "output", "json", "watch", "sort", "version", "help" };
 	char letter_of[64][32] = { "" }, names[128][32], name[32];
@@ -80,7 +71,7 @@ static void test_options_have_one_meaning(void **state)
 	assert_in_range(count + sizeof(general) / sizeof(general[0]), 1, COMMAND_OPTIONS_MAX);
 }
 
-static void test_suggestions(void **state)
+TEST(test_suggestions)
 {
 	assert_string_equal(command_suggest("blok add"), "block add");
 	assert_string_equal(command_suggest("limit lst"), "limit list");
@@ -92,7 +83,7 @@ static void test_suggestions(void **state)
 	assert_false(word_is_near("reason", "for"));
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
 	static const struct {
 		const char *command, *args, *words;	/* words: of the error, NULL if good */
@@ -148,7 +139,7 @@ static char *read_whole(const char *path)
 }
 
 /* Run from the tree, as all tests are. */
-static void test_manual_is_current(void **state)
+TEST(test_manual_is_current)
 {
 	char *page = read_whole("docs/man/sluicectl.8"), *commands_text = NULL;
 	size_t size;
@@ -170,7 +161,7 @@ static const char *no_keys(const char *command, const char *after)
 }
 
 /* No line of help is wider than a terminal; every command is in the completion. */
-static void test_help(void **state)
+TEST(test_help)
 {
 	char *text = NULL, *line;
 	size_t size;
@@ -196,16 +187,4 @@ static void test_help(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows_agree),
-		cmocka_unit_test(test_options_have_one_meaning),
-		cmocka_unit_test(test_suggestions),
-		cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_manual_is_current),
-		cmocka_unit_test(test_help),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

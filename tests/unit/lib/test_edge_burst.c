@@ -3,20 +3,16 @@
  * What passed within one window's length, against a list of all that passed: never more than that, and
  * no less than what passed within fifteen sixteenths of it.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "lib/test.h"
 #include "lib/rng.h"
 #include "lib/edge_burst.h"
 
 #define SEC 1000000000ULL
 #define EVENTS 3000
 
-static void bounds(void **state)
+TEST(bounds)
 {
 	struct edge_bursts *bursts = edge_bursts_new();
 	static u64 at[EVENTS], cost[EVENTS];
@@ -42,7 +38,7 @@ static void bounds(void **state)
 }
 
 /* A value keeps its place while something of it passes; another one at the place is not measured. */
-static void places(void **state)
+TEST(places)
 {
 	struct edge_bursts *bursts = edge_bursts_new();
 	u64 other = 5 + EDGE_SAMPLE;
@@ -63,7 +59,7 @@ static void places(void **state)
  * Never more than what passed within a window; and all of it that came between two readings of one
  * window which are both within fourteen sixteenths.
  */
-static void readings(void **state)
+TEST(readings)
 {
 	struct edge_bursts *bursts = edge_bursts_new();
 	static u64 at[EVENTS];
@@ -102,7 +98,7 @@ static void readings(void **state)
 }
 
 /* A count that others brought since the last reading is as old as that; one's own is new. */
-static void reading_ages(void **state)
+TEST(reading_ages)
 {
 	struct edge_bursts *bursts = edge_bursts_new();
 	struct edge_reading r = { .window_ns = 16 * SEC, .elapsed_ns = 8 * SEC, .count = 5, .cost = 2 };
@@ -126,7 +122,7 @@ static void reading_ages(void **state)
 }
 
 /* Of a limit that changes the largest one of a window or up to two, and not of another value. */
-static void capacities(void **state)
+TEST(capacities)
 {
 	struct edge_bursts *bursts = edge_bursts_new();
 
@@ -142,15 +138,4 @@ static void capacities(void **state)
 	edge_bursts_free(bursts);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(capacities),
-		cmocka_unit_test(bounds),
-		cmocka_unit_test(places),
-		cmocka_unit_test(readings),
-		cmocka_unit_test(reading_ages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

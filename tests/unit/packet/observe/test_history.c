@@ -3,15 +3,9 @@
  * test_history.c - the history on disk, by a clock of the test's: what is answered of a source, what was
  * in force, what may be missing; its bounds under a flood; a crash; a file that is no history.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "lib/test.h"
 #include "lib/temp_dir.h"
 #include "packet/observe/history.h"
 
@@ -108,7 +102,7 @@ static const char *answer(const char *who, const char *value, const char *part, 
 	return text;
 }
 
-static void an_ordinary_customer_is_answered(void **state)
+TEST_WITH(an_ordinary_customer_is_answered, make, temp_dir_drop)
 {
 	begin();
 	pass(10 * MINUTE);
@@ -137,7 +131,7 @@ static void an_ordinary_customer_is_answered(void **state)
 	end();
 }
 
-static void prefixes_hold_their_addresses(void **state)
+TEST_WITH(prefixes_hold_their_addresses, make, temp_dir_drop)
 {
 	begin();
 	pass(MINUTE);
@@ -154,7 +148,7 @@ static void prefixes_hold_their_addresses(void **state)
 	end();
 }
 
-static void values_of_rules(void **state)
+TEST_WITH(values_of_rules, make, temp_dir_drop)
 {
 	struct observed event = { .kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1 };
 
@@ -178,7 +172,7 @@ static u64 file_size(const char *name)
 }
 
 /* What was refused and not recorded is counted by rule and minute. */
-static void what_is_left_out_is_named(void **state)
+TEST_WITH(what_is_left_out_is_named, make, temp_dir_drop)
 {
 	char rule[32];
 
@@ -209,7 +203,7 @@ static void what_is_left_out_is_named(void **state)
 }
 
 /* The same refusal is one row in ten minutes: in these, the answer is not that there was none. */
-static void a_refusal_that_goes_on(void **state)
+TEST_WITH(a_refusal_that_goes_on, make, temp_dir_drop)
 {
 	struct observed event = { .kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1 };
 
@@ -236,7 +230,7 @@ static void look(const char *source, u64 passed)
 }
 
 /* Heavy sources by minute, also those that pass: in bounded rows, and no hindrance to other answers. */
-static void heavy_sources_by_minute(void **state)
+TEST_WITH(heavy_sources_by_minute, make, temp_dir_drop)
 {
 	struct history_stats stats;
 	json_t *result;
@@ -302,7 +296,7 @@ static const char *heaviest(enum history_order by, u32 count, u64 from, u64 to)
 }
 
 /* Who was heavy in a time: drops and traffic of its minutes summed up, and of no other minute. */
-static void the_heaviest_of_a_time(void **state)
+TEST_WITH(the_heaviest_of_a_time, make, temp_dir_drop)
 {
 	begin();
 	pass(10 * MINUTE + 2 * SECOND);
@@ -333,7 +327,7 @@ static void the_heaviest_of_a_time(void **state)
 }
 
 /* A file of the layout without names is taken on. */
-static void an_earlier_layout_is_kept(void **state)
+TEST_WITH(an_earlier_layout_is_kept, make, temp_dir_drop)
 {
 	char command[256];
 
@@ -354,7 +348,7 @@ static void an_earlier_layout_is_kept(void **state)
 	assert_int_equal(file_size("events.db.bad"), 0);
 }
 
-static void a_time_without_daemon_is_named(void **state)
+TEST_WITH(a_time_without_daemon_is_named, make, temp_dir_drop)
 {
 	begin();
 	pass(10 * MINUTE);
@@ -373,7 +367,7 @@ static void a_time_without_daemon_is_named(void **state)
  * A flood of sources that are each refused once, for hours, and before it a customer: the file stays
  * below its size, what is left out is reported, a later ban is recorded, and the heaviest is.
  */
-static void a_flood_stays_within_size(void **state)
+TEST_WITH(a_flood_stays_within_size, make, temp_dir_drop)
 {
 	struct history_stats stats;
 	json_t *heaviest;
@@ -412,7 +406,7 @@ static void a_flood_stays_within_size(void **state)
 }
 
 /* Weeks: what is older than `age` is gone, and reported so; the size stays. */
-static void old_rows_go(void **state)
+TEST_WITH(old_rows_go, make, temp_dir_drop)
 {
 	begin();
 	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
@@ -423,7 +417,7 @@ static void old_rows_go(void **state)
 }
 
 /* As after kill -9 and a torn write: the files as they are now, the log cut in the middle. */
-static void a_torn_tail_is_dropped(void **state)
+TEST_WITH(a_torn_tail_is_dropped, make, temp_dir_drop)
 {
 	char command[512];
 
@@ -446,7 +440,7 @@ static void a_torn_tail_is_dropped(void **state)
 	end();
 }
 
-static void what_is_no_history_is_put_aside(void **state)
+TEST_WITH(what_is_no_history_is_put_aside, make, temp_dir_drop)
 {
 	struct stat st;
 
@@ -461,23 +455,4 @@ static void what_is_no_history_is_put_aside(void **state)
 	end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(an_ordinary_customer_is_answered, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(prefixes_hold_their_addresses, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(values_of_rules, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(what_is_left_out_is_named, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(a_refusal_that_goes_on, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(heavy_sources_by_minute, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(the_heaviest_of_a_time, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(an_earlier_layout_is_kept, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(a_time_without_daemon_is_named, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(a_flood_stays_within_size, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(old_rows_go, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(a_torn_tail_is_dropped, make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(what_is_no_history_is_put_aside, make, temp_dir_drop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN
