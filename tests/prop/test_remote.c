@@ -247,55 +247,6 @@ static const struct {
 static const char *const how[] = { "strict", "{write_back: 200ms}" };
 #define HOWS (sizeof(how) / sizeof(how[0]))
 
-struct due_ask {
-	struct cluster_store_request cluster_request;
-	struct quota_due due;
-	u32 of;
-};
-
-static u32 dues_out;
-
-static void due_done(struct cluster_store_request *cluster_request,
-		     enum cluster_store_outcome outcome)
-{
-	struct due_ask *d = (struct due_ask *)cluster_request;
-
-	d->due.ref.def = &d->due.def;
-	quota_flushed(node[d->of].ledger->counters, node[d->of].ledger->quotas, &d->due, cluster_request, outcome,
-		      rig_time);
-	if (outcome == CLUSTER_STORE_LATE)
-		return;
-	dues_out--;
-	free(d);
-}
-
-/* The work of the cluster's thread. */
-static void flush_of(u32 of)
-{
-	struct quota_due due[16];
-	u32 count = quotas_due(node[of].ledger->quotas, due, 16, rig_time);
-
-	for (u32 i = 0; i < count; i++) {
-		struct due_ask *d = calloc(1, sizeof(*d));
-
-		d->due = due[i];
-		d->of = of;
-		d->cluster_request = (struct cluster_store_request){.bucket = &d->due.bucket,
-								    .count = 1,
-								    .deadline_ns = SEC,
-								    .done = due_done,
-								    .late = due_done};
-		dues_out++;
-		if (way[of]->ops->send(way[of], &d->cluster_request) < 0)
-			due_done(&d->cluster_request, CLUSTER_STORE_DOWN);
-	}
-}
-
-static void flush(void)
-{
-	flush_of(0);
-}
-
 /* ---------------------------------------------------------------- refused ones count */
 
 static bool is_timed(const char *what)
@@ -337,7 +288,7 @@ TEST_WITH(test_count_all, begin, end)
 			step = left > 200000 ? 200000 : left > 50000 ? 50000 : left;
 			pass_us(step);
 			for (u32 n = 0; n < NODES; n++)
-				flush_of(n);
+				rig_flush(&node[n], SEC);
 			cluster_store_memory_run(memory);
 		}
 		for (u32 k = 0; k < times; k++) {
@@ -360,7 +311,7 @@ TEST_WITH(test_count_all, begin, end)
 			refused += code != RESPONSE_OK;
 		}
 	}
-	assert_int_equal(dues_out, 0);
+	assert_int_equal(rig_flushing, 0);
 	fprintf(stderr, "# %u passed, %u refused\n", passed, refused);
 	assert_true(passed > 1000 && refused > 1000);
 }
@@ -450,7 +401,7 @@ TEST_WITH(test_forgets, begin, end)
 		for (u32 k = 0; !who->answered || !rng_below(8); k++) {
 			run_us(rng_below(400));
 			if (!rng_below(10))
-				flush();
+				rig_flush(&node[0], SEC);
 			if (!rng_below(2000)) {
 				cluster_store_memory_lose(memory);
 				losses++;
@@ -461,16 +412,16 @@ TEST_WITH(test_forgets, begin, end)
 		/* Near a window's end: the node knows the store's clock to a round trip. */
 		if (who->response.code == RESPONSE_OK && born == rig_time.utc_ns / (10 * SEC))
 			note_passed(limit, by, hits);
-		flush();
+		rig_flush(&node[0], SEC);
 		run_us(rng_below(20) ? rng_below(5000) : rng_below(300000));
 	}
 	cluster_store_memory_cut(way[0], false);
 	for (u32 i = 0; i < 4000; i++) {
 		run_us(1000);
 		if (i < 2500)
-			flush();
+			rig_flush(&node[0], SEC);
 	}
-	assert_int_equal(dues_out, 0);
+	assert_int_equal(rig_flushing, 0);
 	assert_true(passed > 300 && refused > 300 && losses > 20);
 }
 

@@ -109,6 +109,63 @@ static void rig_go(struct rig_node *node, struct rig_caller *who)
 		remote_on(who->remote, rig_answered, who);
 }
 
+/* ---------------------------------------------------------------- the cluster's thread */
+
+#define RIG_DUES 64
+
+struct rig_flush {
+	struct cluster_store_request request;
+	struct quota_due due;
+	struct rig_node *node;
+};
+
+static u32 rig_flushing;		/* flushes without an outcome that ends them */
+/* Called with the first outcome of a flush; or NULL. */
+static void (*rig_flush_noted)(struct rig_node *node, enum cluster_store_outcome outcome);
+
+static void rig_flush_late(struct cluster_store_request *request, enum cluster_store_outcome outcome)
+{
+	struct rig_flush *f = request->arg;
+
+	quota_flushed(f->node->ledger->counters, f->node->ledger->quotas, &f->due, request, outcome, rig_time);
+	if (outcome == CLUSTER_STORE_LATE)
+		return;
+	rig_flushing--;
+	free(f);
+}
+
+static void rig_flush_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
+{
+	if (rig_flush_noted)
+		rig_flush_noted(((struct rig_flush *)request->arg)->node, outcome);
+	rig_flush_late(request, outcome);
+}
+
+/* Sends all flushes that are due. */
+static __attribute__((unused)) void rig_flush(struct rig_node *node, u64 deadline_ns)
+{
+	struct cluster_store *store = node->thread.store;
+	struct quota_due due[RIG_DUES];
+	u32 count;
+
+	do {
+		count = quotas_due(node->ledger->quotas, due, RIG_DUES, rig_time);
+		for (u32 i = 0; i < count; i++) {
+			struct rig_flush *f = calloc(1, sizeof(*f));
+
+			assert_non_null(f);
+			*f = (struct rig_flush){ .due = due[i], .node = node };
+			f->due.ref.def = &f->due.def;
+			f->request = (struct cluster_store_request){ .bucket = &f->due.bucket, .count = 1,
+								     .deadline_ns = deadline_ns, .done = rig_flush_done,
+								     .late = rig_flush_late, .arg = f };
+			rig_flushing++;
+			if (store->ops->send(store, &f->request) < 0)
+				rig_flush_late(&f->request, CLUSTER_STORE_DOWN);
+		}
+	} while (count == RIG_DUES);
+}
+
 static __attribute__((unused)) void rig_send_hits(struct rig_node *node, struct rig_caller *who, const char *text, u64 hits)
 {
 	who->request = rig_request(who->descriptor, text);

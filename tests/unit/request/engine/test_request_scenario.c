@@ -6,8 +6,6 @@
  *
  *     test_request_scenario --steps FILE CONSISTENCY     exit 1: it is not a real one
  *     test_request_scenario FILE                         plays one
- *
- * over 500 lines: one player, of all kinds of steps, and the reader's errors.
  */
 #include "lib/edge_burst.h"
 #include "remote_rig.h"
@@ -20,13 +18,12 @@
 
 #define SCENARIOS "tests/scenario/requests"
 #define POLL_NS (5 * MS)		/* how often a node looks for due flushes, as the daemon */
-#define DUES 64
 #define DEADLINE_NS (5 * (s64)MS)
 #define LATE_MAX 5			/* then the node takes Redis for unavailable, as redis_server.c */
 #define TOTALS_MAX 256
 
 struct play_node {
-	struct rig_node rig;
+	struct rig_node rig;		/* first */
 	struct cluster_store *store;
 	struct rig_caller caller;
 	u32 late;			/* commands in a row without a reply */
@@ -91,11 +88,15 @@ static void set_way(struct play *p, struct play_node *node)
 	cluster_store_memory_down(node->store, node->down);
 }
 
-static void note_outcome(struct play *p, struct play_node *node, enum cluster_store_outcome outcome)
+static struct play *playing;
+
+static void note_outcome(struct rig_node *rig, enum cluster_store_outcome outcome)
 {
+	struct play_node *node = (struct play_node *)rig;
+
 	node->late = outcome == CLUSTER_STORE_DONE ? 0 : node->late + 1;
 	if (node->late == LATE_MAX)
-		set_way(p, node);
+		set_way(playing, node);
 }
 
 /* Applies the faults that begin or end in (from, to]. */
@@ -123,67 +124,6 @@ static void faults(struct play *p, s64 from, s64 to)
 	}
 }
 
-/* ------------------------------------------------------------------ flushes */
-
-struct flush {
-	struct cluster_store_request request;
-	struct quota_due due;
-	struct play *play;
-	struct play_node *node;
-};
-
-static void flush_result(struct flush *f, enum cluster_store_outcome outcome)
-{
-	const struct ledger *ledger = f->node->rig.ledger;
-
-	quota_flushed(ledger->counters, ledger->quotas, &f->due, &f->request, outcome, rig_time);
-}
-
-static void flush_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
-{
-	struct flush *f = request->arg;
-
-	note_outcome(f->play, f->node, outcome);
-	flush_result(f, outcome);
-	if (outcome != CLUSTER_STORE_LATE)
-		free(f);
-}
-
-static void flush_late(struct cluster_store_request *request, enum cluster_store_outcome outcome)
-{
-	flush_result(request->arg, outcome);
-	free(request->arg);
-}
-
-static void flush(struct play *p, struct play_node *node, const struct quota_due *due)
-{
-	struct flush *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
-	*f = (struct flush){ .due = *due, .play = p, .node = node };
-	f->due.ref.def = &f->due.def;
-	f->request = (struct cluster_store_request){ .bucket = &f->due.bucket, .count = 1,
-						     .deadline_ns = 5 * MS, .done = flush_done,
-						     .late = flush_late, .arg = f };
-	if (node->store->ops->send(node->store, &f->request) < 0) {
-		quota_flushed(node->rig.ledger->counters, node->rig.ledger->quotas, &f->due, NULL,
-			      CLUSTER_STORE_DOWN, rig_time);
-		free(f);
-	}
-}
-
-static void poll_node(struct play *p, struct play_node *node)
-{
-	struct quota_due due[DUES];
-	u32 count;
-
-	do {
-		count = quotas_due(node->rig.ledger->quotas, due, DUES, rig_time);
-		for (u32 i = 0; i < count; i++)
-			flush(p, node, &due[i]);
-	} while (count == DUES);
-}
-
 /* ------------------------------------------------------------------ time */
 
 static void set_time(struct play *p, s64 ns)
@@ -206,7 +146,7 @@ static void advance(struct play *p, s64 to)
 
 		set_time(p, next < to ? next : to);
 		for (u32 n = 0; n < p->scenario.nodes; n++)
-			poll_node(p, &p->node[n]);
+			rig_flush(&p->node[n].rig, 5 * MS);
 		cluster_store_memory_run(p->memory);
 	}
 }
@@ -252,7 +192,7 @@ static const struct response *submit(struct play *p, const struct request_step *
 	for (s64 waited = MS; !caller->answered && waited <= DEADLINE_NS; waited += MS) {
 		set_time(p, sent + waited);
 		if (caller->answered || waited == DEADLINE_NS)
-			note_outcome(p, node, waited < DEADLINE_NS ? CLUSTER_STORE_DONE
+			note_outcome(&node->rig, waited < DEADLINE_NS ? CLUSTER_STORE_DONE
 								   : CLUSTER_STORE_LATE);
 		cluster_store_memory_run(p->memory);
 	}
@@ -381,6 +321,8 @@ static void play_open(struct play *p)
 	rig_time_start();
 	rig_time.utc_ns = RIG_UTC;
 	p->begin_ns = rig_time.mono_ns;
+	playing = p;
+	rig_flush_noted = note_outcome;
 	cluster_store_memory_set_time(p->memory, rig_time.utc_ns / 1000);
 	for (u32 n = 0; n < p->scenario.nodes; n++) {
 		assert_int_equal(cluster_store_memory_node(p->memory, p->scenario.node[n],
