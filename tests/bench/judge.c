@@ -293,8 +293,6 @@ static int ns(const char *dir, int rounds)
 {
 	static struct judge judges[CASES];
 
-	if (rounds > 100)
-		rounds = 100;
 	for (size_t i = 0; i < CASES; i++) {
 		char name[32], *text;
 
@@ -384,8 +382,6 @@ static int overrides(const char *dir, int rounds)
 	static struct judge judges[VARIANTS];
 	static double values[VARIANTS][100];
 
-	if (rounds > 100)
-		rounds = 100;
 	for (int v = 0; v < VARIANTS; v++) {
 		char *text = override_text(v);
 
@@ -431,8 +427,6 @@ static int cold(const char *dir, int rounds)
 	char text[128];
 	u32 action;
 
-	if (rounds > 100)
-		rounds = 100;
 	for (int v = 0; v < VARIANTS; v++) {
 		judge_open(&judges[v], dir, rates[v]);
 		snprintf(text, sizeof(text), "limits: [{name: sources, rate: %s packets/s, accounting: exact}]\n",
@@ -505,8 +499,6 @@ static int pushes(const char *dir, int rounds)
 	static double values[VARIANTS][100];
 	u32 action;
 
-	if (rounds > 100)
-		rounds = 100;
 	for (int v = 0; v < VARIANTS; v++) {
 		char text[128];
 
@@ -541,37 +533,29 @@ static int pushes(const char *dir, int rounds)
 	return 0;
 }
 
+static const struct {
+	const char *name;
+	int (*run)(const char *dir, int rounds);
+} kinds[] = {
+	{ "ns", ns }, { "override", overrides }, { "cold", cold }, { "push", pushes },
+};
+
 int main(int argc, char **argv)
 {
-	int rc = 2;
+	bool is_live = argc == 4 && !strcmp(argv[1], "live");
+	int rounds = argc > 3 ? atoi(argv[3]) : 5, rc = 2;
+	const char *dir = is_live ? argv[3] : argc > 2 ? argv[2] : NULL;
+	size_t kind = 0;
 
-	if (argc == 4 && !strcmp(argv[1], "live")) {
-		if (mkdir(argv[3], 0700) && errno != EEXIST)
-			die(argv[3], NULL);
-		rc = live(argv[2], argv[3]);
-		rmdir(argv[3]);
-	} else if (argc >= 3 && !strcmp(argv[1], "ns")) {
-		if (mkdir(argv[2], 0700) && errno != EEXIST)
-			die(argv[2], NULL);
-		rc = ns(argv[2], argc > 3 ? atoi(argv[3]) : 5);
-		rmdir(argv[2]);
-	} else if (argc >= 3 && !strcmp(argv[1], "override")) {
-		if (mkdir(argv[2], 0700) && errno != EEXIST)
-			die(argv[2], NULL);
-		rc = overrides(argv[2], argc > 3 ? atoi(argv[3]) : 5);
-		rmdir(argv[2]);
-	} else if (argc >= 3 && !strcmp(argv[1], "cold")) {
-		if (mkdir(argv[2], 0700) && errno != EEXIST)
-			die(argv[2], NULL);
-		rc = cold(argv[2], argc > 3 ? atoi(argv[3]) : 5);
-		rmdir(argv[2]);
-	} else if (argc >= 3 && !strcmp(argv[1], "push")) {
-		if (mkdir(argv[2], 0700) && errno != EEXIST)
-			die(argv[2], NULL);
-		rc = pushes(argv[2], argc > 3 ? atoi(argv[3]) : 5);
-		rmdir(argv[2]);
-	} else {
+	while (kind < sizeof(kinds) / sizeof(kinds[0]) && (argc < 3 || strcmp(argv[1], kinds[kind].name)))
+		kind++;
+	if (!is_live && kind == sizeof(kinds) / sizeof(kinds[0])) {
 		fprintf(stderr, "usage: judge cold|override|push PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
+		return rc;
 	}
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		die(dir, NULL);
+	rc = is_live ? live(argv[2], dir) : kinds[kind].run(dir, rounds > 100 ? 100 : rounds);
+	rmdir(dir);
 	return rc;
 }
