@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCEPTED "nodes, at, stream, cut, redis, total, candidate, edge, rules, repeat, end or real, as in tests/lib/request_scenario.h"
+#define ACCEPTED "nodes, at, stream, cut, redis, total, candidate, edge, rules, repeat, end, virtual or real, as in tests/lib/request_scenario.h"
 #define LINE_MAX_BYTES 512
 
 struct reader {
@@ -234,26 +234,34 @@ static bool read_end(struct reader *r, const char *at)
 	return at_end(at);
 }
 
+/* [every TIME] */
+static bool read_real(struct request_scenario *s, const char *at)
+{
+	s->is_real = true;
+	return at_end(at) || (take_literal(&at, "every") && take_time(&at, &s->every_ns) &&
+			      s->every_ns > 0 && at_end(at));
+}
+
 static bool read_line(struct reader *r, const char *at)
 {
 	struct request_scenario *s = r->s;
+	bool is_virtual = take_literal(&at, "virtual");
 
-	if (take_literal(&at, "real")) {
-		s->is_real = true;
-		return at_end(at);
-	}
-	if (!s->count && take_literal(&at, "nodes"))
+	if (!is_virtual && take_literal(&at, "real"))
+		return read_real(s, at);
+	if (!is_virtual && !s->count && take_literal(&at, "nodes"))
 		return read_nodes(s, at);
-	if (take_literal(&at, "repeat"))
+	if (!is_virtual && take_literal(&at, "repeat"))
 		return read_repeat(r, at);
-	if (take_literal(&at, "end"))
+	if (!is_virtual && take_literal(&at, "end"))
 		return read_end(r, at);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		if (!take_literal(&at, steps[i].word))
 			continue;
 		r->step = (struct request_step){ .line = r->line, .times = 1, .retry_ns = -1,
 						 .expected = { 0, UINT64_MAX },
-						 .denied = { 0, UINT64_MAX } };
+						 .denied = { 0, UINT64_MAX },
+						 .is_virtual = is_virtual };
 		if (!steps[i].read(r, at) || !is_in_order(r))
 			return false;
 		add_step(s, r->step);

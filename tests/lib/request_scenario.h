@@ -22,6 +22,9 @@
  *     repeat 7 every 8s                                 the lines up to "end", each turn 8 s later
  *     rules                                             another rule file, to the next "---"
  *     real                                              also played on daemons and a real Redis
+ *     real every 6s                                     the same; time 0 is a round multiple of 6 s of UTC,
+ *                                                       as it is in virtual time
+ *     virtual at 5.999999s  user=bob  allow 0           a line that is played in virtual time only
  *
  * A line with {a,b} is two lines, as in a shell. Streams on consecutive lines run together. Where CONSISTENCY is in the rules, the file is played
  * with each consistency that states no overshoot (strict, lease).
@@ -61,6 +64,7 @@ struct request_step {
 	s64 ago_ns;			/* reports */
 	s64 retry_ns;			/* -1: not stated */
 	char *rules;
+	bool is_virtual;		/* not played on daemons */
 };
 
 struct request_scenario {
@@ -68,6 +72,7 @@ struct request_scenario {
 	char domain[64];		/* of the requests: that of the rules */
 	bool varies;			/* CONSISTENCY is in the rules */
 	bool is_real;
+	s64 every_ns;			/* real: time 0 is a multiple of it; 0: at any time */
 	char node[SCENARIO_NODES][16];
 	u32 nodes;
 	struct request_step *step;
@@ -85,10 +90,11 @@ static inline bool step_is_fault(const struct request_step *step)
 }
 
 /*
- * Of a `real` one, to standard output: the rules, "---", a line "VARIES DOMAIN NODE...", and the steps in
- * order of time, "WHAT LINE AT_MS NODE DESCRIPTOR TIMES DELAY_MS ALLOW DENY", ALLOW and DENY being
- * "LEAST MOST" or "- -"; of a fault also its end, end-WHAT. Returns 0, 1 if it is not real, 2 with
- * an error printed.
+ * Of a `real` one, to standard output: the rules, "---", a line "VARIES EVERY_MS NODE...", and the
+ * steps in order of time, "WHAT LINE AT_MS NODE DESCRIPTOR BODY TIMES MS RETRY_MS ALLOW DENY": BODY is of
+ * /v1/check, MS the time that the step states beside (of `slow`, `ago`, a stream's `every`), ALLOW and
+ * DENY are "LEAST MOST" or "- -"; of a fault and a stream also its end, end-WHAT. Returns 0, 1 if it is
+ * not real, 2 with an error printed.
  */
 int request_scenario_print(const char *path, const char *consistency);
 

@@ -395,7 +395,7 @@ static void refused(void **state)
 		"redis slow 1s..2s", "redis slow 0s 1s..2s", "at 1s user=bob deny", "at 1s user=bob deny 1 allow 1",
 		"at 1s {user,plan=bob allow 1", "repeat 2 1s", "repeat 0 every 1s", "end", "repeat 2 every 1s\nrules",
 		"repeat 2 every 1s\nat 1s user=bob allow 1\nat 3s user=bob allow 1\nend",
-		"total allow 1", "nothing", "rules",
+		"total allow 1", "nothing", "virtual real", "virtual nodes a", "real every 0s", "real 6s", "rules",
 	};
 	char path[] = "/tmp/sluice-scn-XXXXXX", error[512], place[64];
 	struct request_scenario s;
