@@ -9,7 +9,7 @@
 # once more, a lab with a network, a Redis and nodes of its own; it takes one file of $TODO after the
 # other: a scenario's name, its path and consistency, and its steps as the player prints them.
 
-: "${LANES:=6}"
+: "${LANES:=10}"
 
 # todo FILE CONSISTENCY: prepares it for a lane. Returns whether there is another consistency to play.
 todo() {
@@ -41,8 +41,11 @@ if [ -z "${TODO:-}" ]; then
 		TODO=$TODO bash "$0" > "$TODO/.$lane" 2>&1 &
 	done
 	wait
-	cat "$TODO"/.?
-	! grep -q '^not ok' "$TODO"/.?
+	for file in "$TODO"/*; do
+		[ ! -e "$file" ] || echo "not ok - scenarios: not played: $file"
+	done > "$TODO/.left"
+	cat "$TODO"/.[0-9l]*
+	! grep -q '^not ok' "$TODO"/.[0-9l]*
 	exit
 fi
 
@@ -52,6 +55,8 @@ NODE_HTTP='  workers: 1
   retry_jitter: 0%'
 declare -A allowed denied streams
 
+coproc POST { exec "${MORTAL[@]}" python3 "$REPO/tests/cluster/post.py"; }
+LAB_PIDS+=("$POST_PID")
 redis_start main
 proxy_start slow "${REDIS_PORT[main]}"
 DIRECT=$CLUSTER_REDIS PROXIED=${CLUSTER_REDIS/:${REDIS_PORT[main]}/:${PROXY_PORT[slow]}}
@@ -60,60 +65,56 @@ nft add set inet cut nodes '{ type ipv4_addr; }'
 nft add chain inet cut in '{ type filter hook input priority 0; }'
 nft add rule inet cut in ip saddr @nodes tcp dport "{ ${REDIS_PORT[main]}, ${PROXY_PORT[slow]} }" drop
 
-now_ms() {
-	date +%s%3N
-}
-
-# post NODE PATH JSON: prints the body of the response.
+# post NODE COUNT PATH BODY: sets passed, refused, retry and response.
 post() {
-	node "$1" request -d "$3" "$2" > /dev/null
-	cat "$HUB/$1/body"
+	echo "$HUB/$1/http.sock ${*:2}" >&"${POST[1]}"
+	read -r passed refused retry response <&"${POST[0]}"
 }
 
-# send NODE COUNT BODY FILE [CURL OPTIONS]: COUNT requests on one connection; FILE gets "STATUS RETRY-AFTER".
-send() {
-	nsenter --net="/run/netns/$LAB_ID-$1" curl -s -m 60 -o /dev/null "${@:5}" \
-		-w '%{http_code} %header{retry-after}\n' -d "$3" "$URL/v1/check#[1-$2]" > "$HUB/$1/$4"
+# within WORDS VALUE LEAST MOST: check() of whole numbers, without a program. "-": any number
+within() {
+	[ "$3" != - ] || return
+	if [[ $2 =~ ^[0-9]+$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)); then
+		ok "$1 ($2 in [$3, $4])"
+	else
+		not_ok "$1: $2 is not in [$3, $4]"
+	fi
 }
 
-# counts FILE NODE...: how many there were allowed, how many denied.
-counts() {
-	local name
-
-	for name in "${@:2}"; do
-		cat "$HUB/$name/$1"
-	done | awk '{ n[$1]++ } END { print n[200] + 0, n[429] + 0 }'
-}
-
-# verdicts WORDS DESCRIPTOR "ALLOWED DENIED" LEAST MOST LEAST MOST: "-": any number
+# verdicts WORDS DESCRIPTOR ALLOWED DENIED LEAST MOST LEAST MOST
 verdicts() {
-	local passed=${3% *} refused=${3#* }
+	allowed[$2]=$((${allowed[$2]:-0} + $3))
+	denied[$2]=$((${denied[$2]:-0} + $4))
+	within "$1 allowed" "$3" "$5" "$6"
+	within "$1 denied" "$4" "$7" "$8"
+}
 
-	allowed[$2]=$((${allowed[$2]:-0} + passed))
-	denied[$2]=$((${denied[$2]:-0} + refused))
-	[ "$4" = - ] || check "$1 allowed" "$passed" "$4" "$5"
-	[ "$6" = - ] || check "$1 denied" "$refused" "$6" "$7"
+# of NODE: sets names
+of() {
+	names=("$1")
+	[ "$1" != any ] || names=("${nodes[@]}")
 }
 
 # requests WORDS AT NODE DESCRIPTOR BODY TIMES RETRY ALLOW DENY
 requests() {
-	local names=("$3") name retry
+	local names name passed refused retry response all=0 over=0 ended
 
-	[ "$3" != any ] || names=("${nodes[@]}")
+	of "$3"
 	for name in "${names[@]}"; do
-		send "$name" $(($6 / ${#names[@]})) "$5" "sent"
+		post "$name" $(($6 / ${#names[@]})) /v1/check "$5"
+		all=$((all + passed)) over=$((over + refused))
 	done
-	verdicts "$1" "$4" "$(counts sent "${names[@]}")" "${@:8}"
-	[ "$7" != - ] || return
-	retry=$(tail -n 1 "$HUB/$name/sent")
-	retry=${retry#* }
-	if [ "$7" = never ]; then
-		check_is "$1 retry never" "$retry" ""
-		return
-	fi
-	# Seconds, rounded up. What was charged before, or this, came later than stated by $late at most.
-	late=$(($(now_ms) - begin - $2 > late ? $(now_ms) - begin - $2 : late))
-	check "$1 retry" "$retry" $((($7 - late + 999) / 1000)) $((($7 + late + 999) / 1000))
+	verdicts "$1" "$4" $all $over "${@:8}"
+	case $7 in
+	-) ;;
+	never) check_is "$1 retry never" "$retry" - ;;
+	*)
+		# Seconds, rounded up. What was charged before, and this, came up to $late after the time stated.
+		ended=$((${EPOCHREALTIME/[.,]/} / 1000 - begin - $2))
+		late=$((ended > late ? ended : late))
+		within "$1 retry" "$retry" $((($7 > late ? $7 - late + 999 : 999) / 1000)) $((($7 + late + 999) / 1000))
+		;;
+	esac
 }
 
 # analyzed FILTER: of what the nodes measured.
@@ -127,27 +128,28 @@ analyzed() {
 
 # total WORDS DESCRIPTOR ALLOW DENY: a candidate's and the edge's are what the nodes counted.
 total() {
-	local all="${allowed[$2]:-0} ${denied[$2]:-0}"
+	local passed=${allowed[$2]:-0} refused=${denied[$2]:-0}
 
 	case $2 in
 	candidate:*)
-		all=$(analyzed --arg name "${2#*:}" '[.[].limits[].candidates[]? | select(.name == $name)] |
-			"\(map(.passed) | add) \(map(.refused) | add)"')
+		read -r passed refused < <(analyzed --arg name "${2#*:}" '[.[].limits[].candidates[]? |
+			select(.name == $name)] | "\(map(.passed) | add) \(map(.refused) | add)"')
 		;;
-	edge:) all=$(analyzed '[.[].limits[].edge_peak // 0] | max * 100 | round | "\(.) 0"') ;;
+	edge:) passed=$(analyzed '[.[].limits[].edge_peak // 0] | max * 100 | round') ;;
 	esac
-	allowed[$2]=0 denied[$2]=0
-	verdicts "$1 in total" "$2" "$all" "${@:3}"
+	within "$1 allowed in total" "$passed" "$3" "$4"
+	within "$1 denied in total" "$refused" "$5" "$6"
 }
 
-# stream LINE NODE BODY TIMES EVERY_MS: in the background.
+# stream LINE NODE BODY TIMES EVERY_MS: in the background, by a program for each node.
 stream() {
-	local names=("$2") name
+	local names name
 
-	[ "$2" != any ] || names=("${nodes[@]}")
+	of "$2"
 	for name in "${names[@]}"; do
-		send "$name" $(($4 / ${#names[@]})) "$3" "stream-$1" \
-			--rate $((60000 / ($5 * ${#names[@]})))/m &
+		nsenter --net="/run/netns/$LAB_ID-$name" curl -s -m 60 -o /dev/null -w '%{http_code}\n' -d "$3" \
+			--rate $((60000 / ($5 * ${#names[@]})))/m "$URL/v1/check#[1-$(($4 / ${#names[@]}))]" \
+			> "$HUB/$name/stream-$1" &
 		started
 		streams[$1]+=" $!"
 	done
@@ -155,44 +157,58 @@ stream() {
 
 # end_stream LINE NODE WORDS DESCRIPTOR ALLOW DENY
 end_stream() {
-	local names=("$2")
+	local names passed refused
 
-	[ "$2" != any ] || names=("${nodes[@]}")
+	of "$2"
 	wait ${streams[$1]}
 	unset "streams[$1]"
-	verdicts "$3" "$4" "$(counts "stream-$1" "${names[@]}")" "${@:5}"
+	read -r passed refused < <(for name in "${names[@]}"; do cat "$HUB/$name/stream-$1"; done |
+		awk '{ n[$1]++ } END { print n[200] + 0, n[429] + 0 }')
+	verdicts "$3" "$4" "$passed" "$refused" "${@:5}"
 }
 
-# rules FILE LINE CONSISTENCY: those from the line behind it on.
+# new_rules LINE: from the line behind it on.
 new_rules() {
 	local name
 
-	sed "1,$2d; /^---\$/,\$d; s/CONSISTENCY/$3/" "$1" | http_rules api
+	sed "1,$1d; /^---\$/,\$d; s/CONSISTENCY/$consistency/" "$file" | http_rules api
 	for name in "${nodes[@]}"; do
-		node "$name" ctl reload > /dev/null || not_ok "$title:$2: reload"
+		node "$name" ctl reload > /dev/null || not_ok "$title:$1: reload"
 	done
 }
 
 # report NODE BODY MS: of so long ago.
 report() {
-	post "$1" /v1/report "$(jq -c --arg ms "$3" '[. + if $ms == "0" then {} else
-		{at: (now - ($ms | tonumber) / 1000)} end]' <<< "$2")" > /dev/null
+	local at= passed refused retry response
+
+	[ "$3" = 0 ] || at=$(printf ',"at":%.6f' "$(calc "${EPOCHREALTIME/,/.} - $3 / 1000")")
+	post "$1" 1 /v1/report "[${2%?}$at}]"
+	[ "${response#'{"accepted":1,'}" != "$response" ] || not_ok "$title: report: $response"
+}
+
+# left WORDS NODE BODY LEAST MOST
+left() {
+	local passed refused retry response
+
+	post "$2" 1 /v1/check "${3%?},\"peek\":true}"
+	within "$1 left" "$(jq '.statuses[0].remaining' <<< "$response")" "$4" "$5"
 }
 
 # step WHAT LINE AT NODE DESCRIPTOR BODY TIMES MS RETRY ALLOW DENY
 step() {
-	local pause=$(($3 - $(now_ms) + begin)) what="$title:$2: $5"
+	local pause what="$title:$2: $5"
 
+	pause=$(($3 + begin - ${EPOCHREALTIME/[.,]/} / 1000))
+	[ $pause -ge "-$late" ] || late=$((-pause))
 	[ $pause -le 0 ] || sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
 	case $1 in
 	at) requests "$what, of $7" "$3" "$4" "$5" "$6" "$7" "${@:9}" ;;
-	left) check "$what left" "$(post "$4" /v1/check "${6%?},\"peek\":true}" |
-		jq '.statuses[0].remaining')" "${@:10:2}" ;;
+	left) left "$what" "$4" "$6" "${@:10:2}" ;;
 	report) report "$4" "$6" "$8" ;;
 	stream) stream "$2" "$4" "$6" "$7" "$8" ;;
 	end-stream) end_stream "$2" "$4" "$what, of $7" "$5" "${@:10}" ;;
 	total) total "$what" "$5" "${@:10}" ;;
-	rules) new_rules "$file" "$2" "$consistency" ;;
+	rules) new_rules "$2" ;;
 	cut) nft add element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	end-cut) nft delete element inet cut nodes "{ ${NODE_IP[$4]} }" ;;
 	lose) redis main FLUSHALL > /dev/null ;;
@@ -243,12 +259,12 @@ play() {
 		node_start "$name" "sync: 100ms"
 	done
 	wait_for 10 nodes_know_each_other "${nodes[@]}" || not_ok "$title: the nodes do not know each other"
-	begin=$(now_ms)
+	begin=$((${EPOCHREALTIME/[.,]/} / 1000))
 	[ "$every" = 0 ] || begin=$(((begin / every + 1) * every))
 	while read -ra line; do
 		step "${line[@]}"
 	done < <(tail -n +2 "$LAB/steps")
-	[ $LAB_FAILED = "$failed" ] || cluster_logs
+	echo "# $title: late by up to $late ms"; [ $LAB_FAILED = "$failed" ] || { echo "# $title: late by up to $late ms"; cluster_logs; }
 }
 
 while :; do
