@@ -79,6 +79,19 @@ static inline struct cluster_store_bucket asks(const struct quota_ref *ref, u64 
 	return bucket;
 }
 
+static inline const struct quota_ref *leased(const struct spec_def *def, u64 granted)
+{
+	static struct quota_ref ref;
+
+	ref = ref_of(1, CONSISTENCY_LEASE, 100 * MS);
+	ref.def = def;
+	for (u32 i = 0; i < 4; i++) {
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+		asks(&ref, i + 1, i + 1, i == 3 ? granted : 0);
+	}
+	return &ref;
+}
+
 static inline u64 flushed(struct quota_due *due, enum cluster_store_outcome outcome, u64 used, u64 own)
 {
 	struct cluster_store_request request = response(true);

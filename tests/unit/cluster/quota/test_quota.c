@@ -90,19 +90,6 @@ TEST_WITH(test_permille, set_up, tear_down)
 
 /* ------------------------------------------------------------------ leases */
 
-static const struct quota_ref *leased(const struct spec_def *def, u64 granted)
-{
-	static struct quota_ref ref;
-
-	ref = ref_of(1, CONSISTENCY_LEASE, 100 * MS);
-	ref.def = def;
-	for (u32 i = 0; i < 4; i++) {
-		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
-		asks(&ref, i + 1, i + 1, i == 3 ? granted : 0);
-	}
-	return &ref;
-}
-
 /* Of a window that is over, what was spent of a lease and what was not still count in a sliding one. */
 TEST_WITH(test_lease_of_the_window_before, set_up, tear_down)
 {
