@@ -58,6 +58,7 @@ TEST(test_values)
 		{ "a: {x: 1, y: 2}\n", { "a={x: 1, y: 3}" }, "a: {x: 1, y: 3}\n" },
 		{ "a: {x: 1, y: 2}\n", { "a={x: 1, z: 3}" }, "a: {x: 1, z: 3}\n" },
 		{ "a: >-\n  some\n  text\nb: 2\n", { "a=5" }, "a: 5\nb: 2\n" },
+		{ "a: >-\r\n  some\r\n  text\r\nb: 2\r\n", { "a=5" }, "a: 5\r\nb: 2\r\n" },
 		{ "\xc3\xa4: \xe2\x82\xac # \xe2\x82\xac\nb: 1\n", { "b=2" },
 		  "\xc3\xa4: \xe2\x82\xac # \xe2\x82\xac\nb: 2\n" },
 		{ "a: 1\r\nb:\r\n  - x\r\n  - y\r\n", { "a=2", "b+=z" },
@@ -104,6 +105,9 @@ TEST(test_items)
 		/* its own comment goes along, one of two stays */
 		{ "b:\n  - 1\n  # two\n  - 2\n\n  # three\n  - 3\n", { "b.1=" },
 		  "b:\n  - 1\n\n  # three\n  - 3\n" },
+		/* one that is indented further is of the item above */
+		{ "b:\n  - 1\n\n      # of 1\n  - 2\n\n  - 3\n", { "b.1=" }, "b:\n  - 1\n\n      # of 1\n\n  - 3\n" },
+		{ "b:\n  - 5\n  - '5'\n", { "b.0=" }, "b:\n  - '5'\n" },
 		{ "b:\n  # both\n  - 1\n  - 2\n", { "b.0=" }, "b:\n  # both\n  - 2\n" },
 		{ "b:\n  - 1\nc: 1\n", { "b.0=" }, "b: []\nc: 1\n" },
 		{ "b:\n  - 1\nc: 1\n", { "b.0=", "b+=7" }, "b: [7]\nc: 1\n" },

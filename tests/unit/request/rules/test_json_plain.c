@@ -79,6 +79,10 @@ TEST(test_plain)
 		{ false, "{\"domain\":\"d\",\"more\":\"d\"," ONE "}" },
 		{ false, "{\"domain\":\"\\u0064\"," ONE "}" },
 		{ false, "{\"domain\":\"\xc3\xa4\"," ONE "}" },
+		{ false, "{\"domain\":\"d\x7f\"," ONE "}" },
+		{ true, "{\"domain\":\" !#[]~\"," ONE "}" },
+		/* More descriptors than brackets: there is no room for the second. */
+		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}]},{\"hits\":7}]}" },
 		{ false, "{\"domain\":\"d\",\"peek\":truefalse," ONE "}" },
 		{ false, "{\"domain\":\"d\",\"source\":null," ONE "}" },
 		{ false, "{\"domain\":\"d\",\"descriptors\":[]}" },

@@ -44,6 +44,73 @@ TEST_WITH(test_held, rig_begin, rig_end)
 	assert_int_equal(rig.connections, 0);
 }
 
+/* Exchanges the connection of the rig, and what its streams have, for another one. */
+static void exchange(int *fd, nghttp2_session **client, struct rig_stream **stream)
+{
+	int other_fd = rig.fd;
+	nghttp2_session *other_client = rig.client;
+	struct rig_stream *other_stream = rig.stream;
+
+	rig.fd = *fd;
+	rig.client = *client;
+	rig.stream = *stream;
+	*fd = other_fd;
+	*client = other_client;
+	*stream = other_stream;
+}
+
+/* A request without its end. */
+static s32 half_request(const struct wire *wire)
+{
+	s32 id = rig_request(SHOULD, wire->at, wire->len, NULL, NULL);
+
+	rig.stream[id].out_open = true;
+	rig.stream[id].out_len -= 3;
+	rig_pump();
+	return id;
+}
+
+static void other_half(s32 id)
+{
+	rig.stream[id].out_open = false;
+	rig.stream[id].out_len += 3;
+	nghttp2_session_resume_data(rig.client, id);
+	rig_pump();
+	is_answered(&rig.stream[id]);
+}
+
+/*
+ * The memory of a stream that has ended serves another connection, whose stream has the number of one
+ * that is still open here: each gets its own bytes.
+ */
+TEST_WITH(test_same_number, rig_begin, rig_end)
+{
+	struct rig_stream *other_stream = calloc(8, sizeof(*other_stream));
+	nghttp2_session *other_client = NULL;
+	int other_fd = -1;
+	s32 first, second;
+
+	rig_connect(true);
+	first = half_request(wire_user("bob"));
+	is_answered(grpc_call(SHOULD, wire_user("al")));
+	exchange(&other_fd, &other_client, &other_stream);
+	rig_connect(true);
+	second = half_request(wire_user("eve"));
+	assert_int_equal(first, second);
+	exchange(&other_fd, &other_client, &other_stream);
+	other_half(first);
+	assert_string_equal(rig.text, "api user=bob;");
+	rig_close();
+	exchange(&other_fd, &other_client, &other_stream);
+	other_half(second);
+	assert_string_equal(rig.text, "api user=eve;");
+	rig_close();
+	free(rig.stream[second].owned);
+	exchange(&other_fd, &other_client, &other_stream);
+	free(other_stream);
+	rig_pump();
+}
+
 /* ------------------------------------------------------------------ health, draining */
 
 static Health__Serving health(const struct rig_stream *stream)
