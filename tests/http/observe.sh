@@ -13,6 +13,7 @@ http_rules api <<'YAML'
     rate_limit: {unit: day, requests_per_unit: 2}
   - key: seat
     limits: [2 requests/d, {name: small, rate: 1 requests/d, mode: shadow}]
+  - {key: soft, limits: [10 requests/d], throttle: {soft: 30%}}
   - key: path
     rate_limit: {unit: day, requests_per_unit: 10}
     throttle: {elastic: 300%, while: {load_signal: 50%}}
@@ -88,4 +89,6 @@ signal 1
 check_true "it falls when the signal is high" wait_for 5 limit_is 10
 check_is "then 10 hold again" "$(http_passed 15 api path=/c)" 10
 
+http_passed 15 api soft=bob > /dev/null
+check_is "of a soft limit what is above it has a verdict of its own" "$(metric sluice_decisions_total rule=soft verdict=soft)" 3
 lab_done
