@@ -130,7 +130,8 @@ size_t request_path_normal(struct bytes uri, char *to)
 {
 	size_t len = 0, i;
 
-	for (i = 0; i < uri.len && uri.at[i] != '?'; i++) {
+	/* "#a" ends a path, too: nginx serves "/b#a" as "/b", and $request_uri has both. */
+	for (i = 0; i < uri.len && uri.at[i] != '?' && uri.at[i] != '#'; i++) {
 		char c = uri.at[i];
 
 		if (c == '%' && uri.len - i > 2 && hex_digit(uri.at[i + 1]) >= 0 &&
@@ -145,5 +146,8 @@ size_t request_path_normal(struct bytes uri, char *to)
 		}
 		to[len++] = c;
 	}
+	/* nginx's $request_uri of "GET http://host?a": a path that is left out is "/" (RFC 9110, 4.2.3). */
+	if (uri.len && !i)
+		to[len++] = '/';
 	return drop_dots(to, len);
 }

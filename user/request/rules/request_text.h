@@ -29,9 +29,9 @@ bool request_time_parse(struct bytes text, u64 *ret_utc_ns);
 /* 0 to 15, or -1. */
 int hex_digit(unsigned char c);
 /*
- * Normalizes a path for counting: decoded, slashes merged, dots resolved, without a query, so
- * that "/%61", "//a" and "/b/../a?c" are one path and no alias gets another budget. Never longer
- * than before; `to` may be uri.at. Returns its length.
+ * Normalizes a path for counting: decoded, slashes merged, dots resolved, without a query or
+ * fragment, so that "/%61", "//a", "/a#b" and "/b/../a?c" are one path and no alias gets another
+ * budget; "?c" is "/". Never longer than before; `to` may be uri.at. Returns its length.
  */
 size_t request_path_normal(struct bytes uri, char *to);
 
