@@ -186,6 +186,11 @@ static struct bytes at_offset(const struct exchange *exchange, const char *offse
 	return (struct bytes){ exchange->text.at + (size_t)offset, len };
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 /* All headers are read and the text no longer moves: offsets become pointers. */
 static void settle(struct http1_conn *conn)
 {
@@ -199,6 +204,9 @@ static void settle(struct http1_conn *conn)
 
 		header->name = at_offset(exchange, header->name.at, header->name.len);
 		header->value = at_offset(exchange, header->value.at, header->value.len);
+		/* libhttp-parser removes blanks before a value only. Else "bob " is another user than "bob". */
+		while (header->value.len && is_blank(header->value.at[header->value.len - 1]))
+			header->value.len--;
 	}
 	request->path = (struct bytes){ exchange->text.at, exchange->target_len };
 	request->query = (struct bytes){ exchange->text.at + exchange->target_len, 0 };

@@ -135,6 +135,29 @@ TEST_WITH(test_forms, begin, end)
 	conn_shut(&b);
 }
 
+/* Blanks around a value are none of it, as nginx, HAProxy and node read it. */
+TEST_WITH(test_blanks, begin, end)
+{
+	static const char text[] = "GET /healthz HTTP/1.1\r\nHost: localhost \r\nX-End:\t a b \t\r\nX-Blank: \t \r\n"
+				   "X-Folded: a\r\n \r\nX-None: \r\nExpect: 100-continue \r\n\r\n";
+	static const char *const is[] = { "localhost", "a b", "", "a", "", "100-continue" };
+	const struct http1_request *request;
+	struct http1_conn conn;
+	bool whole;
+
+	conn_open(&conn);
+	request = &conn.exchange->request;
+	for (size_t first = 0; first < sizeof(text) - 1; first++) {
+		parse(&conn, text, sizeof(text) - 1, first, &whole);
+		assert_true(whole);
+		assert_int_equal(conn.exchange->refusal, 0);
+		assert_int_equal(request->header_count, LENGTH(is));
+		for (size_t i = 0; i < LENGTH(is); i++)
+			assert_same_bytes(request->header[i].value, (struct bytes){ is[i], strlen(is[i]) });
+	}
+	conn_shut(&conn);
+}
+
 /* Each byte in place of each other one, and before it. */
 TEST_WITH(test_each_byte, begin, end)
 {
