@@ -307,6 +307,23 @@ TEST(test_paths)
 	}
 }
 
+TEST(test_cookies)
+{
+	static const struct { const char *cookie, *is; } cases[] = {
+		{ "SID=x", "d sid=x*1" }, { "SID=x ; a=b", "d sid=x*1" }, { "SID=x \t", "d sid=x*1" },
+		{ "a=b;\tSID=x", "d sid=x*1" }, { "a=b; SID =x", "d sid=x*1" }, { "SID= x", "d sid=x*1" },
+		{ "SID=\"x\"", "d sid=x*1" }, { "SID = \"x\" ;SID=y", "d sid=x*1" }, { "SID=\"", "d sid=\"*1" },
+		{ "SID=\"x", "d sid=\"x*1" }, { "SID=a=b ", "d sid=a=b*1" }, { "SIDE=x; SI=x; sid=x; SID", "d" },
+		{ "SID=", "d" }, { "SID= \t", "d" }, { "SID=\"\"", "d" }, { ";;=; =x", "d" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin("domain=d&d=sid:cookie(SID)");
+		header("cookie", cases[i].cookie, strlen(cases[i].cookie));
+		auth_asks(cases[i].is);
+	}
+}
+
 TEST(test_hosts)
 {
 	static const struct { const char *host, *is; } cases[] = {

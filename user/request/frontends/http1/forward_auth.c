@@ -39,28 +39,48 @@ static struct bytes get_host(const struct http1_request *request, struct query_r
 	return rl_request->host;
 }
 
-/* The first cookie of that name, in any of the headers. */
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static struct bytes trim(struct bytes text)
+{
+	while (text.len && is_blank(text.at[0])) {
+		text.at++;
+		text.len--;
+	}
+	while (text.len && is_blank(text.at[text.len - 1]))
+		text.len--;
+	return text;
+}
+
+/*
+ * The first cookie of that name, in any of the headers. Applications read "SID = x ;" and
+ * "SID=\"x\"" as "SID=x", so no such alias gets another budget.
+ */
 static struct bytes get_cookie(const struct http1_request *request, const char *name)
 {
-	size_t name_len = strlen(name);
 	u32 i;
 
 	for (i = 0; i < request->header_count; i++) {
 		const struct http1_header *header = &request->header[i];
-		const char *at = header->value.at, *end = at + header->value.len, *stop;
+		const char *at = header->value.at, *end = at + header->value.len, *stop, *equals;
+		struct bytes value;
 
 		if (!bytes_equal(header->name, "cookie"))
 			continue;
 		for (; at < end; at = stop + 1) {
-			while (at < end && *at == ' ')
-				at++;
 			stop = memchr(at, ';', end - at);
 			if (!stop)
 				stop = end;
-			if ((size_t)(stop - at) > name_len && at[name_len] == '=' &&
-			    !memcmp(at, name, name_len))
-				return (struct bytes){ at + name_len + 1,
-						       stop - at - name_len - 1 };
+			equals = memchr(at, '=', stop - at);
+			if (!equals || !bytes_equal(trim((struct bytes){ at, equals - at }), name))
+				continue;
+			value = trim((struct bytes){ equals + 1, stop - equals - 1 });
+			if (value.len > 1 && value.at[0] == '"' && value.at[value.len - 1] == '"')
+				value = (struct bytes){ value.at + 1, value.len - 2 };
+			return value;
 		}
 	}
 	return (struct bytes){ NULL, 0 };
@@ -81,15 +101,7 @@ static struct bytes forwarded_for(const struct http1_request *request)
 		return last;
 	for (at = last.at + last.len; at > last.at && at[-1] != ',';)
 		at--;
-	last.len -= at - last.at;
-	last.at = at;
-	while (last.len && (*last.at == ' ' || *last.at == '\t')) {
-		last.at++;
-		last.len--;
-	}
-	while (last.len && (last.at[last.len - 1] == ' ' || last.at[last.len - 1] == '\t'))
-		last.len--;
-	return last;
+	return trim((struct bytes){ at, last.at + last.len - at });
 }
 
 /* "header(NAME)" -> NAME in lower case. */
