@@ -126,12 +126,33 @@ static size_t drop_dots(const char *to, size_t len)
 	return len;
 }
 
+static bool ends_path(char c)
+{
+	return c == '?' || c == '#';
+}
+
+/* "http://host/a", as any client may ask, is "/a": nginx's access log has the first. */
+static struct bytes skip_authority(struct bytes uri)
+{
+	size_t i = 0;
+
+	while (i < uri.len && (uri.at[i] | 0x20) >= 'a' && (uri.at[i] | 0x20) <= 'z')
+		i++;
+	if (!i || uri.len - i < 3 || memcmp(uri.at + i, "://", 3) != 0)
+		return uri;
+	for (i += 3; i < uri.len && uri.at[i] != '/' && !ends_path(uri.at[i]); i++)
+		;
+	return (struct bytes){ uri.at + i, uri.len - i };
+}
+
 size_t request_path_normal(struct bytes uri, char *to)
 {
+	bool is_empty = !uri.len;
 	size_t len = 0, i;
 
+	uri = skip_authority(uri);
 	/* "#a" ends a path, too: nginx serves "/b#a" as "/b", and $request_uri has both. */
-	for (i = 0; i < uri.len && uri.at[i] != '?' && uri.at[i] != '#'; i++) {
+	for (i = 0; i < uri.len && !ends_path(uri.at[i]); i++) {
 		char c = uri.at[i];
 
 		if (c == '%' && uri.len - i > 2 && hex_digit(uri.at[i + 1]) >= 0 &&
@@ -147,7 +168,7 @@ size_t request_path_normal(struct bytes uri, char *to)
 		to[len++] = c;
 	}
 	/* nginx's $request_uri of "GET http://host?a": a path that is left out is "/" (RFC 9110, 4.2.3). */
-	if (uri.len && !i)
+	if (!is_empty && !i)
 		to[len++] = '/';
 	return drop_dots(to, len);
 }

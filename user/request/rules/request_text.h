@@ -31,7 +31,7 @@ int hex_digit(unsigned char c);
 /*
  * Normalizes a path for counting: decoded, slashes merged, dots resolved, without a query or
  * fragment, so that "/%61", "//a", "/a#b" and "/b/../a?c" are one path and no alias gets another
- * budget; "?c" is "/". Never longer than before; `to` may be uri.at. Returns its length.
+ * budget; "?c" and "http://host" are "/". Never longer than before; `to` may be uri.at. Returns its length.
  */
 size_t request_path_normal(struct bytes uri, char *to);
 
