@@ -310,6 +310,23 @@ TEST(test_paths)
 	}
 }
 
+TEST(test_methods)
+{
+	static const struct { const char *method, *is; } cases[] = {
+		{ "GET", "GET" }, { "post", "POST" }, { "pOsT", "POST" }, { "M-Search{z}", "M-SEARCH{Z}" },
+	};
+	char is[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin("domain=d&d=method&d=m:method,host,path");
+		header("x-forwarded-method", cases[i].method, strlen(cases[i].method));
+		header("x-forwarded-host", "h", 1);
+		header("x-forwarded-uri", "/a", 2);
+		snprintf(is, sizeof(is), "d method=%s*1 | m=%s,host=h,path=/a*1", cases[i].is, cases[i].is);
+		auth_asks(is);
+	}
+}
+
 TEST(test_cookies)
 {
 	static const struct { const char *cookie, *is; } cases[] = {

@@ -18,6 +18,20 @@
 
 #define NAME_MAX_BYTES 128
 
+/* Upper case: many applications read "post" as "POST", and Go's proxies let it through. */
+static struct bytes get_method(const struct http1_request *request, struct query_request *rl_request)
+{
+	struct bytes method = http1_find(request, "x-forwarded-method");
+	char *to = rl_request->method.at ? NULL : query_request_room(rl_request, method.len);
+
+	if (!method.len || !to)
+		return rl_request->method;
+	for (size_t i = 0; i < method.len; i++)
+		to[i] = method.at[i] >= 'a' && method.at[i] <= 'z' ? method.at[i] - 0x20 : method.at[i];
+	rl_request->method = (struct bytes){ to, method.len };
+	return rl_request->method;
+}
+
 /* Lower case, without a port and the dot of an absolute name. */
 static struct bytes get_host(const struct http1_request *request, struct query_request *rl_request)
 {
@@ -147,7 +161,7 @@ static int value_of(const struct http1_request *request, struct query_request *r
 	char name[NAME_MAX_BYTES], text[NAME_MAX_BYTES];
 
 	if (!strcmp(what, "method")) {
-		*ret = http1_find(request, "x-forwarded-method");
+		*ret = get_method(request, rl_request);
 	} else if (!strcmp(what, "path")) {
 		*ret = query_request_path(request, rl_request, "x-forwarded-uri");
 	} else if (!strcmp(what, "host")) {
@@ -197,8 +211,8 @@ void forward_auth(struct http1_request *request)
 {
 	struct query_request *rl_request;
 	struct sl_err err = { 0 };
-	/* The host is copied. */
-	size_t room = http1_find(request, "x-forwarded-host").len;
+	/* Both are copied. */
+	size_t room = http1_find(request, "x-forwarded-host").len + http1_find(request, "x-forwarded-method").len;
 
 	if (query_request_read(request, value_of, parameter, room, "x-forwarded-uri", &rl_request,
 			       &err)) {

@@ -19,7 +19,7 @@
 struct query_request {
 	struct request request;
 	char *text, *text_end;		/* room for decoded text */
-	struct bytes path, host;	/* made on first use */
+	struct bytes path, host, method;	/* made on first use */
 	u32 read;			/* `d` so far */
 	struct request_descriptor *last;	/* of the last `d`; NULL: it is omitted */
 	struct request_descriptor descriptor[];
