@@ -177,7 +177,7 @@ static bool timeout_parse(struct bytes text, u64 *ret_ns)
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (units[i].unit == text.at[text.len - 1]) {
-			*ret_ns = n * units[i].ns;
+			*ret_ns = n > UINT64_MAX / units[i].ns ? UINT64_MAX : n * units[i].ns;
 			return true;
 		}
 	return false;
@@ -206,6 +206,15 @@ static void take_authorization(struct grpc_stream *stream, struct bytes value)
 		take_token(stream, (struct bytes){ value.at + len, value.len - len });
 }
 
+/* "application/grpc", also with "+proto" or parameters; not "application/grpc-web", another protocol. */
+static bool is_grpc(struct bytes value)
+{
+	static const char type[] = "application/grpc";
+	const size_t len = sizeof(type) - 1;
+
+	return begins(value, type) && (value.len == len || strchr("+; ", value.at[len]));
+}
+
 void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct bytes value)
 {
 	/* HTTP/2's own count of a header list. */
@@ -219,7 +228,7 @@ void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct by
 	else if (is(name, ":method"))
 		stream->is_post = is(value, "POST");
 	else if (is(name, "content-type"))
-		stream->is_grpc = begins(value, "application/grpc");
+		stream->is_grpc = is_grpc(value);
 	else if (is(name, "grpc-timeout"))
 		stream->has_timeout = timeout_parse(value, &stream->timeout_ns);
 	else if (is(name, "x-sluice-token"))

@@ -396,6 +396,27 @@ TEST_WITH(test_methods_and_rights, rig_begin, rig_end)
 	assert_true(rig.stream[id].closed);
 }
 
+TEST_WITH(test_content_types, rig_begin, rig_end)
+{
+	static const struct { const char *type; bool is_grpc; } rows[] = {
+		{ "application/grpc+proto", true }, { "application/grpc;charset=utf-8", true },
+		{ "Application/gRPC", true }, { "application/grpc-web", false }, { "application/grpcx", false },
+		{ "application/grp", false },
+	};
+	const struct wire *wire = wire_user("bob");
+
+	rig_connect(true);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		s32 id = rig_request(SHOULD, wire->at, wire->len, "content-type", rows[i].type);
+
+		rig_pump();
+		if (rows[i].is_grpc)
+			is_answered(&rig.stream[id]);
+		else
+			assert_true(rig.stream[id].closed && rig.asked == 3);
+	}
+}
+
 /* ------------------------------------------------------------------ delayed responses */
 
 static void delays_for(const char *timeout, u64 ns)
@@ -417,6 +438,7 @@ TEST_WITH(test_timeout, rig_begin, rig_end)
 	delays_for("50m", 45 * MS);
 	delays_for("2S", 1990 * MS);
 	delays_for("1H", 3600 * SEC - 10 * MS);
+	delays_for("99999999H", UINT64_MAX - 10 * MS);	/* 11,000 years */
 	delays_for("1000u", 900000);
 	delays_for("10n", 9);
 	delays_for("0m", 0);
