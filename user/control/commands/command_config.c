@@ -174,31 +174,67 @@ static int check_paths(const struct running *run, struct sl_err *err)
 	return rc;
 }
 
-/* `path` is the target if config_path is a symbolic link. */
-static int write_file(const struct running *run, const char *path, struct sl_err *err)
+/* The new text of `path`: the target if config_path is a symbolic link. To be freed. */
+static int make_text(const struct running *run, const char *path, char **ret, size_t *ret_size,
+		     struct sl_err *err)
 {
-	char *before = NULL, *text = NULL, *backup = NULL;
-	size_t before_size = 0, size;
+	char *before = NULL;
+	size_t before_size = 0;
 	const struct config_text *applied = run->source.applied ? &run->source : NULL;
-	struct stat st;
 	bool whole;
 	int r = applied ? 0 : config_text_read(path, true, &before, &before_size, err);
 
 	if (!r)
 		r = policy_write_into(run->policy, run->config_path, applied ? applied->text : before,
-				      applied ? applied->size : before_size, &text, &size, &whole,
+				      applied ? applied->size : before_size, ret, ret_size, &whole,
 				      err);
-	if (!r && asprintf(&backup, "%s.bak", path) < 0)
-		r = sl_err_set(err, ENOMEM, "out of memory");
 	if (!r && whole)
 		log_warn("%s: the changes cannot be made in this text; it is written anew, without "
-			 "its comments (they remain in %s)", path, backup);
-	if (!r)
-		r = file_replace(path, backup, text, size,
-				 stat(path, &st) == 0 ? st.st_mode & 07777 : 0640, err);
+			 "its comments (they remain in %s.bak)", path, path);
 	free(before);
-	free(text);
+	return r;
+}
+
+static int write_file(const char *path, const char *text, size_t size, struct sl_err *err)
+{
+	char *backup = NULL;
+	struct stat st;
+	int r;
+
+	if (asprintf(&backup, "%s.bak", path) < 0)
+		return sl_err_no_memory(err);
+	r = file_replace(path, backup, text, size, stat(path, &st) == 0 ? st.st_mode & 07777 : 0640,
+			 err);
 	free(backup);
+	return r;
+}
+
+/* The text is in force first, and the file has it then. */
+static int save(struct commands *ctx, const struct command_request *request, const char *path,
+		struct sl_err *err)
+{
+	struct running *run = ctx->running;
+	const struct peer *peer = request->peer;
+	u32 top = run->history_top;
+	struct sl_err ignored;
+	char *text = NULL, *what = NULL;
+	size_t size = 0;
+	int r = make_text(run, path, &text, &size, err);
+
+	if (!r)
+		r = rules_save(run, text, size, peer->uid, peer->pid, err);
+	if (r < 0)
+		goto out;
+	r = write_file(path, text, size, err);
+	if (!r)
+		rules_saved(run);
+	else if (run->history_top != top &&
+		 rules_rollback(run, peer->uid, peer->pid, &what, NULL, &ignored) < 0)
+		log_error("save: %s was not written, and its new text stays in force: %s", path,
+			  ignored.message);
+out:
+	free(what);
+	free(text);
 	return r;
 }
 
@@ -218,9 +254,7 @@ int command_save(struct commands *ctx, const struct command_request *request, js
 	if (!r)
 		r = http_rules_save(ctx->running, &files, err);
 	if (!r)
-		r = write_file(ctx->running, path, err);
-	if (!r)
-		r = rules_saved(ctx->running, request->peer->uid, request->peer->pid, err);
+		r = save(ctx, request, path, err);
 	if (r < 0)
 		return r;
 	/* Timed changes are not saved. */

@@ -85,10 +85,9 @@ int pending_revert(struct running *run, const char *why, struct sl_err *err)
 	run->history_top--;
 	if (running_configure(run, run->policy, &ignored) < 0)
 		log_error("http: cannot revert the settings, keeping the present ones: %s", ignored.message);
-	/* On failure live.json has the expired deadline, which has the same effect. */
-	if (rules_store(run, &run->source, run->live, run->history_top, 0, 0, &ignored) < 0)
-		log_error("%s", ignored.message);
-	else
+	/* On failure live.json still has the deadline: pending_is_over(). */
+	rules_write(run);
+	if (!run->unwritten)
 		history_tidy(run->state_dir, run->history_top, true, run->source.number);
 	settled(run);
 	return 0;
@@ -114,6 +113,15 @@ void pending_check_deadline(struct running *run)
 
 /* ------------------------------------------------------------------ over a restart */
 
+bool pending_is_over(const struct running *run, const json_t *json, u64 deadline_ns)
+{
+	const struct sl_rules *rules = run->packets->dp->ops->rules(run->packets->dp);
+	u64 generation = (u64)json_integer_value(json_object_get(json, "generation"));
+
+	return deadline_ns <= clock_mono_ns() ||
+	       (rules && !rules->revert_at_ns && rules->generation > generation);
+}
+
 static void boot_id(char *buf, size_t size)
 {
 	FILE *in = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -125,13 +133,14 @@ static void boot_id(char *buf, size_t size)
 		fclose(in);
 }
 
-json_t *pending_to_json(u64 deadline_ns, u64 deadline_utc_ns)
+json_t *pending_to_json(u64 deadline_ns, u64 deadline_utc_ns, u64 generation)
 {
 	char boot[64];
 
 	boot_id(boot, sizeof(boot));
-	return json_pack("{s:I, s:I, s:s}", "deadline_ns", (json_int_t)deadline_ns,
-			 "deadline_utc_ns", (json_int_t)deadline_utc_ns, "boot_id", boot);
+	return json_pack("{s:I, s:I, s:s, s:I}", "deadline_ns", (json_int_t)deadline_ns,
+			 "deadline_utc_ns", (json_int_t)deadline_utc_ns, "boot_id", boot,
+			 "generation", (json_int_t)generation);
 }
 
 bool pending_from_json(const json_t *json, u64 *ret_deadline_ns, u64 *ret_deadline_utc_ns)

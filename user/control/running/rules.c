@@ -380,7 +380,7 @@ int rules_store(const struct running *run, const struct config_text *source, con
 		return sl_err_set(err, ENOMEM, "out of memory");
 	if (deadline_ns)
 		json_object_set_new(record, "pending",
-				    pending_to_json(deadline_ns, deadline_utc_ns));
+				    pending_to_json(deadline_ns, deadline_utc_ns, run->generation));
 	r = live_store(run->state_dir, live, record, err);
 	json_decref(record);
 	return r;
@@ -414,6 +414,7 @@ static void swap(struct running *run, struct change *change, u32 top, u64 deadli
 	if (top != run->history_top || new_file)
 		history_tidy(run->state_dir, top, new_file, run->source.number);
 	run->history_top = top;
+	run->unwritten = false;
 }
 
 /* All but the HTTP tier's rules, which are prepared. */
@@ -448,7 +449,7 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 	/* Detaches nothing while the rules may revert: no daemon may be there to attach again. */
 	if (!r && !deadline_ns)
 		r = ifaces_detach_others(run->packets, change->running, err);
-	if (!r && new)
+	if (!r && (new || run->unwritten))
 		r = rules_store(run, source, change->live, top, deadline_ns, deadline_utc_ns, err);
 	if (r < 0) {
 		undo(run);

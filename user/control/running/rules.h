@@ -83,6 +83,14 @@ int rules_note_before(struct running *run, const struct change *change, struct s
 int rules_store(const struct running *run, const struct config_text *source, const json_t *live,
 		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err);
 
+/*
+ * rules_entry.c: the same of what is in force, which stays so where that fails: it is logged once, and tried
+ * again each second and with the next change.
+ */
+void rules_write(struct running *run);
+/* The configured file has the text in force. */
+void rules_saved(struct running *run);
+
 void rules_state_clear(struct rules_state *state);
 
 /* ---- rules_start.c ---- */
@@ -122,7 +130,12 @@ int rules_apply(struct running *run, const struct apply *apply, struct sl_err *e
 int rules_rollback(struct running *run, uid_t uid, pid_t pid, char **ret_what, json_t *dropped,
 		   struct sl_err *err);
 
-/* After `save` wrote the configured file: there are no live changes any more. */
-int rules_saved(struct running *run, uid_t uid, pid_t pid, struct sl_err *err);
+/*
+ * `save` before it writes the configured file: its new text is in force, as if it had been applied, and there
+ * are no live changes any more but timed ones of the HTTP tier. Whatever ends the daemon, the next start has
+ * either the text of the history or the file.
+ */
+int rules_save(struct running *run, const char *text, size_t size, uid_t uid, pid_t pid,
+	       struct sl_err *err);
 
 #endif

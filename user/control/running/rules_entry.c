@@ -117,6 +117,7 @@ static int record(struct running *run, json_t *op, struct sl_err *err)
 	run->live = change.live;
 	if (top != run->history_top)
 		history_tidy(run->state_dir, top, false, run->source.number);
+	run->unwritten &= top == run->history_top;
 	run->history_top = top;
 	return 0;
 }
@@ -293,6 +294,29 @@ int change_one(struct running *run, json_t *op, struct sl_err *err)
 	return r > 0 ? change_rule(run, op, err) : r;
 }
 
+/* ------------------------------------------------------------------ what is in force already */
+
+void rules_write(struct running *run)
+{
+	struct sl_err err;
+	bool again = run->unwritten;
+	int r = rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
+			    run->pending.deadline_utc_ns, &err);
+
+	if (r < 0 && !again)
+		log_error("%s", err.message);
+	run->unwritten = r < 0;
+	if (!r && again)
+		history_tidy(run->state_dir, run->history_top, true, run->source.number);
+}
+
+void rules_saved(struct running *run)
+{
+	run->source.applied = false;
+	run->source.at_utc_ns = 0;
+	rules_write(run);
+}
+
 /* ------------------------------------------------------------------ expiry */
 
 /* Whether a rule set has entries that have ended. */
@@ -324,10 +348,9 @@ void rules_expire(struct running *run)
 		rules_refresh(run);
 	entries_expire(run);
 	feeds_tick(run);
-	if (!live_expire(run->live, now_utc_ns))
+	if (live_expire(run->live, now_utc_ns))
+		http_rules_expire(run, now_utc_ns);
+	else if (!run->unwritten)
 		return;
-	http_rules_expire(run, now_utc_ns);
-	if (rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
-			run->pending.deadline_utc_ns, &err) < 0)
-		log_error("%s", err.message);
+	rules_write(run);
 }

@@ -107,7 +107,7 @@ static void put_aside(const struct running *run, u32 number, const struct sl_err
 	free(aside);
 }
 
-/* Rules whose deadline passed while no daemon ran. */
+/* Rules whose deadline passed while no daemon ran, or whose predecessors cannot be read. */
 static void restore_reverted(struct running *run)
 {
 	const char *path = json_string_value(json_object_get(json_object_get(run->record, "file"),
@@ -116,7 +116,7 @@ static void restore_reverted(struct running *run)
 	struct sl_err err;
 	char words[768];
 
-	log_warn("%s was not confirmed in time: reverted to the previous rules", path ? path : "?");
+	log_warn("%s was not confirmed: reverted to the previous rules", path ? path : "?");
 	if (state_read(run, run->history_top, NULL, &state, NULL, &err) < 0) {
 		log_error("cannot load the previous rules: %s; %s is in force instead",
 			  sl_err_format(&err, words, sizeof(words)), run->config_path);
@@ -150,6 +150,8 @@ static void restore_applied(struct running *run, const json_t *file)
 	state.source.at_utc_ns = (u64)json_integer_value(json_object_get(file, "at_utc_ns"));
 	state.source.uid = (uid_t)json_integer_value(json_object_get(file, "uid"));
 	state_take(run, &state);
+	if (!run->source.applied)
+		return;
 	log_warn("%s, applied %s, is in force instead of %s; to use that file run sluicectl reload, "
 		 "to overwrite it sluicectl save", path,
 		 clock_format_utc(run->source.at_utc_ns, when, sizeof(when)), run->config_path);
@@ -193,6 +195,7 @@ static int restore(struct running *run, struct sl_err *err)
 {
 	const json_t *file = json_object_get(run->record, "file");
 	const char *config = json_string_value(json_object_get(run->record, "config"));
+	const json_t *pending = json_object_get(run->record, "pending");
 	u32 number = (u32)json_integer_value(json_object_get(file, "text"));
 	u64 deadline_ns, deadline_utc_ns;
 	int r = history_text_keep(run->state_dir, run->source.text, run->source.size,
@@ -206,15 +209,13 @@ static int restore(struct running *run, struct sl_err *err)
 		log_info("started with another file than last time, which was %s", config);
 		return note_changed_file(run, number, err);
 	}
-	if (pending_from_json(json_object_get(run->record, "pending"), &deadline_ns,
-			      &deadline_utc_ns)) {
-		if (deadline_ns <= clock_mono_ns()) {
+	if (pending_from_json(pending, &deadline_ns, &deadline_utc_ns)) {
+		if (pending_is_over(run, pending, deadline_ns) ||
+		    state_read(run, run->history_top, NULL, &run->pending.before, NULL, err) < 0) {
 			restore_reverted(run);
 			return 0;
 		}
 		restore_applied(run, file);
-		if (state_read(run, run->history_top, NULL, &run->pending.before, NULL, err) < 0)
-			return 0;
 		run->pending.deadline_ns = deadline_ns;
 		run->pending.deadline_utc_ns = deadline_utc_ns;
 		return 0;
@@ -406,9 +407,7 @@ int rules_apply(struct running *run, const struct apply *apply, struct sl_err *e
 {
 	struct change change = { .uid = apply->uid, .pid = apply->pid,
 				 .confirm_ns = apply->confirm_ns };
-	struct config_text configured;
 	struct reach_of reach;
-	struct sl_err ignored;
 	int r = pending_refuse(run, err);
 
 	if (!r)
@@ -417,14 +416,7 @@ int rules_apply(struct running *run, const struct apply *apply, struct sl_err *e
 	if (r < 0)
 		return r;
 	/* If the configured file itself is applied, it is not replaced by another. */
-	change.source.applied = true;
-	if (!strcmp(apply->path, run->config_path) &&
-	    config_text_read_file(run->config_path, &configured, &ignored) == 0) {
-		change.source.applied = !config_text_same(&configured, &change.source);
-		config_text_clear(&configured);
-	}
-	change.source.at_utc_ns = clock_utc_ns();
-	change.source.uid = apply->uid;
+	config_text_note_applied(run, &change.source, apply->uid);
 	change.live = apply->discard_live ? json_array() : json_copy(run->live);
 	snprintf(change.what, sizeof(change.what), "apply %.240s", apply->path);
 	r = reach_of_begin(run->config_path, run->state_dir, run->policy, apply->uid, apply->path,
@@ -442,15 +434,17 @@ int rules_apply(struct running *run, const struct apply *apply, struct sl_err *e
 	return r;
 }
 
-int rules_saved(struct running *run, uid_t uid, pid_t pid, struct sl_err *err)
+int rules_save(struct running *run, const char *text, size_t size, uid_t uid, pid_t pid,
+	       struct sl_err *err)
 {
 	struct change change = { .what = "save", .uid = uid, .pid = pid,
 				 .live = live_rules(run->live, LIVE_TIMED) };
-	int r = config_text_read_file(run->config_path, &change.source, err);
+	int r = config_text_make(run->config_path, text, size, &change.source, err);
 
-	/* Reads the written file, for correct positions, and as a check. */
-	if (!r)
+	if (!r) {
+		config_text_note_applied(run, &change.source, uid);
 		r = commit_config_text(run, &change, NULL, NULL, err);
+	}
 	change_end(&change);
 	return r;
 }

@@ -128,6 +128,7 @@ struct running {
 	json_t *record;			/* the rest of live.json; from live_load() */
 	u32 history_top;		/* the newest state in the history; 0: none */
 	struct pending pending;
+	bool unwritten;			/* live.json is older than what is in force: rules_write() */
 	u64 generation;
 	struct reload_result reload;
 

@@ -17,6 +17,7 @@
 #include "config/http_def.h"
 #include "config/keys.h"
 #include "control/running/history.h"
+#include "lib/clock.h"
 
 int config_text_make(const char *path, const char *text, size_t size, struct config_text *ret,
 		     struct sl_err *err)
@@ -51,8 +52,7 @@ int config_text_read_file(const char *path, struct config_text *ret, struct sl_e
 int config_text_restore(const struct running *run, u32 number, const char *path,
 			struct config_text *ret, struct sl_err *err)
 {
-	struct config_text configured = { 0 }, source = { .number = number, .path = strdup(path) };
-	struct sl_err ignored;
+	struct config_text source = { .number = number, .path = strdup(path) };
 	int r;
 
 	if (!source.path)
@@ -62,12 +62,28 @@ int config_text_restore(const struct running *run, u32 number, const char *path,
 		free(source.path);
 		return r;
 	}
-	if (config_text_read_file(run->config_path, &configured, &ignored) < 0 ||
-	    strcmp(configured.path, path) != 0 || !config_text_same(&configured, &source))
-		source.applied = true;
-	config_text_clear(&configured);
+	source.applied = !config_text_is_configured(run, &source);
 	*ret = source;
 	return 0;
+}
+
+bool config_text_is_configured(const struct running *run, const struct config_text *source)
+{
+	struct config_text configured = { 0 };
+	struct sl_err ignored;
+	bool same = !strcmp(source->path, run->config_path) &&
+		    config_text_read_file(run->config_path, &configured, &ignored) == 0 &&
+		    config_text_same(&configured, source);
+
+	config_text_clear(&configured);
+	return same;
+}
+
+void config_text_note_applied(const struct running *run, struct config_text *source, uid_t uid)
+{
+	source->applied = !config_text_is_configured(run, source);
+	source->at_utc_ns = clock_utc_ns();
+	source->uid = uid;
 }
 
 void config_text_clear(struct config_text *source)

@@ -16,6 +16,10 @@ int config_text_make(const char *path, const char *text, size_t size, struct con
 /* Reads a text of the history; it counts as applied unless it equals the configured file. */
 int config_text_restore(const struct running *run, u32 number, const char *path,
 			struct config_text *ret, struct sl_err *err);
+/* True if it is what the configured file says. */
+bool config_text_is_configured(const struct running *run, const struct config_text *source);
+/* Notes when, by whom, and whether in the configured file's place it is applied. */
+void config_text_note_applied(const struct running *run, struct config_text *source, uid_t uid);
 void config_text_clear(struct config_text *source);
 
 int config_text_parse(const struct config_text *source, struct policy **ret, struct sl_err *err);

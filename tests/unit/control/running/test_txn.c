@@ -303,7 +303,7 @@ RIG_TEST(test_pending_over_a_restart)
 TEST(test_deadline_over_a_boot)
 {
 	u64 now = clock_mono_ns(), utc = clock_utc_ns(), mono, back;
-	json_t *json = pending_to_json(now + 5 * SL_NS_PER_SEC, utc + 5 * SL_NS_PER_SEC);
+	json_t *json = pending_to_json(now + 5 * SL_NS_PER_SEC, utc + 5 * SL_NS_PER_SEC, 7);
 
 	assert_true(pending_from_json(json, &mono, &back));
 	assert_int_equal(mono, now + 5 * SL_NS_PER_SEC);
