@@ -454,6 +454,8 @@ RIG_TEST(test_a_save_that_ends_early)
 
 	for (int n = 1; !done; n++) {
 		char *before, *after;
+		json_t *live, *record;
+		struct sl_err err;
 
 		rig_open(&rig, file_text);
 		log_open("test", LOG_LEVEL_ERROR - 1);
@@ -466,11 +468,15 @@ RIG_TEST(test_a_save_that_ends_early)
 		json_decref(rig_command(&rig, &rig_root, "{\"command\": \"save\"}"));
 		fail_at = 0;
 		done = !failed;
+		assert_int_equal(live_load(rig.dir, &live, &record, &err), 0);
 		rig_restart(&rig);
 		after = in_force(&rig);
 		assert_same("restart", before, after);
 		free(after);
 		/* Either the list or the text has them: what the list has still applies. */
+		assert_true(json_equal(live, rig.d->running.live));
+		json_decref(live);
+		json_decref(record);
 		assert_int_equal(json_array_size(rig.d->running.live),
 				 policy_find_limit(rig.d->running.file, "l2") ? 0 : 2);
 		if (done)
