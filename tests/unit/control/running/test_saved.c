@@ -434,6 +434,37 @@ RIG_TEST(test_random_commands_and_failing_writes)
 	random_commands(3, true);
 }
 
+/* A save that was undone is in the file still: the live changes apply to it, and a reload has the same in force. */
+RIG_TEST(test_a_save_is_undone)
+{
+	rng_start("a save is undone");
+	for (u32 round = 0; round < 20; round++) {
+		struct storm storm = { .done = 0 };
+		char *before, *after;
+
+		log_of_commands[0] = '\0';
+		rig_open(&rig, file_text);
+		log_open("test", LOG_LEVEL_ERROR - 1);
+		for (u32 i = 0; i < 25; i++)
+			send_command(&storm, random_change(), NULL);
+		before = in_force(&rig);
+		save(&storm);
+		if (!json_array_size(rig.d->running.live) && rig.d->running.history_top) {
+			rollback(&storm);
+			rig_restart(&rig);
+			after = in_force(&rig);
+			assert_same("save, rollback, restart", before, after);
+			free(after);
+			rig_do(&rig, "{\"command\": \"reload\"}");
+			after = in_force(&rig);
+			assert_same("save, rollback, reload", before, after);
+			free(after);
+		}
+		free(before);
+		storm_end(&storm);
+	}
+}
+
 /* ------------------------------------------------------------------ each write */
 
 static void apply_to_confirm(void)
