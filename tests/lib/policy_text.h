@@ -61,6 +61,37 @@ static inline char *written(const struct policy *policy)
 	return text;
 }
 
+static inline int policy_compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static inline int policy_compare_prefixes(const void *a, const void *b)
+{
+	return sl_prefix_compare(a, b);
+}
+
+/* What a policy says, whatever the order of its lines, and of the prefixes of a set. To be freed. */
+static inline char *policy_lines(const struct policy *policy)
+{
+	char *text, *line[400], *rest, *sorted;
+	size_t count = 0;
+
+	for (size_t i = 0; i < policy->set_count; i++)
+		if (policy->set[i].count)
+			qsort(policy->set[i].prefix, policy->set[i].count, sizeof(struct sl_prefix),
+			      policy_compare_prefixes);
+	rest = text = written(policy);
+	sorted = calloc(1, strlen(text) + 2);
+	while ((line[count] = strsep(&rest, "\n")))
+		assert_true(++count < 400);
+	qsort(line, count, sizeof(*line), policy_compare_lines);
+	for (size_t i = 0; i < count; i++)
+		strcat(strcat(sorted, line[i]), i ? "\n" : "");
+	free(text);
+	return sorted;
+}
+
 /* Reads the text written of `policy`, and expects an equal policy. Frees it. */
 static inline void assert_round_trip(struct policy *policy)
 {

@@ -39,46 +39,15 @@ static void close_both(struct both *b)
 	json_decref(b->live);
 }
 
-static int compare_lines(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int compare_prefixes(const void *a, const void *b)
-{
-	return sl_prefix_compare(a, b);
-}
-
-/* What a policy says, whatever the order of its lines, and of the prefixes of a set. */
-static char *lines_of(const struct policy *policy)
-{
-	char *text, *line[400], *rest, *sorted;
-	size_t count = 0;
-
-	for (size_t i = 0; i < policy->set_count; i++)
-		if (policy->set[i].count)
-			qsort(policy->set[i].prefix, policy->set[i].count, sizeof(struct sl_prefix),
-			      compare_prefixes);
-	rest = text = written(policy);
-	sorted = calloc(1, strlen(text) + 2);
-	while ((line[count] = strsep(&rest, "\n")))
-		assert_true(++count < 400);
-	qsort(line, count, sizeof(*line), compare_lines);
-	for (size_t i = 0; i < count; i++)
-		strcat(strcat(sorted, line[i]), i ? "\n" : "");
-	free(text);
-	return sorted;
-}
-
 /* A daemon that starts has the same rules. */
 static void assert_replays(struct both *b)
 {
 	json_t *live = json_deep_copy(b->live), *dropped = json_array();
 	struct policy *again = parse(file_text);
-	char *want = lines_of(b->running), *got;
+	char *want = policy_lines(b->running), *got;
 
 	live_replay(live, again, 1, dropped);
-	got = lines_of(again);
+	got = policy_lines(again);
 	if (json_array_size(dropped) || strcmp(want, got) != 0)
 		fail_msg("dropped: %s\nin force:\n%s\nafter a restart:\n%s\nby: %s",
 			 json_dumps(dropped, 0), want, got, json_dumps(b->live, 0));

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "lib/daemon_rig.h"
+#include "lib/policy_text.h"
 #include "lib/rng.h"
 
 static const char file_text[] =
@@ -56,43 +57,9 @@ int rename(const char *from, const char *to)
 
 /* ------------------------------------------------------------------ what is in force */
 
-static int compare_lines(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int compare_prefixes(const void *a, const void *b)
-{
-	return sl_prefix_compare(a, b);
-}
-
-/* What a policy says, whatever the order of its lines, and of the prefixes of a set. To be freed. */
-static char *lines_of(const struct policy *policy)
-{
-	char *text = NULL, *line[400], *rest, *sorted;
-	size_t count = 0, size;
-	FILE *out = open_memstream(&text, &size);
-
-	for (size_t i = 0; i < policy->set_count; i++)
-		if (policy->set[i].count)
-			qsort(policy->set[i].prefix, policy->set[i].count, sizeof(struct sl_prefix),
-			      compare_prefixes);
-	assert_int_equal(policy_write(policy, out), 0);
-	assert_int_equal(fclose(out), 0);
-	rest = text;
-	sorted = calloc(1, strlen(text) + 2);
-	while ((line[count] = strsep(&rest, "\n")))
-		assert_true(++count < 400);
-	qsort(line, count, sizeof(*line), compare_lines);
-	for (size_t i = 0; i < count; i++)
-		strcat(strcat(sorted, line[i]), i ? "\n" : "");
-	free(text);
-	return sorted;
-}
-
 static char *in_force(const struct rig *rig)
 {
-	return lines_of(rig->d->running.policy);
+	return policy_lines(rig->d->running.policy);
 }
 
 static char log_of_commands[1 << 20];

@@ -53,11 +53,6 @@ static struct bytes get_host(const struct http1_request *request, struct query_r
 	return rl_request->host;
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 static struct bytes trim(struct bytes text)
 {
 	while (text.len && is_blank(text.at[0])) {

@@ -186,11 +186,6 @@ static struct bytes at_offset(const struct exchange *exchange, const char *offse
 	return (struct bytes){ exchange->text.at + (size_t)offset, len };
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 /* All headers are read and the text no longer moves: offsets become pointers. */
 static void settle(struct http1_conn *conn)
 {

@@ -60,11 +60,6 @@ static bool take_line(struct cursor *in, enum http_method *ret_method, struct by
 	return ret_target->len && *ret_target->at == '/' && take(in, version, sizeof(version) - 1);
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 /* "NAME: VALUE\r\n". Offsets are from the target. */
 static bool take_header(struct cursor *in, const char *target, struct http1_header *ret)
 {
