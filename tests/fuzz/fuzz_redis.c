@@ -93,13 +93,19 @@ static void on_late(void *arg, enum redis_outcome outcome, const redisReply *rep
 	assert(outcome != REPLY_LATE);
 }
 
+static void remove_socket(void)
+{
+	unlink(server.addr.sun_path);
+}
+
 static void begin(void)
 {
 	server.base = event_base_new();
 	server.addr.sun_family = AF_UNIX;
 	snprintf(server.addr.sun_path, sizeof(server.addr.sun_path), "/tmp/sluice-fuzz-redis-%d",
 		 (int)getpid());
-	unlink(server.addr.sun_path);
+	remove_socket();
+	atexit(remove_socket);
 	if (!evconnlistener_new_bind(server.base, on_accept, NULL, LEV_OPT_CLOSE_ON_FREE, 16,
 				     (struct sockaddr *)&server.addr, sizeof(server.addr)))
 		abort();
