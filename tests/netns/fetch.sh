@@ -133,4 +133,11 @@ daemon_run
 check_is "and with the next one" "$(count)" 1
 ctl set replace feed - <<< 10.5.0.0/16 > /dev/null
 check_is "changed by others: restored" "$(fetch "$LAB/file") $(count) $(sent 10.1.6.1)" "0 1 0"
+
+# ---- a feed's news of the last minute are written at exit
+echo 10.1.5.5 | ctl block load --origin last - > /dev/null
+daemon_kill TERM
+daemon_run
+check "an origin's age over a restart, ms" \
+	"$(ctl -o json set list | jq '.origins[] | select(.name == "last") | .age_ns / 1000000 | floor')" 0 60000
 lab_done

@@ -344,6 +344,8 @@ int start_purge(struct daemon *d, struct sl_err *err)
 
 void start_revert(struct daemon *d)
 {
+	bool loaded;
+
 	control_stop(&d->commands);
 	metrics_listen_stop();
 	nodes_stop(&d->nodes);
@@ -359,10 +361,11 @@ void start_revert(struct daemon *d)
 	if (d->packets.helper.fd >= 0)
 		close(d->packets.helper.fd);
 	/* Set by load(); before it, one of them may belong to the command line. */
-	if (d->running.file) {
+	loaded = d->running.file;
+	rules_free(&d->running);	/* writes what feeds reported into state_dir */
+	if (loaded) {
 		free((char *)d->commands.socket_path);
 		free((char *)d->running.state_dir);
 		free((char *)d->packets.pin_dir);
 	}
-	rules_free(&d->running);
 }
