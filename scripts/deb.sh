@@ -5,7 +5,7 @@
 # deb.sh test    in the root of SUITE (scripts/distro.sh): builds the packages, and an upgrade of them;
 #                lintian; installs, limits packets of a wire, upgrades while they come, removes, purges
 #
-# What git knows is built, and what it does not ignore.
+# The packages are described in scripts/debian, which a copy of the tree has as debian/, where dpkg looks.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -25,16 +25,15 @@ build() {
 			fail "debhelper and dpkg-dev cannot be installed"
 	} > /dev/null
 	scripts/deps.sh build || fail "what building needs cannot be installed"
-	missing=$(dpkg-checkbuilddeps 2>&1) || {
+	missing=$(dpkg-checkbuilddeps scripts/debian/control 2>&1) || {
 		# shellcheck disable=SC2086
 		apt-get -q install -y --no-install-recommends ${missing##*: } > /dev/null ||
 			fail "cannot be installed: ${missing##*: }"
 	}
 	rm -rf "$OUT"
 	mkdir -p "$OUT/src"
-	git ls-files -z -co --exclude-standard | while IFS= read -r -d '' file; do
-		[ -e "$file" ] && printf '%s\0' "$file"
-	done | tar -c --null -T - | tar -x --no-same-owner -C "$OUT/src"
+	scripts/tree.sh "$OUT/src"
+	mv "$OUT/src/scripts/debian" "$OUT/src/debian"
 	(cd "$OUT/src" && dpkg-buildpackage -b -us -uc) > "$OUT/log" 2>&1 || {
 		tail -20 "$OUT/log"
 		fail "the packages cannot be built: build/deb/log"

@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../tests/lib/netns.sh"
 lab_begin deb
 cd "$REPO" || exit 1
+mv scripts/debian debian
 
 # packages VERSION: into $LAB/VERSION.
 packages() {

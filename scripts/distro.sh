@@ -80,11 +80,8 @@ make_base() {
 
 make_root() {
 	make_base
-	# What git knows and what it does not ignore; times are kept, so that make builds what changed.
 	find "$ROOT/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
-	git ls-files -z -co --exclude-standard | while IFS= read -r -d '' file; do
-		[ -e "$file" ] && printf '%s\0' "$file"
-	done | tar -c --null -T - | tar -x --no-same-owner -C "$ROOT/src"
+	scripts/tree.sh "$ROOT/src"
 	inside "scripts/deps.sh build" > "$ROOT.log" 2>&1 ||
 		{ tail -20 "$ROOT.log"; fail "packages cannot be installed"; }
 }

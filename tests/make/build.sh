@@ -59,4 +59,12 @@ is "makes as many as -j states" make_ -f "$dir/jobs.mk" -j3 jobs
 is "(3)" prints '^jobs-j3$'
 MAKEFLAGS=-j5 is "in the environment, too" make_ -f "$dir/jobs.mk" jobs
 is "(5)" prints '^jobs-j5$'
+
+# What `make deb` and other Debians build: the tree, as git has it or as an unpacked archive.
+mkdir -p "$dir/archive/build" "$dir/copy"
+scripts/tree.sh "$dir/archive"
+touch "$dir/archive/build/object.o"
+is "a copy of an archive without git" "$dir/archive/scripts/tree.sh" "$dir/copy"
+is "has its files, and nothing built" diff -r --exclude=build "$dir/archive" "$dir/copy"
+is "(nothing built)" no test -e "$dir/copy/build"
 [ $failed = 0 ]
