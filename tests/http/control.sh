@@ -91,8 +91,9 @@ tries() {
 is_refused() {
 	check_true "$1" refuses member "$2"
 	check_true "the error names the path, and quotes nothing of it" \
-		grep -qE "accepted: regular files, not links, below|is not accepted; see the log" "$LAB/out"
-	check_is "no content of a file is printed" "$(grep -c top-secret "$LAB/out")" 0
+		grep -qE "accepted: regular files, not links, below|is not accepted; sluicectl check|only root's configuration may" "$LAB/out"
+	check_is "no content of a file is printed, or logged" \
+		"$(cat "$LAB/out" "$LAB/daemon.log" | grep -c top-secret)" 0
 }
 refuses() { ! tries "$@"; }
 check_true "a member may apply a file that names root's files elsewhere" tries member ""
@@ -103,6 +104,8 @@ is_refused "a way round to it" "s|$FAR/roots|$LAB/../${FAR##*/}/secret|"
 is_refused "no set, below the configuration" "s|$FAR/roots|$LAB/secret|"
 is_refused "a decision log elsewhere" "s|$FAR/log|$FAR/victim|"
 is_refused "another file than root named" "s|$FAR/log|$LAB/secret|"
+is_refused "a decision log that is new, below the configuration" "s|$FAR/log|$LAB/new.log|"
+is_refused "a token of the metrics listener" "s|^metrics: {|&token_file: $FAR/secret, |"
 is_refused "rules elsewhere" "s|rules: .*|rules: $FAR|"
 is_refused "a token elsewhere" "s|^http:|&\n  callers: [{name: a, token_file: $FAR/secret, may: check}]|"
 check_true "root may: a decision log elsewhere" tries root "s|$FAR/log|$FAR/other|"
@@ -117,6 +120,24 @@ overrides() {
 }
 check_true "a member's limit set live may not name it either" overrides
 check_is "no content of it is printed" "$(grep -c top-secret "$LAB/out")" 0
+differs() { ! as 65533 1 "$BIN/sluicectl" -s "$SOCKET" diff "$FAR/new.yaml" > "$LAB/out" 2>&1; }
+sed "s|$FAR/roots|$FAR/secret|" "$CONFIG" > "$FAR/new.yaml"
+check_true "a member's diff may not name it either" differs
+check_is "no content of it is printed, by the third way" "$(grep -c top-secret "$LAB/out")" 0
+check_true "the error says who may name it" grep -q "only root's configuration may name it" "$LAB/out"
+sed "s|^  listen: .*|  listen: [127.0.0.1:8180, {address: 'unix:$FAR/opened', mode: '0666'}]|" "$CONFIG" > "$FAR/new.yaml"
+check_true "a member applies other listeners" as 65533 1 "$BIN/sluicectl" -s "$SOCKET" apply "$FAR/new.yaml"
+saves() { as "$1" "$2" "$BIN/sluicectl" -s "$SOCKET" save > "$LAB/out" 2>&1; }
+check_true "they may not save them" eval '! saves 65533 1'
+check_true "the error names the key" grep -q "http.listen: only root's configuration may change it" "$LAB/out"
+daemon_kill TERM
+daemon_run
+check_true "the applied text is in force after a restart" grep -q "$FAR/new.yaml" <(ctl status)
+check_true "its listener is not opened" [ ! -e "$FAR/opened" ]
+check_is "root's is" "$(http_check api user=eve)" 200
+check_true "a member may save a text with root's settings" tries member ""
+check_true "... and does" saves 65533 1
+check_true "root returns to the file" ctl reload
 
 # ---------------------------------------------------------------- what a reload cannot change
 

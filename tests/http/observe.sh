@@ -19,7 +19,8 @@ http_rules api <<'YAML'
     throttle: {elastic: 300%, while: {load_signal: 50%}}
 YAML
 sed -i 's/while: {load_signal: 50%}/while: {load_signal: api-load}/' "$RULES/api.yaml"
-METRICS_LISTEN='127.0.0.1:9810, max_values: 10'
+METRICS_LISTEN="127.0.0.1:9810, max_values: 10, token_file: $LAB/token"
+echo 0123456789abcdef-lab > "$LAB/token"
 http_daemon <<YAML
   workers: 1
   decision_log: {file: $LOG}
@@ -77,7 +78,7 @@ check_true "promtool finds nothing" promtool check metrics < "$LAB/metrics"
 # ---------------------------------------------------------------- elastic
 
 signal() {
-	curl -s -o /dev/null -X PUT -d "{\"value\": $1, \"for\": \"60s\"}" http://127.0.0.1:9810/v1/load-signals/api-load
+	curl -s -o /dev/null -X PUT -H 'X-Sluice-Token: 0123456789abcdef-lab' -d "{\"value\": $1, \"for\": \"60s\"}" http://127.0.0.1:9810/v1/load-signals/api-load
 }
 limit_is() { http_check api path=/peek --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = "$1" ]; }
 check_is "without a load signal the plain limit holds" "$(http_passed 15 api path=/a)" 10

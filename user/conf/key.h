@@ -34,6 +34,7 @@ enum key_flag {
 	KEY_OWN = 32,		/* of a meaning that the table gives it */
 	KEY_EMPTY = 64,		/* what is no text reaches `text` as an empty one, to be refused there */
 	KEY_COMMAS = 128,	/* items of the list have commas themselves, also in KEY=VALUE */
+	KEY_ROOT = 256,		/* names files or rights: only root's configuration may change it */
 };
 
 struct key {

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/log.h"
 
 static __thread const struct reach *in_force;
 
@@ -80,22 +79,10 @@ int reach_check(const char *path, struct sl_err *err)
 	return 0;
 }
 
-int reach_check_new(const char *path, struct sl_err *err)
-{
-	struct stat st;
-	int r = reach_check(path, err);
-
-	if (!r && in_force && lstat(path, &st) == 0)
-		r = refuse(path, "the file exists already, and the daemon would append to it", err);
-	return r;
-}
-
 void reach_hide(struct sl_err *err)
 {
-	char text[768];
-
 	if (!in_force || !err->file[0] || (in_force->own && !strcmp(err->file, in_force->own)))
 		return;
-	log_warn("%s", sl_err_format(err, text, sizeof(text)));
-	snprintf(err->message, sizeof(err->message), "is not accepted; see the log of sluiced for the reason");
+	snprintf(err->message, sizeof(err->message), "is not accepted; sluicectl check, run as root, has the "
+		 "reason");
 }

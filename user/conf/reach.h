@@ -3,9 +3,10 @@
  * reach.h - the files that a configuration may name, depending on its author.
  *
  * Root's may name any file. A member of control.group may change every rule, but is not root,
- * while the daemon reads and appends to files as root. So during such a member's command a file
- * must be a regular file, not a link, below the given directories, or one that root's configuration
- * names already; and no error repeats its content.
+ * while the daemon reads files as root. So during such a member's command a file must be a regular
+ * file, not a link, below the given directories, or one that root's configuration names already; and
+ * neither an error nor the log repeats its content. Files of other keys than sets and overrides are
+ * root's alone (KEY_ROOT).
  */
 #ifndef SLUICE_REACH_H
 #define SLUICE_REACH_H
@@ -31,12 +32,8 @@ bool reach_is_set(void);
 
 /* 0, or -EACCES; `err` names the accepted paths. */
 int reach_check(const char *path, struct sl_err *err);
-/* The same for a file to be written, which must not exist yet. */
-int reach_check_new(const char *path, struct sl_err *err);
 
-/*
- * Replaces the message of an error about a file, which may quote the file, and logs the original.
- */
+/* Replaces the message of an error about a file, which may quote the file. */
 void reach_hide(struct sl_err *err);
 
 #endif

@@ -35,9 +35,9 @@ static const struct name auto_names[] = { { "auto", 0 }, { NULL, 0 } };
 /* ---- tls, state ---- */
 
 static const struct key tls_rows[] = {
-	{ "cert", HTTP(cert), &type_path, .flags = KEY_NEEDED },
-	{ "key", HTTP(key), &type_path, .flags = KEY_NEEDED },
-	{ "client_ca", HTTP(client_ca), &type_path },
+	{ "cert", HTTP(cert), &type_path, .flags = KEY_NEEDED | KEY_ROOT },
+	{ "key", HTTP(key), &type_path, .flags = KEY_NEEDED | KEY_ROOT },
+	{ "client_ca", HTTP(client_ca), &type_path, .flags = KEY_ROOT },
 };
 static const struct keys tls_keys = KEYS(struct http_def, tls_rows);
 
@@ -156,7 +156,7 @@ static const struct keys budget_keys = KEYS(struct http_def, budget_rows, .check
 /* ---- the section ---- */
 
 static const struct key log_rows[] = {
-	{ "file", HTTP(decision_log), &type_path, .flags = KEY_NEEDED },
+	{ "file", HTTP(decision_log), &type_path, .flags = KEY_NEEDED | KEY_ROOT },
 	{ "sample", HTTP(decision_sample), &type_count, .usual = "1", .least = 1,
 	  .most = 1000000000 },
 	{ "values", HTTP(decision_values), &type_enum, .usual = "hashed",
@@ -170,7 +170,7 @@ static const struct key host_item = {
 static const struct key never_item = { .type = &type_prefix };
 
 static const struct key http_rows[] = {
-	{ "rules", HTTP(rules_dir), &type_path, .flags = KEY_NEEDED,
+	{ "rules", HTTP(rules_dir), &type_path, .flags = KEY_NEEDED | KEY_ROOT,
 	  .help = "the directory of [rules](http-rules.md), required" },
 	{ "listen", HTTP(listen), &type_http_listen, .item = &listen_item,
 	  .count = offsetof(struct http_def, listen_count), .flags = KEY_RESTART,
@@ -193,7 +193,7 @@ static const struct key http_rows[] = {
 	{ "tls", .type = &type_map, .keys = &tls_keys, .flags = KEY_FIRST,
 	  .help = "files: a certificate, its key, the CA of clients" },
 	{ "callers", KEY_LIST(struct http_def, caller, caller_count), .item = &caller_item,
-	  .most = 1000,
+	  .most = 1000, .flags = KEY_ROOT,
 	  .help = "the callers and their rights: `name`, one or more of "
 		  "`token_file`, `uid`, `cert_cn`, then `domains` (all) and `may` "
 		  "(`check`, `report`, `push`, `override`). Without callers: check "

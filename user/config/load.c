@@ -152,7 +152,7 @@ static const struct key metrics_rows[] = {
 	  .flags = KEY_NEEDED | KEY_RESTART },
 	{ "max_values", KEY(struct policy, max_values), &type_count, .usual = "200",
 	  .most = 100000 },
-	{ "token_file", KEY(struct policy, metrics_token_file), &type_path },
+	{ "token_file", KEY(struct policy, metrics_token_file), &type_path, .flags = KEY_ROOT },
 };
 static const struct keys metrics_keys = KEYS(struct policy, metrics_rows);
 
@@ -248,7 +248,7 @@ static const struct key policy_rows[] = {
 		  "`plain`" },
 	{ "metrics", .type = &type_map, .keys = &metrics_keys,
 	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
-		  "callers may create. `token_file`: its first line lets other hosts set [load "
+		  "callers may create. `token_file`: its first line is the token for [load "
 		  "signals](#load-signals)" },
 	{ "events", .type = &type_map, .keys = &events_keys,
 	  .help = "what `sluicectl events` shows. `rate`: at most so many of each kind a second from "

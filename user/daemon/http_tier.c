@@ -86,7 +86,7 @@ static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_er
 	static const struct frontend *const frontends[] = {
 		&frontend_http1, &frontend_grpc, &frontend_spoe, &frontend_syslog,
 	};
-	struct tier_plan plan = { .def = d->running.file->http, .max_values = d->running.file->max_values,
+	struct tier_plan plan = { .def = d->running.started->http, .max_values = d->running.started->max_values,
 				  .frontend = frontends,
 				  .frontend_count = sizeof(frontends) / sizeof(frontends[0]),
 				  .fd = fd, .fd_count = count };
@@ -99,6 +99,10 @@ static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_er
 	if (r < 0)
 		return r;
 	d->http->owner = d;
+	/* Sockets are those of the configured file; of an applied text the rest is in force. */
+	if (d->running.source.applied && d->running.policy->http &&
+	    tier_configure(d->http, d->running.policy->http, err) < 0)
+		log_error("http: settings of the applied file are not in force: %s", err->message);
 	d->running.requests.def = d->http->def;
 	d->running.requests.engine = d->http->engine;
 	d->running.requests.started = d->http->started;
@@ -297,7 +301,7 @@ int http_tier_open(struct daemon *d, struct sl_err *err)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	for (int i = 0; i < count; i++)
 		fd[i] = SD_LISTEN_FDS_START + i;
-	if (d->running.file->http) {
+	if (d->running.started->http) {
 		d->http_keep = calloc(1, sizeof(*d->http_keep));
 		r = d->http_keep ? open_tier(d, fd, count > 0 ? (size_t)count : 0, err) :
 				   sl_err_set(err, ENOMEM, "out of memory");

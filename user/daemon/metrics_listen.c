@@ -4,8 +4,8 @@
  *
  * The HTTP tier's own frontend, on a worker in the main thread's loop; it bounds requests and
  * connections. GET and HEAD only read; the listen address, loopback by default, decides who may
- * connect; the status page, which names sources, is for this host or those with the token. The only write, PUT of a load signal, is accepted from this host, and from others with
- * the token of metrics.token_file.
+ * connect; the status page, which names sources, is for this host or those with the token of
+ * metrics.token_file. The only write, PUT of a load signal, needs the token.
  */
 #include "daemon/metrics_listen.h"
 #include "daemon/status_page.h"
@@ -206,21 +206,15 @@ static bool has_token(struct http1_request *request, const char *path, struct by
 }
 
 /*
- * A web page open in a browser on this host could send a PUT. Browsers add Origin to each PUT,
- * other clients do not.
+ * From this host, too: any local user and a reverse proxy connect from it, and a web page in a browser.
+ * None of them has the token.
  */
 static bool may_set(struct http1_request *request, const char *token_file)
 {
-	if (http1_find(request, "origin").at) {
-		http1_reply_problem(request, 403, "load signals are not accepted from web pages");
-		return false;
-	}
-	if (request->peer->local)
-		return true;
 	if (token_file)
 		return has_token(request, token_file, http1_token(request));
-	http1_reply_problem(request, 403, "load signals are accepted from programs on this host only; from "
-			    "others with metrics.token_file");
+	http1_reply_problem(request, 403, "load signals need a token: set metrics.token_file and send it, or "
+			    "run sluicectl load-signal set");
 	return false;
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/test.h"
 #include "lib/policy_text.h"
+#include "config/keys.h"
 
 static bool rate_is(const struct rate *rate, u64 count, u64 seconds, enum rate_unit unit)
 {
@@ -56,6 +57,33 @@ TEST(test_defaults)
 }
 
 /* Keys without a value, as when all of a list is commented out. */
+/* A path that is read from an applied text is root's: KEY_ROOT, or it is opened at start alone. */
+static size_t check_paths(const struct keys *keys, u32 flags)
+{
+	size_t paths = 0;
+
+	for (size_t i = 0; i < keys->count; i++) {
+		const struct key *key = &keys->key[i], *item = key;
+		u32 own = flags | (key->flags & (KEY_ROOT | KEY_RESTART));
+
+		if (key->type == &type_list)
+			item = key->item;
+		if (item->type == &type_path && ++paths && !own)
+			fail_msg("%s: neither KEY_ROOT nor KEY_RESTART", key->name);
+		/* A section's KEY_RESTART is of its being there. */
+		if (item->type == &type_section)
+			paths += check_paths(item->keys, flags);
+		else if (item->type == &type_map || item->type == &type_optional_map)
+			paths += check_paths(item->keys, own);
+	}
+	return paths;
+}
+
+TEST(test_paths_are_roots)
+{
+	assert_int_equal(check_paths(&policy_keys, 0), 15);
+}
+
 TEST(test_empty)
 {
 	static const char *const texts[] = {

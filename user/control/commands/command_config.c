@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "control/commands/commands.h"
 #include "conf/config_text.h"
+#include "config/keys.h"
 #include "lib/file.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
 #include "control/running/pending.h"
 #include "control/running/rules.h"
+#include "control/running/running_text.h"
 #include "lib/log.h"
 
 /* The response to commands that load whole files. */
@@ -174,6 +177,22 @@ static int check_paths(const struct running *run, struct sl_err *err)
 	return rc;
 }
 
+/* A text that was applied becomes root's configuration: only root may save one with other settings. */
+static int check_settings(const struct running *run, const struct peer *peer, struct sl_err *err)
+{
+	struct policy *roots;
+	int r;
+
+	if (!run->source.applied || peer->uid == 0 || peer->uid == geteuid())
+		return 0;
+	r = policy_load(run->config_path, &roots, err);
+	if (r < 0)
+		return r;
+	r = config_text_check_settings(roots, run->file, KEY_ROOT | KEY_RESTART, err);
+	policy_free(roots);
+	return r;
+}
+
 /* The new text of `path`: the target if config_path is a symbolic link. To be freed. */
 static int make_text(const struct running *run, const char *path, char **ret, size_t *ret_size,
 		     struct sl_err *err)
@@ -252,6 +271,8 @@ int command_save(struct commands *ctx, const struct command_request *request, js
 	if (!r)
 		r = check_paths(ctx->running, err);
 	if (!r)
+		r = check_settings(ctx->running, request->peer, err);
+	if (!r)
 		r = http_rules_save(ctx->running, &files, err);
 	if (!r)
 		r = save(ctx, request, path, err);
@@ -291,7 +312,9 @@ static int diff_file(struct commands *ctx, const struct command_request *request
 		     json_t **ret, struct sl_err *err)
 {
 	const char *text = arg_text(request, "text");
+	struct running *run = ctx->running;
 	struct policy *policy = NULL;
+	struct reach_of reach;
 	int r = text ? 0 : sl_err_set(err, EINVAL, "'text' is required beside 'path'");
 
 	/* The file may name others, and an error quotes their text. */
@@ -299,8 +322,15 @@ static int diff_file(struct commands *ctx, const struct command_request *request
 		r = sl_err_set(err, EPERM, "permission denied: 'diff FILE' needs root or membership in "
 			       "control.group (you have read-only access; 'diff' without a file is "
 			       "allowed)");
+	if (r < 0)
+		return r;
+	r = reach_of_begin(run->config_path, run->state_dir, run->policy, request->peer->uid, path, &reach,
+			   err);
 	if (!r)
 		r = policy_parse(path, text, strlen(text), &policy, err);
+	if (r < 0)
+		reach_hide(err);
+	reach_of_end(&reach);
 	if (!r) {
 		*ret = json_pack("{s:o, s:o}", "running", policy_to_json(ctx->running->policy), "file",
 				 policy_to_json(policy));

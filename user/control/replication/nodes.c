@@ -117,12 +117,11 @@ static int make_quotas(struct nodes *nodes, struct sl_err *err)
 
 int nodes_open(struct nodes *nodes, struct sl_err *err)
 {
-	const struct cluster_def *def = nodes->running->file->cluster;
+	const struct cluster_def *def = nodes->running->started->cluster;
 	struct engine *engine = nodes->running->requests.engine;
 	struct counters *counters = engine ? engine->ledger.counters : NULL;
 	int r = 0;
 
-	/* The file in force may differ from the one read at start. */
 	if (!def) {
 		replication_close(nodes);
 		return 0;

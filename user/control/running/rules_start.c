@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/keys.h"
 #include "control/running/audit.h"
 #include "control/running/entries.h"
 #include "control/running/feeds.h"
@@ -350,7 +351,8 @@ static int commit_config_text(struct running *run, struct change *change, json_t
 		r = put_together(change->file, change->live, dropped, &change->running, err);
 	if (r < 0)
 		return r;
-	r = reach_of_http(run->policy->http, change->running->http, err);
+	if (reach_is_set())
+		r = config_text_check_settings(run->policy, change->running, KEY_ROOT, err);
 	if (r < 0)
 		return r;
 	config_text_note_settings(run->started, change->file, notes);

@@ -185,41 +185,25 @@ void reach_of_end(struct reach_of *reach)
 	memset(reach, 0, sizeof(*reach));
 }
 
-static int check(const char *before, const char *after, struct sl_err *err)
+struct settings {
+	struct sl_err *err;
+	int rc;
+};
+
+static void refuse_setting(const char *key, void *arg)
 {
-	return !after || (before && !strcmp(before, after)) ? 0 : reach_check(after, err);
+	struct settings *settings = arg;
+
+	if (!settings->rc)
+		settings->rc = sl_err_set(settings->err, EACCES, "%s: only root's configuration may change it; "
+					  "accepted: its value there", key);
 }
 
-static bool has_token_file(const struct http_def *def, const char *path)
+int config_text_check_settings(const struct policy *roots, const struct policy *policy, u32 flags,
+			       struct sl_err *err)
 {
-	for (size_t i = 0; i < def->caller_count; i++)
-		if (def->caller[i].token_file && !strcmp(def->caller[i].token_file, path))
-			return true;
-	return false;
-}
+	struct settings settings = { .err = err };
 
-int reach_of_http(const struct http_def *before, const struct http_def *after, struct sl_err *err)
-{
-	static const struct http_def none;
-	const char *log;
-	int r;
-
-	if (!after || !reach_is_set())
-		return 0;
-	if (!before)
-		before = &none;
-	log = before->decision_log;
-	r = check(before->rules_dir, after->rules_dir, err);
-	if (!r)
-		r = check(before->cert, after->cert, err);
-	if (!r)
-		r = check(before->key, after->key, err);
-	if (!r)
-		r = check(before->client_ca, after->client_ca, err);
-	for (size_t i = 0; !r && i < after->caller_count; i++)
-		if (after->caller[i].token_file && !has_token_file(before, after->caller[i].token_file))
-			r = reach_check(after->caller[i].token_file, err);
-	if (!r && after->decision_log && (!log || strcmp(log, after->decision_log) != 0))
-		r = reach_check_new(after->decision_log, err);
-	return r;
+	keys_changed(&policy_keys, roots, policy, flags, "", refuse_setting, &settings);
+	return settings.rc;
 }

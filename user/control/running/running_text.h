@@ -47,7 +47,11 @@ int reach_of_begin(const char *config_path, const char *state_dir, const struct 
 		   uid_t uid, const char *own, struct reach_of *ret, struct sl_err *err);
 void reach_of_end(struct reach_of *reach);
 
-/* Files that are opened when it is in force: each as before, or in reach. */
-int reach_of_http(const struct http_def *before, const struct http_def *after, struct sl_err *err);
+/*
+ * Keys with one of `flags` (enum key_flag) whose value differs from root's configuration: 0 if none,
+ * else -EACCES, and err names the first.
+ */
+int config_text_check_settings(const struct policy *roots, const struct policy *policy, u32 flags,
+			       struct sl_err *err);
 
 #endif
