@@ -56,7 +56,7 @@ static __always_inline int meter_counts(const struct sl_rules *rules, const stru
 	return meter->prefix[pkt->family & 1] != SL_PREFIX_NONE && charge_cost(meter, pkt);
 }
 
-/* Adds a limit and those of its meters that count the packet, if any does. */
+/* Adds a limit and those of its meters that count the packet, if any does and there is room. */
 SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	u32 i, meter = index, bits = 0, at, match;
@@ -68,8 +68,6 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u3
 	m = &ev->matches;
 	match = m->limits;
 	OPAQUE(match);
-	if (match >= SL_MATCHES_MAX)
-		return 0;
 	for (i = 0; i < SL_CHARGES_MAX; i++) {
 		limit = limit_at(rules, meter);
 		if (!limit)
@@ -77,7 +75,7 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u3
 		if (meter_counts(rules, limit, &ev->pkt)) {
 			at = m->charges;
 			OPAQUE(at);
-			if (at >= SL_CHARGES_MAX) {
+			if (at >= SL_CHARGES_MAX || match >= SL_MATCHES_MAX) {
 				m->too_many = 1;
 				break;
 			}
@@ -88,7 +86,7 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u3
 		}
 		meter = limit->next;
 	}
-	if (!bits)
+	if (!bits || match >= SL_MATCHES_MAX)
 		return 0;
 	m->limit[match] = index;
 	m->meters[match] = bits;
@@ -98,21 +96,57 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u3
 	return 1;
 }
 
-static __always_inline void meters_collect(const struct sl_rules *rules, struct evaluation *ev)
+static __always_inline void meters_reset(struct matches *m)
 {
-	struct matches *m = &ev->matches;
-	u32 n, index;
-
 	m->limits = m->charges = 0;
 	m->dropping = m->soft = m->full = m->own = 0;
 	m->too_many = 0;
-	for (n = 0; n < SL_MATCHES_MAX; n++) {
+}
+
+/* Adds the limits in ev->match, in file order, until one has no room. */
+static __always_inline void meters_take(const struct sl_rules *rules, struct evaluation *ev)
+{
+	u32 n, index;
+
+	for (n = 0; n < SL_LIMITS_MAX && !ev->matches.too_many; n++) {
 		index = bitmap_next(&ev->match);
 		if (index >= SL_LIMITS_MAX)
 			return;
 		meters_add(rules, ev, index);
 	}
-	m->too_many |= bitmap_next(&ev->match) < SL_LIMITS_MAX;
+}
+
+/*
+ * Collects the limits in ev->match. Where not all have room, those that drop come first: 1 if one
+ * of these was left out. Global: rare, and its loops are verified once.
+ */
+SL_GLOBAL int meters_choose(const struct sl_rules *rules, struct evaluation *ev,
+			    const struct sl_bitmap *match)
+{
+	u32 i, left_out;
+
+	if (!rules || !ev || !match)
+		return 0;
+	meters_reset(&ev->matches);
+	for (i = 0; i < SL_BITMAP_WORDS; i++)
+		ev->match.w[i] = match->w[i] & rules->dropping.w[i];
+	meters_take(rules, ev);
+	left_out = ev->matches.too_many;
+	for (i = 0; i < SL_BITMAP_WORDS; i++)
+		ev->match.w[i] = match->w[i] & ~rules->dropping.w[i];
+	meters_take(rules, ev);
+	ev->matches.too_many = 1;
+	return left_out;
+}
+
+/* Collects what is to be charged. 1: a limit that drops had no room. */
+static __always_inline int meters_collect(const struct sl_rules *rules, struct evaluation *ev)
+{
+	struct sl_bitmap match = ev->match;
+
+	meters_reset(&ev->matches);
+	meters_take(rules, ev);
+	return ev->matches.too_many && meters_choose(rules, ev, &match);
 }
 
 /* Entry `i` of the meters to be charged; it is below SL_CHARGES_MAX anyway. */
@@ -494,17 +528,17 @@ SL_GLOBAL int meters_remember_passed(const struct sl_rules *rules, struct evalua
 static __always_inline enum stage_result meters_all(const struct sl_rules *rules,
 						    struct evaluation *ev)
 {
+	int left_out = meters_collect(rules, ev);
 	enum charge result;
 
-	meters_collect(rules, ev);
+	/* It hides which limits it belongs to: it must not escape one that is left out. */
+	if (left_out && is_l4_hidden(ev->pkt.flags)) {
+		ev->pkt.reason = SL_R_TOO_MANY_LIMITS;
+		return STAGE_DROP;
+	}
 	if (!ev->matches.limits) {
 		ev->pkt.reason = SL_R_NO_MATCH;
 		return STAGE_PASS;
-	}
-	/* It hides which limits it belongs to: it must not escape those that are left out. */
-	if (ev->matches.too_many && is_l4_hidden(ev->pkt.flags)) {
-		ev->pkt.reason = SL_R_TOO_MANY_LIMITS;
-		return STAGE_DROP;
 	}
 	ev->pkt.reason = ev->matches.too_many ? SL_R_TOO_MANY_LIMITS : SL_R_WITHIN;
 	result = meters_charge(rules, ev, ev->matches.dropping);

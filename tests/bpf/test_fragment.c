@@ -157,6 +157,73 @@ CASE_TEST(unknown_first)
 	CASES_RUN(t, cases);
 }
 
+/* `count` limits to ports from 1000 on, each with `rest`, and behind them one on port 53. */
+static void many_limits(struct target *t, u32 count, const char *rest, const char *last)
+{
+	char text[4096] = "limits:\n";
+	size_t used = strlen(text);
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		used += snprintf(text + used, sizeof(text) - used,
+				 "- {name: p%u, match: {dport: %u}, %s}\n", i, 1000 + i, rest);
+	snprintf(text + used, sizeof(text) - used, "%s", last);
+	target_reset(t);
+	case_policy(t, "%s", text);
+}
+
+/*
+ * A packet whose port is not known may belong to more limits than can be charged. Those that drop
+ * are charged first; it is dropped only where one of them is left out.
+ */
+CASE_TEST(too_many_limits)
+{
+#define MANY SL_ACT_PASS, SL_R_TOO_MANY_LIMITS
+#define LEFT_OUT SL_ACT_DROP, SL_R_TOO_MANY_LIMITS
+#define SHADOW "rate: 1 packets/h, mode: shadow"
+#define TAG "rate: 1 packets/h, action: tag, tag: {dscp: cs1}"
+#define NINE_HEADERS .v6 = true, .ext = { 60, 60, 60, 60, 60, 60, 60, 60, 60 }
+	static const char dns[] = "- {name: dns, match: {dport: 53}, rate: 1 packets/h}\n";
+	static const struct packet_case passes[] = {
+		{ "later", { LATER(0) }, MANY },
+		{ "later, again", { LATER(0) }, MANY },
+		{ "IPv6, later", { V6, LATER(0) }, MANY },
+		{ "nine headers", { NINE_HEADERS }, MANY },
+	};
+	static const struct packet_case tagged[] = {
+		{ "later", { LATER(0) }, MANY },
+		{ "later, over", { LATER(0) }, SL_ACT_TAG, SL_R_OVER },
+	};
+	static const struct packet_case one_drops[] = {
+		{ "later, within the one that drops", { LATER(0) }, MANY },
+		{ "later, over it", { LATER(0) }, OVER },
+		{ "nine headers", { NINE_HEADERS }, MANY },
+		{ "nine headers, over", { NINE_HEADERS }, OVER },
+		{ "another port", { .dport = 54 }, OTHER },
+		{ "another source", { .src = "192.0.2.9", .dport = 53 }, WITHIN },
+	};
+	static const struct packet_case all_drop[] = {
+		{ "later", { LATER(0) }, LEFT_OUT },
+		{ "nine headers", { NINE_HEADERS }, LEFT_OUT },
+		{ "of port 1000", { .dport = 1000 }, WITHIN },
+	};
+	static const struct packet_case not_counted[] = {
+		{ "UDP opens no connection", { LATER(0) }, OTHER },
+		{ "TCP may", { .proto = 6, LATER(0) }, LEFT_OUT },
+	};
+
+	many_limits(t, 17, SHADOW, "");
+	CASES_RUN(t, passes);
+	many_limits(t, 17, TAG, "");
+	CASES_RUN(t, tagged);
+	many_limits(t, 17, SHADOW, dns);
+	CASES_RUN(t, one_drops);
+	many_limits(t, 17, "rate: 1 packets/h", "");
+	CASES_RUN(t, all_drop);
+	many_limits(t, 17, "rate: 1 connections/h", "");
+	CASES_RUN(t, not_counted);
+}
+
 /* One packet an hour to port 53, which is used up. */
 #define DNS "limits: [{name: dns, match: {proto: udp, dport: 53}, per: [], rate: 1 packets/h}]\n"
 
