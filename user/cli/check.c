@@ -21,6 +21,7 @@
 #include "packet/compile/compile.h"
 #include "lib/cpus.h"
 #include "request/rules/override_value.h"
+#include "request/rules/request_text.h"
 #include "request/rules/rule.h"
 
 /* The seed and the clock do not change the result for a file; on how many CPUs it runs does: which limits have leases. */

@@ -10,6 +10,23 @@ struct bytes {
 	size_t len;
 };
 
+/* What may stand around a header's value (RFC 9110, 5.6.3). */
+static inline int is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static inline struct bytes bytes_trim(struct bytes text)
+{
+	while (text.len && is_blank(text.at[0])) {
+		text.at++;
+		text.len--;
+	}
+	while (text.len && is_blank(text.at[text.len - 1]))
+		text.len--;
+	return text;
+}
+
 #define BYTES_OF(literal) ((struct bytes){ literal, sizeof(literal) - 1 })
 
 #endif

@@ -26,6 +26,7 @@
 #include "lib/hash.h"
 #include "lib/publish.h"
 #include "request/engine/decide_private.h"
+#include "request/rules/request_text.h"
 #include "request/rules/override_value.h"
 
 /* Roles of bucket states, and tags of the parts of a key. */

@@ -16,11 +16,11 @@
 /* The number of own_list that has the value, or ~0. */
 static u32 find_own(const struct rule *rule, const struct override_index *index, const char *value)
 {
-	struct bytes key;
+	struct override_key key;
 	u32 number;
 
-	if (override_value_reason(rule, (struct bytes){ value, strlen(value) }, &key) ||
-	    !override_table_find(index->own, override_hash(rule, key), &number))
+	if (override_key_read(rule, (struct bytes){ value, strlen(value) }, &key) ||
+	    !override_table_find(index->own, key.hash, &number))
 		return ~0U;
 	return number;
 }
@@ -52,10 +52,10 @@ static int forget_own(const struct rule *rule, struct override_index *index, con
 	index->own->values = (struct numbers){ .size = 0 };
 	for (u32 i = 0; i < index->own_count; i++) {
 		const char *text = index->own_list[i].value;
-		struct bytes key;
+		struct override_key key;
 
-		if (override_value_reason(rule, (struct bytes){ text, strlen(text) }, &key) ||
-		    numbers_add(&index->own->values, override_hash(rule, key), i))
+		if (override_key_read(rule, (struct bytes){ text, strlen(text) }, &key) ||
+		    override_table_add(index->own, &key, i))
 			return -ENOMEM;
 	}
 	return 0;

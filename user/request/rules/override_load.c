@@ -27,7 +27,7 @@
 struct file_making {
 	struct making m;
 	struct override_lines lines;
-	u64 hash;			/* of the value of this line */
+	struct override_key key;	/* of the value of this line */
 };
 
 /* "1000 requests/m" or "1000 requests/m burst 50". */
@@ -103,10 +103,9 @@ static int is_line_of(void *arg, struct bytes value, int line, size_t column)
 {
 	const struct file_making *f = arg;
 	const struct rule *rule = &f->m.draft->rule;
-	struct bytes key;
+	struct override_key key;
 
-	return !override_value_reason(rule, value, &key) && override_hash(rule, key) == f->hash ?
-		       line : 0;
+	return !override_key_read(rule, value, &key) && key.hash == f->key.hash ? line : 0;
 }
 
 /* The line where a value with this hash comes first: for the error about the second. */
@@ -131,14 +130,12 @@ static int read_value(void *arg, struct bytes value, int line, size_t column)
 {
 	struct file_making *f = arg;
 	const struct rule *rule = &f->m.draft->rule;
-	struct bytes key;
-	const char *reason = override_value_reason(rule, value, &key);
+	const char *reason = override_key_read(rule, value, &f->key);
 	u32 known;
 
 	if (reason)
 		return override_line_fail(&f->lines, line, column, "found %s", reason);
-	f->hash = override_hash(rule, key);
-	if (override_table_find(f->m.table, f->hash, &known))
+	if (override_table_find(f->m.table, f->key.hash, &known))
 		return override_line_fail(&f->lines, line, 0, "found a value again, first in line "
 					  "%d; accepted: each value once", first_line(f));
 	return 0;
@@ -148,7 +145,7 @@ static int add_value(void *arg, u32 number)
 {
 	struct file_making *f = arg;
 
-	return numbers_add(&f->m.table->values, f->hash, number) ? read_no_memory(f->m.r) : 0;
+	return override_table_add(f->m.table, &f->key, number) ? read_no_memory(f->m.r) : 0;
 }
 
 /* ---- the file ---- */
@@ -289,11 +286,11 @@ static void write_own(struct writer *w, const struct draft *draft, const char *v
 
 static bool is_in_overrides_file(const struct rule *rule, const char *value)
 {
-	struct bytes key;
+	struct override_key key;
 	u32 known;
 
-	return !override_value_reason(rule, (struct bytes){ value, strlen(value) }, &key) &&
-	       override_table_find(rule->overrides->file, override_hash(rule, key), &known);
+	return !override_key_read(rule, (struct bytes){ value, strlen(value) }, &key) &&
+	       override_table_find(rule->overrides->file, key.hash, &known);
 }
 
 void override_write_own(struct writer *w, const struct draft *draft, bool live, u32 most)

@@ -114,31 +114,6 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret)
 	return rc;
 }
 
-/* Addresses are looked up by their group: other prefixes would never match. */
-const char *override_value_reason(const struct rule *rule, struct bytes value, struct bytes *ret)
-{
-	const char *slash = memchr(value.at, '/', value.len);
-	struct bytes addr = { value.at, slash ? (size_t)(slash - value.at) : value.len };
-	struct sl_addr parsed;
-	char *end;
-	u8 family;
-
-	*ret = value;
-	if (!value.len)
-		return "an empty value; accepted: 1 byte or more";
-	if (value.len > REQUEST_VALUE_MAX)
-		return "a value of more than 65536 bytes";
-	if (!slash || !(rule->prefix.count[SL_V4] || rule->prefix.count[SL_V6]) ||
-	    !value_address(addr, &parsed, &family) || !rule->prefix.count[family])
-		return NULL;
-	if (strtoul(slash + 1, &end, 10) != rule->prefix.len[family][0] ||
-	    end != value.at + value.len)
-		return "a prefix of another length than the rule's first, by which addresses are "
-		       "grouped; accepted: an address, or a prefix of that length";
-	*ret = addr;
-	return NULL;
-}
-
 /* ---- those in the rule file ---- */
 
 struct own_reading {
@@ -280,15 +255,13 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 	struct making *m = &making->m;
 	const struct yaml_node *at = own->value_at;
 	struct override_own *place;
-	struct bytes key;
-	const char *reason = override_value_reason(&m->draft->rule, own->value, &key);
-	u64 hash;
+	struct override_key key;
+	const char *reason = override_key_read(&m->draft->rule, own->value, &key);
 	u32 known;
 
 	if (reason)
 		return read_fail(m->r, at, EINVAL, "found %s", reason);
-	hash = override_hash(&m->draft->rule, key);
-	if (override_table_find(m->table, hash, &known)) {
+	if (override_table_find(m->table, key.hash, &known)) {
 		if (!making->live)
 			return read_fail(m->r, at, EINVAL, "found %s again, first in line %d; "
 					 "accepted: each value once", read_found(m->r, at),
@@ -299,10 +272,10 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 			strcmp(index->own_list[known].value, own->value.at) != 0;
 		return 0;
 	}
-	if (own->removed && !override_table_find(index->file, hash, &known))
+	if (own->removed && !override_table_find(index->file, key.hash, &known))
 		return read_fail(m->r, at, EINVAL, "%s has no limits of its own", own->value.at);
 	place = new_own(index);
-	if (!place || numbers_add(&m->table->values, hash, index->own_count))
+	if (!place || override_table_add(m->table, &key, index->own_count))
 		return read_no_memory(m->r);
 	*place = (struct override_own){
 		.value = arena_text(override_arena(m->table), own->value.at, own->value.len),

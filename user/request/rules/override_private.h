@@ -11,7 +11,8 @@
  */
 struct override_table {
 	u32 users;			/* rule sets that share it; of the main thread */
-	struct numbers values;		/* index into limits, by override_hash() */
+	struct numbers values;		/* index into limits, by override_key.hash */
+	struct net_lengths nets;	/* of the networks among the values */
 	struct override_limits **limits;	/* distinct ones */
 	u32 limits_count;
 	struct numbers made;		/* the same by their hash, while loading */
@@ -42,11 +43,21 @@ struct override_index {
 	u64 rule_hash;			/* of what they depend on: limits and groups of the rule */
 };
 
-/* Hash of a value, or of its group if it is an address and the rule groups them. */
-u64 override_hash(const struct rule *rule, struct bytes value);
+/* What a value is looked up by: an address, if the rule groups them, by its group; a network as it is. */
+struct override_key {
+	u64 hash;
+	bool is_net;			/* wider than the rule's groups: each in it has the limits */
+	u8 family, len;			/* of a network */
+};
 
+/*
+ * The key of a value as it is written in a file or a command, or the reason why it is invalid: a network
+ * within a group.
+ */
+const char *override_key_read(const struct rule *rule, struct bytes value, struct override_key *ret);
 /* Whether the table has it, and its number. */
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret);
+int override_table_add(struct override_table *table, const struct override_key *key, u32 number);
 /* A copy of a list with room for a power of two, as those of tables and indexes have. */
 void *override_array_copy(const void *array, u32 count, size_t size);
 struct override_table *override_table_new(void);
@@ -84,12 +95,6 @@ const struct rule_limit *override_enforced_limit(const struct draft *draft, u32 
 int override_load_edit(struct making *m, struct override_index *index, const struct rule_edit *edit);
 /* Nothing passes. */
 int override_blocked_limit(struct making *m, struct rule_limit *ret);
-/*
- * The reason why a value is invalid, or NULL and *ret for override_hash(): an address for a
- * prefix of the length that addresses are grouped by.
- */
-const char *override_value_reason(const struct rule *rule, struct bytes value,
-				  struct bytes *ret);
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
 /* Writes `overrides`, up to `most`; `live`: with live changes. */
 void override_write_own(struct writer *w, const struct draft *draft, bool live, u32 most);

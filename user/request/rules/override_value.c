@@ -10,6 +10,7 @@
 
 #include "lib/publish.h"
 #include "request/rules/override_private.h"
+#include "request/rules/request_text.h"
 
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret)
 {
@@ -49,6 +50,7 @@ struct override_table *override_table_copy(struct override_table *table)
 	copy->base->copies++;
 	copy->limits = override_array_copy(table->limits, table->limits_count, sizeof(*table->limits));
 	copy->limits_count = table->limits_count;
+	copy->nets = table->nets;
 	if (copy->limits && !numbers_copy(&table->values, &copy->values) &&
 	    !numbers_copy(&table->made, &copy->made))
 		return copy;
@@ -103,46 +105,114 @@ void override_index_free(struct override_index *index)
 	free(index);
 }
 
-u64 override_hash(const struct rule *rule, struct bytes value)
+int override_table_add(struct override_table *table, const struct override_key *key, u32 number)
 {
-	struct { struct sl_addr addr; u64 family; } group = { 0 };
-	u8 family;
+	if (key->is_net)
+		net_lengths_add(&table->nets, key->family, key->len);
+	return numbers_add(&table->values, key->hash, number);
+}
 
-	if ((rule->prefix.count[SL_V4] || rule->prefix.count[SL_V6]) &&
-	    value_address(value, &group.addr, &family) && rule->prefix.count[family]) {
-		group.addr = sl_addr_mask(group.addr, rule->prefix.len[family][0]);
-		group.family = family;
-		return hash_bytes(hash_seed(), 2, &group, sizeof(group));
+static bool groups_family(const struct rule *rule, u8 family)
+{
+	return rule->prefix.count[family];
+}
+
+static u64 hash_net(struct sl_addr addr, u8 family, u8 len)
+{
+	struct { struct sl_addr addr; u64 family; } group = { sl_addr_mask(addr, len), family };
+
+	return hash_bytes(hash_seed(), (u64)len << 8 | 2, &group, sizeof(group));
+}
+
+const char *override_key_read(const struct rule *rule, struct bytes value, struct override_key *ret)
+{
+	const char *reason = NULL;
+	struct sl_prefix net;
+	int rc;
+
+	if (!value.len)
+		return "an empty value; accepted: 1 byte or more";
+	if (value.len > REQUEST_VALUE_MAX)
+		return "a value of more than 65536 bytes";
+	rc = value_network(value, &net, &reason);
+	if (rc == -EINVAL)
+		return reason;
+	if (rc || !groups_family(rule, net.family)) {
+		*ret = (struct override_key){ .hash = hash_bytes(hash_seed(), 1, value.at, value.len) };
+		return NULL;
 	}
-	return hash_bytes(hash_seed(), 1, value.at, value.len);
+	if (net.len > rule->prefix.len[net.family][0]) {
+		if (net.len != (net.family == SL_V4 ? 32 : 128))
+			return "a network that is narrower than the rule's first prefix, by which addresses are "
+			       "grouped; accepted: an address, or a network of that length or wider";
+		net.len = rule->prefix.len[net.family][0];
+	}
+	*ret = (struct override_key){
+		.hash = hash_net(net.addr, net.family, net.len), .family = net.family, .len = net.len,
+		.is_net = net.len < rule->prefix.len[net.family][0],
+	};
+	return NULL;
+}
+
+/* Live ones and those of the rule file precede those of the overrides_file. */
+static bool find_limits(const struct override_index *index, u64 hash, const struct override_limits **ret)
+{
+	u32 number;
+
+	if (override_table_find(index->own, hash, &number))
+		*ret = index->own_list[number].limits;
+	else if (override_table_find(index->file, hash, &number))
+		*ret = index->file->limits[number];
+	else
+		return false;
+	return true;
+}
+
+static int longer(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+static int next_length(const struct override_index *index, u8 family, int len)
+{
+	return longer(index->own && index->own->nets.any ?
+			      net_lengths_longest(&index->own->nets, family, len) : -1,
+		      index->file && index->file->nets.any ?
+			      net_lengths_longest(&index->file->nets, family, len) : -1);
 }
 
 const struct override_limits *override_value_find(const struct rule *rule, struct bytes value)
 {
 	const struct override_index *index = publish_get(&rule->overrides);
-	u64 hash;
-	u32 number;
+	const struct override_limits *limits = NULL;
+	struct sl_addr addr;
+	int len;
+	u8 family;
 
 	if (!index)
 		return NULL;
-	hash = override_hash(rule, value);
-	if (override_table_find(index->own, hash, &number))
-		return index->own_list[number].limits;
-	if (override_table_find(index->file, hash, &number))
-		return index->file->limits[number];
-	return NULL;
+	if (!value_address(value, &addr, &family) || !groups_family(rule, family)) {
+		find_limits(index, hash_bytes(hash_seed(), 1, value.at, value.len), &limits);
+		return limits;
+	}
+	for (len = rule->prefix.len[family][0]; len >= 0; len = next_length(index, family, len - 1))
+		if (find_limits(index, hash_net(addr, family, len), &limits))
+			break;
+	return limits;
 }
 
 void override_value_where(const struct rule *rule, struct bytes value, bool *ret_in_file,
 			  bool *ret_live)
 {
 	const struct override_index *index = rule->overrides;
-	u64 hash = override_hash(rule, value);
+	struct override_key key;
 	u32 number;
 
-	*ret_in_file = index && override_table_find(index->file, hash, &number);
-	*ret_live = false;
-	if (!index || !override_table_find(index->own, hash, &number))
+	*ret_in_file = *ret_live = false;
+	if (!index || override_key_read(rule, value, &key))
+		return;
+	*ret_in_file = override_table_find(index->file, key.hash, &number);
+	if (!override_table_find(index->own, key.hash, &number))
 		return;
 	*ret_in_file |= index->own_list[number].in_file;
 	*ret_live = index->own_list[number].live;
@@ -152,12 +222,13 @@ u64 override_values(const struct rule *rule)
 {
 	const struct override_index *index = rule->overrides;
 	u64 count = index && index->file ? index->file->values.count : 0;
+	struct override_key key;
 	u32 number;
 
 	for (u32 i = 0; index && i < index->own_count; i++) {
 		const struct override_own *own = &index->own_list[i];
-		struct bytes value = { own->value, strlen(own->value) };
-		bool hides = override_table_find(index->file, override_hash(rule, value), &number);
+		bool hides = !override_key_read(rule, (struct bytes){ own->value, strlen(own->value) }, &key) &&
+			     override_table_find(index->file, key.hash, &number);
 
 		if (own->limits)
 			count += !hides;

@@ -26,7 +26,8 @@ struct override_limits {
 
 /*
  * The limits of a value of the rule's last entry, as the client sent it; NULL: the rule's own
- * apply. An address is looked up by its group (rule->prefix, the finest).
+ * apply. An address is looked up by its group (rule->prefix, the finest), then by the networks that it is in,
+ * the smallest first.
  */
 const struct override_limits *override_value_find(const struct rule *rule, struct bytes value);
 

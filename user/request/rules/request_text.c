@@ -2,11 +2,12 @@
 /* request_text.c - see request_text.h. */
 #include "request/rules/request_text.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "lib/units.h"
 
-#define MAPPED_LO 0xffff00000000ULL	/* ::ffff:0:0/96 */
+#define ADDRESS_TEXT_MAX 128	/* with a zone, a port and blanks */
 
 int hex_digit(unsigned char c)
 {
@@ -30,33 +31,98 @@ static bool copy_text(const char *at, size_t len, char *buf, size_t size)
 	return true;
 }
 
+static bool is_port(const char *at, const char *end)
+{
+	while (at < end && *at >= '0' && *at <= '9')
+		at++;
+	return at == end;
+}
+
+/* Cuts off what proxies write around an address: blanks, brackets, a port, a zone. */
+static struct bytes bare_address(struct bytes v)
+{
+	const char *end, *at;
+
+	v = bytes_trim(v);
+	end = v.at + v.len;
+	if (v.at < end && *v.at == '[') {
+		v.at++;
+		at = memchr(v.at, ']', end - v.at);
+		if (!at || (at + 1 < end && (at[1] != ':' || !is_port(at + 2, end))))
+			return (struct bytes){ NULL, 0 };
+		end = at;
+	} else {
+		at = memchr(v.at, ':', end - v.at);
+		if (at && memchr(v.at, '.', at - v.at) && is_port(at + 1, end))
+			end = at;
+	}
+	at = memchr(v.at, '%', end - v.at);
+	return (struct bytes){ v.at, (at ? at : end) - v.at };
+}
+
+/* Most values are names: their length or their first bytes show it. */
+static bool may_be_address(struct bytes value)
+{
+	if (value.len > ADDRESS_TEXT_MAX)
+		return false;
+	for (size_t i = 0; i < value.len && i < 5; i++) {
+		char c = value.at[i];
+
+		if ((i && (c == ':' || c == '.')) || c == '[' || is_blank(c))
+			return true;
+		if (hex_digit(c) < 0 && c != ':')
+			return false;
+	}
+	return false;
+}
+
+static u64 read_be64(const u8 *at)
+{
+	u64 word;
+
+	memcpy(&word, at, sizeof(word));
+	return __builtin_bswap64(word);
+}
+
+static __attribute__((noinline)) bool read_address(struct bytes value, struct sl_addr *ret, u8 *ret_family)
+{
+	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+	char text[INET6_ADDRSTRLEN];
+	u8 addr[16];
+
+	value = bare_address(value);
+	if (!copy_text(value.at, value.len, text, sizeof(text)))
+		return false;
+	if (inet_pton(AF_INET, text, addr) == 1) {
+		memset(addr + 4, 0, sizeof(addr) - 4);
+		*ret_family = SL_V4;
+	} else if (inet_pton(AF_INET6, text, addr) != 1) {
+		return false;
+	} else if (!memcmp(addr, mapped, sizeof(mapped))) {
+		memcpy(addr, addr + 12, 4);
+		memset(addr + 4, 0, sizeof(addr) - 4);
+		*ret_family = SL_V4;
+	} else {
+		*ret_family = SL_V6;
+	}
+	ret->hi = read_be64(addr);
+	ret->lo = read_be64(addr + 8);
+	return true;
+}
+
+bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family)
+{
+	return may_be_address(value) && read_address(value, ret, ret_family);
+}
+
 bool request_source_parse(struct bytes text, struct sl_prefix *ret)
 {
-	char copy[SL_PREFIX_TEXT + 8], *at = copy, *end;
-	struct sl_prefix prefix;
-	const char *reason;
+	struct sl_prefix source;
 
-	if (!text.len || !copy_text(text.at, text.len, copy, sizeof(copy)) || strchr(copy, '/'))
+	if (!value_address(text, &source.addr, &source.family))
 		return false;
-	if (*at == '[') {
-		end = strchr(++at, ']');
-		if (!end || (end[1] && end[1] != ':'))
-			return false;
-		*end = 0;
-	} else {
-		end = strchr(at, ':');
-		if (end && !strchr(end + 1, ':'))
-			*end = 0;
-	}
-	if (sl_prefix_parse(at, &prefix, &reason))
-		return false;
-	if (prefix.family == SL_V6 && !prefix.addr.hi && prefix.addr.lo >> 32 == MAPPED_LO >> 32) {
-		prefix.family = SL_V4;
-		prefix.len = 32;
-		prefix.addr.hi = prefix.addr.lo << 32;
-		prefix.addr.lo = 0;
-	}
-	*ret = prefix;
+	source.len = source.family == SL_V4 ? 32 : 128;
+	*ret = source;
 	return true;
 }
 

@@ -9,10 +9,13 @@
 #define REQUEST_SOURCE_KEY "sluice_source"
 
 /*
- * An address: "192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7" (which is the first), also with a
- * port ("192.0.2.7:5000", "[2001:db8::1]:5000"). False for anything else ("unix:", a name):
- * then the call has no source, which is no error.
+ * Parses an address as proxies write it: "192.0.2.7", "2001:db8::1", with blanks around it, a port
+ * ("192.0.2.7:5000", "[2001:db8::1]:5000") or a zone ("fe80::1%eth0"), which do not count. An IPv4 address
+ * written as an IPv6 one (::ffff:192.0.2.1) is the IPv4 address. *ret is left-aligned. False for anything
+ * else ("unix:", a name, a network). Rules group such values by prefix.
  */
+bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family);
+/* The same as a prefix of all its bits. A request without an address has no source, which is no error. */
 bool request_source_parse(struct bytes text, struct sl_prefix *ret);
 /* Appends an entry; one too many is left out, and the descriptor matches no rule. */
 void request_add_entry(struct request_descriptor *descriptor, struct bytes key, struct bytes value);

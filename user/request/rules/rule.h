@@ -167,12 +167,6 @@ const struct match_node *ruleset_domain(const struct ruleset *set, struct bytes 
 void ruleset_match_in(const struct ruleset *set, const struct match_node *root,
 		      const struct request_descriptor *descriptor, struct rule_match *ret);
 const struct rule *ruleset_domain_rule(const struct match_node *root);
-/*
- * Whether a value is an address and nothing else: no port, no brackets, no zone, no prefix
- * length. An IPv4 address written as an IPv6 one (::ffff:192.0.2.1) is the IPv4 address. *ret
- * is left-aligned. Rules group such values by prefix.
- */
-bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family);
 /* "api/user": the rule of that domain and path, or NULL. */
 const struct rule *ruleset_find(const struct ruleset *set, const char *name);
 /* A rule as its YAML, for `rule show` and `save`. */

@@ -64,9 +64,9 @@ int read_rule_share_threshold(struct reader *r, const char *text, const struct k
 	struct draft *draft = into;
 	int rc = yaml_bool_read(r, text, key, draft);
 
-	if (!rc && draft->share && draft->b->place == RULE_OF_DESCRIPTOR && !match_is_glob(draft->value))
+	if (!rc && draft->share && draft->b->place == RULE_OF_DESCRIPTOR && !match_is_pattern(draft->value))
 		rc = read_fail(r, r->at, EINVAL, "share_threshold needs a pattern; "
-			       "accepted with it: a value with a '*', as foo*");
+			       "accepted with it: a value with a '*', as foo*, or a network");
 	return rc;
 }
 

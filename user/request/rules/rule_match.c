@@ -2,22 +2,22 @@
 /*
  * rule_match.c - finds the rule of a request's descriptor.
  *
- * Level by level, without backtracking: at each one the exact value comes first, then patterns in
- * the order of the file, then the bare key; a limit counts only if the request's descriptor ends
- * at it. This is envoyproxy/ratelimit's documented order; but keys and values are distinct here
+ * Level by level, without backtracking: at each one the exact value comes first, then the smallest network
+ * that an address is in, then patterns in the order of the file, then the bare key; a limit counts only if
+ * the request's descriptor ends at it. This is envoyproxy/ratelimit's documented order; but keys and values are distinct here
  * (there "a_b" may be key "a" with value "b", or a bare key: a client that chooses a value could
  * choose the descriptor).
  *
  * A level costs one hash of its key if there are more than a few, and one of its value only if there are exact values and it
  * is no longer than the longest of them; patterns are tried one by one.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "lib/publish.h"
+#include "request/rules/request_text.h"
 #include "request/rules/rule_private.h"
 
 /* ---- hashing ---- */
@@ -63,7 +63,7 @@ void index_free(struct index *index)
 /* So many domains, or keys of a level, are compared one by one: that takes less than a hash. */
 #define FEW 4
 
-enum { ABOVE_DOMAIN = 1, ABOVE_GROUP, ABOVE_VALUE };	/* what a hash is of, and below what */
+enum { ABOVE_DOMAIN = 1, ABOVE_GROUP, ABOVE_VALUE, ABOVE_NET };	/* what a hash is of, and below what */
 
 static u64 hash_of(u32 what, u32 id, struct bytes text)
 {
@@ -127,9 +127,84 @@ static struct match_node *find_value(const struct match_trees *trees,
 	return node;
 }
 
-bool match_is_glob(struct bytes text)
+int value_network(struct bytes value, struct sl_prefix *ret, const char **ret_reason)
+{
+	const char *slash = memchr(value.at, '/', value.len);
+	char text[SL_PREFIX_TEXT];
+	struct sl_prefix ignored;
+
+	if (!slash)
+		return request_source_parse(value, ret) ? 0 : -ENOENT;
+	if (value.len >= sizeof(text) ||
+	    !request_source_parse((struct bytes){ value.at, slash - value.at }, &ignored))
+		return -ENOENT;
+	memcpy(text, value.at, value.len);
+	text[value.len] = 0;
+	return sl_prefix_parse(text, ret, ret_reason);
+}
+
+static struct match_node *find_net(const struct match_trees *trees, const struct match_group *group,
+				   const struct sl_prefix *prefix)
+{
+	u64 hash = hash_of(ABOVE_NET, group->id, BYTES_OF("")) ^ sl_prefix_hash(prefix);
+	struct match_net *net;
+	u32 at = hash;
+
+	while ((net = index_next(&trees->index, hash, &at)))
+		if (net->group == group && sl_prefix_equal(&net->prefix, prefix))
+			return net->node;
+	return NULL;
+}
+
+/* The value of the smallest network that an address is in. */
+static struct match_node *find_net_of(const struct match_trees *trees, const struct match_group *group,
+				      struct bytes value)
+{
+	struct match_node *node = NULL;
+	struct sl_prefix prefix;
+	int len;
+
+	if (!request_source_parse(value, &prefix))
+		return NULL;
+	for (len = prefix.len; !node; len--) {
+		len = net_lengths_longest(&group->nets, prefix.family, len);
+		if (len < 0)
+			break;
+		prefix.len = len;
+		prefix.addr = sl_addr_mask(prefix.addr, len);
+		node = find_net(trees, group, &prefix);
+	}
+	return node;
+}
+
+static int add_net(struct ruleset *set, struct match_group *group, const struct sl_prefix *prefix,
+		   struct match_node *node)
+{
+	struct match_trees *trees = &set->private->trees;
+	struct match_net *net;
+
+	if (find_net(trees, group, prefix))
+		return -EEXIST;
+	net = arena_alloc(&set->private->arena, sizeof(*net));
+	if (!net)
+		return -ENOMEM;
+	*net = (struct match_net){ group, *prefix, node };
+	net_lengths_add(&group->nets, prefix->family, prefix->len);
+	return index_add(&trees->index, hash_of(ABOVE_NET, group->id, BYTES_OF("")) ^ sl_prefix_hash(prefix), net);
+}
+
+static bool match_is_glob(struct bytes text)
 {
 	return text.at && memchr(text.at, '*', text.len);
+}
+
+bool match_is_pattern(struct bytes value)
+{
+	struct sl_prefix net;
+	const char *reason;
+
+	return match_is_glob(value) || (value.at && memchr(value.at, '/', value.len) &&
+					!value_network(value, &net, &reason));
 }
 
 static struct match_node *new_node(struct ruleset *set)
@@ -206,6 +281,9 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 	struct match_node *node = new_node(set);
 	struct match_glob glob = { .value = value, .order = trees->ids, .node = node };
 	struct match_group *group;
+	struct sl_prefix prefix;
+	const char *reason;
+	int rc = 0;
 
 	*ret = node;
 	if (!node)
@@ -227,7 +305,9 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 	group->exact_count++;
 	if (value.len > group->value_max)
 		group->value_max = value.len;
-	return index_add(&trees->index, hash_of(ABOVE_VALUE, group->id, value), node);
+	if (!value_network(value, &prefix, &reason))
+		rc = add_net(set, group, &prefix, node);
+	return rc ? rc : index_add(&trees->index, hash_of(ABOVE_VALUE, group->id, value), node);
 }
 
 /* ---- matching ---- */
@@ -285,6 +365,8 @@ static const struct match_node *next_node(const struct match_trees *trees,
 	group = find_group(trees, above, entry->key);
 	if (group && group->exact_count && entry->value.len <= group->value_max)
 		node = find_value(trees, group, entry->value);
+	if (!node && group && group->nets.any)
+		node = find_net_of(trees, group, entry->value);
 	if (node)
 		return node;
 	if (group && group->glob_count)
@@ -354,66 +436,4 @@ const struct rule *ruleset_domain_rule(const struct match_node *root)
 const struct rule *ruleset_of_domain(const struct ruleset *set, struct bytes domain)
 {
 	return ruleset_domain_rule(ruleset_domain(set, domain));
-}
-
-/* ---- values that are addresses ---- */
-
-static u64 read_be64(const u8 *at)
-{
-	u64 word;
-
-	memcpy(&word, at, sizeof(word));
-	return __builtin_bswap64(word);
-}
-
-/* Most values are names: one pass over the bytes suffices for these. */
-static bool may_be_address(struct bytes value)
-{
-	bool colon = false;
-	u32 dots = 0;
-
-	if (value.len < 2 || value.len >= INET6_ADDRSTRLEN)
-		return false;
-	for (size_t i = 0; i < value.len; i++) {
-		char c = value.at[i];
-
-		if (c == ':')
-			colon = true;
-		else if (c == '.')
-			dots++;
-		else if (!((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'f')))
-			return false;
-	}
-	return colon || dots == 3;
-}
-
-static __attribute__((noinline)) bool read_address(struct bytes value, struct sl_addr *ret,
-						   u8 *ret_family)
-{
-	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
-	char text[INET6_ADDRSTRLEN];
-	u8 addr[16];
-
-	memcpy(text, value.at, value.len);
-	text[value.len] = 0;
-	if (inet_pton(AF_INET, text, addr) == 1) {
-		memset(addr + 4, 0, sizeof(addr) - 4);
-		*ret_family = SL_V4;
-	} else if (inet_pton(AF_INET6, text, addr) != 1) {
-		return false;
-	} else if (!memcmp(addr, mapped, sizeof(mapped))) {
-		memcpy(addr, addr + 12, 4);
-		memset(addr + 4, 0, sizeof(addr) - 4);
-		*ret_family = SL_V4;
-	} else {
-		*ret_family = SL_V6;
-	}
-	ret->hi = read_be64(addr);
-	ret->lo = read_be64(addr + 8);
-	return true;
-}
-
-bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family)
-{
-	return may_be_address(value) && read_address(value, ret, ret_family);
 }

@@ -65,6 +65,26 @@ static inline void *index_next(const struct index *index, u64 hash, u32 *at)
 	return NULL;
 }
 
+/* The prefix lengths of a set of networks, so that a look-up tries no others. */
+struct net_lengths {
+	bool any;
+	u64 in_use[SL_V6 + 1][3];	/* by family: bit i is /i */
+};
+
+static inline void net_lengths_add(struct net_lengths *lengths, u8 family, u8 len)
+{
+	lengths->any = true;
+	lengths->in_use[family][len / 64] |= 1ULL << len % 64;
+}
+
+/* The longest one up to len, or -1. */
+static inline int net_lengths_longest(const struct net_lengths *lengths, u8 family, int len)
+{
+	while (len >= 0 && !(lengths->in_use[family][len / 64] >> len % 64 & 1))
+		len--;
+	return len;
+}
+
 /* A descriptor of a file, or a domain (the root of its descriptors). */
 struct match_node {
 	struct rule *rule;		/* NULL: no limit here */
@@ -91,6 +111,7 @@ struct match_group {
 	struct match_glob *glob;	/* values with a '*', as written */
 	u32 glob_count;
 	u32 exact_count;
+	struct net_lengths nets;	/* of the networks among its values */
 	size_t value_max;		/* the longest exact value: longer ones are not hashed */
 };
 
@@ -101,20 +122,32 @@ struct match_glob {
 	struct match_node *node;
 };
 
+/* A value that is an address or a network: any address in it matches. */
+struct match_net {
+	const struct match_group *group;
+	struct sl_prefix prefix;
+	struct match_node *node;
+};
+
 struct match_trees {
-	struct index index;		/* roots by domain, groups by node and key, nodes by value */
+	struct index index;		/* roots by domain, groups by node and key, nodes by value, nets */
 	struct match_node *roots;
 	u32 root_count;
 	u32 ids;
 };
 
+/*
+ * A value that is an address or a network. -ENOENT: neither; -EINVAL, with a reason: an address with a slash
+ * that is no network, as "10.0.0.1/8".
+ */
+int value_network(struct bytes value, struct sl_prefix *ret, const char **ret_reason);
 /* 0 with the domain's root, made where there was none; -ENOMEM. */
 int match_add_domain(struct ruleset *set, const char *domain, struct match_node **ret);
-/* A descriptor below a node; value at NULL: bare. The bytes must stay. */
+/* A descriptor below a node; value at NULL: bare. The bytes must stay. -EEXIST: another value is the same network. */
 int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 	      struct bytes value, struct match_node **ret);
-/* Whether there is a '*' in it. */
-bool match_is_glob(struct bytes text);
+/* Whether a value stands for several: there is a '*' in it, or it is a network. */
+bool match_is_pattern(struct bytes value);
 
 /* A rule that the set no longer uses. */
 struct retired {

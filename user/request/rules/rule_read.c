@@ -212,12 +212,18 @@ static int add_descriptor(struct draft *draft, struct match_node **ret)
 {
 	struct build *b = draft->b;
 	struct bytes key = draft->key, value = draft->value;
+	int rc;
 
 	key.at = arena_text(build_arena(b), key.at, key.len);
 	if (value.at)
 		value.at = arena_text(build_arena(b), value.at, value.len);
-	if (!key.at || (draft->value.at && !value.at) ||
-	    match_add(b->set, b->above, key, value, ret))
+	if (!key.at || (draft->value.at && !value.at))
+		return read_no_memory(&b->r);
+	rc = match_add(b->set, b->above, key, value, ret);
+	if (rc == -EEXIST)
+		return read_fail(&b->r, draft->map, EINVAL, "found another spelling of a network that is a "
+				 "value here already: %s; accepted: each once", value.at);
+	if (rc)
 		return read_no_memory(&b->r);
 	(*ret)->share = draft->share;
 	b->entry[b->depth - 1] = (struct request_entry){ key, value };

@@ -38,9 +38,17 @@ int read_rule_key(struct reader *r, const struct yaml_node *node, void *into)
 /* An empty value means none, as there. */
 int read_rule_value(struct reader *r, const struct yaml_node *node, void *into)
 {
+	struct bytes *value = &((struct draft *)into)->value;
+	struct sl_prefix net;
+	const char *reason;
+	int rc;
+
 	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
 		return 0;
-	return read_bytes(r, node, REQUEST_VALUE_MAX, &((struct draft *)into)->value);
+	rc = read_bytes(r, node, REQUEST_VALUE_MAX, value);
+	if (!rc && value_network(*value, &net, &reason) == -EINVAL)
+		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	return rc;
 }
 
 static void write_key(struct writer *w, const void *from)

@@ -154,6 +154,16 @@ TEST(test_query_errors)
 		assert_null(strstr(reply_headers, "retry-after"));
 		end();
 	}
+	/* A client that sends its own key beside an invented one. */
+	begin("domain=api&d=user:header(X-User)&d=method");
+	header("x-user", "bob", 3);
+	header("x-user", "invented", 8);
+	response.code = RESPONSE_OVER_LIMIT;
+	response.beyond = "too many";
+	forward_auth(&request);
+	assert_string_equal(asked, "api beyond: two different headers where one is expected");
+	assert_int_equal(replied, 429);
+	end();
 	many[strlen(many) - strlen("&d=method")] = 0;
 	begin(many);
 	nginx_check(&request);
@@ -249,6 +259,19 @@ TEST(test_forward_auth)
 	header("x-forwarded-for", "10.0.0.1", 8);
 	header("x-forwarded-for", "10.0.0.2,  192.0.2.9\t", 21);
 	auth_asks("api s=192.0.2.9*1 from 192.0.2.9");
+	begin("domain=api&d=source&source=xff-2");
+	header("x-forwarded-for", "10.0.0.1, 192.0.2.9", 19);
+	header("x-forwarded-for", "192.0.2.10:50001", 16);
+	auth_asks("api source=192.0.2.9*1 from 192.0.2.9");
+	begin("domain=api&d=source&source=xff-3");
+	header("x-forwarded-for", "192.0.2.9:1,192.0.2.10", 22);
+	auth_asks("api source=192.0.2.9:1*1 from 192.0.2.9");
+	begin("domain=api&d=source&source=xff-2");
+	auth_asks("api");
+	begin("domain=api&d=user:header(X-User)");
+	header("x-user", "bob", 3);
+	header("x-user", "bob", 3);
+	auth_asks("api user=bob*1");
 	begin("source=header(X-Peer)&domain=api&d=source");
 	header("x-peer", "[2001:db8::1]:7", 15);
 	auth_asks("api source=[2001:db8::1]:7*1 from 2001:db8::1");

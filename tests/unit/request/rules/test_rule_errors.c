@@ -298,8 +298,15 @@ TEST(test_overrides)
 		/* two spellings of one address, and two addresses of one /64 */
 		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: '2001:DB8::1', block: true}, {value: @'2001:db8::2', block: true}]}",
 		  "again" },
-		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: @10.0.0.0/8, block: true}]}",
-		  "a prefix of that length" },
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: @10.0.0.1/8, block: true}]}",
+		  "host bits are set" },
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: @'2001:db8::/96', block: true}]}",
+		  "narrower than the rule's first prefix" },
+		/* values that could never match */
+		{ D "  - {key: a, value: @10.0.0.1/8, limits: 1 requests/s}", "host bits are set" },
+		{ D "  - {key: a, value: @10.0.0.0/33, limits: 1 requests/s}", "bad prefix length" },
+		{ D "  - {key: a, value: 10.0.0.1, limits: 1 requests/s}\n  - @{key: a, value: '::ffff:10.0.0.1', limits: 1 requests/s}",
+		  "another spelling of a network" },
 	};
 
 	REFUSED(cases);

@@ -53,17 +53,6 @@ static struct bytes get_host(const struct http1_request *request, struct query_r
 	return rl_request->host;
 }
 
-static struct bytes trim(struct bytes text)
-{
-	while (text.len && is_blank(text.at[0])) {
-		text.at++;
-		text.len--;
-	}
-	while (text.len && is_blank(text.at[text.len - 1]))
-		text.len--;
-	return text;
-}
-
 /*
  * The first cookie of that name, in any of the headers. Applications read "SID = x ;" and
  * "SID=\"x\"" as "SID=x", so no such alias gets another budget.
@@ -84,9 +73,9 @@ static struct bytes get_cookie(const struct http1_request *request, const char *
 			if (!stop)
 				stop = end;
 			equals = memchr(at, '=', stop - at);
-			if (!equals || !bytes_equal(trim((struct bytes){ at, equals - at }), name))
+			if (!equals || !bytes_equal(bytes_trim((struct bytes){ at, equals - at }), name))
 				continue;
-			value = trim((struct bytes){ equals + 1, stop - equals - 1 });
+			value = bytes_trim((struct bytes){ equals + 1, stop - equals - 1 });
 			if (value.len > 1 && value.at[0] == '"' && value.at[value.len - 1] == '"')
 				value = (struct bytes){ value.at + 1, value.len - 2 };
 			return value;
@@ -95,22 +84,47 @@ static struct bytes get_cookie(const struct http1_request *request, const char *
 	return (struct bytes){ NULL, 0 };
 }
 
-/* The last address of X-Forwarded-For: the peer of the proxy itself. */
-static struct bytes forwarded_for(const struct http1_request *request)
+/*
+ * The address that stands `depth` from the end of all X-Forwarded-For headers: 1 is the peer of the proxy that
+ * asks, 2 that of the proxy before it. Of a shorter list the first, which the outermost trusted proxy wrote.
+ */
+static struct bytes forwarded_for(const struct http1_request *request, u32 depth)
 {
-	struct bytes last = { NULL, 0 };
-	const char *at;
-	u32 i;
+	struct bytes found = { NULL, 0 };
 
-	for (i = 0; i < request->header_count; i++) {
-		if (bytes_equal(request->header[i].name, "x-forwarded-for"))
-			last = request->header[i].value;
+	for (u32 i = request->header_count; i-- && depth;) {
+		const struct http1_header *header = &request->header[i];
+		size_t end = header->value.len, at;
+
+		if (!bytes_equal(header->name, "x-forwarded-for"))
+			continue;
+		do {
+			for (at = end; at && header->value.at[at - 1] != ',';)
+				at--;
+			found = bytes_trim((struct bytes){ header->value.at + at, end - at });
+			end = at ? at - 1 : 0;
+		} while (--depth && at);
 	}
-	if (!last.len)
-		return last;
-	for (at = last.at + last.len; at > last.at && at[-1] != ',';)
-		at--;
-	return trim((struct bytes){ at, last.at + last.len - at });
+	return found;
+}
+
+/*
+ * A header of the client's. Of two that differ an application may take either, so such a request is refused as
+ * one over its limits.
+ */
+static struct bytes client_header(const struct http1_request *request, struct query_request *rl_request,
+				  const char *name)
+{
+	struct bytes first = http1_find(request, name);
+
+	for (u32 i = 0; i < request->header_count; i++) {
+		struct bytes value = request->header[i].value;
+
+		if (bytes_equal(request->header[i].name, name) &&
+		    (value.len != first.len || memcmp(value.at, first.at, first.len) != 0))
+			rl_request->request.beyond = "two different headers where one is expected";
+	}
+	return first;
 }
 
 /* "header(NAME)" -> NAME in lower case. */
@@ -130,7 +144,7 @@ static bool inside(const char *where, const char *what, bool lower, char *buf, s
 	return true;
 }
 
-/* `source=`: none, xff-last, header(NAME) */
+/* `source=`: none, xff-last, xff-2 to xff-9, header(NAME) */
 static int get_source(const struct http1_request *request, const char *where, struct bytes *ret,
 		      struct sl_err *err)
 {
@@ -140,11 +154,13 @@ static int get_source(const struct http1_request *request, const char *where, st
 	if (!strcmp(where, "none"))
 		return 0;
 	if (!strcmp(where, "xff-last"))
-		*ret = forwarded_for(request);
+		*ret = forwarded_for(request, 1);
+	else if (!strncmp(where, "xff-", 4) && where[4] >= '2' && where[4] <= '9' && !where[5])
+		*ret = forwarded_for(request, where[4] - '0');
 	else if (inside(where, "header", true, name, sizeof(name)))
 		*ret = http1_find(request, name);
 	else
-		return sl_err_set(err, EINVAL, "source=%.64s: accepted: none, xff-last, "
+		return sl_err_set(err, EINVAL, "source=%.64s: accepted: none, xff-last, xff-2 to xff-9, "
 				  "header(NAME)", where);
 	return 0;
 }
@@ -170,7 +186,7 @@ static int value_of(const struct http1_request *request, struct query_request *r
 		text[source.len] = 0;
 		return get_source(request, text, ret, err);
 	} else if (inside(what, "header", true, name, sizeof(name))) {
-		*ret = http1_find(request, name);
+		*ret = client_header(request, rl_request, name);
 	} else if (inside(what, "cookie", false, name, sizeof(name))) {
 		*ret = get_cookie(request, name);
 	} else {

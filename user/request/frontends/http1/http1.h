@@ -84,12 +84,6 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 
 #define HTTP1_BODY_OF_ANY (~0U)			/* a body_right that all have */
 
-/* What may stand around a header's value (RFC 9110, 5.6.3). */
-static inline bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 /* Paths, one line each in http1_routes.c. One that ends in '/' includes everything below it. */
 struct http1_route {
 	const char *method, *path;
