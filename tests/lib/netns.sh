@@ -345,12 +345,13 @@ nft_packets() {
 	on_server nft -j list counter "$@" 2> /dev/null | jq '.nftables[] | .counter? // empty | .packets'
 }
 
-# arrivals_count [N]: counts and drops frames of the client behind sN's XDP; arrived [N]: how many so far.
+# arrivals_count [N [NAME]]: counts and drops frames of the client behind sN's XDP, which may have another
+# name; arrived [N]: how many so far.
 arrivals_count() {
 	local n=${1:-0}
 
 	on_server nft "add table netdev seen$n; add counter netdev seen$n passed;
-		add chain netdev seen$n in { type filter hook ingress device s$n priority 0; };
+		add chain netdev seen$n in { type filter hook ingress device ${2:-s$n} priority 0; };
 		add rule netdev seen$n in ether saddr $MAC_C counter name passed drop" || not_ok "nft on s$n"
 }
 

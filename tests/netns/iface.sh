@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# iface.sh - attach, detach, and an interface that vanishes and returns, by a daemon that has
-# dropped its capabilities; native and generic; MTU 9000. An interface that is not attached, and
-# one that was detached, pass everything.
+# iface.sh - attach, detach, and an interface that is renamed, moves to another namespace, vanishes and
+# returns, by a daemon that has dropped its capabilities; native and generic; MTU 9000. An interface that
+# is not attached, and one that was detached, pass everything.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin iface
@@ -34,7 +34,7 @@ probe() {
 	on_client "$TOOLS/netns/blast" --interface "c$n" --mac $MAC_S --mac-src $MAC_C --src "$src" \
 		--dst "10.$((n + 1)).0.1" --count "$count" --pps 20000 "$@" > "$LAB/probe" ||
 		not_ok "$words: blast"
-	settle "s$n"
+	settle "${NAME_NOW:-s$n}"
 	check "$words: arrived of $(field "$LAB/probe" sent)" $(($(arrived "$n") - seen)) "$least" "$most"
 }
 mode_of() {
@@ -65,6 +65,84 @@ check_is "mode" "$(mode_of s1)" generic
 probe "generic" 1 10.2.1.4 100 20 20
 check_true "detach" ctl detach s1
 probe "detached" 1 10.2.1.4 100 100 100
+
+# ---- renamed: followed by its number
+shown() {
+	ctl status | grep -q "^$1 *$2 "
+}
+rename() {
+	on_server nft delete table netdev seen1 2> /dev/null
+	ip -n "$NS_S" link set "$1" down
+	ip -n "$NS_S" link set "$1" name "$2"
+	ip -n "$NS_S" link set "$2" up
+	arrivals_count 1 "$2"
+}
+programs_of() {
+	ip -n "$NS_S" -j link show "$1" | jq '[.[] | select(.xdp)] | length'
+}
+check_true "attach" ctl attach s1
+rename s1 wan0
+NAME_NOW=wan0
+check_true "status shows the new name" wait_for 5 shown s1 "native, renamed: wan0"
+probe "renamed" 1 10.2.2.1 100 20 20
+daemon_kill TERM
+daemon_run
+check_true "a new daemon follows it" shown s1 "native, renamed: wan0"
+probe "limited" 1 10.2.2.2 100 20 20
+check_true "detach by the configured name" ctl detach s1
+check_is "programs left on wan0" "$(programs_of wan0)" 0
+probe "detached" 1 10.2.2.1 100 100 100
+rename wan0 s1
+check_true "attach" ctl attach s1
+rename s1 wan0
+check_true "renamed" wait_for 5 shown s1 "native, renamed: wan0"
+ip -n "$NS_S" link add s1 type veth
+check_true "another interface with the name is attached" wait_for 5 shown s1 native
+check_is "and the first one is detached" "$(programs_of s1) $(programs_of wan0)" "1 0"
+probe "it passes everything" 1 10.2.2.3 100 100 100
+check_true "the new name, attached" ctl attach wan0
+probe "limited" 1 10.2.2.4 100 20 20
+ip -n "$NS_S" link set wan0 down
+ip -n "$NS_S" link del s1
+ip -n "$NS_S" link set wan0 name s1
+ip -n "$NS_S" link set s1 up
+check_true "back under the name that is configured too: attached in its place" wait_for 5 shown s1 native
+check_true "and not twice" shown wan0 absent
+check_true "detach both" sh -c "'$BIN/sluicectl' -s '$SOCKET' detach s1 && '$BIN/sluicectl' -s '$SOCKET' detach wan0"
+check_is "programs left on s1" "$(programs_of s1)" 0
+unset NAME_NOW
+
+# ---- moved to another namespace: the program goes along, and limits until it is detached
+lab_link 2
+check_true "attach" ctl attach s2
+ip -n "$NS_S" link set s2 netns "$NS_C"
+ip -n "$NS_C" link set s2 up
+on_client nft "add table netdev moved; add counter netdev moved passed;
+	add chain netdev moved in { type filter hook ingress device s2 priority 0; };
+	add rule netdev moved in ether saddr $MAC_C counter name passed drop" || not_ok "nft on s2"
+moved_count() {
+	on_client nft -j list counter netdev moved passed | jq '.nftables[] | .counter? // empty | .packets'
+}
+moved_received() {
+	[ "$(ip -n "$NS_C" -j -s link show s2 | jq '.[0].stats64.rx.packets')" -ge "$1" ]
+}
+# moved_probe WORDS SRC EXPECTED: of 100 frames so many arrive behind its XDP, in the other namespace.
+moved_probe() {
+	local seen received
+
+	seen=$(moved_count)
+	received=$(ip -n "$NS_C" -j -s link show s2 | jq '.[0].stats64.rx.packets')
+	on_client "$TOOLS/netns/blast" --interface c2 --mac $MAC_S --mac-src $MAC_C --src "$2" --dst 10.3.0.1 \
+		--count 100 --pps 20000 > "$LAB/probe"
+	wait_for 5 moved_received $((received + 100)) || not_ok "s2 has not received all"
+	check_is "$1: arrived of 100" $(($(moved_count) - seen)) "$3"
+}
+check_true "status shows it" wait_for 5 shown s2 moved
+moved_probe "moved" 10.3.1.1 20
+check_true "detach" ctl detach s2
+moved_probe "detached" 10.3.1.1 100
+check_is "no longer listed" "$(mode_of s2)" ""
+ip -n "$NS_C" link del s2
 
 # ---- an interface that vanishes and returns
 ip -n "$NS_S" link del s0

@@ -3,17 +3,16 @@
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "lib/links.h"
 #include "lib/units.h"
 
 /* A frame of one page less the headroom of XDP and the kernel's shared info: 4096 - 256 - 320. */
@@ -48,75 +47,9 @@ static u32 ethtool_value(const struct doctor *d, u32 command)
 
 /* ------------------------------------------------------------------ what is attached */
 
-/* Of rtnetlink, not of /sys: that may show another network namespace. */
-struct link {
-	u32 xdp_mode;		/* XDP_ATTACHED_* */
-	u32 xdp_program;
-	u32 mtu;
-	u64 lost;		/* by the card, before XDP */
-};
-
-static void read_xdp(const struct rtattr *xdp, struct link *ret)
-{
-	int left = (int)RTA_PAYLOAD(xdp);
-
-	for (const struct rtattr *a = RTA_DATA(xdp); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		if ((a->rta_type & NLA_TYPE_MASK) == IFLA_XDP_ATTACHED)
-			ret->xdp_mode = *(const u8 *)RTA_DATA(a);
-		if ((a->rta_type & NLA_TYPE_MASK) == IFLA_XDP_PROG_ID)
-			memcpy(&ret->xdp_program, RTA_DATA(a), sizeof(u32));
-	}
-}
-
-static void read_link(struct nlmsghdr *head, struct link *ret)
-{
-	int left = (int)IFLA_PAYLOAD(head);
-	struct rtnl_link_stats64 stats = {};
-
-	for (const struct rtattr *a = IFLA_RTA(NLMSG_DATA(head)); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		size_t size = RTA_PAYLOAD(a);
-
-		switch (a->rta_type & NLA_TYPE_MASK) {
-		case IFLA_XDP:
-			read_xdp(a, ret);
-			break;
-		case IFLA_MTU:
-			memcpy(&ret->mtu, RTA_DATA(a), sizeof(u32));
-			break;
-		case IFLA_STATS64:
-			memcpy(&stats, RTA_DATA(a), size < sizeof(stats) ? size : sizeof(stats));
-			ret->lost = stats.rx_missed_errors + stats.rx_fifo_errors + stats.rx_over_errors;
-			break;
-		}
-	}
-}
-
 static int link_of(const char *ifname, struct link *ret)
 {
-	struct {
-		struct nlmsghdr head;
-		struct ifinfomsg info;
-	} ask = { .head = { .nlmsg_len = sizeof(ask), .nlmsg_type = RTM_GETLINK, .nlmsg_flags = NLM_F_REQUEST },
-		  .info = { .ifi_family = AF_UNSPEC, .ifi_index = (int)if_nametoindex(ifname) } };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	/* A link with many virtual functions has a long message. */
-	size_t room = 1 << 20;
-	char *buf = malloc(room);
-	struct nlmsghdr *head = (struct nlmsghdr *)buf;
-	ssize_t n = -1;
-	int r = -ENODEV;
-
-	*ret = (struct link){ 0 };
-	if (fd >= 0 && buf && send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
-		n = recv(fd, buf, room, 0);
-	if (n > 0 && NLMSG_OK(head, (u32)n) && head->nlmsg_type == RTM_NEWLINK) {
-		read_link(head, ret);
-		r = 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	free(buf);
-	return r;
+	return link_get(if_nametoindex(ifname), true, ret);
 }
 
 static void attached(struct doctor *d)
@@ -158,7 +91,7 @@ static void other_programs(struct doctor *d)
 	} else if (link.xdp_mode != XDP_ATTACHED_NONE) {
 		snprintf(mend, sizeof(mend), "ip link set dev %s xdp off    (removes the other program)", d->ifname);
 		doctor_found(d, LEVEL_WARN, mend, "a program is attached (id %u), and the daemon does not call it "
-			     "its own", link.xdp_program);
+			     "its own", link.xdp_prog);
 	} else {
 		doctor_found(d, LEVEL_OK, NULL, "none");
 	}

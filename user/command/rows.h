@@ -51,7 +51,7 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     LINE_WHEN("packet_tier", "\n"),
 	     TABLE_WHEN("packet_tier", "interfaces", "no interface is configured; add one with: sluicectl "
 		   "attach IFACE", COL("INTERFACE", "$name"),
-		   COL("STATE", "$state{, with other programs$dispatcher}"),
+		   COL("STATE", "$state{, renamed: $renamed}{, with other programs$dispatcher}"),
 		   COL(">PASSED/S", "$per_second.pass+per_second.tag:rate"),
 		   COL(">DROPPED/S", "$per_second.drop:rate"),
 		   HIDE(">PASSED", "$packets.pass+packets.tag:n", 2),
@@ -59,6 +59,8 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     EACH("interfaces", "{$name: NOT LIMITED: another program removed$state=removed its XDP "
 		  "program; run: sluicectl attach $name|$name: NOT LIMITED: another program "
 		  "replaced$state=replaced its XDP program; run: sluicectl attach $name}"),
+	     EACH("interfaces", "{$name: moved to another network namespace$state=moved, where its limits hold until: "
+		  "sluicectl detach $name}"),
 	     EACH("interfaces", "{$name: $error}")))
 
 COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict and reason",

@@ -2,10 +2,10 @@
 /*
  * netlink.c - see netlink.h.
  *
- * The content of link and address messages is ignored: each causes a rescan a moment later, so
- * that a thousand addresses at boot cause one; at once where a configured interface has appeared,
- * which should be limited before it carries traffic. Lost messages (ENOBUFS) do the same. Routes have a
- * socket of their own, and only default routes count: a router may have a million others that
+ * Of the content of link and address messages only a move to another namespace is read: each
+ * causes a rescan a moment later, so that a thousand addresses at boot cause one; at once where a
+ * configured interface has appeared, which should be limited before it carries traffic. Lost messages
+ * (ENOBUFS) do the same. Routes have a socket of their own, and only default routes count: a router may have a million others that
  * change all the time, and a rescan reads them all.
  */
 #include "daemon/netlink.h"
@@ -36,14 +36,35 @@ static void on_rescan(evutil_socket_t fd, short what, void *arg)
 	netlink_rescan(arg);
 }
 
+/* An interface that goes to another namespace is reported as deleted, with where it is now. */
+static void note_moved(struct daemon *d, const char *buf, size_t size)
+{
+	const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)buf;
+	unsigned int left = (unsigned int)size;
+
+	for (; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
+		const struct ifinfomsg *link = NLMSG_DATA(message);
+		int payload = (int)IFLA_PAYLOAD(message);
+
+		if (message->nlmsg_type != RTM_DELLINK)
+			continue;
+		for (const struct rtattr *at = IFLA_RTA(link); RTA_OK(at, payload);
+		     at = RTA_NEXT(at, payload))
+			if (at->rta_type == IFLA_NEW_NETNSID)
+				ifaces_moved(&d->packets, (u32)link->ifi_index);
+	}
+}
+
 static void on_message(evutil_socket_t fd, short what, void *arg)
 {
+	_Alignas(struct nlmsghdr) char buf[16384];
 	struct daemon *d = arg;
-	char buf[16384];
 	ssize_t n;
 
 	do {
 		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n > 0)
+			note_moved(d, buf, (size_t)n);
 	} while (n > 0 || (n < 0 && (errno == EINTR || errno == ENOBUFS)));
 	if (ifaces_appeared(&d->packets))
 		netlink_rescan(d);

@@ -15,6 +15,7 @@ int command_attach(struct commands *ctx, const struct command_request *request, 
 		   struct sl_err *err)
 {
 	const char *ifname = arg_text(request, "interface"), *text = arg_text(request, "mode");
+	const struct iface *slot = ifaces_find(ctx->running->packets, ifname);
 	const struct interface_def *def;
 	enum attach_mode mode;
 	char list[384];
@@ -26,7 +27,7 @@ int command_attach(struct commands *ctx, const struct command_request *request, 
 		return sl_err_set(err, EINVAL, "unknown mode '%.32s': auto, native or generic is accepted%s",
 				  text, strcmp(text, "offload") ? "" :
 				  " (offload is not supported by this version)");
-	if (!if_nametoindex(ifname))
+	if (!if_nametoindex(ifname) && !(slot && slot->renamed[0]))
 		return sl_err_set(err, ENODEV, "there is no interface '%.32s' on this host; interfaces: "
 				  "%s", ifname, ifaces_on_host(list, sizeof(list)));
 	def = policy_find_interface(ctx->running->policy, ifname);
@@ -57,13 +58,20 @@ static int detach_all(struct commands *ctx, const struct command_request *reques
 {
 	static const struct timeval soon = { .tv_usec = 200000 };
 	int r = helper_purge(&ctx->running->packets->helper, err);
+	char why[512];
 
-	if (r < 0)
+	/* Its slot is empty and the pins are gone: putting everything back is not what was asked for. */
+	if (r < 0 && dp_pins_are_there(ctx->running->packets->dp))
 		return r;
-	log_info("detach --all (uid %u, pid %d): all interfaces detached, all pins removed, "
-		 "exiting", request->peer->uid, request->peer->pid);
+	log_info("detach --all (uid %u, pid %d): %s, all pins removed, exiting", request->peer->uid,
+		 request->peer->pid, r < 0 ? err->message : "all interfaces detached");
 	ctx->running->packets->stopping = true;
 	event_base_loopexit(ctx->base, &soon);
+	if (r < 0) {
+		snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, err->message);
+		return sl_err_set(err, -r, "%s; all else is detached, the program that stays there passes everything, and sluiced exits",
+				  why);
+	}
 	*ret = json_pack("{s:b}", "stopping", 1);
 	return 0;
 }

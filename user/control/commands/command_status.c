@@ -28,6 +28,8 @@ static json_t *interface_to_json(struct commands *ctx, u32 slot)
 				 iface->attached && iface->at.mark_reader, "packets", packets,
 				 "per_second", rate);
 
+	if (iface->renamed[0])
+		json_object_set_new(json, "renamed", json_string(iface->renamed));
 	if (iface->error[0])
 		json_object_set_new(json, "error", json_string(iface->error));
 	if (ctx->running->packets->dp->ops->iface_stats(ctx->running->packets->dp, slot, &stats) <

@@ -240,7 +240,7 @@ struct dp_attachment {
 	u32 ifindex;			/* 0: the interface does not exist now */
 	u32 slot;
 	u32 prog_id;			/* the stub's */
-	u32 link_prog_id;		/* of xdp_link_prog(): the stub, or the dispatcher */
+	u32 link_prog_id;		/* as link_get() has it: the stub, or the dispatcher */
 	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
 	bool dispatcher;		/* libxdp's dispatcher is in use */
 	bool mark_reader;		/* the tc program for skb->mark is attached */

@@ -6,9 +6,9 @@
  * The state is what the kernel reports for the interface. A program there is a stub of ours exactly
  * if it uses our pinned `progs`; the pinned `attached` only records to which slot it jumps and what
  * detaching must restore. Nothing is kept in this process, so a daemon and its privileged helper
- * can each run any of this.
+ * can each run any of this. It is over 500 lines because attaching, detaching and purging all begin
+ * with the record and end with it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -18,10 +18,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "lib/links.h"
 #include "packet/dataplane/dp_attach.h"
 #include "packet/dataplane/dp_attach_stub.h"
 #include "packet/dataplane/vlan_offload.h"
-#include "packet/dataplane/xdp_link.h"
 
 /*
  * How long a program array may keep its programs after its last pin and descriptor are gone: the
@@ -87,6 +87,56 @@ static int record_write(int attached_fd, u32 slot, const struct sl_attached *rec
 	return 0;
 }
 
+/* ------------------------------------------------------------------ one interface's programs */
+
+/*
+ * Takes the stub and the mark reader of a record off, and restores the interface's settings. By
+ * number: the interface may have another name now. Not if the number is another interface's by now.
+ */
+static int take_off_recorded(const struct pins *pins, const struct sl_attached *record,
+			     struct sl_err *err)
+{
+	struct lifted lifted = { .count = 0 };
+	struct occupant occupant;
+	char name[IF_NAMESIZE];
+	int rc;
+
+	if (!if_indextoname(record->ifindex, name))
+		return 0;
+	rc = stub_find(record->ifindex, pins->progs_id, &occupant, err);
+	if (rc < 0)
+		return rc;
+	if (occupant.prog_id && record->prog_id && occupant.prog_id != record->prog_id)
+		return 0;
+	if (occupant.prog_id) {
+		rc = lifted_take_off(record->ifindex, pins->progs_id, &lifted, err);
+		if (rc == 0)
+			rc = stub_take_off(name, record->ifindex, occupant.prog_id, &occupant,
+					   err);
+		lifted_restore(&lifted);
+		if (rc < 0)
+			return rc;
+	}
+	mark_reader_take_off(record->ifindex, record->mark_priority);
+	if (occupant.prog_id || !strcmp(name, record->ifname))
+		vlan_offload_set(name, record->vlan_were_on, record->vlan_were_on);
+	return 0;
+}
+
+/* Empties the slot: a stub that is left, as on an interface in another namespace, jumps nowhere. */
+static void forget(const struct pins *pins, u32 slot)
+{
+	static const struct sl_attached none;
+
+	bpf_map_delete_elem(pins->progs_fd, &slot);
+	for (u32 i = 0; i < SL_STAGE_COUNT * 2; i++) {
+		u32 at = sl_stage_at(i / 2, slot, i % 2);
+
+		bpf_map_delete_elem(pins->stages_fd, &at);
+	}
+	bpf_map_update_elem(pins->attached_fd, &slot, &none, BPF_ANY);
+}
+
 /* ------------------------------------------------------------------ attach */
 
 static enum attach_mode mode_of(const struct occupant *occupant)
@@ -96,10 +146,12 @@ static enum attach_mode mode_of(const struct occupant *occupant)
 
 static void describe(const struct sl_attached *record, u32 slot, struct dp_attachment *ret)
 {
+	struct link link;
+
 	memset(ret, 0, sizeof(*ret));
 	ret->prog_id = record->prog_id;
-	if (xdp_link_prog(record->ifindex, &ret->link_prog_id) < 0)
-		ret->link_prog_id = 0;
+	if (link_get(record->ifindex, false, &link) == 0)
+		ret->link_prog_id = link.xdp_prog;
 	memcpy(ret->ifname, record->ifname, sizeof(ret->ifname));
 	ret->ifindex = record->ifindex;
 	ret->slot = slot;
@@ -109,13 +161,17 @@ static void describe(const struct sl_attached *record, u32 slot, struct dp_attac
 }
 
 /*
- * The record to start from: of this same interface, or a new one. Refuses a name that has another
- * slot, and a slot that another name has.
+ * The record to start from: of this same interface, also if it was renamed, or a new one. Refuses a
+ * name that has another slot, and a slot that another name has.
  */
-static int start_record(const struct pins *pins, const char *ifname, u32 ifindex, u32 slot,
+static int start_record(const struct pins *pins, const char *ifname, u32 slot,
 			struct sl_attached *ret, struct sl_err *err)
 {
+	u32 ifindex = if_nametoindex(ifname);
 	struct sl_attached record;
+	char now[IF_NAMESIZE];
+	bool known;
+	int rc = 0;
 
 	for (u32 s = 0; s < SL_IFACES_MAX; s++) {
 		bool same_name;
@@ -130,12 +186,22 @@ static int start_record(const struct pins *pins, const char *ifname, u32 ifindex
 			return sl_err_set(err, EBUSY, "interface slot %u is that of %s, not of %s",
 					  slot, record.ifname, ifname);
 	}
-	if (!record_read(pins->attached_fd, slot, ret) || ret->ifindex != ifindex) {
-		memset(ret, 0, sizeof(*ret));
-		snprintf(ret->ifname, sizeof(ret->ifname), "%s", ifname);
-		ret->ifindex = ifindex;
+	known = record_read(pins->attached_fd, slot, &record);
+	if (!ifindex && known && if_indextoname(record.ifindex, now))
+		ifindex = record.ifindex;
+	if (!ifindex)
+		return sl_err_set(err, ENODEV, "there is no interface %s", ifname);
+	if (known && record.ifindex == ifindex) {
+		*ret = record;
+		return 0;
 	}
-	return 0;
+	/* Another interface has the name now. */
+	if (known)
+		rc = take_off_recorded(pins, &record, err);
+	memset(ret, 0, sizeof(*ret));
+	snprintf(ret->ifname, sizeof(ret->ifname), "%s", ifname);
+	ret->ifindex = ifindex;
+	return rc;
 }
 
 /*
@@ -193,45 +259,47 @@ static int not_attached(const char *ifname, const struct occupant *now, struct s
 }
 
 /*
- * After the last program of ours is detached: restores the interface's settings, and frees the
- * slot.
- */
-static void forget(const struct pins *pins, u32 slot, const struct sl_attached *record)
-{
-	static const struct sl_attached none;
-
-	if (if_nametoindex(record->ifname) == record->ifindex)
-		vlan_offload_set(record->ifname, record->vlan_were_on, record->vlan_were_on);
-	bpf_map_delete_elem(pins->progs_fd, &slot);
-	for (u32 i = 0; i < SL_STAGE_COUNT * 2; i++) {
-		u32 at = sl_stage_at(i / 2, slot, i % 2);
-
-		bpf_map_delete_elem(pins->stages_fd, &at);
-	}
-	bpf_map_update_elem(pins->attached_fd, &slot, &none, BPF_ANY);
-}
-
-/*
  * Makes frames come with their VLAN tags, and records what it switched off. A card that refuses is
  * no error: vlan_offload_get() sees it again.
  */
-static void show_vlan_tags(struct sl_attached *record)
+static void show_vlan_tags(struct sl_attached *record, const char *name)
 {
 	u32 on;
 
-	if (vlan_offload_get(record->ifname, &on) == 0)
+	if (vlan_offload_get(name, &on) == 0)
 		record->vlan_were_on |= on;
+}
+
+/* Attaches the stub where it is missing: the interface's slot has its program by now. */
+static int put_stub(const struct pins *pins, struct sl_attached *record, enum attach_mode mode,
+		    u32 slot, struct occupant *occupant, struct sl_err *err)
+{
+	int rc = stub_put(pins->progs_fd, record->ifname, record->ifindex, mode, slot, occupant,
+			  err);
+
+	if (rc == 0)
+		rc = stub_find(record->ifindex, pins->progs_id, occupant, err);
+	if (rc == 0 && !occupant->prog_id)
+		rc = sl_err_set(err, EAGAIN, "%s: the program was taken off again by someone else",
+				record->ifname);
+	return rc;
 }
 
 static int attach_recorded(const struct pins *pins, struct sl_attached *record,
 			   enum attach_mode mode, enum attach_how how, u32 slot,
-			   struct sl_err *err)
+			   struct lifted *lifted, struct sl_err *err)
 {
 	const struct sl_attached before = *record;
 	struct occupant occupant;
+	char name[IF_NAMESIZE];
 	int rc;
 
+	if (!if_indextoname(record->ifindex, name))
+		return sl_err_set(err, ENODEV, "there is no interface %s", record->ifname);
 	rc = find_settled(record->ifindex, pins->progs_id, &occupant, err);
+	if (rc == 0 && how != ATTACH_LOOK &&
+	    (!occupant.prog_id || occupant.prog_id != record->prog_id))
+		rc = lifted_take_off(record->ifindex, pins->progs_id, lifted, err);
 	if (rc == 0)
 		rc = clear_occupant(pins, record, slot, how, &occupant, err);
 	if (rc == 0 && how == ATTACH_LOOK && !occupant.prog_id)
@@ -239,30 +307,22 @@ static int attach_recorded(const struct pins *pins, struct sl_attached *record,
 	if (rc < 0)
 		return rc;
 	record->prog_id = occupant.prog_id;
-	show_vlan_tags(record);
+	show_vlan_tags(record, name);
 	rc = record_write(pins->attached_fd, slot, record, err);
 	if (rc < 0)
 		return rc;
-	vlan_offload_set(record->ifname, record->vlan_were_on, 0);
-	if (!occupant.prog_id) {
-		rc = stub_put(pins->progs_fd, record->ifname, record->ifindex, mode, slot,
-			      &occupant, err);
-		/*
-		 * An attached interface keeps its slot and program: the stub may be attached later.
-		 */
-		if (rc < 0 && before.prog_id)
-			record_write(pins->attached_fd, slot, &before, NULL);
-		else if (rc < 0)
-			forget(pins, slot, record);
-		if (rc < 0)
-			return rc;
-		rc = stub_find(record->ifindex, pins->progs_id, &occupant, err);
-		if (rc < 0)
-			return rc;
-		if (!occupant.prog_id)
-			return sl_err_set(err, EAGAIN, "%s: the program was taken off again by someone else",
-					  record->ifname);
+	vlan_offload_set(name, record->vlan_were_on, 0);
+	if (!occupant.prog_id)
+		rc = put_stub(pins, record, mode, slot, &occupant, err);
+	/* An attached interface keeps its slot and program: the stub may be attached later. */
+	if (rc < 0 && before.prog_id) {
+		record_write(pins->attached_fd, slot, &before, NULL);
+	} else if (rc < 0) {
+		vlan_offload_set(name, record->vlan_were_on, record->vlan_were_on);
+		forget(pins, slot);
 	}
+	if (rc < 0)
+		return rc;
 	record->prog_id = occupant.prog_id;
 	record->mode = mode_of(&occupant);
 	record->dispatcher = !occupant.alone;
@@ -273,13 +333,11 @@ static int attach_recorded(const struct pins *pins, struct sl_attached *record,
 int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
 		enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err)
 {
-	u32 ifindex = if_nametoindex(ifname);
+	struct lifted lifted = { .count = 0 };
 	struct sl_attached record;
 	struct pins pins;
 	int rc;
 
-	if (!ifindex)
-		return sl_err_set(err, ENODEV, "there is no interface %s", ifname);
 	if (mode == MODE_OFFLOAD)
 		return sl_err_set(err, EOPNOTSUPP, "%s: mode offload is not supported; use native, generic or auto",
 				  ifname);
@@ -289,9 +347,10 @@ int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
 	rc = pins_open(pin_dir, &pins, err);
 	if (rc < 0)
 		return rc;
-	rc = start_record(&pins, ifname, ifindex, slot, &record, err);
+	rc = start_record(&pins, ifname, slot, &record, err);
 	if (rc == 0)
-		rc = attach_recorded(&pins, &record, mode, how, slot, err);
+		rc = attach_recorded(&pins, &record, mode, how, slot, &lifted, err);
+	lifted_restore(&lifted);
 	if (rc == 0)
 		describe(&record, slot, ret);
 	pins_close(&pins);
@@ -303,22 +362,11 @@ int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
 static int detach_recorded(const struct pins *pins, u32 slot, const struct sl_attached *record,
 			   struct sl_err *err)
 {
-	char name[IF_NAMESIZE];
-	struct occupant occupant;
-	int rc;
+	int rc = take_off_recorded(pins, record, err);
 
-	/* By number: the interface may have another name now. */
-	if (if_indextoname(record->ifindex, name)) {
-		rc = stub_find(record->ifindex, pins->progs_id, &occupant, err);
-		if (rc == 0 && occupant.prog_id)
-			rc = stub_take_off(name, record->ifindex, occupant.prog_id, &occupant,
-					   err);
-		if (rc < 0)
-			return rc;
-		mark_reader_take_off(record->ifindex, record->mark_priority);
-	}
-	forget(pins, slot, record);
-	return 0;
+	if (rc == 0)
+		forget(pins, slot);
+	return rc;
 }
 
 int detach_stub(const char *pin_dir, const char *ifname, struct sl_err *err)
@@ -370,12 +418,11 @@ int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err)
  */
 static bool still_there(const struct sl_attached *record)
 {
-	u32 prog_id = 0;
+	struct link link;
 
-	if (if_nametoindex(record->ifname) != record->ifindex ||
-	    xdp_link_prog(record->ifindex, &prog_id) < 0 || !prog_id)
+	if (link_get(record->ifindex, false, &link) < 0 || !link.xdp_prog)
 		return false;
-	return record->dispatcher || prog_id == record->prog_id;
+	return record->dispatcher || link.xdp_prog == record->prog_id;
 }
 
 int dp_attachments(struct dp *dp, struct dp_attachment *ret)
@@ -396,53 +443,39 @@ int dp_attachments(struct dp *dp, struct dp_attachment *ret)
 	return count;
 }
 
-int unpin_all(const char *pin_dir, struct sl_err *err)
-{
-	char path[PATH_MAX];
-	struct dirent *entry;
-	DIR *dir = opendir(pin_dir);
-
-	if (!dir)
-		return sl_err_set(err, errno, "cannot open %s: %s", pin_dir, strerror(errno));
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			unlink(pin_path(pin_dir, entry->d_name, path));
-	closedir(dir);
-	if (rmdir(pin_dir) < 0)
-		return sl_err_set(err, errno, "cannot remove %s: %s", pin_dir, strerror(errno));
-	return 0;
-}
-
 /* Detaches an orphan and its mark reader. -EBUSY: a stub is there that is no orphan. */
-static int purge_orphan(const struct if_nameindex *iface, struct sl_err *err)
+static int purge_orphan(const struct link *link, struct sl_err *err)
 {
+	struct lifted lifted = { .count = 0 };
 	struct occupant occupant;
-	u32 prog_id;
-	int rc;
+	int rc = find_settled(link->ifindex, 0, &occupant, err);
 
-	if (xdp_link_prog(iface->if_index, &prog_id) < 0 || !prog_id)
-		return 0;
-	rc = find_settled(iface->if_index, 0, &occupant, err);
 	if (rc == 0 && occupant.others_stub)
 		return sl_err_set(err, EBUSY, "%s has the stub of another sluiced, with another pin_dir",
-				  iface->if_name);
+				  link->name);
 	if (rc < 0 || !occupant.orphan_id)
 		return rc;
-	rc = stub_take_off(iface->if_name, iface->if_index, occupant.orphan_id, &occupant, err);
+	rc = lifted_take_off(link->ifindex, 0, &lifted, err);
 	if (rc == 0)
-		mark_reader_find_and_take_off(iface->if_index);
+		rc = stub_take_off(link->name, link->ifindex, occupant.orphan_id, &occupant, err);
+	lifted_restore(&lifted);
+	if (rc == 0)
+		mark_reader_find_and_take_off(link->ifindex);
 	return rc;
 }
 
 /* Stubs without pins. Those of another sluiced are an error if `strict`. */
 static int purge_orphans(bool strict, struct sl_err *err)
 {
-	struct if_nameindex *all = if_nameindex();
-	int rc = 0;
+	struct links links;
+	int rc = links_get(&links);
 
-	for (struct if_nameindex *at = all; at && at->if_index; at++) {
+	if (rc < 0)
+		return sl_err_set(err, -rc, "cannot see which interfaces there are: %s",
+				  strerror(-rc));
+	for (size_t i = 0; i < links.count; i++) {
 		struct sl_err this;
-		int r = purge_orphan(at, &this);
+		int r = links.all[i].xdp_prog ? purge_orphan(&links.all[i], &this) : 0;
 
 		if (r == 0 || rc < 0 || (r == -EBUSY && !strict))
 			continue;
@@ -450,7 +483,7 @@ static int purge_orphans(bool strict, struct sl_err *err)
 		if (err)
 			*err = this;
 	}
-	if_freenameindex(all);
+	links_free(&links);
 	return rc;
 }
 

@@ -4,6 +4,7 @@
  * reader. dp_attach.c keeps the record of it.
  */
 #include <errno.h>
+#include <linux/if_link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "lib/links.h"
 #include "packet/dataplane/dp_attach_stub.h"
 #include "bpf/dispatcher.skel.h"
 #include "bpf/mark.skel.h"
@@ -215,6 +217,41 @@ static int attach_somehow(int progs_fd, int ifindex, u32 slot, enum xdp_attach_m
 	return rc;
 }
 
+/*
+ * Takes the program off, or puts it on, without libxdp: a dispatcher stays as it is, with the
+ * programs behind it. Fails if another program was put there meanwhile.
+ */
+static int set_program(const struct lifted_one *one, bool off)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, opts, .old_prog_fd = one->prog_fd);
+
+	return off ? bpf_xdp_detach((int)one->ifindex, one->flags | XDP_FLAGS_REPLACE, &opts) :
+		     bpf_xdp_attach((int)one->ifindex, one->prog_fd,
+				    one->flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+}
+
+/* Names the device whose program keeps Linux from changing that of `ifname`. False: none is seen. */
+static bool upper_in_the_way(u32 ifindex, const char *what, const char *ifname, struct sl_err *err)
+{
+	const struct link *lower, *upper = NULL;
+	struct occupant occupant;
+	struct links links;
+
+	if (links_get(&links) < 0)
+		return false;
+	lower = links_find(&links, ifindex);
+	for (size_t i = 0; lower && !upper && i < links.count; i++)
+		if (links.all[i].xdp_prog && link_stands_on(&links.all[i], lower))
+			upper = &links.all[i];
+	if (upper && stub_find(upper->ifindex, 0, &occupant, NULL) < 0)
+		occupant.name[0] = '\0';
+	if (upper)
+		sl_err_set(err, EBUSY, "cannot %s %s: %s above it has an XDP program ('%s', id %u), and Linux changes a device's program only while those above it have none: take it off first (ip link set dev %s xdp off)",
+			   what, ifname, upper->name, occupant.name, upper->xdp_prog, upper->name);
+	links_free(&links);
+	return upper != NULL;
+}
+
 /* Modes to try, in this order; the number of them. */
 static int modes_to_try(enum attach_mode wanted, const struct occupant *now,
 			enum xdp_attach_mode mode[2])
@@ -252,6 +289,8 @@ int stub_put(int progs_fd, const char *ifname, int ifindex, enum attach_mode wan
 	}
 	if (rc == -EEXIST)
 		rc = -EBUSY;
+	if (rc == -EBUSY && upper_in_the_way(ifindex, "attach to", ifname, err))
+		return rc;
 	return sl_err_set(err, -rc, "cannot attach to %s: %s%s%s", ifname, strerror(-rc),
 			  *bpf_said() ? ": " : "", bpf_said());
 }
@@ -266,10 +305,89 @@ int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occ
 		rc = xdp_program__detach(prog, ifindex, now->mode, 0);
 		xdp_program__close(prog);
 	}
+	if (rc == -EEXIST)
+		rc = -EBUSY;
+	if (rc == -EBUSY && upper_in_the_way(ifindex, "detach from", ifname, err))
+		return rc;
 	if (rc < 0)
 		return sl_err_set(err, -rc, "cannot detach from %s: %s: %s", ifname,
 				  strerror(-rc), bpf_said());
 	return 0;
+}
+
+/* ------------------------------------------------------------------ devices above */
+
+static int lift_one(const struct link *upper, u32 progs_id, struct lifted *lifted,
+		    struct sl_err *err)
+{
+	struct lifted_one *one = &lifted->one[lifted->count];
+	struct occupant occupant;
+	int rc = stub_find(upper->ifindex, progs_id, &occupant, err);
+
+	if (rc < 0 || (!occupant.prog_id && !occupant.orphan_id))
+		return rc;	/* of others: it stays, and may be in the way */
+	if (lifted->count == SL_IFACES_MAX)
+		return sl_err_set(err, E2BIG, "more than %d devices are above", SL_IFACES_MAX);
+	one->ifindex = upper->ifindex;
+	one->flags = occupant.mode == XDP_MODE_SKB ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
+	one->prog_fd = bpf_prog_get_fd_by_id(upper->xdp_prog);
+	if (one->prog_fd < 0)
+		return sl_err_set(err, errno, "cannot open the XDP program of %s: %s", upper->name,
+				  strerror(errno));
+	rc = set_program(one, true);
+	if (rc < 0) {
+		close(one->prog_fd);
+		return upper_in_the_way(upper->ifindex, "detach from", upper->name, err) ? rc :
+		       sl_err_set(err, -rc, "cannot detach from %s: %s", upper->name,
+				  strerror(-rc));
+	}
+	lifted->count++;
+	return 0;
+}
+
+static int lift_above(const struct links *links, u32 ifindex, u32 progs_id,
+		      struct lifted *lifted, struct sl_err *err)
+{
+	const struct link *lower = links_find(links, ifindex);
+	int rc = 0;
+
+	for (size_t i = 0; lower && rc == 0 && i < links->count; i++) {
+		const struct link *upper = &links->all[i];
+		bool done = false;
+
+		for (u32 k = 0; k < lifted->count; k++)
+			done |= lifted->one[k].ifindex == upper->ifindex;
+		if (done || !upper->xdp_prog || !link_stands_on(upper, lower))
+			continue;
+		rc = lift_above(links, upper->ifindex, progs_id, lifted, err);
+		if (rc == 0)
+			rc = lift_one(upper, progs_id, lifted, err);
+	}
+	return rc;
+}
+
+int lifted_take_off(u32 ifindex, u32 progs_id, struct lifted *ret, struct sl_err *err)
+{
+	struct links links;
+	int rc = links_get(&links);
+
+	ret->count = 0;
+	if (rc < 0)
+		return sl_err_set(err, -rc, "cannot see which devices are above: %s",
+				  strerror(-rc));
+	rc = lift_above(&links, ifindex, progs_id, ret, err);
+	links_free(&links);
+	return rc;
+}
+
+void lifted_restore(struct lifted *lifted)
+{
+	while (lifted->count) {
+		const struct lifted_one *one = &lifted->one[--lifted->count];
+
+		set_program(one, false);
+		close(one->prog_fd);
+	}
 }
 
 /* ------------------------------------------------------------------ marks */

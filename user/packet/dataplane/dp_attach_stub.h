@@ -34,6 +34,25 @@ int stub_put(int progs_fd, const char *ifname, int ifindex, enum attach_mode wan
 int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occupant *now,
 		  struct sl_err *err);
 
+/* Programs that were taken off the devices above another: the topmost first. */
+struct lifted {
+	struct lifted_one {
+		u32 ifindex;
+		int prog_fd;		/* the stub, or the dispatcher with all behind it */
+		u32 flags;		/* XDP_FLAGS_*: its mode */
+	} one[SL_IFACES_MAX];
+	u32 count;
+};
+
+/*
+ * Linux changes a device's program only while no device right above it has one. Takes off what is
+ * above and has a stub of ours, or an orphan, for as long as the device below is worked on. Ends
+ * with lifted_restore(), also after an error.
+ */
+int lifted_take_off(u32 ifindex, u32 progs_id, struct lifted *ret, struct sl_err *err);
+/* The same programs again. What cannot be restored is found missing by the daemon's next look. */
+void lifted_restore(struct lifted *lifted);
+
 /*
  * Attaches the tc program to clsact ingress, at its earlier priority if it had one. Returns its
  * priority; 0 without tc or clsact.

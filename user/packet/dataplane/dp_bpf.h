@@ -142,7 +142,7 @@ struct sl_established *dp_bpf_established(struct dp *dp);
 
 /* Makes the directory itself; -ENODEV with a message if it is not on a BPF file system. */
 int pin_dir_make(const char *pin_dir, bool *ret_made, struct sl_err *err);
-/* Removes all pins, and the directory (dp_attach.c). */
+/* Removes all pins, and the directory. */
 int unpin_all(const char *pin_dir, struct sl_err *err);
 /* pin_dir/name into buf of PATH_MAX bytes; returns buf. */
 const char *pin_path(const char *pin_dir, const char *name, char *buf);

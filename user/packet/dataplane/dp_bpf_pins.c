@@ -120,6 +120,23 @@ const char *pin_path(const char *pin_dir, const char *name, char *buf)
 	return buf;
 }
 
+int unpin_all(const char *pin_dir, struct sl_err *err)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir = opendir(pin_dir);
+
+	if (!dir)
+		return sl_err_set(err, errno, "cannot open %s: %s", pin_dir, strerror(errno));
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlink(pin_path(pin_dir, entry->d_name, path));
+	closedir(dir);
+	if (rmdir(pin_dir) < 0)
+		return sl_err_set(err, errno, "cannot remove %s: %s", pin_dir, strerror(errno));
+	return 0;
+}
+
 static bool is_bpffs(const char *path)
 {
 	struct statfs fs;

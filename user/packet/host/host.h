@@ -41,7 +41,10 @@ struct iface {
 	enum attach_mode mode;	/* as configured */
 	bool wanted;		/* configured, and not detached live */
 	bool attached;
+	bool recorded;		/* the pins have a record of it: attached, or it was when it left */
 	struct dp_attachment at;	/* where attached: how */
+	char renamed[16];	/* the interface's name now; "": still `name` */
+	bool moved;		/* it went to another network namespace with the program */
 	char error[256];	/* why a configured interface that exists cannot be attached */
 	enum on_removed on_removed;	/* as configured */
 	enum iface_loss lost;	/* if attached: the program is missing, and was not put back */

@@ -23,7 +23,7 @@
 
 #include "packet/dataplane/dp_attach.h"
 #include "packet/dataplane/vlan_offload.h"
-#include "packet/dataplane/xdp_link.h"
+#include "lib/links.h"
 #include "lib/log.h"
 
 /* ------------------------------------------------------------------ slots */
@@ -34,6 +34,60 @@ struct iface *ifaces_find(struct packet_host *host, const char *ifname)
 		if (host->iface[slot].name[0] && !strcmp(host->iface[slot].name, ifname))
 			return &host->iface[slot];
 	return NULL;
+}
+
+/*
+ * The number of the interface that a slot is for: that of its name, else of the interface that had
+ * the name when it was attached (it was renamed). 0: neither is here.
+ */
+static u32 index_now(const struct iface *iface)
+{
+	u32 ifindex = if_nametoindex(iface->name);
+	char name[IF_NAMESIZE];
+
+	if (!ifindex && iface->attached && if_indextoname(iface->at.ifindex, name))
+		ifindex = iface->at.ifindex;
+	return ifindex;
+}
+
+static const char *name_now(const struct iface *iface)
+{
+	return iface->renamed[0] ? iface->renamed : iface->name;
+}
+
+static bool is_attached(const struct iface *iface)
+{
+	return iface->attached && iface->at.ifindex == index_now(iface);
+}
+
+/* Notes under which name an attached interface is found now. */
+static void follow_name(struct iface *iface)
+{
+	char now[IF_NAMESIZE] = "";
+
+	if (!if_indextoname(iface->at.ifindex, now) || !strcmp(now, iface->name))
+		now[0] = '\0';
+	if (now[0] && strcmp(now, iface->renamed) != 0)
+		log_warn("%s: renamed to %s; its limits hold there", iface->name, now);
+	memcpy(iface->renamed, now, sizeof(iface->renamed));
+}
+
+/* The slots, those first whose interfaces are above none of the others. */
+static void order_slots(const struct packet_host *host, u32 ret[SL_IFACES_MAX])
+{
+	u32 depth[SL_IFACES_MAX];
+	struct links links;
+	u32 at;
+
+	if (links_get(&links) < 0)
+		links = (struct links){ 0 };
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		depth[slot] = links_depth(&links, index_now(&host->iface[slot]));
+		for (at = slot; at > 0 && depth[ret[at - 1]] > depth[slot]; at--)
+			ret[at] = ret[at - 1];
+		ret[at] = slot;
+	}
+	links_free(&links);
 }
 
 void ifaces_take_over(struct packet_host *host)
@@ -55,8 +109,9 @@ void ifaces_take_over(struct packet_host *host)
 		iface = &host->iface[at[i].slot];
 		memset(iface, 0, sizeof(*iface));
 		memcpy(iface->name, at[i].ifname, sizeof(iface->name));
-		iface->attached = true;
+		iface->attached = iface->recorded = true;
 		iface->at = at[i];
+		follow_name(iface);
 		log_info("%s: found attached (%s)", iface->name, attach_mode_name(at[i].mode));
 	}
 }
@@ -103,11 +158,18 @@ int ifaces_assign(struct packet_host *host, const struct policy *policy, struct 
 
 /* ------------------------------------------------------------------ attach and detach */
 
+/* The pins have no record of it any more. */
+static void forget(struct iface *iface)
+{
+	iface->attached = iface->recorded = iface->moved = false;
+	iface->renamed[0] = '\0';
+}
+
 static int attach_one(struct packet_host *host, struct iface *iface, enum attach_mode mode,
 		      struct sl_err *err)
 {
 	u32 slot = (u32)(iface - host->iface);
-	bool repeated = iface->attached && iface->at.ifindex == if_nametoindex(iface->name);
+	bool repeated = is_attached(iface);
 	u32 vlan_hidden = 0;
 	int r = dp_install(host->dp, slot, err);
 
@@ -116,17 +178,24 @@ static int attach_one(struct packet_host *host, struct iface *iface, enum attach
 				  err);
 	if (r < 0)
 		return r;
-	iface->attached = true;
+	iface->attached = iface->recorded = true;
+	iface->moved = false;
 	iface->lost = IFACE_KEPT;
 	iface->error[0] = '\0';
+	follow_name(iface);
 	if (repeated)
 		return 0;
+	/* It had this interface under an earlier name, and has no stub there now. */
+	for (u32 s = 0; s < SL_IFACES_MAX; s++)
+		if (s != slot && host->iface[s].attached &&
+		    host->iface[s].at.ifindex == iface->at.ifindex)
+			forget(&host->iface[s]);
 	log_info("%s: attached, %s%s%s", iface->name, attach_mode_name(iface->at.mode),
 		 mode == MODE_AUTO && iface->at.mode == MODE_GENERIC ?
 			 " (its driver does not do native)" : "",
 		 iface->at.dispatcher ? ", behind libxdp's dispatcher" : "");
 	/* Attaching switched it off if the card allows that. */
-	if (vlan_offload_get(iface->name, &vlan_hidden) == 0 && vlan_hidden)
+	if (vlan_offload_get(name_now(iface), &vlan_hidden) == 0 && vlan_hidden)
 		log_warn("%s: its card takes VLAN tags out of frames and does not stop: limits on "
 			 "vlan take its frames for untagged",
 			 iface->name);
@@ -139,8 +208,12 @@ static int detach_one(struct packet_host *host, struct iface *iface, struct sl_e
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	iface->attached = false;
-	log_info("%s: detached", iface->name);
+	if (iface->moved)
+		log_info("%s: detached; the program that stays on it, in the other network namespace, passes everything",
+			 iface->name);
+	else
+		log_info("%s: detached", iface->name);
+	forget(iface);
 	return 0;
 }
 
@@ -170,15 +243,18 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 		  struct sl_err *err)
 {
 	bool ours[SL_IFACES_MAX] = { false };	/* attached by this call */
+	u32 order[SL_IFACES_MAX];
 	int r = 0;
 
-	for (size_t i = 0; !r && i < policy->interface_count; i++) {
-		const struct interface_def *def = &policy->interface[i];
-		struct iface *iface = ifaces_find(host, def->name);
-		u32 ifindex = if_nametoindex(def->name);
-		bool there = iface->attached && iface->at.ifindex == ifindex;
+	order_slots(host, order);
+	for (u32 i = 0; !r && i < SL_IFACES_MAX; i++) {
+		struct iface *iface = &host->iface[order[i]];
+		const struct interface_def *def = policy_find_interface(policy, iface->name);
+		bool there = is_attached(iface);
 
-		if (!ifindex) {
+		if (!def)
+			continue;
+		if (!index_now(iface)) {
 			if (!iface->wanted)
 				log_warn("%s: not there; it is attached when it appears",
 					 def->name);
@@ -189,20 +265,20 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 			r = change_mode(host, iface, def->mode, err);
 		} else if (!there || again) {
 			r = attach_one(host, iface, def->mode, err);
-			ours[iface - host->iface] = !r && !there;
+			ours[order[i]] = !r && !there;
 		}
 	}
-	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
-		const struct interface_def *def =
-			policy_find_interface(policy, host->iface[slot].name);
+	for (u32 i = SL_IFACES_MAX; i-- > 0;) {
+		struct iface *iface = &host->iface[order[i]];
+		const struct interface_def *def = policy_find_interface(policy, iface->name);
 		struct sl_err ignored;
 
-		if (r < 0 && ours[slot])
-			detach_one(host, &host->iface[slot], &ignored);
+		if (r < 0 && ours[order[i]])
+			detach_one(host, iface, &ignored);
 		if (!r && def) {
-			host->iface[slot].wanted = true;
-			host->iface[slot].mode = def->mode;
-			host->iface[slot].on_removed = def->on_removed;
+			iface->wanted = true;
+			iface->mode = def->mode;
+			iface->on_removed = def->on_removed;
 		}
 	}
 	return r;
@@ -210,16 +286,19 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 
 int ifaces_detach_others(struct packet_host *host, const struct policy *policy, struct sl_err *err)
 {
+	u32 order[SL_IFACES_MAX];
 	int r = 0;
 
-	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
-		struct iface *iface = &host->iface[slot];
+	order_slots(host, order);
+	for (u32 i = SL_IFACES_MAX; i-- > 0;) {
+		struct iface *iface = &host->iface[order[i]];
 		struct sl_err this;
 		int code;
 
 		if (!iface->name[0] || policy_find_interface(policy, iface->name))
 			continue;
-		code = iface->attached ? detach_one(host, iface, &this) : 0;
+		/* Also one that is gone: in another namespace its program may still limit. */
+		code = iface->recorded ? detach_one(host, iface, &this) : 0;
 		if (code < 0 && !r)
 			*err = this;
 		if (code < 0)
@@ -347,7 +426,12 @@ static int look_for_program(struct packet_host *host, struct iface *iface, enum 
 /* Whether the interface still has the program of attaching; *ret_id: the one that it has. */
 static bool has_program(const struct iface *iface, u32 *ret_id)
 {
-	return xdp_link_prog(iface->at.ifindex, ret_id) < 0 || *ret_id == iface->at.link_prog_id;
+	struct link link;
+
+	if (link_get(iface->at.ifindex, false, &link) < 0)
+		return true;
+	*ret_id = link.xdp_prog;
+	return link.xdp_prog == iface->at.link_prog_id;
 }
 
 /* Checks that the program is there; if not, acts by `on_removed`. */
@@ -442,8 +526,7 @@ bool ifaces_watch(struct packet_host *host)
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
 		struct iface *iface = &host->iface[slot];
 
-		if (iface->wanted && iface->attached &&
-		    iface->at.ifindex == if_nametoindex(iface->name))
+		if (iface->wanted && is_attached(iface))
 			watch_program(host, iface, false);
 	}
 	return made_again;
@@ -451,34 +534,44 @@ bool ifaces_watch(struct packet_host *host)
 
 static void rescan_one(struct packet_host *host, struct iface *iface)
 {
-	u32 ifindex = if_nametoindex(iface->name);
 	struct sl_err err;
 
-	if (iface->attached && iface->at.ifindex == ifindex) {
+	if (is_attached(iface)) {
+		follow_name(iface);
 		if (iface->wanted)
 			watch_program(host, iface, true);
 		return;
 	}
 	if (iface->attached) {
 		iface->attached = false;
-		log_warn("%s: gone; it is attached again when it comes back", iface->name);
+		iface->renamed[0] = '\0';
+		log_warn("%s: %s", iface->name,
+			 index_now(iface) ? "another interface has the name now: its limits move there" :
+			 iface->moved ? "moved to another network namespace; its limits hold there until it is detached" :
+			 "gone; it is attached again when it comes back");
 	}
-	if (!ifindex || attach_one(host, iface, iface->mode, &err) == 0)
+	if (!index_now(iface) || attach_one(host, iface, iface->mode, &err) == 0)
 		return;
 	set_error(iface, &err);
+}
+
+void ifaces_moved(struct packet_host *host, u32 ifindex)
+{
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (host->iface[slot].attached && host->iface[slot].at.ifindex == ifindex)
+			host->iface[slot].moved = true;
 }
 
 /* Wanted, and not attached as it is now. A failed one is left to the next rescan. */
 static bool is_missing(const struct iface *iface)
 {
-	return iface->wanted && !iface->error[0] &&
-	       !(iface->attached && iface->at.ifindex == if_nametoindex(iface->name));
+	return iface->wanted && !iface->error[0] && !is_attached(iface);
 }
 
 bool ifaces_appeared(const struct packet_host *host)
 {
 	for (u32 slot = 0; slot < SL_IFACES_MAX && !host->stopping; slot++)
-		if (is_missing(&host->iface[slot]) && if_nametoindex(host->iface[slot].name))
+		if (is_missing(&host->iface[slot]) && index_now(&host->iface[slot]))
 			return true;
 	return false;
 }

@@ -31,6 +31,9 @@ int ifaces_detach_others(struct packet_host *host, const struct policy *policy, 
  */
 bool ifaces_rescan(struct packet_host *host);
 
+/* Notes that the interface of this number went to another network namespace; then rescan. */
+void ifaces_moved(struct packet_host *host, u32 ifindex);
+
 /* Whether a configured interface exists that ifaces_rescan() has not attached yet. */
 bool ifaces_appeared(const struct packet_host *host);
 

@@ -55,6 +55,8 @@ const char *view_iface_state(const struct iface *iface)
 		return attach_mode_name(iface->at.mode);
 	if (!iface->wanted)
 		return "detached";
+	if (iface->moved)
+		return "moved";
 	return iface->error[0] ? "failed" : "absent";
 }
 
