@@ -10,6 +10,7 @@ import sys
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1       # a response in one segment
 
     def do_GET(self):
         length = int(self.headers.get("Content-Length") or 0)

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Listeners are handed over: 20 restarts under load, half of them by kill -9, refuse no connection;
-# an orderly restart responds on every open connection. Sockets of a socket unit are used; those of
-# removed listeners are returned to the store.
+# an orderly restart responds on every open connection. Behind real proxies no request is without a
+# decision, whatever connections are open. Sockets of a socket unit are used; those of removed
+# listeners are returned to the store.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin restart "$@"
+. "$REPO/tests/lib/proxy.sh"
 
 http_rules api <<'YAML'
 domain: api
@@ -14,6 +16,7 @@ descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]
 YAML
 http_config <<YAML
   listen: [127.0.0.1:8180, '[::1]:8180', 127.0.0.1:8280, unix:$UNIX]
+  spoe: [127.0.0.1:8182]
 YAML
 
 mkfifo "$LAB/to" "$LAB/from"
@@ -95,7 +98,7 @@ send_command start
 check_is "sluiced is ready" "$ANSWER" ready
 send_command store
 check_is "it has put its sockets into the store" "$ANSWER" \
-	"http-127.0.0.1_8180 http-[__1]_8180 http-unix_${UNIX//:/_} web"
+	"http-127.0.0.1_8180 http-127.0.0.1_8182 http-[__1]_8180 http-unix_${UNIX//:/_} web"
 check_is "a socket unit's socket is served" "$(request http://127.0.0.1:8280/readyz)" 200
 check_is "so is a socket of IPv6" "$(request 'http://[::1]:8180/readyz')" 200
 
@@ -131,6 +134,78 @@ check "responses on connections that were kept" "$(jq .kept_ok <<< "$COUNTS")" 2
 check_is "each kept connection ends with Connection: close" "$(jq .kept_cut <<< "$COUNTS")" 0
 check "the slowest stop, seconds" "$slowest" 0 4
 
+# ---------------------------------------------------------------- behind proxies
+
+# Clients of proxies that refuse a request without a decision by 503, three a port, each busy.
+cat > "$LAB/clients.py" <<'PYTHON'
+import collections, http.client, sys, threading
+
+stop, lock, counts = threading.Event(), threading.Lock(), collections.Counter()
+
+def client(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    while not stop.is_set():
+        connection.request("GET", "/", headers={"X-API-Key": "a"})
+        reply = connection.getresponse()
+        reply.read()
+        with lock:
+            counts["%d %d" % (port, reply.status)] += 1
+
+for port in sys.argv[1:]:
+    for _ in range(3):
+        threading.Thread(target=client, args=(int(port),), daemon=True).start()
+for line in sys.stdin:
+    with lock:
+        print(" ".join("%s %d" % item for item in sorted(counts.items())), flush=True)
+        counts.clear()
+PYTHON
+
+application_start
+nginx_start nginx-closed.conf 8090
+caddy_start Caddyfile-closed 8091
+haproxy_start haproxy-closed.cfg 8092
+mkfifo "$LAB/clients-to" "$LAB/clients-from"
+python3 "$LAB/clients.py" 8090 8091 8092 < "$LAB/clients-to" > "$LAB/clients-from" 2> "$LAB/clients.err" &
+started
+exec 9> "$LAB/clients-to" 5< "$LAB/clients-from"
+
+# Connections that nobody ends: without a byte, and in the middle of a request or a frame.
+hang() {
+	exec {IDLE}<> /dev/tcp/127.0.0.1/8180 {HALF}<> /dev/tcp/127.0.0.1/8180
+	exec {QUIET}<> /dev/tcp/127.0.0.1/8182 {PIECE}<> /dev/tcp/127.0.0.1/8182
+	printf 'POST /v1/check HTTP/1.1\r\nHos' >&"$HALF"
+	printf '\0\0\1' >&"$PIECE"
+}
+hang_up() {
+	exec {IDLE}>&- {HALF}>&- {QUIET}>&- {PIECE}>&-
+}
+
+# decided WORDS: each client was answered, and only by decisions.
+decided() {
+	local port
+
+	echo >&9
+	read -r -t 30 ANSWER <&5
+	for port in 8090 8091 8092; do
+		check "$1: port $port passed" "$(sed -n "s/.*\<$port 200 \([0-9]*\).*/\1/p" <<< "$ANSWER")" 20 1000000
+	done
+	check_is "$1: no request without a decision" "$(grep -o '\<80[0-9]* [345][0-9]* [0-9]*' <<< "$ANSWER")" ""
+}
+
+slowest=0
+for _ in 1 2; do
+	hang
+	sleep 0.2
+	send_command stop TERM
+	[[ $ANSWER == "ended 0 "* ]] || not_ok "it ended otherwise: $ANSWER"
+	slowest=$(awk -v a="$slowest" -v b="${ANSWER##* }" 'BEGIN { print (a > b ? a : b) }')
+	send_command start
+	[ "$ANSWER" = ready ] || not_ok "not ready: $ANSWER"
+	hang_up
+done
+decided "restarts with idle and half-open connections"
+check "the slowest stop, seconds" "$slowest" 0 4
+
 # ---------------------------------------------------------------- kill -9
 
 for _ in {1..10}; do
@@ -152,7 +227,7 @@ send_command stop TERM
 send_command start
 send_command store
 check_is "the socket of a removed listener is not kept" "$ANSWER" \
-	"http-127.0.0.1_8180 http-unix_${UNIX//:/_} web"
+	"http-127.0.0.1_8180 http-127.0.0.1_8182 http-unix_${UNIX//:/_} web"
 check_is "nothing listens there" "$(request 'http://[::1]:8180/readyz')" 000
 check_is "the other listeners go on" "$(request /readyz)" 200
 

@@ -69,7 +69,7 @@ nginx -p "$LAB/nginx" -c "$LAB/nginx/nginx.conf" -e "$LAB/nginx/error.log" \
 started
 
 sed "s|connect 20ms|connect 1s|" "$SNIPPETS/haproxy.cfg" > "$LAB/haproxy/haproxy.cfg"
-sed 's|hello 100ms|hello 2s|; s|processing 20ms|processing 1s|' "$REPO/docs/examples/haproxy-spoe.conf" \
+sed 's|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|' "$REPO/docs/examples/haproxy-spoe.conf" \
 	> "$LAB/haproxy/haproxy-spoe.conf"
 cat > "$LAB/haproxy/web.cfg" <<CONF
 frontend web from sluice

@@ -109,7 +109,7 @@ static void rig_start(struct rig *rig)
 	}
 	rig->fresh = false;
 	http_tier_join(d);
-	if (rules_start(&d->running, &err) < 0)
+	if (rules_start(&d->running, &err) < 0 || rules_start_install(&d->running, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
 	rig->d = d;
 }

@@ -59,7 +59,7 @@ haproxy_start() {
 	mkdir -p "$dir"
 	sed "s|bind :80$|bind 127.0.0.1:$2|; s|/etc/haproxy/|$dir/|; s|^global|&$global|; s|connect 20ms|connect 1s|" \
 		"$REPO/docs/examples/$1" > "$dir/haproxy.cfg"
-	sed "s|hello 100ms|hello 2s|; s|processing 20ms|processing 1s|${HAPROXY_ARGS:+; s/^\targs .*/\targs $HAPROXY_ARGS/}" \
+	sed "s|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|${HAPROXY_ARGS:+; s/^\targs .*/\targs $HAPROXY_ARGS/}" \
 		"$REPO/docs/examples/haproxy-spoe.conf" > "$dir/haproxy-spoe.conf"
 	haproxy -db -f "$dir/haproxy.cfg" > "$dir/log" 2>&1 &
 	started

@@ -108,8 +108,8 @@ try "the metrics port is in use" "metrics.listen: cannot bind 127.0.0.1:9811: .*
 	"$LAB/sluiced" -c "$LAB/metrics.yaml"
 rules_empty
 { cat "$CONFIG"; echo "http: {listen: [127.0.0.1:8180], rules: $LAB/rules}"; } > "$LAB/http.yaml"
-try "the HTTP port is in use, after limits were attached" \
-	"s0: attached, .*cannot bind 127.0.0.1:8180: .*another program has it .* was removed: programs and pins" \
+try "the HTTP port is in use, after the maps were made" \
+	"created the maps .*cannot bind 127.0.0.1:8180: .*another program has it .* was removed: programs and pins" \
 	"$LAB/sluiced" -c "$LAB/http.yaml"
 
 # ---- another sluiced

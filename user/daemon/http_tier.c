@@ -369,7 +369,7 @@ static void on_drain(evutil_socket_t fd, short what, void *arg)
 
 void http_tier_drain(struct daemon *d)
 {
-	if (!d->http || every(d, &d->http_keep->drain, 20000, on_drain) < 0) {
+	if (!d->http || every(d, &d->http_keep->drain, 5000, on_drain) < 0) {
 		event_base_loopbreak(d->base);
 		return;
 	}
@@ -381,6 +381,12 @@ static void event_end(struct event *event)
 {
 	if (event)
 		event_free(event);
+}
+
+void http_tier_finish(struct daemon *d)
+{
+	if (d->http)
+		tier_finish(d->http);
 }
 
 void http_tier_close(struct daemon *d)

@@ -31,8 +31,10 @@ int http_tier_reload(struct daemon *d, struct sl_err *err);
  */
 int http_tier_configure(struct daemon *d, const struct http_def *def, struct sl_err *err);
 
-/* Exits the loop when the last client has disconnected, or after a few seconds. */
+/* Exits the loop when no client has to be waited for, after a few seconds at the latest. */
 void http_tier_drain(struct daemon *d);
+/* Ends the threads: as late as possible, since nobody responds from here on. */
+void http_tier_finish(struct daemon *d);
 void http_tier_close(struct daemon *d);
 
 #endif

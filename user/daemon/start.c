@@ -246,8 +246,6 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = start_rules(d, err);
 	if (!r)
-		observer_set_rate(d);
-	if (!r)
 		r = http_tier_open(d, err);
 	if (!r)
 		r = nodes_open(&d->nodes, err);
@@ -259,6 +257,11 @@ int start_all(struct daemon *d, struct sl_err *err)
 		r = nodes_run(&d->nodes, err);
 	if (!r)
 		r = http_tier_run(d, err);
+	/* The kernel takes its time to check programs: requests get responses meanwhile. */
+	if (!r)
+		r = rules_start_install(&d->running, err);
+	if (!r)
+		observer_set_rate(d);
 	if (!r)
 		r = persist_run(&d->running, err);
 	if (!r)
@@ -348,8 +351,9 @@ void start_revert(struct daemon *d)
 
 	control_stop(&d->commands);
 	metrics_listen_stop();
-	nodes_stop(&d->nodes);
 	persist_close(&d->running);
+	http_tier_finish(d);
+	nodes_stop(&d->nodes);
 	http_tier_close(d);
 	nodes_close(&d->nodes);
 	consumption_close(&d->nodes);

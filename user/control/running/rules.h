@@ -96,11 +96,16 @@ void rules_state_clear(struct rules_state *state);
 /* ---- rules_start.c ---- */
 
 /*
- * The first rule set, at start: run->file and run->source are the configured file's, run->live and
- * run->record those of live_load(). Puts in force the file, or the one applied in its place, or the
- * pending rules. Attaches every interface, also those that an earlier daemon left attached.
+ * The first rules, at start: run->file and run->source are the configured file's, run->live and
+ * run->record those of live_load(). Chooses the file, or the one applied in its place, or the
+ * pending rules, and makes the running policy.
  */
 int rules_start(struct running *run, struct sl_err *err);
+/*
+ * Puts the running policy in force. Attaches every interface, also those that an earlier daemon left
+ * attached.
+ */
+int rules_start_install(struct running *run, struct sl_err *err);
 /* Frees the rules and their sources. The data plane keeps its rules. */
 void rules_free(struct running *run);
 

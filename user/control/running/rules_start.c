@@ -276,25 +276,30 @@ static int install_first(struct running *run, struct sl_err *err)
 int rules_start(struct running *run, struct sl_err *err)
 {
 	const struct sl_rules *rules = run->packets->dp->ops->rules(run->packets->dp);
-	u64 before = rules ? rules->generation : 0;
 	int r;
 
-	run->generation = before;
+	run->generation = rules ? rules->generation : 0;
 	if (config_text_keep_settings(run->file, &run->started) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	r = restore(run, err);
+	if (r < 0)
+		return r;
+	policy_free(run->policy);
+	run->policy = NULL;
+	return put_together(run->file, run->live, NULL, &run->policy, err);
+}
+
+int rules_start_install(struct running *run, struct sl_err *err)
+{
+	u64 before = run->generation;
+	int r;
+
 	feeds_start(run);
 	r = entries_start(run, err);
-	if (!r)
-		r = restore(run, err);
-	if (!r) {
-		policy_free(run->policy);
-		run->policy = NULL;
-		r = put_together(run->file, run->live, NULL, &run->policy, err);
-	}
-	if (!r) {
-		running_derive(run, run->policy);
-		r = install_first(run, err);
-	}
+	if (r < 0)
+		return r;
+	running_derive(run, run->policy);
+	r = install_first(run, err);
 	if (r < 0)
 		return r;
 	entries_settle(run);

@@ -91,7 +91,9 @@ static void serve(struct listen_socket *listen, int fd, const struct sockaddr *a
 	}
 	if (addr->sa_family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	peer.waited = frontend->drain && !__atomic_load_n(&worker->tier->draining, __ATOMIC_RELAXED);
 	__atomic_store_n(&worker->connections, worker->connections + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&worker->waited, worker->waited + peer.waited, __ATOMIC_RELAXED);
 	if (listen->listener->def->tls) {
 		tls_accept(worker, fd, &peer, frontend);
 		return;
@@ -141,8 +143,6 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 	struct worker *worker = arg;
 	struct listen_sockets *sockets = worker->sockets;
 
-	if (__atomic_load_n(&worker->tier->draining, __ATOMIC_RELAXED))
-		return;
 	for (size_t i = 0; i < sockets->count; i++)
 		event_add(sockets->listen[i].event, NULL);
 }
@@ -205,10 +205,20 @@ void listen_worker_drain(struct worker *worker)
 {
 	const struct frontend *const *frontend = worker->tier->frontend;
 
-	sockets_shut(worker->sockets);
+	tls_worker_drain(worker);
 	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
 		if (frontend[kind] && frontend[kind]->drain)
 			frontend[kind]->drain(worker);
+}
+
+void listen_worker_finish(struct worker *worker)
+{
+	const struct frontend *const *frontend = worker->tier->frontend;
+
+	sockets_shut(worker->sockets);
+	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
+		if (frontend[kind] && frontend[kind]->finish)
+			frontend[kind]->finish(worker);
 }
 
 void listen_worker_stop(struct worker *worker)

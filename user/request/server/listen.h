@@ -31,7 +31,9 @@ const struct listen_def *listen_stats(const struct listeners *listeners, size_t 
 
 int listen_worker_start(struct worker *worker);
 void listen_worker_stop(struct worker *worker);
-/* Stops accepting, and drains the frontends' connections. */
+/* Drains the frontends' connections; goes on accepting. */
 void listen_worker_drain(struct worker *worker);
+/* Stops accepting, and ends all connections. */
+void listen_worker_finish(struct worker *worker);
 
 #endif

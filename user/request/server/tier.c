@@ -106,11 +106,41 @@ void tier_drain(struct http_tier *tier)
 
 bool tier_drained(const struct http_tier *tier)
 {
+	u64 waited = 0;
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		waited += __atomic_load_n(&tier->worker[i].waited, __ATOMIC_RELAXED);
+	return !waited;
+}
+
+static void finish_worker(struct worker *worker, void *arg)
+{
+	listen_worker_finish(worker);
+	__atomic_add_fetch((u32 *)arg, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_finished(const struct http_tier *tier, const u32 *finishing)
+{
 	u64 connections = 0;
 
+	if (__atomic_load_n(finishing, __ATOMIC_ACQUIRE) < tier->worker_count)
+		return false;
 	for (u32 i = 0; i < tier->worker_count; i++)
 		connections += __atomic_load_n(&tier->worker[i].connections, __ATOMIC_RELAXED);
 	return !connections;
+}
+
+void tier_finish(struct http_tier *tier)
+{
+	u32 finishing = 0;
+
+	if (!__atomic_load_n(&tier->running, __ATOMIC_RELAXED))
+		return;
+	for (u32 i = 0; i < tier->worker_count; i++)
+		worker_post(&tier->worker[i], finish_worker, &finishing);
+	for (int ms = 0; ms < TIER_FINISH_MS && !is_finished(tier, &finishing); ms++)
+		usleep(1000);
+	workers_stop(tier);
 }
 
 void tier_close(struct http_tier *tier, bool kept)

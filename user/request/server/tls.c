@@ -149,6 +149,16 @@ void tls_accept(struct worker *worker, int fd, const struct peer_info *peer,
 	bufferevent_enable(handshake->bev, EV_READ | EV_WRITE);
 }
 
+void tls_worker_drain(struct worker *worker)
+{
+	static const struct timeval most = { .tv_usec = 500000 };
+	struct handshake *handshake;
+
+	if (worker->handshakes)
+		TAILQ_FOREACH(handshake, worker->handshakes, link)
+			event_add(handshake->deadline, &most);
+}
+
 void tls_worker_stop(struct worker *worker)
 {
 	struct handshake *handshake;

@@ -19,6 +19,8 @@ void tls_free(struct tls *tls);			/* NULL is fine */
 /* Performs the handshake on `fd`, which it owns, and passes the connection to `frontend`. */
 void tls_accept(struct worker *worker, int fd, const struct peer_info *peer,
 		const struct frontend *frontend);
+/* Leaves handshakes that have begun half a second. */
+void tls_worker_drain(struct worker *worker);
 /* Ends unfinished handshakes. */
 void tls_worker_stop(struct worker *worker);
 

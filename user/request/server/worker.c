@@ -207,9 +207,14 @@ void workers_stop(struct http_tier *tier)
 	for (u32 i = 0; i < tier->worker_count; i++)
 		if (tier->worker[i].private && tier->worker[i].private->started)
 			worker_post(&tier->worker[i], end_loop, NULL);
-	for (u32 i = 0; i < tier->worker_count; i++)
-		if (tier->worker[i].private && tier->worker[i].private->started)
-			pthread_join(tier->worker[i].private->thread, NULL);
+	for (u32 i = 0; i < tier->worker_count; i++) {
+		struct worker_private *p = tier->worker[i].private;
+
+		if (p && p->started)
+			pthread_join(p->thread, NULL);
+		if (p)
+			p->started = false;
+	}
 }
 
 void workers_free(struct http_tier *tier)
@@ -253,4 +258,5 @@ void worker_connection_end(struct worker *worker, const struct peer_info *peer)
 {
 	connection_end(peer->connection);
 	__atomic_store_n(&worker->connections, worker->connections - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&worker->waited, worker->waited - peer->waited, __ATOMIC_RELAXED);
 }

@@ -42,7 +42,7 @@ struct http_tier {
 	struct tls *tls;		/* NULL: none */
 	const struct frontend *frontend[LISTEN_KIND_COUNT];	/* NULL: none */
 	void *shared[LISTEN_KIND_COUNT];	/* of a frontend's workers; see frontend.free */
-	bool draining;			/* no new connections; keep-alive ends; read atomically */
+	bool draining;			/* before exit: keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
 	void *owner;			/* the daemon, for the main thread's callbacks only */
 };
@@ -62,6 +62,7 @@ struct worker {
 	struct handshakes *handshakes;	/* tls.c */
 	struct listen_sockets *sockets;		/* listen.c */
 	u64 connections;		/* open, of all kinds; the worker's own */
+	u64 waited;			/* those of them that draining waits for */
 	void *frontend[LISTEN_KIND_COUNT]; /* each frontend's state on this worker, by its kind */
 };
 
@@ -73,6 +74,7 @@ struct peer_info {
 	bool unix_socket;
 	uid_t uid;			/* Unix socket */
 	bool tls;
+	bool waited;			/* accepted before draining, by a frontend that drains */
 	char cert_cn[64];		/* verified client certificate; "" none */
 	struct connection *connection;	/* its entry; NULL in tests */
 	const struct listen_def *listener;	/* where it was accepted; NULL in tests */
@@ -88,8 +90,11 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
 /*
  * A kind of listener. `accept` owns `bev` (after TLS if the listener has it) and serves the
  * connection until it ends with worker_connection_end(); it sets the connection's state by
- * connection_set(). `drain` makes all of the worker's connections of this kind end soon. One
- * static struct per frontend, passed to tier_open().
+ * connection_set(). One static struct per frontend, passed to tier_open().
+ *
+ * Before exit, first `drain` makes the connections end whose clients lose nothing by it, while new
+ * ones are still accepted and served; then, when no more are accepted, `finish` ends all within
+ * TIER_FINISH_MS. Without `drain`, connections are served until then.
  */
 struct frontend {
 	const char *name;		/* "listen", "grpc", "spoe": the key under http */
@@ -98,6 +103,7 @@ struct frontend {
 	void (*accept)(struct worker *worker, struct bufferevent *bev,
 		       const struct peer_info *peer);
 	void (*drain)(struct worker *worker);	/* NULL: nothing to do */
+	void (*finish)(struct worker *worker);	/* likewise */
 	int (*start)(struct worker *worker);	/* in its thread, before any accept; NULL: none */
 	void (*stop)(struct worker *worker);	/* in its thread, last; NULL: none */
 	/*
@@ -123,7 +129,7 @@ void worker_connection_end(struct worker *worker, const struct peer_info *peer);
 int workers_make(struct http_tier *tier, u32 count, struct sl_err *err);
 /* Starts the threads; they inherit the caller's filter and capabilities. */
 int workers_run(struct http_tier *tier, struct sl_err *err);
-/* Ends the loops now and waits for the threads. NULL workers are fine. */
+/* Ends the loops now and waits for the threads. Again is fine. */
 void workers_stop(struct http_tier *tier);
 /* Frees the loops. */
 void workers_free(struct http_tier *tier);

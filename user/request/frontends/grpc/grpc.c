@@ -340,7 +340,7 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 	listen_to(conn, true);
 }
 
-static void grpc_drain(struct worker *worker)
+static void grpc_finish(struct worker *worker)
 {
 	struct grpc_worker *of = worker->frontend[LISTEN_GRPC];
 
@@ -393,7 +393,7 @@ const struct frontend frontend_grpc = {
 	.alpn = "\x02h2",
 	.name = "grpc",
 	.accept = grpc_accept,
-	.drain = grpc_drain,
+	.finish = grpc_finish,
 	.start = grpc_start,
 	.stop = grpc_stop,
 };

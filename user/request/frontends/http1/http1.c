@@ -27,7 +27,9 @@
 #define INPUT_MAX (64 * 1024)		/* read ahead of the request being served */
 #define TURN_MAX 8			/* requests of a connection before others have their turn */
 #define LINGER_MS 1000
-#define DRAIN_IDLE_MS 500		/* grace for a request on its way; then it is closed */
+#define DRAIN_MS 500		/* if draining: for the rest of a request, or one on its way */
+#define FINISH_MS 30		/* the same, when no connection is accepted any more */
+#define FINISH_TICK_MS 10
 
 static const u64 state_ms[CONN_STATE_COUNT] = {
 	[CONN_IDLE] = 75000,
@@ -396,14 +398,18 @@ static void time_is_up(struct http1_conn *conn)
 		return;
 	}
 	conn->exchange->refusal = 408;
-	conn->exchange->detail = "the request was not complete within 10 s";
+	conn->exchange->detail = conn->of->draining ?
+		"sluiced exits, and the request was not complete" :
+		"the request was not complete within 10 s";
 	run(conn);
 	conn_next(conn);
 }
 
 static u64 allowed_ms(const struct http1_worker *of, enum conn_state state)
 {
-	return of->draining && state == CONN_IDLE ? DRAIN_IDLE_MS : state_ms[state];
+	bool sooner = of->draining && state != CONN_ANSWERING && of->grace_ms < state_ms[state];
+
+	return sooner ? of->grace_ms : state_ms[state];
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -499,16 +505,31 @@ static int http1_start(struct worker *worker)
 	return of->tick && of->turn ? 0 : -ENOMEM;
 }
 
-/* Every reply ends its connection now; connections without a request are closed soon. */
-static void http1_drain(struct worker *worker)
+/* Every reply ends its connection now; those that wait for their client end after `grace_ms`. */
+static void drain_within(struct http1_worker *of, u64 grace_ms)
 {
-	struct http1_worker *of = frontend_of(worker);
+	struct http1_conn *conn;
 
 	look_at_clock(of);
 	of->draining = true;
-	for (struct http1_conn *conn = TAILQ_FIRST(&of->list[CONN_IDLE]); conn;
-	     conn = TAILQ_NEXT(conn, link))
-		conn->since_ms = of->now_ms;
+	of->grace_ms = grace_ms;
+	for (int state = 0; state < CONN_STATE_COUNT; state++)
+		TAILQ_FOREACH(conn, &of->list[state], link)
+			conn->since_ms = of->now_ms;
+}
+
+static void http1_drain(struct worker *worker)
+{
+	drain_within(frontend_of(worker), DRAIN_MS);
+}
+
+static void http1_finish(struct worker *worker)
+{
+	static const struct timeval often = { .tv_usec = FINISH_TICK_MS * 1000 };
+	struct http1_worker *of = frontend_of(worker);
+
+	drain_within(of, FINISH_MS);
+	event_add(of->tick, &often);
 }
 
 void http1_serve(struct worker *worker, const struct http1_routes *routes)
@@ -551,6 +572,7 @@ const struct frontend frontend_http1 = {
 	.name = "listen",
 	.accept = http1_accept,
 	.drain = http1_drain,
+	.finish = http1_finish,
 	.start = http1_start,
 	.stop = http1_stop,
 };

@@ -98,7 +98,7 @@ struct http1_worker {
 	u32 unused_count;
 	size_t large;			/* bytes in texts beyond the free size of each */
 	bool draining;
-	u64 drain_ms;			/* start of draining */
+	u64 grace_ms;			/* if draining: for a client to go on */
 };
 
 #define TEXT_FREE_BYTES (16 * 1024)		/* a request up to this size is always read */

@@ -202,8 +202,5 @@ void rls_json(struct http1_request *request)
 
 void rls_healthcheck(struct http1_request *request)
 {
-	bool draining = __atomic_load_n(&request->worker->tier->draining, __ATOMIC_RELAXED);
-
-	http1_reply(request, draining ? 503 : 200, "text/plain; charset=utf-8",
-		    draining ? "draining" : "OK", draining ? 8 : 2);
+	http1_reply(request, 200, "text/plain; charset=utf-8", "OK", 2);
 }

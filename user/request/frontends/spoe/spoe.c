@@ -28,8 +28,8 @@
 #define OUTPUT_MAX (256 * 1024)		/* above it reading stops */
 #define DELAYED_MAX 1024			/* delayed responses of a connection */
 #define CLOSING_BYTES_MAX (1024 * 1024)
-#define DRAIN_QUIET_NS (SEC / 50)	/* of silence before a DISCONNECT */
-#define DRAIN_NS (2 * SEC)		/* then also during traffic */
+#define DRAIN_QUIET_NS (SEC / 200)	/* of silence before a DISCONNECT */
+#define DRAIN_NS (SEC / 20)		/* then also during traffic */
 
 u64 spoe_clock_ns(void)
 {
@@ -333,9 +333,9 @@ static int spoe_start(struct worker *worker)
  * A NOTIFY that crosses the DISCONNECT is lost, and HAProxy's rule for errors applies to it. So
  * each connection is disconnected in a pause of its traffic, if it has one.
  */
-static void spoe_drain(struct worker *worker)
+static void spoe_finish(struct worker *worker)
 {
-	static const struct timeval often = { .tv_usec = 20000 };
+	static const struct timeval often = { .tv_usec = 5000 };
 	struct spoe_worker *owner = worker->frontend[LISTEN_SPOE];
 
 	owner->drain_ns = spoe_clock_ns();
@@ -344,6 +344,6 @@ static void spoe_drain(struct worker *worker)
 
 const struct frontend frontend_spoe = {
 	.kind = LISTEN_SPOE,
-	.name = "spoe", .accept = spoe_accept, .drain = spoe_drain, .start = spoe_start,
+	.name = "spoe", .accept = spoe_accept, .finish = spoe_finish, .start = spoe_start,
 	.stop = spoe_stop,
 };

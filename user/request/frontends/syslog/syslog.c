@@ -220,7 +220,7 @@ static int syslog_receive(struct worker *worker, int fd, const struct listen_def
 }
 
 /* Queued lines are charged here, or by the daemon that inherits the socket. */
-static void syslog_drain(struct worker *worker)
+static void syslog_finish(struct worker *worker)
 {
 	for (struct syslog_listener *listener = worker->frontend[LISTEN_SYSLOG]; listener; listener = listener->next) {
 		on_lines(listener->fd, EV_READ, listener);
@@ -243,5 +243,5 @@ static void syslog_stop(struct worker *worker)
 
 const struct frontend frontend_syslog = {
 	.kind = LISTEN_SYSLOG,
-	.name = "syslog", .receive = syslog_receive, .drain = syslog_drain, .stop = syslog_stop,
+	.name = "syslog", .receive = syslog_receive, .finish = syslog_finish, .stop = syslog_stop,
 };

@@ -146,7 +146,7 @@ TEST_WITH(test_health, rig_begin, rig_end)
 	assert_int_equal(health(stranger), HEALTH__SERVING__SERVICE_UNKNOWN);
 	assert_false(watch->closed || stranger->closed);
 	watch->body_len = 0;
-	frontend_grpc.drain(&rig.worker);
+	frontend_grpc.finish(&rig.worker);
 	rig_pump();
 	assert_int_equal(health(watch), HEALTH__SERVING__NOT_SERVING);
 	assert_true(watch->closed && stranger->closed);
@@ -162,8 +162,8 @@ TEST_WITH(test_drain, rig_begin, rig_end)
 	rig_connect(true);
 	rig.hold = true;
 	held = grpc_call(SHOULD, wire);
-	frontend_grpc.drain(&rig.worker);
-	/* A request on its way when draining was announced is served. */
+	frontend_grpc.finish(&rig.worker);
+	/* A request on its way when the end was announced is served. */
 	late = &rig.stream[rig_request(SHOULD, wire->at, wire->len, NULL, NULL)];
 	rig_pump();
 	assert_true(rig.goaway);

@@ -375,8 +375,9 @@ TEST_WITH(test_times, begin, end)
 
 TEST_WITH(test_drain, begin, end)
 {
-	int idle = open_client(false), coming = open_client(false);
+	int idle = open_client(false), coming = open_client(false), half = open_client(false), late;
 
+	say(half, "GET /readyz HTTP/1.1\r\nHos");
 	turn();
 	tier.draining = true;
 	frontend_http1.drain(&tier.worker[0]);
@@ -386,12 +387,23 @@ TEST_WITH(test_drain, begin, end)
 	say(coming, "GET /readyz HTTP/1.1\r\n" HOST "\r\n");
 	turn();
 	assert_false(receive(coming));
-	assert_int_equal(count("503 Service Unavailable"), 1);
+	assert_int_equal(count("200 OK"), 1);
 	assert_int_equal(count("connection: close"), 1);
+	/* So is one of a connection that begins now. */
+	late = open_client(false);
+	say(late, "GET /readyz HTTP/1.1\r\n" HOST "\r\n");
+	turn();
+	assert_false(receive(late));
+	assert_int_equal(count("200 OK"), 1);
+	assert_true(receive(half));
 	let_pass(600);
 	assert_false(receive(idle));
+	assert_false(receive(half));
+	assert_int_equal(count("408 Request Timeout"), 1);
 	close(idle);
 	close(coming);
+	close(half);
+	close(late);
 	turn();
 	assert_int_equal(tier.worker[0].connections, 0);
 }

@@ -152,7 +152,7 @@ RIG_TEST(test_drain)
 
 	hold_answers();
 	send_notify(1, 1, "bob");
-	frontend_spoe.drain(&rig.worker);
+	frontend_spoe.finish(&rig.worker);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
 		turn();
