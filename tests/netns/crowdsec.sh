@@ -100,12 +100,15 @@ decide ip 2001:db8:70:1::2 4h crowdsecurity/ssh-bf
 decide ip 10.1.4.1 4h crowdsecurity/http-crawl captcha
 cscli decisions add --scope Country --value DE --duration 4h --reason x
 decide range 64.0.0.0/2 4h x
+decide ip 10.1.9.9 876000h "for good"
 bouncer_start
 check_true "a decision is a block" wait_for 20 blocked 10.1.1.1
 check_true "of a range" wait_for 20 blocked 10.1.2.0/24
 check_true "of IPv6" wait_for 20 blocked 2001:db8:70:1::2
 check_is "their packets" "$(sent 10.1.1.1) $(sent 10.1.2.9) $(sent 2001:db8:70:1::2 $SERVER6)" "0 0 0"
 check_is "no ban, or not of an address: not blocked" "$(sent 10.1.4.1) $(sent 10.1.3.1)" "10 10"
+check_true "a hundred years" wait_for 20 blocked 10.1.9.9
+check "are ten, and the others hold, days" "$(entry 10.1.9.9 | jq '.left_ns / 86400e9')" 3649 3650
 check_is "the reason is the scenario" "$(entry 10.1.1.1 | jq -r .reason)" crowdsecurity/ssh-bf
 check "the deadline" "$(entry 10.1.1.1 | jq '.left_ns / 1e9 | floor')" 14300 14397
 check_true "others are counted (the LAPI does not send the country)" grep -q '; 2 ignored' "$LAB/bouncer.log"
@@ -142,7 +145,7 @@ decide ip 10.1.8.1 3s crowdsecurity/http-probing
 bouncer_start
 check_true "after one of the bouncer" wait_for 20 gone 10.1.2.0/24
 check_is "nothing is left of the old ones" "$(ctl -o json block list | jq -r '.entries[].prefix' | sort | xargs)" \
-	"10.1.1.1 10.1.8.1 2001:db8:70:1::2"
+	"10.1.1.1 10.1.8.1 10.1.9.9 2001:db8:70:1::2"
 cscli bouncers add look -k look
 short_one_gone() {
 	[ "$(on_server curl -s -H 'X-Api-Key: look' 'http://127.0.0.1:8080/v1/decisions?ip=10.1.8.1' | jq length)" = 1 ]
@@ -154,13 +157,20 @@ check_is "and the longer holds" "$(sent 10.1.8.1)" 0
 kill -KILL $LAPI
 wait_for 10 bash -c "! kill -0 $LAPI 2> /dev/null"
 cat > "$LAB/lapi.py" <<'PY'
-# The decisions are in decisions.json; a poll without startup gets the difference to the last one.
-import http.server, json, sys
+# The decisions are in decisions.json; a poll without startup gets the difference to the last one. Instead, if they
+# are there: what is in raw, or a redirection to what is in redirect.
+import http.server, json, os, sys
 
 last = {}
 class Handler(http.server.BaseHTTPRequestHandler):
 	def do_GET(self):
 		global last
+		if os.path.exists("redirect"):
+			self.send_response(302)
+			self.send_header("Location", open("redirect").read().strip())
+			return self.end_headers()
+		if os.path.exists("raw"):
+			return self.reply(open("raw", "rb").read())
 		now = {d["id"]: d for d in json.load(open(sys.argv[1]))}
 		startup = "startup=true" in self.path
 		body = json.dumps({
@@ -168,6 +178,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 			"deleted": None if startup else [d for i, d in last.items() if i not in now],
 		}).encode()
 		last = now
+		self.reply(body)
+	def reply(self, body):
 		self.send_response(200)
 		self.send_header("Content-Length", str(len(body)))
 		self.end_headers()
@@ -175,6 +187,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 	def log_message(self, *args):
 		pass
 
+os.chdir(os.path.dirname(sys.argv[1]))
 http.server.HTTPServer(("127.0.0.1", 8080), Handler).serve_forever()
 PY
 python3 - "$LAB/decisions.json" <<'PY'
@@ -196,4 +209,38 @@ mv "$LAB/none.json" "$LAB/decisions.json"
 check_true "all withdrawn" wait_for 60 grep -q '^0 decisions' "$LAB/bouncer.log"
 check_is "the first and the last again" "$(sent 20.0.0.0) $(sent 20.1.134.159)" "10 10"
 check_is "the block by hand is still there" "$(ctl -o json block list | jq '.entries | length')" 1
+
+# ---- anything may be in a response, also all of IPv4: it is named, and the others are in force
+python3 - "$LAB/raw" <<'PY'
+import json, sys
+def ban(id, value, duration="1h", **more):
+	return {"id": id, "type": "ban", "scope": "Ip", "value": value, "duration": duration, "scenario": "s", **more}
+bad = ["text", 7, None, [], [[]], ban([1], "10.1.11.1"), ban({"a": 1}, "10.1.11.2"), ban(11, 5), ban(12, "10.1.11.3", 60),
+	ban(13, "10.1.11.4", "soon"), ban(14, "10.1.11.5", scenario=["s"]), ban(15, "10.1.300.1"), ban(16, "10.1.11.6\0"),
+	ban(17, "\ud800"), ban(18, None), ban(19, "10.1.11.7", "1h" + "9" * 500 + "x")]
+good = [ban(20, "10.1.12.1", "9" * 400 + "h"), ban(21, "10.1.12.2"), ban(22, "10.1.12.3", "876000h0m0s"), ban(23, "2001:db8::7", scenario="caf\u00e9 \ud800")]
+wide = [ban(1000 + i, "%d.0.0.0/8" % i, scope="Range") for i in range(224)]
+hosts = [ban(2000 + i, "20.7.%d.%d" % (i >> 8, i & 255)) for i in range(300)]
+text = json.dumps({"new": bad + good + wide + hosts, "deleted": ["text", None]})
+open(sys.argv[1] + ".new", "w").write(text.replace('"id": 22,', '"id": %s,' % ("9" * 5000)))
+PY
+mv "$LAB/raw.new" "$LAB/raw"
+check_true "bad decisions among good ones" wait_for 20 blocked 10.1.12.3
+check_is "the good ones" "$(ctl -o json block list | jq -r '.entries[] | select(.origin == "crowdsec") | .prefix' | grep -vc '^20.7')" 4
+check_is "their packets, and those of all others" "$(sent 10.1.12.1) $(sent 20.7.1.1) $(sent 10.1.11.1) $(sent 30.1.1.1)" "0 0 10 10"
+check "the bad ones are named" "$(grep '^ignored: ' "$LAB/bouncer.log" | sort -u | wc -l)" 3 5
+
+# ---- the key goes nowhere else
+"${IN_S[@]}" python3 -m http.server --bind 127.0.0.1 8081 > "$LAB/other.log" 2>&1 &
+started
+disown
+echo http://localhost:8081/ > "$LAB/redirect"
+check_true "a redirection is a failure" wait_for 20 grep -q '127.0.0.1:8080: HTTP Error 302' "$LAB/bouncer.log"
+check_is "and is not followed" "$(grep -c GET "$LAB/other.log")" 0
+kill -0 $BOUNCER || not_ok "the bouncer has ended"
+for url in http://localhost.evil.example http://127.0.0.1.evil.example http://127.0.0.1@evil.example \
+	'http://[::1]evil.example' http://10.1.0.1:8080 ftp://localhost; do
+	timeout 5 python3 "$REPO/docs/examples/feeds/sluice-crowdsec" --key-file "$LAB/key" --url "$url" > "$LAB/out" 2>&1
+	check_is "refused: $url" $? 2
+done
 lab_done

@@ -72,8 +72,11 @@ printf '%s\n' '# feed' '10.1.9.1 90s brute force' '10.1.9.2 2h' 10.1.9.3 | ctl b
 check_is "each line's end and reason" "$(ctl -o json block list | jq -r '.entries[] | select(.origin == "feed") |
 	"\(.prefix) \((.left_ns / 1e9 + 1) / 60 | floor) \(.reason)"' | sort | paste -sd,)" \
 	"10.1.9.1 1 brute force,10.1.9.2 120 abuse,10.1.9.3 1440 abuse"
-check_is "a bad duration changes nothing" "$(printf '10.1.9.4\n10.1.9.5 soon\n' | ctl block load --origin feed - 2>&1 |
-	grep -c "invalid duration 'soon'") $(ctl -o json block list | jq '.entries | length')" "1 4"
+check_is "a bad duration is named, and the others hold" "$(printf '10.1.9.4\n\n10.1.9.5 soon # x\n' | ctl block load --origin feed - 2>&1 |
+	grep -c "^skipped 1 of 2 lines:$\|^  line 3: invalid duration 'soon'") $(ctl -o json block list | jq '.entries | length')" "2 5"
+printf '10.1.9.4\n' | ctl block withdraw feed - > "$LAB/withdraw"
+check_is "all of IPv4, in parts" "$(seq -f '%g.0.0.0/8' 0 255 | ctl block load --origin all - 2>&1 | grep -c 'add --force') $(ctl -o json block list |
+	jq '.entries | length')" "1 4"
 printf '10.1.9.1\n10.1.9.3\n' | ctl block withdraw feed - > "$LAB/withdraw"
 check_is "two are withdrawn" "$(ctl -o json block list | jq -r '.entries[] | select(.origin == "feed").prefix')" 10.1.9.2
 ctl block withdraw feed > "$LAB/withdraw"

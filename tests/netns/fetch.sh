@@ -102,6 +102,9 @@ refused "empty" "it has no prefix" $URL/list
 printf '<html>\n<p>please log in</p>\n10.1.1.1\n' > "$LAB/www/list"; touch_list 3
 refused "garbage" "2 of 3 lines are no prefixes" $URL/list
 check_true "which lines" says "line 1: '<html>'"
+{ cat "$LAB/fetched/feed.list"; seq -f '%g.0.0.0/8' 11 223; } > "$LAB/www/list"; touch_list 6
+refused "grows to nearly all of IPv4" "it grows from 513 to 3573547521 IPv4 addresses" $URL/list
+check_is "a neighbor in it" "$(sent 20.1.1.1)" 10
 refused "not there" "status 404" $URL/none
 refused "cut" "of 1000 bytes were received" $URL/cut
 refused "a redirection to http" "not https" $URL/plain
@@ -115,14 +118,16 @@ check_true "sluice-fetch --status names the failure" grep -q "^feed .* it is lar
 	<(python3 "$REPO/docs/examples/feeds/sluice-fetch" --status --state "$LAB/fetched")
 
 # ---- bad lines among good ones, a file, and a shrink that is allowed
-{ seq -f '10.9.9.%g' 0 255; echo 10.1.9.1/24; echo 10.9.10.256; } > "$LAB/www/list"; touch_list 5
-check_is "two bad lines" "$(fetch $URL/list)" 0
+{ seq -f '10.9.9.%g' 0 255; echo 10.1.9.1/24; echo 10.9.10.256; echo 2001:db8:bad::/48; echo 64.0.0.0/6; } > "$LAB/www/list"
+touch_list 5
+check_is "bad lines, and an accepted size" "$(fetch $URL/list --max-share 100000000)" 0
 check_true "are named" says "line 257: '10.1.9.1/24'"
-check_is "and left out" "$(count)" 256
+check_true "a prefix that sluice finds too wide, too" says "64.0.0.0/6 is wider than /8"
+check_is "and left out" "$(count)" 257
 check_is "a success ends the failure" "$(ctl status | grep -c FAILED)" 0
 echo 10.1.6.0/24 > "$LAB/file"
 chmod 644 "$LAB/file"
-check_is "a file, a shrink that is allowed" "$(fetch "$LAB/file" --allow-shrink)" 0
+check_is "a file, a shrink that is allowed" "$(fetch "$LAB/file" --force)" 0
 check_is "in force" "$(sent 10.1.6.1) $(sent 10.1.9.5)" "0 10"
 
 # ---- the last good list over a restart, and after the set was lost

@@ -82,6 +82,8 @@ check_is "one line for each" "$(wc -l < "$LAB/log")" 2
 otlp http://127.0.0.1:4318/other --once > "$LAB/out" 2>&1
 check_is "a receiver that refuses" "$?" 1
 check_true "is named with its status" grep -q 'status 400' "$LAB/out"
-otlp http://10.1.0.1:4318/v1/metrics --header-file "$LAB/rules/api.yaml" > "$LAB/out" 2>&1
-check_is "no token in plain text over a network" $? 2
+for to in 10.1.0.1:4318 localhost.evil.example 127.0.0.1.evil.example 127.0.0.1@evil.example '[::1]evil.example'; do
+	otlp "http://$to/v1/metrics" --header-file "$LAB/rules/api.yaml" --once > "$LAB/out" 2>&1
+	check_is "no token in plain text over a network: $to" $? 2
+done
 lab_done

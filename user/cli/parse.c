@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "lib/addr.h"
 
 #define OPTIONS_MAX 32
 
@@ -80,55 +79,46 @@ static int set_file(const struct cli *cli, const struct command_arg *arg, const 
 }
 
 /*
- * One line: a prefix, with `words` what follows it, a comment or nothing. The prefix is parsed here so
- * that an error has the file's line.
+ * Without a comment and blanks around it; empty lines stay, so that the daemon can name a line by its
+ * number. It judges them: a byte that is no text is '?' there.
  */
-static int add_line(const struct cli *cli, const char *file, char *line, int number, bool words,
-		    json_t *prefixes)
+static json_t *line_text(char *line)
 {
-	char *start = line + strspn(line, " \t"), *end, rest;
-	struct sl_prefix prefix;
-	const char *reason;
-	size_t length;
-	int r;
+	char *end;
+	json_t *text;
 
-	*strchrnul(start, '#') = '\0';
-	for (end = start + strlen(start); end > start && strchr(" \t\r", end[-1]); end--)
+	*strchrnul(line, '#') = '\0';
+	line += strspn(line, " \t");
+	for (end = line + strlen(line); end > line && strchr(" \t\r", end[-1]); end--)
 		end[-1] = '\0';
-	if (!*start)
-		return EXIT_DONE;
-	length = words ? strcspn(start, " \t") : strlen(start);
-	rest = start[length];
-	start[length] = '\0';
-	r = sl_prefix_parse(start, &prefix, &reason);
-	if (r < 0)
-		return cli_refuse(cli, EXIT_REFUSED, "%s:%d:%d: found \"%.48s\": %s", file, number,
-				  (int)(start - line) + 1, start, reason);
-	start[length] = rest;
-	if (json_array_append_new(prefixes, json_string(start)) < 0)
-		return cli_refuse(cli, EXIT_REFUSED, "%s:%d: not UTF-8", file, number);
-	return EXIT_DONE;
+	text = json_string(line);
+	if (text)
+		return text;
+	for (end = line; *end; end++)
+		if ((unsigned char)*end >= 0x80)
+			*end = '?';
+	return json_string(line);
 }
 
 static int set_prefix_file(const struct cli *cli, const struct command_arg *arg, const char *name)
 {
 	char *text, *path, *line, *end;
-	json_t *prefixes;
-	int number = 1, code = cli_read_file(cli, name, &text, &path);
+	int code = cli_read_file(cli, name, &text, &path);
+	json_t *lines;
 
 	if (code != EXIT_DONE)
 		return code;
-	prefixes = json_array();
-	for (line = text; code == EXIT_DONE && line; line = end ? end + 1 : NULL, number++) {
+	lines = json_array();
+	for (line = text; line; line = end ? end + 1 : NULL) {
 		end = strchr(line, '\n');
 		if (end)
 			*end = '\0';
-		code = add_line(cli, name, line, number, arg->lines, prefixes);
+		json_array_append_new(lines, line_text(line));
 	}
-	json_object_set_new(cli->args, arg->key, prefixes);
+	json_object_set_new(cli->args, arg->key, lines);
 	free(text);
 	free(path);
-	return code;
+	return EXIT_DONE;
 }
 
 static int set_list(const struct cli *cli, const struct command_arg *arg, char **word, int count)

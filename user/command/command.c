@@ -47,7 +47,8 @@
 #define PREFIXES POSITION("prefixes", "CIDR", ARG_WORDS)
 #define FOR OPTION("for", "DURATION", "how long: 30s, 10m, 1h30m, 2d; without it permanently")
 #define REASON OPTION("reason", "TEXT", "shown in the list and in the audit log")
-#define FORCE FLAG("force", "accept prefixes wider than /8 (IPv4) or /16 (IPv6)")
+#define FORCE FLAG("force", "accept prefixes wider than /8 (IPv4) or /16 (IPv6), and lists that block more than four such")
+#define SKIPPED LINE("{skipped $skipped:n of $lines:n lines:}"), EACH("skipped_why", "  $")
 
 /* A verdict of explain, whose members are at the path `of`, and when such a packet passes. */
 #define VERDICT(of) \

@@ -50,7 +50,6 @@ struct command_arg {
 	bool optional;		/* options are, unless `needed` */
 	bool needed;
 	bool either;		/* exactly one of those marked so */
-	bool lines;		/* ARG_PREFIX_FILE: words may follow the prefix */
 };
 
 /*

@@ -348,21 +348,22 @@ COMMAND(block_del, "block del", CHANGES, "remove from the blocklist",
 
 COMMAND(block_load, "block load", CHANGES, "block the sources of a file, as entries of one origin",
 	EXAMPLE("block load bad.txt --origin feed --replace"),
-	ARGS(POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE, .lines = true),
+	ARGS(POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE),
 	     OPTION("origin", "NAME", "who lists them; without it 'file'"), FOR, REASON,
 	     FLAG("replace", "withdraw what the origin listed before and the file does not"), FORCE),
 	MORE("A line of the file is PREFIX [DURATION [REASON]], and # begins a comment; --for and --reason hold "
-	     "for lines without. Entries of an origin are beside "
+	     "for lines without; ten years are the longest. Lines that are not accepted are skipped and "
+	     "listed; if they are more than half, nothing changes. Entries of an origin are beside "
 	     "the configuration: they survive a restart, and reload, apply, rollback and save leave them "
 	     "as they are. Where several origins list a source, it is blocked until the last of them ends."),
-	SHOW(LINE("$origin: $added:n blocked, $changed:n changed, $removed:n withdrawn")))
+	SHOW(LINE("$origin: $added:n blocked, $changed:n changed, $removed:n withdrawn"), SKIPPED))
 
 COMMAND(block_withdraw, "block withdraw", CHANGES, "remove the entries of an origin",
 	EXAMPLE("block withdraw feed"),
 	ARGS(POSITION("origin", "NAME", ARG_TEXT),
 	     POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE, .optional = true)),
 	MORE("With a file, those of its prefixes; else all. Entries of the file, of block add and of other origins stay."),
-	SHOW(LINE("$origin: $removed:n withdrawn")))
+	SHOW(LINE("$origin: $removed:n withdrawn"), SKIPPED))
 
 COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason",
 	EXAMPLE("exempt list"), ENTRIES)
@@ -389,6 +390,8 @@ COMMAND(set_list, "set list", READS, "sets and origins of blocks: size, age, sou
 		   COL(">PREFIXES", "$count:n"), COL(">AGE", "{$age_ns:left|-}"),
 		   HIDE(">CHECKED", "{$checked_ns:left|-}", 1), COL("FROM", "{$source|-}")),
 	     EACH("sets", "{$name: FAILED $failed_ns:left ago: $error}"),
+	     EACH("sets", "{$name: skipped $skipped.count:n of $skipped.lines:n lines of $file, the first is line "
+		  "$skipped.first}"),
 	     EACH("origins", "{$name: FAILED $failed_ns:left ago: $error}"),
 	     EACH("prefixes", "$")))
 
@@ -414,8 +417,9 @@ COMMAND(set_del, "set del", CHANGES, "remove prefixes from a set",
 COMMAND(set_replace, "set replace", CHANGES, "replace the prefixes of a set by those of a file",
 	EXAMPLE("set replace bad bad.txt"),
 	ARGS(SET_NAME(), POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE), FORCE),
-	MORE("The file has one prefix per line, and # begins a comment."),
-	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
+	MORE("The file has one prefix per line, and # begins a comment. Lines that are not accepted are "
+	     "skipped and listed; if they are more than half, the set stays as it is."),
+	SHOW(LINE("set $name now has $count prefixes" CHANGED), SKIPPED))
 
 COMMAND(ban_list, "ban list", READS, "bans: source, limit, expiry, level, dropped packets",
 	EXAMPLE("ban list --sort drops"),

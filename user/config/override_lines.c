@@ -94,11 +94,6 @@ static int take_line(void *arg, char *line, int number)
 
 	if (!*rest || *rest == '#')
 		return 0;
-	if (!lines->form) {
-		cut_text(rest, strchrnul(rest, '#'));
-		return lines->key(lines->arg, (struct bytes){ rest, strlen(rest) }, number,
-				  rest - line);
-	}
 	lines->began = true;
 	key = cut_key(&rest);
 	if (!key.at)

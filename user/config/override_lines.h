@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * override_lines.h - files of lines: overrides_file of both tiers, KEY,PLAN, and the file of a set, KEY
- * alone. Lines that begin with # are comments, and # after the key begins one; a header line KEY,PLAN
- * may come first. There a key with a comma, a quote or a leading # stands in double quotes, a quote
- * in it twice.
+ * override_lines.h - files of lines KEY,PLAN: overrides_file of both tiers. Lines that begin with # are
+ * comments, and # after the key begins one; a header line may come first. A key with a comma, a quote or
+ * a leading # stands in double quotes, a quote in it twice.
  *
  * A million customers are on a few plans: each PLAN is parsed once, and found again by its text.
  */
@@ -19,7 +18,7 @@ struct override_lines {
 	struct reader *r;
 	const char *file;
 	const char *header[2];		/* the beginning of its two fields */
-	const char *form;	/* for errors: "SRC,RATE or SRC,RATE,BURST"; NULL: KEY alone */
+	const char *form;	/* for errors: "SRC,RATE or SRC,RATE,BURST" */
 	void *arg;
 	int (*key)(void *arg, struct bytes key, int line, size_t column);	/* terminated, too */
 	/* NULL: only keys are read. `text` may be changed; *ret is the plan's number. */

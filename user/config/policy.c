@@ -115,3 +115,43 @@ int block_check_width(const struct sl_prefix *prefix, struct sl_err *err)
 			  sl_prefix_format(prefix, text, sizeof(text)), widest[prefix->family],
 			  prefix->len == 0 ? "everybody" : "a good part of the internet");
 }
+
+void block_sum_add(struct block_sum *sum, const struct sl_prefix *prefix)
+{
+	sum->count[prefix->family][prefix->len]++;
+}
+
+/* Of IPv6 /48s are counted, a longer prefix as one: 2^32 of them are the widest block. */
+static const u8 sum_unit[SL_FAMILY_COUNT] = { [SL_V4] = 32, [SL_V6] = 48 };
+
+static u64 sum_size(int family, u8 len)
+{
+	return len < sum_unit[family] ? 1ULL << (sum_unit[family] - len) : 1;
+}
+
+void block_sum_fit(struct block_sum *sum)
+{
+	for (int family = 0; family < SL_FAMILY_COUNT; family++) {
+		u64 left = BLOCK_SUM * sum_size(family, widest[family]);
+		u8 len = family == SL_V4 ? 33 : 129;
+
+		while (len && sum->count[family][len - 1] <= left / sum_size(family, len - 1)) {
+			len--;
+			left -= sum->count[family][len] * sum_size(family, len);
+		}
+		sum->shortest[family] = len;
+	}
+}
+
+int block_sum_check(const struct block_sum *sum, const struct sl_prefix *prefix, struct sl_err *err)
+{
+	char text[SL_PREFIX_TEXT];
+
+	if (prefix->len >= sum->shortest[prefix->family])
+		return 0;
+	return sl_err_set(err, EPERM,
+			  "%s: the list would block more addresses than %d times a /%u; what is shorter than "
+			  "/%u does not fit; add --force to block it anyway",
+			  sl_prefix_format(prefix, text, sizeof(text)), BLOCK_SUM, widest[prefix->family],
+			  sum->shortest[prefix->family]);
+}

@@ -107,6 +107,8 @@ struct set_def {
 	struct sl_prefix *prefix;
 	size_t count;
 	char *file;			/* as written, where its content is a file's; or NULL */
+	size_t lines, skipped;		/* of the file: those with something on them, and bad ones */
+	int skipped_first;		/* the number of the first bad one */
 	bool live;			/* changed or made live */
 	struct config_pos pos;
 };
@@ -241,6 +243,21 @@ bool attach_mode_parse(const char *text, enum attach_mode *ret);
  * takes --force.
  */
 int block_check_width(const struct sl_prefix *prefix, struct sl_err *err);
+
+/*
+ * What one list (a blocked set, or an origin of blocks) shuts out in all, without --force: no more
+ * addresses than BLOCK_SUM of the widest prefixes. Add each prefix once; block_sum_fit() then takes the
+ * longest first, and block_sum_check() refuses with -EPERM those that no longer fit: all of one length
+ * or none, so the order of a list does not matter.
+ */
+#define BLOCK_SUM 4
+struct block_sum {
+	u32 count[SL_FAMILY_COUNT][129];	/* by length */
+	u8 shortest[SL_FAMILY_COUNT];		/* that fits */
+};
+void block_sum_add(struct block_sum *sum, const struct sl_prefix *prefix);
+void block_sum_fit(struct block_sum *sum);
+int block_sum_check(const struct block_sum *sum, const struct sl_prefix *prefix, struct sl_err *err);
 
 /* ---- live changes: each changes `policy` or leaves it as it was and fills err ---- */
 

@@ -7,7 +7,6 @@
 
 #include "conf/config_text.h"
 #include "config/keys.h"
-#include "config/override_lines.h"
 
 int read_prefix_or_set(struct reader *r, const char *text, struct sl_prefix *ret_prefix,
 		       const struct set_def **ret_set)
@@ -37,36 +36,63 @@ static int set_add(struct reader *r, const char *text, const struct key *key, vo
 
 static const struct key set_item = { .text = set_add, .accepted = ADDRESSES };
 
-struct set_reading {
-	struct override_lines lines;
-	struct set_def *set;
-};
-
-static int set_add_line(void *arg, struct bytes key, int line, size_t column)
+/* One line of a set's file, without comment: a prefix, or it is skipped and *why is set. */
+static int set_add_line(struct reader *r, struct set_def *set, char *line, const char **why)
 {
-	const struct set_reading *reading = arg;
-	struct set_def *set = reading->set;
 	struct sl_prefix prefix;
-	const char *reason;
+	char *end;
 
-	if (sl_prefix_parse(key.at, &prefix, &reason))
-		return override_line_fail(&reading->lines, line, column, "found \"%.48s\": %s",
-					  key.at, reason);
-	return append(set->prefix, set->count, prefix) ? read_no_memory(reading->lines.r) : 0;
+	*strchrnul(line, '#') = 0;
+	line += strspn(line, " \t\r");
+	for (end = line + strlen(line); end > line && strchr(" \t\r", end[-1]); end--)
+		end[-1] = 0;
+	if (!*line)
+		return 0;
+	set->lines++;
+	if (sl_prefix_parse(line, &prefix, why) == 0)
+		return append(set->prefix, set->count, prefix) ? read_no_memory(r) : 0;
+	set->skipped++;
+	return 0;
 }
 
-static int read_set_file(struct reader *r, const char *text, const struct key *key, void *into)
+/*
+ * One bad line does not take the others out of force; a file of which more than half is bad is no list. Its
+ * lines are not shown: a client that names a file may lack the right to read it.
+ */
+static int set_add_lines(struct reader *r, const char *path, char *text, size_t size, struct set_def *set)
+{
+	const char *why = NULL, *first = NULL;
+	char *line, *end;
+	int rc = 0, number = 1;
+
+	for (line = text; !rc && line < text + size; line = end + 1, number++) {
+		end = line + strcspn(line, "\n");
+		*end = 0;
+		rc = set_add_line(r, set, line, &why);
+		if (why && !first) {
+			first = why;
+			set->skipped_first = number;
+		}
+	}
+	if (!rc && set->skipped > set->lines / 2)
+		rc = sl_err_at(r->err, EINVAL, path, set->skipped_first, 1, "%s%s%s: %zu of %zu lines are "
+			       "no prefixes, the first: %s", r->subject, r->subject[0] ? ": " : "", r->path,
+			       set->skipped, set->lines, first);
+	return rc;
+}
+
+static int read_set_file(struct reader *r, const char *name, const struct key *key, void *into)
 {
 	struct set_def *set = into;
-	struct set_reading reading = {
-		.lines = { .r = r, .arg = &reading, .key = set_add_line }, .set = set,
-	};
-	char *path;
+	char *path = config_text_beside(r->file, name), *text = NULL;
+	size_t size;
 	int rc;
 
-	set->file = strdup(text);
-	reading.lines.file = path = config_text_beside(r->file, text);
-	rc = set->file && path ? override_lines_read(&reading.lines) : read_no_memory(r);
+	set->file = strdup(name);
+	rc = set->file && path ? config_text_read(path, true, &text, &size, r->err) : read_no_memory(r);
+	if (!rc)
+		rc = set_add_lines(r, path, text, size, set);
+	free(text);
 	free(path);
 	return rc;
 }

@@ -217,6 +217,7 @@ static int change_set(struct policy *policy, set_change *change, const char *nam
 	if (!rc) {
 		free(set->file);	/* its content is no longer the file's */
 		set->file = NULL;
+		set->skipped = 0;
 		set->live = true;
 		rc = expand_users(copy, set, err);
 	}

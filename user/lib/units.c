@@ -163,7 +163,7 @@ int duration_parse(const char *text, u64 *ret_ns, const char **ret_reason)
 	return 0;
 too_large:
 	*ret_reason = "duration too long; accepted: up to 213000d";
-	return -EINVAL;
+	return -ERANGE;
 }
 
 const char *duration_format(u64 ns, char *buf, size_t size)

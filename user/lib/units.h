@@ -46,7 +46,7 @@ int rejections_parse(const char *text, u64 *ret_count, u64 *ret_period_ns,
 int percent_parse(const char *text, u32 *ret_permille);
 int factor_parse(const char *text, u32 *ret_percent);
 
-/* "10s", "5m", "1h30m", "2d", "100ms" -> ns. A bare number is refused. */
+/* "10s", "5m", "1h30m", "2d", "100ms" -> ns. A bare number is refused. -ERANGE: more than a u64 holds. */
 int duration_parse(const char *text, u64 *ret_ns, const char **ret_reason);
 const char *duration_format(u64 ns, char *buf, size_t size);
 

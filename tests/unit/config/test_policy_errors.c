@@ -376,10 +376,23 @@ TEST(test_set_file)
 	struct policy *policy = NULL;
 	struct sl_err err;
 
-	write_file(path, "# bad\n192.0.2.0/24\n\t 2001:db8::/32 # two\r\n\n  192.0.2.1/24\n");
+	/* A bad line is skipped, also one that is no text; most of them are no list. */
+	write_file(path, "# bad\n192.0.2.0/24\n\t 2001:db8::/32 # two \xff\r\n\n  192.0.2.1/24\n\xff\n");
+	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: %s}}\nblock: ['@bad']", path);
+	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), 0);
+	assert_int_equal(policy->list[LIST_BLOCK].count, 2);
+	assert_int_equal(policy->set[0].lines, 4);
+	assert_int_equal(policy->set[0].skipped, 2);
+	assert_int_equal(policy->set[0].skipped_first, 5);
+	policy_free(policy);
+	policy = NULL;
+	unlink(path);
+	strcpy(path, "/tmp/sluice-set-XXXXXX");
+	write_file(path, "192.0.2.0/24\nroot:x:0:0\ndaemon:x:1:1\n");
 	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: %s}}\nblock: ['@bad']", path);
 	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), -EINVAL);
-	snprintf(place, sizeof(place), "%s:5:3: sets.bad.file: found", path);
+	assert_null(strstr(err.message, "root"));
+	snprintf(place, sizeof(place), "%s:2:1: sets.bad.file: 2 of 3 lines are no prefixes", path);
 	sl_err_format(&err, yaml, sizeof(yaml));
 	assert_memory_equal(yaml, place, strlen(place));
 	unlink(path);

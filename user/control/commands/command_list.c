@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/log.h"
 #include "control/commands/commands.h"
 #include "control/running/entries.h"
 #include "control/running/feeds.h"
@@ -21,6 +22,7 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	const struct set_def *set;
 	struct sl_prefix prefix;
 	const char *text = arg_text(request, "prefix");
+	struct block_sum sum = { .shortest = { 0 } };
 	int r = 0;
 
 	if (text[0] != '@') {
@@ -34,25 +36,32 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	if (!set)
 		return sl_err_set(err, ENOENT, "there is no set '%.80s'; sluicectl set list shows "
 				  "all sets", text + 1);
-	for (size_t i = 0; !r && !any_width && i < set->count; i++)
+	for (size_t i = 0; i < set->count; i++)
+		block_sum_add(&sum, &set->prefix[i]);
+	block_sum_fit(&sum);
+	for (size_t i = 0; !r && !any_width && i < set->count; i++) {
 		r = block_check_width(&set->prefix[i], err);
+		if (!r)
+			r = block_sum_check(&sum, &set->prefix[i], err);
+	}
 	snprintf(buf, size, "@%s", set->name);
 	return r;
 }
 
-/* The time in `text` from now; `what` is its place. */
+#define FOR_MOST_NS (3650ULL * 86400 * SL_NS_PER_SEC)
+
+/* The time in `text` from now; `what` is its place. Who says a hundred years means no end. */
 static int until_parse(const char *text, const char *what, u64 *ret_utc_ns, struct sl_err *err)
 {
 	const char *reason;
 	u64 for_ns;
+	int r = duration_parse(text, &for_ns, &reason);
 
-	if (duration_parse(text, &for_ns, &reason) < 0 || !for_ns)
+	if (r == -ERANGE || (!r && for_ns > FOR_MOST_NS))
+		for_ns = FOR_MOST_NS;
+	else if (r < 0 || !for_ns)
 		return sl_err_set(err, EINVAL, "invalid duration '%s%.80s': accepted are durations "
 				  "such as 30s, 10m, 1h30m or 2d", what, text);
-	/* Ten years: a longer duration is meant to be permanent. */
-	if (for_ns > 3650ULL * 86400 * SL_NS_PER_SEC)
-		return sl_err_set(err, ERANGE, "duration '%s%.80s' is too long: at most 3650d; an "
-				  "entry without a duration is permanent", what, text);
 	*ret_utc_ns = clock_utc_ns() + for_ns;
 	return 0;
 }
@@ -232,6 +241,49 @@ int command_exempt_list(struct commands *ctx, const struct command_request *requ
 	return list_show(ctx, LIST_EXEMPT, ret);
 }
 
+/* ------------------------------------------------------------------ the lines of a list */
+
+#define SKIPPED_NAMED 5
+
+void list_lines_skip(struct list_lines *lines, size_t index, const struct sl_err *why)
+{
+	json_t *text;
+
+	lines->skipped++;
+	if (!lines->why)
+		lines->why = json_array();
+	if (json_array_size(lines->why) == SKIPPED_NAMED)
+		return;
+	text = json_sprintf("line %zu: %s", index + 1, why->message);
+	/* Cut in the middle of a character. */
+	json_array_append_new(lines->why, text ? text : json_sprintf("line %zu", index + 1));
+}
+
+static const char *first_why(const struct list_lines *lines)
+{
+	return json_string_value(json_array_get(lines->why, 0));
+}
+
+int list_lines_judge(const struct list_lines *lines, struct sl_err *err)
+{
+	if (lines->skipped <= lines->count / 2)
+		return 0;
+	return sl_err_set(err, EINVAL, "%zu of %zu lines are not accepted, so this is not taken for a list; %s",
+			  lines->skipped, lines->count, first_why(lines));
+}
+
+void list_lines_end(struct list_lines *lines, const char *command, const char *name, json_t *reply)
+{
+	if (reply && lines->skipped) {
+		log_warn("%s %s: skipped %zu of %zu lines; %s", command, name, lines->skipped,
+			 lines->count, first_why(lines));
+		json_object_set_new(reply, "skipped", json_u64(lines->skipped));
+		json_object_set_new(reply, "lines", json_u64(lines->count));
+		json_object_set(reply, "skipped_why", lines->why);
+	}
+	json_decref(lines->why);
+}
+
 /* ------------------------------------------------------------------ of an origin */
 
 /* "PREFIX [DURATION [REASON]]" into an entry that has what a line without these gets. */
@@ -262,14 +314,50 @@ static int entry_parse(const char *line, struct entry *entry, struct sl_err *err
 	return r;
 }
 
-static int arg_entries(const struct command_request *request, bool any_width, struct entry **ret,
-		       size_t *ret_count, struct sl_err *err)
+static void add_held(void *arg, const char *origin, const struct entry *entry)
+{
+	if (entry->list == LIST_BLOCK)
+		block_sum_add(arg, &entry->prefix);
+}
+
+#define SKIPPED LIST_KIND_COUNT	/* the list of an entry that is none */
+
+/*
+ * Skips entries that would block too much together with those that the origin keeps (NULL: all are
+ * replaced).
+ */
+static void skip_wide(const struct commands *ctx, const char *keeps, struct entry *entry, size_t count,
+		      struct list_lines *lines)
+{
+	struct block_sum sum = { .shortest = { 0 } };
+	struct sl_err why;
+
+	if (keeps)
+		entries_walk(ctx->running, keeps, add_held, &sum);
+	for (size_t i = 0; i < count; i++)
+		if (entry[i].list != SKIPPED &&
+		    !(keeps && entries_have(ctx->running, keeps, LIST_BLOCK, &entry[i].prefix)))
+			block_sum_add(&sum, &entry[i].prefix);
+	block_sum_fit(&sum);
+	for (size_t i = 0; i < count; i++) {
+		if (entry[i].list == SKIPPED || block_sum_check(&sum, &entry[i].prefix, &why) == 0)
+			continue;
+		entry[i].list = SKIPPED;
+		list_lines_skip(lines, i, &why);
+	}
+}
+
+/* `any_width`: nothing is too wide. `keeps`: see skip_wide(). The caller frees *ret. */
+static int arg_entries(const struct commands *ctx, const struct command_request *request, bool any_width,
+		       const char *keeps, struct list_lines *lines, struct entry **ret, size_t *ret_count,
+		       struct sl_err *err)
 {
 	const json_t *given = json_object_get(request->args, "prefixes"), *item;
-	struct entry *entry = calloc(json_array_size(given) + 1, sizeof(*entry));
+	size_t i, kept = 0, count = json_array_size(given);
+	struct entry *entry = calloc(count + 1, sizeof(*entry));
 	const char *reason = "";
+	struct sl_err why;
 	u64 until;
-	size_t i;
 	int r = arg_until(request, &until, err);
 
 	if (!r)
@@ -277,21 +365,33 @@ static int arg_entries(const struct command_request *request, bool any_width, st
 	if (!r && !entry)
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	json_array_foreach(given, i, item) {
+		const char *text = json_string_value(item);
+
 		if (r < 0)
 			break;
-		entry[i].list = LIST_BLOCK;
+		entry[i].list = *text ? LIST_BLOCK : SKIPPED;
 		entry[i].until_utc_ns = until;
 		strcpy(entry[i].reason, reason);
-		r = entry_parse(json_string_value(item), &entry[i], err);
-		if (!r && !any_width)
-			r = block_check_width(&entry[i].prefix, err);
+		lines->count += *text != '\0';
+		if (!*text || (entry_parse(text, &entry[i], &why) == 0 &&
+			       (any_width || block_check_width(&entry[i].prefix, &why) == 0)))
+			continue;
+		entry[i].list = SKIPPED;
+		list_lines_skip(lines, i, &why);
 	}
+	if (!r && !any_width)
+		skip_wide(ctx, keeps, entry, count, lines);
+	if (!r)
+		r = list_lines_judge(lines, err);
 	if (r < 0) {
 		free(entry);
 		return r;
 	}
+	for (i = 0; i < count; i++)
+		if (entry[i].list != SKIPPED)
+			entry[kept++] = entry[i];
 	*ret = entry;
-	*ret_count = json_array_size(given);
+	*ret_count = kept;
 	return 0;
 }
 
@@ -305,52 +405,49 @@ static json_t *entries_result(const char *origin, const struct entries_result *r
 int command_block_load(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	const char *origin = arg_text(request, "origin");
+	const char *origin = arg_text(request, "origin") ? arg_text(request, "origin") : "file";
+	bool replace = arg_flag(request, "replace");
+	struct list_lines lines = { .count = 0 };
 	struct entries_result result;
-	struct entry *entry;
+	struct entry *entry = NULL;
 	size_t count;
-	int r = arg_entries(request, arg_flag(request, "force"), &entry, &count, err);
+	int r = arg_entries(ctx, request, arg_flag(request, "force"), replace ? NULL : origin, &lines, &entry,
+			    &count, err);
 
-	if (r < 0)
-		return r;
-	origin = origin ? origin : "file";
-	if (arg_flag(request, "replace"))
+	if (!r && replace)
 		r = entries_replace(ctx->running, origin, LIST_BLOCK, entry, count, &result, err);
-	else
+	else if (!r)
 		r = entries_add(ctx->running, origin, entry, count, &result, err);
-	free(entry);
-	if (r < 0)
-		return r;
-	if (result.added || result.changed || result.removed)
+	if (!r && (result.added || result.changed || result.removed))
 		feeds_changed(ctx->running, FEED_ORIGIN, origin);
-	*ret = entries_result(origin, &result);
-	return 0;
+	if (!r)
+		*ret = entries_result(origin, &result);
+	list_lines_end(&lines, "block load", origin, r < 0 ? NULL : *ret);
+	free(entry);
+	return r;
 }
 
 int command_block_withdraw(struct commands *ctx, const struct command_request *request, json_t **ret,
 			   struct sl_err *err)
 {
 	const char *origin = arg_text(request, "origin");
+	bool some = json_object_get(request->args, "prefixes") != NULL;
+	struct list_lines lines = { .count = 0 };
 	struct entries_result result;
-	struct entry *entry;
+	struct entry *entry = NULL;
 	size_t count;
-	int r;
+	int r = some ? arg_entries(ctx, request, true, NULL, &lines, &entry, &count, err) : 0;
 
-	if (json_object_get(request->args, "prefixes")) {
-		r = arg_entries(request, true, &entry, &count, err);
-		if (r < 0)
-			return r;
-		r = entries_del(ctx->running, origin, entry, count, &result, err);
-		free(entry);
-	} else {
-		r = entries_withdraw(ctx->running, origin, &result, err);
-	}
-	if (r < 0)
-		return r;
-	if (json_object_get(request->args, "prefixes"))
+	if (!r)
+		r = some ? entries_del(ctx->running, origin, entry, count, &result, err) :
+			   entries_withdraw(ctx->running, origin, &result, err);
+	if (!r && some)
 		feeds_changed(ctx->running, FEED_ORIGIN, origin);
-	else
+	else if (!r)
 		feeds_forget(ctx->running, FEED_ORIGIN, origin);
-	*ret = entries_result(origin, &result);
-	return 0;
+	if (!r)
+		*ret = entries_result(origin, &result);
+	list_lines_end(&lines, "block withdraw", origin, r < 0 ? NULL : *ret);
+	free(entry);
+	return r;
 }

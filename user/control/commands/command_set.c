@@ -19,41 +19,87 @@ static const char *arg_name(const struct command_request *request)
 	return name && name[0] == '@' ? name + 1 : name;
 }
 
-/*
- * Parses the prefixes into a new array: each once, in its canonical text. `any_width` (--force)
- * permits prefixes that are too wide for a set in the blocklist.
- */
-static int arg_prefixes(const struct command_request *request, bool any_width, json_t **ret,
-			struct sl_err *err)
+/* Prefixes on their way into a set. */
+struct reading {
+	struct block_sum *sum;		/* of the set with them; NULL: nothing is too wide */
+	struct list_lines *lines;	/* bad ones are skipped; NULL: one refuses all */
+};
+
+/* A bad one: 1 if it is skipped, or the error. */
+static int skip(const struct reading *reading, size_t index, const struct sl_err *why, int r,
+		struct sl_err *err)
 {
-	const json_t *given = json_object_get(request->args, "prefixes"), *item;
-	json_t *seen = json_object(), *prefixes = json_array();
-	size_t i;
+	if (!reading->lines) {
+		*err = *why;
+		return r;
+	}
+	list_lines_skip(reading->lines, index, why);
+	return 1;
+}
+
+/* One prefix: 0, 1 if it is skipped or empty, or the error. */
+static int read_prefix(const struct reading *reading, const json_t *given, size_t index,
+		       struct sl_prefix *ret, struct sl_err *err)
+{
+	const char *text = json_string_value(json_array_get(given, index)), *reason;
+	struct sl_err why;
 	int r = 0;
 
-	json_array_foreach(given, i, item) {
-		const char *text = json_string_value(item), *reason;
-		struct sl_prefix prefix;
+	if (reading->lines && !*text)
+		return 1;
+	if (reading->lines)
+		reading->lines->count++;
+	if (sl_prefix_parse(text, ret, &reason) < 0)
+		r = sl_err_set(&why, EINVAL, "'%.80s': %s", text, reason);
+	else if (reading->sum)
+		r = block_check_width(ret, &why);
+	return r < 0 ? skip(reading, index, &why, r, err) : 0;
+}
+
+/* Parses the prefixes into a new array: each once, in its canonical text. */
+static int arg_prefixes(const struct command_request *request, const struct reading *reading,
+			json_t **ret, struct sl_err *err)
+{
+	const json_t *given = json_object_get(request->args, "prefixes");
+	json_t *lines = json_object(), *prefixes = json_array(), *line;
+	struct sl_prefix prefix;
+	const char *text;
+	struct sl_err why;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < json_array_size(given); i++) {
 		char canonical[SL_PREFIX_TEXT];
 
-		if (sl_prefix_parse(text, &prefix, &reason) < 0)
-			r = sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
-		else if (!any_width)
-			r = block_check_width(&prefix, err);
+		r = read_prefix(reading, given, i, &prefix, err);
+		if (r)
+			continue;
+		sl_prefix_format(&prefix, canonical, sizeof(canonical));
+		if (json_object_get(lines, canonical))
+			continue;
+		json_object_set_new(lines, canonical, json_integer((json_int_t)i));
+		if (reading->sum)
+			block_sum_add(reading->sum, &prefix);
+	}
+	if (reading->sum)
+		block_sum_fit(reading->sum);
+	json_object_foreach(lines, text, line) {
 		if (r < 0)
 			break;
-		sl_prefix_format(&prefix, canonical, sizeof(canonical));
-		if (json_object_get(seen, canonical))
-			continue;
-		json_object_set_new(seen, canonical, json_true());
-		json_array_append_new(prefixes, json_string(canonical));
+		sl_prefix_parse(text, &prefix, &(const char *){ NULL });
+		r = reading->sum ? block_sum_check(reading->sum, &prefix, &why) : 0;
+		if (r < 0)
+			r = skip(reading, (size_t)json_integer_value(line), &why, r, err);
+		else
+			json_array_append_new(prefixes, json_string(text));
 	}
-	json_decref(seen);
+	if (r >= 0 && reading->lines)
+		r = list_lines_judge(reading->lines, err);
+	json_decref(lines);
 	if (r < 0)
 		json_decref(prefixes);
 	else
 		*ret = prefixes;
-	return r;
+	return r < 0 ? r : 0;
 }
 
 static json_t *set_result(const struct commands *ctx, const char *name)
@@ -66,36 +112,45 @@ static json_t *set_result(const struct commands *ctx, const char *name)
 	return result;
 }
 
+/* `replace`: by the lines of a file. */
 static int change(struct commands *ctx, const struct command_request *request, const char *what,
-		  json_t **ret, struct sl_err *err)
+		  bool replace, json_t **ret, struct sl_err *err)
 {
 	const char *name = arg_name(request);
-	const struct list_def *block = &ctx->running->policy->list[LIST_BLOCK];
+	const struct policy *policy = ctx->running->policy;
+	const struct set_def *set = replace ? NULL : policy_find_set(policy, name);
+	bool bounded = !arg_flag(request, "force") && list_find_set(&policy->list[LIST_BLOCK], name);
+	struct block_sum sum = { .shortest = { 0 } };
+	struct list_lines lines = { .count = 0 };
+	struct reading reading = { bounded ? &sum : NULL, replace ? &lines : NULL };
 	json_t *prefixes = NULL;
-	int r = arg_prefixes(request, arg_flag(request, "force") || !list_find_set(block, name),
-			     &prefixes, err);
+	int r;
 
+	for (size_t i = 0; set && i < set->count; i++)
+		block_sum_add(&sum, &set->prefix[i]);
+	r = arg_prefixes(request, &reading, &prefixes, err);
 	if (!r)
 		r = op_run(ctx, request,
 			   op_new(request, what, "{s:s, s:o}", "name", name, "prefixes", prefixes),
 			   err);
-	if (r < 0)
-		return r;
-	feeds_changed(ctx->running, FEED_SET, name);
-	*ret = set_result(ctx, name);
-	return 0;
+	if (!r) {
+		feeds_changed(ctx->running, FEED_SET, name);
+		*ret = set_result(ctx, name);
+	}
+	list_lines_end(&lines, what, name, r < 0 ? NULL : *ret);
+	return r;
 }
 
 int command_set_add(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
-	return change(ctx, request, "set add", ret, err);
+	return change(ctx, request, "set add", false, ret, err);
 }
 
 int command_set_replace(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
-	return change(ctx, request, "set replace", ret, err);
+	return change(ctx, request, "set replace", true, ret, err);
 }
 
 int command_set_del(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -104,7 +159,7 @@ int command_set_del(struct commands *ctx, const struct command_request *request,
 	json_t *prefixes = NULL, *members, *item;
 	const char *name = arg_name(request);
 	size_t i;
-	int r = arg_prefixes(request, true, &prefixes, err);
+	int r = arg_prefixes(request, &(struct reading){ NULL, NULL }, &prefixes, err);
 
 	if (r < 0)
 		return r;
@@ -192,6 +247,9 @@ static json_t *set_to_json(const struct commands *ctx, const struct set_def *set
 
 	if (set->file)
 		json_object_set_new(json, "file", json_string(set->file));
+	if (set->skipped)
+		json_object_set_new(json, "skipped", json_pack("{s:o, s:o, s:i}", "count", json_u64(set->skipped),
+							       "lines", json_u64(set->lines), "first", set->skipped_first));
 	add_feed(json, feeds_find(ctx->running, FEED_SET, set->name), file_changed_ns(set->file));
 	return json;
 }

@@ -36,8 +36,27 @@ int arg_prefix(const struct command_request *request, const char *key, struct sl
 	       struct sl_err *err);
 /* The member `source`: one address. */
 int arg_source(const struct command_request *request, struct sl_prefix *ret, struct sl_err *err);
-/* The member `for`, a duration from now; 0 if missing: permanent (command_list.c). */
+/*
+ * The member `for`, a duration from now, of ten years at most: a longer one ends then. 0 if missing:
+ * permanent (command_list.c).
+ */
 int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err);
+
+/*
+ * The lines of a list that a file or a program gives: bad ones are skipped, counted and named, so that one
+ * of them never disables a list (command_list.c). Zero it; list_lines_end() frees it.
+ */
+struct list_lines {
+	size_t count, skipped;		/* lines that are not empty; those of them that are bad */
+	json_t *why;			/* of the first: "line 7: '10.0.0.300': ..." */
+};
+void list_lines_skip(struct list_lines *lines, size_t index, const struct sl_err *why);
+/*
+ * -EINVAL if more than half of the lines are bad: then it is no list. list_lines_end() adds what was
+ * skipped to the reply (NULL: the command failed), and logs it.
+ */
+int list_lines_judge(const struct list_lines *lines, struct sl_err *err);
+void list_lines_end(struct list_lines *lines, const char *command, const char *name, json_t *reply);
 
 /* A new operation (live.h) with uid, pid and time: op_new(request, "limit del", "{s:s}", ...). */
 json_t *op_new(const struct command_request *request, const char *op, const char *format, ...);

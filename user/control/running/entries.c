@@ -268,12 +268,17 @@ static size_t listed_by(const struct entry_table *table, u32 origin)
 
 size_t entries_of_origin(const struct running *run, const char *origin)
 {
-	const struct entry_table *table = run->entries ? &run->entries->table : NULL;
+	int number = run->entries ? entry_table_origin(&run->entries->table, origin, false) : -ENOENT;
 
-	for (u32 i = ORIGIN_FEEDS; table && i < table->names; i++)
-		if (!strcmp(table->name[i], origin))
-			return listed_by(table, i);
-	return 0;
+	return number < 0 ? 0 : listed_by(&run->entries->table, (u32)number);
+}
+
+bool entries_have(const struct running *run, const char *origin, enum list_kind list,
+		  const struct sl_prefix *prefix)
+{
+	int number = run->entries ? entry_table_origin(&run->entries->table, origin, false) : -ENOENT;
+
+	return number >= 0 && entry_table_find(&run->entries->table, (u32)number, list, prefix);
 }
 
 void entries_origins(const struct running *run, void (*each)(void *arg, const char *origin), void *arg)

@@ -75,6 +75,9 @@ typedef void entries_each(void *arg, const char *origin, const struct entry *ent
 void entries_walk(const struct running *run, const char *origin, entries_each *each, void *arg);
 /* Those of all feeds in a list. */
 size_t entries_count(const struct running *run, enum list_kind list);
+/* Whether an origin lists exactly this prefix. */
+bool entries_have(const struct running *run, const char *origin, enum list_kind list,
+		  const struct sl_prefix *prefix);
 /* Those of one origin, in both lists. */
 size_t entries_of_origin(const struct running *run, const char *origin);
 /* The name of each origin that lists something. */

@@ -189,20 +189,32 @@ static int take_line(struct entry_table *table, char *line)
 	return table->live < ENTRIES_MAX ? entry_table_put(table, (u32)number, &entry, 0) : -EINVAL;
 }
 
-/* *ret_good: the length up to the end of the last whole line. */
+/*
+ * *ret_good: the length up to the end of the last whole line. Bad lines are skipped; -EINVAL if more than
+ * half of them are.
+ */
 static int take_lines(struct entries *entries, char *text, size_t size, size_t *ret_good)
 {
+	size_t bad = 0, first = 0;
 	char *at = text, *end;
 	int r = 0;
 
-	while (!r && (end = memchr(at, '\n', size - (size_t)(at - text)))) {
+	while (r != -ENOMEM && (end = memchr(at, '\n', size - (size_t)(at - text)))) {
 		*end = '\0';
 		r = take_line(&entries->table, at);
 		at = end + 1;
 		entries->lines++;
+		bad += r == -EINVAL;
+		if (bad && !first)
+			first = entries->lines;
 	}
 	*ret_good = (size_t)(at - text);
-	return r;
+	if (r == -ENOMEM || bad > entries->lines / 2)
+		return r == -ENOMEM ? r : -EINVAL;
+	if (bad)
+		log_error("state_dir/" FILE_NAME ": skipped %zu of %zu lines that are no entries, the first is "
+			  "line %zu", bad, entries->lines, first);
+	return 0;
 }
 
 int entries_file_open(struct entries *entries, const char *state_dir, struct sl_err *err)
@@ -217,7 +229,7 @@ int entries_file_open(struct entries *entries, const char *state_dir, struct sl_
 	if (!r && text)
 		r = take_lines(entries, text, size, &good);
 	if (r == -EINVAL) {
-		file_put_aside(state_dir, FILE_NAME, "a line is not an entry", LOST);
+		file_put_aside(state_dir, FILE_NAME, "most lines are no entries", LOST);
 		entry_table_free(&entries->table);
 		entries->lines = good = 0;
 		r = 0;

@@ -307,6 +307,7 @@ int rules_start_install(struct running *run, struct sl_err *err)
 	if (!pending_is(run) && ifaces_detach_others(run->packets, run->policy, err) < 0)
 		log_error("cannot detach an interface that is no longer configured: %s",
 			  err->message);
+	config_text_log_skipped(run->file);
 	run->reload.ok = true;
 	run->reload.ok_utc_ns = run->reload.at_utc_ns = clock_utc_ns();
 	audit_write(run, NULL, "start", NULL, before, NULL);
@@ -401,6 +402,7 @@ int rules_reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, jso
 	else
 		run->reload.err = *err;
 	if (!r) {
+		config_text_log_skipped(run->file);
 		log_info("reloaded %s: %zu limits, generation %llu", run->config_path,
 			 run->policy->limit_count, run->generation);
 	} else {

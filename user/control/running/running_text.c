@@ -18,6 +18,7 @@
 #include "config/keys.h"
 #include "control/running/history.h"
 #include "lib/clock.h"
+#include "lib/log.h"
 
 int config_text_make(const char *path, const char *text, size_t size, struct config_text *ret,
 		     struct sl_err *err)
@@ -206,4 +207,13 @@ int config_text_check_settings(const struct policy *roots, const struct policy *
 
 	keys_changed(&policy_keys, roots, policy, flags, "", refuse_setting, &settings);
 	return settings.rc;
+}
+
+void config_text_log_skipped(const struct policy *file)
+{
+	for (size_t i = 0; i < file->set_count; i++)
+		if (file->set[i].skipped)
+			log_warn("set %s: skipped %zu of %zu lines of %s, the first is line %d", file->set[i].name,
+				 file->set[i].skipped, file->set[i].lines, file->set[i].file,
+				 file->set[i].skipped_first);
 }

@@ -47,6 +47,9 @@ int reach_of_begin(const char *config_path, const char *state_dir, const struct 
 		   uid_t uid, const char *own, struct reach_of *ret, struct sl_err *err);
 void reach_of_end(struct reach_of *reach);
 
+/* Logs the sets of which lines of their file were skipped. */
+void config_text_log_skipped(const struct policy *file);
+
 /*
  * Keys with one of `flags` (enum key_flag) whose value differs from root's configuration: 0 if none,
  * else -EACCES, and err names the first.

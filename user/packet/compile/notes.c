@@ -128,6 +128,33 @@ static void note_price(struct notes *n, const struct limit_def *limit, u64 bucke
 	n->add(n->arg, limit, text);
 }
 
+/* Notes what a set's file has that is not in force, and one that blocks more than set replace would accept. */
+static void note_set(struct notes *n, const struct policy *policy, const struct set_def *set)
+{
+	struct block_sum sum = { .shortest = { 0 } };
+	char text[256];
+	struct sl_err err;
+	int r = 0;
+
+	if (set->skipped) {
+		snprintf(text, sizeof(text), "set %s: skipped %zu of %zu lines of its file, the first is line %d",
+			 set->name, set->skipped, set->lines, set->skipped_first);
+		n->add(n->arg, NULL, text);
+	}
+	if (!list_find_set(&policy->list[LIST_BLOCK], set->name))
+		return;
+	for (size_t i = 0; i < set->count; i++)
+		block_sum_add(&sum, &set->prefix[i]);
+	block_sum_fit(&sum);
+	for (size_t i = 0; !r && i < set->count; i++)
+		r = block_sum_check(&sum, &set->prefix[i], &err);
+	if (r < 0) {
+		snprintf(text, sizeof(text), "set %s: it is blocked, with more addresses than %d times a /8 "
+			 "(IPv4) or a /16 (IPv6)", set->name, BLOCK_SUM);
+		n->add(n->arg, NULL, text);
+	}
+}
+
 void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
 		  void *arg)
 {
@@ -137,6 +164,8 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		add(arg, NULL, "interfaces is empty: no packet meets its limits");
 	if (policy->cluster && redis_tls_unused(&policy->cluster->redis))
 		add(arg, NULL, REDIS_TLS_UNUSED);
+	for (size_t i = 0; i < policy->set_count; i++)
+		note_set(&n, policy, &policy->set[i]);
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *limit = &policy->limit[i];
 

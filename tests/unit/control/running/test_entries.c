@@ -160,7 +160,10 @@ RIG_TEST(a_killed_daemon_loses_nothing)
 	assert_true(blocked(7));
 }
 
-/* A line without an end was never acknowledged; other damage loses the file, and is kept aside. */
+/*
+ * A line without an end was never acknowledged; a damaged one is skipped, and of a file that has hardly
+ * anything else nothing is taken: it is put aside.
+ */
 RIG_TEST(damaged_files)
 {
 	char path[128];
@@ -182,6 +185,12 @@ RIG_TEST(damaged_files)
 	out = fopen(path, "a");
 	assert_non_null(out);
 	fputs("garbage\n", out);
+	fclose(out);
+	rig_restart(&rig);
+	assert_true(blocked(5) && blocked(7));
+	out = fopen(path, "a");
+	assert_non_null(out);
+	fputs("block 192.0.2.8 crowdsec\nblock 192.0.2.300 0 crowdsec\n", out);
 	fclose(out);
 	rig_restart(&rig);
 	assert_false(blocked(5) || blocked(7));
