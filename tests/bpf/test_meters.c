@@ -311,7 +311,7 @@ static void refusals_are_counted(struct rig *rig, bool count_all)
 	limit.terms.rates = (struct rates){ .rate = { { 5, HOUR, RATE_PACKETS }, { 100, SEC, RATE_BYTES } },
 					    .burst = { 5, 100 }, .count = 2 };
 	limit.terms.cluster = true;
-	limit.terms.count_all = count_all;
+	limit.terms.count = count_all ? COUNT_ALL : COUNT_ADMITTED;
 	limit.override = &own;
 	limit.override_count = 1;
 	limit.override_rates = &rates;

@@ -137,6 +137,28 @@ def recipe_hybrid():
     print("an office:", "100" if 100 <= office <= 110 else office)
 
 
+def recipe_tokens():
+    """Twelve calls that cost 300 of 1000 tokens each, by reports and as Envoy and AI gateways charge."""
+    def served(user, charge):
+        caller, count = Caller(), 0
+        while count < 12 and caller.post("/v1/check", call("llm", [[("user", user)]], 0)) == 200:
+            charge(caller, user)
+            count += 1
+        return count
+
+    def report(caller, user):
+        assert caller.post("/v1/report", [call("llm", [[("user", user)]], 300)]) == 202
+
+    def should_rate_limit(hits):
+        return lambda caller, user: caller.post("/json", {"domain": "llm", "descriptors": [
+            {"entries": [{"key": "user", "value": user}], "hits_addend": hits}]})
+
+    print("reported:", served("bob", report))
+    print("charged by Envoy:", served("al", should_rate_limit(300)))
+    print("larger than the budget:", served("eve", should_rate_limit(1500)))
+    print("within it:", served("zoe", should_rate_limit(1)))
+
+
 def recipe_priority():
     """Three seconds of analytics as fast as they go, beside payments at 10 a second."""
     lost, analytics, done = [], [0], threading.Event()

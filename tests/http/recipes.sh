@@ -35,6 +35,7 @@ check_true "login: a client that disconnects leaves the queue" wait_for 5 gone
 recipe_prints plans "free bob 10" "pro bob 200" "pro acme more than 200" "odd bob 10"
 recipe_prints endpoints "/export 2" "/search 5" "/static/x 30" "/a 20" "/b 20"
 recipe_prints hybrid "a user: 20" "elsewhere: 0" "an office: 100"
+recipe_prints tokens "reported: 4" "charged by Envoy: 4" "larger than the budget: 1" "within it: 12"
 recipe_prints priority "payments lost: 0 of 30" "analytics had work to do: True"
 
 lab_done

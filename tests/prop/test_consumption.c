@@ -433,7 +433,7 @@ static void check_count_all(bool own)
 		/* Half of it: the packets of one step come together, and are to come faster than the rate. */
 		limit.terms.rates.rate[0].count /= 2;
 		limit.terms.rates.burst[0] = all[k].burst > 1 ? all[k].burst / 2 : 0;
-		limit.terms.count_all = true;
+		limit.terms.count = COUNT_ALL;
 		if (own) {
 			rates = limit.terms.rates;
 			limit.terms.rates.rate[0].count /= 4;

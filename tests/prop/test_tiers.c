@@ -36,7 +36,7 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 		def.terms.algorithm = SL_ALGO_FIXED_WINDOW;
 		def.terms.first_request = true;
 	}
-	def.terms.count_all = count_all;
+	def.terms.count = count_all ? COUNT_ALL : COUNT_ADMITTED;
 	def.terms.rates.count = 2;
 	def.terms.rates.rate[1] = rate[1];
 	def.terms.rates.burst[1] = algorithms[algo]->default_burst ? burst[1] : 0;

@@ -21,6 +21,7 @@
 #include "packet/compile/compile.h"
 #include "lib/cpus.h"
 #include "request/rules/override_value.h"
+#include "config/model.h"
 #include "request/rules/request_text.h"
 #include "request/rules/rule.h"
 
@@ -253,8 +254,9 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 				 limit[i].terms.cluster ? "cluster" : "node");
 		if (limit[i].terms.buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
-		if (limit[i].terms.count_all)
-			json_object_set_new(json, "count", json_string("all"));
+		if (limit[i].terms.count)
+			json_object_set_new(json, "count", json_string(
+				name_of(http_count_names, limit[i].terms.count)));
 		if (limit[i].mode == SL_MODE_SHADOW)
 			json_object_set_new(json, "mode", json_string("shadow"));
 		if (limit[i].terms.cluster)

@@ -87,7 +87,7 @@ static const struct key limit_rows[] = {
 	{ "buckets", LIMIT(terms.buckets), &type_number, .usual = "4", .least = SL_COUNTERS_MIN,
 	  .most = SL_COUNTERS_MAX, .accepted = "2 to 6",
 	  .help = "window-counters only: the buckets of a window, 2 to 6" },
-	{ "count", LIMIT(terms.count_all), &type_enum, .names = count_names, .usual = "admitted",
+	{ "count", LIMIT(terms.count), &type_enum, .names = count_names, .usual = "admitted",
 	  VALUE,
 	  .help = "`admitted`, or `all`: packets that it refuses count, too, so a source that does "
 		  "not slow down stays out. Each is charged to the bucket itself, which costs more" },

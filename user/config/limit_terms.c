@@ -69,7 +69,7 @@ static bool is_set(const struct of_algorithm *of, const struct limit_terms *term
 {
 	return (of->fits == has_burst && terms->rates.burst[0]) ||
 	       (of->fits == has_window && terms->first_request) ||
-	       (of->fits == counts_all && terms->count_all);
+	       (of->fits == counts_all && terms->count == COUNT_ALL);
 }
 
 static int refuse(struct reader *r, const struct yaml_node *at, const struct of_algorithm *of,
@@ -107,9 +107,10 @@ int limit_terms_check(struct reader *r, const struct yaml_node *map, u32 given,
 
 const char *limit_terms_conflict(const struct limit_terms *terms)
 {
-	if (!terms->count_all)
-		return NULL;
-	if (terms->throttle.kind == THROTTLE_SOFT)
+	if (terms->throttle.kind == THROTTLE_SOFT && terms->count == COUNT_DEBT)
+		return "count is debt, but throttle is soft, whose excess is no debt; accepted with it: "
+		       "throttle: hard or elastic";
+	if (terms->throttle.kind == THROTTLE_SOFT && terms->count == COUNT_ALL)
 		return "count is all, but throttle is soft, which admits above the limit; accepted "
 		       "with it: throttle: hard or elastic";
 	return NULL;
@@ -125,6 +126,6 @@ void limit_terms_drop(struct limit_terms *terms, u32 given)
 		terms->first_request = false;
 	if (!has_buckets(row))
 		terms->buckets = 0;
-	if (!counts_all(row) && !(given & bit_of("count")))
-		terms->count_all = false;
+	if (!counts_all(row) && !(given & bit_of("count")) && terms->count == COUNT_ALL)
+		terms->count = COUNT_ADMITTED;
 }

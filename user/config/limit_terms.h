@@ -49,11 +49,18 @@ struct prefix_hierarchy {
 	u8 scale_count[SL_FAMILY_COUNT];	/* as given; 0: each is 1 */
 };
 
+/* What a limit counts. */
+enum limit_count {
+	COUNT_ADMITTED,
+	COUNT_ALL,			/* what it refuses, too, until it is full */
+	COUNT_DEBT,			/* all, also above the limit: requests only */
+};
+
 struct limit_terms {
 	enum sl_algo algorithm;
 	u8 buckets;			/* window-counters: of each window */
 	bool first_request;		/* fixed-window: begins with a bucket's first use, not with UTC */
-	bool count_all;			/* count: all: what it refuses, too */
+	u8 count;			/* enum limit_count */
 	bool cluster;			/* scope: cluster: all nodes together */
 	struct rates rates;
 	struct throttle_def throttle;

@@ -50,7 +50,10 @@ const struct name fragments_names[] = {
 	{ NULL, 0 },
 };
 
-const struct name count_names[] = { { "admitted", 0 }, { "all", 1 }, { NULL, 0 } };
+const struct name count_names[] = { { "admitted", COUNT_ADMITTED }, { "all", COUNT_ALL }, { NULL, 0 } };
+const struct name http_count_names[] = {
+	{ "admitted", COUNT_ADMITTED }, { "all", COUNT_ALL }, { "debt", COUNT_DEBT }, { NULL, 0 },
+};
 const struct name scope_names[] = { { "node", 0 }, { "cluster", 1 }, { NULL, 0 } };
 
 const struct name window_names[] = {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "control/commands/commands.h"
+#include "config/model.h"
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 #include "conf/config_text.h"
@@ -39,8 +40,9 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 			json_object_set_new(json, "burst", json_u64(limit[i].terms.rates.burst[0]));
 		if (limit[i].terms.buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
-		if (limit[i].terms.count_all)
-			json_object_set_new(json, "count", json_string("all"));
+		if (limit[i].terms.count)
+			json_object_set_new(json, "count", json_string(
+				name_of(http_count_names, limit[i].terms.count)));
 		if (limit[i].mode == SL_MODE_SHADOW)
 			json_object_set_new(json, "mode", json_string("shadow"));
 		if (limit[i].terms.cluster)

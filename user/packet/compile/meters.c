@@ -158,7 +158,7 @@ static struct allowance soft_share(const struct builder *b, struct allowance a)
 /* Whether the buckets of a meter are shared by leases (bpf/lease.h), where they are large enough. */
 static void set_lease(const struct builder *b, struct sl_limit *meter)
 {
-	meter->percpu = b->def->accounting == ACCOUNTING_PERCPU && !b->def->terms.count_all &&
+	meter->percpu = b->def->accounting == ACCOUNTING_PERCPU && !b->def->terms.count &&
 			!params_percpu_note(meter->params.algo);
 	meter->lease = meter->percpu ? sl_lease_batch(meter->params.capacity, b->meters->cpus,
 						      meter->unit) : 0;
@@ -461,7 +461,7 @@ static void model_of(struct builder *b)
 	b->model.dst_prefix[SL_V6] = def->dst_prefix[SL_V6] < 128 ? def->dst_prefix[SL_V6] : 0;
 	b->model.action = def->action;
 	b->model.mode = def->mode;
-	b->model.count_all = def->terms.count_all;
+	b->model.count_all = def->terms.count == COUNT_ALL;
 	b->model.on_full = def->on_full;
 	b->model.tag = (def->has_dscp ? SL_TAG_DSCP : 0) | (def->has_mark ? SL_TAG_MARK : 0);
 	b->model.dscp = def->dscp;

@@ -137,7 +137,7 @@ int meters_add_counters(struct meters *meters, const struct limit_def *def, u32 
 	for (u32 of = head; of != SL_NO_METER && !meters->meter[of].counter;
 	     of = meters->meter[of].next) {
 		u32 have = head, index;
-		int err = def->terms.count_all ? add_refusals(meters, def, of) : 0;
+		int err = def->terms.count == COUNT_ALL ? add_refusals(meters, def, of) : 0;
 
 		if (err)
 			return err;

@@ -192,7 +192,7 @@ static const char *exact_reason(const struct limit_def *limit, const struct sl_l
 	words = params_percpu_note(algorithm_anchored(terms->algorithm, terms->first_request));
 	if (words)
 		return words;
-	return terms->count_all ? "refused packets count, which is not divided among CPUs" :
+	return terms->count == COUNT_ALL ? "refused packets count, which is not divided among CPUs" :
 				  "1 % of the burst is below two packets (of bytes: a frame) for each CPU";
 }
 

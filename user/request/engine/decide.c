@@ -21,6 +21,12 @@
 #include "request/engine/decide_private.h"
 #include "lib/edge_burst.h"
 
+/* Its cost counts above the limit, too (`count: debt`). */
+static bool owes(const struct bucket *b)
+{
+	return b->debt && b->cost;
+}
+
 /* ------------------------------------------------------------------ limits of the cluster */
 
 struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b)
@@ -35,7 +41,7 @@ struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucke
 		.consistency = strict ? CONSISTENCY_STRICT : b->rule->consistency,
 		.every_ns = b->rule->consistency_ns,
 		.metric = b->rule->metric,
-		.count_all = b->limit && b->limit->terms.count_all,
+		.count_all = b->limit && b->limit->terms.count == COUNT_ALL,
 	};
 }
 
@@ -100,7 +106,7 @@ static void cluster_acquire(struct decision *d)
 		for (u32 k = 0; !part->over && k < part->count; k++) {
 			struct bucket *b = &d->bucket[part->bucket[k]];
 
-			if (b->cluster && !b->soft && !b->needs_store && !b->covered)
+			if (b->cluster && !b->soft && !b->needs_store && !b->covered && !owes(b))
 				take_one(d, b);
 		}
 	}
@@ -331,14 +337,15 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 		return;
 	if (wait && wait->ahead && b->cost && b->rule && b->rule->wait_ns && !shadow)
 		b->ahead = wait->ahead(wait->arg, ref->key);
-	b->took = bucket_charge(d, b, ref, b->cost);
+	/* Without a cost yet, a limit that counts debts asks for something to be left. */
+	b->took = bucket_charge(d, b, ref, b->debt && !b->cost ? 1 : b->cost);
 	b->wait_ns = b->took.wait_ns;
 	b->over = b->took.verdict == SL_OVER || b->ahead;
 	if (b->ahead)
 		b->wait_ns = wait_behind(d, b, ref);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
-	if (b->cluster && !b->candidate && !b->ahead && !b->soft) {
+	if (b->cluster && !b->candidate && !b->ahead && !b->soft && !owes(b)) {
 		cluster_look(d, b);
 		b->soft = b->over && fits_softly(d, b);
 	}
@@ -478,7 +485,7 @@ static void charge_soft(struct decision *d, struct bucket *b)
 		     spec_charge(&view, ref[1].bucket_state, d->now, 1).bucket_state);
 }
 
-/* A report is charged whether it fits or not; the debt is at most one capacity. */
+/* A report, or a cost of `count: debt`, is charged whether it fits or not; the debt is at most one capacity. */
 static void charge_report(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
@@ -580,7 +587,7 @@ void decide_charge(struct decision *d, struct bucket *b)
 		return;
 	b->charged = true;
 	if (b->cost && !b->full) {
-		if (d->request->report)
+		if (d->request->report || owes(b))
 			charge_report(d, b);
 		else if (b->soft)
 			charge_soft(d, b);
@@ -591,7 +598,7 @@ void decide_charge(struct decision *d, struct bucket *b)
 	}
 	if (!d->needs_store)
 		note_edge(d, b);
-	if (b->cluster && (d->request->report || (b->candidate && !b->soft)))
+	if (b->cluster && (d->request->report || owes(b) || (b->candidate && !b->soft)))
 		cluster_flush(d, b, b->full || ref->bucket_state != before);
 	else if (b->cluster && b->cost && !b->soft && !d->needs_store)
 		cluster_charge_own(d, b);
@@ -636,7 +643,7 @@ void decide_count_refused(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
 
-	if (!b->limit || !b->limit->terms.count_all || !is_charged(b))
+	if (!b->limit || b->limit->terms.count != COUNT_ALL || !is_charged(b))
 		return;
 	if (is_log(b))
 		fill_log(d, b, ref);
@@ -669,11 +676,29 @@ static void count_refused(struct decision *d, bool by_store)
 	}
 }
 
+/* `count: debt`: the cost is known only now, when the request has run; so it counts whatever is decided. */
+static void charge_debts(struct decision *d)
+{
+	for (u32 i = 0; i < d->bucket_count; i++) {
+		struct bucket *b = &d->bucket[i];
+
+		if (!owes(b))
+			continue;
+		decide_claim_bucket(d, b);
+		decide_charge(d, b);
+		if (b->over && !b->beyond && !b->full)
+			b->wait_ns = bucket_charge(d, b, &d->ref[b->ref], b->cost).wait_ns;
+	}
+	unclaim(d);
+}
+
 static enum response_code take(struct decision *d)
 {
 	enum response_code code = decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK;
 
 	if (!d->request->peek && !d->request->report) {
+		if (d->debts)
+			charge_debts(d);
 		count_refused(d, false);
 		if (d->bans)
 			decide_ban_note(d, code);
@@ -968,7 +993,7 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 	}
 	d->bucket_count = d->ref_count = d->cluster_count = 0;
 	d->needs_store = d->has_domain = false;
-	d->bans = d->candidates = d->chunks = false;
+	d->bans = d->candidates = d->chunks = d->debts = false;
 	d->store = NULL;
 	d->refusal_cache = NULL;
 	return d;

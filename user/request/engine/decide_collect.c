@@ -283,6 +283,8 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 		return;
 	b->limit = limit;
 	b->none = limit->none;
+	b->debt = limit->terms.count == COUNT_DEBT;
+	d->debts |= b->debt;
 	b->prefix_len = prefix_hierarchy ? l->prefix_len : 0;
 	def = &d->ref[b->ref].def;
 	def->count = limit->none ? 1 : limit->terms.rates.rate[0].count;

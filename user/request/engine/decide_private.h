@@ -52,6 +52,7 @@ struct bucket {
 	bool needs_store;			/* a command to Redis is needed */
 	bool covered;			/* by quota_acquire(): no command is needed */
 	bool retries;			/* this node would refuse it; Redis decides */
+	bool debt;			/* count: debt */
 	bool candidate;			/* its limit is in shadow, which never decides */
 	bool decided;			/* over, soft and wait_ns are known */
 	bool unavailable;			/* Redis is unavailable: on_store_failure decided */
@@ -102,6 +103,7 @@ struct decision {
 	bool has_domain;		/* the last part is the rule of the domain */
 	u32 cluster_count;		/* buckets of the cluster */
 	bool bans, candidates, chunks;	/* a part has a ban, a candidate; a log's chunk was claimed */
+	bool debts;			/* a limit has count: debt */
 	bool needs_store;			/* one of them needs Redis: no response yet */
 	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 	struct part part[DECIDE_PARTS_MAX];

@@ -102,7 +102,7 @@ static void fill_charge(const struct decision *d, struct charge_input *input)
 
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		const struct bucket *b = &d->bucket[i];
-		bool charged = b->charged && b->cost && !b->full && !b->candidate;
+		bool charged = b->charged && b->cost && !b->full && !b->candidate && !b->debt;
 
 		number[i] = 0;
 		if (!charged && !b->needs_store && !b->covered)

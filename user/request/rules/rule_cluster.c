@@ -113,9 +113,10 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 
 	if (conflict)
 		return sl_err_set(err, ERANGE, "%s", conflict);
-	if (limit->terms.count_all && rule->wait_ns)
-		return sl_err_set(err, ERANGE, "count is all, but on_limit delays requests that do not "
-				  "fit; accepted with it: on_limit: refuse");
+	if (limit->terms.count && rule->wait_ns)
+		return sl_err_set(err, ERANGE, "count is %s, but on_limit delays requests that do not "
+				  "fit; accepted with it: on_limit: refuse",
+				  name_of(http_count_names, limit->terms.count));
 	if (limit->mode == SL_MODE_SHADOW && rule->wait_ns)
 		return sl_err_set(err, ERANGE, "mode is shadow, but on_limit decides a request that waits "
 				  "more than once; accepted with it: on_limit: refuse");
@@ -127,6 +128,9 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 				  "sliding-window", algorithm_name(limit->terms.algorithm));
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
+	if (limit->terms.count == COUNT_DEBT)
+		return sl_err_set(err, ERANGE, "count is debt, which each check reads from Redis; accepted with "
+				  "it: consistency: strict, not %s", of);
 	if (algorithms[limit->terms.algorithm]->strict_note)
 		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is %s, which %s; accepted "
 				  "with it: consistency: strict, or algorithm: sliding-window", of,

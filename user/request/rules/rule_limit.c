@@ -89,9 +89,10 @@ static const struct key rule_limit_rows[] = {
 	{ "throttle", LIMIT(terms.throttle), &type_throttle,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`, as in the "
 		  "packet tier" },
-	{ "count", LIMIT(terms.count_all), &type_enum, .names = count_names,
-	  .help = "`admitted` (default), or `all`: requests that it refuses count, too, so a client "
-		  "that does not slow down stays out" },
+	{ "count", LIMIT(terms.count), &type_enum, .names = http_count_names,
+	  .help = "`admitted` (default); `all`: requests that it refuses count, too, so a client "
+		  "that does not slow down stays out; `debt`: also above the limit, for [costs that are "
+		  "known after the response](#a-cost-known-after-the-response)" },
 	{ "scope", LIMIT(terms.cluster), &type_enum, .names = scope_names,
 	  .help = "`node`, or `cluster`: all nodes together" },
 	{ "mode", LIMIT(mode), &type_enum, .names = http_mode_names,

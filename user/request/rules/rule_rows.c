@@ -91,9 +91,10 @@ static const struct key descriptor_rows[] = {
 	  .flags = OF_LIMIT, .accepted = "1 or more", .help = "of a token bucket" },
 	{ "throttle", DRAFT(defaults.terms.throttle), &type_throttle, .flags = OF_LIMIT,
 	  .help = "`hard`, `{soft: 10%, for: 30s}` or `{elastic: 200%, while: {cpu: 70%}}`" },
-	{ "count", DRAFT(defaults.terms.count_all), &type_enum, .names = count_names,
+	{ "count", DRAFT(defaults.terms.count), &type_enum, .names = http_count_names,
 	  .flags = OF_LIMIT,
-	  .help = "`admitted` (default), or `all`: refused requests count, too" },
+	  .help = "`admitted` (default), `all`: refused requests count, too, or `debt`: also above the "
+		  "limit" },
 	{ "scope", DRAFT(defaults.terms.cluster), &type_enum, .names = scope_names,
 	  .flags = OF_LIMIT,
 	  .help = "`node`, or `cluster`: counted for all nodes together, in the Redis of `cluster` in "

@@ -302,6 +302,9 @@ TEST(test_overrides)
 		  "host bits are set" },
 		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: @'2001:db8::/96', block: true}]}",
 		  "narrower than the rule's first prefix" },
+		{ D "  - {key: a, limits: @1 requests/s, count: debt, throttle: {soft: 10%}}", "count is debt, but throttle is soft" },
+		{ D "  - {key: a, limits: @1 requests/s, count: debt, on_limit: {wait: 1s}}", "count is debt, but on_limit delays" },
+		{ D "  - {key: a, limits: @1 requests/s, count: debt, consistency: {lease: 100ms}}", "consistency: strict, not lease" },
 		/* values that could never match */
 		{ D "  - {key: a, value: @10.0.0.1/8, limits: 1 requests/s}", "host bits are set" },
 		{ D "  - {key: a, value: @10.0.0.0/33, limits: 1 requests/s}", "bad prefix length" },
