@@ -233,4 +233,34 @@ check_is "the other listeners go on" "$(request /readyz)" 200
 
 echo quit >&7
 wait "$SUPERVISOR"
+
+# ---------------------------------------------------------------- without a service manager
+
+refuses() {
+	"$BIN/sluiced" -c "$CONFIG" 2>&1 | grep -q 'another sluiced is running with state_dir'
+}
+daemon_run
+check_true "a second sluiced is refused" refuses
+# HAProxy repeats a refused connect() after a second, and a request may wait for it that long.
+again() {
+	sleep 1.2
+	echo >&9
+	read -r -t 30 ANSWER <&5 && [[ $ANSWER == *"8092 200"* && $ANSWER != *" 503 "* ]]
+}
+check_true "the proxies find sluiced again" wait_for 20 again
+for _ in 1 2; do
+	hang
+	sleep 0.2
+	BEFORE=$DAEMON_PID
+	"$BIN/sluiced" -c "$CONFIG" --replace 2>> "$LAB/daemon.log" &
+	DAEMON_PID=$!
+	disown $DAEMON_PID
+	is_replaced() { ! kill -0 "$BEFORE" && ctl -o json status | jq -e ".pid == $DAEMON_PID"; }
+	check_true "sluiced --replace takes its place" wait_for 20 is_replaced
+	hang_up
+done
+decided "sluiced --replace with idle and half-open connections"
+check_is "its Unix socket is served" "$(request --unix-socket "$UNIX" /readyz)" 200
+daemon_kill TERM
+check_is "and removed at the end" "$(ls "$UNIX" "$LAB/state/handover.sock" 2> /dev/null)" ""
 lab_done

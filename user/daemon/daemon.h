@@ -8,6 +8,7 @@
  *     timers.c          work of each second and each minute; state_watch.c, netlink.c
  *     confine.c         drops privileges
  *     http_tier.c       the request tier as a part of the running configuration
+ *     handover.c        one sluiced takes the place of another
  *     observer.c        events of the data path, for people
  *     metrics_listen.c  the listener of /metrics
  *     status_page.c     its status page; page/ has the parts for the browser
@@ -26,6 +27,7 @@
 #include "control/mitigation/sources.h"
 #include "control/replication/nodes.h"
 #include "control/running/running.h"
+#include "daemon/handover.h"
 #include "packet/host/host.h"
 
 struct daemon {
@@ -40,6 +42,8 @@ struct daemon {
 	struct running_part http_part;
 	struct commands commands;
 	struct metrics metrics;
+	struct handover handover;
+	bool replace;			/* takes the place of a daemon that runs */
 };
 
 /* Connects the components; before any other use of them. */

@@ -4,7 +4,8 @@
  *
  * Each listening socket is passed to systemd's FD store (FDSTORE=1) as soon as it listens, so the
  * sockets survive a killed daemon: new connections wait in the accept queue while no daemon runs.
- * Each start uses the stored sockets that fit the configuration and closes the others.
+ * Each start uses the stored sockets, or those of the daemon that it replaces (handover.h), that fit
+ * the configuration, and closes the others.
  *
  * The rules directory is checked once a second, not by inotify: symbolic links may change their
  * target at any level, and so may files that the rules name.
@@ -295,20 +296,22 @@ int http_tier_open(struct daemon *d, struct sl_err *err)
 {
 	char **name = NULL;
 	int count = sd_listen_fds_with_names(true, &name), r = 0;
-	int *fd = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof(*fd));
+	size_t all = (size_t)(count > 0 ? count : 0) + d->handover.count;
+	int *fd = calloc(all + 1, sizeof(*fd));
 
 	if (!fd)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	memcpy(fd, d->handover.fd, d->handover.count * sizeof(*fd));
 	for (int i = 0; i < count; i++)
-		fd[i] = SD_LISTEN_FDS_START + i;
+		fd[d->handover.count + (size_t)i] = SD_LISTEN_FDS_START + i;
 	if (d->running.started->http) {
 		d->http_keep = calloc(1, sizeof(*d->http_keep));
-		r = d->http_keep ? open_tier(d, fd, count > 0 ? (size_t)count : 0, err) :
+		r = d->http_keep ? open_tier(d, fd, all, err) :
 				   sl_err_set(err, ENOMEM, "out of memory");
 		if (!r)
 			r = http_tier_reload(d, err);
 	} else {
-		for (int i = 0; i < count; i++)
+		for (size_t i = 0; i < all; i++)
 			close(fd[i]);
 	}
 	if (!r)
@@ -398,7 +401,7 @@ void http_tier_close(struct daemon *d)
 	}
 	if (d->http)
 		log_decisions(d);
-	tier_close(d->http, getenv("NOTIFY_SOCKET") != NULL);
+	tier_close(d->http, getenv("NOTIFY_SOCKET") || d->handover.given);
 	sources_close(d->sources);
 	d->sources = d->commands.sources = d->metrics.sources = NULL;
 	d->nodes.push = NULL;

@@ -11,11 +11,12 @@
 #include "version.h"
 
 static const char usage[] =
-	"usage: sluiced -c FILE [-s SOCKET] [-v]\n"
+	"usage: sluiced -c FILE [-s SOCKET] [-r] [-v]\n"
 	"       sluiced -c FILE --purge    detach all interfaces, remove all pins, and exit\n"
 	"\n"
 	"  -c, --config FILE    the configuration (sluice.yaml(5)); sluicectl check FILE tests it\n"
 	"  -s, --socket SOCKET  the control socket, in place of the file's control.socket\n"
+	"  -r, --replace        take the place, and the sockets, of a sluiced with this state_dir\n"
 	"  -v, --verbose        log more\n"
 	"  -V, --version        print the version\n"
 	"\n"
@@ -29,6 +30,7 @@ enum {
 static const struct option options[] = {
 	{ "config", required_argument, NULL, 'c' },
 	{ "socket", required_argument, NULL, 's' },
+	{ "replace", no_argument, NULL, 'r' },
 	{ "purge", no_argument, NULL, OPTION_PURGE },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "version", no_argument, NULL, 'V' },
@@ -63,13 +65,16 @@ int main(int argc, char **argv)
 	bool purge = false;
 	int option, r;
 
-	while ((option = getopt_long(argc, argv, "c:s:vVh", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "c:s:rvVh", options, NULL)) != -1) {
 		switch (option) {
 		case 'c':
 			d.running.config_path = optarg;
 			break;
 		case 's':
 			d.commands.socket_path = optarg;
+			break;
+		case 'r':
+			d.replace = true;
 			break;
 		case OPTION_PURGE:
 			purge = true;

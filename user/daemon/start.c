@@ -48,14 +48,8 @@
 
 /* ------------------------------------------------------------------ signals */
 
-static void on_end(evutil_socket_t signal_number, short what, void *arg)
+void start_end(struct daemon *d)
 {
-	struct daemon *d = arg;
-
-	log_info("received signal %d, exiting; %s", (int)signal_number,
-		 d->packets.pins_lost ? "the pins are gone, so limits end now"
-				      : "limits stay in force");
-	/* A second signal skips draining. */
 	if (d->packets.stopping) {
 		event_base_loopbreak(d->base);
 		return;
@@ -63,6 +57,16 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 	d->packets.stopping = true;
 	sd_notify(0, "STOPPING=1");
 	http_tier_drain(d);
+}
+
+static void on_end(evutil_socket_t signal_number, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	log_info("received signal %d, exiting; %s", (int)signal_number,
+		 d->packets.pins_lost ? "the pins are gone, so limits end now"
+				      : "limits stay in force");
+	start_end(d);
 }
 
 static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
@@ -219,19 +223,20 @@ static int start_rules(struct daemon *d, struct sl_err *err)
 
 int start_all(struct daemon *d, struct sl_err *err)
 {
-	int lock_fd, r;
+	int r = load(d, err);
 
-	r = load(d, err);
 	if (!r && !d->packets.absent)
 		r = needs_check(err);
 	if (!r && !d->packets.absent)
 		r = helper_start(&d->packets.helper, d->running.file->pin_dir, confine_helper, err);
 	if (!r)
-		r = state_lock(d->running.state_dir, &lock_fd, err);
+		r = handover_lock(&d->handover, d->running.state_dir, d->replace, err);
 	if (!r)
 		r = live_load(d->running.state_dir, &d->running.live, &d->running.record, err);
 	if (!r)
 		r = open_sockets(d, err);
+	if (!r)
+		handover_offer(d);
 	if (!r)
 		r = persist_open(&d->running, err);
 	if (!r)
@@ -350,6 +355,7 @@ void start_revert(struct daemon *d)
 	bool loaded;
 
 	control_stop(&d->commands);
+	handover_stop(&d->handover);
 	metrics_listen_stop();
 	persist_close(&d->running);
 	http_tier_finish(d);

@@ -9,6 +9,8 @@
 int start_all(struct daemon *d, struct sl_err *err);
 /* Runs the loop until a signal or `detach --all`; returns main's exit code. */
 int start_loop(struct daemon *d);
+/* Makes the loop end when no client has to be waited for; again: now. */
+void start_end(struct daemon *d);
 /* Detaches all interfaces and removes all pins, while no daemon runs. */
 int start_purge(struct daemon *d, struct sl_err *err);
 /* After a start that failed: removes programs and pins if this start made them. */

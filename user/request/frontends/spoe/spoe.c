@@ -28,8 +28,9 @@
 #define OUTPUT_MAX (256 * 1024)		/* above it reading stops */
 #define DELAYED_MAX 1024			/* delayed responses of a connection */
 #define CLOSING_BYTES_MAX (1024 * 1024)
-#define DRAIN_QUIET_NS (SEC / 200)	/* of silence before a DISCONNECT */
+#define DRAIN_QUIET_NS (SEC / 250)	/* of silence before a DISCONNECT */
 #define DRAIN_NS (SEC / 20)		/* then also during traffic */
+#define DRAIN_TICK_US 2000
 
 u64 spoe_clock_ns(void)
 {
@@ -240,10 +241,13 @@ static void look_after(struct spoe_conn *conn, u64 now)
 				   SPOP_NORMAL : SPOP_TIMEOUT);
 		return;
 	}
-	if (!conn->owner->drain_ns || conn->state == SPOE_CLOSING || conn->held_count)
+	if (!conn->owner->drain_ns || conn->state != SPOE_OPEN)
 		return;
-	if (draining_ns > DRAIN_NS || now - conn->last_frame_ns > DRAIN_QUIET_NS)
-		spoe_disconnect(conn, SPOP_NORMAL);
+	bufferevent_disable(conn->bev, EV_WRITE);
+	if (conn->held_count || (draining_ns <= DRAIN_NS && now - conn->last_frame_ns <= DRAIN_QUIET_NS))
+		return;
+	spoe_disconnect(conn, SPOP_NORMAL);
+	bufferevent_enable(conn->bev, EV_WRITE);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -330,15 +334,17 @@ static int spoe_start(struct worker *worker)
 }
 
 /*
- * A NOTIFY that crosses the DISCONNECT is lost, and HAProxy's rule for errors applies to it. So
- * each connection is disconnected in a pause of its traffic, if it has one.
+ * A NOTIFY that crosses the DISCONNECT is lost, and HAProxy's rule for errors applies to it. So ACKs
+ * are kept back until no more NOTIFY comes, since HAProxy waits for them, and are then sent with the
+ * DISCONNECT, in one write.
  */
 static void spoe_finish(struct worker *worker)
 {
-	static const struct timeval often = { .tv_usec = 5000 };
+	static const struct timeval often = { .tv_usec = DRAIN_TICK_US };
 	struct spoe_worker *owner = worker->frontend[LISTEN_SPOE];
 
 	owner->drain_ns = spoe_clock_ns();
+	on_tick(-1, 0, owner);
 	event_add(owner->tick, &often);
 }
 
