@@ -72,11 +72,44 @@ check_is "a member holds 16" "$(hold 65529 1 100)" 16
 check_true "those are the last places of members" refused 65533 1
 check_true "root gets a response" ctl_quiet
 
-# ---------------------------------------------------------------- files that a member's configuration may name
+# ---------------------------------------------------------------- readers who ask for much
 
 xargs kill < "$LAB/holders"
 free() { asks 65533 1; }
 check_true "places are free again" wait_for 10 free
+seq 250000 | awk '{ printf "10.%d.%d.%d\n", $1 / 65536, $1 / 256 % 256, $1 % 256 }' > "$LAB/long"
+ctl block load "$LAB/long" > "$LAB/out"
+check_is "a list of 250,000 is whole, in pages" "$(as 65531 65534 "$BIN/sluicectl" -s "$SOCKET" -o json block list |
+	jq '[.entries[].prefix] | [length, (unique | length)] | join(" ")')" '"250001 250001"'
+# 12 readers, each with 300 requests in one piece, which read what comes.
+setpriv --reuid 65531 --regid 65534 --clear-groups python3 -c '
+import socket, sys, threading
+ask = b"{\"command\": \"block list\"}\n{\"command\": \"history sources\", \"args\": {\"from\": 1, \"to\": 80000}}\n"
+def run():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.sendall(ask * 150)
+    while s.recv(1 << 20):
+        pass
+for _ in range(12):
+    threading.Thread(target=run, daemon=True).start()
+print(flush=True)
+threading.Event().wait()' "$SOCKET" > "$LAB/greedy" &
+started
+wait_for 10 test -s "$LAB/greedy"
+for i in {1..10}; do
+	from=$(now)
+	asks 65533 1 || not_ok "a member gets no response"
+	calc "$(now) - $from"
+	echo
+done > "$LAB/waited"
+check "meanwhile a member waits at most (seconds)" "$(sort -n "$LAB/waited" | tail -1)" 0 2
+check_is "and requests are decided" "$(http_check api user=meanwhile)" 200
+kill "${LAB_PIDS[-1]}"
+ctl block withdraw file > "$LAB/out"
+
+# ---------------------------------------------------------------- files that a member's configuration may name
+
 # tries WHO SED: the configuration, changed so; applied by a member (or root). The output is in $LAB/out.
 tries() {
 	sed "$2" "$CONFIG" > "$FAR/new.yaml"

@@ -230,10 +230,50 @@ static json_t *exchange(int fd, const json_t *request)
 	return answer;
 }
 
+/* Appends the arrays of a page to those of the pages before; "next" becomes that of the page. */
+static void add_page(json_t *result, const json_t *page)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)page, key, value)
+		if (json_is_array(value))
+			json_array_extend(json_object_get(result, key), value);
+	if (json_object_get(page, "next"))
+		json_object_set(result, "next", json_object_get(page, "next"));
+	else
+		json_object_del(result, "next");
+}
+
+static int request_page(const struct cli *cli, const char *command, json_t *args, json_t **ret);
+
 int client_request(const struct cli *cli, const char *command, json_t *args, json_t **ret)
 {
-	json_t *request = json_pack("{s:s, s:o}", "command", command, "args",
-				    args ? args : json_object());
+	json_t *page, *result = NULL, *of_page;
+	int code;
+
+	args = args ? args : json_object();
+	code = request_page(cli, command, json_incref(args), &result);
+	while (code == EXIT_DONE && json_is_string(json_object_get(result, "next"))) {
+		of_page = json_copy(args);
+		json_object_set(of_page, "after", json_object_get(result, "next"));
+		code = request_page(cli, command, of_page, &page);
+		if (code == EXIT_DONE) {
+			add_page(result, page);
+			json_decref(page);
+		}
+	}
+	json_decref(args);
+	if (code == EXIT_DONE)
+		*ret = result;
+	else
+		json_decref(result);
+	return code;
+}
+
+static int request_page(const struct cli *cli, const char *command, json_t *args, json_t **ret)
+{
+	json_t *request = json_pack("{s:s, s:o}", "command", command, "args", args);
 	json_t *answer;
 	int fd = -1, code;
 

@@ -102,7 +102,11 @@
 #define FILE_NOTES \
 	EACH("dropped", "dropped: live change '$', which no longer applies"), \
 	EACH("notes", "note: $")
+/* Of a list whose response is a page of it: the CLI asks for all pages. */
+#define AFTER OPTION("after", "CIDR", "only those after this prefix, in their order")
+
 #define ENTRIES \
+	ARGS(AFTER), \
 	SHOW(TABLE("entries", "none", KEEP("PREFIX", "$prefix"), \
 		   HIDE("UNTIL", "{$until|permanent}", 1), COL("LEFT", "{$left_ns:left|-}"), \
 		   COL("FROM", "{$origin|node $node|live$live|file}"), COL("REASON", "$reason")))

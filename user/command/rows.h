@@ -315,7 +315,7 @@ COMMAND(limit_del, "limit del", CHANGES, "remove a limit",
 
 COMMAND(override_list, "override list", READS, "overrides of a limit, with their lines in the file",
 	EXAMPLE("override list web"),
-	ARGS(LIMIT("name")),
+	ARGS(LIMIT("name"), AFTER),
 	SHOW(TABLE("overrides", "no overrides", KEEP("SOURCE", "$src"), COL("RATE", "$rate"),
 		   COL(">BURST", "$burst"),
 		   COL("FROM", "{source_budget$derived|live$live|$file, line $line|line $line}"))))
@@ -378,7 +378,7 @@ COMMAND(exempt_del, "exempt del", CHANGES, "remove from the exempt list",
 
 COMMAND(set_list, "set list", READS, "sets and origins of blocks: size, age, source; or one set",
 	EXAMPLE("set list"),
-	ARGS(SET_NAME(.optional = true)),
+	ARGS(SET_NAME(.optional = true), AFTER),
 	MORE("AGE is the time since the prefixes last changed, of a set with a file that of the file; "
 	     "CHECKED is when the program that fetches them last succeeded. With NAME the prefixes of that "
 	     "set."),
@@ -423,6 +423,7 @@ COMMAND(set_replace, "set replace", CHANGES, "replace the prefixes of a set by t
 
 COMMAND(ban_list, "ban list", READS, "bans: source, limit, expiry, level, dropped packets",
 	EXAMPLE("ban list --sort drops"),
+	ARGS(AFTER),
 	MORE("Level 0 is the first ban. Also ended bans whose level still counts. Users are values that a rule "
 	     "of the HTTP tier bans: those among the 256 with the most recent refusals, as the table of "
 	     "counters has hashes only. sluicectl user unban lifts such a ban."),
@@ -443,6 +444,7 @@ COMMAND(ban_del, "ban del", CHANGES, "lift a ban and reset its level",
 
 COMMAND(pushdowns_list, "pushdowns list", READS, "push-downs: source, action, rule, time left",
 	EXAMPLE("pushdowns list"),
+	ARGS(AFTER),
 	MORE("The sources whose packets are refused at the network card for abuse of the HTTP tier: "
 	     "action, rule and value, start and expiry, packets received and refused; and how often a "
 	     "source was not pushed down, by reason."),

@@ -7,7 +7,7 @@
 #include "control/mitigation/sources.h"
 #include "control/replication/replication.h"
 #include "packet/host/bans.h"
-#include "control/commands/commands.h"
+#include "control/commands/listing.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "request/engine/decide.h"
@@ -95,17 +95,25 @@ static void users_to_json(struct commands *ctx, json_t *ret)
 int command_ban_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
-	json_t *list = json_array();
+	struct listing listing;
 	const struct bans *bans;
+	int r = listing_begin(request, &listing, err);
 
+	if (r < 0)
+		return r;
 	ctx->running->packets->bans.read_at_ns = 0;
 	bans = bans_look(ctx->running->packets);
-	for (size_t i = 0; i < bans->count; i++)
-		json_array_append_new(list, ban_to_json(ctx, &bans->ban[i]));
-	*ret = json_pack("{s:o, s:o}", "bans", list, "active", json_u64(bans->active));
-	if (*ret && ctx->sources && ctx->sources->def && ctx->running->requests.rules)
+	while (listing_pass(&listing))
+		for (size_t i = 0; i < bans->count; i++) {
+			struct sl_prefix prefix = bans_prefix(&bans->ban[i]);
+
+			if (listing_wants(&listing, &prefix))
+				listing_add(&listing, ban_to_json(ctx, &bans->ban[i]));
+		}
+	*ret = json_pack("{s:o}", "active", json_u64(bans->active));
+	if (!listing.has_after && ctx->sources && ctx->sources->def && ctx->running->requests.rules)
 		users_to_json(ctx, *ret);
-	return 0;
+	return listing_end(&listing, *ret, "bans", err);
 }
 
 /* Removing a ban is not a live change: it equals the ban's own end. */

@@ -7,7 +7,7 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
-#include "control/commands/commands.h"
+#include "control/commands/listing.h"
 #include "control/running/entries.h"
 #include "control/running/feeds.h"
 #include "control/replication/replication.h"
@@ -146,8 +146,8 @@ done:
 }
 
 struct showing {
+	struct listing listing;
 	enum list_kind list;
-	json_t *entries;
 	u64 now_utc_ns;
 };
 
@@ -157,7 +157,7 @@ static void show_fed(void *arg, const char *origin, const struct entry *entry)
 	char prefix[SL_PREFIX_TEXT];
 	json_t *json;
 
-	if (entry->list != showing->list)
+	if (entry->list != showing->list || !listing_wants(&showing->listing, &entry->prefix))
 		return;
 	sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));
 	json = json_pack("{s:s, s:o, s:s, s:b, s:s}", "prefix", prefix, "until",
@@ -166,43 +166,52 @@ static void show_fed(void *arg, const char *origin, const struct entry *entry)
 	if (entry->until_utc_ns)
 		json_object_set_new(json, "left_ns",
 				    json_u64(entry->until_utc_ns - showing->now_utc_ns));
-	json_array_append_new(showing->entries, json);
+	listing_add(&showing->listing, json);
 }
 
-static int list_show(const struct commands *ctx, enum list_kind kind, json_t **ret)
+static json_t *entry_to_json(const struct commands *ctx, const struct list_def *list,
+			     const struct list_entry *entry, u64 now_utc_ns)
+{
+	char prefix[SL_PREFIX_TEXT];
+	json_t *json;
+
+	sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));
+	json = json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until", json_utc(entry->until_utc_ns),
+			 "reason", entry->reason, "live", !entry->pos.line && !entry->derived);
+	if (entry->derived)
+		json_object_set_new(json, "node", json_string(replication_node(
+					    ctx->nodes, REPLICATION_BLOCK, &entry->prefix)));
+	if (entry->from)
+		json_object_set_new(json, "set", json_string(list->set[entry->from - 1].name));
+	if (entry->until_utc_ns)
+		json_object_set_new(json, "left_ns", json_u64(entry->until_utc_ns - now_utc_ns));
+	return json;
+}
+
+static int list_show(const struct commands *ctx, const struct command_request *request,
+		     enum list_kind kind, json_t **ret, struct sl_err *err)
 {
 	const struct list_def *list = &ctx->running->policy->list[kind];
-	json_t *entries = json_array();
-	u64 now_utc_ns = clock_utc_ns();
+	struct showing showing = { .list = kind, .now_utc_ns = clock_utc_ns() };
+	int r = listing_begin(request, &showing.listing, err);
 
-	for (size_t i = 0; i < list->count; i++) {
-		const struct list_entry *entry = &list->entry[i];
-		char prefix[SL_PREFIX_TEXT];
+	if (r < 0)
+		return r;
+	while (listing_pass(&showing.listing)) {
+		for (size_t i = 0; i < list->count; i++) {
+			const struct list_entry *entry = &list->entry[i];
 
-		/* Expired, but not yet removed: expired entries are removed once a minute. */
-		if (entry->until_utc_ns && entry->until_utc_ns <= now_utc_ns)
-			continue;
-		sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));
-		json_array_append_new(entries,
-				      json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until",
-						json_utc(entry->until_utc_ns), "reason",
-						entry->reason, "live", !entry->pos.line && !entry->derived));
-		if (entry->derived)
-			json_object_set_new(
-				json_array_get(entries, json_array_size(entries) - 1), "node",
-				json_string(replication_node(ctx->nodes, REPLICATION_BLOCK,
-							     &entry->prefix)));
-		if (entry->from)
-			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
-					    "set", json_string(list->set[entry->from - 1].name));
-		if (entry->until_utc_ns)
-			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
-					    "left_ns", json_u64(entry->until_utc_ns - now_utc_ns));
+			/* Expired, but not yet removed: expired entries are removed once a minute. */
+			if (entry->until_utc_ns && entry->until_utc_ns <= showing.now_utc_ns)
+				continue;
+			if (listing_wants(&showing.listing, &entry->prefix))
+				listing_add(&showing.listing,
+					    entry_to_json(ctx, list, entry, showing.now_utc_ns));
+		}
+		entries_walk(ctx->running, NULL, show_fed, &showing);
 	}
-	entries_walk(ctx->running, NULL, show_fed,
-		     &(struct showing){ .list = kind, .entries = entries, .now_utc_ns = now_utc_ns });
-	*ret = json_pack("{s:o}", "entries", entries);
-	return 0;
+	*ret = json_object();
+	return listing_end(&showing.listing, *ret, "entries", err);
 }
 
 int command_block_add(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -220,7 +229,7 @@ int command_block_del(struct commands *ctx, const struct command_request *reques
 int command_block_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	return list_show(ctx, LIST_BLOCK, ret);
+	return list_show(ctx, request, LIST_BLOCK, ret, err);
 }
 
 int command_exempt_add(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -238,7 +247,7 @@ int command_exempt_del(struct commands *ctx, const struct command_request *reque
 int command_exempt_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
-	return list_show(ctx, LIST_EXEMPT, ret);
+	return list_show(ctx, request, LIST_EXEMPT, ret, err);
 }
 
 /* ------------------------------------------------------------------ the lines of a list */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/commands/commands.h"
+#include "control/commands/listing.h"
 #include "control/running/live.h"
 
 /* Parses the limit and the source; *ret_text is the source's canonical text. */
@@ -122,16 +122,19 @@ int command_override_list(struct commands *ctx, const struct command_request *re
 {
 	const struct limit_def *limit;
 	const char *name = arg_text(request, "name");
-	json_t *list;
+	struct listing listing;
+	int r;
 
 	limit = policy_find_limit(ctx->running->policy, name);
 	if (!limit)
 		return limit_unknown(ctx, name, err);
-	list = json_array();
-	for (size_t i = 0; i < limit->override_count; i++)
-		if (!limit->override[i].removed)
-			json_array_append_new(list, override_entry_to_json(limit, &limit->override[i]));
-	*ret = json_pack("{s:s, s:I, s:o}", "limit", name, "count",
-			 (json_int_t)json_array_size(list), "overrides", list);
-	return 0;
+	r = listing_begin(request, &listing, err);
+	if (r < 0)
+		return r;
+	while (listing_pass(&listing))
+		for (size_t i = 0; i < limit->override_count; i++)
+			if (!limit->override[i].removed && listing_wants(&listing, &limit->override[i].src))
+				listing_add(&listing, override_entry_to_json(limit, &limit->override[i]));
+	*ret = json_pack("{s:s, s:I}", "limit", name, "count", (json_int_t)override_count(limit));
+	return listing_end(&listing, *ret, "overrides", err);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/commands/commands.h"
+#include "control/commands/listing.h"
 #include "control/mitigation/sources.h"
 #include "control/replication/replication.h"
 #include "packet/dataplane/dp_push.h"
@@ -19,58 +19,62 @@ static int push_needs_tier(const struct commands *ctx, struct sl_err *err)
 }
 
 /* On a node without an HTTP tier: push-downs of other nodes. */
-static json_t *list_others(struct commands *ctx)
+static json_t *other_to_json(const struct commands *ctx, const struct dp_push *push, u64 now_ns)
 {
-	u64 now_ns = clock_mono_ns(), offset_ns = clock_utc_offset_ns();
-	json_t *list = json_array();
+	char source[SL_PREFIX_TEXT], rate[96] = "";
+
+	if (push->kind == SL_PUSH_LIMIT)
+		rate_format(&push->rate, rate, sizeof(rate));
+	return json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "source",
+			 sl_prefix_format(&push->src, source, sizeof(source)), "step",
+			 push_kind_name(push->kind), "rate", rate, "node",
+			 replication_node(ctx->nodes, REPLICATION_PUSH, &push->src), "until",
+			 json_utc(push->until_ns + clock_utc_offset_ns()), "left_ns",
+			 json_u64(push->until_ns - now_ns), "packets", json_u64(push->packets), "refused",
+			 json_u64(push->refused));
+}
+
+static int list_others(struct commands *ctx, struct listing *listing, json_t **ret, struct sl_err *err)
+{
+	u64 now_ns = clock_mono_ns(), active = 0;
 	struct dp_push *push = NULL;
 	size_t count = 0;
 
 	if (dp_pushes(ctx->running->packets->dp, &push, &count) < 0)
-		return list;
-	for (size_t i = 0; i < count; i++) {
-		char source[SL_PREFIX_TEXT], rate[96] = "";
-
-		if (push[i].until_ns <= now_ns)
-			continue;
-		if (push[i].kind == SL_PUSH_LIMIT)
-			rate_format(&push[i].rate, rate, sizeof(rate));
-		json_array_append_new(list, json_pack(
-			"{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "source",
-			sl_prefix_format(&push[i].src, source, sizeof(source)), "step",
-			push_kind_name(push[i].kind), "rate", rate, "node",
-			replication_node(ctx->nodes, REPLICATION_PUSH, &push[i].src), "until",
-			json_utc(push[i].until_ns + offset_ns), "left_ns",
-			json_u64(push[i].until_ns - now_ns), "packets", json_u64(push[i].packets),
-			"refused", json_u64(push[i].refused)));
-	}
+		count = 0;
+	for (size_t i = 0; i < count; i++)
+		active += push[i].until_ns > now_ns;
+	while (listing_pass(listing))
+		for (size_t i = 0; i < count; i++)
+			if (push[i].until_ns > now_ns && listing_wants(listing, &push[i].src))
+				listing_add(listing, other_to_json(ctx, &push[i], now_ns));
 	free(push);
-	return list;
+	*ret = json_pack("{s:o, s:{}}", "active", json_u64(active), "refused");
+	return listing_end(listing, *ret, "pushdowns", err);
 }
 
 int command_pushdowns_list(struct commands *ctx, const struct command_request *request,
 			   json_t **ret, struct sl_err *err)
 {
 	const struct push_entry *entry;
-	json_t *list, *refused;
 	struct push_stats stats;
+	struct listing listing;
+	json_t *refused;
 	u64 active = 0;
-	int r = 0;
+	int r = listing_begin(request, &listing, err);
 
-	if (ctx->nodes->cluster && !ctx->sources) {
-		list = list_others(ctx);
-		*ret = json_pack("{s:o, s:o, s:{}}", "pushdowns", list, "active",
-				 json_u64(json_array_size(list)), "refused");
-		return 0;
-	}
+	if (r < 0)
+		return r;
+	if (ctx->nodes->cluster && !ctx->sources)
+		return list_others(ctx, &listing, ret, err);
 	r = push_needs_tier(ctx, err);
 	if (r < 0)
 		return r;
 	sources_drain(ctx->sources);
-	list = json_array();
-	for (u32 i = 0; (entry = push_at(ctx->sources->push, i)) != NULL; i++)
-		if (entry->used)
-			json_array_append_new(list, sources_push_to_json(ctx->sources, entry));
+	while (listing_pass(&listing))
+		for (u32 i = 0; (entry = push_at(ctx->sources->push, i)) != NULL; i++)
+			if (entry->used && listing_wants(&listing, &entry->group))
+				listing_add(&listing, sources_push_to_json(ctx->sources, entry));
 	push_stats(ctx->sources->push, &stats);
 	refused = json_object();
 	for (u32 reason = 1; reason < PUSH_REFUSAL_COUNT; reason++)
@@ -78,9 +82,8 @@ int command_pushdowns_list(struct commands *ctx, const struct command_request *r
 				    json_u64(stats.refused[reason]));
 	for (u32 kind = 0; kind < SL_PUSH_COUNT; kind++)
 		active += stats.active[kind];
-	*ret = json_pack("{s:o, s:o, s:o}", "pushdowns", list, "active", json_u64(active), "refused",
-			 refused);
-	return 0;
+	*ret = json_pack("{s:o, s:o}", "active", json_u64(active), "refused", refused);
+	return listing_end(&listing, *ret, "pushdowns", err);
 }
 
 /* Publishes the removal: other nodes remove their own push-downs of the source, and ours. */

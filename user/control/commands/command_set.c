@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "control/commands/commands.h"
+#include "control/commands/listing.h"
 #include "control/running/entries.h"
 #include "control/running/feeds.h"
 #include "control/running/live.h"
@@ -326,8 +326,10 @@ int command_set_list(struct commands *ctx, const struct command_request *request
 {
 	const struct set_def *set;
 	const char *name = arg_name(request);
-	json_t *sets = json_array(), *prefixes;
+	json_t *sets = json_array();
+	struct listing listing;
 	char text[SL_PREFIX_TEXT];
+	int r;
 
 	if (!name) {
 		for (size_t i = 0; i < ctx->running->policy->set_count; i++)
@@ -340,11 +342,14 @@ int command_set_list(struct commands *ctx, const struct command_request *request
 	if (!set)
 		return sl_err_set(err, ENOENT, "there is no set '%.63s'; sluicectl set list shows "
 				  "all sets", name);
+	r = listing_begin(request, &listing, err);
+	if (r < 0)
+		return r;
+	while (listing_pass(&listing))
+		for (size_t i = 0; i < set->count; i++)
+			if (listing_wants(&listing, &set->prefix[i]))
+				listing_add(&listing, json_string(sl_prefix_format(&set->prefix[i], text,
+										   sizeof(text))));
 	*ret = set_to_json(ctx, set);
-	prefixes = json_array();
-	for (size_t i = 0; i < set->count; i++)
-		json_array_append_new(prefixes, json_string(sl_prefix_format(&set->prefix[i], text,
-									     sizeof(text))));
-	json_object_set_new(*ret, "prefixes", prefixes);
-	return 0;
+	return listing_end(&listing, *ret, "prefixes", err);
 }

@@ -6,6 +6,10 @@
  * clients that may load whole files; a client that does not read its responses is not read from;
  * idle clients are disconnected. At most 64 clients: 32 with read access, 48 of these and of
  * control.group, 16 of one user; root may use all.
+ *
+ * Requests are served one at a turn, of the clients that have one in order; between two turns the loop
+ * serves all else. Clients with read access have turns of their own, and after each the loop is free of
+ * them for as long as it took: all of them together have half of the main thread's time at most.
  */
 #include "control/commands/control.h"
 
@@ -23,6 +27,7 @@
 #include <unistd.h>
 
 #include "control/commands/commands.h"
+#include "lib/clock.h"
 #include "lib/file.h"
 #include "lib/log.h"
 
@@ -41,12 +46,20 @@ static const struct timeval accept_pause = { .tv_sec = 1 };
 
 TAILQ_HEAD(client_list, client);
 
+/* Clients with a whole request, and the timer of the next turn. */
+struct turns {
+	struct client_list waiting;
+	struct event *timer;
+	u64 from_ns;		/* CLOCK_MONOTONIC: no turn before */
+};
+
 static struct {
 	struct evconnlistener *listener;
 	struct event *resume;
 	struct client_list list;
 	int clients;
 	gid_t group, read_group;
+	struct turns turns[PEER_ALL + 1];	/* by rights */
 } control = { .group = NO_GROUP, .read_group = NO_GROUP };
 
 struct client {
@@ -55,6 +68,9 @@ struct client {
 	struct bufferevent *bev;
 	struct peer peer;
 	size_t searched;	/* bytes already searched for the end of line */
+	size_t line;		/* length of the whole request that waits for its turn */
+	TAILQ_ENTRY(client) turn;
+	bool waits;
 	bool last;	/* disconnect after the pending responses */
 };
 
@@ -103,6 +119,8 @@ static void find_peer(int fd, struct peer *ret)
 static void client_free(struct client *client)
 {
 	TAILQ_REMOVE(&control.list, client, link);
+	if (client->waits)
+		TAILQ_REMOVE(&control.turns[client->peer.rights].waiting, client, turn);
 	control.clients--;
 	bufferevent_free(client->bev);
 	free(client);
@@ -136,55 +154,89 @@ static size_t request_max(const struct client *client)
 	return client->peer.rights == PEER_ALL ? REQUEST_MAX_ALL : REQUEST_MAX;
 }
 
-/* The next line, or NULL; bytes are searched only once. */
-static char *read_request(struct client *client, struct evbuffer *in, size_t *ret_length)
+/* Whether there is a whole line; bytes are searched only once. */
+static bool has_request(struct client *client, struct evbuffer *in)
 {
 	struct evbuffer_ptr from, end;
-	char *line;
 
 	evbuffer_ptr_set(in, &from, client->searched, EVBUFFER_PTR_SET);
 	end = evbuffer_search_eol(in, &from, NULL, EVBUFFER_EOL_LF);
-	if (end.pos < 0) {
-		client->searched = evbuffer_get_length(in);
-		return NULL;
+	client->searched = end.pos < 0 ? evbuffer_get_length(in) : 0;
+	client->line = end.pos < 0 ? 0 : (size_t)end.pos;
+	return end.pos >= 0;
+}
+
+/* Runs the turn after next: the loop looks at all else before. */
+static void turns_run_on(struct turns *turns)
+{
+	u64 now_ns = clock_mono_ns(), us = turns->from_ns > now_ns ? (turns->from_ns - now_ns) / 1000 : 0;
+	struct timeval wait = { .tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000) };
+
+	if (!TAILQ_EMPTY(&turns->waiting) && !evtimer_pending(turns->timer, NULL))
+		event_add(turns->timer, &wait);
+}
+
+/* Waits for a turn, or for more bytes. */
+static void client_go_on(struct client *client)
+{
+	struct evbuffer *in = bufferevent_get_input(client->bev);
+	struct turns *turns = &control.turns[client->peer.rights];
+
+	if (client->last || client->waits)
+		return;
+	if (evbuffer_get_length(bufferevent_get_output(client->bev)) >= RESPONSES_PAUSE) {
+		bufferevent_disable(client->bev, EV_READ);
+	} else if (has_request(client, in)) {
+		bufferevent_disable(client->bev, EV_READ);
+		client->waits = true;
+		TAILQ_INSERT_TAIL(&turns->waiting, client, turn);
+		turns_run_on(turns);
+	} else if (evbuffer_get_length(in) > request_max(client)) {
+		client_refuse(client, "request too long: one line of at most 1 MiB, or 128 MiB with "
+				      "root or control.group rights");
+	} else {
+		bufferevent_enable(client->bev, EV_READ);
 	}
-	line = malloc((size_t)end.pos + 1);
-	if (!line)
-		return NULL;
-	evbuffer_remove(in, line, (size_t)end.pos);
-	evbuffer_drain(in, 1);
-	line[end.pos] = '\0';
-	client->searched = 0;
-	*ret_length = (size_t)end.pos;
-	return line;
 }
 
 static void client_serve(struct client *client)
 {
 	struct evbuffer *in = bufferevent_get_input(client->bev);
-	struct evbuffer *out = bufferevent_get_output(client->bev);
-	size_t length;
-	char *line;
+	char *line = malloc(client->line + 1);
 
-	while (!client->last && evbuffer_get_length(out) < RESPONSES_PAUSE) {
-		line = read_request(client, in, &length);
-		if (!line)
-			break;
-		client_respond(client, commands_respond(client->ctx, &client->peer, line, length));
-		free(line);
-	}
-	if (client->last)
+	if (!line) {
+		client_refuse(client, "out of memory");
 		return;
-	if (evbuffer_get_length(out) >= RESPONSES_PAUSE)
-		bufferevent_disable(client->bev, EV_READ);
-	else if (evbuffer_get_length(in) > request_max(client))
-		client_refuse(client, "request too long: one line of at most 1 MiB, or 128 MiB with "
-				      "root or control.group rights");
+	}
+	evbuffer_remove(in, line, client->line);
+	evbuffer_drain(in, 1);
+	line[client->line] = '\0';
+	client_respond(client, commands_respond(client->ctx, &client->peer, line, client->line));
+	free(line);
+	client_go_on(client);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct turns *turns = arg;
+	struct client *client = TAILQ_FIRST(&turns->waiting);
+	u64 began_ns = clock_mono_ns(), now_ns;
+
+	if (!client)
+		return;
+	TAILQ_REMOVE(&turns->waiting, client, turn);
+	client->waits = false;
+	client_serve(client);
+	now_ns = clock_mono_ns();
+	if (turns == &control.turns[PEER_READ])
+		turns->from_ns = now_ns + (now_ns - began_ns);
+	event_del(turns->timer);
+	turns_run_on(turns);
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
 {
-	client_serve(arg);
+	client_go_on(arg);
 }
 
 /* All output was written. */
@@ -196,8 +248,7 @@ static void on_written(struct bufferevent *bev, void *arg)
 		client_free(client);
 		return;
 	}
-	bufferevent_enable(bev, EV_READ);
-	client_serve(client);
+	client_go_on(client);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
@@ -408,6 +459,14 @@ int control_start(struct commands *ctx, const struct policy *policy, struct sl_e
 	if (r < 0)
 		return r;
 	control.resume = evtimer_new(ctx->base, on_resume, ctx);
+	for (enum peer_rights rights = PEER_READ; rights <= PEER_ALL; rights++) {
+		struct turns *turns = &control.turns[rights];
+
+		*turns = (struct turns){ .timer = evtimer_new(ctx->base, on_turn, turns) };
+		TAILQ_INIT(&turns->waiting);
+		if (!turns->timer)
+			return sl_err_no_memory(err);
+	}
 	control.listener =
 		evconnlistener_new(ctx->base, on_accept, ctx, LEV_OPT_CLOSE_ON_FREE, 64, fd);
 	if (!control.listener || !control.resume)

@@ -357,8 +357,7 @@ static int commit_config_text(struct running *run, struct change *change, json_t
 		r = put_together(change->file, change->live, dropped, &change->running, err);
 	if (r < 0)
 		return r;
-	if (reach_is_set())
-		r = config_text_check_settings(run->policy, change->running, KEY_ROOT, err);
+	r = reach_is_set() ? config_text_check_settings(run->policy, change->running, KEY_ROOT, err) : 0;
 	if (r < 0)
 		return r;
 	config_text_note_settings(run->started, change->file, notes);

@@ -5,6 +5,8 @@
  * With write-ahead logging and synchronous=NORMAL a crash, of the machine too, leaves the last
  * checkpoint and every whole transaction behind it. The main thread writes: at most a few rows a
  * second; a checkpoint syncs about once in 1 MB of them.
+ *
+ * over 500 lines: all that knows SQLite is in one file
  */
 #include "packet/observe/history_db.h"
 
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/clock.h"
 #include "lib/file.h"
 #include "lib/log.h"
 #include "packet/observe/history_answer.h"
@@ -26,6 +29,8 @@
 #define LOG_PAGES 256		/* of the write-ahead log, between checkpoints */
 #define READ_BEFORE_NS (86400ULL * SL_NS_PER_SEC)	/* what is in force began at most so long before */
 #define READ_ROWS 2000
+#define READ_NS SL_NS_PER_SEC	/* the main thread reads no longer */
+#define READ_STEPS 10000	/* of SQLite's machine between two looks at the clock: some 0.1 ms */
 #define MS 1000000ULL
 
 enum statement {
@@ -79,6 +84,7 @@ struct history_db {
 	u64 age_ns, pages, oldest_ns;
 	sqlite3_int64 run;		/* this daemon's row */
 	bool in_transaction, failed;	/* a failure was logged */
+	u64 read_until_ns;		/* CLOCK_MONOTONIC */
 };
 
 /* ------------------------------------------------------------------ statements */
@@ -330,6 +336,33 @@ void history_db_close(struct history_db *db, u64 now_utc_ns)
 
 /* ------------------------------------------------------------------ reading */
 
+static int is_late(void *arg)
+{
+	const struct history_db *db = arg;
+
+	return clock_mono_ns() >= db->read_until_ns;
+}
+
+static void read_begin(struct history_db *db)
+{
+	history_db_commit(db);
+	db->read_until_ns = clock_mono_ns() + READ_NS;
+	sqlite3_progress_handler(db->sql, READ_STEPS, is_late, db);
+}
+
+/* `rc` of the last step; frees *ret on failure. */
+static int read_end(struct history_db *db, int rc, json_t **ret, struct sl_err *err)
+{
+	if (rc == SQLITE_DONE)
+		return 0;
+	json_decref(*ret);
+	*ret = NULL;
+	if (rc == SQLITE_INTERRUPT)
+		return sl_err_set(err, ETIMEDOUT, "the history has too much of that time: reading it takes longer "
+				  "than 1 s; accepted: a shorter time, or sqlite3 on a copy of state_dir/" FILE_NAME);
+	return sl_err_set(err, EIO, "cannot read the history: %s", sqlite3_errmsg(db->sql));
+}
+
 static void copy_text(char *to, size_t size, sqlite3_stmt *row, int column)
 {
 	const char *value = (const char *)sqlite3_column_text(row, column);
@@ -393,6 +426,8 @@ static void read_gaps(struct history_db *db, struct history_answer *answer)
 {
 	sqlite3_stmt *row = db->statement[READ_LEFT_OUT];
 
+	/* Found by an index: what was read within the time is not given up for these. */
+	sqlite3_progress_handler(db->sql, 0, NULL, NULL);
 	bind_u64(db, READ_LEFT_OUT, 1, answer->query->from_ns / MS - 60000);
 	bind_u64(db, READ_LEFT_OUT, 2, answer->query->to_ns / MS);
 	if (answer->query->value)
@@ -422,7 +457,7 @@ int history_db_read(struct history_db *db, const struct history_query *query, js
 	char words[2][32];
 	int rc;
 
-	history_db_commit(db);
+	read_begin(db);
 	history_answer_begin(&answer, query, db->oldest_ns);
 	if (!query->value)
 		list_prefixes(db, &query->source);
@@ -446,10 +481,7 @@ int history_db_read(struct history_db *db, const struct history_query *query, js
 	sqlite3_clear_bindings(row);
 	read_gaps(db, &answer);
 	*ret = history_answer_end(&answer);
-	if (rc == SQLITE_DONE)
-		return 0;
-	json_decref(*ret);
-	return sl_err_set(err, EIO, "cannot read the history: %s", sqlite3_errmsg(db->sql));
+	return read_end(db, rc, ret, err);
 }
 
 int history_db_heaviest(struct history_db *db, const struct history_heaviest *query, json_t **ret,
@@ -463,7 +495,7 @@ int history_db_heaviest(struct history_db *db, const struct history_heaviest *qu
 	struct sl_prefix source;
 	int rc;
 
-	history_db_commit(db);
+	read_begin(db);
 	history_answer_begin(&answer, &times, db->oldest_ns);
 	bind_u64(db, HEAVIEST, 1, query->from_ns / MS);
 	bind_u64(db, HEAVIEST, 2, query->to_ns / MS);
@@ -486,10 +518,7 @@ int history_db_heaviest(struct history_db *db, const struct history_heaviest *qu
 	for (const char *const *other = (const char *const[]){ "events", "in_force", "nothing", NULL }; *other; other++)
 		json_object_del(*ret, *other);
 	json_object_set_new(*ret, "sources", sources);
-	if (rc == SQLITE_DONE)
-		return 0;
-	json_decref(*ret);
-	return sl_err_set(err, EIO, "cannot read the history: %s", sqlite3_errmsg(db->sql));
+	return read_end(db, rc, ret, err);
 }
 
 void history_db_size(struct history_db *db, u64 *ret_bytes, u64 *ret_oldest_utc_ns)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The daemon by its commands: changes, state that outlives it, counters, metrics, the socket. */
+/*
+ * The daemon by its commands: changes, state that outlives it, counters, metrics, the socket.
+ *
+ * over 500 lines: tables of steps
+ */
 #include "lib/daemon_rig.h"
 #include "control/commands/control.c"
+#include "control/commands/listing.h"
 
 #include <sys/wait.h>
 
@@ -244,6 +249,52 @@ RIG_TEST(test_sets_in_lists)
 	assert_int_equal(live_count(&rig), 0);
 }
 
+/* The pages of a list have each row once, in order, whatever is added and removed between them. */
+RIG_TEST(test_pages)
+{
+	const size_t count = 2 * LISTING_ROWS + 1000;
+	json_t *loaded = json_array(), *args = json_object(), *response, *row;
+	size_t seen = 0, pages = 0, i;
+	char text[64], *line;
+	const char *next;
+	json_t *request;
+
+	rig_open(&rig, "sets: {bad: [10.0.0.0/16]}\nblock: ['@bad', 10.0.0.0/16, 9.9.9.9]\nlimits: []\n");
+	for (i = 0; i < count; i++) {	/* downwards, the worst order */
+		snprintf(text, sizeof(text), "10.%zu.%zu.1", (count - i) / 256, (count - i) % 256);
+		json_array_append_new(loaded, json_string(text));
+	}
+	request = json_pack("{s:s, s:{s:o}}", "command", "block load", "args", "prefixes", loaded);
+	line = json_dumps(request, 0);
+	json_decref(request);
+	rig_do(&rig, line);
+	free(line);
+	do {
+		request = json_pack("{s:s, s:O}", "command", "block list", "args", args);
+		line = json_dumps(request, 0);
+		json_decref(request);
+		response = rig_command(&rig, &rig_reader, line);
+		free(line);
+		assert_true(true_at(response, "ok"));
+		row = json_object_get(response, "result");
+		next = json_string_value(json_object_get(row, "next"));
+		assert_in_range(json_array_size(json_object_get(row, "entries")), 1, LISTING_ROWS + 3);
+		seen += json_array_size(json_object_get(row, "entries"));
+		if (next)
+			json_object_set_new(args, "after", json_string(next));
+		json_decref(response);
+		/* Behind the page, and before it. */
+		if (!pages++) {
+			rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"1.2.3.4\"}}");
+			rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"99.2.3.4\"}}");
+		}
+	} while (next);
+	assert_int_equal(pages, 3);
+	assert_int_equal(seen, count + 3 + 1);
+	rig_refused(&rig, &rig_reader, "{\"command\":\"block list\",\"args\":{\"after\":\"x\"}}", "not an address");
+	json_decref(args);
+}
+
 /* ------------------------------------------------------------------ file and live */
 
 RIG_TEST(test_reload_keeps_and_drops)
@@ -437,6 +488,7 @@ RIG_TEST(test_socket)
 	char path[128], *buf = malloc(1 << 21), *big = malloc(3 << 20);
 	struct sl_err err;
 	int fd, other[CLIENTS_MAX + 1];
+	ssize_t n;
 
 	rig_open(&rig, ALL);
 	snprintf(path, sizeof(path), "%s/control.sock", rig.dir);
@@ -469,6 +521,31 @@ RIG_TEST(test_socket)
 	for (int i = 0; i < 200; i++)
 		event_base_loop(rig.d->base, EVLOOP_NONBLOCK);
 	assert_int_equal(control.clients, 0);
+
+	/* A reader's hundred requests in one piece do not come before another's one. */
+	other[0] = dial(&rig);
+	other[1] = dial(&rig);
+	talk(&rig, other[0], two, 25, buf, 1 << 21);
+	TAILQ_LAST(&control.list, client_list)->peer.rights = PEER_READ;
+	talk(&rig, other[1], two, 25, buf, 1 << 21);
+	TAILQ_LAST(&control.list, client_list)->peer.rights = PEER_ALL;
+	TAILQ_FIRST(&control.list)->peer.rights = PEER_READ;
+	for (int i = 0; i < 100; i++)
+		memcpy(big + 25 * i, two, 25);
+	assert_int_equal(send(other[0], big, 2500, 0), 2500);
+	event_base_loop(rig.d->base, EVLOOP_ONCE);
+	assert_int_equal(send(other[1], two, 25, 0), 25);
+	while (recv(other[1], buf, 1 << 21, 0) < 0)
+		event_base_loop(rig.d->base, EVLOOP_ONCE);
+	n = recv(other[0], buf, (1 << 21) - 1, 0);
+	buf[n > 0 ? n : 0] = '\0';
+	assert_in_range(count_lines(buf), 0, 5);
+	do
+		event_base_loop(rig.d->base, EVLOOP_ONCE);
+	while ((n = recv(other[0], buf, 1 << 21, 0)) < 0 || control.turns[PEER_READ].waiting.tqh_first);
+	assert_int_equal(control.clients, 2);
+	close(other[0]);
+	close(other[1]);
 
 	/* A second daemon is refused, and does no harm. */
 	assert_int_equal(control_start(&rig.d->commands, rig.d->running.file, &err), -EADDRINUSE);
