@@ -258,35 +258,31 @@ static __always_inline int has_ports(u8 proto)
 	       proto == PROTO_UDPLITE;
 }
 
+/* Whether a port is one of `failsafe`. */
+static __always_inline int is_failsafe_port(const struct sl_rules *rules, u32 proto, u32 port)
+{
+	u32 byte = port >> 3;
+	u8 ports;
+
+	if (proto == PROTO_TCP)
+		ports = rules->failsafe_tcp[byte & 8191];
+	else if (proto == PROTO_UDP)
+		ports = rules->failsafe_udp[byte & 8191];
+	else
+		return 0;
+	return ports >> (port & 7) & 1;
+}
+
 /*
- * ev->match = the limits that match; `src` is the source's class, NULL where no rule uses
- * it. A packet that hides its ports, flags and type (is_l4_hidden()) matches every limit whose
- * condition on them it could meet, so those dimensions are left out where its protocol has such
- * a field, and all of them and the protocol's where that is unknown, too.
+ * Protocol, ports, flags and type. A packet that hides its ports, flags and type (is_l4_hidden())
+ * matches every limit whose condition on them it could meet, so those dimensions are left out where
+ * its protocol has such a field, and all of them and the protocol's where that is unknown, too.
  */
-static __always_inline void classify(const struct sl_rules *rules, struct evaluation *ev,
-				     const struct sl_pclass *src)
+static __always_inline void classify_transport(const struct sl_rules *rules, struct evaluation *ev)
 {
 	int l4 = ev->pkt.flags & PKT_L4, hidden = is_l4_hidden(ev->pkt.flags);
 	int any = hidden && !(ev->pkt.flags & PKT_PROTO);
-	const struct sl_pclass *pclass;
 
-	ev->match = rules->all;
-	if (!(rules->dims & SL_DIMS_MATCH))
-		return;
-	if (src && !(ev->pkt.flags & PKT_V4_MAPPED))
-		bitmap_and(&ev->match, &src->limits);
-	else if (src)
-		classify_mapped(rules, ev, src);
-	if (rules->dims & SL_DIMS_P(SL_PDIM_DST)) {
-		pclass = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_DST));
-		if (pclass)
-			bitmap_and(&ev->match, &pclass->limits);
-	}
-	classify_16(rules, ev, SL_DIM_LENGTH,
-		    ev->pkt.l3_length < 0xffff ? ev->pkt.l3_length : 0xffff, 1);
-	classify_16(rules, ev, SL_DIM_VLAN, ev->pkt.vlan, ev->pkt.flags & PKT_VLAN);
-	classify_8(rules, ev, SL_DIM_IFACE, env_iface_slot(), 1);
 	if (!any && !ev->pkt.ext)
 		classify_8(rules, ev, SL_DIM_PROTO, ev->pkt.proto, 1);
 	else if (!any && (rules->dims & SL_DIMS_8(SL_DIM_PROTO)))
@@ -302,6 +298,38 @@ static __always_inline void classify(const struct sl_rules *rules, struct evalua
 			   l4 && ev->pkt.proto == PROTO_TCP);
 	if (!(hidden && (any || ev->pkt.proto == PROTO_ICMP || ev->pkt.proto == PROTO_ICMPV6)))
 		classify_icmp(rules, ev, l4);
+}
+
+/* Both addresses; `src` is the source's class, NULL where no rule uses it. */
+static __always_inline void classify_addresses(const struct sl_rules *rules, struct evaluation *ev,
+					       const struct sl_pclass *src)
+{
+	const struct sl_pclass *pclass;
+
+	if (src && !(ev->pkt.flags & PKT_V4_MAPPED))
+		bitmap_and(&ev->match, &src->limits);
+	else if (src)
+		classify_mapped(rules, ev, src);
+	if (rules->dims & SL_DIMS_P(SL_PDIM_DST)) {
+		pclass = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_DST));
+		if (pclass)
+			bitmap_and(&ev->match, &pclass->limits);
+	}
+}
+
+/* ev->match = the limits that match; `src` as above. */
+static __always_inline void classify(const struct sl_rules *rules, struct evaluation *ev,
+				     const struct sl_pclass *src)
+{
+	ev->match = rules->all;
+	if (!(rules->dims & SL_DIMS_MATCH))
+		return;
+	classify_addresses(rules, ev, src);
+	classify_16(rules, ev, SL_DIM_LENGTH,
+		    ev->pkt.l3_length < 0xffff ? ev->pkt.l3_length : 0xffff, 1);
+	classify_16(rules, ev, SL_DIM_VLAN, ev->pkt.vlan, ev->pkt.flags & PKT_VLAN);
+	classify_8(rules, ev, SL_DIM_IFACE, env_iface_slot(), 1);
+	classify_transport(rules, ev);
 }
 
 #endif

@@ -79,18 +79,9 @@ static __always_inline enum stage_result essential(const struct sl_rules *rules,
 static __always_inline int is_failsafe(const struct sl_rules *rules, const struct packet *pkt)
 {
 	const struct sl_pclass *pclass;
-	u32 byte = pkt->dport >> 3;
-	u8 ports;
 
-	if (!(rules->dims & SL_DIMS_LOCAL) || !(pkt->flags & PKT_L4))
-		return 0;
-	if (pkt->proto == PROTO_TCP)
-		ports = rules->failsafe_tcp[byte & 8191];
-	else if (pkt->proto == PROTO_UDP)
-		ports = rules->failsafe_udp[byte & 8191];
-	else
-		return 0;
-	if (!(ports & (1 << (pkt->dport & 7))))
+	if (!(rules->dims & SL_DIMS_LOCAL) || !(pkt->flags & PKT_L4) ||
+	    !is_failsafe_port(rules, pkt->proto, pkt->dport))
 		return 0;
 	pclass = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_DST));
 	return pclass && (pclass->flags & SL_PC_LOCAL);
@@ -226,7 +217,7 @@ static __always_inline enum stage_result judge(const struct sl_rules *rules, env
 		return essential(rules, ev, SL_R_ARP);
 	if (parsed == PARSED_IP && is_neighbour_discovery(&ev->pkt))
 		return essential(rules, ev, SL_R_ND);
-	fragment_meet(ctx, rules, &ev->pkt);
+	fragment_meet(ctx, rules, ev);
 	if (is_session(rules, &ev->pkt))
 		return decide(&ev->pkt, STAGE_PASS, SL_R_SESSION);
 	if ((ev->pkt.flags & PKT_ADDR) && (rules->dims & SL_DIMS_P(SL_PDIM_SRC)))

@@ -20,13 +20,19 @@
  *   2 Memory. A live entry is never evicted, and it lives as long as a receiver may keep what
  *     passed under it. A first that finds no room closes its set: until receivers
  *     have discarded that one, new firsts of this set are unsure.
- *   3 Contradiction. A first that differs from the remembered one makes it unsure.
- *     Where later fragments were already judged by that one, it is dropped: whichever of the two
- *     the receiver has, no datagram can be completed by what was judged as another's.
+ *   3 Contradiction. A first that meets a limit which the remembered one does not makes that one
+ *     unsure. Where later fragments were already judged by that one, it is dropped: whichever of the
+ *     two the receiver has, no datagram can be completed by what escaped one of its limits. A sender
+ *     uses the ids of IPv4 again; a first that meets no other limit is none the worse for that.
+ *
+ * That all of a datagram has passed does not end its entry: Linux begins a queue anew when 64
+ * other fragments of the source came between (ipfrag_max_dist), and then has the rest without the
+ * first.
  */
 #ifndef SLUICE_BPF_FRAGMENT_H
 #define SLUICE_BPF_FRAGMENT_H
 
+#include "bpf/classify.h"
 #include "bpf/fragment_memory.h"
 
 #define FRAGMENT_TAGS_MAX 4
@@ -168,7 +174,15 @@ static __always_inline void fragment_forget(struct packet *pkt)
 	pkt->proto = 0;
 }
 
-/* 1: an IPv6 pair is to be marked as used. */
+/* What is left to do about a fragment. */
+enum fragment_todo {
+	FRAGMENT_DONE,
+	FRAGMENT_USE_PAIR,	/* an IPv6 pair is to be marked as used */
+	FRAGMENT_DIFFERS,	/* a first that differs from the one of its id, whose fields are frag_like */
+	FRAGMENT_DIFFERS_USED,	/* and fragments passed under that one */
+};
+
+/* Returns enum fragment_todo. */
 SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
 {
 	struct sl_frag_first *first;
@@ -177,28 +191,90 @@ SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
 	int another, trusted;
 
 	if (!pkt)
-		return 0;
+		return FRAGMENT_DONE;
 	clock_read(pkt);
 	fragment_link(ctx, pkt);
+	pkt->frag_like = fragment_own_fields(pkt);
 	another = fragment_pair(pkt) & SL_FRAG_UNSURE;
 	fragment_key(pkt, &key);
 	set = fragment_set(&key);
 	if (!set)
-		return 0;
+		return FRAGMENT_DONE;
 	first = fragment_way(set, fragment_find(set, &key, pkt->now.mono_ns, 0));
 	if (pkt->flags & PKT_LATER) {
-		if (first && !another)
-			return fragment_lookup(set, first, pkt) && pkt->family == SL_V6;
-		return 0;
+		if (first && !another && fragment_lookup(set, first, pkt) && pkt->family == SL_V6)
+			return FRAGMENT_USE_PAIR;
+		return FRAGMENT_DONE;
 	}
 	trusted = fragment_is_trusted(ctx, pkt);
 	pkt->flags |= PKT_NOTE_FIRST;
 	if (another || !trusted)
 		pkt->flags |= PKT_NOTE_UNSURE;
-	if (first && (first->flags & SL_FRAG_USED) &&
-	    !(trusted && fragment_agrees(first, pkt)))
+	if (!first || (trusted && fragment_agrees(first, pkt)))
+		return FRAGMENT_DONE;
+	if (trusted) {
+		pkt->frag_like = fragment_fields(first);
+		return first->flags & SL_FRAG_USED ? FRAGMENT_DIFFERS_USED : FRAGMENT_DIFFERS;
+	}
+	if (first->flags & SL_FRAG_USED)
 		pkt->flags |= PKT_FIRST_DROPPED;
-	return 0;
+	return FRAGMENT_DONE;
+}
+
+/* Exchanges the fields of a first and those that are remembered. */
+static __always_inline void fragment_exchange(struct packet *pkt, u64 fields)
+{
+	pkt->sport = fields >> 48;
+	pkt->dport = fields >> 32;
+	pkt->tcp_flags = fields >> 24;
+	pkt->icmp_type = fields >> 16;
+	pkt->icmp_code = fields >> 8;
+}
+
+/* ev->match = the limits that match by what all fragments of the datagram share. */
+SL_GLOBAL int fragment_limits(const struct sl_rules *rules, struct evaluation *ev)
+{
+	const struct sl_pclass *src = NULL;
+
+	if (!rules || !ev)
+		return 0;
+	ev->match = rules->all;
+	if (rules->dims & SL_DIMS_P(SL_PDIM_SRC))
+		src = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_SRC));
+	classify_addresses(rules, ev, src);
+	classify_transport(rules, ev);
+	return 1;
+}
+
+/*
+ * Whether what was judged by the fields frag_like met every limit that this first meets, in the same
+ * bucket, and passed none of them by.
+ */
+SL_GLOBAL int fragment_covers(const struct sl_rules *rules, struct evaluation *ev)
+{
+	u64 own, like, missed = 0;
+	struct sl_bitmap mine;
+	u32 i;
+
+	if (!rules || !ev)
+		return 0;
+	own = fragment_own_fields(&ev->pkt);
+	like = ev->pkt.frag_like;
+	if ((u8)own != (u8)like ||
+	    ((rules->dims & SL_DIMS_PER_DPORT) && (u16)(own >> 32) != (u16)(like >> 32)) ||
+	    ((rules->dims & SL_DIMS_SESSIONS) && ev->pkt.proto == PROTO_TCP) ||
+	    is_failsafe_port(rules, (u8)like, (u16)(like >> 32)))
+		return 0;
+	fragment_limits(rules, ev);
+	mine = ev->match;
+	fragment_exchange(&ev->pkt, like);
+	fragment_limits(rules, ev);
+	fragment_exchange(&ev->pkt, own);
+	for (i = 0; i < SL_BITMAP_WORDS; i++) {
+		missed |= mine.w[i] & ~ev->match.w[i];
+		missed |= (mine.w[i] ^ ev->match.w[i]) & rules->passing.w[i];
+	}
+	return !missed;
 }
 
 /* Its header chain is too long to be read; it may be a fragment. */
@@ -220,16 +296,26 @@ SL_GLOBAL int fragment_hide(struct packet *pkt)
 
 /* After parsing. */
 static __always_inline void fragment_meet(env_ctx *ctx, const struct sl_rules *rules,
-					  struct packet *pkt)
+					  struct evaluation *ev)
 {
+	struct packet *pkt = &ev->pkt;
+	int todo;
+
 	if (!(pkt->flags & (PKT_FRAGMENT | PKT_UNREAD)) || !fragments_matter(rules))
 		return;
 	if (!(pkt->flags & PKT_FRAGMENT)) {
 		if (fragment_is_hidden(pkt))
 			fragment_hide(pkt);
-	} else if (fragment_look(ctx, pkt) && !fragment_pair_use(pkt)) {
-		fragment_forget(pkt);
+		return;
 	}
+	todo = fragment_look(ctx, pkt);
+	if (todo == FRAGMENT_USE_PAIR && !fragment_pair_use(pkt))
+		fragment_forget(pkt);
+	if (todo < FRAGMENT_DIFFERS || fragment_covers(rules, ev))
+		return;
+	pkt->frag_like = fragment_own_fields(pkt);
+	if (todo == FRAGMENT_DIFFERS_USED)
+		pkt->flags |= PKT_FIRST_DROPPED;
 }
 
 /* ------------------------------------------------------------------ first fragments */
@@ -259,9 +345,9 @@ static __always_inline void fragment_note_again(struct sl_frag_first *first,
 			first->flags |= SL_FRAG_DROPPED;
 		return;
 	}
-	if (!fragment_agrees(first, pkt) || (pkt->flags & PKT_NOTE_UNSURE))
+	if (fragment_fields(first) != pkt->frag_like || (pkt->flags & PKT_NOTE_UNSURE))
 		first->flags |= SL_FRAG_UNSURE;
-	first->flags &= ~SL_FRAG_DROPPED;
+	first->flags &= ~(SL_FRAG_DROPPED | SL_FRAG_UNDELIVERED);
 	if (first->until_ns < until)
 		first->until_ns = until;
 }
@@ -283,7 +369,7 @@ SL_GLOBAL int fragment_note(struct packet *pkt, u32 dropped)
 	set = fragment_set(&key);
 	if (!set)
 		return 0;
-	flags = dropped ? SL_FRAG_DROPPED : 0;
+	flags = dropped ? SL_FRAG_DROPPED | SL_FRAG_UNDELIVERED : 0;
 	if (pkt->flags & PKT_NOTE_UNSURE)
 		flags |= SL_FRAG_UNSURE;
 	map_fragment_lock(set);

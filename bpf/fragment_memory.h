@@ -86,14 +86,25 @@ static __always_inline u64 fragment_life_ns(const struct packet *pkt)
 	return pkt->family == SL_V4 ? SL_FRAG_V4_NS : SL_FRAG_V6_NS;
 }
 
-/* Whether both have the same protocol, ports, flags and type. */
+/* Protocol, ports, flags and type of a first. */
+static __always_inline u64 fragment_fields(const struct sl_frag_first *first)
+{
+	return (u64)first->sport << 48 | (u64)first->dport << 32 | (u32)first->tcp_flags << 24 |
+	       first->icmp_type << 16 | first->icmp_code << 8 | first->proto;
+}
+
+/* Those of a packet. */
+static __always_inline u64 fragment_own_fields(const struct packet *pkt)
+{
+	return (u64)pkt->sport << 48 | (u64)pkt->dport << 32 | (u32)pkt->tcp_flags << 24 |
+	       pkt->icmp_type << 16 | pkt->icmp_code << 8 | pkt->proto;
+}
+
+/* Whether both have the same. */
 static __always_inline int fragment_agrees(const struct sl_frag_first *first,
 					   const struct packet *pkt)
 {
-	return !(pkt->flags & PKT_UNREAD) && first->sport == pkt->sport &&
-	       first->dport == pkt->dport && first->tcp_flags == pkt->tcp_flags &&
-	       first->icmp_type == pkt->icmp_type && first->icmp_code == pkt->icmp_code &&
-	       first->proto == pkt->proto;
+	return !(pkt->flags & PKT_UNREAD) && fragment_fields(first) == fragment_own_fields(pkt);
 }
 
 static __always_inline void fragment_note_new(struct sl_frag_first *first,
@@ -116,12 +127,14 @@ static __always_inline void fragment_note_new(struct sl_frag_first *first,
 
 /*
  * A way for a new first: one that has ended, also for a CPU that may still be reading it. Dropped
- * firsts get only half of them: a flood that is over its limit does not close the set.
+ * firsts get only half of them: a flood that is over its limit does not close the set. There the
+ * newest replaces the oldest of those that no receiver has: a CPU that still reads that one drops a
+ * fragment of a datagram whose first was dropped.
  */
 static __always_inline u32 fragment_free(const struct sl_frag_set *set, u64 now, u32 dropped)
 {
-	u32 i, found = SL_FRAG_WAYS;
-	u64 none = 1, free;
+	u64 none = 1, free, oldest = now + (1ULL << 62), older;
+	u32 i, found = SL_FRAG_WAYS, way = SL_FRAG_WAYS;
 
 	for (i = 0; i < SL_FRAG_WAYS; i++) {
 		if (dropped && i >= SL_FRAG_WAYS / 2)
@@ -129,8 +142,13 @@ static __always_inline u32 fragment_free(const struct sl_frag_set *set, u64 now,
 		free = none & ~fragment_is_before(now, set->way[i].until_ns + SL_FRAG_STEP_NS);
 		found -= (SL_FRAG_WAYS - i) * free;
 		none ^= free;
+		older = fragment_is_before(set->way[i].until_ns, oldest) &
+			~fragment_is_set(set->way[i].flags ^
+					 (SL_FRAG_DROPPED | SL_FRAG_UNDELIVERED));
+		way += (i - way) * (u32)older;
+		oldest += (set->way[i].until_ns - oldest) * older;
 	}
-	return found;
+	return dropped && none ? way : found;
 }
 
 /*

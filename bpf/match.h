@@ -6,22 +6,25 @@
  * and no limit is charged. A pass: no limit behind it applies; those before it do. Tags and shadow
  * mode decide nothing: they stay in ev->match, as limits that are always over (meters.h).
  *
- * A packet that hides fields meets every drop that it could belong to, but no pass by them.
+ * A packet that hides fields meets every drop that it could belong to, but no pass by them. A later
+ * fragment whose first is not known does not meet a drop that its first must have met: without that
+ * one no receiver completes the datagram.
  */
 #ifndef SLUICE_BPF_MATCH_H
 #define SLUICE_BPF_MATCH_H
 
 #include "bpf/account.h"
 
-/* Clears from ev->match the passes that the packet is not proven to meet. */
+/* Clears from ev->match what a packet that hides fields does not meet. */
 static __always_inline void match_prove(const struct sl_rules *rules, struct evaluation *ev)
 {
 	u32 hidden = ev->pkt.flags & PKT_PROTO ? SL_HIDDEN_L4 : SL_HIDDEN_PROTO, i;
+	u64 drops = (ev->pkt.flags & (PKT_LATER | PKT_UNREAD)) == PKT_LATER ? ~0ULL : 0;
 
 	if (!is_l4_hidden(ev->pkt.flags))
 		return;
 	for (i = 0; i < SL_BITMAP_WORDS; i++)
-		ev->match.w[i] &= ~rules->unproven[hidden].w[i];
+		ev->match.w[i] &= ~(rules->unproven[hidden].w[i] & (rules->passing.w[i] | drops));
 }
 
 /*

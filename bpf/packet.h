@@ -71,6 +71,7 @@ struct packet {
 	u64 zero;			/* always 0: see FORGET() */
 	/* Of a fragment, and written before they are read: how it arrived, fragment.h. */
 	u64 frag_link, frag_vlans;
+	u64 frag_like;			/* first: the fields that those under its id are judged by */
 	struct sl_clock_pair clock;	/* kept between packets: clock.h */
 };
 

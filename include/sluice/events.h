@@ -113,6 +113,7 @@ enum sl_frag_flags {
 	SL_FRAG_UNSURE = 1 << 0,	/* it does not decide for the rest of its datagram */
 	SL_FRAG_USED = 1 << 1,		/* later fragments were judged by it */
 	SL_FRAG_DROPPED = 1 << 2,	/* it was dropped */
+	SL_FRAG_UNDELIVERED = 1 << 3,	/* every one of this id was: no receiver has any */
 };
 
 /* While an entry lives, only its time and flags change. */

@@ -210,6 +210,7 @@ enum sl_fragments {
 #define SL_DIMS_L4 (1U << 27)		/* a limit matches on what later fragments do not have */
 #define SL_DIMS_CONNECTIONS (1U << 28)	/* a limit counts what opens a connection */
 #define SL_DIMS_OVERRIDES (1U << 29)	/* a limit has overrides */
+#define SL_DIMS_PER_DPORT (1U << 30)	/* a limit counts per destination port */
 #define SL_DIMS_MATCH 0x00ffffffU	/* any that a limit's match can use */
 
 #define SL_NO_LIMIT SL_NO_METER

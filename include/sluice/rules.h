@@ -11,7 +11,7 @@
 #include "prefix.h"
 #include "sizes.h"
 
-/* What is not known of a packet: by that it meets no pass. */
+/* What is not known of a packet. */
 enum sl_hidden {
 	SL_HIDDEN_L4,		/* ports, TCP flags, ICMP type */
 	SL_HIDDEN_PROTO,	/* the protocol, too */
@@ -36,7 +36,10 @@ struct sl_rules {
 	struct sl_bitmap dropping;		/* of those, enforced with action drop */
 	struct sl_bitmap refusing;		/* enforced drops without a rate: not in `dropping` */
 	struct sl_bitmap passing;		/* enforced passes */
-	/* Passes that a packet does not meet which hides fields that they name. */
+	/*
+	 * Of limits without a rate those that name what a packet hides: passes, which it does not meet;
+	 * and drops by what only its first fragment decides, which a later one does not.
+	 */
 	struct sl_bitmap unproven[SL_HIDDEN_COUNT];
 	struct sl_lengths lengths[SL_PDIM_COUNT];
 	struct sl_bitmap none16[SL_DIM16_COUNT];	/* for a packet without that field */

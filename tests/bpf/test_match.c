@@ -133,11 +133,9 @@ CASE_TEST(the_steps_before)
 CASE_TEST(unread)
 {
 	static const struct packet_case drops[] = {
-		{ "later fragment, first unknown", { .frag_offset = 3, .payload = 8 }, DROP },
-		{ "of TCP: never UDP", { .proto = 6, .frag_offset = 3, .payload = 8 }, NO },
-		{ "of IPv6: may be", { .v6 = true, .ext = { EXT_FRAGMENT }, .frag_offset = 3,
-				       .payload = 8 }, DROP },
 		{ "cut UDP", { .cut = 38 }, DROP },
+		{ "cut first", { .total = 24, .frag_more = true, .payload = 64 }, DROP },
+		{ "nine headers", { .v6 = true, .ext = { 60, 60, 60, 60, 60, 60, 60, 60, 60 } }, DROP },
 		{ "cut TCP", { .proto = 6, .cut = 38 }, UNREAD(TRUNCATED) },
 	};
 	static const struct packet_case passes[] = {
@@ -167,6 +165,44 @@ CASE_TEST(unread)
 		       "- {name: gre, match: {proto: [47, 60]}, action: pass}\n"
 		       "- {name: all, per: [], rate: 1 packets/h}\n");
 	CASES_RUN(t, passes);
+}
+
+/*
+ * A later fragment whose first is not known does not meet a drop that its first must have met, so
+ * that datagrams of other ports may arrive in any order. It does meet one by what it shows itself.
+ */
+CASE_TEST(later_alone)
+{
+#define LATER .frag_offset = 9, .payload = 8
+#define LATER6 .v6 = true, .ext = { EXT_FRAGMENT }, .frag_offset = 9, .payload = 8
+#define FIRST .frag_more = true, .payload = 64
+	static const struct packet_case cases[] = {
+		{ "of another port, before its first", { LATER, .frag_id = 7 }, NO },
+		{ "its first", { FIRST, .frag_id = 7 }, NO },
+		{ "of IPv6", { LATER6, .frag_id = 7 }, NO },
+		{ "of port 11211, before its first", { LATER, .frag_id = 8 }, NO },
+		{ "its first: nothing completes it", { FIRST, .sport = 11211, .frag_id = 8 }, DROP },
+		{ "the rest", { LATER, .frag_id = 8 }, SL_ACT_DROP, SL_R_FRAGMENT },
+		{ "ping", { .proto = 1, LATER }, NO },
+		{ "SYN", { .proto = 6, LATER }, NO },
+		{ "its protocol, IPv4", { .proto = 47, LATER }, DROP },
+		{ "its protocol, IPv6: its first decides", { LATER6, .proto = 47 }, NO },
+		{ "its length", { .src = "192.0.2.2", LATER }, DROP },
+		{ "longer", { .src = "192.0.2.2", .frag_offset = 9, .payload = 200 }, NO },
+		{ "its tag", { .src = "192.0.2.3", LATER, .tags = 1, .vlan = { 5 } }, DROP },
+		{ "another tag", { .src = "192.0.2.3", LATER, .tags = 1, .vlan = { 6 } }, NO },
+		{ "its fragment header", { LATER6, .src = "2001:db8::2" }, DROP },
+	};
+
+	case_policy(t, "limits:\n"
+		       "- {name: memcached, match: {proto: udp, sport: 11211}, action: drop}\n"
+		       "- {name: ping, match: {icmp_type: echo-request}, action: drop}\n"
+		       "- {name: syn, match: {tcp_flags: syn}, action: drop}\n"
+		       "- {name: gre, match: {proto: 47}, action: drop}\n"
+		       "- {name: short, match: {src: 192.0.2.2, dport: 53, length: 0-100}, action: drop}\n"
+		       "- {name: tagged, match: {src: 192.0.2.3, dport: 53, vlan: 5}, action: drop}\n"
+		       "- {name: headers, match: {src: '2001:db8::2', proto: 44}, action: drop}\n");
+	CASES_RUN(t, cases);
 }
 
 /* Later fragments of a first that was seen share its fate. */

@@ -31,6 +31,7 @@ static const struct case_class CLASSES[] = {
 	{ "decoy4", make_decoy4, DECOY_LISTED(DECOY4_COUNT), 200, true },
 	{ "decoy6", make_decoy6, DECOY_LISTED(DECOY6_COUNT), 200, true },
 	{ "overlap", make_overlap, 40, 0, true },
+	{ "again", make_again, 60, 0, true },
 	{ "cut4", make_cut4, 4, 60, true },
 	{ "cut6", make_cut6, 10, 100, true },
 	{ "mapped", make_mapped, 0, 50, true },

@@ -380,6 +380,22 @@ static void make_overlap(struct maker *m, u32 index)
 		     orders[index % n]);
 }
 
+/*
+ * A sender uses an id again, for another port: Linux delivers each datagram. Only the limit of the
+ * group G_SHORT is about one of the ports.
+ */
+static void make_again(struct maker *m, u32 index)
+{
+	static const enum final finals[] = { FINAL_UDP_FREE, FINAL_UDP_SHORT };
+	static struct pieces p;
+
+	for (u32 k = 0; k < 3; k++) {
+		pieces_of(m, &p, index & 1, finals[(index / 2 + k) % 2], 24 + 8 * k, 4);
+		for (u32 i = 0; i < p.count; i++)
+			send_piece(m, &p, i);
+	}
+}
+
 /* First fragments that end before the transport's header does. */
 static void make_cut4(struct maker *m, u32 index)
 {

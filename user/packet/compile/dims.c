@@ -163,23 +163,34 @@ static bool needs_l4(const struct limit_def *limit)
 	       (limit->per & (SL_PER_DPORT | SL_PER_PROTO));
 }
 
-/* A limit without a rate: what it decides, and what a packet must show for a pass. */
+/* IPv6 extension headers as protocols: a later fragment may have them itself. */
+static bool names_headers(const struct match_def *match)
+{
+	return match_holds(match, match_key_of(SL_DIMS_8(SL_DIM_PROTO)), SL_V6, 0) ||
+	       match_holds(match, match_key_of(SL_DIMS_8(SL_DIM_PROTO)), SL_V6, 43) ||
+	       match_holds(match, match_key_of(SL_DIMS_8(SL_DIM_PROTO)), SL_V6, 44) ||
+	       match_holds(match, match_key_of(SL_DIMS_8(SL_DIM_PROTO)), SL_V6, 60);
+}
+
+/* A limit without a rate: what it decides, and what a packet must show for that. */
 static void compile_by_match(struct sl_rules *rules, const struct limit_def *def, u32 index)
 {
-	bool names_l4 = false;
+	const struct match_def *match = &def->match;
+	bool names_l4 = false, drops = def->action == SL_ACT_DROP;
 
 	rules->by_match = 1;
-	if (def->mode == SL_MODE_ENFORCE && def->action == SL_ACT_DROP)
-		bitmap_set(&rules->refusing, index);
-	if (def->action != SL_ACT_PASS)
+	if (def->mode != SL_MODE_ENFORCE || def->action == SL_ACT_TAG)
 		return;
-	if (def->mode == SL_MODE_ENFORCE)
-		bitmap_set(&rules->passing, index);
+	bitmap_set(drops ? &rules->refusing : &rules->passing, index);
+	/* Not the same of each fragment of a datagram: then a later one may meet the drop alone. */
+	if (drops && (match->length_count || match->vlan_count || match->interface_count ||
+		      (match->proto_count && names_headers(match))))
+		return;
 	for (u32 i = 0; i < MATCH_KEY_COUNT; i++)
-		names_l4 |= match_keys[i].needs && match_count(&def->match, &match_keys[i]);
+		names_l4 |= match_keys[i].needs && match_count(match, &match_keys[i]);
 	if (names_l4)
 		bitmap_set(&rules->unproven[SL_HIDDEN_L4], index);
-	if (names_l4 || def->match.proto_count)
+	if (names_l4 || match->proto_count)
 		bitmap_set(&rules->unproven[SL_HIDDEN_PROTO], index);
 }
 
@@ -193,6 +204,8 @@ int dims_compile(const struct policy *policy, const char (*iface)[16], struct sl
 			continue;
 		if (needs_l4(&policy->limit[i]))
 			rules->dims |= SL_DIMS_L4;
+		if (policy->limit[i].per & SL_PER_DPORT)
+			rules->dims |= SL_DIMS_PER_DPORT;
 		if (!policy->limit[i].terms.rates.count)
 			compile_by_match(rules, &policy->limit[i], i);
 	}
