@@ -295,11 +295,10 @@ int rules_start_install(struct running *run, struct sl_err *err)
 	int r;
 
 	feeds_start(run);
-	r = entries_start(run, err);
-	if (r < 0)
-		return r;
 	running_derive(run, run->policy);
-	r = install_first(run, err);
+	r = entries_start(run, err);
+	if (!r)
+		r = install_first(run, err);
 	if (r < 0)
 		return r;
 	entries_settle(run);
