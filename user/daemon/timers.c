@@ -6,6 +6,8 @@
 #include <systemd/sd-daemon.h>
 
 #include "control/replication/addresses.h"
+#include "control/replication/replication.h"
+#include "control/running/clock_step.h"
 #include "control/running/persist.h"
 #include "lib/clock.h"
 #include "control/elastic/elastic.h"
@@ -26,7 +28,7 @@ static struct event *edges_due;
 static void on_edges(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
-	u64 wait_ns = edges_tick(&d->packets, clock_now(d->packets.dp->ops->state(d->packets.dp)->utc_offset_ns));
+	u64 wait_ns = edges_tick(&d->packets, dp_now(d->packets.dp));
 	struct timeval wait = { .tv_sec = (time_t)(wait_ns / SL_NS_PER_SEC),
 				.tv_usec = (suseconds_t)(wait_ns % SL_NS_PER_SEC / 1000) };
 
@@ -103,7 +105,11 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	struct daemon *d = arg;
 	bool servers;
 
-	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
+	if (clock_step_check(&d->running)) {
+		bans_store(&d->packets);
+		replication_outdated(&d->nodes);
+	}
+	dp_set_clock(d->packets.dp, clock_read_utc_offset_ns());
 	if (ifaces_watch(&d->packets))
 		rules_refresh(&d->running);
 	servers = protect_find_servers(&d->packets);
@@ -129,7 +135,7 @@ static void on_minute(evutil_socket_t fd, short what, void *arg)
 
 	rules_expire(&d->running);
 	netlink_rescan(d);
-	dp_sweep(d->packets.dp, clock_now(d->packets.dp->ops->state(d->packets.dp)->utc_offset_ns));
+	dp_sweep(d->packets.dp, dp_now(d->packets.dp));
 }
 
 static void on_watchdog(evutil_socket_t fd, short what, void *arg)

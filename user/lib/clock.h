@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * clock.h - the two clocks: monotonic time, which deadlines and buckets use, and UTC, for people.
+ *
+ * UTC here is monotonic time and an offset that clock_follow() alone changes. So a deadline in UTC, as
+ * files and people need it, is as far away as the one that the data path has, also while somebody sets the
+ * clock: the deadlines are moved with it (control/running/clock_step.h).
  */
 #ifndef SLUICE_DAEMON_CLOCK_H
 #define SLUICE_DAEMON_CLOCK_H
@@ -22,15 +26,20 @@ static inline u64 clock_mono_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
+/* UTC - monotonic time, wrapping: adding it to a monotonic time gives UTC, for either sign. */
+u64 clock_utc_offset_ns(void);
+/* The same by the time of day of this moment: for windows, which align to it. */
+u64 clock_read_utc_offset_ns(void);
+
+/*
+ * Reads the time of day again: by how much it was set since the last such time; 0 for less than a quarter of
+ * a second, which stays for the next call. On the main thread.
+ */
+s64 clock_follow(void);
+
 static inline u64 clock_utc_ns(void)
 {
-	return clock_read_ns(CLOCK_REALTIME);
-}
-
-/* UTC - monotonic time, wrapping: adding it to a monotonic time gives UTC, for either sign. */
-static inline u64 clock_utc_offset_ns(void)
-{
-	return clock_utc_ns() - clock_mono_ns();
+	return clock_mono_ns() + clock_utc_offset_ns();
 }
 
 /* The current time as parameter of a step, with the UTC offset of the data path. */

@@ -131,7 +131,7 @@ static void query_source(struct commands *ctx, const struct sl_prefix *source, s
 	ret->source = *source;
 	class = image_pclass(ctx->running->image, SL_PDIM_SRC, source);
 	ret->class = &ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
-	ret->now = clock_now(dp->ops->state(dp)->utc_offset_ns);
+	ret->now = dp_now(dp);
 	dp_list_covering(dp, source, ret->now.mono_ns, &ret->block_until, &ret->exempt_until);
 	keep_later(&ret->block_until, ret->class->block_until);
 	keep_later(&ret->block_until, ret->class->wide_block_until);

@@ -269,6 +269,12 @@ int replication_start(struct nodes *nodes, struct sl_err *err)
 	return 0;
 }
 
+void replication_outdated(struct nodes *nodes)
+{
+	if (nodes->replication)
+		nodes->replication->unsaved = true;
+}
+
 void replication_close(struct nodes *nodes)
 {
 	struct replication *s = nodes->replication;

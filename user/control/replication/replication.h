@@ -29,6 +29,8 @@ int replication_open(struct nodes *nodes, struct sl_err *err);
 /* Starts publishing and receiving; nodes->cluster is set. */
 int replication_start(struct nodes *nodes, struct sl_err *err);
 void replication_close(struct nodes *nodes);
+/* The clock was set: the saved deadlines, in UTC, are written again. */
+void replication_outdated(struct nodes *nodes);
 
 /* The node that an entry came from, or NULL: this node. */
 const char *replication_node(const struct nodes *nodes, enum replication_kind kind,

@@ -15,8 +15,6 @@
 #include "lib/log.h"
 #include "packet/dataplane/dp_list.h"
 
-#define STEP_NS SL_NS_PER_SEC	/* UTC was set, not adjusted */
-
 /* ------------------------------------------------------------------ into the data plane */
 
 /* What is to be done about each touched prefix. */
@@ -45,7 +43,7 @@ static void batch_add(struct batch *batch, const struct entries *entries,
 {
 	struct dp_listed listed = { .key = dp_list_key(prefix) };
 
-	if (entry_table_value(&entries->table, prefix, entries->utc_offset_ns, now_utc_ns,
+	if (entry_table_value(&entries->table, prefix, clock_utc_offset_ns(), now_utc_ns,
 			      &listed.listed))
 		batch->put[batch->puts++] = listed;
 	else
@@ -153,26 +151,6 @@ void entries_refilter(struct running *run)
 	run->entries->stale = false;
 }
 
-void entries_follow_clock(struct running *run)
-{
-	u64 offset_ns = clock_utc_offset_ns(), now_utc_ns = clock_utc_ns();
-	struct entries *entries = run->entries;
-	struct batch batch;
-
-	if (offset_ns - entries->utc_offset_ns + STEP_NS <= 2 * STEP_NS)
-		return;
-	entries->utc_offset_ns = offset_ns;
-	if (batch_make(entries->table.live, &batch) == 0) {
-		for (u32 i = 0; i < entries->table.count; i++)
-			if (entries->table.held[i].used)
-				batch_add(&batch, entries, &entries->table.held[i].prefix,
-					  now_utc_ns);
-		if (batch_run(run, &batch) < 0)
-			log_error("cannot move the deadlines of blocks to the new time");
-	}
-	batch_free(&batch);
-}
-
 void entries_settle(struct running *run)
 {
 	struct entries *entries = run->entries;
@@ -195,7 +173,7 @@ void entries_settle(struct running *run)
 					    (u8)old[i].key.len };
 		struct sl_listed ignored;
 
-		if (!entry_table_value(&entries->table, &prefix, entries->utc_offset_ns, now_utc_ns,
+		if (!entry_table_value(&entries->table, &prefix, clock_utc_offset_ns(), now_utc_ns,
 				       &ignored))
 			batch.del[batch.dels++] = old[i].key;
 	}

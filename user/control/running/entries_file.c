@@ -104,7 +104,7 @@ void entries_file_tidy(struct entries *entries, const char *state_dir)
 	FILE *out;
 	int r;
 
-	if (entries->lines < 2 * (size_t)table->live + TIDY_LINES || !path)
+	if ((!entries->outdated && entries->lines < 2 * (size_t)table->live + TIDY_LINES) || !path)
 		goto out;
 	out = open_memstream(&text, &size);
 	if (!out)
@@ -124,10 +124,12 @@ void entries_file_tidy(struct entries *entries, const char *state_dir)
 	if (!r)
 		r = open_file(entries, path) < 0 ?
 			    sl_err_set(&err, errno, "cannot open %s: %s", path, strerror(errno)) : 0;
-	if (r < 0)
+	if (r < 0) {
 		log_error("%s", err.message);
-	else
+	} else {
 		entries->lines = lines;
+		entries->outdated = false;
+	}
 out:
 	free(text);
 	free(path);

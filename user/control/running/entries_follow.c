@@ -110,7 +110,6 @@ int entries_narrow(struct running *run, const struct policy *policy, u64 revert_
 	if (!r && f.count)
 		r = entries_change(run, f.change, f.count, false, err);
 	free(f.change);
-	entries_follow_clock(run);
 	return r;
 }
 
@@ -137,7 +136,6 @@ static struct entries *entries_new(void)
 	if (!entries)
 		return NULL;
 	entry_table_init(&entries->table);
-	entries->utc_offset_ns = clock_utc_offset_ns();
 	entries->fd = -1;
 	return entries;
 }
@@ -177,7 +175,17 @@ void entries_expire(struct running *run)
 	if (run->entries->stale)
 		entries_refilter(run);
 	entries_file_tidy(run->entries, run->state_dir);
-	entries_follow_clock(run);
+}
+
+void entries_step(struct running *run, s64 step_ns)
+{
+	struct entry_table *table = &run->entries->table;
+
+	for (u32 i = 0; i < table->count; i++)
+		if (table->held[i].used && table->held[i].until_utc_ns)
+			table->held[i].until_utc_ns += (u64)step_ns;
+	run->entries->outdated = true;
+	entries_file_tidy(run->entries, run->state_dir);
 }
 
 void entries_free(struct running *run)

@@ -7,10 +7,10 @@
 
 struct entries {
 	struct entry_table table;
-	u64 utc_offset_ns;		/* with which deadlines were converted */
 	bool stale;			/* the filter has bits of removed entries */
 	int fd;				/* of state_dir/entries, to append; -1: not open */
 	size_t lines;			/* in it */
+	bool outdated;			/* its deadlines are of before the clock was set */
 };
 
 /* An entry of an origin is set, or removed. */
@@ -31,8 +31,6 @@ int entries_change(struct running *run, const struct entry_change *change, size_
 		   struct sl_err *err);
 /* Removes the filter's bits of entries that are gone. */
 void entries_refilter(struct running *run);
-/* Where UTC was set: the deadlines of all entries by it. */
-void entries_follow_clock(struct running *run);
 
 /* ---- entries_file.c */
 
@@ -44,7 +42,7 @@ int entries_file_open(struct entries *entries, const char *state_dir, struct sl_
 /* Appends changes of feeds, on disk when it returns; on failure the file is as before. */
 int entries_file_append(struct entries *entries, const struct entry_change *change, size_t count,
 			struct sl_err *err);
-/* Writes the file again where most of its lines are history. Errors are logged. */
+/* Writes the file again where most of its lines are history, or outdated. Errors are logged. */
 void entries_file_tidy(struct entries *entries, const char *state_dir);
 
 #endif

@@ -170,6 +170,20 @@ void feeds_tick(struct running *run)
 		save(run);
 }
 
+void feeds_step(struct running *run, s64 step_ns)
+{
+	for (size_t i = 0; i < feeds_count(run); i++) {
+		u64 *at[] = { &run->feeds->feed[i].changed_utc_ns, &run->feeds->feed[i].checked_utc_ns,
+			      &run->feeds->feed[i].failed_utc_ns };
+
+		for (size_t k = 0; k < sizeof(at) / sizeof(at[0]); k++)
+			if (*at[k])
+				*at[k] += (u64)step_ns;
+		run->feeds->dirty = true;
+	}
+	feeds_tick(run);
+}
+
 void feeds_free(struct running *run)
 {
 	feeds_tick(run);

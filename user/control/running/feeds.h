@@ -38,6 +38,9 @@ void feeds_free(struct running *run);	/* writes what is not written yet */
 /* Each minute: writes changes to disk. A crash loses a minute of them, never a report. */
 void feeds_tick(struct running *run);
 
+/* The clock was set: ages stay what they are. */
+void feeds_step(struct running *run, s64 step_ns);
+
 const char *feed_kind_name(enum feed_kind kind);
 
 /* Its prefixes changed, or all were withdrawn. */

@@ -155,7 +155,7 @@ void override_moves_begin(struct running *run, const struct policy *policy,
 {
 	struct pair pair = { .before = run->image, .after = image };
 
-	*ret = (struct override_moves){ .then = clock_now(clock_utc_offset_ns()) };
+	*ret = (struct override_moves){ .then = dp_now(run->packets->dp) };
 	if (!run->image || !run->policy || run->policy == policy)
 		return;
 	for (size_t i = 0; i < policy->limit_count; i++) {
@@ -173,14 +173,14 @@ void override_move_begin(struct running *run, u32 head, const struct sl_prefix *
 {
 	struct pair pair = { .before = run->image, .after = image };
 
-	*ret = (struct override_moves){ .then = clock_now(clock_utc_offset_ns()) };
+	*ret = (struct override_moves){ .then = dp_now(run->packets->dp) };
 	move_meters(ret, &pair, head, src, NULL, NULL);
 	carry(run, ret);
 }
 
 void override_moves_end(struct running *run, struct override_moves *moves)
 {
-	struct sl_now now = clock_now(clock_utc_offset_ns());
+	struct sl_now now = dp_now(run->packets->dp);
 
 	for (size_t i = 0; i < moves->count; i++)
 		dp_bucket_carry_rest(run->packets->dp, &moves->move[i].from, &moves->move[i].to,

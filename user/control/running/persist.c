@@ -46,11 +46,6 @@ struct persist {
 	int failed;			/* -errno of the last job, or 0 */
 };
 
-static struct sl_now saved_now(const struct running *run)
-{
-	return clock_now(run->packets->dp->ops->state(run->packets->dp)->utc_offset_ns);
-}
-
 /* ------------------------------------------------------------------ reading */
 
 static void *read_file(const char *path, size_t *ret_size)
@@ -103,7 +98,7 @@ void persist_rules(struct running *run)
 		log_warn("%s was saved under another cluster.secret_file: buckets of long limits start "
 			 "empty", b->path);
 	} else {
-		did = dp_state_restore(run->packets->dp, b->recalled, saved_now(run));
+		did = dp_state_restore(run->packets->dp, b->recalled, dp_now(run->packets->dp));
 		log_info("restored the use of long limits: %llu sources, %llu expired, %llu records of "
 			 "evicted ones", did.put, did.gone, did.records);
 	}
@@ -168,7 +163,7 @@ static void *find_saved(struct running *run, size_t *ret_size)
 
 	if (run->packets->absent || !run->packets->dp->ops->rules(run->packets->dp))
 		return NULL;
-	if (dp_state_save(run->packets->dp, saved_now(run), &saved) < 0 ||
+	if (dp_state_save(run->packets->dp, dp_now(run->packets->dp), &saved) < 0 ||
 	    saved.digest == b->digest) {
 		free(saved.data);
 		return NULL;

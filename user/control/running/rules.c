@@ -99,7 +99,7 @@ static void settle(struct running *run, bool sweep)
 	}
 	/* Before another change reuses the number of a rate generation. */
 	if (sweep)
-		dp_sweep(run->packets->dp, clock_now(clock_utc_offset_ns()));
+		dp_sweep(run->packets->dp, dp_now(run->packets->dp));
 }
 
 void rules_settle(struct running *run)

@@ -148,6 +148,8 @@ void dp_epoch_begin(struct dp *dp);
 void dp_epoch_end(struct dp *dp);
 /* Publishes UTC - monotonic time. */
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
+/* The present time, with the UTC that it publishes. */
+struct sl_now dp_now(struct dp *dp);
 /* The bucket state of a key now, 0 if there is none. */
 u64 dp_bucket_state(struct dp *dp, u64 key);
 /* Empties the bucket of a key, if there is one. */

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/clock.h"
 #include "packet/dataplane/dataplane.h"
 
 static u64 read_bucket_state(const u64 *at)
@@ -118,6 +119,11 @@ void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
 
 	if (__atomic_exchange_n(at, utc_offset_ns, __ATOMIC_ACQ_REL) != utc_offset_ns)
 		dp_epoch_raise(dp);
+}
+
+struct sl_now dp_now(struct dp *dp)
+{
+	return clock_now(dp->ops->state(dp)->utc_offset_ns);
 }
 
 u64 dp_bucket_state(struct dp *dp, u64 key)

@@ -474,7 +474,7 @@ int explain_to_json(const struct explain_scene *scene, const struct explain_quer
 	json_t *json;
 	int rc;
 
-	a.now = clock_now(scene->dp->ops->state(scene->dp)->utc_offset_ns);
+	a.now = dp_now(scene->dp);
 	rc = explain_new(scene->dp, scene->image, a.now.mono_ns, &a.e, err);
 	if (rc < 0)
 		return rc;

@@ -359,6 +359,15 @@ void history_scale(struct history *h, u64 reported, u64 not_reported)
 	h->not_reported += not_reported;
 }
 
+void history_step(struct history *h, s64 step_ns)
+{
+	if (!h)
+		return;
+	for (int part = 0; part < PARTS; part++)
+		h->budget[part].filled_ns += (u64)step_ns;
+	history_db_step(h->db, step_ns);
+}
+
 void history_tick(struct history *h, u64 now_utc_ns)
 {
 	if (!h)

@@ -59,6 +59,8 @@ void history_look(struct history *h, const struct history_traffic *traffic, size
 
 /* Each second: commits, ends the minute, removes what is too old. */
 void history_tick(struct history *h, u64 now_utc_ns);
+/* UTC was set, by step_ns. */
+void history_step(struct history *h, s64 step_ns);
 
 /*
  * {"events": in the time asked for, "in_force": begun before it and not ended, "nothing": no refusal is

@@ -82,6 +82,7 @@ struct history_db {
 	sqlite3 *sql;
 	sqlite3_stmt *statement[STATEMENTS];
 	u64 age_ns, pages, oldest_ns;
+	s64 stepped_ns;			/* history_db_step() */
 	sqlite3_int64 run;		/* this daemon's row */
 	bool in_transaction, failed;	/* a failure was logged */
 	u64 read_until_ns;		/* CLOCK_MONOTONIC */
@@ -222,9 +223,15 @@ static void make_room(struct history_db *db)
 	}
 }
 
+void history_db_step(struct history_db *db, s64 step_ns)
+{
+	db->stepped_ns += step_ns;
+}
+
 void history_db_minute(struct history_db *db, u64 now_utc_ns)
 {
-	u64 least = now_utc_ns > db->age_ns ? (now_utc_ns - db->age_ns) / MS : 0;
+	u64 kept_ns = db->age_ns + (db->stepped_ns > 0 ? (u64)db->stepped_ns : 0);
+	u64 least = now_utc_ns > kept_ns ? (now_utc_ns - kept_ns) / MS : 0;
 	char sql[256];
 
 	bind_u64(db, RUNS, 1, now_utc_ns / MS);

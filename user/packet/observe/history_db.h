@@ -22,6 +22,11 @@ void history_db_add_left_out(struct history_db *db, u64 minute_ns, enum observed
 void history_db_commit(struct history_db *db);
 /* Records that the daemon still runs; removes rows that are too old, or do not fit. */
 void history_db_minute(struct history_db *db, u64 now_utc_ns);
+/*
+ * UTC was set. By so much as it is ahead of where it would be, rows are kept longer until the file is
+ * opened again: a clock that is wrong for a while deletes none.
+ */
+void history_db_step(struct history_db *db, s64 step_ns);
 
 int history_db_read(struct history_db *db, const struct history_query *query, json_t **ret,
 		    struct sl_err *err);

@@ -64,6 +64,12 @@ void observe_tick(struct observe *o)
 		history_tick(o->history, clock_utc_ns());
 }
 
+void observe_step(struct observe *o, s64 step_ns)
+{
+	if (o)
+		history_step(o->history, step_ns);
+}
+
 struct history *observe_history(struct observe *o)
 {
 	return o ? o->history : NULL;

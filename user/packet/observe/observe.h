@@ -85,6 +85,8 @@ int observe_open(const char *state_dir, u64 history_size, u64 history_age_ns, st
 void observe_close(struct observe *o);
 /* Each second. */
 void observe_tick(struct observe *o);
+/* The clock was set: what is kept for a time is kept as long as before. */
+void observe_step(struct observe *o, s64 step_ns);
 /* NULL: there is none. */
 struct history *observe_history(struct observe *o);
 

@@ -416,6 +416,30 @@ TEST_WITH(old_rows_go, make, temp_dir_drop)
 	end();
 }
 
+/* The clock is set: nine days ahead are no reason to delete seven days; what is that old by then is. */
+TEST_WITH(a_clock_that_is_set_deletes_nothing, make, temp_dir_drop)
+{
+	begin();
+	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+	pass(2 * MINUTE);
+	for (int i = 0; i < 2; i++) {
+		history_step(history, 9 * (s64)DAY);
+		now += 9 * DAY;
+		pass(2 * MINUTE);
+		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+		history_step(history, -9 * (s64)DAY);
+		now -= 9 * DAY;
+		note(OBSERVED_OVER, "198.51.100.8", "web", 1);
+		pass(2 * MINUTE);
+		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+	}
+	assert_non_null(strstr(answer("198.51.100.8", NULL, "events", BEGIN, BEGIN + HOUR), "over:web:1"));
+	now += 8 * DAY;
+	pass(2 * MINUTE);
+	assert_null(strstr(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1"));
+	end();
+}
+
 /* As after kill -9 and a torn write: the files as they are now, the log cut in the middle. */
 TEST_WITH(a_torn_tail_is_dropped, make, temp_dir_drop)
 {
