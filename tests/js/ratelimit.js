@@ -45,7 +45,7 @@ async function statuses() {
 	is('no rule: no current_limit, as there', [other.code, other.current_limit || null], ['OK', null]);
 	const names = Object.keys(headers(await ask([{ user: 'carl' }]))).sort();
 	is('headers are there unasked', names,
-	   ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit', 'x-ratelimit-remaining']);
+	   ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']);
 	ok('and Retry-After on a refusal', headers(answer)['retry-after'] === undefined &&
 	   headers(await ask([{ user: 'dora' }], { hits_addend: 5 }))['x-ratelimit-remaining'] === '0' &&
 	   headers(await ask([{ user: 'dora' }]))['retry-after'] > 0, headers(answer));

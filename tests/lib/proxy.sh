@@ -130,7 +130,7 @@ proxy_limits() {
 	check_is "its body arrives" "$(jq -r '.method, .body' "$LAB/body" | paste -sd' ')" "POST 5000"
 	through "$port" "$user" /page > "$LAB/out"
 	check_is "the sixth is refused" "$(through "$port" "$user" /page)" 429
-	for name in RateLimit RateLimit-Policy X-RateLimit-Limit X-RateLimit-Remaining \
+	for name in RateLimit RateLimit-Policy X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset \
 		X-RateLimit-Retry-After Retry-After; do
 		check_true "with $name" test -n "$(header $name)"
 	done

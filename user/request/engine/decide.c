@@ -166,7 +166,7 @@ static struct sl_result take_replied(const struct bucket *b, u64 cost, u64 capac
 	};
 }
 
-static struct sl_result take_log(struct decision *d, struct bucket *b,
+static struct sl_result take_log(const struct decision *d, const struct bucket *b,
 				 const struct counters_ref *ref, u64 cost)
 {
 	struct sl_result res = { .bucket_state = ref->bucket_state };
@@ -187,7 +187,7 @@ static struct sl_result take_log(struct decision *d, struct bucket *b,
 }
 
 /* As spec.h's, for all algorithms. */
-static struct sl_result bucket_charge(struct decision *d, struct bucket *b,
+static struct sl_result bucket_charge(const struct decision *d, const struct bucket *b,
 				      const struct counters_ref *ref, u64 cost)
 {
 	if (is_log(b))
@@ -828,6 +828,20 @@ static void fill_status(const struct decision *d, const struct part *part,
 	ret->soft &= !part->over;
 }
 
+/*
+ * The time until more fits than now: of a bucket until its next unit, of a window until it ends or slides on.
+ * Not before a refused request may come back. ~0: it will never be more.
+ */
+static u64 more_after_ns(const struct decision *d, const struct bucket *b)
+{
+	u64 wait_ns;
+
+	if (b->none || !b->view.spec || (!b->over && b->left >= decide_capacity(b)))
+		return ~0ULL;
+	wait_ns = bucket_charge(d, b, &d->ref[b->ref], b->left + 1).wait_ns;
+	return b->over && b->wait_ns != ~0ULL && b->wait_ns > wait_ns ? b->wait_ns : wait_ns;
+}
+
 void decide_policy(const struct decision *d, const struct bucket *b, struct response_policy *ret)
 {
 	const struct spec *spec = b->view.spec;
@@ -838,7 +852,8 @@ void decide_policy(const struct decision *d, const struct bucket *b, struct resp
 		.q = decide_capacity(b),
 		.w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC),
 		.r = b->left,
-		.t_ns = b->reset_ns,
+		.t_ns = more_after_ns(d, b),
+		.reset_ns = b->reset_ns,
 		.wait_ns = b->over ? b->wait_ns : 0,
 		.prefix_len = b->prefix_len,
 		.refused = b->over,

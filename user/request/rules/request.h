@@ -153,7 +153,8 @@ struct response_policy {
 	u64 q;			/* window: requests; bucket: burst */
 	u64 w_s;		/* window: seconds; bucket: ceil(burst / rate) */
 	u64 r;			/* whole requests that fit now */
-	u64 t_ns;		/* until the full limit is available again */
+	u64 t_ns;		/* until more than r fits; ~0: never */
+	u64 reset_ns;		/* until the full limit is available again */
 	u64 wait_ns;		/* it refused: time until the hits fit; ~0 never */
 	u8 prefix_len;		/* this bucket's length in a prefix hierarchy; 0: none */
 	bool refused;

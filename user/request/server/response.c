@@ -28,6 +28,11 @@ static u64 seconds_up(u64 ns)
 	return ns / SL_NS_PER_SEC + !!(ns % SL_NS_PER_SEC);
 }
 
+static u64 later(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
 static const char *limit_name(const struct response_policy *policy)
 {
 	if (policy->limit && policy->limit->name)
@@ -102,7 +107,9 @@ static struct bytes out_end_bytes(struct out *out)
 	return (struct bytes){ text, out->len < out->size ? out->len : strlen(text) };
 }
 
-static struct bytes list_policies(const struct response *response, bool now, char *buf, size_t size)
+/* RateLimit, or without `now` RateLimit-Policy. A refused one has its quota when Retry-After is over, at the earliest. */
+static struct bytes list_policies(const struct response *response, bool now, u64 retry_after_s, char *buf,
+				  size_t size)
 {
 	const struct response_policy *policy;
 	struct out out;
@@ -125,19 +132,19 @@ static struct bytes list_policies(const struct response *response, bool now, cha
 		}
 		out_parameter(&out, ";r=", policy->r);
 		if (policy->t_ns != ~0ULL)
-			out_parameter(&out, ";t=", seconds_up(policy->t_ns));
+			out_parameter(&out, ";t=", later(seconds_up(policy->t_ns), policy->refused ? retry_after_s : 0));
 	}
 	return out_end_bytes(&out);
 }
 
-const char *response_ratelimit(const struct response *response, char *buf, size_t size)
+const char *response_ratelimit(const struct response *response, u64 retry_after_s, char *buf, size_t size)
 {
-	return list_policies(response, true, buf, size).at;
+	return list_policies(response, true, retry_after_s, buf, size).at;
 }
 
 const char *response_ratelimit_policy(const struct response *response, char *buf, size_t size)
 {
-	return list_policies(response, false, buf, size).at;
+	return list_policies(response, false, 0, buf, size).at;
 }
 
 /*
@@ -211,14 +218,15 @@ void response_headers(const struct response *response, u32 jitter_permille, resp
 	if (response->policy_count) {
 		add_number(add, arg, BYTES_OF("x-ratelimit-limit"), response->policy[0].q);
 		add_number(add, arg, BYTES_OF("x-ratelimit-remaining"), response->policy[0].r);
+		add_number(add, arg, BYTES_OF("x-ratelimit-reset"), seconds_up(response->policy[0].reset_ns));
 	}
 	if (retry_after) {
 		add_number(add, arg, BYTES_OF("x-ratelimit-retry-after"), retry_after);
 		add_number(add, arg, BYTES_OF("retry-after"), retry_after);
 	}
 	if (response->policy_count) {
-		add(BYTES_OF("ratelimit-policy"), list_policies(response, false, text, sizeof(text)), arg);
-		add(BYTES_OF("ratelimit"), list_policies(response, true, text, sizeof(text)), arg);
+		add(BYTES_OF("ratelimit-policy"), list_policies(response, false, 0, text, sizeof(text)), arg);
+		add(BYTES_OF("ratelimit"), list_policies(response, true, retry_after, text, sizeof(text)), arg);
 	}
 }
 

@@ -25,8 +25,8 @@ typedef void (*response_header_fn)(struct bytes name, struct bytes value, void *
 void response_headers(const struct response *response, u32 jitter_permille, response_header_fn add,
 		      void *arg);
 
-/* The values alone; "" if there is none. Return buf. */
-const char *response_ratelimit(const struct response *response, char *buf, size_t size);
+/* The values alone; "" if there is none. Return buf. retry_after_s: as the response states it, or 0. */
+const char *response_ratelimit(const struct response *response, u64 retry_after_s, char *buf, size_t size);
 const char *response_ratelimit_policy(const struct response *response, char *buf, size_t size);
 /*
  * Seconds for Retry-After: ceil(wait x (1 + random part of the jitter)). 0: none, if the response

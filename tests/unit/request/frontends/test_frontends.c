@@ -93,7 +93,7 @@ TEST(test_nginx_replies)
 		response.code = cases[i].code;
 		nginx_check(&request);
 		assert_int_equal(replied, cases[i].status);
-		assert_non_null(strstr(reply_headers, "ratelimit: \"user\";r=0;t=1\n"));
+		assert_non_null(strstr(reply_headers, i ? "ratelimit: \"user\";r=0;t=3\n" : "ratelimit: \"user\";r=0;t=1\n"));
 		assert_int_equal(strstr(reply_headers, "retry-after: 3\n") != NULL, i > 0);
 		end();
 	}

@@ -66,7 +66,7 @@ TEST(test_rls)
 	assert_int_equal(int_at(status, "currentLimit.requestsPerUnit"), 10);
 	assert_string_equal(text_at(status, "currentLimit.unit"), "MINUTE");
 	assert_true(json_is_integer(json_object_get(status, "limitRemaining")));
-	assert_int_equal(count_at(json, "responseHeadersToAdd"), 6);
+	assert_int_equal(count_at(json, "responseHeadersToAdd"), 7);
 	assert_non_null(strstr(reply_headers, "ratelimit-policy: \"user\";q=10;w=60\n"));
 	json_decref(json);
 	end();
@@ -129,6 +129,21 @@ TEST(test_beyond)
 		rights = MAY_REPORT;
 		frontend[i](&request);
 		assert_true(replied == 403 && !asks);
+	}
+	for (u32 i = 0; i < 3; i++) {
+		static const char *const units[] = { "", ",\"unit\":\"UNKNOWN\"", ",\"unit\":0" };
+
+		begin("");
+		snprintf(many, sizeof(many), "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES
+			 ",\"limit\":{\"requestsPerUnit\":10%s}}]}", units[i]);
+		post(many);
+		response.code = RESPONSE_OVER_LIMIT;
+		response.beyond = "no unit";
+		response.retry_after_ns = ~0ULL;
+		rls_json(&request);
+		assert_non_null(strstr(asked, "api beyond: descriptors[0].limit.unit: "));
+		assert_int_equal(replied, 429);
+		end();
 	}
 }
 

@@ -56,7 +56,7 @@ static struct response allowed(void)
 			      .window_ns = 60 * SEC, .remaining = 7, .reset_ns = 1500 * MS + 1 } },
 		.policy_count = 1,
 		.policy = { { .rule = &user, .limit = &user_limit, .q = 10, .w_s = 60, .r = 7,
-			      .t_ns = 1500 * MS } },
+			      .t_ns = 1500 * MS, .reset_ns = 42 * SEC } },
 	};
 }
 
@@ -82,7 +82,7 @@ TEST(test_allowed)
 	json_t *json;
 
 	assert_string_equal(headers(&response, 100),
-			    "x-ratelimit-limit: 10\nx-ratelimit-remaining: 7\n"
+			    "x-ratelimit-limit: 10\nx-ratelimit-remaining: 7\nx-ratelimit-reset: 42\n"
 			    "ratelimit-policy: \"user\";q=10;w=60\nratelimit: \"user\";r=7;t=2\n");
 	assert_string_equal(response_reason(&response, text, sizeof(text)), "");
 	assert_int_equal(response_retry_after_s(&response, 1000), 0);
@@ -109,9 +109,9 @@ TEST(test_refused)
 	json_t *json;
 
 	assert_string_equal(headers(&response, 0),
-			    "x-ratelimit-limit: 10\nx-ratelimit-remaining: 0\n"
+			    "x-ratelimit-limit: 10\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 42\n"
 			    "x-ratelimit-retry-after: 12\nretry-after: 12\n"
-			    "ratelimit-policy: \"user\";q=10;w=60\nratelimit: \"user\";r=0;t=2\n");
+			    "ratelimit-policy: \"user\";q=10;w=60\nratelimit: \"user\";r=0;t=12\n");
 	assert_string_equal(response_reason(&response, text, sizeof(text)), "api/user");
 	assert_int_equal(response_http_status(&response), 429);
 	assert_string_equal(response_content_type(&response), "application/problem+json");
@@ -181,7 +181,7 @@ TEST(test_many)
 	assert_string_equal(response_ratelimit_policy(&response, said, sizeof(said)),
 			    "\"user:hourly\";q=500;w=3600, \"path=/login:hourly\";q=50;w=3600, "
 			    "\"user/56\";q=10;w=1, \"request\";q=999999999999999;w=1");
-	assert_string_equal(response_ratelimit(&response, said, sizeof(said)),
+	assert_string_equal(response_ratelimit(&response, 0, said, sizeof(said)),
 			    "\"user:hourly\";r=0;t=1, \"path=/login:hourly\";r=9;t=1, "
 			    "\"user/56\";r=3;t=1, \"request\";r=1");
 	assert_string_equal(response_policy_name(&response, 1, name, sizeof(name)),
@@ -204,7 +204,7 @@ TEST(test_quoting)
 	response.policy[0].limit = &limit;
 	response.status[0].rule = &odd;
 	response.status[0].limit = &limit;
-	assert_string_equal(response_ratelimit(&response, said, sizeof(said)),
+	assert_string_equal(response_ratelimit(&response, 0, said, sizeof(said)),
 			    "\"say \\\"%c3%b6\\\"\\\\\";r=0;t=2");
 	json = body(&response);
 	status = json_at(json, "statuses.0");

@@ -226,7 +226,7 @@ struct grpc_status_message {
 };
 void grpc_status_set(struct grpc_status_message *ret, const struct response_status *from);
 /* A response for protobuf-c; it points into the other one, and lives as long as that and the stream. */
-#define GRPC_RESPONSE_HEADERS_MAX 6
+#define GRPC_RESPONSE_HEADERS_MAX 7
 struct grpc_response_message {
 	Rls__Response response;
 	struct grpc_status_message status[REQUEST_DESCRIPTORS_MAX];

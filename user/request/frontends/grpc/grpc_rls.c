@@ -211,8 +211,8 @@ static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *
 	grpc_descriptor_begin(ret, request->hits_addend);
 	if (from->hits_addend)
 		ret->hits = from->hits_addend->value;
-	if (from->limit && from->limit->unit) {
-		if (from->limit->unit >= REQUEST_UNIT_COUNT)
+	if (from->limit) {
+		if (from->limit->unit == REQUEST_UNIT_UNKNOWN || from->limit->unit >= REQUEST_UNIT_COUNT)
 			rl_request->beyond = "a limit with an unknown unit";
 		ret->limit_unit = from->limit->unit;
 		ret->limit_requests = from->limit->requests_per_unit;

@@ -66,10 +66,10 @@ static int read_unit(const struct json_text *text, json_t *value, const char *pl
 		     enum request_unit *ret, struct sl_err *err)
 {
 	static const struct { const char *name; int number; enum request_unit unit; } units[] = {
-		{ "UNKNOWN", 0, REQUEST_UNIT_UNKNOWN }, { "SECOND", 1, REQUEST_UNIT_SECOND },
-		{ "MINUTE", 2, REQUEST_UNIT_MINUTE }, { "HOUR", 3, REQUEST_UNIT_HOUR },
-		{ "DAY", 4, REQUEST_UNIT_DAY }, { "MONTH", 5, REQUEST_UNIT_MONTH },
-		{ "YEAR", 6, REQUEST_UNIT_YEAR }, { "WEEK", 7, REQUEST_UNIT_WEEK },
+		{ "SECOND", 1, REQUEST_UNIT_SECOND }, { "MINUTE", 2, REQUEST_UNIT_MINUTE },
+		{ "HOUR", 3, REQUEST_UNIT_HOUR }, { "DAY", 4, REQUEST_UNIT_DAY },
+		{ "MONTH", 5, REQUEST_UNIT_MONTH }, { "YEAR", 6, REQUEST_UNIT_YEAR },
+		{ "WEEK", 7, REQUEST_UNIT_WEEK },
 	};
 	struct bytes name = json_is_string(value) ? json_text_bytes(text, value) : (struct bytes){ 0 };
 	size_t i;
@@ -81,9 +81,10 @@ static int read_unit(const struct json_text *text, json_t *value, const char *pl
 			return 0;
 		}
 	}
-	return sl_err_set(err, json_is_integer(value) || json_is_string(value) ? E2BIG : EINVAL,
+	return sl_err_set(err, !value || json_is_null(value) || json_is_integer(value) || json_is_string(value) ?
+				       E2BIG : EINVAL,
 			  "%s.unit: %s; accepted: SECOND, MINUTE, HOUR, DAY, WEEK, "
-			  "MONTH, YEAR", place,
+			  "MONTH, YEAR", place, !value ? "absent" :
 			  json_is_string(value) ? "another name" :
 			  json_is_integer(value) ? "another number" : json_kind(value));
 }
@@ -108,9 +109,7 @@ static int read_limit(const struct json_text *text, json_t *limit, const char *p
 		r = member(limit, "requestsPerUnit", "requests_per_unit", &requests, err);
 	if (!r && requests)
 		r = read_number(text, requests, 0xffffffff, at, &ret->limit_requests, err);
-	if (!r && unit && !json_is_null(unit))
-		r = read_unit(text, unit, at, &ret->limit_unit, err);
-	return r;
+	return r ? r : read_unit(text, unit, at, &ret->limit_unit, err);
 }
 
 static int read_descriptor(struct json_request *request, json_t *object, size_t index, u64 hits,

@@ -50,7 +50,7 @@ static void put_response(struct spop_writer *writer, const struct response *resp
 	if (binding) {
 		set_number(writer, "limit", binding->q);
 		set_number(writer, "remaining", binding->r);
-		set_number(writer, "reset", seconds_up(binding->t_ns));
+		set_number(writer, "reset", seconds_up(binding->reset_ns));
 	} else {
 		spop_put_unset_var(writer, "limit");
 		spop_put_unset_var(writer, "remaining");
@@ -61,7 +61,7 @@ static void put_response(struct spop_writer *writer, const struct response *resp
 	set_text(writer, "reason", response_reason(response, text, sizeof(text)));
 	set_text(writer, "violated", response_violated(response, text, sizeof(text)));
 	set_text(writer, "policy", response_ratelimit_policy(response, text, sizeof(text)));
-	set_text(writer, "ratelimit", response_ratelimit(response, text, sizeof(text)));
+	set_text(writer, "ratelimit", response_ratelimit(response, retry_after, text, sizeof(text)));
 }
 
 size_t spoe_ack(const struct response *response, u32 jitter_permille, u64 stream, u64 frame,

@@ -296,14 +296,16 @@ TEST_WITH(test_malformed, rig_begin, rig_end)
 	wire_number(&wire, 3, REQUEST_HITS_MAX + 1);
 	is_answered(grpc_call(SHOULD, &wire));
 	assert_int_equal(rig.descriptor[0].hits, REQUEST_HITS_MAX + 1);
-	/* An unknown unit. */
-	descriptor.len = wire.len = source.len = 0;
-	wire_bytes(&wire, 1, "api", 3);
-	wire_number(&source, 1, 20);
-	wire_number(&source, 2, REQUEST_UNIT_COUNT);
-	wire_bytes(&descriptor, 2, source.at, source.len);
-	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
-	refused_beyond(grpc_call(SHOULD, &wire), "api beyond: a limit with an unknown unit");
+	/* An unknown unit, and none. */
+	for (u32 i = 0; i < 2; i++) {
+		descriptor.len = wire.len = source.len = 0;
+		wire_bytes(&wire, 1, "api", 3);
+		wire_number(&source, 1, 20);
+		wire_number(&source, 2, i ? REQUEST_UNIT_UNKNOWN : REQUEST_UNIT_COUNT);
+		wire_bytes(&descriptor, 2, source.at, source.len);
+		wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+		refused_beyond(grpc_call(SHOULD, &wire), "api beyond: a limit with an unknown unit");
+	}
 	/* More than a stream has memory for: 100000 descriptors in 200 kB. */
 	wire.len = 0;
 	wire_bytes(&wire, 1, "api", 3);

@@ -293,7 +293,7 @@ static void make(struct made *made)
 		response->policy[i] = (struct response_policy){
 			.rule = &made->rule[rng_below(4)], .limit = &made->limit[rng_below(4)],
 			.q = random_number(), .w_s = random_number(), .r = random_number(),
-			.t_ns = random_number(), .prefix_len = (u8)(rng_below(4) ? 0 : rng_below(129)),
+			.t_ns = random_number(), .reset_ns = random_number(), .prefix_len = (u8)(rng_below(4) ? 0 : rng_below(129)),
 		};
 	response->retry_after_ns = random_number();
 }

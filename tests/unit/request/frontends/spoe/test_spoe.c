@@ -158,7 +158,7 @@ static void refuse_with(u64 wait_ns)
 	core.response = (struct response){ .code = RESPONSE_OVER_LIMIT, .retry_after_ns = wait_ns };
 	core.response.policy_count = 1;
 	core.response.policy[0] = (struct response_policy){
-		.q = 10, .w_s = 60, .r = 0, .t_ns = 41500000000ULL, .wait_ns = wait_ns,
+		.q = 10, .w_s = 60, .r = 0, .t_ns = 41500000000ULL, .reset_ns = 41500000000ULL, .wait_ns = wait_ns,
 		.refused = true,
 	};
 }
