@@ -18,6 +18,15 @@
  */
 int dp_install(struct dp *dp, u32 slot, struct sl_err *err);
 
+/*
+ * Loads the programs for the first of `count` slots (at most SL_IFACES_MAX), one on each CPU, unless
+ * that of slot[0] is loaded: the verifier takes a third of a second for each, and dp_install() then
+ * none. What fails here is loaded again by dp_install(), which returns the error. dp_prepare_end()
+ * frees those that were not used.
+ */
+void dp_prepare(struct dp *dp, const u32 *slot, u32 count);
+void dp_prepare_end(struct dp *dp);
+
 /* What to do if the stub is not on the interface. */
 enum attach_how {
 	ATTACH_JOIN,		/* attach it, beside other programs */

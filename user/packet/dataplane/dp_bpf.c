@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "lib/cpus.h"
 #include "packet/dataplane/dp_attach.h"
 #include "packet/dataplane/dp_bpf.h"
 #include "bpf/sluice.skel.h"	/* uses types of ours */
@@ -309,17 +311,75 @@ static u32 free_parity(struct dp_bpf *b, u32 slot)
 	return running && running == first;
 }
 
+static int load_for_slot(struct dp_bpf *b, u32 slot, int *ret_fd, struct sl_err *err)
+{
+	struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets,
+				    .parity = free_parity(b, slot) };
+
+	return load_instance(b, &config, bpf_map__fd(b->skel->maps.stages), ret_fd, err);
+}
+
+struct preparation {
+	struct dp_bpf *b;
+	const u32 *slot;
+	u32 count;
+	u32 next;		/* of `slot`; each thread takes one at a time */
+};
+
+static void *prepare_slots(void *arg)
+{
+	struct preparation *p = arg;
+	u32 i;
+
+	while ((i = __atomic_fetch_add(&p->next, 1, __ATOMIC_RELAXED)) < p->count) {
+		int *fd = &p->b->prepared[p->slot[i]];
+
+		if (*fd < 0 && load_for_slot(p->b, p->slot[i], fd, NULL) < 0)
+			*fd = -1;
+	}
+	return NULL;
+}
+
+void dp_prepare(struct dp *dp, const u32 *slot, u32 count)
+{
+	u32 cpus = cpus_online(), started;
+	struct preparation p = { .b = to_bpf(dp), .slot = slot,
+				 .count = cpus < count ? cpus : count };
+	pthread_t thread[SL_IFACES_MAX];
+
+	if (!count || p.b->prepared[slot[0]] >= 0)
+		return;
+	for (started = 0; started + 1 < p.count; started++)
+		if (pthread_create(&thread[started], NULL, prepare_slots, &p) != 0)
+			break;
+	prepare_slots(&p);
+	while (started)
+		pthread_join(thread[--started], NULL);
+}
+
+void dp_prepare_end(struct dp *dp)
+{
+	struct dp_bpf *b = to_bpf(dp);
+
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		if (b->prepared[slot] >= 0)
+			close(b->prepared[slot]);
+		b->prepared[slot] = -1;
+	}
+}
+
 int dp_install(struct dp *dp, u32 slot, struct sl_err *err)
 {
 	struct dp_bpf *b = to_bpf(dp);
-	struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets };
 	struct sl_attached record;
-	int fd, rc;
+	int fd, rc = 0;
 
 	if (slot >= SL_IFACES_MAX)
 		return sl_err_set(err, EINVAL, "interface slot %u of %u", slot, SL_IFACES_MAX);
-	config.parity = free_parity(b, slot);
-	rc = load_instance(b, &config, bpf_map__fd(b->skel->maps.stages), &fd, err);
+	fd = b->prepared[slot];
+	b->prepared[slot] = -1;
+	if (fd < 0)
+		rc = load_for_slot(b, slot, &fd, err);
 	if (rc < 0)
 		return rc;
 	if (bpf_map_lookup_elem(b->attached_fd, &slot, &record) == 0 && !record.ifname[0])
@@ -355,6 +415,7 @@ static void dp_bpf_close(struct dp *dp)
 	ring_buffer__free(b->ring);
 	dp_bpf_rules_free(b);
 	sluice_bpf__destroy(b->skel);
+	dp_prepare_end(dp);
 	while (b->own_stages_count)
 		close(b->own_stages[--b->own_stages_count]);
 	free(b->own_stages);
@@ -494,6 +555,7 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, enum dp
 		return sl_err_set(err, ENOMEM, "out of memory");
 	b->dp.ops = &dp_bpf_ops;
 	b->progs_fd = b->attached_fd = -1;
+	memset(b->prepared, -1, sizeof(b->prepared));
 	b->cpus = libbpf_num_possible_cpus();
 	snprintf(b->pin_dir, sizeof(b->pin_dir), "%s", pin_dir);
 	rc = b->cpus < 1 ? sl_err_set(err, EIO, "cannot get the number of possible CPUs")

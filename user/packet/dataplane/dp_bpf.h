@@ -48,6 +48,7 @@ struct dp_bpf {
 	char pin_dir[PIN_DIR_MAX];
 	struct sluice_bpf *skel;	/* holds the maps; its program is never loaded */
 	int progs_fd;
+	int prepared[SL_IFACES_MAX];	/* of dp_prepare(): loaded, for the next dp_install(); -1: none */
 	int *own_stages;		/* of the instances that dp_bpf_prog() loaded */
 	u32 own_stages_count;
 	int attached_fd;
@@ -96,7 +97,8 @@ struct sl_attached {
 	u32 dispatcher;		/* 1: one of several programs behind libxdp's dispatcher */
 	u32 mark_priority;	/* of the tc filter; 0: there is none */
 	u32 vlan_were_on;	/* enum vlan_offload bits that were on before us */
-	u32 pad[6];
+	u32 others;		/* programs beside the stub behind the dispatcher, when last looked */
+	u32 pad[5];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_attached) == 64, "pinned layout");
 
@@ -169,8 +171,10 @@ void unmap_memory(const void *memory, size_t value_size, u64 entries);	/* NULL i
 
 /* Silences libbpf and libxdp from now on; bpf_said() has their messages. */
 void bpf_listen(void);
-/* Their first message since bpf_listen(), on one line; "" if there is none. */
+/* The kernel's reason, else their first message since bpf_listen(), on one line; "" if there is none. */
 const char *bpf_said(void);
+/* The kernel's reason alone; NULL: it gave none. */
+const char *kernel_said(void);
 /* What mends a refusal of -errno, in parentheses; "": nothing known. */
 const char *bpf_advice(int code);
 

@@ -239,6 +239,28 @@ static int change_mode(struct packet_host *host, struct iface *iface, enum attac
 	return r;
 }
 
+/* Whether ifaces_attach() puts a program behind the slot's stub. */
+static bool needs_program(const struct packet_host *host, const struct policy *policy, bool again,
+			  u32 slot)
+{
+	const struct iface *iface = &host->iface[slot];
+
+	return policy_find_interface(policy, iface->name) && index_now(iface) &&
+	       (again || !is_attached(iface));
+}
+
+/* Loads the program of order[at], and with it those of the next ones, as many as there are CPUs. */
+static void prepare(struct packet_host *host, const struct policy *policy, bool again,
+		    const u32 order[SL_IFACES_MAX], u32 at)
+{
+	u32 slot[SL_IFACES_MAX], count = 0;
+
+	for (; at < SL_IFACES_MAX; at++)
+		if (needs_program(host, policy, again, order[at]))
+			slot[count++] = order[at];
+	dp_prepare(host->dp, slot, count);
+}
+
 int ifaces_attach(struct packet_host *host, const struct policy *policy, bool again,
 		  struct sl_err *err)
 {
@@ -264,10 +286,13 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 		if (there && !mode_fits(iface, def->mode)) {
 			r = change_mode(host, iface, def->mode, err);
 		} else if (!there || again) {
+			prepare(host, policy, again, order, i);
 			r = attach_one(host, iface, def->mode, err);
 			ours[order[i]] = !r && !there;
 		}
 	}
+	if (!host->absent)
+		dp_prepare_end(host->dp);
 	for (u32 i = SL_IFACES_MAX; i-- > 0;) {
 		struct iface *iface = &host->iface[order[i]];
 		const struct interface_def *def = policy_find_interface(policy, iface->name);
