@@ -75,6 +75,13 @@ on_server $(mend MTU s1)
 doctor 2 -c "$LAB/one.yaml"
 check_is "mended" "$(level MTU s1)" ok
 check_is "a driver with native XDP" "$(level driver s1)" ok
+if ip -n "$NS_S" tuntap add tun0 mode tun && ip -n "$NS_S" tuntap add tap0 mode tap; then
+	echo 'interfaces: [{name: tun0}, {name: tap0}]' > "$LAB/tun.yaml"
+	doctor 2 -c "$LAB/tun.yaml"
+	check_is "a tap has native XDP, a tun none" "$(level driver tap0) $(level driver tun0)" "ok warn"
+else
+	skip "this kernel has no tun"
+fi
 echo 'interfaces: [{name: nix0}]' > "$LAB/nix.yaml"
 doctor 2 -c "$LAB/nix.yaml"
 check_is "an interface that does not exist" "$(level attached nix0)" warn

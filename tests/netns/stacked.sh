@@ -60,6 +60,17 @@ config '{name: mv1}, {name: br0}, {name: s0}, {name: s1}'
 daemon_run
 check_is "states" "$(for i in mv1 br0 s0 s1; do state $i; done | xargs)" "generic generic native native"
 neighbor=$(program s1)
+on_server "$BIN/sluicectl" check "$CONFIG" > "$LAB/check"
+doctor() {
+	on_server "$BIN/sluicectl" -s "$SOCKET" doctor -o json |
+		jq -r --arg i "$1" '[.checks[] | select(.check == "limits" and .interface == $i) | .level + ": " + .found] | join(" ")'
+}
+check_is "check notes each pair" "$(grep -o 'interface [a-z0-9]* stands on [a-z0-9]*: a packet through both is charged on each' "$LAB/check" |
+	cut -d: -f1 | sort | xargs)" "interface br0 stands on s0 interface mv1 stands on br0 interface mv1 stands on s0"
+check_is "doctor: the bridge" "$(doctor br0)" "warn: stands on s0: a packet through both is charged on each; configure one of them"
+check_is "doctor: the port, the neighbor" "$(doctor s0)$(doctor s1)" ""
+sed 's/match: {/match: {interface: [br0, s1], /' "$CONFIG" > "$LAB/one.yaml"
+check_is "no note if each limit is for one of them" "$(on_server "$BIN/sluicectl" check "$LAB/one.yaml" | grep -c 'stands on')" 0
 probe "each packet is charged on both" 10.1.1.1 10
 uppers="$(program br0) $(program mv1)"
 check_true "detach the lowest" ctl detach s0

@@ -20,6 +20,7 @@
 #include "config/policy.h"
 #include "packet/compile/compile.h"
 #include "lib/cpus.h"
+#include "lib/links.h"
 #include "request/rules/override_value.h"
 #include "config/model.h"
 #include "request/rules/request_text.h"
@@ -74,6 +75,22 @@ static void add_note(void *notes, const struct limit_def *limit, const char *wor
 	else
 		snprintf(text, sizeof(text), "%s", words);
 	json_array_append_new(notes, json_string(text));
+}
+
+static void add_link_note(void *notes, const char *ifname, const char *words)
+{
+	json_array_append_new(notes, json_sprintf("interface %s %s", ifname, words));
+}
+
+/* Of the interfaces of this host, which need not be those that the file is for. */
+static void link_notes(const struct policy *policy, policy_link_note *add, json_t *notes)
+{
+	struct links links;
+
+	if (links_get(&links) < 0)
+		return;
+	policy_link_notes(policy, &links, add, notes);
+	links_free(&links);
 }
 
 static void note_log(const struct rule *rule, const struct rule_limit *limit, u64 log_bytes,
@@ -140,6 +157,7 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 	json_t *json;
 
 	policy_notes(policy, image->rules, add_note, notes);
+	link_notes(policy, add_link_note, notes);
 	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:o}", "ok", 1, "file", text_of(cli->args, "file"),
 			 "interfaces", (json_int_t)policy->interface_count, "limits",
 			 (json_int_t)policy->limit_count, "block",
@@ -175,14 +193,21 @@ int cmd_check(const struct cli *cli)
 
 /* ------------------------------------------------------------------ doctor */
 
+static void add_link_fact(void *notes, const char *ifname, const char *words)
+{
+	json_array_append_new(notes, json_pack("{s:s, s:s}", "name", ifname, "note", words));
+}
+
 static json_t *facts_of(const struct policy *policy, u32 rules, json_t *notes)
 {
-	json_t *interfaces = json_array();
+	json_t *interfaces = json_array(), *of_links = json_array();
 
 	for (size_t i = 0; i < policy->interface_count; i++)
 		json_array_append_new(interfaces, json_pack("{s:s}", "name", policy->interface[i].name));
-	return json_pack("{s:o, s:I, s:I, s:O}", "interfaces", interfaces, "limits",
-			 (json_int_t)policy->limit_count, "rules", (json_int_t)rules, "notes", notes);
+	link_notes(policy, add_link_fact, of_links);
+	return json_pack("{s:o, s:I, s:I, s:O, s:o}", "interfaces", interfaces, "limits",
+			 (json_int_t)policy->limit_count, "rules", (json_int_t)rules, "notes", notes,
+			 "link_notes", of_links);
 }
 
 int check_facts(const char *path, json_t **ret, char *error, size_t size)

@@ -5,6 +5,7 @@
 #include <linux/if_link.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -84,8 +85,9 @@ static void other_programs(struct doctor *d)
 		return;
 	if (link_of(d->ifname, &link) < 0) {
 		doctor_found(d, LEVEL_UNKNOWN, NULL, "rtnetlink does not say");
-	} else if (ours && json_is_true(json_object_get(d->iface, "dispatcher"))) {
-		doctor_found(d, LEVEL_OK, NULL, "sluice is behind a dispatcher, others may be beside it");
+	} else if (ours && number_of(d->iface, "other_programs")) {
+		doctor_found(d, LEVEL_OK, NULL, "%lld, beside sluice behind libxdp's dispatcher",
+			     number_of(d->iface, "other_programs"));
 	} else if (ours) {
 		doctor_found(d, LEVEL_OK, NULL, "none");
 	} else if (link.xdp_mode != XDP_ATTACHED_NONE) {
@@ -95,6 +97,18 @@ static void other_programs(struct doctor *d)
 	} else {
 		doctor_found(d, LEVEL_OK, NULL, "none");
 	}
+}
+
+/* As the file has them, on this host. */
+static void limits_of_link(struct doctor *d)
+{
+	const json_t *note;
+	size_t i;
+
+	json_array_foreach(json_object_get(d->config, "link_notes"), i, note)
+		if (!strcmp(text_of(note, "name"), d->ifname))
+			doctor_found(d, LEVEL_WARN, "correct interfaces: or match: in the configuration", "%s",
+				     text_of(note, "note"));
 }
 
 /* ------------------------------------------------------------------ driver and queues */
@@ -110,6 +124,7 @@ static const char native_drivers[] =
 static void driver(struct doctor *d)
 {
 	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	struct link link;
 	char word[40];
 
 	if (absent(d))
@@ -119,7 +134,9 @@ static void driver(struct doctor *d)
 		return;
 	}
 	snprintf(word, sizeof(word), " %.32s ", info.driver);
-	if (strstr(native_drivers, word))
+	if (!strcmp(info.driver, "tun") && link_of(d->ifname, &link) == 0 && link.type != ARPHRD_ETHER)
+		doctor_found(d, LEVEL_WARN, "mode: generic", "tun, without Ethernet frames: only taps have native XDP");
+	else if (strstr(native_drivers, word))
 		doctor_found(d, LEVEL_OK, NULL, "%.32s, which has native XDP", info.driver);
 	else
 		doctor_found(d, LEVEL_WARN, "mode: generic works; for millions of packets a second another card",
@@ -214,6 +231,7 @@ const struct check doctor_nic_checks[] = {
 	{ "attached", "Packets of an interface without the program meet no limit; generic mode costs several times "
 	  "the time for each packet.", attached },
 	{ "other programs", "Two XDP programs share an interface only behind libxdp's dispatcher.", other_programs },
+	{ "limits", "A limit counts a packet on each interface where it sees it, and as it is there.", limits_of_link },
 	{ "driver", "Only with native XDP a packet is dropped before the kernel allocates memory for it.", driver },
 	{ "queues", "The CPUs of the receive queues share the work: with one queue, one CPU drops a flood.",
 	  queues },

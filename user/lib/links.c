@@ -220,6 +220,14 @@ const struct link *links_find(const struct links *links, u32 ifindex)
 	return NULL;
 }
 
+const struct link *links_by_name(const struct links *links, const char *name)
+{
+	for (size_t i = 0; i < links->count; i++)
+		if (!strcmp(links->all[i].name, name))
+			return &links->all[i];
+	return NULL;
+}
+
 bool link_stands_on(const struct link *upper, const struct link *lower)
 {
 	if (lower->master && lower->master == upper->ifindex)

@@ -45,6 +45,8 @@ void links_free(struct links *links);
 /* NULL: there is none with this number. */
 const struct link *links_find(const struct links *links, u32 ifindex);
 
+const struct link *links_by_name(const struct links *links, const char *name);
+
 /* Whether `upper` stands on `lower` itself, with nothing between. The peers of a veth do not. */
 bool link_stands_on(const struct link *upper, const struct link *lower);
 /* The same with devices between them. */

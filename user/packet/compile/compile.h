@@ -106,6 +106,11 @@ struct table_price table_price(u64 sets, const struct sl_limit *head);
 typedef void policy_note(void *arg, const struct limit_def *limit, const char *words);
 void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
 		  void *arg);
+/* The same for its interfaces as this host has them: which stand on others, and which are VLAN devices. */
+struct links;
+typedef void policy_link_note(void *arg, const char *ifname, const char *words);
+void policy_link_notes(const struct policy *policy, const struct links *links,
+		       policy_link_note *add, void *arg);
 /*
  * The limits with accounting percpu that have no leases on env->cpus CPUs, so that all CPUs count in one bucket:
  * a new [{"why": TEXT, "limits": [NAME...]}...], by reason.

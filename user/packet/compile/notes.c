@@ -6,6 +6,7 @@
 
 #include "limiter/algorithm.h"
 #include "config/cluster_def.h"
+#include "lib/links.h"
 #include "lib/units.h"
 #include "packet/compile/compile.h"
 
@@ -178,6 +179,68 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		if (limit->terms.cluster && !policy->cluster)
 			add(arg, limit, "scope is cluster, but no cluster is configured: the limit "
 			    "counts on this node alone");
+	}
+}
+
+static bool limit_is_for(const struct limit_def *limit, const char *ifname)
+{
+	for (size_t i = 0; i < limit->match.interface_count; i++)
+		if (!strcmp(limit->match.interface[i], ifname))
+			return limit->mode != SL_MODE_OFF;
+	return !limit->match.interface_count && limit->mode != SL_MODE_OFF;
+}
+
+static bool one_limit_for_both(const struct policy *policy, const char *a, const char *b)
+{
+	for (size_t i = 0; i < policy->limit_count; i++)
+		if (limit_is_for(&policy->limit[i], a) && limit_is_for(&policy->limit[i], b))
+			return true;
+	return false;
+}
+
+static void note_stacked(const struct policy *policy, const struct links *links,
+			 const struct link *upper, policy_link_note *add, void *arg)
+{
+	char text[160];
+
+	for (size_t i = 0; i < policy->interface_count; i++) {
+		const char *lower = policy->interface[i].name;
+		const struct link *link = links_by_name(links, lower);
+
+		if (!link || !links_is_above(links, upper->ifindex, link->ifindex) ||
+		    !one_limit_for_both(policy, upper->name, lower))
+			continue;
+		snprintf(text, sizeof(text), "stands on %s: a packet through both is charged on each; configure one of them",
+			 lower);
+		add(arg, upper->name, text);
+	}
+}
+
+static void note_untagged(const struct policy *policy, const char *ifname, policy_link_note *add,
+			  void *arg)
+{
+	char text[256];
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		if (!policy->limit[i].match.vlan_count || !limit_is_for(&policy->limit[i], ifname))
+			continue;
+		snprintf(text, sizeof(text), "is a VLAN device, whose packets have lost its tag: vlan of limit \"%s\" matches none there, or a second tag",
+			 policy->limit[i].name);
+		add(arg, ifname, text);
+	}
+}
+
+void policy_link_notes(const struct policy *policy, const struct links *links,
+		       policy_link_note *add, void *arg)
+{
+	for (size_t i = 0; i < policy->interface_count; i++) {
+		const struct link *link = links_by_name(links, policy->interface[i].name);
+
+		if (!link)
+			continue;
+		note_stacked(policy, links, link, add, arg);
+		if (!strcmp(link->kind, "vlan"))
+			note_untagged(policy, link->name, add, arg);
 	}
 }
 
