@@ -120,7 +120,9 @@ static void join_and_leave(struct fixture *f)
 {
 	struct dp_attachment all[SL_IFACES_MAX];
 
+	attach(f, "s0", MODE_AUTO);	/* looks who is there now */
 	assert_true(f->at.dispatcher);
+	assert_int_equal(f->at.others, 1);
 	assert_int_equal(f->at.mode, MODE_NATIVE);
 	assert_int_equal(dp_attachments(f->dp, all), 1);
 	assert_int_equal(all[0].ifindex, if_nametoindex("s0"));
@@ -174,6 +176,7 @@ TEST_WITH(test_we_were_first, setup, teardown_both)
 	attach(f, "s0", MODE_AUTO);
 	skip_without_dispatcher();
 	assert_true(f->at.dispatcher);
+	assert_int_equal(f->at.others, 0);
 	neighbour_join_us(f, 90);
 	join_and_leave(f);
 }

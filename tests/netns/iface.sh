@@ -66,6 +66,24 @@ probe "generic" 1 10.2.1.4 100 20 20
 check_true "detach" ctl detach s1
 probe "detached" 1 10.2.1.4 100 100 100
 
+# ---- names, and native where there is none
+refused() {
+	ctl "$@" 2>&1 > /dev/null
+}
+ip -n "$NS_S" link add px type veth
+ip -n "$NS_S" link set dev px name -x
+check_true "attach an interface named -x" ctl attach -- -x
+check_is "its state" "$(mode_of -x)" native
+check_is "without --" "$(refused detach -x | sed 's/.*; //')" "a name that begins with '-' follows after --"
+check_true "detach it" ctl detach -- -x
+check_is "its state" "$(mode_of -x)" ""
+ip -n "$NS_S" link add br0 type bridge
+check_is "native without a driver for it" "$(refused attach br0 --mode native)" "sluicectl: cannot attach to br0 in \
+native mode: Underlying driver does not support XDP in native mode (mode generic works with every driver, auto takes \
+the one that works)"
+ip -n "$NS_S" link del br0
+check_true "no other programs are shown where there are none" sh -c "! '$BIN/sluicectl' -s '$SOCKET' status | grep 'other programs'"
+
 # ---- renamed: followed by its number
 shown() {
 	ctl status | grep -q "^$1 *$2 "

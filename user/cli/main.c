@@ -76,8 +76,8 @@ static int bad_option(const struct cli *cli, const char *word)
 			near = options[i].name;
 	}
 	return cli_refuse(cli, EXIT_USAGE, "unknown option '%s'%s%s%s; sluicectl help COMMAND lists the "
-			  "options", word, near ? " (did you mean --" : "", near ? near : "",
-			  near ? "?)" : "");
+			  "options; a name that begins with '-' follows after --", word,
+			  near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "");
 }
 
 static int set_output(struct cli *cli, const char *format)

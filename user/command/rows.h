@@ -51,7 +51,7 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     LINE_WHEN("packet_tier", "\n"),
 	     TABLE_WHEN("packet_tier", "interfaces", "no interface is configured; add one with: sluicectl "
 		   "attach IFACE", COL("INTERFACE", "$name"),
-		   COL("STATE", "$state{, renamed: $renamed}{, with other programs$dispatcher}"),
+		   COL("STATE", "$state{, renamed: $renamed}{, with $other_programs:some other programs}"),
 		   COL(">PASSED/S", "$per_second.pass+per_second.tag:rate"),
 		   COL(">DROPPED/S", "$per_second.drop:rate"),
 		   HIDE(">PASSED", "$packets.pass+packets.tag:n", 2),

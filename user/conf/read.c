@@ -289,8 +289,8 @@ int read_interface_name(struct reader *r, const char *text, char ret[16])
 {
 	size_t len = strlen(text);
 
-	/* as accepted by the kernel's dev_valid_name() */
-	if (len > 15 || strpbrk(text, "/: \t") || !strcmp(text, ".") || !strcmp(text, ".."))
+	/* As accepted by the kernel's dev_valid_name(), but for what is meant as a pattern. */
+	if (len > 15 || strpbrk(text, "/: \t*?[") || !strcmp(text, ".") || !strcmp(text, ".."))
 		return text_refuse(r, INTERFACE_NAMES);
 	memset(ret, 0, 16);
 	memcpy(ret, text, len);

@@ -69,7 +69,7 @@ int read_copy(struct reader *r, const char *text, char **field);
 bool is_listen_address(const char *text);
 #define RATES "NUMBER[K|M|G] UNIT/PERIOD, as in 1000 packets/s"
 #define REQUESTS "NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m"
-#define INTERFACE_NAMES "an interface's name, 1 to 15 characters, as eth0"
+#define INTERFACE_NAMES "an interface's name, 1 to 15 characters, as eth0; no pattern"
 /* 1..63 characters of a-z 0-9 - */
 int read_identifier(struct reader *r, const char *text, char ret[SL_NAME_MAX]);
 int read_interface_name(struct reader *r, const char *text, char ret[16]);

@@ -60,6 +60,10 @@ TEST(test_top_level)
 		{ "interfaces: [{mode: auto}]", 1, 14, "key \"name\" is missing" },
 		{ "interfaces: [{name: averylonginterface}]", 1, 21, "1 to 15 characters" },
 		{ "interfaces: [{name: a/b}]", 1, 21, "1 to 15 characters" },
+		{ "interfaces: [{name: 's*'}]", 1, 21, "found \"s*\"; accepted: an interface's name, "
+		  "1 to 15 characters, as eth0; no pattern" },
+		{ "interfaces: [{name: 'eth?'}]", 1, 21, "no pattern" },
+		{ LIMIT "match: {interface: 'eth[01]'}", 4, 24, "no pattern" },
 		{ "interfaces: [{name: a, mode: fast}]", 1, 30,
 		  "accepted: auto, native, generic, offload" },
 		{ "interfaces: [{name: a}, {name: a}]", 1, 32, "found \"a\" again" },

@@ -245,6 +245,7 @@ struct dp_attachment {
 	u32 link_prog_id;		/* as link_get() has it: the stub, or the dispatcher */
 	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
 	bool dispatcher;		/* libxdp's dispatcher is in use */
+	u32 others;			/* programs beside ours behind it */
 	bool mark_reader;		/* the tc program for skb->mark is attached */
 };
 

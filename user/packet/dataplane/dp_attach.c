@@ -157,6 +157,7 @@ static void describe(const struct sl_attached *record, u32 slot, struct dp_attac
 	ret->slot = slot;
 	ret->mode = record->mode;
 	ret->dispatcher = record->dispatcher;
+	ret->others = record->others;
 	ret->mark_reader = record->mark_priority != 0;
 }
 
@@ -326,6 +327,7 @@ static int attach_recorded(const struct pins *pins, struct sl_attached *record,
 	record->prog_id = occupant.prog_id;
 	record->mode = mode_of(&occupant);
 	record->dispatcher = !occupant.alone;
+	record->others = occupant.others;
 	record->mark_priority = mark_reader_put(record->ifindex, record->mark_priority);
 	return record_write(pins->attached_fd, slot, record, err);
 }

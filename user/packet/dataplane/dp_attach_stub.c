@@ -95,8 +95,11 @@ int stub_find(int ifindex, u32 progs_id, struct occupant *ret, struct sl_err *er
 		if (prog)
 			look_at(prog, progs_id, ret);
 	} else {
-		while ((prog = xdp_multiprog__next_prog(prog, all)))
+		while ((prog = xdp_multiprog__next_prog(prog, all))) {
 			look_at(prog, progs_id, ret);
+			ret->others++;
+		}
+		ret->others -= ret->prog_id != 0;
 	}
 	xdp_multiprog__close(all);
 	return 0;
@@ -291,6 +294,9 @@ int stub_put(int progs_fd, const char *ifname, int ifindex, enum attach_mode wan
 		rc = -EBUSY;
 	if (rc == -EBUSY && upper_in_the_way(ifindex, "attach to", ifname, err))
 		return rc;
+	if (wanted == MODE_NATIVE && rc == -EOPNOTSUPP)
+		return sl_err_set(err, EOPNOTSUPP, "cannot attach to %s in native mode: %s (mode generic works with every driver, auto takes the one that works)",
+				  ifname, kernel_said() ? kernel_said() : "its driver does not support it");
 	return sl_err_set(err, -rc, "cannot attach to %s: %s%s%s", ifname, strerror(-rc),
 			  *bpf_said() ? ": " : "", bpf_said());
 }

@@ -17,6 +17,7 @@ struct occupant {
 	bool others_stub;		/* a stub that jumps to another sluiced's program */
 	bool any;			/* there is an XDP program, ours or not */
 	bool alone;			/* and it is not libxdp's dispatcher */
+	u32 others;			/* programs behind the dispatcher that are not our stub */
 	enum xdp_attach_mode mode;
 	u32 first_id;			/* of the first program */
 	char name[32];			/* its name */

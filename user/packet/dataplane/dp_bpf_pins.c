@@ -23,20 +23,29 @@
 /* ------------------------------------------------------------------ messages of the libraries */
 
 static __thread char libbpf_log[384];
+static __thread bool is_kernels;	/* libbpf_log is the kernel's own reason */
+
+#define KERNEL_SAYS "Kernel error message: "
 
 /*
- * The first warning names the cause; later ones repeat it. The exception is a rejected program:
- * there the end of the verifier's log is what a reader needs.
+ * The first warning names the cause; later ones repeat it. Exceptions are the kernel's own reason,
+ * which replaces what the libraries wrote before, and a rejected program: there the end of the
+ * verifier's log is what a reader needs.
  */
 static void listen_to(const char *format, va_list args)
 {
 	size_t used = strlen(libbpf_log), room = sizeof(libbpf_log) - used, length;
-	char *line;
+	char *line, *kernel;
 
 	if (vasprintf(&line, format, args) < 0)
 		return;
 	length = strlen(line);
-	if (strstr(line, "BEGIN PROG LOAD LOG"))
+	kernel = strstr(line, KERNEL_SAYS);
+	is_kernels |= kernel != NULL;
+	if (kernel)
+		snprintf(libbpf_log, sizeof(libbpf_log), "%.*s",
+			 (int)strcspn(kernel + strlen(KERNEL_SAYS), "\n"), kernel + strlen(KERNEL_SAYS));
+	else if (strstr(line, "BEGIN PROG LOAD LOG"))
 		snprintf(libbpf_log + used, room, "%s", length < room ? line : line + length - room + 1);
 	else if (!used)
 		snprintf(libbpf_log, sizeof(libbpf_log), "%.300s", line);
@@ -65,6 +74,7 @@ void bpf_listen(void)
 	libbpf_set_print(libbpf_says);
 	libxdp_set_print(libxdp_says);
 	libbpf_log[0] = '\0';
+	is_kernels = false;
 }
 
 /* Only confidentiality refuses bpf(), or helpers of it; integrity, which Secure Boot sets, does not. */
@@ -110,6 +120,11 @@ const char *bpf_advice(int code)
 const char *bpf_said(void)
 {
 	return libbpf_log;
+}
+
+const char *kernel_said(void)
+{
+	return is_kernels ? libbpf_log : NULL;
 }
 
 /* ------------------------------------------------------------------ pins */
