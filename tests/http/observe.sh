@@ -43,6 +43,21 @@ check_is "with what the candidate would have done" \
 	"$(jq -rs '[.[5:][].statuses[0] | .code, (.candidates[] | .limit, .code)] | join(" ")' "$LOG")" \
 	"OK small OK OK small OVER_LIMIT OVER_LIMIT small OVER_LIMIT"
 
+# Values that a terminal would obey (CSI as U+009B, an override of the direction), and that look alike.
+for value in $'a\xc2\x9b31m\xe2\x80\xaeb' $'esc\x1b' 'esc\x1b'; do
+	http_passed 3 api "user=$value"
+done > /dev/null
+for list in "user top" "user list" "events list" "-o json user top" "-o json events list"; do
+	# shellcheck disable=SC2086
+	ctl $list > "$LAB/shown"
+	check_is "$list: nothing that a terminal obeys" \
+		"$(tr -d '\n' < "$LAB/shown" | LC_ALL=C grep -c $'[\x01-\x1f\x7f]\|\xc2[\x80-\x9f]\|\xe2\x80\xae')" 0
+	check_true "$list: the value" grep -qF 'a\u009b31m\u202eb' "$LAB/shown"
+done
+check_is "an escape, and its four characters typed" \
+	"$(ctl user top | grep -oE 'esc[^ ]*' | sort | tr '\n' ' ')" 'esc\\x1b esc\x1b '
+
+check_true "each of these is a line, too" wait_for 5 lines 17
 mv "$LOG" "$LOG.1"
 http_check api user=eve > /dev/null
 rotated() { lines 1; }

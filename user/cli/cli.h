@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "command/command.h"
+#include "lib/visible.h"
 
 enum exit_code {
 	EXIT_DONE = 0,
@@ -71,6 +72,8 @@ int cli_refuse(const struct cli *cli, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* With --watch on one line. */
 void cli_print_json(const struct cli *cli, const json_t *json);
+/* Text of the daemon's or of a file, made visible. */
+void cli_put(FILE *out, const char *text, enum visible form);
 
 /* Members of an object; "" or 0 without that member. */
 const char *text_of(const json_t *object, const char *key);

@@ -40,8 +40,17 @@ void cli_print_json(const struct cli *cli, const json_t *json)
 	char *text = json_dumps(json, JSON_REAL_PRECISION(15) |
 					(cli->watch_s > 0 ? JSON_COMPACT : JSON_INDENT(2)));
 
-	puts(text ? text : "{}");
+	cli_put(stdout, text ? text : "{}", VISIBLE_JSON);
+	putchar('\n');
 	free(text);
+}
+
+void cli_put(FILE *out, const char *text, enum visible form)
+{
+	char *visible = visible_new(text, form);
+
+	fputs(visible ? visible : "", out);
+	free(visible);
 }
 
 /* "FILE:LINE:COLUMN: message", as in the log and in HTTP. */
@@ -54,12 +63,13 @@ static int print_error(const struct cli *cli, int code, json_t *error)
 		cli_print_json(cli, answer);
 	json_decref(answer);
 	fputs("sluicectl: ", stderr);
+	cli_put(stderr, file, VISIBLE_LINE);
 	if (file[0] && number_of(error, "line"))
-		fprintf(stderr, "%s:%lld:%lld: ", file, number_of(error, "line"),
-			number_of(error, "column"));
+		fprintf(stderr, ":%lld:%lld: ", number_of(error, "line"), number_of(error, "column"));
 	else if (file[0])
-		fprintf(stderr, "%s: ", file);
-	fprintf(stderr, "%s\n", text_of(error, "message"));
+		fputs(": ", stderr);
+	cli_put(stderr, text_of(error, "message"), VISIBLE_TEXT);
+	putc('\n', stderr);
 	return code;
 }
 

@@ -74,7 +74,7 @@ static int diff_file(const struct cli *cli, const json_t *result)
 		cli_print_json(cli, json);
 		json_decref(json);
 	} else {
-		fputs(output, stdout);
+		cli_put(stdout, output, VISIBLE_TEXT);
 	}
 	free(output);
 	return WEXITSTATUS(status) ? EXIT_DIFFERS : EXIT_DONE;

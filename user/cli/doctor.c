@@ -147,7 +147,7 @@ static void print_result(const struct cli *cli, const json_t *result)
 	static const char *const color[LEVEL_COUNT] = { "32", "33", "31", "36" };
 	const char *level = text_of(result, "level"), *interface = text_of(result, "interface");
 	const char *mend = text_of(result, "mend");
-	char head[256];
+	char *found = visible_new(text_of(result, "found"), VISIBLE_LINE), head[256];
 	int at = 0;
 
 	while (at < LEVEL_COUNT - 1 && strcmp(level_name[at], level) != 0)
@@ -158,7 +158,8 @@ static void print_result(const struct cli *cli, const json_t *result)
 	printf("%-8s", level);
 	show_color(NULL);
 	fputs(head, stdout);
-	help_fold(stdout, text_of(result, "found"), 8 + strlen(head), 8);
+	help_fold(stdout, found ? found : "", 8 + strlen(head), 8);
+	free(found);
 	if (at != LEVEL_OK || json_object_get(cli->args, "why")) {
 		fputs("        Why: ", stdout);
 		help_fold(stdout, text_of(result, "why"), 13, 13);

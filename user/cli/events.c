@@ -87,7 +87,8 @@ static bool print_event(struct follow *f, json_t *event)
 		return print_packet(f, event);
 	if (f->cli->json) {
 		text = json_dumps(event, JSON_COMPACT);
-		puts(text ? text : "{}");
+		cli_put(stdout, text ? text : "{}", VISIBLE_JSON);
+		putchar('\n');
 		free(text);
 		return true;
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/table.h"
+#include "lib/visible.h"
 #include "lib/units.h"
 
 static bool expand(const struct scope *scope, const char *text, const char *end, FILE *out);
@@ -176,7 +177,7 @@ static bool form_names(const struct scope *scope, const json_t *value, double nu
 	return before[0];
 }
 
-static bool write_value(const json_t *value, FILE *out);
+static bool write_value(const json_t *value, bool verbatim, FILE *out);
 
 /* The members of an object as options to type, or with their names as words, without "none". */
 static bool write_members(const json_t *value, bool options, FILE *out)
@@ -193,7 +194,7 @@ static bool write_members(const json_t *value, bool options, FILE *out)
 		for (const char *c = name; *c; c++)
 			fputc(*c != '_' ? *c : options ? '-' : ' ', out);
 		fputc(' ', out);
-		write_value(member, out);
+		write_value(member, false, out);
 		before = " ";
 	}
 	return before[0];
@@ -309,13 +310,21 @@ bool is_there(const json_t *value)
 /* Of a longer list the first ones are written (-o json has all): a set may have 100,000 prefixes. */
 #define ITEMS_MAX 16
 
-static bool write_value(const json_t *value, FILE *out)
+static void write_text(const char *text, bool verbatim, FILE *out)
+{
+	char *visible = visible_new(text, verbatim ? VISIBLE_TEXT : VISIBLE_LINE);
+
+	fputs(visible ? visible : "", out);
+	free(visible);
+}
+
+static bool write_value(const json_t *value, bool verbatim, FILE *out)
 {
 	const json_t *item;
 	size_t i;
 
 	if (json_is_string(value))
-		fputs(json_string_value(value), out);
+		write_text(json_string_value(value), verbatim, out);
 	else if (json_is_integer(value))
 		fprintf(out, "%lld", (long long)json_integer_value(value));
 	else if (json_is_real(value))
@@ -326,7 +335,7 @@ static bool write_value(const json_t *value, FILE *out)
 			break;
 		}
 		fputs(i ? ", " : "", out);
-		write_value(item, out);
+		write_value(item, verbatim, out);
 	}
 	return is_there(value);
 }
@@ -352,7 +361,8 @@ static bool write_items(const struct scope *scope, const json_t *list, const cha
 	size_t i;
 
 	json_array_foreach(list, i, item) {
-		const struct scope inner = { .item = item, .brief = scope->brief };
+		const struct scope inner = { .item = item, .brief = scope->brief,
+					     .verbatim = scope->verbatim };
 
 		fputs(i ? ", " : "", out);
 		expand(&inner, text, end, out);
@@ -416,9 +426,9 @@ static bool write_field(const struct scope *scope, const char *text, const char 
 		return (is_key || is_there(value)) &&
 		       write_form(scope, text + 1, length, value, number, out);
 	}
-	if (is_key)
-		return scope->key && fputs(scope->key, out) >= 0;
-	return write_value(value, out);
+	if (is_key && scope->key)
+		write_text(scope->key, false, out);
+	return is_key ? scope->key != NULL : write_value(value, scope->verbatim, out);
 }
 
 /* The first alternative whose fields are there. */

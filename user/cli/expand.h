@@ -13,9 +13,10 @@ struct scope {
 	const struct scope *outer;
 	bool brief;		/* numbers are short */
 	bool first;		/* of the items of an array, of "a/b" of b */
+	bool verbatim;		/* YAML: newlines and backslashes stay */
 };
 
-/* The text with its fields; the caller frees it. Out of memory, the program exits. */
+/* The text with its fields, which are made visible; the caller frees it. Out of memory, the program exits. */
 char *expanded(const struct scope *scope, const char *text);
 /* The member at "a.b" of `length` characters, or NULL. */
 const json_t *scope_find(const struct scope *scope, const char *path, size_t length);

@@ -61,7 +61,11 @@ static void print_folded(const char *line, size_t length, size_t width)
 
 static void show_line(const struct show_part *part, const struct scope *scope, int width)
 {
-	char *text = expanded(scope, part->line);
+	struct scope own = *scope;
+	char *text;
+
+	own.verbatim = part->verbatim;
+	text = expanded(&own, part->line);
 
 	for (const char *line = text; *line;) {
 		size_t length = strcspn(line, "\n");
@@ -119,7 +123,7 @@ static void show_items(const struct show_part *part, const struct scope *scope,
 	const char *key;
 
 	json_array_foreach(list, i, item) {
-		const struct scope one = { item, NULL, outer, scope->brief, !i };
+		const struct scope one = { item, NULL, outer, scope->brief, !i, scope->verbatim };
 
 		if (inner)
 			show_items(part, &one, &one, inner + 1, to);
@@ -127,7 +131,7 @@ static void show_items(const struct show_part *part, const struct scope *scope,
 			show_item(part, &one, to);
 	}
 	json_object_foreach((json_t *)list, key, item) {
-		const struct scope one = { item, key, outer, scope->brief, false };
+		const struct scope one = { item, key, outer, scope->brief, false, scope->verbatim };
 
 		show_item(part, &one, to);
 	}

@@ -11,38 +11,6 @@
 #include <unistd.h>
 
 #include "conf/reach.h"
-#include "sluice/types.h"
-
-size_t utf8_decode(const unsigned char *p, size_t size, u32 *ret)
-{
-	static const u32 least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t len, i;
-	u32 c = p[0];
-
-	if (c < 0x80)
-		len = 1;
-	else if (c >= 0xc2 && c < 0xe0)
-		len = 2;
-	else if (c >= 0xe0 && c < 0xf0)
-		len = 3;
-	else if (c >= 0xf0 && c < 0xf5)
-		len = 4;
-	else
-		return 0;
-	if (len > size)
-		return 0;
-	if (len > 1)
-		c &= 0x7f >> len;
-	for (i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	*ret = c;
-	return len;
-}
 
 static bool is_printable(u32 c)
 {

@@ -7,13 +7,11 @@
 #include <stddef.h>
 
 #include "lib/err.h"
-#include "sluice/types.h"
+#include "lib/visible.h"
 
 /* Longer files are refused: 64 MiB is two million prefixes. */
 #define CONFIG_TEXT_SIZE_MAX (64UL << 20)
 
-/* The length of the character at `p`, which is stored in *ret; 0 if it is not UTF-8. */
-size_t utf8_decode(const unsigned char *p, size_t size, u32 *ret);
 /* 0, or -EINVAL with the position of the first byte that is not UTF-8 text in `err`. */
 int config_text_check(const char *file, const char *text, size_t size, struct sl_err *err);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * log.c - see log.h. A line is one write(), so that lines of several threads and of the
- * journal do not mix. Control characters become '?': logged text may come from a client,
- * which must not be able to begin a new line.
+ * journal do not mix. Logged text may come from a client (visible.h).
  */
 #include "lib/log.h"
 
@@ -10,8 +9,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "lib/visible.h"
 
 static const char *log_program = "sluice";
 static enum log_level log_most = LOG_LEVEL_INFO;
@@ -51,8 +53,8 @@ static const char *level_word(enum log_level level)
 
 void log_line(enum log_level level, const char *format, ...)
 {
-	char line[2048];
-	size_t used, i;
+	char line[4096], text[2048];
+	struct out out;
 	va_list args;
 	int len;
 
@@ -61,19 +63,18 @@ void log_line(enum log_level level, const char *format, ...)
 	if (log_journal)
 		len = snprintf(line, sizeof(line), "<%d>", level);
 	else
-		len = snprintf(line, sizeof(line), "%s: %s", log_program, level_word(level));
-	used = len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1;
-
+		len = snprintf(line, sizeof(line), "%.64s: %s", log_program, level_word(level));
 	va_start(args, format);
-	len = vsnprintf(line + used, sizeof(line) - used, format, args);
+	if (vsnprintf(text, sizeof(text), format, args) < 0)
+		text[0] = '\0';
 	va_end(args);
-	if (len > 0)
-		used += (size_t)len < sizeof(line) - used ? (size_t)len : sizeof(line) - used - 1;
-
-	for (i = 0; i < used; i++)
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
-	line[used++] = '\n';	/* in the place of the final 0 */
-	if (write(STDERR_FILENO, line, used) < 0)
+	out_begin(&out, line, sizeof(line));
+	out.len = (size_t)len;
+	/* Cut in the middle of a character, the last bytes are not UTF-8. */
+	out_visible(&out, text, strlen(text), VISIBLE_LINE);
+	out_end(&out);
+	len = (int)strlen(line);
+	line[len++] = '\n';	/* in the place of the final 0 */
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		return;		/* stderr is gone: nothing to do */
 }

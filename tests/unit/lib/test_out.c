@@ -3,6 +3,7 @@
 #include "lib/out.h"
 #include "lib/rng.h"
 #include "lib/test.h"
+#include "lib/visible.h"
 
 static void assert_number(u64 value)
 {
@@ -30,6 +31,37 @@ TEST(test_numbers)
 	rng_start("out");
 	for (u32 i = 0; i < 10000; i++)
 		assert_number(rng_magnitude(64));
+}
+
+static void assert_visible(const char *text, const char *line, const char *json)
+{
+	char *got = visible_new(text, VISIBLE_LINE);
+
+	assert_string_equal(got, line);
+	free(got);
+	got = visible_new(text, VISIBLE_JSON);
+	assert_string_equal(got, json);
+	free(got);
+}
+
+/* Nothing that a terminal obeys, and no two texts that look the same. */
+TEST(test_visible)
+{
+	char bytes[40];
+	struct out out;
+
+	assert_visible("plain \u00e9\u20ac\U0001f600", "plain \u00e9\u20ac\U0001f600", "plain \u00e9\u20ac\U0001f600");
+	assert_visible("\x1b[31m", "\\x1b[31m", "\\u001b[31m");
+	assert_visible("\\x1b[31m", "\\\\x1b[31m", "\\x1b[31m");
+	assert_visible("a\xc2\x9b" "31m\xc2\x9d", "a\\u009b31m\\u009d", "a\\u009b31m\\u009d");
+	assert_visible("\xe2\x80\xae" "cba\xe2\x81\xa6", "\\u202ecba\\u2066", "\\u202ecba\\u2066");
+	assert_visible("a\nb\x7f", "a\\x0ab\\x7f", "a\nb\\u007f");
+	assert_visible("\xff\xc3", "\\xff\\xc3", "\\xff\\xc3");
+	assert_visible("\U000e0041", "\\U000e0041", "\\udb40\\udc41");
+	/* Bytes that are not UTF-8, carried by JSON. */
+	out_begin(&out, bytes, sizeof(bytes));
+	out_utf8(&out, "\xff\0\xc3\xa9", 4);
+	assert_visible(out_end(&out), "\\xff\\x00\u00e9", "\\udbff\\udfff\\udbff\\udf00\u00e9");
 }
 
 TEST(test_cut)

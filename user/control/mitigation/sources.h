@@ -65,7 +65,7 @@ void sources_close(struct sources *s);
 
 /* Processes the workers' notes, so that the state is current. */
 void sources_drain(struct sources *s);
-/* Bytes of a client as text that is safe for terminals; a new reference. */
+/* Bytes of a client as a JSON string (out_utf8()); a new reference. */
 json_t *sources_text(const char *bytes, size_t len, bool cut);
 
 /* {"users", "well_behaved", "requests", "budget_pps", "push_down"} of a source, or NULL. */

@@ -7,6 +7,7 @@
 #include "lib/clock.h"
 #include "lib/json.h"
 #include "lib/exposition.h"
+#include "lib/visible.h"
 #include "control/mitigation/sources.h"
 
 /* The group of addresses that a source's push-downs and users belong to. */
@@ -15,34 +16,16 @@ static struct sl_prefix sources_group(const struct sources *s, const struct sl_p
 	return aggregate_group(source, s->def->push_down.prefix);
 }
 
-static json_t *sources_escaped(const char *bytes, size_t len, bool plain_only)
-{
-	char text[4 * AGGREGATE_VALUE_MAX + 8];
-	size_t used = 0;
-
-	for (size_t i = 0; i < len && used + 5 < sizeof(text); i++) {
-		u8 c = (u8)bytes[i];
-
-		if (c < 0x20 || c == 0x7f || (plain_only && c >= 0x80))
-			used += (size_t)sprintf(text + used, "\\x%02x", c);
-		else
-			text[used++] = (char)c;
-	}
-	return json_stringn(text, used);
-}
-
 json_t *sources_text(const char *bytes, size_t len, bool cut)
 {
-	json_t *text = sources_escaped(bytes, len, false), *longer;
+	char text[4 * AGGREGATE_VALUE_MAX + 8];
+	struct out out;
 
-	/* Not UTF-8, perhaps because it was cut in the middle of a character. */
-	if (!text)
-		text = sources_escaped(bytes, len, true);
-	if (!cut || !text)
-		return text;
-	longer = json_sprintf("%s...", json_string_value(text));
-	json_decref(text);
-	return longer;
+	out_begin(&out, text, sizeof(text));
+	out_utf8(&out, bytes, len < AGGREGATE_VALUE_MAX ? len : AGGREGATE_VALUE_MAX);
+	if (cut)
+		out_text(&out, "...");
+	return json_string(out_end(&out));
 }
 
 /* A monotonic time as UTC. */

@@ -6,10 +6,18 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/* As lib/visible.h: no control of direction is obeyed, and what is not seen is written out. */
+function visible(text) {
+	return String(text).replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu, (c) => {
+		const code = c.codePointAt(0), byte = code >= 0x10ff00 || code < 0x80;
+		return (byte ? "\\x" : "\\u") + (byte ? code & 0xff : code).toString(16).padStart(byte ? 2 : 4, "0");
+	});
+}
+
 function make(tag, text, style) {
 	const node = document.createElement(tag);
 	if (text !== undefined && text !== null)
-		node.textContent = text;
+		node.textContent = visible(text);
 	if (style)
 		node.className = style;
 	return node;
@@ -111,7 +119,8 @@ function table(id, rows, columns, none, more) {
 			if (content instanceof Node)
 				cell.append(content);
 			else
-				cell.textContent = cell.title = content === undefined || content === null ? "" : content;
+				cell.textContent = cell.title = content === undefined || content === null ? "" :
+					visible(content).replace(/\n/g, " ");
 			tr.append(cell);
 		}
 		table.append(tr);

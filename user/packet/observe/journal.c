@@ -7,6 +7,7 @@
 #include <systemd/sd-journal.h>
 
 #include "lib/clock.h"
+#include "lib/visible.h"
 #include "packet/observe/observe.h"
 
 #define A_SECOND 20
@@ -42,6 +43,15 @@ static void add_text(struct entry *entry, const char *name, const char *value)
 		add(entry, "%s=%s", name, value);
 }
 
+/* Fields are untrusted: those of one line for people. */
+static void add_visible(struct entry *entry, const char *name, const char *value)
+{
+	char *visible = visible_new(value, VISIBLE_LINE);
+
+	add_text(entry, name, visible);
+	free(visible);
+}
+
 /* The main thread alone asks. */
 static bool has_budget(void)
 {
@@ -58,6 +68,7 @@ static bool has_budget(void)
 bool observed_to_journal(const struct observed *event)
 {
 	bool rule = event->kind == OBSERVED_REFUSED;
+	char message[2 * OBSERVE_NAME + OBSERVE_TEXT + 128];
 	struct entry entry = { .count = 0 };
 	char source[SL_PREFIX_TEXT] = "";
 	int rc;
@@ -66,15 +77,16 @@ bool observed_to_journal(const struct observed *event)
 		return false;
 	if (event->has_source)
 		sl_prefix_format(&event->source, source, sizeof(source));
-	add(&entry, "MESSAGE=%s%s%s%s%s%s%s%s%s", observed_kind_name(event->kind), source[0] ? " " : "",
+	snprintf(message, sizeof(message), "%s%s%s%s%s%s%s%s%s", observed_kind_name(event->kind), source[0] ? " " : "",
 	    source, event->name[0] ? rule ? " by rule " : " by limit " : "", event->name,
 	    event->value[0] ? " of " : "", event->value, event->detail[0] ? ": " : "", event->detail);
+	add_visible(&entry, "MESSAGE", message);
 	add(&entry, "PRIORITY=6");
 	add(&entry, "SYSLOG_IDENTIFIER=sluiced");
 	add_text(&entry, "SLUICE_EVENT", observed_kind_name(event->kind));
 	add_text(&entry, "SLUICE_SOURCE", source);
 	add_text(&entry, rule ? "SLUICE_RULE" : "SLUICE_LIMIT", event->name);
-	add_text(&entry, "SLUICE_VALUE", event->value);
+	add_visible(&entry, "SLUICE_VALUE", event->value);
 	add_text(&entry, "SLUICE_REASON", event->reason);
 	add_text(&entry, "SLUICE_VERDICT", event->verdict);
 	add_text(&entry, "SLUICE_INTERFACE", event->interface);

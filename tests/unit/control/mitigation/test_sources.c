@@ -277,10 +277,10 @@ RIG_TEST(test_shown)
 		   "http.users=40, http.well_behaved=39, http.budget_pps=1650, "
 		   "http.push_down.step=limit, http.push_down.rate=1650 packets/s");
 	rig_expect(&rig, "{\"command\": \"user top\"}",
-		   "users=2, users.0.value=mallory\\x1b[31m, users.0.refused=60");
+		   "users=2, users.0.value=mallory\x1b[31m, users.0.refused=60");
 	/* Allowed requests, too; by the order that was asked for. */
 	rig_expect(&rig, "{\"command\": \"user list\", \"args\": {\"by\": \"refused\"}}",
-		   "users=2, users.0.value=mallory\\x1b[31m, users.0.refused.requests=60");
+		   "users=2, users.0.value=mallory\x1b[31m, users.0.refused.requests=60");
 	response = rig_command(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"passed\", "
 				    "\"rule\": \"api/user\", \"count\": 5}}");
 	assert_int_equal(json_array_size(json_at(response, "result.users")), 5);
