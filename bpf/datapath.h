@@ -5,7 +5,8 @@
  * inline, which suffices for most packets, and jumps to datapath_account() for the rest.
  *
  * The order of the steps is a promise to users (docs/packet-walk.md):
- *   1 ARP and genuine neighbor discovery pass, within `essential`
+ *   1 ARP and genuine neighbor discovery pass, within `essential`; if a limit names its type, within
+ *     that
  *   2 the sessions of users logged in at apply time pass
  *   3 exempt sources pass
  *   4 failsafe ports of this host pass, within failsafe_rate, unless narrowly blocked
@@ -32,6 +33,8 @@
 #define ICMP_ERROR_MAX 576	/* bytes of IPv4: RFC 1812, 4.3.2.3 */
 #define ICMPV6_ERROR_MAX 1280	/* bytes of IPv6: RFC 4443, 2.4 (c) */
 #define ND_FIRST 133	/* router solicitation */
+#define ND_SOLICITATION 135	/* of a neighbor, as the next one */
+#define ND_ADVERTISEMENT 136
 #define ND_LAST 137	/* redirect */
 
 static __always_inline enum stage_result decide(struct packet *pkt, enum stage_result action,
@@ -135,12 +138,24 @@ static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, str
 	return 0;
 }
 
+/* Leaves in ev->match only limits that name an ICMP type. 0: there is none. */
+static __always_inline int limits_of_type(const struct sl_rules *rules, struct evaluation *ev)
+{
+	u64 named = 0;
+	u32 i;
+
+	for (i = 0; i < SL_BITMAP_WORDS; i++) {
+		ev->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
+		named |= ev->match.w[i];
+	}
+	return named != 0;
+}
+
 /* Step 7. */
 static __always_inline enum stage_result limits(const struct sl_rules *rules, env_ctx *ctx,
 						struct evaluation *ev, const struct sl_pclass *src)
 {
 	enum stage_result action;
-	u32 i;
 
 	if (ev->pkt.flags & PKT_FIRST_DROPPED)
 		return decide(&ev->pkt, STAGE_DROP, SL_R_FRAGMENT);
@@ -150,18 +165,9 @@ static __always_inline enum stage_result limits(const struct sl_rules *rules, en
 	if (!rules->limits_count && !is_path_mtu(&ev->pkt))
 		return decide(&ev->pkt, STAGE_PASS, SL_R_NO_MATCH);
 	classify(rules, ev, src);
-	if (is_path_mtu(&ev->pkt)) {
-		u64 named = 0;
-
-		/* Only limits that name an ICMP type may touch it; else the order's own do. */
-		for (i = 0; i < SL_BITMAP_WORDS; i++) {
-			ev->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
-			named |= ev->match.w[i];
-		}
-		if (!named)
-			return account_internal(rules, ev, path_mtu_limit(ctx, &ev->pkt),
-						SL_R_PATH_MTU);
-	}
+	/* Only limits that name an ICMP type may touch it; else the order's own do. */
+	if (is_path_mtu(&ev->pkt) && !limits_of_type(rules, ev))
+		return account_internal(rules, ev, path_mtu_limit(ctx, &ev->pkt), SL_R_PATH_MTU);
 	if (rules->by_match && match_is_final(rules, ev, match_decide(rules, ev), &action))
 		return action;
 	return account(rules, ev);
@@ -207,6 +213,58 @@ SL_GLOBAL int mapped_lists(const struct sl_rules *rules, struct packet *pkt)
 	return drop;
 }
 
+/* Whether a limit names this ICMPv6 type. */
+static __always_inline int is_type_named(const struct sl_rules *rules, u8 type)
+{
+	u64 named = 0;
+	u32 i;
+
+	if (!(rules->dims & SL_DIMS_8(SL_DIM_ICMPV6)))
+		return 0;
+	for (i = 0; i < SL_BITMAP_WORDS; i++)
+		named |= rules->dim8[SL_DIM_ICMPV6][type].w[i] & ~rules->none8[SL_DIM_ICMPV6].w[i];
+	return named != 0;
+}
+
+/*
+ * Step 1, neighbor discovery: by the limits that name its type, else within `essential`. What changes
+ * this host's routes (messages of routers, redirects) is dropped from a source that is banned, or has a
+ * block that shuts failsafe ports, too. What neighbors say of their addresses never is: without it the
+ * administrator is locked out. Global, for it is rare.
+ */
+SL_GLOBAL enum stage_result neighbour_discovery(const struct sl_rules *rules, struct evaluation *ev)
+{
+	const struct sl_pclass *src = NULL;
+	enum stage_result action;
+	int address, named;
+	u32 on;
+
+	if (!rules || !ev)
+		return STAGE_PASS;
+	address = ev->pkt.icmp_type == ND_SOLICITATION || ev->pkt.icmp_type == ND_ADVERTISEMENT;
+	named = is_type_named(rules, ev->pkt.icmp_type);
+	if (address && !named)
+		return essential(rules, ev, SL_R_ND);
+	if (rules->dims & SL_DIMS_P(SL_PDIM_SRC))
+		src = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_SRC));
+	on = list_find(&ev->pkt);
+	if ((on & LISTED_EXEMPT) || (src && is_on(&ev->pkt, src->exempt_until)))
+		return essential(rules, ev, SL_R_ND);
+	if (!address && ((on & LISTED_BLOCK) || (src && is_on(&ev->pkt, src->block_until))))
+		return decide(&ev->pkt, STAGE_DROP, SL_R_BLOCK);
+	if (!address && is_banned(rules, &ev->pkt, src))
+		return decide(&ev->pkt, STAGE_DROP, SL_R_BAN);
+	if (!named)
+		return essential(rules, ev, SL_R_ND);
+	classify(rules, ev, src);
+	if (!limits_of_type(rules, ev))
+		return essential(rules, ev, SL_R_ND);
+	if (rules->by_match && match_is_final(rules, ev, match_decide(rules, ev), &action))
+		return action;
+	ev->single = SL_NO_METER;
+	return STAGE_JUMP;
+}
+
 static __always_inline enum stage_result judge(const struct sl_rules *rules, env_ctx *ctx,
 					       struct evaluation *ev, enum parsed parsed)
 {
@@ -216,7 +274,7 @@ static __always_inline enum stage_result judge(const struct sl_rules *rules, env
 	if (parsed == PARSED_ARP)
 		return essential(rules, ev, SL_R_ARP);
 	if (parsed == PARSED_IP && is_neighbour_discovery(&ev->pkt))
-		return essential(rules, ev, SL_R_ND);
+		return neighbour_discovery(rules, ev);
 	fragment_meet(ctx, rules, ev);
 	if (is_session(rules, &ev->pkt))
 		return decide(&ev->pkt, STAGE_PASS, SL_R_SESSION);

@@ -25,7 +25,7 @@
 #include "table.h"
 #include "types.h"
 
-#define SL_ABI_VERSION 5
+#define SL_ABI_VERSION 6
 
 /* ------------------------------------------------------------------ the mark's way to skb->mark */
 

@@ -29,7 +29,8 @@ struct sl_rules {
 	u8 on_parse_error;	/* SL_ACT_PASS or SL_ACT_DROP */
 	u8 fragments;		/* enum sl_fragments */
 	u8 by_match;		/* 1: some limit has no rate */
-	u8 pad[5];
+	u8 gateways[SL_FAMILY_COUNT];		/* how many there are below */
+	u8 pad[3];
 	struct sl_seed seed;
 
 	struct sl_bitmap all;			/* limits that are not off */
@@ -55,6 +56,7 @@ struct sl_rules {
 	u8 ban_len[SL_FAMILY_COUNT][SL_BAN_LENGTHS];	/* lengths of bans, SL_PREFIX_NONE ends */
 	struct sl_ban ban[SL_LIMITS_MAX];
 	struct sl_lengths override_lengths[SL_LIMITS_MAX][SL_FAMILY_COUNT];
+	struct sl_addr gateway[SL_FAMILY_COUNT][SL_GATEWAYS_MAX];
 	u32 override_buckets;
 	u32 lease_cpus;			/* CPUs 0 to that may have leases; 0: none */
 	struct sl_limit limits[SL_METERS_MAX];

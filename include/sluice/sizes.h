@@ -29,15 +29,20 @@ struct sl_bitmap {
  * charge; those from SL_METER_FURTHER on belong to limits: see struct sl_limit.
  */
 enum sl_internal_limit {
-	SL_LIMIT_ESSENTIAL = SL_LIMITS_MAX,	/* ARP and neighbor discovery, per source */
+	SL_LIMIT_ESSENTIAL = SL_LIMITS_MAX,	/* ARP and neighbor discovery, per address */
 	SL_LIMIT_FAILSAFE,			/* new connections to failsafe ports, per source */
 	SL_LIMIT_FAILSAFE_TCP,			/* other TCP to them without a socket, per source */
 	SL_LIMIT_FAILSAFE_SUM,			/* the same in sum */
 	SL_LIMIT_FAILSAFE_SOCKET,		/* and with a socket, per source */
 	SL_LIMIT_PATH_MTU,			/* path-MTU messages for no socket here, in sum */
 	SL_LIMIT_PATH_MTU_SOCKET,		/* for one, per peer or port: path_mtu_limit() */
+	SL_LIMIT_ESSENTIAL_LINK,		/* neighbor discovery, in sum */
+	SL_LIMIT_ESSENTIAL_GATEWAY,		/* essentials of this host's gateways, per address */
 };
-#define SL_METER_FURTHER (SL_LIMIT_PATH_MTU_SOCKET + 1)
+#define SL_METER_FURTHER (SL_LIMIT_ESSENTIAL_GATEWAY + 1)
+
+/* Gateways of a family with essential buckets of their own. */
+#define SL_GATEWAYS_MAX 8
 
 /* Addresses are 128 bits, left-aligned: an IPv4 address is the top 32 bits of `hi`. */
 struct sl_addr {

@@ -21,20 +21,26 @@
 
 #define BLOCKED6 .src = "2001:db8:bad::7", .dst = TARGET_LOCAL_V6
 #define BLOCKED4 .src = "198.51.100.7"
+#define FROM(s, t) .src = s, .proto = 58, .icmp_type = t, .hop_limit = 255
 #define ND(t) BLOCKED6, .proto = 58, .icmp_type = t, .hop_limit = 255
 #define SSH .proto = 6, .dport = 22, .tcp_flags = FRAME_SYN
 
 /* ------------------------------------------------------------------ 1: ARP and ND */
 
-/* Step 1 before 5: all of these come from a blocked source. */
+/*
+ * Step 1 before 5: all of these come from a blocked source. Of routers' messages, which change this
+ * host's routes, only within a wide block.
+ */
 CASE_TEST(neighbour_discovery)
 {
 	static const struct packet_case cases[] = {
-		{ "router solicitation", { ND(133) }, PASS_ND },
-		{ "router advertisement", { ND(134) }, PASS_ND },
+		{ "router solicitation", { ND(133) }, BLOCK },
+		{ "router advertisement", { ND(134) }, BLOCK },
 		{ "neighbour solicitation", { ND(135) }, PASS_ND },
 		{ "neighbour advertisement", { ND(136) }, PASS_ND },
-		{ "redirect", { ND(137) }, PASS_ND },
+		{ "redirect", { ND(137) }, BLOCK },
+		{ "router advertisement, wide block", { FROM("fe80::1", 134) }, PASS_ND },
+		{ "redirect, wide block", { FROM("fe80::1", 137) }, PASS_ND },
 		{ "behind a tag", { ND(135), .tags = 1 }, PASS_ND },
 		{ "behind options", { ND(135), .ext = { EXT_HOPBYHOP } }, PASS_ND },
 		{ "hop limit 64", { BLOCKED6, .proto = 58, .icmp_type = 135, .hop_limit = 64 },
@@ -58,8 +64,36 @@ CASE_TEST(neighbour_discovery)
 		{ "ARP", { BLOCKED4, .ethertype = 0x0806 }, PASS_ARP },
 	};
 
-	case_policy(t, "block: [198.51.100.0/24, '2001:db8:bad::/48']\n");
+	case_policy(t, "block: [198.51.100.0/24, '2001:db8:bad::/48', 'fe80::/10']\n");
 	CASES_RUN(t, cases);
+}
+
+/* A limit that names the type judges it, and no other; an exempt source has `essential` alone. */
+CASE_TEST(neighbour_discovery_by_type)
+{
+	static const struct packet_case cases[] = {
+		{ "advertisement of a router", { FROM("fe80::1", 134) }, SL_ACT_DROP, SL_R_MATCH },
+		{ "of an exempt one", { FROM("fe80::e", 134) }, PASS_ND },
+		{ "solicitation, within", { FROM("fe80::1", 135) }, WITHIN },
+		{ "solicitation, over", { FROM("fe80::1", 135) }, OVER },
+		{ "of a blocked source, within", { FROM("2001:db8:bad::1", 135) }, WITHIN },
+		{ "over", { FROM("2001:db8:bad::1", 135) }, OVER },
+		{ "of an exempt source", { FROM("fe80::e", 135) }, PASS_ND },
+		{ "and again", { FROM("fe80::e", 135) }, PASS_ND },
+		{ "advertisement: not named", { FROM("fe80::1", 136) }, PASS_ND },
+		{ "redirect: named for another source", { FROM("fe80::1", 137) }, PASS_ND },
+		{ "redirect of that one", { FROM("fe80::bad", 137) }, SL_ACT_DROP, SL_R_MATCH },
+		{ "forged: a packet like any other", { .src = "fe80::1", .proto = 58, .icmp_type = 136 },
+		  WITHIN },
+	};
+
+	case_policy(t, "exempt: ['fe80::e']\nblock: ['2001:db8:bad::/48']\nlimits:\n"
+		       "- {name: no-ra, match: {icmp_type: nd-router-advert}, action: drop}\n"
+		       "- {name: few, match: {icmp_type: nd-neighbor-solicit}, rate: 1 packets/h}\n"
+		       "- {name: bad, match: {src: 'fe80::bad', icmp_type: 137}, action: drop}\n"
+		       "- {name: all, per: [], rate: 1 packets/h}\n");
+	CASES_RUN(t, cases);
+	assert_int_equal(case_counted(t, "all", SL_LV_PASS), 1);
 }
 
 /* Step 1 before 7: limits on everything do not see them. */
@@ -97,6 +131,35 @@ CASE_TEST(essential_rate_holds)
 	target_set_time(t, SECOND / 2);
 	assert_int_equal(case_send(t, &nd, 50), 5);
 	assert_int_equal(case_send(t, &arp, 50), 5);
+}
+
+/* Neighbors of one /64 have buckets of their own, all of them ten together, a gateway one apart. */
+CASE_TEST(essential_by_address)
+{
+	const struct frame_spec bad = { FROM("fe80::bad", 135) }, good = { FROM("fe80::2", 135) };
+	const struct frame_spec gateway = { FROM("fe80::1", 135) };
+	const struct frame_spec router4 = { .src = "192.0.2.1", .ethertype = 0x0806 };
+	struct sl_prefix gateways[2];
+	const char *reason;
+	u32 i, passed = 0;
+
+	assert_int_equal(sl_prefix_parse("192.0.2.1", &gateways[0], &reason), 0);
+	assert_int_equal(sl_prefix_parse("fe80::1", &gateways[1], &reason), 0);
+	target_gateways(t, gateways, 2);
+	case_policy(t, "essential: {rate: 10 packets/s}\n");
+	assert_int_equal(case_send(t, &bad, 500), 10);
+	assert_int_equal(case_send(t, &good, 20), 10);
+	for (i = 0; i < 300; i++) {
+		char text[32];
+		const struct frame_spec forged = { FROM(text, 136) };
+
+		snprintf(text, sizeof(text), "fe80::f:%x", i + 1);
+		passed += case_send(t, &forged, 1);
+	}
+	assert_int_equal(passed, 80);
+	assert_int_equal(case_send(t, &gateway, 50), 10);
+	assert_int_equal(case_send(t, &router4, 50), 10);
+	assert_int_equal(target_count(t, 0, SL_R_ESSENTIAL_OVER, SL_ACT_DROP), 490 + 10 + 220 + 80);
 }
 
 /* ------------------------------------------------------------------ 3, 4, 5: the lists */

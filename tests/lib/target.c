@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * target.c - see target.h. The test clock only goes forward: leases of the test before have
- * then ended, whatever is still in the kernel's LRU map.
+ * then ended, whatever is still in the kernel's LRU map. It is over 500 lines because both kinds of
+ * target are one interface.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -42,7 +43,8 @@ struct target {
 	/* Of the environment of the next rule sets. */
 	const struct sl_session *session;
 	size_t session_count;
-	const struct sl_prefix *no_ban;
+	const struct sl_prefix *gateway, *no_ban;
+	size_t gateway_count;
 	size_t no_ban_count;
 	u8 out[FRAME_MAX + 256];
 };
@@ -185,7 +187,7 @@ void target_reset(struct target *t)
 	target_set_time(t, 0);
 	dp_set_clock(t->dp, UTC_AT_RESET - t->base_ns);
 	target_set_linear(t, 0);
-	t->session_count = t->no_ban_count = 0;
+	t->session_count = t->no_ban_count = t->gateway_count = 0;
 	forget_bans(t);
 	dp_pushes_expire(t->dp, ~0ULL);
 	dp_push_watch(t->dp, false);
@@ -205,6 +207,12 @@ void target_sessions(struct target *t, const struct sl_session *session, size_t 
 {
 	t->session = session;
 	t->session_count = count;
+}
+
+void target_gateways(struct target *t, const struct sl_prefix *gateway, size_t count)
+{
+	t->gateway = gateway;
+	t->gateway_count = count;
 }
 
 void target_no_ban(struct target *t, const struct sl_prefix *prefix, size_t count)
@@ -281,6 +289,8 @@ static int apply_until(struct target *t, u64 revert_ns, struct sl_err *err)
 		.local_count = 2,
 		.session = t->session,
 		.session_count = t->session_count,
+		.gateway = t->gateway,
+		.gateway_count = t->gateway_count,
 		.no_ban = t->no_ban,
 		.no_ban_count = t->no_ban_count,
 		.slots = copy,

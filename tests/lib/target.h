@@ -70,11 +70,12 @@ u64 target_utc(const struct target *t, u64 ns);
 u64 target_mono(const struct target *t);
 
 /*
- * Login sessions, and sources that are never banned, of the rule sets from now on until the
+ * Login sessions, gateways, and sources that are never banned, of the rule sets from now on until the
  * next reset. Kept as they are, not copied.
  */
 void target_sessions(struct target *t, const struct sl_session *session, size_t count);
 struct sl_session target_session(const char *src, u16 sport, const char *dst, u16 dport);
+void target_gateways(struct target *t, const struct sl_prefix *gateway, size_t count);
 void target_no_ban(struct target *t, const struct sl_prefix *prefix, size_t count);
 
 /* Reads a configuration file's text and applies it; the live changes so far are lost. */

@@ -219,8 +219,8 @@ static const struct key policy_rows[] = {
 	  .help = "addresses that no [ban](#ban) applies to; limits do. Without "
 		  "`until`" },
 	{ "essential", .type = &type_map, .keys = &essential_keys,
-	  .help = "per source: ARP and neighbor discovery pass up to this rate; in "
-		  "packets. Also that of [path-MTU "
+	  .help = "per address: ARP and [neighbor discovery](packet-walk.md#the-order) pass up to "
+		  "this rate; in packets. Also that of [path-MTU "
 		  "messages](packet-walk.md#path-mtu-messages)" },
 	{ "on_parse_error", KEY(struct policy, on_parse_error), &type_enum, .usual = "pass",
 	  .names = on_parse_error_names,

@@ -26,6 +26,8 @@ static const u8 wide_below[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
 /* A connection of failsafe_rate counts as this many other packets: see internal[]. */
 #define FAILSAFE_PACKETS 10
 #define FAILSAFE_PACKETS_SOCKET 100
+/* Neighbor discovery of all sources together: as of so many of them. */
+#define ESSENTIAL_LINK 10
 #define INTERNAL_RATE_MAX 1000000000ULL	/* per second: the maximum of params_compile() */
 
 /* Built-in limits. A limit of a file cannot have an '@' in its name. */
@@ -35,15 +37,19 @@ static const struct internal_limit {
 	u32 scale;
 	enum sl_unit unit;
 	u32 per;			/* enum sl_per, or-ed */
+	u8 prefix6;			/* how IPv6 sources are grouped */
 } internal[SL_METER_FURTHER - SL_LIMITS_MAX] = {
-	{ "@essential", "essential", 1, SL_UNIT_PACKETS, SL_PER_SOURCE },
-	{ "@failsafe", "failsafe_rate", 1, SL_UNIT_CONNECTIONS, SL_PER_SOURCE },
-	{ "@failsafe_tcp", "failsafe_rate", FAILSAFE_PACKETS, SL_UNIT_PACKETS, SL_PER_SOURCE },
-	{ "@failsafe_sum", "failsafe_rate", FAILSAFE_PACKETS_SOCKET, SL_UNIT_PACKETS, 0 },
+	/* Neighbors share a /64, and forge any address of it: hence the sum. */
+	{ "@essential", "essential", 1, SL_UNIT_PACKETS, SL_PER_SOURCE, 128 },
+	{ "@failsafe", "failsafe_rate", 1, SL_UNIT_CONNECTIONS, SL_PER_SOURCE, 64 },
+	{ "@failsafe_tcp", "failsafe_rate", FAILSAFE_PACKETS, SL_UNIT_PACKETS, SL_PER_SOURCE, 64 },
+	{ "@failsafe_sum", "failsafe_rate", FAILSAFE_PACKETS_SOCKET, SL_UNIT_PACKETS, 0, 64 },
 	{ "@failsafe_socket", "failsafe_rate", FAILSAFE_PACKETS_SOCKET, SL_UNIT_PACKETS,
-	  SL_PER_SOURCE },
-	{ "@path_mtu", "essential", 1, SL_UNIT_PACKETS, 0 },
-	{ "@path_mtu_socket", "essential", 1, SL_UNIT_PACKETS, SL_PER_SOURCE | SL_PER_DPORT },
+	  SL_PER_SOURCE, 64 },
+	{ "@path_mtu", "essential", 1, SL_UNIT_PACKETS, 0, 64 },
+	{ "@path_mtu_socket", "essential", 1, SL_UNIT_PACKETS, SL_PER_SOURCE | SL_PER_DPORT, 64 },
+	{ "@essential_link", "essential", ESSENTIAL_LINK, SL_UNIT_PACKETS, 0, 64 },
+	{ "@essential_gateway", "essential", 1, SL_UNIT_PACKETS, SL_PER_SOURCE, 128 },
 };
 
 struct compiler {
@@ -119,7 +125,7 @@ static int compile_internal(struct compiler *c, u32 index)
 	limit->unit = def->unit;
 	limit->per = def->per;
 	limit->prefix[SL_V4] = 32;
-	limit->prefix[SL_V6] = 64;
+	limit->prefix[SL_V6] = def->prefix6;
 	limit->action = SL_ACT_DROP;
 	limit->mode = SL_MODE_ENFORCE;
 	limit->on_full = SL_FULL_OPEN;

@@ -30,6 +30,9 @@ struct compile_env {
 	 */
 	const struct sl_session *session;
 	size_t session_count;
+	/* This host's gateways; of more than SL_GATEWAYS_MAX of a family the first ones. */
+	const struct sl_prefix *gateway;
+	size_t gateway_count;
 	/* Sources exempt from bans of limits: gateways, the sessions' peers. */
 	const struct sl_prefix *no_ban;
 	size_t no_ban_count;

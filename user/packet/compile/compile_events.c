@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * compile_events.c - the image's data for steps 2 and 6 of the order: the login sessions, the
- * prefix lengths of the lookup of bans, and the sources that are exempt from bans.
+ * compile_events.c - the image's data for steps 1, 2 and 6 of the order: the gateways, the login
+ * sessions, the prefix lengths of the lookup of bans, and the sources that are exempt from bans.
  *
  * The lengths are those of the meters of limits that ban, and those of active bans of removed
  * limits, which stay until they end. The bans themselves are not part of an image; they are in a
@@ -75,9 +75,21 @@ static void add_lens(const struct compile_env *env, struct sl_rules *rules)
 			add_len(rules, family, env->ban_len[family][i]);
 }
 
+static void add_gateways(const struct compile_env *env, struct sl_rules *rules)
+{
+	for (size_t i = 0; i < env->gateway_count; i++) {
+		const struct sl_prefix *gateway = &env->gateway[i];
+		u8 *count = &rules->gateways[gateway->family];
+
+		if (*count < SL_GATEWAYS_MAX)
+			rules->gateway[gateway->family][(*count)++] = gateway->addr;
+	}
+}
+
 u32 events_compile(const struct compile_env *env, struct sl_rules *rules)
 {
 	add_lens(env, rules);
+	add_gateways(env, rules);
 	return add_sessions(env, rules);
 }
 

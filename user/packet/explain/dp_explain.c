@@ -349,16 +349,16 @@ static bool match_limits(const struct sl_rules *rules, struct sim_frame *ctx, st
 	const struct sl_pclass *src = NULL;
 
 	packet_reset(&ev->pkt);
-	if (parse(ctx, &ev->pkt) != PARSED_IP || is_neighbour_discovery(&ev->pkt))
+	if (parse(ctx, &ev->pkt) != PARSED_IP ||
+	    (is_neighbour_discovery(&ev->pkt) && !is_type_named(rules, ev->pkt.icmp_type)))
 		return false;
 	if (rules->dims & SL_DIMS_P(SL_PDIM_SRC))
 		src = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_SRC));
 	if ((ev->pkt.flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
 		return false;
 	classify(rules, ev, src);
-	if (is_path_mtu(&ev->pkt))
-		for (u32 i = 0; i < SL_BITMAP_WORDS; i++)
-			ev->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
+	if (is_path_mtu(&ev->pkt) || is_neighbour_discovery(&ev->pkt))
+		limits_of_type(rules, ev);
 	if (rules->by_match)
 		match_decide(rules, ev);
 	return true;

@@ -431,7 +431,8 @@ TEST(test_failsafe)
 	assert_true(essential->params.capacity == 1000 && failsafe->params.capacity == 100);
 	assert_int_equal(failsafe->unit, SL_UNIT_CONNECTIONS);
 	assert_int_equal(essential->lease | failsafe->lease, 0);
-	assert_int_equal(essential->prefix[SL_V6], 64);
+	assert_int_equal(essential->prefix[SL_V6], 128);
+	assert_int_equal(failsafe->prefix[SL_V6], 64);
 	assert_string_equal(slots[essential->slot].name, "@essential");
 	assert_string_equal(slots[failsafe->slot].name, "@failsafe");
 	assert_int_equal(image->rules->limit_of_id[failsafe->slot], SL_LIMIT_FAILSAFE);
