@@ -55,6 +55,7 @@ SL_STATIC_ASSERT(sizeof(struct sl_push) == 128, "two cache lines");
 enum sl_push_flags {
 	SL_PUSH_ON = 1 << 0,		/* there may be some */
 	SL_PUSH_WATCH = 1 << 1,		/* sources of established traffic are noted in `met` */
+	SL_PUSH_MARKS = 1 << 2,		/* with SL_PUSH_ON: there may be one with SL_PUSH_TAG */
 };
 
 struct sl_push_now {

@@ -16,7 +16,7 @@ ATTACH_TEST(test_native_and_off_again)
 	assert_int_equal(f->at.mode, MODE_NATIVE);
 	assert_int_equal(f->at.ifindex, if_nametoindex("s0"));
 	assert_int_equal(f->at.slot, SLOT);
-	assert_true(f->at.mark_reader);
+	run("! tc qdisc show dev s0 | grep -q clsact");
 	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 100);
 	assert_int_equal(dp_attachments(f->dp, all), 1);

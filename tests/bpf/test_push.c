@@ -216,6 +216,21 @@ CASE_TEST(tags)
 			assert_int_equal(f.data[f.l3 + 1], 8 << 2 | 1);
 		expect_counted(t, src[i], 1, 1);
 	}
+	assert_true(dp_marks(target_dp(t)));
+}
+
+/* Only then the mark reader is needed. */
+CASE_TEST(who_marks)
+{
+	assert_int_equal(put(t, "192.0.2.65", SL_PUSH_LIMIT, 10, 60), 0);
+	assert_false(dp_marks(target_dp(t)));
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_TAG, 0, 5), 0);
+	assert_true(dp_marks(target_dp(t)));
+	target_set_time(t, 10 * SECOND);
+	assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t)), 1);
+	assert_false(dp_marks(target_dp(t)));
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_TAG, 0, 60), 0);
+	assert_true(dp_marks(target_dp(t)));
 }
 
 /* First in the order: before the tags of limits; and dropped packets stay dropped. */

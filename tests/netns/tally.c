@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (tally_bpf__load(skel))
 		die("load");
-	bpf_tc_hook_create(&hook);	/* -EEXIST: the mark reader's; beside it is fine */
+	bpf_tc_hook_create(&hook);	/* -EEXIST: another's; beside it is fine */
 	opts.prog_fd = bpf_program__fd(skel->progs.count);
 	if (bpf_tc_attach(&hook, &opts))
 		die("tc attach");

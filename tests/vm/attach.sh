@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # attach.sh - run by run.sh: the verifier accepts the program within its budget, it attaches, also at MTU
-# 9000, it outlives its process, and works beside others behind libxdp's dispatcher.
+# 9000, it outlives its process, works beside others behind libxdp's dispatcher, and marks reach nft: before
+# Linux 6.6 through a tc filter.
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
 status=0
 build/tests/bpf/test_budget 2>&1 || status=1
@@ -10,4 +11,6 @@ for test in test_native_and_off_again test_jumbo; do
 done
 build/tests/bpf/test_takeover test_survives_kill 2>&1 || status=1
 build/tests/bpf/test_dispatcher 2>&1 || status=1
+tests/vm/kmod.sh modprobe nft_objref
+bash tests/netns/mark.sh || status=1
 exit $status

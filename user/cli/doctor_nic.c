@@ -111,6 +111,19 @@ static void limits_of_link(struct doctor *d)
 				     text_of(note, "note"));
 }
 
+/* Says nothing of an interface where nothing marks packets. */
+static void marks(struct doctor *d)
+{
+	const char *reader = text_of(d->iface, "mark_reader");
+	char mend[96];
+
+	snprintf(mend, sizeof(mend), "sluicectl attach %s", d->ifname);
+	if (!strcmp(reader, "lost"))
+		doctor_found(d, LEVEL_BAD, mend, "LOST: the program at tc ingress that sets them is not attached");
+	else if (!strcmp(reader, "attached"))
+		doctor_found(d, LEVEL_OK, NULL, "the program at tc ingress that sets them is attached");
+}
+
 /* ------------------------------------------------------------------ driver and queues */
 
 /* Of Linux 6.12: drivers with ndo_bpf for XDP_SETUP_PROG. */
@@ -232,6 +245,7 @@ const struct check doctor_nic_checks[] = {
 	  "the time for each packet.", attached },
 	{ "other programs", "Two XDP programs share an interface only behind libxdp's dispatcher.", other_programs },
 	{ "limits", "A limit counts a packet on each interface where it sees it, and as it is there.", limits_of_link },
+	{ "marks", "A tag's mark reaches nft and tc only through a second program of sluice, at tc ingress.", marks },
 	{ "driver", "Only with native XDP a packet is dropped before the kernel allocates memory for it.", driver },
 	{ "queues", "The CPUs of the receive queues share the work: with one queue, one CPU drops a flood.",
 	  queues },

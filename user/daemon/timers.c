@@ -12,6 +12,7 @@
 #include "lib/clock.h"
 #include "control/elastic/elastic.h"
 #include "packet/host/edges.h"
+#include "packet/dataplane/dp_push.h"
 #include "packet/host/ifaces.h"
 #include "daemon/metrics_listen.h"
 #include "daemon/netlink.h"
@@ -135,6 +136,8 @@ static void on_minute(evutil_socket_t fd, short what, void *arg)
 
 	rules_expire(&d->running);
 	netlink_rescan(d);
+	/* Those of other nodes, where there is no HTTP tier to do it more often. */
+	dp_pushes_expire(d->packets.dp, clock_mono_ns());
 	dp_sweep(d->packets.dp, dp_now(d->packets.dp));
 }
 

@@ -17,16 +17,19 @@
 
 static json_t *interface_to_json(struct commands *ctx, u32 slot)
 {
+	static const char *const marks[] = {
+		[MARKS_UNUSED] = "unused", [MARKS_READ] = "attached", [MARKS_LOST] = "lost",
+	};
 	const struct iface *iface = &ctx->running->packets->iface[slot];
 	struct sl_iface_stats stats;
 	json_t *packets = json_object(), *rate = json_object();
-	json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:i, s:b, s:o, s:o}", "name",
+	json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:i, s:s, s:o, s:o}", "name",
 				 iface->name, "state", view_iface_state(iface), "configured",
 				 attach_mode_name(iface->mode), "slot", (int)slot, "ifindex",
 				 iface->attached ? (int)iface->at.ifindex : 0, "dispatcher",
 				 iface->attached && iface->at.dispatcher, "other_programs",
 				 iface->attached ? (int)iface->at.others : 0, "mark_reader",
-				 iface->attached && iface->at.mark_reader, "packets", packets,
+				 marks[iface->attached ? iface->marks : MARKS_UNUSED], "packets", packets,
 				 "per_second", rate);
 
 	if (iface->renamed[0])

@@ -97,7 +97,7 @@ static void write_interfaces(struct scrape *s)
 			metric_u64(e, 1, "interface", iface[slot].name, "mode",
 				   view_iface_state(&iface[slot]), NULL);
 	metric_begin(e, "sluice_interface_program_lost", METRIC_COUNTER,
-		     "Times that another process detached or replaced the program.");
+		     "Times that another process detached or replaced the program, or detached the mark reader.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
 		if (!view_iface_shown(&iface[slot]))
 			continue;
@@ -105,7 +105,15 @@ static void write_interfaces(struct scrape *s)
 			   "cause", "removed", NULL);
 		metric_u64(e, iface[slot].losses[IFACE_REPLACED], "interface", iface[slot].name,
 			   "cause", "replaced", NULL);
+		metric_u64(e, iface[slot].marks_losses, "interface", iface[slot].name, "cause", "mark_reader",
+			   NULL);
 	}
+	metric_begin(e, "sluice_interface_marks_lost", METRIC_GAUGE,
+		     "1 while limits mark packets and the program that sets the mark is missing.");
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (view_iface_shown(&iface[slot]))
+			metric_u64(e, iface[slot].attached && iface[slot].marks == MARKS_LOST, "interface",
+				   iface[slot].name, NULL);
 	metric_begin(e, "sluice_pins_lost", METRIC_COUNTER,
 		     "Times that another process removed the pins under pin_dir.");
 	metric_u64(e, s->m->running->packets->pins_losses, NULL);

@@ -16,7 +16,7 @@
 #include "control/running/audit.h"
 #include "lib/clock.h"
 #include "lib/log.h"
-#include "packet/dataplane/dp_push.h"
+#include "packet/host/ifaces.h"
 #include "packet/observe/observe.h"
 
 #define TICK_US 200000
@@ -72,11 +72,11 @@ static u64 push_need(void *arg, const struct source_profile *profile)
 
 static int push_put(void *arg, const struct push_down *push)
 {
-	struct dp *dp = ((struct sources *)arg)->running->packets->dp;
+	struct packet_host *packets = ((struct sources *)arg)->running->packets;
 	const struct dp_push dp_push = { .src = push->src, .kind = push->kind, .rate = push->rate,
 					 .until_ns = push->until_ns, .note = push->note };
 
-	return dp ? dp_push_put(dp, &dp_push) : -ENODEV;
+	return packets->dp ? ifaces_put_push(packets, &dp_push) : -ENODEV;
 }
 
 static void push_del(void *arg, const struct sl_prefix *group)

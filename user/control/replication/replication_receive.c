@@ -14,7 +14,7 @@
 #include "lib/clock.h"
 #include "control/running/live.h"
 #include "control/running/rules.h"
-#include "packet/dataplane/dp_push.h"
+#include "packet/host/ifaces.h"
 #include "lib/log.h"
 #include "conf/config_text.h"
 
@@ -268,7 +268,7 @@ static void put_push(struct nodes *nodes, const struct push_message *message)
 
 	if (!protect_has(nodes->running->packets, &message->group) &&
 	    !protect_is_exempt(nodes->running->policy, &message->group))
-		dp_push_put(nodes->running->packets->dp, &push);
+		ifaces_put_push(nodes->running->packets, &push);
 }
 
 static void receive_push(const struct message *h)

@@ -182,6 +182,7 @@ static void took_force(struct running *run, const struct policy *policy, struct 
 	running_installed(run, policy);
 	if (settled)
 		settle(run, sweep);
+	ifaces_follow_marks(run->packets);
 	run->packets->table_at_ns = 0;
 }
 

@@ -139,6 +139,11 @@ struct dp {
 /* The rule set in force at a time, or NULL. */
 const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
 /*
+ * Whether packets can get a mark: a limit of the rules in force, or of those to fall back to, has one; or
+ * a push-down with `tag` was put and has not expired.
+ */
+bool dp_marks(struct dp *dp);
+/*
  * To be called after writing what verdicts are read from, once for all writes of a change; the
  * functions below and the operations on rules do so themselves (sluice/epoch.h). Any thread.
  */
@@ -246,7 +251,6 @@ struct dp_attachment {
 	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
 	bool dispatcher;		/* libxdp's dispatcher is in use */
 	u32 others;			/* programs beside ours behind it */
-	bool mark_reader;		/* the tc program for skb->mark is attached */
 };
 
 /*
@@ -259,6 +263,14 @@ int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot
 int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err);
 /* The attachments that the pins record; at most SL_IFACES_MAX into ret, the number returned. */
 int dp_attachments(struct dp *dp, struct dp_attachment *ret);
+/*
+ * The program at tc ingress that turns what the data plane left in a frame's metadata into skb->mark, on
+ * the interface of an attached slot. It stays attached when the process ends. Attaching again replaces
+ * it; -errno with a message. Of a data plane of dp_bpf_open().
+ */
+bool dp_mark_reader_is_there(struct dp *dp, u32 slot);
+int dp_mark_reader_put(struct dp *dp, u32 slot, struct sl_err *err);
+void dp_mark_reader_take_off(struct dp *dp, u32 slot);
 /*
  * Removes everything: every attachment, every pin, and stubs without pins on any interface of this
  * network namespace. -EBUSY: there were no pins, and a stub on an interface still jumps to a

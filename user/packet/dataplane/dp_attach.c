@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach.c - attaching to interfaces: the stub, and with it the tc program for marks and the
- * card's VLAN tag stripping.
+ * dp_attach.c - attaching to interfaces: the stub, and with it the card's VLAN tag stripping; detaching
+ * also the mark reader (dp_attach_mark.c).
  *
  * The state is what the kernel reports for the interface. A program there is a stub of ours exactly
  * if it uses our pinned `progs`; the pinned `attached` only records to which slot it jumps and what
@@ -20,6 +20,7 @@
 
 #include "lib/links.h"
 #include "packet/dataplane/dp_attach.h"
+#include "packet/dataplane/dp_attach_mark.h"
 #include "packet/dataplane/dp_attach_stub.h"
 #include "packet/dataplane/vlan_offload.h"
 
@@ -117,7 +118,7 @@ static int take_off_recorded(const struct pins *pins, const struct sl_attached *
 		if (rc < 0)
 			return rc;
 	}
-	mark_reader_take_off(record->ifindex, record->mark_priority);
+	mark_filter_take_off(record);
 	if (occupant.prog_id || !strcmp(name, record->ifname))
 		vlan_offload_set(name, record->vlan_were_on, record->vlan_were_on);
 	return 0;
@@ -128,6 +129,7 @@ static void forget(const struct pins *pins, u32 slot)
 {
 	static const struct sl_attached none;
 
+	mark_link_take_off(pins->dir, slot);
 	bpf_map_delete_elem(pins->progs_fd, &slot);
 	for (u32 i = 0; i < SL_STAGE_COUNT * 2; i++) {
 		u32 at = sl_stage_at(i / 2, slot, i % 2);
@@ -158,7 +160,6 @@ static void describe(const struct sl_attached *record, u32 slot, struct dp_attac
 	ret->mode = record->mode;
 	ret->dispatcher = record->dispatcher;
 	ret->others = record->others;
-	ret->mark_reader = record->mark_priority != 0;
 }
 
 /*
@@ -328,7 +329,6 @@ static int attach_recorded(const struct pins *pins, struct sl_attached *record,
 	record->mode = mode_of(&occupant);
 	record->dispatcher = !occupant.alone;
 	record->others = occupant.others;
-	record->mark_priority = mark_reader_put(record->ifindex, record->mark_priority);
 	return record_write(pins->attached_fd, slot, record, err);
 }
 
@@ -462,7 +462,7 @@ static int purge_orphan(const struct link *link, struct sl_err *err)
 		rc = stub_take_off(link->name, link->ifindex, occupant.orphan_id, &occupant, err);
 	lifted_restore(&lifted);
 	if (rc == 0)
-		mark_reader_find_and_take_off(link->ifindex);
+		mark_filter_find_and_take_off(link->ifindex);
 	return rc;
 }
 

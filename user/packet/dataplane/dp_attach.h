@@ -36,15 +36,14 @@ enum attach_how {
 
 /*
  * Attaches the stub of `slot` to the interface, unless it is attached; switches the interface's
- * VLAN tag stripping off and attaches the mark reader. -EBUSY: another program is there and cannot
- * be joined. An attached stub keeps its mode; one whose pins are gone is replaced. -ENOENT: the
+ * VLAN tag stripping off. -EBUSY: another program is there and cannot be joined. An attached stub keeps its mode; one whose pins are gone is replaced. -ENOENT: the
  * pins under pin_dir are gone.
  */
 int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
 		enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err);
 
 /*
- * Undoes that, and empties the slot. -ENOENT if `ifname` was not attached; an interface that no
+ * Undoes that, detaches the mark reader, and empties the slot. -ENOENT if `ifname` was not attached; an interface that no
  * longer exists is no error.
  */
 int detach_stub(const char *pin_dir, const char *ifname, struct sl_err *err);

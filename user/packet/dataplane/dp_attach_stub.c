@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach_stub.c - one interface: its programs, attaching and detaching the stub and the mark
- * reader. dp_attach.c keeps the record of it.
+ * dp_attach_stub.c - one interface: its programs, attaching and detaching the stub. dp_attach.c keeps
+ * the record of it.
  */
 #include <errno.h>
 #include <linux/if_link.h>
@@ -17,12 +17,7 @@
 #include "lib/links.h"
 #include "packet/dataplane/dp_attach_stub.h"
 #include "bpf/dispatcher.skel.h"
-#include "bpf/mark.skel.h"
 #include "bpf/stub.skel.h"
-
-/* The mark reader's priority in tc: first, so that every filter after it sees the mark. */
-#define MARK_HANDLE 0x736c
-#define MARK_PRIORITY_MAX 8	/* if that is of another kind: the next free one */
 
 /* ------------------------------------------------------------------ what is on an interface */
 
@@ -393,64 +388,5 @@ void lifted_restore(struct lifted *lifted)
 
 		set_program(one, false);
 		close(one->prog_fd);
-	}
-}
-
-/* ------------------------------------------------------------------ marks */
-
-/* Its priority now, or 0 without tc or clsact. */
-u32 mark_reader_put(int ifindex, u32 priority_before)
-{
-	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
-	u32 first = priority_before ? priority_before : 1;
-	struct mark_bpf *skel;
-	u32 priority = 0;
-	int rc;
-
-	skel = mark_bpf__open_and_load();
-	if (!skel)
-		return 0;
-	rc = bpf_tc_hook_create(&hook);
-	if (rc < 0 && rc != -EEXIST)
-		goto out;
-	for (u32 p = first; p < first + MARK_PRIORITY_MAX && !priority; p++) {
-		LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = bpf_program__fd(skel->progs.sluice_mark),
-			    .handle = MARK_HANDLE, .priority = p, .flags = BPF_TC_F_REPLACE);
-
-		if (bpf_tc_attach(&hook, &opts) == 0)
-			priority = p;
-	}
-out:
-	mark_bpf__destroy(skel);
-	return priority;
-}
-
-/* The clsact qdisc stays: others may use it by now. */
-void mark_reader_take_off(int ifindex, u32 priority)
-{
-	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = MARK_HANDLE, .priority = priority);
-
-	if (priority)
-		bpf_tc_detach(&hook, &opts);
-}
-
-void mark_reader_find_and_take_off(int ifindex)
-{
-	for (u32 p = 1; p <= MARK_PRIORITY_MAX; p++) {
-		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
-		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = MARK_HANDLE, .priority = p);
-		struct bpf_prog_info info = {};
-		u32 size = sizeof(info);
-		int fd;
-
-		if (bpf_tc_query(&hook, &opts) < 0)
-			continue;
-		fd = bpf_prog_get_fd_by_id(opts.prog_id);
-		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
-		    !strcmp(info.name, "sluice_mark"))
-			mark_reader_take_off(ifindex, p);
-		if (fd >= 0)
-			close(fd);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach_stub.h - one interface: its programs, attaching and detaching the stub and the mark
- * reader. Private to dp_attach.c. All of it acts in the current network namespace.
+ * dp_attach_stub.h - one interface: its programs, attaching and detaching the stub. Private to
+ * dp_attach.c. All of it acts in the current network namespace.
  */
 #ifndef SLUICE_DP_ATTACH_STUB_H
 #define SLUICE_DP_ATTACH_STUB_H
@@ -53,14 +53,5 @@ struct lifted {
 int lifted_take_off(u32 ifindex, u32 progs_id, struct lifted *ret, struct sl_err *err);
 /* The same programs again. What cannot be restored is found missing by the daemon's next look. */
 void lifted_restore(struct lifted *lifted);
-
-/*
- * Attaches the tc program to clsact ingress, at its earlier priority if it had one. Returns its
- * priority; 0 without tc or clsact.
- */
-u32 mark_reader_put(int ifindex, u32 priority_before);
-void mark_reader_take_off(int ifindex, u32 priority);
-/* Detaches one whose priority is not recorded. */
-void mark_reader_find_and_take_off(int ifindex);
 
 #endif

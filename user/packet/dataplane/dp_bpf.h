@@ -4,7 +4,7 @@
  *
  * Under pin_dir: every map of bpf/maps.h by its name (one is `stages`, through which an instance
  * jumps between its parts), the array `progs` that the stubs jump through, the array `attached`,
- * which records the program of each interface, `rules_now`, the rule set in force (`rules_next`
+ * which records the program of each interface, `mark_reader_SLOT` (dp_attach_mark.c), `rules_now`, the rule set in force (`rules_next`
  * while one is being applied), and `rules_back`, its fallback (`rules_back_next`).
  */
 #ifndef SLUICE_DP_BPF_H
@@ -95,10 +95,11 @@ struct sl_attached {
 	u32 prog_id;		/* the stub's; 0: attaching did not finish */
 	u32 mode;		/* enum attach_mode: MODE_NATIVE or MODE_GENERIC */
 	u32 dispatcher;		/* 1: one of several programs behind libxdp's dispatcher */
-	u32 mark_priority;	/* of the tc filter; 0: there is none */
+	u32 mark_priority;	/* of the mark reader as a tc filter; 0: there is none */
 	u32 vlan_were_on;	/* enum vlan_offload bits that were on before us */
 	u32 others;		/* programs beside the stub behind the dispatcher, when last looked */
-	u32 pad[5];
+	u32 made_clsact;	/* 1: the clsact qdisc was made for the mark reader */
+	u32 pad[4];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_attached) == 64, "pinned layout");
 

@@ -16,6 +16,7 @@
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
+#include "packet/dataplane/dp_attach_mark.h"
 #include "packet/dataplane/dp_bpf.h"
 
 #define LOCKDOWN "/sys/kernel/security/lockdown"
@@ -326,7 +327,7 @@ static int unpin_others(const char *pin_dir, struct sl_err *err)
 		return sl_err_set(err, errno, "cannot open %s: %s", pin_dir, strerror(errno));
 	while (!rc && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "state") != 0 &&
-		    !is_own(entry->d_name) && unlink(pin_path(pin_dir, entry->d_name, path)) < 0)
+		    !is_own(entry->d_name) && !is_mark_reader_pin(entry->d_name) && unlink(pin_path(pin_dir, entry->d_name, path)) < 0)
 			rc = sl_err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
 	closedir(dir);
 	if (!rc && unlink(pin_path(pin_dir, "state", path)) < 0 && errno != ENOENT)

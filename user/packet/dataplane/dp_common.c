@@ -97,6 +97,21 @@ void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct 
 	}
 }
 
+static bool rules_mark(const struct sl_rules *rules)
+{
+	for (u32 i = 0; rules && i < rules->limits_count; i++)
+		if (rules->limits[i].action == SL_ACT_TAG && rules->limits[i].mode == SL_MODE_ENFORCE &&
+		    rules->limits[i].tag & SL_TAG_MARK)
+			return true;
+	return false;
+}
+
+bool dp_marks(struct dp *dp)
+{
+	return rules_mark(dp->ops->rules(dp)) || rules_mark(dp->ops->fallback(dp)) ||
+	       __atomic_load_n(&dp->ops->push_now(dp)->flags, __ATOMIC_ACQUIRE) & SL_PUSH_MARKS;
+}
+
 void dp_epoch_raise(struct dp *dp)
 {
 	__atomic_fetch_add(&dp->ops->epoch(dp)->count, SL_EPOCH_STEP, __ATOMIC_ACQ_REL);

@@ -71,6 +71,7 @@ static int refilter(struct dp *dp)
 	struct sl_push_now *now = dp->ops->push_now(dp);
 	struct sl_push_now *wanted = calloc(1, sizeof(*wanted));
 	struct dp_push_entry *entry;
+	bool marks = false;
 	size_t count;
 	int rc = wanted ? dp->ops->hash_all(dp, DP_PUSHES, &entry, &count) : -ENOMEM;
 
@@ -86,11 +87,14 @@ static int refilter(struct dp *dp)
 		if (!used)
 			__atomic_store_n(&now->len[family][at], 0, __ATOMIC_RELEASE);
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		add_bit(wanted, &entry[i].key);
+		marks |= entry[i].push.kind == SL_PUSH_TAG;
+	}
 	free(entry);
 	for (u32 i = 0; i < SL_BAN_FILTER_WORDS; i++)
 		__atomic_store_n(&now->filter.w[i], wanted->filter.w[i], __ATOMIC_RELEASE);
+	set_flag(now, SL_PUSH_MARKS, marks);
 	set_flag(now, SL_PUSH_ON, count > 0);
 out:
 	free(wanted);
@@ -144,6 +148,8 @@ int dp_push_put(struct dp *dp, const struct dp_push *push)
 	add_bit(now, &entry.key);
 	add_length(now->len[push->src.family], push->src.len);
 	set_flag(now, SL_PUSH_ON, true);
+	if (push->kind == SL_PUSH_TAG)
+		set_flag(now, SL_PUSH_MARKS, true);
 	dp_epoch_raise(dp);
 	return 0;
 }

@@ -35,6 +35,13 @@ enum iface_loss {
 	IFACE_LOSS_COUNT,
 };
 
+/* Whether marks of tagged packets reach skb->mark on an interface. */
+enum iface_marks {
+	MARKS_UNUSED,		/* nothing marks packets, and there is no mark reader */
+	MARKS_READ,		/* the mark reader is attached */
+	MARKS_LOST,		/* it was detached by others, or cannot be attached */
+};
+
 /* An interface slot. A name keeps its slot as long as there are free ones: counters are by slot. */
 struct iface {
 	char name[16];		/* "": never used */
@@ -50,6 +57,8 @@ struct iface {
 	enum iface_loss lost;	/* if attached: the program is missing, and was not put back */
 	u32 lost_to;		/* the program in its place at the last attempt; 0: none */
 	u64 losses[IFACE_LOSS_COUNT];	/* since the start, put back or not */
+	enum iface_marks marks;		/* if attached */
+	u64 marks_losses;		/* since the start: others detached the mark reader */
 };
 
 /* Counters of a limit's earlier slots (it gets another when its kind changes). */

@@ -112,6 +112,8 @@ void ifaces_take_over(struct packet_host *host)
 		iface->attached = iface->recorded = true;
 		iface->at = at[i];
 		follow_name(iface);
+		if (dp_mark_reader_is_there(host->dp, at[i].slot))
+			iface->marks = MARKS_READ;
 		log_info("%s: found attached (%s)", iface->name, attach_mode_name(at[i].mode));
 	}
 }
@@ -156,6 +158,64 @@ int ifaces_assign(struct packet_host *host, const struct policy *policy, struct 
 	return changed;
 }
 
+/* ------------------------------------------------------------------ marks */
+
+/*
+ * Attaches the mark reader if packets may get marks (`wanted`), and detaches it if not. `again`: also one
+ * that others detached. Called each second: a failure is logged once.
+ */
+static void follow_marks(struct packet_host *host, struct iface *iface, bool wanted, bool again)
+{
+	u32 slot = (u32)(iface - host->iface);
+	enum iface_marks before = iface->marks;
+	struct sl_err err;
+	int r;
+
+	if ((!wanted && before == MARKS_UNUSED) || iface->lost || !is_attached(iface))
+		return;
+	if (!wanted) {
+		dp_mark_reader_take_off(host->dp, slot);
+		iface->marks = MARKS_UNUSED;
+		return;
+	}
+	if (dp_mark_reader_is_there(host->dp, slot)) {
+		iface->marks = MARKS_READ;
+		return;
+	}
+	if (before == MARKS_READ)
+		iface->marks_losses++;
+	if (before == MARKS_UNUSED || again)
+		r = dp_mark_reader_put(host->dp, slot, &err);
+	else
+		r = sl_err_set(&err, ENOENT, "%s: the program that sets marks was detached by others (sluicectl "
+			       "attach %s puts it back)", iface->name, iface->name);
+	iface->marks = r < 0 ? MARKS_LOST : MARKS_READ;
+	if (r < 0 && before != MARKS_LOST)
+		log_error("%s: packets that limits tag get NO MARK", err.message);
+	else if (!r && before != MARKS_UNUSED)
+		log_warn("%s: the program that sets marks was %s; it was attached again", iface->name,
+			 before == MARKS_READ ? "detached by others" : "missing");
+}
+
+void ifaces_follow_marks(struct packet_host *host)
+{
+	bool wanted = !host->absent && dp_marks(host->dp);
+
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		follow_marks(host, &host->iface[slot], wanted,
+			     host->iface[slot].on_removed != ON_REMOVED_ALARM);
+}
+
+int ifaces_put_push(struct packet_host *host, const struct dp_push *push)
+{
+	bool marks = dp_marks(host->dp);
+	int r = dp_push_put(host->dp, push);
+
+	if (!r && !marks && dp_marks(host->dp))
+		ifaces_follow_marks(host);
+	return r;
+}
+
 /* ------------------------------------------------------------------ attach and detach */
 
 /* The pins have no record of it any more. */
@@ -183,6 +243,9 @@ static int attach_one(struct packet_host *host, struct iface *iface, enum attach
 	iface->lost = IFACE_KEPT;
 	iface->error[0] = '\0';
 	follow_name(iface);
+	if (!repeated)
+		iface->marks = MARKS_UNUSED;
+	follow_marks(host, iface, dp_marks(host->dp), true);
 	if (repeated)
 		return 0;
 	/* It had this interface under an earlier name, and has no stub there now. */
@@ -488,6 +551,7 @@ int ifaces_attach_again(struct packet_host *host, struct iface *iface, struct sl
 	u32 id = 0;
 	int r;
 
+	follow_marks(host, iface, dp_marks(host->dp), true);
 	if (has_program(iface, &id) && !iface->lost)
 		return 0;
 	r = look_for_program(host, iface, iface->on_removed == ON_REMOVED_REPLACE ? ATTACH_REPLACE :
@@ -554,6 +618,7 @@ bool ifaces_watch(struct packet_host *host)
 		if (iface->wanted && is_attached(iface))
 			watch_program(host, iface, false);
 	}
+	ifaces_follow_marks(host);
 	return made_again;
 }
 

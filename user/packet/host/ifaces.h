@@ -3,6 +3,7 @@
 #ifndef SLUICE_HOST_IFACES_H
 #define SLUICE_HOST_IFACES_H
 
+#include "packet/dataplane/dp_push.h"
 #include "packet/host/host.h"
 
 /* Takes over the attachments that the pins record, with their slots. */
@@ -47,7 +48,16 @@ bool ifaces_are_missing(const struct packet_host *host);
  */
 bool ifaces_watch(struct packet_host *host);
 
-/* Puts a missing program of an attached interface back. */
+/*
+ * Attaches the mark reader to attached interfaces while packets may get marks (dp_marks()), and detaches
+ * it afterwards. To be called when that may have changed; ifaces_watch() does it each second, and by
+ * each interface's on_removed attaches again what others detached.
+ */
+void ifaces_follow_marks(struct packet_host *host);
+/* dp_push_put(); attaches the mark reader if this is the first push-down that marks. */
+int ifaces_put_push(struct packet_host *host, const struct dp_push *push);
+
+/* Puts missing programs of an attached interface back. */
 int ifaces_attach_again(struct packet_host *host, struct iface *iface, struct sl_err *err);
 
 /*
