@@ -22,7 +22,7 @@ set -u
 PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BIN=${SLUICE_BUILD:-$REPO/build}
-TOOLS=$BIN/tests
+TOOLS=${SLUICE_TOOLS:-$BIN/tests}
 MAC_C=02:00:00:00:00:01
 MAC_S=02:00:00:00:00:02
 SERVER4=10.1.0.1

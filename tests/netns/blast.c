@@ -224,5 +224,6 @@ int main(int argc, char **argv)
 	       "\"seed\":%llu}\n",
 	       (unsigned long long)b.sent, (unsigned long long)b.bytes, b.start, b.end,
 	       (unsigned long long)b.refused, (unsigned long long)seed);
+	free(b.frame);
 	return 0;
 }
