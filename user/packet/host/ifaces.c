@@ -329,6 +329,7 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 {
 	bool ours[SL_IFACES_MAX] = { false };	/* attached by this call */
 	u32 order[SL_IFACES_MAX];
+	bool prepared = false;
 	int r = 0;
 
 	order_slots(host, order);
@@ -349,12 +350,13 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 		if (there && !mode_fits(iface, def->mode)) {
 			r = change_mode(host, iface, def->mode, err);
 		} else if (!there || again) {
+			prepared = true;
 			prepare(host, policy, again, order, i);
 			r = attach_one(host, iface, def->mode, err);
 			ours[order[i]] = !r && !there;
 		}
 	}
-	if (!host->absent)
+	if (prepared)		/* the data plane of a rig has nothing to prepare */
 		dp_prepare_end(host->dp);
 	for (u32 i = SL_IFACES_MAX; i-- > 0;) {
 		struct iface *iface = &host->iface[order[i]];
