@@ -277,12 +277,6 @@ SL_GLOBAL int fragment_covers(const struct sl_rules *rules, struct evaluation *e
 	return !missed;
 }
 
-/* Its header chain is too long to be read; it may be a fragment. */
-static __always_inline int fragment_is_hidden(const struct packet *pkt)
-{
-	return pkt->family == SL_V6 && pkt->unread == SL_R_EXTHDR_DEPTH;
-}
-
 SL_GLOBAL int fragment_hide(struct packet *pkt)
 {
 	if (!pkt)
@@ -303,11 +297,10 @@ static __always_inline void fragment_meet(env_ctx *ctx, const struct sl_rules *r
 
 	if (!(pkt->flags & (PKT_FRAGMENT | PKT_UNREAD)) || !fragments_matter(rules))
 		return;
-	if (!(pkt->flags & PKT_FRAGMENT)) {
-		if (fragment_is_hidden(pkt))
-			fragment_hide(pkt);
+	if (fragment_is_hidden(pkt))
+		fragment_hide(pkt);
+	if (fragment_is_hidden(pkt) || !(pkt->flags & PKT_FRAGMENT))
 		return;
-	}
 	todo = fragment_look(ctx, pkt);
 	if (todo == FRAGMENT_USE_PAIR && !fragment_pair_use(pkt))
 		fragment_forget(pkt);
@@ -361,7 +354,7 @@ SL_GLOBAL int fragment_note(struct packet *pkt, u32 dropped)
 	u32 flags, i, full = 0;
 	u64 now;
 
-	if (!pkt || (dropped && !(pkt->flags & PKT_FRAGMENT)))
+	if (!pkt || (dropped && fragment_is_hidden(pkt)))
 		return 0;
 	clock_read(pkt);
 	now = pkt->now.mono_ns;

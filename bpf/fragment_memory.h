@@ -8,6 +8,15 @@
 
 #include "bpf/clock.h"
 
+/*
+ * Its chain of headers is not read on, too long or in an order that Linux reads in two ways: it may
+ * be a first fragment of any id.
+ */
+static __always_inline int fragment_is_hidden(const struct packet *pkt)
+{
+	return pkt->unread == SL_R_EXTHDR;
+}
+
 static __always_inline void fragment_key(const struct packet *pkt, struct sl_frag_key *key)
 {
 	key->src = pkt->src;
@@ -16,7 +25,7 @@ static __always_inline void fragment_key(const struct packet *pkt, struct sl_fra
 	key->proto = pkt->family == SL_V4 ? pkt->proto : 0;
 	key->family = pkt->family;
 	key->pad = 0;
-	if (!(pkt->flags & PKT_FRAGMENT)) {
+	if (fragment_is_hidden(pkt)) {
 		key->id = 0;
 		key->proto = SL_FRAG_ANY_ID;
 	}
@@ -152,8 +161,8 @@ static __always_inline u32 fragment_free(const struct sl_frag_set *set, u64 now,
 }
 
 /*
- * Two IPv6 addresses have an entry of their own, as an IPv6 packet whose chain of headers is too
- * long to be read may be a first of any id. UNSURE: such a one passed, and receivers may have it.
+ * Two IPv6 addresses have an entry of their own, for packets that may be a first of any id
+ * (fragment_is_hidden()). UNSURE: such a one passed, and receivers may have it.
  * USED: later fragments were judged by a first, so such a one may not pass any more.
  */
 static __always_inline struct sl_frag_set *fragment_pair_set(const struct packet *pkt,
@@ -174,16 +183,17 @@ static __always_inline u32 fragment_pair(const struct packet *pkt)
 	const struct sl_frag_first *pair;
 	struct sl_frag_set *set;
 	struct sl_frag_key key;
+	u32 flags;
 
 	if (pkt->family != SL_V6)
 		return 0;
 	set = fragment_pair_set(pkt, &key);
 	if (!set)
 		return 0;
-	if (pkt->now.mono_ns < set->closed_until_ns)
-		return SL_FRAG_UNSURE | SL_FRAG_USED;
 	pair = fragment_way(set, fragment_find(set, &key, pkt->now.mono_ns, 0));
-	return pair ? pair->flags : 0;
+	flags = pair ? pair->flags : 0;
+	/* It may be the one that found no room. What is USED has room: fragment_pair_use(). */
+	return pkt->now.mono_ns < set->closed_until_ns ? flags | SL_FRAG_UNSURE : flags;
 }
 
 /* Sets USED; 0 where it is UNSURE. */

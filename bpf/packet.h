@@ -34,6 +34,7 @@ enum ext_header {
 	PKT_EXT_ROUTING = 1 << 1,
 	PKT_EXT_FRAGMENT = 1 << 2,
 	PKT_EXT_DSTOPTS = 1 << 3,
+	PKT_EXT_AH = 1 << 4,		/* while parsing: parse_ah() */
 };
 
 /*

@@ -40,7 +40,7 @@ enum sl_reason {
 	SL_R_VLAN_DEPTH,	/* more than four tags: drop */
 	SL_R_TRUNCATED,		/* unread: shorter than its headers state */
 	SL_R_MALFORMED,		/* unread: a header that contradicts itself */
-	SL_R_EXTHDR_DEPTH,	/* unread: more than eight IPv6 extension headers */
+	SL_R_EXTHDR,	/* unread: IPv6 extension headers that are not read on */
 	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided; drop: or as its first */
 	SL_R_NO_RULES,		/* no rule set, or not all of the program, is loaded: pass */
 	SL_R_PUSH_LIMIT,	/* order 6: push-downs, as enum sl_push_kind has them */

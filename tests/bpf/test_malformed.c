@@ -27,8 +27,8 @@ static const struct {
 	{ "IPv6, TCP", { .src = "2001:db8:bad::7", .dport = 4242, .proto = 6, .payload = 3 }, 20 },
 	{ "IPv6, options of each kind",
 	  { .src = "2001:db8:bad::7", .dport = 4242, .tags = 1, .payload = 3,
-	    .ext = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT, EXT_DSTOPTS },
-	    .ext_units = { 1, 2, 0, 4 } }, 8 },
+	    .ext = { EXT_HOPBYHOP, EXT_FRAGMENT, EXT_ROUTING, EXT_DSTOPTS },
+	    .ext_units = { 1, 0, 2, 4 } }, 8 },
 	{ "IPv6, first fragment",
 	  { .src = "2001:db8:bad::7", .dport = 4242, .ext = { EXT_FRAGMENT }, .frag_more = true },
 	  8 },
@@ -177,7 +177,7 @@ TEST(blocked_where_fragments_pass)
 
 #define OVER SL_ACT_DROP, SL_R_OVER
 #define TRUNCATED SL_ACT_PASS, SL_R_TRUNCATED
-#define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR_DEPTH
+#define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR
 #define SYN .proto = 6, .tcp_flags = FRAME_SYN
 #define V6 .v6 = true
 #define NINE { 60, 60, 60, 60, 60, 60, 60, 60, 60 }
@@ -224,6 +224,47 @@ CASE_TEST(unread_meets_limits)
 	CASES_RUN(t, cases);
 	assert_int_equal(case_counted(t, "web", SL_LV_PASS), 4);
 	assert_int_equal(case_counted(t, "far", SL_LV_PASS) + case_counted(t, "far", SL_LV_DROP), 0);
+}
+
+#define BEHIND(...) .v6 = true, .ext = { __VA_ARGS__, EXT_FRAGMENT }
+#define HIDDEN6(what, ...)                                                              \
+	{ what " behind options", { BEHIND(60), __VA_ARGS__ }, OVER },                  \
+	{ what " behind routing", { BEHIND(EXT_ROUTING), __VA_ARGS__ }, OVER },         \
+	{ what " behind both", { BEHIND(EXT_HOPBYHOP, 60), __VA_ARGS__ }, OVER },       \
+	{ what " behind AH", { BEHIND(EXT_AH), __VA_ARGS__ }, OVER },                   \
+	{ what " behind AH, first", { BEHIND(EXT_AH), __VA_ARGS__, .frag_more = true }, OVER }
+
+/* What stands behind a fragment header that follows others is nothing that may pass. */
+CASE_TEST(hidden_passes_nothing)
+{
+	const struct sl_session session = target_session("2001:db8::1", 40000, TARGET_LOCAL_V6, 4242);
+	static const struct packet_case cases[] = {
+		{ "uses it up", { V6 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "the pass", { V6, .dport = 53 }, SL_ACT_PASS, SL_R_MATCH },
+		HIDDEN6("the pass", .dport = 53),
+		{ "failsafe", { V6, SYN, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		HIDDEN6("failsafe", SYN, .dport = 22),
+		{ "a session", { V6, .proto = 6, .dport = 4242 }, SL_ACT_PASS, SL_R_SESSION },
+		HIDDEN6("a session", .proto = 6, .dport = 4242),
+		{ "neighbor discovery", { V6, .proto = 58, .icmp_type = 135, .hop_limit = 255 }, SL_ACT_PASS,
+		  SL_R_ND },
+		HIDDEN6("neighbor discovery", .proto = 58, .icmp_type = 135, .hop_limit = 255),
+		{ "path MTU", { V6, .proto = 58, .icmp_type = 2, .payload = 48 }, SL_ACT_PASS, SL_R_PATH_MTU },
+		HIDDEN6("path MTU", .proto = 58, .icmp_type = 2, .payload = 48),
+		{ "another source", { OTHER6, .ext = { 60, EXT_FRAGMENT } }, TOO_DEEP },
+	}, wide[] = {
+		{ "failsafe", { V6, SYN, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		{ "hidden", { BEHIND(60), SYN, .dport = 22 }, BLOCK },
+	};
+
+	target_sessions(t, &session, 1);
+	case_policy(t, "failsafe: [22/tcp]\n"
+		    "limits:\n"
+		    "- {name: open, match: {proto: udp, dport: 53}, action: pass}\n"
+		    "- {name: each, rate: 1 packets/h}\n");
+	CASES_RUN(t, cases);
+	case_policy(t, "failsafe: [22/tcp]\nblock: ['::/0']\n");
+	CASES_RUN(t, wide);
 }
 
 /* At most 16 limits are charged: a packet that could belong to more is dropped. */

@@ -8,6 +8,7 @@
 #define TESTS_ESCAPE_CASES_H
 
 #include "escape/pieces.h"
+#include "escape/reread.h"
 
 struct case_class {
 	const char *name;
@@ -34,6 +35,7 @@ static const struct case_class CLASSES[] = {
 	{ "again", make_again, 60, 0, true },
 	{ "cut4", make_cut4, 4, 60, true },
 	{ "cut6", make_cut6, 10, 100, true },
+	{ "reread", make_reread, REREADS, 100, true },
 	{ "mapped", make_mapped, 0, 50, true },
 	{ "ethernet", make_ethernet, 0, 200, true },
 };

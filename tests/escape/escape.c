@@ -196,7 +196,7 @@ static void run_batch(struct run *r, struct test_case *cases, u32 count)
 	compare_reasons(r, &cases[0]);
 }
 
-/* Empties the budgets, each by a packet that every stack reads alike. */
+/* Empties the budgets that all sources share, each by a packet that every stack reads alike. */
 static void spend(struct run *r)
 {
 	static struct l4 l;
@@ -205,7 +205,7 @@ static void spend(struct run *r)
 	struct maker *m = &r->maker;
 
 	memcpy(m->mac, WIRE_MAC_SERVER, 6);
-	for (u32 group = G_PORT; group < G_BUDGET; group++) {
+	for (u32 group = G_PORT; group < G_COUNT; group++) {
 		u8 *bytes;
 
 		m->count = 0;
@@ -224,6 +224,8 @@ static void spend(struct run *r)
 			l4_udp(m, false, &l, PORT_SHORT, 10);
 		else if (group == G_ECHO)
 			l4_icmp(m, false, &l, 8, 0, 10);
+		else if (group == G_PASS)
+			l4_other(&l, 253, 10);
 		else
 			l4_udp(m, false, &l, PORT_FREE, 10);
 		send4(m, &(struct ip4){ .proto = l.proto }, l.b.b, l.b.n);

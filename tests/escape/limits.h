@@ -23,6 +23,7 @@ enum group {
 	G_VLAN,			/* VLAN 5 */
 	G_BUDGET,		/* two packets to ports 53 and 80 for each source */
 	G_BYTES,		/* 3000 bytes of UDP to port 53 for each source */
+	G_PASS,			/* everything but UDP to port 9 */
 	G_COUNT,
 };
 
@@ -55,7 +56,9 @@ static const char POLICY[] =
 	"- {name: budget, match: {" SOURCES(208, d000) ", dport: [53, 80]},"
 	" rate: 2 packets/d, burst: 2, accounting: exact}\n"
 	"- {name: bytes, match: {" SOURCES(224, e000) ", proto: udp, dport: 53},"
-	" rate: 3000 bytes/d, burst: 3000, accounting: exact}\n";
+	" rate: 3000 bytes/d, burst: 3000, accounting: exact}\n"
+	"- {name: pass, match: {" SOURCES(240, f000) ", proto: udp, dport: 9}, action: pass}\n"
+	"- {name: behind-pass, match: {" SOURCES(240, f000) "}," SPENT;
 
 /* A case of the batch in hand. */
 struct test_case {
@@ -130,6 +133,8 @@ static bool could_be_over(u32 group, const struct test_case *c, const struct got
 		return g->kind == GOT_RAW && (g->what == 43 || g->what == 60);
 	case G_VLAN:
 		return c->marks & MARK_VLAN;
+	case G_PASS:
+		return g->kind != GOT_UDP || g->what != PORT_FREE;
 	case G_ALL:
 	case G_BLOCK:
 		return true;
@@ -157,6 +162,8 @@ static bool is_over(u32 group, const struct test_case *c, const struct got *g)
 		return c->need > 2 && g->kind != GOT_RAW;
 	case G_BYTES:
 		return g->length > 3000;
+	case G_PASS:
+		return !is_on_the_way(g);
 	default:
 		return true;
 	}
@@ -182,6 +189,7 @@ static bool could_be_of(u32 group, u32 proto)
 		return false;
 	case G_ALL:
 	case G_BLOCK:
+	case G_PASS:
 		return true;
 	default:
 		return proto == 17;
@@ -199,6 +207,9 @@ static bool may_drop(u32 group, const struct test_case *c)
 		return true;
 	/* Two firsts of one id: only one of them may speak for the rest, whatever the limits. */
 	if (c->marks & MARK_CONTRADICTION)
+		return true;
+	/* A pass for an IPv4 source is none for that source written as an IPv6 one. */
+	if (group == G_PASS && c->marks & MARK_MAPPED)
 		return true;
 	/* The rest holds where a limit is spent that it could have met. */
 	if (group == G_FREE || group == G_AMPLE)

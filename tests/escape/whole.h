@@ -11,11 +11,12 @@ enum case_mark {
 	MARK_CONTRADICTION = 1 << 1,	/* two firsts of one id */
 	MARK_CUT = 1 << 2,		/* a first fragment without its whole header chain */
 	MARK_TAGS = 1 << 3,		/* more VLAN tags than are read */
-	MARK_DEEP = 1 << 4,		/* more or longer extension headers than are read */
+	MARK_DEEP = 1 << 4,		/* extension headers that are not read on: too many, too long, in odd order */
 	MARK_ODD_FIRST = 1 << 5,	/* options, or headers beside the fragment header */
 	MARK_FAILSAFE = 1 << 7,		/* one goes to a failsafe port, which no limit closes */
 	MARK_MEMORY = 1 << 6,		/* firsts are remembered: see is_sent() */
 	MARK_VLAN = 1 << 8,		/* the first VID that is not 0 is VLAN_LIMITED */
+	MARK_MAPPED = 1 << 9,		/* from ::ffff:a.b.c.d */
 };
 
 
@@ -209,6 +210,18 @@ static struct ext some_ext(struct maker *m, u32 kind)
 	return x;
 }
 
+/*
+ * Adds header `i` of a chain. What is behind a fragment header that follows others is not read on, but
+ * behind lone hop-by-hop options it is; *walked: those before are walked over.
+ */
+static void chain_add_marked(struct maker *m, struct chain *c, const struct ext *x, u32 i, bool *walked)
+{
+	if (x->kind == X_FRAGMENT && *walked && i > (c->first == X_HOP))
+		m->marks |= MARK_DEEP;
+	*walked &= x->kind < X_MOBILITY;
+	chain_add(c, x);
+}
+
 /* The listed: every chain to depth 3 before each kind of transport, in its plainest form. */
 static void make_chain(struct maker *m, u32 index)
 {
@@ -216,6 +229,7 @@ static void make_chain(struct maker *m, u32 index)
 	static struct l4 l;
 	struct ip6 ip = {};
 	u32 depth, final = any(m, FINAL_COUNT);
+	bool walked = true;
 
 	chain_begin(&c);
 	if (index < CHAINS_TO_3 * 3) {
@@ -229,10 +243,10 @@ static void make_chain(struct maker *m, u32 index)
 				break;
 			n -= chains;
 		}
-		for (; depth--; n /= KINDS) {
+		for (u32 i = 0; i < depth; i++, n /= KINDS) {
 			struct ext x = ext_of(CHAIN_KINDS[n % KINDS]);
 
-			chain_add(&c, &x);
+			chain_add_marked(m, &c, &x, i, &walked);
 		}
 	} else {
 		/* Mostly headers that Linux accepts; hop-by-hop only at the front. */
@@ -246,10 +260,13 @@ static void make_chain(struct maker *m, u32 index)
 				   !i && one_in(m, 2) ? X_HOP : PICK(m, X_OPTIONS, X_OPTIONS, X_ROUTING);
 			struct ext x = some_ext(m, kind);
 
-			chain_add(&c, &x);
+			chain_add_marked(m, &c, &x, i, &walked);
 		}
 	}
 	l4_final(m, true, &l, final, any(m, 40));
+	/* AH is walked, too. */
+	if (depth == 8 && l.proto == X_AH)
+		m->marks |= MARK_DEEP;
 	chain_end(m, &c, &ip, &l);
 	if (c.b.n > 4000)
 		m->marks |= MARK_DEEP;
@@ -390,6 +407,7 @@ static void make_mapped(struct maker *m, u32 index)
 	static struct l4 l;
 	u8 src[16] = { [10] = 0xff, [11] = one_in(m, 8) ? 0xfe : 0xff }, own[16];
 
+	m->marks |= MARK_MAPPED;
 	memcpy(src + 12, m->src4, 4);
 	memcpy(own, m->src6, 16);
 	memcpy(m->src6, src, 16);

@@ -449,6 +449,18 @@ static inline void chain_add(struct chain *c, const struct ext *x)
 	}
 }
 
+/* A header that may be two: options, and a transport to `port`, with ACK. */
+static inline void put_two_faced(struct buf *b, u32 next, u32 port)
+{
+	put8(b, next);
+	put8(b, 2);
+	put16(b, port);		/* padding, an unknown option of 19 bytes */
+	put8(b, 19);
+	fill(b, 0, 7);
+	put16(b, 0x5010);
+	fill(b, 0, 10);
+}
+
 static inline struct ext ext_of(u32 kind)
 {
 	return (struct ext){ .kind = kind, .units = kind == X_AH ? 4 : 0, .option = 1 };

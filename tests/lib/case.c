@@ -124,7 +124,7 @@ static const u32 splits[] = { 0, 14, 24, 36, 50, 62 };
 static bool is_parse_error(enum sl_reason reason)
 {
 	return reason == SL_R_TRUNCATED || reason == SL_R_MALFORMED ||
-	       reason == SL_R_EXTHDR_DEPTH;
+	       reason == SL_R_EXTHDR;
 }
 
 /* False where the kernel does not split test frames. */

@@ -161,7 +161,7 @@ static u8 step_of(enum sl_reason reason)
 	case SL_R_VLAN_DEPTH:
 	case SL_R_TRUNCATED:
 	case SL_R_MALFORMED:
-	case SL_R_EXTHDR_DEPTH:
+	case SL_R_EXTHDR:
 	case SL_R_NO_RULES:
 	case SL_R_COUNT:
 		break;
