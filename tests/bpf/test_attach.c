@@ -121,6 +121,32 @@ ATTACH_TEST(test_slots_are_not_shared)
 	expect_seen(f, 100);
 }
 
+/* A bridge above keeps its program, the dispatcher's too, while its port's comes and goes. */
+ATTACH_TEST(test_below_a_bridge)
+{
+	struct dp_attachment upper;
+	u32 before;
+
+	make_veth(1500);
+	run("ip link add br0 type bridge");
+	run("ip link set s0 master br0");
+	assert_int_equal(dp_attach(f->dp, "br0", MODE_AUTO, SLOT + 1, &upper, &f->err), 0);
+	before = xdp_id("br0");
+	attach(f, "s0", MODE_AUTO);
+	assert_int_equal(xdp_id("br0"), before);
+	send_frames("p0", 100, 64, 0);
+	expect_seen(f, 100);
+	assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
+	assert_int_equal(xdp_id("s0"), 0);
+	assert_int_equal(xdp_id("br0"), before);
+	assert_int_equal(dp_attach(f->dp, "br0", MODE_AUTO, SLOT + 1, &upper, &f->err), 0);
+	assert_int_equal(xdp_id("br0"), before);
+	assert_int_equal(upper.mode, MODE_GENERIC);
+	attach(f, "s0", MODE_AUTO);
+	assert_int_equal(dp_detach(f->dp, "br0", &f->err), 0);
+	assert_int_not_equal(xdp_id("s0"), 0);
+}
+
 /* Attached without libxdp's dispatcher, as every program is where the kernel has no freplace. */
 ATTACH_TEST(test_others_program_stays)
 {
