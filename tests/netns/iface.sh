@@ -103,6 +103,14 @@ rename s1 wan0
 NAME_NOW=wan0
 check_true "status shows the new name" wait_for 5 shown s1 "native, renamed: wan0"
 probe "renamed" 1 10.2.2.1 100 20 20
+attached_by_doctor() {
+	on_server "$BIN/sluicectl" -s "$SOCKET" doctor -o json |
+		jq -r --arg i "$1" '.checks[] | select(.check == "attached" and .interface == $i) | "\(.level): \(.found)"'
+}
+check_is "doctor looks at it" "$(attached_by_doctor wan0)" "ok: in native mode"
+check_is "another mode for the old name" "$(refused attach s1 --mode generic)" \
+	"sluicectl: s1 was renamed to wan0: configure that name to change its mode"
+probe "still limited" 1 10.2.2.5 100 20 20
 daemon_kill TERM
 daemon_run
 check_true "a new daemon follows it" shown s1 "native, renamed: wan0"
@@ -157,6 +165,7 @@ moved_probe() {
 }
 check_true "status shows it" wait_for 5 shown s2 moved
 moved_probe "moved" 10.3.1.1 20
+check_is "doctor names it" "$(attached_by_doctor s2)" "warn: moved to another network namespace: its limits hold there"
 check_true "detach" ctl detach s2
 moved_probe "detached" 10.3.1.1 100
 check_is "no longer listed" "$(mode_of s2)" ""

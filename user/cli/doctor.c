@@ -118,6 +118,8 @@ static void run_interface(struct doctor *d, const char *name)
 	json_array_foreach(json_object_get(d->status, "interfaces"), i, entry)
 		if (!strcmp(text_of(entry, "name"), name))
 			d->iface = entry;
+	if (text_of(d->iface, "renamed")[0])
+		d->ifname = text_of(d->iface, "renamed");
 	run_checks(d, doctor_nic_checks);
 	d->ifname = NULL;
 }

@@ -58,8 +58,10 @@ static void attached(struct doctor *d)
 	const char *state = text_of(d->iface, "state");
 	char mend[96];
 
-	snprintf(mend, sizeof(mend), "sluicectl attach %s", d->ifname);
-	if (absent(d))
+	snprintf(mend, sizeof(mend), "sluicectl %s %s", strcmp(state, "moved") ? "attach" : "detach", d->ifname);
+	if (!strcmp(state, "moved"))
+		doctor_found(d, LEVEL_WARN, mend, "moved to another network namespace: its limits hold there");
+	else if (absent(d))
 		doctor_found(d, LEVEL_WARN, "ip link shows the interfaces; correct interfaces: in the configuration",
 			     "there is no such interface here; it is attached when it appears");
 	else if (!d->iface)

@@ -61,6 +61,11 @@ struct iface {
 	u64 marks_losses;		/* since the start: others detached the mark reader */
 };
 
+static inline const char *iface_name_now(const struct iface *iface)
+{
+	return iface->renamed[0] ? iface->renamed : iface->name;
+}
+
 /* Counters of a limit's earlier slots (it gets another when its kind changes). */
 struct limit_base {
 	char name[SL_NAME_MAX];

@@ -50,14 +50,9 @@ static u32 index_now(const struct iface *iface)
 	return ifindex;
 }
 
-static const char *name_now(const struct iface *iface)
-{
-	return iface->renamed[0] ? iface->renamed : iface->name;
-}
-
 static bool is_attached(const struct iface *iface)
 {
-	return iface->attached && iface->at.ifindex == index_now(iface);
+	return iface->attached && iface->at.ifindex && iface->at.ifindex == index_now(iface);
 }
 
 /* Notes under which name an attached interface is found now. */
@@ -258,7 +253,7 @@ static int attach_one(struct packet_host *host, struct iface *iface, enum attach
 			 " (its driver does not do native)" : "",
 		 iface->at.dispatcher ? ", behind libxdp's dispatcher" : "");
 	/* Attaching switched it off if the card allows that. */
-	if (vlan_offload_get(name_now(iface), &vlan_hidden) == 0 && vlan_hidden)
+	if (vlan_offload_get(iface_name_now(iface), &vlan_hidden) == 0 && vlan_hidden)
 		log_warn("%s: its card takes VLAN tags out of frames and does not stop: limits on "
 			 "vlan take its frames for untagged",
 			 iface->name);
@@ -292,8 +287,13 @@ static int change_mode(struct packet_host *host, struct iface *iface, enum attac
 {
 	enum attach_mode before = iface->at.mode;
 	struct sl_err ignored;
-	int r = detach_one(host, iface, err);
+	int r;
 
+	/* Detached, it could not be found any more. */
+	if (iface->renamed[0])
+		return sl_err_set(err, EBUSY, "%s was renamed to %s: configure that name to change its mode",
+				  iface->name, iface->renamed);
+	r = detach_one(host, iface, err);
 	if (!r)
 		r = attach_one(host, iface, mode, err);
 	if (r < 0 && !iface->attached && attach_one(host, iface, before, &ignored) < 0)

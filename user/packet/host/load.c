@@ -121,9 +121,9 @@ static void look_at_link(struct load *load, struct packet_host *host, u32 slot, 
 		link->share = LOAD_UNKNOWN;
 		link->speed_at_ns = 0;
 		link->ifindex = host->iface[slot].at.ifindex;
-		ask_speed(link, host->iface[slot].name, now_ns);
+		ask_speed(link, iface_name_now(&host->iface[slot]), now_ns);
 	} else {
-		ask_speed(link, host->iface[slot].name, now_ns);
+		ask_speed(link, iface_name_now(&host->iface[slot]), now_ns);
 		link->share = (double)(bits - link->bits) * (double)SL_NS_PER_SEC /
 			      (double)(now_ns - load->at_ns) / (double)link->speed_bps;
 	}
