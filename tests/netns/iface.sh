@@ -13,7 +13,7 @@ lab_link 1 2 9000
 daemon_start <<'YAML'
 interfaces: [{name: s0}]
 limits:
-  - {name: slow, match: {src: '10.0.0.0/8'}, rate: 1 packets/m, burst: 20}
+  - {name: slow, match: {src: '10.0.0.0/8'}, rate: 1 packets/h, burst: 20}
   - {name: bytes, match: {src: 172.16.0.0/12}, rate: 9000 bytes/m, burst: 90000}
 YAML
 
