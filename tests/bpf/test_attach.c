@@ -267,6 +267,74 @@ ATTACH_TEST(test_purge_leaves_nothing)
 	assert_int_not_equal(access(f->pin_dir, F_OK), 0);
 }
 
+/* A pin of another layout: the kernel would copy its values over what stands behind the record. */
+ATTACH_TEST(test_pin_of_another_layout)
+{
+	static const struct {
+		const char *name;
+		enum bpf_map_type type;
+		u32 value_size, entries;
+	} wrong[] = {
+		{ "attached", BPF_MAP_TYPE_ARRAY, 16384, 64 },
+		{ "attached", BPF_MAP_TYPE_ARRAY, 64, 1 },
+		{ "attached", BPF_MAP_TYPE_PERCPU_ARRAY, 64, 64 },
+		{ "progs", BPF_MAP_TYPE_ARRAY, 4, 64 },
+		{ "stages", BPF_MAP_TYPE_PROG_ARRAY, 4, 1 },
+	};
+	struct dp *dp = NULL;
+	char path[128];
+
+	make_veth(1500);
+	attach(f, "s0", MODE_AUTO);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		int fd = bpf_map_create(wrong[i].type, "wrong", 4, wrong[i].value_size,
+					wrong[i].entries, NULL);
+
+		snprintf(path, sizeof(path), "%s/%s", f->pin_dir, wrong[i].name);
+		run("mv %s %s_kept", path, path);
+		assert_int_equal(bpf_obj_pin(fd, path), 0);
+		close(fd);
+		assert_int_equal(attach_stub(f->pin_dir, "s0", MODE_AUTO, ATTACH_JOIN, SLOT, &f->at,
+					     &f->err), -EPROTO);
+		assert_non_null(strstr(f->err.message, path));
+		assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), -EPROTO);
+		assert_int_equal(dp_purge(f->pin_dir, &f->err), -EPROTO);
+		assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &dp, NULL, &f->err), -EPROTO);
+		run("mv %s_kept %s", path, path);
+	}
+	/* Nothing was touched. */
+	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
+}
+
+/* A pin_dir that others can write or replace, or that is none. */
+ATTACH_TEST(test_pin_dir_is_roots)
+{
+	struct dp *dp = NULL;
+	char link[80];
+
+	make_veth(1500);
+	attach(f, "s0", MODE_AUTO);
+	run("chown 65534 %s", f->pin_dir);
+	assert_int_equal(attach_stub(f->pin_dir, "s0", MODE_AUTO, ATTACH_JOIN, SLOT, &f->at, &f->err),
+			 -EPERM);
+	assert_non_null(strstr(f->err.message, "uid 65534"));
+	assert_int_equal(dp_purge(f->pin_dir, &f->err), -EPERM);
+	assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &dp, NULL, &f->err), -EPERM);
+	run("chown 0 %s && chmod 0770 %s", f->pin_dir, f->pin_dir);
+	assert_int_equal(dp_purge(f->pin_dir, &f->err), -EPERM);
+	run("chmod 0700 %s", f->pin_dir);
+	snprintf(link, sizeof(link), "%s-link", f->pin_dir);
+	assert_int_equal(symlink(f->pin_dir, link), 0);
+	assert_int_equal(dp_purge(link, &f->err), -ENOTDIR);
+	unlink(link);
+	assert_int_equal(dp_purge("/tmp", &f->err), -ENOTDIR);
+	run("mkdir -m 0777 %s-all && mv %s %s-all/sluice", f->pin_dir, f->pin_dir, f->pin_dir);
+	snprintf(link, sizeof(link), "%s-all/sluice", f->pin_dir);
+	assert_int_equal(detach_stub(link, "s0", &f->err), -EPERM);
+	run("mv %s-all/sluice %s && rmdir %s-all", f->pin_dir, f->pin_dir, f->pin_dir);
+	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
+}
+
 /* Pins removed by hand under a running stub: it passes everything, and blocks no later program. */
 
 ATTACH_TEST(test_stub_without_pins_passes)

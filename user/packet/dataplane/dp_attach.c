@@ -58,7 +58,9 @@ static int pins_open(const char *dir, struct pins *ret, struct sl_err *err)
 	struct bpf_map_info info;
 	int rc;
 
-	rc = own_map_open(dir, OWN_PROGS, &pins.progs_fd, err);
+	rc = pin_dir_check(dir, err);
+	if (rc == 0)
+		rc = own_map_open(dir, OWN_PROGS, &pins.progs_fd, err);
 	if (rc == 0)
 		rc = own_map_open(dir, OWN_ATTACHED, &pins.attached_fd, err);
 	if (rc == 0)

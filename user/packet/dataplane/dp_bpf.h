@@ -145,11 +145,16 @@ struct sl_established *dp_bpf_established(struct dp *dp);
 
 /* Makes the directory itself; -ENODEV with a message if it is not on a BPF file system. */
 int pin_dir_make(const char *pin_dir, bool *ret_made, struct sl_err *err);
+/*
+ * Refuses a pin_dir that is none: not a directory of a BPF file system (-ENOTDIR), or one that others
+ * than root can write or replace (-EPERM). -ENOENT if there is none.
+ */
+int pin_dir_check(const char *pin_dir, struct sl_err *err);
 /* Removes all pins, and the directory. */
 int unpin_all(const char *pin_dir, struct sl_err *err);
 /* pin_dir/name into buf of PATH_MAX bytes; returns buf. */
 const char *pin_path(const char *pin_dir, const char *name, char *buf);
-/* Opens the pinned map; -ENOENT if it is not pinned. */
+/* Opens the pinned map; -ENOENT if it is not pinned, -EPROTO if it has another layout. */
 int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err);
 /* Opens the pinned map, or makes and pins it. */
 int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err);

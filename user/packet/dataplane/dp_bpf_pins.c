@@ -184,6 +184,36 @@ int pin_dir_make(const char *pin_dir, bool *ret_made, struct sl_err *err)
 	if (!*ret_made && errno != EEXIST)
 		return sl_err_set(err, errno, "cannot make %s: %s%s", pin_dir, strerror(errno),
 				  strchr(pin_dir + (slash - parent) + 1, '.') ? ": a BPF file system takes no name with a dot" : "");
+	return pin_dir_check(pin_dir, err);
+}
+
+static bool is_roots(const struct stat *st)
+{
+	return st->st_uid == 0 || st->st_uid == geteuid();
+}
+
+int pin_dir_check(const char *pin_dir, struct sl_err *err)
+{
+	char parent[PATH_MAX];
+	struct stat st;
+	char *slash;
+
+	if (lstat(pin_dir, &st) < 0)
+		return sl_err_set(err, errno, "cannot open pin_dir %s: %s", pin_dir, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || !is_bpffs(pin_dir))
+		return sl_err_set(err, ENOTDIR, "pin_dir %s is not a directory of a BPF file system", pin_dir);
+	if (!is_roots(&st) || st.st_mode & (S_IWGRP | S_IWOTH))
+		return sl_err_set(err, EPERM, "pin_dir %s: its owner is uid %u, its mode %04o: it must be root's, and "
+				  "nobody else may write there; remove it, or choose another pin_dir",
+				  pin_dir, st.st_uid, st.st_mode & 07777);
+	snprintf(parent, sizeof(parent), "%s", pin_dir);
+	slash = strrchr(parent, '/');
+	if (slash && slash != parent)
+		*slash = '\0';
+	if (stat(parent, &st) < 0 || !is_roots(&st) ||
+	    (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX)))
+		return sl_err_set(err, EPERM, "pin_dir %s: others than root can replace it, since %s is not root's, or "
+				  "writable without the sticky bit; choose another pin_dir", pin_dir, parent);
 	return 0;
 }
 
@@ -226,15 +256,27 @@ static const struct {
 	[OWN_STAGES] = { "stages", BPF_MAP_TYPE_PROG_ARRAY, sizeof(u32), SL_STAGES_MAX },
 };
 
+/* The kernel copies as many bytes as the map's values have, whatever room there is. */
 int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err)
 {
+	struct bpf_map_info info = { .type = 0 };
 	char path[PATH_MAX];
-	int fd = bpf_obj_get(pin_path(pin_dir, own[which].name, path));
+	int fd = bpf_obj_get(pin_path(pin_dir, own[which].name, path)), rc = 0;
 
 	if (fd < 0)
 		return sl_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	*ret_fd = fd;
-	return 0;
+	if (map_info(fd, &info) < 0)
+		rc = sl_err_set(err, errno, "cannot look at %s: %s", path, strerror(errno));
+	else if (info.type != own[which].type || info.key_size != sizeof(u32) ||
+		 info.value_size != own[which].value_size || info.max_entries != own[which].entries)
+		rc = sl_err_set(err, EPROTO, "%s has another version's layout (type %u, %u x %u bytes, this version's: type %u, %u x %u): with that version, run sluiced --purge",
+				path, info.type, info.max_entries, info.value_size,
+				own[which].type, own[which].entries, own[which].value_size);
+	if (rc < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return rc;
 }
 
 int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err)
@@ -300,7 +342,8 @@ static bool is_others_version(const char *pin_dir)
 
 	if (fd < 0)
 		return false;
-	other = map_info(fd, &info) == 0 && info.value_size == sizeof(state) &&
+	other = map_info(fd, &info) == 0 && info.type == BPF_MAP_TYPE_ARRAY &&
+		info.key_size == sizeof(zero) && info.value_size == sizeof(state) &&
 		bpf_map_lookup_elem(fd, &zero, &state) == 0 && state.abi_version &&
 		state.abi_version != SL_ABI_VERSION;
 	close(fd);
@@ -337,17 +380,17 @@ static int unpin_others(const char *pin_dir, struct sl_err *err)
 
 int pins_take_over(const struct bpf_object *object, const char *pin_dir, bool *ret_other, struct sl_err *err)
 {
-	struct bpf_map_info info;
 	struct bpf_map *map;
 	bool other;
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (pinned_info(pin_dir, own[i].name, &info) == 0 &&
-		    (info.type != own[i].type || info.value_size != own[i].value_size ||
-		     info.max_entries != own[i].entries))
-			return sl_err_set(err, EPROTO, "%s/%s has another version's layout (%u x %u bytes, this version's: %u x %u): with that version, run sluiced --purge",
-					  pin_dir, own[i].name, info.max_entries, info.value_size,
-					  own[i].entries, own[i].value_size);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		int fd, rc = own_map_open(pin_dir, i, &fd, err);
+
+		if (rc == 0)
+			close(fd);
+		else if (rc == -EPROTO)
+			return rc;
+	}
 	other = is_others_version(pin_dir);
 	bpf_object__for_each_map(map, object)
 		if (!bpf_map__is_internal(map))
