@@ -18,6 +18,8 @@ sed "s|@PREFIX@|/usr|; s|@SYSCONFDIR@|/etc|g" "$REPO/scripts/sluiced.service" > 
 score=$(SYSTEMD_COLORS=0 systemd-analyze security --offline=true "$UNIT" 2> /dev/null |
 	sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p')
 check "systemd-analyze security" "${score:-none}" 0 4.0
+check_is "no core dumps, and of /sys only the pins are written" \
+	"$(grep -E '^(LimitCORE|ReadOnlyPaths)=' "$UNIT" | tr '\n' ' ')" "LimitCORE=0 ReadOnlyPaths=/proc/sys /sys "
 check_is "a reload needs no kill" "$(grep -c '^ExecReload=.*kill' "$UNIT")" 0
 
 # ---------------------------------------------------------------- how it is built
@@ -91,7 +93,20 @@ check_true "it writes its log" wait_for 5 logged
 daemon_kill TERM
 daemon_run
 check_is "a new daemon has the same attachment" "$(metric sluice_interface_info interface=s0 mode=native)" 1
+
+# ---------------------------------------------------------------- its helper
+
+helper=$(pgrep -P "$DAEMON_PID")
+check_is "the helper was run, not only forked" "$(tr '\0' ' ' < "/proc/$helper/cmdline")" "sluiced-attach $PIN "
+# The first address of the program, which an address space of the same fork would share.
+base() { head -n 1 "/proc/$1/maps"; }
+check_true "in an address space of its own" test "$(base "$helper")" != "$(base "$DAEMON_PID")"
+links() { readlink "/proc/$1"/fd/* | grep -E '^(socket|/)' | sort -u; }
+check_is "with no descriptor of the daemon but the log" "$(comm -12 <(links "$helper") <(links "$DAEMON_PID") |
+	grep -vE "^(/dev/null|$(readlink "/proc/$DAEMON_PID/fd/0" "/proc/$DAEMON_PID/fd/1" "/proc/$DAEMON_PID/fd/2" | paste -sd'|'))$")" ""
+stand_still "$helper"
 daemon_kill TERM
+check_is "sluiced ends no earlier than its helper" "$(kill -0 "$helper" 2>&1 | grep -c 'No such process')" 1
 check_is "nothing was refused" "$(grep -ciE 'not permitted|read-only|not read-only|denied' "$LAB/daemon.log")" 0
 
 lab_done

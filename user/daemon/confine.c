@@ -11,12 +11,13 @@
  * The filter is a deny list (EPERM), not an allow list: libbpf, libevent and libc may change
  * their system calls with any update, and SIGSYS in production would stop the limiter. Denied are
  * the calls that turn a hijacked daemon into something else: running programs, loading modules,
- * mounting, changing namespaces, reading other processes, setting the clock, and io_uring, whose
+ * mounting, changing or making namespaces, reading other processes, setting the clock, and io_uring, whose
  * operations a filter cannot see.
  */
 #include "daemon/confine.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <stdbool.h>
 #include <string.h>
@@ -26,6 +27,11 @@
 
 #include "sluice/types.h"
 
+#ifdef __s390x__
+#define CLONE_FLAGS_ARGUMENT 1
+#else
+#define CLONE_FLAGS_ARGUMENT 0
+#endif
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const refused_calls[] = {
@@ -77,6 +83,22 @@ static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *
 	return r;
 }
 
+/*
+ * clone() with one of these flags. The flags of clone3() are out of a filter's reach: without it, libc
+ * makes threads by clone().
+ */
+static int refuse_namespaces(scmp_filter_ctx filter)
+{
+	static const scmp_datum_t flags[] = { CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+					      CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET };
+	int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+
+	for (size_t i = 0; !r && i < COUNT(flags); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+				     SCMP_CMP(CLONE_FLAGS_ARGUMENT, SCMP_CMP_MASKED_EQ, flags[i], flags[i]));
+	return r;
+}
+
 static int filter_calls(struct sl_err *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -94,6 +116,8 @@ static int filter_calls(struct sl_err *err)
 			r = 0;
 	}
 	if (!r)
+		r = refuse_namespaces(filter);
+	if (!r)
 		r = seccomp_load(filter);
 	if (filter)
 		seccomp_release(filter);
@@ -110,6 +134,11 @@ static int confine(const cap_value_t *keep, int count, struct sl_err *err)
 		r = drop_capabilities(keep, count, err);
 	if (r < 0)
 		return r;
+#ifndef __SANITIZE_ADDRESS__	/* see ptrace above */
+	/* No core dump, and no debugger of the same user: keys and tokens are in memory. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return sl_err_set(err, errno, "cannot switch core dumps off: %s", strerror(errno));
+#endif
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return sl_err_set(err, errno, "cannot set no_new_privs: %s", strerror(errno));
 	return filter_calls(err);

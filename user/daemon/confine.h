@@ -7,7 +7,7 @@
 
 /*
  * Keeps CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON; drops all others, also from the bounding set;
- * sets no_new_privs; installs the system call filter. 0, or -errno and err.
+ * sets no_new_privs; allows no core dumps; installs the system call filter. 0, or -errno and err.
  */
 int confine_daemon(struct sl_err *err);
 

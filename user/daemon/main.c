@@ -4,8 +4,10 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
+#include "daemon/confine.h"
 #include "daemon/start.h"
 #include "lib/log.h"
 #include "version.h"
@@ -65,6 +67,10 @@ int main(int argc, char **argv)
 	bool purge = false;
 	int option, r;
 
+	if (argc == 2 && !strcmp(argv[0], HELPER_NAME)) {
+		log_open("sluiced", level);
+		return helper_main(argv[1], confine_helper);
+	}
 	while ((option = getopt_long(argc, argv, "c:s:rvVh", options, NULL)) != -1) {
 		switch (option) {
 		case 'c':

@@ -3,7 +3,7 @@
  * start.c - see start.h.
  *
  * The order matters: steps that can fail without side effects come first (the file, the lock, the
- * sockets); the helper is forked before there is anything that it should not inherit; privileges
+ * sockets); the helper is started before there is anything that it should not inherit; privileges
  * are dropped after the last step that needs them and before the first client is served.
  */
 #include "daemon/start.h"
@@ -94,8 +94,8 @@ static void on_child(evutil_socket_t signal_number, short what, void *arg)
 		return;
 	log_error("the attach helper has died: attach and detach fail until sluiced is restarted; "
 		  "limits stay in force");
-	close(d->packets.helper.fd);
-	d->packets.helper.fd = -1;
+	d->packets.helper.pid = 0;
+	helper_stop(&d->packets.helper);
 }
 
 static int watch_signals(struct daemon *d, struct sl_err *err)
@@ -228,7 +228,7 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r && !d->packets.absent)
 		r = needs_check(err);
 	if (!r && !d->packets.absent)
-		r = helper_start(&d->packets.helper, d->running.file->pin_dir, confine_helper, err);
+		r = helper_start(&d->packets.helper, d->running.file->pin_dir, err);
 	if (!r)
 		r = handover_lock(&d->handover, d->running.state_dir, d->replace, err);
 	if (!r)
@@ -356,6 +356,7 @@ void start_revert(struct daemon *d)
 
 	control_stop(&d->commands);
 	handover_stop(&d->handover);
+	helper_stop(&d->packets.helper);
 	metrics_listen_stop();
 	persist_close(&d->running);
 	http_tier_finish(d);
@@ -368,8 +369,6 @@ void start_revert(struct daemon *d)
 	packet_host_free(&d->packets);
 	if (d->packets.dp)
 		d->packets.dp->ops->close(d->packets.dp);
-	if (d->packets.helper.fd >= 0)
-		close(d->packets.helper.fd);
 	/* Set by load(); before it, one of them may belong to the command line. */
 	loaded = d->running.file;
 	rules_free(&d->running);	/* writes what feeds reported into state_dir */

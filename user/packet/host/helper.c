@@ -3,6 +3,7 @@
 #include "packet/host/helper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <utmp.h>
 
@@ -18,6 +20,8 @@
 
 /* A slow machine verifies a program in a second; this is for a kernel that hangs. */
 #define HELPER_TIMEOUT_S 30
+#define HELPER_EXIT_MS 2000
+#define HELPER_FD 3		/* its end of the socket pair */
 
 enum helper_op {
 	HELPER_ATTACH,
@@ -69,42 +73,55 @@ static void helper_serve(const char *pin_dir, const struct helper_request *reque
 	}
 }
 
-static void helper_main(int fd, const char *pin_dir, helper_confine_fn confine)
+int helper_main(const char *pin_dir, helper_confine_fn confine)
 {
 	struct sl_err err = { .message = "" };
 	struct helper_request request;
 	struct helper_reply reply;
 
-	/*
-	 * Ctrl-C signals the whole process group; the helper exits at the end of file on the
-	 * socket.
-	 */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	prctl(PR_SET_NAME, "sluiced-attach");
+	prctl(PR_SET_NAME, HELPER_NAME);
 	if (confine(&err) < 0) {
 		log_error("attach helper: %s", err.message);
-		_exit(1);
+		return 1;
 	}
 	for (;;) {
-		ssize_t n = recv(fd, &request, sizeof(request), 0);
+		ssize_t n = recv(HELPER_FD, &request, sizeof(request), 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n != sizeof(request))
-			_exit(0);
+			return 0;
 		request.ifname[sizeof(request.ifname) - 1] = '\0';
 		helper_serve(pin_dir, &request, &reply);
-		if (send(fd, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
-			_exit(0);
+		if (send(HELPER_FD, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
+			return 0;
 	}
 }
 
 /* ------------------------------------------------------------------ in the daemon */
 
-int helper_start(struct helper *helper, const char *pin_dir, helper_confine_fn confine,
-		 struct sl_err *err)
+/* In the child: another stack canary and address space than the daemon's, and none of its descriptors. */
+static void become_helper(int fd, const char *pin_dir)
+{
+	char *const argv[] = { HELPER_NAME, (char *)pin_dir, NULL };
+
+	/*
+	 * Ctrl-C and systemd signal all processes; the helper exits at the end of file on the socket.
+	 * Ignored signals stay ignored.
+	 */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	if (dup2(fd, HELPER_FD) < 0 || fcntl(HELPER_FD, F_SETFD, 0) < 0 ||
+	    close_range(HELPER_FD + 1, ~0U, 0) < 0)
+		log_error("attach helper: cannot prepare its descriptors: %s", strerror(errno));
+	else
+		execv("/proc/self/exe", argv);
+	log_error("attach helper: cannot run /proc/self/exe: %s", strerror(errno));
+	_exit(1);
+}
+
+int helper_start(struct helper *helper, const char *pin_dir, struct sl_err *err)
 {
 	struct timeval timeout = { .tv_sec = HELPER_TIMEOUT_S };
 	int pair[2];
@@ -117,15 +134,37 @@ int helper_start(struct helper *helper, const char *pin_dir, helper_confine_fn c
 		close(pair[1]);
 		return sl_err_set(err, errno, "fork: %s", strerror(errno));
 	}
-	if (helper->pid == 0) {
-		close(pair[0]);
-		helper_main(pair[1], pin_dir, confine);
-	}
+	if (helper->pid == 0)
+		become_helper(pair[1], pin_dir);
 	close(pair[1]);
 	helper->fd = pair[0];
 	setsockopt(helper->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	setsockopt(helper->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	return 0;
+}
+
+/* True if it is gone within `ms`. */
+static bool wait_gone(struct helper *helper, int ms)
+{
+	for (; ms > 0; ms--) {
+		if (waitpid(helper->pid, NULL, WNOHANG) != 0)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+void helper_stop(struct helper *helper)
+{
+	if (helper->fd >= 0)
+		close(helper->fd);
+	helper->fd = -1;
+	if (helper->pid > 0 && !wait_gone(helper, HELPER_EXIT_MS)) {
+		log_warn("the attach helper does not exit: killing it");
+		kill(helper->pid, SIGKILL);
+		wait_gone(helper, HELPER_EXIT_MS);
+	}
+	helper->pid = 0;
 }
 
 static int helper_gone(struct helper *helper, struct sl_err *err)

@@ -4,8 +4,9 @@
  *
  * libxdp finds programs by id, which needs CAP_SYS_ADMIN; finding the owner of a socket needs
  * CAP_SYS_PTRACE. The daemon, which parses input of clients, must not have these capabilities. So
- * it forks a small process before it parses anything but the configuration. The two share only the
- * pins; the helper has four requests, over a socket pair.
+ * it runs itself as another process (/proc/self/exe, named HELPER_NAME) before it parses anything but
+ * the configuration. The two share only the pins; the helper has four requests, over a socket pair. By
+ * exec its stack canary and addresses are its own: what a client learns of the daemon's is no use there.
  *
  * It finishes its request and exits when the daemon does (end of file on the socket). It cannot be
  * started again once privileges are dropped: if it dies, attach and detach are refused with a
@@ -28,12 +29,19 @@ struct helper {
 /* Drops capabilities that the helper does not need: 0, or -errno and err. */
 typedef int (*helper_confine_fn)(struct sl_err *err);
 
+#define HELPER_NAME "sluiced-attach"	/* its argv[0]; argv[1] is pin_dir */
+
 /*
- * Forks it; it calls `confine` first. pin_dir as in dp_bpf_open(), which must have made the pins
- * before the first request.
+ * Runs it. pin_dir as in dp_bpf_open(), which must have made the pins before the first request.
  */
-int helper_start(struct helper *helper, const char *pin_dir, helper_confine_fn confine,
-		 struct sl_err *err);
+int helper_start(struct helper *helper, const char *pin_dir, struct sl_err *err);
+/*
+ * Ends it, and waits for it (some seconds at most, then it is killed): a service manager may wait for
+ * the last process of the service, and not see it exit after the daemon. Again, or without one: nothing.
+ */
+void helper_stop(struct helper *helper);
+/* The helper itself, as main() calls it: calls `confine`, then serves. Returns its exit code. */
+int helper_main(const char *pin_dir, helper_confine_fn confine);
 
 /* attach_stub(), detach_stub(), dp_purge(), run by the helper. */
 int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mode,
