@@ -24,7 +24,11 @@ limits:
   - {name: web, match: {proto: udp, dport: 9}, rate: 10 packets/h, burst: 10}
 # An address that comes with the network: it can be listened on before.
 metrics: {listen: 192.0.2.2:9190}
+http: {listen: [127.0.0.1:8180], rules: /etc/sluice/rules.d}
 END
+mkdir -p /etc/sluice/rules.d
+echo '{domain: api, descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]}' \
+	> /etc/sluice/rules.d/api.yaml
 printf '[Match]\nName=%s\n[Network]\nAddress=192.0.2.2/24\nLinkLocalAddressing=no\n' "$interface" \
 	> /etc/systemd/network/wire.network
 cat > /etc/count.nft << 'END'
