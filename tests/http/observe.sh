@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What is published of decisions: the decision log (sampled, hashed, rotated), values in metrics, the
-# scale of an elastic limit that follows a load signal; and that hashed values stay hidden.
+# scale of an elastic limit that follows a load signal; and that values stay hidden from all but the
+# control socket.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin observe "$@"
@@ -36,6 +37,8 @@ check_is "it has the code" "$(jq -rs '[.[].code] | join(" ")' "$LOG")" "OK OK OV
 check_is "the frontend" "$(jq -rs '.[0].api' "$LOG")" v1_check
 check_is "the rule" "$(jq -rs '.[0].statuses[0].rule' "$LOG")" api/user
 check_is "one value has one hash" "$(jq -rs '[.[:4][].statuses[0].entries[0][1]] | unique | length' "$LOG")" 1
+check_is "which commands show" "hash:$(jq -rs '.[0].statuses[0].entries[0][1]' "$LOG")" \
+	"$(ctl -o json user show api/user bob | jq -r .hash)"
 check_is "the log does not contain the value" "$(grep -cE 'bob|192\.0\.2\.7|bytes' "$LOG")" 0
 check_is "a candidate beside a limit does not decide" "$(http_passed 3 api seat=1)" 2
 check_true "each of these is a line" wait_for 5 lines 8
@@ -89,6 +92,39 @@ check "their number is bounded" "$(metrics | grep -c '^sluice_decisions_total{.*
 check_is "decisions of other values are counted, too" "$(metric sluice_decisions_total rule=plan verdict=ok)" 15
 metrics | sed '1,/^$/d' > "$LAB/metrics"
 check_true "promtool finds nothing" promtool check metrics < "$LAB/metrics"
+
+# ---------------------------------------------------------------- values are not shown to others
+
+http_rules keys <<'YAML'
+  - {key: token, rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: team, values: plain, rate_limit: {unit: day, requests_per_unit: 2}}
+YAML
+token_rule() { http_check keys token=peek --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = 2 ]; }
+check_true "rules of tokens" wait_for 5 token_rule
+http_passed 4 keys token=sk-secret-1 > /dev/null
+http_passed 4 keys team=open-team-1 > /dev/null
+page() { curl -s -H 'X-Sluice-Token: 0123456789abcdef-lab' http://127.0.0.1:9810/status.json > "$LAB/page" && grep -q open-team-1 "$LAB/page"; }
+check_true "the status page has a value that is plain" wait_for 5 page
+hash=$(ctl -o json user show keys/token sk-secret-1 | jq -r .hash)
+check_true "and of the other its hash" grep -q "$hash" "$LAB/page"
+check_is "the socket has the value: by its hash" "$(ctl -o json user show keys/token "$hash" | jq -r .value)" sk-secret-1
+check_true "in lists, too" grep -q sk-secret-1 <(ctl user top)
+check_true "and in events" grep -q sk-secret-1 <(ctl events list)
+check_true "limits of its own, by the hash" ctl user set keys/token "$hash" rate='5 requests/d'
+check_is "are those of the value" "$(http_passed 9 keys token=sk-secret-1)" 3
+check_true "and are lifted" ctl user unset keys/token "$hash"
+check_is "a hash that nobody has" "$(ctl user show keys/token hash:0123456789abcdef 2>&1 | grep -c 'accepted: the value itself')" 1
+ctl user set keys/token sk-secret-1 rate=none > "$LAB/out" 2>&1
+page
+daemon_kill TERM
+daemon_run
+check_is "the history has it by its value" "$(ctl -o json why keys/token sk-secret-1 | jq -r '.events[0].value')" "$hash"
+check_is "and by its hash" "$(ctl -o json why keys/token "$hash" | jq '.events | length')" 1
+check_is "which is the same after a restart" "$(ctl -o json user show keys/token sk-secret-1 | jq -r .hash)" "$hash"
+check_is "what is plain, by its value" "$(ctl -o json why keys/team open-team-1 | jq -r '.events[0].value')" open-team-1
+check_is "nothing but root's live changes has the value" \
+	"$(grep -rlaF sk-secret-1 "$LAB/state" "$LAB/daemon.log" "$LAB/page" | grep -v 'live.json\|/history/')" ""
+check_is "and those are root's" "$(find "$LAB/state" \( -name live.json -o -path '*/history/*' -o -name values.key \) -type f -perm /077)" ""
 
 # ---------------------------------------------------------------- elastic
 

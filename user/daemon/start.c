@@ -43,6 +43,7 @@
 #include "packet/dataplane/dp_sim.h"
 #include "request/server/worker.h"
 #include "lib/log.h"
+#include "lib/value_hash.h"
 
 #define NO_BUCKETS 64
 
@@ -231,6 +232,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 		r = helper_start(&d->packets.helper, d->running.file->pin_dir, err);
 	if (!r)
 		r = handover_lock(&d->handover, d->running.state_dir, d->replace, err);
+	if (!r)
+		r = value_hash_open(d->running.state_dir, err);
 	if (!r)
 		r = live_load(d->running.state_dir, &d->running.live, &d->running.record, err);
 	if (!r)

@@ -10,6 +10,7 @@
 #include "control/metrics/rate_samples.h"
 #include "control/replication/replication.h"
 #include "lib/clock.h"
+#include "lib/value_hash.h"
 #include "packet/host/view.h"
 #include "page/page_css.h"
 #include "page/page_html.h"
@@ -59,6 +60,24 @@ static json_t *query(struct daemon *d, command_fn run, json_t *args)
 
 	json_decref(request.args);
 	return r < 0 || !result ? json_null() : result;
+}
+
+/* Rows with "rule" and "value": the hash in place of a value, unless the rule says that it is plain. */
+static void hide_values(struct daemon *d, json_t *rows)
+{
+	char hash[VALUE_HASH_TEXT];
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		const char *name = json_string_value(json_object_get(row, "rule"));
+		const char *value = json_string_value(json_object_get(row, "value"));
+		const struct rule *rule = name && d->running.requests.rules ?
+					  ruleset_find(d->running.requests.rules, name) : NULL;
+
+		if (value && value[0] && !(rule && rule->values_plain))
+			json_object_set_new(row, "value", json_string(value_hash(value, strlen(value), hash)));
+	}
 }
 
 static double rate_of(const json_t *row, const char *verdict)
@@ -145,7 +164,8 @@ static json_t *rule_to_json(struct daemon *d, const struct rule_at *at)
 			"shadow", rule->shadow, "ok", json_u64(at->totals->ok), "over_limit",
 			json_u64(at->totals->over), "shadow_refused", json_u64(at->totals->shadow),
 			"samples", rate_samples_rule(page.samples, at->index));
-	if (override_values(rule) > OVERRIDES_MAX) {
+	/* Values of overrides are written out in it. */
+	if (override_values(rule) > (rule->values_plain ? OVERRIDES_MAX : 0)) {
 		json_decref(name);
 		return row;
 	}
@@ -207,6 +227,7 @@ static json_t *pushdowns_to_rows(struct daemon *d)
 	for (u32 i = 0; (entry = push_at(d->sources->push, i)) && json_array_size(list) < ROWS; i++)
 		if (entry->used)
 			json_array_append_new(list, sources_push_to_json(d->sources, entry));
+	hide_values(d, list);
 	return list;
 }
 
@@ -229,6 +250,7 @@ static json_t *document(struct daemon *d)
 	json_t *json = json_pack("{s:o, s:o, s:o, s:i}", "now", json_utc(clock_utc_ns()), "status",
 				 query(d, command_status, NULL), "traffic", traffic_to_json(d), "rows",
 				 ROWS);
+	json_t *users;
 
 	json_object_set_new(json, "limits", limits_to_json(d, json_object_get(stats, "limits")));
 	json_object_set_new(json, "limits_count",
@@ -236,7 +258,9 @@ static json_t *document(struct daemon *d)
 	json_object_set(json, "reasons", json_object_get(stats, "interfaces"));
 	json_object_set_new(json, "rules", rules_to_json(d));
 	json_object_set_new(json, "sources", query(d, command_source_list, NULL));
-	json_object_set_new(json, "users", query(d, command_user_top, NULL));
+	users = query(d, command_user_top, NULL);
+	hide_values(d, json_object_get(users, "users"));
+	json_object_set_new(json, "users", users);
 	json_object_set_new(json, "bans", bans_to_rows(d));
 	json_object_set_new(json, "pushdowns", pushdowns_to_rows(d));
 	json_object_set_new(json, "feeds", query(d, command_set_list, NULL));

@@ -22,11 +22,8 @@ static json_t *ban_to_json(const struct commands *ctx, const struct dp_ban *ban)
 
 /* ---- users */
 
-/*
- * The values of the rule's open entries in `joined`, which has those of all entries; 0, or -ENOENT. Only
- * values with commas before others are cut in the wrong place: then there is no such ban.
- */
-static int open_values(const struct rule *rule, struct bytes joined, char *buf, size_t size)
+/* Only values with commas before others are cut in the wrong place: then there is no such ban. */
+int open_values(const struct rule *rule, struct bytes joined, char *buf, size_t size)
 {
 	size_t used = 0;
 

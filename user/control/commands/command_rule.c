@@ -10,6 +10,7 @@
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 #include "conf/config_text.h"
+#include "lib/value_hash.h"
 #include "lib/near.h"
 #include "limiter/algorithm.h"
 
@@ -169,9 +170,19 @@ int command_rule_set(struct commands *ctx, const struct command_request *request
 
 /* ------------------------------------------------------------------ user */
 
-static int arg_value(const struct command_request *request, const char **ret, struct sl_err *err)
+static int arg_value(const struct commands *ctx, const struct rule *rule, const struct command_request *request,
+		     const char **ret, struct sl_err *err)
 {
+	struct bytes value;
+	int r;
+
 	*ret = arg_text(request, "value");
+	if (value_hash_is(*ret)) {
+		r = value_of_hash(ctx, rule, arg_text(request, "name"), *ret, &value, err);
+		if (r < 0)
+			return r;
+		*ret = value.at;
+	}
 	/* `save` must be able to write it into a rule file. */
 	if (!**ret || strlen(*ret) > REQUEST_VALUE_MAX ||
 	    !config_text_printable(*ret, strlen(*ret)))
@@ -202,7 +213,7 @@ static int change_user(struct commands *ctx, const struct command_request *reque
 	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (!r)
-		r = arg_value(request, &value, err);
+		r = arg_value(ctx, rule, request, &value, err);
 	if (!r)
 		r = arg_until(request, &until, err);
 	if (r < 0)
@@ -247,7 +258,7 @@ int command_user_unset(struct commands *ctx, const struct command_request *reque
 	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (!r)
-		r = arg_value(request, &value, err);
+		r = arg_value(ctx, rule, request, &value, err);
 	if (r < 0)
 		return r;
 	override_value_where(rule, (struct bytes){ value, strlen(value) }, &in_file, &live);

@@ -14,6 +14,7 @@
 #include "request/rules/rule.h"
 #include "request/engine/engine.h"
 #include "lib/log.h"
+#include "lib/value_hash.h"
 
 #define TOP_USERS 20
 #define LOOKS_MAX 64
@@ -145,6 +146,43 @@ int command_user_list(struct commands *ctx, const struct command_request *reques
 
 /* ------------------------------------------------------------------ one user */
 
+static bool has_hash(const char *value, u32 len, bool cut, const char *of_rule, const char *rule, const char *hash)
+{
+	char text[VALUE_HASH_TEXT];
+
+	return !cut && !strcmp(of_rule, rule) && !strcmp(value_hash(value, len, text), hash);
+}
+
+int value_of_hash(const struct commands *ctx, const struct rule *rule, const char *name, const char *hash,
+		  struct bytes *ret, struct sl_err *err)
+{
+	static char value[AGGREGATE_VALUE_MAX + 1];	/* the main thread's alone */
+	const struct refused_user *refused[REFUSED_ROOM];
+	const struct active_user *active[ACTIVE_ROOM];
+	struct bytes joined = { NULL, 0 };
+	u32 count = 0;
+	u64 span_ns;
+
+	if (ctx->sources && ctx->sources->def) {
+		sources_drain(ctx->sources);
+		count = refused_top(&ctx->sources->refused, refused, REFUSED_ROOM, clock_mono_ns());
+		for (u32 i = 0; i < count && !joined.at; i++)
+			if (has_hash(refused[i]->value, refused[i]->value_len, refused[i]->cut, refused[i]->rule,
+				     name, hash))
+				joined = (struct bytes){ refused[i]->value, refused[i]->value_len };
+		count = active_read(&ctx->sources->active, active, &span_ns, clock_mono_ns());
+		for (u32 i = 0; i < count && !joined.at; i++)
+			if (has_hash(active[i]->value, active[i]->value_len, active[i]->cut, active[i]->rule,
+				     name, hash))
+				joined = (struct bytes){ active[i]->value, active[i]->value_len };
+	}
+	if (!joined.at || rule->place != RULE_OF_DESCRIPTOR || open_values(rule, joined, value, sizeof(value)))
+		return sl_err_set(err, ENOENT, "%.40s is not the hash of a value of %.200s that was refused or active "
+				  "lately; accepted: the value itself", hash, name);
+	*ret = (struct bytes){ value, strlen(value) };
+	return 0;
+}
+
 struct user_query {
 	const struct rule *rule;
 	struct bytes value;
@@ -163,7 +201,8 @@ static int arg_user(struct commands *ctx, const struct command_request *request,
 	if (!ret->rule)
 		return rule_unknown(rule, err);
 	ret->value = (struct bytes){ json_string_value(value), json_string_length(value) };
-	return 0;
+	return ret->value.at && value_hash_is(ret->value.at) ?
+	       value_of_hash(ctx, ret->rule, rule, ret->value.at, &ret->value, err) : 0;
 }
 
 static int user_unknown(const struct user_query *query, int r, struct sl_err *err)
@@ -200,6 +239,7 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 {
 	struct response *answer = calloc(1, sizeof(*answer));
 	struct quota_lookup look[LOOKS_MAX];
+	char hash[VALUE_HASH_TEXT];
 	struct user_query query;
 	u32 looks = 0;
 	json_t *list;
@@ -222,11 +262,14 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 		list = json_array();
 		for (u32 i = 0; i < answer->policy_count; i++)
 			json_array_append_new(list, user_policy_to_json(&answer->policy[i]));
-		*ret = json_pack("{s:O, s:O*, s:b, s:b, s:o}", "rule",
-				 json_object_get(request->args, "rule"), "value",
-				 json_object_get(request->args, "value"), "over",
+		*ret = json_pack("{s:O, s:o*, s:b, s:b, s:o}", "rule",
+				 json_object_get(request->args, "rule"), "value", query.value.at ?
+				 sources_text(query.value.at, query.value.len, false) : NULL, "over",
 				 answer->code != RESPONSE_OK, "unlimited",
 				 answer->status[0].unlimited, "limits", list);
+		if (query.value.len)
+			json_object_set_new(*ret, "hash", json_string(value_hash(query.value.at, query.value.len,
+										 hash)));
 		if (answer->status[0].ban_left_ns)
 			json_object_set_new(*ret, "ban", json_pack(
 				"{s:i, s:o}", "level", answer->status[0].ban_level, "left_ns",

@@ -58,6 +58,15 @@ void list_lines_skip(struct list_lines *lines, size_t index, const struct sl_err
 int list_lines_judge(const struct list_lines *lines, struct sl_err *err);
 void list_lines_end(struct list_lines *lines, const char *command, const char *name, json_t *reply);
 
+/* *ret for the hash that the status page and logs show; -ENOENT with err (command_user.c). */
+int value_of_hash(const struct commands *ctx, const struct rule *rule, const char *name, const char *hash,
+		  struct bytes *ret, struct sl_err *err);
+/*
+ * The values of the rule's open entries in `joined`, which has those of all entries; 0, or -ENOENT
+ * (command_ban.c).
+ */
+int open_values(const struct rule *rule, struct bytes joined, char *buf, size_t size);
+
 /* A new operation (live.h) with uid, pid and time: op_new(request, "limit del", "{s:s}", ...). */
 json_t *op_new(const struct command_request *request, const char *op, const char *format, ...);
 

@@ -154,12 +154,13 @@ static const struct rule *sources_rule_of(const struct sources *s, const struct 
 	return NULL;
 }
 
-static void observe_value(struct sources *s, const struct refusal_note *note, const char *rule)
+static void observe_value(struct sources *s, const struct refusal_note *note, const char *rule, bool plain)
 {
 	bool cut = note->value_len > sizeof(note->value);
 	json_t *text = sources_text(note->value, cut ? sizeof(note->value) : note->value_len, cut);
 
-	observe_refused(s->running->observe, rule, json_string_value(text) ? json_string_value(text) : "");
+	observe_refused(s->running->observe, rule, json_string_value(text) ? json_string_value(text) : "",
+			plain);
 	json_decref(text);
 }
 
@@ -187,7 +188,7 @@ static void sources_note_refused(const struct refusal_note *note, void *arg)
 	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
 	refused_add(&s->refused, note, name, now_ns);
 	active_add(&s->active, note, true, name, now_ns);
-	observe_value(s, note, name);
+	observe_value(s, note, name, rule->values_plain);
 	push_refused(s->push, note, rule, now_ns);
 }
 

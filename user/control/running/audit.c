@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/value_hash.h"
 #include "lib/clock.h"
 #include "lib/file.h"
 #include "lib/log.h"
@@ -164,13 +165,25 @@ static void observe_change(const struct running *run, const struct actor *actor,
 	free(words);
 }
 
-void audit_write(const struct running *run, const struct actor *actor, const char *command,
-		 const json_t *args, u64 generation, const struct sl_err *err)
+/* The arguments with a hash in place of a user's value; a new reference. */
+static json_t *hide_value(const json_t *args)
 {
-	char when[32], words[1024], *path = file_join(run->state_dir, "audit.log"), *text = NULL;
+	const char *value = json_string_value(json_object_get(args, "value"));
+	json_t *hidden = value ? json_copy((json_t *)args) : json_incref((json_t *)args);
+	char hash[VALUE_HASH_TEXT];
+
+	if (value && hidden)
+		json_object_set_new(hidden, "value", json_string(value_hash(value, strlen(value), hash)));
+	return hidden;
+}
+
+static void write_line(const struct running *run, const struct actor *actor, const char *command,
+		       const json_t *args, u64 generation, const char *error)
+{
+	char when[32], *path = file_join(run->state_dir, "audit.log"), *text = NULL;
 	json_t *line;
 
-	if (!err)
+	if (!error)
 		observe_change(run, actor, command, args);
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
 	line = json_pack("{s:s}", "at", when);
@@ -180,12 +193,12 @@ void audit_write(const struct running *run, const struct actor *actor, const cha
 	add_args(line, args);
 	json_object_set_new(line, "generation", json_pack("[I, I]", (json_int_t)generation,
 							  (json_int_t)run->generation));
-	json_object_set_new(line, "ok", json_boolean(!err));
-	if (err) {
-		json_t *error = json_string(sl_err_format(err, words, sizeof(words)));
+	json_object_set_new(line, "ok", json_boolean(!error));
+	if (error) {
+		json_t *words = json_string(error);
 
 		/* The message was cut in the middle of a character. */
-		json_object_set_new(line, "error", error ? error : json_string("?"));
+		json_object_set_new(line, "error", words ? words : json_string("?"));
 	}
 	text = line ? json_dumps(line, JSON_COMPACT) : NULL;
 	if (text && path) {
@@ -201,4 +214,19 @@ void audit_write(const struct running *run, const struct actor *actor, const cha
 	json_decref(line);
 	free(text);
 	free(path);
+}
+
+void audit_write(const struct running *run, const struct actor *actor, const char *command,
+		 const json_t *args, u64 generation, const struct sl_err *err)
+{
+	const char *value = json_string_value(json_object_get(args, "value"));
+	json_t *hidden = hide_value(args);
+	char words[1024];
+
+	if (err)
+		sl_err_format(err, words, sizeof(words));
+	if (err && value && value[0] && strstr(words, value))
+		snprintf(words, sizeof(words), "refused; the message quotes the value");
+	write_line(run, actor, command, hidden, generation, err ? words : NULL);
+	json_decref(hidden);
 }

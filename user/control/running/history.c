@@ -51,7 +51,7 @@ static int replace(char *path, const char *data, size_t size, struct sl_err *err
 		       sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r)
-		r = file_replace(path, NULL, data, size, 0640, err);
+		r = file_replace(path, NULL, data, size, 0600, err);
 	free(path);
 	return r;
 }

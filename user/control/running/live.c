@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/value_hash.h"
 #include "lib/array.h"
 #include "lib/log.h"
 
@@ -307,13 +308,15 @@ void live_describe(const json_t *op, char *buf, size_t size)
 {
 	const struct live_kind *kind = live_kind_of(op);
 	const char *const lists[] = { "pairs", "prefixes" };
+	char hash[VALUE_HASH_TEXT];
 	size_t used = (size_t)snprintf(buf, size, "%s", live_text(op, "op")), i;
 	const json_t *item;
 
 	for (size_t k = 0; kind && k < 2 && kind->member[k]; k++)
 		if (used < size)
 			used += (size_t)snprintf(buf + used, size - used, " %s",
-						 live_text(op, kind->member[k]));
+						 strcmp(kind->member[k], "value") ? live_text(op, kind->member[k]) :
+						 value_hash(live_text(op, "value"), strlen(live_text(op, "value")), hash));
 	for (size_t k = 0; k < 2; k++)
 		json_array_foreach(json_object_get(op, lists[k]), i, item)
 			if (used < size)

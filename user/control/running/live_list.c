@@ -475,7 +475,7 @@ int live_store(const char *state_dir, const json_t *live, const json_t *record,
 
 	if (document && json_object_update_missing(document, (json_t *)record) == 0)
 		text = json_dumps(document, JSON_INDENT(1));
-	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, err) :
+	r = path && text ? file_replace(path, NULL, text, strlen(text), 0600, err) :
 			   sl_err_set(err, ENOMEM, "out of memory");
 	free(path);
 	free(text);

@@ -51,7 +51,7 @@ static const char *const text[] = {
 		      "WHERE at>=?1 AND at<?2 AND addr IN (SELECT value FROM masked) AND (at>=?6 OR kind NOT IN"
 		      "(?7,?8)) ORDER BY at LIMIT ?3",
 	[OF_VALUE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail FROM event "
-		     "WHERE at>=?1 AND at<?2 AND value=?4 AND name=?5 ORDER BY at LIMIT ?3",
+		     "WHERE at>=?1 AND at<?2 AND value IN (?4,?9) AND name=?5 ORDER BY at LIMIT ?3",
 	/* A row of traffic has "N passed, N dropped, N bytes": a cast reads the digits that a text begins with.
 	   Its drops are from a look each 17 s; those of the minutes count more exactly, where there are any. */
 	[HEAVIEST] = "SELECT addr,len,iif(max(kind=?4),sum(iif(kind=?4,packets,0)),"
@@ -145,6 +145,7 @@ static int begin(struct history_db *db)
 
 int history_db_add(struct history_db *db, const struct observed *event)
 {
+	char hash[VALUE_HASH_TEXT];
 	u8 addr[17];
 
 	if (begin(db) < 0)
@@ -157,7 +158,7 @@ int history_db_add(struct history_db *db, const struct observed *event)
 		bind_u64(db, ADD, 4, event->source.len);
 	}
 	bind_text(db, ADD, 5, event->name);
-	bind_text(db, ADD, 6, event->value);
+	bind_text(db, ADD, 6, observed_value(event, hash));
 	bind_text(db, ADD, 7, event->reason);
 	bind_text(db, ADD, 8, event->verdict);
 	bind_u64(db, ADD, 9, event->packets);
@@ -460,6 +461,7 @@ int history_db_read(struct history_db *db, const struct history_query *query, js
 	sqlite3_stmt *row = db->statement[which];
 	u64 first = query->from_ns > READ_BEFORE_NS ? query->from_ns - READ_BEFORE_NS : 0;
 	struct history_answer answer;
+	char hash[VALUE_HASH_TEXT];
 	struct observed event;
 	char words[2][32];
 	int rc;
@@ -473,6 +475,7 @@ int history_db_read(struct history_db *db, const struct history_query *query, js
 	bind_u64(db, which, 3, READ_ROWS);
 	if (query->value) {
 		bind_text(db, which, 4, query->value);
+		bind_text(db, which, 9, value_hash(query->value, strlen(query->value), hash));
 		bind_text(db, which, 5, query->rule);
 	}
 	/* Of the time before, what may still be in force: not the minutes. */

@@ -70,7 +70,8 @@ bool observed_to_journal(const struct observed *event)
 	bool rule = event->kind == OBSERVED_REFUSED;
 	char message[2 * OBSERVE_NAME + OBSERVE_TEXT + 128];
 	struct entry entry = { .count = 0 };
-	char source[SL_PREFIX_TEXT] = "";
+	char source[SL_PREFIX_TEXT] = "", hash[VALUE_HASH_TEXT];
+	const char *value = observed_value(event, hash);
 	int rc;
 
 	if (event->kind == OBSERVED_DROP || !has_budget())
@@ -79,14 +80,14 @@ bool observed_to_journal(const struct observed *event)
 		sl_prefix_format(&event->source, source, sizeof(source));
 	snprintf(message, sizeof(message), "%s%s%s%s%s%s%s%s%s", observed_kind_name(event->kind), source[0] ? " " : "",
 	    source, event->name[0] ? rule ? " by rule " : " by limit " : "", event->name,
-	    event->value[0] ? " of " : "", event->value, event->detail[0] ? ": " : "", event->detail);
+	    event->value[0] ? " of " : "", value, event->detail[0] ? ": " : "", event->detail);
 	add_visible(&entry, "MESSAGE", message);
 	add(&entry, "PRIORITY=6");
 	add(&entry, "SYSLOG_IDENTIFIER=sluiced");
 	add_text(&entry, "SLUICE_EVENT", observed_kind_name(event->kind));
 	add_text(&entry, "SLUICE_SOURCE", source);
 	add_text(&entry, rule ? "SLUICE_RULE" : "SLUICE_LIMIT", event->name);
-	add_visible(&entry, "SLUICE_VALUE", event->value);
+	add_visible(&entry, "SLUICE_VALUE", value);
 	add_text(&entry, "SLUICE_REASON", event->reason);
 	add_text(&entry, "SLUICE_VERDICT", event->verdict);
 	add_text(&entry, "SLUICE_INTERFACE", event->interface);

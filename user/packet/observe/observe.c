@@ -111,8 +111,9 @@ static u64 hash_text(u64 hash, const char *text)
 	return (hash ^ 0xff) * 0x9e3779b97f4a7c15ULL;
 }
 
-void observe_refused(struct observe *o, const char *rule, const char *value)
+void observe_refused(struct observe *o, const char *rule, const char *value, bool plain)
 {
+	struct observed event = { .kind = OBSERVED_REFUSED, .packets = 1, .plain = plain };
 	u64 now_ns = clock_mono_ns(), second = now_ns / SL_NS_PER_SEC, hash;
 	size_t at;
 
@@ -133,7 +134,9 @@ void observe_refused(struct observe *o, const char *rule, const char *value)
 	}
 	o->refused[at].hash = hash;
 	o->refused[at].at_ns = now_ns;
-	observe_tell(o, OBSERVED_REFUSED, NULL, rule, value, NULL);
+	snprintf(event.name, sizeof(event.name), "%s", rule);
+	snprintf(event.value, sizeof(event.value), "%s", value);
+	observe_note(o, &event);
 }
 
 void observe_not_noted(struct observe *o, enum observed_kind kind, const char *name, u64 count)
@@ -200,6 +203,8 @@ json_t *observe_read(struct observe *o, const struct observe_filter *filter)
 
 json_t *observe_latest(const struct observe *o)
 {
+	char hash[VALUE_HASH_TEXT];
+	struct observed event;
 	u64 at[CLASSES];
 	json_t *list;
 
@@ -223,7 +228,9 @@ json_t *observe_latest(const struct observe *o)
 		if (!first)
 			return list;
 		at[of]++;
-		json_array_append_new(list, observed_to_json(first, false));
+		event = *first;
+		snprintf(event.value, sizeof(event.value), "%s", observed_value(first, hash));
+		json_array_append_new(list, observed_to_json(&event, false));
 	}
 }
 

@@ -22,6 +22,7 @@
 
 #include "lib/addr.h"
 #include "lib/err.h"
+#include "lib/value_hash.h"
 
 #define OBSERVE_KEPT 2048	/* events in memory */
 #define OBSERVE_LATEST 64	/* ... and of each class, see observe_latest() */
@@ -49,6 +50,7 @@ struct observed {
 	u64 utc_ns;
 	enum observed_kind kind;
 	bool has_source, is_packet;
+	bool plain;			/* the value is no secret */
 	struct sl_prefix source;
 	char name[OBSERVE_NAME];	/* of the limit; OBSERVED_REFUSED: the rule, "domain/path" */
 	char value[OBSERVE_NAME];	/* OBSERVED_REFUSED: of the rule's last entry, as text */
@@ -100,7 +102,7 @@ void observe_tell(struct observe *o, enum observed_kind kind, const struct sl_pr
  * A request that the HTTP tier refused. The same rule and value is an event at most once a minute, and
  * at most OBSERVE_REFUSED_A_SECOND are in a second.
  */
-void observe_refused(struct observe *o, const char *rule, const char *value);
+void observe_refused(struct observe *o, const char *rule, const char *value, bool plain);
 
 /*
  * So many events of a kind, and of a limit or rule (NULL: not known), were not noted. For the history:
@@ -118,6 +120,8 @@ json_t *observe_read(struct observe *o, const struct observe_filter *filter);
 json_t *observe_latest(const struct observe *o);
 u64 observe_count(const struct observe *o, enum observed_kind kind);
 
+/* The value for all but the control socket: its hash, in buf, unless it is plain or empty. */
+const char *observed_value(const struct observed *event, char buf[VALUE_HASH_TEXT]);
 const char *observed_kind_name(enum observed_kind kind);
 int observed_kind_parse(const char *text);	/* -1: none has this name */
 json_t *observed_to_json(const struct observed *event, bool frame);

@@ -88,6 +88,12 @@ static void add_text(json_t *json, const char *key, const char *text)
 		json_object_set_new(json, key, value);
 }
 
+const char *observed_value(const struct observed *event, char buf[VALUE_HASH_TEXT])
+{
+	return event->plain || !event->value[0] ? event->value :
+	       value_hash(event->value, strlen(event->value), buf);
+}
+
 json_t *observed_to_json(const struct observed *event, bool frame)
 {
 	json_t *json = json_pack("{s:o, s:o, s:o, s:s}", "seq", json_u64(event->seq), "at",

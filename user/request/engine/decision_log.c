@@ -2,8 +2,7 @@
 /*
  * decision_log.c - see decision_log.h.
  *
- * Values are untrusted bytes. They are hashed by SipHash under a key of this run: one value has the
- * same hash throughout a run, and the file does not contain it. With `values: plain` they are
+ * Values are untrusted bytes. They are hashed as value_hash.h has it: one value has one hash, and the file does not contain it. With `values: plain` they are
  * escaped byte by byte, so each line is valid JSON in ASCII.
  */
 #include "request/engine/decision_log.h"
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "request/engine/observe.h"
+#include "lib/value_hash.h"
 #include "lib/out.h"
 #include "request/rules/rule_private.h"
 
@@ -50,7 +50,7 @@ struct decision_log *decision_log_new(u32 workers)
 	if (!log)
 		return NULL;
 	log->fd = -1;
-	log->seed = hash_seed();
+	log->seed = value_hash_seed();
 	log->workers = workers;
 	for (u32 i = 0; i < workers; i++)
 		pthread_mutex_init(&log->buffer[i].lock, NULL);
@@ -157,7 +157,7 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 		out_text(out, i ? ",[\"" : "[\"");
 		out_plain(out, entry->key);
 		out_text(out, "\",\"");
-		if (plain)
+		if (plain || (status->rule && status->rule->values_plain))
 			out_plain(out, entry->value);
 		else
 			out_hex(out, hash_bytes(log->seed, 0, entry->value.at, entry->value.len), 16);

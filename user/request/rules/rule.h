@@ -84,6 +84,7 @@ struct rule {
 	u32 limit_count;		/* ..RULE_LIMITS_MAX; 0: unlimited */
 	bool unlimited, shadow, quota_mode;
 	bool detailed_metric;		/* its series has the value of every entry */
+	bool values_plain;		/* its values are no secret: shown as they are everywhere */
 	u32 value_to_metric;		/* bit i: its series has the value of entry i */
 	bool live;			/* changed live: differs from its file */
 	bool envoy;			/* written as rate_limit: N per one unit */

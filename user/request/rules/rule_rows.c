@@ -72,6 +72,8 @@ int read_rule_descriptors(struct reader *r, const struct yaml_node *node, void *
 /* Keys about limits, which have no effect without one. */
 #define OF_LIMIT KEY_OWN
 
+static const struct name values_names[] = { { "hashed", false }, { "plain", true }, { NULL, 0 } };
+
 static const struct key descriptor_rows[] = {
 	{ "key", DRAFT(key), .read = read_rule_key, .write = write_key, .help = "the name of an entry; `*` stands for any bytes" },
 	{ "value", DRAFT(value), .read = read_rule_value, .write = write_entry_value,
@@ -118,6 +120,9 @@ static const struct key descriptor_rows[] = {
 	{ "detailed_metric", DRAFT(rule.detailed_metric), &type_yaml_bool,
 	  .help = "`true`: the values of all entries, or of this one, are a label of the metrics" },
 	{ "value_to_metric", DRAFT(value_to_metric), &type_yaml_bool },
+	{ "values", DRAFT(rule.values_plain), &type_enum, .names = values_names,
+	  .help = "`plain`: values are not secret. Without it the status page, history, journal and logs "
+		  "have hashes of them" },
 	{ "share_threshold", DRAFT(share), .text = read_rule_share_threshold, .write = write_true,
 	  .accepted = "true or false",
 	  .help = "`true`: all values that match a value with `*` share one count" },
@@ -178,11 +183,11 @@ const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
  */
 static const char *const keys_of_descriptors[] = {
 	"key", "value", "descriptors", "overrides", "overrides_file", "quota_mode",
-	"detailed_metric", "value_to_metric",
+	"detailed_metric", "value_to_metric", "values",
 	/* also not of a domain: */
 	"share_threshold", "prefix", "prefix_scale", "ban", "push_down",
 };
-#define KEYS_NOT_OF_DEFAULT 8
+#define KEYS_NOT_OF_DEFAULT 9
 
 /* The name of a domain has been read when its limits are. */
 static int key_name(struct reader *r, const struct yaml_node *node, void *into)
