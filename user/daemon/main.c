@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "daemon/confine.h"
 #include "daemon/start.h"
@@ -69,7 +70,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && !strcmp(argv[0], HELPER_NAME)) {
 		log_open("sluiced", level);
-		return helper_main(argv[1], confine_helper);
+		/* Confined: nothing runs at its exit. */
+		_exit(helper_main(argv[1], confine_helper));
 	}
 	while ((option = getopt_long(argc, argv, "c:s:rvVh", options, NULL)) != -1) {
 		switch (option) {
