@@ -101,7 +101,8 @@ vmtest:
 	@scripts/vmtest.sh $(KERNELS)
 
 # The same on Debian 13 (SUITE=...), in a root of its own: what CI does there; and all tests, here and
-# there. And with clang: user/ without a warning, bpf/ by each clang that the two have. See scripts/distro.sh.
+# there. And with clang: user/ as users build it, without a warning, and a smoke test; bpf/ by each clang
+# that the two have. See scripts/distro.sh.
 distro-smoke:
 	@scripts/distro.sh smoke
 
@@ -110,7 +111,8 @@ distro-test: test
 
 compilers:
 	@scripts/deps.sh
-	@$(MAKE) --no-print-directory B=build/clang CC=clang CFLAGS=-O0 WERROR=1 all
+	@$(MAKE) --no-print-directory B=build/clang CC=clang WERROR=1 all $(addprefix build/clang/tests/netns/,blast sink scrape)
+	@SLUICE_BUILD=$(CURDIR)/build/clang bash tests/netns/smoke.sh
 	@scripts/distro.sh compilers
 
 lint:

@@ -71,8 +71,9 @@ static struct sl_way *find_way(struct dp *dp, u64 key)
 	return NULL;
 }
 
+/* noinline: clang would inline it into a function without cx16, and call a function that no library has. */
 #if defined(__x86_64__)
-__attribute__((target("cx16")))
+__attribute__((target("cx16"), noinline))
 #endif
 static bool swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
 {
