@@ -43,6 +43,21 @@ cd "$LAB" || exit 1
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.1 --count 50 --pps 20000 --dport 80
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.2 --count 200 --pps 20000 --dport 53
 
+# ---- limit add: after all others, and a note where it can have no effect
+added() {
+	echo "$1" | sluicectl limit add - > "$LAB/out" 2>&1 || cat "$LAB/out"
+	grep '^note' "$LAB/out"
+	sluicectl limit del x > /dev/null
+}
+check_is "a pass, which comes too late" "$(added '{name: x, match: {src: 10.1.1.1, dport: 80}, action: pass}')" \
+	"note: limit \"x\": it has no effect: a pass keeps packets from the limits after it, and there is none: put it before 'web' in the file"
+check_is "a drop takes effect" "$(added '{name: x, match: {src: 10.1.1.99}, action: drop}')" ""
+check_is "so does a rate" "$(added '{name: x, match: {src: 10.1.1.99}, rate: 5 packets/s}')" ""
+echo '{name: y, match: {dport: 99}, action: drop}' | sluicectl limit add - > /dev/null
+check_is "a drop decides about all of its packets" "$(added '{name: x, match: {src: 10.1.1.9, dport: 99}, rate: 5 packets/s}')" \
+	"note: limit \"x\": no packet meets it: 'y' before it drops all that it matches"
+sluicectl limit del y > /dev/null
+
 # ---- before anything changes: names, order, zeros, color
 sluicectl stats wbe > "$LAB/out" 2>&1
 check_true "a limit's name" grep -q "there is no limit 'wbe' (did you mean 'web'?); limits: web, dns, never" "$LAB/out"

@@ -306,8 +306,9 @@ COMMAND(limit_set, "limit set", CHANGES, "change a limit: rate='10 packets/s' mo
 COMMAND(limit_add, "limit add", CHANGES, "add the limits of a YAML file",
 	EXAMPLE("limit add more.yaml"),
 	ARGS(POSITION("yaml", "FILE|-", ARG_FILE, .path_key = "file")),
-	MORE("One mapping, a list, or a mapping with limits."),
-	SHOW(LINE("limit $added added" CHANGED)))
+	MORE("One mapping, a list, or a mapping with limits. They come after all others: to put one, such as "
+	     "a pass, before another, write it into the file."),
+	SHOW(LINE("limit $added added" CHANGED), EACH("notes", "note: $")))
 
 COMMAND(limit_del, "limit del", CHANGES, "remove a limit",
 	EXAMPLE("limit del more"), ARGS(LIMIT("name")),

@@ -280,11 +280,17 @@ static int add_limits(struct commands *ctx, const struct command_request *reques
 	return r;
 }
 
+static void add_note(void *notes, const struct limit_def *limit, const char *words)
+{
+	json_array_append_new(notes, json_sprintf("limit \"%s\": %s", limit->name, words));
+}
+
 int command_limit_add(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const char *file = arg_text(request, "file");
-	json_t *names = json_array();
+	json_t *names = json_array(), *notes = json_array();
+	size_t before = ctx->running->policy->limit_count;
 	struct reach_of reach;
 	int r;
 
@@ -306,8 +312,11 @@ int command_limit_add(struct commands *ctx, const struct command_request *reques
 		free(text);
 		*ret = change_result(ctx);
 		json_object_set(*ret, "added", names);
+		policy_order_notes(ctx->running->policy, before, add_note, notes);
+		json_object_set(*ret, "notes", notes);
 	}
 	json_decref(names);
+	json_decref(notes);
 	return r;
 }
 

@@ -109,6 +109,8 @@ struct table_price table_price(u64 sets, const struct sl_limit *head);
 typedef void policy_note(void *arg, const struct limit_def *limit, const char *words);
 void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
 		  void *arg);
+/* Of these only the notes on limits from index `from` on that have no effect where they are in the order. */
+void policy_order_notes(const struct policy *policy, size_t from, policy_note *add, void *arg);
 /* The same for its interfaces as this host has them: which stand on others, and which are VLAN devices. */
 struct links;
 typedef void policy_link_note(void *arg, const char *ifname, const char *words);

@@ -72,6 +72,43 @@ static void note_hidden(struct notes *n, const struct policy *policy, size_t ind
 	}
 }
 
+/* Notes a pass after which there is no limit that it could keep packets from. */
+static void note_last_pass(struct notes *n, const struct policy *policy, size_t index)
+{
+	const struct limit_def *limit = &policy->limit[index];
+	const char *before = NULL;	/* the first that matches all of its packets, else the first */
+	bool covers = false;
+	char text[224];
+
+	if (limit->terms.rates.count || limit->action != SL_ACT_PASS || limit->mode != SL_MODE_ENFORCE)
+		return;
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		if (i == index || policy->limit[i].mode == SL_MODE_OFF)
+			continue;
+		if (i > index)
+			return;
+		if (covers)
+			continue;
+		covers = match_covers(&policy->limit[i].match, &limit->match);
+		if (!before || covers)
+			before = policy->limit[i].name;
+	}
+	snprintf(text, sizeof(text), "it has no effect: a pass keeps packets from the limits after it, and there "
+		 "is none%s%.63s%s", before ? ": put it before '" : "", before ? before : "",
+		 before ? "' in the file" : "");
+	n->add(n->arg, limit, text);
+}
+
+void policy_order_notes(const struct policy *policy, size_t from, policy_note *add, void *arg)
+{
+	struct notes n = { add, arg };
+
+	for (size_t i = from; i < policy->limit_count; i++) {
+		note_hidden(&n, policy, i);
+		note_last_pass(&n, policy, i);
+	}
+}
+
 /* The worst rate of a limit. `meter` is its head; the meters of the first step come first. */
 static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rules,
 		       const struct sl_limit *meter)
@@ -171,6 +208,7 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		const struct limit_def *limit = &policy->limit[i];
 
 		note_hidden(&n, policy, i);
+		note_last_pass(&n, policy, i);
 		if (!limit->terms.rates.count)
 			continue;
 		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
