@@ -99,10 +99,9 @@ static void move_limit(struct override_moves *moves, const struct pair *pair,
 	size_t i = 0, k = 0;
 
 	while (i < before->override_count || k < after->override_count) {
-		const struct override_def *a = &before->override[i], *b = &after->override[k];
-		int order = i == before->override_count ? 1 :
-			    k == after->override_count	? -1 :
-							  sl_prefix_compare(&a->src, &b->src);
+		const struct override_def *a = i < before->override_count ? &before->override[i] : NULL;
+		const struct override_def *b = k < after->override_count ? &after->override[k] : NULL;
+		int order = !a ? 1 : !b ? -1 : sl_prefix_compare(&a->src, &b->src);
 
 		if (order || !same_rates(before, a, after, b))
 			move_override(moves, pair, order <= 0 ? &a->src : &b->src);

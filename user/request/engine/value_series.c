@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
+
 struct value_entry {
 	u64 hash;
 	u32 metric;
@@ -78,15 +80,6 @@ static void make_label(const struct rule *rule, const struct request_descriptor 
 	label[len] = '\0';
 }
 
-static u64 hash_label(u32 metric, const char *label)
-{
-	u64 hash = 0xcbf29ce484222325ULL ^ metric;
-
-	for (; *label; label++)
-		hash = (hash ^ (unsigned char)*label) * 0x100000001b3ULL;
-	return hash ^ hash >> 32;
-}
-
 struct observe_series *value_series(struct value_table *table, const struct rule *rule,
 				    const struct request_descriptor *descriptor)
 {
@@ -96,7 +89,8 @@ struct observe_series *value_series(struct value_table *table, const struct rule
 	u32 at;
 
 	make_label(rule, descriptor, label);
-	hash = hash_label(rule->metric, label);
+	/* Keyed: the values are clients', who could choose them for one slot. */
+	hash = hash_bytes(hash_seed(), rule->metric, label, strlen(label));
 	/* Bounded by the table's size, for any values. */
 	for (at = (u32)hash & table->mask; table->slot[at]; at = (at + 1) & table->mask) {
 		entry = &table->entry[table->slot[at] - 1];
