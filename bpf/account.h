@@ -139,7 +139,8 @@ static __always_inline enum stage_result account(const struct sl_rules *rules,
 	}
 	FORGET(&ev->pkt, only);
 	limit = limit_at(rules, only);
-	if (limit && limit->single_meter && limit->mode == SL_MODE_ENFORCE)
+	if (limit && limit->single_meter && limit->mode == SL_MODE_ENFORCE &&
+	    !sl_link_own(limit, ev->pkt.family, packet_src(&ev->pkt)))
 		return account_single(rules, limit, ev, only);
 	ev->single = SL_NO_METER;
 	return STAGE_JUMP;

@@ -133,13 +133,18 @@ static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
 	return &rules->ban[index & (SL_LIMITS_MAX - 1)];
 }
 
-/* The prefix length of the meter that refused; SL_PREFIX_NONE: there is none. */
+/*
+ * The prefix length of the meter that refused; SL_PREFIX_NONE: there is none, or it counts link-local
+ * sources by address, for whose bans no length is looked up.
+ */
 static __always_inline u32 ban_refused_len(const struct sl_rules *rules,
 					   const struct evaluation *ev)
 {
 	const struct sl_limit *meter = limit_at(rules, ev->refused_meter);
 
-	return meter ? meter->prefix[ev->pkt.family & 1] : SL_PREFIX_NONE;
+	if (!meter || sl_link_own(meter, ev->pkt.family, packet_src(&ev->pkt)))
+		return SL_PREFIX_NONE;
+	return meter->prefix[ev->pkt.family & 1];
 }
 
 /*

@@ -2,6 +2,7 @@
 /*
  * charge.h - charges one packet to one meter. Exact accounting steps the bucket state in the
  * shared table; per-CPU accounting spends a lease first (lease.h).
+ * It is over 500 lines because this is one step.
  */
 #ifndef SLUICE_BPF_CHARGE_H
 #define SLUICE_BPF_CHARGE_H
@@ -89,16 +90,44 @@ SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct evaluation *ev, 
 SL_GLOBAL int charge_key(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter;
+	u32 own;
 
 	if (!rules || !ev)
 		return 0;
 	meter = charge_meter(rules, ev, index);
 	if (!meter)
 		return 0;
+	own = ev->meter.own_rates ? ev->meter.own_len : 0;
+	if (!own)
+		own = sl_link_own(meter, ev->pkt.family, packet_src(&ev->pkt));
 	ev->meter.key =
-		sl_bucket_key_own(rules, meter, ev->meter.own_rates ? ev->meter.own_len : 0,
-				  packet_src(&ev->pkt), packet_dst(&ev->pkt), ev->pkt.family,
-				  ev->pkt.proto, ev->pkt.dport, ev->pkt.vlan, env_iface_slot());
+		sl_bucket_key_own(rules, meter, own, packet_src(&ev->pkt), packet_dst(&ev->pkt),
+				  ev->pkt.family, ev->pkt.proto, ev->pkt.dport, ev->pkt.vlan,
+				  env_iface_slot());
+	return 1;
+}
+
+/*
+ * Makes what charge_prepare() prepared that of all link-local sources together. 0: the meter has no
+ * such bucket for this packet. A source with rates of its own is not counted there.
+ */
+SL_GLOBAL int charge_link(const struct sl_rules *rules, struct evaluation *ev, u32 index)
+{
+	const struct sl_limit *meter;
+
+	if (!rules || !ev)
+		return 0;
+	meter = limit_at(rules, index);
+	if (!meter || !ev->meter.cost || ev->meter.own_rates ||
+	    !sl_link_own(meter, ev->pkt.family, packet_src(&ev->pkt)))
+		return 0;
+	ev->meter.lease = 0;
+	ev->meter.params = meter->params;
+	sl_scale_params(&ev->meter.params, SL_LINK_SOURCES << 16, 65536 / SL_LINK_SOURCES + 1, 1);
+	ev->meter.own_params = 1;
+	ev->meter.key = sl_bucket_key_own(rules, meter, SL_LINK_PREFIX, packet_src(&ev->pkt),
+					  packet_dst(&ev->pkt), ev->pkt.family, ev->pkt.proto,
+					  ev->pkt.dport, ev->pkt.vlan, env_iface_slot());
 	return 1;
 }
 

@@ -106,7 +106,8 @@ static __always_inline int like_listed_low(const struct packet *pkt)
 static __always_inline int like_reads_low(const struct sl_rules *rules, const struct packet *pkt,
 					       u32 meter_len, const struct sl_push_now *push)
 {
-	u64 found = meter_len > 64 || like_listed_low(pkt);
+	u64 found = meter_len > 64 || sl_is_link_local(pkt->family, packet_src(pkt)) ||
+		    like_listed_low(pkt);
 	u32 i;
 
 	if (rules->dims & (SL_DIMS_P(SL_PDIM_SRC) | SL_DIMS_OVERRIDES))

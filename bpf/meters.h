@@ -174,14 +174,33 @@ static __always_inline const struct sl_limit *meter_limit(const struct sl_rules 
 static __always_inline enum charge meter_charge(const struct sl_rules *rules, struct evaluation *ev,
 						u32 meter, enum charge_mode mode)
 {
+	enum charge result;
+
 	charge_prepare(rules, ev, meter);
-	return charge_limit(rules, ev, meter, mode);
+	if (!charge_link(rules, ev, meter))
+		return charge_limit(rules, ev, meter, mode);
+	/* The bucket of all link-local sources, and the source's own: both or none. */
+	result = charge_limit(rules, ev, meter, mode);
+	charge_prepare(rules, ev, meter);
+	if (result != CHARGE_PASS)
+		return result;
+	result = charge_limit(rules, ev, meter, mode);
+	if (result == CHARGE_PASS || mode != CHARGE_COMMIT)
+		return result;
+	charge_link(rules, ev, meter);
+	charge_refund(rules, ev, meter);
+	charge_prepare(rules, ev, meter);
+	return result;
 }
 
 static __always_inline int meter_refund_one(const struct sl_rules *rules, struct evaluation *ev,
 					    u32 meter)
 {
 	charge_prepare(rules, ev, meter);
+	if (charge_link(rules, ev, meter)) {
+		charge_refund(rules, ev, meter);
+		charge_prepare(rules, ev, meter);
+	}
 	return charge_refund(rules, ev, meter);
 }
 
@@ -246,7 +265,8 @@ static __always_inline enum charge meter_when_full(const struct sl_rules *rules,
 static __always_inline void meter_note(struct evaluation *ev, u32 i)
 {
 	meter_entry(ev, i)->key = ev->meter.key;
-	if (ev->meter.own_rates || ev->meter.own_params)
+	if (ev->meter.own_rates || ev->meter.own_params ||
+	    sl_is_link_local(ev->pkt.family, packet_src(&ev->pkt)))
 		ev->matches.own |= 1U << (i & 31);
 }
 

@@ -113,10 +113,30 @@ struct sl_limit {
 	u8 by_match;		/* 1: a limit without a rate: each packet that matches meets `action` */
 	u8 percpu;		/* 1: other parameters than these may have leases, too */
 	u16 refusals;		/* a meter, or 0 */
-	u8 pad1[4];
+	u8 link;		/* 1: link-local sources count each, and together: sl_link_own() */
+	u8 pad1[3];
 	u64 pad2[2];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
+
+/*
+ * A limit per source takes a /64 or the like for one, but fe80::/10 is all neighbors of a link. There
+ * each address has a bucket, and all of them one of SL_LINK_SOURCES times the limit, so that forged
+ * addresses gain nothing. These packets take the longer way of bpf/meters.h; others pay nothing.
+ */
+#define SL_LINK_PREFIX 10
+#define SL_LINK_SOURCES 10
+
+static __always_inline int sl_is_link_local(u32 family, struct sl_addr src)
+{
+	return family == SL_V6 && src.hi >> (64 - SL_LINK_PREFIX) == 0xfe80 >> (16 - SL_LINK_PREFIX);
+}
+
+/* The length by which a meter counts a source instead of its own; 0: its own. */
+static __always_inline u32 sl_link_own(const struct sl_limit *meter, u32 family, struct sl_addr src)
+{
+	return sl_is_link_local(family, src) && meter->link ? 128 : 0;
+}
 
 /* The largest lease: what has room in its state (table.h). */
 #define SL_LEASE_UNITS_MAX 0xffffffULL

@@ -344,6 +344,50 @@ CASE_TEST(tags_of_two)
 	assert_int_equal(case_counted(t, "c", SL_LV_DROP), 5);
 }
 
+/*
+ * Neighbors of a link share a /64: each has what a source has, and all together ten times that,
+ * whatever addresses they forge. Others of a /64 share it as ever.
+ */
+CASE_TEST(link_local)
+{
+	static const char *const limits[] = {
+		"rate: 10 packets/h, burst: 10",
+		"rate: 10 packets/h, burst: 10, accounting: exact",
+		"rate: [10 packets/h, 100 packets/d], burst: [10, 100]",
+		"rate: 10 packets/h, algorithm: sliding-window",
+		"rate: 10 packets/h, burst: 10, prefix: {ipv6: 56}",
+		"rate: 10 packets/h, burst: 10, overrides: [{src: '2001:db8:7::/48', rate: 5 packets/h}]",
+	};
+	u32 i, k, passed;
+
+	for (i = 0; i < ARRAY_LEN(limits); i++) {
+		target_reset(t);
+		case_policy(t, "limits: [{name: each, %s}]\n", limits[i]);
+		assert_int_equal(case_send(t, SPEC(.src = "fe80::bad"), 300), 10);
+		assert_int_equal(case_send(t, SPEC(.src = "fe80::2"), 20), 10);
+		assert_int_equal(case_send(t, SPEC(.src = "2001:db8::2"), 20), 10);
+		assert_int_equal(case_send(t, SPEC(.src = "2001:db8::3"), 20), 0);
+		for (k = passed = 0; k < 300; k++) {
+			char text[32];
+
+			snprintf(text, sizeof(text), "fe80::%x:1", k + 1);
+			passed += case_send(t, SPEC(.src = text), 1);
+		}
+		/* The interval of the sum is rounded up. */
+		assert_in_range(passed, 79, 80);
+		assert_int_equal(case_counted(t, "each", SL_LV_PASS), 30 + passed);
+	}
+	/* As the file has it: a length for each address, or a whole hierarchy. */
+	target_reset(t);
+	case_policy(t, "limits: [{name: own, rate: 10 packets/h, burst: 10, prefix: {ipv6: 128}}]\n");
+	assert_int_equal(case_send(t, SPEC(.src = "fe80::2"), 20), 10);
+	assert_int_equal(case_send(t, SPEC(.src = "fe80::3"), 20), 10);
+	target_reset(t);
+	case_policy(t, "limits: [{name: own, rate: 10 packets/h, burst: 10, prefix: {ipv6: [64, 56]}}]\n");
+	assert_int_equal(case_send(t, SPEC(.src = "fe80::2"), 20), 10);
+	assert_int_equal(case_send(t, SPEC(.src = "fe80::3"), 20), 0);
+}
+
 int main(void)
 {
 	return case_main("charge");

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# neighbors.sh - neighbor discovery by what Linux makes of it. One neighbor's flood of solicitations
-# takes nothing from others of its /64, and forged ones nothing from the gateway. Advertisements of
+# neighbors.sh - neighbor discovery by what Linux makes of it. One neighbor's flood of solicitations, or of
+# what a limit per source counts, takes nothing from others of its /64 nor from the gateway. Advertisements of
 # routers that are blocked, or whose type a limit drops, install no default route; others do.
 
 . "$(dirname "$0")/../lib/netns.sh"
@@ -14,7 +14,8 @@ quiet() {
 quiet net.ipv6.conf.s0.accept_ra=2 net.ipv6.conf.s0.autoconf=0
 ip -n "$NS_S" -6 route add default via fe80::1 dev s0 metric 9999
 
-# frame TYPE SOURCE: an advertisement of a router (134) or a solicitation (135), in hexadecimal.
+# frame TYPE SOURCE: an advertisement of a router (134), a solicitation (135) or a hello of OSPFv3 (89,
+# its protocol), in hexadecimal.
 frame() {
 	python3 - "$@" <<'PYTHON'
 import socket, struct, sys
@@ -32,7 +33,10 @@ sum = sum(struct.unpack('!%dH' % ((len(body) + 40) // 2), src + dst + struct.pac
 sum = (sum & 0xffff) + (sum >> 16)
 body = body[:2] + struct.pack('!H', ~(sum + (sum >> 16)) & 0xffff) + body[4:]
 to = bytes.fromhex('333300000001' if advertises else '020000000002')
-print((to + mac + b'\x86\xdd' + struct.pack('!IHBB', 6 << 28, len(body), 58, 255) + src + dst + body).hex())
+proto = 58
+if sys.argv[1] == '89':
+    to, dst, body, proto = bytes.fromhex('333300000005'), address('ff02::5'), bytes(36), 89
+print((to + mac + b'\x86\xdd' + struct.pack('!IHBB', 6 << 28, len(body), proto, 255) + src + dst + body).hex())
 PYTHON
 }
 # sends TYPE SOURCE COUNT
@@ -46,6 +50,7 @@ essential: {rate: 100 packets/s}
 block: ['fe80::bad']
 limits:
   - {name: redirects, match: {icmp_type: nd-redirect}, action: drop}
+  - {name: per-source, rate: 100 packets/s, burst: 100}
 YAML
 
 on_server nft -f - <<NFT
@@ -64,19 +69,35 @@ NFT
 seen() {
 	nft_packets netdev seen "$1"
 }
+# Its first second's worth has passed.
+flooded() {
+	[ "$(seen bad)" -gt 100 ]
+}
 
 # ---------------------------------------------------------------- a flood of solicitations
 
 on_client "$TOOLS/netns/blast" --interface c0 --raw "$(frame 135 fe80::66)" --pps 3000 --time 3 > "$LAB/flood" &
 started
 FLOOD=$!
-wait_for 5 test "$(seen bad)" != 0
+check_true "the flood goes on" wait_for 5 flooded
 sends 135 fe80::2 20
 sends 135 fe80::1 20
 wait $FLOOD
 check "of a neighbor's flood" "$(seen bad)" 100 450
 check_is "of another neighbor's" "$(seen good)" 20
 check_is "of the gateway's" "$(seen gateway)" 20
+
+# ---------------------------------------------------------------- a limit per source
+
+on_server nft reset counters > /dev/null
+on_client "$TOOLS/netns/blast" --interface c0 --raw "$(frame 89 fe80::66)" --pps 3000 --time 3 > "$LAB/flood" &
+started
+FLOOD=$!
+check_true "the flood goes on" wait_for 5 flooded
+sends 89 fe80::2 20
+wait $FLOOD
+check "of a neighbor's flood of OSPF" "$(seen bad)" 100 450
+check_is "another neighbor's hellos" "$(seen good)" 20
 
 # ---------------------------------------------------------------- advertisements of routers
 

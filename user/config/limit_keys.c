@@ -62,8 +62,8 @@ static const struct key limit_rows[] = {
 		  "`dport`, `vlan`, `interface`. `[]` is one bucket for all. Interfaces share "
 		  "buckets unless `interface` is listed" },
 	{ "prefix", LIMIT(prefix), &type_map, .keys = &limit_prefix_keys, .flags = KEY_FLOW,
-	  .help = "addresses of one such prefix are one source; with a [list](#prefix-hierarchy), each "
-		  "length is counted. Only with `source` in `per`" },
+	  .help = "addresses of one such prefix are one source ([link-local ones](#link-local-sources) each by "
+		  "itself); with a [list](#prefix-hierarchy), each length is counted. Only with `source` in `per`" },
 	{ "prefix_scale", LIMIT(prefix), &type_map, .keys = &limit_scale_keys, .flags = KEY_FLOW, .unset = "1",
 	  .help = "the multiplier of rate and burst at each listed prefix, 1 to 65536" },
 	{ "dst_prefix", .type = &type_map, .keys = &dst_prefix_keys, .flags = KEY_FLOW,

@@ -359,6 +359,7 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 	struct level wider = *level;
 	bool any = false;
 	u32 index;
+	int err;
 
 	if (b->def->on_full != SL_FULL_PREFIX)
 		return 0;
@@ -377,7 +378,9 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 		return -E2BIG;
 	name_meter(b, index, rate, "f");
 	*ret = index;
-	return fill_meter(b, index, b->def->terms.algorithm, &wider, a, "on_full prefix: ");
+	err = fill_meter(b, index, b->def->terms.algorithm, &wider, a, "on_full prefix: ");
+	b->meters->meter[index].link = 0;
+	return err;
 }
 
 /* Makes the meters of a rate at a step of the prefix hierarchy: its own, soft, override. */
@@ -442,6 +445,7 @@ static int add_ban(struct builder *b)
 		return err;
 	meter = &b->meters->meter[index];
 	meter->per = SL_PER_SOURCE;
+	meter->link = 0;
 	no_lease(meter);
 	ban_durations(def, ban);
 	ban->trigger = index;
@@ -468,6 +472,9 @@ static void model_of(struct builder *b)
 	b->model.mark = def->mark;
 	b->model.elastic = def->terms.throttle.kind == THROTTLE_ELASTIC;
 	b->model.by_match = !def->terms.rates.count;
+	b->model.link = (def->per & SL_PER_SOURCE) && def->prefix.count[SL_V6] == 1 &&
+			def->prefix.len[SL_V6][0] > SL_LINK_PREFIX && def->prefix.len[SL_V6][0] < 128 &&
+			!b->model.elastic && !def->terms.cluster && !b->model.by_match;
 }
 
 /* Without a rate: a meter that is never charged. Its parameters are only valid ones. */

@@ -49,6 +49,8 @@ bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefi
 		ret->params.capacity = sl_override_capacity(own->rest);
 		ret->params.shift = sl_override_shift(own->rest);
 	}
+	if (!own_len)
+		own_len = sl_link_own(meter, source->family, source->addr);
 	ret->key = sl_bucket_key_own(rules, meter, own_len, source->addr, none, source->family, 0,
 				     0, 0, 0);
 	return true;

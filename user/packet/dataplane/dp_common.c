@@ -214,7 +214,8 @@ u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 {
 	const struct sl_addr none = { 0 };
 
-	return sl_bucket_key(rules, limit, source->addr, none, source->family, 0, 0, 0, 0);
+	return sl_bucket_key_own(rules, limit, sl_link_own(limit, source->family, source->addr),
+				 source->addr, none, source->family, 0, 0, 0, 0);
 }
 
 u64 dp_seen_estimate(const struct sl_seen *seen)

@@ -253,6 +253,18 @@ static u64 meter_leased(struct explain *e, const struct sl_limit *meter,
 	return sum;
 }
 
+/* The step of all link-local sources' bucket, where there is one; leaves the source's own prepared. */
+static struct sl_result link_step(struct evaluation *ev, const struct sl_limit *meter, u32 index,
+				  struct sl_result step)
+{
+	if (!charge_link(sim->rules[0], ev, index))
+		return step;
+	step = sl_step(state_of(&ev->pkt, ev->meter.key, charge_params(meter, ev)),
+		       charge_params(meter, ev), ev->pkt.now, ev->meter.cost);
+	charge_prepare(sim->rules[0], ev, index);
+	return step;
+}
+
 static void explain_one_meter(struct explain *e, struct evaluation *ev, u32 index, u32 role,
 			      struct explain_limit *ret)
 {
@@ -275,6 +287,8 @@ static void explain_one_meter(struct explain *e, struct evaluation *ev, u32 inde
 	params = charge_params(meter, ev);
 	bucket_state = state_of(&ev->pkt, ev->meter.key, params);
 	step = sl_step(bucket_state, params, ev->pkt.now, ev->meter.cost);
+	if (step.verdict == SL_PASS)
+		step = link_step(ev, meter, index, step);
 	*out = (struct explain_meter){
 		.meter = index,
 		.role = role,
@@ -309,7 +323,7 @@ static void explain_trigger(struct explain *e, struct evaluation *ev, struct exp
 	meter = limit_at(rules, ret->meter[ret->meter[refusing].over ? refusing : 0].meter);
 	trigger = limit_at(rules, rules->ban[ban].trigger);
 	len = meter ? meter->prefix[ev->pkt.family & 1] : SL_PREFIX_NONE;
-	if (!trigger || len == SL_PREFIX_NONE)
+	if (!trigger || len == SL_PREFIX_NONE || sl_link_own(meter, ev->pkt.family, ev->pkt.src))
 		return;
 	ret->meter_count++;
 	*out = (struct explain_meter){ .meter = rules->ban[ban].trigger, .role = EXPLAIN_METER_BAN,
@@ -444,6 +458,8 @@ static void consider_meter(struct soonest *s, struct evaluation *ev, u32 index)
 	clock_read(&ev->pkt);
 	step = sl_step(state_of(&ev->pkt, ev->meter.key, charge_params(meter, ev)),
 		       charge_params(meter, ev), ev->pkt.now, ev->meter.cost);
+	if (step.verdict == SL_PASS)
+		step = link_step(ev, meter, index, step);
 	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)
 		consider(s, s->now_ns + step.wait_ns);
 }
