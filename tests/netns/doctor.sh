@@ -75,21 +75,21 @@ on_server $(mend MTU s1)
 doctor 2 -c "$LAB/one.yaml"
 check_is "mended" "$(level MTU s1)" ok
 check_is "a driver with native XDP" "$(level driver s1)" ok
-if ip -n "$NS_S" tuntap add tun0 mode tun && ip -n "$NS_S" tuntap add tap0 mode tap; then
-	echo 'interfaces: [{name: tun0}, {name: tap0}]' > "$LAB/tun.yaml"
-	doctor 2 -c "$LAB/tun.yaml"
-	check_is "a tap has native XDP, a tun none" "$(level driver tap0) $(level driver tun0)" "ok warn"
-else
-	skip "this kernel has no tun"
-fi
+ip -n "$NS_S" tuntap add tun0 mode tun && ip -n "$NS_S" tuntap add tap0 mode tap || not_ok "no tun"
+echo 'interfaces: [{name: tun0}, {name: tap0}]' > "$LAB/tun.yaml"
+doctor 2 -c "$LAB/tun.yaml"
+check_is "a tap has native XDP" "$(level driver tap0) $(found driver tap0)" "ok tun, which has native XDP"
+check_true "a tun none" grep -q 'without native XDP' <<< "$(found driver tun0)"
 echo 'interfaces: [{name: nix0}]' > "$LAB/nix.yaml"
 doctor 2 -c "$LAB/nix.yaml"
 check_is "an interface that does not exist" "$(level attached nix0)" warn
 check_is "has no more checks" "$(jq '[.checks[] | select(.interface == "nix0")] | length' "$LAB/json")" 1
 
 # ---- a daemon in which nothing is wrong
+on_server sh -c 'ip link add br0 type bridge; ip link add v1 type veth peer name v2; ethtool -K v2 tso off'
 daemon_start <<'YAML'
-interfaces: [{name: s0, mode: native}, {name: s1, mode: generic}]
+interfaces: [{name: s0, mode: native}, {name: s1, mode: generic}, {name: br0, mode: generic}, {name: tap0},
+             {name: tun0}, {name: v1, mode: generic}]
 table: {buckets: 64K}
 limits:
   - {name: web, match: {dport: 80}, rate: 10 packets/s}
@@ -98,7 +98,17 @@ doctor 0
 check_is "the daemon" "$(level daemon)" ok
 check_is "native" "$(level attached s0)" ok
 check_is "generic" "$(level attached s1)" warn
-check_true "GRO counts merged packets as one there" grep -q 'GRO' <<< "$(found 'LRO, GRO' s1)"
+check_is "frames of 64 KB in native mode" "$(level 'LRO, GRO' s0)" ok
+check_true "a veth in generic mode gets those of its peer" grep -q 'its peer, in another network namespace, may use TSO' <<< "$(found 'LRO, GRO' s1)"
+check_is "but not without TSO" "$(level 'LRO, GRO' v1)" ok
+check_is "a bridge, a tap, a tun" "$(level 'LRO, GRO' br0) $(level 'LRO, GRO' tap0) $(level 'LRO, GRO' tun0)" "warn warn warn"
+check_is "generic mode is a tun's only one" "$(level attached tun0) $(level driver tun0)" "ok ok"
+on_server ethtool -K v2 tso on
+doctor 0
+check_is "a peer with TSO" "$(level 'LRO, GRO' v1)" warn
+on_server $(mend 'LRO, GRO' v1 | sed 's/.*or: //')
+doctor 0
+check_is "mended" "$(level 'LRO, GRO' v1)" ok
 check_is "the table" "$(level table)" ok
 check_is "the file" "$(level configuration)" ok
 check_is "the reload" "$(level 'last reload')" ok

@@ -39,11 +39,11 @@ static int ethtool(const char *ifname, void *command)
 }
 
 /* ETHTOOL_GGRO, ETHTOOL_GFLAGS...: 0 where the driver does not say. */
-static u32 ethtool_value(const struct doctor *d, u32 command)
+static u32 ethtool_value(const char *ifname, u32 command)
 {
 	struct ethtool_value value = { .cmd = command };
 
-	return ethtool(d->ifname, &value) < 0 ? 0 : value.data;
+	return ethtool(ifname, &value) < 0 ? 0 : value.data;
 }
 
 /* ------------------------------------------------------------------ what is attached */
@@ -51,6 +51,14 @@ static u32 ethtool_value(const struct doctor *d, u32 command)
 static int link_of(const char *ifname, struct link *ret)
 {
 	return link_get(if_nametoindex(ifname), true, ret);
+}
+
+/* tun, WireGuard, PPP, tunnels: the kernel has only generic XDP for them. */
+static bool has_no_ethernet(const struct doctor *d)
+{
+	struct link link;
+
+	return link_of(d->ifname, &link) == 0 && link.type != ARPHRD_ETHER && link.type != ARPHRD_LOOPBACK;
 }
 
 static void attached(struct doctor *d)
@@ -68,6 +76,8 @@ static void attached(struct doctor *d)
 		doctor_found(d, LEVEL_UNKNOWN, NULL, "the daemon does not say");
 	else if (!strcmp(state, "native"))
 		doctor_found(d, LEVEL_OK, NULL, "in native mode");
+	else if (!strcmp(state, "generic") && has_no_ethernet(d))
+		doctor_found(d, LEVEL_OK, NULL, "in generic mode, the only one without an Ethernet header");
 	else if (!strcmp(state, "generic"))
 		doctor_found(d, LEVEL_WARN, "a driver with native XDP; or mode: native, to see why it is refused",
 			     "in generic mode");
@@ -139,7 +149,6 @@ static const char native_drivers[] =
 static void driver(struct doctor *d)
 {
 	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
-	struct link link;
 	char word[40];
 
 	if (absent(d))
@@ -149,8 +158,9 @@ static void driver(struct doctor *d)
 		return;
 	}
 	snprintf(word, sizeof(word), " %.32s ", info.driver);
-	if (!strcmp(info.driver, "tun") && link_of(d->ifname, &link) == 0 && link.type != ARPHRD_ETHER)
-		doctor_found(d, LEVEL_WARN, "mode: generic", "tun, without Ethernet frames: only taps have native XDP");
+	if (has_no_ethernet(d))
+		doctor_found(d, LEVEL_OK, NULL, "%.32s, without an Ethernet header, and so without native XDP",
+			     info.driver);
 	else if (strstr(native_drivers, word))
 		doctor_found(d, LEVEL_OK, NULL, "%.32s, which has native XDP", info.driver);
 	else
@@ -184,7 +194,7 @@ static void queues(struct doctor *d)
 
 static void vlan_stripping(struct doctor *d)
 {
-	bool on = ethtool_value(d, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN;
+	bool on = ethtool_value(d->ifname, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN;
 	char mend[96];
 
 	if (absent(d))
@@ -198,22 +208,60 @@ static void vlan_stripping(struct doctor *d)
 		doctor_found(d, LEVEL_OK, NULL, "on; sluice switches it off while it is attached");
 }
 
+/*
+ * Who may send frames of up to 64 KB there, and in `mend` what ends it; NULL: nobody. The interface's own GRO does
+ * not: it comes after native XDP, and the kernel leaves it out where there is generic XDP.
+ */
+static const char *merging_sender(const struct link *link, bool generic, char *mend, size_t size)
+{
+	static const char command[] = "ethtool -K %s tso off tx-udp-segmentation off";
+	char peer[IF_NAMESIZE] = "PEER";
+
+	mend[0] = '\0';
+	if (!strcmp(link->kind, "tun")) {
+		snprintf(mend, size, command, "eth0");
+		snprintf(mend + strlen(mend), size - strlen(mend), ", in the guest");
+		return "the guest or program at its other end may use TSO";
+	}
+	/* Native XDP on a veth switches its peer's TSO off. A peer in another namespace cannot be looked at. */
+	if (!generic || !strcmp(link->kind, "wireguard"))
+		return NULL;
+	if (!strcmp(link->kind, "veth")) {
+		if (link->link && if_indextoname(link->link, peer) && !ethtool_value(peer, ETHTOOL_GTSO))
+			return NULL;
+		snprintf(mend, size, command, peer);
+		return link->link ? "its peer uses TSO" : "its peer, in another network namespace, may use TSO";
+	}
+	if (link->type == ARPHRD_LOOPBACK) {
+		snprintf(mend, size, command, link->name);
+		return "this host uses TSO there";
+	}
+	return link->kind[0] ? "GRO of an interface below merges, or a sender uses TSO" : NULL;
+}
+
 static void merging(struct doctor *d)
 {
-	bool lro = ethtool_value(d, ETHTOOL_GFLAGS) & ETH_FLAG_LRO, gro = ethtool_value(d, ETHTOOL_GGRO);
+	bool lro = ethtool_value(d->ifname, ETHTOOL_GFLAGS) & ETH_FLAG_LRO;
 	bool generic = !strcmp(text_of(d->iface, "state"), "generic");
-	char mend[96];
+	char mend[96], action[160];
+	const char *sender;
+	struct link link;
 
-	if (absent(d))
+	if (absent(d) || link_of(d->ifname, &link) < 0)
 		return;
-	snprintf(mend, sizeof(mend), "ethtool -K %s %s off", d->ifname, lro ? "lro" : "gro");
-	if (lro)
+	snprintf(mend, sizeof(mend), "ethtool -K %s lro off", d->ifname);
+	if (lro) {
 		doctor_found(d, LEVEL_WARN, mend, "LRO is on: drivers refuse native XDP with it, or merge packets "
 			     "before they are counted");
-	else if (generic && gro)
-		doctor_found(d, LEVEL_WARN, mend, "GRO is on in generic mode: merged packets count as one");
+		return;
+	}
+	sender = merging_sender(&link, generic, mend, sizeof(mend));
+	snprintf(action, sizeof(action), "limit bytes there%s%s", mend[0] ? "; or: " : "", mend);
+	if (sender)
+		doctor_found(d, LEVEL_WARN, action, "%s: a frame of up to 64 KB counts as one packet, its bytes in full",
+			     sender);
 	else
-		doctor_found(d, LEVEL_OK, NULL, "LRO off, GRO %s", gro ? "on, after XDP" : "off");
+		doctor_found(d, LEVEL_OK, NULL, "frames are not merged before XDP");
 }
 
 static void mtu(struct doctor *d)
@@ -252,7 +300,7 @@ const struct check doctor_nic_checks[] = {
 	{ "queues", "The CPUs of the receive queues share the work: with one queue, one CPU drops a flood.",
 	  queues },
 	{ "VLAN stripping", "A card that takes the tag off hides it from match: vlan.", vlan_stripping },
-	{ "LRO, GRO", "Packets that were merged before XDP count as one.", merging },
+	{ "LRO, GRO", "What was merged before XDP, or not yet cut, counts as one packet.", merging },
 	{ "MTU", "Many drivers refuse native XDP where a frame does not fit one page.", mtu },
 	{ "losses", "What a full ring loses is not counted by any limit.", losses },
 	{ 0 }
