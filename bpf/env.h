@@ -33,6 +33,11 @@ static __always_inline u32 env_iface_slot(void)
 	return config.iface_slot;
 }
 
+static __always_inline u32 env_link(void)
+{
+	return config.link;
+}
+
 static __always_inline u32 env_cpu(void)
 {
 	return bpf_get_smp_processor_id();

@@ -47,6 +47,7 @@ static __always_inline void event_fill(struct sl_event *event, const struct eval
 	event->reason = pkt->reason;
 	event->action = action;
 	event->iface_slot = env_iface_slot();
+	event->link = env_link();
 	if (pkt->flags & PKT_PROTO)
 		event->proto = pkt->proto;
 	if (pkt->flags & PKT_L4) {

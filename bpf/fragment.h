@@ -61,8 +61,9 @@ static __always_inline u32 fragment_be16(const u8 *at)
 /* ------------------------------------------------------------------ what is trusted */
 
 /*
- * How a fragment arrived: the destination MAC, the interface and the hop limit; and the VLAN
- * tags, outermost first. No more than four were read, and an IP header was read behind them.
+ * How a fragment arrived: the interface and the hop limit; with an Ethernet header the destination
+ * MAC, too, and the VLAN tags, outermost first. No more than four were read, and an IP header was
+ * read behind them.
  */
 static __always_inline void fragment_link(env_ctx *ctx, struct packet *pkt)
 {
@@ -70,7 +71,9 @@ static __always_inline void fragment_link(env_ctx *ctx, struct packet *pkt)
 	u64 mac = 0, vlans = 0;
 	u32 i, at = FRAGMENT_ETH_HEADER;
 
-	if (env_load_bytes(ctx, 0, l2, sizeof(l2)))
+	pkt->frag_link = (env_iface_slot() & 0xff) << 8 | pkt->hop_limit;
+	pkt->frag_vlans = 0;
+	if (env_link() != SL_LINK_ETHERNET || env_load_bytes(ctx, 0, l2, sizeof(l2)))
 		return;
 	for (i = 0; i < 6; i++)
 		mac = mac << 8 | l2[i];
@@ -79,7 +82,7 @@ static __always_inline void fragment_link(env_ctx *ctx, struct packet *pkt)
 
 		vlans = vlans << 16 | (type == ETH_P_8021Q ? 0x1000 : 0x2000) | (tci & 0xfff);
 	}
-	pkt->frag_link = mac << 16 | (env_iface_slot() & 0xff) << 8 | pkt->hop_limit;
+	pkt->frag_link |= mac << 16;
 	pkt->frag_vlans = vlans;
 }
 

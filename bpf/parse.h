@@ -410,12 +410,40 @@ SL_GLOBAL enum parsed parse_slowly(env_ctx *ctx, struct packet *pkt)
 	return parse_frame(ctx, &cur, pkt);
 }
 
+/*
+ * A packet without a link header. Linux knows its protocol from elsewhere, and delivers it only if the
+ * version in its first byte is the same. With a buffer at once: in generic mode that is no part of the cost.
+ */
+SL_GLOBAL enum parsed parse_packet(env_ctx *ctx, struct packet *pkt)
+{
+	u8 piece[PARSE_PIECE_MAX] = {}, *first;
+	struct cursor cur = { .piece = piece };
+
+	if (!pkt)
+		return PARSED_BAD;
+	cur.end = env_length(ctx);
+	pkt->length = cur.end;
+	pkt->vlan = SL_VLAN_NONE;
+	first = cursor_peek(ctx, &cur, 1);
+	if (!first)
+		return parse_bad(&cur, pkt, SL_R_TRUNCATED);
+	switch (*first >> 4) {
+	case 4:
+		return parse_ipv4(ctx, &cur, pkt);
+	case 6:
+		return parse_ipv6(ctx, &cur, pkt);
+	}
+	return PARSED_OTHER;
+}
+
 /* Fills in a packet that is all 0. */
 static __always_inline enum parsed parse(env_ctx *ctx, struct packet *pkt)
 {
 	struct cursor cur = { .end = env_linear_length(ctx) };
 	enum parsed parsed;
 
+	if (env_link() == SL_LINK_IP)
+		return parse_packet(ctx, pkt);
 	pkt->length = cur.end;
 	parsed = parse_frame(ctx, &cur, pkt);
 	return parsed == PARSED_AGAIN ? parse_slowly(ctx, pkt) : parsed;

@@ -39,6 +39,12 @@ static __always_inline int tag_dscp(env_ctx *ctx, const struct packet *pkt)
 		head[10] = check >> 8;
 		head[11] = check;
 	}
+	/*
+	 * Without an Ethernet header the kernel takes these bytes for one: if the bit of group addresses
+	 * in the first one changes, it reads the protocol anew, and the packet would be lost.
+	 */
+	if (env_link() == SL_LINK_IP && ((head[0] ^ after >> 8) & 1))
+		return -1;
 	head[0] = after >> 8;
 	head[1] = after;
 	return env_store_bytes(ctx, offset, head, sizeof(head));

@@ -61,6 +61,7 @@ nginx program nginx"
 TEST="
 diffutils program cmp
 nftables program nft
+wireguard-tools program wg
 tcpdump program tcpdump
 tshark program tshark
 tmux program tmux

@@ -38,6 +38,12 @@ struct sl_meta {
 
 /* ------------------------------------------------------------------ the program's own constants */
 
+/* What the frames of an interface begin with. */
+enum sl_link {
+	SL_LINK_ETHERNET,
+	SL_LINK_IP,		/* no link header: tun, WireGuard, PPP, tunnels */
+};
+
 /* Read-only data of the program, set per interface before it is loaded. */
 struct sl_config {
 	u32 iface_slot;
@@ -45,6 +51,7 @@ struct sl_config {
 	u32 table_sets;
 	u32 parity;		/* 0 or 1: which of its slot's two places in `stages` */
 	u32 no_refusal_cache;	/* tests: each packet is judged in full (bpf/refused.h) */
+	u32 link;		/* enum sl_link */
 };
 
 /*

@@ -41,8 +41,8 @@ struct sl_event {
 	u8 action;			/* enum sl_action */
 	u8 iface_slot;
 	u8 len;				/* ban: the prefix length of `source`; else 0 */
-	u8 pad;
-	u8 frame[SL_RING_FRAME];	/* from the Ethernet header on */
+	u8 link;			/* enum sl_link */
+	u8 frame[SL_RING_FRAME];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_event) == 72 + SL_RING_FRAME, "pinned layout");
 

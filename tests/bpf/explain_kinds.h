@@ -159,6 +159,8 @@ static void make_packet(const struct kind *kind, struct sent *s)
 		.vlan = { 100 },
 		.iface = rng_below(TARGET_IFACES),
 	};
+	if (s->spec.iface == TARGET_TUN)
+		s->spec.tags = 0;
 	if (kind->fragments && rng_below(3)) {
 		bool later = rng_below(3);
 
@@ -231,6 +233,7 @@ static struct explain *open_explain(struct target *t)
 
 	if (explain_new(target_dp(t), target_image(t), target_mono(t), &e, &err) < 0)
 		fail_msg("%s", err.message);
+	explain_set_link(e, TARGET_TUN, SL_LINK_IP);
 	return e;
 }
 

@@ -397,6 +397,85 @@ CASE_TEST(jumbo_length)
 	assert_int_equal(stats.bytes[SL_LV_PASS], 9014 + 9022);
 }
 
+/* ------------------------------------------------------------------ without an Ethernet header */
+
+#define TUN .iface = TARGET_TUN
+
+/* Which protocol it is, the first four bits say; bytes are the packet's. */
+CASE_TEST(no_ethernet_header)
+{
+	struct sl_limit_stats stats;
+	static const struct packet_case cases[] = {
+		{ "IPv4", { TUN, .payload = 72 }, FOUND },
+		{ "IPv6", { TUN, .v6 = true, .payload = 52 }, FOUND },
+		{ "version 0", { TUN, .version = FRAME_ZERO }, NOT_IP },
+		{ "version 5", { TUN, .version = 5 }, NOT_IP },
+		{ "version 15", { TUN, .v6 = true, .version = 15 }, NOT_IP },
+		{ "IPv4 that says 6", { TUN, .version = 6 }, TRUNCATED },
+		{ "IPv6 that says 4", { TUN, .v6 = true, .version = 4 }, MALFORMED },
+		{ "ARP", { TUN, .ethertype = 0x0806 }, NOT_IP },
+		{ "a blocked source", { TUN, .src = "192.0.2.9" }, BLOCK },
+		/* Read at the offset of an Ethernet header, these would be that source and its limit. */
+		{ "its bytes in the payload's place", { TUN, .src = "8.0.0.1", .dst = "192.0.2.9" }, FOUND },
+	};
+
+	case_policy(t, "limits: [{name: all, rate: 1M packets/s}]\nblock: [192.0.2.9]\n");
+	CASES_RUN(t, cases);
+	assert_int_equal(target_limit_stats(t, "all", &stats), 0);
+	assert_int_equal(stats.bytes[SL_LV_PASS], 100 + 100 + 48 + 28);
+}
+
+/* A fragment shares the fate of its first where both come in by the same interface. */
+CASE_TEST(fragments_without_ethernet_header)
+{
+	static const struct packet_case cases[] = {
+		{ "first, another port", { TUN, .dport = 4243, FIRST }, OTHER },
+		{ "its last", { TUN, .frag_offset = 9, .payload = 64 }, OTHER },
+		{ "last on another interface", { .iface = 1, .frag_offset = 9, .payload = 64 }, FOUND },
+		{ "IPv6, first, another port", { TUN, .dport = 4243, V6FRAG, FIRST }, OTHER },
+		{ "IPv6, its last", { TUN, V6FRAG, .frag_offset = 9, .payload = 64 }, OTHER },
+	};
+
+	case_policy(t, RULES);
+	CASES_RUN(t, cases);
+}
+
+/*
+ * The kernel takes the first 14 bytes for an Ethernet header, and looks whether the program changed the bit of
+ * group addresses in the first of them: no tag may.
+ */
+CASE_TEST(tags_without_ethernet_header)
+{
+	static const struct {
+		const char *dscp;
+		bool v6, tagged;
+	} cases[] = {
+		{ "cs1", false, true }, { "ef", false, true }, { "cs1", true, true }, { "af11", true, true },
+		{ "ef", true, false }, { "af12", true, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct frame_spec spec = { TUN, .v6 = cases[i].v6, .tos = 1 };
+		struct target_verdict v;
+		static struct frame f, sent;
+
+		target_reset(t);
+		case_policy(t, "limits: [{name: all, rate: 1 packets/h, burst: 1, action: tag, "
+			       "tag: {dscp: %s, mark: 7}}]\n", cases[i].dscp);
+		case_frame(&spec, &sent);
+		for (u32 n = 0; n < 2; n++) {
+			f = sent;
+			assert_int_equal(target_run(t, 0, TARGET_TUN, &f, &v), 0);
+		}
+		assert_int_equal(v.action, SL_ACT_TAG);
+		assert_false(v.drop);
+		assert_true(v.marked);
+		assert_int_equal(memcmp(f.data, sent.data, f.length) != 0, cases[i].tagged);
+		assert_int_equal((f.data[14] ^ sent.data[14]) & 1, 0);
+		assert_int_equal(target_errors(t), !cases[i].tagged);
+	}
+}
+
 int main(void)
 {
 	return case_main("packets");

@@ -146,6 +146,12 @@ static bool can_split(struct target *t, u32 linear)
 	return !rc;
 }
 
+/* Whether it is the same packet without an Ethernet header; the kernel runs no test of less than 14 bytes. */
+static bool fits_tun(const struct frame_spec *spec, const struct frame *f)
+{
+	return !spec->tags && !spec->ethertype && !spec->version && f->length >= 28;
+}
+
 void cases_run_everywhere(struct target *t, const char *rules, const struct packet_case *cases,
 			  size_t count)
 {
@@ -167,6 +173,9 @@ void cases_run_everywhere(struct target *t, const char *rules, const struct pack
 				case_frame(&cases[i].f, &f);
 				bad += case_check(t, cases[i].what, cases[i].f.iface, &f, action,
 						  cases[i].reason);
+				if (fits_tun(&cases[i].f, &f))
+					bad += case_check(t, cases[i].what, TARGET_TUN, &f, action,
+							  cases[i].reason);
 			}
 		}
 		target_set_linear(t, 0);

@@ -42,7 +42,7 @@ void cases_run(struct target *t, const struct packet_case *cases, size_t count);
 #define CASES_RUN(t, cases) cases_run(t, cases, ARRAY_LEN(cases))
 
 /*
- * All rows, with on_parse_error pass and drop (the action of a row whose reason is such an
+ * All rows, those of IP without tags also without the Ethernet header, with on_parse_error pass and drop (the action of a row whose reason is such an
  * error), and with frames of which only the first bytes are linear memory where the kernel's
  * test run can do that. `rules` is the rest of the configuration.
  */

@@ -259,7 +259,7 @@ daemon_run() {
 	"${IN_S[@]}" "$BIN/sluiced" -c "$CONFIG" >> "$LAB/daemon.log" 2>&1 &
 	DAEMON_PID=$!
 	disown $DAEMON_PID
-	if ! wait_for 10 ctl status; then
+	if ! wait_for "${DAEMON_WAIT:-10}" ctl status; then
 		not_ok "sluiced does not answer"
 		lab_log
 		LAB_ENDED=1

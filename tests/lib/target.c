@@ -21,6 +21,7 @@
 #include "lib/target.h"
 
 #define LEASE_ENTRIES 4096
+#define ETHERNET 14
 /* Between two tests: no number that anything is a multiple of. */
 #define RESET_JUMP_NS (7919 * SL_NS_PER_SEC)
 #define UTC_AT_RESET (19000ULL * 86400 * SL_NS_PER_SEC)
@@ -59,7 +60,17 @@ static int open_bpf(struct target *t, u64 buckets, struct sl_err *err)
 	snprintf(t->pin_dir, sizeof(t->pin_dir), "/sys/fs/bpf/sluice-test-%d", getpid());
 	rc = dp_bpf_open(t->pin_dir, buckets, &t->dp, NULL, err);
 	for (i = 0; !rc && i < TARGET_IFACES; i++)
-		rc = dp_bpf_prog(t->dp, i, DP_PROG_FAKE_CLOCK, &t->prog[i], err);
+		rc = dp_bpf_prog(t->dp, i, DP_PROG_FAKE_CLOCK | (i == TARGET_TUN ? DP_PROG_LINK_IP : 0),
+				 &t->prog[i], err);
+	return rc;
+}
+
+static int open_sim(struct target *t, u64 buckets)
+{
+	int rc = dp_sim_open(buckets, t->cpus, LEASE_ENTRIES, &t->dp);
+
+	if (!rc)
+		dp_sim_set_link(t->dp, TARGET_TUN, SL_LINK_IP);
 	return rc;
 }
 
@@ -80,12 +91,13 @@ int target_open_sized(enum target_kind kind, u64 buckets, struct target **ret, s
 		t->prog[i] = -1;
 	strcpy(t->iface[0], TARGET_IFACE0);
 	strcpy(t->iface[1], TARGET_IFACE1);
+	strcpy(t->iface[TARGET_TUN], "tun0");
 	sl_prefix_parse(TARGET_LOCAL_V4, &t->local[0], &reason);
 	sl_prefix_parse(TARGET_LOCAL_V6, &t->local[1], &reason);
 	if (kind == TARGET_BPF)
 		rc = open_bpf(t, buckets, err);
 	else
-		rc = dp_sim_open(buckets, t->cpus, LEASE_ENTRIES, &t->dp);
+		rc = open_sim(t, buckets);
 	if (rc) {
 		target_close(t);
 		return rc;
@@ -365,16 +377,15 @@ static int go_to_cpu(struct target *t, u32 cpu)
 	return 0;
 }
 
-static int run_bpf(struct target *t, u32 iface, struct frame *f, struct target_verdict *ret)
+static int run_bpf(struct target *t, u32 iface, u8 *data, u32 length, struct target_verdict *ret)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
-	struct xdp_md ctx = { .data_end = t->linear && t->linear < f->length ? t->linear :
-									       f->length };
+	struct xdp_md ctx = { .data_end = t->linear && t->linear < length ? t->linear : length };
 	const struct sl_meta *meta = (const void *)t->out;
 	u32 extra;
 
-	opts.data_in = f->data;
-	opts.data_size_in = f->length;
+	opts.data_in = data;
+	opts.data_size_in = length;
 	opts.data_out = t->out;
 	opts.data_size_out = sizeof(t->out);
 	opts.repeat = 1;
@@ -388,28 +399,29 @@ static int run_bpf(struct target *t, u32 iface, struct frame *f, struct target_v
 		return -EBADMSG;
 	ret->drop = opts.retval == XDP_DROP;
 	/* What comes out begins with the metadata. */
-	extra = opts.data_size_out - f->length;
+	extra = opts.data_size_out - length;
 	if (extra && (extra != sizeof(*meta) || meta->magic != SL_META_MAGIC))
 		return -EBADMSG;
 	ret->marked = extra != 0;
 	ret->mark = extra ? meta->mark : 0;
-	memcpy(f->data, t->out + extra, f->length);
+	memcpy(data, t->out + extra, length);
 	return 0;
 }
 
 static int run_one(struct target *t, u32 cpu, u32 iface, struct frame *f,
 		   struct target_verdict *ret)
 {
+	u32 skipped = iface == TARGET_TUN ? ETHERNET : 0;
 	struct sim_verdict v;
 	int rc;
 
-	if (iface >= TARGET_IFACES || cpu >= t->cpus)
+	if (iface >= TARGET_IFACES || cpu >= t->cpus || f->length < skipped)
 		return -EINVAL;
 	if (t->kind == TARGET_BPF) {
 		rc = go_to_cpu(t, cpu);
-		return rc ? rc : run_bpf(t, iface, f, ret);
+		return rc ? rc : run_bpf(t, iface, f->data + skipped, f->length - skipped, ret);
 	}
-	v = dp_sim_packet(t->dp, cpu, iface, f->data, f->length);
+	v = dp_sim_packet(t->dp, cpu, iface, f->data + skipped, f->length - skipped);
 	ret->drop = v.drop;
 	ret->marked = v.marked;
 	ret->mark = v.mark;

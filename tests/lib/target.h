@@ -21,10 +21,14 @@ enum target_kind {
 	TARGET_KIND_COUNT,
 };
 
-/* Interfaces that a policy can name, by slot; and this host's addresses. */
-#define TARGET_IFACES 2
+/*
+ * Interfaces that a policy can name, by slot; and this host's addresses. A frame for tun0 loses its
+ * Ethernet header on the way there.
+ */
+#define TARGET_IFACES 3
 #define TARGET_IFACE0 "eth0"
 #define TARGET_IFACE1 "eth1"
+#define TARGET_TUN 2
 #define TARGET_LOCAL_V4 "203.0.113.10"
 #define TARGET_LOCAL_V6 "2001:db8:ffff::10"
 

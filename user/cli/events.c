@@ -63,6 +63,7 @@ static bool print_packet(struct follow *f, const json_t *event)
 	struct pcapng_packet packet = {
 		.at_ns = (uint64_t)number_of(event, "at_ns"),
 		.interface = text_of(event, "interface"),
+		.raw = !strcmp(text_of(event, "link"), "ip"),
 		.frame = frame,
 		.captured = read_hex(text_of(event, "frame"), frame, sizeof(frame)),
 		.length = (uint32_t)number_of(event, "length"),

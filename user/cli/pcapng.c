@@ -12,6 +12,7 @@
 #define BLOCK_PACKET 6U
 #define MAGIC 0x1a2b3c4dU
 #define LINK_ETHERNET 1
+#define LINK_RAW 101
 #define OPTION_COMMENT 1
 #define OPTION_SHB_PROGRAM 4
 #define OPTION_IF_NAME 2
@@ -97,20 +98,21 @@ void pcapng_begin(struct pcapng *p, FILE *out, uint32_t snap, const char *progra
 }
 
 /* The number of an interface; its block is written where it is new. */
-static uint32_t interface_of(struct pcapng *p, const char *name)
+static uint32_t interface_of(struct pcapng *p, const char *name, bool raw)
 {
 	const uint8_t resolution = NANOSECONDS;
 	struct block b;
 	uint32_t i;
 
 	for (i = 0; i < p->interfaces; i++)
-		if (!strcmp(p->interface[i], name))
+		if (!strcmp(p->interface[i], name) && p->raw[i] == raw)
 			return i;
 	if (i == PCAPNG_INTERFACES)
 		return 0;
+	p->raw[i] = raw;
 	snprintf(p->interface[i], sizeof(p->interface[i]), "%s", name);
 	begin(&b, BLOCK_INTERFACE);
-	add_u16(&b, LINK_ETHERNET);
+	add_u16(&b, raw ? LINK_RAW : LINK_ETHERNET);
 	add_u16(&b, 0);
 	add_u32(&b, p->snap);
 	add_option(&b, OPTION_IF_NAME, name, strlen(name));
@@ -122,7 +124,7 @@ static uint32_t interface_of(struct pcapng *p, const char *name)
 void pcapng_write(struct pcapng *p, const struct pcapng_packet *packet)
 {
 	uint32_t captured = packet->captured < p->snap ? packet->captured : p->snap;
-	uint32_t interface = interface_of(p, packet->interface);
+	uint32_t interface = interface_of(p, packet->interface, packet->raw);
 	struct block b;
 
 	begin(&b, BLOCK_PACKET);

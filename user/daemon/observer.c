@@ -95,6 +95,7 @@ static void on_event(void *arg, const struct sl_event *raw)
 	event.sport = raw->sport;
 	event.dport = raw->dport;
 	event.captured = raw->captured;
+	event.link = raw->link;
 	memcpy(event.frame, raw->frame, sizeof(event.frame));
 	snprintf(event.interface, sizeof(event.interface), "%s",
 		 d->packets.iface[raw->iface_slot % SL_IFACES_MAX].name);

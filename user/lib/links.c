@@ -102,6 +102,10 @@ static void read_link(const struct nlmsghdr *message, struct link *ret)
 		case IFLA_LINK_NETNSID:
 			elsewhere = true;
 			break;
+		case IFLA_BROADCAST:
+			if (RTA_PAYLOAD(at) == sizeof(ret->remote))
+				memcpy(ret->remote, RTA_DATA(at), sizeof(ret->remote));
+			break;
 		case IFLA_MTU:
 			ret->mtu = attribute_u32(at);
 			break;

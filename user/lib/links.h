@@ -22,6 +22,7 @@ struct link {
 	u32 master;		/* the bridge, bond... whose port it is; 0: none */
 	u32 link;		/* the device that it stands on, of a veth its peer; 0: none here */
 	u32 mtu;
+	u8 remote[4];		/* of a tunnel over IPv4; 0: none */
 	u32 xdp_mode;		/* XDP_ATTACHED_* */
 	/*
 	 * Its program: the only one, or libxdp's dispatcher; 0: none. If there are several (on the

@@ -17,8 +17,8 @@
 /* How the bytes before the IP header are read. */
 enum link_kind {
 	LINK_ETHERNET,
-	LINK_IP,			/* the version is in the packet's first byte */
-	LINK_LOOPBACK,			/* four bytes of address family, of which the version follows */
+	LINK_IP,
+	LINK_LOOPBACK,			/* four bytes of address family */
 	LINK_SLL,
 	LINK_SLL2,
 };
@@ -125,21 +125,20 @@ void capture_close(struct capture *capture)
 	free(capture);
 }
 
-static u16 ethertype(const u8 *ip, u32 len)
+enum sl_link capture_link(const struct capture *capture)
 {
-	u8 version = len ? ip[0] >> 4 : 0;
+	enum link_kind kind = links[capture->link].kind;
 
-	return version == 4 ? ETHERTYPE_IP : version == 6 ? ETHERTYPE_IPV6 : 0;
+	return kind == LINK_IP || kind == LINK_LOOPBACK ? SL_LINK_IP : SL_LINK_ETHERNET;
 }
 
-/* The EtherType of a packet without an Ethernet header; false: it left this machine. */
+/* The EtherType of a cooked capture's packet; false: it left this machine. */
 static bool read_header(const struct capture *capture, const u8 *at, u32 len, u16 *ret_type)
 {
-	u32 header = links[capture->link].header;
 	u16 outgoing = 0;
 
 	*ret_type = 0;
-	if (len < header)
+	if (len < links[capture->link].header)
 		return true;
 	switch (links[capture->link].kind) {
 	case LINK_SLL:
@@ -152,7 +151,6 @@ static bool read_header(const struct capture *capture, const u8 *at, u32 len, u1
 		*ret_type = ntohs(*ret_type);
 		return at[10] != LINUX_SLL_OUTGOING;
 	default:
-		*ret_type = ethertype(at + header, len - header);
 		return true;
 	}
 }
@@ -186,10 +184,12 @@ static bool take(struct capture *capture, const struct pcap_pkthdr *packet, cons
 			return false;
 		}
 		header = header < len ? header : len;
-		head = sizeof(struct ether_header);
-		memset(frame, 0, head);
-		frame[12] = type >> 8;
-		frame[13] = (u8)type;
+		if (capture_link(capture) == SL_LINK_ETHERNET) {
+			head = sizeof(struct ether_header);
+			memset(frame, 0, head);
+			frame[12] = type >> 8;
+			frame[13] = (u8)type;
+		}
 		at += header;
 		len -= header;
 		length = length - header + head;

@@ -2,14 +2,15 @@
 /*
  * capture.h - the packets of a capture (pcap or pcapng, by libpcap), as frames that XDP would see.
  *
- * Other link types get an Ethernet header. What was not captured of a frame (snaplen) reads as
- * zeros; its length is that on the wire.
+ * Cooked captures get an Ethernet header; raw IP is judged as on an interface without one. What was not
+ * captured of a frame (snaplen) reads as zeros; its length is that on the wire.
  */
 #ifndef SLUICE_REPLAY_CAPTURE_H
 #define SLUICE_REPLAY_CAPTURE_H
 
 #include <stdbool.h>
 
+#include "sluice/abi.h"
 #include "replay/stream.h"
 
 /* Bytes of a frame that are copied: headers begin within the first 4096, packet-walk.md. */
@@ -31,6 +32,8 @@ bool capture_is(const u8 *head, u32 len);
 /* `filter` (may be NULL) is of pcap-filter(7). 0 with *ret, or -errno and err. */
 int capture_open(struct stream *stream, const char *filter, struct capture **ret,
 		 struct sl_err *err);
+/* What its frames begin with. */
+enum sl_link capture_link(const struct capture *capture);
 void capture_close(struct capture *capture);	/* and the stream's file; NULL is fine */
 
 /*

@@ -36,7 +36,7 @@ struct packet_judge {
 };
 
 /* `policy` is the caller's. `interface` NULL: the first of the configuration. */
-int packet_judge_open(struct policy *policy, const char *interface, u64 utc_ns,
+int packet_judge_open(struct policy *policy, const char *interface, enum sl_link link, u64 utc_ns,
 		      struct packet_judge **ret, struct sl_err *err);
 void packet_judge_close(struct packet_judge *judge);	/* NULL is fine */
 /* Judges a frame, which it may change; `mono_ns` never goes back. */

@@ -57,7 +57,7 @@ static int compile(struct packet_judge *judge, struct sl_err *err)
 	return r;
 }
 
-int packet_judge_open(struct policy *policy, const char *interface, u64 utc_ns,
+int packet_judge_open(struct policy *policy, const char *interface, enum sl_link link, u64 utc_ns,
 		      struct packet_judge **ret, struct sl_err *err)
 {
 	struct packet_judge *judge = calloc(1, sizeof(*judge));
@@ -73,6 +73,7 @@ int packet_judge_open(struct policy *policy, const char *interface, u64 utc_ns,
 		r = sl_err_set(err, ENOMEM, "out of memory for a table of %llu buckets",
 			       policy->table_buckets);
 	if (!r) {
+		dp_sim_set_link(judge->dp, judge->iface_slot, link);
 		dp_sim_set_time(judge->dp, JUDGE_BEGIN_NS);
 		dp_set_clock(judge->dp, judge->utc_offset_ns);
 		r = compile(judge, err);

@@ -83,35 +83,37 @@ static void take_packet(struct replay *replay, u8 *frame, u8 *copy, u32 length, 
 		note_used(replay, entry, mono_ns);
 }
 
-static int open_packets(struct replay *replay, u64 utc_ns, struct sl_err *err)
+static int open_packets(struct replay *replay, enum sl_link link, u64 utc_ns, struct sl_err *err)
 {
 	int r = 0;
 
 	for (u32 i = 0; !r && i < replay->sides; i++)
-		r = packet_judge_open(replay->policy[i], replay->plan->interface, utc_ns,
+		r = packet_judge_open(replay->policy[i], replay->plan->interface, link, utc_ns,
 				      &replay->packets[i], err);
 	return r;
 }
 
 static int run_capture(struct replay *replay, struct sl_err *err)
 {
-	/* Two bytes ahead of each frame: see dp_sim_packet(). */
-	u8 *memory = calloc(1, 2 + CAPTURE_FRAME), *frame = memory + 2;
+	u8 *memory = calloc(1, 2 + CAPTURE_FRAME), *frame;
 	u8 *copy = calloc(1, 2 + CAPTURE_FRAME);
 	struct capture *capture = NULL;
 	u64 utc_ns = 0;
-	u32 length;
+	u32 length, ahead;
 	int r = memory && copy ? capture_open(replay->stream, replay->plan->filter, &capture, err) :
 				sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r) {
+		/* Of an Ethernet frame: see dp_sim_packet(). */
+		ahead = capture_link(capture) == SL_LINK_ETHERNET ? 2 : 0;
+		frame = memory + ahead;
 		r = capture_next(capture, frame, &length, &utc_ns, &replay->damage);
 		/* Also with an empty capture, the configurations are checked. */
-		if (open_packets(replay, utc_ns, err))
+		if (open_packets(replay, capture_link(capture), utc_ns, err))
 			r = -EINVAL;
 		else
 			while (r == 1) {
-				take_packet(replay, frame, copy + 2, length, utc_ns);
+				take_packet(replay, frame, copy + ahead, length, utc_ns);
 				r = capture_next(capture, frame, &length, &utc_ns, &replay->damage);
 			}
 		replay->capture = *capture_counts(capture);

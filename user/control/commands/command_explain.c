@@ -10,7 +10,8 @@
 #include "config/model.h"
 
 /* Refuses combinations of fields that no packet can have. */
-static int check_query(const struct explain_query *query, struct sl_err *err)
+static int check_query(const struct explain_scene *scene, const struct explain_query *query,
+		       struct sl_err *err)
 {
 	const struct explain_packet *p = &query->packet;
 	u32 least = explain_min_length(p);
@@ -22,6 +23,9 @@ static int check_query(const struct explain_query *query, struct sl_err *err)
 					  "a later fragment does not have this field" :
 					  "a packet of that protocol does not have this field; set proto "
 					  "to another protocol");
+	if (query_tag_is_lost(scene, p))
+		return sl_err_set(err, EINVAL, "'vlan': packets of %s have no Ethernet header, and so no tag",
+				  scene->iface[p->interface].name);
 	if (p->length < least)
 		return sl_err_set(err, EINVAL, "'length' is too small: such a packet has at least %u bytes",
 				  least);
@@ -51,7 +55,7 @@ static int arg_query(const struct explain_scene *scene, const struct command_req
 	}
 	query_defaults(scene, &query);
 	*ret = query;
-	return check_query(&query, err);
+	return check_query(scene, &query, err);
 }
 
 static void look_at_feeds(const struct commands *ctx, const struct explain_query *query,
@@ -92,6 +96,7 @@ int command_explain(struct commands *ctx, const struct command_request *request,
 		memcpy(scene.iface[slot].name, iface->name, sizeof(iface->name));
 		scene.iface[slot].wanted = iface->wanted;
 		scene.iface[slot].attached = iface->attached;
+		scene.iface[slot].link = iface->link;
 	}
 	r = arg_query(&scene, request, &query, err);
 	if (!r)

@@ -224,12 +224,14 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, enum dp
 enum dp_prog_flags {
 	DP_PROG_FAKE_CLOCK = 1 << 0,
 	DP_PROG_NO_REFUSAL_CACHE = 1 << 1,
+	DP_PROG_LINK_IP = 1 << 2,
 };
 
 /*
  * Loads the program for an interface slot without attaching it, for BPF_PROG_TEST_RUN. With
  * DP_PROG_FAKE_CLOCK it takes the time from dp_bpf_test_clock() instead of the kernel; with
- * DP_PROG_NO_REFUSAL_CACHE it judges each packet in full. *ret_fd is the caller's to close.
+ * DP_PROG_NO_REFUSAL_CACHE it judges each packet in full; with DP_PROG_LINK_IP frames begin with the
+ * IP header. *ret_fd is the caller's to close.
  */
 int dp_bpf_prog(struct dp *dp, u32 slot, u32 flags, int *ret_fd, struct sl_err *err);
 struct sl_test_clock *dp_bpf_test_clock(struct dp *dp);

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -395,16 +396,61 @@ int detach_stub(const char *pin_dir, const char *ifname, struct sl_err *err)
 	return rc;
 }
 
+/* ------------------------------------------------------------------ what frames begin with */
+
+/*
+ * Kinds whose driver puts the MAC header, where generic XDP begins, at the IP header. Others need not: in
+ * front of what comes out of IPsec (vti, xfrm) is the link header of the interface below.
+ */
+static const char ip_kinds[] = " tun wireguard ppp ipip ip6tnl sit gre ip6gre ";
+
+static bool begins_with_ip(const struct link *link)
+{
+	char word[sizeof(link->kind) + 2];
+
+	snprintf(word, sizeof(word), " %s ", link->kind);
+	return link->kind[0] && strstr(ip_kinds, word);
+}
+
+int dp_find_link(const char *ifname, u32 ifindex, enum sl_link *ret, struct sl_err *err)
+{
+	struct link link;
+	int r = link_get(ifindex, false, &link);
+	bool ethernet;
+
+	if (r < 0)
+		return sl_err_set(err, -r, "cannot read what kind of interface %s is: %s", ifname, strerror(-r));
+	ethernet = link.type == ARPHRD_ETHER || link.type == ARPHRD_LOOPBACK;
+	if (!strcmp(link.kind, "vrf"))
+		return sl_err_set(err, EOPNOTSUPP, "%s is a VRF device, where XDP sees no packet: attach to its members",
+				  ifname);
+	if (!ethernet && !begins_with_ip(&link))
+		return sl_err_set(err, EOPNOTSUPP, "%s (type %u%s%s) is an interface that sluice cannot judge: Ethernet "
+				  "and loopback are accepted, and without an Ethernet header%sinterfaces", ifname, link.type,
+				  link.kind[0] ? ", kind " : "", link.kind, ip_kinds);
+	if (link.type == ARPHRD_IPGRE && (!link.remote[0] || link.remote[0] >= 224))
+		return sl_err_set(err, EOPNOTSUPP, "%s is a GRE interface without one remote address, where XDP sees the "
+				  "outer header: give it a remote, or attach to the interface below", ifname);
+	*ret = ethernet ? SL_LINK_ETHERNET : SL_LINK_IP;
+	return 0;
+}
+
 /* ------------------------------------------------------------------ the data plane's calls */
 
 int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
 	      struct dp_attachment *ret, struct sl_err *err)
 {
 	const struct dp_bpf *b = (struct dp_bpf *)dp;
+	u32 ifindex = if_nametoindex(ifname);
+	enum sl_link link;
 	int rc;
 
-	if (!if_nametoindex(ifname))
+	if (!ifindex)
 		return sl_err_set(err, ENODEV, "there is no interface %s", ifname);
+	rc = dp_find_link(ifname, ifindex, &link, err);
+	if (rc < 0)
+		return rc;
+	dp_set_link(dp, slot, link);
 	rc = dp_install(dp, slot, err);
 	if (rc < 0)
 		return rc;

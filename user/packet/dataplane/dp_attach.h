@@ -13,6 +13,14 @@
 #include "packet/dataplane/dataplane.h"
 
 /*
+ * What frames of the interface begin with. -EOPNOTSUPP with a message: the program could not judge them,
+ * or would see none. `ifname` is for messages.
+ */
+int dp_find_link(const char *ifname, u32 ifindex, enum sl_link *ret, struct sl_err *err);
+/* For that the programs of an interface slot (below SL_IFACES_MAX) are loaded from now on. */
+void dp_set_link(struct dp *dp, u32 slot, enum sl_link link);
+
+/*
  * Loads the program for an interface slot and puts it behind the slot's stub, in place of the
  * one there, atomically. Whether a stub is attached does not matter.
  */

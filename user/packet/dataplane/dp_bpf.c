@@ -275,7 +275,8 @@ int dp_bpf_prog(struct dp *dp, u32 slot, u32 flags, int *ret_fd, struct sl_err *
 	struct dp_bpf *b = to_bpf(dp);
 	const struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets,
 					  .fake_clock = !!(flags & DP_PROG_FAKE_CLOCK),
-					  .no_refusal_cache = !!(flags & DP_PROG_NO_REFUSAL_CACHE) };
+					  .no_refusal_cache = !!(flags & DP_PROG_NO_REFUSAL_CACHE),
+					  .link = flags & DP_PROG_LINK_IP ? SL_LINK_IP : SL_LINK_ETHERNET };
 	int fd, rc, *grown;
 
 	grown = realloc(b->own_stages, (b->own_stages_count + 1) * sizeof(*grown));
@@ -314,7 +315,7 @@ static u32 free_parity(struct dp_bpf *b, u32 slot)
 static int load_for_slot(struct dp_bpf *b, u32 slot, int *ret_fd, struct sl_err *err)
 {
 	struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets,
-				    .parity = free_parity(b, slot) };
+				    .parity = free_parity(b, slot), .link = b->link[slot] };
 
 	return load_instance(b, &config, bpf_map__fd(b->skel->maps.stages), ret_fd, err);
 }
@@ -338,6 +339,17 @@ static void *prepare_slots(void *arg)
 			*fd = -1;
 	}
 	return NULL;
+}
+
+void dp_set_link(struct dp *dp, u32 slot, enum sl_link link)
+{
+	struct dp_bpf *b = to_bpf(dp);
+
+	if (b->link[slot] != link && b->prepared[slot] >= 0) {
+		close(b->prepared[slot]);
+		b->prepared[slot] = -1;
+	}
+	b->link[slot] = link;
 }
 
 void dp_prepare(struct dp *dp, const u32 *slot, u32 count)

@@ -49,6 +49,7 @@ struct dp_bpf {
 	struct sluice_bpf *skel;	/* holds the maps; its program is never loaded */
 	int progs_fd;
 	int prepared[SL_IFACES_MAX];	/* of dp_prepare(): loaded, for the next dp_install(); -1: none */
+	u8 link[SL_IFACES_MAX];		/* enum sl_link: of dp_set_link() */
 	int *own_stages;		/* of the instances that dp_bpf_prog() loaded */
 	u32 own_stages_count;
 	int attached_fd;

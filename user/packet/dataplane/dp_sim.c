@@ -448,6 +448,11 @@ void dp_sim_set_time(struct dp *dp, u64 mono_ns)
 	sim_of(dp)->mono_ns = mono_ns;
 }
 
+void dp_sim_set_link(struct dp *dp, u32 iface_slot, enum sl_link link)
+{
+	sim_of(dp)->link[iface_slot % SL_IFACES_MAX] = link;
+}
+
 void dp_sim_set_linear(struct dp *dp, u32 bytes)
 {
 	sim_of(dp)->linear = bytes;

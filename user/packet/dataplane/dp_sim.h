@@ -27,6 +27,9 @@ struct sim_socket {
 };
 void dp_sim_set_sockets(struct dp *dp, const struct sim_socket *socket, u32 count);
 
+/* What the frames of an interface slot begin with; SL_LINK_ETHERNET at first. */
+void dp_sim_set_link(struct dp *dp, u32 iface_slot, enum sl_link link);
+
 /* The length of a frame's linear part, the rest is in fragments; 0: all is linear. */
 void dp_sim_set_linear(struct dp *dp, u32 bytes);
 
@@ -47,8 +50,8 @@ struct sim_verdict {
 };
 
 /*
- * Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). `frame` is two
- * bytes behind a multiple of 4, so that its IP header is at one.
+ * Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). Its IP
+ * header is at a multiple of 4: with an Ethernet header `frame` is two bytes behind one.
  */
 struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length);
 

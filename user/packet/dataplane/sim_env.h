@@ -55,6 +55,7 @@ struct dp_sim {
 	u32 cpus, lease_entries;
 	u32 linear;			/* of each frame; 0: all */
 	bool no_refusal_cache;
+	u8 link[SL_IFACES_MAX];		/* enum sl_link */
 	u64 *lease_key;			/* lease_entries of them */
 	struct sim_cpu *cpu;
 	struct sl_event_switch event_switch;
@@ -109,6 +110,11 @@ static inline u32 env_hz(void)
 static inline u32 env_iface_slot(void)
 {
 	return sim_iface;
+}
+
+static inline u32 env_link(void)
+{
+	return sim->link[sim_iface % SL_IFACES_MAX];
 }
 
 static inline u32 env_cpu(void)

@@ -85,12 +85,19 @@ void explain_free(struct explain *e)
 	free(e);
 }
 
+void explain_set_link(struct explain *e, u32 iface_slot, enum sl_link link)
+{
+	e->sim.link[iface_slot % SL_IFACES_MAX] = link;
+}
+
 /* ------------------------------------------------------------------ running the stages */
 
 /* Everything as it is live, for the next run on a CPU at a time. */
 static int begin(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 at_ns,
 		 struct sim_frame *ret, struct sl_err *err)
 {
+	u32 length = explain_frame_length(packet), skipped = 0;
+
 	if (cpu >= e->sim.cpus)
 		return sl_err_set(err, EINVAL, "CPU %u of %u", cpu, e->sim.cpus);
 	if (packet->length < explain_min_length(packet) || packet->length > EXPLAIN_LENGTH_MAX)
@@ -103,9 +110,10 @@ static int begin(struct explain *e, const struct explain_packet *packet, u32 cpu
 	sim_cpu = &e->sim.cpu[cpu];
 	sim_iface = packet->interface;
 	memset(sim_cpu, 0, sizeof(*sim_cpu));
-	*ret = (struct sim_frame){ .data = e->frame + FRAME_PAD,
-				   .length = explain_frame_length(packet),
-				   .linear = explain_frame_length(packet) };
+	if (env_link() == SL_LINK_IP)
+		skipped = explain_link_length(packet);
+	*ret = (struct sim_frame){ .data = e->frame + FRAME_PAD + skipped,
+				   .length = length - skipped, .linear = length - skipped };
 	return 0;
 }
 

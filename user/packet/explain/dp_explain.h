@@ -39,6 +39,8 @@ struct explain_packet {
 u32 explain_min_length(const struct explain_packet *packet);
 /* Of the frame, with Ethernet header and tag; at most EXPLAIN_FRAME_MAX bytes. */
 u32 explain_frame_length(const struct explain_packet *packet);
+/* Of these, the bytes in front of the IP header. */
+u32 explain_link_length(const struct explain_packet *packet);
 /* Its bytes: `frame` has room for explain_frame_length(). */
 void explain_frame(const struct explain_packet *packet, u8 *frame);
 
@@ -108,6 +110,8 @@ struct explain;
 int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct explain **ret,
 		struct sl_err *err);
 void explain_free(struct explain *e);	/* NULL is fine */
+/* What the frames of an interface slot begin with; SL_LINK_ETHERNET at first. */
+void explain_set_link(struct explain *e, u32 iface_slot, enum sl_link link);
 
 /* The verdict that a packet would get on a CPU. 0, or -errno with a message. */
 int explain_run(struct explain *e, const struct explain_packet *packet, u32 cpu,

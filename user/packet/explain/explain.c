@@ -478,6 +478,8 @@ int explain_to_json(const struct explain_scene *scene, const struct explain_quer
 	rc = explain_new(scene->dp, scene->image, a.now.mono_ns, &a.e, err);
 	if (rc < 0)
 		return rc;
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		explain_set_link(a.e, slot, scene->iface[slot].link);
 	json = json_pack("{s:s, s:s, s:o, s:o}", "source",
 			 sl_prefix_format(&src, text, sizeof(text)), "file", scene->config_path,
 			 "packet", query_to_json(scene, &query->packet, ~0U), "assumed",

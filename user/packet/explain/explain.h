@@ -25,6 +25,7 @@ struct explain_scene {
 	struct {
 		char name[16];		/* "": no interface has this slot */
 		bool wanted, attached;
+		enum sl_link link;	/* where attached */
 	} iface[SL_IFACES_MAX];
 	const struct sl_prefix *local;	/* this host's addresses */
 	size_t local_count;
@@ -52,6 +53,8 @@ extern const char *const query_field_name[QUERY_FIELD_COUNT];
 
 /* Whether such a packet has the field at all. */
 bool query_has(const struct explain_packet *packet, u32 field);
+/* Whether it has a VLAN tag, and its interface has no place for one: no Ethernet header. */
+bool query_tag_is_lost(const struct explain_scene *scene, const struct explain_packet *packet);
 /* The number in a field; not of addresses. */
 u32 query_number(const struct explain_packet *packet, u32 field);
 void query_set_number(struct explain_packet *packet, u32 field, u32 value);

@@ -55,7 +55,7 @@ static u32 network_length(const struct explain_packet *p)
 	return IPV6 + (p->fragment != EXPLAIN_WHOLE ? FRAGMENT_HEADER : 0);
 }
 
-static u32 link_length(const struct explain_packet *p)
+u32 explain_link_length(const struct explain_packet *p)
 {
 	return ETHERNET + (p->vlan != SL_VLAN_NONE ? TAG : 0);
 }
@@ -67,7 +67,7 @@ u32 explain_min_length(const struct explain_packet *p)
 
 u32 explain_frame_length(const struct explain_packet *p)
 {
-	return link_length(p) + p->length;
+	return explain_link_length(p) + p->length;
 }
 
 static void put16(u8 *at, u32 value)

@@ -80,6 +80,11 @@ bool query_has(const struct explain_packet *p, u32 field)
 	return p->fragment != EXPLAIN_LATER && match_needs_met(needs, p->family, p->proto);
 }
 
+bool query_tag_is_lost(const struct explain_scene *scene, const struct explain_packet *p)
+{
+	return p->vlan != SL_VLAN_NONE && scene->iface[p->interface % SL_IFACES_MAX].link == SL_LINK_IP;
+}
+
 /* ------------------------------------------------------------------ as JSON */
 
 static json_t *number_or_name(const struct name *names, int value)
@@ -253,7 +258,8 @@ static int try_completion(struct changes *ch, struct completion *c, const char *
 	json_t *fields, *item;
 	int rc;
 
-	if (!c->added || c->query.packet.length < explain_min_length(&c->query.packet))
+	if (!c->added || c->query.packet.length < explain_min_length(&c->query.packet) ||
+	    query_tag_is_lost(ch->scene, &c->query.packet))
 		return 0;
 	rc = explain_run(ch->e, &c->query.packet, ch->cpu, &answer, err);
 	if (rc < 0 || same_result(&answer, ch->base))

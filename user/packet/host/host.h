@@ -52,6 +52,7 @@ struct iface {
 	struct dp_attachment at;	/* where attached: how */
 	char renamed[16];	/* the interface's name now; "": still `name` */
 	bool moved;		/* it went to another network namespace with the program */
+	enum sl_link link;	/* where attached: what its frames begin with */
 	char error[256];	/* why a configured interface that exists cannot be attached */
 	enum on_removed on_removed;	/* as configured */
 	enum iface_loss lost;	/* if attached: the program is missing, and was not put back */

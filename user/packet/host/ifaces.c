@@ -220,14 +220,26 @@ static void forget(struct iface *iface)
 	iface->renamed[0] = '\0';
 }
 
+/* For that its program is loaded. */
+static int find_link(struct packet_host *host, struct iface *iface, struct sl_err *err)
+{
+	int r = dp_find_link(iface->name, index_now(iface), &iface->link, err);
+
+	if (!r)
+		dp_set_link(host->dp, (u32)(iface - host->iface), iface->link);
+	return r;
+}
+
 static int attach_one(struct packet_host *host, struct iface *iface, enum attach_mode mode,
 		      struct sl_err *err)
 {
 	u32 slot = (u32)(iface - host->iface);
 	bool repeated = is_attached(iface);
 	u32 vlan_hidden = 0;
-	int r = dp_install(host->dp, slot, err);
+	int r = find_link(host, iface, err);
 
+	if (!r)
+		r = dp_install(host->dp, slot, err);
 	if (!r)
 		r = helper_attach(&host->helper, iface->name, mode, ATTACH_JOIN, slot, &iface->at,
 				  err);
@@ -333,6 +345,10 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 	int r = 0;
 
 	order_slots(host, order);
+	/* Before several are loaded at once; attach_one() returns the errors. */
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (needs_program(host, policy, again, slot))
+			find_link(host, &host->iface[slot], NULL);
 	for (u32 i = 0; !r && i < SL_IFACES_MAX; i++) {
 		struct iface *iface = &host->iface[order[i]];
 		const struct interface_def *def = policy_find_interface(policy, iface->name);

@@ -64,6 +64,7 @@ struct observed {
 	u16 sport, dport;
 	u8 proto;			/* 0: unknown, and so are the ports */
 	u16 captured;			/* bytes of `frame` */
+	u8 link;			/* enum sl_link: what `frame` begins with */
 	u8 frame[SL_RING_FRAME];
 };
 

@@ -113,7 +113,9 @@ json_t *observed_to_json(const struct observed *event, bool frame)
 		json_object_set_new(json, "packets", json_u64(event->packets));
 	if (event->is_packet)
 		add_packet(json, event);
-	if (event->is_packet && frame)
+	if (event->is_packet && frame) {
+		json_object_set_new(json, "link", json_string(event->link == SL_LINK_IP ? "ip" : "ethernet"));
 		json_object_set_new(json, "frame", frame_to_json(event));
+	}
 	return json;
 }
