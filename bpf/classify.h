@@ -325,8 +325,9 @@ static __always_inline void classify(const struct sl_rules *rules, struct evalua
 	if (!(rules->dims & SL_DIMS_MATCH))
 		return;
 	classify_addresses(rules, ev, src);
-	classify_16(rules, ev, SL_DIM_LENGTH,
-		    ev->pkt.l3_length < 0xffff ? ev->pkt.l3_length : 0xffff, 1);
+	if (ev->pkt.l3_length)
+		classify_16(rules, ev, SL_DIM_LENGTH,
+			    ev->pkt.l3_length < 0xffff ? ev->pkt.l3_length : 0xffff, 1);
 	classify_16(rules, ev, SL_DIM_VLAN, ev->pkt.vlan, ev->pkt.flags & PKT_VLAN);
 	classify_8(rules, ev, SL_DIM_IFACE, env_iface_slot(), 1);
 	classify_transport(rules, ev);

@@ -51,7 +51,7 @@ struct packet {
 	struct sl_addr src, dst;
 	struct sl_now now;		/* mono_ns 0: not read yet */
 	u32 length;			/* the frame, bytes, as XDP sees it */
-	u32 l3_length;			/* the length in the IP header, with that header */
+	u32 l3_length;			/* the length in the IP header, with that header; 0: unknown */
 	u32 l3_offset;
 	u32 mark;			/* the tag's mark */
 	u16 sport, dport;

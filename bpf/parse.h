@@ -326,10 +326,12 @@ static __always_inline enum parsed parse_ipv6(env_ctx *ctx, struct cursor *cur,
 		pkt->flags |= PKT_V4_MAPPED;
 
 	total = sizeof(*ip) + env_ntohs(ip->payload_len);
-	/* To the end of the frame: a jumbogram (RFC 2675), or a super-packet (BIG TCP). */
-	if (total == sizeof(*ip) &&
-	    (pkt->proto == IPPROTO_HOPOPTS || cur->end - cur->offset > 0xffff + sizeof(*ip)))
+	/* To the end of the frame: a super-packet (BIG TCP). */
+	if (total == sizeof(*ip) && cur->end - cur->offset > 0xffff + sizeof(*ip))
 		total = cur->end - cur->offset;
+	/* Linux takes all of the frame for the packet, a trailer, too: it has no length that is known. */
+	else if (total == sizeof(*ip) && pkt->proto == IPPROTO_HOPOPTS)
+		return parse_bad(cur, pkt, SL_R_MALFORMED);
 	pkt->l3_length = total;
 	if (cur->offset + total > cur->end)
 		return parse_bad(cur, pkt, SL_R_TRUNCATED);

@@ -71,6 +71,9 @@ static __always_inline u32 sl_mask_of(u32 bits, u32 bit)
 	return -((bits / bit) & 1);
 }
 
+/* A VLAN id where there is no tag. */
+#define SL_VLAN_NONE 0xffffU
+
 /*
  * The key of the bucket that a packet is charged to by `limit`. Only what the limit counts
  * `per` goes in; sources and destinations left-aligned as above, numbers in host order. The
@@ -102,6 +105,7 @@ static __always_inline u64 sl_bucket_key_own(const struct sl_rules *rules,
 	/* Without branches: to the verifier each would double the paths after it. */
 	last |= (u64)(proto & sl_mask_of(per, SL_PER_PROTO)) << 16;
 	last |= (u64)(dport & sl_mask_of(per, SL_PER_DPORT)) << 24;
+	vlan |= -((vlan - 1) >> 31) & SL_VLAN_NONE;	/* VID 0 is of no VLAN */
 	last |= (u64)(vlan & sl_mask_of(per, SL_PER_VLAN)) << 40;
 	last |= (u64)(iface & sl_mask_of(per, SL_PER_IFACE)) << 56;
 	if (per & SL_PER_DST) {
@@ -139,8 +143,5 @@ static __always_inline u64 sl_bucket_key(const struct sl_rules *rules,
 {
 	return sl_bucket_key_own(rules, limit, 0, src, dst, family, proto, dport, vlan, iface);
 }
-
-/* A VLAN id where there is no tag. */
-#define SL_VLAN_NONE 0xffffU
 
 #endif

@@ -307,9 +307,6 @@ TEST(length)
 	    { "101", { .payload = 73 }, NO }, { "1499", { .payload = 1471 }, NO },
 	    { "1500", { .payload = 1472 }, YES }, { "9000", { .payload = 8972 }, YES },
 	    { "9001", { .payload = 8973 }, NO });
-	/* A jumbogram states 0, and its length in an option; the frame's end counts. */
-	RUN("length: 100", { "jumbogram", { .v6 = true, .ext = { EXT_HOPBYHOP }, .payload = 44,
-					    .total = FRAME_ZERO }, YES });
 }
 
 TEST(interface)

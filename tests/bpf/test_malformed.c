@@ -267,6 +267,24 @@ CASE_TEST(hidden_passes_nothing)
 	CASES_RUN(t, wide);
 }
 
+/* A payload length of 0: Linux goes by the frame, the key by neither. */
+CASE_TEST(length_is_not_known)
+{
+#define ZERO_LENGTH V6, .ext = { EXT_HOPBYHOP }, .total = FRAME_ZERO
+	static const struct packet_case cases[] = {
+		{ "the pass", { V6 }, SL_ACT_PASS, SL_R_MATCH },
+		{ "uses it up", { V6, .payload = 100 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "with a trailer", { ZERO_LENGTH, .payload = 100, .pad = 300 }, OVER },
+		{ "as short as the pass", { ZERO_LENGTH }, OVER },
+		{ "longer, and said so", { V6, .payload = 300 }, SL_ACT_PASS, SL_R_NO_MATCH },
+	};
+
+	case_policy(t, "limits:\n"
+		    "- {name: tiny, match: {length: 0-64}, action: pass}\n"
+		    "- {name: short, match: {length: 65-200}, rate: 1 packets/h}\n");
+	CASES_RUN(t, cases);
+}
+
 /* At most 16 limits are charged: a packet that could belong to more is dropped. */
 CASE_TEST(unread_meets_many_limits)
 {

@@ -23,6 +23,7 @@ static const struct case_class CLASSES[] = {
 	{ "plain6", make_plain6, FINAL_COUNT, 200, true },
 	{ "lies4", make_lies4, 0, 600, true },
 	{ "lies6", make_lies6, 0, 600, true },
+	{ "zero6", make_zero6, 16, 0, true },
 	{ "chain", make_chain, CHAINS_TO_3 * 3, 1000, true },
 	{ "long", make_long, 8, 100, true },
 	{ "tags", make_tags, 24, 100, true },

@@ -177,6 +177,23 @@ static void make_lies6(struct maker *m, u32 index)
 	send6(m, &ip, l.b.b, l.b.n);
 }
 
+/* A payload length of 0 before hop-by-hop options, and a trailer: Linux takes both for the packet. */
+static void make_zero6(struct maker *m, u32 index)
+{
+	static struct chain c;
+	static struct l4 l;
+	struct ext x = ext_of(X_HOP);
+
+	chain_begin(&c);
+	chain_add(&c, &x);
+	l4_final(m, true, &l, index / 4 % 2 ? FINAL_UDP_LIMITED : FINAL_UDP_SHORT, index / 8 % 2 ? 300 : 12);
+	chain_link(&c, l.proto);
+	put(&c.b, l.b.b, l.b.n);
+	m->trailer = (const u32[]){ 0, 18, 200, 1000 }[index % 4];
+	m->marks |= MARK_DEEP;
+	send6(m, &(struct ip6){ .next = c.first, .zero_len = true }, c.b.b, c.b.n);
+}
+
 /* ------------------------------------------------------------------ chains */
 
 static const u8 CHAIN_KINDS[] = { X_HOP, X_ROUTING, X_FRAGMENT, X_OPTIONS, X_AH, X_MOBILITY, X_HIP, X_SHIM6 };

@@ -190,7 +190,7 @@ static void compile_by_match(struct sl_rules *rules, const struct limit_def *def
 		names_l4 |= match_keys[i].needs && match_count(match, &match_keys[i]);
 	if (names_l4)
 		bitmap_set(&rules->unproven[SL_HIDDEN_L4], index);
-	if (names_l4 || match->proto_count)
+	if (names_l4 || match->proto_count || match->length_count)
 		bitmap_set(&rules->unproven[SL_HIDDEN_PROTO], index);
 }
 
