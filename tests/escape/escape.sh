@@ -50,6 +50,7 @@ vlan() {
 track() {
 	nsenter --net=/run/netns/"$1" nft 'add table inet t; add chain inet t i { type filter hook input priority 0; }
 		add rule inet t i ct state established,related accept' || exit 1
+	quiet "$1" net.netfilter.nf_conntrack_frag6_high_thresh=1073741824
 }
 
 server "$NS_S" c0 s0
