@@ -151,8 +151,10 @@ static void make_lies6(struct maker *m, u32 index)
 	case 0:
 		ip.payload_len = any(m, l.b.n + 40);
 		ip.zero_len = !ip.payload_len || one_in(m, 8);
-		if (ip.zero_len && one_in(m, 2))
+		if (ip.zero_len && one_in(m, 2)) {
 			ip.next = X_HOP;
+			m->marks |= MARK_DEEP;
+		}
 		break;
 	case 1:
 		ip.version = 1 + any(m, 15);
