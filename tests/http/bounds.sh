@@ -11,7 +11,7 @@ echo 0123456789abcdef-one > "$LAB/one"
 echo 0123456789abcdef-two > "$LAB/two"
 http_rules api <<'YAML'
   - {key: user, rate_limit: {unit: hour, requests_per_unit: 2}}
-  - {key: named, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 2}}
+  - {key: named, detailed_metric: true, values: plain, rate_limit: {unit: hour, requests_per_unit: 2}}
 YAML
 METRICS_LISTEN='127.0.0.1:9810, max_values: 100K'
 http_daemon <<YAML

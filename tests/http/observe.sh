@@ -75,18 +75,28 @@ check_true "one of ten is logged" wait_for 5 sampled
 check_true "with plain values it is JSON, too" all_json
 check_is "a value is logged unchanged" "$(grep -c 'plain .u0022bytes.u0022 .u00c3.u00a9' "$LOG")" 5
 
+jq -nc '{domain: "api", descriptors: [range(32) | {entries: [{key: "user", value: ("\u0001" * 250)}]}]}' > "$LAB/long"
+for _ in {1..10}; do request -d "@$LAB/long" /v1/check; done > /dev/null
+long() { lines 6; }
+check_true "a client's values do not keep a decision out" wait_for 5 long
+check_is "they are hashed in a line that would be too long" \
+	"$(tail -n 1 "$LOG" | jq -c '[(.statuses | length), (.statuses[31].entries[0][1] | test("^[0-9a-f]{16}$"))]')" '[32,true]'
+
 # ---------------------------------------------------------------- values in metrics
 
 http_rules named <<'YAML'
-  - key: plan
-    detailed_metric: true
-    rate_limit: {unit: day, requests_per_unit: 2}
+  - {key: plan, detailed_metric: true, values: plain, rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: secret, value_to_metric: true, rate_limit: {unit: day, requests_per_unit: 2}}
 YAML
 plan() { http_check named plan=free --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = 2 ]; }
 check_true "a rule with detailed_metric" wait_for 5 plan
 http_passed 3 named plan=free > /dev/null
 http_check named 'plan=a"b\c é' > /dev/null
 check_is "its values are a label" "$(metric sluice_decisions_total rule=plan value=free verdict=over_limit)" 1
+http_check named secret=my-api-key > /dev/null
+check_is "values that are not plain are hashes there" \
+	"$(metrics | grep -oE 'rule="secret",verdict="ok",value="hash:[0-9a-f]{16}"' | wc -l)" 1
+check_is "and nowhere clear" "$(metrics | grep -c my-api-key)" 0
 for i in {1..12}; do http_check named "plan=number-$i"; done > /dev/null
 check "their number is bounded" "$(metrics | grep -c '^sluice_decisions_total{.*value=')" 8 16
 check_is "decisions of other values are counted, too" "$(metric sluice_decisions_total rule=plan verdict=ok)" 15
@@ -143,4 +153,19 @@ check_is "then 10 hold again" "$(http_passed 15 api path=/c)" 10
 
 http_passed 15 api soft=bob > /dev/null
 check_is "of a soft limit what is above it has a verdict of its own" "$(metric sluice_decisions_total rule=soft verdict=soft)" 3
+# ---------------------------------------------------------------- out of descriptors
+
+soft=$(awk '/^Max open files/ { print $4 }' "/proc/$DAEMON_PID/limits")
+prlimit --pid "$DAEMON_PID" --nofile="$(ls "/proc/$DAEMON_PID/fd" | wc -l):"
+for _ in 1 2 3; do
+	"${IN_S[@]}" bash -c 'exec 3<> /dev/tcp/127.0.0.1/9810; sleep 2' &
+	started
+done
+sleep 0.3
+cpu() { awk '{ print $14 + $15 }' "/proc/$DAEMON_PID/task/$DAEMON_PID/stat"; }
+before=$(cpu)
+sleep 1
+check "with no descriptor left the main loop waits: ticks of CPU in a second" $(($(cpu) - before)) 0 40
+prlimit --pid "$DAEMON_PID" --nofile="$soft:"
+check_true "and then accepts again" wait_for 5 metrics
 lab_done

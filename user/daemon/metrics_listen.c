@@ -45,8 +45,12 @@ static struct {
 	struct engine_thread engine;	/* only its counters are used */
 	struct listen_def def;
 	struct connections *connections;
-	struct event *accept;
+	struct event *accept, *resume;
 	int fd;
+	struct page {			/* /metrics as it was last written, of each format */
+		struct evbuffer *text;
+		u64 at_ns, took_ns;
+	} page[2];
 	struct statsd *statsd;		/* NULL: none */
 	u64 statsd_interval_ns, statsd_at_ns;	/* at_ns: of the last sending */
 } metrics = { .fd = -1 };
@@ -94,18 +98,44 @@ static void write_metrics(struct daemon *d, bool openmetrics, struct evbuffer *b
 	m->listener = NULL;
 }
 
+/* Scrapes take a fifth of the main thread at most: one that comes sooner gets the page of the one before. */
+#define PAGE_SHARE 5
+
+/* A copy of the page, to be freed; NULL: out of memory. */
+static struct evbuffer *metrics_page(struct daemon *d, struct page *page)
+{
+	struct evbuffer *copy = evbuffer_new();
+	u64 now_ns = clock_mono_ns();
+
+	if (!page->text)
+		page->text = evbuffer_new();
+	if (!copy || !page->text)
+		goto no_memory;
+	if (!page->at_ns || now_ns - page->at_ns >= PAGE_SHARE * page->took_ns) {
+		evbuffer_drain(page->text, evbuffer_get_length(page->text));
+		write_metrics(d, page == &metrics.page[1], page->text);
+		page->at_ns = now_ns;
+		page->took_ns = clock_mono_ns() - now_ns;
+	}
+	if (evbuffer_add(copy, evbuffer_pullup(page->text, -1), evbuffer_get_length(page->text)) == 0)
+		return copy;
+no_memory:
+	if (copy)
+		evbuffer_free(copy);
+	return NULL;
+}
+
 static void on_metrics(struct http1_request *request)
 {
 	static const char type[] = "application/openmetrics-text";
 	struct bytes accept = http1_find(request, "accept");
 	bool openmetrics = accept.at && memmem(accept.at, accept.len, type, sizeof(type) - 1);
-	struct evbuffer *body = evbuffer_new();
+	struct evbuffer *body = metrics_page(daemon_of(request), &metrics.page[openmetrics]);
 
 	if (!body) {
 		http1_reply_problem(request, 503, "out of memory");
 		return;
 	}
-	write_metrics(daemon_of(request), openmetrics, body);
 	send_text(request, 200, openmetrics ?
 		  "application/openmetrics-text; version=1.0.0; charset=utf-8" :
 		  "text/plain; version=0.0.4; charset=utf-8", body);
@@ -330,8 +360,16 @@ static void on_accept(evutil_socket_t listening, short what, void *arg)
 	struct bufferevent *bev;
 	int fd = accept4(listening, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (fd < 0)
+	if (fd < 0) {
+		static const struct timeval pause = { .tv_usec = 100000 };
+
+		/* Out of descriptors or memory: a pause instead of a spin. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			event_del(metrics.accept);
+			event_add(metrics.resume, &pause);
+		}
 		return;
+	}
 	peer.local = bind_is_loopback((struct sockaddr *)&addr);
 	peer.connection = connection_begin(metrics.connections, 0, fd, (struct sockaddr *)&addr);
 	bev = peer.connection ? bufferevent_socket_new(metrics.worker.base, fd,
@@ -343,6 +381,11 @@ static void on_accept(evutil_socket_t listening, short what, void *arg)
 	}
 	metrics.worker.connections++;
 	frontend_http1.accept(&metrics.worker, bev, &peer);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	event_add(metrics.accept, NULL);
 }
 
 void metrics_listen_tick(struct daemon *d)
@@ -399,7 +442,8 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 	if (r < 0)
 		return sl_err_set(err, -r, "metrics.listen: %.400s", why.message);
 	metrics.accept = event_new(d->base, metrics.fd, EV_READ | EV_PERSIST, on_accept, d);
-	return metrics.accept && event_add(metrics.accept, NULL) == 0 ? 0 :
+	metrics.resume = evtimer_new(d->base, on_resume, NULL);
+	return metrics.accept && metrics.resume && event_add(metrics.accept, NULL) == 0 ? 0 :
 	       sl_err_set(err, ENOMEM, "out of memory");
 }
 
@@ -407,6 +451,11 @@ void metrics_listen_stop(void)
 {
 	if (metrics.accept)
 		event_free(metrics.accept);
+	if (metrics.resume)
+		event_free(metrics.resume);
+	for (size_t i = 0; i < 2; i++)
+		if (metrics.page[i].text)
+			evbuffer_free(metrics.page[i].text);
 	if (metrics.worker.base)
 		frontend_http1.stop(&metrics.worker);
 	if (metrics.fd >= 0)

@@ -75,7 +75,7 @@ static double number_at(const json_t *json, const char *key)
 /* 1234567 -> 1,234,567 */
 static void put_number(FILE *out, double number)
 {
-	char digits[32];
+	char digits[320];	/* of any double */
 	int len = snprintf(digits, sizeof(digits), "%.0f", number);
 
 	for (int i = 0; i < len; i++)
@@ -86,6 +86,8 @@ static void put_time(FILE *out, double ns)
 {
 	char text[64];
 
+	if (!(ns >= 0 && ns < 1e19))	/* more than a number of nanoseconds can be */
+		ns = 0;
 	put(out, duration_format(ns > 1e9 ? (u64)(ns / 1e6) * 1000000 : (u64)ns, text, sizeof(text)));
 }
 

@@ -111,10 +111,13 @@ static void out_when(struct out *out)
 	out_char(out, 'Z');
 }
 
+/* How values are written. Clients choose their length: a line that is too long is written with less. */
+enum values { VALUES_PLAIN, VALUES_BY_RULE, VALUES_HASHED, VALUES_LEFT_OUT };
+
 /* `descriptor` NULL: of the rule of the domain. */
 static void out_descriptor(struct out *out, const struct decision_log *log,
 			   const struct request_descriptor *descriptor,
-			   const struct response_status *status, bool plain)
+			   const struct response_status *status, enum values values)
 {
 	out_text(out, "{\"code\":");
 	out_text(out, status->over ? "\"OVER_LIMIT\"" : "\"OK\"");
@@ -151,13 +154,13 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	out_text(out, ",\"remaining\":");
 	out_u64(out, status->remaining);
 	out_text(out, ",\"entries\":[");
-	for (u32 i = 0; descriptor && i < descriptor->count; i++) {
+	for (u32 i = 0; descriptor && values != VALUES_LEFT_OUT && i < descriptor->count; i++) {
 		const struct request_entry *entry = &descriptor->entry[i];
 
 		out_text(out, i ? ",[\"" : "[\"");
 		out_plain(out, entry->key);
 		out_text(out, "\",\"");
-		if (plain || (status->rule && status->rule->values_plain))
+		if (values == VALUES_PLAIN || (values == VALUES_BY_RULE && status->rule && status->rule->values_plain))
 			out_plain(out, entry->value);
 		else
 			out_hex(out, hash_bytes(log->seed, 0, entry->value.at, entry->value.len), 16);
@@ -167,7 +170,7 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 }
 
 static void out_line(struct out *out, const struct decision_log *log, const struct request *request,
-		     const struct response *response, bool plain)
+		     const struct response *response, enum values values)
 {
 	static const char *const code[] = { "OK", "OVER_LIMIT", "CLOSED", "ERROR" };
 	char text[SL_PREFIX_TEXT];
@@ -188,7 +191,7 @@ static void out_line(struct out *out, const struct decision_log *log, const stru
 	if (request->has_source) {
 		out_text(out, ",\"source\":\"");
 		sl_prefix_format(&request->source, text, sizeof(text));
-		if (plain)
+		if (values == VALUES_PLAIN)
 			out_text(out, text);
 		else
 			out_hex(out, hash_bytes(log->seed, 0, text, strlen(text)), 16);
@@ -201,9 +204,9 @@ static void out_line(struct out *out, const struct decision_log *log, const stru
 		if (i)
 			out_char(out, ',');
 		out_descriptor(out, log, i < request->count ? &request->descriptor[i] : NULL,
-			       &response->status[i], plain);
+			       &response->status[i], values);
 	}
-	out_text(out, "]}\n");
+	out_text(out, values == VALUES_LEFT_OUT ? "],\"cut\":true}\n" : "]}\n");
 }
 
 void decision_log_note(struct engine_thread *thread, const struct request *request,
@@ -211,6 +214,7 @@ void decision_log_note(struct engine_thread *thread, const struct request *reque
 {
 	const struct engine *engine = thread->engine;
 	struct decision_log *log = engine->log;
+	enum values values;
 	struct buffer *buffer;
 	char line[LINE_BYTES];
 	struct out out;
@@ -219,9 +223,11 @@ void decision_log_note(struct engine_thread *thread, const struct request *reque
 	if (++buffer->count < __atomic_load_n(&engine->log_every, __ATOMIC_RELAXED))
 		return;
 	buffer->count = 0;
-	out_begin(&out, line, sizeof(line));
-	out_line(&out, log, request, response,
-		 __atomic_load_n(&engine->log_plain, __ATOMIC_RELAXED));
+	values = __atomic_load_n(&engine->log_plain, __ATOMIC_RELAXED) ? VALUES_PLAIN : VALUES_BY_RULE;
+	do {
+		out_begin(&out, line, sizeof(line));
+		out_line(&out, log, request, response, values);
+	} while (out.len > sizeof(line) && values++ < VALUES_LEFT_OUT);
 	pthread_mutex_lock(&buffer->lock);
 	if (!buffer->at)
 		buffer->at = malloc(BUFFER_BYTES);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/hash.h"
+#include "lib/value_hash.h"
 
 struct value_entry {
 	u64 hash;
@@ -66,6 +67,8 @@ static size_t add_value(char *label, size_t len, struct bytes value)
 static void make_label(const struct rule *rule, const struct request_descriptor *descriptor,
 		       char *label)
 {
+	char hash[VALUE_HASH_TEXT];
+	struct bytes value;
 	size_t len = 0;
 	bool any = false;
 
@@ -75,7 +78,10 @@ static void make_label(const struct rule *rule, const struct request_descriptor 
 		if (any)
 			label[len++] = '/';
 		any = true;
-		len = add_value(label, len, descriptor->entry[i].value);
+		value = descriptor->entry[i].value;
+		if (!rule->values_plain)
+			value = (struct bytes){ value_hash(value.at, value.len, hash), strlen(hash) };
+		len = add_value(label, len, value);
 	}
 	label[len] = '\0';
 }

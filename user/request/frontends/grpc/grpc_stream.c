@@ -399,7 +399,7 @@ static u8 *add_out(struct grpc_stream *stream, u32 len)
 static void out_failed(struct grpc_stream *stream)
 {
 	if (!stream->replied)
-		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "out of memory");
 }
 
 /* Sends what add_out() was given. */
