@@ -45,7 +45,8 @@ static const u64 like_masks[16] = {
 static __always_inline u64 like_fields(const struct packet *pkt)
 {
 	return (u64)(pkt->sport | pkt->icmp_code) << 48 | (u64)pkt->dport << 32 |
-	       (u64)pkt->vlan << 16 | (u64)(pkt->tcp_flags | pkt->icmp_type) << 8 | pkt->proto;
+	       (u64)(pkt->vlan | (pkt->flags & PKT_VLAN) << 10) << 16 |
+	       (u64)(pkt->tcp_flags | pkt->icmp_type) << 8 | pkt->proto;
 }
 
 static __always_inline u8 like_link(const struct packet *pkt)

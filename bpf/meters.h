@@ -59,13 +59,14 @@ static __always_inline int meter_counts(const struct sl_rules *rules, const stru
 /* Adds a limit and those of its meters that count the packet, if any does and there is room. */
 SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
-	u32 i, meter = index, bits = 0, at, match;
+	u32 i, meter = index, bits = 0, at, match, first;
 	const struct sl_limit *limit;
 	struct matches *m;
 
 	if (!rules || !ev || index >= SL_LIMITS_MAX)
 		return 0;
 	m = &ev->matches;
+	first = m->charges;
 	match = m->limits;
 	OPAQUE(match);
 	for (i = 0; i < SL_CHARGES_MAX; i++) {
@@ -75,7 +76,7 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u3
 		if (meter_counts(rules, limit, &ev->pkt)) {
 			at = m->charges;
 			OPAQUE(at);
-			if (at >= SL_CHARGES_MAX || match >= SL_MATCHES_MAX) {
+			if (at >= SL_CHARGES_MAX) {
 				m->too_many = 1;
 				break;
 			}
@@ -86,8 +87,14 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u3
 		}
 		meter = limit->next;
 	}
-	if (!bits || match >= SL_MATCHES_MAX)
+	if (!bits)
 		return 0;
+	/* Its entries are forgotten again: that is checked here, once, for the verifier's sake. */
+	if (match >= SL_MATCHES_MAX) {
+		m->charges = first;
+		m->too_many = 1;
+		return 0;
+	}
 	m->limit[match] = index;
 	m->meters[match] = bits;
 	m->limits = match + 1;
@@ -104,20 +111,23 @@ static __always_inline void meters_reset(struct matches *m)
 }
 
 /* Adds the limits in ev->match, in file order, until one has no room. */
-static __always_inline void meters_take(const struct sl_rules *rules, struct evaluation *ev)
+SL_GLOBAL int meters_take(const struct sl_rules *rules, struct evaluation *ev)
 {
 	u32 n, index;
 
+	if (!rules || !ev)
+		return 0;
 	for (n = 0; n < SL_LIMITS_MAX && !ev->matches.too_many; n++) {
 		index = bitmap_next(&ev->match);
 		if (index >= SL_LIMITS_MAX)
-			return;
+			break;
 		meters_add(rules, ev, index);
 	}
+	return 1;
 }
 
 /*
- * Collects the limits in ev->match. Where not all have room, those that drop come first: 1 if one
+ * Collects the limits of a larger match. If not all have room, those that drop come first: 1 if one
  * of these was left out. Global: rare, and its loops are verified once.
  */
 SL_GLOBAL int meters_choose(const struct sl_rules *rules, struct evaluation *ev,
@@ -135,7 +145,6 @@ SL_GLOBAL int meters_choose(const struct sl_rules *rules, struct evaluation *ev,
 	for (i = 0; i < SL_BITMAP_WORDS; i++)
 		ev->match.w[i] = match->w[i] & ~rules->dropping.w[i];
 	meters_take(rules, ev);
-	ev->matches.too_many = 1;
 	return left_out;
 }
 
@@ -143,10 +152,18 @@ SL_GLOBAL int meters_choose(const struct sl_rules *rules, struct evaluation *ev,
 static __always_inline int meters_collect(const struct sl_rules *rules, struct evaluation *ev)
 {
 	struct sl_bitmap match = ev->match;
+	u32 n, index;
 
 	meters_reset(&ev->matches);
-	meters_take(rules, ev);
-	return ev->matches.too_many && meters_choose(rules, ev, &match);
+	for (n = 0; n < SL_MATCHES_MAX; n++) {
+		index = bitmap_next(&ev->match);
+		if (index >= SL_LIMITS_MAX)
+			return 0;
+		meters_add(rules, ev, index);
+	}
+	if (!ev->matches.too_many && bitmap_next(&ev->match) >= SL_LIMITS_MAX)
+		return 0;
+	return meters_choose(rules, ev, &match);
 }
 
 /* Entry `i` of the meters to be charged; it is below SL_CHARGES_MAX anyway. */

@@ -375,7 +375,6 @@ static __always_inline enum parsed parse_frame(env_ctx *ctx, struct cursor *cur,
 		return parse_bad(cur, pkt, SL_R_TRUNCATED);
 	proto = env_ntohs(eth->h_proto);
 	cur->offset = sizeof(*eth);
-	pkt->vlan = SL_VLAN_NONE;
 	for (i = 0; i < PARSE_VLANS_MAX && is_vlan_tag(proto); i++) {
 		tag = cursor_peek(ctx, cur, sizeof(*tag));
 		if (!tag)
@@ -425,7 +424,6 @@ SL_GLOBAL enum parsed parse_packet(env_ctx *ctx, struct packet *pkt)
 		return PARSED_BAD;
 	cur.end = env_length(ctx);
 	pkt->length = cur.end;
-	pkt->vlan = SL_VLAN_NONE;
 	first = cursor_peek(ctx, &cur, 1);
 	if (!first)
 		return parse_bad(&cur, pkt, SL_R_TRUNCATED);

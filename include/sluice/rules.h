@@ -105,7 +105,6 @@ static __always_inline u64 sl_bucket_key_own(const struct sl_rules *rules,
 	/* Without branches: to the verifier each would double the paths after it. */
 	last |= (u64)(proto & sl_mask_of(per, SL_PER_PROTO)) << 16;
 	last |= (u64)(dport & sl_mask_of(per, SL_PER_DPORT)) << 24;
-	vlan |= -((vlan - 1) >> 31) & SL_VLAN_NONE;	/* VID 0 is of no VLAN */
 	last |= (u64)(vlan & sl_mask_of(per, SL_PER_VLAN)) << 40;
 	last |= (u64)(iface & sl_mask_of(per, SL_PER_IFACE)) << 56;
 	if (per & SL_PER_DST) {

@@ -70,6 +70,17 @@ CASE_TEST(buckets)
 	assert_int_equal(bad, 0);
 }
 
+/* A limit on VID 0 is for priority tags: what is cached of one is not for frames without a tag. */
+CASE_TEST(priority_tags)
+{
+	const struct frame_spec tagged = { .tags = 1 }, plain = { .tags = 0 };
+
+	case_policy(t, "limits: [{name: priority, match: {vlan: 0}, rate: 3 packets/h, burst: 3}]\n");
+	assert_int_equal(case_send(t, &tagged, 9), 3);
+	assert_int_equal(case_send(t, &plain, 9), 9);
+	assert_int_equal(case_send(t, &tagged, 9), 0);
+}
+
 CASE_TEST(aggregation)
 {
 	static const struct {

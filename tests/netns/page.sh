@@ -10,6 +10,8 @@ lab_begin page
 lab_link 0
 URL=http://127.0.0.1:9810
 rules_of_users
+sed -i 's/{key: user, /&values: plain, /' "$LAB/rules/api.yaml"
+echo '  - {key: token, rate_limit: {unit: hour, requests_per_unit: 5}}' >> "$LAB/rules/api.yaml"
 
 daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
