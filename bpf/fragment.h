@@ -23,7 +23,7 @@
  *   3 Contradiction. A first that meets a limit which the remembered one does not makes that one
  *     unsure. Where later fragments were already judged by that one, it is dropped: whichever of the
  *     two the receiver has, no datagram can be completed by what escaped one of its limits. A sender
- *     uses the ids of IPv4 again; a first that meets no other limit is none the worse for that.
+ *     uses the ids of IPv4 again; a first that meets no other limit does not contradict.
  *
  * That all of a datagram has passed does not end its entry: Linux begins a queue anew when 64
  * other fragments of the source came between (ipfrag_max_dist), and then has the rest without the
@@ -177,7 +177,7 @@ static __always_inline void fragment_forget(struct packet *pkt)
 	pkt->proto = 0;
 }
 
-/* What is left to do about a fragment. */
+/* The next step of fragment_meet() for a fragment. */
 enum fragment_todo {
 	FRAGMENT_DONE,
 	FRAGMENT_USE_PAIR,	/* an IPv6 pair is to be marked as used */

@@ -253,7 +253,7 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 
 		if (!ext_header[this])
 			break;
-		/* What is behind AH is none of the packet's headers. */
+		/* Headers behind AH do not count as the packet's. */
 		if (!(pkt->ext & PKT_EXT_AH))
 			pkt->ext |= ext_header[this];
 		FORGET(pkt, cur->offset);

@@ -38,7 +38,7 @@ struct sl_meta {
 
 /* ------------------------------------------------------------------ the program's own constants */
 
-/* What the frames of an interface begin with. */
+/* The link header of an interface's frames. */
 enum sl_link {
 	SL_LINK_ETHERNET,
 	SL_LINK_IP,		/* no link header: tun, WireGuard, PPP, tunnels */
