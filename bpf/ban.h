@@ -134,8 +134,8 @@ static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
 }
 
 /*
- * The prefix length of the meter that refused; SL_PREFIX_NONE: there is none, or it counts link-local
- * sources by address, for whose bans no length is looked up.
+ * Returns the prefix length of the meter that refused. SL_PREFIX_NONE if no meter refused, or if it counts
+ * link-local sources by address: bans of that length are not looked up.
  */
 static __always_inline u32 ban_refused_len(const struct sl_rules *rules,
 					   const struct evaluation *ev)

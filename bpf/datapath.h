@@ -138,7 +138,7 @@ static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, str
 	return 0;
 }
 
-/* Leaves in ev->match only limits that name an ICMP type. 0: there is none. */
+/* Leaves in ev->match only limits that name an ICMP type. Returns 0 if no limit does. */
 static __always_inline int limits_of_type(const struct sl_rules *rules, struct evaluation *ev)
 {
 	u64 named = 0;

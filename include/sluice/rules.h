@@ -11,7 +11,7 @@
 #include "prefix.h"
 #include "sizes.h"
 
-/* What is not known of a packet. */
+/* Which fields of a packet are not known. */
 enum sl_hidden {
 	SL_HIDDEN_L4,		/* ports, TCP flags, ICMP type */
 	SL_HIDDEN_PROTO,	/* the protocol, too */
@@ -38,8 +38,8 @@ struct sl_rules {
 	struct sl_bitmap refusing;		/* enforced drops without a rate: not in `dropping` */
 	struct sl_bitmap passing;		/* enforced passes */
 	/*
-	 * Of limits without a rate those that name what a packet hides: passes, which it does not meet;
-	 * and drops by what only its first fragment decides, which a later one does not.
+	 * Limits without a rate that name a hidden field: a packet that hides it meets none of the passes,
+	 * and a later fragment none of the drops that its first fragment must have met.
 	 */
 	struct sl_bitmap unproven[SL_HIDDEN_COUNT];
 	struct sl_lengths lengths[SL_PDIM_COUNT];

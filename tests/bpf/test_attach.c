@@ -306,7 +306,7 @@ ATTACH_TEST(test_pin_of_another_layout)
 	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
 }
 
-/* A pin_dir that others can write or replace, or that is none. */
+/* Refuses a pin_dir that others can write or replace, or that is not a bpffs directory. */
 ATTACH_TEST(test_pin_dir_is_roots)
 {
 	struct dp *dp = NULL;

@@ -234,7 +234,7 @@ CASE_TEST(unread_meets_limits)
 	{ what " behind AH", { BEHIND(EXT_AH), __VA_ARGS__ }, OVER },                   \
 	{ what " behind AH, first", { BEHIND(EXT_AH), __VA_ARGS__, .frag_more = true }, OVER }
 
-/* What stands behind a fragment header that follows others is nothing that may pass. */
+/* Contents behind a misplaced fragment header are hidden: no pass applies to them. */
 CASE_TEST(hidden_passes_nothing)
 {
 	const struct sl_session session = target_session("2001:db8::1", 40000, TARGET_LOCAL_V6, 4242);
