@@ -13,7 +13,14 @@ http_rules api <<'YAML'
   - {key: watched, rate_limit: {unit: day, requests_per_unit: 1}, shadow_mode: true}
   - {key: named, rate_limit: {unit: day, requests_per_unit: 3, name: three}, metadata: {plan: free}}
   - {key: free, rate_limit: {unlimited: true}}
+  - {key: closed, limits: ['3 requests/d'], on_store_failure: closed}
+  - {key: error, limits: ['3 requests/d'], on_store_failure: error}
 YAML
+head -c 32 /dev/urandom | base64 > "$LAB/cluster.key"
+chmod 600 "$LAB/cluster.key"
+# No Redis is there.
+HTTP_TOP="cluster: {redis: {urls: ['redis://127.0.0.1:1']}, node: a, secret_file: $LAB/cluster.key}"
+
 http_rules whole <<'YAML'
 domain: {name: whole, limits: 3 requests/d}
 descriptors:
@@ -25,7 +32,7 @@ YAML
 
 node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" > "$LAB/out" 2>&1
 results "$LAB/out"
-check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 21 21
+check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 26 26
 # The last of them stops sluiced; if it did not run, sluiced is stopped here.
 wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID"

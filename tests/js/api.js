@@ -6,6 +6,7 @@
 'use strict';
 const assert = require('node:assert/strict');
 const net = require('node:net');
+const os = require('node:os');
 const { openapi } = require('./openapi');
 
 const [base, pid] = process.argv.slice(2);
@@ -30,6 +31,79 @@ const status = async (expected, ...args) => {
 	assert.equal(answer.status, expected, `${args[0]} ${args[1]}: ${answer.status}, not ${expected}: ${answer.body}`);
 	return answer;
 };
+
+/* Sends `text` over a connection of its own; the answer, unchecked. */
+const talk = (text) => new Promise((resolve, reject) => {
+	const socket = net.connect(new URL(base).port, '127.0.0.1', () => socket.write(text));
+
+	read(socket).then(resolve, reject);
+});
+
+function read(socket) {
+	return new Promise((resolve, reject) => {
+		let text = '';
+
+		socket.on('data', (chunk) => { text += chunk; });
+		socket.on('error', reject);
+		socket.on('end', () => {
+			const [head, body] = text.split('\r\n\r\n');
+			const lines = head.split('\r\n');
+			const headers = Object.fromEntries(lines.slice(1).map((line) => line.split(': ', 2)));
+
+			resolve({ status: Number(lines[0].split(' ')[1]), headers, body });
+		});
+	});
+}
+
+async function document() {
+	await test('the document is OpenAPI 3.1', api.valid);
+	await test('what is not HTTP, on each path', async () => {
+		const heads = [[431, 'X-Long: ' + 'x'.repeat(257 << 10)], [431, 'X-A: b\r\n'.repeat(130).trim()],
+			[417, 'Expect: wonders'], [400, 'Host: another']];
+
+		for (const [path, operations] of Object.entries(api.document.paths)) {
+			const method = Object.keys(operations)[0].toUpperCase();
+
+			for (const [expected, head] of heads) {
+				const answer = await talk(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\n` +
+					`Connection: close\r\n${head}\r\n\r\n`);
+
+				assert.equal(answer.status, expected, `${path} ${head.slice(0, 20)}: ${answer.body}`);
+				api.check(method, path, answer);
+			}
+		}
+	});
+	await test('a limit of the query: the document admits what the server reads', async () => {
+		const texts = { '10/s': 204, '0/m': 403, '1K/h': 204, '1.5K/d': 204, '16M/w': 204, '0.5K/s': 204,
+			'0.5/s': 500, '.5/s': 500, '1./s': 500, '1e3/s': 500, '10/min': 500, '10': 500, '/s': 500, '1T/s': 500, '': 500 };
+
+		for (const [text, expected] of Object.entries(texts)) {
+			const query = `domain=api&d=limited&limit=${text}`;
+
+			await status(expected, 'GET', `/nginx/check?${query}`, { headers: { 'X-Sluice-V-limited': text } });
+			assert.equal(api.admits('/nginx/check', query), expected !== 500, text);
+		}
+	});
+	await test('too many large requests at once', async () => {
+		const body = 'x'.repeat((4 << 20) - 1), sockets = [];
+
+		/* 64 MiB are for each worker. */
+		const first = await new Promise((resolve, reject) => {
+			for (let i = 0; i < 20 * os.cpus().length; i++) {
+				const socket = net.connect(new URL(base).port, '127.0.0.1', () => socket.write('POST /v1/check HTTP/1.1\r\n' +
+					`Host: localhost\r\nContent-Length: ${4 << 20}\r\n\r\n${body}`));
+
+				sockets.push(socket);
+				read(socket).then(resolve, () => 0);
+			}
+			setTimeout(() => reject(new Error('none was refused')), 20000).unref();
+		});
+
+		sockets.forEach((socket) => socket.destroy());
+		assert.equal(first.status, 503, first.body);
+		api.check('POST', '/v1/check', first);
+	});
+}
 
 async function checks() {
 	await test('check: allowed, refused, and never', async () => {
@@ -222,6 +296,27 @@ async function callers() {
 	});
 }
 
+/* No Redis is there, and the rules say closed or error. */
+async function unavailable() {
+	await test('no store: closed and error, with the limits that were looked at', async () => {
+		for (const [key, code] of [['closed', 'CLOSED'], ['error', 'ERROR']]) {
+			const headers = { 'X-Sluice-V-user': `${key}-nginx`, [`X-Sluice-V-${key}`]: 'x', 'X-User': `${key}-forward`, 'X-Key': 'x' };
+			const both = (value) => ({ domain: 'api', descriptors: [{ entries: [{ key: 'user', value }] },
+				{ entries: [{ key, value: 'x' }] }] });
+			const check = await status(503, 'POST', '/v1/check', { json: both(key) });
+
+			assert.equal(JSON.parse(check.body).code, code);
+			assert.match(check.headers.ratelimit, /"user";r=3/);
+			assert.equal((await status(503, 'GET', `/forward-auth?domain=api&d=user:header(X-User)&d=${key}:header(X-Key)`,
+				{ headers })).headers['x-sluice-violated-policies'], '[]');
+			const nginx = await status(code === 'ERROR' ? 500 : 403, 'GET', `/nginx/check?domain=api&d=user&d=${key}`, { headers });
+
+			assert.match(nginx.headers.ratelimit, /"user";r=3/);
+			await status(code === 'ERROR' ? 503 : 429, 'POST', '/json', { json: both(`${key}-json`) });
+		}
+	});
+}
+
 /* The state is full of those at their limit, and the rules say closed. */
 async function full() {
 	await test('full: closed is 503, 429 and 403', async () => {
@@ -255,23 +350,16 @@ async function draining() {
 			socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n`, () => resolve({ path, socket }));
 		});
 	});
-	const finish = ({ path, socket }) => new Promise((resolve, reject) => {
-		let text = '';
+	const finish = async ({ path, socket }) => {
+		const answer = read(socket);
 
-		socket.on('data', (chunk) => { text += chunk; });
-		socket.on('error', reject);
-		socket.on('end', () => {
-			const [head, body] = text.split('\r\n\r\n');
-			const lines = head.split('\r\n');
-			const headers = Object.fromEntries(lines.slice(1).map((line) => line.split(': ', 2)));
-
-			resolve({ path, answer: { status: Number(lines[0].split(' ')[1]), headers, body } });
-		});
 		socket.write('\r\n');
-	});
+		return { path, answer: await answer };
+	};
 
 	await test('draining: requests are decided until the end', async () => {
 		const begun = await Promise.all(['/readyz', '/healthcheck'].map(begin));
+		const late = await begin('/healthz'), unfinished = read(late.socket).then((answer) => ({ answer }));
 
 		await sleep(100);
 		process.kill(Number(pid), 'SIGTERM');
@@ -280,11 +368,15 @@ async function draining() {
 			assert.equal(answer.status, 200, path);
 			api.check('GET', path, answer);
 		}
+		const { answer } = await unfinished;
+
+		assert.equal(answer.status, 408, answer.body);
+		api.check('GET', '/healthz', answer);
 	});
 }
 
 async function main() {
-	for (const part of [checks, reports, rls, proxies, callers, full, draining])
+	for (const part of [document, checks, reports, rls, proxies, callers, unavailable, full, draining])
 		await part();
 	const missing = api.missing();
 
