@@ -144,13 +144,13 @@ static __always_inline int push_verdict_of(struct sl_push *push, struct packet *
 		refused = !push_charge(push, pkt);
 	else if (push->kind == SL_PUSH_NO_NEW)
 		refused = may_be_syn(pkt);
+	if (push->kind == SL_PUSH_TAG) {
+		pkt->flags |= PKT_PUSH_TAG;
+		refused = 0;
+	}
 	__sync_fetch_and_add(refused ? &push->refused : &push->passed, 1);
 	if (!refused)
 		return 0;
-	if (push->kind == SL_PUSH_TAG) {
-		pkt->flags |= PKT_PUSH_TAG;
-		return 0;
-	}
 	pkt->reason = SL_R_PUSH_LIMIT + (push->kind & 3);
 	return 1;
 }

@@ -124,6 +124,18 @@ check_is "user show: what it has left" \
 check_is "as text it fits 80 columns, the sentences apart" \
 	"$(awk '/^$/ { exit } length > 80' "$LAB/text" | wc -l)" 0
 check_true "with the candidate's line" grep -q "^stricter: in shadow mode beside it" "$LAB/text"
+# A limit that tags refuses nothing: what is above it passes.
+ctl limit set quiet action=tag tag.dscp=cs1 > /dev/null
+blast "$LAB/quiet" --dst $SERVER4 --dport 82 --src 10.1.5.2 --count 5000 --pps 50000
+ctl analyze quiet -o json > "$LAB/analysis"
+check_is "one that tags has refused none, as a share too" "$(of quiet '.refused == 0 and .refused_share == 0')" true
+check "tagged" "$(of quiet .tagged)" 1000 5000
+check_true "and its advice: $(of quiet .advice)" grep -q tagged <(of quiet .advice)
+check_is "as text" "$(ctl analyze quiet | awk 'NR <= 2 { printf "%s %s ", $2, $3 }')" "REFUSED TAGGED - $(ctl analyze quiet |
+	awk 'NR == 2 { print $3 }') "
+sleep 1.1 # until rates are of the last second
+check_is "stats: passed are all, dropped none" "$(ctl stats --sort LIMIT -o wide | awk '$1 == "LIMIT" && !n++ { for (i in h) delete h[i]
+	for (i = 1; i <= NF; i++) h[i] = $i } $1 == "quiet" { print $(NF - 4), $(NF - 2) }')" "5,100 0"
 check_is "one of them" "$(ctl analyze quiet -o json | jq '.limits | length')" 1
 ctl analyze nix > "$LAB/out" 2>&1
 check_true "an unknown one is named" grep -q "there is no limit or rule 'nix'" "$LAB/out"

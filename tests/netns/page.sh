@@ -114,11 +114,11 @@ browser --dump-dom > "$LAB/dom" 2> "$LAB/console"
 metrics > "$LAB/metrics"
 check_is "a built-in limit that no packet met is not shown" "$(shown limits @essential PASSED)" ""
 for limit in web dns scan; do
+	shadow=$(metric sluice_limit_packets_total limit=$limit verdict=shadow)
 	check_is "$limit: passed, as the metrics" "$(shown limits $limit PASSED)" \
-		"$(metric sluice_limit_packets_total limit=$limit verdict=pass)"
-	check_is "$limit: refused" "$(shown limits $limit REFUSED)" \
-		$(($(metric sluice_limit_packets_total limit=$limit verdict=drop) +
-			$(metric sluice_limit_packets_total limit=$limit verdict=shadow)))
+		$(($(metric sluice_limit_packets_total limit=$limit verdict=pass) + shadow))
+	check_is "$limit: dropped, and above it in shadow mode" "$(shown limits $limit DROPPED) $(shown limits $limit SHADOW)" \
+		"$(metric sluice_limit_packets_total limit=$limit verdict=drop) $shadow"
 done
 check_is "the rule: allowed" "$(shown rules api/user OK)" \
 	"$(metric sluice_decisions_total domain=api rule=user verdict=ok)"

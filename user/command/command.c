@@ -56,6 +56,8 @@
 	"{, by limit $" of "limit}{, line $" of "line}{, dscp $" of "dscp}{, mark $" of "mark:hex}"
 #define PASSES(of) \
 	"{; passes in $" of "passes_in_ns:after|$" of "passes_in_ns?|; waiting does not help}"
+/* Packets of a limit, whatever it did about them short of dropping. */
+#define ALL_PASSED(of) "pass+" of ".soft+" of ".tag+" of ".shadow"
 /* The entry of a list that holds the source. */
 #define ENTRY_OF(list) \
 	"{$" list ".prefix, {line $" list ".line|$" list ".origin|live}{, until $" list ".until}{ ($" list ".reason)}|no}"

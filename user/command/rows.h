@@ -68,14 +68,16 @@ COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict
 	ARGS(POSITION("limit", "LIMIT", ARG_TEXT, .optional = true, .values = "@limit list"),
 	     FLAG("all", "also built-in limits (@...) that met no packet")),
 	MORE("Without LIMIT all limits, and the packets of each interface by verdict and reason; with it "
-	     "one limit in full."),
+	     "one limit in full. PASSED are all packets that passed: also those above the limit that it "
+	     "tagged, that its soft share let pass, or that it only counted in shadow mode."),
 	SHOW(TABLE_WHEN("interfaces", "limits", "no limits", COL("LIMIT", "$name"),
-		   HIDE("MODE", "$mode", 6), HIDE("RATE", "{$rate|-}", 4),
-		   HIDE(">SOURCES", "$sources.live:n", 7), HIDE(">OVER", "$sources.over:n", 5),
-		   COL(">PASSED/S", "$per_second.pass+per_second.soft:rate"),
-		   COL(">REFUSED/S", "$per_second.drop+per_second.tag+per_second.shadow:rate"),
-		   HIDE(">PASSED", "$packets.pass:n", 8), HIDE(">SOFT", "$packets.soft:n", 2),
-		   HIDE(">DROPPED", "$packets.drop:n", 9), HIDE(">TAGGED", "$packets.tag:n", 1),
+		   HIDE("MODE", "$mode", 8), COL("RATE", "{$rate|-}"),
+		   HIDE(">SOURCES", "$sources.live:n", 6), HIDE(">OVER", "$sources.over:n", 7),
+		   COL(">PASSED/S", "$per_second." ALL_PASSED("per_second") ":rate"),
+		   COL(">DROPPED/S", "$per_second.drop:rate"), SOME(">TAGGED/S", "$per_second.tag:rate", 9),
+		   SOME(">SHADOW/S", "$per_second.shadow:rate", 9),
+		   HIDE(">PASSED", "$packets." ALL_PASSED("packets") ":n", 4), HIDE(">SOFT", "$packets.soft:n", 2),
+		   HIDE(">DROPPED", "$packets.drop:n", 5), HIDE(">TAGGED", "$packets.tag:n", 1),
 		   HIDE(">SHADOW", "$packets.shadow:n", 3)),
 	     LINE_WHEN("interfaces", "\n"),
 	     TABLE_WHEN("interfaces", "interfaces/reasons", "no packets yet", COL("INTERFACE", "$name"),
@@ -185,13 +187,13 @@ COMMAND(source_list, "source list", READS, "who sends: the heaviest sources now"
 		   HIDE(">OPENED/S", "$opened_per_second:rate", 2),
 		   COL("BY", "{$limit|$reason}"), HIDE(">USERS", "{$users.users|-}", 1),
 		   HIDE("STATE", "{$state|-}", 3)),
-	     LINE("{and $more more$more}")))
+	     LINE("{and $more:some more}")))
 
 COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, whom, by how much; advice",
 	EXAMPLE("analyze web"),
 	ARGS(POSITION("limit", "LIMIT|RULE", ARG_TEXT, .optional = true, .values = "@limit list")),
-	MORE("Of limits of packets and of rules of requests. REFUSED and its share count since the counters "
-	     "began; NEAR are sources with 80% of the limit used now, of a rule the requests that left so "
+	MORE("Of limits of packets and of rules of requests. REFUSED, of a limit that tags TAGGED, and its "
+	     "share count since the counters began; NEAR are sources with 80% of the limit used now, of a rule the requests that left so "
 	     "much used. JUST and FAR ABOVE are sources that the limit refused in the last seconds: whose "
 	     "packets were less than 1.5 times those that passed, or more than twice. A candidate is a "
 	     "limit in shadow mode. Of packets it has the same match and the same per: it sees what the "
@@ -199,8 +201,9 @@ COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, w
 	     "addition; to try a laxer one, put the enforced limit into shadow mode, too. Of requests it is "
 	     "a limit of the same rule, judged as if it stood there alone, so it may be laxer."),
 	SHOW(TABLE("limits", "no limits", KEEP("LIMIT", "$name{ (shadow)$shadow}"),
-		   COL(">REFUSED", "$refused:n"), COL(">SHARE", "$refused_share:percent2"),
-		   HIDE(">OF", "$passed+refused:n", 2), HIDE(">OVER", "{$over:n|-}", 3), COL(">NEAR", "$near:n"),
+		   COL(">REFUSED", "{$tagged?-|$refused:n}"),
+		   SOME(">TAGGED", "{$tagged:n|-}", 5), COL(">SHARE", "{$tagged_share:percent2|$refused_share:percent2}"),
+		   HIDE(">OF", "{$passed+tagged:n$tagged?|$passed+refused:n}", 2), HIDE(">OVER", "{$over:n|-}", 3), COL(">NEAR", "$near:n"),
 		   HIDE(">JUST", "$just_above:n", 4), HIDE(">FAR ABOVE", "$far_above:n", 1)),
 	     LINE("\n"),
 	     EACH("limits", "$name: $advice"),
@@ -249,9 +252,9 @@ COMMAND(events_list, "events list", READS, "the last events",
 	     "refused (by a rule of the HTTP tier); change (of the configuration)."),
 	SHOW(TABLE("events", "nothing has happened", COL("AT", "$at"), COL("KIND", "$kind"),
 		   KEEP("SOURCE", "{$source|$rule $value|$rule|-}"), COL("LIMIT", "{$limit|-}"),
-		   HIDE("REASON", "{$reason|-}", 2), HIDE("PACKET", "{$proto{ port $sport}|-}", 6),
-		   HIDE("TO", "{$dst{ port $dport}|-}", 5), HIDE("IFACE", "{$interface|-}", 7),
-		   HIDE(">PACKETS", "{$packets:n|-}", 3), HIDE("DETAIL", "{$detail|-}", 1)),
+		   COL("REASON", "{$reason{: $detail}|$detail|-}"), HIDE("PACKET", "{$proto{ port $sport}|-}", 4),
+		   HIDE("TO", "{$dst{ port $dport}|-}", 3), HIDE("IFACE", "{$interface|-}", 1),
+		   HIDE(">PACKETS", "{$packets:n|-}", 2)),
 	     LINE("{$missed:some events are not kept any more}")))
 
 COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at a time",
@@ -544,7 +547,7 @@ COMMAND(user_list, "user list", READS, "who requests: the values of rules with t
 	SHOW(TABLE("users", "no requests in the last seconds", COL("RULE", "$rule"), KEEP("VALUE", "$value"),
 		   COL(">PASSED/S", "$passed.per_second:rate"),
 		   COL(">REFUSED/S", "$refused.per_second:rate"), HIDE("LAST", "$last", 1)),
-	     LINE("{and $more more$more}")))
+	     LINE("{and $more:some more}")))
 
 COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
 	EXAMPLE("user top --count 5"),

@@ -2,6 +2,8 @@
 /*
  * What sluicectl prints from the rows: every table fits 80 columns whatever its cells hold, and is
  * whole without a width; fields, alternatives and forms.
+ *
+ * over 500 lines: whole outputs
  */
 #include "lib/test.h"
 #include "cli/expand.c"
@@ -292,6 +294,51 @@ TEST(test_addresses_are_kept)
 	assert_non_null(strstr(text, name));
 	assert_non_null(strstr(text, "123,456,789,012"));
 	free(text);
+	json_decref(result);
+}
+
+/* At 80 columns, what a table is read for: why an event happened, and the rate of a limit. */
+TEST(test_what_stays)
+{
+	static const struct {
+		const char *command, *result, *heading, *cell;
+	} cases[] = {
+		{ "events list", "{\"events\": [{\"at\": \"2026-03-01T12:00:00Z\", \"kind\": \"drop\", \"source\": "
+		  "\"198.51.100.17\", \"limit\": \"dns-per-client\", \"reason\": \"over\", \"proto\": \"udp\", \"sport\": 50000, "
+		  "\"dst\": \"203.0.113.120\", \"dport\": 53, \"interface\": \"enp3s0f0\", \"packets\": 64}, {\"at\": "
+		  "\"2026-03-01T12:00:01Z\", \"kind\": \"change\", \"detail\": \"limit set by uid 0\"}]}", " REASON", "limit set by uid" },
+		{ "stats", "{\"interfaces\": [], \"limits\": [{\"name\": \"dns-per-client\", \"mode\": \"enforce\", \"rate\": "
+		  "\"2000 packets/s\", \"sources\": {\"live\": 120000, \"over\": 4000}, \"per_second\": {\"pass\": 81000, \"soft\": 1, "
+		  "\"tag\": 2, \"shadow\": 3, \"drop\": 4000}, \"packets\": {\"pass\": 123456789, \"soft\": 1, \"tag\": 2, \"shadow\": "
+		  "3, \"drop\": 4000}}]}", "RATE ", "2000 packets/s" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *result = json_loads(cases[i].result, 0, NULL);
+		char *text = printed(commands[command_find(cases[i].command)].show, result, 80);
+
+		if (!strstr(text, cases[i].heading) || !strstr(text, cases[i].cell))
+			fail_msg("%s: no %s, %s:\n%s", cases[i].command, cases[i].heading, cases[i].cell, text);
+		free(text);
+		text = printed(commands[command_find(cases[i].command)].show, result, 0);
+		assert_true(i == 0 || strstr(text, "123,456,795"));	/* all that passed */
+		free(text);
+		json_decref(result);
+	}
+}
+
+/* A number is written once: of a condition it is written, too. */
+TEST(test_more)
+{
+	static const char *const command[] = { "source list", "user list", "rule list" };
+	json_t *result = json_pack("{s:[], s:[], s:[], s:i}", "sources", "users", "rules", "more", 4027);
+
+	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {
+		char *text = printed(commands[command_find(command[i])].show, result, 0);
+
+		assert_non_null(strstr(text, "\nand 4,027 more\n"));
+		free(text);
+	}
 	json_decref(result);
 }
 

@@ -12,49 +12,53 @@ static double percent(u64 part, u64 of)
 	return of ? 100.0 * (double)part / (double)of : 0;
 }
 
+static const char *refused_text(const struct limit_numbers *n)
+{
+	return n->tags ? "tagged" : "refused";
+}
+
 static const char *of_nothing_refused(const struct limit_numbers *n, char *buf, size_t size)
 {
 	if (n->near)
-		snprintf(buf, size, "It has refused nothing; %llu %s used 80%% and more: they are the next that "
-			 "it refuses.", n->near, n->who);
+		snprintf(buf, size, "It has %s nothing; %llu %s used 80%% and more: they are the next above it.",
+			 refused_text(n), n->near, n->who);
 	else
-		snprintf(buf, size, "It has refused none of %llu %s, and none of the %s came near it: it "
-			 "guards against floods only.", n->passed, n->unit, n->who);
+		snprintf(buf, size, "It has %s none of %llu %s, and none of the %s came near it: it "
+			 "guards against floods only.", refused_text(n), n->passed, n->unit, n->who);
 	return buf;
 }
 
 static const char *of_refused(const struct limit_numbers *n, char *buf, size_t size)
 {
-	const char *would = n->shadow ? "would be" : "is";
+	const char *would = n->shadow ? "would be" : "is", *were = n->shadow ? "would have been" : "were";
 
 	if (!n->no_buckets && n->over > MANY && n->over * 5 > n->live)
 		snprintf(buf, size, "%llu of %llu %s are over it: it %s too strict for ordinary %s, unless "
 			 "they attack together.", n->over, n->live, n->who, would, n->who);
 	else if (n->seen && n->just_above * 2 > n->seen)
-		snprintf(buf, size, "%llu of %llu refused %s sent less than 1.5 times what passed: it %s too "
+		snprintf(buf, size, "%llu of %llu %s %s sent less than 1.5 times what passed: it %s too "
 			 "strict for them; 1.5 times the rate would pass them.", n->just_above, n->seen,
-			 n->who, would);
+			 refused_text(n), n->who, would);
 	else if (n->all >= MANY && n->heaviest * 2 > n->all)
 		snprintf(buf, size, "One of the %s has %.0f%% of the latest refusals: the limit %s right for the "
 			 "others; look at that one.", n->who, percent(n->heaviest, n->all), would);
 	else if (n->seen && n->far_above * 2 > n->seen)
-		snprintf(buf, size, "%llu of %llu refused %s sent more than twice what passed: it %s stopping "
-			 "floods, not ordinary %s.", n->far_above, n->seen, n->who, n->shadow ? "would be" : "is",
+		snprintf(buf, size, "%llu of %llu %s %s sent more than twice what passed: it %s stopping "
+			 "floods, not ordinary %s.", n->far_above, n->seen, refused_text(n), n->who, n->shadow ? "would be" : "is",
 			 n->who);
 	else if (n->is_window && n->near && !n->edge_permille)
-		snprintf(buf, size, "%.2f%% are refused and %llu %s are near it: around the edge of a window twice "
+		snprintf(buf, size, "%.2f%% are %s and %llu %s are near it: around the edge of a window twice "
 			 "the limit can pass; sliding-window or token-bucket would smooth that.",
-			 percent(n->refused, n->passed + n->refused), n->near, n->who);
+			 percent(n->refused, n->passed + n->refused), refused_text(n), n->near, n->who);
 	else if (n->no_values)
 		snprintf(buf, size, "%.2f%% %s refused; by how much is not known: detailed_metric: true counts its "
-			 "values.", percent(n->refused, n->passed + n->refused),
-			 n->shadow ? "would have been" : "were");
+			 "values.", percent(n->refused, n->passed + n->refused), were);
 	else if (n->seen)
-		snprintf(buf, size, "%.2f%% %s refused, some just above it and some far: look at the latest of them.",
-			 percent(n->refused, n->passed + n->refused), n->shadow ? "would have been" : "were");
+		snprintf(buf, size, "%.2f%% %s %s, some just above it and some far: look at the latest of them.",
+			 percent(n->refused, n->passed + n->refused), were, refused_text(n));
 	else
-		snprintf(buf, size, "%.2f%% %s refused; nobody was in the last seconds.",
-			 percent(n->refused, n->passed + n->refused), n->shadow ? "would have been" : "were");
+		snprintf(buf, size, "%.2f%% %s %s; nobody was in the last seconds.",
+			 percent(n->refused, n->passed + n->refused), were, refused_text(n));
 	return buf;
 }
 

@@ -12,6 +12,7 @@ struct limit_numbers {
 	const char *unit;		/* "packets", "requests": of the next two */
 	u64 passed, refused;		/* since the counters began; `shadow`: would have been refused */
 	bool shadow;			/* refuses nothing */
+	bool tags;			/* `refused` were tagged, and passed */
 	bool is_window;			/* fixed windows: two limits can pass around an edge */
 	u64 edge_permille;		/* of that, what did, of the limit; 0: not measured */
 	const char *who;		/* "sources", "users" */

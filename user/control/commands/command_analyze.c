@@ -80,15 +80,19 @@ static json_t *candidates_to_json(struct commands *ctx, const struct limit_view 
 
 static json_t *numbers_to_json(const char *name, const char *tier, const struct limit_numbers *n)
 {
+	double share = n->refused ? (double)n->refused / (double)(n->passed + n->refused) : 0.0;
 	char text[256];
 	json_t *json = json_pack("{s:s, s:s, s:b, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:s}", "name", name, "tier",
 				 tier, "shadow", n->shadow, "passed", json_u64(n->passed), "refused",
-				 json_u64(n->refused), "refused_share",
-				 n->refused ? (double)n->refused / (double)(n->passed + n->refused) : 0.0,
+				 json_u64(n->tags ? 0 : n->refused), "refused_share", n->tags ? 0.0 : share,
 				 "near", json_u64(n->near), "refused_lately", json_u64(n->seen), "just_above",
 				 json_u64(n->just_above), "far_above", json_u64(n->far_above), "advice",
 				 advice(n, text, sizeof(text)));
 
+	if (n->tags) {
+		json_object_set_new(json, "tagged", json_u64(n->refused));
+		json_object_set_new(json, "tagged_share", json_real(share));
+	}
 	if (n->edge_permille)
 		json_object_set_new(json, "edge_peak", json_real((double)n->edge_permille / 1000));
 	if (edge_advice(n, text, sizeof(text)))
@@ -111,6 +115,7 @@ static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all,
 
 	packets_of(ctx, view, &stats);
 	n.shadow = view->limit->mode == SL_MODE_SHADOW;
+	n.tags = !n.shadow && view->limit->action == SL_ACT_TAG;
 	n.passed = stats.packets[SL_LV_PASS] + stats.packets[SL_LV_SOFT];
 	n.refused = stats.packets[SL_LV_DROP] + stats.packets[SL_LV_TAG] + stats.packets[SL_LV_SHADOW];
 	n.live = table->limit_live[view->slot];

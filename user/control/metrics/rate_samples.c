@@ -70,8 +70,8 @@ static void take_packets(struct rate_samples *samples, const struct running *run
 	for (size_t i = 0; i < count; i++) {
 		const double *rate = host->limit_rate[view[i].slot].rate;
 
-		add(&samples->limit[view[i].slot], samples->second, rate[SL_LV_PASS] + rate[SL_LV_SOFT],
-		    rate[SL_LV_DROP] + rate[SL_LV_TAG] + rate[SL_LV_SHADOW]);
+		add(&samples->limit[view[i].slot], samples->second,
+		    rate[SL_LV_PASS] + rate[SL_LV_SOFT] + rate[SL_LV_TAG] + rate[SL_LV_SHADOW], rate[SL_LV_DROP]);
 	}
 }
 

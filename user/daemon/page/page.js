@@ -54,7 +54,8 @@ function time(ns) {
 	return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
 }
 
-const refused = (of) => of.drop + of.tag + of.shadow;
+/* Also what was above the limit and only tagged, or counted in shadow mode. */
+const passed = (of) => of.pass + of.soft + of.tag + of.shadow;
 
 /* ------------------------------------------------------------------ pictures */
 
@@ -149,14 +150,14 @@ function show_traffic(d) {
 
 function show_limits(d) {
 	/* A built-in limit is shown once a packet met it. */
-	const met = d.limits.filter((l) => l.name[0] !== "@" || l.packets.pass + refused(l.packets) > 0);
+	const met = d.limits.filter((l) => l.name[0] !== "@" || passed(l.packets) + l.packets.drop > 0);
 	table("limits", d.status.packet_tier ? met : null, [
 		["LIMIT", (l) => l.name], ["MODE", (l) => l.mode], ["RATE", (l) => l.rate],
 		["LAST 2 MIN", (l) => chart(l.samples, 120, 22, "spark")],
-		["PASSED/S", (l) => short(l.per_second.pass + l.per_second.soft), "n"],
-		["REFUSED/S", (l) => short(refused(l.per_second)), "n"],
-		["PASSED", (l) => whole(l.packets.pass + l.packets.soft), "n"],
-		["REFUSED", (l) => whole(refused(l.packets)), "n"],
+		["PASSED/S", (l) => short(passed(l.per_second)), "n"],
+		["DROPPED/S", (l) => short(l.per_second.drop), "n"],
+		["PASSED", (l) => whole(passed(l.packets)), "n"], ["DROPPED", (l) => whole(l.packets.drop), "n"],
+		["TAGGED", (l) => whole(l.packets.tag), "n"], ["SHADOW", (l) => whole(l.packets.shadow), "n"],
 		["SOURCES", (l) => whole(l.sources.live), "n"], ["OVER", (l) => whole(l.sources.over), "n"],
 	], "no limits", d.limits_count - d.limits.length);
 	table("rules", d.status.http ? d.rules : null, [
