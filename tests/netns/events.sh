@@ -94,6 +94,17 @@ limited=$(metric sluice_events_not_reported_total kind=drop cause=limited)
 lost=$(metric sluice_events_not_reported_total kind=drop cause=lost)
 check_is "drops = events + limited + lost, below the sampling" "$((seen + limited + lost))" "$drops"
 
+# ---- a flood of drops leaves what is rare, and an answer of nothing names its time
+blast "$LAB/sent" --dst $SERVER4 --src 10.1.6.1 --count 6000 --pps 100000 --dport 53
+flooded() { [ "$(metric sluice_events_total kind=drop)" -gt 4000 ]; }
+check_true "a flood of events" wait_for 5 flooded
+check_true "the change is there still" has '.detail | startswith("limit set by uid 0")' --kind change
+ctl events list --kind pushdown > "$LAB/out"
+check_true "of a kind without events: since when" grep -qE '^nothing since 20[0-9T:-]+Z; what happened before that is not kept$' "$LAB/out"
+seconds_since() { echo $(($(date +%s) - $(date -d "$(events --kind "$1" | jq -r .kept_since)" +%s))); }
+check "drops are kept for a shorter time than pushdowns" "$(seconds_since drop)" -1 "$(seconds_since pushdown)"
+check_true "by the seconds of the flood" [ "$(seconds_since drop)" -lt "$(seconds_since pushdown)" ]
+
 ctl events list --kind nix > "$LAB/out" 2>&1
 check_true "a kind that is not known names those that are" grep -q "accepted: drop, over" "$LAB/out"
 lab_done

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * events.c - sluicectl events: follows `events list`, five times a second, as text, as JSON lines or as
- * pcapng. The daemon keeps 2048 events; what is overwritten before it is read is counted on stderr.
+ * pcapng. The daemon keeps the last of each kind; what is overwritten before it is read is counted on stderr.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ static int print_events(struct follow *f, const json_t *result)
 	size_t i;
 
 	if (number_of(result, "missed"))
-		fprintf(stderr, "sluicectl: %lld events came faster than they were read\n",
+		fprintf(stderr, "sluicectl: up to %lld events came faster than they were read\n",
 			number_of(result, "missed"));
 	json_array_foreach(json_object_get(result, "events"), i, event)
 		if (f->left && print_event(f, event) && f->left > 0)

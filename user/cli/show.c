@@ -159,6 +159,7 @@ static bool applies(const struct show_part *part, const json_t *result)
 void show_parts(const struct show_part *part, const json_t *result, int width)
 {
 	const struct scope all = { .item = result };
+	char *none;
 
 	for (; part->line || part->columns; part++) {
 		struct shown to = { .width = width };
@@ -170,8 +171,11 @@ void show_parts(const struct show_part *part, const json_t *result, int width)
 			show_items(part, &all, NULL, part->of, &to);
 		else
 			show_line(part, &all, width);
-		if (to.table)
-			table_print(to.table, part->none, width);
+		if (to.table) {
+			none = expanded(&all, part->none);
+			table_print(to.table, none, width);
+			free(none);
+		}
 	}
 }
 

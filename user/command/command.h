@@ -86,7 +86,7 @@ struct show_part {
 	const char *of, *when;
 	const char *line;
 	bool verbatim;
-	const char *none;	/* the line in place of a table without rows */
+	const char *none;	/* the line in place of a table without rows; with fields of the result */
 	const struct column *columns;
 };
 

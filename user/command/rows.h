@@ -247,15 +247,17 @@ COMMAND(events_list, "events list", READS, "the last events",
 	ARGS(EVENTS_WANTED, OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT),
 	     OPTION("after", "SEQ", "only events after the one of this number", .type = ARG_COUNT),
 	     FLAG("frames", "with the first bytes of packets, in hexadecimal")),
-	MORE("Of the last 2048. The kinds: drop; over and released (a limit refuses a source, and it has "
+	MORE("Kept are the last 1024 drops, the last 256 each of over, released and refused, and 128 of each "
+	     "other kind. The kinds: drop; over and released (a limit refuses a source, and it has "
 	     "all of the limit again); ban and unban; pushdown and pushdown_end; block and unblock; "
 	     "refused (by a rule of the HTTP tier); change (of the configuration)."),
-	SHOW(TABLE("events", "nothing has happened", COL("AT", "$at"), COL("KIND", "$kind"),
+	SHOW(TABLE("events", "nothing since $kept_since; what happened before that is not kept", COL("AT", "$at"), COL("KIND", "$kind"),
 		   KEEP("SOURCE", "{$source|$rule $value|$rule|-}"), COL("LIMIT", "{$limit|-}"),
 		   COL("REASON", "{$reason{: $detail}|$detail|-}"), HIDE("PACKET", "{$proto{ port $sport}|-}", 4),
 		   HIDE("TO", "{$dst{ port $dport}|-}", 3), HIDE("IFACE", "{$interface|-}", 1),
 		   HIDE(">PACKETS", "{$packets:n|-}", 2)),
-	     LINE("{$missed:some events are not kept any more}")))
+	     LINE("{up to $missed:some events are not kept any more}"),
+	     LINE("{such events are kept since $kept_since; --count shows more$events?}")))
 
 COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at a time",
 	EXAMPLE("why 198.51.100.7 --at 'yesterday 14:03'"),

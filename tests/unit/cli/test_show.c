@@ -186,7 +186,7 @@ TEST(test_every_table_fits)
 				json_t *result = result_of(part, 0);
 				char *text = printed(one, result, 80);
 
-				assert_int_equal(strncmp(text, part->none, strlen(part->none)), 0);
+				assert_int_equal(strncmp(text, part->none, strcspn(part->none, "$")), 0);
 				free(text);
 				json_decref(result);
 			}

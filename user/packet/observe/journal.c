@@ -52,17 +52,17 @@ static void add_visible(struct entry *entry, const char *name, const char *value
 	free(visible);
 }
 
-/* The main thread alone asks. */
-static bool has_budget(void)
+/* The main thread alone asks. Each kind has its own: a flood of refusals hides no change. */
+static bool has_budget(enum observed_kind kind)
 {
-	static u64 second, count;
+	static u64 second, count[OBSERVED_KINDS];
 	u64 now = clock_mono_ns() / SL_NS_PER_SEC;
 
 	if (now != second) {
 		second = now;
-		count = 0;
+		memset(count, 0, sizeof(count));
 	}
-	return count++ < A_SECOND;
+	return count[kind]++ < A_SECOND;
 }
 
 bool observed_to_journal(const struct observed *event)
@@ -74,7 +74,7 @@ bool observed_to_journal(const struct observed *event)
 	const char *value = observed_value(event, hash);
 	int rc;
 
-	if (event->kind == OBSERVED_DROP || !has_budget())
+	if (event->kind == OBSERVED_DROP || !has_budget(event->kind))
 		return false;
 	if (event->has_source)
 		sl_prefix_format(&event->source, source, sizeof(source));

@@ -14,38 +14,50 @@
 #define REFUSED_SEEN 1024
 #define REFUSED_AGAIN_NS (60 * SL_NS_PER_SEC)
 
-enum class { CLASS_PACKET, CLASS_SOURCE, CLASS_CHANGE, CLASSES };
+/* Events kept of each kind, so that a flood of one leaves the others; those of a flood have more. */
+static const u32 room[OBSERVED_KINDS] = {
+	[OBSERVED_DROP] = 1024,
+	[OBSERVED_OVER ... OBSERVED_RELEASED] = 256,
+	[OBSERVED_BAN ... OBSERVED_UNBLOCK] = 128,
+	[OBSERVED_REFUSED] = 256,
+	[OBSERVED_CHANGE] = 128,
+};
+SL_STATIC_ASSERT(1024 + 3 * 256 + 7 * 128 == OBSERVE_KEPT, "the sum of `room`");
+
+/* The events of a kind: the n-th is at n modulo its room. */
+struct kind_ring {
+	struct observed *at;
+	u64 count;				/* so far */
+	u64 gone_seq, gone_ns;			/* of the last one that was overwritten; 0: none was */
+};
 
 struct observe {
 	u64 last;				/* seq of the last event; 0: none */
-	u64 counts[OBSERVED_KINDS];
 	struct history *history;
 	struct {
 		u64 hash, at_ns;
 	} refused[REFUSED_SEEN];
 	u64 refused_second, refused_count;	/* the current one, and events in it */
-	struct observed kept[OBSERVE_KEPT];	/* an event is at its seq, modulo the size */
-	u64 classed[CLASSES];			/* events of it so far */
-	struct observed latest[CLASSES][OBSERVE_LATEST];
+	u64 began_ns;				/* UTC: what happened before is not kept */
+	struct kind_ring ring[OBSERVED_KINDS];
+	struct observed kept[OBSERVE_KEPT];
 };
-
-static enum class class_of(enum observed_kind kind)
-{
-	if (kind == OBSERVED_DROP)
-		return CLASS_PACKET;
-	return kind == OBSERVED_OVER || kind == OBSERVED_RELEASED || kind == OBSERVED_REFUSED ?
-		       CLASS_SOURCE : CLASS_CHANGE;
-}
 
 int observe_open(const char *state_dir, u64 history_size, u64 history_age_ns, struct observe **ret,
 		 struct sl_err *err)
 {
 	struct observe *o = malloc(sizeof(*o));
+	u32 at = 0;
 
 	if (!o)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	/* Each page is written: a flood of events needs no memory that was not there before. */
 	explicit_bzero(o, sizeof(*o));
+	for (int kind = 0; kind < OBSERVED_KINDS; kind++) {
+		o->ring[kind].at = &o->kept[at];
+		at += room[kind];
+	}
+	o->began_ns = clock_utc_ns();
 	history_open(state_dir, history_size, history_age_ns, clock_utc_ns(), &o->history);
 	*ret = o;
 	return 0;
@@ -77,16 +89,21 @@ struct history *observe_history(struct observe *o)
 
 void observe_note(struct observe *o, struct observed *event)
 {
-	enum class class = class_of(event->kind);
+	struct kind_ring *ring;
+	struct observed *at;
 
-	if (!o || event->kind >= OBSERVED_KINDS)
+	if (!o || event->kind >= OBSERVED_KINDS || !room[event->kind])
 		return;
+	ring = &o->ring[event->kind];
+	at = &ring->at[ring->count++ % room[event->kind]];
+	if (at->seq) {
+		ring->gone_seq = at->seq;
+		ring->gone_ns = at->utc_ns;
+	}
 	event->seq = ++o->last;
 	if (!event->utc_ns)
 		event->utc_ns = clock_utc_ns();
-	o->counts[event->kind]++;
-	o->kept[event->seq % OBSERVE_KEPT] = *event;
-	o->latest[class][o->classed[class]++ % OBSERVE_LATEST] = *event;
+	*at = *event;
 	history_note(o->history, event);
 	observed_to_journal(event);
 }
@@ -156,85 +173,112 @@ static bool is_wanted(const struct observe_filter *filter, const struct observed
 				      sl_prefix_contains(&event->source, &filter->within)));
 }
 
-static u64 oldest(const struct observe *o)
+/* ------------------------------------------------------------------ reading */
+
+/* For each kind the number of the next event; room[kind] or fewer behind ring.count. */
+struct cursor {
+	u64 next[OBSERVED_KINDS];
+};
+
+/* Before the last `most` events of each kind that are kept. */
+static void cursor_begin(const struct observe *o, u64 most, struct cursor *ret)
 {
-	return o->last > OBSERVE_KEPT ? o->last - OBSERVE_KEPT + 1 : 1;
+	for (int kind = 0; kind < OBSERVED_KINDS; kind++) {
+		u64 kept = room[kind] < most ? room[kind] : most;
+
+		ret->next[kind] = o->ring[kind].count > kept ? o->ring[kind].count - kept : 0;
+	}
 }
 
-/* From which seq on `count` of the events up to the last one are wanted. */
-static u64 begin_of_latest(const struct observe *o, const struct observe_filter *filter)
+/* The next event of all kinds by seq; NULL: the end. */
+static const struct observed *cursor_next(const struct observe *o, struct cursor *cursor)
 {
-	size_t found = 0;
-	u64 seq = o->last + 1;
+	const struct observed *first = NULL;
 
-	while (seq > oldest(o) && found < filter->count) {
-		seq--;
-		found += is_wanted(filter, &o->kept[seq % OBSERVE_KEPT]);
+	for (int kind = 0; kind < OBSERVED_KINDS; kind++) {
+		const struct observed *event = &o->ring[kind].at[room[kind] ? cursor->next[kind] % room[kind] : 0];
+
+		if (cursor->next[kind] < o->ring[kind].count && (!first || event->seq < first->seq))
+			first = event;
 	}
-	return seq;
+	if (first)
+		cursor->next[first->kind]++;
+	return first;
+}
+
+/* From when on all events of the wanted kinds are kept; how many with a greater seq than `after` are not, at most. */
+static u64 kept_since(const struct observe *o, const struct observe_filter *filter, u64 after, u64 *ret_missed)
+{
+	u64 since_ns = o->began_ns;
+
+	*ret_missed = 0;
+	for (int kind = 0; kind < OBSERVED_KINDS; kind++) {
+		const struct kind_ring *ring = &o->ring[kind];
+		u64 gone = ring->gone_seq ? ring->count - room[kind] : 0;
+
+		if (filter->kind >= 0 && kind != filter->kind)
+			continue;
+		/* As times are shown to the second: the first one of which all are kept. */
+		if (ring->gone_ns && ring->gone_ns + SL_NS_PER_SEC > since_ns)
+			since_ns = ring->gone_ns + SL_NS_PER_SEC;
+		if (ring->gone_seq > after)
+			*ret_missed += gone < ring->gone_seq - after ? gone : ring->gone_seq - after;
+	}
+	return since_ns;
 }
 
 json_t *observe_read(struct observe *o, const struct observe_filter *filter)
 {
+	const struct observed *found[OBSERVE_KEPT], *event;
 	json_t *list = json_array();
-	u64 seq, next, missed = 0;
+	u64 after = filter->after, next, missed, since_ns;
+	struct cursor cursor;
+	size_t count = 0, from;
 
 	if (!o)
 		return json_pack("{s:o, s:i, s:i}", "events", list, "next", 0, "missed", 0);
-	seq = filter->after ? filter->after + 1 : begin_of_latest(o, filter);
 	/* Of a daemon before this one: its events are gone, and those of this one are new. */
-	if (seq > o->last + 1)
-		seq = 1;
-	if (seq < oldest(o)) {
-		missed = oldest(o) - seq;
-		seq = oldest(o);
+	if (after > o->last)
+		after = 0;
+	cursor_begin(o, OBSERVE_KEPT, &cursor);
+	while ((event = cursor_next(o, &cursor)))
+		if (event->seq > after && is_wanted(filter, event))
+			found[count++] = event;
+	from = !filter->after && count > filter->count ? count - filter->count : 0;
+	next = o->last;
+	for (size_t i = from; i < count; i++) {
+		if (i - from == filter->count) {
+			next = found[i - 1]->seq;
+			break;
+		}
+		json_array_append_new(list, observed_to_json(found[i], filter->frames));
 	}
-	next = seq - 1;
-	for (; seq <= o->last && json_array_size(list) < filter->count; seq++) {
-		const struct observed *event = &o->kept[seq % OBSERVE_KEPT];
-
-		next = seq;
-		if (is_wanted(filter, event))
-			json_array_append_new(list, observed_to_json(event, filter->frames));
-	}
-	return json_pack("{s:o, s:o, s:o}", "events", list, "next", json_u64(next), "missed",
-			 json_u64(missed));
+	since_ns = kept_since(o, filter, after, &missed);
+	return json_pack("{s:o, s:o, s:o, s:o}", "events", list, "next", json_u64(next), "missed",
+			 json_u64(filter->after ? missed : 0), "kept_since", json_utc(since_ns));
 }
 
 json_t *observe_latest(const struct observe *o)
 {
+	const struct observed *found;
 	char hash[VALUE_HASH_TEXT];
 	struct observed event;
-	u64 at[CLASSES];
+	struct cursor cursor;
 	json_t *list;
 
 	if (!o)
 		return json_null();
 	list = json_array();
-	for (u32 class = 0; class < CLASSES; class++)
-		at[class] = o->classed[class] > OBSERVE_LATEST ? o->classed[class] - OBSERVE_LATEST : 0;
-	for (;;) {
-		const struct observed *first = NULL;
-		u32 of = 0;
-
-		for (u32 class = 0; class < CLASSES; class++) {
-			const struct observed *event = &o->latest[class][at[class] % OBSERVE_LATEST];
-
-			if (at[class] < o->classed[class] && (!first || event->seq < first->seq)) {
-				first = event;
-				of = class;
-			}
-		}
-		if (!first)
-			return list;
-		at[of]++;
-		event = *first;
-		snprintf(event.value, sizeof(event.value), "%s", observed_value(first, hash));
+	cursor_begin(o, OBSERVE_LATEST, &cursor);
+	while ((found = cursor_next(o, &cursor))) {
+		event = *found;
+		snprintf(event.value, sizeof(event.value), "%s", observed_value(found, hash));
 		json_array_append_new(list, observed_to_json(&event, false));
 	}
+	return list;
 }
 
 u64 observe_count(const struct observe *o, enum observed_kind kind)
 {
-	return o ? o->counts[kind] : 0;
+	return o ? o->ring[kind].count : 0;
 }

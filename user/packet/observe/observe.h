@@ -24,8 +24,8 @@
 #include "lib/err.h"
 #include "lib/value_hash.h"
 
-#define OBSERVE_KEPT 2048	/* events in memory */
-#define OBSERVE_LATEST 64	/* ... and of each class, see observe_latest() */
+#define OBSERVE_KEPT 2688	/* events in memory; each kind has a room of its own */
+#define OBSERVE_LATEST 32	/* of each kind, see observe_latest() */
 #define OBSERVE_NAME 128
 #define OBSERVE_TEXT 192
 
@@ -112,12 +112,12 @@ void observe_refused(struct observe *o, const char *rule, const char *value, boo
 void observe_not_noted(struct observe *o, enum observed_kind kind, const char *name, u64 count);
 #define OBSERVE_REFUSED_A_SECOND 100
 
-/* {"events": [...], "next": seq of the last one, "missed": events that were overwritten unread}. */
-json_t *observe_read(struct observe *o, const struct observe_filter *filter);
 /*
- * The last of each class in one array, by time: dropped packets; what a flood of sources or values brings
- * (over, released, refused); and all else. None of them makes another's go. JSON null where o is NULL.
+ * {"events": [...], "next": seq of the last one, "missed": at most so many of the wanted kind after `after` were
+ * overwritten unread, "kept_since": UTC, from when on all events of the wanted kind are kept}.
  */
+json_t *observe_read(struct observe *o, const struct observe_filter *filter);
+/* The last OBSERVE_LATEST of each kind in one array, by time. JSON null where o is NULL. */
 json_t *observe_latest(const struct observe *o);
 u64 observe_count(const struct observe *o, enum observed_kind kind);
 
@@ -128,8 +128,8 @@ int observed_kind_parse(const char *text);	/* -1: none has this name */
 json_t *observed_to_json(const struct observed *event, bool frame);
 
 /*
- * journal.c: to journald, as fields SLUICE_EVENT, SLUICE_SOURCE and so on; drops are not, and of the
- * others at most 20 a second. Returns false where it was not sent.
+ * journal.c: to journald, as fields SLUICE_EVENT, SLUICE_SOURCE and so on; drops are not, and of each
+ * other kind at most 20 a second. Returns false where it was not sent.
  */
 bool observed_to_journal(const struct observed *event);
 
