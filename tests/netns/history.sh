@@ -97,6 +97,18 @@ why 10.1.1.1 --at "yesterday $at"
 check_true "yesterday: before the history begins" grep -q "history begins" "$LAB/why"
 ctl why 10.1.1.1 > "$LAB/out"
 check_true "as text" grep -qE '^20[^ ]* over 10\.1\.1\.1 by limit web \(over\)' "$LAB/out"
+# Asked in a zone, answered in it: local time, or one that is given.
+moment=$(ctl why 10.1.1.1 -o json | jq '.events[] | select(.kind == "over") | .at_ns / 1e9 | floor')
+in_zone() { # ZONE [AT]: the moment of the first refusal as answered, and its text
+	TZ=$1 ctl why 10.1.1.1 ${2:+--at "$2"} | awk '$2 == "over" && $3 == "10.1.1.1" { print $1; exit }'
+}
+check_is "in local time" "$(in_zone IST-5:30)" "$(TZ=IST-5:30 date -d @$moment +%FT%T+05:30)"
+check_is "a minute of local time" "$(in_zone IST-5:30 "$(TZ=IST-5:30 date -d @$moment '+%F %H:%M')")" \
+	"$(TZ=IST-5:30 date -d @$moment +%FT%T+05:30)"
+check_is "a minute west of Greenwich, elsewhere" "$(in_zone IST-5:30 "$(TZ=NST3:30 date -d @$moment +%FT%H:%M-03:30)")" \
+	"$(TZ=NST3:30 date -d @$moment +%FT%T-03:30)"
+check_is "a minute of UTC, elsewhere" "$(in_zone IST-5:30 "$(date -u -d @$moment +%FT%H:%MZ)")" "$(date -u -d @$moment +%FT%TZ)"
+check_true "what is not recorded, too" grep -q 'begins at 20[0-9T:-]*+05:30' <(TZ=IST-5:30 ctl why 10.1.1.1)
 ctl why 10.1.1.1 --at 25:99 > "$LAB/out" 2>&1
 check_true "a time that is none names those that are" grep -q "accepted: 14:03" "$LAB/out"
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.5.1 --count 300 --pps 2000 --dport 80

@@ -3,7 +3,12 @@
 #include "cli/when.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "lib/units.h"
+
+/* ------------------------------------------------------------------ reading */
 
 /* The day's begin in *ret, and what stands behind the day; NULL: `text` begins with no day. */
 static const char *parse_day(const char *text, const struct tm *today, struct tm *ret)
@@ -44,12 +49,45 @@ static bool parse_clock(const char *text, struct tm *ret, bool *ret_seconds)
 	       ret->tm_sec >= 0 && ret->tm_sec < 61;
 }
 
-bool when_parse(const char *text, time_t now, time_t *ret_from, time_t *ret_to)
+/* Cuts Z or +01:00 off a text with a clock, and makes it the zone of the process. */
+static void take_zone(char *text)
+{
+	size_t length = strlen(text), digits = length;
+	unsigned int hours, minutes;
+	char zone[32];
+
+	if (!strchr(text, ':'))
+		return;
+	if (length && text[length - 1] == 'Z') {
+		text[length - 1] = '\0';
+		setenv("TZ", "UTC0", 1);
+		tzset();
+		return;
+	}
+	while (digits && strchr("0123456789:", text[digits - 1]))
+		digits--;
+	if (!digits || !strchr("+-", text[digits - 1]) || !memchr(text, ':', digits) ||
+	    (sscanf(text + digits, "%2u:%2u", &hours, &minutes) != 2 &&
+	     sscanf(text + digits, "%2u%2u", &hours, &minutes) != 2) || hours > 14 || minutes > 59)
+		return;
+	/* POSIX counts west of Greenwich. */
+	snprintf(zone, sizeof(zone), "<%c%02u%02u>%c%02u:%02u", text[digits - 1], hours, minutes,
+		 text[digits - 1] == '+' ? '-' : '+', hours, minutes);
+	text[digits - 1] = '\0';
+	setenv("TZ", zone, 1);
+	tzset();
+}
+
+bool when_parse(const char *written, time_t now, time_t *ret_from, time_t *ret_to)
 {
 	struct tm today, at, end;
 	const char *rest;
+	char text[64];
 	bool seconds;
 
+	if ((size_t)snprintf(text, sizeof(text), "%s", written) >= sizeof(text))
+		return false;
+	take_zone(text);
 	localtime_r(&now, &today);
 	rest = parse_day(text, &today, &at);
 	if (rest && !*rest) {
@@ -71,4 +109,81 @@ bool when_parse(const char *text, time_t now, time_t *ret_from, time_t *ret_to)
 	}
 	*ret_to = *ret_from + (seconds ? 1 : 60);
 	return true;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+#define UTC_LENGTH 20	/* of "2026-03-01T14:03:20Z" */
+
+static void write_local(const char *utc, FILE *out)
+{
+	char text[UTC_LENGTH + 1], local[40];
+	const char *reason;
+	time_t seconds;
+	struct tm tm;
+	u64 ns;
+
+	snprintf(text, sizeof(text), "%s", utc);
+	if (utc_parse(text, &ns, &reason) < 0) {
+		fputs(text, out);
+		return;
+	}
+	seconds = (time_t)(ns / SL_NS_PER_SEC);
+	localtime_r(&seconds, &tm);
+	strftime(local, sizeof(local), "%Y-%m-%dT%H:%M:%S", &tm);
+	fputs(local, out);
+	if (tm.tm_gmtoff)
+		fprintf(out, "%c%02ld:%02ld", tm.tm_gmtoff < 0 ? '-' : '+', labs(tm.tm_gmtoff) / 3600,
+			labs(tm.tm_gmtoff) / 60 % 60);
+	else
+		fputc('Z', out);
+}
+
+static bool begins_with_utc(const char *text)
+{
+	static const char form[] = "dddd-dd-ddTdd:dd:ddZ";
+
+	for (size_t i = 0; form[i]; i++)
+		if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+			return false;
+	return true;
+}
+
+static json_t *localized(const char *text)
+{
+	char *written = NULL;
+	size_t size;
+	FILE *out = open_memstream(&written, &size);
+	json_t *string;
+
+	if (!out)
+		return NULL;
+	while (*text)
+		if (begins_with_utc(text)) {
+			write_local(text, out);
+			text += UTC_LENGTH;
+		} else {
+			fputc(*text++, out);
+		}
+	fclose(out);
+	string = json_string(written);
+	free(written);
+	return string;
+}
+
+void when_localize(json_t *json)
+{
+	json_t *member, *string;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(json, i, member)
+		when_localize(member);
+	json_object_foreach(json, key, member) {
+		string = json_is_string(member) ? localized(json_string_value(member)) : NULL;
+		if (string)
+			json_object_set_new(json, key, string);
+		else
+			when_localize(member);
+	}
 }

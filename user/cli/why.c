@@ -30,6 +30,8 @@ static int ask(const struct cli *cli, const char *command, const char *const *pa
 	code = client_request(cli, command, args, &result);
 	if (code != EXIT_DONE)
 		return code;
+	if (!cli->json)
+		when_localize(result);
 	shown.command = &commands[command_find(command)];
 	client_print(&shown, result);
 	json_decref(result);

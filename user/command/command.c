@@ -96,8 +96,9 @@
 	      COL(">PASSED", "$passed:n"), HIDE(">BYTES", "$bytes:n", 2), COL("BY", "{$by|-}")), \
 	LINE("{not recorded: $not_recorded}"), LINE("{the minute in progress is not recorded yet$in_progress}")
 #define AT(before) \
-	OPTION("at", "TIME", before "14:03, 14:03:20, yesterday, 'yesterday 14:03', 2026-03-01 or " \
-	       "'2026-03-01 14:03'")
+	OPTION("at", "TIME", before "14:03, 14:03:20, yesterday, 'yesterday 14:03', 2026-03-01, " \
+	       "'2026-03-01 14:03', in local time, or 2026-03-01T14:03Z, +02:00 and so on; the answer is in the " \
+	       "same zone, as JSON in UTC")
 #define TO OPTION("to", "TIME", "the end; without it that minute, second or day")
 
 #define CHANGED "; $live_changes:changes"

@@ -264,7 +264,7 @@ COMMAND(why, "why", LOCAL, "why a source, or a value of a rule, was refused, at 
 	ARGS(POSITION("who", "SOURCE|RULE", ARG_TEXT), POSITION("value", "VALUE", ARG_TEXT, .optional = true),
 	     AT("without it the last day; "), TO),
 	MORE("From the history on disk: state changes, the first refusal by each limit, and by the minute "
-	     "what dropped packets of the source, in local time; VALUE is of a rule of the HTTP tier. What "
+	     "what dropped packets of the source; VALUE is of a rule of the HTTP tier. What "
 	     "may be missing is given with its reason. What would happen now: explain."),
 	SHOW(HISTORY_LINES))
 
