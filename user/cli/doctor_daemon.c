@@ -17,6 +17,7 @@
 #include "version.h"
 
 #define CONNECT_MS 1000
+#define UNDECIDED_NS (3600 * SL_NS_PER_SEC)	/* one as long ago is mended */
 #define BUCKET_BYTES 32		/* of the table, with its keys and records */
 
 static void daemon_runs(struct doctor *d)
@@ -204,6 +205,27 @@ static void proxies(struct doctor *d)
 		listener(d, json_string_value(one));
 }
 
+/* What the frontends could not decide: the proxies' examples let such requests pass. */
+static void undecided(struct doctor *d)
+{
+	const json_t *undecided = json_object_get(json_object_get(d->status, "http"), "undecided");
+	const json_t *last = json_object_get(undecided, "last");
+	char ago[32];
+
+	if (!undecided)
+		return;
+	if (!last) {
+		doctor_found(d, LEVEL_OK, NULL, "all requests could be read, and their callers may check");
+		return;
+	}
+	duration_format((u64)number_of(last, "ago_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC, ago, sizeof(ago));
+	doctor_found(d, (u64)number_of(last, "ago_ns") < UNDECIDED_NS ? LEVEL_BAD : LEVEL_OK,
+		     text_of(last, "reason")[0] == 'c' ? "give the caller the right in http.callers, or send its token" :
+		     "correct what the proxy sends; docs/http-api.md has the form", "%lld requests got an error in place of a "
+		     "decision, the last %s ago: %s: %s", number_of(undecided, "requests"), ago, text_of(last, "api"),
+		     text_of(last, "detail"));
+}
+
 static void cluster(struct doctor *d)
 {
 	const json_t *cluster = json_object_get(d->status, "cluster"), *peer;
@@ -232,6 +254,7 @@ const struct check doctor_daemon_checks[] = {
 	{ "pins", "Limits outlive the daemon, and interfaces can be attached, only with these.", holds },
 	{ "table", "A full table has no bucket for new sources: on_full decides about their packets.", table },
 	{ "listener", "A proxy that does not reach it lets its requests pass, or fails them.", proxies },
+	{ "requests", "A proxy lets a request pass, or fails it, when it gets an error in place of a decision.", undecided },
 	{ "cluster", "Without the store each node counts for itself.", cluster },
 	{ 0 }
 };

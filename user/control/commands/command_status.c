@@ -12,6 +12,8 @@
 #include "control/running/pending.h"
 #include "packet/host/view.h"
 #include "counters/counters.h"
+#include "lib/visible.h"
+#include "request/engine/observe.h"
 #include "request/rules/rule.h"
 #include "version.h"
 
@@ -96,6 +98,31 @@ static json_t *reload_to_json(const struct reload_result *reload)
 	return json;
 }
 
+/* Requests that got an error in place of a decision, since the start, and the last of them. */
+static json_t *undecided_to_json(struct engine *engine)
+{
+	struct undecided_seen seen;
+	char text[4 * UNDECIDED_DETAIL + 8];
+	struct out out;
+	u64 count = 0;
+	json_t *json;
+
+	undecided_read(&engine->undecided, &seen);
+	for (u32 api = 0; api < API_COUNT; api++)
+		for (u32 reason = 0; reason < UNDECIDED_COUNT; reason++)
+			count += seen.count[api][reason];
+	json = json_pack("{s:o}", "requests", json_u64(count));
+	if (!seen.at_ns)
+		return json;
+	out_begin(&out, text, sizeof(text));
+	out_utf8(&out, seen.detail, strlen(seen.detail));
+	json_object_set_new(json, "last", json_pack("{s:o, s:o, s:s, s:s, s:s}", "at",
+			    json_utc(seen.at_ns + clock_utc_offset_ns()), "ago_ns",
+			    json_u64(clock_mono_ns() - seen.at_ns), "api", request_api_name(seen.api), "reason",
+			    undecided_name(seen.reason), "detail", out_end(&out)));
+	return json;
+}
+
 /* The HTTP tier, or null if not configured. */
 static json_t *http_to_json(const struct commands *ctx)
 {
@@ -108,10 +135,11 @@ static json_t *http_to_json(const struct commands *ctx)
 	for (size_t i = 0; i < ctx->running->requests.started->listen_count; i++)
 		json_array_append_new(
 			listen, json_string(ctx->running->requests.started->listen[i].address));
-	return json_pack("{s:o, s:I, s:I, s:o}", "listen", listen, "rules",
+	return json_pack("{s:o, s:I, s:I, s:o, s:o}", "listen", listen, "rules",
 			 (json_int_t)ctx->running->requests.rules->rule_count, "workers",
 			 (json_int_t)ctx->running->requests.workers, "reload",
-			 reload_to_json(&ctx->running->requests.reload));
+			 reload_to_json(&ctx->running->requests.reload), "undecided",
+			 undecided_to_json(ctx->running->requests.engine));
 }
 
 /* The applied file that replaces the configured one, or null. */

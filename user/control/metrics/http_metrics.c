@@ -172,6 +172,21 @@ static void write_requests(const struct metrics *m, struct exposition *e)
 	}
 }
 
+/* Their proxies let them pass: each series exists from the start, so that the first is seen, too. */
+static void write_undecided(const struct metrics *m, struct exposition *e)
+{
+	struct undecided_seen seen;
+
+	undecided_read(&m->running->requests.engine->undecided, &seen);
+	metric_begin(e, "sluice_http_undecided", METRIC_COUNTER,
+		     "Requests that got an error in place of a decision, by frontend and reason.");
+	for (u32 api = 0; api < API_COUNT; api++)
+		for (u32 reason = 0; reason < UNDECIDED_COUNT; reason++)
+			if (api != API_V1_REPORT && api != API_SYSLOG)
+				metric_u64(e, seen.count[api][reason], "api", request_api_name(api), "reason",
+					   undecided_name(reason), NULL);
+}
+
 /* ------------------------------------------------------------------ delayed requests and state */
 
 struct delayed_sums {
@@ -315,6 +330,7 @@ void http_metrics_write(struct metrics *m, struct exposition *e)
 	write_decisions(m, &all, e);
 	write_times(m, e);
 	write_requests(m, e);
+	write_undecided(m, e);
 	write_delayed(m, e);
 	write_state(m, &all, e);
 	free(all.value);

@@ -18,6 +18,7 @@
 #include "lib/err.h"
 #include "lib/publish.h"
 #include "request/engine/decide.h"
+#include "request/engine/undecided.h"
 #include "request/rules/request.h"
 #include "request/rules/rule.h"
 
@@ -49,6 +50,7 @@ struct engine {
 	struct decision_log *log;
 	u32 log_every;			/* one of this many decisions is logged; 0: none; atomic */
 	bool log_plain;			/* values as they are; atomic */
+	struct undecided undecided;
 	struct engine_hook hook;	/* decided NULL: none. Set before the first thread begins */
 	struct measures *measures;	/* of what is reported; under RCU: measure.h */
 	u64 max_delayed;		/* requests that are delayed or wait for Redis */

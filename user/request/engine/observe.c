@@ -11,16 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "lib/log.h"
 #include "request/engine/decision_log.h"
 #include "request/engine/value_series.h"
 
 #define CHUNK 256		/* series */
 #define CHUNKS 1024		/* a quarter of a million rules; those beyond are not counted */
 #define CODES 64
-#define BEYOND_WARN_S 10
 
 struct chunk {
 	struct observe_series series[CHUNK];
@@ -30,7 +27,6 @@ struct worker_stats {
 	struct chunk *chunk[CHUNKS];
 	u64 no_rule;
 	u64 beyond;
-	time_t beyond_warned_s;		/* 0: never */
 	struct observe_times times;
 	u64 requests[API_COUNT][CODES];
 	struct value_table *values;	/* NULL: no series by value */
@@ -248,16 +244,9 @@ void observe(struct engine_thread *thread, const struct request *request,
 
 void observe_beyond(struct engine_thread *thread, const struct request *request)
 {
-	struct worker_stats *stats = thread->stats;
-	struct timespec now;
-
-	add(&stats->beyond, 1);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (stats->beyond_warned_s && now.tv_sec - stats->beyond_warned_s < BEYOND_WARN_S)
-		return;
-	stats->beyond_warned_s = now.tv_sec;
-	log_warn("http: %s: request refused as over the limit, because it exceeds a bound: %s",
-		 request_api_name(request->api), request->beyond);
+	add(&thread->stats->beyond, 1);
+	undecided_log(&thread->engine->undecided, request->api, UNDECIDED_COUNT, "request refused as over the limit, "
+		      "because it exceeds a bound", request->beyond);
 }
 
 /* ------------------------------------------------------------------ sums */

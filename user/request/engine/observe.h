@@ -28,7 +28,7 @@ void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
 void observe(struct engine_thread *thread, const struct request *request,
 	     const struct response *response, u64 took_ns);
 
-/* A request beyond what can be decided was refused: counts it, and logs it every 10 s at most. */
+/* A request beyond what can be decided was refused: counts it, and logs the first of each kind and minute. */
 void observe_beyond(struct engine_thread *thread, const struct request *request);
 
 /*

@@ -24,6 +24,7 @@ static struct peer_info peer = { .local = true, .listener = &listener };
 static struct http1_request request;
 static char header_text[70000];
 
+static u32 undecided;
 static int replied;			/* status; 0: not yet */
 static char reply_headers[8192], reply_type[64], reply_body[4 << 20];
 
@@ -89,6 +90,12 @@ void http1_reply(struct http1_request *r, int status, const char *type, const vo
 void http1_reply_problem(struct http1_request *r, int status, const char *detail)
 {
 	http1_reply(r, status, "application/problem+json", detail, strlen(detail));
+}
+
+void http1_reply_undecided(struct http1_request *r, int status, const char *detail)
+{
+	undecided++;
+	http1_reply_problem(r, status, detail);
 }
 
 u32 http1_rights(struct http1_request *r, struct bytes domain, u32 needed)

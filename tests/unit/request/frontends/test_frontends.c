@@ -122,13 +122,14 @@ TEST(test_query_errors)
 	};
 	char many[512] = "domain=api";
 
+	undecided = 0;
 	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
 		begin(cases[i / 2].query);
 		if (i % 2)
 			forward_auth(&request);
 		else
 			nginx_check(&request);
-		if (replied != 500 || asks)
+		if (replied != 500 || asks || undecided != i + 1)
 			fail_msg("%s: %d", cases[i / 2].query, replied);
 		if (cases[i / 2].words && !strstr(reply_body, cases[i / 2].words) &&
 		    !(i % 2 && strstr(reply_body, "is unknown")))

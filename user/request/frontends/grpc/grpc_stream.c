@@ -448,6 +448,17 @@ void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message)
 	send_out(stream, false);
 }
 
+/* Envoy lets a request pass for which it gets an error. */
+static void note_undecided(const struct grpc_stream *stream, enum grpc_status status, const char *message)
+{
+	bool of_caller = status == GRPC_UNAUTHENTICATED || status == GRPC_PERMISSION_DENIED;
+	bool unreadable = status == GRPC_INVALID_ARGUMENT || status == GRPC_UNIMPLEMENTED;
+
+	if (stream->method && stream->method->right == MAY_CHECK && (of_caller || unreadable))
+		undecided_note(stream->conn->of->worker->engine, stream->method->api,
+				  of_caller ? UNDECIDED_CALLER : UNDECIDED_UNREADABLE, message);
+}
+
 void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message)
 {
 	struct grpc_conn *conn = stream->conn;
@@ -463,6 +474,7 @@ void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const
 	};
 
 	grpc_stream_replied(stream);
+	note_undecided(stream, status, message);
 	observe_request(conn->of->worker->engine, stream->method ? stream->method->api : API_OTHER,
 			status);
 	if (nghttp2_submit_response(conn->session, stream->id, headers,

@@ -42,8 +42,8 @@ void frontend_submit(struct http1_request *request, struct request *rl_request, 
 		return;
 	}
 	if (!frontend_wait(request, &rl_request->max_wait_ns)) {
-		http1_reply_problem(request, malformed,
-				    "X-Sluice-Wait: not a duration; accepted: 2s, 500ms, 0");
+		http1_reply_undecided(request, malformed,
+				      "X-Sluice-Wait: not a duration; accepted: 2s, 500ms, 0");
 		frontend_free(frontend);
 		return;
 	}
@@ -106,7 +106,10 @@ void frontend_reply(struct http1_request *request, const struct response *respon
 
 void frontend_reply_error(struct http1_request *request, int r, const struct sl_err *err)
 {
-	http1_reply_problem(request, r == -ENOMEM ? 503 : 400, err->message);
+	if (r == -ENOMEM)
+		http1_reply_problem(request, 503, err->message);
+	else
+		http1_reply_undecided(request, 400, err->message);
 }
 
 /* ------------------------------------------------------------------ POST /v1/check */

@@ -227,7 +227,7 @@ void forward_auth(struct http1_request *request)
 
 	if (query_request_read(request, value_of, parameter, room, "x-forwarded-uri", &rl_request,
 			       &err)) {
-		http1_reply_problem(request, 500, err.message);
+		http1_reply_undecided(request, 500, err.message);
 		return;
 	}
 	rl_request->request.api = API_FORWARD_AUTH;

@@ -222,7 +222,9 @@ static void run(struct http1_conn *conn)
 
 	conn_enter(conn, CONN_ANSWERING);
 	exchange->running = true;
-	if (exchange->refusal && !exchange->request.beyond)
+	if (exchange->refusal && !exchange->request.beyond && exchange->route)
+		http1_reply_undecided(&exchange->request, exchange->refusal, exchange->detail);
+	else if (exchange->refusal && !exchange->request.beyond)
 		http1_reply_problem(&exchange->request, exchange->refusal, exchange->detail);
 	else
 		routes_run(&exchange->request);

@@ -65,6 +65,8 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 		 const void *body, size_t size);
 /* An error as problem+json: {"title", "status", "detail"}. */
 void http1_reply_problem(struct http1_request *request, int status, const char *detail);
+/* The same in place of a decision, which is counted and logged: most proxies let the request pass then. */
+void http1_reply_undecided(struct http1_request *request, int status, const char *detail);
 /*
  * The same for a caller without permission: 500 on /nginx/check, where 403 means a rule's
  * refusal, and on /forward-auth, whose replies the client sees.

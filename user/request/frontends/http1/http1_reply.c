@@ -165,6 +165,24 @@ void http1_reply_problem(struct http1_request *request, int status, const char *
 	json_decref(json);
 }
 
+static void note_undecided(struct http1_request *request, int status, const char *detail)
+{
+	const struct http1_route *route = exchange_of(request)->route;
+	enum request_api api = route ? route->api : API_OTHER;
+	enum undecided_reason reason = status == 401 || status == 403 ? UNDECIDED_CALLER :
+				status == 404 || status == 405 ? UNDECIDED_PATH : UNDECIDED_UNREADABLE;
+
+	/* Reports decide nothing, and other listeners than the API's do not. */
+	if (api != API_V1_REPORT && !request->conn->of->routes)
+		undecided_note(request->worker->engine, api, reason, detail);
+}
+
+void http1_reply_undecided(struct http1_request *request, int status, const char *detail)
+{
+	note_undecided(request, status, detail);
+	http1_reply_problem(request, status, detail);
+}
+
 /*
  * On /nginx/check a 403 is a refusal by a rule, and the client sees the replies of /forward-auth:
  * a caller without permission gets a 500 there.
@@ -175,5 +193,6 @@ void http1_reply_refused(struct http1_request *request, int status, const char *
 
 	bool proxied = route && (route->api == API_NGINX || route->api == API_FORWARD_AUTH);
 
+	note_undecided(request, status, detail);
 	http1_reply_problem(request, proxied ? 500 : status, detail);
 }

@@ -309,8 +309,8 @@ void routes_run(struct http1_request *request)
 		route->run(request);
 	} else if (found) {
 		http1_reply_header(request, "allow", found->method);
-		http1_reply_problem(request, 405, "method not allowed for this path");
+		http1_reply_undecided(request, 405, "method not allowed for this path");
 	} else {
-		http1_reply_problem(request, 404, "unknown path");
+		http1_reply_undecided(request, 404, "unknown path");
 	}
 }

@@ -61,7 +61,7 @@ void nginx_check(struct http1_request *request)
 	struct sl_err err = { 0 };
 
 	if (query_request_read(request, value_of, NULL, 0, URI_HEADER, &rl_request, &err)) {
-		http1_reply_problem(request, 500, err.message);
+		http1_reply_undecided(request, 500, err.message);
 		return;
 	}
 	rl_request->request.api = API_NGINX;

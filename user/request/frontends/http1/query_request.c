@@ -159,8 +159,10 @@ static int read_limit(struct query_request *rl_request, char *text, struct sl_er
 		}
 		return 0;
 	}
-	return sl_err_set(err, EINVAL, "limit: COUNT/UNIT is accepted, as 10/s; COUNT: 0 to %llu, "
-			  "UNIT: s, m, h, d, w", REQUEST_HITS_MAX);
+	if (slash)
+		*slash = '/';
+	return sl_err_set(err, EINVAL, "limit=%.64s: COUNT/UNIT is accepted, as 10/s; COUNT: 0 to %llu, "
+			  "UNIT: s, m, h, d, w", text, REQUEST_HITS_MAX);
 }
 
 static int read_parameter(const struct http1_request *request, struct query_request *rl_request,
@@ -185,7 +187,7 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 		if (!count_parse(value, hits, &reason))
 			return 0;
 		if (!*value || value[strspn(value, "0123456789")])
-			return sl_err_set(err, EINVAL, "hits: 0 to %llu are accepted",
+			return sl_err_set(err, EINVAL, "hits=%.64s: 0 to %llu are accepted", value,
 					  REQUEST_HITS_MAX);
 		*hits = ~0ULL;		/* still a number, and a client may have made it */
 		return 0;

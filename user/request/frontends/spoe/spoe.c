@@ -97,6 +97,10 @@ void spoe_disconnect(struct spoe_conn *conn, enum spop_status status)
 
 	if (status != SPOP_NORMAL)
 		observe_request(conn->owner->worker->engine, API_SPOE, 1);
+	/* A timeout is the end of a connection that is in no use. */
+	if (status != SPOP_NORMAL && status != SPOP_TIMEOUT)
+		undecided_note(conn->owner->worker->engine, API_SPOE, UNDECIDED_UNREADABLE,
+				  spop_status_text(status));
 	spop_put_pair_number(&writer, "status-code", status);
 	spop_put_pair_string(&writer, "message", spop_status_text(status));
 	spoe_conn_send(conn, &writer);

@@ -41,7 +41,6 @@ struct spoe_worker {
 	struct spoe_conn *first;
 	struct event *tick;
 	u64 drain_ns;			/* start of draining; 0: not draining */
-	u64 warned_ns;
 	struct spoe_request request;		/* the one being read */
 };
 

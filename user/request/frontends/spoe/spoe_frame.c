@@ -18,8 +18,6 @@
 #include "lib/log.h"
 #include "request/rules/request_text.h"
 
-#define WARN_NS (10 * SL_NS_PER_SEC)
-
 /* ------------------------------------------------------------------ hello */
 
 struct spoe_hello {
@@ -174,20 +172,14 @@ static void send_ack(struct spoe_conn *conn, const struct response *response, u6
 			  spoe_ack(response, def->retry_jitter_permille, stream, frame, memory, most));
 }
 
-/* An error in the administrator's configuration: logged at intervals. */
-static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, const char *reason)
+/* Without a variable HAProxy lets the request pass. */
+static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, enum undecided_reason why, const char *reason)
 {
-	struct spoe_worker *owner = conn->owner;
-	const struct listen_def *listener = conn->peer.listener;
-	u64 now = spoe_clock_ns();
+	struct engine_thread *engine = conn->owner->worker->engine;
 
-	observe_request(owner->worker->engine, API_SPOE, 1);
+	observe_request(engine, API_SPOE, 1);
+	undecided_note(engine, API_SPOE, why, reason);
 	send_ack(conn, NULL, frame->stream, frame->frame);
-	if (owner->warned_ns && now - owner->warned_ns < WARN_NS)
-		return;
-	owner->warned_ns = now;
-	log_warn("http: spoe %s: cannot decide a message: %s",
-		 listener ? listener->address : "", reason);
 }
 
 static void on_response(const struct request *request, const struct response *response, void *arg)
@@ -211,7 +203,7 @@ static void submit_now(struct spoe_conn *conn, const struct spop_frame *frame)
 
 	if (delayed) {
 		request_cancel(delayed);
-		refuse(conn, frame, "its response was delayed although no caller waits");
+		refuse(conn, frame, UNDECIDED_UNREADABLE, "its response was delayed although no caller waits");
 	}
 }
 
@@ -221,7 +213,7 @@ static void submit_delayed(struct spoe_conn *conn, const struct spop_frame *fram
 	struct spoe_delayed *held = malloc(sizeof(*held) + spoe_request_size(request));
 
 	if (!held) {
-		refuse(conn, frame, "out of memory");
+		refuse(conn, frame, UNDECIDED_UNREADABLE, "out of memory");
 		return;
 	}
 	held->conn = conn;
@@ -277,12 +269,12 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 		return;
 	}
 	if (r < 0) {
-		refuse(conn, frame, reason);
+		refuse(conn, frame, UNDECIDED_UNREADABLE, reason);
 		return;
 	}
 	request->rights = rights_of(conn, request->domain);
 	if (!(request->rights & MAY_CHECK)) {
-		refuse(conn, frame,
+		refuse(conn, frame, UNDECIDED_CALLER,
 		       "permission denied: the caller may not check this domain, see http.callers");
 		return;
 	}

@@ -63,7 +63,7 @@ struct rig {
 		void *arg;
 	} held[RIG_STREAMS];
 	u32 held_count;
-	int requests, last_code;
+	int requests, last_code, undecided[UNDECIDED_COUNT];
 	int connections;
 };
 
@@ -131,6 +131,12 @@ void observe_request(struct engine_thread *thread, enum request_api api, int cod
 {
 	rig.requests++;
 	rig.last_code = code;
+}
+
+void undecided_note(struct engine_thread *thread, enum request_api api, enum undecided_reason reason, const char *detail)
+{
+	assert_int_equal(api, API_GRPC);
+	rig.undecided[reason]++;
 }
 
 void worker_connection_end(struct worker *worker, const struct peer_info *peer)

@@ -340,6 +340,7 @@ TEST_WITH(test_messages, rig_begin, rig_end)
 	is_failed(raw(body, wire->len + 6), GRPC_INVALID_ARGUMENT);
 	body[0] = 1;
 	is_failed(raw(body, wire->len + 5), GRPC_UNIMPLEMENTED);
+	assert_int_equal(rig.undecided[UNDECIDED_UNREADABLE], 5);
 	memset(body, 0, 5);
 	body[2] = 0x10;
 	is_failed(raw(body, 5), GRPC_INVALID_ARGUMENT);

@@ -38,7 +38,7 @@ static struct {
 	u32 count, asked;
 	u32 rights;
 	bool unix_socket;		/* of connections to come */
-	u32 good, malformed, ended;
+	u32 good, malformed, undecided, ended;
 	u64 max_wait_ns;		/* of the last call */
 	char domain[64], value[64];
 } core;
@@ -85,6 +85,12 @@ void observe_request(struct engine_thread *thread, enum request_api api, int cod
 		core.malformed++;
 	else
 		core.good++;
+}
+
+void undecided_note(struct engine_thread *thread, enum request_api api, enum undecided_reason reason, const char *detail)
+{
+	assert_int_equal(api, API_SPOE);
+	core.undecided++;
 }
 
 void worker_connection_end(struct worker *worker, const struct peer_info *peer)

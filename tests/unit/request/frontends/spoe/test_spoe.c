@@ -120,6 +120,7 @@ RIG_TEST(test_broken)
 	}
 	assert_int_equal(core.asked, 0);
 	assert_int_equal(core.malformed, COUNT(cases) - 1);
+	assert_int_equal(core.undecided, COUNT(cases) - 1);
 	/* An unknown type is skipped; ABORT has no meaning for a whole frame. */
 	open_agreed("");
 	send_raw(77, SPOP_FIN, 0, "odd", 3);

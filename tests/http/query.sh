@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The query that a proxy's administrator writes: one that cannot be read passes at the proxy, so the log, a metric,
+# status and doctor have it, and no client can fill the log with such.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin query "$@"
+
+http_rules api <<'YAML'
+  - {key: user, rate_limit: {unit: day, requests_per_unit: 2}}
+YAML
+http_daemon <<YAML
+  workers: 2
+YAML
+nginx() { request -H 'X-Sluice-V-user: bob' -H "X-Sluice-Uri: /" "${@:2}" "/nginx/check?$1"; }
+doctor() { ctl doctor -o json | jq -r ".checks[] | select(.check == \"$1\") | $2"; }
+undecided() { metric sluice_http_undecided_total api="$1" reason="$2"; }
+lines() { grep -c "http: $1: request not decided.*: $2" "$LAB/daemon.log"; }
+
+# ---------------------------------------------------------------- queries that cannot be read
+
+check_is "a good query" "$(nginx 'domain=api&d=user')" 204
+check_is "is nothing that doctor warns of" "$(doctor requests .level)" ok
+check_is "the series is there before the first" "$(undecided nginx unreadable)" 0
+for _ in 1 2 3; do check_is "limit=10/min" "$(nginx 'domain=api&d=user&limit=10/min')" 500; done
+check_is "an empty variable of nginx" "$(nginx '')" 500
+check_is "an unknown parameter" "$(request '/forward-auth?domain=api&d=method&peek=1')" 500
+check_is "a body that is no JSON" "$(request -d '{' /v1/check)" 400
+check_is "an unknown member" "$(request -d '{"domain":"api","descriptors":[{"entries":[{"key":"user","value":"b"}]}],"x":1}' /json)" 400
+check_is "a token that nobody has" "$(nginx 'domain=api&d=user' -H 'X-Sluice-Token: nobody-has-this-token')" 500
+check_is "a path that there is not" "$(request /nginx/chek)" 404
+check_is "each is counted" "$(undecided nginx unreadable) $(undecided forward_auth unreadable) $(undecided v1_check unreadable) $(undecided json unreadable) $(undecided nginx caller) $(undecided other path)" "4 1 1 1 1 1"
+check_is "the first of a kind is logged, with what was found" "$(lines nginx 'limit=10/min: COUNT/UNIT')" 1
+check_is "and each other kind" "$(lines nginx 'd: none found') $(lines forward_auth 'peek: unknown') $(lines v1_check '') $(lines json '') $(lines nginx 'unknown token') $(lines other 'unknown path')" "1 1 1 1 1 1"
+check_is "doctor has them" "$(doctor requests .level)" bad
+check_true "their number and the last" grep -qE '^9 requests .*: other: unknown path$' <<< "$(doctor requests .found)"
+check_is "status has them" "$(ctl status -o json | jq -r '.http.undecided | "\(.requests) \(.last.api) \(.last.reason)"')" "9 other path"
+
+# 300 texts that a client invents: a bounded number of lines, and one of another frontend still gets its own.
+for i in {1..300}; do echo "url = \"$URL/nginx/check?domain=api&d=user&x$i=1\""; done |
+	curl -s -o /dev/null -H 'X-Sluice-V-user: bob' -K - > /dev/null
+check_is "invented ones are counted" "$(undecided nginx unreadable)" 304
+check "but not all logged" "$(lines nginx '')" 3 20
+check_is "the first of another frontend and reason" "$(request -H 'X-Sluice-Token: nobody' '/forward-auth?domain=api&d=method')" 500
+check_is "is logged all the same" "$(lines forward_auth 'unknown token')" 1
+check_is "good queries are decided as ever" "$(nginx 'domain=api&d=user')$(nginx 'domain=api&d=user')" 204403
+lab_done
