@@ -123,8 +123,21 @@ redis_tls_start strict --tls-auth-clients yes
 client bare "urls: ['${REDIS_URL[strict]}'], $USER, tls: {ca: $LAB/tls/ca.crt}"
 check_is "where a client certificate is required, a client without one is refused" \
 	"$(send_line bare "ask 1 3000 PING" | cut -d: -f1)" "ok 0 error 0 late 0 down 1"
-client cert "urls: ['${REDIS_URL[strict]}'], $USER, tls: {ca: $LAB/tls/ca.crt, cert: $LAB/tls/client.crt, key: $LAB/tls/client.key}"
+cp "$LAB/tls/client.crt" "$LAB/mine.crt"
+client cert "urls: ['${REDIS_URL[strict]}'], $USER, tls: {ca: $LAB/tls/ca.crt, cert: $LAB/mine.crt, key: $LAB/tls/client.key}"
 check_is "a client with a certificate is accepted" "$(send_line cert "ask 1 3000 PING")" "ok 1 error 0 late 0 down 0: PONG"
+
+# Certificates expire while the client runs: its own, and the server's. A connection that is closed comes first.
+cp "$LAB/tls/client-expired.crt" "$LAB/new.crt"
+mv "$LAB/new.crt" "$LAB/mine.crt"
+redis strict client kill type normal > /dev/null
+check_true "the log names the client's expired certificate" wait_for 8 grep -q "TLS: .*certificate expired" "$LAB/cert.log"
+redis secure config set tls-cert-file "$LAB/tls/server-expired.crt" > /dev/null
+redis-cli -h "$REDIS_IP" -p "${REDIS_PORT[secure]}" --tls --insecure client kill type normal > /dev/null
+check_true "the log names the server's expired certificate" wait_for 8 grep -q "rejected: certificate has expired" "$LAB/good.log"
+check_true "so does the state" until_reply good state "rejected: certificate has expired"
+sleep 1
+check_is "each cause once" "$(grep warning "$LAB/good.log" "$LAB/cert.log" | sort | uniq -d)" ""
 
 # A Redis Cluster with TLS: the client uses TLS to the servers that it names, too.
 at=()
@@ -165,6 +178,14 @@ check_true "a durable write succeeds again" wait_for 5 until_reply sure "durable
 redis_sentinel s1 first 1
 check_true "the sentinel has both servers" wait_for 15 eval \
 	'[ "$(redis s1 sentinel replicas mymaster | grep -c "^ip$")" = 1 ]'
+# One that has users: the second line of the example is what it needs; the first stops it at its start.
+redis_sentinel s2 first 1 'user default on nopass -@all +ping' "$(redis_example '^# user')"
+client users "urls: [${REDIS_URL[s2]}], mode: sentinel, $USER"
+check_is "a sentinel with users names the master" "$(send_line users "ask 1 3000 HINCRBY sluice:n n 1" | cut -d: -f1)" \
+	"ok 1 error 0 late 0 down 0"
+check_is "it refused nothing" "$(grep -c warning "$LAB/users.log")" 0
+redis s2 shutdown > /dev/null 2>&1
+redis_stop s2
 client watched "urls: ['redis://$REDIS_IP:1', ${REDIS_URL[s1]}], mode: sentinel, $USER"
 check_is "the sentinel names the master" "$(send_line watched "ask 10 3000 HINCRBY sluice:n n 1" | cut -d: -f1)" \
 	"ok 10 error 0 late 0 down 0"

@@ -85,7 +85,7 @@ static void show_state(void)
 		       state[i].up	       ? "up"
 		       : state[i].breaker_open ? "away"
 					       : "idle",
-		       state[i].error_class ? state[i].error_class : "well",
+		       *state[i].error ? state[i].error : "well",
 		       i + 1 < count ? "; " : "");
 	printf("\n");
 }

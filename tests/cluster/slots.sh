@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # slots.sh - two daemons and a Redis Cluster of six: slots that move while they are used lose nothing,
-# nor does a manual failover; exactly the limit passes for each user.
+# nor does a manual failover; exactly the limit passes for each user. A master is lost without a replica:
+# its keys alone, or all with Redis' default, and each cause is logged once.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin slots "$@"
@@ -91,5 +92,45 @@ check_true "under load" load_runs
 load_wait
 check_is "each user had exactly the limit" "$(load_passed)" "$LIMIT $LIMIT"
 check_is "no request failed" "$(load_others '200|429')" 0
+
+# ---------------------------------------------------------------- a master is lost, with its replica
+
+# Not the one that has the messages.
+for victim in c4 c5 c6; do
+	[ "$(redis $victim exists 'sluice:{bus}')" = 1 ] || break
+done
+replica=$(redis $victim cluster nodes | awk -v id="$(redis $victim cluster myid)" '$4 == id { split($2, at, "[:@]"); print at[2] }')
+for server in "${!REDIS_PORT[@]}"; do
+	[ "${REDIS_PORT[$server]}" != "$replica" ] || redis_kill $server
+done
+redis_kill $victim
+# refused: how many of USERS are refused, since on_store_failure is closed.
+refused() {
+	local i
+
+	for ((i = 1; i <= USERS; i++)); do
+		node a http_check api user=lost$i
+		echo
+	done | grep -c 503
+}
+some() { (($(refused) > 0 && $(refused) < USERS)); }
+all() { [ "$(refused)" = $USERS ]; }
+check_true "without full coverage its keys alone have no store" wait_for 10 some
+for i in 1 2 3 4 5 6; do
+	redis c$i config set cluster-require-full-coverage yes > /dev/null 2>&1
+	# Looks at the state of the cluster again.
+	redis c$i cluster setslot 0 stable > /dev/null 2>&1
+done
+check_true "with it, Redis' default, none has" wait_for 15 all
+# Breakers open and close meanwhile.
+for i in 1 2 3 4 5; do
+	sleep 1
+	all || not_ok "they have one again"
+done
+check_true "the log has the cause" grep -q "reports that its cluster is down: CLUSTERDOWN" "$HUB/a/daemon.log"
+for name in a b; do
+	check "node $name: lines about messages" "$(grep -c 'warning: cluster: messages' "$HUB/$name/daemon.log")" 1 2
+	check_is "node $name: none twice" "$(grep 'warning: .*CLUSTERDOWN' "$HUB/$name/daemon.log" | sort | uniq -d)" ""
+done
 
 lab_done

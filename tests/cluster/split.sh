@@ -24,6 +24,8 @@ redis_sentinel watch old 1
 check_true "the sentinel has both servers" wait_for 15 eval \
 	'[ "$(redis watch sentinel replicas mymaster | grep -c "^ip$")" = 1 ]'
 redis_use sentinel watch
+# One that is never asked while the first answers.
+CLUSTER_REDIS="${CLUSTER_REDIS/]/, redis://$REDIS_IP:1]}"
 node_start a
 node_start b
 
@@ -43,6 +45,8 @@ sees() {
 	[ "$(node "$1" http_check api user="$2")" = "$3" ]
 }
 
+check_true "a sentinel that was never asked is not called down" eval \
+	"node a ctl cluster show | grep -q '^$REDIS_IP:1 (sentinel)  *not asked yet *$'"
 load 50 a b
 check_is "together they count" "$(all)" "100 100"
 check_is "a neighbour passes" "$(node a http_check api user=other)" 200

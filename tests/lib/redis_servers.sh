@@ -13,7 +13,8 @@
 #     redis_pause NAME, redis_resume NAME SIGSTOP, SIGCONT
 #     redis NAME COMMAND...               redis-cli to it
 #     redis_replica NAME OF [OPTION...]
-#     redis_sentinel NAME MASTER QUORUM   watches MASTER as "mymaster"; down after 500 ms
+#     redis_sentinel NAME MASTER QUORUM [LINE...]
+#                                         watches MASTER as "mymaster"; down after 500 ms; lines of its configuration
 #     redis_cluster [N]                   Redis Cluster c1..cN (6): half are masters, half replicas
 #     redis_ring NAME...                  several independent servers
 #     redis_use MODE NAME...              cluster.redis of nodes that start from now on
@@ -163,6 +164,7 @@ redis_sentinel() {
 	sentinel monitor mymaster $REDIS_IP ${REDIS_PORT[$2]} $3
 	sentinel down-after-milliseconds mymaster 500
 	sentinel failover-timeout mymaster 5000
+	$(printf '%s\n' "${@:4}")
 	CONF
 	"${MORTAL[@]}" redis-sentinel "$dir/conf" > "$dir/stdout" 2>&1 &
 	REDIS_PID[$name]=$!
@@ -236,12 +238,16 @@ redis_users() {
 	chmod 600 "$LAB/redis.password"
 	{
 		echo "user default on nopass ~* &* +@all"
-		sed -n "/^user sluice /s|>[^ ]*|>$(< "$LAB/redis.password")|p" \
-			"$REPO/docs/examples/redis-user.conf"
+		redis_example '^user'
 	} > "$LAB/redis-users.acl"
 }
 
-# One authority, a server's and a client's certificate, for the hub's addresses.
+# redis_example WORDS: a user of docs/examples/redis-user.conf, with this lab's password.
+redis_example() {
+	sed -n "s|>[^ ]*|>$(< "$LAB/redis.password")|; s/$1 sluice /user sluice /p" "$REPO/docs/examples/redis-user.conf"
+}
+
+# One authority, a server's and a client's certificate, for the hub's addresses; of each one that has expired.
 redis_certificates() {
 	local dir=$LAB/tls who
 
@@ -256,6 +262,8 @@ redis_certificates() {
 		openssl x509 -req -in "$dir/$who.csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" \
 			-CAcreateserial -days 30 -extfile "$dir/$who.ext" -out "$dir/$who.crt" 2> /dev/null ||
 			not_ok "openssl makes no certificate"
+		openssl x509 -req -in "$dir/$who.csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -CAcreateserial \
+			-days 0 -extfile "$dir/$who.ext" -out "$dir/$who-expired.crt" 2> /dev/null
 	done
 }
 

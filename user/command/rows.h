@@ -487,7 +487,8 @@ COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication 
 	     LINE("\n"),
 	     TABLE("store.servers", "no server of the cluster store is known yet",
 		   COL("SERVER", "$server{ (sentinel)$sentinel}"),
-		   COL("STATE", "{up$up|down, retried at intervals$breaker_open|down}{: $error}")),
+		   COL("STATE", "{up$up|not asked yet$idle|down, retried at intervals$breaker_open|connecting}"
+		       "{: $error}")),
 	     LINE("\n"),
 	     TABLE("peers", "no message of another node was received", COL("NODE", "$node"),
 		   COL("STATE", "{alive$alive|left$left|gone}"), COL(">LAG", "$lag_ns:ms"),

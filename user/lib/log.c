@@ -6,13 +6,13 @@
 #include "lib/log.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/hash.h"
 #include "lib/visible.h"
 
 static const char *log_program = "sluice";
@@ -35,6 +35,19 @@ void log_open(const char *program, enum log_level most)
 	log_program = program;
 	log_most = most;
 	log_journal = stderr_is_journal();
+}
+
+bool log_texts_add(struct log_texts *texts, const char *text)
+{
+	u64 hash = hash_bytes(hash_seed(), 0, text, strlen(text));
+
+	for (u32 i = 0; i < texts->count; i++)
+		if (texts->hash[i] == hash)
+			return false;
+	if (texts->count == LOG_TEXTS_MAX)
+		return false;
+	texts->hash[texts->count++] = hash;
+	return true;
 }
 
 static const char *level_word(enum log_level level)

@@ -71,24 +71,33 @@ static const char *why_of(enum redis_outcome outcome, const redisReply *reply)
 void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
 	       const redisReply *reply)
 {
+	const char *why = why_of(outcome, reply);
 	char text[sizeof(bus->error[0])];
 
-	snprintf(text, sizeof(text), "%s: %.160s", command_name[command], why_of(outcome, reply));
+	snprintf(text, sizeof(text), "%s: %.160s", command_name[command], why);
 	/* The text is shown on terminals, so only printable characters are kept. */
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
 			*c = '?';
-	if (!strcmp(text, bus->error[command]))
-		return;
 	strcpy(bus->error[command], text);
-	log_warn("cluster: messages: %s", text);
+	bus->error_ns = bus_mono_ns();
+	/* That no command is sent any more follows from what was logged. */
+	if (outcome == REPLY_DOWN && bus->error_texts.count)
+		return;
+	if (log_texts_add(&bus->error_texts, why))
+		log_warn("cluster: messages: %s", text);
 }
 
 void bus_well(struct bus *bus, enum bus_command command)
 {
-	if (bus->error[command][0])
-		log_info("cluster: messages: %s succeeds again", command_name[command]);
 	bus->error[command][0] = '\0';
+	if (!bus->error_texts.count || bus_mono_ns() - bus->error_ns < RECENT_NS)
+		return;
+	for (u32 i = 0; i < BUS_COMMAND_COUNT; i++)
+		if (bus->error[i][0])
+			return;
+	bus->error_texts.count = 0;
+	log_info("cluster: messages: sent and received again");
 }
 
 int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *len,

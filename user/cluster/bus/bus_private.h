@@ -4,6 +4,7 @@
 #define SLUICE_BUS_PRIVATE_H
 
 #include "cluster/bus/bus.h"
+#include "lib/log.h"
 
 struct unsent_messages {
 	struct unsent_messages *next;
@@ -45,7 +46,9 @@ struct bus {
 	u64 kept_ms;			/* its value when the stream's expiry was last extended */
 	u32 rounds;			/* full replies in a row */
 	u32 failed;			/* unreadable replies in a row */
-	char error[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->error)];
+	char error[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->error)];	/* "": none */
+	u64 error_ns;			/* when the last one occurred */
+	struct log_texts error_texts;	/* those of this outage */
 	struct bus_stats stats;
 };
 
@@ -53,7 +56,10 @@ struct bus_time bus_now(const struct bus *bus);
 /* Sends a command and increments `unanswered`; done() must decrement it. */
 int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *len,
 	     void (*done)(void *, enum redis_outcome, const redisReply *));
-/* Logs an error when it changes, and the next success. */
+/*
+ * Remembers an error of a command until bus_well(). Logs each text once, whichever command it is of,
+ * until all have succeeded for ten seconds: a breaker that opens and closes is one outage.
+ */
 void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
 	       const redisReply *reply);
 void bus_well(struct bus *bus, enum bus_command command);

@@ -121,10 +121,12 @@ struct redis_stats {
 };
 void redis_stats(const struct redis *redis, struct redis_stats *ret);
 
+#define REDIS_ERROR_TEXT 256
 struct redis_server_state {
 	char name[300];			/* HOST:PORT, unix:PATH */
 	bool sentinel, up, breaker_open;
-	const char *error_class;		/* the current error as text; NULL: none */
+	bool idle;			/* no command was sent to it yet */
+	char error[REDIS_ERROR_TEXT];	/* the current error; "": none */
 };
 /* The known servers. Returns their number, which may exceed `max`. Any thread. */
 u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32 max);

@@ -341,8 +341,9 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		redis_greet(conn);
 		return;
 	}
-	if (conn->state == CONN_CONNECTING && redis_conn_server(conn)->tls)
-		redis_tls_why(bufferevent_openssl_get_ssl(bev), why, sizeof(why));
+	if (redis_conn_server(conn)->tls)
+		redis_tls_why(bufferevent_openssl_get_ssl(bev), bufferevent_get_openssl_error(bev), why,
+			      sizeof(why));
 	if (!*why)
 		snprintf(why, sizeof(why), "%s", what & BEV_EVENT_EOF ? "closed by the server" :
 						 error ? strerror(error) : "broken connection");

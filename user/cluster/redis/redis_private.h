@@ -32,6 +32,7 @@
 #include <sys/stat.h>
 
 #include "cluster/redis/redis.h"
+#include "lib/log.h"
 
 /* ------------------------------------------------------------------ time */
 
@@ -239,8 +240,11 @@ void redis_lookup_cancel(struct redis_lookup *lookup);		/* NULL is fine */
 int redis_tls_open(struct redis *redis, struct sl_err *err);
 /* NULL: no memory. */
 SSL *redis_tls_new(struct redis *redis, const char *host);
-/* The reason why the last handshake in this thread failed. */
-void redis_tls_why(SSL *ssl, char *buf, size_t size);
+/*
+ * Why a connection ended: its verification of the server's certificate, or `error` of OpenSSL (an
+ * alert of the server; 0: none). "" if neither has a reason.
+ */
+void redis_tls_why(SSL *ssl, unsigned long error, char *buf, size_t size);
 /* -errno and a message if the file is unreadable and was never read. */
 int redis_password_read(struct redis *redis, struct sl_err *err);
 
@@ -253,7 +257,7 @@ enum server_state {
 	SERVER_UNAVAILABLE, /* the breaker is open: commands fail; probed after a pause */
 };
 
-/* Errors of a server; a change of class is logged once. */
+/* Errors of a server. */
 enum redis_error_class {
 	REDIS_ERROR_NONE,
 	REDIS_ERROR_LOST, /* no connection */
@@ -294,8 +298,10 @@ struct redis_server {
 	u32 bad;			/* late or failed commands in a row */
 	bool probing;
 	enum redis_error_class error_class;	/* the current error, */
+	char error[REDIS_ERROR_TEXT];	/* in words, */
 	u64 error_ns;			/* when it occurred last, */
-	bool error_logged;		/* and whether it was logged */
+	struct log_texts error_texts;	/* those since the server was available, */
+	bool error_logged;		/* and whether one was logged */
 	u32 mark;			/* used by the topology, e.g. for servers in the last map */
 };
 
@@ -318,7 +324,7 @@ void redis_server_good(struct redis_server *server);
 void redis_server_bad(struct redis_server *server, u64 deadline_ns);
 /* The class of an error; REDIS_ERROR_NONE: it concerns only the command. */
 enum redis_error_class redis_error_class_of(const char *error_text);
-/* Logs a change. */
+/* Sets the current error. Logs each text once until the server is available again. */
 void redis_server_report(struct redis_server *server, enum redis_error_class error_class,
 			 const char *error_text);
 

@@ -27,6 +27,7 @@ struct sentinels {
 	struct redis_server *master;	/* NULL: not known yet */
 	struct redis_timer timer;	/* of the next round */
 	u64 again_ns;
+	bool unknown;			/* one of this round has no master of that name */
 	bool absence_logged;		/* the missing master was logged */
 };
 
@@ -58,6 +59,7 @@ static void begin_round(struct sentinels *sentinels)
 	if (sentinels->left)
 		return;
 	sentinels->left = sentinels->count;
+	sentinels->unknown = false;
 	try_next(sentinels);
 }
 
@@ -121,6 +123,7 @@ static void on_reply(void *arg, enum redis_outcome outcome, const redisReply *re
 	if (sentinels->redis->ending || !sentinels->left)
 		return;
 	if (outcome != REPLY_OK || !read_master(reply, &host, &port)) {
+		sentinels->unknown |= outcome == REPLY_OK;
 		sentinels->left--;
 		sentinels->next = (sentinels->next + 1) % sentinels->count;
 		if (sentinels->left) {
@@ -128,9 +131,9 @@ static void on_reply(void *arg, enum redis_outcome outcome, const redisReply *re
 			return;
 		}
 		if (!sentinels->absence_logged && !is_up(sentinels))
-			log_warn("redis: none of %zu sentinels has a master \"%s\": check "
-				 "cluster.redis.master",
-				 sentinels->count, sentinels->redis->def->master);
+			log_warn("redis: none of %zu sentinels names the master of \"%s\"%s", sentinels->count,
+				 sentinels->redis->def->master,
+				 sentinels->unknown ? ": check cluster.redis.master" : "");
 		sentinels->absence_logged = true;
 	} else {
 		sentinels->left = 0;

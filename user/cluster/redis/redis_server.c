@@ -22,6 +22,7 @@
 #define PAUSE_MIN_NS 50000000ULL
 #define PAUSE_MAX_NS (2 * SL_NS_PER_SEC)
 #define QUIET_NS (10 * SL_NS_PER_SEC)
+#define JUST_NOW_NS (SL_NS_PER_SEC / 10)
 #define WELL_NS (2 * SL_NS_PER_SEC)	/* after this time UP earlier failures do not count */
 
 static const struct {
@@ -79,43 +80,59 @@ static void printable(char *buf, size_t size, const char *error_text)
 }
 
 /*
- * The clients of all workers lose a server at the same time: only one line of each class is logged
- * in ten seconds. (Two servers with one number share that, which is harmless.)
+ * The clients of all workers lose a server at the same time: of one server a text is logged once, and
+ * no more than LOG_TEXTS_MAX, until ten seconds after the last. (Two servers with one number share
+ * that bound, which is harmless.)
  */
-static bool may_log(const struct redis_server *server, enum redis_error_class error_class)
+static bool may_log(const struct redis_server *server)
 {
-	static u64 logged_ns[256][REDIS_ERROR_COUNT];
-	u64 *last, was, now = redis_now_ns();
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct {
+		u64 last_ns;
+		struct log_texts texts;
+	} logged[256];
+	char line[sizeof(server->name) + sizeof(server->error)];
+	u64 now = redis_now_ns();
 	u32 number = 0;
+	bool may;
 
 	for (const char *c = server->name; *c; c++)
 		number = number * 31 + (u8)*c;
-	last = &logged_ns[number % 256][error_class];
-	was = __atomic_load_n(last, __ATOMIC_RELAXED);
-	return (!was || now - was > QUIET_NS) &&
-	       __atomic_compare_exchange_n(last, &was, now, false, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED);
+	number %= 256;
+	snprintf(line, sizeof(line), "%s%s", server->name, server->error);
+	pthread_mutex_lock(&lock);
+	if (now - logged[number].last_ns > QUIET_NS)
+		logged[number].texts.count = 0;
+	may = log_texts_add(&logged[number].texts, line);
+	if (may)
+		logged[number].last_ns = now;
+	pthread_mutex_unlock(&lock);
+	return may;
 }
 
 void redis_server_report(struct redis_server *server, enum redis_error_class error_class,
 			 const char *error_text)
 {
-	char safe[200];
+	char safe[160], error[sizeof(server->error)] = "";
 
 	server->error_ns = redis_now_ns();
-	if (error_class == server->error_class)
+	if (error_class != REDIS_ERROR_NONE) {
+		printable(safe, sizeof(safe), error_text ? error_text : "");
+		snprintf(error, sizeof(error), "%s%s%s", error_class_text[error_class], *safe ? ": " : "", safe);
+	}
+	if (error_class == server->error_class && !strcmp(error, server->error))
 		return;
 	pthread_mutex_lock(&server->redis->lock);
 	server->error_class = error_class;
+	strcpy(server->error, error);
 	pthread_mutex_unlock(&server->redis->lock);
 	if (error_class == REDIS_ERROR_NONE) {
 		if (server->error_logged)
 			log_info("redis %s: available again", server->name);
 		server->error_logged = false;
-	} else if (may_log(server, error_class)) {
-		printable(safe, sizeof(safe), error_text ? error_text : "");
-		log_warn("redis %s: %s%s%s", server->name, error_class_text[error_class],
-			 *safe ? ": " : "", safe);
+		server->error_texts.count = 0;
+	} else if (log_texts_add(&server->error_texts, error) && may_log(server)) {
+		log_warn("redis %s: %s", server->name, error);
 		server->error_logged = true;
 	}
 }
@@ -252,8 +269,9 @@ void redis_server_ready(struct redis_server *server)
 
 void redis_server_lost(struct redis_server *server, const char *why)
 {
-	/* A reported error is more precise than the loss of the connection. */
-	if (server->error_class == REDIS_ERROR_NONE || server->error_class == REDIS_ERROR_SLOW)
+	/* An error that was reported just now is more precise than the loss that it leads to. */
+	if (server->error_class == REDIS_ERROR_NONE || server->error_class == REDIS_ERROR_SLOW ||
+	    redis_now_ns() - server->error_ns > JUST_NOW_NS)
 		redis_server_report(server, REDIS_ERROR_LOST, why);
 	if (server->state == SERVER_IDLE)
 		return;
@@ -358,9 +376,8 @@ u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32
 		state->sentinel = server->sentinel;
 		state->up = server->state == SERVER_UP;
 		state->breaker_open = server->state == SERVER_UNAVAILABLE;
-		state->error_class = server->error_class == REDIS_ERROR_NONE
-					     ? NULL
-					     : error_class_text[server->error_class];
+		state->idle = server->state == SERVER_IDLE;
+		strcpy(state->error, server->error);
 		count++;
 	}
 	pthread_mutex_unlock(&redis->lock);

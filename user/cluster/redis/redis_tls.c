@@ -123,13 +123,17 @@ SSL *redis_tls_new(struct redis *redis, const char *host)
 	return NULL;
 }
 
-void redis_tls_why(SSL *ssl, char *buf, size_t size)
+void redis_tls_why(SSL *ssl, unsigned long error, char *buf, size_t size)
 {
 	long result = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
+	const char *reason = ERR_reason_error_string(error);
 
+	buf[0] = 0;
 	if (result != X509_V_OK)
 		snprintf(buf, size, "certificate rejected: %s",
 			 X509_verify_cert_error_string(result));
+	else if (reason)
+		snprintf(buf, size, "TLS: %s", reason);
 	ERR_clear_error();
 }
 

@@ -30,11 +30,11 @@ static json_t *store_to_json(struct nodes *nodes)
 
 	cluster_redis_stats(nodes->cluster, &stats);
 	for (u32 i = 0; i < count; i++)
-		json_array_append_new(servers, json_pack("{s:s, s:b, s:b, s:b, s:s?}", "server",
+		json_array_append_new(servers, json_pack("{s:s, s:b, s:b, s:b, s:b, s:s?}", "server",
 							 state[i].name, "sentinel", state[i].sentinel,
-							 "up", state[i].up, "breaker_open",
-							 state[i].breaker_open, "error",
-							 state[i].error_class));
+							 "up", state[i].up, "idle", state[i].idle,
+							 "breaker_open", state[i].breaker_open, "error",
+							 *state[i].error ? state[i].error : NULL));
 	free(state);
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "up",
 			 stats.servers && stats.up == stats.servers, "servers", servers, "commands",

@@ -223,7 +223,7 @@ function show_cluster(d) {
 	const c = d.cluster;
 	table("store", c && c.store ? c.store.servers : null, [
 		["SERVER", (s) => s.server],
-		["STATE", (s) => s.up ? make("span", "up", "good") : make("span", "down", "bad")],
+		["STATE", (s) => s.up ? make("span", "up", "good") : s.idle ? "not asked yet" : make("span", "down", "bad")],
 		["ERROR", (s) => s.error || ""],
 	], "no server is known yet");
 	table("nodes", c && c.peers ? c.peers : null, [

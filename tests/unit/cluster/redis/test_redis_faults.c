@@ -315,7 +315,7 @@ TEST(test_error_classes)
 		}
 		assert_false(redis_up(rig.redis, 0));
 		redis_server_states(rig.redis, &server, 1);
-		assert_non_null(strstr(server.error_class, error_class[i].words));
+		assert_non_null(strstr(server.error, error_class[i].words));
 		rig_end(&rig);
 	}
 	/* An error of the command itself is not counted as the server's. */

@@ -121,13 +121,13 @@ TEST(test_password_wrong)
 	assert_string_equal(greeter.said, "AUTH secret; PING; ");
 	assert_int_equal(redis_server_states(rig.redis, &server, 1), 1);
 	assert_true(server.breaker_open && !server.up);
-	assert_non_null(strstr(server.error_class, "password"));
+	assert_non_null(strstr(server.error, "password"));
 	greeter.password = "secret";
 	greeter.reply = NULL;
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	redis_server_states(rig.redis, &server, 1);
-	assert_null(server.error_class);
+	assert_string_equal(server.error, "");
 	unlink(path);
 	rig_end(&rig);
 }
