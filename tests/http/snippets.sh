@@ -13,14 +13,24 @@ proxy_rules
 cp "$REPO/docs/examples/rules/plans.yaml" "$RULES/"
 http_daemon <<YAML
   spoe: [127.0.0.1:8182]
+  grpc: [127.0.0.1:8181]
 YAML
 application_start
 
 # Time for a machine that stalls, as in proxy.sh.
-mkdir "$LAB/nginx" "$LAB/haproxy" "$LAB/caddy"
+mkdir -p "$LAB/nginx/page" "$LAB/haproxy" "$LAB/caddy"
 for part in http server location; do
-	sed "s|_timeout [0-9]*ms;|_timeout 2s;|; s|unix:/run/sluice/http.sock|unix:$UNIX|" "$SNIPPETS/nginx-$part.conf" > "$LAB/nginx/nginx-$part.conf"
+	sed "s|_timeout [0-9]*ms;|_timeout 2s;|; s|unix:/run/sluice/http.sock|unix:$UNIX|; s|/etc/nginx/sluice/|$LAB/nginx/|" \
+		"$SNIPPETS/nginx-$part.conf" > "$LAB/nginx/nginx-$part.conf"
 done
+for user in bob-nginx eve-nginx bob-own eve-own dora carl bob gina una kim lea; do
+	echo "key-$user $user;"
+done > "$LAB/nginx/keys.map"
+echo '"http://127.0.0.1:8086" $http_origin;' > "$LAB/nginx/origins.map"
+# limited [NGINX...]: what each limited location has
+limited() { printf 'include %s/nginx/nginx-location.conf; proxy_pass http://127.0.0.1:8000; %s' "$LAB" "$*"; }
+# at NAME [NUMBER]: a check about a limit that only NAME has
+at() { printf '"domain=api&d=at=%s&limit=%d/d"' "$1" "${2:-2}"; }
 cat > "$LAB/nginx/nginx.conf" <<CONF
 events {}
 http {
@@ -31,39 +41,73 @@ http {
 	uwsgi_temp_path $LAB/nginx/u;
 	scgi_temp_path $LAB/nginx/s;
 	include $LAB/nginx/nginx-http.conf;
-	map \$http_x_api_key \$plan { default free; carl pro; }
+	map \$sluice_user \$plan { default free; carl pro; }
 	server {
 		listen 8082;
 		include $LAB/nginx/nginx-server.conf;
 		set \$sluice_plan \$plan;
 		set \$sluice_check "domain=plans&d=plan,user";
-		location / {
-			include $LAB/nginx/nginx-location.conf;
-			proxy_pass http://127.0.0.1:8000;
-		}
+		location / { $(limited) }
 	}
 	server {
 		listen 8080;
 		include $LAB/nginx/nginx-server.conf;
-		location / {
-			include $LAB/nginx/nginx-location.conf;
-			proxy_pass http://127.0.0.1:8000;
-		}
-		location /free {
-			proxy_pass http://127.0.0.1:8000;
-		}
+		location / { $(limited) }
+		location /free { proxy_pass http://127.0.0.1:8000; }
 	}
 	server {
 		listen 8081;
 		include $LAB/nginx/nginx-server.conf;
 		set \$sluice_check "domain=api&d=user&limit=3/d";
-		location / {
-			include $LAB/nginx/nginx-location.conf;
-			proxy_pass http://127.0.0.1:8000;
-		}
+		location / { $(limited) }
+		location /behind { $(limited "set \$sluice_location_check $(at behind);") }
+		location /before { set \$sluice_location_check $(at before); $(limited) }
+		location /common { set \$sluice_check $(at common); $(limited) }
+		location /outer { $(limited) location /outer/inner { proxy_pass http://127.0.0.1:8000; } }
+		location /away { $(limited "set \$sluice_location_check $(at away 9);") try_files /none /there; }
+		location /there { $(limited) }
 	}
+	server {
+		listen 8083;
+		include $LAB/nginx/nginx-server.conf;
+		set \$sluice_check $(at intercept 4);
+		location / { $(limited "proxy_intercept_errors on;") }
+		location /denied { $(limited "deny all;") }
+	}
+	server {
+		listen 8084 http2;
+		include $LAB/nginx/nginx-server.conf;
+		set \$sluice_check "domain=api&d=user&limit=2/d";
+		location / { include $LAB/nginx/nginx-location.conf; grpc_pass grpc://127.0.0.1:8181; }
+	}
+	server {
+		listen 8085;
+		include $LAB/nginx/nginx-server.conf;
+		set \$sluice_check $(at cors 4);
+		location / { $(limited) }
+		location /other { $(limited "set \$sluice_location_check $(at other 4);") }
+	}
+	server { listen 8086; listen 8087; root $LAB/nginx/page; }
 }
 CONF
+cat > "$LAB/nginx/page/index.html" <<'HTML'
+<!doctype html><pre id=seen></pre><script>
+(async () => {
+	const seen = [];
+	for (let i = 0; i < 5; i++) {
+		try {
+			const response = await fetch(`http://127.0.0.1:8085${location.hash.slice(1)}/${i}`,
+				{ credentials: 'include', headers: { 'X-API-Key': 'kim' } });
+			seen.push(response.status + (response.headers.has('RateLimit') ? '+RateLimit' : '') +
+				(response.headers.has('Retry-After') ? '+Retry-After' : ''));
+		} catch (e) {
+			seen.push(e.name);
+		}
+	}
+	document.getElementById('seen').textContent = seen.join(' ');
+})();
+</script>
+HTML
 nginx -p "$LAB/nginx" -c "$LAB/nginx/nginx.conf" -e "$LAB/nginx/error.log" \
 	-g "daemon off; master_process off; pid $LAB/nginx/pid;" 2> "$LAB/nginx/stderr" &
 started
@@ -97,30 +141,44 @@ for proxy in nginx:8080 haproxy:8090 caddy:8100; do
 	wait_for 20 request "http://127.0.0.1:$port/" ||
 		not_ok "$name does not start: $(tail -n 3 "$LAB/$name"/*log "$LAB/$name"/std* 2> /dev/null)"
 	for i in 1 2 3 4 5 6; do
-		statuses="$statuses $(through "$port" "bob-$name" /)"
+		statuses="$statuses $(through "$port" "key-bob-$name" /)"
 	done
 	check_is "$name: 5 of 6 pass" "$statuses" " 200 200 200 200 200 429"
 	check_is "$name: others get JSON" "$(header Content-Type)" application/problem+json
 	check_is "$name: with the policies" "$(jq -c '."violated-policies"' "$LAB/body")" '["user"]'
 	check_is "$name: of the type of quotas" "$(jq -r .type "$LAB/body" | sed 's|.*#||')" quota-exceeded
-	check_is "$name: a browser gets a page" "$(through "$port" "bob-$name" \
+	check_is "$name: a browser gets a page" "$(through "$port" "key-bob-$name" \
 		-H 'Accept: text/html,application/xhtml+xml,*/*;q=0.8' /) $(header Content-Type | cut -d';' -f1)" \
 		"429 text/html"
 	check_true "$name: that names the wait" grep -Eq 'again in [0-9]+ seconds' "$LAB/body"
 	check_true "$name: with Retry-After" test -n "$(header Retry-After)"
 	check_is "$name: and Vary" "$(header Vary)" Accept
-	check_is "$name: another user" "$(through "$port" "eve-$name" /)" 200
+	check_is "$name: another user" "$(through "$port" "key-eve-$name" /)" 200
 	check_is "$name: whose response has RateLimit" "$(header RateLimit | grep -c '"user";r=4;t=')" 1
 done
-check_is "nginx: a location without it" "$(through 8080 bob-nginx /free)" 200
+check_is "nginx: a location without it" "$(through 8080 key-bob-nginx /free)" 200
+# statuses COUNT PORT KEY [CURL OPTIONS] PATH
+statuses() {
+	for _ in $(seq "$1"); do through "${@:2}"; printf ' '; done | sed 's/ $//'
+}
 # A limit of the server's own, without a rule.
-statuses=
-for i in 1 2 3 4; do
-	statuses="$statuses $(through 8081 bob-own /)"
-done
-check_is "nginx: \$sluice_check: 3 of 4 pass, whatever the rules are" "$statuses" " 200 200 200 429"
+check_is "nginx: \$sluice_check: 3 of 4 pass, whatever the rules are" "$(statuses 4 8081 key-bob-own /)" "200 200 200 429"
 check_is "nginx: and name the limit" "$(jq -c '."violated-policies"' "$LAB/body")" '["user"]'
-check_is "nginx: another key" "$(through 8081 eve-own /)" 200
+check_is "nginx: another key" "$(through 8081 key-eve-own /)" 200
+# Locations with checks of their own beside it, wherever `set` stands.
+for place in behind before common; do
+	check_is "nginx: a location's own check, $place: 2 of 3 pass" "$(statuses 3 8081 key-una /$place)" "200 200 429"
+done
+check_is "nginx: a nested location has the server's" "$(through 8081 key-bob-own /outer/inner)" 429
+check_is "nginx: the location after a redirect has its own" "$(through 8081 key-bob-own /away)" 429
+check_is "nginx: of which nothing was charged to the server's" "$(statuses 4 8081 key-una /)" "200 200 200 429"
+
+# Whatever has 403 but was not refused by sluice.
+check_is "nginx: the application's own 403, intercepted" "$(through 8083 key-una -H 'X-Answer: 403' /)" 403
+check_is "nginx: of a client that names a 403" "$(through 8083 key-una -H 'X-Answer: 403' -H 'Accept: , 403|' /)" 403
+check_is "nginx: denied by nginx" "$(through 8083 key-una /denied)" 403
+check_is "nginx: what sluice refuses is still refused" "$(statuses 3 8083 key-una -H 'X-Answer: 403' /)" "403 403 429"
+check_is "nginx: with JSON" "$(jq '."violated-policies" | length' "$LAB/body")" 1
 
 # Plans: docs/examples/rules/plans.yaml and the command in it.
 utc_room 60 20
@@ -128,11 +186,50 @@ utc_room 60 20
 passed() {
 	for _ in {1..20}; do through 8082 "$1" /; echo; done | grep -c 200
 }
-check_is "nginx: the smallest plan" "$(passed dora)" 10
-check_is "nginx: a larger one" "$(passed carl)" 20
+check_is "nginx: the smallest plan" "$(passed key-dora)" 10
+check_is "nginx: a larger one" "$(passed key-carl)" 20
 set -- $(sed -n 's/^# *sluicectl user set \([^ ]*\) bob .*/\1/p' "$REPO/docs/examples/rules/plans.yaml")
 eval "ctl $(sed -n 's/^# *sluicectl \(user set .*\)/\1/p' "$REPO/docs/examples/rules/plans.yaml")" > "$LAB/out" 2>&1 ||
 	not_ok "user set: $(cat "$LAB/out")"
-check_is "nginx: an agreement of one's own" "$(passed bob)" 20
+check_is "nginx: an agreement of one's own" "$(passed key-bob)" 20
 check_is "of both limits" "$(ctl user show "$1" bob | awk 'NR > 2 { print $4 }' | sort -n | xargs)" "50 2000"
+# Customers' names are no keys, and invented keys and none are guests: 10 in all of one address.
+check_is "nginx: of invented keys, names and no key 10 pass" "$(
+	for i in {1..8}; do through 8082 "invented-$i" /; echo; through 8082 bob /; echo; request http://127.0.0.1:8082/; echo; done |
+		grep -c 200)" 10
+check_is "nginx: a second key gains nothing" "$(for i in {1..5}; do through 8082 "more-$i" -H 'X-API-Key: key-dora' /; echo; done | sort -u)" 429
+check_is "nginx: customers still pass" "$(through 8082 key-carl /)" 200
+
+# gRPC: sluice's own health service as the application.
+check_is "nginx: gRPC: 2 of 3 calls, then RESOURCE_EXHAUSTED, and another user's" "$(node -e '
+	const { Client, grpc } = require(process.argv[1]), client = new Client("127.0.0.1:8084");
+	(async () => {
+		for (const key of ["gina", "gina", "gina", "kim"]) {
+			const metadata = new grpc.Metadata();
+			metadata.set("x-api-key", `key-${key}`);
+			const answer = await client.call("health", "Check", {}, { deadline: Date.now() + 10000 }, metadata);
+			console.log(answer.error || answer.status);
+		}
+		client.close();
+	})()' "$REPO/tests/js/rls" | xargs)" "SERVING SERVING RESOURCE_EXHAUSTED SERVING"
+
+# Pages of two origins, of which origins.map has the first: 4 requests of 5, and a preflight for each.
+if command -v chromium > /dev/null; then
+	# page PORT PATH
+	page() {
+		timeout 60 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
+			--user-data-dir="$LAB/chromium" --no-first-run --virtual-time-budget=5000 --dump-dom \
+			"http://127.0.0.1:$1/#$2" 2> "$LAB/console" | sed -n 's/.*id="seen">\([^<]*\)<.*/\1/p'
+	}
+	seen=200+RateLimit
+	check_is "a browser across origins sees 429 and the limits" "$(page 8086 /cors)" \
+		"$seen $seen $seen $seen 429+RateLimit+Retry-After"
+	check_is "a page of another origin neither, and its preflights are charged" "$(page 8087 /other)" \
+		"200 200 TypeError TypeError TypeError"
+else
+	skip "chromium is not installed"
+fi
+check_is "an OPTIONS that is no preflight is charged" "$(through 8085 key-lea -X OPTIONS -H 'Origin: http://127.0.0.1:8086' /)" 429
+check_is "a preflight is not refused" "$(through 8085 key-lea -X OPTIONS -H 'Origin: http://127.0.0.1:8086' \
+	-H 'Access-Control-Request-Method: GET' /)" 200
 lab_done

@@ -57,7 +57,8 @@ for part in http server location; do
 		"$REPO/docs/examples/snippets/nginx-$part.conf" > "$LAB/nginx-$part.conf"
 done
 # shellcheck disable=SC2016
-site "include $LAB/nginx-http.conf;" "include $LAB/nginx-server.conf; set \$sluice_check domain=api&d=user&limit=10/d;" \
+site "include $LAB/nginx-http.conf; map \$http_x_api_key \$user { default ''; eve eve; carl carl; }" \
+	"include $LAB/nginx-server.conf; set \$sluice_user \$user; set \$sluice_check domain=api&d=user&limit=10/d;" \
 	"include $LAB/nginx-location.conf;" > "$LAB/typed"
 printf '#!/bin/sh\ncp "%s" "$1"\n' "$LAB/typed" > "$LAB/bin/editor"
 printf '#!/bin/sh\nexec %s -p "%s" -c "%s" -e "%s" "$@"\n' "$(command -v nginx)" "$LAB" "$LAB/nginx.conf" "$LAB/nginx.log" \
