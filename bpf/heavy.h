@@ -50,10 +50,10 @@ static __always_inline struct sl_heavy *heavy_entry(const struct packet *pkt,
 		return way;
 	}
 	way = &set->way[lightest & (SL_HEAVY_WAYS - 1)];
-	__builtin_memset(way, 0, sizeof(*way));
+	sl_heavy_turn(way, window);
+	sl_heavy_inherit(&way->now);
+	sl_heavy_inherit(&way->before);
 	way->source = source;
-	way->window = window;
-	way->now.missed = least < 0xffffffff ? least : 0xffffffff;
 	return way;
 }
 

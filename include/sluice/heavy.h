@@ -9,7 +9,9 @@
  *     packets <= true count <= packets + missed        (of the sampled packets),
  *
  * `missed` is at most a set's packets / 8, and a source that sends more than an eighth of a set's
- * packets has an entry, whatever the others send.
+ * packets has an entry, whatever the others send. Over all entries packets + missed is what was
+ * sampled, to the packet; of sources that replace each other the entries are those that came last. So
+ * a prefix's entries estimate what it sent: a tenth of the flood has about a tenth of them.
  *
  * Counts are of a window of 2^32 ns and of the one before. Of a CPU's packets in a window the
  * first SL_HEAVY_EXACT are all counted, of the next as many every second one, and so on up to one
@@ -93,6 +95,15 @@ static __always_inline void sl_heavy_turn(struct sl_heavy *way, u32 window)
 	way->before = way->window + 1 == window ? way->now : none;
 	way->now = none;
 	way->window = window;
+}
+
+/* For the source that takes an entry over: all that the one before it had is `missed`, window by window. */
+static __always_inline void sl_heavy_inherit(struct sl_heavy_count *count)
+{
+	count->missed += count->packets;
+	count->packets = 0;
+	count->bytes = 0;
+	count->opened = 0;
 }
 
 /* Draws the next distance; `random` is uniform in 32 bits. */

@@ -64,6 +64,11 @@ static int by_dropped(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+static int by_prefix(const void *a, const void *b)
+{
+	return sl_prefix_compare(&((const struct heavy_source *)a)->source, &((const struct heavy_source *)b)->source);
+}
+
 static void look(u64 at_ns)
 {
 	u64 span;
@@ -223,6 +228,69 @@ TEST(bound_holds_without_sampling)
 		}
 		end();
 	}
+}
+
+/* ------------------------------------------------------------------ a spoofed network */
+
+/*
+ * For a minute: packets + missed of all entries are what came in the two windows, so what was missed long ago
+ * is forgotten; and a network that sends a part of a flood of spoofed addresses has that part of them.
+ */
+TEST(a_spoofed_network_is_found_by_what_it_sends)
+{
+	const u64 window = SL_HEAVY_WINDOW_NS, each = window / 4000;
+	struct network network[NETWORKS_MAX];
+	struct networks_row *row;
+	int count;
+
+	rng_start("test_heavy_flood");
+	begin();
+	for (u64 at = START; at < START + 14 * window; at += each) {
+		u32 random = (u32)rng();
+
+		/* Three of ten packets are of a /16, almost two of 192.0.2.7, the others from anywhere. */
+		meet(0, rng_below(10) < 3 ? 10U << 24 | 7U << 16 | (random & 0xffff) :
+			rng_below(4) ? random : 0xc0000207, at);
+	}
+	look(START + 14 * window - 1);
+	{
+		u64 sum = 0;
+
+		for (size_t i = 0; i < found_count; i++)
+			sum += found[i].of[SL_HEAVY_DROPPED].packets + found[i].of[SL_HEAVY_DROPPED].missed;
+		assert_in_range(sum, 7990, 8010);
+	}
+	assert_false(heavy_is_exact(found, found_count));
+	qsort(found, found_count, sizeof(*found), by_prefix);
+	count = heavy_networks(found, found_count, network, &row);
+	assert_int_equal(count, 2);
+	assert_int_equal(network[0].prefix.addr.hi >> 32, 0xc0000207);
+	assert_in_range(network[0].amount[HEAVY_DROPPED], 1150, 1650);
+	assert_int_equal(network[1].prefix.addr.hi >> 32, 0x0a070000);
+	assert_int_equal(network[1].prefix.len, 16);
+	assert_in_range(network[1].amount[HEAVY_DROPPED], 2000, 2800);
+	assert_in_range(network[1].amount[HEAVY_BYTES], 200000, 280000);
+	free(row);
+	end();
+}
+
+/* Few are exact, and stay so. */
+TEST(few_sources_of_a_network_are_exact)
+{
+	struct network network[NETWORKS_MAX];
+	struct networks_row *row;
+
+	begin();
+	for (u32 i = 0; i < 2000; i++)
+		meet(i & 1, (i % 10 ? 10U << 24 | 7U << 16 : 198U << 24) | i % 200, START + i);
+	look(START + 5000);
+	assert_true(heavy_is_exact(found, found_count));
+	qsort(found, found_count, sizeof(*found), by_prefix);
+	assert_int_equal(heavy_networks(found, found_count, network, &row), 2);
+	assert_int_equal(network[0].amount[HEAVY_DROPPED] + network[1].amount[HEAVY_DROPPED], 2000);
+	assert_int_equal(network[0].sources + network[1].sources, 200);
+	free(row);
+	end();
 }
 
 TEST_MAIN

@@ -56,6 +56,12 @@ static bool form_rate(const struct scope *scope, const json_t *value, double num
 	return true;
 }
 
+static bool form_about(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fputs(number > 0 ? "~" : "", out);
+	return form_rate(scope, value, number, out);
+}
+
 static bool form_changes(const struct scope *scope, const json_t *value, double number, FILE *out)
 {
 	fprintf(out, "%.0f live change%s%s", number, number == 1 ? "" : "s",
@@ -237,6 +243,7 @@ static const struct form {
 	{ "n", form_n },		/* 1,234,567; where the terminal is narrow 1.23M */
 	{ "some", form_some },		/* the same; 0 is not there */
 	{ "rate", form_rate },		/* 1.23M */
+	{ "about", form_about },	/* ~1.23M: an estimate; 0 as it is */
 	{ "changes", form_changes },	/* 3 live changes (...) */
 	{ "left", form_left },		/* ns: 1h30m, to the second */
 	{ "left_up", form_left_up },

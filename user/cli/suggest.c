@@ -34,19 +34,23 @@ static int look(const struct cli *cli, struct suggest *suggest, u64 number)
 {
 	json_t *result, *source;
 	size_t i;
-	int code = client_request(cli, "source list", json_pack("{s:i}", "count", SOURCES_MAX), &result);
+	int code = client_request(cli, "source list", json_pack("{s:i, s:b}", "count", SOURCES_MAX, "all", 1),
+				  &result);
 
 	if (code != EXIT_DONE)
 		return code;
 	json_array_foreach(json_object_get(result, "sources"), i, source) {
-		double rate = real_of(json_object_get(source, "passed"), "per_second") +
-			      real_of(json_object_get(source, "dropped"), "per_second");
+		const json_t *passed = json_object_get(source, "passed"), *dropped = json_object_get(source, "dropped");
+		double rate = real_of(passed, "per_second") + real_of(dropped, "per_second");
+		u64 packets = (u64)(number_of(passed, "packets") + number_of(passed, "missed") +
+				    number_of(dropped, "packets") + number_of(dropped, "missed"));
 		struct sl_prefix prefix;
 		const char *reason;
 
 		if (sl_prefix_parse(text_of(source, "source"), &prefix, &reason))
 			continue;
-		suggest_packets(suggest, prefix.addr, prefix.family, (u64)(rate + 0.999), number);
+		suggest_packets(suggest, prefix.addr, prefix.family, (u64)(rate + 0.999), packets,
+				number);
 	}
 	json_decref(result);
 	return EXIT_DONE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * top.c - sluicectl top: the heaviest sources on the whole terminal, from `source list`, each two
+ * top.c - sluicectl top: the heaviest networks and sources on the whole terminal, from `source list`, each two
  * seconds. Needs 40 columns and 5 lines; no color: what is selected is shown in reverse.
  */
 #include <curses.h>
@@ -21,7 +21,7 @@
 
 struct top {
 	const struct cli *cli;
-	json_t *result;		/* of source list; NULL: none yet */
+	json_t *result;		/* of source list, whose networks are rows like its sources; NULL: none yet */
 	const char *by;
 	char within[64], limit[64], interface[16];	/* "": all */
 	char selected[64];	/* the source; "": the first */
@@ -91,6 +91,18 @@ static json_t *request(struct top *top, const char *command, json_t *args)
 	return result;
 }
 
+/* Takes the reply over: its networks are the first rows. */
+static void take_result(struct top *top, json_t *result)
+{
+	json_t *rows = json_array();
+
+	json_array_extend(rows, json_object_get(result, "networks"));
+	json_array_extend(rows, json_object_get(result, "sources"));
+	json_object_set_new(result, "sources", rows);
+	json_decref(top->result);
+	top->result = result;
+}
+
 static void refresh_sources(struct top *top)
 {
 	json_t *args = json_pack("{s:s, s:i}", "by", top->by, "count", ROWS_MAX), *result;
@@ -102,10 +114,8 @@ static void refresh_sources(struct top *top)
 	if (top->interface[0])
 		json_object_set_new(args, "interface", json_string(top->interface));
 	result = request(top, "source list", args);
-	if (!result)
-		return;
-	json_decref(top->result);
-	top->result = result;
+	if (result)
+		take_result(top, result);
 }
 
 /* ------------------------------------------------------------------ the screen */
@@ -141,6 +151,20 @@ static double per_second(const json_t *source, const char *verdict)
 	return real_of(json_object_get(source, verdict), "per_second");
 }
 
+static void put_network(int y, bool reverse, const json_t *network)
+{
+	const char *about = json_is_true(json_object_get(network, "estimated")) ? "~" : "";
+	char dropped[32], passed[32], bits[32], opened[32], line[LINE_MAX_];
+
+	snprintf(line, sizeof(line), "%-22s%1s %6s %6s %6s %5s %lld%s sources  %s", text_of(network, "source"), about,
+		 short_rate(per_second(network, "dropped"), dropped, sizeof(dropped)),
+		 short_rate(per_second(network, "passed"), passed, sizeof(passed)),
+		 short_rate(real_of(network, "bits_per_second"), bits, sizeof(bits)),
+		 short_rate(real_of(network, "opened_per_second"), opened, sizeof(opened)),
+		 number_of(network, "sources"), about[0] ? "+" : "", text_of(network, "state"));
+	put_line(y, reverse, line);
+}
+
 static void put_source(int y, bool reverse, const json_t *source)
 {
 	char dropped[32], passed[32], bits[32], opened[32], bar[BAR + 1], line[LINE_MAX_];
@@ -163,6 +187,8 @@ static void put_source(int y, bool reverse, const json_t *source)
 
 static void draw(const struct top *top)
 {
+	size_t networks = json_array_size(json_object_get(top->result, "networks"));
+	size_t count = json_array_size(sources(top)) - networks;
 	size_t row = selected_row(top), first = 0, room = LINES > 4 ? (size_t)LINES - 4 : 1, i;
 	char line[LINE_MAX_], clock[16];
 	const json_t *source;
@@ -174,15 +200,15 @@ static void draw(const struct top *top)
 	erase();
 	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s%s%s  %zu source%s", clock, top->by,
 		 top->within[0] ? "  within " : "", top->within, top->limit[0] ? "  limit " : "",
-		 top->limit, top->interface[0] ? "  on " : "", top->interface, top->frozen ? "  FROZEN" : "", json_array_size(sources(top)),
-		 json_array_size(sources(top)) == 1 ? "" : "s");
+		 top->limit, top->interface[0] ? "  on " : "", top->interface, top->frozen ? "  FROZEN" : "", count,
+		 count == 1 ? "" : "s");
 	put_line(0, false, line);
 	put_line(1, true, "SOURCE                  DROP/S PASS/S  BIT/S SYN/S BUCKET   BY          STATE");
 	if (row >= room)
 		first = row - room + 1;
 	json_array_foreach(sources(top), i, source)
 		if (i >= first && i < first + room)
-			put_source(2 + (int)(i - first), i == row, source);
+			(i < networks ? put_network : put_source)(2 + (int)(i - first), i == row, source);
 	if (!json_array_size(sources(top)))
 		put_line(3, false, "no packets in the last seconds");
 	put_line(LINES - 2, false, top->message);
@@ -387,6 +413,7 @@ static bool take_key(struct top *top, int key)
 int cmd_top(const struct cli *cli)
 {
 	struct top top = { .cli = cli, .by = "drops" };
+	json_t *result;
 	int code = EXIT_DONE;
 
 	if (json_object_get(cli->args, "at") || json_object_get(cli->args, "to"))
@@ -399,9 +426,10 @@ int cmd_top(const struct cli *cli)
 		top.by = text_of(cli->args, "by");
 	snprintf(top.within, sizeof(top.within), "%s", text_of(cli->args, "within"));
 	/* The first request before the screen changes: its error is printed as that of any command. */
-	code = client_request(cli, "source list", json_pack("{s:s}", "by", top.by), &top.result);
+	code = client_request(cli, "source list", json_pack("{s:s}", "by", top.by), &result);
 	if (code != EXIT_DONE)
 		return code;
+	take_result(&top, result);
 	setlocale(LC_ALL, "");
 	if (!initscr())
 		return cli_refuse(cli, EXIT_REFUSED, "the terminal '%s' is not known", getenv("TERM"));

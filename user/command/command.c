@@ -29,6 +29,8 @@
 #define HIDE(title, text, order) { .heading = title, .cell = text, .hide = order }
 /* Not there, also for pipes, where all of it is 0 or "-": of reports, whose columns no script counts. */
 #define SOME(title, text, order) { .heading = title, .cell = text, .hide = order, .some = true }
+/* A rate of an item that may be `estimated`. */
+#define ESTIMATED(field) "{$" field ":about$estimated?|$" field ":rate}"
 
 #define POSITION(name, shown, kind, ...) { .key = name, .meta = shown, .type = kind, ##__VA_ARGS__ }
 #define OPTION(name, shown, what, ...) \

@@ -166,7 +166,7 @@ COMMAND(source_show, "source show", READS, "the state of a source in each limit"
 		   HIDE("UNIT", "{$capacity?$unit|-}", 1),
 		   COL("NEXT PASSES", "{$wait_ns:wait|now$capacity?|-}"))))
 
-COMMAND(source_list, "source list", READS, "who sends: the heaviest sources now",
+COMMAND(source_list, "source list", READS, "who sends: the heaviest networks and sources now",
 	EXAMPLE("source list --by bits --count 10"),
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
 		    .values = "drops passes bits connections"),
@@ -175,19 +175,33 @@ COMMAND(source_list, "source list", READS, "who sends: the heaviest sources now"
 		    .values = "@limit list"),
 	     OPTION("interface", "IFACE", "only sources whose last packet came in here",
 		    .values = "IFACE"),
-	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT),
+	     FLAG("all", "also light sources of a network, as with --within")),
 	MORE("Over the last 4 to 9 seconds. An IPv6 source is a /64. Memory is bounded: of a flood the "
 	     "packets are sampled, and light sources make room for others. The rates are lower bounds; in "
 	     "JSON, `missed` is by how many packets the count may be too low. OPENED/S are TCP connections "
-	     "that a source tried to open. STATE is what is done about the source apart from limits."),
-	SHOW(TABLE("sources", "no packets in the last seconds", KEEP("SOURCE", "$source"),
+	     "that a source tried to open. STATE is what is done about the source apart from limits. "
+	     "A network is a prefix with a tenth of what was dropped, passed, of the bytes or of the connections, "
+	     "without sources and longer prefixes that have a tenth of their own, and with 8 sources or more; "
+	     "those that sent less than 1% of it are not listed. ~ marks an estimate, of sources that made room "
+	     "for others, too; + that there were more."),
+	SHOW(TABLE_WHEN("networks", "networks", "", KEEP("NETWORK", "$source"),
+			COL(">SOURCES", "$sources:n{+$estimated?}"),
+			COL(">DROPPED/S", ESTIMATED("dropped.per_second")),
+			COL(">PASSED/S", ESTIMATED("passed.per_second")),
+			HIDE(">BIT/S", ESTIMATED("bits_per_second"), 4),
+			SOME(">OPENED/S", ESTIMATED("opened_per_second"), 2), SOME("STATE", "{$state|-}", 3)),
+	     EACH("networks", "{to block $source$^: $block}"), EACH("networks", "{to limit it to a tenth$^: $limit}"),
+	     LINE_WHEN("networks", "\n"),
+	     TABLE("sources", "no packets in the last seconds", KEEP("SOURCE", "$source"),
 		   COL(">DROPPED/S", "$dropped.per_second:rate"),
 		   COL(">PASSED/S", "$passed.per_second:rate"),
 		   HIDE(">BIT/S", "$bits_per_second:rate", 4),
 		   HIDE(">OPENED/S", "$opened_per_second:rate", 2),
 		   COL("BY", "{$limit|$reason}"), HIDE(">USERS", "{$users.users|-}", 1),
 		   HIDE("STATE", "{$state|-}", 3)),
-	     LINE("{and $more:some more}")))
+	     LINE("{and $more:some more}"),
+	     LINE("{$light:some light sources of the networks: --all lists them, too}")))
 
 COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, whom, by how much; advice",
 	EXAMPLE("analyze web"),
@@ -696,8 +710,8 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 	     OPTION("write", "FILE", "put the limits into this configuration, in shadow mode; the file before "
 		    "stays as FILE.bak", .values = "FILE")),
 	MORE("Quantiles of the fullest second of each source and of each /24 and /48, or of the fullest minute of "
-	     "each value in a log, and the limit above which at most the share lies. Up to 16384 subjects are all "
-	     "counted; of more a uniform sample is, and the share is exact to 1.5% with 95% confidence. Live, it "
+	     "each value in a log, and the limit above which at most the share lies. Up to 65536 subjects are all "
+	     "counted; of more a uniform sample is, and the share is exact to 0.8% with 95% confidence. Live, it "
 	     "needs the daemon, which knows the heaviest sources and values of rules, and means of 4 to 10 s. Nothing is enforced: see "
 	     "sluicectl analyze for what a limit in shadow mode would have refused."),
 	SHOW(LINE("$input: {$count:n packets or requests|$looks looks}, in $span_ns:time"),
@@ -705,7 +719,11 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 	     TABLE("groups", "no traffic", COL("PER", "$group"), COL("UNIT", "$unit"),
 		   COL(">SUBJECTS", "$subjects:n"), HIDE(">P50", "$p50:n", 3), HIDE(">P90", "$p90:n", 2),
 		   COL(">P99", "$p99:n"), HIDE(">P99.9", "$p999:n", 1), COL(">MOST", "$most:n"),
-		   COL(">LIMIT", "$rate:n"), COL(">TOUCHED", "$touched:percent2")),
+		   COL(">LIMIT", "{$rate:some|-}"), COL(">TOUCHED", "{$touched:percent2|-}")),
+	     EACH("apart", "$source{$sources=1|, a network of $sources:n sources,} sent $share:percent of the packets{, $times:n times "
+		  "as many as any other of its size}. An attack's rate is no limit: those above are of the others. To "
+		  "block it: sluicectl block add $source --for 10m"),
+	     LINE_WHEN("apart", "{$yaml?|There is no other traffic: no limit is proposed.}"),
 	     EACH("groups", "{$group: $sampled:n of them were sampled, so shares are within $error:percent2 with 95% confidence}"),
 	     LINE("{$left_out:some descriptors are of further groups and were left out}"),
 	     VERBATIM("\n{$yaml}"),

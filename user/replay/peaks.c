@@ -59,18 +59,18 @@ static bool make_room(struct peaks *peaks)
 	return true;
 }
 
-void peaks_note(struct peaks *peaks, u64 hash, u64 units, u64 period)
+struct peaks_entry *peaks_note(struct peaks *peaks, u64 hash, u64 units, u64 period)
 {
 	struct peaks_entry *entry;
 
 	hash += !hash;
 	if (!is_sampled(peaks, hash))
-		return;
+		return NULL;
 	entry = place(peaks, hash);
 	if (!entry->hash) {
 		if (peaks->count >= PEAKS_ROOM) {
 			if (!make_room(peaks) || !is_sampled(peaks, hash))
-				return;
+				return NULL;
 			entry = place(peaks, hash);
 		}
 		peaks->count++;
@@ -83,6 +83,15 @@ void peaks_note(struct peaks *peaks, u64 hash, u64 units, u64 period)
 	entry->in_period += units;
 	if (entry->in_period > entry->peak)
 		entry->peak = entry->in_period;
+	return entry;
+}
+
+struct peaks_entry *peaks_next(const struct peaks *peaks, struct peaks_entry *entry)
+{
+	for (entry = entry ? entry + 1 : peaks->entry; entry < peaks->entry + PLACES; entry++)
+		if (entry->hash)
+			return entry;
+	return NULL;
 }
 
 static int by_value(const void *pa, const void *pb)
@@ -92,16 +101,16 @@ static int by_value(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-int peaks_quantiles(const struct peaks *peaks, struct peaks_quantiles *ret)
+int peaks_quantiles(const struct peaks *peaks, bool all, struct peaks_quantiles *ret)
 {
 	u64 *peak = calloc(peaks->count ? peaks->count : 1, sizeof(*peak));
 	u32 count = 0;
 
 	if (!peak)
 		return -ENOMEM;
-	for (u32 i = 0; i < PLACES; i++)
-		if (peaks->entry[i].hash)
-			peak[count++] = peaks->entry[i].peak;
+	for (struct peaks_entry *entry = NULL; (entry = peaks_next(peaks, entry));)
+		if (all || !entry->apart)
+			peak[count++] = entry->peak;
 	qsort(peak, count, sizeof(*peak), by_value);
 	*ret = (struct peaks_quantiles){
 		.sampled = count, .subjects = (u64)count << peaks->halvings, .peak = peak,

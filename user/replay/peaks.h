@@ -10,22 +10,27 @@
  *
  *     sqrt(ln(2 / 0.05) / (2 n))		with 95 %: Dvoretzky, Kiefer, Wolfowitz; Massart 1990
  *
- * that is 1.5 % for n = 8192. The true largest rate may be of one that is not in the sample.
+ * that is 0.8 % for n = 32768. The true largest rate may be of one that is not in the sample.
  */
 #ifndef SLUICE_REPLAY_PEAKS_H
 #define SLUICE_REPLAY_PEAKS_H
 
 #include <stdbool.h>
 
+#include "lib/addr.h"
 #include "sluice/key.h"
 
-#define PEAKS_ROOM 16384
+#define PEAKS_ROOM 65536
 
 struct peaks_entry {
 	u64 hash;			/* 0: free */
 	u64 period;			/* the number of the newest one */
 	u64 in_period;			/* counted in it */
 	u64 peak;			/* in the fullest period so far */
+	/* The caller's, 0 at first: */
+	struct sl_prefix subject;
+	u64 weight;
+	bool apart;			/* not of peaks_quantiles() without those apart */
 };
 
 struct peaks {
@@ -36,8 +41,14 @@ struct peaks {
 
 int peaks_open(struct peaks *peaks);		/* 0 or -ENOMEM */
 void peaks_close(struct peaks *peaks);
-/* Counts units of a subject in a period, whose numbers never fall. `hash` is uniform. */
-void peaks_note(struct peaks *peaks, u64 hash, u64 units, u64 period);
+/*
+ * Counts units of a subject in a period, whose numbers never fall. `hash` is uniform. Its entry, until the
+ * next call; NULL: it is not in the sample.
+ */
+struct peaks_entry *peaks_note(struct peaks *peaks, u64 hash, u64 units, u64 period);
+
+/* The next entry after `entry`; NULL: the first. NULL at the end. */
+struct peaks_entry *peaks_next(const struct peaks *peaks, struct peaks_entry *entry);
 
 struct peaks_quantiles {
 	u32 sampled;
@@ -45,8 +56,8 @@ struct peaks_quantiles {
 	double error;			/* of a share of subjects; 0: exact */
 	u64 *peak;			/* of the sampled ones, ascending; to be freed */
 };
-/* 0 or -ENOMEM. */
-int peaks_quantiles(const struct peaks *peaks, struct peaks_quantiles *ret);
+/* Of all subjects, or of those that are not apart. 0 or -ENOMEM. */
+int peaks_quantiles(const struct peaks *peaks, bool all, struct peaks_quantiles *ret);
 /* The peak that at most this share of the subjects exceed. 0 without subjects. */
 u64 peaks_at(const struct peaks_quantiles *quantiles, double part_above);
 /* The share of the subjects whose peak exceeds a rate. */

@@ -71,7 +71,7 @@ static void take_packet(struct replay *replay, u8 *frame, u8 *copy, u32 length, 
 		return;
 	}
 	if (replay->suggest) {
-		suggest_packets(replay->suggest, verdict[0].source, verdict[0].family, 1,
+		suggest_packets(replay->suggest, verdict[0].source, verdict[0].family, 1, 1,
 				(replay->first_utc_ns + ns) / SL_NS_PER_SEC);
 		return;
 	}

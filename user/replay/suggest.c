@@ -11,6 +11,7 @@
 #include "lib/array.h"
 #include "lib/file.h"
 #include "lib/json.h"
+#include "lib/networks.h"
 #include "lib/out.h"
 
 /* Of a group: a domain, a blank, keys and commas. None of them needs quotes in YAML. */
@@ -18,6 +19,8 @@
 #define GROUPS_MAX 8
 #define LIVE_BURST 10			/* seconds of the rate */
 #define MINUTE_NS (60 * SL_NS_PER_SEC)
+#define APART_TIMES 10			/* as many packets as any other of its size */
+#define APART_SOURCES 1000		/* a network of so many is a crowd */
 
 struct group {
 	char name[128];			/* "source", "net"; of requests "api user,path" */
@@ -25,20 +28,22 @@ struct group {
 	struct peaks peaks;
 };
 
-struct suggest {
-	enum suggest_kind kind;
-	struct sl_seed seed;
-	u32 count;
-	u64 left_out;			/* descriptors of groups beyond GROUPS_MAX */
-	struct group group[GROUPS_MAX];
-};
-
 /* Of packets, by what sources are grouped. */
 static const struct {
 	const char *name;
 	u8 len[SL_FAMILY_COUNT];
 } nets[] = {
-	{ "source", { 32, 64 } }, { "net", { 24, 48 } },
+	{ "source", { 32, 64 } }, { "net", { 24, 48 } }, { "wide", { 16, 32 } },
+};
+#define NETS ARRAY_SIZE(nets)
+
+struct suggest {
+	enum suggest_kind kind;
+	struct sl_seed seed;
+	u32 count;
+	u64 left_out;			/* descriptors of groups beyond GROUPS_MAX */
+	struct group group[GROUPS_MAX];	/* of packets first those of `nets` */
+	bool apart[ARRAY_SIZE(nets)];	/* a network of this size is */
 };
 
 static struct group *add_group(struct suggest *suggest, const char *name)
@@ -60,7 +65,7 @@ int suggest_open(enum suggest_kind kind, struct suggest **ret)
 		return -ENOMEM;
 	suggest->kind = kind;
 	suggest->seed = (struct sl_seed){ 0x73756767, 0x65737401 };
-	for (u32 i = 0; kind != SUGGEST_REQUESTS && i < ARRAY_SIZE(nets); i++)
+	for (u32 i = 0; kind != SUGGEST_REQUESTS && i < NETS; i++)
 		if (!add_group(suggest, nets[i].name)) {
 			suggest_close(suggest);
 			return -ENOMEM;
@@ -79,16 +84,22 @@ void suggest_close(struct suggest *suggest)
 /* ------------------------------------------------------------------ what comes */
 
 void suggest_packets(struct suggest *suggest, struct sl_addr source, u8 family, u64 packets,
-		     u64 second)
+		     u64 weight, u64 second)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(nets); i++) {
-		struct sl_addr net = sl_addr_mask(source, nets[i].len[family & 1]);
+	for (u32 i = 0; i < NETS; i++) {
+		u8 len = nets[i].len[family & 1];
+		struct sl_addr net = sl_addr_mask(source, len);
+		struct peaks_entry *entry;
 		struct sl_sip sip;
 
 		sl_sip_start(&sip, suggest->seed);
 		sl_sip_add(&sip, net.hi);
 		sl_sip_add(&sip, net.lo ^ family);
-		peaks_note(&suggest->group[i].peaks, sl_sip_finish(&sip), packets, second);
+		entry = peaks_note(&suggest->group[i].peaks, sl_sip_finish(&sip), packets, second);
+		if (!entry)
+			continue;
+		entry->subject = (struct sl_prefix){ net, family, len };
+		entry->weight += weight;
 	}
 }
 
@@ -188,6 +199,99 @@ void suggest_user(struct suggest *suggest, const char *rule, const char *value, 
 	peaks_note(&group->peaks, sl_sip_finish(&sip), requests, number);
 }
 
+/* ------------------------------------------------------------------ what is apart */
+
+static int by_source(const void *pa, const void *pb)
+{
+	return sl_prefix_compare(&((const struct networks_row *)pa)->source, &((const struct networks_row *)pb)->source);
+}
+
+/* Every source of the sample as a row; NULL: no memory. */
+static struct networks_row *sources_of(const struct peaks *peaks)
+{
+	struct networks_row *row = calloc(peaks->count ? peaks->count : 1, sizeof(*row)), *at = row;
+
+	for (struct peaks_entry *entry = NULL; row && (entry = peaks_next(peaks, entry)); at++)
+		*at = (struct networks_row){ .source = entry->subject, .amount = { entry->weight } };
+	if (row)
+		qsort(row, peaks->count, sizeof(*row), by_source);
+	return row;
+}
+
+static bool overlap(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	return sl_prefix_contains(a, b) || sl_prefix_contains(b, a);
+}
+
+/* The group of `nets` whose subjects are of the network's size: its index. */
+static u32 size_of(const struct network *network)
+{
+	u32 i = 0;
+
+	while (i + 1 < NETS && network->prefix.len < nets[i].len[network->prefix.family & 1])
+		i++;
+	return i;
+}
+
+/* The heaviest subject of a group that none of the networks overlaps; 0: there is none. */
+static u64 heaviest_other(const struct peaks *peaks, const struct network *network, size_t count)
+{
+	u64 most = 0;
+
+	for (struct peaks_entry *entry = NULL; (entry = peaks_next(peaks, entry));) {
+		size_t i = 0;
+
+		while (i < count && !overlap(&network[i].prefix, &entry->subject))
+			i++;
+		if (i == count && entry->weight > most)
+			most = entry->weight;
+	}
+	return most;
+}
+
+/* Marks the subjects of a network that is apart. */
+static void set_apart(struct suggest *suggest, const struct network *network, u64 sources)
+{
+	u32 size = size_of(network);
+	bool one_by_one = size > 0 && sources < APART_SOURCES;
+
+	suggest->apart[size] = true;
+	for (u32 i = one_by_one ? size : 0; i < NETS; i++)
+		for (struct peaks_entry *entry = NULL; (entry = peaks_next(&suggest->group[i].peaks, entry));)
+			entry->apart |= overlap(&network->prefix, &entry->subject);
+}
+
+/* The networks that are apart, as JSON; NULL: no memory. */
+static json_t *find_apart(struct suggest *suggest)
+{
+	const struct peaks *peaks = &suggest->group[0].peaks;
+	struct networks_row *row = sources_of(peaks);
+	struct network network[NETWORKS_MAX];
+	size_t count = row ? networks_find(row, peaks->count, network) : 0;
+	json_t *list = row ? json_array() : NULL;
+	char text[SL_PREFIX_TEXT];
+	u64 total = 0;
+
+	for (size_t i = 0; row && i < peaks->count; i++)
+		total += row[i].amount[0];
+	for (size_t i = 0; i < count; i++) {
+		u64 sources = (u64)network[i].sources << peaks->halvings;
+		u64 other = heaviest_other(&suggest->group[size_of(&network[i])].peaks, network, count);
+
+		if (other ? network[i].amount[0] / APART_TIMES < other : sources < APART_SOURCES)
+			continue;
+		set_apart(suggest, &network[i], sources);
+		json_array_append_new(list, json_pack("{s:s, s:o, s:f}", "source", sl_prefix_format(
+			&network[i].prefix, text, sizeof(text)), "sources", json_u64(sources), "share",
+			(double)network[i].amount[0] / (double)total));
+		if (other)
+			json_object_set_new(json_array_get(list, json_array_size(list) - 1), "times",
+					    json_u64(network[i].amount[0] / other));
+	}
+	free(row);
+	return list;
+}
+
 /* ------------------------------------------------------------------ the report */
 
 /* Up to two digits: 1234 -> 1300. */
@@ -269,40 +373,50 @@ static void write_domains(const struct suggest *suggest, const u64 *rate, FILE *
 	}
 }
 
-static json_t *group_to_json(const struct suggest *suggest, const struct group *group, u32 permille,
-			     u64 *ret_rate)
+static json_t *group_to_json(const struct group *group, u32 permille, u64 *ret_rate)
 {
-	struct peaks_quantiles q;
+	struct peaks_quantiles q, others;
 	json_t *json;
 
-	if (peaks_quantiles(&group->peaks, &q))
+	if (peaks_quantiles(&group->peaks, false, &others))
 		return NULL;
-	*ret_rate = rounded_up(peaks_at(&q, permille / 1000.0));
-	json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "group", group->name,
+	*ret_rate = rounded_up(peaks_at(&others, permille / 1000.0));
+	free(others.peak);
+	if (peaks_quantiles(&group->peaks, true, &q))
+		return NULL;
+	json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "group", group->name,
 			 "unit", group->requests ? "requests/m" : "packets/s", "subjects",
 			 json_u64(q.subjects), "sampled", json_u64(q.sampled), "p50",
 			 json_u64(peaks_at(&q, 0.5)), "p90", json_u64(peaks_at(&q, 0.1)), "p99",
 			 json_u64(peaks_at(&q, 0.01)), "p999", json_u64(peaks_at(&q, 0.001)), "most",
-			 json_u64(peaks_at(&q, 0)), "rate", json_u64(*ret_rate), "touched",
-			 peaks_above(&q, *ret_rate));
+			 json_u64(peaks_at(&q, 0)), "rate", json_u64(*ret_rate));
+	if (*ret_rate)
+		json_object_set_new(json, "touched", json_real(peaks_above(&q, *ret_rate)));
 	if (q.error > 0)
 		json_object_set_new(json, "error", json_real(q.error));
 	free(q.peak);
 	return json;
 }
 
-json_t *suggest_report(const struct suggest *suggest, u32 permille)
+/* The widest networks need a limit of their own only against one that is apart. */
+static bool is_wanted(const struct suggest *suggest, u32 i)
 {
-	json_t *groups = json_array(), *json = NULL;
+	return suggest->group[i].requests || suggest->kind == SUGGEST_REQUESTS || i + 1 < NETS || suggest->apart[i];
+}
+
+json_t *suggest_report(struct suggest *suggest, u32 permille)
+{
+	json_t *groups = json_array(), *apart = suggest->kind == SUGGEST_REQUESTS ? NULL : find_apart(suggest);
+	json_t *json = NULL;
 	u64 rate[GROUPS_MAX] = { 0 }, of_rules[GROUPS_MAX] = { 0 };
 	char *yaml = NULL, *rules = NULL;
 	size_t size, rules_size;
 	FILE *out = open_memstream(&yaml, &size), *rules_out = open_memstream(&rules, &rules_size);
 
 	for (u32 i = 0; i < suggest->count; i++) {
-		json_t *group = group_to_json(suggest, &suggest->group[i], permille, &rate[i]);
+		json_t *group = group_to_json(&suggest->group[i], permille, &rate[i]);
 
-		if (group && rate[i])
+		if (group && suggest->group[i].peaks.count && is_wanted(suggest, i))
 			json_array_append(groups, group);
 		if (suggest->group[i].requests && strchr(suggest->group[i].name, ' '))
 			of_rules[i] = rate[i];
@@ -316,16 +430,19 @@ json_t *suggest_report(const struct suggest *suggest, u32 permille)
 		fputs(rules ? rules : "", out);
 	else if (out && rate[0])
 		fputs("limits:\n", out);
-	/* A network as a whole that sends no more than one source needs no limit. */
-	for (u32 i = 0; out && suggest->kind != SUGGEST_REQUESTS && i < ARRAY_SIZE(nets); i++)
-		if (rate[i] && (!i || rate[i] > rate[i - 1]))
+	/* A network as a whole that sends no more than one source needs no limit, unless one is apart. */
+	for (u32 i = 0; out && suggest->kind != SUGGEST_REQUESTS && i < NETS; i++)
+		if (rate[i] && is_wanted(suggest, i) && (!i || rate[i] > rate[i - 1] || suggest->apart[i]))
 			write_packets(suggest, i, rate[i], out);
 	if (out && !fclose(out))
 		json = json_pack("{s:b, s:O, s:s, s:f, s:o}", "ok", 1, "groups", groups, "yaml", yaml, "share",
 				 permille / 1000.0, "left_out", json_u64(suggest->left_out));
+	if (json && json_array_size(apart))
+		json_object_set(json, "apart", apart);
 	if (json && suggest->kind == SUGGEST_LIVE && rules && rules[0])
 		json_object_set_new(json, "rules", json_string(rules));
 	json_decref(groups);
+	json_decref(apart);
 	free(yaml);
 	free(rules);
 	return json;
@@ -337,7 +454,7 @@ static int put_limits(struct policy *policy, const char *yaml, struct sl_err *er
 {
 	char name[SL_NAME_MAX];
 
-	for (u32 i = 0; i < ARRAY_SIZE(nets); i++) {
+	for (u32 i = 0; i < NETS; i++) {
 		snprintf(name, sizeof(name), "suggested-%s", nets[i].name);
 		if (policy_find_limit(policy, name) && policy_limit_del(policy, name, err))
 			return -EINVAL;

@@ -31,7 +31,7 @@ TEST(a_few_are_exact)
 		/* Less in another second: the fullest one counts. */
 		peaks_note(&peaks, hash, i - 1, 8);
 	}
-	assert_int_equal(peaks_quantiles(&peaks, &q), 0);
+	assert_int_equal(peaks_quantiles(&peaks, true, &q), 0);
 	assert_int_equal(q.subjects, 1000);
 	assert_true(q.error == 0);
 	assert_int_equal(peaks_at(&q, 0.5), 500);
@@ -58,7 +58,7 @@ TEST(many_are_within_the_bound)
 		peaks_note(&peaks, hash, exact[i], 1);
 	}
 	qsort(exact, MANY, sizeof(*exact), by_value);
-	assert_int_equal(peaks_quantiles(&peaks, &q), 0);
+	assert_int_equal(peaks_quantiles(&peaks, true, &q), 0);
 	assert_in_range(q.sampled, PEAKS_ROOM / 2 - 1000, PEAKS_ROOM);
 	assert_in_range(q.subjects, MANY * 0.95, MANY * 1.05);
 	assert_true(q.error > 0 && q.error < 0.0155);
@@ -166,6 +166,78 @@ TEST(what_is_written_is_in_shadow_mode_and_replaces_the_last)
 		assert_int_equal(policy_find_limit(policy, "suggested-net")->terms.rates.rate[0].count, 80);
 		policy_free(policy);
 	}
+	json_decref(report);
+}
+
+/* A suggestion after `spoofed` sources of a prefix sent `each` a second, beside ten neighbors with 50. */
+static json_t *suggest_beside(u32 prefix, u32 spoofed, u64 each, u32 neighbors)
+{
+	struct suggest *suggest;
+	json_t *report;
+
+	assert_int_equal(suggest_open(SUGGEST_LIVE, &suggest), 0);
+	for (u32 look = 1; look <= 3; look++) {
+		for (u32 i = 0; i < spoofed; i++)
+			suggest_packets(suggest, (struct sl_addr){ (u64)(prefix + i * 16) << 32, 0 }, SL_V4, each, each * 6, look);
+		for (u32 i = 0; i < neighbors; i++)
+			suggest_packets(suggest, (struct sl_addr){ (u64)(0xc0000200 + i) << 32, 0 }, SL_V4, 41 + i, 250 + 6 * i,
+					look);
+	}
+	report = suggest_report(suggest, 1);
+	suggest_close(suggest);
+	return report;
+}
+
+static const char *apart(const json_t *report)
+{
+	const char *text = json_string_value(json_object_get(json_array_get(json_object_get(report, "apart"), 0), "source"));
+
+	return text ? text : "";
+}
+
+/* An attack's own rate is no limit: of a spoofed network, of one source; limits are of the others. */
+TEST(an_attack_is_apart)
+{
+	json_t *report = suggest_beside(0x0a070000, 4096, 2, 10);
+	const char *yaml = json_string_value(json_object_get(report, "yaml"));
+
+	assert_string_equal(apart(report), "10.7.0.0/16");
+	assert_int_equal(number(group(report, "source"), "rate"), 50);
+	assert_int_equal(number(group(report, "source"), "subjects"), 4106);
+	/* What the neighbors' network sends is enough for any; the /16 sends 8,192. */
+	assert_int_equal(number(group(report, "wide"), "rate"), 460);
+	assert_non_null(strstr(yaml, "name: suggested-wide\n    prefix: {ipv4: 16, ipv6: 32}\n    rate: 460 packets/s"));
+	json_decref(report);
+
+	report = suggest_beside(0xc6336407, 1, 20000, 10);
+	assert_string_equal(apart(report), "198.51.100.7");
+	assert_int_equal(number(group(report, "source"), "rate"), 50);
+	assert_int_equal(number(group(report, "source"), "most"), 20000);
+	assert_null(strstr(json_string_value(json_object_get(report, "yaml")), "suggested-wide"));
+	json_decref(report);
+
+	/* With nothing beside it, a crowd is no measure of what is usual: nothing is proposed. */
+	report = suggest_beside(0x0a070000, 4096, 2, 0);
+	assert_string_equal(apart(report), "10.7.0.0/16");
+	assert_string_equal(json_string_value(json_object_get(report, "yaml")), "");
+	json_decref(report);
+}
+
+/* Who sends most is no attack yet; nor is the local network, when a few others come. */
+TEST(the_usual_is_not_apart)
+{
+	json_t *report = suggest_beside(0x0a070000, 16, 40, 10);
+
+	assert_string_equal(apart(report), "");
+	assert_int_equal(number(group(report, "source"), "rate"), 50);
+	json_decref(report);
+	report = suggest_beside(0x0a070000, 200, 60, 2);
+	assert_string_equal(apart(report), "10.7.0.0/20");
+	assert_int_equal(number(group(report, "source"), "rate"), 60);
+	json_decref(report);
+	report = suggest_beside(0x0a070000, 16, 40, 0);
+	assert_string_equal(apart(report), "");
+	assert_int_equal(number(group(report, "source"), "rate"), 40);
 	json_decref(report);
 }
 

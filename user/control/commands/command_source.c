@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * command_source.c - source show SRC: the data path's state of a source, now; source list: who sends.
+ * command_source.c - source show SRC: the data path's state of a source, now; source list: who sends,
+ * by network (lib/networks.h) and by source.
  *
  * The table holds hashes, no addresses: a bucket is found by computing its key. That takes every
  * field that the limit counts per, so a limit per source and port cannot be looked up by source
  * alone; the response states that. A source with an override is shown with its own bucket and
  * rates. With leases (accounting: percpu) up to 1% of the burst may be on CPUs and counts as used
  * here.
+ *
+ * over 500 lines: both show a source's buckets and lists
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -187,11 +190,17 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 
 #define LIST_COUNT 20
 #define LIST_COUNT_MAX 10000
+/* Fewer sources are listed one by one alone, not as a network; of more, those below 1% of it are not listed. */
+#define NETWORK_SOURCES 8
+#define LIGHT_PARTS 100
+/* A limit that is proposed for a network: a tenth of its packets. */
+#define LIMIT_PARTS 10
 
 struct listing {
 	enum { BY_DROPS, BY_PASSES, BY_BITS, BY_CONNECTIONS, BY_COUNT } by;
 	bool all;
 	struct sl_prefix within;	/* not `all`: only sources of it */
+	bool light;			/* also the light sources of networks: `within`, too */
 	int limit_id;			/* -1: any */
 	int iface_slot;			/* -1: any */
 	size_t count;
@@ -303,6 +312,7 @@ static int arg_listing(struct commands *ctx, const struct command_request *reque
 	if (count && (json_integer_value(count) < 1 || json_integer_value(count) > LIST_COUNT_MAX))
 		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", LIST_COUNT_MAX);
 	ret->count = count ? (size_t)json_integer_value(count) : LIST_COUNT;
+	ret->light = !ret->all || json_is_true(json_object_get(request->args, "all"));
 	return 0;
 }
 
@@ -392,33 +402,190 @@ static json_t *heavy_to_json(struct commands *ctx, const struct heavy_source *so
 	return json;
 }
 
+/* ------------------------------------------------------------------ the networks among them */
+
+/* The networks of a list, and of each row of it which one it is in. */
+struct networks {
+	struct network at[NETWORKS_MAX];
+	struct networks_row *row;
+	size_t count;
+	bool estimated;
+};
+
+static u64 network_rank(const struct network *network, int by)
+{
+	static const enum heavy_measure measure[BY_COUNT] = {
+		[BY_DROPS] = HEAVY_DROPPED, [BY_PASSES] = HEAVY_PASSED, [BY_BITS] = HEAVY_BYTES,
+		[BY_CONNECTIONS] = HEAVY_OPENED,
+	};
+
+	return network->amount[measure[by]];
+}
+
+static u64 network_packets(const struct network *network)
+{
+	return network->amount[HEAVY_DROPPED] + network->amount[HEAVY_PASSED];
+}
+
+static int by_network_rank(const void *pa, const void *pb, void *by)
+{
+	const struct network *a = pa, *b = pb;
+	u64 x = network_rank(a, *(int *)by), y = network_rank(b, *(int *)by);
+
+	if (x == y) {
+		x = network_packets(a);
+		y = network_packets(b);
+	}
+	return (x < y) - (x > y);
+}
+
+/* Blocked or exempt as a whole; NULL: neither. `blocks` of its sources met a block last. */
+static const char *network_state(struct commands *ctx, const struct network *network, u32 blocks)
+{
+	u64 now_ns = clock_mono_ns(), block_until, exempt_until;
+
+	dp_list_covering(ctx->running->packets->dp, &network->prefix, now_ns, &block_until, &exempt_until);
+	if (exempt_until > now_ns)
+		return "exempt";
+	return block_until > now_ns || blocks == network->sources ? "blocked" : NULL;
+}
+
+/* The commands that block it, and that limit all of it together to a tenth. */
+static void add_remedies(json_t *json, const char *prefix, double per_second)
+{
+	char name[SL_PREFIX_TEXT];
+	size_t i;
+
+	for (i = 0; prefix[i]; i++)
+		name[i] = strchr("./:", prefix[i]) ? '-' : prefix[i];
+	name[i] = '\0';
+	json_object_set_new(json, "block", json_sprintf("sluicectl block add %s --for 10m", prefix));
+	json_object_set_new(json, "limit", json_sprintf(
+		"echo '{name: net-%s, match: {src: \"%s\"}, per: [], rate: %.0f packets/s}' | sluicectl limit add -",
+		name, prefix, per_second < 2 * LIMIT_PARTS ? 1 : per_second / LIMIT_PARTS));
+}
+
+static json_t *network_to_json(struct commands *ctx, const struct networks *networks, const struct network *network,
+			       u32 blocks, double seconds)
+{
+	char text[SL_PREFIX_TEXT];
+	const char *state = network_state(ctx, network, blocks);
+	json_t *json;
+
+	sl_prefix_format(&network->prefix, text, sizeof(text));
+	json = json_pack("{s:s, s:i, s:b, s:{s:o, s:f}, s:{s:o, s:f}, s:f, s:f}", "source", text, "sources",
+			 (int)network->sources, "estimated", networks->estimated,
+			 "dropped", "packets", json_u64(network->amount[HEAVY_DROPPED]), "per_second",
+			 (double)network->amount[HEAVY_DROPPED] / seconds,
+			 "passed", "packets", json_u64(network->amount[HEAVY_PASSED]), "per_second",
+			 (double)network->amount[HEAVY_PASSED] / seconds,
+			 "bits_per_second", 8.0 * (double)network->amount[HEAVY_BYTES] / seconds,
+			 "opened_per_second", (double)network->amount[HEAVY_OPENED] / seconds);
+	if (state)
+		json_object_set_new(json, "state", json_string(state));
+	else
+		add_remedies(json, text, (double)network_packets(network) / seconds);
+	return json;
+}
+
+static json_t *networks_to_json(struct commands *ctx, const struct networks *networks, const struct listing *listing,
+				const struct heavy_source *source, size_t count, double seconds)
+{
+	struct network sorted[NETWORKS_MAX];
+	json_t *list = json_array();
+	int by = (int)listing->by;
+
+	memcpy(sorted, networks->at, networks->count * sizeof(*sorted));
+	qsort_r(sorted, networks->count, sizeof(*sorted), by_network_rank, &by);
+	for (size_t i = 0; i < networks->count && json_array_size(list) < listing->count; i++) {
+		u32 blocks = 0;
+
+		if (sorted[i].sources < NETWORK_SOURCES || (by != BY_DROPS && !network_rank(&sorted[i], by)))
+			continue;
+		for (size_t k = 0; k < count; k++)
+			blocks += networks->row[k].network && source[k].reason == SL_R_BLOCK &&
+				  sl_prefix_equal(&networks->at[networks->row[k].network - 1].prefix, &sorted[i].prefix);
+		json_array_append_new(list, network_to_json(ctx, networks, &sorted[i], blocks, seconds));
+	}
+	return list;
+}
+
+/* Whether a network stands for the source: `k` is its row. */
+static bool is_light(const struct networks *networks, size_t k)
+{
+	const struct networks_row *row = &networks->row[k];
+	const struct network *network = row->network ? &networks->at[row->network - 1] : NULL;
+
+	return network && network->sources >= NETWORK_SOURCES &&
+	       (row->amount[HEAVY_DROPPED] + row->amount[HEAVY_PASSED]) * LIGHT_PARTS < network_packets(network);
+}
+
+/* The networks among the sources of the listing, and these in their order. 0 or -ENOMEM. */
+static int list_sources(struct commands *ctx, const struct listing *listing, struct heavy_source *source,
+			size_t count, double seconds, json_t *result)
+{
+	struct networks networks = { .estimated = !heavy_is_exact(source, count) };
+	size_t rows = 0, light = 0;
+	json_t *list = json_array(), *found;
+	int by = (int)listing->by, r;
+
+	for (size_t i = 0; i < count; i++)
+		if (is_listed(listing, &source[i]))
+			source[rows++] = source[i];
+	count = rows;
+	r = heavy_networks(source, count, networks.at, &networks.row);
+	if (r < 0) {
+		json_decref(list);
+		return r;
+	}
+	networks.count = (size_t)r;
+	found = networks_to_json(ctx, &networks, listing, source, count, seconds);
+	if (json_array_size(found))
+		json_object_set(result, "networks", found);
+	json_decref(found);
+	rows = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (by != BY_DROPS && !rank(&source[i], by))
+			continue;
+		if (!listing->light && is_light(&networks, i))
+			light++;
+		else
+			source[rows++] = source[i];
+	}
+	free(networks.row);
+	qsort_r(source, rows, sizeof(*source), by_rank, &by);
+	for (size_t i = 0; i < rows && i < listing->count; i++)
+		json_array_append_new(list, heavy_to_json(ctx, &source[i], seconds));
+	json_object_set_new(result, "sources", list);
+	if (rows > listing->count)
+		json_object_set_new(result, "more", json_u64(rows - listing->count));
+	if (light)
+		json_object_set_new(result, "light", json_u64(light));
+	return 0;
+}
+
 int command_source_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
 	struct heavy_source *source;
 	struct listing listing;
-	size_t count, listed = 0;
-	json_t *list;
+	json_t *result;
+	size_t count;
 	u64 span_ns;
-	int by, r = arg_listing(ctx, request, &listing, err);
+	int r = arg_listing(ctx, request, &listing, err);
 
 	if (r < 0)
 		return r;
 	r = heavy_read(ctx->running->packets->dp, clock_mono_ns(), &source, &count, &span_ns);
 	if (r < 0)
 		return sl_err_set(err, -r, "cannot read the heaviest sources: %s", strerror(-r));
-	for (size_t i = 0; i < count; i++)
-		if (is_listed(&listing, &source[i]) &&
-		    (listing.by == BY_DROPS || rank(&source[i], listing.by)))
-			source[listed++] = source[i];
-	by = (int)listing.by;
-	qsort_r(source, listed, sizeof(*source), by_rank, &by);
-	list = json_array();
-	for (size_t i = 0; i < listed && i < listing.count; i++)
-		json_array_append_new(list, heavy_to_json(ctx, &source[i], (double)span_ns / 1e9));
+	result = json_pack("{s:o}", "span_ns", json_u64(span_ns));
+	r = list_sources(ctx, &listing, source, count, (double)span_ns / 1e9, result);
 	free(source);
-	*ret = json_pack("{s:o, s:o}", "sources", list, "span_ns", json_u64(span_ns));
-	if (listed > listing.count)
-		json_object_set_new(*ret, "more", json_u64(listed - listing.count));
+	if (r < 0) {
+		json_decref(result);
+		return sl_err_no_memory(err);
+	}
+	*ret = result;
 	return 0;
 }

@@ -34,23 +34,12 @@ static bool read_entry(const struct sl_heavy *way, enum sl_heavy_list list, u32 
 	return ret->of[list].packets > 0;
 }
 
-static int compare_source(const struct heavy_source *a, const struct heavy_source *b)
-{
-	if (a->source.family != b->source.family)
-		return a->source.family < b->source.family ? -1 : 1;
-	if (a->source.addr.hi != b->source.addr.hi)
-		return a->source.addr.hi < b->source.addr.hi ? -1 : 1;
-	if (a->source.addr.lo != b->source.addr.lo)
-		return a->source.addr.lo < b->source.addr.lo ? -1 : 1;
-	return 0;
-}
-
 /* Of a source's entries the one with the most dropped packets comes first: it gives the reason. */
 static int by_source(const void *pa, const void *pb)
 {
 	const struct heavy_source *a = pa, *b = pb;
 	u64 a_dropped = a->of[SL_HEAVY_DROPPED].packets, b_dropped = b->of[SL_HEAVY_DROPPED].packets;
-	int order = compare_source(a, b);
+	int order = sl_prefix_compare(&a->source, &b->source);
 
 	return order ? order : (a_dropped < b_dropped) - (a_dropped > b_dropped);
 }
@@ -64,7 +53,7 @@ static size_t fold(struct heavy_source *at, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct heavy_source *last = sources ? &at[sources - 1] : NULL;
 
-		if (!last || compare_source(last, &at[i])) {
+		if (!last || !sl_prefix_equal(&last->source, &at[i].source)) {
 			at[sources++] = at[i];
 			continue;
 		}
@@ -103,4 +92,41 @@ int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *re
 	*ret_count = fold(source, count);
 	*ret_span_ns = SL_HEAVY_WINDOW_NS + (mono_ns & (SL_HEAVY_WINDOW_NS - 1));
 	return 0;
+}
+
+int heavy_networks(const struct heavy_source *source, size_t count, struct network ret[NETWORKS_MAX],
+		   struct networks_row **ret_row)
+{
+	struct networks_row *row = calloc(count ? count : 1, sizeof(*row));
+
+	if (!row)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		row[i].source = source[i].source;
+		for (int list = 0; list < SL_HEAVY_LISTS; list++) {
+			const struct heavy_count *of = &source[i].of[list];
+			double scale = of->packets ? 1 + (double)of->missed / (double)of->packets : 0;
+
+			row[i].amount[list == SL_HEAVY_DROPPED ? HEAVY_DROPPED : HEAVY_PASSED] = of->packets + of->missed;
+			row[i].amount[HEAVY_BYTES] += (u64)((double)of->bytes * scale);
+			row[i].amount[HEAVY_OPENED] += (u64)((double)of->opened * scale);
+		}
+	}
+	*ret_row = row;
+	return (int)networks_find(row, count, ret);
+}
+
+bool heavy_is_exact(const struct heavy_source *source, size_t count)
+{
+	u64 packets[SL_HEAVY_LISTS] = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		for (int list = 0; list < SL_HEAVY_LISTS; list++) {
+			if (source[i].of[list].missed)
+				return false;
+			packets[list] += source[i].of[list].packets;
+		}
+	}
+	/* So many of a window are all counted, on any CPU. */
+	return packets[SL_HEAVY_DROPPED] < SL_HEAVY_EXACT && packets[SL_HEAVY_PASSED] < SL_HEAVY_EXACT;
 }

@@ -8,6 +8,7 @@
 #define SLUICE_HOST_HEAVY_H
 
 #include "config/policy.h"
+#include "lib/networks.h"
 #include "packet/dataplane/dataplane.h"
 
 struct heavy_count {
@@ -26,10 +27,23 @@ struct heavy_source {
 };
 
 /*
- * All entries in no order: an array to be freed. *ret_span_ns: the time that counts are of. 0 or
+ * All sources by sl_prefix_compare(): an array to be freed. *ret_span_ns: the time that counts are of. 0 or
  * -errno.
  */
 int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *ret_count,
 	       u64 *ret_span_ns);
+
+/* The measures of networks.h. */
+enum heavy_measure { HEAVY_DROPPED, HEAVY_PASSED, HEAVY_BYTES, HEAVY_OPENED };
+
+/*
+ * The networks among sources, which are in the order of heavy_read(). Their amounts are estimates of
+ * what was sent, of packets + missed; exact if heavy_is_exact(). *ret_row, to be freed, names the
+ * network of each source. Returns how many, or -ENOMEM.
+ */
+int heavy_networks(const struct heavy_source *source, size_t count, struct network ret[NETWORKS_MAX],
+		   struct networks_row **ret_row);
+/* Every packet of these lists was counted, and every source has its entry. */
+bool heavy_is_exact(const struct heavy_source *source, size_t count);
 
 #endif
