@@ -12,7 +12,6 @@
 #include "lib/value_hash.h"
 
 struct value_entry {
-	u64 hash;
 	u32 metric;
 	char label[VALUE_LABEL_MAX + 1];
 	struct observe_series series;
@@ -20,25 +19,19 @@ struct value_entry {
 
 struct value_table {
 	u32 max, count;		/* count: written last, so that readers see whole entries */
-	u32 mask;
-	u32 *slot;		/* 1 + index of an entry; 0: free. At most half of them are used */
+	struct numbers index;	/* of entries, by rule and label; only the worker reads it */
 	struct value_entry *entry;
 };
 
 struct value_table *value_table_new(u32 max)
 {
 	struct value_table *table = calloc(1, sizeof(*table));
-	u32 slots = 2;
 
-	while (slots < 2 * max)
-		slots *= 2;
 	if (table) {
 		table->max = max;
-		table->mask = slots - 1;
-		table->slot = calloc(slots, sizeof(*table->slot));
 		table->entry = calloc((size_t)max + 1, sizeof(*table->entry));
 	}
-	if (!table || !table->slot || !table->entry) {
+	if (!table || !table->entry) {
 		value_table_free(table);
 		return NULL;
 	}
@@ -49,7 +42,7 @@ void value_table_free(struct value_table *table)
 {
 	if (!table)
 		return;
-	free(table->slot);
+	numbers_free(&table->index);
 	free(table->entry);
 	free(table);
 }
@@ -95,22 +88,14 @@ struct observe_series *value_series(struct value_table *table, const struct rule
 	u32 at;
 
 	make_label(rule, descriptor, label);
-	/* Keyed: the values are clients', who could choose them for one slot. */
 	hash = hash_bytes(hash_seed(), rule->metric, label, strlen(label));
-	/* Bounded by the table's size, for any values. */
-	for (at = (u32)hash & table->mask; table->slot[at]; at = (at + 1) & table->mask) {
-		entry = &table->entry[table->slot[at] - 1];
-		if (entry->hash == hash && entry->metric == rule->metric &&
-		    !strcmp(entry->label, label))
-			return &entry->series;
-	}
-	if (table->count == table->max)
+	if (numbers_find(&table->index, hash, &at))
+		return &table->entry[at].series;
+	if (table->count == table->max || numbers_add(&table->index, hash, table->count))
 		return NULL;
 	entry = &table->entry[table->count];
-	entry->hash = hash;
 	entry->metric = rule->metric;
 	memcpy(entry->label, label, sizeof(label));
-	table->slot[at] = table->count + 1;
 	__atomic_store_n(&table->count, table->count + 1, __ATOMIC_RELEASE);
 	return &entry->series;
 }

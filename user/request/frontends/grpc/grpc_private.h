@@ -208,6 +208,8 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message);
 /* Responds with a status only. `message` is static. */
 void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message);
+/* Responds with UNAVAILABLE, unless there is a response already: Envoy takes RESOURCE_EXHAUSTED for a 429. */
+void grpc_stream_no_memory(struct grpc_stream *stream);
 
 /* ---- grpc_rls.c, grpc_health.c ---- */
 void grpc_should_rate_limit(struct grpc_stream *stream, struct bytes message);

@@ -408,7 +408,7 @@ static void run(struct grpc_stream *stream, struct bytes message, bool peek, boo
 	const char *wrong = NULL;
 
 	if (!rl_request) {
-		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "out of memory");
+		grpc_stream_no_memory(stream);
 		return;
 	}
 	*rl_request = (struct request){ .api = API_GRPC, .peek = peek, .report = report };

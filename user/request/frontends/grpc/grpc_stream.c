@@ -396,7 +396,7 @@ static u8 *add_out(struct grpc_stream *stream, u32 len)
 	return at + GRPC_PREFIX;
 }
 
-static void out_failed(struct grpc_stream *stream)
+void grpc_stream_no_memory(struct grpc_stream *stream)
 {
 	if (!stream->replied)
 		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "out of memory");
@@ -429,7 +429,7 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 	u8 *at = add_out(stream, protobuf_c_message_get_packed_size(message));
 
 	if (!at) {
-		out_failed(stream);
+		grpc_stream_no_memory(stream);
 		return;
 	}
 	protobuf_c_message_pack(message, at);
@@ -441,7 +441,7 @@ void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message)
 	u8 *at = add_out(stream, message.len);
 
 	if (!at) {
-		out_failed(stream);
+		grpc_stream_no_memory(stream);
 		return;
 	}
 	memcpy(at, message.at, message.len);

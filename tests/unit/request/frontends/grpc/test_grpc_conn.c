@@ -44,6 +44,23 @@ TEST_WITH(test_held, rig_begin, rig_end)
 	assert_int_equal(rig.connections, 0);
 }
 
+/* Our lack of memory is no verdict: a client that reads RESOURCE_EXHAUSTED as 429 would refuse. */
+TEST_WITH(test_no_memory, rig_begin, rig_end)
+{
+	struct rig_stream *stream;
+	struct grpc_stream *served;
+
+	rig_connect(true);
+	rig.hold = true;
+	stream = grpc_call(SHOULD, wire_user("bob"));
+	served = rig.held[0].arg;
+	grpc_stream_no_memory(served);
+	grpc_conn_settle(served->conn);
+	rig_pump();
+	is_failed(stream, GRPC_UNAVAILABLE);
+	assert_string_equal(stream->message, "out of memory");
+}
+
 /* Exchanges the connection of the rig, and what its streams have, for another one. */
 static void exchange(int *fd, nghttp2_session **client, struct rig_stream **stream)
 {
