@@ -102,6 +102,17 @@ check "their number is bounded" "$(metrics | grep -c '^sluice_decisions_total{.*
 check_is "decisions of other values are counted, too" "$(metric sluice_decisions_total rule=plan verdict=ok)" 15
 metrics | sed '1,/^$/d' > "$LAB/metrics"
 check_true "promtool finds nothing" promtool check metrics < "$LAB/metrics"
+# Each page that is built has other seconds of CPU. A page takes a fifth of the main thread at most, so that most
+# of many scrapes get the page of the one before.
+scrapes() {
+	"${IN_S[@]}" bash -c 'exec 3<> /dev/tcp/127.0.0.1/9810
+		{ printf "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n%.0s" {1..199}
+		printf "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"; } >&3
+		timeout 20 cat <&3' | grep -a ^process_cpu_seconds_total > "$LAB/scrapes"
+	wc -l < "$LAB/scrapes"
+}
+check_is "200 scrapes in one write are answered" "$(scrapes)" 200
+check "by fewer pages" "$(sort -u "$LAB/scrapes" | wc -l)" 1 100
 
 # ---------------------------------------------------------------- values are not shown to others
 
