@@ -488,7 +488,7 @@ RIG_TEST(test_socket)
 	char path[128], *buf = malloc(1 << 21), *big = malloc(3 << 20);
 	struct sl_err err;
 	int fd, other[CLIENTS_MAX + 1];
-	u64 began_ns;
+	u64 began_ns, lines[2];
 	ssize_t n;
 
 	rig_open(&rig, ALL);
@@ -549,6 +549,20 @@ RIG_TEST(test_socket)
 		/* Readers wait for as long as they were served. */
 		assert_true(control.turns[PEER_READ].from_ns > began_ns);
 		assert_int_equal(control.turns[PEER_ALL].from_ns, 0);
+	}
+	/* Two readers with a hundred requests each take turns. */
+	TAILQ_LAST(&control.list, client_list)->peer.rights = PEER_READ;
+	memset(lines, 0, sizeof(lines));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(send(other[i], big, 2500, 0), 2500);
+	while (lines[0] + lines[1] < 200) {
+		event_base_loop(rig.d->base, EVLOOP_ONCE);
+		for (int i = 0; i < 2; i++) {
+			n = recv(other[i], buf, (1 << 21) - 1, 0);
+			buf[n > 0 ? n : 0] = '\0';
+			lines[i] += count_lines(buf);
+		}
+		assert_in_range(lines[0], lines[1] > 3 ? lines[1] - 3 : 0, lines[1] + 3);
 	}
 	assert_int_equal(control.clients, 2);
 	close(other[0]);
