@@ -482,20 +482,28 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
+/* Serves the socket of a rig; clients of the socket after this. */
+static void serve_socket(struct rig *rig, char path[128])
+{
+	struct sl_err err;
+
+	rig_open(rig, ALL);
+	snprintf(path, 128, "%s/control.sock", rig->dir);
+	rig->d->commands.socket_path = path;
+	rig->d->base = rig->d->commands.base = event_base_new();
+	assert_int_equal(control_start(&rig->d->commands, rig->d->running.file, &err), 0);
+}
+
+/* Two requests and a part of one. */
+static const char two[] = "{\"command\":\"limit list\"}\n{\"command\":\"no\"}\n{\"comm";
+
 RIG_TEST(test_socket)
 {
-	static const char two[] = "{\"command\":\"limit list\"}\n{\"command\":\"no\"}\n{\"comm";
 	char path[128], *buf = malloc(1 << 21), *big = malloc(3 << 20);
 	struct sl_err err;
 	int fd, other[CLIENTS_MAX + 1];
-	u64 began_ns, lines[2];
-	ssize_t n;
 
-	rig_open(&rig, ALL);
-	snprintf(path, sizeof(path), "%s/control.sock", rig.dir);
-	rig.d->commands.socket_path = path;
-	rig.d->base = rig.d->commands.base = event_base_new();
-	assert_int_equal(control_start(&rig.d->commands, rig.d->running.file, &err), 0);
+	serve_socket(&rig, path);
 
 	fd = dial(&rig);
 	talk(&rig, fd, two, strlen(two), buf, 1 << 21);
@@ -523,6 +531,23 @@ RIG_TEST(test_socket)
 		event_base_loop(rig.d->base, EVLOOP_NONBLOCK);
 	assert_int_equal(control.clients, 0);
 
+	/* A second daemon is refused, and does no harm. */
+	assert_int_equal(control_start(&rig.d->commands, rig.d->running.file, &err), -EADDRINUSE);
+	control_stop(&rig.d->commands);
+	assert_int_not_equal(access(path, F_OK), 0);
+	event_base_free(rig.d->base);
+	free(buf);
+	free(big);
+}
+
+RIG_TEST(test_turns)
+{
+	char path[128], *buf = malloc(1 << 21), *big = malloc(2500);
+	u64 began_ns, lines[2];
+	int other[2];
+	ssize_t n;
+
+	serve_socket(&rig, path);
 	/* A reader's hundred requests in one piece do not come before one of root, or of another reader. */
 	other[0] = dial(&rig);
 	other[1] = dial(&rig);
@@ -567,11 +592,7 @@ RIG_TEST(test_socket)
 	assert_int_equal(control.clients, 2);
 	close(other[0]);
 	close(other[1]);
-
-	/* A second daemon is refused, and does no harm. */
-	assert_int_equal(control_start(&rig.d->commands, rig.d->running.file, &err), -EADDRINUSE);
 	control_stop(&rig.d->commands);
-	assert_int_not_equal(access(path, F_OK), 0);
 	event_base_free(rig.d->base);
 	free(buf);
 	free(big);
