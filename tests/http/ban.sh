@@ -68,10 +68,10 @@ check_is "the list has nobody now" "$(ctl ban list -o json | jq '.users | length
 for user in alice,1 bob,2; do
 	http_passed 4 api plan=free "user=${user%,*}" "seat=${user#*,}" > /dev/null
 done
-check_is "of several entries: those that are open" "$(ctl ban list -o json | jq -r '[.users[].value] | sort | join(" ")')" \
-	"alice,1 bob,2"
+check_is "of several entries: all values" "$(ctl ban list -o json | jq -r '[.users[].value] | sort | join(" ")')" \
+	"free,alice,1 free,bob,2"
 check_is "as user unban takes them" "$(ctl user unban api/plan=free/user/seat alice,1)" \
-	"alice,1 is no longer banned by api/plan=free/user/seat"
+	"free,alice,1 is no longer banned by api/plan=free/user/seat"
 http_passed 3 api short=eve > /dev/null
 check_is "a short one" "$(http_check api short=eve; ctl user show api/short eve -o json | jq -c '.ban.level')" "4290"
 over() { [ "$(ctl user show api/short eve -o json | jq .ban)" = null ]; }

@@ -197,6 +197,94 @@ wait_for 10 nine && ok "an unconfirmed discard is reverted" || not_ok "an unconf
 ctl apply "$CONFIG" --discard-live > /dev/null
 check_is "a confirmed discard stays" "$(http_check api user=nine --peek true)" 200
 
+# ---- a rule of several keys: README's
+
+http_rules api <<'YAML'
+  - key: user
+    limits: ['50 requests/m', {name: daily, rate: 1000 requests/d}]
+    descriptors:
+      - {key: path, value: /search, limits: ['20 requests/m']}
+      - {key: path, value: '/img/*', limits: ['20 requests/m']}
+      - {key: path, value: '*.php', share_threshold: true, limits: ['20 requests/m']}
+  - key: source
+    descriptors: [{key: path, value: /login, limits: ['20 requests/m']}]
+YAML
+SEARCH=api/user/path=/search
+several() { ctl rule show $SEARCH > /dev/null 2>&1; }
+wait_for 10 several || not_ok "rules of several keys"
+utc_room 60 20
+# may USER PATH: the status of a request of a user for a path, with the descriptors of README.
+may() {
+	request -d "$(jq -nc --arg u "$1" --arg p "$2" '{domain: "api", descriptors: [{entries: [{key: "user", value: $u}]},
+		{entries: [{key: "user", value: $u}, {key: "path", value: $p}]}]}')" /v1/check
+}
+is_listed() { ctl user list -o json | jq -r .users[].value | grep -qxF "$1"; }
+may 'a,"b"' /search > /dev/null
+may bob /search > /dev/null
+check_true "user list has all values" wait_for 5 is_listed bob,/search
+check_true "... in quotes where a value has a comma" wait_for 5 is_listed '"a,""b""",/search'
+for value in bob,/search '"a,""b""",/search' eve; do
+	check_true "user block $value" ctl user block $SEARCH "$value"
+done
+check_is "they are refused from the next request on" "$(may bob /search) $(may 'a,"b"' /search) $(may eve /search)" "429 429 429"
+check_is "other users are not" "$(may al /search) $(may a /search) $(may /search /search)" "200 200 200"
+check_is "nor are their other paths" "$(may bob /) $(may 'a,"b"' /x) $(may eve /searching)" "200 200 200"
+check_is "nor they, without a path" "$(http_check api user=bob)" 200
+check_is "user show" "$(ctl user show $SEARCH bob,/search -o json | jq -c '[.value, .over]') $(ctl user show $SEARCH bob -o json | jq .over)" \
+	'["bob,/search",true] true'
+check_is "... of a neighbor" "$(ctl user show $SEARCH al,/search -o json | jq -c '[.over, .limits[0].remaining]')" "[false,19]"
+check_is "user reset" "$(ctl user reset $SEARCH al,/search > /dev/null; ctl user show $SEARCH al,/search -o json | jq .limits[0].remaining)" 20
+was_refused() { ctl why $SEARCH "$1" | grep -q refused; }
+check_true "why" wait_for 5 was_refused bob,/search
+check_true "... with quotes" wait_for 5 was_refused '"a,""b""",/search'
+hash=$(ctl user show $SEARCH bob,/search -o json | jq -r .hash)
+check_is "by its hash" "$(ctl user show $SEARCH "$hash" -o json | jq -r .value)" bob,/search
+# refused RULE VALUE WORDS: by block, set and exempt, and it changes nothing.
+refused() {
+	local before after
+
+	before=$(ctl status -o json | jq .live_changes)
+	check_true "block $1 $2" grep -qF -- "$3" <(ctl user block "$1" "$2" 2>&1)
+	check_true "set $1 $2" grep -qF -- "$3" <(ctl user set "$1" "$2" limits='1 requests/d' 2>&1)
+	check_true "exempt $1 $2" grep -qF -- "$3" <(ctl user exempt "$1" "$2" 2>&1)
+	after=$(ctl status -o json | jq .live_changes)
+	check_is "... nothing changed" "$after" "$before"
+}
+refused $SEARCH bob,/x "which is not for /search; accepted: USER,/search"
+refused $SEARCH a,b,/search "3 values for 2 keys; accepted: USER,/search"
+refused 'api/user/path=/img/*' bob "1 value for 2 keys; accepted: USER,PATH"
+refused 'api/user/path=/img/*' bob,/search "requests meet $SEARCH"
+refused 'api/user/path=*.php' bob,/a.php "accepted: USER,*.php"
+ctl user block 'api/user/path=/img/*' bob,/img/1 > /dev/null || not_ok "user block of a pattern"
+ctl user block 'api/user/path=*.php' 'bob,*.php' > /dev/null || not_ok "user block of a shared pattern"
+ctl user block api/source/path=/login 192.0.2.0/24 > /dev/null || not_ok "user block of a network"
+check_is "a pattern: this value, not others" "$(may bob /img/1) $(may bob /img/2) $(may al /img/1)" "429 200 200"
+check_is "a shared pattern: all of this user's" "$(may bob /a.php) $(may bob /b.php) $(may al /a.php)" "429 429 200"
+check_is "a network: its addresses" "$(http_check api source=192.0.2.7 path=/login) $(http_check api source=192.0.3.7 path=/login)" "429 200"
+long=$(printf 'x%.0s' {1..80})
+may "$long" /search > /dev/null
+cut() { ctl user list -o json | jq -r .users[].value | grep -q '^xx.*[.][.][.]$'; }
+check_true "a long value is cut in the list" wait_for 5 cut
+refused $SEARCH "$(ctl user list -o json | jq -r .users[].value | grep -m1 '^xx.*[.][.][.]$')" "which is cut; accepted: the whole value"
+
+# As an earlier version stored it: `eve` for all her searches, and a value that no request had.
+daemon_kill KILL
+jq -c '(.changes[] | select(.value == "eve,/search")).value = "eve" |
+	.changes += [.changes[0] | .value = "/old,/old,/old"]' "$LAB/state/live.json" > "$LAB/live" && cp "$LAB/live" "$LAB/state/live.json"
+daemon_run
+check_is "after a restart" "$(may bob /search) $(may 'a,"b"' /search) $(may eve /search)" "429 429 429"
+check_is "... the neighbors" "$(may al /search) $(may bob /x) $(may eve /x)" "200 200 200"
+check_is "what can match no request is dropped, with the reason" \
+	"$(grep -c 'no longer applies and was dropped:.*3 values for 2 keys; accepted: USER,/search' "$LAB/daemon.log")" 1
+ctl user unset $SEARCH eve > /dev/null || not_ok "user unset of what an earlier version stored"
+ctl user unset $SEARCH '"a,""b""",/search' > /dev/null || not_ok "user unset"
+check_is "unset releases them" "$(may eve /search) $(may 'a,"b"' /search) $(may bob /search)" "200 200 429"
+ctl save > /dev/null || not_ok "save of values of several keys"
+check_is "saved" "$(grep -c "value: 'bob,/search'" "$RULES/api.yaml")" 1
+daemon_kill KILL
+daemon_run
+check_is "... as they were" "$(may eve /search) $(may bob /search) $(may al /search) $(may bob /img/1)" "200 429 200 429"
+
 # ---- every command of the documentation, as written there
 
 http_rules api < <(sed -n '/^domain: api/,/^```/p' "$REPO/docs/http-rules.md" | sed '/^```/,$d')

@@ -325,7 +325,7 @@ static json_t *result_json(const struct rule_match *match,
 	if (!rule)
 		return json_pack("{s:n}", "rule");
 	if (match->count)
-		own = override_value_find(rule, match->value[match->count - 1]);
+		own = override_value_find(rule, match->value);
 	json = json_pack("{s:o, s:s, s:i, s:b, s:b, s:b, s:o}", "rule",
 			 json_sprintf("%s/%s", rule->domain, rule->path), "file", rule->file, "line",
 			 rule->line, "shadow", rule->shadow, "override", own != NULL, "unlimited",

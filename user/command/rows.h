@@ -557,8 +557,8 @@ COMMAND(user_list, "user list", READS, "who requests: the values of rules with t
 		    .values = "requests refused passed"),
 	     OPTION("rule", "RULE", "only values of this rule", .values = "@rule list"),
 	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
-	MORE("Over the last 5 to 10 seconds. Of a rule with several keys, VALUE has the values of all, "
-	     "separated by commas. Memory is bounded: values with few requests make room for others, and "
+	MORE("Over the last 5 to 10 seconds. VALUE is as all commands take it, see user show; a longer one is "
+	     "cut. Memory is bounded: values with few requests make room for others, and "
 	     "beyond 1000 requests/s of a worker passed ones are sampled. In JSON, `missed` is by how many "
 	     "requests the count may be too low."),
 	SHOW(TABLE("users", "no requests in the last seconds", COL("RULE", "$rule"), KEEP("VALUE", "$value"),
@@ -569,15 +569,16 @@ COMMAND(user_list, "user list", READS, "who requests: the values of rules with t
 COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
 	EXAMPLE("user top --count 5"),
 	ARGS(OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
-	MORE("Of a rule with several keys, VALUE has the values of all, separated by commas."),
 	SHOW(TABLE("users", "no recent refusals", COL("RULE", "$rule"), COL("VALUE", "$value"),
 		   COL(">REFUSED", "$refused:n"), HIDE("LAST", "$last", 1))))
 
 COMMAND(user_show, "user show", READS, "what a value has left of the limits of a rule",
 	EXAMPLE("user show api/user bob"),
 	ARGS(RULE("rule"), VALUE_IF_ANY),
-	MORE("Nothing is charged. Of DOMAIN/default VALUE is KEY=VALUE[,KEY=VALUE]; DOMAIN/domain has "
-	     "none."),
+	MORE("Nothing is charged. VALUE is as user list prints it: of a rule with several keys a value for "
+	     "each, separated by commas (bob,/search), in double quotes where it has a comma; those that the "
+	     "rule itself has may be left out. Where values share one count it is their pattern. Of "
+	     "DOMAIN/default it is KEY=VALUE[,KEY=VALUE]; DOMAIN/domain has none."),
 	SHOW(LINE("$rule{ $value}{: unlimited$unlimited}"),
 	     LINE("{banned, level $ban.level: $ban.left_ns:left left}"),
 	     TABLE("limits", "no limits", COL("LIMIT", "$limit{ (shadow)$shadow}"),
@@ -597,7 +598,7 @@ COMMAND(user_unban, "user unban", CHANGES, "lift the ban of a value and reset it
 COMMAND(user_set, "user set", CHANGES, "set limits for one value: limits='1000 requests/m'",
 	EXAMPLE("user set api/user bob limits='1000 requests/m' --for 1h"),
 	ARGS(RULE("name"), VALUE, PAIRS, FOR),
-	MORE("An override for one value of a rule's last entry: limits, or rate and burst."),
+	MORE("An override for a value, as user show takes it: limits, or rate and burst."),
 	SHOW(LINE("$value has its own limits in $rule{ until $until}" CHANGED)))
 
 COMMAND(user_unset, "user unset", CHANGES, "remove the override of a value",
@@ -608,7 +609,10 @@ COMMAND(user_unset, "user unset", CHANGES, "remove the override of a value",
 
 COMMAND(user_block, "user block", CHANGES, "refuse all requests of a value",
 	EXAMPLE("user block api/user mallory --for 1h"),
-	ARGS(RULE("name"), VALUE, FOR), SHOW(LINE("$value is refused by $rule{ until $until}" CHANGED)))
+	ARGS(RULE("name"), VALUE, FOR),
+	MORE("From the next request on, on this node. Of a rule with several keys requests with all of these "
+	     "values: user block api/user/path=/search bob,/search."),
+	SHOW(LINE("$value is refused by $rule{ until $until}" CHANGED)))
 
 COMMAND(user_exempt, "user exempt", CHANGES, "exempt a value from the rule",
 	EXAMPLE("user exempt api/user carol"),

@@ -22,47 +22,18 @@ static json_t *ban_to_json(const struct commands *ctx, const struct dp_ban *ban)
 
 /* ---- users */
 
-/* Only values with commas before others are cut in the wrong place: then there is no such ban. */
-int open_values(const struct rule *rule, struct bytes joined, char *buf, size_t size)
-{
-	size_t used = 0;
-
-	for (const char *entry = rule->path; *entry; entry += strcspn(entry, "/"), entry += *entry == '/') {
-		size_t length = strcspn(entry, "/"), key = strcspn(entry, "=/");
-		size_t fixed = key < length ? length - key - 1 : 0, cut = fixed;
-		bool last = !entry[length], is_open = !fixed || memchr(entry + key, '*', length - key);
-		const char *comma = memchr(joined.at, ',', joined.len);
-
-		if (is_open)
-			cut = last || !comma ? joined.len : (size_t)(comma - joined.at);
-		if (cut > joined.len || used + cut + 1 > size)
-			return -ENOENT;
-		if (is_open) {
-			buf[used] = ',';
-			memcpy(buf + used + (used > 0), joined.at, cut);
-			used += cut + (used > 0);
-		}
-		cut += cut < joined.len;
-		joined = (struct bytes){ joined.at + cut, joined.len - cut };
-	}
-	buf[used] = '\0';
-	return 0;
-}
-
 static void add_user(struct commands *ctx, const struct refused_user *user, struct response *show, json_t *list)
 {
 	const struct ruleset *rules = ctx->running->requests.rules;
 	const struct ledger *ledger = &ctx->running->requests.engine->ledger;
 	const struct rule *rule = ruleset_find(rules, user->rule);
-	char value[AGGREGATE_VALUE_MAX + 1];
 
-	if (!rule || !rule->ban.after || rule->place != RULE_OF_DESCRIPTOR || user->cut ||
-	    open_values(rule, (struct bytes){ user->value, user->value_len }, value, sizeof(value)) ||
-	    decide_show(ledger, rules, rule, (struct bytes){ value, strlen(value) }, NULL, 0,
+	if (!rule || !rule->ban.after || user->cut ||
+	    decide_show(ledger, rules, rule, (struct bytes){ user->value, user->value_len }, NULL, 0,
 			counters_now(ledger->counters), show) || !show->status[0].ban_left_ns)
 		return;
 	json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:i}", "rule", user->rule, "value",
-					      sources_text(value, strlen(value), false), "left_ns",
+					      sources_text(user->value, user->value_len, false), "left_ns",
 					      json_u64(show->status[0].ban_left_ns), "level",
 					      show->status[0].ban_level));
 }

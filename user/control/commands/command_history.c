@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* command_history.c - history read, sources: what the history on disk has; see packet/observe/history.h. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "control/commands/commands.h"
 #include "lib/clock.h"
+#include "lib/value_hash.h"
 #include "packet/observe/history.h"
+#include "request/rules/rule.h"
 
 #define MINUTE_S 60
 #define RANGE_MAX_S (366 * 86400LL)
@@ -35,26 +38,49 @@ static int the_history(const struct commands *ctx, struct history **ret, struct 
 				     "file could not be opened");
 }
 
+/* Values are stored as lists show them: one that is cut is taken as it is, and so is one of a rule that is gone. */
+static int arg_listed(struct commands *ctx, const struct command_request *request, json_t **ret, struct sl_err *err)
+{
+	const struct ruleset *rules = ctx->running->requests.rules;
+	const char *text = arg_text(request, "value"), *who = arg_text(request, "who");
+	const struct rule *rule = rules ? ruleset_find(rules, who) : NULL;
+	size_t len = strlen(text);
+	char *value;
+	int r;
+
+	if (!rule || value_hash_is(text) || (len > AGGREGATE_VALUE_MAX && !strcmp(text + len - 3, "..."))) {
+		*ret = json_string(text);
+		return 0;
+	}
+	r = arg_value(ctx, request, rule, &value, err);
+	if (!r)
+		*ret = listed_value(value);
+	free(value);
+	return r;
+}
+
 int command_history_read(struct commands *ctx, const struct command_request *request, json_t **ret,
 			 struct sl_err *err)
 {
 	struct history *history;
-	struct history_query query = { .rule = arg_text(request, "who"),
-				       .value = arg_text(request, "value") };
+	struct history_query query = { .rule = arg_text(request, "who") };
+	json_t *value = NULL;
 	int r = arg_range(request, RANGE_MAX_S, &query.from_ns, &query.to_ns, err);
 
 	if (!r)
 		r = the_history(ctx, &history, err);
-	if (!r && !query.value)
-		r = arg_prefix(request, "who", &query.source, err);
+	if (!r)
+		r = arg_text(request, "value") ? arg_listed(ctx, request, &value, err) :
+						 arg_prefix(request, "who", &query.source, err);
+	query.value = json_string_value(value);
 	if (!r)
 		r = history_read(history, &query, ret, err);
-	if (r)
-		return r;
-	json_object_set(*ret, "who", json_object_get(request->args, "who"));
-	if (query.value)
-		json_object_set(*ret, "value", json_object_get(request->args, "value"));
-	return 0;
+	if (!r)
+		json_object_set(*ret, "who", json_object_get(request->args, "who"));
+	if (!r && value)
+		json_object_set(*ret, "value", value);
+	json_decref(value);
+	return r;
 }
 
 static int arg_order(const struct command_request *request, enum history_order *ret, struct sl_err *err)

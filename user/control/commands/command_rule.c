@@ -10,7 +10,6 @@
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 #include "conf/config_text.h"
-#include "lib/value_hash.h"
 #include "lib/near.h"
 #include "limiter/algorithm.h"
 
@@ -170,25 +169,22 @@ int command_rule_set(struct commands *ctx, const struct command_request *request
 
 /* ------------------------------------------------------------------ user */
 
-static int arg_value(const struct commands *ctx, const struct rule *rule, const struct command_request *request,
-		     const char **ret, struct sl_err *err)
+/* RULE and VALUE, to be freed, which `save` must be able to write into a rule file. */
+static int arg_user(struct commands *ctx, const struct command_request *request, const struct rule **ret,
+		    const char **ret_name, char **ret_value, struct sl_err *err)
 {
-	struct bytes value;
-	int r;
+	int r = arg_rule(ctx, request, ret, ret_name, err);
 
-	*ret = arg_text(request, "value");
-	if (value_hash_is(*ret)) {
-		r = value_of_hash(ctx, rule, arg_text(request, "name"), *ret, &value, err);
-		if (r < 0)
-			return r;
-		*ret = value.at;
-	}
-	/* `save` must be able to write it into a rule file. */
-	if (!**ret || strlen(*ret) > REQUEST_VALUE_MAX ||
-	    !config_text_printable(*ret, strlen(*ret)))
-		return sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
+	*ret_value = NULL;
+	if (!r && (*ret)->place != RULE_OF_DESCRIPTOR)
+		r = sl_err_set(err, EINVAL, "rule %.200s has no limits of single values; accepted: a rule with a key",
+			       *ret_name);
+	if (!r)
+		r = arg_value(ctx, request, *ret, ret_value, err);
+	if (!r && (!**ret_value || !config_text_printable(*ret_value, strlen(*ret_value))))
+		r = sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
 			       "accepted", REQUEST_VALUE_MAX);
-	return 0;
+	return r;
 }
 
 static json_t *user_result(const struct commands *ctx, const char *name, const char *value,
@@ -207,25 +203,25 @@ static int change_user(struct commands *ctx, const struct command_request *reque
 		       const char *what, json_t *pairs, json_t **ret, struct sl_err *err)
 {
 	const struct rule *rule;
-	const char *name, *value;
+	const char *name;
+	char *value;
 	u64 until = 0;
 	json_t *op;
-	int r = arg_rule(ctx, request, &rule, &name, err);
+	int r = arg_user(ctx, request, &rule, &name, &value, err);
 
 	if (!r)
-		r = arg_value(ctx, rule, request, &value, err);
-	if (!r)
 		r = arg_until(request, &until, err);
-	if (r < 0)
-		return r;
-	op = op_new(request, what, "{s:s, s:s}", "name", name, "value", value);
-	if (pairs)
-		json_object_set(op, "pairs", pairs);
-	if (until)
-		json_object_set_new(op, "until_utc_ns", json_u64(until));
-	r = op_run(ctx, request, op, err);
+	if (!r) {
+		op = op_new(request, what, "{s:s, s:s}", "name", name, "value", value);
+		if (pairs)
+			json_object_set(op, "pairs", pairs);
+		if (until)
+			json_object_set_new(op, "until_utc_ns", json_u64(until));
+		r = op_run(ctx, request, op, err);
+	}
 	if (!r)
 		*ret = user_result(ctx, name, value, until);
+	free(value);
 	return r;
 }
 
@@ -252,24 +248,24 @@ int command_user_unset(struct commands *ctx, const struct command_request *reque
 		       struct sl_err *err)
 {
 	const struct rule *rule;
-	const char *name, *value;
-	bool in_file, live;
-	json_t *op;
-	int r = arg_rule(ctx, request, &rule, &name, err);
+	const char *name;
+	bool in_file, live, other_text;
+	char *value;
+	int r = arg_user(ctx, request, &rule, &name, &value, err);
 
+	if (!r) {
+		override_value_where(rule, (struct bytes){ value, strlen(value) }, &in_file, &live,
+				     &other_text);
+		if (!in_file && !live)
+			r = sl_err_set(err, ENOENT, "'%.*s' has no limits of its own in %.*s",
+				       (int)config_text_cut(value, 100), value,
+				       (int)config_text_cut(name, 200), name);
+	}
 	if (!r)
-		r = arg_value(ctx, rule, request, &value, err);
-	if (r < 0)
-		return r;
-	override_value_where(rule, (struct bytes){ value, strlen(value) }, &in_file, &live);
-	if (!in_file && !live)
-		return sl_err_set(err, ENOENT, "'%.*s' has no limits of its own in %.*s",
-				  (int)config_text_cut(value, 100), value,
-				  (int)config_text_cut(name, 200), name);
-	op = op_new(request, "user unset", "{s:s, s:s, s:b}", "name", name, "value", value, "forget",
-		    !in_file);
-	r = op_run(ctx, request, op, err);
+		r = op_run(ctx, request, op_new(request, "user unset", "{s:s, s:s, s:b}", "name", name, "value", value,
+						"forget", !in_file && !other_text), err);
 	if (!r)
 		*ret = user_result(ctx, name, value, 0);
+	free(value);
 	return r;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* command_user.c - user list, top, show, reset, unban: users of the HTTP tier. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "control/mitigation/sources.h"
 #include "request/engine/decide.h"
 #include "counters/counters.h"
-#include "request/rules/rule.h"
+#include "request/rules/rule_values.h"
 #include "request/engine/engine.h"
 #include "lib/log.h"
 #include "lib/value_hash.h"
@@ -146,77 +147,153 @@ int command_user_list(struct commands *ctx, const struct command_request *reques
 
 /* ------------------------------------------------------------------ one user */
 
-static bool has_hash(const char *value, u32 len, bool cut, const char *of_rule, const char *rule, const char *hash)
+json_t *listed_value(const char *value)
 {
-	char text[VALUE_HASH_TEXT];
+	size_t len = strlen(value);
 
-	return !cut && !strcmp(of_rule, rule) && !strcmp(value_hash(value, len, text), hash);
+	return sources_text(value, len, len > AGGREGATE_VALUE_MAX);
 }
 
-int value_of_hash(const struct commands *ctx, const struct rule *rule, const char *name, const char *hash,
-		  struct bytes *ret, struct sl_err *err)
+/* Calls each() with the value of every user that lists have; returns the first text that it returns. */
+static char *each_listed(const struct commands *ctx, const struct rule *rule, const char *text,
+			 char *(*each)(const char *value, u32 len, bool cut, const char *text))
 {
-	static char value[AGGREGATE_VALUE_MAX + 1];	/* the main thread's alone */
 	const struct refused_user *refused[REFUSED_ROOM];
 	const struct active_user *active[ACTIVE_ROOM];
-	struct bytes joined = { NULL, 0 };
-	u32 count = 0;
+	char *found = NULL;
+	char name[256];
 	u64 span_ns;
+	u32 count;
 
-	if (ctx->sources && ctx->sources->def) {
-		sources_drain(ctx->sources);
-		count = refused_top(&ctx->sources->refused, refused, REFUSED_ROOM, clock_mono_ns());
-		for (u32 i = 0; i < count && !joined.at; i++)
-			if (has_hash(refused[i]->value, refused[i]->value_len, refused[i]->cut, refused[i]->rule,
-				     name, hash))
-				joined = (struct bytes){ refused[i]->value, refused[i]->value_len };
-		count = active_read(&ctx->sources->active, active, &span_ns, clock_mono_ns());
-		for (u32 i = 0; i < count && !joined.at; i++)
-			if (has_hash(active[i]->value, active[i]->value_len, active[i]->cut, active[i]->rule,
-				     name, hash))
-				joined = (struct bytes){ active[i]->value, active[i]->value_len };
+	if (!ctx->sources || !ctx->sources->def)
+		return NULL;
+	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
+	sources_drain(ctx->sources);
+	count = refused_top(&ctx->sources->refused, refused, REFUSED_ROOM, clock_mono_ns());
+	for (u32 i = 0; i < count && !found; i++)
+		if (!strcmp(refused[i]->rule, name))
+			found = each(refused[i]->value, refused[i]->value_len, refused[i]->cut, text);
+	count = active_read(&ctx->sources->active, active, &span_ns, clock_mono_ns());
+	for (u32 i = 0; i < count && !found; i++)
+		if (!strcmp(active[i]->rule, name))
+			found = each(active[i]->value, active[i]->value_len, active[i]->cut, text);
+	return found;
+}
+
+static char *if_hash(const char *value, u32 len, bool cut, const char *text)
+{
+	char hash[VALUE_HASH_TEXT];
+
+	return cut || strcmp(value_hash(value, len, hash), text) ? NULL : strndup(value, len);
+}
+
+static char *if_cut(const char *value, u32 len, bool cut, const char *text)
+{
+	json_t *listed = cut ? sources_text(value, len, true) : NULL;
+	char *found = listed && !strcmp(json_string_value(listed), text) ? strdup(text) : NULL;
+
+	json_decref(listed);
+	return found;
+}
+
+/* What a list shows where a value is longer names none. */
+static int refuse_cut(const struct commands *ctx, const struct rule *rule, const char *text, struct sl_err *err)
+{
+	size_t len = strlen(text);
+	char *cut = len > 3 && !strcmp(text + len - 3, "...") ? each_listed(ctx, rule, text, if_cut) : NULL;
+
+	free(cut);
+	return cut ? sl_err_set(err, EINVAL, "rule %s/%.100s: found '%.100s', which is cut; accepted: the whole value",
+				rule->domain, rule->path, text) : 0;
+}
+
+/* As rule_values_write(), terminated; NULL: out of memory. */
+static char *written_value(const struct rule *rule, const struct request_descriptor *descriptor)
+{
+	size_t len = rule_values_write(rule, descriptor, NULL, 0);
+	char *text = calloc(1, len + 1);
+
+	if (text)
+		rule_values_write(rule, descriptor, text, len);
+	return text;
+}
+
+static int whole_value(struct commands *ctx, const struct rule *rule, const char *text, char **ret,
+		       struct sl_err *err)
+{
+	struct rule_values values;
+	struct rule_match match;
+	struct sl_err why = { .message = "" };
+	int r = rule_values_match(ctx->running->requests.rules, rule,
+				  (struct bytes){ text, text ? strlen(text) : 0 }, &values, &match, &why);
+
+	if (r)
+		sl_err_set(err, -r, "rule %s/%.100s: %s", rule->domain, rule->path, why.message);
+	else if (!rule_has_one_count(rule) && !(*ret = written_value(rule, &values.descriptor)))
+		r = sl_err_no_memory(err);
+	rule_values_free(&values);
+	return r;
+}
+
+int arg_value(struct commands *ctx, const struct command_request *request, const struct rule *rule, char **ret,
+	      struct sl_err *err)
+{
+	const char *text = arg_text(request, "value");
+	char *of_hash = NULL;
+	int r = 0;
+
+	*ret = NULL;
+	if (text && value_hash_is(text)) {
+		of_hash = each_listed(ctx, rule, text, if_hash);
+		if (!of_hash)
+			return sl_err_set(err, ENOENT, "%.40s is not the hash of a value of %s/%.200s that was refused "
+					  "or active lately; accepted: the value itself", text, rule->domain, rule->path);
+		text = of_hash;
+	} else if (text) {
+		r = refuse_cut(ctx, rule, text, err);
 	}
-	if (!joined.at || rule->place != RULE_OF_DESCRIPTOR || open_values(rule, joined, value, sizeof(value)))
-		return sl_err_set(err, ENOENT, "%.40s is not the hash of a value of %.200s that was refused or active "
-				  "lately; accepted: the value itself", hash, name);
-	*ret = (struct bytes){ value, strlen(value) };
-	return 0;
+	if (!r)
+		r = whole_value(ctx, rule, text, ret, err);
+	free(of_hash);
+	return r;
 }
 
 struct user_query {
 	const struct rule *rule;
-	struct bytes value;
+	char *text;			/* NULL: the rule has one count */
+	struct bytes value;		/* the same */
 };
 
-/* Parses RULE ("domain/path") and the value of its last entry. */
-static int arg_user(struct commands *ctx, const struct command_request *request,
-		    struct user_query *ret, struct sl_err *err)
+/* Parses RULE ("domain/path") and VALUE. Free query->text. */
+static int arg_user(struct commands *ctx, const struct command_request *request, struct user_query *ret,
+		    struct sl_err *err)
 {
-	const json_t *value = json_object_get(request->args, "value");
 	const char *rule = arg_text(request, "rule");
+	int r;
 
+	*ret = (struct user_query){ .rule = NULL };
 	if (!ctx->running->requests.def)
 		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	ret->rule = ruleset_find(ctx->running->requests.rules, rule);
 	if (!ret->rule)
 		return rule_unknown(rule, err);
-	ret->value = (struct bytes){ json_string_value(value), json_string_length(value) };
-	return ret->value.at && value_hash_is(ret->value.at) ?
-	       value_of_hash(ctx, ret->rule, rule, ret->value.at, &ret->value, err) : 0;
+	r = arg_value(ctx, request, ret->rule, &ret->text, err);
+	if (!r && ret->text)
+		ret->value = (struct bytes){ ret->text, strlen(ret->text) };
+	return r;
 }
 
-static int user_unknown(const struct user_query *query, int r, struct sl_err *err)
+/* The result of a command about it: {"rule", "value"}. */
+static json_t *user_to_json(const struct command_request *request, const struct user_query *query)
 {
-	if (r == -EINVAL)
-		return sl_err_set(err, EINVAL, "rule %s/%.200s counts by value: VALUE is missing; "
-				  "accepted: %s", query->rule->domain, query->rule->path,
-				  query->rule->place == RULE_DEFAULT ? "KEY=VALUE[,KEY=VALUE]" :
-				  "the value of its last entry, or values separated by commas");
-	if (query->rule->place == RULE_DEFAULT)
-		return sl_err_set(err, -r, "'%.200s' matches another rule, or is not "
-				  "KEY=VALUE[,KEY=VALUE]", query->value.at);
-	return sl_err_set(err, -r, "rule %s/%.200s has no counter per single value: it counts by the "
-			  "values of several entries", query->rule->domain, query->rule->path);
+	return json_pack("{s:O, s:o*}", "rule", json_object_get(request->args, "rule"), "value",
+			 query->text ? listed_value(query->text) : NULL);
+}
+
+static int user_failed(const struct user_query *query, int r, struct sl_err *err)
+{
+	return sl_err_set(err, -r, "cannot look up the value in rule %s/%.200s: %s", query->rule->domain,
+			  query->rule->path, strerror(-r));
 }
 
 static json_t *user_policy_to_json(const struct response_policy *policy)
@@ -237,36 +314,35 @@ static json_t *user_policy_to_json(const struct response_policy *policy)
 int command_user_show(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
+	const struct ledger *ledger = &ctx->running->requests.engine->ledger;
+	const struct ruleset *rules = ctx->running->requests.rules;
 	struct response *answer = calloc(1, sizeof(*answer));
 	struct quota_lookup look[LOOKS_MAX];
 	char hash[VALUE_HASH_TEXT];
 	struct user_query query;
 	u32 looks = 0;
 	json_t *list;
-	int r = answer ? arg_user(ctx, request, &query, err)
-		       : sl_err_set(err, ENOMEM, "out of memory");
+	int r = arg_user(ctx, request, &query, err);
 
+	if (!r && !answer)
+		r = sl_err_no_memory(err);
 	if (!r && ctx->nodes->cluster &&
-	    !decide_looks(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, query.rule,
-			  query.value, look, LOOKS_MAX, &looks))
+	    !decide_looks(ledger, rules, query.rule, query.value, look, LOOKS_MAX, &looks))
 		cluster_look(ctx->nodes->cluster, look, looks, LOOK_NS);
 	if (!r) {
-		r = decide_show(&ctx->running->requests.engine->ledger,
-				ctx->running->requests.rules, query.rule, query.value, look, looks,
-				counters_now(ctx->running->requests.engine->ledger.counters),
-				answer);
+		r = decide_show(ledger, rules, query.rule, query.value, look, looks,
+				counters_now(ledger->counters), answer);
 		if (r < 0)
-			user_unknown(&query, r, err);
+			user_failed(&query, r, err);
 	}
 	if (!r) {
 		list = json_array();
 		for (u32 i = 0; i < answer->policy_count; i++)
 			json_array_append_new(list, user_policy_to_json(&answer->policy[i]));
-		*ret = json_pack("{s:O, s:o*, s:b, s:b, s:o}", "rule",
-				 json_object_get(request->args, "rule"), "value", query.value.at ?
-				 sources_text(query.value.at, query.value.len, false) : NULL, "over",
-				 answer->code != RESPONSE_OK, "unlimited",
-				 answer->status[0].unlimited, "limits", list);
+		*ret = user_to_json(request, &query);
+		json_object_set_new(*ret, "over", json_boolean(answer->code != RESPONSE_OK));
+		json_object_set_new(*ret, "unlimited", json_boolean(answer->status[0].unlimited));
+		json_object_set_new(*ret, "limits", list);
 		if (query.value.len)
 			json_object_set_new(*ret, "hash", json_string(value_hash(query.value.at, query.value.len,
 										 hash)));
@@ -275,6 +351,7 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 				"{s:i, s:o}", "level", answer->status[0].ban_level, "left_ns",
 				json_u64(answer->status[0].ban_left_ns)));
 	}
+	free(query.text);
 	free(answer);
 	return r;
 }
@@ -286,17 +363,20 @@ int command_user_reset(struct commands *ctx, const struct command_request *reque
 	struct user_query query;
 	int r = arg_user(ctx, request, &query, err);
 
-	if (r < 0)
-		return r;
-	r = decide_reset(&ctx->running->requests.engine->ledger,
-			 ctx->running->requests.rules, query.rule, query.value, &reset);
-	if (r < 0)
-		return user_unknown(&query, r, err);
-	resets_publish(ctx->nodes, &reset);
-	log_info("user reset %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
-		 request->peer->uid, request->peer->pid);
-	*ret = json_copy(request->args);
-	return 0;
+	if (!r) {
+		r = decide_reset(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, query.rule,
+				 query.value, &reset);
+		if (r < 0)
+			user_failed(&query, r, err);
+	}
+	if (!r) {
+		resets_publish(ctx->nodes, &reset);
+		log_info("user reset %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
+			 request->peer->uid, request->peer->pid);
+		*ret = user_to_json(request, &query);
+	}
+	free(query.text);
+	return r;
 }
 
 int command_user_unban(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -307,20 +387,22 @@ int command_user_unban(struct commands *ctx, const struct command_request *reque
 	bool banned;
 	int r = arg_user(ctx, request, &query, err);
 
-	if (r < 0)
-		return r;
-	if (!query.rule->ban.after)
-		return sl_err_set(err, EINVAL, "rule %s/%.200s has no key 'ban'", query.rule->domain,
-				  query.rule->path);
-	r = decide_unban(&ctx->running->requests.engine->ledger, ctx->running->requests.rules,
-			 query.rule, query.value, &reset, &banned);
-	if (r < 0)
-		return user_unknown(&query, r, err);
-	resets_publish(ctx->nodes, &reset);
-	log_info("user unban %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
-		 request->peer->uid, request->peer->pid);
-	*ret = json_copy(request->args);
-	if (banned)
-		json_object_set_new(*ret, "banned", json_true());
-	return 0;
+	if (!r && !query.rule->ban.after)
+		r = sl_err_set(err, EINVAL, "rule %s/%.200s has no key 'ban'", query.rule->domain, query.rule->path);
+	if (!r) {
+		r = decide_unban(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, query.rule,
+				 query.value, &reset, &banned);
+		if (r < 0)
+			user_failed(&query, r, err);
+	}
+	if (!r) {
+		resets_publish(ctx->nodes, &reset);
+		log_info("user unban %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
+			 request->peer->uid, request->peer->pid);
+		*ret = user_to_json(request, &query);
+		if (banned)
+			json_object_set_new(*ret, "banned", json_true());
+	}
+	free(query.text);
+	return r;
 }

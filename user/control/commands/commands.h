@@ -58,14 +58,14 @@ void list_lines_skip(struct list_lines *lines, size_t index, const struct sl_err
 int list_lines_judge(const struct list_lines *lines, struct sl_err *err);
 void list_lines_end(struct list_lines *lines, const char *command, const char *name, json_t *reply);
 
-/* *ret for the hash that the status page and logs show; -ENOENT with err (command_user.c). */
-int value_of_hash(const struct commands *ctx, const struct rule *rule, const char *name, const char *hash,
-		  struct bytes *ret, struct sl_err *err);
 /*
- * The values of the rule's open entries in `joined`, which has those of all entries; 0, or -ENOENT
- * (command_ban.c).
+ * VALUE of a rule, or its hash, as `user list` prints it, to be freed; NULL where the rule has one count and
+ * none is given. An error where no request of the rule has it, with those that would (command_user.c).
  */
-int open_values(const struct rule *rule, struct bytes joined, char *buf, size_t size);
+int arg_value(struct commands *ctx, const struct command_request *request, const struct rule *rule, char **ret,
+	      struct sl_err *err);
+/* A text of arg_value() as lists, events and the history have it: cut where it is long. */
+json_t *listed_value(const char *value);
 
 /* A new operation (live.h) with uid, pid and time: op_new(request, "limit del", "{s:s}", ...). */
 json_t *op_new(const struct command_request *request, const char *op, const char *format, ...);

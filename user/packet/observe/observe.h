@@ -53,7 +53,7 @@ struct observed {
 	bool plain;			/* the value is no secret */
 	struct sl_prefix source;
 	char name[OBSERVE_NAME];	/* of the limit; OBSERVED_REFUSED: the rule, "domain/path" */
-	char value[OBSERVE_NAME];	/* OBSERVED_REFUSED: of the rule's last entry, as text */
+	char value[OBSERVE_NAME];	/* OBSERVED_REFUSED: of the rule, as `user list` shows it */
 	const char *reason, *verdict;	/* static; NULL: none */
 	char detail[OBSERVE_TEXT];
 	u64 packets;			/* it stands for so many, on average */

@@ -42,10 +42,8 @@ void decide(const struct ledger *ledger, const struct ruleset *rules, const stru
 	    struct sl_now now, struct response *ret, struct decide_delay *ret_wait);
 
 /*
- * The state of one rule and value, for `user show`: charges nothing. If the rule has several
- * entries without a value of their own, `value` has one for each, separated by commas; for a default
- * rule it is KEY=VALUE[,KEY=VALUE]. -ENOENT: a request with these would not match the rule. -EINVAL:
- * `value` is missing (at NULL).
+ * The state of one rule and value (rule_values.h), for `user show`: charges nothing. -ENOENT: a request
+ * with it would not match the rule. -EINVAL: it is missing (at NULL), or not of that form.
  */
 int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 		const struct rule *rule, struct bytes value, const struct quota_lookup *look, u32 look_count,

@@ -314,7 +314,7 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	bool cluster_ban = false;
 
 	if (publish_get(&rule->overrides) && match->count)
-		own = override_value_find(rule, match->value[match->count - 1]);
+		own = override_value_find(rule, match->value);
 	if (own) {
 		limit = own->limit;
 		limits = own->limit_count;

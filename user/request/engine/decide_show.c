@@ -1,116 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * decide_show.c - shows or resets the usage of one value of one rule, for operators.
- *
- * The path of a rule lists its entries ("plan=free/user"). `value` is for the entry without a
- * value, or with a wildcard; for several of these it is separated by commas, and the last one gets
- * the rest. The result is a descriptor, which is matched as one of a request. A rule of a domain has
- * one count, and needs no value.
- */
-#include <errno.h>
-#include <string.h>
-
+/* decide_show.c - shows or resets the usage of one value of one rule, for operators. */
 #include "request/engine/decide_private.h"
-
-/* Cuts `rest` at the first `separator`; without one returns all of it. */
-static struct bytes cut(struct bytes *rest, char separator)
-{
-	const char *end = rest->len ? memchr(rest->at, separator, rest->len) : NULL;
-	struct bytes part = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
-	size_t used = part.len + (end != NULL);
-
-	rest->at += used;
-	rest->len -= used;
-	return part;
-}
-
-/* The number of entries that need a value; fills in the values that the rule has. */
-static u32 entries_of(const struct rule *rule, struct request_descriptor *ret)
-{
-	struct bytes path = { rule->path, strlen(rule->path) };
-	u32 open = 0;
-
-	while (path.len && ret->count < REQUEST_ENTRIES_MAX) {
-		struct request_entry *entry = &ret->entry[ret->count++];
-		struct bytes text = cut(&path, '/');
-
-		entry->key = cut(&text, '=');
-		entry->value = text;
-		if (text.len && !memchr(text.at, '*', text.len))
-			continue;
-		entry->value.at = NULL;
-		open++;
-	}
-	return open;
-}
-
-/* Of the default rule: "user=bob,path=/x", the entries of a descriptor that matches no other. */
-static int entries_of_default(struct bytes value, struct request_descriptor *ret)
-{
-	while (value.len && ret->count < REQUEST_ENTRIES_MAX) {
-		struct bytes text = cut(&value, ',');
-
-		ret->entry[ret->count].key = cut(&text, '=');
-		ret->entry[ret->count++].value = text;
-	}
-	return value.len || !ret->count ? -ENOENT : 0;
-}
-
-/* Fills in the values that the rule does not have. */
-static int entries_of_value(const struct rule *rule, struct bytes value,
-			    struct request_descriptor *ret)
-{
-	u32 open = entries_of(rule, ret);
-
-	/* A value in the path that contains a slash. */
-	if (ret->count != rule->depth)
-		return -ENOENT;
-	if (open && !value.at)
-		return -EINVAL;
-	for (u32 i = 0; i < ret->count; i++) {
-		if (ret->entry[i].value.at)
-			continue;
-		ret->entry[i].value = --open ? cut(&value, ',') : value;
-	}
-	return 0;
-}
-
-/* *descriptor stays as long as *ret, which points into it. */
-static int match_value(const struct ruleset *rules, const struct rule *rule, struct bytes value,
-		       struct request_descriptor *descriptor, struct rule_match *ret)
-{
-	bool one_count = rule->place == RULE_OF_DOMAIN || (rule->place == RULE_DEFAULT && rule->share);
-	int err;
-
-	*ret = (struct rule_match){ .rule = rule };
-	if (one_count)
-		return 0;
-	if (rule->place == RULE_DEFAULT)
-		err = value.at ? entries_of_default(value, descriptor) : -EINVAL;
-	else
-		err = entries_of_value(rule, value, descriptor);
-	if (err)
-		return err;
-	ruleset_match(rules, (struct bytes){ rule->domain, strlen(rule->domain) }, descriptor,
-		      ret);
-	return ret->rule == rule ? 0 : -ENOENT;
-}
+#include "request/rules/rule_values.h"
 
 static int begin(const struct ledger *ledger, const struct ruleset *rules, const struct rule *rule,
 		 struct bytes value, const struct request *request, struct sl_now now,
 		 struct decision **ret)
 {
-	struct request_descriptor descriptor = { .count = 0 };
+	struct rule_values values;
 	struct rule_match match;
 	struct decision *d;
-	int err = match_value(rules, rule, value, &descriptor, &match);
+	int err = rule_values_match(rules, rule, value, &values, &match, NULL);
 
-	if (err)
-		return err;
-	*ret = d = decision_begin(ledger, request, now);
-	decide_collect_one(d, rule, &match);
-	store_begin(d->counters, &d->locks, d->ref, d->ref_count);
-	return 0;
+	if (!err) {
+		*ret = d = decision_begin(ledger, request, now);
+		decide_collect_one(d, rule, &match);
+		store_begin(d->counters, &d->locks, d->ref, d->ref_count);
+	}
+	rule_values_free(&values);
+	return err;
 }
 
 int decide_looks(const struct ledger *ledger, const struct ruleset *rules,

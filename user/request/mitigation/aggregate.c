@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "request/rules/override_value.h"
+#include "request/rules/rule_values.h"
 
 #define RING_NOTES 4096			/* a power of two */
 #define RING_SAMPLES (RING_NOTES / 4 * 3)	/* the rest is kept for users and refusals */
@@ -184,7 +185,7 @@ static u64 who_is(const struct aggregate *aggregate, const struct rule *rule,
 	for (u32 i = 0; i < descriptor->count; i++) {
 		if (rule->place == RULE_DEFAULT)
 			add_bytes(&sip, descriptor->entry[i].key);
-		add_bytes(&sip, descriptor->entry[i].value);
+		add_bytes(&sip, rule_value_counted(rule, descriptor, i));
 	}
 	hash = sl_sip_finish(&sip);
 	return hash ? hash : 1;
@@ -244,15 +245,23 @@ static bool refuses(const struct response_status *status)
 	return status->over && !status->shadow && status->rule;
 }
 
-/* Thousandths of requests/s, of the smallest limit that applies to a value. */
-static u32 smallest_rate(const struct rule *rule, struct bytes value)
+/* Thousandths of requests/s, of the smallest limit that applies to the values. */
+static u32 smallest_rate(const struct rule *rule, const struct request_descriptor *descriptor)
 {
-	const struct override_limits *own = override_value_find(rule, value);
-	const struct rule_limit *limit = own ? own->limit : rule->limit;
-	u32 count = own ? own->limit_count : rule->limit_count;
+	struct bytes value[REQUEST_ENTRIES_MAX];
+	const struct rule_limit *limit = rule->limit;
+	const struct override_limits *own;
+	u32 count = rule->limit_count;
 	double least = 0;
 	bool any = false;
 
+	for (u32 i = 0; i < descriptor->count; i++)
+		value[i] = descriptor->entry[i].value;
+	own = override_value_find(rule, value);
+	if (own) {
+		limit = own->limit;
+		count = own->limit_count;
+	}
 	for (u32 i = 0; i < count; i++) {
 		const struct rate *rate = &limit[i].terms.rates.rate[0];
 		double mrps = (double)rate->count * 1e12 / (double)rate->period_ns;
@@ -265,31 +274,13 @@ static u32 smallest_rate(const struct rule *rule, struct bytes value)
 	return least > 4e9 ? 4000000000U : (u32)least;
 }
 
-/* The values of all entries, separated by commas; returns their length, of which `size` are written. */
-static size_t join_values(const struct request_descriptor *descriptor, char *buf, size_t size)
-{
-	size_t length = 0;
-
-	for (u32 i = 0; i < descriptor->count; i++) {
-		struct bytes value = descriptor->entry[i].value;
-
-		if (i && length < size)
-			buf[length] = ',';
-		length += i > 0;
-		if (value.len && length < size)
-			memcpy(buf + length, value.at, value.len < size - length ? value.len : size - length);
-		length += value.len;
-	}
-	return length;
-}
-
 static void note_value(struct aggregate *aggregate, u32 worker, struct ring_note note,
 		       const struct request_descriptor *descriptor, const struct rule *rule)
 {
 	note.who = who_is(aggregate, rule, descriptor);
 	note.rule_id = rule->id;
 	note.number = rule->index;
-	note.value_len = (u32)join_values(descriptor, note.value, sizeof(note.value));
+	note.value_len = (u32)rule_values_write(rule, descriptor, note.value, sizeof(note.value));
 	put(aggregate, worker, &note);
 }
 
@@ -333,7 +324,7 @@ static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note 
 		return false;
 	note.who = who_is(aggregate, status->rule, descriptor);
 	note.number = note.allowed ?
-			      smallest_rate(status->rule, descriptor->entry[descriptor->count - 1].value) : 0;
+			      smallest_rate(status->rule, descriptor) : 0;
 	for (u32 i = 0; i < response->count && !note.allowed && !note.own_refusal; i++)
 		note.own_refusal = refuses(&response->status[i]) &&
 				   has_entries(&request->descriptor[i], descriptor);

@@ -19,7 +19,7 @@ static u32 find_own(const struct rule *rule, const struct override_index *index,
 	struct override_key key;
 	u32 number;
 
-	if (override_key_read(rule, (struct bytes){ value, strlen(value) }, &key) ||
+	if (override_key_read(rule, (struct bytes){ value, strlen(value) }, &key, NULL) ||
 	    !override_table_find(index->own, key.hash, &number))
 		return ~0U;
 	return number;
@@ -54,7 +54,7 @@ static int forget_own(const struct rule *rule, struct override_index *index, con
 		const char *text = index->own_list[i].value;
 		struct override_key key;
 
-		if (override_key_read(rule, (struct bytes){ text, strlen(text) }, &key) ||
+		if (override_key_read(rule, (struct bytes){ text, strlen(text) }, &key, NULL) ||
 		    override_table_add(index->own, &key, i))
 			return -ENOMEM;
 	}

@@ -105,7 +105,7 @@ static int is_line_of(void *arg, struct bytes value, int line, size_t column)
 	const struct rule *rule = &f->m.draft->rule;
 	struct override_key key;
 
-	return !override_key_read(rule, value, &key) && key.hash == f->key.hash ? line : 0;
+	return !override_key_read(rule, value, &key, NULL) && key.hash == f->key.hash ? line : 0;
 }
 
 /* The line where a value with this hash comes first: for the error about the second. */
@@ -130,11 +130,11 @@ static int read_value(void *arg, struct bytes value, int line, size_t column)
 {
 	struct file_making *f = arg;
 	const struct rule *rule = &f->m.draft->rule;
-	const char *reason = override_key_read(rule, value, &f->key);
+	struct sl_err why;
 	u32 known;
 
-	if (reason)
-		return override_line_fail(&f->lines, line, column, "found %s", reason);
+	if (override_key_read(rule, value, &f->key, &why))
+		return override_line_fail(&f->lines, line, column, "%s", why.message);
 	if (override_table_find(f->m.table, f->key.hash, &known))
 		return override_line_fail(&f->lines, line, 0, "found a value again, first in line "
 					  "%d; accepted: each value once", first_line(f));
@@ -289,7 +289,7 @@ static bool is_in_overrides_file(const struct rule *rule, const char *value)
 	struct override_key key;
 	u32 known;
 
-	return !override_key_read(rule, (struct bytes){ value, strlen(value) }, &key) &&
+	return !override_key_read(rule, (struct bytes){ value, strlen(value) }, &key, NULL) &&
 	       override_table_find(rule->overrides->file, key.hash, &known);
 }
 

@@ -256,11 +256,11 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 	const struct yaml_node *at = own->value_at;
 	struct override_own *place;
 	struct override_key key;
-	const char *reason = override_key_read(&m->draft->rule, own->value, &key);
+	struct sl_err why;
 	u32 known;
 
-	if (reason)
-		return read_fail(m->r, at, EINVAL, "found %s", reason);
+	if (override_key_read(&m->draft->rule, own->value, &key, &why))
+		return read_fail(m->r, at, EINVAL, "%s", why.message);
 	if (override_table_find(m->table, key.hash, &known)) {
 		if (!making->live)
 			return read_fail(m->r, at, EINVAL, "found %s again, first in line %d; "

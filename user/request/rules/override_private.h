@@ -43,7 +43,10 @@ struct override_index {
 	u64 rule_hash;			/* of what they depend on: limits and groups of the rule */
 };
 
-/* What a value is looked up by: an address, if the rule groups them, by its group; a network as it is. */
+/*
+ * What values are looked up by, of the entries without one of the rule's own: an address, if the rule groups
+ * them, by its group; a network as it is.
+ */
 struct override_key {
 	u64 hash;
 	bool is_net;			/* wider than the rule's groups: each in it has the limits */
@@ -51,10 +54,10 @@ struct override_key {
 };
 
 /*
- * The key of a value as it is written in a file or a command, or the reason why it is invalid: a network
- * within a group.
+ * The key of a text of rule_values.h, as it is in a file or a command. -EINVAL: it is none, or a network within a
+ * group, or one beside other values; `err` (may be NULL) then has what was found and what is accepted. -ENOMEM.
  */
-const char *override_key_read(const struct rule *rule, struct bytes value, struct override_key *ret);
+int override_key_read(const struct rule *rule, struct bytes text, struct override_key *ret, struct sl_err *err);
 /* Whether the table has it, and its number. */
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret);
 int override_table_add(struct override_table *table, const struct override_key *key, u32 number);

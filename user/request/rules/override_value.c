@@ -11,6 +11,7 @@
 #include "lib/publish.h"
 #include "request/rules/override_private.h"
 #include "request/rules/request_text.h"
+#include "request/rules/rule_values.h"
 
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret)
 {
@@ -124,34 +125,104 @@ static u64 hash_net(struct sl_addr addr, u8 family, u8 len)
 	return hash_bytes(hash_seed(), (u64)len << 8 | 2, &group, sizeof(group));
 }
 
-const char *override_key_read(const struct rule *rule, struct bytes value, struct override_key *ret)
+static u64 hash_text(struct bytes value)
+{
+	return hash_bytes(hash_seed(), 1, value.at, value.len);
+}
+
+/* The number of entries without a value of the rule's own; *ret_first is the first of them. */
+static u32 open_entries(const struct rule *rule, u32 *ret_first)
+{
+	u32 open = 0;
+
+	for (u32 i = rule->depth; i-- > 0;)
+		if (!rule->entry[i].fixed) {
+			*ret_first = i;
+			open++;
+		}
+	return open;
+}
+
+/* Of several values, or none. */
+static u64 hash_values(const struct rule *rule, const struct bytes *value)
+{
+	struct sl_addr addr;
+	u64 hash = 3;
+	u8 family;
+
+	for (u32 i = 0; i < rule->depth; i++) {
+		u64 one;
+
+		if (rule->entry[i].fixed)
+			continue;
+		one = value_address(value[i], &addr, &family) && groups_family(rule, family) ?
+			      hash_net(addr, family, rule->prefix.len[family][0]) : hash_text(value[i]);
+		hash = hash_bytes(hash_seed(), hash, &one, sizeof(one));
+	}
+	return hash;
+}
+
+static int read_one(const struct rule *rule, struct bytes value, struct override_key *ret, struct sl_err *err)
 {
 	const char *reason = NULL;
 	struct sl_prefix net;
 	int rc;
 
 	if (!value.len)
-		return "an empty value; accepted: 1 byte or more";
-	if (value.len > REQUEST_VALUE_MAX)
-		return "a value of more than 65536 bytes";
+		return sl_err_set(err, EINVAL, "found an empty value; accepted: 1 byte or more");
 	rc = value_network(value, &net, &reason);
 	if (rc == -EINVAL)
-		return reason;
+		return sl_err_set(err, EINVAL, "found %s", reason);
 	if (rc || !groups_family(rule, net.family)) {
-		*ret = (struct override_key){ .hash = hash_bytes(hash_seed(), 1, value.at, value.len) };
-		return NULL;
+		*ret = (struct override_key){ .hash = hash_text(value) };
+		return 0;
 	}
 	if (net.len > rule->prefix.len[net.family][0]) {
 		if (net.len != (net.family == SL_V4 ? 32 : 128))
-			return "a network that is narrower than the rule's first prefix, by which addresses are "
-			       "grouped; accepted: an address, or a network of that length or wider";
+			return sl_err_set(err, EINVAL, "found a network that is narrower than the rule's first "
+					  "prefix, by which addresses are grouped; accepted: an address, or a network "
+					  "of that length or wider");
 		net.len = rule->prefix.len[net.family][0];
 	}
 	*ret = (struct override_key){
 		.hash = hash_net(net.addr, net.family, net.len), .family = net.family, .len = net.len,
 		.is_net = net.len < rule->prefix.len[net.family][0],
 	};
-	return NULL;
+	return 0;
+}
+
+/* A network would have to be tried at each length together with all other values. */
+static int read_several(const struct rule *rule, const struct bytes *value, struct override_key *ret,
+			struct sl_err *err)
+{
+	const char *reason;
+	struct sl_prefix net;
+
+	for (u32 i = 0; i < rule->depth; i++)
+		if (!rule->entry[i].fixed && memchr(value[i].at, '/', value[i].len) &&
+		    !value_network(value[i], &net, &reason) && groups_family(rule, net.family))
+			return sl_err_set(err, EINVAL, "found a network beside other values; accepted: an address");
+	*ret = (struct override_key){ .hash = hash_values(rule, value) };
+	return 0;
+}
+
+int override_key_read(const struct rule *rule, struct bytes text, struct override_key *ret, struct sl_err *err)
+{
+	struct bytes value[REQUEST_ENTRIES_MAX];
+	struct rule_values values;
+	u32 first = 0;
+	int rc;
+
+	if (rule->place != RULE_OF_DESCRIPTOR)
+		return sl_err_set(err, EINVAL, "found limits of one value; accepted: those of a rule with a key");
+	rc = rule_values_read(rule, text, &values, err);
+	for (u32 i = 0; !rc && i < rule->depth; i++)
+		value[i] = values.descriptor.entry[i].value;
+	if (!rc)
+		rc = open_entries(rule, &first) == 1 ? read_one(rule, value[first], ret, err) :
+						       read_several(rule, value, ret, err);
+	rule_values_free(&values);
+	return rc;
 }
 
 /* Live ones and those of the rule file precede those of the overrides_file. */
@@ -181,18 +252,23 @@ static int next_length(const struct override_index *index, u8 family, int len)
 			      net_lengths_longest(&index->file->nets, family, len) : -1);
 }
 
-const struct override_limits *override_value_find(const struct rule *rule, struct bytes value)
+const struct override_limits *override_value_find(const struct rule *rule, const struct bytes *value)
 {
 	const struct override_index *index = publish_get(&rule->overrides);
 	const struct override_limits *limits = NULL;
 	struct sl_addr addr;
+	u32 first = 0;
 	int len;
 	u8 family;
 
 	if (!index)
 		return NULL;
-	if (!value_address(value, &addr, &family) || !groups_family(rule, family)) {
-		find_limits(index, hash_bytes(hash_seed(), 1, value.at, value.len), &limits);
+	if (open_entries(rule, &first) != 1) {
+		find_limits(index, hash_values(rule, value), &limits);
+		return limits;
+	}
+	if (!value_address(value[first], &addr, &family) || !groups_family(rule, family)) {
+		find_limits(index, hash_text(value[first]), &limits);
 		return limits;
 	}
 	for (len = rule->prefix.len[family][0]; len >= 0; len = next_length(index, family, len - 1))
@@ -202,20 +278,24 @@ const struct override_limits *override_value_find(const struct rule *rule, struc
 }
 
 void override_value_where(const struct rule *rule, struct bytes value, bool *ret_in_file,
-			  bool *ret_live)
+			  bool *ret_live, bool *ret_other_text)
 {
 	const struct override_index *index = rule->overrides;
+	const struct override_own *own;
 	struct override_key key;
 	u32 number;
 
-	*ret_in_file = *ret_live = false;
-	if (!index || override_key_read(rule, value, &key))
+	*ret_in_file = *ret_live = *ret_other_text = false;
+	if (!index || override_key_read(rule, value, &key, NULL))
 		return;
 	*ret_in_file = override_table_find(index->file, key.hash, &number);
 	if (!override_table_find(index->own, key.hash, &number))
 		return;
-	*ret_in_file |= index->own_list[number].in_file;
-	*ret_live = index->own_list[number].live;
+	own = &index->own_list[number];
+	*ret_in_file |= own->in_file;
+	*ret_live = own->live;
+	*ret_other_text = own->other_text || strlen(own->value) != value.len ||
+			  memcmp(own->value, value.at, value.len);
 }
 
 u64 override_values(const struct rule *rule)
@@ -227,7 +307,7 @@ u64 override_values(const struct rule *rule)
 
 	for (u32 i = 0; index && i < index->own_count; i++) {
 		const struct override_own *own = &index->own_list[i];
-		bool hides = !override_key_read(rule, (struct bytes){ own->value, strlen(own->value) }, &key) &&
+		bool hides = !override_key_read(rule, (struct bytes){ own->value, strlen(own->value) }, &key, NULL) &&
 			     override_table_find(index->file, key.hash, &number);
 
 		if (own->limits)

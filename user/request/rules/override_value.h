@@ -25,15 +25,18 @@ struct override_limits {
 };
 
 /*
- * The limits of a value of the rule's last entry, as the client sent it; NULL: the rule's own
- * apply. An address is looked up by its group (rule->prefix, the finest), then by the networks that it is in,
- * the smallest first.
+ * The limits of the values of the rule's entries (`depth` of them), as the client sent them; NULL: the
+ * rule's own apply. An address is looked up by its group (rule->prefix, the finest), then, where no other
+ * entry has values of its own, by the networks that it is in, the smallest first.
  */
-const struct override_limits *override_value_find(const struct rule *rule, struct bytes value);
+const struct override_limits *override_value_find(const struct rule *rule, const struct bytes *value);
 
-/* Whether the files have any for a value, and whether there is a live change. */
+/*
+ * Whether the files have any for a value (rule_values.h), whether there is a live change, and whether one of
+ * these names it by another text.
+ */
 void override_value_where(const struct rule *rule, struct bytes value, bool *ret_in_file,
-			  bool *ret_live);
+			  bool *ret_live, bool *ret_other_text);
 
 /* How many values have limits of their own. */
 u64 override_values(const struct rule *rule);

@@ -65,6 +65,12 @@ enum rule_place {
 	RULE_PLACE_COUNT,
 };
 
+/* An entry of the requests that a rule is for. */
+struct rule_entry {
+	const char *key;
+	const char *fixed;		/* the value that they have, or share; NULL: each is counted by its own */
+};
+
 struct override_index;			/* override_value.h: override_value_find() */
 
 struct rule {
@@ -77,6 +83,7 @@ struct rule {
 	u64 id;				/* of domain and path: stable over reloads and restarts */
 	u32 metric;			/* its series (metrics of decisions): kept over reloads */
 	u32 depth;			/* entries that it matches */
+	const struct rule_entry *entry;	/* `depth` of them */
 	const char *key, *value;	/* of the last of them; value NULL: any */
 	bool share;			/* share_threshold: all values of a pattern as one */
 	enum rule_place place;
@@ -98,7 +105,7 @@ struct rule {
 	 * `prefix: none`.
 	 */
 	struct prefix_hierarchy prefix;
-	struct override_index *overrides;	/* by the last entry's value; NULL: none */
+	struct override_index *overrides;	/* by the values of its entries; NULL: none */
 	struct rule_source *source;	/* rule_private.h: what a live change starts from */
 	enum priority priority;
 	bool has_priority;

@@ -10,6 +10,7 @@
  *     rule_edit.c    live changes; rule_save.c        rule_cluster.c scope, consistency
  *     rule_live.c    the same of a rule in force
  *     override_value.c, override_load.c   limits of one value's own
+ *     rule_values.c  the values of a rule as one text
  */
 #ifndef SLUICE_HTTP_RULE_PRIVATE_H
 #define SLUICE_HTTP_RULE_PRIVATE_H
@@ -192,6 +193,7 @@ struct build {
 	u32 depth;
 	enum rule_place place;
 	u32 value_to_metric;		/* of those above it */
+	u32 shared;			/* bit i: of entry i, share_threshold */
 	const char *domain;
 	struct match_node *above;
 };

@@ -113,11 +113,9 @@ static int add_rule(struct draft *draft, struct rule **at)
 	rule->domain = b->domain;
 	rule->file = b->file;
 	rule->line = draft->map->line;
-	rule->depth = b->depth;
 	rule->key = draft->key.at ? b->entry[b->depth - 1].key.at : NULL;
 	rule->value = draft->value.at ? b->entry[b->depth - 1].value.at : NULL;
 	rule->share = draft->share;
-	rule->place = b->place;
 	rule->id = rule_id(b);
 	rule->value_to_metric = metric_values(draft);
 	rule->index = set->rule_count;
@@ -182,6 +180,17 @@ static int read_entry(struct draft *draft)
 	return rc;
 }
 
+static int note_entry(struct build *b, const struct draft *draft)
+{
+	struct request_entry *entry = &b->entry[b->depth - 1];
+
+	*entry = (struct request_entry){ draft->key, draft->value };
+	entry->key.at = arena_text(build_arena(b), draft->key.at, draft->key.len);
+	if (draft->value.at)
+		entry->value.at = arena_text(build_arena(b), draft->value.at, draft->value.len);
+	return entry->key.at && !entry->value.at == !draft->value.at ? 0 : -ENOMEM;
+}
+
 static int name_draft(struct draft *draft, char *words, size_t size)
 {
 	struct build *b = draft->b;
@@ -198,6 +207,8 @@ static int name_draft(struct draft *draft, char *words, size_t size)
 	rc = check_duplicate(b, draft);
 	if (rc)
 		return rc;
+	if (note_entry(b, draft))
+		return read_no_memory(&b->r);
 	rc = path_add(b, draft->key.at, draft->value.at);
 	if (rc == -E2BIG)
 		return read_fail(&b->r, draft->map, EINVAL, "found keys and values of more than %zu "
@@ -211,22 +222,15 @@ static int name_draft(struct draft *draft, char *words, size_t size)
 static int add_descriptor(struct draft *draft, struct match_node **ret)
 {
 	struct build *b = draft->b;
-	struct bytes key = draft->key, value = draft->value;
-	int rc;
+	struct bytes key = b->entry[b->depth - 1].key, value = b->entry[b->depth - 1].value;
+	int rc = match_add(b->set, b->above, key, value, ret);
 
-	key.at = arena_text(build_arena(b), key.at, key.len);
-	if (value.at)
-		value.at = arena_text(build_arena(b), value.at, value.len);
-	if (!key.at || (draft->value.at && !value.at))
-		return read_no_memory(&b->r);
-	rc = match_add(b->set, b->above, key, value, ret);
 	if (rc == -EEXIST)
 		return read_fail(&b->r, draft->map, EINVAL, "found another spelling of a network that is a "
 				 "value here already: %s; accepted: each once", value.at);
 	if (rc)
 		return read_no_memory(&b->r);
 	(*ret)->share = draft->share;
-	b->entry[b->depth - 1] = (struct request_entry){ key, value };
 	return 0;
 }
 
@@ -257,12 +261,33 @@ int check_draft(struct build *b, struct draft *draft)
 	return rc;
 }
 
+/* What the rule is for. 0 or -ENOMEM. */
+static int set_entries(struct build *b, struct draft *draft)
+{
+	struct rule_entry *entry = arena_alloc(build_arena(b), b->depth * sizeof(*entry));
+
+	if (!entry)
+		return -ENOMEM;
+	draft->rule.place = b->place;
+	draft->rule.depth = b->depth;
+	draft->rule.entry = entry;
+	if (b->depth)
+		b->shared = (b->shared & ((1U << (b->depth - 1)) - 1)) | (u32)draft->share << (b->depth - 1);
+	for (u32 i = 0; i < b->depth; i++) {
+		struct bytes value = b->entry[i].value;
+		bool open = !value.at || (match_is_pattern(value) && !(b->shared >> i & 1));
+
+		entry[i] = (struct rule_entry){ b->entry[i].key.at, open ? NULL : value.at };
+	}
+	return 0;
+}
+
 /* Checks a draft whose keys were read, and makes its rule. */
 static int finish_draft(struct build *b, struct draft *draft, struct match_node **ret_node)
 {
 	bool limited = draft->rule.limit_count, unlimited = draft->rule.unlimited;
 	struct rule **at = NULL;
-	int rc = check_draft(b, draft);
+	int rc = set_entries(b, draft) ? read_no_memory(&b->r) : check_draft(b, draft);
 
 	if (!rc && !limited)
 		refuse_edits(b, true, unlimited ? "the rule is unlimited" : "the rule has no limit");

@@ -118,11 +118,11 @@ TEST(test_overrides)
 	const struct rule *rule = rule_of(set, "api/a");
 	const struct override_limits *own;
 
-	own = override_value_find(rule, (struct bytes){ "x", 1 });
+	own = override_value_find(rule, &(struct bytes){ "x", 1 });
 	assert_int_equal(own->limit_count, 2);
 	assert_false(own->limit[0].terms.cluster);
 	assert_true(own->limit[1].terms.cluster);
-	own = override_value_find(rule, (struct bytes){ "y", 1 });
+	own = override_value_find(rule, &(struct bytes){ "y", 1 });
 	assert_true(own->limit[0].terms.cluster);
 	assert_written(rule);
 	ruleset_free(set);

@@ -43,7 +43,7 @@ static int setup(void **state)
 static u64 own_count(const struct ruleset *set, const char *value)
 {
 	const struct override_limits *limits = override_value_find(
-		ruleset_find(set, "api/user"), (struct bytes){ value, strlen(value) });
+		ruleset_find(set, "api/user"), &(struct bytes){ value, strlen(value) });
 
 	if (!limits)
 		return 0;

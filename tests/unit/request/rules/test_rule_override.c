@@ -18,7 +18,7 @@ static const struct override_limits *own(const struct ruleset *set, const char *
 	const struct rule *found = ruleset_find(set, rule);
 
 	assert_non_null(found);
-	return override_value_find(found, (struct bytes){ value, strlen(value) });
+	return override_value_find(found, &(struct bytes){ value, strlen(value) });
 }
 
 static void assert_own(const struct ruleset *set, const char *value, u64 count, u64 seconds)

@@ -103,7 +103,7 @@ static void put_rule(FILE *out, int number)
 		return;
 	}
 	fprintf(out, "%s  - key: k%d%s\n", RNG_ANY("", "\n", "  # next\n", "\n  # a\n  # b\n"), number,
-		RNG_ANY("", "\n    value: v   # one"));
+		RNG_ANY("", "\n    value: '*'   # one"));
 	fprintf(out, "    %s\n", RNG_ANY("rate_limit: {unit: MINUTE, requests_per_unit: 0x10}  # old",
 				    "limits: 2K requests/m", "limits:\n      - 2K requests/m # at once\n"
 				    "      - {rate: 30K requests/h, algorithm: 'token-bucket', burst: 1K}"));

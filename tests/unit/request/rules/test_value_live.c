@@ -49,14 +49,14 @@ static struct bytes bytes_of(const char *text)
 static void check_same(const struct ruleset *a, const struct ruleset *b, const char *rule, const char *value)
 {
 	const struct rule *one = ruleset_find(a, rule), *other = ruleset_find(b, rule);
-	const struct override_limits *x = override_value_find(one, bytes_of(value));
-	const struct override_limits *y = override_value_find(other, bytes_of(value));
-	bool in_file[2], live[2];
+	const struct override_limits *x = override_value_find(one, &(struct bytes){ value, strlen(value) });
+	const struct override_limits *y = override_value_find(other, &(struct bytes){ value, strlen(value) });
+	bool in_file[2], live[2], other_text;
 
 	if (!x != !y)
 		fail_msg("%s: limits in one only", value);
-	override_value_where(one, bytes_of(value), &in_file[0], &live[0]);
-	override_value_where(other, bytes_of(value), &in_file[1], &live[1]);
+	override_value_where(one, bytes_of(value), &in_file[0], &live[0], &other_text);
+	override_value_where(other, bytes_of(value), &in_file[1], &live[1], &other_text);
 	assert_int_equal(in_file[0], in_file[1]);
 	assert_int_equal(live[0], live[1]);
 	assert_int_equal(override_values(one), override_values(other));
@@ -100,7 +100,7 @@ static bool change(struct ruleset **set, struct rule_edit *edit, size_t *count, 
 		.value = rng_text(values, VALUES),
 	};
 	const struct rule *rule = ruleset_find(*set, one.rule);
-	bool in_file = false, live = false, forget, made;
+	bool in_file = false, live = false, other_text, forget, made;
 	struct override_index *old = NULL;
 	struct ruleset *whole;
 	size_t now;
@@ -111,7 +111,7 @@ static bool change(struct ruleset **set, struct rule_edit *edit, size_t *count, 
 		one.pair_count = 1 + !strncmp(pair[0], "rate", 4) * rng_below(2);
 	}
 	if (rule)
-		override_value_where(rule, bytes_of(one.value), &in_file, &live);
+		override_value_where(rule, bytes_of(one.value), &in_file, &live, &other_text);
 	forget = one.what == EDIT_UNSET && !in_file && live;
 	memcpy(all, edit, *count * sizeof(*edit));
 	now = put_edit(all, *count, &one, forget);
@@ -159,7 +159,7 @@ TEST_WITH(test_readers, setup, temp_dir_drop)
 {
 	struct ruleset *set = rules_edited(temp_dir, NULL, 0);
 	const struct rule *rule = ruleset_find(set, RULE);
-	const struct override_limits *was = override_value_find(rule, bytes_of("acme"));
+	const struct override_limits *was = override_value_find(rule, &(struct bytes){ "acme", strlen("acme") });
 	const struct override_index *plain = ruleset_find(set, "api/plain")->overrides;
 	struct rule_edit one = { .what = EDIT_BLOCK, .rule = RULE, .value = "acme" };
 	struct override_index *old;
@@ -167,12 +167,12 @@ TEST_WITH(test_readers, setup, temp_dir_drop)
 
 	assert_int_equal(ruleset_edit_value(set, &one, false, &old), 0);
 	assert_int_equal(was->limit[0].terms.rates.rate[0].count, 1000);
-	assert_true(override_value_find(rule, bytes_of("acme"))->limit[0].none);
+	assert_true(override_value_find(rule, &(struct bytes){ "acme", strlen("acme") })->limit[0].none);
 	assert_ptr_equal(ruleset_find(set, RULE), rule);
 	assert_ptr_equal(ruleset_find(set, "api/plain")->overrides, plain);
 	assert_int_equal(set->generation, generation + 1);
 	override_index_free(old);
-	assert_int_equal(override_value_find(rule, bytes_of("corp"))->limit[0].terms.rates.rate[0].count, 70);
+	assert_int_equal(override_value_find(rule, &(struct bytes){ "corp", strlen("corp") })->limit[0].terms.rates.rate[0].count, 70);
 	ruleset_free(set);
 }
 
