@@ -284,6 +284,31 @@ check_is "saved" "$(grep -c "value: 'bob,/search'" "$RULES/api.yaml")" 1
 daemon_kill KILL
 daemon_run
 check_is "... as they were" "$(may eve /search) $(may bob /search) $(may al /search) $(may bob /img/1)" "200 429 200 429"
+# ---- spellings of one value
+
+http_rules spell <<'YAML'
+  - {key: path, value: '/foo*', share_threshold: true, limits: 1000 requests/d}
+  - {key: path, ignore: [case, trailing-slash, params], limits: 3 requests/d, values: plain}
+YAML
+spells() { ctl rule show spell/path > /dev/null 2>&1; }
+wait_for 10 spells || not_ok "rules of spellings"
+spelled() {
+	for path; do request -H "X-Sluice-Uri: $path" '/nginx/check?domain=spell&d=path'; echo; done | grep -c 204
+}
+mapfile -t spellings < <(for i in {1..10}; do printf '/page;%s\n/PaGe/;%s\n/pag%%45?%s\n/x;%s/..;/page\n' $i $i $i $i; done)
+check_is "40 spellings are one budget" "${#spellings[@]} $(spelled "${spellings[@]}")" "40 3"
+check_is "another path has its own" "$(spelled /other /Other/ /OTHER /other)" 3
+one_row() { [ "$(ctl user list --rule spell/path -o json | jq -r '[.users[].value] | sort | join(" ")')" = "/other /page" ]; }
+check_true "user list shows one of each" wait_for 10 one_row
+check_is "user show of any spelling" "$(ctl user show spell/path '/PAGE;x' -o json | jq '.limits[0].remaining')" 0
+ctl user exempt spell/path /PAGE/ > /dev/null
+check_is "a live change of one spelling is of all" "$(spelled /page /Page/ '/page;x')" 3
+check_is "withdrawn with another" "$(ctl user unset spell/path /Page > /dev/null; spelled /page)" 0
+ctl rule set spell/path ignore=case > /dev/null
+check_is "what is ignored changes live" "$(spelled /page /PAGE; spelled /PAGE/)" "0
+1"
+check_is "check notes that /foo* meets more than /foo" \
+	"$("$BIN/sluicectl" check "$CONFIG" | grep -c 'spell/path=/foo\*": .* as /foox; .* write /foo/\*\*')" 1
 
 # ---- every command of the documentation, as written there
 

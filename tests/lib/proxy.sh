@@ -92,6 +92,7 @@ proxy_rules() {
     descriptors:
       - key: path
         value: /search
+        ignore: [case, trailing-slash, params]
         limits: ['2 requests/d']
         algorithm: token-bucket
         burst: 2
@@ -185,14 +186,15 @@ proxy_left_alone() {
 	check_true "started again: refused as before" wait_for 5 refused
 }
 
-# The rule of a path holds for every spelling of the path.
+# The rule of a path holds for every spelling of the path, and for those that the application takes for it.
 proxy_paths() {
 	local port=$1 statuses= path
 
-	for path in /search '/%73earch?q=1' '//search' '/a/../search' '/./search?/' '/search'; do
+	for path in /search '/%73earch?q=1' '//search' '/a/../search' '/./search?/' '/search' /SEARCH /search/ \
+		'/search;x' '/a/..;x/Search%2f'; do
 		statuses="$statuses $(through "$port" "pat-$port" "$path")"
 	done
-	check_is "port $port: of /search 2 pass, in any spelling" "$statuses" " 200 200 429 429 429 429"
+	check_is "port $port: of /search 2 pass, in any spelling" "$statuses" " 200 200 429 429 429 429 429 429 429 429"
 	check_is "another path passes" "$(through "$port" "pat-$port" /find)" 200
 }
 

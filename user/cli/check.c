@@ -106,6 +106,19 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 		rule->path, bytes, log_bytes / bytes));
 }
 
+/* Notes that "/foo*" also meets "/foobar": its author may mean "/foo" and what is below it. */
+static void note_below(const struct rule *rule, json_t *notes)
+{
+	int len = rule->value ? (int)strlen(rule->value) - 1 : 0;
+
+	if (len < 2 || rule->value[0] != '/' || rule->value[len] != '*' || strchr("/*", rule->value[len - 1]))
+		return;
+	json_array_append_new(notes, json_sprintf(
+		"%s:%d: rule \"%s/%s\": the value meets all that begins with %.*s, as %.*sx; for %.*s and what is "
+		"below it write %.*s/**", rule->file, rule->line, rule->domain, rule->path, len, rule->value, len,
+		rule->value, len, rule->value, len, rule->value));
+}
+
 static void note_scope(const struct rule *rule, json_t *notes)
 {
 	for (u32 i = 0; i < rule->limit_count; i++) {
@@ -135,9 +148,11 @@ static int check_rules(const struct policy *policy, u32 *ret_rules, json_t *note
 	r = ruleset_load(http->rules_dir, NULL, &set, err);
 	if (r < 0)
 		return r;
-	for (u32 i = 0; i < set->rule_count; i++)
+	for (u32 i = 0; i < set->rule_count; i++) {
+		note_below(set->rule[i], notes);
 		for (u32 k = 0; k < set->rule[i]->limit_count; k++)
 			note_log(set->rule[i], &set->rule[i]->limit[k], http->log_bytes, notes);
+	}
 	for (u32 i = 0; i < set->rule_count && !policy->cluster; i++)
 		note_scope(set->rule[i], notes);
 	for (size_t i = 0; !r && i < http->budget.user_count; i++)
@@ -299,10 +314,11 @@ static json_t *groups_json(const struct rule *rule, const struct rule_match *mat
 	struct sl_prefix prefix;
 	char text[SL_PREFIX_TEXT];
 
+	struct bytes value = rule_value(rule, i, match->value[i]);
+
 	if (!value_address(match->value[i], &prefix.addr, &prefix.family) ||
 	    !rule->prefix.count[prefix.family]) {
-		json_array_append_new(list, json_pack("{s:s%, s:i}", "value", match->value[i].at,
-						      match->value[i].len, "scale", 1));
+		json_array_append_new(list, json_pack("{s:s%, s:i}", "value", value.at, value.len, "scale", 1));
 		return list;
 	}
 	for (u8 k = 0; k < rule->prefix.count[prefix.family]; k++) {

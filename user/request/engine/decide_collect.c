@@ -117,7 +117,7 @@ static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 				add_address(&l->sip, address[i].addr, address[i].family,
 					    rule->prefix.len[address[i].family][least_u32(level, last)]);
 			else
-				add_bytes(&l->sip, match->value[i]);
+				add_bytes(&l->sip, rule_value(rule, i, match->value[i]));
 		}
 		l->scale = any ? rule->prefix.scale[family][level] : 1;
 		l->prefix_len = any ? rule->prefix.len[family][level] : 0;

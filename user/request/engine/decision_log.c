@@ -155,15 +155,17 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	out_u64(out, status->remaining);
 	out_text(out, ",\"entries\":[");
 	for (u32 i = 0; descriptor && values != VALUES_LEFT_OUT && i < descriptor->count; i++) {
-		const struct request_entry *entry = &descriptor->entry[i];
+		struct bytes value = descriptor->entry[i].value;
 
+		if (status->rule)
+			value = rule_value(status->rule, i, value);
 		out_text(out, i ? ",[\"" : "[\"");
-		out_plain(out, entry->key);
+		out_plain(out, descriptor->entry[i].key);
 		out_text(out, "\",\"");
 		if (values == VALUES_PLAIN || (values == VALUES_BY_RULE && status->rule && status->rule->values_plain))
-			out_plain(out, entry->value);
+			out_plain(out, value);
 		else
-			out_hex(out, hash_bytes(log->seed, 0, entry->value.at, entry->value.len), 16);
+			out_hex(out, hash_bytes(log->seed, 0, value.at, value.len), 16);
 		out_text(out, "\"]");
 	}
 	out_text(out, "]}");

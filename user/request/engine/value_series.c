@@ -71,7 +71,7 @@ static void make_label(const struct rule *rule, const struct request_descriptor 
 		if (any)
 			label[len++] = '/';
 		any = true;
-		value = descriptor->entry[i].value;
+		value = rule_value(rule, i, descriptor->entry[i].value);
 		if (!rule->values_plain)
 			value = (struct bytes){ value_hash(value.at, value.len, hash), strlen(hash) };
 		len = add_value(label, len, value);

@@ -156,10 +156,12 @@ static u64 rule_hash(const struct draft *draft)
 	const struct rule *rule = &draft->rule;
 	const char *name = rule->name ? rule->name : draft->b->path;
 	u64 hash = override_hash_limits(draft->limit, rule->limit_count, false);
-	u64 words[] = { rule->consistency, rule->consistency_ns, rule->wait_ns, 0 };
+	u64 words[] = { rule->consistency, rule->consistency_ns, rule->wait_ns, 0, 0 };
 
 	for (u32 i = 0; i < rule->limit_count; i++)
 		words[3] |= (u64)draft->limit[i].mode << 8 * i;
+	for (u32 i = 0; i < rule->depth; i++)
+		words[4] |= (u64)rule->entry[i].ignore << 4 * i;
 	hash ^= override_hash_limits(&draft->defaults, 1, true);
 	hash = hash_bytes(hash_seed(), hash, words, sizeof(words));
 	hash = hash_bytes(hash_seed(), hash, name, strlen(name));

@@ -156,7 +156,8 @@ static u64 hash_values(const struct rule *rule, const struct bytes *value)
 		if (rule->entry[i].fixed)
 			continue;
 		one = value_address(value[i], &addr, &family) && groups_family(rule, family) ?
-			      hash_net(addr, family, rule->prefix.len[family][0]) : hash_text(value[i]);
+			      hash_net(addr, family, rule->prefix.len[family][0]) :
+			      hash_text(rule_value(rule, i, value[i]));
 		hash = hash_bytes(hash_seed(), hash, &one, sizeof(one));
 	}
 	return hash;
@@ -219,7 +220,7 @@ int override_key_read(const struct rule *rule, struct bytes text, struct overrid
 	for (u32 i = 0; !rc && i < rule->depth; i++)
 		value[i] = values.descriptor.entry[i].value;
 	if (!rc)
-		rc = open_entries(rule, &first) == 1 ? read_one(rule, value[first], ret, err) :
+		rc = open_entries(rule, &first) == 1 ? read_one(rule, rule_value(rule, first, value[first]), ret, err) :
 						       read_several(rule, value, ret, err);
 	rule_values_free(&values);
 	return rc;
@@ -268,7 +269,7 @@ const struct override_limits *override_value_find(const struct rule *rule, const
 		return limits;
 	}
 	if (!value_address(value[first], &addr, &family) || !groups_family(rule, family)) {
-		find_limits(index, hash_text(value[first]), &limits);
+		find_limits(index, hash_text(rule_value(rule, first, value[first])), &limits);
 		return limits;
 	}
 	for (len = rule->prefix.len[family][0]; len >= 0; len = next_length(index, family, len - 1))

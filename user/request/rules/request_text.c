@@ -192,6 +192,15 @@ static size_t drop_dots(const char *to, size_t len)
 	return len;
 }
 
+/* Appends a slash, but none after another. */
+static size_t begin_segment(char *to, size_t len)
+{
+	len = drop_dots(to, len);
+	if (!len || to[len - 1] != '/')
+		to[len++] = '/';
+	return len;
+}
+
 static bool ends_path(char c)
 {
 	return c == '?' || c == '#';
@@ -226,15 +235,37 @@ size_t request_path_normal(struct bytes uri, char *to)
 			c = hex_digit(uri.at[i + 1]) << 4 | hex_digit(uri.at[i + 2]);
 			i += 2;
 		}
-		if (c == '/') {
-			len = drop_dots(to, len);
-			if (len && to[len - 1] == '/')
-				continue;
-		}
-		to[len++] = c;
+		if (c == '/')
+			len = begin_segment(to, len);
+		else
+			to[len++] = c;
 	}
 	/* nginx's $request_uri of "GET http://host?a": a path that is left out is "/" (RFC 9110, 4.2.3). */
 	if (!is_empty && !i)
 		to[len++] = '/';
 	return drop_dots(to, len);
+}
+
+size_t value_fold(struct bytes value, u32 ignore, char *to)
+{
+	bool params = ignore & IGNORE_PARAMS;
+	size_t len = 0;
+
+	for (size_t i = 0; i < value.len; i++) {
+		char c = value.at[i];
+
+		if (params && c == ';')
+			while (i + 1 < value.len && value.at[i + 1] != '/')
+				i++;
+		else if (params && c == '/')
+			len = begin_segment(to, len);
+		else
+			to[len++] = (ignore & IGNORE_CASE) && c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+	}
+	/* "/b/..;x/a" is "/a" where parameters are removed first. */
+	if (params)
+		len = drop_dots(to, len);
+	while ((ignore & IGNORE_TRAILING_SLASH) && len > 1 && to[len - 1] == '/')
+		len--;
+	return len;
 }

@@ -38,6 +38,16 @@ int hex_digit(unsigned char c);
  */
 size_t request_path_normal(struct bytes uri, char *to);
 
+/* What does not distinguish two values of a rule; or-ed. `ignore` of a descriptor. */
+enum value_ignore {
+	IGNORE_CASE = 1,		/* of ASCII letters */
+	IGNORE_TRAILING_SLASH = 2,
+	IGNORE_PARAMS = 4,		/* ";..." of a path's segments, and the dots and slashes left then */
+	IGNORE_COMBINATIONS = 8,
+};
+/* Writes the value without what is ignored; never longer than before. Returns its length. */
+size_t value_fold(struct bytes value, u32 ignore, char *to);
+
 bool bytes_equal(struct bytes bytes, const char *text);
 
 #endif

@@ -69,6 +69,7 @@ enum rule_place {
 struct rule_entry {
 	const char *key;
 	const char *fixed;		/* the value that they have, or share; NULL: each is counted by its own */
+	u32 ignore;			/* enum value_ignore: what does not distinguish values */
 };
 
 struct override_index;			/* override_value.h: override_value_find() */
@@ -134,7 +135,7 @@ struct ruleset {
 struct rule_match {
 	const struct rule *rule;	/* NULL: none, and that is OK */
 	/*
-	 * Bytes that distinguish the rule's buckets: each entry's value, or of a wildcard with
+	 * Bytes that distinguish the rule's buckets, by rule_value(): each entry's value, or of a wildcard with
 	 * share_threshold its pattern. The domain and keys are in rule->id.
 	 */
 	struct bytes value[REQUEST_ENTRIES_MAX];
@@ -159,6 +160,12 @@ int ruleset_parse(const char *name, const char *text, size_t size, struct rulese
 int ruleset_load_path(const char *path, struct ruleset **ret, struct policy **ret_policy,
 		      struct sl_err *err);
 void ruleset_free(struct ruleset *set);		/* NULL is fine */
+
+/*
+ * The value of the i-th entry of a request as the rule compares, counts and shows it: without what it
+ * ignores. Then it is in a buffer of the thread, until the next call.
+ */
+struct bytes rule_value(const struct rule *rule, u32 i, struct bytes value);
 
 struct match_node;
 

@@ -32,6 +32,7 @@ void draft_of_rule(struct build *b, struct ruleset *set, const struct rule *rule
 	ret->rule.metadata = json_incref(rule->metadata);
 	ret->rule.overrides = NULL;
 	ret->share = rule->share;
+	ret->ignore = rule->depth ? rule->entry[rule->depth - 1].ignore : 0;
 	ret->value_to_metric = rule->depth && rule->value_to_metric >> (rule->depth - 1) & 1;
 	ret->given = source->given;
 	memcpy(ret->limit_given, source->limit_given, rule->limit_count * sizeof(u64));
@@ -57,7 +58,8 @@ static bool keeps_place(const struct draft *draft, const struct rule *rule)
 
 	if (!draft->rule.limit_count && (!draft->rule.unlimited || rule->overrides))
 		return false;
-	return draft->share == rule->share && draft->value_to_metric == value_to_metric;
+	return draft->share == rule->share && (!rule->depth || draft->ignore == rule->entry[rule->depth - 1].ignore) &&
+	       draft->value_to_metric == value_to_metric;
 }
 
 /* The rule of a draft that was checked, in place of `before`. */

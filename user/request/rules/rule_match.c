@@ -2,7 +2,8 @@
 /*
  * rule_match.c - finds the rule of a request's descriptor.
  *
- * Level by level, without backtracking: at each one the exact value comes first, then the smallest network
+ * Level by level, without backtracking: at each one the exact value comes first, then those that ignore
+ * something (a node's value is without it, and what is looked up, too), then the smallest network
  * that an address is in, then patterns in the order of the file, then the bare key; a limit counts only if
  * the request's descriptor ends at it. This is envoyproxy/ratelimit's documented order; but keys and values are distinct here
  * (there "a_b" may be key "a" with value "b", or a bare key: a client that chooses a value could
@@ -10,6 +11,8 @@
  *
  * A level costs one hash of its key if there are more than a few, and one of its value only if there are exact values and it
  * is no longer than the longest of them; patterns are tried one by one.
+ *
+ * over 500 lines: what is put into the trees, and what is looked up in them, have to agree in all kinds of values.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,16 +117,61 @@ static struct match_group *find_group(const struct match_trees *trees,
 	return group;
 }
 
-static struct match_node *find_value(const struct match_trees *trees,
-				     const struct match_group *group, struct bytes value)
+static struct match_node *find_value(const struct match_trees *trees, const struct match_group *group,
+				     struct bytes value, u32 ignore)
 {
-	u64 hash = hash_of(ABOVE_VALUE, group->id, value);
+	u64 hash = hash_of(ABOVE_VALUE | ignore << 4, group->id, value);
 	struct match_node *node;
 	u32 at = hash;
 
 	while ((node = index_next(&trees->index, hash, &at)))
-		if (node->group == group && same(node->value, value))
+		if (node->group == group && node->ignore == ignore && same(node->value, value))
 			break;
+	return node;
+}
+
+/*
+ * A value without what is ignored, then in a buffer of the thread, until the next call. Of one that is longer
+ * than any in a rule the beginning.
+ */
+static struct bytes fold(struct bytes value, u32 ignore)
+{
+	static __thread char text[REQUEST_VALUE_MAX];
+
+	if (!ignore)
+		return value;
+	if (value.len > sizeof(text))
+		value.len = sizeof(text);
+	return (struct bytes){ text, value_fold(value, ignore, text) };
+}
+
+struct bytes rule_value(const struct rule *rule, u32 i, struct bytes value)
+{
+	return fold(value, i < rule->depth ? rule->entry[i].ignore : 0);
+}
+
+struct bytes match_folded(struct arena *arena, struct bytes value, u32 ignore)
+{
+	char *text = arena_text(arena, value.at, value.len);
+
+	if (text)
+		text[value.len = value_fold(value, ignore, text)] = '\0';
+	return (struct bytes){ text, value.len };
+}
+
+/* An exact value, then those that ignore something. */
+static struct match_node *find_exact(const struct match_trees *trees, const struct match_group *group,
+				     struct bytes value)
+{
+	struct match_node *node = NULL;
+
+	for (u32 left = group->exact_ignores; left && !node; left &= left - 1) {
+		u32 ignore = __builtin_ctz(left);
+		struct bytes text = fold(value, ignore);
+
+		if (text.len <= group->value_max)
+			node = find_value(trees, group, text, ignore);
+	}
 	return node;
 }
 
@@ -275,7 +323,7 @@ static int add_group(struct ruleset *set, struct match_node *above, struct bytes
 }
 
 int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
-	      struct bytes value, struct match_node **ret)
+	      struct bytes value, u32 ignore, struct match_node **ret)
 {
 	struct match_trees *trees = &set->private->trees;
 	struct match_node *node = new_node(set);
@@ -286,9 +334,16 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 	int rc = 0;
 
 	*ret = node;
+
 	if (!node)
 		return -ENOMEM;
-	node->value = value;
+	if (value.at && ignore) {
+		value = match_folded(&set->private->arena, value, ignore);
+		if (!value.at)
+			return -ENOMEM;
+	}
+	node->value = glob.value = value;
+	node->ignore = ignore;
 	if (match_is_glob(key)) {
 		glob.key = key;
 		return add_glob(set, &above->glob, &above->glob_count, glob);
@@ -301,13 +356,15 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 	}
 	if (match_is_glob(value))
 		return add_glob(set, &group->glob, &group->glob_count, glob);
+	if (find_value(trees, group, value, ignore))
+		return -EEXIST;
 	node->group = group;
-	group->exact_count++;
+	group->exact_ignores |= 1U << ignore;
 	if (value.len > group->value_max)
 		group->value_max = value.len;
 	if (!value_network(value, &prefix, &reason))
 		rc = add_net(set, group, &prefix, node);
-	return rc ? rc : index_add(&trees->index, hash_of(ABOVE_VALUE, group->id, value), node);
+	return rc ? rc : index_add(&trees->index, hash_of(ABOVE_VALUE | ignore << 4, group->id, value), node);
 }
 
 /* ---- matching ---- */
@@ -316,7 +373,7 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
  * '*' matches any bytes, also none. Text between two of them is searched as early as possible,
  * which finds a match if there is one: the time is that of a few memmem().
  */
-static bool glob_matches(struct bytes pattern, struct bytes text)
+static bool stars_match(struct bytes pattern, struct bytes text)
 {
 	const char *star = memchr(pattern.at, '*', pattern.len), *next;
 	size_t len;
@@ -342,12 +399,24 @@ static bool glob_matches(struct bytes pattern, struct bytes text)
 	}
 }
 
+/* "/foo" and all below it, but not "/foobar", match "/foo" and this. */
+#define BELOW "/**"
+
+static bool glob_matches(struct bytes pattern, struct bytes text)
+{
+	size_t len = pattern.len - strlen(BELOW);
+
+	return stars_match(pattern, text) ||
+	       (pattern.len >= strlen(BELOW) && !memcmp(pattern.at + len, BELOW, strlen(BELOW)) &&
+		stars_match((struct bytes){ pattern.at, len }, text));
+}
+
 static const struct match_glob *find_glob(const struct match_glob *glob, u32 count,
 					  const struct request_entry *entry)
 {
 	for (const struct match_glob *end = glob + count; glob < end; glob++)
 		if ((!glob->key.at || glob_matches(glob->key, entry->key)) &&
-		    (!glob->value.at || glob_matches(glob->value, entry->value)))
+		    (!glob->value.at || glob_matches(glob->value, fold(entry->value, glob->node->ignore))))
 			return glob;
 	return NULL;
 }
@@ -363,8 +432,8 @@ static const struct match_node *next_node(const struct match_trees *trees,
 	if (!above->group_count && !above->glob_count)
 		return NULL;
 	group = find_group(trees, above, entry->key);
-	if (group && group->exact_count && entry->value.len <= group->value_max)
-		node = find_value(trees, group, entry->value);
+	if (group)
+		node = find_exact(trees, group, entry->value);
 	if (!node && group && group->nets.any)
 		node = find_net_of(trees, group, entry->value);
 	if (node)

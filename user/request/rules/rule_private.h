@@ -95,6 +95,7 @@ struct match_node {
 	struct match_group *group;	/* of a value's node: the group that has it */
 	struct bytes value;		/* of its descriptor; a pattern where it is a glob's */
 	bool share;			/* share_threshold */
+	u32 ignore;			/* enum value_ignore: `value` is without it */
 	u32 id;
 	struct match_group *groups;	/* keys below */
 	u32 group_count;
@@ -111,7 +112,7 @@ struct match_group {
 	struct match_node *bare;	/* any value; NULL: none */
 	struct match_glob *glob;	/* values with a '*', as written */
 	u32 glob_count;
-	u32 exact_count;
+	u32 exact_ignores;		/* bit i: there are exact values that ignore i */
 	struct net_lengths nets;	/* of the networks among its values */
 	size_t value_max;		/* the longest exact value: longer ones are not hashed */
 };
@@ -144,9 +145,14 @@ struct match_trees {
 int value_network(struct bytes value, struct sl_prefix *ret, const char **ret_reason);
 /* 0 with the domain's root, made where there was none; -ENOMEM. */
 int match_add_domain(struct ruleset *set, const char *domain, struct match_node **ret);
-/* A descriptor below a node; value at NULL: bare. The bytes must stay. -EEXIST: another value is the same network. */
+/*
+ * A descriptor below a node; value at NULL: bare. The bytes must stay. -EEXIST: another value is the same
+ * network, or the same without what is ignored.
+ */
 int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
-	      struct bytes value, struct match_node **ret);
+	      struct bytes value, u32 ignore, struct match_node **ret);
+/* A terminated copy without what is ignored (enum value_ignore); at NULL: out of memory. */
+struct bytes match_folded(struct arena *arena, struct bytes value, u32 ignore);
 /* Whether a value stands for several: there is a '*' in it, or it is a network. */
 bool match_is_pattern(struct bytes value);
 
@@ -194,6 +200,7 @@ struct build {
 	enum rule_place place;
 	u32 value_to_metric;		/* of those above it */
 	u32 shared;			/* bit i: of entry i, share_threshold */
+	u32 ignore[REQUEST_ENTRIES_MAX];	/* enum value_ignore, of each entry */
 	const char *domain;
 	struct match_node *above;
 };
@@ -206,6 +213,7 @@ struct draft {
 	u64 given;			/* keys, by the index of their row */
 	struct bytes key, value;	/* value at NULL: bare */
 	bool share;
+	u32 ignore;
 	bool value_to_metric;
 	struct rule_limit limit[RULE_LIMITS_MAX];
 	u64 limit_given[RULE_LIMITS_MAX];	/* keys of its own; the others are as in defaults */

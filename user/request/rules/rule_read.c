@@ -223,11 +223,11 @@ static int add_descriptor(struct draft *draft, struct match_node **ret)
 {
 	struct build *b = draft->b;
 	struct bytes key = b->entry[b->depth - 1].key, value = b->entry[b->depth - 1].value;
-	int rc = match_add(b->set, b->above, key, value, ret);
+	int rc = match_add(b->set, b->above, key, value, draft->ignore, ret);
 
 	if (rc == -EEXIST)
-		return read_fail(&b->r, draft->map, EINVAL, "found another spelling of a network that is a "
-				 "value here already: %s; accepted: each once", value.at);
+		return read_fail(&b->r, draft->map, EINVAL, "found another spelling of a value that is here "
+				 "already: %s; accepted: each once", value.at);
 	if (rc)
 		return read_no_memory(&b->r);
 	(*ret)->share = draft->share;
@@ -273,11 +273,18 @@ static int set_entries(struct build *b, struct draft *draft)
 	draft->rule.entry = entry;
 	if (b->depth)
 		b->shared = (b->shared & ((1U << (b->depth - 1)) - 1)) | (u32)draft->share << (b->depth - 1);
+	if (b->depth)
+		b->ignore[b->depth - 1] = draft->ignore;
 	for (u32 i = 0; i < b->depth; i++) {
 		struct bytes value = b->entry[i].value;
 		bool open = !value.at || (match_is_pattern(value) && !(b->shared >> i & 1));
 
-		entry[i] = (struct rule_entry){ b->entry[i].key.at, open ? NULL : value.at };
+		if (!open && b->ignore[i]) {
+			value = match_folded(build_arena(b), value, b->ignore[i]);
+			if (!value.at)
+				return -ENOMEM;
+		}
+		entry[i] = (struct rule_entry){ b->entry[i].key.at, open ? NULL : value.at, b->ignore[i] };
 	}
 	return 0;
 }

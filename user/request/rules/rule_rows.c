@@ -9,6 +9,7 @@
 
 #include "config/limit_types.h"
 #include "limiter/algorithm.h"
+#include "request/rules/request_text.h"
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 
@@ -73,12 +74,21 @@ int read_rule_descriptors(struct reader *r, const struct yaml_node *node, void *
 #define OF_LIMIT KEY_OWN
 
 static const struct name values_names[] = { { "hashed", false }, { "plain", true }, { NULL, 0 } };
+static const struct name ignore_names[] = {
+	{ "case", IGNORE_CASE },
+	{ "trailing-slash", IGNORE_TRAILING_SLASH },
+	{ "params", IGNORE_PARAMS },
+	{ NULL, 0 },
+};
 
 static const struct key descriptor_rows[] = {
 	{ "key", DRAFT(key), .read = read_rule_key, .write = write_key, .help = "the name of an entry; `*` stands for any bytes" },
 	{ "value", DRAFT(value), .read = read_rule_value, .write = write_entry_value,
 	  .help = "its value; `*` stands for any bytes. Without it every value, each counted by "
 		  "itself" },
+	{ "ignore", DRAFT(ignore), &type_flags, .names = ignore_names,
+	  .help = "what does not distinguish its values, as `[case, trailing-slash, params]`: case of "
+		  "ASCII letters, a slash at the end, `;...` in a path" },
 	{ "algorithm", DRAFT(defaults.terms.algorithm), &type_enum, .names = http_algo_names,
 	  .usual = "fixed-window", .flags = OF_LIMIT,
 	  .help = "of its limits: " ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP)
@@ -183,11 +193,11 @@ const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
  */
 static const char *const keys_of_descriptors[] = {
 	"key", "value", "descriptors", "overrides", "overrides_file", "quota_mode",
-	"detailed_metric", "value_to_metric", "values",
+	"detailed_metric", "value_to_metric", "values", "ignore",
 	/* also not of a domain: */
 	"share_threshold", "prefix", "prefix_scale", "ban", "push_down",
 };
-#define KEYS_NOT_OF_DEFAULT 9
+#define KEYS_NOT_OF_DEFAULT 10
 
 /* The name of a domain has been read when its limits are. */
 static int key_name(struct reader *r, const struct yaml_node *node, void *into)

@@ -134,7 +134,7 @@ static bool put_values(const struct rule *rule, const struct bytes *field, u32 c
 		const struct rule_entry *entry = &rule->entry[ret->count];
 		struct bytes value = all || !entry->fixed ? *field++ : BYTES_OF("");
 
-		if (all && entry->fixed && !is_fixed(entry->fixed, value)) {
+		if (all && entry->fixed && !is_fixed(entry->fixed, rule_value(rule, ret->count, value))) {
 			snprintf(why, WHY_TEXT, "which is not for %.100s", entry->fixed);
 			return false;
 		}
@@ -236,7 +236,7 @@ struct bytes rule_value_counted(const struct rule *rule, const struct request_de
 {
 	const char *fixed = i < rule->depth ? rule->entry[i].fixed : NULL;
 
-	return fixed ? (struct bytes){ fixed, strlen(fixed) } : descriptor->entry[i].value;
+	return fixed ? (struct bytes){ fixed, strlen(fixed) } : rule_value(rule, i, descriptor->entry[i].value);
 }
 
 size_t rule_values_write(const struct rule *rule, const struct request_descriptor *descriptor, char *buf,

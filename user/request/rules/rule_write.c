@@ -21,7 +21,8 @@ static void make_draft(const struct rule *rule, const struct rule_limit *default
 
 	*ret = (struct draft){
 		.rule = *rule, .key = bytes_of(rule->key), .value = bytes_of(rule->value),
-		.share = rule->share, .defaults = *defaults,
+		.share = rule->share, .ignore = rule->depth ? rule->entry[rule->depth - 1].ignore : 0,
+		.defaults = *defaults,
 		.value_to_metric = rule->depth && rule->value_to_metric >> (rule->depth - 1) & 1,
 		.overrides_file_text = rule->overrides ? rule->overrides->file_text : NULL,
 	};

@@ -309,7 +309,14 @@ TEST(test_overrides)
 		{ D "  - {key: a, value: @10.0.0.1/8, limits: 1 requests/s}", "host bits are set" },
 		{ D "  - {key: a, value: @10.0.0.0/33, limits: 1 requests/s}", "bad prefix length" },
 		{ D "  - {key: a, value: 10.0.0.1, limits: 1 requests/s}\n  - @{key: a, value: '::ffff:10.0.0.1', limits: 1 requests/s}",
-		  "another spelling of a network" },
+		  "another spelling of a value" },
+		{ D "  - {key: a, value: /x/, ignore: [case, trailing-slash], limits: 1 requests/s}\n"
+		  "  - @{key: a, value: /X, ignore: [trailing-slash, case], limits: 1 requests/s}",
+		  "another spelling of a value that is here already: /X" },
+		{ D "  - {key: a, limits: 1 requests/s, ignore: @cases}", "accepted: case, trailing-slash, params" },
+		{ "domain: a\ndefault: {limits: 1 requests/s, @ignore: case}", "ignore" },
+		{ D "  - {key: a, ignore: case, limits: 1 requests/s, overrides: [{value: x, block: true}, {value: @X, block: true}]}",
+		  "again, first in line 3" },
 	};
 
 	REFUSED(cases);

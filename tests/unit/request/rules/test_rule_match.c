@@ -121,4 +121,116 @@ TEST(test_values)
 	ruleset_free(set);
 }
 
+/* A pattern that ends with a slash and two stars is for a path and all below it. */
+TEST(test_below)
+{
+	struct ruleset *set = rules(
+		"domain: api\n"
+		"descriptors:\n"
+		"  - {key: path, value: /foo/**, share_threshold: true, limits: 1 requests/d}\n"
+		"  - {key: path, value: /u/*/p/**, limits: 2 requests/d}\n"
+		"  - {key: path, value: /foo*, limits: 3 requests/d}\n"
+		"  - {key: all, value: /**, limits: 4 requests/d}\n");
+	static const struct {
+		const char *entries, *rule;
+	} cases[] = {
+		{ "path=/foo", "path=/foo/**" }, { "path=/foo/", "path=/foo/**" },
+		{ "path=/foo/bar/baz", "path=/foo/**" }, { "path=/foobar", "path=/foo*" },
+		{ "path=/fo", NULL }, { "path=/x/foo", NULL }, { "path=/", NULL },
+		{ "path=/u/1/p", "path=/u/*/p/**" }, { "path=/u/1/p/2", "path=/u/*/p/**" },
+		{ "path=/u/1/px", NULL }, { "path=/u/p", NULL },
+		{ "all=/", "all=/**" }, { "all=/x", "all=/**" }, { "all=", "all=/**" }, { "all=x", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_matches(set, "api", cases[i].entries, cases[i].rule);
+	ruleset_free(set);
+}
+
+/* The value that the last entry of `entries` counts by. */
+static void assert_counts_by(const struct ruleset *set, const char *entries, const char *rule,
+			     const char *value)
+{
+	struct rule_match match;
+	struct bytes by;
+
+	assert_matches(set, "api", entries, rule);
+	match_text(set, "api", entries, &match);
+	if (!rule)
+		return;
+	by = rule_value(match.rule, match.count - 1, match.value[match.count - 1]);
+	if (by.len != strlen(value) || memcmp(by.at, value, by.len))
+		fail_msg("%s counts by %.*s, wanted %s", entries, (int)by.len, by.at, value);
+}
+
+TEST(test_ignore)
+{
+	struct ruleset *set = rules(
+		"domain: api\n"
+		"descriptors:\n"
+		"  - {key: path, value: /Search/, ignore: [case, trailing-slash, params], limits: 1 requests/d}\n"
+		"  - {key: path, value: /sEARCH, limits: 2 requests/d}\n"
+		"  - {key: path, value: /up, ignore: case, limits: 3 requests/d}\n"
+		"  - {key: path, value: '/Api/*/x/**', ignore: [case, trailing-slash], share_threshold: true, limits: 4 requests/d}\n"
+		"  - {key: path, ignore: [trailing-slash], limits: 5 requests/d, descriptors: [{key: user, limits: 6 requests/d}]}\n"
+		"  - {key: user, ignore: case, limits: 7 requests/d, overrides: [{value: Acme, unlimited: true}]}\n"
+		"  - {key: plain, value: /A, limits: 8 requests/d}\n");
+	static const struct {
+		const char *entries, *rule, *by;
+	} cases[] = {
+		{ "path=/search", "path=/Search/", "/search" },
+		{ "path=/SEARCH/", "path=/Search/", "/search" },
+		{ "path=/search//", "path=/Search/", "/search" },
+		{ "path=/search;jsessionid=1", "path=/Search/", "/search" },
+		{ "path=/;a/search;b/;c", "path=/Search/", "/search" },
+		{ "path=/x/..;y/search", "path=/Search/", "/search" },
+		{ "path=/search/x;/..;/", "path=/Search/", "/search" },
+		{ "path=/sEARCH", "path=/sEARCH", "/sEARCH" },	/* what is written exactly comes first */
+		{ "path=/search/x", "path", "/search/x" },
+		{ "path=/research", "path", "/research" },
+		{ "path=/UP", "path=/up", "/up" },
+		{ "path=/UP/", "path", "/UP" },			/* only what the descriptor says is ignored */
+		{ "path=/up;x", "path", "/up;x" },
+		{ "path=/api/1/X", "path=/Api/*/x/**", "/api/*/x/**" },
+		{ "path=/API/1/x/Y/", "path=/Api/*/x/**", "/api/*/x/**" },
+		{ "path=/Page/", "path", "/Page" },
+		{ "path=/", "path", "/" },
+		{ "path=//", "path", "/" },
+		{ "path=", "path", "" },
+		{ "path=/Page/,user=Bob", "path/user", "Bob" },
+		{ "user=BOB", "user", "bob" },
+		{ "user=\xc3\x89", "user", "\xc3\x89" },	/* ASCII alone */
+		{ "plain=/A", "plain=/A", "/A" },
+		{ "plain=/a", NULL, NULL },
+	};
+	struct rule_match match;
+	struct bytes by;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_counts_by(set, cases[i].entries, cases[i].rule, cases[i].by);
+	match_text(set, "api", "path=/Page/,user=Bob", &match);
+	by = rule_value(match.rule, 0, match.value[0]);
+	assert_int_equal(by.len, 5);
+	assert_true(override_value_find(ruleset_find(set, "api/user"), &BYTES_OF("aCME"))->unlimited);
+	assert_null(override_value_find(ruleset_find(set, "api/user"), &BYTES_OF("acme2")));
+	ruleset_free(set);
+}
+
+/* Of a value that is longer than any rule's, the beginning counts: it is counted with others, not alone. */
+TEST(test_ignore_long)
+{
+	struct ruleset *set = rules("domain: api\ndescriptors:\n"
+				    "  - {key: path, ignore: case, limits: 1 requests/d}\n");
+	size_t size = REQUEST_VALUE_MAX + 100;
+	char *text = malloc(size);
+	struct bytes by;
+
+	memset(text, 'A', size);
+	by = rule_value(ruleset_find(set, "api/path"), 0, (struct bytes){ text, size });
+	assert_int_equal(by.len, REQUEST_VALUE_MAX);
+	assert_int_equal(by.at[REQUEST_VALUE_MAX - 1], 'a');
+	free(text);
+	ruleset_free(set);
+}
+
 TEST_MAIN
