@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The query that a proxy's administrator writes: one that cannot be read passes at the proxy, so the log, a metric,
-# status and doctor have it, and no client can fill the log with such.
+# status and doctor have it, and no client can fill the log with such; its limits. And a socket that a proxy may
+# not open: doctor names it, and what it proposes lets the proxy in.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin query "$@"
@@ -45,4 +46,71 @@ check "but not all logged" "$(lines nginx '')" 3 20
 check_is "the first of another frontend and reason" "$(request -H 'X-Sluice-Token: nobody' '/forward-auth?domain=api&d=method')" 500
 check_is "is logged all the same" "$(lines forward_auth 'unknown token')" 1
 check_is "good queries are decided as ever" "$(nginx 'domain=api&d=user')$(nginx 'domain=api&d=user')" 204403
+# ---------------------------------------------------------------- limits in the query
+
+passed() { for _ in {1..9}; do nginx "domain=api&$1"; echo; done | grep -c 204; }
+check_is "two limits of a d, the first the smaller one" "$(passed 'd=a=1&limit=2/d&limit=4/h')" 2
+check_is "the second" "$(passed 'd=a=2&limit=4/h&limit=2/d')" 2
+check_is "of one unit" "$(passed 'd=a=3&limit=4/d&limit=2/d')" 2
+check_is "one limit" "$(passed 'd=a=4&limit=4/d')" 4
+
+# ---------------------------------------------------------------- a socket that nginx may not open
+
+if [ "$(id -u)" != 0 ] || ! setpriv --reuid 65534 --regid 65534 --clear-groups true; then
+	skip "needs root (other users)"
+	lab_done
+	exit
+fi
+mkdir "$LAB/nginx"
+cat > "$LAB/nginx.conf" <<CONF
+events {}
+pid $LAB/nginx/pid;
+daemon off;
+master_process off;
+http {
+	access_log off;
+	client_body_temp_path $LAB/nginx/b; proxy_temp_path $LAB/nginx/p; fastcgi_temp_path $LAB/nginx/f;
+	uwsgi_temp_path $LAB/nginx/u; scgi_temp_path $LAB/nginx/s;
+	server {
+		listen 8080;
+		location / { auth_request /_sluice; empty_gif; }
+		location = /_sluice {
+			internal;
+			proxy_pass_request_headers off;
+			proxy_set_header Host localhost;
+			proxy_set_header X-Sluice-V-user \$http_x_api_key;
+			proxy_intercept_errors on;
+			error_page 500 502 504 = @down;
+			proxy_pass http://unix:$UNIX:/nginx/check?domain=api&d=user;
+		}
+		location @down { return 204; }
+	}
+}
+CONF
+nginx_run() {
+	chown -R 65534:65534 "$LAB/nginx"
+	setpriv --reuid 65534 --regid 65534 --clear-groups nginx -p "$LAB/nginx" -c "$LAB/nginx.conf" \
+		-e "$LAB/nginx/error.log" 2> "$LAB/stderr" &
+	started
+	NGINX=$!
+	wait_for 10 request http://127.0.0.1:8080/ || not_ok "nginx does not start: $(cat "$LAB/stderr")"
+}
+through() { for _ in {1..9}; do request -H "X-API-Key: $1" http://127.0.0.1:8080/; echo; done | grep -c 200; }
+unix() { ctl doctor -o json | jq -r ".checks[] | select(.check == \"listener\" and (.found | startswith(\"unix:\"))) | $1"; }
+check_true "no proxy runs: who may connect" grep -qE 'accepts connections \(mode 0660, root:root: root, group root may connect\)$' <<< "$(unix .found)"
+check_is "which is fine" "$(unix .level)" ok
+nginx_run
+check_is "all pass that nginx may not ask for" "$(through first)" 9
+check_is "doctor" "$(unix .level)" bad
+check_true "names nginx and its user" grep -q "nginx (pid $NGINX, user nobody) may not$" <<< "$(unix .found)"
+chmod 700 "$LAB"
+check_true "or the directory" grep -q "may not enter $LAB$" <<< "$(unix .found)"
+check_is "and what opens it" "$(unix .mend)" "chmod o+x $LAB"
+chmod 755 "$LAB"
+listener=$(unix .mend | sed -n 's/^http: \(listen: .*\), then systemctl restart sluiced$/\1/p')
+daemon_kill TERM
+http_daemon <<< "  $listener"
+check_is "with the listener that it proposes" "$(unix .level)" ok
+check_is "nginx asks, and 2 pass" "$(through second)" 2
+kill "$NGINX"
 lab_done

@@ -7,6 +7,7 @@
  *     doctor_host.c    kernel, BPF, privileges, clocks
  *     doctor_nic.c     each interface: driver, queues, offloads, MTU, other programs
  *     doctor_daemon.c  the daemon, its configuration, table, listeners, cluster
+ *     doctor_socket.c  who may connect to a listener's Unix socket
  *     check.c          reads the configuration
  *
  * Reads /proc, /sys, ethtool's ioctl, rtnetlink, bpf() and the control socket; changes nothing. What
@@ -60,5 +61,12 @@ void doctor_found(struct doctor *d, enum level level, const char *mend, const ch
 /* The first line of a file of /proc or /sys without its newline; false if it cannot be read. */
 bool doctor_read(const char *path, char *buf, size_t size);
 long doctor_cpus(void);			/* online */
+
+/* Who may connect to a Unix socket, and the first running proxy that may not, with what lets it. */
+struct doctor_socket {
+	char who[256], refused[384], mend[512];	/* refused "": each may */
+	int able;				/* processes of proxies that may */
+};
+void doctor_socket(const char *path, struct doctor_socket *ret);
 
 #endif

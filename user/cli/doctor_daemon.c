@@ -175,6 +175,16 @@ static int count_clients(u16 port_be16)
 	return count;
 }
 
+/* It accepts ours: of the proxies that run here each should have the right to connect, too. */
+static void socket_of(struct doctor *d, const char *text, const char *path)
+{
+	struct doctor_socket access;
+
+	doctor_socket(path, &access);
+	doctor_found(d, !access.refused[0] ? LEVEL_OK : access.able ? LEVEL_WARN : LEVEL_BAD, access.mend,
+		     "%s accepts connections (%s)%s%s", text, access.who, access.refused[0] ? "; " : "", access.refused);
+}
+
 static void listener(struct doctor *d, const char *text)
 {
 	struct endpoint at;
@@ -190,7 +200,7 @@ static void listener(struct doctor *d, const char *text)
 		doctor_found(d, LEVEL_BAD, "sluicectl status shows the listeners; from another network namespace they are "
 			     "not to be reached", "%s does not accept: %s", text, strerror(-r));
 	else if (at.any.sa_family == AF_UNIX)
-		doctor_found(d, LEVEL_OK, NULL, "%s accepts connections", text);
+		socket_of(d, text, at.un.sun_path);
 	else
 		doctor_found(d, LEVEL_OK, NULL, "%s accepts connections; %d clients are connected now", text,
 			     count_clients(at.v4.sin_port));

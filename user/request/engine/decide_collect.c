@@ -383,13 +383,14 @@ static void add_own_limit(struct decision *d, struct part *part,
 		add_bytes(&sip, descriptor->entry[i].value);
 	}
 	part->shadow = part->quota = part->unlimited = false;
-	b = add_bucket(d, part, key_of(sip, 0, ROLE_LIMIT), false, descriptor);
-	if (!b)
-		return;
-	b->none = !descriptor->limit_requests;
-	d->ref[b->ref].caller = d->request->caller;
+	add_bucket(d, part, key_of(sip, 0, ROLE_LIMIT), false, descriptor);
+	b = &d->bucket[part->bucket[0]];
+	b->none |= !descriptor->limit_requests;
 	def = &d->ref[b->ref].def;
-	def->count = descriptor->limit_requests + b->none;
+	/* Of two for the same entries and unit both hold. */
+	if (!def->count || descriptor->limit_requests < def->count)
+		def->count = descriptor->limit_requests + !descriptor->limit_requests;
+	d->ref[b->ref].caller = d->request->caller;
 	def->period_ns = unit_ns(descriptor->limit_unit);
 	def->scale = 1;
 	def->ceiling_percent = 100;

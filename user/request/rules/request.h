@@ -31,6 +31,7 @@
  *     more entries		request_descriptor.beyond: no rule is so deep
  */
 #define REQUEST_DESCRIPTORS_MAX 32
+#define REQUEST_DESCRIPTORS_BEYOND "more than 32 descriptors"
 #define REQUEST_ENTRIES_MAX 16		/* of one descriptor */
 #define REQUEST_HITS_MAX (1ULL << 24)	/* of one descriptor: SL_COST_MAX */
 /* Bytes of names in rule files. Requests may have longer ones, which meet no rule. */

@@ -15,6 +15,21 @@ static bool allowed_own_limit(const char *text, enum request_api api, u64 reques
 	return rig_decide(&request) == RESPONSE_OK;
 }
 
+/* The same entries twice, each with a limit: a request counts as two. */
+static bool allowed_own_limits(const char *text, u64 one, u64 other)
+{
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
+
+	request.api = API_GRPC;
+	descriptor[0].limit_unit = REQUEST_UNIT_DAY;
+	descriptor[0].limit_requests = one;
+	descriptor[1] = descriptor[0];
+	descriptor[1].limit_requests = other;
+	request.count = 2;
+	return rig_decide(&request) == RESPONSE_OK;
+}
+
 /* ------------------------------------------------------------------ envoyproxy/ratelimit's keys */
 
 TEST_WITH(test_shadow, NULL, rig_teardown)
@@ -87,6 +102,11 @@ TEST_WITH(test_own_limit, NULL, rig_teardown)
 		assert_int_equal(allowed_own_limit("query=1", API_NGINX, 1, REQUEST_UNIT_DAY), !i);
 		assert_int_equal(allowed_own_limit("query=2", API_FORWARD_AUTH, 1, REQUEST_UNIT_DAY), !i);
 	}
+	/* Of two descriptors with the same entries both limits hold. */
+	for (u32 i = 0; i < 8; i++)
+		assert_int_equal(allowed_own_limits("two=1", 8, 6), i < 3);
+	assert_false(allowed_own_limits("two=2", 8, 0));
+	assert_false(allowed_own_limits("two=2", 0, 8));
 	/* Without the right to override the rule holds. */
 	for (u32 i = 0; i < 8; i++)
 		assert_true(allowed_own_limit("user=bob", API_V1_CHECK, 1, REQUEST_UNIT_MINUTE));

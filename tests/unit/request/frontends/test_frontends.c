@@ -67,10 +67,21 @@ TEST(test_nginx)
 TEST(test_query_limit)
 {
 	const char *query = "domain=api&limit=1/s&d=user";
+	char many[512] = "domain=api";
 
 	begin("domain=api&d=user&limit=10/s&d=user,plan&limit=3/m&d=k=v&limit=1K/w&d=k=w");
 	header("x-sluice-v-user", "bob", 3);
 	nginx_asks("", "api user=bob*1 limit 10/1 | k=v*1 limit 1000/7 | k=w*1");
+	/* Of several all hold: of one unit the smaller, of each unit one. */
+	begin("domain=api&d=user&limit=10/s&limit=100/m&limit=5/s&limit=200/m&d=k=v&limit=7/h");
+	header("x-sluice-v-user", "bob", 3);
+	nginx_asks("", "api user=bob*1 limit 5/1 | user=bob*1 limit 100/2 | k=v*1 limit 7/3");
+	begin("domain=api&d=user&limit=10/s&limit=0/m");
+	nginx_asks("", "api");
+	for (int i = 0; i < 11; i++)
+		strcat(many, "&d=k=v&limit=1/s&limit=1/m&limit=1/h");
+	begin(many);
+	nginx_asks("", "api beyond: more than 32 descriptors");
 	begin("domain=api&d=plan&limit=10/s&d=user");
 	header("x-sluice-v-user", "bob", 3);
 	nginx_asks("", "api user=bob*1");

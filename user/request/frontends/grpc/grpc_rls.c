@@ -240,7 +240,7 @@ const char *grpc_request_read(struct grpc_stream *stream, struct bytes message,
 	if (!request->n_descriptors)
 		return "no descriptors";
 	if (request->n_descriptors > REQUEST_DESCRIPTORS_MAX) {
-		rl_request->beyond = "more than 32 descriptors";
+		rl_request->beyond = REQUEST_DESCRIPTORS_BEYOND;
 		return NULL;
 	}
 	rl_request->descriptor = grpc_stream_alloc(stream, request->n_descriptors *

@@ -108,7 +108,7 @@ static int read_descriptor(const struct http1_request *request, struct query_req
 	if (rl_request->request.beyond)
 		return 0;
 	if (rl_request->read++ == REQUEST_DESCRIPTORS_MAX) {
-		rl_request->request.beyond = "more than 32 descriptors";
+		rl_request->request.beyond = REQUEST_DESCRIPTORS_BEYOND;
 		return 0;
 	}
 	descriptor = &rl_request->descriptor[rl_request->request.count];
@@ -130,7 +130,33 @@ static int read_descriptor(const struct http1_request *request, struct query_req
 	return 0;
 }
 
-/* COUNT/UNIT: the limit of the `d` before it. */
+/* Both of two limits hold: of one unit the smaller, of several the descriptor is there once for each. */
+static void add_limit(struct query_request *rl_request, u64 count, enum request_unit unit)
+{
+	struct request *request = &rl_request->request;
+	struct request_descriptor *at = rl_request->last, *end = &rl_request->descriptor[request->count];
+
+	if (!at || request->beyond)
+		return;
+	while (at < end && at->limit_unit != unit && at->limit_unit != REQUEST_UNIT_UNKNOWN)
+		at++;
+	if (at < end && at->limit_unit == unit) {
+		at->limit_requests = count < at->limit_requests ? count : at->limit_requests;
+		return;
+	}
+	if (at == end && rl_request->read++ == REQUEST_DESCRIPTORS_MAX) {
+		request->beyond = REQUEST_DESCRIPTORS_BEYOND;
+		return;
+	}
+	if (at == end) {
+		*at = *rl_request->last;
+		request->count++;
+	}
+	at->limit_requests = count;
+	at->limit_unit = unit;
+}
+
+/* COUNT/UNIT: a limit of the `d` before it. */
 static int read_limit(struct query_request *rl_request, char *text, struct sl_err *err)
 {
 	static const struct {
@@ -153,10 +179,7 @@ static int read_limit(struct query_request *rl_request, char *text, struct sl_er
 			continue;
 		if (count_parse(text, &count, &reason) || count > REQUEST_HITS_MAX)
 			break;
-		if (rl_request->last) {
-			rl_request->last->limit_requests = count;
-			rl_request->last->limit_unit = units[i].unit;
-		}
+		add_limit(rl_request, count, units[i].unit);
 		return 0;
 	}
 	if (slash)
@@ -217,7 +240,7 @@ static int read_query(const struct http1_request *request, struct query_request 
 			continue;
 		if (!equals)
 			return sl_err_set(err, EINVAL, "query: a parameter without '='");
-		/* Names are not decoded, so that this matches count_descriptors(). */
+		/* Names are not decoded, so that this matches count_parameters(). */
 		name = query_request_room(rl_request, equals - at + 1);
 		value = decode(rl_request, equals + 1, stop - equals - 1);
 		if (!name || !value)
@@ -238,14 +261,13 @@ static int read_query(const struct http1_request *request, struct query_request 
 	return 0;
 }
 
-/* The number of `d` parameters, at least: "d=" at the beginning of a parameter. */
-static size_t count_descriptors(struct bytes query)
+/* The number of parameters of that name, at least: "d=" at the beginning of a parameter. */
+static size_t count_parameters(struct bytes query, const char *name)
 {
-	size_t count = 0, i;
+	size_t count = 0, len = strlen(name), i;
 
-	for (i = 0; i + 1 < query.len; i++)
-		count += (!i || query.at[i - 1] == '&') && query.at[i] == 'd' &&
-			 query.at[i + 1] == '=';
+	for (i = 0; i + len <= query.len; i++)
+		count += (!i || query.at[i - 1] == '&') && !memcmp(query.at + i, name, len);
 	return count;
 }
 
@@ -253,13 +275,15 @@ int query_request_read(const struct http1_request *request, query_value_fn value
 		       query_parameter_fn parameter, size_t room, const char *uri_header,
 		       struct query_request **ret, struct sl_err *err)
 {
-	size_t count = count_descriptors(request->query), fixed;
+	size_t count = count_parameters(request->query, "d="), fixed;
 	struct query_request *rl_request;
 	int r;
 
 	if (!count)
 		return sl_err_set(err, EINVAL, "d: none found; 1 to %d are accepted",
 				  REQUEST_DESCRIPTORS_MAX);
+	/* A second limit of a `d` takes one more. */
+	count += count_parameters(request->query, "limit=");
 	if (count > REQUEST_DESCRIPTORS_MAX)
 		count = REQUEST_DESCRIPTORS_MAX;
 	fixed = sizeof(*rl_request) + count * sizeof(rl_request->descriptor[0]);

@@ -237,7 +237,7 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 	struct bytes text;
 
 	if (!descriptor) {
-		reader->to->request.beyond = "more than 32 descriptors";
+		reader->to->request.beyond = REQUEST_DESCRIPTORS_BEYOND;
 		return 0;
 	}
 	if (number && bytes_equal(name, "hits")) {
