@@ -49,7 +49,8 @@ echo
 ctl status
 
 # The example as it is, but for its paths, and the socket: who may push is asked for there.
-sed "s|server 127.0.0.1:8180;|server unix:$LAB/http.sock;|; s|?domain=api&.*;|?domain=api\&d=user;|
+printf '%s %s;\n' alice alice mallory mallory > "$LAB/keys.map"
+sed "s|/etc/nginx/sluice/|$LAB/|; s|server 127.0.0.1:8180;|server unix:$LAB/http.sock;|; s|?domain=api&.*;|?domain=api\&d=user;|
 	s|^http {|&\n\taccess_log off; client_body_temp_path $LAB/b; proxy_temp_path $LAB/p;\n\tfastcgi_temp_path $LAB/f; uwsgi_temp_path $LAB/u; scgi_temp_path $LAB/s;|" \
 	docs/examples/nginx.conf > "$LAB/nginx.conf"
 "${IN_S[@]}" python3 tests/http/application.py 8000 > /dev/null 2>&1 &

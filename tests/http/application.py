@@ -14,7 +14,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         length = int(self.headers.get("Content-Length") or 0)
-        got = {"method": self.command, "path": self.path[:200], "body": len(self.rfile.read(length)),
+        got = {"keys": self.headers.get_all("X-API-Key"), "method": self.command, "path": self.path[:200], "body": len(self.rfile.read(length)),
                "headers": {name.lower(): value[:200] for name, value in self.headers.items()}}
         body = json.dumps(got).encode()
         self.send_response(int(self.headers.get("X-Answer") or 200))

@@ -38,12 +38,12 @@ const YAML = createRequire(process.argv[1] + "/build/js/")("yaml"), fs = require
 for (const name of process.argv.slice(2))
 	YAML.parse(fs.readFileSync(name, "utf8")).http.middlewares.sluice.forwardAuth.address.length' \
 	"$REPO" "$REPO"/docs/examples/traefik*.yml
-# traefik KEY URI [CURL OPTIONS]
+# traefik HEADER URI [CURL OPTIONS]: with the header that the keys' middleware has added
 traefik() {
-	local key=$1 uri=$2
+	local header=$1 uri=$2
 
 	shift 2
-	request -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' -H "X-Api-Key: $key" \
+	request -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' -H "$header" \
 		-H 'X-Forwarded-For: 192.0.2.77' -H 'X-Forwarded-Host: api.example.com' \
 		-H 'X-Forwarded-Method: GET' -H 'X-Forwarded-Proto: http' \
 		-H "X-Forwarded-Uri: $uri" -H 'X-Real-Ip: 192.0.2.77' \
@@ -51,14 +51,19 @@ traefik() {
 }
 statuses=
 for uri in /search '/%73earch?x' /search / / / / /; do
-	statuses="$statuses $(traefik tina "$uri")"
+	statuses="$statuses $(traefik 'X-User: tina' "$uri")"
 done
 check_is "Traefik: 2 of /search, 5 in all, then 429" "$statuses" " 200 200 429 200 200 200 429 429"
 check_true "with Retry-After" test -n "$(header Retry-After)"
-check_is "another user passes" "$(traefik theo /)" 200
-check_is "the source is the peer that Traefik saw" "$(left source=192.0.2.77)" 994
+check_is "another user passes" "$(traefik 'X-User: theo' /)" 200
+statuses=
+for i in 1 2 3 4 5 6; do
+	statuses="$statuses $(traefik 'X-Guest: 192.0.2.77' /)"
+done
+check_is "and five guests of an address" "$statuses" " 200 200 200 200 200 429"
+check_is "the source is the peer that Traefik saw" "$(left source=192.0.2.77)" 989
 
 # The same through the entry point of traefik.yml, which adds a proxy's headers.
-check_is "through Traefik the source is the client" "$(traefik theo / -H 'X-Forwarded-For: 192.0.2.77, 127.0.0.1' \
-	-H 'X-Forwarded-Port: 8179' -H 'X-Forwarded-Server: proxy-1') $(left source=192.0.2.77)" "200 993"
+check_is "through Traefik the source is the client" "$(traefik 'X-User: theo' / -H 'X-Forwarded-For: 192.0.2.77, 127.0.0.1' \
+	-H 'X-Forwarded-Port: 8179' -H 'X-Forwarded-Server: proxy-1') $(left source=192.0.2.77)" "200 988"
 lab_done

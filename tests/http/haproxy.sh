@@ -9,6 +9,7 @@
 http_begin haproxy "$@"
 . "$REPO/tests/lib/proxy.sh"
 
+TWO_KEYS=403
 LARGE=('tune.bufsize 140000' 'tune.http.maxhdr 300')
 
 proxy_rules
@@ -26,7 +27,8 @@ check_is "the agent found no error" "$(metric sluice_http_requests_total api=spo
 # ---------------------------------------------------------------- larger than HAProxy's buffers
 
 # Twice 9000 bytes are more than a frame of 16380: HAProxy cannot send it to the agent, and refuses the request.
-haproxy_start haproxy.cfg 8081
+keys='d2_user=req.fhdr(x-api-key) d3_user=req.fhdr(x-api-key)'
+HAPROXY_ARGS="domain=str(api) source=src d1_source=src $keys d3_path=path" haproxy_start haproxy.cfg 8081
 large=$(head -c 9000 /dev/zero | tr '\0' k)
 check_is "a key that does not fit twice is refused" "$(through 8081 "$large" /)" 431
 check_is "a key that fits" "$(through 8081 "${large:0:7000}" /)" 200

@@ -38,6 +38,19 @@ check_is "Express takes 7 for /search" "$(expressed 8001)" 7
 check_is "behind nginx 2 of them reach it" "$(expressed 8082)" 2
 check_is "another path passes" "$(through 8082 exp /find; cat "$LAB/body")" 200other
 
+# ---------------------------------------------------------------- its own errors
+
+# Errors of the application's that nginx takes for its own stay what they are.
+intercept='s|proxy_pass http://application;|proxy_intercept_errors on; &|'
+nginx_start nginx.conf 8083 "$intercept"
+nginx_start nginx-closed.conf 8093 "$intercept"
+for port in 8083 8093; do
+	for status in 403 500 429; do
+		check_is "port $port: an intercepted $status" "$(through $port eve -H "X-Answer: $status" /)" $status
+	done
+	check_is "port $port: a refusal" "$(through $port mallory -H 'X-Answer: 403' /)" 429
+done
+
 # ---------------------------------------------------------------- without a daemon
 
 wrong='s|proxy_set_header Host localhost;|& proxy_set_header X-Sluice-Token wrong;|'

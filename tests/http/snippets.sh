@@ -30,7 +30,7 @@ echo '"http://127.0.0.1:8086" $http_origin;' > "$LAB/nginx/origins.map"
 # limited [NGINX...]: what each limited location has
 limited() { printf 'include %s/nginx/nginx-location.conf; proxy_pass http://127.0.0.1:8000; %s' "$LAB" "$*"; }
 # at NAME [NUMBER]: a check about a limit that only NAME has
-at() { printf '"domain=api&d=at=%s&limit=%d/d"' "$1" "${2:-2}"; }
+at() { printf '"domain=own&d=at=%s&limit=%d/d"' "$1" "${2:-2}"; }
 cat > "$LAB/nginx/nginx.conf" <<CONF
 events {}
 http {
@@ -97,7 +97,7 @@ cat > "$LAB/nginx/page/index.html" <<'HTML'
 	for (let i = 0; i < 5; i++) {
 		try {
 			const response = await fetch(`http://127.0.0.1:8085${location.hash.slice(1)}/${i}`,
-				{ credentials: 'include', headers: { 'X-API-Key': 'kim' } });
+				{ credentials: 'include', headers: { 'X-API-Key': 'key-kim' } });
 			seen.push(response.status + (response.headers.has('RateLimit') ? '+RateLimit' : '') +
 				(response.headers.has('Retry-After') ? '+Retry-After' : ''));
 		} catch (e) {
@@ -113,7 +113,8 @@ nginx -p "$LAB/nginx" -c "$LAB/nginx/nginx.conf" -e "$LAB/nginx/error.log" \
 started
 
 sed "s|connect 20ms|connect 1s|" "$SNIPPETS/haproxy.cfg" > "$LAB/haproxy/haproxy.cfg"
-sed 's|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|' "$REPO/docs/examples/haproxy-spoe.conf" \
+printf 'key-%s %s\n' bob-haproxy bob-haproxy eve-haproxy eve-haproxy > "$LAB/haproxy/sluice-keys.map"
+sed "s|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|; s|/etc/haproxy/|$LAB/haproxy/|g" "$REPO/docs/examples/haproxy-spoe.conf" \
 	> "$LAB/haproxy/haproxy-spoe.conf"
 cat > "$LAB/haproxy/web.cfg" <<CONF
 frontend web from sluice
@@ -127,9 +128,10 @@ CONF
 haproxy -db -f "$LAB/haproxy/haproxy.cfg" -f "$LAB/haproxy/web.cfg" > "$LAB/haproxy/log" 2>&1 &
 started
 
+printf 'key-%s %s\n' bob-caddy bob-caddy eve-caddy eve-caddy > "$LAB/caddy/sluice-keys"
 {
 	printf '{\n\tadmin off\n\tauto_https off\n}\n'
-	sed 's|_timeout [0-9]*ms|_timeout 2s|' "$SNIPPETS/sluice.caddy"
+	sed "s|_timeout [0-9]*ms|_timeout 2s|; s|/etc/caddy/|$LAB/caddy/|" "$SNIPPETS/sluice.caddy"
 	printf 'http://:8100 {\n\troute {\n\t\timport sluice\n\t\treverse_proxy 127.0.0.1:8000\n\t}\n}\n'
 } > "$LAB/caddy/Caddyfile"
 XDG_CONFIG_HOME=$LAB/caddy XDG_DATA_HOME=$LAB/caddy caddy run --config "$LAB/caddy/Caddyfile" \
@@ -153,6 +155,7 @@ for proxy in nginx:8080 haproxy:8090 caddy:8100; do
 	check_true "$name: that names the wait" grep -Eq 'again in [0-9]+ seconds' "$LAB/body"
 	check_true "$name: with Retry-After" test -n "$(header Retry-After)"
 	check_is "$name: and Vary" "$(header Vary)" Accept
+	check_is "$name: a user's name is no key" "$(through "$port" "bob-$name" --interface 127.2.2.2 /)" 200
 	check_is "$name: another user" "$(through "$port" "key-eve-$name" /)" 200
 	check_is "$name: whose response has RateLimit" "$(header RateLimit | grep -c '"user";r=4;t=')" 1
 done

@@ -27,6 +27,12 @@ function entry(action, request) {
 	const [kind, of] = Object.entries(action)[0];
 
 	switch (kind) {
+	case 'header_value_match': {
+		const [{ name, present_match }] = of.headers;
+		const match = (name in request.headers) === present_match;
+
+		return match === (of.expect_match ?? true) ? { key: of.descriptor_key, value: of.descriptor_value } : null;
+	}
 	case 'request_headers':
 		return of.header_name in request.headers ?
 			{ key: of.descriptor_key, value: request.headers[of.header_name] } : null;
@@ -55,13 +61,18 @@ function question(request) {
 	};
 }
 
-// A client's request through it: {status, headers, asked}.
-async function send(peer, path, sent) {
+// A client's request through it, which the filter between has verified as of `user`: {status, headers, asked}.
+async function send(peer, path, sent, user) {
 	const request = { path, headers: { ...sent } };
 
-	for (const { append } of filter('header_mutation').mutations.request_mutations)
-		request.headers[append.header.key] = append.header.value
-			.replace('%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%', peer);
+	for (const { append, remove } of filter('header_mutation').mutations.request_mutations)
+		if (remove)
+			delete request.headers[remove];
+		else
+			request.headers[append.header.key] = append.header.value
+				.replace('%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%', peer);
+	if (user)
+		request.headers['x-user'] = user;
 	const asked = question(request);
 	// Envoy waits for limit.timeout; a machine that tests may stand still for longer.
 	const answer = await client.call('envoy', 'ShouldRateLimit', asked,
@@ -76,11 +87,11 @@ async function send(peer, path, sent) {
 
 const passed = (all) => all.filter(({ status }) => status === 200).length;
 
-async function many(count, peer, path, sent) {
+async function many(count, peer, path, user) {
 	const all = [];
 
 	for (let i = 0; i < count; i++)
-		all.push(await send(peer, path, sent));
+		all.push(await send(peer, path, {}, user));
 	return all;
 }
 
@@ -88,31 +99,38 @@ async function serve() {
 	let one;
 
 	one = await send('192.0.2.1', '/', {});
-	is('without a key the source alone is asked about', one.asked.descriptors.map((descriptor) =>
-		descriptor.entries.map(({ key }) => key).join()), ['sluice_source', 'source']);
+	is('without a name the source is asked about, and as a guest', one.asked.descriptors.map((descriptor) =>
+		descriptor.entries.map(({ key }) => key).join()), ['sluice_source', 'source', 'guest,source']);
 	is('and allowed', one.status, 200);
-	is('a status for each', one.answer.statuses.length, 2);
+	is('a status for each', one.answer.statuses.length, 3);
 	one = await send('192.0.2.1', '/x', { 'x-sluice-source': '203.0.113.9' });
 	is('a client cannot say what its source is', one.asked.descriptors[1].entries[0].value, '192.0.2.1');
 
+	is('gRPC clients get RESOURCE_EXHAUSTED', limit.rate_limited_as_resource_exhausted, true);
+
 	// 10 requests/s, windows of UTC: within a second or so at least 10 pass and at most 20.
-	let all = await many(25, '192.0.2.2', '/', { 'x-api-key': 'k1' });
-	ok('of 25 requests of a key 10 to 20 pass', passed(all) >= 10 && passed(all) <= 20, passed(all));
+	let all = await many(25, '192.0.2.2', '/', 'k1');
+	ok('of 25 requests of a user 10 to 20 pass', passed(all) >= 10 && passed(all) <= 20, passed(all));
 	one = all.find(({ status }) => status === 429);
 	ok('429 has Retry-After and RateLimit-Policy', one && one.headers['retry-after'] >= 1 &&
 	   one.headers['ratelimit-policy'].length >= 2, one && one.headers);
-	all = await many(8, '192.0.2.2', '/', { 'x-api-key': 'k2' });
-	is('another key has its own', passed(all), 8);
+	all = await many(8, '192.0.2.2', '/', 'k2');
+	is('another user has their own', passed(all), 8);
+	all = [];
+	for (let i = 0; i < 25; i++)
+		all.push(await send('192.0.2.4', '/', { 'x-api-key': `invented${i}`, 'x-user': `invented${i}` }));
+	ok('of 25 invented names of an address 10 to 20 pass', passed(all) >= 10 && passed(all) <= 20, passed(all));
+	is('which another address does not notice', (await send('192.0.2.5', '/', {})).status, 200);
 
 	// 30 a minute of searches, whatever stands behind the question mark.
 	let searches = 0;
 	for (let i = 0; i < 6; i++) {
-		searches += passed(await many(9, '192.0.2.3', `/search?q=${i}`, { 'x-api-key': 'k3' }));
+		searches += passed(await many(9, '192.0.2.3', `/search?q=${i}`, 'k3'));
 		if (searches < 30)
 			await sleep(1050);
 	}
 	is('30 searches a minute pass', searches, 30);
-	is('and other pages still do', (await send('192.0.2.3', '/', { 'x-api-key': 'k3' })).status, 200);
+	is('and other pages still do', (await send('192.0.2.3', '/', {}, 'k3')).status, 200);
 }
 
 async function stopped() {

@@ -19,14 +19,40 @@ application_start() {
 	wait_for 10 request http://127.0.0.1:8000/ || not_ok "the application does not start"
 }
 
+ODD='a\x01\x7f'		# control characters, which Go's servers refuse themselves
+# proxy_keys nginx|caddy|haproxy: its file of keys. All but those that begin with "i" are known, each of the
+# user whose name it is; HAProxy has a list.
+proxy_keys() {
+	local port i
+
+	mkdir -p "$LAB/keys"
+	# shellcheck disable=SC2059
+	odd=$(printf "$ODD"'\xff\xfe\xc3(%%zz%%00%%0d%%0aX-Sluice-V-user:%%20fresh')
+	long=$(head -c 60000 /dev/zero | tr '\0' p)
+	case $1 in
+	nginx) echo '"~^(?s)[^i][^,]*$" $http_x_api_key;' ;;
+	caddy) echo '"~^((?s)[^i][^,]*)$" "${1}"' ;;
+	haproxy) for i in mallory una two many some few reload somebody; do
+			echo "$i $i"
+		done
+		for port in 80{80..84} 8090 8091 8100; do
+			for i in bob eve pat {1..12} "$odd"; do	# no line may be as long as HAProxy's buffer
+				echo "$i-$port $i-$port"
+			done
+		done ;;
+	esac
+}
+
 nginx_start() {
 	local dir=$LAB/nginx-$2
 
 	mkdir -p "$dir"
+	proxy_keys nginx > "$dir/keys.map"
 	# The example, but for the port, paths that need root, room for what the tests send, and time: this
 	# machine may stand still for longer than the example waits.
 	sed -e "${3:-}" -e "s|listen 80;|listen $2;|
 		s|_timeout [0-9]*ms;|_timeout 2s;|
+		s|/etc/nginx/sluice/|$dir/|
 		s|^http {|&\n\taccess_log off;\n\tlarge_client_header_buffers 8 128k;\n\tclient_body_temp_path $dir/body;\n\tproxy_temp_path $dir/proxy;\n\tfastcgi_temp_path $dir/f;\n\tuwsgi_temp_path $dir/u;\n\tscgi_temp_path $dir/s;|" \
 		"$REPO/docs/examples/$1" > "$dir/nginx.conf"
 	nginx -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" \
@@ -39,9 +65,10 @@ caddy_start() {
 	local dir=$LAB/caddy-$2
 
 	mkdir -p "$dir"
+	proxy_keys caddy > "$dir/sluice-keys"
 	{
 		printf '{\n\tadmin off\n\tauto_https off\n}\n'
-		sed -e "${3:-}" -e "s|^:80 {|http://:$2 {|; s|_timeout [0-9]*ms|_timeout 2s|" \
+		sed -e "${3:-}" -e "s|^:80 {|http://:$2 {|; s|_timeout [0-9]*ms|_timeout 2s|; s|/etc/caddy/|$dir/|" \
 			"$REPO/docs/examples/$1"
 	} > "$dir/Caddyfile"
 	XDG_CONFIG_HOME=$dir XDG_DATA_HOME=$dir caddy run --config "$dir/Caddyfile" --adapter caddyfile \
@@ -59,7 +86,9 @@ haproxy_start() {
 	mkdir -p "$dir"
 	sed "s|bind :80$|bind 127.0.0.1:$2|; s|/etc/haproxy/|$dir/|; s|^global|&$global|; s|connect 20ms|connect 1s|" \
 		"$REPO/docs/examples/$1" > "$dir/haproxy.cfg"
-	sed "s|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|${HAPROXY_ARGS:+; s/^\targs .*/\targs $HAPROXY_ARGS/}" \
+	proxy_keys haproxy > "$dir/sluice-keys.map"
+	sed "s|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|; s|/etc/haproxy/|$dir/|g${HAPROXY_ARGS:+
+		s/^\tmessages .*/\tmessages known/; s/^\targs .*/\targs $HAPROXY_ARGS/}" \
 		"$REPO/docs/examples/haproxy-spoe.conf" > "$dir/haproxy-spoe.conf"
 	haproxy -db -f "$dir/haproxy.cfg" > "$dir/log" 2>&1 &
 	started
@@ -85,6 +114,10 @@ proxy_rules() {
     limits: ['1000 requests/d']
     algorithm: token-bucket
     burst: 1000
+  - key: guest
+    limits: ['5 requests/d']
+    algorithm: token-bucket
+    burst: 5
   - key: user
     limits: ['5 requests/d']
     algorithm: token-bucket
@@ -114,8 +147,9 @@ left() {
 	jq '.statuses[0].remaining' "$LAB/body"
 }
 
+TWO_KEYS=429		# what becomes of a request with two keys
 proxy_limits() {
-	local port=$1 user=bob-$1 name i statuses=
+	local port=$1 user=bob-$1 name i from statuses=
 
 	for i in 1 2 3; do
 		statuses="$statuses $(through "$port" "$user" /page)"
@@ -140,8 +174,18 @@ proxy_limits() {
 	check_is "its type is that of rate limits" "$(jq -r .type "$LAB/body")" \
 		"https://iana.org/assignments/http-problem-types#quota-exceeded"
 	check_is "another user passes" "$(through "$port" "eve-$port" /page)" 200
-	check_is "without a key the address alone is limited" \
-		"$(request "http://127.0.0.1:$port/") $(header RateLimit-Policy | grep -c user)" "200 0"
+	# Invented keys and none are the guests of an address, who share 5.
+	from="--interface 127.1.${port:0:2}.${port:2}"
+	check_is "port $port: invented keys and none are guests" "$(for i in 1 2 3; do
+		through "$port" "invented-$i" $from /; printf ' '; request $from "http://127.0.0.1:$port/"; printf ' '; done)" \
+		"200 200 200 200 200 429 "
+	check_is "who are limited as no user is" "$(header RateLimit-Policy | grep -o '"[a-z/]*"' | sort | xargs)" "guest source"
+	check_is "a second key gains nothing" "$(through "$port" invented -H "X-API-Key: bob-$port" $from /)" "$TWO_KEYS"
+	check_is "nor does one before it" "$(through "$port" "bob-$port" -H "X-API-Key: invented" $from /)" "$TWO_KEYS"
+	check_is "another address passes" "$(request --interface 127.2.2.2 "http://127.0.0.1:$port/")" 200
+	[ "$TWO_KEYS" = 403 ] ||
+		check_is "the application gets one key" "$(through "$port" "eve-$port" -H 'X-API-Key: other' \
+			--interface 127.3.3.3 /) $(jq '.keys | length' "$LAB/body")" "200 1"
 	check_is "the application's own 403" "$(through "$port" "eve-$port" -H 'X-Answer: 403' /)" 403
 	check_is "the application's own 500" "$(through "$port" "eve-$port" -H 'X-Answer: 500' /)" 500
 }
@@ -198,14 +242,12 @@ proxy_paths() {
 	check_is "another path passes" "$(through "$port" "pat-$port" /find)" 200
 }
 
-ODD='a\x01\x7f'		# control characters, which Go's servers refuse themselves
 # A refused client does not get through by what it sends, and no other client is harmed by it.
 proxy_client_bytes() {
-	local port=$1 before after odd options words
+	local port=$1 before after options words n=0
 
 	for i in 1 2 3 4 5 6; do through "$port" mallory /; done > "$LAB/out"
 	before=$(left source=127.0.0.1)
-	odd=$(printf "$ODD"'\xff\xfe\xc3(%%zz%%00%%0d%%0aX-Sluice-V-user:%%20fresh')
 	head -c 60000 /dev/zero | tr '\0' p > "$LAB/long"
 	{
 		echo "X-Sluice-V-user: fresh"; echo "X-Sluice-V-source: 192.0.2.1"
@@ -217,7 +259,8 @@ proxy_client_bytes() {
 		# shellcheck disable=SC2086
 		eval "set -- $options"
 		check_is "port $port: $words, refused" "$(through "$port" mallory "$@")" 429
-		check_is "port $port: $words, another user" "$(through "$port" "eve-$words" "$@")" 200
+		n=$((n + 1))
+		check_is "port $port: $words, another user" "$(through "$port" "$n-$port" "$@")" 200
 	done <<-CASES
 		X-Sluice-*|-H @"$LAB/sluice-headers" /
 		X-Forwarded-*|-H 'X-Forwarded-For: 192.0.2.1' -H 'X-Forwarded-Uri: /x' -H 'X-Forwarded-Method: X' -H 'X-Forwarded-Host: x' /
@@ -240,7 +283,7 @@ proxy_client_bytes() {
 	for i in 1 2 3 4 5 6; do words="$words $(through "$port" "$odd-$port" /)"; done
 	check_is "port $port: a key of odd bytes" "$words" " 200 200 200 200 200 429"
 	words=
-	for i in 1 2 3 4 5 6; do words="$words $(through "$port" "$(cat "$LAB/long")$port" /)"; done
+	for i in 1 2 3 4 5 6; do words="$words $(through "$port" "$long-$port" --interface 127.4.4.4 /)"; done
 	check_is "port $port: a key of 60 KiB" "$words" " 200 200 200 200 200 429"
 	check_is "no response contains it" "$(grep -c ppppp "$LAB/headers" "$LAB/body" | grep -vc ':0')" 0
 }
