@@ -38,6 +38,8 @@ interfaces: [{name: s0, mode: native}]
 history: {size: 8M, age: 2d}
 limits:
   - {name: web, match: {dport: 80}, rate: 10 packets/h, burst: 10, ban: {after: 100 drops/10s, for: 1h, spoofable: yes}}
+  - {name: few, match: {dport: 82}, rate: 10 packets/h, burst: 10}
+  - {name: flood, match: {dport: 83}, rate: 10 packets/h, burst: 10}
 http: {listen: [127.0.0.1:8180], rules: $LAB/rules}
 YAML
 }
@@ -86,8 +88,6 @@ check_is "not: it was not refused" "$(ctl why api/user user399 | grep -c 'was no
 sleep 1.2
 
 daemon_kill KILL
-# The successor's first look is at this, which no daemon saw.
-blast "$LAB/sent" --dst $SERVER4 --src 10.1.4.1 --count 300 --pps 2000 --dport 81
 start
 at=$(date +%H:%M)
 check_true "after kill -9: the first refusal" has '.kind == "over"' 10.1.1.1
@@ -111,21 +111,37 @@ check_is "a minute of UTC, elsewhere" "$(in_zone IST-5:30 "$(date -u -d @$moment
 check_true "what is not recorded, too" grep -q 'begins at 20[0-9T:-]*+05:30' <(TZ=IST-5:30 ctl why 10.1.1.1)
 ctl why 10.1.1.1 --at 25:99 > "$LAB/out" 2>&1
 check_true "a time that is none names those that are" grep -q "accepted: 14:03" "$LAB/out"
-blast "$LAB/sent" --dst $SERVER4 --src 10.1.5.1 --count 300 --pps 2000 --dport 80
+# Known numbers of packets: some, a flood above events.rate and the sampling in another second, and one that passes.
+utc_room 60 10
+blast "$LAB/6" --dst $SERVER4 --src 10.1.6.1 --count 200 --pps 300 --dport 82
+sleep 2.1
+blast_bg "$LAB/5" --dst $SERVER4 --src 10.1.5.1 --count 60000 --pps 30000 --dport 83
+blast_bg "$LAB/4" --dst $SERVER4 --src 10.1.4.1 --count 400 --pps 200 --dport 81
+blast_wait
+# The window of who sends is over after at most 4.3 s, and looked at each second.
+sleep 5.5
 # The minute in progress ends with the daemon.
-sleep 1.2
 daemon_kill TERM
 start
-check_true "a heavy source, also one that passed" has '.kind == "traffic" and .source == "10.1.4.1" and .packets > 100' 10.1.4.1
+check_true "a heavy source, also one that passed" has '.kind == "traffic" and .source == "10.1.4.1" and .estimated' 10.1.4.1
 check_is "which was not refused" "$(jq .nothing "$LAB/why")" true
-ctl top --at today -o json | jq '[.sources[] | select(.source | test("10.1.[45].1"))]' > "$LAB/top"
-check_is "who was heavy, the heaviest first, and by what" "$(jq -r '[.[] | "\(.source) \(.by)"] | join(", ") | sub(",ban|ban,"; "")' "$LAB/top")" \
-	"10.1.5.1 web, 10.1.4.1 null"
-# Only some were events, which stand for all, right after a start, too.
-check "its drops" "$(jq '.[0].dropped' "$LAB/top")" 286 294
+ctl top --at today -o json | jq '[.sources[] | select(.source | test("10.1.[456].1"))]' > "$LAB/top"
+check_is "who was heavy, the heaviest first, and by what" "$(jq -r '[.[] | "\(.source) \(.by)"] | join(", ")' "$LAB/top")" \
+	"10.1.5.1 flood, 10.1.6.1 few, 10.1.4.1 null"
+# Of the flood some were events, which stand for all: to the packet, as one limit dropped them all, and no other.
+check_is "drops, as sent, in all minutes" "$(jq -c '[.[].dropped]' "$LAB/top")" "[59990,190,0]"
+check_is "the flood's are marked as estimated" "$(jq -c '[.[:2][].estimated]' "$LAB/top")" "[true,false]"
+check "what passed, of sources that send long enough" "$(jq '.[2].passed' "$LAB/top")" 390 410
+drops_by() { # JQ: of the flood's rows in `why`
+	ctl why 10.1.5.1 -o json | jq "[.events[] | select(.kind == \"$1\") | $2] | add"
+}
+check "why has the same" "$(drops_by drop .packets)" 59990 59990
+check "and so has who sent, rounded" "$(drops_by traffic '(.detail | capture("(?<d>[0-9]+) dropped").d | tonumber)')" 59800 60200
+check_true "as text an estimate is one" grep -qE ' drop 10\.1\.5\.1 by limit flood \(over\), ~60.0k packets$' <(ctl why 10.1.5.1)
+check_true "and a count is none" grep -qE ' drop 10\.1\.6\.1 by limit few \(over\), [0-9]+ packets$' <(ctl why 10.1.6.1)
 check_is "by passes the one that no limit refused" "$(ctl top --at today --by passes --count 1 -o json |
 	jq -r '[.sources[] | "\(.source) \(.passed > 100)"] | join(", ")')" "10.1.4.1 true"
-check_true "as text, without a terminal" grep -qE '^10\.1\.5\.1 +[0-9]+ .* (web(,ban)?|ban,web)$' <(ctl top --at today)
+check_true "as text, without a terminal" grep -qE '^10\.1\.5\.1 +~60.0k .* flood$' <(ctl top --at today)
 check_true "of a time before the history" grep -q 'not recorded: the history begins later' <(ctl top --at "yesterday $at")
 check_true "lost ones of minutes that are over" lost
 check_is "only root reads the file" "$(stat -c %a "$LAB/state/events.db")" 600

@@ -2,6 +2,8 @@
 /*
  * expand.c - see expand.h. A field that is not there makes its alternative fail, and the next one
  * is tried.
+ *
+ * over 500 lines: a form each
  */
 #include "cli/expand.h"
 

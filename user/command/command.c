@@ -88,14 +88,16 @@
 	LINE("$who{ $value}, $from to $to"), \
 	EACH("in_force", "in force since $at: $kind{ of $source}{ by limit $limit}{: $detail}"), \
 	EACH("events", "$at $kind{ $source}{ by limit $limit}{ by rule $rule}{ ($reason)}" \
-	     "{, about $packets packets}{: $detail}"), \
+	     "{, $packets:about packets$estimated?|, $packets:n packets}{: $detail}"), \
 	LINE("{no refusal is recorded$nothing}"), \
 	LINE("{not recorded: $not_recorded|{nothing is missing: it was not refused$nothing}}")
 
 #define HEAVIEST_LINES \
 	LINE("$from to $to"), \
-	TABLE("sources", "none is recorded", KEEP("SOURCE", "$source"), COL(">DROPPED", "$dropped:n"), \
-	      COL(">PASSED", "$passed:n"), HIDE(">BYTES", "$bytes:n", 2), COL("BY", "{$by|-}")), \
+	TABLE("sources", "none is recorded", KEEP("SOURCE", "$source"), \
+	      COL(">DROPPED", "{$dropped:about$estimated?|$dropped:n}"), COL(">PASSED", "$passed:about"), \
+	      HIDE(">BYTES", "$bytes:about", 2), COL("BY", "{$by|-}")), \
+	LINE("{~: estimated from samples$sources?}"), \
 	LINE("{not recorded: $not_recorded}"), LINE("{the minute in progress is not recorded yet$in_progress}")
 #define AT(before) \
 	OPTION("at", "TIME", before "14:03, 14:03:20, yesterday, 'yesterday 14:03', 2026-03-01, " \

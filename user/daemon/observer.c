@@ -15,15 +15,26 @@
 
 #include "lib/clock.h"
 #include "packet/host/heavy.h"
+#include "packet/host/view.h"
 #include "packet/observe/history.h"
 #include "packet/observe/observe.h"
 
 #define OPEN_MAX_ 4096
-#define LOOK_WINDOWS 4
 
-/* Drops: those that were read as events, and at the last look those that were above events.rate. */
+/*
+ * Drops are counted exactly by limit, or without one by reason; events are a sample of them. So that the
+ * minutes of the history add up to these counters, each second the events of a counter stand for what it
+ * counted since: COUNTERS numbers, limit_ids first.
+ */
+#define COUNTERS (SL_LIMIT_IDS + SL_R_COUNT)
 static struct {
-	u64 read, missed;
+	u64 noted[COUNTERS];	/* this second, as events */
+	u64 counted[COUNTERS];	/* what the history has of it */
+	u16 touched[COUNTERS];	/* those with events in this second */
+	u16 before[COUNTERS];	/* and in the one before, if not all drops were events */
+	size_t count, count_before;
+	u64 missed;		/* above events.rate, or lost, at the last look */
+	bool sampled;		/* an event of this second stands for several */
 	bool looked;
 } drops;
 
@@ -64,6 +75,14 @@ static struct sl_prefix address_of(struct sl_addr addr, u8 family)
 				   .len = family == SL_V6 ? 128 : 32 };
 }
 
+static void note_drop(const struct observed *event)
+{
+	if (!drops.noted[event->counter])
+		drops.touched[drops.count++] = event->counter;
+	drops.noted[event->counter] += event->packets;
+	drops.sampled |= event->packets > 1;
+}
+
 static void on_event(void *arg, const struct sl_event *raw)
 {
 	static const enum observed_kind kind_of[] = {
@@ -94,6 +113,7 @@ static void on_event(void *arg, const struct sl_event *raw)
 	event.proto = raw->proto;
 	event.sport = raw->sport;
 	event.dport = raw->dport;
+	event.counter = raw->limit_id ? raw->limit_id : (u16)(SL_LIMIT_IDS + raw->reason % SL_R_COUNT);
 	event.captured = raw->captured;
 	event.link = raw->link;
 	memcpy(event.frame, raw->frame, sizeof(event.frame));
@@ -101,7 +121,7 @@ static void on_event(void *arg, const struct sl_event *raw)
 		 d->packets.iface[raw->iface_slot % SL_IFACES_MAX].name);
 	observe_note(d->running.observe, &event);
 	if (event.kind == OBSERVED_DROP)
-		drops.read++;
+		note_drop(&event);
 	else
 		remember(event.kind, &event, raw->bucket_key);
 }
@@ -153,54 +173,134 @@ static void count_missed(struct daemon *d, const struct sl_event_stats *stats)
 	known = true;
 }
 
-/*
- * So that a minute's rows stand for the drops that were above events.rate, too. The first look is before the
- * first event is read: what is read and what is missed are of the same time.
- */
-static void scale_history(struct daemon *d)
+static u64 limit_drops(struct dp *dp, u32 slot)
+{
+	struct sl_limit_stats stats;
+
+	return dp->ops->limit_stats(dp, slot, &stats) < 0 ? 0 : stats.packets[SL_LV_DROP];
+}
+
+/* Of all interfaces. Each second: a reason may also drop packets that have no source, and so no events. */
+static void reason_drops(const struct packet_host *host, u64 *ret)
+{
+	struct sl_iface_stats stats;
+
+	memset(ret, 0, SL_R_COUNT * sizeof(*ret));
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		if (!view_iface_shown(&host->iface[slot]) || host->dp->ops->iface_stats(host->dp, slot, &stats) < 0)
+			continue;
+		for (u32 reason = 0; reason < SL_R_COUNT; reason++)
+			ret[reason] += stats.packets[reason][SL_ACT_DROP];
+	}
+}
+
+/* What was dropped before is not of the events to come. */
+static void begin_counting(const struct packet_host *host)
 {
 	struct sl_event_stats stats;
-	u64 missed;
+	struct dp *dp = host->dp;
 
-	if (d->packets.dp->ops->event_stats(d->packets.dp, &stats) < 0)
+	for (u32 slot = 0; slot < SL_LIMIT_IDS; slot++)
+		drops.counted[slot] = dp->ops->slots(dp)[slot].name[0] ? limit_drops(dp, slot) : 0;
+	reason_drops(host, &drops.counted[SL_LIMIT_IDS]);
+	if (dp->ops->event_stats(dp, &stats) == 0)
+		drops.missed = stats.limited[SL_EVENT_DROP] + stats.lost[SL_EVENT_DROP];
+	for (size_t i = 0; i < drops.count; i++)
+		drops.noted[drops.touched[i]] = 0;
+	drops.count = drops.count_before = 0;
+	drops.sampled = false;
+	drops.looked = true;
+}
+
+static u64 counter_now(struct dp *dp, u16 counter, const u64 *of_reason)
+{
+	return counter >= SL_LIMIT_IDS ? of_reason[counter - SL_LIMIT_IDS] : limit_drops(dp, counter);
+}
+
+/* The end of a flood: after the last event that events.rate admitted. */
+static void add_ends(struct daemon *d, const u64 *of_reason)
+{
+	for (size_t i = 0; i < drops.count_before; i++) {
+		u16 at = drops.before[i];
+		u64 now = drops.noted[at] ? 0 : counter_now(d->packets.dp, at, of_reason);
+
+		if (now > drops.counted[at]) {
+			history_add(observe_history(d->running.observe), at, now - drops.counted[at]);
+			drops.counted[at] = now;
+		}
+	}
+}
+
+/* Without a drop that is not an event, events are what they are: to the packet, whatever came in between. */
+static double factor_of(u16 counter, u64 now)
+{
+	u64 noted = drops.noted[counter], counted = drops.counted[counter];
+
+	drops.counted[counter] = drops.sampled ? now : counted + noted;
+	/* A counter that was cleared, or events of before: none of them is scaled away. */
+	return drops.sampled && now > counted && now - counted > noted / 2 ? (double)(now - counted) / (double)noted : 1;
+}
+
+static void scale_history(struct daemon *d)
+{
+	static double factor[COUNTERS];
+	struct dp *dp = d->packets.dp;
+	struct sl_event_stats stats;
+	u64 of_reason[SL_R_COUNT], missed;
+
+	if (dp->ops->event_stats(dp, &stats) < 0)
 		return;
 	count_missed(d, &stats);
+	if (!observe_history(d->running.observe))
+		return;
 	missed = stats.limited[SL_EVENT_DROP] + stats.lost[SL_EVENT_DROP];
-	if (drops.looked && missed >= drops.missed)
-		history_scale(observe_history(d->running.observe), drops.read, missed - drops.missed);
-	drops.looked = true;
+	drops.sampled |= missed != drops.missed;
 	drops.missed = missed;
-	drops.read = 0;
+	reason_drops(&d->packets, of_reason);
+	add_ends(d, of_reason);
+	for (size_t i = 0; i < drops.count; i++) {
+		u16 at = drops.touched[i];
+
+		factor[at] = factor_of(at, drops.sampled ? counter_now(dp, at, of_reason) : 0);
+		drops.noted[at] = 0;
+	}
+	drops.count_before = drops.sampled ? drops.count : 0;
+	memcpy(drops.before, drops.touched, drops.count_before * sizeof(drops.before[0]));
+	history_scale(observe_history(d->running.observe), factor, drops.sampled);
+	memcpy(&drops.counted[SL_LIMIT_IDS], of_reason, sizeof(of_reason));
+	drops.count = 0;
+	drops.sampled = false;
 }
 
 /*
- * Every fourth window of the heaviest sources (17 s), which takes 512 reads of maps, stands for the
- * three after it: who sent, also what passed.
+ * Who sent, also what passed: each window of the heaviest sources (4.3 s) once it is over, 512 reads of maps.
+ * The window in which the daemon starts is the first.
  */
 static void look_at_traffic(struct daemon *d)
 {
-	static u32 looked;	/* the window */
+	static u32 looked;	/* up to this window */
 	struct history *history = observe_history(d->running.observe);
-	u64 now_ns = clock_mono_ns(), span_ns;
+	u64 now_ns = clock_mono_ns();
 	struct history_traffic *traffic;
 	struct heavy_source *source;
 	size_t count;
 
-	if (!history || sl_heavy_window(now_ns) - looked < LOOK_WINDOWS)
+	if (!looked)
+		looked = sl_heavy_window(now_ns) - 1;
+	if (!history || sl_heavy_window(now_ns) - 1 == looked)
 		return;
-	looked = sl_heavy_window(now_ns);
-	if (heavy_read(d->packets.dp, now_ns, &source, &count, &span_ns) < 0)
+	looked = sl_heavy_window(now_ns) - 1;
+	if (heavy_read_window(d->packets.dp, now_ns, &source, &count) < 0)
 		return;
 	traffic = calloc(count ? count : 1, sizeof(*traffic));
 	for (size_t i = 0; traffic && i < count; i++) {
 		const struct heavy_count *of = source[i].of;
-		double scale = (double)(LOOK_WINDOWS * SL_HEAVY_WINDOW_NS) / (double)span_ns;
 
 		traffic[i] = (struct history_traffic){
 			.source = source[i].source,
-			.passed = (u64)((double)of[SL_HEAVY_PASSED].packets * scale),
-			.dropped = (u64)((double)of[SL_HEAVY_DROPPED].packets * scale),
-			.bytes = (u64)((double)(of[SL_HEAVY_PASSED].bytes + of[SL_HEAVY_DROPPED].bytes) * scale),
+			.passed = of[SL_HEAVY_PASSED].packets,
+			.dropped = of[SL_HEAVY_DROPPED].packets,
+			.bytes = of[SL_HEAVY_PASSED].bytes + of[SL_HEAVY_DROPPED].bytes,
 		};
 	}
 	if (traffic)
@@ -224,10 +324,11 @@ void observer_tick(struct daemon *d)
 {
 	if (!d->running.observe || d->packets.absent)
 		return;
-	if (!drops.looked)
-		scale_history(d);
 	if (d->packets.dp->ops->events(d->packets.dp, on_event, d) > 0 || !found_ns)
 		found_ns = clock_mono_ns();
+	/* What no daemon read stands for itself: of that time nothing else is known. */
+	if (!drops.looked)
+		begin_counting(&d->packets);
 }
 
 u64 observer_calm_ns(void)
@@ -245,19 +346,25 @@ void observer_flush(struct daemon *d)
 void observer_set_rate(struct daemon *d)
 {
 	struct dp *dp = d->packets.dp;
+	struct sl_event_switch *to;
 
-	if (d->running.observe && !d->packets.absent)
-		dp->ops->event_switch(dp)->per_turn = per_turn(d->running.policy->events_rate);
+	if (!d->running.observe || d->packets.absent)
+		return;
+	to = dp->ops->event_switch(dp);
+	if (!to->per_turn && d->running.policy->events_rate && drops.looked)
+		begin_counting(&d->packets);
+	to->per_turn = per_turn(d->running.policy->events_rate);
 }
 
 void observer_second(struct daemon *d)
 {
 	/* Before a minute ends: it stands for what was missed in it. */
 	observer_flush(d);
+	if (d->running.observe && !d->packets.absent)
+		look_at_traffic(d);
 	observe_tick(d->running.observe);
 	if (!d->running.observe || d->packets.absent)
 		return;
 	observer_set_rate(d);
 	report_ends(d);
-	look_at_traffic(d);
 }

@@ -14,19 +14,20 @@ static void add_count(struct heavy_count *sum, const struct sl_heavy_count *one)
 	sum->opened += one->opened;
 }
 
-/* One entry as a source; false: it is empty or too old. */
-static bool read_entry(const struct sl_heavy *way, enum sl_heavy_list list, u32 window,
+/* One entry as a source, with its counts of the windows from `first` to `last`; false: it has none. */
+static bool read_entry(const struct sl_heavy *way, enum sl_heavy_list list, u32 first, u32 last,
 		       struct heavy_source *ret)
 {
 	bool v6 = way->family_iface & 0x80;
 
-	if (!way->window || (way->window != window && way->window + 1 != window))
+	if (!way->window || way->window < first || way->window - 1 > last)
 		return false;
 	memset(ret, 0, sizeof(*ret));
 	ret->source = (struct sl_prefix){ .addr = way->source, .family = v6 ? SL_V6 : SL_V4,
 					  .len = v6 ? SL_HEAVY_V6_LEN : 32 };
-	add_count(&ret->of[list], &way->now);
-	if (way->window == window)
+	if (way->window <= last)
+		add_count(&ret->of[list], &way->now);
+	if (way->window > first)
 		add_count(&ret->of[list], &way->before);
 	ret->limit_id = way->limit_id;
 	ret->reason = way->reason;
@@ -67,10 +68,9 @@ static size_t fold(struct heavy_source *at, size_t count)
 	return sources;
 }
 
-int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *ret_count,
-	       u64 *ret_span_ns)
+static int read_windows(struct dp *dp, u32 first, u32 last, struct heavy_source **ret, size_t *ret_count)
 {
-	u32 cpus = dp->ops->cpus(dp), window = sl_heavy_window(mono_ns);
+	u32 cpus = dp->ops->cpus(dp);
 	size_t room = (size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS * SL_HEAVY_WAYS, count = 0;
 	struct heavy_source *source = calloc(room ? room : 1, sizeof(*source));
 	struct sl_heavy_set *set = calloc(cpus ? cpus : 1, sizeof(*set));
@@ -80,8 +80,8 @@ int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *re
 		r = dp->ops->heavy(dp, index, set);
 		for (u32 i = 0; !r && i < cpus * SL_HEAVY_WAYS; i++)
 			count += read_entry(&set[i / SL_HEAVY_WAYS].way[i % SL_HEAVY_WAYS],
-					    (enum sl_heavy_list)(index >> SL_HEAVY_SETS_BITS), window,
-					    &source[count]);
+					    (enum sl_heavy_list)(index >> SL_HEAVY_SETS_BITS), first,
+					    last, &source[count]);
 	}
 	free(set);
 	if (r) {
@@ -90,8 +90,25 @@ int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *re
 	}
 	*ret = source;
 	*ret_count = fold(source, count);
-	*ret_span_ns = SL_HEAVY_WINDOW_NS + (mono_ns & (SL_HEAVY_WINDOW_NS - 1));
 	return 0;
+}
+
+int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *ret_count,
+	       u64 *ret_span_ns)
+{
+	u32 window = sl_heavy_window(mono_ns);
+	int r = read_windows(dp, window - 1, window, ret, ret_count);
+
+	if (!r)
+		*ret_span_ns = SL_HEAVY_WINDOW_NS + (mono_ns & (SL_HEAVY_WINDOW_NS - 1));
+	return r;
+}
+
+int heavy_read_window(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *ret_count)
+{
+	u32 window = sl_heavy_window(mono_ns) - 1;
+
+	return read_windows(dp, window, window, ret, ret_count);
 }
 
 int heavy_networks(const struct heavy_source *source, size_t count, struct network ret[NETWORKS_MAX],

@@ -32,6 +32,8 @@ struct heavy_source {
  */
 int heavy_read(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *ret_count,
 	       u64 *ret_span_ns);
+/* The same, of the last window that is over: a caller that reads in each window reads each count once. */
+int heavy_read_window(struct dp *dp, u64 mono_ns, struct heavy_source **ret, size_t *ret_count);
 
 /* The measures of networks.h. */
 enum heavy_measure { HEAVY_DROPPED, HEAVY_PASSED, HEAVY_BYTES, HEAVY_OPENED };

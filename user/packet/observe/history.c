@@ -28,7 +28,10 @@ struct minute_source {
 	char name[OBSERVE_NAME];
 	const char *reason;
 	u64 packets, missed;		/* at least; and at most so many more */
+	u64 noted;			/* since the last history_scale(), not in `packets` yet */
 	u64 first_utc_ns;
+	u16 counter;
+	bool estimated;
 };
 
 /* What a source sent in this minute. */
@@ -69,7 +72,6 @@ struct history {
 	u64 minute_ns;				/* begin of the minute in progress */
 	struct minute_source minute[SOURCES];
 	size_t sources;
-	u64 reported, not_reported;		/* drops of the minute: as events, and not */
 	struct minute_traffic traffic[SOURCES];
 	size_t senders;
 	struct left_out left_out[LEFT_OUT_NAMES + OBSERVED_KINDS];	/* of the minute; not written yet */
@@ -178,6 +180,11 @@ static bool is_known(struct history *h, const struct observed *event)
 	return false;
 }
 
+static u64 drops_rank(const struct minute_source *at)
+{
+	return at->packets + at->noted + at->missed;
+}
+
 /* The source's place in the minute: its own, a free one, or the lightest's, whose count it inherits. */
 static struct minute_source *place_of(struct history *h, const struct observed *event)
 {
@@ -189,13 +196,14 @@ static struct minute_source *place_of(struct history *h, const struct observed *
 		if (sl_prefix_equal(&at->source, &event->source) && at->reason == event->reason &&
 		    !strcmp(at->name, event->name))
 			return at;
-		if (at->packets + at->missed < lightest->packets + lightest->missed)
+		if (drops_rank(at) < drops_rank(lightest))
 			lightest = at;
 	}
-	missed = h->sources < SOURCES ? 0 : lightest->packets + lightest->missed;
+	missed = h->sources < SOURCES ? 0 : drops_rank(lightest);
 	at = h->sources < SOURCES ? &h->minute[h->sources++] : lightest;
 	*at = (struct minute_source){ .source = event->source, .reason = event->reason,
-				      .first_utc_ns = event->utc_ns, .missed = missed };
+				      .first_utc_ns = event->utc_ns, .missed = missed,
+				      .counter = event->counter };
 	memcpy(at->name, event->name, sizeof(at->name));
 	return at;
 }
@@ -251,6 +259,30 @@ static int by_traffic(const void *pa, const void *pb)
 	return (x < y) - (x > y);
 }
 
+/* What the rows of drops of the same source state: 0 if there are none. */
+static u64 drops_of(const struct history *h, const struct sl_prefix *source, bool *ret_estimated)
+{
+	u64 sum = 0;
+
+	*ret_estimated = false;
+	for (size_t i = 0; i < h->sources; i++)
+		if (sl_prefix_contains(source, &h->minute[i].source)) {
+			sum += h->minute[i].packets;
+			*ret_estimated |= h->minute[i].estimated;
+		}
+	return sum;
+}
+
+/* To three digits: looks sample, and a minute does not end with one. */
+static u64 rounded(u64 value)
+{
+	u64 unit = 1;
+
+	while (value / unit >= 1000)
+		unit *= 10;
+	return (value + unit / 2) / unit * unit;
+}
+
 /*
  * The heaviest of the minute, each only where the heavier ones of the minutes to come have room, too.
  * What is left out is not counted: those are the lighter ones.
@@ -260,14 +292,17 @@ static void end_traffic(struct history *h)
 	qsort(h->traffic, h->senders, sizeof(h->traffic[0]), by_traffic);
 	for (size_t i = 0; i < h->senders && i < HEAVIEST; i++) {
 		const struct history_traffic *sum = &h->traffic[i].sum;
+		bool estimated;
+		u64 drops = drops_of(h, &sum->source, &estimated), passed = rounded(sum->passed);
+		u64 dropped = !drops ? rounded(sum->dropped) : estimated ? rounded(drops) : drops;
 		struct observed event = { .kind = OBSERVED_TRAFFIC, .has_source = true, .source = sum->source,
-					  .utc_ns = h->minute_ns, .packets = sum->passed + sum->dropped };
+					  .utc_ns = h->minute_ns, .packets = passed + dropped, .estimated = true };
 
 		if (event.packets < TRAFFIC_LEAST ||
 		    !take_row(h, PART_TRAFFIC, (double)i / HEAVIEST, h->minute_ns + MINUTE_NS))
 			break;
-		snprintf(event.detail, sizeof(event.detail), "%llu passed, %llu dropped, %llu bytes", sum->passed,
-			 sum->dropped, sum->bytes);
+		snprintf(event.detail, sizeof(event.detail), "%llu passed, %llu dropped, %llu bytes", passed, dropped,
+			 rounded(sum->bytes));
 		if (history_db_add(h->db, &event) < 0)
 			h->stats.errors++;
 		else
@@ -279,15 +314,17 @@ static void end_traffic(struct history *h)
 /* Writes the minute: a row for each source, the heaviest first; light ones leave half of the budget. */
 static void end_minute(struct history *h, u64 now_utc_ns)
 {
-	double scale = h->reported ? 1 + (double)h->not_reported / (double)h->reported : 1;
-
+	for (size_t i = 0; i < h->sources; i++) {
+		h->minute[i].packets += h->minute[i].noted;
+		h->minute[i].noted = 0;
+	}
 	qsort(h->minute, h->sources, sizeof(h->minute[0]), by_packets);
 	for (size_t i = 0; i < h->sources; i++) {
 		const struct minute_source *from = &h->minute[i];
 		struct observed event = { .kind = OBSERVED_DROP, .has_source = true,
 					  .source = from->source, .reason = from->reason,
 					  .utc_ns = from->first_utc_ns,
-					  .packets = (u64)((double)from->packets * scale + 0.5) };
+					  .packets = from->packets, .estimated = from->estimated };
 
 		memcpy(event.name, from->name, sizeof(event.name));
 		write_row(h, &event, i < HEAVIEST ? 0 : 0.5);
@@ -299,7 +336,6 @@ static void end_minute(struct history *h, u64 now_utc_ns)
 	write_left_out(h);
 	h->left_outs = 0;
 	h->sources = 0;
-	h->reported = h->not_reported = 0;
 	h->minute_ns = now_utc_ns - now_utc_ns % MINUTE_NS;
 }
 
@@ -344,19 +380,41 @@ void history_note(struct history *h, const struct observed *event)
 		return;
 	if (event->kind == OBSERVED_DROP) {
 		at = place_of(h, event);
-		at->packets += event->packets;
+		at->noted += event->packets;
+		at->estimated |= event->packets > 1;
 	} else if ((event->kind != OBSERVED_OVER && event->kind != OBSERVED_REFUSED) ||
 		   !is_known(h, event)) {
 		write_row(h, event, 0);
 	}
 }
 
-void history_scale(struct history *h, u64 reported, u64 not_reported)
+void history_scale(struct history *h, const double *factor, bool estimated)
 {
-	if (!h)
-		return;
-	h->reported += reported;
-	h->not_reported += not_reported;
+	for (size_t i = 0; h && i < h->sources; i++) {
+		struct minute_source *at = &h->minute[i];
+
+		if (!at->noted)
+			continue;
+		at->packets += (u64)((double)at->noted * factor[at->counter] + 0.5);
+		at->estimated |= estimated;
+		at->noted = 0;
+	}
+}
+
+void history_add(struct history *h, u16 counter, u64 count)
+{
+	u64 sum = 0;
+
+	for (size_t i = 0; h && i < h->sources; i++)
+		sum += h->minute[i].counter == counter ? h->minute[i].packets : 0;
+	for (size_t i = 0; sum && i < h->sources; i++) {
+		struct minute_source *at = &h->minute[i];
+
+		if (at->counter != counter)
+			continue;
+		at->packets += (u64)((double)count * (double)at->packets / (double)sum + 0.5);
+		at->estimated = true;
+	}
 }
 
 void history_step(struct history *h, s64 step_ns)

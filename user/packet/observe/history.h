@@ -42,14 +42,19 @@ void history_open(const char *state_dir, u64 size, u64 age_ns, u64 now_utc_ns, s
 void history_close(struct history *h, u64 now_utc_ns);
 
 void history_note(struct history *h, const struct observed *event);
-/* Drops of which there was no event, since the last call: the rows of this minute stand for more. */
-void history_scale(struct history *h, u64 reported, u64 not_reported);
+/*
+ * Drops that were noted since the last call stand for factor[event.counter] times as many: for those that
+ * were not sampled, or above events.rate. `estimated`: there were such.
+ */
+void history_scale(struct history *h, const double *factor, bool estimated);
+/* `count` drops of a counter without an event: of those sources that it dropped in this minute. */
+void history_add(struct history *h, u16 counter, u64 count);
 /* Events that were not noted; of a limit or rule, NULL: not known. */
 void history_left_out(struct history *h, enum observed_kind kind, const char *name, u64 count);
 
 /*
- * A look at the heaviest sources: what each sent in the time that this look stands for. The heaviest of
- * the looks of a minute become rows.
+ * A look at the heaviest sources: what each sent since the last look. The heaviest of the looks of a minute
+ * become rows.
  */
 struct history_traffic {
 	struct sl_prefix source;
@@ -82,8 +87,8 @@ struct history_heaviest {
 };
 
 /*
- * {"sources": [{"source", "dropped", "passed", "bytes", "by"}], "not_recorded", "from", "to"}: the sums of the
- * minutes that are over, of the sources that were recorded. Reads the whole file: 30 ms at 32 MB for a minute,
+ * {"sources": [{"source", "dropped", "estimated": so is `dropped`, "passed", "bytes": always are, "by"}],
+ * "not_recorded", "from", "to"}: the sums of the minutes that are over, of the sources that were recorded. Reads the whole file: 30 ms at 32 MB for a minute,
  * 0.3 s for a day of 29,000 rows.
  */
 int history_heaviest(struct history *h, const struct history_heaviest *query, json_t **ret,

@@ -23,8 +23,9 @@
 #include "packet/observe/history_answer.h"
 
 #define FILE_NAME "events.db"
-#define LAYOUT 2
+#define LAYOUT 3
 #define LAYOUT_UNNAMED 1	/* left_out had no names */
+#define LAYOUT_UNMARKED 2	/* all figures were estimates */
 #define PAGE 4096
 #define LOG_PAGES 256		/* of the write-ahead log, between checkpoints */
 #define READ_BEFORE_NS (86400ULL * SL_NS_PER_SEC)	/* what is in force began at most so long before */
@@ -39,7 +40,7 @@ enum statement {
 };
 
 static const char *const text[] = {
-	[ADD] = "INSERT INTO event VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+	[ADD] = "INSERT INTO event VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
 	[LEFT_OUT] = "INSERT INTO left_out VALUES(?1,?2,?3,?4) ON CONFLICT(at,kind,name) DO UPDATE SET "
 		     "count=count+?3",
 	[RUNS] = "UPDATE run SET ended=?1 WHERE rowid=?2",
@@ -47,18 +48,19 @@ static const char *const text[] = {
 	[COMMIT] = "COMMIT",
 	[TOO_OLD] = "DELETE FROM event WHERE at<?1",
 	[DROP_OLDEST] = "DELETE FROM event WHERE rowid IN (SELECT rowid FROM event ORDER BY rowid LIMIT ?1)",
-	[OF_SOURCE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail FROM event "
+	[OF_SOURCE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail,estimated FROM event "
 		      "WHERE at>=?1 AND at<?2 AND addr IN (SELECT value FROM masked) AND (at>=?6 OR kind NOT IN"
 		      "(?7,?8)) ORDER BY at LIMIT ?3",
-	[OF_VALUE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail FROM event "
+	[OF_VALUE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail,estimated FROM event "
 		     "WHERE at>=?1 AND at<?2 AND value IN (?4,?9) AND name=?5 ORDER BY at LIMIT ?3",
 	/* A row of traffic has "N passed, N dropped, N bytes": a cast reads the digits that a text begins with.
-	   Its drops are from a look each 17 s; those of the minutes count more exactly, where there are any. */
+	   Its drops are sampled; those of the minutes count more exactly, where there are any. */
 	[HEAVIEST] = "SELECT addr,len,iif(max(kind=?4),sum(iif(kind=?4,packets,0)),"
 		     "sum(cast(substr(detail,instr(detail,', ')+2) AS INTEGER))) AS dropped,"
 		     "sum(iif(kind=?5,cast(detail AS INTEGER),0)) AS passed,"
 		     "sum(iif(kind=?5,cast(substr(detail,instr(detail,'dropped, ')+9) AS INTEGER),0)) AS bytes,"
-		     "group_concat(DISTINCT iif(kind=?4,coalesce(name,reason),NULL)) FROM event "
+		     "group_concat(DISTINCT iif(kind=?4,coalesce(name,reason),NULL)),"
+		     "max(iif(kind=?4,estimated,0)) OR NOT max(kind=?4) FROM event "
 		     "WHERE at>=?1 AND at<?2 AND kind IN (?4,?5) GROUP BY +addr,len "
 		     "ORDER BY CASE ?6 WHEN 0 THEN dropped WHEN 1 THEN passed ELSE bytes END DESC LIMIT ?3",
 	[READ_LEFT_OUT] = "SELECT kind,sum(count) FROM left_out WHERE at>=?1 AND at<?2 AND (?3 IS NULL OR name"
@@ -69,14 +71,14 @@ SL_STATIC_ASSERT(sizeof(text) / sizeof(text[0]) == STATEMENTS, "a text for each"
 
 static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS event(at INTEGER, kind INTEGER, addr BLOB, len INTEGER, name TEXT,"
-	" value TEXT, reason TEXT, verdict TEXT, packets INTEGER, detail TEXT);"
+	" value TEXT, reason TEXT, verdict TEXT, packets INTEGER, detail TEXT, estimated INTEGER);"
 	"CREATE INDEX IF NOT EXISTS event_addr ON event(addr, at) WHERE addr IS NOT NULL;"
 	"CREATE INDEX IF NOT EXISTS event_value ON event(value, at) WHERE value IS NOT NULL;"
 	"CREATE TABLE IF NOT EXISTS left_out(at INTEGER, kind INTEGER, count INTEGER, name TEXT);"
 	"CREATE UNIQUE INDEX IF NOT EXISTS left_out_at ON left_out(at, kind, name);"
 	"CREATE TABLE IF NOT EXISTS run(began INTEGER, ended INTEGER);"
 	"CREATE TEMP TABLE masked(value BLOB);"
-	"PRAGMA user_version=2;";
+	"PRAGMA user_version=3;";
 
 struct history_db {
 	sqlite3 *sql;
@@ -163,6 +165,7 @@ int history_db_add(struct history_db *db, const struct observed *event)
 	bind_text(db, ADD, 8, event->verdict);
 	bind_u64(db, ADD, 9, event->packets);
 	bind_text(db, ADD, 10, event->detail);
+	bind_u64(db, ADD, 11, event->estimated);
 	return run(db, ADD);
 }
 
@@ -284,6 +287,10 @@ static int open_file(struct history_db *db, const char *path, u64 now_utc_ns)
 	layout = rc == SQLITE_OK ? pragma(db, "PRAGMA user_version") : 0;
 	if (layout == LAYOUT_UNNAMED) {
 		rc = sqlite3_exec(db->sql, "ALTER TABLE left_out ADD COLUMN name TEXT", NULL, NULL, NULL);
+		layout = LAYOUT_UNMARKED;
+	}
+	if (rc == SQLITE_OK && layout == LAYOUT_UNMARKED) {
+		rc = sqlite3_exec(db->sql, "ALTER TABLE event ADD COLUMN estimated INTEGER DEFAULT 1", NULL, NULL, NULL);
 		layout = LAYOUT;
 	}
 	if (rc == SQLITE_OK && (!layout || layout == LAYOUT))
@@ -410,6 +417,7 @@ static void read_row(sqlite3_stmt *row, struct observed *ret, char words[2][32])
 	ret->verdict = words[1];
 	ret->packets = (u64)sqlite3_column_int64(row, 8);
 	copy_text(ret->detail, sizeof(ret->detail), row, 9);
+	ret->estimated = ret->packets > 1 && sqlite3_column_int(row, 10);
 }
 
 /* The prefixes that hold the source, one of each length, for OF_SOURCE. */
@@ -516,8 +524,9 @@ int history_db_heaviest(struct history_db *db, const struct history_heaviest *qu
 	while ((rc = sqlite3_step(row)) == SQLITE_ROW)
 		if (read_source(row, 0, &source))
 			json_array_append_new(sources, json_pack(
-				"{s:s, s:I, s:I, s:I, s:s?}", "source", sl_prefix_format(&source, text, sizeof(text)),
+				"{s:s, s:I, s:b, s:I, s:I, s:s?}", "source", sl_prefix_format(&source, text, sizeof(text)),
 				"dropped", (json_int_t)sqlite3_column_int64(row, 2),
+				"estimated", sqlite3_column_int(row, 6),
 				"passed", (json_int_t)sqlite3_column_int64(row, 3),
 				"bytes", (json_int_t)sqlite3_column_int64(row, 4),
 				"by", (const char *)sqlite3_column_text(row, 5)));

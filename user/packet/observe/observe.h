@@ -57,6 +57,8 @@ struct observed {
 	const char *reason, *verdict;	/* static; NULL: none */
 	char detail[OBSERVE_TEXT];
 	u64 packets;			/* it stands for so many, on average */
+	bool estimated;			/* `packets` is not exact; of the history */
+	u16 counter;			/* OBSERVED_DROP: of history_scale() */
 	/* is_packet: */
 	char interface[16];
 	struct sl_prefix dst;		/* a single address */

@@ -111,6 +111,8 @@ json_t *observed_to_json(const struct observed *event, bool frame)
 	add_text(json, "detail", event->detail);
 	if (event->packets > 1)
 		json_object_set_new(json, "packets", json_u64(event->packets));
+	if (event->estimated)
+		json_object_set_new(json, "estimated", json_true());
 	if (event->is_packet)
 		add_packet(json, event);
 	if (event->is_packet && frame) {

@@ -2,6 +2,8 @@
 /*
  * test_history.c - the history on disk, by a clock of the test's: what is answered of a source, what was
  * in force, what may be missing; its bounds under a flood; a crash; a file that is no history.
+ *
+ * over 500 lines: one rig and a case for each promise
  */
 #include <sys/stat.h>
 
@@ -254,9 +256,9 @@ TEST_WITH(heavy_sources_by_minute, make, temp_dir_drop)
 		pass(MINUTE);
 	}
 	assert_string_equal(answer("203.0.113.1", NULL, "events", BEGIN + 61 * MINUTE, BEGIN + 62 * MINUTE),
-			    "drop:limit0:100 drop:limit1:100 drop:limit2:100 traffic::900");
+			    "drop:limit0:100 drop:limit1:100 drop:limit2:100 traffic::1200");
 	/* The heaviest one has a row even where the budget is used up, in two of three minutes at least. */
-	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", now - 3 * MINUTE, now), "traffic::900"));
+	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", now - 3 * MINUTE, now), "traffic::1200"));
 	/* What began before thousands of rows is in force still. */
 	assert_string_equal(answer("203.0.113.1", NULL, "in_force", now - MINUTE, now), "block::1");
 	assert_string_equal(answer("203.0.113.2", NULL, "events", BEGIN, now), "");
@@ -326,26 +328,89 @@ TEST_WITH(the_heaviest_of_a_time, make, temp_dir_drop)
 	end();
 }
 
-/* A file of the layout without names is taken on. */
+/* Files of earlier layouts are taken on; their figures are estimates. */
 TEST_WITH(an_earlier_layout_is_kept, make, temp_dir_drop)
 {
-	char command[256];
+	static const char *const before[] = {
+		"ALTER TABLE event DROP COLUMN estimated; DROP INDEX left_out_at; ALTER TABLE left_out DROP COLUMN name; "
+		"PRAGMA user_version=1",
+		"ALTER TABLE event DROP COLUMN estimated; PRAGMA user_version=2",
+	};
+	char command[512];
+	json_t *result;
+
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+		u64 from = now;
+
+		begin();
+		pass(MINUTE);
+		note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+		note(OBSERVED_DROP, "198.51.100.8", "web", 7);
+		pass(2 * MINUTE);
+		end();
+		snprintf(command, sizeof(command), "python3 -c \"import sqlite3; d = sqlite3.connect('%s/events.db'); "
+			 "d.executescript('%s')\"", temp_dir, before[i]);
+		assert_int_equal(system(command), 0);
+		begin();
+		history_left_out(history, OBSERVED_REFUSED, "api/user", 3);
+		pass(2 * MINUTE);
+		assert_string_equal(answer("198.51.100.7", NULL, "events", from, from + 2 * MINUTE), "over:web:1");
+		assert_string_equal(answer("api/user", "bob", "events", now - 2 * MINUTE, now), "(at most 100 )");
+		result = ask("198.51.100.8", NULL, from, from + 2 * MINUTE);
+		assert_true(json_is_true(json_object_get(json_array_get(json_object_get(result, "events"), 0), "estimated")));
+		json_decref(result);
+		end();
+		assert_int_equal(file_size("events.db.bad"), 0);
+		now += HOUR;
+	}
+}
+
+/* Drops that were no event: each second by its counter, so that one's flood adds nothing to another. */
+TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
+{
+	struct observed event = { .kind = OBSERVED_DROP, .packets = 1, .has_source = true, .reason = "over" };
+	double factor[8] = { 0 };
+	json_t *result, *list;
 
 	begin();
+	for (u16 second = 0; second < 10; second++)
+		for (u16 counter = 1; counter <= 2; counter++) {
+			event.source = prefix(counter == 1 ? "198.51.100.1" : "198.51.100.2");
+			event.utc_ns = now + 1;
+			event.counter = counter;
+			for (int i = 0; i < 3; i++)
+				history_note(history, &event);
+			factor[counter] = counter == 1 ? 1 : 1000.0 / 3;
+			if (counter == 2) {
+				history_scale(history, factor, second == 4);
+				pass(SECOND);
+			}
+			event.packets = 1;
+		}
+	history_add(history, 2, 77);
 	pass(MINUTE);
-	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
+	result = ask("198.51.100.1", NULL, BEGIN, now);
+	list = json_object_get(result, "events");
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")), 30);
+	json_decref(result);
+	result = ask("198.51.100.2", NULL, BEGIN, now);
+	list = json_object_get(result, "events");
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")), 10077);
+	assert_true(json_is_true(json_object_get(json_array_get(list, 0), "estimated")));
+	json_decref(result);
+	/* What every event stands for itself alone is exact. */
+	event.source = prefix("198.51.100.3");
+	event.utc_ns = now + 1;
+	for (int i = 0; i < 3; i++)
+		history_note(history, &event);
+	history_scale(history, (double[8]){ 1, 1, 1 }, false);
 	pass(2 * MINUTE);
+	result = ask("198.51.100.3", NULL, BEGIN, now);
+	list = json_object_get(result, "events");
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")), 3);
+	assert_null(json_object_get(json_array_get(list, 0), "estimated"));
+	json_decref(result);
 	end();
-	snprintf(command, sizeof(command), "python3 -c \"import sqlite3; d = sqlite3.connect('%s/events.db'); "
-		 "d.executescript('DROP INDEX left_out_at; ALTER TABLE left_out DROP COLUMN name; PRAGMA user_version=1')\"", temp_dir);
-	assert_int_equal(system(command), 0);
-	begin();
-	history_left_out(history, OBSERVED_REFUSED, "api/user", 3);
-	pass(2 * MINUTE);
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + 2 * MINUTE), "over:web:1");
-	assert_string_equal(answer("api/user", "bob", "events", now - 2 * MINUTE, now), "(at most 100 )");
-	end();
-	assert_int_equal(file_size("events.db.bad"), 0);
 }
 
 TEST_WITH(a_time_without_daemon_is_named, make, temp_dir_drop)
