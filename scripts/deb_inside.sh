@@ -46,6 +46,7 @@ check_true "Debian's web server may ask" grep -q 'http.sock., group: www-data' /
 check_true "the installed configuration is good" sluicectl check /etc/sluice/sluice.yaml
 check_is "every limit of it is in shadow mode" "$(grep -c 'mode: shadow' /etc/sluice/sluice.yaml)" \
 	"$(grep -c -- '- name:' /etc/sluice/sluice.yaml)"
+check_true "it serves metrics and the status page on loopback" grep -qx 'metrics: {listen: 127.0.0.1:9810}' /etc/sluice/sluice.yaml
 route=$(ip -o route show default | awk '{ for (i = 1; i < NF; i++) if ($i == "dev") { print $(i + 1); exit } }')
 check_true "it names the interface of the default route (${route:-none}), and the installation says so" \
 	grep -qE "${route:-no default route}.*(shadow mode|name the interfaces)" "$LAB/apt"

@@ -51,6 +51,12 @@ if ! grep -q "^interfaces: \[{name: '$IFACE'}\]" "$config"; then
 	exit 1
 fi
 
+# Another sluiced of this host may have it.
+if ss -Hltn 'sport = :9810' 2> /dev/null | grep -q .; then
+	sed -i '/^metrics:/d' "$config"
+	echo "port 9810 is in use: no metrics and no status page here"
+fi
+
 daemon=
 clean() {
 	trap - EXIT INT TERM

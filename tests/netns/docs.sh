@@ -217,6 +217,19 @@ if make -n all > "$LAB/out" 2>&1 && ! grep -q ' -o build/' "$LAB/out"; then
 	check_true "it limits the interface of the default route, in shadow mode" grep -q 'limits c0 in shadow mode' "$LAB/out"
 	check_true "which it names" grep -qx 'interfaces: \[{name: c0}\]' "$LAB/second.yaml"
 	on_client ip route del default dev c0
+	# As it is installed, with state and control socket of its own.
+	{ cat "$LAB/second.yaml"; printf 'control: {socket: %s}\nstate_dir: %s\npin_dir: %s\n' "$LAB/first.sock" \
+		"$LAB/first" "$PIN-first"; } > "$LAB/third.yaml"
+	mkdir "$LAB/first"
+	on_client unshare --mount bash -c 'mount -t tmpfs tmpfs /run && mkdir /run/sluice && exec "$@"' -- \
+		"$LAB/tree/usr/sbin/sluiced" -c "$LAB/third.yaml" > "$LAB/first.log" 2>&1 &
+	started
+	first=$!
+	served() { on_client curl -s "http://127.0.0.1:9810/$1" | grep -q "$2"; }
+	check_true "it serves metrics on loopback" wait_for 10 served metrics '^sluice_interface_info{interface="c0"'
+	check_true "and the status page" served '' '^sluiced '
+	"$BIN/sluicectl" -s "$LAB/first.sock" detach --all > "$LAB/out" 2>&1 || not_ok "detach: $(cat "$LAB/out" "$LAB/first.log")"
+	wait $first
 	make uninstall DESTDIR="$LAB/tree" > "$LAB/out" 2>&1
 	check_is "make uninstall: files left but those of /etc/sluice" "$(find "$LAB/tree" -type f ! -path "*/etc/sluice/*" | wc -l)" 0
 else

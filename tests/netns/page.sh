@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # page.sh - the status page in headless Chromium: its values are those of the metrics, nothing of it is an
-# error, nothing that a client sent becomes a part of the page. PAGE_PICTURES=DIR keeps screenshots.
+# error, nothing that a client sent becomes a part of the page, nothing is cut off at 500 pixels.
+# PAGE_PICTURES=DIR keeps screenshots.
 
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/parts.sh"
@@ -26,10 +27,10 @@ YAML
 ctl feed report bad --source https://lists.example/bad > /dev/null
 ctl feed report bad --error 'status 404' > /dev/null
 
-# One request of a user.
+# ask VALUE [KEY]: one request of a user, or of another key's value.
 ask() {
-	on_server curl -s -o /dev/null -H 'Content-Type: application/json' -d "$(jq -nc --arg user "$1" \
-		'{domain: "api", descriptors: [{entries: [{key: "user", value: $user}]}]}')" \
+	on_server curl -s -o /dev/null -H 'Content-Type: application/json' -d "$(jq -nc --arg value "$1" --arg key "${2:-user}" \
+		'{domain: "api", descriptors: [{entries: [{key: $key, value: $value}]}]}')" \
 		http://127.0.0.1:8180/v1/check
 }
 # get [CURL OPTIONS] PATH: the status; $LAB/body, $LAB/headers.
@@ -45,8 +46,13 @@ blast "$LAB/sent" --dst $SERVER4 --src 10.1.2.1 --count 700 --pps 20000 --dport 
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.3.1 --count 500 --pps 20000 --dport 9
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.4.1 --count 200 --pps 20000 --dport 22
 EVIL='<img src=x onerror="document.title=1">'
+# Turned around by U+202E it would read "bob,exe.gpj"; what is not seen is written out.
+TURNED=$'bob\u202ejpg.exe\a'
+SECRET='token-<b>4711</b>'
 for _ in 1 2 3 4 5 6 7 8; do
 	ask "$EVIL"
+	ask "$TURNED"
+	ask "$SECRET" token
 	ask bob
 done
 ask carol
@@ -122,7 +128,7 @@ for limit in web dns scan; do
 done
 check_is "the rule: allowed" "$(shown rules api/user OK)" \
 	"$(metric sluice_decisions_total domain=api rule=user verdict=ok)"
-check_is "and refused" "$(shown rules api/user 'OVER LIMIT')" 6
+check_is "and refused" "$(shown rules api/user 'OVER LIMIT')" 9
 check_is "packets that the interface dropped" "$(shown interfaces s0 DROPPED)" \
 	"$(metric sluice_packets_total interface=s0 verdict=drop)"
 check_is "a set, its size and origin" "$(shown feeds @bad PREFIXES) $(shown feeds @bad FROM)" "2 https://lists.example/bad"
@@ -131,7 +137,13 @@ check_true "its age" grep -qE '^[0-9]+ s$' <<< "$(shown feeds @bad CHECKED)"
 check_is "a ban" "$(shown bans 10.1.4.1 LIMIT)" scan
 check_is "a user" "$(shown users bob REFUSED)" 3
 check_is "a user's name is text" "$(shown users "$EVIL" REFUSED)" 3
-check_true "and made no element" grep -qv '<img' "$LAB/dom"
+check_is "and made no element" "$(grep -c '<img' "$LAB/dom")" 0
+check_is "what would turn the text around is written out" "$(shown users 'bob\u202ejpg.exe\x07' REFUSED)" 3
+check_is "and not in the page" "$(grep -cP '\x{202e}|\x07' "$LAB/dom")" 0
+check_true "of a rule that does not say 'values: plain' the hash is shown" \
+	grep -qE '^hash:[0-9a-f]{16}$' <<< "$(shown users api/token VALUE)"
+get /status.json > /dev/null
+check_is "its value is nowhere" "$(cat "$LAB/dom" "$LAB/body" | grep -c 4711)" 0
 check_true "the title is unchanged" grep -q '<title>sluice</title>' "$LAB/dom"
 check_is "the console has no error" "$(grep -c 'CONSOLE' "$LAB/console")" 0
 check_true "the running rules" grep -q 'requests_per_unit' "$LAB/dom"
@@ -140,7 +152,8 @@ import re, sys
 text = open(sys.argv[1]).read()
 print(*[s for s, hidden in re.findall(r'<section id="s-(\w+)"( hidden="")?>', text) if not hidden and s != "events"])
 PY
-)" "traffic limits rules sources users bans pushdowns feeds interfaces reasons running"
+)" "traffic limits rules sources users blocks bans pushdowns feeds interfaces reasons running"
+check_is "a set that is blocked" "$(shown blocks '@bad, 2 prefixes' FROM)" set
 
 # ---- pictures in both schemes, and who sends, while packets come
 blast_bg "$LAB/flood" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 400000 --pps 20000
@@ -153,11 +166,13 @@ sampled() {
 		[ "$(jq '.limits[] | select(.name == "web").samples.refused | length > 2 and max > 100' "$LAB/body")" = true ]
 }
 check_true "its samples" wait_for 10 sampled
-for scheme in ${PAGE_PICTURES:+light dark}; do
-	browser --screenshot="$PAGE_PICTURES/page-$scheme.png" \
-		$([ $scheme = dark ] && echo --force-dark-mode) > /dev/null 2>&1
-	check_true "a screenshot, $scheme" test -s "$PAGE_PICTURES/page-$scheme.png"
-done
+# browse WIDTH SCHEME EXPRESSION [PICTURE]
+browse() {
+	on_server timeout 60 python3 "$REPO/tests/lib/browser.py" "$URL/" "$@"
+}
+AXES='[...document.querySelectorAll("#traffic text")].map((t) => t.textContent).sort().join(" ")'
+check_true "the chart's axes: seconds before now, packets a second" \
+	grep -qE '^"-120 s -30 s -60 s -90 s 0 [0-9.]+k? [0-9.]+k? now"$' <<< "$(browse 1280 light "$AXES")"
 blast_stop
 
 # ---- a flood of sources, after changes: these stay among the events
@@ -179,7 +194,30 @@ PY
 )" "1 1"
 check_is "the block is still there" "$(shown events block SOURCE)" 203.0.113.66
 check_true "the ban" test -n "$(shown events ban SOURCE)"
-check_true "and the change" test -n "$(shown events change WHY)"
+check_is "and the change, in words" "$(shown events change WHY)" "limit set by uid 0: web rate=20 packets/h"
+check_is "and the block" "$(shown events block WHY)" "block add by uid 0: 203.0.113.66 for 1h reason flood"
+check_is "no event is written as JSON" "$(sed 's/.*id="s-events"//' "$LAB/dom" | grep -cE '\{&quot;|\{"|\["')" 0
+check_is "the block is in the list" "$(shown blocks 203.0.113.66 FROM), $(shown blocks 203.0.113.66 REASON)" "live, flood"
+check_true "and its end" grep -qE '^(59 min|1 h)' <<< "$(shown blocks 203.0.113.66 LEFT)"
+check_is "the flood's network" "$(shown networks 10.1.128.0/18 'TO BLOCK IT')" "sluicectl block add 10.1.128.0/18 --for 10m"
+
+# Every text of a table is within its section and the window, and has its heading.
+LOST='[...document.querySelectorAll("section:not([hidden]) :is(td, svg, h2, summary)")].filter((e) => {
+	const r = e.getBoundingClientRect(), s = e.closest("section").getBoundingClientRect();
+	const said = e.textContent || e.tagName === "svg";
+	return said && (!r.width || r.left < s.left || r.right > s.right + 1 || s.right > innerWidth ||
+		(innerWidth < 600 && e.scrollWidth > e.clientWidth + 1 && e.tagName === "TD"));
+}).map((e) => e.closest("section").id + ": " + e.textContent)
+	.concat([...document.querySelectorAll(".cards td:not(:first-child):not(:empty)")].filter((e) =>
+		getComputedStyle(e, "::before").content.length < 4).map((e) => "no heading: " + e.textContent))
+	.concat(document.scrollingElement.scrollWidth > innerWidth ? ["the window"] : [])
+	.concat(document.querySelectorAll("td").length < 50 ? ["most of the page"] : [])'
+for width in 500 950 ${PAGE_PICTURES:+1280}; do
+	for scheme in light ${PAGE_PICTURES:+dark}; do
+		check_is "nothing is cut off at $width pixels, $scheme" \
+			"$(browse $width $scheme "$LOST" ${PAGE_PICTURES:+"$PAGE_PICTURES/page-$width-$scheme.png"})" "[]"
+	done
+done
 
 # ---- with a token file, everybody needs the token
 echo 0123456789abcdef0123 > "$LAB/token"

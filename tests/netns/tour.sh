@@ -4,17 +4,31 @@
 # tour.sh - docs/tour.md: its commands are run in their order, on a daemon and real packets, and print what the
 # page shows: each line of a ```text block after a command is in its output, numbers, dates and blanks aside.
 # They are tried until they do, for ten seconds at most. A comment <!--traffic: OPTIONS--> starts a stream of
-# frames. A line's "# exit 0 or 1" is what it may exit with.
+# frames. A line's "# exit 0 or 1" is what it may exit with. Nothing of the page is rewritten: its interface and
+# its paths are there.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin tour
 lab_link 0
+ip -n "$NS_S" link set s0 down
+ip -n "$NS_S" link set s0 name eth0 up
 
-mkdir "$LAB/bin"
+mkdir "$LAB/bin" "$LAB/etc"
+CONFIG=$LAB/etc/sluice.yaml
+# installed COMMAND: the lab's files are /etc/sluice and /var/lib/sluice to it.
+installed() {
+	"${IN_S[@]}" unshare --mount bash -c '
+		lab=$1; shift
+		for dir in /etc /var/lib; do
+			mkdir -p "$lab/over$dir/up/sluice" "$lab/over$dir/work"
+			mount -t overlay overlay -o "lowerdir=$dir,upperdir=$lab/over$dir/up,workdir=$lab/over$dir/work" $dir || exit 99
+		done
+		mount --bind "$lab/etc" /etc/sluice && mount --bind "$lab/state" /var/lib/sluice || exit 99
+		exec "$@"' -- "$LAB" "$@"
+}
 cat > "$LAB/bin/sluicectl" <<SH
 #!/bin/bash
-args=("\${@//\/etc\/sluice\/sluice.yaml/$CONFIG}")
-exec "$BIN/sluicectl" -s "$SOCKET" "\${args[@]}"
+exec "$BIN/sluicectl" -s "$SOCKET" "\$@"
 SH
 cat > "$LAB/bin/pidof" <<SH
 #!/bin/bash
@@ -61,9 +75,7 @@ run_lines() {
 		words=${line%%  *#*}
 		expected=0
 		[[ $line =~ \#\ exit\ ([0-9](\ or\ [0-9])*) ]] && expected=${BASH_REMATCH[1]// or /|}
-		words=${words//127.0.0.1:9100/127.0.0.1:9810}
-		words=${words//\/var\/lib\/sluice/$LAB/state}
-		(cd "$LAB" && "${IN_S[@]}" env PATH="$PATH" bash -c "$words") >> "$LAB/out" 2>&1
+		(cd "$LAB" && installed env PATH="$PATH" bash -c "$words") >> "$LAB/out" 2>&1
 		code=$?
 		[[ $code =~ ^($expected)$ ]] || echo "$words: exit $code: $(tail -n 2 "$LAB/out")" >> "$LAB/failed"
 	done <<< "$lines"
@@ -88,13 +100,13 @@ block() {
 	lines= shown=
 }
 
-daemon_start < <(sed -n '/^# tour$/,/^```$/p' "$REPO/docs/tour.md" | sed '/^```$/d; s/eth0/s0/')
+daemon_start < <(sed -n '/^# tour$/,/^```$/p' "$REPO/docs/tour.md" | sed '/^```$/d')
 echo "$DAEMON_PID" > "$LAB/pid"
 cp "$CONFIG" "$LAB/new.yaml"
-cmp -s "$CONFIG" "$LAB/sluice.yaml" || cp "$CONFIG" "$LAB/sluice.yaml"
+cp "$CONFIG" "$LAB/sluice.yaml"
 # A capture without packets.
 printf '\xd4\xc3\xb2\xa1\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' > "$LAB/attack.pcap"
-arrivals_count 0
+arrivals_count 0 eth0
 lines= shown= after=
 while read -r kind text; do
 	case $kind in
@@ -116,7 +128,7 @@ done < <(steps)
 block
 seen=$(arrived 0)
 blast_wait
-settle s0
+settle eth0
 check "the daemon is dead: passed of the rest of 20,000 packets, at 1000 a second and a burst of 2000" \
 	$(($(arrived 0) - seen)) 500 6200
 lab_done

@@ -261,6 +261,7 @@ static json_t *document(struct daemon *d)
 	users = query(d, command_user_top, NULL);
 	hide_values(d, json_object_get(users, "users"));
 	json_object_set_new(json, "users", users);
+	json_object_set_new(json, "blocks", blocks_latest(&d->commands, ROWS));
 	json_object_set_new(json, "bans", bans_to_rows(d));
 	json_object_set_new(json, "pushdowns", pushdowns_to_rows(d));
 	json_object_set_new(json, "feeds", query(d, command_set_list, NULL));

@@ -10,6 +10,7 @@ TEST(test_examples)
 		size_t limits, blocks;
 	} examples[] = {
 		{ "docs/examples/quickstart.yaml", 5, 0 },
+		{ "docs/examples/first-run.yaml", 3, 0 },
 		{ "docs/examples/dns-server.yaml", 4, 0 },
 		{ "docs/examples/web-server.yaml", 5, 2 },
 		{ "docs/examples/hosting.yaml", 3, 0 },

@@ -79,6 +79,12 @@ json_t *change_result(const struct commands *ctx);
 /* The same with the name of what was changed. */
 json_t *change_result_named(const struct commands *ctx, const char *name);
 
+/*
+ * At most `count` rows of `block list`: sets as one row each, {"prefix": "@NAME", "set", "count"}, then what
+ * ends by itself, then the others (command_list.c).
+ */
+json_t *blocks_latest(struct commands *ctx, size_t count);
+
 /* Sets and origins whose programs failed last, with why and for how long (command_set.c). */
 json_t *feeds_failing(const struct commands *ctx);
 

@@ -131,12 +131,69 @@ static const struct {
 	{ "push-down", "source", OBSERVED_PUSHDOWN },
 };
 
-/* The change as an event: "limit set {...} by uid 0". */
+/* Arguments whose value is clear without their name. */
+static bool is_bare(const char *key)
+{
+	static const char *const bare[] = { "name", "prefix", "prefixes", "source", "rule", "value", "pairs", "limit",
+					    "interface", "step" };
+
+	for (size_t i = 0; i < sizeof(bare) / sizeof(bare[0]); i++)
+		if (!strcmp(key, bare[i]))
+			return true;
+	return false;
+}
+
+/* Arguments as words, named ones last: "192.0.2.1, for 10m". */
+static void write_words(const json_t *value, FILE *out)
+{
+	const char *key;
+	json_t *item;
+	size_t i = 0;
+
+	if (json_is_string(value))
+		fputs(json_string_value(value), out);
+	else if (!json_is_array(value) && !json_is_object(value))
+		json_dumpf(value, out, JSON_ENCODE_ANY);
+	json_array_foreach(value, i, item) {
+		fputs(i ? " " : "", out);
+		write_words(item, out);
+	}
+	for (int named = 0; named < 2; named++) {
+		json_object_foreach((json_t *)value, key, item) {
+			if (is_bare(key) == named || json_is_false(item) || json_is_null(item))
+				continue;
+			fputs(i++ ? named ? ", " : " " : "", out);
+			if (named)
+				fprintf(out, json_is_true(item) ? "%s" : "%s ", key);
+			if (!json_is_true(item))
+				write_words(item, out);
+		}
+	}
+}
+
+/* NULL: there are none. To be freed. */
+static char *words_of(const json_t *args)
+{
+	char *words = NULL;
+	size_t size;
+	FILE *out = json_object_size(args) || json_array_size(args) ? open_memstream(&words, &size) : NULL;
+
+	if (out) {
+		write_words(args, out);
+		fclose(out);
+	}
+	for (char *c = words; c && *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	return words;
+}
+
+/* The change as an event: "limit set by uid 0: web rate=20 packets/s". */
 static void observe_change(const struct running *run, const struct actor *actor, const char *command,
 			   const json_t *args)
 {
 	const char *from = NULL, *text, *reason, *rule = json_string_value(json_object_get(args, "rule"));
-	char *words = json_object_size(args) ? json_dumps(args, JSON_COMPACT) : NULL;
+	char *words = words_of(args);
 	char detail[OBSERVE_TEXT], who[32] = "sluiced";
 	enum observed_kind kind = OBSERVED_CHANGE;
 	struct sl_prefix source;
@@ -158,7 +215,7 @@ static void observe_change(const struct running *run, const struct actor *actor,
 		kind = OBSERVED_PUSHDOWN_END;
 	if (actor)
 		snprintf(who, sizeof(who), "uid %u", actor->uid);
-	snprintf(detail, sizeof(detail), "%s by %s%s%.140s", command, who, words ? " " : "",
+	snprintf(detail, sizeof(detail), "%s by %s%s%.140s", command, who, words ? ": " : "",
 		 words ? words : "");
 	observe_tell(run->observe, kind, has_source ? &source : NULL,
 		     kind == OBSERVED_PUSHDOWN || kind == OBSERVED_PUSHDOWN_END ? rule : NULL, NULL, detail);

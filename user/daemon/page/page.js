@@ -59,33 +59,60 @@ const passed = (of) => of.pass + of.soft + of.tag + of.shadow;
 
 /* ------------------------------------------------------------------ pictures */
 
-function line(values, top, width, height, style) {
-	const node = document.createElementNS(SVG, "polyline");
-	const step = width / 119, from = 120 - values.length;
-	node.setAttribute("class", style);
-	node.setAttribute("points", values.map((v, i) =>
-		((from + i) * step).toFixed(1) + "," + (height - 1 - v / top * (height - 2)).toFixed(1)).join(" "));
+const SECONDS = 120;
+
+function draw(tag, attributes, text) {
+	const node = document.createElementNS(SVG, tag);
+	for (const [key, value] of Object.entries(attributes))
+		node.setAttribute(key, value);
+	if (text !== undefined)
+		node.textContent = text;
 	return node;
 }
 
-/* Two minutes; passed and refused share the scale. */
-function chart(samples, width, height, style) {
-	const svg = document.createElementNS(SVG, "svg");
+/* A frame of pixels: x of a second before now, y of a value up to `top`. */
+const frame = (left, above, width, height, top) => ({
+	x: (ago) => left + width * (1 - ago / (SECONDS - 1)),
+	y: (value) => above + height * (1 - value / top),
+});
+
+function line(values, at, style) {
+	return draw("polyline", { class: style, points: values.map((v, i) =>
+		at.x(values.length - 1 - i).toFixed(1) + "," + at.y(v).toFixed(1)).join(" ") });
+}
+
+function picture(samples, width, height, at, style) {
+	const most = Math.max(0, ...samples.passed, ...samples.refused);
+	const svg = draw("svg", { viewBox: "0 0 " + width + " " + height, width, height, class: style, role: "img",
+		"aria-label": "the last two minutes, at most " + short(most) + " a second" });
+	svg.append(draw("line", { class: "axis", x1: at.x(SECONDS - 1), x2: at.x(0), y1: at.y(0), y2: at.y(0) }),
+		line(samples.passed, at, "pass"), line(samples.refused, at, "drop"));
+	return svg;
+}
+
+/* Passed and refused share the scale. */
+function spark(samples) {
 	const top = Math.max(1, ...samples.passed, ...samples.refused);
-	svg.setAttribute("viewBox", "0 0 " + width + " " + height);
-	svg.setAttribute("class", style);
-	svg.setAttribute("role", "img");
-	svg.setAttribute("aria-label", "the last two minutes, at most " + short(top) + " a second");
-	if (style === "chart")
-		svg.setAttribute("preserveAspectRatio", "none");
-	else
-		svg.setAttribute("width", width);
-	const axis = document.createElementNS(SVG, "line");
-	for (const [key, value] of [["x1", 0], ["x2", width], ["y1", height - 0.5], ["y2", height - 0.5]])
-		axis.setAttribute(key, value);
-	axis.setAttribute("class", "axis");
-	svg.append(axis, line(samples.passed, top, width, height, "pass"),
-		line(samples.refused, top, width, height, "drop"));
+	return picture(samples, 120, 22, frame(0, 1, 120, 20, top), "spark");
+}
+
+/* The next 1, 2 or 5 with zeros. */
+function round_up(n) {
+	const unit = 10 ** Math.floor(Math.log10(Math.max(1, n)));
+	return unit * [1, 2, 5, 10].find((step) => step * unit >= n);
+}
+
+/* With axes: packets a second, and the time before now. */
+function chart(samples, width) {
+	const top = round_up(Math.max(2, ...samples.passed, ...samples.refused));
+	const left = 44, height = 130, at = frame(left, 8, width - left - 8, height - 30, top);
+	const svg = picture(samples, width, height, at, "chart");
+	for (const value of [0, top / 2, top])
+		svg.prepend(draw("line", { class: "axis", x1: left, x2: at.x(0), y1: at.y(value), y2: at.y(value) }),
+			draw("text", { x: left - 6, y: at.y(value) + 4, "text-anchor": "end" }, short(value)));
+	for (const ago of width < 600 ? [120, 60, 0] : [120, 90, 60, 30, 0])
+		svg.append(draw("text", { x: at.x(Math.min(ago, SECONDS - 1)), y: height - 6,
+			"text-anchor": ago === 120 ? "start" : ago ? "middle" : "end" }, ago ? "-" + ago + " s" : "now"));
 	return svg;
 }
 
@@ -115,8 +142,9 @@ function table(id, rows, columns, none, more) {
 	table.append(head);
 	for (const row of rows) {
 		const tr = make("tr");
-		for (const [, value, style] of columns) {
+		for (const [heading, value, style] of columns) {
 			const cell = make("td", null, style), content = value(row);
+			cell.dataset.heading = heading;
 			if (content instanceof Node)
 				cell.append(content);
 			else
@@ -127,6 +155,8 @@ function table(id, rows, columns, none, more) {
 		table.append(tr);
 	}
 	place.replaceChildren(table);
+	/* Too wide for its section: each row becomes a card, and no column is lost. */
+	table.classList.toggle("cards", place.scrollWidth > place.clientWidth);
 	if (more > 0)
 		place.append(make("span", "and " + whole(more) + " more", "dim"));
 }
@@ -145,7 +175,7 @@ function show_traffic(d) {
 	const words = make("div", null, "dim");
 	words.append(make("span", "passed", "good"), " and ", make("span", "dropped", "bad"),
 		", two minutes; the highest is " + short(Math.max(0, ...all.passed, ...all.refused)) + "/s");
-	at("traffic").replaceChildren(chart(all, 1000, 90, "chart"), words);
+	at("traffic").replaceChildren(chart(all, at("traffic").clientWidth), words);
 }
 
 function show_limits(d) {
@@ -153,7 +183,7 @@ function show_limits(d) {
 	const met = d.limits.filter((l) => l.name[0] !== "@" || passed(l.packets) + l.packets.drop > 0);
 	table("limits", d.status.packet_tier ? met : null, [
 		["LIMIT", (l) => l.name], ["MODE", (l) => l.mode], ["RATE", (l) => l.rate],
-		["LAST 2 MIN", (l) => chart(l.samples, 120, 22, "spark")],
+		["LAST 2 MIN", (l) => spark(l.samples)],
 		["PASSED/S", (l) => short(passed(l.per_second)), "n"],
 		["DROPPED/S", (l) => short(l.per_second.drop), "n"],
 		["PASSED", (l) => whole(passed(l.packets)), "n"], ["DROPPED", (l) => whole(l.packets.drop), "n"],
@@ -162,13 +192,23 @@ function show_limits(d) {
 	], "no limits", d.limits_count - d.limits.length);
 	table("rules", d.status.http ? d.rules : null, [
 		["RULE", (r) => r.rule], ["MODE", (r) => r.shadow ? "shadow" : "enforce"],
-		["LAST 2 MIN", (r) => chart(r.samples, 120, 22, "spark")],
+		["LAST 2 MIN", (r) => spark(r.samples)],
 		["OK", (r) => whole(r.ok), "n"], ["OVER LIMIT", (r) => whole(r.over_limit), "n"],
 		["SHADOW", (r) => whole(r.shadow_refused), "n"],
 	], "no rules", d.status.http ? d.status.http.rules - d.rules.length : 0);
 }
 
 function show_sources(d) {
+	const networks = d.sources && d.sources.networks || [];
+	const about = (n, v) => (n.estimated && v > 0 ? "~" : "") + short(v);
+	table("networks", networks.length ? networks : null, [
+		["NETWORK", (n) => n.source], ["SOURCES", (n) => whole(n.sources) + (n.estimated ? "+" : ""), "n"],
+		["DROPPED/S", (n) => about(n, n.dropped.per_second), "n"],
+		["PASSED/S", (n) => about(n, n.passed.per_second), "n"],
+		["BIT/S", (n) => about(n, n.bits_per_second), "n"],
+		["OPENED/S", (n) => about(n, n.opened_per_second), "n"], ["STATE", (n) => n.state || ""],
+		["TO BLOCK IT", (n) => n.block || "", "w"], ["TO LIMIT IT TO A TENTH", (n) => n.limit || "", "w"],
+	]);
 	table("sources", d.status.packet_tier && d.sources ? d.sources.sources : null, [
 		["SOURCE", (s) => s.source], ["DROPPED/S", (s) => short(s.dropped.per_second), "n"],
 		["PASSED/S", (s) => short(s.passed.per_second), "n"],
@@ -177,9 +217,15 @@ function show_sources(d) {
 		["STATE", (s) => s.state || ""],
 	], "no packets in the last seconds", d.sources ? d.sources.more : 0);
 	table("users", d.users && d.users.users, [
-		["RULE", (u) => u.rule], ["VALUE", (u) => u.value], ["REFUSED", (u) => whole(u.refused), "n"],
+		["RULE", (u) => u.rule], ["VALUE", (u) => u.value, "w"], ["REFUSED", (u) => whole(u.refused), "n"],
 		["LAST", (u) => u.last],
 	], "no recent refusals");
+	table("blocks", d.status.packet_tier ? d.blocks : null, [
+		["PREFIX", (b) => b.prefix + (b.set ? ", " + whole(b.count) + " prefixes" : "")],
+		["LEFT", (b) => b.left_ns ? time(b.left_ns) : "", "n"],
+		["FROM", (b) => b.origin || (b.node ? "node " + b.node : b.set ? "set" : b.live ? "live" : "file")],
+		["REASON", (b) => b.reason, "w"],
+	], "nothing is blocked", d.status.block - d.blocks.reduce((n, b) => n + (b.set ? b.count : 1), 0));
 	table("bans", d.status.packet_tier ? d.bans : null, [
 		["SOURCE", (b) => b.source], ["LIMIT", (b) => b.limit || "(deleted)"],
 		["LEFT", (b) => time(b.left_ns), "n"], ["LEVEL", (b) => whole(b.level), "n"],
@@ -200,7 +246,7 @@ function show_feeds(d) {
 		["SET", (f) => f.shown], ["PREFIXES", (f) => whole(f.count), "n"],
 		["AGE", (f) => ago(f.age_ns), "n"], ["CHECKED", (f) => ago(f.checked_ns), "n"],
 		["FROM", (f) => f.source || f.file || (f.live ? "live" : "")],
-		["FAILED", (f) => f.error ? make("span", ago(f.failed_ns) + " ago: " + f.error, "bad") : ""],
+		["FAILED", (f) => f.error ? make("span", ago(f.failed_ns) + " ago: " + f.error, "bad") : "", "w"],
 	], "", all.length - d.rows);
 }
 
@@ -260,7 +306,7 @@ function show_events(d) {
 	table("events", d.events && shown, [
 		["LAST", (e) => e.at], ["EVENT", (e) => e.kind], ["SOURCE", (e) => several(e.sources, "sources")],
 		["BY", (e) => e.limit || e.rule || ""], ["USER", (e) => several(e.values, "users")],
-		["WHY", (e) => e.reason || e.detail || ""], ["TIMES", (e) => whole(e.times), "n"],
+		["WHY", (e) => e.reason || e.detail || "", "w"], ["TIMES", (e) => whole(e.times), "n"],
 	], "no events yet");
 }
 
@@ -324,9 +370,9 @@ function show_tiles(d) {
 }
 
 function show(d) {
+	at("main").hidden = false;	/* what is hidden has no width */
 	show_head(d);
 	show_tiles(d);
-	show_traffic(d);
 	show_limits(d);
 	show_sources(d);
 	show_feeds(d);
@@ -334,7 +380,7 @@ function show(d) {
 	show_cluster(d);
 	show_events(d);
 	show_running(d);
-	at("main").hidden = false;
+	show_traffic(d);	/* as wide as there is room now */
 }
 
 async function refresh() {
