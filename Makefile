@@ -149,10 +149,13 @@ $(B)/client/libsluice.so.0: $(CLIENT_OBJ) user/client/libsluice.map $(B)/flags.l
 	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -shared -Wl,-soname,libsluice.so.0 -Wl,--version-script=user/client/libsluice.map \
 		-Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--no-undefined $(LDFLAGS) -o $@ $(CLIENT_OBJ) -lm -lpthread
 
-$(B)/client/libsluice.a: $(CLIENT_OBJ)
+# What is not reached from these names is left out, and with it libraries that a program would need.
+$(B)/client/libsluice.a: $(CLIENT_OBJ) user/client/libsluice.map
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(call say,AR,$@)$(LD) -r -o $(@D)/sluice.o $^ && objcopy -w --keep-global-symbol='sluice_*' $(@D)/sluice.o && \
+	$(call say,AR,$@)$(LD) -r --gc-sections $$(sed -n 's/^\t\(sluice_.*\);/-u \1/p' user/client/libsluice.map) \
+		-o $(@D)/sluice.o $(CLIENT_OBJ) && \
+		objcopy -w --keep-global-symbol='sluice_*' --strip-unneeded $(@D)/sluice.o && \
 		$(AR) rcs $@ $(@D)/sluice.o
 
 # What must be generated first, by who includes it (scripts/lint.sh); later the .d files know.

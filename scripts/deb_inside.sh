@@ -54,6 +54,11 @@ printf '#include <sluice.h>\nint main(void) { return !sluice_try; }\n' > "$LAB/u
 # shellcheck disable=SC2046
 check_true "a program compiles and links with the library" gcc -o "$LAB/use" "$LAB/use.c" $(pkg-config --cflags --libs sluice)
 check_true "and runs" "$LAB/use"
+# Without zlib1g-dev, for instance.
+# shellcheck disable=SC2046
+check_true "statically it needs nothing but libc" gcc -static -o "$LAB/alone" "$LAB/use.c" \
+	$(pkg-config --static --cflags --libs sluice | tee "$LAB/libs")
+check_true "no other library is named" eval '! grep -qE " -l(z|event|ssl)" "$LAB/libs"'
 
 # The installed programs, as the unit starts them.
 lab_link 0

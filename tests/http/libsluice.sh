@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # libsluice's client and a daemon, from Python: admitted, refused, retried when the daemon says, reports, a
-# daemon that is killed and started again, one that hangs. tests/unit/client/test_client.c has each response.
+# child of fork(), the example of libsluice(3), a daemon that is killed and started again, one that hangs. tests/unit/client/test_client.c has each response.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin libsluice "$@"
@@ -10,6 +10,8 @@ http_begin libsluice "$@"
 http_rules api <<'YAML'
   - {key: user, limits: ['5 requests/h'], algorithm: sliding-log}
   - {key: user, value: fast, limits: ['1 requests/s'], algorithm: token-bucket, burst: 1}
+  - {key: user, value: both, limits: ['100 requests/h'], algorithm: sliding-log}
+  - {key: user, value: both-child, limits: ['100 requests/h'], algorithm: sliding-log}
   - {key: user, value: queued, limits: ['2 requests/s'], algorithm: token-bucket, burst: 1, on_limit: {wait: 20s, queue: 10}}
 YAML
 http_daemon < /dev/null
@@ -57,13 +59,30 @@ call both eve
 check_is "a limiter here and the daemon" "$code" 0
 check "three units of ten a second" "$admitted" 0.19 15
 
-# Killed: where nobody listens a call fails open after its retries; it is admitted by its deadline when it is back.
+# Each has connections of its own, and ids of reports: with the parent's one report would be taken for the other.
+call fork both 100
+check_is "parent and child get their own answers" "$code $admitted" "100 100"
+call check forked 1 5
+check_is "both reports are charged" "$code $left" "0 2"
+
+awk '/^\.Bd -literal/ { show = ++seen == 2; next } /^\.Ed/ { show = 0 } show { gsub(/\\en/, "\\n"); print }' \
+	"$REPO/docs/man/libsluice.3" | sed "s|/run/sluice/http.sock|$UNIX|; s|\"auth\"|\"api\"|" > "$LAB/example.c"
+cc -Wall -Werror -I"$REPO/user/client" -o "$LAB/example" "$LAB/example.c" "$REPO/build/client/libsluice.so.0" || exit 1
+for n in 4 3 2 1 0; do
+	check_is "the manual's example" "$(LD_LIBRARY_PATH=$REPO/build/client "$LAB/example" tom)" "yes, $n left"
+done
+check_is "refused" "$(LD_LIBRARY_PATH=$REPO/build/client "$LAB/example" tom)" "no"
+sed 's/"user"/"nothing"/' "$LAB/example.c" > "$LAB/none.c"
+cc -Wall -Werror -I"$REPO/user/client" -o "$LAB/none" "$LAB/none.c" "$REPO/build/client/libsluice.so.0" || exit 1
+check_is "without a limit" "$(LD_LIBRARY_PATH=$REPO/build/client "$LAB/none" tom)" "yes, no limit was met"
+
+# Killed: where nobody listens a client that fails open does not wait; one that fails closed retries.
 kill -KILL "$DAEMON_PID"
 wait_for 10 daemon_gone
 call check eve 1 2
 check_is "no daemon: no decision, fails open" "$code $admitted" "ECONNREFUSED 1"
-check "by the deadline" "$took" 0 2.5
-echo "check eve 1 60" >&"${PYTHON[1]}"
+check "at once" "$took" 0 0.3
+echo "check eve 1 60 closed" >&"${PYTHON[1]}"
 sleep 0.3
 daemon_run
 read -r -t 60 code admitted left after took <&"${PYTHON[0]}"
@@ -76,8 +95,14 @@ stand_still "$DAEMON_PID"
 call check eve 1 0.5
 check_is "a daemon that hangs: fails open" "$code $admitted" "ETIMEDOUT 1"
 check "at the deadline" "$took" 0.5 10
+call check eve 1 5
+check_is "the next call" "$code $admitted" "ETIMEDOUT 1"
+check "does not wait for its own" "$took" 0 0.3
 kill -CONT "$DAEMON_PID"
-call check eve 1 20
-check_is "and goes on" "$code $admitted" "0 1"
+goes_on() {
+	call check eve 1 20
+	[ "$code $admitted" = "0 1" ]
+}
+check_true "and goes on" wait_for 5 goes_on
 exec {PYTHON[1]}>&-
 lab_done

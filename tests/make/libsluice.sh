@@ -28,12 +28,15 @@ example 2 | sed "s|/run/sluice/http.sock|$dir/absent.sock|" > "$dir/client.c"
 cflags=$(pkg-config --cflags sluice) libs=$(pkg-config --libs sluice)
 # shellcheck disable=SC2086
 is "the example compiles" cc -Wall -Wextra -Werror -o "$dir/shared" "$dir/example.c" $cflags $libs
+# Nothing but libc: libsluice-dev needs no other package.
+alone=$(pkg-config --static --libs sluice)
+is "pkg-config --static names no other library" test -z "$(tr ' ' '\n' <<< "$alone" | grep -vE '^(-L.*|-lsluice|-lm|-lpthread)$')"
 # shellcheck disable=SC2086
-is "and statically" cc -Wall -o "$dir/static" "$dir/example.c" $cflags "$lib/libsluice.a" -lz -lm -lpthread
+is "and statically" cc -Wall -static -o "$dir/static" "$dir/example.c" $cflags $alone
 # shellcheck disable=SC2086
 is "the client's example compiles" cc -Wall -Wextra -Werror -o "$dir/asks" "$dir/client.c" $cflags $libs
 "$dir/asks" > "$dir/out"
-is "without a daemon it fails open" prints '^yes \(-2\)$'
+is "without a daemon it fails open, and says so" prints '^yes, without a decision: No such file or directory$'
 is "the header is C++ as well" clang -Wall -Wextra -Werror -fsyntax-only -x c++ user/client/sluice.h
 for kind in shared static; do
 	"$dir/$kind" > "$dir/out"
@@ -42,6 +45,7 @@ done
 
 cat > "$dir/limiter.py" << 'END'
 import ctypes
+import signal
 import time
 
 lib = ctypes.CDLL("libsluice.so.0")
@@ -54,12 +58,13 @@ class Config(ctypes.Structure):
 
 
 class Result(ctypes.Structure):
-    _fields_ = [("admitted", ctypes.c_int), ("remaining", ctypes.c_uint64),
+    _fields_ = [("size", ctypes.c_size_t), ("admitted", ctypes.c_int), ("reserved", ctypes.c_uint32),
+                ("remaining", ctypes.c_uint64),
                 ("reset_ns", ctypes.c_uint64), ("retry_after_ns", ctypes.c_uint64)]
 
 
 config = Config(size=ctypes.sizeof(Config), units=50, interval_ns=10**9, burst=5)
-limiter, result = ctypes.c_void_p(), Result()
+limiter, result = ctypes.c_void_p(), Result(size=ctypes.sizeof(Result))
 assert lib.sluice_limiter_new(ctypes.byref(config), ctypes.byref(limiter), None, 0) == 0
 units = ctypes.c_uint64
 for n in range(5):
@@ -73,6 +78,19 @@ took = time.monotonic() - begin
 assert took > 0.35, took
 assert lib.sluice_wait(limiter, units(5), units(time.monotonic_ns() + 10**6)) < 0
 lib.sluice_limiter_free(limiter)
+# Control-C while it waits.
+config = Config(size=ctypes.sizeof(Config), units=1, interval_ns=30 * 10**9)
+assert lib.sluice_limiter_new(ctypes.byref(config), ctypes.byref(limiter), None, 0) == 0
+assert lib.sluice_acquire(limiter, units(1)) == 0
+begin = time.monotonic()
+signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+try:
+    lib.sluice_acquire(limiter, units(1))
+    assert False, "not interrupted"
+except KeyboardInterrupt:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+assert time.monotonic() - begin < 20
 print("20 acquisitions at 50/s")
 END
 is "from Python" python3 "$dir/limiter.py"

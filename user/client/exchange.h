@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/queue.h>
 #include <sys/un.h>
 
 #include "lib/out.h"
@@ -17,9 +18,9 @@
 /* A response's head and the beginning of its body; what is beyond that is read and dropped. */
 #define CLIENT_RESPONSE_MAX 16384
 
-/* In a pool while idle; used by one thread at a time. */
+/* In a list of the client, of those that are idle or of those that a thread uses. */
 struct client_conn {
-	struct client_conn *next;
+	LIST_ENTRY(client_conn) link;
 	int fd;				/* -1: none */
 	bool used;			/* has had a response: the daemon may have closed it since */
 	struct out out;			/* the request; its buffer stays for the next one */

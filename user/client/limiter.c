@@ -4,15 +4,19 @@
  *
  * The first of the queue sleeps until its units fit; the others sleep until they are served or first.
  * A thread that is awake serves all that fit, in order, so units do not wait for threads to wake up.
+ * Each sleeps on a semaphore of its own: a condition variable does not return when a signal arrives.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "client/forks.h"
+#include "client/sized.h"
 #include "client/sluice.h"
 #include "limiter/algorithm.h"
 #include "limiter/request_log.h"
@@ -36,11 +40,11 @@ struct waiter {
 	struct sluice_limiter *limiter;
 	u64 units;
 	bool served;
-	pthread_cond_t wake;
+	sem_t wake;
 };
 
 struct sluice_limiter {
-	pthread_mutex_t lock;
+	struct forked forked;		/* the lock */
 	struct spec spec;
 	bool count_all;
 	u64 state;
@@ -95,8 +99,8 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 	const struct algorithm *row;
 	struct sl_err err;
 
-	if (config->size < sizeof(*config))
-		return refuse(why, why_size, -EINVAL, "size is not that of struct sluice_config");
+	if (config->reserved)
+		return refuse(why, why_size, -EINVAL, "reserved is not 0");
 	if ((u32)config->algorithm >= SL_ALGO_COUNT || algorithm_kind((enum sl_algo)config->algorithm) == STATE_TIME)
 		return refuse(why, why_size, -EINVAL, "unknown algorithm");
 	row = algorithms[config->algorithm];
@@ -121,29 +125,45 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 	return 0;
 }
 
-int sluice_limiter_new(const struct sluice_config *config, struct sluice_limiter **ret, char *why,
+/* The child has the bucket as it is; no thread waits for it. */
+static void in_child(struct forked *forked)
+{
+	struct sluice_limiter *l = (struct sluice_limiter *)((char *)forked - offsetof(struct sluice_limiter, forked));
+
+	l->first = NULL;
+	l->last = &l->first;
+	l->waiting = 0;
+}
+
+int sluice_limiter_new(const struct sluice_config *theirs, struct sluice_limiter **ret, char *why,
 		       size_t why_size)
 {
+	struct sluice_config config;
 	struct sluice_limiter *l;
 	struct spec spec;
 	int err;
 
 	*ret = NULL;
 	refuse(why, why_size, 0, "");
-	err = make_spec(config, &spec, why, why_size);
+	err = sized_read(&config, sizeof(config), SIZED_TO(struct sluice_config, reserved), theirs);
+	if (err)
+		return refuse(why, why_size, err, err == -E2BIG ?
+			      "struct sluice_config is larger than this library knows, and its end is not 0" :
+			      "size is not that of struct sluice_config");
+	err = make_spec(&config, &spec, why, why_size);
 	if (err)
 		return err;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return refuse(why, why_size, -ENOMEM, "no memory");
 	l->spec = spec;
-	l->count_all = config->flags & SLUICE_COUNT_ALL;
+	l->count_all = config.flags & SLUICE_COUNT_ALL;
 	l->last = &l->first;
-	if (make_chunks(l)) {
+	if (make_chunks(l) || forked_add(&l->forked, in_child)) {
+		free(l->logs.chunk);
 		free(l);
 		return refuse(why, why_size, -ENOMEM, "no memory for the log");
 	}
-	pthread_mutex_init(&l->lock, NULL);
 	*ret = l;
 	return 0;
 }
@@ -152,7 +172,7 @@ void sluice_limiter_free(struct sluice_limiter *l)
 {
 	if (!l)
 		return;
-	pthread_mutex_destroy(&l->lock);
+	forked_remove(&l->forked);
 	free(l->logs.chunk);
 	free(l);
 }
@@ -227,6 +247,8 @@ static void count_refused(struct sluice_limiter *l, struct sl_now now, u64 units
 	l->state = spec_fill(&view, l->state, now, units);
 }
 
+#define RESULT_LEAST SIZED_TO(struct sluice_result, retry_after_ns)
+
 static void describe(struct sluice_limiter *l, struct sl_now now, u64 wait_ns,
 		     struct sluice_result *ret)
 {
@@ -255,10 +277,13 @@ static u64 wait_behind(struct sluice_limiter *l, struct sl_now now)
 
 int sluice_try(struct sluice_limiter *l, uint64_t units, struct sluice_result *ret)
 {
+	struct sluice_result result = {};
 	u64 wait_ns = 0, state;
 	struct sl_now now;
 
-	pthread_mutex_lock(&l->lock);
+	if (ret && sized_write(ret, &result, sizeof(result), RESULT_LEAST))
+		return -EINVAL;
+	pthread_mutex_lock(&l->forked.lock);
 	now = read_clocks();
 	if (units && l->first) {
 		wait_ns = units > l->spec.capacity ? ~0ULL : wait_behind(l, now);
@@ -270,8 +295,10 @@ int sluice_try(struct sluice_limiter *l, uint64_t units, struct sluice_result *r
 		}
 	}
 	if (ret)
-		describe(l, now, wait_ns, ret);
-	pthread_mutex_unlock(&l->lock);
+		describe(l, now, wait_ns, &result);
+	pthread_mutex_unlock(&l->forked.lock);
+	if (ret)
+		sized_write(ret, &result, sizeof(result), RESULT_LEAST);
 	return !wait_ns ? 0 : wait_ns == ~0ULL ? -ERANGE : -EAGAIN;
 }
 
@@ -281,32 +308,29 @@ unsigned int sluice_waiting(struct sluice_limiter *l)
 {
 	unsigned int waiting;
 
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&l->forked.lock);
 	waiting = l->waiting;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&l->forked.lock);
 	return waiting;
 }
 
 static void join(struct sluice_limiter *l, struct waiter *w)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	sem_init(&w->wake, 0, 0);
 	*l->last = w;
 	l->last = &w->next;
 	l->waiting++;
 }
 
-/* Removes one from the queue. */
+/* Removes one from the queue, which is empty if the thread has called fork() in a signal handler. */
 static void leave(struct sluice_limiter *l, struct waiter *w)
 {
 	struct waiter **at = &l->first;
 
-	while (*at != w)
+	while (*at && *at != w)
 		at = &(*at)->next;
+	if (!*at)
+		return;
 	*at = w->next;
 	if (!*at)
 		l->last = at;
@@ -315,9 +339,9 @@ static void leave(struct sluice_limiter *l, struct waiter *w)
 
 /*
  * Gives the first ones their units as long as they fit, and wakes them; and the one that is first
- * then, so that it sleeps no longer than until its units fit. Returns that time.
+ * then, so that it sleeps no longer than until its units fit, unless it is `self`. Returns that time.
  */
-static u64 serve(struct sluice_limiter *l, struct sl_now now)
+static u64 serve(struct sluice_limiter *l, struct sl_now now, const struct waiter *self)
 {
 	struct waiter *w;
 	u64 wait_ns = 0;
@@ -328,10 +352,10 @@ static u64 serve(struct sluice_limiter *l, struct sl_now now)
 			break;
 		leave(l, w);
 		w->served = true;
-		pthread_cond_signal(&w->wake);
+		sem_post(&w->wake);
 	}
-	if (w)
-		pthread_cond_signal(&w->wake);
+	if (w && w != self)
+		sem_post(&w->wake);
 	return wait_ns;
 }
 
@@ -351,37 +375,43 @@ void sluice_refund(struct sluice_limiter *l, uint64_t units)
 {
 	struct sl_now now;
 
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&l->forked.lock);
 	now = read_clocks();
 	return_units(l, now, units);
-	serve(l, now);
-	pthread_mutex_unlock(&l->lock);
+	serve(l, now, NULL);
+	pthread_mutex_unlock(&l->forked.lock);
 }
 
-/* Of a thread that was cancelled while it slept; it has the lock. It may have been served. */
+/* Of a thread that was cancelled while it slept, without the lock. It may have been served. */
 static void cancel(void *arg)
 {
 	struct waiter *w = arg;
 	struct sluice_limiter *l = w->limiter;
 	struct sl_now now = read_clocks();
 
+	pthread_mutex_lock(&l->forked.lock);
 	if (w->served)
 		return_units(l, now, w->units);
 	else
 		leave(l, w);
-	serve(l, now);
-	pthread_mutex_unlock(&l->lock);
-	pthread_cond_destroy(&w->wake);
+	serve(l, now, NULL);
+	pthread_mutex_unlock(&l->forked.lock);
+	sem_destroy(&w->wake);
 }
 
-static void sleep_until(struct sluice_limiter *l, struct waiter *w, u64 at_ns)
+/*
+ * Until a time, or until it is woken. False: a signal handler ran. Always with a time: without one Linux
+ * would go on sleeping after a handler with SA_RESTART.
+ */
+static bool sleep_until(struct sluice_limiter *l, struct waiter *w, u64 at_ns)
 {
 	struct timespec at = { at_ns / SL_NS_PER_SEC, at_ns % SL_NS_PER_SEC };
+	bool interrupted;
 
-	if (at_ns == NO_DEADLINE)
-		pthread_cond_wait(&w->wake, &l->lock);
-	else
-		pthread_cond_timedwait(&w->wake, &l->lock, &at);
+	pthread_mutex_unlock(&l->forked.lock);
+	interrupted = sem_clockwait(&w->wake, CLOCK_MONOTONIC, &at) && errno == EINTR;
+	pthread_mutex_lock(&l->forked.lock);
+	return !interrupted;
 }
 
 static int wait_in_turn(struct sluice_limiter *l, struct waiter *w, u64 deadline_ns)
@@ -391,7 +421,7 @@ static int wait_in_turn(struct sluice_limiter *l, struct waiter *w, u64 deadline
 		u64 wait_ns, until_ns = deadline_ns;
 
 		if (l->first == w) {
-			wait_ns = serve(l, now);
+			wait_ns = serve(l, now, w);
 			if (w->served)
 				break;
 			if (deadline_ns != NO_DEADLINE &&
@@ -401,7 +431,8 @@ static int wait_in_turn(struct sluice_limiter *l, struct waiter *w, u64 deadline
 		} else if (now.mono_ns >= deadline_ns) {
 			return -ETIMEDOUT;
 		}
-		sleep_until(l, w, until_ns);
+		if (!sleep_until(l, w, until_ns) && !w->served)
+			return -EINTR;
 	}
 	return 0;
 }
@@ -415,10 +446,10 @@ int sluice_wait(struct sluice_limiter *l, uint64_t units, uint64_t deadline_ns)
 		return -ERANGE;
 	if (!units)
 		return 0;
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&l->forked.lock);
 	/* The usual case, without a queue. */
 	if (!l->first && !take(l, read_clocks(), units)) {
-		pthread_mutex_unlock(&l->lock);
+		pthread_mutex_unlock(&l->forked.lock);
 		return 0;
 	}
 	join(l, &w);
@@ -427,10 +458,10 @@ int sluice_wait(struct sluice_limiter *l, uint64_t units, uint64_t deadline_ns)
 	pthread_cleanup_pop(0);
 	if (rc) {
 		leave(l, &w);
-		serve(l, read_clocks());
+		serve(l, read_clocks(), NULL);
 	}
-	pthread_mutex_unlock(&l->lock);
-	pthread_cond_destroy(&w.wake);
+	pthread_mutex_unlock(&l->forked.lock);
+	sem_destroy(&w.wake);
 	return rc;
 }
 

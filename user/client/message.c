@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/message.h"
+#include "client/sized.h"
 
 /* A number of seconds from another process: 68 years at most. */
 #define SECONDS_MAX 0x7fffffffUL
@@ -63,7 +64,7 @@ static void put_descriptor(struct out *out, const struct sluice_descriptor *d)
 {
 	out_text(out, "{\"entries\":[");
 	for (size_t i = 0; i < d->entry_count; i++) {
-		const struct sluice_entry *e = &d->entries[i];
+		const struct sluice_entry *e = sized_at(d->entries, i);
 
 		put_member(out, i ? ",{\"key\":" : "{\"key\":", e->key);
 		out_text(out, ",\"value\":");
@@ -82,7 +83,7 @@ static void put_body(struct out *out, enum client_call call, const struct sluice
 	for (size_t i = 0; i < r->descriptor_count; i++) {
 		if (i)
 			out_char(out, ',');
-		put_descriptor(out, &r->descriptors[i]);
+		put_descriptor(out, sized_at(r->descriptors, i));
 	}
 	out_char(out, ']');
 	put_member(out, ",\"source\":", r->source);

@@ -33,20 +33,25 @@ enum sluice_algorithm {
 /* Flags. */
 #define SLUICE_COUNT_ALL 1u	/* what sluice_try() refuses counts, too */
 
-/* Set all to 0 first; later versions add fields at the end. */
+/*
+ * Each struct begins with its size: sizeof() of it. Set all other fields to 0 first: later versions add
+ * some at the end. A library that does not know a field returns -E2BIG unless it is 0.
+ */
 struct sluice_config {
-	size_t size;		/* sizeof(struct sluice_config) */
+	size_t size;
 	enum sluice_algorithm algorithm;
 	uint32_t flags;
 	uint64_t units;		/* 1 or more, each interval */
 	uint64_t interval_ns;	/* 10^9 (a second) to 2^56 (2.2 years) */
 	uint64_t burst;		/* of buckets; 0: one second's worth, at least 1; of an interval bucket `units` */
 	uint32_t buckets;	/* of window counters: 2 to 240; 0: 60 */
-	uint32_t reserved;
+	uint32_t reserved;	/* 0 */
 };
 
 struct sluice_result {
+	size_t size;		/* set by the caller */
 	int admitted;		/* 1: charged; 0: refused, nothing is charged */
+	uint32_t reserved;
 	uint64_t remaining;	/* units that fit now */
 	uint64_t reset_ns;	/* until the whole limit fits again */
 	uint64_t retry_after_ns;	/* until these units fit, if no others are taken; UINT64_MAX: never */
@@ -55,8 +60,8 @@ struct sluice_result {
 struct sluice_limiter;
 
 /*
- * Makes a limiter. -EINVAL: a field is out of its range; -ERANGE: the algorithm cannot represent the
- * rate; -ENOMEM. `why`, if it is not NULL, gets a message of less than `why_size` bytes, or "".
+ * Makes a limiter. -EINVAL: a field is out of its range; -E2BIG; -ERANGE: the algorithm cannot represent
+ * the rate; -ENOMEM. `why`, if it is not NULL, gets a message of less than `why_size` bytes, or "".
  */
 int sluice_limiter_new(const struct sluice_config *config, struct sluice_limiter **ret, char *why,
 		       size_t why_size);
@@ -65,14 +70,16 @@ void sluice_limiter_free(struct sluice_limiter *limiter);
 
 /*
  * Takes `units` (1 or more) if they fit now and no thread waits. 0, or -EAGAIN if they do not, or
- * -ERANGE if they never do: more than the capacity. Does not wait. `ret` may be NULL.
+ * -ERANGE if they never do: more than the capacity; -EINVAL: the size of `ret`, which may be NULL.
+ * Does not wait.
  */
 int sluice_try(struct sluice_limiter *limiter, uint64_t units, struct sluice_result *ret);
 /*
  * Takes `units`, waiting for them until `deadline_ns` of CLOCK_MONOTONIC. Threads are served in the
  * order in which they came, also if an earlier one needs more units than a later one. 0;
  * -ETIMEDOUT: nothing was taken, also at once if the first in the queue cannot get its units by
- * its deadline; -ERANGE as above.
+ * its deadline; -EINTR: nothing was taken, and a signal handler ran (also one with SA_RESTART);
+ * -ERANGE as above.
  */
 int sluice_wait(struct sluice_limiter *limiter, uint64_t units, uint64_t deadline_ns);
 /* The same without a deadline. */
@@ -85,28 +92,35 @@ unsigned int sluice_waiting(struct sluice_limiter *limiter);
 /* ------------------------------------------------------------------ a client of sluiced */
 
 /* Flags of a client. */
-#define SLUICE_FAIL_CLOSED 1u	/* where no decision is made: refused; without it: admitted */
+/*
+ * Where no decision is made: refused, and retried before that. Without it: admitted, at once if the
+ * daemon is not there.
+ */
+#define SLUICE_FAIL_CLOSED 1u
 
-/* Set all to 0 first; later versions add fields at the end. */
 struct sluice_client_config {
-	size_t size;		/* sizeof(struct sluice_client_config) */
+	size_t size;
 	const char *address;	/* "unix:/PATH", of http.listen */
 	const char *token;	/* of http.callers; NULL: none */
 	uint32_t flags;
 	uint32_t retry_percent;	/* retries for each 100 calls, up to 100; 0: 10 */
 	uint32_t retry_burst;	/* retries before the first calls, and at most saved up; 0: 10 */
-	uint32_t reserved;
+	uint32_t reserved;	/* 0 */
 	uint64_t timeout_ns;	/* of a call without a deadline; 0: 10^9 (a second) */
 	uint64_t backoff_ns;	/* before the first retry; 0: 50 ms. Doubles up to 32 times it */
+	uint64_t breaker_ns;	/* most that calls fail at once after one that failed; 0: 10^9 */
 };
 
+/* All elements of an array have one size. */
 struct sluice_entry {
+	size_t size;
 	const char *key;
 	const char *value;	/* any bytes */
 	size_t value_size;	/* 0: up to its NUL */
 };
 
 struct sluice_descriptor {
+	size_t size;
 	const struct sluice_entry *entries;
 	size_t entry_count;
 	int64_t hits;		/* 0 to 16777216, 0 charges nothing; in a report below 0: refunds */
@@ -116,9 +130,8 @@ struct sluice_descriptor {
 #define SLUICE_PEEK 1u		/* nothing is charged */
 #define SLUICE_RETRY_REFUSED 2u	/* a refusal is retried when the daemon says, up to the deadline */
 
-/* Set all to 0 first; later versions add fields at the end. */
 struct sluice_request {
-	size_t size;		/* sizeof(struct sluice_request) */
+	size_t size;
 	const char *domain;
 	const struct sluice_descriptor *descriptors;
 	size_t descriptor_count;	/* 1 or more */
@@ -134,17 +147,18 @@ struct sluice_client;
 
 /*
  * Does not connect: the daemon may come later. -EINVAL: a field is out of its range, or the address
- * has another form; -ENAMETOOLONG: the path; -ENOMEM. What `config` points to is copied.
+ * has another form; -E2BIG; -ENAMETOOLONG: the path; -ENOMEM. What `config` points to is copied.
  */
 int sluice_client_open(const struct sluice_client_config *config, struct sluice_client **ret);
 /* Frees a client that no thread uses; NULL is fine. */
 void sluice_client_close(struct sluice_client *client);
 
 /*
- * Asks whether a request may pass. Returns by the deadline. 0: admitted; -EAGAIN: refused;
+ * Asks whether a request may pass. Returns by the deadline, and at once for a while after a call that
+ * found no daemon, or one that does not reply, with the error of that call (libsluice(3)). 0: admitted; -EAGAIN: refused;
  * -ERANGE: refused, and never fits. Others: no decision: -ETIMEDOUT; -EBUSY: the daemon cannot
  * decide; -EINVAL: it does not understand the request; -EACCES: it does not know the caller, or gives
- * it no right; -EPROTO; those of connect(2), as -ECONNREFUSED and -ENOENT; -ENOMEM. Whatever it
+ * it no right; -EPROTO; -E2BIG; those of connect(2), as -ECONNREFUSED and -ENOENT; -ENOMEM. Whatever it
  * returns, `ret->admitted` says what to do; without a decision what the client's flags say.
  * `ret->remaining` is UINT64_MAX where no limit was met; `ret->retry_after_ns` is the daemon's
  * Retry-After, in whole seconds. `ret` may be NULL.

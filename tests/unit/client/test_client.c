@@ -2,11 +2,13 @@
 /*
  * libsluice's client against a server that plays a list of responses: what each means, retries and
  * their budget, deadlines, idle connections that were closed, threads. tests/http/libsluice.sh has it against
- * a daemon.
+ * a daemon. (It is over 500 lines: one server plays all of it.)
  */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -85,7 +87,7 @@ static u32 asked(struct server *s)
 }
 
 /* The last request; until the next call. */
-static const char *request(struct server *s)
+static const char *sent_text(struct server *s)
 {
 	static char request[sizeof(s->request)];
 
@@ -161,8 +163,8 @@ static struct sluice_client *open_client(const char *address, struct sluice_clie
 	return c;
 }
 
-static const struct sluice_entry bob = { .key = "user", .value = "b\"o\0b", .value_size = 5 };
-static const struct sluice_descriptor one = { .entries = &bob, .entry_count = 1, .hits = 1 };
+static const struct sluice_entry bob = { .size = sizeof(bob), .key = "user", .value = "b\"o\0b", .value_size = 5 };
+static const struct sluice_descriptor one = { .size = sizeof(one), .entries = &bob, .entry_count = 1, .hits = 1 };
 
 static struct sluice_request request_of(u64 deadline_ns, u32 flags)
 {
@@ -189,6 +191,7 @@ TEST(test_config)
 		{ .size = sizeof(bad[0]), .address = "unix:/a", .token = "a\r\nHost: b" },
 		{ .size = sizeof(bad[0]), .address = "unix:/a", .token = "" },
 		{ .size = sizeof(bad[0]), .address = "unix:/a", .retry_percent = 101 },
+		{ .size = sizeof(bad[0]), .address = "unix:/a", .reserved = 1 },
 		{ .size = sizeof(bad[0]), .address = longer },
 	};
 
@@ -229,7 +232,7 @@ TEST(test_responses)
 		for (int closed = 0; closed < 2; closed++) {
 			const char *const list[] = { row[i].response, NULL };
 			struct server s = { .slow = i == 0 };
-			struct sluice_result r;
+			struct sluice_result r = { .size = sizeof(r) };
 			struct sluice_client *c;
 
 			begin(&s, list);
@@ -264,18 +267,18 @@ TEST(test_request)
 	c = open_client(s.address, (struct sluice_client_config){ .token = "0123456789abcdef" });
 	report.source = "192.0.2.7";
 	assert_int_equal(sluice_client_check(c, &report, NULL), 0);
-	assert_non_null(strstr(request(&s), "POST /v1/check HTTP/1.1\r\n"));
-	assert_non_null(strstr(request(&s), "\r\nX-Sluice-Token: 0123456789abcdef\r\n"));
-	assert_non_null(strstr(request(&s), "\r\n\r\n{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\","
+	assert_non_null(strstr(sent_text(&s), "POST /v1/check HTTP/1.1\r\n"));
+	assert_non_null(strstr(sent_text(&s), "\r\nX-Sluice-Token: 0123456789abcdef\r\n"));
+	assert_non_null(strstr(sent_text(&s), "\r\n\r\n{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\","
 		"\"value\":\"b\\\"o\\u0000b\"}],\"hits\":1}],\"source\":\"192.0.2.7\",\"peek\":true}"));
 	report.flags = 0;
 	report.latency_ns = SEC / 4000;
 	assert_int_equal(sluice_client_report(c, &report), -EINVAL);
-	assert_non_null(strstr(request(&s), "POST /v1/report "));
-	assert_non_null(strstr(request(&s), ",\"latency\":0.000250000}]"));
-	assert_int_equal(sscanf(strstr(request(&s), "\"id\":"), "\"id\":\"%99[^\"]", id), 1);
+	assert_non_null(strstr(sent_text(&s), "POST /v1/report "));
+	assert_non_null(strstr(sent_text(&s), ",\"latency\":0.000250000}]"));
+	assert_int_equal(sscanf(strstr(sent_text(&s), "\"id\":"), "\"id\":\"%99[^\"]", id), 1);
 	assert_int_equal(sluice_client_report(c, &report), 0);
-	assert_int_equal(sscanf(strstr(request(&s), "\"id\":"), "\"id\":\"%99[^\"]", next), 1);
+	assert_int_equal(sscanf(strstr(sent_text(&s), "\"id\":"), "\"id\":\"%99[^\"]", next), 1);
 	assert_string_not_equal(id, next);
 	report.domain = NULL;
 	assert_int_equal(sluice_client_report(c, &report), -EINVAL);
@@ -290,7 +293,7 @@ TEST(test_retry_after)
 	const char *const list[] = { REFUSED, REFUSED, REFUSED, OK, NULL };
 	struct server s = {};
 	struct sluice_client *c;
-	struct sluice_result r;
+	struct sluice_result r = { .size = sizeof(r) };
 	u64 begun;
 
 	begin(&s, list);
@@ -306,6 +309,62 @@ TEST(test_retry_after)
 	end(&s);
 }
 
+/* Each struct of another size: what is known is used, and what is not must be 0. */
+TEST(test_sizes)
+{
+	struct { struct sluice_client_config known; u64 more; } config = { .known.size = sizeof(config) };
+	struct { struct sluice_entry known; u64 more; } entry[2] = {
+		{ { sizeof(entry[0]), "user", "bob", 0 }, 0 }, { { sizeof(entry[0]), "path", "/", 0 }, 0 } };
+	struct { struct sluice_descriptor known; u64 more; } descriptor[2] = {
+		{ { sizeof(descriptor[0]), &entry[0].known, 2, 1 }, 0 },
+		{ { sizeof(descriptor[0]), &entry[1].known, 1, 2 }, 0 } };
+	struct { struct sluice_request known; u64 more; } request = { .known = { .size = sizeof(request),
+		.domain = "api", .descriptors = &descriptor[0].known, .descriptor_count = 2 } };
+	struct { struct sluice_result known; u64 more; } result = { .known.size = sizeof(result), .more = 7 };
+	u64 *const more[] = { &request.more, &descriptor[1].more, &entry[1].more };
+	size_t *const size[] = { &request.known.size, &descriptor[0].known.size, &descriptor[1].known.size,
+		&entry[0].known.size, &entry[1].known.size };
+	const char *const list[] = { OK, NULL };
+	struct server s = {};
+	struct sluice_client *c;
+
+	begin(&s, list);
+	config.known.address = s.address;
+	config.more = 1;
+	assert_int_equal(sluice_client_open(&config.known, &c), -E2BIG);
+	config.more = 0;
+	assert_int_equal(sluice_client_open(&config.known, &c), 0);
+	assert_int_equal(sluice_client_check(c, &request.known, &result.known), 0);
+	assert_int_equal(result.known.size, sizeof(result));
+	assert_true(result.known.remaining == 7 && !result.more);
+	assert_non_null(strstr(sent_text(&s), "[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"},"
+		"{\"key\":\"path\",\"value\":\"/\"}],\"hits\":1},{\"entries\":[{\"key\":\"path\",\"value\":\"/\"}],\"hits\":2}]"));
+	for (size_t i = 0; i < sizeof(more) / sizeof(*more); i++) {
+		*more[i] = 1;
+		assert_int_equal(sluice_client_check(c, &request.known, NULL), -E2BIG);
+		assert_int_equal(sluice_client_report(c, &request.known), -E2BIG);
+		*more[i] = 0;
+	}
+	for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++) {
+		size_t was = *size[i];
+
+		*size[i] = 0;
+		assert_int_equal(sluice_client_check(c, &request.known, NULL), -EINVAL);
+		*size[i] = was;
+	}
+	/* Elements of two sizes; a result whose size was not set still says what to do. */
+	descriptor[1].known.size = sizeof(struct sluice_descriptor);
+	assert_int_equal(sluice_client_check(c, &request.known, NULL), -EINVAL);
+	descriptor[1].known.size = sizeof(descriptor[0]);
+	result.known.size = 0;
+	result.known.admitted = 0;
+	assert_int_equal(sluice_client_check(c, &request.known, &result.known), -EINVAL);
+	assert_int_equal(result.known.admitted, 1);
+	assert_int_equal(asked(&s), 1);
+	sluice_client_close(c);
+	end(&s);
+}
+
 /* 5 retries at first, then one for each 4 calls: 100 calls send at most 100 + 5 + 25. */
 TEST(test_budget)
 {
@@ -315,7 +374,7 @@ TEST(test_budget)
 
 	begin(&s, list);
 	c = open_client(s.address, (struct sluice_client_config){
-		.backoff_ns = MS, .retry_percent = 25, .retry_burst = 5 });
+		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = MS, .retry_percent = 25, .retry_burst = 5 });
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(check(c, 60 * SEC, 0, NULL), -EBUSY);
 	assert_in_range(asked(&s), 100 + 5 + 24, 100 + 5 + 25);
@@ -331,7 +390,7 @@ TEST(test_deadline)
 	struct sluice_request request = request_of(1, 0);
 	struct server s = { .slow = true };
 	struct sluice_client *c;
-	struct sluice_result r;
+	struct sluice_result r = { .size = sizeof(r) };
 	u64 begun = mono();
 
 	memset(endless, 'a', sizeof(endless) - 1);
@@ -364,22 +423,98 @@ TEST(test_closed)
 
 	t.close_after = true;
 	begin(&t, cut);
-	c = open_client(t.address, (struct sluice_client_config){ .backoff_ns = MS });
+	c = open_client(t.address, (struct sluice_client_config){
+		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = MS });
 	assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
 	assert_int_equal(asked(&t), 3);
 	sluice_client_close(c);
 	end(&t);
 }
 
-/* No daemon: an error at once, or after retries; it admits where it should. */
+/* No daemon: one that fails open admits at once, one that fails closed retries first. */
 TEST(test_absent)
 {
-	struct sluice_client *c = open_client("unix:/nonexistent/http.sock", (struct sluice_client_config){
-		.backoff_ns = MS, .retry_burst = 3 });
-	struct sluice_result r;
+	struct sluice_client_config config = { .backoff_ns = 20 * SEC };
+	struct sluice_client *c = open_client("unix:/nonexistent/http.sock", config);
+	struct sluice_result r = { .size = sizeof(r) };
+	u64 begun = mono();
 
 	assert_int_equal(check(c, 60 * SEC, 0, &r), -ENOENT);
 	assert_true(r.admitted);
+	assert_true(mono() - begun < 10 * SEC);
+	sluice_client_close(c);
+	c = open_client("unix:/nonexistent/http.sock", (struct sluice_client_config){
+		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = 100 * MS, .retry_burst = 2 });
+	begun = mono();
+	assert_int_equal(check(c, 60 * SEC, 0, &r), -ENOENT);
+	assert_false(r.admitted);
+	assert_true(mono() - begun >= 150 * MS);
+	sluice_client_close(c);
+}
+
+/* A daemon that hangs: after a call that waited, calls fail at once, twice as long after the next one. */
+TEST(test_breaker)
+{
+	const char *const list[] = { "HTTP/1.1 200", "HTTP/1.1 200", OK, NULL };
+	struct sluice_result r = { .size = sizeof(r) };
+	struct server s = {}, t = {};
+	struct sluice_client *c;
+	u32 at_once = 0;
+	u64 begun = mono();
+
+	begin(&s, list);
+	c = open_client(s.address, (struct sluice_client_config){ .breaker_ns = 60 * SEC });
+	assert_int_equal(check(c, 300 * MS, 0, NULL), -ETIMEDOUT);
+	for (; asked(&s) == 1; at_once++, usleep(1000)) {
+		assert_int_equal(check(c, 300 * MS, 0, &r), -ETIMEDOUT);
+		assert_true(r.admitted);
+	}
+	/* 300 ms that it waited, as long at once, and the last one waited, too. */
+	assert_true(at_once > 1 && mono() - begun >= 900 * MS);
+	for (at_once = 0; check(c, 60 * SEC, 0, &r); at_once++)
+		usleep(1000);
+	assert_true(at_once && mono() - begun >= 1500 * MS);
+	assert_int_equal(asked(&s), 3);
+	/* Closed again. */
+	assert_int_equal(check(c, 60 * SEC, 0, &r), 0);
+	sluice_client_close(c);
+	end(&s);
+
+	begin(&t, list);
+	c = open_client(t.address, (struct sluice_client_config){ .breaker_ns = 1 });
+	for (u32 i = 0; i < 2; i++)
+		assert_int_equal(check(c, 50 * MS, 0, NULL), -ETIMEDOUT);
+	assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
+	assert_int_equal(asked(&t), 3);
+	sluice_client_close(c);
+	end(&t);
+}
+
+static void on_signal(int number)
+{
+}
+
+static void *run_absent(void *arg)
+{
+	return (void *)(intptr_t)check(arg, 600 * SEC, 0, NULL);
+}
+
+/* A signal handler ends the wait for a retry, also one with SA_RESTART. */
+TEST(test_signal)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct sluice_client *c = open_client("unix:/nonexistent/http.sock", (struct sluice_client_config){
+		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = 300 * SEC });
+	pthread_t id;
+	void *code;
+
+	sigaction(SIGUSR1, &action, NULL);
+	pthread_create(&id, NULL, run_absent, c);
+	while (pthread_tryjoin_np(id, &code)) {
+		pthread_kill(id, SIGUSR1);
+		usleep(1000);
+	}
+	assert_int_equal((intptr_t)code, -ENOENT);
 	sluice_client_close(c);
 }
 

@@ -2,11 +2,14 @@
 /* libsluice's limiter: bounds of its fields, the queue, and the same verdicts as the steps. */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "client/sized.h"
 #include "client/sluice.h"
 #include "lib/rng.h"
 #include "lib/test.h"
@@ -43,6 +46,8 @@ TEST(test_refused)
 	} bad[] = {
 		{ { .units = 1, .interval_ns = SEC }, -EINVAL, "size" },
 		{ { .size = sizeof(struct sluice_config), .interval_ns = SEC }, -EINVAL, "units" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .reserved = 1 },
+		  -EINVAL, "reserved" },
 		{ { .size = sizeof(struct sluice_config), .units = 1 }, -EINVAL, "interval_ns" },
 		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .algorithm = 6 },
 		  -EINVAL, "unknown algorithm" },
@@ -72,6 +77,31 @@ TEST(test_refused)
 	sluice_limiter_free(NULL);
 }
 
+/* A program of a later version may pass what this library does not know only if it is 0. */
+TEST(test_sizes)
+{
+	struct { struct sluice_config known; u64 more; } config = { .known = {
+		.size = sizeof(config), .units = 1, .interval_ns = 86400 * SEC }, .more = 1 };
+	struct { struct sluice_result known; u64 more; } result = { .known.size = sizeof(result), .more = 7 };
+	struct { size_t size; u32 first; } earlier = { sizeof(earlier), 5 };
+	struct later { size_t size; u32 first, added; } later = { .added = 7 };
+	struct sluice_limiter *l;
+
+	assert_int_equal(sluice_limiter_new(&config.known, &l, NULL, 0), -E2BIG);
+	config.more = 0;
+	assert_int_equal(sluice_limiter_new(&config.known, &l, NULL, 0), 0);
+	result.known.size = 8;
+	assert_int_equal(sluice_try(l, 1, &result.known), -EINVAL);
+	result.known.size = sizeof(result);
+	assert_int_equal(sluice_try(l, 1, &result.known), 0);
+	assert_true(result.known.size == sizeof(result) && result.known.admitted && !result.more);
+	sluice_limiter_free(l);
+	/* One of an earlier version has 0 in what was added. */
+	assert_int_equal(sized_read(&later, sizeof(later), SIZED_TO(struct later, first), &earlier), 0);
+	assert_true(later.first == 5 && later.added == 0);
+	assert_int_equal(sized_read(&later, sizeof(later), sizeof(later) + 1, &earlier), -EINVAL);
+}
+
 /* Of each algorithm: the limit at once, not one more, and what is left of it. */
 TEST(test_try)
 {
@@ -86,7 +116,7 @@ TEST(test_try)
 			.algorithm = all[i], .units = 10, .interval_ns = 86400 * SEC,
 			.burst = all[i] == SLUICE_TOKEN_BUCKET ? 10 : 0 });
 		u64 most = leaky ? 1 : 10;
-		struct sluice_result r;
+		struct sluice_result r = { .size = sizeof(r) };
 
 		assert_int_equal(sluice_try(l, 11, &r), -ERANGE);
 		assert_true(!r.admitted && r.retry_after_ns == UINT64_MAX && r.remaining == most);
@@ -108,7 +138,7 @@ TEST(test_count_all)
 {
 	struct sluice_limiter *l = make((struct sluice_config){
 		.algorithm = SLUICE_SLIDING_LOG, .units = 2, .interval_ns = SEC, .flags = SLUICE_COUNT_ALL });
-	struct sluice_result r;
+	struct sluice_result r = { .size = sizeof(r) };
 
 	assert_int_equal(sluice_try(l, 2, NULL), 0);
 	usleep(300000);
@@ -233,6 +263,81 @@ TEST(test_cancel)
 		assert_int_equal(sluice_try(l, 1, NULL), -EAGAIN);
 		sluice_limiter_free(l);
 	}
+}
+
+static void on_signal(int number)
+{
+}
+
+/* A signal handler ends the wait of its thread alone, also one with SA_RESTART; no unit is lost. */
+TEST(test_signal)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct sluice_limiter *l = make((struct sluice_config){ .units = 1, .interval_ns = 86400 * SEC });
+	struct thread t[3];
+
+	sigaction(SIGUSR1, &action, NULL);
+	assert_int_equal(sluice_try(l, 1, NULL), 0);
+	for (u32 i = 0; i < 3; i++)
+		start(&t[i], l, 1, UINT64_MAX);
+	/* The first, which sleeps until its units fit, and one behind it. */
+	for (u32 i = 0; i < 2; i++) {
+		while (sluice_waiting(l) == 3 - i) {
+			pthread_kill(t[i].id, SIGUSR1);
+			usleep(1000);
+		}
+		pthread_join(t[i].id, NULL);
+		assert_int_equal(t[i].rc, -EINTR);
+	}
+	sluice_refund(l, 1);
+	pthread_join(t[2].id, NULL);
+	assert_int_equal(t[2].rc, 0);
+	assert_int_equal(sluice_try(l, 1, NULL), -EAGAIN);
+	sluice_limiter_free(l);
+}
+
+static bool stop;
+
+static void *run_try(void *arg)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		sluice_try(arg, 1, NULL);
+	return NULL;
+}
+
+/* A child has the bucket, none of the parent's queue, and no lock that another thread held. */
+TEST(test_fork)
+{
+	struct sluice_limiter *l = make((struct sluice_config){
+		.units = 1, .interval_ns = 86400 * SEC, .algorithm = SLUICE_SLIDING_LOG });
+	struct thread waits;
+	pthread_t tries;
+
+	assert_int_equal(sluice_try(l, 1, NULL), 0);
+	start(&waits, l, 1, UINT64_MAX);
+	pthread_create(&tries, NULL, run_try, l);
+	for (int round = 0; round < 100; round++) {
+		int status = 0;
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid) {
+			alarm(20);
+			if (sluice_waiting(l) || sluice_try(l, 1, NULL) != -EAGAIN)
+				_exit(1);
+			sluice_refund(l, 1);
+			_exit(sluice_acquire(l, 1) ? 2 : 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(tries, NULL);
+	assert_int_equal(sluice_waiting(l), 1);
+	sluice_refund(l, 1);
+	pthread_join(waits.id, NULL);
+	assert_int_equal(waits.rc, 0);
+	sluice_limiter_free(l);
 }
 
 TEST_MAIN

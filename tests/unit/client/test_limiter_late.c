@@ -7,22 +7,20 @@
  * earlier, and at most one wake-up later: the late ones do not add up. With wake-ups in time: at that nanosecond.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <time.h>
 
 static int virtual_clock(clockid_t clock, struct timespec *ret);
-static int virtual_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
-static int virtual_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *at);
-static int virtual_signal(pthread_cond_t *cond);
+static int virtual_wait(sem_t *sem, clockid_t clock, const struct timespec *at);
+static int virtual_post(sem_t *sem);
 
 #define clock_gettime virtual_clock
-#define pthread_cond_wait virtual_wait
-#define pthread_cond_timedwait virtual_timedwait
-#define pthread_cond_signal virtual_signal
+#define sem_clockwait virtual_wait
+#define sem_post virtual_post
 #include "client/limiter.c"
 #undef clock_gettime
-#undef pthread_cond_wait
-#undef pthread_cond_timedwait
-#undef pthread_cond_signal
+#undef sem_clockwait
+#undef sem_post
 
 #include "lib/rng.h"
 #include "lib/test.h"
@@ -39,7 +37,7 @@ static int virtual_signal(pthread_cond_t *cond);
 struct actor {
 	pthread_t id;
 	pthread_cond_t turn;
-	pthread_cond_t *asleep;		/* what it sleeps on; NULL: none, or only the time */
+	sem_t *asleep;			/* what it sleeps on; NULL: none, or only the time */
 	u64 wake_ns;			/* when it runs again; ~0: by a signal */
 	bool ended;
 	u32 call;			/* its last one */
@@ -76,9 +74,9 @@ static int virtual_clock(clockid_t clock, struct timespec *ret)
 	return 0;
 }
 
-static void sleep_on(pthread_cond_t *cond, u64 wake_ns)
+static void sleep_on(sem_t *sem, u64 wake_ns)
 {
-	self->asleep = cond;
+	self->asleep = sem;
 	self->wake_ns = wake_ns;
 	running = NULL;
 	pthread_cond_signal(&idle);
@@ -86,21 +84,11 @@ static void sleep_on(pthread_cond_t *cond, u64 wake_ns)
 		pthread_cond_wait(&self->turn, &stage);
 }
 
-static int virtual_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock, const struct timespec *at)
+static int virtual_wait(sem_t *sem, clockid_t clock, const struct timespec *at)
 {
 	u64 at_ns = (u64)at->tv_sec * SEC + at->tv_nsec;
 
-	pthread_mutex_unlock(lock);
-	sleep_on(cond, (at_ns > now_ns ? at_ns : now_ns) + some_late());
-	pthread_mutex_lock(lock);
-	return 0;
-}
-
-static int virtual_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
-{
-	pthread_mutex_unlock(lock);
-	sleep_on(cond, ~0ULL);
-	pthread_mutex_lock(lock);
+	sleep_on(sem, at_ns == ~0ULL ? at_ns : (at_ns > now_ns ? at_ns : now_ns) + some_late());
 	return 0;
 }
 
@@ -185,18 +173,18 @@ static void note_served(u32 n)
 }
 
 /* A thread that sleeps on this, or the one that runs: it serves itself. */
-static struct actor *owner_of(pthread_cond_t *cond)
+static struct actor *owner_of(sem_t *sem)
 {
 	for (u32 i = 0; i < THREADS; i++)
-		if (actor[i].asleep == cond)
+		if (actor[i].asleep == sem)
 			return &actor[i];
 	return self;
 }
 
-static int virtual_signal(pthread_cond_t *cond)
+static int virtual_post(sem_t *sem)
 {
-	struct waiter *w = (struct waiter *)((char *)cond - offsetof(struct waiter, wake));
-	struct actor *owner = owner_of(cond);
+	struct waiter *w = (struct waiter *)((char *)sem - offsetof(struct waiter, wake));
+	struct actor *owner = owner_of(sem);
 	u64 wake_ns;
 
 	if (w->served)
