@@ -52,7 +52,7 @@ arrived_now() {
 		END { print a + 0, b + 0, tagged + 0 }' "$LAB/sink.s0"
 }
 
-# show SECONDS RATE: lines of what happens each second; the checks are on the whole of it.
+# show SECONDS RATE: lines of what happens each second, the neighbour's packets apart; the checks are on the whole of it.
 show() {
 	local i now sent flooder neighbour tagged before_sent before_f before_n before_t before
 
@@ -69,8 +69,9 @@ show() {
 		awk -v d="$(calc "$now - $before")" -v s=$((sent - before_sent)) \
 			-v f=$((flooder - before_f)) -v n=$((neighbour - before_n)) \
 			-v t=$((tagged - before_t)) -v limit="$2" 'BEGIN {
+			s = s > n ? s - n : 0
 			printf "%10d %10d %10d %10d %10d %10s\n",
-				s / d, (f + n) / d, (s > f + n ? (s - f - n) / d : 0), t / d, n / d, limit }'
+				s / d, f / d, (s > f ? (s - f) / d : 0), t / d, n / d, limit }'
 		before=$now before_sent=$sent before_f=$flooder before_n=$neighbour before_t=$tagged
 	done
 }

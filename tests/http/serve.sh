@@ -97,6 +97,8 @@ check_is "after kill -9 bob is still refused" "$(http_check api user=bob)" 429
 exec 9<> /dev/tcp/127.0.0.1/8180
 daemon_kill TERM
 check_true "SIGTERM ends it with a connection open" [ ! -e "$LAB/http.sock" ]
+check_is "and it says what then holds: nothing" "$(grep -c 'exiting; no request gets a decision' "$LAB/daemon.log")" 1
+check_is "no limit stays in force" "$(grep -c 'in force' "$LAB/daemon.log")" 0
 daemon_run
 check_is "the next daemon continues the counts" "$(http_check api user=bob)" 429
 daemon_kill TERM

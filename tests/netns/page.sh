@@ -231,4 +231,6 @@ check_is "as a password" "$(get -u admin:0123456789abcdef0123 -H 'Accept: text/h
 check_is "another password" "$(get -u admin:0123456789abcdef012 -H 'Accept: text/html' /)" 401
 check_is "metrics need none" "$(get /metrics)" 200
 daemon_kill TERM
+check_true "with both tiers it says at its exit which limits hold" \
+	grep -q 'exiting; packet limits stay in force; no request gets a decision' "$LAB/daemon.log"
 lab_done

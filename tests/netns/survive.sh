@@ -88,6 +88,7 @@ check "sluiced's memory after them, KiB (after the first: $memory)" "$(anon_kib)
 # ---- orderly stop: the limit still holds
 daemon_kill TERM
 stopped=$(now)
+check_true "and it says so" grep -q 'exiting; limits stay in force' "$LAB/daemon.log"
 wait_for 10 seconds_since "$stopped" 1
 blast_stop
 sink_stop s0

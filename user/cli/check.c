@@ -178,7 +178,6 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 			 (json_int_t)policy->limit_count, "block",
 			 (json_int_t)policy->list[LIST_BLOCK].count, "exempt",
 			 (json_int_t)policy->list[LIST_EXEMPT].count, "notes", notes);
-	json_object_set_new(json, "exact", exact_limits(policy, image->rules));
 	if (policy->http)
 		json_object_set_new(json, "rules", json_integer(rules));
 	client_print(cli, json);

@@ -656,8 +656,7 @@ COMMAND(check, "check", LOCAL, "check a configuration file",
 	MORE("Reads and compiles it, without a daemon and without root."),
 	SHOW(LINE("$file: good: $interfaces interface{$interfaces=1|s}, $limits limit{$limits=1|s}, $block "
 		  "blocked, $exempt exempt{, $rules rule{$rules=1|s}}"),
-	     EACH("notes", "note: $"),
-	     EACH("exact", "counted exactly, not by CPU: {$limits[$]} ($why)")))
+	     EACH("notes", "note: $")))
 
 COMMAND(replay, "replay", LOCAL, "what a configuration would do with a capture or an access log",
 	EXAMPLE("replay flood.pcap -c new.yaml"),

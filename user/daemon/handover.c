@@ -130,7 +130,7 @@ static void on_taker(evutil_socket_t listening, short what, void *arg)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
 	    (peer.uid == 0 || peer.uid == geteuid()) && give(d, fd)) {
 		d->handover.given = true;
-		log_info("process %d takes the place of this one, exiting; limits stay in force",
+		log_info("process %d takes the place of this one, exiting",
 			 (int)peer.pid);
 		if (!d->packets.stopping)
 			start_end(d);

@@ -24,7 +24,7 @@ static const char usage[] =
 	"  -V, --version        print the version\n"
 	"\n"
 	"sluiced runs in the foreground and logs to stderr. SIGHUP reloads the file. SIGTERM exits;\n"
-	"limits stay in force until sluicectl detach --all.\n";
+	"packet limits stay in force until sluicectl detach --all.\n";
 
 enum {
 	OPTION_PURGE = 256,

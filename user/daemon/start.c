@@ -60,13 +60,23 @@ void start_end(struct daemon *d)
 	http_tier_drain(d);
 }
 
+/* What holds from now on, and what does not. */
+static const char *after_exit(const struct daemon *d)
+{
+	if (d->packets.absent)
+		return "no request gets a decision until sluiced runs again: a proxy passes or refuses all, "
+		       "as it is configured";
+	if (d->packets.pins_lost)
+		return "the pins are gone, so limits end now";
+	return d->http ? "packet limits stay in force; no request gets a decision until sluiced runs again"
+		       : "limits stay in force";
+}
+
 static void on_end(evutil_socket_t signal_number, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	log_info("received signal %d, exiting; %s", (int)signal_number,
-		 d->packets.pins_lost ? "the pins are gone, so limits end now"
-				      : "limits stay in force");
+	log_info("received signal %d, exiting; %s", (int)signal_number, after_exit(d));
 	start_end(d);
 }
 

@@ -392,8 +392,8 @@ TEST(test_whole_commands)
 		  "0, \"notes\": [\"n\"]}",
 		  "f: good: 1 interface, 2 limits, 3 blocked, 0 exempt\nnote: n\n" },
 		{ "check", "{\"file\": \"f\", \"interfaces\": 0, \"limits\": 1, \"block\": 0, \"exempt\": "
-		  "0, \"notes\": [], \"rules\": 1, \"exact\": [{\"why\": \"w\", \"limits\": [\"a\", \"b\"]}]}",
-		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\ncounted exactly, not by CPU: a, b (w)\n" },
+		  "0, \"notes\": [], \"rules\": 1}",
+		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\n" },
 		{ "diff", "{\"changes\": [{\"when\": \"w\", \"op\": \"override set\", \"name\": \"web\", \"prefix\": "
 		  "\"192.0.2.0/24\", \"pairs\": [\"burst=7\"]}, {\"when\": \"w\", \"op\": \"limit set\", \"name\": "
 		  "\"web\", \"pairs\": [\"mode=shadow\"]}, {\"when\": \"w\", \"op\": \"block add\", \"prefix\": "
