@@ -167,4 +167,8 @@ round() {
 # A flush whose connection ended is sent again: one interval of each node may count twice.
 round paused 90 redis_pause redis_resume
 round killed 80 redis_kill redis_again
+# One outage to the log: it ends when nothing has failed for ten seconds.
+passing() { grep -q "messages: sent and received again" "$HUB/a/daemon.log"; }
+check_true "the log has that messages pass again" wait_for 20 passing
+check "and each cause once" "$(grep -c 'warning: cluster: messages' "$HUB/a/daemon.log")" 1 2
 lab_done
