@@ -30,6 +30,7 @@ listed() {
 send --src 10.1.1.1 --count 3000 --pps 20000 --dport 80
 send --src 10.1.2.1 --count 800 --pps 20000 --dport 53
 send --src 10.1.3.1 --count 500 --pps 20000 --dport 9
+send --src 10.7.3.0/27 --sequential 20 --count 1000 --pps 20000 --dport 9
 ctl source list -o json > "$LAB/drops"
 ctl source list -o json --by passes > "$LAB/passes"
 ctl source list -o json --limit dns > "$LAB/limit"
@@ -47,6 +48,8 @@ check_is "by passes another is first" "$(jq -r '.sources[0].source' "$LAB/passes
 check_is "of one limit" "$(listed limit)" 10.1.2.1
 check_is "within a prefix" "$(listed within)" "10.1.2.1 10.1.3.1"
 check_is "of an interface, the first" "$(listed interface)" 10.1.1.1
+check_is "a network of a few packets, exactly" \
+	"$(jq -c '.networks[] | [.source, .sources, .passed.packets, .estimated]' "$LAB/drops")" '["10.7.3.0/27",20,1000,false]'
 check_is "the others are counted" "$(jq '.more > 1' "$LAB/interface")" true
 check_true "as text" grep -qE "^10\.1\.1\.1 .* web( |$)" "$LAB/text"
 check_is "of at most 80 columns" "$(awk 'length > 80' "$LAB/text" | wc -l)" 0
@@ -74,6 +77,7 @@ on_server nft "add counter netdev seen0 flood; add counter netdev seen0 beside;
 blast_bg "$LAB/spoofed4" --dst $SERVER4 --dport 9 --src 10.7.0.0/16 --count 2000000 --pps 20000
 blast_bg "$LAB/spoofed6" --dst $SERVER6 --dport 9 --src 2001:db8:7::/48 --count 1000000 --pps 10000
 blast_bg "$LAB/beside" --dst $SERVER4 --dport 9 --src 10.8.0.0/29 --sequential 8 --count 40000 --pps 400
+blast_bg "$LAB/beside6" --dst $SERVER6 --dport 9 --src 2001:db8:8::/64 --count 5000 --pps 50
 # network PREFIX FILTER: of a network's row.
 network() {
 	jq -r --arg network "$1" "[.networks // [] | .[] | select(.source == \$network)][0] | $2" "$LAB/networks"
@@ -83,7 +87,7 @@ named() {
 	[ "$(jq '[.networks // [] | .[].passed.per_second] | length == 2 and add > 24000' "$LAB/networks")" = true ]
 }
 neighbors() {
-	jq '[.sources[] | select(.source | startswith("10.8.0."))] | length' "$LAB/networks"
+	jq '[.sources[] | select(.source | startswith("10.8.0.") or . == "2001:db8:8::/64")] | length' "$LAB/networks"
 }
 check_true "the networks of two floods of spoofed addresses are named" wait_for 20 named
 check_is "and no other" "$(jq -r '[.networks[].source] | join(" ")' "$LAB/networks")" "10.7.0.0/16 2001:db8:7::/48"
@@ -94,7 +98,7 @@ check_is "which is an estimate" "$(network 10.7.0.0/16 .estimated)" true
 check "its sources that have an entry" "$(network 10.7.0.0/16 .sources)" 500 $((2048 * $(nproc)))
 check_is "the flood's sources are not listed" \
 	"$(jq -r '[.sources[].source | select(test("^10[.]7[.]|^2001:db8:7:"))] | length' "$LAB/networks")" 0
-check_is "the neighbors are" "$(neighbors)" 8
+check_is "the neighbors are" "$(neighbors)" 9
 check_is "within the network its sources are listed" \
 	"$(ctl source list --within 10.7.0.0/16 -o json | jq '.sources | length')" 20
 check "with --all, too" "$(ctl source list --all --count 10000 -o json | jq '.sources | length')" 1000 10000

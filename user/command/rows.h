@@ -724,9 +724,9 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 		   COL(">P99", "$p99:n"), HIDE(">P99.9", "$p999:n", 1), COL(">MOST", "$most:n"),
 		   COL(">LIMIT", "{$rate:some|-}"), COL(">TOUCHED", "{$touched:percent2|-}")),
 	     EACH("apart", "$source{$sources=1|, a network of $sources:n sources,} sent $share:percent of the packets{, $times:n times "
-		  "as many as any other of its size}. An attack's rate is no limit: those above are of the others. To "
-		  "block it: sluicectl block add $source --for 10m"),
-	     LINE_WHEN("apart", "{$yaml?|There is no other traffic: no limit is proposed.}"),
+		  "as many as any other of its size}. To block it: sluicectl block add $source --for 10m"),
+	     LINE_WHEN("apart", "{That may be an attack, whose rate is no limit: LIMIT is of the others.$yaml?|That may be an "
+		  "attack, and there is no other traffic: no limit is proposed.}"),
 	     EACH("groups", "{$group: $sampled:n of them were sampled, so shares are within $error:percent2 with 95% confidence}"),
 	     LINE("{$left_out:some descriptors are of further groups and were left out}"),
 	     VERBATIM("\n{$yaml}"),

@@ -503,7 +503,7 @@ static json_t *networks_to_json(struct commands *ctx, const struct networks *net
 		if (sorted[i].sources < NETWORK_SOURCES || (by != BY_DROPS && !network_rank(&sorted[i], by)))
 			continue;
 		for (size_t k = 0; k < count; k++)
-			blocks += networks->row[k].network && source[k].reason == SL_R_BLOCK &&
+			blocks += source[k].reason == SL_R_BLOCK && networks->row[k].network &&
 				  sl_prefix_equal(&networks->at[networks->row[k].network - 1].prefix, &sorted[i].prefix);
 		json_array_append_new(list, network_to_json(ctx, networks, &sorted[i], blocks, seconds));
 	}

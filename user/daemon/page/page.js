@@ -215,7 +215,7 @@ function show_sources(d) {
 		["BIT/S", (s) => short(s.bits_per_second), "n"], ["BY", (s) => s.limit || s.reason],
 		["BUCKET", (s) => s.capacity ? fill(s.used / s.capacity) : ""],
 		["STATE", (s) => s.state || ""],
-	], "no packets in the last seconds", d.sources ? d.sources.more : 0);
+	], "no packets in the last seconds", d.sources ? (d.sources.more || 0) + (d.sources.light || 0) : 0);
 	table("users", d.users && d.users.users, [
 		["RULE", (u) => u.rule], ["VALUE", (u) => u.value, "w"], ["REFUSED", (u) => whole(u.refused), "n"],
 		["LAST", (u) => u.last],
