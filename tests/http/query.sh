@@ -53,6 +53,31 @@ check_is "two limits of a d, the first the smaller one" "$(passed 'd=a=1&limit=2
 check_is "the second" "$(passed 'd=a=2&limit=4/h&limit=2/d')" 2
 check_is "of one unit" "$(passed 'd=a=3&limit=4/d&limit=2/d')" 2
 check_is "one limit" "$(passed 'd=a=4&limit=4/d')" 4
+no_rule=$(metric sluice_decisions_total domain= rule= verdict=no_rule)
+check_is "a limit alone" "$(passed 'd=user,b=1&limit=3/d')" 3
+check_is "is counted by its rule" "$(metric sluice_decisions_total domain=api rule=user/b@day verdict=ok) $(metric sluice_decisions_total domain=api rule=user/b@day verdict=over_limit)" "3 6"
+check_is "not as one without a rule" "$(metric sluice_decisions_total domain= rule= verdict=no_rule)" "$no_rule"
+check_is "user list" "$(ctl user list --rule api/user/b@day -o json | jq -r '.users[] | "\(.rule) \(.value) \(.passed.requests) \(.refused.requests)"')" "api/user/b@day bob,1 3 6"
+check_is "user top" "$(ctl user top -o json | jq -r '.users[] | select(.rule == "api/user/b@day") | "\(.value) \(.refused)"')" "bob,1 6"
+check_is "analyze" "$(ctl analyze api/user/b@day -o json | jq -r '.limits[] | "\(.name) \(.passed) \(.refused)"')" "api/user/b@day 3 6"
+check_is "events" "$(ctl events list -o json | jq -r '[.events[] | select(.rule == "api/user/b@day") | .value] | unique[]')" bob,1
+check_is "user show" "$(ctl user show api/user/b@day bob,1 -o json | jq -r '.limits[] | "\(.limit) \(.quota) \(.remaining)"')" "user/b@day 3 0"
+check_is "of another value" "$(ctl user show api/user/b@day al,1 -o json | jq -r '.limits[].remaining')" 3
+check_true "user reset" ctl user reset api/user/b@day bob,1
+check_is "3 more" "$(passed 'd=user,b=1&limit=3/d')" 3
+check_is "and of a rule in a file the number that it had" "$(metric sluice_decisions_total domain=api rule=user verdict=ok)" 2
+check_true "what no command can change names where it is" grep -q "changes in the proxy's query" <(ctl rule set api/user/b@day limits='9 requests/d' 2>&1)
+check_is "what is in the headers" "$(nginx 'domain=api&d=user,b=1&limit=3/d') $(header RateLimit | cut -d';' -f1-2)" '403 "user/b@day";r=0'
+check_is "gRPC's limit" "$(request -d '{"domain":"api","descriptors":[{"entries":[{"key":"c","value":"1"}],"limit":{"requestsPerUnit":1,"unit":"HOUR"}}]}' /json)" 200
+check_is "is a rule, too" "$(metric sluice_decisions_total domain=api rule=c@hour verdict=ok)" 1
+
+# 300 keys and domains that nobody has, and names that are no text: all of them share one rule.
+for i in {1..300}; do echo "url = \"$URL/nginx/check?domain=x$i&d=k$i=1&limit=2/d\""; done | curl -s -o /dev/null -K - > /dev/null
+check_is "of 300 invented ones" "$(nginx 'domain=%ff%22&d=%0a=1&limit=2/d')" 204
+check "a bounded number are rules" "$(metrics | grep -c '^sluice_decisions_total{.*@.*verdict="ok"')" 20 64
+check "the others one" "$(metric sluice_decisions_total domain=@other rule=requests verdict=ok)" 238 290
+check_is "each limit holds" "$(for _ in {1..5}; do request "/nginx/check?domain=x299&d=k299=1&limit=2/d"; echo; done | grep -c 204)" 1
+check_is "and those before are counted as ever" "$(passed 'd=user,b=2&limit=3/d') $(metric sluice_decisions_total domain=api rule=user/b@day verdict=ok)" "3 9"
 
 # ---------------------------------------------------------------- a socket that nginx may not open
 

@@ -19,6 +19,7 @@
 #include "packet/host/state.h"
 #include "packet/host/view.h"
 #include "request/engine/observe.h"
+#include "request/engine/request_rules.h"
 
 /* One of those that sent: if it was refused, by how much it was above what passed. */
 static void add_above(struct limit_numbers *n, u64 passed, u64 refused)
@@ -239,12 +240,15 @@ static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rul
 
 static void analyze_requests(struct commands *ctx, const char *wanted, json_t *list)
 {
+	const struct request_rules *in_requests = ctx->running->requests.engine->ledger.request_rules;
 	const struct ruleset *rules = ctx->running->requests.rules;
-	char name[512];
+	u32 count = rules->rule_count + request_rules_count(in_requests);
+	char name[1024];
 
 	sources_drain(ctx->sources);
-	for (u32 i = 0; i < rules->rule_count; i++) {
-		const struct rule *rule = rules->rule[i];
+	for (u32 i = 0; i < count; i++) {
+		const struct rule *rule = i < rules->rule_count ? rules->rule[i] :
+					  request_rule_at(in_requests, i - rules->rule_count);
 
 		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
 		if (rule->limit_count && (!wanted || !strcmp(wanted, name)) && json_array_size(list) < 1000)

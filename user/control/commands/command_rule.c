@@ -11,6 +11,7 @@
 #include "request/rules/rule.h"
 #include "conf/config_text.h"
 #include "lib/near.h"
+#include "request/engine/request_rules.h"
 #include "limiter/algorithm.h"
 
 /* A longer list is cut. */
@@ -119,6 +120,9 @@ static int arg_rule(struct commands *ctx, const struct command_request *request,
 		return r;
 	*ret_name = arg_text(request, "name");
 	*ret = ruleset_find(ctx->running->requests.rules, *ret_name);
+	if (!*ret && request_rule_find(ctx->running->requests.engine->ledger.request_rules, *ret_name))
+		return sl_err_set(err, EINVAL, "%.200s is the rule of limits that requests bring: it is in no rule file, "
+				  "and changes in the proxy's query", *ret_name);
 	return *ret ? 0 : no_such_rule(ctx, *ret_name, err);
 }
 

@@ -12,6 +12,7 @@
 #include "control/mitigation/sources.h"
 #include "request/engine/decide.h"
 #include "counters/counters.h"
+#include "request/engine/request_rules.h"
 #include "request/rules/rule_values.h"
 #include "request/engine/engine.h"
 #include "lib/log.h"
@@ -24,6 +25,14 @@
 static int rule_unknown(const char *rule, struct sl_err *err)
 {
 	return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows all rules", rule);
+}
+
+/* Of a file, or of limits in requests. NULL: there is none. */
+static const struct rule *find_rule(const struct engine *engine, const struct ruleset *rules, const char *name)
+{
+	const struct rule *rule = ruleset_find(rules, name);
+
+	return rule || !engine ? rule : request_rule_find(engine->ledger.request_rules, name);
 }
 
 int command_user_top(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -127,7 +136,7 @@ int command_user_list(struct commands *ctx, const struct command_request *reques
 		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	if (count < 1 || count > ACTIVE_ROOM)
 		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", ACTIVE_ROOM);
-	if (rule && !ruleset_find(ctx->sources->rules, rule))
+	if (rule && !find_rule(ctx->running->requests.engine, ctx->sources->rules, rule))
 		return rule_unknown(rule, err);
 	sources_drain(ctx->sources);
 	found = active_read(&ctx->sources->active, user, &span_ns, clock_mono_ns());
@@ -274,7 +283,7 @@ static int arg_user(struct commands *ctx, const struct command_request *request,
 	*ret = (struct user_query){ .rule = NULL };
 	if (!ctx->running->requests.def)
 		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
-	ret->rule = ruleset_find(ctx->running->requests.rules, rule);
+	ret->rule = find_rule(ctx->running->requests.engine, ctx->running->requests.rules, rule);
 	if (!ret->rule)
 		return rule_unknown(rule, err);
 	r = arg_value(ctx, request, ret->rule, &ret->text, err);

@@ -2,7 +2,7 @@
 /*
  * http_metrics.c - see http_metrics.h.
  *
- * Labels come only from the rules in force. The series ok and over_limit of a rule exist from the
+ * Labels come only from the rules in force, and from a bounded number of limits in requests. The series ok and over_limit of a rule exist from the
  * start, at 0; those of other verdicts appear with the first one.
  */
 #include "control/metrics/http_metrics.h"
@@ -13,6 +13,7 @@
 #include "control/elastic/http_elastic.h"
 #include "request/engine/decision_log.h"
 #include "request/engine/observe.h"
+#include "request/engine/request_rules.h"
 #include "request/engine/delay.h"
 #include "request/engine/engine.h"
 #include "counters/counters.h"
@@ -107,16 +108,31 @@ static void write_candidates(const struct metrics *m, struct exposition *e)
 	}
 }
 
+/* The rules in force, then those of limits in requests. */
+static u32 count_rules(const struct metrics *m)
+{
+	return m->running->requests.rules->rule_count +
+	       request_rules_count(m->running->requests.engine->ledger.request_rules);
+}
+
+static const struct rule *rule_at(const struct metrics *m, u32 i)
+{
+	const struct ruleset *rules = m->running->requests.rules;
+
+	return i < rules->rule_count ? rules->rule[i] :
+	       request_rule_at(m->running->requests.engine->ledger.request_rules, i - rules->rule_count);
+}
+
 static void write_decisions(const struct metrics *m, const struct values *all,
 			    struct exposition *e)
 {
-	const struct ruleset *rules = m->running->requests.rules;
+	u32 count = count_rules(m);
 	struct observe_series series;
 
 	metric_begin(e, "sluice_decisions", METRIC_COUNTER,
 		     "Decisions of the HTTP tier by rule, one for each descriptor of a request.");
-	for (u32 i = 0; i < rules->rule_count; i++) {
-		const struct rule *rule = rules->rule[i];
+	for (u32 i = 0; i < count; i++) {
+		const struct rule *rule = rule_at(m, i);
 		struct values of;
 
 		observe_series(m->running->requests.engine, rule->metric, &series);
@@ -132,8 +148,8 @@ static void write_decisions(const struct metrics *m, const struct values *all,
 	write_candidates(m, e);
 	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
 		     "Allowed decisions that left 80% or more of the limit used.");
-	for (u32 i = 0; i < rules->rule_count; i++) {
-		const struct rule *rule = rules->rule[i];
+	for (u32 i = 0; i < count; i++) {
+		const struct rule *rule = rule_at(m, i);
 
 		series = sum_of(m, all, rule);
 		metric_u64(e, series.near, "domain", rule->domain, "rule", rule->path, NULL);
@@ -228,8 +244,8 @@ static void write_odd_ones(const struct metrics *m, const struct values *all,
 {
 	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
 		     "Decisions without a counter, because the counter table was full: on_full decided.");
-	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
-		const struct rule *rule = m->running->requests.rules->rule[i];
+	for (u32 i = 0, count = count_rules(m); i < count; i++) {
+		const struct rule *rule = rule_at(m, i);
 
 		metric_u64(e, sum_of(m, all, rule).full, "domain", rule->domain, "rule", rule->path,
 			   NULL);

@@ -18,6 +18,7 @@
 #include "lib/log.h"
 #include "packet/host/ifaces.h"
 #include "packet/observe/observe.h"
+#include "request/engine/request_rules.h"
 
 #define TICK_US 200000
 #define TICK_IDLE_US 1000000	/* nothing is watched: what other nodes publish expires */
@@ -145,6 +146,8 @@ static const struct rule *sources_rule_of(const struct sources *s, const struct 
 {
 	const struct ruleset *rules = s->rules;
 
+	if (note->rule_index & REQUEST_RULE_BIT)
+		return request_rule_index(s->running->requests.engine->ledger.request_rules, note->rule_index);
 	if (note->rule_index < rules->rule_count &&
 	    rules->rule[note->rule_index]->id == note->rule_id)
 		return rules->rule[note->rule_index];

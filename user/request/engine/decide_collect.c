@@ -26,6 +26,7 @@
 #include "lib/hash.h"
 #include "lib/publish.h"
 #include "request/engine/decide_private.h"
+#include "request/engine/request_rules.h"
 #include "request/rules/request_text.h"
 #include "request/rules/override_value.h"
 
@@ -367,8 +368,11 @@ static bool brings_limit(const struct request *request, const struct request_des
 		request->api == API_FORWARD_AUTH || (request->rights & MAY_OVERRIDE));
 }
 
-/* It counts per domain, entries and unit: a fixed window, as in envoyproxy/ratelimit. */
-static void add_own_limit(struct decision *d, struct part *part,
+/*
+ * It counts per domain, entries and unit: a fixed window, as in envoyproxy/ratelimit. A rule that matches stays
+ * its rule, for all but its limits.
+ */
+static void add_own_limit(struct decision *d, struct part *part, struct bytes domain,
 			  const struct request_descriptor *descriptor)
 {
 	struct spec_def *def;
@@ -377,14 +381,17 @@ static void add_own_limit(struct decision *d, struct part *part,
 
 	sl_sip_start(&sip, d->counters->seed);
 	sl_sip_add(&sip, TAG_OWN_LIMIT | (u64)descriptor->limit_unit << 8);
-	add_bytes(&sip, d->request->domain);
+	add_bytes(&sip, domain);
 	for (u32 i = 0; i < descriptor->count; i++) {
 		add_bytes(&sip, descriptor->entry[i].key);
 		add_bytes(&sip, descriptor->entry[i].value);
 	}
 	part->shadow = part->quota = part->unlimited = false;
+	if (!part->rule && d->ledger->request_rules)
+		part->rule = request_rule_of(d->ledger->request_rules, domain, descriptor);
 	add_bucket(d, part, key_of(sip, 0, ROLE_LIMIT), false, descriptor);
 	b = &d->bucket[part->bucket[0]];
+	b->limit = part->rule && part->rule->index & REQUEST_RULE_BIT ? part->rule->limit : NULL;
 	b->none |= !descriptor->limit_requests;
 	def = &d->ref[b->ref].def;
 	/* Of two for the same entries and unit both hold. */
@@ -459,6 +466,17 @@ void decide_collect_one(struct decision *d, const struct rule *rule,
 	add_rule(d, &d->part[0], match, NULL);
 }
 
+void decide_collect_request(struct decision *d, const struct rule *rule, struct request_descriptor *descriptor)
+{
+	part_init(&d->part[0], rule);
+	d->part_count = 1;
+	d->priority = PRIORITY_NORMAL;
+	descriptor->hits = 0;
+	descriptor->limit_unit = rule->unit;
+	descriptor->limit_requests = __atomic_load_n(&rule->limit->terms.rates.rate[0].count, __ATOMIC_RELAXED);
+	add_own_limit(d, &d->part[0], (struct bytes){ rule->domain, strlen(rule->domain) }, descriptor);
+}
+
 /*
  * The rule that every request of the domain meets, as one more part: it is charged once, the hits of
  * the descriptor that has the most. A report that only refunds is a refund.
@@ -507,7 +525,7 @@ void decide_collect(struct decision *d, const struct ruleset *rules)
 			rule = NULL;
 		part_init(&d->part[i], rule);
 		if (brings_limit(request, descriptor))
-			add_own_limit(d, &d->part[i], descriptor);
+			add_own_limit(d, &d->part[i], request->domain, descriptor);
 		else if (rule)
 			add_rule(d, &d->part[i], &match[i], descriptor);
 	}

@@ -131,6 +131,8 @@ void decide_collect(struct decision *d, const struct ruleset *rules);
 /* For `user show`: the buckets of a rule for one value, without a request. */
 void decide_collect_one(struct decision *d, const struct rule *rule,
 			const struct rule_match *match);
+/* The same of a rule of limits in requests (RULE_OF_REQUEST), with its last rate; changes the descriptor. */
+void decide_collect_request(struct decision *d, const struct rule *rule, struct request_descriptor *descriptor);
 /* The scale of an elastic limit, 16.16, while it is valid; 0: it has its own rate. */
 u32 decide_scale(const struct decision *d, const struct rule_limit *limit);
 /* Finds the states of a bucket and evaluates them. The counter table is locked. */

@@ -14,7 +14,10 @@ static int begin(const struct ledger *ledger, const struct ruleset *rules, const
 
 	if (!err) {
 		*ret = d = decision_begin(ledger, request, now);
-		decide_collect_one(d, rule, &match);
+		if (rule->place == RULE_OF_REQUEST)
+			decide_collect_request(d, rule, &values.descriptor);
+		else
+			decide_collect_one(d, rule, &match);
 		store_begin(d->counters, &d->locks, d->ref, d->ref_count);
 	}
 	rule_values_free(&values);

@@ -15,6 +15,7 @@
 #include "lib/edge_burst.h"
 #include "request/engine/delay_private.h"
 #include "request/engine/observe.h"
+#include "request/engine/request_rules.h"
 
 /* ------------------------------------------------------------------ made and taken down */
 
@@ -61,7 +62,8 @@ int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_e
 		engine->delays = delays_new(plan->threads, plan->max_delayed);
 		engine->log = decision_log_new(plan->threads);
 		engine->ledger.edges = edge_bursts_new();
-		if (!engine->ledger.edges || !engine->delays || !engine->log || make_threads(engine, plan->threads) < 0)
+		engine->ledger.request_rules = request_rules_new();
+		if (!engine->ledger.edges || !engine->ledger.request_rules || !engine->delays || !engine->log || make_threads(engine, plan->threads) < 0)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0) {
@@ -116,6 +118,7 @@ void engine_close(struct engine *engine)
 	decision_log_free(engine->log);
 	measures_free(engine->measures);
 	edge_bursts_free(engine->ledger.edges);
+	request_rules_free(engine->ledger.request_rules);
 	if (engine->ledger.quotas)
 		quotas_publish_clock(engine->ledger.quotas, NULL);
 	counters_close(engine->ledger.counters);

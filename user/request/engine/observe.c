@@ -13,18 +13,22 @@
 #include <string.h>
 
 #include "request/engine/decision_log.h"
+#include "request/engine/request_rules.h"
 #include "request/engine/value_series.h"
 
 #define CHUNK 256		/* series */
 #define CHUNKS 1024		/* a quarter of a million rules; those beyond are not counted */
+#define REQUEST_CHUNK CHUNKS	/* of rules of limits in requests */
 #define CODES 64
+
+_Static_assert(REQUEST_RULES_MAX <= CHUNK, "they have one chunk");
 
 struct chunk {
 	struct observe_series series[CHUNK];
 };
 
 struct worker_stats {
-	struct chunk *chunk[CHUNKS];
+	struct chunk *chunk[CHUNKS + 1];
 	u64 no_rule;
 	u64 beyond;
 	struct observe_times times;
@@ -58,7 +62,7 @@ void worker_stats_free(struct worker_stats *stats)
 {
 	if (!stats)
 		return;
-	for (u32 i = 0; i < CHUNKS; i++)
+	for (u32 i = 0; i <= REQUEST_CHUNK; i++)
 		free(stats->chunk[i]);
 	value_table_free(stats->values);
 	free(stats);
@@ -133,12 +137,19 @@ static void note_time(struct observe_times *times, u64 took_ns)
 	add(&times->sum_ns, took_ns);
 }
 
+/* False: it is beyond those that are counted. */
+static bool chunk_number(u32 metric, u32 *ret)
+{
+	*ret = metric & REQUEST_RULE_BIT ? REQUEST_CHUNK : metric / CHUNK;
+	return metric & REQUEST_RULE_BIT || *ret < CHUNKS;
+}
+
 static struct observe_series *series_of(struct worker_stats *stats, u32 metric)
 {
-	u32 number = metric / CHUNK;
 	struct chunk *chunk;
+	u32 number;
 
-	if (number >= CHUNKS)
+	if (!chunk_number(metric, &number))
 		return NULL;
 	chunk = stats->chunk[number];
 	if (!chunk) {
@@ -265,12 +276,14 @@ void observe_times(const struct engine *engine, struct observe_times *ret)
 
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret)
 {
+	u32 number;
+
 	*ret = (struct observe_series){ .near = 0 };
-	if (metric / CHUNK >= CHUNKS)
+	if (!chunk_number(metric, &number))
 		return;
 	for (u32 i = 0; i < engine->thread_count; i++) {
 		const struct chunk *chunk = __atomic_load_n(
-			&engine->thread[i].stats->chunk[metric / CHUNK], __ATOMIC_ACQUIRE);
+			&engine->thread[i].stats->chunk[number], __ATOMIC_ACQUIRE);
 		const struct observe_series *series = chunk ? &chunk->series[metric % CHUNK] : NULL;
 
 		for (u32 v = 0; series && v < DECISION_COUNT; v++)

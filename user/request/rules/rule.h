@@ -63,6 +63,7 @@ enum rule_place {
 	RULE_OF_DOMAIN,			/* every one of the domain, once */
 	RULE_DEFAULT,			/* descriptors that match no other rule of the domain */
 	RULE_PLACE_COUNT,
+	RULE_OF_REQUEST = RULE_PLACE_COUNT,	/* in no file: request_rules.h */
 };
 
 /* An entry of the requests that a rule is for. */

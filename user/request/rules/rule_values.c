@@ -182,7 +182,7 @@ int rule_values_match(const struct ruleset *set, const struct rule *rule, struct
 	char why[WHY_TEXT];
 
 	*ret_match = (struct rule_match){ .rule = rule };
-	if (rc || rule_has_one_count(rule))
+	if (rc || rule_has_one_count(rule) || rule->place == RULE_OF_REQUEST)
 		return rc;
 	ruleset_match(set, (struct bytes){ rule->domain, strlen(rule->domain) }, &ret->descriptor, ret_match);
 	if (ret_match->rule == rule)
