@@ -20,6 +20,7 @@ http_rules api <<'YAML'
     algorithm: token-bucket
   - key: many
     rate_limit: {unit: day, requests_per_unit: 40}
+  - {key: watched, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
   - key: huge
     rate_limit: {unit: day, requests_per_unit: 4000000000}
 YAML

@@ -11,6 +11,8 @@ SNIPPETS=$REPO/docs/examples/snippets
 
 proxy_rules
 cp "$REPO/docs/examples/rules/plans.yaml" "$RULES/"
+printf "\n  - {key: user, value: watcher, shadow_mode: true, limits: ['1 requests/d', {name: tight, rate: 1 requests/d, mode: shadow}]}\n" \
+	>> "$RULES/api.yaml"
 http_daemon <<YAML
   spoe: [127.0.0.1:8182]
   grpc: [127.0.0.1:8181]
@@ -23,7 +25,7 @@ for part in http server location; do
 	sed "s|_timeout [0-9]*ms;|_timeout 2s;|; s|unix:/run/sluice/http.sock|unix:$UNIX|; s|/etc/nginx/sluice/|$LAB/nginx/|" \
 		"$SNIPPETS/nginx-$part.conf" > "$LAB/nginx/nginx-$part.conf"
 done
-for user in bob-nginx eve-nginx bob-own eve-own dora carl bob gina una kim lea; do
+for user in watcher bob-nginx eve-nginx bob-own eve-own dora carl bob gina una kim lea; do
 	echo "key-$user $user;"
 done > "$LAB/nginx/keys.map"
 echo '"http://127.0.0.1:8086" $http_origin;' > "$LAB/nginx/origins.map"
@@ -40,6 +42,7 @@ http {
 	fastcgi_temp_path $LAB/nginx/f;
 	uwsgi_temp_path $LAB/nginx/u;
 	scgi_temp_path $LAB/nginx/s;
+	log_format shadow escape=none '\$sluice_user \$sluice_shadow';
 	include $LAB/nginx/nginx-http.conf;
 	map \$sluice_user \$plan { default free; carl pro; }
 	server {
@@ -51,6 +54,7 @@ http {
 	}
 	server {
 		listen 8080;
+		access_log $LAB/nginx/log shadow;
 		include $LAB/nginx/nginx-server.conf;
 		location / { $(limited) }
 		location /free { proxy_pass http://127.0.0.1:8000; }
@@ -113,12 +117,14 @@ nginx -p "$LAB/nginx" -c "$LAB/nginx/nginx.conf" -e "$LAB/nginx/error.log" \
 started
 
 sed "s|connect 20ms|connect 1s|" "$SNIPPETS/haproxy.cfg" > "$LAB/haproxy/haproxy.cfg"
-printf 'key-%s %s\n' bob-haproxy bob-haproxy eve-haproxy eve-haproxy > "$LAB/haproxy/sluice-keys.map"
+printf 'key-%s %s\n' watcher watcher bob-haproxy bob-haproxy eve-haproxy eve-haproxy > "$LAB/haproxy/sluice-keys.map"
 sed "s|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|; s|/etc/haproxy/|$LAB/haproxy/|g" "$REPO/docs/examples/haproxy-spoe.conf" \
 	> "$LAB/haproxy/haproxy-spoe.conf"
 cat > "$LAB/haproxy/web.cfg" <<CONF
 frontend web from sluice
 	bind 127.0.0.1:8090
+	log stdout format raw local0
+	log-format "watcher %[var(txn.sluice.shadow)]"
 	filter spoe engine sluice config $LAB/haproxy/haproxy-spoe.conf
 	default_backend application
 
@@ -158,6 +164,16 @@ for proxy in nginx:8080 haproxy:8090 caddy:8100; do
 	check_is "$name: a user's name is no key" "$(through "$port" "bob-$name" --interface 127.2.2.2 /)" 200
 	check_is "$name: another user" "$(through "$port" "key-eve-$name" /)" 200
 	check_is "$name: whose response has RateLimit" "$(header RateLimit | grep -c '"user";r=4;t=')" 1
+done
+# A rule in shadow mode refuses nothing, and the proxies' logs have what it would refuse.
+over=1
+for proxy in nginx:8080 haproxy:8090; do
+	name=${proxy%:*}
+	for i in 1 2 3; do through "${proxy#*:}" key-watcher / > "$LAB/out"; done
+	check_is "$name: three pass in shadow mode" "$(cat "$LAB/out")" 200
+	check_true "$name: those over the limit are in its log" wait_for 5 grep -q 'watcher \["api/user=watcher","api/user=watcher:tight"\]' "$LAB/$name/log"
+	check_is "$name: only they" "$(grep -c 'watcher \[' "$LAB/$name/log")" "$((++over))"
+	check_is "$name: clients do not see it" "$(grep -ci shadow "$LAB/headers")" 0
 done
 check_is "nginx: a location without it" "$(through 8080 key-bob-nginx /free)" 200
 # statuses COUNT PORT KEY [CURL OPTIONS] PATH

@@ -127,6 +127,13 @@ async function checks() {
 
 		assert.equal(over.statuses[0].shadow, true);
 		assert.equal(over.statuses[0].code, 'OK');
+		const names = '["api/watched"]', other = { headers: { 'X-Sluice-V-watched': 'b' } };
+
+		assert.equal((await status(204, 'GET', '/nginx/check?domain=api&d=watched', other)).headers['x-sluice-shadow'], undefined);
+		assert.equal((await status(204, 'GET', '/nginx/check?domain=api&d=watched', other)).headers['x-sluice-shadow'], names);
+		assert.equal((await status(200, 'GET', '/forward-auth?domain=api&d=watched=a')).headers['x-sluice-shadow'], names);
+		assert.equal(JSON.parse((await status(200, 'POST', '/json', { json: { domain: 'api',
+			descriptors: [{ entries: [{ key: 'watched', value: 'a' }] }] } })).body).dynamicMetadata.shadow, names);
 	});
 	await test('check: a ban, and the limit of a whole domain', async () => {
 		const whole = (expected, value) => status(expected, 'POST', '/v1/check', { json: { domain: 'whole',

@@ -85,6 +85,12 @@ async function quota() {
 	   ['OK', { name: 'a', region: { eu: true, us: true }, weight: 2.5 }]);
 	is('then the other one', verdicts[1], ['OK', { name: 'b', weight: 2.5, region: { us: true } }]);
 	is('then none', verdicts[2], ['OVER_LIMIT', undefined]);
+	for (let i = 0; i < 3; i++) {
+		const answer = await client.ask('api', [{ watched: 'a' }]);
+
+		is('a rule in shadow mode that would refuse is in the metadata', [answer.overall_code,
+			answer.dynamic_metadata && plain(answer.dynamic_metadata).shadow], ['OK', i < 2 ? undefined : '["api/watched"]']);
+	}
 }
 
 async function kuadrant() {

@@ -379,6 +379,43 @@ const char *response_violated(const struct response *response, char *buf, size_t
 	return out_end(&out);
 }
 
+/* Adds DOMAIN/PATH, or DOMAIN/PATH:LIMIT, to a list that stays valid: a name without room is left out. */
+static void out_shadow(struct out *out, const struct rule *rule, const struct rule_limit *limit)
+{
+	size_t before = out->len;
+
+	out_text(out, before ? ",\"" : "[\"");
+	out_json(out, rule->domain);
+	out_char(out, '/');
+	out_json(out, rule->path);
+	if (limit) {
+		out_char(out, ':');
+		out_json(out, limit->name);
+	}
+	out_char(out, '"');
+	if (out->len + sizeof("]") > out->size)
+		out->len = before;
+}
+
+const char *response_shadow(const struct response *response, char *buf, size_t size)
+{
+	struct out out;
+
+	out_begin(&out, buf, size);
+	for (u32 i = 0; response->code == RESPONSE_OK && i < response_statuses(response); i++) {
+		const struct response_status *status = &response->status[i];
+
+		if (status->shadow && status->rule)
+			out_shadow(&out, status->rule, NULL);
+		for (u32 k = 0; k < status->candidates; k++)
+			if (status->candidate[k].over)
+				out_shadow(&out, status->rule, status->candidate[k].limit);
+	}
+	if (out.len)
+		out_char(&out, ']');
+	return out_end(&out);
+}
+
 static void out_problem(struct out *out, const struct response *response)
 {
 	bool over = response->code == RESPONSE_OVER_LIMIT;

@@ -38,6 +38,11 @@ const char *response_reason(const struct response *response, char *buf, size_t s
 /* The policies that refused, as a JSON list: ["user"]; "" if OK. Names come only from rules. */
 const char *response_violated(const struct response *response, char *buf, size_t size);
 /*
+ * What only shadow mode kept from refusing, as a JSON list for the proxy's log: rules, ["api/user"], and
+ * candidates, ["api/user:small"]; "" if nothing, or not OK. Of more than fits in `size` the first.
+ */
+const char *response_shadow(const struct response *response, char *buf, size_t size);
+/*
  * The name of policy `i` (below policy_count) in JSON and headers: its limit's; if two rules of
  * the response use the same name, "PATH:NAME"; "NAME/56" for a length of a prefix hierarchy.
  */

@@ -127,6 +127,32 @@ TEST(test_refused)
 	json_decref(json);
 }
 
+/* What shadow mode kept from refusing: rules and candidates; with as little room as there is still a list. */
+TEST(test_shadow)
+{
+	struct response response = allowed();
+	char text[64];
+	json_t *json;
+
+	assert_string_equal(response_shadow(&response, text, sizeof(text)), "");
+	response.status[0].over = response.status[0].shadow = true;
+	assert_string_equal(response_shadow(&response, text, sizeof(text)), "[\"api/user\"]");
+	response.code = RESPONSE_OVER_LIMIT;
+	assert_string_equal(response_shadow(&response, text, sizeof(text)), "");
+	response.code = RESPONSE_OK;
+	response.status[0].candidates = 2;
+	response.status[0].candidate[0] = (struct response_candidate){ .limit = response.status[0].limit };
+	response.status[0].candidate[1] = (struct response_candidate){ .limit = response.status[0].limit, .over = true };
+	assert_string_equal(response_shadow(&response, text, sizeof(text)), "[\"api/user\",\"api/user:user\"]");
+	for (size_t size = 1; size < sizeof(text); size++) {
+		response_shadow(&response, text, size);
+		json = json_loads(*text ? text : "[]", 0, NULL);
+		assert_non_null(json);
+		assert_in_range(json_array_size(json), size > 13 ? 1 : 0, 2);
+		json_decref(json);
+	}
+}
+
 /* Never and at once, no decision, and the jitter's least and most. */
 TEST(test_retry_after)
 {

@@ -147,15 +147,35 @@ static Rls__Value *make_value(struct grpc_stream *stream, json_t *const *from, u
 	return ret;
 }
 
+/* Adds a field that has no value yet; `to` has room for it. NULL: no memory. */
+static Rls__Value *add_field(struct grpc_stream *stream, Rls__Struct *to, const char *key)
+{
+	Rls__Field *field = grpc_stream_alloc(stream, sizeof(*field));
+
+	if (!field)
+		return NULL;
+	rls__field__init(field);
+	field->key = (char *)key;
+	field->value = grpc_stream_alloc(stream, sizeof(*field->value));
+	if (!field->value)
+		return NULL;
+	rls__value__init(field->value);
+	to->fields[to->n_fields++] = field;
+	return field->value;
+}
+
 /*
  * dynamic_metadata of a response: {"metadata": ...} of the rules whose descriptors passed, for
  * Envoy's next filter, merged in the order of the request: the first value wins, maps within maps
- * are merged at once. With quota_mode that filter learns which backend has quota left. NULL: there
- * is none. Strings point into the rules. It lives as long as the stream and the rules.
+ * are merged at once. With quota_mode that filter learns which backend has quota left. `shadow` is that of
+ * response_shadow(), for Envoy's access log. NULL: there is neither. Strings point into the rules. It lives
+ * as long as the stream and the rules.
  */
 static Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct response *response)
 {
 	json_t *from[REQUEST_DESCRIPTORS_MAX];
+	char shadow[RESPONSE_TEXT_MAX];
+	Rls__Value *value;
 	Rls__Struct *ret;
 	u32 count = 0;
 
@@ -165,28 +185,36 @@ static Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct respo
 		if (status->rule && !status->over && json_object_size(status->rule->metadata))
 			from[count++] = status->rule->metadata;
 	}
-	if (!count)
+	response_shadow(response, shadow, sizeof(shadow));
+	if (!count && !shadow[0])
 		return NULL;
 	ret = grpc_stream_alloc(stream, sizeof(*ret));
 	if (!ret)
 		return NULL;
 	rls__struct__init(ret);
-	ret->fields = grpc_stream_alloc(stream, sizeof(*ret->fields));
+	ret->fields = grpc_stream_alloc(stream, 2 * sizeof(*ret->fields));
 	if (!ret->fields)
 		return NULL;
-	ret->n_fields = 1;
-	ret->fields[0] = grpc_stream_alloc(stream, sizeof(*ret->fields[0]));
-	if (!ret->fields[0])
-		return NULL;
-	rls__field__init(ret->fields[0]);
-	ret->fields[0]->key = "metadata";
-	ret->fields[0]->value = grpc_stream_alloc(stream, sizeof(Rls__Value));
-	if (!ret->fields[0]->value)
-		return NULL;
-	rls__value__init(ret->fields[0]->value);
-	ret->fields[0]->value->kind_case = RLS__VALUE__KIND_MAP;
-	ret->fields[0]->value->map = make_struct(stream, from, count, 0);
-	return ret->fields[0]->value->map ? ret : NULL;
+	if (count) {
+		value = add_field(stream, ret, "metadata");
+		if (!value)
+			return NULL;
+		value->kind_case = RLS__VALUE__KIND_MAP;
+		value->map = make_struct(stream, from, count, 0);
+		if (!value->map)
+			return NULL;
+	}
+	if (shadow[0]) {
+		value = add_field(stream, ret, "shadow");
+		if (!value)
+			return NULL;
+		value->kind_case = RLS__VALUE__KIND_TEXT;
+		value->text = grpc_stream_alloc(stream, sizeof(shadow));
+		if (!value->text)
+			return NULL;
+		strcpy(value->text, shadow);
+	}
+	return ret;
 }
 
 /* ------------------------------------------------------------------ in */
@@ -352,10 +380,12 @@ void grpc_response_set(struct grpc_stream *stream, struct grpc_response_message 
 
 static bool has_metadata(const struct response *response)
 {
+	char shadow[RESPONSE_TEXT_MAX];
+
 	for (u32 i = 0; i < response->count; i++)
 		if (response->status[i].rule && response->status[i].rule->metadata)
 			return true;
-	return false;
+	return response_shadow(response, shadow, sizeof(shadow))[0];
 }
 
 static void write_by_protobuf_c(struct grpc_stream *stream, const struct response *response,

@@ -76,10 +76,12 @@ void frontend_headers(struct http1_request *request, const struct response *resp
 			 add_header, request);
 }
 
-void frontend_violated(struct http1_request *request, const struct response *response)
+void frontend_proxy_headers(struct http1_request *request, const struct response *response)
 {
 	char text[RESPONSE_TEXT_MAX];
 
+	if (response_shadow(response, text, sizeof(text))[0])
+		http1_reply_header(request, "x-sluice-shadow", text);
 	if (response_violated(response, text, sizeof(text))[0])
 		http1_reply_header(request, "x-sluice-violated-policies", text);
 }

@@ -32,8 +32,8 @@ int frontend_read(const struct http1_request *request,
 		  int (*read)(const char *text, size_t len, struct json_request **ret, struct sl_err *err),
 		  struct json_request **ret, struct sl_err *err);
 
-/* Adds X-Sluice-Violated-Policies to a refusal: for a page of the proxy's own. */
-void frontend_violated(struct http1_request *request, const struct response *response);
+/* For the proxy itself: X-Sluice-Shadow for its log, or X-Sluice-Violated-Policies for its page of a refusal. */
+void frontend_proxy_headers(struct http1_request *request, const struct response *response);
 /* Adds the response's headers to the reply. */
 void frontend_headers(struct http1_request *request, const struct response *response);
 /* A whole reply: headers, and the body of /v1/check. */

@@ -214,7 +214,7 @@ static int parameter(const struct http1_request *request, struct query_request *
 static void on_response(const struct request *rl_request, const struct response *response,
 			void *arg)
 {
-	frontend_violated(arg, response);
+	frontend_proxy_headers(arg, response);
 	frontend_reply(arg, response);
 }
 

@@ -48,7 +48,7 @@ static void on_response(const struct request *rl_request, const struct response 
 	struct http1_request *request = arg;
 
 	frontend_headers(request, response);
-	frontend_violated(request, response);
+	frontend_proxy_headers(request, response);
 	if (response->code == RESPONSE_ERROR)
 		http1_reply_problem(request, 500, "no decision possible");
 	else

@@ -127,6 +127,7 @@ static char *metadata_text(const struct response *response)
 static void write_body(struct out *out, const struct response *response, const char *headers,
 		       const char *metadata)
 {
+	char shadow[RESPONSE_TEXT_MAX];
 	u32 i;
 
 	out_text(out, "{\"overallCode\":");
@@ -140,11 +141,20 @@ static void write_body(struct out *out, const struct response *response, const c
 	out_text(out, "],\"responseHeadersToAdd\":[");
 	out_text(out, headers);
 	out_char(out, ']');
+	response_shadow(response, shadow, sizeof(shadow));
+	if (metadata || shadow[0])
+		out_text(out, ",\"dynamicMetadata\":{");
 	if (metadata) {
-		out_text(out, ",\"dynamicMetadata\":{\"metadata\":");
+		out_text(out, "\"metadata\":");
 		out_text(out, metadata);
-		out_char(out, '}');
 	}
+	if (shadow[0]) {
+		out_text(out, metadata ? ",\"shadow\":\"" : "\"shadow\":\"");
+		out_json(out, shadow);
+		out_char(out, '"');
+	}
+	if (metadata || shadow[0])
+		out_char(out, '}');
 	out_char(out, '}');
 }
 

@@ -59,6 +59,8 @@ static void put_response(struct spop_writer *writer, const struct response *resp
 	if (!texts)
 		return;
 	set_text(writer, "reason", response_reason(response, text, sizeof(text)));
+	if (response_shadow(response, text, sizeof(text))[0])
+		set_text(writer, "shadow", text);
 	set_text(writer, "violated", response_violated(response, text, sizeof(text)));
 	set_text(writer, "policy", response_ratelimit_policy(response, text, sizeof(text)));
 	set_text(writer, "ratelimit", response_ratelimit(response, retry_after, text, sizeof(text)));
