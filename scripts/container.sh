@@ -27,10 +27,15 @@ mkdir -p "$OUT"
 SUITE=bookworm ROOT=$OUT/base scripts/distro.sh base || fail "no base"
 base=$(buildah from scratch)
 buildah add -q "$base" "$OUT/base" / > /dev/null && buildah commit -q "$base" base > /dev/null || fail "the base image"
-buildah bud -q --isolation chroot --build-arg BASE=localhost/base -t sluice -f docs/examples/Containerfile . \
+buildah bud -q --format docker --isolation chroot --build-arg BASE=localhost/base -t sluice -f docs/examples/Containerfile . \
 	> "$LAB/bud" 2>&1 || { tail "$LAB/bud"; fail "the image cannot be built"; }
 ok "the image is built"
+check_is "it has a health check" "$(buildah inspect --type image sluice | jq -c .Docker.config.Healthcheck.Test)" \
+	'["CMD","/usr/bin/sluicectl","status"]'
 box=$(buildah from sluice)
+image=$(buildah mount "$box")
+check "its size, KiB" "$(du -sk "$image" | cut -f1)" 1000 30720
+check_is "no shell, no systemd" "$(ls "$image/bin" "$image/usr/bin/sh" "$image/lib/systemd" 2> /dev/null)" ""
 
 # Runs the entry point in the lab's network, as the image's user.
 run() {
@@ -55,7 +60,8 @@ login() {
 lab_link 0
 run
 check_is "it runs as sluice" "$(ps -o uid= -p "$(pgrep -f '^/usr/sbin/sluiced -c /etc/sluice' | head -1)" | xargs)" \
-	"$(buildah run --isolation chroot "$box" -- id -u sluice | tr -d '\r' | xargs)"
+	"$(sed -n 's/^sluice:x:\([0-9]*\):.*/\1/p' "$image/etc/passwd")"
+check_true "the health check is content" buildah run --isolation chroot "$box" -- /usr/bin/sluicectl status
 check_is "20 of 25 requests are allowed" "$(login 25)" 20
 stop
 run
