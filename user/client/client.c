@@ -8,7 +8,7 @@
  *
  * The breaker: after a call that found no daemon, or had no response by its deadline, calls fail at
  * once, for as long as that one took, doubled with each further failure, at most `breaker_ns`; then
- * one call tries, and the others still fail until it has ended.
+ * one call tries, and the others still fail for `breaker_ns`, unless it has ended before.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -53,7 +53,6 @@ struct sluice_client {
 	u32 failures;			/* in a row; 0: the breaker is closed */
 	int error;			/* of the last one */
 	u64 open_until_ns, answered_ns;	/* the last response */
-	bool probing;			/* a call tries although the breaker was open */
 };
 
 /* ------------------------------------------------------------------ open and close */
@@ -108,7 +107,6 @@ static void in_child(struct forked *forked)
 	/* Their threads are not in the child. */
 	LIST_FOREACH(conn, &c->busy, link)
 		client_disconnect(conn);
-	c->probing = false;
 	draw_numbers(c);
 }
 
@@ -167,7 +165,6 @@ struct call {
 	struct sluice_request request;
 	const char *id;
 	u64 begun_ns, deadline_ns;
-	bool probe;			/* the breaker was open */
 	struct sluice_result result;
 	u64 after_ns;
 };
@@ -189,7 +186,7 @@ static int take_conn(struct call *call, struct client_conn **ret)
 	int err = 0;
 
 	pthread_mutex_lock(&c->forked.lock);
-	if (c->failures && (c->probing || call->begun_ns < c->open_until_ns)) {
+	if (c->failures && call->begun_ns < c->open_until_ns) {
 		err = c->error;
 		goto out;
 	}
@@ -208,7 +205,8 @@ static int take_conn(struct call *call, struct client_conn **ret)
 		conn->fd = -1;
 	}
 	LIST_INSERT_HEAD(&c->busy, conn, link);
-	call->probe = c->probing = c->failures;
+	if (c->failures)
+		c->open_until_ns = call->begun_ns + c->breaker_ns;
 	*ret = conn;
 out:
 	pthread_mutex_unlock(&c->forked.lock);
@@ -220,8 +218,6 @@ static void note_result(struct call *call, int err)
 	struct sluice_client *c = call->client;
 	u64 now_ns = client_now_ns(), took_ns = now_ns - call->begun_ns;
 
-	if (call->probe)
-		c->probing = false;
 	if (!is_away(err)) {
 		c->failures = 0;
 		c->answered_ns = now_ns;

@@ -552,4 +552,38 @@ TEST(test_threads)
 	end(&s);
 }
 
+/* The one call that tries may last: others try, too, once `breaker_ns` is over. */
+TEST(test_long_try)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	const char *const list[] = { OK, NULL };
+	struct server s = {};
+	struct sluice_client *c;
+	char away[sizeof(s) + 8];
+	pthread_t id;
+	void *code;
+	u64 begun;
+
+	sigaction(SIGUSR1, &action, NULL);
+	begin(&s, list);
+	snprintf(away, sizeof(away), "%s.away", s.address + 5);
+	assert_int_equal(rename(s.address + 5, away), 0);
+	c = open_client(s.address, (struct sluice_client_config){
+		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = 300 * SEC, .breaker_ns = 200 * MS });
+	assert_int_equal(check(c, 50 * MS, 0, NULL), -ENOENT);
+	pthread_create(&id, NULL, run_absent, c);
+	usleep(50000);
+	assert_int_equal(rename(away, s.address + 5), 0);
+	begun = mono();
+	while (check(c, 60 * SEC, 0, NULL) && mono() - begun < 60 * SEC)
+		usleep(1000);
+	assert_int_equal(asked(&s), 1);
+	while (pthread_tryjoin_np(id, &code)) {
+		pthread_kill(id, SIGUSR1);
+		usleep(1000);
+	}
+	sluice_client_close(c);
+	end(&s);
+}
+
 TEST_MAIN
