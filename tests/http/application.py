@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """application.py PORT - what stands behind a proxy: 200 with the headers it got as JSON, or the
-status that X-Answer asks for. Pages of any origin may read it."""
+status that X-Answer asks for."""
 import http.client
 import http.server
 import json
@@ -20,14 +20,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(int(self.headers.get("X-Answer") or 200))
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        if self.headers.get("Origin"):
-            self.send_header("Access-Control-Allow-Origin", self.headers["Origin"])
-            self.send_header("Access-Control-Allow-Credentials", "true")
-            self.send_header("Access-Control-Allow-Headers", "X-API-Key")
         self.end_headers()
         self.wfile.write(body)
 
-    do_POST = do_PUT = do_OPTIONS = do_GET
+    do_POST = do_PUT = do_GET
 
     def log_message(self, *args):
         pass

@@ -18,6 +18,18 @@ http_daemon <<YAML
   grpc: [127.0.0.1:8181]
 YAML
 application_start
+# Express, as an API that pages of other origins may use.
+NODE_PATH=$REPO/build/js/node_modules node -e '
+	const app = require("express")();
+	app.use((request, response, next) => {
+		response.set({ "Access-Control-Allow-Origin": request.get("Origin") || "*", "Access-Control-Allow-Credentials": "true",
+			"Access-Control-Allow-Headers": "X-API-Key", "Access-Control-Expose-Headers": "ETag" });
+		request.method === "OPTIONS" ? response.sendStatus(204) : next();
+	});
+	app.use((request, response) => response.json({}));
+	app.listen(8001, "127.0.0.1");' > "$LAB/express" 2>&1 &
+started
+wait_for 10 request http://127.0.0.1:8001/ || not_ok "Express does not start: $(cat "$LAB/express")"
 
 # Time for a machine that stalls, as in proxy.sh.
 mkdir -p "$LAB/nginx/page" "$LAB/haproxy" "$LAB/caddy"
@@ -30,7 +42,7 @@ for user in watcher bob-nginx eve-nginx bob-own eve-own dora carl bob gina una k
 done > "$LAB/nginx/keys.map"
 echo '"http://127.0.0.1:8086" $http_origin;' > "$LAB/nginx/origins.map"
 # limited [NGINX...]: what each limited location has
-limited() { printf 'include %s/nginx/nginx-location.conf; proxy_pass http://127.0.0.1:8000; %s' "$LAB" "$*"; }
+limited() { printf 'include %s/nginx/nginx-location.conf; proxy_pass http://127.0.0.1:%d; %s' "$LAB" "${PORT:-8000}" "$*"; }
 # at NAME [NUMBER]: a check about a limit that only NAME has
 at() { printf '"domain=own&d=at=%s&limit=%d/d"' "$1" "${2:-2}"; }
 cat > "$LAB/nginx/nginx.conf" <<CONF
@@ -88,8 +100,8 @@ http {
 		listen 8085;
 		include $LAB/nginx/nginx-server.conf;
 		set \$sluice_check $(at cors 4);
-		location / { $(limited) }
-		location /other { $(limited "set \$sluice_location_check $(at other 4);") }
+		location / { $(PORT=8001 limited) }
+		location /other { $(PORT=8001 limited "set \$sluice_location_check $(at other 4);") }
 	}
 	server { listen 8086; listen 8087; root $LAB/nginx/page; }
 }
@@ -250,5 +262,5 @@ else
 fi
 check_is "an OPTIONS that is no preflight is charged" "$(through 8085 key-lea -X OPTIONS -H 'Origin: http://127.0.0.1:8086' /)" 429
 check_is "a preflight is not refused" "$(through 8085 key-lea -X OPTIONS -H 'Origin: http://127.0.0.1:8086' \
-	-H 'Access-Control-Request-Method: GET' /)" 200
+	-H 'Access-Control-Request-Method: GET' /)" 204
 lab_done

@@ -10,6 +10,7 @@ http_begin syslog "$@"
 # A bucket that refills hardly at all during the test.
 http_rules api <<'YAML'
   - {key: source, limits: ['1000 requests/d'], algorithm: token-bucket, burst: 100000}
+  - {key: guest, limits: ['100 requests/d'], algorithm: token-bucket, burst: 20000}
   - key: user
     limits: ['100 requests/d']
     algorithm: token-bucket
@@ -57,7 +58,11 @@ for port in 8080 8090; do
 	check_is "no other user is charged" "$(used 20000 user=eve-$port)" 0
 	check_is "a 429 of the application charges nothing" \
 		"$(request -H "X-API-Key: bob-$port" -H 'X-Answer: 429' http://127.0.0.1:$port/)" 429
+	guests=$(used 20000 guest=127.0.0.1)
+	check_is "nor does its 401 charge a user" "$(request -H "X-API-Key: bob-$port" -H 'X-Answer: 401' http://127.0.0.1:$port/)" 401
 	request "http://127.0.0.1:$port/nobody" > "$LAB/out"
+	check_true "that and no key are a guest's" wait_for 5 used_is $((guests + 2)) 20000 guest=127.0.0.1
+	check_is "bob's are still two" "$(used 20000 user=bob-$port)" 2
 	request -H "X-API-Key: last-$port" "http://127.0.0.1:$port/" > "$LAB/out"
 	check_true "a request without a key" wait_for 5 used_is 1 20000 user=last-$port
 	check_is "charges bob nothing" "$(used 20000 user=bob-$port)" 2
