@@ -147,6 +147,21 @@ check_is "nothing but root's live changes has the value" \
 	"$(grep -rlaF sk-secret-1 "$LAB/state" "$LAB/daemon.log" "$LAB/page" | grep -v 'live.json\|/history/')" ""
 check_is "and those are root's" "$(find "$LAB/state" \( -name live.json -o -path '*/history/*' -o -name values.key \) -type f -perm /077)" ""
 
+# ---------------------------------------------------------------- what a value lost lately
+
+http_rules lossy <<'YAML'
+  - {key: user, limits: [{rate: 3 requests/d, name: daily}, {rate: 1000 requests/d, name: wide}]}
+YAML
+lossy_rule() { http_check lossy user=peek --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = 3 ]; }
+check_true "a rule to lose by" wait_for 5 lossy_rule
+http_passed 20 lossy user=bob > /dev/null
+http_check lossy user=al > /dev/null
+lately() { ctl -o json user show lossy/user "$1" | jq -c '.lately | [.refused, .passed, .estimate, (.by // [] | map(.limit) | join(" "))]'; }
+check_is "user show: 85 % of its requests, and the limit" "$(lately bob)" '[17,3,false,"daily"]'
+check_is "... of a neighbor" "$(lately al) $(lately eve)" '[0,1,false,""] [0,0,false,""]'
+check_true "as text" grep -qE '^lately   85\.0% lost in the last [0-9]+ s: 17 refused, 3 passed, by limit daily$' <(ctl user show lossy/user bob)
+check_true "of the neighbor" grep -qE '^lately   nothing lost: 1 passed in the last [0-9]+ s$' <(ctl user show lossy/user al)
+
 # ---------------------------------------------------------------- elastic
 
 signal() {

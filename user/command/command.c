@@ -58,6 +58,16 @@
 	"{, by limit $" of "limit}{, line $" of "line}{, dscp $" of "dscp}{, mark $" of "mark:hex}"
 #define PASSES(of) \
 	"{; passes in $" of "passes_in_ns:after|$" of "passes_in_ns?|; waiting does not help}"
+/* What is known of what a source, or a value, sent and lost in the last seconds. */
+#define LATELY(sent, lost) \
+	"{lately   {{about $lately.estimate?}$lately.lost:percent lost in the last $lately.span_ns:seconds: " \
+	"{about $lately.estimate?}$lately." lost ":n " lost ", $lately.passed:n passed" LOST_BY "|" \
+	"about $lately." lost ":some " lost " in the last $lately.span_ns:seconds" LOST_BY "|" \
+	"$lately." lost "?nothing lost: $lately.passed:some passed in the last $lately.span_ns:seconds|" \
+	"about $lately.passed:some passed in the last $lately.span_ns:seconds, too few " lost " to be counted|" \
+	"$lately." lost "?no " sent " in the last $lately.span_ns:seconds|too few " sent " to be counted}" \
+	"{; of all in $lately.prefix}$lately?}"
+#define LOST_BY "{, by $lately.by[{limit $limit|$reason}]}"
 /* Packets of a limit, whatever it did about them short of dropping. */
 #define ALL_PASSED(of) "pass+" of ".soft+" of ".tag+" of ".shadow"
 /* The entry of a list that holds the source. */

@@ -113,7 +113,8 @@ COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and whe
 	     "without further packets; the list entries that contain the source, its ban and its "
 	     "push-down; every limit that matches, with the level of each of its rates and prefixes. With "
 	     "per-CPU accounting and where CPUs hold different leases, the verdict on each CPU. The data "
-	     "path itself computes it, on copies: nothing is charged. Fields that are not given are "
+	     "path itself computes it, on copies: nothing is charged. What the source lost in the last 4 to 9 "
+	     "seconds is of all its packets, see source show. Fields that are not given are "
 	     "assumed (an address of this host, tcp, port 0, an ACK, 64 bytes, the first interface) and "
 	     "listed as such; those that would change the verdict are listed with that verdict."),
 	SHOW(LINE("$source: $packet:fields"),
@@ -123,6 +124,7 @@ COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and whe
 	     LINE_WHEN("cpus", "The verdict differs by CPU, as each CPU has its own leases:"),
 	     EACH("cpus", "  CPU $cpu: " VERDICT("") PASSES("")),
 	     LINE("\n"),
+	     LINE(LATELY("packets", "dropped")),
 	     LINE("exempt   " ENTRY_OF("exempt")),
 	     LINE("blocked  " ENTRY_OF("block")),
 	     LINE("banned   {$ban.prefix by limit {$ban.limit|(deleted)}, until $ban.until, level "
@@ -148,10 +150,12 @@ COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and whe
 COMMAND(source_show, "source show", READS, "the state of a source in each limit",
 	EXAMPLE("source show 203.0.113.7"),
 	ARGS(ADDRESS),
-	MORE("Used units and capacity, whether it is over, when its next packet passes; whether it is "
-	     "blocked or exempt, and until when. For a limit in bytes, the next packet is assumed to be a "
+	MORE("What it lost in the last 4 to 9 seconds, and by which limits: of an IPv6 source its /64, in a flood "
+	     "an estimate (about). Used units and capacity, whether it is over, when its next packet passes: of a "
+	     "source that is blocked or banned when that ends. For a limit in bytes, the next packet is assumed to be a "
 	     "full frame. Up to 1% of the burst may be leased to CPUs, which is shown as used."),
 	SHOW(LINE("$source"),
+	     LINE(LATELY("packets", "dropped")),
 	     LINE("exempt   {yes$exempt_until=always|until $exempt_until|no}"),
 	     LINE("blocked  {yes$blocked_until=always|until $blocked_until|no}"),
 	     LINE("banned   {yes$banned_until=always|until $banned_until|no}"),
@@ -575,15 +579,17 @@ COMMAND(user_top, "user top", READS, "users with the most recent refusals in the
 COMMAND(user_show, "user show", READS, "what a value has left of the limits of a rule",
 	EXAMPLE("user show api/user bob"),
 	ARGS(RULE("rule"), VALUE_IF_ANY),
-	MORE("Nothing is charged. VALUE is as user list prints it: of a rule with several keys a value for "
+	MORE("Nothing is charged. What it lost is of the last 5 to 10 seconds, as in user list; about: requests were "
+	     "sampled, or there are many values. VALUE is as user list prints it: of a rule with several keys a value for "
 	     "each, separated by commas (bob,/search), in double quotes where it has a comma; those that the "
 	     "rule itself has may be left out. Where values share one count it is their pattern. Of "
 	     "DOMAIN/default it is KEY=VALUE[,KEY=VALUE]; DOMAIN/domain has none."),
 	SHOW(LINE("$rule{ $value}{: unlimited$unlimited}"),
+	     LINE(LATELY("requests", "refused")),
 	     LINE("{banned, level $ban.level: $ban.left_ns:left left}"),
 	     TABLE("limits", "no limits", COL("LIMIT", "$limit{ (shadow)$shadow}"),
 		   COL("STATE", "{over$over|within}"), COL(">REMAINING", "$remaining"), COL(">OF", "$quota"), COL(">WINDOW", "{$window_s}s"),
-		   HIDE("RESET IN", "$reset_ms:time_ms", 1),
+		   HIDE("RESET IN", "{$reset_ms:time_ms|-}", 1),
 		   COL("NEXT PASSES", "{in $retry_after_ms:time_ms|never$over|now}"))))
 
 COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value",

@@ -99,7 +99,12 @@ int command_explain(struct commands *ctx, const struct command_request *request,
 		scene.iface[slot].link = iface->link;
 	}
 	r = arg_query(&scene, request, &query, err);
-	if (!r)
+	if (!r) {
 		look_at_feeds(ctx, &query, &scene);
-	return r < 0 ? r : explain_to_json(&scene, &query, ret, err);
+		r = explain_to_json(&scene, &query, ret, err);
+	}
+	if (!r)
+		json_object_set_new(*ret, "lately", source_lately(ctx, &(struct sl_prefix){
+			query.packet.src, query.packet.family, query.packet.family == SL_V4 ? 32 : 128 }));
+	return r;
 }

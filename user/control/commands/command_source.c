@@ -24,6 +24,7 @@
 #include "packet/host/view.h"
 #include "packet/host/heavy.h"
 #include "packet/dataplane/dp_bucket.h"
+#include "packet/observe/observe.h"
 
 /* Assumed size of the next packet: below a full frame a bucket counts as empty. */
 #define FULL_FRAME 1514
@@ -35,11 +36,23 @@ struct query {
 	const struct sl_pclass *class;	/* the lists and limits that contain the source */
 	struct sl_now now;
 	u64 block_until, exempt_until;	/* CLOCK_MONOTONIC; 0: not, ~0: no end */
+	u64 refused_until;		/* the later end of its block and its ban; 0: neither holds */
 };
 
 static bool in_bitmap(const struct sl_bitmap *map, size_t bit)
 {
 	return map->w[bit / 64] >> (bit % 64) & 1;
+}
+
+/* Before limits come blocks and bans: what a limit of the policy would pass has to wait for their end. */
+static void add_wait(json_t *json, const struct limit_view *view, const struct query *query, u64 wait_ns)
+{
+	u64 until_ns = view->def ? query->refused_until : 0, now_ns = query->now.mono_ns;
+
+	if (until_ns == ~0ULL || (until_ns > now_ns && until_ns - now_ns > wait_ns))
+		wait_ns = until_ns == ~0ULL ? ~0ULL : until_ns - now_ns;
+	if (wait_ns)
+		json_object_set_new(json, "wait_ns", json_u64(wait_ns));
 }
 
 static json_t *bucket_to_json(struct commands *ctx, const struct limit_view *view,
@@ -67,8 +80,7 @@ static json_t *bucket_to_json(struct commands *ctx, const struct limit_view *vie
 			 sl_expired(word, params, query->now) ? "idle" : "within", "used",
 			 json_u64(used), "capacity", json_u64(params->capacity), "over",
 			 step.verdict == SL_OVER);
-	if (step.verdict == SL_OVER)
-		json_object_set_new(json, "wait_ns", json_u64(step.wait_ns));
+	add_wait(json, view, query, step.verdict == SL_OVER ? step.wait_ns : 0);
 	return json;
 }
 
@@ -95,6 +107,97 @@ static json_t *source_limit_to_json(struct commands *ctx, const struct limit_vie
 	/* `used` is the sum over all nodes, as far as they have reported. */
 	if (view->def && view->def->terms.cluster)
 		json_object_set_new(json, "scope", json_string("cluster"));
+	return json;
+}
+
+/* ------------------------------------------------------------------ what it lost lately */
+
+static void count_by(json_t *by, const char *member, const char *name, json_int_t packets)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(by, i, one)
+		if (!strcmp(json_string_value(json_object_get(one, member)) ?: "", name)) {
+			packets += json_integer_value(json_object_get(one, "sampled"));
+			break;
+		}
+	if (i == json_array_size(by))
+		json_array_append_new(by, json_pack("{s:s}", member, name));
+	json_object_set_new(json_array_get(by, i), "sampled", json_integer(packets));
+	/* The most first. */
+	for (; i && json_integer_value(json_object_get(json_array_get(by, i - 1), "sampled")) < packets; i--) {
+		one = json_incref(json_array_get(by, i));
+		json_array_remove(by, i);
+		json_array_insert_new(by, i - 1, one);
+	}
+}
+
+/* The limits, or the reasons without one, of its drops: of those that are among the events, else of the last. */
+static json_t *dropped_by(struct commands *ctx, const struct heavy_source *source, u64 span_ns)
+{
+	const struct observe_filter filter = { .count = SIZE_MAX, .kind = OBSERVED_DROP, .has_within = true,
+					       .within = source->source };
+	u64 from_ns = clock_utc_ns() - span_ns;
+	struct limit_view view[SL_METER_FURTHER];
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view), i;
+	json_t *events = observe_read(ctx->running->observe, &filter), *by = json_array(), *event;
+
+	json_array_foreach(json_object_get(events, "events"), i, event) {
+		const char *limit = json_string_value(json_object_get(event, "limit"));
+		const char *reason = json_string_value(json_object_get(event, "reason"));
+		json_int_t packets = json_integer_value(json_object_get(event, "packets"));
+
+		if ((u64)json_integer_value(json_object_get(event, "at_ns")) >= from_ns && (limit || reason))
+			count_by(by, limit ? "limit" : "reason", limit ? limit : reason, packets ? packets : 1);
+	}
+	json_decref(events);
+	for (i = 0; !json_array_size(by) && source->limit_id && i < count; i++)
+		if (view[i].slot == source->limit_id)
+			count_by(by, "limit", view[i].name, 0);
+	if (!json_array_size(by))
+		count_by(by, "reason", reason_name((enum sl_reason)source->reason), 0);
+	return by;
+}
+
+/* The share that was dropped; negative: the entries leave open more than a tenth of all. */
+static double lost_share(const struct heavy_count *dropped, const struct heavy_count *passed)
+{
+	u64 sent = dropped->packets + passed->packets;
+
+	return 10 * (dropped->missed + passed->missed) > sent ? -1 : (double)dropped->packets / (double)sent;
+}
+
+/* Members without a value are not known: light sources make room for others. */
+json_t *source_lately(struct commands *ctx, const struct sl_prefix *source)
+{
+	struct heavy_source *all = NULL, none = { .source = *source }, *it = &none;
+	u64 span_ns, dropped, passed;
+	char text[SL_PREFIX_TEXT];
+	size_t count;
+	double lost;
+	json_t *json;
+	bool exact;
+
+	if (heavy_read(ctx->running->packets->dp, clock_mono_ns(), &all, &count, &span_ns) < 0)
+		return json_null();
+	exact = heavy_is_exact(all, count);
+	for (size_t i = 0; i < count; i++)
+		if (sl_prefix_contains(&all[i].source, source))
+			it = &all[i];
+	dropped = it->of[SL_HEAVY_DROPPED].packets;
+	passed = it->of[SL_HEAVY_PASSED].packets;
+	json = json_pack("{s:o, s:b, s:o, s:o}", "span_ns", json_u64(span_ns), "estimate", !exact,
+			 "dropped", dropped || exact ? json_u64(dropped) : json_null(),
+			 "passed", passed || exact ? json_u64(passed) : json_null());
+	if (it->source.len < source->len)
+		json_object_set_new(json, "prefix", json_string(sl_prefix_format(&it->source, text, sizeof(text))));
+	lost = lost_share(&it->of[SL_HEAVY_DROPPED], &it->of[SL_HEAVY_PASSED]);
+	if (dropped && (passed || exact) && lost >= 0)
+		json_object_set_new(json, "lost", json_real(lost));
+	if (dropped)
+		json_object_set_new(json, "by", dropped_by(ctx, it, span_ns));
+	free(all);
 	return json;
 }
 
@@ -126,25 +229,32 @@ static void keep_later(u64 *until, u64 other)
 		*until = other;
 }
 
+static const struct dp_ban *ban_of(struct commands *ctx, const struct query *query)
+{
+	return query->class->flags & SL_PC_NO_BAN ? NULL
+						  : bans_find(ctx->running->packets, &query->source);
+}
+
 static void query_source(struct commands *ctx, const struct sl_prefix *source, struct query *ret)
 {
 	struct dp *dp = ctx->running->packets->dp;
+	const struct dp_ban *ban;
 	u32 class;
 
 	ret->source = *source;
 	class = image_pclass(ctx->running->image, SL_PDIM_SRC, source);
 	ret->class = &ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
 	ret->now = dp_now(dp);
+	ret->refused_until = 0;
 	dp_list_covering(dp, source, ret->now.mono_ns, &ret->block_until, &ret->exempt_until);
 	keep_later(&ret->block_until, ret->class->block_until);
 	keep_later(&ret->block_until, ret->class->wide_block_until);
 	keep_later(&ret->exempt_until, ret->class->exempt_until);
-}
-
-static const struct dp_ban *ban_of(struct commands *ctx, const struct query *query)
-{
-	return query->class->flags & SL_PC_NO_BAN ? NULL
-						  : bans_find(ctx->running->packets, &query->source);
+	ban = ban_of(ctx, ret);
+	if (ret->exempt_until <= ret->now.mono_ns)
+		ret->refused_until = ret->block_until;
+	if (ban && ret->exempt_until <= ret->now.mono_ns)
+		keep_later(&ret->refused_until, ban->state.until_ns);
 }
 
 int command_source_show(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -161,6 +271,8 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 
 	if (r < 0)
 		return r;
+	/* A ban may have begun since they were read. */
+	ctx->running->packets->bans.read_at_ns = 0;
 	query_source(ctx, &source, &query);
 	limits = json_array();
 	for (size_t i = 0; i < count; i++)
@@ -183,6 +295,7 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 	users = sources_show(ctx->sources, &query.source);
 	if (users)
 		json_object_set_new(*ret, "http", users);
+	json_object_set_new(*ret, "lately", source_lately(ctx, &query.source));
 	return 0;
 }
 

@@ -305,12 +305,50 @@ static int user_failed(const struct user_query *query, int r, struct sl_err *err
 			  query->rule->path, strerror(-r));
 }
 
+/* As source_lately(): its requests that this rule passed and refused. NULL: a value that lists cut. */
+static json_t *user_lately(const struct commands *ctx, const struct user_query *query)
+{
+	const struct active_user *user[ACTIVE_ROOM];
+	struct active_count sum = { 0 };
+	json_t *json, *by = json_array();
+	char name[ACTIVE_RULE_TEXT];
+	bool exact, known;
+	u64 span_ns;
+	u32 found;
+
+	if (!query->text || query->value.len > AGGREGATE_VALUE_MAX || !ctx->sources || !ctx->sources->def) {
+		json_decref(by);
+		return NULL;
+	}
+	snprintf(name, sizeof(name), "%s/%s", query->rule->domain, query->rule->path);
+	sources_drain(ctx->sources);
+	found = active_read(&ctx->sources->active, user, &span_ns, clock_mono_ns());
+	exact = active_is_exact(user, found, span_ns);
+	for (u32 i = 0; i < found; i++)
+		if (!strcmp(user[i]->rule, name) && user[i]->value_len == query->value.len &&
+		    !user[i]->cut && !memcmp(user[i]->value, query->value.at, query->value.len))
+			sum = active_sum(user[i]);
+	known = found < ACTIVE_ROOM || sum.passed + sum.refused;
+	json = json_pack("{s:o, s:b, s:o, s:o}", "span_ns", json_u64(span_ns), "estimate", !exact,
+			 "refused", known ? json_u64(sum.refused) : json_null(),
+			 "passed", known ? json_u64(sum.passed) : json_null());
+	for (u32 i = 0; i < query->rule->limit_count; i++)
+		if (sum.limits >> i & 1)
+			json_array_append_new(by, json_pack("{s:s}", "limit", query->rule->limit[i].name));
+	if (sum.refused)
+		json_object_set_new(json, "lost", json_real((double)sum.refused / (double)(sum.refused + sum.passed)));
+	if (sum.refused)
+		json_object_set(json, "by", by);
+	json_decref(by);
+	return json;
+}
+
 static json_t *user_policy_to_json(const struct response_policy *policy)
 {
 	json_t *json = json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "limit", policy->limit->name,
 				 "quota", json_u64(policy->q), "window_s", json_u64(policy->w_s),
-				 "remaining", json_u64(policy->r), "reset_ms",
-				 json_u64(policy->t_ns / 1000000), "over", policy->refused);
+				 "remaining", json_u64(policy->r), "reset_ms", policy->t_ns == ~0ULL ?
+				 json_null() : json_u64(policy->t_ns / 1000000), "over", policy->refused);
 
 	if (policy->shadow)
 		json_object_set_new(json, "shadow", json_true());
@@ -329,8 +367,8 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 	struct quota_lookup look[LOOKS_MAX];
 	char hash[VALUE_HASH_TEXT];
 	struct user_query query;
+	json_t *list, *lately;
 	u32 looks = 0;
-	json_t *list;
 	int r = arg_user(ctx, request, &query, err);
 
 	if (!r && !answer)
@@ -352,6 +390,9 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 		json_object_set_new(*ret, "over", json_boolean(answer->code != RESPONSE_OK));
 		json_object_set_new(*ret, "unlimited", json_boolean(answer->status[0].unlimited));
 		json_object_set_new(*ret, "limits", list);
+		lately = user_lately(ctx, &query);
+		if (lately)
+			json_object_set_new(*ret, "lately", lately);
 		if (query.value.len)
 			json_object_set_new(*ret, "hash", json_string(value_hash(query.value.at, query.value.len,
 										 hash)));

@@ -67,6 +67,12 @@ int arg_value(struct commands *ctx, const struct command_request *request, const
 /* A text of arg_value() as lists, events and the history have it: cut where it is long. */
 json_t *listed_value(const char *value);
 
+/*
+ * What a source sent and lost in the last 4 to 9 seconds, and by which limits, of the entries of heavy sources
+ * and the events (command_source.c).
+ */
+json_t *source_lately(struct commands *ctx, const struct sl_prefix *source);
+
 /* A new operation (live.h) with uid, pid and time: op_new(request, "limit del", "{s:s}", ...). */
 json_t *op_new(const struct command_request *request, const char *op, const char *format, ...);
 

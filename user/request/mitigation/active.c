@@ -14,7 +14,23 @@ struct active_count active_sum(const struct active_user *user)
 {
 	return (struct active_count){ user->now.passed + user->before.passed,
 				      user->now.refused + user->before.refused,
-				      user->now.missed + user->before.missed };
+				      user->now.missed + user->before.missed,
+				      user->now.limits | user->before.limits };
+}
+
+/* So many allowed ones a second are all noted: less than half of what a worker notes. */
+bool active_is_exact(const struct active_user *const *user, u32 found, u64 span_ns)
+{
+	u64 passed = 0;
+
+	for (u32 i = 0; i < found; i++) {
+		struct active_count sum = active_sum(user[i]);
+
+		if (sum.missed)
+			return false;
+		passed += sum.passed;
+	}
+	return found < ACTIVE_ROOM && passed < AGGREGATE_SAMPLES / 2 * (span_ns / SL_NS_PER_SEC);
 }
 
 /* Ends windows that are over; a user without requests in both loses its place. */
@@ -70,10 +86,12 @@ void active_add(struct active *active, const struct refusal_note *note, bool ref
 		user->value_len = user->cut ? sizeof(user->value) : note->value_len;
 		memcpy(user->value, note->value, user->value_len);
 	}
-	if (refused)
+	if (refused) {
 		user->now.refused += note->stands_for;
-	else
+		user->now.limits |= note->limits;
+	} else {
 		user->now.passed += note->stands_for;
+	}
 	active->weight[place] += note->stands_for;
 	user->last_ns = now_ns;
 }

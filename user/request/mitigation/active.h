@@ -21,6 +21,7 @@
 
 struct active_count {
 	u64 passed, refused, missed;
+	u32 limits;		/* bit i: of `refused`, some by the rule's i-th limit */
 };
 
 struct active_user {
@@ -46,6 +47,8 @@ void active_add(struct active *active, const struct refusal_note *note, bool ref
 
 /* Both windows together; in no order. Returns their number, and the time that they are of. */
 u32 active_read(struct active *active, const struct active_user **ret, u64 *ret_span_ns, u64 now_ns);
+/* Whether every request of these was noted, and every user has its place. */
+bool active_is_exact(const struct active_user *const *user, u32 found, u64 span_ns);
 struct active_count active_sum(const struct active_user *user);
 
 #endif

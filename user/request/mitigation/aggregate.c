@@ -29,6 +29,7 @@ struct ring_note {
 	enum { NOTE_USER, NOTE_REFUSED, NOTE_ALLOWED } kind : 8;
 	u8 family;
 	bool allowed, own_refusal, first, has_source, may_push;
+	u8 limits;	/* as in a refusal_note */
 	u32 number;	/* NOTE_USER: thousandths of requests/s; else the rule's index */
 	u32 value_len, stands_for;
 	struct sl_addr addr;
@@ -347,6 +348,15 @@ static bool is_own_refusal(const struct request *request, const struct response 
 	return false;
 }
 
+/* The bit of the limit that refused: an override's has the name of the rule's. */
+static u8 bit_of_limit(const struct response_status *status)
+{
+	for (u32 i = 0; status->limit && i < status->rule->limit_count; i++)
+		if (!strcmp(status->rule->limit[i].name, status->limit->name))
+			return (u8)(1U << i);
+	return 0;
+}
+
 void aggregate_note(void *arg, u32 thread, const struct request *request,
 		    const struct response *response)
 {
@@ -384,9 +394,11 @@ void aggregate_note(void *arg, u32 thread, const struct request *request,
 	note.kind = NOTE_REFUSED;
 	note.stands_for = 1;
 	for (u32 i = 0; i < response->count; i++)
-		if (refuses(&response->status[i]) && !request->descriptor[i].refund)
+		if (refuses(&response->status[i]) && !request->descriptor[i].refund) {
+			note.limits = bit_of_limit(&response->status[i]);
 			note_value(aggregate, thread, note, &request->descriptor[i],
 				   response->status[i].rule);
+		}
 }
 
 /* ------------------------------------------------------------------ the main thread */
@@ -428,6 +440,7 @@ static void deliver(struct aggregate *aggregate, const struct ring_note *note,
 		.address = address,
 		.value_len = note->value_len,
 		.stands_for = note->stands_for,
+		.limits = note->limits,
 	};
 	memcpy(refusal.value, note->value, sizeof(refusal.value));
 	if (note->kind == NOTE_REFUSED)

@@ -52,6 +52,7 @@ struct refusal_note {
 	char value[AGGREGATE_VALUE_MAX];	/* of all entries: "a,b"; truncated, not terminated */
 	u32 value_len;			/* the full length, which may exceed value */
 	u32 stands_for;			/* so many requests; of a refusal 1 */
+	u8 limits;			/* bit i: the rule's i-th limit refused it */
 };
 
 struct aggregate_sink {

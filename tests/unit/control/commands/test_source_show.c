@@ -35,4 +35,23 @@ RIG_TEST(test_source_show_override)
 	rig_expect(&rig, SHOW("192.0.2.2"), "limits.0.capacity=10, limits.0.used=0");
 }
 
+/* What a source lost lately: exact, and an estimate once packets are sampled; of a neighbor that sent nothing. */
+RIG_TEST(test_lately)
+{
+	json_t *response;
+
+	rig_open(&rig, "limits: [{name: all, rate: 10 packets/h, burst: 10, accounting: exact}]\n");
+	assert_int_equal(rig_passed(&rig, 1, 100, clock_mono_ns()), 10);
+	rig_expect(&rig, SHOW("192.0.2.1"), "lately.dropped=90, lately.passed=10, lately.estimate=false, "
+					    "lately.by.0.limit=all");
+	rig_expect(&rig, SHOW("192.0.2.2"), "lately.dropped=0, lately.passed=0, lately.estimate=false");
+	assert_int_equal(rig_passed(&rig, 1, 30000, clock_mono_ns()), 0);
+	response = rig_command(&rig, &rig_root, SHOW("192.0.2.1"));
+	json_expect(response, "sampled", "result.lately.estimate=true, result.lately.by.0.limit=all");
+	assert_in_range(int_at(response, "result.lately.dropped"), 24000, 36000);
+	json_decref(response);
+	/* Of one without an entry nothing is known now. */
+	rig_expect(&rig, SHOW("192.0.2.2"), "lately.dropped=none, lately.passed=none");
+}
+
 TEST_MAIN
