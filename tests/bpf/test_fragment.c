@@ -284,7 +284,7 @@ CASE_TEST(contradiction)
 /* A whole datagram under id `n`, twice, from `first` to `second`: what becomes of the second. */
 static void twice(struct target *t, u32 n, struct frame_spec first, struct frame_spec second, bool passes)
 {
-	const struct frame_spec later = { .proto = first.proto, LATER(n) };
+	const struct frame_spec later = { .src = first.src, .dst = first.dst, .proto = first.proto, LATER(n) };
 
 	first.frag_more = second.frag_more = true;
 	first.frag_id = second.frag_id = 100 + n;
@@ -304,7 +304,10 @@ CASE_TEST(ids_again)
 {
 #define UDP(port) (struct frame_spec){ .proto = 17, .dport = port }
 #define SYN(port) (struct frame_spec){ .proto = 6, .dport = port, .tcp_flags = FRAME_SYN }
+#define ADMIN "198.51.100.7"
+#define OF_ADMIN(port) (struct frame_spec){ .src = ADMIN, .dst = TARGET_LOCAL_V4, .proto = 6, .sport = 50022, .dport = port }
 	const struct frame_spec used = { .dport = 53 };
+	struct sl_session session;
 
 	case_policy(t, DNS WEB "- {name: other, match: {src: 192.0.2.9, dport: 11}, rate: 1G packets/s}\n");
 	assert_int_equal(case_send(t, &used, 1), 1);
@@ -329,6 +332,13 @@ CASE_TEST(ids_again)
 	case_policy(t, "failsafe: [22/tcp]\nlimits: [{name: all, rate: 1G packets/s}]\n");
 	twice(t, 0, SYN(22), SYN(23), false);
 	twice(t, 1, SYN(23), SYN(24), true);
+	/* A login session's segment, which no limit judges, and another one of its address. */
+	target_reset(t);
+	session = target_session(ADMIN, 50022, TARGET_LOCAL_V4, 22);
+	target_sessions(t, &session, 1);
+	case_policy(t, "limits: [{name: all, rate: 1G packets/s}]\n");
+	twice(t, 0, OF_ADMIN(22), OF_ADMIN(80), false);
+	target_sessions(t, NULL, 0);
 }
 
 /* Random ids, as BSD and others choose them: of 4000 datagrams in 20 s some 120 have one twice. */
