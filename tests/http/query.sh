@@ -32,7 +32,7 @@ check_is "an unknown member" "$(request -d '{"domain":"api","descriptors":[{"ent
 check_is "a token that nobody has" "$(nginx 'domain=api&d=user' -H 'X-Sluice-Token: nobody-has-this-token')" 500
 check_is "a path that there is not" "$(request /nginx/chek)" 404
 check_is "each is counted" "$(undecided nginx unreadable) $(undecided forward_auth unreadable) $(undecided v1_check unreadable) $(undecided json unreadable) $(undecided nginx caller) $(undecided other path)" "4 1 1 1 1 1"
-check_is "the first of a kind is logged, with what was found" "$(lines nginx 'limit=10/min: COUNT/UNIT')" 1
+check_is "the first of a kind is logged, with what was found" "$(lines nginx "limit: found '10/min'; accepted: COUNT/UNIT")" 1
 check_is "and each other kind" "$(lines nginx 'd: none found') $(lines forward_auth 'peek: unknown') $(lines v1_check '') $(lines json '') $(lines nginx 'unknown token') $(lines other 'unknown path')" "1 1 1 1 1 1"
 check_is "doctor has them" "$(doctor requests .level)" bad
 check_true "their number and the last" grep -qE '^9 requests .*: other: unknown path$' <<< "$(doctor requests .found)"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/clock.h"
 #include "request/engine/decision_log.h"
 #include "request/engine/request_rules.h"
 #include "request/engine/value_series.h"
@@ -257,7 +258,7 @@ void observe_beyond(struct engine_thread *thread, const struct request *request)
 {
 	add(&thread->stats->beyond, 1);
 	undecided_log(&thread->engine->undecided, request->api, UNDECIDED_COUNT, "request refused as over the limit, "
-		      "because it exceeds a bound", request->beyond);
+		      "because it exceeds a bound", request->beyond, clock_mono_ns());
 }
 
 /* ------------------------------------------------------------------ sums */

@@ -53,20 +53,21 @@ static bool is_due(struct undecided *undecided, enum request_api api, u32 reason
 	return true;
 }
 
-void undecided_log(struct undecided *undecided, enum request_api api, u32 reason, const char *words, const char *detail)
+bool undecided_log(struct undecided *undecided, enum request_api api, u32 reason, const char *words, const char *detail,
+		   u64 now_ns)
 {
 	char also[64] = "";
 	u64 more = 0;
 	bool due;
 
 	pthread_mutex_lock(&undecided->lock);
-	due = is_due(undecided, api, reason, detail, clock_mono_ns(), &more);
+	due = is_due(undecided, api, reason, detail, now_ns, &more);
 	pthread_mutex_unlock(&undecided->lock);
-	if (!due)
-		return;
 	if (more)
 		snprintf(also, sizeof(also), " (%llu more since the last such line)", more);
-	log_warn("http: %s: %s: %s%s", request_api_name(api), words, detail, also);
+	if (due)
+		log_warn("http: %s: %s: %s%s", request_api_name(api), words, detail, also);
+	return due;
 }
 
 void undecided_note(struct engine_thread *thread, enum request_api api, enum undecided_reason reason,
@@ -74,15 +75,17 @@ void undecided_note(struct engine_thread *thread, enum request_api api, enum und
 {
 	struct undecided *undecided = &thread->engine->undecided;
 	struct undecided_seen *seen = &undecided->seen;
+	u64 now_ns = clock_mono_ns();
 
 	pthread_mutex_lock(&undecided->lock);
 	seen->count[api][reason]++;
-	seen->at_ns = clock_mono_ns();
+	seen->at_ns = now_ns;
 	seen->api = api;
 	seen->reason = reason;
 	snprintf(seen->detail, sizeof(seen->detail), "%s", detail);
 	pthread_mutex_unlock(&undecided->lock);
-	undecided_log(undecided, api, reason, "request not decided, so that its proxy lets it pass or fails it", detail);
+	undecided_log(undecided, api, reason, "request not decided, so that its proxy lets it pass or fails it", detail,
+		      now_ns);
 }
 
 void undecided_read(struct undecided *undecided, struct undecided_seen *ret)

@@ -56,9 +56,12 @@ struct engine_thread;
 /* A frontend replies with an error in place of a decision: counts and logs it. */
 void undecided_note(struct engine_thread *thread, enum request_api api, enum undecided_reason reason,
 		    const char *detail);
-/* Only logs it, if it is the first of its kind. `reason`: UNDECIDED_COUNT for what was decided after all. */
-void undecided_log(struct undecided *undecided, enum request_api api, u32 reason, const char *words,
-		   const char *detail);
+/*
+ * Only logs it, and returns whether: if it is the first of its kind in a minute before now_ns. `reason`:
+ * UNDECIDED_COUNT for what was decided after all.
+ */
+bool undecided_log(struct undecided *undecided, enum request_api api, u32 reason, const char *words,
+		   const char *detail, u64 now_ns);
 void undecided_read(struct undecided *undecided, struct undecided_seen *ret);
 const char *undecided_name(enum undecided_reason reason);
 

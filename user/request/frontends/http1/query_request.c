@@ -184,7 +184,7 @@ static int read_limit(struct query_request *rl_request, char *text, struct sl_er
 	}
 	if (slash)
 		*slash = '/';
-	return sl_err_set(err, EINVAL, "limit=%.64s: COUNT/UNIT is accepted, as 10/s; COUNT: 0 to %llu, "
+	return sl_err_set(err, EINVAL, "limit: found '%.64s'; accepted: COUNT/UNIT, as 10/s; COUNT: 0 to %llu, "
 			  "UNIT: s, m, h, d, w", text, REQUEST_HITS_MAX);
 }
 
@@ -210,7 +210,7 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 		if (!count_parse(value, hits, &reason))
 			return 0;
 		if (!*value || value[strspn(value, "0123456789")])
-			return sl_err_set(err, EINVAL, "hits=%.64s: 0 to %llu are accepted", value,
+			return sl_err_set(err, EINVAL, "hits: found '%.64s'; accepted: 0 to %llu", value,
 					  REQUEST_HITS_MAX);
 		*hits = ~0ULL;		/* still a number, and a client may have made it */
 		return 0;
