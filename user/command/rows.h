@@ -238,7 +238,7 @@ COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes
 	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
 	MORE("One object a line, as of source list -o json."))
 
-COMMAND(top, "top", LOCAL, "the heaviest sources on the whole terminal",
+COMMAND(top, "top", LOCAL, "the heaviest networks and sources on the whole terminal",
 	EXAMPLE("top --at 14:03"),
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
 		    .values = "drops passes bits connections"),
