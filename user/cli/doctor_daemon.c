@@ -256,11 +256,25 @@ static void cluster(struct doctor *d)
 		doctor_found(d, LEVEL_OK, NULL, "the store is up, %lld nodes", number_of(cluster, "nodes"));
 }
 
+static void saved(struct doctor *d)
+{
+	const char *why = text_of(d->status, "unsaved");
+
+	if (!d->status)
+		return;
+	if (why[0])
+		doctor_found(d, LEVEL_BAD, "df -h shows the disk; with room for state_dir it is saved within a second", "%s: what "
+			     "is in force is not saved", why);
+	else
+		doctor_found(d, LEVEL_OK, NULL, "all that is in force is saved");
+}
+
 const struct check doctor_daemon_checks[] = {
 	{ "daemon", "Limits hold without it, but nothing changes them, and requests are not decided.", daemon_runs },
 	{ "configuration", "A file with an error is refused at the next start or reload.", configuration },
 	{ "interfaces", "A limit holds only for packets of attached interfaces.", limits_meet_packets },
 	{ "last reload", "After a failed one the previous rules are in force, not those of the file.", last_reload },
+	{ "state", "What is not saved is gone after a restart.", saved },
 	{ "pins", "Limits outlive the daemon, and interfaces can be attached, only with these.", holds },
 	{ "table", "A full table has no bucket for new sources: on_full decides about their packets.", table },
 	{ "listener", "A proxy that does not reach it lets its requests pass, or fails them.", proxies },

@@ -115,7 +115,8 @@
 	       "same zone, as JSON in UTC")
 #define TO OPTION("to", "TIME", "the end; without it that minute, second or day")
 
-#define CHANGED "; $live_changes:changes"
+#define UNSAVED "NOT SAVED YET ($unsaved): it is in force, and saved once that works"
+#define CHANGED "; $live_changes:changes{; " UNSAVED "}"
 #define FILE_NOTES \
 	EACH("dropped", "dropped: live change '$', which no longer applies"), \
 	EACH("notes", "note: $")

@@ -23,6 +23,7 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 		  "rules: $reload.error}"),
 	     LINE("rules         generation $generation: $limits limits, $overrides overrides, $block "
 		  "blocked, $exempt exempt"),
+	     LINE("{NOT SAVED     $unsaved; what is in force is saved once that works}"),
 	     LINE("live changes  {$live_changes:some (sluicectl diff shows them, save writes them to the "
 		  "file)|0}"),
 	     LINE("{HTTP rules    ok$http.reload.ok, $http.reload.at|HTTP rules    FAILED, "
@@ -380,14 +381,14 @@ COMMAND(block_load, "block load", CHANGES, "block the sources of a file, as entr
 	     "listed; if they are more than half, nothing changes. Entries of an origin are beside "
 	     "the configuration: they survive a restart, and reload, apply, rollback and save leave them "
 	     "as they are. Where several origins list a source, it is blocked until the last of them ends."),
-	SHOW(LINE("$origin: $added:n blocked, $changed:n changed, $removed:n withdrawn"), SKIPPED))
+	SHOW(LINE("$origin: $added:n blocked, $changed:n changed, $removed:n withdrawn{; " UNSAVED "}"), SKIPPED))
 
 COMMAND(block_withdraw, "block withdraw", CHANGES, "remove the entries of an origin",
 	EXAMPLE("block withdraw feed"),
 	ARGS(POSITION("origin", "NAME", ARG_TEXT),
 	     POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE, .optional = true)),
 	MORE("With a file, those of its prefixes; else all. Entries of the file, of block add and of other origins stay."),
-	SHOW(LINE("$origin: $removed:n withdrawn"), SKIPPED))
+	SHOW(LINE("$origin: $removed:n withdrawn{; " UNSAVED "}"), SKIPPED))
 
 COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason",
 	EXAMPLE("exempt list"), ENTRIES)

@@ -20,6 +20,7 @@
 #include "daemon/state_watch.h"
 #include "daemon/status_page.h"
 #include "control/running/pending.h"
+#include "control/running/entries.h"
 #include "control/running/rules.h"
 #include "packet/host/view.h"
 
@@ -125,6 +126,9 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	if (!event_pending(edges_due, EV_TIMEOUT, NULL))
 		on_edges(-1, 0, d);
 	state_watch(d);
+	if (d->running.unwritten && !d->packets.stopping)
+		rules_write(&d->running);
+	entries_save(&d->running);
 	persist_tick(&d->running);
 	observer_second(d);
 	look_where_packets_come(d);

@@ -14,6 +14,7 @@
 #include "control/commands/listing.h"
 #include "control/running/entries.h"
 #include "control/running/feeds.h"
+#include "control/running/rules.h"
 #include "control/replication/replication.h"
 
 /*
@@ -462,9 +463,9 @@ static int arg_entries(const struct commands *ctx, const struct command_request 
 	return 0;
 }
 
-static json_t *entries_result(const char *origin, const struct entries_result *result)
+static json_t *entries_result(const struct commands *ctx, const char *origin, const struct entries_result *result)
 {
-	return json_pack("{s:s, s:o, s:o, s:o}", "origin", origin, "added", json_u64(result->added),
+	return json_pack("{s:s*, s:s, s:o, s:o, s:o}", "unsaved", rules_unsaved_why(ctx->running), "origin", origin, "added", json_u64(result->added),
 			 "changed", json_u64(result->changed), "removed",
 			 json_u64(result->removed));
 }
@@ -488,7 +489,7 @@ int command_block_load(struct commands *ctx, const struct command_request *reque
 	if (!r && (result.added || result.changed || result.removed))
 		feeds_changed(ctx->running, FEED_ORIGIN, origin);
 	if (!r)
-		*ret = entries_result(origin, &result);
+		*ret = entries_result(ctx, origin, &result);
 	list_lines_end(&lines, "block load", origin, r < 0 ? NULL : *ret);
 	free(entry);
 	return r;
@@ -513,7 +514,7 @@ int command_block_withdraw(struct commands *ctx, const struct command_request *r
 	else if (!r)
 		feeds_forget(ctx->running, FEED_ORIGIN, origin);
 	if (!r)
-		*ret = entries_result(origin, &result);
+		*ret = entries_result(ctx, origin, &result);
 	list_lines_end(&lines, "block withdraw", origin, r < 0 ? NULL : *ret);
 	free(entry);
 	return r;

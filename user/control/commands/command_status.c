@@ -10,6 +10,7 @@
 #include "control/running/live.h"
 #include "control/replication/nodes.h"
 #include "control/running/pending.h"
+#include "control/running/rules.h"
 #include "packet/host/view.h"
 #include "counters/counters.h"
 #include "lib/visible.h"
@@ -220,6 +221,8 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 	json_object_set_new(*ret, "pending", pending_json(ctx));
 	json_object_set_new(*ret, "packet_tier", json_boolean(!ctx->running->packets->absent));
 	json_object_set_new(*ret, "pins", json_boolean(!ctx->running->packets->pins_lost));
+	if (rules_unsaved_why(ctx->running))
+		json_object_set_new(*ret, "unsaved", json_string(rules_unsaved_why(ctx->running)));
 	json_object_set_new(*ret, "http", http_to_json(ctx));
 	json_object_set_new(*ret, "failing_polls", failing_polls(ctx));
 	json_object_set_new(*ret, "failing_feeds", feeds_failing(ctx));

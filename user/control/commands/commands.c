@@ -199,8 +199,8 @@ out:
 
 json_t *change_result(const struct commands *ctx)
 {
-	return json_pack("{s:o, s:i}", "generation", json_u64(ctx->running->generation),
-			 "live_changes", (int)json_array_size(ctx->running->live));
+	return json_pack("{s:o, s:i, s:s*}", "generation", json_u64(ctx->running->generation), "live_changes",
+			 (int)json_array_size(ctx->running->live), "unsaved", rules_unsaved_why(ctx->running));
 }
 
 json_t *change_result_named(const struct commands *ctx, const char *name)

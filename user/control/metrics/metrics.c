@@ -18,6 +18,7 @@
 #include "packet/host/state.h"
 #include "control/running/feeds.h"
 #include "control/running/pending.h"
+#include "control/running/rules.h"
 #include "request/engine/engine.h"
 #include "packet/host/view.h"
 #include "packet/observe/history.h"
@@ -245,6 +246,9 @@ static void write_daemon(struct scrape *s)
 	metric_begin(e, "sluice_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
 		     "Time of the last successful reload.");
 	metric_double(e, (double)(m->running->reload.ok_utc_ns / 1000000) / 1e3, NULL);
+	metric_begin(e, "sluice_state_unsaved", METRIC_GAUGE,
+		     "1 while changes are in force that state_dir has no room for: a restart would lose them.");
+	metric_u64(e, rules_unsaved_why(m->running) != NULL, NULL);
 	metric_begin(e, "sluice_build", METRIC_INFO, "Version of sluiced.");
 	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
 }

@@ -105,6 +105,9 @@ int entries_narrow(struct running *run, const struct policy *policy, u64 revert_
 int entries_follow_one(struct running *run, enum list_kind list, const struct sl_prefix *prefix,
 		       struct sl_err *err);
 /* The clock was set: all of them end as far from now as before. */
+void entries_save(struct running *run);
+/* Why changes are not in state_dir/entries yet; NULL: all are. */
+const char *entries_unsaved_why(const struct running *run);
 void entries_step(struct running *run, s64 step_ns);
 /* Each minute: removes entries of feeds that have ended. */
 void entries_expire(struct running *run);

@@ -3,7 +3,7 @@
  * entries_change.c - changes of entries, all or none: in the table, then in the data plane: one map
  * update for each prefix, of what all origins together list there. Changes of feeds are written to
  * state_dir/entries; those of the configuration are in live.json, or come from other nodes again.
- * Whatever fails, the change is undone.
+ * Whatever fails but a full disk, the change is undone.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "control/running/entries_private.h"
 #include "control/running/running.h"
 #include "lib/clock.h"
+#include "lib/file.h"
 #include "lib/log.h"
 #include "packet/dataplane/dp_list.h"
 
@@ -122,6 +123,13 @@ int entries_change(struct running *run, const struct entry_change *change, size_
 		sl_err_set(err, -r, "cannot put the entries in force: %s", strerror(-r));
 	else if (feed)
 		r = entries_file_append(run->entries, change, count, err);
+	/* In force, and written as a whole once there is room. */
+	if (feed && r < 0 && file_is_no_room(-r)) {
+		if (!run->entries->unsaved)
+			log_error("%s: entries are in force, and saved once it can be written", err->message);
+		run->entries->unsaved = run->entries->outdated = true;
+		r = 0;
+	}
 	if (r < 0 && before) {
 		undo(table, before, done);
 		if (put_in_force(run, change, done) < 0)

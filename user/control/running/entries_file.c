@@ -125,10 +125,11 @@ void entries_file_tidy(struct entries *entries, const char *state_dir)
 		r = open_file(entries, path) < 0 ?
 			    sl_err_set(&err, errno, "cannot open %s: %s", path, strerror(errno)) : 0;
 	if (r < 0) {
-		log_error("%s", err.message);
+		if (!entries->unsaved)
+			log_error("%s", err.message);
 	} else {
 		entries->lines = lines;
-		entries->outdated = false;
+		entries->outdated = entries->unsaved = false;
 	}
 out:
 	free(text);

@@ -177,6 +177,17 @@ void entries_expire(struct running *run)
 	entries_file_tidy(run->entries, run->state_dir);
 }
 
+void entries_save(struct running *run)
+{
+	if (run->entries && run->entries->unsaved)
+		entries_file_tidy(run->entries, run->state_dir);
+}
+
+const char *entries_unsaved_why(const struct running *run)
+{
+	return run->entries && run->entries->unsaved ? "state_dir/entries has no room" : NULL;
+}
+
 void entries_step(struct running *run, s64 step_ns)
 {
 	struct entry_table *table = &run->entries->table;

@@ -10,7 +10,8 @@ struct entries {
 	bool stale;			/* the filter has bits of removed entries */
 	int fd;				/* of state_dir/entries, to append; -1: not open */
 	size_t lines;			/* in it */
-	bool outdated;			/* its deadlines are of before the clock was set */
+	bool outdated;			/* its deadlines are of before the clock was set, or `unsaved` */
+	bool unsaved;			/* the disk had no room: it lacks changes that are in force */
 };
 
 /* An entry of an origin is set, or removed. */

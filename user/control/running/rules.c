@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* rules.c - see rules.h. */
+/*
+ * rules.c - see rules.h.
+ *
+ * over 500 lines: a change from its begin to its commit
+ */
 #include "control/running/rules.h"
 
 #include <errno.h>
@@ -417,7 +421,6 @@ static void swap(struct running *run, struct change *change, u32 top, u64 deadli
 	if (top != run->history_top || new_file)
 		history_tidy(run->state_dir, top, new_file, run->source.number);
 	run->history_top = top;
-	run->unwritten = false;
 }
 
 /* All but the HTTP tier's rules, which are prepared. */
@@ -426,10 +429,14 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 	u64 deadline_ns = change->confirm_ns ? clock_mono_ns() + change->confirm_ns : 0;
 	u64 deadline_utc_ns = change->confirm_ns ? clock_utc_ns() + change->confirm_ns : 0;
 	const struct config_text *source = change->file ? &change->source : &run->source;
-	u32 top = run->history_top;
-	bool new;
+	bool is_live = !change->file && !change->back && !change->confirm_ns, new, unsaved;
 	int r = ifaces_assign(run->packets, change->running, err);
+	u32 top;
 
+	/* Changes before it first, each with its state of before. */
+	if (run->unwritten)
+		rules_write(run);
+	top = run->history_top;
 	if (r > 0)
 		r = state_store(run->packets, err);
 	if (!r && change->file)
@@ -447,18 +454,24 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 	/* In force first: writing takes longer than compiling. */
 	if (new && !change->back)
 		r = rules_note_before(run, change, err);
-	if (!r)
+	unsaved = r < 0 && is_live && rules_unsaved(run, change, r, err) == 0;
+	if (!r || unsaved)
 		r = ifaces_attach(run->packets, change->running, false, err);
 	/* Detaches nothing while the rules may revert: no daemon may be there to attach again. */
 	if (!r && !deadline_ns)
 		r = ifaces_detach_others(run->packets, change->running, err);
-	if (!r && (new || run->unwritten))
+	if (!r && !unsaved && (new || run->unwritten)) {
 		r = rules_store(run, source, change->live, top, deadline_ns, deadline_utc_ns, err);
+		if (!r)
+			rules_are_saved(run);
+		unsaved = r < 0 && is_live && rules_unsaved(run, change, r, err) == 0;
+		r = unsaved ? 0 : r;
+	}
 	if (r < 0) {
 		undo(run);
 		return r;
 	}
-	swap(run, change, top, deadline_ns, deadline_utc_ns);
+	swap(run, change, unsaved ? run->history_top : top, deadline_ns, deadline_utc_ns);
 	return 0;
 }
 

@@ -88,6 +88,15 @@ int rules_store(const struct running *run, const struct config_text *source, con
  * again each second and with the next change.
  */
 void rules_write(struct running *run);
+/*
+ * A change that is in force cannot be stored, as `r` and `err` have it: 0 if the disk has no room, which is
+ * logged and reported; rules_write() stores it. Else r. run->live is the list before the change.
+ */
+int rules_unsaved(struct running *run, const struct change *change, int r, const struct sl_err *err);
+/* All of it is stored. */
+void rules_are_saved(struct running *run);
+/* Why a change that is in force is not stored yet; NULL: all are. */
+const char *rules_unsaved_why(const struct running *run);
 /* The configured file has the text in force. */
 void rules_saved(struct running *run);
 

@@ -23,6 +23,7 @@
 #include "control/running/pending.h"
 #include "control/running/rules.h"
 #include "lib/clock.h"
+#include "lib/file.h"
 #include "lib/log.h"
 
 /* A text that filled its buffer may end in the middle of a character. */
@@ -97,28 +98,36 @@ static void restore(struct running *run, const struct target *target)
 static int record(struct running *run, json_t *op, struct sl_err *err)
 {
 	struct change change = { .live = json_copy(run->live) };
-	u32 top = run->history_top;
+	bool is_new = false;
+	u32 top;
 	int r = 0;
 
+	/* Those before it first, each with its state of before. */
+	if (run->unwritten)
+		rules_write(run);
 	change_note(&change, op);
 	if (!change.live || live_add(change.live, op, run->file, run->policy) < 0)
 		r = sl_err_set(err, ENOMEM, "out of memory");
-	if (!r && !json_equal(change.live, run->live))
-		top++;
-	if (!r && top != run->history_top)
+	top = run->history_top;
+	if (!r && !json_equal(change.live, run->live)) {
+		is_new = true;
 		r = rules_note_before(run, &change, err);
-	if (!r && top != run->history_top)
-		r = rules_store(run, &run->source, change.live, top, 0, 0, err);
+		if (!r)
+			r = rules_store(run, &run->source, change.live, top + 1, 0, 0, err);
+		top += !r;
+		r = rules_unsaved(run, &change, r, err);
+	}
 	if (r < 0) {
 		json_decref(change.live);
 		return r;
 	}
 	json_decref(run->live);
 	run->live = change.live;
-	if (top != run->history_top)
+	if (is_new && top != run->history_top) {
+		run->history_top = top;
 		history_tidy(run->state_dir, top, false, run->source.number);
-	run->unwritten &= top == run->history_top;
-	run->history_top = top;
+		rules_are_saved(run);
+	}
 	return 0;
 }
 
@@ -296,17 +305,75 @@ int change_one(struct running *run, json_t *op, struct sl_err *err)
 
 /* ------------------------------------------------------------------ what is in force already */
 
+int rules_unsaved(struct running *run, const struct change *change, int r, const struct sl_err *err)
+{
+	size_t used = strlen(run->unnoted.what);
+
+	if (!r || !file_is_no_room(-r))
+		return r;
+	if (!run->unwritten_why[0])
+		log_error("%s: changes are in force, and saved once it can be written", err->message);
+	snprintf(run->unwritten_why, sizeof(run->unwritten_why), "%s", err->message);
+	run->unwritten = true;
+	if (!run->unnoted.live) {
+		run->unnoted.live = json_incref(run->live);
+		run->unnoted.uid = change->uid;
+		run->unnoted.pid = change->pid;
+	}
+	snprintf(run->unnoted.what + used, sizeof(run->unnoted.what) - used, "%s%s", used ? ", " : "", change->what);
+	cut_text(run->unnoted.what, sizeof(run->unnoted.what));
+	return 0;
+}
+
+void rules_are_saved(struct running *run)
+{
+	if (run->unwritten_why[0])
+		log_info("what was in force and not saved is saved");
+	json_decref(run->unnoted.live);
+	memset(&run->unnoted, 0, sizeof(run->unnoted));
+	run->unwritten_why[0] = '\0';
+	run->unwritten = false;
+}
+
+const char *rules_unsaved_why(const struct running *run)
+{
+	return run->unwritten_why[0] ? run->unwritten_why : entries_unsaved_why(run);
+}
+
+/* Of the first change that could not be stored: the state before it, for rollback. */
+static int note_unnoted(struct running *run, struct sl_err *err)
+{
+	struct change change = { .uid = run->unnoted.uid, .pid = run->unnoted.pid };
+	json_t *live = run->live;
+	int r;
+
+	if (!run->unnoted.live)
+		return 0;
+	snprintf(change.what, sizeof(change.what), "%s", run->unnoted.what);
+	run->live = run->unnoted.live;
+	r = rules_note_before(run, &change, err);
+	run->live = live;
+	return r;
+}
+
 void rules_write(struct running *run)
 {
+	u32 top = run->history_top + (run->unnoted.live != NULL);
 	struct sl_err err;
 	bool again = run->unwritten;
-	int r = rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
-			    run->pending.deadline_utc_ns, &err);
+	int r = note_unnoted(run, &err);
 
+	if (!r)
+		r = rules_store(run, &run->source, run->live, top, run->pending.deadline_ns,
+				run->pending.deadline_utc_ns, &err);
 	if (r < 0 && !again)
 		log_error("%s", err.message);
 	run->unwritten = r < 0;
-	if (!r && again)
+	if (r < 0)
+		return;
+	run->history_top = top;
+	rules_are_saved(run);
+	if (again)
 		history_tidy(run->state_dir, run->history_top, true, run->source.number);
 }
 

@@ -158,16 +158,14 @@ static void restore_applied(struct running *run, const json_t *file)
 		 clock_format_utc(run->source.at_utc_ns, when, sizeof(when)), run->config_path);
 }
 
-/*
- * With a full or read-only disk the rules still come in force: the alternative is no limits.
- * Changes are refused until it can be written. 0 if that was the error, which is logged.
- */
-static int go_on_unwritten(int r, const struct sl_err *err)
+/* With a full or read-only disk the rules still come in force: the alternative is no limits. 0: it was that. */
+static int go_on_unwritten(struct running *run, int r, const struct sl_err *err)
 {
 	if (r == 0 || !file_is_no_room(-r))
 		return r;
-	log_error("%s: limits are in force; live changes are refused until it can be written",
-		  err->message);
+	log_error("%s: limits are in force, and so are changes, saved once it can be written", err->message);
+	snprintf(run->unwritten_why, sizeof(run->unwritten_why), "%s", err->message);
+	run->unwritten = true;
 	return 0;
 }
 
@@ -188,7 +186,7 @@ static int note_changed_file(struct running *run, u32 number, struct sl_err *err
 	run->source = now;
 	if (!r)
 		run->history_top++;
-	return go_on_unwritten(r, err);
+	return go_on_unwritten(run, r, err);
 }
 
 /* Restores the state of live.json; the configured file has been read. */
@@ -203,7 +201,7 @@ static int restore(struct running *run, struct sl_err *err)
 				  &run->source.number, err);
 
 	run->history_top = (u32)json_integer_value(json_object_get(run->record, "top"));
-	r = go_on_unwritten(r, err);
+	r = go_on_unwritten(run, r, err);
 	if (r < 0 || !config || !number)
 		return r;
 	if (strcmp(config, run->config_path) != 0) {
@@ -255,7 +253,7 @@ static int install_first(struct running *run, struct sl_err *err)
 	int r = ifaces_assign(run->packets, run->policy, err);
 
 	if (r >= 0)
-		r = go_on_unwritten(state_store(run->packets, err), err);
+		r = go_on_unwritten(run, state_store(run->packets, err), err);
 	if (!r && pending_is(run))
 		r = install_pending(run, err);
 	else if (!r)
@@ -263,7 +261,7 @@ static int install_first(struct running *run, struct sl_err *err)
 	if (!r)
 		persist_rules(run);
 	if (!r)
-		r = go_on_unwritten(rules_store(run, &run->source, run->live, run->history_top,
+		r = go_on_unwritten(run, rules_store(run, &run->source, run->live, run->history_top,
 						run->pending.deadline_ns,
 						run->pending.deadline_utc_ns, err), err);
 	if (!r) {
@@ -324,6 +322,7 @@ void rules_free(struct running *run)
 	config_text_clear(&run->source);
 	rules_state_clear(&run->pending.before);
 	json_decref(run->live);
+	json_decref(run->unnoted.live);
 	json_decref(run->record);
 }
 

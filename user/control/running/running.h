@@ -129,6 +129,13 @@ struct running {
 	u32 history_top;		/* the newest state in the history; 0: none */
 	struct pending pending;
 	bool unwritten;			/* live.json is older than what is in force: rules_write() */
+	char unwritten_why[512];	/* "": it is not, or no change waits for it */
+	struct {
+		json_t *live;		/* before the first change that the history lacks; NULL: it lacks none */
+		char what[256];		/* these changes */
+		uid_t uid;
+		pid_t pid;
+	} unnoted;
 	u64 generation;
 	struct reload_result reload;
 

@@ -169,7 +169,7 @@ struct storm {
 	char *before[TOP_MAX];	/* what a rollback to the state has in force */
 	bool edited;		/* the file is not what was in force last */
 	bool full;		/* writes fail at times */
-	u32 done, refused, undone, saves;
+	u32 done, refused, undone, saves, unsaved;
 };
 
 static void note_command(const char *text)
@@ -217,6 +217,15 @@ static bool send_command(struct storm *storm, json_t *request, json_t **ret)
 		note_command(fail_all ? "  writes failed" : "  a write failed");
 	ok = true_at(answer, "ok");
 	note_command(ok ? "  done" : text_at(answer, "error.message"));
+	/* In force, and not saved: the daemon tries again each second. */
+	if (run->unwritten_why[0]) {
+		assert_true(ok && json_at(answer, "result.unsaved"));
+		assert_int_equal(run->history_top, top);
+		storm->unsaved++;
+		rules_write(run);
+		assert_false(run->unwritten);
+		assert_int_equal(run->history_top, top + 1);
+	}
 	after = in_force(&rig);
 	if (!ok) {
 		assert_same(line, before, after);
