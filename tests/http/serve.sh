@@ -106,9 +106,10 @@ daemon_kill TERM
 # ---------------------------------------------------------------- without root
 
 if [ "$(id -u)" = 0 ]; then
+	install -m 755 "$BIN/sluiced" "$LAB/sluiced"
 	chown -R 65534 "$LAB"
 	setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all -- \
-		"$BIN/sluiced" -c "$CONFIG" >> "$LAB/daemon.log" 2>&1 &
+		"$LAB/sluiced" -c "$CONFIG" >> "$LAB/daemon.log" 2>&1 &
 	DAEMON_PID=$!
 	disown $DAEMON_PID
 	check_true "it starts as nobody" wait_for 10 ctl status

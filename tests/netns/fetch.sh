@@ -52,11 +52,13 @@ started
 disown
 wait_for 10 on_server curl -so "$LAB/out" --cacert "$LAB/cert" https://localhost:8443/ || not_ok "no server"
 
+# The programs may lie where other users have no access.
+install -m 755 "$BIN/sluicectl" "$REPO/docs/examples/feeds/sluice-fetch" "$LAB"
 # fetch SOURCE [OPTIONS]: as an unprivileged user; its exit status.
 fetch() {
 	on_server setpriv --reuid nobody --regid nogroup --clear-groups --bounding-set=-all \
-		env SSL_CERT_FILE="$LAB/cert" python3 "$REPO/docs/examples/feeds/sluice-fetch" \
-		--state "$LAB/fetched" --sluicectl "$BIN/sluicectl -s $SOCKET" feed "$@" > "$LAB/out" 2>&1
+		env SSL_CERT_FILE="$LAB/cert" python3 "$LAB/sluice-fetch" \
+		--state "$LAB/fetched" --sluicectl "$LAB/sluicectl -s $SOCKET" feed "$@" > "$LAB/out" 2>&1
 	echo $?
 }
 # says WORDS: the last fetch printed them.

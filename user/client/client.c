@@ -366,7 +366,7 @@ static int check_request(const struct sluice_request *r, enum client_call kind)
 static int make_call(struct call *call, const struct sluice_request *theirs)
 {
 	struct sluice_client *c = call->client;
-	struct client_conn *conn;
+	struct client_conn *conn = NULL;
 	int err, cancel;
 
 	err = sized_read(&call->request, sizeof(call->request), SIZED_TO(struct sluice_request, id), theirs);
