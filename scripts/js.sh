@@ -14,6 +14,12 @@ mkdir -p build/js
 cp $want $have.new
 cd build/js || exit 1
 mv package.json.new package.json
+# npm tries for minutes where nobody answers.
+npm view "$(jq -r '.dependencies | keys[0]' package.json)" version --fetch-retries=0 --fetch-timeout=10000 > npm.log 2>&1 || {
+	echo "js: $(npm config get registry) does not answer: name a registry with 'npm config set registry URL'" >&2
+	rm -f package.json
+	exit 1
+}
 for try in 1 2 3; do
 	npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts && exit 0
 	echo "js: npm install failed, try $try" >&2
