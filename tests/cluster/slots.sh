@@ -130,7 +130,9 @@ done
 check_true "the log has the cause" grep -q "reports that its cluster is down: CLUSTERDOWN" "$HUB/a/daemon.log"
 for name in a b; do
 	check "node $name: lines about messages" "$(grep -c 'warning: cluster: messages' "$HUB/$name/daemon.log")" 1 2
-	check_is "node $name: none twice" "$(grep 'warning: .*CLUSTERDOWN' "$HUB/$name/daemon.log" | sort | uniq -d)" ""
+	check_is "node $name: none twice" "$(grep 'warning: cluster: messages' "$HUB/$name/daemon.log" | sort | uniq -d)" ""
+	# Four servers are left.
+	check "node $name: lines of the servers" "$(grep -c 'cluster is down' "$HUB/$name/daemon.log")" 1 8
 done
 
 lab_done

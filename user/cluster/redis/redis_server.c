@@ -22,6 +22,7 @@
 #define PAUSE_MIN_NS 50000000ULL
 #define PAUSE_MAX_NS (2 * SL_NS_PER_SEC)
 #define QUIET_NS (10 * SL_NS_PER_SEC)
+#define LOGGED_NS (60 * SL_NS_PER_SEC)
 #define JUST_NOW_NS (SL_NS_PER_SEC / 10)
 #define WELL_NS (2 * SL_NS_PER_SEC)	/* after this time UP earlier failures do not count */
 
@@ -80,32 +81,41 @@ static void printable(char *buf, size_t size, const char *error_text)
 }
 
 /*
- * The clients of all workers lose a server at the same time: of one server a text is logged once, and
- * no more than LOG_TEXTS_MAX, until ten seconds after the last. (Two servers with one number share
- * that bound, which is harmless.)
+ * The clients of all workers lose a server at the same time: of one server a text is logged once, and no
+ * more than LOG_TEXTS_MAX, until it had no error for ten seconds, or a minute is over. (Two servers with
+ * one number share that, which is harmless.)
  */
-static bool may_log(const struct redis_server *server)
+static struct {
+	u64 error_ns;		/* the last one of any client; atomic */
+	u64 since_ns;
+	struct log_texts texts;
+} logged[256];
+
+static u32 logged_number(const struct redis_server *server)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct {
-		u64 last_ns;
-		struct log_texts texts;
-	} logged[256];
-	char line[sizeof(server->name) + sizeof(server->error)];
-	u64 now = redis_now_ns();
 	u32 number = 0;
-	bool may;
 
 	for (const char *c = server->name; *c; c++)
 		number = number * 31 + (u8)*c;
-	number %= 256;
+	return number % 256;
+}
+
+/* `last_ns`: the error before this one, of any client; another thread's may be a little later. */
+static bool may_log(const struct redis_server *server, u64 last_ns)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	char line[sizeof(server->name) + sizeof(server->error)];
+	u32 number = logged_number(server);
+	bool may;
+
 	snprintf(line, sizeof(line), "%s%s", server->name, server->error);
 	pthread_mutex_lock(&lock);
-	if (now - logged[number].last_ns > QUIET_NS)
+	if ((s64)(server->error_ns - last_ns) > (s64)QUIET_NS ||
+	    (s64)(server->error_ns - logged[number].since_ns) > (s64)LOGGED_NS) {
 		logged[number].texts.count = 0;
+		logged[number].since_ns = server->error_ns;
+	}
 	may = log_texts_add(&logged[number].texts, line);
-	if (may)
-		logged[number].last_ns = now;
 	pthread_mutex_unlock(&lock);
 	return may;
 }
@@ -114,9 +124,12 @@ void redis_server_report(struct redis_server *server, enum redis_error_class err
 			 const char *error_text)
 {
 	char safe[160], error[sizeof(server->error)] = "";
+	u64 last_ns = 0;
 
 	server->error_ns = redis_now_ns();
 	if (error_class != REDIS_ERROR_NONE) {
+		last_ns = __atomic_exchange_n(&logged[logged_number(server)].error_ns, server->error_ns,
+					      __ATOMIC_RELAXED);
 		printable(safe, sizeof(safe), error_text ? error_text : "");
 		snprintf(error, sizeof(error), "%s%s%s", error_class_text[error_class], *safe ? ": " : "", safe);
 	}
@@ -131,7 +144,8 @@ void redis_server_report(struct redis_server *server, enum redis_error_class err
 			log_info("redis %s: available again", server->name);
 		server->error_logged = false;
 		server->error_texts.count = 0;
-	} else if (log_texts_add(&server->error_texts, error) && may_log(server)) {
+	} else if (log_texts_add(&server->error_texts, error) &&
+		   may_log(server, last_ns)) {
 		log_warn("redis %s: %s", server->name, error);
 		server->error_logged = true;
 	}
