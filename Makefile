@@ -182,7 +182,7 @@ $(patsubst %.c,$(B)/%.o,$(wildcard user/cluster/quota/*.c)): $(LUA)
 # rls.proto -> rls.pb-c.c and rls.pb-c.h, both by one run of protoc-c
 $(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: $(PROTO_DIR)/%.proto | needs
 	@mkdir -p $(@D)
-	$(call say,GEN,$(B)/proto/$*.pb-c.c)protoc-c --proto_path=$(<D) --c_out=$(@D) $(<F)
+	$(call say,GEN,$(B)/proto/$*.pb-c.c)protoc-c --proto_path=$(<D) --c_out=$(@D) $(<F) $(unless_fails)
 
 $(B)/proto/%.pb-c.o: $(B)/proto/%.pb-c.c $(B)/flags.cc
 	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
@@ -195,12 +195,15 @@ $(B)/tests/%.bpf.o: tests/%.bpf.c $(B)/flags.bpf
 	@mkdir -p $(@D)
 	$(call say,CLANG,$<)$(CLANG) $(BPF_CFLAGS) $(WERROR_FLAG) -c -o $@ $<
 
+# What newer generators warn of (a section that libbpf skips, another name of protoc-c) is shown where they fail.
+unless_fails = 2> $@.err || { cat $@.err >&2; rm -f $@; exit 1; }
+
 # sluice.bpf.c -> sluice.skel.h with struct sluice_bpf
 $(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
-	$(call say,GEN,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+	$(call say,GEN,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@ $(unless_fails)
 
 $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
-	$(call say,GEN,$@)$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
+	$(call say,GEN,$@)$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@ $(unless_fails)
 
 tests: $(TEST_BIN) $(TOOL_BIN)
 

@@ -50,6 +50,7 @@ TESTS="
 libcmocka-dev header cmocka.h"
 # The labs of make run.
 RUN="
+ethtool program ethtool
 iproute2 program ip
 jq program jq
 procps program ps
@@ -66,7 +67,6 @@ tcpdump program tcpdump
 tshark program tshark
 tmux program tmux
 zsh program zsh
-ethtool program ethtool
 python3-yaml python yaml
 prometheus program promtool
 chromium program chromium
