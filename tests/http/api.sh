@@ -32,7 +32,7 @@ YAML
 
 node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" > "$LAB/out" 2>&1
 results "$LAB/out"
-check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 26 26
+check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 27 27
 # The last of them stops sluiced; if it did not run, sluiced is stopped here.
 wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID"

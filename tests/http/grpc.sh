@@ -22,7 +22,7 @@ http_rules api <<'YAML'
     rate_limit: {unit: day, requests_per_unit: 40}
   - {key: watched, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
   - key: huge
-    rate_limit: {unit: day, requests_per_unit: 4000000000}
+    limits: 4000000000000 requests/d
 YAML
 cp "$RULES/api.yaml" "$LAB/api.yaml"
 

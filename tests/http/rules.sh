@@ -129,6 +129,9 @@ check_is "saved: a neighbour" "$(passes user=five 3)" 3
 check_is "check counts rules" "$("$BIN/sluicectl" check "$CONFIG" -o json | jq .rules)" 3
 check_is "rule test" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries user=bob -o json |
 	jq -r '"\(.rule) \(.override) \(.limits[0].rate)"')" "api/user true 6 requests/d"
+check_is "rule test shows what a burst means" "$("$BIN/sluicectl" rule test -c <(printf '%s' 'domain: b
+descriptors: [{key: k, limits: 100 requests/m, algorithm: token-bucket}]') --domain b --entries k=1 |
+	sed -n 's/^limit *//p')" "k: 100 requests/m, token-bucket, burst 1: at most 1 at once, then one each 0.6 s"
 check_is "rule test of a descriptor that no rule matches" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries no=1)" "no rule matches: the request passes"
 check_is "rule test of an address" "$("$BIN/sluicectl" rule test -c "$RULES" --domain api --entries other=2001:db8::1 |
 	grep -c 'other=2001:db8::/64')" 1
@@ -307,6 +310,19 @@ check_is "withdrawn with another" "$(ctl user unset spell/path /Page > /dev/null
 ctl rule set spell/path ignore=case > /dev/null
 check_is "what is ignored changes live" "$(spelled /page /PAGE; spelled /PAGE/)" "0
 1"
+http_rules notes <<'YAML'
+  - {key: a, limits: 100 requests/m, algorithm: token-bucket}
+  - {key: b, limits: 100 requests/m, algorithm: token-bucket, burst: 100}
+  - {key: c, limits: 100 requests/s, algorithm: token-bucket}
+  - {key: d, limits: 1000000 requests/h, algorithm: window-counters}
+  - {key: e, limits: 500 requests/h, algorithm: sliding-log}
+YAML
+"$BIN/sluicectl" check "$CONFIG" > "$LAB/notes"
+check_is "check notes a burst that is not written, and no other" \
+	"$(grep -o 'notes/.": token-bucket of .*, burst [0-9]*: at most [0-9]* at once' "$LAB/notes")" \
+	'notes/a": token-bucket of 100 requests/m without a burst has one second'"'"'s worth, burst 1: at most 1 at once'
+check_is "check computes the memory of each algorithm" "$(grep -o 'notes/.": [a-z-]* stores .* bytes per key' "$LAB/notes" | paste -sd';')" \
+	'notes/d": window-counters stores 60 counts: up to 496 bytes per key;notes/e": sliding-log stores every request: up to 4032 bytes per key'
 check_is "check notes that /foo* meets more than /foo" \
 	"$("$BIN/sluicectl" check "$CONFIG" | grep -c 'spell/path=/foo\*": .* as /foox; .* write /foo/\*\*')" 1
 

@@ -186,7 +186,7 @@ async function reports() {
 	await test('report: charged, given back, never below empty', async () => {
 		assert.deepEqual(await send(item({ status: 200, source: '192.0.2.7', latency: 0.25,
 			at: Date.now() / 1000 }), item({ latency_ms: 12 })),
-			{ accepted: 2, rejected: [] });
+			{ accepted: 2, rejected: [], not_charged: [] });
 		assert.equal(await left(), 1);
 		await send(item(hits(-1)));
 		assert.equal(await left(), 2);
@@ -194,10 +194,21 @@ async function reports() {
 		assert.equal(await left(), 3);
 	});
 	await test('report: an id is charged once, a 429 not at all', async () => {
-		await send(item({ id: 'one' }), item({ id: 'one' }));
+		const twice = await send(item({ id: 'one' }), item({ id: 'one' }));
 		await send(item({ id: 'one', at: new Date().toISOString() }));
-		await send(item({ status: 429 }), item({ status: 429 }), item({ status: 429 }));
+		const refused = await send(item({ status: 429 }), item({ status: 429 }), item({ status: 429 }));
 		assert.equal(await left(), 2);
+		assert.deepEqual(twice, { accepted: 2, rejected: [], not_charged: [{ index: 1, detail: 'its id was reported before' }] });
+		assert.deepEqual(refused.not_charged.map((u) => u.index), [0, 1, 2]);
+	});
+	await test('report: what met no rule is named', async () => {
+		const answer = await send(call('user', 'named'), { domain: 'api', descriptors: [
+			{ entries: [{ key: 'user', value: 'named' }] }, { entries: [{ key: 'usr', value: 'named' }] }] },
+		call('nothing', 'x'), call('nothing', 'x', { descriptors: [{ entries: [{ key: 'nothing', value: 'x' }], hits: 0 }] }));
+
+		assert.equal(answer.accepted, 4);
+		assert.deepEqual(answer.not_charged.map((u) => [u.index, u.descriptor]), [[1, 1], [2, 0]]);
+		assert.match(answer.not_charged[0].detail, /no rule/);
 	});
 	await test('report: above the limit, a debt of one capacity at most', async () => {
 		for (let i = 0; i < 20; i++)

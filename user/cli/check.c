@@ -96,14 +96,56 @@ static void link_notes(const struct policy *policy, policy_link_note *add, json_
 static void note_log(const struct rule *rule, const struct rule_limit *limit, u64 log_bytes,
 		     json_t *notes)
 {
-	u64 bytes = 8 * limit->terms.rates.rate[0].count + 32;
+	enum sl_algo algorithm = limit->terms.algorithm;
+	u64 bytes = algorithm_log_bytes(algorithm, limit->terms.rates.rate[0].count, limit->terms.buckets);
+	char what[64] = "stores every request";
 
-	if (!algorithm_is_log(limit->terms.algorithm))
+	if (!algorithm_is_log(algorithm))
+		return;
+	if (algorithm == SL_ALGO_WINDOW_COUNTERS)
+		snprintf(what, sizeof(what), "stores %u counts", limit->terms.buckets);
+	json_array_append_new(notes, json_sprintf(
+		"%s:%d: rule \"%s/%s\": %s %s: up to %llu bytes per key; "
+		"http.state.log_memory has room for %llu such keys", rule->file, rule->line, rule->domain,
+		rule->path, algorithm_name(algorithm), what, bytes, log_bytes / bytes));
+}
+
+/* What the burst of a bucket is, and means: "burst 1: at most 1 at once, then one each 0.6 s"; "" of others. */
+static const char *burst_words(const struct rule_limit *limit, u64 *ret_burst, char *buf, size_t size)
+{
+	const struct rate *rate = &limit->terms.rates.rate[0];
+	const struct algorithm *row = algorithms[limit->terms.algorithm];
+
+	*ret_burst = limit->terms.rates.burst[0];
+	if (!*ret_burst && row->default_burst && !limit->none)
+		*ret_burst = row->default_burst(rate, 0);
+	buf[0] = '\0';
+	if (!algorithm_is_bucket(limit->terms.algorithm) || limit->none) {
+		if (*ret_burst)
+			snprintf(buf, size, "burst %llu", *ret_burst);
+		return buf;
+	}
+	if (!*ret_burst)
+		*ret_burst = 1;
+	snprintf(buf, size, "burst %llu: at most %llu at once, then one each %.3g s", *ret_burst, *ret_burst,
+		 (double)rate->period_ns / rate->count / SL_NS_PER_SEC);
+	return buf;
+}
+
+/* The default is a second's worth: of a rate by the minute or longer much less than its author may expect. */
+static void note_burst(const struct rule *rule, const struct rule_limit *limit, json_t *notes)
+{
+	const struct rate *rate = &limit->terms.rates.rate[0];
+	char words[96], text[64];
+	u64 burst;
+
+	if (limit->terms.algorithm != SL_ALGO_TOKEN_BUCKET || limit->terms.rates.burst[0] ||
+	    !burst_words(limit, &burst, words, sizeof(words))[0] || burst >= rate->count)
 		return;
 	json_array_append_new(notes, json_sprintf(
-		"%s:%d: rule \"%s/%s\": sliding-log stores every request: up to %llu bytes per key; "
-		"http.state.log_memory has room for %llu such keys", rule->file, rule->line, rule->domain,
-		rule->path, bytes, log_bytes / bytes));
+		"%s:%d: rule \"%s/%s\": token-bucket of %s without a burst has one second's worth, %s; for all at "
+		"once write burst: %llu", rule->file, rule->line, rule->domain, rule->path,
+		rate_format(rate, text, sizeof(text)), words, rate->count));
 }
 
 /* Notes that "/foo*" also meets "/foobar": its author may mean "/foo" and what is below it. */
@@ -150,8 +192,10 @@ static int check_rules(const struct policy *policy, u32 *ret_rules, json_t *note
 		return r;
 	for (u32 i = 0; i < set->rule_count; i++) {
 		note_below(set->rule[i], notes);
-		for (u32 k = 0; k < set->rule[i]->limit_count; k++)
+		for (u32 k = 0; k < set->rule[i]->limit_count; k++) {
 			note_log(set->rule[i], &set->rule[i]->limit[k], http->log_bytes, notes);
+			note_burst(set->rule[i], &set->rule[i]->limit[k], notes);
+		}
 	}
 	for (u32 i = 0; i < set->rule_count && !policy->cluster; i++)
 		note_scope(set->rule[i], notes);
@@ -280,16 +324,18 @@ static int parse_entries(char *text, struct request_descriptor *ret)
 static json_t *limits_json(const struct rule *rule, const struct rule_limit *limit, u32 count)
 {
 	json_t *list = json_array(), *json;
-	char text[96];
+	char text[96], words[96];
+	u64 burst;
 
 	for (u32 i = 0; i < count; i++) {
-		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s}", "name", limit[i].name, "rate",
+		burst_words(&limit[i], &burst, words, sizeof(words));
+		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "name", limit[i].name, "rate",
 				 limit[i].none ? "0 requests" :
 				 rate_format(&limit[i].terms.rates.rate[0], text, sizeof(text)),
 				 "algorithm", algorithm_name(limit[i].terms.algorithm), "window",
 				 !algorithms[limit[i].terms.algorithm]->has_window ? "" :
 				 limit[i].terms.first_request ? "first-request" : "aligned", "burst",
-				 (json_int_t)limit[i].terms.rates.burst[0], "scope",
+				 (json_int_t)burst, "at_once", words, "scope",
 				 limit[i].terms.cluster ? "cluster" : "node");
 		if (limit[i].terms.buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));

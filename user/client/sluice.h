@@ -123,7 +123,7 @@ struct sluice_descriptor {
 	size_t size;
 	const struct sluice_entry *entries;
 	size_t entry_count;
-	int64_t hits;		/* 0 to 16777216, 0 charges nothing; in a report below 0: refunds */
+	int64_t hits;		/* 0 to 1099511627776, 0 charges nothing; in a report below 0: refunds */
 };
 
 /* Flags of a request; sluice_client_check() alone. */

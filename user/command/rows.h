@@ -549,11 +549,11 @@ COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its lim
 		  "request passes}"),
 	     LINE("{            with the limits of an override$override}"),
 	     LINE("{limit       unlimited$unlimited}"),
-	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, $mode}{, all "
+	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, $at_once}{, $mode}{, all "
 		  "nodes together ($consistency)}"),
 	     EACH("counted_by/groups", "counted by  $key=$value{$scale=1|, $scale times the limit}"),
 	     LINE("{domain      $domain.rule, which every request of the domain meets}"),
-	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, burst $burst:some}{, $mode}{, "
+	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, $at_once}{, $mode}{, "
 		  "all nodes together ($consistency)}")))
 
 COMMAND(user_list, "user list", READS, "who requests: the values of rules with the most requests now",

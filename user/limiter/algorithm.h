@@ -145,6 +145,9 @@ static inline bool algorithm_is_log(enum sl_algo algo)
 	return algorithm_kind(algo) == STATE_LOG;
 }
 
+/* The most memory, in bytes, of a key of a log of `count` requests, or of window counters of `buckets`. */
+u64 algorithm_log_bytes(enum sl_algo algo, u64 count, u32 buckets);
+
 /* The algorithm of a limit of such an algorithm whose window begins with its first request. */
 static inline enum sl_algo algorithm_anchored(enum sl_algo algo, bool first_request)
 {

@@ -56,6 +56,14 @@ static void count_set(struct request_logs *logs, struct place at, u32 count)
 	part[3 + 2 * at.slot] = count >> 16;
 }
 
+u64 algorithm_log_bytes(enum sl_algo algo, u64 count, u32 buckets)
+{
+	u32 slots = count > NARROW_MAX ? WIDE_SLOTS : NARROW_SLOTS;
+	u64 chunks = algo == SL_ALGO_WINDOW_COUNTERS ? (buckets + slots - 1) / slots + 1 : count / 2 + 2;
+
+	return chunks * sizeof(struct request_chunk);
+}
+
 u64 request_counters_held(const struct request_logs *logs, u32 chunk)
 {
 	u64 held = 0;

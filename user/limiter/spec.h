@@ -80,6 +80,13 @@ void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic
 		    u32 hold_permille);
 
 /*
+ * The largest cost of these functions: less than a window's count may be. A cost above the capacity is
+ * refused, or cut to what may be owed, before it is multiplied; a bucket's capacity x mult is below 2^60 (shift 0),
+ * and a count and a cost are below 2^48 together.
+ */
+#define SPEC_COST_MAX SL_BIT(46)
+
+/*
  * Whether `cost` fits (SL_PASS), with the new bucket state, and if not the time until it fits (~0:
  * never). A cost of 0 fits unless reports took the bucket state above its limit.
  */

@@ -403,7 +403,7 @@ TEST(test_whole_commands)
 		{ "rule test", "{\"rule\": null}", "no rule matches: the request passes\n" },
 		{ "rule test", "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
 		  "\"override\": true, \"unlimited\": false, \"limits\": [{\"name\": \"l\", \"rate\": "
-		  "\"3 requests/s\", \"algorithm\": \"gcra\", \"window\": \"\", \"burst\": 5, "
+		  "\"3 requests/s\", \"algorithm\": \"gcra\", \"window\": \"\", \"at_once\": \"burst 5\", "
 		  "\"consistency\": \"strict\"}, {\"name\": \"m\", \"rate\": \"1 requests/d\", "
 		  "\"algorithm\": \"fixed-window\", \"window\": \"aligned\", \"burst\": 0}], "
 		  "\"counted_by\": [{\"key\": \"user\", \"groups\": [{\"value\": \"10.0.0.0/24\", "

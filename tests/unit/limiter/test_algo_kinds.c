@@ -3,7 +3,7 @@
 #include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
-#include "limiter/cluster_state.h"
+#include "limiter/algorithm.h"
 
 #include <math.h>
 
@@ -11,6 +11,7 @@ typedef unsigned __int128 u128;
 
 #define BOOT (1000 * SEC)
 #define ONE SL_ELASTIC_ONE
+#define COUNT(array) (u32)(sizeof(array) / sizeof((array)[0]))
 
 /* ------------------------------------------------------------------ grace */
 
@@ -400,6 +401,58 @@ TEST(test_from_store)
 
 		assert_true(spec_reset_ns(&view, counts, at(BOOT)) == (more < 40 ? more : 40) * SEC / 10);
 	}
+}
+
+/* Requests cost up to SPEC_COST_MAX, beside any limit and at its very bounds: nothing overflows into a fit. */
+TEST(test_costs_of_requests)
+{
+	static const enum sl_algo algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_LEAKY_BUCKET, SL_ALGO_FIXED_WINDOW,
+					      SL_ALGO_SLIDING_WINDOW, SL_ALGO_INTERVAL_BUCKET, SL_ALGO_FIRST_REQUEST };
+	u32 good[COUNT(algos)] = { 0 };
+
+	rng_start("costs_of_requests");
+	for (int i = 0; i < 300000; i++) {
+		u32 which = rng_below(COUNT(algos));
+		bool burst = algorithms[algos[which]]->default_burst && rng_below(2), elastic = !rng_below(4);
+		struct spec_def def = { .count = rng_magnitude(46), .period_ns = SEC * rng_magnitude(21), .scale = 1,
+					.burst = burst ? rng_magnitude(46) : 0, .algo = algos[which],
+					.ceiling_percent = elastic ? 10000 : 100 };
+		struct sl_now now = at(BOOT + rng_below(1000) * SEC);
+		struct sl_result res, next;
+		struct spec_view view;
+		struct spec spec;
+		u64 capacity, cost, left, slack;
+
+		if (spec_make_def(&def, &spec, NULL))
+			continue;
+		good[which]++;
+		spec_view_init(&view, &spec, elastic ? random_scale() : 0, 0);
+		capacity = view.p.capacity;
+		slack = spec.algo == SL_ALGO_SLIDING_WINDOW ? 2 * SL_BIT(view.p.quantum) : 0;
+		cost = (u64[]){ SPEC_COST_MAX, SL_BIT(40), capacity, capacity + 1, capacity - 1, rng_magnitude(46) }[rng_below(6)];
+		if (cost > SPEC_COST_MAX)
+			cost = SPEC_COST_MAX;
+		res = spec_charge(&view, 0, now, cost);
+		/* At another scale the interval is rounded: the last of a burst may not fit. */
+		if (elastic && cost <= capacity)
+			continue;
+		assert_true(cost <= capacity ? res.verdict == SL_PASS || cost + slack > capacity : res.verdict == SL_OVER);
+		assert_true(cost <= capacity || (res.wait_ns == ~0ULL && !res.bucket_state));
+		left = spec_remaining(&view, spec_force(&view, 0, now, cost), now);
+		assert_in_range(left, cost + slack < capacity ? capacity - cost - slack : 0,
+				cost < capacity ? capacity - cost + slack : slack);
+		assert_int_equal(spec_refund(&view, spec_force(&view, 0, now, cost), now, SPEC_COST_MAX), 0);
+		if (res.verdict == SL_OVER || left + 1 + slack > SPEC_COST_MAX)
+			continue;
+		left = spec_remaining(&view, res.bucket_state, now);
+		next = spec_charge(&view, res.bucket_state, now, left + 1 + slack);
+		assert_int_equal(next.verdict, SL_OVER);
+		if (left + 1 + 2 * slack <= capacity)
+			assert_int_equal(spec_charge(&view, res.bucket_state, at(now.mono_ns + next.wait_ns),
+						     left + 1 + slack).verdict, SL_PASS);
+	}
+	for (u32 i = 0; i < COUNT(algos); i++)
+		assert_in_range(good[i], 3000, 60000);
 }
 
 TEST_MAIN

@@ -287,7 +287,7 @@ static bool fits_softly(struct decision *d, struct bucket *b)
 static u64 wait_behind(struct decision *d, struct bucket *b, const struct counters_ref *ref)
 {
 	const struct sl_params *p = &b->view.p;
-	u64 behind = b->ahead + b->cost, windows, first;
+	u64 behind = b->ahead + b->cost, windows, first, more;
 
 	if (b->cost > p->capacity)
 		return ~0ULL;
@@ -297,11 +297,13 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct counte
 		u64 most = bucket_charge(d, b, ref, p->capacity).wait_ns;
 
 		/* Beyond a whole bucket each hit takes one interval. */
-		return most + (behind - p->capacity) * p->mult / SL_TICKS_PER_NS;
+		if (__builtin_mul_overflow(behind - p->capacity, p->mult, &more))
+			return ~0ULL;
+		return most + more / SL_TICKS_PER_NS;
 	}
 	windows = (behind - 1) / p->capacity;
 	first = bucket_charge(d, b, ref, behind - windows * p->capacity).wait_ns;
-	return first + windows * p->window_ns;
+	return __builtin_mul_overflow(windows, p->window_ns, &more) || more > ~0ULL - first ? ~0ULL : first + more;
 }
 
 void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait)

@@ -27,6 +27,9 @@
 SL_STATIC_ASSERT(4 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_MAX,
 		 "a bucket has up to four states, and a part two of its ban");
 
+/* What spec.h's functions take: of all descriptors together, which may share a bucket. */
+SL_STATIC_ASSERT(REQUEST_HITS_MAX * DECIDE_PARTS_MAX <= SPEC_COST_MAX, "no sum or product of a step overflows");
+
 /* One limit for one value; several descriptors may share it. */
 struct bucket {
 	const struct rule *rule;	/* NULL: a limit in the request, and no rule matched */

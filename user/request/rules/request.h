@@ -33,7 +33,7 @@
 #define REQUEST_DESCRIPTORS_MAX 32
 #define REQUEST_DESCRIPTORS_BEYOND "more than 32 descriptors"
 #define REQUEST_ENTRIES_MAX 16		/* of one descriptor */
-#define REQUEST_HITS_MAX (1ULL << 24)	/* of one descriptor: SL_COST_MAX */
+#define REQUEST_HITS_MAX (1ULL << 40)	/* of one descriptor: a terabyte */
 /* Bytes of names in rule files. Requests may have longer ones, which meet no rule. */
 #define REQUEST_DOMAIN_MAX 255
 #define REQUEST_KEY_MAX 255

@@ -61,7 +61,7 @@ TEST_WITH(test_quota_odd, NULL, rig_teardown)
 /* Hits beyond the largest count are over every limit that they meet, and charged to none. */
 TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['4000000000 requests/d']}\n"
+	rig_start(D "- {key: user, limits: ['4000000000000 requests/d']}\n"
 		  "- {key: path, limits: ['10 requests/m']}\n"
 		  "- {key: both, limits: ['10 requests/m', '4000000000 requests/d']}\n"
 		  "- {key: log, limits: ['10 requests/m'], algorithm: sliding-log}\n"
@@ -72,8 +72,8 @@ TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 	assert_false(allowed_hits("user=bob", REQUEST_HITS_MAX + 1));
 	assert_true(rig_answer.retry_after_ns == ~0ULL && rig_answer.status[0].over);
 	assert_true(allowed_hits("user=bob", 0));
-	assert_int_equal(rig_answer.status[0].remaining, 4000000000ULL - REQUEST_HITS_MAX);
-	for (u64 hits = REQUEST_HITS_MAX + 1; hits; hits <<= 3) {
+	assert_int_equal(rig_answer.status[0].remaining, 4000000000000ULL - REQUEST_HITS_MAX);
+	for (u64 hits = REQUEST_HITS_MAX + 1; hits > REQUEST_HITS_MAX; hits <<= 3) {
 		assert_false(allowed_hits("bucket=a", hits));
 		assert_false(allowed_hits("log=a", hits));
 		assert_false(allowed_hits("both=a", hits));
@@ -92,9 +92,9 @@ TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 	/* Reports are charged: up to so many, and above the limit. */
 	report("path=c", 1LL << 40, 0);
 	assert_false(allowed("path=c"));
-	report("user=al", 1LL << 40, 0);
+	report("user=al", 1LL << 41, 0);
 	assert_true(allowed_hits("user=al", 0));
-	assert_int_equal(rig_answer.status[0].remaining, 4000000000ULL - REQUEST_HITS_MAX);
+	assert_int_equal(rig_answer.status[0].remaining, 4000000000000ULL - REQUEST_HITS_MAX);
 }
 
 /* No rule matches them, whatever entries there is room for. */

@@ -129,7 +129,7 @@ TEST(test_query_errors)
 		{ "domain=api&d=u&peek", "without '='" }, { "domain=api&d=u&%64=x", "unknown parameter" },
 		{ "domain=api&d=u:nowhere", NULL }, { "domain=api&d=k=v&limit=", "COUNT/UNIT" },
 		{ "domain=api&d=k=v&limit=10", "COUNT/UNIT" }, { "domain=api&d=k=v&limit=10/x", "COUNT/UNIT" },
-		{ "domain=api&d=k=v&limit=-1/s", "COUNT/UNIT" }, { "domain=api&d=k=v&limit=16777217/s", "COUNT/UNIT" },
+		{ "domain=api&d=k=v&limit=-1/s", "COUNT/UNIT" }, { "domain=api&d=k=v&limit=1099511627777/s", "COUNT/UNIT" },
 	};
 	char many[512] = "domain=api";
 
@@ -189,7 +189,7 @@ TEST(test_query_beyond)
 	static const struct { const char *query, *asked; } cases[] = {
 		{ "domain=api&d=a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=a,k=b,l=c,m=d,n=e,o=f,p=g,q=h",
 		  "api a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=a,k=b,l=c,m=d,n=e,o=f,p=g*1" },
-		{ "domain=api&d=a=1&hits=16777217", "api a=1*16777217" },
+		{ "domain=api&d=a=1&hits=1099511627777", "api a=1*1099511627777" },
 		{ "domain=api&d=a=1&hits=99999999999999999999999", "api a=1*18446744073709551615" },
 	};
 

@@ -165,7 +165,7 @@ TEST(test_report)
 {
 	char *many = malloc(10002 * sizeof(CHECK) + 2), *at = many;
 
-	report_is("[]", 0, "{\"accepted\":0,\"rejected\":[]}");
+	report_is("[]", 0, "{\"accepted\":0,\"rejected\":[],\"not_charged\":[]}");
 	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":-2}]}]", 1, "\"accepted\":1");
 	assert_string_equal(asked, "api user=bob*-2 report");
 	assert_int_equal(replied, 202);
@@ -173,7 +173,8 @@ TEST(test_report)
 		  "{\"accepted\":2,\"rejected\":[{\"index\":1,\"detail\":\"");
 	assert_non_null(strstr(reply_body, "{\"index\":3,"));
 	/* Refused already: it charges nothing */
-	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":429}]", 0, "\"accepted\":1");
+	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":429}]", 0,
+		  "{\"accepted\":1,\"rejected\":[],\"not_charged\":[{\"index\":0,\"detail\":\"its status is 429\"}]}");
 	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":401}]", 1, "\"accepted\":1");
 	report_is("[{\"domain\":\"theirs\",\"descriptors\":[{" ENTRIES "}]}," CHECK "]", 1,
 		  "may not report");
@@ -183,6 +184,7 @@ TEST(test_report)
 		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"
 		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"
 		  "{\"domain\":\"b\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]}]", 2, "\"accepted\":3");
+	assert_non_null(strstr(reply_body, "{\"index\":2,\"detail\":\"its id was reported before\"}"));
 	report_is("{}", 0, "no array");
 	assert_int_equal(replied, 400);
 

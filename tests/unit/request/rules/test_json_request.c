@@ -172,7 +172,7 @@ TEST(test_most)
 		json_request_free(request);
 	}
 	/* A key, and hits, of a check. */
-	used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[{\"hits\":16777217,\"entries\":[{\"key\":\"");
+	used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[{\"hits\":1099511627777,\"entries\":[{\"key\":\"");
 	memset(text + used, 'k', REQUEST_KEY_MAX + 1);
 	strcpy(text + used + REQUEST_KEY_MAX + 1, "\",\"value\":\"\"}]}]}");
 	request = good(json_request_check, text);

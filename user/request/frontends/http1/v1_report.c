@@ -3,7 +3,7 @@
  * v1_report.c - POST /v1/report: requests that have already happened, up to 10000 in one array.
  *
  * Each item is read, checked and charged by itself; an invalid one is reported by its index and
- * does not affect others. After some of them the other clients of the worker have their turn. An
+ * does not affect others; so is what was accepted and charges nothing, with the reason. After some of them the other clients of the worker have their turn. An
  * item with status 429 was refused: it is accepted and charges nothing, since a limit that counts
  * its own refusals would never reopen.
  */
@@ -29,7 +29,7 @@ struct report {
 	struct http1_request *request;
 	struct json_items items;
 	struct event *next;
-	struct evbuffer *rejected;
+	struct evbuffer *rejected, *not_charged;
 	char domain[REQUEST_DOMAIN_MAX]; /* domain and rights of the previous item */
 	size_t domain_len;
 	u32 rights;
@@ -44,14 +44,47 @@ static void free_report(void *frontend)
 		event_free(report->next);
 	if (report->rejected)
 		evbuffer_free(report->rejected);
+	if (report->not_charged)
+		evbuffer_free(report->not_charged);
 	free(report);
+}
+
+/* `member` and `detail` are constants of this program: no escaping needed. */
+static void add_line(struct report *report, struct evbuffer *list, const char *member,
+		     const char *detail)
+{
+	evbuffer_add_printf(list, "%s{\"index\":%llu%s,\"detail\":\"%s\"}",
+			    evbuffer_get_length(list) ? "," : "", report->index, member, detail);
 }
 
 static void reject(struct report *report, const char *detail)
 {
-	/* A constant of this program: no escaping needed. */
-	evbuffer_add_printf(report->rejected, "%s{\"index\":%llu,\"detail\":\"%s\"}",
-			    evbuffer_get_length(report->rejected) ? "," : "", report->index, detail);
+	add_line(report, report->rejected, "", detail);
+}
+
+/* Why a descriptor that would be charged was not; NULL: it was. */
+static const char *why_not_charged(const struct request_descriptor *descriptor,
+				 const struct response_status *status)
+{
+	if (!descriptor->hits)
+		return NULL;
+	return !status->rule ? "it meets no rule, or one that another replaces" :
+	       status->unlimited ? "its rule is unlimited" :
+	       status->full ? "there is no room for its counter" : NULL;
+}
+
+static void list_not_charged(struct report *report, const struct request *request,
+			   const struct response *response)
+{
+	char member[32];
+
+	for (u32 i = 0; i < response->count; i++) {
+		const char *why = why_not_charged(&request->descriptor[i], &response->status[i]);
+
+		snprintf(member, sizeof(member), ",\"descriptor\":%u", i);
+		if (why)
+			add_line(report, report->not_charged, member, why);
+	}
 }
 
 static u64 clock_ns(clockid_t clock)
@@ -102,10 +135,20 @@ static void on_response(const struct request *rl_request, const struct response 
 {
 	struct report *report = arg;
 
-	if (response->code == RESPONSE_ERROR)
+	if (response->code == RESPONSE_ERROR) {
 		reject(report, "no decision possible");
-	else
+	} else if (response->beyond) {
+		reject(report, response->beyond);
+	} else {
 		report->accepted++;
+		list_not_charged(report, rl_request, response);
+	}
+}
+
+static void accept_not_charged(struct report *report, const char *why)
+{
+	report->accepted++;
+	add_line(report, report->not_charged, "", why);
 }
 
 static void submit(struct report *report, struct json_request *item)
@@ -131,8 +174,10 @@ static void charge(struct report *report, struct json_request *item)
 	item->request.api = API_V1_REPORT;
 	if (!(item->request.rights & MAY_REPORT))
 		reject(report, "permission denied: the caller may not report to this domain");
-	else if (item->http_status == 429 || !is_new(report, item))
-		report->accepted++;
+	else if (item->http_status == 429)
+		accept_not_charged(report, "its status is 429");
+	else if (!is_new(report, item))
+		accept_not_charged(report, "its id was reported before");
 	else
 		submit(report, item);
 }
@@ -149,6 +194,8 @@ static void finish(struct report *report)
 	}
 	evbuffer_add_printf(body, "{\"accepted\":%llu,\"rejected\":[", report->accepted);
 	evbuffer_add_buffer(body, report->rejected);
+	evbuffer_add_printf(body, "],\"not_charged\":[");
+	evbuffer_add_buffer(body, report->not_charged);
 	evbuffer_add(body, "]}", 2);
 	len = evbuffer_get_length(body);
 	/* Frees the report. */
@@ -205,10 +252,10 @@ void v1_report(struct http1_request *request)
 	report = calloc(1, sizeof(*report));
 	if (report) {
 		*report = (struct report){ .request = request, .items = items,
-					   .rejected = evbuffer_new() };
+					   .rejected = evbuffer_new(), .not_charged = evbuffer_new() };
 		report->next = evtimer_new(request->worker->base, go_on, report);
 	}
-	if (!report || !report->rejected || !report->next) {
+	if (!report || !report->rejected || !report->not_charged || !report->next) {
 		if (report)
 			free_report(report);
 		http1_reply_problem(request, 503, "out of memory");

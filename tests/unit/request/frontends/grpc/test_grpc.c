@@ -291,11 +291,11 @@ TEST_WITH(test_malformed, rig_begin, rig_end)
 	is_answered(grpc_call(SHOULD, &wire));
 	assert_true(rig.request.domain.len == 256 && rig.descriptor[0].entry[0].key.len == 256);
 	assert_int_equal(rig.descriptor[0].entry[1].key.len, 0);
-	/* hits_addend; the decision core refuses too large ones. */
+	/* hits_addend, whole. */
 	wire = *wire_user("bob");
-	wire_number(&wire, 3, REQUEST_HITS_MAX + 1);
+	wire_number(&wire, 3, ~0U);
 	is_answered(grpc_call(SHOULD, &wire));
-	assert_int_equal(rig.descriptor[0].hits, REQUEST_HITS_MAX + 1);
+	assert_int_equal(rig.descriptor[0].hits, ~0U);
 	/* An unknown unit, and none. */
 	for (u32 i = 0; i < 2; i++) {
 		descriptor.len = wire.len = source.len = 0;

@@ -174,7 +174,7 @@ static const struct {
 	{ "domain=s:api hits=s:1e9 user=s:bob", "api [user=bob]" },
 	{ "domain=s:api hits=b:0 user=s:bob", "api [user=bob]" },
 	{ "domain=s:api hits=i:9223372036854775807 user=s:bob", "api [user=bob]*9223372036854775807" },
-	{ "domain=s:api hits=s:99999999999999999999999999 user=s:bob", "api [user=bob]*99999999" },
+	{ "domain=s:api hits=s:99999999999999999999999999 user=s:bob", "api [user=bob]*9999999999999" },
 	{ "domain=s:api d1_hits=i:4 d2_user=s:bob", "api [user=bob]" },
 	/* several messages are one request; numbers and hits are a message's own */
 	{ "domain=s:api user=s:bob|path=s:/x", "api [user=bob] [path=/x]" },
