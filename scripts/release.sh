@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # release.sh VERSION - raises the version: in the Makefile, from which the programs have it, and in
-# scripts/debian/changelog. docs/CHANGELOG.md must have a part for it already. Commits nothing.
+# scripts/debian/changelog, once all tests pass on Debian 12 and 13, with the packages and the image of a
+# container. docs/CHANGELOG.md must have a part for it already. Commits nothing.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -18,6 +19,7 @@ fail() {
 [ "$new" != "$old" ] && [ "$(printf '%s\n' "$old" "$new" | sort -V | tail -1)" = "$new" ] ||
 	fail "$new is not above $old"
 grep -qx "## $new" docs/CHANGELOG.md || fail "docs/CHANGELOG.md has no part '## $new': write first what changed"
+make --no-print-directory distro-test test-deb test-container || fail "the tests failed; the version is still $old"
 sed -i "s/^VERSION := .*/VERSION := $new/" Makefile
 {
 	printf 'sluice (%s) unstable; urgency=medium\n\n  * See docs/CHANGELOG.md.\n\n -- %s  %s\n\n' "$new" \
