@@ -67,6 +67,22 @@ sluicectl sttaus > "$LAB/out" 2>&1
 check_true "a command" grep -q "did you mean 'status'" "$LAB/out"
 sluicectl status --wtach > "$LAB/out" 2>&1
 check_true "an option" grep -q "did you mean --watch" "$LAB/out"
+for words in "block add 192.0.2.1 --duration 5m=did you mean --for" "block add 192.0.2.1 --reasn x=did you mean --reason" \
+	"unblock 192.0.2.1=did you mean 'block del'" "limit set web rate=1000pps=did you mean '1000 packets/s'" \
+	"limit set web rate=10Mbps=did you mean '10M bits/s'" "block add $SERVER4=is an address of this host"; do
+	sluicectl ${words%=*} > "$LAB/out" 2>&1
+	check_true "${words%=*}" grep -q "${words##*=}" "$LAB/out"
+done
+check_is "nothing of it is blocked" "$(sluicectl block list -o json | jq '.entries | length')" 0
+check_true "a network with this host is blocked, and said to hold it" grep -q "^note: 10.1.0.0/30 holds this host's own address $SERVER4" \
+	<(sluicectl block add 10.1.0.0/30)
+sluicectl block del 10.1.0.0/30 > /dev/null
+check_true "with --force its own address, too" sluicectl block add $SERVER4 --force
+sluicectl block del $SERVER4 > /dev/null
+sluicectl block add 198.51.100.7 > /dev/null
+check_is "completion of what can be removed" "$(bash -c 'source <(sluicectl completion bash)
+	COMP_WORDS=(sluicectl block del 198); COMP_CWORD=3; _sluicectl; echo ${COMPREPLY[*]}')" 198.51.100.7
+sluicectl block del 198.51.100.7 > /dev/null
 first() {
 	sluicectl stats --sort "$1" | awk 'NR == 2 { print $1 }'
 }

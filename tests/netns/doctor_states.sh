@@ -117,6 +117,13 @@ exited() { doctor > "$LAB/levels"; [ "$(level pins)" = bad ]; }
 check_true "without its helper the daemon attaches nothing" wait_for 5 exited
 check_is "which is said" "$(found pins), $(mend pins)" "the attach helper has exited, systemctl restart sluiced"
 daemon_kill TERM
+FILE=$CONFIG
+doctor > "$LAB/levels"
+check_is "without the daemon limits hold where the program is attached" "$(level interfaces)" ok
+daemon_purge
+doctor > "$LAB/levels"
+check_is "and nowhere without it" "$(level interfaces): $(found interfaces)" \
+	"bad: no program is attached to s0: its packets meet none of the 1 limits"
 
 # ---- a listener that proxies do not reach, and a cluster's store
 rules_empty

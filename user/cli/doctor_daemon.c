@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_link.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 
 #include "cli/doctor.h"
 #include "lib/endpoint.h"
+#include "lib/links.h"
 #include "lib/units.h"
 #include "version.h"
 
@@ -54,20 +57,51 @@ static void configuration(struct doctor *d)
 			     number_of(d->config, "limits"), number_of(d->config, "rules"));
 }
 
+/* The interface itself: whether it has an XDP program; the daemon's word alone is not enough. */
+static bool has_program(const char *ifname)
+{
+	struct link link;
+
+	return link_get(if_nametoindex(ifname), false, &link) == 0 && link.xdp_mode != XDP_ATTACHED_NONE;
+}
+
+/* The first interface whose packets meet no limit; "": each has a program. */
+static const char *unlimited(const struct doctor *d, const json_t *interfaces)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(interfaces, i, one) {
+		const char *name = text_of(one, "name"), *state = text_of(one, "state"), *now = text_of(one, "renamed");
+
+		if (d->status && !strcmp(state, "moved"))
+			continue;
+		if ((d->status && strcmp(state, "native") && strcmp(state, "generic")) || !has_program(now[0] ? now : name))
+			return name;
+	}
+	return "";
+}
+
 /* As in force, without a daemon as in the file. */
 static void limits_meet_packets(struct doctor *d)
 {
 	const json_t *from = d->status ? d->status : d->config;
+	const char *bare = unlimited(d, json_object_get(from, "interfaces"));
 	long long limits = number_of(from, "limits");
 	size_t count = json_array_size(json_object_get(from, "interfaces"));
+	char mend[96];
 
 	if (!from)
 		return;
 	if (limits && !count)
 		doctor_found(d, LEVEL_BAD, "sluicectl attach IFACE, then sluicectl save",
 			     "interfaces: is empty: no packet meets the %lld limits", limits);
-	else
-		doctor_found(d, LEVEL_OK, NULL, "%lld limits, %zu interfaces", limits, count);
+	else if (limits && bare[0]) {
+		snprintf(mend, sizeof(mend), d->status ? "sluicectl attach %.32s" : "systemctl start sluiced", bare);
+		doctor_found(d, LEVEL_BAD, mend, "no program is attached to %s: its packets meet none of the %lld limits", bare,
+			     limits);
+	} else
+		doctor_found(d, LEVEL_OK, NULL, "%lld limits, %zu interfaces, each with a program", limits, count);
 }
 
 static void last_reload(struct doctor *d)
@@ -270,7 +304,7 @@ static void saved(struct doctor *d)
 }
 
 const struct check doctor_daemon_checks[] = {
-	{ "daemon", "Limits hold without it, but nothing changes them, and requests are not decided.", daemon_runs },
+	{ "daemon", "Programs that are attached limit without it, but nothing changes them, and requests are not decided.", daemon_runs },
 	{ "configuration", "A file with an error is refused at the next start or reload.", configuration },
 	{ "interfaces", "A limit holds only for packets of attached interfaces.", limits_meet_packets },
 	{ "last reload", "After a failed one the previous rules are in force, not those of the file.", last_reload },

@@ -65,6 +65,12 @@ static void collect_options(void)
 static int bad_option(const struct cli *cli, const char *word)
 {
 	const char *name = word + strspn(word, "-"), *near = NULL;
+	static const char *const called[][2] = {
+		{ "duration", "for" }, { "ttl", "for" }, { "time", "for" }, { "timeout", "for" }, { "comment", "reason" },
+		{ "limit-count", "count" }, { "n", "count" }, { "since", "at" }, { "iface", "interface" },
+		{ "file", "config" }, { "format", "output" }, { "yes", "force" }, { "prefix", "within" },
+	};
+	unsigned int least = ~0U;
 	char text[32];
 
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "="), name);
@@ -72,9 +78,14 @@ static int bad_option(const struct cli *cli, const char *word)
 		if (!strcmp(options[i].name, text))
 			return cli_refuse(cli, EXIT_USAGE, options[i].has_arg == required_argument ?
 					  "--%s needs a value" : "--%s takes no value", text);
-		if (!near && word_is_near(text, options[i].name))
+		if (word_is_near(text, options[i].name) && word_distance(text, options[i].name) < least) {
+			least = word_distance(text, options[i].name);
 			near = options[i].name;
+		}
 	}
+	for (size_t i = 0; i < sizeof(called) / sizeof(called[0]); i++)
+		if (!strcmp(called[i][0], text))
+			near = called[i][1];
 	return cli_refuse(cli, EXIT_USAGE, "unknown option '%s'%s%s%s; sluicectl help COMMAND lists the "
 			  "options; a name that begins with '-' follows after --", word,
 			  near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "");

@@ -44,8 +44,9 @@
 #define VALUE_IF_ANY POSITION("value", "VALUE", ARG_TEXT, .optional = true)
 #define PAIRS POSITION("pairs", "KEY=VALUE", ARG_PAIRS)
 #define ENTRY POSITION("prefix", "CIDR|@SET", ARG_TEXT)
+#define LISTED(list) POSITION("prefix", "CIDR|@SET", ARG_TEXT, .values = list)
 #define SOURCE(...) POSITION("source", "SOURCE", ARG_TEXT, ##__VA_ARGS__)
-#define ADDRESS POSITION("source", "ADDRESS", ARG_TEXT)
+#define ADDRESS POSITION("source", "ADDRESS", ARG_TEXT, .values = "@source list")
 #define PREFIXES POSITION("prefixes", "CIDR", ARG_WORDS)
 #define FOR OPTION("for", "DURATION", "how long: 30s, 10m, 1h30m, 2d; without it permanently")
 #define REASON OPTION("reason", "TEXT", "shown in the list and in the audit log")
@@ -148,10 +149,32 @@ int command_find(const char *name)
 
 /* ------------------------------------------------------------------ suggestions */
 
+/* What other programs call it: NAME, or its end. */
+static const struct {
+	const char *theirs, *ours;
+} called[] = {
+	{ "unblock", "block del" }, { "unban", "ban del" }, { "unexempt", "exempt del" }, { "ban add", "block add" },
+	{ "deny", "block add" }, { "allow", "exempt add" }, { "whitelist", "exempt add" }, { "blacklist", "block add" },
+	{ "block remove", "block del" }, { "block rm", "block del" }, { "block delete", "block del" },
+	{ "exempt remove", "exempt del" }, { "exempt rm", "exempt del" }, { "exempt delete", "exempt del" },
+	{ "ban remove", "ban del" }, { "ban delete", "ban del" }, { "limit remove", "limit del" },
+	{ "limit delete", "limit del" }, { "set remove", "set del" }, { "set delete", "set del" },
+	{ "override remove", "override del" }, { "override delete", "override del" },
+};
+
 const char *command_suggest(const char *name)
 {
 	const char *best = NULL;
 	unsigned int least = WORD_MAX;
+
+	for (size_t i = 0; i < sizeof(called) / sizeof(called[0]); i++) {
+		size_t length = strlen(called[i].theirs);
+
+		/* Also with the argument that follows it: "unblock 192.0.2.1". */
+		if (!strncmp(name, called[i].theirs, length) &&
+		    (!name[length] || (name[length] == ' ' && !strchr(called[i].theirs, ' '))))
+			return called[i].ours;
+	}
 
 	for (size_t i = 0; i < command_count; i++) {
 		unsigned int d = word_distance(name, commands[i].name);

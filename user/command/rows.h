@@ -365,10 +365,10 @@ COMMAND(block_list, "block list", READS, "blocked sources: expiry, origin, reaso
 COMMAND(block_add, "block add", CHANGES, "drop all packets of a source",
 	EXAMPLE("block add 198.51.100.0/24 --for 10m --reason 'port scan'"),
 	ARGS(ENTRY, FOR, REASON, FORCE), MORE("An entry for the same prefix is replaced."),
-	SHOW(LINE("$prefix blocked {until $until|permanently}" CHANGED)))
+	SHOW(LINE("$prefix blocked {until $until|permanently}" CHANGED), LINE("{note: $note}")))
 
 COMMAND(block_del, "block del", CHANGES, "remove from the blocklist",
-	EXAMPLE("block del 198.51.100.0/24"), ARGS(ENTRY),
+	EXAMPLE("block del 198.51.100.0/24"), ARGS(LISTED("@block list")),
 	SHOW(LINE("$prefix removed from the blocklist" CHANGED)))
 
 COMMAND(block_load, "block load", CHANGES, "block the sources of a file, as entries of one origin",
@@ -398,7 +398,7 @@ COMMAND(exempt_add, "exempt add", CHANGES, "exempt a source from all limits",
 	ARGS(ENTRY, FOR, REASON, FORCE), SHOW(LINE("$prefix exempt {until $until|permanently}" CHANGED)))
 
 COMMAND(exempt_del, "exempt del", CHANGES, "remove from the exempt list",
-	EXAMPLE("exempt del 192.0.2.10"), ARGS(ENTRY),
+	EXAMPLE("exempt del 192.0.2.10"), ARGS(LISTED("@exempt list")),
 	SHOW(LINE("$prefix removed from the exempt list" CHANGED)))
 
 COMMAND(set_list, "set list", READS, "sets and origins of blocks: size, age, source; or one set",
@@ -462,7 +462,7 @@ COMMAND(ban_list, "ban list", READS, "bans: source, limit, expiry, level, droppe
 	     LINE("{$user_states:some values of rules have a ban, or the level of one, at the last sweep}")))
 
 COMMAND(ban_del, "ban del", CHANGES, "lift a ban and reset its level",
-	EXAMPLE("ban del 203.0.113.9"), ARGS(SOURCE()),
+	EXAMPLE("ban del 203.0.113.9"), ARGS(SOURCE(.values = "@ban list")),
 	MORE("For an address, every ban that covers it; for a prefix, all bans within it. The drops that "
 	     "led to the ban are reset, too."),
 	SHOW(EACH("lifted", "lifted: $source")))
@@ -481,7 +481,7 @@ COMMAND(pushdowns_list, "pushdowns list", READS, "push-downs: source, action, ru
 
 COMMAND(pushdowns_clear, "pushdowns clear", CHANGES, "remove push-downs (of one source, or all)",
 	EXAMPLE("pushdowns clear"),
-	ARGS(SOURCE(.optional = true)), MORE("The refusals that led to them are reset."),
+	ARGS(SOURCE(.optional = true, .values = "@pushdowns list")), MORE("The refusals that led to them are reset."),
 	SHOW(LINE("push-downs removed: $cleared")))
 
 COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication and quota",

@@ -308,6 +308,42 @@ struct rate_words {
 	const char *not_a_rate, *unit, *nothing;
 };
 
+/* Units as other programs write them: "1000 pps", "10Mbps". */
+static const struct other_unit {
+	const char *name, *scale, *unit;
+} other_units[] = {
+	{ "pps", "", "packets/s" }, { "kpps", "K", "packets/s" }, { "Mpps", "M", "packets/s" }, { "p/s", "", "packets/s" },
+	{ "pkt/s", "", "packets/s" }, { "bps", "", "bits/s" }, { "kbps", "K", "bits/s" }, { "Kbps", "K", "bits/s" },
+	{ "Mbps", "M", "bits/s" }, { "Gbps", "G", "bits/s" }, { "bit", "", "bits/s" }, { "kbit", "K", "bits/s" },
+	{ "mbit", "M", "bits/s" }, { "Mbit", "M", "bits/s" }, { "Mbit/s", "M", "bits/s" }, { "gbit", "G", "bits/s" },
+	{ "Gbit", "G", "bits/s" }, { "Gbit/s", "G", "bits/s" }, { "kB/s", "K", "bytes/s" }, { "MB/s", "M", "bytes/s" },
+	{ "GB/s", "G", "bytes/s" }, { "rps", "", "requests/s" }, { "r/s", "", "requests/s" },
+	{ "req/s", "", "requests/s" }, { "qps", "", "requests/s" }, { "r/m", "", "requests/m" },
+	{ "rpm", "", "requests/m" },
+};
+
+/* The reason with "did you mean", if the text has such a unit; else the reason. */
+static const char *with_suggestion(const char *text, bool requests, const char *reason)
+{
+	static _Thread_local char buf[256];
+	size_t digits = strspn(text, "0123456789."), scale = text[digits] && strchr("KMG", text[digits]) ? 1 : 0;
+	const char *rest = text + digits + scale;
+
+	for (size_t tries = 0; digits && digits < 16 && tries < 2; tries++, scale = 0, rest = text + digits) {
+		rest += strspn(rest, " ");
+		for (size_t i = 0; i < sizeof(other_units) / sizeof(other_units[0]); i++) {
+			const struct other_unit *at = &other_units[i];
+
+			if (strcmp(rest, at->name) != 0 || (at->unit[0] == 'r') != requests || (scale && at->scale[0]))
+				continue;
+			snprintf(buf, sizeof(buf), "not a rate (did you mean '%.*s%s %s'?); accepted: NUMBER[K|M|G] UNIT/PERIOD",
+				 (int)(digits + scale), text, at->scale, at->unit);
+			return buf;
+		}
+	}
+	return reason;
+}
+
 /* NUMBER UNIT/PERIOD; the unit is `requests` only, or any other. */
 static int parse_rate_of(const char *text, bool requests, const struct rate_words *words,
 			 struct rate *ret, const char **ret_reason)
@@ -357,7 +393,10 @@ int rate_parse(const char *text, struct rate *ret, const char **ret_reason)
 		"a rate of 0 would pass nothing; accepted: 1 or more (to refuse all, use block)",
 	};
 
-	return parse_rate_of(text, false, &words, ret, ret_reason);
+	if (parse_rate_of(text, false, &words, ret, ret_reason) == 0)
+		return 0;
+	*ret_reason = with_suggestion(text, false, *ret_reason);
+	return -EINVAL;
 }
 
 int requests_parse(const char *text, struct rate *ret, const char **ret_reason)
@@ -369,7 +408,10 @@ int requests_parse(const char *text, struct rate *ret, const char **ret_reason)
 		"block)",
 	};
 
-	return parse_rate_of(text, true, &words, ret, ret_reason);
+	if (parse_rate_of(text, true, &words, ret, ret_reason) == 0)
+		return 0;
+	*ret_reason = with_suggestion(text, true, *ret_reason);
+	return -EINVAL;
 }
 
 const char *rate_format(const struct rate *rate, char *buf, size_t size)

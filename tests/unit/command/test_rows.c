@@ -77,6 +77,9 @@ TEST(test_suggestions)
 	assert_string_equal(command_suggest("limit lst"), "limit list");
 	assert_string_equal(command_suggest("stat"), "stats");
 	assert_string_equal(command_suggest("push-downs list"), "pushdowns list");
+	assert_string_equal(command_suggest("unblock"), "block del");
+	assert_string_equal(command_suggest("unblock 192.0.2.1"), "block del");
+	assert_string_equal(command_suggest("block remove"), "block del");
 	assert_null(command_suggest("frobnicate"));
 	assert_null(command_suggest(""));
 	assert_true(word_is_near("fro", "for"));

@@ -107,6 +107,10 @@ TEST(test_rates)
 		{ "1000 packets/0s", "too short" }, { "0 packets/s", "rate of 0" },
 		{ "1.5 packets/s", "not a whole number" },
 		{ "99999999999999999999 packets/s", "too large" },
+		{ "1000 pps", "did you mean '1000 packets/s'" }, { "1000pps", "did you mean '1000 packets/s'" },
+		{ "2K pps", "did you mean '2K packets/s'" }, { "1.5Mpps", "did you mean '1.5M packets/s'" },
+		{ "10Mbps", "did you mean '10M bits/s'" }, { "10 Mbit/s", "did you mean '10M bits/s'" },
+		{ "5 MB/s", "did you mean '5M bytes/s'" },
 	};
 	const char *reason;
 	struct rate rate;

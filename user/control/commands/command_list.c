@@ -4,7 +4,9 @@
  *
  * over 500 lines: both lists take the same steps
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,46 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	}
 	snprintf(buf, size, "@%s", set->name);
 	return r;
+}
+
+/* The first address of this host in the prefix into *ret; false: none is. */
+static bool own_address(const struct sl_prefix *prefix, struct sl_prefix *ret)
+{
+	struct ifaddrs *all, *at;
+	bool found = false;
+
+	if (getifaddrs(&all) < 0)
+		return false;
+	for (at = all; at && !found; at = at->ifa_next) {
+		char text[INET6_ADDRSTRLEN];
+		const char *reason;
+		int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
+		const void *bytes = family == AF_INET ? (void *)&((struct sockaddr_in *)at->ifa_addr)->sin_addr :
+				    family == AF_INET6 ? (void *)&((struct sockaddr_in6 *)at->ifa_addr)->sin6_addr : NULL;
+
+		found = bytes && inet_ntop(family, bytes, text, sizeof(text)) &&
+			sl_prefix_parse(text, ret, &reason) == 0 && sl_prefix_contains(prefix, ret);
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+/* A source that is this host itself is mostly a mistake; a network that holds it is named in *ret_note. */
+static int check_own(const char *text, bool force, char *note, size_t size, struct sl_err *err)
+{
+	struct sl_prefix prefix, own;
+	char address[SL_PREFIX_TEXT];
+	const char *reason;
+
+	note[0] = '\0';
+	if (text[0] == '@' || sl_prefix_parse(text, &prefix, &reason) < 0 || !own_address(&prefix, &own))
+		return 0;
+	sl_prefix_format(&own, address, sizeof(address));
+	if (!force && sl_prefix_equal(&prefix, &own))
+		return sl_err_set(err, EINVAL, "%s is an address of this host: a block drops packets that come from it, "
+				  "not those to it; accepted: another source, or --force", address);
+	snprintf(note, size, "%s holds this host's own address %s", text, address);
+	return 0;
 }
 
 #define FOR_MOST_NS (3650ULL * 86400 * SL_NS_PER_SEC)
@@ -105,10 +147,13 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
 	const char *reason = "";
+	char note[SL_NAME_MAX + 2 * SL_PREFIX_TEXT + 64] = "";
 	u64 until;
 	int r = arg_entry(ctx, request, !block || arg_flag(request, "force"), prefix, sizeof(prefix),
 			  err);
 
+	if (!r && block)
+		r = check_own(prefix, arg_flag(request, "force"), note, sizeof(note), err);
 	if (!r)
 		r = arg_until(request, &until, err);
 	if (!r)
@@ -121,6 +166,8 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 		*ret = change_result(ctx);
 		json_object_set_new(*ret, "prefix", json_string(prefix));
 		json_object_set_new(*ret, "until", json_utc(until));
+		if (note[0])
+			json_object_set_new(*ret, "note", json_string(note));
 	}
 	return r;
 }

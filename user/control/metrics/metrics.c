@@ -78,6 +78,7 @@ static void write_interfaces(struct scrape *s)
 {
 	struct exposition *e = &s->e;
 	struct iface *iface = s->m->running->packets->iface;
+	u64 attached = 0;
 
 	metric_begin(e, "sluice_packets", METRIC_COUNTER,
 		     "Packets by verdict and reason.");
@@ -115,6 +116,10 @@ static void write_interfaces(struct scrape *s)
 		if (view_iface_shown(&iface[slot]))
 			metric_u64(e, iface[slot].attached && iface[slot].marks == MARKS_LOST, "interface",
 				   iface[slot].name, NULL);
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		attached += iface[slot].attached;
+	metric_begin(e, "sluice_interfaces_attached", METRIC_GAUGE, "Interfaces with the program: 0, no packet is limited.");
+	metric_u64(e, attached, NULL);
 	metric_begin(e, "sluice_pins_lost", METRIC_COUNTER,
 		     "Times that another process removed the pins under pin_dir.");
 	metric_u64(e, s->m->running->packets->pins_losses, NULL);
