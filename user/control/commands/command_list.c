@@ -4,9 +4,7 @@
  *
  * over 500 lines: both lists take the same steps
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,40 +53,32 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	return r;
 }
 
-/* The first address of this host in the prefix into *ret; false: none is. */
-static bool own_address(const struct sl_prefix *prefix, struct sl_prefix *ret)
+/* The first address of this host in the prefix; NULL: none is. */
+static const struct sl_prefix *own_address(const struct commands *ctx, const struct sl_prefix *prefix)
 {
-	struct ifaddrs *all, *at;
-	bool found = false;
+	const struct packet_host *host = ctx->running->packets;
 
-	if (getifaddrs(&all) < 0)
-		return false;
-	for (at = all; at && !found; at = at->ifa_next) {
-		char text[INET6_ADDRSTRLEN];
-		const char *reason;
-		int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
-		const void *bytes = family == AF_INET ? (void *)&((struct sockaddr_in *)at->ifa_addr)->sin_addr :
-				    family == AF_INET6 ? (void *)&((struct sockaddr_in6 *)at->ifa_addr)->sin6_addr : NULL;
-
-		found = bytes && inet_ntop(family, bytes, text, sizeof(text)) &&
-			sl_prefix_parse(text, ret, &reason) == 0 && sl_prefix_contains(prefix, ret);
-	}
-	freeifaddrs(all);
-	return found;
+	for (size_t i = 0; i < host->local_count; i++)
+		if (sl_prefix_contains(prefix, &host->local[i]))
+			return &host->local[i];
+	return NULL;
 }
 
 /* A source that is this host itself is mostly a mistake; a network that holds it is named in *ret_note. */
-static int check_own(const char *text, bool force, char *note, size_t size, struct sl_err *err)
+static int check_own(const struct commands *ctx, const char *text, bool force, char *note, size_t size,
+		     struct sl_err *err)
 {
-	struct sl_prefix prefix, own;
+	const struct sl_prefix *own = NULL;
+	struct sl_prefix prefix;
 	char address[SL_PREFIX_TEXT];
 	const char *reason;
 
-	note[0] = '\0';
-	if (text[0] == '@' || sl_prefix_parse(text, &prefix, &reason) < 0 || !own_address(&prefix, &own))
+	if (text[0] != '@' && sl_prefix_parse(text, &prefix, &reason) == 0)
+		own = own_address(ctx, &prefix);
+	if (!own)
 		return 0;
-	sl_prefix_format(&own, address, sizeof(address));
-	if (!force && sl_prefix_equal(&prefix, &own))
+	sl_prefix_format(own, address, sizeof(address));
+	if (!force && sl_prefix_equal(&prefix, own))
 		return sl_err_set(err, EINVAL, "%s is an address of this host: a block drops packets that come from it, "
 				  "not those to it; accepted: another source, or --force", address);
 	snprintf(note, size, "%s holds this host's own address %s", text, address);
@@ -153,7 +143,7 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 			  err);
 
 	if (!r && block)
-		r = check_own(prefix, arg_flag(request, "force"), note, sizeof(note), err);
+		r = check_own(ctx, prefix, arg_flag(request, "force"), note, sizeof(note), err);
 	if (!r)
 		r = arg_until(request, &until, err);
 	if (!r)
