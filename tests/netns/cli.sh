@@ -79,6 +79,10 @@ check_true "a network with this host is blocked, and said to hold it" grep -q "^
 sluicectl block del 10.1.0.0/30 > /dev/null
 check_true "with --force its own address, too" sluicectl block add $SERVER4 --force
 sluicectl block del $SERVER4 > /dev/null
+printf '%s\n' 198.51.100.8 $SERVER4 198.51.100.9 | sluicectl block load - --origin own > "$LAB/out"
+check_true "of a file such a line is skipped, and listed" grep -q "is an address of this host" "$LAB/out"
+check_is "the others are blocked" "$(sluicectl block list -o json | jq '.entries | length')" 2
+sluicectl block withdraw own > /dev/null
 sluicectl block add 198.51.100.7 > /dev/null
 check_is "completion of what can be removed" "$(bash -c 'source <(sluicectl completion bash)
 	COMP_WORDS=(sluicectl block del 198); COMP_CWORD=3; _sluicectl; echo ${COMPREPLY[*]}')" 198.51.100.7

@@ -64,25 +64,28 @@ static const struct sl_prefix *own_address(const struct commands *ctx, const str
 	return NULL;
 }
 
-/* A source that is this host itself is mostly a mistake; a network that holds it is named in *ret_note. */
-static int check_own(const struct commands *ctx, const char *text, bool force, char *note, size_t size,
-		     struct sl_err *err)
+/* A source that is this host itself is mostly a mistake. */
+static int check_own(const struct commands *ctx, const struct sl_prefix *prefix, struct sl_err *err)
 {
-	const struct sl_prefix *own = NULL;
-	struct sl_prefix prefix;
+	const struct sl_prefix *own = own_address(ctx, prefix);
 	char address[SL_PREFIX_TEXT];
-	const char *reason;
 
-	if (text[0] != '@' && sl_prefix_parse(text, &prefix, &reason) == 0)
-		own = own_address(ctx, &prefix);
-	if (!own)
+	if (!own || !sl_prefix_equal(prefix, own))
 		return 0;
-	sl_prefix_format(own, address, sizeof(address));
-	if (!force && sl_prefix_equal(&prefix, own))
-		return sl_err_set(err, EINVAL, "%s is an address of this host: a block drops packets that come from it, "
-				  "not those to it; accepted: another source, or --force", address);
-	snprintf(note, size, "%s holds this host's own address %s", text, address);
-	return 0;
+	return sl_err_set(err, EINVAL, "%s is an address of this host: a block drops packets that come from it, "
+			  "not those to it; accepted: another source, or --force",
+			  sl_prefix_format(own, address, sizeof(address)));
+}
+
+/* "note": a network that is blocked holds this host. */
+static void note_own(const struct commands *ctx, const struct sl_prefix *prefix, const char *text, json_t *result)
+{
+	const struct sl_prefix *own = own_address(ctx, prefix);
+	char address[SL_PREFIX_TEXT];
+
+	if (own)
+		json_object_set_new(result, "note", json_sprintf("%s holds this host's own address %s", text,
+				    sl_prefix_format(own, address, sizeof(address))));
 }
 
 #define FOR_MOST_NS (3650ULL * 86400 * SL_NS_PER_SEC)
@@ -137,13 +140,15 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
 	const char *reason = "";
-	char note[SL_NAME_MAX + 2 * SL_PREFIX_TEXT + 64] = "";
+	struct sl_prefix source;
+	bool is_source;
 	u64 until;
 	int r = arg_entry(ctx, request, !block || arg_flag(request, "force"), prefix, sizeof(prefix),
 			  err);
 
-	if (!r && block)
-		r = check_own(ctx, prefix, arg_flag(request, "force"), note, sizeof(note), err);
+	is_source = !r && block && sl_prefix_parse(prefix, &source, &reason) == 0;
+	if (is_source && !arg_flag(request, "force"))
+		r = check_own(ctx, &source, err);
 	if (!r)
 		r = arg_until(request, &until, err);
 	if (!r)
@@ -156,8 +161,8 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 		*ret = change_result(ctx);
 		json_object_set_new(*ret, "prefix", json_string(prefix));
 		json_object_set_new(*ret, "until", json_utc(until));
-		if (note[0])
-			json_object_set_new(*ret, "note", json_string(note));
+		if (is_source)
+			note_own(ctx, &source, prefix, *ret);
 	}
 	return r;
 }
@@ -479,7 +484,8 @@ static int arg_entries(const struct commands *ctx, const struct command_request 
 		strcpy(entry[i].reason, reason);
 		lines->count += *text != '\0';
 		if (!*text || (entry_parse(text, &entry[i], &why) == 0 &&
-			       (any_width || block_check_width(&entry[i].prefix, &why) == 0)))
+			       (any_width || (block_check_width(&entry[i].prefix, &why) == 0 &&
+					      check_own(ctx, &entry[i].prefix, &why) == 0))))
 			continue;
 		entry[i].list = SKIPPED;
 		list_lines_skip(lines, i, &why);
