@@ -228,6 +228,27 @@ if make -n all > "$LAB/out" 2>&1 && ! grep -q ' -o build/' "$LAB/out"; then
 	served() { on_client curl -s "http://127.0.0.1:9810/$1" | grep -q "$2"; }
 	check_true "it serves metrics on loopback" wait_for 10 served metrics '^sluice_interface_info{interface="c0"'
 	check_true "and the status page" served '' '^sluiced '
+	# A real Prometheus, with the alerts that were installed beside it.
+	cat > "$LAB/prometheus.yaml" <<YAML
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [$LAB/tree/usr/share/sluice/prometheus/alerts.yaml]
+scrape_configs: [{job_name: sluice, static_configs: [{targets: ['127.0.0.1:9810']}]}]
+YAML
+	on_client prometheus --config.file="$LAB/prometheus.yaml" --storage.tsdb.path="$LAB/tsdb" --log.level=error \
+		--web.listen-address=127.0.0.1:9090 > "$LAB/prometheus.log" 2>&1 &
+	started
+	disown
+	# asked QUERY VALUE: the sum of what it answers.
+	asked() {
+		[ "$(on_client curl -s --get --data-urlencode "query=sum($1)" http://127.0.0.1:9090/api/v1/query |
+			jq -r '.data.result[0].value[1] // 0')" = "$2" ]
+	}
+	rules_of() { on_client curl -s http://127.0.0.1:9090/api/v1/rules | jq -r "[.data.groups[].rules[]$1] | length"; }
+	all_run() { [ "$(rules_of '')" -gt 10 ] && [ "$(rules_of '| select(.health == "ok")')" = "$(rules_of '')" ]; }
+	check_true "Prometheus scrapes it" wait_for 20 asked 'up{job="sluice"}' 1
+	check_true "the interface is attached" wait_for 10 asked sluice_interfaces_attached 1
+	check_true "all alerts are evaluated" wait_for 20 all_run
+	check_true "and none fires" asked 'ALERTS{alertstate="firing"}' 0
 	"$BIN/sluicectl" -s "$LAB/first.sock" detach --all > "$LAB/out" 2>&1 || not_ok "detach: $(cat "$LAB/out" "$LAB/first.log")"
 	wait $first
 	make uninstall DESTDIR="$LAB/tree" > "$LAB/out" 2>&1
