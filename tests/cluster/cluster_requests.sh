@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Requests on two nodes that share limits through a real Redis: statuses, headers, remaining units, all
-# or none over limits of both kinds, delayed responses, reports, and the behavior without Redis.
+# or none over limits of both kinds, delayed responses, reports, the behavior without Redis, and two
+# requests at once for the last unit.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin ask "$@"
@@ -33,6 +34,11 @@ http_rules api << 'YAML'
   - {key: closed, scope: cluster, limits: ['2 requests/d'], on_store_failure: closed}
   - {key: error, scope: cluster, limits: ['2 requests/d'], on_store_failure: error}
   - {key: local, scope: cluster, limits: ['8 requests/d'], on_store_failure: local}
+  - {key: last-fixed, scope: cluster, consistency: strict, limits: ['1 requests/d']}
+  - {key: last-first, scope: cluster, consistency: strict, window: first-request, limits: ['1 requests/h']}
+  - {key: last-sliding, scope: cluster, consistency: strict, algorithm: sliding-window, limits: ['1 requests/d']}
+  - {key: last-bucket, scope: cluster, consistency: strict, algorithm: token-bucket, limits: ['1 requests/h'], burst: 1}
+  - {key: last-log, scope: cluster, consistency: strict, algorithm: sliding-log, limits: ['1 requests/h']}
 YAML
 
 redis_start main
@@ -165,5 +171,19 @@ check_true "Redis is back" wait_for 15 back
 # Each worker connects by itself.
 over() { [ "$(ask a closed=z$tries)" = 429 ]; }
 check_true "the limit is counted in Redis again" wait_for 10 over
+
+# ---------------------------------------------------------------- the last unit, and two want it
+
+# Each worker has a connection of its own, and either may be the faster one: the request that this node
+# took for the second often is Redis' first.
+node_stop a
+node_stop b
+proxy_start uneven "${REDIS_PORT[main]}"
+proxy uneven delay 0 2 > /dev/null
+CLUSTER_REDIS=${CLUSTER_REDIS/:${REDIS_PORT[main]}/:${PROXY_PORT[uneven]}}
+node_start c
+check_true "through a proxy: the node has Redis" wait_for 10 eval '[ "$(ask c user=last)" = 200 ]'
+check_is "of two requests at once exactly one passes" "$(python3 "$REPO/tests/cluster/pairs.py" \
+	"$HUB/c/http.sock" 3000 api last-fixed last-first last-sliding last-bucket last-log)" "200,429 3000"
 
 lab_done

@@ -3,11 +3,13 @@
 """A TCP proxy that makes a slow network: proxy.py LISTEN TARGET CONTROL (each HOST:PORT).
 
 A line "delay MS" to CONTROL delays each direction at once, for connections that are there, too; order and
-throughput stay as they are. The answer is "ok".
+throughput stay as they are. "delay MS MS" is at random between the two, so that one connection overtakes
+another. The answer is "ok".
 """
 
 import asyncio
 import collections
+import random
 import socket
 import sys
 
@@ -22,7 +24,7 @@ def address(text):
 class Proxy:
     def __init__(self, target):
         self.target = target
-        self.delay = 0
+        self.least = self.most = 0
 
     async def accept(self, reader, writer):
         other = None
@@ -56,7 +58,7 @@ class Proxy:
             while data:
                 await room.wait()
                 data = await reader.read(65536)
-                queue.append((loop.time(), data))
+                queue.append((loop.time() + random.random() * (self.most - self.least), data))
                 size += len(data)
                 if size > AHEAD:
                     room.clear()
@@ -72,7 +74,7 @@ class Proxy:
                     await asyncio.wait([asyncio.ensure_future(news.wait()), reading],
                                        return_when=asyncio.FIRST_COMPLETED)
                 came, data = queue.popleft()
-                while (left := came + self.delay - loop.time()) > 0:
+                while (left := came + self.least - loop.time()) > 0:
                     await asyncio.sleep(min(left, 0.05))
                 if not data:
                     return
@@ -88,7 +90,7 @@ class Proxy:
 
     async def control(self, reader, writer):
         while line := (await reader.readline()).decode().split():
-            self.delay = float(line[1]) / 1000
+            self.least, self.most = float(line[1]) / 1000, float(line[-1]) / 1000
             writer.write(b"ok\n")
             await writer.drain()
         writer.close()

@@ -23,7 +23,7 @@
 #
 # Proxies in front of a server (tests/cluster/proxy.py):
 #     proxy_start NAME PORT               PROXY_PORT[NAME]
-#     proxy NAME delay 50                 ms, in each direction
+#     proxy NAME delay 50                 ms, in each direction; "delay 1 5": from 1 to 5, at random
 
 . "$(dirname "${BASH_SOURCE[0]}")/http.sh"
 

@@ -118,6 +118,10 @@ void quota_forget(struct quotas *quotas, u64 key);
  * or in commands without a reply so far.
  */
 u64 quota_unflushed(const struct quotas *quotas, u64 key);
+/* Of these, the charges that Redis still decides: their requests have no answer yet. */
+u64 quota_undecided(const struct quotas *quotas, u64 key);
+/* A request was admitted without a reply, which is still to come (hits > 0), or it came (< 0). */
+void quota_add_overdue(struct quotas *quotas, u64 key, s64 hits);
 /*
  * While Redis is unavailable: the part of the limit that this node may admit, in permille
  * (1..1000).

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "cluster/quota/quota_apply.h"
+#include "lib/whole.h"
 #include "limiter/algorithm.h"
 
 enum command_state { COMMAND_SENT, COMMAND_DONE, COMMAND_LATE, COMMAND_DOWN };
@@ -239,7 +240,8 @@ static bool apply_reply(const struct quota_charge *charge, struct quota_charge_b
 /*
  * This node would refuse a retry, but Redis had room, after a refund elsewhere or a loss. After a
  * loss the state includes the charges that this node restores, and the request may not fit any
- * more.
+ * more. The charges that Redis still decides do not count here: one of them may have made this a
+ * retry, and comes too late.
  */
 static void judge_retry(const struct quota_charge *charge, struct quota_charge_bucket *b,
 			struct sl_now now)
@@ -247,13 +249,13 @@ static void judge_retry(const struct quota_charge *charge, struct quota_charge_b
 	const struct ledger *ledger = charge->ledger;
 	struct spec_view view;
 	struct sl_result took;
-	u64 used;
+	u64 used, undecided = quota_undecided(ledger->quotas, b->ref.key);
 
 	if (!b->retries || !b->cost || b->over || !is_done(b) || !b->here->spec)
 		return;
 	if (is_log(b)) {
 		used = b->sent->state.used + quota_unflushed(ledger->quotas, b->ref.key);
-		b->over = used + b->hold > b->here->spec->capacity;
+		b->over = less(used, undecided) + b->hold > b->here->spec->capacity;
 		b->wait_ns = own_log_wait(ledger->counters, b, 1000, now);
 		if (!b->wait_ns)
 			b->wait_ns = SL_NS_PER_SEC;
@@ -265,8 +267,8 @@ static void judge_retry(const struct quota_charge *charge, struct quota_charge_b
 		now = time_of(charge, b, now);
 		now.mono_ns += now.mono_ns - b->sent->sent_ns;
 		spec_view_init(&view, b->here->spec, 0, b->hold_permille);
-		took = spec_charge(&view, spec_refund(&view, b->here->bucket_state, now, b->cost),
-				   now, b->cost);
+		took = spec_charge(&view, spec_refund(&view, b->here->bucket_state, now,
+						      b->cost + undecided), now, b->cost);
 		b->over = took.verdict == SL_OVER;
 		b->wait_ns = took.wait_ns;
 	}
@@ -381,6 +383,8 @@ static void keep(const struct quota_charge *charge, struct quota_charge_bucket *
 		quota_add_unflushed(ledger->quotas, &b->ref, b->cost, now);
 		b->unflushed = false;
 	}
+	if (b->unflushed)
+		quota_add_overdue(ledger->quotas, b->ref.key, b->cost);
 	/* Requests admitted by `open` do not count here, so they cause no refusals later. */
 	if (!is_done(b) && b->on_failure != STORE_FAILS_LOCAL && !is_log(b))
 		refund_here(charge, b, time_of(charge, b, now));
@@ -566,6 +570,8 @@ static void settle_late(struct quota_charging *charging, struct quota_charge_com
 		quota_reply(ledger->counters, ledger->quotas, &b->ref, b->sent, &command->request,
 			    outcome, now);
 		b->refund &= charged;
+		if (b->unflushed)
+			quota_add_overdue(ledger->quotas, b->ref.key, -(s64)b->cost);
 		if (b->unflushed && !charged)
 			quota_add_unflushed(ledger->quotas, &b->ref, b->cost, now);
 		b->unflushed = false;

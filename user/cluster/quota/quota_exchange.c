@@ -493,6 +493,33 @@ bool quota_is_stale(const struct quotas *quotas, u64 key, u64 now_us)
 	return old;
 }
 
+u64 quota_undecided(const struct quotas *quotas, u64 key)
+{
+	struct quota_set *set;
+	struct quota_entry *e = quota_find(quotas, key, &set);
+	u64 undecided;
+
+	if (!e)
+		return 0;
+	undecided = quota_less(e->requested, e->overdue);
+	quota_unlock(&set->lock);
+	return undecided;
+}
+
+void quota_add_overdue(struct quotas *quotas, u64 key, s64 hits)
+{
+	struct quota_set *set;
+	struct quota_entry *e = quota_find(quotas, key, &set);
+
+	if (!e)
+		return;
+	if (hits > 0)
+		quota_add(&e->overdue, hits);
+	else
+		quota_sub(&e->overdue, -hits);
+	quota_unlock(&set->lock);
+}
+
 static u64 charged_by(const struct quota_entry *e, const struct cluster_store_bucket *bucket,
 		      const struct cluster_store_request *request)
 {

@@ -63,6 +63,7 @@ struct quota_entry {
 	u32 restored;		/* part of `lost` in pending commands */
 	u32 refunding;		/* refunds in pending commands */
 	u32 requested;		/* costs in pending commands */
+	u32 overdue;		/* of these: admitted at the deadline, without a reply */
 	u32 spent_sent;		/* spent of leases, in pending commands */
 	u32 flushing;		/* in a pending flush */
 	u32 credit, spent;	/* lease: unspent units; units spent and not reported */

@@ -3,6 +3,8 @@
  * Requests that need the cluster store: the commands, the order of replies, refunds and
  * unflushed units; each kind of rule and of request. Without a reply of the store:
  * test_remote_unavailable.c.
+ *
+ * over 500 lines: each kind of request once, by one rig.
  */
 #include "remote_far.h"
 
@@ -33,6 +35,24 @@ RIG_TEST(test_strict)
 	assert_int_equal(far_sum(), 3);
 	assert_int_equal(done("user=al"), RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 2);
+}
+
+/* Two at once, one unit is left, and Redis gets the second, a retry, first: that one passes. */
+RIG_TEST(test_overtaken)
+{
+	for (int log = 0; log < 2; log++) {
+		const char *what = log ? "log=bob" : "user=bob";
+
+		while (go(0, what), remaining(what))
+			far_answer_all();
+		assert_false(go(1, what)->answered);
+		far_answer(1);
+		is(&caller[1], RESPONSE_OK);
+		far_answer_all();
+		is(&caller[0], RESPONSE_OVER_LIMIT);
+	}
+	assert_int_equal(flushed(), 0);
+	assert_int_equal(far_sum(), 3 + 4);
 }
 
 /* A refused key costs no round trip, but for one a second. */

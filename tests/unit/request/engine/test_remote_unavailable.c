@@ -120,6 +120,21 @@ RIG_TEST(test_late)
 	assert_int_equal(flushed(), 1);
 	assert_int_equal(far_sum(), 4);
 
+	/* Admitted without a reply: it counts, so a retry that Redis admits does not fit any more. */
+	for (int i = 0; i < 2; i++) {
+		go(0, "open=eve");
+		far_answer_all();
+	}
+	go(0, "open=eve");
+	assert_false(go(1, "open=eve")->answered);
+	far_late(0, &cluster_request);
+	is(&caller[0], RESPONSE_OK);
+	far_answer(0);
+	is(&caller[1], RESPONSE_OVER_LIMIT);
+	far_answer_all();
+	cluster_request->late(cluster_request, CLUSTER_STORE_DOWN);
+	assert_int_equal(flushed(), 1);
+
 	/* The outcome stays unknown. */
 	go(0, "open=al");
 	far_late(0, &cluster_request);
