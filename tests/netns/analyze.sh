@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # analyze.sh - is a limit effective: a source just above it, one far above, a candidate in shadow mode beside
-# it, a limit that nothing meets; and a rule of the HTTP tier. The numbers are those of the traffic.
+# it, a limit that nothing meets; and a rule of the HTTP tier. The numbers are those of the traffic. Limits
+# that are too strict, a flash sale, a flood, one bucket for all.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin analyze
@@ -18,6 +19,15 @@ descriptors:
     limits: [10 requests/h, {name: laxer, rate: 15 requests/h, mode: shadow}]
     ban: {after: 100 rejections/1h, for: 1h}
   - {key: tenant, limits: ['10 requests/h'], algorithm: fixed-window, detailed_metric: true}
+  - key: sale
+    detailed_metric: true
+    algorithm: token-bucket
+    limits:
+      - {rate: 2 requests/s, burst: 2}
+      - {name: six, rate: 2 requests/s, burst: 6, mode: shadow}
+      - {name: three, rate: 2 requests/s, burst: 3, mode: shadow}
+  - {key: flooded, limits: [{rate: 2 requests/s, burst: 2}], algorithm: token-bucket, detailed_metric: true}
+  - {key: all, value: x, limits: ['10 requests/h'], algorithm: fixed-window, detailed_metric: true}
 YAML
 utc_room 3600 60
 daemon_start <<YAML
@@ -32,6 +42,10 @@ limits:
   - {name: edge, match: {dport: 84}, rate: 100 packets/4s, algorithm: fixed-window}
   - {name: even, match: {dport: 85}, rate: 100 packets/4s, algorithm: sliding-window}
   - {name: quiet, match: {dport: 82}, rate: 1000 packets/h, burst: 1000}
+  - {name: sale, match: {dport: 86}, rate: 2 packets/s, burst: 2}
+  - {name: sale6, match: {dport: 87}, rate: 2 packets/s, burst: 6}
+  - {name: sale5, match: {dport: 88}, rate: 2 packets/s, burst: 5}
+  - {name: common, match: {dport: 89}, per: [], rate: 2 packets/s, burst: 2}
 YAML
 of() {
 	jq -r --arg name "$1" ".limits[] | select(.name == \$name) | $2" "$LAB/analysis"
@@ -56,6 +70,12 @@ ask tenant alice 12
 ask tenant dave 13
 ask tenant mallory 40
 ask tenant carol 5
+# Everybody at once, once.
+for i in $(seq 30); do ask sale "buyer$i" 6; done
+ask sale early 2
+ask flooded mallory 600
+ask flooded ann 2
+ask all x 40
 # 10 just before an edge and 10 behind it; a neighbor within its limit.
 before_edge() {
 	sleep "$(date +%s.%N | awk '{ left = 4 - $1 % 4; print (left > 2 ? left - 1.6 : left + 2.4) }')"
@@ -76,17 +96,33 @@ for port in 84 85; do blast "$LAB/behind$port" --dst $SERVER4 --dport $port --sr
 # The timer reads each quarter of a second.
 edge_is_read() { [ "$(ctl analyze edge -o json | jq '.limits[0].edge_peak // 0 | . >= 1.9')" = true ]; }
 wait_for 3 edge_is_read
+# So few packets are all counted: 30 sources with six in a tenth of a second.
+for port in 86 87 88 89; do
+	blast "$LAB/sale$port" --dst $SERVER4 --dport $port --src 10.1.$port.0/24 --sequential 30 --count 180 --pps 1800
+done
+blast "$LAB/early" --dst $SERVER4 --dport 86 --src 10.1.5.1 --count 2 --pps 1000
+ctl analyze -o json > "$LAB/analysis"
+check "a flash sale: refused" "$(of sale .refused)" 90 120
+check_is "30 were refused; each sent less than the rate gives; the neighbor is in none" \
+	"$(of sale '"\(.refused_lately) \(.within_rate) \(.just_above) \(.far_above)"')" "30 30 0 0"
+check_true "the advice is a burst: $(of sale .advice)" grep -q \
+	"^30 of 30 .* than the rate gives: it refuses bursts; a token bucket with a burst of 6 would have refused none.$" \
+	<(of sale .advice)
+check_is "with a burst of 6 none was refused" "$(of sale6 .refused)" 0
+check "with 5 the sixth, unless a half of a second had passed" "$(of sale5 .refused)" 1 30
+check_true "one bucket for all: $(of common .advice)" grep -q "one bucket for all.* per: source" <(of common .advice)
 # Last: who was refused lately is known for some seconds.
 blast_bg "$LAB/a" --dst $SERVER4 --dport 80 --src 10.1.1.1 --count 3000 --pps 1200
-blast_bg "$LAB/b" --dst $SERVER4 --dport 80 --src 10.1.2.1 --count 12000 --pps 5000
+blast_bg "$LAB/b" --dst $SERVER4 --dport 80 --src 10.1.2.1 --count 24000 --pps 10000
 blast_wait
 ctl analyze -o json > "$LAB/analysis"
 COLUMNS=80 ctl analyze > "$LAB/text"
 ctl stats web -o json > "$LAB/stats"
 check_is "refused: as stats has it" "$(of web .refused)" "$(jq '.limits[0].packets.drop' "$LAB/stats")"
-check_is "refused and passed: all that were sent" "$(of web '.refused + .passed')" 15000
+check_is "refused and passed: all that were sent" "$(of web '.refused + .passed')" 27000
 check_is "two sources were refused lately" "$(of web .refused_lately)" 2
-check_is "one of them was just above" "$(of web .just_above)" 1
+# It sent for less time than is looked at.
+check_is "one of them sent less in that time than the rate gives" "$(of web .within_rate)" 1
 check_is "one far above" "$(of web .far_above)" 1
 check_true "one of them has most of the refusals, and the advice says so: $(of web .advice)" \
 	grep -q "One of the sources has 9[0-9]%" <(of web .advice)
@@ -109,7 +145,17 @@ check_is "tenants refused, just above, far above; the neighbor within it is in n
 	"$(of api/tenant '"\(.refused_lately) \(.just_above) \(.far_above)"')" "3 2 1"
 check_is "tenants: passed and refused" "$(of api/tenant '"\(.passed) \(.refused)"')" "35 35"
 check_true "two were just above, and the advice says so: $(of api/tenant .advice)" \
-	grep -q "^2 of 3 refused users sent less than 1.5 times what passed" <(of api/tenant .advice)
+	grep -q "^2 of 3 refused users .* 1.5 times what the rate gives in 1h, the most 1.30 times" <(of api/tenant .advice)
+check_is "a flash sale of 30 users" "$(of api/sale '"\(.refused_lately) \(.within_rate) \(.burst_for_none)"')" "30 30 6"
+check_true "the advice names a burst: $(of api/sale .advice)" grep -q \
+	"^30 of 30 .* sent no more in 1m than .* bursts; a token bucket with a burst of 6 would have refused none.$" \
+	<(of api/sale .advice)
+check_is "as a bucket with that burst beside it" "$(of api/sale '.candidates[] | select(.name == "six") | .refused')" 0
+check "and not one with half of it" "$(of api/sale '.candidates[] | select(.name == "three") | .refused')" 30 90
+check_true "a flood, of one alone: $(of api/flooded .advice)" grep -q \
+	"^1 of 1 refused users sent more than twice what the rate gives in 1m: it is stopping floods" <(of api/flooded .advice)
+check_true "one bucket for all: $(of api/all=x .advice)" grep -q "one bucket for all.* a key without a value" \
+	<(of api/all=x .advice)
 check_is "without values counted it is not known by how much" "$(of api/user .refused_lately)" 0
 check_true "and the advice says so: $(of api/app .advice)" grep -q "is not known: detailed_metric" \
 	<(of api/app .advice)

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "lib/units.h"
+
 /* Enough sources to speak of all: below that a share is chance. */
 #define MANY 20
 
@@ -28,37 +30,94 @@ static const char *of_nothing_refused(const struct limit_numbers *n, char *buf, 
 	return buf;
 }
 
+void limit_numbers_add(struct limit_numbers *n, const struct refused_one *one)
+{
+	double times = one->given > 0 ? one->sent / one->given : 0;
+	u64 burst = (one->is_bucket ? 1 : 2) * one->capacity + one->refused_known;
+
+	n->seen++;
+	if (one->given <= 0)
+		return;
+	n->compared++;
+	n->period_ns = one->period_ns;
+	n->just_above += times > 1 && times < 1.5;
+	n->far_above += times > 2;
+	if (times > 1) {
+		n->most_just = times < 1.5 && times > n->most_just ? times : n->most_just;
+		return;
+	}
+	if (burst > one->sent_known)
+		burst = one->sent_known;
+	n->no_burst |= !one->capacity;
+	n->within++;
+	n->burst = burst > n->burst ? burst : n->burst;
+}
+
+static const char *of_lately(const struct limit_numbers *n, char *buf, size_t size)
+{
+	const char *would = n->shadow ? "would be" : "is";
+	char period[32], burst[120] = "";
+
+	/* A span of packets as seconds with one decimal; a period of requests is whole. */
+	if (n->period_ns < 60 * SL_NS_PER_SEC)
+		snprintf(period, sizeof(period), "%.1fs", (double)n->period_ns / 1e9);
+	else
+		duration_format(n->period_ns, period, sizeof(period));
+	if (n->within * 2 > n->compared) {
+		if (!n->no_burst)
+			snprintf(burst, sizeof(burst), "; a token bucket with a burst of %s%llu%s would have %s none%s",
+				 n->estimated ? "about " : "", n->burst, n->burst_unit ? n->burst_unit : "",
+				 refused_text(n),
+				 n->within < n->compared ? " of these" : "");
+		snprintf(buf, size, "%llu of %llu %s %s sent no more in %s than the rate gives: it %s bursts%s.",
+			 n->within, n->compared, refused_text(n), n->who, period,
+			 n->shadow ? "would refuse" : n->tags ? "tags" : "refuses", burst);
+	} else if (n->just_above * 2 > n->compared) {
+		snprintf(buf, size, "%llu of %llu %s %s sent less than 1.5 times what the rate gives in %s, the most "
+			 "%.2f times: it %s too strict for them.", n->just_above, n->compared, refused_text(n),
+			 n->who, period, n->most_just, would);
+	} else if (n->all >= MANY && n->refusing > 1 && n->heaviest * 2 > n->all) {
+		snprintf(buf, size, "One of the %s has %.0f%% of the latest refusals: look at that one.", n->who,
+			 percent(n->heaviest, n->all));
+	} else if (n->far_above * 2 > n->compared) {
+		snprintf(buf, size, "%llu of %llu %s %s sent more than twice what the rate gives in %s: it %s "
+			 "stopping floods, not ordinary %s.", n->far_above, n->compared, refused_text(n), n->who,
+			 period, would, n->who);
+	} else {
+		return NULL;
+	}
+	return buf;
+}
+
 static const char *of_refused(const struct limit_numbers *n, char *buf, size_t size)
 {
 	const char *would = n->shadow ? "would be" : "is", *were = n->shadow ? "would have been" : "were";
+	double share = percent(n->refused, n->passed + n->refused);
 
-	if (!n->no_buckets && n->over > MANY && n->over * 5 > n->live)
+	if (n->common)
+		snprintf(buf, size, "%.2f%% %s %s. It has one bucket for all that it matches: one sender can use it up for the "
+			 "others; %s counts each alone.", share, were, refused_text(n),
+			 n->no_buckets ? "a key without a value" : "per: source");
+	else if (of_lately(n, buf, size))
+		return buf;
+	else if (!n->no_buckets && n->over > MANY && n->over * 5 > n->live)
 		snprintf(buf, size, "%llu of %llu %s are over it: it %s too strict for ordinary %s, unless "
 			 "they attack together.", n->over, n->live, n->who, would, n->who);
-	else if (n->seen && n->just_above * 2 > n->seen)
-		snprintf(buf, size, "%llu of %llu %s %s sent less than 1.5 times what passed: it %s too "
-			 "strict for them; 1.5 times the rate would pass them.", n->just_above, n->seen,
-			 refused_text(n), n->who, would);
-	else if (n->all >= MANY && n->heaviest * 2 > n->all)
-		snprintf(buf, size, "One of the %s has %.0f%% of the latest refusals: the limit %s right for the "
-			 "others; look at that one.", n->who, percent(n->heaviest, n->all), would);
-	else if (n->seen && n->far_above * 2 > n->seen)
-		snprintf(buf, size, "%llu of %llu %s %s sent more than twice what passed: it %s stopping "
-			 "floods, not ordinary %s.", n->far_above, n->seen, refused_text(n), n->who, n->shadow ? "would be" : "is",
-			 n->who);
 	else if (n->is_window && n->near && !n->edge_permille)
 		snprintf(buf, size, "%.2f%% are %s and %llu %s are near it: around the edge of a window twice "
 			 "the limit can pass; sliding-window or token-bucket would smooth that.",
-			 percent(n->refused, n->passed + n->refused), refused_text(n), n->near, n->who);
+			 share, refused_text(n), n->near, n->who);
 	else if (n->no_values)
-		snprintf(buf, size, "%.2f%% %s refused; by how much is not known: detailed_metric: true counts its "
-			 "values.", percent(n->refused, n->passed + n->refused), were);
-	else if (n->seen)
+		snprintf(buf, size, "%.2f%% %s %s; by how much is not known%s.", share, were, refused_text(n),
+			 n->no_buckets ? ": detailed_metric: true counts its values" : "");
+	else if (n->compared)
 		snprintf(buf, size, "%.2f%% %s %s, some just above it and some far: look at the latest of them.",
-			 percent(n->refused, n->passed + n->refused), were, refused_text(n));
+			 share, were, refused_text(n));
+	else if (n->seen)
+		snprintf(buf, size, "%.2f%% %s %s, lately of %llu %s; its buckets are not one for each of them, so what "
+			 "they sent is not compared with the rate.", share, were, refused_text(n), n->seen, n->who);
 	else
-		snprintf(buf, size, "%.2f%% %s %s; nobody was in the last seconds.",
-			 percent(n->refused, n->passed + n->refused), were, refused_text(n));
+		snprintf(buf, size, "%.2f%% %s %s; nobody was lately.", share, were, refused_text(n));
 	return buf;
 }
 

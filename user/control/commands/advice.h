@@ -19,13 +19,40 @@ struct limit_numbers {
 	u64 live, over, near;		/* with a bucket now; of these over; within, but 80% used */
 	bool no_buckets;		/* live and over are not known */
 	bool no_values;			/* it is not known who was refused */
-	/* Of those refused in the last seconds; users: since their values are counted: */
+	bool common;			/* one bucket for all of them */
+	/* Of those refused lately, by limit_numbers_add(): */
 	u64 seen;			/* that are known */
-	u64 just_above;			/* sent less than 1.5 times what passed */
+	u64 compared;			/* of these, whose own rate is known */
+	u64 within;			/* sent no more than the rate gives: a burst was refused */
+	u64 just_above;			/* up to 1.5 times as much */
 	u64 far_above;			/* more than twice */
+	double most_just;		/* the largest of `just_above`, in times the rate */
+	u64 burst;			/* with which a token bucket would have refused none of `within`, ... */
+	bool no_burst;			/* ... if another limit did not */
+	const char *burst_unit;		/* " bytes"; NULL: of `unit` */
+	bool estimated;			/* their counts are of a sample */
+	u64 period_ns;			/* what they sent was in at least so long */
+	u64 refusing;			/* how many share the next two */
 	u64 heaviest;			/* refusals of the one with most of them, ... */
 	u64 all;			/* ... of so many */
 };
+
+/* One that was refused: units that it sent in a period, and its limit. */
+struct refused_one {
+	u64 period_ns;
+	double given;			/* units that the rate gives in the period; 0: unknown */
+	double sent;			/* in the period: refused and passed */
+	/* For the burst, of all that is known of it, which may be two periods: */
+	u64 sent_known, refused_known;
+	u64 capacity;			/* 0: a larger burst alone may not be enough */
+	bool is_bucket;			/* no more than capacity + time x rate passes: windows pass twice as much */
+};
+/*
+ * Adds it to those refused lately. A token bucket of the same rate whose burst is larger by what was
+ * refused refuses nothing: at any time it has at least as much more than the other as is still to be
+ * refused. One whose burst is all that was sent refuses nothing, either.
+ */
+void limit_numbers_add(struct limit_numbers *n, const struct refused_one *one);
 
 /* Of bursts at window edges; NULL: nothing is known, or no more than the limit passed. */
 const char *edge_advice(const struct limit_numbers *n, char *buf, size_t size);

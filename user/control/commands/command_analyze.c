@@ -21,17 +21,13 @@
 #include "request/engine/observe.h"
 #include "request/engine/request_rules.h"
 
-/* One of those that sent: if it was refused, by how much it was above what passed. */
-static void add_above(struct limit_numbers *n, u64 passed, u64 refused)
-{
-	if (!refused)
-		return;
-	n->seen++;
-	n->just_above += refused * 2 < passed;
-	n->far_above += refused > passed;
-}
-
 /* ------------------------------------------------------------------ the packet tier */
+
+struct heavy {
+	struct heavy_source *source;
+	size_t count;
+	u64 span_ns;
+};
 
 static void packets_of(struct commands *ctx, const struct limit_view *view, struct sl_limit_stats *ret)
 {
@@ -39,19 +35,56 @@ static void packets_of(struct commands *ctx, const struct limit_view *view, stru
 		memset(ret, 0, sizeof(*ret));
 }
 
-/* Those that the limit refused last, and by how much they were above what passed. */
-static void add_heavy(struct limit_numbers *n, const struct heavy_source *source, size_t count, u32 slot)
+/* At most so much of a source, in the limit's unit. */
+static u64 heavy_units(const struct heavy_count *count, const struct sl_limit *limit)
 {
-	for (size_t i = 0; i < count; i++) {
-		u64 dropped = source[i].of[SL_HEAVY_DROPPED].packets;
-		u64 passed = source[i].of[SL_HEAVY_PASSED].packets;
+	double scale = count->packets ? 1 + (double)count->missed / (double)count->packets : 1;
 
-		if (source[i].limit_id != slot || !dropped)
+	if (limit->unit == SL_UNIT_PACKETS)
+		return count->packets + count->missed;
+	return (u64)((double)(limit->unit == SL_UNIT_BYTES ? count->bytes : count->opened) * scale);
+}
+
+/* Whether each source that heavy.h counts has one bucket of its own, of one rate; 0: not. Else units a second. */
+static double rate_of_source(const struct limit_view *view, const struct sl_prefix *source)
+{
+	const struct limit_def *def = view->def;
+	const struct rate *rate = &def->terms.rates.rate[0];
+	u8 len = source->family == SL_V4 ? 32 : SL_HEAVY_V6_LEN;
+
+	if (def->per != SL_PER_SOURCE || def->terms.rates.count != 1 || def->prefix.count[source->family] > 1 ||
+	    view->limit->prefix[source->family] != len || override_match(def, source))
+		return 0;
+	return (double)rate->count / (rate->unit == RATE_BITS ? 8 : 1) * 1e9 / (double)rate->period_ns;
+}
+
+/* Those that the limit refused last. What they sent is all that they sent, also past other limits. */
+static void add_heavy(struct limit_numbers *n, const struct heavy *heavy, const struct limit_view *view)
+{
+	for (size_t i = 0; i < heavy->count; i++) {
+		const struct heavy_source *source = &heavy->source[i];
+		u64 dropped = heavy_units(&source->of[SL_HEAVY_DROPPED], view->limit);
+		u64 sent = dropped + heavy_units(&source->of[SL_HEAVY_PASSED], view->limit);
+
+		if (!view->def || source->limit_id != view->slot || !dropped)
 			continue;
-		add_above(n, passed, dropped);
+		limit_numbers_add(n, &(struct refused_one){
+			.period_ns = heavy->span_ns,
+			.given = rate_of_source(view, &source->source) * (double)heavy->span_ns / 1e9,
+			.sent = (double)sent, .sent_known = sent, .refused_known = dropped,
+			.capacity = view->def->terms.throttle.kind == THROTTLE_HARD ? view->limit->params.capacity : 0,
+			.is_bucket = algorithm_is_bucket(view->def->terms.algorithm) });
+		n->refusing++;
 		n->all += dropped;
 		if (dropped > n->heaviest)
 			n->heaviest = dropped;
+	}
+	n->estimated = !heavy_is_exact(heavy->source, heavy->count);
+	if (view->limit->unit == SL_UNIT_BYTES) {
+		bool bits = view->def && view->def->terms.rates.rate[0].unit == RATE_BITS;
+
+		n->burst_unit = bits ? " bits" : " bytes";
+		n->burst *= bits ? 8 : 1;
 	}
 }
 
@@ -98,6 +131,9 @@ static json_t *numbers_to_json(const char *name, const char *tier, const struct 
 		json_object_set_new(json, "edge_peak", json_real((double)n->edge_permille / 1000));
 	if (edge_advice(n, text, sizeof(text)))
 		json_object_set_new(json, "edge_advice", json_string(text));
+	json_object_set_new(json, "within_rate", json_u64(n->within));
+	if (n->within && !n->no_burst)
+		json_object_set_new(json, "burst_for_none", json_u64(n->burst));
 	if (!n->no_buckets) {
 		json_object_set_new(json, "live", json_u64(n->live));
 		json_object_set_new(json, "over", json_u64(n->over));
@@ -106,7 +142,7 @@ static json_t *numbers_to_json(const char *name, const char *tier, const struct 
 }
 
 static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all, size_t count, size_t index,
-			     const struct heavy_source *source, size_t sources)
+			     const struct heavy *heavy)
 {
 	const struct dp_table_stats *table = view_table(ctx->running->packets);
 	const struct limit_view *view = &all[index];
@@ -124,7 +160,9 @@ static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all,
 	n.near = table->limit_near[view->slot];
 	n.edge_permille = edges_peak(ctx->running->packets, view->limit);
 	n.is_window = view->def && algorithm_kind(view->def->terms.algorithm) == STATE_WINDOW;
-	add_heavy(&n, source, sources, view->slot);
+	n.common = view->def && !view->def->per && !view->limit->by_match;
+	n.no_values = n.shadow || n.tags;
+	add_heavy(&n, heavy, view);
 	json = numbers_to_json(view->name, "packets", &n);
 	json_object_set_new(json, "candidates", candidates_to_json(ctx, view, all, count));
 	return json;
@@ -133,17 +171,16 @@ static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all,
 static int analyze_packets(struct commands *ctx, const char *name, json_t *list, struct sl_err *err)
 {
 	struct limit_view view[SL_METER_FURTHER];
-	size_t count = view_limits(ctx->running->policy, ctx->running->image, view), sources;
-	struct heavy_source *source;
-	u64 span_ns;
-	int r = heavy_read(ctx->running->packets->dp, clock_mono_ns(), &source, &sources, &span_ns);
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view);
+	struct heavy heavy;
+	int r = heavy_read(ctx->running->packets->dp, clock_mono_ns(), &heavy.source, &heavy.count, &heavy.span_ns);
 
 	if (r < 0)
 		return sl_err_set(err, -r, "cannot read the heaviest sources: %s", strerror(-r));
 	for (size_t i = 0; i < count; i++)
 		if (name ? !strcmp(view[i].name, name) : view[i].def && view[i].limit->mode != SL_MODE_OFF)
-			json_array_append_new(list, limit_to_json(ctx, view, count, i, source, sources));
-	free(source);
+			json_array_append_new(list, limit_to_json(ctx, view, count, i, &heavy));
+	free(heavy.source);
 	return 0;
 }
 
@@ -157,6 +194,7 @@ static void add_refused(struct commands *ctx, const char *rule, struct limit_num
 
 	for (u32 i = 0; i < found; i++)
 		if (!strcmp(top[i]->rule, rule)) {
+			n->refusing++;
 			n->all += top[i]->refused;
 			if (top[i]->refused > n->heaviest)
 				n->heaviest = top[i]->refused;
@@ -174,11 +212,36 @@ static u64 series_over(const struct observe_series *series)
 	return series->verdict[DECISION_OVER_LIMIT] + series->verdict[DECISION_SHADOW];
 }
 
+/* Its counts of two periods, and the fuller one beside the rate. */
+static void add_lately(struct limit_numbers *n, const struct rule *rule, const struct observe_lately *lately)
+{
+	u64 passed = lately->passed[0] + lately->passed[1], refused = lately->refused[0] + lately->refused[1];
+	u64 now = lately->passed[0] + lately->refused[0], before = lately->passed[1] + lately->refused[1];
+	const struct rule_limit *limit = NULL;
+	u32 enforced = 0;
+
+	if (!refused)
+		return;
+	for (u32 i = 0; i < rule->limit_count; i++)
+		if (rule->limit[i].mode == SL_MODE_ENFORCE && !enforced++)
+			limit = &rule->limit[i];
+	limit_numbers_add(n, &(struct refused_one){
+		.period_ns = lately->period_ns,
+		.given = !rule->detailed_metric || !lately->window_ns ? 0 :
+			 (double)lately->requests * (double)lately->period_ns / (double)lately->window_ns,
+		.sent = (double)(now > before ? now : before),
+		.sent_known = passed + refused, .refused_known = refused,
+		.capacity = enforced == 1 && limit->terms.throttle.kind == THROTTLE_HARD &&
+			    rule->prefix.count[SL_V4] <= 1 && rule->prefix.count[SL_V6] <= 1 ? lately->capacity : 0,
+		.is_bucket = limit && algorithm_is_bucket(limit->terms.algorithm) });
+}
+
 /*
- * The decisions counted by value: their sum, and by how much those refused were above what passed. Only
- * detailed_metric and value_to_metric count so, for metrics.max_values values; of others this is not known.
+ * The decisions counted by value: their sum, and those that were refused lately. Only detailed_metric and
+ * value_to_metric count so, for metrics.max_values values; of others this is not known.
  */
-static void add_values(struct commands *ctx, u32 metric, struct observe_series *sum, struct limit_numbers *n)
+static void add_values(struct commands *ctx, const struct rule *rule, struct observe_series *sum,
+		       struct limit_numbers *n)
 {
 	struct observe_value *value;
 	size_t count = observe_values(ctx->running->requests.engine, &value);
@@ -186,14 +249,14 @@ static void add_values(struct commands *ctx, u32 metric, struct observe_series *
 	for (size_t i = 0; i < count; i++) {
 		const struct observe_series *series = &value[i].series;
 
-		if (value[i].metric != metric)
+		if (value[i].metric != rule->metric)
 			continue;
 		for (int v = 0; v < DECISION_COUNT; v++)
 			sum->verdict[v] += series->verdict[v];
 		sum->near += series->near;
 		if (series->edge_permille > sum->edge_permille)
 			sum->edge_permille = series->edge_permille;
-		add_above(n, series_passed(series), series_over(series));
+		add_lately(n, rule, &value[i].lately);
 	}
 	free(value);
 }
@@ -215,6 +278,16 @@ static json_t *rule_candidates_to_json(struct commands *ctx, const struct rule *
 	return list;
 }
 
+/* Its entries distinguish no values. */
+static bool is_common(const struct rule *rule)
+{
+	bool fixed = rule->place == RULE_OF_DOMAIN || (rule->place == RULE_OF_DESCRIPTOR && rule->depth);
+
+	for (u32 i = 0; i < rule->depth && fixed; i++)
+		fixed = rule->entry[i].fixed;
+	return fixed;
+}
+
 static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rule, const char *name)
 {
 	struct limit_numbers n = { .unit = "requests", .who = "users", .no_buckets = true };
@@ -222,7 +295,8 @@ static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rul
 	json_t *json;
 
 	observe_series(ctx->running->requests.engine, rule->metric, &sum);
-	add_values(ctx, rule->metric, &sum, &n);
+	n.common = is_common(rule);
+	add_values(ctx, rule, &sum, &n);
 	n.shadow = rule->shadow;
 	n.no_values = !rule->detailed_metric && !rule->value_to_metric;
 	n.passed = series_passed(&sum);

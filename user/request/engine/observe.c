@@ -216,15 +216,30 @@ static void count_candidate(struct worker_stats *stats, const struct request *re
 		add(&series->full, 1);
 }
 
-/* Where it is counted: with its value, if the rule has that on and there is room, else without. */
-static struct observe_series *series_for(struct worker_stats *stats, const struct request *request,
-					 u32 i, const struct rule *rule)
+static void count_lately(struct value_series *value, enum decision_verdict verdict,
+			 const struct request_descriptor *descriptor, const struct response_status *status)
 {
-	struct observe_series *series = NULL;
+	bool over = verdict == DECISION_OVER_LIMIT || verdict == DECISION_SHADOW;
 
-	if (stats->values && i < request->count && value_series_wanted(rule))
-		series = value_series(stats->values, rule, &request->descriptor[i]);
-	return series ? series : series_of(stats, rule->metric);
+	if (!descriptor->refund && status->window_ns &&
+	    (over || verdict == DECISION_OK || verdict == DECISION_SOFT || verdict == DECISION_DELAYED))
+		value_series_note(value, status, over, descriptor->hits, clock_utc_ns());
+}
+
+/* With its value, if the rule has that on and there is room, else without. */
+static void count_status(struct worker_stats *stats, const struct request *request, u32 i,
+			 enum decision_verdict verdict, const struct response_status *status)
+{
+	struct value_series *value = NULL;
+	struct observe_series *series;
+
+	if (stats->values && i < request->count && value_series_wanted(status->rule))
+		value = value_series(stats->values, status->rule, &request->descriptor[i]);
+	series = value ? &value->series : series_of(stats, status->rule->metric);
+	if (series)
+		count(series, verdict, status);
+	if (value)
+		count_lately(value, verdict, &request->descriptor[i], status);
 }
 
 void observe(struct engine_thread *thread, const struct request *request,
@@ -240,15 +255,12 @@ void observe(struct engine_thread *thread, const struct request *request,
 		decision_log_note(thread, request, response);
 	for (u32 i = 0; i < response_statuses(response); i++) {
 		const struct response_status *status = &response->status[i];
-		struct observe_series *series;
 
 		if (!status->rule) {
 			add(&stats->no_rule, 1);
 			continue;
 		}
-		series = series_for(stats, request, i, status->rule);
-		if (series)
-			count(series, verdict_of(request, response, status), status);
+		count_status(stats, request, i, verdict_of(request, response, status), status);
 		for (u32 k = 0; k < status->candidates; k++)
 			count_candidate(stats, request, &status->candidate[k]);
 	}
@@ -321,6 +333,7 @@ u64 observe_beyond_calls(const struct engine *engine)
 struct gather {
 	struct observe_value *value;	/* all that any worker has; then each once, in order */
 	size_t count, room;
+	u64 utc_ns;
 };
 
 static void add_series(struct observe_series *to, const struct observe_series *from)
@@ -335,8 +348,25 @@ static void add_series(struct observe_series *to, const struct observe_series *f
 		to->edge_permille = get(&from->edge_permille);
 }
 
+/* Of two workers; if their periods differ, the limit has changed, and one of them has not met it yet. */
+static void add_lately(struct observe_lately *to, const struct observe_lately *from)
+{
+	if (!to->period_ns)
+		*to = *from;
+	else if (to->period_ns == from->period_ns)
+		for (int i = 0; i < 2; i++) {
+			to->passed[i] += from->passed[i];
+			to->refused[i] += from->refused[i];
+		}
+	if (!to->requests) {
+		to->requests = from->requests;
+		to->window_ns = from->window_ns;
+		to->capacity = from->capacity;
+	}
+}
+
 static void gather(void *arg, u32 index, u32 metric, const char *label,
-		   const struct observe_series *series)
+		   const struct value_series *from)
 {
 	struct gather *all = arg;
 	struct observe_value *to;
@@ -353,7 +383,8 @@ static void gather(void *arg, u32 index, u32 metric, const char *label,
 	to = &all->value[all->count++];
 	*to = (struct observe_value){ .metric = metric, .order = index };
 	snprintf(to->label, sizeof(to->label), "%s", label);
-	add_series(&to->series, series);
+	add_series(&to->series, &from->series);
+	value_series_lately(from, all->utc_ns, &to->lately);
 }
 
 static int by_metric_and_label(const void *a, const void *b)
@@ -389,6 +420,7 @@ static size_t merge(struct observe_value *value, size_t count)
 		if (last->order > value[i].order)
 			last->order = value[i].order;
 		add_series(&last->series, &value[i].series);
+		add_lately(&last->lately, &value[i].lately);
 	}
 	return kept;
 }
@@ -399,7 +431,7 @@ static size_t merge(struct observe_value *value, size_t count)
  */
 size_t observe_values(const struct engine *engine, struct observe_value **ret)
 {
-	struct gather all = { .value = NULL };
+	struct gather all = { .utc_ns = clock_utc_ns() };
 	size_t count;
 
 	for (u32 i = 0; i < engine->thread_count; i++)
@@ -407,8 +439,10 @@ size_t observe_values(const struct engine *engine, struct observe_value **ret)
 	count = merge(all.value, all.count);
 	if (count > engine->max_values) {
 		qsort(all.value, count, sizeof(*all.value), by_order);
-		for (size_t i = engine->max_values; i < count; i++)
+		for (size_t i = engine->max_values; i < count; i++) {
 			snprintf(all.value[i].label, sizeof(all.value[i].label), "other");
+			all.value[i].lately = (struct observe_lately){ .period_ns = 0 };
+		}
 		count = merge(all.value, count);
 	}
 	*ret = all.value;

@@ -60,6 +60,17 @@ struct observe_series {
 };
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*
+ * What one value sent lately, in hits: in periods of a minute, or of its rule's longest window if that is
+ * longer, aligned to UTC. [0] is the current period, [1] the one before it.
+ */
+struct observe_lately {
+	u64 period_ns;			/* 0: nothing was counted */
+	u64 number;			/* of the current period */
+	u64 passed[2], refused[2];
+	/* Of the limit that refused last; 0: none did. */
+	u64 requests, window_ns, capacity;
+};
+/*
  * What was counted with its value, not in observe_series(): each once, in order of metric and
  * label. An array to be freed.
  */
@@ -68,6 +79,7 @@ struct observe_value {
 	u32 order;			/* in which a worker met it first */
 	char label[68];
 	struct observe_series series;
+	struct observe_lately lately;	/* of "other": nothing */
 };
 size_t observe_values(const struct engine *engine, struct observe_value **ret);
 /* Descriptors that no rule matched. */

@@ -14,7 +14,7 @@
 struct value_entry {
 	u32 metric;
 	char label[VALUE_LABEL_MAX + 1];
-	struct observe_series series;
+	struct value_series series;
 };
 
 struct value_table {
@@ -79,8 +79,8 @@ static void make_label(const struct rule *rule, const struct request_descriptor 
 	label[len] = '\0';
 }
 
-struct observe_series *value_series(struct value_table *table, const struct rule *rule,
-				    const struct request_descriptor *descriptor)
+struct value_series *value_series(struct value_table *table, const struct rule *rule,
+				  const struct request_descriptor *descriptor)
 {
 	char label[VALUE_LABEL_MAX + 1];
 	struct value_entry *entry;
@@ -106,4 +106,90 @@ void value_table_each(const struct value_table *table, value_series_fn each, voi
 
 	for (u32 i = 0; i < count; i++)
 		each(arg, i, table->entry[i].metric, table->entry[i].label, &table->entry[i].series);
+}
+
+/* ------------------------------------------------------------------ lately */
+
+#define LATELY_LEAST_NS (60 * SL_NS_PER_SEC)	/* the shortest period */
+
+static u64 get(const u64 *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+static void set(u64 *at, u64 value)
+{
+	__atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+/* While the counts move to another period its number is 0. */
+static void turn(struct observe_lately *lately, u64 period_ns, u64 number)
+{
+	bool next = lately->period_ns == period_ns && lately->number + 1 == number;
+
+	set(&lately->number, 0);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	set(&lately->passed[1], next ? lately->passed[0] : 0);
+	set(&lately->refused[1], next ? lately->refused[0] : 0);
+	set(&lately->passed[0], 0);
+	set(&lately->refused[0], 0);
+	set(&lately->period_ns, period_ns);
+	__atomic_store_n(&lately->number, number, __ATOMIC_RELEASE);
+}
+
+/* One period for all limits of a rule: whichever of them binds. */
+static u64 period_of(const struct rule *rule)
+{
+	u64 period_ns = LATELY_LEAST_NS;
+
+	for (u32 i = 0; i < rule->limit_count; i++)
+		if (rule->limit[i].mode == SL_MODE_ENFORCE && rule->limit[i].terms.rates.rate[0].period_ns > period_ns)
+			period_ns = rule->limit[i].terms.rates.rate[0].period_ns;
+	return period_ns;
+}
+
+void value_series_note(struct value_series *series, const struct response_status *status, bool refused, u64 hits,
+		       u64 utc_ns)
+{
+	struct observe_lately *lately = &series->lately;
+	u64 period_ns = period_of(status->rule), number = utc_ns / period_ns;
+	u64 *count = refused ? &lately->refused[0] : &lately->passed[0];
+
+	if (lately->number != number || lately->period_ns != period_ns)
+		turn(lately, period_ns, number);
+	set(count, *count + hits);
+	if (!refused)
+		return;
+	set(&lately->requests, status->requests);
+	set(&lately->window_ns, status->window_ns);
+	set(&lately->capacity, status->capacity);
+}
+
+void value_series_lately(const struct value_series *series, u64 utc_ns, struct observe_lately *ret)
+{
+	const struct observe_lately *from = &series->lately;
+	u64 number, behind;
+
+	do {
+		number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
+		*ret = (struct observe_lately){
+			.period_ns = get(&from->period_ns),
+			.passed = { get(&from->passed[0]), get(&from->passed[1]) },
+			.refused = { get(&from->refused[0]), get(&from->refused[1]) },
+			.requests = get(&from->requests), .window_ns = get(&from->window_ns),
+			.capacity = get(&from->capacity),
+		};
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (number != get(&from->number));
+	if (!number) {
+		*ret = (struct observe_lately){ .period_ns = 0 };
+		return;
+	}
+	ret->number = utc_ns / ret->period_ns;
+	behind = ret->number - number;		/* after the clock was set back, a huge one */
+	if (!behind)
+		return;
+	ret->passed[1] = behind == 1 ? ret->passed[0] : 0;
+	ret->refused[1] = behind == 1 ? ret->refused[0] : 0;
+	ret->passed[0] = ret->refused[0] = 0;
 }

@@ -26,13 +26,24 @@ static inline bool value_series_wanted(const struct rule *rule)
 struct value_table *value_table_new(u32 max);
 void value_table_free(struct value_table *table);	/* NULL is fine */
 
+struct value_series {
+	struct observe_series series;
+	struct observe_lately lately;	/* number 0: it is being written */
+};
+
 /* The series of a rule and a descriptor's values; NULL where there is no room. */
-struct observe_series *value_series(struct value_table *table, const struct rule *rule,
-				    const struct request_descriptor *descriptor);
+struct value_series *value_series(struct value_table *table, const struct rule *rule,
+				  const struct request_descriptor *descriptor);
+
+/* Its worker: so many hits of the value passed, or a limit refused them. */
+void value_series_note(struct value_series *series, const struct response_status *status, bool refused, u64 hits,
+		       u64 utc_ns);
+/* Any thread: a copy, of the periods that are current at utc_ns. */
+void value_series_lately(const struct value_series *series, u64 utc_ns, struct observe_lately *ret);
 
 /* All series of a table, while its worker runs; `index` is the order of their first use. */
 typedef void (*value_series_fn)(void *arg, u32 index, u32 metric, const char *label,
-				const struct observe_series *series);
+				const struct value_series *series);
 void value_table_each(const struct value_table *table, value_series_fn each, void *arg);
 
 #endif
