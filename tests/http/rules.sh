@@ -93,9 +93,18 @@ check_is "nor taking it back" "$(ctl user unset api/user x > /dev/null; http_che
 ctl user block api/user x --for 1s > /dev/null
 free_again() { [ "$(http_check api user=x)" = 200 ]; }
 wait_for 10 free_again && ok "nor its end" || not_ok "nor its end"
+sed -i 's/corp,4/corp,5/' "$RULES/plans.csv"
+sed -i 's/# a comment/# another comment/' "$RULES/api.yaml"
+check_is "diff shows the files that were not read" "$(ctl diff -o json | jq -r '.differing | map(.file + ": " + .why) | join(", ")')" \
+	"$RULES/api.yaml: changed since it was read, $RULES/plans.csv: changed since it was read, $RULES/bad.yaml: is new"
+differ() { [ "$(metric sluice_files_differing)" = "$1" ]; }
+check_true "so does the metric" wait_for 5 differ 3
+sed -i 's/# another comment/# a comment/' "$RULES/api.yaml"
+check_true "not one that is as it was" wait_for 5 differ 2
 rm "$RULES/bad.yaml"
 good() { [ "$(metric sluice_config_last_reload_success)" = 1 ]; }
 wait_for 10 good && ok "so is its removal" || not_ok "so is its removal"
+check_true "no file differs any more" wait_for 5 differ 0
 
 http_rules more <<'YAML'
 domain: more

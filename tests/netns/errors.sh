@@ -168,6 +168,61 @@ cp "$LAB/kept" "$CONFIG"
 code "reload of the good file" 0 -s "$SOCKET" reload
 check_is "the metric shows the success" "$(metric sluice_config_last_reload_success)" 1
 
+# ---------------------------------------------------------------- files that differ from what is in force
+
+# differ COUNT [PATTERN]: how many files differ by status and the metric; what diff prints, and its exit code.
+differ() {
+	check_is "$1 files differ: status, diff" "$(ctl status -o json | jq '.differing | length') $(ctl diff > "$LAB/diff"
+		echo $?)" "$1 $(($1 ? 4 : 0))"
+	check_true "the metric, too" wait_for 5 differ_metric "$1"
+	check_true "diff prints: ${2:-nothing more}" grep -qE "${2:-no live changes}" "$LAB/diff"
+}
+differ_metric() {
+	[ "$(metric sluice_files_differing)" = "$1" ]
+}
+differ_doctor() {
+	ctl doctor -o json -c "$CONFIG" | jq -r '.checks[] | select(.check == "last reload") | .level'
+}
+printf '192.0.2.1\n' > "$LAB/some.txt"
+printf '192.0.2.1,10 packets/s\n' > "$LAB/rates.csv"
+sed -i '/^limits:/,$d' "$CONFIG"
+cat >> "$CONFIG" <<-YAML
+	sets: {some: {file: some.txt}}
+	block: ['@some']
+	limits: [{name: a, rate: 10 packets/s, burst: 20, per: [source], overrides_file: rates.csv}]
+YAML
+differ 1 "^$CONFIG: changed since it was read"
+code "reload of files that name others" 0 -s "$SOCKET" reload
+differ 0
+touch "$CONFIG" "$LAB/some.txt"
+differ 0
+printf '192.0.2.2\n' > "$LAB/some.txt"		# of the same size, perhaps at the same time
+differ 1 "^$LAB/some.txt: changed since it was read"
+printf '192.0.2.1,20 packets/s\n' > "$LAB/rates.csv"
+differ 2 "^$LAB/rates.csv: changed"
+check_true "status prints them" grep -qE "^DIFFERS +$LAB/rates.csv: changed" <(ctl status)
+check_is "what is in force is unchanged" "$(for source in 192.0.2.1 192.0.2.2; do
+	ctl explain $source -o json | jq -r .verdict.reason
+done | paste -sd,)" block,within
+rm "$LAB/some.txt"
+differ 2 "^$LAB/some.txt: No such file"
+check_is "doctor warns" "$(differ_doctor)" warn
+printf '192.0.2.1\n' > "$LAB/some.txt"
+printf '192.0.2.1,10 packets/s\n' > "$LAB/rates.csv"
+differ 0
+check_is "doctor is content" "$(differ_doctor)" ok
+cp "$CONFIG" "$LAB/kept"
+sed -i 's/burst: 20/burst: 30/' "$CONFIG"
+code "apply of the file that changed" 0 -s "$SOCKET" apply "$CONFIG"
+differ 0
+code "apply of another" 0 -s "$SOCKET" apply "$LAB/kept"
+differ 1 "^$CONFIG: another text was applied instead"
+code "rollback" 0 -s "$SOCKET" rollback
+differ 0
+sed -i 's/^metrics: {/&max_values: 7, /; s/^table:.*//; $a table: {buckets: 5000}' "$CONFIG"
+code "reload of a setting that needs a restart" 0 -s "$SOCKET" reload
+differ 1 "^$CONFIG: table.buckets has changed: it takes effect when"
+
 if command -v promtool > /dev/null; then
 	metrics | sed '1,/^$/d' > "$LAB/page"
 	check_true "promtool accepts /metrics" sh -c "promtool check metrics < '$LAB/page' 2>&1"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cmd_diff.c - sluicectl diff: the live changes, or the differences to a file, which diff(1) finds.
+ * cmd_diff.c - sluicectl diff: live changes and changed files, or the differences to a file, by diff(1).
  * The exit code states whether there are any.
  */
 #include <stdio.h>
@@ -91,7 +91,8 @@ int cmd_diff(const struct cli *cli)
 		code = diff_file(cli, result);
 	} else {
 		client_print(cli, result);
-		code = json_array_size(json_object_get(result, "changes")) ? EXIT_DIFFERS : EXIT_DONE;
+		code = json_array_size(json_object_get(result, "changes")) ||
+		       json_array_size(json_object_get(result, "differing")) ? EXIT_DIFFERS : EXIT_DONE;
 	}
 	json_decref(result);
 	return code;

@@ -108,6 +108,7 @@ static void last_reload(struct doctor *d)
 {
 	const json_t *reload = json_object_get(d->status, "reload");
 	const json_t *http = json_object_get(json_object_get(d->status, "http"), "reload");
+	const json_t *differing = json_object_get(d->status, "differing"), *first = json_array_get(differing, 0);
 
 	if (!reload)
 		return;
@@ -117,6 +118,10 @@ static void last_reload(struct doctor *d)
 	else if (http && !json_is_true(json_object_get(http, "ok")))
 		doctor_found(d, LEVEL_BAD, "correct the rules, then sluicectl reload", "of the request rules failed: %s",
 			     text_of(http, "error"));
+	else if (first)
+		doctor_found(d, LEVEL_WARN, "sluicectl diff shows all, sluicectl reload reads them",
+			     "%zu files differ from what is in force, the first: %s: %s", json_array_size(differing),
+			     text_of(first, "file"), text_of(first, "why"));
 	else if (number_of(d->status, "live_changes"))
 		doctor_found(d, LEVEL_WARN, "sluicectl diff shows them, sluicectl save writes them",
 			     "%lld live changes are not in the file", number_of(d->status, "live_changes"));

@@ -26,6 +26,7 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     LINE("{NOT SAVED     $unsaved; what is in force is saved once that works}"),
 	     LINE("live changes  {$live_changes:some (sluicectl diff shows them, save writes them to the "
 		  "file)|0}"),
+	     { .of = "differing", .line = "DIFFERS       $file: $why" },
 	     LINE("{HTTP rules    ok$http.reload.ok, $http.reload.at|HTTP rules    FAILED, "
 		  "$http.reload.at, keeping the previous rules: $http.reload.error}"),
 	     LINE("{HTTP tier     $http.rules rules, $http.workers workers, listening on $http.listen}"),
@@ -745,12 +746,14 @@ COMMAND(suggest_limits, "suggest", LOCAL, "limits that fit the traffic there is,
 	     LINE("{written to $written, in shadow mode: sluicectl reload puts it in force, sluicectl analyze shows "
 		  "what it would refuse}")))
 
-COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FILE would change",
+COMMAND(diff, "diff", READS, "live changes and changed files, or what FILE would change",
 	EXAMPLE("diff new.yaml"),
 	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path", .optional = true)),
-	MORE("Exits with 4 if there are any. With FILE it compares the running configuration with it, both "
+	MORE("Exits with 4 if there are any. Files are the configuration and those that it names, and rule "
+	     "files. With FILE it compares the running configuration with it, both "
 	     "as sluice writes them, in the format of diff -u; that needs root or control.group."),
-	SHOW(TABLE("changes", "no live changes: the running configuration equals the file",
+	SHOW(EACH("differing", "$file: $why"),
+	     TABLE("changes", "no live changes",
 		   HIDE("WHEN", "$when", 1), HIDE("UID", "$uid", 2), COL("CHANGE", "$op"),
 		   COL("TO", "{$name $prefix|$name|$prefix|$interface}{ $value}{ $reason}{ $pairs}{ $prefixes}"))))
 

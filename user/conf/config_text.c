@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conf/reach.h"
+#include "lib/hash.h"
 
 static bool is_printable(u32 c)
 {
@@ -131,8 +132,13 @@ int config_text_read(const char *path, bool regular, char **ret, size_t *ret_siz
 	return rc;
 }
 
+u64 config_text_digest(const char *text, size_t size)
+{
+	return hash_bytes(hash_seed(), 0, text, size);
+}
+
 int config_text_lines(const char *path, int (*take)(void *arg, char *line, int number), void *arg,
-		      struct sl_err *err)
+		      u64 *ret_digest, struct sl_err *err)
 {
 	char *text, *line, *end;
 	int number = 1, rc;
@@ -141,6 +147,7 @@ int config_text_lines(const char *path, int (*take)(void *arg, char *line, int n
 	rc = config_text_read(path, true, &text, &size, err);
 	if (rc)
 		return rc;
+	*ret_digest = config_text_digest(text, size);
 	rc = config_text_check(path, text, size, err);
 	for (line = text; !rc && line < text + size; line = end + 1, number++) {
 		end = strchrnul(line, '\n');

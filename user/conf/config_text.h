@@ -8,6 +8,7 @@
 
 #include "lib/err.h"
 #include "lib/visible.h"
+#include "sluice/abi.h"
 
 /* Longer files are refused: 64 MiB is two million prefixes. */
 #define CONFIG_TEXT_SIZE_MAX (64UL << 20)
@@ -30,12 +31,14 @@ size_t config_text_cut(const char *text, size_t most);
  */
 int config_text_read(const char *path, bool regular, char **ret, size_t *ret_size,
 		     struct sl_err *err);
+/* A digest of a text, the same in this process alone: shows whether a file still has it. */
+u64 config_text_digest(const char *text, size_t size);
 /*
  * Reads a regular file of UTF-8 text, and calls `take` for each line, 0-terminated (it may change the
- * line), until a call does not return 0. Returns the last result, or -errno.
+ * line), until a call does not return 0. *ret_digest is the file's. Returns the last result, or -errno.
  */
 int config_text_lines(const char *path, int (*take)(void *arg, char *line, int number), void *arg,
-		      struct sl_err *err);
+		      u64 *ret_digest, struct sl_err *err);
 /* `name`, relative to the file that has it. To be freed; NULL: out of memory. */
 char *config_text_beside(const char *file, const char *name);
 

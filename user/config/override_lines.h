@@ -26,6 +26,7 @@ struct override_lines {
 	int (*add)(void *arg, u32 number);	/* the key and its plan */
 	struct numbers plans;		/* by their text */
 	bool began;			/* a line that is no comment was read */
+	u64 digest;			/* of the file; config_text.h */
 };
 
 /* Returns the last result, or -errno. */

@@ -327,6 +327,7 @@ int read_overrides_file(struct reader *r, const char *text, const struct key *ke
 	limit->overrides_file = strdup(text);
 	c.file = csv.lines.file = path;
 	rc = path && limit->overrides_file ? override_lines_read(&csv.lines) : read_no_memory(r);
+	limit->overrides_digest = csv.lines.digest;
 	if (!rc)
 		rc = enter(&c);
 	free(path);

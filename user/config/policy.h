@@ -96,6 +96,7 @@ struct limit_def {
 	struct rates *override_rates;	/* distinct ones */
 	size_t override_rates_count;
 	char *overrides_file;		/* as written; NULL: none */
+	u64 overrides_digest;		/* of its text as read; config_text.h */
 };
 
 /*
@@ -107,6 +108,7 @@ struct set_def {
 	struct sl_prefix *prefix;
 	size_t count;
 	char *file;			/* as written, where its content is a file's; or NULL */
+	u64 digest;			/* of the file as read; config_text.h */
 	size_t lines, skipped;		/* of the file: those with something on them, and bad ones */
 	int skipped_first;		/* the number of the first bad one */
 	bool live;			/* changed or made live */

@@ -90,8 +90,10 @@ static int read_set_file(struct reader *r, const char *name, const struct key *k
 
 	set->file = strdup(name);
 	rc = set->file && path ? config_text_read(path, true, &text, &size, r->err) : read_no_memory(r);
-	if (!rc)
+	if (!rc) {
+		set->digest = config_text_digest(text, size);
 		rc = set_add_lines(r, path, text, size, set);
+	}
 	free(text);
 	free(path);
 	return rc;

@@ -348,6 +348,7 @@ int command_diff(struct commands *ctx, const struct command_request *request, js
 
 	if (path)
 		return diff_file(ctx, request, path, ret, err);
-	*ret = json_pack("{s:s, s:O}", "file", ctx->running->source.path, "changes", ctx->running->live);
+	*ret = json_pack("{s:s, s:O, s:o}", "file", ctx->running->source.path, "changes", ctx->running->live,
+			 "differing", config_text_differing(ctx->running));
 	return 0;
 }

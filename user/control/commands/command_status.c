@@ -11,6 +11,7 @@
 #include "control/replication/nodes.h"
 #include "control/running/pending.h"
 #include "control/running/rules.h"
+#include "control/running/running_text.h"
 #include "packet/host/view.h"
 #include "counters/counters.h"
 #include "lib/visible.h"
@@ -219,6 +220,7 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 	json_object_set_new(*ret, "overrides", json_u64(overrides_count(ctx->running->policy)));
 	json_object_set_new(*ret, "applied", applied_to_json(ctx));
 	json_object_set_new(*ret, "pending", pending_json(ctx));
+	json_object_set_new(*ret, "differing", config_text_differing(ctx->running));
 	json_object_set_new(*ret, "packet_tier", json_boolean(!ctx->running->packets->absent));
 	json_object_set_new(*ret, "pins", json_boolean(!ctx->running->packets->pins_lost));
 	if (rules_unsaved_why(ctx->running))

@@ -19,6 +19,7 @@
 #include "control/running/feeds.h"
 #include "control/running/pending.h"
 #include "control/running/rules.h"
+#include "control/running/running_text.h"
 #include "request/engine/engine.h"
 #include "packet/host/view.h"
 #include "packet/observe/history.h"
@@ -233,6 +234,7 @@ static void write_daemon(struct scrape *s)
 {
 	struct exposition *e = &s->e;
 	const struct metrics *m = s->m;
+	json_t *differing = config_text_differing(m->running);
 
 	metric_begin(e, "sluice_rules_generation", METRIC_GAUGE,
 		     "Generation of the rule set in force; each change increments it.");
@@ -251,6 +253,10 @@ static void write_daemon(struct scrape *s)
 	metric_begin(e, "sluice_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
 		     "Time of the last successful reload.");
 	metric_double(e, (double)(m->running->reload.ok_utc_ns / 1000000) / 1e3, NULL);
+	metric_begin(e, "sluice_files_differing", METRIC_GAUGE,
+		     "Files on disk that differ from what is in force, and settings that wait for a restart.");
+	metric_u64(e, json_array_size(differing), NULL);
+	json_decref(differing);
 	metric_begin(e, "sluice_state_unsaved", METRIC_GAUGE,
 		     "1 while changes are in force that state_dir has no room for: a restart would lose them.");
 	metric_u64(e, rules_unsaved_why(m->running) != NULL, NULL);

@@ -324,6 +324,7 @@ void rules_free(struct running *run)
 	json_decref(run->live);
 	json_decref(run->unnoted.live);
 	json_decref(run->record);
+	free(run->look);
 }
 
 /* ------------------------------------------------------------------ reload, apply, save */

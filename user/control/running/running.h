@@ -46,6 +46,7 @@ struct config_text {
 	char *text;
 	size_t size;
 	u32 number;		/* of the text in state_dir/history; 0: not written there yet */
+	u64 digest;		/* config_text.h; 0: not computed yet */
 	bool applied;
 	u64 at_utc_ns;		/* where applied: when, and by whom */
 	uid_t uid;
@@ -86,6 +87,12 @@ struct running_requests {
 	struct ruleset *rules;		/* in force; the parts have published it */
 	json_t *live;			/* the live changes in `rules` */
 	struct reload_result reload;
+};
+
+/* What a file had when it was looked at last: read again only where stat() shows another one. */
+struct file_look {
+	u64 id[6];
+	u64 digest;
 };
 
 struct running_part;
@@ -138,6 +145,8 @@ struct running {
 	} unnoted;
 	u64 generation;
 	struct reload_result reload;
+	struct file_look *look;		/* running_text.c */
+	size_t look_count;
 
 	struct running_requests requests;
 	struct persist *persist;

@@ -11,14 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf/config_text.h"
 #include "config/http_def.h"
 #include "config/keys.h"
 #include "control/running/history.h"
+#include "lib/array.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "request/rules/rule.h"
 
 int config_text_make(const char *path, const char *text, size_t size, struct config_text *ret,
 		     struct sl_err *err)
@@ -127,6 +130,133 @@ void config_text_note_settings(const struct policy *started, const struct policy
 			       json_t *notes)
 {
 	keys_changed(&policy_keys, started, file, KEY_RESTART, "", note_restart, notes);
+}
+
+/* ------------------------------------------------------------------ files that differ from what is in force */
+
+/* A file that changed more recently than this may change again without another time. */
+#define CLOCK_TICKS_NS (2 * SL_NS_PER_SEC)
+
+struct looking {
+	struct running *run;
+	json_t *found;
+	size_t at;		/* in run->look */
+};
+
+static void differs(struct looking *l, const char *path, const char *why)
+{
+	json_array_append_new(l->found, json_pack("{s:s, s:s}", "file", path, "why", why));
+}
+
+static int digest_of(const char *path, u64 *ret, struct sl_err *err)
+{
+	size_t size;
+	char *text;
+	int r = config_text_read(path, true, &text, &size, err);
+
+	if (r < 0)
+		return r;
+	*ret = config_text_digest(text, size);
+	free(text);
+	return 0;
+}
+
+/* A pipe cannot be read twice: it never differs. */
+static void look_at(struct looking *l, const char *path, u64 digest, const char *why)
+{
+	struct file_look now = { .digest = 0 }, *last;
+	struct running *run = l->run;
+	struct sl_err err;
+	struct stat st;
+
+	if (stat(path, &st) < 0) {
+		differs(l, path, strerror(errno));
+		return;
+	}
+	if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
+		return;
+	now = (struct file_look){ { st.st_dev, st.st_ino, (u64)st.st_size,
+				    (u64)st.st_mtim.tv_sec * SL_NS_PER_SEC + (u64)st.st_mtim.tv_nsec,
+				    (u64)st.st_ctim.tv_sec * SL_NS_PER_SEC + (u64)st.st_ctim.tv_nsec, 1 }, 0 };
+	if (now.id[4] + CLOCK_TICKS_NS > clock_utc_ns())
+		now.id[5] = 0;
+	last = l->at < run->look_count ? &run->look[l->at] : NULL;
+	if (last && now.id[5] && !memcmp(last->id, now.id, sizeof(now.id)))
+		now.digest = last->digest;
+	else if (digest_of(path, &now.digest, &err) < 0) {
+		differs(l, path, err.message);
+		return;
+	}
+	if (last)
+		*last = now;
+	else if (append(run->look, run->look_count, now))
+		return;
+	l->at++;
+	if (now.digest != digest)
+		differs(l, path, why);
+}
+
+static void look_beside(struct looking *l, const char *config, const char *name, u64 digest)
+{
+	char *path = name ? config_text_beside(config, name) : NULL;
+
+	if (path)
+		look_at(l, path, digest, "changed since it was read");
+	free(path);
+}
+
+/* Finds rule files that were not there when the rules were read; both lists are sorted. */
+static void look_for_new(struct looking *l, const char *dir, const struct ruleset *rules)
+{
+	struct sl_err err;
+	char **file;
+	size_t count;
+	u32 at, next = 0;
+
+	if (ruleset_files(dir, &file, &count, &err) < 0) {
+		differs(l, dir, err.message);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		for (at = next; at < rules->text_count && strcmp(rules->text[at].path, file[i]); at++)
+			;
+		if (at == rules->text_count)
+			differs(l, file[i], "is new");
+		else
+			next = at + 1;
+		free(file[i]);
+	}
+	free(file);
+}
+
+json_t *config_text_differing(struct running *run)
+{
+	struct looking l = { .run = run, .found = json_array() };
+	const struct policy *file = run->file, *policy = run->policy;
+	json_t *notes = json_array(), *note;
+	size_t i;
+
+	if (!run->source.digest)
+		run->source.digest = config_text_digest(run->source.text, run->source.size);
+	look_at(&l, run->config_path, run->source.digest,
+		run->source.applied ? "another text was applied instead" : "changed since it was read");
+	for (i = 0; i < file->set_count; i++)
+		look_beside(&l, file->path, file->set[i].file, file->set[i].digest);
+	for (i = 0; i < policy->limit_count; i++)
+		look_beside(&l, policy->path, policy->limit[i].overrides_file,
+			    policy->limit[i].overrides_digest);
+	if (run->requests.rules) {
+		const struct ruleset *rules = run->requests.rules;
+
+		for (i = 0; i < rules->text_count; i++)
+			look_at(&l, rules->text[i].path, rules->text[i].digest, "changed since it was read");
+		look_for_new(&l, run->requests.def->rules_dir, rules);
+	}
+	config_text_note_settings(run->started, file, notes);
+	json_array_foreach(notes, i, note)
+		differs(&l, file->path, json_string_value(note));
+	json_decref(notes);
+	return l.found;
 }
 
 /* ------------------------------------------------------------------ files that a text may name */

@@ -31,6 +31,12 @@ int config_text_keep_settings(const struct policy *file, struct policy **ret);
 void config_text_note_settings(const struct policy *started, const struct policy *file,
 			       json_t *notes);
 
+/*
+ * Compares the files on disk with what was read of them: the configuration, files of sets and overrides,
+ * rule files. Returns an array of {file, why} of those that differ, and of settings that wait for a restart.
+ */
+json_t *config_text_differing(struct running *run);
+
 /* ---- the files that a peer's text may name: conf/reach.h with those of this daemon ---- */
 
 struct reach_of {

@@ -196,6 +196,7 @@ static int make_table(struct file_making *f, const u64 file_id[4])
 	struct making *m = &f->m;
 	int rc = override_lines_read(&f->lines);
 
+	m->table->digest = f->lines.digest;
 	m->table->path = strdup(f->lines.file);
 	memcpy(m->table->file_id, file_id, sizeof(m->table->file_id));
 	return !rc && !m->table->path ? read_no_memory(m->r) : rc;
@@ -237,6 +238,8 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 		index->file = f.m.table = override_table_new();
 		rc = f.m.table ? make_table(&f, file_id) : read_no_memory(r);
 	}
+	if (!rc)
+		rc = build_note_file(draft->b, path, index->file->digest);
 	free(path);
 	return rc;
 }

@@ -22,6 +22,7 @@ struct override_table {
 	/* Origin: the file as stat() describes it. */
 	char *path;
 	u64 file_id[4];
+	u64 digest;			/* config_text.h */
 };
 
 /* An override under `overrides`, or a live one: with its value, for listing and writing. */

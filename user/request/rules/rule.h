@@ -122,6 +122,12 @@ struct rule {
 	enum store_failure on_store_failure;
 };
 
+/* A rule file or overrides_file as it was read. */
+struct rule_text {
+	const char *path;
+	u64 digest;			/* config_text.h */
+};
+
 struct ruleset {
 	struct rule **rule;		/* all of them, by index */
 	u32 rule_count;
@@ -129,6 +135,8 @@ struct ruleset {
 	u32 metric_count;		/* all `metric` are below it; series that are gone stay counted */
 	char **domain;			/* their names, in the order of the files */
 	u32 domain_count;
+	struct rule_text *text;		/* the files that it was read from */
+	u32 text_count;
 	struct ruleset_private *private;	/* rule_private.h: trees, names, memory */
 };
 
@@ -161,6 +169,8 @@ int ruleset_parse(const char *name, const char *text, size_t size, struct rulese
 int ruleset_load_path(const char *path, struct ruleset **ret, struct policy **ret_policy,
 		      struct sl_err *err);
 void ruleset_free(struct ruleset *set);		/* NULL is fine */
+/* Finds the rule files below `dir`, sorted: an array of texts, all to be freed. 0 or -errno and err. */
+int ruleset_files(const char *dir, char ***ret, size_t *ret_count, struct sl_err *err);
 
 /*
  * The value of the i-th entry of a request as the rule compares, counts and shows it: without what it

@@ -249,6 +249,8 @@ static inline bool draft_given(const struct draft *draft, const char *key)
 	return keys_given(draft_keys(draft), draft, key);
 }
 
+/* Notes a file that the set is read from. 0 or -ENOMEM and err. */
+int build_note_file(struct build *b, const char *path, u64 digest);
 static inline struct arena *build_arena(struct build *b)
 {
 	return &b->set->private->arena;

@@ -111,6 +111,7 @@ void ruleset_free(struct ruleset *set)
 		rule_clear(retired->rule);
 	free(set->rule);
 	free(set->domain);
+	free(set->text);
 	index_free(&set->private->trees.index);
 	index_free(&set->private->names);
 	index_free(&set->private->metrics);
@@ -276,6 +277,13 @@ static int add_text(struct build *b, const char *name, const char *text, size_t 
 	return rc;
 }
 
+int build_note_file(struct build *b, const char *path, u64 digest)
+{
+	struct rule_text text = { arena_text(build_arena(b), path, strlen(path)), digest };
+
+	return !text.path || append(b->set->text, b->set->text_count, text) ? read_no_memory(&b->r) : 0;
+}
+
 static int add_file(struct build *b, const char *path)
 {
 	size_t size;
@@ -284,7 +292,9 @@ static int add_file(struct build *b, const char *path)
 
 	if (rc)
 		return rc;
-	rc = add_text(b, path, text, size);
+	rc = build_note_file(b, path, config_text_digest(text, size));
+	if (!rc)
+		rc = add_text(b, path, text, size);
 	free(text);
 	return rc;
 }
@@ -375,6 +385,22 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+int ruleset_files(const char *dir, char ***ret, size_t *ret_count, struct sl_err *err)
+{
+	struct files files = { .err = err };
+	int rc = files_list(&files, dir, 0);
+
+	if (rc) {
+		files_free(&files);
+		return rc;
+	}
+	if (files.count)
+		qsort(files.path, files.count, sizeof(*files.path), compare_paths);
+	*ret = files.path;
+	*ret_count = files.count;
+	return 0;
+}
+
 /* ---- building ---- */
 
 int build_init(struct build *b, struct sl_err *err)
@@ -438,16 +464,14 @@ int ruleset_load(const char *dir, const struct ruleset *old, struct ruleset **re
 int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_edit *edit,
 			size_t count, struct ruleset **ret, struct sl_err *err)
 {
-	struct files files = { .err = err };
+	struct files files = { .count = 0 };
 	struct build b;
 	int rc = build_begin(&b, old, err);
 
 	if (!rc && index_edits(&b, edit, count))
 		rc = sl_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
-		rc = files_list(&files, dir, 0);
-	if (files.count)
-		qsort(files.path, files.count, sizeof(*files.path), compare_paths);
+		rc = ruleset_files(dir, &files.path, &files.count, err);
 	for (size_t i = 0; !rc && i < files.count; i++)
 		rc = add_file(&b, files.path[i]);
 	files_free(&files);
