@@ -33,7 +33,8 @@ static u64 log_fits_us(const struct seen *s)
 {
 	const struct cluster_store_entry *e = s->e;
 	u64 room = s->b->cost ? less(s->rate.capacity, s->b->hold) : s->rate.capacity;
-	u64 need = less(seen_used(s) + s->b->cost, room), until = 0;
+	u64 counts = s->b->refused || s->b->refusal_counts ? s->b->cost : 0;
+	u64 need = less(seen_used(s) + s->b->cost + counts, room), until = 0;
 
 	for (u32 i = 0; i < e->time_count && i < LOG_LOOK; i++) {
 		need -= min_u64(need, e->time[i].count);
@@ -43,6 +44,9 @@ static u64 log_fits_us(const struct seen *s)
 	}
 	if (e->time_count > LOG_LOOK)
 		return until;
+	if (counts)
+		until = max_u64(until, s->now_us - (s->rate.mult ? s->now_us % s->rate.mult : 0) +
+					       s->rate.period_us);
 	return max_u64(until, e->last_end_us);
 }
 

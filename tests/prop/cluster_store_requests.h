@@ -88,6 +88,7 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 		b.keep_us = rng_below(2 * def.period_ns / 1000);
 	if (b.kind == CLUSTER_STORE_CHARGE && def.algo <= SL_ALGO_LEAKY_BUCKET && !rng_below(4))
 		b.window = now_us + rng_below(2 * def.period_ns / 1000);
+	b.refusal_counts = b.kind == CLUSTER_STORE_CHARGE && algorithm_is_log(def.algo) && rng_below(2);
 	if (b.kind == CLUSTER_STORE_CHARGE && !rng_below(4)) {
 		b.refused = 1 + rng_below(rng_below(3) ? 3 : 2 * spec.capacity);
 		b.refused_us = now_us - rng_below(rng_below(4) ? 200000 : 3 * def.period_ns / 1000) +

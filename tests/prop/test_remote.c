@@ -307,6 +307,11 @@ TEST_WITH(test_count_all, begin, end)
 			if (who->response.code != code)
 				fail_msg("call %d, %s at %llu on %u: %d is not %d", i, what, rig_time.utc_ns, of,
 					 who->response.code, code);
+			/* The first is by a reply of Redis; later ones are by what this node knows. */
+			if (is_timed(what) && (who->response.retry_after_ns > rig_answer.retry_after_ns + MS ||
+					       (!k && who->response.retry_after_ns + MS < rig_answer.retry_after_ns)))
+				fail_msg("call %d, %s at %llu on %u: retry after %llu is not %llu", i, what, rig_time.utc_ns, of,
+					 who->response.retry_after_ns, rig_answer.retry_after_ns);
 			passed += code == RESPONSE_OK;
 			refused += code != RESPONSE_OK;
 		}

@@ -13,7 +13,7 @@
 --
 --     op capacity per cost hold        op: kind + 4 x state, + 64 if this follows:
 --     edge                             ... + 128 if these follow:
---     refused since                    ... + 32 if these follow:
+--     refused since                    ... (a refusal counts) + 32 if these follow:
 --     window want returned spent lease most
 --
 -- kind: 0 CHARGE, 1 FORCE, 2 REFUND; state (enum state_kind of user/limiter/algorithm.h): 0 debt of
@@ -543,9 +543,11 @@ local function grant(s, want, til)
 	return count
 end
 
--- When the request fits, us; a lower bound if more than LOOK members have to expire first.
+-- When the request fits, us; a lower bound if more than LOOK members have to expire first. If this
+-- refusal counts, so much more has to expire, and at last itself.
 local function log_fits(s)
-	local need = used(s) + s.cost - (s.cost > 0 and max(s.cap - s.hold, 0) or s.cap)
+	local counts = s.counts and s.cost or 0
+	local need = used(s) + s.cost + counts - (s.cost > 0 and max(s.cap - s.hold, 0) or s.cap)
 	local expired, til = #s.expired, 0
 	local list = call('ZRANGE', s.log, expired, expired + LOOK, 'WITHSCORES')
 	local new = 1
@@ -562,6 +564,7 @@ local function log_fits(s)
 			if need <= 0 then return til end
 		end
 	end
+	if counts > 0 then til = max(til, s.begin + s.per) end
 	return max(til, (s.v or 0) + 0)
 end
 
@@ -661,7 +664,7 @@ while i <= argc do
 	k, i = k + 1, i + 5
 	if floor(op / 64) % 2 == 1 then s.edge, i = ARGV[i] + 0, i + 1 end
 	local refused, since = 0, 0
-	if op >= 128 then refused, since, i = ARGV[i] + 0, ARGV[i + 1] + 0, i + 2 end
+	if op >= 128 then s.counts, refused, since, i = true, ARGV[i] + 0, ARGV[i + 1] + 0, i + 2 end
 	if state == 3 then
 		s.log, k = KEYS[k], k + 1
 		open_log(s)

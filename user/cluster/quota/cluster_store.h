@@ -84,6 +84,8 @@ struct cluster_store_bucket {
 	 * decided; also if that is refused. Fixed windows and interval buckets ignore them.
 	 */
 	u64 refused, refused_us;
+	/* CHARGE of logs: a refusal counts (`count: all`), so wait_ns includes it. */
+	bool refusal_counts;
 	u64 lease_us;	/* > 0: new duration of the lease; at its end Redis refunds the unreported rest */
 	/* Out. */
 	struct cluster_store_state state;	/* after the command */

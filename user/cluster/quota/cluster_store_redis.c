@@ -145,6 +145,7 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 {
 	u64 capacity = rate->capacity, twice = 2 * capacity;
 	bool more = b->want || b->returned || b->spent || b->lease_us || b->window || b->debt;
+	bool refused = b->refused || b->refusal_counts;
 	u64 edge = algorithm_is_bucket(b->def.algo) ? b->keep_us : rate->mult, cost = b->cost;
 
 	/* Sums of these numbers stay exact in the script: a capacity is below 2^46. */
@@ -152,14 +153,14 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 		cost = capacity + 1;
 	cost = cost < COST_MAX ? cost : COST_MAX;
 	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0) +
-			  (edge ? OP_EDGE : 0) + (b->refused ? OP_REFUSED : 0));
+			  (edge ? OP_EDGE : 0) + (refused ? OP_REFUSED : 0));
 	add_number(store, capacity);
 	add_number(store, algorithm_is_bucket(rate->algo) ? rate->mult : rate->period_us);
 	add_number(store, cost);
 	add_number(store, b->hold < capacity ? b->hold : capacity);
 	if (edge)
 		add_number(store, edge < SL_BIT(50) ? edge : SL_BIT(50));
-	if (b->refused) {
+	if (refused) {
 		add_number(store, b->refused < capacity ? b->refused : capacity);
 		add_number(store, b->refused_us < SL_BIT(52) ? b->refused_us : 0);
 	}

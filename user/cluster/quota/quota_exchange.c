@@ -636,6 +636,8 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 	bucket->sent_ns = now.mono_ns;
 	bucket->want = bucket->returned = bucket->spent = bucket->lease_us = bucket->granted = 0;
 	bucket->restored = bucket->refused = bucket->keep_us = 0;
+	bucket->refusal_counts = ref->count_all && algorithm_is_log(ref->def->algo) &&
+				 bucket->kind == CLUSTER_STORE_CHARGE;
 	e = quota_claim(quotas, ref, now, &set);
 	if (!e)
 		return;

@@ -6,7 +6,6 @@
 #include "sluice/algo.h"
 
 #define ENTRIES 65536
-#define AGAIN_MS 1000
 #define AGAIN_MAX 1000			/* retries a second, of all keys */
 #define NS_PER_MS 1000000ULL
 #define COST_BITS 24
@@ -99,14 +98,14 @@ static bool may_request(struct refusal_cache *refusal_cache, u64 now_ms)
 	return true;
 }
 
-bool refusal_cache_due(struct refusal_cache *refusal_cache, u64 key, u64 now_ns)
+bool refusal_cache_due(struct refusal_cache *refusal_cache, u64 key, u64 again_ns, u64 now_ns)
 {
 	u64 now_ms = now_ns / NS_PER_MS;
 	struct place place;
 
 	if (!read_place(refusal_cache, key, &place))
 		place.until = place.requested = 0;
-	if ((place.requested && now_ms < place.requested + AGAIN_MS) ||
+	if ((place.requested && now_ms < place.requested + again_ns / NS_PER_MS) ||
 	    !may_request(refusal_cache, now_ms))
 		return false;
 	write_place(refusal_cache, key, place.until, now_ms);

@@ -6,7 +6,7 @@
  * The state of a bucket here may be too high after a refund by another node or a reset by an
  * operator. So one request a second for each refused key goes to Redis, at most a thousand a second
  * for all keys. A sliding log here lacks the requests of other nodes; a refusal of Redis is kept
- * until the request may fit.
+ * until the request may fit. One that counts refusals is retried more often (decide.c).
  *
  * A table of fixed size without locks. A newer key replaces an older one; a key that is not found
  * goes to Redis. The fields of a slot contain a check, so a slot that two threads write at the same
@@ -32,8 +32,9 @@ void refusal_cache_note(struct refusal_cache *refusal_cache, u64 key, u64 cost, 
 			u64 now_ns);
 /* The time for which `cost` is still refused; 0: not refused, or unknown. */
 u64 refusal_cache_wait(const struct refusal_cache *refusal_cache, u64 key, u64 cost, u64 now_ns);
-/* Whether to retry a refused key now: true once a second for a key, 1000 times a second for all. */
-bool refusal_cache_due(struct refusal_cache *refusal_cache, u64 key, u64 now_ns);
+#define REFUSAL_CACHE_AGAIN_NS 1000000000ULL
+/* Whether to retry a refused key now: true once in again_ns for a key, 1000 times a second for all. */
+bool refusal_cache_due(struct refusal_cache *refusal_cache, u64 key, u64 again_ns, u64 now_ns);
 /* Removes the key. */
 void refusal_cache_forget(struct refusal_cache *refusal_cache, u64 key);
 

@@ -27,6 +27,11 @@ static bool owes(const struct bucket *b)
 	return b->debt && b->cost;
 }
 
+static bool is_log(const struct bucket *b)
+{
+	return algorithm_is_log(b->view.spec->algo);
+}
+
 /* ------------------------------------------------------------------ limits of the cluster */
 
 struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b)
@@ -52,6 +57,19 @@ static bool is_up(const struct decision *d, const struct bucket *b)
 	return ops && ops->up(d->store, ops->slot_of(d->store, b->tag));
 }
 
+/*
+ * Whether a request that this node would refuse goes to Redis. In a log that counts refusals each one moves
+ * the wait, which only Redis knows until this node's own requests fill the log, and other nodes go on.
+ */
+static bool is_due(const struct decision *d, const struct bucket *b)
+{
+	bool moves = is_log(b) && b->limit && b->limit->terms.count == COUNT_ALL;
+
+	return (moves && b->from_store) ||
+	       refusal_cache_due(d->refusal_cache, d->ref[b->ref].key,
+				 moves ? QUOTA_REFUSED_NS / 2 : REFUSAL_CACHE_AGAIN_NS, d->now.mono_ns);
+}
+
 /* The bucket is over by this node's state, but one request a second is still sent to Redis. */
 static void cluster_look(struct decision *d, struct bucket *b)
 {
@@ -59,17 +77,18 @@ static void cluster_look(struct decision *d, struct bucket *b)
 
 	if (!d->refusal_cache)
 		return;
-	if (algorithm_is_log(ref->def.algo) && !b->over) {
-		b->wait_ns = refusal_cache_wait(d->refusal_cache, ref->key, b->cost + b->view.hold,
-						d->now.mono_ns);
-		b->over = b->wait_ns;
+	if (algorithm_is_log(ref->def.algo)) {
+		u64 wait_ns = refusal_cache_wait(d->refusal_cache, ref->key, b->cost + b->view.hold,
+						 d->now.mono_ns);
+
 		/* A refusal implies remaining < cost. */
-		b->from_store = b->over;
+		b->from_store = wait_ns && !b->over;
 		b->reply_used =
 			b->view.p.capacity >= b->cost ? b->view.p.capacity - b->cost + 1 : 0;
+		b->over |= b->from_store;
+		b->wait_ns = b->wait_ns > wait_ns ? b->wait_ns : wait_ns;
 	}
-	if (!b->over || b->wait_ns == ~0ULL || !is_up(d, b) ||
-	    !refusal_cache_due(d->refusal_cache, ref->key, d->now.mono_ns))
+	if (!b->over || b->wait_ns == ~0ULL || !is_up(d, b) || !is_due(d, b))
 		return;
 	b->over = false;
 	b->from_store = false;
@@ -141,11 +160,6 @@ static bool is_shadow(const struct bucket *b)
 	return b->rule && b->rule->shadow;
 }
 
-static bool is_log(const struct bucket *b)
-{
-	return algorithm_is_log(b->view.spec->algo);
-}
-
 /* The time of the request: reports have an earlier one. A limit of the cluster has Redis' UTC. */
 static struct sl_now decision_then(const struct decision *d, const struct bucket *b)
 {
@@ -155,14 +169,17 @@ static struct sl_now decision_then(const struct decision *d, const struct bucket
 	return then;
 }
 
-/* A sliding log of the cluster: this node does not have the times of other nodes' requests. */
+/*
+ * A sliding log of the cluster: this node does not have the times of other nodes' requests, but the
+ * wait of what was refused.
+ */
 static struct sl_result take_replied(const struct bucket *b, u64 cost, u64 capacity)
 {
 	bool over = b->reply_used + cost > capacity;
 
 	return (struct sl_result){
 		.verdict = over ? SL_OVER : SL_PASS,
-		.wait_ns = !over ? 0 : cost > capacity ? ~0ULL : b->view.p.window_ns,
+		.wait_ns = !over ? 0 : cost > capacity ? ~0ULL : b->over ? b->wait_ns : b->view.p.window_ns,
 	};
 }
 
@@ -174,7 +191,7 @@ static struct sl_result take_log(const struct decision *d, const struct bucket *
 
 	if (!cost)
 		capacity += b->view.hold;
-	if (b->from_store && b->reply_used > count)
+	if (b->from_store && (b->over || b->reply_used > count))
 		return take_replied(b, cost, capacity);
 	if (count + cost <= capacity)
 		return res;
@@ -644,6 +661,7 @@ static void fill_log(struct decision *d, struct bucket *b, struct counters_ref *
 void decide_count_refused(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
+	u64 wait_ns;
 
 	if (!b->limit || b->limit->terms.count != COUNT_ALL || !is_charged(b))
 		return;
@@ -657,7 +675,9 @@ void decide_count_refused(struct decision *d, struct bucket *b)
 
 		quota_add_refused(d->quotas, &shared, b->cost, d->now);
 	}
-	b->wait_ns = bucket_charge(d, b, ref, b->cost).wait_ns;
+	wait_ns = bucket_charge(d, b, ref, b->cost).wait_ns;
+	/* Of a log Redis may have reported a longer one: it has the requests of other nodes. */
+	b->wait_ns = b->wait_ns > wait_ns ? b->wait_ns : wait_ns;
 }
 
 /*
