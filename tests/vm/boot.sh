@@ -15,4 +15,5 @@ mount -o remount,ro /sys
 for module in nf_tables virtio_net; do
 	"$vm_here/kmod.sh" modprobe "$module"
 done
+"$vm_here/kmod.sh" modprobe -q nft_objref	# named counters; later kernels have it within nf_tables
 exec /lib/systemd/systemd --unit=boot.target
