@@ -116,10 +116,11 @@ ctl limit set per-source action=tag tag.dscp=cs1 || not_ok "limit set"
 from=$(now)
 show 3 1000
 to=$(now)
-tagged=$(awk -F'\t' -v f=$FLOODER -v a="$from" -v b="$to" '
-	$2 == f && $1 >= a && $1 < b && $7 == 8 { n++ } END { print n + 0 }' "$LAB/sink.s0")
-check "frames with DSCP cs1" "$tagged" "$(calc "0.97 * 19000 * ($to - $from)")" \
-	"$(calc "1.03 * 19000 * ($to - $from)")"
+read -r tagged unmarked < <(awk -F'\t' -v f=$FLOODER -v a="$from" -v b="$to" '
+	$2 == f && $1 >= a && $1 < b { if ($7 == 8) n++; else m++ } END { print n + 0, m + 0 }' "$LAB/sink.s0")
+check "the flooder's frames without a mark" "$unmarked" "$(calc "0.97 * 1000 * ($to - $from)")" \
+	"$(calc "1.03 * 1000 * ($to - $from)")"
+check "and with DSCP cs1" "$tagged" 10000 1000000
 
 blast_stop
 sink_stop s0

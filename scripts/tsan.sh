@@ -14,7 +14,7 @@ rules() {
 	http_rules api <<-YAML
 	domain: api
 	descriptors:
-	  - {key: user, limits: ['$1 requests/s', '$1 requests/h']}
+	  - {key: user, detailed_metric: true, limits: ['$1 requests/s', '$1 requests/h']}
 	  - {key: plan, limits: ['$1 requests/m'], algorithm: sliding-window}
 	  - {key: session, limits: ['$1 requests/h'], algorithm: sliding-log}
 	  - {key: queued, limits: ['$1 requests/s'], on_limit: {wait: 50ms, queue: 10}}
@@ -38,6 +38,8 @@ while [ $SECONDS -lt $until ]; do
 	ctl rule set api/plan limits="$((60 + reloads % 7)) requests/m" > /dev/null || not_ok "rule set"
 	ctl user block api/user eve --for 1s > /dev/null || not_ok "user block"
 	ctl status > /dev/null || not_ok "status"
+	ctl analyze > /dev/null || not_ok "analyze"
+	request "/nginx/check?domain=api&d=new$reloads&limit=5/s" > /dev/null
 	metrics > /dev/null || not_ok "metrics"
 	ctl user list > "$LAB/users" 2>&1
 	kill -0 $LOAD 2> /dev/null || break

@@ -112,14 +112,15 @@ void value_table_each(const struct value_table *table, value_series_fn each, voi
 
 #define LATELY_LEAST_NS (60 * SL_NS_PER_SEC)	/* the shortest period */
 
+/* Who reads a value that set() wrote then reads what was written before it, too. */
 static u64 get(const u64 *at)
 {
-	return __atomic_load_n(at, __ATOMIC_RELAXED);
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
 static void set(u64 *at, u64 value)
 {
-	__atomic_store_n(at, value, __ATOMIC_RELAXED);
+	__atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 
 /* While the counts move to another period its number is 0. */
@@ -128,13 +129,12 @@ static void turn(struct observe_lately *lately, u64 period_ns, u64 number)
 	bool next = lately->period_ns == period_ns && lately->number + 1 == number;
 
 	set(&lately->number, 0);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 	set(&lately->passed[1], next ? lately->passed[0] : 0);
 	set(&lately->refused[1], next ? lately->refused[0] : 0);
 	set(&lately->passed[0], 0);
 	set(&lately->refused[0], 0);
 	set(&lately->period_ns, period_ns);
-	__atomic_store_n(&lately->number, number, __ATOMIC_RELEASE);
+	set(&lately->number, number);
 }
 
 /* One period for all limits of a rule: whichever of them binds. */
@@ -171,7 +171,7 @@ void value_series_lately(const struct value_series *series, u64 utc_ns, struct o
 	u64 number, behind;
 
 	do {
-		number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
+		number = get(&from->number);
 		*ret = (struct observe_lately){
 			.period_ns = get(&from->period_ns),
 			.passed = { get(&from->passed[0]), get(&from->passed[1]) },
@@ -179,7 +179,6 @@ void value_series_lately(const struct value_series *series, u64 utc_ns, struct o
 			.requests = get(&from->requests), .window_ns = get(&from->window_ns),
 			.capacity = get(&from->capacity),
 		};
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (number != get(&from->number));
 	if (!number) {
 		*ret = (struct observe_lately){ .period_ns = 0 };
