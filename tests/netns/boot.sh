@@ -43,7 +43,12 @@ limits:
   - {name: slow, rate: 1 packets/h, burst: 20}
 YAML
 lab_link 1
-( sleep 0.3; lab_link 0 ) &
+lab_link 0
+ip -n "$NS_S" link set s0 down
+ip -n "$NS_S" link set s0 name later
+ip -n "$NS_S" link set later up
+# One call, so that it comes within the second that sluiced waits, also on a loaded machine.
+( sleep 0.3; ip -n "$NS_S" link set later down name s0 up ) &
 ready_after both
 wait $!
 wait_for 5 grep -q '\.' "$LAB/both"

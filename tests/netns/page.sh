@@ -48,7 +48,7 @@ blast "$LAB/sent" --dst $SERVER4 --src 10.1.4.1 --count 200 --pps 20000 --dport 
 EVIL='<img src=x onerror="document.title=1">'
 # Turned around by U+202E it would read "bob,exe.gpj"; what is not seen is written out.
 TURNED=$'bob\u202ejpg.exe\a'
-SECRET='token-<b>4711</b>'
+SECRET='token-<b>quince</b>'
 for _ in 1 2 3 4 5 6 7 8; do
 	ask "$EVIL"
 	ask "$TURNED"
@@ -143,7 +143,7 @@ check_is "and not in the page" "$(grep -cP '\x{202e}|\x07' "$LAB/dom")" 0
 check_true "of a rule that does not say 'values: plain' the hash is shown" \
 	grep -qE '^hash:[0-9a-f]{16}$' <<< "$(shown users api/token VALUE)"
 get /status.json > /dev/null
-check_is "its value is nowhere" "$(cat "$LAB/dom" "$LAB/body" | grep -c 4711)" 0
+check_is "its value is nowhere" "$(cat "$LAB/dom" "$LAB/body" | grep -c quince)" 0
 check_true "the title is unchanged" grep -q '<title>sluice</title>' "$LAB/dom"
 check_is "the console has no error" "$(grep -c 'CONSOLE' "$LAB/console")" 0
 check_true "the running rules" grep -q 'requests_per_unit' "$LAB/dom"
