@@ -64,7 +64,7 @@ long doctor_cpus(void);			/* online */
 
 /* Who may connect to a Unix socket, and the first running proxy that may not, with what lets it. */
 struct doctor_socket {
-	char who[256], refused[384], mend[512];	/* refused "": each may */
+	char who[256], refused[512], mend[512];	/* refused "": each may */
 	int able;				/* processes of proxies that may */
 };
 void doctor_socket(const char *path, struct doctor_socket *ret);
