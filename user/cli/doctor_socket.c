@@ -124,26 +124,28 @@ static bool read_process(const char *pid, struct process *ret)
 	return true;
 }
 
+/* The name, or without one the number. */
+static const char *name_or_id(const char *name, unsigned int id, char *buf, size_t size)
+{
+	if (name)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "%u", id);
+	return buf;
+}
+
 static const char *user_name(unsigned int uid, char *buf, size_t size)
 {
 	const struct passwd *user = getpwuid(uid);
 
-	if (user)
-		snprintf(buf, size, "%s", user->pw_name);
-	else
-		snprintf(buf, size, "%u", uid);
-	return buf;
+	return name_or_id(user ? user->pw_name : NULL, uid, buf, size);
 }
 
 static const char *group_name(unsigned int gid, char *buf, size_t size)
 {
 	const struct group *group = getgrgid(gid);
 
-	if (group)
-		snprintf(buf, size, "%s", group->gr_name);
-	else
-		snprintf(buf, size, "%u", gid);
-	return buf;
+	return name_or_id(group ? group->gr_name : NULL, gid, buf, size);
 }
 
 /* The words about one that cannot connect, with what lets it; false: it can. */

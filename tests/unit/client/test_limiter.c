@@ -283,7 +283,7 @@ TEST(test_signal)
 	assert_int_equal(sluice_try(l, 1, NULL), 0);
 	for (u32 i = 0; i < 3; i++)
 		start(&t[i], l, 1, UINT64_MAX);
-	/* The first, which sleeps until its units fit, and one behind it. */
+	/* The signal wakes the thread that waits for its units, and then one that waits behind it. */
 	for (u32 i = 0; i < 2; i++) {
 		while (sluice_waiting(l) == 3 - i) {
 			pthread_kill(t[i].id, SIGUSR1);

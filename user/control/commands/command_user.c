@@ -406,6 +406,16 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 	return r;
 }
 
+/* Ends a reset or unban: other nodes, the log and the answer have it. */
+static void user_was_reset(struct commands *ctx, const struct command_request *request, const char *verb,
+			   const struct user_query *query, const struct decide_reset *reset, json_t **ret)
+{
+	resets_publish(ctx->nodes, reset);
+	log_info("user %s %s/%s (uid %u, pid %d)", verb, query->rule->domain, query->rule->path,
+		 request->peer->uid, request->peer->pid);
+	*ret = user_to_json(request, query);
+}
+
 int command_user_reset(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
@@ -419,12 +429,8 @@ int command_user_reset(struct commands *ctx, const struct command_request *reque
 		if (r < 0)
 			user_failed(&query, r, err);
 	}
-	if (!r) {
-		resets_publish(ctx->nodes, &reset);
-		log_info("user reset %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
-			 request->peer->uid, request->peer->pid);
-		*ret = user_to_json(request, &query);
-	}
+	if (!r)
+		user_was_reset(ctx, request, "reset", &query, &reset, ret);
 	free(query.text);
 	return r;
 }
@@ -446,10 +452,7 @@ int command_user_unban(struct commands *ctx, const struct command_request *reque
 			user_failed(&query, r, err);
 	}
 	if (!r) {
-		resets_publish(ctx->nodes, &reset);
-		log_info("user unban %s/%s (uid %u, pid %d)", query.rule->domain, query.rule->path,
-			 request->peer->uid, request->peer->pid);
-		*ret = user_to_json(request, &query);
+		user_was_reset(ctx, request, "unban", &query, &reset, ret);
 		if (banned)
 			json_object_set_new(*ret, "banned", json_true());
 	}

@@ -15,7 +15,7 @@ static const struct {
 	/* Of few sources a share says nothing; of many a small one is an attack's. */
 	{ { .passed = 500, .refused = 500, .live = 10, .over = 10 }, "50.00% were refused" },
 	{ { .passed = 500, .refused = 500, .live = 1000, .over = 40 }, "50.00% were refused" },
-	/* Of what each one sent: known first. */
+	/* Where it is known what each source sent, the advice goes by that. */
 	{ { .passed = 500, .refused = 500, .live = 100, .over = 40, .seen = 9, .compared = 9, .within = 9, .burst = 6 },
 	  "bursts; a token bucket with a burst of 6 would have refused none." },
 	{ { .passed = 500, .refused = 500, .live = 100, .over = 40, .seen = 9, .compared = 9, .far_above = 9 },
@@ -60,8 +60,8 @@ TEST(the_first_case_that_holds)
 }
 
 /*
- * Against 2 requests a second with a burst of 2, in a minute: each of so many users sends at once. The
- * burst is what a token bucket that is full at first needs.
+ * The limit is 2 requests a second with a burst of 2. Each user sends all of its requests at once, once in a
+ * minute. `burst` is the least with which a full token bucket would have refused none of them.
  */
 static const struct {
 	u64 users, sent, capacity;
@@ -93,7 +93,7 @@ TEST(those_who_were_refused)
 	}
 }
 
-/* Of any sender: a bucket with that burst, full at first, passes all of it. */
+/* A full token bucket with the burst that the advice names passes all that a random sender sends. */
 TEST(the_burst_refuses_none)
 {
 	u64 seed = 88172645463325252ULL;

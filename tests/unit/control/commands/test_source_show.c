@@ -35,7 +35,7 @@ RIG_TEST(test_source_show_override)
 	rig_expect(&rig, SHOW("192.0.2.2"), "limits.0.capacity=10, limits.0.used=0");
 }
 
-/* What a source lost lately: exact, and an estimate once packets are sampled; of a neighbor that sent nothing. */
+/* `source show` says exactly what a source lost lately, and an estimate once the daemon samples packets. */
 RIG_TEST(test_lately)
 {
 	json_t *response;
@@ -50,7 +50,7 @@ RIG_TEST(test_lately)
 	json_expect(response, "sampled", "result.lately.estimate=true, result.lately.by.0.limit=all");
 	assert_in_range(int_at(response, "result.lately.dropped"), 24000, 36000);
 	json_decref(response);
-	/* Of one without an entry nothing is known now. */
+	/* While packets are sampled, a source without an entry may have lost some: the answer is "none known". */
 	rig_expect(&rig, SHOW("192.0.2.2"), "lately.dropped=none, lately.passed=none");
 }
 
