@@ -28,8 +28,8 @@
 #define OUTPUT_MAX (256 * 1024)		/* above it reading stops */
 #define DELAYED_MAX 1024			/* delayed responses of a connection */
 #define CLOSING_BYTES_MAX (1024 * 1024)
-#define DRAIN_QUIET_NS (SEC / 250)	/* of silence before a DISCONNECT */
-#define DRAIN_NS (SEC / 20)		/* then also during traffic */
+#define DRAIN_QUIET_NS (SEC / 40)	/* of silence before a DISCONNECT; HAProxy may wait for a CPU */
+#define DRAIN_NS (SEC / 10)		/* then also during traffic */
 #define DRAIN_TICK_US 2000
 
 u64 spoe_clock_ns(void)
