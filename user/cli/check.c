@@ -110,7 +110,7 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 		rule->path, algorithm_name(algorithm), what, bytes, log_bytes / bytes));
 }
 
-/* What the burst of a bucket is, and means: "burst 1: at most 1 at once, then one each 0.6 s"; "" of others. */
+/* Says what a bucket's burst means: "burst 1: at most 1 at once, then one each 0.6 s". Other algorithms get "". */
 static const char *burst_words(const struct rule_limit *limit, u64 *ret_burst, char *buf, size_t size)
 {
 	const struct rate *rate = &limit->terms.rates.rate[0];
@@ -132,7 +132,7 @@ static const char *burst_words(const struct rule_limit *limit, u64 *ret_burst, c
 	return buf;
 }
 
-/* The default is a second's worth: of a rate by the minute or longer much less than its author may expect. */
+/* The default burst is what the rate gives in a second: for "100 requests/m" less than most authors expect. */
 static void note_burst(const struct rule *rule, const struct rule_limit *limit, json_t *notes)
 {
 	const struct rate *rate = &limit->terms.rates.rate[0];

@@ -214,7 +214,7 @@ static int count_clients(u16 port_be16)
 	return count;
 }
 
-/* It accepts ours: of the proxies that run here each should have the right to connect, too. */
+/* Our connection is accepted. Each proxy that runs here needs the right to connect, too. */
 static void socket_of(struct doctor *d, const char *text, const char *path)
 {
 	struct doctor_socket access;

@@ -37,7 +37,7 @@ static bool has_group(const struct process *p, unsigned int gid)
 	return p->gid == gid;
 }
 
-/* `bits`: of rwx, as for others. */
+/* `bits` are those of rwx that are needed, as in the mode's last digit. */
 static bool may(const struct process *p, const struct stat *st, unsigned int bits)
 {
 	return !p->uid || (st->st_mode & bits << (st->st_uid == p->uid ? 6 : has_group(p, st->st_gid) ? 3 : 0));
@@ -82,7 +82,7 @@ static bool read_link(const char *pid, const char *what, char *buf, size_t size)
 	return len > 0;
 }
 
-/* The ids that files are opened with: the fourth of a line. */
+/* Reads the ids that the kernel compares when a file is opened: the fourth of each line. */
 static void read_ids(FILE *in, struct process *p)
 {
 	char line[1024], *at, *end;
@@ -102,7 +102,7 @@ static void read_ids(FILE *in, struct process *p)
 	}
 }
 
-/* False: it is none, or of another network namespace. */
+/* False if the process is no proxy, or is in another network namespace. */
 static bool read_process(const char *pid, struct process *ret)
 {
 	char path[64], ours[64], theirs[64];
@@ -124,7 +124,7 @@ static bool read_process(const char *pid, struct process *ret)
 	return true;
 }
 
-/* The name, or without one the number. */
+/* Writes the name, or the number if there is no name. */
 static const char *name_or_id(const char *name, unsigned int id, char *buf, size_t size)
 {
 	if (name)
@@ -148,7 +148,7 @@ static const char *group_name(unsigned int gid, char *buf, size_t size)
 	return name_or_id(group ? group->gr_name : NULL, gid, buf, size);
 }
 
-/* The words about one that cannot connect, with what lets it; false: it can. */
+/* Says why the process cannot connect, and what lets it. False if it can connect. */
 static bool refuse(const struct process *p, const char *path, struct doctor_socket *ret)
 {
 	char at[256], user[64], group[64];
@@ -221,7 +221,7 @@ void doctor_socket(const char *path, struct doctor_socket *ret)
 	if (proc)
 		closedir(proc);
 	for (size_t i = 0; i < count; i++) {
-		/* A master as root, whose workers connect. */
+		/* The master runs as root, but its workers connect. */
 		if (!all[i].uid && has_user_process(all, count, all[i].name))
 			continue;
 		if (refuse(&all[i], path, &is_unable))

@@ -49,7 +49,7 @@ static bool parse_clock(const char *text, struct tm *ret, bool *ret_seconds)
 	       ret->tm_sec >= 0 && ret->tm_sec < 61;
 }
 
-/* Cuts Z or +01:00 off a text with a clock, and makes it the zone of the process. */
+/* Cuts Z or +01:00 off a text that has a time of day, and makes it the zone of the process. */
 static void take_zone(char *text)
 {
 	size_t length = strlen(text), digits = length;

@@ -46,7 +46,7 @@ struct sluice_client {
 	u32 retry_percent, budget_max;
 	u64 random;			/* atomic */
 	u64 id[2], next_id;		/* of reports: a random number, and a count (atomic) */
-	/* The rest is under the lock. */
+	/* The lock protects the rest. */
 	u32 budget;			/* hundredths of retries */
 	u32 idle_count;
 	struct client_conns idle, busy;
@@ -97,14 +97,14 @@ static void free_idle(struct sluice_client *c)
 	c->idle_count = 0;
 }
 
-/* The child shares no connection with its parent, and no id of a report. */
+/* The child opens connections of its own and draws ids of its own for reports. */
 static void in_child(struct forked *forked)
 {
 	struct sluice_client *c = (struct sluice_client *)((char *)forked - offsetof(struct sluice_client, forked));
 	struct client_conn *conn;
 
 	free_idle(c);
-	/* Their threads are not in the child. */
+	/* The threads that used them do not exist in the child. */
 	LIST_FOREACH(conn, &c->busy, link)
 		client_disconnect(conn);
 	draw_numbers(c);
@@ -169,7 +169,7 @@ struct call {
 	u64 after_ns;
 };
 
-/* No daemon, or none that replies. */
+/* There is no daemon, or it does not reply. */
 static bool is_away(int err)
 {
 	return err == -ETIMEDOUT || err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE ||
@@ -223,7 +223,7 @@ static void note_result(struct call *call, int err)
 		c->answered_ns = now_ns;
 		return;
 	}
-	/* It has replied to others meanwhile. */
+	/* The daemon has replied to another thread meanwhile. */
 	if (c->answered_ns > call->begun_ns)
 		return;
 	for (u32 i = 0; i < c->failures && took_ns < c->breaker_ns; i++)
@@ -283,7 +283,7 @@ static bool may_retry(const struct call *call, int err)
 {
 	if (err == -EAGAIN)
 		return call->request.flags & SLUICE_RETRY_REFUSED;
-	/* What will be admitted either way does not wait. */
+	/* A client that fails open admits the request in any case, so it does not wait. */
 	return call->client->fail_closed && (err == -EBUSY || (is_away(err) && err != -ETIMEDOUT));
 }
 
@@ -406,7 +406,7 @@ int sluice_client_check(struct sluice_client *c, const struct sluice_request *re
 	int err;
 
 	if (ret && sized_write(ret, &call.result, sizeof(call.result), least)) {
-		/* Each version has that one. */
+		/* Every version of the struct has this field. */
 		ret->admitted = !c->fail_closed;
 		return -EINVAL;
 	}

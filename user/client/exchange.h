@@ -18,7 +18,7 @@
 /* A response's head and the beginning of its body; what is beyond that is read and dropped. */
 #define CLIENT_RESPONSE_MAX 16384
 
-/* In a list of the client, of those that are idle or of those that a thread uses. */
+/* A connection is in one of the client's two lists: idle ones, and those that a thread uses. */
 struct client_conn {
 	LIST_ENTRY(client_conn) link;
 	int fd;				/* -1: none */

@@ -125,7 +125,7 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 	return 0;
 }
 
-/* The child has the bucket as it is; no thread waits for it. */
+/* The child inherits the bucket's state, but no thread waits for it there. */
 static void in_child(struct forked *forked)
 {
 	struct sluice_limiter *l = (struct sluice_limiter *)((char *)forked - offsetof(struct sluice_limiter, forked));
@@ -382,7 +382,7 @@ void sluice_refund(struct sluice_limiter *l, uint64_t units)
 	pthread_mutex_unlock(&l->forked.lock);
 }
 
-/* Of a thread that was cancelled while it slept, without the lock. It may have been served. */
+/* Cleans up after a thread that was cancelled while it slept without the lock. It may have been served. */
 static void cancel(void *arg)
 {
 	struct waiter *w = arg;

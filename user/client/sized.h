@@ -17,7 +17,7 @@
 
 /* The least size of a struct: up to the last field of its first version. */
 #define SIZED_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
-/* Above it a size was not set at all. */
+/* A larger size was never set: it is rubbish from the stack. */
 #define SIZED_MAX 4096
 
 static inline size_t sized_of(const void *theirs)

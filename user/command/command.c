@@ -29,7 +29,7 @@
 #define HIDE(title, text, order) { .heading = title, .cell = text, .hide = order }
 /* Not there, also for pipes, where all of it is 0 or "-": of reports, whose columns no script counts. */
 #define SOME(title, text, order) { .heading = title, .cell = text, .hide = order, .some = true }
-/* A rate of an item that may be `estimated`. */
+/* Prints a rate, with a mark if its item is `estimated`. */
 #define ESTIMATED(field) "{$" field ":about$estimated?|$" field ":rate}"
 
 #define POSITION(name, shown, kind, ...) { .key = name, .meta = shown, .type = kind, ##__VA_ARGS__ }
@@ -149,7 +149,7 @@ int command_find(const char *name)
 
 /* ------------------------------------------------------------------ suggestions */
 
-/* What other programs call it: NAME, or its end. */
+/* Other programs have another name for a command: NAME or the end of it. */
 static const struct {
 	const char *theirs, *ours;
 } called[] = {

@@ -194,7 +194,7 @@ static void reason_drops(const struct packet_host *host, u64 *ret)
 	}
 }
 
-/* What was dropped before is not of the events to come. */
+/* The events to come do not stand for what was dropped before. */
 static void begin_counting(const struct packet_host *host)
 {
 	struct sl_event_stats stats;
@@ -237,7 +237,7 @@ static double factor_of(u16 counter, u64 now)
 	u64 noted = drops.noted[counter], counted = drops.counted[counter];
 
 	drops.counted[counter] = drops.sampled ? now : counted + noted;
-	/* A counter that was cleared, or events of before: none of them is scaled away. */
+	/* Where the counter was cleared, or events are from before it, each counts as one. */
 	return drops.sampled && now > counted && now - counted > noted / 2 ? (double)(now - counted) / (double)noted : 1;
 }
 
@@ -326,7 +326,7 @@ void observer_tick(struct daemon *d)
 		return;
 	if (d->packets.dp->ops->events(d->packets.dp, on_event, d) > 0 || !found_ns)
 		found_ns = clock_mono_ns();
-	/* What no daemon read stands for itself: of that time nothing else is known. */
+	/* Counts that no daemon read stand for themselves: nothing else is known of that time. */
 	if (!drops.looked)
 		begin_counting(&d->packets);
 }

@@ -60,7 +60,7 @@ void start_end(struct daemon *d)
 	http_tier_drain(d);
 }
 
-/* What holds from now on, and what does not. */
+/* Says which limits hold after the exit, and which do not. */
 static const char *after_exit(const struct daemon *d)
 {
 	if (d->packets.absent)

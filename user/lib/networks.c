@@ -9,7 +9,7 @@
 
 static const u8 lengths[SL_FAMILY_COUNT][LEVELS] = { [SL_V4] = { 32, 24, 16, 8 }, [SL_V6] = { 64, 56, 48, 32 } };
 
-/* The rows from `from` on, before `end`, that are in a prefix. */
+/* Returns the end of the rows from `from` on that are in the prefix. */
 static size_t end_of(const struct networks_row *row, size_t from, size_t end, const struct sl_prefix *prefix)
 {
 	while (from < end && sl_prefix_contains(prefix, &row[from].source))
@@ -22,7 +22,7 @@ static struct sl_prefix prefix_of(const struct networks_row *row, u8 len)
 	return (struct sl_prefix){ sl_addr_mask(row->source.addr, len), row->source.family, len };
 }
 
-/* What the rows have that are not in a named prefix. */
+/* Sums the rows that are not in a named prefix. */
 static struct network sum(const struct networks_row *row, size_t from, size_t end, struct sl_prefix prefix)
 {
 	struct network network = { .prefix = prefix };
@@ -37,7 +37,7 @@ static struct network sum(const struct networks_row *row, size_t from, size_t en
 	return network;
 }
 
-/* The measure of which it has the largest share; -1: a tenth of none. */
+/* Returns the measure of which the network has the largest share, or -1 if it has a tenth of none. */
 static int heavy_in(const struct network *network, const u64 *total)
 {
 	double most = 0;
@@ -54,7 +54,7 @@ static int heavy_in(const struct network *network, const u64 *total)
 	return best;
 }
 
-/* Moves [*from, *end) to a half of it again and again. */
+/* Halves the prefix while one half has nearly all of the measure; [*from, *end) are then its rows. */
 static struct network narrowed(const struct networks_row *row, size_t *from, size_t *end,
 			       struct network network, int measure)
 {

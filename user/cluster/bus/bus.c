@@ -81,7 +81,7 @@ void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome out
 			*c = '?';
 	strcpy(bus->error[command], text);
 	bus->error_ns = bus_mono_ns();
-	/* That no command is sent any more follows from what was logged. */
+	/* What was logged before already says why no command is sent any more. */
 	if (outcome == REPLY_DOWN && bus->error_texts.count)
 		return;
 	if (log_texts_add(&bus->error_texts, why))

@@ -37,12 +37,12 @@ struct limit_numbers {
 	u64 all;			/* ... of so many */
 };
 
-/* One that was refused: units that it sent in a period, and its limit. */
+/* A source or user that was refused: what it sent in a period, and its limit. */
 struct refused_one {
 	u64 period_ns;
 	double given;			/* units that the rate gives in the period; 0: unknown */
 	double sent;			/* in the period: refused and passed */
-	/* For the burst, of all that is known of it, which may be two periods: */
+	/* The burst is computed from all that is known, which may be two periods: */
 	u64 sent_known, refused_known;
 	u64 capacity;			/* 0: a larger burst alone may not be enough */
 	bool is_bucket;			/* no more than capacity + time x rate passes: windows pass twice as much */

@@ -35,7 +35,7 @@ static void packets_of(struct commands *ctx, const struct limit_view *view, stru
 		memset(ret, 0, sizeof(*ret));
 }
 
-/* At most so much of a source, in the limit's unit. */
+/* The most that a source may send, in the limit's unit. */
 static u64 heavy_units(const struct heavy_count *count, const struct sl_limit *limit)
 {
 	double scale = count->packets ? 1 + (double)count->missed / (double)count->packets : 1;
@@ -58,7 +58,7 @@ static double rate_of_source(const struct limit_view *view, const struct sl_pref
 	return (double)rate->count / (rate->unit == RATE_BITS ? 8 : 1) * 1e9 / (double)rate->period_ns;
 }
 
-/* Those that the limit refused last. What they sent is all that they sent, also past other limits. */
+/* Compares the sources that the limit refused last. What they sent includes what passed by other limits. */
 static void add_heavy(struct limit_numbers *n, const struct heavy *heavy, const struct limit_view *view)
 {
 	for (size_t i = 0; i < heavy->count; i++) {
@@ -212,7 +212,7 @@ static u64 series_over(const struct observe_series *series)
 	return series->verdict[DECISION_OVER_LIMIT] + series->verdict[DECISION_SHADOW];
 }
 
-/* Its counts of two periods, and the fuller one beside the rate. */
+/* Adds a value's counts of two periods, and compares the fuller one with the rate. */
 static void add_lately(struct limit_numbers *n, const struct rule *rule, const struct observe_lately *lately)
 {
 	u64 passed = lately->passed[0] + lately->passed[1], refused = lately->refused[0] + lately->refused[1];
@@ -278,7 +278,7 @@ static json_t *rule_candidates_to_json(struct commands *ctx, const struct rule *
 	return list;
 }
 
-/* Its entries distinguish no values. */
+/* The rule's entries do not distinguish values. */
 static bool is_common(const struct rule *rule)
 {
 	bool fixed = rule->place == RULE_OF_DOMAIN || (rule->place == RULE_OF_DESCRIPTOR && rule->depth);

@@ -53,7 +53,7 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	return r;
 }
 
-/* The first address of this host in the prefix; NULL: none is. */
+/* Returns the first address of this host in the prefix, or NULL. */
 static const struct sl_prefix *own_address(const struct commands *ctx, const struct sl_prefix *prefix)
 {
 	const struct packet_host *host = ctx->running->packets;
@@ -64,7 +64,7 @@ static const struct sl_prefix *own_address(const struct commands *ctx, const str
 	return NULL;
 }
 
-/* A source that is this host itself is mostly a mistake. */
+/* Blocking one of this host's own addresses is mostly a mistake. */
 static int check_own(const struct commands *ctx, const struct sl_prefix *prefix, struct sl_err *err)
 {
 	const struct sl_prefix *own = own_address(ctx, prefix);
@@ -77,7 +77,7 @@ static int check_own(const struct commands *ctx, const struct sl_prefix *prefix,
 			  sl_prefix_format(own, address, sizeof(address)));
 }
 
-/* "note": a network that is blocked holds this host. */
+/* Adds a note if the blocked network contains an address of this host. */
 static void note_own(const struct commands *ctx, const struct sl_prefix *prefix, const char *text, json_t *result)
 {
 	const struct sl_prefix *own = own_address(ctx, prefix);

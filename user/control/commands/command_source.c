@@ -125,7 +125,7 @@ static void count_by(json_t *by, const char *member, const char *name, json_int_
 	if (i == json_array_size(by))
 		json_array_append_new(by, json_pack("{s:s}", member, name));
 	json_object_set_new(json_array_get(by, i), "sampled", json_integer(packets));
-	/* The most first. */
+	/* Sorts by the number of drops, most first. */
 	for (; i && json_integer_value(json_object_get(json_array_get(by, i - 1), "sampled")) < packets; i--) {
 		one = json_incref(json_array_get(by, i));
 		json_array_remove(by, i);
@@ -133,7 +133,7 @@ static void count_by(json_t *by, const char *member, const char *name, json_int_
 	}
 }
 
-/* The limits, or the reasons without one, of its drops: of those that are among the events, else of the last. */
+/* Names the limits that dropped its packets, or the reasons where no limit did: by the events, else by the last drop. */
 static json_t *dropped_by(struct commands *ctx, const struct heavy_source *source, u64 span_ns)
 {
 	const struct observe_filter filter = { .count = SIZE_MAX, .kind = OBSERVED_DROP, .has_within = true,
@@ -160,7 +160,7 @@ static json_t *dropped_by(struct commands *ctx, const struct heavy_source *sourc
 	return by;
 }
 
-/* The share that was dropped; negative: the entries leave open more than a tenth of all. */
+/* Returns the share that was dropped, or a negative number if the entries leave more than a tenth of it open. */
 static double lost_share(const struct heavy_count *dropped, const struct heavy_count *passed)
 {
 	u64 sent = dropped->packets + passed->packets;
@@ -168,7 +168,7 @@ static double lost_share(const struct heavy_count *dropped, const struct heavy_c
 	return 10 * (dropped->missed + passed->missed) > sent ? -1 : (double)dropped->packets / (double)sent;
 }
 
-/* Members without a value are not known: light sources make room for others. */
+/* A member is left out where the figure is not known: the entry of a light source may have been replaced. */
 json_t *source_lately(struct commands *ctx, const struct sl_prefix *source)
 {
 	struct heavy_source *all = NULL, none = { .source = *source }, *it = &none;
@@ -271,7 +271,7 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 
 	if (r < 0)
 		return r;
-	/* A ban may have begun since they were read. */
+	/* A ban may have begun since the bans were read. */
 	ctx->running->packets->bans.read_at_ns = 0;
 	query_source(ctx, &source, &query);
 	limits = json_array();
@@ -623,7 +623,7 @@ static json_t *networks_to_json(struct commands *ctx, const struct networks *net
 	return list;
 }
 
-/* Whether a network stands for the source: `k` is its row. */
+/* Whether the list shows a network in place of the source in row `k`. */
 static bool is_light(const struct networks *networks, size_t k)
 {
 	const struct networks_row *row = &networks->row[k];

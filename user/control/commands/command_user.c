@@ -27,7 +27,7 @@ static int rule_unknown(const char *rule, struct sl_err *err)
 	return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows all rules", rule);
 }
 
-/* Of a file, or of limits in requests. NULL: there is none. */
+/* Finds a rule of a file, or one made by a limit in a request. NULL if there is none. */
 static const struct rule *find_rule(const struct engine *engine, const struct ruleset *rules, const char *name)
 {
 	const struct rule *rule = ruleset_find(rules, name);
@@ -205,7 +205,7 @@ static char *if_cut(const char *value, u32 len, bool cut, const char *text)
 	return found;
 }
 
-/* What a list shows where a value is longer names none. */
+/* A text that a list has cut does not name a value. */
 static int refuse_cut(const struct commands *ctx, const struct rule *rule, const char *text, struct sl_err *err)
 {
 	size_t len = strlen(text);

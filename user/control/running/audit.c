@@ -131,7 +131,7 @@ static const struct {
 	{ "push-down", "source", OBSERVED_PUSHDOWN },
 };
 
-/* Arguments whose value is clear without their name. */
+/* Arguments that an event shows without their name. */
 static bool is_bare(const char *key)
 {
 	static const char *const bare[] = { "name", "prefix", "prefixes", "source", "rule", "value", "pairs", "limit",
@@ -171,7 +171,7 @@ static void write_words(const json_t *value, FILE *out)
 	}
 }
 
-/* NULL: there are none. To be freed. */
+/* Returns NULL if there are none. Free the result. */
 static char *words_of(const json_t *args)
 {
 	char *words = NULL;

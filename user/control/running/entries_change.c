@@ -123,7 +123,7 @@ int entries_change(struct running *run, const struct entry_change *change, size_
 		sl_err_set(err, -r, "cannot put the entries in force: %s", strerror(-r));
 	else if (feed)
 		r = entries_file_append(run->entries, change, count, err);
-	/* In force, and written as a whole once there is room. */
+	/* The change is in force, and is written with all others once there is room. */
 	if (feed && r < 0 && file_is_no_room(-r)) {
 		if (!run->entries->unsaved)
 			log_error("%s: entries are in force, and saved once it can be written", err->message);

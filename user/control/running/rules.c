@@ -433,7 +433,7 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 	int r = ifaces_assign(run->packets, change->running, err);
 	u32 top;
 
-	/* Changes before it first, each with its state of before. */
+	/* Stores the changes before it first, each with the state before it. */
 	if (run->unwritten)
 		rules_write(run);
 	top = run->history_top;

@@ -93,7 +93,7 @@ void rules_write(struct running *run);
  * logged and reported; rules_write() stores it. Else r. run->live is the list before the change.
  */
 int rules_unsaved(struct running *run, const struct change *change, int r, const struct sl_err *err);
-/* All of it is stored. */
+/* Everything is stored now. */
 void rules_are_saved(struct running *run);
 /* Why a change that is in force is not stored yet; NULL: all are. */
 const char *rules_unsaved_why(const struct running *run);

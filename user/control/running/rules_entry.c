@@ -102,7 +102,7 @@ static int record(struct running *run, json_t *op, struct sl_err *err)
 	u32 top;
 	int r = 0;
 
-	/* Those before it first, each with its state of before. */
+	/* Stores the changes before it first, each with the state before it. */
 	if (run->unwritten)
 		rules_write(run);
 	change_note(&change, op);
@@ -340,7 +340,7 @@ const char *rules_unsaved_why(const struct running *run)
 	return run->unwritten_why[0] ? run->unwritten_why : entries_unsaved_why(run);
 }
 
-/* Of the first change that could not be stored: the state before it, for rollback. */
+/* The state before the first change that could not be stored: rollback needs it. */
 static int note_unnoted(struct running *run, struct sl_err *err)
 {
 	struct change change = { .uid = run->unnoted.uid, .pid = run->unnoted.pid };

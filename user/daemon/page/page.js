@@ -90,13 +90,13 @@ function picture(samples, width, height, at, style) {
 	return svg;
 }
 
-/* Passed and refused share the scale. */
+/* Passed and refused requests share one scale. */
 function spark(samples) {
 	const top = Math.max(1, ...samples.passed, ...samples.refused);
 	return picture(samples, 120, 22, frame(0, 1, 120, 20, top), "spark");
 }
 
-/* The next 1, 2 or 5 with zeros. */
+/* Rounds up to 1, 2 or 5 with zeros. */
 function round_up(n) {
 	const unit = 10 ** Math.floor(Math.log10(Math.max(1, n)));
 	return unit * [1, 2, 5, 10].find((step) => step * unit >= n);
@@ -155,7 +155,7 @@ function table(id, rows, columns, none, more) {
 		table.append(tr);
 	}
 	place.replaceChildren(table);
-	/* Too wide for its section: each row becomes a card, and no column is lost. */
+	/* A table that is too wide for its section shows each row as a card, so no column is cut off. */
 	table.classList.toggle("cards", place.scrollWidth > place.clientWidth);
 	if (more > 0)
 		place.append(make("span", "and " + whole(more) + " more", "dim"));
