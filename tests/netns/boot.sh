@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # boot.sh - started before the network, as the unit is: READY=1, for which the network waits, comes after the
-# limits of an interface that appears within a second; without it after that second. An interface that
+# limits of an interface that appears within a second, also while sluiced starts; without it after that second. An interface that
 # comes later is limited before it is brought up. An address that comes later can be listened on. (A real
 # boot of systemd: boot_systemd.sh.)
 
@@ -43,16 +43,29 @@ limits:
   - {name: slow, rate: 1 packets/h, burst: 20}
 YAML
 lab_link 1
-lab_link 0
-ip -n "$NS_S" link set s0 down
-ip -n "$NS_S" link set s0 name later
-ip -n "$NS_S" link set later up
-# One call, so that it comes within the second that sluiced waits, also on a loaded machine.
-( sleep 0.3; ip -n "$NS_S" link set later down name s0 up ) &
-ready_after both
-wait $!
-wait_for 5 grep -q '\.' "$LAB/both"
-check_is "READY=1 comes when both are limited" "$(sed -n 's/^[0-9.]* //p' "$LAB/both" | tr ' ' '\n' | sort | xargs)" "s0 s1"
+# s0 is there under another name, and gets its own once sluiced has logged WORDS, in one call.
+comes_after() {
+	local words=$1
+
+	lab_link 0
+	ip -n "$NS_S" link set s0 down
+	ip -n "$NS_S" link set s0 name later
+	ip -n "$NS_S" link set later up
+	: > "$LAB/daemon.log"
+	wait_for 30 grep -q "$words" "$LAB/daemon.log" && ip -n "$NS_S" link set later down name s0 up &
+}
+limited_at_ready() {
+	wait_for 5 grep -q '\.' "$LAB/$1"
+	sed -n 's/^[0-9.]* //p' "$LAB/$1" | tr ' ' '\n' | sort | xargs
+}
+comes_after "s0: not there"
+ready_after early
+check_is "it comes while sluiced starts: READY=1 comes when both are limited" "$(limited_at_ready early)" "s0 s1"
+daemon_kill TERM
+ip -n "$NS_S" link del s0
+comes_after "ready: "
+ready_after late
+check_is "... and while it waits" "$(limited_at_ready late)" "s0 s1"
 check_true "an address that came later is listened on" \
 	on_server curl -sf -o /dev/null http://10.1.0.1:9810/metrics
 daemon_kill TERM

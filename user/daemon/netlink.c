@@ -5,8 +5,8 @@
  * Of the content of link and address messages only a move to another namespace is read: each
  * causes a rescan a moment later, so that a thousand addresses at boot cause one; at once where a
  * configured interface has appeared, which should be limited before it carries traffic. Lost messages
- * (ENOBUFS) do the same. Routes have a socket of their own, and only default routes count: a router may have a million others that
- * change all the time, and a rescan reads them all.
+ * (ENOBUFS) do the same. Routes have a socket of their own, and only default routes count: a router may have
+ * a million others that change all the time, and a rescan reads them all.
  */
 #include "daemon/netlink.h"
 
@@ -119,6 +119,7 @@ static int listen_to(struct daemon *d, u32 groups, event_callback_fn run, struct
 
 int netlink_start(struct daemon *d, struct sl_err *err)
 {
+	static const struct timeval now;
 	int r;
 
 	rescan_timer = evtimer_new(d->base, on_rescan, d);
@@ -128,8 +129,10 @@ int netlink_start(struct daemon *d, struct sl_err *err)
 	r = listen_to(d, RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, on_message, err);
 	if (!r)
 		r = listen_to(d, RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE, on_route, err);
-	/* A route may have changed between the first rules and this socket: rescan. */
-	if (!r)
-		event_add(routes_timer, &settle);
-	return r;
+	if (r)
+		return r;
+	/* An interface may have come, and a route changed, since sluiced first read them, before these sockets. */
+	event_add(rescan_timer, &now);
+	event_add(routes_timer, &settle);
+	return 0;
 }

@@ -297,6 +297,7 @@ int start_all(struct daemon *d, struct sl_err *err)
 #define READY_WAIT_NS 1000000000ULL
 
 static struct event *ready_timer;
+static u64 ready_wait_from_ns;
 
 /*
  * At boot the network is brought up only after READY=1 (sluiced.service), so a configured interface
@@ -309,7 +310,7 @@ static void on_ready_look(evutil_socket_t fd, short what, void *arg)
 	struct daemon *d = arg;
 
 	if (ifaces_are_missing(&d->packets) &&
-	    clock_mono_ns() - d->commands.started_mono_ns < READY_WAIT_NS &&
+	    clock_mono_ns() - ready_wait_from_ns < READY_WAIT_NS &&
 	    event_add(ready_timer, &look) == 0)
 		return;
 	sd_notify(0, "READY=1");
@@ -326,6 +327,7 @@ int start_loop(struct daemon *d)
 		log_info("http: %u rules, %u workers", d->running.requests.rules->rule_count,
 			 d->http->worker_count);
 	ready_timer = evtimer_new(d->base, on_ready_look, d);
+	ready_wait_from_ns = clock_mono_ns();
 	on_ready_look(-1, 0, d);
 	event_base_dispatch(d->base);
 	sd_notify(0, "STOPPING=1");
