@@ -72,6 +72,34 @@ int read_rule_share_threshold(struct reader *r, const char *text, const struct k
 
 /* ---- prefix: as in the packet tier, or none ---- */
 
+/*
+ * The default of IPv6 is a hierarchy: a client that is given a /48 has 65536 of /64, and would have as many
+ * budgets. With the default lengths each wider one has twice the limit of the one before.
+ */
+static const struct key prefix_rows[] = {
+	{ "ipv4", KEY(struct prefix_hierarchy, len[SL_V4]), &type_lengths_v4, .usual = "32" },
+	{ "ipv6", KEY(struct prefix_hierarchy, len[SL_V6]), &type_lengths_v6, .usual = "[64, 56, 48]" },
+};
+static const struct keys prefix_keys = KEYS(struct prefix_hierarchy, prefix_rows);
+
+static const struct key scale_rows[] = {
+	{ "ipv4", KEY(struct prefix_hierarchy, scale[SL_V4]), &type_scales_v4 },
+	{ "ipv6", KEY(struct prefix_hierarchy, scale[SL_V6]), &type_scales_v6 },
+};
+/* The multipliers are always written: their default depends on the lengths. */
+const struct keys rule_scale_keys = KEYS(struct prefix_hierarchy, scale_rows);
+
+void rule_usual_scales(struct prefix_hierarchy *prefix)
+{
+	static const u8 usual[] = { 64, 56, 48 };
+	bool is_usual = prefix->count[SL_V6] == ARRAY_SIZE(usual) &&
+			!memcmp(prefix->len[SL_V6], usual, sizeof(usual));
+
+	for (int family = 0; family < SL_FAMILY_COUNT; family++)
+		for (u32 i = 0; !prefix->scale_count[family] && i < PREFIX_HIERARCHY_MAX; i++)
+			prefix->scale[family][i] = family == SL_V6 && is_usual ? 1U << i : 1;
+}
+
 static int prefix_read(struct reader *r, const struct yaml_node *node, const struct key *key,
 		       void *section)
 {
@@ -83,7 +111,7 @@ static int prefix_read(struct reader *r, const struct yaml_node *node, const str
 	}
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "none, or {ipv4: 32, ipv6: 64}");
-	return keys_read(r, node, &limit_prefix_keys, prefix);
+	return keys_read(r, node, &prefix_keys, prefix);
 }
 
 static void prefix_write(struct writer *w, const struct key *key, const void *section)
@@ -92,15 +120,15 @@ static void prefix_write(struct writer *w, const struct key *key, const void *se
 	static const struct prefix_hierarchy none;
 
 	if (prefix->count[SL_V4] || prefix->count[SL_V6])
-		keys_write_flow(w, &limit_prefix_keys, prefix,
-				keys_unlike(w, &limit_prefix_keys, prefix, &none));
+		keys_write_flow(w, &prefix_keys, prefix,
+				keys_unlike(w, &prefix_keys, prefix, &none));
 	else
 		fputs("none", w->out);
 }
 
 static bool prefix_equal(const struct key *key, const void *a, const void *b)
 {
-	return keys_equal(&limit_prefix_keys, key_field_of(key, a), key_field_of(key, b));
+	return keys_equal(&prefix_keys, key_field_of(key, a), key_field_of(key, b));
 }
 
 /* The multipliers, of the same struct, have a row of their own. */

@@ -337,13 +337,19 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		       struct sl_err *err)
 {
 	int rc = limit->none ? 0 : check_limit_scope(limit, rule, err);
+	struct sl_err why;
 
 	if (!rc && !limit->none)
 		rc = check_step(&limit->terms, 1, err);
 
 	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT; family++)
-		for (u32 i = 0; i < rule->prefix.count[family] && !rc; i++)
-			rc = check_step(&limit->terms, rule->prefix.scale[family][i], err);
+		for (u32 i = 0; i < rule->prefix.count[family] && !rc; i++) {
+			rc = check_step(&limit->terms, rule->prefix.scale[family][i], &why);
+			if (rc)
+				sl_err_set(err, -rc, "with prefix /%u, which has %u times the limit: %s",
+					   rule->prefix.len[family][i], rule->prefix.scale[family][i],
+					   why.message);
+		}
 	return rc;
 }
 

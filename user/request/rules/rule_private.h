@@ -355,7 +355,9 @@ int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c, rule_cluster.c: types of fields of a struct draft */
 extern const struct key_type type_rule_prefix, type_rule_metadata, type_rule_consistency;
-extern const struct keys rule_on_limit_keys, rule_push_down_keys;
+extern const struct keys rule_on_limit_keys, rule_push_down_keys, rule_scale_keys;
+/* Sets the multipliers of a family that were not given. */
+void rule_usual_scales(struct prefix_hierarchy *prefix);
 /* rule_keys.c; `into` is a struct draft. */
 read_text read_rule_share_threshold;
 void write_true(struct writer *w, const void *from);

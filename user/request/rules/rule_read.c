@@ -251,8 +251,10 @@ static int place_draft(struct draft *draft, struct match_node **ret_node, struct
 int check_draft(struct build *b, struct draft *draft)
 {
 	bool limited = draft->rule.limit_count;
-	int rc = limited ? check_rule_limits(&b->r, draft) : check_rule_alone(&b->r, draft);
+	int rc;
 
+	rule_usual_scales(&draft->rule.prefix);
+	rc = limited ? check_rule_limits(&b->r, draft) : check_rule_alone(&b->r, draft);
 	if (!rc && limited)
 		rc = load_rule_overrides(&b->r, draft);
 	/* A priority alone makes a rule, too: it sets the priority of the request. */

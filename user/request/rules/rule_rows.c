@@ -138,11 +138,11 @@ static const struct key descriptor_rows[] = {
 	  .help = "`true`: all values that match a value with `*` share one count" },
 	{ "metadata", DRAFT(rule.metadata), &type_rule_metadata,
 	  .help = "anything; returned with the decision" },
-	{ "prefix", DRAFT(rule.prefix), &type_rule_prefix, .usual = "{ipv4: 32, ipv6: 64}",
+	{ "prefix", DRAFT(rule.prefix), &type_rule_prefix, .usual = "{ipv4: 32, ipv6: [64, 56, 48]}",
 	  .flags = OF_LIMIT,
 	  .help = "how addresses among the values are grouped: a length of each family, lists, or "
-		  "`none`; and the multiplier of the limits at each" },
-	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &limit_scale_keys,
+		  "`none`; and the multiplier of the limits at each, of IPv6's default 1, 2 and 4, else 1" },
+	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &rule_scale_keys,
 	  .flags = KEY_FLOW | OF_LIMIT },
 	{ "overrides", DRAFT(rule.overrides), &type_rule_overrides, .flags = OF_LIMIT,
 	  .help = "values with limits of their own: `value`, and `limits` (or `rate` and `burst`), "

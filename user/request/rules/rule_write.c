@@ -45,10 +45,10 @@ static void make_unlike(const struct rule *rule, const struct rule_limit *defaul
 			struct draft *ret)
 {
 	*ret = (struct draft){ .defaults = *defaults, .rule.prefix = rule->prefix };
-	for (int family = 0; family < SL_FAMILY_COUNT && rule->limit_count; family++) {
-		ret->rule.prefix.count[family] = PREFIX_HIERARCHY_MAX + 1;
-		for (int i = 0; i < PREFIX_HIERARCHY_MAX; i++)
-			ret->rule.prefix.scale[family][i] = 1;
+	if (rule->limit_count) {
+		memset(ret->rule.prefix.scale_count, 0, sizeof(ret->rule.prefix.scale_count));
+		rule_usual_scales(&ret->rule.prefix);
+		memset(ret->rule.prefix.count, PREFIX_HIERARCHY_MAX + 1, sizeof(ret->rule.prefix.count));
 	}
 	ret->rule.consistency_ns = rule->consistency_ns;
 	ret->rule.on_store_failure = rule->on_store_failure;

@@ -140,7 +140,11 @@ TEST(test_written)
 		{ "limits: [5 requests/m], prefix: none, on_limit: {wait: 2s}", "prefix: none\n" },
 		{ "limits: [5 requests/m], on_limit: {wait: 2s}", "on_limit: {wait: 2s, queue: 100}\n" },
 		{ "limits: [5 requests/m], prefix: {ipv4: [32, 24]}, prefix_scale: {ipv4: [1, 2]}",
-		  "prefix: {ipv4: [32, 24], ipv6: 64}\n    prefix_scale: {ipv4: [1, 2]}\n" },
+		  "prefix: {ipv4: [32, 24], ipv6: [64, 56, 48]}\n    prefix_scale: {ipv4: [1, 2], ipv6: [1, 2, 4]}\n" },
+		{ "limits: [5 requests/m]", "    prefix: {ipv4: 32, ipv6: [64, 56, 48]}\n" },
+		{ "limits: [5 requests/m], prefix_scale: {ipv6: [1, 1, 1]}",
+		  "prefix: {ipv4: 32, ipv6: [64, 56, 48]}\n    prefix_scale: {ipv4: [1], ipv6: [1, 1, 1]}\n" },
+		{ "limits: [5 requests/m], prefix: {ipv6: [64, 48]}", "    prefix: {ipv4: 32, ipv6: [64, 48]}\n" },
 		{ "limits: [5 requests/m], push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, "
 		  "drop]}", "push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, drop], step: 1m, "
 		  "down: 1m, max: 1h}\n" },
