@@ -105,7 +105,7 @@ static void write_metrics(struct daemon *d, bool openmetrics, struct evbuffer *b
 static struct evbuffer *metrics_page(struct daemon *d, struct page *page)
 {
 	struct evbuffer *copy = evbuffer_new();
-	u64 now_ns = clock_mono_ns();
+	u64 now_ns = clock_mono_ns(), cpu_ns = clock_cpu_ns();
 
 	if (!page->text)
 		page->text = evbuffer_new();
@@ -115,7 +115,7 @@ static struct evbuffer *metrics_page(struct daemon *d, struct page *page)
 		evbuffer_drain(page->text, evbuffer_get_length(page->text));
 		write_metrics(d, page == &metrics.page[1], page->text);
 		page->at_ns = now_ns;
-		page->took_ns = clock_mono_ns() - now_ns;
+		page->took_ns = clock_cpu_ns() - cpu_ns;
 	}
 	if (evbuffer_add(copy, evbuffer_pullup(page->text, -1), evbuffer_get_length(page->text)) == 0)
 		return copy;

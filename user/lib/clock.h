@@ -26,6 +26,12 @@ static inline u64 clock_mono_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
+/* CPU time of this thread: for shares of a CPU, which a machine that stands still does not use. */
+static inline u64 clock_cpu_ns(void)
+{
+	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /* UTC - monotonic time, wrapping: adding it to a monotonic time gives UTC, for either sign. */
 u64 clock_utc_offset_ns(void);
 /* The same by the time of day of this moment: for windows, which align to it. */

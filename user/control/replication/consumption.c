@@ -118,7 +118,7 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 
 	if (!dp_consumption_any(consumption->sources))
 		return;
-	began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	began_ns = clock_cpu_ns();
 	dp_consumption_nodes(consumption->sources, cluster_size(consumption->cluster),
 			     consumption->sync_ns);
 	dp_consumption_look(consumption->sources, now, ROUND_NS);
@@ -131,7 +131,7 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 		consumption->sent += count;
 		consumption->failed += !body || cluster_send(consumption->cluster, CONSUMPTION_KIND, body, CONSUMPTION_VALID_NS) < 0;
 	}
-	consumption->cpu_ns += clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	consumption->cpu_ns += clock_cpu_ns() - began_ns;
 }
 
 static void on_consumption(void *arg, const struct cluster_message *message)

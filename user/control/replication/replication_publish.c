@@ -247,7 +247,7 @@ static void look_at_ban(struct replication *s, const struct dp_ban *ban, u64 now
 
 static void publish_bans(struct replication *s, u64 now_us, bool all)
 {
-	u64 now_ns = clock_mono_ns(), from_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	u64 now_ns = clock_mono_ns(), from_ns = clock_cpu_ns();
 	struct dp_ban *ban;
 	size_t count;
 
@@ -261,7 +261,7 @@ static void publish_bans(struct replication *s, u64 now_us, bool all)
 			look_at_ban(s, &ban[i], now_us, all);
 	free(ban);
 	end_all_unseen(s, REPLICATION_BAN, now_us);
-	s->bans_ns = now_ns + (clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns) * BANS_SHARE;
+	s->bans_ns = now_ns + (clock_cpu_ns() - from_ns) * BANS_SHARE;
 }
 
 /* ------------------------------------------------------------------ push-downs */

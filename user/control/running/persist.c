@@ -25,7 +25,7 @@
 #define BUCKETS_NAME "buckets"
 #define EVERY_NS (10 * SL_NS_PER_SEC)
 #define FAILING_NS (2 * SL_NS_PER_SEC)	/* after a failure */
-#define SHARE 100			/* scanning the table takes at most 1 % of the time */
+#define SHARE 100			/* scanning the table takes at most 1 % of a CPU */
 
 struct persist {
 	char *path;
@@ -207,7 +207,7 @@ void persist_again(struct running *run)
 void persist_tick(struct running *run)
 {
 	struct persist *b = run->persist;
-	u64 from_ns = clock_mono_ns(), spent_ns, every_ns;
+	u64 from_ns = clock_mono_ns(), cpu_ns = clock_cpu_ns(), spent_ns, every_ns;
 	bool busy;
 	int failed;
 
@@ -227,7 +227,7 @@ void persist_tick(struct running *run)
 			  run->state_dir, strerror(-failed));
 	b->failing = failed != 0;
 	make_job(run);
-	spent_ns = clock_mono_ns() - from_ns;
+	spent_ns = clock_cpu_ns() - cpu_ns;
 	every_ns = b->failing ? FAILING_NS : EVERY_NS;
 	b->next_ns = from_ns + (spent_ns * SHARE > every_ns ? spent_ns * SHARE : every_ns);
 }

@@ -15,7 +15,7 @@
 
 #define FILE_NAME "bans.json"
 
-/* Between two readings of the map; more if a reading takes long: at most 1% of the time. */
+/* Between two readings of the map; more if a reading takes long: at most 1% of a CPU. */
 #define TICK_NS (5 * SL_NS_PER_SEC)
 #define TICK_SHARE 100
 
@@ -344,7 +344,7 @@ void bans_name(struct packet_host *host)
 
 void bans_tick(struct packet_host *host)
 {
-	u64 from_ns = clock_mono_ns(), spent_ns;
+	u64 from_ns = clock_mono_ns(), cpu_ns = clock_cpu_ns(), spent_ns;
 
 	if (from_ns < host->bans.next_ns)
 		return;
@@ -354,7 +354,7 @@ void bans_tick(struct packet_host *host)
 	bans_look(host);
 	if (digest_of(&host->bans) != host->bans.stored)
 		bans_store(host);
-	spent_ns = clock_mono_ns() - from_ns;
+	spent_ns = clock_cpu_ns() - cpu_ns;
 	host->bans.next_ns =
 		from_ns + (spent_ns * TICK_SHARE > TICK_NS ? spent_ns * TICK_SHARE : TICK_NS);
 }

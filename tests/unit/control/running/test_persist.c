@@ -123,6 +123,36 @@ RIG_TEST(test_the_thread)
 	assert_int_equal(rig_passed(&rig, 1, 10, clock_mono_ns()), 3);
 }
 
+static const struct dp_ops *sim;
+
+static struct sl_set *table_after_a_stall(struct dp *dp, u32 *ret_sets)
+{
+	usleep(200000);
+	return sim->table(dp, ret_sets);
+}
+
+/* A machine that stands still takes none of the share of a CPU: the next time stays ten seconds away. */
+RIG_TEST(test_a_stall)
+{
+	struct dp_ops stalls;
+	u64 now;
+
+	rig_open(&rig, WINDOW);
+	rig_passed(&rig, 1, 4, clock_mono_ns());
+	rig.d->running.persist->running = true;
+	sim = rig.dp->ops;
+	stalls = *sim;
+	stalls.table = table_after_a_stall;
+	rig.dp->ops = &stalls;
+	now = clock_mono_ns();
+	persist_tick(&rig.d->running);
+	rig.dp->ops = sim;
+	assert_true(clock_mono_ns() >= now + SEC / 5);
+	assert_in_range(rig.d->running.persist->next_ns, now + 9 * SEC, clock_mono_ns() + 11 * SEC);
+	free(rig.d->running.persist->data);
+	rig.d->running.persist->running = false;
+}
+
 #define OFFENDERS 12000
 
 static u64 count_records(struct rig *rig)

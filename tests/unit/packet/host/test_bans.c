@@ -222,4 +222,31 @@ RIG_TEST(test_expired_bans_are_removed)
 	assert_int_equal(bans_look(&rig.d->packets)->active, 0);
 }
 
+static const struct dp_ops *sim;
+
+static int hash_after_a_stall(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count)
+{
+	usleep(100000);
+	return sim->hash_all(dp, which, ret, ret_count);
+}
+
+/* A machine that stands still takes none of the share of a CPU: the next reading stays five seconds away. */
+RIG_TEST(test_a_stall)
+{
+	struct dp_ops stalls;
+	u64 now;
+
+	rig_open(&rig, BANNING);
+	sim = rig.dp->ops;
+	stalls = *sim;
+	stalls.hash_all = hash_after_a_stall;
+	rig.dp->ops = &stalls;
+	now = clock_mono_ns();
+	rig.d->packets.bans.next_ns = 0;
+	bans_tick(&rig.d->packets);
+	rig.dp->ops = sim;
+	assert_true(clock_mono_ns() >= now + SEC / 10);
+	assert_in_range(rig.d->packets.bans.next_ns, now + 4 * SEC, clock_mono_ns() + 6 * SEC);
+}
+
 TEST_MAIN
