@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # boot.sh - started before the network, as the unit is: READY=1, for which the network waits, comes after the
-# limits of an interface that appears within a second, also while sluiced starts; without it after that second. An interface that
-# comes later is limited before it is brought up. An address that comes later can be listened on. (A real
-# boot of systemd: boot_systemd.sh.)
+# limits of an interface that appears within a second, also while sluiced starts; without it after that second.
+# An interface that comes later is limited before it is brought up. An address that comes later can be
+# listened on. A reload is done that was requested while sluiced starts. (A real boot of systemd:
+# boot_systemd.sh.)
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin boot
@@ -71,11 +72,22 @@ check_true "an address that came later is listened on" \
 daemon_kill TERM
 
 ip -n "$NS_S" link del s0
+: > "$LAB/daemon.log"
+reload_while_it_starts() {
+	wait_for 30 grep -q "s0: not there" "$LAB/daemon.log" && sed -i 's/burst: 20/burst: 30/' "$CONFIG" &&
+		kill -HUP $(ip netns pids "$NS_S")
+}
+reload_while_it_starts &
+{ wait_for 60 grep -q "ready: " "$LAB/daemon.log" && now > "$LAB/started"; } &
 began=$(now)
 ready_after one
 wait_for 5 grep -q '\.' "$LAB/one"
 check_is "without one of them READY=1 comes all the same" "$(sed -n 's/^[0-9.]* //p' "$LAB/one")" s1
-check "about a second after the start" "$(calc "$(sed -n 's/^\([0-9.]*\) .*/\1/p' "$LAB/one") - $began")" 0.9 8
+check_true "a file that changed after it was read: the reload that was requested is done" \
+	wait_for 10 grep -q '^sluiced: reloaded ' "$LAB/daemon.log"
+at=$(sed -n 's/^\([0-9.]*\) .*/\1/p' "$LAB/one")
+check "a second after the start, not sooner" "$(calc "$at - $began")" 0.9 1000
+check "nor much later" "$(calc "$at - $(cat "$LAB/started")")" -1 8
 
 # Hot-plugged: attached while it is down, as udev has it before it is brought up.
 ip -n "$NS_C" link add c0 address $MAC_C type veth peer name s0 address $MAC_S netns "$NS_S"
@@ -91,5 +103,5 @@ ip -n "$NS_S" link set s0 up
 arrivals_count 0
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.1 --count 200 --pps 20000
 settle s0
-check_is "from its first frame on the limit holds" "$(arrived 0)" 20
+check_is "from its first frame on the limit holds" "$(arrived 0)" 30
 lab_done

@@ -183,7 +183,8 @@ written() {
 		[ -e "$LAB/state/http.state" ]
 }
 check_true "all files are there" wait_for 20 written
-sleep 2
+daemon_kill TERM
+again
 rm "$LAB/state/live.json" "$LAB/state/state.json" "$LAB/state/buckets" "$LAB/state/http.state"
 check_true "deleted files are written again" wait_for 30 written
 check_true "it is logged" said "live.json was deleted by another process; it was written again"

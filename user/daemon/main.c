@@ -109,7 +109,6 @@ int main(int argc, char **argv)
 	/* A rule set is a few large blocks: return them to the kernel when freed. */
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);	/* until start is complete */
 	raise_fd_limit();
 	r = purge ? start_purge(&d, &err) : start_all(&d, &err);
 	if (r < 0) {

@@ -80,6 +80,8 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 	start_end(d);
 }
 
+static struct event *ready_timer;	/* pending: READY=1 is yet to come */
+
 static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 {
 	struct daemon *d = arg;
@@ -94,7 +96,8 @@ static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 	r = rules_reload(&d->running, geteuid(), getpid(), NULL, notes, &err);
 	json_decref(notes);
 	audit_write(&d->running, NULL, "SIGHUP", NULL, generation, r < 0 ? &err : NULL);
-	sd_notify(0, "READY=1");
+	if (!event_pending(ready_timer, EV_TIMEOUT, NULL))
+		sd_notify(0, "READY=1");
 }
 
 static void on_child(evutil_socket_t signal_number, short what, void *arg)
@@ -107,6 +110,20 @@ static void on_child(evutil_socket_t signal_number, short what, void *arg)
 		  "limits stay in force");
 	d->packets.helper.pid = 0;
 	helper_stop(&d->packets.helper);
+}
+
+/*
+ * From before the file is read: a reload that is requested during the start, or a helper that dies, is
+ * handled once the loop runs.
+ */
+static void hold_signals(int how)
+{
+	sigset_t held;
+
+	sigemptyset(&held);
+	sigaddset(&held, SIGHUP);
+	sigaddset(&held, SIGCHLD);
+	pthread_sigmask(how, &held, NULL);
 }
 
 static int watch_signals(struct daemon *d, struct sl_err *err)
@@ -127,6 +144,7 @@ static int watch_signals(struct daemon *d, struct sl_err *err)
 		if (!event || event_add(event, NULL) < 0)
 			return sl_err_set(err, ENOMEM, "out of memory: cannot watch signals");
 	}
+	hold_signals(SIG_UNBLOCK);
 	return 0;
 }
 
@@ -234,8 +252,10 @@ static int start_rules(struct daemon *d, struct sl_err *err)
 
 int start_all(struct daemon *d, struct sl_err *err)
 {
-	int r = load(d, err);
+	int r;
 
+	hold_signals(SIG_BLOCK);
+	r = load(d, err);
 	if (!r && !d->packets.absent)
 		r = needs_check(err);
 	if (!r && !d->packets.absent)
@@ -296,7 +316,6 @@ int start_all(struct daemon *d, struct sl_err *err)
 #define READY_LOOK_USEC 20000
 #define READY_WAIT_NS 1000000000ULL
 
-static struct event *ready_timer;
 static u64 ready_wait_from_ns;
 
 /*

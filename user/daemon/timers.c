@@ -172,6 +172,8 @@ int timers_start(struct daemon *d, struct sl_err *err)
 	edges_due = evtimer_new(d->base, on_edges, d);
 	if (!edges_due)
 		r = -ENOMEM;
+	/* What is deleted from now on is written again. */
+	state_watch(d);
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		r |= every(d, watchdog_us / 2, on_watchdog);
 	return r ? sl_err_set(err, ENOMEM, "out of memory") : 0;
