@@ -109,16 +109,23 @@ elapsed() {
 	awk -v t="$(now)" -v from="$1" -v d="$2" 'BEGIN { exit !(t >= from + d) }'
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for SECONDS COMMAND...: until it succeeds. They are seconds of a machine without other load: while n
+# processes are ready to run on each CPU, a second counts as 1/n.
 wait_for() {
-	local deadline=$((SECONDS + $1 + 1))
+	local left_us=$(($1 * 1000000 + 1000000)) at_us=${EPOCHREALTIME//[!0-9]/} before_us running
 
 	shift
 	until "$@" > /dev/null 2>&1; do
-		[ $SECONDS -ge $deadline ] && return 1
+		[ $left_us -gt 0 ] || return 1
 		sleep 0.05
+		before_us=$at_us
+		at_us=${EPOCHREALTIME//[!0-9]/}
+		read -r _ _ _ running _ < /proc/loadavg
+		running=${running%/*}
+		left_us=$((left_us - (at_us - before_us) * CPUS / (running > CPUS ? running : CPUS)))
 	done
 }
+CPUS=$(nproc)
 
 # stand_still PID: it is stopped when this returns; SIGSTOP alone may still be on its way to a thread.
 stand_still() {
