@@ -52,7 +52,7 @@ struct sl_params {
 				   units that each edge refills, 1..2^46-1. Window counters: a
 				   bucket's length, ns */
 	u64 tau;		/* GCRA: capacity x interval, in ticks of 1/16 ns; < 2^60 */
-	u64 window_ns;		/* windows: their length, >= 1 s; grace: how long; <= 2^56 */
+	u64 window_ns;		/* windows: their length, >= 10 ms; grace: how long; <= 2^56 */
 	u32 rescale_mult[4];	/* GCRA: see "A live rate change" in algo_gcra.h */
 	signed char rescale_exp[4];
 	signed char tau_exp;	/* GCRA: 2^31 <= tau / 2^tau_exp < 2^32 */

@@ -40,8 +40,8 @@
  * 2 units. Numbers are compared as a difference: equal, one on (the current count is the previous
  * one now), one back (a clock stepped back over an edge: the state's window goes on until its own
  * end; before its beginning `left` is all of it); any other number is a key never seen. A state
- * unchanged for 2^14 windows (4.5 hours of seconds) would be taken for a live one; the daemon's
- * sweep clears expired buckets long before.
+ * unchanged for 2^14 windows (4.5 hours of seconds; 27 minutes of 100 ms) would be taken for a live
+ * one, for two windows; the daemon's sweep clears expired buckets long before.
  *
  * Larger quanta. A cost fits by what it is rounded up; it is charged rounded at random,
  * (c + r) / quantum with r evenly out of 0..quantum-1, so that in the mean neither small nor

@@ -20,8 +20,8 @@
  * the state's too: that is a clock stepped back over an edge, and the window that had begun
  * continues until its own end, at most one window longer. Any other number is a new window. (A
  * clock stepped back by more than a window starts one fresh window for each key, once.)
- * A state unchanged for 2^18 windows (3 days of seconds) would be taken for a live one: the
- * daemon's sweep clears expired buckets long before.
+ * A state unchanged for 2^18 windows (3 days of seconds) would be taken for a live one, for one
+ * window: the daemon's sweep clears expired buckets long before.
  */
 #ifndef SLUICE_ALGO_WINDOW_H
 #define SLUICE_ALGO_WINDOW_H

@@ -65,10 +65,10 @@ static const char *algorithm_word(enum sl_algo algo)
 
 static void describe(const struct flood *f, enum accounting accounting)
 {
-	print_message("# %s %s %llu per %llu s of unit %u, burst %llu, frames %u..%u, %s of %u CPUs, load %u%%\n",
+	print_message("# %s %s %llu per %llu ms of unit %u, burst %llu, frames %u..%u, %s of %u CPUs, load %u%%\n",
 		      accounting == ACCOUNTING_EXACT ? "exact " : "percpu",
 		      algorithm_word(f->algo), f->rate.count,
-		      f->rate.period_ns / SEC, f->rate.unit, f->burst, f->length_least,
+		      f->rate.period_ns / (SEC / 1000), f->rate.unit, f->burst, f->length_least,
 		      f->length_most, f->spread ? "all" : "one", f->cpus, f->load_percent);
 }
 
@@ -239,6 +239,24 @@ TEST(test_packets)
 	};
 
 	all_hold("packets", flood, COUNT(flood));
+}
+
+/* Windows that are over in less than a second, one in a hundredth: as long as a lease. */
+TEST(test_short_periods)
+{
+	static const struct rate tenth = { 100, SEC / 10, RATE_PACKETS }, least = { 1000, SEC / 100, RATE_PACKETS };
+	const struct flood flood[] = {
+		{ BUCKET, tenth, 0, 64, false, 74, 74, 0, 20 },
+		{ BUCKET, tenth, 200, 2, true, 74, 74, 0, 20 },
+		{ WINDOW, tenth, 0, 2, false, 74, 74, 0, 20 },
+		{ WINDOW, least, 0, 2, false, 74, 74, 0, 10 },
+		{ SLIDING, tenth, 0, 2, false, 74, 74, 0, 20 },
+		{ SLIDING, least, 0, 2, false, 74, 74, 0, 10 },
+		{ INTERVAL, tenth, 300, 2, false, 74, 74, 0, 20 },
+		{ LEAKY, tenth, 0, 2, false, 74, 74, 10000, 10 },
+	};
+
+	all_hold("short_periods", flood, COUNT(flood));
 }
 
 TEST(test_bytes)

@@ -26,7 +26,8 @@ static enum sl_algo algo;
 
 /* ------------------------------------------------------------------ rules */
 
-static const u64 periods[] = { 1, 2, 60, 60, 600, 3600 };
+/* ms */
+static const u64 periods[] = { 500, 1000, 2000, 60000, 60000, 600000, 3600000 };
 
 static void random_limit(struct m_limit *l, bool first)
 {
@@ -35,7 +36,7 @@ static void random_limit(struct m_limit *l, bool first)
 	l->count = rng_magnitude(6);
 	/* Mostly the same length: where it changes, a window begins anew. */
 	if (first || !rng_below(3))
-		l->period = periods[rng_below(sizeof(periods) / sizeof(*periods))] * SEC;
+		l->period = periods[rng_below(sizeof(periods) / sizeof(*periods))] * (SEC / 1000);
 	l->capacity = l->count;
 	if (algorithms[algo]->default_burst)
 		l->capacity = rng_magnitude(6);
@@ -60,8 +61,8 @@ static void load_rules(bool first)
 
 			random_limit(l, first);
 			at += snprintf(text + at, sizeof(text) - at,
-				       "  - {name: l%u, rate: %llu requests/%llus", i, l->count,
-				       l->period / SEC);
+				       "  - {name: l%u, rate: %llu requests/%llums", i, l->count,
+				       l->period / (SEC / 1000));
 			if (algorithms[algo]->default_burst)
 				at += snprintf(text + at, sizeof(text) - at, ", burst: %llu",
 					       l->capacity);

@@ -13,18 +13,22 @@
 
 static struct rig packets;
 
+#define MS (SEC / 1000)
+
+/* least_period: in ms. */
 static struct rate random_rate(u64 most, u64 least_period)
 {
-	static const u64 periods[] = { 1, 2, 10, 60, 3600 };
-	u64 period = periods[rng_below(5)];
+	static const u64 periods[] = { 10, 100, 1000, 2000, 10000, 60000, 3600000 };
+	u64 period = periods[rng_below(7)];
 
 	return (struct rate){ 1 + rng_below(most),
-			      (period < least_period ? least_period : period) * SEC, RATE_PACKETS };
+			      (period < least_period ? least_period : period) * MS, RATE_PACKETS };
 }
 
 static void open_both(enum sl_algo algo, const char *name, bool count_all)
 {
-	struct rate rate[2] = { random_rate(5, 10), random_rate(200, 1) };
+	struct rate rate[2] = { random_rate(5, 10000),
+				 random_rate(200, algo == SL_ALGO_WINDOW_COUNTERS ? 1000 : 10) };
 	u64 burst[2] = { 1 + rng_below(20), 1 + rng_below(100) };
 	struct limit_def def = rig_limit_def("web", rate[0],
 					     algorithms[algo]->default_burst ? burst[0] : 0, algo);
@@ -47,8 +51,8 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 		      "%s%s  limits:\n", name, algorithms[algo]->has_buckets ? "  buckets: 3\n" : "",
 		      count_all ? "  count: all\n" : "");
 	for (u32 i = 0; i < 2; i++) {
-		at += snprintf(text + at, sizeof(text) - at, "  - {name: l%u, rate: %llu requests/%llus",
-			       i, rate[i].count, rate[i].period_ns / SEC);
+		at += snprintf(text + at, sizeof(text) - at, "  - {name: l%u, rate: %llu requests/%llums",
+			       i, rate[i].count, rate[i].period_ns / MS);
 		if (algorithms[algo]->default_burst)
 			at += snprintf(text + at, sizeof(text) - at, ", burst: %llu", burst[i]);
 		at += snprintf(text + at, sizeof(text) - at, "}\n");
@@ -57,7 +61,7 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 }
 
 /*
- * Where windows are aligned to UTC, it is set back within a second only, as the shortest window is: a request
+ * Where windows are aligned to UTC, it is set back within 10 ms only, as the shortest window is: a request
  * that is looked at removes counts that are over for good, a packet does not (docs/guarantees.md).
  */
 static void step_time(enum sl_algo algo)
@@ -67,7 +71,7 @@ static void step_time(enum sl_algo algo)
 	if (!rng_below(500))
 		rig_pass(rng_magnitude(36));
 	if (!rng_below(1000) && algo != SL_ALGO_WINDOW_COUNTERS)
-		rig_now.utc_ns -= sl_algo_is_window(algo) ? rng_below(rig_now.utc_ns % SEC + 1) : rng_magnitude(34);
+		rig_now.utc_ns -= sl_algo_is_window(algo) ? rng_below(rig_now.utc_ns % (10 * MS) + 1) : rng_magnitude(34);
 	rig_set_time(&packets, rig_now.mono_ns, rig_now.utc_ns - rig_now.mono_ns);
 }
 

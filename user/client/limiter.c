@@ -106,8 +106,8 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 	row = algorithms[config->algorithm];
 	if (!config->units)
 		return refuse(why, why_size, -EINVAL, "units is 0");
-	if (config->interval_ns < SL_NS_PER_SEC || config->interval_ns > SL_BIT(56))
-		return refuse(why, why_size, -EINVAL, "interval_ns is below 10^9 (1 s) or above 2^56");
+	if (config->interval_ns < RATE_PERIOD_MIN_NS || config->interval_ns > SL_BIT(56))
+		return refuse(why, why_size, -EINVAL, "interval_ns is below 10^7 (10 ms) or above 2^56");
 	if (config->flags & ~SLUICE_COUNT_ALL)
 		return refuse(why, why_size, -EINVAL, "unknown flags");
 	if (config->flags && row->count_note)

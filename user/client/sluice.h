@@ -42,7 +42,7 @@ struct sluice_config {
 	enum sluice_algorithm algorithm;
 	uint32_t flags;
 	uint64_t units;		/* 1 or more, each interval */
-	uint64_t interval_ns;	/* 10^9 (a second) to 2^56 (2.2 years) */
+	uint64_t interval_ns;	/* 10^7 (10 ms) to 2^56 (2.2 years) */
 	uint64_t burst;		/* of buckets; 0: one second's worth, at least 1; of an interval bucket `units` */
 	uint32_t buckets;	/* of window counters: 2 to 240; 0: 60 */
 	uint32_t reserved;	/* 0 */

@@ -212,6 +212,12 @@ static int check_scope(struct reader *r, const struct yaml_node *map, const stru
 		return read_fail(r, yaml_node_find(map, "per"), EINVAL, "per has interface, but scope is "
 				 "cluster: each node has its own interfaces; accepted with it: scope: "
 				 "node");
+	for (u8 i = 0; i < limit->terms.rates.count; i++)
+		if (limit->terms.cluster && sl_algo_is_window(limit->terms.algorithm) &&
+		    limit->terms.rates.rate[i].period_ns < SL_NS_PER_SEC)
+			return read_fail(r, yaml_node_find(map, "rate"), EINVAL, "rate has a window shorter "
+					 "than a second, but scope is cluster: it is over before other nodes "
+					 "know its count; accepted with it: 1s or more, or scope: node");
 	return 0;
 }
 

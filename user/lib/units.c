@@ -209,8 +209,8 @@ static int period_parse(const char *text, u64 *ret_ns, const char **ret_reason)
 		*ret_reason = "bad period; accepted: s, m, h, d, or a duration as 10s or 5m";
 		return -EINVAL;
 	}
-	if (*ret_ns < SL_NS_PER_SEC) {
-		*ret_reason = "period too short; accepted: one second or more";
+	if (*ret_ns < RATE_PERIOD_MIN_NS) {
+		*ret_reason = "period too short; accepted: 10ms or more";
 		return -EINVAL;
 	}
 	return 0;
@@ -240,6 +240,10 @@ static int events_parse(const char *text, const char *what, const char *wanted, 
 		return -EINVAL;
 	if (period_parse(text + 1, &period, ret_reason))
 		return -EINVAL;
+	if (period < SL_NS_PER_SEC) {
+		*ret_reason = "period too short; accepted: one second or more";
+		return -EINVAL;
+	}
 	*ret_count = count;
 	*ret_period_ns = period;
 	return 0;

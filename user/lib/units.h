@@ -7,6 +7,9 @@
 
 #include "sluice/types.h"
 
+/* The shortest period of a rate. */
+#define RATE_PERIOD_MIN_NS (SL_NS_PER_SEC / 100)
+
 enum rate_unit {
 	RATE_PACKETS,
 	RATE_BYTES,

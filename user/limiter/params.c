@@ -118,8 +118,8 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
 	if (algorithm_kind(algo) != STATE_TIME) {
 		if (!rate->count)
 			return params_refuse("the rate is 0", ret_reason);
-		if (rate->period_ns < SL_NS_PER_SEC || rate->period_ns > PERIOD_MAX_NS)
-			return params_refuse("the rate's period is below 1s or above 2.2 years",
+		if (rate->period_ns < RATE_PERIOD_MIN_NS || rate->period_ns > PERIOD_MAX_NS)
+			return params_refuse("the rate's period is below 10ms or above 2.2 years",
 					     ret_reason);
 	}
 	err = algorithms[algo]->compile(rate, burst, max_frame, &p, ret_reason);

@@ -49,6 +49,7 @@ TEST(test_refused)
 		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .reserved = 1 },
 		  -EINVAL, "reserved" },
 		{ { .size = sizeof(struct sluice_config), .units = 1 }, -EINVAL, "interval_ns" },
+		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC / 100 - 1 }, -EINVAL, "10 ms" },
 		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .algorithm = 6 },
 		  -EINVAL, "unknown algorithm" },
 		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .algorithm = 99 },
@@ -214,6 +215,20 @@ TEST(test_queue)
 	assert_true(t[2].order < t[3].order);
 	assert_true(t[3].done_ns >= begun + 1250 * MS);
 	assert_int_equal(sluice_waiting(l), 0);
+	sluice_limiter_free(l);
+}
+
+/* Ten each 100 ms: thirty more than the burst take 300 ms. */
+TEST(test_interval_below_a_second)
+{
+	struct sluice_limiter *l = make((struct sluice_config){
+		.units = 10, .interval_ns = 100 * MS, .burst = 10 });
+	u64 begun = mono();
+
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(sluice_wait(l, 10, UINT64_MAX), 0);
+	assert_true(mono() >= begun + 300 * MS);
+	assert_true(mono() < begun + 3000 * MS);
 	sluice_limiter_free(l);
 }
 

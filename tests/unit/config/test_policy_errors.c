@@ -228,6 +228,8 @@ TEST(test_rates)
 		  "but per does not contain source" },
 		{ LIMIT "window: first-request", 4, 5, "window is given, but algorithm is "
 		  "token-bucket; accepted with it: algorithm: fixed-window" },
+		{ "limits:\n  - name: web\n    rate: 10 packets/100ms\n    algorithm: fixed-window\n    scope: cluster", 3, 5,
+		  "accepted with it: 1s or more, or scope: node" },
 		{ LIMIT "algorithm: fixed-window\n    window: first-request\n    scope: cluster", 5, 5,
 		  "a window begins at another time on each node" },
 		{ LIMIT "algorithm: fixed-window\n    window: first-request\n"

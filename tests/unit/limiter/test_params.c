@@ -110,7 +110,7 @@ TEST(test_refused)
 		const char *bucket_state;	/* of the reason */
 	} table[] = {
 		{ SL_ALGO_TOKEN_BUCKET, { 0, SEC, RATE_PACKETS }, 0, "rate is 0" },
-		{ SL_ALGO_TOKEN_BUCKET, { 1, SEC / 2, RATE_PACKETS }, 0, "below 1s" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1, SEC / 100 - 1, RATE_PACKETS }, 0, "below 10ms" },
 		{ SL_ALGO_TOKEN_BUCKET, { 1, ~0ULL, RATE_PACKETS }, 0, "2.2 years" },
 		{ SL_ALGO_TOKEN_BUCKET, { 1000000001, SEC, RATE_PACKETS }, 0, "above 1G" },
 		{ SL_ALGO_TOKEN_BUCKET, { 128000000001, SEC, RATE_BYTES }, 0, "128G" },
@@ -126,7 +126,7 @@ TEST(test_refused)
 		{ SL_ALGO_FIXED_WINDOW, { 511, SEC, RATE_BITS }, 0, "64 bytes" },
 		{ SL_ALGO_FIXED_WINDOW, { SL_BIT(46), SEC, RATE_PACKETS }, 0, "2^46" },
 		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC, RATE_PACKETS }, 1, "no burst" },
-		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC / 2, RATE_PACKETS }, 0, "below 1s" },
+		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC / 100 - 1, RATE_PACKETS }, 0, "below 10ms" },
 		{ SL_ALGO_SLIDING_WINDOW, { 511, SEC, RATE_BITS }, 0, "64 bytes" },
 		{ SL_ALGO_SLIDING_WINDOW, { SL_BIT(46), SEC, RATE_PACKETS }, 0, "2^46" },
 		{ SL_ALGO_LEAKY_BUCKET, { 1000, SEC, RATE_PACKETS }, 1, "no burst" },

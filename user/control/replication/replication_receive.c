@@ -254,7 +254,7 @@ static bool read_push(const struct message *h, u64 until_us, struct push_message
 		return true;
 	ret->step.rate = (struct rate){ .count = count, .period_ns = period_ns,
 					.unit = RATE_PACKETS };
-	return count && count <= RATE_COUNT_MAX && period_ns >= SL_NS_PER_SEC &&
+	return count && count <= RATE_COUNT_MAX && period_ns >= RATE_PERIOD_MIN_NS &&
 	       period_ns <= RATE_PERIOD_MAX_NS;
 }
 

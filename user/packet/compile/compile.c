@@ -100,7 +100,7 @@ struct rate internal_limit_rate(const struct policy *policy, u32 index)
 	const struct internal_limit *def = &internal[index - SL_LIMITS_MAX];
 	bool essential = !strcmp(def->key, "essential");
 	struct rate rate = essential ? policy->essential_rate : policy->failsafe_rate;
-	u64 most = INTERNAL_RATE_MAX * (rate.period_ns / SL_NS_PER_SEC);
+	u64 most = (unsigned __int128)INTERNAL_RATE_MAX * rate.period_ns / SL_NS_PER_SEC;
 
 	if (def->unit == SL_UNIT_PACKETS)
 		rate.unit = RATE_PACKETS;

@@ -437,6 +437,10 @@ TEST(test_failsafe)
 	assert_string_equal(slots[failsafe->slot].name, "@failsafe");
 	assert_int_equal(image->rules->limit_of_id[failsafe->slot], SL_LIMIT_FAILSAFE);
 	image_free(image);
+
+	policy.failsafe_rate = (struct rate){ 10, SEC / 10, RATE_CONNECTIONS };
+	for (u32 i = SL_LIMITS_MAX; internal_limit_name(i); i++)
+		assert_true(internal_limit_rate(&policy, i).count >= 10);
 }
 
 /* An equal digest where prefixes are the same, whatever else changed. */

@@ -174,7 +174,7 @@ TEST(test_ours)
 		{ D "  - {key: a, limits: [@'0 requests/s']}",
 		  "would pass nothing" },
 		{ D "  - {key: a, limits: [@'1 requests/ms']}",
-		  "one second or more" },
+		  "10ms or more" },
 		{ D "  - {key: a, limits: ['1 requests/s', '1 requests/m', '1 requests/h', '1 requests/d', @'2 requests/d']}",
 		  "one limit more than 4" },
 		{ D "  - {key: a, limits: @1 requests/s, rate_limit: {unit: day}}",
