@@ -200,6 +200,8 @@ int cmd_doctor(const struct cli *cli)
 	d.status = ask(&d, "status");
 	if (d.status)
 		d.stats = ask(&d, "stats");
+	if (d.status)
+		d.deferred = ask(&d, "defer list");
 	read_config(&d);
 	run_checks(&d, doctor_host_checks);
 	run_checks(&d, doctor_daemon_checks);
@@ -208,6 +210,7 @@ int cmd_doctor(const struct cli *cli)
 	json_decref(d.results);
 	json_decref(d.status);
 	json_decref(d.stats);
+	json_decref(d.deferred);
 	json_decref(d.config);
 	if (cli->watch_s > 0)	/* not a failure that ends it */
 		return EXIT_DONE;

@@ -39,6 +39,7 @@ struct doctor {
 	const struct cli *cli;
 	json_t *status;			/* of the daemon; NULL: not read */
 	json_t *stats;			/* likewise */
+	json_t *deferred;		/* of "defer list"; likewise */
 	char no_daemon[256];		/* why not */
 	bool not_running;		/* nobody listens on the socket */
 	char config_path[4096];

@@ -295,6 +295,27 @@ static void cluster(struct doctor *d)
 		doctor_found(d, LEVEL_OK, NULL, "the store is up, %lld nodes", number_of(cluster, "nodes"));
 }
 
+static void deferred(struct doctor *d)
+{
+	const json_t *rule;
+	size_t i;
+
+	json_array_foreach(json_object_get(d->deferred, "rules"), i, rule) {
+		const char *name = text_of(rule, "rule");
+
+		if (json_is_true(json_object_get(rule, "unreached")))
+			doctor_found(d, LEVEL_BAD, "on_limit: defer needs a cluster section with a Redis in mode single or "
+				     "sentinel; sluicectl cluster show has its state", "%s refuses requests that it should "
+				     "defer", name);
+		else if (json_is_true(json_object_get(rule, "not_durable")))
+			doctor_found(d, LEVEL_WARN, "set appendonly yes in redis.conf", "requests that %s defers are lost when "
+				     "Redis stops", name);
+		else
+			doctor_found(d, LEVEL_OK, NULL, "%s: %lld wait, %lld were released and are not done, %lld are dead", name,
+				     number_of(rule, "waiting"), number_of(rule, "released"), number_of(rule, "dead"));
+	}
+}
+
 static void saved(struct doctor *d)
 {
 	const char *why = text_of(d->status, "unsaved");
@@ -319,5 +340,6 @@ const struct check doctor_daemon_checks[] = {
 	{ "listener", "A proxy that does not reach it lets its requests pass, or fails them.", proxies },
 	{ "requests", "A proxy lets a request pass, or fails it, when it gets an error in place of a decision.", undecided },
 	{ "cluster", "Without the store each node counts for itself.", cluster },
+	{ "deferred", "Requests for later are in Redis alone.", deferred },
 	{ 0 }
 };

@@ -532,6 +532,16 @@ COMMAND(rule_list, "rule list", READS, "rules of the HTTP tier in force",
 		   COL("NOTE", "{shadow$shadow, changed live$live|shadow$shadow|changed live$live}")),
 	     LINE("{and $more:some more}")))
 
+COMMAND(defer_list, "defer list", READS, "requests for later: the queue of each rule with on_limit: defer",
+	EXAMPLE("defer list"),
+	MORE("As of the last poll of Redis, of all nodes. Dead ones are entries of the stream "
+	     "sluice:defer:{RULE}:dead (redis-cli XRANGE), with ticket, reference and reason."),
+	SHOW(TABLE("rules", "no rule defers requests", COL("RULE", "$rule"), COL(">WAITING", "$waiting:n"),
+		   COL(">RELEASED", "$released:n"), COL(">DEAD", "$dead:n"), COL(">FULL", "$sum.full:n"),
+		   HIDE(">FAILED", "$failed:n", 1), HIDE(">AGE", "$age_ns:ms", 2),
+		   COL("NOTE", "{Redis was not reached$unreached|lost if Redis stops: it has no append-only "
+		       "file$not_durable}"))))
+
 COMMAND(rule_show, "rule show", READS, "a rule as YAML",
 	EXAMPLE("rule show api/user"), ARGS(RULE("name")),
 	MORE("A rule is named DOMAIN/PATH, such as api/user."),

@@ -86,6 +86,8 @@ struct cluster_store_bucket {
 	u64 refused, refused_us;
 	/* CHARGE of logs: a refusal counts (`count: all`), so wait_ns includes it. */
 	bool refusal_counts;
+	/* CHARGE, in Redis on one server: it is over while deferred requests wait for it (defer_store.h). */
+	bool queued;
 	u64 lease_us;	/* > 0: new duration of the lease; at its end Redis refunds the unreported rest */
 	/* Out. */
 	struct cluster_store_state state;	/* after the command */

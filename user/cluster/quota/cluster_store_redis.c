@@ -12,20 +12,24 @@
 #include <string.h>
 
 #include "cluster/redis/redis.h"
+#include "cluster/quota/cluster_store_redis.h"
 #include "cluster/quota/cluster_store_settle.h"
+#include "cluster/quota/defer_store.h"
 #include "lua/charge.h"
 #include "sluice/key.h"
 #include "limiter/algorithm.h"
 
-/* numkeys, keys, two names of this node, and the arguments of each bucket. */
+/* numkeys, keys, a verb and its queues, two names of this node, and the arguments of each bucket. */
 #define BUCKET_ARGS 14
-#define ARGS_MAX (3 + CLUSTER_STORE_BUCKETS_MAX * (2 + BUCKET_ARGS))
+#define ARGS_MAX (5 + CLUSTER_STORE_BUCKETS_MAX * (4 + BUCKET_ARGS))
 _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one command");
 
 #define KEY_BYTES_MAX 256		/* prefix, tag, key, kind */
 #define OWN_BYTES_MAX 17		/* longer names of nodes are hashed */
 #define RATES 64
+#define QUEUE_MAX SL_BIT(20)
 #define COST_MAX SL_BIT(48)
+#define COST_AT 3			/* of a bucket's arguments */
 
 #define OP_MORE 32
 #define OP_EDGE 64
@@ -41,7 +45,7 @@ struct cluster_store_redis {
 	char *prefix;
 	char own[OWN_BYTES_MAX + 1], lease[OWN_BYTES_MAX + 1];
 	u32 pending;
-	bool freed;
+	bool freed, can_defer;
 	/* Limits met before: by a hash of the def. */
 	struct {
 		struct spec_def def;
@@ -51,7 +55,7 @@ struct cluster_store_redis {
 	const char *argv[ARGS_MAX];
 	size_t len[ARGS_MAX];
 	int argc;
-	char text[CLUSTER_STORE_BUCKETS_MAX * (2 * KEY_BYTES_MAX + BUCKET_ARGS * 21)];
+	char text[CLUSTER_STORE_BUCKETS_MAX * (2 * KEY_BYTES_MAX + (2 + BUCKET_ARGS) * 21)];
 	size_t used;
 };
 
@@ -92,7 +96,7 @@ static void add(struct cluster_store_redis *store, const char *text, size_t len)
 	store->len[store->argc++] = len;
 }
 
-static void add_number(struct cluster_store_redis *store, u64 number)
+static void put_number(struct cluster_store_redis *store, int place, u64 number)
 {
 	char digits[20], *at = digits + sizeof(digits), *to = store->text + store->used;
 	size_t len;
@@ -104,7 +108,13 @@ static void add_number(struct cluster_store_redis *store, u64 number)
 	len = digits + sizeof(digits) - at;
 	memcpy(to, at, len);
 	store->used += len;
-	add(store, to, len);
+	store->argv[place] = to;
+	store->len[place] = len;
+}
+
+static void add_number(struct cluster_store_redis *store, u64 number)
+{
+	put_number(store, store->argc++, number);
 }
 
 /* PREFIX{TAG}KEY and a letter for the kind of state: a key is never read as another kind. */
@@ -174,24 +184,77 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 	add_number(store, cluster_store_most_debt(rate, b->debt));
 }
 
-static int redis_store_make(struct cluster_store_redis *store,
-			    const struct cluster_store_request *request)
+static bool is_queued(const struct cluster_store_bucket *b)
+{
+	return b->queued && b->kind == CLUSTER_STORE_CHARGE;
+}
+
+static u32 count_queued(const struct cluster_store_request *request)
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i < request->count; i++)
+		count += is_queued(&request->bucket[i]);
+	return count;
+}
+
+/* The names of a node, and the buckets. `queued`: where defer.lua finds the keys and costs of these. */
+static int add_buckets(struct cluster_store_redis *store, const struct cluster_store_request *request,
+		       const char *own, const char *lease, int queued)
 {
 	struct cluster_store_rate rate;
-	int err;
+	int names = store->argc, err;
+	u32 key = 1;
+
+	add(store, own, strlen(own));
+	add(store, lease, strlen(lease));
+	for (u32 i = 0; i < request->count; i++) {
+		const struct cluster_store_bucket *b = &request->bucket[i];
+
+		err = rate_of(store, &b->def, &rate);
+		if (err)
+			return err;
+		if (queued && is_queued(b)) {
+			put_number(store, queued++, key);
+			put_number(store, queued++, store->argc - names + 1 + COST_AT);
+		}
+		add_bucket(store, b, &rate);
+		key += 1 + algorithm_is_log(b->def.algo);
+	}
+	return 0;
+}
+
+static int redis_store_make(struct cluster_store_redis *store,
+			    const struct cluster_store_request *request, u32 queued)
+{
+	int at = 0;
 
 	store->argc = 0;
 	store->used = 0;
 	add_keys(store, request);
-	add(store, store->own, strlen(store->own));
-	add(store, store->lease, strlen(store->lease));
-	for (u32 i = 0; i < request->count; i++) {
-		err = rate_of(store, &request->bucket[i].def, &rate);
-		if (err)
-			return err;
-		add_bucket(store, &request->bucket[i], &rate);
+	if (queued) {
+		add(store, "charge", 6);
+		add_number(store, queued);
+		at = store->argc;
+		store->argc += 2 * queued;
 	}
-	return 0;
+	return add_buckets(store, request, store->own, store->lease, at);
+}
+
+int cluster_store_redis_args(struct cluster_store *base, const struct cluster_store_request *request,
+			     struct cluster_store_args *ret)
+{
+	struct cluster_store_redis *store = redis_store_of(base);
+	int err = cluster_store_request_check(request);
+
+	if (err)
+		return err;
+	store->argc = 0;
+	store->used = 0;
+	add_keys(store, request);
+	err = add_buckets(store, request, "o*deferred", "l*deferred", 0);
+	*ret = (struct cluster_store_args){ store->argv, store->len, store->argc };
+	return err;
 }
 
 /* ------------------------------------------------------------------ replies */
@@ -225,9 +288,22 @@ static bool read_bucket(const redisReply *reply, size_t *at, struct cluster_stor
 	return true;
 }
 
+/* The wait of a bucket with a queue is that of all in it. */
+static bool read_queue(struct cluster_store_bucket *b, const redisReply *reply, size_t *at)
+{
+	u64 ahead, each_ns = b->def.count ? b->def.period_ns / b->def.count : 0;
+
+	if (!number_at(reply, (*at)++, &ahead))
+		return false;
+	if (b->over && ahead && b->wait_ns != ~0ULL)
+		b->wait_ns += (ahead < QUEUE_MAX ? ahead : QUEUE_MAX) * each_ns;
+	return true;
+}
+
 static bool read_reply(struct cluster_store_redis *store, struct cluster_store_request *request,
 		       const redisReply *reply)
 {
+	bool queued = store->can_defer && count_queued(request);
 	u64 passed, now_us;
 	size_t at = 2;
 
@@ -245,6 +321,10 @@ static bool read_reply(struct cluster_store_redis *store, struct cluster_store_r
 			raw.granted = b->want;
 		cluster_store_settle(b, &rate, &raw, now_us);
 	}
+	for (u32 i = 0; i < request->count; i++)
+		if (queued && is_queued(&request->bucket[i]) &&
+		    !read_queue(&request->bucket[i], reply, &at))
+			return false;
 	request->now_us = now_us;
 	request->passed = passed;
 	return at == reply->elements;
@@ -308,8 +388,9 @@ static int redis_store_request(struct cluster_store *base, struct cluster_store_
 {
 	struct redis_handler handler = { .done = on_done, .late = on_late, .arg = request };
 	struct cluster_store_redis *store = redis_store_of(base);
+	u32 queued = store->can_defer ? count_queued(request) : 0;
 	struct redis_command command = {
-		.script = &store->script,
+		.script = queued ? defer_script() : &store->script,
 		.argv = store->argv,
 		.len = store->len,
 		.deadline_ns = request->deadline_ns,
@@ -318,7 +399,7 @@ static int redis_store_request(struct cluster_store *base, struct cluster_store_
 	int err = cluster_store_request_check(request);
 
 	if (!err)
-		err = redis_store_make(store, request);
+		err = redis_store_make(store, request, queued);
 	if (err)
 		return err;
 	command.slot = redis_store_slot(base, request->bucket[0].tag);
@@ -371,6 +452,21 @@ static void name_node(char *to, char kind, const char *node)
 	snprintf(to, OWN_BYTES_MAX + 1, "%c%016llx", kind, sl_sip_finish(&sip));
 }
 
+bool cluster_store_redis_single(const struct cluster_store *store)
+{
+	return store->ops == &ops && ((const struct cluster_store_redis *)store)->can_defer;
+}
+
+struct redis *cluster_store_redis_client(struct cluster_store *store)
+{
+	return redis_store_of(store)->redis;
+}
+
+const char *cluster_store_redis_prefix(const struct cluster_store *store)
+{
+	return ((const struct cluster_store_redis *)store)->prefix;
+}
+
 int cluster_store_redis_new(struct redis *redis, const char *prefix, const char *node,
 			    struct cluster_store **ret)
 {
@@ -388,6 +484,7 @@ int cluster_store_redis_new(struct redis *redis, const char *prefix, const char 
 	}
 	store->base.ops = &ops;
 	store->redis = redis;
+	store->can_defer = redis && redis_is_single(redis) && defer_script();
 	name_node(store->own, 'o', node);
 	name_node(store->lease, 'l', node);
 	redis_script_init(&store->script, charge_lua);

@@ -672,6 +672,7 @@ static void fill_sent(struct quota_charging *charging)
 				.kind = CLUSTER_STORE_CHARGE,
 				.cost = b->cost,
 				.hold = b->hold,
+				.queued = b->queued,
 			};
 		}
 	}

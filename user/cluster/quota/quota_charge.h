@@ -50,6 +50,7 @@ struct quota_charge_bucket {
 	bool needs_store;		/* Redis has to charge it */
 	bool covered;			/* quota_acquire() covered it */
 	bool retries;			/* this node would refuse it; Redis decides */
+	bool queued;			/* deferred requests may wait for it */
 	/* Out, of those that need Redis. */
 	bool over;
 	bool unavailable;		/* no reply: on_failure decided */

@@ -514,6 +514,11 @@ u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
 	return redis->topology->slot_of(redis, key, len);
 }
 
+bool redis_is_single(const struct redis *redis)
+{
+	return redis->def->mode == REDIS_MODE_SINGLE || redis->def->mode == REDIS_MODE_SENTINEL;
+}
+
 bool redis_up(const struct redis *redis, u32 slot)
 {
 	const struct redis_server *server = redis->topology->server(redis, slot);

@@ -27,7 +27,7 @@
 #include "lib/histogram.h"
 #include "config/cluster_def.h"
 
-#define REDIS_ARGS_MAX 4608
+#define REDIS_ARGS_MAX 5120
 #define REDIS_REPLY_MAX (16U << 20)	/* bytes */
 #define REDIS_COMMAND_MAX (1U << 20)	/* bytes of a command's arguments */
 #define REDIS_PENDING_MAX 65536		/* commands of one client without a reply */
@@ -84,6 +84,9 @@ void redis_warm(struct redis *redis);
  * hash slot of its tag; ring: the server's number.
  */
 u32 redis_slot_of(const struct redis *redis, const char *key, size_t len);
+
+/* Whether one server has all keys: modes single and sentinel. */
+bool redis_is_single(const struct redis *redis);
 
 /* `script` NULL: argv is the whole command; else argv has the arguments after EVALSHA SHA. */
 struct redis_command {

@@ -12,11 +12,13 @@
 
 #include "control/elastic/http_elastic.h"
 #include "request/engine/decision_log.h"
+#include "request/engine/defer.h"
 #include "request/engine/observe.h"
 #include "request/engine/request_rules.h"
 #include "request/engine/delay.h"
 #include "request/engine/engine.h"
 #include "counters/counters.h"
+#include "lib/array.h"
 #include "limiter/algorithm.h"
 
 static const char *const verdict_name[DECISION_COUNT] = {
@@ -238,6 +240,49 @@ static void write_delayed(const struct metrics *m, struct exposition *e)
 	free(sums.count);
 }
 
+static void write_deferred(const struct metrics *m, struct exposition *e)
+{
+	static const struct { enum defer_number number; const char *label; } now[] = {
+		{ DEFER_NOW_WAITING, "waiting" }, { DEFER_NOW_RELEASED, "released" }, { DEFER_NOW_DEAD, "dead" },
+	}, sum[] = {
+		{ DEFER_SUM_DEFERRED, "deferred" }, { DEFER_SUM_FULL, "full" },
+		{ DEFER_SUM_CANCELLED, "cancelled" }, { DEFER_SUM_RELEASED, "released" },
+		{ DEFER_SUM_DONE, "done" }, { DEFER_SUM_DEAD, "dead" },
+	};
+	const struct ruleset *rules = m->running->requests.rules;
+	struct defer_shown shown;
+
+	for (int pass = 0; pass < 3; pass++) {
+		if (!pass)
+			metric_begin(e, "sluice_http_deferred", METRIC_GAUGE,
+				     "Requests for later (on_limit: defer), of all nodes, at the last poll of Redis.");
+		else if (pass == 1)
+			metric_begin(e, "sluice_http_deferrals", METRIC_COUNTER,
+				     "What became of requests for later: of all nodes, but failed: not taken by Redis in time.");
+		else
+			metric_begin(e, "sluice_http_defer_durable", METRIC_GAUGE,
+				     "1 if Redis has an append-only file, 0 if requests for later are lost when it stops.");
+		for (u32 i = 0; i < rules->rule_count; i++) {
+			const struct rule *rule = rules->rule[i];
+
+			if (!rule->defer.max || !defers_show(m->running->requests.engine->defers, rule->id, &shown))
+				continue;
+			for (size_t k = 0; !pass && k < ARRAY_SIZE(now); k++)
+				metric_u64(e, shown.number[now[k].number], "domain", rule->domain, "rule",
+					   rule->path, "state", now[k].label, NULL);
+			for (size_t k = 0; pass == 1 && k < ARRAY_SIZE(sum); k++)
+				metric_u64(e, shown.number[sum[k].number], "domain", rule->domain, "rule",
+					   rule->path, "outcome", sum[k].label, NULL);
+			if (pass == 1)
+				metric_u64(e, shown.failed, "domain", rule->domain, "rule", rule->path,
+					   "outcome", "failed", NULL);
+			if (pass == 2 && shown.number[DEFER_AOF] != ~0ULL)
+				metric_u64(e, shown.number[DEFER_AOF], "domain", rule->domain, "rule",
+					   rule->path, NULL);
+		}
+	}
+}
+
 /* Decisions without a counter, or without the cluster store. */
 static void write_odd_ones(const struct metrics *m, const struct values *all,
 			   struct exposition *e)
@@ -348,6 +393,7 @@ void http_metrics_write(struct metrics *m, struct exposition *e)
 	write_requests(m, e);
 	write_undecided(m, e);
 	write_delayed(m, e);
+	write_deferred(m, e);
 	write_state(m, &all, e);
 	free(all.value);
 }

@@ -964,6 +964,7 @@ void decide_response(struct decision *d, enum response_code code, struct respons
 	ret->count = d->part_count - d->has_domain;
 	ret->has_domain = d->has_domain;
 	ret->delayed_ns = 0;
+	ret->ticket[0] = '\0';
 	ret->retry_after_ns = code == RESPONSE_OVER_LIMIT ? retry_after(d) : 0;
 	for (u32 i = 0; i < d->part_count; i++)
 		fill_status(d, &d->part[i], &ret->status[i]);
@@ -1005,6 +1006,39 @@ static void find_delay(const struct decision *d, enum response_code code, struct
 			wait->before = b->ahead;
 			wait->wait_ns = b->wait_ns;
 			wait->queue = b->rule->queue;
+		}
+	}
+}
+
+/*
+ * A request with a reference may be deferred if every rule that refuses it defers, and all that its release
+ * has to charge is in Redis: it joins the queue of the bucket that takes longest.
+ */
+static void find_defer(struct decision *d, enum response_code code, struct decide_delay *wait)
+{
+	u64 longest_ns = 0;
+
+	wait->defer = NULL;
+	wait->decision = d;
+	if (code != RESPONSE_OVER_LIMIT || !d->request->reference.len || d->request->peek ||
+	    d->request->report)
+		return;
+	for (u32 i = 0; i < d->part_count; i++) {
+		const struct part *part = &d->part[i];
+
+		for (u32 k = 0; !part->shadow && k < part->count; k++) {
+			const struct bucket *b = &d->bucket[part->bucket[k]];
+			bool waits = b->over && b->rule && b->rule->defer.max && b->wait_ns != ~0ULL;
+
+			if (part->quota || !b->cluster || b->soft || b->debt || !b->cost || (b->over && !waits)) {
+				wait->defer = NULL;
+				return;
+			}
+			if (!waits || (wait->defer && b->wait_ns <= longest_ns))
+				continue;
+			wait->defer = b->rule;
+			wait->defer_bucket = part->bucket[k];
+			longest_ns = b->wait_ns;
 		}
 	}
 }
@@ -1056,8 +1090,10 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 		return false;
 	if (code == RESPONSE_CLOSED)
 		ret->retry_after_ns = DECIDE_CLOSED_WAIT_NS;
-	if (ret_wait)
+	if (ret_wait) {
 		find_delay(d, code, ret_wait);
+		find_defer(d, code, ret_wait);
+	}
 	return true;
 }
 
@@ -1120,4 +1156,5 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 	if (code == RESPONSE_CLOSED || code == RESPONSE_ERROR)
 		ret->retry_after_ns = DECIDE_CLOSED_WAIT_NS;
 	find_delay(d, code, ret_wait);
+	find_defer(d, code, ret_wait);
 }

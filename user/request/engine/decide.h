@@ -13,6 +13,8 @@
 #include "request/rules/rule.h"
 #include "counters/counters.h"
 
+struct decision;
+
 /*
  * The queue for a refused request that may be delayed, and the hits before it. Queued requests come
  * first: decide() calls `ahead` for each bucket of an enforced limit whose rule has on_limit, to
@@ -31,6 +33,13 @@ struct decide_delay {
 	u64 wait_ns;			/* until it may fit, after those ahead */
 	u64 limit_ns;			/* the longest wait that the rule allows */
 	u64 queue;			/* the most hits in the queue of this key */
+	/*
+	 * NULL: the request cannot be deferred. Else the rule whose queue it may join, and the decision,
+	 * which is valid until the thread's next one; defer_bucket is that of the queue.
+	 */
+	const struct rule *defer;
+	struct decision *decision;
+	u32 defer_bucket;
 };
 
 /*

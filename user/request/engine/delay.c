@@ -28,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "request/engine/defer.h"
 #include "request/engine/delay_private.h"
 #include "request/engine/observe.h"
 
@@ -298,7 +299,7 @@ static u64 due(const struct decide_delay *wait, bool first, u64 when_ns)
 	return when_ns + (wait->wait_ns > DELAY_LEAST_NS ? wait->wait_ns : DELAY_LEAST_NS);
 }
 
-static void respond(struct delayed *delayed, const struct response *response)
+void delay_respond(struct delayed *delayed, const struct response *response)
 {
 	observe(delayed->thread, delayed->request, response, engine_clock_ns() - delayed->began_ns);
 	delayed->done(delayed->request, response, delayed->arg);
@@ -341,7 +342,7 @@ static bool tried(struct delayed *delayed, struct response *response,
 		return false;
 	}
 	response->delayed_ns = now_ns - delayed->since_ns;
-	respond(delayed, response);
+	delay_respond(delayed, response);
 	return true;
 }
 
@@ -491,8 +492,10 @@ static void on_remote(void *arg, struct response *response, const struct decide_
 	else if (may_delay(thread->engine, delayed->request, response, wait, &most_ns) &&
 		 delay_request(delayed, wait, most_ns, now_ns))
 		return;
+	else if (defer_begin(delayed, wait, response))
+		return;
 	else
-		respond(delayed, response);
+		delay_respond(delayed, response);
 	if (queued && gone)
 		delay_heap_del(&own_of(thread)->heap, &delayed->timer);
 	if (gone)
@@ -552,6 +555,21 @@ struct delayed *wait_hold(struct engine_thread *thread, const struct request *re
 	return NULL;
 }
 
+struct delayed *wait_defer(struct engine_thread *thread, const struct request *request,
+			   request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
+			   const struct decide_delay *wait, const struct response *response)
+{
+	struct delayed *delayed;
+
+	if (!wait->defer)
+		return NULL;
+	delayed = delayed_new(thread, request, done, arg, now_ns, began_ns);
+	if (!delayed || defer_begin(delayed, wait, response))
+		return delayed;
+	free(delayed);
+	return NULL;
+}
+
 void request_cancel(struct delayed *delayed)
 {
 	struct engine_thread *thread = delayed->thread;
@@ -559,6 +577,8 @@ void request_cancel(struct delayed *delayed)
 
 	if (delayed->remote)
 		remote_cancel(delayed->remote);
+	if (delayed->deferring)
+		defer_abandon(delayed->deferring);
 	if (delayed->queue) {
 		pthread_mutex_lock(&delays->lock);
 		/* The next one is notified, as of the past, so that no time is lost. */

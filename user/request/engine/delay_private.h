@@ -34,6 +34,7 @@ struct delayed {
 	u64 began_ns;			/* CLOCK_MONOTONIC: when its last decision began */
 	struct delay_queue *queue;	/* NULL: it waits for Redis, and is in no queue yet */
 	struct remote *remote;		/* NULL: it does not wait for Redis */
+	struct deferring *deferring;	/* NULL: it is not being deferred: defer.h */
 	bool again;			/* notified while it waited for Redis */
 	TAILQ_ENTRY(delayed) in_queue, in_mail;
 	bool notified;			/* in its worker's mailbox: try again, as of notified_ns */
@@ -91,6 +92,13 @@ struct delayed *wait_remote(struct engine_thread *thread, const struct request *
 struct delayed *wait_hold(struct engine_thread *thread, const struct request *request,
 			  request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
 			  const struct decide_delay *wait, const struct response *response);
+
+/* The same: it is deferred, if its rule and Redis permit that. */
+struct delayed *wait_defer(struct engine_thread *thread, const struct request *request,
+			   request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
+			   const struct decide_delay *wait, const struct response *response);
+/* Sends the response, in the rules' read section. */
+void delay_respond(struct delayed *delayed, const struct response *response);
 
 /* Hits that queue for a bucket before a position: decide_delay.ahead. */
 u64 delays_ahead(void *position, u64 key);

@@ -13,6 +13,7 @@
 #include "request/engine/decide_private.h"
 #include "request/engine/decision_log.h"
 #include "lib/edge_burst.h"
+#include "request/engine/defer.h"
 #include "request/engine/delay_private.h"
 #include "request/engine/observe.h"
 #include "request/engine/request_rules.h"
@@ -60,10 +61,11 @@ int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_e
 		engine->max_delayed = plan->max_delayed;
 		engine->max_values = plan->max_values;
 		engine->delays = delays_new(plan->threads, plan->max_delayed);
+		engine->defers = defers_new();
 		engine->log = decision_log_new(plan->threads);
 		engine->ledger.edges = edge_bursts_new();
 		engine->ledger.request_rules = request_rules_new();
-		if (!engine->ledger.edges || !engine->ledger.request_rules || !engine->delays || !engine->log || make_threads(engine, plan->threads) < 0)
+		if (!engine->ledger.edges || !engine->ledger.request_rules || !engine->delays || !engine->defers || !engine->log || make_threads(engine, plan->threads) < 0)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0) {
@@ -111,6 +113,7 @@ void engine_close(struct engine *engine)
 	if (!engine)
 		return;
 	delays_free(engine->delays);
+	defers_free(engine->defers);
 	for (u32 i = 0; i < engine->thread_count; i++)
 		worker_stats_free(engine->thread[i].stats);
 	free(engine->thread);
@@ -139,10 +142,14 @@ void engine_thread_begin(struct engine_thread *thread)
 	if (r)
 		log_error("http: cannot open the cluster store, it counts as unavailable: %s",
 			  strerror(-r));
+	if (!thread->index)
+		defers_start(engine->defers, thread);
 }
 
 void engine_thread_end(struct engine_thread *thread)
 {
+	if (!thread->index)
+		defers_stop(thread->engine->defers);
 	/* Requests on their way end as unavailable; their clients are gone. */
 	if (thread->store)
 		thread->engine->close(thread->engine->open_arg, thread->store);
@@ -230,6 +237,8 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 	else if (response.code == RESPONSE_OVER_LIMIT && wait.key)
 		delayed = wait_hold(thread, request, done, arg, now.mono_ns, began_ns, &wait,
 				    &response);
+	if (!delayed && !remote)
+		delayed = wait_defer(thread, request, done, arg, now.mono_ns, began_ns, &wait, &response);
 	if (!delayed) {
 		observe(thread, request, &response, engine_clock_ns() - began_ns);
 		done(request, &response, arg);

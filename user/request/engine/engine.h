@@ -25,6 +25,7 @@
 struct decision_log;
 struct delayed;				/* a delayed response: delay.h */
 struct delays;
+struct defers;				/* defer.h */
 struct worker_stats;			/* observe.h */
 
 /* The part of one event loop; only its counters are read by other threads. */
@@ -47,6 +48,7 @@ struct engine {
 	struct ledger ledger;
 	struct ruleset *rules;		/* under RCU: engine_rules_enter() */
 	struct delays *delays;		/* NULL: nothing is delayed (tests) */
+	struct defers *defers;
 	struct decision_log *log;
 	u32 log_every;			/* one of this many decisions is logged; 0: none; atomic */
 	bool log_plain;			/* values as they are; atomic */

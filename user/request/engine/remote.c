@@ -68,6 +68,7 @@ static void fill_bucket(const struct decision *d, u32 number, struct quota_charg
 	ret->needs_store = b->needs_store;
 	ret->covered = b->covered;
 	ret->retries = b->retries;
+	ret->queued = b->rule->defer.max;
 	ret->on_failure = b->rule->on_store_failure;
 	ret->ref = decide_cluster_ref(d, b);
 	ret->own_key = algorithm_is_log(d->ref[b->ref].def.algo) ? 0 : d->ref[b->ref + 1].key;

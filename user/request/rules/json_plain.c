@@ -184,6 +184,9 @@ static bool take_member(struct plain *p, int i, struct json_request *request)
 			return false;
 		request->request.has_source = request_source_parse(text, &request->request.source);
 		return true;
+	case 4:
+		return take_string(p, &request->request.reference) &&
+		       request_reference_ok(request->request.reference);
 	default:
 		request->request.peek = take_word(p, "true");
 		return request->request.peek || take_word(p, "false");
@@ -193,7 +196,8 @@ static bool take_member(struct plain *p, int i, struct json_request *request)
 static bool take_request(struct plain *p, struct json_request *request)
 {
 	static const struct bytes names[] = {
-		NAME("domain"), NAME("descriptors"), NAME("source"), NAME("peek"), { NULL, 0 },
+		NAME("domain"), NAME("descriptors"), NAME("source"), NAME("peek"), NAME("reference"),
+		{ NULL, 0 },
 	};
 	u32 seen = 0;
 

@@ -275,9 +275,26 @@ int json_request_check(const char *text, size_t len, struct json_request **ret, 
 	return 0;
 }
 
+static int read_reference(struct json_request *request, struct sl_err *err)
+{
+	json_t *reference = json_object_get(request->text.root, "reference");
+
+	if (!reference || json_is_null(reference))
+		return 0;
+	if (json_is_string(reference))
+		request->request.reference = json_text_bytes(&request->text, reference);
+	if (json_is_string(reference) && request_reference_ok(request->request.reference))
+		return 0;
+	return sl_err_set(err, EINVAL, "reference: %s; a string of 1 to %d bytes without control characters is "
+			  "required", json_is_string(reference) ? "not such a one" : json_kind(reference),
+			  REQUEST_REFERENCE_MAX);
+}
+
 int json_request_tree(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
 {
-	static const char *const known[] = { "domain", "descriptors", "source", "peek", NULL };
+	static const char *const known[] = {
+		"domain", "descriptors", "source", "peek", "reference", NULL,
+	};
 	struct json_request *request = NULL;
 	json_t *peek;
 	int r;
@@ -292,6 +309,8 @@ int json_request_tree(const char *text, size_t len, struct json_request **ret, s
 	if (!r && peek && !json_is_boolean(peek))
 		r = sl_err_set(err, EINVAL, "peek: %s; true or false is required",
 			       json_kind(peek));
+	if (!r)
+		r = read_reference(request, err);
 	if (r) {
 		json_request_free(request);
 		return r;

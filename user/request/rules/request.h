@@ -38,6 +38,7 @@
 #define REQUEST_DOMAIN_MAX 255
 #define REQUEST_KEY_MAX 255
 #define REQUEST_VALUE_MAX 65536
+#define REQUEST_REFERENCE_MAX 256
 
 struct request_entry {
 	struct bytes key, value;
@@ -97,6 +98,7 @@ struct request {
 	bool report;			/* already happened: charged above the limit, too */
 	u64 at_utc_ns;			/* reports: when; 0 now */
 	u64 max_wait_ns;		/* the caller's longest wait for a response */
+	struct bytes reference;		/* len 0: a refusal is final; else it may be deferred under this */
 	u32 rights;			/* enum caller_right, or-ed */
 	u16 caller;			/* caller_number(): owner of the limits */
 	enum request_api api;
@@ -178,6 +180,9 @@ struct response {
 	struct response_policy policy[RESPONSE_POLICIES_MAX];
 	u64 retry_after_ns;		/* not OK: the longest wait of those that refused; no jitter */
 	u64 delayed_ns;			/* how long the response was delayed */
+	/* OVER_LIMIT, and deferred: under this ticket, behind position - 1 others; "" not deferred. */
+	char ticket[49];
+	u64 position;
 };
 
 /* All statuses, also the one without a descriptor. */

@@ -269,3 +269,11 @@ size_t value_fold(struct bytes value, u32 ignore, char *to)
 		len--;
 	return len;
 }
+
+bool request_reference_ok(struct bytes reference)
+{
+	for (size_t i = 0; i < reference.len; i++)
+		if ((unsigned char)reference.at[i] < ' ' || reference.at[i] == 0x7f)
+			return false;
+	return reference.len > 0 && reference.len <= REQUEST_REFERENCE_MAX;
+}

@@ -17,6 +17,8 @@
 bool value_address(struct bytes value, struct sl_addr *ret, u8 *ret_family);
 /* The same as a prefix of all its bits. A request without an address has no source, which is no error. */
 bool request_source_parse(struct bytes text, struct sl_prefix *ret);
+/* 1 to REQUEST_REFERENCE_MAX bytes, no control characters: it is a field of a stream that workers read as lines. */
+bool request_reference_ok(struct bytes reference);
 /* Appends an entry; one too many is left out, and the descriptor matches no rule. */
 void request_add_entry(struct request_descriptor *descriptor, struct bytes key, struct bytes value);
 /*

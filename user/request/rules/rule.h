@@ -57,6 +57,14 @@ struct push_def {
 	u64 step_ns, down_ns, max_ns;
 };
 
+/* `on_limit: {defer: ...}` of a rule: refused requests that are released later. */
+struct defer_def {
+	u64 max;			/* that are not done yet, in all; 0: none are deferred */
+	u64 ttl_ns;			/* until they are dead */
+	u64 deliveries;			/* to workers, each without XACK for retry_ns */
+	u64 retry_ns;
+};
+
 /* Which requests a rule is for. */
 enum rule_place {
 	RULE_OF_DESCRIPTOR,		/* those with a descriptor that matches it */
@@ -114,6 +122,7 @@ struct rule {
 	u32 reserve_permille[PRIORITY_COUNT];	/* reserved for that priority and higher ones */
 	u64 wait_ns;			/* on_limit: wait; 0: refuse at once */
 	u64 queue;			/* queued requests at most, of one key */
+	struct defer_def defer;
 	struct push_def push;
 	struct ban_def ban;		/* of a value whose requests were refused too often */
 	/* Of limits of scope cluster. */

@@ -105,6 +105,20 @@ const struct key_type type_rule_consistency = {
 	.clear = consistency_clear,
 };
 
+/* What a release charges is counted in Redis alone, and all of what is charged there passes its queue. */
+static const char *defer_conflict(const struct limit_terms *terms, const struct rule *rule)
+{
+	if (!terms->cluster)
+		return "scope is node, but on_limit defers requests to Redis; accepted with it: scope: cluster";
+	if (rule->consistency != CONSISTENCY_STRICT)
+		return "on_limit defers requests in the order of Redis; accepted with it: consistency: strict";
+	if (terms->throttle.kind == THROTTLE_SOFT)
+		return "throttle is soft, but on_limit defers what is over the limit; accepted with it: throttle: hard";
+	if (terms->count)
+		return "refused requests count, but on_limit defers them; accepted with it: count: admitted";
+	return NULL;
+}
+
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err)
 {
 	const char *of = rule->consistency == CONSISTENCY_LEASE ? "lease" : "write_back";
@@ -117,7 +131,12 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 		return sl_err_set(err, ERANGE, "count is %s, but on_limit delays requests that do not "
 				  "fit; accepted with it: on_limit: refuse",
 				  name_of(http_count_names, limit->terms.count));
-	if (limit->mode == SL_MODE_SHADOW && rule->wait_ns)
+	if (rule->defer.max) {
+		conflict = defer_conflict(&limit->terms, rule);
+		if (conflict)
+			return sl_err_set(err, ERANGE, "%s", conflict);
+	}
+	if (limit->mode == SL_MODE_SHADOW && (rule->wait_ns || rule->defer.max))
 		return sl_err_set(err, ERANGE, "mode is shadow, but on_limit decides a request that waits "
 				  "more than once; accepted with it: on_limit: refuse");
 	if (!limit->terms.cluster)

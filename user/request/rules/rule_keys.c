@@ -165,12 +165,31 @@ const struct keys reserve_keys = KEYS(struct draft, reserve_rows, .check = check
 
 /* ---- on_limit ---- */
 
-static const struct key on_limit_rows[] = {
-	{ "wait", DRAFT(rule.wait_ns), &type_duration, .least = 1000000, .most = WAIT_MAX,
-	  .flags = KEY_NEEDED },
-	{ "queue", DRAFT(rule.queue), &type_count, .usual = "100", .least = 1, .most = 1000000 },
+static const struct key defer_rows[] = {
+	{ "max", DRAFT(rule.defer.max), &type_count, .usual = "10000", .least = 1, .most = 1000000 },
+	{ "ttl", DRAFT(rule.defer.ttl_ns), &type_duration, .usual = "1h", .least = SECOND, .most = 7 * DAY },
+	{ "deliveries", DRAFT(rule.defer.deliveries), &type_count, .usual = "5", .least = 1, .most = 100 },
+	{ "retry", DRAFT(rule.defer.retry_ns), &type_duration, .usual = "1m", .least = SECOND, .most = DAY },
 };
-const struct keys rule_on_limit_keys = KEYS(struct draft, on_limit_rows);
+static const struct keys defer_keys = KEYS(struct draft, defer_rows);
+
+static int check_on_limit(struct reader *r, const struct yaml_node *node, void *section)
+{
+	struct rule *rule = &((struct draft *)section)->rule;
+
+	if (!rule->wait_ns == !rule->defer.max)
+		return read_refuse(r, node, "refuse, {wait: 2s, queue: 100}, or {defer: {max: 10000, ttl: 1h}}");
+	if (rule->defer.max)
+		rule->queue = 0;
+	return 0;
+}
+
+static const struct key on_limit_rows[] = {
+	{ "wait", DRAFT(rule.wait_ns), &type_duration, .least = 1000000, .most = WAIT_MAX },
+	{ "queue", DRAFT(rule.queue), &type_count, .usual = "100", .least = 1, .most = 1000000 },
+	{ "defer", .type = &type_optional_map, .keys = &defer_keys },
+};
+const struct keys rule_on_limit_keys = KEYS(struct draft, on_limit_rows, .check = check_on_limit);
 
 /* ---- push_down ---- */
 

@@ -372,9 +372,10 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 		rc = check_rule_scope(r, draft);
 	if (!rc)
 		rc = name_limits(r, draft);
-	if (!rc && draft->rule.ban.after && draft->rule.wait_ns)
+	if (!rc && draft->rule.ban.after && (draft->rule.wait_ns || draft->rule.defer.max))
 		rc = read_fail(r, yaml_node_find(draft->map, "ban"), EINVAL, "ban counts refusals, but "
-			       "on_limit delays instead; accepted with it: on_limit: refuse");
+			       "on_limit %s instead; accepted with it: on_limit: refuse",
+			       draft->rule.wait_ns ? "delays" : "defers");
 	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)
 		if (check_limit_bounds(&draft->limit[i], &draft->rule, &why))
 			rc = read_fail(r, draft->limit_at[i], EINVAL, "%s", why.message);

@@ -158,8 +158,10 @@ static const struct key descriptor_rows[] = {
 	  .help = "the part of a limit that is kept for higher priorities, as `{critical: 20%, "
 		  "normal: 30%}`" },
 	{ "on_limit", .type = &type_optional_map, .keys = &rule_on_limit_keys, .word = "refuse",
-	  .accepted = "refuse, or {wait: 2s, queue: 100}", .flags = OF_LIMIT,
-	  .help = "`refuse` (default), or `{wait: 2s, queue: 100}`: the response is delayed" },
+	  .accepted = "refuse, {wait: 2s, queue: 100}, or {defer: {max: 10000, ttl: 1h}}",
+	  .flags = OF_LIMIT,
+	  .help = "`refuse` (default), `{wait: 2s, queue: 100}`: the response is delayed, or `{defer: "
+		  "{max: 10000, ttl: 1h, deliveries: 5, retry: 1m}}`: the request is released later" },
 	{ "ban", DRAFT(rule.ban), &type_ban_of_requests, .flags = OF_LIMIT,
 	  .help = "a value with too many refusals is refused for a while, longer each time: `{after: 20 "
 		  "rejections/10m, for: 10m, factor: 2, max: 24h}`" },

@@ -234,14 +234,16 @@ void response_headers(const struct response *response, u32 jitter_permille, resp
 
 int response_http_status(const struct response *response)
 {
-	return response->code == RESPONSE_OK	       ? 200
+	return response->ticket[0]		       ? 202
+	       : response->code == RESPONSE_OK	       ? 200
 	       : response->code == RESPONSE_OVER_LIMIT ? 429
 						       : 503;
 }
 
 const char *response_content_type(const struct response *response)
 {
-	return response->code == RESPONSE_OK ? "application/json" : "application/problem+json";
+	return response->ticket[0] || response->code == RESPONSE_OK ? "application/json" :
+								      "application/problem+json";
 }
 
 static void out_ms(struct out *out, u64 ns)
@@ -441,6 +443,15 @@ size_t response_json(const struct response *response, char *buf, size_t size)
 	u32 i;
 
 	out_begin(&out, buf, size);
+	if (response->ticket[0]) {
+		out_text(&out, "{\"code\":\"DEFERRED\",\"ticket\":\"");
+		out_text(&out, response->ticket);
+		out_text(&out, "\",\"position\":");
+		out_u64(&out, response->position);
+		out_char(&out, '}');
+		out_end(&out);
+		return out.len;
+	}
 	if (response->code == RESPONSE_OK)
 		out_text(&out, "{\"code\":");
 	else

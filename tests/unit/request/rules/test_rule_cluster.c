@@ -139,6 +139,8 @@ TEST(test_written)
 		{ "rate_limit: {unlimited: true}", "rate_limit: {unlimited: true}\n" },
 		{ "limits: [5 requests/m], prefix: none, on_limit: {wait: 2s}", "prefix: none\n" },
 		{ "limits: [5 requests/m], on_limit: {wait: 2s}", "on_limit: {wait: 2s, queue: 100}\n" },
+		{ "limits: [5 requests/m], scope: cluster, on_limit: {defer: {max: 7}}",
+		  "on_limit: {defer: {max: 7, ttl: 1h, deliveries: 5, retry: 1m}}\n" },
 		{ "limits: [5 requests/m], prefix: {ipv4: [32, 24]}, prefix_scale: {ipv4: [1, 2]}",
 		  "prefix: {ipv4: [32, 24], ipv6: [64, 56, 48]}\n    prefix_scale: {ipv4: [1, 2], ipv6: [1, 2, 4]}\n" },
 		{ "limits: [5 requests/m]", "    prefix: {ipv4: 32, ipv6: [64, 56, 48]}\n" },

@@ -3,6 +3,7 @@
 #include "request/frontends/http1/check.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,17 @@ void frontend_proxy_headers(struct http1_request *request, const struct response
 		http1_reply_header(request, "x-sluice-shadow", text);
 	if (response_violated(response, text, sizeof(text))[0])
 		http1_reply_header(request, "x-sluice-violated-policies", text);
+}
+
+void frontend_ticket_headers(struct http1_request *request, const struct response *response)
+{
+	char position[24];
+
+	if (!response->ticket[0])
+		return;
+	snprintf(position, sizeof(position), "%llu", response->position);
+	http1_reply_header(request, "x-sluice-ticket", response->ticket);
+	http1_reply_header(request, "x-sluice-position", position);
 }
 
 void frontend_reply(struct http1_request *request, const struct response *response)

@@ -36,6 +36,8 @@ int frontend_read(const struct http1_request *request,
 void frontend_proxy_headers(struct http1_request *request, const struct response *response);
 /* Adds the response's headers to the reply. */
 void frontend_headers(struct http1_request *request, const struct response *response);
+/* X-Sluice-Ticket and X-Sluice-Position, of a request that was deferred. */
+void frontend_ticket_headers(struct http1_request *request, const struct response *response);
 /* A whole reply: headers, and the body of /v1/check. */
 void frontend_reply(struct http1_request *request, const struct response *response);
 /* For a malformed request: 400 with the message, or 503 without memory (-ENOMEM). */

@@ -104,6 +104,8 @@ extern const struct frontend frontend_http1;
 
 void v1_check(struct http1_request *request);
 void v1_report(struct http1_request *request);
+void v1_defer_look(struct http1_request *request);
+void v1_defer_cancel(struct http1_request *request);
 void rls_json(struct http1_request *request);
 void rls_healthcheck(struct http1_request *request);
 void nginx_check(struct http1_request *request);

@@ -28,6 +28,8 @@ static void readyz(struct http1_request *request)
 static const struct http1_route api[] = {
 	{ "POST", "/v1/check", API_V1_CHECK, MAY_CHECK, v1_check },
 	{ "POST", "/v1/report", API_V1_REPORT, MAY_REPORT, v1_report },
+	{ "GET", "/v1/defer/", API_OTHER, 0, v1_defer_look },
+	{ "DELETE", "/v1/defer/", API_OTHER, 0, v1_defer_cancel },
 	{ "POST", "/json", API_JSON, MAY_CHECK, rls_json },
 	{ "GET", "/healthcheck", API_OTHER, 0, rls_healthcheck },
 	{ "GET", "/nginx/check", API_NGINX, 0, nginx_check },

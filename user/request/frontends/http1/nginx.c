@@ -49,10 +49,27 @@ static void on_response(const struct request *rl_request, const struct response 
 
 	frontend_headers(request, response);
 	frontend_proxy_headers(request, response);
+	frontend_ticket_headers(request, response);
 	if (response->code == RESPONSE_ERROR)
 		http1_reply_problem(request, 500, "no decision possible");
 	else
 		http1_reply(request, response->code == RESPONSE_OK ? 204 : 403, NULL, NULL, 0);
+}
+
+/* A client could send the header itself: it is read only where the query, which is the administrator's, says so. */
+static int parameter(const struct http1_request *request, struct query_request *rl_request,
+		     const char *name, const char *value, struct sl_err *err)
+{
+	struct bytes reference = http1_find(request, "x-sluice-reference");
+
+	if (strcmp(name, "defer"))
+		return sl_err_set(err, EINVAL, "%.64s: unknown parameter; accepted: domain, d, limit, hits, defer",
+				  name);
+	if (strcmp(value, "on"))
+		return sl_err_set(err, EINVAL, "defer: found '%.64s'; accepted: on", value);
+	if (request_reference_ok(reference))
+		rl_request->request.reference = reference;
+	return 0;
 }
 
 void nginx_check(struct http1_request *request)
@@ -60,7 +77,7 @@ void nginx_check(struct http1_request *request)
 	struct query_request *rl_request;
 	struct sl_err err = { 0 };
 
-	if (query_request_read(request, value_of, NULL, 0, URI_HEADER, &rl_request, &err)) {
+	if (query_request_read(request, value_of, parameter, 0, URI_HEADER, &rl_request, &err)) {
 		http1_reply_undecided(request, 500, err.message);
 		return;
 	}
