@@ -32,7 +32,6 @@ redis_start main --appendonly yes --appendfsync always
 for name in a b; do node_start $name; done
 ready() { [ "$(for n in a b; do node $n metric sluice_store_up; done | xargs)" = "1 1" ]; }
 check_true "the nodes have a store" wait_for 10 ready
-ready_b() { [ "$(node b metric sluice_store_up)" = 1 ]; }
 worker_user() { redis main XINFO GROUPS 'sluice:defer:{api/user}:released' | grep -qx workers; }
 check_true "the consumer group is there before the first request" wait_for 5 worker_user
 
@@ -136,10 +135,12 @@ kill -KILL $WORKER
 load 121 130
 redis_kill main
 redis_again main
-wait_for 5 ready_b
+again() { [ "$(asks b user bob job-131)" = 202 ]; }
+check_true "requests are deferred again" wait_for 10 again
+accepted+=(job-131)
 start_worker three
-load 131 140
-check "most were accepted" ${#accepted[@]} 35 40
+load 132 140
+check "most were accepted" ${#accepted[@]} 30 40
 node_start a
 all_done() { for job in "${accepted[@]}"; do grep -qx "$job" "$HUB/jobs" || return 1; done; }
 check_true "a node, the worker and Redis were killed: every accepted request is done" wait_for 20 all_done
