@@ -25,11 +25,15 @@ descriptors:
     limits: ['30 requests/m', {name: laxer, rate: 60 requests/m, mode: shadow}]
     push_down: {after: 10 rejections/5s, steps: [limit 30 packets/s, drop], step: 3s, down: 3s, max: 2m}
 YAML
+# What docs/pushdown.md limits, with rates of this test.
+match=$(sed -n 's/.*{name: per-source, \(match: {[^}]*}\), .*/\1/p' "$REPO/docs/pushdown.md")
+udp=$(sed -n 's/^ *- {name: udp, \(.*\)} .*/\1/p' "$REPO/docs/pushdown.md")
 daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
 limits:
-  - {name: per-source, rate: 400 packets/s, burst: 800, accounting: exact}
-  - {name: stricter, rate: 5 packets/s, burst: 5, accounting: exact, mode: shadow}
+  - {name: per-source, $match, rate: 400 packets/s, burst: 800, accounting: exact}
+  - {name: stricter, $match, rate: 5 packets/s, burst: 5, accounting: exact, mode: shadow}
+  - {name: udp, $udp}
 http:
   listen: [{address: 'unix:$LAB/http.sock', mode: 0666}]
   rules: $LAB/rules.d
@@ -179,6 +183,28 @@ for user in $(seq 39); do
 done > "$LAB/office.0"
 # 200 + 39 users x 0.5 requests/s x 40
 check_true "the office has room for all of them" wait_for 10 has_budget $OFFICE 980
+
+# ---------------------------------------------------------------- one of them floods other services
+
+# With UDP, and TCP's SYNs to another port.
+for proto in udp tcp; do
+	"${IN_C[@]}" "$TOOLS/netns/blast" --interface c0 --src $OFFICE --proto $proto --pps 20000 --time 60 > "$LAB/blast" &
+	started
+done
+floods() {
+	[ "$(metric sluice_limit_packets_total limit=udp verdict=drop)" -gt "$1" ]
+}
+check_true "a flood of UDP from the office is limited" wait_for 10 floods 2000
+for user in $(seq 39); do
+	get $OFFICE "user$user" 3
+done > "$LAB/flooded"
+check_is "each of its users has a response" "$(sort "$LAB/flooded" | uniq -c | xargs)" "39 200"
+floods=$(metric sluice_limit_packets_total limit=udp verdict=drop)
+check_true "while the flood goes on" wait_for 5 floods $((floods + 1000))
+kill "${LAB_PIDS[-1]}" "${LAB_PIDS[-2]}"
+
+# ---------------------------------------------------------------- one of them does not stop
+
 hammer_on $OFFICE eve
 for round in 1 2 3 4 5 6; do
 	for user in $(seq 39); do
