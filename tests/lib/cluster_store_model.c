@@ -25,6 +25,9 @@ static bool fits(const struct seen *s)
 		return false;
 	if (is_bucket(s))
 		return s->debt <= (room - cost) * s->rate.mult;
+	if (algorithm_is_anchored(s->rate.algo) && s->rate.mult && s->window &&
+	    s->now_us >= s->window + s->rate.mult)
+		return false;
 	return seen_used(s) <= room - cost;
 }
 

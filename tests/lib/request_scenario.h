@@ -36,7 +36,7 @@
 
 #include "lib/scenario.h"
 
-#define SCENARIO_NODES 8
+#define SCENARIO_NODES 12
 #define SCENARIO_ANY SCENARIO_NODES	/* in turn */
 #define SCENARIO_NEVER INT64_MAX
 

@@ -37,6 +37,7 @@ static inline struct spec_def def_of(u32 key)
 		{ .count = 1ULL << 45, .period_ns = 86400 * SL_NS_PER_SEC,
 		  .algo = SL_ALGO_SLIDING_WINDOW },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
+		{ .count = 200, .period_ns = 4 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST, .buckets = 2 },
 		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
 		{ .count = 4, .period_ns = SL_NS_PER_SEC, .burst = 10, .algo = SL_ALGO_INTERVAL_BUCKET },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },

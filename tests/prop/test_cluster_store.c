@@ -33,6 +33,7 @@ static const struct spec_def defs[] = {
 	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 60 },
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
 	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
+	{ .count = 50, .period_ns = 4 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST, .buckets = 2 },
 };
 
 /* ------------------------------------------------------------------ one node: the local steps */

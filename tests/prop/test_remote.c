@@ -31,16 +31,22 @@ static const char alone[] =
 
 static char shared[4096];
 
+/* Each rule of `rules` with these keys as well. */
+static void add_keys(const char *rules, const char *keys, char *ret)
+{
+	const char *at = rules;
+
+	*ret = 0;
+	for (const char *end; (end = strstr(at, "}\n")); at = end + 2)
+		sprintf(ret + strlen(ret), "%.*s, %s}\n", (int)(end - at), at, keys);
+}
+
 static int begin(void **state)
 {
 	static const char *const name[NODES] = { "a", "b", "c" };
-	const char *at = alone;
 
 	/* The same, of all nodes. */
-	*shared = 0;
-	for (const char *end; (end = strstr(at, "}\n")); at = end + 2)
-		sprintf(shared + strlen(shared), "%.*s, scope: cluster, on_store_failure: closed}\n",
-			(int)(end - at), at);
+	add_keys(alone, "scope: cluster, on_store_failure: closed", shared);
 	rig_time_start();
 	assert_int_equal(cluster_store_memory_new(&memory), 0);
 	for (int i = 0; i < NODES; i++) {
@@ -80,12 +86,13 @@ static const char *const text[] = {
 };
 #define TEXTS (sizeof(text) / sizeof(text[0]))
 
-TEST_WITH(test_one_by_one, begin, end)
+/* Random requests, of which each is decided by one node with the rules `one`, and by one of three that share `all`. */
+static void play_one_by_one(const char *one, const char *all)
 {
-	u32 passed = 0, refused = 0;
+	u32 passed = 0, refused = 0, soft = 0;
 
 	rng_start("test_remote");
-	rig_open(alone, 10000);
+	rig_open(one, 10000);
 	cluster_store_memory_set_delay(memory, 0);
 	/*
 	 * The store's clock is known to a microsecond. At half a millisecond no part of a window of a
@@ -100,23 +107,52 @@ TEST_WITH(test_one_by_one, begin, end)
 
 		pass_us(rng_below(10) ? 1000 * rng_below(300) : 1000 * rng_below(20000));
 		rig_now = rig_time;
-		rig_load(alone);
+		rig_load(one);
 		code = allowed_hits(what, hits) ? RESPONSE_OK : RESPONSE_OVER_LIMIT;
-		rig_load(shared);
+		rig_load(all);
 		rig_send_hits(&node[rng_below(NODES)], who, what, hits);
 		cluster_store_memory_run(memory);
 		assert_true(who->answered);
 		if (who->response.code != code)
 			fail_msg("call %d, %s: %d is not %d", i, what, who->response.code, code);
-		for (u32 k = 0; code == RESPONSE_OK && k < who->request.count; k++)
-			if (who->response.status[k].remaining != rig_answer.status[k].remaining)
-				fail_msg("call %d, %s: %llu left is not %llu", i, what,
-					 who->response.status[k].remaining,
-					 rig_answer.status[k].remaining);
+		for (u32 k = 0; code == RESPONSE_OK && k < who->request.count; k++) {
+			const struct response_status *is = &who->response.status[k], *be = &rig_answer.status[k];
+
+			if (is->remaining != be->remaining || is->soft != be->soft)
+				fail_msg("call %d, %s: %llu left, soft %d is not %llu, %d", i, what, is->remaining,
+					 is->soft, be->remaining, be->soft);
+			soft += is->soft;
+		}
 		passed += code == RESPONSE_OK;
 		refused += code != RESPONSE_OK;
 	}
 	assert_true(passed > 500 && refused > 500);
+	assert_true(!strstr(one, "soft") == !soft);
+}
+
+TEST_WITH(test_one_by_one, begin, end)
+{
+	play_one_by_one(alone, shared);
+}
+
+/* The excess, and the time for which it may last, are one for all nodes. */
+static void play_soft(const char *throttle)
+{
+	char one[4096], all[4096];
+
+	add_keys(alone, throttle, one);
+	add_keys(shared, throttle, all);
+	play_one_by_one(one, all);
+}
+
+TEST_WITH(test_soft, begin, end)
+{
+	play_soft("throttle: {soft: 40%}");
+}
+
+TEST_WITH(test_soft_for, begin, end)
+{
+	play_soft("throttle: {soft: 40%, for: 7s}");
 }
 
 /* ---------------------------------------------------------------- all at once */

@@ -139,7 +139,7 @@ struct counters_ref {
 	u32 chunk;			/* of a sliding log, allocated for it; 0: none */
 };
 
-#define COUNTERS_REFS_MAX 2178
+#define COUNTERS_REFS_MAX 2706
 
 struct counters_locks {
 	struct counters *counters;

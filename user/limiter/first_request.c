@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* first_request.c - the row of a window that begins with its first request (include/sluice/algo_first.h). */
+/*
+ * first_request.c - the row of a window that begins with its first request (include/sluice/algo_first.h).
+ *
+ * With `buckets` it admits in the first of so many parts of its length only. Two of them are the time for which a
+ * soft throttle of a cluster limit lasts, and as long again: algo_grace.h with a state that Redis can have.
+ */
 #include "limiter/algorithm_private.h"
 #include "limiter/anchored.h"
 
@@ -21,13 +26,21 @@ static u64 count_of(const struct spec *spec, u64 bucket_state, struct sl_now now
 			     spec->params.window_ns, now.mono_ns, ret_end, ret_left);
 }
 
+/* The part of the window in which it admits is over. */
+static bool is_closed(const struct spec *spec, u64 count, u64 left)
+{
+	u64 window_ns = spec->params.window_ns;
+
+	return spec->buckets && count && left <= window_ns - window_ns / spec->buckets;
+}
+
 static struct sl_result first_charge(const struct spec_view *view, u64 bucket_state,
 				     struct sl_now now, u64 cost)
 {
 	struct sl_result res = { .bucket_state = bucket_state };
 	u64 end, left, count = count_of(view->spec, bucket_state, now, &end, &left);
 
-	if (count + cost <= view->p.capacity) {
+	if (!is_closed(view->spec, count, left) && count + cost <= view->p.capacity) {
 		res.bucket_state = sl_first_state(end, view->spec->count_bits, count + cost);
 		return res;
 	}
@@ -41,7 +54,9 @@ static struct sl_result first_look(const struct spec_view *view, u64 bucket_stat
 {
 	u64 end, left, count = count_of(view->spec, bucket_state, now, &end, &left);
 
-	return looked(bucket_state, count > view->p.capacity + view->hold ? left : 0);
+	bool over = count > view->p.capacity + view->hold || is_closed(view->spec, count, left);
+
+	return looked(bucket_state, over ? left : 0);
 }
 
 static u64 first_force(const struct spec_view *view, u64 bucket_state, struct sl_now now,

@@ -33,7 +33,8 @@ struct spec_def {
 	u16 soft_permille;	/* 0: the limit itself; else only its soft part */
 	u16 ceiling_percent;	/* elastic: it may grow to this; 100: not elastic */
 	u8 algo;		/* enum sl_algo */
-	u8 buckets;		/* SL_ALGO_WINDOW_COUNTERS: of a window; else 0 */
+	u8 buckets;		/* SL_ALGO_WINDOW_COUNTERS: of a window; SL_ALGO_FIRST_REQUEST: it admits in
+				   the first of so many parts; else 0 */
 	u8 pad[6];
 };
 SL_STATIC_ASSERT(sizeof(struct spec_def) == 40, "part of the store's file");
@@ -45,7 +46,7 @@ struct spec {
 	u8 algo;			/* enum sl_algo */
 	u8 count_bits;			/* SL_ALGO_FIRST_REQUEST, see anchored.h */
 	u8 tick_shift;	/* SL_ALGO_FIRST_REQUEST, SL_ALGO_SLIDING_LOG: a tick is 2^shift ns */
-	u8 buckets;			/* SL_ALGO_WINDOW_COUNTERS: of a window; else 0 */
+	u8 buckets;			/* as in spec_def */
 	u64 bucket_ns;			/* ... the length of each */
 	u64 ban_max_ns;			/* SL_ALGO_BAN */
 	u32 ban_factor_percent;

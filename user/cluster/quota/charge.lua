@@ -21,7 +21,8 @@
 -- per: a bucket's ticks for a request, else the period in us; most: its largest debt; edge: what
 -- each edge of an interval bucket (a fixed window whose count does not start again) refills; the us
 -- of a bucket of window counters (a log whose times are the begins of buckets); for how long an empty
--- bucket is kept, us. The reply:
+-- bucket is kept, us; after how many us a window that begins with its first request admits no more. The
+-- reply:
 -- the time, whether all fit, then for each bucket flags (1 over, 2 late, 4 more), used, before,
 -- window, own, and with flag 4: held, granted, excess, fits.
 --
@@ -366,7 +367,7 @@ local function force(s, cost, window)
 		if s.w == 0 and window > 0 then s.w = min(window, now) end
 		charge(s, cost)
 		-- An interval bucket was empty: edges since then refilled it.
-		if s.edge and window > 0 and s.n == cost then
+		if s.edge and s.fixed and window > 0 and s.n == cost then
 			s.n = max(cost - s.edge * max(s.w - window, 0), 0)
 		end
 		return
@@ -517,6 +518,7 @@ end
 local function fits(s)
 	local room = s.cost > 0 and max(s.cap - s.hold, 0) or s.cap
 	if s.bucket then return s.d <= (room - s.cost) * s.per end
+	if s.first and s.edge and s.w > 0 and now >= s.w + s.edge then return false end
 	return used(s) <= room - s.cost
 end
 

@@ -81,8 +81,13 @@ static u32 round_down(u32 permille)
 static void look_own(const struct ledger *ledger, struct counters_ref *own,
 		     const struct quota_ref *ref, struct sl_now now)
 {
+	u32 part = round_down(quota_permille(ledger->quotas, ref->key, now));
+
 	own->def = *ref->def;
-	own->def.soft_permille = round_down(quota_permille(ledger->quotas, ref->key, now));
+	/* This node's part of the limit, or of its soft part. */
+	if (own->def.soft_permille)
+		part = part * own->def.soft_permille / 1000;
+	own->def.soft_permille = part ? part : 1;
 	counters_look(ledger->counters, own, now);
 }
 

@@ -172,7 +172,9 @@ static inline bool quota_is_window(const struct spec_def *def)
 /* The time for which a request counts in a bucket. */
 static inline double quota_interval_us(const struct spec_def *def)
 {
-	return (double)def->period_ns / 1e3 / ((double)def->count * def->scale);
+	double soft = def->soft_permille ? def->soft_permille / 1e3 : 1;
+
+	return (double)def->period_ns / 1e3 / ((double)def->count * def->scale * soft);
 }
 
 /* Requests that an unused bucket admits at once. */

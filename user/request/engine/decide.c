@@ -14,6 +14,10 @@
  * log has only this node's own requests. If these already fill the limit, the request is refused in
  * the same way; otherwise only Redis can decide, and the refusal cache keeps its refusals.
  *
+ * The soft part of such a limit is another bucket in Redis, which is charged instead of the limit if this
+ * node's state of the limit refuses. If only Redis refuses, the request is decided a second time, with the
+ * replies (remote.c): all nodes together admit the limit and its soft part, to the last request.
+ *
  * over 500 lines: one decision, from its buckets to its response, under one set of locks.
  */
 #include <string.h>
@@ -34,10 +38,11 @@ static bool is_log(const struct bucket *b)
 
 /* ------------------------------------------------------------------ limits of the cluster */
 
-struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b)
+/* The time for which a limit is soft begins once: a node does not begin it on its own. */
+struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b, u32 state)
 {
-	const struct counters_ref *ref = &d->ref[b->ref];
-	bool strict = algorithms[ref->def.algo]->strict_note;
+	const struct counters_ref *ref = &d->ref[b->ref + state];
+	bool strict = algorithms[ref->def.algo]->strict_note || (state && state == b->grace_ref);
 
 	return (struct quota_ref){
 		.key = ref->key,
@@ -48,6 +53,11 @@ struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucke
 		.metric = b->rule->metric,
 		.count_all = b->limit && b->limit->terms.count == COUNT_ALL,
 	};
+}
+
+u64 decide_own_key(const struct decision *d, const struct bucket *b, u32 state)
+{
+	return b->has_own && (!state || state != b->grace_ref) ? d->ref[b->ref + state + 1].key : 0;
 }
 
 static bool is_up(const struct decision *d, const struct bucket *b)
@@ -98,7 +108,7 @@ static void cluster_look(struct decision *d, struct bucket *b)
 
 static void take_one(struct decision *d, struct bucket *b)
 {
-	struct quota_ref ref = decide_cluster_ref(d, b);
+	struct quota_ref ref = decide_cluster_ref(d, b, decide_charged(d, b));
 	u64 cost = d->request->peek ? 0 : b->cost;
 	bool remote = true;
 
@@ -111,7 +121,8 @@ static void take_one(struct decision *d, struct bucket *b)
 		remote = quota_acquire(d->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
 	b->needs_store = remote;
 	b->covered = cost && !remote;
-	d->needs_store |= remote;
+	b->grace_needs_store = b->soft && b->grace_ref && (remote || (cost && b->begins));
+	d->needs_store |= remote || b->grace_needs_store;
 }
 
 /* Covers each bucket of a request that is admitted here, or marks it needs_store. */
@@ -125,7 +136,7 @@ static void cluster_acquire(struct decision *d)
 		for (u32 k = 0; !part->over && k < part->count; k++) {
 			struct bucket *b = &d->bucket[part->bucket[k]];
 
-			if (b->cluster && !b->soft && !b->needs_store && !b->covered && !owes(b))
+			if (b->cluster && !b->needs_store && !b->covered && !owes(b))
 				take_one(d, b);
 		}
 	}
@@ -133,22 +144,28 @@ static void cluster_acquire(struct decision *d)
 
 static void cluster_charge_own(struct decision *d, struct bucket *b)
 {
-	struct quota_ref ref = decide_cluster_ref(d, b);
+	u32 state = decide_charged(d, b);
+	struct quota_ref ref = decide_cluster_ref(d, b, state);
 
-	if (!algorithm_is_log(d->ref[b->ref].def.algo))
-		quota_charge_own(d->ledger, &d->ref[b->ref + 1], &ref, b->cost, decision_now(d, b));
+	if (b->has_own)
+		quota_charge_own(d->ledger, &d->ref[b->ref + state + 1], &ref, b->cost, decision_now(d, b));
 }
 
 /* Reports, refunds and charges of candidates reach Redis with a flush. */
 static void cluster_flush(struct decision *d, struct bucket *b, bool charged)
 {
-	struct quota_ref ref = decide_cluster_ref(d, b);
+	struct quota_ref ref = decide_cluster_ref(d, b, decide_charged(d, b));
 
 	if (charged && b->cost) {
 		quota_add_unflushed(d->quotas, &ref, b->cost, d->then);
 		if (!b->candidate)
 			cluster_charge_own(d, b);
 	}
+	if (charged && b->soft && b->grace_ref && b->begins) {
+		ref = decide_cluster_ref(d, b, b->grace_ref);
+		quota_add_unflushed(d->quotas, &ref, b->begins, d->then);
+	}
+	ref = decide_cluster_ref(d, b, 0);
 	if (b->refund)
 		quota_add_unflushed(d->quotas, &ref, -(s64)b->refund, d->then);
 }
@@ -275,9 +292,44 @@ u32 decide_scale(const struct decision *d, const struct rule_limit *limit)
 	return scale;
 }
 
-static bool has_grace(const struct bucket *b)
+static void cluster_result(struct bucket *b, const struct decide_result *result)
 {
-	return b->soft_ref && b->refs > b->soft_ref + 1;
+	b->from_store = result->from_store;
+	b->reply_used = result->reply_used;
+	b->unavailable = result->unavailable;
+	b->over = result->over;
+	b->by_store = result->by_store;
+	b->soft = result->soft;
+	b->wait_ns = result->wait_ns;
+}
+
+static const struct decide_result *result_of(const struct decide_result *result, u32 count, u64 key)
+{
+	for (u32 i = 0; i < count; i++)
+		if (result[i].key == key)
+			return &result[i];
+	return NULL;
+}
+
+/* "own" is looked up when it is charged. */
+static bool is_looked(const struct bucket *b, u32 state)
+{
+	return !b->has_own || (state != 1 && (!b->soft_ref || state != b->soft_ref + 1u));
+}
+
+/* Whether the time for which the limit is soft is open, or may begin. */
+static bool fits_grace(struct decision *d, struct bucket *b)
+{
+	struct counters_ref *ref = &d->ref[b->ref + b->grace_ref];
+	struct spec_view view;
+
+	if (!b->grace_ref)
+		return true;
+	if (!ref->spec)
+		return false;
+	spec_view_init(&view, ref->spec, 0, 0);
+	b->begins = !b->cluster || spec_expired(ref->spec, ref->bucket_state, d->now);
+	return spec_charge(&view, ref->bucket_state, d->now, b->begins).verdict == SL_PASS;
 }
 
 /* Whether soft admits what the limit refused: its state and, if any, its grace. */
@@ -288,16 +340,24 @@ static bool fits_softly(struct decision *d, struct bucket *b)
 
 	if (!b->soft_ref || !ref->spec || !b->cost)
 		return false;
-	soft = (struct bucket){ .cost = b->cost };
+	soft = (struct bucket){ .cost = b->cost, .cluster = b->cluster };
 	spec_view_init(&soft.view, ref->spec, 0, 0);
-	if (bucket_charge(d, &soft, ref, b->cost).verdict == SL_OVER)
+	/* Of a log of the cluster only Redis has the requests of all nodes. */
+	if (b->cluster && d->refusal_cache && is_log(&soft) &&
+	    refusal_cache_wait(d->refusal_cache, ref->key, b->cost, d->now.mono_ns))
 		return false;
-	if (!has_grace(b))
-		return true;
-	if (!ref[1].spec)
+	return bucket_charge(d, &soft, ref, b->cost).verdict == SL_PASS && fits_grace(d, b);
+}
+
+/* Redis refused it in the first charge of this request: the state here may have been refunded since. */
+static bool is_refused_there(const struct decision *d, struct bucket *b)
+{
+	const struct decide_result *was = result_of(d->first, d->first_count, d->ref[b->ref].key);
+
+	if (!was || !was->by_store)
 		return false;
-	spec_view_init(&soft.view, ref[1].spec, 0, 0);
-	return spec_charge(&soft.view, ref[1].bucket_state, d->now, 1).verdict == SL_PASS;
+	cluster_result(b, was);
+	return true;
 }
 
 /* The time until `cost` fits after `ahead` other hits, each of which is charged. */
@@ -326,13 +386,12 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct counte
 void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
-	bool shadow = b->rule && b->rule->shadow;
+	bool shadow = b->rule && b->rule->shadow, there;
 	u32 scale;
 
-	/* The own count of a cluster limit is looked up when it is charged. */
 	for (u32 i = 0; i < b->refs; i++)
-		if (!i || (b->soft_ref && i >= b->soft_ref))
-			counters_look(d->counters, &ref[i], i ? d->now : decision_now(d, b));
+		if (is_looked(b, i))
+			counters_look(d->counters, &ref[i], decision_now(d, b));
 	b->full = !ref->spec;
 	if (b->beyond) {
 		b->over = true;
@@ -360,11 +419,12 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	b->took = bucket_charge(d, b, ref, b->debt && !b->cost ? 1 : b->cost);
 	b->wait_ns = b->took.wait_ns;
 	b->over = b->took.verdict == SL_OVER || b->ahead;
+	there = is_refused_there(d, b);
 	if (b->ahead)
 		b->wait_ns = wait_behind(d, b, ref);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
-	if (b->cluster && !b->candidate && !b->ahead && !b->soft && !owes(b)) {
+	if (b->cluster && !b->candidate && !b->ahead && !b->soft && !owes(b) && !there) {
 		cluster_look(d, b);
 		b->soft = b->over && fits_softly(d, b);
 	}
@@ -446,12 +506,9 @@ bool decide_claim_bucket(struct decision *d, struct bucket *b)
 
 	if (is_charged(b)) {
 		b->claimed = true;
-		if (!b->soft)
-			b->full = !claim_bucket_state(d, b, ref, b->cost);
-		else
-			b->full = !claim_bucket_state(d, b, &ref[b->soft_ref], b->cost) ||
-				  (has_grace(b) &&
-				   !claim_bucket_state(d, b, &ref[b->soft_ref + 1], 1));
+		b->full = !claim_bucket_state(d, b, &ref[decide_charged(d, b)], b->cost) ||
+			  (decide_charged(d, b) && b->grace_ref &&
+			   !claim_bucket_state(d, b, &ref[b->grace_ref], 1));
 	}
 	return !b->full;
 }
@@ -495,13 +552,13 @@ static void charge_soft(struct decision *d, struct bucket *b)
 	} else {
 		spec_view_init(&view, ref->spec, 0, 0);
 		counters_put(d->counters, ref,
-			     spec_charge(&view, ref->bucket_state, d->now, b->cost).bucket_state);
+			     spec_charge(&view, ref->bucket_state, decision_now(d, b), b->cost).bucket_state);
 	}
-	if (!has_grace(b))
+	ref = &d->ref[b->ref + b->grace_ref];
+	if (!b->grace_ref || !b->begins)
 		return;
-	spec_view_init(&view, ref[1].spec, 0, 0);
-	counters_put(d->counters, &ref[1],
-		     spec_charge(&view, ref[1].bucket_state, d->now, 1).bucket_state);
+	spec_view_init(&view, ref->spec, 0, 0);
+	counters_put(d->counters, ref, spec_charge(&view, ref->bucket_state, d->now, 1).bucket_state);
 }
 
 /* A report, or a cost of `count: debt`, is charged whether it fits or not; the debt is at most one capacity. */
@@ -600,7 +657,8 @@ static void note_edge(struct decision *d, struct bucket *b)
 void decide_charge(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
-	u64 before = ref->bucket_state;
+	struct counters_ref *charged = ref + decide_charged(d, b);
+	u64 before = charged->bucket_state;
 
 	if (b->charged || b->none)
 		return;
@@ -617,9 +675,9 @@ void decide_charge(struct decision *d, struct bucket *b)
 	}
 	if (!d->needs_store)
 		note_edge(d, b);
-	if (b->cluster && (d->request->report || owes(b) || (b->candidate && !b->soft)))
-		cluster_flush(d, b, b->full || ref->bucket_state != before);
-	else if (b->cluster && b->cost && !b->soft && !d->needs_store)
+	if (b->cluster && (d->request->report || owes(b) || b->candidate))
+		cluster_flush(d, b, b->full || charged->bucket_state != before);
+	else if (b->cluster && b->cost && !d->needs_store)
 		cluster_charge_own(d, b);
 	if (b->refund && ref->spec)
 		refund(d, b);
@@ -634,7 +692,7 @@ static void unclaim(struct decision *d)
 		for (u32 k = 0; b->claimed && k < b->refs; k++) {
 			struct counters_ref *ref = &d->ref[b->ref + k];
 
-			if (k && (!b->soft_ref || k < b->soft_ref))
+			if (!is_looked(b, k))
 				continue;
 			if (ref->spec && algorithm_is_log(ref->spec->algo) && ref->chunk)
 				request_chunk_put(&d->counters->logs, ref->chunk);
@@ -671,7 +729,7 @@ void decide_count_refused(struct decision *d, struct bucket *b)
 		counters_put(d->counters, ref,
 			     spec_fill(&b->view, ref->bucket_state, decision_now(d, b), b->cost));
 	if (b->cluster) {
-		struct quota_ref shared = decide_cluster_ref(d, b);
+		struct quota_ref shared = decide_cluster_ref(d, b, 0);
 
 		quota_add_refused(d->quotas, &shared, b->cost, d->now);
 	}
@@ -691,7 +749,8 @@ static void count_refused(struct decision *d, bool by_store)
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
 
-		if (!b->over || b->by_store != by_store || b->candidate || (refused && !is_shadow(b)))
+		if (!b->over || b->by_store != by_store || b->candidate || (refused && !is_shadow(b)) ||
+		    (d->first && !by_store && is_shadow(b)))
 			continue;
 		refused |= !is_shadow(b);
 		decide_count_refused(d, b);
@@ -714,18 +773,30 @@ static void charge_debts(struct decision *d)
 	unclaim(d);
 }
 
+/* The second charge of a request: its debts and candidates have been charged. */
+static void take_second(struct decision *d, enum response_code code)
+{
+	for (u32 i = 0; i < d->bucket_count; i++)
+		if (owes(&d->bucket[i]))
+			d->bucket[i].claimed = d->bucket[i].charged = true;
+	if (code != RESPONSE_OK)
+		count_refused(d, true);
+}
+
 static enum response_code take(struct decision *d)
 {
 	enum response_code code = decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK;
 
+	if (d->first)
+		take_second(d, code);
 	if (!d->request->peek && !d->request->report) {
-		if (d->debts)
+		if (d->debts && !d->first)
 			charge_debts(d);
 		count_refused(d, false);
-		if (d->bans)
+		if (d->bans && (!d->first || code != RESPONSE_OK))
 			decide_ban_note(d, code);
 	}
-	if (d->candidates && !d->request->peek)
+	if (d->candidates && !d->request->peek && !d->first)
 		decide_candidates(d);
 	if (code != RESPONSE_OK && !d->request->report)
 		return code;
@@ -1068,6 +1139,8 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 	d->bans = d->candidates = d->chunks = d->debts = false;
 	d->store = NULL;
 	d->refusal_cache = NULL;
+	d->first = NULL;
+	d->first_count = 0;
 	return d;
 }
 
@@ -1104,25 +1177,6 @@ void decide(const struct ledger *ledger, const struct ruleset *rules, const stru
 }
 
 /* ------------------------------------------------------------------ the second half */
-
-static void cluster_result(struct bucket *b, const struct decide_result *result)
-{
-	b->from_store = result->from_store;
-	b->reply_used = result->reply_used;
-	b->unavailable = result->unavailable;
-	b->over = result->over;
-	b->by_store = result->by_store;
-	b->soft = result->soft;
-	b->wait_ns = result->wait_ns;
-}
-
-static const struct decide_result *result_of(const struct decide_result *result, u32 count, u64 key)
-{
-	for (u32 i = 0; i < count; i++)
-		if (result[i].key == key)
-			return &result[i];
-	return NULL;
-}
 
 void decide_again(struct decision *d, const struct ruleset *rules,
 		  const struct decide_result *result, u32 count, enum response_code code,

@@ -63,7 +63,7 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
  */
 int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 		 const struct rule *rule, struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count);
-#define DECIDE_RESET_MAX 64
+#define DECIDE_RESET_MAX 82	/* all states of one rule and value, and two of its ban */
 struct decide_reset {
 	u64 key[DECIDE_RESET_MAX];	/* of buckets of the cluster */
 	u32 count;

@@ -6,7 +6,7 @@
  *
  *     the id of the rule (domain and path), each value, the name of the limit, the length in the
  *     prefix hierarchy, and the role of the state (the limit itself, its soft part, its grace,
- *     this node's own admissions of a limit of the cluster, or the ban of a rule)
+ *     this node's own admissions of a limit of the cluster or of its soft part, or the ban of a rule)
  *
  * Values are hashed with their lengths, so different lists of values never give the same bytes. If
  * the rule groups addresses, a value that is an address is hashed as its prefix; so "192.0.2.1" and
@@ -31,7 +31,7 @@
 #include "request/rules/override_value.h"
 
 /* Roles of bucket states, and tags of the parts of a key. */
-enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG, ROLE_BAN };
+enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG, ROLE_BAN, ROLE_SOFT_OWN };
 enum { TAG_BYTES = 1, TAG_ADDRESS, TAG_OWN_LIMIT };
 
 struct level {
@@ -202,16 +202,32 @@ static enum sl_algo algorithm_of(const struct rule_limit *limit)
 	return algorithm_anchored(limit->terms.algorithm, limit->terms.first_request);
 }
 
-/* Of the cluster each node has an even part, so that all together admit no more than the whole. */
-static u32 soft_permille(const struct decision *d, const struct bucket *b,
-			 const struct throttle_def *throttle)
-{
-	u32 part;
+/* Only requests that do not know yet that the time has begun are counted: few of each node. */
+#define BEGINS_MAX SL_BIT(16)
 
-	if (!b->cluster)
-		return throttle->soft_permille;
-	part = throttle->soft_permille * quota_even_permille(d->quotas) / 1000;
-	return part ? part : 1;
+/*
+ * `for`: on this node a time (include/sluice/algo_grace.h). Redis has windows only: one that begins with
+ * the first request of the excess and lasts twice as long, and admits in its first half.
+ */
+static void add_grace(struct decision *d, struct bucket *b, u64 for_ns, struct sl_sip sip, u32 level)
+{
+	struct counters_ref *ref = decide_add_ref(d, key_of(sip, level, ROLE_GRACE));
+
+	ref->def.period_ns = b->cluster ? 2 * for_ns : for_ns;
+	ref->def.count = b->cluster ? BEGINS_MAX : 0;
+	ref->def.buckets = b->cluster ? 2 : 0;
+	ref->def.scale = 1;
+	ref->def.ceiling_percent = 100;
+	ref->def.algo = b->cluster ? SL_ALGO_FIRST_REQUEST : SL_ALGO_GRACE;
+	b->grace_ref = b->refs++;
+}
+
+static void add_own(struct decision *d, struct bucket *b, struct sl_sip sip, u32 level, u32 role)
+{
+	if (!b->has_own)
+		return;
+	decide_add_ref(d, key_of(sip, level, role));
+	b->refs++;
 }
 
 static void add_soft(struct decision *d, struct bucket *b, const struct throttle_def *throttle,
@@ -220,16 +236,11 @@ static void add_soft(struct decision *d, struct bucket *b, const struct throttle
 	struct counters_ref *ref = decide_add_ref(d, key_of(sip, level, ROLE_SOFT));
 
 	ref->def = d->ref[b->ref].def;
-	ref->def.soft_permille = soft_permille(d, b, throttle);
+	ref->def.soft_permille = throttle->soft_permille;
 	b->soft_ref = b->refs++;
-	if (!throttle->soft_for_ns)
-		return;
-	ref = decide_add_ref(d, key_of(sip, level, ROLE_GRACE));
-	ref->def.period_ns = throttle->soft_for_ns;
-	ref->def.scale = 1;
-	ref->def.ceiling_percent = 100;
-	ref->def.algo = SL_ALGO_GRACE;
-	b->refs++;
+	add_own(d, b, sip, level, ROLE_SOFT_OWN);
+	if (throttle->soft_for_ns)
+		add_grace(d, b, throttle->soft_for_ns, sip, level);
 }
 
 /* A sliding log has only this node's own requests, as the times of the others are unknown. */
@@ -240,10 +251,8 @@ static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip,
 	b->cluster = true;
 	b->tag = key_of(tag, level, ROLE_TAG);
 	/* What a candidate admits while Redis is unavailable is no admission. */
-	if (algorithm_is_log(d->ref[b->ref].def.algo) || b->candidate)
-		return;
-	decide_add_ref(d, key_of(sip, level, ROLE_OWN));
-	b->refs++;
+	b->has_own = !algorithm_is_log(d->ref[b->ref].def.algo) && !b->candidate;
+	add_own(d, b, sip, level, ROLE_OWN);
 }
 
 /* Rounded down, at least one. */

@@ -10,7 +10,8 @@
  *
  * A bucket of the cluster has two states: the estimated usage of all nodes, and "own", the
  * admissions of this node. The second is compared with this node's part of the limit
- * (quota_permille()) and is used only while Redis is unavailable.
+ * (quota_permille()) and is used only while Redis is unavailable. The soft part of its limit is a
+ * second bucket of the cluster with two states of its own; its grace is a third, without "own".
  */
 #ifndef SLUICE_HTTP_DECIDE_PRIVATE_H
 #define SLUICE_HTTP_DECIDE_PRIVATE_H
@@ -24,8 +25,8 @@
 /* Each descriptor, and the rule of the domain. */
 #define DECIDE_PARTS_MAX (REQUEST_DESCRIPTORS_MAX + 1)
 #define DECIDE_BUCKETS_MAX (DECIDE_PARTS_MAX * RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX)
-SL_STATIC_ASSERT(4 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_MAX,
-		 "a bucket has up to four states, and a part two of its ban");
+SL_STATIC_ASSERT(5 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_MAX,
+		 "a bucket has up to five states, and a part two of its ban");
 
 /* What spec.h's functions take: of all descriptors together, which may share a bucket. */
 SL_STATIC_ASSERT(REQUEST_HITS_MAX * DECIDE_PARTS_MAX <= SPEC_COST_MAX, "no sum or product of a step overflows");
@@ -41,9 +42,11 @@ struct bucket {
 	u32 edge_permille;		/* passed across a window's edge, of the limit; 0: not known */
 	u64 ban_left_ns;		/* its value is banned for so long; 0: not */
 	u64 tag;			/* cluster: its hash slot in Redis */
-	u32 ref;	/* its states: the limit's; then own's, soft's, grace's */
-	u8 refs;			/* 1..4 */
-	u8 soft_ref;			/* which of them is soft's, with grace's behind it; 0: none */
+	u32 ref;	/* its states: the limit's, its own; soft's, its own; grace's */
+	u8 refs;			/* 1..5 */
+	u8 soft_ref, grace_ref;		/* which of them is soft's, and grace's; 0: none */
+	u8 begins;			/* grace of the cluster: 1: no time is open that this node knows of */
+	bool has_own;			/* the limit's and soft's states are followed by "own" */
 	u8 prefix_len;			/* of a prefix hierarchy of several lengths; else 0 */
 	bool none;			/* the limit is 0: all requests are refused */
 	bool beyond;			/* more hits than REQUEST_HITS_MAX: these never pass */
@@ -54,6 +57,7 @@ struct bucket {
 	bool cluster;			/* scope: cluster */
 	bool needs_store;			/* a command to Redis is needed */
 	bool covered;			/* by quota_acquire(): no command is needed */
+	bool grace_needs_store;
 	bool retries;			/* this node would refuse it; Redis decides */
 	bool debt;			/* count: debt */
 	bool candidate;			/* its limit is in shadow, which never decides */
@@ -108,6 +112,9 @@ struct decision {
 	bool bans, candidates, chunks;	/* a part has a ban, a candidate; a log's chunk was claimed */
 	bool debts;			/* a limit has count: debt */
 	bool needs_store;			/* one of them needs Redis: no response yet */
+	/* The results of a first charge that was refused and refunded; this is the second one, of soft parts. */
+	const struct decide_result *first;
+	u32 first_count;
 	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 	struct part part[DECIDE_PARTS_MAX];
 	struct bucket bucket[DECIDE_BUCKETS_MAX];
@@ -183,10 +190,13 @@ bool decide_claim(struct decision *d, struct counters_ref *ref);
 /* The result of a bucket after the reply of Redis, or without one. */
 struct decide_result {
 	u64 key;
+	u64 charged_key, grace_key;	/* of what is charged: the limit or its soft part; 0: no grace */
 	u64 wait_ns;			/* over: until it fits */
 	u64 reply_used;			/* from_store: the number of requests of the log in Redis */
 	bool over, soft, full, from_store;
 	bool by_store;			/* ... over, and this node alone would have admitted it */
+	bool may_soften;		/* it has a soft part that was not charged */
+	bool shadow;			/* of a rule in shadow mode, which refuses nothing */
 	bool unavailable;			/* no reply: on_store_failure decided */
 };
 /*
@@ -197,7 +207,15 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 		  const struct decide_result *result, u32 count, enum response_code code,
 		  struct response *ret, struct decide_delay *ret_wait);
 
-/* A bucket of the cluster, as quota.h has it. */
-struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b);
+/* Which of its states is charged: the limit's (0) or its soft part's. Reports are charged to the limit. */
+static inline u32 decide_charged(const struct decision *d, const struct bucket *b)
+{
+	return b->soft && !d->request->report ? b->soft_ref : 0;
+}
+
+/* One of its states that Redis has (0, soft_ref, grace_ref), as quota.h has it. */
+struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b, u32 state);
+/* The key of "own" of the limit or of its soft part; 0: none. */
+u64 decide_own_key(const struct decision *d, const struct bucket *b, u32 state);
 
 #endif

@@ -39,7 +39,7 @@ int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 
 		if (b->cluster)
 			ret[(*ret_count)++] = (struct quota_lookup){
-				.ref = decide_cluster_ref(d, b), .def = d->ref[b->ref].def};
+				.ref = decide_cluster_ref(d, b, 0), .def = d->ref[b->ref].def};
 	}
 	counters_end(&d->locks);
 	return 0;
@@ -97,15 +97,17 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
  */
 static void reset_cluster(struct decision *d, const struct bucket *b, struct decide_reset *ret)
 {
-	const struct spec *spec = d->ref[b->ref].spec;
-	struct quota_ref ref = decide_cluster_ref(d, b);
-
 	for (u32 i = 0; ret && i < b->refs && ret->count < DECIDE_RESET_MAX; i++)
 		ret->key[ret->count++] = d->ref[b->ref + i].key;
-	if (!spec)
-		return;
-	quota_forget(d->quotas, ref.key);
-	quota_add_unflushed(d->quotas, &ref, -2 * (s64)spec->capacity, d->now);
+	for (u32 i = 0; i < b->refs; i++) {
+		const struct spec *spec = d->ref[b->ref + i].spec;
+		struct quota_ref ref = decide_cluster_ref(d, b, i);
+
+		if (!spec || (i && i != b->soft_ref && i != b->grace_ref))
+			continue;
+		quota_forget(d->quotas, ref.key);
+		quota_add_unflushed(d->quotas, &ref, -2 * (s64)spec->capacity, d->now);
+	}
 }
 
 int decide_reset(const struct ledger *ledger, const struct ruleset *rules,

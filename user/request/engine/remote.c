@@ -3,12 +3,19 @@
  * remote.c - see remote.h.
  *
  *     decision -> struct quota_charge -> cluster/quota -> result -> decide_again() -> response
+ *
+ * If Redis refuses a request by limits that have a soft part, which was not charged as this node did not know
+ * that the limit is used up, all is refunded, and the request is decided and charged once more with their soft
+ * parts, within the same deadline. From then on this node's state of the limit refuses, so for each key that
+ * happens about once a window and node, not per request.
  */
 #include "request/engine/remote.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "cluster/quota/quota_charge.h"
+#include "lib/whole.h"
 #include "request/engine/decide_private.h"
 
 struct remote {
@@ -17,16 +24,23 @@ struct remote {
 	struct quota_charging *charging;
 	remote_done_fn done;
 	void *arg;
+	u64 until_ns;			/* the deadline */
+	bool second;			/* charged once more, with soft parts */
 	u32 result_count;
-	struct decide_result result[];	/* of all buckets of the request */
+	struct decide_result *result;	/* of all buckets of the request */
 };
 
 /* What is handed to quota_charge(), which copies it. */
 struct charge_input {
 	struct quota_charge charge;
-	struct quota_charge_bucket bucket[DECIDE_BUCKETS_MAX];
+	struct quota_charge_bucket bucket[3 * DECIDE_BUCKETS_MAX];
 	struct quota_charge_part part[DECIDE_PARTS_MAX];
-	u16 listed[DECIDE_PARTS_MAX][RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
+	u16 listed[DECIDE_PARTS_MAX][2 * RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
+};
+
+/* 1 + the index in the charge of a bucket's limit or soft part, and of its grace; 0 none. */
+struct numbers {
+	u16 charged, grace;
 };
 
 /* ------------------------------------------------------------------ from the decision */
@@ -50,31 +64,59 @@ static u32 group_of(const struct decision *d, u32 bucket)
 	return group;
 }
 
-static void fill_bucket(const struct decision *d, u32 number, struct quota_charge_bucket *ret)
+/* Adds one state of a bucket (0, soft_ref, grace_ref); returns 1 + its index. */
+static u16 add_state(const struct decision *d, u32 number, u32 state, u64 cost, struct charge_input *input)
 {
+	struct quota_charge_bucket *ret = &input->bucket[input->charge.bucket_count];
 	const struct bucket *b = &d->bucket[number];
 
 	*ret = (struct quota_charge_bucket){
-		.state = &d->ref[b->ref + (b->soft ? b->soft_ref : 0)],
-		.cost = d->request->peek ? 0 : b->cost,
-		.hold = b->view.hold,
+		.state = &d->ref[b->ref + state],
+		.cost = d->request->peek ? 0 : cost,
+		.hold = state ? 0 : b->view.hold,
 		.group = group_of(d, number),
-		.cluster = b->cluster && !b->soft,
+		.cluster = b->cluster,
 	};
 	if (ret->hold)
 		ret->hold_permille = ret->hold * 1000 / (ret->hold + b->view.p.capacity);
-	if (!ret->cluster)
-		return;
-	ret->needs_store = b->needs_store;
-	ret->covered = b->covered;
-	ret->retries = b->retries;
-	ret->queued = b->rule->defer.max;
-	ret->on_failure = b->rule->on_store_failure;
-	ret->ref = decide_cluster_ref(d, b);
-	ret->own_key = algorithm_is_log(d->ref[b->ref].def.algo) ? 0 : d->ref[b->ref + 1].key;
+	if (b->cluster) {
+		ret->needs_store = b->needs_store;
+		ret->covered = b->covered;
+		ret->retries = !state && b->retries;
+		ret->queued = b->rule->defer.max;
+		ret->on_failure = b->rule->on_store_failure;
+		ret->ref = decide_cluster_ref(d, b, state);
+		ret->own_key = decide_own_key(d, b, state);
+	}
+	return ++input->charge.bucket_count;
 }
 
-static void fill_parts(const struct decision *d, const u16 *number, struct charge_input *input)
+/*
+ * What is charged of a bucket. With its soft part the limit is read: other nodes may have charged or refunded it. A
+ * peek reads all of its states, as the limit may be used up in Redis.
+ */
+static struct numbers add_bucket(const struct decision *d, u32 number, struct charge_input *input)
+{
+	const struct bucket *b = &d->bucket[number];
+	u32 charged = decide_charged(d, b);
+	struct numbers ret = { .charged = add_state(d, number, charged, b->cost, input) };
+
+	if (b->grace_needs_store) {
+		ret.grace = add_state(d, number, b->grace_ref, b->begins, input);
+		input->bucket[ret.grace - 1].needs_store = true;
+		input->bucket[ret.grace - 1].covered = false;
+	}
+	if (charged && b->needs_store)
+		add_state(d, number, 0, 0, input);
+	if (d->request->peek && b->needs_store && b->soft_ref && !charged) {
+		add_state(d, number, b->soft_ref, 0, input);
+		if (b->grace_ref)
+			add_state(d, number, b->grace_ref, 0, input);
+	}
+	return ret;
+}
+
+static void fill_parts(const struct decision *d, const struct numbers *number, struct charge_input *input)
 {
 	for (u32 i = 0; i < d->part_count; i++) {
 		const struct part *from = &d->part[i];
@@ -83,9 +125,14 @@ static void fill_parts(const struct decision *d, const u16 *number, struct charg
 		input->charge.quota_watched |= from->quota && from->shadow;
 		if (from->over)
 			continue;
-		for (u32 k = 0; k < from->count; k++)
-			if (number[from->bucket[k]])
-				input->listed[at][count++] = number[from->bucket[k]] - 1;
+		for (u32 k = 0; k < from->count; k++) {
+			struct numbers of = number[from->bucket[k]];
+
+			if (of.charged)
+				input->listed[at][count++] = of.charged - 1;
+			if (of.grace)
+				input->listed[at][count++] = of.grace - 1;
+		}
 		input->part[at] = (struct quota_charge_part){
 			.shadow = from->shadow,
 			.quota = from->quota,
@@ -99,29 +146,38 @@ static void fill_parts(const struct decision *d, const u16 *number, struct charg
 /* What was charged here, and what needs Redis. */
 static void fill_charge(const struct decision *d, struct charge_input *input)
 {
-	u16 number[DECIDE_BUCKETS_MAX];		/* 1 + its index in the charge; 0 none */
+	struct numbers number[DECIDE_BUCKETS_MAX];
 
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		const struct bucket *b = &d->bucket[i];
 		bool charged = b->charged && b->cost && !b->full && !b->candidate && !b->debt;
 
-		number[i] = 0;
-		if (!charged && !b->needs_store && !b->covered)
-			continue;
-		fill_bucket(d, i, &input->bucket[input->charge.bucket_count]);
-		number[i] = ++input->charge.bucket_count;
+		number[i] = (struct numbers){ 0 };
+		if (charged || b->needs_store || b->covered)
+			number[i] = add_bucket(d, i, input);
 	}
 	fill_parts(d, number, input);
 }
 
-static void fill_results(struct remote *remote, const struct decision *d)
+static int fill_results(struct remote *remote, const struct decision *d)
 {
+	struct decide_result *result = realloc(remote->result, d->bucket_count * sizeof(*result));
+
+	if (!result)
+		return -ENOMEM;
+	remote->result = result;
+	remote->result_count = d->bucket_count;
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		const struct bucket *b = &d->bucket[i];
 
-		remote->result[remote->result_count++] = (struct decide_result){
+		result[i] = (struct decide_result){
 			.key = d->ref[b->ref].key,
+			.charged_key = d->ref[b->ref + decide_charged(d, b)].key,
+			.grace_key = b->grace_needs_store ? d->ref[b->ref + b->grace_ref].key : 0,
 			.over = b->over,
+			.by_store = b->by_store,
+			.may_soften = b->soft_ref && !b->soft && b->cost,
+			.shadow = b->rule && b->rule->shadow,
 			.wait_ns = b->wait_ns,
 			.soft = b->soft,
 			.full = b->full,
@@ -129,6 +185,7 @@ static void fill_results(struct remote *remote, const struct decision *d)
 			.reply_used = b->reply_used,
 		};
 	}
+	return 0;
 }
 
 /* ------------------------------------------------------------------ to the response */
@@ -138,16 +195,33 @@ static void apply_result(struct remote *remote, const struct quota_charge_bucket
 	for (u32 i = 0; i < remote->result_count; i++) {
 		struct decide_result *result = &remote->result[i];
 
-		if (result->key != b->ref.key)
+		if (result->key == b->ref.key && result->charged_key != b->ref.key && b->from_store) {
+			result->from_store = true;
+			result->reply_used = b->reply_used;
+			return;
+		}
+		if (result->charged_key != b->ref.key && result->grace_key != b->ref.key)
 			continue;
-		result->by_store = b->over && !result->over;
+		result->by_store |= b->over && !result->over;
 		result->over |= b->over;
+		result->unavailable |= b->unavailable;
+		/* The wait of a soft part that is used up is that of its limit. */
+		if (result->soft || result->charged_key != result->key) {
+			result->soft = !result->over;
+			return;
+		}
 		result->wait_ns = b->wait_ns;
-		result->unavailable = b->unavailable;
 		result->from_store = b->from_store;
 		result->reply_used = b->reply_used;
 		return;
 	}
+}
+
+static void apply_results(struct remote *remote, const struct quota_charge *charge)
+{
+	for (u32 i = 0; i < charge->bucket_count; i++)
+		if (charge->bucket[i].needs_store)
+			apply_result(remote, &charge->bucket[i]);
 }
 
 static void respond(struct remote *remote, const struct ruleset *rules,
@@ -162,25 +236,8 @@ static void respond(struct remote *remote, const struct ruleset *rules,
 	};
 	const struct ledger *ledger = charge->ledger;
 
-	for (u32 i = 0; i < charge->bucket_count; i++)
-		if (charge->bucket[i].needs_store)
-			apply_result(remote, &charge->bucket[i]);
 	decide_again(decision_begin(ledger, remote->request, counters_now(ledger->counters)), rules,
 		     remote->result, remote->result_count, code[charge->result], ret, ret_wait);
-}
-
-static void on_charged(void *arg, const struct quota_charge *charge)
-{
-	struct remote *remote = arg;
-	struct engine *engine = remote->thread->engine;
-	const struct ruleset *rules = engine_rules_enter(engine);
-	struct decide_delay wait = { .ahead = NULL };
-	struct response ret;
-
-	respond(remote, rules, charge, &ret, &wait);
-	remote->done(remote->arg, &ret, &wait);
-	engine_rules_leave(engine);
-	free(remote);
 }
 
 /* What was charged here stays charged. */
@@ -196,41 +253,131 @@ static void no_memory(const struct decision *d, struct response *ret, struct dec
 
 /* ------------------------------------------------------------------ requests */
 
+/* Whether only limits refused whose soft parts were not charged. */
+static bool may_soften(const struct remote *remote, const struct quota_charge *charge)
+{
+	bool any = false;
+
+	if (remote->second || charge->result != QUOTA_REFUSED || charge->peek)
+		return false;
+	for (u32 i = 0; i < remote->result_count; i++) {
+		const struct decide_result *result = &remote->result[i];
+
+		any |= result->over && result->may_soften;
+		if (result->over && result->by_store && !result->may_soften && !result->shadow)
+			return false;
+	}
+	return any;
+}
+
+/* Decides a refused request again. NULL: decided here, and *ret is the response. */
+static struct decision *decide_softly(struct remote *remote, const struct ruleset *rules,
+				      struct response *ret, struct decide_delay *ret_wait)
+{
+	struct engine *engine = remote->thread->engine;
+	struct sl_now now = counters_now(engine->ledger.counters);
+	struct decision *d = decision_begin(&engine->ledger, remote->request, now);
+
+	remote->second = true;
+	d->first = remote->result;
+	d->first_count = remote->result_count;
+	d->refusal_cache = engine->ledger.refusal_cache;
+	d->store = now.mono_ns < remote->until_ns ? remote->thread->store : NULL;
+	return decide_here(d, rules, ret, ret_wait) ? NULL : d;
+}
+
+static void on_charged(void *arg, const struct quota_charge *charge);
+
+static int charge(struct remote *remote, const struct decision *d, struct charge_input *input)
+{
+	struct engine *engine = remote->thread->engine;
+
+	if (fill_results(remote, d))
+		return -ENOMEM;
+	input->charge = (struct quota_charge){
+		.ledger = &engine->ledger,
+		.store = d->store,
+		.deadline_ns = less(remote->until_ns, d->now.mono_ns),
+		.pending = &engine->pending,
+		.now = d->now,
+		.peek = d->request->peek,
+		.bucket = input->bucket,
+		.part = input->part,
+		.done = on_charged,
+		.arg = remote,
+	};
+	fill_charge(d, input);
+	return quota_charge(&input->charge, &remote->charging);
+}
+
+/* True: a reply is to come. Otherwise *ret is the response. `d`: NULL: it is already. */
+static bool send_decision(struct remote *remote, const struct ruleset *rules, const struct decision *d,
+			  struct response *ret, struct decide_delay *ret_wait)
+{
+	static _Thread_local struct charge_input input;
+
+	while (d) {
+		if (charge(remote, d, &input) < 0) {
+			no_memory(d, ret, ret_wait);
+			return false;
+		}
+		if (remote->charging)
+			return true;
+		apply_results(remote, &input.charge);
+		if (!may_soften(remote, &input.charge)) {
+			respond(remote, rules, &input.charge, ret, ret_wait);
+			return false;
+		}
+		d = decide_softly(remote, rules, ret, ret_wait);
+	}
+	return false;
+}
+
+static void remote_free(struct remote *remote)
+{
+	free(remote->result);
+	free(remote);
+}
+
+static void on_charged(void *arg, const struct quota_charge *charge)
+{
+	struct remote *remote = arg;
+	struct engine *engine = remote->thread->engine;
+	const struct ruleset *rules = engine_rules_enter(engine);
+	struct decide_delay wait = { .ahead = NULL };
+	struct response ret;
+	bool sent = false;
+
+	apply_results(remote, charge);
+	if (may_soften(remote, charge))
+		sent = send_decision(remote, rules, decide_softly(remote, rules, &ret, &wait), &ret, &wait);
+	else
+		respond(remote, rules, charge, &ret, &wait);
+	if (!sent) {
+		remote->done(remote->arg, &ret, &wait);
+		engine_rules_leave(engine);
+		remote_free(remote);
+		return;
+	}
+	engine_rules_leave(engine);
+}
+
 struct remote *remote_send(struct engine_thread *thread, const struct ruleset *rules,
 			   const struct decision *d, struct response *ret,
 			   struct decide_delay *ret_wait)
 {
-	static _Thread_local struct charge_input input;
-	struct engine *engine = thread->engine;
-	struct remote *remote =
-		malloc(sizeof(*remote) + d->bucket_count * sizeof(remote->result[0]));
+	struct remote *remote = calloc(1, sizeof(*remote));
 
 	if (!remote) {
 		no_memory(d, ret, ret_wait);
 		return NULL;
 	}
-	*remote = (struct remote){ .thread = thread, .request = d->request };
-	fill_results(remote, d);
-	input.charge = (struct quota_charge){
-		.ledger = &engine->ledger,
-		.store = d->store,
-		.deadline_ns = engine->store_deadline_ns,
-		.pending = &engine->pending,
-		.now = d->now,
-		.peek = d->request->peek,
-		.bucket = input.bucket,
-		.part = input.part,
-		.done = on_charged,
-		.arg = remote,
-	};
-	fill_charge(d, &input);
-	if (quota_charge(&input.charge, &remote->charging) < 0)
-		no_memory(d, ret, ret_wait);
-	else if (remote->charging)
+	remote->thread = thread;
+	remote->request = d->request;
+	remote->until_ns = d->now.mono_ns + thread->engine->store_deadline_ns;
+	if (send_decision(remote, rules, d, ret, ret_wait))
 		return remote;
-	else
-		respond(remote, rules, &input.charge, ret, ret_wait);
-	free(remote);
+	remote_free(remote);
 	return NULL;
 }
 
@@ -243,5 +390,5 @@ void remote_on(struct remote *remote, remote_done_fn done, void *arg)
 void remote_cancel(struct remote *remote)
 {
 	quota_charge_cancel(remote->charging);
-	free(remote);
+	remote_free(remote);
 }
