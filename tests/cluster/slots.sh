@@ -40,11 +40,31 @@ move_slot() {
 	redis $from cluster setslot $slot node "$(redis $to cluster myid)" > /dev/null
 }
 
-# slots_used SERVER: its slots with a key of a bucket.
+# "SLOT SERVER" of each slot with a key of a bucket; SERVER is an index of SERVERS.
 slots_used() {
-	redis $1 --scan --pattern 'sluice:{*' | while read -r key; do
-		redis $1 cluster keyslot "$key"
-	done | sort -un
+	local i
+
+	for i in 0 1 2; do
+		redis "${SERVERS[i]}" --scan --pattern 'sluice:{*' | sed 's/.*/cluster keyslot "&"/' |
+			redis "${SERVERS[i]}" | sort -un | sed "s/$/ $i/"
+	done
+}
+
+# no_request_fails COMMAND PREFIX: while COMMAND runs, under load; and each user has exactly the limit. On a
+# busy machine a server may be silent for longer than the deadline, and requests are answered without it: if
+# one of those that failed took so long, it is done again, with other users.
+no_request_fails() {
+	local try
+
+	for try in a b c d; do
+		load_bg $((LIMIT * 2 / 3)) api "user=$2$try" 1 $USERS
+		$1
+		load_wait
+		[ "$(load_others '200|429')" != 0 ] && load_late 0.75 '200|429' || break
+		echo "# $1: requests were late; once more"
+	done
+	check_is "each user had exactly the limit" "$(load_passed)" "$LIMIT $LIMIT"
+	check_is "no request failed" "$(load_others '200|429')" 0
 }
 
 # ---------------------------------------------------------------- without faults
@@ -56,47 +76,47 @@ check_is "no response is an error" "$(load_others '200|429')" 0
 
 # ---------------------------------------------------------------- slots move
 
-load_bg 1 api user=v 1 $USERS
-load_wait
 mapfile -t SERVERS < <(redis_masters)
 moves=0
 from=$(errors MOVED)
-load_bg $((LIMIT * 2 / 3)) api user=v 1 $USERS
-while load_runs && [ $moves -lt 60 ]; do
-	for i in 0 1 2; do
-		for slot in $(slots_used "${SERVERS[i]}" | shuf -n 3); do
-			move_slot "$slot" "${SERVERS[i]}" "${SERVERS[(i + 1) % 3]}"
+each_has_a_key() { [ "$(slots_used | wc -l)" -ge $((USERS * 3 / 4)) ]; }
+move_slots() {
+	local slot at
+
+	wait_for 10 each_has_a_key
+	while load_runs && [ $moves -lt 60 ]; do
+		while read -r slot at; do
+			move_slot "$slot" "${SERVERS[at]}" "${SERVERS[(at + 1) % 3]}"
 			moves=$((moves + 1))
-		done
+		done < <(slots_used | shuf -n 9)
 	done
-done
-load_wait
+}
+no_request_fails move_slots v
 check "slots were moved meanwhile" $moves 9 1000
 check "requests met slots being moved (ASK)" "$(errors ASK)" 1 1000000
 check "requests met slots that had moved (MOVED)" "$(($(errors MOVED) - from))" 1 1000000
-# Two of each before.
-check_is "each user had exactly the limit" "$(load_passed)" "$((LIMIT - 2)) $((LIMIT - 2))"
-check_is "no request failed" "$(load_others '200|429')" 0
 
 # ---------------------------------------------------------------- a manual failover
 
-load_bg $((LIMIT * 2 / 3)) api user=w 1 $USERS
-for server in c4 c5 c6; do
-	redis $server cluster failover > /dev/null
-done
 replicas_lead() {
-	[ "$(redis_masters | xargs)" = "c4 c5 c6" ]
+	[ "$(redis_masters | xargs)" = "$1" ]
 }
-check_true "the replicas have become masters" wait_for 10 replicas_lead
-check_true "under load" load_runs
-load_wait
-check_is "each user had exactly the limit" "$(load_passed)" "$LIMIT $LIMIT"
-check_is "no request failed" "$(load_others '200|429')" 0
+fail_over() {
+	local replicas server
+
+	[ "$(redis_masters | xargs)" = "c1 c2 c3" ] && replicas="c4 c5 c6" || replicas="c1 c2 c3"
+	for server in $replicas; do
+		redis $server cluster failover > /dev/null
+	done
+	check_true "the replicas have become masters" wait_for 10 replicas_lead "$replicas"
+	check_true "under load" load_runs
+}
+no_request_fails fail_over w
 
 # ---------------------------------------------------------------- a master is lost, with its replica
 
 # Not the one that has the messages.
-for victim in c4 c5 c6; do
+for victim in $(redis_masters); do
 	[ "$(redis $victim exists 'sluice:{bus}')" = 1 ] || break
 done
 replica=$(redis $victim cluster nodes | awk -v id="$(redis $victim cluster myid)" '$4 == id { split($2, at, "[:@]"); print at[2] }')

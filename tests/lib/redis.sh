@@ -208,7 +208,7 @@ spread() {
 
 # load_bg ROUNDS DOMAIN KEY=PREFIX FIRST LAST: in the background, on each of LOAD_NODES (all that run): for values
 # PREFIX1, PREFIX2 ... a request in turn, ROUNDS times, on one connection. $HUB/NODE/load has a line
-# "value status" for each.
+# "value status seconds" for each.
 load_bg() {
 	local key=${3%%=*} prefix=${3#*=} name
 
@@ -221,7 +221,7 @@ load_bg() {
 				gsub(/"/, "\\\"", body)
 				print (n++ ? "next\n" : "") "url = \"http://127.0.0.1:8180/v1/check\""
 				print "data = \"" body "\"\noutput = /dev/null\nsilent\nmax-time = 10"
-				print "write-out = \"" value " %{http_code}\\n\""
+				print "write-out = \"" value " %{http_code} %{time_total}\\n\""
 			} }' > "$HUB/load"
 	LOADS=()
 	for name in "${LOAD_NODES[@]:-${NODES[@]}}"; do
@@ -264,7 +264,12 @@ load_passed() {
 
 # load_others 'STATUS|STATUS': how many had another status.
 load_others() {
-	load_lines | grep -cvE " ($1)\$"
+	load_lines | grep -cvE " ($1) "
+}
+
+# load_late SECONDS 'STATUS|STATUS': whether one with another status took so long.
+load_late() {
+	load_lines | grep -vE " ($2) " | awk -v s="$1" '$3 >= s { late = 1 } END { exit !late }'
 }
 
 # load_add ROUNDS DOMAIN KEY=PREFIX FIRST LAST: load_bg, waited for; $HUB/PREFIX collects the results of all

@@ -34,17 +34,25 @@ send --src 10.1.9.1 --count 20 --pps 2000 --dport 53
 check_true "right after the start a refusal is an event" wait_for 5 has '.kind == "over" and .source == "10.1.9.1"'
 check_is "and so is each drop" "$(count '.kind == "drop" and .source == "10.1.9.1"')" 10
 
+FOLLOWERS=()
 follow() {
 	"$BIN/sluicectl" -s "$SOCKET" events "${@:2}" > "$LAB/$1" 2> "$LAB/$1.err" &
 	LAB_PIDS+=($!)
-	FOLLOWER=$!
+	FOLLOWERS+=($!)
 }
 follow lines -o json
 follow text
 follow packets --pcap "$LAB/all.pcapng"
-PCAP=$FOLLOWER
+PCAP=${FOLLOWERS[-1]}
 follow of_dns --pcap - --limit dns --count 5
-sleep 1.2 # until they follow
+# Having asked where to begin, each sleeps between two questions, as `sleep` does.
+sleep 300 &
+started
+SLEEPER=$!
+follows() { [ "$(cut -d' ' -f1 "/proc/$1/syscall")" = "$(cut -d' ' -f1 "/proc/$SLEEPER/syscall")" ]; }
+for pid in "${FOLLOWERS[@]}"; do
+	check_true "follows" wait_for 5 follows "$pid"
+done
 
 send --src 10.1.1.1 --count 100 --pps 2000 --dport 80
 send --src 10.1.2.1 --count 60 --pps 2000 --dport 53
@@ -72,13 +80,16 @@ check_true "another change" has '.kind == "change" and (.detail | startswith("li
 # ---- those who follow
 check_true "lines of JSON" wait_for 5 jq -es 'map(select(.kind == "unblock")) | length == 1' "$LAB/lines"
 check_is "all of them" "$(jq -s 'map(select(.source == "10.1.2.1")) | length' "$LAB/lines")" 51
-check_true "as text" grep -qE '^20.* drop 10\.1\.2\.1 limit dns drop \(over\) on s0 udp port [0-9]+ to 10\.1\.0\.1 port 53, [0-9]+ bytes' "$LAB/text"
-check_true "pcapng to a pipe ends after --count" wait_for 5 test -s "$LAB/of_dns"
+check_true "as text" wait_for 5 grep -qE '^20.* drop 10\.1\.2\.1 limit dns drop \(over\) on s0 udp port [0-9]+ to 10\.1\.0\.1 port 53, [0-9]+ bytes' "$LAB/text"
+check_true "pcapng to a pipe ends after --count" wait_for 5 eval "! kill -0 ${FOLLOWERS[-1]}"
+drops_of() { tcpdump -nr "$1" "src $2" 2> /dev/null | wc -l; }
+all_written() { [ "$(drops_of "$LAB/all.pcapng" 10.1.2.1)" -ge 50 ]; }
+wait_for 5 all_written
 kill $PCAP
 wait $PCAP 2> /dev/null
 check_is "tcpdump reads the packets of a limit" "$(tcpdump -nr "$LAB/of_dns" 'udp port 53 and src 10.1.2.1' 2> /dev/null | wc -l)" 5
-check_is "and all, while it is written" "$(tcpdump -nr "$LAB/all.pcapng" 'src 10.1.2.1' 2> /dev/null | wc -l)" 50
-check_is "none that passed" "$(tcpdump -nr "$LAB/all.pcapng" 'src 10.1.3.1' 2> /dev/null | wc -l)" 0
+check_is "and all, while it is written" "$(drops_of "$LAB/all.pcapng" 10.1.2.1)" 50
+check_is "none that passed" "$(drops_of "$LAB/all.pcapng" 10.1.3.1)" 0
 if command -v tshark > /dev/null; then
 	check_is "tshark reads limit, reason and interface" "$(tshark -r "$LAB/all.pcapng" -Y 'ip.src == 10.1.2.1' -T fields \
 		-e frame.comment -e frame.interface_name -e udp.dstport 2> /dev/null | sort | uniq -c | sed 's/^ *//')" \

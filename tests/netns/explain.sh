@@ -124,8 +124,10 @@ blast "$LAB/lossy" --src 10.1.12.1 --dst $SERVER4 --count 340 --dport 9
 blast "$LAB/lossy" --src 10.1.12.1 --dst $SERVER4 --count 60 --dport 53
 blast "$LAB/neighbor" --src 10.1.12.2 --dst $SERVER4 --count 7
 settle s0
-sleep 0.3 # events of drops are read each 0.2 s
 through=$(($(arrived) - before - 7))
+# The events of drops are read five times a second.
+all_seen() { [ "$(lost 10.1.12.1 | sort -u)" = '[340,60,false,"flow"]' ]; }
+wait_for 5 all_seen
 check_is "of 400 packets 60 arrive" $through 60
 check_is "both commands have its 85 % and the limits, the most first" "$(lost 10.1.12.1 | sort -u)" '[340,60,false,"flow"]'
 check_is "... of a neighbor that lost none" "$(lost 10.1.12.2 | sort -u)" '[0,7,false,""]'

@@ -52,7 +52,6 @@ has() {
 }
 
 start
-sleep 1.2
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.1.1 --count 20 --pps 2000 --dport 80
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.2.1 --count 300 --pps 2000 --dport 80
 blast "$LAB/sent" --dst $SERVER4 --src 10.1.3.1 --count 5 --pps 2000 --dport 80
@@ -85,7 +84,12 @@ PY
 lost() { why api/user user399 && jq -re '.not_recorded' "$LAB/why" | grep -qE 'at most 100 values a second are, and [0-9]+ refusals by this rule were lost'; }
 check_true "a value that was not recorded: so many of its rule were lost" wait_for 5 lost
 check_is "not: it was not refused" "$(ctl why api/user user399 | grep -c 'was not refused')" 0
-sleep 1.2
+# Rows are committed each second, in their order.
+on_disk() {
+	python3 -c 'import sqlite3, sys
+sys.exit(not sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM event WHERE len = 24").fetchone()[0])' "$LAB/state/events.db"
+}
+check_true "all is on disk" wait_for 5 on_disk
 
 daemon_kill KILL
 start

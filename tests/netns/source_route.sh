@@ -60,15 +60,21 @@ on_server python3 -c 'if 1:
 			s.recv(100)
 			got.write(b".")' "$LAB/got" $OTHER4 $OTHER6 &
 started
+SERVER=$!
 disown
 check_true "a server" wait_for 5 test -e "$LAB/got"
+# The server waits for more, and its sockets are empty.
+all_read() {
+	grep -q '^State:.S' "/proc/$SERVER/status" && [ "$(on_server ss -Huan | awk '{ n += $2 } END { print n + 0 }')" = 0 ]
+}
 # arrive SOURCE DESTINATION [OTHER]: how many of 20 the other address gets.
 arrive() {
 	local before
 
 	before=$(wc -c < "$LAB/got")
 	on_client "$TOOLS/netns/blast" --interface c0 --raw "$(frame "$@")" --pps 100 --count 20 > "$LAB/blast"
-	sleep 0.2
+	settle s0
+	wait_for 5 all_read
 	echo $(($(wc -c < "$LAB/got") - before))
 }
 
