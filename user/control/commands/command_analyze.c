@@ -231,8 +231,7 @@ static void add_lately(struct limit_numbers *n, const struct rule *rule, const s
 			 (double)lately->requests * (double)lately->period_ns / (double)lately->window_ns,
 		.sent = (double)(now > before ? now : before),
 		.sent_known = passed + refused, .refused_known = refused,
-		.capacity = enforced == 1 && limit->terms.throttle.kind == THROTTLE_HARD &&
-			    rule->prefix.count[SL_V4] <= 1 && rule->prefix.count[SL_V6] <= 1 ? lately->capacity : 0,
+		.capacity = enforced == 1 && limit->terms.throttle.kind == THROTTLE_HARD ? lately->capacity : 0,
 		.is_bucket = limit && algorithm_is_bucket(limit->terms.algorithm) });
 }
 

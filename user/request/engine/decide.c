@@ -913,7 +913,7 @@ static void fill_status(const struct decision *d, const struct part *part,
 		return;
 	ret->limit = bound->limit;
 	ret->requests = requests_of(bound);
-	ret->capacity = bound->none ? 0 : decide_capacity(bound);
+	ret->capacity = bound->none || bound->prefix_len ? 0 : decide_capacity(bound);
 	ret->window_ns = d->ref[bound->ref].def.period_ns;
 	ret->remaining = bound->left;
 	ret->reset_ns = bound->reset_ns;

@@ -138,7 +138,7 @@ struct response_status {
 	const struct rule *rule;	/* NULL: no rule matched, or it was replaced */
 	const struct rule_limit *limit;	/* of the rule's, the one that binds; NULL: none */
 	u64 requests, window_ns;	/* that limit's rate for this value */
-	u64 capacity;			/* the most of it that fits at once: its burst, or its window's limit */
+	u64 capacity;			/* its burst, or its window's limit; 0: one of several prefix lengths */
 	u64 remaining;			/* whole requests that fit now, after this request */
 	u64 reset_ns;			/* until the full limit is available again */
 	u64 retry_after_ns;		/* over: until these hits fit; ~0: never */
