@@ -16,10 +16,16 @@ http_rules api <<'YAML'
     burst: 1
     scope: cluster
     on_limit: {defer: {max: 100, ttl: 1h, retry: 1s}}
+  - key: busy
+    limits: [10 requests/s]
+    algorithm: token-bucket
+    burst: 1
+    scope: cluster
+    on_limit: {defer: {ttl: 1h}}
   - key: daily
     limits: [1 requests/d]
     scope: cluster
-    on_limit: {defer: {max: 3, ttl: 3s}}
+    on_limit: {defer: {max: 3, ttl: 5s}}
   - key: short
     limits: [1 requests/s]
     algorithm: token-bucket
@@ -72,16 +78,29 @@ check_is "the first passes, the others are deferred" "$(asks a user bob job-0 $(
 	"1 200 10 202"
 first=$(sed -n 2p "$HUB/asked" | jq -R -r 'split(" ")[0] | fromjson | .ticket')
 check_is "on another node, too" "$(asks b user bob $(seq -f 'job-%g' 11 20) | uniq -c | xargs)" "10 202"
-check_is "without a reference they are refused: no request overtakes those that wait" \
-	"$(node a many 5 api user=bob) $(node b many 5 api user=bob)" "0 0"
+check_is "without a reference they are refused" "$(spread 20 api user=bob)" 0
 check_is "a neighbor is not touched" "$(ask b user alice)" 200
 released() { [ "$(entries user released | wc -l)" = 20 ]; }
 check_true "all are released" wait_for 10 released
 check_is "in order" "$(entries user released | xargs)" "$(seq -f 'job-%g' 1 20 | xargs)"
-span() { redis main XRANGE "sluice:defer:{api/user}:released" - + | grep -E '^[0-9]{13}-[0-9]+$' | sed 's/-.*//' | sed -n '1p;$p' | xargs; }
-read -r begin end <<< "$(span)"
-check "at the limit's rate: 19 intervals of 100 ms" $((end - begin)) 1850 2000
+# "SPAN MEDIAN" of the times of releases, ms: a machine that stands still makes some late, not the median.
+times() {
+	redis main XRANGE "sluice:defer:{api/user}:released" - + | grep -E '^[0-9]{13}-[0-9]+$' | sed 's/-.*//' |
+		awk 'NR == 1 { first = $1 } NR > 1 { print $1 - last > "/dev/stderr" } { last = $1 } END { print last - first }' \
+			2> "$HUB/intervals"
+	sort -n "$HUB/intervals" | sed -n 10p
+}
+read -r span median <<< "$(times | xargs)"
+check "no faster than the limit: 19 intervals of 100 ms" "$span" 1850 9000
+check "at its rate: the median interval" "$median" 90 108
 check_is "it waits for a worker" "$(ticket b GET "$first")" "released 0"
+
+# ---- nobody overtakes those that wait: 60 for 6 s, and thousands beside them
+
+asks a busy bob $(seq -f 'b-%g' 60) > /dev/null
+last=$(tail -n 1 "$HUB/asked" | jq -R -r 'split(" ")[0] | fromjson | .ticket')
+check_is "no request overtakes those that wait" "$(spread 3000 api busy=bob)" 0
+check_is "they waited all the time" "$(ticket a GET "$last" | cut -d' ' -f1)" waiting
 
 # ---- the worker of the example; killed
 
@@ -166,9 +185,6 @@ check_is "a ticket of nobody" "$(ticket a GET "${one:0:40}00000000")" 404
 check_is "no ticket" "$(ticket a GET x)" 404
 read -r status four position < <(ask b daily eve e-5)
 check_is "there is room again" "$status $position" "202 3"
-is_dead() { [ "$(ticket a GET "$four")" = dead ]; }
-check_true "over its ttl it is dead" wait_for 8 is_dead
-check_is "dead letters" "$(entries daily dead | xargs)" "e-2 e-3 e-5"
 
 # ---- nobody acknowledges
 
@@ -181,9 +197,13 @@ is_dead() { [ "$(ticket b GET "$dead")" = dead ]; }
 check_true "after its deliveries it is dead" wait_for 5 is_dead
 check_is "and why" "$(redis main XRANGE 'sluice:defer:{api/short}:dead' - + | grep -A1 '^reason$' | tail -n 1)" deliveries
 
+is_dead() { [ "$(ticket a GET "$four")" = dead ]; }
+check_true "over its ttl it is dead" wait_for 10 is_dead
+check_is "dead letters" "$(entries daily dead | xargs)" "e-2 e-3 e-5"
+
 # ---- what is shown
 
-check_is "defer list" "$(node a ctl defer list -o json | jq -c '[.rules[] | [.rule, .dead, .sum.full, .not_durable]]')" \
+check_is "defer list" "$(node a ctl defer list -o json | jq -c '[.rules[] | select(.rule != "api/busy") | [.rule, .dead, .sum.full, .not_durable]]')" \
 	'[["api/user",0,0,false],["api/daily",3,1,false],["api/short",1,0,false]]'
 check_is "the metric of dead ones" "$(node a metric sluice_http_deferred domain=api rule=daily state=dead)" 3
 check_is "Redis has an append-only file" "$(node a metric sluice_http_defer_durable domain=api rule=user)" 1
@@ -191,6 +211,12 @@ redis main CONFIG SET appendonly no > /dev/null
 warned() { grep -q 'requests that api/user defers are lost when Redis stops' "$HUB/a/daemon.log"; }
 check_true "the log says that the append-only file is off" wait_for 10 warned
 check_is "so does doctor" "$(node a ctl doctor | grep -c 'api/user defers are lost when Redis stops')" 1
+
+# One server must have all keys.
+sed 's/mode: single/mode: cluster/' "$HUB/a/sluice.yaml" > "$LAB/slots.yaml"
+check_is "check says that a Redis Cluster cannot defer" \
+	"$("$BIN/sluicectl" check "$LAB/slots.yaml" 2>&1 | grep -c 'api/user": on_limit defers requests, but that needs')" 1
+check_is "nor says it of a single server" "$("$BIN/sluicectl" check "$HUB/a/sluice.yaml" 2>&1 | grep -c 'on_limit defers')" 0
 
 # ---- without Redis, within the deadline
 

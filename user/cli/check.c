@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "config/cluster_def.h"
 #include "config/http_def.h"
 #include "config/policy.h"
 #include "packet/compile/compile.h"
@@ -174,6 +175,18 @@ static void note_scope(const struct rule *rule, json_t *notes)
 	}
 }
 
+/* A rule that defers where it cannot refuses instead. */
+static void note_defer(const struct policy *policy, const struct rule *rule, json_t *notes)
+{
+	enum redis_mode mode = policy->cluster ? policy->cluster->redis.mode : REDIS_MODE_RING;
+
+	if (!rule->defer.max || mode == REDIS_MODE_SINGLE || mode == REDIS_MODE_SENTINEL)
+		return;
+	json_array_append_new(notes, json_sprintf(
+		"%s:%d: rule \"%s/%s\": on_limit defers requests, but that needs cluster.redis with mode: single or "
+		"sentinel: they are refused", rule->file, rule->line, rule->domain, rule->path));
+}
+
 /*
  * Loads what http.rules names, appending to `notes` what is worth knowing. 0 also where there is
  * no HTTP tier.
@@ -192,6 +205,7 @@ static int check_rules(const struct policy *policy, u32 *ret_rules, json_t *note
 		return r;
 	for (u32 i = 0; i < set->rule_count; i++) {
 		note_below(set->rule[i], notes);
+		note_defer(policy, set->rule[i], notes);
 		for (u32 k = 0; k < set->rule[i]->limit_count; k++) {
 			note_log(set->rule[i], &set->rule[i]->limit[k], http->log_bytes, notes);
 			note_burst(set->rule[i], &set->rule[i]->limit[k], notes);
