@@ -28,6 +28,9 @@ static bool same_request(const struct json_request *a, const struct json_request
 	const struct request *x = &a->request, *y = &b->request;
 	bool same = same_bytes(x->domain, y->domain) && x->count == y->count && !x->beyond && !y->beyond &&
 		    x->has_source == y->has_source && x->peek == y->peek && x->report == y->report &&
+		    x->reference.len == y->reference.len &&
+		    !memcmp(x->reference.at ? x->reference.at : "", y->reference.at ? y->reference.at : "",
+			    x->reference.len) &&
 		    (!x->has_source || sl_prefix_equal(&x->source, &y->source));
 
 	for (u32 i = 0; i < x->count && same; i++)
@@ -84,6 +87,8 @@ TEST(test_plain)
 		/* More descriptors than brackets: there is no room for the second. */
 		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}]},{\"hits\":7}]}" },
 		{ false, "{\"domain\":\"d\",\"peek\":truefalse," ONE "}" },
+		{ true, "{\"domain\":\"d\",\"reference\":\"/report/7\"," ONE "}" },
+		{ false, "{\"domain\":\"d\",\"reference\":\"\"," ONE "}" },
 		{ false, "{\"domain\":\"d\",\"source\":null," ONE "}" },
 		{ false, "{\"domain\":\"d\",\"descriptors\":[]}" },
 		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}" },
