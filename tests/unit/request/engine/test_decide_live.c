@@ -107,4 +107,25 @@ TEST_WITH(test_wait_for_windows, NULL, rig_teardown)
 	}
 }
 
+/* Waits beyond 64 bits, after so many that a year's limit takes one by one, never end. */
+TEST_WITH(test_wait_beyond_time, NULL, rig_teardown)
+{
+	static const char *const algorithm[] = { "leaky-bucket", "fixed-window" };
+
+	for (int i = 0; i < 2; i++) {
+		char text[256];
+
+		snprintf(text, sizeof(text), D "- {key: user, algorithm: %s, rate_limit: {unit: year, requests_per_unit: 1},"
+			 " on_limit: {wait: 2s, queue: 10}}\n", algorithm[i]);
+		rig_start(text);
+		queued = 30;
+		assert_false(submit_delayed("user=bob"));
+		assert_true(rig_wait.key && rig_wait.wait_ns > 29 * 365 * 86400 * SEC);
+		/* 37 years are more than 2^64 ticks, 585 more than 2^64 ns. */
+		queued = i ? 600 : 40;
+		assert_false(submit_delayed("user=bob"));
+		assert_true(!rig_wait.key && rig_answer.retry_after_ns == ~0ULL);
+	}
+}
+
 TEST_MAIN
