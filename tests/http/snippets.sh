@@ -112,7 +112,7 @@ cat > "$LAB/nginx/page/index.html" <<'HTML'
 	const seen = [];
 	for (let i = 0; i < 5; i++) {
 		try {
-			const response = await fetch(`http://127.0.0.1:8085${location.hash.slice(1)}/${i}`,
+			const response = await fetch(`http://127.0.0.1:${location.hash.slice(1)}/${i}`,
 				{ credentials: 'include', headers: { 'X-API-Key': 'key-kim' } });
 			seen.push(response.status + (response.headers.has('RateLimit') ? '+RateLimit' : '') +
 				(response.headers.has('Retry-After') ? '+Retry-After' : ''));
@@ -129,7 +129,7 @@ nginx -p "$LAB/nginx" -c "$LAB/nginx/nginx.conf" -e "$LAB/nginx/error.log" \
 started
 
 sed "s|connect 20ms|connect 1s|" "$SNIPPETS/haproxy.cfg" > "$LAB/haproxy/haproxy.cfg"
-printf 'key-%s %s\n' watcher watcher bob-haproxy bob-haproxy eve-haproxy eve-haproxy > "$LAB/haproxy/sluice-keys.map"
+printf 'key-%s %s\n' watcher watcher bob-haproxy bob-haproxy eve-haproxy eve-haproxy kim kim-haproxy > "$LAB/haproxy/sluice-keys.map"
 sed "s|hello 500ms|hello 2s|; s|processing 500ms|processing 1s|; s|/etc/haproxy/|$LAB/haproxy/|g" "$REPO/docs/examples/haproxy-spoe.conf" \
 	> "$LAB/haproxy/haproxy-spoe.conf"
 cat > "$LAB/haproxy/web.cfg" <<CONF
@@ -140,18 +140,29 @@ frontend web from sluice
 	filter spoe engine sluice config $LAB/haproxy/haproxy-spoe.conf
 	default_backend application
 
+frontend pages from sluice
+	bind 127.0.0.1:8095
+	filter spoe engine sluice config $LAB/haproxy/haproxy-spoe.conf
+	default_backend express
+
 backend application
 	server one 127.0.0.1:8000
+
+backend express
+	server one 127.0.0.1:8001
 CONF
-haproxy -db -f "$LAB/haproxy/haproxy.cfg" -f "$LAB/haproxy/web.cfg" > "$LAB/haproxy/log" 2>&1 &
+SLUICE_ORIGINS='https://app.example|http://127.0.0.1:8086' haproxy -db -f "$LAB/haproxy/haproxy.cfg" -f "$LAB/haproxy/web.cfg" > "$LAB/haproxy/log" 2>&1 &
 started
 
-printf 'key-%s %s\n' bob-caddy bob-caddy eve-caddy eve-caddy > "$LAB/caddy/sluice-keys"
+printf 'key-%s %s\n' bob-caddy bob-caddy eve-caddy eve-caddy kim kim-caddy > "$LAB/caddy/sluice-keys"
 {
 	printf '{\n\tadmin off\n\tauto_https off\n}\n'
 	sed "s|_timeout [0-9]*ms|_timeout 2s|; s|/etc/caddy/|$LAB/caddy/|" "$SNIPPETS/sluice.caddy"
-	printf 'http://:8100 {\n\troute {\n\t\timport sluice\n\t\treverse_proxy 127.0.0.1:8000\n\t}\n}\n'
+	for port in 8100 8105; do
+		printf 'http://:%d {\n\troute {\n\t\timport sluice\n\t\treverse_proxy 127.0.0.1:800%d\n\t}\n}\n' $port $((port > 8100))
+	done
 } > "$LAB/caddy/Caddyfile"
+echo 'http://127.0.0.1:8086 http://127.0.0.1:8086' > "$LAB/caddy/sluice-origins"
 XDG_CONFIG_HOME=$LAB/caddy XDG_DATA_HOME=$LAB/caddy caddy run --config "$LAB/caddy/Caddyfile" \
 	--adapter caddyfile 2> "$LAB/caddy/log" &
 started
@@ -253,14 +264,34 @@ if command -v chromium > /dev/null; then
 			"http://127.0.0.1:$1/#$2" 2> "$LAB/console" | sed -n 's/.*id="seen">\([^<]*\)<.*/\1/p'
 	}
 	seen=200+RateLimit
-	check_is "a browser across origins sees 429 and the limits" "$(page 8086 /cors)" \
+	check_is "a browser across origins sees 429 and the limits" "$(page 8086 8085/cors)" \
 		"$seen $seen $seen $seen 429+RateLimit+Retry-After"
-	check_is "a page of another origin neither, and its preflights are charged" "$(page 8087 /other)" \
+	for proxy in haproxy:8095 caddy:8105; do
+		name=${proxy%:*} port=${proxy#*:}
+		check_is "$name: a request from the command line" "$(through "$port" key-kim /)" 200
+		check_is "$name: a browser across origins, too" "$(page 8086 "$port")" \
+			"$seen $seen $seen $seen 429+RateLimit+Retry-After"
+	done
+	check_is "a page of another origin neither, and its preflights are charged" "$(page 8087 8085/other)" \
 		"200 200 TypeError TypeError TypeError"
 else
 	skip "chromium is not installed"
 fi
 check_is "an OPTIONS that is no preflight is charged" "$(through 8085 key-lea -X OPTIONS -H 'Origin: http://127.0.0.1:8086' /)" 429
+# guests ADDRESS: what is left to them
+guests() { left guest="$1"; }
+n=1
+for proxy in haproxy:8095 caddy:8105; do
+	name=${proxy%:*} port=${proxy#*:} from=127.5.5.$((++n))
+	preflight() { request --interface $from -X OPTIONS -H "Origin: $1" -H 'Access-Control-Request-Method: GET' "http://127.0.0.1:$port/"; }
+	check_is "$name: ten preflights" "$(for _ in {1..10}; do preflight http://127.0.0.1:8086; echo; done | sort | uniq -c | xargs)" "10 204"
+	check_is "$name: of which none is charged" "$(guests $from) $(left source=$from)" "5 1000"
+	check_is "$name: one of another origin" "$(preflight http://127.0.0.1:8087)" 204
+	check_is "$name: which does not see the limits" "$(header Access-Control-Expose-Headers)" ETag
+	check_is "$name: is charged" "$(guests $from)" 4
+	request --interface $from -X OPTIONS -H 'Origin: http://127.0.0.1:8086' "http://127.0.0.1:$port/" > "$LAB/out"
+	check_is "$name: an OPTIONS that is none" "$(guests $from)" 3
+done
 check_is "a preflight is not refused" "$(through 8085 key-lea -X OPTIONS -H 'Origin: http://127.0.0.1:8086' \
 	-H 'Access-Control-Request-Method: GET' /)" 204
 lab_done
