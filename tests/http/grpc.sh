@@ -56,6 +56,7 @@ node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 || LAB_FAILED=1
 check_is "HTTP uses the same counters: bob is refused there, too" "$(http_check api user=bob)" 429
 check_is "requests are counted by status" "$(metric sluice_http_requests_total api=grpc code=16)" 1
 check "requests beyond what can be decided are refused" "$(metric sluice_decisions_total domain= rule= verdict=beyond)" 5 5
+check_is "an unknown method is a request without a decision" "$(metric sluice_http_undecided_total api=grpc reason=path)" 1
 check_true "the log has the reason" grep -q "it exceeds a bound: more than 32 descriptors" "$LAB/daemon.log"
 check "decisions are counted" "$(metric sluice_decisions_total domain=api rule=many verdict=ok)" 40 40
 

@@ -18,7 +18,8 @@
 #define UNDECIDED_REASONS(X)							\
 	X(UNDECIDED_UNREADABLE, "unreadable")	/* its query, body or message */ \
 	X(UNDECIDED_CALLER, "caller")		/* who may not check */		\
-	X(UNDECIDED_PATH, "path")		/* no such path or method */
+	X(UNDECIDED_PATH, "path")		/* no such path or method */	\
+	X(UNDECIDED_MEMORY, "memory")		/* there is none */
 
 enum undecided_reason {
 #define UNDECIDED_REASON(id, label) id,

@@ -198,8 +198,8 @@ void grpc_stream_release(struct grpc_stream *stream, struct grpc_mark mark);
 void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct bytes value);
 /* End of the headers: a request that they refuse gets its response. */
 void grpc_stream_headed(struct grpc_stream *stream);
-/* Bytes of the body. False: no memory, the stream must be reset. */
-bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len);
+/* Bytes of the body. */
+void grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len);
 /* The request is complete. */
 void grpc_stream_run(struct grpc_stream *stream);
 /* Responds with a message and OK; with `more` the stream stays open for another one. */

@@ -90,10 +90,8 @@ static int on_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data, s
 		return 0;
 	}
 	stream->received += len;
-	if (stream->replied)
-		return 0;
-	if (!grpc_stream_body(stream, data, len))
-		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
+	if (!stream->replied)
+		grpc_stream_body(stream, data, len);
 	return 0;
 }
 

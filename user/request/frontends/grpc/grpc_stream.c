@@ -283,7 +283,7 @@ void grpc_stream_headed(struct grpc_stream *stream)
 }
 
 /* The five bytes before a message: whether it is compressed, and how long it is. */
-static bool body_begin(struct grpc_stream *stream)
+static void body_begin(struct grpc_stream *stream)
 {
 	const u8 *prefix = stream->prefix;
 	u32 len = (u32)prefix[1] << 24 | prefix[2] << 16 | prefix[3] << 8 | prefix[4];
@@ -291,21 +291,22 @@ static bool body_begin(struct grpc_stream *stream)
 	if (prefix[0] & 1) {
 		grpc_stream_fail(stream, GRPC_UNIMPLEMENTED,
 				 "compressed messages are not supported");
-		return true;
+		return;
 	}
 	if (len > GRPC_MESSAGE_MAX) {
 		if (!grpc_refuse_beyond(stream, "a message of more than 1 MiB"))
 			grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED,
 					 "a message of more than 1 MiB");
-		return true;
+		return;
 	}
 	stream->arena_left += 2 * len;
 	stream->body_want = len;
 	stream->body = grpc_stream_alloc(stream, len);
-	return stream->body;
+	if (!stream->body)
+		grpc_stream_no_memory(stream);
 }
 
-bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len)
+void grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len)
 {
 	size_t part;
 
@@ -318,20 +319,18 @@ bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len)
 		data = (const char *)data + part;
 		len -= part;
 		if (stream->prefix_len < GRPC_PREFIX)
-			return true;
-		if (!body_begin(stream))
-			return false;
+			return;
+		body_begin(stream);
 		if (stream->replied)
-			return true;
+			return;
 	}
 	if (len > stream->body_want - stream->body_len) {
 		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT,
 				 "more than one message in a unary call");
-		return true;
+		return;
 	}
 	memcpy(stream->body + stream->body_len, data, len);
 	stream->body_len += len;
-	return true;
 }
 
 void grpc_stream_run(struct grpc_stream *stream)
@@ -396,10 +395,19 @@ static u8 *add_out(struct grpc_stream *stream, u32 len)
 	return at + GRPC_PREFIX;
 }
 
+/* Envoy lets a request pass for which it gets an error. Reports and health decide nothing. */
+static void note_undecided(const struct grpc_stream *stream, enum undecided_reason reason, const char *message)
+{
+	if (!stream->method || stream->method->right == MAY_CHECK)
+		undecided_note(stream->conn->of->worker->engine, API_GRPC, reason, message);
+}
+
 void grpc_stream_no_memory(struct grpc_stream *stream)
 {
-	if (!stream->replied)
-		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "out of memory");
+	if (stream->replied)
+		return;
+	note_undecided(stream, UNDECIDED_MEMORY, "out of memory");
+	grpc_stream_fail(stream, GRPC_UNAVAILABLE, "out of memory");
 }
 
 /* Sends what add_out() was given. */
@@ -448,15 +456,14 @@ void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message)
 	send_out(stream, false);
 }
 
-/* Envoy lets a request pass for which it gets an error. */
-static void note_undecided(const struct grpc_stream *stream, enum grpc_status status, const char *message)
+static void note_status(const struct grpc_stream *stream, enum grpc_status status, const char *message)
 {
-	bool of_caller = status == GRPC_UNAUTHENTICATED || status == GRPC_PERMISSION_DENIED;
-	bool unreadable = status == GRPC_INVALID_ARGUMENT || status == GRPC_UNIMPLEMENTED;
-
-	if (stream->method && stream->method->right == MAY_CHECK && (of_caller || unreadable))
-		undecided_note(stream->conn->of->worker->engine, stream->method->api,
-				  of_caller ? UNDECIDED_CALLER : UNDECIDED_UNREADABLE, message);
+	if (!stream->method)
+		note_undecided(stream, UNDECIDED_PATH, message);
+	else if (status == GRPC_UNAUTHENTICATED || status == GRPC_PERMISSION_DENIED)
+		note_undecided(stream, UNDECIDED_CALLER, message);
+	else if (status == GRPC_INVALID_ARGUMENT || status == GRPC_UNIMPLEMENTED)
+		note_undecided(stream, UNDECIDED_UNREADABLE, message);
 }
 
 void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message)
@@ -474,7 +481,7 @@ void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const
 	};
 
 	grpc_stream_replied(stream);
-	note_undecided(stream, status, message);
+	note_status(stream, status, message);
 	observe_request(conn->of->worker->engine, stream->method ? stream->method->api : API_OTHER,
 			status);
 	if (nghttp2_submit_response(conn->session, stream->id, headers,

@@ -376,6 +376,7 @@ TEST_WITH(test_methods_and_rights, rig_begin, rig_end)
 	is_failed(grpc_call("/envoy.service.ratelimit.v3.RateLimitService/Other", wire),
 		  GRPC_UNIMPLEMENTED);
 	is_failed(grpc_call("/", wire), GRPC_UNIMPLEMENTED);
+	assert_int_equal(rig.undecided[UNDECIDED_PATH], 2);
 	id = rig_request(SHOULD, wire->at, wire->len, "authorization", "Bearer s3cret");
 	rig_pump();
 	is_answered(&rig.stream[id]);

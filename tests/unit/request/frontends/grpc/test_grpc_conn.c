@@ -59,6 +59,7 @@ TEST_WITH(test_no_memory, rig_begin, rig_end)
 	rig_pump();
 	is_failed(stream, GRPC_UNAVAILABLE);
 	assert_string_equal(stream->message, "out of memory");
+	assert_int_equal(rig.undecided[UNDECIDED_MEMORY], 1);
 }
 
 /* Exchanges the connection of the rig, and what its streams have, for another one. */
