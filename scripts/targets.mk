@@ -65,6 +65,11 @@ bench-live: all $(B)/tests/bench/live_change
 	@scripts/bpffs.sh
 	@scripts/bench-live.sh $(WORD)
 
+# Two data centers 5, 80 and 200 ms apart: the table of docs/cluster.md.
+.PHONY: wan
+wan: all $(B)/tests/cluster/drive
+	@WAN_TRIPS='5 80 200' tests/cluster/wan.sh
+
 bench-report:
 	@scripts/deps.sh >&2
 	@$(MAKE) --no-print-directory all tests >&2

@@ -36,11 +36,6 @@ declare -A LOAD_PID=()
 SOON=$(calc "$DEADLINE / 2")
 EVERY=15 FOR=1.5	# ms between two questions; s that a fault lasts
 
-# at_once PID: all its threads. (All: a thread that spins for a lock would keep a holder of less priority off the CPU.)
-at_once() {
-	chrt -a -f -p 1 "$1" 2> /dev/null
-}
-
 # ---------------------------------------------------------------- the load, in phases
 
 load() {

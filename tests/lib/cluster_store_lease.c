@@ -138,7 +138,7 @@ u64 seen_grant(struct seen *s)
 {
 	struct cluster_store_entry *e = s->e;
 	struct cluster_store_lease *lease = lease_find(e, s->node);
-	u64 capacity = s->rate.capacity, count;
+	u64 capacity = s->rate.capacity, tenth, least, count;
 
 	/* A window that begins with its first request begins with a lease, too. */
 	if (algorithm_is_anchored(s->rate.algo) && !s->window)
@@ -155,8 +155,10 @@ u64 seen_grant(struct seen *s)
 	}
 	lease_until(s, lease, s->now_us + s->b->lease_us);
 	count = min_u64(s->b->want, left(s) / (2 * e->lease_count));
-	count = min_u64(count, less(capacity / (10 * e->lease_count), lease->granted));
-	count = min_u64(count, less(capacity / 10, s->held) / 2);
+	tenth = min_u64(less(capacity / (10 * e->lease_count), lease->granted),
+			less(capacity / 10, s->held) / 2);
+	least = min_u64(less(s->b->least, lease->granted), less(capacity / 4, s->held));
+	count = min_u64(count, max_u64(tenth, least));
 	lease->granted += count;
 	s->held += count;
 	if (is_bucket(s))

@@ -304,6 +304,12 @@ nodes_know_each_other() {
 	done
 }
 
+# at_once PID: all its threads get a CPU at once (SCHED_FIFO). (All: a thread that spins for a lock would keep a
+# holder of less priority off the CPU.)
+at_once() {
+	chrt -a -f -p 1 "$1" 2> /dev/null
+}
+
 # ---------------------------------------------------------------- packets
 
 # packet_nodes NAME...: started, with a client each ($HTTP_TOP has interface s0); they know each other.

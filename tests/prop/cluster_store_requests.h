@@ -99,6 +99,7 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 		return b;
 	b.lease_us = rng_below(8) ? 1500000 : rng_below(3000000);
 	b.want = rng_below(2) ? rng_below(spec.capacity) : 0;
+	b.least = rng_below(2) ? rng_below(spec.capacity) : 0;
 	b.spent = rng_below(2) ? rng_below(8) : 0;
 	b.returned = rng_below(4) ? 0 : rng_below(8);
 	if (b.spent && !b.window && rng_below(2))
@@ -108,8 +109,8 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 
 static inline void say(const char *what, const struct cluster_store_bucket *b)
 {
-	fprintf(stderr, "%s: %s kind %u cost %llu hold %llu window %llu want %llu returned %llu spent %llu lease %llu debt %llu refused %llu at %llu: over %d late %d used %llu before %llu window %llu own %llu granted %llu excess %llu wait %llu\n",
-		what, algorithm_name(b->def.algo), b->kind, b->cost, b->hold, b->window, b->want,
+	fprintf(stderr, "%s: %s kind %u cost %llu hold %llu window %llu want %llu least %llu returned %llu spent %llu lease %llu debt %llu refused %llu at %llu: over %d late %d used %llu before %llu window %llu own %llu granted %llu excess %llu wait %llu\n",
+		what, algorithm_name(b->def.algo), b->kind, b->cost, b->hold, b->window, b->want, b->least,
 		b->returned, b->spent, b->lease_us, b->debt, b->refused, b->refused_us, b->over, b->late, b->state.used,
 		b->state.before, b->state.window, b->state.own, b->granted, b->excess, b->wait_ns);
 }

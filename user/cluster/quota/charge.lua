@@ -14,7 +14,7 @@
 --     op capacity per cost hold        op: kind + 4 x state, + 64 if this follows:
 --     edge                             ... + 128 if these follow:
 --     refused since                    ... (a refusal counts) + 32 if these follow:
---     window want returned spent lease most
+--     window want returned spent lease least most
 --
 -- kind: 0 CHARGE, 1 FORCE, 2 REFUND; state (enum state_kind of user/limiter/algorithm.h): 0 debt of
 -- a bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
@@ -534,8 +534,10 @@ local function grant(s, want, til)
 	lease_until(s, til)
 	local room = max(s.cap - s.hold, 0)
 	local left = s.bucket and floor(max(room * s.per - s.d, 0) / s.per) or max(room - used(s), 0)
-	local count = min(want, floor(left / (2 * s.k)),
-		max(floor(s.cap / (10 * s.k)) - s.lease.g, 0), floor(max(floor(s.cap / 10) - s.h, 0) / 2))
+	local tenth = min(max(floor(s.cap / (10 * s.k)) - s.lease.g, 0),
+		floor(max(floor(s.cap / 10) - s.h, 0) / 2))
+	local least = min(max(s.least - s.lease.g, 0), max(floor(s.cap / 4) - s.h, 0))
+	local count = min(want, floor(left / (2 * s.k)), max(tenth, least))
 	s.lease.g, s.h = s.lease.g + count, s.h + count
 	if s.bucket then
 		s.d = s.d + count * s.per
@@ -684,11 +686,11 @@ while i <= argc do
 	if s.u and now >= s.u + 0 then expire_leases(s) end
 	if ext then
 		s.window, s.want = ARGV[i] + 0, ARGV[i + 1] + 0
-		s.til, s.most = ARGV[i + 4] + 0, ARGV[i + 5] + 0
+		s.til, s.least, s.most = ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0
 		report(s, ARGV[i + 3] + 0, ARGV[i + 2] + 0, s.window)
 		if s.lease then s.leased = true end
 		if s.lease and s.til > 0 then lease_until(s, now + s.til) end
-		i = i + 6
+		i = i + 7
 	end
 	if refused > 0 then fill(s, refused, since) end
 	if s.kind == 0 and not fits(s) then s.over, passed = true, 0 end

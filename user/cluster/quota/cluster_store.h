@@ -69,9 +69,10 @@ struct cluster_store_bucket {
 	u64 window;
 	/*
 	 * Lease: the most to grant in addition to cost. With a cost of 0 a bucket that fits gets a
-	 * grant even if the rest of the request is refused.
+	 * grant even if the rest of the request is refused. All leases of a bucket are at most a tenth
+	 * of the capacity, but each node may have `least`, as long as all are at most a quarter.
 	 */
-	u64 want;
+	u64 want, least;
 	/*
 	 * Lease: units of earlier grants to refund, and units spent since the last report. Both
 	 * apply even if the request is refused. `spent` beyond this node's lease in Redis (it

@@ -181,6 +181,7 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 	add_number(store, b->returned < twice ? b->returned : twice);
 	add_number(store, b->spent < COST_MAX ? b->spent : COST_MAX);
 	add_number(store, b->lease_us < SL_BIT(50) ? b->lease_us : SL_BIT(50));
+	add_number(store, b->least < capacity ? b->least : capacity);
 	add_number(store, cluster_store_most_debt(rate, b->debt));
 }
 

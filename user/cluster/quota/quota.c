@@ -257,25 +257,31 @@ static void note_new(struct quota_entry *e, u64 cost, u64 now_ns)
 	e->empty_ns += cost * quota_interval_us(&e->def) * 1e3;
 }
 
+/* How long after it was sent a reply is overdue. */
+static u64 completed_ns(const struct quota_entry *e)
+{
+	return COMPLETED_NS + e->round_us * 1250ULL;
+}
+
 /* A flush was not sent in time, or its reply is overdue. */
 static bool is_overdue(const struct quota_entry *e, u64 now_ns)
 {
 	if (e->unflushed && now_ns > e->due_ns && now_ns - e->due_ns > OVERDUE_NS)
 		return true;
-	return e->flushing && now_ns > e->renewed_ns + COMPLETED_NS;
+	return e->flushing && now_ns > e->renewed_ns + completed_ns(e);
 }
 
 /* Whether the last reply is no older than an interval, and a flush that is as late as may be. */
 static bool is_recent(const struct quota_entry *e, u64 now_ns)
 {
-	return e->known_ns && now_ns <= e->known_ns + e->every_ns + OVERDUE_NS + COMPLETED_NS;
+	return e->known_ns && now_ns <= e->known_ns + e->every_ns + OVERDUE_NS + completed_ns(e);
 }
 
-u64 quota_keep_us(const struct quota_entry *e)
+u64 quota_keep_us(const struct quotas *quotas, const struct quota_entry *e)
 {
 	bool kept = e->consistency == CONSISTENCY_WRITE_BACK && quota_is_bucket(&e->def);
 
-	return kept ? e->every_ns / 1000 + KEEP_GRACE_US : 0;
+	return kept ? (e->every_ns + 2 * quotas->deadline_ns) / 1000 + KEEP_GRACE_US : 0;
 }
 
 static enum quota_verdict take_counted(struct quotas *quotas, struct quota_set *set,

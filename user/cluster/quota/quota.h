@@ -64,6 +64,11 @@ struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now);
 void quotas_publish_clock(struct quotas *quotas, s64 *utc_ns);
 /* The number of nodes, including this one: gives the part of a limit before the first reply. */
 void quotas_set_nodes(struct quotas *quotas, u32 nodes);
+/*
+ * How long a response may wait for Redis (cluster.deadline), once at the start: the longest round
+ * trip that leases and flushes allow for. 0 (default): none.
+ */
+void quotas_set_deadline(struct quotas *quotas, u64 deadline_ns);
 
 enum quota_verdict { QUOTA_COVERED, QUOTA_NOT_COVERED };
 /*
@@ -145,6 +150,7 @@ struct quota_due {
 	struct quota_ref ref;
 	struct spec_def def;		/* ref.def points here */
 	struct cluster_store_bucket bucket;
+	u64 empty_ns;			/* of its entry, when it was sent */
 };
 u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_now now);
 /*

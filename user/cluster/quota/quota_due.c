@@ -14,6 +14,8 @@
  * the backlog does not overload a Redis that is available again. Checks for losses have the same
  * rate. Other flushes are not delayed, because only one server of many may be unavailable.
  */
+#include <math.h>
+
 #include "cluster/quota/quota_private.h"
 
 #define RETRY_MIN_NS 100000000ULL
@@ -112,8 +114,15 @@ static bool fill_lease(const struct quotas *quotas, struct quota_entry *e, struc
 		return false;
 	e->earned = idle && !e->spent ? 0 : e->earned;
 	quota_flush_lease(quotas, e, &due->bucket, over || !target, now);
-	quota_request_lease(e, &due->bucket, target);
-	return due->bucket.spent || due->bucket.returned;
+	quota_request_lease(quotas, e, &due->bucket, target, now.mono_ns);
+	/* Spent units that no longer count are not reported, but the next lease is requested. */
+	return due->bucket.spent || due->bucket.returned || due->bucket.want;
+}
+
+/* The time in which so many requests drain from a bucket. */
+static u64 drain_ns(const struct quota_entry *e, u64 hits)
+{
+	return hits * quota_interval_us(&e->def) * 1e3;
 }
 
 /*
@@ -122,26 +131,57 @@ static bool fill_lease(const struct quotas *quotas, struct quota_entry *e, struc
  */
 static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_ns)
 {
-	u64 all_ns = hits * quota_interval_us(&e->def) * 1e3;
+	u64 all_ns = drain_ns(e, hits);
 
 	return quota_less(store_ns, quota_less(all_ns, quota_less(e->empty_ns, now_ns))) / 1000;
+}
+
+/*
+ * strict and lease: of what was admitted while Redis was unavailable, what would not have drained by
+ * now if this node had had the bucket alone since. All of it, at once, would refuse requests on every
+ * node, of users, too, that are below the limit. The first attempt charges all, and notes when it would
+ * have drained: after what Redis had.
+ */
+static u64 left_of_outage(const struct quotas *quotas, const struct quota_entry *e,
+			  struct quota_due *due, struct sl_now now)
+{
+	u64 after_ns = quota_empty_ns(quotas, e, now) + drain_ns(e, e->unflushed);
+
+	due->empty_ns = e->empty_ns;
+	if (!(e->flags & QUOTA_RETRY)) {
+		due->empty_ns = quota_max(e->empty_ns, after_ns);
+		return e->unflushed;
+	}
+	return quota_min(e->unflushed, ceil(quota_less(e->empty_ns, now.mono_ns) / 1e3 /
+					    quota_interval_us(&e->def)));
+}
+
+/* empty_ns after a failed flush: new charges, if any, came after those of the flush. */
+static u64 empty_after(const struct quota_entry *e, const struct quota_due *due)
+{
+	if (e->consistency == CONSISTENCY_WRITE_BACK)
+		return QUOTA_NEVER / 2;
+	return quota_max(due->empty_ns + drain_ns(e, e->unflushed), e->empty_ns);
 }
 
 /*
  * A bucket flushes at most what a node can admit in two intervals. After an outage the rest is
  * dropped, or the limit would refuse for as long as it had been open.
  */
-static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_ns, u64 now_ns)
+static bool fill_flush(const struct quotas *quotas, struct quota_entry *e, struct quota_due *due,
+		       struct sl_now now)
 {
-	u64 hits = e->unflushed;
+	u64 hits = e->unflushed, store_ns = quota_store_ns(quotas, now);
 
+	if (quota_is_bucket(&e->def) && e->consistency != CONSISTENCY_WRITE_BACK)
+		hits = left_of_outage(quotas, e, due, now);
 	e->unflushed = 0;
 	due->kind = QUOTA_DUE_FLUSH;
 	due->bucket.kind = CLUSTER_STORE_FORCE;
 	due->bucket.window = quota_is_window(&e->def) ? e->window : 0;
 	if (hits && quota_is_bucket(&e->def)) {
 		/* By the last reply it was not empty before that. Redis may have lost it. */
-		due->bucket.window = when_us(e, hits, store_ns, now_ns);
+		due->bucket.window = when_us(e, hits, store_ns, now.mono_ns);
 		if (due->bucket.window < e->own)
 			due->bucket.window = quota_min(e->own, store_ns / 1000);
 		e->empty_ns = 0;
@@ -155,7 +195,7 @@ static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_n
 	}
 	due->bucket.cost = hits;
 	e->flushing = hits;
-	e->renewed_ns = now_ns;
+	e->renewed_ns = now.mono_ns;
 	return hits;
 }
 
@@ -180,7 +220,7 @@ static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	due->bucket.tag = e->tag;
 	due->bucket.def = e->def;
 	due->bucket.sent_ns = now.mono_ns;
-	due->bucket.keep_us = quota_keep_us(e);
+	due->bucket.keep_us = quota_keep_us(quotas, e);
 	due->ref = (struct quota_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric,
 				      e->count_all };
 	if (fill_late(e, due) || fill_refund(e, due))
@@ -189,7 +229,7 @@ static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entr
 		return true;
 	if (e->consistency == CONSISTENCY_LEASE && fill_lease(quotas, e, due, now))
 		return true;
-	return fill_flush(e, due, quota_store_ns(quotas, now), now.mono_ns) ||
+	return fill_flush(quotas, e, due, now) ||
 	       fill_refused(quotas, e, due, now);
 }
 
@@ -350,8 +390,8 @@ static void failed(struct quota_entry *e, const struct quota_due *due, bool sent
 	case QUOTA_DUE_FLUSH:
 		if (!quota_is_window(&e->def) || due->bucket.window == e->window ||
 		    quota_overlaps(e, due->bucket.window, e->window)) {
+			e->empty_ns = empty_after(e, due);
 			quota_add(&e->unflushed, hits);
-			e->empty_ns = QUOTA_NEVER / 2;
 		} else if (!e->late || e->late_window == due->bucket.window) {
 			e->late_window = due->bucket.window;
 			quota_add(&e->late, hits);

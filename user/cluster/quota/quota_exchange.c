@@ -10,7 +10,8 @@
  *
  * Size: one and a half times the demand of the last every_ns, so it grows and shrinks with demand;
  * nothing for fewer than three requests. The cluster's thread renews it when a quarter of the time,
- * or a third of that amount, is left.
+ * or a third of that amount, is left; or what three round trips to Redis take, so that no request
+ * waits for the renewal. For that a node may hold what six of them take (cluster_store_bucket.least).
  *
  * Cost. A request that is not covered is one command. A renewal is sent only if credit was spent
  * since the last one, that is, for at least one covered request. A lease is returned early only
@@ -63,7 +64,9 @@
 #define WANT_MAX SL_COST_MAX
 #define FLUSH_AGAIN_NS 100000000ULL
 #define RESTORE_NS 100000000ULL	/* delay: a command of a request may restore it first */
-#define LEASED_UNNOTICED 8
+#define REFILL_ROUNDS 3
+#define HELD_ROUNDS 6
+#define DUE_NS 5000000ULL	/* between two walks of the cluster's thread for what is due */
 #define ROUNDED_US 2			/* rounding: two times of one bucket may differ by this */
 #define CLOCK_BACK_US 1000000ULL	/* a Redis whose time is behind by this is another server */
 #define QUOTA_PRIOR 8			/* requests: the weight of the earlier value */
@@ -88,8 +91,8 @@ void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns)
 	quota_add(&e->demand, cost);
 }
 
-/* The part of the previous period that is within the last every_ns. */
-u64 quota_target(const struct quota_entry *e, u64 now_ns)
+/* The requests of the last every_ns, with that part of the previous period; 0: too few for a lease. */
+static double recent_demand(const struct quota_entry *e, u64 now_ns)
 {
 	double passed = (double)quota_less(now_ns, e->period_ns) / e->every_ns;
 	double requests = e->requests, before = e->requests_before;
@@ -103,8 +106,39 @@ u64 quota_target(const struct quota_entry *e, u64 now_ns)
 	}
 	if (passed >= 1 || requests + before * (1 - passed) < REQUESTS_MIN)
 		return 0;
-	demand += demand_before * (1 - passed);
-	return quota_min(demand * 3 / 2 + 1, WANT_MAX);
+	return demand + demand_before * (1 - passed);
+}
+
+u64 quota_target(const struct quota_entry *e, u64 now_ns)
+{
+	double demand = recent_demand(e, now_ns);
+
+	return demand ? quota_min(demand * 3 / 2 + 1, WANT_MAX) : 0;
+}
+
+/* The most that a node holds of any limit for `rounds` round trips; charge.lua has the quarter, too. */
+static u64 rounds_max(const struct quotas *quotas, const struct spec_def *def, u32 rounds)
+{
+	u64 us = rounds * quotas->deadline_ns / 1000;
+
+	return quota_min(us / quota_interval_us(def), quota_capacity(def) / 4);
+}
+
+/*
+ * What so many round trips to Redis take of the demand: of the last every_ns, or of the time since
+ * the key is in use. 0 while no round trip is known.
+ */
+static u64 demand_of_rounds(const struct quotas *quotas, const struct quota_entry *e, u32 rounds,
+			    u64 now_ns)
+{
+	u64 round_ns = e->round_us * 1000ULL + DUE_NS, since_ns = e->every_ns;
+
+	if (!e->round_us)
+		return 0;
+	if (!e->requests_before && now_ns < e->period_ns + since_ns)
+		since_ns = quota_less(now_ns, e->period_ns) + round_ns;
+	return quota_min(ceil(recent_demand(e, now_ns) * rounds * round_ns / since_ns),
+			 rounds_max(quotas, &e->def, rounds));
 }
 
 /* ------------------------------------------------------------------ leases */
@@ -120,12 +154,16 @@ bool quota_lease_over(const struct quotas *quotas, const struct quota_entry *e, 
 void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			  u64 now_ns)
 {
-	u64 at_ns = quota_less(e->until_ns, e->every_ns / 4);
+	u64 before_ns = e->every_ns / 4, rounds_ns = REFILL_ROUNDS * e->round_us * 1000ULL;
+	u64 at_ns = quota_less(e->until_ns, quota_max(before_ns, rounds_ns));
 
 	/*
-	 * Earlier if little is left; but a grant smaller than requested does not make it earlier.
+	 * Earlier if little is left, but a grant smaller than requested does not make it earlier. At
+	 * once if it may be spent before more can arrive.
 	 */
-	if (e->credit < quota_target(e, now_ns) / 3)
+	if (e->credit < demand_of_rounds(quotas, e, REFILL_ROUNDS, now_ns))
+		at_ns = now_ns;
+	else if (e->credit < quota_target(e, now_ns) / 3)
 		at_ns = quota_min(at_ns, e->renewed_ns + e->every_ns / 8);
 	quota_schedule(quotas, set, e, at_ns > now_ns ? at_ns : now_ns);
 }
@@ -133,6 +171,8 @@ void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct q
 void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		       struct cluster_store_bucket *bucket, bool end, struct sl_now now)
 {
+	u64 refunded_ns = e->until_ns + e->every_ns / 3 + STORE_GRACE_US * 1000;
+	u64 drained_ns = quota_less(now.mono_ns, quota_max(refunded_ns, quota_empty_ns(quotas, e, now)));
 	bool gone = quota_is_window(&e->def) &&
 		    quota_window(e, quota_store_ns(quotas, now)) != e->lease_window;
 
@@ -141,6 +181,9 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		e->spent = e->credit = 0;
 		return;
 	}
+	/* Redis has refunded it by now, and what was in the bucket before has drained, and then so much. */
+	if (quota_is_bucket(&e->def))
+		quota_sub(&e->spent, drained_ns / 1e3 / quota_interval_us(&e->def));
 	bucket->spent = e->spent;
 	quota_add(&e->spent_sent, e->spent);
 	e->spent = 0;
@@ -152,12 +195,14 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		bucket->window = e->lease_window;
 }
 
-void quota_request_lease(struct quota_entry *e, struct cluster_store_bucket *bucket, u64 target)
+void quota_request_lease(const struct quotas *quotas, struct quota_entry *e,
+			 struct cluster_store_bucket *bucket, u64 target, u64 now_ns)
 {
 	if (!(e->flags & QUOTA_LEASING))
 		bucket->want = quota_less(target, e->credit);
 	if (bucket->want)
 		e->flags |= QUOTA_LEASING;
+	bucket->least = demand_of_rounds(quotas, e, HELD_ROUNDS, now_ns);
 	if (bucket->want || bucket->spent || bucket->returned || e->credit)
 		bucket->lease_us = e->every_ns / 1000 + e->every_ns / 4000 + STORE_GRACE_US;
 }
@@ -320,15 +365,18 @@ static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota
 
 /*
  * us: no loss if a bucket will be empty earlier by no more than this. Leases that end bring that
- * time nearer by up to a tenth of the capacity.
+ * time nearer by up to all that nodes hold: a tenth of the capacity, or a quarter.
  */
-static u64 unnoticed_us(const struct quota_entry *e)
+static u64 unnoticed_us(const struct quotas *quotas, const struct quota_entry *e)
 {
-	u64 us = ROUNDED_US;
+	u64 nodes = __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED);
+	u64 capacity = quota_capacity(&e->def);
+	u64 least = rounds_max(quotas, &e->def, HELD_ROUNDS);
+	u64 held = quota_min(capacity / 8 + nodes * least, capacity * 3 / 10);
 
-	if (e->consistency == CONSISTENCY_LEASE)
-		us += quota_capacity(&e->def) * quota_interval_us(&e->def) / LEASED_UNNOTICED;
-	return us;
+	if (e->consistency != CONSISTENCY_LEASE)
+		return ROUNDED_US;
+	return ROUNDED_US + held * quota_interval_us(&e->def);
 }
 
 /* Rounded up, since this count refuses until it is restored. */
@@ -392,7 +440,7 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	if (alone)
 		mark_us = quota_less(mark_us, e->refunding * interval);
 	lost_us = quota_less(mark_us, store_us + used_us);
-	if (e->own && !cut && !refunded_there && !e->lost && lost_us > unnoticed_us(e)) {
+	if (e->own && !cut && !refunded_there && !e->lost && lost_us > unnoticed_us(quotas, e)) {
 		mark_lost(e, mark_us);
 		note_lost(quotas, set, e, whole_requests(lost_us / interval), now);
 	}
@@ -575,7 +623,7 @@ static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota
 		lost = true;
 		mark_lost(e, (e->lost | e->restored ? e->own_mark : e->own) + here_us);
 	} else if (quota_is_bucket(&e->def)) {
-		lost = end_us > e->own + unnoticed_us(e);
+		lost = end_us > e->own + unnoticed_us(quotas, e);
 		if (lost && (!e->lost || end_us > e->own_mark))
 			mark_lost(e, end_us);
 	} else if (state->window == e->own_window) {
@@ -587,6 +635,20 @@ static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota
 		note_lost(quotas, set, e, charged, now);
 }
 
+void quotas_set_deadline(struct quotas *quotas, u64 deadline_ns)
+{
+	quotas->deadline_ns = deadline_ns;
+}
+
+/* Smoothed as a TCP's. A reply that is late for another reason than the distance counts little. */
+static void learn_round(const struct quotas *quotas, struct quota_entry *e,
+			const struct cluster_store_bucket *bucket, struct sl_now now)
+{
+	u64 us = quota_min(quota_less(now.mono_ns, bucket->sent_ns), quotas->deadline_ns) / 1000;
+
+	e->round_us = e->round_us ? (7 * e->round_us + us) / 8 : us;
+}
+
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		 const struct cluster_store_bucket *bucket,
 		 const struct cluster_store_request *request,
@@ -596,6 +658,7 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	u64 received_us = e->received_us;
 	bool newer = request->now_us > received_us;
 
+	learn_round(quotas, e, bucket, now);
 	/* Another server with another clock: earlier replies cannot be compared. */
 	if (request->now_us + CLOCK_BACK_US < e->received_us) {
 		e->own = e->own_window = e->own_mark = e->refunded_us = e->restored_us = 0;
@@ -634,7 +697,8 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 	struct quota_set *set;
 
 	bucket->sent_ns = now.mono_ns;
-	bucket->want = bucket->returned = bucket->spent = bucket->lease_us = bucket->granted = 0;
+	bucket->want = bucket->least = bucket->returned = bucket->spent = 0;
+	bucket->lease_us = bucket->granted = 0;
 	bucket->restored = bucket->refused = bucket->keep_us = 0;
 	bucket->refusal_counts = ref->count_all && algorithm_is_log(ref->def->algo) &&
 				 bucket->kind == CLUSTER_STORE_CHARGE;
@@ -642,7 +706,7 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 	if (!e)
 		return;
 	e->used_ns = now.mono_ns;
-	bucket->keep_us = quota_keep_us(e);
+	bucket->keep_us = quota_keep_us(quotas, e);
 	if (bucket->kind == CLUSTER_STORE_REFUND)
 		quota_add(&e->refunding, bucket->cost);
 	if (bucket->kind == CLUSTER_STORE_CHARGE) {
@@ -654,7 +718,8 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 		quota_add(&e->requested, bucket->cost);
 		if (e->consistency == CONSISTENCY_LEASE && bucket->cost) {
 			quota_flush_lease(quotas, e, bucket, quota_lease_over(quotas, e, now), now);
-			quota_request_lease(e, bucket, quota_target(e, now.mono_ns));
+			quota_request_lease(quotas, e, bucket, quota_target(e, now.mono_ns),
+					    now.mono_ns);
 		}
 		quota_restore(quotas, e, bucket, now);
 		quota_report_refused(quotas, e, bucket, now);

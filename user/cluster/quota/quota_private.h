@@ -72,6 +72,7 @@ struct quota_entry {
 	u32 refused, refused_sent;	/* `count: all`: refused here, not in Redis; of them in pending commands */
 	u64 refused_ns;		/* the last of `refused` */
 	u32 earned;		/* requests covered since a lease was last returned early */
+	u32 round_us;		/* of a command to Redis and back, smoothed; at most quotas.deadline_ns */
 };
 
 struct quota_set {
@@ -118,6 +119,7 @@ struct quotas {
 	u32 cursor;		/* where quotas_due() continues */
 	u64 next_ns;		/* no entry is due before */
 	u32 nodes;
+	u64 deadline_ns;
 	bool ending;
 	u64 full, lost, restored;
 	u64 lost_us;		/* Redis' time of the last reply that showed a loss */
@@ -133,6 +135,11 @@ struct quotas {
 static inline u64 quota_min(u64 a, u64 b)
 {
 	return a < b ? a : b;
+}
+
+static inline u64 quota_max(u64 a, u64 b)
+{
+	return a > b ? a : b;
 }
 
 static inline u64 quota_less(u64 a, u64 b)
@@ -196,7 +203,7 @@ void quota_schedule(struct quotas *quotas, struct quota_set *set, struct quota_e
 /* *at becomes `to` if that is earlier. */
 void quota_lower(u64 *at, u64 to);
 /* Buckets: for how long Redis keeps an empty one. */
-u64 quota_keep_us(const struct quota_entry *e);
+u64 quota_keep_us(const struct quotas *quotas, const struct quota_entry *e);
 /* The next time, after now, of an action that a key takes every every_ns; spread over the keys. */
 u64 quota_phase(u64 key, u64 every_ns, u64 now_ns);
 
@@ -205,6 +212,12 @@ u64 quota_phase(u64 key, u64 every_ns, u64 now_ns);
 /* Redis' time: the estimate, and the latest possible. */
 u64 quota_store_ns(const struct quotas *quotas, struct sl_now now);
 u64 quota_store_latest_ns(const struct quotas *quotas, struct sl_now now);
+/* Buckets: when one is empty by the last reply, in monotonic time. */
+static inline u64 quota_empty_ns(const struct quotas *quotas, const struct quota_entry *e,
+				 struct sl_now now)
+{
+	return quota_less(now.mono_ns + e->own * 1000, quota_store_ns(quotas, now));
+}
 void quota_clock_update(struct quotas *quotas, u64 sent_ns, struct sl_now answered, u64 store_us);
 /* Publishes the offset again: this node's UTC may have stepped. */
 void quota_clock_check(struct quotas *quotas, struct sl_now now);
@@ -235,8 +248,9 @@ bool quota_lease_over(const struct quotas *quotas, const struct quota_entry *e, 
 /* Adds the spent units to `bucket`; with `end` also returns the rest. */
 void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		       struct cluster_store_bucket *bucket, bool end, struct sl_now now);
-/* Requests the missing units, and extends an existing lease. */
-void quota_request_lease(struct quota_entry *e, struct cluster_store_bucket *bucket, u64 target);
+/* Requests the missing units up to `target`, and extends an existing lease. */
+void quota_request_lease(const struct quotas *quotas, struct quota_entry *e,
+			 struct cluster_store_bucket *bucket, u64 target, u64 now_ns);
 /* Applies the result to the lease: reported, granted, or unknown. */
 void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			  const struct cluster_store_bucket *bucket, bool done, struct sl_now now);

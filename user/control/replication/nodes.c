@@ -112,6 +112,7 @@ static int make_quotas(struct nodes *nodes, struct sl_err *err)
 
 	if (quotas_new(entries > QUOTAS_LEAST ? entries : QUOTAS_LEAST, &nodes->quotas) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	quotas_set_deadline(nodes->quotas, nodes->running->started->cluster->deadline_ns);
 	return 0;
 }
 
