@@ -81,6 +81,15 @@ check_true "with --force its own address, too" sluicectl block add $SERVER4 --fo
 sluicectl block del $SERVER4 > /dev/null
 printf '%s\n' 198.51.100.8 $SERVER4 198.51.100.9 | sluicectl block load - --origin own > "$LAB/out"
 check_true "of a file such a line is skipped, and listed" grep -q "is an address of this host" "$LAB/out"
+sluicectl block add @bad > /dev/null
+sluicectl set add bad 198.51.100.3 $SERVER4 > "$LAB/out" 2>&1
+check_true "nor does a blocked set get it" grep -q "is an address of this host" "$LAB/out"
+check_is "and nothing else of that line" "$(sluicectl set list bad -o json | grep -c 198.51.100.3)" 0
+check_true "but with --force" sluicectl set add bad $SERVER4 --force
+sluicectl block del @bad > /dev/null
+sluicectl block add @bad > "$LAB/out" 2>&1
+check_true "nor is a set with it blocked" grep -q "is an address of this host" "$LAB/out"
+sluicectl set del bad $SERVER4 > /dev/null
 check_is "the others are blocked" "$(sluicectl block list -o json | jq '.entries | length')" 2
 sluicectl block withdraw own > /dev/null
 sluicectl block add 198.51.100.7 > /dev/null

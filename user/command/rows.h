@@ -437,7 +437,7 @@ COMMAND(set_add, "set add", CHANGES, "add prefixes to a set; creates the set if 
 	EXAMPLE("set add bad 198.51.100.7 203.0.113.0/28"),
 	ARGS(SET_NAME(), PREFIXES, FORCE),
 	MORE("They hold for every key that names the set: block, exempt, src and dst of limits. In a "
-	     "blocked set, wide prefixes need --force."),
+	     "blocked set, wide prefixes and own addresses need --force."),
 	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
 
 COMMAND(set_del, "set del", CHANGES, "remove prefixes from a set",

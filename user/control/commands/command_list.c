@@ -17,6 +17,29 @@
 #include "control/running/rules.h"
 #include "control/replication/replication.h"
 
+/* Returns the first address of this host in the prefix, or NULL. */
+static const struct sl_prefix *own_address(const struct commands *ctx, const struct sl_prefix *prefix)
+{
+	const struct packet_host *host = ctx->running->packets;
+
+	for (size_t i = 0; i < host->local_count; i++)
+		if (sl_prefix_contains(prefix, &host->local[i]))
+			return &host->local[i];
+	return NULL;
+}
+
+int block_check_own(const struct commands *ctx, const struct sl_prefix *prefix, struct sl_err *err)
+{
+	const struct sl_prefix *own = own_address(ctx, prefix);
+	char address[SL_PREFIX_TEXT];
+
+	if (!own || !sl_prefix_equal(prefix, own))
+		return 0;
+	return sl_err_set(err, EINVAL, "%s is an address of this host: a block drops packets that come from it, "
+			  "not those to it; accepted: another source, or --force",
+			  sl_prefix_format(own, address, sizeof(address)));
+}
+
 /*
  * Parses "192.0.2.0/24" or "@set". `buf` gets the canonical text; each prefix of a set is checked,
  * and the set must exist in the running policy.
@@ -48,33 +71,11 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 		r = block_check_width(&set->prefix[i], err);
 		if (!r)
 			r = block_sum_check(&sum, &set->prefix[i], err);
+		if (!r)
+			r = block_check_own(ctx, &set->prefix[i], err);
 	}
 	snprintf(buf, size, "@%s", set->name);
 	return r;
-}
-
-/* Returns the first address of this host in the prefix, or NULL. */
-static const struct sl_prefix *own_address(const struct commands *ctx, const struct sl_prefix *prefix)
-{
-	const struct packet_host *host = ctx->running->packets;
-
-	for (size_t i = 0; i < host->local_count; i++)
-		if (sl_prefix_contains(prefix, &host->local[i]))
-			return &host->local[i];
-	return NULL;
-}
-
-/* Blocking one of this host's own addresses is mostly a mistake. */
-static int check_own(const struct commands *ctx, const struct sl_prefix *prefix, struct sl_err *err)
-{
-	const struct sl_prefix *own = own_address(ctx, prefix);
-	char address[SL_PREFIX_TEXT];
-
-	if (!own || !sl_prefix_equal(prefix, own))
-		return 0;
-	return sl_err_set(err, EINVAL, "%s is an address of this host: a block drops packets that come from it, "
-			  "not those to it; accepted: another source, or --force",
-			  sl_prefix_format(own, address, sizeof(address)));
 }
 
 /* Adds a note if the blocked network contains an address of this host. */
@@ -148,7 +149,7 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 
 	is_source = !r && block && sl_prefix_parse(prefix, &source, &reason) == 0;
 	if (is_source && !arg_flag(request, "force"))
-		r = check_own(ctx, &source, err);
+		r = block_check_own(ctx, &source, err);
 	if (!r)
 		r = arg_until(request, &until, err);
 	if (!r)
@@ -485,7 +486,7 @@ static int arg_entries(const struct commands *ctx, const struct command_request 
 		lines->count += *text != '\0';
 		if (!*text || (entry_parse(text, &entry[i], &why) == 0 &&
 			       (any_width || (block_check_width(&entry[i].prefix, &why) == 0 &&
-					      check_own(ctx, &entry[i].prefix, &why) == 0))))
+					      block_check_own(ctx, &entry[i].prefix, &why) == 0))))
 			continue;
 		entry[i].list = SKIPPED;
 		list_lines_skip(lines, i, &why);

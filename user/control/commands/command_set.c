@@ -21,6 +21,7 @@ static const char *arg_name(const struct command_request *request)
 
 /* Prefixes on their way into a set. */
 struct reading {
+	const struct commands *ctx;
 	struct block_sum *sum;		/* of the set with them; NULL: nothing is too wide */
 	struct list_lines *lines;	/* bad ones are skipped; NULL: one refuses all */
 };
@@ -53,6 +54,8 @@ static int read_prefix(const struct reading *reading, const json_t *given, size_
 		r = sl_err_set(&why, EINVAL, "'%.80s': %s", text, reason);
 	else if (reading->sum)
 		r = block_check_width(ret, &why);
+	if (!r && reading->sum)
+		r = block_check_own(reading->ctx, ret, &why);
 	return r < 0 ? skip(reading, index, &why, r, err) : 0;
 }
 
@@ -122,7 +125,7 @@ static int change(struct commands *ctx, const struct command_request *request, c
 	bool bounded = !arg_flag(request, "force") && list_find_set(&policy->list[LIST_BLOCK], name);
 	struct block_sum sum = { .shortest = { 0 } };
 	struct list_lines lines = { .count = 0 };
-	struct reading reading = { bounded ? &sum : NULL, replace ? &lines : NULL };
+	struct reading reading = { ctx, bounded ? &sum : NULL, replace ? &lines : NULL };
 	json_t *prefixes = NULL;
 	int r;
 
@@ -159,7 +162,7 @@ int command_set_del(struct commands *ctx, const struct command_request *request,
 	json_t *prefixes = NULL, *members, *item;
 	const char *name = arg_name(request);
 	size_t i;
-	int r = arg_prefixes(request, &(struct reading){ NULL, NULL }, &prefixes, err);
+	int r = arg_prefixes(request, &(struct reading){ ctx, NULL, NULL }, &prefixes, err);
 
 	if (r < 0)
 		return r;

@@ -42,6 +42,9 @@ int arg_source(const struct command_request *request, struct sl_prefix *ret, str
  */
 int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err);
 
+/* Refuses one of this host's own addresses: blocking it is mostly a mistake. */
+int block_check_own(const struct commands *ctx, const struct sl_prefix *prefix, struct sl_err *err);
+
 /*
  * The lines of a list that a file or a program gives: bad ones are skipped, counted and named, so that one
  * of them never disables a list (command_list.c). Zero it; list_lines_end() frees it.
