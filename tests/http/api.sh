@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# /v1/check, /v1/report, /json, /nginx/check, /forward-auth and health as docs/openapi.yaml has them:
+# /v1/check, /v1/report, /json, /nginx/check, /v1/defer, /forward-auth and health as docs/openapi.yaml has them:
 # tests/js/api.js sends the requests, and fails on what the document has and the server does not.
 
-. "$(dirname "$0")/../lib/http.sh"
+. "$(dirname "$0")/../lib/redis_servers.sh"
 http_begin api "$@"
 
 http_rules api <<'YAML'
@@ -15,11 +15,13 @@ http_rules api <<'YAML'
   - {key: free, rate_limit: {unlimited: true}}
   - {key: closed, limits: ['3 requests/d'], on_store_failure: closed}
   - {key: error, limits: ['3 requests/d'], on_store_failure: error}
+  - {key: later, limits: ['1 requests/d'], algorithm: token-bucket, burst: 1, scope: cluster, on_limit: {defer: {}}}
+  - {key: soon, limits: ['2 requests/s'], algorithm: token-bucket, burst: 1, scope: cluster, on_limit: {defer: {}}}
 YAML
 head -c 32 /dev/urandom | base64 > "$LAB/cluster.key"
 chmod 600 "$LAB/cluster.key"
-# No Redis is there.
-HTTP_TOP="cluster: {redis: {urls: ['redis://127.0.0.1:1']}, node: a, secret_file: $LAB/cluster.key}"
+redis_start main
+HTTP_TOP="cluster: {redis: {urls: ['${REDIS_URL[main]}']}, node: a, secret_file: $LAB/cluster.key, deadline: 1s}"
 
 http_rules whole <<'YAML'
 domain: {name: whole, limits: 3 requests/d}
@@ -30,9 +32,9 @@ http_daemon <<'YAML'
   state: {users: 1000, on_full: closed}
 YAML
 
-node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" > "$LAB/out" 2>&1
+node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" "${REDIS_PID[main]}" > "$LAB/out" 2>&1
 results "$LAB/out"
-check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 27 27
+check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 30 30
 # The last of them stops sluiced; if it did not run, sluiced is stopped here.
 wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID"

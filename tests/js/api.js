@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * api.js BASE PID - everything that docs/openapi.yaml says, asked of a sluiced with the rules and the
- * callers of tests/http/api.sh; at the end PID is sent SIGTERM. Prints "ok - " and "not ok - ".
+ * api.js BASE PID REDIS - everything that docs/openapi.yaml says, asked of a sluiced with the rules and the
+ * callers of tests/http/api.sh; on the way the process REDIS is killed, and at the end PID is sent SIGTERM. Prints "ok - " and "not ok - ".
  */
 'use strict';
 const assert = require('node:assert/strict');
@@ -9,11 +9,11 @@ const net = require('node:net');
 const os = require('node:os');
 const { openapi } = require('./openapi');
 
-const [base, pid] = process.argv.slice(2);
+const [base, pid, redis] = process.argv.slice(2);
 const api = openapi(base);
 const call = (key, value, more = {}) => ({ domain: 'api', descriptors: [{ entries: [{ key, value }] }], ...more });
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-let failed = 0;
+let failed = 0, released;
 
 async function test(words, run) {
 	try {
@@ -314,8 +314,58 @@ async function callers() {
 	});
 }
 
-/* No Redis is there, and the rules say closed or error. */
+async function deferred() {
+	const later = (key, reference) => api.ask('POST', '/v1/check', { json: call(key, 'x', { reference }) });
+	const defer = async (key) => {
+		let answer;
+
+		for (let i = 0; i < 5 && (!answer || answer.status === 200); i++)
+			answer = await later(key, '/report');
+		assert.equal(answer.status, 202, answer.body);
+		return JSON.parse(answer.body).ticket;
+	};
+
+	await test('deferred: a ticket, looked up and cancelled', async () => {
+		const ticket = await defer('later'), path = `/v1/defer/${ticket}`;
+		const looked = await status(200, 'GET', path);
+
+		assert.deepEqual(JSON.parse(looked.body), { ticket, state: 'waiting', position: 1 });
+		const nginx = await status(403, 'GET', '/nginx/check?domain=api&d=later&defer=on',
+			{ headers: { 'X-Sluice-V-later': 'x', 'X-Sluice-Reference': '/report' } });
+
+		assert.equal(nginx.headers['x-sluice-position'], '2');
+		assert.equal(JSON.parse((await status(200, 'DELETE', path)).body).state, 'cancelled');
+		await status(404, 'GET', path);
+		await status(404, 'DELETE', path);
+		await status(405, 'POST', path);
+		await status(403, 'GET', path, { headers: { Origin: 'http://a.example' } });
+		await status(401, 'GET', path, { headers: { 'X-Sluice-Token': 'wrong' } });
+	});
+	await test('deferred: what was released cannot be cancelled', async () => {
+		const path = released = `/v1/defer/${await defer('soon')}`;
+		let state;
+
+		for (let i = 0; i < 100 && state !== 'released'; i++) {
+			await sleep(100);
+			state = JSON.parse((await status(200, 'GET', path)).body).state;
+		}
+		await status(409, 'DELETE', path);
+	});
+}
+
+/* Redis is killed, and the rules say closed or error. */
 async function unavailable() {
+	process.kill(Number(redis), 'SIGKILL');
+	await test('no store: tickets', async () => {
+		let answer;
+
+		for (let i = 0; i < 100 && (!answer || answer.status !== 503); i++) {
+			answer = await api.ask('GET', released);
+			await sleep(20);
+		}
+		assert.equal(answer.status, 503);
+		await status(503, 'DELETE', released);
+	});
 	await test('no store: closed and error, with the limits that were looked at', async () => {
 		for (const [key, code] of [['closed', 'CLOSED'], ['error', 'ERROR']]) {
 			const headers = { 'X-Sluice-V-user': `${key}-nginx`, [`X-Sluice-V-${key}`]: 'x', 'X-User': `${key}-forward`, 'X-Key': 'x' };
@@ -394,7 +444,7 @@ async function draining() {
 }
 
 async function main() {
-	for (const part of [document, checks, reports, rls, proxies, callers, unavailable, full, draining])
+	for (const part of [document, checks, reports, rls, proxies, callers, deferred, unavailable, full, draining])
 		await part();
 	const missing = api.missing();
 
