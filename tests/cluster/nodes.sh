@@ -44,6 +44,41 @@ check_true "status lists the node, its lag, and that the store is up" eval \
 	'node a ctl status | grep -A1 "^cluster  *node a, one of 2; cluster store up" | grep -q "^peers  *b [0-9]* ms"'
 check_is "the JSON of status has it, too" "$(node a ctl -o json status | jq -r '.cluster.peers[].node')" b
 
+# ---------------------------------------------------------------- rules that differ
+
+# differs NODE PEER PATTERN: what `cluster show` prints on a node of another one.
+differs() {
+	node "$1" ctl cluster show | grep -qE "^DIFFERS +node $2 since [-0-9TZ:]+: $3\$"
+}
+differs_metric() {
+	is "$3" eval "node $1 metrics | sed -n 's/^sluice_peer_differs{peer=\"$2\"} //p'"
+}
+found() {
+	node "$1" ctl doctor -o json | jq -r '.checks[] | select(.check == "cluster") | "\(.level): \(.found)"'
+}
+same() {
+	is null show a '.peers[] | select(.node == "b").differs' && is null show b '.peers[] | select(.node == "a").differs'
+}
+check_true "nodes with the same rules do not differ" eval 'same && differs_metric a b 0 && differs_metric b a 0'
+node a ctl rule set api/user limits='20 requests/h' > /dev/null
+check_true "a rule that was changed on a: b names it" wait_for $SOON differs b a 'rule api/user: 10 requests/h here, 20 requests/h there'
+check_true "and so does the node that was changed" wait_for $SOON differs a b 'rule api/user: 20 requests/h here, 10 requests/h there'
+check_true "the metric has the node" wait_for $SOON eval 'differs_metric a b 1 && differs_metric b a 1'
+check_true "doctor, too" eval '[[ "$(found b)" == "warn: limits or rules differ from node a'"'"'s since "*": rule api/user: 10 requests/h here, 20 requests/h there" ]]'
+node b ctl limit add - > /dev/null <<< '{name: web, rate: 100 packets/s}'
+check_true "a limit that one node has alone is named as well" wait_for $SOON differs a b \
+	'limit web: there alone; rule api/user: 20 requests/h here, 10 requests/h there'
+node b ctl rule set api/user limits='20 requests/h' > /dev/null
+check_true "a difference that ends is named no more" wait_for $SOON differs b a 'limit web: here alone'
+node a ctl limit add - > /dev/null <<< '{name: web, rate: 100 packets/s, mode: shadow}'
+check_true "equal rates, other keys" wait_for $SOON differs a b 'limit web'
+for name in a b; do
+	node $name ctl limit del web > /dev/null
+	node $name ctl rule set api/user limits='10 requests/h' > /dev/null
+done
+check_true "set back: they do not differ" wait_for $SOON eval 'same && differs_metric a b 0 && differs_metric b a 0'
+check_true "doctor is content" is "ok: the store is up, 2 nodes" found b
+
 # ---------------------------------------------------------------- two with one name
 
 node_start c "node: b"

@@ -277,20 +277,29 @@ static void undecided(struct doctor *d)
 
 static void cluster(struct doctor *d)
 {
-	const json_t *cluster = json_object_get(d->status, "cluster"), *peer;
-	const char *gone = NULL;
+	const json_t *cluster = json_object_get(d->status, "cluster"), *peer, *differs = NULL;
+	const char *gone = NULL, *node = NULL;
 	size_t i;
 
 	if (!json_is_object(cluster))
 		return;
-	json_array_foreach(json_object_get(cluster, "peers"), i, peer)
+	json_array_foreach(json_object_get(cluster, "peers"), i, peer) {
 		if (!json_is_true(json_object_get(peer, "alive")) && !json_is_true(json_object_get(peer, "left")))
 			gone = text_of(peer, "node");
+		if (json_is_object(json_object_get(peer, "differs"))) {
+			differs = json_object_get(peer, "differs");
+			node = text_of(peer, "node");
+		}
+	}
 	if (!json_is_true(json_object_get(cluster, "store_up")))
 		doctor_found(d, LEVEL_BAD, "sluicectl cluster show has the error of each server",
 			     "the store is unavailable");
 	else if (gone)
 		doctor_found(d, LEVEL_WARN, "sluicectl cluster show", "the store is up; node %s is silent", gone);
+	else if (differs)
+		doctor_found(d, LEVEL_WARN, "sluicectl cluster show names all nodes; give them the same files, and make "
+			     "live changes on each", "limits or rules differ from node %s's since %s: %s", node,
+			     text_of(differs, "since"), text_of(differs, "what"));
 	else
 		doctor_found(d, LEVEL_OK, NULL, "the store is up, %lld nodes", number_of(cluster, "nodes"));
 }
@@ -339,7 +348,7 @@ const struct check doctor_daemon_checks[] = {
 	{ "table", "A full table has no bucket for new sources: on_full decides about their packets.", table },
 	{ "listener", "A proxy that does not reach it lets its requests pass, or fails them.", proxies },
 	{ "requests", "A proxy lets a request pass, or fails it, when it gets an error in place of a decision.", undecided },
-	{ "cluster", "Without the store each node counts for itself.", cluster },
+	{ "cluster", "Without the store each node counts for itself; a limit over nodes is what the rules of each node are.", cluster },
 	{ "deferred", "Requests for later are in Redis alone.", deferred },
 	{ 0 }
 };

@@ -504,6 +504,7 @@ COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication 
 	     LINE("{ERROR         another daemon uses the name of this node$bus.twice}"),
 	     LINE("{ERROR         messages are signed with a secret other than "
 		  "cluster.secret_file's$bus.strangers}"),
+	     EACH("peers", "{DIFFERS       node $node since $differs.since: $differs.what}"),
 	     EACH("replicated", "$@:label $own of its own, $received of other nodes"),
 	     LINE("{quota         $quota.entries entries of $quota.room; leases $quota.leases with "
 		  "$quota.credit requests; $quota.unflushed unflushed; $quota.lost lost by the store, "

@@ -10,6 +10,7 @@
 #include "cluster/bus/cluster.h"
 #include "cluster/quota/quota.h"
 #include "control/replication/addresses.h"
+#include "control/replication/differences.h"
 #include "control/replication/resets.h"
 #include "control/replication/user_bans.h"
 #include "control/replication/replication.h"
@@ -152,6 +153,8 @@ int nodes_run(struct nodes *nodes, struct sl_err *err)
 	if (!r)
 		r = user_bans_start(nodes, err);
 	if (!r)
+		r = differences_start(nodes, err);
+	if (!r)
 		r = addresses_start(nodes->base, nodes->cluster, &nodes->addresses, err);
 	if (!r)
 		r = cluster_run(nodes->cluster, err);
@@ -174,6 +177,7 @@ void nodes_close(struct nodes *nodes)
 	replication_close(nodes);
 	resets_close(nodes);
 	user_bans_close(nodes);
+	differences_close(nodes);
 	addresses_close(nodes->addresses);
 	nodes->addresses = NULL;
 	nodes_file_close(nodes);

@@ -7,6 +7,7 @@
  *     consumption*.c  what sources used of packet limits of scope cluster
  *     addresses.c     the nodes' own addresses
  *     resets.c        `user reset`, `user unban`
+ *     differences.c   nodes whose limits and rules differ
  *     user_bans.c     refusals and bans of values, of rules with `ban`
  *
  * Knows: the cluster's thread, the running configuration, the packet tier of this host. Does not
@@ -36,6 +37,7 @@ struct nodes {
 	struct replication *replication;
 	struct resets *resets;
 	struct user_bans *user_bans;
+	struct differences *differences;
 	struct addresses *addresses;
 	struct nodes_file *nodes_file;
 	struct consumption *consumption;		/* NULL also without a packet tier */

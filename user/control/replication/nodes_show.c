@@ -10,6 +10,7 @@
 #include "lib/json.h"
 #include "lib/exposition.h"
 #include "control/replication/addresses.h"
+#include "control/replication/differences.h"
 #include "control/replication/nodes.h"
 #include "control/replication/replication.h"
 #include "control/replication/consumption.h"
@@ -54,12 +55,13 @@ static json_t *peers_to_json(struct nodes *nodes)
 		return list;
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(list, json_pack(
-			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s, s:o}", "node", peer[i].node, "alive",
+			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "node", peer[i].node, "alive",
 			peer[i].alive, "left", peer[i].left, "silent_ns",
 			json_u64(now_ns > peer[i].received_ns ? now_ns - peer[i].received_ns : 0), "lag_ns",
 			json_u64(peer[i].lag_ns), "messages", json_u64(peer[i].messages), "refused",
 			json_u64(peer[i].refused), "version", peer[i].version, "addresses",
-			addresses_to_json(nodes->addresses, peer[i].node)));
+			addresses_to_json(nodes->addresses, peer[i].node), "differs", peer[i].alive ?
+			differences_to_json(nodes, peer[i].node) : json_null()));
 	free(peer);
 	return list;
 }
@@ -240,6 +242,15 @@ static void write_peers(struct nodes *nodes, struct exposition *e)
 			metric_double(e, now_ns > peer[i].received_ns ?
 					      (double)(now_ns - peer[i].received_ns) / 1e9 : 0,
 				      "peer", peer[i].node, NULL);
+	metric_begin(e, "sluice_peer_differs", METRIC_GAUGE,
+		     "1 while limits or rules of a node differ from those of this node.");
+	for (size_t i = 0; i < count; i++) {
+		json_t *differs = differences_to_json(nodes, peer[i].node);
+
+		if (peer[i].alive)
+			metric_u64(e, json_is_object(differs), "peer", peer[i].node, NULL);
+		json_decref(differs);
+	}
 	free(peer);
 }
 
