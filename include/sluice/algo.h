@@ -62,7 +62,8 @@ struct sl_params {
 				   counters: bits of a count. First request: a tick is 2^shift ns */
 	u8 quantum;		/* sliding window: counts are in units of 2^quantum; 0..28. Window
 				   counters: the number of buckets. First request: bits of a count */
-	u8 pad[7];
+	u8 round_up;		/* sliding window: the previous window's part is rounded up; only of requests */
+	u8 pad[6];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_params) == 64, "one cache line");
 

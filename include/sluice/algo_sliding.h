@@ -7,7 +7,8 @@
  *
  * and a cost c fits where used + c <= capacity C. Windows are aligned to UTC, as in
  * algo_window.h. The product is rounded down, to whole units: rounded up, a limit of C would
- * give a source that sends more only C - 1 in each window.
+ * give a source that sends more only C - 1 in each window. A rule may ask for that (round_up): then
+ * the estimate is never below `previous x left / W`, and the + 1 above is gone.
  *
  * What it admits. Take an interval of length L that begins with x of the P units of one
  * window, and ends with y units at share f of the next. When the last of those came,
@@ -119,17 +120,23 @@ static __always_inline int sl_sliding_less(u64 count_a, u64 ns_a, u64 count_b, u
 	return (low_a & 0xffffffff) < (low_b & 0xffffffff);
 }
 
-/* The most `left` at which count x left / W is below `most`, both 1 and up: ceil(..) - 1. */
-static __always_inline u64 sl_sliding_left(u64 most, u64 window_ns, u64 count)
+/*
+ * The most `left` at which count x left / W, rounded, is below `most`, both 1 and up: rounded down
+ * ceil(most x W / count) - 1, rounded up floor((most - 1) x W / count).
+ */
+static __always_inline u64 sl_sliding_left(u64 most, const struct sl_params *p, u64 count)
 {
-	u64 low = most * (window_ns & 0xffffffff);
-	u64 high = most * (window_ns >> 32) + (low >> 32);
+	u64 times = p->round_up ? most - 1 : most;
+	u64 low = times * (p->window_ns & 0xffffffff);
+	u64 high = times * (p->window_ns >> 32) + (low >> 32);
 
-	/* high:low - 1, by long division in base 2^32: a remainder is below 2^26. */
+	/* high:low, rounded down less 1, by long division in base 2^32: a remainder is below 2^26. */
 	low &= 0xffffffff;
-	if (!low)
-		high--;
-	low = (low - 1) & 0xffffffff;
+	if (!p->round_up) {
+		if (!low)
+			high--;
+		low = (low - 1) & 0xffffffff;
+	}
 	return ((high / count) << 32) + (((high % count) << 32 | low) / count);
 }
 
@@ -146,9 +153,16 @@ static __always_inline u64 sl_sliding_wait(const struct sl_sliding *s, const str
 	if (cost > capacity)
 		return ~0ULL;
 	if (s->current + cost <= capacity)
-		return wait - sl_sliding_left(capacity - s->current - cost + 1, p->window_ns,
-					      s->previous);
-	return wait + p->window_ns - sl_sliding_left(capacity - cost + 1, p->window_ns, s->current);
+		return wait - sl_sliding_left(capacity - s->current - cost + 1, p, s->previous);
+	return wait + p->window_ns - sl_sliding_left(capacity - cost + 1, p, s->current);
+}
+
+/* Whether previous x left / W, rounded, is at most `room`. */
+static __always_inline int sl_sliding_fits(const struct sl_sliding *s, const struct sl_params *p, u64 room)
+{
+	if (p->round_up)
+		return !sl_sliding_less(room, p->window_ns, s->previous, s->left_ns);
+	return sl_sliding_less(s->previous, s->left_ns, room + 1, p->window_ns);
 }
 
 /* Evenly out of 0..2^quantum-1, by the time. (The mix is that of splitmix64, cut short.) */
@@ -170,9 +184,7 @@ static __always_inline struct sl_result sl_sliding_step(u64 bucket_state, const 
 	u64 charge = whole;
 	struct sl_result res = { .bucket_state = bucket_state };
 
-	if (s.current + whole > capacity ||
-	    !sl_sliding_less(s.previous, s.left_ns, capacity - s.current - whole + 1,
-			     p->window_ns)) {
+	if (s.current + whole > capacity || !sl_sliding_fits(&s, p, capacity - s.current - whole)) {
 		res.verdict = SL_OVER;
 		res.wait_ns = sl_sliding_wait(&s, p, capacity, whole);
 		return res;
@@ -196,12 +208,14 @@ static __always_inline u64 sl_sliding_fill(u64 bucket_state, const struct sl_par
 	return sl_sliding_state(&s, s.current + cost < capacity ? s.current + cost : capacity);
 }
 
-/* floor(previous x left / W) is 0 from here on, and the next window has no previous one. */
+/* previous x left / W, rounded, is 0 from here on, and the next window has no previous one. */
 static __always_inline int sl_sliding_expired(u64 bucket_state, const struct sl_params *p,
 					      u64 utc_ns)
 {
 	struct sl_sliding s = sl_sliding_read(bucket_state, p, utc_ns);
 
+	if (p->round_up)
+		return !s.current && !s.previous;
 	/* previous x left < W */
 	return !s.current && s.previous <= (p->window_ns - 1) / s.left_ns;
 }
@@ -219,6 +233,8 @@ static __always_inline u64 sl_sliding_used(u64 bucket_state, const struct sl_par
 	if (sl_sliding_less(s.previous, s.left_ns, share, p->window_ns))
 		share--;
 	else if (!sl_sliding_less(s.previous, s.left_ns, share + 1, p->window_ns))
+		share++;
+	if (p->round_up && sl_sliding_less(share, p->window_ns, s.previous, s.left_ns))
 		share++;
 	return s.current + share;
 }

@@ -13,13 +13,13 @@
 #include "limiter/algorithm.h"
 
 /* previous x left / W, see cluster_store_model.h. */
-static u64 quota_of_previous(u64 previous, u64 left_us, u64 period_us)
+static u64 quota_of_previous(u64 previous, u64 left_us, u64 period_us, bool up)
 {
 	while ((unsigned __int128)previous * left_us >= SL_BIT(53)) {
 		left_us = (left_us + 1) / 2;
 		period_us /= 2;
 	}
-	return previous * left_us / period_us;
+	return (previous * left_us + (up ? period_us - 1 : 0)) / period_us;
 }
 
 void *array_grown(void *array, u32 count, size_t size)
@@ -192,7 +192,7 @@ u64 seen_used(const struct seen *s)
 	if (is_log(s))
 		return s->count + s->held;
 	if (algorithm_is_sliding(s->rate.algo))
-		return s->count + quota_of_previous(before, s->left_us, s->rate.period_us);
+		return s->count + quota_of_previous(before, s->left_us, s->rate.period_us, s->rate.round_up);
 	return s->count;
 }
 

@@ -34,6 +34,7 @@ static inline struct spec_def def_of(u32 key)
 		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
 		{ .count = 400, .period_ns = 3 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
+		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW, .round_up = 1 },
 		{ .count = 1ULL << 45, .period_ns = 86400 * SL_NS_PER_SEC,
 		  .algo = SL_ALGO_SLIDING_WINDOW },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },

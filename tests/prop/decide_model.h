@@ -18,6 +18,7 @@ struct m_limit {
 	enum sl_algo algo;
 	u64 count, period, capacity;
 	u64 buckets;			/* window-counters */
+	bool up;			/* sliding-window: rounded up */
 };
 
 /* `at` is a time, or the number of a window. */
@@ -119,14 +120,14 @@ static bool m_lost(const struct m_bucket *b, const struct m_limit *l, u64 utc_ns
 	return b->number > (s64)(utc_ns / l->period) + 1;
 }
 
-/* The part of the previous window that still counts at `now`: floor(P x left / W). */
+/* The part of the previous window that still counts at `now`: P x left / W, rounded. */
 static u64 m_share(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
 {
 	s64 window = m_window(b, l, now.utc_ns);
 	u64 left = (u64)window == now.utc_ns / l->period ? l->period - now.utc_ns % l->period :
 							   l->period;
 
-	return (i128)m_sum(b, window - 1, window - 1) * left / l->period;
+	return ((i128)m_sum(b, window - 1, window - 1) * left + (l->up ? l->period - 1 : 0)) / l->period;
 }
 
 /* Tokens that are missing: each edge since the last charge brought `count`. */

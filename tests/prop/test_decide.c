@@ -34,6 +34,7 @@ static void random_limit(struct m_limit *l, bool first)
 	l->algo = algo;
 	l->buckets = algo == SL_ALGO_WINDOW_COUNTERS ? 5 : 0;
 	l->count = rng_magnitude(6);
+	l->up = algo == SL_ALGO_SLIDING_WINDOW && rng_below(2);
 	/* Mostly the same length: where it changes, a window begins anew. */
 	if (first || !rng_below(3))
 		l->period = periods[rng_below(sizeof(periods) / sizeof(*periods))] * (SEC / 1000);
@@ -66,6 +67,8 @@ static void load_rules(bool first)
 			if (algorithms[algo]->default_burst)
 				at += snprintf(text + at, sizeof(text) - at, ", burst: %llu",
 					       l->capacity);
+			if (l->up)
+				at += snprintf(text + at, sizeof(text) - at, ", rounding: up");
 			at += snprintf(text + at, sizeof(text) - at, "}\n");
 		}
 	}

@@ -353,6 +353,8 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 				 limit[i].terms.cluster ? "cluster" : "node");
 		if (limit[i].terms.buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
+		if (limit[i].terms.round_up)
+			json_object_set_new(json, "rounding", json_string("up"));
 		if (limit[i].terms.count)
 			json_object_set_new(json, "count", json_string(
 				name_of(http_count_names, limit[i].terms.count)));

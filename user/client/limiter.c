@@ -108,9 +108,12 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 		return refuse(why, why_size, -EINVAL, "units is 0");
 	if (config->interval_ns < RATE_PERIOD_MIN_NS || config->interval_ns > SL_BIT(56))
 		return refuse(why, why_size, -EINVAL, "interval_ns is below 10^7 (10 ms) or above 2^56");
-	if (config->flags & ~SLUICE_COUNT_ALL)
+	if (config->flags & ~(SLUICE_COUNT_ALL | SLUICE_ROUND_UP))
 		return refuse(why, why_size, -EINVAL, "unknown flags");
-	if (config->flags && row->count_note)
+	if (config->flags & SLUICE_ROUND_UP && !row->has_rounding)
+		return refuse(why, why_size, -EINVAL, "SLUICE_ROUND_UP is given, but only a sliding window is rounded");
+	def.round_up = !!(config->flags & SLUICE_ROUND_UP);
+	if (config->flags & SLUICE_COUNT_ALL && row->count_note)
 		return refuse(why, why_size, -EINVAL, "with this algorithm refused units make no difference: its count starts again at an edge");
 	if (config->burst && !row->default_burst)
 		return refuse(why, why_size, -EINVAL, "burst is given, but this algorithm has none");

@@ -32,6 +32,7 @@ enum sluice_algorithm {
 
 /* Flags. */
 #define SLUICE_COUNT_ALL 1u	/* what sluice_try() refuses counts, too */
+#define SLUICE_ROUND_UP 2u	/* a sliding window's estimate is rounded up, not down */
 
 /*
  * Each struct begins with its size: sizeof() of it. Set all other fields to 0 first: later versions add

@@ -21,6 +21,11 @@ static bool has_buckets(const struct algorithm *row)
 	return row->has_buckets;
 }
 
+static bool has_rounding(const struct algorithm *row)
+{
+	return row->has_rounding;
+}
+
 static bool counts_all(const struct algorithm *row)
 {
 	return !row->count_note;
@@ -35,6 +40,7 @@ static const struct of_algorithm {
 	{ "burst", "burst is given", has_burst, false },
 	{ "window", "window is given", has_window, false },
 	{ "buckets", "buckets is given", has_buckets, false },
+	{ "rounding", "rounding is given", has_rounding, false },
 	{ "count", "count is all", counts_all, true },
 };
 
@@ -69,6 +75,7 @@ static bool is_set(const struct of_algorithm *of, const struct limit_terms *term
 {
 	return (of->fits == has_burst && terms->rates.burst[0]) ||
 	       (of->fits == has_window && terms->first_request) ||
+	       (of->fits == has_rounding && terms->round_up) ||
 	       (of->fits == counts_all && terms->count == COUNT_ALL);
 }
 
@@ -126,6 +133,8 @@ void limit_terms_drop(struct limit_terms *terms, u32 given)
 		terms->first_request = false;
 	if (!has_buckets(row))
 		terms->buckets = 0;
+	if (!has_rounding(row) && !(given & bit_of("rounding")))
+		terms->round_up = false;
 	if (!counts_all(row) && !(given & bit_of("count")) && terms->count == COUNT_ALL)
 		terms->count = COUNT_ADMITTED;
 }

@@ -59,6 +59,7 @@ enum limit_count {
 struct limit_terms {
 	enum sl_algo algorithm;
 	u8 buckets;			/* window-counters: of each window */
+	bool round_up;			/* sliding-window: rounding: up; requests only */
 	bool first_request;		/* fixed-window: begins with a bucket's first use, not with UTC */
 	u8 count;			/* enum limit_count */
 	bool cluster;			/* scope: cluster: all nodes together */

@@ -17,7 +17,7 @@
 
 extern const struct name interface_mode_names[], on_removed_names[], algorithm_names[], accounting_names[],
 	limit_action_names[], limit_mode_names[], on_full_names[], on_parse_error_names[],
-	fragments_names[], scope_names[], count_names[], http_count_names[], per_names[], window_names[], proto_names[],
+	fragments_names[], scope_names[], count_names[], http_count_names[], per_names[], window_names[], rounding_names[], proto_names[],
 	port_proto_names[], dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
 
 /* The defaults. 0 or -ENOMEM. */

@@ -62,6 +62,8 @@ const struct name window_names[] = {
 	{ NULL, 0 },
 };
 
+const struct name rounding_names[] = { { "down", false }, { "up", true }, { NULL, 0 } };
+
 const struct name per_names[] = {
 	{ "source", SL_PER_SOURCE }, { "dst", SL_PER_DST }, { "proto", SL_PER_PROTO },
 	{ "dport", SL_PER_DPORT }, { "vlan", SL_PER_VLAN }, { "interface", SL_PER_IFACE },

@@ -60,6 +60,7 @@ struct algorithm {
 	u64 (*default_burst)(const struct rate *rate, u32 max_frame);
 	bool has_window;		/* `window: first-request` is accepted */
 	bool has_buckets;		/* `buckets` is accepted */
+	bool has_rounding;		/* `rounding` is accepted */
 	/* Why `count: all` makes no difference; NULL: it does. */
 	const char *count_note;
 	/* With scope: cluster why only consistency: strict is possible; NULL: any. */

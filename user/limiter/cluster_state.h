@@ -19,6 +19,7 @@ struct cluster_store_rate {
 	u64 most;		/* buckets: the largest debt, ticks; at least 2 tau */
 	u64 period_us;		/* windows, logs */
 	u8 algo;		/* enum sl_algo */
+	bool round_up;		/* sliding window */
 };
 
 /* The numbers of a reply for one bucket, before waits and states are made of them. */

@@ -135,14 +135,14 @@ static u64 sliding_remaining(const struct spec_view *view, u64 bucket_state, str
 static u64 sliding_reset_ns(const struct spec_view *view, u64 bucket_state, struct sl_now now)
 {
 	struct sl_sliding s = sl_sliding_read(bucket_state, &view->p, now.utc_ns);
-	u64 wait = s.early_ns + s.left_ns, window_ns = view->p.window_ns;
+	u64 wait = s.early_ns + s.left_ns;
 
-	/* Until floor(count x left / W) is 0. */
+	/* Until count x left / W, rounded, is 0. */
 	if (s.current)
-		return wait + window_ns - sl_sliding_left(1, window_ns, s.current);
+		return wait + view->p.window_ns - sl_sliding_left(1, &view->p, s.current);
 	if (sl_sliding_expired(bucket_state, &view->p, now.utc_ns))
 		return 0;
-	return wait - sl_sliding_left(1, window_ns, s.previous);
+	return wait - sl_sliding_left(1, &view->p, s.previous);
 }
 
 static u32 sliding_utilization(const struct spec *spec, u64 bucket_state, struct sl_now now)
@@ -171,11 +171,12 @@ static u64 sliding_convert(const struct spec *from, const struct spec *to, u64 b
 
 /* ------------------------------------------------------------------ the cluster store */
 
-/* The time until floor(previous x left' / W) is at most `most`; left: rest of the active window. */
-static u64 fraction_wait_us(u64 previous, u64 most, u64 left_us, u64 period_us)
+/* The time until previous x left' / W, rounded, is at most `most`; left: rest of the active window. */
+static u64 fraction_wait_us(u64 previous, u64 most, u64 left_us, const struct cluster_store_rate *rate)
 {
-	/* previous x left' < (most + 1) x W */
-	u128 below = (u128)(most + 1) * period_us, highest;
+	/* previous x left' < (most + 1) x W, rounded up <= most x W */
+	u128 below = rate->round_up ? (u128)most * rate->period_us + 1 : (u128)(most + 1) * rate->period_us;
+	u128 highest;
 
 	if (!previous)
 		return 0;
@@ -191,11 +192,9 @@ static u64 sliding_store_wait_ns(const struct cluster_store_rate *rate,
 	u64 wait = less(start, now_us), left = rate->period_us - less(now_us, start);
 
 	if (raw->used <= room - cost)
-		wait += fraction_wait_us(min_u64(raw->before, twice), room - raw->used - cost, left,
-					 rate->period_us);
+		wait += fraction_wait_us(min_u64(raw->before, twice), room - raw->used - cost, left, rate);
 	else
-		wait += left + fraction_wait_us(min_u64(raw->used, twice), room - cost,
-						rate->period_us, rate->period_us);
+		wait += left + fraction_wait_us(min_u64(raw->used, twice), room - cost, rate->period_us, rate);
 	return us_to_ns(wait);
 }
 
@@ -231,6 +230,7 @@ static struct cluster_store_state sliding_to_store(const struct spec *spec, u64 
 }
 
 const struct algorithm algorithm_sliding_window = {
+	.has_rounding = true,
 	.windows_kept = 2,
 	.compile = sliding_compile,
 	.error = sliding_error,

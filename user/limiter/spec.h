@@ -35,7 +35,8 @@ struct spec_def {
 	u8 algo;		/* enum sl_algo */
 	u8 buckets;		/* SL_ALGO_WINDOW_COUNTERS: of a window; SL_ALGO_FIRST_REQUEST: it admits in
 				   the first of so many parts; else 0 */
-	u8 pad[6];
+	u8 round_up;		/* SL_ALGO_SLIDING_WINDOW: as sl_params.round_up */
+	u8 pad[5];
 };
 SL_STATIC_ASSERT(sizeof(struct spec_def) == 40, "part of the store's file");
 

@@ -52,6 +52,7 @@ static int make_params(const struct spec_def *def, struct spec *spec, const char
 	if (err)
 		return err;
 	spec->buckets = def->buckets;
+	spec->params.round_up = def->round_up;
 	/* Debts: a count may be twice the limit. */
 	params_make_room(&spec->params, 2 * def->ceiling_percent);
 	return row->layout ? row->layout(spec, most, reason) : 0;

@@ -226,6 +226,7 @@ TEST(test_rates)
 		{ LIMIT "prefix_scale: [1, 2]", 4, 19, "accepted: a mapping of ipv4, ipv6" },
 		{ LIMIT "per: [dst]\n    prefix_scale: {ipv4: 2}", 5, 5, "prefix_scale groups sources, "
 		  "but per does not contain source" },
+		{ LIMIT "rounding: up", 4, 5, "the estimate of a packet limit is rounded down" },
 		{ LIMIT "window: first-request", 4, 5, "window is given, but algorithm is "
 		  "token-bucket; accepted with it: algorithm: fixed-window" },
 		{ "limits:\n  - name: web\n    rate: 10 packets/100ms\n    algorithm: fixed-window\n    scope: cluster", 3, 5,

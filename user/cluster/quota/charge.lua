@@ -14,7 +14,7 @@
 --     op capacity per cost hold        op: kind + 4 x state, + 64 if this follows:
 --     edge                             ... + 128 if these follow:
 --     refused since                    ... (a refusal counts) + 32 if these follow:
---     window want returned spent lease least most
+--     window want returned spent lease least most        op + 256: a sliding window rounds up
 --
 -- kind: 0 CHARGE, 1 FORCE, 2 REFUND; state (enum state_kind of user/limiter/algorithm.h): 0 debt of
 -- a bucket, 1 fixed window, 2 sliding window, 3 log, 4 window that begins with its first request.
@@ -140,18 +140,18 @@ if fast then return fast end
 --     late dropped late_excess   results of force() and refund()
 --     dirty       to be written
 
--- previous x left / period, exact below 2^53, else rounded up
-local function weighted(previous, left, per)
+-- previous x left / period, rounded down or up; exact below 2^53, else more
+local function weighted(previous, left, per, up)
 	while previous * left >= EXACT do
 		left, per = floor((left + 1) / 2), floor(per / 2)
 	end
-	return floor(previous * left / per)
+	return (up and math.ceil or floor)(previous * left / per)
 end
 
 local function used(s)
 	if s.bucket then return s.d end
 	if s.log then return s.n + s.h end
-	if s.sliding then return s.n + weighted(min(s.p, 2 * s.cap), s.left, s.per) end
+	if s.sliding then return s.n + weighted(min(s.p, 2 * s.cap), s.left, s.per, s.up) end
 	return s.n
 end
 
@@ -664,11 +664,11 @@ while i <= argc do
 	local state, ext = floor(op / 4) % 8, floor(op / 32) % 2 == 1
 	local s = { key = KEYS[k], kind = op % 4, cap = ARGV[i + 1] + 0, per = ARGV[i + 2] + 0,
 		cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0, bucket = state == 0, fixed = state == 1,
-		sliding = state == 2, first = state == 4 }
+		sliding = state == 2, first = state == 4, up = op >= 256 }
 	k, i = k + 1, i + 5
 	if floor(op / 64) % 2 == 1 then s.edge, i = ARGV[i] + 0, i + 1 end
 	local refused, since = 0, 0
-	if op >= 128 then s.counts, refused, since, i = true, ARGV[i] + 0, ARGV[i + 1] + 0, i + 2 end
+	if floor(op / 128) % 2 == 1 then s.counts, refused, since, i = true, ARGV[i] + 0, ARGV[i + 1] + 0, i + 2 end
 	if state == 3 then
 		s.log, k = KEYS[k], k + 1
 		open_log(s)

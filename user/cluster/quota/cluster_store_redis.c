@@ -34,6 +34,7 @@ _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one comma
 #define OP_MORE 32
 #define OP_EDGE 64
 #define OP_REFUSED 128
+#define OP_ROUND_UP 256
 #define FLAG_OVER 1
 #define FLAG_LATE 2
 #define FLAG_MORE 4
@@ -163,7 +164,8 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 		cost = capacity + 1;
 	cost = cost < COST_MAX ? cost : COST_MAX;
 	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0) +
-			  (edge ? OP_EDGE : 0) + (refused ? OP_REFUSED : 0));
+			  (edge ? OP_EDGE : 0) + (refused ? OP_REFUSED : 0) +
+			  (rate->round_up ? OP_ROUND_UP : 0));
 	add_number(store, capacity);
 	add_number(store, algorithm_is_bucket(rate->algo) ? rate->mult : rate->period_us);
 	add_number(store, cost);

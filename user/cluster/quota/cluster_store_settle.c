@@ -31,6 +31,7 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 		.mult = spec.params.mult,
 		.period_us = spec.params.window_ns / 1000,
 		.algo = def->algo,
+		.round_up = def->round_up,
 	};
 	if (spec.buckets) {
 		ret->mult = ret->period_us / spec.buckets;

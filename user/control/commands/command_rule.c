@@ -41,6 +41,8 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 			json_object_set_new(json, "burst", json_u64(limit[i].terms.rates.burst[0]));
 		if (limit[i].terms.buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
+		if (limit[i].terms.round_up)
+			json_object_set_new(json, "rounding", json_string("up"));
 		if (limit[i].terms.count)
 			json_object_set_new(json, "count", json_string(
 				name_of(http_count_names, limit[i].terms.count)));

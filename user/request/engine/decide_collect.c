@@ -305,6 +305,7 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 				       limit->terms.throttle.ceiling_percent : 100;
 	def->algo = algorithm_of(limit);
 	def->buckets = limit->terms.buckets;
+	def->round_up = limit->terms.round_up;
 	if (is_cluster_scope(d, limit) && !limit->none)
 		scale_def(d, limit, def);
 	if (is_cluster_scope(d, limit) && !limit->none)

@@ -26,7 +26,7 @@ static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 	u64 words[] = {
 		limit->terms.rates.rate[0].count, limit->terms.rates.rate[0].period_ns,
 		limit->terms.rates.burst[0], limit->terms.algorithm,
-		limit->terms.first_request, limit->terms.buckets, limit->terms.count,
+		limit->terms.first_request, limit->terms.round_up, limit->terms.buckets, limit->terms.count,
 		limit->none, limit->terms.cluster, t->kind, t->soft_permille, t->soft_for_ns,
 		t->ceiling_percent, t->cpu_percent, t->link_percent, t->load_signal_percent,
 	};

@@ -82,6 +82,8 @@ static const struct key rule_limit_rows[] = {
 	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
 	{ "buckets", LIMIT(terms.buckets), &type_number, .least = 2, .most = 240, .accepted = "2 to 240",
 	  .help = "of window-counters: the buckets of a window, 2 to 240; default 60" },
+	{ "rounding", LIMIT(terms.round_up), &type_enum, .names = rounding_names,
+	  .help = "of a sliding window's [estimate](algorithms.md#sliding-window): `down` (default) or `up`" },
 	{ "burst", LIMIT(terms.rates.burst[0]), &type_count, .least = 1, .most = ~0ULL,
 	  .accepted = "1 or more",
 	  .help = "of a token bucket: requests at once; default one second's worth, at least one; of "
@@ -315,7 +317,7 @@ static int check_step(const struct limit_terms *terms, u32 scale, struct sl_err 
 		.count = terms->rates.rate[0].count, .period_ns = terms->rates.rate[0].period_ns,
 		.burst = terms->rates.burst[0], .scale = scale, .ceiling_percent = 100,
 		.algo = algorithm_anchored(terms->algorithm, terms->first_request),
-		.buckets = terms->buckets,
+		.buckets = terms->buckets, .round_up = terms->round_up,
 	};
 	const char *reason;
 	struct spec spec;

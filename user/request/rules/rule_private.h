@@ -385,7 +385,7 @@ char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 extern const struct key_type type_yaml_bool;
 extern const struct keys reserve_keys;
 
-extern const struct name http_algo_names[], window_names[], priority_names[], push_kind_names[],
+extern const struct name http_algo_names[], window_names[], rounding_names[], priority_names[], push_kind_names[],
 	counters_failure_names[];
 
 #endif
