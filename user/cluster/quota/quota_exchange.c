@@ -128,8 +128,8 @@ static u64 rounds_max(const struct quotas *quotas, const struct spec_def *def, u
  * What so many round trips to Redis take of the demand: of the last every_ns, or of the time since
  * the key is in use. 0 while no round trip is known.
  */
-static u64 demand_of_rounds(const struct quotas *quotas, const struct quota_entry *e, u32 rounds,
-			    u64 now_ns)
+static double demand_of_rounds(const struct quotas *quotas, const struct quota_entry *e, u32 rounds,
+			       u64 now_ns)
 {
 	u64 round_ns = e->round_us * 1000ULL + DUE_NS, since_ns = e->every_ns;
 
@@ -137,8 +137,8 @@ static u64 demand_of_rounds(const struct quotas *quotas, const struct quota_entr
 		return 0;
 	if (!e->requests_before && now_ns < e->period_ns + since_ns)
 		since_ns = quota_less(now_ns, e->period_ns) + round_ns;
-	return quota_min(ceil(recent_demand(e, now_ns) * rounds * round_ns / since_ns),
-			 rounds_max(quotas, &e->def, rounds));
+	return fmin(recent_demand(e, now_ns) * rounds * round_ns / since_ns,
+		    rounds_max(quotas, &e->def, rounds));
 }
 
 /* ------------------------------------------------------------------ leases */
@@ -202,6 +202,7 @@ void quota_request_lease(const struct quotas *quotas, struct quota_entry *e,
 		bucket->want = quota_less(target, e->credit);
 	if (bucket->want)
 		e->flags |= QUOTA_LEASING;
+	/* Rounded down: small limits have no units for that. */
 	bucket->least = demand_of_rounds(quotas, e, HELD_ROUNDS, now_ns);
 	if (bucket->want || bucket->spent || bucket->returned || e->credit)
 		bucket->lease_us = e->every_ns / 1000 + e->every_ns / 4000 + STORE_GRACE_US;
