@@ -125,23 +125,6 @@ static const struct key table_rows[] = {
 };
 static const struct keys table_keys = KEYS(struct policy, table_rows);
 
-static const struct name statsd_formats[] = {
-	{ "tags", 1 }, { "plain", 0 }, { 0 },
-};
-
-static const struct key statsd_rows[] = {
-	{ "address", KEY(struct policy, statsd_address), &type_address_port,
-	  .flags = KEY_NEEDED | KEY_RESTART },
-	{ "interval", KEY(struct policy, statsd_interval_ns), &type_duration, .usual = "10s",
-	  .least = SL_NS_PER_SEC, .most = 3600 * SL_NS_PER_SEC, .flags = KEY_RESTART },
-	{ "prefix", KEY(struct policy, statsd_prefix), &type_text, .usual = "sluice", .most = 64,
-	  .characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-",
-	  .flags = KEY_RESTART },
-	{ "format", KEY(struct policy, statsd_tags), &type_enum, .names = statsd_formats,
-	  .usual = "tags", .flags = KEY_RESTART },
-};
-static const struct keys statsd_keys = KEYS(struct policy, statsd_rows);
-
 static const struct key essential_rows[] = {
 	{ "rate", KEY(struct policy, essential_rate), &type_packets, .usual = "1000 packets/s" },
 };
@@ -243,9 +226,6 @@ static const struct key policy_rows[] = {
 	{ "load_signals", KEY_LIST(struct policy, load_signal, load_signal_count),
 	  .item = &load_signal_item, .most = LOAD_SIGNALS_MAX,
 	  .help = "loads that the daemon measures, see [below](#load-signals); up to 32" },
-	{ "statsd", .type = &type_map, .keys = &statsd_keys,
-	  .help = "sends all metrics to a StatsD server, see [metrics](metrics.md#statsd). `format`: `tags` or "
-		  "`plain`" },
 	{ "metrics", .type = &type_map, .keys = &metrics_keys,
 	  .help = "`listen`: `ADDRESS:PORT`, not a name. `max_values`: how many series values of "
 		  "callers may create. `token_file`: its first line is the token for [load "
@@ -265,7 +245,12 @@ static const struct key policy_rows[] = {
 	  .flags = KEY_RESTART,
 	  .help = "pinned maps and programs" },
 };
-const struct keys policy_keys = KEYS(struct policy, policy_rows);
+/* Keys of earlier versions. */
+static const struct key_elsewhere removed[] = {
+	{ "statsd", "it was removed; accepted: metrics: {listen: ADDRESS:PORT}, which an agent for StatsD reads" },
+	{ 0 },
+};
+const struct keys policy_keys = KEYS(struct policy, policy_rows, .elsewhere = removed);
 
 int policy_parse(const char *name, const char *text, size_t size, struct policy **ret,
 		 struct sl_err *err)

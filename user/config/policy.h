@@ -199,10 +199,6 @@ struct policy {
 	char *control_read_group;	/* may be NULL */
 	char *state_dir;		/* default /var/lib/sluice */
 	char *pin_dir;			/* default /sys/fs/bpf/sluice */
-	char *statsd_address;		/* "127.0.0.1:8125"; NULL: no StatsD server */
-	u64 statsd_interval_ns;
-	char *statsd_prefix;
-	u8 statsd_tags;			/* labels as tags; else as parts of names */
 };
 
 /*

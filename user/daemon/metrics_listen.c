@@ -20,7 +20,6 @@
 
 #include "packet/host/view.h"
 #include "control/metrics/metrics.h"
-#include "control/metrics/statsd.h"
 #include "control/elastic/load_signal.h"
 #include "lib/clock.h"
 #include "lib/log.h"
@@ -47,12 +46,10 @@ static struct {
 	struct connections *connections;
 	struct event *accept, *resume;
 	int fd;
-	struct page {			/* /metrics as it was last written, of each format */
+	struct page {			/* /metrics as it was last written */
 		struct evbuffer *text;
 		u64 at_ns, took_ns;
-	} page[2];
-	struct statsd *statsd;		/* NULL: none */
-	u64 statsd_interval_ns, statsd_at_ns;	/* at_ns: of the last sending */
+	} page;
 } metrics = { .fd = -1 };
 
 static struct daemon *daemon_of(const struct http1_request *request)
@@ -74,7 +71,7 @@ static void send_text(struct http1_request *request, int status, const char *typ
 }
 
 /* Fills in the request tier's listeners and connections, then writes all metrics. */
-static void write_metrics(struct daemon *d, bool openmetrics, struct evbuffer *body)
+static void write_metrics(struct daemon *d, struct evbuffer *body)
 {
 	size_t count = d->http ? listen_count(d->http->listeners) : 0;
 	struct metrics *m = &d->metrics;
@@ -93,7 +90,7 @@ static void write_metrics(struct daemon *d, bool openmetrics, struct evbuffer *b
 	for (u32 i = 0; d->http && i < d->http->worker_count; i++)
 		m->connections +=
 			__atomic_load_n(&d->http->worker[i].connections, __ATOMIC_RELAXED);
-	metrics_write(m, openmetrics, body);
+	metrics_write(m, body);
 	free(m->listener);
 	m->listener = NULL;
 }
@@ -102,8 +99,9 @@ static void write_metrics(struct daemon *d, bool openmetrics, struct evbuffer *b
 #define PAGE_SHARE 5
 
 /* A copy of the page, to be freed; NULL: out of memory. */
-static struct evbuffer *metrics_page(struct daemon *d, struct page *page)
+static struct evbuffer *metrics_page(struct daemon *d)
 {
+	struct page *page = &metrics.page;
 	struct evbuffer *copy = evbuffer_new();
 	u64 now_ns = clock_mono_ns(), cpu_ns = clock_cpu_ns();
 
@@ -113,7 +111,7 @@ static struct evbuffer *metrics_page(struct daemon *d, struct page *page)
 		goto no_memory;
 	if (!page->at_ns || now_ns - page->at_ns >= PAGE_SHARE * page->took_ns) {
 		evbuffer_drain(page->text, evbuffer_get_length(page->text));
-		write_metrics(d, page == &metrics.page[1], page->text);
+		write_metrics(d, page->text);
 		page->at_ns = now_ns;
 		page->took_ns = clock_cpu_ns() - cpu_ns;
 	}
@@ -127,18 +125,13 @@ no_memory:
 
 static void on_metrics(struct http1_request *request)
 {
-	static const char type[] = "application/openmetrics-text";
-	struct bytes accept = http1_find(request, "accept");
-	bool openmetrics = accept.at && memmem(accept.at, accept.len, type, sizeof(type) - 1);
-	struct evbuffer *body = metrics_page(daemon_of(request), &metrics.page[openmetrics]);
+	struct evbuffer *body = metrics_page(daemon_of(request));
 
 	if (!body) {
 		http1_reply_problem(request, 503, "out of memory");
 		return;
 	}
-	send_text(request, 200, openmetrics ?
-		  "application/openmetrics-text; version=1.0.0; charset=utf-8" :
-		  "text/plain; version=0.0.4; charset=utf-8", body);
+	send_text(request, 200, "text/plain; version=0.0.4; charset=utf-8", body);
 }
 
 static void on_health(struct http1_request *request)
@@ -388,30 +381,6 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 	event_add(metrics.accept, NULL);
 }
 
-void metrics_listen_tick(struct daemon *d)
-{
-	u64 now_ns = clock_mono_ns();
-	struct evbuffer *body;
-
-	/* A tick may come a little early. */
-	if (!metrics.statsd || now_ns + SL_NS_PER_SEC / 10 < metrics.statsd_at_ns + metrics.statsd_interval_ns)
-		return;
-	body = evbuffer_new();
-	if (!body)
-		return;
-	metrics.statsd_at_ns = now_ns;
-	write_metrics(d, false, body);
-	statsd_send(metrics.statsd, (const char *)evbuffer_pullup(body, -1), evbuffer_get_length(body));
-	evbuffer_free(body);
-}
-
-static int start_statsd(const struct policy *file, struct sl_err *err)
-{
-	metrics.statsd_interval_ns = file->statsd_interval_ns;
-	return file->statsd_address ? statsd_new(file->statsd_address, file->statsd_prefix, file->statsd_tags,
-						 &metrics.statsd, err) : 0;
-}
-
 int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *err)
 {
 	const char *token_file = d->running.file->metrics_token_file;
@@ -423,9 +392,8 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 	struct sl_err why;
 	int r;
 
-	r = start_statsd(d->running.file, err);
-	if (r < 0 || !listen)
-		return r;
+	if (!listen)
+		return 0;
 	if (token_file && token_read(token_file, &token, &why) < 0)
 		return sl_err_set(err, EINVAL, "metrics.token_file: %.400s", why.message);
 	metrics.tier = (struct http_tier){ .owner = d };
@@ -453,15 +421,13 @@ void metrics_listen_stop(void)
 		event_free(metrics.accept);
 	if (metrics.resume)
 		event_free(metrics.resume);
-	for (size_t i = 0; i < 2; i++)
-		if (metrics.page[i].text)
-			evbuffer_free(metrics.page[i].text);
+	if (metrics.page.text)
+		evbuffer_free(metrics.page.text);
 	if (metrics.worker.base)
 		frontend_http1.stop(&metrics.worker);
 	if (metrics.fd >= 0)
 		close(metrics.fd);
 	status_page_stop();
-	statsd_free(metrics.statsd);
 	connections_free(metrics.connections);
 	worker_stats_free(metrics.engine.stats);
 	free(metrics.def.address);

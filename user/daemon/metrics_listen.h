@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* metrics_listen.h - metrics.listen: /metrics, a status page on /, /healthz, /readyz, signals; StatsD. */
+/* metrics_listen.h - metrics.listen: /metrics, a status page on /, /healthz, /readyz, signals. */
 #ifndef SLUICE_DAEMON_METRICS_LISTEN_H
 #define SLUICE_DAEMON_METRICS_LISTEN_H
 
@@ -10,8 +10,6 @@
  * it does nothing. 0, or -errno and err.
  */
 int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *err);
-/* Each second: sends to metrics.statsd if its interval is over. */
-void metrics_listen_tick(struct daemon *d);
 /* Before the loop is freed. */
 void metrics_listen_stop(void);
 

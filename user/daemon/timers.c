@@ -14,7 +14,6 @@
 #include "packet/host/edges.h"
 #include "packet/dataplane/dp_push.h"
 #include "packet/host/ifaces.h"
-#include "daemon/metrics_listen.h"
 #include "daemon/netlink.h"
 #include "daemon/observer.h"
 #include "daemon/state_watch.h"
@@ -120,7 +119,6 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	pending_check(&d->running);
 	view_sample(&d->packets, d->running.policy, d->running.image);
 	status_page_tick(d);
-	metrics_listen_tick(d);
 	elastic_watch(&d->scales);
 	bans_tick(&d->packets);
 	if (!event_pending(edges_due, EV_TIMEOUT, NULL))

@@ -19,19 +19,17 @@ static const char *suffix(const struct exposition *e)
 void metric_begin(struct exposition *e, const char *name, enum metric_type type,
 		  const char *help)
 {
-	static const char *const type_name[][2] = {
-		[METRIC_COUNTER] = { "counter", "counter" },
-		[METRIC_GAUGE] = { "gauge", "gauge" },
-		[METRIC_INFO] = { "gauge", "info" },
-		[METRIC_HISTOGRAM] = { "histogram", "histogram" },
+	static const char *const type_name[] = {
+		[METRIC_COUNTER] = "counter",
+		[METRIC_GAUGE] = "gauge",
+		[METRIC_INFO] = "gauge",
+		[METRIC_HISTOGRAM] = "histogram",
 	};
-	const char *tail;
 
 	e->name = name;
 	e->type = type;
-	tail = e->openmetrics ? "" : suffix(e);
-	evbuffer_add_printf(e->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, tail, help, name,
-			    tail, type_name[type][e->openmetrics]);
+	evbuffer_add_printf(e->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix(e), help, name,
+			    suffix(e), type_name[type]);
 }
 
 /* A label's value: backslash, quote and newline are escaped, the rest is unchanged UTF-8. */
@@ -96,10 +94,4 @@ void metric_histogram(struct exposition *e, const u64 *count, const double *boun
 	}
 	evbuffer_add_printf(e->out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n",
 			    e->name, total, e->name, sum, e->name, total);
-}
-
-void metric_end(struct exposition *e)
-{
-	if (e->openmetrics)
-		evbuffer_add_printf(e->out, "# EOF\n");
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * exposition.h - the syntax of Prometheus text 0.0.4 and of OpenMetrics 1.0, behind one
- * interface.
- *
- * They differ in a counter's name in HELP and TYPE (OpenMetrics leaves _total out), in
- * infos (there a type of its own, here a gauge), and in the final # EOF.
- */
+/* exposition.h - the syntax of Prometheus text 0.0.4. */
 #ifndef SLUICE_EXPOSITION_H
 #define SLUICE_EXPOSITION_H
 
@@ -23,7 +17,6 @@ enum metric_type {
 
 struct exposition {
 	struct evbuffer *out;
-	bool openmetrics;
 	const char *name;	/* of the metric begun last, without its suffix */
 	enum metric_type type;
 };
@@ -42,6 +35,5 @@ void metric_double(struct exposition *e, double value, ...) __attribute__((senti
  */
 void metric_histogram(struct exposition *e, const u64 *count, const double *bound, size_t buckets,
 		      double sum);
-void metric_end(struct exposition *e);
 
 #endif

@@ -56,6 +56,7 @@ TEST(test_top_level)
 		{ "tabel: {}", 1, 1, "unknown key \"tabel\" (did you mean \"table\"?); accepted: interfaces, table" },
 		{ "table: {}\nblock: []\ntable: {}", 3, 1, "key \"table\" again, first in line 1" },
 		{ "crowdsec: {}", 1, 1, "unknown key \"crowdsec\"" },
+		{ "statsd: {address: 127.0.0.1:8125}", 1, 1, "key \"statsd\": it was removed; accepted: metrics: {listen: " },
 		{ "interfaces: [eth0]", 1, 14, "accepted: a mapping of name, mode" },
 		{ "interfaces: [{mode: auto}]", 1, 14, "key \"name\" is missing" },
 		{ "interfaces: [{name: averylonginterface}]", 1, 21, "1 to 15 characters" },

@@ -373,14 +373,14 @@ static void write_process(struct scrape *s)
 	metric_u64(e, open_fds(), NULL);
 }
 
-void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out)
+void metrics_write(struct metrics *m, struct evbuffer *out)
 {
 	struct scrape *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return;
 	s->m = m;
-	s->e = (struct exposition){ .out = out, .openmetrics = openmetrics };
+	s->e = (struct exposition){ .out = out };
 	s->limit_count = view_limits(m->running->policy, m->running->image, s->limit);
 	for (size_t i = 0; i < s->limit_count; i++)
 		state_limit_stats(m->running->packets, s->limit[i].name, s->limit[i].slot,
@@ -401,6 +401,5 @@ void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out)
 	http_metrics_write(m, &s->e);
 	nodes_metrics(m->nodes, &s->e);
 	write_process(s);
-	metric_end(&s->e);
 	free(s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * metrics.h - all metrics, as Prometheus text or OpenMetrics; docs/metrics.md.
+ * metrics.h - all metrics, as Prometheus text; docs/metrics.md.
  *
  * Knows: the state to be exported, through struct metrics. Does not know: commands, listeners and
  * workers, clients. May use: as control/commands.
@@ -34,7 +34,7 @@ struct metrics {
 	size_t listener_count;
 };
 
-/* Appends the whole exposition: text format 0.0.4, or OpenMetrics 1.0. */
-void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out);
+/* Appends the whole exposition, in text format 0.0.4. */
+void metrics_write(struct metrics *m, struct evbuffer *out);
 
 #endif

@@ -24,7 +24,7 @@ static bool metrics_have(struct rig *rig, const char *line)
 	struct evbuffer *out = evbuffer_new();
 	bool found;
 
-	metrics_write(&rig->d->metrics, false, out);
+	metrics_write(&rig->d->metrics, out);
 	evbuffer_add(out, "", 1);
 	found = strstr((const char *)evbuffer_pullup(out, -1), line) != NULL;
 	evbuffer_free(out);
