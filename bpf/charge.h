@@ -55,12 +55,6 @@ static __always_inline const struct sl_limit *charge_meter(const struct sl_rules
 	return limit;
 }
 
-static __always_inline const struct sl_params *charge_params(const struct sl_limit *meter,
-							     const struct evaluation *ev)
-{
-	return ev->meter.own_params ? &ev->meter.params : &meter->params;
-}
-
 /*
  * Prepares the cost of meter `index`, its rates and its lease for this packet. A cost of 0: the
  * meter does not count the packet.
@@ -180,8 +174,44 @@ SL_GLOBAL int charge_fill(const struct sl_limit *limit, struct evaluation *ev, s
 		return 0;
 	clock_read(&ev->pkt);
 	return __sync_val_compare_and_swap(&way->bucket_state, bucket_state,
-					   sl_fill(bucket_state, charge_params(limit, ev), packet_time(&ev->pkt),
+					   sl_fill(bucket_state, meter_params(limit, ev), packet_time(&ev->pkt),
 						   ev->meter.cost)) == bucket_state;
+}
+
+/*
+ * The bucket state after the packet and a lease of ev->meter.taken units, or SL_STATE_BUSY: there
+ * is no lease. A large one only where little of the limit is used then: lease.h.
+ */
+SL_GLOBAL u64 charge_lease(const struct sl_limit *limit, struct evaluation *ev, u64 bucket_state)
+{
+	const struct sl_params *params;
+	u32 units, most, left, i;
+	u64 more;
+
+	if (!limit || !ev)
+		return SL_STATE_BUSY;
+	params = meter_params(limit, ev);
+	left = lease_left(limit, ev);
+	ev->meter.size = lease_size(ev);
+	most = ev->meter.lease;
+	for (i = 0; i < 2; i++) {
+		units = lease_of_size(limit, ev->meter.size);
+		if (units > most) {
+			units = most;
+			ev->meter.size -= ev->meter.size > 0;
+		}
+		if (units < left)
+			units = left;
+		ev->meter.taken = units;
+		more = charge_step(params, &ev->pkt.now, bucket_state, ev->meter.cost + units - left);
+		most = sl_lease_kept(params, ev->meter.lease);
+		if (more != SL_STATE_BUSY &&
+		    (units <= most || units == left || sl_utilization(more, params, packet_time(&ev->pkt)) <= SL_LEASE_USED))
+			return more;
+		if (most < (limit->unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 2))
+			break;
+	}
+	return SL_STATE_BUSY;
 }
 
 /* One attempt at the bucket in the table, or at an unused one. */
@@ -207,13 +237,13 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 		if (left_ns == SL_STATE_BUSY)
 			return ATTEMPT_AGAIN;
 		if (left_ns)
-			old = sl_spent(charge_params(limit, ev), packet_time(&ev->pkt), left_ns);
+			old = sl_spent(meter_params(limit, ev), packet_time(&ev->pkt), left_ns);
 		if (old) {
 			ev->meter.bucket_state = old;
 			return ATTEMPT_RETURNED;
 		}
 	}
-	new = charge_lazily(charge_params(limit, ev), &ev->pkt, old, cost);
+	new = charge_lazily(meter_params(limit, ev), &ev->pkt, old, cost);
 	if (new == SL_STATE_BUSY) {
 		result = ATTEMPT_OVER;
 		if (ev->meter.lease && mode == CHARGE_PEEK)
@@ -235,8 +265,7 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 		return ATTEMPT_NEW;
 	}
 	if (ev->meter.lease && lease_is_due(&ev->pkt, lease_hint(key), key)) {
-		more = charge_step(charge_params(limit, ev), &ev->pkt.now, old,
-				   cost + ev->meter.lease - lease_left(limit, ev));
+		more = charge_lease(limit, ev, old);
 		if (more == SL_STATE_BUSY)
 			lease_none(lease_hint(key));
 		else
@@ -445,7 +474,7 @@ SL_GLOBAL int charge_remember(const struct sl_rules *rules, struct evaluation *e
 	cost = ev->meter.cost;
 	if (ev->meter.lease >= cost)
 		cost -= lease_left(limit, ev);
-	wait_ns = charge_wait(charge_params(limit, ev), ev->pkt.now.mono_ns, ev->pkt.now.utc_ns,
+	wait_ns = charge_wait(meter_params(limit, ev), ev->pkt.now.mono_ns, ev->pkt.now.utc_ns,
 			      bucket_state, cost);
 	if (wait_ns < REFUSED_MIN_NS)
 		return 0;
@@ -479,7 +508,7 @@ SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct evalua
 		old = read_once(&way->bucket_state);
 		if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 			continue;
-		new = table_refund(charge_params(limit, ev), ev->pkt.now.mono_ns,
+		new = table_refund(meter_params(limit, ev), ev->pkt.now.mono_ns,
 				   ev->pkt.now.utc_ns, old, cost);
 		if (new == old)
 			return 0;

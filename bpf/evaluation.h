@@ -43,7 +43,9 @@ struct meter_in_hand {
 	u64 wait_ns;			/* of a refusal by charge_quickly(); 0: not known */
 	u64 probe_tag;			/* the override that is looked up: override_seek() */
 	u32 probe_second;		/* its second bucket */
-	u32 lease;			/* units that this CPU may take at a time; 0: no lease */
+	u32 lease;			/* the most units that this CPU may hold; 0: no lease */
+	u32 taken;			/* of a new lease: its units */
+	u32 size;			/* and how often it was doubled */
 	u8 own_rates;			/* 1: an override holds for the source */
 	u8 own_len;			/* own_rates: as sl_override_own() */
 	u8 own_params;			/* 1: the meter is stepped with `params` */
@@ -54,16 +56,10 @@ struct hints {
 	u8 own_rates;			/* its meter_in_hand.own_rates */
 };
 
-enum step_lease {
-	STEP_ALONE,
-	STEP_COUNTED,			/* for a lease: lease_count() */
-	STEP_LEASE,			/* a lease for this CPU is part of it */
-};
-
 /* A bucket as it is and as it is to be: passed.h. */
 struct bucket_step {
 	u64 old, new;
-	u32 lease;			/* enum step_lease */
+	u32 counted;			/* 1: for a lease, lease_count() */
 };
 
 struct evaluation {
@@ -92,5 +88,12 @@ struct evaluation {
 	u32 charged;			/* bits: which of them were, or a lease instead */
 	struct sl_heavy_sampling sampling[SL_HEAVY_LISTS];	/* kept between packets: heavy.h */
 };
+
+/* The parameters that the meter in hand is stepped with. */
+static __always_inline const struct sl_params *meter_params(const struct sl_limit *meter,
+							    const struct evaluation *ev)
+{
+	return ev->meter.own_params ? &ev->meter.params : &meter->params;
+}
 
 #endif

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * lease.h - per-CPU accounting: a lease is a small batch of units that this CPU takes from the
- * bucket in the shared table at once, and spends on its own.
+ * lease.h - per-CPU accounting: a lease is a small batch of units that a CPU takes from the bucket
+ * in the shared table at once, and spends alone.
  *
- * Leases are in an LRU per-CPU hash, but those taken last (struct sl_lease_hint). A CPU holds at most one batch of a key: units above that, of
- * before a change of the rules or of an elastic scale, are void. Only CPUs whose number is below
- * sl_rules.lease_cpus hold any, and so many batches are at most 1% of the capacity
- * (sl_lease_batch()). So whatever CPUs packets arrive on, come online or go offline
+ * A source that is counted by CPU has an entry in the LRU per-CPU hash `lease`. The lease taken last
+ * is cached in an array (struct sl_lease_hint), and goes back to the hash when another key takes its
+ * place. Where the cache is lost, its units are: the bucket decides, and nothing is spent twice.
  *
- *     admitted over any interval <= rate x time + burst x 1.01
+ * Every unit was charged to the bucket before it is spent. So beyond rate x time + burst a source
+ * can have only what the bucket refilled while CPUs held units:
  *
- * because the admitted units were taken from the table, apart from what leases hold.
+ *  - Of a bucket that takes 0.84 s or more to fill, a lease can be spent for 4.2 ms; after that
+ *    all CPUs together keep at most 1/200 of the burst, and the rest is void. All units above that
+ *    were charged within the last 4.2 ms, in which the bucket refills 1/200. The sum is 1/100,
+ *    however large leases are and on however many CPUs.
+ *  - Of a bucket that fills faster all CPUs together hold at most 1/100, and units stay.
+ *  - A window never exceeds its limit: what was charged in it is spent in it, or void.
+ *
+ * Void units are lost to the source. So of slow buckets leases that are together more than 1/200 are
+ * taken only while 1/32 of the burst is used at most: no more can be lost, and near the limit
+ * each unit is counted exactly, or in small batches. Leases of a window are together at most a
+ * sixteenth of it. A lease has four packets at first, more where it was used up early, fewer where
+ * some were left at its end.
  *
  * A key takes a lease on a CPU where it came LEASE_FROM times within 10 ms more often than others
- * that share its hint: forged sources, each with a packet or two, make no entry.
+ * that share its hint: forged sources, each with a packet or two, make no entry. Only CPUs whose
+ * number is below sl_rules.lease_cpus take any.
  *
- * A lease ends after 10 ms, or with its window; then the bucket, which has what other CPUs took,
- * decides again. Units left in it were charged and stay this CPU's: a renewal tops them up, and
- * where the bucket has none left they are spent. So a source on a single queue gets all of its
- * limit. Units of a window that has ended are void.
+ * At its end the bucket, which has what other CPUs took, decides again. Units that stay are this
+ * CPU's: a renewal tops them up, and where the bucket has none left they are spent.
  */
 #ifndef SLUICE_BPF_LEASE_H
 #define SLUICE_BPF_LEASE_H
@@ -26,11 +36,17 @@
 #include "bpf/evaluation.h"
 #include "bpf/table.h"
 
-#define LEASE_TIME_MASK 0xfffffULL
-#define LEASE_UNITS_BITS 24
-#define LEASE_TAG_SHIFT 44
+/* struct sl_lease */
+#define LEASE_TIME_MASK 0xffffffffULL
+#define LEASE_UNITS_BITS 20
+#define LEASE_TAG_SHIFT 52
+#define LEASE_CACHED SL_BIT(63)
 #define LEASE_TRIES 4
 #define LEASE_FROM 4
+#define LEASE_FROM_NS 10000000ULL
+/* The next lease is larger if one was used up so long before its end, up to a size. */
+#define LEASE_EARLY 3
+#define LEASE_SIZE_MAX (4 * 17)
 
 enum charge_mode {
 	CHARGE_PEEK, /* the result only: nothing is charged */
@@ -50,10 +66,10 @@ SL_GLOBAL u32 lease_own_batch(const struct sl_rules *rules, const struct sl_limi
 {
 	if (!rules || !meter || !ev || !meter->percpu)
 		return 0;
-	return sl_lease_batch(ev->meter.params.capacity, rules->lease_cpus, meter->unit);
+	return sl_lease_batch(&ev->meter.params, rules->lease_cpus, meter->unit);
 }
 
-/* Units of a lease, on any CPU that may have one; 0: no leases. */
+/* The most units of a lease, on any CPU that may have one; 0: no leases. */
 static __always_inline u32 lease_batch(const struct sl_rules *rules, const struct sl_limit *meter,
 				       const struct evaluation *ev)
 {
@@ -68,7 +84,7 @@ static __always_inline int lease_is_here(const struct sl_rules *rules)
 
 static __always_inline u64 lease_tag(u64 key, const struct sl_limit *limit)
 {
-	return ((key >> 46 ^ key >> 20 ^ key) & 0x3ffff) << 2 | (limit->params.gen & 3);
+	return ((key >> 46 ^ key >> 20 ^ key) & 0x1ff) << 2 | (limit->params.gen & 3);
 }
 
 static __always_inline u64 lease_state(u64 tag, u64 end_ns, u64 units)
@@ -77,22 +93,21 @@ static __always_inline u64 lease_state(u64 tag, u64 end_ns, u64 units)
 	       ((end_ns >> SL_LEASE_TIME_SHIFT) & LEASE_TIME_MASK) << LEASE_UNITS_BITS | units;
 }
 
-/* Whether a lease, of any key, has not ended. Ends are known modulo 18 minutes. */
+/* Whether a lease, of any key, has not ended. Ends are known modulo 52 days. */
 static __always_inline int lease_is_live(const struct packet *pkt, u64 lease)
 {
 	u64 end = (lease >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
 	u64 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
 
-	/* At most 10 of its units ahead; everything else is behind. */
+	/* At most five of its units ahead; everything else is behind. */
 	return ((end - now) & LEASE_TIME_MASK) - 1 <= SL_LEASE_NS >> SL_LEASE_TIME_SHIFT;
 }
 
 /*
- * Units left in a lease, at most `batch`; 0 where it is another key's. One that has ended counts
- * while its window (if it has one) goes on. In a window of more than 18 minutes the units of an
- * older one can count, once for each CPU; that is within the 1%.
+ * Units left in a lease, at most `batch`; 0 where it is another key's, or cached. At its end the
+ * units of a bucket are cut to sl_lease_kept(); those of a window count while it goes on.
  */
-static __always_inline u64 lease_units(const struct sl_limit *limit, const struct packet *pkt,
+static __always_inline u64 lease_units(const struct sl_params *params, const struct packet *pkt,
 				       u64 lease, u64 tag, u32 batch)
 {
 	u64 end = (lease >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
@@ -101,10 +116,13 @@ static __always_inline u64 lease_units(const struct sl_limit *limit, const struc
 
 	if (lease >> LEASE_TAG_SHIFT != tag)
 		return 0;
-	if (sl_is_window(&limit->params) && !lease_is_live(pkt, lease) &&
-	    ((now - end) & LEASE_TIME_MASK) >=
-		    pkt->now.utc_ns % limit->params.window_ns >> SL_LEASE_TIME_SHIFT)
-		return 0;
+	if (!lease_is_live(pkt, lease)) {
+		if (!sl_is_window(params))
+			batch = sl_lease_kept(params, batch);
+		else if (((now - end) & LEASE_TIME_MASK) >=
+			 pkt->now.utc_ns % params->window_ns >> SL_LEASE_TIME_SHIFT)
+			return 0;
+	}
 	return units < batch ? units : batch;
 }
 
@@ -153,7 +171,7 @@ static __always_inline int lease_counts(const struct packet *pkt, const struct s
 {
 	u32 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
 
-	return hint->count && (s32)(now - hint->since) <= (s32)(SL_LEASE_NS >> SL_LEASE_TIME_SHIFT);
+	return hint->count && (s32)(now - hint->since) <= (s32)(LEASE_FROM_NS >> SL_LEASE_TIME_SHIFT);
 }
 
 /* Whether the key came LEASE_FROM times within 10 ms, or had a lease until 10 ms ago. */
@@ -234,7 +252,7 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct evaluation *ev, enu
 	lease = lease_find(hint, ev->meter.key);
 	for (i = 0; lease && i < LEASE_TRIES; i++) {
 		old = read_once(lease);
-		units = lease_units(limit, &ev->pkt, old, tag, ev->meter.lease);
+		units = lease_units(meter_params(limit, ev), &ev->pkt, old, tag, ev->meter.lease);
 		if (mode != LEASE_LEFT && !lease_is_live(&ev->pkt, old))
 			return 0;
 		if (mode == LEASE_REFUND ?
@@ -250,44 +268,64 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct evaluation *ev, enu
 	return 0;
 }
 
-/* What a renewal need not take: the units left. */
+/*
+ * What a renewal need not take: the units left. Of a lease that has not ended those that do not
+ * suffice for this packet, and so are spent.
+ */
 SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct evaluation *ev)
 {
-	u64 *lease;
+	u64 *lease, units;
+	u32 kept;
 
 	if (!limit || !ev || !ev->meter.lease)
 		return 0;
 	lease = lease_find(lease_hint(ev->meter.key), ev->meter.key);
-	return lease ? lease_units(limit, &ev->pkt, read_once(lease), lease_tag(ev->meter.key, limit),
-				   ev->meter.lease) : 0;
+	if (!lease)
+		return 0;
+	units = lease_units(meter_params(limit, ev), &ev->pkt, read_once(lease),
+			    lease_tag(ev->meter.key, limit), ev->meter.lease);
+	kept = sl_lease_kept(meter_params(limit, ev), ev->meter.lease);
+	return units >= ev->meter.cost && units > kept ? kept : units;
 }
 
-/*
- * Makes a hint's place the key's: the lease there goes to the map. What the map has of the key is in
- * the new lease. Units that cannot be stored are lost: less passes, never more.
- */
-SL_GLOBAL int lease_move(struct sl_lease_hint *hint, u64 key)
+/* The size of the key's next lease. */
+SL_GLOBAL u32 lease_size(const struct evaluation *ev)
 {
-	u64 *lease;
+	struct sl_lease_hint *hint;
+	u64 left, size;
 
-	if (!hint)
+	if (!ev)
 		return 0;
-	if (hint->lease & SL_LEASE_UNITS_MAX) {
-		lease = map_lease(hint->key);
-		if (lease)
-			__sync_lock_test_and_set(lease, hint->lease);
-		else if (map_lease_insert(hint->key, hint->lease))
-			count_map_error(SL_ME_LEASE_UPDATE);
-	}
-	hint->lease = 0;
-	hint->key = key;
-	lease = map_lease(key);
+	hint = lease_hint(ev->meter.key);
+	if (!hint || hint->key != ev->meter.key)
+		return 0;
+	size = hint->size;
+	left = (u32)(hint->lease >> LEASE_UNITS_BITS) - (u32)(ev->pkt.now.mono_ns >> SL_LEASE_TIME_SHIFT);
+	if (lease_is_live(&ev->pkt, hint->lease))
+		return size + (left >= LEASE_EARLY && size < LEASE_SIZE_MAX);
+	left = hint->lease & SL_LEASE_UNITS_MAX ? 4 : 0;
+	return size > left ? size - left : 0;
+}
+
+/* Units of a lease of this size: each is taken four times, so that little is left on a CPU. */
+static __always_inline u32 lease_of_size(const struct sl_limit *limit, u32 size)
+{
+	return (limit->unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 1) * LEASE_FROM << (size / 4 & 31);
+}
+
+/* Stores a lease in the hash. Where it cannot be its units are lost: less passes, never more. */
+SL_GLOBAL int lease_put(u64 key, u64 word)
+{
+	u64 *lease = map_lease(key);
+
 	if (lease)
-		__sync_lock_test_and_set(lease, 0);
+		__sync_lock_test_and_set(lease, word);
+	else if (map_lease_insert(key, word))
+		count_map_error(SL_ME_LEASE_UPDATE);
 	return 1;
 }
 
-/* Fills the lease; 1 done. */
+/* Fills the lease with ev->meter.taken units, and caches it; 1 done. */
 SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct evaluation *ev)
 {
 	struct sl_global_stats *stats = map_global_stats();
@@ -307,11 +345,15 @@ SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct evaluation 
 			end = ev->pkt.now.mono_ns + left;
 	}
 	if (hint->key != key) {
-		lease_move(hint, key);
+		if (hint->lease & SL_LEASE_UNITS_MAX)
+			lease_put(hint->key, hint->lease);
+		hint->key = key;
 		/* Not before the end of the one that was here. */
 		hint->until = (ev->pkt.now.mono_ns + SL_LEASE_NS) >> SL_LEASE_TIME_SHIFT;
 	}
-	hint->lease = lease_state(lease_tag(key, limit), end, ev->meter.lease);
+	hint->size = ev->meter.size;
+	hint->lease = lease_state(lease_tag(key, limit), end, ev->meter.taken);
+	lease_put(key, hint->lease | LEASE_CACHED);
 	if (hint->tag == lease_hint_tag(key))
 		hint->since = end >> SL_LEASE_TIME_SHIFT;
 	if (stats)

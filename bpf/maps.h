@@ -138,7 +138,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 65536);
 	__type(key, u64);
-	__type(value, u64);
+	__type(value, struct sl_lease);
 } lease SEC(".maps");
 
 struct {

@@ -51,36 +51,28 @@ static __always_inline const struct sl_limit *passed_meter(const struct sl_rules
 	return limit_at(rules, p->meter[i & (SL_PASSED_METERS - 1)]);
 }
 
-/*
- * What meter's bucket is to be charged for a packet of `cost`: 0 where this CPU's lease was charged
- * instead; with STEP_LEASE in *ret_lease a lease is part of it.
- */
-static __always_inline u64 passed_lease(struct evaluation *ev, const struct sl_limit *meter,
-					struct sl_lease_hint *hint, u64 key, u64 cost, u32 *ret_lease)
+/* Spends `cost` of this CPU's lease of a meter. 0: nothing was spent. */
+static __always_inline int passed_lease(struct evaluation *ev, const struct sl_limit *meter,
+					struct sl_lease_hint *hint, u64 key, u64 cost)
 {
-	u64 tag = lease_tag(key, meter), old, units = 0, *lease;
-	int due = lease_is_due(&ev->pkt, hint, key);
+	u64 tag = lease_tag(key, meter), old, units, *lease;
 
-	if (!lease_may_be(&ev->pkt, hint, key) && !due)
-		return cost;
+	if (!lease_may_be(&ev->pkt, hint, key))
+		return 0;
 	lease = lease_find(hint, key);
-	if (lease) {
-		old = read_once(lease);
-		units = lease_units(meter, &ev->pkt, old, tag, meter->lease);
-		FORGET(&ev->pkt, units);
-		if (units >= cost && lease_is_live(&ev->pkt, old) &&
-		    __sync_val_compare_and_swap(lease, old, lease_with(old, units - cost)) == old)
-			return 0;
-	}
-	if (!due)
-		return cost;
-	*ret_lease = STEP_LEASE;
-	return cost + meter->lease - units;
+	if (!lease)
+		return 0;
+	old = read_once(lease);
+	units = lease_units(&meter->params, &ev->pkt, old, tag, meter->lease);
+	FORGET(&ev->pkt, units);
+	return units >= cost && lease_is_live(&ev->pkt, old) &&
+	       __sync_val_compare_and_swap(lease, old, lease_with(old, units - cost)) == old;
 }
 
 /*
  * Whether bucket `i` has room: then ev->step[i] is what it is to become. Of a meter with
- * leases also where this CPU's has the units: then they are spent. `leases`: this CPU may have any.
+ * leases also where this CPU's has the units: then they are spent. Not where a lease is to be
+ * taken, which the long way does. `leases`: this CPU may have any.
  */
 static __always_inline int passed_peek(const struct sl_rules *rules, struct evaluation *ev,
 				       const struct sl_passed *p, u32 i, int leases)
@@ -97,20 +89,17 @@ static __always_inline int passed_peek(const struct sl_rules *rules, struct eval
 	if (!meter)
 		return 0;
 	units = meter->unit == SL_UNIT_BYTES ? ev->pkt.length : 1;
-	ev->step[i].lease = STEP_ALONE;
+	ev->step[i].counted = 0;
 	if (leases && meter->lease) {
 		hint = lease_hint(key);
-		if (lease_spend_here(meter, &ev->pkt, hint, key, units)) {
+		if (lease_spend_here(meter, &ev->pkt, hint, key, units) ||
+		    passed_lease(ev, meter, hint, key, units)) {
 			ev->charged |= 1U << i;
 			return 1;
 		}
-		ev->step[i].lease = STEP_COUNTED;
-		units = passed_lease(ev, meter, hint, key, units, &ev->step[i].lease);
-		FORGET(&ev->pkt, units);
-		if (!units) {
-			ev->charged |= 1U << i;
-			return 1;
-		}
+		if (lease_is_due(&ev->pkt, hint, key))
+			return 0;
+		ev->step[i].counted = 1;
 	}
 	way = passed_way(p, i);
 	if (!way)
@@ -127,10 +116,8 @@ static __always_inline int passed_peek(const struct sl_rules *rules, struct eval
 }
 
 /* Charges it. 0: another CPU changed it meanwhile, and nothing was charged. */
-static __always_inline int passed_commit(const struct sl_rules *rules, struct evaluation *ev,
-					 const struct sl_passed *p, u32 i)
+static __always_inline int passed_commit(struct evaluation *ev, const struct sl_passed *p, u32 i)
 {
-	const struct sl_limit *meter;
 	struct sl_way *way;
 
 	OPAQUE(i);
@@ -144,16 +131,8 @@ static __always_inline int passed_commit(const struct sl_rules *rules, struct ev
 	    !sl_key_is(read_once(&way->key), p->key[i]))
 		return 0;
 	ev->charged |= 1U << i;
-	if (ev->step[i].lease == STEP_ALONE)
-		return 1;
-	meter = passed_meter(rules, p, i);
-	if (ev->step[i].lease == STEP_COUNTED) {
+	if (ev->step[i].counted)
 		lease_count(&ev->pkt, lease_hint(p->key[i]), p->key[i]);
-	} else if (meter) {
-		ev->meter.key = p->key[i];
-		ev->meter.lease = meter->lease;
-		lease_store(meter, ev);
-	}
 	return 1;
 }
 
@@ -205,7 +184,7 @@ static __always_inline int passed_before(struct evaluation *ev)
 		if (!passed_peek(rules, ev, p, i, leases))
 			return ev->charged ? passed_undo(rules, ev, p) : 0;
 	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
-		if (!passed_commit(rules, ev, p, i))
+		if (!passed_commit(ev, p, i))
 			return ev->charged ? passed_undo(rules, ev, p) : 0;
 	for (i = 0; i < SL_PASSED_METERS && i < p->meters; i++)
 		if (p->heads & (1U << i))

@@ -139,21 +139,52 @@ static __always_inline u32 sl_link_own(const struct sl_limit *meter, u32 family,
 }
 
 /* The largest lease: what has room in its state (table.h). */
-#define SL_LEASE_UNITS_MAX 0xffffffULL
+#define SL_LEASE_UNITS_MAX 0xfffffULL
 /* Of bytes the smallest: one frame of the common MTU, else each packet would renew it. */
 #define SL_LEASE_MIN_BYTES 1514
 
-/*
- * The units that a CPU takes at a time: of all `cpus` together at most 1 % of the capacity. 0:
- * less than two units, or a frame: no leases.
- */
-static __always_inline u32 sl_lease_batch(u64 capacity, u32 cpus, u32 unit)
+/* How long a lease can be spent; and how long a bucket takes to fill that gains 1/200 in this time. */
+#define SL_LEASE_TIME_SHIFT 20
+#define SL_LEASE_NS (4ULL << SL_LEASE_TIME_SHIFT)
+#define SL_LEASE_TAU (200 * SL_LEASE_NS * SL_TICKS_PER_NS)
+/* The used part of a slow bucket above which leases are small: of 255, sl_utilization(). */
+#define SL_LEASE_USED 8
+
+/* The part of the capacity that all CPUs together hold at most: one of so many. */
+enum sl_lease_share {
+	SL_LEASE_SLOW = 4,	/* a bucket that takes SL_LEASE_TAU to fill, or longer */
+	SL_LEASE_WINDOW = 16,
+	SL_LEASE_FAST = 100,
+};
+
+static __always_inline enum sl_lease_share sl_lease_share(const struct sl_params *p)
 {
-	u64 batch = cpus ? capacity / (100ULL * cpus) : 0;
+	if (!sl_algo_is_bucket(p->algo))
+		return SL_LEASE_WINDOW;
+	return p->tau < SL_LEASE_TAU ? SL_LEASE_FAST : SL_LEASE_SLOW;
+}
+
+/* The most units that each of `cpus` holds. 0: too few for a lease. */
+static __always_inline u32 sl_lease_batch(const struct sl_params *p, u32 cpus, u32 unit)
+{
+	u64 batch = cpus ? p->capacity / ((u64)sl_lease_share(p) * cpus) : 0;
 
 	if (batch < (unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 2))
 		return 0;
+	/* The first lease is of four packets, with one to pay for: within SL_LEASE_USED. */
+	if (sl_lease_share(p) == SL_LEASE_SLOW &&
+	    p->capacity < 256 / SL_LEASE_USED * 5 * (unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 1))
+		return 0;
 	return batch < SL_LEASE_UNITS_MAX ? batch : SL_LEASE_UNITS_MAX;
+}
+
+/*
+ * Of `batch` what stays the CPU's at the end of its lease, and what it takes where more of the limit is
+ * used than SL_LEASE_USED. Of a slow bucket that is 1/200 on all CPUs together, else all.
+ */
+static __always_inline u32 sl_lease_kept(const struct sl_params *p, u32 batch)
+{
+	return sl_lease_share(p) == SL_LEASE_SLOW ? batch / 50 : batch;
 }
 
 /*

@@ -181,18 +181,21 @@ static __always_inline u32 sl_table_set(u64 key, u32 which, u32 sets)
 /*
  * A lease: a CPU's own small batch of a bucket, in the LRU per-CPU hash `lease` under the
  * bucket's key. 64 bits, changed by compare-and-swap, since an LRU entry's memory can be
- * reused for another key under its reader:
- *   bits 63..44  a tag of the key and the limit's rate generation
- *   bits 43..24  when it ends: monotonic time in units of 2^20 ns, modulo 2^20
- *   bits 23..0   units left
+ * reused for another key under its reader. This form is what bpftool prints:
  */
-#define SL_LEASE_NS 10000000ULL
-#define SL_LEASE_TIME_SHIFT 20
+struct sl_lease {
+	u64 units : 20;		/* left; of one that is cached: as it was taken */
+	u64 end : 32;		/* CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT */
+	u64 gen : 2;		/* the limit's rate generation */
+	u64 tag : 9;		/* of the key */
+	u64 cached : 1;		/* 1: what is left is in struct sl_lease_hint */
+};
+SL_STATIC_ASSERT(sizeof(struct sl_lease) == 8, "changed at once");
 
 /*
- * Of each CPU, by hash: the lease taken last, which is not in `lease` while it is here (that look-up
- * costs as much as the packet's other ones together); whether others may be there; and which key came often enough to
- * take one. Times are CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT.
+ * A cache of `lease` on each CPU, by a hash of the key: the lease taken last, for the hash's look-up
+ * costs as much as the packet's other ones together. Also whether others may be in `lease`, and
+ * which key came often enough to take one. Times are CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT.
  */
 #define SL_LEASE_HINTS 512
 struct sl_lease_hint {
@@ -201,6 +204,8 @@ struct sl_lease_hint {
 	u32 tag;		/* of the key that is counted */
 	u32 since;		/* when its count began */
 	u32 count;		/* its packets less those of others */
+	u32 size;		/* of the lease here: so often doubled */
+	u32 pad;
 };
 
 struct sl_lease_hints {

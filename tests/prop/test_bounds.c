@@ -343,10 +343,11 @@ static void crowd_is_held(enum sl_algo algo, struct rate rate, u64 burst)
 TEST(test_lease_cache_under_eviction)
 {
 	rng_start("lease_cache_under_eviction");
-	crowd_is_held(BUCKET, (struct rate){ 500, SEC, RATE_PACKETS }, 1000);
+	/* Buckets that fill fast: their leases are small ones at any fill. */
+	crowd_is_held(BUCKET, (struct rate){ 1500, SEC, RATE_PACKETS }, 1000);
 	crowd_is_held(SLIDING, (struct rate){ 1000, SEC, RATE_PACKETS }, 0);
 	crowd_is_held(WINDOW, (struct rate){ 1000, SEC, RATE_PACKETS }, 0);
-	crowd_is_held(BUCKET, (struct rate){ 300000, SEC, RATE_BYTES }, 600000);
+	crowd_is_held(BUCKET, (struct rate){ 750000, SEC, RATE_BYTES }, 600000);
 }
 
 TEST_MAIN

@@ -281,21 +281,39 @@ TEST(test_percpu)
 TEST(test_lease)
 {
 	static const struct {
+		enum { SLOW, FAST, WINDOW } kind;
 		u64 capacity;
 		u32 cpus;
 		enum sl_unit unit;
-		u32 lease;
+		u32 lease, kept;
 	} table[] = {
-		{ 199, 1, SL_UNIT_PACKETS, 0 }, { 200, 1, SL_UNIT_PACKETS, 2 },
-		{ 399, 2, SL_UNIT_CONNECTIONS, 0 }, { 400, 2, SL_UNIT_CONNECTIONS, 2 },
-		{ 1000000, 4, SL_UNIT_PACKETS, 2500 }, { 1000000, 0, SL_UNIT_PACKETS, 0 },
-		{ SL_BIT(46) - 1, 2, SL_UNIT_BYTES, SL_LEASE_UNITS_MAX },
-		{ 9689599, 64, SL_UNIT_BYTES, 0 }, { 9689600, 64, SL_UNIT_BYTES, 1514 },
+		{ SLOW, 159, 1, SL_UNIT_PACKETS, 0, 0 },
+		{ SLOW, 160, 20, SL_UNIT_PACKETS, 2, 0 },
+		{ SLOW, 160, 21, SL_UNIT_PACKETS, 0, 0 },
+		{ SLOW, 2000, 16, SL_UNIT_PACKETS, 31, 0 },
+		{ SLOW, 1000000, 4, SL_UNIT_PACKETS, 62500, 1250 },
+		{ SLOW, 1000000, 0, SL_UNIT_PACKETS, 0, 0 },
+		{ SLOW, SL_BIT(46) - 1, 2, SL_UNIT_BYTES, SL_LEASE_UNITS_MAX, 20971 },
+		{ SLOW, 387583, 64, SL_UNIT_BYTES, 0, 0 },
+		{ SLOW, 387584, 64, SL_UNIT_BYTES, 1514, 30 },
+		{ FAST, 199, 1, SL_UNIT_PACKETS, 0, 0 },
+		{ FAST, 399, 2, SL_UNIT_CONNECTIONS, 0, 0 },
+		{ FAST, 400, 2, SL_UNIT_CONNECTIONS, 2, 2 },
+		{ WINDOW, 1000, 16, SL_UNIT_PACKETS, 3, 3 },
+		{ WINDOW, 1000, 64, SL_UNIT_PACKETS, 0, 0 },
+		{ WINDOW, 1000000, 4, SL_UNIT_PACKETS, 15625, 15625 },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
-		assert_int_equal(sl_lease_batch(table[i].capacity, table[i].cpus, table[i].unit),
-				 table[i].lease);
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		struct sl_params p = {
+			.capacity = table[i].capacity,
+			.algo = table[i].kind == WINDOW ? SL_ALGO_FIXED_WINDOW : SL_ALGO_TOKEN_BUCKET,
+			.tau = SL_LEASE_TAU - (table[i].kind == FAST),
+		};
+
+		assert_int_equal(sl_lease_batch(&p, table[i].cpus, table[i].unit), table[i].lease);
+		assert_int_equal(sl_lease_kept(&p, table[i].lease), table[i].kept);
+	}
 }
 
 TEST_MAIN

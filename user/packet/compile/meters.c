@@ -160,8 +160,7 @@ static void set_lease(const struct builder *b, struct sl_limit *meter)
 {
 	meter->percpu = b->def->accounting == ACCOUNTING_PERCPU && !b->def->terms.count &&
 			!params_percpu_note(meter->params.algo);
-	meter->lease = meter->percpu ? sl_lease_batch(meter->params.capacity, b->meters->cpus,
-						      meter->unit) : 0;
+	meter->lease = meter->percpu ? sl_lease_batch(&meter->params, b->meters->cpus, meter->unit) : 0;
 }
 
 static void no_lease(struct sl_limit *meter)

@@ -294,7 +294,7 @@ static const char *exact_reason(const struct limit_def *limit, const struct sl_l
 	if (words)
 		return words;
 	return terms->count == COUNT_ALL ? "refused packets count, which is not divided among CPUs" :
-				  "1 % of the burst is below two packets (of bytes: a frame) for each CPU";
+				  "it is too small to be divided among so many CPUs";
 }
 
 json_t *exact_limits(const struct policy *policy, const struct sl_rules *rules)

@@ -256,8 +256,8 @@ static u64 meter_leased(struct explain *e, const struct sl_limit *meter,
 	if (!batch || e->dp->ops->lease(e->dp, ev->meter.key, e->leases) < 0)
 		return 0;
 	for (u32 cpu = 0; cpu < e->sim.cpus && cpu < rules->lease_cpus; cpu++)
-		sum += lease_units(meter, &ev->pkt, e->leases[cpu], lease_tag(ev->meter.key, meter),
-				   batch);
+		sum += lease_units(meter_params(meter, ev), &ev->pkt, e->leases[cpu],
+				   lease_tag(ev->meter.key, meter), batch);
 	return sum;
 }
 
@@ -267,8 +267,8 @@ static struct sl_result link_step(struct evaluation *ev, const struct sl_limit *
 {
 	if (!charge_link(sim->rules[0], ev, index))
 		return step;
-	step = sl_step(state_of(&ev->pkt, ev->meter.key, charge_params(meter, ev)),
-		       charge_params(meter, ev), ev->pkt.now, ev->meter.cost);
+	step = sl_step(state_of(&ev->pkt, ev->meter.key, meter_params(meter, ev)),
+		       meter_params(meter, ev), ev->pkt.now, ev->meter.cost);
 	charge_prepare(sim->rules[0], ev, index);
 	return step;
 }
@@ -292,7 +292,7 @@ static void explain_one_meter(struct explain *e, struct evaluation *ev, u32 inde
 		return;
 	ret->meter_count++;
 	clock_read(&ev->pkt);
-	params = charge_params(meter, ev);
+	params = meter_params(meter, ev);
 	bucket_state = state_of(&ev->pkt, ev->meter.key, params);
 	step = sl_step(bucket_state, params, ev->pkt.now, ev->meter.cost);
 	if (step.verdict == SL_PASS)
@@ -464,8 +464,8 @@ static void consider_meter(struct soonest *s, struct evaluation *ev, u32 index)
 		return;
 	charge_prepare(sim->rules[0], ev, index);
 	clock_read(&ev->pkt);
-	step = sl_step(state_of(&ev->pkt, ev->meter.key, charge_params(meter, ev)),
-		       charge_params(meter, ev), ev->pkt.now, ev->meter.cost);
+	step = sl_step(state_of(&ev->pkt, ev->meter.key, meter_params(meter, ev)),
+		       meter_params(meter, ev), ev->pkt.now, ev->meter.cost);
 	if (step.verdict == SL_PASS)
 		step = link_step(ev, meter, index, step);
 	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)

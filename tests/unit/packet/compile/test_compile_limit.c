@@ -169,7 +169,7 @@ TEST(test_counts_the_same_cpus)
 	assert_true(limit_revalue(&policy->limit[0], pair, 1, &after));
 	assert_int_equal(image_change_limit(&after, 0, NULL, false, &env, &next), 0);
 	assert_int_equal(next->rules->lease_cpus, 8);
-	assert_int_equal(next->rules->limits[0].lease, 200000 / 100 / 8);
+	assert_int_equal(next->rules->limits[0].lease, 200000 / 4 / 8);
 	image_free(image);
 	image_free(next);
 	policy_free(policy);

@@ -466,8 +466,8 @@ TEST(test_notes)
 	exact = exact_limits(&policy, image->rules);
 	dump = json_dumps(exact, JSON_COMPACT | JSON_SORT_KEYS);
 	assert_string_equal(dump,
-			    "[{\"limits\":[\"ladder\",\"flat\",\"slow\"],\"why\":\"1 % of the burst is below two "
-			    "packets (of bytes: a frame) for each CPU\"},{\"limits\":[\"leaky\"],\"why\":\"a leaky "
+			    "[{\"limits\":[\"ladder\",\"flat\",\"slow\"],\"why\":\"it is too small to be divided "
+			    "among so many CPUs\"},{\"limits\":[\"leaky\"],\"why\":\"a leaky "
 			    "bucket holds one packet (or frame), which is not divided among CPUs\"}]");
 	free(dump);
 	json_decref(exact);

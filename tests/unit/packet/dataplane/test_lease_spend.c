@@ -31,7 +31,7 @@ static struct sl_lease_hint make_lease(u64 key)
 	memset(&limit, 0, sizeof(limit));
 	limit.params.gen = rng_below(4);
 	limit.params.algo = rng_below(2) ? SL_ALGO_TOKEN_BUCKET : SL_ALGO_LEAKY_BUCKET;
-	hint.lease = lease_state(lease_tag(key, &limit), NOW + rng_below(30) * MS - 15 * MS, rng_below(20));
+	hint.lease = lease_state(lease_tag(key, &limit), NOW + rng_below(12) * MS - 6 * MS, rng_below(20));
 	if (!rng_below(4))
 		limit.params.gen = rng_below(4);
 	limit.lease = 1 + rng_below(15);
