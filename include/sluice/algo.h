@@ -31,6 +31,7 @@ enum sl_algo {
 	SL_ALGO_INTERVAL_BUCKET,	/* algo_window.h, which refills at the edges */
 	SL_ALGO_WINDOW_COUNTERS,	/* algo_counters.h */
 	SL_ALGO_BAN,		/* the request tier's alone: until when, and its level; limiter/ban.h */
+	SL_ALGO_CONCURRENCY,	/* the request tier's alone: requests in flight; limiter/request_log.h */
 	SL_ALGO_COUNT,
 };
 

@@ -13,6 +13,7 @@ http_rules api <<'YAML'
   - {key: watched, rate_limit: {unit: day, requests_per_unit: 1}, shadow_mode: true}
   - {key: named, rate_limit: {unit: day, requests_per_unit: 3, name: three}, metadata: {plan: free}}
   - {key: free, rate_limit: {unlimited: true}}
+  - {key: flight, concurrency: 1}
   - {key: closed, limits: ['3 requests/d'], on_store_failure: closed}
   - {key: error, limits: ['3 requests/d'], on_store_failure: error}
   - {key: later, limits: ['1 requests/d'], algorithm: token-bucket, burst: 1, scope: cluster, on_limit: {defer: {}}}
@@ -34,7 +35,7 @@ YAML
 
 node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" "${REDIS_PID[main]}" > "$LAB/out" 2>&1
 results "$LAB/out"
-check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 30 30
+check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 31 31
 # The last of them stops sluiced; if it did not run, sluiced is stopped here.
 wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID"

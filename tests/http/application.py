@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """application.py PORT - what stands behind a proxy: 200 with the headers it got as JSON, or the
-status that X-Answer asks for."""
+status that X-Answer asks for; not before the file that X-Hold names is gone."""
 import http.client
 import http.server
 import json
+import os
 import sys
+import time
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -14,6 +16,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         length = int(self.headers.get("Content-Length") or 0)
+        while os.path.exists(self.headers.get("X-Hold") or "/nowhere"):
+            time.sleep(0.02)
         got = {"keys": self.headers.get_all("X-API-Key"), "method": self.command, "path": self.path[:200], "body": len(self.rfile.read(length)),
                "headers": {name.lower(): value[:200] for name, value in self.headers.items()}}
         body = json.dumps(got).encode()

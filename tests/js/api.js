@@ -278,6 +278,15 @@ async function proxies() {
 		await status(500, 'GET', '/nginx/check?d=user', { headers });
 		await status(405, 'POST', '/nginx/check?domain=api&d=user');
 	});
+	await test('a request in flight, and its end', async () => {
+		const json = call('flight', 'x');
+		const { permit } = JSON.parse((await status(200, 'POST', '/v1/check', { json })).body);
+
+		await status(429, 'POST', '/v1/check', { json });
+		await status(202, 'POST', '/v1/report', { json: [{ domain: 'api', release: permit }] });
+		assert.match(JSON.parse((await status(200, 'GET', '/forward-auth?domain=api&d=flight=x')).body).permit, /^[0-9a-f]{32}$/);
+		assert.match((await status(204, 'GET', '/nginx/check?domain=api&d=flight=y')).headers['x-sluice-permit'], /^[0-9a-f]{32}$/);
+	});
 	await test('forward-auth: 200, 429, and 500', async () => {
 		for (let i = 0; i < 4; i++)
 			await status(i < 3 ? 200 : 429, 'GET', '/forward-auth?domain=api&d=user:header(X-User)', { headers: { 'X-User': 'f' } });

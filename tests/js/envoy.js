@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * envoy.js CONFIG.json RUNNING|STOPPED - what Envoy would ask under one of our example
+ * envoy.js CONFIG.json RUNNING|STOPPED|CONCURRENCY - what Envoy would ask under one of our example
  * configurations, request for request, and what its client would get. Envoy itself is not to be
  * had here, so its part is played: header mutations, a route, rate limit actions as its
  * documentation has them, and the question over gRPC.
@@ -8,10 +8,9 @@
 'use strict';
 
 const fs = require('fs');
-const { Client, headers, is, ok, done, sleep } = require('./rls');
+const { Client, headers, is, ok, done, plain, sleep } = require('./rls');
 
 const config = JSON.parse(fs.readFileSync(process.argv[2]));
-const running = process.argv[3] === 'RUNNING';
 const manager = config.static_resources.listeners[0].filter_chains[0].filters[0].typed_config;
 const filter = (name) => manager.http_filters.find((one) =>
 	one.name === `envoy.filters.http.${name}`).typed_config;
@@ -36,6 +35,12 @@ function entry(action, request) {
 	case 'request_headers':
 		return of.header_name in request.headers ?
 			{ key: of.descriptor_key, value: request.headers[of.header_name] } : null;
+	case 'metadata': {
+		const value = of.metadata_key.path.reduce((at, { key }) => at && at[key],
+			(request.metadata || {})[of.metadata_key.key]);
+
+		return value ? { key: of.descriptor_key, value } : null;
+	}
 	case 'generic_key':
 		return { key: of.descriptor_key || 'generic_key', value: of.descriptor_value };
 	default:
@@ -43,7 +48,7 @@ function entry(action, request) {
 	}
 }
 
-function question(request) {
+function question(request, done = false) {
 	const host = manager.route_config.virtual_hosts[0];
 	const { pathname } = new URL(request.path, 'http://a');
 	const { route } = host.routes.find(({ match }) => match.prefix ? pathname.startsWith(match.prefix) :
@@ -55,7 +60,7 @@ function question(request) {
 		limits.push(...host.rate_limits);
 	return {
 		domain: limit.domain,
-		descriptors: limits.map(({ actions }) =>
+		descriptors: limits.filter((one) => !!one.apply_on_stream_done === done).map(({ actions }) =>
 			({ entries: actions.map((action) => entry(action, request)) }))
 			.filter(({ entries }) => !entries.includes(null)),
 	};
@@ -81,7 +86,9 @@ async function send(peer, path, sent, user) {
 	if (answer.error)
 		return { asked, answer, status: !limit.failure_mode_deny ? 200 :
 			 limit.status_on_error.code === 'ServiceUnavailable' ? 503 : 500 };
-	return { asked, answer, headers: headers(answer),
+	if (answer.dynamic_metadata)
+		request.metadata = { 'envoy.filters.http.ratelimit': plain(answer.dynamic_metadata) };
+	return { request, asked, answer, headers: headers(answer),
 		 status: answer.overall_code === 'OVER_LIMIT' ? 429 : 200 };
 }
 
@@ -133,6 +140,31 @@ async function serve() {
 	is('and other pages still do', (await send('192.0.2.3', '/', {}, 'k3')).status, 200);
 }
 
+// The stream of a request is done: the second call, if the configuration has one, and its descriptors.
+async function end({ request }) {
+	const asked = question(request, true);
+
+	if (asked.descriptors.length)
+		await client.call('envoy', 'ShouldRateLimit', asked, { deadline: Date.now() + 3000 });
+	return asked.descriptors.length;
+}
+
+// At most 20 of a user's requests at once, 30 of all.
+async function concurrency() {
+	const first = await many(30, '192.0.2.1', '/', 'slow');
+	const of = (one) => one.filter(({ status }) => status === 200);
+
+	is('of 30 streams of a user 20 are open', of(first).length, 20);
+	is('another user has the 10 that are left of all', of(await many(15, '192.0.2.1', '/', 'other')).length, 10);
+	is('a stream that was refused has no end to report', await end(first.find(({ status }) => status === 429)), 0);
+	is('a stream that is done', await end(of(first)[0]), 1);
+	is('lets one more begin', of(await many(3, '192.0.2.1', '/', 'slow')).length, 1);
+	for (const one of of(first).slice(1, 6))
+		await end(one);
+	await end(of(first)[5]);
+	is('5 ends, one of them twice, let 5 more begin', of(await many(9, '192.0.2.1', '/', 'slow')).length, 5);
+}
+
 async function stopped() {
 	const one = await send('192.0.2.1', '/', { 'x-api-key': 'k1' });
 
@@ -142,7 +174,7 @@ async function stopped() {
 }
 
 (async () => {
-	await (running ? serve() : stopped());
+	await { RUNNING: serve, STOPPED: stopped, CONCURRENCY: concurrency }[process.argv[3]]();
 	client.close();
 	done();
 })();

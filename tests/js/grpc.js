@@ -9,7 +9,7 @@
 
 const fs = require('fs');
 const http2 = require('http2');
-const { Client, descriptors, done, grpc, headers, is, ok, sleep } = require('./rls');
+const { Client, descriptors, done, grpc, headers, is, ok, plain, sleep } = require('./rls');
 
 const [address, unix, tls, ca] = process.argv.slice(2);
 const client = new Client(address);
@@ -64,12 +64,6 @@ async function hits() {
 	}
 	is('a limit of the request\'s own', codes, ['OK', 'OK', 'OVER_LIMIT']);
 	is('which the answer tells', answer.statuses[0].current_limit.requests_per_unit, 2);
-}
-
-// google.protobuf.Struct as an object.
-function plain({ fields }) {
-	return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key,
-		value.structValue ? plain(value.structValue) : Object.values(value).pop()]));
 }
 
 // Which backend has quota left: metadata of the rules that pass.

@@ -105,4 +105,10 @@ function headers(answer) {
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-module.exports = { Client, descriptors, done, grpc, headers, is, ok, sleep };
+// google.protobuf.Struct as an object.
+function plain({ fields }) {
+	return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key,
+		value.structValue ? plain(value.structValue) : Object.values(value).pop()]));
+}
+
+module.exports = { Client, descriptors, done, grpc, headers, is, ok, plain, sleep };

@@ -105,6 +105,8 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 		return;
 	if (algorithm == SL_ALGO_WINDOW_COUNTERS)
 		snprintf(what, sizeof(what), "stores %u counts", limit->terms.buckets);
+	if (algorithm == SL_ALGO_CONCURRENCY)
+		snprintf(what, sizeof(what), "stores %u counts", CONCURRENCY_BUCKETS + 1);
 	json_array_append_new(notes, json_sprintf(
 		"%s:%d: rule \"%s/%s\": %s %s: up to %llu bytes per key; "
 		"http.state.log_memory has room for %llu such keys", rule->file, rule->line, rule->domain,

@@ -12,7 +12,7 @@
 #include "lib/endpoint.h"
 #include "lib/near.h"
 
-#define KEYS_MAX 32
+#define KEYS_MAX 64	/* of a table: which of them were given is a u64 */
 
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
 {
@@ -149,6 +149,8 @@ int read_map(struct reader *r, const struct yaml_node *map, const struct key *ke
 	size_t i;
 	int rc;
 
+	if (count > KEYS_MAX)
+		return sl_err_set(r->err, E2BIG, "a table of more than %d keys", KEYS_MAX);
 	if (map->kind != YAML_MAP)
 		return read_fail(r, map, EINVAL, "found %s; accepted: a mapping of %s",
 				 read_found(r, map),

@@ -221,6 +221,25 @@ void counters_forget_key(struct counters *counters, u64 key)
 		counters_way_free(counters, &counters->set[set], way);
 }
 
+bool counters_release(struct counters *counters, u64 key, struct sl_now then, struct sl_now now)
+{
+	struct counters_ref ref = { .key = key };
+	u64 before, after;
+
+	if (!find(counters, key, &ref.set, &ref.way))
+		return false;
+	ref.class = counters->set[ref.set].class[ref.way];
+	ref.spec = counters_spec(counters, ref.class);
+	if (!ref.spec || ref.spec->algo != SL_ALGO_CONCURRENCY)
+		return false;
+	before = counters->set[ref.set].bucket_state[ref.way];
+	after = request_log_release(&counters->logs, ref.spec, before, then, now);
+	if (after == before)
+		return false;
+	counters_put(counters, &ref, after);
+	return true;
+}
+
 void counters_look(struct counters *counters, struct counters_ref *ref, struct sl_now now)
 {
 	const struct spec *from;

@@ -171,6 +171,11 @@ void counters_put(struct counters *counters, struct counters_ref *ref, u64 bucke
 void counters_forget(struct counters *counters, struct counters_ref *ref);
 /* The same by the key only, for any limit; the entry may be missing. Between begin and end. */
 void counters_forget_key(struct counters *counters, u64 key);
+/*
+ * Releases a unit of a concurrency that was taken at `then`; false: none of that time is in flight.
+ * Between begin and end.
+ */
+bool counters_release(struct counters *counters, u64 key, struct sl_now then, struct sl_now now);
 /* Prefetches the sets of a bucket state. */
 void counters_prefetch(const struct counters *counters, u64 key);
 

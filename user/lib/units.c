@@ -2,6 +2,8 @@
 /*
  * units.c - see units.h. Integers only: a number is digits, at most one point, and a suffix;
  * a result that is not an integer is refused, not rounded.
+ *
+ * over 500 lines: all that users write as numbers, with what is accepted in its place.
  */
 #include "lib/units.h"
 
@@ -403,15 +405,42 @@ int rate_parse(const char *text, struct rate *ret, const char **ret_reason)
 	return -EINVAL;
 }
 
+/* How long a request in flight is counted if nobody reports its end. */
+#define IN_FLIGHT_NS MINUTE
+
+int concurrency_parse(const char *text, struct rate *ret, const char **ret_reason)
+{
+	struct rate rate = { .period_ns = IN_FLIGHT_NS, .unit = RATE_IN_FLIGHT };
+	const char *ignored;
+
+	*ret_reason = "not a concurrency; accepted: NUMBER, or NUMBER for PERIOD of 2s to 1d, as in 20 for 60s";
+	if (number_parse(&text, &rate.count, &ignored))
+		return -EINVAL;
+	if (*text && (strncmp(text, " for ", 5) || duration_parse(text + 5, &rate.period_ns, &ignored)))
+		return -EINVAL;
+	if (rate.period_ns < 2 * SL_NS_PER_SEC || rate.period_ns > DAY)
+		return -EINVAL;
+	*ret_reason = "a concurrency of 0 would pass nothing; accepted: 1 or more (to refuse a value, use block)";
+	if (!rate.count)
+		return -EINVAL;
+	*ret = rate;
+	return 0;
+}
+
+#define CONCURRENCY "concurrency "
+
 int requests_parse(const char *text, struct rate *ret, const char **ret_reason)
 {
 	static const struct rate_words words = {
-		"not a limit; accepted: NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m",
+		"not a limit; accepted: NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m, or "
+		"concurrency NUMBER",
 		"unknown unit; accepted: requests",
 		"a limit of 0 would pass nothing; accepted: 1 or more (to refuse a value, use "
 		"block)",
 	};
 
+	if (!strncmp(text, CONCURRENCY, strlen(CONCURRENCY)))
+		return concurrency_parse(text + strlen(CONCURRENCY), ret, ret_reason);
 	if (parse_rate_of(text, true, &words, ret, ret_reason) == 0)
 		return 0;
 	*ret_reason = with_suggestion(text, true, *ret_reason);
@@ -434,6 +463,12 @@ const char *rate_format(const struct rate *rate, char *buf, size_t size)
 		suffix = "M";
 	}
 	duration_format(rate->period_ns, period, sizeof(period));
+	if (rate->unit == RATE_IN_FLIGHT) {
+		bool usual = rate->period_ns == IN_FLIGHT_NS;
+
+		snprintf(buf, size, CONCURRENCY "%llu%s%s%s", count, suffix, usual ? "" : " for ", usual ? "" : period);
+		return buf;
+	}
 	for (i = 0; i < DURATION_UNITS; i++)
 		if (duration_units[i].ns == rate->period_ns)
 			snprintf(period, sizeof(period), "%s", duration_units[i].name);

@@ -17,6 +17,7 @@ enum rate_unit {
 	RATE_CONNECTIONS,
 	RATE_UNIT_COUNT,
 	RATE_REQUESTS = RATE_UNIT_COUNT,	/* of the HTTP tier's rules alone */
+	RATE_IN_FLIGHT,			/* the same: `count` requests at once, each for period_ns at most */
 };
 
 /* "1000 packets/s": `count` units each `period_ns`. */
@@ -32,8 +33,13 @@ struct rate {
  * *ret_reason a static string with the accepted forms.
  */
 int rate_parse(const char *text, struct rate *ret, const char **ret_reason);
-/* The same of the HTTP tier: "10 requests/m", and no other unit. */
+/*
+ * The same of the HTTP tier: "10 requests/m", and no other unit; or "concurrency 20", "concurrency 20 for
+ * 30s" (RATE_IN_FLIGHT).
+ */
 int requests_parse(const char *text, struct rate *ret, const char **ret_reason);
+/* "20" or "20 for 30s": what stands after "concurrency". */
+int concurrency_parse(const char *text, struct rate *ret, const char **ret_reason);
 const char *rate_format(const struct rate *rate, char *buf, size_t size);
 
 /*

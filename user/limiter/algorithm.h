@@ -46,7 +46,8 @@ enum state_kind {
 	ALGORITHMS_OF_REQUESTS(X)						\
 	X(SL_ALGO_FIRST_REQUEST, first_request, "first-request", STATE_ANCHORED) \
 	X(SL_ALGO_GRACE, grace, "soft-for", STATE_TIME)			\
-	X(SL_ALGO_BAN, ban, "ban", STATE_TIME)
+	X(SL_ALGO_BAN, ban, "ban", STATE_TIME)				\
+	X(SL_ALGO_CONCURRENCY, concurrency, "concurrency", STATE_LOG)
 
 /* Of a list above, in the help of a key: "`token-bucket`, `leaky-bucket`, ". */
 #define ALGORITHM_HELP(id, row, name, kind) "`" name "`, "
@@ -145,6 +146,12 @@ static inline bool algorithm_is_log(enum sl_algo algo)
 {
 	return algorithm_kind(algo) == STATE_LOG;
 }
+
+/*
+ * A request in flight counts at least for its period, and at most this part of it longer: its bucket of
+ * the log is over as a whole (request_log.h).
+ */
+#define CONCURRENCY_BUCKETS 16
 
 /* The most memory, in bytes, of a key of a log of `count` requests, or of window counters of `buckets`. */
 u64 algorithm_log_bytes(enum sl_algo algo, u64 count, u32 buckets);

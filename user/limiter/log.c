@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * log.c - the rows of the sliding log and of window counters: their parameters. request_log.h has
+ * log.c - the rows of the sliding log, of window counters and of concurrency: their parameters. request_log.h has
  * their steps, which need memory; the packet tier's window counters are in a bucket state
  * (include/sluice/algo_counters.h).
  */
@@ -32,6 +32,16 @@ static int counters_layout(struct spec *spec, u64 most, const char **ret_reason)
 	if (spec->bucket_ns < COUNTER_MIN_NS)
 		return params_refuse("a bucket of window-counters lasts less than 100ms",
 				     ret_reason);
+	return 0;
+}
+
+static int concurrency_layout(struct spec *spec, u64 most, const char **ret_reason)
+{
+	if (most / 2 > SPEC_LOG_MAX / 2)
+		return params_refuse("a concurrency is at most 67108863", ret_reason);
+	spec->bucket_ns = (spec->params.window_ns + CONCURRENCY_BUCKETS - 1) / CONCURRENCY_BUCKETS;
+	spec->buckets = CONCURRENCY_BUCKETS + 1;
+	spec->params.window_ns = spec->bucket_ns * spec->buckets;
 	return 0;
 }
 
@@ -81,5 +91,15 @@ const struct algorithm algorithm_window_counters = {
 		       "percpu counts as exact",
 	.compile = window_compile,
 	.layout = counters_layout,
+	LOG_STEPS,
+};
+
+const struct algorithm algorithm_concurrency = {
+	.count_note = "a request that it refuses is never in flight",
+	.strict_note = "counts the requests in flight of this node",
+	.windows_kept = 1,
+	.percpu_note = "requests in flight are not divided among CPUs",
+	.compile = window_compile_requests,
+	.layout = concurrency_layout,
 	LOG_STEPS,
 };

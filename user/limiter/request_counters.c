@@ -7,9 +7,14 @@
  * A chunk has the number of its first bucket modulo 2^16, and the counts of five buckets in a row,
  * of 16 bits each; or, with RUN, of two buckets, of 32 bits. So 60 buckets take 192 bytes, fewer
  * where the user was silent. Chunks and buckets that count something are in order of time.
+ *
+ * Requests in flight are counted in the same way, by the time at which they began. An end has that time
+ * with it, so it removes a request of just that bucket, and whatever is left there when the bucket is over
+ * are requests whose end was lost.
  */
 #include <string.h>
 
+#include "limiter/algorithm.h"
 #include "limiter/request_log_private.h"
 
 #define NARROW_SLOTS 5
@@ -59,8 +64,11 @@ static void count_set(struct request_logs *logs, struct place at, u32 count)
 u64 algorithm_log_bytes(enum sl_algo algo, u64 count, u32 buckets)
 {
 	u32 slots = count > NARROW_MAX ? WIDE_SLOTS : NARROW_SLOTS;
-	u64 chunks = algo == SL_ALGO_WINDOW_COUNTERS ? (buckets + slots - 1) / slots + 1 : count / 2 + 2;
+	u64 chunks;
 
+	if (algo == SL_ALGO_CONCURRENCY)
+		buckets = CONCURRENCY_BUCKETS + 1;
+	chunks = algo == SL_ALGO_SLIDING_LOG ? count / 2 + 2 : (buckets + slots - 1) / slots + 1;
 	return chunks * sizeof(struct request_chunk);
 }
 
@@ -75,9 +83,15 @@ u64 request_counters_held(const struct request_logs *logs, u32 chunk)
 
 /* ------------------------------------------------------------------ time */
 
+/* Requests in flight have no round times, and a step of the wall clock ends none of them. */
+static u64 clock_of(const struct spec *spec, struct sl_now now)
+{
+	return spec->algo == SL_ALGO_CONCURRENCY ? now.mono_ns : now.utc_ns;
+}
+
 static u16 number_of(const struct spec *spec, struct sl_now now)
 {
-	return now.utc_ns / spec->bucket_ns;
+	return clock_of(spec, now) / spec->bucket_ns;
 }
 
 /* How many buckets ago; below 0: the clock was stepped back. */
@@ -97,7 +111,7 @@ static u64 left_of(const struct spec *spec, u16 number, struct sl_now now)
 {
 	u64 edges = spec->buckets - age_of(spec, number, now);
 
-	return edges * spec->bucket_ns - now.utc_ns % spec->bucket_ns;
+	return edges * spec->bucket_ns - clock_of(spec, now) % spec->bucket_ns;
 }
 
 bool request_counters_is_past(const struct spec *spec, struct sl_now then, struct sl_now now)
@@ -231,6 +245,41 @@ u64 request_counters_remove(struct request_logs *logs, u64 bucket_state, u64 n)
 		n -= some;
 	}
 	return state_of(&ring);
+}
+
+/*
+ * A thread with a slightly older clock counted its request in the newest bucket, one later at most
+ * (find_place()). Nothing is removed from other buckets: their requests are others.
+ */
+u64 request_log_release(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+			struct sl_now then, struct sl_now now)
+{
+	struct ring ring = ring_of(bucket_state);
+	u16 number = number_of(spec, then);
+	u32 chunk = ring.last;
+
+	if (!ring.count || is_over(spec, number, now))
+		return bucket_state;
+	for (u32 later = 0; later < 2; later++) {
+		do {
+			chunk = next_of(logs, chunk);
+			for (u32 slot = 0; slot < slots_of(logs, chunk); slot++) {
+				struct place at = { chunk, slot };
+				u32 count = count_get(logs, at);
+
+				if (!count || number_at(logs, at) != (u16)(number + later))
+					continue;
+				if (ring.count == 1) {
+					request_log_free(logs, bucket_state);
+					return 0;
+				}
+				count_set(logs, at, count - 1);
+				ring.count--;
+				return state_of(&ring);
+			}
+		} while (chunk != ring.last);
+	}
+	return bucket_state;
 }
 
 u64 request_counters_drop(struct request_logs *logs, u64 bucket_state, u64 n)

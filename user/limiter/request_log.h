@@ -16,7 +16,9 @@
  * first chunk's first time has expired; 27..0 requests. 0 is an empty log.
  *
  * With a spec of window counters all functions are those of request_counters.c, which keeps counts of
- * buckets in chunks of the same pool.
+ * buckets in chunks of the same pool. So do requests in flight (SL_ALGO_CONCURRENCY): there a bucket has
+ * the requests that began in it and have not ended, and the window is how long one counts whose end
+ * nobody reports.
  *
  * The caller holds the lock of the bucket state's set; the pool has a lock of its own.
  */
@@ -64,6 +66,12 @@ u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 b
 		       u64 n);
 /* Removes the n oldest. */
 u64 request_log_drop(struct request_logs *logs, const struct spec *spec, u64 bucket_state, u64 n);
+/*
+ * Of SL_ALGO_CONCURRENCY: removes one request that was added at the time `then`. If there is none of
+ * that time, or its time is over, the bucket state stays as it is.
+ */
+u64 request_log_release(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+			struct sl_now then, struct sl_now now);
 /* Removes all. */
 void request_log_free(struct request_logs *logs, u64 bucket_state);
 

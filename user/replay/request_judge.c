@@ -3,7 +3,8 @@
  * request_judge.c - the request tier of judge.h: the decision core over a counter table in memory.
  *
  * As a machine alone: limits of scope cluster count here, and no queue holds a request back. One that
- * would wait (on_limit) counts as delayed, and is charged nothing.
+ * would wait (on_limit) counts as delayed, and is charged nothing. A concurrency refuses none: what is replayed
+ * has no ends of requests.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -125,14 +126,17 @@ enum outcome request_judge_decide(struct request_judge *judge, const struct requ
 				  struct sl_now now, struct request_part part[REQUEST_DESCRIPTORS_MAX])
 {
 	struct decide_delay delay = { .key = 0 };
+	struct request once = *request;
 	struct response response;
 	enum outcome all;
+
+	once.ends_unknown = true;
 
 	if (now.mono_ns - judge->swept_ns >= SWEEP_NS) {
 		judge->swept_ns = now.mono_ns;
 		counters_sweep_all(judge->ledger.counters, now);
 	}
-	decide(&judge->ledger, judge->rules, request, now, &response, &delay);
+	decide(&judge->ledger, judge->rules, &once, now, &response, &delay);
 	all = response.code == RESPONSE_OK ? OUTCOME_PASSED :
 	      response.code == RESPONSE_OVER_LIMIT && delay.key && delay.wait_ns <= delay.limit_ns ?
 	      OUTCOME_DELAYED : OUTCOME_REFUSED;

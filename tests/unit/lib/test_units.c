@@ -93,6 +93,7 @@ TEST(test_rates)
 		{ "5 packets/d", { 5, 86400 * SEC, RATE_PACKETS }, "5 packets/d" },
 		{ "5 packets/1h30m", { 5, 5400 * SEC, RATE_PACKETS }, "5 packets/1h30m" },
 		{ "5 packets/60m", { 5, 3600 * SEC, RATE_PACKETS }, "5 packets/h" },
+		{ "5 packets/100ms", { 5, SEC / 10, RATE_PACKETS }, "5 packets/100ms" },
 	};
 	static const struct {
 		const char *text, *reason;	/* a part of it */
@@ -103,7 +104,7 @@ TEST(test_rates)
 		{ "1000 packetss/s", "unknown unit" }, { "1000 /s", "unknown unit" },
 		{ "10 requests/m", "HTTP tier" }, { "1000 packets/", "bad period" },
 		{ "1000 packets/x", "bad period" }, { "1000 packets/s ", "bad period" },
-		{ "1000 packets/100ms", "too short" }, { "1000 packets/ms", "too short" },
+		{ "1000 packets/9999us", "too short" }, { "1000 packets/ms", "too short" },
 		{ "1000 packets/0s", "too short" }, { "0 packets/s", "rate of 0" },
 		{ "1.5 packets/s", "not a whole number" },
 		{ "99999999999999999999 packets/s", "too large" },

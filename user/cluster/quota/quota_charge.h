@@ -32,6 +32,7 @@ struct ledger {
 	struct refusal_cache *refusal_cache;	/* with quotas: keys that Redis refused lately */
 	struct edge_bursts *edges;	/* NULL: not measured (lib/edge_burst.h) */
 	struct request_rules *request_rules;	/* NULL: limits in requests have no rule (request/engine/request_rules.h) */
+	struct report_ids *ended;	/* permits that came back; NULL: not remembered (request/engine/report_ids.h) */
 	struct ban_outbox *bans;	/* with quotas: for other nodes (request/engine/ban_outbox.h) */
 };
 

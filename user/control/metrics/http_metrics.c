@@ -342,6 +342,10 @@ static void write_listeners(const struct metrics *m, struct exposition *e)
 	}
 }
 
+static const char *const units_name[UNITS_COUNT] = {
+	[UNITS_TAKEN] = "taken", [UNITS_RELEASED] = "released", [UNITS_UNKNOWN] = "unknown",
+};
+
 static void write_state(const struct metrics *m, const struct values *all, struct exposition *e)
 {
 	struct counters_stats stats;
@@ -351,6 +355,10 @@ static void write_state(const struct metrics *m, const struct values *all, struc
 		     "Users in the counter table, by algorithm of their limits.");
 	for (u32 algo = 0; algo < SL_ALGO_COUNT; algo++)
 		metric_u64(e, stats.entries[algo], "algorithm", algorithm_name(algo), NULL);
+	metric_begin(e, "sluice_concurrency_units", METRIC_COUNTER,
+		     "Units of concurrency: taken, released by a reported end, or unknown when it was reported.");
+	for (u32 what = 0; what < UNITS_COUNT; what++)
+		metric_u64(e, observe_units(m->running->requests.engine, what), "event", units_name[what], NULL);
 	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE, "Users that the counter table has room for.");
 	metric_u64(e, stats.room, NULL);
 	metric_begin(e, "sluice_http_state_evicted", METRIC_COUNTER,

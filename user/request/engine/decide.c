@@ -25,6 +25,9 @@
 #include "request/engine/decide_private.h"
 #include "lib/edge_burst.h"
 
+/* A unit may come back at any time: a client tries again after this. */
+#define IN_FLIGHT_WAIT_NS SL_NS_PER_SEC
+
 /* Its cost counts above the limit, too (`count: debt`). */
 static bool owes(const struct bucket *b)
 {
@@ -214,7 +217,9 @@ static struct sl_result take_log(const struct decision *d, const struct bucket *
 		return res;
 	res.verdict = SL_OVER;
 	res.wait_ns = ~0ULL;
-	if (cost <= capacity)
+	if (cost <= capacity && b->in_flight)
+		res.wait_ns = IN_FLIGHT_WAIT_NS;
+	else if (cost <= capacity)
 		res.wait_ns = request_log_wait(&d->counters->logs, b->view.spec, ref->bucket_state,
 					       decision_now(d, b), count + cost - capacity);
 	return res;
@@ -383,12 +388,23 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct counte
 	return __builtin_mul_overflow(windows, p->window_ns, &more) || more > ~0ULL - first ? ~0ULL : first + more;
 }
 
+/* One request in flight is one unit, whatever its hits. What is reported has ended. */
+static void set_in_flight(const struct decision *d, struct bucket *b)
+{
+	const struct request *request = d->request;
+
+	b->cost = b->cost && !request->report && !request->release.count && !request->ends_unknown;
+	b->refund = 0;
+}
+
 void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
 	bool shadow = b->rule && b->rule->shadow, there;
 	u32 scale;
 
+	if (b->in_flight)
+		set_in_flight(d, b);
 	for (u32 i = 0; i < b->refs; i++)
 		if (is_looked(b, i))
 			counters_look(d->counters, &ref[i], decision_now(d, b));
@@ -672,6 +688,8 @@ void decide_charge(struct decision *d, struct bucket *b)
 			put_log(d, b, ref, b->cost);
 		else if (!b->retries)
 			counters_put(d->counters, ref, b->took.bucket_state);
+		if (b->in_flight && d->permit.count < PERMIT_UNITS_MAX)
+			d->permit.key[d->permit.count++] = ref->key;
 	}
 	if (!d->needs_store)
 		note_edge(d, b);
@@ -1036,6 +1054,7 @@ void decide_response(struct decision *d, enum response_code code, struct respons
 	ret->has_domain = d->has_domain;
 	ret->delayed_ns = 0;
 	ret->ticket[0] = '\0';
+	ret->permit.count = ret->released = 0;
 	ret->retry_after_ns = code == RESPONSE_OVER_LIMIT ? retry_after(d) : 0;
 	for (u32 i = 0; i < d->part_count; i++)
 		fill_status(d, &d->part[i], &ret->status[i]);
@@ -1141,7 +1160,23 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 	d->refusal_cache = NULL;
 	d->first = NULL;
 	d->first_count = 0;
+	d->permit.at_ns = decide_permit_time(now.mono_ns);
+	d->permit.count = 0;
 	return d;
+}
+
+/* A candidate is charged as if its rule had no other limit, but a request that is refused is not in flight. */
+static void return_units(struct decision *d)
+{
+	for (u32 i = 0; i < d->bucket_count; i++) {
+		struct bucket *b = &d->bucket[i];
+		struct counters_ref *ref = &d->ref[b->ref];
+
+		if (b->in_flight && b->charged && b->cost && !b->full)
+			counters_put(d->counters, ref, request_log_release(&d->counters->logs, ref->spec, ref->bucket_state,
+									   d->then, d->now));
+	}
+	d->permit.count = 0;
 }
 
 bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
@@ -1156,8 +1191,13 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 	if (d->bans)
 		decide_ban_look(d);
 	code = take(d);
-	if (!d->needs_store)
+	if (code != RESPONSE_OK && d->permit.count)
+		return_units(d);
+	if (!d->needs_store) {
 		decide_response(d, code, ret);
+		if (code == RESPONSE_OK)
+			ret->permit = d->permit;
+	}
 	counters_end(&d->locks);
 	if (d->needs_store)
 		return false;

@@ -51,6 +51,12 @@ void decide(const struct ledger *ledger, const struct ruleset *rules, const stru
 	    struct sl_now now, struct response *ret, struct decide_delay *ret_wait);
 
 /*
+ * Releases the units of a request that has ended; returns how many of them were in flight. A unit that
+ * came back already, by an end or by its time, takes nothing from another request of another time.
+ */
+u32 decide_release(const struct ledger *ledger, const struct permit *permit, struct sl_now now);
+
+/*
  * The state of one rule and value (rule_values.h), for `user show`: charges nothing. -ENOENT: a request
  * with it would not match the rule. -EINVAL: it is missing (at NULL), or not of that form.
  */

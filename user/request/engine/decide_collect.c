@@ -294,6 +294,7 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	b->limit = limit;
 	b->none = limit->none;
 	b->debt = limit->terms.count == COUNT_DEBT;
+	b->in_flight = limit->terms.algorithm == SL_ALGO_CONCURRENCY;
 	d->debts |= b->debt;
 	b->prefix_len = prefix_hierarchy ? l->prefix_len : 0;
 	def = &d->ref[b->ref].def;

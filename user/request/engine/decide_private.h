@@ -60,6 +60,7 @@ struct bucket {
 	bool grace_needs_store;
 	bool retries;			/* this node would refuse it; Redis decides */
 	bool debt;			/* count: debt */
+	bool in_flight;			/* a concurrency: the request holds a unit until its end */
 	bool candidate;			/* its limit is in shadow, which never decides */
 	bool decided;			/* over, soft and wait_ns are known */
 	bool unavailable;			/* Redis is unavailable: on_store_failure decided */
@@ -115,6 +116,7 @@ struct decision {
 	/* The results of a first charge that was refused and refunded; this is the second one, of soft parts. */
 	const struct decide_result *first;
 	u32 first_count;
+	struct permit permit;		/* units that the request has taken */
 	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 	struct part part[DECIDE_PARTS_MAX];
 	struct bucket bucket[DECIDE_BUCKETS_MAX];
@@ -150,6 +152,12 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 /* Whether the buckets, after all were read, refuse the request; sets `over` of each part. */
 bool decide_refused(struct decision *d);
 void decide_response(struct decision *d, enum response_code code, struct response *ret);
+
+/*
+ * decide_release.c: the time of a permit, less than a microsecond before now_ns, and no other's: so a permit
+ * is an id, too.
+ */
+u64 decide_permit_time(u64 now_ns);
 
 /* ---- decide_candidate.c; `mode: shadow` of a limit */
 

@@ -16,6 +16,7 @@
 #include "request/engine/defer.h"
 #include "request/engine/delay_private.h"
 #include "request/engine/observe.h"
+#include "request/engine/report_ids.h"
 #include "request/engine/request_rules.h"
 
 /* ------------------------------------------------------------------ made and taken down */
@@ -65,7 +66,9 @@ int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_e
 		engine->log = decision_log_new(plan->threads);
 		engine->ledger.edges = edge_bursts_new();
 		engine->ledger.request_rules = request_rules_new();
-		if (!engine->ledger.edges || !engine->ledger.request_rules || !engine->delays || !engine->defers || !engine->log || make_threads(engine, plan->threads) < 0)
+		engine->ledger.ended = report_ids_new();
+		if (!engine->ledger.edges || !engine->ledger.request_rules || !engine->ledger.ended ||
+		    !engine->delays || !engine->defers || !engine->log || make_threads(engine, plan->threads) < 0)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0) {
@@ -122,6 +125,7 @@ void engine_close(struct engine *engine)
 	measures_free(engine->measures);
 	edge_bursts_free(engine->ledger.edges);
 	request_rules_free(engine->ledger.request_rules);
+	report_ids_free(engine->ledger.ended);
 	if (engine->ledger.quotas)
 		quotas_publish_clock(engine->ledger.quotas, NULL);
 	counters_close(engine->ledger.counters);
@@ -194,6 +198,24 @@ struct remote *engine_decide(struct engine_thread *thread, const struct ruleset 
 	return remote_send(thread, rules, d, ret, ret_wait);
 }
 
+/* Releases what a request held that has ended. */
+static u32 release_units(struct engine_thread *thread, const struct request *request, struct sl_now now)
+{
+	u32 released = decide_release(&thread->engine->ledger, &request->release, now);
+
+	observe_released(thread, request->release.count, released);
+	return released;
+}
+
+/* Whether it asks for a decision, too. */
+static bool has_entries(const struct request *request)
+{
+	for (u32 i = 0; i < request->count; i++)
+		if (request->descriptor[i].count)
+			return true;
+	return false;
+}
+
 /* Refused as a whole: no rule is evaluated, nothing waits and nothing is charged. */
 static void refuse_beyond(struct engine_thread *thread, const struct request *request,
 			  request_done_fn done, void *arg)
@@ -220,6 +242,7 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 	struct response response;
 	struct sl_now now;
 	u64 began_ns;
+	u32 released = 0;
 
 	if (request->beyond) {
 		refuse_beyond(thread, request, done, arg);
@@ -227,6 +250,14 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 	}
 	rules = engine_rules_enter(engine);
 	now = counters_now(engine->ledger.counters);
+	if (request->release.count)
+		released = release_units(thread, request, now);
+	if (request->release.count && !has_entries(request)) {
+		response = (struct response){ .code = RESPONSE_OK, .released = released };
+		done(request, &response, arg);
+		engine_rules_leave(engine);
+		return NULL;
+	}
 	began_ns = engine_clock_ns();
 	/* A report is charged whatever is queued. */
 	if (request->report)
@@ -240,6 +271,7 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 	if (!delayed && !remote)
 		delayed = wait_defer(thread, request, done, arg, now.mono_ns, began_ns, &wait, &response);
 	if (!delayed) {
+		response.released = released;
 		observe(thread, request, &response, engine_clock_ns() - began_ns);
 		done(request, &response, arg);
 	}

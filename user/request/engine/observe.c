@@ -32,6 +32,7 @@ struct worker_stats {
 	struct chunk *chunk[CHUNKS + 1];
 	u64 no_rule;
 	u64 beyond;
+	u64 units[UNITS_COUNT];
 	struct observe_times times;
 	u64 requests[API_COUNT][CODES];
 	struct value_table *values;	/* NULL: no series by value */
@@ -253,6 +254,7 @@ void observe(struct engine_thread *thread, const struct request *request,
 		engine->hook.decided(engine->hook.arg, thread->index, request, response);
 	if (__atomic_load_n(&engine->log_every, __ATOMIC_ACQUIRE))
 		decision_log_note(thread, request, response);
+	add(&stats->units[UNITS_TAKEN], response->permit.count);
 	for (u32 i = 0; i < response_statuses(response); i++) {
 		const struct response_status *status = &response->status[i];
 
@@ -264,6 +266,12 @@ void observe(struct engine_thread *thread, const struct request *request,
 		for (u32 k = 0; k < status->candidates; k++)
 			count_candidate(stats, request, &status->candidate[k]);
 	}
+}
+
+void observe_released(struct engine_thread *thread, u32 units, u32 released)
+{
+	add(&thread->stats->units[UNITS_RELEASED], released);
+	add(&thread->stats->units[UNITS_UNKNOWN], units - released);
 }
 
 void observe_beyond(struct engine_thread *thread, const struct request *request)
@@ -316,6 +324,15 @@ u64 observe_no_rule(const struct engine *engine)
 
 	for (u32 i = 0; i < engine->thread_count; i++)
 		sum += get(&engine->thread[i].stats->no_rule);
+	return sum;
+}
+
+u64 observe_units(const struct engine *engine, enum observe_units what)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < engine->thread_count; i++)
+		sum += get(&engine->thread[i].stats->units[what]);
 	return sum;
 }
 

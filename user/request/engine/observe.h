@@ -31,6 +31,9 @@ void observe(struct engine_thread *thread, const struct request *request,
 /* A request beyond what can be decided was refused: counts it, and logs the first of each kind and minute. */
 void observe_beyond(struct engine_thread *thread, const struct request *request);
 
+/* The end of a request that held `units`, of which `released` were still in flight. */
+void observe_released(struct engine_thread *thread, u32 units, u32 released);
+
 /*
  * A frontend has sent a response: `code` is the protocol's own (an HTTP status; of gRPC 0 to
  * 16; of SPOE and syslog 0, or 1 for what was malformed; of syslog 2 for what was lost).
@@ -82,6 +85,14 @@ struct observe_value {
 	struct observe_lately lately;	/* of "other": nothing */
 };
 size_t observe_values(const struct engine *engine, struct observe_value **ret);
+/* Units of concurrency, of all rules. */
+enum observe_units {
+	UNITS_TAKEN,		/* by requests that were admitted */
+	UNITS_RELEASED,		/* by the report of their end */
+	UNITS_UNKNOWN,		/* the report came again, or after the unit's time */
+	UNITS_COUNT,
+};
+u64 observe_units(const struct engine *engine, enum observe_units what);
 /* Descriptors that no rule matched. */
 u64 observe_no_rule(const struct engine *engine);
 /* Calls that were beyond what can be decided. */

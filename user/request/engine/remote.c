@@ -26,6 +26,7 @@ struct remote {
 	void *arg;
 	u64 until_ns;			/* the deadline */
 	bool second;			/* charged once more, with soft parts */
+	struct permit permit;		/* units that were taken on this node before Redis decides */
 	u32 result_count;
 	struct decide_result *result;	/* of all buckets of the request */
 };
@@ -150,7 +151,7 @@ static void fill_charge(const struct decision *d, struct charge_input *input)
 
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		const struct bucket *b = &d->bucket[i];
-		bool charged = b->charged && b->cost && !b->full && !b->candidate && !b->debt;
+		bool charged = b->charged && b->cost && !b->full && !b->candidate && !b->debt && !b->in_flight;
 
 		number[i] = (struct numbers){ 0 };
 		if (charged || b->needs_store || b->covered)
@@ -235,9 +236,14 @@ static void respond(struct remote *remote, const struct ruleset *rules,
 		[QUOTA_ERROR] = RESPONSE_ERROR,
 	};
 	const struct ledger *ledger = charge->ledger;
+	struct sl_now now = counters_now(ledger->counters);
 
-	decide_again(decision_begin(ledger, remote->request, counters_now(ledger->counters)), rules,
-		     remote->result, remote->result_count, code[charge->result], ret, ret_wait);
+	if (charge->result != QUOTA_PASSED)
+		decide_release(ledger, &remote->permit, now);
+	decide_again(decision_begin(ledger, remote->request, now), rules, remote->result, remote->result_count,
+		     code[charge->result], ret, ret_wait);
+	if (ret->code == RESPONSE_OK)
+		ret->permit = remote->permit;
 }
 
 /* What was charged here stays charged. */
@@ -278,6 +284,8 @@ static struct decision *decide_softly(struct remote *remote, const struct rulese
 	struct sl_now now = counters_now(engine->ledger.counters);
 	struct decision *d = decision_begin(&engine->ledger, remote->request, now);
 
+	decide_release(&engine->ledger, &remote->permit, now);
+	remote->permit.count = 0;
 	remote->second = true;
 	d->first = remote->result;
 	d->first_count = remote->result_count;
@@ -294,6 +302,7 @@ static int charge(struct remote *remote, const struct decision *d, struct charge
 
 	if (fill_results(remote, d))
 		return -ENOMEM;
+	remote->permit = d->permit;
 	input->charge = (struct quota_charge){
 		.ledger = &engine->ledger,
 		.store = d->store,
@@ -389,6 +398,9 @@ void remote_on(struct remote *remote, remote_done_fn done, void *arg)
 
 void remote_cancel(struct remote *remote)
 {
+	const struct ledger *ledger = &remote->thread->engine->ledger;
+
+	decide_release(ledger, &remote->permit, counters_now(ledger->counters));
 	quota_charge_cancel(remote->charging);
 	remote_free(remote);
 }

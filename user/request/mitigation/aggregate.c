@@ -267,7 +267,7 @@ static u32 smallest_rate(const struct rule *rule, const struct request_descripto
 		const struct rate *rate = &limit[i].terms.rates.rate[0];
 		double mrps = (double)rate->count * 1e12 / (double)rate->period_ns;
 
-		if (limit[i].mode == SL_MODE_SHADOW || (any && mrps >= least))
+		if (limit[i].mode == SL_MODE_SHADOW || rate->unit == RATE_IN_FLIGHT || (any && mrps >= least))
 			continue;
 		least = mrps;
 		any = true;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "request/rules/permit.h"
 #include "request/rules/request_text.h"
 #include "lib/units.h"
 
@@ -251,7 +252,8 @@ static int load(const char *text, size_t len, const char *const *known, struct j
 		r = sl_err_set(err, EINVAL, "%s; an object is required", json_kind(json.root));
 	else
 		r = json_request_known(json.root, known, "the request", err);
-	if (!r)
+	/* The end of a request needs no more than its permit. */
+	if (!r && (json_object_get(json.root, "descriptors") || !json_object_get(json.root, "release")))
 		r = json_request_count(json_object_get(json.root, "descriptors"), err);
 	if (r && r != -E2BIG) {
 		json_decref(json.root);
@@ -393,10 +395,27 @@ int json_request_latency(struct json_request *request, bool text, struct sl_err 
 	return 0;
 }
 
+int json_request_release(struct json_request *request, bool *ret_has, struct sl_err *err)
+{
+	json_t *release = json_object_get(request->text.root, "release");
+	struct bytes text;
+
+	*ret_has = release;
+	if (!release || json_is_null(release))
+		return 0;
+	if (!json_is_string(release))
+		return sl_err_set(err, EINVAL, "release: %s; a string is required", json_kind(release));
+	text = json_text_bytes(&request->text, release);
+	if (!text.len || bytes_equal(text, "-") || permit_parse(text, &request->request.release))
+		return 0;
+	return sl_err_set(err, EINVAL, "release: no permit; the permit of the check's response is accepted");
+}
+
 static int read_report(struct json_request *request, struct sl_err *err)
 {
 	json_t *id = json_object_get(request->text.root, "id");
 	json_t *status = json_object_get(request->text.root, "status");
+	bool has_release;
 	int r;
 
 	r = json_request_at(request, json_object_get(request->text.root, "at"), err);
@@ -419,13 +438,14 @@ static int read_report(struct json_request *request, struct sl_err *err)
 			return sl_err_set(err, EINVAL, "status: 100 to 999 are accepted");
 		request->http_status = json_integer_value(status);
 	}
-	return json_request_latency(request, false, err);
+	r = json_request_release(request, &has_release, err);
+	return r ? r : json_request_latency(request, false, err);
 }
 
 int json_request_report(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
 {
 	static const char *const known[] = {
-		"domain", "descriptors", "source", "at", "id", "status", "latency", "latency_ms", NULL,
+		"domain", "descriptors", "source", "at", "id", "status", "latency", "latency_ms", "release", NULL,
 	};
 	struct json_request *request = NULL;
 	int r;

@@ -69,6 +69,8 @@ int json_request_descriptor(struct json_request *request, json_t *object, size_t
 int json_request_at(struct json_request *request, json_t *at, struct sl_err *err);
 /* "latency" in seconds or "latency_ms", of a report; numbers, or text of a log: "-" is absent. */
 int json_request_latency(struct json_request *request, bool text, struct sl_err *err);
+/* "release" of a report: a permit; *ret_has: there is one. "", "-" and null, as logs have them, are none. */
+int json_request_release(struct json_request *request, bool *ret_has, struct sl_err *err);
 /* "descriptors": an array of one or more; -E2BIG: of more than REQUEST_DESCRIPTORS_MAX. */
 int json_request_count(json_t *descriptors, struct sl_err *err);
 

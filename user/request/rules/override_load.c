@@ -18,7 +18,7 @@
 #include "conf/config_text.h"
 #include "limiter/algorithm.h"
 
-#define LIMITS_ACCEPTED "NUMBER requests/PERIOD, NUMBER requests/PERIOD burst N, block or unlimited"
+#define LIMITS_ACCEPTED "NUMBER requests/PERIOD, NUMBER requests/PERIOD burst N, concurrency N, block or unlimited"
 
 #define OVERRIDES_SHOWN 16
 
@@ -44,6 +44,11 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 	memcpy(rate, text, len);
 	rate[len] = 0;
 	if (requests_parse(rate, &limit->terms.rates.rate[0], ret_reason))
+		return -EINVAL;
+	*ret_reason = "a rate, but the rule's limit in its place is a concurrency; accepted: concurrency NUMBER";
+	if (limit->terms.rates.rate[0].unit == RATE_IN_FLIGHT)
+		limit_set_concurrency(&limit->terms);
+	else if (limit->terms.algorithm == SL_ALGO_CONCURRENCY)
 		return -EINVAL;
 	if (!burst)
 		return 0;
@@ -258,6 +263,8 @@ static u64 own_given(const struct draft *draft, const struct rule_limit *limit, 
 {
 	struct rule_limit unlike = { .terms.algorithm = SL_ALGO_COUNT };
 
+	if (limit->terms.algorithm == SL_ALGO_CONCURRENCY)
+		return 1ULL << RULE_LIMIT_RATE;
 	if (i < draft->rule.limit_count)
 		unlike = draft->limit[i];
 	else if (has_common_limit(draft->limit, draft->rule.limit_count))

@@ -87,6 +87,17 @@ enum request_api {
 	API_COUNT,
 };
 
+/*
+ * What a request in flight holds: a unit of each of these buckets of concurrency, since `at_ns`. The
+ * response has it, and the report of its end; in text as by permit_format() (permit.h).
+ */
+#define PERMIT_UNITS_MAX 16
+struct permit {
+	u64 at_ns;			/* of the counter table's monotonic clock */
+	u64 count;			/* 0: none */
+	u64 key[PERMIT_UNITS_MAX];
+};
+
 struct request {
 	struct bytes domain;
 	const char *beyond;		/* why it cannot be decided: OVER_LIMIT; count is 0. NULL: it can */
@@ -102,6 +113,8 @@ struct request {
 	u32 rights;			/* enum caller_right, or-ed */
 	u16 caller;			/* caller_number(): owner of the limits */
 	enum request_api api;
+	struct permit release;		/* of a request that has ended: its units are released */
+	bool ends_unknown;		/* nothing would report its end: it takes no units (replay) */
 };
 
 enum response_code {
@@ -183,6 +196,8 @@ struct response {
 	/* OVER_LIMIT, and deferred: under this ticket, behind position - 1 others; "" not deferred. */
 	char ticket[49];
 	u64 position;
+	struct permit permit;		/* OK: units that it took */
+	u32 released;			/* of request.release: units that were in flight until now */
 };
 
 /* All statuses, also the one without a descriptor. */

@@ -2,6 +2,8 @@
 /* request_text.c - see request_text.h. */
 #include "request/rules/request_text.h"
 
+#include "request/rules/permit.h"
+
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -137,7 +139,9 @@ void request_add_entry(struct request_descriptor *descriptor, struct bytes key, 
 void request_add_entry_or_source(struct request *request, struct request_descriptor *descriptor,
 				 struct bytes key, struct bytes value)
 {
-	if (!bytes_equal(key, REQUEST_SOURCE_KEY))
+	if (bytes_equal(key, REQUEST_RELEASE_KEY))
+		permit_parse(value, &request->release);
+	else if (!bytes_equal(key, REQUEST_SOURCE_KEY))
 		request_add_entry(descriptor, key, value);
 	else if (!request->has_source)
 		request->has_source = request_source_parse(value, &request->source);

@@ -22,8 +22,8 @@ bool request_reference_ok(struct bytes reference);
 /* Appends an entry; one too many is left out, and the descriptor matches no rule. */
 void request_add_entry(struct request_descriptor *descriptor, struct bytes key, struct bytes value);
 /*
- * The same, but entries of REQUEST_SOURCE_KEY are not entries: the first that is an address
- * becomes the source. A descriptor without entries matches no rule.
+ * The same, but entries of REQUEST_SOURCE_KEY and REQUEST_RELEASE_KEY (permit.h) are not entries: the
+ * first that is an address becomes the source. A descriptor without entries matches no rule.
  */
 void request_add_entry_or_source(struct request *request, struct request_descriptor *descriptor,
 				 struct bytes key, struct bytes value);

@@ -31,6 +31,7 @@ enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT
 struct rule_limit {
 	char *name;			/* of its policy in headers; unique in its rule, ASCII, no quotes */
 	struct limit_terms terms;		/* of one rate; buckets: 0 but of window-counters */
+	bool of_key;			/* it stands as `concurrency` of its rule, not among its limits */
 	bool none;			/* nothing passes (requests_per_unit: 0, `user block`); count is 0 */
 	u8 mode;			/* enum sl_mode; SL_MODE_SHADOW: a candidate beside the enforced ones */
 	u32 metric;			/* of a candidate: its series, as rule->metric */

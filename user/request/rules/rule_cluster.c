@@ -131,6 +131,9 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 		return sl_err_set(err, ERANGE, "count is %s, but on_limit delays requests that do not "
 				  "fit; accepted with it: on_limit: refuse",
 				  name_of(http_count_names, limit->terms.count));
+	if (limit->terms.algorithm == SL_ALGO_CONCURRENCY && (rule->wait_ns || rule->defer.max))
+		return sl_err_set(err, ERANGE, "on_limit delays requests until they fit, but when a request in "
+				  "flight ends is not known; accepted with a concurrency: on_limit: refuse");
 	if (rule->defer.max) {
 		conflict = defer_conflict(&limit->terms, rule);
 		if (conflict)

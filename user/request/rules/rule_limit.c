@@ -71,7 +71,8 @@ static const struct name http_mode_names[] = {
 };
 
 static const struct key rule_limit_rows[] = {
-	{ "rate", LIMIT(terms.rates.rate[0]), &type_requests, .flags = KEY_NEEDED, .help = "needed" },
+	{ "rate", LIMIT(terms.rates.rate[0]), &type_requests, .flags = KEY_NEEDED,
+	  .help = "needed; also `concurrency 20`, see [below](#requests-in-flight)" },
 	{ "name", LIMIT(name), .text = limit_name_read, .write = write_limit_name,
 	  .accepted = "1 to 64 characters of ASCII without quotes, \\ and control characters",
 	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
@@ -115,12 +116,96 @@ static int read_element(struct reader *r, const struct yaml_node *map, const cha
 	return read_requests(r, text, &ret->limit.terms.rates.rate[0]);
 }
 
+void limit_set_concurrency(struct limit_terms *terms)
+{
+	*terms = (struct limit_terms){
+		.algorithm = SL_ALGO_CONCURRENCY,
+		.rates = { .rate = { terms->rates.rate[0] }, .count = 1 },
+	};
+}
+
+/* It has no other keys of a limit, and takes none from the rule, but the scope must not be the cluster's. */
+static int settle_concurrency(struct reader *r, const struct yaml_node *at, u64 given,
+			      const struct rule_limit *defaults, struct rule_limit *limit)
+{
+	for (size_t i = 0; i < rule_limit_keys.count; i++) {
+		const char *name = rule_limit_keys.key[i].name;
+
+		if (given >> i & 1 && i != RULE_LIMIT_RATE && strcmp(name, "name") && strcmp(name, "mode") &&
+		    strcmp(name, "scope"))
+			return read_fail(r, at, EINVAL, "%s is given, but this is a concurrency; accepted with it: "
+					 "name, mode", name);
+	}
+	keys_inherit(&rule_limit_keys, given, limit, defaults);
+	if (limit->terms.cluster)
+		return read_fail(r, at, EINVAL, "scope is cluster, but requests in flight are counted on each "
+				 "node; accepted: scope: node for it, and scope: cluster in the other limits");
+	limit_set_concurrency(&limit->terms);
+	return 0;
+}
+
+static int concurrency_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	const char *reason;
+
+	return concurrency_parse(text, key_field(key, section), &reason) ? text_fail(r, ": %s", reason) : 0;
+}
+
+static void concurrency_write(struct writer *w, const struct key *key, const void *section)
+{
+	char text[64];
+
+	rate_format(key_field_of(key, section), text, sizeof(text));
+	fputs(strchr(text, ' ') + 1, w->out);
+}
+
+const struct key_type type_rule_concurrency = {
+	.name = "number", .size = sizeof(struct rate), .text = concurrency_read, .write = concurrency_write,
+	.accepts = "NUMBER, or NUMBER for PERIOD",
+};
+
+int draft_add_concurrency(struct reader *r, struct draft *draft)
+{
+	const struct yaml_node *at = yaml_node_find(draft->map, "concurrency");
+	u32 i = draft->rule.limit_count;
+
+	if (!draft->concurrency.count)
+		return 0;
+	if (draft->rule.unlimited)
+		return read_fail(r, at, EINVAL, "concurrency is given, but this is unlimited; accepted: one of them");
+	if (i == RULE_LIMITS_MAX)
+		return read_fail(r, at, EINVAL, "concurrency is one limit more than %d; accepted with it: up to %d",
+				 RULE_LIMITS_MAX, RULE_LIMITS_MAX - 1);
+	draft->limit[i] = (struct rule_limit){ .of_key = true };
+	draft->limit[i].terms.rates.rate[0] = draft->concurrency;
+	draft->limit_given[i] = 1ULL << RULE_LIMIT_RATE;
+	draft->limit_at[i] = at ? at->value : NULL;
+	draft->rule.limit_count++;
+	return 0;
+}
+
+void draft_take_concurrency(struct draft *draft)
+{
+	u32 last = draft->rule.limit_count;
+
+	memset(&draft->concurrency, 0, sizeof(draft->concurrency));
+	if (!last || !draft->limit[last - 1].of_key)
+		return;
+	draft->concurrency = draft->limit[last - 1].terms.rates.rate[0];
+	draft->rule.limit_count--;
+}
+
 /* Keys that it does not set are as in `defaults`, as far as its algorithm has them. */
 static int settle_element(struct reader *r, const struct yaml_node *at, u64 given,
 			  const struct rule_limit *defaults, struct rule_limit *limit)
 {
 	u32 terms = limit_terms_given_rows(&rule_limit_keys, given);
 
+	if (limit->terms.rates.rate[0].unit == RATE_IN_FLIGHT)
+		return settle_concurrency(r, at, given, defaults, limit);
+	if (defaults->terms.algorithm == SL_ALGO_CONCURRENCY)
+		return read_fail(r, at, EINVAL, "this is a rate, but the rule's limit in its place is a "
+				 "concurrency; accepted: concurrency NUMBER here, in the order of the rule");
 	keys_inherit(&rule_limit_keys, given, limit, defaults);
 	limit->terms.rates.count = 1;
 	limit_terms_drop(&limit->terms, terms);
@@ -200,7 +285,7 @@ static void limits_lines(struct writer *w, const struct key *key, const void *se
 		return;
 	write_begin(w);
 	fputs("limits:\n", w->out);
-	for (u32 i = 0; i < draft->rule.limit_count; i++) {
+	for (u32 i = 0; i < draft->rule.limit_count && !draft->limit[i].of_key; i++) {
 		fprintf(w->out, "%*s- ", w->indent + 2, "");
 		write_limit_element(w, &draft->limit[i], draft->limit_given[i]);
 		fputc('\n', w->out);
@@ -238,7 +323,9 @@ char *limit_default_name(struct draft *draft, struct arena *arena, u32 number)
 	for (size_t i = 0; i < len; i++)
 		if (name[i] < 0x20 || name[i] > 0x7e || strchr("\"\\", name[i]))
 			name[i] = '?';
-	if (number > 1)
+	if (!number)
+		len += snprintf(name + len, sizeof(name) - len, "-concurrency");
+	else if (number > 1)
 		len += snprintf(name + len, sizeof(name) - len, "-%u", number);
 	return arena_text(arena, name, len);
 }
@@ -260,7 +347,7 @@ static int name_limits(struct reader *r, struct draft *draft)
 					 "again; accepted: each limit of a rule its own",
 					 draft->limit[i].name);
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
-		u32 number = i + 1;
+		u32 number = draft->limit[i].of_key ? 0 : i + 1;
 
 		if (draft->limit[i].name)
 			continue;

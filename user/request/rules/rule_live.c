@@ -42,6 +42,7 @@ void draft_of_rule(struct build *b, struct ruleset *set, const struct rule *rule
 		ret->limit[i].scale = 0;
 		ret->limit[i].scale_until_ns = 0;
 	}
+	draft_take_concurrency(ret);
 	if (source->defaults)
 		ret->defaults = *source->defaults;
 	/* As before check_draft(): without a scope it is implied; a priority alone makes a rule. */
@@ -97,6 +98,8 @@ int ruleset_edit_rule(struct ruleset *set, struct rule_edit *edit, size_t count)
 	draft_of_rule(b, set, rule, draft);
 	draft->overrides_now = rule->overrides;
 	rc = read_edits(b, draft);
+	if (!rc)
+		rc = draft_add_concurrency(&b->r, draft);
 	if (!rc)
 		rc = check_draft(b, draft);
 	for (size_t i = 0; i < count && !rc; i++)

@@ -219,6 +219,7 @@ struct draft {
 	u64 limit_given[RULE_LIMITS_MAX];	/* keys of its own; the others are as in defaults */
 	const struct yaml_node *limit_at[RULE_LIMITS_MAX];	/* NULL: of a live change */
 	struct rule_limit defaults;
+	struct rate concurrency;	/* count 0: none. draft_add_concurrency() makes it the last limit */
 	const struct yaml_node *overrides, *overrides_file;
 	const struct override_index *overrides_now;	/* of a rule in force that is made again */
 	const char *overrides_file_text;	/* when written */
@@ -345,6 +346,12 @@ bool has_common_limit(const struct rule_limit *limit, u32 count);
 int read_limit_element(struct reader *r, const struct yaml_node *map, const char *text,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena);
+/* The terms of a concurrency; they have its rate. */
+void limit_set_concurrency(struct limit_terms *terms);
+/* The key `concurrency` as a limit, when all keys are read; and back, of a rule that was made. */
+int draft_add_concurrency(struct reader *r, struct draft *draft);
+void draft_take_concurrency(struct draft *draft);
+extern const struct key_type type_rule_concurrency;
 /* Whether it can be counted, also times each prefix_scale. -ERANGE with a message. */
 int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		       struct sl_err *err);
@@ -377,7 +384,7 @@ extern const struct key_type type_rule_overrides;
 int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
 void write_rule_overrides_file(struct writer *w, const void *from);
 int load_rule_overrides(struct reader *r, struct draft *draft);
-/* A limit's default name: the rule's path, from the second on with a number. */
+/* A limit's default name: the rule's path, from the second on with a number; 0: with "-concurrency". */
 char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 
 

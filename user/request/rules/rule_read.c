@@ -294,10 +294,13 @@ static int set_entries(struct build *b, struct draft *draft)
 /* Checks a draft whose keys were read, and makes its rule. */
 static int finish_draft(struct build *b, struct draft *draft, struct match_node **ret_node)
 {
-	bool limited = draft->rule.limit_count, unlimited = draft->rule.unlimited;
+	bool unlimited = draft->rule.unlimited, limited;
 	struct rule **at = NULL;
-	int rc = set_entries(b, draft) ? read_no_memory(&b->r) : check_draft(b, draft);
+	int rc = draft_add_concurrency(&b->r, draft);
 
+	limited = draft->rule.limit_count;
+	if (!rc)
+		rc = set_entries(b, draft) ? read_no_memory(&b->r) : check_draft(b, draft);
 	if (!rc && !limited)
 		refuse_edits(b, true, unlimited ? "the rule is unlimited" : "the rule has no limit");
 	if (!rc)

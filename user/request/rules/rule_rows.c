@@ -125,6 +125,9 @@ static const struct key descriptor_rows[] = {
 	{ "limits", DRAFT(rule.limit_count), &type_rule_limits,
 	  .help = "instead of rate_limit, up to four: `NUMBER requests/PERIOD`, or mappings, see "
 		  "below. All must allow a request, or none is charged" },
+	{ "concurrency", DRAFT(concurrency), &type_rule_concurrency,
+	  .help = "requests in flight at once, besides the limits: `20`, or `20 for 30s` (default 60s) after "
+		  "which one counts no longer whose end is not reported" },
 	{ "shadow_mode", DRAFT(rule.shadow), &type_yaml_bool,
 	  .help = "`true`: counted and shown, never refuses" },
 	{ "quota_mode", DRAFT(rule.quota_mode), &type_yaml_bool,

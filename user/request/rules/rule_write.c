@@ -33,8 +33,13 @@ static void make_draft(const struct rule *rule, const struct rule_limit *default
 		};
 
 		ret->limit[i] = rule->limit[i];
+		if (rule->limit[i].terms.algorithm == SL_ALGO_CONCURRENCY) {
+			unlike = (struct rule_limit){ .terms = rule->limit[i].terms };
+			unlike.terms.cluster = false;
+		}
 		ret->limit_given[i] = keys_unlike(NULL, &rule_limit_keys, &rule->limit[i], &unlike);
 	}
+	draft_take_concurrency(ret);
 	ret->rule.envoy |= !rule->limit_count;	/* a limit of 0 has no other form */
 	if (ret->rule.envoy && rule->limit_count)
 		ret->defaults = rule->limit[0];

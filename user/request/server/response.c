@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "lib/out.h"
+#include "request/rules/permit.h"
 #include "request/rules/rule.h"
 
 #define TYPE_QUOTA "https://iana.org/assignments/http-problem-types#quota-exceeded"
@@ -439,6 +440,7 @@ size_t response_json(const struct response *response, char *buf, size_t size)
 		[RESPONSE_OK] = "\"OK\"", [RESPONSE_OVER_LIMIT] = "\"OVER_LIMIT\"",
 		[RESPONSE_CLOSED] = "\"CLOSED\"", [RESPONSE_ERROR] = "\"ERROR\"",
 	};
+	char permit[PERMIT_TEXT_MAX];
 	struct out out;
 	u32 i;
 
@@ -471,6 +473,11 @@ size_t response_json(const struct response *response, char *buf, size_t size)
 		out_text(&out, "],\"delayed_ms\":");
 	}
 	out_ms(&out, response->delayed_ns);
+	if (response->permit.count) {
+		out_text(&out, ",\"permit\":\"");
+		out_text(&out, permit_format(&response->permit, permit, sizeof(permit)));
+		out_char(&out, '"');
+	}
 	out_char(&out, '}');
 	out_end(&out);
 	return out.len;

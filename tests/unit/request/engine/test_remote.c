@@ -178,6 +178,30 @@ RIG_TEST(test_cancel)
 	assert_false(caller[0].answered);
 }
 
+/* A unit of concurrency is taken before Redis decides, and released if it refuses or the client goes. */
+RIG_TEST(test_in_flight)
+{
+	rig_load("domain: api\ndescriptors:\n"
+		 "  - {key: user, limits: ['3 requests/m'], scope: cluster}\n"
+		 "  - {key: flight, concurrency: 2}\n");
+	go(0, "user=bob;flight=x");
+	assert_int_equal(remaining("flight=x"), 1);
+	*far_used(far.in_flight[0]->bucket[0].key) = 3;
+	far_answer(0);
+	is(&caller[0], RESPONSE_OVER_LIMIT);
+	assert_int_equal(caller[0].response.permit.count, 0);
+	assert_int_equal(remaining("flight=x"), 2);
+	go(0, "user=al;flight=x");
+	remote_cancel(caller[0].remote);
+	assert_int_equal(remaining("flight=x"), 2);
+	far_answer_all();
+	assert_int_equal(done("user=al;flight=x"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.permit.count, 1);
+	assert_int_equal(remaining("flight=x"), 1);
+	assert_int_equal(decide_release(node.ledger, &caller[0].response.permit, rig_time), 1);
+	assert_int_equal(remaining("flight=x"), 2);
+}
+
 RIG_TEST(test_rules_change)
 {
 	go(0, "user=bob;plan=free");

@@ -10,7 +10,7 @@
 #include "lib/test.h"
 #include "request/rules/request_text.h"
 #include "request/frontends/http1/check.h"
-#include "request/frontends/http1/report_ids.h"
+#include "request/engine/report_ids.h"
 
 /* ---------------------------------------------------------------- the invented server */
 

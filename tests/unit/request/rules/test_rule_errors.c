@@ -94,6 +94,29 @@ TEST(test_placed)
 	REFUSED(cases);
 }
 
+TEST(test_concurrency)
+{
+	static const struct marked cases[] = {
+		{ D "  - {key: a, concurrency: @x}", "accepted: NUMBER, or NUMBER for PERIOD of 2s to 1d" },
+		{ D "  - {key: a, concurrency: @0}", "a concurrency of 0" },
+		{ D "  - {key: a, concurrency: @20 for 1s}", "2s to 1d" },
+		{ D "  - {key: a, limits: @concurrency 20 for 2d}", "2s to 1d" },
+		{ D "  - {key: a, rate_limit: {unlimited: true}, @concurrency: 5}", "this is unlimited" },
+		{ D "  - {key: a, limits: [1 requests/s, 1 requests/m, 1 requests/h, 1 requests/d], @concurrency: 5}",
+		  "one limit more than 4" },
+		{ D "  - {key: a, limits: [@{rate: concurrency 5, burst: 3}]}", "burst is given, but this is a concurrency" },
+		{ D "  - {key: a, limits: [@{rate: concurrency 5, scope: cluster}]}",
+		  "requests in flight are counted on each node" },
+		{ D "  - {key: a, scope: cluster, limits: 5 requests/s, concurrency: @5}",
+		  "requests in flight are counted on each node" },
+		{ D "  - {key: a, concurrency: @5, on_limit: {wait: 1s}}", "accepted with a concurrency: on_limit: refuse" },
+		{ D "  - {key: a, limits: concurrency 5, overrides: [{value: b, limits: [@5 requests/s]}]}",
+		  "the rule's limit in its place is a concurrency" },
+	};
+
+	REFUSED(cases);
+}
+
 /* Refused by envoyproxy/ratelimit, too. */
 /* over 70 lines: a table */
 TEST(test_envoy)

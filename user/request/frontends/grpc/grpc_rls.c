@@ -9,12 +9,15 @@
  * Envoy lets traffic pass on errors, so only a malformed message makes one (INVALID_ARGUMENT).
  * More than can be decided (request.h), or a message too large to be read, is OVER_LIMIT; a value
  * may be any bytes, as many as the message holds.
+ *
+ * over 500 lines: one message of each direction, whole.
  */
 #include <jansson.h>
 #include <string.h>
 
 #include "request/server/response.h"
 #include "request/server/callers.h"
+#include "request/rules/permit.h"
 #include "request/rules/request_text.h"
 #include "request/rules/rule.h"
 #include "request/frontends/grpc/grpc_private.h"
@@ -164,17 +167,30 @@ static Rls__Value *add_field(struct grpc_stream *stream, Rls__Struct *to, const 
 	return field->value;
 }
 
+/* The same of a text, which is copied. */
+static bool add_text(struct grpc_stream *stream, Rls__Struct *to, const char *key, const char *text)
+{
+	Rls__Value *value = add_field(stream, to, key);
+	char *copy = grpc_stream_alloc(stream, strlen(text) + 1);
+
+	if (!value || !copy)
+		return false;
+	value->kind_case = RLS__VALUE__KIND_TEXT;
+	value->text = strcpy(copy, text);
+	return true;
+}
+
 /*
  * dynamic_metadata of a response: {"metadata": ...} of the rules whose descriptors passed, for
  * Envoy's next filter, merged in the order of the request: the first value wins, maps within maps
  * are merged at once. With quota_mode that filter learns which backend has quota left. `shadow` is that of
- * response_shadow(), for Envoy's access log. NULL: there is neither. Strings point into the rules. It lives
+ * response_shadow(), for Envoy's access log; `permit` comes back when the stream is done. NULL: there is none. Strings point into the rules. It lives
  * as long as the stream and the rules.
  */
 static Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct response *response)
 {
 	json_t *from[REQUEST_DESCRIPTORS_MAX];
-	char shadow[RESPONSE_TEXT_MAX];
+	char shadow[RESPONSE_TEXT_MAX], permit[PERMIT_TEXT_MAX];
 	Rls__Value *value;
 	Rls__Struct *ret;
 	u32 count = 0;
@@ -186,13 +202,14 @@ static Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct respo
 			from[count++] = status->rule->metadata;
 	}
 	response_shadow(response, shadow, sizeof(shadow));
-	if (!count && !shadow[0])
+	permit_format(&response->permit, permit, sizeof(permit));
+	if (!count && !shadow[0] && !permit[0])
 		return NULL;
 	ret = grpc_stream_alloc(stream, sizeof(*ret));
 	if (!ret)
 		return NULL;
 	rls__struct__init(ret);
-	ret->fields = grpc_stream_alloc(stream, 2 * sizeof(*ret->fields));
+	ret->fields = grpc_stream_alloc(stream, 3 * sizeof(*ret->fields));
 	if (!ret->fields)
 		return NULL;
 	if (count) {
@@ -204,16 +221,10 @@ static Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct respo
 		if (!value->map)
 			return NULL;
 	}
-	if (shadow[0]) {
-		value = add_field(stream, ret, "shadow");
-		if (!value)
-			return NULL;
-		value->kind_case = RLS__VALUE__KIND_TEXT;
-		value->text = grpc_stream_alloc(stream, sizeof(shadow));
-		if (!value->text)
-			return NULL;
-		strcpy(value->text, shadow);
-	}
+	if (shadow[0] && !add_text(stream, ret, "shadow", shadow))
+		return NULL;
+	if (permit[0] && !add_text(stream, ret, "permit", permit))
+		return NULL;
 	return ret;
 }
 
@@ -385,7 +396,7 @@ static bool has_metadata(const struct response *response)
 	for (u32 i = 0; i < response->count; i++)
 		if (response->status[i].rule && response->status[i].rule->metadata)
 			return true;
-	return response_shadow(response, shadow, sizeof(shadow))[0];
+	return response->permit.count || response_shadow(response, shadow, sizeof(shadow))[0];
 }
 
 static void write_by_protobuf_c(struct grpc_stream *stream, const struct response *response,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/units.h"
+#include "request/rules/permit.h"
 #include "request/server/callers.h"
 
 bool frontend_wait(const struct http1_request *request, u64 *ret_ns)
@@ -85,6 +86,8 @@ void frontend_proxy_headers(struct http1_request *request, const struct response
 		http1_reply_header(request, "x-sluice-shadow", text);
 	if (response_violated(response, text, sizeof(text))[0])
 		http1_reply_header(request, "x-sluice-violated-policies", text);
+	if (permit_format(&response->permit, text, sizeof(text))[0])
+		http1_reply_header(request, "x-sluice-permit", text);
 }
 
 void frontend_ticket_headers(struct http1_request *request, const struct response *response)

@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "request/frontends/http1/http1_private.h"
-#include "request/frontends/http1/report_ids.h"
+#include "request/engine/report_ids.h"
 #include "request/server/listen.h"
 
 #define TICK_MS 250

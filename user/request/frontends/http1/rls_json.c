@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "request/frontends/http1/check.h"
+#include "request/rules/permit.h"
 #include "lib/out.h"
 
 #define U32_MAX 0xffffffffULL
@@ -124,10 +125,23 @@ static char *metadata_text(const struct response *response)
 	return text;
 }
 
+/* Returns the comma for the next member. */
+static const char *out_metadata_text(struct out *out, const char *comma, const char *name, const char *text)
+{
+	out_text(out, comma);
+	out_char(out, '"');
+	out_text(out, name);
+	out_text(out, "\":\"");
+	out_json(out, text);
+	out_char(out, '"');
+	return ",";
+}
+
 static void write_body(struct out *out, const struct response *response, const char *headers,
 		       const char *metadata)
 {
-	char shadow[RESPONSE_TEXT_MAX];
+	char shadow[RESPONSE_TEXT_MAX], permit[PERMIT_TEXT_MAX];
+	const char *comma = "";
 	u32 i;
 
 	out_text(out, "{\"overallCode\":");
@@ -142,18 +156,19 @@ static void write_body(struct out *out, const struct response *response, const c
 	out_text(out, headers);
 	out_char(out, ']');
 	response_shadow(response, shadow, sizeof(shadow));
-	if (metadata || shadow[0])
+	permit_format(&response->permit, permit, sizeof(permit));
+	if (metadata || shadow[0] || permit[0])
 		out_text(out, ",\"dynamicMetadata\":{");
 	if (metadata) {
 		out_text(out, "\"metadata\":");
 		out_text(out, metadata);
+		comma = ",";
 	}
-	if (shadow[0]) {
-		out_text(out, metadata ? ",\"shadow\":\"" : "\"shadow\":\"");
-		out_json(out, shadow);
-		out_char(out, '"');
-	}
-	if (metadata || shadow[0])
+	if (shadow[0])
+		comma = out_metadata_text(out, comma, "shadow", shadow);
+	if (permit[0])
+		out_metadata_text(out, comma, "permit", permit);
+	if (metadata || shadow[0] || permit[0])
 		out_char(out, '}');
 	out_char(out, '}');
 }

@@ -18,7 +18,7 @@
 #include "request/engine/measure.h"
 #include "request/frontends/http1/check.h"
 #include "request/rules/json_request.h"
-#include "request/frontends/http1/report_ids.h"
+#include "request/engine/report_ids.h"
 
 #define ITEMS_MAX 10000
 #define ITEMS_AT_A_TIME 64
@@ -141,6 +141,8 @@ static void on_response(const struct request *rl_request, const struct response 
 		reject(report, response->beyond);
 	} else {
 		report->accepted++;
+		if (rl_request->release.count && !response->released)
+			add_line(report, report->not_charged, "", "nothing to release: its units came back before");
 		list_not_charged(report, rl_request, response);
 	}
 }
@@ -157,6 +159,9 @@ static void submit(struct report *report, struct json_request *item)
 
 	measure_note(&thread->engine->measures, item->request.domain, item->http_status,
 		     item->latency_ns, clock_ns(CLOCK_MONOTONIC));
+	/* It charges nothing, but a request that held a unit has ended. */
+	if (item->http_status == 429)
+		item->request.count = 0;
 	request_submit(thread, &item->request, on_response, report);
 }
 
@@ -174,7 +179,7 @@ static void charge(struct report *report, struct json_request *item)
 	item->request.api = API_V1_REPORT;
 	if (!(item->request.rights & MAY_REPORT))
 		reject(report, "permission denied: the caller may not report to this domain");
-	else if (item->http_status == 429)
+	else if (item->http_status == 429 && !item->request.release.count)
 		accept_not_charged(report, "its status is 429");
 	else if (!is_new(report, item))
 		accept_not_charged(report, "its id was reported before");

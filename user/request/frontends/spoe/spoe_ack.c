@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "request/rules/permit.h"
 #include "request/server/response.h"
 #include "request/frontends/spoe/spoe_request.h"
 
@@ -56,6 +57,8 @@ static void put_response(struct spop_writer *writer, const struct response *resp
 		spop_put_unset_var(writer, "remaining");
 		spop_put_unset_var(writer, "reset");
 	}
+	if (permit_format(&response->permit, text, sizeof(text))[0])
+		set_text(writer, "permit", text);
 	if (!texts)
 		return;
 	set_text(writer, "reason", response_reason(response, text, sizeof(text)));

@@ -137,10 +137,12 @@ static void charge(struct syslog_listener *listener, struct json_request *item,
 	observe_request(listener->worker->engine, API_SYSLOG, SYSLOG_GOOD);
 	/* Refused requests charge nothing: a limit that counts its refusals would never reopen. */
 	if (item->http_status == 429)
+		request->count = 0;
+	if (item->http_status == 429 && !request->release.count)
 		return;
 	measure_note(&listener->worker->engine->engine->measures, request->domain, item->http_status,
 		     item->latency_ns, clock_ns(CLOCK_MONOTONIC));
-	if (request->count)
+	if (request->count || request->release.count)
 		request_submit(listener->worker->engine, request, on_response, NULL);
 }
 

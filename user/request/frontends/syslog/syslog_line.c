@@ -175,7 +175,7 @@ static int read_long(struct json_request *request, json_t *descriptors, struct s
 static int read_rest(struct json_request *request, bool is_long, struct sl_err *err)
 {
 	json_t *source = json_object_get(request->text.root, "source");
-	bool has_hits, has_status;
+	bool has_hits, has_status, has_release;
 	s64 hits, status;
 	/* Above REQUEST_HITS_MAX they count as the maximum: the request has happened. */
 	int r = read_number(request, "hits", -LLONG_MAX, LLONG_MAX, &has_hits, &hits, err);
@@ -186,6 +186,8 @@ static int read_rest(struct json_request *request, bool is_long, struct sl_err *
 		r = json_request_at(request, json_object_get(request->text.root, "at"), err);
 	if (!r)
 		r = json_request_latency(request, true, err);
+	if (!r)
+		r = json_request_release(request, &has_release, err);
 	if (r)
 		return r;
 	for (u32 i = 0; has_hits && !is_long && i < request->request.count; i++) {
@@ -205,8 +207,10 @@ static int read_all(struct json_request *request, json_t *d, json_t *descriptors
 {
 	int r = json_request_domain(request, json_object_get(request->text.root, "domain"), err);
 
-	if (!r)
-		r = d ? read_shorts(request, d, err) : read_long(request, descriptors, err);
+	if (!r && d)
+		r = read_shorts(request, d, err);
+	else if (!r && descriptors)
+		r = read_long(request, descriptors, err);
 	return r ? r : read_rest(request, !d, err);
 }
 
@@ -216,7 +220,7 @@ int syslog_line_read(const char *line, size_t len, struct json_request **ret, st
 	struct json_text json;
 	struct json_request *request = NULL;
 	json_t *d, *descriptors;
-	size_t count = 1;
+	size_t count;
 	int r;
 
 	if (!find_object(&text))
@@ -226,8 +230,9 @@ int syslog_line_read(const char *line, size_t len, struct json_request **ret, st
 		return r;
 	d = json_object_get(json.root, "d");
 	descriptors = json_object_get(json.root, "descriptors");
-	if (!d == !descriptors)
-		r = sl_err_set(err, EINVAL, "either \"d\" or \"descriptors\" is required");
+	count = d || descriptors;
+	if (d ? descriptors != NULL : !descriptors && !json_object_get(json.root, "release"))
+		r = sl_err_set(err, EINVAL, "either \"d\" or \"descriptors\" is required, or \"release\"");
 	else if (descriptors || json_is_array(d))
 		r = json_request_count(d ? d : descriptors, err);
 	if (!r && (descriptors || json_is_array(d)))

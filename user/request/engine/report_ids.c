@@ -7,7 +7,7 @@
  * within just those five minutes, one chance in 2^44. With the set's number 61 bits of the hash
  * are compared. Sets share 64 locks.
  */
-#include "request/frontends/http1/report_ids.h"
+#include "request/engine/report_ids.h"
 
 #include <pthread.h>
 #include <stdlib.h>

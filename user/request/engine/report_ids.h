@@ -5,7 +5,7 @@
  *
  * A fixed table of keyed hashes, 8 MiB once the first id has come, for a million ids. If more
  * come within five minutes the oldest are evicted: a repeated report would then be charged again,
- * which gives a client no advantage.
+ * which gives a client no advantage. Permits of requests that have ended have a table of their own.
  */
 #ifndef SLUICE_HTTP_REPORT_IDS_H
 #define SLUICE_HTTP_REPORT_IDS_H
