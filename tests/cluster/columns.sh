@@ -27,7 +27,7 @@ descriptors:
     consistency: {write_back: 60s}
     push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 60s, max: 1h}
     ban: {after: 5 rejections/10s, for: 1h}
-  - {key: $(long j 30), limits: ['1000 requests/h'], scope: cluster, consistency: strict, on_store_failure: closed}
+  - {key: $(long j 30), limits: ['1000 requests/h'], scope: cluster, consistency: strict, on_store_failure: closed, on_limit: {defer: {}}}
 YAML
 RULE=$D/$(long k 30)
 limits() {
@@ -115,6 +115,7 @@ exempt list|-
 set list|-
 set list|$S
 ban list|-
+defer list|-
 pushdowns list|-
 cluster show|-
 rule list|-
