@@ -139,20 +139,18 @@ static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_
 /*
  * strict and lease: of what was admitted while Redis was unavailable, what would not have drained by
  * now if this node had had the bucket alone since. All of it, at once, would refuse requests on every
- * node, of users, too, that are below the limit. The first attempt charges all, and notes when it would
- * have drained: after what Redis had.
+ * node, of users, too, that are below the limit. It drains after what Redis has, also after what was
+ * charged there since: another command may have succeeded. The first attempt charges all.
  */
 static u64 left_of_outage(const struct quotas *quotas, const struct quota_entry *e,
 			  struct quota_due *due, struct sl_now now)
 {
 	u64 after_ns = quota_empty_ns(quotas, e, now) + drain_ns(e, e->unflushed);
 
-	due->empty_ns = e->empty_ns;
-	if (!(e->flags & QUOTA_RETRY)) {
-		due->empty_ns = quota_max(e->empty_ns, after_ns);
+	due->empty_ns = quota_max(e->empty_ns, after_ns);
+	if (!(e->flags & QUOTA_RETRY))
 		return e->unflushed;
-	}
-	return quota_min(e->unflushed, ceil(quota_less(e->empty_ns, now.mono_ns) / 1e3 /
+	return quota_min(e->unflushed, ceil(quota_less(due->empty_ns, now.mono_ns) / 1e3 /
 					    quota_interval_us(&e->def)));
 }
 
