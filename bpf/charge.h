@@ -178,6 +178,14 @@ SL_GLOBAL int charge_fill(const struct sl_limit *limit, struct evaluation *ev, s
 						   ev->meter.cost)) == bucket_state;
 }
 
+/* sl_utilization() of the meter in hand. A call: the verifier follows it once, not in each round of charge_lease(). */
+SL_GLOBAL u32 charge_used(const struct sl_limit *limit, const struct evaluation *ev, u64 bucket_state)
+{
+	if (!limit || !ev)
+		return 0;
+	return sl_utilization(bucket_state, meter_params(limit, ev), packet_time(&ev->pkt));
+}
+
 /*
  * The bucket state after the packet and a lease of ev->meter.taken units, or SL_STATE_BUSY: there
  * is no lease. A large one only where little of the limit is used then: lease.h.
@@ -206,7 +214,7 @@ SL_GLOBAL u64 charge_lease(const struct sl_limit *limit, struct evaluation *ev, 
 		more = charge_step(params, &ev->pkt.now, bucket_state, ev->meter.cost + units - left);
 		most = sl_lease_kept(params, ev->meter.lease);
 		if (more != SL_STATE_BUSY &&
-		    (units <= most || units == left || sl_utilization(more, params, packet_time(&ev->pkt)) <= SL_LEASE_USED))
+		    (units <= most || units == left || charge_used(limit, ev, more) <= SL_LEASE_USED))
 			return more;
 		if (most < (limit->unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 2))
 			break;

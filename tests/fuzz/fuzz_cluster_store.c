@@ -31,6 +31,11 @@ bool redis_up(const struct redis *redis, u32 place)
 	return true;
 }
 
+bool redis_is_single(const struct redis *redis)
+{
+	return true;
+}
+
 void redis_script_init(struct redis_script *script, const char *text)
 {
 }
