@@ -178,7 +178,10 @@ SL_GLOBAL int charge_fill(const struct sl_limit *limit, struct evaluation *ev, s
 						   ev->meter.cost)) == bucket_state;
 }
 
-/* sl_utilization() of the meter in hand. A call: the verifier follows it once, not in each round of charge_lease(). */
+/*
+ * How much of the meter in hand is used. A function of its own, so that the verifier follows it once and not
+ * in each round of charge_lease().
+ */
 SL_GLOBAL u32 charge_used(const struct sl_limit *limit, const struct evaluation *ev, u64 bucket_state)
 {
 	if (!limit || !ev)

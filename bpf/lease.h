@@ -269,8 +269,8 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct evaluation *ev, enu
 }
 
 /*
- * What a renewal need not take: the units left. Of a lease that has not ended those that do not
- * suffice for this packet, and so are spent.
+ * The units left in the lease, which a renewal need not take. If the lease has not ended, they do not
+ * suffice for this packet; the packet spends them.
  */
 SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct evaluation *ev)
 {

@@ -150,7 +150,7 @@ static __always_inline u32 sl_link_own(const struct sl_limit *meter, u32 family,
 /* The used part of a slow bucket above which leases are small: of 255, sl_utilization(). */
 #define SL_LEASE_USED 8
 
-/* The part of the capacity that all CPUs together hold at most: one of so many. */
+/* All CPUs together hold at most the capacity divided by this. */
 enum sl_lease_share {
 	SL_LEASE_SLOW = 4,	/* a bucket that takes SL_LEASE_TAU to fill, or longer */
 	SL_LEASE_WINDOW = 16,
@@ -179,8 +179,8 @@ static __always_inline u32 sl_lease_batch(const struct sl_params *p, u32 cpus, u
 }
 
 /*
- * Of `batch` what stays the CPU's at the end of its lease, and what it takes where more of the limit is
- * used than SL_LEASE_USED. Of a slow bucket that is 1/200 on all CPUs together, else all.
+ * How much of `batch` a CPU keeps when its lease ends. It takes no more than that while more of the limit
+ * is used than SL_LEASE_USED. CPUs keep 1/200 of a slow bucket in all; of other limits they keep everything.
  */
 static __always_inline u32 sl_lease_kept(const struct sl_params *p, u32 batch)
 {

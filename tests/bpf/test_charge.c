@@ -202,7 +202,7 @@ CASE_TEST(leases_of_the_busy)
 	}
 	assert_int_equal(leases_taken(t) - before, 1);
 	assert_int_equal(case_send(t, SPEC(0), 50000), 40000 - 6);
-	/* Of 100 units, 0.5 % for each of two CPUs, but the first ones. */
+	/* Each lease takes 100 units, 0.5 % for each of two CPUs; only the first ones are smaller. */
 	assert_in_range(leases_taken(t) - before, 2, 40000 / 100 + 4 * 5);
 }
 

@@ -22,7 +22,7 @@
 #define TRIES 10	/* packets at once on a CPU that has no leases */
 #define MS 1000000ULL
 
-/* Of sim_env.h: the stages are not compiled here. */
+/* sim_env.h calls it; the other stages are not compiled into this test. */
 __attribute__((unused)) static int sim_stage(env_ctx *ctx, enum sl_stage stage)
 {
 	return ctx && stage ? ENV_DROP : ENV_PASS;
@@ -229,7 +229,7 @@ TEST(test_rate_changes)
 		assert_int_equal(collect(&rig, 0, CPUS), CPUS);
 		apply_text(&rig, OTHERS("1000 packets/s, burst: 20000"));
 		wait_s(&rig, 100);
-		/* Of an override there is no generation: leases are cut to what stays of the new batch. */
+		/* An override has no generation, so each lease is cut to what a CPU keeps of the new batch. */
 		assert_int_equal(drain(&rig), 20000 + CPUS * (20000 / 4 / CPUS / 50));
 		wait_s(&rig, 100);
 		/* As many as fit into 1/32 of the burst. */
@@ -292,7 +292,7 @@ static void moved(enum sl_algo algo, struct rate rate, bool remembers, bool lose
 	assert_true(refused > 100000);
 	assert_true(rig_global_stats(&rig).leases > 1000);
 	if (algo == SL_ALGO_TOKEN_BUCKET)
-		/* What flows leave on CPUs is void: leases of SL_LEASE_USED at most, and 1/200 that stays. */
+		/* A flow that moves may lose what leases took below SL_LEASE_USED, and the 1/200 that CPUs keep. */
 		assert_in_range(model_log_worst(&rule, &log),
 				rule.capacity - rule.capacity * (SL_LEASE_USED + 1) / 255 - rule.capacity / 200,
 				rule.capacity * 101 / 100);

@@ -67,7 +67,7 @@ u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 b
 /* Removes the n oldest. */
 u64 request_log_drop(struct request_logs *logs, const struct spec *spec, u64 bucket_state, u64 n);
 /*
- * Of SL_ALGO_CONCURRENCY: removes one request that was added at the time `then`. If there is none of
+ * SL_ALGO_CONCURRENCY only. Removes one request that was added at the time `then`. If there is none of
  * that time, or its time is over, the bucket state stays as it is.
  */
 u64 request_log_release(struct request_logs *logs, const struct spec *spec, u64 bucket_state,

@@ -17,8 +17,8 @@ struct cluster_store_args {
 	int argc;
 };
 /*
- * Of a charge that belongs to no node: `own` and lease have names that no node has, so that none takes it
- * for its own.
+ * For a charge that belongs to no node: `own` and lease get names that no node has, so that none takes the
+ * charge for its own.
  */
 int cluster_store_redis_args(struct cluster_store *store, const struct cluster_store_request *request,
 			     struct cluster_store_args *ret);

@@ -43,12 +43,12 @@ enum defer_status {
 };
 extern const char *const defer_status_names[DEFER_STATUS_COUNT];
 
-/* What a poll returns in number[]. */
+/* The places of the numbers that a poll returns in number[]. */
 enum defer_number {
 	DEFER_NEXT_US,			/* until the next release may be due; ~0: nothing waits */
 	DEFER_NOW_WAITING, DEFER_NOW_RELEASED, DEFER_NOW_DEAD,
 	DEFER_AOF,			/* 0 or 1; ~0: not asked, or not known */
-	/* Of all nodes, since the queue's first request: */
+	/* Sums over all nodes since the queue's first request: */
 	DEFER_SUM_DEFERRED, DEFER_SUM_FULL, DEFER_SUM_CANCELLED, DEFER_SUM_RELEASED, DEFER_SUM_DONE,
 	DEFER_SUM_DEAD,
 	DEFER_NUMBER_COUNT,
@@ -81,7 +81,7 @@ int defer_store_add(struct cluster_store *store, const struct defer_queue *queue
 		    u64 deadline_ns, struct defer_call *call);
 int defer_store_poll(struct cluster_store *store, const struct defer_queue *queue, bool ask_aof,
 		     struct defer_call *call);
-/* Of call->ticket. */
+/* Looks call->ticket up. */
 int defer_store_look(struct cluster_store *store, const struct defer_queue *queue, u64 deadline_ns,
 		     struct defer_call *call);
 int defer_store_cancel(struct cluster_store *store, const struct defer_queue *queue, u64 deadline_ns,

@@ -63,7 +63,7 @@ void quota_keep_excess(struct quotas *quotas, u32 metric, const struct cluster_s
 	double ratio;
 
 	ratio = (double)bucket->excess / quota_capacity(&bucket->def);
-	/* Of a soft part: as a ratio to its limit. */
+	/* The overshoot of a soft part is a ratio to its limit. */
 	if (bucket->def.soft_permille)
 		ratio = ratio * bucket->def.soft_permille / 1000;
 	slot = end_of(bucket, store_us) / SLOT_NS;

@@ -97,29 +97,11 @@ static u64 digest_overrides(const struct limit_def *limit, u64 digest)
 	return digest;
 }
 
-/* Takes the ownership of the text that `out` wrote. */
-static int add_item(struct differences *s, const char *kind, const char *name, FILE *out, char **text,
-		    size_t *size, struct item **ret)
+/* The digest is that of the text which `write` writes of the limit or rule. */
+static int add_item(struct differences *s, const char *kind, const char *name,
+		    void (*write)(const void *of, FILE *out), const void *of, struct item **ret)
 {
 	struct item *item = &s->item[s->item_count];
-	int r = fclose(out) ? -ENOMEM : 0;
-
-	*item = (struct item){ 0 };
-	if (!r && asprintf(&item->name, "%s %s", kind, name) < 0)
-		r = -ENOMEM;
-	if (!r) {
-		item->digest = hash_bytes(seed, 0, *text, *size);
-		s->item_count++;
-		*ret = item;
-	}
-	free(*text);
-	return r;
-}
-
-static int add_limit(struct differences *s, const struct limit_def *limit)
-{
-	struct limit_def bare = *limit;
-	struct item *item;
 	size_t size = 0;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
@@ -127,11 +109,35 @@ static int add_limit(struct differences *s, const struct limit_def *limit)
 
 	if (!out)
 		return -ENOMEM;
+	write(of, out);
+	r = fclose(out) ? -ENOMEM : 0;
+	*item = (struct item){ 0 };
+	if (!r && asprintf(&item->name, "%s %s", kind, name) < 0)
+		r = -ENOMEM;
+	if (!r) {
+		item->digest = hash_bytes(seed, 0, text, size);
+		s->item_count++;
+		*ret = item;
+	}
+	free(text);
+	return r;
+}
+
+static void write_limit(const void *of, FILE *out)
+{
+	struct limit_def bare = *(const struct limit_def *)of;
+
 	bare.override = NULL;
 	bare.override_count = 0;
 	bare.overrides_file = NULL;
 	limit_write(&bare, out, 0);
-	r = add_item(s, "limit", limit->name, out, &text, &size, &item);
+}
+
+static int add_limit(struct differences *s, const struct limit_def *limit)
+{
+	struct item *item;
+	int r = add_item(s, "limit", limit->name, write_limit, limit, &item);
+
 	if (r)
 		return r;
 	item->digest = digest_overrides(limit, item->digest);
@@ -140,20 +146,19 @@ static int add_limit(struct differences *s, const struct limit_def *limit)
 	return 0;
 }
 
+static void write_rule(const void *of, FILE *out)
+{
+	rule_write(of, out, 0);
+}
+
 static int add_rule(struct differences *s, const struct rule *rule)
 {
 	char name[NAME_BYTES_MAX];
 	struct item *item;
-	size_t size = 0;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, &size);
 	int r;
 
-	if (!out)
-		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
-	rule_write(rule, out, 0);
-	r = add_item(s, "rule", name, out, &text, &size, &item);
+	r = add_item(s, "rule", name, write_rule, rule, &item);
 	if (!r && rule->limit_count)
 		rate_format(&rule->limit[0].terms.rates.rate[0], item->rate, sizeof(item->rate));
 	return r;
@@ -216,7 +221,7 @@ static struct peer *peer_claim(struct differences *s, const char *node)
 	return oldest;
 }
 
-/* Whether its digest is that of this node: a difference begins or ends. */
+/* Compares the peer's digest with this node's, and notes when a difference begins or ends. */
 static void peer_compare(const struct differences *s, struct peer *peer)
 {
 	if (peer->digest == s->digest) {
@@ -246,7 +251,7 @@ static void note(struct peer *peer, const char *format, ...)
 		peer->what[len > 2 ? len - 2 : 0] = '\0';
 }
 
-/* A text of another node, which is shown and logged. */
+/* Returns a text that another node sent. It is shown and logged, so it must be printable; else NULL. */
 static const char *text_at(const json_t *element, size_t i, size_t most)
 {
 	const json_t *value = json_array_get(element, i);

@@ -19,7 +19,7 @@
 int differences_start(struct nodes *nodes, struct sl_err *err);
 void differences_close(struct nodes *nodes);
 /*
- * Of a node: null, or {"since": UTC, "count": how many limits and rules differ (0: not known yet), "what": text}.
+ * How a node differs: null, or {"since": UTC, "count": how many limits and rules differ (0: not known yet), "what": text}.
  */
 json_t *differences_to_json(const struct nodes *nodes, const char *node);
 

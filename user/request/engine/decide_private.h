@@ -221,7 +221,7 @@ static inline u32 decide_charged(const struct decision *d, const struct bucket *
 	return b->soft && !d->request->report ? b->soft_ref : 0;
 }
 
-/* One of its states that Redis has (0, soft_ref, grace_ref), as quota.h has it. */
+/* A reference, for quota.h, to one of the bucket's states in Redis: 0, soft_ref or grace_ref. */
 struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b, u32 state);
 /* The key of "own" of the limit or of its soft part; 0: none. */
 u64 decide_own_key(const struct decision *d, const struct bucket *b, u32 state);

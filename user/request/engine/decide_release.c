@@ -11,7 +11,7 @@
 #include "request/engine/decide_private.h"
 #include "request/engine/report_ids.h"
 
-/* Of threads that decide at the same time: each writes its number into the last bits of a permit's time. */
+/* Each deciding thread writes its number, below this, into the last bits of a permit's time. */
 #define PERMIT_THREADS 256
 
 /* An end that is reported again would release a unit of another request of the same time. */
