@@ -168,6 +168,7 @@ SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct evaluation *ev)
 	if (!trigger)
 		return SL_NO_METER;
 	ev->meter.cost = 1;
+	ev->meter.lease = 0;	/* the drops are counted one by one */
 	ev->meter.own_rates = 0;
 	ev->meter.own_params = 0;
 	ev->meter.key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(packet_src(&ev->pkt), len),

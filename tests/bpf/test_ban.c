@@ -77,6 +77,22 @@ CASE_TEST(one_drop_more_bans)
 	}
 }
 
+/* The drops are counted one by one, on whatever CPUs they are. */
+CASE_TEST(drops_on_two_cpus)
+{
+	struct target_verdict verdict;
+	struct frame frame;
+
+	case_policy(t, "limits: [{name: web, match: {dport: 80}, rate: 100 packets/s, burst: 400, "
+		       "ban: {after: 300 drops/5s, for: 60s, spoofable: yes}}]\n");
+	for (u32 ms = 0; ms < 2000 && !bans_there_are(t); ms++) {
+		target_set_time(t, 7 * SECOND + ms * SECOND / 1000);
+		frame_build(&bad, &frame);
+		assert_int_equal(target_run(t, ms / 20 % target_cpus(t), 0, &frame, &verdict), 0);
+	}
+	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 301);
+}
+
 /* Drops that are slower than after/within never ban. */
 CASE_TEST(slow_drops)
 {
