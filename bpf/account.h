@@ -4,8 +4,8 @@
  * rate, one prefix, nothing that stands in for it), whose key is in the table or gets a place there
  * that nobody needs. That is nearly every packet of a flood.
  *
- * Everything else is done in meters.h, a program of its own (STAGE_JUMP): the 512 bytes of stack and
- * the million instructions that the verifier grants one program do not suffice for both.
+ * Everything else is done in meters.h, a program of its own (STAGE_JUMP): the 512 bytes of stack
+ * and the million instructions that the verifier grants one program do not suffice for both.
  */
 #ifndef SLUICE_BPF_ACCOUNT_H
 #define SLUICE_BPF_ACCOUNT_H

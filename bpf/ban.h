@@ -134,8 +134,8 @@ static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
 }
 
 /*
- * Returns the prefix length of the meter that refused. SL_PREFIX_NONE if no meter refused, or if it counts
- * link-local sources by address: bans of that length are not looked up.
+ * Returns the prefix length of the meter that refused. SL_PREFIX_NONE if no meter refused, or if it
+ * counts link-local sources by address: bans of that length are not looked up.
  */
 static __always_inline u32 ban_refused_len(const struct sl_rules *rules,
 					   const struct evaluation *ev)
@@ -168,7 +168,7 @@ SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct evaluation *ev)
 	if (!trigger)
 		return SL_NO_METER;
 	ev->meter.cost = 1;
-	ev->meter.lease = 0;	/* the drops are counted one by one */
+	ev->meter.lease = 0; /* the drops are counted one by one */
 	ev->meter.own_rates = 0;
 	ev->meter.own_params = 0;
 	ev->meter.key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(packet_src(&ev->pkt), len),
@@ -212,14 +212,14 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct evaluation *ev)
 	last = map_ban(&key);
 	if (last) {
 		if (ev->pkt.now.mono_ns < last->until_ns)
-			return 0;	/* another CPU was faster */
+			return 0; /* another CPU was faster */
 		new.level = ban_next_level(last, ev->pkt.now.mono_ns);
 		if (new.level >= ban->levels)
 			new.level = ban->levels - 1;
 	}
 	new.slot = head->slot;
 	new.since_ns = ev->pkt.now.mono_ns;
-	new.until_ns = new.since_ns + ban->dur_ns[new.level & (SL_BAN_LEVELS - 1)];
+	new.until_ns = new.since_ns + ban->dur_ns[new.level &(SL_BAN_LEVELS - 1)];
 	if (map_ban_update(&key, &new)) {
 		count_map_error(SL_ME_BAN_UPDATE);
 		return 0;
@@ -250,9 +250,8 @@ static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *r
 	if (!ban || (!ban->spoofable && !socket_proves(ctx, &ev->pkt)))
 		return;
 	meter = ban_prepare(rules, ev);
-	bans = meter != SL_NO_METER &&
-	       charge_limit(rules, ev, meter, CHARGE_COMMIT) == CHARGE_OVER;
-	ev->news = news;	/* that the trigger is over is no news */
+	bans = meter != SL_NO_METER && charge_limit(rules, ev, meter, CHARGE_COMMIT) == CHARGE_OVER;
+	ev->news = news; /* that the trigger is over is no news */
 	if (bans)
 		ban_set(rules, ev);
 }

@@ -2,7 +2,6 @@
 /*
  * charge.h - charges one packet to one meter. Exact accounting steps the bucket state in the
  * shared table; per-CPU accounting spends a lease first (lease.h).
- * It is over 500 lines because this is one step.
  */
 #ifndef SLUICE_BPF_CHARGE_H
 #define SLUICE_BPF_CHARGE_H
@@ -94,10 +93,9 @@ SL_GLOBAL int charge_key(const struct sl_rules *rules, struct evaluation *ev, u3
 	own = ev->meter.own_rates ? ev->meter.own_len : 0;
 	if (!own)
 		own = sl_link_own(meter, ev->pkt.family, packet_src(&ev->pkt));
-	ev->meter.key =
-		sl_bucket_key_own(rules, meter, own, packet_src(&ev->pkt), packet_dst(&ev->pkt),
-				  ev->pkt.family, ev->pkt.proto, ev->pkt.dport, ev->pkt.vlan,
-				  env_iface_slot());
+	ev->meter.key = sl_bucket_key_own(rules, meter, own, packet_src(&ev->pkt),
+					  packet_dst(&ev->pkt), ev->pkt.family, ev->pkt.proto,
+					  ev->pkt.dport, ev->pkt.vlan, env_iface_slot());
 	return 1;
 }
 
@@ -174,15 +172,17 @@ SL_GLOBAL int charge_fill(const struct sl_limit *limit, struct evaluation *ev, s
 		return 0;
 	clock_read(&ev->pkt);
 	return __sync_val_compare_and_swap(&way->bucket_state, bucket_state,
-					   sl_fill(bucket_state, meter_params(limit, ev), packet_time(&ev->pkt),
-						   ev->meter.cost)) == bucket_state;
+					   sl_fill(bucket_state, meter_params(limit, ev),
+						   packet_time(&ev->pkt), ev->meter.cost)) ==
+	       bucket_state;
 }
 
 /*
- * How much of the meter in hand is used. A function of its own, so that the verifier follows it once and not
- * in each round of charge_lease().
+ * How much of the meter in hand is used. A function of its own, so that the verifier follows it
+ * once and not in each round of charge_lease().
  */
-SL_GLOBAL u32 charge_used(const struct sl_limit *limit, const struct evaluation *ev, u64 bucket_state)
+SL_GLOBAL u32 charge_used(const struct sl_limit *limit, const struct evaluation *ev,
+			  u64 bucket_state)
 {
 	if (!limit || !ev)
 		return 0;
@@ -214,10 +214,11 @@ SL_GLOBAL u64 charge_lease(const struct sl_limit *limit, struct evaluation *ev, 
 		if (units < left)
 			units = left;
 		ev->meter.taken = units;
-		more = charge_step(params, &ev->pkt.now, bucket_state, ev->meter.cost + units - left);
+		more = charge_step(params, &ev->pkt.now, bucket_state,
+				   ev->meter.cost + units - left);
 		most = sl_lease_kept(params, ev->meter.lease);
-		if (more != SL_STATE_BUSY &&
-		    (units <= most || units == left || charge_used(limit, ev, more) <= SL_LEASE_USED))
+		if (more != SL_STATE_BUSY && (units <= most || units == left ||
+					      charge_used(limit, ev, more) <= SL_LEASE_USED))
 			return more;
 		if (most < (limit->unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 2))
 			break;
@@ -293,8 +294,8 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 }
 
 /*
- * How long a refusal lasts after which sl_step() would wait so long; 0: not known. A bucket from before a
- * change of the rate drains at that rate until a packet passes (algo_gcra.h).
+ * How long a refusal lasts after which sl_step() would wait so long; 0: not known. A bucket from
+ * before a change of the rate drains at that rate until a packet passes (algo_gcra.h).
  */
 static __always_inline u64 charge_lasts(const struct sl_params *p, u64 bucket_state, u64 wait_ns)
 {
@@ -444,9 +445,9 @@ SL_GLOBAL u64 charge_wait(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u6
 	if (!p)
 		return 0;
 	res = sl_step(bucket_state, p, now, cost);
-	return res.verdict == SL_PASS ? 0
-				      : earlier_ns(charge_lasts(p, bucket_state, res.wait_ns),
-						   REFUSED_MAX_NS);
+	return res.verdict == SL_PASS
+		       ? 0
+		       : earlier_ns(charge_lasts(p, bucket_state, res.wait_ns), REFUSED_MAX_NS);
 }
 
 /* When a scale of this meter's limit ends that is in force; ~0: there is none. */
@@ -489,8 +490,9 @@ SL_GLOBAL int charge_remember(const struct sl_rules *rules, struct evaluation *e
 			      bucket_state, cost);
 	if (wait_ns < REFUSED_MIN_NS)
 		return 0;
-	return refused_store(rules, ev, index, earlier_ns(ev->pkt.now.mono_ns + wait_ns,
-							       charge_scale_until(rules, limit)));
+	return refused_store(
+		rules, ev, index,
+		earlier_ns(ev->pkt.now.mono_ns + wait_ns, charge_scale_until(rules, limit)));
 }
 
 /* sl_refund() of the contract, as a function of its own. */
@@ -519,8 +521,8 @@ SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct evalua
 		old = read_once(&way->bucket_state);
 		if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 			continue;
-		new = table_refund(meter_params(limit, ev), ev->pkt.now.mono_ns,
-				   ev->pkt.now.utc_ns, old, cost);
+		new = table_refund(meter_params(limit, ev), ev->pkt.now.mono_ns, ev->pkt.now.utc_ns,
+				   old, cost);
 		if (new == old)
 			return 0;
 		if (__sync_val_compare_and_swap(&way->bucket_state, old, new) == old)

@@ -92,8 +92,7 @@ missing:
  * where that is not in it. Global: its paths times the loop's would be 885719 instructions to
  * the verifier, of a million.
  */
-SL_GLOBAL int prefix_probe(const struct sl_rules *rules, const struct packet *pkt, u32 dim,
-			   u32 len)
+SL_GLOBAL int prefix_probe(const struct sl_rules *rules, const struct packet *pkt, u32 dim, u32 len)
 {
 	struct sl_pfx_hash h;
 	u32 which, i;

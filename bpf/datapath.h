@@ -5,14 +5,11 @@
  * inline, which suffices for most packets, and jumps to datapath_account() for the rest.
  *
  * The order of the steps is a promise to users (docs/packet-walk.md):
- *   1 ARP and genuine neighbor discovery pass, within `essential`; if a limit names its type, within
- *     that
- *   2 the sessions of users logged in at apply time pass
- *   3 exempt sources pass
- *   4 failsafe ports of this host pass, within failsafe_rate, unless narrowly blocked
- *   5 blocked sources are dropped
- *   6 banned sources are dropped, push-downs of their source apply
- *   7 limits; in their order, those without a rate: match.h
+ *   1 ARP and genuine neighbor discovery pass, within `essential`; if a limit names its type,
+ * within that 2 the sessions of users logged in at apply time pass 3 exempt sources pass 4 failsafe
+ * ports of this host pass, within failsafe_rate, unless narrowly blocked 5 blocked sources are
+ * dropped 6 banned sources are dropped, push-downs of their source apply 7 limits; in their order,
+ * those without a rate: match.h
  */
 #ifndef SLUICE_BPF_DATAPATH_H
 #define SLUICE_BPF_DATAPATH_H
@@ -30,12 +27,12 @@
 #define ICMP_FRAG_NEEDED_TYPE 3
 #define ICMP_FRAG_NEEDED_CODE 4
 #define ICMPV6_PACKET_TOO_BIG 2
-#define ICMP_ERROR_MAX 576	/* bytes of IPv4: RFC 1812, 4.3.2.3 */
-#define ICMPV6_ERROR_MAX 1280	/* bytes of IPv6: RFC 4443, 2.4 (c) */
-#define ND_FIRST 133	/* router solicitation */
-#define ND_SOLICITATION 135	/* of a neighbor, as the next one */
+#define ICMP_ERROR_MAX 576    /* bytes of IPv4: RFC 1812, 4.3.2.3 */
+#define ICMPV6_ERROR_MAX 1280 /* bytes of IPv6: RFC 4443, 2.4 (c) */
+#define ND_FIRST 133	      /* router solicitation */
+#define ND_SOLICITATION 135   /* of a neighbor, as the next one */
 #define ND_ADVERTISEMENT 136
-#define ND_LAST 137	/* redirect */
+#define ND_LAST 137 /* redirect */
 
 static __always_inline enum stage_result decide(struct packet *pkt, enum stage_result action,
 						enum sl_reason reason)
@@ -227,10 +224,10 @@ static __always_inline int is_type_named(const struct sl_rules *rules, u8 type)
 }
 
 /*
- * Step 1, neighbor discovery: by the limits that name its type, else within `essential`. What changes
- * this host's routes (messages of routers, redirects) is dropped from a source that is banned, or has a
- * block that shuts failsafe ports, too. What neighbors say of their addresses never is: without it the
- * administrator is locked out. Global, for it is rare.
+ * Step 1, neighbor discovery: by the limits that name its type, else within `essential`. What
+ * changes this host's routes (messages of routers, redirects) is dropped from a source that is
+ * banned, or has a block that shuts failsafe ports, too. What neighbors say of their addresses
+ * never is: without it the administrator is locked out. Global, for it is rare.
  */
 SL_GLOBAL enum stage_result neighbour_discovery(const struct sl_rules *rules, struct evaluation *ev)
 {
@@ -338,11 +335,13 @@ static __always_inline int datapath(env_ctx *ctx)
 	parsed = parse(ctx, &ev->pkt);
 	if (env_refusal_cache() && like_applies(&ev->pkt)) {
 		if (refused_before(ev))
-			return verdict_again(ev, SL_R_OVER, SL_ACT_DROP) ?
-				       ENV_DROP : verdict(ctx, ev, SL_ACT_DROP);
+			return verdict_again(ev, SL_R_OVER, SL_ACT_DROP)
+				       ? ENV_DROP
+				       : verdict(ctx, ev, SL_ACT_DROP);
 		if (passed_before(ev))
-			return verdict_again(ev, SL_R_WITHIN, SL_ACT_PASS) ?
-				       ENV_PASS : verdict(ctx, ev, SL_ACT_PASS);
+			return verdict_again(ev, SL_R_WITHIN, SL_ACT_PASS)
+				       ? ENV_PASS
+				       : verdict(ctx, ev, SL_ACT_PASS);
 	}
 	rules = rules_in_force(&ev->pkt);
 	if (!rules || !rules->generation)

@@ -22,14 +22,14 @@
 static volatile const struct xdp_dispatcher_config conf = {};
 
 /* The branch is never taken; it shows the verifier what may replace the function. */
-#define PROG(name)							\
-	__attribute__((noinline)) int name(struct xdp_md *ctx)		\
-	{								\
-		volatile int ret = XDP_DISPATCHER_RETVAL;		\
-									\
-		if (ret != XDP_DISPATCHER_RETVAL)			\
-			bpf_xdp_adjust_head(ctx, 0);			\
-		return ret;						\
+#define PROG(name)                                                                                 \
+	__attribute__((noinline)) int name(struct xdp_md *ctx)                                     \
+	{                                                                                          \
+		volatile int ret = XDP_DISPATCHER_RETVAL;                                          \
+                                                                                                   \
+		if (ret != XDP_DISPATCHER_RETVAL)                                                  \
+			bpf_xdp_adjust_head(ctx, 0);                                               \
+		return ret;                                                                        \
 	}
 
 PROG(prog0)
@@ -46,13 +46,13 @@ PROG(prog9)
 PROG(compat_test)
 
 /* Goes on to the next program where the action of this one is in its mask. */
-#define CALL(index)							\
-	do {								\
-		if (count <= index)					\
-			return XDP_PASS;				\
-		action = prog##index(ctx);				\
-		if (!(1U << (action & 31) & conf.chain_call_actions[index]))	\
-			return action;					\
+#define CALL(index)                                                                                \
+	do {                                                                                       \
+		if (count <= index)                                                                \
+			return XDP_PASS;                                                           \
+		action = prog##index(ctx);                                                         \
+		if (!(1U << (action & 31) & conf.chain_call_actions[index]))                       \
+			return action;                                                             \
 	} while (0)
 
 SEC("xdp")

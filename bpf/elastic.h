@@ -28,7 +28,7 @@ static __always_inline void elastic_look(const struct sl_rules *rules, struct ev
 		count_map_error(SL_ME_ELASTIC_LOOKUP);
 		return;
 	}
-	both = *(const volatile u64 *)elastic;	/* scale and inverse of one reading */
+	both = *(const volatile u64 *)elastic; /* scale and inverse of one reading */
 	scale = both;
 	inverse = both >> 32;
 	if (scale == SL_ELASTIC_ONE || scale < SL_SCALE_MIN || scale > SL_SCALE_MAX)

@@ -70,7 +70,7 @@ static __always_inline u32 env_length(struct xdp_md *ctx)
  * when the first buffer is full (1 KiB and more), or split headers off; a split frame has an
  * IP length beyond its linear part, and then parse_slowly() calls env_length().
  */
-#define ENV_LINEAR_MIN 60	/* a minimum Ethernet frame */
+#define ENV_LINEAR_MIN 60 /* a minimum Ethernet frame */
 #define ENV_LINEAR_MAX 1024
 static __always_inline u32 env_linear_length(struct xdp_md *ctx)
 {
@@ -257,7 +257,7 @@ static __always_inline int env_put_mark(struct xdp_md *ctx, u32 mark)
  * only where that part is not there. The index is made of read-only data: a constant to the
  * verifier, and so the jump a direct one.
  */
-#define env_jump(ctx, stage) \
+#define env_jump(ctx, stage)                                                                       \
 	bpf_tail_call(ctx, &stages, sl_stage_at(stage, config.iface_slot, config.parity))
 
 /*

@@ -91,8 +91,8 @@ SL_GLOBAL int event_send(env_ctx *ctx, struct evaluation *ev, u32 kind, enum sl_
 	length = ev->pkt.length;
 	if (length > SL_RING_FRAME)
 		length = SL_RING_FRAME;
-	/* 1 to SL_RING_FRAME for 6.1, too: of a comparison it keeps no least ("R3 min value is outside of the
-	 * allowed memory range"). Test: tests/vm/attach.sh. */
+	/* 1 to SL_RING_FRAME for 6.1, too: of a comparison it keeps no least ("R3 min value is
+	 * outside of the allowed memory range"). Test: tests/vm/attach.sh. */
 	length--;
 	OPAQUE(length);
 	length = (length & (SL_RING_FRAME - 1)) + 1;

@@ -21,9 +21,9 @@
  *     passed under it. A first that finds no room closes its set: until receivers
  *     have discarded that one, new firsts of this set are unsure.
  *   3 Contradiction. A first that meets a limit which the remembered one does not makes that one
- *     unsure. Where later fragments were already judged by that one, it is dropped: whichever of the
- *     two the receiver has, no datagram can be completed by what escaped one of its limits. A sender
- *     uses the ids of IPv4 again; a first that meets no other limit does not contradict.
+ *     unsure. Where later fragments were already judged by that one, it is dropped: whichever of
+ * the two the receiver has, no datagram can be completed by what escaped one of its limits. A
+ * sender uses the ids of IPv4 again; a first that meets no other limit does not contradict.
  *
  * That all of a datagram has passed does not end its entry: Linux begins a queue anew when 64
  * other fragments of the source came between (ipfrag_max_dist), and then has the rest without the
@@ -180,9 +180,10 @@ static __always_inline void fragment_forget(struct packet *pkt)
 /* The next step of fragment_meet() for a fragment. */
 enum fragment_todo {
 	FRAGMENT_DONE,
-	FRAGMENT_USE_PAIR,	/* an IPv6 pair is to be marked as used */
-	FRAGMENT_DIFFERS,	/* a first that differs from the one of its id, whose fields are frag_like */
-	FRAGMENT_DIFFERS_USED,	/* and fragments passed under that one */
+	FRAGMENT_USE_PAIR, /* an IPv6 pair is to be marked as used */
+	/* a first that differs from the one of its id, whose fields are frag_like */
+	FRAGMENT_DIFFERS,
+	FRAGMENT_DIFFERS_USED, /* and fragments passed under that one */
 };
 
 /* Returns enum fragment_todo. */
@@ -250,8 +251,8 @@ SL_GLOBAL int fragment_limits(const struct sl_rules *rules, struct evaluation *e
 }
 
 /*
- * Whether what was judged by the fields frag_like met every limit that this first meets, in the same
- * bucket, and passed none of them by.
+ * Whether what was judged by the fields frag_like met every limit that this first meets, in the
+ * same bucket, and passed none of them by.
  */
 SL_GLOBAL int fragment_covers(const struct sl_rules *rules, struct evaluation *ev)
 {

@@ -72,8 +72,8 @@ static __always_inline u32 fragment_find(const struct sl_frag_set *set,
 			  (way->key.id ^ key->id) | (way->key.proto ^ key->proto) |
 			  (way->key.family ^ key->family);
 		/* At most one way has the key. */
-		found -= (SL_FRAG_WAYS - i) * (fragment_is_before(now, until + grace_ns) &
-					       ~fragment_is_set(differs));
+		found -= (SL_FRAG_WAYS - i) *
+			 (fragment_is_before(now, until + grace_ns) & ~fragment_is_set(differs));
 	}
 	return found;
 }

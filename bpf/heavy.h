@@ -34,7 +34,8 @@ static __always_inline struct sl_heavy *heavy_entry(const struct packet *pkt,
 		weight = sl_heavy_rank(way, window);
 		FORGET(pkt, weight);
 		if (!((way->source.hi ^ source.hi) | (way->source.lo ^ source.lo) |
-		      ((way->family_iface ^ v6) & 0x80)) && way->window)
+		      ((way->family_iface ^ v6) & 0x80)) &&
+		    way->window)
 			own = i;
 		if (weight < least) {
 			least = weight;
@@ -90,8 +91,9 @@ static __always_inline void heavy_sample(struct evaluation *ev, u32 list)
 			way->now.opened += s->weight;
 		way->family_iface = v6 | (env_iface_slot() & 0x7f);
 		way->reason = ev->pkt.reason;
-		way->limit_id = ev->pkt.reason == SL_R_OVER || ev->pkt.reason == SL_R_MATCH ?
-			ev->limit_id : 0;
+		way->limit_id = ev->pkt.reason == SL_R_OVER || ev->pkt.reason == SL_R_MATCH
+					? ev->limit_id
+					: 0;
 	}
 	sl_heavy_next(s, window, env_random());
 }
@@ -101,7 +103,8 @@ static __always_inline u32 heavy_list(enum sl_action action)
 	return action == SL_ACT_DROP ? SL_HEAVY_DROPPED : SL_HEAVY_PASSED;
 }
 
-/* Every packet, once: 1, it has a source and is the next sample. Inline: a call costs 10 ns here. */
+/* Every packet, once: 1, it has a source and is the next sample. Inline: a call costs 10 ns
+ * here. */
 static __always_inline int heavy_is_due(struct evaluation *ev, enum sl_action action)
 {
 	struct sl_heavy_sampling *sampling = &ev->sampling[heavy_list(action)];

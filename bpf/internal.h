@@ -16,7 +16,8 @@ static __always_inline enum charge internal_run(const struct sl_rules *rules, st
 }
 
 /* Whether the source is a gateway of this host. */
-static __always_inline int internal_is_gateway(const struct sl_rules *rules, const struct packet *pkt)
+static __always_inline int internal_is_gateway(const struct sl_rules *rules,
+					       const struct packet *pkt)
 {
 	u32 family = pkt->family & 1, i;
 
@@ -32,8 +33,8 @@ static __always_inline u32 internal_sum(const struct packet *pkt, u32 index)
 {
 	if (index == SL_LIMIT_FAILSAFE_TCP)
 		return SL_LIMIT_FAILSAFE_SUM;
-	return index == SL_LIMIT_ESSENTIAL && pkt->family == SL_V6 ? SL_LIMIT_ESSENTIAL_LINK :
-								    SL_NO_METER;
+	return index == SL_LIMIT_ESSENTIAL && pkt->family == SL_V6 ? SL_LIMIT_ESSENTIAL_LINK
+								   : SL_NO_METER;
 }
 
 /* Charges one of the order's own limits, and where there is one the sum over it. */
@@ -82,7 +83,7 @@ static __always_inline enum stage_result internal_account(const struct sl_rules 
 	count_limit(limit->slot, result == CHARGE_OVER ? SL_LV_DROP : SL_LV_PASS, ev->pkt.length);
 	if (result != CHARGE_OVER)
 		return STAGE_PASS;
-	ev->pkt.reason = index == SL_LIMIT_FAILSAFE ? SL_R_FAILSAFE_OVER
+	ev->pkt.reason = index == SL_LIMIT_FAILSAFE	   ? SL_R_FAILSAFE_OVER
 			 : ev->pkt.reason == SL_R_PATH_MTU ? SL_R_PATH_MTU_OVER
 							   : SL_R_ESSENTIAL_OVER;
 	return STAGE_DROP;

@@ -3,9 +3,10 @@
  * lease.h - per-CPU accounting: a lease is a small batch of units that a CPU takes from the bucket
  * in the shared table at once, and spends alone.
  *
- * A source that is counted by CPU has an entry in the LRU per-CPU hash `lease`. The lease taken last
- * is cached in an array (struct sl_lease_hint), and goes back to the hash when another key takes its
- * place. Where the cache is lost, its units are: the bucket decides, and nothing is spent twice.
+ * A source that is counted by CPU has an entry in the LRU per-CPU hash `lease`. The lease taken
+ * last is cached in an array (struct sl_lease_hint), and goes back to the hash when another key
+ * takes its place. Where the cache is lost, its units are: the bucket decides, and nothing is spent
+ * twice.
  *
  * Every unit was charged to the bucket before it is spent. So beyond rate x time + burst a source
  * can have only what the bucket refilled while CPUs held units:
@@ -17,8 +18,8 @@
  *  - Of a bucket that fills faster all CPUs together hold at most 1/100, and units stay.
  *  - A window never exceeds its limit: what was charged in it is spent in it, or void.
  *
- * Void units are lost to the source. So of slow buckets leases that are together more than 1/200 are
- * taken only while 1/32 of the burst is used at most: no more can be lost, and near the limit
+ * Void units are lost to the source. So of slow buckets leases that are together more than 1/200
+ * are taken only while 1/32 of the burst is used at most: no more can be lost, and near the limit
  * each unit is counted exactly, or in small batches. Leases of a window are together at most a
  * sixteenth of it. A lease has four packets at first, more where it was used up early, fewer where
  * some were left at its end.
@@ -119,8 +120,8 @@ static __always_inline u64 lease_units(const struct sl_params *params, const str
 	if (!lease_is_live(pkt, lease)) {
 		if (!sl_is_window(params))
 			batch = sl_lease_kept(params, batch);
-		else if (((now - end) & LEASE_TIME_MASK) >=
-			 pkt->now.utc_ns % params->window_ns >> SL_LEASE_TIME_SHIFT)
+		else if (((now - end) & LEASE_TIME_MASK) >= pkt->now.utc_ns % params->window_ns >>
+			 SL_LEASE_TIME_SHIFT)
 			return 0;
 	}
 	return units < batch ? units : batch;
@@ -150,7 +151,8 @@ static __always_inline u32 lease_hint_tag(u64 key)
  * Whether this CPU may have a lease that has not ended, which saves look-ups. In `until`, the clock
  * was read.
  */
-static __always_inline int lease_may_be(const struct packet *pkt, struct sl_lease_hint *hint, u64 key)
+static __always_inline int lease_may_be(const struct packet *pkt, struct sl_lease_hint *hint,
+					u64 key)
 {
 	if (!hint || hint->key == key || !hint->until)
 		return hint && hint->key == key;
@@ -171,7 +173,8 @@ static __always_inline int lease_counts(const struct packet *pkt, const struct s
 {
 	u32 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
 
-	return hint->count && (s32)(now - hint->since) <= (s32)(LEASE_FROM_NS >> SL_LEASE_TIME_SHIFT);
+	return hint->count &&
+	       (s32)(now - hint->since) <= (s32)(LEASE_FROM_NS >> SL_LEASE_TIME_SHIFT);
 }
 
 /* Whether the key came LEASE_FROM times within 10 ms, or had a lease until 10 ms ago. */
@@ -182,8 +185,10 @@ static __always_inline int lease_is_due(const struct packet *pkt, const struct s
 	       lease_counts(pkt, hint);
 }
 
-/* Counts a packet that was charged to the bucket alone. A majority has the hint (Boyer and Moore). */
-static __always_inline void lease_count(const struct packet *pkt, struct sl_lease_hint *hint, u64 key)
+/* Counts a packet that was charged to the bucket alone. A majority has the hint (Boyer and
+ * Moore). */
+static __always_inline void lease_count(const struct packet *pkt, struct sl_lease_hint *hint,
+					u64 key)
 {
 	if (!hint)
 		return;
@@ -208,8 +213,9 @@ static __always_inline void lease_none(struct sl_lease_hint *hint)
 /* ---- using it */
 
 /*
- * Spends `cost` of a lease of a bucket that is in its hint, as for nearly each packet that leases are for. In few steps, and
- * without an atomic one: no other CPU has this memory. 0: nothing was spent, and there may be a lease.
+ * Spends `cost` of a lease of a bucket that is in its hint, as for nearly each packet that leases
+ * are for. In few steps, and without an atomic one: no other CPU has this memory. 0: nothing was
+ * spent, and there may be a lease.
  */
 static __always_inline int lease_spend_here(const struct sl_limit *limit, const struct packet *pkt,
 					    struct sl_lease_hint *hint, u64 key, u64 cost)
@@ -223,7 +229,8 @@ static __always_inline int lease_spend_here(const struct sl_limit *limit, const 
 	if (units > limit->lease)
 		units = limit->lease;
 	/* Of the tag only the generation can be another. */
-	if (units < cost || ((lease >> LEASE_TAG_SHIFT ^ limit->params.gen) & 3) || !lease_is_live(pkt, lease))
+	if (units < cost || ((lease >> LEASE_TAG_SHIFT ^ limit->params.gen) & 3) ||
+	    !lease_is_live(pkt, lease))
 		return 0;
 	hint->lease = lease_with(lease, units - cost);
 	return 1;
@@ -255,9 +262,9 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct evaluation *ev, enu
 		units = lease_units(meter_params(limit, ev), &ev->pkt, old, tag, ev->meter.lease);
 		if (mode != LEASE_LEFT && !lease_is_live(&ev->pkt, old))
 			return 0;
-		if (mode == LEASE_REFUND ?
-			    old >> LEASE_TAG_SHIFT != tag || units + cost > ev->meter.lease :
-			    units < cost)
+		if (mode == LEASE_REFUND
+			    ? old >> LEASE_TAG_SHIFT != tag || units + cost > ev->meter.lease
+			    : units < cost)
 			return 0;
 		if (mode == LEASE_PEEK)
 			return 1;
@@ -269,8 +276,8 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct evaluation *ev, enu
 }
 
 /*
- * The units left in the lease, which a renewal need not take. If the lease has not ended, they do not
- * suffice for this packet; the packet spends them.
+ * The units left in the lease, which a renewal need not take. If the lease has not ended, they do
+ * not suffice for this packet; the packet spends them.
  */
 SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct evaluation *ev)
 {
@@ -300,7 +307,8 @@ SL_GLOBAL u32 lease_size(const struct evaluation *ev)
 	if (!hint || hint->key != ev->meter.key)
 		return 0;
 	size = hint->size;
-	left = (u32)(hint->lease >> LEASE_UNITS_BITS) - (u32)(ev->pkt.now.mono_ns >> SL_LEASE_TIME_SHIFT);
+	left = (u32)(hint->lease >> LEASE_UNITS_BITS) -
+	       (u32)(ev->pkt.now.mono_ns >> SL_LEASE_TIME_SHIFT);
 	if (lease_is_live(&ev->pkt, hint->lease))
 		return size + (left >= LEASE_EARLY && size < LEASE_SIZE_MAX);
 	left = hint->lease & SL_LEASE_UNITS_MAX ? 4 : 0;
@@ -310,7 +318,8 @@ SL_GLOBAL u32 lease_size(const struct evaluation *ev)
 /* Units of a lease of this size: each is taken four times, so that little is left on a CPU. */
 static __always_inline u32 lease_of_size(const struct sl_limit *limit, u32 size)
 {
-	return (limit->unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 1) * LEASE_FROM << (size / 4 & 31);
+	return (limit->unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 1) * LEASE_FROM
+	       << (size / 4 & 31);
 }
 
 /* Stores a lease in the hash. Where it cannot be its units are lost: less passes, never more. */

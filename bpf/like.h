@@ -14,13 +14,13 @@
 #include "bpf/session.h"
 
 /*
- * The dimensions that are part of the key: by like_reads(), or as protocol, interface and source. No verdict by
- * another one is remembered.
+ * The dimensions that are part of the key: by like_reads(), or as protocol, interface and source.
+ * No verdict by another one is remembered.
  */
-#define LIKE_DIMS                                                                            \
-	(SL_DIMS_16(SL_DIM_DPORT) | SL_DIMS_16(SL_DIM_SPORT) | SL_DIMS_16(SL_DIM_LENGTH) |   \
-	 SL_DIMS_16(SL_DIM_VLAN) | SL_DIMS_8(SL_DIM_PROTO) | SL_DIMS_8(SL_DIM_TCP_FLAGS) |   \
-	 SL_DIMS_8(SL_DIM_ICMP) | SL_DIMS_8(SL_DIM_ICMPV6) | SL_DIMS_8(SL_DIM_IFACE) |       \
+#define LIKE_DIMS                                                                                  \
+	(SL_DIMS_16(SL_DIM_DPORT) | SL_DIMS_16(SL_DIM_SPORT) | SL_DIMS_16(SL_DIM_LENGTH) |         \
+	 SL_DIMS_16(SL_DIM_VLAN) | SL_DIMS_8(SL_DIM_PROTO) | SL_DIMS_8(SL_DIM_TCP_FLAGS) |         \
+	 SL_DIMS_8(SL_DIM_ICMP) | SL_DIMS_8(SL_DIM_ICMPV6) | SL_DIMS_8(SL_DIM_IFACE) |             \
 	 SL_DIMS_P(SL_PDIM_SRC) | SL_DIMS_P(SL_PDIM_DST))
 
 /* Fields of struct sl_like.fields that are part of the key, by four bits of `reads`. */
@@ -29,16 +29,17 @@
 #define LIKE_VLAN (0xffffULL << 16)
 #define LIKE_DPORT (0xffffULL << 32)
 #define LIKE_SPORT (0xffffULL << 48)
-#define LIKE_MASK(reads)                                             \
-	(LIKE_PROTO | ((reads) & SL_READ_FLAGS ? LIKE_FLAGS : 0) |   \
-	 ((reads) & SL_READ_VLAN ? LIKE_VLAN : 0) |                  \
-	 ((reads) & SL_READ_DPORT ? LIKE_DPORT : 0) |                \
-	 ((reads) & SL_READ_SPORT ? LIKE_SPORT : 0))
-#define LIKE_MASKS(n) \
-	LIKE_MASK(n), LIKE_MASK((n) + 1), LIKE_MASK((n) + 2), LIKE_MASK((n) + 3)
+#define LIKE_MASK(reads)                                                                           \
+	(LIKE_PROTO | ((reads)&SL_READ_FLAGS ? LIKE_FLAGS : 0) |                                   \
+	 ((reads)&SL_READ_VLAN ? LIKE_VLAN : 0) | ((reads)&SL_READ_DPORT ? LIKE_DPORT : 0) |       \
+	 ((reads)&SL_READ_SPORT ? LIKE_SPORT : 0))
+#define LIKE_MASKS(n) LIKE_MASK(n), LIKE_MASK((n) + 1), LIKE_MASK((n) + 2), LIKE_MASK((n) + 3)
 
 static const u64 like_masks[16] = {
-	LIKE_MASKS(0), LIKE_MASKS(4), LIKE_MASKS(8), LIKE_MASKS(12),
+	LIKE_MASKS(0),
+	LIKE_MASKS(4),
+	LIKE_MASKS(8),
+	LIKE_MASKS(12),
 };
 
 /* ICMP's type and code are where others have flags and source port, which are 0 for ICMP. */
@@ -67,8 +68,8 @@ static __always_inline int like_is(const struct sl_like *r, const struct packet 
 
 	if (r->src.hi != pkt->src.hi)
 		return 0;
-	differs = ((r->fields ^ like_fields(pkt)) & like_masks[r->reads & 15]) | (r->epoch ^ epoch) |
-		  (r->link ^ like_link(pkt));
+	differs = ((r->fields ^ like_fields(pkt)) & like_masks[r->reads & 15]) |
+		  (r->epoch ^ epoch) | (r->link ^ like_link(pkt));
 	if (differs)
 		return 0;
 	if ((r->reads & SL_READ_SRC_LOW) && r->src.lo != pkt->src.lo)
@@ -105,7 +106,7 @@ static __always_inline int like_listed_low(const struct packet *pkt)
 
 /* Whether some step looks at this IPv6 source by more than 64 bits. */
 static __always_inline int like_reads_low(const struct sl_rules *rules, const struct packet *pkt,
-					       u32 meter_len, const struct sl_push_now *push)
+					  u32 meter_len, const struct sl_push_now *push)
 {
 	u64 found = meter_len > 64 || sl_is_link_local(pkt->family, packet_src(pkt)) ||
 		    like_listed_low(pkt);
@@ -202,7 +203,8 @@ static __always_inline u64 like_until(const struct sl_rules *rules, const struct
 	return until_ns;
 }
 
-/* Packets like this one, from when until_ns is set. While a change is under way the epoch is odd, and nothing matches. */
+/* Packets like this one, from when until_ns is set. While a change is under way the epoch is odd,
+ * and nothing matches. */
 static __always_inline void like_store(struct sl_like *like, const struct evaluation *ev, u8 reads)
 {
 	like->until_ns = 0;

@@ -17,7 +17,7 @@
 enum listed {
 	LISTED_EXEMPT = 1 << 0,
 	LISTED_BLOCK = 1 << 1,
-	LISTED_WIDE_BLOCK = 1 << 2,	/* failsafe ports escape it */
+	LISTED_WIDE_BLOCK = 1 << 2, /* failsafe ports escape it */
 };
 
 /* A deadline that has not passed. 0 never was, ~0 never passes. */
@@ -54,7 +54,7 @@ SL_GLOBAL u32 list_probe(struct packet *pkt, u32 len)
 	listed = map_listed(&key);
 	if (!listed)
 		return 0;
-	pkt->not_cached = 1;	/* it has terms: they may begin, and end */
+	pkt->not_cached = 1; /* it has terms: they may begin, and end */
 	if (list_is_on(pkt, &listed->exempt))
 		found = LISTED_EXEMPT;
 	narrow = pkt->family == SL_V4 ? SL_LIST_NARROW_V4 : SL_LIST_NARROW_V6;

@@ -6,7 +6,7 @@
  * for user space over plain memory (user/packet/dataplane/dp_sim.c brings its own).
  *
  * All maps are pinned by the daemon under pin_dir, by name. Sizes marked "set by the daemon"
- * are changed before loading. It is over 500 lines because all maps are in one place.
+ * are changed before loading.
  */
 #ifndef SLUICE_BPF_MAPS_H
 #define SLUICE_BPF_MAPS_H
@@ -167,7 +167,7 @@ struct {
 /* By list and set. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SL_HEAVY_LISTS * SL_HEAVY_SETS);
+	__uint(max_entries, SL_HEAVY_LISTS *SL_HEAVY_SETS);
 	__type(key, u32);
 	__type(value, struct sl_heavy_set);
 } heavy SEC(".maps");

@@ -12,7 +12,7 @@
  * `soft` where it refuses. A refund goes to the meter that was charged.
  *
  * Functions are global where a loop calls them: each is then verified once, with an unknown
- * result, and not once for each path to it. It is over 500 lines because these are one sequence.
+ * result, and not once for each path to it.
  */
 #ifndef SLUICE_BPF_METERS_H
 #define SLUICE_BPF_METERS_H
@@ -305,8 +305,8 @@ SL_GLOBAL enum charge meter_try(const struct sl_rules *rules, struct evaluation 
 	limit = limit_at(rules, meter);
 	if (limit && limit->by_match) {
 		meter_entry(ev, i)->taken = METER_NONE;
-		return limit->action == SL_ACT_PASS && limit->mode == SL_MODE_ENFORCE ?
-			CHARGE_PASS : CHARGE_OVER;
+		return limit->action == SL_ACT_PASS && limit->mode == SL_MODE_ENFORCE ? CHARGE_PASS
+										      : CHARGE_OVER;
 	}
 	result = meter_charge(rules, ev, meter, mode);
 	meter_note(ev, i);
@@ -408,7 +408,8 @@ SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluat
 	return result;
 }
 
-/* Remembers the refusal, where no limit before the one that refused can become the one that does. */
+/* Remembers the refusal, where no limit before the one that refused can become the one that
+ * does. */
 SL_GLOBAL int meters_remember(const struct sl_rules *rules, struct evaluation *ev)
 {
 	const struct charged *refused;

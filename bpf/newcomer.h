@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * newcomer.h - a source without a bucket gets one: the usual case in one call. table.h has all cases.
+ * newcomer.h - a source without a bucket gets one: the usual case in one call. table.h has all
+ * cases.
  */
 #ifndef SLUICE_BPF_NEWCOMER_H
 #define SLUICE_BPF_NEWCOMER_H
@@ -16,7 +17,8 @@ static __always_inline int table_is_spent(const struct packet *pkt, const struct
 			sl_expired(bucket_state, &limit->params, packet_time(pkt)));
 }
 
-/* The same of one set as table_free_way(); *ret_other: it has a record, or a way that is changing, or the key. */
+/* The same of one set as table_free_way(); *ret_other: it has a record, or a way that is changing,
+ * or the key. */
 static __always_inline u32 table_spent_way(const struct packet *pkt, const struct sl_limit *limit,
 					   struct sl_set *set, u64 key, u32 *ret_count,
 					   u64 *ret_other)
@@ -41,12 +43,11 @@ static __always_inline u32 table_spent_way(const struct packet *pkt, const struc
 }
 
 /*
- * table_recorded(), table_victim() and table_install() in one piece, where both sets have buckets only, and one of
- * them is spent. Else ATTEMPT_AGAIN, and nothing was written.
+ * table_recorded(), table_victim() and table_install() in one piece, where both sets have buckets
+ * only, and one of them is spent. Else ATTEMPT_AGAIN, and nothing was written.
  */
-static __always_inline enum attempt table_newcomer(const struct packet *pkt,
-						   const struct sl_limit *limit, u64 key,
-						   u64 bucket_state)
+static __always_inline enum attempt
+table_newcomer(const struct packet *pkt, const struct sl_limit *limit, u64 key, u64 bucket_state)
 {
 	struct sl_set *a = map_table_set(sl_table_set(key, 0, env_table_sets()));
 	struct sl_set *b = map_table_set(sl_table_set(key, 1, env_table_sets()));
@@ -73,8 +74,9 @@ static __always_inline enum attempt table_newcomer(const struct packet *pkt,
 }
 
 /*
- * A source that has no bucket gets one, in one call instead of the six and more of charge_limit(): in a flood
- * of forged sources nearly every packet comes here. ATTEMPT_AGAIN as of charge_quickly().
+ * A source that has no bucket gets one, in one call instead of the six and more of charge_limit():
+ * in a flood of forged sources nearly every packet comes here. ATTEMPT_AGAIN as of
+ * charge_quickly().
  */
 SL_GLOBAL enum attempt charge_newcomer(const struct sl_limit *meter, struct evaluation *ev)
 {

@@ -32,11 +32,11 @@
 #define IPV6_FRAG_MORE 1
 
 enum parsed {
-	PARSED_IP,	/* addresses and as much above as there is */
-	PARSED_ARP,	/* src is the sender's protocol address, if it is IPv4 */
-	PARSED_OTHER,	/* neither */
-	PARSED_BAD,	/* reason in pkt->unread; PKT_ADDR: addresses are known */
-	PARSED_AGAIN,	/* not to be had in place: parse_slowly() */
+	PARSED_IP,    /* addresses and as much above as there is */
+	PARSED_ARP,   /* src is the sender's protocol address, if it is IPv4 */
+	PARSED_OTHER, /* neither */
+	PARSED_BAD,   /* reason in pkt->unread; PKT_ADDR: addresses are known */
+	PARSED_AGAIN, /* not to be had in place: parse_slowly() */
 };
 
 /*
@@ -47,8 +47,8 @@ enum parsed {
  */
 struct cursor {
 	u32 offset;
-	u32 end;		/* frame length, or the end by the IP header */
-	u8 *piece;		/* PARSE_PIECE_MAX bytes; NULL: in place only */
+	u32 end;   /* frame length, or the end by the IP header */
+	u8 *piece; /* PARSE_PIECE_MAX bytes; NULL: in place only */
 };
 
 struct parse_vlan {
@@ -58,8 +58,8 @@ struct parse_vlan {
 
 struct parse_ext {
 	u8 next;
-	u8 length;		/* hop-by-hop, routing, options: 8-byte units after the first */
-	u16 frag_offset;	/* fragment header only, as is */
+	u8 length;	 /* hop-by-hop, routing, options: 8-byte units after the first */
+	u16 frag_offset; /* fragment header only, as is */
 	u32 frag_id;
 };
 
@@ -90,8 +90,7 @@ static __always_inline enum parsed parse_bad(const struct cursor *cur, struct pa
 	return cur->piece ? PARSED_BAD : PARSED_AGAIN;
 }
 
-static __always_inline enum parsed parse_tcp(env_ctx *ctx, struct cursor *cur,
-						struct packet *pkt)
+static __always_inline enum parsed parse_tcp(env_ctx *ctx, struct cursor *cur, struct packet *pkt)
 {
 	struct tcphdr *tcp = cursor_peek(ctx, cur, sizeof(*tcp));
 
@@ -107,8 +106,7 @@ static __always_inline enum parsed parse_tcp(env_ctx *ctx, struct cursor *cur,
 }
 
 /* UDP, UDP-Lite and SCTP all begin with two ports and are at least 8 bytes. */
-static __always_inline enum parsed parse_ports(env_ctx *ctx, struct cursor *cur,
-						struct packet *pkt)
+static __always_inline enum parsed parse_ports(env_ctx *ctx, struct cursor *cur, struct packet *pkt)
 {
 	struct udphdr *udp = cursor_peek(ctx, cur, sizeof(*udp));
 
@@ -122,10 +120,9 @@ static __always_inline enum parsed parse_ports(env_ctx *ctx, struct cursor *cur,
 	return PARSED_IP;
 }
 
-static __always_inline enum parsed parse_icmp(env_ctx *ctx, struct cursor *cur,
-						struct packet *pkt)
+static __always_inline enum parsed parse_icmp(env_ctx *ctx, struct cursor *cur, struct packet *pkt)
 {
-	u8 *icmp = cursor_peek(ctx, cur, 4);	/* type, code, checksum */
+	u8 *icmp = cursor_peek(ctx, cur, 4); /* type, code, checksum */
 
 	if (!icmp)
 		return parse_bad(cur, pkt, SL_R_TRUNCATED);
@@ -136,7 +133,7 @@ static __always_inline enum parsed parse_icmp(env_ctx *ctx, struct cursor *cur,
 }
 
 static __always_inline enum parsed parse_transport(env_ctx *ctx, struct cursor *cur,
-						struct packet *pkt)
+						   struct packet *pkt)
 {
 	if (pkt->flags & PKT_LATER)
 		return PARSED_IP;
@@ -156,8 +153,7 @@ static __always_inline enum parsed parse_transport(env_ctx *ctx, struct cursor *
 	return PARSED_IP;
 }
 
-static __always_inline enum parsed parse_ipv4(env_ctx *ctx, struct cursor *cur,
-						struct packet *pkt)
+static __always_inline enum parsed parse_ipv4(env_ctx *ctx, struct cursor *cur, struct packet *pkt)
 {
 	struct iphdr *ip = cursor_peek(ctx, cur, sizeof(*ip));
 	u32 total, header;
@@ -199,8 +195,8 @@ static __always_inline enum parsed parse_ipv4(env_ctx *ctx, struct cursor *cur,
 }
 
 /*
- * The headers that Linux walks (net/ipv6/exthdrs.c; AH: net/ipv6/netfilter/nf_conntrack_reasm.c), 0 for
- * others. Mobility, HIP and shim6 are protocols: their content reaches raw sockets alone.
+ * The headers that Linux walks (net/ipv6/exthdrs.c; AH: net/ipv6/netfilter/nf_conntrack_reasm.c), 0
+ * for others. Mobility, HIP and shim6 are protocols: their content reaches raw sockets alone.
  */
 static const u8 ext_header[256] = {
 	[IPPROTO_HOPOPTS] = PKT_EXT_HOPOPTS,
@@ -210,7 +206,8 @@ static const u8 ext_header[256] = {
 	[IPPROTO_AH] = PKT_EXT_AH,
 };
 
-/* No fragment header is behind AH, which then is a protocol: only a peer that has the keys reads on. */
+/* No fragment header is behind AH, which then is a protocol: only a peer that has the keys reads
+ * on. */
 static __always_inline enum parsed parse_ah(struct packet *pkt)
 {
 	pkt->ext &= ~PKT_EXT_AH;
@@ -225,7 +222,8 @@ static __always_inline enum parsed parse_ah(struct packet *pkt)
  * are the same if it comes first, or behind nothing but hop-by-hop options. Elsewhere the contents
  * are hidden. Returns whether they are not. tests/escape judges it by Linux: class reread.
  */
-static __always_inline int parse_fragment(struct packet *pkt, const struct parse_ext *ext, u32 index)
+static __always_inline int parse_fragment(struct packet *pkt, const struct parse_ext *ext,
+					  u32 index)
 {
 	u16 frag = env_ntohs(ext->frag_offset);
 
@@ -261,8 +259,8 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 		if (!ext && cur->offset > PARSE_OFFSET_MAX)
 			return parse_bad(cur, pkt, SL_R_EXTHDR);
 		if (!ext)
-			return pkt->ext & PKT_EXT_AH ? parse_ah(pkt) :
-						       parse_bad(cur, pkt, SL_R_TRUNCATED);
+			return pkt->ext & PKT_EXT_AH ? parse_ah(pkt)
+						     : parse_bad(cur, pkt, SL_R_TRUNCATED);
 		pkt->proto = ext->next;
 		if (this == IPPROTO_FRAGMENT) {
 			if (!parse_fragment(pkt, ext, i))
@@ -274,7 +272,7 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 			cur->offset += (ext->length + 1) * 8;
 		}
 		if (pkt->flags & PKT_LATER)
-			break;	/* what follows is not a header */
+			break; /* what follows is not a header */
 	}
 	/*
 	 * RFC 8200, 4.5: only the first fragment's next header counts; in a later one it
@@ -303,8 +301,7 @@ static __always_inline u64 parse_u64(const void *bytes)
 	return (u64)env_ntohl(half[0]) << 32 | env_ntohl(half[1]);
 }
 
-static __always_inline enum parsed parse_ipv6(env_ctx *ctx, struct cursor *cur,
-						struct packet *pkt)
+static __always_inline enum parsed parse_ipv6(env_ctx *ctx, struct cursor *cur, struct packet *pkt)
 {
 	struct ipv6hdr *ip = cursor_peek(ctx, cur, sizeof(*ip));
 	u32 total;
@@ -329,7 +326,8 @@ static __always_inline enum parsed parse_ipv6(env_ctx *ctx, struct cursor *cur,
 	/* To the end of the frame: a super-packet (BIG TCP). */
 	if (total == sizeof(*ip) && cur->end - cur->offset > 0xffff + sizeof(*ip))
 		total = cur->end - cur->offset;
-	/* Linux takes all of the frame for the packet, a trailer, too: it has no length that is known. */
+	/* Linux takes all of the frame for the packet, a trailer, too: it has no length that is
+	 * known. */
 	else if (total == sizeof(*ip) && pkt->proto == IPPROTO_HOPOPTS)
 		return parse_bad(cur, pkt, SL_R_MALFORMED);
 	pkt->l3_length = total;
@@ -344,15 +342,15 @@ static __always_inline enum parsed parse_ipv6(env_ctx *ctx, struct cursor *cur,
 }
 
 /* The sender's protocol address is what `essential` counts ARP per. */
-static __always_inline enum parsed parse_arp(env_ctx *ctx, struct cursor *cur,
-						struct packet *pkt)
+static __always_inline enum parsed parse_arp(env_ctx *ctx, struct cursor *cur, struct packet *pkt)
 {
 	u8 *arp = cursor_peek(ctx, cur, 28);
 
 	if (!arp && !cur->piece)
 		return PARSED_AGAIN;
 	if (arp && arp[4] == ETH_ALEN && arp[5] == 4)
-		pkt->src.hi = (u64)((u32)arp[14] << 24 | arp[15] << 16 | arp[16] << 8 | arp[17]) << 32;
+		pkt->src.hi = (u64)((u32)arp[14] << 24 | arp[15] << 16 | arp[16] << 8 | arp[17])
+			      << 32;
 	pkt->family = SL_V4;
 	return PARSED_ARP;
 }
@@ -362,8 +360,7 @@ static __always_inline int is_vlan_tag(u16 proto)
 	return proto == ETH_P_8021Q || proto == ETH_P_8021AD;
 }
 
-static __always_inline enum parsed parse_frame(env_ctx *ctx, struct cursor *cur,
-					       struct packet *pkt)
+static __always_inline enum parsed parse_frame(env_ctx *ctx, struct cursor *cur, struct packet *pkt)
 {
 	struct parse_vlan *tag;
 	struct ethhdr *eth;
@@ -412,8 +409,9 @@ SL_GLOBAL enum parsed parse_slowly(env_ctx *ctx, struct packet *pkt)
 }
 
 /*
- * A packet without a link header. Linux knows its protocol from elsewhere, and delivers it only if the
- * version in its first byte is the same. With a buffer at once: in generic mode that is no part of the cost.
+ * A packet without a link header. Linux knows its protocol from elsewhere, and delivers it only if
+ * the version in its first byte is the same. With a buffer at once: in generic mode that is no part
+ * of the cost.
  */
 SL_GLOBAL enum parsed parse_packet(env_ctx *ctx, struct packet *pkt)
 {

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * passed.h - what packets that pass were charged to: a packet like one that passed is charged to the
- * same buckets, before lists, classification and keys are looked at.
+ * passed.h - what packets that pass were charged to: a packet like one that passed is charged to
+ * the same buckets, before lists, classification and keys are looked at.
  *
- * Beside the refusal cache (refused.h) each CPU remembers by source, in a direct-mapped table, which
- * meters a packet met and where their buckets are. Unlike a refusal that is no result: each packet
- * is charged to every one of these buckets as without it, all or none, and if one has no room, or has
- * moved, or a CPU lost a race for it, the packet takes the long way. For packets that are like that one
- * (like.h), and until the end of an unconfirmed apply, or 100 ms, the long way meets these meters.
+ * Beside the refusal cache (refused.h) each CPU remembers by source, in a direct-mapped table,
+ * which meters a packet met and where their buckets are. Unlike a refusal that is no result: each
+ * packet is charged to every one of these buckets as without it, all or none, and if one has no
+ * room, or has moved, or a CPU lost a race for it, the packet takes the long way. For packets that
+ * are like that one (like.h), and until the end of an unconfirmed apply, or 100 ms, the long way
+ * meets these meters.
  *
  * Remembered are passes within up to four meters, of any limits, also their further rates and
- * prefixes, limits that tag, and shadow mode; not what a soft meter, a full table or a limit without a
- * rate decided, and not meters that are stepped with other parameters than the rule set's
+ * prefixes, limits that tag, and shadow mode; not what a soft meter, a full table or a limit
+ * without a rate decided, and not meters that are stepped with other parameters than the rule set's
  * (overrides, elastic).
  *
- * A source is remembered when it has been missed a few times in a row: forged ones are not. The calls
- * of meters.h are what this saves: where a return is mitigated (SRSO) each costs 25 ns.
+ * A source is remembered when it has been missed a few times in a row: forged ones are not. The
+ * calls of meters.h are what this saves: where a return is mitigated (SRSO) each costs 25 ns.
  *
- * tests/bpf/test_refused.c compares all verdicts, reasons and counters with those of a program without it.
+ * tests/bpf/test_refused.c compares all verdicts, reasons and counters with those of a program
+ * without it.
  */
 #ifndef SLUICE_BPF_PASSED_H
 #define SLUICE_BPF_PASSED_H
@@ -194,7 +196,8 @@ static __always_inline int passed_before(struct evaluation *ev)
 
 /* ------------------------------------------------------------------ making an entry */
 
-/* A packet passed within its limits: whether its source was missed often enough to be remembered. */
+/* A packet passed within its limits: whether its source was missed often enough to be
+ * remembered. */
 static __always_inline int passed_is_due(const struct evaluation *ev)
 {
 	u32 rival = (ev->pkt.src.hi * 0x9e3779b97f4a7c15ULL) >> 16;

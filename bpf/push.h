@@ -131,7 +131,7 @@ SL_GLOBAL int push_charge(struct sl_push *push, struct packet *pkt)
 						res.bucket_state) == bucket_state)
 			return 1;
 	}
-	return 0;	/* contended: as over */
+	return 0; /* contended: as over */
 }
 
 /* Applies one push-down: 1 drop, with the reason in pkt. */

@@ -10,7 +10,8 @@
  *   - that equals the refused one in every field that was read on its way (like_reads()), came
  *     in by the same interface, and is as long or longer;
  *   - that could be read whole, without fragments and extension headers;
- *   - while the epoch is the same: nothing that verdicts are read from was written (sluice/epoch.h);
+ *   - while the epoch is the same: nothing that verdicts are read from was written
+ * (sluice/epoch.h);
  *   - until the earliest time at which the way could be another: room in the limit, as its step
  *     computed; the end of an elastic scale, of an unconfirmed apply; 100 ms.
  *
@@ -43,7 +44,8 @@ static __always_inline struct sl_refused *refused_at(u64 src_hi)
 	return map_refused((src_hi * 0x9e3779b97f4a7c15ULL) >> (64 - SL_REFUSED_BITS));
 }
 
-/* A packet that like_applies() to: 1, it is refused by an earlier refusal, and counted under its limit. */
+/* A packet that like_applies() to: 1, it is refused by an earlier refusal, and counted under its
+ * limit. */
 static __always_inline int refused_before(struct evaluation *ev)
 {
 	struct packet *pkt = &ev->pkt;

@@ -13,7 +13,7 @@
 #include "bpf/packet.h"
 
 #define TCP_SEQ_OFFSET 4
-#define QUOTE_OFFSET 8		/* of the packet that an ICMP error quotes */
+#define QUOTE_OFFSET 8 /* of the packet that an ICMP error quotes */
 #define QUOTE_FRAG_MASK 0x1fff
 
 static __always_inline struct socket_tuple tuple_of(const struct packet *pkt)

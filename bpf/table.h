@@ -16,8 +16,8 @@
  *
  * Who is evicted, in this order:
  *
- *   1  no key in use: an empty way, an expired bucket (no different from none), a record that has ended
- *   2  the lightest below half of its limit that was never refused; it is forgotten, and
+ *   1  no key in use: an empty way, an expired bucket (no different from none), a record that has
+ * ended 2  the lightest below half of its limit that was never refused; it is forgotten, and
  *      counted with what it had used
  *   3  an offender: it was refused since its bucket last expired (SL_KEY_REFUSED, one write at the
  *      first refusal). It leaves a fingerprint in a record of the set: a way that holds six of
@@ -38,9 +38,9 @@
 #define TABLE_TRIES 8
 
 /* Weights beyond sl_utilization()'s 0..255. */
-#define TABLE_HALF 128		/* from half of a limit on */
-#define TABLE_OFFENDER 256	/* added for one that was refused */
-#define TABLE_NEVER 1024	/* a record, or a way that is changing hands */
+#define TABLE_HALF 128	   /* from half of a limit on */
+#define TABLE_OFFENDER 256 /* added for one that was refused */
+#define TABLE_NEVER 1024   /* a record, or a way that is changing hands */
 
 /* Which way of both sets, 0..7, or why none. */
 #define TABLE_NONE 8
@@ -195,7 +195,8 @@ static __always_inline u64 table_recorded_here(const struct packet *pkt, u64 key
 	if (!pkt)
 		return 0;
 	for (i = 0; i < 2 * SL_WAYS; i++) {
-		set = map_table_set(sl_table_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, env_table_sets()));
+		set = map_table_set(
+			sl_table_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, env_table_sets()));
 		if (!set)
 			return 0;
 		found = read_once(&set->way[i % SL_WAYS].key);
@@ -289,7 +290,8 @@ SL_GLOBAL enum attempt table_record(const struct sl_rules *rules, const struct p
 	units = sl_record_units(left, pkt->now.mono_ns);
 	if (units > SL_RECORD_AHEAD)
 		return ATTEMPT_FULL;
-	/* Not a call: "combined stack size of 7 calls is 544. Too large" on 6.1. Test: tests/vm/attach.sh. */
+	/* Not a call: "combined stack size of 7 calls is 544. Too large" on 6.1. Test:
+	 * tests/vm/attach.sh. */
 	known = table_recorded_here(pkt, offender.key);
 	if (known == SL_STATE_BUSY)
 		return ATTEMPT_AGAIN;
@@ -311,9 +313,9 @@ SL_GLOBAL enum attempt table_record(const struct sl_rules *rules, const struct p
 	if (to != TABLE_NONE) {
 		found = sl_record_add(seen, print, units, pkt->now.mono_ns);
 		return table_lock(&set->way[to & (SL_WAYS - 1)], seen) &&
-				       table_replace(&set->way[to & (SL_WAYS - 1)], seen, found) ?
-			       ATTEMPT_PASS :
-			       ATTEMPT_AGAIN;
+				       table_replace(&set->way[to & (SL_WAYS - 1)], seen, found)
+			       ? ATTEMPT_PASS
+			       : ATTEMPT_AGAIN;
 	}
 	if (records >= SL_RECORDS)
 		return ATTEMPT_FULL;
@@ -436,7 +438,8 @@ static __always_inline enum attempt table_publish(struct sl_way *way, u64 key, u
 	return ATTEMPT_PASS;
 }
 
-/* Installs a key with its bucket state in way `at`, of table_victim(). An offender's key is marked. */
+/* Installs a key with its bucket state in way `at`, of table_victim(). An offender's key is
+ * marked. */
 SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct packet *pkt, u32 at,
 				     u64 key, u64 bucket_state)
 {

@@ -40,8 +40,9 @@ static __always_inline int tag_dscp(env_ctx *ctx, const struct packet *pkt)
 		head[11] = check;
 	}
 	/*
-	 * Without an Ethernet header the kernel takes these bytes for one: if the bit of group addresses
-	 * in the first one changes, it reads the protocol anew, and the packet would be lost.
+	 * Without an Ethernet header the kernel takes these bytes for one: if the bit of group
+	 * addresses in the first one changes, it reads the protocol anew, and the packet would be
+	 * lost.
 	 */
 	if (env_link() == SL_LINK_IP && ((head[0] ^ after >> 8) & 1))
 		return -1;
@@ -84,8 +85,9 @@ static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, enum sl_
 }
 
 /*
- * What verdict() does for nearly every packet that is like an earlier one (refused.h, passed.h), which is whole, no
- * fragment, and gets no tag. 0: it needs verdict(), for it is a sample or has news. `reason` and `action` are constants.
+ * What verdict() does for nearly every packet that is like an earlier one (refused.h, passed.h),
+ * which is whole, no fragment, and gets no tag. 0: it needs verdict(), for it is a sample or has
+ * news. `reason` and `action` are constants.
  */
 static __always_inline int verdict_again(struct evaluation *ev, enum sl_reason reason,
 					 enum sl_action action)

@@ -61,6 +61,7 @@ nginx program nginx"
 # llvm: llvm-symbolizer, for names in what the fuzzers report.
 TEST="
 diffutils program cmp
+clang-format program clang-format
 nftables program nft
 wireguard-tools program wg
 tcpdump program tcpdump

@@ -41,17 +41,17 @@ struct sl_meta {
 /* The link header of an interface's frames. */
 enum sl_link {
 	SL_LINK_ETHERNET,
-	SL_LINK_IP,		/* no link header: tun, WireGuard, PPP, tunnels */
+	SL_LINK_IP, /* no link header: tun, WireGuard, PPP, tunnels */
 };
 
 /* Read-only data of the program, set per interface before it is loaded. */
 struct sl_config {
 	u32 iface_slot;
-	u32 fake_clock;		/* tests: take the time from the map test_clock */
+	u32 fake_clock; /* tests: take the time from the map test_clock */
 	u32 table_sets;
-	u32 parity;		/* 0 or 1: which of its slot's two places in `stages` */
-	u32 no_refusal_cache;	/* tests: each packet is judged in full (bpf/refused.h) */
-	u32 link;		/* enum sl_link */
+	u32 parity;	      /* 0 or 1: which of its slot's two places in `stages` */
+	u32 no_refusal_cache; /* tests: each packet is judged in full (bpf/refused.h) */
+	u32 link;	      /* enum sl_link */
 };
 
 /*
@@ -60,8 +60,8 @@ struct sl_config {
  * in hand is in memory of the instance's own, so one must never run into the other's.
  */
 enum sl_stage {
-	SL_STAGE_ACCOUNT,	/* the second half of a packet's way */
-	SL_STAGE_AGAIN,		/* the first: the rules were swapped between the halves */
+	SL_STAGE_ACCOUNT, /* the second half of a packet's way */
+	SL_STAGE_AGAIN,	  /* the first: the rules were swapped between the halves */
 	SL_STAGE_COUNT,
 };
 #define SL_STAGES_MAX (SL_STAGE_COUNT * 2 * SL_IFACES_MAX)

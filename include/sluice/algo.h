@@ -7,8 +7,8 @@
  *
  * No clock, map, helper or libc call inside: time and parameters come in as arguments, so the
  * packet tier, the daemon and the tests run the very same code. One algorithm, one file
- * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_counters.h, algo_first.h, algo_grace.h); this page
- * only names them and picks one. Buckets are tested first: most limits are buckets.
+ * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_counters.h, algo_first.h, algo_grace.h); this
+ * page only names them and picks one. Buckets are tested first: most limits are buckets.
  *
  * To add an algorithm: an enum value, a header with its functions, one line in each function
  * below, and its row (user/limiter/algorithm.h).
@@ -21,23 +21,24 @@
 #include "types.h"
 
 enum sl_algo {
-	SL_ALGO_TOKEN_BUCKET,	/* GCRA, algo_gcra.h */
-	SL_ALGO_LEAKY_BUCKET,	/* the same with a capacity of one packet or frame: no burst */
-	SL_ALGO_FIXED_WINDOW,	/* algo_window.h */
-	SL_ALGO_SLIDING_WINDOW,	/* algo_sliding.h */
-	SL_ALGO_SLIDING_LOG,	/* the request tier's alone: no step here */
-	SL_ALGO_FIRST_REQUEST,	/* fixed-window with window: first-request; algo_first.h */
-	SL_ALGO_GRACE,		/* not a rate, but for how long; algo_grace.h */
-	SL_ALGO_INTERVAL_BUCKET,	/* algo_window.h, which refills at the edges */
-	SL_ALGO_WINDOW_COUNTERS,	/* algo_counters.h */
-	SL_ALGO_BAN,		/* the request tier's alone: until when, and its level; limiter/ban.h */
-	SL_ALGO_CONCURRENCY,	/* the request tier's alone: requests in flight; limiter/request_log.h */
+	SL_ALGO_TOKEN_BUCKET,	 /* GCRA, algo_gcra.h */
+	SL_ALGO_LEAKY_BUCKET,	 /* the same with a capacity of one packet or frame: no burst */
+	SL_ALGO_FIXED_WINDOW,	 /* algo_window.h */
+	SL_ALGO_SLIDING_WINDOW,	 /* algo_sliding.h */
+	SL_ALGO_SLIDING_LOG,	 /* the request tier's alone: no step here */
+	SL_ALGO_FIRST_REQUEST,	 /* fixed-window with window: first-request; algo_first.h */
+	SL_ALGO_GRACE,		 /* not a rate, but for how long; algo_grace.h */
+	SL_ALGO_INTERVAL_BUCKET, /* algo_window.h, which refills at the edges */
+	SL_ALGO_WINDOW_COUNTERS, /* algo_counters.h */
+	SL_ALGO_BAN, /* the request tier's alone: until when, and its level; limiter/ban.h */
+	/* the request tier's alone: requests in flight; limiter/request_log.h */
+	SL_ALGO_CONCURRENCY,
 	SL_ALGO_COUNT,
 };
 
 enum sl_verdict {
-	SL_PASS,	/* fits; the new state is to be stored */
-	SL_OVER,	/* does not fit; nothing is to be stored */
+	SL_PASS, /* fits; the new state is to be stored */
+	SL_OVER, /* does not fit; nothing is to be stored */
 };
 
 /* The largest cost of one step, in units. A frame is at most 64 KiB; leases take more. */
@@ -48,22 +49,23 @@ enum sl_verdict {
  * which also checks every bound given here.
  */
 struct sl_params {
-	u64 capacity;		/* units: the burst, or the limit of a window; 1..2^46-1 */
-	u64 mult;		/* GCRA: a unit's interval = mult / 2^shift ticks. Interval bucket: the
-				   units that each edge refills, 1..2^46-1. Window counters: a
-				   bucket's length, ns */
-	u64 tau;		/* GCRA: capacity x interval, in ticks of 1/16 ns; < 2^60 */
-	u64 window_ns;		/* windows: their length, >= 10 ms; grace: how long; <= 2^56 */
-	u32 rescale_mult[4];	/* GCRA: see "A live rate change" in algo_gcra.h */
+	u64 capacity;	     /* units: the burst, or the limit of a window; 1..2^46-1 */
+	u64 mult;	     /* GCRA: a unit's interval = mult / 2^shift ticks. Interval bucket: the
+				units that each edge refills, 1..2^46-1. Window counters: a
+				bucket's length, ns */
+	u64 tau;	     /* GCRA: capacity x interval, in ticks of 1/16 ns; < 2^60 */
+	u64 window_ns;	     /* windows: their length, >= 10 ms; grace: how long; <= 2^56 */
+	u32 rescale_mult[4]; /* GCRA: see "A live rate change" in algo_gcra.h */
 	signed char rescale_exp[4];
-	signed char tau_exp;	/* GCRA: 2^31 <= tau / 2^tau_exp < 2^32 */
-	u8 algo;		/* enum sl_algo */
-	u8 gen;			/* GCRA: 0..3, the limit's rate generation */
-	u8 shift;		/* GCRA: 0..40. Sliding window: window_ns >> shift < 2^38. Window
-				   counters: bits of a count. First request: a tick is 2^shift ns */
-	u8 quantum;		/* sliding window: counts are in units of 2^quantum; 0..28. Window
-				   counters: the number of buckets. First request: bits of a count */
-	u8 round_up;		/* sliding window: the previous window's part is rounded up; only of requests */
+	signed char tau_exp; /* GCRA: 2^31 <= tau / 2^tau_exp < 2^32 */
+	u8 algo;	     /* enum sl_algo */
+	u8 gen;		     /* GCRA: 0..3, the limit's rate generation */
+	u8 shift;	     /* GCRA: 0..40. Sliding window: window_ns >> shift < 2^38. Window
+				counters: bits of a count. First request: a tick is 2^shift ns */
+	u8 quantum;	     /* sliding window: counts are in units of 2^quantum; 0..28. Window
+				counters: the number of buckets. First request: bits of a count */
+	/* sliding window: the previous window's part is rounded up; only of requests */
+	u8 round_up;
 	u8 pad[6];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_params) == 64, "one cache line");
@@ -78,9 +80,9 @@ struct sl_now {
 };
 
 struct sl_result {
-	u64 bucket_state;	/* the new state; the old one where the verdict is SL_OVER */
-	u64 wait_ns;	/* SL_OVER: after this long the same cost fits; ~0 where it never does */
-	u32 verdict;	/* enum sl_verdict */
+	u64 bucket_state; /* the new state; the old one where the verdict is SL_OVER */
+	u64 wait_ns;	  /* SL_OVER: after this long the same cost fits; ~0 where it never does */
+	u32 verdict;	  /* enum sl_verdict */
 };
 
 #include "algo_counters.h"
@@ -158,8 +160,8 @@ static __always_inline struct sl_result sl_step(u64 bucket_state, const struct s
 }
 
 /*
- * The state after a refusal of `cost`, of a limit that counts refused ones: used up to the limit, not
- * beyond. An algorithm whose count starts again at an edge has no such limit; its state stays.
+ * The state after a refusal of `cost`, of a limit that counts refused ones: used up to the limit,
+ * not beyond. An algorithm whose count starts again at an edge has no such limit; its state stays.
  */
 static __always_inline u64 sl_fill(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 				   u64 cost)
@@ -307,13 +309,11 @@ static __always_inline u64 sl_mul_16_16(u64 x, u32 y, u32 round)
  * Makes `p`, a copy of a limit's parameters, those of `scale` times the limit: scale is 16.16,
  * SL_SCALE_MIN..SL_SCALE_MAX, and inverse = 2^32 / scale, rounded up. States are valid for both:
  *
- *   token bucket		the interval / scale, tau as it is: rate and burst change together, and
- *			a bucket's debt stays the same share of the burst
- *   leaky bucket		interval and tau / scale: still no burst
- *   windows		the capacity x scale; of a sliding window at most what 25 bits of its
- *			quantum hold, of window counters what one of them holds
- *			(params_make_room() and params_divide() ensure that they hold it)
- *   interval bucket	the capacity and the refill x scale
+ *   token bucket		the interval / scale, tau as it is: rate and burst change together,
+ *and a bucket's debt stays the same share of the burst leaky bucket		interval and tau  /
+ *scale: still no burst windows		the capacity x scale; of a sliding window at most what 25
+ *bits of its quantum hold, of window counters what one of them holds (params_make_room() and
+ *params_divide() ensure that they hold it) interval bucket	the capacity and the refill x scale
  *   grace		as it is
  *
  * A capacity does not shrink below `least` units (1, or a large frame), so that something passes;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * algo_counters.h - a window of sub-counters: the window is divided into `quantum` buckets of `mult`
- * ns each, aligned to UTC. The newest one counts, and the sum of all is the use of the limit:
+ * algo_counters.h - a window of sub-counters: the window is divided into `quantum` buckets of
+ * `mult` ns each, aligned to UTC. The newest one counts, and the sum of all is the use of the
+ * limit:
  *
  *     used = count of this bucket + counts of the quantum - 1 buckets before it
  *
@@ -13,10 +14,10 @@
  * `shift` = 48 / quantum bits for each bucket, the newest in the lowest bits. A capacity is at most
  * 2^shift - 2, which also keeps a state from being all ones (SL_STATE_BUSY).
  *
- * Numbers are compared as a difference modulo 2^16. One that is ahead by no more than a window is of
- * a clock that was stepped back: its buckets go on. Any other that is not within a window before is
- * over. A state unchanged for 2^16 buckets (3.6 hours of 200 ms) would be taken for a live one: the
- * daemon's sweep clears expired buckets long before.
+ * Numbers are compared as a difference modulo 2^16. One that is ahead by no more than a window is
+ * of a clock that was stepped back: its buckets go on. Any other that is not within a window before
+ * is over. A state unchanged for 2^16 buckets (3.6 hours of 200 ms) would be taken for a live one:
+ * the daemon's sweep clears expired buckets long before.
  */
 #ifndef SLUICE_ALGO_COUNTERS_H
 #define SLUICE_ALGO_COUNTERS_H
@@ -32,9 +33,9 @@ struct sl_params;
 
 /* A state as it is read at some time. */
 struct sl_counters {
-	u64 number;	/* of the newest bucket, modulo 2^16 */
-	u64 counts;	/* of all buckets, the newest in the lowest bits */
-	u64 early;	/* buckets until the newest begins; 0 but for a clock set back */
+	u64 number; /* of the newest bucket, modulo 2^16 */
+	u64 counts; /* of all buckets, the newest in the lowest bits */
+	u64 early;  /* buckets until the newest begins; 0 but for a clock set back */
 };
 
 static __always_inline u64 sl_counters_mask(const struct sl_params *p)
@@ -100,9 +101,8 @@ static __always_inline u64 sl_counters_used(u64 bucket_state, const struct sl_pa
 	return sl_counters_sum(&c, p);
 }
 
-static __always_inline struct sl_result sl_counters_step(u64 bucket_state,
-							 const struct sl_params *p, u64 utc_ns,
-							 u64 cost)
+static __always_inline struct sl_result
+sl_counters_step(u64 bucket_state, const struct sl_params *p, u64 utc_ns, u64 cost)
 {
 	struct sl_counters c = sl_counters_read(bucket_state, p, utc_ns);
 	struct sl_result res = { .bucket_state = bucket_state };

@@ -23,9 +23,8 @@
 struct sl_params;
 
 /* The count and end of the window active at mono_ns; without one 0 and the end of a new window. */
-static __always_inline u64 sl_first_read(u64 bucket_state, u32 count_bits, u32 shift,
-					 u64 window_ns, u64 mono_ns, u64 *ret_end_tick,
-					 u64 *ret_left_ns)
+static __always_inline u64 sl_first_read(u64 bucket_state, u32 count_bits, u32 shift, u64 window_ns,
+					 u64 mono_ns, u64 *ret_end_tick, u64 *ret_left_ns)
 {
 	u64 mask = SL_BIT((64 - count_bits) & 63) - 1;
 	u64 now = mono_ns >> (shift & 63);
@@ -33,7 +32,8 @@ static __always_inline u64 sl_first_read(u64 bucket_state, u32 count_bits, u32 s
 	u64 ahead = (end - now) & mask;
 
 	if (!bucket_state || !ahead || ahead > mask / 2) {
-		*ret_end_tick = ((mono_ns + window_ns + SL_BIT(shift & 63) - 1) >> (shift & 63)) & mask;
+		*ret_end_tick =
+			((mono_ns + window_ns + SL_BIT(shift & 63) - 1) >> (shift & 63)) & mask;
 		*ret_left_ns = 0;
 		return 0;
 	}

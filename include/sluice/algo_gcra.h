@@ -93,7 +93,9 @@ static __always_inline u64 sl_gcra_state(const struct sl_params *p, u64 now_tick
 static __always_inline struct sl_result sl_gcra_step(u64 bucket_state, const struct sl_params *p,
 						     u64 mono_ns, u64 cost)
 {
-	struct sl_result res = {.bucket_state = bucket_state, .verdict = SL_OVER, .wait_ns = ~0ULL};
+	struct sl_result res = { .bucket_state = bucket_state,
+				 .verdict = SL_OVER,
+				 .wait_ns = ~0ULL };
 	u64 now = mono_ns * SL_TICKS_PER_NS;
 	u64 debt;
 

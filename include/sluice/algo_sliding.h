@@ -69,10 +69,10 @@ struct sl_params;
 
 /* A state as it is read at some time. Counts in quanta. */
 struct sl_sliding {
-	u64 number;	/* of the current window, modulo 2^14 */
+	u64 number; /* of the current window, modulo 2^14 */
 	u64 current, previous;
-	u64 left_ns;	/* 1..W: how much of the previous window still counts */
-	u64 early_ns;	/* how long until the current window begins; 0 but for a clock set back */
+	u64 left_ns;  /* 1..W: how much of the previous window still counts */
+	u64 early_ns; /* how long until the current window begins; 0 but for a clock set back */
 };
 
 static __always_inline struct sl_sliding sl_sliding_read(u64 bucket_state,
@@ -130,7 +130,8 @@ static __always_inline u64 sl_sliding_left(u64 most, const struct sl_params *p, 
 	u64 low = times * (p->window_ns & 0xffffffff);
 	u64 high = times * (p->window_ns >> 32) + (low >> 32);
 
-	/* high:low, rounded down less 1, by long division in base 2^32: a remainder is below 2^26. */
+	/* high:low, rounded down less 1, by long division in base 2^32: a remainder is below
+	 * 2^26. */
 	low &= 0xffffffff;
 	if (!p->round_up) {
 		if (!low)
@@ -158,7 +159,8 @@ static __always_inline u64 sl_sliding_wait(const struct sl_sliding *s, const str
 }
 
 /* Whether previous x left / W, rounded, is at most `room`. */
-static __always_inline int sl_sliding_fits(const struct sl_sliding *s, const struct sl_params *p, u64 room)
+static __always_inline int sl_sliding_fits(const struct sl_sliding *s, const struct sl_params *p,
+					   u64 room)
 {
 	if (p->round_up)
 		return !sl_sliding_less(room, p->window_ns, s->previous, s->left_ns);
@@ -195,7 +197,8 @@ static __always_inline struct sl_result sl_sliding_step(u64 bucket_state, const 
 	return res;
 }
 
-/* After a refusal of `cost`, of a limit that counts refused ones: of this window up to the limit. */
+/* After a refusal of `cost`, of a limit that counts refused ones: of this window up to the
+ * limit. */
 static __always_inline u64 sl_sliding_fill(u64 bucket_state, const struct sl_params *p, u64 utc_ns,
 					   u64 cost)
 {

@@ -88,8 +88,9 @@ static __always_inline struct sl_result sl_window_step(u64 bucket_state, const s
 
 	if (count + cost > p->capacity) {
 		res.verdict = SL_OVER;
-		res.wait_ns = cost > p->capacity ? ~0ULL :
-			sl_window_wait(p, utc_ns, number, count + cost - p->capacity);
+		res.wait_ns = cost > p->capacity ? ~0ULL
+						 : sl_window_wait(p, utc_ns, number,
+								  count + cost - p->capacity);
 		return res;
 	}
 	res.verdict = SL_PASS;

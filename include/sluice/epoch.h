@@ -10,9 +10,9 @@
  *     not raised: in force for sources that are being refused after up to 100 ms.
  *   - Nothing to raise for: charges and whatever else only makes a refusal last longer; what ends
  *     by a deadline that was stored (block, ban, push-down, elastic scale, unconfirmed apply).
- *   - While rules are put in force it is odd (SL_EPOCH_CHANGING), and nothing is repeated: the kernel swaps them
- *     some ms before the update returns, and they hold from the swap. One that a daemon left odd when it was killed
- *     costs speed alone, until the next change.
+ *   - While rules are put in force it is odd (SL_EPOCH_CHANGING), and nothing is repeated: the
+ * kernel swaps them some ms before the update returns, and they hold from the swap. One that a
+ * daemon left odd when it was killed costs speed alone, until the next change.
  *   - A raise costs each busy refused source one packet by the long way: thousands in a second
  *     are fine.
  */

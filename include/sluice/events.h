@@ -18,10 +18,10 @@
 #define SL_SESSION_TABLE 128
 #define SL_SESSION_PROBES 32
 struct sl_session {
-	struct sl_addr src, dst;	/* remote and local address */
-	u16 sport;			/* the remote port */
+	struct sl_addr src, dst; /* remote and local address */
+	u16 sport;		 /* the remote port */
 	u16 dport;
-	u32 used;			/* 1 + enum sl_family; 0: nothing is here */
+	u32 used; /* 1 + enum sl_family; 0: nothing is here */
 };
 
 /* A bit of this many for each source with a session: other sources are not looked for. */
@@ -45,26 +45,26 @@ static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
  * is one up from the last ban's, less one for each length of that ban since its end.
  */
 #define SL_BAN_LEVELS 16
-#define SL_BAN_LENGTHS 4		/* distinct prefix lengths, per family */
+#define SL_BAN_LENGTHS 4 /* distinct prefix lengths, per family */
 struct sl_ban {
-	u64 dur_ns[SL_BAN_LEVELS];	/* the last `levels` - 1 is the longest */
+	u64 dur_ns[SL_BAN_LEVELS]; /* the last `levels` - 1 is the longest */
 	u32 levels;
-	u16 trigger;			/* the meter that counts drops */
-	u16 spoofable;			/* 0: only segments of this host's connections count */
+	u16 trigger;   /* the meter that counts drops */
+	u16 spoofable; /* 0: only segments of this host's connections count */
 };
 
 /* The hash `bans`. */
 struct sl_ban_key {
-	struct sl_addr addr;		/* masked */
+	struct sl_addr addr; /* masked */
 	u32 family;
 	u32 len;
 };
 
 struct sl_ban_state {
-	u64 since_ns, until_ns;		/* CLOCK_MONOTONIC */
-	u32 level;			/* of this ban: 0 the first */
-	u32 slot;			/* of the limit that banned */
-	u64 drops;			/* packets that the ban dropped, all CPUs, not exact */
+	u64 since_ns, until_ns; /* CLOCK_MONOTONIC */
+	u32 level;		/* of this ban: 0 the first */
+	u32 slot;		/* of the limit that banned */
+	u64 drops;		/* packets that the ban dropped, all CPUs, not exact */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_ban_state) == 32, "pinned layout");
 #define SL_BANS_MAX 65536
@@ -91,7 +91,7 @@ SL_STATIC_ASSERT(SL_BAN_FILTER_WORDS * 64 == 1 << (64 - 47), "a bit for each val
 struct sl_frag_key {
 	struct sl_addr src, dst;
 	u32 id;
-	u8 proto;			/* IPv6: 0, where only the first fragment's counts */
+	u8 proto; /* IPv6: 0, where only the first fragment's counts */
 	u8 family;
 	u16 pad;
 };
@@ -110,23 +110,23 @@ SL_STATIC_ASSERT(sizeof(struct sl_frag_key) == 40, "no holes");
 #define SL_FRAG_V6_NS (60 * SL_NS_PER_SEC * 9 / 8 + 2 * SL_FRAG_STEP_NS)
 
 enum sl_frag_flags {
-	SL_FRAG_UNSURE = 1 << 0,	/* it does not decide for the rest of its datagram */
-	SL_FRAG_USED = 1 << 1,		/* later fragments were judged by it */
-	SL_FRAG_DROPPED = 1 << 2,	/* it was dropped */
-	SL_FRAG_UNDELIVERED = 1 << 3,	/* every one of this id was: no receiver has any */
+	SL_FRAG_UNSURE = 1 << 0,      /* it does not decide for the rest of its datagram */
+	SL_FRAG_USED = 1 << 1,	      /* later fragments were judged by it */
+	SL_FRAG_DROPPED = 1 << 2,     /* it was dropped */
+	SL_FRAG_UNDELIVERED = 1 << 3, /* every one of this id was: no receiver has any */
 };
 
 /* While an entry lives, only its time and flags change. */
 struct sl_frag_first {
 	struct sl_frag_key key;
-	u64 until_ns;			/* monotonic */
-	u64 link, vlans;		/* how it arrived: fragment_link() */
+	u64 until_ns;	 /* monotonic */
+	u64 link, vlans; /* how it arrived: fragment_link() */
 	u16 sport, dport;
 	u8 tcp_flags, icmp_type, icmp_code;
 	u8 proto;
-	u8 l4;				/* 1: it had the transport header */
+	u8 l4; /* 1: it had the transport header */
 	u8 pad[3];
-	u32 flags;			/* enum sl_frag_flags, or-ed */
+	u32 flags; /* enum sl_frag_flags, or-ed */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_frag_first) == 80, "no holes");
 
@@ -135,12 +135,12 @@ SL_STATIC_ASSERT(sizeof(struct sl_frag_first) == 80, "no holes");
 #define SL_FRAGS_MAX (SL_FRAG_WAYS * SL_FRAG_SETS)
 struct sl_frag_set {
 #ifdef __bpf__
-	struct bpf_spin_lock lock;	/* of <linux/bpf.h>, which a program includes first */
+	struct bpf_spin_lock lock; /* of <linux/bpf.h>, which a program includes first */
 #else
 	u32 lock;
 #endif
 	u32 pad;
-	u64 closed_until_ns;		/* a first found no room: until then new ones are unsure */
+	u64 closed_until_ns; /* a first found no room: until then new ones are unsure */
 	struct sl_frag_first way[SL_FRAG_WAYS];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_frag_set) == 16 + SL_FRAG_WAYS * 80, "no holes");
@@ -166,7 +166,7 @@ static __always_inline u32 sl_frag_set_at(const struct sl_frag_key *key, struct 
 #define SL_ELASTIC_ONE 65536U
 struct sl_elastic {
 	u32 scale, inverse;
-	u64 valid_until_ns;		/* CLOCK_MONOTONIC */
+	u64 valid_until_ns; /* CLOCK_MONOTONIC */
 };
 
 /*
@@ -181,7 +181,7 @@ struct sl_seen {
 
 static __always_inline u32 sl_seen_bit(u64 key)
 {
-	return key & (SL_SEEN_WORDS * 64 - 1);	/* of its hash */
+	return key & (SL_SEEN_WORDS * 64 - 1); /* of its hash */
 }
 
 #endif

@@ -10,8 +10,8 @@
  *
  * `missed` is at most a set's packets / 8, and a source that sends more than an eighth of a set's
  * packets has an entry, whatever the others send. Over all entries packets + missed is what was
- * sampled, to the packet; of sources that replace each other the entries are those that came last. So
- * a prefix's entries estimate what it sent: a tenth of the flood has about a tenth of them.
+ * sampled, to the packet; of sources that replace each other the entries are those that came last.
+ * So a prefix's entries estimate what it sent: a tenth of the flood has about a tenth of them.
  *
  * Counts are of a window of 2^32 ns and of the one before. Of a CPU's packets in a window the
  * first SL_HEAVY_EXACT are all counted, of the next as many every second one, and so on up to one
@@ -25,7 +25,7 @@
 
 #define SL_HEAVY_WAYS 8
 #define SL_HEAVY_SETS_BITS 8
-#define SL_HEAVY_SETS (1 << SL_HEAVY_SETS_BITS)	/* of a verdict */
+#define SL_HEAVY_SETS (1 << SL_HEAVY_SETS_BITS) /* of a verdict */
 #define SL_HEAVY_EXACT 4096
 #define SL_HEAVY_EVERY 64
 #define SL_HEAVY_WINDOW_BITS 32
@@ -35,25 +35,25 @@
 
 enum sl_heavy_list {
 	SL_HEAVY_DROPPED,
-	SL_HEAVY_PASSED,	/* with or without a tag */
+	SL_HEAVY_PASSED, /* with or without a tag */
 	SL_HEAVY_LISTS,
 };
 
 struct sl_heavy_count {
 	u64 bytes;
-	u32 packets;		/* since the source has its entry */
-	u32 missed;		/* at most so many before, in this window */
-	u32 opened;		/* of `packets`: TCP SYNs without ACK */
+	u32 packets; /* since the source has its entry */
+	u32 missed;  /* at most so many before, in this window */
+	u32 opened;  /* of `packets`: TCP SYNs without ACK */
 	u32 pad;
 };
 
 struct sl_heavy {
 	struct sl_addr source;
-	struct sl_heavy_count now, before;	/* of `window`, and of the one before it */
-	u32 window;		/* sl_heavy_window(); 0: the entry is empty */
-	u16 limit_id;		/* that decided last; 0: none did */
-	u8 family_iface;	/* bit 7: IPv6; below: the interface slot of the last packet */
-	u8 reason;		/* enum sl_reason, of the last packet */
+	struct sl_heavy_count now, before; /* of `window`, and of the one before it */
+	u32 window;			   /* sl_heavy_window(); 0: the entry is empty */
+	u16 limit_id;			   /* that decided last; 0: none did */
+	u8 family_iface; /* bit 7: IPv6; below: the interface slot of the last packet */
+	u8 reason;	 /* enum sl_reason, of the last packet */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_heavy) == 72, "pinned layout");
 
@@ -64,10 +64,10 @@ struct sl_heavy_set {
 
 /* When the next packet of a list is counted: per CPU. */
 struct sl_heavy_sampling {
-	u32 left;		/* packets to skip */
-	u32 weight;		/* of the next sample */
+	u32 left;   /* packets to skip */
+	u32 weight; /* of the next sample */
 	u32 window;
-	u32 samples;		/* in `window` */
+	u32 samples; /* in `window` */
 };
 
 static __always_inline u32 sl_heavy_window(u64 mono_ns)
@@ -97,7 +97,8 @@ static __always_inline void sl_heavy_turn(struct sl_heavy *way, u32 window)
 	way->window = window;
 }
 
-/* For the source that takes an entry over: all that the one before it had is `missed`, window by window. */
+/* For the source that takes an entry over: all that the one before it had is `missed`, window by
+ * window. */
 static __always_inline void sl_heavy_inherit(struct sl_heavy_count *count)
 {
 	count->missed += count->packets;
@@ -118,7 +119,8 @@ static __always_inline void sl_heavy_next(struct sl_heavy_sampling *s, u32 windo
 	s->samples++;
 	doublings = s->samples / SL_HEAVY_EXACT;
 	s->weight = doublings >= 6 ? SL_HEAVY_EVERY : 1U << doublings;
-	/* Uniform in 1..2 * weight - 1, of which `weight` is the mean; less the one that is counted. */
+	/* Uniform in 1..2 * weight - 1, of which `weight` is the mean; less the one that is
+	 * counted. */
 	s->left = (u64)random * (2 * s->weight - 1) >> 32;
 }
 SL_STATIC_ASSERT(SL_HEAVY_EVERY == 1 << 6, "as in sl_heavy_next()");

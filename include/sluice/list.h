@@ -10,7 +10,7 @@
 
 /* The hash `listed`: a prefix. */
 struct sl_list_key {
-	struct sl_addr addr;		/* masked */
+	struct sl_addr addr; /* masked */
 	u32 family;
 	u32 len;
 };
@@ -44,11 +44,11 @@ struct sl_listed {
 #define SL_LIST_V6_FIRST 32
 
 struct sl_list_filter {
-	u64 count;			/* entries that there may be */
-	u64 wide_v6;			/* IPv6: a bit for each length below 32 in use */
+	u64 count;   /* entries that there may be */
+	u64 wide_v6; /* IPv6: a bit for each length below 32 in use */
 	u64 pad[6];
-	u64 v4[SL_LIST_V4_WORDS];	/* 1 << length */
-	u64 v6[SL_LIST_V6_SETS][2];	/* 1 << length - 32, over both words */
+	u64 v4[SL_LIST_V4_WORDS];   /* 1 << length */
+	u64 v6[SL_LIST_V6_SETS][2]; /* 1 << length - 32, over both words */
 };
 
 /* The set of an IPv6 address, by its first 32 bits. */

@@ -25,17 +25,17 @@ enum sl_pdim {
  * IPv4, after DXR (Zec, Rizzo and Mikuc, 2012): an entry for each /16 of each dimension. It is
  * a class, where all addresses under it have the same one; or SL_V4_*, and where to look on.
  */
-#define SL_V4_NODE 0x40000000U		/* entries below are classes */
+#define SL_V4_NODE 0x40000000U /* entries below are classes */
 #define SL_V4_KIND 0xc0000000U
-#define SL_V4_LIST 0x40000000U		/* a list of ranges */
-#define SL_V4_BLOCK 0x80000000U		/* of a /16: 16 lines, an entry for each of its /24s */
-#define SL_V4_BYTES 0xc0000000U		/* of a /24: 8 lines, a class for each of its addresses */
+#define SL_V4_LIST 0x40000000U	/* a list of ranges */
+#define SL_V4_BLOCK 0x80000000U /* of a /16: 16 lines, an entry for each of its /24s */
+#define SL_V4_BYTES 0xc0000000U /* of a /24: 8 lines, a class for each of its addresses */
 #define SL_V4_LINE(entry) (((entry) & ~SL_V4_KIND) >> 4)
-#define SL_V4_FIRST(entry) ((entry) & 15)	/* LIST: which range of the line is the first */
+#define SL_V4_FIRST(entry) ((entry)&15) /* LIST: which range of the line is the first */
 #define SL_V4_RANGES 16
 
 struct sl_v4_top {
-	u32 entry[SL_PDIM_COUNT << 16];	/* dimension << 16 | address >> 16 */
+	u32 entry[SL_PDIM_COUNT << 16]; /* dimension << 16 | address >> 16 */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_v4_top) == 512 * 1024, "stays in a core's own cache");
 
@@ -51,7 +51,7 @@ struct sl_v4_range {
 
 struct sl_v4_line {
 	union {
-		struct sl_v4_range range[SL_V4_RANGES];	/* LIST */
+		struct sl_v4_range range[SL_V4_RANGES]; /* LIST */
 		u32 entry[16];				/* BLOCK */
 		u16 class[32];				/* BYTES */
 	};
@@ -86,9 +86,9 @@ struct sl_lengths {
 
 #define SL_PFX_WAYS 4
 struct sl_pfx_entry {
-	u64 tag;		/* 0 with `class` 0: empty */
+	u64 tag; /* 0 with `class` 0: empty */
 	u32 tag2;
-	u32 class;		/* index into the classes: best match up to this length */
+	u32 class; /* index into the classes: best match up to this length */
 };
 
 /* Entry 0's class bit 31: some key of this bucket lives in its second bucket. */
@@ -130,19 +130,20 @@ static __always_inline struct sl_pfx_hash sl_pfx_hash(struct sl_addr addr, u32 l
 	return h;
 }
 
-/* What the addresses of one class are in. Deadlines are CLOCK_MONOTONIC ns; 0 never, ~0 for good. */
+/* What the addresses of one class are in. Deadlines are CLOCK_MONOTONIC ns; 0 never, ~0 for
+ * good. */
 struct sl_pclass {
-	struct sl_bitmap limits;	/* limits whose src (dst) condition these meet */
-	u64 block_until;		/* src: by a block up to /8 or /16 wide */
-	u64 wide_block_until;		/* src: by a wider one, which failsafe ports escape */
-	u64 exempt_until;		/* src */
-	u64 flags;			/* enum sl_pclass_flags */
+	struct sl_bitmap limits; /* limits whose src (dst) condition these meet */
+	u64 block_until;	 /* src: by a block up to /8 or /16 wide */
+	u64 wide_block_until;	 /* src: by a wider one, which failsafe ports escape */
+	u64 exempt_until;	 /* src */
+	u64 flags;		 /* enum sl_pclass_flags */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_pclass) == 64, "one cache line");
 
 enum sl_pclass_flags {
-	SL_PC_LOCAL = 1 << 0,		/* dst: an address of this host */
-	SL_PC_NO_BAN = 1 << 1,		/* src: a gateway or the like, that bans do not touch */
+	SL_PC_LOCAL = 1 << 0,  /* dst: an address of this host */
+	SL_PC_NO_BAN = 1 << 1, /* src: a gateway or the like, that bans do not touch */
 };
 
 #endif

@@ -15,46 +15,46 @@
 #include "types.h"
 
 #define SL_RING_BYTES (1 << 20)
-#define SL_RING_FRAME 128		/* bytes of a frame that an event has */
-#define SL_RING_TURN_BITS 27		/* 134 ms */
+#define SL_RING_FRAME 128    /* bytes of a frame that an event has */
+#define SL_RING_TURN_BITS 27 /* 134 ms */
 
 enum sl_event_kind {
-	SL_EVENT_DROP,		/* a packet was dropped */
-	SL_EVENT_OVER,		/* a limit refused a source, the first time since its bucket was unused */
-	SL_EVENT_BAN,		/* a ban began */
+	SL_EVENT_DROP, /* a packet was dropped */
+	SL_EVENT_OVER, /* a limit refused a source, the first time since its bucket was unused */
+	SL_EVENT_BAN,  /* a ban began */
 	SL_EVENT_KINDS,
 };
 
 struct sl_event {
 	struct sl_addr source, dst;
 	u64 mono_ns;
-	u64 bucket_key;			/* over: of the bucket that refused */
-	u32 length;			/* of the frame */
-	u32 weight;			/* drop: of as many packets, on average; else 1 */
-	u16 limit_id;			/* 0: no limit */
+	u64 bucket_key; /* over: of the bucket that refused */
+	u32 length;	/* of the frame */
+	u32 weight;	/* drop: of as many packets, on average; else 1 */
+	u16 limit_id;	/* 0: no limit */
 	u16 sport, dport;
-	u16 captured;			/* bytes of `frame` */
-	u8 kind;			/* enum sl_event_kind */
-	u8 family;			/* enum sl_family */
-	u8 proto;			/* 0: unknown */
-	u8 reason;			/* enum sl_reason */
-	u8 action;			/* enum sl_action */
+	u16 captured; /* bytes of `frame` */
+	u8 kind;      /* enum sl_event_kind */
+	u8 family;    /* enum sl_family */
+	u8 proto;     /* 0: unknown */
+	u8 reason;    /* enum sl_reason */
+	u8 action;    /* enum sl_action */
 	u8 iface_slot;
-	u8 len;				/* ban: the prefix length of `source`; else 0 */
-	u8 link;			/* enum sl_link */
+	u8 len;	 /* ban: the prefix length of `source`; else 0 */
+	u8 link; /* enum sl_link */
 	u8 frame[SL_RING_FRAME];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_event) == 72 + SL_RING_FRAME, "pinned layout");
 
 /* The value of `event_switch`: one, written by the daemon. */
 struct sl_event_switch {
-	u32 per_turn;			/* events of a kind, a CPU and a turn; 0: off */
+	u32 per_turn; /* events of a kind, a CPU and a turn; 0: off */
 	u32 pad;
 };
 
 /* The value of `event_stats`, per CPU. */
 struct sl_event_stats {
-	u64 turn[SL_EVENT_KINDS];	/* the current turn, and how many were sent in it */
+	u64 turn[SL_EVENT_KINDS]; /* the current turn, and how many were sent in it */
 	u64 used[SL_EVENT_KINDS];
 	u64 sent[SL_EVENT_KINDS];
 	u64 limited[SL_EVENT_KINDS];

@@ -10,7 +10,7 @@
 #include "types.h"
 
 #define SL_WAYS 4
-#define SL_STATE_BUSY (~0ULL)	/* a way whose key is being changed */
+#define SL_STATE_BUSY (~0ULL) /* a way whose key is being changed */
 
 /*
  * A way is one of three things, by its key:
@@ -48,12 +48,12 @@ static __always_inline int sl_key_is(u64 stored, u64 key)
 #define SL_PRINTS_HALF 3
 #define SL_PRINTS (2 * SL_PRINTS_HALF)
 #define SL_PRINTS_MASK (SL_BIT(SL_PRINTS_HALF * SL_PRINT_BITS) - 1)
-#define SL_RECORDS 3			/* of a set: one way is always left for a bucket */
+#define SL_RECORDS 3 /* of a set: one way is always left for a bucket */
 #define SL_RECORD_SHIFT 34
 #define SL_RECORD_UNTIL_BITS 13
 #define SL_RECORD_UNTIL_MASK (SL_BIT(SL_RECORD_UNTIL_BITS) - 1)
 #define SL_RECORD_LOW_BITS 7
-#define SL_RECORD_AHEAD 7168		/* 34 hours: what takes longer is not recorded */
+#define SL_RECORD_AHEAD 7168 /* 34 hours: what takes longer is not recorded */
 
 static __always_inline int sl_key_is_record(u64 key)
 {
@@ -87,7 +87,8 @@ static __always_inline u64 sl_record_left_ns(u64 left, u64 mono_ns)
 /* Units until something that is so far off, rounded up. */
 static __always_inline u64 sl_record_units(u64 left_ns, u64 mono_ns)
 {
-	return (left_ns + (mono_ns & (SL_BIT(SL_RECORD_SHIFT) - 1)) + SL_BIT(SL_RECORD_SHIFT) - 1) >>
+	return (left_ns + (mono_ns & (SL_BIT(SL_RECORD_SHIFT) - 1)) + SL_BIT(SL_RECORD_SHIFT) -
+		1) >>
 	       SL_RECORD_SHIFT;
 }
 
@@ -184,27 +185,27 @@ static __always_inline u32 sl_table_set(u64 key, u32 which, u32 sets)
  * reused for another key under its reader. This form is what bpftool prints:
  */
 struct sl_lease {
-	u64 units : 20;		/* left; of one that is cached: as it was taken */
-	u64 end : 32;		/* CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT */
-	u64 gen : 2;		/* the limit's rate generation */
-	u64 tag : 9;		/* of the key */
-	u64 cached : 1;		/* 1: what is left is in struct sl_lease_hint */
+	u64 units : 20; /* left; of one that is cached: as it was taken */
+	u64 end : 32;	/* CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT */
+	u64 gen : 2;	/* the limit's rate generation */
+	u64 tag : 9;	/* of the key */
+	u64 cached : 1; /* 1: what is left is in struct sl_lease_hint */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_lease) == 8, "changed at once");
 
 /*
- * A cache of `lease` on each CPU, by a hash of the key: the lease taken last, for the hash's look-up
- * costs as much as the packet's other ones together. Also whether others may be in `lease`, and
- * which key came often enough to take one. Times are CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT.
+ * A cache of `lease` on each CPU, by a hash of the key: the lease taken last, for the hash's
+ * look-up costs as much as the packet's other ones together. Also whether others may be in `lease`,
+ * and which key came often enough to take one. Times are CLOCK_MONOTONIC >> SL_LEASE_TIME_SHIFT.
  */
 #define SL_LEASE_HINTS 512
 struct sl_lease_hint {
-	u64 key, lease;		/* the lease here; 0 none */
-	u32 until;		/* when the last one that went to `lease` ends; 0 none */
-	u32 tag;		/* of the key that is counted */
-	u32 since;		/* when its count began */
-	u32 count;		/* its packets less those of others */
-	u32 size;		/* of the lease here: so often doubled */
+	u64 key, lease; /* the lease here; 0 none */
+	u32 until;	/* when the last one that went to `lease` ends; 0 none */
+	u32 tag;	/* of the key that is counted */
+	u32 since;	/* when its count began */
+	u32 count;	/* its packets less those of others */
+	u32 size;	/* of the lease here: so often doubled */
 	u32 pad;
 };
 
@@ -226,32 +227,32 @@ struct sl_clock_pair {
 
 /* Which fields of a packet are read on its way to its verdict: bpf/like.h. */
 enum sl_reads {
-	SL_READ_FLAGS = 1 << 0,		/* of TCP; type of ICMP */
+	SL_READ_FLAGS = 1 << 0, /* of TCP; type of ICMP */
 	SL_READ_VLAN = 1 << 1,
 	SL_READ_DPORT = 1 << 2,
-	SL_READ_SPORT = 1 << 3,		/* code of ICMP */
-	SL_READ_LENGTH = 1 << 4,	/* as IP states it */
+	SL_READ_SPORT = 1 << 3,	 /* code of ICMP */
+	SL_READ_LENGTH = 1 << 4, /* as IP states it */
 	SL_READ_DST = 1 << 5,
-	SL_READ_SRC_LOW = 1 << 6,	/* of IPv6 sources more than 64 bits */
+	SL_READ_SRC_LOW = 1 << 6, /* of IPv6 sources more than 64 bits */
 };
 
 /* Which packets something remembered holds for, and until when: bpf/like.h. */
 struct sl_like {
 	struct sl_addr src, dst;
-	u64 fields;		/* sport, dport, VLAN, flags, protocol: like_fields() */
-	u64 until_ns;		/* CLOCK_MONOTONIC */
-	u32 epoch;		/* of sl_epoch.count 32 bits: nothing is older than 100 ms */
+	u64 fields;   /* sport, dport, VLAN, flags, protocol: like_fields() */
+	u64 until_ns; /* CLOCK_MONOTONIC */
+	u32 epoch;    /* of sl_epoch.count 32 bits: nothing is older than 100 ms */
 	u16 l3_length;
-	u8 link;		/* interface slot; bit 7: IPv6 */
-	u8 reads;		/* enum sl_reads, or-ed: fields that must be the same */
+	u8 link;  /* interface slot; bit 7: IPv6 */
+	u8 reads; /* enum sl_reads, or-ed: fields that must be the same */
 };
 
 /* A refusal that may be repeated: see bpf/refused.h. Per CPU. */
 #define SL_REFUSED_BITS 12
 struct sl_refused {
 	struct sl_like like;
-	u16 least;		/* bytes: of frames that are as long or longer */
-	u16 limit_id;		/* where it is counted */
+	u16 least;    /* bytes: of frames that are as long or longer */
+	u16 limit_id; /* where it is counted */
 	u32 pad;
 };
 SL_STATIC_ASSERT(sizeof(struct sl_refused) == 64, "one cache line");
@@ -261,15 +262,15 @@ SL_STATIC_ASSERT(sizeof(struct sl_refused) == 64, "one cache line");
 #define SL_PASSED_METERS 4
 struct sl_passed {
 	struct sl_like like;
-	u32 rival;		/* a hash of the last source that is not this one */
-	u8 misses;		/* of it, since then */
-	u8 meters;		/* how many */
-	u8 heads;		/* bits: meters whose limit is counted, under their limit_id */
+	u32 rival; /* a hash of the last source that is not this one */
+	u8 misses; /* of it, since then */
+	u8 meters; /* how many */
+	u8 heads;  /* bits: meters whose limit is counted, under their limit_id */
 	u8 pad;
-	u64 key[SL_PASSED_METERS];	/* of their buckets */
-	u32 way[SL_PASSED_METERS];	/* where these were in the table: set * SL_WAYS + way */
-	u16 meter[SL_PASSED_METERS];	/* their numbers in the rule set `generation` */
-	u32 generation;		/* 32 bits of it */
+	u64 key[SL_PASSED_METERS];   /* of their buckets */
+	u32 way[SL_PASSED_METERS];   /* where these were in the table: set * SL_WAYS + way */
+	u16 meter[SL_PASSED_METERS]; /* their numbers in the rule set `generation` */
+	u32 generation;		     /* 32 bits of it */
 	u32 pad2;
 };
 SL_STATIC_ASSERT(sizeof(struct sl_passed) == 128, "two cache lines");
@@ -279,7 +280,7 @@ SL_STATIC_ASSERT(sizeof(struct sl_passed) == 128, "two cache lines");
 enum sl_limit_id_state {
 	SL_LIMIT_ID_FREE,
 	SL_LIMIT_ID_BOUND,
-	SL_LIMIT_ID_DRAINING,	/* its limit is gone; its buckets may still be in the table */
+	SL_LIMIT_ID_DRAINING, /* its limit is gone; its buckets may still be in the table */
 };
 
 /*
@@ -289,10 +290,10 @@ enum sl_limit_id_state {
  */
 struct sl_limit_id_info {
 	char name[SL_NAME_MAX];
-	u64 kind;		/* a hash of algorithm, unit, per, prefix, window; compile.c */
-	u64 tau[4];		/* GCRA: tau of each rate generation, 0 where never used */
-	u32 state;		/* enum sl_limit_id_state */
-	u32 gen;		/* GCRA: the current rate generation, 0..3 */
+	u64 kind;   /* a hash of algorithm, unit, per, prefix, window; compile.c */
+	u64 tau[4]; /* GCRA: tau of each rate generation, 0 where never used */
+	u32 state;  /* enum sl_limit_id_state */
+	u32 gen;    /* GCRA: the current rate generation, 0..3 */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit_id_info) == 112, "pinned layout");
 
@@ -300,7 +301,7 @@ SL_STATIC_ASSERT(sizeof(struct sl_limit_id_info) == 112, "pinned layout");
 struct sl_state {
 	u32 abi_version;
 	u32 table_sets;
-	u64 utc_offset_ns;	/* UTC - CLOCK_MONOTONIC, published every second */
+	u64 utc_offset_ns; /* UTC - CLOCK_MONOTONIC, published every second */
 	struct sl_seed seed;
 };
 SL_STATIC_ASSERT(sizeof(struct sl_state) == 32, "pinned layout");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * acquire [THREADS ACQUISITIONS RATE] - libsluice under threads: acquisitions in all, 64 threads, a token
- * bucket of RATE a second with a burst of a hundredth of it. None may be earlier than the exact bucket, full
- * at the beginning, admits it. Late: all of them in no more time than the rate
+ * acquire [THREADS ACQUISITIONS RATE] - libsluice under threads: acquisitions in all, 64 threads, a
+ * token bucket of RATE a second with a burst of a hundredth of it. None may be earlier than the
+ * exact bucket, full at the beginning, admits it. Late: all of them in no more time than the rate
  * takes, and a fifth and a second more. Exit 1 if not.
  */
 #include <errno.h>
@@ -51,7 +51,10 @@ int main(int argc, char **argv)
 	unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000000;
 	unsigned long rate = argc > 3 ? strtoul(argv[3], NULL, 10) : 200000;
 	struct sluice_config config = {
-		.size = sizeof(config), .units = rate, .interval_ns = SEC, .burst = rate / 100,
+		.size = sizeof(config),
+		.units = rate,
+		.interval_ns = SEC,
+		.burst = rate / 100,
 	};
 	pthread_t *id = calloc(threads, sizeof(*id));
 	uint64_t begun, due_ns, took_ns, early = 0;
@@ -71,13 +74,16 @@ int main(int argc, char **argv)
 		return 2;
 	/* A time is read after its acquisition, so in order of these times none may be early. */
 	qsort(done_at, count, sizeof(*done_at), compare);
-	/* The bucket was full at the beginning: the n-th needs n - burst units refilled since then. */
+	/* The bucket was full at the beginning: the n-th needs n - burst units refilled since
+	 * then. */
 	for (unsigned long i = config.burst; i < count; i++)
-		early += done_at[i] + 1 < begun + (uint64_t)((double)(i + 1 - config.burst) / rate * SEC);
+		early += done_at[i] + 1 <
+			 begun + (uint64_t)((double)(i + 1 - config.burst) / rate * SEC);
 	due_ns = (uint64_t)((double)(count - config.burst) / rate * SEC);
 	took_ns = done_at[count - 1] - begun;
-	printf("%lu acquisitions by %lu threads at %lu/s: %llu early; %.3f s, due %.3f s\n", count, threads,
-	       rate, (unsigned long long)early, (double)took_ns / SEC, (double)due_ns / SEC);
+	printf("%lu acquisitions by %lu threads at %lu/s: %llu early; %.3f s, due %.3f s\n", count,
+	       threads, rate, (unsigned long long)early, (double)took_ns / SEC,
+	       (double)due_ns / SEC);
 	sluice_limiter_free(limiter);
 	free(done_at);
 	free(id);

@@ -8,7 +8,8 @@
 
 #include "limiter/request_log.h"
 
-static inline bool log_passes(struct request_logs *logs, const struct spec *spec, u64 *state, struct sl_now now)
+static inline bool log_passes(struct request_logs *logs, const struct spec *spec, u64 *state,
+			      struct sl_now now)
 {
 	u32 chunk = 0;
 
@@ -53,16 +54,16 @@ static inline double normal_quantile(double share)
 }
 
 /*
- * Fills the sums of rates, in units of the limit: log-normal, the median at 1 % of it, a standard deviation a
- * factor e; `heavy` of them from 0.8 to 10 times the limit.
+ * Fills the sums of rates, in units of the limit: log-normal, the median at 1 % of it, a standard
+ * deviation a factor e; `heavy` of them from 0.8 to 10 times the limit.
  */
 static inline void mix_rates(double *upto, u32 count, u32 heavy)
 {
 	double total = 0;
 
 	for (u32 i = 0; i < count; i++) {
-		total += i < heavy ? 0.8 * pow(12.5, i / (heavy - 1.0)) :
-				     0.01 * exp(normal_quantile((i + 0.5) / count));
+		total += i < heavy ? 0.8 * pow(12.5, i / (heavy - 1.0))
+				   : 0.01 * exp(normal_quantile((i + 0.5) / count));
 		upto[i] = total;
 	}
 }

@@ -9,11 +9,9 @@
  * BPF_PROG_TEST_RUN; a round gives (case - bare) / (floor - bare), so harness and XDP_DROP do not
  * count. PINS is a directory on bpffs that is made, and removed at the end.
  *
- *     cost PINS ROUNDS two-cpus    the same packets on two CPUs at once, all passing: name, fill of the
- *                                  bucket, ns of a packet alone, on both, and how many times one CPU
- *                                  both are: median, least, most
- *
- * It is over 500 lines because both measure the same programs, rules and frames.
+ *     cost PINS ROUNDS two-cpus    the same packets on two CPUs at once, all passing: name, fill of
+ * the bucket, ns of a packet alone, on both, and how many times one CPU both are: median, least,
+ * most
  */
 #include <errno.h>
 #include <pthread.h>
@@ -35,27 +33,27 @@
 #define REPEAT 500000
 #define BUCKETS 10000
 #define ROUNDS_MAX 99
-#define OTHERS 10000		/* prefixes on lists, bans, push-downs of other sources */
+#define OTHERS 10000 /* prefixes on lists, bans, push-downs of other sources */
 #define HOT "10.0.0.2"
 #define PORT 1000
 
 /* What is configured beside the limit that the packets meet. */
 enum beside {
-	WITH_LIMITS = 1 << 0,		/* 256 in all, each for one port */
-	WITH_PREFIXES = 1 << 1,		/* 100k of them, over all limits */
-	WITH_OVERRIDES = 1 << 2,	/* 100k, of other sources */
+	WITH_LIMITS = 1 << 0,	 /* 256 in all, each for one port */
+	WITH_PREFIXES = 1 << 1,	 /* 100k of them, over all limits */
+	WITH_OVERRIDES = 1 << 2, /* 100k, of other sources */
 	WITH_LISTS = 1 << 3,
 	WITH_BANS = 1 << 4,
 	WITH_PUSHES = 1 << 5,
 	WITH_SESSIONS = 1 << 6,
-	WITH_EVENTS = 1 << 7,		/* as events.rate: 1000 on two CPUs, and they are read */
+	WITH_EVENTS = 1 << 7, /* as events.rate: 1000 on two CPUs, and they are read */
 };
 
 static const struct cost_case {
-	const char *name, *limit;	/* the keys of the limit */
-	enum sl_action action;		/* that each packet must get */
-	unsigned with;			/* enum beside, or-ed */
-	u32 same;			/* limits that each packet meets; 0: one */
+	const char *name, *limit; /* the keys of the limit */
+	enum sl_action action;	  /* that each packet must get */
+	unsigned with;		  /* enum beside, or-ed */
+	u32 same;		  /* limits that each packet meets; 0: one */
 	bool random_ports, tcp, v6;
 } cases[] = {
 	{ "refused", "rate: 10 packets/s", .action = SL_ACT_DROP },
@@ -64,32 +62,40 @@ static const struct cost_case {
 	{ "refused-v6", "rate: 10 packets/s", .action = SL_ACT_DROP, .v6 = true },
 	{ "refused-tcp", "rate: 10 packets/s", .action = SL_ACT_DROP, .tcp = true },
 	{ "refused-256", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_LIMITS },
-	{ "refused-256-ports", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_LIMITS, .random_ports = true },
-	{ "refused-256-100k", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_LIMITS | WITH_PREFIXES },
-	{ "refused-overrides", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_OVERRIDES },
+	{ "refused-256-ports", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_LIMITS,
+	  .random_ports = true },
+	{ "refused-256-100k", "rate: 10 packets/s", .action = SL_ACT_DROP,
+	  .with = WITH_LIMITS | WITH_PREFIXES },
+	{ "refused-overrides", "rate: 10 packets/s", .action = SL_ACT_DROP,
+	  .with = WITH_OVERRIDES },
 	{ "refused-lists", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_LISTS },
 	{ "refused-bans", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_BANS },
 	{ "refused-pushes", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_PUSHES },
 	{ "refused-events", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_EVENTS },
-	{ "refused-sessions", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_SESSIONS, .tcp = true },
+	{ "refused-sessions", "rate: 10 packets/s", .action = SL_ACT_DROP, .with = WITH_SESSIONS,
+	  .tcp = true },
 	{ "refused-all", "rate: 10 packets/s", .action = SL_ACT_DROP,
-	  .with = WITH_LIMITS | WITH_PREFIXES | WITH_OVERRIDES | WITH_LISTS | WITH_BANS | WITH_PUSHES |
-		  WITH_SESSIONS, .tcp = true, .random_ports = true },
+	  .with = WITH_LIMITS | WITH_PREFIXES | WITH_OVERRIDES | WITH_LISTS | WITH_BANS |
+		  WITH_PUSHES | WITH_SESSIONS,
+	  .tcp = true, .random_ports = true },
 	{ "refused-4", "rate: 10 packets/s", .action = SL_ACT_DROP, .same = 4 },
-	{ "passed-exact", "rate: 100000000 packets/s\n    accounting: exact", .action = SL_ACT_PASS },
+	{ "passed-exact", "rate: 100000000 packets/s\n    accounting: exact",
+	  .action = SL_ACT_PASS },
 	{ "passed", "rate: 100000000 packets/s", .action = SL_ACT_PASS },
 	{ "passed-bytes", "rate: 100000000000 bytes/s", .action = SL_ACT_PASS },
 	{ "passed-4", "rate: 100000000 packets/s", .action = SL_ACT_PASS, .same = 4 },
-	{ "passed-4-exact", "rate: 100000000 packets/s\n    accounting: exact", .action = SL_ACT_PASS, .same = 4 },
+	{ "passed-4-exact", "rate: 100000000 packets/s\n    accounting: exact",
+	  .action = SL_ACT_PASS, .same = 4 },
 	{ "passed-all", "rate: 100000000 packets/s", .action = SL_ACT_PASS,
-	  .with = WITH_LIMITS | WITH_PREFIXES | WITH_OVERRIDES | WITH_LISTS | WITH_BANS | WITH_PUSHES |
-		  WITH_SESSIONS, .tcp = true, .random_ports = true },
+	  .with = WITH_LIMITS | WITH_PREFIXES | WITH_OVERRIDES | WITH_LISTS | WITH_BANS |
+		  WITH_PUSHES | WITH_SESSIONS,
+	  .tcp = true, .random_ports = true },
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
 /* A program that is measured. */
 struct contestant {
-	struct dp *dp;			/* NULL: bare or floor */
+	struct dp *dp; /* NULL: bare or floor */
 	struct floor_bpf *skel;
 	struct bpf_program *entry;
 	int prog_fd;
@@ -187,8 +193,10 @@ static void apply(struct dp *dp, const struct cost_case *c)
 		die("memory", NULL);
 	memcpy(slots, dp->ops->slots(dp), slots_size);
 	for (u32 i = 0; i < SL_SESSIONS_MAX; i++)
-		sessions[i] = (struct sl_session){ .src.hi = (0x0b000001ULL + i) << 32, .used = 1,
-						   .dst.hi = 0x0a010001ULL << 32, .dport = 22,
+		sessions[i] = (struct sl_session){ .src.hi = (0x0b000001ULL + i) << 32,
+						   .used = 1,
+						   .dst.hi = 0x0a010001ULL << 32,
+						   .dport = 22,
 						   .sport = 40000 + i };
 	if (c->with & WITH_SESSIONS) {
 		env.session = sessions;
@@ -215,7 +223,8 @@ static void put_events(struct dp *dp, const struct cost_case *c)
 		const struct sl_addr addr = { (u64)(0xa0000000U + k) << 32, 0 };
 		const struct dp_ban ban = { .key = { addr, SL_V4, 32 },
 					    .state = { .until_ns = ~0ULL >> 1 } };
-		const struct dp_push push = { .src = { addr, SL_V4, 32 }, .kind = SL_PUSH_DROP,
+		const struct dp_push push = { .src = { addr, SL_V4, 32 },
+					      .kind = SL_PUSH_DROP,
 					      .until_ns = ~0ULL >> 1 };
 
 		if ((c->with & WITH_BANS) && dp_ban_insert(dp, &ban))
@@ -280,11 +289,13 @@ static void close_case(struct contestant *one)
 /* A frame of 64 or 78 bytes; returns its length. */
 static u32 make_frame(u8 *frame, const struct cost_case *c)
 {
-	static const u8 v4[] = { 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1 };
-	static const u8 v6[40] = { 0x60, 0, 0, 0, 0, 24, 17, 64, 0x20, 1, 0xd, 0xb8, [23] = 2,
-				   0x20, 1, 0xd, 0xb8, [39] = 1 };
-	static const u8 l4[] = { 0x9c, 0x40, PORT >> 8, PORT & 255, 0, 24, 0, 0, 0, 0, 0, 0, 0x50,
-				 0x10 };
+	static const u8 v4[] = {
+		0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1
+	};
+	static const u8 v6[40] = { 0x60, 0,   0,    0,	      0,    24, 17,  64,   0x20,
+				   1,	 0xd, 0xb8, [23] = 2, 0x20, 1,	0xd, 0xb8, [39] = 1 };
+	static const u8 l4[] = { 0x9c, 0x40, PORT >> 8, PORT & 255, 0, 24,   0,
+				 0,    0,    0,		0,	    0, 0x50, 0x10 };
 	u32 header = c->v6 ? sizeof(v6) : sizeof(v4);
 
 	memset(frame, 0, 78);
@@ -317,7 +328,8 @@ static double measure(struct contestant *one, const struct cost_case *c, int wan
 	if (bpf_prog_test_run_opts(bpf_program__fd(one->entry), &opts))
 		die("BPF_PROG_TEST_RUN", NULL);
 	if ((int)opts.retval != wanted) {
-		fprintf(stderr, "cost: %s: action %u instead of %d\n", c->name, opts.retval, wanted);
+		fprintf(stderr, "cost: %s: action %u instead of %d\n", c->name, opts.retval,
+			wanted);
 		exit(1);
 	}
 	return opts.duration;
@@ -360,14 +372,14 @@ static void run(const char *dir, int rounds, const char *word)
 			open_case(&all[i], &cases[i], dir);
 	for (int round = -1; round < rounds; round++)
 		for (size_t i = 0; i < CASES; i++) {
-			int at = round < 0 ? 0 : round;	/* the first round only warms up */
+			int at = round < 0 ? 0 : round; /* the first round only warms up */
 
 			if (!all[i].dp)
 				continue;
 			bare_ns[i][at] = measure(&bare, &cases[i], 1);
 			floor_ns[i][at] = measure(&floor, &cases[i], 1);
-			all[i].ns[at] = measure(&all[i], &cases[i],
-						cases[i].action == SL_ACT_DROP ? 1 : 2);
+			all[i].ns[at] =
+				measure(&all[i], &cases[i], cases[i].action == SL_ACT_DROP ? 1 : 2);
 		}
 	printf("%-18s %6s %6s %6s %6s\n", "case", "ns", "median", "least", "most");
 	for (size_t i = 0; i < CASES; i++) {
@@ -384,13 +396,14 @@ static void run(const char *dir, int rounds, const char *word)
 
 /* ------------------------------------------------------------------ two CPUs */
 
-#define REPEAT_TWO 200000	/* of 10M, on each: they all pass at 0.9 */
+#define REPEAT_TWO 200000 /* of 10M, on each: they all pass at 0.9 */
 
 static const struct cost_case pairs[] = {
 	{ "exact", "rate: 10000000 packets/s\n    accounting: exact", .action = SL_ACT_PASS },
 	{ "percpu", "rate: 10000000 packets/s", .action = SL_ACT_PASS },
 	{ "percpu-bytes", "rate: 640000000 bytes/s\n    burst: 640000000", .action = SL_ACT_PASS },
-	{ "percpu-override", "rate: 10 packets/s\n    overrides: [{src: " HOT ", rate: 10000000 packets/s}]",
+	{ "percpu-override",
+	  "rate: 10 packets/s\n    overrides: [{src: " HOT ", rate: 10000000 packets/s}]",
 	  .action = SL_ACT_PASS },
 	{ "percpu-4", "rate: 10000000 packets/s", .action = SL_ACT_PASS, .same = 4 },
 };
@@ -421,7 +434,8 @@ static void *send_on(void *arg)
 	if (bpf_prog_test_run_opts(bpf_program__fd(s->one->entry), &opts))
 		die("BPF_PROG_TEST_RUN", NULL);
 	if (opts.retval != 2) {
-		fprintf(stderr, "cost: %s: action %u instead of a pass\n", s->of->name, opts.retval);
+		fprintf(stderr, "cost: %s: action %u instead of a pass\n", s->of->name,
+			opts.retval);
 		exit(1);
 	}
 	s->ns = opts.duration;
@@ -439,10 +453,12 @@ static void fill_buckets(struct dp *dp, double fill)
 	for (u32 i = 0; i < sets; i++) {
 		for (u32 way = 0; way < SL_WAYS; way++) {
 			u64 key = set[i].way[way].key;
-			const struct sl_params *p = &rules->limits[rules->limit_of_id[sl_key_limit_id(key)]].params;
+			const struct sl_params *p =
+				&rules->limits[rules->limit_of_id[sl_key_limit_id(key)]].params;
 
 			if (key)
-				set[i].way[way].bucket_state = (now + (u64)(fill * p->tau)) << 2 | p->gen;
+				set[i].way[way].bucket_state =
+					(now + (u64)(fill * p->tau)) << 2 | p->gen;
 		}
 	}
 }
@@ -450,7 +466,8 @@ static void fill_buckets(struct dp *dp, double fill)
 static void one_pair(struct contestant *one, const struct cost_case *c, double fill, int rounds)
 {
 	double alone[ROUNDS_MAX], both[ROUNDS_MAX], times[ROUNDS_MAX];
-	struct sender s[2] = { { .one = one, .of = c, .cpu = 0 }, { .one = one, .of = c, .cpu = 1 } };
+	struct sender s[2] = { { .one = one, .of = c, .cpu = 0 },
+			       { .one = one, .of = c, .cpu = 1 } };
 	pthread_barrier_t begin;
 	pthread_t thread[2];
 

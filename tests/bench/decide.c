@@ -45,7 +45,10 @@ static enum response_code request_submit(u64 user)
 {
 	struct request_descriptor descriptor;
 	struct request request = {
-		.domain = { "api", 3 }, .descriptor = &descriptor, .count = 1, .rights = MAY_CHECK,
+		.domain = { "api", 3 },
+		.descriptor = &descriptor,
+		.count = 1,
+		.rights = MAY_CHECK,
 	};
 	struct response response;
 	char text[24];
@@ -57,7 +60,8 @@ static enum response_code request_submit(u64 user)
 	descriptor.limit_unit = REQUEST_UNIT_UNKNOWN;
 	descriptor.entry[0].key = (struct bytes){ "user", 4 };
 	descriptor.entry[0].value = (struct bytes){
-		text, (size_t)snprintf(text, sizeof(text), "user-%llu", user),
+		text,
+		(size_t)snprintf(text, sizeof(text), "user-%llu", user),
 	};
 	decide(&(struct ledger){ .counters = counters }, rules, &request, now, &response, NULL);
 	return response.code;
@@ -113,9 +117,9 @@ static void run(const struct kind *kind, u64 users, double name)
 	for (u32 i = 0; i < 200; i++)
 		request_submit(7);
 	refused = time_ns(times, 1, name);
-	printf(markdown ? "| %s | %.1f | %.2f %% | %.0f | %.0f | %.0f |\n" :
-			  "%-22s %9.1f %9.2f%% %9.0f %9.0f %9.0f\n", kind->name,
-	       (double)(stats.bytes - stats.log_bytes + stats.log_used) / live,
+	printf(markdown ? "| %s | %.1f | %.2f %% | %.0f | %.0f | %.0f |\n"
+			: "%-22s %9.1f %9.2f%% %9.0f %9.0f %9.0f\n",
+	       kind->name, (double)(stats.bytes - stats.log_bytes + stats.log_used) / live,
 	       100.0 * live / users, hot, cold, refused);
 	counters_close(counters);
 	ruleset_free(rules);
@@ -140,9 +144,11 @@ int main(int argc, char **argv)
 	name = name_ns(2 * times);
 	if (markdown)
 		printf("| %llu users | bytes each | held | ns hot | cold | refused |\n"
-		       "|---|---:|---:|---:|---:|---:|\n", users);
+		       "|---|---:|---:|---:|---:|---:|\n",
+		       users);
 	else
-		printf("%-10llu users   bytes/user       held    hot ns   cold ns   refused\n", users);
+		printf("%-10llu users   bytes/user       held    hot ns   cold ns   refused\n",
+		       users);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!only || !strcmp(only, kinds[i].name))
 			run(&kinds[i], users, name);

@@ -4,8 +4,8 @@
  *
  * The same duties as the data path's, with one source that is known to be over its limit: through
  * a stub and a tail call; for frames of several buffers (frags); IPv4 and IPv6, TCP and UDP, with
- * the checks that the ports can be read; one look-up in a per-CPU table by source; the clock; packets and
- * bytes of the limit; packets by reason, and bytes, of the interface; drop.
+ * the checks that the ports can be read; one look-up in a per-CPU table by source; the clock;
+ * packets and bytes of the limit; packets by reason, and bytes, of the interface; drop.
  *
  * What it does not do: VLAN tags, fragments, options (they are dropped at once), rules, lists.
  * It stays as it is: figures of different versions of the data path are multiples of it.
@@ -61,7 +61,7 @@ struct {
 } progs SEC(".maps");
 
 const volatile u32 slot;
-u32 random_ports;	/* 1: each frame gets another source port; set between runs */
+u32 random_ports; /* 1: each frame gets another source port; set between runs */
 u32 turn;
 
 /* Part of every program that is measured, so of `bare`, too. */

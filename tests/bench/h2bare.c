@@ -28,9 +28,11 @@ struct conn {
 	nghttp2_session *session;
 };
 
+/* clang-format off */
 #define NAME_VALUE(name, value) \
 	{ (u8 *)(name), (u8 *)(value), sizeof(name) - 1, sizeof(value) - 1, \
 	  NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE }
+/* clang-format on */
 
 static ssize_t on_wanted(nghttp2_session *session, int32_t id, uint8_t *buf, size_t size,
 			 uint32_t *flags, nghttp2_data_source *source, void *arg)

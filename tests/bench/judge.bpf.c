@@ -15,8 +15,8 @@
 
 /* Where the packets of test runs come from and go to, in turn. */
 struct probe {
-	u32 src;		/* network order */
-	u16 dport;		/* network order */
+	u32 src;   /* network order */
+	u16 dport; /* network order */
 	u16 pad;
 };
 

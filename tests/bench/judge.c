@@ -12,10 +12,10 @@
  *                               the same of one limit with 100000 overrides, which the packets
  *                               come from at random, and of one without; lines "NAME NS..."
  *     judge cold PINS [ROUNDS]  the same of random sources of 16M, most of which have no bucket
- *     judge push PINS [ROUNDS]  the same of the cost of push-downs, for sources with one and without
+ *     judge push PINS [ROUNDS]  the same of the cost of push-downs, for sources with one and
+ * without
  *
- * PINS is a directory on bpffs that is made, and removed at the end. It is over 500 lines because
- * all of them are variants over the same program and rules.
+ * PINS is a directory on bpffs that is made, and removed at the end.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -249,9 +249,10 @@ static void set_probes(struct judge *j, u32 limits, u32 prefixes)
 	for (u32 i = 0; i < PROBES; i++) {
 		u32 k = random_u32() % prefixes, len;
 		u32 addr = prefix_of(k, &len);
-		u32 port = prefixes < limits ? k + prefixes * (random_u32() % (limits / prefixes)) : 0;
+		u32 port =
+			prefixes < limits ? k + prefixes * (random_u32() % (limits / prefixes)) : 0;
 		struct probe probe = {
-			.src = htonl(addr | (random_u32() & (u32)~(~0ULL << (32 - len)))),
+			.src = htonl(addr | (random_u32() & (u32) ~(~0ULL << (32 - len)))),
 			.dport = htons(1000 + port),
 		};
 
@@ -263,9 +264,8 @@ static void set_probes(struct judge *j, u32 limits, u32 prefixes)
 static double ns_per_packet(struct bpf_program *program, bool tcp, u32 *ret_action)
 {
 	u8 frame[64] = {
-		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,
-		0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1,
-		0x9c, 0x40, 0, 9, 0, 30,
+		2, 0, 0,  0,  0, 2, 2,	0, 0, 0, 0,  1, 8, 0, 0x45, 0,	  0, 50, 0, 0,
+		0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1, 0x9c, 0x40, 0, 9,	 0, 30,
 	};
 	u8 out[256];
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = sizeof(frame),
@@ -284,8 +284,8 @@ static double ns_per_packet(struct bpf_program *program, bool tcp, u32 *ret_acti
 
 /* `limits` 0: the harness alone; prefixes 0: one limit without match keys. */
 static const u32 cases[][2] = {
-	{ 0, 0 }, { 1, 0 }, { 1, 1 }, { 16, 1 }, { 256, 1 }, { 1, 10000 }, { 16, 10000 },
-	{ 256, 10000 }, { 1, 100000 }, { 16, 100000 }, { 256, 100000 },
+	{ 0, 0 },      { 1, 0 },       { 1, 1 },      { 16, 1 },      { 256, 1 },      { 1, 10000 },
+	{ 16, 10000 }, { 256, 10000 }, { 1, 100000 }, { 16, 100000 }, { 256, 100000 },
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -309,8 +309,8 @@ static int ns(const char *dir, int rounds)
 	for (int round = 0; round < rounds; round++) {
 		for (size_t i = 0; i < CASES; i++) {
 			struct judge_bpf *skel = judges[i].skel;
-			struct bpf_program *program = cases[i][0] ? skel->progs.judge_probe :
-								     skel->progs.judge_nothing;
+			struct bpf_program *program =
+				cases[i][0] ? skel->progs.judge_probe : skel->progs.judge_nothing;
 			u32 action;
 
 			values[i][round] = ns_per_packet(program, false, &action);
@@ -328,7 +328,8 @@ static int ns(const char *dir, int rounds)
 		}
 		/* Each packet met one limit: otherwise something else was measured. */
 		if (cases[i][0] && matched != (u64)rounds * REPEAT) {
-			fprintf(stderr, "judge: %u limits, %u prefixes: %llu of %llu packets met a limit\n",
+			fprintf(stderr,
+				"judge: %u limits, %u prefixes: %llu of %llu packets met a limit\n",
 				cases[i][0], cases[i][1], matched, (u64)rounds * REPEAT);
 			return 1;
 		}
@@ -357,7 +358,8 @@ static char *override_text(int variant)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	fprintf(out, "limits:\n  - name: sources\n    rate: 1000 packets/s\n    accounting: exact\n");
+	fprintf(out,
+		"limits:\n  - name: sources\n    rate: 1000 packets/s\n    accounting: exact\n");
 	if (variant > 3)
 		fprintf(out, "    overrides: [{src: %s, rate: 1000 packets/s}]\n",
 			variant == 4 ? "192.0.2.7" : "0.0.0.0/0");
@@ -377,7 +379,8 @@ static char *override_text(int variant)
 
 static int overrides(const char *dir, int rounds)
 {
-	static const char *const names[] = { "none", "one-rate", "own-rates", "prefixes", "missed", "all" };
+	static const char *const names[] = { "none",	 "one-rate", "own-rates",
+					     "prefixes", "missed",   "all" };
 	enum { VARIANTS = sizeof(names) / sizeof(names[0]) };
 	static struct judge judges[VARIANTS];
 	static double values[VARIANTS][100];
@@ -390,10 +393,11 @@ static int overrides(const char *dir, int rounds)
 		free(text);
 		random_state = 0x5eed;
 		for (u32 i = 0; i < PROBES; i++) {
-			struct probe probe = { .src = htonl(override_addr(random_u32() % OVERRIDES)) };
+			struct probe probe = { .src = htonl(
+						       override_addr(random_u32() % OVERRIDES)) };
 
-			if (bpf_map_update_elem(bpf_map__fd(judges[v].skel->maps.probes), &i, &probe,
-						BPF_ANY))
+			if (bpf_map_update_elem(bpf_map__fd(judges[v].skel->maps.probes), &i,
+						&probe, BPF_ANY))
 				die("probes", NULL);
 		}
 	}
@@ -401,7 +405,8 @@ static int overrides(const char *dir, int rounds)
 		for (int v = 0; v < VARIANTS; v++) {
 			u32 action;
 
-			values[v][round] = ns_per_packet(judges[v].skel->progs.judge_probe, false, &action);
+			values[v][round] =
+				ns_per_packet(judges[v].skel->progs.judge_probe, false, &action);
 			if (action == XDP_ABORTED)
 				die("a packet was not judged", NULL);
 		}
@@ -429,14 +434,16 @@ static int cold(const char *dir, int rounds)
 
 	for (int v = 0; v < VARIANTS; v++) {
 		judge_open(&judges[v], dir, rates[v]);
-		snprintf(text, sizeof(text), "limits: [{name: sources, rate: %s packets/s, accounting: exact}]\n",
+		snprintf(text, sizeof(text),
+			 "limits: [{name: sources, rate: %s packets/s, accounting: exact}]\n",
 			 v ? rates[v] : "10");
 		apply(&judges[v], text);
 	}
 	for (int round = -1; round < rounds; round++)
 		for (int v = 0; v < VARIANTS; v++) {
 			struct judge_bpf *skel = judges[v].skel;
-			double ns = ns_per_packet(v ? skel->progs.judge_cold : skel->progs.judge_cold_nothing,
+			double ns = ns_per_packet(v ? skel->progs.judge_cold
+						    : skel->progs.judge_cold_nothing,
 						  false, &action);
 
 			if (round >= 0)
@@ -460,8 +467,8 @@ static int cold(const char *dir, int rounds)
 static const struct push_variant {
 	const char *name, *rate;
 	bool watch;
-	int kind;		/* of the push-downs of these sources; -1: none */
-	bool others;		/* they are of other sources */
+	int kind;    /* of the push-downs of these sources; -1: none */
+	bool others; /* they are of other sources */
 } push_variants[] = {
 	{ "passed", "1000000 packets/s", false, -1, false },
 	{ "passed-noted", "1000000 packets/s", true, -1, false },
@@ -477,8 +484,10 @@ static void put_push(struct judge *j, const struct push_variant *v)
 {
 	for (u32 k = 0; v->kind >= 0 && k < PUSH_SOURCES; k++) {
 		const struct dp_push push = {
-			.src = { { (u64)override_addr(k + (v->others ? PUSH_SOURCES : 0)) << 32, 0 },
-				 SL_V4, 32 },
+			.src = { { (u64)override_addr(k + (v->others ? PUSH_SOURCES : 0)) << 32,
+				   0 },
+				 SL_V4,
+				 32 },
 			.kind = v->kind,
 			.rate = { strcmp(v->name, "push-limit") ? 1000000 : 1,
 				  (strcmp(v->name, "push-limit") ? 1 : 3600) * SL_NS_PER_SEC,
@@ -503,16 +512,18 @@ static int pushes(const char *dir, int rounds)
 		char text[128];
 
 		judge_open(&judges[v], dir, push_variants[v].name);
-		snprintf(text, sizeof(text), "limits: [{name: sources, rate: %s, accounting: exact}]\n",
+		snprintf(text, sizeof(text),
+			 "limits: [{name: sources, rate: %s, accounting: exact}]\n",
 			 push_variants[v].rate);
 		apply(&judges[v], text);
 		put_push(&judges[v], &push_variants[v]);
 		for (u32 i = 0; i < PROBES; i++) {
-			struct probe probe = { .src = htonl(override_addr(random_u32() % PUSH_SOURCES)),
+			struct probe probe = { .src = htonl(
+						       override_addr(random_u32() % PUSH_SOURCES)),
 					       .dport = htons(443) };
 
-			if (bpf_map_update_elem(bpf_map__fd(judges[v].skel->maps.probes), &i, &probe,
-						BPF_ANY))
+			if (bpf_map_update_elem(bpf_map__fd(judges[v].skel->maps.probes), &i,
+						&probe, BPF_ANY))
 				die("probes", NULL);
 		}
 	}
@@ -537,7 +548,10 @@ static const struct {
 	const char *name;
 	int (*run)(const char *dir, int rounds);
 } kinds[] = {
-	{ "ns", ns }, { "override", overrides }, { "cold", cold }, { "push", pushes },
+	{ "ns", ns },
+	{ "override", overrides },
+	{ "cold", cold },
+	{ "push", pushes },
 };
 
 int main(int argc, char **argv)
@@ -547,10 +561,12 @@ int main(int argc, char **argv)
 	const char *dir = is_live ? argv[3] : argc > 2 ? argv[2] : NULL;
 	size_t kind = 0;
 
-	while (kind < sizeof(kinds) / sizeof(kinds[0]) && (argc < 3 || strcmp(argv[1], kinds[kind].name)))
+	while (kind < sizeof(kinds) / sizeof(kinds[0]) &&
+	       (argc < 3 || strcmp(argv[1], kinds[kind].name)))
 		kind++;
 	if (!is_live && kind == sizeof(kinds) / sizeof(kinds[0])) {
-		fprintf(stderr, "usage: judge cold|override|push PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
+		fprintf(stderr,
+			"usage: judge cold|override|push PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
 		return rc;
 	}
 	if (mkdir(dir, 0700) && errno != EEXIST)

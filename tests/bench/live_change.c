@@ -5,11 +5,11 @@
  *     live_change SOCKET CHANGES REFUSE PASS packets NETNS SENDS RECEIVES [--src ADDR ...]
  *     live_change SOCKET CHANGES REFUSE PASS requests PORT BODY
  *
- * REFUSE and PASS are requests of the control socket (JSON); they take turns, CHANGES of both together.
- * Packets: one every 50 us from SENDS, which is in the namespace NETNS; those that pass are seen on
- * RECEIVES. Requests: one client that asks /v1/check with BODY, without pause. The time ends when the
- * first one is sent after which none has the old verdict. Prints median, p90, p99 and most, in ms, and the
- * median time until the command is answered, separated by tabs.
+ * REFUSE and PASS are requests of the control socket (JSON); they take turns, CHANGES of both
+ * together. Packets: one every 50 us from SENDS, which is in the namespace NETNS; those that pass
+ * are seen on RECEIVES. Requests: one client that asks /v1/check with BODY, without pause. The time
+ * ends when the first one is sent after which none has the old verdict. Prints median, p90, p99 and
+ * most, in ms, and the median time until the command is answered, separated by tabs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +26,10 @@
 
 #include "netns/frame.h"
 
-#define SERIES (1U << 20)	/* frames or requests that are remembered */
+#define SERIES (1U << 20) /* frames or requests that are remembered */
 #define GAP_NS 50000
-#define SETTLE_COUNT 200		/* so many more are sent after the answer, */
-#define ARRIVED_COUNT 100		/* and all but the last of these have arrived */
+#define SETTLE_COUNT 200  /* so many more are sent after the answer, */
+#define ARRIVED_COUNT 100 /* and all but the last of these have arrived */
 #define SETTLE_LOOK_US 2000
 #define CHANGES_MAX 100000
 
@@ -94,7 +94,9 @@ static int packet_socket(const char *interface, int protocol, struct sockaddr_ll
 	int fd = socket(AF_PACKET, SOCK_RAW, 0), size = 64 << 20;
 
 	*ret = (struct sockaddr_ll){
-		.sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(interface), .sll_protocol = htons(protocol),
+		.sll_family = AF_PACKET,
+		.sll_ifindex = if_nametoindex(interface),
+		.sll_protocol = htons(protocol),
 	};
 	if (fd < 0 || !ret->sll_ifindex)
 		die(interface);
@@ -180,13 +182,16 @@ static struct requests {
 static void requests_open(char **arg)
 {
 	struct sockaddr_in addr = {
-		.sin_family = AF_INET, .sin_port = htons(atoi(arg[0])),
+		.sin_family = AF_INET,
+		.sin_port = htons(atoi(arg[0])),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 
 	requests.fd = socket(AF_INET, SOCK_STREAM, 0);
-	snprintf(requests.text, sizeof(requests.text), "POST /v1/check HTTP/1.1\r\nHost: localhost\r\n"
-		 "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(arg[1]), arg[1]);
+	snprintf(requests.text, sizeof(requests.text),
+		 "POST /v1/check HTTP/1.1\r\nHost: localhost\r\n"
+		 "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+		 strlen(arg[1]), arg[1]);
 	if (requests.fd < 0 || connect(requests.fd, (struct sockaddr *)&addr, sizeof(addr)))
 		die("connect");
 }
@@ -194,9 +199,11 @@ static void requests_open(char **arg)
 /* Whether all of a response is there: its head, and a body of the length that this states. */
 static bool is_whole(const char *text, size_t size)
 {
-	const char *body = strstr(text, "\r\n\r\n"), *length = strcasestr(text, "\r\ncontent-length:");
+	const char *body = strstr(text, "\r\n\r\n"),
+		   *length = strcasestr(text, "\r\ncontent-length:");
 
-	return body && length && length < body && size >= body + 4 - text + strtoul(length + 17, NULL, 10);
+	return body && length && length < body &&
+	       size >= body + 4 - text + strtoul(length + 17, NULL, 10);
 }
 
 static bool request_passes(void)
@@ -278,7 +285,8 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	if (argc < 8 || changes < 1 || changes > CHANGES_MAX) {
-		fprintf(stderr, "usage: live_change SOCKET CHANGES REFUSE PASS packets NETNS SENDS RECEIVES "
+		fprintf(stderr,
+			"usage: live_change SOCKET CHANGES REFUSE PASS packets NETNS SENDS RECEIVES "
 			"[options of a frame]\n       live_change SOCKET CHANGES REFUSE PASS requests PORT BODY\n");
 		return 2;
 	}
@@ -287,7 +295,7 @@ int main(int argc, char **argv)
 	else
 		requests_open(argv + 6);
 	fd = connect_unix(argv[1]);
-	command(fd, argv[4], false);	/* it may be so */
+	command(fd, argv[4], false); /* it may be so */
 	if (pthread_create(&thread, NULL, of_packets ? packets_send : requests_send, NULL))
 		die("pthread_create");
 	settle();

@@ -12,11 +12,11 @@
 
 /* Changed while it runs by livegen.c, through the mapped .bss. */
 u32 ifindex;
-u32 header_sum;		/* of the IPv4 header without source and checksum */
-u32 base;		/* host order */
-u32 sources;		/* 0: random within ~mask */
+u32 header_sum; /* of the IPv4 header without source and checksum */
+u32 base;	/* host order */
+u32 sources;	/* 0: random within ~mask */
 u32 host_mask;
-u32 share;		/* of 65536 packets, so many come from the second group in turn */
+u32 share; /* of 65536 packets, so many come from the second group in turn */
 u32 quota_base;
 u32 quota_sources;
 u64 turn;

@@ -48,21 +48,27 @@ static void die(const char *what)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: livegen --interface DEV | --bare DEV\n"
-			"  --pps N  --time S  --cpu N\n"
-			"  --share F --share-src ADDR --share-sources N   so much of the traffic\n"
-			"                       comes in turn from N addresses from ADDR on\n"
-			FRAME_USAGE);
+	fprintf(stderr,
+		"usage: livegen --interface DEV | --bare DEV\n"
+		"  --pps N  --time S  --cpu N\n"
+		"  --share F --share-src ADDR --share-sources N   so much of the traffic\n"
+		"                       comes in turn from N addresses from ADDR on\n" FRAME_USAGE);
 	exit(2);
 }
 
 static void parse(struct livegen *g, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "interface", 1, NULL, 'i' }, { "bare", 1, NULL, 'b' }, { "pps", 1, NULL, 'r' },
-		{ "time", 1, NULL, 'w' }, { "cpu", 1, NULL, 'c' }, { "share", 1, NULL, 'a' },
-		{ "share-src", 1, NULL, 'A' }, { "share-sources", 1, NULL, 'N' },
-		FRAME_OPTIONS, { NULL, 0, NULL, 0 },
+		{ "interface", 1, NULL, 'i' },
+		{ "bare", 1, NULL, 'b' },
+		{ "pps", 1, NULL, 'r' },
+		{ "time", 1, NULL, 'w' },
+		{ "cpu", 1, NULL, 'c' },
+		{ "share", 1, NULL, 'a' },
+		{ "share-src", 1, NULL, 'A' },
+		{ "share-sources", 1, NULL, 'N' },
+		FRAME_OPTIONS,
+		{ NULL, 0, NULL, 0 },
 	};
 	int option;
 
@@ -71,14 +77,30 @@ static void parse(struct livegen *g, int argc, char **argv)
 	g->cpu = -1;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'i': g->interface = optarg; break;
-		case 'b': g->bare = optarg; break;
-		case 'r': g->pps = atof(optarg); break;
-		case 'w': g->seconds = atof(optarg); break;
-		case 'c': g->cpu = atoi(optarg); break;
-		case 'a': g->share = atof(optarg); break;
-		case 'A': frame_parse_source(&g->shared, optarg); break;
-		case 'N': g->cluster_store_sources = atoi(optarg); break;
+		case 'i':
+			g->interface = optarg;
+			break;
+		case 'b':
+			g->bare = optarg;
+			break;
+		case 'r':
+			g->pps = atof(optarg);
+			break;
+		case 'w':
+			g->seconds = atof(optarg);
+			break;
+		case 'c':
+			g->cpu = atoi(optarg);
+			break;
+		case 'a':
+			g->share = atof(optarg);
+			break;
+		case 'A':
+			frame_parse_source(&g->shared, optarg);
+			break;
+		case 'N':
+			g->cluster_store_sources = atoi(optarg);
+			break;
 		default:
 			if (!frame_option(&g->spec, option, optarg))
 				usage();
@@ -108,8 +130,10 @@ static void configure(const struct livegen *g, struct livegen_bpf *skel, const s
 	skel->bss->header_sum = f->ip_sum;
 	skel->bss->base = address(&g->spec);
 	skel->bss->host_mask = hosts;
-	skel->bss->sources = !hosts ? 1 : !g->spec.sequential ? 0 :
-			     g->spec.sources ? g->spec.sources : hosts + 1;
+	skel->bss->sources = !hosts		   ? 1
+			     : !g->spec.sequential ? 0
+			     : g->spec.sources	   ? g->spec.sources
+						   : hosts + 1;
 	skel->bss->share = g->share * 65536;
 	skel->bss->quota_base = address(&g->shared);
 	skel->bss->quota_sources = g->cluster_store_sources ? g->cluster_store_sources : 1;

@@ -24,7 +24,8 @@ static u64 sum(const u64 *counts, u32 keys)
 	return all;
 }
 
-static void print_run(enum consistency c, u32 nodes, u32 keys, double rate, double seconds, u64 interval_ms)
+static void print_run(enum consistency c, u32 nodes, u32 keys, double rate, double seconds,
+		      u64 interval_ms)
 {
 	struct sim sim = {
 		.name = "nodes",
@@ -33,8 +34,11 @@ static void print_run(enum consistency c, u32 nodes, u32 keys, double rate, doub
 		.rate = rate,
 		.skew = 1,
 		.length_us = seconds * SEC,
-		.def = { .count = 100000000, .period_ns = 3600 * SEC * 1000, .scale = 1,
-			 .ceiling_percent = 100, .algo = SL_ALGO_FIXED_WINDOW },
+		.def = { .count = 100000000,
+			 .period_ns = 3600 * SEC * 1000,
+			 .scale = 1,
+			 .ceiling_percent = 100,
+			 .algo = SL_ALGO_FIXED_WINDOW },
 		.consistency = c,
 		.every_us = interval_ms * MS,
 		.contract = STORE_FAILS_CLOSED,
@@ -57,9 +61,11 @@ int main(int argc, char **argv)
 	while (argc == 7 && c <= CONSISTENCY_WRITE_BACK && strcmp(argv[1], names[c]))
 		c++;
 	if (argc != 7 || c > CONSISTENCY_WRITE_BACK) {
-		fprintf(stderr, "usage: nodes strict|lease|write_back NODES KEYS RATE SECONDS INTERVAL_MS\n");
+		fprintf(stderr,
+			"usage: nodes strict|lease|write_back NODES KEYS RATE SECONDS INTERVAL_MS\n");
 		return 2;
 	}
-	print_run(c, atoi(argv[2]), atoi(argv[3]), atof(argv[4]), atof(argv[5]), strtoull(argv[6], NULL, 10));
+	print_run(c, atoi(argv[2]), atoi(argv[3]), atof(argv[4]), atof(argv[5]),
+		  strtoull(argv[6], NULL, 10));
 	return 0;
 }

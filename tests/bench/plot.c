@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * plot.c - what each algorithm lets through of the same requests, for docs/pictures/algorithms.svg: the real
- * step functions, 10 requests each 10 s, in lines "NAME TIME_MS PASSES". scripts/algorithms_picture.py draws.
+ * plot.c - what each algorithm lets through of the same requests, for docs/pictures/algorithms.svg:
+ * the real step functions, 10 requests each 10 s, in lines "NAME TIME_MS PASSES".
+ * scripts/algorithms_picture.py draws.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,13 @@
 #define SEC SL_NS_PER_SEC
 #define MS 1000000ULL
 #define LIMIT 10
-#define START_NS (1000 * SEC)		/* a multiple of the period, of both clocks */
+#define START_NS (1000 * SEC) /* a multiple of the period, of both clocks */
 #define CHUNKS 64
 
-static const struct { enum sl_algo algo; const char *name; } algorithms[] = {
+static const struct {
+	enum sl_algo algo;
+	const char *name;
+} algorithms[] = {
 	{ SL_ALGO_TOKEN_BUCKET, "token-bucket" },
 	{ SL_ALGO_LEAKY_BUCKET, "leaky-bucket" },
 	{ SL_ALGO_INTERVAL_BUCKET, "interval-bucket" },
@@ -34,21 +38,28 @@ static void plot(const char *name, const struct spec *spec)
 	u64 state = 0;
 
 	for (u64 ms = 0; ms < 40000; ms += 50) {
-		/* A burst of 16 before the end of a window, a pause, and three a second from 15 s to 38 s. */
+		/* A burst of 16 before the end of a window, a pause, and three a second from 15 s
+		 * to 38 s. */
 		bool sends = (ms >= 7500 && ms < 9100 && ms % 100 == 0) ||
 			     (ms >= 15000 && ms < 38000 && ms % 350 == 0);
 
 		if (sends)
-			printf("%s\t%llu\t%d\n", name, ms, passes(&logs, spec, &state, START_NS + ms * MS));
+			printf("%s\t%llu\t%d\n", name, ms,
+			       passes(&logs, spec, &state, START_NS + ms * MS));
 	}
 }
 
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
-		struct spec_def def = { .count = LIMIT, .period_ns = 10 * SEC, .scale = 1, .ceiling_percent = 100,
+		struct spec_def def = { .count = LIMIT,
+					.period_ns = 10 * SEC,
+					.scale = 1,
+					.ceiling_percent = 100,
 					.algo = algorithms[i].algo,
-					.buckets = algorithms[i].algo == SL_ALGO_WINDOW_COUNTERS ? 5 : 0 };
+					.buckets = algorithms[i].algo == SL_ALGO_WINDOW_COUNTERS
+							   ? 5
+							   : 0 };
 		struct spec spec;
 		struct sl_err err;
 

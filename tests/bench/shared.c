@@ -50,13 +50,16 @@ static void request_submit(u32 i)
 {
 	load.random = load.random * 6364136223846793005ULL + 1442695040888963407ULL;
 	load.bucket[i] = (struct cluster_store_bucket){
-		.key = 1 + (load.random >> 33) % KEYS, .tag = 1, .cost = 1, .def = load.def,
+		.key = 1 + (load.random >> 33) % KEYS,
+		.tag = 1,
+		.cost = 1,
+		.def = load.def,
 	};
-	load.ask[i] = (struct cluster_store_request){.bucket = &load.bucket[i],
-						     .count = 1,
-						     .done = done,
-						     .late = done,
-						     .deadline_ns = 5 * SL_NS_PER_SEC};
+	load.ask[i] = (struct cluster_store_request){ .bucket = &load.bucket[i],
+						      .count = 1,
+						      .done = done,
+						      .late = done,
+						      .deadline_ns = 5 * SL_NS_PER_SEC };
 	if (load.shared->ops->send(load.shared, &load.ask[i])) {
 		fprintf(stderr, "shared: cannot ask\n");
 		exit(1);
@@ -83,8 +86,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	url.text = url.host = argv[1];
-	load.def = (struct spec_def){ .count = 1000000, .period_ns = 3600 * SL_NS_PER_SEC,
-				      .scale = 1, .ceiling_percent = 100, .algo = SL_ALGO_COUNT };
+	load.def = (struct spec_def){ .count = 1000000,
+				      .period_ns = 3600 * SL_NS_PER_SEC,
+				      .scale = 1,
+				      .ceiling_percent = 100,
+				      .algo = SL_ALGO_COUNT };
 	for (u8 algo = 0; algo < SL_ALGO_GRACE; algo++)
 		if (!strcmp(algorithm_name(algo), argv[4]))
 			load.def.algo = algo;

@@ -11,8 +11,8 @@
  *
  *     consistency decisions/s commands/decision hot tail late
  *
- * hot, tail: buckets sent to Redis per decision, of the thousand hottest keys and of all others (one
- * command may renew the leases of many buckets: commands/decision is counted by Redis).
+ * hot, tail: buckets sent to Redis per decision, of the thousand hottest keys and of all others
+ * (one command may renew the leases of many buckets: commands/decision is counted by Redis).
  */
 #include <math.h>
 #include <stdio.h>
@@ -40,8 +40,8 @@ struct node {
 struct flight {
 	struct cluster_store_request ask;
 	struct node *node;
-	u32 key;			/* of one that is no due */
-	struct quota_due *due;		/* NULL: of a decision */
+	u32 key;	       /* of one that is no due */
+	struct quota_due *due; /* NULL: of a decision */
 	struct cluster_store_bucket bucket[];
 };
 
@@ -57,7 +57,10 @@ static struct spec spec;
 static struct redis_url url = { .text = "redis://127.0.0.1", .host = "127.0.0.1" };
 static struct redis_def redis_def = { .url = &url, .url_count = 1, .prefix = "bench:" };
 static const struct spec_def def = {
-	.count = 100000000, .period_ns = 3600 * SL_NS_PER_SEC, .scale = 1, .ceiling_percent = 100,
+	.count = 100000000,
+	.period_ns = 3600 * SL_NS_PER_SEC,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_FIXED_WINDOW,
 };
 
@@ -112,7 +115,8 @@ static void answered(struct flight *f, enum cluster_store_outcome outcome)
 
 		quota_complete(f->node->quotas, &ref, &f->bucket[i], &f->ask, outcome, now);
 		if (outcome == CLUSTER_STORE_DONE)
-			adopt(f->node, f->key, &f->bucket[i], quota_unflushed(f->node->quotas, ref.key));
+			adopt(f->node, f->key, &f->bucket[i],
+			      quota_unflushed(f->node->quotas, ref.key));
 	}
 	late += outcome != CLUSTER_STORE_DONE;
 	if (outcome == CLUSTER_STORE_LATE)
@@ -167,8 +171,9 @@ static void decide_one(struct node *node, u32 key)
 		return;
 	f = flight_of(node, 1);
 	f->key = key;
-	f->bucket[0] = (struct cluster_store_bucket){ .key = ref.key, .tag = ref.tag, .def = def,
-					       .kind = CLUSTER_STORE_CHARGE, .cost = 1 };
+	f->bucket[0] = (struct cluster_store_bucket){
+		.key = ref.key, .tag = ref.tag, .def = def, .kind = CLUSTER_STORE_CHARGE, .cost = 1
+	};
 	quota_prepare(node->quotas, &ref, f->bucket, now);
 	send_flight(f);
 }
@@ -236,7 +241,8 @@ static double run(double rate, double seconds, u64 *ret_commands)
 		u64 due = rate ? (now - start) / 1e9 * rate : made + 64;
 
 		for (; made < due && flights < FLIGHTS_MAX; made++)
-			decide_one(&nodes[rng_below(node_count)], mix_pick(zipf, keys, (rng() >> 11) * 0x1p-53 * zipf[keys - 1]));
+			decide_one(&nodes[rng_below(node_count)],
+				   mix_pick(zipf, keys, (rng() >> 11) * 0x1p-53 * zipf[keys - 1]));
 		if (now >= polled + POLL_NS) {
 			polled = now;
 			for (u32 i = 0; i < node_count; i++)
@@ -262,7 +268,8 @@ int main(int argc, char **argv)
 	u64 sent = 0;
 
 	if (argc < 5) {
-		fprintf(stderr, "usage: shares PORT strict|lease|write_back RATE SECONDS [NODES] [KEYS] [INTERVAL_MS]\n");
+		fprintf(stderr,
+			"usage: shares PORT strict|lease|write_back RATE SECONDS [NODES] [KEYS] [INTERVAL_MS]\n");
 		return 2;
 	}
 	url.port = atoi(argv[1]);

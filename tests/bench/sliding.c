@@ -28,7 +28,7 @@ static const double loads[] = { 0.5, 0.9, 1.0, 1.1, 2 };
 enum arrivals {
 	PERIODIC,
 	POISSON,
-	ON_OFF,		/* on for a quarter of the time, at four times the rate */
+	ON_OFF, /* on for a quarter of the time, at four times the rate */
 	ARRIVALS_COUNT,
 };
 
@@ -53,7 +53,7 @@ static void log_add(struct log *log, u64 now)
 
 struct wrong {
 	u64 arrivals, differ;
-	u64 counter, log;	/* units that each let through */
+	u64 counter, log; /* units that each let through */
 	u64 worst;
 };
 
@@ -98,8 +98,8 @@ static double exponential(double mean)
 
 struct train {
 	enum arrivals kind;
-	double gap;		/* mean, ns */
-	double at, off_at;	/* on-off: when this burst ends */
+	double gap;	   /* mean, ns */
+	double at, off_at; /* on-off: when this burst ends */
 };
 
 static u64 next_arrival(struct train *t)
@@ -200,7 +200,8 @@ static void table(enum arrivals kind, bool markdown)
 	else
 		printf("%-12s", arrivals_name[kind]);
 	for (size_t l = 0; l < COUNT(limits); l++)
-		printf(markdown ? " | %llu: wrong | total | worst" : "  %6llu: wrong   total   worst",
+		printf(markdown ? " | %llu: wrong | total | worst"
+				: "  %6llu: wrong   total   worst",
 		       limits[l]);
 	printf(markdown ? " |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n" : "\n");
 	for (size_t i = 0; i < COUNT(loads); i++) {
@@ -209,8 +210,8 @@ static void table(enum arrivals kind, bool markdown)
 			struct wrong w = measure(kind, loads[i], limits[l]);
 
 			printf("%s%s%6.3f%s%+6.2f%s%6.1f", bar, markdown ? "" : "    ",
-			       percent(w.differ, w.arrivals), bar,
-			       percent(w.counter, w.log) - 100, bar, percent(w.worst, limits[l]));
+			       percent(w.differ, w.arrivals), bar, percent(w.counter, w.log) - 100,
+			       bar, percent(w.worst, limits[l]));
 		}
 		printf(markdown ? " |\n" : "\n");
 	}
@@ -222,8 +223,8 @@ int main(int argc, char **argv)
 	bool markdown = argc > 1 && !strcmp(argv[1], "--markdown");
 
 	rng_start("sliding");
-	printf("%llu arrivals each; load 1.0 is the limit; all in %%. SLUICE_SEED=%llu\n\n", ARRIVALS,
-	       rng_state);
+	printf("%llu arrivals each; load 1.0 is the limit; all in %%. SLUICE_SEED=%llu\n\n",
+	       ARRIVALS, rng_state);
 	for (enum arrivals kind = 0; kind < ARRIVALS_COUNT; kind++)
 		table(kind, markdown);
 	mix(0);

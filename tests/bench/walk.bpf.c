@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * walk.bpf.c - a stand-in for XDP firewalls that walk their rules: written for bench-beside.sh, no copy of any.
+ * walk.bpf.c - a stand-in for XDP firewalls that walk their rules: written for bench-beside.sh, no
+ * copy of any.
  *
- * An array of rules (protocol, destination port), looked at one after the other for each packet; the
- * first that matches counts the source in an LRU hash, in fixed windows of a second, and drops what
- * is over. It is kinder than real ones: IPv4 and UDP only, no tags, fragments, options or statistics.
+ * An array of rules (protocol, destination port), looked at one after the other for each packet;
+ * the first that matches counts the source in an LRU hash, in fixed windows of a second, and drops
+ * what is over. It is kinder than real ones: IPv4 and UDP only, no tags, fragments, options or
+ * statistics.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -19,9 +21,9 @@
 #define RULES_MAX 1024
 
 struct rule {
-	u16 dport;		/* host order; 0: any */
+	u16 dport; /* host order; 0: any */
 	u16 pad;
-	u32 packets;		/* for each source, in a second */
+	u32 packets; /* for each source, in a second */
 };
 
 struct {
@@ -47,7 +49,7 @@ volatile u32 rule_count;
 
 struct walk {
 	u16 dport;
-	u32 packets;		/* of the rule that matched; 0: none */
+	u32 packets; /* of the rule that matched; 0: none */
 };
 
 static long look(u32 i, void *arg)

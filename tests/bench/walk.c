@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * walk.c - attaches walk.bpf.c to an interface, with RULES rules for ports from 10000 on, of which only the
- * last matches every packet, and waits for SIGTERM.
+ * walk.c - attaches walk.bpf.c to an interface, with RULES rules for ports from 10000 on, of which
+ * only the last matches every packet, and waits for SIGTERM.
  *
  *     walk DEV RULES PACKETS_A_SECOND
  */
@@ -45,13 +45,15 @@ int main(int argc, char **argv)
 	if (!skel)
 		return 1;
 	for (u32 i = 0; i < count; i++) {
-		struct rule rule = { .dport = i + 1 < count ? 10000 + i : 0, .packets = (u32)atoi(argv[3]) };
+		struct rule rule = { .dport = i + 1 < count ? 10000 + i : 0,
+				     .packets = (u32)atoi(argv[3]) };
 
 		if (bpf_map_update_elem(bpf_map__fd(skel->maps.rules), &i, &rule, BPF_ANY))
 			return 1;
 	}
 	skel->bss->rule_count = count;
-	if (bpf_xdp_attach(ifindex, bpf_program__fd(skel->progs.walk_rules), XDP_FLAGS_DRV_MODE, NULL))
+	if (bpf_xdp_attach(ifindex, bpf_program__fd(skel->progs.walk_rules), XDP_FLAGS_DRV_MODE,
+			   NULL))
 		return 1;
 	fprintf(stderr, "ready\n");
 	while (!stopped)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * windows [--markdown] - what the ways to count an hour cost, and how wrong they are: 500 an hour, by
- * the request tier's own steps, each beside a log of every time that sees the same arrivals.
+ * windows [--markdown] - what the ways to count an hour cost, and how wrong they are: 500 an hour,
+ *by the request tier's own steps, each beside a log of every time that sees the same arrivals.
  *
  *     bytes	of a user who uses the whole limit, spread over the hour; beside its place in the
  *		table, of 23 bytes (tests/bench/decide.c)
@@ -10,9 +10,9 @@
  *     total	how much more than the log it admitted in all, in %
  *     worst	the most that one user got within an hour, in % of the limit
  *
- * Then what any count by slots can know: a log whose times are rounded to the middle of their slot, and
- * the bytes that 500 counts in so many slots take at least. "given": verdicts that differ although
- * the rounded log has the other one's past.
+ * Then what any count by slots can know: a log whose times are rounded to the middle of their slot,
+ *and the bytes that 500 counts in so many slots take at least. "given": verdicts that differ
+ *although the rounded log has the other one's past.
  *
  * The seed is printed; SLUICE_SEED repeats a run.
  */
@@ -77,8 +77,12 @@ static void times_add(struct times *t, u64 now)
 
 static struct spec spec_of(const struct way *way)
 {
-	struct spec_def def = { .count = LIMIT, .period_ns = W, .scale = 1, .ceiling_percent = 100,
-				.algo = way->algo, .buckets = way->buckets };
+	struct spec_def def = { .count = LIMIT,
+				.period_ns = W,
+				.scale = 1,
+				.ceiling_percent = 100,
+				.algo = way->algo,
+				.buckets = way->buckets };
 	struct spec spec;
 	struct sl_err err;
 
@@ -143,8 +147,8 @@ static void measure(const struct way *way, u64 seed, bool markdown)
 		admitted += pass;
 		by_log += beside;
 	}
-	printf(markdown ? "| %s | %llu | %.2f | %+.3f | %.0f |\n" :
-			  "%-30s %8llu %8.2f %+8.3f %8.0f\n",
+	printf(markdown ? "| %s | %llu | %.2f | %+.3f | %.0f |\n"
+			: "%-30s %8llu %8.2f %+8.3f %8.0f\n",
 	       way->name, bytes, 100.0 * differ / ARRIVALS, 100.0 * admitted / by_log - 100,
 	       100.0 * worst / LIMIT);
 }
@@ -194,8 +198,8 @@ static void measure_slots(u32 slots, u64 seed, bool markdown)
 			times_add(&of->given, middle);
 		}
 	}
-	printf(markdown ? "| %u slots | %.0f | %.2f | %.2f |\n" : "%-30u %8.0f %8.2f %8.2f\n", slots,
-	       slots_bits(slots) / 8, 100.0 * differ / ARRIVALS, 100.0 * given / ARRIVALS);
+	printf(markdown ? "| %u slots | %.0f | %.2f | %.2f |\n" : "%-30u %8.0f %8.2f %8.2f\n",
+	       slots, slots_bits(slots) / 8, 100.0 * differ / ARRIVALS, 100.0 * given / ARRIVALS);
 }
 
 int main(int argc, char **argv)
@@ -210,12 +214,15 @@ int main(int argc, char **argv)
 	if (!chunk)
 		return 1;
 	mix_rates(upto, USERS, HEAVY);
-	printf(markdown ? "| 500 an hour | bytes | wrong, %% | total, %% | worst, %% |\n|---|---:|---:|---:|---:|\n" :
-			  "%-30s %8s %8s %8s %8s\n", "500 an hour", "bytes", "wrong", "total", "worst");
+	printf(markdown
+		       ? "| 500 an hour | bytes | wrong, %% | total, %% | worst, %% |\n|---|---:|---:|---:|---:|\n"
+		       : "%-30s %8s %8s %8s %8s\n",
+	       "500 an hour", "bytes", "wrong", "total", "worst");
 	for (u32 i = 0; i < WAYS; i++)
 		measure(&ways[i], seed, markdown);
-	printf(markdown ? "\n| rounded to | bytes | wrong, %% | given, %% |\n|---|---:|---:|---:|\n" :
-			  "\n%-30s %8s %8s %8s\n", "slots", "bytes", "wrong", "given");
+	printf(markdown ? "\n| rounded to | bytes | wrong, %% | given, %% |\n|---|---:|---:|---:|\n"
+			: "\n%-30s %8s %8s %8s\n",
+	       "slots", "bytes", "wrong", "given");
 	for (u32 i = 0; i < sizeof(slots) / sizeof(*slots); i++)
 		measure_slots(slots[i], seed, markdown);
 	free(chunk);

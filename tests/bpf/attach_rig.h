@@ -122,12 +122,12 @@ static struct fixture *begin(void **state)
 	return f;
 }
 
-#define ATTACH_TEST(test)                               \
-	static void test##_on(struct fixture *f);       \
-	TEST_WITH(test, setup, teardown)                \
-	{                                               \
-		test##_on(begin(state));                \
-	}                                               \
+#define ATTACH_TEST(test)                                                                          \
+	static void test##_on(struct fixture *f);                                                  \
+	TEST_WITH(test, setup, teardown)                                                           \
+	{                                                                                          \
+		test##_on(begin(state));                                                           \
+	}                                                                                          \
 	static void test##_on(struct fixture *f)
 
 static void attach(struct fixture *f, const char *ifname, enum attach_mode mode)
@@ -183,10 +183,13 @@ static inline struct small_image *small_image(u64 generation, u64 pfx_digest)
 	struct small_image *small = calloc(1, sizeof(*small));
 
 	assert_non_null(small);
-	small->image = (struct sl_image){ .rules = &small->rules, .v4_top = &small->v4_top,
-					  .v4_line = &small->v4_line, .v4_lines = 1,
+	small->image = (struct sl_image){ .rules = &small->rules,
+					  .v4_top = &small->v4_top,
+					  .v4_line = &small->v4_line,
+					  .v4_lines = 1,
 					  .bucket = &small->bucket,
-					  .pclass = &small->pclass, .pclass_count = 1,
+					  .pclass = &small->pclass,
+					  .pclass_count = 1,
 					  .overrides = &small->overrides,
 					  .pfx_digest = pfx_digest };
 	small->rules.generation = generation;

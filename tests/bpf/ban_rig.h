@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ban_rig.h - one limit that bans, and the sources that it banned. Of test_ban.c and test_ban_list.c.
+ * ban_rig.h - one limit that bans, and the sources that it banned. Of test_ban.c and
+ * test_ban_list.c.
  */
 #ifndef TESTS_BPF_BAN_RIG_H
 #define TESTS_BPF_BAN_RIG_H
@@ -23,9 +24,11 @@
 #define LIMIT "name: web, match: {dport: 80}, rate: 1 packets/h, "
 #define BANS "ban: {after: 4 drops/10s, for: 60s, factor: 2, max: 200s, spoofable: yes}"
 #define RULES "limits: [{" LIMIT BANS "}]\n"
-#define TO_BAN 6	/* packets */
+#define TO_BAN 6 /* packets */
 
+/* clang-format off */
 #define BAD .src = "192.0.2.66"
+/* clang-format on */
 static const struct frame_spec bad = { BAD, .dport = 80 }, bad_other = { BAD };
 static const struct frame_spec neighbour = { .src = "192.0.2.67" };
 

@@ -74,13 +74,13 @@ static const char rules[] =
 
 /* A kind of source, and how many packets it has sent before: at most `most`. */
 struct kind {
-	const char *v4, *v6;	/* formats for two random bytes */
+	const char *v4, *v6; /* formats for two random bytes */
 	u32 most;
 	u8 proto;
 	u16 dport;
 	bool fragments;
 	bool many_cpus;
-	bool pushed;		/* some push-down is on, or just was */
+	bool pushed; /* some push-down is on, or just was */
 };
 
 static const struct kind kinds[] = {
@@ -117,7 +117,8 @@ static const struct kind kinds[] = {
 	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, .dport = 9 },
 	{ "173.17.%u.%u", "2001:db8:11:%x%02x::1", 8, 6, .dport = 9, .pushed = true },
 	{ "173.18.%u.%u", "2001:db8:12:%x%02x::1", 8, 6, .dport = 9, .pushed = true },
-	{ "173.19.%u.%u", "2001:db8:13:%x%02x::1", 8, 6, .dport = 9, .fragments = true, .pushed = true },
+	{ "173.19.%u.%u", "2001:db8:13:%x%02x::1", 8, 6, .dport = 9, .fragments = true,
+	  .pushed = true },
 	{ "173.20.%u.%u", NULL, 8, 17, .dport = 9, .fragments = true, .pushed = true },
 	{ "172.16.%u.%u", "2001:db8:1:%x%02x::1", 11, 6, .dport = 9, .pushed = true },
 };
@@ -125,8 +126,8 @@ static const struct kind kinds[] = {
 struct sent {
 	char src[64];
 	struct frame_spec spec;
-	struct explain_packet packet;	/* the same, as explain's arguments */
-	u32 before;			/* packets that the source sent before */
+	struct explain_packet packet; /* the same, as explain's arguments */
+	u32 before;		      /* packets that the source sent before */
 };
 
 static struct sl_addr addr_of(const char *text)
@@ -244,15 +245,15 @@ struct predicted {
 	u64 wait_ns;
 };
 
-static void predict(struct target *t, const struct explain_packet *packet, u32 cpu, struct predicted *ret)
+static void predict(struct target *t, const struct explain_packet *packet, u32 cpu,
+		    struct predicted *ret)
 {
 	struct explain *e = open_explain(t);
 	struct sl_err err = { .message = "" };
 	int rc = explain_run(e, packet, cpu, &ret->answer, &err);
 
 	if (!rc)
-		rc = ret->limits = explain_limits(e, packet, cpu, ret->limit,
-						  SL_MATCHES_MAX, &err);
+		rc = ret->limits = explain_limits(e, packet, cpu, ret->limit, SL_MATCHES_MAX, &err);
 	if (rc >= 0)
 		rc = explain_wait(e, packet, cpu, &ret->wait_ns, &err);
 	explain_free(e);

@@ -21,7 +21,9 @@
 #define NO_NEW SL_ACT_DROP, SL_R_PUSH_NO_NEW
 #define DROPPED SL_ACT_DROP, SL_R_PUSH_DROP
 
+/* clang-format off */
 #define BAD .src = "192.0.2.66"
+/* clang-format on */
 static const struct frame_spec bad = { BAD };
 
 /* ------------------------------------------------------------------ writing and reading */

@@ -19,7 +19,7 @@ struct race {
 	void (*send)(struct rig *rig, void *arg);
 	struct racer {
 		struct race *race;
-		void *arg;		/* the test's */
+		void *arg; /* the test's */
 		pthread_t thread;
 		u32 cpu;
 		bool done;

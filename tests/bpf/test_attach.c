@@ -69,7 +69,7 @@ ATTACH_TEST(test_again_keeps_the_stub)
 	assert_int_equal(xdp_id("s0"), stub);
 	assert_int_not_equal(program_behind(f), program);
 	send_frames("p0", 10, 64, 0);
-	expect_seen(f, 20);	/* the counters continue */
+	expect_seen(f, 20); /* the counters continue */
 }
 
 /* Frames that come while the program is replaced meet the old one or the new one. */
@@ -295,7 +295,8 @@ ATTACH_TEST(test_pin_of_another_layout)
 		assert_int_equal(bpf_obj_pin(fd, path), 0);
 		close(fd);
 		assert_int_equal(attach_stub(f->pin_dir, "s0", MODE_AUTO, ATTACH_JOIN, SLOT, &f->at,
-					     &f->err), -EPROTO);
+					     &f->err),
+				 -EPROTO);
 		assert_non_null(strstr(f->err.message, path));
 		assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), -EPROTO);
 		assert_int_equal(dp_purge(f->pin_dir, &f->err), -EPROTO);
@@ -315,8 +316,9 @@ ATTACH_TEST(test_pin_dir_is_roots)
 	make_veth(1500);
 	attach(f, "s0", MODE_AUTO);
 	run("chown 65534 %s", f->pin_dir);
-	assert_int_equal(attach_stub(f->pin_dir, "s0", MODE_AUTO, ATTACH_JOIN, SLOT, &f->at, &f->err),
-			 -EPERM);
+	assert_int_equal(
+		attach_stub(f->pin_dir, "s0", MODE_AUTO, ATTACH_JOIN, SLOT, &f->at, &f->err),
+		-EPERM);
 	assert_non_null(strstr(f->err.message, "uid 65534"));
 	assert_int_equal(dp_purge(f->pin_dir, &f->err), -EPERM);
 	assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &dp, NULL, &f->err), -EPERM);

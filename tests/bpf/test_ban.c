@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_ban.c - step 6 of the order: which source is banned, by which drop, for how long, and which never
- * is. No daemon: only the program and the clock.
+ * test_ban.c - step 6 of the order: which source is banned, by which drop, for how long, and which
+ * never is. No daemon: only the program and the clock.
  */
 #include "ban_rig.h"
 
@@ -13,8 +13,12 @@ static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
 	const char *reason;
 
 	assert_int_equal(sl_prefix_parse(prefix, &p, &reason), 0);
-	assert_int_equal(target_dp(t)->ops->hash_get(target_dp(t), DP_BANS, &(struct sl_ban_key){
-		.addr = p.addr, .family = p.family, .len = p.len }, &state), 0);
+	assert_int_equal(
+		target_dp(t)->ops->hash_get(
+			target_dp(t), DP_BANS,
+			&(struct sl_ban_key){ .addr = p.addr, .family = p.family, .len = p.len },
+			&state),
+		0);
 	return state;
 }
 
@@ -31,8 +35,9 @@ CASE_TEST(hidden_fragments)
 
 	for (u32 spoofable = 0; spoofable < 2; spoofable++) {
 		target_reset(t);
-		case_policy(t, "limits: [{name: acks, match: {proto: tcp, tcp_flags: ack}, "
-			       "rate: 1 packets/h, ban: {after: 4 drops/10s, for: 60s%s}}]\n",
+		case_policy(t,
+			    "limits: [{name: acks, match: {proto: tcp, tcp_flags: ack}, "
+			    "rate: 1 packets/h, ban: {after: 4 drops/10s, for: 60s%s}}]\n",
 			    spoofable ? ", spoofable: yes" : "");
 		assert_int_equal(case_send(t, &ack, 1), 1);
 		assert_int_equal(case_send(t, &later, 20), 0);
@@ -40,7 +45,8 @@ CASE_TEST(hidden_fragments)
 	}
 }
 
-/* `after` drops do not ban, one more does; then everything of that source is dropped, and of no other. */
+/* `after` drops do not ban, one more does; then everything of that source is dropped, and of no
+ * other. */
 CASE_TEST(one_drop_more_bans)
 {
 	static const char *const accounting[] = { "percpu", "exact" };
@@ -99,7 +105,7 @@ CASE_TEST(slow_drops)
 	case_policy(t, RULES);
 	for (u32 i = 0; i < 200; i++)
 		assert_true(case_meets(t, i * 3 * SECOND, &bad, i ? SL_ACT_DROP : SL_ACT_PASS,
-				  i ? SL_R_OVER : SL_R_WITHIN));
+				       i ? SL_R_OVER : SL_R_WITHIN));
 	assert_int_equal(bans_there_are(t), 0);
 	/* Twice as fast they do, within two windows. */
 	for (u32 i = 0; i < 14; i++) {
@@ -156,11 +162,12 @@ CASE_TEST(doubles_up_to_max)
 CASE_TEST(decays)
 {
 	static const struct {
-		u64 behaved, length;	/* seconds since the last one's end; of the next */
+		u64 behaved, length; /* seconds since the last one's end; of the next */
 	} steps[] = {
-		{ 0, 60 }, { 59, 120 }, { 119, 200 }, { 199, 200 },
-		{ 200, 200 },		/* two up, one down, at most max: level 2 again */
-		{ 400, 120 }, { 120, 120 }, { 240, 60 }, { 60, 60 }, { 1000000, 60 },
+		{ 0, 60 },    { 59, 120 },     { 119, 200 },
+		{ 199, 200 }, { 200, 200 }, /* two up, one down, at most max: level 2 again */
+		{ 400, 120 }, { 120, 120 },    { 240, 60 },
+		{ 60, 60 },   { 1000000, 60 },
 	};
 	u64 at = 5 * SECOND;
 
@@ -228,8 +235,8 @@ CASE_TEST(prefix_hierarchy)
 {
 	const struct frame_spec one = { .src = "2001:db8:3:1::1", .dport = 80 };
 
-	case_policy(t, "limits: [{" LIMIT "prefix: {ipv6: [64, 48]}, prefix_scale: {ipv6: [1, 4]}, "
-		       BANS "}]\n");
+	case_policy(t, "limits: [{" LIMIT
+		       "prefix: {ipv6: [64, 48]}, prefix_scale: {ipv6: [1, 4]}, " BANS "}]\n");
 	assert_int_equal(rotate(t, 1, 1, 8, 80), 4);
 	assert_int_equal(rotate(t, 1, 1, 50, 9), 50);
 	assert_int_equal(rotate(t, 1, 9, 1, 80), 0);
@@ -247,13 +254,15 @@ CASE_TEST(prefix_hierarchy)
 
 	/* Three drops of a /64, four of its /48: nothing is banned. */
 	assert_int_equal(rotate(t, 4, 1, 1, 80), 1);
-	assert_int_equal(rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80), 0);
+	assert_int_equal(rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80),
+			 0);
 	assert_int_equal(rotate(t, 4, 2, 7, 80), 3);
 	assert_int_equal(rotate(t, 4, 1, 50, 9), 50);
 	assert_int_equal(bans_there_are(t), 2);
 }
 
-/* Every way of the table taken by offenders of the limit and records of others, but for one in each set of `key`. */
+/* Every way of the table taken by offenders of the limit and records of others, but for one in each
+ * set of `key`. */
 static void fill_table(struct target *t, const struct sl_limit *limit, const u64 *key, u32 keys)
 {
 	struct sl_way record = { 0 };
@@ -263,10 +272,14 @@ static void fill_table(struct target *t, const struct sl_limit *limit, const u64
 
 	for (i = 0; i < SL_PRINTS; i++)
 		record = sl_record_add(record, SL_PRINT_MAX - i, 100, now_ns);
-	bucket_state = sl_step(0, &limit->params, (struct sl_now){now_ns, now_ns}, 1).bucket_state;
+	bucket_state =
+		sl_step(0, &limit->params, (struct sl_now){ now_ns, now_ns }, 1).bucket_state;
 	for (i = 0; i < sets * SL_WAYS; i++)
-		table[i / SL_WAYS].way[i % SL_WAYS] = i % SL_WAYS == SL_WAYS - 1 ?
-			(struct sl_way){ sl_key(limit->slot, 2 * i) | SL_KEY_REFUSED, bucket_state } : record;
+		table[i / SL_WAYS].way[i % SL_WAYS] =
+			i % SL_WAYS == SL_WAYS - 1
+				? (struct sl_way){ sl_key(limit->slot, 2 * i) | SL_KEY_REFUSED,
+						   bucket_state }
+				: record;
 	for (i = 0; i < keys; i++)
 		for (which = 0; which < 2; which++)
 			table[sl_table_set(key[i], which, sets)].way[0] = (struct sl_way){ 0 };
@@ -337,7 +350,8 @@ CASE_TEST(exempt_and_failsafe)
 	static const struct packet_case cases[] = {
 		{ "banned", { BAD }, BAN },
 		{ "its ssh", { BAD, .proto = 6, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
-		{ "ssh to another host", { BAD, .proto = 6, .dport = 22, .dst = "203.0.113.9" },
+		{ "ssh to another host",
+		  { BAD, .proto = 6, .dport = 22, .dst = "203.0.113.9" },
 		  BAN },
 	};
 
@@ -353,7 +367,9 @@ CASE_TEST(session)
 {
 	const struct sl_session admin = target_session("192.0.2.66", 50000, TARGET_LOCAL_V4, 22);
 	static const struct packet_case cases[] = {
-		{ "session", { BAD, .proto = 6, .sport = 50000, .dport = 22 }, SL_ACT_PASS,
+		{ "session",
+		  { BAD, .proto = 6, .sport = 50000, .dport = 22 },
+		  SL_ACT_PASS,
 		  SL_R_SESSION },
 		{ "beside it", { BAD, .proto = 6, .sport = 50001, .dport = 22 }, BAN },
 	};
@@ -400,7 +416,8 @@ CASE_TEST(never_ban_list)
 
 	case_policy(t, RULES);
 	get_banned(t, 0);
-	case_policy(t, "sets: {ours: ['2001:db8:7::/48']}\nnever_ban: [192.0.2.66, '@ours']\n" RULES);
+	case_policy(t,
+		    "sets: {ours: ['2001:db8:7::/48']}\nnever_ban: [192.0.2.66, '@ours']\n" RULES);
 	assert_true(is_free_at(t, 0));
 	assert_true(case_meets(t, 0, &bad, OVER));
 	assert_int_equal(case_send(t, &listed6, 100), 1);

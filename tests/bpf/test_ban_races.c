@@ -2,7 +2,8 @@
 /*
  * test_ban_races.c - bans set by two CPUs at once, by the kernel's clock, while the filter is made
  * made anew beside them without a pause and entries are removed: in the end every ban in the
- * hash is in force, each offender has exactly one, the first of its kind, and no other source has any.
+ * hash is in force, each offender has exactly one, the first of its kind, and no other source has
+ * any.
  */
 #include "lib/test.h"
 #include "bpf/race.h"
@@ -10,7 +11,7 @@
 #define OFFENDERS 1000
 #define SOURCE 0x0a000001
 #define AFTER 3
-#define PACKETS (1 + AFTER + 1)	/* one passes, the last bans */
+#define PACKETS (1 + AFTER + 1) /* one passes, the last bans */
 #define OTHERS 0x0b000001	/* sources whose bans come and go meanwhile */
 
 /* Both send to the same sources, in the same order, so that they meet. */
@@ -78,8 +79,10 @@ TEST(set_while_refiltered)
 	rig_open_bpf(&rig, 200000, false, 0);
 	limit.match.dport = &port;
 	limit.match.dport_count = 1;
-	limit.ban = (struct ban_def){ AFTER, 60 * SL_NS_PER_SEC, 3600 * SL_NS_PER_SEC,
-				      7200 * SL_NS_PER_SEC, 200, true, false };
+	limit.ban = (struct ban_def){
+		AFTER, 60 * SL_NS_PER_SEC, 3600 * SL_NS_PER_SEC, 7200 * SL_NS_PER_SEC, 200, true,
+		false
+	};
 	rig_apply(&rig, &limit, 1);
 	race_begin(&race);
 	do

@@ -19,7 +19,7 @@
 #include "lib/case.h"
 
 #define BUDGET_INSNS 300000
-#define LOG_STATS 4	/* BPF_LOG_STATS: the sums at the end, no instructions */
+#define LOG_STATS 4 /* BPF_LOG_STATS: the sums at the end, no instructions */
 #define LOG_BYTES (1 << 20)
 #define PROGRAMS_MAX 8
 
@@ -100,7 +100,8 @@ TEST(of_one_interface)
 			fail_msg("%s: cannot be opened", file);
 		sum = load(object, file);
 		if (sum > BUDGET_INSNS)
-			fail_msg("%s: %ld instructions processed, at most %d", file, sum, BUDGET_INSNS);
+			fail_msg("%s: %ld instructions processed, at most %d", file, sum,
+				 BUDGET_INSNS);
 	}
 }
 

@@ -45,8 +45,10 @@ static const struct {
 	{ "source, dport", { .dport = 1 }, { .dport = 2 }, false },
 	{ "source, dport", { .src = "192.0.2.1" }, { .src = "192.0.2.2" }, false },
 	{ "source, dport", { .sport = 1 }, { .sport = 2 }, true },
-	{ "source, dst", { .src = "192.0.2.1", .dst = "192.0.2.2" },
-	  { .src = "192.0.2.2", .dst = "192.0.2.1" }, false },
+	{ "source, dst",
+	  { .src = "192.0.2.1", .dst = "192.0.2.2" },
+	  { .src = "192.0.2.2", .dst = "192.0.2.1" },
+	  false },
 	{ "", { .src = "192.0.2.1" }, { .src = "10.0.0.1", .proto = 6, .iface = 1 }, true },
 	{ "", { .src = "192.0.2.1" }, { .src = "2001:db8::1" }, true },
 };
@@ -75,7 +77,8 @@ CASE_TEST(priority_tags)
 {
 	const struct frame_spec tagged = { .tags = 1 }, plain = { .tags = 0 };
 
-	case_policy(t, "limits: [{name: priority, match: {vlan: 0}, rate: 3 packets/h, burst: 3}]\n");
+	case_policy(t,
+		    "limits: [{name: priority, match: {vlan: 0}, rate: 3 packets/h, burst: 3}]\n");
 	assert_int_equal(case_send(t, &tagged, 9), 3);
 	assert_int_equal(case_send(t, &plain, 9), 9);
 	assert_int_equal(case_send(t, &tagged, 9), 0);
@@ -180,8 +183,8 @@ static u64 leases_taken(struct target *t)
 }
 
 /*
- * A source takes leases at any fill of its limit, from its sixth packet within 10 ms on a CPU; one in
- * the crowd that sends less takes none: a spoofed flood must not fill the lease cache.
+ * A source takes leases at any fill of its limit, from its sixth packet within 10 ms on a CPU; one
+ * in the crowd that sends less takes none: a spoofed flood must not fill the lease cache.
  */
 CASE_TEST(leases_of_the_busy)
 {
@@ -202,7 +205,8 @@ CASE_TEST(leases_of_the_busy)
 	}
 	assert_int_equal(leases_taken(t) - before, 1);
 	assert_int_equal(case_send(t, SPEC(0), 50000), 40000 - 6);
-	/* Each lease takes 100 units, 0.5 % for each of two CPUs; only the first ones are smaller. */
+	/* Each lease takes 100 units, 0.5 % for each of two CPUs; only the first ones are
+	 * smaller. */
 	assert_in_range(leases_taken(t) - before, 2, 40000 / 100 + 4 * 5);
 }
 
@@ -254,12 +258,15 @@ CASE_TEST(tag_ipv4)
 
 	for (i = 0; i < ARRAY_LEN(tos); i++) {
 		for (j = 0; j < 4; j++) {
-			struct frame_spec spec = { .tos = tos[i], .tags = j, .ihl = 5 + j,
-						   .payload = 11 * i };
+			struct frame_spec spec = {
+				.tos = tos[i], .tags = j, .ihl = 5 + j, .payload = 11 * i
+			};
 
 			target_reset(t);
-			case_policy(t, "limits: [{name: tag, rate: 1 packets/s, action: tag, "
-				       "tag: {dscp: %u}}]\n", j * 21);
+			case_policy(t,
+				    "limits: [{name: tag, rate: 1 packets/s, action: tag, "
+				    "tag: {dscp: %u}}]\n",
+				    j * 21);
 			case_frame(&spec, &was);
 			tagged(t, &spec, &f, &v);
 			assert_false(v.marked);
@@ -307,8 +314,10 @@ CASE_TEST(tag_ipv6)
 		struct frame_spec spec = { .v6 = true, .tos = class[i], .tags = i % 3 };
 
 		target_reset(t);
-		case_policy(t, "limits: [{name: tag, rate: 1 packets/s, action: tag, "
-			       "tag: {dscp: %u}}]\n", 13 * i);
+		case_policy(t,
+			    "limits: [{name: tag, rate: 1 packets/s, action: tag, "
+			    "tag: {dscp: %u}}]\n",
+			    13 * i);
 		case_frame(&spec, &was);
 		tagged(t, &spec, &f, &v);
 		assert_int_equal((f.data[f.l3] & 15) << 4 | f.data[f.l3 + 1] >> 4,
@@ -344,9 +353,9 @@ CASE_TEST(tags_of_two)
 	struct target_verdict v;
 
 	case_policy(t, "limits:\n"
-		    "- {name: a, rate: 1 packets/s, action: tag, tag: {dscp: 10}}\n"
-		    "- {name: b, rate: 1 packets/s, action: tag, tag: {dscp: 20, mark: 5}}\n"
-		    "- {name: c, rate: 3 packets/s}\n");
+		       "- {name: a, rate: 1 packets/s, action: tag, tag: {dscp: 10}}\n"
+		       "- {name: b, rate: 1 packets/s, action: tag, tag: {dscp: 20, mark: 5}}\n"
+		       "- {name: c, rate: 3 packets/s}\n");
 	tagged(t, SPEC(0), &f, &v);
 	assert_int_equal(f.data[15], 10 << 2);
 	assert_true(v.marked && v.mark == 5);
@@ -392,11 +401,14 @@ CASE_TEST(link_local)
 	}
 	/* As the file has it: a length for each address, or a whole hierarchy. */
 	target_reset(t);
-	case_policy(t, "limits: [{name: own, rate: 10 packets/h, burst: 10, prefix: {ipv6: 128}}]\n");
+	case_policy(t,
+		    "limits: [{name: own, rate: 10 packets/h, burst: 10, prefix: {ipv6: 128}}]\n");
 	assert_int_equal(case_send(t, SPEC(.src = "fe80::2"), 20), 10);
 	assert_int_equal(case_send(t, SPEC(.src = "fe80::3"), 20), 10);
 	target_reset(t);
-	case_policy(t, "limits: [{name: own, rate: 10 packets/h, burst: 10, prefix: {ipv6: [64, 56]}}]\n");
+	case_policy(
+		t,
+		"limits: [{name: own, rate: 10 packets/h, burst: 10, prefix: {ipv6: [64, 56]}}]\n");
 	assert_int_equal(case_send(t, SPEC(.src = "fe80::2"), 20), 10);
 	assert_int_equal(case_send(t, SPEC(.src = "fe80::3"), 20), 0);
 }

@@ -12,7 +12,9 @@
 #define YES SL_ACT_PASS, SL_R_WITHIN
 #define NO SL_ACT_PASS, SL_R_NO_MATCH
 #define MATCH(what) "limits: [{name: one, match: {" what "}, rate: 1M packets/s}]\n"
+/* clang-format off */
 #define SYN .proto = 6, .tcp_flags = FRAME_SYN
+/* clang-format on */
 
 /* Tables are run with their match as the only limit. */
 static void run(void **state, const char *rules, const struct packet_case *cases, size_t count)
@@ -22,10 +24,10 @@ static void run(void **state, const char *rules, const struct packet_case *cases
 	case_policy(t, "%s", rules);
 	cases_run(t, cases, count);
 }
-#define RUN(match, ...)								\
-	do {									\
-		static const struct packet_case cases_[] = { __VA_ARGS__ };	\
-		run(state, MATCH(match), cases_, ARRAY_LEN(cases_));		\
+#define RUN(match, ...)                                                                            \
+	do {                                                                                       \
+		static const struct packet_case cases_[] = { __VA_ARGS__ };                        \
+		run(state, MATCH(match), cases_, ARRAY_LEN(cases_));                               \
 	} while (0)
 
 TEST(src)
@@ -39,7 +41,8 @@ TEST(src)
 	RUN("src: '::/0'", { "v6", { .src = "ffff::1" }, YES }, { "v4", { .src = "0.0.0.0" }, NO });
 	RUN("src: ['2001:db8::/33', 10.0.0.0/9]", { "v6", { .src = "2001:db8:7fff::1" }, YES },
 	    { "v6, above", { .src = "2001:db8:8000::1" }, NO },
-	    { "v4", { .src = "10.127.255.255" }, YES }, { "v4, above", { .src = "10.128.0.0" }, NO });
+	    { "v4", { .src = "10.127.255.255" }, YES },
+	    { "v4, above", { .src = "10.128.0.0" }, NO });
 	RUN("src: [10.0.0.0/8, 10.1.0.0/16, 10.1.2.0/24]", { "in all", { .src = "10.1.2.3" }, YES },
 	    { "in one", { .src = "10.2.2.3" }, YES }, { "in none", { .src = "11.1.2.3" }, NO });
 	RUN("src: '2001:db8::1'", { "it", { .src = "2001:db8::1" }, YES },
@@ -65,7 +68,8 @@ CASE_TEST(every_prefix_length)
 	u32 len;
 
 	for (len = 1; len <= 32; len++) {
-		u32 first = 0xac1f8e4aU & ~0U << (32 - len), last = first | (len < 32 ? ~0U >> len : 0);
+		u32 first = 0xac1f8e4aU & ~0U << (32 - len),
+		    last = first | (len < 32 ? ~0U >> len : 0);
 		u32 at[4] = { first - 1, first, last, last + 1 }, i;
 		static struct frame f;
 		char text[4][16];
@@ -97,8 +101,8 @@ static void ipv6_text(const u8 *addr, char *ret, size_t size)
 /* The same for IPv6, by the bit that ends the prefix and the one behind it. */
 CASE_TEST(every_prefix_length_ipv6)
 {
-	static const u8 base[16] = { 0x20, 1, 0xd, 0xb8, 0xa5, 0x5a, 0x33, 0xcc, 0x99, 0x66, 0xf0,
-				     0xf, 0x12, 0x34, 0x56, 0x78 };
+	static const u8 base[16] = { 0x20, 1,	 0xd,  0xb8, 0xa5, 0x5a, 0x33, 0xcc,
+				     0x99, 0x66, 0xf0, 0xf,  0x12, 0x34, 0x56, 0x78 };
 	int bad = 0;
 	u32 len, i;
 
@@ -173,7 +177,8 @@ CASE_TEST(dense_prefixes)
 					spec.src = addr;
 				case_frame(&spec, &f);
 				bad += case_check(t, addr, 0, &f, SL_ACT_PASS,
-						  is_dense(third, last) ? SL_R_WITHIN : SL_R_NO_MATCH);
+						  is_dense(third, last) ? SL_R_WITHIN
+									: SL_R_NO_MATCH);
 			}
 		}
 	}
@@ -263,7 +268,9 @@ TEST(tcp_flags)
 	    { "rst", { .proto = 6, .tcp_flags = FRAME_RST | FRAME_ACK }, YES });
 }
 
+/* clang-format off */
 #define ICMP(t) .proto = 1, .icmp_type = t
+/* clang-format on */
 #define ICMP6(t) .v6 = true, .proto = 58, .icmp_type = t
 
 TEST(icmp_type)
@@ -283,7 +290,9 @@ TEST(icmp_type)
 /* An IPv6 source that stands for an IPv4 address meets limits on either. */
 TEST(mapped)
 {
+/* clang-format off */
 #define MAPPED(a) .src = "::ffff:" a, .dst = "2001:db8::1"
+	/* clang-format on */
 	RUN("src: 192.0.2.0/24", { "in it", { MAPPED("192.0.2.9") }, YES },
 	    { "IPv4", { .src = "192.0.2.9" }, YES }, { "beside it", { MAPPED("192.0.3.9") }, NO },
 	    { "other IPv6", { .src = "::fffe:192.0.2.9", .dst = "2001:db8::1" }, NO });
@@ -291,8 +300,8 @@ TEST(mapped)
 	    { "IPv4", { .src = "192.0.2.9" }, NO });
 	RUN("src: ['::ffff:192.0.2.0/120', 2001:db8::/32]", { "it", { MAPPED("192.0.2.9") }, YES },
 	    { "IPv4", { .src = "192.0.2.9" }, NO }, { "beside it", { MAPPED("192.0.3.9") }, NO });
-	RUN("dst: 192.0.2.0/24", { "as destination", { .src = "2001:db8::1",
-						       .dst = "::ffff:192.0.2.9" }, NO });
+	RUN("dst: 192.0.2.0/24",
+	    { "as destination", { .src = "2001:db8::1", .dst = "::ffff:192.0.2.9" }, NO });
 }
 
 TEST(length)
@@ -321,15 +330,15 @@ TEST(interface)
 #pragma GCC diagnostic ignored "-Woverride-init"
 TEST(combined)
 {
+/* clang-format off */
 #define ALL .src = "192.0.2.9", .proto = 6, .dport = 443, .sport = 2000, .tags = 1, \
 	.vlan = { 100 }, .tcp_flags = FRAME_SYN, .iface = 1
+	/* clang-format on */
 	RUN("src: 192.0.2.0/24, dst: 203.0.113.10, proto: tcp, dport: 443, sport: 1024-65535, "
 	    "vlan: 100, tcp_flags: syn, length: 30-52, interface: eth1",
-	    { "all", { ALL }, YES },
-	    { "but src", { ALL, .src = "192.0.3.9" }, NO },
+	    { "all", { ALL }, YES }, { "but src", { ALL, .src = "192.0.3.9" }, NO },
 	    { "but dst", { ALL, .dst = "203.0.113.11" }, NO },
-	    { "but proto", { ALL, .proto = 132 }, NO },
-	    { "but dport", { ALL, .dport = 444 }, NO },
+	    { "but proto", { ALL, .proto = 132 }, NO }, { "but dport", { ALL, .dport = 444 }, NO },
 	    { "but sport", { ALL, .sport = 1023 }, NO },
 	    { "but vlan", { ALL, .vlan = { 101 } }, NO },
 	    { "but flags", { ALL, .tcp_flags = FRAME_ACK }, NO },
@@ -340,7 +349,9 @@ TEST(combined)
 /* A later fragment matches the limits that it could meet, and no others. */
 TEST(later_fragments)
 {
+/* clang-format off */
 #define LATER(p) .proto = p, .frag_offset = 9, .payload = 9
+	/* clang-format on */
 	RUN("dport: 443, proto: tcp", { "tcp", { LATER(6) }, YES }, { "udp", { LATER(17) }, NO },
 	    { "first, other port", { .proto = 6, .dport = 80, .frag_more = true }, NO });
 	RUN("tcp_flags: syn", { "tcp", { LATER(6) }, YES }, { "udp", { LATER(17) }, NO });
@@ -349,7 +360,8 @@ TEST(later_fragments)
 	    { "another src", { LATER(17), .src = "192.0.2.2" }, NO });
 	RUN("proto: tcp, dport: 443",
 	    { "unknown: could be tcp", { LATER(60), .v6 = true, .ext = { EXT_FRAGMENT } }, YES },
-	    { "says it is udp: could be tcp", { LATER(17), .v6 = true, .ext = { EXT_FRAGMENT } },
+	    { "says it is udp: could be tcp",
+	      { LATER(17), .v6 = true, .ext = { EXT_FRAGMENT } },
 	      YES });
 }
 

@@ -18,10 +18,10 @@
 #define SOURCE 0x0a000001
 
 struct worker {
-	u64 seed;		/* the same for all: they use the same keys */
-	u32 keys, batch, run;		/* a key comes `run` times at most in a row */
+	u64 seed;	      /* the same for all: they use the same keys */
+	u32 keys, batch, run; /* a key comes `run` times at most in a row */
 	u64 packets;
-	u64 passed[KEYS];	/* with batch 1 */
+	u64 passed[KEYS]; /* with batch 1 */
 };
 
 static void work(struct rig *rig, void *arg)
@@ -53,8 +53,8 @@ static void apply(struct rig *rig, const struct limit_def *limit, u64 version)
 	static struct u16_range port = { 1, 1 };
 	struct limit_def both[2] = {
 		*limit,
-		rig_limit_def("other", (struct rate){ 100 + version % 7, HOUR, RATE_PACKETS },
-			      1000, SL_ALGO_TOKEN_BUCKET),
+		rig_limit_def("other", (struct rate){ 100 + version % 7, HOUR, RATE_PACKETS }, 1000,
+			      SL_ALGO_TOKEN_BUCKET),
 	};
 
 	both[1].match.dport = &port;
@@ -109,7 +109,8 @@ static u64 most_of(const struct limit_def *limit, u64 took_ns)
 
 	if (limit->terms.algorithm == SL_ALGO_TOKEN_BUCKET)
 		most += most * took_ns / HOUR + 1;
-	if (limit->terms.algorithm == SL_ALGO_TOKEN_BUCKET && limit->accounting == ACCOUNTING_PERCPU)
+	if (limit->terms.algorithm == SL_ALGO_TOKEN_BUCKET &&
+	    limit->accounting == ACCOUNTING_PERCPU)
 		most += most / 100;
 	return most;
 }
@@ -126,15 +127,17 @@ TEST(test_one_key)
 	rng_start("one_key");
 	rig_open_bpf(&rig, 170, false, 0);
 	for (u32 round = 0; round < 8; round++) {
-		struct limit_def limit = round_limit(round, round_algo(round), round >> 1 & 1, count);
+		struct limit_def limit =
+			round_limit(round, round_algo(round), round >> 1 & 1, count);
 		static struct worker w[RACERS];
 		struct sl_limit_stats stats;
 		u64 took_ns;
 
 		memset(w, 0, sizeof(w));
 		for (u32 i = 0; i < RACERS; i++)
-			w[i] = (struct worker){ .keys = 1, .batch = 40000, .run = 1,
-						.packets = packets };
+			w[i] = (struct worker){
+				.keys = 1, .batch = 40000, .run = 1, .packets = packets
+			};
 		took_ns = run_workers(&rig, &limit, w, &reloads);
 		stats = rig_limit_stats(&rig, 0);
 		print_message("# one key, %s %s: %llu of %llu passed, %llu contended so far\n",
@@ -157,7 +160,8 @@ struct total {
 
 /*
  * 600 keys for 256 ways. A bucket that was never refused may be evicted and its key begin
- * again; one that was is recorded, and comes back used up. So each unit above a key's limit must be among those counted as evicted.
+ * again; one that was is recorded, and comes back used up. So each unit above a key's limit must be
+ * among those counted as evicted.
  */
 static void crowded_round(struct rig *rig, const struct limit_def *limit, struct total *total)
 {
@@ -167,8 +171,9 @@ static void crowded_round(struct rig *rig, const struct limit_def *limit, struct
 
 	memset(w, 0, sizeof(w));
 	for (u32 i = 0; i < RACERS; i++)
-		w[i] = (struct worker){ .seed = seed, .keys = KEYS, .batch = 1, .run = 64,
-					.packets = KEYS * count };
+		w[i] = (struct worker){
+			.seed = seed, .keys = KEYS, .batch = 1, .run = 64, .packets = KEYS * count
+		};
 	most = most_of(limit, run_workers(rig, limit, w, &total->reloads));
 	stats = rig_limit_stats(rig, 0);
 	for (u32 k = 0; k < KEYS; k++) {
@@ -200,7 +205,8 @@ static bool is_pressed(const struct total *total, u32 rounds)
 	       total->reloads >= rounds;
 }
 
-/* `rounds`, and more where the two CPUs met too rarely for the pressure: at most ten times as many. */
+/* `rounds`, and more where the two CPUs met too rarely for the pressure: at most ten times as
+ * many. */
 static void crowded(const char *test, u32 lease_entries, u64 count, u32 rounds)
 {
 	struct total total = { 0 };
@@ -211,15 +217,17 @@ static void crowded(const char *test, u32 lease_entries, u64 count, u32 rounds)
 	rig_open_bpf(&rig, 170, false, lease_entries);
 	for (u32 round = 0; round < rounds || (!is_pressed(&total, rounds) && round < 10 * rounds);
 	     round++) {
-		struct limit_def limit = round_limit(round, round_algo(round), lease_entries ?
-						     ACCOUNTING_PERCPU : ACCOUNTING_EXACT, count);
+		struct limit_def limit =
+			round_limit(round, round_algo(round),
+				    lease_entries ? ACCOUNTING_PERCPU : ACCOUNTING_EXACT, count);
 
 		crowded_round(&rig, &limit, &total);
 	}
 	stats = rig_global_stats(&rig);
-	print_message("# %u rounds or more, %llu reloads: %llu units beyond limits, %llu forgiven of %llu evicted words; %llu offenders recorded, %llu full, %llu contended, %llu leases\n",
-		      rounds, total.reloads, total.excess, total.evicted_units, total.evicted,
-		      total.recorded, total.full, stats.contended, stats.leases);
+	print_message(
+		"# %u rounds or more, %llu reloads: %llu units beyond limits, %llu forgiven of %llu evicted words; %llu offenders recorded, %llu full, %llu contended, %llu leases\n",
+		rounds, total.reloads, total.excess, total.evicted_units, total.evicted,
+		total.recorded, total.full, stats.contended, stats.leases);
 	/* The pressure was there, and keys whose buckets stayed got their whole limit. */
 	assert_true(is_pressed(&total, rounds));
 	assert_true(total.kept_to > 100 * rounds);

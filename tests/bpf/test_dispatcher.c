@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * test_dispatcher.c - beside another tool's XDP program, behind libxdp's dispatcher: both
- * see every frame, in either order of attaching, while the program is replaced, and after one leaves.
+ * see every frame, in either order of attaching, while the program is replaced, and after one
+ * leaves.
  *
  * Skipped where the kernel has no dispatcher (no BPF_PROG_TYPE_EXT): there test_attach.c
  * tests what happens with neighbours. `make vmtest` runs it on kernels that have one.
  */
 #include <xdp/libxdp.h>
 
-#define WAIT_MS 20000	/* a virtual machine without hardware support is slow */
+#define WAIT_MS 20000 /* a virtual machine without hardware support is slow */
 #include "bpf/attach_rig.h"
 #include "tests/bpf/neighbour.skel.h"
 
@@ -46,7 +47,7 @@ static int teardown_both(void **state)
 	int rc = teardown(state);
 
 	if (neighbour) {
-		neighbour_leave();	/* may have done so before */
+		neighbour_leave(); /* may have done so before */
 		xdp_program__close(neighbour);
 	}
 	neighbour_bpf__destroy(skel);
@@ -120,7 +121,7 @@ static void join_and_leave(struct fixture *f)
 {
 	struct dp_attachment all[SL_IFACES_MAX];
 
-	attach(f, "s0", MODE_AUTO);	/* looks who is there now */
+	attach(f, "s0", MODE_AUTO); /* looks who is there now */
 	assert_true(f->at.dispatcher);
 	assert_int_equal(f->at.others, 1);
 	assert_int_equal(f->at.mode, MODE_NATIVE);
@@ -132,7 +133,7 @@ static void join_and_leave(struct fixture *f)
 	assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
 	send_frames("p0", 100, 64, 0);
 	expect_both(f, 100, 200);
-	attach(f, "s0", MODE_AUTO);	/* to a free slot: its counters start afresh */
+	attach(f, "s0", MODE_AUTO); /* to a free slot: its counters start afresh */
 	send_frames("p0", 100, 64, 0);
 	expect_both(f, 100, 300);
 

@@ -9,7 +9,9 @@
 #define EVENTS_MAX 4096
 
 static const struct frame_spec over = { .src = "198.51.100.1", .dst = "192.0.2.1", .dport = 80 };
-static const struct frame_spec innocent = { .src = "198.51.100.2", .dst = "192.0.2.1", .dport = 80 };
+static const struct frame_spec innocent = { .src = "198.51.100.2",
+					    .dst = "192.0.2.1",
+					    .dport = 80 };
 
 static struct sl_event event[EVENTS_MAX];
 static u32 count, of_kind[SL_EVENT_KINDS];
@@ -138,7 +140,8 @@ CASE_TEST(a_ban_is_an_event)
 	assert_int_equal(of_kind[SL_EVENT_DROP], 19);
 }
 
-/* A shadow limit drops nothing, and its first refusal is an event, with the verdict of the packet. */
+/* A shadow limit drops nothing, and its first refusal is an event, with the verdict of the
+ * packet. */
 CASE_TEST(a_shadow_limit_has_news_and_no_drops)
 {
 	case_policy(t, "limits: [{name: web, match: {dport: 80}, rate: 1 packets/h, burst: 10, "

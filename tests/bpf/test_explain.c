@@ -37,9 +37,22 @@ enum seen {
 };
 
 static const char *const seen_name[SEEN_COUNT] = {
-	"blocked", "banned", "overridden", "exempt", "failsafe", "holding one token", "over by one", "shadow", "tagged",
-	"under two limits, one over", "later fragment",
-	"soft", "under a stretched limit", "push-down limit", "push-down tag", "push-down no-new",
+	"blocked",
+	"banned",
+	"overridden",
+	"exempt",
+	"failsafe",
+	"holding one token",
+	"over by one",
+	"shadow",
+	"tagged",
+	"under two limits, one over",
+	"later fragment",
+	"soft",
+	"under a stretched limit",
+	"push-down limit",
+	"push-down tag",
+	"push-down no-new",
 	"push-down drop",
 };
 
@@ -73,9 +86,9 @@ static const char *limit_name(struct target *t, u16 index)
 {
 	const struct policy *policy = target_policy_of(t);
 
-	return index == SL_NO_LIMIT	    ? "none" :
-	       index < policy->limit_count ? policy->limit[index].name :
-					      "one of the order's own";
+	return index == SL_NO_LIMIT	     ? "none"
+	       : index < policy->limit_count ? policy->limit[index].name
+					     : "one of the order's own";
 }
 
 /* Sends it; returns 1 and prints both verdicts if the packet met another than predicted. */
@@ -91,16 +104,18 @@ static int check(struct target *t, struct sent *s, u32 cpu, const struct predict
 	assert_int_equal(target_run(t, cpu, s->spec.iface, &frame, &v), 0);
 	limit = who_decided(t, decided);
 	if (v.action == predicted->answer.action && v.reason == predicted->answer.reason &&
-	    limit == (predicted->answer.limit < SL_LIMITS_MAX ? predicted->answer.limit : SL_NO_LIMIT) &&
+	    limit == (predicted->answer.limit < SL_LIMITS_MAX ? predicted->answer.limit
+							      : SL_NO_LIMIT) &&
 	    v.marked == !!(predicted->answer.tag & SL_TAG_MARK) &&
 	    (!v.marked || v.mark == predicted->answer.mark))
 		return 0;
-	print_error("%s: %s proto %u dport %u%s after %u on CPU %u: predicted %s %s by %s, was %s %s by %s\n",
-		    target_name(t), s->src, s->spec.proto, s->spec.dport,
-		    s->packet.fragment ? " fragment" : "", s->before, cpu,
-		    action_name(predicted->answer.action), reason_name(predicted->answer.reason),
-		    limit_name(t, predicted->answer.limit), action_name(v.action),
-		    reason_name(v.reason), limit_name(t, limit));
+	print_error(
+		"%s: %s proto %u dport %u%s after %u on CPU %u: predicted %s %s by %s, was %s %s by %s\n",
+		target_name(t), s->src, s->spec.proto, s->spec.dport,
+		s->packet.fragment ? " fragment" : "", s->before, cpu,
+		action_name(predicted->answer.action), reason_name(predicted->answer.reason),
+		limit_name(t, predicted->answer.limit), action_name(v.action),
+		reason_name(v.reason), limit_name(t, limit));
 	return 1;
 }
 
@@ -144,8 +159,8 @@ static void count_seen(const struct sent *s, const struct predicted *predicted, 
 }
 
 /*
- * A refused packet passes after the predicted wait, and not a nanosecond before. Where that one counts, too,
- * the wait begins anew.
+ * A refused packet passes after the predicted wait, and not a nanosecond before. Where that one
+ * counts, too, the wait begins anew.
  */
 static int check_wait(struct target *t, struct sent *s, u32 cpu, const struct predicted *predicted)
 {
@@ -195,7 +210,8 @@ static int check_limits(struct target *t, const struct sent *s, const struct pre
 		return 1;
 	}
 	if (!predicted->wait_ns != (predicted->answer.action != SL_ACT_DROP)) {
-		print_error("%s: %s: a wait of %llu ns\n", target_name(t), s->src, predicted->wait_ns);
+		print_error("%s: %s: a wait of %llu ns\n", target_name(t), s->src,
+			    predicted->wait_ns);
 		return 1;
 	}
 	return 0;
@@ -237,7 +253,8 @@ CASE_TEST(explain_is_right)
 		count_seen(&s, &predicted, seen);
 		bad += check_limits(t, &s, &predicted);
 		bad += check(t, &s, cpu, &predicted);
-		if (predicted.answer.action == SL_ACT_DROP && predicted.wait_ns != ~0ULL && rng_below(2)) {
+		if (predicted.answer.action == SL_ACT_DROP && predicted.wait_ns != ~0ULL &&
+		    rng_below(2)) {
 			predict(t, &s.packet, cpu, &predicted);
 			if (predicted.answer.action == SL_ACT_DROP)
 				bad += check_wait(t, &s, cpu, &predicted);
@@ -262,8 +279,13 @@ CASE_TEST(a_first_fragment_is_not_remembered)
 	const struct frame_spec udp = { .src = "172.22.1.1", .dport = 150, .payload = 30 };
 	const struct frame_spec later = { .src = "172.22.1.1", .frag_offset = 100, .payload = 30 };
 	struct explain_packet first = {
-		.src = addr_of("172.22.1.1"), .dst = addr_of(TARGET_LOCAL_V4), .length = 64,
-		.dport = 9, .proto = 17, .vlan = SL_VLAN_NONE, .fragment = EXPLAIN_FIRST,
+		.src = addr_of("172.22.1.1"),
+		.dst = addr_of(TARGET_LOCAL_V4),
+		.length = 64,
+		.dport = 9,
+		.proto = 17,
+		.vlan = SL_VLAN_NONE,
+		.fragment = EXPLAIN_FIRST,
 	};
 	static struct predicted predicted;
 

@@ -15,7 +15,7 @@ struct stored {
 	struct sl_limit_stats *limit;
 	struct sl_iface_stats iface[TARGET_IFACES];
 	struct sl_global_stats global;
-	u64 *lease;			/* of the keys printed, a bucket state for each CPU */
+	u64 *lease; /* of the keys printed, a bucket state for each CPU */
 	struct dp_ban *ban;
 	size_t bans;
 	struct sl_ban_filter filter;

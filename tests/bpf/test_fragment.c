@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_fragment.c - later fragments get the verdict of their first, where that was seen;
- * otherwise they never pass where a first of their kind would be dropped. It is over 500 lines because
- * all cases are about one memory.
+ * otherwise they never pass where a first of their kind would be dropped.
  */
 #include "lib/case.h"
 
@@ -16,9 +15,11 @@
  * Of the datagram `n`; IPv4, and IPv6 behind a fragment header. All but the last are of a length
  * in units of 8 bytes, which makes one TCP header more.
  */
+/* clang-format off */
 #define FIRST(n) .frag_more = true, .payload = 64, .frag_id = 100 + (n)
 #define TCP_FIRST(n) .proto = 6, .frag_more = true, .payload = 60, .frag_id = 100 + (n)
 #define LATER(n) .frag_offset = 9, .payload = 64, .frag_id = 100 + (n)
+/* clang-format on */
 #define V6 .v6 = true, .ext = { EXT_FRAGMENT }
 
 /* Exactly the limits of its first: port 53's, and not port 80's. */
@@ -45,8 +46,9 @@ CASE_TEST(meets_the_limits_of_its_first)
 		{ "later of 53 that says it is GRE: over", { V6, .proto = 47, LATER(0) }, OVER },
 		{ "first to 53: over", { V6, .dport = 53, FIRST(2) }, OVER },
 		{ "its later", { V6, LATER(2) }, AS_FIRST },
-		{ "its later, behind options", { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT },
-						 LATER(2) }, AS_FIRST },
+		{ "its later, behind options",
+		  { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT }, LATER(2) },
+		  AS_FIRST },
 	};
 	static const char rules[] =
 		"limits:\n- {name: dns, match: {proto: udp, dport: 53}, rate: 2 packets/h, burst: 2}\n"
@@ -63,7 +65,9 @@ CASE_TEST(meets_the_limits_of_its_first)
 /* One small first does not pay for the 64 KB behind it. */
 CASE_TEST(later_are_charged)
 {
-	const struct frame_spec first = { .dport = 53, .frag_more = true, .payload = 8, .frag_id = 7 };
+	const struct frame_spec first = {
+		.dport = 53, .frag_more = true, .payload = 8, .frag_id = 7
+	};
 	const struct frame_spec later = { .frag_offset = 9, .payload = 1400, .frag_id = 7 };
 	const struct frame_spec neighbour = { .src = "192.0.2.2", .dport = 53, .payload = 100 };
 
@@ -80,7 +84,8 @@ CASE_TEST(per_port)
 	const struct frame_spec first = { .dport = 1000, FIRST(0) }, later = { LATER(0) };
 	const struct frame_spec other = { .dport = 1001 };
 
-	case_policy(t, "limits: [{name: port, per: [source, dport], rate: 4 packets/h, burst: 4}]\n");
+	case_policy(t,
+		    "limits: [{name: port, per: [source, dport], rate: 4 packets/h, burst: 4}]\n");
 	assert_int_equal(case_send(t, &first, 1), 1);
 	assert_int_equal(case_send(t, &later, 10), 3);
 	assert_int_equal(case_send(t, &other, 10), 4);
@@ -113,9 +118,11 @@ CASE_TEST(flags_and_types)
 		{ "first, reply", { .proto = 1, FIRST(3) }, OTHER },
 		{ "later of the reply", { .proto = 1, LATER(3) }, OTHER },
 		{ "later of the echo", { .proto = 1, LATER(2) }, OVER },
-		{ "IPv6, first, echo", { V6, .proto = 58, .icmp_type = 128, FIRST(4),
-					 .src = "2001:db8::2" }, WITHIN },
-		{ "IPv6, later of the echo", { V6, .proto = 58, LATER(4), .src = "2001:db8::2" },
+		{ "IPv6, first, echo",
+		  { V6, .proto = 58, .icmp_type = 128, FIRST(4), .src = "2001:db8::2" },
+		  WITHIN },
+		{ "IPv6, later of the echo",
+		  { V6, .proto = 58, LATER(4), .src = "2001:db8::2" },
 		  OVER },
 	};
 
@@ -255,7 +262,9 @@ CASE_TEST(contradiction)
 		{ "one cut", { FIRST(0), .total = 24 }, AS_FIRST },
 		{ "one with options, the same port", { .dport = 9, FIRST(0), .ihl = 6 }, AS_FIRST },
 		{ "one with options, another port", { .dport = 10, FIRST(0), .ihl = 6 }, AS_FIRST },
-		{ "one with another way here", { .dport = 80, FIRST(0), .hop_limit = 9 }, AS_FIRST },
+		{ "one with another way here",
+		  { .dport = 80, FIRST(0), .hop_limit = 9 },
+		  AS_FIRST },
 		{ "one with a tag", { .dport = 80, FIRST(0), .tags = 1, .vlan = { 5 } }, AS_FIRST },
 		{ "the rest goes on", { LATER(0) }, OTHER },
 		{ "a neighbor's", { .dport = 80, FIRST(1) }, WITHIN },
@@ -269,12 +278,16 @@ CASE_TEST(contradiction)
 		{ "IPv6, a first", { V6, .dport = 9, FIRST(0) }, OTHER },
 		{ "IPv6, its rest", { V6, LATER(0) }, OTHER },
 		{ "IPv6, another", { V6, .dport = 53, FIRST(0) }, AS_FIRST },
-		{ "IPv6, another behind options", { .v6 = true, .ext = { EXT_DSTOPTS, EXT_FRAGMENT },
-						    .dport = 10, FIRST(0) }, AS_FIRST },
+		{ "IPv6, another behind options",
+		  { .v6 = true, .ext = { EXT_DSTOPTS, EXT_FRAGMENT }, .dport = 10, FIRST(0) },
+		  AS_FIRST },
 		{ "IPv6, one behind more headers than are read",
-		  { .v6 = true, .ext = { EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS,
-					 EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_FRAGMENT },
-		    .dport = 10, FIRST(0) }, AS_FIRST },
+		  { .v6 = true,
+		    .ext = { EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS,
+			     EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_FRAGMENT },
+		    .dport = 10,
+		    FIRST(0) },
+		  AS_FIRST },
 	};
 
 	case_policy(t, DNS WEB);
@@ -282,9 +295,12 @@ CASE_TEST(contradiction)
 }
 
 /* A whole datagram under id `n`, twice, from `first` to `second`: what becomes of the second. */
-static void twice(struct target *t, u32 n, struct frame_spec first, struct frame_spec second, bool passes)
+static void twice(struct target *t, u32 n, struct frame_spec first, struct frame_spec second,
+		  bool passes)
 {
-	const struct frame_spec later = { .src = first.src, .dst = first.dst, .proto = first.proto, LATER(n) };
+	const struct frame_spec later = {
+		.src = first.src, .dst = first.dst, .proto = first.proto, LATER(n)
+	};
 
 	first.frag_more = second.frag_more = true;
 	first.frag_id = second.frag_id = 100 + n;
@@ -302,14 +318,27 @@ static void twice(struct target *t, u32 n, struct frame_spec first, struct frame
  */
 CASE_TEST(ids_again)
 {
-#define UDP(port) (struct frame_spec){ .proto = 17, .dport = port }
-#define SYN(port) (struct frame_spec){ .proto = 6, .dport = port, .tcp_flags = FRAME_SYN }
+#define UDP(port)                                                                                  \
+	(struct frame_spec)                                                                        \
+	{                                                                                          \
+		.proto = 17, .dport = port                                                         \
+	}
+#define SYN(port)                                                                                  \
+	(struct frame_spec)                                                                        \
+	{                                                                                          \
+		.proto = 6, .dport = port, .tcp_flags = FRAME_SYN                                  \
+	}
 #define ADMIN "198.51.100.7"
-#define OF_ADMIN(port) (struct frame_spec){ .src = ADMIN, .dst = TARGET_LOCAL_V4, .proto = 6, .sport = 50022, .dport = port }
+#define OF_ADMIN(port)                                                                             \
+	(struct frame_spec)                                                                        \
+	{                                                                                          \
+		.src = ADMIN, .dst = TARGET_LOCAL_V4, .proto = 6, .sport = 50022, .dport = port    \
+	}
 	const struct frame_spec used = { .dport = 53 };
 	struct sl_session session;
 
-	case_policy(t, DNS WEB "- {name: other, match: {src: 192.0.2.9, dport: 11}, rate: 1G packets/s}\n");
+	case_policy(t, DNS WEB
+		    "- {name: other, match: {src: 192.0.2.9, dport: 11}, rate: 1G packets/s}\n");
 	assert_int_equal(case_send(t, &used, 1), 1);
 	twice(t, 0, UDP(9), UDP(10), true);
 	twice(t, 1, UDP(9), UDP(11), true);
@@ -352,8 +381,11 @@ CASE_TEST(random_ids)
 	use_up(t);
 	for (i = 0; i < 4000; i++) {
 		u32 id = (seed = seed * 6364136223846793005ULL + 1442695040888963407ULL) >> 48;
-		const struct frame_spec first = { .sport = 1024 + i, .dport = 2000 + i % 700,
-						  .frag_more = true, .payload = 64, .frag_id = id };
+		const struct frame_spec first = { .sport = 1024 + i,
+						  .dport = 2000 + i % 700,
+						  .frag_more = true,
+						  .payload = 64,
+						  .frag_id = id };
 		const struct frame_spec later = { .frag_offset = 9, .payload = 64, .frag_id = id };
 
 		twice += seen[id]++ != 0;
@@ -361,7 +393,8 @@ CASE_TEST(random_ids)
 		passed += case_send(t, &first, 1) + case_send(t, &later, 1);
 	}
 	assert_in_range(twice, 60, 200);
-	/* A set of the memory may be full: then some of its later fragments meet port 53's limit. */
+	/* A set of the memory may be full: then some of its later fragments meet port 53's
+	 * limit. */
 	assert_in_range(passed, 7990, 8000);
 }
 
@@ -371,7 +404,9 @@ CASE_TEST(random_ids)
  */
 CASE_TEST(decoys)
 {
+/* clang-format off */
 #define ODD_FIRST .frag_more = true, .payload = 63, .frag_id = 100
+	/* clang-format on */
 	static const struct {
 		const char *what;
 		struct frame_spec f;
@@ -385,9 +420,10 @@ CASE_TEST(decoys)
 		{ "another interface", { FIRST(0), .iface = 1 } },
 		{ "another hop limit", { FIRST(0), .hop_limit = 1 } },
 		{ "IPv6, odd length", { V6, ODD_FIRST } },
-		{ "IPv6, options", { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT }, FIRST(0) } },
-		{ "IPv6, options behind", { .v6 = true, .ext = { EXT_FRAGMENT, EXT_DSTOPTS },
-					    FIRST(0) } },
+		{ "IPv6, options",
+		  { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT }, FIRST(0) } },
+		{ "IPv6, options behind",
+		  { .v6 = true, .ext = { EXT_FRAGMENT, EXT_DSTOPTS }, FIRST(0) } },
 		{ "IPv6, another destination MAC", { V6, FIRST(0), .mac = 0x77 } },
 	};
 	struct target_verdict verdict;
@@ -417,10 +453,15 @@ CASE_TEST(decoys)
 CASE_TEST(decoy_after_a_hidden_first)
 {
 	static const u16 chains[][FRAME_EXT_MAX + 1] = {
-		{ 60, 60, 60, 60, 60, 60, 60, 60, 60, EXT_FRAGMENT }, { EXT_DSTOPTS, EXT_FRAGMENT },
-		{ EXT_ROUTING, EXT_FRAGMENT }, { EXT_FRAGMENT, EXT_FRAGMENT }, { EXT_AH, EXT_FRAGMENT },
+		{ 60, 60, 60, 60, 60, 60, 60, 60, 60, EXT_FRAGMENT },
+		{ EXT_DSTOPTS, EXT_FRAGMENT },
+		{ EXT_ROUTING, EXT_FRAGMENT },
+		{ EXT_FRAGMENT, EXT_FRAGMENT },
+		{ EXT_AH, EXT_FRAGMENT },
 	};
-	struct frame_spec hidden = { .src = "2001:db8::2", .frag_more = true, .frag_id = 100, .payload = 64 };
+	struct frame_spec hidden = {
+		.src = "2001:db8::2", .frag_more = true, .frag_id = 100, .payload = 64
+	};
 	const struct frame_spec decoy = { V6, .src = "2001:db8::2", .dport = 9, FIRST(0) };
 	const struct frame_spec later = { V6, .src = "2001:db8::2", LATER(0) };
 	const struct frame_spec neighbor = { V6, .dport = 9, FIRST(0) };
@@ -429,7 +470,9 @@ CASE_TEST(decoy_after_a_hidden_first)
 	for (u32 i = 0; i < ARRAY_LEN(chains); i++) {
 		memcpy(hidden.ext, chains[i], sizeof(hidden.ext));
 		target_reset(t);
-		case_policy(t, "limits: [{name: dns, match: {proto: udp, dport: 53}, rate: 1 packets/h}]\n");
+		case_policy(
+			t,
+			"limits: [{name: dns, match: {proto: udp, dport: 53}, rate: 1 packets/h}]\n");
 		case_send(t, &hidden, 1);
 		case_send(t, &hidden, 1);
 		assert_true(case_meets(t, 0, &neighbor, OTHER));
@@ -495,7 +538,8 @@ CASE_TEST(flood_of_firsts)
 	u64 now = 30 * SECOND;
 	u32 i;
 
-	case_policy(t, "limits: [{name: dns, match: {proto: udp, dport: 53}, rate: 1 packets/h}]\n");
+	case_policy(t,
+		    "limits: [{name: dns, match: {proto: udp, dport: 53}, rate: 1 packets/h}]\n");
 	for (i = 0; i < 100; i++, mine.frag_id++)
 		assert_true(case_meets(t, 0, &mine, OTHER));
 	flood(t, 9);
@@ -511,15 +555,17 @@ CASE_TEST(flood_of_firsts)
 }
 
 /*
- * A flood over its limit leaves places to others; of its firsts the newest are remembered, and those
- * of which a receiver may have one.
+ * A flood over its limit leaves places to others; of its firsts the newest are remembered, and
+ * those of which a receiver may have one.
  */
 CASE_TEST(flood_of_dropped_firsts)
 {
 	struct frame_spec mine = { FIRST(0) }, my_later = { LATER(0) };
 	struct frame_spec kept = { .dport = 53, .src = "192.0.2.7", FIRST(0) };
 	const struct frame_spec kept_later = { .src = "192.0.2.7", LATER(0) };
-	const struct frame_spec newest = { .src = "192.0.2.66", .frag_offset = 9, .payload = 64,
+	const struct frame_spec newest = { .src = "192.0.2.66",
+					   .frag_offset = 9,
+					   .payload = 64,
 					   .frag_id = 1 + (3 * SL_FRAGS_MAX - 1) % 65535 };
 	u32 i;
 
@@ -547,16 +593,23 @@ CASE_TEST(connections_in_pieces)
 		  { .proto = 6, .frag_offset = 1, .payload = 12 } },
 		{ { V6, .proto = 6, .dport = 80, .frag_more = true, .total = 16, .cut = 70 },
 		  { V6, .proto = 6, .frag_offset = 1, .payload = 12 } },
-		{ { .v6 = true, .ext = { EXT_FRAGMENT, EXT_DSTOPTS }, .ext_units = { 0, 1 },
-		    .proto = 6, .dport = 80, .frag_more = true, .total = 16, .cut = 70 },
+		{ { .v6 = true,
+		    .ext = { EXT_FRAGMENT, EXT_DSTOPTS },
+		    .ext_units = { 0, 1 },
+		    .proto = 6,
+		    .dport = 80,
+		    .frag_more = true,
+		    .total = 16,
+		    .cut = 70 },
 		  { V6, .proto = 60, .frag_offset = 1, .payload = 28 } },
 	};
 	u32 kind, i;
 
 	for (kind = 0; kind < ARRAY_LEN(kinds); kind++) {
 		struct frame_spec first = kinds[kind][0], second = kinds[kind][1];
-		const struct frame_spec neighbor = { .src = "192.0.2.9", .proto = 6, .dport = 80,
-						     .tcp_flags = FRAME_SYN };
+		const struct frame_spec neighbor = {
+			.src = "192.0.2.9", .proto = 6, .dport = 80, .tcp_flags = FRAME_SYN
+		};
 		u32 firsts = 0, seconds = 0;
 
 		target_reset(t);

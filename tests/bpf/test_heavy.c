@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_heavy.c - who sends: the counts of heavy sources are exact while few packets come, turn with the
- * windows, and name the limit.
- * Who is heaviest in a flood: tests/prop/test_heavy_flood.c.
+ * test_heavy.c - who sends: the counts of heavy sources are exact while few packets come, turn with
+ * the windows, and name the limit. Who is heaviest in a flood: tests/prop/test_heavy_flood.c.
  */
 #include <stdlib.h>
 
@@ -43,8 +42,9 @@ CASE_TEST(counts_are_exact_below_the_sampling)
 {
 	static const struct frame_spec one = { .src = "198.51.100.1", .dport = 80 };
 	static const struct frame_spec other = { .src = "198.51.100.2", .dport = 9 };
-	static const struct frame_spec syn = { .src = "198.51.100.3", .proto = 6, .dport = 9,
-					       .tcp_flags = 0x02 };
+	static const struct frame_spec syn = {
+		.src = "198.51.100.3", .proto = 6, .dport = 9, .tcp_flags = 0x02
+	};
 
 	case_policy(t, "limits: [{name: web, match: {dport: 80}, rate: 1 packets/h, burst: 10}]\n");
 	assert_int_equal(case_send(t, &one, 1000), 10);
@@ -67,8 +67,10 @@ CASE_TEST(counts_are_exact_below_the_sampling)
 /* Addresses of one /64 are one source; IPv4 addresses are not merged with IPv6 of the same bits. */
 CASE_TEST(a_64_is_one_source)
 {
-	static const struct frame_spec a = { .src = "2001:db8:1:2::1" }, b = { .src = "2001:db8:1:2:ffff::9" },
-				       c = { .src = "2001:db8:1:3::1" }, v4 = { .src = "32.1.13.184" };
+	static const struct frame_spec a = { .src = "2001:db8:1:2::1" },
+				       b = { .src = "2001:db8:1:2:ffff::9" },
+				       c = { .src = "2001:db8:1:3::1" },
+				       v4 = { .src = "32.1.13.184" };
 
 	case_policy(t, "limits: []\n");
 	case_send(t, &a, 20);

@@ -122,8 +122,8 @@ CASE_TEST(in_and_just_outside)
 		{ "later fragment", { .src = "192.0.2.66", .frag_offset = 5 }, BLOCK },
 	};
 	static const char *const listed[] = {
-		"192.0.2.66", "198.51.96.0/20", "100.0.0.0/9", "2001:db8::66", "2001:db8:1:2::/64",
-		"2001:db8:2::/97", "2a00::/29",
+		"192.0.2.66",	     "198.51.96.0/20",	"100.0.0.0/9", "2001:db8::66",
+		"2001:db8:1:2::/64", "2001:db8:2::/97", "2a00::/29",
 	};
 
 	case_policy(t, "{}\n");
@@ -144,16 +144,29 @@ CASE_TEST(order)
 		{ "exempt in a block of the file", { .src = "198.51.100.1" }, EXEMPT },
 		{ "its neighbor", { .src = "198.51.100.2" }, BLOCK },
 		{ "blocked, exempt by the file", { .src = "203.0.113.1" }, EXEMPT },
-		{ "failsafe, blocked by a /8", { .src = "12.1.1.1", .proto = 6, .dport = 22,
-						 .tcp_flags = FRAME_SYN }, BLOCK },
-		{ "failsafe, blocked by a /7", { .src = "97.1.1.1", .proto = 6, .dport = 22,
-						 .tcp_flags = FRAME_SYN }, FAILSAFE },
-		{ "the same, another port", { .src = "97.1.1.1", .proto = 6, .dport = 23,
-					      .tcp_flags = FRAME_SYN }, BLOCK },
-		{ "failsafe, a /15 of IPv6", { .src = "2400::1", .dst = TARGET_LOCAL_V6, .proto = 6,
-					       .dport = 22, .tcp_flags = FRAME_SYN }, FAILSAFE },
-		{ "failsafe, a /16 of IPv6", { .src = "2600::1", .dst = TARGET_LOCAL_V6, .proto = 6,
-					       .dport = 22, .tcp_flags = FRAME_SYN }, BLOCK },
+		{ "failsafe, blocked by a /8",
+		  { .src = "12.1.1.1", .proto = 6, .dport = 22, .tcp_flags = FRAME_SYN },
+		  BLOCK },
+		{ "failsafe, blocked by a /7",
+		  { .src = "97.1.1.1", .proto = 6, .dport = 22, .tcp_flags = FRAME_SYN },
+		  FAILSAFE },
+		{ "the same, another port",
+		  { .src = "97.1.1.1", .proto = 6, .dport = 23, .tcp_flags = FRAME_SYN },
+		  BLOCK },
+		{ "failsafe, a /15 of IPv6",
+		  { .src = "2400::1",
+		    .dst = TARGET_LOCAL_V6,
+		    .proto = 6,
+		    .dport = 22,
+		    .tcp_flags = FRAME_SYN },
+		  FAILSAFE },
+		{ "failsafe, a /16 of IPv6",
+		  { .src = "2600::1",
+		    .dst = TARGET_LOCAL_V6,
+		    .proto = 6,
+		    .dport = 22,
+		    .tcp_flags = FRAME_SYN },
+		  BLOCK },
 		{ "mapped, exempt as IPv4", { .src = "::ffff:192.0.2.66" }, BLOCK },
 	};
 
@@ -319,7 +332,9 @@ CASE_TEST(as_a_naive_look)
 		passes = naive_has(&n, family, addr, false, now_ns);
 		blocked = naive_has(&n, family, addr, true, now_ns);
 		if (!case_meets(t, at_ns, &spec, blocked && !passes ? SL_ACT_DROP : SL_ACT_PASS,
-				passes ? SL_R_EXEMPT : blocked ? SL_R_BLOCK : SL_R_NO_MATCH))
+				passes	  ? SL_R_EXEMPT
+				: blocked ? SL_R_BLOCK
+					  : SL_R_NO_MATCH))
 			fail_msg("round %u: %s", round, text);
 	}
 	unlist_all(t);

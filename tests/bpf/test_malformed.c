@@ -20,15 +20,26 @@ static const struct {
 } whole[] = {
 	{ "UDP", { .src = "198.51.100.7", .dport = 4242, .payload = 3 }, 8 },
 	{ "options, TCP, tags",
-	  { .src = "198.51.100.7", .dport = 4242, .tags = 4, .ad = 5, .ihl = 9, .proto = 6,
-	    .doff = 8, .payload = 3 }, 20 },
+	  { .src = "198.51.100.7",
+	    .dport = 4242,
+	    .tags = 4,
+	    .ad = 5,
+	    .ihl = 9,
+	    .proto = 6,
+	    .doff = 8,
+	    .payload = 3 },
+	  20 },
 	{ "SCTP", { .src = "198.51.100.7", .dport = 4242, .proto = 132 }, 8 },
 	{ "UDP-Lite", { .src = "198.51.100.7", .dport = 4242, .proto = 136 }, 8 },
 	{ "IPv6, TCP", { .src = "2001:db8:bad::7", .dport = 4242, .proto = 6, .payload = 3 }, 20 },
 	{ "IPv6, options of each kind",
-	  { .src = "2001:db8:bad::7", .dport = 4242, .tags = 1, .payload = 3,
+	  { .src = "2001:db8:bad::7",
+	    .dport = 4242,
+	    .tags = 1,
+	    .payload = 3,
 	    .ext = { EXT_HOPBYHOP, EXT_FRAGMENT, EXT_ROUTING, EXT_DSTOPTS },
-	    .ext_units = { 1, 0, 2, 4 } }, 8 },
+	    .ext_units = { 1, 0, 2, 4 } },
+	  8 },
 	{ "IPv6, first fragment",
 	  { .src = "2001:db8:bad::7", .dport = 4242, .ext = { EXT_FRAGMENT }, .frag_more = true },
 	  8 },
@@ -82,8 +93,9 @@ CASE_TEST(short_packets)
 			case_frame(&spec, &f);
 			bad += case_check(t, whole[i].what, 0, &f,
 					  enough ? SL_ACT_PASS : SL_ACT_DROP,
-					  enough ? SL_R_WITHIN :
-					  header ? SL_R_MALFORMED : SL_R_TRUNCATED);
+					  enough   ? SL_R_WITHIN
+					  : header ? SL_R_MALFORMED
+						   : SL_R_TRUNCATED);
 		}
 	}
 	assert_int_equal(bad, 0);
@@ -112,8 +124,10 @@ CASE_TEST(blocked_cut_anywhere)
 	assert_int_equal(bad, 0);
 }
 
+/* clang-format off */
 #define BAD4 .src = "198.51.100.7"
 #define BAD6 .src = "2001:db8:bad::7"
+/* clang-format on */
 #define BLOCK SL_ACT_DROP, SL_R_BLOCK
 
 static const struct packet_case blocked_cases[] = {
@@ -140,24 +154,41 @@ static const struct packet_case blocked_cases[] = {
 	{ "IPv6, no next header", { BAD6, .proto = 59 }, BLOCK },
 	{ "IPv6, protocol 253", { BAD6, .proto = 253 }, BLOCK },
 	{ "IPv6, later fragment of who knows",
-	  { BAD6, .proto = 60, .ext = { EXT_FRAGMENT }, .frag_offset = 9, .payload = 9 }, BLOCK },
+	  { BAD6, .proto = 60, .ext = { EXT_FRAGMENT }, .frag_offset = 9, .payload = 9 },
+	  BLOCK },
 	{ "IPv6, payload length 0", { BAD6, .total = FRAME_ZERO }, BLOCK },
 	{ "IPv6, payload length 0xffff", { BAD6, .total = 0xffff }, BLOCK },
 	{ "a jumbo frame", { BAD6, .payload = 8000 }, BLOCK },
 	{ "a neighbour of the block", { .src = "198.51.101.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
-	{ "a neighbour of the block, IPv6", { .src = "2001:db8:bae::7" }, SL_ACT_PASS,
+	{ "a neighbour of the block, IPv6",
+	  { .src = "2001:db8:bae::7" },
+	  SL_ACT_PASS,
 	  SL_R_NO_MATCH },
 	{ "IPv6 from an address that stands for it",
-	  { .src = "::ffff:198.51.100.7", .dst = "2001:db8::1" }, BLOCK },
-	{ "a fragment from one", { .src = "::ffff:198.51.100.7", .dst = "2001:db8::1",
-				   .ext = { EXT_FRAGMENT }, .frag_offset = 9, .payload = 9 }, BLOCK },
-	{ "a neighbour of it", { .src = "::ffff:198.51.101.7", .dst = "2001:db8::1" }, SL_ACT_PASS,
+	  { .src = "::ffff:198.51.100.7", .dst = "2001:db8::1" },
+	  BLOCK },
+	{ "a fragment from one",
+	  { .src = "::ffff:198.51.100.7",
+	    .dst = "2001:db8::1",
+	    .ext = { EXT_FRAGMENT },
+	    .frag_offset = 9,
+	    .payload = 9 },
+	  BLOCK },
+	{ "a neighbour of it",
+	  { .src = "::ffff:198.51.101.7", .dst = "2001:db8::1" },
+	  SL_ACT_PASS,
 	  SL_R_NO_MATCH },
-	{ "of a prefix before it", { .src = "::fffe:198.51.100.7", .dst = "2001:db8::1" },
-	  SL_ACT_PASS, SL_R_NO_MATCH },
-	{ "of a prefix behind it", { .src = "::1:0:198.51.100.7", .dst = "2001:db8::1" },
-	  SL_ACT_PASS, SL_R_NO_MATCH },
-	{ "to one", { .src = "2001:db8::1", .dst = "::ffff:198.51.100.7" }, SL_ACT_PASS,
+	{ "of a prefix before it",
+	  { .src = "::fffe:198.51.100.7", .dst = "2001:db8::1" },
+	  SL_ACT_PASS,
+	  SL_R_NO_MATCH },
+	{ "of a prefix behind it",
+	  { .src = "::1:0:198.51.100.7", .dst = "2001:db8::1" },
+	  SL_ACT_PASS,
+	  SL_R_NO_MATCH },
+	{ "to one",
+	  { .src = "2001:db8::1", .dst = "::ffff:198.51.100.7" },
+	  SL_ACT_PASS,
 	  SL_R_NO_MATCH },
 	{ "to the block", { .dst = "198.51.100.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
 };
@@ -178,12 +209,20 @@ TEST(blocked_where_fragments_pass)
 #define OVER SL_ACT_DROP, SL_R_OVER
 #define TRUNCATED SL_ACT_PASS, SL_R_TRUNCATED
 #define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR
+/* clang-format off */
 #define SYN .proto = 6, .tcp_flags = FRAME_SYN
+/* clang-format on */
 #define V6 .v6 = true
-#define NINE { 60, 60, 60, 60, 60, 60, 60, 60, 60 }
+#define NINE                                                                                       \
+	{                                                                                          \
+		60, 60, 60, 60, 60, 60, 60, 60, 60                                                 \
+	}
+/* clang-format off */
 #define OTHER6 .src = "2001:db8:1::1", .dst = "2001:db8:ffff::10"
+/* clang-format on */
 
-/* A packet that hides its ports meets the limits that it could belong to; nothing is charged twice. */
+/* A packet that hides its ports meets the limits that it could belong to; nothing is charged
+ * twice. */
 CASE_TEST(unread_meets_limits)
 {
 	static const struct packet_case cases[] = {
@@ -193,7 +232,8 @@ CASE_TEST(unread_meets_limits)
 		{ "TCP without flags", { SYN, .dport = 81, .total = 28 }, OVER },
 		{ "doff 0", { SYN, .dport = 81, .doff = FRAME_ZERO }, OVER },
 		{ "a first fragment without flags",
-		  { SYN, .dport = 81, .frag_more = true, .total = 28 }, OVER },
+		  { SYN, .dport = 81, .frag_more = true, .total = 28 },
+		  OVER },
 		{ "UDP without ports: never TCP", { .total = 23 }, TRUNCATED },
 		{ "another source", { SYN, .src = "192.0.2.2", .total = 23 }, TRUNCATED },
 		{ "the same again", { SYN, .src = "192.0.2.2", .total = 23 }, OVER },
@@ -202,42 +242,52 @@ CASE_TEST(unread_meets_limits)
 		{ "nine headers", { V6, SYN, .dport = 81, .ext = NINE }, OVER },
 		{ "nine headers before who knows", { V6, .proto = 99, .ext = NINE }, OVER },
 		{ "headers beyond 4096 bytes",
-		  { V6, SYN, .dport = 81, .ext = { 60, 60 }, .ext_units = { 255, 255 } }, OVER },
+		  { V6, SYN, .dport = 81, .ext = { 60, 60 }, .ext_units = { 255, 255 } },
+		  OVER },
 		{ "UDP beyond 4096 bytes: never TCP",
-		  { V6, .ext = { 60, 60 }, .ext_units = { 255, 255 } }, TOO_DEEP },
-		{ "options whose length lies", { V6, .ext = { 60 }, .ext_units = { 9 }, .total = 30 },
+		  { V6, .ext = { 60, 60 }, .ext_units = { 255, 255 } },
+		  TOO_DEEP },
+		{ "options whose length lies",
+		  { V6, .ext = { 60 }, .ext_units = { 9 }, .total = 30 },
 		  OVER },
 		{ "a first fragment of headers alone",
 		  { V6, .ext = { EXT_FRAGMENT, 60 }, .ext_units = { 0, 9 }, .total = 16,
-		    .frag_more = true }, OVER },
-		{ "shim6: a protocol, which is not TCP", { V6, .ext = { EXT_SHIM6 } }, SL_ACT_PASS,
+		    .frag_more = true },
+		  OVER },
+		{ "shim6: a protocol, which is not TCP",
+		  { V6, .ext = { EXT_SHIM6 } },
+		  SL_ACT_PASS,
 		  SL_R_NO_MATCH },
 		{ "another source, nine headers", { OTHER6, .ext = NINE }, TOO_DEEP },
 		{ "the same again", { OTHER6, .ext = NINE }, OVER },
 	};
 
 	case_policy(t, "limits:\n"
-		    "- {name: web, match: {proto: tcp, dport: 80, tcp_flags: 'syn,!ack'},"
-		    " rate: 1 connections/h}\n"
-		    "- {name: far, match: {dst: [203.0.113.11, '2001:db8:ffff::11'], dport: 80},"
-		    " rate: 1 packets/h}\n");
+		       "- {name: web, match: {proto: tcp, dport: 80, tcp_flags: 'syn,!ack'},"
+		       " rate: 1 connections/h}\n"
+		       "- {name: far, match: {dst: [203.0.113.11, '2001:db8:ffff::11'], dport: 80},"
+		       " rate: 1 packets/h}\n");
 	CASES_RUN(t, cases);
 	assert_int_equal(case_counted(t, "web", SL_LV_PASS), 4);
-	assert_int_equal(case_counted(t, "far", SL_LV_PASS) + case_counted(t, "far", SL_LV_DROP), 0);
+	assert_int_equal(case_counted(t, "far", SL_LV_PASS) + case_counted(t, "far", SL_LV_DROP),
+			 0);
 }
 
 #define BEHIND(...) .v6 = true, .ext = { __VA_ARGS__, EXT_FRAGMENT }
+/* clang-format off */
 #define HIDDEN6(what, ...)                                                              \
 	{ what " behind options", { BEHIND(60), __VA_ARGS__ }, OVER },                  \
 	{ what " behind routing", { BEHIND(EXT_ROUTING), __VA_ARGS__ }, OVER },         \
 	{ what " behind both", { BEHIND(EXT_HOPBYHOP, 60), __VA_ARGS__ }, OVER },       \
 	{ what " behind AH", { BEHIND(EXT_AH), __VA_ARGS__ }, OVER },                   \
 	{ what " behind AH, first", { BEHIND(EXT_AH), __VA_ARGS__, .frag_more = true }, OVER }
+/* clang-format on */
 
 /* Contents behind a misplaced fragment header are hidden: no pass applies to them. */
 CASE_TEST(hidden_passes_nothing)
 {
-	const struct sl_session session = target_session("2001:db8::1", 40000, TARGET_LOCAL_V6, 4242);
+	const struct sl_session session =
+		target_session("2001:db8::1", 40000, TARGET_LOCAL_V6, 4242);
 	static const struct packet_case cases[] = {
 		{ "uses it up", { V6 }, SL_ACT_PASS, SL_R_WITHIN },
 		{ "the pass", { V6, .dport = 53 }, SL_ACT_PASS, SL_R_MATCH },
@@ -259,9 +309,9 @@ CASE_TEST(hidden_passes_nothing)
 
 	target_sessions(t, &session, 1);
 	case_policy(t, "failsafe: [22/tcp]\n"
-		    "limits:\n"
-		    "- {name: open, match: {proto: udp, dport: 53}, action: pass}\n"
-		    "- {name: each, rate: 1 packets/h}\n");
+		       "limits:\n"
+		       "- {name: open, match: {proto: udp, dport: 53}, action: pass}\n"
+		       "- {name: each, rate: 1 packets/h}\n");
 	CASES_RUN(t, cases);
 	case_policy(t, "failsafe: [22/tcp]\nblock: ['::/0']\n");
 	CASES_RUN(t, wide);
@@ -280,8 +330,8 @@ CASE_TEST(length_is_not_known)
 	};
 
 	case_policy(t, "limits:\n"
-		    "- {name: tiny, match: {length: 0-64}, action: pass}\n"
-		    "- {name: short, match: {length: 65-200}, rate: 1 packets/h}\n");
+		       "- {name: tiny, match: {length: 0-64}, action: pass}\n"
+		       "- {name: short, match: {length: 65-200}, rate: 1 packets/h}\n");
 	CASES_RUN(t, cases);
 }
 
@@ -291,8 +341,10 @@ CASE_TEST(unread_meets_many_limits)
 	static const struct packet_case cases[] = {
 		{ "one of them", { .dport = 100 }, SL_ACT_PASS, SL_R_WITHIN },
 		{ "all of them", { .total = 23 }, SL_ACT_DROP, SL_R_TOO_MANY_LIMITS },
-		{ "a fragment of which the first was not seen", { .frag_offset = 9, .payload = 9 },
-		  SL_ACT_DROP, SL_R_TOO_MANY_LIMITS },
+		{ "a fragment of which the first was not seen",
+		  { .frag_offset = 9, .payload = 9 },
+		  SL_ACT_DROP,
+		  SL_R_TOO_MANY_LIMITS },
 		{ "TCP: none of them", { .proto = 6, .total = 23 }, TRUNCATED },
 	};
 	char rules[4096] = "limits:\n";
@@ -300,8 +352,10 @@ CASE_TEST(unread_meets_many_limits)
 	u32 i;
 
 	for (i = 0; i < 17; i++)
-		used += (size_t)snprintf(rules + used, sizeof(rules) - used, "- {name: l%u, match: "
-					 "{proto: udp, dport: %u}, rate: 9 packets/s}\n", i, 100 + i);
+		used += (size_t)snprintf(rules + used, sizeof(rules) - used,
+					 "- {name: l%u, match: "
+					 "{proto: udp, dport: %u}, rate: 9 packets/s}\n",
+					 i, 100 + i);
 	case_policy(t, "%s", rules);
 	CASES_RUN(t, cases);
 }
@@ -341,22 +395,25 @@ static u64 next_random(u64 *x)
 static bool random_frame(u64 *x, struct frame *ret)
 {
 	static const char *const sources[] = {
-		"192.0.2.1", "192.0.2.2", "198.51.100.3", "198.51.100.99", "198.51.100.200",
-		"2001:db8::1", "2001:db8:bad::1", "2001:db8:0:1::1",
+		"192.0.2.1",	  "192.0.2.2",	 "198.51.100.3",    "198.51.100.99",
+		"198.51.100.200", "2001:db8::1", "2001:db8:bad::1", "2001:db8:0:1::1",
 	};
-	static const u16 kinds[] = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT, EXT_AH, EXT_DSTOPTS,
-				     EXT_MOBILITY };
+	static const u16 kinds[] = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT,
+				     EXT_AH,	   EXT_DSTOPTS, EXT_MOBILITY };
 	static const u16 ports[] = { 80, 22, 53, 4242 };
 	static const u8 protos[] = { 6, 6, 17, 1, 58, 132, 47 };
 	struct frame_spec s = {
 		.src = sources[next_random(x) % ARRAY_LEN(sources)],
 		.proto = protos[next_random(x) % ARRAY_LEN(protos)],
 		.dport = ports[next_random(x) % ARRAY_LEN(ports)],
-		.tcp_flags = next_random(x), .icmp_type = 128 + next_random(x) % 10,
-		.hop_limit = next_random(x) % 2 ? 255 : 64, .payload = next_random(x) % 200,
+		.tcp_flags = next_random(x),
+		.icmp_type = 128 + next_random(x) % 10,
+		.hop_limit = next_random(x) % 2 ? 255 : 64,
+		.payload = next_random(x) % 200,
 		.tags = next_random(x) % 8 ? 0 : next_random(x) % 6,
 		.ethertype = next_random(x) % 32 ? 0 : 0x0806,
-		.tos = next_random(x), .ihl = 5 + (next_random(x) % 4 ? 0 : next_random(x) % 11),
+		.tos = next_random(x),
+		.ihl = 5 + (next_random(x) % 4 ? 0 : next_random(x) % 11),
 	};
 	u32 i, n = next_random(x) % 4 ? 0 : next_random(x) % 10;
 	bool damaged;
@@ -401,8 +458,8 @@ TEST(random_frames_agree)
 		same = f;
 		target_set_time(t, i * 500000ULL);
 		target_set_time(sim, i * 500000ULL);
-		target_set_linear(t, damaged || next_random(&x) % 2 ? 0 :
-				     14 + next_random(&x) % 80);
+		target_set_linear(t,
+				  damaged || next_random(&x) % 2 ? 0 : 14 + next_random(&x) % 80);
 		assert_int_equal(target_run(sim, 0, 0, &same, &a), 0);
 		if (target_run(t, 0, 0, &f, &b) == -EOPNOTSUPP) {
 			target_set_linear(t, 0);

@@ -14,7 +14,9 @@
 #define NO SL_ACT_PASS, SL_R_NO_MATCH
 #define WITHIN SL_ACT_PASS, SL_R_WITHIN
 #define OVER SL_ACT_DROP, SL_R_OVER
+/* clang-format off */
 #define SYN .proto = 6, .tcp_flags = FRAME_SYN
+/* clang-format on */
 
 /* Two cases of one key, for IPv4 and IPv6: the first is dropped, or passed; the second never is. */
 static void run_pair(struct target *t, const char *match, struct frame_spec it,
@@ -38,16 +40,19 @@ static void run_pair(struct target *t, const char *match, struct frame_spec it,
 		cases[0].action = SL_ACT_PASS;
 		CASES_RUN(t, cases);
 		assert_int_equal(case_counted(t, "two", SL_LV_PASS), 1);
-		case_policy(t, "limits: [{name: three, match: {%s}, action: tag, tag: {dscp: ef}}]\n",
+		case_policy(t,
+			    "limits: [{name: three, match: {%s}, action: tag, tag: {dscp: ef}}]\n",
 			    match);
 		cases[0].action = SL_ACT_TAG;
 		CASES_RUN(t, cases);
 		assert_int_equal(case_counted(t, "three", SL_LV_TAG), 1);
 	}
 }
-#define PAIR(match, it, ...) \
+#define PAIR(match, it, ...)                                                                       \
 	run_pair(t, match, (struct frame_spec)it, (struct frame_spec)__VA_ARGS__)
+/* clang-format off */
 #define _(...) { __VA_ARGS__ }
+/* clang-format on */
 
 CASE_TEST(each_key)
 {
@@ -60,7 +65,8 @@ CASE_TEST(each_key)
 	PAIR("sport: 53", _(.sport = 53), { .dport = 53 });
 	PAIR("vlan: 5", _(.tags = 1, .vlan = { 5 }), { .tags = 1, .vlan = { 6 } });
 	PAIR("tcp_flags: 'syn,!ack'", _(SYN), { .proto = 6 });
-	PAIR("icmp_type: echo-request", _(.proto = 1, .icmp_type = 8), { .proto = 1, .icmp_type = 3 });
+	PAIR("icmp_type: echo-request", _(.proto = 1, .icmp_type = 8),
+	     { .proto = 1, .icmp_type = 3 });
 	PAIR("length: 200-300", _(.payload = 200), { .payload = 400 });
 }
 
@@ -76,7 +82,8 @@ CASE_TEST(order)
 		{ "the last limit, with the tag", { .dport = 5 }, OVER },
 		{ "passed, so the last limit is not met", { .dport = 1 }, PASS },
 		{ "a drop behind the tag", { .dport = 6 }, DROP },
-		{ "shadow: not dropped, within the last limit", { .src = "192.0.2.9", .dport = 7 },
+		{ "shadow: not dropped, within the last limit",
+		  { .src = "192.0.2.9", .dport = 7 },
 		  WITHIN },
 		{ "the neighbor", { .src = "192.0.2.10", .dport = 8 }, WITHIN },
 	};
@@ -107,16 +114,22 @@ CASE_TEST(the_steps_before)
 {
 	static const struct packet_case cases[] = {
 		{ "ARP", { .ethertype = 0x0806 }, SL_ACT_PASS, SL_R_ARP },
-		{ "neighbor discovery", { .src = "2001:db8::9", .proto = 58, .icmp_type = 135,
-					  .hop_limit = 255 }, SL_ACT_PASS, SL_R_ND },
+		{ "neighbor discovery",
+		  { .src = "2001:db8::9", .proto = 58, .icmp_type = 135, .hop_limit = 255 },
+		  SL_ACT_PASS,
+		  SL_R_ND },
 		{ "exempt", { .src = "192.0.2.7" }, SL_ACT_PASS, SL_R_EXEMPT },
 		{ "ssh of this host", { SYN, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
 		{ "ssh of another", { SYN, .dport = 22, .dst = "203.0.113.11" }, DROP },
-		{ "blocked, port 179", { SYN, .src = "198.51.100.1", .dport = 179 }, SL_ACT_DROP,
+		{ "blocked, port 179",
+		  { SYN, .src = "198.51.100.1", .dport = 179 },
+		  SL_ACT_DROP,
 		  SL_R_BLOCK },
 		{ "port 179", { SYN, .dport = 179 }, PASS },
-		{ "path MTU, no ICMP type is named", { .proto = 1, .icmp_type = 3, .icmp_code = 4 },
-		  SL_ACT_PASS, SL_R_PATH_MTU },
+		{ "path MTU, no ICMP type is named",
+		  { .proto = 1, .icmp_type = 3, .icmp_code = 4 },
+		  SL_ACT_PASS,
+		  SL_R_PATH_MTU },
 		{ "all others", { 0 }, DROP },
 	};
 
@@ -135,7 +148,9 @@ CASE_TEST(unread)
 	static const struct packet_case drops[] = {
 		{ "cut UDP", { .cut = 38 }, DROP },
 		{ "cut first", { .total = 24, .frag_more = true, .payload = 64 }, DROP },
-		{ "nine headers", { .v6 = true, .ext = { 60, 60, 60, 60, 60, 60, 60, 60, 60 } }, DROP },
+		{ "nine headers",
+		  { .v6 = true, .ext = { 60, 60, 60, 60, 60, 60, 60, 60, 60 } },
+		  DROP },
 		{ "cut TCP", { .proto = 6, .cut = 38 }, UNREAD(TRUNCATED) },
 	};
 	static const struct packet_case passes[] = {
@@ -143,17 +158,23 @@ CASE_TEST(unread)
 		{ "passed", { .dport = 11211 }, PASS },
 		{ "passed, IPv6", { .v6 = true, .dport = 11211 }, PASS },
 		{ "later fragment, first unknown", { .frag_offset = 3, .payload = 8 }, OVER },
-		{ "of IPv6", { .v6 = true, .ext = { EXT_FRAGMENT }, .frag_offset = 3, .payload = 8 },
+		{ "of IPv6",
+		  { .v6 = true, .ext = { EXT_FRAGMENT }, .frag_offset = 3, .payload = 8 },
 		  OVER },
 		{ "cut", { .cut = 38 }, OVER },
-		{ "by source, fragment", { .src = "192.0.2.99", .frag_offset = 3, .payload = 8 },
+		{ "by source, fragment",
+		  { .src = "192.0.2.99", .frag_offset = 3, .payload = 8 },
 		  PASS },
 		{ "by source, cut", { .src = "192.0.2.99", .cut = 38 }, PASS },
 		{ "mapped source", { .src = "::ffff:192.0.2.99" }, OVER },
 		{ "its own header", { .v6 = true, .ext = { EXT_DSTOPTS } }, OVER },
 		{ "by protocol, fragment", { .proto = 47, .frag_offset = 3, .payload = 8 }, PASS },
 		{ "by protocol, that is not known",
-		  { .v6 = true, .proto = 47, .ext = { EXT_FRAGMENT }, .frag_offset = 3, .payload = 8 },
+		  { .v6 = true,
+		    .proto = 47,
+		    .ext = { EXT_FRAGMENT },
+		    .frag_offset = 3,
+		    .payload = 8 },
 		  OVER },
 	};
 
@@ -173,15 +194,21 @@ CASE_TEST(unread)
  */
 CASE_TEST(later_alone)
 {
+/* clang-format off */
 #define LATER .frag_offset = 9, .payload = 8
+/* clang-format on */
 #define LATER6 .v6 = true, .ext = { EXT_FRAGMENT }, .frag_offset = 9, .payload = 8
+/* clang-format off */
 #define FIRST .frag_more = true, .payload = 64
+	/* clang-format on */
 	static const struct packet_case cases[] = {
 		{ "of another port, before its first", { LATER, .frag_id = 7 }, NO },
 		{ "its first", { FIRST, .frag_id = 7 }, NO },
 		{ "of IPv6", { LATER6, .frag_id = 7 }, NO },
 		{ "of port 11211, before its first", { LATER, .frag_id = 8 }, NO },
-		{ "its first: nothing completes it", { FIRST, .sport = 11211, .frag_id = 8 }, DROP },
+		{ "its first: nothing completes it",
+		  { FIRST, .sport = 11211, .frag_id = 8 },
+		  DROP },
 		{ "the rest", { LATER, .frag_id = 8 }, SL_ACT_DROP, SL_R_FRAGMENT },
 		{ "ping", { .proto = 1, LATER }, NO },
 		{ "SYN", { .proto = 6, LATER }, NO },
@@ -194,14 +221,16 @@ CASE_TEST(later_alone)
 		{ "its fragment header", { LATER6, .src = "2001:db8::2" }, DROP },
 	};
 
-	case_policy(t, "limits:\n"
-		       "- {name: memcached, match: {proto: udp, sport: 11211}, action: drop}\n"
-		       "- {name: ping, match: {icmp_type: echo-request}, action: drop}\n"
-		       "- {name: syn, match: {tcp_flags: syn}, action: drop}\n"
-		       "- {name: gre, match: {proto: 47}, action: drop}\n"
-		       "- {name: short, match: {src: 192.0.2.2, dport: 53, length: 0-100}, action: drop}\n"
-		       "- {name: tagged, match: {src: 192.0.2.3, dport: 53, vlan: 5}, action: drop}\n"
-		       "- {name: headers, match: {src: '2001:db8::2', proto: 44}, action: drop}\n");
+	case_policy(
+		t,
+		"limits:\n"
+		"- {name: memcached, match: {proto: udp, sport: 11211}, action: drop}\n"
+		"- {name: ping, match: {icmp_type: echo-request}, action: drop}\n"
+		"- {name: syn, match: {tcp_flags: syn}, action: drop}\n"
+		"- {name: gre, match: {proto: 47}, action: drop}\n"
+		"- {name: short, match: {src: 192.0.2.2, dport: 53, length: 0-100}, action: drop}\n"
+		"- {name: tagged, match: {src: 192.0.2.3, dport: 53, vlan: 5}, action: drop}\n"
+		"- {name: headers, match: {src: '2001:db8::2', proto: 44}, action: drop}\n");
 	CASES_RUN(t, cases);
 }
 
@@ -209,14 +238,19 @@ CASE_TEST(later_alone)
 CASE_TEST(fragments)
 {
 	static const struct packet_case cases[] = {
-		{ "first, dropped", { .dport = 11211, .frag_more = true, .payload = 64, .frag_id = 7 },
+		{ "first, dropped",
+		  { .dport = 11211, .frag_more = true, .payload = 64, .frag_id = 7 },
 		  DROP },
-		{ "later", { .frag_offset = 9, .payload = 8, .frag_id = 7 }, SL_ACT_DROP,
+		{ "later",
+		  { .frag_offset = 9, .payload = 8, .frag_id = 7 },
+		  SL_ACT_DROP,
 		  SL_R_FRAGMENT },
-		{ "first, passed", { .dport = 53, .frag_more = true, .payload = 64, .frag_id = 8 },
+		{ "first, passed",
+		  { .dport = 53, .frag_more = true, .payload = 64, .frag_id = 8 },
 		  PASS },
 		{ "later", { .frag_offset = 9, .payload = 8, .frag_id = 8 }, PASS },
-		{ "another port", { .dport = 54, .frag_more = true, .payload = 64, .frag_id = 9 },
+		{ "another port",
+		  { .dport = 54, .frag_more = true, .payload = 64, .frag_id = 9 },
 		  NO },
 	};
 

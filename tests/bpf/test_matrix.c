@@ -17,13 +17,13 @@
 #define SENT (4 * RATE * SECONDS)
 #define NEIGHBOUR_EVERY 40
 #define FRAME_BYTES 100
-#define FRAME_LARGEST 9018	/* as taken where no interface is known */
+#define FRAME_LARGEST 9018 /* as taken where no interface is known */
 #define BURST 100
-#define HEADERS 54		/* Ethernet, IPv4, TCP */
+#define HEADERS 54 /* Ethernet, IPv4, TCP */
 
 static const struct algorithm {
 	const char *name;
-	bool is_window;		/* begins with the first packet here, and has no burst */
+	bool is_window; /* begins with the first packet here, and has no burst */
 	u32 burst;
 } algorithms[] = {
 	{ "token-bucket", false, BURST },
@@ -35,7 +35,7 @@ static const struct algorithm {
 static const struct unit {
 	const char *name;
 	u32 per_packet;
-	u32 least_burst;	/* packets: one, or those that are as long as the largest frame */
+	u32 least_burst; /* packets: one, or those that are as long as the largest frame */
 } units[] = {
 	{ "packets", 1, 1 },
 	{ "bytes", FRAME_BYTES, FRAME_LARGEST / FRAME_BYTES + 1 },
@@ -70,9 +70,11 @@ static void put_in_force(struct target *t, const struct combination *c)
 
 	if (c->algorithm->burst == BURST)
 		snprintf(burst, sizeof(burst), ", burst: %u", BURST * c->unit->per_packet);
-	case_policy(t, "limits: [{name: m, algorithm: %s, accounting: %s, throttle: %s,\n"
-		       "  rate: %u %s/s%s}]\n", c->algorithm->name, c->accounting,
-		    c->throttle->yaml, RATE * c->unit->per_packet, c->unit->name, burst);
+	case_policy(t,
+		    "limits: [{name: m, algorithm: %s, accounting: %s, throttle: %s,\n"
+		    "  rate: %u %s/s%s}]\n",
+		    c->algorithm->name, c->accounting, c->throttle->yaml,
+		    RATE * c->unit->per_packet, c->unit->name, burst);
 	if (c->throttle->percent == 200)
 		twice = (struct sl_elastic){ 2 * SL_ELASTIC_ONE, 1U << 15, ~0ULL };
 	for (i = 0; i < SL_LIMIT_IDS; i++)
@@ -112,18 +114,22 @@ static int check(struct target *t, const struct combination *c, u32 passed, u32 
 	wrong |= neighbours != SENT / NEIGHBOUR_EVERY;
 	wrong |= counted != passed + neighbours;
 	wrong |= case_counted(t, "m", SL_LV_DROP) != SENT - passed;
-	wrong |= c->throttle->percent == 110 ? softly < RATE * SECONDS / 10 * 98 / 100 : softly != 0;
+	wrong |=
+		c->throttle->percent == 110 ? softly < RATE * SECONDS / 10 * 98 / 100 : softly != 0;
 	if (wrong)
-		print_error("%s: %s %s %s %s: %u passed, %u to %u expected; %u of %u neighbours; %llu counted, %llu soft\n",
-			    target_name(t), c->algorithm->name, c->accounting, c->unit->name,
-			    c->throttle->yaml, passed, least, most, neighbours,
-			    SENT / NEIGHBOUR_EVERY, counted, softly);
+		print_error(
+			"%s: %s %s %s %s: %u passed, %u to %u expected; %u of %u neighbours; %llu counted, %llu soft\n",
+			target_name(t), c->algorithm->name, c->accounting, c->unit->name,
+			c->throttle->yaml, passed, least, most, neighbours, SENT / NEIGHBOUR_EVERY,
+			counted, softly);
 	return wrong;
 }
 
 static int run(struct target *t, const struct combination *c)
 {
-	struct frame_spec spec = { .src = "192.0.2.1", .proto = 6, .tcp_flags = FRAME_SYN,
+	struct frame_spec spec = { .src = "192.0.2.1",
+				   .proto = 6,
+				   .tcp_flags = FRAME_SYN,
 				   .payload = FRAME_BYTES - HEADERS };
 	static struct frame sender, neighbour;
 	u32 i, passed = 0, neighbours = 0;

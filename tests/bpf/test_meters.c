@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_meters.c - limits of several meters, beyond tests/scenario/{rates,prefix-hierarchy,soft}.scn: rotation,
- * elastic ones, the stand-ins for a full table, and the sources that a shadow limit saw. Windows of an hour,
- * at a time that stands still, so that every number is exact.
+ * test_meters.c - limits of several meters, beyond
+ * tests/scenario/{rates,prefix-hierarchy,soft}.scn: rotation, elastic ones, the stand-ins for a
+ * full table, and the sources that a shadow limit saw. Windows of an hour, at a time that stands
+ * still, so that every number is exact.
  */
 #include <stdio.h>
 #include <string.h>
@@ -80,8 +81,8 @@ static void scale(struct target *t, const char *limit, u32 percent, u64 valid_un
 	struct sl_elastic *all = target_dp(t)->ops->elastic(target_dp(t));
 	u32 fixed = SL_ELASTIC_ONE / 100 * percent + SL_ELASTIC_ONE % 100 * percent / 100;
 
-	all[slot_of(t, limit)] = (struct sl_elastic){ fixed, ((1ULL << 32) + fixed - 1) / fixed,
-						      valid_until_ns };
+	all[slot_of(t, limit)] =
+		(struct sl_elastic){ fixed, ((1ULL << 32) + fixed - 1) / fixed, valid_until_ns };
 	dp_epoch_raise(target_dp(t));
 }
 
@@ -94,9 +95,11 @@ CASE_TEST(elastic)
 		const char *acc = accounting[i % 2], *algo = algorithm[i / 2];
 
 		target_reset(t);
-		case_policy(t, "limits: [{name: e, algorithm: %s, accounting: %s, rate: 1000 packets/h%s,\n"
-			       "  throttle: {elastic: 300%%, while: {cpu: 50%%}}}]\n", algo, acc,
-			    i / 2 == 2 ? ", burst: 1000" : "");
+		case_policy(
+			t,
+			"limits: [{name: e, algorithm: %s, accounting: %s, rate: 1000 packets/h%s,\n"
+			"  throttle: {elastic: 300%%, while: {cpu: 50%%}}}]\n",
+			algo, acc, i / 2 == 2 ? ", burst: 1000" : "");
 		for (k = 0; k < SL_LIMIT_IDS; k++)
 			target_dp(t)->ops->elastic(target_dp(t))[k] = (struct sl_elastic){ 0 };
 		assert_in_range(case_send(t, SPEC(.src = A), 5000), 1000, 1010);
@@ -123,9 +126,11 @@ CASE_TEST(elastic_floor)
 		bool bucket = i / 2 == 2;
 
 		target_reset(t);
-		case_policy(t, "limits: [{name: e, algorithm: %s, accounting: %s, rate: 1000 packets/h%s,\n"
-			       "  throttle: {elastic: 300%%, floor: 1%%, while: {cpu: 50%%}}}]\n", algo,
-			    acc, bucket ? ", burst: 1000" : "");
+		case_policy(
+			t,
+			"limits: [{name: e, algorithm: %s, accounting: %s, rate: 1000 packets/h%s,\n"
+			"  throttle: {elastic: 300%%, floor: 1%%, while: {cpu: 50%%}}}]\n",
+			algo, acc, bucket ? ", burst: 1000" : "");
 		scale(t, "e", 20, target_mono(t) + SEC);
 		assert_in_range(case_send(t, SPEC(.src = A), 5000), 198, 210);
 		scale(t, "e", 5, target_mono(t) + SEC);
@@ -133,7 +138,8 @@ CASE_TEST(elastic_floor)
 		assert_in_range(case_send(t, SPEC(.src = B), 5000), 48, 60);
 		target_set_time(t, SEC);
 		/* A bucket keeps its share, a window its count. */
-		assert_in_range(case_send(t, SPEC(.src = A), 5000), bucket ? 0 : 790, bucket ? 5 : 812);
+		assert_in_range(case_send(t, SPEC(.src = A), 5000), bucket ? 0 : 790,
+				bucket ? 5 : 812);
 		assert_in_range(case_send(t, SPEC(.src = C), 5000), 1000, 1010);
 	}
 	target_reset(t);
@@ -149,7 +155,7 @@ CASE_TEST(elastic_floor)
 	assert_int_equal(target_errors(t), 0);
 }
 
-/* ------------------------------------------------------------------ sources that a shadow limit saw */
+/* -------------------------------------------------------------- sources that a shadow limit saw */
 
 CASE_TEST(shadow_seen)
 {
@@ -158,7 +164,9 @@ CASE_TEST(shadow_seen)
 	char src[32];
 	u64 seen;
 
-	case_policy(t, "limits: [{name: w, algorithm: fixed-window, rate: 2 packets/h, mode: shadow}]\n");
+	case_policy(
+		t,
+		"limits: [{name: w, algorithm: fixed-window, rate: 2 packets/h, mode: shadow}]\n");
 	slot = slot_of(t, "w");
 	assert_int_equal(dp_seen_estimate(&dp->ops->shadow_seen(dp)[slot]), 0);
 	for (i = 0; i < 1000; i++) {
@@ -189,7 +197,9 @@ static u32 fill_table(struct rig *rig, u8 on_full)
 	limit.on_full = on_full;
 	rig_apply(rig, &limit, 1);
 	for (i = 0; i < FULL_SOURCES; i++) {
-		rig_frame_make(&frame, &(struct rig_packet){ .v6 = true, .proto = 17, .length = 100,
+		rig_frame_make(&frame, &(struct rig_packet){ .v6 = true,
+							     .proto = 17,
+							     .length = 100,
 							     .src = 0x20010db800000000ULL | i });
 		for (n = 0; n < 3; n++)
 			passed += rig_passes(rig, 0, &frame);
@@ -199,8 +209,9 @@ static u32 fill_table(struct rig *rig, u8 on_full)
 
 /*
  * Of sources without a place some match a fingerprint and are taken for an offender: 4000 by 36 in
- * 524286, 0.3 on average, more than six once in 10^8 runs. If two with a place have the same fingerprint, both
- * are recorded in the room of one, and one more source finds a place: more seldom still.
+ * 524286, 0.3 on average, more than six once in 10^8 runs. If two with a place have the same
+ * fingerprint, both are recorded in the room of one, and one more source finds a place: more seldom
+ * still.
  */
 #define TAKEN_FOR_ANOTHER 6
 
@@ -220,7 +231,8 @@ static void full_prefix(void **state)
 		open = fill_table(&rig, SL_FULL_OPEN);
 		judged = 2 * FULL_SOURCES + rig_limit_stats(&rig, 0).full / 3;
 		assert_in_range(open, judged - 2 * TAKEN_FOR_ANOTHER, judged);
-		assert_in_range(rig_limit_stats(&rig, 0).full, (FULL_SOURCES - sources - TAKEN_FOR_ANOTHER) * 3,
+		assert_in_range(rig_limit_stats(&rig, 0).full,
+				(FULL_SOURCES - sources - TAKEN_FOR_ANOTHER) * 3,
 				(FULL_SOURCES - sources * 9 / 10) * 3);
 		rig_close(&rig);
 
@@ -264,10 +276,12 @@ static u32 places(struct rig *rig, u64 key)
 }
 
 /*
- * A source with rates of its own, two packets an hour and 100 bytes a second, has counters of its own: one packet
- * of each three passes, the others are refused by the bytes; from the third on all are by the packets.
+ * A source with rates of its own, two packets an hour and 100 bytes a second, has counters of its
+ * own: one packet of each three passes, the others are refused by the bytes; from the third on all
+ * are by the packets.
  */
-static void own_refusals_are_counted(struct rig *rig, u32 packets, u32 bytes, struct rig_frame *frame)
+static void own_refusals_are_counted(struct rig *rig, u32 packets, u32 bytes,
+				     struct rig_frame *frame)
 {
 	const struct sl_limit *limits = rig->dp->ops->rules(rig->dp)->limits;
 	u32 refused[2] = { limits[packets].refusals, limits[bytes].refusals }, passed = 0;
@@ -290,26 +304,31 @@ static void own_refusals_are_counted(struct rig *rig, u32 packets, u32 bytes, st
 }
 
 /*
- * Five packets an hour, and 100 bytes a second, of frames of 100 bytes: the second packet of an instant is
- * refused by the bytes, those after the fifth by the packets, which come first. UTC, by which counters have
- * their minutes, stands still.
+ * Five packets an hour, and 100 bytes a second, of frames of 100 bytes: the second packet of an
+ * instant is refused by the bytes, those after the fifth by the packets, which come first. UTC, by
+ * which counters have their minutes, stands still.
  */
 static void refusals_are_counted(struct rig *rig, bool count_all)
 {
 	static struct cluster_def cluster;
 	struct limit_def limit = rig_limit_def("web", (struct rate){ 5, HOUR, RATE_PACKETS }, 5,
 					       SL_ALGO_TOKEN_BUCKET);
-	struct override_def own = { .src = { .addr.hi = 0xc0000203ULL << 32, .family = SL_V4, .len = 32 } };
+	struct override_def own = {
+		.src = { .addr.hi = 0xc0000203ULL << 32, .family = SL_V4, .len = 32 }
+	};
 	struct rates rates = { .rate = { { 2, HOUR, RATE_PACKETS }, { 100, SEC, RATE_BYTES } },
-			       .burst = { 2, 100 }, .count = 2 };
+			       .burst = { 2, 100 },
+			       .count = 2 };
 	const struct sl_limit *limits;
 	struct policy policy;
 	struct rig_frame frame;
 	u32 packets, bytes, counter, passed = 0;
 	u64 at;
 
-	limit.terms.rates = (struct rates){ .rate = { { 5, HOUR, RATE_PACKETS }, { 100, SEC, RATE_BYTES } },
-					    .burst = { 5, 100 }, .count = 2 };
+	limit.terms.rates =
+		(struct rates){ .rate = { { 5, HOUR, RATE_PACKETS }, { 100, SEC, RATE_BYTES } },
+				.burst = { 5, 100 },
+				.count = 2 };
 	limit.terms.cluster = true;
 	limit.terms.count = count_all ? COUNT_ALL : COUNT_ADMITTED;
 	limit.override = &own;
@@ -331,7 +350,8 @@ static void refusals_are_counted(struct rig *rig, bool count_all)
 	for (u32 i = 0; i < 7; i++) {
 		at = 1000 * SEC + 100 * SEC * i;
 		rig_set_time(rig, at, HOUR - at);
-		rig_frame_make(&frame, &(struct rig_packet){ .src = 0xc0000201, .proto = 17, .length = 100 });
+		rig_frame_make(&frame, &(struct rig_packet){
+					       .src = 0xc0000201, .proto = 17, .length = 100 });
 		for (u32 n = 0; n < 3; n++)
 			passed += rig_passes(rig, 0, &frame);
 	}
@@ -340,7 +360,8 @@ static void refusals_are_counted(struct rig *rig, bool count_all)
 	passed += rig_passes(rig, 0, &frame);
 	assert_int_equal(passed, 6);
 	assert_int_equal(counted(rig, counter, 0xc0000201), 5);
-	/* Two meters and their counters, of two sources: at most, for a source gets the place of what has expired. */
+	/* Two meters and their counters, of two sources: at most, for a source gets the place of
+	 * what has expired. */
 	assert_in_range(places(rig, 0), 4, count_all ? 2 * 4 + 2 : 2 * 4);
 	assert_int_equal(places(rig, key_of(rig, packets, 0xc0000202)), 1);
 	assert_int_equal(places(rig, key_of(rig, bytes, 0xc0000202)), 1);

@@ -19,11 +19,15 @@
 #define WITHIN SL_ACT_PASS, SL_R_WITHIN
 #define OVER SL_ACT_DROP, SL_R_OVER
 
+/* clang-format off */
 #define BLOCKED6 .src = "2001:db8:bad::7", .dst = TARGET_LOCAL_V6
 #define BLOCKED4 .src = "198.51.100.7"
 #define FROM(s, t) .src = s, .proto = 58, .icmp_type = t, .hop_limit = 255
+/* clang-format on */
 #define ND(t) BLOCKED6, .proto = 58, .icmp_type = t, .hop_limit = 255
+/* clang-format off */
 #define SSH .proto = 6, .dport = 22, .tcp_flags = FRAME_SYN
+/* clang-format on */
 
 /* ------------------------------------------------------------------ 1: ARP and ND */
 
@@ -43,23 +47,29 @@ CASE_TEST(neighbour_discovery)
 		{ "redirect, wide block", { FROM("fe80::1", 137) }, PASS_ND },
 		{ "behind a tag", { ND(135), .tags = 1 }, PASS_ND },
 		{ "behind options", { ND(135), .ext = { EXT_HOPBYHOP } }, PASS_ND },
-		{ "hop limit 64", { BLOCKED6, .proto = 58, .icmp_type = 135, .hop_limit = 64 },
+		{ "hop limit 64",
+		  { BLOCKED6, .proto = 58, .icmp_type = 135, .hop_limit = 64 },
 		  BLOCK },
-		{ "hop limit 254", { BLOCKED6, .proto = 58, .icmp_type = 135, .hop_limit = 254 },
+		{ "hop limit 254",
+		  { BLOCKED6, .proto = 58, .icmp_type = 135, .hop_limit = 254 },
 		  BLOCK },
 		{ "code 1", { ND(135), .icmp_code = 1 }, BLOCK },
-		{ "first fragment", { ND(135), .ext = { EXT_FRAGMENT }, .frag_more = true },
+		{ "first fragment",
+		  { ND(135), .ext = { EXT_FRAGMENT }, .frag_more = true },
 		  BLOCK },
-		{ "later fragment", { ND(135), .ext = { EXT_FRAGMENT }, .frag_offset = 1 },
+		{ "later fragment", { ND(135), .ext = { EXT_FRAGMENT }, .frag_offset = 1 }, BLOCK },
+		{ "fragment header without fragments",
+		  { ND(135), .ext = { EXT_FRAGMENT } },
 		  BLOCK },
-		{ "fragment header without fragments", { ND(135), .ext = { EXT_FRAGMENT } }, BLOCK },
 		{ "the type below", { ND(132) }, BLOCK },
 		{ "the type above", { ND(138) }, BLOCK },
 		{ "cut before the checksum", { ND(135), .total = 3 }, BLOCK },
 		{ "that number in UDP", { BLOCKED6, .hop_limit = 255, .sport = 135 << 8 }, BLOCK },
-		{ "that number in ICMP", { BLOCKED4, .proto = 1, .icmp_type = 135,
-					   .hop_limit = 255 }, BLOCK },
-		{ "ICMPv6 in IPv4", { BLOCKED4, .proto = 58, .icmp_type = 135, .hop_limit = 255 },
+		{ "that number in ICMP",
+		  { BLOCKED4, .proto = 1, .icmp_type = 135, .hop_limit = 255 },
+		  BLOCK },
+		{ "ICMPv6 in IPv4",
+		  { BLOCKED4, .proto = 58, .icmp_type = 135, .hop_limit = 255 },
 		  BLOCK },
 		{ "ARP", { BLOCKED4, .ethertype = 0x0806 }, PASS_ARP },
 	};
@@ -83,7 +93,8 @@ CASE_TEST(neighbour_discovery_by_type)
 		{ "advertisement: not named", { FROM("fe80::1", 136) }, PASS_ND },
 		{ "redirect: named for another source", { FROM("fe80::1", 137) }, PASS_ND },
 		{ "redirect of that one", { FROM("fe80::bad", 137) }, SL_ACT_DROP, SL_R_MATCH },
-		{ "forged: a packet like any other", { .src = "fe80::1", .proto = 58, .icmp_type = 136 },
+		{ "forged: a packet like any other",
+		  { .src = "fe80::1", .proto = 58, .icmp_type = 136 },
 		  WITHIN },
 	};
 
@@ -117,8 +128,9 @@ CASE_TEST(essential_is_outside_limits)
 CASE_TEST(essential_rate_holds)
 {
 	const struct frame_spec nd = { ND(135) };
-	const struct frame_spec neighbour = { .src = "2001:db8:0:1::1", .proto = 58,
-					      .icmp_type = 135, .hop_limit = 255 };
+	const struct frame_spec neighbour = {
+		.src = "2001:db8:0:1::1", .proto = 58, .icmp_type = 135, .hop_limit = 255
+	};
 	const struct frame_spec arp = { .src = "192.0.2.1", .ethertype = 0x0806 };
 	const struct frame_spec other_arp = { .src = "192.0.2.2", .ethertype = 0x0806 };
 
@@ -179,8 +191,9 @@ CASE_TEST(exempt_before_block_and_limits)
 		{ "exempt, truncated", { BLOCKED4, .total = 22 }, EXEMPT },
 		{ "exempt, IPv6", { BLOCKED6 }, EXEMPT },
 		{ "its neighbour, IPv6", { .src = "2001:db8:bad::8" }, BLOCK },
-		{ "the address as destination", { .src = "198.51.100.8",
-						  .dst = "198.51.100.7" }, BLOCK },
+		{ "the address as destination",
+		  { .src = "198.51.100.8", .dst = "198.51.100.7" },
+		  BLOCK },
 	};
 
 	case_policy(t, "exempt: [198.51.100.7, 10.0.0.0/8, '2001:db8:bad::7']\n"
@@ -190,10 +203,10 @@ CASE_TEST(exempt_before_block_and_limits)
 	CASES_RUN(t, cases);
 }
 
-#define FAILSAFE_RULES							\
-	"failsafe: [22/tcp, 53/udp]\n"					\
-	"block: [198.51.100.0/24, 96.0.0.0/7, 12.0.0.0/8, '2001:db8:bad::/48', '2400::/15']\n" \
-	"on_parse_error: drop\n"						\
+#define FAILSAFE_RULES                                                                             \
+	"failsafe: [22/tcp, 53/udp]\n"                                                             \
+	"block: [198.51.100.0/24, 96.0.0.0/7, 12.0.0.0/8, '2001:db8:bad::/48', '2400::/15']\n"     \
+	"on_parse_error: drop\n"                                                                   \
 	"limits: [{name: all, per: [], rate: 1 packets/h}]\n"
 
 /* Step 4 before 5 and 7, and where it does not apply. */
@@ -214,15 +227,18 @@ CASE_TEST(failsafe_ports)
 		{ "a fragment that may be ssh", { .proto = 6, .frag_offset = 5 }, OVER },
 		{ "wide block /7", { SSH, .src = "97.1.2.3" }, FAILSAFE },
 		{ "wide block, another port", { .src = "97.1.2.3", .dport = 80 }, BLOCK },
-		{ "wide block, another host", { SSH, .src = "97.1.2.3", .dst = "203.0.113.9" },
+		{ "wide block, another host",
+		  { SSH, .src = "97.1.2.3", .dst = "203.0.113.9" },
 		  BLOCK },
 		{ "narrow block /8", { SSH, .src = "12.1.2.3" }, BLOCK },
 		{ "narrow block /24", { SSH, BLOCKED4 }, BLOCK },
 		{ "narrow block, udp", { .dport = 53, BLOCKED4 }, BLOCK },
 		{ "IPv6", { SSH, .v6 = true }, FAILSAFE },
-		{ "IPv6, wide block /15", { SSH, .src = "2401::1", .dst = TARGET_LOCAL_V6 },
+		{ "IPv6, wide block /15",
+		  { SSH, .src = "2401::1", .dst = TARGET_LOCAL_V6 },
 		  FAILSAFE },
-		{ "IPv6, wide block, other host", { SSH, .src = "2401::1", .dst = "2001:db8::9" },
+		{ "IPv6, wide block, other host",
+		  { SSH, .src = "2401::1", .dst = "2001:db8::9" },
 		  BLOCK },
 		{ "IPv6, narrow block", { SSH, BLOCKED6 }, BLOCK },
 		{ "ssh, doff 0", { SSH, .doff = FRAME_ZERO }, SL_ACT_DROP, SL_R_MALFORMED },
@@ -252,7 +268,8 @@ CASE_TEST(exempt_before_failsafe)
 {
 	const struct frame_spec ssh = { SSH, .src = "10.0.0.1" };
 
-	case_policy(t, "failsafe: [22/tcp]\nfailsafe_rate: 3 connections/s\nexempt: [10.0.0.0/8]\n");
+	case_policy(t,
+		    "failsafe: [22/tcp]\nfailsafe_rate: 3 connections/s\nexempt: [10.0.0.0/8]\n");
 	assert_int_equal(case_send(t, &ssh, 10), 10);
 	assert_int_equal(target_count(t, 0, SL_R_EXEMPT, SL_ACT_PASS), 10);
 	assert_int_equal(target_count(t, 0, SL_R_FAILSAFE, SL_ACT_PASS), 0);
@@ -298,7 +315,8 @@ CASE_TEST(block_before_limits)
 
 static void add_entry(struct target *t, enum list_kind kind, const char *prefix, u64 until)
 {
-	struct list_entry entry = { .until_utc_ns = until ? target_utc(t, until) : 0, .pos.line = 1 };
+	struct list_entry entry = { .until_utc_ns = until ? target_utc(t, until) : 0,
+				    .pos.line = 1 };
 	const char *reason;
 	struct sl_err err;
 
@@ -363,7 +381,9 @@ CASE_TEST(deadlines_nested)
 
 /* ------------------------------------------------------------------ 7: path MTU discovery */
 
+/* clang-format off */
 #define FRAG_NEEDED .proto = 1, .icmp_type = 3, .icmp_code = 4
+/* clang-format on */
 #define TOO_BIG .v6 = true, .proto = 58, .icmp_type = 2
 
 CASE_TEST(path_mtu_is_outside_limits)
@@ -382,8 +402,9 @@ CASE_TEST(path_mtu_is_outside_limits)
 		{ "later fragment", { FRAG_NEEDED, .frag_offset = 5, .frag_id = 7 }, OVER },
 		{ "host unreachable", { .proto = 1, .icmp_type = 3, .icmp_code = 1 }, OVER },
 		{ "time exceeded, code 4", { .proto = 1, .icmp_type = 11, .icmp_code = 4 }, OVER },
-		{ "ICMPv6 type 3, code 4", { .v6 = true, .proto = 58, .icmp_type = 3,
-					     .icmp_code = 4 }, OVER },
+		{ "ICMPv6 type 3, code 4",
+		  { .v6 = true, .proto = 58, .icmp_type = 3, .icmp_code = 4 },
+		  OVER },
 		{ "ICMP type 2", { .proto = 1, .icmp_type = 2 }, OVER },
 		{ "blocked", { BLOCKED4, FRAG_NEEDED }, BLOCK },
 	};

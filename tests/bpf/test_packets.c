@@ -12,7 +12,9 @@
 
 #include "lib/case.h"
 
+/* clang-format off */
 #define PORT .dport = 4242
+/* clang-format on */
 #define RULES "limits: [{name: port, match: {dport: 4242}, rate: 1M packets/s}]\n"
 
 #define FOUND SL_ACT_PASS, SL_R_WITHIN
@@ -21,8 +23,10 @@
 #define MALFORMED SL_ACT_PASS, SL_R_MALFORMED
 #define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR
 #define HIDDEN TOO_DEEP
+/* clang-format off */
 #define LATER .frag_offset = 100, .payload = 64
 #define FIRST .frag_more = true, .payload = 64
+/* clang-format on */
 #define TOO_MANY_TAGS SL_ACT_DROP, SL_R_VLAN_DEPTH
 #define NOT_IP SL_ACT_PASS, SL_R_NOT_IP
 #define BLOCK SL_ACT_DROP, SL_R_BLOCK
@@ -81,8 +85,10 @@ TEST(vlans)
 		{ "five tags", { .tags = 5, .vlan = { 0, 0, 0, 0, 5 } }, TOO_MANY_TAGS },
 	};
 
-	CASES_RUN_EVERYWHERE(case_target(state), "limits: [{name: five, match: {vlan: 5}, "
-			     "rate: 1M packets/s}]\n", cases);
+	CASES_RUN_EVERYWHERE(case_target(state),
+			     "limits: [{name: five, match: {vlan: 5}, "
+			     "rate: 1M packets/s}]\n",
+			     cases);
 }
 
 /* Not even an Ethernet header. The kernel's test run refuses these, and no driver hands them up. */
@@ -99,8 +105,8 @@ CASE_TEST(runts)
 		if (!strcmp(target_name(t), "bpf"))
 			assert_int_equal(target_run(t, 0, 0, &f, &v), -EINVAL);
 		else
-			assert_int_equal(case_check(t, "runt", 0, &f, SL_ACT_DROP,
-						    SL_R_TRUNCATED), 0);
+			assert_int_equal(case_check(t, "runt", 0, &f, SL_ACT_DROP, SL_R_TRUNCATED),
+					 0);
 	}
 }
 
@@ -160,59 +166,79 @@ static const struct packet_case ipv6_cases[] = {
 	{ "destination options", { V6, .ext = { EXT_DSTOPTS } }, FOUND },
 	/* Protocols to Linux: it looks for no port in them. */
 	{ "AH", { V6, .ext = { EXT_AH } }, OTHER },
-	{ "AH whose length lies", { V6, .ext = { EXT_AH }, .ext_units = { 255 }, .total = 20 }, OTHER },
+	{ "AH whose length lies",
+	  { V6, .ext = { EXT_AH }, .ext_units = { 255 }, .total = 20 },
+	  OTHER },
 	{ "mobility", { V6, .ext = { EXT_MOBILITY } }, OTHER },
 	{ "HIP", { V6, .ext = { EXT_HIP } }, OTHER },
 	{ "shim6", { V6, .ext = { EXT_SHIM6 } }, OTHER },
 	{ "shim6 behind options", { V6, .ext = { EXT_DSTOPTS, EXT_SHIM6 } }, OTHER },
 	{ "atomic fragment", { V6, .ext = { EXT_FRAGMENT } }, FOUND },
-	{ "long ones", { V6, .ext = { EXT_HOPBYHOP, EXT_DSTOPTS }, .ext_units = { 9, 30 } },
+	{ "long ones",
+	  { V6, .ext = { EXT_HOPBYHOP, EXT_DSTOPTS }, .ext_units = { 9, 30 } },
 	  FOUND },
-	{ "one of each, TCP", { V6, .proto = 6, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT, EXT_DSTOPTS,
-							 EXT_ROUTING } }, FOUND },
+	{ "one of each, TCP",
+	  { V6, .proto = 6, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT, EXT_DSTOPTS, EXT_ROUTING } },
+	  FOUND },
 	{ "eight routing", { V6, .ext = { EIGHT(EXT_ROUTING) } }, FOUND },
 	{ "eight mixed", { V6, .ext = { FOUR(EXT_DSTOPTS), FOUR(EXT_ROUTING) } }, FOUND },
 	{ "nine routing", { V6, .ext = { EIGHT(EXT_ROUTING), EXT_ROUTING } }, TOO_DEEP },
-	{ "seven and AH", { V6, .ext = { FOUR(EXT_ROUTING), TWICE(EXT_ROUTING), EXT_ROUTING, EXT_AH } }, OTHER },
+	{ "seven and AH",
+	  { V6, .ext = { FOUR(EXT_ROUTING), TWICE(EXT_ROUTING), EXT_ROUTING, EXT_AH } },
+	  OTHER },
 	{ "eight and AH", { V6, .ext = { EIGHT(EXT_ROUTING), EXT_AH } }, TOO_DEEP },
 	{ "eight and a fragment", { V6, .ext = { EIGHT(EXT_DSTOPTS), EXT_FRAGMENT } }, TOO_DEEP },
 	{ "eight and a hop-by-hop", { V6, .ext = { EIGHT(EXT_DSTOPTS), EXT_HOPBYHOP } }, TOO_DEEP },
 	{ "ten", { V6, .ext = { EIGHT(EXT_DSTOPTS), TWICE(EXT_DSTOPTS) } }, TOO_DEEP },
 	{ "3664 bytes of options, still read",
-	  { V6, .ext = { EXT_DSTOPTS, EXT_DSTOPTS }, .ext_units = { 255, 201 } }, FOUND },
-	{ "4096 bytes of options", { V6, .ext = { TWICE(EXT_DSTOPTS) }, .ext_units = { 255, 255 } },
+	  { V6, .ext = { EXT_DSTOPTS, EXT_DSTOPTS }, .ext_units = { 255, 201 } },
+	  FOUND },
+	{ "4096 bytes of options",
+	  { V6, .ext = { TWICE(EXT_DSTOPTS) }, .ext_units = { 255, 255 } },
 	  TOO_DEEP },
 	/* A fragment header behind others: what it holds is read in two ways (bpf/parse.h). */
 	{ "atomic behind hop-by-hop", { V6, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT } }, FOUND },
-	{ "atomic behind two of them", { V6, .ext = { TWICE(EXT_HOPBYHOP), EXT_FRAGMENT } }, HIDDEN },
+	{ "atomic behind two of them",
+	  { V6, .ext = { TWICE(EXT_HOPBYHOP), EXT_FRAGMENT } },
+	  HIDDEN },
 	{ "atomic behind options", { V6, .ext = { EXT_DSTOPTS, EXT_FRAGMENT } }, HIDDEN },
 	{ "atomic behind routing", { V6, .ext = { EXT_ROUTING, EXT_FRAGMENT } }, HIDDEN },
-	{ "atomic behind both", { V6, .ext = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT } }, HIDDEN },
+	{ "atomic behind both",
+	  { V6, .ext = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT } },
+	  HIDDEN },
 	{ "two atomic ones", { V6, .ext = { TWICE(EXT_FRAGMENT) } }, HIDDEN },
 	{ "atomic behind AH", { V6, .ext = { EXT_AH, EXT_FRAGMENT } }, HIDDEN },
-	{ "atomic behind AH and more", { V6, .ext = { EXT_AH, EXT_DSTOPTS, EXT_FRAGMENT } }, HIDDEN },
+	{ "atomic behind AH and more",
+	  { V6, .ext = { EXT_AH, EXT_DSTOPTS, EXT_FRAGMENT } },
+	  HIDDEN },
 	{ "first behind options", { V6, .ext = { EXT_DSTOPTS, EXT_FRAGMENT }, FIRST }, HIDDEN },
 	{ "last behind options", { V6, .ext = { EXT_DSTOPTS, EXT_FRAGMENT }, LATER }, HIDDEN },
 	{ "last behind AH", { V6, .ext = { EXT_AH, EXT_FRAGMENT }, LATER }, HIDDEN },
 	{ "AH behind atomic", { V6, .ext = { EXT_FRAGMENT, EXT_AH } }, OTHER },
 	{ "options behind AH", { V6, .ext = { EXT_AH, EXT_DSTOPTS } }, OTHER },
 	{ "the end in options behind AH",
-	  { V6, .ext = { EXT_AH, EXT_DSTOPTS }, .ext_units = { 1, 9 }, .total = 20 }, OTHER },
-	{ "the end at a fragment header behind AH", { V6, .ext = { EXT_AH, EXT_FRAGMENT }, .total = 12 },
+	  { V6, .ext = { EXT_AH, EXT_DSTOPTS }, .ext_units = { 1, 9 }, .total = 20 },
+	  OTHER },
+	{ "the end at a fragment header behind AH",
+	  { V6, .ext = { EXT_AH, EXT_FRAGMENT }, .total = 12 },
 	  OTHER },
 	{ "no next header", { V6, .proto = 59 }, OTHER },
 	{ "no next header behind options", { V6, .proto = 59, .ext = { EXT_DSTOPTS } }, OTHER },
 	{ "payload length 0", { V6, .total = FRAME_ZERO }, TRUNCATED },
 	{ "payload length 0 and hop-by-hop: to the frame's end, of any length",
-	  { V6, .ext = { EXT_HOPBYHOP }, .total = FRAME_ZERO }, MALFORMED },
+	  { V6, .ext = { EXT_HOPBYHOP }, .total = FRAME_ZERO },
+	  MALFORMED },
 	{ "payload length ends in UDP", { V6, .total = 7 }, TRUNCATED },
 	{ "payload length ends behind UDP", { V6, .total = 8, .payload = 30 }, FOUND },
-	{ "payload length ends in options", { V6, .ext = { EXT_DSTOPTS }, .ext_units = { 4 },
-					      .total = 39 }, TRUNCATED },
-	{ "payload length ends at options", { V6, .ext = { EXT_DSTOPTS }, .ext_units = { 4 },
-					      .total = 40 }, TRUNCATED },
-	{ "options alone", { V6, .proto = 59, .ext = { EXT_DSTOPTS }, .ext_units = { 4 },
-			     .total = 40 }, OTHER },
+	{ "payload length ends in options",
+	  { V6, .ext = { EXT_DSTOPTS }, .ext_units = { 4 }, .total = 39 },
+	  TRUNCATED },
+	{ "payload length ends at options",
+	  { V6, .ext = { EXT_DSTOPTS }, .ext_units = { 4 }, .total = 40 },
+	  TRUNCATED },
+	{ "options alone",
+	  { V6, .proto = 59, .ext = { EXT_DSTOPTS }, .ext_units = { 4 }, .total = 40 },
+	  OTHER },
 	{ "one byte short of its length", { V6, .total = 9 }, TRUNCATED },
 	{ "far short of its length", { V6, .total = 0xffff }, TRUNCATED },
 	{ "version 4 under 0x86dd", { V6, .version = 4 }, MALFORMED },
@@ -250,12 +276,15 @@ static const struct packet_case fragment_cases[] = {
 	{ "IPv6, last", { V6FRAG, LATER }, FOUND },
 	{ "IPv6, last, highest offset", { V6FRAG, .frag_offset = 0x1fff, .payload = 8 }, FOUND },
 	{ "IPv6, last of TCP", { .proto = 6, V6FRAG, LATER }, FOUND },
-	{ "IPv6, last of GRE, it says: only the first counts", { .proto = 47, V6FRAG, LATER }, FOUND },
+	{ "IPv6, last of GRE, it says: only the first counts",
+	  { .proto = 47, V6FRAG, LATER },
+	  FOUND },
 	{ "IPv6, last of ICMPv6, it says", { .proto = 58, V6FRAG, LATER }, FOUND },
 	{ "IPv6, last of who knows: options come first", { .proto = 60, V6FRAG, LATER }, FOUND },
 	{ "IPv6, last of who knows: AH comes first", { .proto = 51, V6FRAG, LATER }, FOUND },
 	{ "IPv6, last behind hop-by-hop options",
-	  { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT }, LATER }, FOUND },
+	  { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT }, LATER },
+	  FOUND },
 	{ "IPv6, reserved bits are no offset", { PORT, V6FRAG, .frag_flags = 6 }, FOUND },
 	{ "IPv6, atomic, another port", { .dport = 4243, V6FRAG }, OTHER },
 	{ "IPv6, first, header cut", { PORT, V6FRAG, FIRST, .total = 7 }, TRUNCATED },
@@ -275,7 +304,9 @@ TEST(fragments_passed)
 		{ "last", { LATER }, FRAGMENT(SL_ACT_PASS) },
 		{ "IPv6, first", { PORT, V6FRAG, FIRST }, FRAGMENT(SL_ACT_PASS) },
 		{ "IPv6, last", { V6FRAG, LATER }, FRAGMENT(SL_ACT_PASS) },
-		{ "IPv6, last of who knows", { .proto = 60, V6FRAG, LATER }, FRAGMENT(SL_ACT_PASS) },
+		{ "IPv6, last of who knows",
+		  { .proto = 60, V6FRAG, LATER },
+		  FRAGMENT(SL_ACT_PASS) },
 		{ "IPv6, atomic: none", { PORT, V6FRAG }, FOUND },
 		{ "none", { PORT }, FOUND },
 		{ "don't fragment: none", { PORT, .frag_flags = 0x4000 }, FOUND },
@@ -369,12 +400,14 @@ TEST(jumbo_frames)
 {
 	static const struct packet_case cases[] = {
 		{ "9000 bytes", { PORT, .payload = 8958 }, FOUND },
-		{ "9000 bytes of TCP, QinQ", { PORT, .proto = 6, .tags = 2, .payload = 8938 },
+		{ "9000 bytes of TCP, QinQ",
+		  { PORT, .proto = 6, .tags = 2, .payload = 8938 },
 		  FOUND },
 		{ "9000 bytes, IPv6", { V6, .payload = 8938 }, FOUND },
 		{ "9000 bytes, another port", { .dport = 4243, .payload = 8958 }, OTHER },
-		{ "ports 3700 bytes in", { V6, .ext = { TWICE(EXT_DSTOPTS) },
-					   .ext_units = { 255, 200 }, .payload = 5000 }, FOUND },
+		{ "ports 3700 bytes in",
+		  { V6, .ext = { TWICE(EXT_DSTOPTS) }, .ext_units = { 255, 200 }, .payload = 5000 },
+		  FOUND },
 		{ "9000 bytes, one short", { PORT, .payload = 8958, .total = 8987 }, TRUNCATED },
 	};
 
@@ -399,7 +432,9 @@ CASE_TEST(jumbo_length)
 
 /* ------------------------------------------------------------------ without an Ethernet header */
 
+/* clang-format off */
 #define TUN .iface = TARGET_TUN
+/* clang-format on */
 
 /* Which protocol it is, the first four bits say; bytes are the packet's. */
 CASE_TEST(no_ethernet_header)
@@ -415,8 +450,11 @@ CASE_TEST(no_ethernet_header)
 		{ "IPv6 that says 4", { TUN, .v6 = true, .version = 4 }, MALFORMED },
 		{ "ARP", { TUN, .ethertype = 0x0806 }, NOT_IP },
 		{ "a blocked source", { TUN, .src = "192.0.2.9" }, BLOCK },
-		/* Read at the offset of an Ethernet header, these would be that source and its limit. */
-		{ "its bytes in the payload's place", { TUN, .src = "8.0.0.1", .dst = "192.0.2.9" }, FOUND },
+		/* Read at the offset of an Ethernet header, these would be that source and its
+		 * limit. */
+		{ "its bytes in the payload's place",
+		  { TUN, .src = "8.0.0.1", .dst = "192.0.2.9" },
+		  FOUND },
 	};
 
 	case_policy(t, "limits: [{name: all, rate: 1M packets/s}]\nblock: [192.0.2.9]\n");
@@ -431,7 +469,9 @@ CASE_TEST(fragments_without_ethernet_header)
 	static const struct packet_case cases[] = {
 		{ "first, another port", { TUN, .dport = 4243, FIRST }, OTHER },
 		{ "its last", { TUN, .frag_offset = 9, .payload = 64 }, OTHER },
-		{ "last on another interface", { .iface = 1, .frag_offset = 9, .payload = 64 }, FOUND },
+		{ "last on another interface",
+		  { .iface = 1, .frag_offset = 9, .payload = 64 },
+		  FOUND },
 		{ "IPv6, first, another port", { TUN, .dport = 4243, V6FRAG, FIRST }, OTHER },
 		{ "IPv6, its last", { TUN, V6FRAG, .frag_offset = 9, .payload = 64 }, OTHER },
 	};
@@ -441,8 +481,8 @@ CASE_TEST(fragments_without_ethernet_header)
 }
 
 /*
- * The kernel takes the first 14 bytes for an Ethernet header, and looks whether the program changed the bit of
- * group addresses in the first of them: no tag may.
+ * The kernel takes the first 14 bytes for an Ethernet header, and looks whether the program changed
+ * the bit of group addresses in the first of them: no tag may.
  */
 CASE_TEST(tags_without_ethernet_header)
 {
@@ -450,8 +490,8 @@ CASE_TEST(tags_without_ethernet_header)
 		const char *dscp;
 		bool v6, tagged;
 	} cases[] = {
-		{ "cs1", false, true }, { "ef", false, true }, { "cs1", true, true }, { "af11", true, true },
-		{ "ef", true, false }, { "af12", true, false },
+		{ "cs1", false, true }, { "ef", false, true }, { "cs1", true, true },
+		{ "af11", true, true }, { "ef", true, false }, { "af12", true, false },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -460,8 +500,10 @@ CASE_TEST(tags_without_ethernet_header)
 		static struct frame f, sent;
 
 		target_reset(t);
-		case_policy(t, "limits: [{name: all, rate: 1 packets/h, burst: 1, action: tag, "
-			       "tag: {dscp: %s, mark: 7}}]\n", cases[i].dscp);
+		case_policy(t,
+			    "limits: [{name: all, rate: 1 packets/h, burst: 1, action: tag, "
+			    "tag: {dscp: %s, mark: 7}}]\n",
+			    cases[i].dscp);
 		case_frame(&spec, &sent);
 		for (u32 n = 0; n < 2; n++) {
 			f = sent;

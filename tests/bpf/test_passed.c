@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_passed.c - what is remembered of packets that passed (bpf/passed.h): for which packets and how
- * long; and that on two CPUs each of several limits is charged to the packet, no more and no less.
+ * test_passed.c - what is remembered of packets that passed (bpf/passed.h): for which packets and
+ * how long; and that on two CPUs each of several limits is charged to the packet, no more and no
+ * less.
  *
  * That it changes no verdict and no counter is the subject of test_refused.c.
  */
@@ -11,9 +12,10 @@
 #define MS 1000000ULL
 #define HOUR (3600 * SL_NS_PER_SEC)
 #define SOURCE 0x0a000001
-#define MISSES 5	/* packets after which a source is remembered: the first is not a miss in a row */
+/* packets after which a source is remembered: the first is not a miss in a row   \ */
+#define MISSES 5
 
-/* ------------------------------------------------------------------ that it is used, and for how long */
+/* ------------------------------------------------------------ that it is used, and for how long */
 
 static u64 count_of(struct rig *rig, enum sl_reason reason)
 {
@@ -23,7 +25,8 @@ static u64 count_of(struct rig *rig, enum sl_reason reason)
 	return stats.packets[reason][SL_ACT_PASS];
 }
 
-/* Whether the next packet of a source is charged without a look at the rules, which have no limit now. */
+/* Whether the next packet of a source is charged without a look at the rules, which have no limit
+ * now. */
 static bool is_remembered(struct rig *rig, u32 src)
 {
 	const struct rig_packet packet = { .src = src, .proto = 17, .dport = 9, .length = 74 };
@@ -52,11 +55,11 @@ static void check_lifetime(struct rig *rig, u32 limits)
 {
 	struct limit_def limit[SL_PASSED_METERS + 1];
 	u64 start = rig->now.mono_ns;
-	u32 src = SOURCE + 16 * limits;	/* one that was not missed yet */
+	u32 src = SOURCE + 16 * limits; /* one that was not missed yet */
 
 	for (u32 i = 0; i < limits; i++) {
-		limit[i] = rig_limit_def("", (struct rate){ 1000 + i, SL_NS_PER_SEC, RATE_PACKETS }, 1000,
-					 SL_ALGO_TOKEN_BUCKET);
+		limit[i] = rig_limit_def("", (struct rate){ 1000 + i, SL_NS_PER_SEC, RATE_PACKETS },
+					 1000, SL_ALGO_TOKEN_BUCKET);
 		snprintf(limit[i].name, sizeof(limit[i].name), "limit-%u", i);
 	}
 	rig_apply(rig, limit, limits);
@@ -95,8 +98,9 @@ TEST(an_entry_lasts_100_ms_or_until_the_epoch_is_raised)
 /* A flood of forged sources leaves the one that is remembered alone; each of them is not. */
 TEST(forged_sources_are_not_remembered)
 {
-	struct limit_def limit = rig_limit_def("sources", (struct rate){ 1000, SL_NS_PER_SEC, RATE_PACKETS },
-					       1000, SL_ALGO_TOKEN_BUCKET);
+	struct limit_def limit =
+		rig_limit_def("sources", (struct rate){ 1000, SL_NS_PER_SEC, RATE_PACKETS }, 1000,
+			      SL_ALGO_TOKEN_BUCKET);
 	struct rig rig;
 
 	rig_open_sim(&rig, 100000, 1, 16);
@@ -152,11 +156,13 @@ TEST(all_of_several_limits_or_none)
 	rig_read_time(&rig);
 	for (u32 i = 0; i < 3; i++) {
 		stats = rig_limit_stats(&rig, i);
-		used = sl_used(rig_bucket_state(&rig, i, SOURCE), &rig_limit(&rig, i)->params, rig.now);
+		used = sl_used(rig_bucket_state(&rig, i, SOURCE), &rig_limit(&rig, i)->params,
+			       rig.now);
 		passed = stats.packets[SL_LV_PASS];
 		lost += stats.refund_lost;
-		print_message("# window-%u: %llu passed, %llu dropped, %llu used, %llu refunds lost\n", i, passed,
-			      stats.packets[SL_LV_DROP], used, stats.refund_lost);
+		print_message(
+			"# window-%u: %llu passed, %llu dropped, %llu used, %llu refunds lost\n", i,
+			passed, stats.packets[SL_LV_DROP], used, stats.refund_lost);
 		assert_int_equal(passed, counts[2]);
 		assert_int_equal(used, passed + stats.refund_lost);
 	}

@@ -99,7 +99,9 @@ CASE_TEST(ends_by_itself)
 CASE_TEST(limit_is_a_bucket)
 {
 	static const struct frame_spec kinds[] = {
-		{ BAD }, { BAD, .proto = 6, .tcp_flags = FRAME_SYN }, { BAD, .dport = 443 },
+		{ BAD },
+		{ BAD, .proto = 6, .tcp_flags = FRAME_SYN },
+		{ BAD, .dport = 443 },
 		{ BAD, .udp_length = 3 },
 	};
 	static const struct frame_spec neighbour = { .src = "192.0.2.67" };
@@ -155,7 +157,9 @@ CASE_TEST(new_connections)
 {
 	static const struct packet_case cases[] = {
 		{ "SYN", { TCP, .tcp_flags = FRAME_SYN }, NO_NEW },
-		{ "SYN with data", { TCP, .tcp_flags = FRAME_SYN | FRAME_PSH, .payload = 100 }, NO_NEW },
+		{ "SYN with data",
+		  { TCP, .tcp_flags = FRAME_SYN | FRAME_PSH, .payload = 100 },
+		  NO_NEW },
 		{ "SYN and ACK", { TCP, .tcp_flags = FRAME_SYN | FRAME_ACK }, OTHER },
 		{ "ACK", { TCP, .payload = 100 }, OTHER },
 		{ "RST", { TCP, .tcp_flags = FRAME_RST }, OTHER },
@@ -164,9 +168,15 @@ CASE_TEST(new_connections)
 		{ "UDP fragment", { BAD, .frag_offset = 5 }, OTHER },
 		{ "echo request", { BAD, .proto = 1, .icmp_type = 8 }, OTHER },
 		{ "a TCP header that cannot be read", { TCP, .doff = 3 }, NO_NEW },
-		{ "half a TCP header", { TCP, .frag_more = true, .cut = 14 + 20 + 8, .total = 28 }, NO_NEW },
-		{ "a fragment of TCP, its first not seen", { TCP, .frag_offset = 5, .frag_id = 9 }, NO_NEW },
-		{ "SYN of the neighbour", { .src = "192.0.2.67", .proto = 6, .tcp_flags = FRAME_SYN }, OTHER },
+		{ "half a TCP header",
+		  { TCP, .frag_more = true, .cut = 14 + 20 + 8, .total = 28 },
+		  NO_NEW },
+		{ "a fragment of TCP, its first not seen",
+		  { TCP, .frag_offset = 5, .frag_id = 9 },
+		  NO_NEW },
+		{ "SYN of the neighbour",
+		  { .src = "192.0.2.67", .proto = 6, .tcp_flags = FRAME_SYN },
+		  OTHER },
 	};
 
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_NO_NEW, 0, 60), 0);
@@ -179,7 +189,9 @@ CASE_TEST(fragments_of_connections)
 	static const struct packet_case cases[] = {
 		{ "first, ACK", { TCP, .frag_more = true, .frag_id = 1, .payload = 20 }, OTHER },
 		{ "its rest", { TCP, .frag_offset = 5, .frag_id = 1 }, OTHER },
-		{ "first, SYN", { TCP, .frag_more = true, .frag_id = 2, .tcp_flags = FRAME_SYN }, NO_NEW },
+		{ "first, SYN",
+		  { TCP, .frag_more = true, .frag_id = 2, .tcp_flags = FRAME_SYN },
+		  NO_NEW },
 		{ "its rest", { TCP, .frag_offset = 5, .frag_id = 2 }, NO_NEW },
 	};
 	static const struct frame_spec first = { BAD, .frag_more = true, .frag_id = 3 };
@@ -211,10 +223,11 @@ CASE_TEST(tags)
 		assert_int_equal(v.reason, SL_R_PUSH_TAG);
 		assert_true(v.marked && v.mark == SL_PUSH_MARK);
 		if (i)
-			assert_int_equal((f.data[f.l3] << 4 | f.data[f.l3 + 1] >> 4) & 0xff, 8 << 2 | 1);
+			assert_int_equal((f.data[f.l3] << 4 | f.data[f.l3 + 1] >> 4) & 0xff,
+					 8 << 2 | 1);
 		else
 			assert_int_equal(f.data[f.l3 + 1], 8 << 2 | 1);
-		expect_counted(t, src[i], 1, 0);	/* it passes */
+		expect_counted(t, src[i], 1, 0); /* it passes */
 	}
 	assert_true(dp_marks(target_dp(t)));
 }
@@ -265,9 +278,16 @@ CASE_TEST(order)
 	static const struct packet_case cases[] = {
 		{ "exempt", { .src = "10.0.0.66" }, SL_ACT_PASS, SL_R_EXEMPT },
 		{ "failsafe port", { BAD, .proto = 6, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
-		{ "the same port of another host", { BAD, .proto = 6, .dport = 22, .dst = "192.0.2.9" }, DROPPED },
-		{ "a session", { BAD, .proto = 6, .sport = 4444, .dport = 2222 }, SL_ACT_PASS, SL_R_SESSION },
-		{ "the session's neighbour", { BAD, .proto = 6, .sport = 4445, .dport = 2222 }, DROPPED },
+		{ "the same port of another host",
+		  { BAD, .proto = 6, .dport = 22, .dst = "192.0.2.9" },
+		  DROPPED },
+		{ "a session",
+		  { BAD, .proto = 6, .sport = 4444, .dport = 2222 },
+		  SL_ACT_PASS,
+		  SL_R_SESSION },
+		{ "the session's neighbour",
+		  { BAD, .proto = 6, .sport = 4445, .dport = 2222 },
+		  DROPPED },
 		{ "blocked", { .src = "198.51.100.66" }, SL_ACT_DROP, SL_R_BLOCK },
 		{ "before limits", { BAD, .dport = 80 }, DROPPED },
 		{ "nobody", { .src = "192.0.2.67", .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },

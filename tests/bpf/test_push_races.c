@@ -11,7 +11,7 @@
 #include "packet/dataplane/dp_push.h"
 
 #define SECOND SL_NS_PER_SEC
-#define BATCH 50000	/* a test run begins with some milliseconds of waiting */
+#define BATCH 50000 /* a test run begins with some milliseconds of waiting */
 #define BATCHES 8
 #define PPS 1000
 #define LIMITED 0x0a000001
@@ -32,8 +32,10 @@ static void send_frames(struct rig *rig, void *arg)
 
 static struct dp_push push_for(u32 src, u8 len, enum sl_push_kind kind)
 {
-	return (struct dp_push){ .src = { { (u64)src << 32, 0 }, SL_V4, len }, .kind = kind,
-				 .rate = { PPS, SECOND, RATE_PACKETS }, .until_ns = ~0ULL };
+	return (struct dp_push){ .src = { { (u64)src << 32, 0 }, SL_V4, len },
+				 .kind = kind,
+				 .rate = { PPS, SECOND, RATE_PACKETS },
+				 .until_ns = ~0ULL };
 }
 
 /* Returns how long it took: units refilled in that time are not in the bucket's count. */
@@ -53,7 +55,8 @@ static u64 renew(struct rig *rig)
 static void churn(struct rig *rig, u32 round)
 {
 	for (u32 len = 29 + round % 3; len < 32; len++) {
-		struct dp_push push = push_for(0x0b000000 + (round << 8 & 0xffff00), len, SL_PUSH_TAG);
+		struct dp_push push =
+			push_for(0x0b000000 + (round << 8 & 0xffff00), len, SL_PUSH_TAG);
 
 		push.until_ns = 1;
 		assert_int_equal(dp_push_put(rig->dp, &push), 0);

@@ -31,21 +31,45 @@ CASE_TEST(established_sources)
 	static const struct {
 		const char *what;
 		struct frame_spec f;
-		u8 first;		/* of a UDP payload */
+		u8 first; /* of a UDP payload */
 		bool established;
 	} cases[] = {
 		{ "ACK", { .src = "192.0.2.1", .proto = 6 }, 0, true },
-		{ "data", { .src = "192.0.2.2", .proto = 6, .tcp_flags = FRAME_ACK | FRAME_PSH, .payload = 9 }, 0, true },
+		{ "data",
+		  { .src = "192.0.2.2",
+		    .proto = 6,
+		    .tcp_flags = FRAME_ACK | FRAME_PSH,
+		    .payload = 9 },
+		  0,
+		  true },
 		{ "SYN", { .src = "192.0.2.3", .proto = 6, .tcp_flags = FRAME_SYN }, 0, false },
-		{ "SYN and ACK", { .src = "192.0.2.4", .proto = 6, .tcp_flags = FRAME_SYN | FRAME_ACK }, 0, false },
-		{ "RST and ACK", { .src = "192.0.2.5", .proto = 6, .tcp_flags = FRAME_RST | FRAME_ACK }, 0, false },
+		{ "SYN and ACK",
+		  { .src = "192.0.2.4", .proto = 6, .tcp_flags = FRAME_SYN | FRAME_ACK },
+		  0,
+		  false },
+		{ "RST and ACK",
+		  { .src = "192.0.2.5", .proto = 6, .tcp_flags = FRAME_RST | FRAME_ACK },
+		  0,
+		  false },
 		{ "a fragment", { .src = "192.0.2.6", .proto = 6, .frag_more = true }, 0, false },
-		{ "QUIC, short header", { .src = "192.0.2.7", .dport = 443, .payload = 30 }, 0x5a, true },
-		{ "QUIC, long header", { .src = "192.0.2.8", .dport = 443, .payload = 30 }, 0xda, false },
+		{ "QUIC, short header",
+		  { .src = "192.0.2.7", .dport = 443, .payload = 30 },
+		  0x5a,
+		  true },
+		{ "QUIC, long header",
+		  { .src = "192.0.2.8", .dport = 443, .payload = 30 },
+		  0xda,
+		  false },
 		{ "no QUIC", { .src = "192.0.2.9", .dport = 443, .payload = 30 }, 0x1a, false },
 		{ "no payload", { .src = "192.0.2.10", .dport = 443 }, 0, false },
-		{ "another port", { .src = "192.0.2.11", .dport = 444, .payload = 30 }, 0x5a, false },
-		{ "QUIC behind options", { .src = "192.0.2.12", .dport = 443, .payload = 30, .ihl = 7 }, 0x5a, true },
+		{ "another port",
+		  { .src = "192.0.2.11", .dport = 444, .payload = 30 },
+		  0x5a,
+		  false },
+		{ "QUIC behind options",
+		  { .src = "192.0.2.12", .dport = 443, .payload = 30, .ihl = 7 },
+		  0x5a,
+		  true },
 		{ "IPv6", { .src = "2001:db8::1", .proto = 6 }, 0, true },
 		{ "QUIC, IPv6", { .src = "2001:db8::2", .dport = 443, .payload = 30 }, 0x5a, true },
 		{ "echo request", { .src = "192.0.2.13", .proto = 1, .icmp_type = 8 }, 0, false },
@@ -60,7 +84,8 @@ CASE_TEST(established_sources)
 	assert_false(seen_by(t, &cases[0].f, NULL, 0));
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
 	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {
-		if (seen_by(t, &cases[i].f, cases[i].first ? &cases[i].first : NULL, 1) == cases[i].established)
+		if (seen_by(t, &cases[i].f, cases[i].first ? &cases[i].first : NULL, 1) ==
+		    cases[i].established)
 			continue;
 		print_error("%s: %s\n", target_name(t), cases[i].what);
 		failed++;

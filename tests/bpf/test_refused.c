@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_refused.c - the refusal cache, and what is remembered of passes (bpf/passed.h), change nothing: the same random schedule with and without it
- * gives the same verdict of each packet, and the same counters of reasons, limits, bans and
- * push-downs after each change and at the end; in dp_sim and in the BPF program.
+ * test_refused.c - the refusal cache, and what is remembered of passes (bpf/passed.h), change
+ * nothing: the same random schedule with and without it gives the same verdict of each packet, and
+ * the same counters of reasons, limits, bans and push-downs after each change and at the end; in
+ * dp_sim and in the BPF program.
  *
- * The schedule floods: a packet mostly equals the last one, or differs in one field. Between packets
- * time goes on, rules are swapped, sources are banned, pushed down, scaled, forgotten.
+ * The schedule floods: a packet mostly equals the last one, or differs in one field. Between
+ * packets time goes on, rules are swapped, sources are banned, pushed down, scaled, forgotten.
  */
 #include <sched.h>
 
@@ -80,14 +81,14 @@ struct run {
 	u32 rigs;
 	struct frame_spec spec;
 	u64 mono_ns, utc_offset_ns, refused, steps;
-	u32 now;	/* rules[now] */
+	u32 now; /* rules[now] */
 };
 
 /* ------------------------------------------------------------------ packets */
 
-static const char *const v4[] = { "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.7", "10.0.0.8",
-				  "203.0.113.5", "10.0.1.9" };
-static const char *const v6[] = { "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1",
+static const char *const v4[] = { "10.0.0.1", "10.0.0.2",    "10.0.0.3", "10.0.0.7",
+				  "10.0.0.8", "203.0.113.5", "10.0.1.9" };
+static const char *const v6[] = { "2001:db8::1", "2001:db8::2",	    "2001:db8:0:1::1",
 				  "2001:db9::1", "::ffff:10.0.0.1", "2001:db9::2" };
 static const u16 dports[] = { 80, 443, 22, 9000 };
 static const u16 lengths[] = { 10, 40, 200, 400, 1200 };
@@ -160,8 +161,10 @@ static void next_packet(struct run *r, struct frame *frame)
 static void install(struct run *r, struct rig *rig)
 {
 	static const struct sl_prefix local = { { 0xcb00710aULL << 32, 0 }, SL_V4, 32 };
-	static const struct sl_session session = { .src.hi = 0x0a000001ULL << 32, .sport = 1234,
-						   .dst.hi = 0xcb00710aULL << 32, .dport = 22,
+	static const struct sl_session session = { .src.hi = 0x0a000001ULL << 32,
+						   .sport = 1234,
+						   .dst.hi = 0xcb00710aULL << 32,
+						   .dport = 22,
 						   .used = 1 };
 	struct compile_env env = {
 		.mono_ns = rig->now.mono_ns,
@@ -213,8 +216,10 @@ static void change(struct run *r)
 	u64 until_ns = r->mono_ns + rng_below(500) * MS;
 	struct dp_ban ban = { .key = { addr, SL_V4, 32 },
 			      .state = { .since_ns = r->mono_ns, .until_ns = until_ns } };
-	struct dp_push push = { .src = { addr, SL_V4, 32 }, .kind = rng_below(SL_PUSH_COUNT),
-				.rate = { 10, SL_NS_PER_SEC, RATE_PACKETS }, .until_ns = until_ns };
+	struct dp_push push = { .src = { addr, SL_V4, 32 },
+				.kind = rng_below(SL_PUSH_COUNT),
+				.rate = { 10, SL_NS_PER_SEC, RATE_PACKETS },
+				.until_ns = until_ns };
 
 	const struct sl_prefix prefix = { addr, SL_V4, 32 };
 	const struct dp_listed listed = {
@@ -245,8 +250,8 @@ static void change(struct run *r)
 		else if (what == 6)
 			scale(&r->rig[i], percent, until_ns);
 		else
-			dp_bucket_forget(dp, dp_source_key(dp->ops->rules(dp), rig_limit(&r->rig[i], 0),
-							   &push.src));
+			dp_bucket_forget(dp, dp_source_key(dp->ops->rules(dp),
+							   rig_limit(&r->rig[i], 0), &push.src));
 	}
 }
 
@@ -310,8 +315,9 @@ static void compare_counters(struct run *r)
 		for (u32 k = 0; k < SL_R_COUNT * SL_ACT_COUNT; k++)
 			if (all[0].packets[k / 3][k % 3] != all[1].packets[k / 3][k % 3])
 				fail_msg("step %llu, rules %u: reason %s: rig 0 %llu, rig %u %llu",
-					 r->steps, r->now, reason_name(k / 3), all[0].packets[k / 3][k % 3],
-					 i, all[1].packets[k / 3][k % 3]);
+					 r->steps, r->now, reason_name(k / 3),
+					 all[0].packets[k / 3][k % 3], i,
+					 all[1].packets[k / 3][k % 3]);
 		assert_memory_equal(all[0].bytes, all[1].bytes, sizeof(all[0].bytes));
 		for (u32 id = 1; id < SL_LIMIT_IDS; id++) {
 			if (ids[id].state == SL_LIMIT_ID_FREE)
@@ -319,8 +325,9 @@ static void compare_counters(struct run *r)
 			r->rig[0].dp->ops->limit_stats(r->rig[0].dp, id, &limit[0]);
 			r->rig[i].dp->ops->limit_stats(r->rig[i].dp, id, &limit[1]);
 			if (memcmp(&limit[0], &limit[1], sizeof(limit[0])))
-				fail_msg("step %llu, rules %u: the counters of '%s' differ in rig %u",
-					 r->steps, r->now, ids[id].name, i);
+				fail_msg(
+					"step %llu, rules %u: the counters of '%s' differ in rig %u",
+					r->steps, r->now, ids[id].name, i);
 		}
 		compare_bans(r, i);
 		compare_pushes(r, i);
@@ -342,8 +349,8 @@ static void judge(struct run *r)
 		copy.length = frame.length;
 		said = rig_passes(&r->rig[i], 0, &copy);
 		if (i && said != passes)
-			fail_msg("step %llu at %llu ns, rules %u: rig %u %s, rig 0 does not", r->steps,
-				 r->mono_ns, r->now, i, said ? "passes" : "drops");
+			fail_msg("step %llu at %llu ns, rules %u: rig %u %s, rig 0 does not",
+				 r->steps, r->mono_ns, r->now, i, said ? "passes" : "drops");
 		passes = said;
 	}
 	r->refused += !passes;
@@ -358,8 +365,9 @@ static void run(struct run *r, const char *test, u64 steps)
 	CPU_SET(0, &one);
 	sched_setaffinity(0, sizeof(one), &one);
 	rng_start(test);
-	r->spec = (struct frame_spec){ .src = v4[0], .dst = "203.0.113.10", .proto = 17,
-				       .dport = 80, .payload = 20 };
+	r->spec = (struct frame_spec){
+		.src = v4[0], .dst = "203.0.113.10", .proto = 17, .dport = 80, .payload = 20
+	};
 	r->mono_ns = r->rig[0].now.mono_ns;
 	r->utc_offset_ns = r->rig[0].utc_offset_ns;
 	for (u32 i = 0; i < r->rigs; i++)
@@ -407,7 +415,7 @@ TEST(the_program_with_and_without_it)
 		rig_close(&r.rig[i]);
 }
 
-/* ------------------------------------------------------------------ that it is used, and for how long */
+/* ------------------------------------------------------------ that it is used, and for how long */
 
 /* A bucket that is emptied behind the program's back. */
 static void empty_table(struct rig *rig)
@@ -421,8 +429,12 @@ static void empty_table(struct rig *rig)
 static void check_lifetime(struct rig *rig, bool cached)
 {
 	const struct rate rate = { 1, SL_NS_PER_SEC, RATE_PACKETS };
-	const struct rig_packet packet = { .src = 0x0a000001, .proto = 17, .dport = 9, .length = 74 };
-	const struct rig_packet other = { .src = 0x0a000002, .proto = 17, .dport = 9, .length = 74 };
+	const struct rig_packet packet = {
+		.src = 0x0a000001, .proto = 17, .dport = 9, .length = 74
+	};
+	const struct rig_packet other = {
+		.src = 0x0a000002, .proto = 17, .dport = 9, .length = 74
+	};
 	struct limit_def limit = rig_limit_def("sources", rate, 1, SL_ALGO_TOKEN_BUCKET);
 	u64 start = rig->now.mono_ns;
 	struct rig_frame frame, neighbor;
@@ -443,7 +455,8 @@ static void check_lifetime(struct rig *rig, bool cached)
 	dp_epoch_raise(rig->dp);
 	assert_true(rig_passes(rig, 0, &frame));
 
-	/* While a change is under way nothing is repeated, and nothing that was refused then is repeated afterwards. */
+	/* While a change is under way nothing is repeated, and nothing that was refused then is
+	 * repeated afterwards. */
 	assert_false(rig_passes(rig, 0, &frame));
 	empty_table(rig);
 	dp_epoch_begin(rig->dp);

@@ -102,7 +102,8 @@ CASE_TEST(the_first_comes_back)
 CASE_TEST(bucket_states_are_kept)
 {
 	case_policy(t, "limits: [{name: one, accounting: exact, rate: 1 packets/h, burst: 10}]\n");
-	policy_until(t, "limits: [{name: one, accounting: exact, rate: 1 packets/h, burst: 1000}]\n");
+	policy_until(t,
+		     "limits: [{name: one, accounting: exact, rate: 1 packets/h, burst: 1000}]\n");
 	assert_int_equal(case_send(t, SPEC(.src = VICTIM), 1500), 1000);
 	assert_int_equal(case_send(t, SPEC(.src = "192.0.2.2"), 500), 500);
 	target_set_time(t, DEADLINE);

@@ -46,7 +46,7 @@ struct scenario {
 	const char *path;
 	int line;
 	int failures;
-	struct stream *stream;		/* STREAMS_MAX of them: lines that run together */
+	struct stream *stream; /* STREAMS_MAX of them: lines that run together */
 	u32 streams;
 };
 
@@ -217,7 +217,10 @@ static const struct {
 	const char *word;
 	bool (*step)(struct scenario *s, const char *at);
 } steps[] = {
-	{ "at", step_at }, { "set", step_set }, { "utc", step_utc }, { "count", step_count },
+	{ "at", step_at },
+	{ "set", step_set },
+	{ "utc", step_utc },
+	{ "count", step_count },
 };
 
 static void run_line(struct scenario *s, char *line)
@@ -299,7 +302,8 @@ int main(int argc, char **argv)
 	}
 	n = scandir(SCENARIOS, &found, is_scenario, alphasort);
 	if (n <= 0 || n > FILES_MAX) {
-		fprintf(stderr, "%d scenarios in %s: run this from the top directory\n", n, SCENARIOS);
+		fprintf(stderr, "%d scenarios in %s: run this from the top directory\n", n,
+			SCENARIOS);
 		return 1;
 	}
 	for (i = 0; i < n; i++) {

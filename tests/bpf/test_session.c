@@ -9,10 +9,12 @@
 #define BLOCKED SL_ACT_DROP, SL_R_BLOCK
 
 /* The sessions of most tests: one of each family. */
+/* clang-format off */
 #define PORTS4 .sport = 50022, .dport = 22, .proto = 6
 #define PORTS6 .sport = 50023, .dport = 22, .proto = 6
 #define ADMIN4 .src = "198.51.100.7", PORTS4
 #define ADMIN6 .src = "2001:db8:bad::7", .dst = TARGET_LOCAL_V6, PORTS6
+/* clang-format on */
 
 static struct sl_session two[2];
 
@@ -37,25 +39,36 @@ CASE_TEST(under_any_block)
 		{ "the session, IPv6", { ADMIN6 }, PASS_SESSION },
 		{ "behind a tag", { ADMIN4, .tags = 1 }, PASS_SESSION },
 		{ "behind options", { ADMIN6, .ext = { EXT_HOPBYHOP } }, PASS_SESSION },
-		{ "another remote port", { .src = "198.51.100.7", .sport = 50021, .dport = 22,
-					   .proto = 6 }, BLOCKED },
-		{ "another local port", { .src = "198.51.100.7", .sport = 50022, .dport = 23,
-					  .proto = 6 }, BLOCKED },
-		{ "another local address", { ADMIN4, .dst = "203.0.113.11" }, BLOCKED },
-		{ "the same in UDP", { .src = "198.51.100.7", .sport = 50022, .dport = 22 },
+		{ "another remote port",
+		  { .src = "198.51.100.7", .sport = 50021, .dport = 22, .proto = 6 },
 		  BLOCKED },
-		{ "the way back", { .src = TARGET_LOCAL_V4, .dst = "198.51.100.7", .sport = 22,
-				    .dport = 50022, .proto = 6 }, BLOCKED },
-		{ "another address of it, IPv6", { .src = "2001:db8:bad::7",
-					     .dst = "2001:db8:ffff::11", PORTS6 }, BLOCKED },
-		{ "a later fragment that may be it", { ADMIN4, .frag_offset = 5, .payload = 8 },
+		{ "another local port",
+		  { .src = "198.51.100.7", .sport = 50022, .dport = 23, .proto = 6 },
+		  BLOCKED },
+		{ "another local address", { ADMIN4, .dst = "203.0.113.11" }, BLOCKED },
+		{ "the same in UDP",
+		  { .src = "198.51.100.7", .sport = 50022, .dport = 22 },
+		  BLOCKED },
+		{ "the way back",
+		  { .src = TARGET_LOCAL_V4,
+		    .dst = "198.51.100.7",
+		    .sport = 22,
+		    .dport = 50022,
+		    .proto = 6 },
+		  BLOCKED },
+		{ "another address of it, IPv6",
+		  { .src = "2001:db8:bad::7", .dst = "2001:db8:ffff::11", PORTS6 },
+		  BLOCKED },
+		{ "a later fragment that may be it",
+		  { ADMIN4, .frag_offset = 5, .payload = 8 },
 		  BLOCKED },
 		{ "cut before the ports end", { ADMIN4, .total = 30 }, BLOCKED },
 	};
 
 	give_two(t);
 	for (u32 i = 0; i < ARRAY_LEN(blocks); i++) {
-		/* What is blocked narrowly has to be in the block; the way back is only in the first. */
+		/* What is blocked narrowly has to be in the block; the way back is only in the
+		 * first. */
 		case_policy(t, "block: [%s%s]\n", blocks[i], i ? ", 203.0.113.10" : "");
 		CASES_RUN(t, cases);
 	}
@@ -68,10 +81,13 @@ CASE_TEST(neighbours)
 		{ "the session", { ADMIN4 }, PASS_SESSION },
 		{ "the address before", { .src = "198.51.100.6", PORTS4 }, BLOCKED },
 		{ "the address behind", { .src = "198.51.100.8", PORTS4 }, BLOCKED },
-		{ "IPv6, the address behind", { .src = "2001:db8:bad::8",
-					       .dst = TARGET_LOCAL_V6, PORTS6 }, BLOCKED },
+		{ "IPv6, the address behind",
+		  { .src = "2001:db8:bad::8", .dst = TARGET_LOCAL_V6, PORTS6 },
+		  BLOCKED },
 		/* c633:6407:: left-aligned begins as 198.51.100.7 does. */
-		{ "IPv6 of the same bits", { .src = "c633:6407::", .dst = "cb00:710a::", PORTS4 }, BLOCKED },
+		{ "IPv6 of the same bits",
+		  { .src = "c633:6407::", .dst = "cb00:710a::", PORTS4 },
+		  BLOCKED },
 	};
 
 	give_two(t);
@@ -101,7 +117,8 @@ CASE_TEST(in_fragments)
 	static const struct packet_case cases[] = {
 		{ "first", { ADMIN4, .frag_more = true, .payload = 20 }, PASS_SESSION },
 		{ "later", { ADMIN4, .frag_offset = 5, .payload = 8 }, PASS_SESSION },
-		{ "later, of another", { ADMIN4, .frag_offset = 5, .payload = 8, .frag_id = 5 },
+		{ "later, of another",
+		  { ADMIN4, .frag_offset = 5, .payload = 8, .frag_id = 5 },
 		  BLOCKED },
 	};
 
@@ -122,7 +139,8 @@ CASE_TEST(none)
 	CASES_RUN(t, cases);
 }
 
-/* The largest number of sessions, in clusters of the table: each passes, and no neighbour of one. */
+/* The largest number of sessions, in clusters of the table: each passes, and no neighbour of
+ * one. */
 CASE_TEST(as_many_as_fit)
 {
 	static struct sl_session all[SL_SESSIONS_MAX + 3];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_socket.c - verdicts that depend on the kernel's sockets: the shares of failsafe ports and of
- * path-MTU messages, and bans. A flood without a socket is limited in sum, and takes nothing from packets
- * with one; and no source is banned by segments that others forge.
+ * path-MTU messages, and bans. A flood without a socket is limited in sum, and takes nothing from
+ * packets with one; and no source is banned by segments that others forge.
  */
 #include <stdio.h>
 
@@ -15,15 +15,17 @@
 
 #define ADMIN "192.0.2.7"
 #define ADMIN6 "2001:db8:5::7"
+/* clang-format off */
 #define SSH .proto = 6, .dport = 22
 #define FROM_ADMIN .src = ADMIN, .sport = 50000, SSH
 #define FROM_ADMIN6 .src = ADMIN6, .dst = TARGET_LOCAL_V6, .sport = 50006, SSH
+/* clang-format on */
 
 /* Of failsafe_rate 2: 20 packets/s a source without a socket, 200 in sum, 200 with a socket. */
 #define RULES "failsafe: [22/tcp]\n" RATES
-#define RATES								\
-	"failsafe_rate: 2 connections/s\n"				\
-	"essential: {rate: 5 packets/s}\n"				\
+#define RATES                                                                                      \
+	"failsafe_rate: 2 connections/s\n"                                                         \
+	"essential: {rate: 5 packets/s}\n"                                                         \
 	"limits: [{name: all, per: [], rate: 1 packets/h}]\n"
 
 static const struct socket_spec sockets[] = {
@@ -97,8 +99,9 @@ TEST(segments_of_a_connection)
 		{ "behind a tag", { FROM_ADMIN, .tags = 1 }, FAILSAFE },
 		{ "another source", { .src = "192.0.2.8", .sport = 50000, SSH }, OVER },
 		{ "another port of it", { .src = ADMIN, .sport = 50003, SSH }, OVER },
-		{ "another of this host's", { .src = ADMIN, .sport = 50000, .proto = 6,
-					      .dport = 2022 }, OVER },
+		{ "another of this host's",
+		  { .src = ADMIN, .sport = 50000, .proto = 6, .dport = 2022 },
+		  OVER },
 	};
 
 	assert_int_equal(spray(t, (struct frame_spec){ SSH }, 400), 200);
@@ -126,10 +129,10 @@ TEST(a_handshake)
 /* A banned source has its share, and is banned beyond. */
 TEST(of_a_banned_source)
 {
-	struct target *t = target_with_sockets(state,
-		"failsafe: [22/tcp]\nfailsafe_rate: 2 connections/s\n"
-		"limits: [{name: all, rate: 1 packets/h, "
-		"ban: {after: 4 drops/10s, for: 60s, spoofable: yes}}]\n");
+	struct target *t = target_with_sockets(
+		state, "failsafe: [22/tcp]\nfailsafe_rate: 2 connections/s\n"
+		       "limits: [{name: all, rate: 1 packets/h, "
+		       "ban: {after: 4 drops/10s, for: 60s, spoofable: yes}}]\n");
 	const struct frame_spec other = { .src = "192.0.2.9", .dport = 80 };
 	const struct frame_spec admin_other = { .src = ADMIN, .dport = 80 };
 	const struct frame_spec ack = { .src = "192.0.2.9", SSH }, admin = { FROM_ADMIN };
@@ -146,47 +149,85 @@ TEST(of_a_banned_source)
 
 /* ------------------------------------------------------------------ path MTU */
 
-#define QUOTED(...) &(const struct frame_spec){ .src = TARGET_LOCAL_V4, __VA_ARGS__ }
-#define QUOTED6(...) &(const struct frame_spec){ .src = TARGET_LOCAL_V6, __VA_ARGS__ }
+#define QUOTED(...)                                                                                \
+	&(const struct frame_spec)                                                                 \
+	{                                                                                          \
+		.src = TARGET_LOCAL_V4, __VA_ARGS__                                                \
+	}
+#define QUOTED6(...)                                                                               \
+	&(const struct frame_spec)                                                                 \
+	{                                                                                          \
+		.src = TARGET_LOCAL_V6, __VA_ARGS__                                                \
+	}
+/* clang-format off */
 #define FRAG_NEEDED .proto = 1, .icmp_type = 3, .icmp_code = 4
+/* clang-format on */
 #define TOO_BIG .v6 = true, .proto = 58, .icmp_type = 2
 
-/* Forged ones use up the sum, and none of the share of a socket's peer. */
+/* Forged ones use up the sum, and none of the share of a socket's peer. (over 70 lines: a table of
+ * cases.) */
 TEST(path_mtu_of_a_socket)
 {
 	struct target *t = target_with_sockets(state, RULES);
 	const struct {
 		const char *what;
 		struct frame_spec f;
-		u32 passes;	/* of 20 */
+		u32 passes; /* of 20 */
 	} cases[] = {
-		{ "a connection", { FRAG_NEEDED, .quote = QUOTED(.dst = ADMIN, .proto = 6,
-		  .sport = 22, .dport = 50000) }, 5 },
-		{ "the same from elsewhere", { .src = "192.0.2.99", FRAG_NEEDED,
-		  .quote = QUOTED(.dst = ADMIN, .proto = 6, .sport = 22, .dport = 50000) }, 0 },
-		{ "another port", { FRAG_NEEDED, .quote = QUOTED(.dst = ADMIN, .proto = 6,
-		  .sport = 22, .dport = 50009) }, 0 },
-		{ "another peer", { FRAG_NEEDED, .quote = QUOTED(.dst = "192.0.2.8", .proto = 6,
-		  .sport = 22, .dport = 50000) }, 0 },
-		{ "a handshake", { FRAG_NEEDED, .quote = QUOTED(.dst = ADMIN, .proto = 6,
-		  .sport = 2022, .dport = 50001) }, 0 },
-		{ "a later fragment of it", { FRAG_NEEDED, .quote = QUOTED(.dst = ADMIN, .proto = 6,
-		  .sport = 22, .dport = 50000, .frag_offset = 3) }, 0 },
-		{ "IPv6", { TOO_BIG, .quote = QUOTED6(.dst = ADMIN6, .proto = 6, .sport = 22,
-		  .dport = 50006), .quote_length = 48 }, 5 },
-		{ "UDP to anybody", { FRAG_NEEDED, .quote = QUOTED(.dst = "192.0.2.3", .sport = 53,
-		  .dport = 1234), .quote_length = 28 }, 5 },
-		{ "UDP to another", { FRAG_NEEDED, .quote = QUOTED(.dst = "192.0.2.4", .sport = 53,
-		  .dport = 99) }, 0 },
-		{ "UDP in IPv6", { TOO_BIG, .quote = QUOTED6(.dst = ADMIN6, .sport = 53) }, 5 },
-		{ "no such UDP", { FRAG_NEEDED, .quote = QUOTED(.dst = "192.0.2.3", .sport = 54) },
+		{ "a connection",
+		  { FRAG_NEEDED,
+		    .quote = QUOTED(.dst = ADMIN, .proto = 6, .sport = 22, .dport = 50000) },
+		  5 },
+		{ "the same from elsewhere",
+		  { .src = "192.0.2.99",
+		    FRAG_NEEDED,
+		    .quote = QUOTED(.dst = ADMIN, .proto = 6, .sport = 22, .dport = 50000) },
 		  0 },
-		{ "a header alone", { FRAG_NEEDED, .quote = QUOTED(.dst = ADMIN, .proto = 6,
-		  .sport = 22, .dport = 50000), .quote_length = 20 }, 0 },
-		{ "another protocol", { FRAG_NEEDED, .quote = QUOTED(.dst = ADMIN, .proto = 132,
-		  .sport = 22, .dport = 50000) }, 0 },
-		{ "options around and in it", { FRAG_NEEDED, .ihl = 7, .quote = QUOTED(.dst = ADMIN,
-		  .ihl = 8, .sport = 4433, .dport = 443) }, 0 },
+		{ "another port",
+		  { FRAG_NEEDED,
+		    .quote = QUOTED(.dst = ADMIN, .proto = 6, .sport = 22, .dport = 50009) },
+		  0 },
+		{ "another peer",
+		  { FRAG_NEEDED,
+		    .quote = QUOTED(.dst = "192.0.2.8", .proto = 6, .sport = 22, .dport = 50000) },
+		  0 },
+		{ "a handshake",
+		  { FRAG_NEEDED,
+		    .quote = QUOTED(.dst = ADMIN, .proto = 6, .sport = 2022, .dport = 50001) },
+		  0 },
+		{ "a later fragment of it",
+		  { FRAG_NEEDED, .quote = QUOTED(.dst = ADMIN, .proto = 6, .sport = 22,
+						 .dport = 50000, .frag_offset = 3) },
+		  0 },
+		{ "IPv6",
+		  { TOO_BIG,
+		    .quote = QUOTED6(.dst = ADMIN6, .proto = 6, .sport = 22, .dport = 50006),
+		    .quote_length = 48 },
+		  5 },
+		{ "UDP to anybody",
+		  { FRAG_NEEDED, .quote = QUOTED(.dst = "192.0.2.3", .sport = 53, .dport = 1234),
+		    .quote_length = 28 },
+		  5 },
+		{ "UDP to another",
+		  { FRAG_NEEDED, .quote = QUOTED(.dst = "192.0.2.4", .sport = 53, .dport = 99) },
+		  0 },
+		{ "UDP in IPv6", { TOO_BIG, .quote = QUOTED6(.dst = ADMIN6, .sport = 53) }, 5 },
+		{ "no such UDP",
+		  { FRAG_NEEDED, .quote = QUOTED(.dst = "192.0.2.3", .sport = 54) },
+		  0 },
+		{ "a header alone",
+		  { FRAG_NEEDED,
+		    .quote = QUOTED(.dst = ADMIN, .proto = 6, .sport = 22, .dport = 50000),
+		    .quote_length = 20 },
+		  0 },
+		{ "another protocol",
+		  { FRAG_NEEDED,
+		    .quote = QUOTED(.dst = ADMIN, .proto = 132, .sport = 22, .dport = 50000) },
+		  0 },
+		{ "options around and in it",
+		  { FRAG_NEEDED, .ihl = 7,
+		    .quote = QUOTED(.dst = ADMIN, .ihl = 8, .sport = 4433, .dport = 443) },
+		  0 },
 	};
 
 	assert_int_equal(spray(t, (struct frame_spec){ FRAG_NEEDED }, 40), 5);
@@ -203,10 +244,12 @@ TEST(path_mtu_of_a_socket)
 
 /* ------------------------------------------------------------------ bans */
 
-#define ACK_BANS							\
-	"limits: [{name: acks, match: {tcp_flags: ack}, rate: 1 packets/h,"	\
+#define ACK_BANS                                                                                   \
+	"limits: [{name: acks, match: {tcp_flags: ack}, rate: 1 packets/h,"                        \
 	" ban: {after: 4 drops/10s, for: 60s%s}}]\n"
+/* clang-format off */
 #define TO_CONNECTION .proto = 6, .dport = 22, .src = ADMIN, .sport = 50000
+/* clang-format on */
 
 static bool is_banned(struct target *t, const char *src)
 {
@@ -222,7 +265,7 @@ CASE_TEST(bans_need_proof)
 	static const struct frame_spec forged[] = {
 		{ .proto = 6, .src = "192.0.2.8", .dport = 22 },
 		{ .proto = 6, .src = ADMIN, .sport = 50009, .dport = 22 },
-		{ .proto = 6, .src = ADMIN, .sport = 50001, .dport = 2022 },	/* a handshake */
+		{ .proto = 6, .src = ADMIN, .sport = 50001, .dport = 2022 }, /* a handshake */
 		{ .proto = 6, .src = ADMIN, .frag_offset = 5, .frag_id = 77 },
 	};
 	u32 next, i;

@@ -32,7 +32,7 @@ struct traffic {
 	struct rig *rig;
 	pthread_t thread;
 	u32 cpu;
-	u32 first, last;	/* of the kinds above: one packet of each in turn */
+	u32 first, last; /* of the kinds above: one packet of each in turn */
 	u64 sent, passed[TRAFFIC_COUNT];
 	bool stop;
 };
@@ -49,9 +49,12 @@ static void *send(void *arg)
 	CPU_SET(t->cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
 	sched_setaffinity(0, sizeof(set), &set);
 	for (u32 i = 0; i < TRAFFIC_COUNT; i++)
-		rig_frame_make(&frame[i], &(struct rig_packet){
-			.src = VICTIM + i, .proto = 17, .length = 100,
-			.dport = i == TO_VICTIM ? VICTIM_PORT : OTHER_PORT });
+		rig_frame_make(
+			&frame[i],
+			&(struct rig_packet){ .src = VICTIM + i,
+					      .proto = 17,
+					      .length = 100,
+					      .dport = i == TO_VICTIM ? VICTIM_PORT : OTHER_PORT });
 	while (!__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE)) {
 		for (u32 i = t->first; i <= t->last; i++)
 			t->passed[i] += rig_passes(t->rig, 0, &frame[i]);
@@ -90,20 +93,22 @@ static void use_up(struct rig *rig)
 {
 	struct rig_frame frame;
 
-	rig_frame_make(&frame, &(struct rig_packet){ .src = VICTIM + TO_VICTIM, .proto = 17,
-						     .length = 100, .dport = VICTIM_PORT });
+	rig_frame_make(&frame, &(struct rig_packet){ .src = VICTIM + TO_VICTIM,
+						     .proto = 17,
+						     .length = 100,
+						     .dport = VICTIM_PORT });
 	assert_true(rig_passes(rig, 0, &frame));
 	assert_false(rig_passes(rig, 0, &frame));
 }
 
-static void check(const struct traffic *victim, const struct traffic *flood, u32 swaps,
-		  u64 took_ns)
+static void check(const struct traffic *victim, const struct traffic *flood, u32 swaps, u64 took_ns)
 {
 	u64 refill = took_ns / (SEC / BUCKET_RATE);
 
-	print_message("# %u swaps in %.1f s: of %llu the victim's passed %llu; of %llu each the bucket's %llu (%llu due), the window's %llu\n",
-		      swaps, took_ns / 1e9, victim->sent, victim->passed[TO_VICTIM], flood->sent,
-		      flood->passed[TO_BUCKET], refill, flood->passed[TO_WINDOW]);
+	print_message(
+		"# %u swaps in %.1f s: of %llu the victim's passed %llu; of %llu each the bucket's %llu (%llu due), the window's %llu\n",
+		swaps, took_ns / 1e9, victim->sent, victim->passed[TO_VICTIM], flood->sent,
+		flood->passed[TO_BUCKET], refill, flood->passed[TO_WINDOW]);
 	assert_true(victim->sent > 10 * swaps && flood->sent > 10 * swaps);
 	assert_int_equal(victim->passed[TO_VICTIM], 0);
 	assert_int_equal(victim->passed[TO_NOBODY], victim->sent);
@@ -122,7 +127,8 @@ TEST(test_swaps_are_whole)
 
 	for (u32 i = 0; i < TRAFFIC_COUNT; i++)
 		source[i] = (struct sl_prefix){ .addr.hi = (u64)(VICTIM + i) << 32,
-						.family = SL_V4, .len = 32 };
+						.family = SL_V4,
+						.len = 32 };
 	rig_open_bpf(&rig, 10000, false, 0);
 	/* An hour begins now: none ends, and with it the two windows, before this does. */
 	rig_read_time(&rig);

@@ -38,7 +38,7 @@ TEST_WITH(test_survives_kill, setup, teardown)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 
-	send_frames("p0", 100, 64, 0);	/* no process holds any descriptor now */
+	send_frames("p0", 100, 64, 0); /* no process holds any descriptor now */
 	assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, NULL, &f->err), 0);
 	expect_seen(f, 100);
 	assert_non_null(f->dp->ops->rules(f->dp));
@@ -59,7 +59,7 @@ ATTACH_TEST(test_rule_sets_alternate_prefix_slots)
 	assert_null(f->dp->ops->rules(f->dp));
 	apply(f, 1, 100);
 	slot = f->dp->ops->rules(f->dp)->pfx_slot;
-	apply(f, 2, 100);	/* the same prefixes: kept */
+	apply(f, 2, 100); /* the same prefixes: kept */
 	assert_int_equal(f->dp->ops->rules(f->dp)->pfx_slot, slot);
 	apply(f, 3, 101);
 	assert_int_equal(f->dp->ops->rules(f->dp)->pfx_slot, !slot);
@@ -119,15 +119,15 @@ TEST_WITH(test_table_keeps_its_size, setup, teardown)
 
 	assert_non_null(f->dp->ops->table(f->dp, &sets));
 	assert_int_equal(sets, SL_TABLE_SETS(BUCKETS));
-	reopen(f);	/* with twice as many */
+	reopen(f); /* with twice as many */
 	assert_non_null(f->dp->ops->table(f->dp, &again));
 	assert_int_equal(again, sets);
 	assert_int_equal(f->dp->ops->state(f->dp)->table_sets, sets);
 }
 
 /*
- * Another version's maps are made again, and its program limits by the old ones until it is replaced: at no
- * time do packets pass uncounted.
+ * Another version's maps are made again, and its program limits by the old ones until it is
+ * replaced: at no time do packets pass uncounted.
  */
 static void expect_replaced(struct fixture *f)
 {

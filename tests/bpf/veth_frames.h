@@ -18,7 +18,8 @@
 /* `count` frames from `ifname`, of EtherType 0x88b5 behind `tags` VLAN tags. */
 static inline void send_frames(const char *ifname, u32 count, u32 size, u32 tags)
 {
-	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
+	struct sockaddr_ll to = { .sll_family = AF_PACKET,
+				  .sll_protocol = htons(ETH_P_ALL),
 				  .sll_ifindex = if_nametoindex(ifname) };
 	u8 frame[9014] = { [0 ... 5] = 0xff, [6] = 2 };
 	u8 *at = frame + 12;

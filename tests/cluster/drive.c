@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * drive - one load on several nodes at once: each request is sent at its time, each response is recorded with its times.
+ * drive - one load on several nodes at once: each request is sent at its time, each response is
+ * recorded with its times.
  *
  *     drive SECONDS SOCKET... < LINES > RESPONSES
  *
  * SOCKET is a node's Unix socket for HTTP. A line of LINES is "DOMAIN KEY VALUE RATE NODES": RATE
- * requests a second (a decimal) of that one descriptor to each of the first NODES nodes, evenly spread,
- * on a connection of its own for each, so that no line waits for another's responses. A line of
- * RESPONSES is "LINE NODE SENT ANSWERED STATUS": numbers from 0, microseconds of UTC, HTTP's
- * status; 0: no response came.
+ * requests a second (a decimal) of that one descriptor to each of the first NODES nodes, evenly
+ * spread, on a connection of its own for each, so that no line waits for another's responses. A
+ * line of RESPONSES is "LINE NODE SENT ANSWERED STATUS": numbers from 0, microseconds of UTC,
+ * HTTP's status; 0: no response came.
  *
- * Open loop: a late response does not slow other lines down. What falls due while the machine stands still
- * is sent at once afterwards, as real users would, but at most WINDOW requests without a response on one
- * connection: the rest waits.
+ * Open loop: a late response does not slow other lines down. What falls due while the machine
+ * stands still is sent at once afterwards, as real users would, but at most WINDOW requests without
+ * a response on one connection: the rest waits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WINDOW 256	/* a power of two */
+#define WINDOW 256 /* a power of two */
 #define PATIENCE_US 3000000
 
 typedef uint64_t u64;
@@ -74,13 +75,15 @@ static int connect_to(const char *path)
 static void make_request(struct way *way, const char *domain, const char *key, const char *value)
 {
 	char body[300];
-	int length = snprintf(body, sizeof(body), "{\"domain\":\"%s\",\"descriptors\":[{\"entries\":"
-			      "[{\"key\":\"%s\",\"value\":\"%s\"}]}]}", domain, key, value);
+	int length = snprintf(body, sizeof(body),
+			      "{\"domain\":\"%s\",\"descriptors\":[{\"entries\":"
+			      "[{\"key\":\"%s\",\"value\":\"%s\"}]}]}",
+			      domain, key, value);
 
 	way->length = snprintf(way->request, sizeof(way->request),
 			       "POST /v1/check HTTP/1.1\r\nHost: localhost\r\n"
-			       "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length,
-			       body);
+			       "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			       length, body);
 }
 
 /* Sends all that is due by now, as far as there is room. */
@@ -138,8 +141,8 @@ static void receive(struct way *way)
 {
 	ssize_t n;
 
-	while ((n = recv(way->fd, way->in + way->in_length,
-			 sizeof(way->in) - 1 - way->in_length, 0)) > 0) {
+	while ((n = recv(way->fd, way->in + way->in_length, sizeof(way->in) - 1 - way->in_length,
+			 0)) > 0) {
 		way->in_length += n;
 		take_answers(way);
 	}

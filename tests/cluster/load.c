@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * load - sends requests through every frontend as long as it runs, and measures how long responses took.
+ * load - sends requests through every frontend as long as it runs, and measures how long responses
+ * took.
  *
  *     load EVERY_MS DOMAIN OUT FRONTEND:KEY=VALUE...
  *
- * FRONTEND is check (/v1/check), auth (/forward-auth), nginx (/nginx/check), json, grpc or spoe, where the
- * lab has them (127.0.0.1:8180, 8181, 8182). Each line has a connection of its own and sends a request
- * every EVERY_MS, at times of its own, unless its last one has no response yet. SIGUSR1 ends a phase, SIGTERM the last one: of the n-th OUT.n.took
- * has how long each response took (milliseconds, a line each), and OUT.n, which appears when all is written, a line for each
+ * FRONTEND is check (/v1/check), auth (/forward-auth), nginx (/nginx/check), json, grpc or spoe,
+ * where the lab has them (127.0.0.1:8180, 8181, 8182). Each line has a connection of its own and
+ * sends a request every EVERY_MS, at times of its own, unless its last one has no response yet.
+ * SIGUSR1 ends a phase, SIGTERM the last one: of the n-th OUT.n.took has how long each response
+ * took (milliseconds, a line each), and OUT.n, which appears when all is written, a line for each
  *
  *     FRONTEND:KEY=VALUE N P50 P99 MAX STATUS:N...
  *
- * STATUS is HTTP's; of gRPC OK, OVER_LIMIT, UNAVAILABLE; of SPOE the variable `limited`: free, limited,
- * or none without the variable.
+ * STATUS is HTTP's; of gRPC OK, OVER_LIMIT, UNAVAILABLE; of SPOE the variable `limited`: free,
+ * limited, or none without the variable.
  *
- * Real clients are on other machines; here they share the CPUs with the daemon and all else. So that the
- * daemon's part is measured, this process always gets a CPU at once, where that is allowed.
+ * Real clients are on other machines; here they share the CPUs with the daemon and all else. So
+ * that the daemon's part is measured, this process always gets a CPU at once, where that is
+ * allowed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +33,7 @@
 
 #include "load_frontends.h"
 
-#define TOOK_MAX 200000			/* responses of one line in a phase */
+#define TOOK_MAX 200000 /* responses of one line in a phase */
 
 static volatile sig_atomic_t phase_ends, all_ends;
 
@@ -112,7 +115,8 @@ static void write_phase(const char *out, u32 phase, struct way *way, u32 ways)
 
 static void way_open(struct way *way, char *label, const char *domain)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	size_t i = 0;
 	char name[16];
 	int on = 1;
@@ -129,7 +133,8 @@ static void way_open(struct way *way, char *label, const char *domain)
 	way->took_us = malloc(TOOK_MAX * sizeof(*way->took_us));
 	way->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	to.sin_port = htons(way->frontend->port);
-	if (!way->took_us || way->fd < 0 || connect(way->fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+	if (!way->took_us || way->fd < 0 ||
+	    connect(way->fd, (struct sockaddr *)&to, sizeof(to)) < 0)
 		die("%s", label);
 	setsockopt(way->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	way->frontend->open(way);
@@ -163,7 +168,8 @@ static void way_read(struct way *way, u64 every_us)
 }
 
 /* Waits until a request is due or input has come. */
-static void turn(struct way *way, struct pollfd *polled, u32 ways, u64 every_us, const sigset_t *mask)
+static void turn(struct way *way, struct pollfd *polled, u32 ways, u64 every_us,
+		 const sigset_t *mask)
 {
 	u64 next = ~0ULL, now = now_us();
 	struct timespec wait;
@@ -198,7 +204,7 @@ int main(int argc, char **argv)
 {
 	const struct sched_param first = { .sched_priority = 1 };
 	u32 ways = argc > 4 ? (u32)argc - 4 : 0, phase = 0;
-	static struct pollfd *polled;	/* used until the process ends */
+	static struct pollfd *polled; /* used until the process ends */
 	static struct way *way;
 	sigset_t blocked, mask;
 	u64 every_us;

@@ -30,11 +30,11 @@ struct way {
 	int fd;
 	bool asked;
 	u64 due_us, sent_us;
-	u8 out[1024], in[16384];	/* a request; what was read and is not consumed yet */
+	u8 out[1024], in[16384]; /* a request; what was read and is not consumed yet */
 	size_t out_len, in_len;
 	nghttp2_session *session;
-	char answer[24];		/* of gRPC, once it has come */
-	u8 message[4096];		/* with its prefix */
+	char answer[24];  /* of gRPC, once it has come */
+	u8 message[4096]; /* with its prefix */
 	size_t message_len;
 	u32 *took_us;
 	size_t count;
@@ -47,9 +47,9 @@ struct way {
 struct frontend {
 	const char *name;
 	u16 port;
-	void (*open)(struct way *way);		/* connected, and not yet non-blocking */
+	void (*open)(struct way *way); /* connected, and not yet non-blocking */
 	void (*ask)(struct way *way);
-	const char *(*take)(struct way *way);	/* NULL: the response is not complete yet */
+	const char *(*take)(struct way *way); /* NULL: the response is not complete yet */
 };
 
 static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *format, ...)
@@ -85,19 +85,24 @@ static void http_ask(struct way *way)
 static void http_post(struct way *way, const char *path)
 {
 	char body[512];
-	int len = snprintf(body, sizeof(body), "{\"domain\":\"%s\",\"descriptors\":[{\"entries\":"
-			   "[{\"key\":\"%s\",\"value\":\"%s\"}]}]}", way->domain, way->key, way->value);
+	int len = snprintf(body, sizeof(body),
+			   "{\"domain\":\"%s\",\"descriptors\":[{\"entries\":"
+			   "[{\"key\":\"%s\",\"value\":\"%s\"}]}]}",
+			   way->domain, way->key, way->value);
 
-	way->out_len = (size_t)snprintf((char *)way->out, sizeof(way->out),
-					"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"
-					"Content-Type: application/json\r\n\r\n%s", path, len, body);
+	way->out_len =
+		(size_t)snprintf((char *)way->out, sizeof(way->out),
+				 "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n"
+				 "Content-Type: application/json\r\n\r\n%s",
+				 path, len, body);
 }
 
 static void http_get(struct way *way, const char *path)
 {
-	way->out_len = (size_t)snprintf((char *)way->out, sizeof(way->out),
-					"GET %s?domain=%s&d=%s=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", path,
-					way->domain, way->key, way->value);
+	way->out_len =
+		(size_t)snprintf((char *)way->out, sizeof(way->out),
+				 "GET %s?domain=%s&d=%s=%s HTTP/1.1\r\nHost: localhost\r\n\r\n",
+				 path, way->domain, way->key, way->value);
 }
 
 static void check_open(struct way *way)
@@ -167,7 +172,8 @@ static int grpc_header(nghttp2_session *session, const nghttp2_frame *frame, con
 	return 0;
 }
 
-static int grpc_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data, size_t len, void *arg)
+static int grpc_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data, size_t len,
+		     void *arg)
 {
 	struct way *way = arg;
 
@@ -180,13 +186,17 @@ static int grpc_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data,
 
 static const char *grpc_code(const struct way *way)
 {
-	Rls__Response *response = way->message_len < 5 ? NULL :
-		rls__response__unpack(NULL, way->message_len - 5, way->message + 5);
+	Rls__Response *response =
+		way->message_len < 5
+			? NULL
+			: rls__response__unpack(NULL, way->message_len - 5, way->message + 5);
 	int code = response ? (int)response->overall_code : -1;
 
 	if (response)
 		rls__response__free_unpacked(response, NULL);
-	return code == RLS__CODE__OK ? "OK" : code == RLS__CODE__OVER_LIMIT ? "OVER_LIMIT" : "broken";
+	return code == RLS__CODE__OK	       ? "OK"
+	       : code == RLS__CODE__OVER_LIMIT ? "OVER_LIMIT"
+					       : "broken";
 }
 
 static int grpc_close(nghttp2_session *session, s32 id, u32 error, void *arg)
@@ -226,7 +236,7 @@ static void grpc_open(struct way *way)
 	request.n_descriptors = 1;
 	request.descriptors = &descriptors;
 	way->out_len = 5 + rls__request__pack(&request, way->out + 5);
-	way->out[4] = (u8)(way->out_len - 5);		/* it is short */
+	way->out[4] = (u8)(way->out_len - 5); /* it is short */
 	nghttp2_session_callbacks_new(&callbacks);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, grpc_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, grpc_data);
@@ -238,22 +248,26 @@ static void grpc_open(struct way *way)
 	grpc_flush(way);
 }
 
+/* clang-format off */
 #define HEADER(name, value) { (u8 *)(name), (u8 *)(value), sizeof(name) - 1, sizeof(value) - 1, 0 }
+/* clang-format on */
 
 static void grpc_ask(struct way *way)
 {
 	static const nghttp2_nv headers[] = {
-		HEADER(":method", "POST"), HEADER(":scheme", "http"),
+		HEADER(":method", "POST"),
+		HEADER(":scheme", "http"),
 		HEADER(":path", "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"),
-		HEADER(":authority", "lab"), HEADER("content-type", "application/grpc"),
+		HEADER(":authority", "lab"),
+		HEADER("content-type", "application/grpc"),
 		HEADER("te", "trailers"),
 	};
 	nghttp2_data_provider body = { .read_callback = grpc_wanted };
 
 	way->answer[0] = 0;
 	way->message_len = 0;
-	if (nghttp2_submit_request(way->session, NULL, headers, sizeof(headers) / sizeof(headers[0]),
-				   &body, NULL) < 0)
+	if (nghttp2_submit_request(way->session, NULL, headers,
+				   sizeof(headers) / sizeof(headers[0]), &body, NULL) < 0)
 		die("%s: nghttp2", way->label);
 	grpc_flush(way);
 }
@@ -272,8 +286,9 @@ static const char *grpc_take(struct way *way)
 /* The next frame; it is valid until the next taken(). */
 static bool spoe_frame(struct way *way, struct spop_frame *ret, size_t *ret_len)
 {
-	size_t len = way->in_len < 4 ? 0 : 4 + ((size_t)way->in[0] << 24 | way->in[1] << 16 |
-						way->in[2] << 8 | way->in[3]);
+	size_t len = way->in_len < 4 ? 0
+				     : 4 + ((size_t)way->in[0] << 24 | way->in[1] << 16 |
+					    way->in[2] << 8 | way->in[3]);
 
 	if (!len || way->in_len < len)
 		return false;
@@ -285,8 +300,8 @@ static bool spoe_frame(struct way *way, struct spop_frame *ret, size_t *ret_len)
 
 static void spoe_open(struct way *way)
 {
-	struct spop_writer writer = spop_frame_begin(way->out, sizeof(way->out), SPOP_HAPROXY_HELLO,
-						     0, 0);
+	struct spop_writer writer =
+		spop_frame_begin(way->out, sizeof(way->out), SPOP_HAPROXY_HELLO, 0, 0);
 	struct spop_frame frame;
 	size_t len;
 	ssize_t n;

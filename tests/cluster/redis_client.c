@@ -26,7 +26,7 @@
 static struct {
 	struct event_base *base;
 	struct redis *redis;
-	u64 count[4];			/* by outcome */
+	u64 count[4]; /* by outcome */
 	u64 left;
 	struct redis_command command;
 	char text[128];
@@ -85,8 +85,7 @@ static void show_state(void)
 		       state[i].up	       ? "up"
 		       : state[i].breaker_open ? "away"
 					       : "idle",
-		       *state[i].error ? state[i].error : "well",
-		       i + 1 < count ? "; " : "");
+		       *state[i].error ? state[i].error : "well", i + 1 < count ? "; " : "");
 	printf("\n");
 }
 

@@ -13,9 +13,9 @@
 struct case_class {
 	const char *name;
 	void (*make)(struct maker *m, u32 index);
-	u32 listed;		/* cases 0 to listed - 1 are the same whatever the seed */
-	u32 random;		/* and so many random ones in a short run */
-	bool on;		/* off: known to fail, not part of the verdict */
+	u32 listed; /* cases 0 to listed - 1 are the same whatever the seed */
+	u32 random; /* and so many random ones in a short run */
+	bool on;    /* off: known to fail, not part of the verdict */
 };
 
 static const struct case_class CLASSES[] = {
@@ -55,7 +55,7 @@ static void case_begin(struct maker *m)
 
 static void case_make(struct maker *m, u32 class, u32 index, u64 seed)
 {
-	m->rng = mix(seed + index * 0x9e3779b97f4a7c15ULL + ((u64)class << 32));
+	m->rng = mix(seed + index * 0x9e3779b97f4a7c15ULL + ((u64) class << 32));
 	case_begin(m);
 	CLASSES[class].make(m, index);
 	if (!m->need)

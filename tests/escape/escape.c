@@ -5,9 +5,9 @@
  *     escape --client NS --free NS --held NS [--seed N] [--times N] [--class NAME] [--case N]
  *     escape --sim ...         only through dp_sim, no root: for coverage
  *
- * Every case is sent to two equal namespaces. In one nothing limits: the frames that its sockets receive
- * and its TCP and ICMP answer are those that Linux delivers. In the other the limiter stands in front,
- * and the case comes from a source of each group below. A failure is
+ * Every case is sent to two equal namespaces. In one nothing limits: the frames that its sockets
+ * receive and its TCP and ICMP answer are those that Linux delivers. In the other the limiter
+ * stands in front, and the case comes from a source of each group below. A failure is
  *   - a frame that was delivered though the limit that it meets, by the port, protocol or source of
  *     what the socket received, is spent;
  *   - one that was not, though no limit that it could meet is spent (but see may_drop());
@@ -39,8 +39,8 @@ static void failed(struct run *r, const struct test_case *c, const char *what, u
 	if (r->class_failures[c->class]++ >= 5 && !r->verbose)
 		return;
 	printf("# %s case %u (--seed %llu --class %s --case %u): %s, group %u%s%s, marks 0x%x\n",
-	       CLASSES[c->class].name, c->index, r->seed, CLASSES[c->class].name, c->index, what, group,
-	       g ? ": " : "", g ? got_text(g, text, sizeof(text)) : "", c->marks);
+	       CLASSES[c->class].name, c->index, r->seed, CLASSES[c->class].name, c->index, what,
+	       group, g ? ": " : "", g ? got_text(g, text, sizeof(text)) : "", c->marks);
 }
 
 static bool same(const struct got *a, const struct got *b)
@@ -72,7 +72,8 @@ static void judge_case(struct run *r, const struct test_case *c, const struct ou
 			if (is_over(group, c, &held->got[i]))
 				failed(r, c, "delivered over a limit", group, &held->got[i]);
 			else if (!has(truth, &held->got[i]) && !(c->marks & MARK_CONTRADICTION))
-				failed(r, c, "delivered only behind the limiter", group, &held->got[i]);
+				failed(r, c, "delivered only behind the limiter", group,
+				       &held->got[i]);
 		}
 		for (u32 i = 0; i < truth->count; i++)
 			could |= could_be_over(group, c, &truth->got[i]);
@@ -245,7 +246,7 @@ static void run_classes(struct run *r)
 	static struct test_case batch[BATCH];
 	u32 count = 0;
 
-	for (u32 class = 0; class < CLASS_COUNT; class++) {
+	for (u32 class = 0; class < CLASS_COUNT; class ++) {
 		const struct case_class *k = &CLASSES[class];
 		u32 last = k->listed + k->random * r->times;
 
@@ -254,8 +255,9 @@ static void run_classes(struct run *r)
 		for (u32 i = 0; i < last; i++) {
 			if (r->only_case >= 0 && i != r->only_case)
 				continue;
-			batch[count++] = (struct test_case){ .class = class, .index = i, .id = r->next_id++,
-						 .turn = i + r->seed };
+			batch[count++] = (struct test_case){
+				.class = class, .index = i, .id = r->next_id++, .turn = i + r->seed
+			};
 			if (count == BATCH) {
 				run_batch(r, batch, count);
 				count = 0;
@@ -329,18 +331,19 @@ fail:
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: escape --client NS --free NS --held NS | --sim\n"
-			"  --seed N --times N --class NAME --case N --all --verbose --first SOURCE\n");
+	fprintf(stderr,
+		"usage: escape --client NS --free NS --held NS | --sim\n"
+		"  --seed N --times N --class NAME --case N --all --verbose --first SOURCE\n");
 	exit(2);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "client", 1, NULL, 'c' }, { "free", 1, NULL, 'f' }, { "held", 1, NULL, 'h' },
-		{ "seed", 1, NULL, 's' }, { "times", 1, NULL, 't' }, { "class", 1, NULL, 'k' },
-		{ "case", 1, NULL, 'i' }, { "sim", 0, NULL, 'S' }, { "verbose", 0, NULL, 'v' },
-		{ "all", 0, NULL, 'a' }, { "first", 1, NULL, 'F' }, { NULL, 0, NULL, 0 },
+		{ "client", 1, NULL, 'c' }, { "free", 1, NULL, 'f' },  { "held", 1, NULL, 'h' },
+		{ "seed", 1, NULL, 's' },   { "times", 1, NULL, 't' }, { "class", 1, NULL, 'k' },
+		{ "case", 1, NULL, 'i' },   { "sim", 0, NULL, 'S' },   { "verbose", 0, NULL, 'v' },
+		{ "all", 0, NULL, 'a' },    { "first", 1, NULL, 'F' }, { NULL, 0, NULL, 0 },
 	};
 	static struct run r = { .times = 1, .only_case = -1, .next_id = 1 };
 	const char *seed = getenv("SLUICE_SEED");
@@ -349,18 +352,41 @@ int main(int argc, char **argv)
 	r.seed = seed && *seed ? strtoull(seed, NULL, 0) : mono_ns() % 1000000007;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'c': r.client = optarg; break;
-		case 'f': r.free = optarg; break;
-		case 'h': r.held = optarg; break;
-		case 's': r.seed = strtoull(optarg, NULL, 0); break;
-		case 't': r.times = atoi(optarg); break;
-		case 'k': r.only_class = optarg; break;
-		case 'i': r.only_case = atoi(optarg); break;
-		case 'S': r.sim_only = true; break;
-		case 'v': r.verbose = true; break;
-		case 'F': r.next_id = atoi(optarg); break;
-		case 'a': r.all_classes = true; break;
-		default: usage();
+		case 'c':
+			r.client = optarg;
+			break;
+		case 'f':
+			r.free = optarg;
+			break;
+		case 'h':
+			r.held = optarg;
+			break;
+		case 's':
+			r.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 't':
+			r.times = atoi(optarg);
+			break;
+		case 'k':
+			r.only_class = optarg;
+			break;
+		case 'i':
+			r.only_case = atoi(optarg);
+			break;
+		case 'S':
+			r.sim_only = true;
+			break;
+		case 'v':
+			r.verbose = true;
+			break;
+		case 'F':
+			r.next_id = atoi(optarg);
+			break;
+		case 'a':
+			r.all_classes = true;
+			break;
+		default:
+			usage();
 		}
 	}
 	if (!r.sim_only && (!r.client || !r.free || !r.held))

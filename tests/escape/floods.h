@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* floods.h - packets that pass whatever the limits have a rate of their own: path-MTU, failsafe ports. */
+/* floods.h - packets that pass whatever the limits have a rate of their own: path-MTU, failsafe
+ * ports. */
 #ifndef TESTS_ESCAPE_FLOODS_H
 #define TESTS_ESCAPE_FLOODS_H
 
@@ -9,9 +10,9 @@ struct flood {
 	const char *name;
 	void (*make)(struct maker *m);
 	u32 frames, sources;
-	enum got_kind kind;		/* what Linux makes of one */
-	double pps;			/* at most so many pass, and a second's worth at once */
-	u32 least;			/* those before may have used a part of what they share */
+	enum got_kind kind; /* what Linux makes of one */
+	double pps;	    /* at most so many pass, and a second's worth at once */
+	u32 least;	    /* those before may have used a part of what they share */
 };
 
 static void path_mtu4(struct maker *m, u32 bytes)
@@ -140,13 +141,15 @@ static void run_memory(struct run *r)
 		u32 count = step == 1 ? MEMORY_FLOOD : MEMORY_CASES;
 
 		for (u32 i = 0; i < count; i++) {
-			source_of(step == 1 ? G_AMPLE : G_BUDGET, first[step] + i, m->src4, m->src6);
+			source_of(step == 1 ? G_AMPLE : G_BUDGET, first[step] + i, m->src4,
+				  m->src6);
 			case_begin(m);
 			if (step == 1) {
 				static struct l4 l;
 
 				l4_udp(m, false, &l, PORT_FREE, 40);
-				send4(m, &(struct ip4){ .proto = 17, .id = m->id, .more = true }, l.b.b, l.b.n);
+				send4(m, &(struct ip4){ .proto = 17, .id = m->id, .more = true },
+				      l.b.b, l.b.n);
 			} else {
 				play_overlap(m, i & 1, FINAL_UDP_LIMITED, orders[step]);
 			}

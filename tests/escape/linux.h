@@ -25,18 +25,18 @@
 #define GROUPS 16
 
 enum got_kind {
-	GOT_UDP,		/* a datagram, at its port */
-	GOT_RAW,		/* by a raw socket of its protocol */
-	GOT_SYNACK,		/* a connection begins: answered from its port */
-	GOT_RST,		/* TCP saw it: answered from its port */
+	GOT_UDP,    /* a datagram, at its port */
+	GOT_RAW,    /* by a raw socket of its protocol */
+	GOT_SYNACK, /* a connection begins: answered from its port */
+	GOT_RST,    /* TCP saw it: answered from its port */
 	GOT_ECHO,
 };
 
 struct got {
 	u8 kind;
 	bool v6;
-	u16 what;		/* port or protocol */
-	u32 length;		/* of a datagram's payload; of a raw socket's, all it says */
+	u16 what;   /* port or protocol */
+	u32 length; /* of a datagram's payload; of a raw socket's, all it says */
 };
 
 /* The outcome of one case from one group of sources. */
@@ -93,9 +93,9 @@ struct stack {
 		bool v6;
 		u16 what;
 	} socket[SOCKETS_MAX];
-	int wire;		/* the client's end: sends, and reads what is answered */
+	int wire; /* the client's end: sends, and reads what is answered */
 	int answers;
-	u32 marker;		/* number of the last marker seen */
+	u32 marker; /* number of the last marker seen */
 	u64 sent;
 };
 
@@ -130,13 +130,13 @@ static void stack_socket(struct stack *s, int kind, bool v6, int type, int proto
 	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(what) };
 	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons(what) };
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = s->sockets };
-	int one = 1, fd = socket(v6 ? AF_INET6 : AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, proto);
+	int one = 1,
+	    fd = socket(v6 ? AF_INET6 : AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, proto);
 
 	if (fd < 0)
 		stack_die("socket");
 	room(fd);
-	if (v6 && type != SOCK_RAW &&
-	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)))
+	if (v6 && type != SOCK_RAW && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)))
 		stack_die("IPV6_V6ONLY");
 	if (type != SOCK_RAW &&
 	    bind(fd, v6 ? (void *)&a6 : (void *)&a4, v6 ? sizeof(a6) : sizeof(a4)))
@@ -206,9 +206,9 @@ static void stack_open(struct stack *s, const char *name, const char *client, co
 /* Where the outcomes of a batch go: cases from `first` on. */
 struct tally {
 	u32 first, count;
-	struct outcome *outcome;	/* count x GROUPS */
-	u64 stray;			/* from no source of the batch */
-	u32 kind[GOT_ECHO + 1];		/* how many of each kind */
+	struct outcome *outcome; /* count x GROUPS */
+	u64 stray;		 /* from no source of the batch */
+	u32 kind[GOT_ECHO + 1];	 /* how many of each kind */
 };
 
 static struct outcome *tally_of(struct tally *t, u32 group, u32 id)
@@ -301,8 +301,9 @@ static void stack_receive(struct stack *s, struct tally *t)
 			u32 k = events[i].data.u32;
 			struct sockaddr_in6 from = {};
 			socklen_t from_len = sizeof(from);
-			const void *src = s->socket[k].v6 ? (void *)&from.sin6_addr :
-							    (void *)&((struct sockaddr_in *)&from)->sin_addr;
+			const void *src =
+				s->socket[k].v6 ? (void *)&from.sin6_addr
+						: (void *)&((struct sockaddr_in *)&from)->sin_addr;
 			ssize_t n;
 
 			while ((n = recvfrom(s->socket[k].fd, b, sizeof(b), 0, (void *)&from,

@@ -7,14 +7,13 @@
 
 #include "escape/whole.h"
 
-
 /* A datagram in pieces of `size` bytes, and what each piece is wrapped in. */
 struct pieces {
 	bool v6;
 	u32 id, size, count;
-	u32 next;		/* protocol, or of IPv6 the header that comes first in the pieces */
-	u32 later_next;		/* the value in later ones; IPv6 only */
-	u32 pre;		/* headers before the fragment header */
+	u32 next;	/* protocol, or of IPv6 the header that comes first in the pieces */
+	u32 later_next; /* the value in later ones; IPv6 only */
+	u32 pre;	/* headers before the fragment header */
 	struct ip4 ip4;
 	struct buf whole;
 };
@@ -59,8 +58,8 @@ static void send_piece(struct maker *m, const struct pieces *p, u32 k)
 static void l4_of_size(struct maker *m, bool v6, struct l4 *l, enum final final, u32 bytes)
 {
 	if (final == FINAL_SYN_LIMITED || final == FINAL_SYN_FREE)
-		l4_tcp(m, v6, l, final == FINAL_SYN_LIMITED ? PORT_TCP_LIMITED : PORT_TCP_FREE, 2, 5,
-		       bytes > 20 ? bytes - 20 : 0);
+		l4_tcp(m, v6, l, final == FINAL_SYN_LIMITED ? PORT_TCP_LIMITED : PORT_TCP_FREE, 2,
+		       5, bytes > 20 ? bytes - 20 : 0);
 	else
 		l4_final(m, v6, l, final, bytes - 8);
 }
@@ -113,15 +112,18 @@ static const enum final FRAGMENT_FINALS[] = { FINAL_UDP_LIMITED, FINAL_UDP_FREE,
 static void make_fragments(struct maker *m, bool v6, u32 index)
 {
 	static struct pieces p;
-	enum final final = index < FRAGMENT_ORDERS ? FRAGMENT_FINALS[index % 4] :
-						     FRAGMENT_FINALS[any(m, 4)];
+	enum final final =
+		index < FRAGMENT_ORDERS ? FRAGMENT_FINALS[index % 4] : FRAGMENT_FINALS[any(m, 4)];
 	u32 count = index < FRAGMENT_ORDERS ? 4 : 2 + any(m, 6);
 	u32 size = index < FRAGMENT_ORDERS ? 24 : PICK(m, 24, 48, 200, 1400, 8000);
 	u8 order[16];
 	u32 at = 0;
 
 	pieces_of(m, &p, v6, final, size, count);
-	order_of(index < FRAGMENT_ORDERS ? index / 4 : one_in(m, 2) ? 0 : some_order(m), count, order);
+	order_of(index < FRAGMENT_ORDERS ? index / 4
+		 : one_in(m, 2)		 ? 0
+					 : some_order(m),
+		 count, order);
 	if (index >= FRAGMENT_ORDERS && one_in(m, 3)) {
 		if (v6)
 			p.pre = any(m, 3);
@@ -158,28 +160,29 @@ static void make_frag6(struct maker *m, u32 index)
  * one reason or another.
  */
 enum decoy {
-	DECOY_GOOD,		/* not discarded: the one that comes first counts */
+	DECOY_GOOD, /* not discarded: the one that comes first counts */
 	DECOY_MAC,
 	DECOY_VLAN,
-	DECOY_CUT,		/* the frame ends before the packet */
-	DECOY_ODD,		/* more to come, and no multiple of 8 bytes */
-	DECOY_CHECKSUM,		/* from here on IPv4 */
+	DECOY_CUT,	/* the frame ends before the packet */
+	DECOY_ODD,	/* more to come, and no multiple of 8 bytes */
+	DECOY_CHECKSUM, /* from here on IPv4 */
 	DECOY_SSRR,
 	DECOY_OPTION,
 	DECOY_IHL,
 	DECOY4_COUNT,
-	DECOY_UNKNOWN = DECOY_CHECKSUM,		/* from here on IPv6: an option that must be known */
-	DECOY_HOP,		/* hop-by-hop options that are not first */
-	DECOY_ROUTING,		/* segments left */
-	DECOY_PRE,		/* headers before the fragment header */
-	DECOY_TWO,		/* two fragment headers, two ids */
+	DECOY_UNKNOWN = DECOY_CHECKSUM, /* from here on IPv6: an option that must be known */
+	DECOY_HOP,			/* hop-by-hop options that are not first */
+	DECOY_ROUTING,			/* segments left */
+	DECOY_PRE,			/* headers before the fragment header */
+	DECOY_TWO,			/* two fragment headers, two ids */
 	DECOY_TWO_SWAPPED,
-	DECOY_ATOMIC,		/* an atomic one, then the true one's */
-	DECOY_BEHIND,		/* the option that must be known is behind the fragment header */
+	DECOY_ATOMIC, /* an atomic one, then the true one's */
+	DECOY_BEHIND, /* the option that must be known is behind the fragment header */
 	DECOY6_COUNT,
 };
 
-static void send_decoy4(struct maker *m, const struct pieces *p, enum decoy kind, const u8 *b, u32 n)
+static void send_decoy4(struct maker *m, const struct pieces *p, enum decoy kind, const u8 *b,
+			u32 n)
 {
 	struct pieces d = { .id = p->id, .next = p->next, .size = p->size };
 
@@ -268,7 +271,8 @@ static void send_decoy_to(struct maker *m, const struct pieces *p, enum decoy ki
 	if (port == PORT_FREE && p->next != 6)
 		l4_udp(m, p->v6, &l, port, p->size * 2 - 8);
 	else
-		l4_tcp(m, p->v6, &l, port == PORT_FREE ? PORT_TCP_FREE : port, 2, 5, p->size * 2 - 20);
+		l4_tcp(m, p->v6, &l, port == PORT_FREE ? PORT_TCP_FREE : port, 2, 5,
+		       p->size * 2 - 20);
 	if (kind == DECOY_MAC)
 		m->mac[5] = 99;
 	if (kind == DECOY_VLAN) {
@@ -291,17 +295,19 @@ static void send_decoy(struct maker *m, const struct pieces *p, enum decoy kind)
 }
 
 #define DECOY_ORDERS 5
-#define DECOY_LISTED(kinds) ((kinds) * DECOY_ORDERS * 2)
+#define DECOY_LISTED(kinds) ((kinds)*DECOY_ORDERS * 2)
 
 /* `d` is the decoy, 0 the true first, the others later ones. */
 static void make_decoys(struct maker *m, bool v6, u32 kinds, u32 index)
 {
-	static const char *const orders[DECOY_ORDERS] = { "d1230", "d0123", "12d30", "0d123", "d123d0" };
+	static const char *const orders[DECOY_ORDERS] = { "d1230", "d0123", "12d30", "0d123",
+							  "d123d0" };
 	static struct pieces p;
 	bool listed = index < DECOY_LISTED(kinds);
 	enum decoy kind = listed ? index % kinds : any(m, kinds);
-	enum final final = listed ? (index / kinds / DECOY_ORDERS ? FINAL_SYN_LIMITED : FINAL_UDP_LIMITED) :
-				    FRAGMENT_FINALS[any(m, 3)];
+	enum final final =
+		listed ? (index / kinds / DECOY_ORDERS ? FINAL_SYN_LIMITED : FINAL_UDP_LIMITED)
+		       : FRAGMENT_FINALS[any(m, 3)];
 	u32 count = listed ? 4 : 2 + any(m, 5);
 	u8 order[16];
 
@@ -338,7 +344,8 @@ static void make_decoy6(struct maker *m, u32 index)
 
 /*
  * Decoys in valid form: Linux discards one that a later fragment overlaps in part, and
- * all that it had of the datagram. Behind the fragments under them: the true first in a form of its own.
+ * all that it had of the datagram. Behind the fragments under them: the true first in a form of its
+ * own.
  */
 static void play_overlap(struct maker *m, bool v6, enum final final, const char *order)
 {
@@ -352,11 +359,13 @@ static void play_overlap(struct maker *m, bool v6, enum final final, const char 
 			send_decoy_to(m, &p, DECOY_GOOD, p.size + 16, PORT_FREE);
 			break;
 		case 'b':
-			send_decoy_to(m, &p, v6 ? DECOY_UNKNOWN : DECOY_CHECKSUM, p.size, PORT_FREE);
+			send_decoy_to(m, &p, v6 ? DECOY_UNKNOWN : DECOY_CHECKSUM, p.size,
+				      PORT_FREE);
 			break;
 		case 'f':
 			m->marks |= MARK_FAILSAFE;
-			send_decoy_to(m, &p, v6 ? DECOY_UNKNOWN : DECOY_CHECKSUM, p.size, PORT_FAILSAFE);
+			send_decoy_to(m, &p, v6 ? DECOY_UNKNOWN : DECOY_CHECKSUM, p.size,
+				      PORT_FAILSAFE);
 			break;
 		case 'h':
 			p.pre = v6 ? 9 : 0;
@@ -371,9 +380,12 @@ static void play_overlap(struct maker *m, bool v6, enum final final, const char 
 
 static void make_overlap(struct maker *m, u32 index)
 {
-	/* o: that decoy, b: a bad one, f: a bad one to a failsafe port, h: the first behind nine headers */
-	static const char *const orders[] = { "o11230", "o1123f0", "o1123b0", "o1123h", "o1123h0", "o11h230",
-					      "h123", "ho1123", "f1230", "o1f1230" };
+	/* o: that decoy, b: a bad one, f: a bad one to a failsafe port, h: the first behind nine
+	 * headers */
+	static const char *const orders[] = {
+		"o11230",  "o1123f0", "o1123b0", "o1123h", "o1123h0",
+		"o11h230", "h123",    "ho1123",	 "f1230",  "o1f1230"
+	};
 	u32 n = sizeof(orders) / sizeof(*orders);
 
 	play_overlap(m, index / n & 1, index / n & 2 ? FINAL_SYN_LIMITED : FINAL_UDP_LIMITED,
@@ -401,8 +413,9 @@ static void make_cut4(struct maker *m, u32 index)
 {
 	static struct pieces p;
 	u32 count = index < 4 ? 2 + index / 2 : 2 + any(m, 5);
-	enum final final = index < 4 ? FINAL_SYN_LIMITED :
-				       PICK(m, FINAL_SYN_LIMITED, FINAL_SYN_FREE, FINAL_UDP_LIMITED);
+	enum final final = index < 4
+				   ? FINAL_SYN_LIMITED
+				   : PICK(m, FINAL_SYN_LIMITED, FINAL_SYN_FREE, FINAL_UDP_LIMITED);
 	u8 order[16];
 
 	pieces_of(m, &p, false, final, index < 4 ? 8 + 8 * (index & 1) : PICK(m, 8, 16), 2 + count);

@@ -6,15 +6,25 @@
 #include "escape/whole.h"
 
 /*
- * A fragment header behind others. With connection tracking Linux takes it off first, and reads what
- * follows as the type that the first header in front has; without, as the type that it states itself.
+ * A fragment header behind others. With connection tracking Linux takes it off first, and reads
+ * what follows as the type that the first header in front has; without, as the type that it states
+ * itself.
  */
 static const u8 REREAD_FRONTS[][3] = {
-	{ X_OPTIONS }, { X_ROUTING }, { X_HOP, X_OPTIONS }, { X_OPTIONS, X_OPTIONS }, { X_HOP, X_ROUTING },
-	{ X_AH }, { X_OPTIONS, X_AH }, { X_HOP, X_AH, X_OPTIONS }, { X_FRAGMENT, X_OPTIONS }, { X_HOP },
+	{ X_OPTIONS },
+	{ X_ROUTING },
+	{ X_HOP, X_OPTIONS },
+	{ X_OPTIONS, X_OPTIONS },
+	{ X_HOP, X_ROUTING },
+	{ X_AH },
+	{ X_OPTIONS, X_AH },
+	{ X_HOP, X_AH, X_OPTIONS },
+	{ X_FRAGMENT, X_OPTIONS },
+	{ X_HOP },
 };
 #define REREAD_FRONT_COUNT (sizeof(REREAD_FRONTS) / sizeof(*REREAD_FRONTS))
-/* Each front, with each type that the fragment header may state, before each transport, whole and in two. */
+/* Each front, with each type that the fragment header may state, before each transport, whole and
+ * in two. */
 #define REREADS (REREAD_FRONT_COUNT * 4 * 3 * 2)
 
 static void make_reread(struct maker *m, u32 index)
@@ -54,7 +64,8 @@ static void make_reread(struct maker *m, u32 index)
 		chain_begin(&c);
 		for (u32 i = 0; i < 3 && (!i || front[i]); i++)
 			chain_add(&c, &(struct ext[]){ ext_of(front[i]) }[0]);
-		chain_add(&c, &(struct ext){ .kind = X_FRAGMENT, .frag = at | (at + n < b.n),
+		chain_add(&c, &(struct ext){ .kind = X_FRAGMENT,
+					     .frag = at | (at + n < b.n),
 					     .id = m->id + 7 });
 		chain_link(&c, stated);
 		put(&c.b, b.b + at, n);

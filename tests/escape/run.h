@@ -9,28 +9,28 @@
 #include "escape/limits.h"
 #include "lib/target.h"
 
-#define BATCH 64		/* cases */
+#define BATCH 64 /* cases */
 #define ARENA (64 << 20)
-#define BUCKETS (1 << 18)	/* room for a bucket for every source of a run */
+#define BUCKETS (1 << 18) /* room for a bucket for every source of a run */
 
 struct run {
 	const char *client, *free, *held;
 	u64 seed;
-	u32 times;		/* how often the random cases of a short run */
+	u32 times; /* how often the random cases of a short run */
 	const char *only_class;
 	s64 only_case;
 	bool sim_only, verbose, all_classes;
-	u64 sim_step_ns;		/* simulated: time between two frames */
+	u64 sim_step_ns; /* simulated: time between two frames */
 
-	struct stack stack[2];	/* free, held */
+	struct stack stack[2]; /* free, held */
 	struct target *bpf, *sim;
 	struct maker maker;
 	u32 next_id, marker, repeated;
 	u64 frames, cases;
-	u64 delivered;		/* cases of which Linux delivered something, without the limiter */
+	u64 delivered; /* cases of which Linux delivered something, without the limiter */
 	u64 failures, class_failures[CLASS_COUNT];
 	u64 excepted;
-	struct test_case again[4096];	/* not delivered: once more, from another source */
+	struct test_case again[4096]; /* not delivered: once more, from another source */
 	u32 again_count;
 	struct sl_iface_stats before;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * simulated.h - the same frames through dp_sim alone, by other rule sets and memory that is in
- * parts, and frames that no wire carries. Nothing judges them: they are for sanitizers and coverage.
+ * parts, and frames that no wire carries. Nothing judges them: they are for sanitizers and
+ * coverage.
  */
 #ifndef TESTS_ESCAPE_SIMULATED_H
 #define TESTS_ESCAPE_SIMULATED_H
@@ -75,9 +76,9 @@ static void sim_contradictions(struct run *r)
 	static const struct {
 		u8 proto, b0, b1, b3, flags;
 	} as[] = {
-		{ 17, 0, 9, 9, 0 }, { 17, 0, 9, 8, 0 }, { 17, 1, 9, 9, 0 }, { 6, 0, 9, 9, 2 }, { 6, 0, 9, 9, 16 },
-		{ 58, 8, 0, 0, 0 }, { 58, 8, 1, 0, 0 }, { 58, 9, 0, 0, 0 }, { 1, 8, 0, 0, 0 }, { 253, 0, 9, 9, 0 },
-		{ 136, 0, 9, 9, 0 },
+		{ 17, 0, 9, 9, 0 }, { 17, 0, 9, 8, 0 },	 { 17, 1, 9, 9, 0 },  { 6, 0, 9, 9, 2 },
+		{ 6, 0, 9, 9, 16 }, { 58, 8, 0, 0, 0 },	 { 58, 8, 1, 0, 0 },  { 58, 9, 0, 0, 0 },
+		{ 1, 8, 0, 0, 0 },  { 253, 0, 9, 9, 0 }, { 136, 0, 9, 9, 0 },
 	};
 	static struct pieces p;
 	struct maker *m = &r->maker;

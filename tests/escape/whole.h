@@ -7,18 +7,19 @@
 
 /* Frames that the limiter may drop though every limit has room, or the packet's own limit has. */
 enum case_mark {
-	MARK_LATER_FIRST = 1 << 0,	/* a later fragment before its first */
-	MARK_CONTRADICTION = 1 << 1,	/* two firsts of one id */
-	MARK_CUT = 1 << 2,		/* a first fragment without its whole header chain */
-	MARK_TAGS = 1 << 3,		/* more VLAN tags than are read */
-	MARK_DEEP = 1 << 4,		/* extension headers that are not read on: too many, too long, in odd order */
-	MARK_ODD_FIRST = 1 << 5,	/* options, or headers beside the fragment header */
-	MARK_FAILSAFE = 1 << 7,		/* one goes to a failsafe port, which no limit closes */
-	MARK_MEMORY = 1 << 6,		/* firsts are remembered: see is_sent() */
-	MARK_VLAN = 1 << 8,		/* the first VID that is not 0 is VLAN_LIMITED */
-	MARK_MAPPED = 1 << 9,		/* from ::ffff:a.b.c.d */
+	MARK_LATER_FIRST = 1 << 0,   /* a later fragment before its first */
+	MARK_CONTRADICTION = 1 << 1, /* two firsts of one id */
+	MARK_CUT = 1 << 2,	     /* a first fragment without its whole header chain */
+	MARK_TAGS = 1 << 3,	     /* more VLAN tags than are read */
+	MARK_DEEP =
+		1
+		<< 4, /* extension headers that are not read on: too many, too long, in odd order */
+	MARK_ODD_FIRST = 1 << 5, /* options, or headers beside the fragment header */
+	MARK_FAILSAFE = 1 << 7,	 /* one goes to a failsafe port, which no limit closes */
+	MARK_MEMORY = 1 << 6,	 /* firsts are remembered: see is_sent() */
+	MARK_VLAN = 1 << 8,	 /* the first VID that is not 0 is VLAN_LIMITED */
+	MARK_MAPPED = 1 << 9,	 /* from ::ffff:a.b.c.d */
 };
-
 
 static void some_options(struct maker *m, struct ip4 *ip)
 {
@@ -27,19 +28,19 @@ static void some_options(struct maker *m, struct ip4 *ip)
 	memset(ip->options, 1, sizeof(ip->options));
 	while (n + 8 <= most) {
 		switch (any(m, 7)) {
-		case 0:		/* record route */
+		case 0: /* record route */
 			memcpy(ip->options + n, "\x07\x07\x04\0\0\0\0\x01", 8);
 			break;
-		case 1:		/* timestamp */
+		case 1: /* timestamp */
 			memcpy(ip->options + n, "\x44\x08\x05\x00\0\0\0\0", 8);
 			break;
-		case 2:		/* router alert */
+		case 2: /* router alert */
 			memcpy(ip->options + n, "\x94\x04\0\0\x01\x01\x01\x01", 8);
 			break;
-		case 3:		/* unknown, good */
+		case 3: /* unknown, good */
 			memcpy(ip->options + n, "\x99\x08xxxxxx", 8);
 			break;
-		case 4:		/* the end, then rubbish */
+		case 4: /* the end, then rubbish */
 			memcpy(ip->options + n, "\0\xff\xff\xff\xff\xff\xff\xff", 8);
 			break;
 		default:
@@ -52,8 +53,8 @@ static void some_options(struct maker *m, struct ip4 *ip)
 	ip->options_len = most;
 	/* Strict source route, too short an option: Linux discards these. */
 	if (most >= 8 && one_in(m, 8))
-		memcpy(ip->options, one_in(m, 2) ? "\x89\x07\x04\0\0\0\0\x01" : "\x07\x01\x04\0\0\0\0\x01",
-		       8);
+		memcpy(ip->options,
+		       one_in(m, 2) ? "\x89\x07\x04\0\0\0\0\x01" : "\x07\x01\x04\0\0\0\0\x01", 8);
 }
 
 static u32 some_payload(struct maker *m)
@@ -106,7 +107,7 @@ static void make_lies4(struct maker *m, u32 index)
 	case 4:
 		ip.cut = 14 + any(m, 60);
 		break;
-	case 5:		/* of UDP the length; of TCP the sequence */
+	case 5: /* of UDP the length; of TCP the sequence */
 		set16(l.b.b + 4, PICK(m, 1, 7, 8, 9, 20, l.b.n - 1, l.b.n + 1, 65535));
 		if (one_in(m, 2) && l.proto == 17)
 			set16(l.b.b + 6, 0);
@@ -179,7 +180,8 @@ static void make_lies6(struct maker *m, u32 index)
 	send6(m, &ip, l.b.b, l.b.n);
 }
 
-/* A payload length of 0 before hop-by-hop options, and a trailer: Linux takes both for the packet. */
+/* A payload length of 0 before hop-by-hop options, and a trailer: Linux takes both for the
+ * packet. */
 static void make_zero6(struct maker *m, u32 index)
 {
 	static struct chain c;
@@ -188,7 +190,8 @@ static void make_zero6(struct maker *m, u32 index)
 
 	chain_begin(&c);
 	chain_add(&c, &x);
-	l4_final(m, true, &l, index / 4 % 2 ? FINAL_UDP_LIMITED : FINAL_UDP_SHORT, index / 8 % 2 ? 300 : 12);
+	l4_final(m, true, &l, index / 4 % 2 ? FINAL_UDP_LIMITED : FINAL_UDP_SHORT,
+		 index / 8 % 2 ? 300 : 12);
 	chain_link(&c, l.proto);
 	put(&c.b, l.b.b, l.b.n);
 	m->trailer = (const u32[]){ 0, 18, 200, 1000 }[index % 4];
@@ -198,7 +201,8 @@ static void make_zero6(struct maker *m, u32 index)
 
 /* ------------------------------------------------------------------ chains */
 
-static const u8 CHAIN_KINDS[] = { X_HOP, X_ROUTING, X_FRAGMENT, X_OPTIONS, X_AH, X_MOBILITY, X_HIP, X_SHIM6 };
+static const u8 CHAIN_KINDS[] = { X_HOP, X_ROUTING,  X_FRAGMENT, X_OPTIONS,
+				  X_AH,	 X_MOBILITY, X_HIP,	 X_SHIM6 };
 #define KINDS 8
 #define CHAINS_TO_3 (KINDS + KINDS * KINDS + KINDS * KINDS * KINDS)
 
@@ -230,10 +234,11 @@ static struct ext some_ext(struct maker *m, u32 kind)
 }
 
 /*
- * Adds header `i` of a chain. What is behind a fragment header that follows others is not read on, but
- * behind lone hop-by-hop options it is; *walked: those before are walked over.
+ * Adds header `i` of a chain. What is behind a fragment header that follows others is not read on,
+ * but behind lone hop-by-hop options it is; *walked: those before are walked over.
  */
-static void chain_add_marked(struct maker *m, struct chain *c, const struct ext *x, u32 i, bool *walked)
+static void chain_add_marked(struct maker *m, struct chain *c, const struct ext *x, u32 i,
+			     bool *walked)
 {
 	if (x->kind == X_FRAGMENT && *walked && i > (c->first == X_HOP))
 		m->marks |= MARK_DEEP;
@@ -254,7 +259,8 @@ static void make_chain(struct maker *m, u32 index)
 	if (index < CHAINS_TO_3 * 3) {
 		u32 n = index / 3;
 
-		final = (const u8[]){ FINAL_UDP_LIMITED, FINAL_SYN_LIMITED, FINAL_UDP_FREE }[index % 3];
+		final = (const u8[]){ FINAL_UDP_LIMITED, FINAL_SYN_LIMITED,
+				      FINAL_UDP_FREE }[index % 3];
 		for (depth = 1; depth < 3; depth++) {
 			u32 chains = depth == 1 ? KINDS : KINDS * KINDS;
 
@@ -275,8 +281,9 @@ static void make_chain(struct maker *m, u32 index)
 		if (depth > 8)
 			m->marks |= MARK_DEEP;
 		for (u32 i = 0; i < depth; i++) {
-			u32 kind = wild ? CHAIN_KINDS[any(m, KINDS)] :
-				   !i && one_in(m, 2) ? X_HOP : PICK(m, X_OPTIONS, X_OPTIONS, X_ROUTING);
+			u32 kind = wild			? CHAIN_KINDS[any(m, KINDS)]
+				   : !i && one_in(m, 2) ? X_HOP
+							: PICK(m, X_OPTIONS, X_OPTIONS, X_ROUTING);
 			struct ext x = some_ext(m, kind);
 
 			chain_add_marked(m, &c, &x, i, &walked);
@@ -326,7 +333,9 @@ static void make_tags(struct maker *m, u32 index)
 	m->tags = index < 24 ? 1 + index / 2 % 6 : 1 + any(m, 8);
 	m->ad = index < 24 ? index >= 12 : one_in(m, 2);
 	for (u32 i = 0; i < m->tags; i++)
-		m->tci[i] = index >= 24 && one_in(m, 6) ? any(m, 65536) : index >= 24 ? any(m, 16) << 12 : 0;
+		m->tci[i] = index >= 24 && one_in(m, 6) ? any(m, 65536)
+			    : index >= 24		? any(m, 16) << 12
+							: 0;
 	if (m->tags > TAGS_READ)
 		m->marks |= MARK_TAGS;
 	l4_final(m, v6, &l, index < 24 ? FINAL_UDP_LIMITED : any(m, FINAL_COUNT), any(m, 40));
@@ -337,8 +346,8 @@ static void make_tags(struct maker *m, u32 index)
 }
 
 /*
- * For devices of VLAN 5 and of VLAN 7 in it (escape.sh), where the kernel has 802.1Q: up to three tags of
- * VID 0, then 5, then maybe 7 or 0. Elsewhere Linux delivers none of them.
+ * For devices of VLAN 5 and of VLAN 7 in it (escape.sh), where the kernel has 802.1Q: up to three
+ * tags of VID 0, then 5, then maybe 7 or 0. Elsewhere Linux delivers none of them.
  */
 static void make_vlan(struct maker *m, u32 index)
 {
@@ -362,8 +371,8 @@ static void make_vlan(struct maker *m, u32 index)
 }
 
 /*
- * For another address, so that no socket answers. Simulated ones are of another kind now and then, or
- * cut: those are limited all together, by the clock.
+ * For another address, so that no socket answers. Simulated ones are of another kind now and then,
+ * or cut: those are limited all together, by the clock.
  */
 static void send_arp(struct maker *m)
 {

@@ -26,7 +26,7 @@ static const u8 WIRE_MAC_CLIENT[6] = { 2, 0, 0, 0, 0, 1 };
 
 /* Ports: the policy of escape.c has limits on some. */
 #define PORT_LIMITED 53
-#define PORT_SHORT 54		/* limited by length only */
+#define PORT_SHORT 54 /* limited by length only */
 #define PORT_FREE 9
 #define PORT_TCP_LIMITED 80
 #define PORT_TCP_FREE 81
@@ -53,25 +53,25 @@ struct buf {
 struct maker {
 	u64 rng;
 	u8 src4[4], src6[16];
-	u32 count;			/* frames of the case so far */
+	u32 count; /* frames of the case so far */
 	u32 at[WIRE_FRAMES_MAX], len[WIRE_FRAMES_MAX];
 	u8 *arena;
 	u32 used, size;
-	u32 number;			/* of a frame in a flood */
-	u32 stated;			/* the length that IP states, of the last frame */
-	u32 need;			/* frames without which the datagram is not complete */
-	u32 proto;			/* that every fragment says, 0: unknown */
-	u32 final;			/* enum final, of a datagram in pieces */
-	u32 marks;			/* enum case_mark: what may be dropped and why */
+	u32 number; /* of a frame in a flood */
+	u32 stated; /* the length that IP states, of the last frame */
+	u32 need;   /* frames without which the datagram is not complete */
+	u32 proto;  /* that every fragment says, 0: unknown */
+	u32 final;  /* enum final, of a datagram in pieces */
+	u32 marks;  /* enum case_mark: what may be dropped and why */
 	/* Of every frame until changed. */
 	u8 tags;
 	u16 tci[8];
 	bool ad;
-	bool simulated;			/* nobody answers and no time passes */
-	u32 id;				/* of fragments: a run's own, for Linux keeps those of the last */
-	u8 mac[6];			/* destination */
-	u16 ethertype;			/* 0: that of the packet */
-	u8 snap;			/* bytes of LLC and SNAP before the packet */
+	bool simulated; /* nobody answers and no time passes */
+	u32 id;		/* of fragments: a run's own, for Linux keeps those of the last */
+	u8 mac[6];	/* destination */
+	u16 ethertype;	/* 0: that of the packet */
+	u8 snap;	/* bytes of LLC and SNAP before the packet */
 	u32 trailer;
 };
 
@@ -95,10 +95,10 @@ static inline bool one_in(struct maker *m, u32 n)
 	return any(m, n) == 0;
 }
 
-#define PICK(m, ...)                                                                             \
-	({                                                                                       \
-		const u32 from_[] = { __VA_ARGS__ };                                      \
-		from_[any(m, sizeof(from_) / sizeof(*from_))];                                   \
+#define PICK(m, ...)                                                                               \
+	({                                                                                         \
+		const u32 from_[] = { __VA_ARGS__ };                                               \
+		from_[any(m, sizeof(from_) / sizeof(*from_))];                                     \
 	})
 
 /* ------------------------------------------------------------------ bytes */
@@ -264,7 +264,8 @@ static inline void l4_final(struct maker *m, bool v6, struct l4 *l, enum final f
 	case FINAL_ECHO:
 		return l4_icmp(m, v6, l, echo_request(v6), 0, payload);
 	default:
-		return l4_other(l, PICK(m, 47, 50, 51, 132, 135, 136, 139, 140, 253, v6 ? 1 : 58), payload);
+		return l4_other(l, PICK(m, 47, 50, 51, 132, 135, 136, 139, 140, 253, v6 ? 1 : 58),
+				payload);
 	}
 }
 
@@ -304,18 +305,18 @@ static inline void frame_end(struct maker *m, struct buf *f, u32 cut)
 
 struct ip4 {
 	u8 options[40];
-	u32 options_len;	/* a multiple of 4 */
+	u32 options_len; /* a multiple of 4 */
 	u32 proto;
-	u32 offset;		/* bytes */
+	u32 offset; /* bytes */
 	bool more;
 	u32 id;
-	u32 flags;		/* DF 0x4000, reserved 0x8000 */
-	u32 total;		/* 0: right */
-	u32 ihl;		/* 0: right */
-	u32 version;		/* 0: 4 */
-	u32 ttl;		/* 0: 64 */
+	u32 flags;   /* DF 0x4000, reserved 0x8000 */
+	u32 total;   /* 0: right */
+	u32 ihl;     /* 0: right */
+	u32 version; /* 0: 4 */
+	u32 ttl;     /* 0: 64 */
 	bool bad_checksum;
-	u32 cut;		/* bytes of the frame, 0: whole */
+	u32 cut; /* bytes of the frame, 0: whole */
 };
 
 static inline void send4(struct maker *m, const struct ip4 *ip, const u8 *payload, u32 n)
@@ -344,12 +345,12 @@ static inline void send4(struct maker *m, const struct ip4 *ip, const u8 *payloa
 
 struct ip6 {
 	u32 next;
-	u32 payload_len;	/* 0: right */
+	u32 payload_len; /* 0: right */
 	bool zero_len;
-	u32 hop_limit;		/* 0: 64 */
-	u32 version;		/* 0: 6 */
+	u32 hop_limit; /* 0: 64 */
+	u32 version;   /* 0: 6 */
 	u32 cut;
-	const u8 *src;		/* NULL: the case's */
+	const u8 *src; /* NULL: the case's */
 };
 
 static inline void send6(struct maker *m, const struct ip6 *ip, const u8 *payload, u32 n)
@@ -373,8 +374,8 @@ static inline void send6(struct maker *m, const struct ip6 *ip, const u8 *payloa
 /* A chain under construction; the next header of the last one is filled in by the next. */
 struct chain {
 	struct buf b;
-	u32 first;		/* the next header value that names the chain */
-	u32 link;		/* where the next header byte of the last is; ~0: none yet */
+	u32 first; /* the next header value that names the chain */
+	u32 link;  /* where the next header byte of the last is; ~0: none yet */
 };
 
 static inline void chain_begin(struct chain *c)
@@ -394,18 +395,19 @@ static inline void chain_link(struct chain *c, u32 next)
 
 struct ext {
 	u32 kind;
-	u32 units;		/* the length byte */
-	u32 lie;		/* added to the length byte on the wire only */
-	u8 option;		/* hop-by-hop, options: the first option's type, 1: only padding */
+	u32 units; /* the length byte */
+	u32 lie;   /* added to the length byte on the wire only */
+	u8 option; /* hop-by-hop, options: the first option's type, 1: only padding */
 	u8 routing_type, segments_left;
-	u32 frag;		/* fragment header: offset and M, as is */
+	u32 frag; /* fragment header: offset and M, as is */
 	u32 id;
 };
 
 static inline void chain_add(struct chain *c, const struct ext *x)
 {
-	u32 bytes = x->kind == X_AH ? (x->units + 2) * 4 :
-		    x->kind == X_FRAGMENT ? 8 : (x->units + 1) * 8;
+	u32 bytes = x->kind == X_AH	    ? (x->units + 2) * 4
+		    : x->kind == X_FRAGMENT ? 8
+					    : (x->units + 1) * 8;
 	u32 start = c->b.n;
 
 	chain_link(c, x->kind);
@@ -454,7 +456,7 @@ static inline void put_two_faced(struct buf *b, u32 next, u32 port)
 {
 	put8(b, next);
 	put8(b, 2);
-	put16(b, port);		/* padding, an unknown option of 19 bytes */
+	put16(b, port); /* padding, an unknown option of 19 bytes */
 	put8(b, 19);
 	fill(b, 0, 7);
 	put16(b, 0x5010);

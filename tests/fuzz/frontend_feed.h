@@ -46,7 +46,10 @@ static struct feed feed;
 static inline void feed_begin(const struct frontend *frontend)
 {
 	static const struct engine_plan plan = {
-		.users = 1000, .log_bytes = 1 << 20, .threads = 1, .max_delayed = 100,
+		.users = 1000,
+		.log_bytes = 1 << 20,
+		.threads = 1,
+		.max_delayed = 100,
 	};
 	struct ruleset *rules;
 	struct sl_err err = { .line = 0 };
@@ -58,13 +61,15 @@ static inline void feed_begin(const struct frontend *frontend)
 		abort();
 	}
 	feed.frontend = frontend;
-	feed.listener = (struct listen_def){ .address = "feed", .max_wait_ns = SL_NS_PER_SEC,
+	feed.listener = (struct listen_def){ .address = "feed",
+					     .max_wait_ns = SL_NS_PER_SEC,
 					     .has_max_wait = true };
 	feed.peer = (struct peer_info){ .local = true, .listener = &feed.listener };
-	feed.tier = (struct http_tier){ .def = &feed.def, .worker = &feed.worker,
-					.worker_count = 1 };
+	feed.tier =
+		(struct http_tier){ .def = &feed.def, .worker = &feed.worker, .worker_count = 1 };
 	assert(!engine_open(&plan, &feed.tier.engine, &err));
-	feed.worker = (struct worker){ .tier = &feed.tier, .base = event_base_new(),
+	feed.worker = (struct worker){ .tier = &feed.tier,
+				       .base = event_base_new(),
 				       .engine = &feed.tier.engine->thread[0] };
 	feed.worker.engine->base = feed.worker.base;
 	engine_thread_begin(feed.worker.engine);
@@ -100,7 +105,7 @@ static inline void feed_send(int fd, const void *bytes, size_t size, size_t piec
 {
 	const char *at = bytes;
 
-	for (int stuck = 0; size && stuck < 4; ) {
+	for (int stuck = 0; size && stuck < 4;) {
 		ssize_t sent = send(fd, at, piece && piece < size ? piece : size, MSG_NOSIGNAL);
 
 		if (sent > 0) {

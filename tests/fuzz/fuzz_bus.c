@@ -61,8 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(bus_batch_open(&keys, "p:", (const char *)data, size, signature, sizeof(signature),
 			      &head, &messages) == BUS_FORGED);
 	assert(!bus_sign(&keys, "p:", data, size, signature));
-	if (bus_batch_open(&keys, "p:", (const char *)data, size, signature, sizeof(signature), &head,
-			   &messages) != BUS_GOOD)
+	if (bus_batch_open(&keys, "p:", (const char *)data, size, signature, sizeof(signature),
+			   &head, &messages) != BUS_GOOD)
 		return 0;
 	assert(*head.node && strlen(head.node) <= CLUSTER_NODE_MAX);
 	assert(json_array_size(messages) <= BUS_MESSAGES_MAX);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Any bytes as a store's reply to commands for all kinds of limits: either a reply or an error;
- * the bucket state made of it is within the bounds of the limit's steps, and is flushed and restored within them.
+ * the bucket state made of it is within the bounds of the limit's steps, and is flushed and
+ * restored within them.
  *
  * A first byte says what is asked; the rest is the reply.
  */
@@ -15,7 +16,8 @@
 
 static struct redis_handler asked;
 
-int redis_send(struct redis *redis, const struct redis_command *command, struct redis_handler handler)
+int redis_send(struct redis *redis, const struct redis_command *command,
+	       struct redis_handler handler)
 {
 	asked = handler;
 	return 0;
@@ -61,14 +63,23 @@ static void flush(struct quotas *quotas, const struct cluster_store_request *ask
 static void ask_once(struct quotas *quotas, struct cluster_store *counters, u8 what,
 		     const redisReply *reply, struct sl_now now)
 {
-	struct spec_def def = { .count = what & 1 ? 1000000 : 10, .period_ns = SL_NS_PER_SEC << (what >> 5),
-				.scale = 1, .ceiling_percent = 100, .algo = (what >> 1) % 6 };
+	struct spec_def def = { .count = what & 1 ? 1000000 : 10,
+				.period_ns = SL_NS_PER_SEC << (what >> 5),
+				.scale = 1,
+				.ceiling_percent = 100,
+				.algo = (what >> 1) % 6 };
 	enum cluster_store_outcome outcome = CLUSTER_STORE_DOWN;
-	struct quota_ref ref = { .key = 1 + def.algo, .tag = 1, .def = &def, .every_ns = SL_NS_PER_SEC,
+	struct quota_ref ref = { .key = 1 + def.algo,
+				 .tag = 1,
+				 .def = &def,
+				 .every_ns = SL_NS_PER_SEC,
 				 .consistency = what >> 6 };
-	struct cluster_store_bucket bucket = { .key = ref.key, .tag = 1, .def = def, .cost = 1,
-					.kind = what % 3 };
-	struct cluster_store_request ask = { .bucket = &bucket, .count = 1, .done = on_outcome, .arg = &outcome };
+	struct cluster_store_bucket bucket = {
+		.key = ref.key, .tag = 1, .def = def, .cost = 1, .kind = what % 3
+	};
+	struct cluster_store_request ask = {
+		.bucket = &bucket, .count = 1, .done = on_outcome, .arg = &outcome
+	};
 	struct spec spec;
 
 	if (ref.consistency > CONSISTENCY_WRITE_BACK)

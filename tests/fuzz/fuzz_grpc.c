@@ -27,15 +27,20 @@ static size_t put_frame(u8 *to, u8 type, u8 flags, const void *payload, size_t s
 	return sizeof(head) + size;
 }
 
+/* clang-format off */
 #define NV(name, value) \
 	{ (u8 *)(name), (u8 *)(value), strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE }
+/* clang-format on */
 
 /* HEADERS and one DATA frame with the message, behind the preface. */
 static size_t put_request(u8 *to, const char *path, const u8 *message, size_t size)
 {
 	const nghttp2_nv headers[] = {
-		NV(":method", "POST"), NV(":scheme", "http"), NV(":path", path),
-		NV(":authority", "limiter"), NV("content-type", "application/grpc"),
+		NV(":method", "POST"),
+		NV(":scheme", "http"),
+		NV(":path", path),
+		NV(":authority", "limiter"),
+		NV("content-type", "application/grpc"),
 		NV("te", "trailers"),
 	};
 	static u8 data[20000];

@@ -45,7 +45,8 @@ static struct dp *dp;
 
 static void put_push(const char *src, enum sl_push_kind kind)
 {
-	struct dp_push push = { .kind = kind, .rate = { 9, SL_NS_PER_SEC, RATE_PACKETS },
+	struct dp_push push = { .kind = kind,
+				.rate = { 9, SL_NS_PER_SEC, RATE_PACKETS },
 				.until_ns = ~0ULL };
 	const char *reason;
 

@@ -28,7 +28,11 @@ static void make_rows(const struct policy *policy)
 	static struct sl_ban ban[SL_LIMITS_MAX];
 	static char name[SL_METERS_MAX][SL_NAME_MAX];
 	struct meters meters = {
-		.meter = meter, .ban = ban, .name = name, .next = SL_METER_FURTHER, .cpus = 4,
+		.meter = meter,
+		.ban = ban,
+		.name = name,
+		.next = SL_METER_FURTHER,
+		.cpus = 4,
 	};
 
 	for (size_t i = 0; i < policy->limit_count; i++) {

@@ -126,9 +126,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const argv[] = { "GET", "{x}y" };
 	static struct redis_script script;
-	struct redis_url url = { .text = "unix", .host = server.addr.sun_path, .unix_socket = true };
-	struct redis_def def = { .url = &url, .url_count = 1, .master = "mymaster",
-				 .prefix = "sluice:", .wait = 1 };
+	struct redis_url url = { .text = "unix",
+				 .host = server.addr.sun_path,
+				 .unix_socket = true };
+	struct redis_def def = {
+		.url = &url, .url_count = 1, .master = "mymaster", .prefix = "sluice:", .wait = 1
+	};
 	u32 answered[COMMANDS] = { 0 };
 	struct redis *redis;
 	struct sl_err err;
@@ -147,9 +150,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (u32 i = 0; i < COMMANDS; i++) {
 		const struct redis_command command = { .slot = redis_slot_of(redis, "{x}y", 4),
-			.argc = 2, .argv = argv, .script = i % 3 == 1 ? &script : NULL,
-			.durable = i % 3 == 2, .deadline_ns = i == 5 ? 1 : 0 };
-		const struct redis_handler handler = { .done = on_done, .late = on_late,
+						       .argc = 2,
+						       .argv = argv,
+						       .script = i % 3 == 1 ? &script : NULL,
+						       .durable = i % 3 == 2,
+						       .deadline_ns = i == 5 ? 1 : 0 };
+		const struct redis_handler handler = { .done = on_done,
+						       .late = on_late,
 						       .arg = &answered[i] };
 
 		if (redis_send(redis, &command, handler) < 0)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Any bytes as what a Redis Cluster says of its slots: as a reply, a map whose every slot is at a
- * master of it, at a host and a port that can be connected to; as an error, a place to go; or refused.
+ * master of it, at a host and a port that can be connected to; as an error, a place to go; or
+ * refused.
  */
 #include <assert.h>
 #include <stdint.h>

@@ -21,10 +21,14 @@ static void request_submit(const struct ruleset *rules, const char *domain, cons
 		.hits = 1,
 	};
 	struct request request = {
-		.domain = { domain, strlen(domain) }, .descriptor = &descriptor, .count = 1,
-		.peek = peek, .rights = MAY_CHECK,
+		.domain = { domain, strlen(domain) },
+		.descriptor = &descriptor,
+		.count = 1,
+		.peek = peek,
+		.rights = MAY_CHECK,
 	};
-	struct sl_now now = { .mono_ns = 1000 * SL_NS_PER_SEC, .utc_ns = 1767225600 * SL_NS_PER_SEC };
+	struct sl_now now = { .mono_ns = 1000 * SL_NS_PER_SEC,
+			      .utc_ns = 1767225600 * SL_NS_PER_SEC };
 
 	for (descriptor.count = 1; descriptor.count <= 2; descriptor.count++) {
 		decide(&(struct ledger){ .counters = counters }, rules, &request, now, ret, NULL);

@@ -11,7 +11,8 @@
 static void send_hello(int fd)
 {
 	u8 memory[256];
-	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
+	struct spop_writer writer =
+		spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
 
 	spop_put_pair_string(&writer, "supported-versions", "2.0");
 	spop_put_pair_number(&writer, "max-frame-size", 16380);

@@ -123,8 +123,7 @@ static const u32 splits[] = { 0, 14, 24, 36, 50, 62 };
 
 static bool is_parse_error(enum sl_reason reason)
 {
-	return reason == SL_R_TRUNCATED || reason == SL_R_MALFORMED ||
-	       reason == SL_R_EXTHDR;
+	return reason == SL_R_TRUNCATED || reason == SL_R_MALFORMED || reason == SL_R_EXTHDR;
 }
 
 /* False where the kernel does not split test frames. */
@@ -146,7 +145,8 @@ static bool can_split(struct target *t, u32 linear)
 	return !rc;
 }
 
-/* Whether it is the same packet without an Ethernet header; the kernel runs no test of less than 14 bytes. */
+/* Whether it is the same packet without an Ethernet header; the kernel runs no test of less than 14
+ * bytes. */
 static bool fits_tun(const struct frame_spec *spec, const struct frame *f)
 {
 	return !spec->tags && !spec->ethertype && !spec->version && f->length >= 28;

@@ -20,21 +20,23 @@ struct packet_case {
 /* The target under test, reset; the test is skipped where there is none, with the reason. */
 struct target *case_target(void **state);
 /* A test on the target `t`. */
-#define CASE_TEST(test)                                       \
-	static void test##_on(struct target *t);              \
-	TEST(test)                                            \
-	{                                                     \
-		test##_on(case_target(state));                \
-	}                                                     \
+#define CASE_TEST(test)                                                                            \
+	static void test##_on(struct target *t);                                                   \
+	TEST(test)                                                                                 \
+	{                                                                                          \
+		test##_on(case_target(state));                                                     \
+	}                                                                                          \
 	static void test##_on(struct target *t)
 /* Applies a rule set; the test fails where it is refused. */
 void case_policy(struct target *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void case_apply(struct target *t);	/* target_apply() that must not fail */
+void case_apply(struct target *t); /* target_apply() that must not fail */
 
-/* Returns 1 and prints the reason if a packet was not treated as stated; then everything was printed. */
+/* Returns 1 and prints the reason if a packet was not treated as stated; then everything was
+ * printed. */
 int case_check(struct target *t, const char *what, u32 iface, struct frame *f,
 	       enum sl_action action, enum sl_reason reason);
-/* Whether a packet on interface 0 is treated as stated at a time since the reset; prints why not. */
+/* Whether a packet on interface 0 is treated as stated at a time since the reset; prints why
+ * not. */
 bool case_meets(struct target *t, u64 at_ns, const struct frame_spec *spec, enum sl_action action,
 		enum sl_reason reason);
 /* All rows; the test fails at the end if one did. */
@@ -42,13 +44,14 @@ void cases_run(struct target *t, const struct packet_case *cases, size_t count);
 #define CASES_RUN(t, cases) cases_run(t, cases, ARRAY_LEN(cases))
 
 /*
- * All rows, those of IP without tags also without the Ethernet header, with on_parse_error pass and drop (the action of a row whose reason is such an
- * error), and with frames of which only the first bytes are linear memory where the kernel's
- * test run can do that. `rules` is the rest of the configuration.
+ * All rows, those of IP without tags also without the Ethernet header, with on_parse_error pass and
+ * drop (the action of a row whose reason is such an error), and with frames of which only the first
+ * bytes are linear memory where the kernel's test run can do that. `rules` is the rest of the
+ * configuration.
  */
 void cases_run_everywhere(struct target *t, const char *rules, const struct packet_case *cases,
 			  size_t count);
-#define CASES_RUN_EVERYWHERE(t, rules, cases) \
+#define CASES_RUN_EVERYWHERE(t, rules, cases)                                                      \
 	cases_run_everywhere(t, rules, cases, ARRAY_LEN(cases))
 
 /* Builds a frame, or fails the test. */

@@ -143,7 +143,8 @@ static void bucket_fill(struct seen *s, u64 cost, u64 since_us)
 	if ((double)ago_us >= (double)tau / TICKS_PER_US || s->debt >= tau)
 		return;
 	past = ago_us * TICKS_PER_US;
-	level = s->debt ? s->debt + past : min_u64(less(s->empty_us, since_us) * TICKS_PER_US, past);
+	level = s->debt ? s->debt + past
+			: min_u64(less(s->empty_us, since_us) * TICKS_PER_US, past);
 	cost = min_u64(min_u64(cost, s->rate.capacity) * s->rate.mult, less(tau, level));
 	s->debt = s->debt ? s->debt + cost : less(cost + level, past);
 	s->dirty = true;
@@ -248,4 +249,3 @@ void seen_refund(struct seen *s, u64 cost, u64 window)
 		seen_drain(s, cost);
 	}
 }
-

@@ -167,4 +167,3 @@ u64 seen_grant(struct seen *s)
 		s->count += count;
 	return count;
 }
-

@@ -3,9 +3,9 @@
  * cluster_store_memory.c - the cluster store in this process, for any number of nodes: a table of
  * buckets, a clock that is set, and commands in flight. cluster_store_model.c does the charging.
  *
- * A command is carried out and gets its reply when its delay is over, by cluster_store_memory_run(), in the
- * order of those times; late where its deadline comes first. A callback may send again. Tests and
- * simulations use it; where memory ends, they end.
+ * A command is carried out and gets its reply when its delay is over, by
+ * cluster_store_memory_run(), in the order of those times; late where its deadline comes first. A
+ * callback may send again. Tests and simulations use it; where memory ends, they end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ struct flight {
 	struct cluster_store_request *request;
 	struct view *view;
 	u64 due_us, late_us;
-	bool late;		/* reported as late */
-	bool lost;		/* its node was cut off when it sent the command */
+	bool late; /* reported as late */
+	bool lost; /* its node was cut off when it sent the command */
 	struct flight *next;
 };
 
@@ -29,7 +29,7 @@ struct cluster_store_memory {
 	u64 now_us, delay_us;
 	struct cluster_store_entry **slot;
 	u64 slots, entries;
-	struct flight *first;	/* in the order they were sent */
+	struct flight *first; /* in the order they were sent */
 	struct view *view;
 	u32 nodes;
 };
@@ -140,7 +140,7 @@ static void carry_out(struct cluster_store_memory *memory, struct flight *flight
 		entry[i] = entry_get(memory, &request->bucket[i]);
 	request->now_us = memory->now_us;
 	request->passed = cluster_store_model_request(entry, request->bucket, request->count,
-						  flight->view->node, request->now_us);
+						      flight->view->node, request->now_us);
 }
 
 static void answer(struct flight *flight, enum cluster_store_outcome outcome)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cluster_store_memory.h - the cluster store as a model in this process: many nodes are simulated on it,
- * and charge.lua is compared with it.
+ * cluster_store_memory.h - the cluster store as a model in this process: many nodes are simulated
+ * on it, and charge.lua is compared with it.
  */
 #ifndef SLUICE_TESTS_CLUSTER_STORE_MEMORY_H
 #define SLUICE_TESTS_CLUSTER_STORE_MEMORY_H
 
 #include "cluster/quota/cluster_store.h"
 
-/* In this process, any number of nodes: a store, and for each node a view of it. Not thread-safe. */
+/* In this process, any number of nodes: a store, and for each node a view of it. Not
+ * thread-safe. */
 struct cluster_store_memory;
 int cluster_store_memory_new(struct cluster_store_memory **ret);
 void cluster_store_memory_free(struct cluster_store_memory *memory);

@@ -5,7 +5,8 @@
  *     open() each bucket -> lapse, report -> all fit? -> charge -> close()
  *
  * open() computes a bucket's state now, without changing it: windows may have ended, a
- * debt may have drained. close() writes that down where something was charged. A peek changes nothing.
+ * debt may have drained. close() writes that down where something was charged. A peek changes
+ * nothing.
  */
 #include <stdlib.h>
 
@@ -61,7 +62,8 @@ static u64 excess(const struct seen *s)
 		return s->late_excess;
 	if (is_bucket(s))
 		return (less(s->debt, (most + s->held) * s->rate.mult) + s->rate.mult - 1) /
-		       s->rate.mult + s->dropped;
+			       s->rate.mult +
+		       s->dropped;
 	if (is_log(s))
 		return less(s->count + s->dropped, most);
 	return less(seen_used(s), most + s->held);
@@ -79,7 +81,9 @@ bool cluster_store_model_request(struct cluster_store_entry **entry,
 	for (u32 i = 0; i < count; i++) {
 		struct seen *s = &seen[i];
 
-		*s = (struct seen){ .e = entry[i], .b = &bucket[i], .now_us = now_us, .node = node };
+		*s = (struct seen){
+			.e = entry[i], .b = &bucket[i], .now_us = now_us, .node = node
+		};
 		if (cluster_store_rate_make(&bucket[i].def, &s->rate))
 			abort();
 		seen_open(s);

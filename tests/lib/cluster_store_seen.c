@@ -2,8 +2,8 @@
 /*
  * cluster_store_seen.c - the state of a bucket of the model now, and what is kept of it.
  *
- * Windows may have ended, a debt may have drained, requests may have left the log; a peek stores nothing
- * of that, a charge does.
+ * Windows may have ended, a debt may have drained, requests may have left the log; a peek stores
+ * nothing of that, a charge does.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -40,8 +40,9 @@ void cluster_store_entry_clear(struct cluster_store_entry *e)
 	free(e->lease);
 	free(e->own);
 	free(e->time);
-	*e = (struct cluster_store_entry){ .key = e->key, .tag = e->tag, .algo = e->algo,
-					   .next = e->next };
+	*e = (struct cluster_store_entry){
+		.key = e->key, .tag = e->tag, .algo = e->algo, .next = e->next
+	};
 }
 
 /* ------------------------------------------------------------------ whose */
@@ -192,7 +193,8 @@ u64 seen_used(const struct seen *s)
 	if (is_log(s))
 		return s->count + s->held;
 	if (algorithm_is_sliding(s->rate.algo))
-		return s->count + quota_of_previous(before, s->left_us, s->rate.period_us, s->rate.round_up);
+		return s->count +
+		       quota_of_previous(before, s->left_us, s->rate.period_us, s->rate.round_up);
 	return s->count;
 }
 
@@ -211,12 +213,14 @@ static u64 expires_us(const struct seen *s)
 	if (algorithm_is_anchored(s->rate.algo))
 		return (s->window ? s->window : s->before_window) + period + CLUSTER_STORE_GRACE_US;
 	if (algorithm_kind(s->rate.algo) == STATE_WINDOW)
-		return (s->window + (is_refilled(s) && s->count ? (s->count - 1) / s->rate.mult + 1 : 1)) *
-			       period + CLUSTER_STORE_GRACE_US;
+		return (s->window +
+			(is_refilled(s) && s->count ? (s->count - 1) / s->rate.mult + 1 : 1)) *
+			       period +
+		       CLUSTER_STORE_GRACE_US;
 	/* Of one request in the window before none is left from its first microsecond on. */
 	if (algorithm_is_sliding(s->rate.algo))
-		return s->count > 1 ? (s->window + 2) * period :
-				      (s->window + 1) * period + CLUSTER_STORE_GRACE_US;
+		return s->count > 1 ? (s->window + 2) * period
+				    : (s->window + 1) * period + CLUSTER_STORE_GRACE_US;
 	if (is_bucket(s))
 		at = max_u64(s->at_us + s->debt / TICKS_PER_US + s->b->keep_us, s->given_end_us);
 	else if (e->time_count)
@@ -244,4 +248,3 @@ void seen_close(struct seen *s)
 	if (e->expires_ms <= s->now_us / 1000)
 		cluster_store_entry_clear(e);
 }
-

@@ -20,15 +20,15 @@ struct seen {
 	u64 now_us;
 	u32 node;
 	u64 debt, at_us;
-	u64 empty_us;		/* buckets: when it was or will be empty */
+	u64 empty_us; /* buckets: when it was or will be empty */
 	u64 given_us, given_end_us;
 	u64 window, count, before, before_window;
-	u64 left_us;		/* sliding: how much of the previous window still counts */
+	u64 left_us; /* sliding: how much of the previous window still counts */
 	u64 held;
-	u64 late_excess;	/* of the window before */
-	u64 dropped;		/* charged in any case, and above what is kept */
-	bool late;		/* of a window that is over */
-	bool rolled;		/* another window than the entry's: nobody's own */
+	u64 late_excess; /* of the window before */
+	u64 dropped;	 /* charged in any case, and above what is kept */
+	bool late;	 /* of a window that is over */
+	bool rolled;	 /* another window than the entry's: nobody's own */
 	bool dirty;
 	bool took;
 };

@@ -63,8 +63,8 @@
 
 struct rig {
 	char dir[64];
-	char path[96];		/* the configuration's */
-	bool fresh;		/* the data plane is new: as after a reboot */
+	char path[96]; /* the configuration's */
+	bool fresh;    /* the data plane is new: as after a reboot */
 	struct dp *dp;
 	struct daemon *d;
 };
@@ -179,7 +179,8 @@ static void rig_do(struct rig *rig, const char *line)
 {
 	json_t *answer = rig_command(rig, &rig_root, line);
 
-	if (!true_at(answer, "ok")) fail_msg("%s: %s", line, json_dumps(answer, 0));
+	if (!true_at(answer, "ok"))
+		fail_msg("%s: %s", line, json_dumps(answer, 0));
 	json_decref(answer);
 }
 
@@ -188,7 +189,8 @@ static void rig_expect(struct rig *rig, const char *line, const char *wants)
 {
 	json_t *answer = rig_command(rig, &rig_reader, line);
 
-	if (!true_at(answer, "ok")) fail_msg("%s: %s", line, json_dumps(answer, 0));
+	if (!true_at(answer, "ok"))
+		fail_msg("%s: %s", line, json_dumps(answer, 0));
 	json_expect(json_at(answer, "result"), line, wants);
 	json_decref(answer);
 }
@@ -215,10 +217,50 @@ static bool rig_packet(struct rig *rig, u32 host, u64 mono_ns)
 {
 	u32 src = 0xc0000200 + host;
 	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
-	_Alignas(4) u8 buf[62] = { 0, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0,
-				   0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0,
-				   src >> 24, src >> 16 & 255, src >> 8 & 255, src & 255, 203, 0, 113, 1,
-				   0x30, 0x39, 0, 53, 0, 26, 0, 0 };
+	_Alignas(4) u8 buf[62] = { 0,
+				   0,
+				   2,
+				   0,
+				   0,
+				   0,
+				   0,
+				   1,
+				   2,
+				   0,
+				   0,
+				   0,
+				   0,
+				   2,
+				   8,
+				   0,
+				   0x45,
+				   0,
+				   0,
+				   46,
+				   0,
+				   0,
+				   0,
+				   0,
+				   64,
+				   17,
+				   0,
+				   0,
+				   src >> 24,
+				   src >> 16 & 255,
+				   src >> 8 & 255,
+				   src & 255,
+				   203,
+				   0,
+				   113,
+				   1,
+				   0x30,
+				   0x39,
+				   0,
+				   53,
+				   0,
+				   26,
+				   0,
+				   0 };
 
 	dp_sim_set_time(rig->dp, mono_ns);
 	return dp_sim_packet(rig->dp, 0, 0, buf + 2, sizeof(buf) - 2).drop;

@@ -17,8 +17,8 @@ static struct ruleset *rig_rules;
 static struct sl_now rig_now;
 static struct response rig_answer;
 static struct decide_delay rig_wait;
-static struct edge_bursts *rig_edges;		/* NULL: not measured */
-static const char *rig_domain = "api";		/* of the requests */
+static struct edge_bursts *rig_edges;  /* NULL: not measured */
+static const char *rig_domain = "api"; /* of the requests */
 
 static void rig_load(const char *text)
 {
@@ -103,7 +103,8 @@ static struct request rig_request(struct request_descriptor *descriptor, const c
 
 static enum response_code rig_decide(const struct request *request)
 {
-	decide(&(struct ledger){ .counters = rig_store, .edges = rig_edges }, rig_rules, request, rig_now, &rig_answer, &rig_wait);
+	decide(&(struct ledger){ .counters = rig_store, .edges = rig_edges }, rig_rules, request,
+	       rig_now, &rig_answer, &rig_wait);
 	return rig_answer.code;
 }
 
@@ -160,9 +161,10 @@ static __attribute__((unused)) void allowed_rows(const struct allowed_row *row, 
 	}
 }
 
-#define ALLOWED_ROWS(...)                                                                              \
-	allowed_rows((const struct allowed_row[]){ __VA_ARGS__ },                                          \
-		 sizeof((const struct allowed_row[]){ __VA_ARGS__ }) / sizeof(struct allowed_row))
+#define ALLOWED_ROWS(...)                                                                          \
+	allowed_rows((const struct allowed_row[]){ __VA_ARGS__ },                                  \
+		     sizeof((const struct allowed_row[]){ __VA_ARGS__ }) /                         \
+			     sizeof(struct allowed_row))
 
 static __attribute__((unused)) void report(const char *text, s64 hits, u64 ago_ns)
 {

@@ -199,7 +199,7 @@ static void put_ipv4(struct writer *w)
 	memcpy(ip + 12, w->src, 4);
 	memcpy(ip + 16, w->dst, 4);
 	if (header > 20)
-		memset(ip + 20, 1, header - 20);	/* no-operation options */
+		memset(ip + 20, 1, header - 20); /* no-operation options */
 	set16(ip + 10, frame_checksum(ip, header) ^ s->bad_checksum);
 }
 
@@ -233,7 +233,7 @@ static void put_ipv6(struct writer *w)
 		u32 units = s->ext_units[i];
 
 		if (!units && s->ext[i] == EXT_AH)
-			units = 1;	/* its fixed part */
+			units = 1; /* its fixed part */
 		put_ext(w, s->ext[i], units, s->ext[i + 1] ? (u8)s->ext[i + 1] : spec_proto(s));
 	}
 	put_transport(w);
@@ -283,15 +283,18 @@ static const struct {
 	const char *name;
 	u8 number;
 } protocols[] = {
-	{ "tcp", 6 }, { "udp", 17 }, { "icmp", 1 }, { "icmpv6", 58 }, { "sctp", 132 },
-	{ "gre", 47 },
+	{ "tcp", 6 },	  { "udp", 17 },   { "icmp", 1 },
+	{ "icmpv6", 58 }, { "sctp", 132 }, { "gre", 47 },
 };
 
 static const struct {
 	const char *name;
 	u8 bit;
 } flags[] = {
-	{ "syn", FRAME_SYN }, { "ack", FRAME_ACK }, { "rst", FRAME_RST }, { "psh", FRAME_PSH },
+	{ "syn", FRAME_SYN },
+	{ "ack", FRAME_ACK },
+	{ "rst", FRAME_RST },
+	{ "psh", FRAME_PSH },
 };
 
 /* A word that stands alone: a protocol or a TCP flag. */

@@ -19,8 +19,9 @@ static inline json_t *json_at(const json_t *json, const char *path)
 			return NULL;
 		memcpy(name, path, len);
 		name[len] = 0;
-		json = json_is_array(json) && isdigit((unsigned char)*name) ?
-			json_array_get(json, strtoul(name, NULL, 10)) : json_object_get(json, name);
+		json = json_is_array(json) && isdigit((unsigned char)*name)
+			       ? json_array_get(json, strtoul(name, NULL, 10))
+			       : json_object_get(json, name);
 	}
 	return (json_t *)json;
 }

@@ -2,10 +2,11 @@
 /*
  * json_expect.h - what a JSON document must have, as one text:
  *
- *     json_expect(response, line, "result.count=2, result.sets.0.name=bad, result.sets.1.age_ns=any");
+ *     json_expect(response, line, "result.count=2, result.sets.0.name=bad,
+ * result.sets.1.age_ns=any");
  *
- * PATH=TEXT; the text of an array is the number of its elements, `none` is null or missing, and `any`
- * is all but that. PATH~TEXT: a part of it. No text contains a comma.
+ * PATH=TEXT; the text of an array is the number of its elements, `none` is null or missing, and
+ * `any` is all but that. PATH~TEXT: a part of it. No text contains a comma.
  */
 #ifndef TESTS_LIB_JSON_EXPECT_H
 #define TESTS_LIB_JSON_EXPECT_H
@@ -22,8 +23,10 @@ static inline const char *json_as_text(const json_t *json, char *buf, size_t siz
 		return json_string_value(json);
 	if (json_is_boolean(json))
 		return json_is_true(json) ? "true" : "false";
-	snprintf(buf, size, "%lld", json_is_integer(json) ? (long long)json_integer_value(json) :
-		 json_is_array(json) ? (long long)json_array_size(json) : 0);
+	snprintf(buf, size, "%lld",
+		 json_is_integer(json) ? (long long)json_integer_value(json)
+		 : json_is_array(json) ? (long long)json_array_size(json)
+				       : 0);
 	return buf;
 }
 
@@ -47,8 +50,9 @@ static inline void json_expect_as(const json_t *json, const char *of, const char
 
 		*text++ = 0;
 		found = text_of(json, path, buf, sizeof(buf));
-		if (!strcmp(text, "any") ? !strcmp(found, "none") :
-		    part ? !strstr(found, text) : strcmp(found, text))
+		if (!strcmp(text, "any") ? !strcmp(found, "none")
+		    : part		 ? !strstr(found, text)
+					 : strcmp(found, text))
 			fail_msg("%s: %s is \"%s\", not \"%s\"", of, path, found, text);
 	}
 	free(copy);

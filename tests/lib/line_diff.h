@@ -44,8 +44,8 @@ static inline char *lines_gone(const char *a, const char *b)
 	memset(common, 0, sizeof(common));
 	for (size_t i = x.count; i-- > 0;)
 		for (size_t k = y.count; k-- > 0;) {
-			u16 skip = common[i + 1][k] > common[i][k + 1] ? common[i + 1][k] :
-				   common[i][k + 1];
+			u16 skip = common[i + 1][k] > common[i][k + 1] ? common[i + 1][k]
+								       : common[i][k + 1];
 
 			common[i][k] = SAME(i, k) ? common[i + 1][k + 1] + 1 : skip;
 		}

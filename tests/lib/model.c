@@ -43,7 +43,7 @@ struct model_rule model_rule(enum sl_algo algo, struct rate rate, u64 burst)
 	}
 	rule.capacity = burst / (bits ? 8 : 1);
 	if (bits)
-		rule.period_ns *= 8;	/* a byte takes eight times as long as a bit */
+		rule.period_ns *= 8; /* a byte takes eight times as long as a bit */
 	rule.exact = rule.period_ns * TICKS_PER_NS % rule.count == 0;
 	return rule;
 }
@@ -56,8 +56,8 @@ static s128 tokens(const struct model_rule *rule, u64 units)
 }
 
 /*
- * How much less than the exact value the code may have. A packet's interval is rounded up to a whole
- * tick, so time refills less: by `count` / (16 x period) of it at most. A step of bytes is
+ * How much less than the exact value the code may have. A packet's interval is rounded up to a
+ * whole tick, so time refills less: by `count` / (16 x period) of it at most. A step of bytes is
  * rounded up by a tick, and its interval by 2^-37.
  */
 static s128 slow_refill(const struct model_rule *rule, u64 ns)
@@ -93,8 +93,8 @@ static void refill(const struct model_rule *rule, struct model_bucket *b, u64 no
 	b->at_ns = now_ns;
 }
 
-static enum model_says tokens_ask(const struct model_rule *rule, struct model_bucket *b,
-				  u64 now_ns, u64 cost)
+static enum model_says tokens_ask(const struct model_rule *rule, struct model_bucket *b, u64 now_ns,
+				  u64 cost)
 {
 	refill(rule, b, now_ns);
 	if (b->most < tokens(rule, cost))
@@ -157,8 +157,8 @@ static struct model_bucket window_at(const struct model_rule *rule, const struct
 	if (!at.seen || !rule->refill || at.begin_ns < b->begin_ns)
 		at.used = 0;
 	else
-		at.used -= min_s128(at.used, (s128)rule->refill *
-				    ((at.begin_ns - b->begin_ns) / rule->period_ns));
+		at.used -= min_s128(at.used, (s128)rule->refill * ((at.begin_ns - b->begin_ns) /
+								   rule->period_ns));
 	at.seen = true;
 	at.end_ns = at.begin_ns + rule->period_ns;
 	return at;

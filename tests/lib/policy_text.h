@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* policy_text.h - policies and prefixes from text, texts that are refused, and policies back to text. */
+/* policy_text.h - policies and prefixes from text, texts that are refused, and policies back to
+ * text. */
 #ifndef SLUICE_TESTS_POLICY_TEXT_H
 #define SLUICE_TESTS_POLICY_TEXT_H
 
@@ -71,7 +72,8 @@ static inline int policy_compare_prefixes(const void *a, const void *b)
 	return sl_prefix_compare(a, b);
 }
 
-/* What a policy says, whatever the order of its lines, and of the prefixes of a set. To be freed. */
+/* What a policy says, whatever the order of its lines, and of the prefixes of a set. To be
+ * freed. */
 static inline char *policy_lines(const struct policy *policy)
 {
 	char *text, *line[400], *rest, *sorted;
@@ -101,7 +103,7 @@ static inline void assert_round_trip(struct policy *policy)
 	second = written(back);
 	assert_string_equal(first, second);
 	assert_int_equal(policy_clone(policy, &clone), 0);
-	policy_free(policy);	/* the clone shares nothing with it */
+	policy_free(policy); /* the clone shares nothing with it */
 	third = written(clone);
 	assert_string_equal(first, third);
 	policy_free(clone);

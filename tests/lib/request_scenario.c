@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCEPTED "nodes, at, stream, cut, redis, total, candidate, edge, rules, repeat, end, virtual or real, as in tests/lib/request_scenario.h"
+#define ACCEPTED                                                                                   \
+	"nodes, at, stream, cut, redis, total, candidate, edge, rules, repeat, end, virtual or real, as in tests/lib/request_scenario.h"
 #define LINE_MAX_BYTES 512
 
 struct reader {
@@ -14,9 +15,9 @@ struct reader {
 	int line;
 	struct request_scenario *s;
 	struct request_step step;
-	s64 last_ns;			/* the time of the step before */
-	s64 turns, turn_ns;		/* of `repeat`; no turns: outside */
-	size_t turn_begin;		/* its first step */
+	s64 last_ns;	    /* the time of the step before */
+	s64 turns, turn_ns; /* of `repeat`; no turns: outside */
+	size_t turn_begin;  /* its first step */
 };
 
 static bool take_node(struct reader *r, const char **at, u32 *ret)
@@ -169,9 +170,9 @@ static const struct {
 	const char *word;
 	bool (*read)(struct reader *r, const char *at);
 } steps[] = {
-	{ "at", read_at }, { "stream", read_stream }, { "cut", read_cut },
-	{ "redis", read_redis }, { "total", read_total }, { "candidate", read_candidate }, { "edge", read_edge },
-	{ "rules", read_rules },
+	{ "at", read_at },	 { "stream", read_stream }, { "cut", read_cut },
+	{ "redis", read_redis }, { "total", read_total },   { "candidate", read_candidate },
+	{ "edge", read_edge },	 { "rules", read_rules },
 };
 
 /* Lines that are no steps. */
@@ -258,7 +259,9 @@ static bool read_line(struct reader *r, const char *at)
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		if (!take_literal(&at, steps[i].word))
 			continue;
-		r->step = (struct request_step){ .line = r->line, .times = 1, .retry_ns = -1,
+		r->step = (struct request_step){ .line = r->line,
+						 .times = 1,
+						 .retry_ns = -1,
 						 .expected = { 0, UINT64_MAX },
 						 .denied = { 0, UINT64_MAX },
 						 .is_virtual = is_virtual };
@@ -323,8 +326,8 @@ bool request_scenario_read(const char *path, const char *consistency, struct req
 	while (fine && scenario_line(r.in, &r.line, line, sizeof(line))) {
 		fine = read_lines(&r, line);
 		if (!fine)
-			snprintf(error, size, "%s:%d: found \"%s\"; accepted: " ACCEPTED, path, r.line,
-				 line);
+			snprintf(error, size, "%s:%d: found \"%s\"; accepted: " ACCEPTED, path,
+				 r.line, line);
 	}
 	fclose(r.in);
 	if (fine && r.turns) {

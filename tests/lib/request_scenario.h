@@ -17,17 +17,17 @@
  *     redis slow 20ms 3s..5s                            each reply so late
  *     total user=bob allow 300..330 deny 5              of all nodes, since the beginning
  *     candidate LIMIT allow 9 deny 3                    the same, of a limit with mode: shadow
- *     edge 150..200                                     the most that passed within one window's length,
- *                                                       in % of its limit, as the nodes measured it
- *     repeat 7 every 8s                                 the lines up to "end", each turn 8 s later
- *     rules                                             another rule file, to the next "---"
- *     real                                              also played on daemons and a real Redis
- *     real every 6s                                     the same; time 0 is a round multiple of 6 s of UTC,
- *                                                       as it is in virtual time
- *     virtual at 5.999999s  user=bob  allow 0           a line that is played in virtual time only
+ *     edge 150..200                                     the most that passed within one window's
+ * length, in % of its limit, as the nodes measured it repeat 7 every 8s the lines up to "end", each
+ * turn 8 s later rules                                             another rule file, to the next
+ * "---" real                                              also played on daemons and a real Redis
+ *     real every 6s                                     the same; time 0 is a round multiple of 6 s
+ * of UTC, as it is in virtual time virtual at 5.999999s  user=bob  allow 0           a line that is
+ * played in virtual time only
  *
- * A line with {a,b} is two lines, as in a shell. Streams on consecutive lines run together. Where CONSISTENCY is in the rules, the file is played
- * with each consistency that states no overshoot (strict, lease).
+ * A line with {a,b} is two lines, as in a shell. Streams on consecutive lines run together. Where
+ * CONSISTENCY is in the rules, the file is played with each consistency that states no overshoot
+ * (strict, lease).
  */
 #ifndef SLUICE_TESTS_REQUEST_SCENARIO_H
 #define SLUICE_TESTS_REQUEST_SCENARIO_H
@@ -37,7 +37,7 @@
 #include "lib/scenario.h"
 
 #define SCENARIO_NODES 12
-#define SCENARIO_ANY SCENARIO_NODES	/* in turn */
+#define SCENARIO_ANY SCENARIO_NODES /* in turn */
 #define SCENARIO_NEVER INT64_MAX
 
 /* The descriptors of such totals. */
@@ -45,34 +45,44 @@
 #define SCENARIO_CANDIDATE "candidate:"
 
 enum request_step_kind {
-	STEP_AT, STEP_LEFT, STEP_REPORT, STEP_STREAM, STEP_CUT, STEP_LOSE, STEP_LOSING,
-	STEP_STOP, STEP_KILL, STEP_SLOW, STEP_TOTAL, STEP_RULES,
+	STEP_AT,
+	STEP_LEFT,
+	STEP_REPORT,
+	STEP_STREAM,
+	STEP_CUT,
+	STEP_LOSE,
+	STEP_LOSING,
+	STEP_STOP,
+	STEP_KILL,
+	STEP_SLOW,
+	STEP_TOTAL,
+	STEP_RULES,
 };
 
 struct request_step {
 	enum request_step_kind kind;
 	int line;
-	u32 node;			/* or SCENARIO_ANY */
-	s64 at_ns, end_ns, every_ns;	/* end: streams, faults */
+	u32 node;		     /* or SCENARIO_ANY */
+	s64 at_ns, end_ns, every_ns; /* end: streams, faults */
 	char descriptor[256];
 	bool has_hits;
 	s64 hits;
 	u64 times;
-	struct scenario_range expected;	/* allowed, or left */
+	struct scenario_range expected; /* allowed, or left */
 	struct scenario_range denied;
-	s64 delay_ns;			/* slow */
-	s64 ago_ns;			/* reports */
-	s64 retry_ns;			/* -1: not stated */
+	s64 delay_ns; /* slow */
+	s64 ago_ns;   /* reports */
+	s64 retry_ns; /* -1: not stated */
 	char *rules;
-	bool is_virtual;		/* not played on daemons */
+	bool is_virtual; /* not played on daemons */
 };
 
 struct request_scenario {
 	char *rules;
-	char domain[64];		/* of the requests: that of the rules */
-	bool varies;			/* CONSISTENCY is in the rules */
+	char domain[64]; /* of the requests: that of the rules */
+	bool varies;	 /* CONSISTENCY is in the rules */
 	bool is_real;
-	s64 every_ns;			/* real: time 0 is a multiple of it; 0: at any time */
+	s64 every_ns; /* real: time 0 is a multiple of it; 0: at any time */
 	char node[SCENARIO_NODES][16];
 	u32 nodes;
 	struct request_step *step;
@@ -91,10 +101,10 @@ static inline bool step_is_fault(const struct request_step *step)
 
 /*
  * Of a `real` one, to standard output: the rules, "---", a line "VARIES EVERY_MS NODE...", and the
- * steps in order of time, "WHAT LINE AT_MS NODE DESCRIPTOR BODY TIMES MS RETRY_MS ALLOW DENY": BODY is of
- * /v1/check, MS the time that the step states beside (of `slow`, `ago`, a stream's `every`), ALLOW and
- * DENY are "LEAST MOST" or "- -"; of a fault and a stream also its end, end-WHAT. Returns 0, 1 if it is
- * not real, 2 with an error printed.
+ * steps in order of time, "WHAT LINE AT_MS NODE DESCRIPTOR BODY TIMES MS RETRY_MS ALLOW DENY": BODY
+ * is of /v1/check, MS the time that the step states beside (of `slow`, `ago`, a stream's `every`),
+ * ALLOW and DENY are "LEAST MOST" or "- -"; of a fault and a stream also its end, end-WHAT. Returns
+ * 0, 1 if it is not real, 2 with an error printed.
  */
 int request_scenario_print(const char *path, const char *consistency);
 

@@ -51,8 +51,7 @@ static void print_step(const struct request_scenario *s, const struct request_st
 		printf(" -");
 	if (step->kind == STEP_STREAM)
 		times = (step->end_ns - step->at_ns + step->every_ns - 1) / step->every_ns;
-	printf(" %llu %lld", times,
-	       (step->delay_ns + step->ago_ns + step->every_ns) / 1000000);
+	printf(" %llu %lld", times, (step->delay_ns + step->ago_ns + step->every_ns) / 1000000);
 	if (step->retry_ns < 0 || step->retry_ns == SCENARIO_NEVER)
 		printf(" %s", step->retry_ns < 0 ? "-" : "never");
 	else
@@ -68,17 +67,19 @@ static bool has_end(const struct request_step *step)
 	return step_is_fault(step) || step->kind == STEP_STREAM;
 }
 
-/* Prints faults and streams that begin or end after *from_ns, up to `until_ns`, in order of time. */
+/* Prints faults and streams that begin or end after *from_ns, up to `until_ns`, in order of
+ * time. */
 static void print_faults(const struct request_scenario *s, s64 *from_ns, s64 until_ns)
 {
-	static const char *const begin[] = { [STEP_CUT] = "cut", [STEP_LOSE] = "lose",
-					      [STEP_LOSING] = "losing", [STEP_STOP] = "stop",
-					      [STEP_KILL] = "kill", [STEP_SLOW] = "slow",
-					      [STEP_STREAM] = "stream" };
-	static const char *const end[] = { [STEP_CUT] = "end-cut", [STEP_LOSING] = "end-losing",
-					    [STEP_STOP] = "end-stop", [STEP_KILL] = "end-kill",
-					    [STEP_SLOW] = "end-slow",
-					    [STEP_STREAM] = "end-stream" };
+	static const char *const begin[] = {
+		[STEP_CUT] = "cut",	 [STEP_LOSE] = "lose", [STEP_LOSING] = "losing",
+		[STEP_STOP] = "stop",	 [STEP_KILL] = "kill", [STEP_SLOW] = "slow",
+		[STEP_STREAM] = "stream"
+	};
+	static const char *const end[] = {
+		[STEP_CUT] = "end-cut",	  [STEP_LOSING] = "end-losing", [STEP_STOP] = "end-stop",
+		[STEP_KILL] = "end-kill", [STEP_SLOW] = "end-slow",	[STEP_STREAM] = "end-stream"
+	};
 
 	for (;;) {
 		s64 next_ns = INT64_MAX;
@@ -115,8 +116,8 @@ static bool is_only_virtual(const struct request_scenario *s, const struct reque
 static int print_steps(const struct request_scenario *s, const char *path)
 {
 	static const char *const names[] = {
-		[STEP_AT] = "at", [STEP_TOTAL] = "total", [STEP_LEFT] = "left", [STEP_REPORT] = "report",
-		[STEP_RULES] = "rules",
+		[STEP_AT] = "at",	  [STEP_TOTAL] = "total", [STEP_LEFT] = "left",
+		[STEP_REPORT] = "report", [STEP_RULES] = "rules",
 	};
 	s64 faults_ns = -1, now_ns = 0;
 
@@ -124,8 +125,10 @@ static int print_steps(const struct request_scenario *s, const char *path)
 		const struct request_step *step = &s->step[i];
 
 		if (is_only_virtual(s, step)) {
-			fprintf(stderr, "%s:%d: found in a real one; accepted: values without quotes, of "
-				"`node any` a multiple of the nodes\n", path, step->line);
+			fprintf(stderr,
+				"%s:%d: found in a real one; accepted: values without quotes, of "
+				"`node any` a multiple of the nodes\n",
+				path, step->line);
 			return 2;
 		}
 		if (step_is_fault(step))

@@ -161,7 +161,9 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 {
 	struct limit_def limit = {
 		.per = SL_PER_SOURCE,
-		.prefix = { .len = { { 32 }, { 64 } }, .scale = { { 1 }, { 1 } }, .count = { 1, 1 } },
+		.prefix = { .len = { { 32 }, { 64 } },
+			    .scale = { { 1 }, { 1 } },
+			    .count = { 1, 1 } },
 		.terms.rates = { .rate = { rate }, .burst = { burst }, .count = 1 },
 		.terms.algorithm = algo,
 		.terms.buckets = 4,
@@ -197,8 +199,7 @@ struct sl_image *rig_install(struct rig *rig, const struct policy *policy)
 	struct sl_err err = { .message = "" };
 	struct sl_image *image = NULL;
 
-	if (image_compile(policy, &env, &image, &err) ||
-	    rig->dp->ops->apply(rig->dp, image, &err))
+	if (image_compile(policy, &env, &image, &err) || rig->dp->ops->apply(rig->dp, image, &err))
 		fail_msg("%s", err.message);
 	return image;
 }
@@ -310,8 +311,8 @@ void rig_frame_make(struct rig_frame *frame, const struct rig_packet *packet)
 
 static u32 run(struct rig *rig, struct rig_frame *frame, u32 repeat)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->data,
-		    .data_size_in = frame->length, .repeat = repeat);
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->data, .data_size_in = frame->length,
+		    .repeat = repeat);
 	int rc = bpf_prog_test_run_opts(rig->prog_fd, &opts);
 
 	/* Not an assertion: this also runs in threads, which cmocka cannot jump out of. */

@@ -12,13 +12,13 @@
 
 struct rig {
 	struct dp *dp;
-	int prog_fd;			/* of the BPF program; -1: dp_sim */
-	u32 cpus;			/* that leases are divided by */
+	int prog_fd; /* of the BPF program; -1: dp_sim */
+	u32 cpus;    /* that leases are divided by */
 	struct sl_now now;
 	u64 utc_offset_ns;
 	u64 generation;
-	u32 slot[SL_LIMITS_MAX];	/* of each limit, after rig_apply() */
-	struct list_def block;		/* goes into the next rig_apply() */
+	u32 slot[SL_LIMITS_MAX]; /* of each limit, after rig_apply() */
+	struct list_def block;	 /* goes into the next rig_apply() */
 	char pin_dir[64];
 };
 
@@ -54,19 +54,19 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 
 #define RIG_FRAME_MAX 1536
 struct rig_frame {
-	u8 ip_align[2];			/* the IP header is at a multiple of 4 */
+	u8 ip_align[2]; /* the IP header is at a multiple of 4 */
 	u8 data[RIG_FRAME_MAX];
 	u32 length;
 };
 
 struct rig_packet {
 	bool v6;
-	u64 src;	/* IPv4: the address; IPv6: the top half, under 2001:db8::/32 */
-	u64 src_low;	/* IPv6: the lower half */
-	u8 proto;	/* 6 or 17 */
+	u64 src;     /* IPv4: the address; IPv6: the top half, under 2001:db8::/32 */
+	u64 src_low; /* IPv6: the lower half */
+	u8 proto;    /* 6 or 17 */
 	u16 dport;
 	u8 tcp_flags;
-	u32 length;	/* of the frame, 74..RIG_FRAME_MAX */
+	u32 length; /* of the frame, 74..RIG_FRAME_MAX */
 };
 
 void rig_frame_make(struct rig_frame *frame, const struct rig_packet *packet);

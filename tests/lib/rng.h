@@ -45,9 +45,9 @@ static inline const char *rng_text(const char *const *texts, u64 count)
 }
 
 /* One of the texts. */
-#define RNG_ANY(...) \
-	rng_text((const char *const []){ __VA_ARGS__ }, \
-		 sizeof((const char *const []){ __VA_ARGS__ }) / sizeof(const char *))
+#define RNG_ANY(...)                                                                               \
+	rng_text((const char *const[]){ __VA_ARGS__ },                                             \
+		 sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
 
 /* 1..2^bits-1, all magnitudes alike. */
 static inline u64 rng_magnitude(u32 bits)

@@ -51,7 +51,8 @@ static inline void match_text(const struct ruleset *set, const char *domain, con
 		size_t len = strcspn(entries, ","), key = strcspn(entries, "=,");
 
 		entry->key = (struct bytes){ entries, key };
-		entry->value = (struct bytes){ entries + key + (key < len), len - key - (key < len) };
+		entry->value =
+			(struct bytes){ entries + key + (key < len), len - key - (key < len) };
 		entries += len + (entries[len] == ',');
 	}
 	ruleset_match(set, (struct bytes){ domain, strlen(domain) }, &descriptor, ret);

@@ -18,8 +18,8 @@ static bool time_at(const char *text, const char **ret_end, s64 *ret_ns)
 	static const struct {
 		const char *name;
 		double ns;
-	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 },
-		      { "h", 3600e9 }, { "d", 86400e9 } };
+	} units[] = { { "ns", 1 },   { "us", 1e3 },   { "ms", 1e6 },   { "s", 1e9 },
+		      { "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 } };
 	char *end;
 	double value = strtod(text, &end);
 	size_t length = strspn(end, "abcdefghijklmnopqrstuvwxyz");

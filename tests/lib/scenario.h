@@ -34,8 +34,8 @@ bool at_end(const char *at);
 bool in_range(const struct scenario_range *range, u64 value);
 
 /*
- * The lines up to "---", which raise *line; each `name` (NULL: none) in them is replaced by `value`,
- * and *ret_varies is whether there was one. To be freed; NULL: there is no "---".
+ * The lines up to "---", which raise *line; each `name` (NULL: none) in them is replaced by
+ * `value`, and *ret_varies is whether there was one. To be freed; NULL: there is no "---".
  */
 char *scenario_text(FILE *in, int *line, const char *name, const char *value, bool *ret_varies);
 /* The next line that is not empty, without its comment; false at the end. */

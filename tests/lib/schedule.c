@@ -45,21 +45,21 @@ static struct sl_prefix all_v6 = { .addr.hi = 0x20010db800000000ULL, .family = S
 static const u16 ports[PORTS] = { 53, 443, 8001, 8002 };
 
 struct step_packet {
-	u32 source, port;	/* indices */
+	u32 source, port; /* indices */
 	u8 proto, tcp_flags;
 	u32 length;
 };
 
 /* The state of one run. */
 struct schedule {
-	struct limit_def def[LIMITS], first[LIMITS];	/* now, and at first */
+	struct limit_def def[LIMITS], first[LIMITS]; /* now, and at first */
 	struct model_rule rule[LIMITS];
 	struct model_bucket bucket[LIMITS][BUCKETS];
-	u64 passed[LIMITS], refused[LIMITS];	/* as the model counts them */
+	u64 passed[LIMITS], refused[LIMITS]; /* as the model counts them */
 	u64 unsure, asked;
 	u64 mono_ns, utc_offset_ns;
 	u64 drops;
-	struct step_packet again;	/* to be sent at again_ns, if that is not 0 */
+	struct step_packet again; /* to be sent at again_ns, if that is not 0 */
 	u64 again_ns, edges;
 	struct rig *const *rig;
 	u32 rigs;
@@ -103,8 +103,10 @@ static void make_limits(struct schedule *s)
 	add(s, SLIDING, "sliding", sliding, 60, 3, RATE_PACKETS, 0, SL_PER_SOURCE);
 	add(s, SLIDING_BYTES, "sliding-bytes", sliding, 150000, 7, RATE_BYTES, 0, SL_PER_DPORT);
 	add(s, LEAKY, "leaky", leaky, 200, 1, RATE_PACKETS, 0, SL_PER_SOURCE | SL_PER_DPORT);
-	add(s, INTERVAL, "interval", SL_ALGO_INTERVAL_BUCKET, 50, 2, RATE_PACKETS, 120, SL_PER_SOURCE);
-	add(s, COUNTERS, "counters", SL_ALGO_WINDOW_COUNTERS, 90, 2, RATE_PACKETS, 0, SL_PER_SOURCE);
+	add(s, INTERVAL, "interval", SL_ALGO_INTERVAL_BUCKET, 50, 2, RATE_PACKETS, 120,
+	    SL_PER_SOURCE);
+	add(s, COUNTERS, "counters", SL_ALGO_WINDOW_COUNTERS, 90, 2, RATE_PACKETS, 0,
+	    SL_PER_SOURCE);
 	add(s, TAGGED, "tagged", bucket, 10, 1, RATE_PACKETS, 10, SL_PER_SOURCE);
 	s->def[TAGGED].action = SL_ACT_TAG;
 	s->def[TAGGED].has_dscp = true;
@@ -257,11 +259,12 @@ static void explain(struct schedule *s, const struct step_packet *p)
 
 		if (!cost)
 			continue;
-		print_message("# %-12s cost %llu of %llu, rate %llu: the model says %u; left %.3f..%.3f used %llu, window ends %llu\n",
-			      s->def[i].name, cost, s->rule[i].capacity, s->rule[i].count,
-			      model_ask(&s->rule[i], b, now_of(s), cost),
-			      (double)b->least / s->rule[i].period_ns,
-			      (double)b->most / s->rule[i].period_ns, b->used, b->end_ns);
+		print_message(
+			"# %-12s cost %llu of %llu, rate %llu: the model says %u; left %.3f..%.3f used %llu, window ends %llu\n",
+			s->def[i].name, cost, s->rule[i].capacity, s->rule[i].count,
+			model_ask(&s->rule[i], b, now_of(s), cost),
+			(double)b->least / s->rule[i].period_ns,
+			(double)b->most / s->rule[i].period_ns, b->used, b->end_ns);
 		for (u32 r = 0; r < s->rigs; r++)
 			print_message("#   %s: %llu dropped, word %#llx\n",
 				      s->rig[r]->dp->ops->name,
@@ -303,10 +306,11 @@ static void judge(struct schedule *s, u64 step, const struct step_packet *p)
 		said = rig_passes(s->rig[r], 0, &frame);
 		if (says != MODEL_EITHER && said != (says == MODEL_PASS)) {
 			explain(s, p);
-			fail_msg("step %llu at %llu ns, source %u port %u proto %u length %u: %s says %s, the model %s (%s)",
-				 step, s->mono_ns, p->source, ports[p->port], p->proto, p->length,
-				 s->rig[r]->dp->ops->name, words[said], words[says],
-				 first < LIMITS ? s->def[first].name : "no limit");
+			fail_msg(
+				"step %llu at %llu ns, source %u port %u proto %u length %u: %s says %s, the model %s (%s)",
+				step, s->mono_ns, p->source, ports[p->port], p->proto, p->length,
+				s->rig[r]->dp->ops->name, words[said], words[says],
+				first < LIMITS ? s->def[first].name : "no limit");
 		}
 		if (r && said != passes)
 			fail_msg("step %llu: %s and %s differ", step, s->rig[0]->dp->ops->name,
@@ -351,7 +355,7 @@ static void step_time(struct schedule *s, bool flood)
 {
 	static const struct {
 		u32 permille;
-		u64 calm_ns, flood_ns;	/* at most */
+		u64 calm_ns, flood_ns; /* at most */
 	} kind[] = {
 		{ 550, 1, 1 },
 		{ 350, 2000000, 20000 },
@@ -383,17 +387,21 @@ static void change_rate(struct schedule *s)
 	u32 i = rng_below(TAGGED);
 	struct limit_def *def = &s->def[i];
 	struct model_rule from = s->rule[i];
-	u64 most = s->first[i].terms.rates.rate[0].count * 4, burst = s->first[i].terms.rates.burst[0];
+	u64 most = s->first[i].terms.rates.rate[0].count * 4,
+	    burst = s->first[i].terms.rates.burst[0];
 
 	if (rng_below(2))
 		def->terms.rates.rate[0].count = most / 32 + 1 + rng_below(most);
 	else
-		def->terms.rates.rate[0].count = most >> rng_below(5);	/* exact, where the first one is */
+		def->terms.rates.rate[0].count =
+			most >> rng_below(5); /* exact, where the first one is */
 	if (from.algo == SL_ALGO_TOKEN_BUCKET)
 		def->terms.rates.burst[0] = rng_below(3) ? burst / 2 + rng_below(burst * 2) : 0;
-	/* By the rates until now, as the data planes do: an interval bucket that was empty by them is cleared. */
+	/* By the rates until now, as the data planes do: an interval bucket that was empty by them
+	 * is cleared. */
 	sweep(s);
-	s->rule[i] = model_rule(def->terms.algorithm, def->terms.rates.rate[0], def->terms.rates.burst[0]);
+	s->rule[i] = model_rule(def->terms.algorithm, def->terms.rates.rate[0],
+				def->terms.rates.burst[0]);
 	for (u32 b = 0; b < BUCKETS; b++)
 		model_change(&from, &s->rule[i], &s->bucket[i][b], now_of(s));
 	for (u32 r = 0; r < s->rigs; r++)
@@ -450,8 +458,9 @@ static void check_counters(struct schedule *s, u64 steps)
 	}
 	/* One whose rate went up early may refuse next to nothing; not many of them. */
 	assert_in_range(refusing, LIMITS - 4, LIMITS);
-	print_message("# %llu steps, %llu dropped, %llu to the nanosecond, %llu within the rounding\n",
-		      steps, s->drops, s->edges, s->unsure);
+	print_message(
+		"# %llu steps, %llu dropped, %llu to the nanosecond, %llu within the rounding\n",
+		steps, s->drops, s->edges, s->unsure);
 	assert_true(s->unsure <= steps / 200);
 }
 

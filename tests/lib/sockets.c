@@ -45,7 +45,7 @@ static void list_one(const struct socket_spec *spec, struct sim_socket *ret)
 	u8 family;
 
 	memset(ret, 0, sizeof(*ret));
-	ret->rcv_nxt = 0xfffffff0;	/* it goes round soon */
+	ret->rcv_nxt = 0xfffffff0; /* it goes round soon */
 	ret->rcv_wnd = 65536;
 	ret->state = spec->state;
 	ret->tuple.local = parse(spec->local, &ret->tuple.family);
@@ -110,8 +110,8 @@ static void open_tcp(const struct socket_spec *spec, int *ret_accepted)
 	int fd = bound(spec->local, spec->local_port, false), one = 1, defer = 60;
 
 	if (spec->state == SOCKET_OPENING)
-		assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer,
-					    sizeof(defer)), 0);
+		assert_int_equal(
+			setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof(defer)), 0);
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
 	assert_int_equal(listen(fd, 8), 0);
 	if (spec->state == SOCKET_BOUND)

@@ -14,7 +14,7 @@
 struct socket_spec {
 	enum socket_state state;
 	bool udp;
-	const char *local, *remote;	/* SOCKET_BOUND has no remote one */
+	const char *local, *remote; /* SOCKET_BOUND has no remote one */
 	u16 local_port, remote_port;
 };
 

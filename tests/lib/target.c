@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * target.c - see target.h. The test clock only goes forward: leases of the test before have
- * then ended, whatever is still in the kernel's LRU map. It is over 500 lines because both kinds of
- * target are one interface.
+ * then ended, whatever is still in the kernel's LRU map.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -33,11 +32,11 @@ struct target {
 	int prog[TARGET_IFACES];
 	u32 cpus, cpu;
 	u32 linear;
-	u64 base_ns, now_ns;		/* monotonic time at the reset; since then */
+	u64 base_ns, now_ns; /* monotonic time at the reset; since then */
 	u64 generation;
 	struct policy *policy;
 	struct sl_image *image;
-	struct sl_iface_stats before[TARGET_IFACES];	/* counters at the reset */
+	struct sl_iface_stats before[TARGET_IFACES]; /* counters at the reset */
 	struct sl_global_stats global_before;
 	char iface[SL_IFACES_MAX][16];
 	struct sl_prefix local[2];
@@ -60,7 +59,8 @@ static int open_bpf(struct target *t, u64 buckets, struct sl_err *err)
 	snprintf(t->pin_dir, sizeof(t->pin_dir), "/sys/fs/bpf/sluice-test-%d", getpid());
 	rc = dp_bpf_open(t->pin_dir, buckets, &t->dp, NULL, err);
 	for (i = 0; !rc && i < TARGET_IFACES; i++)
-		rc = dp_bpf_prog(t->dp, i, DP_PROG_FAKE_CLOCK | (i == TARGET_TUN ? DP_PROG_LINK_IP : 0),
+		rc = dp_bpf_prog(t->dp, i,
+				 DP_PROG_FAKE_CLOCK | (i == TARGET_TUN ? DP_PROG_LINK_IP : 0),
 				 &t->prog[i], err);
 	return rc;
 }
@@ -296,7 +296,7 @@ static int apply_until(struct target *t, u64 revert_ns, struct sl_err *err)
 		.cpus = t->cpus,
 		.seed = state->seed,
 		.generation = ++t->generation,
-		.iface = (const char (*)[16])t->iface,
+		.iface = (const char(*)[16])t->iface,
 		.local = t->local,
 		.local_count = 2,
 		.session = t->session,
@@ -317,8 +317,8 @@ static int apply_until(struct target *t, u64 revert_ns, struct sl_err *err)
 	find_ban_lens(t, &env);
 	rc = image_compile(t->policy, &env, &image, err);
 	if (!rc)
-		rc = revert_ns ? t->dp->ops->apply_until(t->dp, image, t->base_ns + revert_ns, err) :
-				 t->dp->ops->apply(t->dp, image, err);
+		rc = revert_ns ? t->dp->ops->apply_until(t->dp, image, t->base_ns + revert_ns, err)
+			       : t->dp->ops->apply(t->dp, image, err);
 	if (!rc) {
 		memcpy(slots, copy, SL_LIMIT_IDS * sizeof(*copy));
 		dp_sweep(t->dp, now);

@@ -36,10 +36,10 @@ struct target;
 
 /* What one packet met. */
 struct target_verdict {
-	bool drop;		/* XDP_DROP; else XDP_PASS */
-	u8 action;		/* enum sl_action and enum sl_reason that counted it */
+	bool drop; /* XDP_DROP; else XDP_PASS */
+	u8 action; /* enum sl_action and enum sl_reason that counted it */
 	u8 reason;
-	bool marked;		/* the mark is in the frame's metadata */
+	bool marked; /* the mark is in the frame's metadata */
 	u32 mark;
 };
 
@@ -53,11 +53,11 @@ static inline int target_open(enum target_kind kind, struct target **ret, struct
 	return target_open_sized(kind, 4096, ret, err);
 }
 
-void target_close(struct target *t);		/* NULL is fine; takes the pins away */
+void target_close(struct target *t); /* NULL is fine; takes the pins away */
 const char *target_name(const struct target *t);
 enum target_kind target_kind(const struct target *t);
 struct dp *target_dp(struct target *t);
-u32 target_cpus(const struct target *t);	/* both kinds have the machine's */
+u32 target_cpus(const struct target *t); /* both kinds have the machine's */
 
 /* As new: no rule set, empty table, counters from 0, time 0. */
 void target_reset(struct target *t);
@@ -74,8 +74,8 @@ u64 target_utc(const struct target *t, u64 ns);
 u64 target_mono(const struct target *t);
 
 /*
- * Login sessions, gateways, and sources that are never banned, of the rule sets from now on until the
- * next reset. Kept as they are, not copied.
+ * Login sessions, gateways, and sources that are never banned, of the rule sets from now on until
+ * the next reset. Kept as they are, not copied.
  */
 void target_sessions(struct target *t, const struct sl_session *session, size_t count);
 struct sl_session target_session(const char *src, u16 sport, const char *dst, u16 dport);
@@ -96,7 +96,8 @@ const struct sl_image *target_image(const struct target *t);
 void target_set_linear(struct target *t, u32 bytes);
 
 /*
- * One frame. If it passes, `f` becomes the frame after the program. 0, or -errno where it could not be run
+ * One frame. If it passes, `f` becomes the frame after the program. 0, or -errno where it could not
+ * be run
  * (-EOPNOTSUPP where the kernel cannot split it as asked).
  */
 int target_run(struct target *t, u32 cpu, u32 iface, struct frame *f, struct target_verdict *ret);

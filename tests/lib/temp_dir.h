@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* temp_dir.h - a directory of the test's own, created and removed as cmocka needs it; files in it. */
+/* temp_dir.h - a directory of the test's own, created and removed as cmocka needs it; files in
+ * it. */
 #ifndef SLUICE_TESTS_TEMP_DIR_H
 #define SLUICE_TESTS_TEMP_DIR_H
 

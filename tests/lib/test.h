@@ -25,23 +25,24 @@
 #include <cmocka.h>
 
 /* With a fixture, as of cmocka: `set_up` and `tear_down` may be NULL. */
-#define TEST_WITH(test, set_up, tear_down)                                            \
-	static void test(void **state);                                               \
-	__attribute__((constructor)) static void test##_add(void)                     \
-	{                                                                             \
-		test_add(__LINE__, (struct CMUnitTest){ #test, test, set_up, tear_down, NULL }); \
-	}                                                                             \
+#define TEST_WITH(test, set_up, tear_down)                                                         \
+	static void test(void **state);                                                            \
+	__attribute__((constructor)) static void test##_add(void)                                  \
+	{                                                                                          \
+		test_add(__LINE__, (struct CMUnitTest){ #test, test, set_up, tear_down, NULL });   \
+	}                                                                                          \
 	static void test(void **state)
 #define TEST(test) TEST_WITH(test, NULL, NULL)
 
-#define TEST_MAIN                           \
-	int main(void)                      \
-	{                                   \
-		return test_run(NULL, NULL); \
+#define TEST_MAIN                                                                                  \
+	int main(void)                                                                             \
+	{                                                                                          \
+		return test_run(NULL, NULL);                                                       \
 	}
 
 void test_add(int line, struct CMUnitTest test);
-/* Runs the tests added; returns how many failed. The functions are cmocka's group fixtures, or NULL. */
+/* Runs the tests added; returns how many failed. The functions are cmocka's group fixtures, or
+ * NULL. */
 int test_run(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 /* The same of a group by another name than the program's. */
 int test_run_as(const char *group);

@@ -30,7 +30,7 @@ struct blast {
 	uint64_t seed;
 
 	int fd;
-	struct frame *frame;		/* BATCH of them */
+	struct frame *frame; /* BATCH of them */
 	uint64_t sent, bytes, refused;
 	double start, end;
 };
@@ -44,22 +44,23 @@ static void stop(int signal)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: blast --interface DEV [--pps N] [--time S] [--count N] [--cpu N]\n"
-			"  --pps N              0: flat out (default)\n"
-			"  --time S  --count N  stop after either; 10 s where neither is given\n"
-			"  --at T               start then (CLOCK_MONOTONIC); default now\n"
-			"  --tapped             where tcpdump of this side sees the frames, too\n"
-			"  --seed N             of random sources; default $SLUICE_SEED or the clock\n"
-			FRAME_USAGE);
+	fprintf(stderr,
+		"usage: blast --interface DEV [--pps N] [--time S] [--count N] [--cpu N]\n"
+		"  --pps N              0: flat out (default)\n"
+		"  --time S  --count N  stop after either; 10 s where neither is given\n"
+		"  --at T               start then (CLOCK_MONOTONIC); default now\n"
+		"  --tapped             where tcpdump of this side sees the frames, too\n"
+		"  --seed N             of random sources; default $SLUICE_SEED or the clock\n" FRAME_USAGE);
 	exit(2);
 }
 
 static void parse(struct blast *b, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "interface", 1, NULL, 'i' }, { "pps", 1, NULL, 'r' }, { "time", 1, NULL, 'w' },
-		{ "count", 1, NULL, 'n' }, { "cpu", 1, NULL, 'c' }, { "seed", 1, NULL, 'x' },
-		{ "at", 1, NULL, 'a' }, { "tapped", 0, NULL, 1 }, FRAME_OPTIONS, { NULL, 0, NULL, 0 },
+		{ "interface", 1, NULL, 'i' }, { "pps", 1, NULL, 'r' },	 { "time", 1, NULL, 'w' },
+		{ "count", 1, NULL, 'n' },     { "cpu", 1, NULL, 'c' },	 { "seed", 1, NULL, 'x' },
+		{ "at", 1, NULL, 'a' },	       { "tapped", 0, NULL, 1 }, FRAME_OPTIONS,
+		{ NULL, 0, NULL, 0 },
 	};
 	const char *seed = getenv("SLUICE_SEED");
 	int option;
@@ -69,14 +70,30 @@ static void parse(struct blast *b, int argc, char **argv)
 	b->seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'i': b->interface = optarg; break;
-		case 'r': b->pps = atof(optarg); break;
-		case 'w': b->seconds = atof(optarg); break;
-		case 'n': b->count = strtoull(optarg, NULL, 0); break;
-		case 'c': b->cpu = atoi(optarg); break;
-		case 'a': b->at = atof(optarg); break;
-		case 1: b->tapped = true; break;
-		case 'x': b->seed = strtoull(optarg, NULL, 0); break;
+		case 'i':
+			b->interface = optarg;
+			break;
+		case 'r':
+			b->pps = atof(optarg);
+			break;
+		case 'w':
+			b->seconds = atof(optarg);
+			break;
+		case 'n':
+			b->count = strtoull(optarg, NULL, 0);
+			break;
+		case 'c':
+			b->cpu = atoi(optarg);
+			break;
+		case 'a':
+			b->at = atof(optarg);
+			break;
+		case 1:
+			b->tapped = true;
+			break;
+		case 'x':
+			b->seed = strtoull(optarg, NULL, 0);
+			break;
 		default:
 			if (!frame_option(&b->spec, option, optarg))
 				usage();
@@ -97,8 +114,7 @@ static void die(const char *what)
 static void blast_open(struct blast *b)
 {
 	struct sockaddr_ll address = {
-		.sll_family = AF_PACKET,
-		.sll_ifindex = if_nametoindex(b->interface),
+		.sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(b->interface),
 		/* Protocol 0: the socket receives nothing. */
 	};
 	int one = 1;
@@ -194,8 +210,8 @@ static void blast_run(struct blast *b)
 				/* A millisecond's worth, or the next frame where that is later. */
 				double next = (b->sent + 1) / b->pps;
 
-				sleep_until(b->start + (next > elapsed + .001 ? next :
-								elapsed + .001));
+				sleep_until(b->start +
+					    (next > elapsed + .001 ? next : elapsed + .001));
 				continue;
 			}
 			if (due - b->sent < n)

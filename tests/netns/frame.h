@@ -29,25 +29,25 @@ struct frame_spec {
 	} tag[FRAME_TAGS_MAX];
 	int tags;
 	bool v6;
-	uint8_t src[16], dst[16];	/* network order; IPv4 in the first four bytes */
-	int src_len;			/* prefix length; shorter than the address: many sources */
-	bool sequential;		/* over the prefix, else random */
-	uint32_t sources;		/* sequential: how many; 0 the whole prefix */
+	uint8_t src[16], dst[16]; /* network order; IPv4 in the first four bytes */
+	int src_len;		  /* prefix length; shorter than the address: many sources */
+	bool sequential;	  /* over the prefix, else random */
+	uint32_t sources;	  /* sequential: how many; 0 the whole prefix */
 	int proto;
 	uint16_t sport, dport, dport_last;
 	uint8_t dscp, tcp_flags;
-	int option_words;		/* of IPv4 options (no-operations) */
-	int length;			/* of the frame, without FCS */
+	int option_words; /* of IPv4 options (no-operations) */
+	int length;	  /* of the frame, without FCS */
 	uint8_t raw[FRAME_MAX];
-	int raw_len;			/* the frame as given; nothing else counts */
+	int raw_len; /* the frame as given; nothing else counts */
 };
 
 struct frame {
 	uint8_t data[FRAME_MAX];
 	int len;
-	int ip, src, dport;		/* offsets; 0: not there */
+	int ip, src, dport; /* offsets; 0: not there */
 	int ip_csum, l4_csum;
-	uint32_t ip_sum, l4_sum;	/* without source address and destination port */
+	uint32_t ip_sum, l4_sum; /* without source address and destination port */
 };
 
 static inline double frame_now(void)
@@ -156,12 +156,14 @@ static inline void frame_build(const struct frame_spec *spec, struct frame *f)
 	frame_put16(f->data + at, spec->v6 ? 0x86dd : 0x0800);
 	f->ip = at += 2;
 	f->len = spec->length;
-	at += spec->v6 ? frame_ipv6(spec, f, at, f->len - at) : frame_ipv4(spec, f, at, f->len - at);
+	at += spec->v6 ? frame_ipv6(spec, f, at, f->len - at)
+		       : frame_ipv4(spec, f, at, f->len - at);
 	room = f->len - at;
 	l4 = frame_transport(spec, f, at, room);
 	if (f->len < at + l4)
 		f->len = at + l4;
-	f->l4_sum = frame_sum(f->data + at, room) + spec->proto + room + frame_sum(spec->dst, spec->v6 ? 16 : 4);
+	f->l4_sum = frame_sum(f->data + at, room) + spec->proto + room +
+		    frame_sum(spec->dst, spec->v6 ? 16 : 4);
 }
 
 /* Bytes of a source address. */
@@ -203,8 +205,8 @@ static inline void frame_source(const struct frame_spec *spec, uint64_t n, uint6
 				uint8_t *ret)
 {
 	int size = frame_address_size(spec);
-	uint64_t low = spec->sequential ? (spec->sources ? n % spec->sources : n) :
-					  frame_random(random);
+	uint64_t low =
+		spec->sequential ? (spec->sources ? n % spec->sources : n) : frame_random(random);
 	uint64_t high = spec->sequential ? 0 : frame_random(random);
 
 	memcpy(ret, spec->src, size);
@@ -218,21 +220,23 @@ static inline void frame_source(const struct frame_spec *spec, uint64_t n, uint6
 
 /* ------------------------------------------------------------------ options */
 
+/* clang-format off */
 #define FRAME_OPTIONS                                                                        \
 	{ "src", 1, NULL, 's' }, { "dst", 1, NULL, 'd' }, { "mac", 1, NULL, 'm' },           \
 	{ "mac-src", 1, NULL, 'M' }, { "proto", 1, NULL, 'p' }, { "dport", 1, NULL, 'P' },   \
 	{ "sport", 1, NULL, 'S' }, { "length", 1, NULL, 'l' }, { "tag", 1, NULL, 'v' },      \
 	{ "dscp", 1, NULL, 'q' }, { "flags", 1, NULL, 'F' },                                \
 	{ "ip-options", 1, NULL, 'O' }, { "sequential", 1, NULL, 'Q' }, { "raw", 1, NULL, 'X' }
+/* clang-format on */
 
-#define FRAME_USAGE                                                                          \
-	"  --src ADDR[/LEN]     source; a prefix: a random address of it for each frame\n"   \
-	"  --sequential N       the first N addresses of the prefix in turn (0: all)\n"      \
-	"  --dst ADDR  --mac MAC  --mac-src MAC\n"                                           \
-	"  --proto udp|tcp  --sport N  --dport N[-LAST]\n"        \
-	"  --flags N            TCP flags (default 2: SYN)\n"                                \
-	"  --length N           of the frame (default 64)    --dscp N\n"                     \
-	"  --tag TPID:VID       a VLAN tag, outermost first; repeat\n"                       \
+#define FRAME_USAGE                                                                                \
+	"  --src ADDR[/LEN]     source; a prefix: a random address of it for each frame\n"         \
+	"  --sequential N       the first N addresses of the prefix in turn (0: all)\n"            \
+	"  --dst ADDR  --mac MAC  --mac-src MAC\n"                                                 \
+	"  --proto udp|tcp  --sport N  --dport N[-LAST]\n"                                         \
+	"  --flags N            TCP flags (default 2: SYN)\n"                                      \
+	"  --length N           of the frame (default 64)    --dscp N\n"                           \
+	"  --tag TPID:VID       a VLAN tag, outermost first; repeat\n"                             \
 	"  --ip-options WORDS   --raw HEX\n"
 
 static inline void frame_defaults(struct frame_spec *spec)
@@ -309,28 +313,50 @@ static inline void frame_parse_fields(struct frame_spec *spec, int option, const
 static inline bool frame_option(struct frame_spec *spec, int option, const char *arg)
 {
 	switch (option) {
-	case 's': frame_parse_source(spec, arg); break;
+	case 's':
+		frame_parse_source(spec, arg);
+		break;
 	case 'd':
 		if (inet_pton(strchr(arg, ':') ? AF_INET6 : AF_INET, arg, spec->dst) != 1)
 			frame_bad("destination", arg);
 		break;
-	case 'm': frame_parse_mac(arg, spec->mac_dst); break;
-	case 'M': frame_parse_mac(arg, spec->mac_src); break;
-	case 'p': spec->proto = strcmp(arg, "tcp") ? 17 : 6; break;
-	case 'S': spec->sport = atoi(arg); break;
-	case 'l': spec->length = atoi(arg); break;
-	case 'q': spec->dscp = atoi(arg); break;
-	case 'F': spec->tcp_flags = strtol(arg, NULL, 0); break;
-	case 'O': spec->option_words = atoi(arg); break;
+	case 'm':
+		frame_parse_mac(arg, spec->mac_dst);
+		break;
+	case 'M':
+		frame_parse_mac(arg, spec->mac_src);
+		break;
+	case 'p':
+		spec->proto = strcmp(arg, "tcp") ? 17 : 6;
+		break;
+	case 'S':
+		spec->sport = atoi(arg);
+		break;
+	case 'l':
+		spec->length = atoi(arg);
+		break;
+	case 'q':
+		spec->dscp = atoi(arg);
+		break;
+	case 'F':
+		spec->tcp_flags = strtol(arg, NULL, 0);
+		break;
+	case 'O':
+		spec->option_words = atoi(arg);
+		break;
 	case 'Q':
 		spec->sequential = true;
 		spec->sources = atoi(arg);
 		break;
-	case 'X': frame_parse_raw(spec, arg); break;
-	case 'P': case 'v':
+	case 'X':
+		frame_parse_raw(spec, arg);
+		break;
+	case 'P':
+	case 'v':
 		frame_parse_fields(spec, option, arg);
 		break;
-	default: return false;
+	default:
+		return false;
 	}
 	return true;
 }

@@ -56,8 +56,9 @@ static void allow_calls(const char *path)
 static void refuse_arguments(void)
 {
 	static const int family[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
-	static const unsigned long space[] = { CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
-					       CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP };
+	static const unsigned long space[] = { CLONE_NEWNS,    CLONE_NEWUTS, CLONE_NEWIPC,
+					       CLONE_NEWUSER,  CLONE_NEWPID, CLONE_NEWNET,
+					       CLONE_NEWCGROUP };
 	static const int policy[] = { SCHED_FIFO, SCHED_RR };
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	const unsigned long wx = PROT_WRITE | PROT_EXEC;

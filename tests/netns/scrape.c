@@ -22,7 +22,8 @@ static void die(const char *what)
 static char *fetch(void)
 {
 	static const char request[] = "GET /metrics HTTP/1.0\r\nHost: lab\r\n\r\n";
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(9810),
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_port = htons(9810),
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	size_t size = 1 << 16, used = 0;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);

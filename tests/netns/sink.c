@@ -24,12 +24,12 @@
 #include "frame.h"
 
 #define BATCH 256
-#define HEAD 192		/* bytes of a frame that are read */
+#define HEAD 192 /* bytes of a frame that are read */
 
 struct sink {
 	int fd;
 	FILE *log;
-	struct frame_spec filter;	/* src and src_len; -1: everything */
+	struct frame_spec filter; /* src and src_len; -1: everything */
 	uint64_t packets, bytes;
 	double mono_minus_real;
 };
@@ -38,7 +38,7 @@ struct seen {
 	double time;
 	int len;
 	char tags[64];
-	uint8_t dscp, proto, size;	/* size of an address: 4 or 16 */
+	uint8_t dscp, proto, size; /* size of an address: 4 or 16 */
 	uint16_t dport;
 	const char *checksum;
 	uint8_t src[16], dst[16];
@@ -226,8 +226,7 @@ static void sink_open(struct sink *s, const char *interface)
 	if (!address.sll_ifindex)
 		die(interface);
 	s->fd = socket(AF_PACKET, SOCK_RAW, 0);
-	if (s->fd < 0 ||
-	    setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||
+	if (s->fd < 0 || setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||
 	    setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) ||
 	    setsockopt(s->fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)) ||
 	    bind(s->fd, (struct sockaddr *)&address, sizeof(address)))
@@ -237,7 +236,9 @@ static void sink_open(struct sink *s, const char *interface)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "interface", 1, NULL, 'i' }, { "log", 1, NULL, 'o' }, { "src", 1, NULL, 's' },
+		{ "interface", 1, NULL, 'i' },
+		{ "log", 1, NULL, 'o' },
+		{ "src", 1, NULL, 's' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct sink s = { .log = stdout, .filter.src_len = -1 };
@@ -248,14 +249,20 @@ int main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'i': interface = optarg; break;
-		case 's': frame_parse_source(&s.filter, optarg); break;
+		case 'i':
+			interface = optarg;
+			break;
+		case 's':
+			frame_parse_source(&s.filter, optarg);
+			break;
 		case 'o':
 			s.log = fopen(optarg, "w");
 			if (!s.log)
 				die(optarg);
 			break;
-		default: interface = NULL; optind = argc;
+		default:
+			interface = NULL;
+			optind = argc;
 		}
 	}
 	if (!interface) {

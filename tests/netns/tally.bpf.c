@@ -14,12 +14,12 @@
 
 #define TALLY_SOURCES 4096
 
-const volatile u32 watch_base;		/* host order */
+const volatile u32 watch_base; /* host order */
 const volatile u32 watch_mask;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, TALLY_SOURCES + 1);	/* the last: every other source */
+	__uint(max_entries, TALLY_SOURCES + 1); /* the last: every other source */
 	__type(key, u32);
 	__type(value, u64);
 } tally SEC(".maps");

@@ -55,8 +55,8 @@ static void snapshot(struct tally_bpf *skel, FILE *log, uint32_t base)
 
 		for (int cpu = 0; cpu < cpus; cpu++)
 			sum += value[cpu];
-		fprintf(log, "%.6f\t%s\t%llu\n", at,
-			i == TALLY_SOURCES ? "*" : inet_ntoa(src), (unsigned long long)sum);
+		fprintf(log, "%.6f\t%s\t%llu\n", at, i == TALLY_SOURCES ? "*" : inet_ntoa(src),
+			(unsigned long long)sum);
 	}
 	fflush(log);
 }
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (tally_bpf__load(skel))
 		die("load");
-	bpf_tc_hook_create(&hook);	/* -EEXIST: another's; beside it is fine */
+	bpf_tc_hook_create(&hook); /* -EEXIST: another's; beside it is fine */
 	opts.prog_fd = bpf_program__fd(skel->progs.count);
 	if (bpf_tc_attach(&hook, &opts))
 		die("tc attach");

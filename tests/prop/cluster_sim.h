@@ -2,7 +2,8 @@
 /*
  * cluster_sim.h - many nodes and one cluster store in one process, in virtual time: the daemon's
  * quota (user/cluster/quota) and the store's model (cluster_store_memory.c); this is only the code
- * between them, the part of user/request that has a bucket state for each bucket and sends commands.
+ * between them, the part of user/request that has a bucket state for each bucket and sends
+ * commands.
  *
  * Every passed request is logged with the store's time, and judged afterwards by that log alone.
  */
@@ -16,11 +17,11 @@
 #include "lib/cluster_store_memory.h"
 #include "lib/rng.h"
 
-#define MS 1000ULL			/* virtual time is in microseconds */
+#define MS 1000ULL /* virtual time is in microseconds */
 #define SEC (1000 * MS)
 #define SIM_START (1790000000ULL * SEC)
-#define SIM_POLL (5 * MS)		/* how often a node looks for due flushes */
-#define SIM_DELAY 700ULL		/* until the store has replied */
+#define SIM_POLL (5 * MS) /* how often a node looks for due flushes */
+#define SIM_DELAY 700ULL  /* until the store has replied */
 #define SIM_DEADLINE (5 * MS)
 #define SIM_DUES 64
 
@@ -28,8 +29,8 @@ struct sim_node {
 	struct quotas *quotas;
 	struct cluster_store *store;
 	u64 mono_base;
-	s64 utc_error;			/* of its own clock */
-	u64 *bucket_state, *own_state, *probe_us;	/* of each key */
+	s64 utc_error;				  /* of its own clock */
+	u64 *bucket_state, *own_state, *probe_us; /* of each key */
 	u64 cut_until, polled_us;
 	bool gone;
 };
@@ -43,15 +44,15 @@ struct sim {
 	/* In. */
 	const char *name;
 	u32 nodes, keys;
-	double rate, skew;		/* requests a second, Zipf's exponent */
+	double rate, skew; /* requests a second, Zipf's exponent */
 	u64 length_us;
 	struct spec_def def;
 	enum consistency consistency;
 	u64 every_us;
 	enum store_failure contract;
 	bool partitions, clock_steps, churn, loses;
-	bool even;			/* each node gets as many requests as any other */
-	bool unlogged;			/* passed requests are not logged */
+	bool even;     /* each node gets as many requests as any other */
+	bool unlogged; /* passed requests are not logged */
 	/* The rest is the simulation's. */
 	u64 now_us, next_event, lost_at_us;
 	struct spec spec;
@@ -61,10 +62,10 @@ struct sim {
 	double *zipf;
 	struct sim_pass *pass;
 	u64 pass_count, pass_room;
-	u32 *demand;			/* of key x window, as aligned */
-	u64 *asked, *decided;		/* of a key: commands, and decisions */
-	u64 warm_asked, warm_decided;	/* those of the first half of the time, all keys */
-	u64 unpublished;			/* units that nodes held when they were cut off or vanished */
+	u32 *demand;		      /* of key x window, as aligned */
+	u64 *asked, *decided;	      /* of a key: commands, and decisions */
+	u64 warm_asked, warm_decided; /* those of the first half of the time, all keys */
+	u64 unpublished;	      /* units that nodes held when they were cut off or vanished */
 	u32 windows;
 };
 
@@ -162,7 +163,8 @@ static inline struct quota_ref sim_ref(const struct sim *sim, u32 key)
 {
 	u64 hash = (key + 1) * 0x9e3779b97f4a7c15ULL;
 
-	return (struct quota_ref){ hash, hash, &sim->def, sim->consistency, sim->every_us * 1000, 1, false };
+	return (struct quota_ref){ hash, hash, &sim->def, sim->consistency, sim->every_us * 1000,
+				   1,	 false };
 }
 
 static inline u32 sim_key(u64 hash)
@@ -206,7 +208,8 @@ static inline void sim_told(struct sim_ask *a, enum cluster_store_outcome outcom
 	struct sim_node *node = a->node;
 	u64 unflushed;
 
-	quotas_flushed(node->quotas, &a->due, &a->request, outcome, sim_now(a->sim, node), &unflushed);
+	quotas_flushed(node->quotas, &a->due, &a->request, outcome, sim_now(a->sim, node),
+		       &unflushed);
 	if (outcome == CLUSTER_STORE_DONE)
 		sim_adopt(a->sim, node, a->key, &a->due.bucket, unflushed);
 }
@@ -226,7 +229,8 @@ static inline void sim_answered(struct sim_ask *a, enum cluster_store_outcome ou
 	}
 }
 
-static inline void sim_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
+static inline void sim_done(struct cluster_store_request *request,
+			    enum cluster_store_outcome outcome)
 {
 	struct sim_ask *a = request->arg;
 
@@ -240,7 +244,8 @@ static inline void sim_done(struct cluster_store_request *request, enum cluster_
 		free(a);
 }
 
-static inline void sim_late(struct cluster_store_request *request, enum cluster_store_outcome outcome)
+static inline void sim_late(struct cluster_store_request *request,
+			    enum cluster_store_outcome outcome)
 {
 	struct sim_ask *a = request->arg;
 
@@ -262,8 +267,12 @@ static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,
 	a->sim = sim;
 	a->node = node;
 	a->key = key;
-	a->request = (struct cluster_store_request){ .bucket = &a->bucket, .count = 1, .done = sim_done,
-				      .deadline_ns = SIM_DEADLINE * 1000, .late = sim_late, .arg = a };
+	a->request = (struct cluster_store_request){ .bucket = &a->bucket,
+						     .count = 1,
+						     .done = sim_done,
+						     .deadline_ns = SIM_DEADLINE * 1000,
+						     .late = sim_late,
+						     .arg = a };
 	sim->asked[key]++;
 	if (due) {
 		a->is_due = true;
@@ -271,11 +280,11 @@ static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,
 		a->due.ref.def = &a->due.def;
 		a->request.bucket = &a->due.bucket;
 	} else {
-		a->bucket = (struct cluster_store_bucket){.key = ref.key,
-							  .tag = ref.tag,
-							  .def = sim->def,
-							  .kind = CLUSTER_STORE_CHARGE,
-							  .cost = 1};
+		a->bucket = (struct cluster_store_bucket){ .key = ref.key,
+							   .tag = ref.tag,
+							   .def = sim->def,
+							   .kind = CLUSTER_STORE_CHARGE,
+							   .cost = 1 };
 		quota_prepare(node->quotas, &ref, &a->bucket, sim_now(sim, node));
 	}
 	assert_int_equal(node->store->ops->send(node->store, &a->request), 0);
@@ -292,7 +301,9 @@ static inline void sim_request(struct sim *sim, struct sim_node *node, u32 key)
 
 	sim->decided[key]++;
 	sim->demand[(sim->now_us / (sim->def.period_ns / 1000) -
-		     SIM_START / (sim->def.period_ns / 1000)) * sim->keys + key]++;
+		     SIM_START / (sim->def.period_ns / 1000)) *
+			    sim->keys +
+		    key]++;
 	spec_view_init(&view, &sim->spec, 0, 0);
 	res = spec_charge(&view, node->bucket_state[key], counters, 1);
 	if (res.verdict != SL_PASS) {
@@ -439,7 +450,8 @@ static inline void sim_count_warm(struct sim *sim)
 static inline void sim_end(struct sim *sim)
 {
 	sim->partitions = sim->churn = false;
-	for (u64 to = sim->now_us + 4 * sim->every_us + 6 * SEC; sim->now_us < to; sim->now_us += MS)
+	for (u64 to = sim->now_us + 4 * sim->every_us + 6 * SEC; sim->now_us < to;
+	     sim->now_us += MS)
 		sim_turn(sim);
 }
 

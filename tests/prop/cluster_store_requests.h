@@ -14,7 +14,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define KEYS 16
-#define START_US 1790000000000000ULL	/* September 2026 */
+#define START_US 1790000000000000ULL /* September 2026 */
 
 static inline u64 some_cost(u64 capacity)
 {
@@ -28,23 +28,41 @@ static inline struct spec_def def_of(u32 key)
 {
 	static const struct spec_def some[] = {
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
-		{ .count = 100, .period_ns = SL_NS_PER_SEC, .burst = 300, .algo = SL_ALGO_TOKEN_BUCKET },
+		{ .count = 100,
+		  .period_ns = SL_NS_PER_SEC,
+		  .burst = 300,
+		  .algo = SL_ALGO_TOKEN_BUCKET },
 		{ .count = 7, .period_ns = 3 * SL_NS_PER_SEC, .algo = SL_ALGO_LEAKY_BUCKET },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
 		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
 		{ .count = 400, .period_ns = 3 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW, .round_up = 1 },
-		{ .count = 1ULL << 45, .period_ns = 86400 * SL_NS_PER_SEC,
+		{ .count = 20,
+		  .period_ns = SL_NS_PER_SEC,
+		  .algo = SL_ALGO_SLIDING_WINDOW,
+		  .round_up = 1 },
+		{ .count = 1ULL << 45,
+		  .period_ns = 86400 * SL_NS_PER_SEC,
 		  .algo = SL_ALGO_SLIDING_WINDOW },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
-		{ .count = 200, .period_ns = 4 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST, .buckets = 2 },
+		{ .count = 200,
+		  .period_ns = 4 * SL_NS_PER_SEC,
+		  .algo = SL_ALGO_FIRST_REQUEST,
+		  .buckets = 2 },
 		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
-		{ .count = 4, .period_ns = SL_NS_PER_SEC, .burst = 10, .algo = SL_ALGO_INTERVAL_BUCKET },
+		{ .count = 4,
+		  .period_ns = SL_NS_PER_SEC,
+		  .burst = 10,
+		  .algo = SL_ALGO_INTERVAL_BUCKET },
 		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 4 },
-		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS,
+		{ .count = 20,
+		  .period_ns = SL_NS_PER_SEC,
+		  .algo = SL_ALGO_WINDOW_COUNTERS,
+		  .buckets = 4 },
+		{ .count = 200,
+		  .period_ns = 2 * SL_NS_PER_SEC,
+		  .algo = SL_ALGO_WINDOW_COUNTERS,
 		  .buckets = 10 },
 	};
 	struct spec_def def = some[key % COUNT(some)];
@@ -90,10 +108,12 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 		b.keep_us = rng_below(2 * def.period_ns / 1000);
 	if (b.kind == CLUSTER_STORE_CHARGE && def.algo <= SL_ALGO_LEAKY_BUCKET && !rng_below(4))
 		b.window = now_us + rng_below(2 * def.period_ns / 1000);
-	b.refusal_counts = b.kind == CLUSTER_STORE_CHARGE && algorithm_is_log(def.algo) && rng_below(2);
+	b.refusal_counts =
+		b.kind == CLUSTER_STORE_CHARGE && algorithm_is_log(def.algo) && rng_below(2);
 	if (b.kind == CLUSTER_STORE_CHARGE && !rng_below(4)) {
 		b.refused = 1 + rng_below(rng_below(3) ? 3 : 2 * spec.capacity);
-		b.refused_us = now_us - rng_below(rng_below(4) ? 200000 : 3 * def.period_ns / 1000) +
+		b.refused_us = now_us -
+			       rng_below(rng_below(4) ? 200000 : 3 * def.period_ns / 1000) +
 			       !rng_below(30) * 1000;
 	}
 	if (rng_below(3))
@@ -110,18 +130,20 @@ static inline struct cluster_store_bucket some_bucket(u64 now_us, u32 key)
 
 static inline void say(const char *what, const struct cluster_store_bucket *b)
 {
-	fprintf(stderr, "%s: %s kind %u cost %llu hold %llu window %llu want %llu least %llu returned %llu spent %llu lease %llu debt %llu refused %llu at %llu: over %d late %d used %llu before %llu window %llu own %llu granted %llu excess %llu wait %llu\n",
-		what, algorithm_name(b->def.algo), b->kind, b->cost, b->hold, b->window, b->want, b->least,
-		b->returned, b->spent, b->lease_us, b->debt, b->refused, b->refused_us, b->over, b->late, b->state.used,
-		b->state.before, b->state.window, b->state.own, b->granted, b->excess, b->wait_ns);
+	fprintf(stderr,
+		"%s: %s kind %u cost %llu hold %llu window %llu want %llu least %llu returned %llu spent %llu lease %llu debt %llu refused %llu at %llu: over %d late %d used %llu before %llu window %llu own %llu granted %llu excess %llu wait %llu\n",
+		what, algorithm_name(b->def.algo), b->kind, b->cost, b->hold, b->window, b->want,
+		b->least, b->returned, b->spent, b->lease_us, b->debt, b->refused, b->refused_us,
+		b->over, b->late, b->state.used, b->state.before, b->state.window, b->state.own,
+		b->granted, b->excess, b->wait_ns);
 }
 
 static inline bool same(const struct cluster_store_bucket *a, const struct cluster_store_bucket *b)
 {
 	return a->over == b->over && a->late == b->late && a->state.used == b->state.used &&
 	       a->state.before == b->state.before && a->state.window == b->state.window &&
-	       a->state.own == b->state.own && a->granted == b->granted &&
-	       a->excess == b->excess && a->wait_ns == b->wait_ns;
+	       a->state.own == b->state.own && a->granted == b->granted && a->excess == b->excess &&
+	       a->wait_ns == b->wait_ns;
 }
 
 struct response {
@@ -144,8 +166,11 @@ static inline void send_ask(struct cluster_store *store, struct response *respon
 			    struct cluster_store_bucket *bucket, u32 count)
 {
 	*response = (struct response){
-		.request = { .bucket = bucket, .count = count, .deadline_ns = 20 * SL_NS_PER_SEC,
-			 .done = response_done, .arg = response },
+		.request = { .bucket = bucket,
+			     .count = count,
+			     .deadline_ns = 20 * SL_NS_PER_SEC,
+			     .done = response_done,
+			     .arg = response },
 	};
 	assert_int_equal(store->ops->send(store, &response->request), 0);
 	assert_int_equal(response->done, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cluster_store_server.h - a redis-server whose time of day is set by the test (lib/preload/clock.c), and nodes'
- * stores on two clients of it.
+ * cluster_store_server.h - a redis-server whose time of day is set by the test
+ * (lib/preload/clock.c), and nodes' stores on two clients of it.
  */
 #ifndef SLUICE_TESTS_CLUSTER_STORE_SERVER_H
 #define SLUICE_TESTS_CLUSTER_STORE_SERVER_H
@@ -31,14 +31,17 @@ struct server {
 	struct redis_def def;
 	struct redis_def all;
 	struct redis *redis[CLIENTS];
-	struct redis *looker;		/* may do all: for the test's own checks */
+	struct redis *looker; /* may do all: for the test's own checks */
 	struct cluster_store *shared[NODES];
-	u64 *now_us;			/* its clock */
+	u64 *now_us; /* its clock */
 };
 
 static struct server server;
 static const char *const node_name[NODES] = {
-	"a", "b.example", "c", "node-of-a-very-long-name.in-some.data-centre.example",
+	"a",
+	"b.example",
+	"c",
+	"node-of-a-very-long-name.in-some.data-centre.example",
 };
 
 /* ------------------------------------------------------------------ the server */
@@ -52,11 +55,13 @@ static void make_clock(void)
 	setenv("CLOCK_FILE", path, 1);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0 && !ftruncate(fd, sizeof(*server.now_us)));
-	server.now_us = mmap(NULL, sizeof(*server.now_us), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	server.now_us =
+		mmap(NULL, sizeof(*server.now_us), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(server.now_us != MAP_FAILED);
 	*server.now_us = START_US;
 	close(fd);
-	snprintf(path, sizeof(path), "gcc -shared -fPIC -o %s/clock.so tests/lib/preload/clock.c", server.dir);
+	snprintf(path, sizeof(path), "gcc -shared -fPIC -o %s/clock.so tests/lib/preload/clock.c",
+		 server.dir);
 	assert_int_equal(system(path), 0);
 }
 
@@ -100,8 +105,7 @@ static int start_server(void **state)
 		setenv("LD_PRELOAD", preload, 1);
 		execlp("redis-server", "redis-server", USER, "--port", "0", "--unixsocket",
 		       server.socket, "--save", "", "--appendonly", "no", "--dir", server.dir,
-		       "--enable-debug-command", "yes",
-		       "--logfile", "redis.log", NULL);
+		       "--enable-debug-command", "yes", "--logfile", "redis.log", NULL);
 		_exit(127);
 	}
 	for (u32 i = 0; i < 1000 && !is_listening(); i++)
@@ -141,10 +145,14 @@ static void open_clients(void)
 	struct sl_err err;
 
 	server.base = event_base_new();
-	server.url = (struct redis_url){ .text = server.socket, .host = server.socket,
+	server.url = (struct redis_url){ .text = server.socket,
+					 .host = server.socket,
 					 .unix_socket = true };
-	server.def = (struct redis_def){ .url = &server.url, .url_count = 1, .user = "sluice",
-					 .password_file = server.password, .prefix = "sluice:" };
+	server.def = (struct redis_def){ .url = &server.url,
+					 .url_count = 1,
+					 .user = "sluice",
+					 .password_file = server.password,
+					 .prefix = "sluice:" };
 	server.all = server.def;
 	server.all.user = server.all.password_file = NULL;
 	if (redis_new(server.base, &server.all, &server.looker, &err))
@@ -153,8 +161,9 @@ static void open_clients(void)
 		if (redis_new(server.base, &server.def, &server.redis[i], &err))
 			fail_msg("%s", err.message);
 	for (u32 i = 0; i < NODES; i++)
-		assert_int_equal(cluster_store_redis_new(server.redis[i % CLIENTS], "sluice:", node_name[i],
-							 &server.shared[i]), 0);
+		assert_int_equal(cluster_store_redis_new(server.redis[i % CLIENTS], "sluice:",
+							 node_name[i], &server.shared[i]),
+				 0);
 }
 
 static void close_clients(void)
@@ -170,7 +179,7 @@ static void close_clients(void)
 /* ------------------------------------------------------------------ asks */
 
 static enum cluster_store_outcome request(u32 client, struct response *response,
-				      struct cluster_store_bucket *bucket, u32 count)
+					  struct cluster_store_bucket *bucket, u32 count)
 {
 	send_ask(server.shared[client], response, bucket, count);
 	run_until(response->done);
@@ -194,12 +203,14 @@ static void on_said(void *arg, enum redis_outcome outcome, const redisReply *rep
 
 static long long command(int argc, const char *const *argv)
 {
-	struct redis_command command = { .argc = argc, .argv = argv,
+	struct redis_command command = { .argc = argc,
+					 .argv = argv,
 					 .deadline_ns = 20 * SL_NS_PER_SEC };
 	struct said said = { 0 };
 
 	assert_int_equal(redis_send(server.looker, &command,
-				    (struct redis_handler){ .done = on_said, .arg = &said }), 0);
+				    (struct redis_handler){ .done = on_said, .arg = &said }),
+			 0);
 	run_until(said.done);
 	return said.integer;
 }

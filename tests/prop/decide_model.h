@@ -17,8 +17,8 @@ typedef __int128 i128;
 struct m_limit {
 	enum sl_algo algo;
 	u64 count, period, capacity;
-	u64 buckets;			/* window-counters */
-	bool up;			/* sliding-window: rounded up */
+	u64 buckets; /* window-counters */
+	bool up;     /* sliding-window: rounded up */
 };
 
 /* `at` is a time, or the number of a window. */
@@ -28,11 +28,11 @@ struct m_event {
 };
 
 struct m_bucket {
-	struct m_limit made;		/* as it was when it was last looked at */
-	i128 tat;			/* buckets: 1/16 ns */
-	s64 number;			/* aligned windows: of the last charge */
-	u64 owed;			/* interval-bucket: tokens that were missing then */
-	s64 begin;			/* first-request */
+	struct m_limit made; /* as it was when it was last looked at */
+	i128 tat;	     /* buckets: 1/16 ns */
+	s64 number;	     /* aligned windows: of the last charge */
+	u64 owed;	     /* interval-bucket: tokens that were missing then */
+	s64 begin;	     /* first-request */
 	struct m_event *event;
 	u32 events, room;
 };
@@ -124,10 +124,11 @@ static bool m_lost(const struct m_bucket *b, const struct m_limit *l, u64 utc_ns
 static u64 m_share(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
 {
 	s64 window = m_window(b, l, now.utc_ns);
-	u64 left = (u64)window == now.utc_ns / l->period ? l->period - now.utc_ns % l->period :
-							   l->period;
+	u64 left = (u64)window == now.utc_ns / l->period ? l->period - now.utc_ns % l->period
+							 : l->period;
 
-	return ((i128)m_sum(b, window - 1, window - 1) * left + (l->up ? l->period - 1 : 0)) / l->period;
+	return ((i128)m_sum(b, window - 1, window - 1) * left + (l->up ? l->period - 1 : 0)) /
+	       l->period;
 }
 
 /* Tokens that are missing: each edge since the last charge brought `count`. */
@@ -303,8 +304,8 @@ static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now 
 	} else if (l->algo == SL_ALGO_SLIDING_LOG || l->algo == SL_ALGO_WINDOW_COUNTERS) {
 		s64 at = l->buckets ? m_number(l, then) : (s64)then.mono_ns;
 
-		if (l->buckets ? at + (s64)l->buckets <= m_number(l, now) :
-				 then.mono_ns + l->period <= now.mono_ns)
+		if (l->buckets ? at + (s64)l->buckets <= m_number(l, now)
+			       : then.mono_ns + l->period <= now.mono_ns)
 			return;
 		if (b->events && b->event[b->events - 1].at > at)
 			at = b->event[b->events - 1].at;

@@ -26,9 +26,9 @@ struct flood {
 	struct rate rate;
 	u64 burst;
 	u32 cpus;
-	bool spread;			/* over all of the CPUs, else by the first one */
-	u32 length_least, length_most;	/* of its frames */
-	u32 load_percent;		/* of the limit; 0: what makes about PACKETS */
+	bool spread;		       /* over all of the CPUs, else by the first one */
+	u32 length_least, length_most; /* of its frames */
+	u32 load_percent;	       /* of the limit; 0: what makes about PACKETS */
 	u64 seconds;
 };
 
@@ -65,11 +65,12 @@ static const char *algorithm_word(enum sl_algo algo)
 
 static void describe(const struct flood *f, enum accounting accounting)
 {
-	print_message("# %s %s %llu per %llu ms of unit %u, burst %llu, frames %u..%u, %s of %u CPUs, load %u%%\n",
-		      accounting == ACCOUNTING_EXACT ? "exact " : "percpu",
-		      algorithm_word(f->algo), f->rate.count,
-		      f->rate.period_ns / (SEC / 1000), f->rate.unit, f->burst, f->length_least,
-		      f->length_most, f->spread ? "all" : "one", f->cpus, f->load_percent);
+	print_message(
+		"# %s %s %llu per %llu ms of unit %u, burst %llu, frames %u..%u, %s of %u CPUs, load %u%%\n",
+		accounting == ACCOUNTING_EXACT ? "exact " : "percpu", algorithm_word(f->algo),
+		f->rate.count, f->rate.period_ns / (SEC / 1000), f->rate.unit, f->burst,
+		f->length_least, f->length_most, f->spread ? "all" : "one", f->cpus,
+		f->load_percent);
 }
 
 /* Mean time between a source's packets at `percent` of its limit. */
@@ -154,10 +155,11 @@ static bool check_flood(const struct flood *f, enum accounting accounting,
 
 	if (!good) {
 		describe(f, accounting);
-		print_message("#   admitted %llu of %llu due (%.4f); worst %llu, of a window %llu, of %llu; neighbour lost %llu of %llu; %llu leases\n",
-			      got->log.admitted, due, (double)got->log.admitted / due,
-			      model_log_worst(rule, &got->log), got->log.worst_window,
-			      rule->capacity, got->neighbour_lost, got->neighbour_sent, got->leases);
+		print_message(
+			"#   admitted %llu of %llu due (%.4f); worst %llu, of a window %llu, of %llu; neighbour lost %llu of %llu; %llu leases\n",
+			got->log.admitted, due, (double)got->log.admitted / due,
+			model_log_worst(rule, &got->log), got->log.worst_window, rule->capacity,
+			got->neighbour_lost, got->neighbour_sent, got->leases);
 	}
 	return good;
 }
@@ -244,7 +246,8 @@ TEST(test_packets)
 /* Windows that are over in less than a second, one in a hundredth: as long as a lease. */
 TEST(test_short_periods)
 {
-	static const struct rate tenth = { 100, SEC / 10, RATE_PACKETS }, least = { 1000, SEC / 100, RATE_PACKETS };
+	static const struct rate tenth = { 100, SEC / 10, RATE_PACKETS },
+				 least = { 1000, SEC / 100, RATE_PACKETS };
 	const struct flood flood[] = {
 		{ BUCKET, tenth, 0, 64, false, 74, 74, 0, 20 },
 		{ BUCKET, tenth, 200, 2, true, 74, 74, 0, 20 },

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A hundred nodes, or a thousand, and one limit (cluster_sim.h): by how much each consistency lets more through
- * than the limit, and how much less, with skewed demand, nodes that are cut off, vanish and come,
- * clocks that step, and a store that forgets all. The bounds are those that quota.h states.
+ * A hundred nodes, or a thousand, and one limit (cluster_sim.h): by how much each consistency lets
+ * more through than the limit, and how much less, with skewed demand, nodes that are cut off,
+ * vanish and come, clocks that step, and a store that forgets all. The bounds are those that
+ * quota.h states.
  *
  * SLUICE_LONG=1: ten times as long.
- *
- * over 500 lines: the runs, and the two ways to judge the same log.
  */
 #include "cluster_sim.h"
 #include "limiter/algorithm.h"
@@ -32,9 +31,10 @@ static int by_key_and_time(const void *a, const void *b)
 }
 
 struct verdict {
-	double over, under;	/* at most, as a ratio to the limit; under: the mean where demand was above it */
-	double beyond;		/* over the limit by more than the bound, requests at most; 0: never */
-	u64 full;		/* windows in which demand was above the limit */
+	double over, under; /* at most, as a ratio to the limit; under: the mean where demand was
+			       above it */
+	double beyond;	    /* over the limit by more than the bound, requests at most; 0: never */
+	u64 full;	    /* windows in which demand was above the limit */
 };
 
 /*
@@ -148,10 +148,11 @@ static struct verdict judge(struct sim *sim)
 /* ------------------------------------------------------------------ judging at each time */
 
 /*
- * The most that nodes let through in an interval and a round trip, of the two before `at`, the last one
- * that passed: all of them but the one that let through the least.
+ * The most that nodes let through in an interval and a round trip, of the two before `at`, the last
+ * one that passed: all of them but the one that let through the least.
  */
-static u64 others_then(const struct sim *sim, const struct sim_pass *first, const struct sim_pass *at)
+static u64 others_then(const struct sim *sim, const struct sim_pass *first,
+		       const struct sim_pass *at)
 {
 	u64 span = sim->every_us + 30 * MS + 2 * SIM_POLL + SIM_DELAY;
 	const struct sim_pass *from = at;
@@ -162,8 +163,8 @@ static u64 others_then(const struct sim *sim, const struct sim_pass *first, cons
 }
 
 /*
- * The largest excess above what the others let through just before. A bucket is one that all requests
- * were charged to.
+ * The largest excess above what the others let through just before. A bucket is one that all
+ * requests were charged to.
  */
 static double judge_each(struct sim *sim)
 {
@@ -184,7 +185,8 @@ static double judge_each(struct sim *sim)
 			count -= fmin(count, (at->at_us - at[-1].at_us) / interval);
 		count++;
 		if (count - sim->spec.capacity > worst + 0.01)
-			worst = fmax(worst, count - sim->spec.capacity - others_then(sim, first, at));
+			worst = fmax(worst,
+				     count - sim->spec.capacity - others_then(sim, first, at));
 	}
 	return worst;
 }
@@ -200,8 +202,12 @@ static struct sim make(const char *name, enum consistency consistency, enum sl_a
 		.rate = 40000,
 		.skew = 1,
 		.length_us = longer(6 * SEC),
-		.def = { .count = LIMIT, .period_ns = PERIOD * 1000, .scale = 1, .ceiling_percent = 100,
-			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? LIMIT : 0, .algo = algo },
+		.def = { .count = LIMIT,
+			 .period_ns = PERIOD * 1000,
+			 .scale = 1,
+			 .ceiling_percent = 100,
+			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? LIMIT : 0,
+			 .algo = algo },
 		.consistency = consistency,
 		.every_us = consistency == CONSISTENCY_LEASE ? 100 * MS : 200 * MS,
 		.contract = STORE_FAILS_CLOSED,
@@ -212,7 +218,7 @@ static const char *const names[] = { "strict", "lease", "write_back" };
 
 struct outcome {
 	struct verdict v;
-	double reported;		/* the overshoot in the nodes' metrics */
+	double reported; /* the overshoot in the nodes' metrics */
 	u64 lost, restored, unpublished;
 };
 
@@ -235,15 +241,18 @@ static struct outcome run(struct sim *sim)
 		if (!sim->node[i].gone)
 			assert_int_equal(stats.unflushed, 0);
 	}
-	fprintf(stderr, "# %-10s %-14s %-20s over %6.2f%% (reported %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
+	fprintf(stderr,
+		"# %-10s %-14s %-20s over %6.2f%% (reported %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
 		names[sim->consistency], algorithm_name(sim->def.algo), sim->name, 100 * o.v.over,
-		100 * o.reported, o.v.beyond, 100 * o.v.under, o.v.full, o.unpublished, o.lost, o.restored);
+		100 * o.reported, o.v.beyond, 100 * o.v.under, o.v.full, o.unpublished, o.lost,
+		o.restored);
 	sim_close(sim);
 	return o;
 }
 
-static const enum sl_algo algos[] = { SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW, SL_ALGO_TOKEN_BUCKET,
-					SL_ALGO_FIRST_REQUEST, SL_ALGO_LEAKY_BUCKET };
+static const enum sl_algo algos[] = { SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW,
+				      SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIRST_REQUEST,
+				      SL_ALGO_LEAKY_BUCKET };
 
 #define EACH_OF(count, c, algo)                                                                    \
 	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++)                         \
@@ -254,7 +263,8 @@ static const enum sl_algo algos[] = { SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WIND
 /* Every node reaches the store; their own clocks are of no account. */
 static void test_clock_steps(void **state)
 {
-	EACH_OF(COUNT(algos), c, algo) {
+	EACH_OF(COUNT(algos), c, algo)
+	{
 		struct sim sim = make("clock steps", c, *algo);
 		struct outcome o;
 
@@ -266,14 +276,17 @@ static void test_clock_steps(void **state)
 		assert_true(o.v.under < 0.02);
 		/* Metrics and log agree; a hundred nodes flush a bucket at
 		   different times, so it adds up as if some of it had come later. */
-		assert_true(fabs(o.reported - o.v.over) < (*algo == SL_ALGO_TOKEN_BUCKET ? 0.03 :
-						       *algo == SL_ALGO_LEAKY_BUCKET ? 0.2 * o.v.over + 1 : 0.01));
+		assert_true(fabs(o.reported - o.v.over) < (*algo == SL_ALGO_TOKEN_BUCKET ? 0.03
+							   : *algo == SL_ALGO_LEAKY_BUCKET
+								   ? 0.2 * o.v.over + 1
+								   : 0.01));
 		if (c == CONSISTENCY_WRITE_BACK)
 			assert_true(o.v.over > 0.05);
 	}
 }
 
-/* Each node stays below the limit, and all together are far above it: each flush finds a bucket empty by itself. */
+/* Each node stays below the limit, and all together are far above it: each flush finds a bucket
+ * empty by itself. */
 static void test_each_below(void **state)
 {
 	for (const enum sl_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
@@ -296,9 +309,9 @@ static void test_each_below(void **state)
 }
 
 /*
- * Each node uses each key in bursts: for a while several times an interval, for a while less often than
- * once an interval. Up to `burst` requests each, and none within a ms of the edge of an aligned window:
- * nodes know Redis' time to half a round trip.
+ * Each node uses each key in bursts: for a while several times an interval, for a while less often
+ * than once an interval. Up to `burst` requests each, and none within a ms of the edge of an
+ * aligned window: nodes know Redis' time to half a round trip.
  */
 static void run_bursts(struct sim *sim, u32 burst)
 {
@@ -319,8 +332,8 @@ static void run_bursts(struct sim *sim, u32 burst)
 				sim_request(sim, &sim->node[i % sim->nodes], i / sim->nodes);
 			if (!rng_below(4))
 				often[i] = rng_below(2);
-			next[i] += often[i] ? rng_below(sim->every_us / 2) :
-					      sim->every_us + rng_below(8 * sim->every_us);
+			next[i] += often[i] ? rng_below(sim->every_us / 2)
+					    : sim->every_us + rng_below(8 * sim->every_us);
 		}
 	}
 	free(next);
@@ -335,7 +348,8 @@ static void test_seldom(void **state)
 		struct sim sim = make("seldom and often", CONSISTENCY_WRITE_BACK, *algo);
 		double beyond;
 
-		/* Its windows begin in Redis with a flush, so from outside they cannot be seen so exactly. */
+		/* Its windows begin in Redis with a flush, so from outside they cannot be seen so
+		 * exactly. */
 		if (*algo == SL_ALGO_FIRST_REQUEST)
 			continue;
 		sim.nodes = 4;
@@ -346,8 +360,8 @@ static void test_seldom(void **state)
 		sim.clock_steps = true;
 		run_bursts(&sim, 20);
 		beyond = judge_each(&sim);
-		fprintf(stderr, "# %s: %llu passed, %.1f beyond the bound\n", algorithm_name(*algo), sim.pass_count,
-			beyond);
+		fprintf(stderr, "# %s: %llu passed, %.1f beyond the bound\n", algorithm_name(*algo),
+			sim.pass_count, beyond);
 		sim_close(&sim);
 		assert_true(beyond <= 0);
 	}
@@ -356,7 +370,8 @@ static void test_seldom(void **state)
 /* A node that is cut off refuses; its lease may be given to others meanwhile. */
 static void test_partitions(void **state)
 {
-	EACH(c, algo) {
+	EACH(c, algo)
+	{
 		struct sim sim = make("partitions", c, *algo);
 		struct outcome o;
 
@@ -371,7 +386,8 @@ static void test_partitions(void **state)
 
 static void test_churn(void **state)
 {
-	EACH(c, algo) {
+	EACH(c, algo)
+	{
 		struct sim sim = make("nodes vanish", c, *algo);
 		struct outcome o;
 
@@ -401,7 +417,8 @@ static void test_partitions_local(void **state)
 /* Charges are restored by the nodes that made them. */
 static void test_lost(void **state)
 {
-	EACH(c, algo) {
+	EACH(c, algo)
+	{
 		struct sim sim = make("store lost all", c, *algo);
 		struct outcome o;
 
@@ -485,7 +502,8 @@ static void test_commands(void **state)
 	for (u32 i = 0; i < sim.keys; i++)
 		if (sim.decided[i] && commands(&sim, i, i + 1) > worst)
 			worst = commands(&sim, i, i + 1);
-	fprintf(stderr, "# commands a decision: hottest thousand %.4f, the tail %.4f, any key at most %.4f\n",
+	fprintf(stderr,
+		"# commands a decision: hottest thousand %.4f, the tail %.4f, any key at most %.4f\n",
 		hot, tail, worst);
 	sim_close(&sim);
 	assert_true(hot <= 0.05);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The cluster store in memory (cluster_store_memory.c): its replies to one node are those that the
- * counter table's own steps (spec.h, request_log.h) give for the same requests, for each algorithm, verdict
- * by verdict; and leases at even demand. charge.lua is tested in the same way in
+ * counter table's own steps (spec.h, request_log.h) give for the same requests, for each algorithm,
+ * verdict by verdict; and leases at even demand. charge.lua is tested in the same way in
  * test_cluster_store_script.c.
  */
 #include "lib/test.h"
@@ -18,7 +18,10 @@ static const struct spec_def defs[] = {
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
 	{ .count = 7, .period_ns = 60 * SL_NS_PER_SEC, .burst = 20, .algo = SL_ALGO_TOKEN_BUCKET },
 	{ .count = 1000000, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
-	{ .count = 500, .period_ns = 3600 * SL_NS_PER_SEC, .burst = 500, .algo = SL_ALGO_TOKEN_BUCKET },
+	{ .count = 500,
+	  .period_ns = 3600 * SL_NS_PER_SEC,
+	  .burst = 500,
+	  .algo = SL_ALGO_TOKEN_BUCKET },
 	{ .count = 3, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_LEAKY_BUCKET },
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
 	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
@@ -30,10 +33,16 @@ static const struct spec_def defs[] = {
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 5 },
-	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 60 },
+	{ .count = 300,
+	  .period_ns = 60 * SL_NS_PER_SEC,
+	  .algo = SL_ALGO_WINDOW_COUNTERS,
+	  .buckets = 60 },
 	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
 	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
-	{ .count = 50, .period_ns = 4 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST, .buckets = 2 },
+	{ .count = 50,
+	  .period_ns = 4 * SL_NS_PER_SEC,
+	  .algo = SL_ALGO_FIRST_REQUEST,
+	  .buckets = 2 },
 };
 
 /* ------------------------------------------------------------------ one node: the local steps */
@@ -73,7 +82,8 @@ static bool local_log(struct local *l, struct sl_now now, const struct cluster_s
 	count = request_log_count(l->bucket_state);
 	if (b->kind == CLUSTER_STORE_REFUND) {
 		if (b->cost)
-			l->bucket_state = request_log_remove(&l->logs, &l->spec, l->bucket_state, b->cost);
+			l->bucket_state =
+				request_log_remove(&l->logs, &l->spec, l->bucket_state, b->cost);
 		return true;
 	}
 	room -= b->cost && b->kind == CLUSTER_STORE_CHARGE ? b->hold : 0;
@@ -178,9 +188,9 @@ static void mirror_agrees(const struct local *l, const struct cluster_store_stat
 	/* With more charged it is as if it had been charged there. */
 	bucket_state = cluster_store_bucket_state(&l->spec, state, more, now);
 	charged = spec_force(&view, l->bucket_state, now, more);
-	assert_in_range(spec_remaining(&view, bucket_state, now),
-			spec_remaining(&view, charged, now),
-			spec_remaining(&view, charged, now) + (l->spec.algo <= SL_ALGO_LEAKY_BUCKET));
+	assert_in_range(
+		spec_remaining(&view, bucket_state, now), spec_remaining(&view, charged, now),
+		spec_remaining(&view, charged, now) + (l->spec.algo <= SL_ALGO_LEAKY_BUCKET));
 }
 
 static void one_node(const struct spec_def *of)
@@ -199,7 +209,9 @@ static void one_node(const struct spec_def *of)
 	for (u32 i = 0; i < 20000; i++) {
 		u32 hold_permille = rng_below(4) ? 0 : 200;
 		struct cluster_store_bucket b = {
-			.key = 1, .tag = 2, .def = def,
+			.key = 1,
+			.tag = 2,
+			.def = def,
 			.kind = rng_below(10) ? CLUSTER_STORE_CHARGE : CLUSTER_STORE_REFUND,
 			.cost = some_cost(local.spec.capacity),
 			.hold = local.spec.capacity * hold_permille / 1000,
@@ -215,14 +227,16 @@ static void one_node(const struct spec_def *of)
 		ok = cluster_store_request(memory, node, &b, 1);
 		/* The store's clock has microseconds: its waits are rounded up to one. */
 		if (ok != local_ok || b.wait_ns - wait_ns >= 1000 || ok == b.over)
-			fail_msg("%s: at %u: shared %d after %llu ns, local %d after %llu ns; kind %u cost %llu",
-				 algorithm_name(def.algo), i, ok, b.wait_ns, local_ok, wait_ns,
-				 b.kind, b.cost);
+			fail_msg(
+				"%s: at %u: shared %d after %llu ns, local %d after %llu ns; kind %u cost %llu",
+				algorithm_name(def.algo), i, ok, b.wait_ns, local_ok, wait_ns,
+				b.kind, b.cost);
 		ok ? passed++ : refused++;
 		mirror_agrees(&local, &b.state, now);
 	}
 	if (passed < 1000 || refused < 1000)
-		fail_msg("%s: %llu passed, %llu refused", algorithm_name(def.algo), passed, refused);
+		fail_msg("%s: %llu passed, %llu refused", algorithm_name(def.algo), passed,
+			 refused);
 	cluster_store_memory_free(memory);
 	free(local.logs.chunk);
 }
@@ -248,9 +262,12 @@ static void even_demand(u32 nodes, u8 algo, u64 capacity)
 	u32 refused = 0;
 	char name[16];
 
-	b.def = (struct spec_def){ .count = capacity, .period_ns = 86400 * SL_NS_PER_SEC,
-				   .burst = algo == SL_ALGO_TOKEN_BUCKET ? capacity : 0, .scale = 1,
-				   .ceiling_percent = 100, .algo = algo };
+	b.def = (struct spec_def){ .count = capacity,
+				   .period_ns = 86400 * SL_NS_PER_SEC,
+				   .burst = algo == SL_ALGO_TOKEN_BUCKET ? capacity : 0,
+				   .scale = 1,
+				   .ceiling_percent = 100,
+				   .algo = algo };
 	assert_int_equal(cluster_store_memory_new(&memory), 0);
 	cluster_store_memory_set_time(memory, START_US);
 	for (u32 i = 0; i < nodes; i++) {
@@ -284,7 +301,8 @@ static void even_demand(u32 nodes, u8 algo, u64 capacity)
 		if (out > most_out)
 			most_out = out;
 	}
-	fprintf(stderr, "# %s %llu, %u nodes: %llu admitted, %llu asks, at most %llu out, %llu at the end\n",
+	fprintf(stderr,
+		"# %s %llu, %u nodes: %llu admitted, %llu asks, at most %llu out, %llu at the end\n",
 		algorithm_name(algo), capacity, nodes, admitted, asks, most_out, out);
 	assert_true(admitted + out == capacity && most_out <= capacity / 10);
 	assert_true(asks < (capacity < 1000 ? admitted / 2 : admitted / 15));
@@ -293,8 +311,9 @@ static void even_demand(u32 nodes, u8 algo, u64 capacity)
 
 TEST(test_even_demand)
 {
-	static const u8 algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW,
-				    SL_ALGO_SLIDING_LOG, SL_ALGO_FIRST_REQUEST };
+	static const u8 algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIXED_WINDOW,
+				    SL_ALGO_SLIDING_WINDOW, SL_ALGO_SLIDING_LOG,
+				    SL_ALGO_FIRST_REQUEST };
 
 	for (u32 i = 0; i < COUNT(algos); i++) {
 		even_demand(1, algos[i], 1000);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The cluster store in a real redis-server whose time of day the test sets, over two clients, as the user
- * with the fewest rights that the documents name:
+ * The cluster store in a real redis-server whose time of day the test sets, over two clients, as
+ * the user with the fewest rights that the documents name:
  *
- *   - random commands of any number of nodes get the replies of cluster_store_memory.c, number by number;
+ *   - random commands of any number of nodes get the replies of cluster_store_memory.c, number by
+ * number;
  *   - of two requests at once for the last of a limit one passes, ten thousand times;
  *   - keys end when they are needed no more;
  *   - a bucket that cannot be charged leaves the others of its command as they were;
@@ -14,7 +15,8 @@
 #include "prop/cluster_store_server.h"
 
 /* Replies are changed on their way to it. */
-static int send_spoilt(struct redis *redis, const struct redis_command *command, struct redis_handler handler);
+static int send_spoilt(struct redis *redis, const struct redis_command *command,
+		       struct redis_handler handler);
 #define redis_send send_spoilt
 #include "cluster/quota/cluster_store_redis.c"
 #undef redis_send
@@ -43,7 +45,8 @@ static void both_open(struct both *both)
 	*both = (struct both){ .now_us = START_US + rng_below(SL_NS_PER_SEC) };
 	assert_int_equal(cluster_store_memory_new(&both->memory), 0);
 	for (u32 i = 0; i < NODES; i++)
-		assert_int_equal(cluster_store_memory_node(both->memory, node_name[i], &both->model[i]), 0);
+		assert_int_equal(
+			cluster_store_memory_node(both->memory, node_name[i], &both->model[i]), 0);
 	/* Keys end by the clock alone, which may be set back. */
 	command(3, (const char *[]){ "DEBUG", "SET-ACTIVE-EXPIRE", "0" });
 	both_lose(both);
@@ -136,9 +139,17 @@ TEST(test_nodes)
 TEST(test_lease_end)
 {
 	struct cluster_store_bucket lease = {
-		.key = 1, .tag = 1, .cost = 1, .want = 3, .lease_us = 50000,
-		.def = { .count = 100, .period_ns = 600 * SL_NS_PER_SEC, .burst = 100, .scale = 1,
-			 .ceiling_percent = 100, .algo = SL_ALGO_TOKEN_BUCKET },
+		.key = 1,
+		.tag = 1,
+		.cost = 1,
+		.want = 3,
+		.lease_us = 50000,
+		.def = { .count = 100,
+			 .period_ns = 600 * SL_NS_PER_SEC,
+			 .burst = 100,
+			 .scale = 1,
+			 .ceiling_percent = 100,
+			 .algo = SL_ALGO_TOKEN_BUCKET },
 	};
 	struct both both;
 
@@ -169,17 +180,23 @@ TEST(test_lease_end)
 static struct cluster_store_bucket last_one(u64 key, u8 algo)
 {
 	return (struct cluster_store_bucket){
-		.key = key, .tag = key, .cost = 1,
-		.def = { .count = 2, .period_ns = 86400 * SL_NS_PER_SEC, .scale = 1,
-			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? 2 : 0, .ceiling_percent = 100,
+		.key = key,
+		.tag = key,
+		.cost = 1,
+		.def = { .count = 2,
+			 .period_ns = 86400 * SL_NS_PER_SEC,
+			 .scale = 1,
+			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? 2 : 0,
+			 .ceiling_percent = 100,
 			 .algo = algo },
 	};
 }
 
 TEST(test_race)
 {
-	static const u8 algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WINDOW,
-				    SL_ALGO_SLIDING_LOG, SL_ALGO_FIRST_REQUEST };
+	static const u8 algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_FIXED_WINDOW,
+				    SL_ALGO_SLIDING_WINDOW, SL_ALGO_SLIDING_LOG,
+				    SL_ALGO_FIRST_REQUEST };
 	static struct response response[BATCH][CLIENTS];
 	static struct cluster_store_bucket bucket[BATCH][CLIENTS];
 	u32 passed = 0, twice = 0, none = 0;
@@ -196,8 +213,8 @@ TEST(test_race)
 		for (u32 i = 0; i < BATCH; i++) {
 			assert_true(response[i][0].request.passed);
 			for (u32 c = 0; c < CLIENTS; c++) {
-				bucket[i][c] = last_one(1000 + race + i,
-							algos[(race + i) % COUNT(algos)]);
+				bucket[i][c] =
+					last_one(1000 + race + i, algos[(race + i) % COUNT(algos)]);
 				send_ask(server.shared[c], &response[i][c], &bucket[i][c], 1);
 			}
 		}
@@ -228,9 +245,14 @@ static long long pttl(const char *key)
 static void charge(u64 key, u8 algo, u64 cost, u64 count, u64 period_s)
 {
 	struct cluster_store_bucket b = {
-		.key = key, .tag = 0xabc, .cost = cost,
-		.def = { .count = count, .period_ns = period_s * SL_NS_PER_SEC, .scale = 1,
-			 .ceiling_percent = 100, .algo = algo,
+		.key = key,
+		.tag = 0xabc,
+		.cost = cost,
+		.def = { .count = count,
+			 .period_ns = period_s * SL_NS_PER_SEC,
+			 .scale = 1,
+			 .ceiling_percent = 100,
+			 .algo = algo,
 			 .burst = algo == SL_ALGO_TOKEN_BUCKET ? count : 0 },
 	};
 	struct response response;
@@ -250,13 +272,15 @@ TEST(test_expiry)
 	/* 10 of 100 in an hour: six minutes. */
 	charge(0x11, SL_ALGO_TOKEN_BUCKET, 10, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000011", "b")), 360000, 360001);
-	/* To the window's end and two seconds; units that count in the next one to the end of that. */
+	/* To the window's end and two seconds; units that count in the next one to the end of
+	 * that. */
 	charge(0x12, SL_ALGO_FIXED_WINDOW, 10, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000012", "w")), left_ms, left_ms + 2001);
 	charge(0x13, SL_ALGO_SLIDING_WINDOW, 1, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000013", "s")), left_ms, left_ms + 2001);
 	charge(0x13, SL_ALGO_SLIDING_WINDOW, 1, 100, 3600);
-	assert_in_range(pttl(KEY_OF("0000000000000013", "s")), left_ms + hour_ms * 99 / 100, left_ms + hour_ms + 1);
+	assert_in_range(pttl(KEY_OF("0000000000000013", "s")), left_ms + hour_ms * 99 / 100,
+			left_ms + hour_ms + 1);
 	charge(0x14, SL_ALGO_SLIDING_LOG, 10, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000014", "l")), hour_ms, hour_ms + 1);
 	assert_in_range(pttl(KEY_OF("0000000000000014", "lz")), hour_ms, hour_ms + 1);
@@ -271,7 +295,7 @@ TEST(test_expiry)
 TEST(test_all_or_none_on_error)
 {
 	struct cluster_store_bucket b[2] = { last_one(0x21, SL_ALGO_FIXED_WINDOW),
-				      last_one(0x22, SL_ALGO_SLIDING_WINDOW) };
+					     last_one(0x22, SL_ALGO_SLIDING_WINDOW) };
 	struct response response;
 
 	open_clients();
@@ -317,7 +341,8 @@ static void on_spoilt(void *arg, enum redis_outcome outcome, const redisReply *r
 	*changed = whole;
 }
 
-static int send_spoilt(struct redis *redis, const struct redis_command *command, struct redis_handler handler)
+static int send_spoilt(struct redis *redis, const struct redis_command *command,
+		       struct redis_handler handler)
 {
 	store_handler = handler;
 	if (spoil)
@@ -358,14 +383,16 @@ static void huge(redisReply *reply)
 
 TEST(test_nonsense)
 {
-	static void (*const spoils[])(redisReply *) = { as_text, as_nothing, cut_short, below_zero,
-							 no_number, huge };
+	static void (*const spoils[])(redisReply *) = { as_text,    as_nothing, cut_short,
+							below_zero, no_number,	huge };
 	struct response response;
 
 	open_clients();
 	for (u32 i = 0; i < KEYS; i++) {
 		for (u32 k = 0; k < COUNT(spoils); k++) {
-			struct cluster_store_bucket b = { .key = 1, .tag = 1, .def = def_of(i), .cost = 1, .want = 3 };
+			struct cluster_store_bucket b = {
+				.key = 1, .tag = 1, .def = def_of(i), .cost = 1, .want = 3
+			};
 
 			*server.now_us += 1000000;
 			spoil = spoils[k];

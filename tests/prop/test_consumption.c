@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Limits of scope cluster: three nodes' data planes in virtual time, messages between them late by up
- * to a sync interval on top of one; sources that flood, that stay below, that come later.
- *
- * over 500 lines: one lab, and the kinds of limits in it.
+ * Limits of scope cluster: three nodes' data planes in virtual time, messages between them late by
+ * up to a sync interval on top of one; sources that flood, that stay below, that come later.
  */
 #include <time.h>
 #include <unistd.h>
@@ -31,11 +29,11 @@ struct letter {
 struct node {
 	struct rig rig;
 	struct dp_consumption *consumption;
-	u64 looks_ns;			/* the next time */
+	u64 looks_ns; /* the next time */
 	u64 passed[SOURCES], sent[SOURCES];
 	struct rig_frame frame[SOURCES];
 	double owed[SOURCES];
-	bool away;			/* receives and sends nothing */
+	bool away; /* receives and sends nothing */
 	struct consumption_received received;
 };
 
@@ -45,8 +43,8 @@ struct lab {
 	u32 letters;
 	u64 now_ns;
 	u64 seed;
-	u64 unit_length;		/* of a frame, where bytes count */
-	struct rig *one;		/* NULL, or a node that gets all packets of all nodes */
+	u64 unit_length; /* of a frame, where bytes count */
+	struct rig *one; /* NULL, or a node that gets all packets of all nodes */
 	u64 one_passed[SOURCES];
 };
 
@@ -98,8 +96,9 @@ static void lab_open(struct lab *lab, struct limit_def *limit)
 		apply(lab, node, limit);
 		node->looks_ns = lab->now_ns + dice(lab, SYNC_NS / 1000) * 1000;
 		for (u32 s = 0; s < SOURCES; s++) {
-			struct rig_packet packet = { .src = 0xc0000201 + s, .proto = 17,
-						     .dport = 53, .length = 100 };
+			struct rig_packet packet = {
+				.src = 0xc0000201 + s, .proto = 17, .dport = 53, .length = 100
+			};
 
 			rig_frame_make(&node->frame[s], &packet);
 		}
@@ -129,9 +128,10 @@ static void tell(struct lab *lab, u32 from)
 	if (!count || node->away)
 		return;
 	assert_true(lab->letters < QUEUE);
-	lab->letter[lab->letters++] = (struct letter){
-		consumption_to_json(node->consumption, told, count, lab->now_ns), lab->now_ns,
-		lab->now_ns + dice(lab, SYNC_NS / 1000) * 1000, from };
+	lab->letter[lab->letters++] =
+		(struct letter){ consumption_to_json(node->consumption, told, count, lab->now_ns),
+				 lab->now_ns, lab->now_ns + dice(lab, SYNC_NS / 1000) * 1000,
+				 from };
 }
 
 static void deliver(struct lab *lab)
@@ -171,7 +171,8 @@ static void run(struct lab *lab, u64 for_ns, const double rate[NODES][SOURCES])
 					node->passed[s] += rig_passes(&node->rig, dice(lab, 4),
 								      &node->frame[s]);
 					if (lab->one)
-						lab->one_passed[s] += rig_passes(lab->one, 0, &node->frame[s]);
+						lab->one_passed[s] +=
+							rig_passes(lab->one, 0, &node->frame[s]);
 				}
 			}
 			if (lab->now_ns >= node->looks_ns)
@@ -222,7 +223,7 @@ static u64 lost(const struct lab *lab, u32 source)
 
 #define RATE 1000
 /* Units that may be published too late: two sync intervals, and that a step is 1 ms. */
-#define LATE(rate) ((rate) * 2 / 10 + (rate) / 100 + 1)
+#define LATE(rate) ((rate)*2 / 10 + (rate) / 100 + 1)
 
 /* Source 0 floods all nodes; 1 stays at nine tenths of its limit in sum. */
 static const double flood[NODES][SOURCES] = { { 3000, 300 }, { 3000, 300 }, { 3000, 300 } };
@@ -260,7 +261,7 @@ static struct limit_def limit_of(const struct kind *kind)
 static u64 first_excess(const struct kind *kind, u64 sent_pps)
 {
 	u64 capacity = kind->burst ? kind->burst : RATE * kind->period_s;
-	u64 late = sent_pps * 7 / 10 + 10;	/* two intervals, and half a second to be found */
+	u64 late = sent_pps * 7 / 10 + 10; /* two intervals, and half a second to be found */
 
 	return (NODES - 1) * (capacity + RATE < late ? capacity + RATE * 7 / 10 : late);
 }
@@ -274,7 +275,7 @@ static void check_sum(struct lab *lab, const struct kind *kind, u64 seconds, u64
 		assert_in_range(sum, RATE * seconds * 95 / 100,
 				(kind->burst + RATE * seconds) * 101 / 100 +
 					first_excess(kind, sent_pps));
-	else	/* and of windows that in each anew */
+	else /* and of windows that in each anew */
 		assert_in_range(sum, RATE * seconds * 95 / 100,
 				windows * (RATE * kind->period_s + (NODES - 1) * LATE(sent_pps)) +
 					first_excess(kind, sent_pps));
@@ -305,7 +306,8 @@ TEST(test_flood)
 			run(&lab, SL_NS_PER_SEC, flood);
 			/* Of a second, from the second one on. */
 			if (kinds[k].period_s == 1)
-				assert_in_range(passed(&lab, 0) - before, i < 3 ? 0 : RATE / 2, most);
+				assert_in_range(passed(&lab, 0) - before, i < 3 ? 0 : RATE / 2,
+						most);
 		}
 		check_sum(&lab, &kinds[k], 20, 9000);
 		assert_in_range(lost(&lab, 1), 0, neighbour_loss(&kinds[k]));
@@ -337,8 +339,9 @@ static void set_scales(struct lab *lab, const u32 percent[NODES])
 		u32 slot = dp->ops->rules(dp)->limits[0].slot;
 		u32 fixed = SL_ELASTIC_ONE * percent[n] / 100;
 
-		dp->ops->elastic(dp)[slot] = (struct sl_elastic){
-			fixed, (u32)(((1ULL << 32) + fixed - 1) / fixed), ~0ULL };
+		dp->ops->elastic(dp)[slot] =
+			(struct sl_elastic){ fixed, (u32)(((1ULL << 32) + fixed - 1) / fixed),
+					     ~0ULL };
 	}
 }
 
@@ -347,33 +350,40 @@ TEST(test_elastic)
 {
 	static const struct {
 		u32 percent[NODES];
-		double least, most;	/* times the rate */
+		double least, most; /* times the rate */
 	} runs[] = {
-		{ { 200, 200, 200 }, 2, 2 }, { { 25, 25, 25 }, 0.25, 0.25 },
-		{ { 200, 100, 100 }, 1, 2 }, { { 25, 100, 50 }, 0.25, 1 },
+		{ { 200, 200, 200 }, 2, 2 },
+		{ { 25, 25, 25 }, 0.25, 0.25 },
+		{ { 200, 100, 100 }, 1, 2 },
+		{ { 25, 100, 50 }, 0.25, 1 },
 	};
 
 	for (u32 k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
 		for (u32 i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 			struct limit_def limit = limit_of(&kinds[k]);
 			u64 rate = RATE * runs[i].most, period_s = kinds[k].period_s, sum;
-			u64 burst = kinds[k].burst * runs[i].most + 1, windows = 20 / period_s + 1, most;
+			u64 burst = kinds[k].burst * runs[i].most + 1, windows = 20 / period_s + 1,
+			    most;
 			struct lab lab;
 
-			limit.terms.throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC, .ceiling_percent = 200,
-								.floor_percent = 25, .cpu_percent = 50 };
+			limit.terms.throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC,
+								      .ceiling_percent = 200,
+								      .floor_percent = 25,
+								      .cpu_percent = 50 };
 			lab_open(&lab, &limit);
 			set_scales(&lab, runs[i].percent);
 			run(&lab, 20 * SL_NS_PER_SEC, flood);
 			sum = passed(&lab, 0);
 			if (kinds[k].burst)
-				most = (burst + rate * 20) * 101 / 100 + (NODES - 1) * (burst + rate * 7 / 10);
+				most = (burst + rate * 20) * 101 / 100 +
+				       (NODES - 1) * (burst + rate * 7 / 10);
 			else
 				most = windows * (rate * period_s + (NODES - 1) * LATE(9000)) +
 				       first_excess(&kinds[k], 9000);
 			if (sum < RATE * 20 * runs[i].least * 0.85 || sum > most)
 				fail_msg("%s at %u, %u, %u %%: %llu, at most %llu", kinds[k].name,
-					 runs[i].percent[0], runs[i].percent[1], runs[i].percent[2], sum, most);
+					 runs[i].percent[0], runs[i].percent[1], runs[i].percent[2],
+					 sum, most);
 			lab_close(&lab);
 		}
 	}
@@ -387,12 +397,14 @@ TEST(test_soft)
 		struct lab lab;
 		u64 sum;
 
-		limit.terms.throttle = (struct throttle_def){ .kind = THROTTLE_SOFT, .soft_permille = 100 };
+		limit.terms.throttle =
+			(struct throttle_def){ .kind = THROTTLE_SOFT, .soft_permille = 100 };
 		lab_open(&lab, &limit);
 		run(&lab, 20 * SL_NS_PER_SEC, flood);
 		sum = passed(&lab, 0);
 		assert_in_range(sum, RATE * 20 * 11 / 10,
-				(kinds[k].burst + RATE * 20) * (100 + NODES * 10) / 100 * 101 / 100 +
+				(kinds[k].burst + RATE * 20) * (100 + NODES * 10) / 100 * 101 /
+						100 +
 					first_excess(&kinds[k], 9000));
 		assert_int_equal(lost(&lab, 1), 0);
 		lab_close(&lab);
@@ -400,12 +412,13 @@ TEST(test_soft)
 }
 
 /*
- * `count: all`. Source 0 hammers at node 0 and tries its luck at node 1; source 1 stays below its limit in sum.
- * One node would admit nothing of source 0. Node 1 admits nothing either, of windows what comes until node 0's
- * first report in each. When source 0 goes on slowly at node 1, that admits it as one node would, but for what
- * comes in four intervals: the last report comes up to two late, and is a debt of two. Of a window a quarter of a
- * report, 75, may count after the edge at which source 0 stopped. `own`: the sources have these rates by overrides,
- * of a limit with a quarter of them.
+ * `count: all`. Source 0 hammers at node 0 and tries its luck at node 1; source 1 stays below its
+ * limit in sum. One node would admit nothing of source 0. Node 1 admits nothing either, of windows
+ * what comes until node 0's first report in each. When source 0 goes on slowly at node 1, that
+ * admits it as one node would, but for what comes in four intervals: the last report comes up to
+ * two late, and is a debt of two. Of a window a quarter of a report, 75, may count after the edge
+ * at which source 0 stopped. `own`: the sources have these rates by overrides, of a limit with a
+ * quarter of them.
  */
 static void check_count_all(bool own)
 {
@@ -420,8 +433,10 @@ static void check_count_all(bool own)
 	static const double hammer[NODES][SOURCES] = { { 3000, 140 }, { 250, 140 }, { 0, 140 } };
 	static const double slow[NODES][SOURCES] = { { 0, 140 }, { 250, 140 }, { 0, 140 } };
 
-	struct override_def of[2] = { { .src = { .addr.hi = 0xc0000201ULL << 32, .family = SL_V4, .len = 32 } },
-				      { .src = { .addr.hi = 0xc0000202ULL << 32, .family = SL_V4, .len = 32 } } };
+	struct override_def of[2] = {
+		{ .src = { .addr.hi = 0xc0000201ULL << 32, .family = SL_V4, .len = 32 } },
+		{ .src = { .addr.hi = 0xc0000202ULL << 32, .family = SL_V4, .len = 32 } }
+	};
 	struct rates rates;
 
 	for (u32 k = 0; k < sizeof(all) / sizeof(*all); k++) {
@@ -430,7 +445,8 @@ static void check_count_all(bool own)
 		struct rig rig;
 		struct lab lab;
 
-		/* Half of it: the packets of one step come together, and are to come faster than the rate. */
+		/* Half of it: the packets of one step come together, and are to come faster than
+		 * the rate. */
 		limit.terms.rates.rate[0].count /= 2;
 		limit.terms.rates.burst[0] = all[k].burst > 1 ? all[k].burst / 2 : 0;
 		limit.terms.count = COUNT_ALL;
@@ -448,11 +464,15 @@ static void check_count_all(bool own)
 		run(&lab, 2 * SL_NS_PER_SEC, hammer);
 		before = passed(&lab, 0);
 		one = lab.one_passed[0];
-		/* It ends anywhere in a window; of counters, shortly before what it filled is a full bucket. */
-		run(&lab, (all[k].algo == SL_ALGO_WINDOW_COUNTERS ? 24200 : 20000 + dice(&lab, 10000)) * STEP_NS,
+		/* It ends anywhere in a window; of counters, shortly before what it filled is a
+		 * full bucket. */
+		run(&lab,
+		    (all[k].algo == SL_ALGO_WINDOW_COUNTERS ? 24200 : 20000 + dice(&lab, 10000)) *
+			    STEP_NS,
 		    hammer);
 		most = windows * LATE(250);
-		print_message("%s%s: %llu of one node's %llu", all[k].name, own ? ", overrides" : "", passed(&lab, 0) - before,
+		print_message("%s%s: %llu of one node's %llu", all[k].name,
+			      own ? ", overrides" : "", passed(&lab, 0) - before,
 			      lab.one_passed[0] - one);
 		if (passed(&lab, 0) - before > lab.one_passed[0] - one + most)
 			fail_msg("hammered: at most %llu more", most);
@@ -480,9 +500,9 @@ TEST(test_count_all_of_overrides)
 }
 
 /*
- * Sub-counters beside one node that gets all packets: source 0 is above its limit on three nodes together, source
- * 1 below, source 2 above it on one node alone. What a report has comes late, but counts in the bucket of
- * its time.
+ * Sub-counters beside one node that gets all packets: source 0 is above its limit on three nodes
+ * together, source 1 below, source 2 above it on one node alone. What a report has comes late, but
+ * counts in the bucket of its time.
  */
 TEST(test_counters)
 {
@@ -492,10 +512,12 @@ TEST(test_counters)
 	} runs[] = { { 500, 1, 5 }, { 500, 10, 5 }, { 5000, 10, 3 }, { 2000, 2, 4 } };
 
 	for (u32 k = 0; k < sizeof(runs) / sizeof(*runs); k++) {
-		struct rate rate = { runs[k].count, runs[k].period_s * SL_NS_PER_SEC, RATE_PACKETS };
+		struct rate rate = { runs[k].count, runs[k].period_s * SL_NS_PER_SEC,
+				     RATE_PACKETS };
 		struct limit_def limit = rig_limit_def("web", rate, 0, SL_ALGO_WINDOW_COUNTERS);
 		double pps = (double)runs[k].count / runs[k].period_s;
-		const double sent[NODES][SOURCES] = { { pps * 0.9, pps * 0.5, pps * 1.5 }, { pps * 0.4, pps * 0.3 },
+		const double sent[NODES][SOURCES] = { { pps * 0.9, pps * 0.5, pps * 1.5 },
+						      { pps * 0.4, pps * 0.3 },
 						      { pps * 0.2, pps * 0.17 } };
 		u64 late, early;
 		struct rig rig;
@@ -507,16 +529,20 @@ TEST(test_counters)
 		run(&lab, 3 * SL_NS_PER_SEC, sent);
 		early = lost(&lab, 1);
 		run(&lab, 57 * SL_NS_PER_SEC, sent);
-		print_message("%llu each %llu s, %u buckets: %llu, %llu, %llu of one node's %llu, %llu, %llu\n",
-			      runs[k].count, runs[k].period_s, runs[k].buckets, passed(&lab, 0), passed(&lab, 1),
-			      passed(&lab, 2), lab.one_passed[0], lab.one_passed[1], lab.one_passed[2]);
+		print_message(
+			"%llu each %llu s, %u buckets: %llu, %llu, %llu of one node's %llu, %llu, %llu\n",
+			runs[k].count, runs[k].period_s, runs[k].buckets, passed(&lab, 0),
+			passed(&lab, 1), passed(&lab, 2), lab.one_passed[0], lab.one_passed[1],
+			lab.one_passed[2]);
 		/* While it is new, the units of half a second are not known by their time. */
 		assert_in_range(early, 0, pps / 10);
 		assert_int_equal(lost(&lab, 1), early);
 		assert_int_equal(passed(&lab, 2), lab.one_passed[2]);
-		/* Above one node by what nodes do not know yet in each window: of the one with most, for each other. */
+		/* Above one node by what nodes do not know yet in each window: of the one with
+		 * most, for each other. */
 		late = (60 / runs[k].period_s + 1) * LATE(pps * 9 / 10) + pps * 9 / 10 * 7 / 10;
-		assert_in_range(passed(&lab, 0), lab.one_passed[0], lab.one_passed[0] + (NODES - 1) * late);
+		assert_in_range(passed(&lab, 0), lab.one_passed[0],
+				lab.one_passed[0] + (NODES - 1) * late);
 		rig_close(&rig);
 		lab_close(&lab);
 	}
@@ -529,7 +555,8 @@ TEST(test_counters)
  */
 TEST(test_moves_on)
 {
-	static const double first[NODES][SOURCES] = { { 3000 } }, then[NODES][SOURCES] = { { 0 }, { 3000 } };
+	static const double first[NODES][SOURCES] = { { 3000 } },
+			    then[NODES][SOURCES] = { { 0 }, { 3000 } };
 	struct limit_def limit = limit_of(&kinds[0]);
 	struct lab lab;
 
@@ -560,7 +587,8 @@ TEST(test_cut_off)
 	run(&lab, 2 * SL_NS_PER_SEC, flood);
 	before = passed(&lab, 0);
 	run(&lab, 5 * SL_NS_PER_SEC, flood);
-	assert_in_range(passed(&lab, 0) - before, 5 * RATE * 9 / 10, 5 * RATE + (NODES - 1) * LATE(RATE));
+	assert_in_range(passed(&lab, 0) - before, 5 * RATE * 9 / 10,
+			5 * RATE + (NODES - 1) * LATE(RATE));
 	assert_int_equal(lost(&lab, 1), 0);
 	lab_close(&lab);
 }
@@ -598,20 +626,25 @@ TEST(test_restart)
  */
 TEST(test_kinds_together)
 {
-	static const double all[NODES][SOURCES] = { { 3000, 300, 3000, 100 }, { 3000, 300, 3000, 100 },
+	static const double all[NODES][SOURCES] = { { 3000, 300, 3000, 100 },
+						    { 3000, 300, 3000, 100 },
 						    { 3000, 300, 3000, 100 } };
-	struct override_def own = { .src = { .addr.hi = 0xc0000203ULL << 32, .family = SL_V4, .len = 32 } };
+	struct override_def own = {
+		.src = { .addr.hi = 0xc0000203ULL << 32, .family = SL_V4, .len = 32 }
+	};
 	struct rates rates = { .rate = { { 2000, SL_NS_PER_SEC, RATE_PACKETS },
 					 { 10000000, SL_NS_PER_SEC, RATE_BYTES } },
-			       .burst = { 2000, 10000000 }, .count = 2 };
+			       .burst = { 2000, 10000000 },
+			       .count = 2 };
 	struct limit_def limit = limit_of(&kinds[0]);
 	u64 before[2];
 	struct lab lab;
 
 	/* Frames have 100 bytes: 500 a second, of a /32; a whole /24 may do 16 times as much. */
 	limit.terms.rates = (struct rates){ .rate = { { RATE, SL_NS_PER_SEC, RATE_PACKETS },
-						{ 50000, SL_NS_PER_SEC, RATE_BYTES } },
-				      .burst = { RATE, 50000 }, .count = 2 };
+						      { 50000, SL_NS_PER_SEC, RATE_BYTES } },
+					    .burst = { RATE, 50000 },
+					    .count = 2 };
 	limit.prefix.len[SL_V4][1] = 24;
 	limit.prefix.scale[SL_V4][1] = 16;
 	limit.prefix.count[SL_V4] = 2;
@@ -625,7 +658,8 @@ TEST(test_kinds_together)
 	before[1] = passed(&lab, 2);
 	run(&lab, 10 * SL_NS_PER_SEC, all);
 	assert_in_range(passed(&lab, 0) - before[0], 10 * 500 * 9 / 10, 10 * 500 + 2 * LATE(500));
-	assert_in_range(passed(&lab, 2) - before[1], 10 * 2000 * 9 / 10, 10 * 2000 + 2 * LATE(2000));
+	assert_in_range(passed(&lab, 2) - before[1], 10 * 2000 * 9 / 10,
+			10 * 2000 + 2 * LATE(2000));
 	assert_int_equal(lost(&lab, 3), 0);
 	lab_close(&lab);
 }
@@ -638,19 +672,25 @@ static void hear(struct lab *lab, const char *text)
 	json_t *body = json_loads(text, 0, &error);
 
 	assert_non_null(body);
-	consumption_read(lab->node[0].consumption, body, SYNC_NS, now_of(lab), &lab->node[0].received);
+	consumption_read(lab->node[0].consumption, body, SYNC_NS, now_of(lab),
+			 &lab->node[0].received);
 	json_decref(body);
 }
 
 TEST(test_input)
 {
 	static const char *const bad[] = {
-		"{}", "{\"limits\": 3}", "{\"limits\": [3]}", "{\"limits\": [{}]}",
+		"{}",
+		"{\"limits\": 3}",
+		"{\"limits\": [3]}",
+		"{\"limits\": [{}]}",
 		"{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"x\", \"used\": []}]}",
 		"{\"limits\": [{\"meter\": \"web#1c\", \"kind\": 7, \"used\": []}]}",
 	};
-	static const char *const entries[] = { "1, 2", "-1, 2, 3", "1, -2, 3", "1, 2, 60001",
-					       "1, \"2\", 3", "4503599627370496, 2, 3", "{}, [], 1" };
+	static const char *const entries[] = { "1, 2",	      "-1, 2, 3",
+					       "1, -2, 3",    "1, 2, 60001",
+					       "1, \"2\", 3", "4503599627370496, 2, 3",
+					       "{}, [], 1" };
 	static const double little[NODES][SOURCES] = { { 100 } };
 	struct limit_def limit = limit_of(&kinds[0]);
 	struct consumption_received *heard;
@@ -665,20 +705,25 @@ TEST(test_input)
 	assert_int_equal(heard->bad, sizeof(bad) / sizeof(*bad));
 	assert_string_equal(dp_consumption_name(lab.node[0].consumption, 0, &kind), "web#1c");
 	for (u32 i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
-		snprintf(text, sizeof(text),
-			 "{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"%016llx\", \"used\": [%s]}]}",
-			 kind, entries[i]);
+		snprintf(
+			text, sizeof(text),
+			"{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"%016llx\", \"used\": [%s]}]}",
+			kind, entries[i]);
 		hear(&lab, text);
 	}
-	assert_int_equal(heard->bad, sizeof(bad) / sizeof(*bad) + sizeof(entries) / sizeof(*entries));
-	hear(&lab, "{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"0123456789abcdef\", \"used\": [1, 2, 3]}]}");
+	assert_int_equal(heard->bad,
+			 sizeof(bad) / sizeof(*bad) + sizeof(entries) / sizeof(*entries));
+	hear(&lab,
+	     "{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"0123456789abcdef\", \"used\": [1, 2, 3]}]}");
 	assert_int_equal(heard->unknown, 1);
 	assert_int_equal(heard->charged, 0);
-	/* Whatever the amount in a message: a source is limited by at most its burst and once more as much. */
+	/* Whatever the amount in a message: a source is limited by at most its burst and once more
+	 * as much. */
 	run(&lab, SL_NS_PER_SEC, little);
-	snprintf(text, sizeof(text),
-		 "{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"%016llx\", \"used\": [%llu, 70368744177663, 0]}]}",
-		 kind, key_hash(&lab.node[0].rig, 0xc0000201));
+	snprintf(
+		text, sizeof(text),
+		"{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"%016llx\", \"used\": [%llu, 70368744177663, 0]}]}",
+		kind, key_hash(&lab.node[0].rig, 0xc0000201));
 	for (u32 i = 0; i < 100; i++)
 		hear(&lab, text);
 	assert_int_equal(heard->charged, 100);

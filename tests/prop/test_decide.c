@@ -55,8 +55,9 @@ static void load_rules(bool first)
 			limit_count[key] = 1 + rng_below(LIMITS);
 		at += snprintf(text + at, sizeof(text) - at,
 			       "- key: k%u\n  algorithm: %s\n%s  limits:\n", key, algorithm,
-			       algo == SL_ALGO_FIRST_REQUEST ? "  window: first-request\n" :
-			       algo == SL_ALGO_WINDOW_COUNTERS ? "  buckets: 5\n" : "");
+			       algo == SL_ALGO_FIRST_REQUEST	 ? "  window: first-request\n"
+			       : algo == SL_ALGO_WINDOW_COUNTERS ? "  buckets: 5\n"
+								 : "");
 		for (u32 i = 0; i < limit_count[key]; i++) {
 			struct m_limit *l = &limits[key][i];
 
@@ -119,10 +120,14 @@ static void ask_for(struct asking *a, u32 key, u32 value, u32 limit,
 static u64 random_hits(void)
 {
 	switch (rng_below(8)) {
-	case 0: return 0;
-	case 1: return rng_below(8);
-	case 2: return rng_magnitude(7);
-	default: return 1;
+	case 0:
+		return 0;
+	case 1:
+		return rng_below(8);
+	case 2:
+		return rng_magnitude(7);
+	default:
+		return 1;
 	}
 }
 
@@ -271,7 +276,8 @@ static void one_call(void)
 
 	random_call(&a);
 	fit = model_all_fit(&a);
-	decide(&(struct ledger){ .counters = rig_store }, rig_rules, &a.request, rig_now, &rig_answer, NULL);
+	decide(&(struct ledger){ .counters = rig_store }, rig_rules, &a.request, rig_now,
+	       &rig_answer, NULL);
 	assert_int_equal(rig_answer.code, fit ? RESPONSE_OK : RESPONSE_OVER_LIMIT);
 	assert_int_equal(rig_answer.count, a.request.count);
 	for (u32 i = 0; i < a.request.count; i++)
@@ -347,7 +353,8 @@ TEST(test_each_algorithm)
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		print_message("# %s%s\n", kinds[i].name, kinds[i].algo == SL_ALGO_FIRST_REQUEST ? ", first-request" : "");
+		print_message("# %s%s\n", kinds[i].name,
+			      kinds[i].algo == SL_ALGO_FIRST_REQUEST ? ", first-request" : "");
 		run(kinds[i].algo, kinds[i].name);
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_heavy_flood.c - the step of bpf/heavy.h under floods, against exact counts: who is on top, and
- * the bound packets <= sent <= packets + missed where every packet is a sample.
+ * test_heavy_flood.c - the step of bpf/heavy.h under floods, against exact counts: who is on top,
+ * and the bound packets <= sent <= packets + missed where every packet is a sample.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ __attribute__((unused)) static int sim_stage(env_ctx *ctx, enum sl_stage stage)
 }
 
 static struct dp *dp;
-static struct evaluation ev[CPUS];	/* each has its own */
+static struct evaluation ev[CPUS]; /* each has its own */
 static struct heavy_source *found;
 static size_t found_count;
 
@@ -66,7 +66,8 @@ static int by_dropped(const void *a, const void *b)
 
 static int by_prefix(const void *a, const void *b)
 {
-	return sl_prefix_compare(&((const struct heavy_source *)a)->source, &((const struct heavy_source *)b)->source);
+	return sl_prefix_compare(&((const struct heavy_source *)a)->source,
+				 &((const struct heavy_source *)b)->source);
 }
 
 static void look(u64 at_ns)
@@ -82,10 +83,10 @@ static u32 address_of(const struct heavy_source *source)
 	return (u32)(source->source.addr.hi >> 32);
 }
 
-/* ------------------------------------------------------------------ a million sources by Zipf's law */
+/* -------------------------------------------------------------- a million sources by Zipf's law */
 
 #define SOURCES 1000000
-#define FLOOD 40000000		/* seven seconds of 5.8M packets/s */
+#define FLOOD 40000000 /* seven seconds of 5.8M packets/s */
 
 /* Walker's alias method (1977): `other` in place of a source, with 1 - keep / 2^32. */
 static u32 *keep, *other;
@@ -184,13 +185,15 @@ TEST(offenders_among_spoofed_sources)
 		/* Each of the ten sends one of a thousand packets. */
 		u32 who = (u32)(random >> 32) % 1000;
 
-		meet((u32)(random >> 9) & 1, who < offenders ? 0x0a000001 + who : (u32)random | 1U << 31,
+		meet((u32)(random >> 9) & 1,
+		     who < offenders ? 0x0a000001 + who : (u32)random | 1U << 31,
 		     START + (u64)i * 170);
 	}
 	look(START + (u64)flood * 170);
 	for (u32 i = 0; i < offenders; i++) {
 		assert_in_range(address_of(&found[i]), 0x0a000001, 0x0a000001 + offenders - 1);
-		/* 16,000 packets, of which the sample sees 1/64: within five standard deviations. */
+		/* 16,000 packets, of which the sample sees 1/64: within five standard
+		 * deviations. */
 		assert_in_range(found[i].of[SL_HEAVY_DROPPED].packets, 10000, 22000);
 	}
 	/* The heaviest of the others had a few samples at most. */
@@ -233,8 +236,9 @@ TEST(bound_holds_without_sampling)
 /* ------------------------------------------------------------------ a spoofed network */
 
 /*
- * For a minute: packets + missed of all entries are what came in the two windows, so what was missed long ago
- * is forgotten; and a network that sends a part of a flood of spoofed addresses has that part of them.
+ * For a minute: packets + missed of all entries are what came in the two windows, so what was
+ * missed long ago is forgotten; and a network that sends a part of a flood of spoofed addresses has
+ * that part of them.
  */
 TEST(a_spoofed_network_is_found_by_what_it_sends)
 {
@@ -248,16 +252,21 @@ TEST(a_spoofed_network_is_found_by_what_it_sends)
 	for (u64 at = START; at < START + 14 * window; at += each) {
 		u32 random = (u32)rng();
 
-		/* Three of ten packets are of a /16, almost two of 192.0.2.7, the others from anywhere. */
-		meet(0, rng_below(10) < 3 ? 10U << 24 | 7U << 16 | (random & 0xffff) :
-			rng_below(4) ? random : 0xc0000207, at);
+		/* Three of ten packets are of a /16, almost two of 192.0.2.7, the others from
+		 * anywhere. */
+		meet(0,
+		     rng_below(10) < 3 ? 10U << 24 | 7U << 16 | (random & 0xffff)
+		     : rng_below(4)    ? random
+				       : 0xc0000207,
+		     at);
 	}
 	look(START + 14 * window - 1);
 	{
 		u64 sum = 0;
 
 		for (size_t i = 0; i < found_count; i++)
-			sum += found[i].of[SL_HEAVY_DROPPED].packets + found[i].of[SL_HEAVY_DROPPED].missed;
+			sum += found[i].of[SL_HEAVY_DROPPED].packets +
+			       found[i].of[SL_HEAVY_DROPPED].missed;
 		assert_in_range(sum, 7990, 8010);
 	}
 	assert_false(heavy_is_exact(found, found_count));

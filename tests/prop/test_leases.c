@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Leases on 64 CPUs: over any interval a source gets at most rate x time + burst x 1.01, whatever it
- * does to collect leases: flows that move, CPUs that come online later, rules that change, overrides,
- * bytes, pauses as long as leases last; and what stays on CPUs after 4.2 ms is counted to the unit. On
- * dp_sim, with what packets pass by remembered and without, and with caches of leases that are lost.
+ * Leases on 64 CPUs: over any interval a source gets at most rate x time + burst x 1.01, whatever
+ * it does to collect leases: flows that move, CPUs that come online later, rules that change,
+ * overrides, bytes, pauses as long as leases last; and what stays on CPUs after 4.2 ms is counted
+ * to the unit. On dp_sim, with what packets pass by remembered and without, and with caches of
+ * leases that are lost.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
@@ -19,7 +20,7 @@
 #define MORE_CPUS 80
 #define SOURCE 0x0a000001
 #define FRAME 1000
-#define TRIES 10	/* packets at once on a CPU that has no leases */
+#define TRIES 10 /* packets at once on a CPU that has no leases */
 #define MS 1000000ULL
 
 /* sim_env.h calls it; the other stages are not compiled into this test. */
@@ -51,20 +52,21 @@ static void open_rig(struct rig *rig, bool remembers, u32 cpus, const char *text
 	/* Not at an edge of a window. */
 	rig_set_time(rig, 1000 * SEC, 1700000001 * SEC - 1000 * SEC);
 	apply_text(rig, text);
-	rig_frame_make(&frame, &(struct rig_packet){ .src = SOURCE, .proto = 17, .dport = 53,
-						     .length = FRAME });
+	rig_frame_make(&frame, &(struct rig_packet){
+				       .src = SOURCE, .proto = 17, .dport = 53, .length = FRAME });
 }
 
 /*
- * Packets on these CPUs, on each until it has taken `wanted` leases, the last of which is whole. Returns
- * the leases of all.
+ * Packets on these CPUs, on each until it has taken `wanted` leases, the last of which is whole.
+ * Returns the leases of all.
  */
 static u32 collect_more(struct rig *rig, u32 first, u32 end, u32 wanted)
 {
 	u64 before = rig_global_stats(rig).leases, had = before;
 
 	for (u32 cpu = first; cpu < end; cpu++, had = rig_global_stats(rig).leases)
-		for (u32 i = 0; i < TRIES || (i < 1000000 && rig_global_stats(rig).leases > had); i++) {
+		for (u32 i = 0; i < TRIES || (i < 1000000 && rig_global_stats(rig).leases > had);
+		     i++) {
 			if (rig_global_stats(rig).leases >= had + wanted)
 				break;
 			assert_true(rig_passes(rig, cpu, &frame));
@@ -113,12 +115,13 @@ static void wait_s(struct rig *rig, u64 seconds)
 #define PACKETS "limits: [{name: leased, rate: 100000 packets/s}]\n"
 #define FAST "limits: [{name: leased, rate: 200000 packets/s, burst: 100000}]\n"
 #define BYTES "limits: [{name: leased, rate: 100000000 bytes/s, burst: 100000000}]\n"
-#define OTHERS(rate) "limits: [{name: leased, rate: 10 packets/s, overrides: [" \
+#define OTHERS(rate)                                                                               \
+	"limits: [{name: leased, rate: 10 packets/s, overrides: ["                                 \
 	"{src: 10.0.0.0/24, rate: " rate "}]}]\n"
 
 /*
- * A lease on each CPU, larger than what stays of it, then silence until its bucket is full, then all at
- * once: `part` of the burst is on all CPUs together, and of a frame of each lease a rest.
+ * A lease on each CPU, larger than what stays of it, then silence until its bucket is full, then
+ * all at once: `part` of the burst is on all CPUs together, and of a frame of each lease a rest.
  */
 static void collected(const char *text, u32 cpus, u32 cost, u32 part, u32 leases)
 {
@@ -144,8 +147,8 @@ TEST(test_collected)
 }
 
 /*
- * At almost its rate on 64 CPUs a source renews leases on all of them, so that the bucket is full and so
- * are they. Then all at once, on one CPU after another.
+ * At almost its rate on 64 CPUs a source renews leases on all of them, so that the bucket is full
+ * and so are they. Then all at once, on one CPU after another.
  */
 static void renewed(u64 rate, u64 burst, u32 cpus, u32 gap_ms, u32 of_each)
 {
@@ -174,10 +177,13 @@ static void renewed(u64 rate, u64 burst, u32 cpus, u32 gap_ms, u32 of_each)
 				model_log_admit(&rule, &log, rig.now, 1);
 				passed++;
 			}
-		print_message("# %llu/s on %u CPUs: %llu at once, worst %llu of %llu, %llu leases\n", rate, cpus,
-			      passed, model_log_worst(&rule, &log), burst, rig_global_stats(&rig).leases);
+		print_message(
+			"# %llu/s on %u CPUs: %llu at once, worst %llu of %llu, %llu leases\n",
+			rate, cpus, passed, model_log_worst(&rule, &log), burst,
+			rig_global_stats(&rig).leases);
 		assert_true(rig_global_stats(&rig).leases >= cpus);
-		assert_in_range(model_log_worst(&rule, &log), burst * 99 / 100, burst + burst / 100);
+		assert_in_range(model_log_worst(&rule, &log), burst * 99 / 100,
+				burst + burst / 100);
 		rig_close(&rig);
 	}
 }
@@ -191,9 +197,9 @@ TEST(test_renewed)
 }
 
 /*
- * 64 CPUs hold leases of 15, then rules for 80 CPUs come, with leases of 12: what the 64 have above 12
- * is void, or with those of the other 16 it is more than 1 %. Then rules for 2 CPUs: the others' are
- * void. Then those of the 80 again.
+ * 64 CPUs hold leases of 15, then rules for 80 CPUs come, with leases of 12: what the 64 have above
+ * 12 is void, or with those of the other 16 it is more than 1 %. Then rules for 2 CPUs: the others'
+ * are void. Then those of the 80 again.
  */
 TEST(test_cpus_come_and_go)
 {
@@ -229,7 +235,8 @@ TEST(test_rate_changes)
 		assert_int_equal(collect(&rig, 0, CPUS), CPUS);
 		apply_text(&rig, OTHERS("1000 packets/s, burst: 20000"));
 		wait_s(&rig, 100);
-		/* An override has no generation, so each lease is cut to what a CPU keeps of the new batch. */
+		/* An override has no generation, so each lease is cut to what a CPU keeps of the
+		 * new batch. */
 		assert_int_equal(drain(&rig), 20000 + CPUS * (20000 / 4 / CPUS / 50));
 		wait_s(&rig, 100);
 		/* As many as fit into 1/32 of the burst. */
@@ -245,8 +252,8 @@ TEST(test_rate_changes)
 
 /*
  * Flows, each a while on one CPU; together about 3 times the limit, with pauses. A second source
- * at a third of the limit, that moves as well, loses nothing. `loses`: now and then a CPU's cache of
- * leases is cleared.
+ * at a third of the limit, that moves as well, loses nothing. `loses`: now and then a CPU's cache
+ * of leases is cleared.
  */
 static void moved(enum sl_algo algo, struct rate rate, bool remembers, bool loses)
 {
@@ -286,15 +293,18 @@ static void moved(enum sl_algo algo, struct rate rate, bool remembers, bool lose
 		else
 			refused++;
 	}
-	print_message("# algorithm %u: admitted %llu, refused %llu, worst %llu of %llu, %llu leases\n", algo,
-		      log.admitted, refused, model_log_worst(&rule, &log), rule.capacity,
-		      rig_global_stats(&rig).leases);
+	print_message(
+		"# algorithm %u: admitted %llu, refused %llu, worst %llu of %llu, %llu leases\n",
+		algo, log.admitted, refused, model_log_worst(&rule, &log), rule.capacity,
+		rig_global_stats(&rig).leases);
 	assert_true(refused > 100000);
 	assert_true(rig_global_stats(&rig).leases > 1000);
 	if (algo == SL_ALGO_TOKEN_BUCKET)
-		/* A flow that moves may lose what leases took below SL_LEASE_USED, and the 1/200 that CPUs keep. */
+		/* A flow that moves may lose what leases took below SL_LEASE_USED, and the 1/200
+		 * that CPUs keep. */
 		assert_in_range(model_log_worst(&rule, &log),
-				rule.capacity - rule.capacity * (SL_LEASE_USED + 1) / 255 - rule.capacity / 200,
+				rule.capacity - rule.capacity * (SL_LEASE_USED + 1) / 255 -
+					rule.capacity / 200,
 				rule.capacity * 101 / 100);
 	else
 		/* Some units may lie on a CPU that no flow comes back to before the window ends. */
@@ -319,8 +329,9 @@ TEST(test_flows_that_move)
 #define MANY 16
 
 /*
- * 1000/s on 16 CPUs: a source at 0.9 of it, in trains of packets now on this CPU and now on that, is
- * counted by CPU, and none of its packets is refused. A flood on all CPUs gets the limit, and no more.
+ * 1000/s on 16 CPUs: a source at 0.9 of it, in trains of packets now on this CPU and now on that,
+ * is counted by CPU, and none of its packets is refused. A flood on all CPUs gets the limit, and no
+ * more.
  */
 static void ordinary(enum sl_algo algo, u64 burst, bool loses)
 {
@@ -359,11 +370,13 @@ static void ordinary(enum sl_algo algo, u64 burst, bool loses)
 				model_log_admit(&rule, &log, rig.now, 1);
 		rig_set_time(&rig, rig.now.mono_ns + MS, rig.utc_offset_ns);
 	}
-	print_message("# algorithm %u: %llu leases, then flooded: %llu in 3 s, worst %llu of %llu\n", algo, leases,
-		      log.admitted, model_log_worst(&rule, &log), rule.capacity);
+	print_message(
+		"# algorithm %u: %llu leases, then flooded: %llu in 3 s, worst %llu of %llu\n",
+		algo, leases, log.admitted, model_log_worst(&rule, &log), rule.capacity);
 	assert_in_range(log.admitted, (3000 + burst) * 99 / 100, 3000 + burst + burst / 100);
 	if (burst)
-		assert_in_range(model_log_worst(&rule, &log), burst * 99 / 100, burst + burst / 100);
+		assert_in_range(model_log_worst(&rule, &log), burst * 99 / 100,
+				burst + burst / 100);
 	else
 		assert_true(log.worst_window <= 1000);
 

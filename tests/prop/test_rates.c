@@ -18,7 +18,7 @@
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define SOURCE 0x0a000001
 #define NEIGHBOUR 0x0a010001
-#define NEIGHBOUR_GAP (8 * SEC)		/* 450 an hour */
+#define NEIGHBOUR_GAP (8 * SEC) /* 450 an hour */
 #define RATES 2
 
 static const struct rate rate[RATES] = { { 10, SEC, RATE_PACKETS }, { 500, HOUR, RATE_PACKETS } };
@@ -209,7 +209,8 @@ TEST(test_two_limits)
 	verdicts_of_a_day(RATES);
 }
 
-/* With leases on two CPUs: each rate's bound, and 0.95 of the packets that exact accounting passes. */
+/* With leases on two CPUs: each rate's bound, and 0.95 of the packets that exact accounting
+ * passes. */
 TEST(test_percpu)
 {
 	rng_start("percpu");

@@ -35,8 +35,8 @@ static bool attempt(const char *account, const char *kind, const char *source, b
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "source=%s;account=%s,source=%s;%s=%s", source, account, source,
-		 kind, account);
+	snprintf(text, sizeof(text), "source=%s;account=%s,source=%s;%s=%s", source, account,
+		 source, kind, account);
 	if (!allowed(text))
 		return false;
 	if (right)
@@ -141,11 +141,9 @@ TEST(test_plans)
 	u32 day = 0;
 
 	open_recipe("plans", NULL);
-	ALLOWED_ROWS({ "plan=free,user=bob", 50, 10 },
-		 { "plan=free,user=eve", 50, 10 },
-		 { "plan=pro,user=bob", 500, 200 },
-		 { "plan=other,user=bob", 50, 10 },
-		 { "plan=pro,user=acme", 5000, 1500 });
+	ALLOWED_ROWS({ "plan=free,user=bob", 50, 10 }, { "plan=free,user=eve", 50, 10 },
+		     { "plan=pro,user=bob", 500, 200 }, { "plan=other,user=bob", 50, 10 },
+		     { "plan=pro,user=acme", 5000, 1500 });
 	for (u32 i = 0; i < 600; i++) {
 		rig_pass(MINUTE);
 		day += allowed_of("plan=free,user=zoe", 20);
@@ -157,23 +155,18 @@ TEST(test_plans)
 TEST(test_shards)
 {
 	open_recipe("shards", NULL);
-	ALLOWED_ROWS({ "api=x;api=x,shard=1", 600, 400 },
-		 { "api=x;api=x,shard=2", 600, 400 },
-		 { "api=x;api=x,shard=3", 600, 200 },
-		 { "api=x;api=x,shard=4", 600, 0 },
-		 { "api=y;api=y,shard=1", 600, 400 });
+	ALLOWED_ROWS({ "api=x;api=x,shard=1", 600, 400 }, { "api=x;api=x,shard=2", 600, 400 },
+		     { "api=x;api=x,shard=3", 600, 200 }, { "api=x;api=x,shard=4", 600, 0 },
+		     { "api=y;api=y,shard=1", 600, 400 });
 	rig_end();
 }
 
 TEST(test_endpoints)
 {
 	open_recipe("endpoints", NULL);
-	ALLOWED_ROWS({ "user=bob,path=/export", 50, 2 },
-		 { "user=bob,path=/search", 50, 5 },
-		 { "user=bob,path=/static/a.css", 5000, 5000 },
-		 { "user=bob,path=/a", 50, 20 },
-		 { "user=bob,path=/b", 50, 20 },
-		 { "user=eve,path=/export", 50, 2 });
+	ALLOWED_ROWS({ "user=bob,path=/export", 50, 2 }, { "user=bob,path=/search", 50, 5 },
+		     { "user=bob,path=/static/a.css", 5000, 5000 }, { "user=bob,path=/a", 50, 20 },
+		     { "user=bob,path=/b", 50, 20 }, { "user=eve,path=/export", 50, 2 });
 	rig_end();
 }
 

@@ -3,9 +3,10 @@
  * Three nodes that share limits over one store in memory, with calls at random.
  *
  * One after the other: each is decided as by one node that has the limits alone, with the
- * same remaining units, on any node; where refused ones count, once other nodes could know of them. All at once, with replies that are late or never
- * come, clients that disconnect and nodes that are cut off: never more than a limit passes, and when
- * all is quiet exactly the passed requests are charged, in each of a request's buckets.
+ * same remaining units, on any node; where refused ones count, once other nodes could know of them.
+ * All at once, with replies that are late or never come, clients that disconnect and nodes that are
+ * cut off: never more than a limit passes, and when all is quiet exactly the passed requests are
+ * charged, in each of a request's buckets.
  */
 #include "unit/request/engine/remote_rig.h"
 #include "lib/rng.h"
@@ -81,12 +82,22 @@ static void pass_us(u64 us)
 /* ---------------------------------------------------------------- one after the other */
 
 static const char *const text[] = {
-	"fixed=a", "slide=a", "token=a", "leaky=a", "first=a", "log=a", "two=a", "fixed=b;slide=a",
-	"token=b;two=b", "log=b;fixed=a;first=b", "two=b;leaky=a;fixed=b",
+	"fixed=a",
+	"slide=a",
+	"token=a",
+	"leaky=a",
+	"first=a",
+	"log=a",
+	"two=a",
+	"fixed=b;slide=a",
+	"token=b;two=b",
+	"log=b;fixed=a;first=b",
+	"two=b;leaky=a;fixed=b",
 };
 #define TEXTS (sizeof(text) / sizeof(text[0]))
 
-/* Random requests, of which each is decided by one node with the rules `one`, and by one of three that share `all`. */
+/* Random requests, of which each is decided by one node with the rules `one`, and by one of three
+ * that share `all`. */
 static void play_one_by_one(const char *one, const char *all)
 {
 	u32 passed = 0, refused = 0, soft = 0;
@@ -95,8 +106,8 @@ static void play_one_by_one(const char *one, const char *all)
 	rig_open(one, 10000);
 	cluster_store_memory_set_delay(memory, 0);
 	/*
-	 * The store's clock is known to a microsecond. At half a millisecond no part of a window of a
-	 * minute before is a whole number of requests, where that would make one of difference.
+	 * The store's clock is known to a microsecond. At half a millisecond no part of a window of
+	 * a minute before is a whole number of requests, where that would make one of difference.
 	 */
 	pass_us(500);
 	for (int i = 0; i < 6000; i++) {
@@ -116,11 +127,12 @@ static void play_one_by_one(const char *one, const char *all)
 		if (who->response.code != code)
 			fail_msg("call %d, %s: %d is not %d", i, what, who->response.code, code);
 		for (u32 k = 0; code == RESPONSE_OK && k < who->request.count; k++) {
-			const struct response_status *is = &who->response.status[k], *be = &rig_answer.status[k];
+			const struct response_status *is = &who->response.status[k],
+						     *be = &rig_answer.status[k];
 
 			if (is->remaining != be->remaining || is->soft != be->soft)
-				fail_msg("call %d, %s: %llu left, soft %d is not %llu, %d", i, what, is->remaining,
-					 is->soft, be->remaining, be->soft);
+				fail_msg("call %d, %s: %llu left, soft %d is not %llu, %d", i, what,
+					 is->remaining, is->soft, be->remaining, be->soft);
 			soft += is->soft;
 		}
 		passed += code == RESPONSE_OK;
@@ -163,7 +175,9 @@ static u64 window_of(u32 n)
 }
 
 /* Of two users of "fixed": requests that passed in this window. */
-static struct { u64 window, passed; } count[2];
+static struct {
+	u64 window, passed;
+} count[2];
 
 static void count_passed(struct rig_caller *who, u32 n, u64 hits)
 {
@@ -197,7 +211,9 @@ static void take_off(int i)
 	static const char *const pair[] = { "fixed=a;slide=a", "fixed=b;slide=b" };
 	struct flight *f = &flight[i];
 
-	*f = (struct flight){ .used = true, .user = rng_below(2), .node = rng_below(NODES),
+	*f = (struct flight){ .used = true,
+			      .user = rng_below(2),
+			      .node = rng_below(NODES),
 			      .hits = 1 + !rng_below(4) };
 	rig_send_hits(&node[f->node], &caller[i], pair[f->user], f->hits);
 	land(i);
@@ -270,14 +286,16 @@ TEST_WITH(test_at_once, begin, end)
 	assert_true(quiet_ok > 500);
 }
 
-/* ---------------------------------------------------------------- one node, a store that forgets */
+/* --------------------------------------------------------------- one node, a store that forgets */
 
 static const struct {
 	const char *name;
-	u64 capacity, interval_us;	/* interval: of a bucket how long a request counts */
+	u64 capacity, interval_us; /* interval: of a bucket how long a request counts */
 	bool first;
 } forgets[] = {
-	{ "fixed", 40, 0, false }, { "first", 40, 0, true }, { "token", 40, 1500000, false },
+	{ "fixed", 40, 0, false },
+	{ "first", 40, 0, true },
+	{ "token", 40, 1500000, false },
 };
 #define FORGETS (sizeof(forgets) / sizeof(forgets[0]))
 static const char *const how[] = { "strict", "{write_back: 200ms}" };
@@ -291,8 +309,8 @@ static bool is_timed(const char *what)
 }
 
 /*
- * Several in a row on one node, which knows what it refused; others know after QUOTA_REFUSED_NS. Of one limit: of
- * several the first counts that refuses by what this node knows.
+ * Several in a row on one node, which knows what it refused; others know after QUOTA_REFUSED_NS. Of
+ * one limit: of several the first counts that refuses by what this node knows.
  */
 TEST_WITH(test_count_all, begin, end)
 {
@@ -303,7 +321,8 @@ TEST_WITH(test_count_all, begin, end)
 		"  - {key: leaky, limits: ['4 requests/s'], algorithm: leaky-bucket%s}\n"
 		"  - {key: log, limits: ['8 requests/m'], algorithm: sliding-log%s}\n"
 		"  - {key: counters, limits: ['8 requests/m'], algorithm: window-counters%s}\n";
-	static const char *const who_asks[] = { "slide=a", "token=a", "leaky=a", "log=a", "counters=a" };
+	static const char *const who_asks[] = { "slide=a", "token=a", "leaky=a", "log=a",
+						"counters=a" };
 	static const char all[] = ", count: all", all_shared[] = ", count: all, scope: cluster";
 	char one[2048], three[2048];
 	struct rig_caller *who = &caller[0];
@@ -311,7 +330,8 @@ TEST_WITH(test_count_all, begin, end)
 
 	rng_start("test_remote");
 	snprintf(one, sizeof(one), rules, all, all, all, all, all);
-	snprintf(three, sizeof(three), rules, all_shared, all_shared, all_shared, all_shared, all_shared);
+	snprintf(three, sizeof(three), rules, all_shared, all_shared, all_shared, all_shared,
+		 all_shared);
 	rig_open(one, 10000);
 	cluster_store_memory_set_delay(memory, 0);
 	pass_us(500);
@@ -319,8 +339,10 @@ TEST_WITH(test_count_all, begin, end)
 		const char *what = who_asks[rng_below(sizeof(who_asks) / sizeof(who_asks[0]))];
 		u32 of = rng_below(NODES), times = 1 + rng_below(8);
 
-		for (u64 left = QUOTA_REFUSED_NS / 1000 + 1000 * rng_below(rng_below(4) ? 600 : 40000), step; left;
-		     left -= step) {
+		for (u64 left = QUOTA_REFUSED_NS / 1000 +
+				1000 * rng_below(rng_below(4) ? 600 : 40000),
+			 step;
+		     left; left -= step) {
 			step = left > 200000 ? 200000 : left > 50000 ? 50000 : left;
 			pass_us(step);
 			for (u32 n = 0; n < NODES; n++)
@@ -331,7 +353,8 @@ TEST_WITH(test_count_all, begin, end)
 			u64 hits = 1 + !rng_below(5);
 			enum response_code code;
 
-			/* Refusals that are sent together have the time of the last: a log would last a little longer. */
+			/* Refusals that are sent together have the time of the last: a log would
+			 * last a little longer. */
 			pass_us(is_timed(what) ? 0 : 1000 * rng_below(3));
 			rig_now = rig_time;
 			rig_load(one);
@@ -341,13 +364,16 @@ TEST_WITH(test_count_all, begin, end)
 			cluster_store_memory_run(memory);
 			assert_true(who->answered);
 			if (who->response.code != code)
-				fail_msg("call %d, %s at %llu on %u: %d is not %d", i, what, rig_time.utc_ns, of,
-					 who->response.code, code);
-			/* The first is by a reply of Redis; later ones are by what this node knows. */
-			if (is_timed(what) && (who->response.retry_after_ns > rig_answer.retry_after_ns + MS ||
-					       (!k && who->response.retry_after_ns + MS < rig_answer.retry_after_ns)))
-				fail_msg("call %d, %s at %llu on %u: retry after %llu is not %llu", i, what, rig_time.utc_ns, of,
-					 who->response.retry_after_ns, rig_answer.retry_after_ns);
+				fail_msg("call %d, %s at %llu on %u: %d is not %d", i, what,
+					 rig_time.utc_ns, of, who->response.code, code);
+			/* The first is by a reply of Redis; later ones are by what this node
+			 * knows. */
+			if (is_timed(what) &&
+			    (who->response.retry_after_ns > rig_answer.retry_after_ns + MS ||
+			     (!k && who->response.retry_after_ns + MS < rig_answer.retry_after_ns)))
+				fail_msg("call %d, %s at %llu on %u: retry after %llu is not %llu",
+					 i, what, rig_time.utc_ns, of, who->response.retry_after_ns,
+					 rig_answer.retry_after_ns);
 			passed += code == RESPONSE_OK;
 			refused += code != RESPONSE_OK;
 		}
@@ -357,8 +383,12 @@ TEST_WITH(test_count_all, begin, end)
 	assert_true(passed > 1000 && refused > 1000);
 }
 
-/* Passed requests of a limit: of a window since it began, of a bucket those that have not drained. */
-static struct { double level; u64 at_us, begin; } passed_of[FORGETS][HOWS];
+/* Passed requests of a limit: of a window since it began, of a bucket those that have not
+ * drained. */
+static struct {
+	double level;
+	u64 at_us, begin;
+} passed_of[FORGETS][HOWS];
 static u64 losses;
 
 /* Of a user of the window from the first request: it ends before that does. */
@@ -370,7 +400,8 @@ static u64 life(void)
 static void note_passed(u32 limit, u32 by, u64 hits)
 {
 	typeof(passed_of[0][0]) *p = &passed_of[limit][by];
-	u64 at_us = rig_time.utc_ns / 1000, begin = forgets[limit].first ? life() : at_us / 60000000;
+	u64 at_us = rig_time.utc_ns / 1000,
+	    begin = forgets[limit].first ? life() : at_us / 60000000;
 
 	if (forgets[limit].interval_us) {
 		p->level -= (double)(at_us - p->at_us) / forgets[limit].interval_us;
@@ -406,11 +437,14 @@ TEST_WITH(test_forgets, begin, end)
 	rng_start("test_remote");
 	for (u32 by = 0; by < HOWS; by++)
 		for (u32 i = 0; i < FORGETS; i++)
-			sprintf(rules + strlen(rules), "  - {key: %s%u, limits: ['40 requests/m'], %s, "
+			sprintf(rules + strlen(rules),
+				"  - {key: %s%u, limits: ['40 requests/m'], %s, "
 				"scope: cluster, on_store_failure: local, consistency: %s}\n",
-				forgets[i].name, by, forgets[i].first ? "window: first-request" :
-				forgets[i].interval_us ? "algorithm: token-bucket, burst: 40" :
-							 "algorithm: fixed-window", how[by]);
+				forgets[i].name, by,
+				forgets[i].first	 ? "window: first-request"
+				: forgets[i].interval_us ? "algorithm: token-bucket, burst: 40"
+							 : "algorithm: fixed-window",
+				how[by]);
 	rig_load(rules);
 	memset(passed_of, 0, sizeof(passed_of));
 	losses = 0;
@@ -436,7 +470,8 @@ TEST_WITH(test_forgets, begin, end)
 			cluster_store_memory_cut(way[0], false);
 			cut_until = 0;
 		}
-		sprintf(what, "%s%u=a%llu", forgets[limit].name, by, forgets[limit].first ? life() : 0);
+		sprintf(what, "%s%u=a%llu", forgets[limit].name, by,
+			forgets[limit].first ? life() : 0);
 		rig_send_hits(&node[0], who, what, hits);
 		/* Other requests come and due flushes are sent while the reply is on its way. */
 		for (u32 k = 0; !who->answered || !rng_below(8); k++) {

@@ -13,9 +13,9 @@
 #define WIDE 12
 
 struct descriptor {
-	char key[4], value[8];		/* value "": bare */
+	char key[4], value[8]; /* value "": bare */
 	bool limited;
-	u32 number;			/* requests_per_unit: which one it is */
+	u32 number; /* requests_per_unit: which one it is */
 	struct descriptor *below;
 	u32 count;
 };
@@ -83,8 +83,8 @@ static void write(FILE *out, const struct descriptor *list, u32 count, int inden
 		if (list[i].value[0])
 			fprintf(out, "%*s  value: '%s'\n", indent, "", list[i].value);
 		if (list[i].limited)
-			fprintf(out, "%*s  rate_limit: {unit: day, requests_per_unit: %u}\n", indent,
-				"", list[i].number);
+			fprintf(out, "%*s  rate_limit: {unit: day, requests_per_unit: %u}\n",
+				indent, "", list[i].number);
 		if (list[i].count) {
 			fprintf(out, "%*s  descriptors:\n", indent, "");
 			write(out, list[i].below, list[i].count, indent + 4);
@@ -145,9 +145,8 @@ static u32 ask(const struct ruleset *set, const struct descriptor *list, u32 cou
 	for (u32 i = 0; i < descriptor.count; i++) {
 		snprintf(key[i], sizeof(key[i]), "%c", "kl_m"[rng_below(4)]);
 		random_text(value[i], 5, rng_below(8) ? "ab" : "ab*_");
-		descriptor.entry[i] = (struct request_entry){
-			{ key[i], strlen(key[i]) }, { value[i], strlen(value[i]) }
-		};
+		descriptor.entry[i] = (struct request_entry){ { key[i], strlen(key[i]) },
+							      { value[i], strlen(value[i]) } };
 	}
 	ruleset_match(set, (struct bytes){ "d", 1 }, &descriptor, &match);
 	found = match.rule ? match.rule->limit[0].terms.rates.rate[0].count : 0;

@@ -143,9 +143,10 @@ static void evict(enum sl_algo algo)
 		worst = left + used > limit ? left + used : worst;
 		kept += left + used == limit;
 	}
-	print_message("# %s: %llu of %u heavy words kept; %llu light ones evicted, %llu units forgiven, %llu gone from the table\n",
-		      sl_algo_is_window(algo) ? "window" : "bucket", kept, heavy,
-		      stats.evicted, stats.evicted_units, lost);
+	print_message(
+		"# %s: %llu of %u heavy words kept; %llu light ones evicted, %llu units forgiven, %llu gone from the table\n",
+		sl_algo_is_window(algo) ? "window" : "bucket", kept, heavy, stats.evicted,
+		stats.evicted_units, lost);
 	assert_int_equal(worst, 0);
 	assert_int_equal(kept, heavy);
 	/* At most one word a way is left: all others were evicted. */
@@ -173,7 +174,7 @@ struct spoofed {
 	const char *name;
 	enum sl_algo algo;
 	struct rate rate;
-	u64 seconds;		/* simulated; the flood's rate is scaled with it */
+	u64 seconds; /* simulated; the flood's rate is scaled with it */
 };
 
 /* A flood packet, and now and then one of a source that is at its limit, and the newcomer's. */
@@ -224,9 +225,10 @@ static void spoofed_flood(const struct spoofed *f)
 	stats = rig_limit_stats(&rig, 0);
 	for (u32 i = 0; i < OFFENDERS; i++)
 		over += worst_of(&rule, &offender[i]) > rule.capacity;
-	print_message("# %s: %u of %u offenders over; the newcomer's worst %llu of %llu, %llu admitted; %llu evicted, %llu forgiven, %llu full\n",
-		      f->name, over, OFFENDERS, worst_of(&rule, &newcomer), rule.capacity,
-		      newcomer.admitted, stats.evicted, stats.evicted_units, stats.full);
+	print_message(
+		"# %s: %u of %u offenders over; the newcomer's worst %llu of %llu, %llu admitted; %llu evicted, %llu forgiven, %llu full\n",
+		f->name, over, OFFENDERS, worst_of(&rule, &newcomer), rule.capacity,
+		newcomer.admitted, stats.evicted, stats.evicted_units, stats.full);
 	assert_int_equal(over, 0);
 	assert_true(newcomer.admitted >= rule.capacity * 9 / 10);
 	assert_true(worst_of(&rule, &newcomer) * 10 <= rule.capacity * 11 + 10);
@@ -279,8 +281,8 @@ static void forged(enum sl_algo algo, double share)
 	const u32 limit = 10, all = SL_TABLE_SETS(FORGED_BUCKETS), sets = all - sl_table_kept(all);
 	const u32 places = sets * (SL_RECORDS * SL_PRINTS + 1);
 	const u32 sources = (u32)(share * places);
-	struct limit_def def = rig_limit_def("forged", (struct rate){ limit, 3600 * SEC, RATE_PACKETS },
-					     limit, algo);
+	struct limit_def def = rig_limit_def(
+		"forged", (struct rate){ limit, 3600 * SEC, RATE_PACKETS }, limit, algo);
 	u64 full, refused, passed = 0, freed = 0, later = 0, after = 0;
 	double expected = NEWCOMERS * 2.0 * SL_RECORDS * SL_PRINTS * share / SL_PRINT_MAX;
 	struct sl_limit_stats stats;
@@ -311,10 +313,11 @@ static void forged(enum sl_algo algo, double share)
 	rig_set_time(&rig, rig.now.mono_ns + 5460 * SEC, rig.utc_offset_ns);
 	for (u32 i = 0; i < 1000; i++)
 		after += send(&rig, &frame, address(base + i));
-	print_message("# %s, %u sources (%.2f of %u places) x %u: of %u new ones %llu without room, %llu refused (%.1f expected); %llu offenders freed; %llu recorded, %llu forgotten; later %llu, after %llu of 1000\n",
-		      sl_algo_is_window(algo) ? "window" : "bucket", sources, share, places,
-		      limit + 1, NEWCOMERS, full, refused, expected, freed, stats.recorded,
-		      stats.evicted, later, after);
+	print_message(
+		"# %s, %u sources (%.2f of %u places) x %u: of %u new ones %llu without room, %llu refused (%.1f expected); %llu offenders freed; %llu recorded, %llu forgotten; later %llu, after %llu of 1000\n",
+		sl_algo_is_window(algo) ? "window" : "bucket", sources, share, places, limit + 1,
+		NEWCOMERS, full, refused, expected, freed, stats.recorded, stats.evicted, later,
+		after);
 	/* Of 20000 none in ten runs, some 25 at 0.9. */
 	assert_true(full <= 3);
 	/* Poisson: six standard deviations and six. */
@@ -360,8 +363,8 @@ static void prefixes(enum sl_algo algo)
 {
 	const u32 limit = 10, all = SL_TABLE_SETS(PREFIX_BUCKETS);
 	const u32 forged = 2 * (all - sl_table_kept(all)) * (SL_RECORDS * SL_PRINTS + 1);
-	struct limit_def def = rig_limit_def("prefixes", (struct rate){ limit, 3600 * SEC, RATE_PACKETS },
-					     limit, algo);
+	struct limit_def def = rig_limit_def(
+		"prefixes", (struct rate){ limit, 3600 * SEC, RATE_PACKETS }, limit, algo);
 	u32 base = rng() | 1, held = 0, most = 0, quiet = 0;
 	struct rig_frame frame;
 	u64 freed = 0;
@@ -387,8 +390,9 @@ static void prefixes(enum sl_algo algo)
 	}
 	for (u32 i = 0; i < forged; i++)
 		freed += send(&rig, &frame, 0x0b000000 + i);
-	print_message("# %s: %u of 100 /24s held to twice the limit or less, the worst passed %u of 200; %u of 100 quiet ones pass; %llu offenders freed\n",
-		      sl_algo_is_window(algo) ? "window" : "bucket", held, most, quiet, freed);
+	print_message(
+		"# %s: %u of 100 /24s held to twice the limit or less, the worst passed %u of 200; %u of 100 quiet ones pass; %llu offenders freed\n",
+		sl_algo_is_window(algo) ? "window" : "bucket", held, most, quiet, freed);
 	/* With places of their own all 200 would pass; with none for their prefix, too. */
 	assert_int_equal(held, 100);
 	assert_true(quiet >= 99);

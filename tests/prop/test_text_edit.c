@@ -12,7 +12,7 @@
 
 struct making {
 	FILE *out;
-	int names;	/* anchors so far: a0, a1... */
+	int names; /* anchors so far: a0, a1... */
 	bool anchors, merges;
 	int deep;
 	const char *newline;
@@ -25,7 +25,8 @@ static void put_comment(struct making *m, int indent)
 	if (rng_below(2))
 		fputs(m->newline, m->out);
 	else
-		fprintf(m->out, "%*s# %s%s", indent, "", rng_below(2) ? "why" : "\xe2\x82\xac: [", m->newline);
+		fprintf(m->out, "%*s# %s%s", indent, "", rng_below(2) ? "why" : "\xe2\x82\xac: [",
+			m->newline);
 }
 
 static void put_line_end(struct making *m)
@@ -38,8 +39,8 @@ static void put_line_end(struct making *m)
 static void put_text(struct making *m)
 {
 	static const char *const texts[] = {
-		"1", "100K packets/s", "'it''s'", "\"quo\\\"te\"", "\xc3\xa4\xc3\xb6", "'@set'", "a-b",
-		"null", "'null'", "'5 requests/m'", "2001:db8::1", "yes",
+		"1",   "100K packets/s", "'it''s'", "\"quo\\\"te\"",  "\xc3\xa4\xc3\xb6", "'@set'",
+		"a-b", "null",		 "'null'",  "'5 requests/m'", "2001:db8::1",	  "yes",
 	};
 
 	fputs(texts[rng_below(sizeof(texts) / sizeof(texts[0]))], m->out);
@@ -136,7 +137,8 @@ static void put_value(struct making *m, int column, int depth, bool item)
 
 static void put_block(struct making *m, int indent, int depth, bool is_map, bool in_line)
 {
-	u64 count = 1 + rng_below(4), merge = m->merges && is_map && !rng_below(3) ? rng_below(4) : 9;
+	u64 count = 1 + rng_below(4),
+	    merge = m->merges && is_map && !rng_below(3) ? rng_below(4) : 9;
 
 	for (u64 i = 0; i < count; i++) {
 		if (!in_line) {
@@ -156,7 +158,9 @@ static void put_block(struct making *m, int indent, int depth, bool is_map, bool
 static char *make_text(size_t *ret_size)
 {
 	char *text;
-	struct making m = { .anchors = rng_below(2), .deep = rng_below(4), .newline = rng_below(6) ? "\n" : "\r\n" };
+	struct making m = { .anchors = rng_below(2),
+			    .deep = rng_below(4),
+			    .newline = rng_below(6) ? "\n" : "\r\n" };
 
 	m.out = open_memstream(&text, ret_size);
 	m.merges = m.anchors && rng_below(2);
@@ -189,9 +193,18 @@ static struct yaml_node *pick(struct yaml_node *node)
 static struct yaml_node *random_value(struct tree *tree)
 {
 	static const char *const values[] = {
-		"7", "200K packets/s", "'x: y'", "[1, 2]", "{a: 1, b: [x, y z]}", "''", "null", "'@s'",
+		"7",
+		"200K packets/s",
+		"'x: y'",
+		"[1, 2]",
+		"{a: 1, b: [x, y z]}",
+		"''",
+		"null",
+		"'@s'",
 		"{name: long, text: [aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbb, "
-		"ccccccccccccccccccccccccccccccccccccccc], next: {x: {y: z}}}", "[]", "{}",
+		"ccccccccccccccccccccccccccccccccccccccc], next: {x: {y: z}}}",
+		"[]",
+		"{}",
 		"[{a: 1, list: [aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, "
 		"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb]}, {b: 2}]",
 	};
@@ -287,7 +300,8 @@ TEST(test_one_value)
 		struct sl_err err;
 		int line = 0;
 
-		value = !strchr(text, '&') && read_text(text, size, &tree) ? pick_text(&tree) : NULL;
+		value = !strchr(text, '&') && read_text(text, size, &tree) ? pick_text(&tree)
+									   : NULL;
 		if (value && value->text[0]) {
 			was = *value;
 			value->text[0] = value->text[0] == 'Z' ? 'Y' : 'Z';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The packet tier and the HTTP tier give the same verdicts: one schedule of sources and times as frames
- * through dp_sim and as requests through decide(), under the same two rates.
+ * The packet tier and the HTTP tier give the same verdicts: one schedule of sources and times as
+ * frames through dp_sim and as requests through decide(), under the same two rates.
  */
 #include "lib/decide_rig.h"
 #include "lib/rng.h"
@@ -28,10 +28,10 @@ static struct rate random_rate(u64 most, u64 least_period)
 static void open_both(enum sl_algo algo, const char *name, bool count_all)
 {
 	struct rate rate[2] = { random_rate(5, 10000),
-				 random_rate(200, algo == SL_ALGO_WINDOW_COUNTERS ? 1000 : 10) };
+				random_rate(200, algo == SL_ALGO_WINDOW_COUNTERS ? 1000 : 10) };
 	u64 burst[2] = { 1 + rng_below(20), 1 + rng_below(100) };
-	struct limit_def def = rig_limit_def("web", rate[0],
-					     algorithms[algo]->default_burst ? burst[0] : 0, algo);
+	struct limit_def def =
+		rig_limit_def("web", rate[0], algorithms[algo]->default_burst ? burst[0] : 0, algo);
 	char text[512];
 	int at;
 
@@ -47,12 +47,15 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 	rig_open_sim(&packets, 100000, 1, 64);
 	rig_apply(&packets, &def, 1);
 
-	at = snprintf(text, sizeof(text), "domain: api\ndescriptors:\n- key: ip\n  algorithm: %s\n"
-		      "%s%s  limits:\n", name, algorithms[algo]->has_buckets ? "  buckets: 3\n" : "",
+	at = snprintf(text, sizeof(text),
+		      "domain: api\ndescriptors:\n- key: ip\n  algorithm: %s\n"
+		      "%s%s  limits:\n",
+		      name, algorithms[algo]->has_buckets ? "  buckets: 3\n" : "",
 		      count_all ? "  count: all\n" : "");
 	for (u32 i = 0; i < 2; i++) {
-		at += snprintf(text + at, sizeof(text) - at, "  - {name: l%u, rate: %llu requests/%llums",
-			       i, rate[i].count, rate[i].period_ns / MS);
+		at += snprintf(text + at, sizeof(text) - at,
+			       "  - {name: l%u, rate: %llu requests/%llums", i, rate[i].count,
+			       rate[i].period_ns / MS);
 		if (algorithms[algo]->default_burst)
 			at += snprintf(text + at, sizeof(text) - at, ", burst: %llu", burst[i]);
 		at += snprintf(text + at, sizeof(text) - at, "}\n");
@@ -61,8 +64,9 @@ static void open_both(enum sl_algo algo, const char *name, bool count_all)
 }
 
 /*
- * Where windows are aligned to UTC, it is set back within 10 ms only, as the shortest window is: a request
- * that is looked at removes counts that are over for good, a packet does not (docs/guarantees.md).
+ * Where windows are aligned to UTC, it is set back within 10 ms only, as the shortest window is: a
+ * request that is looked at removes counts that are over for good, a packet does not
+ * (docs/guarantees.md).
  */
 static void step_time(enum sl_algo algo)
 {
@@ -71,7 +75,9 @@ static void step_time(enum sl_algo algo)
 	if (!rng_below(500))
 		rig_pass(rng_magnitude(36));
 	if (!rng_below(1000) && algo != SL_ALGO_WINDOW_COUNTERS)
-		rig_now.utc_ns -= sl_algo_is_window(algo) ? rng_below(rig_now.utc_ns % (10 * MS) + 1) : rng_magnitude(34);
+		rig_now.utc_ns -= sl_algo_is_window(algo)
+					  ? rng_below(rig_now.utc_ns % (10 * MS) + 1)
+					  : rng_magnitude(34);
 	rig_set_time(&packets, rig_now.mono_ns, rig_now.utc_ns - rig_now.mono_ns);
 }
 

@@ -27,12 +27,13 @@
 #include "request/rules/request_text.h"
 #include "request/rules/rule.h"
 
-/* The seed and the clock do not change the result for a file; on how many CPUs it runs does: which limits have leases. */
+/* The seed and the clock do not change the result for a file; on how many CPUs it runs does: which
+ * limits have leases. */
 static int compile(const struct policy *policy, struct sl_image **ret, struct sl_err *err)
 {
 	struct sl_limit_id_info *slots = calloc(SL_LIMIT_IDS, sizeof(*slots));
 	struct compile_env env = { .cpus = cpus_online(), .generation = 1, .slots = slots };
-	char (*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
+	char(*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
 	int r;
 
 	if (!slots || !names) {
@@ -40,7 +41,7 @@ static int compile(const struct policy *policy, struct sl_image **ret, struct sl
 	} else {
 		for (size_t i = 0; i < policy->interface_count && i < SL_IFACES_MAX; i++)
 			memcpy(names[i], policy->interface[i].name, sizeof(names[i]));
-		env.iface = (const char (*)[16])names;
+		env.iface = (const char(*)[16])names;
 		r = image_compile(policy, &env, ret, err);
 	}
 	free(names);
@@ -56,8 +57,8 @@ int cli_print_bad(const struct cli *cli, const struct sl_err *err)
 	fprintf(stderr, "%s\n", sl_err_format(err, text, sizeof(text)));
 	if (!cli->json)
 		return EXIT_REFUSED;
-	error = json_pack("{s:s, s:s, s:i, s:i}", "message", err->message, "file", err->file, "line",
-			  err->line, "column", err->column);
+	error = json_pack("{s:s, s:s, s:i, s:i}", "message", err->message, "file", err->file,
+			  "line", err->line, "column", err->column);
 	if (!error)
 		error = json_pack("{s:s}", "message", "the error message is not UTF-8");
 	answer = json_pack("{s:b, s:o}", "ok", 0, "error", error);
@@ -71,8 +72,8 @@ static void add_note(void *notes, const struct limit_def *limit, const char *wor
 	char text[320];
 
 	if (limit)
-		snprintf(text, sizeof(text), "line %d: limit \"%s\": %s", limit->pos.line, limit->name,
-			 words);
+		snprintf(text, sizeof(text), "line %d: limit \"%s\": %s", limit->pos.line,
+			 limit->name, words);
 	else
 		snprintf(text, sizeof(text), "%s", words);
 	json_array_append_new(notes, json_string(text));
@@ -98,7 +99,8 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 		     json_t *notes)
 {
 	enum sl_algo algorithm = limit->terms.algorithm;
-	u64 bytes = algorithm_log_bytes(algorithm, limit->terms.rates.rate[0].count, limit->terms.buckets);
+	u64 bytes = algorithm_log_bytes(algorithm, limit->terms.rates.rate[0].count,
+					limit->terms.buckets);
 	char what[64] = "stores every request";
 
 	if (!algorithm_is_log(algorithm))
@@ -107,14 +109,17 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 		snprintf(what, sizeof(what), "stores %u counts", limit->terms.buckets);
 	if (algorithm == SL_ALGO_CONCURRENCY)
 		snprintf(what, sizeof(what), "stores %u counts", CONCURRENCY_BUCKETS + 1);
-	json_array_append_new(notes, json_sprintf(
-		"%s:%d: rule \"%s/%s\": %s %s: up to %llu bytes per key; "
-		"http.state.log_memory has room for %llu such keys", rule->file, rule->line, rule->domain,
-		rule->path, algorithm_name(algorithm), what, bytes, log_bytes / bytes));
+	json_array_append_new(
+		notes, json_sprintf("%s:%d: rule \"%s/%s\": %s %s: up to %llu bytes per key; "
+				    "http.state.log_memory has room for %llu such keys",
+				    rule->file, rule->line, rule->domain, rule->path,
+				    algorithm_name(algorithm), what, bytes, log_bytes / bytes));
 }
 
-/* Says what a bucket's burst means: "burst 1: at most 1 at once, then one each 0.6 s". Other algorithms get "". */
-static const char *burst_words(const struct rule_limit *limit, u64 *ret_burst, char *buf, size_t size)
+/* Says what a bucket's burst means: "burst 1: at most 1 at once, then one each 0.6 s". Other
+ * algorithms get "". */
+static const char *burst_words(const struct rule_limit *limit, u64 *ret_burst, char *buf,
+			       size_t size)
 {
 	const struct rate *rate = &limit->terms.rates.rate[0];
 	const struct algorithm *row = algorithms[limit->terms.algorithm];
@@ -130,12 +135,13 @@ static const char *burst_words(const struct rule_limit *limit, u64 *ret_burst, c
 	}
 	if (!*ret_burst)
 		*ret_burst = 1;
-	snprintf(buf, size, "burst %llu: at most %llu at once, then one each %.3g s", *ret_burst, *ret_burst,
-		 (double)rate->period_ns / rate->count / SL_NS_PER_SEC);
+	snprintf(buf, size, "burst %llu: at most %llu at once, then one each %.3g s", *ret_burst,
+		 *ret_burst, (double)rate->period_ns / rate->count / SL_NS_PER_SEC);
 	return buf;
 }
 
-/* The default burst is what the rate gives in a second: for "100 requests/m" less than most authors expect. */
+/* The default burst is what the rate gives in a second: for "100 requests/m" less than most authors
+ * expect. */
 static void note_burst(const struct rule *rule, const struct rule_limit *limit, json_t *notes)
 {
 	const struct rate *rate = &limit->terms.rates.rate[0];
@@ -145,10 +151,13 @@ static void note_burst(const struct rule *rule, const struct rule_limit *limit, 
 	if (limit->terms.algorithm != SL_ALGO_TOKEN_BUCKET || limit->terms.rates.burst[0] ||
 	    !burst_words(limit, &burst, words, sizeof(words))[0] || burst >= rate->count)
 		return;
-	json_array_append_new(notes, json_sprintf(
-		"%s:%d: rule \"%s/%s\": token-bucket of %s without a burst has one second's worth, %s; for all at "
-		"once write burst: %llu", rule->file, rule->line, rule->domain, rule->path,
-		rate_format(rate, text, sizeof(text)), words, rate->count));
+	json_array_append_new(
+		notes,
+		json_sprintf(
+			"%s:%d: rule \"%s/%s\": token-bucket of %s without a burst has one second's worth, %s; for all at "
+			"once write burst: %llu",
+			rule->file, rule->line, rule->domain, rule->path,
+			rate_format(rate, text, sizeof(text)), words, rate->count));
 }
 
 /* Notes that "/foo*" also meets "/foobar": its author may mean "/foo" and what is below it. */
@@ -156,12 +165,16 @@ static void note_below(const struct rule *rule, json_t *notes)
 {
 	int len = rule->value ? (int)strlen(rule->value) - 1 : 0;
 
-	if (len < 2 || rule->value[0] != '/' || rule->value[len] != '*' || strchr("/*", rule->value[len - 1]))
+	if (len < 2 || rule->value[0] != '/' || rule->value[len] != '*' ||
+	    strchr("/*", rule->value[len - 1]))
 		return;
-	json_array_append_new(notes, json_sprintf(
-		"%s:%d: rule \"%s/%s\": the value meets all that begins with %.*s, as %.*sx; for %.*s and what is "
-		"below it write %.*s/**", rule->file, rule->line, rule->domain, rule->path, len, rule->value, len,
-		rule->value, len, rule->value, len, rule->value));
+	json_array_append_new(
+		notes,
+		json_sprintf(
+			"%s:%d: rule \"%s/%s\": the value meets all that begins with %.*s, as %.*sx; for %.*s and what is "
+			"below it write %.*s/**",
+			rule->file, rule->line, rule->domain, rule->path, len, rule->value, len,
+			rule->value, len, rule->value, len, rule->value));
 }
 
 static void note_scope(const struct rule *rule, json_t *notes)
@@ -169,10 +182,12 @@ static void note_scope(const struct rule *rule, json_t *notes)
 	for (u32 i = 0; i < rule->limit_count; i++) {
 		if (!rule->limit[i].terms.cluster)
 			continue;
-		json_array_append_new(notes, json_sprintf(
-			"%s:%d: rule \"%s/%s\": scope is cluster, but no cluster is configured: "
-			"the rule counts on this node alone", rule->file, rule->line, rule->domain,
-			rule->path));
+		json_array_append_new(
+			notes,
+			json_sprintf(
+				"%s:%d: rule \"%s/%s\": scope is cluster, but no cluster is configured: "
+				"the rule counts on this node alone",
+				rule->file, rule->line, rule->domain, rule->path));
 		return;
 	}
 }
@@ -184,16 +199,20 @@ static void note_defer(const struct policy *policy, const struct rule *rule, jso
 
 	if (!rule->defer.max || mode == REDIS_MODE_SINGLE || mode == REDIS_MODE_SENTINEL)
 		return;
-	json_array_append_new(notes, json_sprintf(
-		"%s:%d: rule \"%s/%s\": on_limit defers requests, but that needs cluster.redis with mode: single or "
-		"sentinel: they are refused", rule->file, rule->line, rule->domain, rule->path));
+	json_array_append_new(
+		notes,
+		json_sprintf(
+			"%s:%d: rule \"%s/%s\": on_limit defers requests, but that needs cluster.redis with mode: single or "
+			"sentinel: they are refused",
+			rule->file, rule->line, rule->domain, rule->path));
 }
 
 /*
  * Loads what http.rules names, appending to `notes` what is worth knowing. 0 also where there is
  * no HTTP tier.
  */
-static int check_rules(const struct policy *policy, u32 *ret_rules, json_t *notes, struct sl_err *err)
+static int check_rules(const struct policy *policy, u32 *ret_rules, json_t *notes,
+		       struct sl_err *err)
 {
 	const struct http_def *http = policy->http;
 	struct ruleset *set;
@@ -217,9 +236,10 @@ static int check_rules(const struct policy *policy, u32 *ret_rules, json_t *note
 		note_scope(set->rule[i], notes);
 	for (size_t i = 0; !r && i < http->budget.user_count; i++)
 		if (!ruleset_find(set, http->budget.user[i]))
-			r = sl_err_at(err, EINVAL, policy->path, 0, 0, "http.source_budget.user: there "
-				      "is no rule \"%s\" in %s", http->budget.user[i],
-				      http->rules_dir);
+			r = sl_err_at(err, EINVAL, policy->path, 0, 0,
+				      "http.source_budget.user: there "
+				      "is no rule \"%s\" in %s",
+				      http->budget.user[i], http->rules_dir);
 	*ret_rules = set->rule_count;
 	ruleset_free(set);
 	return r;
@@ -233,8 +253,9 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 
 	policy_notes(policy, image->rules, add_note, notes);
 	link_notes(policy, add_link_note, notes);
-	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:o}", "ok", 1, "file", text_of(cli->args, "file"),
-			 "interfaces", (json_int_t)policy->interface_count, "limits",
+	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:o}", "ok", 1, "file",
+			 text_of(cli->args, "file"), "interfaces",
+			 (json_int_t)policy->interface_count, "limits",
 			 (json_int_t)policy->limit_count, "block",
 			 (json_int_t)policy->list[LIST_BLOCK].count, "exempt",
 			 (json_int_t)policy->list[LIST_EXEMPT].count, "notes", notes);
@@ -253,8 +274,8 @@ int cmd_check(const struct cli *cli)
 	int code = EXIT_DONE;
 	u32 rules;
 
-	if (policy_load(text_of(cli->args, "file"), &policy, &err) < 0 || compile(policy, &image, &err) < 0 ||
-	    check_rules(policy, &rules, notes, &err) < 0) {
+	if (policy_load(text_of(cli->args, "file"), &policy, &err) < 0 ||
+	    compile(policy, &image, &err) < 0 || check_rules(policy, &rules, notes, &err) < 0) {
 		code = cli_print_bad(cli, &err);
 		json_decref(notes);
 	} else {
@@ -277,11 +298,12 @@ static json_t *facts_of(const struct policy *policy, u32 rules, json_t *notes)
 	json_t *interfaces = json_array(), *of_links = json_array();
 
 	for (size_t i = 0; i < policy->interface_count; i++)
-		json_array_append_new(interfaces, json_pack("{s:s}", "name", policy->interface[i].name));
+		json_array_append_new(interfaces,
+				      json_pack("{s:s}", "name", policy->interface[i].name));
 	link_notes(policy, add_link_fact, of_links);
 	return json_pack("{s:o, s:I, s:I, s:O, s:o}", "interfaces", interfaces, "limits",
-			 (json_int_t)policy->limit_count, "rules", (json_int_t)rules, "notes", notes,
-			 "link_notes", of_links);
+			 (json_int_t)policy->limit_count, "rules", (json_int_t)rules, "notes",
+			 notes, "link_notes", of_links);
 }
 
 int check_facts(const char *path, json_t **ret, char *error, size_t size)
@@ -345,26 +367,31 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 
 	for (u32 i = 0; i < count; i++) {
 		burst_words(&limit[i], &burst, words, sizeof(words));
-		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "name", limit[i].name, "rate",
-				 limit[i].none ? "0 requests" :
-				 rate_format(&limit[i].terms.rates.rate[0], text, sizeof(text)),
+		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "name", limit[i].name,
+				 "rate",
+				 limit[i].none ? "0 requests"
+					       : rate_format(&limit[i].terms.rates.rate[0], text,
+							     sizeof(text)),
 				 "algorithm", algorithm_name(limit[i].terms.algorithm), "window",
-				 !algorithms[limit[i].terms.algorithm]->has_window ? "" :
-				 limit[i].terms.first_request ? "first-request" : "aligned", "burst",
-				 (json_int_t)burst, "at_once", words, "scope",
+				 !algorithms[limit[i].terms.algorithm]->has_window ? ""
+				 : limit[i].terms.first_request			   ? "first-request"
+										   : "aligned",
+				 "burst", (json_int_t)burst, "at_once", words, "scope",
 				 limit[i].terms.cluster ? "cluster" : "node");
 		if (limit[i].terms.buckets)
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
 		if (limit[i].terms.round_up)
 			json_object_set_new(json, "rounding", json_string("up"));
 		if (limit[i].terms.count)
-			json_object_set_new(json, "count", json_string(
-				name_of(http_count_names, limit[i].terms.count)));
+			json_object_set_new(
+				json, "count",
+				json_string(name_of(http_count_names, limit[i].terms.count)));
 		if (limit[i].mode == SL_MODE_SHADOW)
 			json_object_set_new(json, "mode", json_string("shadow"));
 		if (limit[i].terms.cluster)
-			json_object_set_new(json, "consistency", json_string(
-				consistency_format(rule, text, sizeof(text))));
+			json_object_set_new(
+				json, "consistency",
+				json_string(consistency_format(rule, text, sizeof(text))));
 		json_array_append_new(list, json);
 	}
 	return list;
@@ -381,15 +408,17 @@ static json_t *groups_json(const struct rule *rule, const struct rule_match *mat
 
 	if (!value_address(match->value[i], &prefix.addr, &prefix.family) ||
 	    !rule->prefix.count[prefix.family]) {
-		json_array_append_new(list, json_pack("{s:s%, s:i}", "value", value.at, value.len, "scale", 1));
+		json_array_append_new(
+			list, json_pack("{s:s%, s:i}", "value", value.at, value.len, "scale", 1));
 		return list;
 	}
 	for (u8 k = 0; k < rule->prefix.count[prefix.family]; k++) {
 		prefix.len = rule->prefix.len[prefix.family][k];
 		prefix.addr = sl_addr_mask(prefix.addr, prefix.len);
-		json_array_append_new(list, json_pack(
-			"{s:s, s:i}", "value", sl_prefix_format(&prefix, text, sizeof(text)), "scale",
-			(int)rule->prefix.scale[prefix.family][k]));
+		json_array_append_new(list, json_pack("{s:s, s:i}", "value",
+						      sl_prefix_format(&prefix, text, sizeof(text)),
+						      "scale",
+						      (int)rule->prefix.scale[prefix.family][k]));
 	}
 	return list;
 }
@@ -406,17 +435,17 @@ static json_t *result_json(const struct rule_match *match,
 	if (match->count)
 		own = override_value_find(rule, match->value);
 	json = json_pack("{s:o, s:s, s:i, s:b, s:b, s:b, s:o}", "rule",
-			 json_sprintf("%s/%s", rule->domain, rule->path), "file", rule->file, "line",
-			 rule->line, "shadow", rule->shadow, "override", own != NULL, "unlimited",
-			 own ? own->unlimited : rule->unlimited, "limits",
-			 own ? limits_json(rule, own->limit, own->limit_count) :
-			       limits_json(rule, rule->limit, rule->limit_count));
+			 json_sprintf("%s/%s", rule->domain, rule->path), "file", rule->file,
+			 "line", rule->line, "shadow", rule->shadow, "override", own != NULL,
+			 "unlimited", own ? own->unlimited : rule->unlimited, "limits",
+			 own ? limits_json(rule, own->limit, own->limit_count)
+			     : limits_json(rule, rule->limit, rule->limit_count));
 	keys = json_array();
 	for (u32 i = 0; i < match->count; i++)
-		json_array_append_new(keys, json_pack("{s:s%, s:o}", "key",
-						      descriptor->entry[i].key.at,
-						      descriptor->entry[i].key.len, "groups",
-						      groups_json(rule, match, i)));
+		json_array_append_new(keys,
+				      json_pack("{s:s%, s:o}", "key", descriptor->entry[i].key.at,
+						descriptor->entry[i].key.len, "groups",
+						groups_json(rule, match, i)));
 	json_object_set_new(json, "counted_by", keys);
 	return json;
 }
@@ -436,8 +465,10 @@ int cmd_rule_test(const struct cli *cli)
 	entries = strdup(text_of(cli->args, "entries"));
 	if (!entries || parse_entries(entries, &descriptor) < 0) {
 		free(entries);
-		return cli_refuse(cli, EXIT_USAGE, "--entries '%s': KEY=VALUE[,KEY=VALUE...] is "
-				  "accepted, up to %d", text_of(cli->args, "entries"), REQUEST_ENTRIES_MAX);
+		return cli_refuse(cli, EXIT_USAGE,
+				  "--entries '%s': KEY=VALUE[,KEY=VALUE...] is "
+				  "accepted, up to %d",
+				  text_of(cli->args, "entries"), REQUEST_ENTRIES_MAX);
 	}
 	if (ruleset_load_path(text_of(cli->args, "config"), &set, NULL, &err) < 0) {
 		free(entries);
@@ -447,9 +478,12 @@ int cmd_rule_test(const struct cli *cli)
 	json = result_json(&match, &descriptor);
 	of_domain = ruleset_of_domain(set, (struct bytes){ domain, strlen(domain) });
 	if (json && of_domain)
-		json_object_set_new(json, "domain", json_pack(
-			"{s:o, s:o}", "rule", json_sprintf("%s/%s", of_domain->domain, of_domain->path),
-			"limits", limits_json(of_domain, of_domain->limit, of_domain->limit_count)));
+		json_object_set_new(
+			json, "domain",
+			json_pack(
+				"{s:o, s:o}", "rule",
+				json_sprintf("%s/%s", of_domain->domain, of_domain->path), "limits",
+				limits_json(of_domain, of_domain->limit, of_domain->limit_count)));
 	if (!json)
 		code = cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
 	else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * check_keys.c - the keys of sluice.yaml and of rule files: `help --keys`, from which scripts/keys.py
- * makes the tables of documents, and those of KEY=VALUE, for --help and completion.
+ * check_keys.c - the keys of sluice.yaml and of rule files: `help --keys`, from which
+ * scripts/keys.py makes the tables of documents, and those of KEY=VALUE, for --help and completion.
  */
 #include "cli/cli.h"
 
@@ -17,17 +17,19 @@ void cli_write_keys(FILE *out)
 		const char *name;
 		const struct keys *keys;
 	} tables[] = {
-		{ "policy", &policy_keys }, { "http", &http_def_keys }, { "limit", &limit_def_keys },
-		{ "cluster", &cluster_def_keys }, { "redis", &redis_keys },
-		{ "load_signal", &load_signal_keys },
-		{ "listen", &listen_keys }, { "descriptor", &descriptor_keys },
+		{ "policy", &policy_keys },	    { "http", &http_def_keys },
+		{ "limit", &limit_def_keys },	    { "cluster", &cluster_def_keys },
+		{ "redis", &redis_keys },	    { "load_signal", &load_signal_keys },
+		{ "listen", &listen_keys },	    { "descriptor", &descriptor_keys },
 		{ "rate_limit", &rate_limit_keys }, { "rule_limit", &rule_limit_keys },
 	};
 	static const struct {
 		const char *name;
 		void (*write)(FILE *out, const struct keys *keys);
 	} styles[] = {
-		{ "table", document_table }, { "list", document_list }, { "mdoc", document_mdoc },
+		{ "table", document_table },
+		{ "list", document_list },
+		{ "mdoc", document_mdoc },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
@@ -38,7 +40,8 @@ void cli_write_keys(FILE *out)
 	}
 }
 
-/* The keys that a pair cannot change: what identifies the limit or rule, and what is nested in it. */
+/* The keys that a pair cannot change: what identifies the limit or rule, and what is nested in
+ * it. */
 static const char *const not_in_pairs[] = {
 	"name", "overrides", "overrides_file", "key", "value", "descriptors",
 };
@@ -64,8 +67,8 @@ const char *cli_pair_keys(const char *command, const char *after)
 	for (size_t i = 0; i < keys->count; i++) {
 		const struct key *key = &keys->key[i];
 
-		if (is_override ? !is_one_of(key->name, override_pairs, ARRAY_SIZE(override_pairs)) :
-				   is_one_of(key->name, not_in_pairs, ARRAY_SIZE(not_in_pairs)))
+		if (is_override ? !is_one_of(key->name, override_pairs, ARRAY_SIZE(override_pairs))
+				: is_one_of(key->name, not_in_pairs, ARRAY_SIZE(not_in_pairs)))
 			continue;
 		used += (size_t)snprintf(text + used, used < sizeof(text) ? sizeof(text) - used : 0,
 					 "%s%s%s", used ? " " : "", key->name, after);

@@ -26,12 +26,12 @@ enum exit_code {
 
 struct cli {
 	const char *socket;
-	bool json;		/* -o json */
-	int width;		/* of text, 0: unlimited */
-	double watch_s;		/* 0: once */
-	const char *sort;	/* a heading: --sort; NULL: none */
+	bool json;	  /* -o json */
+	int width;	  /* of text, 0: unlimited */
+	double watch_s;	  /* 0: once */
+	const char *sort; /* a heading: --sort; NULL: none */
 	const struct command *command;
-	json_t *args;		/* of the command, by the keys of its row */
+	json_t *args; /* of the command, by the keys of its row */
 };
 
 /*
@@ -84,22 +84,22 @@ int cmd_check(const struct cli *cli);
 /* An error of a file, as text or JSON; returns the exit code. */
 int cli_print_bad(const struct cli *cli, const struct sl_err *err);
 int cmd_replay(const struct cli *cli);	/* replay.c */
-int cmd_suggest(const struct cli *cli);	/* suggest.c */
+int cmd_suggest(const struct cli *cli); /* suggest.c */
 /* The tables of keys that the documents have. */
 void cli_write_keys(FILE *out);
 
 /*
- * check_keys.c: the keys that a command's KEY=VALUE can have, each with `after` behind it, separated by
- * blanks. NULL: it takes none. Valid until the next call.
+ * check_keys.c: the keys that a command's KEY=VALUE can have, each with `after` behind it,
+ * separated by blanks. NULL: it takes none. Valid until the next call.
  */
 const char *cli_pair_keys(const char *command, const char *after);
-int cmd_top(const struct cli *cli);	/* top.c */
-int cmd_events(const struct cli *cli);	/* events.c */
-int cmd_why(const struct cli *cli);	/* why.c */
-int why_top(const struct cli *cli);	/* why.c: top --at */
+int cmd_top(const struct cli *cli);    /* top.c */
+int cmd_events(const struct cli *cli); /* events.c */
+int cmd_why(const struct cli *cli);    /* why.c */
+int why_top(const struct cli *cli);    /* why.c: top --at */
 int cmd_rule_test(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
-int cmd_doctor(const struct cli *cli);	/* doctor.c */
+int cmd_doctor(const struct cli *cli); /* doctor.c */
 /*
  * check.c: {"interfaces": [{"name"}], "limits", "rules", "notes": [...]} of a configuration. 0, or
  * -errno and `error`.

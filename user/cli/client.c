@@ -38,7 +38,7 @@ double real_of(const json_t *object, const char *key)
 void cli_print_json(const struct cli *cli, const json_t *json)
 {
 	char *text = json_dumps(json, JSON_REAL_PRECISION(15) |
-					(cli->watch_s > 0 ? JSON_COMPACT : JSON_INDENT(2)));
+					      (cli->watch_s > 0 ? JSON_COMPACT : JSON_INDENT(2)));
 
 	cli_put(stdout, text ? text : "{}", VISIBLE_JSON);
 	putchar('\n');
@@ -65,7 +65,8 @@ static int print_error(const struct cli *cli, int code, json_t *error)
 	fputs("sluicectl: ", stderr);
 	cli_put(stderr, file, VISIBLE_LINE);
 	if (file[0] && number_of(error, "line"))
-		fprintf(stderr, ":%lld:%lld: ", number_of(error, "line"), number_of(error, "column"));
+		fprintf(stderr, ":%lld:%lld: ", number_of(error, "line"),
+			number_of(error, "column"));
 	else if (file[0])
 		fputs(": ", stderr);
 	cli_put(stderr, text_of(error, "message"), VISIBLE_TEXT);
@@ -93,7 +94,7 @@ static char *read_stream(FILE *in)
 	if (strlen(text) == size)
 		return text;
 	free(text);
-	errno = EILSEQ;	/* not text: it contains NUL bytes */
+	errno = EILSEQ; /* not text: it contains NUL bytes */
 	return NULL;
 }
 
@@ -136,7 +137,7 @@ int cli_refuse(const struct cli *cli, int code, const char *format, ...)
 		text = NULL;
 	va_end(args);
 	error = json_pack("{s:s}", "message", text ? text : "out of memory");
-	if (!error)	/* an argument in the message is not UTF-8 */
+	if (!error) /* an argument in the message is not UTF-8 */
 		error = json_pack("{s:s}", "message", "an argument is not UTF-8");
 	code = print_error(cli, code, error);
 	json_decref(error);
@@ -151,8 +152,10 @@ static int connect_to(const struct cli *cli, int *ret_fd)
 	int fd;
 
 	if (strlen(cli->socket) >= sizeof(addr.sun_path))
-		return cli_refuse(cli, EXIT_USAGE, "the socket path '%s' is too long: at most "
-				  "%zu characters", cli->socket, sizeof(addr.sun_path) - 1);
+		return cli_refuse(cli, EXIT_USAGE,
+				  "the socket path '%s' is too long: at most "
+				  "%zu characters",
+				  cli->socket, sizeof(addr.sun_path) - 1);
 	strcpy(addr.sun_path, cli->socket);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
@@ -161,11 +164,15 @@ static int connect_to(const struct cli *cli, int *ret_fd)
 		if (fd >= 0)
 			close(fd);
 		if (code == EACCES)
-			return cli_refuse(cli, EXIT_REFUSED, "%s: permission denied: access "
+			return cli_refuse(cli, EXIT_REFUSED,
+					  "%s: permission denied: access "
 					  "needs root or membership in control.group or "
-					  "control.read_group", cli->socket);
-		return cli_refuse(cli, EXIT_NO_DAEMON, "cannot connect to sluiced on %s (%s): "
-				  "is it running? -s selects another socket", cli->socket, strerror(code));
+					  "control.read_group",
+					  cli->socket);
+		return cli_refuse(cli, EXIT_NO_DAEMON,
+				  "cannot connect to sluiced on %s (%s): "
+				  "is it running? -s selects another socket",
+				  cli->socket, strerror(code));
 	}
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
@@ -298,9 +305,10 @@ static int request_page(const struct cli *cli, const char *command, json_t *args
 	close(fd);
 	json_decref(request);
 	if (!answer)
-		return cli_refuse(cli, EXIT_NO_DAEMON,
-				  "sluiced on %s closed the connection or did not respond within %d s",
-				  cli->socket, RESPONSE_TIMEOUT_S);
+		return cli_refuse(
+			cli, EXIT_NO_DAEMON,
+			"sluiced on %s closed the connection or did not respond within %d s",
+			cli->socket, RESPONSE_TIMEOUT_S);
 	if (json_is_true(json_object_get(answer, "ok")))
 		*ret = json_incref(json_object_get(answer, "result"));
 	else
@@ -341,22 +349,26 @@ int client_run(const struct cli *cli)
 		return code;
 	client_print(cli, result);
 	if (cli->sort && !cli->json && !table_was_sorted())
-		code = cli_refuse(cli, EXIT_USAGE, "--sort %s: '%s' has no such column; accepted: a heading of "
-				  "its table", cli->sort, cli->command->name);
+		code = cli_refuse(cli, EXIT_USAGE,
+				  "--sort %s: '%s' has no such column; accepted: a heading of "
+				  "its table",
+				  cli->sort, cli->command->name);
 	json_decref(result);
 	return code;
 }
 
 int client_repeat(const struct cli *cli, int (*once)(const struct cli *cli))
 {
-	const struct timespec pause = { (time_t)cli->watch_s,
-					(long)((cli->watch_s - (double)(time_t)cli->watch_s) * 1e9) };
+	const struct timespec pause = {
+		(time_t)cli->watch_s, (long)((cli->watch_s - (double)(time_t)cli->watch_s) * 1e9)
+	};
 	int code;
 
 	do {
 		code = once(cli);
 		if (fflush(stdout) != 0 || ferror(stdout))
 			return EXIT_REFUSED;
-	} while ((code == EXIT_DONE || code == EXIT_DIFFERS) && cli->watch_s > 0 && nanosleep(&pause, NULL) == 0);
+	} while ((code == EXIT_DONE || code == EXIT_DIFFERS) && cli->watch_s > 0 &&
+		 nanosleep(&pause, NULL) == 0);
 	return code;
 }

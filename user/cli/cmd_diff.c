@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cmd_diff.c - sluicectl diff: live changes and changed files, or the differences to a file, by diff(1).
- * The exit code states whether there are any.
+ * cmd_diff.c - sluicectl diff: live changes and changed files, or the differences to a file, by
+ * diff(1). The exit code states whether there are any.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,11 +65,13 @@ static int diff_file(const struct cli *cli, const json_t *result)
 			  text_of(cli->args, "path"), &status);
 	if (!output || status < 0 || !WIFEXITED(status) || WEXITSTATUS(status) > 1) {
 		free(output);
-		return cli_refuse(cli, EXIT_REFUSED, "cannot run diff(1): is diffutils "
+		return cli_refuse(cli, EXIT_REFUSED,
+				  "cannot run diff(1): is diffutils "
 				  "installed?");
 	}
 	if (cli->json) {
-		json_t *json = json_pack("{s:b, s:s}", "differs", WEXITSTATUS(status), "diff", output);
+		json_t *json =
+			json_pack("{s:b, s:s}", "differs", WEXITSTATUS(status), "diff", output);
 
 		cli_print_json(cli, json);
 		json_decref(json);
@@ -92,7 +94,9 @@ int cmd_diff(const struct cli *cli)
 	} else {
 		client_print(cli, result);
 		code = json_array_size(json_object_get(result, "changes")) ||
-		       json_array_size(json_object_get(result, "differing")) ? EXIT_DIFFERS : EXIT_DONE;
+				       json_array_size(json_object_get(result, "differing"))
+			       ? EXIT_DIFFERS
+			       : EXIT_DONE;
 	}
 	json_decref(result);
 	return code;

@@ -14,7 +14,10 @@
 #define CONFIG "/etc/sluice/sluice.yaml"
 
 static const char *const level_name[LEVEL_COUNT] = {
-	[LEVEL_OK] = "ok", [LEVEL_WARN] = "warn", [LEVEL_BAD] = "bad", [LEVEL_UNKNOWN] = "unknown",
+	[LEVEL_OK] = "ok",
+	[LEVEL_WARN] = "warn",
+	[LEVEL_BAD] = "bad",
+	[LEVEL_UNKNOWN] = "unknown",
 };
 
 void doctor_found(struct doctor *d, enum level level, const char *mend, const char *format, ...)
@@ -27,9 +30,9 @@ void doctor_found(struct doctor *d, enum level level, const char *mend, const ch
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	d->count[level]++;
-	result = json_pack("{s:s, s:s, s:s, s:s}", "level", level_name[level], "check", d->now->name, "found",
-			   text, "why", d->now->why);
-	if (!result)	/* a name that is not UTF-8 */
+	result = json_pack("{s:s, s:s, s:s, s:s}", "level", level_name[level], "check",
+			   d->now->name, "found", text, "why", d->now->why);
+	if (!result) /* a name that is not UTF-8 */
 		return;
 	if (d->ifname)
 		json_object_set_new(result, "interface", json_string(d->ifname));
@@ -77,11 +80,14 @@ static json_t *ask(struct doctor *d, const char *command)
 		fclose(memory);
 	}
 	if (code != EXIT_DONE) {
-		const char *words = !said ? "out of memory" : !strncmp(said, "sluicectl: ", 11) ? said + 11 : said;
+		const char *words = !said				? "out of memory"
+				    : !strncmp(said, "sluicectl: ", 11) ? said + 11
+									: said;
 
 		result = NULL;
 		d->not_running = code == EXIT_NO_DAEMON;
-		snprintf(d->no_daemon, sizeof(d->no_daemon), "%.*s", (int)strcspn(words, "\n"), words);
+		snprintf(d->no_daemon, sizeof(d->no_daemon), "%.*s", (int)strcspn(words, "\n"),
+			 words);
 	}
 	free(said);
 	return result;
@@ -90,7 +96,8 @@ static json_t *ask(struct doctor *d, const char *command)
 /* The file that was given, that of the daemon, or the usual one. */
 static void read_config(struct doctor *d)
 {
-	const char *given = text_of(d->cli->args, "config"), *running = text_of(d->status, "config");
+	const char *given = text_of(d->cli->args, "config"),
+		   *running = text_of(d->status, "config");
 	const char *path = given[0] ? given : running[0] ? running : CONFIG;
 
 	snprintf(d->config_path, sizeof(d->config_path), "%s", path);
@@ -154,8 +161,8 @@ static void print_result(const struct cli *cli, const json_t *result)
 
 	while (at < LEVEL_COUNT - 1 && strcmp(level_name[at], level) != 0)
 		at++;
-	snprintf(head, sizeof(head), "%s%s%s: %s", interface, interface[0] ? " " : "", text_of(result, "check"),
-		 "");
+	snprintf(head, sizeof(head), "%s%s%s: %s", interface, interface[0] ? " " : "",
+		 text_of(result, "check"), "");
 	show_color(color[at]);
 	printf("%-8s", level);
 	show_color(NULL);
@@ -178,9 +185,9 @@ static void print(const struct doctor *d)
 	size_t i;
 
 	if (d->cli->json) {
-		all = json_pack("{s:O, s:i, s:i, s:i, s:i}", "checks", d->results, "ok", d->count[LEVEL_OK],
-				"warn", d->count[LEVEL_WARN], "bad", d->count[LEVEL_BAD], "unknown",
-				d->count[LEVEL_UNKNOWN]);
+		all = json_pack("{s:O, s:i, s:i, s:i, s:i}", "checks", d->results, "ok",
+				d->count[LEVEL_OK], "warn", d->count[LEVEL_WARN], "bad",
+				d->count[LEVEL_BAD], "unknown", d->count[LEVEL_UNKNOWN]);
 		cli_print_json(d->cli, all);
 		json_decref(all);
 		return;
@@ -212,7 +219,7 @@ int cmd_doctor(const struct cli *cli)
 	json_decref(d.stats);
 	json_decref(d.deferred);
 	json_decref(d.config);
-	if (cli->watch_s > 0)	/* not a failure that ends it */
+	if (cli->watch_s > 0) /* not a failure that ends it */
 		return EXIT_DONE;
 	return d.count[LEVEL_BAD] ? 2 : d.count[LEVEL_WARN] ? 1 : 0;
 }

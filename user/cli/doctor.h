@@ -10,8 +10,8 @@
  *     doctor_socket.c  who may connect to a listener's Unix socket
  *     check.c          reads the configuration
  *
- * Reads /proc, /sys, ethtool's ioctl, rtnetlink, bpf() and the control socket; changes nothing. What
- * may not be read becomes "unknown", with the reason.
+ * Reads /proc, /sys, ethtool's ioctl, rtnetlink, bpf() and the control socket; changes nothing.
+ * What may not be read becomes "unknown", with the reason.
  */
 #ifndef SLUICE_CLI_DOCTOR_H
 #define SLUICE_CLI_DOCTOR_H
@@ -31,23 +31,23 @@ struct doctor;
 /* A check adds one result, or none where it does not apply. */
 struct check {
 	const char *name;
-	const char *why;		/* why it matters: one sentence */
+	const char *why; /* why it matters: one sentence */
 	void (*run)(struct doctor *d);
 };
 
 struct doctor {
 	const struct cli *cli;
-	json_t *status;			/* of the daemon; NULL: not read */
-	json_t *stats;			/* likewise */
-	json_t *deferred;		/* of "defer list"; likewise */
-	char no_daemon[256];		/* why not */
-	bool not_running;		/* nobody listens on the socket */
+	json_t *status;	     /* of the daemon; NULL: not read */
+	json_t *stats;	     /* likewise */
+	json_t *deferred;    /* of "defer list"; likewise */
+	char no_daemon[256]; /* why not */
+	bool not_running;    /* nobody listens on the socket */
 	char config_path[4096];
-	json_t *config;			/* as check_facts(); NULL: not read */
-	char config_error[1024];	/* why not; "": there is no such file */
-	const char *ifname;		/* of the interface that is checked */
-	const json_t *iface;		/* its entry in `status`; NULL: none */
-	const struct check *now;	/* the check that runs */
+	json_t *config;		 /* as check_facts(); NULL: not read */
+	char config_error[1024]; /* why not; "": there is no such file */
+	const char *ifname;	 /* of the interface that is checked */
+	const json_t *iface;	 /* its entry in `status`; NULL: none */
+	const struct check *now; /* the check that runs */
 	json_t *results;
 	int count[LEVEL_COUNT];
 };
@@ -61,11 +61,11 @@ void doctor_found(struct doctor *d, enum level level, const char *mend, const ch
 
 /* The first line of a file of /proc or /sys without its newline; false if it cannot be read. */
 bool doctor_read(const char *path, char *buf, size_t size);
-long doctor_cpus(void);			/* online */
+long doctor_cpus(void); /* online */
 
 /* Who may connect to a Unix socket, and the first running proxy that may not, with what lets it. */
 struct doctor_socket {
-	char who[256], refused[512], mend[512];	/* refused "": each may */
+	char who[256], refused[512], mend[512]; /* refused "": each may */
 	int able;				/* processes of proxies that may */
 };
 void doctor_socket(const char *path, struct doctor_socket *ret);

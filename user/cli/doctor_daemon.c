@@ -20,21 +20,23 @@
 #include "version.h"
 
 #define CONNECT_MS 1000
-#define UNDECIDED_NS (3600 * SL_NS_PER_SEC)	/* one as long ago is mended */
-#define BUCKET_BYTES 32		/* of the table, with its keys and records */
+#define UNDECIDED_NS (3600 * SL_NS_PER_SEC) /* one as long ago is mended */
+#define BUCKET_BYTES 32			    /* of the table, with its keys and records */
 
 static void daemon_runs(struct doctor *d)
 {
 	const char *version = text_of(d->status, "version");
 
 	if (!d->status)
-		doctor_found(d, d->not_running ? LEVEL_BAD : LEVEL_UNKNOWN, d->not_running ? "systemctl start sluiced"
-			     : "sudo sluicectl doctor", "%s", d->no_daemon);
+		doctor_found(d, d->not_running ? LEVEL_BAD : LEVEL_UNKNOWN,
+			     d->not_running ? "systemctl start sluiced" : "sudo sluicectl doctor",
+			     "%s", d->no_daemon);
 	else if (strcmp(version, SLUICE_VERSION) != 0)
-		doctor_found(d, LEVEL_WARN, "systemctl restart sluiced", "sluiced %s, sluicectl %s", version,
-			     SLUICE_VERSION);
+		doctor_found(d, LEVEL_WARN, "systemctl restart sluiced", "sluiced %s, sluicectl %s",
+			     version, SLUICE_VERSION);
 	else
-		doctor_found(d, LEVEL_OK, NULL, "sluiced %s, pid %lld", version, number_of(d->status, "pid"));
+		doctor_found(d, LEVEL_OK, NULL, "sluiced %s, pid %lld", version,
+			     number_of(d->status, "pid"));
 }
 
 static void configuration(struct doctor *d)
@@ -45,16 +47,19 @@ static void configuration(struct doctor *d)
 
 	snprintf(mend, sizeof(mend), "sluicectl check %s", d->config_path);
 	if (!d->config && !d->config_error[0])
-		doctor_found(d, LEVEL_WARN, "install the package's configuration, or name yours with -c", "there is no %s",
-			     d->config_path);
+		doctor_found(d, LEVEL_WARN,
+			     "install the package's configuration, or name yours with -c",
+			     "there is no %s", d->config_path);
 	else if (!d->config)
 		doctor_found(d, geteuid() ? LEVEL_UNKNOWN : LEVEL_BAD, mend, "%s", d->config_error);
 	else if (count)
-		doctor_found(d, LEVEL_WARN, mend, "%s: %zu note%s, the first: %s", d->config_path, count,
-			     count == 1 ? "" : "s", json_string_value(json_array_get(notes, 0)));
+		doctor_found(d, LEVEL_WARN, mend, "%s: %zu note%s, the first: %s", d->config_path,
+			     count, count == 1 ? "" : "s",
+			     json_string_value(json_array_get(notes, 0)));
 	else
-		doctor_found(d, LEVEL_OK, NULL, "%s: %lld limits, %lld request rules", d->config_path,
-			     number_of(d->config, "limits"), number_of(d->config, "rules"));
+		doctor_found(d, LEVEL_OK, NULL, "%s: %lld limits, %lld request rules",
+			     d->config_path, number_of(d->config, "limits"),
+			     number_of(d->config, "rules"));
 }
 
 /* The interface itself: whether it has an XDP program; the daemon's word alone is not enough. */
@@ -62,7 +67,8 @@ static bool has_program(const char *ifname)
 {
 	struct link link;
 
-	return link_get(if_nametoindex(ifname), false, &link) == 0 && link.xdp_mode != XDP_ATTACHED_NONE;
+	return link_get(if_nametoindex(ifname), false, &link) == 0 &&
+	       link.xdp_mode != XDP_ATTACHED_NONE;
 }
 
 /* The first interface whose packets meet no limit; "": each has a program. */
@@ -72,11 +78,13 @@ static const char *unlimited(const struct doctor *d, const json_t *interfaces)
 	size_t i;
 
 	json_array_foreach(interfaces, i, one) {
-		const char *name = text_of(one, "name"), *state = text_of(one, "state"), *now = text_of(one, "renamed");
+		const char *name = text_of(one, "name"), *state = text_of(one, "state"),
+			   *now = text_of(one, "renamed");
 
 		if (d->status && !strcmp(state, "moved"))
 			continue;
-		if ((d->status && strcmp(state, "native") && strcmp(state, "generic")) || !has_program(now[0] ? now : name))
+		if ((d->status && strcmp(state, "native") && strcmp(state, "generic")) ||
+		    !has_program(now[0] ? now : name))
 			return name;
 	}
 	return "";
@@ -97,18 +105,23 @@ static void limits_meet_packets(struct doctor *d)
 		doctor_found(d, LEVEL_BAD, "sluicectl attach IFACE, then sluicectl save",
 			     "interfaces: is empty: no packet meets the %lld limits", limits);
 	else if (limits && bare[0]) {
-		snprintf(mend, sizeof(mend), d->status ? "sluicectl attach %.32s" : "systemctl start sluiced", bare);
-		doctor_found(d, LEVEL_BAD, mend, "no program is attached to %s: its packets meet none of the %lld limits", bare,
-			     limits);
+		snprintf(mend, sizeof(mend),
+			 d->status ? "sluicectl attach %.32s" : "systemctl start sluiced", bare);
+		doctor_found(
+			d, LEVEL_BAD, mend,
+			"no program is attached to %s: its packets meet none of the %lld limits",
+			bare, limits);
 	} else
-		doctor_found(d, LEVEL_OK, NULL, "%lld limits, %zu interfaces, each with a program", limits, count);
+		doctor_found(d, LEVEL_OK, NULL, "%lld limits, %zu interfaces, each with a program",
+			     limits, count);
 }
 
 static void last_reload(struct doctor *d)
 {
 	const json_t *reload = json_object_get(d->status, "reload");
 	const json_t *http = json_object_get(json_object_get(d->status, "http"), "reload");
-	const json_t *differing = json_object_get(d->status, "differing"), *first = json_array_get(differing, 0);
+	const json_t *differing = json_object_get(d->status, "differing"),
+		     *first = json_array_get(differing, 0);
 
 	if (!reload)
 		return;
@@ -116,15 +129,17 @@ static void last_reload(struct doctor *d)
 		doctor_found(d, LEVEL_BAD, "correct the file, then sluicectl reload", "failed: %s",
 			     text_of(reload, "error"));
 	else if (http && !json_is_true(json_object_get(http, "ok")))
-		doctor_found(d, LEVEL_BAD, "correct the rules, then sluicectl reload", "of the request rules failed: %s",
-			     text_of(http, "error"));
+		doctor_found(d, LEVEL_BAD, "correct the rules, then sluicectl reload",
+			     "of the request rules failed: %s", text_of(http, "error"));
 	else if (first)
 		doctor_found(d, LEVEL_WARN, "sluicectl diff shows all, sluicectl reload reads them",
-			     "%zu files differ from what is in force, the first: %s: %s", json_array_size(differing),
-			     text_of(first, "file"), text_of(first, "why"));
+			     "%zu files differ from what is in force, the first: %s: %s",
+			     json_array_size(differing), text_of(first, "file"),
+			     text_of(first, "why"));
 	else if (number_of(d->status, "live_changes"))
 		doctor_found(d, LEVEL_WARN, "sluicectl diff shows them, sluicectl save writes them",
-			     "%lld live changes are not in the file", number_of(d->status, "live_changes"));
+			     "%lld live changes are not in the file",
+			     number_of(d->status, "live_changes"));
 	else
 		doctor_found(d, LEVEL_OK, NULL, "good, and nothing is changed live");
 }
@@ -134,9 +149,11 @@ static void holds(struct doctor *d)
 	if (!json_is_true(json_object_get(d->status, "packet_tier")))
 		return;
 	if (!json_is_true(json_object_get(d->status, "pins")))
-		doctor_found(d, LEVEL_BAD, "systemctl restart sluiced", "the pins are gone: limits end with the daemon");
+		doctor_found(d, LEVEL_BAD, "systemctl restart sluiced",
+			     "the pins are gone: limits end with the daemon");
 	else if (!json_is_true(json_object_get(d->status, "can_attach")))
-		doctor_found(d, LEVEL_BAD, "systemctl restart sluiced", "the attach helper has exited");
+		doctor_found(d, LEVEL_BAD, "systemctl restart sluiced",
+			     "the attach helper has exited");
 	else
 		doctor_found(d, LEVEL_OK, NULL, "the maps are pinned, the attach helper runs");
 }
@@ -158,13 +175,20 @@ static void table(struct doctor *d)
 	}
 	price = json_array_get(json_object_get(d->status, "table_prices"), 0);
 	if (price)
-		snprintf(least, sizeof(least), "; limit %.63s: full after %lld packets from forged sources",
+		snprintf(least, sizeof(least),
+			 "; limit %.63s: full after %lld packets from forged sources",
 			 text_of(price, "limit"), number_of(price, "packets"));
-	snprintf(mend, sizeof(mend), "table: {buckets: %.0fK} (%.0f MB), then restart sluiced", ways * 4 / 1000,
-		 ways * 4 * BUCKET_BYTES / 1e6);
-	doctor_found(d, full || live > 0.8 * ways ? LEVEL_BAD : evicted || live > 0.5 * ways || price ? LEVEL_WARN :
-		     LEVEL_OK, mend, "%.0f of %.0f entries in use (%.1f%%), %lld sources evicted, %lld packets without "
-		     "room%s", live, ways, live / ways * 100, evicted, full, least);
+	snprintf(mend, sizeof(mend), "table: {buckets: %.0fK} (%.0f MB), then restart sluiced",
+		 ways * 4 / 1000, ways * 4 * BUCKET_BYTES / 1e6);
+	doctor_found(
+		d,
+		full || live > 0.8 * ways		? LEVEL_BAD
+		: evicted || live > 0.5 * ways || price ? LEVEL_WARN
+							: LEVEL_OK,
+		mend,
+		"%.0f of %.0f entries in use (%.1f%%), %lld sources evicted, %lld packets without "
+		"room%s",
+		live, ways, live / ways * 100, evicted, full, least);
 }
 
 /* ------------------------------------------------------------------ proxies */
@@ -172,7 +196,8 @@ static void table(struct doctor *d)
 /* 0 if it accepts a connection within a second, or -errno. */
 static int try_connect(const struct endpoint *at)
 {
-	int fd = socket(at->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
+	int fd = socket(at->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+	    error = 0;
 	socklen_t length = sizeof(error);
 	struct pollfd wait = { .fd = fd, .events = POLLOUT };
 
@@ -204,7 +229,8 @@ static int count_clients(u16 port_be16)
 		while (in && fgets(line, sizeof(line), in)) {
 			unsigned int port, state;
 
-			if (sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
+			if (sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) ==
+				    2 &&
 			    port == ntohs(port_be16) && state == 1)
 				count++;
 		}
@@ -220,8 +246,12 @@ static void socket_of(struct doctor *d, const char *text, const char *path)
 	struct doctor_socket access;
 
 	doctor_socket(path, &access);
-	doctor_found(d, !access.refused[0] ? LEVEL_OK : access.able ? LEVEL_WARN : LEVEL_BAD, access.mend,
-		     "%s accepts connections (%s)%s%s", text, access.who, access.refused[0] ? "; " : "", access.refused);
+	doctor_found(d,
+		     !access.refused[0] ? LEVEL_OK
+		     : access.able	? LEVEL_WARN
+					: LEVEL_BAD,
+		     access.mend, "%s accepts connections (%s)%s%s", text, access.who,
+		     access.refused[0] ? "; " : "", access.refused);
 }
 
 static void listener(struct doctor *d, const char *text)
@@ -233,15 +263,19 @@ static void listener(struct doctor *d, const char *text)
 		return;
 	r = try_connect(&at);
 	if (r == -EACCES || r == -EPERM)
-		doctor_found(d, geteuid() ? LEVEL_UNKNOWN : LEVEL_BAD, "sudo sluicectl doctor", "%s: %s", text,
-			     strerror(-r));
+		doctor_found(d, geteuid() ? LEVEL_UNKNOWN : LEVEL_BAD, "sudo sluicectl doctor",
+			     "%s: %s", text, strerror(-r));
 	else if (r < 0)
-		doctor_found(d, LEVEL_BAD, "sluicectl status shows the listeners; from another network namespace they are "
-			     "not to be reached", "%s does not accept: %s", text, strerror(-r));
+		doctor_found(
+			d, LEVEL_BAD,
+			"sluicectl status shows the listeners; from another network namespace they are "
+			"not to be reached",
+			"%s does not accept: %s", text, strerror(-r));
 	else if (at.any.sa_family == AF_UNIX)
 		socket_of(d, text, at.un.sun_path);
 	else
-		doctor_found(d, LEVEL_OK, NULL, "%s accepts connections; %d clients are connected now", text,
+		doctor_found(d, LEVEL_OK, NULL,
+			     "%s accepts connections; %d clients are connected now", text,
 			     count_clients(at.v4.sin_port));
 }
 
@@ -264,14 +298,19 @@ static void undecided(struct doctor *d)
 	if (!undecided)
 		return;
 	if (!last) {
-		doctor_found(d, LEVEL_OK, NULL, "all requests could be read, and their callers may check");
+		doctor_found(d, LEVEL_OK, NULL,
+			     "all requests could be read, and their callers may check");
 		return;
 	}
-	duration_format((u64)number_of(last, "ago_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC, ago, sizeof(ago));
+	duration_format((u64)number_of(last, "ago_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC, ago,
+			sizeof(ago));
 	doctor_found(d, (u64)number_of(last, "ago_ns") < UNDECIDED_NS ? LEVEL_BAD : LEVEL_OK,
-		     text_of(last, "reason")[0] == 'c' ? "give the caller the right in http.callers, or send its token" :
-		     "correct what the proxy sends; docs/http-api.md has the form", "%lld requests got an error in place of a "
-		     "decision, the last %s ago: %s: %s", number_of(undecided, "requests"), ago, text_of(last, "api"),
+		     text_of(last, "reason")[0] == 'c'
+			     ? "give the caller the right in http.callers, or send its token"
+			     : "correct what the proxy sends; docs/http-api.md has the form",
+		     "%lld requests got an error in place of a "
+		     "decision, the last %s ago: %s: %s",
+		     number_of(undecided, "requests"), ago, text_of(last, "api"),
 		     text_of(last, "detail"));
 }
 
@@ -284,7 +323,8 @@ static void cluster(struct doctor *d)
 	if (!json_is_object(cluster))
 		return;
 	json_array_foreach(json_object_get(cluster, "peers"), i, peer) {
-		if (!json_is_true(json_object_get(peer, "alive")) && !json_is_true(json_object_get(peer, "left")))
+		if (!json_is_true(json_object_get(peer, "alive")) &&
+		    !json_is_true(json_object_get(peer, "left")))
 			gone = text_of(peer, "node");
 		if (json_is_object(json_object_get(peer, "differs"))) {
 			differs = json_object_get(peer, "differs");
@@ -295,13 +335,18 @@ static void cluster(struct doctor *d)
 		doctor_found(d, LEVEL_BAD, "sluicectl cluster show has the error of each server",
 			     "the store is unavailable");
 	else if (gone)
-		doctor_found(d, LEVEL_WARN, "sluicectl cluster show", "the store is up; node %s is silent", gone);
+		doctor_found(d, LEVEL_WARN, "sluicectl cluster show",
+			     "the store is up; node %s is silent", gone);
 	else if (differs)
-		doctor_found(d, LEVEL_WARN, "sluicectl cluster show names all nodes; give them the same files, and make "
-			     "live changes on each", "limits or rules differ from node %s's since %s: %s", node,
-			     text_of(differs, "since"), text_of(differs, "what"));
+		doctor_found(
+			d, LEVEL_WARN,
+			"sluicectl cluster show names all nodes; give them the same files, and make "
+			"live changes on each",
+			"limits or rules differ from node %s's since %s: %s", node,
+			text_of(differs, "since"), text_of(differs, "what"));
 	else
-		doctor_found(d, LEVEL_OK, NULL, "the store is up, %lld nodes", number_of(cluster, "nodes"));
+		doctor_found(d, LEVEL_OK, NULL, "the store is up, %lld nodes",
+			     number_of(cluster, "nodes"));
 }
 
 static void deferred(struct doctor *d)
@@ -313,15 +358,24 @@ static void deferred(struct doctor *d)
 		const char *name = text_of(rule, "rule");
 
 		if (json_is_true(json_object_get(rule, "unreached")))
-			doctor_found(d, LEVEL_BAD, "on_limit: defer needs a cluster section with a Redis in mode single or "
-				     "sentinel; sluicectl cluster show has its state", "%s refuses requests that it should "
-				     "defer", name);
+			doctor_found(
+				d, LEVEL_BAD,
+				"on_limit: defer needs a cluster section with a Redis in mode single or "
+				"sentinel; sluicectl cluster show has its state",
+				"%s refuses requests that it should "
+				"defer",
+				name);
 		else if (json_is_true(json_object_get(rule, "not_durable")))
-			doctor_found(d, LEVEL_WARN, "set appendonly yes in redis.conf", "requests that %s defers are lost when "
-				     "Redis stops", name);
+			doctor_found(d, LEVEL_WARN, "set appendonly yes in redis.conf",
+				     "requests that %s defers are lost when "
+				     "Redis stops",
+				     name);
 		else
-			doctor_found(d, LEVEL_OK, NULL, "%s: %lld wait, %lld were released and are not done, %lld are dead", name,
-				     number_of(rule, "waiting"), number_of(rule, "released"), number_of(rule, "dead"));
+			doctor_found(
+				d, LEVEL_OK, NULL,
+				"%s: %lld wait, %lld were released and are not done, %lld are dead",
+				name, number_of(rule, "waiting"), number_of(rule, "released"),
+				number_of(rule, "dead"));
 	}
 }
 
@@ -332,23 +386,41 @@ static void saved(struct doctor *d)
 	if (!d->status)
 		return;
 	if (why[0])
-		doctor_found(d, LEVEL_BAD, "df -h shows the disk; with room for state_dir it is saved within a second", "%s: what "
-			     "is in force is not saved", why);
+		doctor_found(
+			d, LEVEL_BAD,
+			"df -h shows the disk; with room for state_dir it is saved within a second",
+			"%s: what "
+			"is in force is not saved",
+			why);
 	else
 		doctor_found(d, LEVEL_OK, NULL, "all that is in force is saved");
 }
 
 const struct check doctor_daemon_checks[] = {
-	{ "daemon", "Programs that are attached limit without it, but nothing changes them, and requests are not decided.", daemon_runs },
-	{ "configuration", "A file with an error is refused at the next start or reload.", configuration },
-	{ "interfaces", "A limit holds only for packets of attached interfaces.", limits_meet_packets },
-	{ "last reload", "After a failed one the previous rules are in force, not those of the file.", last_reload },
+	{ "daemon",
+	  "Programs that are attached limit without it, but nothing changes them, and requests are not decided.",
+	  daemon_runs },
+	{ "configuration", "A file with an error is refused at the next start or reload.",
+	  configuration },
+	{ "interfaces", "A limit holds only for packets of attached interfaces.",
+	  limits_meet_packets },
+	{ "last reload",
+	  "After a failed one the previous rules are in force, not those of the file.",
+	  last_reload },
 	{ "state", "What is not saved is gone after a restart.", saved },
-	{ "pins", "Limits outlive the daemon, and interfaces can be attached, only with these.", holds },
-	{ "table", "A full table has no bucket for new sources: on_full decides about their packets.", table },
-	{ "listener", "A proxy that does not reach it lets its requests pass, or fails them.", proxies },
-	{ "requests", "A proxy lets a request pass, or fails it, when it gets an error in place of a decision.", undecided },
-	{ "cluster", "Without the store each node counts for itself; a limit over nodes is what the rules of each node are.", cluster },
+	{ "pins", "Limits outlive the daemon, and interfaces can be attached, only with these.",
+	  holds },
+	{ "table",
+	  "A full table has no bucket for new sources: on_full decides about their packets.",
+	  table },
+	{ "listener", "A proxy that does not reach it lets its requests pass, or fails them.",
+	  proxies },
+	{ "requests",
+	  "A proxy lets a request pass, or fails it, when it gets an error in place of a decision.",
+	  undecided },
+	{ "cluster",
+	  "Without the store each node counts for itself; a limit over nodes is what the rules of each node are.",
+	  cluster },
 	{ "deferred", "Requests for later are in Redis alone.", deferred },
 	{ 0 }
 };

@@ -15,7 +15,7 @@
 #include "cli/doctor.h"
 #include "lib/units.h"
 
-#define KERNEL_LEAST 518		/* XDP with fragments */
+#define KERNEL_LEAST 518 /* XDP with fragments */
 #define BPFFS "/sys/fs/bpf"
 #define BPFFS_MAGIC 0xcafe4a11UL
 /* What the verifier may process (BPF_COMPLEXITY_LIMIT_INSNS), and when little is left. */
@@ -44,7 +44,8 @@ static void btf(struct doctor *d)
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
 		doctor_found(d, LEVEL_OK, NULL, "/sys/kernel/btf/vmlinux is there");
 	else
-		doctor_found(d, LEVEL_BAD, "a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of Debian",
+		doctor_found(d, LEVEL_BAD,
+			     "a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of Debian",
 			     "/sys/kernel/btf/vmlinux: %s", strerror(errno));
 }
 
@@ -53,10 +54,12 @@ static void jit(struct doctor *d)
 	char text[16];
 
 	if (!doctor_read("/proc/sys/net/core/bpf_jit_enable", text, sizeof(text)))
-		doctor_found(d, LEVEL_UNKNOWN, NULL, "/proc/sys/net/core/bpf_jit_enable cannot be read: it is "
+		doctor_found(d, LEVEL_UNKNOWN, NULL,
+			     "/proc/sys/net/core/bpf_jit_enable cannot be read: it is "
 			     "not shown in a network namespace");
 	else
-		doctor_found(d, atoi(text) ? LEVEL_OK : LEVEL_BAD, "sysctl -w net.core.bpf_jit_enable=1",
+		doctor_found(d, atoi(text) ? LEVEL_OK : LEVEL_BAD,
+			     "sysctl -w net.core.bpf_jit_enable=1",
 			     atoi(text) ? "on" : "off: BPF is interpreted");
 }
 
@@ -69,7 +72,8 @@ static void bpffs(struct doctor *d)
 	else if ((unsigned long)fs.f_type == BPFFS_MAGIC)
 		doctor_found(d, LEVEL_OK, NULL, "mounted on " BPFFS);
 	else
-		doctor_found(d, LEVEL_BAD, "mount -t bpf bpf " BPFFS, "no bpf filesystem on " BPFFS);
+		doctor_found(d, LEVEL_BAD, "mount -t bpf bpf " BPFFS,
+			     "no bpf filesystem on " BPFFS);
 }
 
 /* The bounding set: a container without these cannot give them to the daemon. */
@@ -79,8 +83,11 @@ static void capabilities(struct doctor *d)
 		const char *name;
 		int number;
 	} need[] = {
-		{ "CAP_BPF", CAP_BPF }, { "CAP_NET_ADMIN", CAP_NET_ADMIN }, { "CAP_PERFMON", CAP_PERFMON },
-		{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN }, { "CAP_SYS_PTRACE", CAP_SYS_PTRACE },
+		{ "CAP_BPF", CAP_BPF },
+		{ "CAP_NET_ADMIN", CAP_NET_ADMIN },
+		{ "CAP_PERFMON", CAP_PERFMON },
+		{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN },
+		{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE },
 	};
 	unsigned long long set = 0;
 	char line[256], missing[128] = "";
@@ -92,10 +99,11 @@ static void capabilities(struct doctor *d)
 		fclose(file);
 	for (size_t i = 0; i < sizeof(need) / sizeof(need[0]); i++)
 		if (!(set >> need[i].number & 1))
-			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
-				 need[i].name);
+			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
+				 " %s", need[i].name);
 	if (missing[0])
-		doctor_found(d, LEVEL_BAD, "start the container with --cap-add of these, or sluiced on the host",
+		doctor_found(d, LEVEL_BAD,
+			     "start the container with --cap-add of these, or sluiced on the host",
 			     "not to be had here:%s", missing);
 	else
 		doctor_found(d, LEVEL_OK, NULL, "all that sluiced needs can be had");
@@ -104,8 +112,9 @@ static void capabilities(struct doctor *d)
 /* Whether bpf() works at all: seccomp, lockdown or an LSM may refuse it to root, too. */
 static void bpf_call(struct doctor *d)
 {
-	union bpf_attr attr = { .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8,
-				.max_entries = 1 };
+	union bpf_attr attr = {
+		.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1
+	};
 	char lockdown[128] = "";
 	int error;
 	long fd;
@@ -122,12 +131,17 @@ static void bpf_call(struct doctor *d)
 	if (fd >= 0)
 		doctor_found(d, LEVEL_OK, NULL, "works");
 	else if (error == ENOSYS)
-		doctor_found(d, LEVEL_BAD, "a kernel with CONFIG_BPF_SYSCALL=y, as those of Debian; in a container "
-			     "allow bpf() in its seccomp profile", "%s", strerror(error));
+		doctor_found(
+			d, LEVEL_BAD,
+			"a kernel with CONFIG_BPF_SYSCALL=y, as those of Debian; in a container "
+			"allow bpf() in its seccomp profile",
+			"%s", strerror(error));
 	else
-		doctor_found(d, LEVEL_BAD, "allow bpf() in the seccomp profile of the container, and boot without "
-			     "lockdown=confidentiality", "%s%s%s", strerror(error), lockdown[0] ? "; lockdown: " : "",
-			     lockdown);
+		doctor_found(
+			d, LEVEL_BAD,
+			"allow bpf() in the seccomp profile of the container, and boot without "
+			"lockdown=confidentiality",
+			"%s%s%s", strerror(error), lockdown[0] ? "; lockdown: " : "", lockdown);
 }
 
 /*
@@ -174,28 +188,37 @@ static void verifier(struct doctor *d)
 	if (r == -ENOENT)
 		doctor_found(d, LEVEL_UNKNOWN, NULL, "no program of sluice is loaded");
 	else if (r < 0)
-		doctor_found(d, LEVEL_UNKNOWN, "sudo sluicectl doctor", "loaded programs cannot be read: %s",
-			     strerror(-r));
+		doctor_found(d, LEVEL_UNKNOWN, "sudo sluicectl doctor",
+			     "loaded programs cannot be read: %s", strerror(-r));
 	else if (!jited)
-		doctor_found(d, LEVEL_BAD, "sysctl -w net.core.bpf_jit_enable=1, then restart sluiced",
+		doctor_found(d, LEVEL_BAD,
+			     "sysctl -w net.core.bpf_jit_enable=1, then restart sluiced",
 			     "a loaded program was not compiled by the JIT");
 	else
-		doctor_found(d, insns < INSNS_MANY ? LEVEL_OK : LEVEL_WARN, "build with the clang of your "
-			     "distribution's newest release", "the largest program took the verifier %u of %lu "
-			     "instructions, %lu%% are left", insns, INSNS_MAX,
-			     (INSNS_MAX - (insns < INSNS_MAX ? insns : INSNS_MAX)) * 100 / INSNS_MAX);
+		doctor_found(d, insns < INSNS_MANY ? LEVEL_OK : LEVEL_WARN,
+			     "build with the clang of your "
+			     "distribution's newest release",
+			     "the largest program took the verifier %u of %lu "
+			     "instructions, %lu%% are left",
+			     insns, INSNS_MAX,
+			     (INSNS_MAX - (insns < INSNS_MAX ? insns : INSNS_MAX)) * 100 /
+				     INSNS_MAX);
 }
 
 static void clock_source(struct doctor *d)
 {
 	char name[64];
 
-	if (!doctor_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof(name))) {
+	if (!doctor_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+			 sizeof(name))) {
 		doctor_found(d, LEVEL_UNKNOWN, NULL, "it cannot be read: %s", strerror(errno));
 		return;
 	}
-	doctor_found(d, !strcmp(name, "hpet") || !strcmp(name, "acpi_pm") || !strcmp(name, "jiffies") ||
-		     !strcmp(name, "refined-jiffies") ? LEVEL_WARN : LEVEL_OK,
+	doctor_found(d,
+		     !strcmp(name, "hpet") || !strcmp(name, "acpi_pm") ||
+				     !strcmp(name, "jiffies") || !strcmp(name, "refined-jiffies")
+			     ? LEVEL_WARN
+			     : LEVEL_OK,
 		     "boot with clocksource=tsc if the machine's TSC is stable", "%s", name);
 }
 
@@ -207,32 +230,49 @@ static void ntp(struct doctor *d)
 	if (state < 0)
 		doctor_found(d, LEVEL_UNKNOWN, NULL, "adjtimex: %s", strerror(errno));
 	else if (state == TIME_ERROR || clock.status & STA_UNSYNC)
-		doctor_found(d, LEVEL_WARN, "apt-get install chrony", "the clock is not synchronized");
+		doctor_found(d, LEVEL_WARN, "apt-get install chrony",
+			     "the clock is not synchronized");
 	else
-		doctor_found(d, LEVEL_OK, NULL, "synchronized, within %.1f ms", (double)clock.maxerror / 1e3);
+		doctor_found(d, LEVEL_OK, NULL, "synchronized, within %.1f ms",
+			     (double)clock.maxerror / 1e3);
 }
 
 static void cpus(struct doctor *d)
 {
 	long online = doctor_cpus(), possible = sysconf(_SC_NPROCESSORS_CONF);
 
-	doctor_found(d, LEVEL_OK, NULL, "%ld online, %ld configured. The bound here: over any interval a limit "
-		     "admits at most rate x time + burst x 1.01, on all CPUs and queues together; with accounting: "
-		     "exact, without the 1%%", online, possible);
+	doctor_found(
+		d, LEVEL_OK, NULL,
+		"%ld online, %ld configured. The bound here: over any interval a limit "
+		"admits at most rate x time + burst x 1.01, on all CPUs and queues together; with accounting: "
+		"exact, without the 1%%",
+		online, possible);
 }
 
 const struct check doctor_host_checks[] = {
-	{ "kernel", "The packet tier needs XDP with fragments, which is in 5.18 and newer.", kernel },
-	{ "BTF", "libbpf reads the kernel's types from it; tools that show loaded programs do, too.", btf },
-	{ "JIT", "An interpreted program costs several times the time of a compiled one for each packet.", jit },
-	{ "bpffs", "Limits hold while the daemon is stopped because its maps are pinned there.", bpffs },
-	{ "capabilities", "sluiced loads programs, attaches them and finds login sessions with these.",
+	{ "kernel", "The packet tier needs XDP with fragments, which is in 5.18 and newer.",
+	  kernel },
+	{ "BTF",
+	  "libbpf reads the kernel's types from it; tools that show loaded programs do, too.",
+	  btf },
+	{ "JIT",
+	  "An interpreted program costs several times the time of a compiled one for each packet.",
+	  jit },
+	{ "bpffs", "Limits hold while the daemon is stopped because its maps are pinned there.",
+	  bpffs },
+	{ "capabilities",
+	  "sluiced loads programs, attaches them and finds login sessions with these.",
 	  capabilities },
 	{ "bpf()", "Without this system call no program can be loaded.", bpf_call },
-	{ "verifier", "The verifier refuses a program that takes more; which clang built it decides.", verifier },
+	{ "verifier",
+	  "The verifier refuses a program that takes more; which clang built it decides.",
+	  verifier },
 	{ "clock source", "Each packet reads the clock: a slow source costs a microsecond or more.",
 	  clock_source },
-	{ "NTP", "Windows that align to UTC, deadlines and messages of other nodes follow this clock.", ntp },
-	{ "CPUs", "Each CPU leases a part of a burst, so that they do not share a cache line.", cpus },
+	{ "NTP",
+	  "Windows that align to UTC, deadlines and messages of other nodes follow this clock.",
+	  ntp },
+	{ "CPUs", "Each CPU leases a part of a burst, so that they do not share a cache line.",
+	  cpus },
 	{ 0 }
 };

@@ -58,7 +58,8 @@ static bool has_no_ethernet(const struct doctor *d)
 {
 	struct link link;
 
-	return link_of(d->ifname, &link) == 0 && link.type != ARPHRD_ETHER && link.type != ARPHRD_LOOPBACK;
+	return link_of(d->ifname, &link) == 0 && link.type != ARPHRD_ETHER &&
+	       link.type != ARPHRD_LOOPBACK;
 }
 
 static void attached(struct doctor *d)
@@ -66,20 +67,26 @@ static void attached(struct doctor *d)
 	const char *state = text_of(d->iface, "state");
 	char mend[96];
 
-	snprintf(mend, sizeof(mend), "sluicectl %s %s", strcmp(state, "moved") ? "attach" : "detach", d->ifname);
+	snprintf(mend, sizeof(mend), "sluicectl %s %s",
+		 strcmp(state, "moved") ? "attach" : "detach", d->ifname);
 	if (!strcmp(state, "moved"))
-		doctor_found(d, LEVEL_WARN, mend, "moved to another network namespace: its limits hold there");
+		doctor_found(d, LEVEL_WARN, mend,
+			     "moved to another network namespace: its limits hold there");
 	else if (absent(d))
-		doctor_found(d, LEVEL_WARN, "ip link shows the interfaces; correct interfaces: in the configuration",
-			     "there is no such interface here; it is attached when it appears");
+		doctor_found(
+			d, LEVEL_WARN,
+			"ip link shows the interfaces; correct interfaces: in the configuration",
+			"there is no such interface here; it is attached when it appears");
 	else if (!d->iface)
 		doctor_found(d, LEVEL_UNKNOWN, NULL, "the daemon does not say");
 	else if (!strcmp(state, "native"))
 		doctor_found(d, LEVEL_OK, NULL, "in native mode");
 	else if (!strcmp(state, "generic") && has_no_ethernet(d))
-		doctor_found(d, LEVEL_OK, NULL, "in generic mode, the only one without an Ethernet header");
+		doctor_found(d, LEVEL_OK, NULL,
+			     "in generic mode, the only one without an Ethernet header");
 	else if (!strcmp(state, "generic"))
-		doctor_found(d, LEVEL_WARN, "a driver with native XDP; or mode: native, to see why it is refused",
+		doctor_found(d, LEVEL_WARN,
+			     "a driver with native XDP; or mode: native, to see why it is refused",
 			     "in generic mode");
 	else
 		doctor_found(d, LEVEL_BAD, mend, "NOT LIMITED: %s%s%s", state,
@@ -103,9 +110,12 @@ static void other_programs(struct doctor *d)
 	} else if (ours) {
 		doctor_found(d, LEVEL_OK, NULL, "none");
 	} else if (link.xdp_mode != XDP_ATTACHED_NONE) {
-		snprintf(mend, sizeof(mend), "ip link set dev %s xdp off    (removes the other program)", d->ifname);
-		doctor_found(d, LEVEL_WARN, mend, "a program is attached (id %u), and the daemon does not call it "
-			     "its own", link.xdp_prog);
+		snprintf(mend, sizeof(mend),
+			 "ip link set dev %s xdp off    (removes the other program)", d->ifname);
+		doctor_found(d, LEVEL_WARN, mend,
+			     "a program is attached (id %u), and the daemon does not call it "
+			     "its own",
+			     link.xdp_prog);
 	} else {
 		doctor_found(d, LEVEL_OK, NULL, "none");
 	}
@@ -119,7 +129,8 @@ static void limits_of_link(struct doctor *d)
 
 	json_array_foreach(json_object_get(d->config, "link_notes"), i, note)
 		if (!strcmp(text_of(note, "name"), d->ifname))
-			doctor_found(d, LEVEL_WARN, "correct interfaces: or match: in the configuration", "%s",
+			doctor_found(d, LEVEL_WARN,
+				     "correct interfaces: or match: in the configuration", "%s",
 				     text_of(note, "note"));
 }
 
@@ -131,9 +142,11 @@ static void marks(struct doctor *d)
 
 	snprintf(mend, sizeof(mend), "sluicectl attach %s", d->ifname);
 	if (!strcmp(reader, "lost"))
-		doctor_found(d, LEVEL_BAD, mend, "LOST: the program at tc ingress that sets them is not attached");
+		doctor_found(d, LEVEL_BAD, mend,
+			     "LOST: the program at tc ingress that sets them is not attached");
 	else if (!strcmp(reader, "attached"))
-		doctor_found(d, LEVEL_OK, NULL, "the program at tc ingress that sets them is attached");
+		doctor_found(d, LEVEL_OK, NULL,
+			     "the program at tc ingress that sets them is attached");
 }
 
 /* ------------------------------------------------------------------ driver and queues */
@@ -154,17 +167,20 @@ static void driver(struct doctor *d)
 	if (absent(d))
 		return;
 	if (ethtool(d->ifname, &info) < 0) {
-		doctor_found(d, LEVEL_UNKNOWN, NULL, "it does not say: a virtual interface without ethtool");
+		doctor_found(d, LEVEL_UNKNOWN, NULL,
+			     "it does not say: a virtual interface without ethtool");
 		return;
 	}
 	snprintf(word, sizeof(word), " %.32s ", info.driver);
 	if (has_no_ethernet(d))
-		doctor_found(d, LEVEL_OK, NULL, "%.32s, without an Ethernet header, and so without native XDP",
+		doctor_found(d, LEVEL_OK, NULL,
+			     "%.32s, without an Ethernet header, and so without native XDP",
 			     info.driver);
 	else if (strstr(native_drivers, word))
 		doctor_found(d, LEVEL_OK, NULL, "%.32s, which has native XDP", info.driver);
 	else
-		doctor_found(d, LEVEL_WARN, "mode: generic works; for millions of packets a second another card",
+		doctor_found(d, LEVEL_WARN,
+			     "mode: generic works; for millions of packets a second another card",
 			     "%.32s is not known to have native XDP", info.driver);
 }
 
@@ -184,10 +200,10 @@ static void queues(struct doctor *d)
 	most = channels.max_combined > channels.max_rx ? channels.max_combined : channels.max_rx;
 	if (most > cpus)
 		most = cpus;
-	snprintf(mend, sizeof(mend), "ethtool -L %s %s %ld", d->ifname, channels.max_combined ? "combined" : "rx",
-		 most);
-	doctor_found(d, count < most ? LEVEL_WARN : LEVEL_OK, mend, "%ld receive queue%s for %ld CPUs", count,
-		     count == 1 ? "" : "s", cpus);
+	snprintf(mend, sizeof(mend), "ethtool -L %s %s %ld", d->ifname,
+		 channels.max_combined ? "combined" : "rx", most);
+	doctor_found(d, count < most ? LEVEL_WARN : LEVEL_OK, mend,
+		     "%ld receive queue%s for %ld CPUs", count, count == 1 ? "" : "s", cpus);
 }
 
 /* ------------------------------------------------------------------ offloads, MTU, losses */
@@ -209,8 +225,9 @@ static void vlan_stripping(struct doctor *d)
 }
 
 /*
- * Who may send frames of up to 64 KB there, and in `mend` what ends it; NULL: nobody. The interface's own GRO does
- * not: it comes after native XDP, and the kernel leaves it out where there is generic XDP.
+ * Who may send frames of up to 64 KB there, and in `mend` what ends it; NULL: nobody. The
+ * interface's own GRO does not: it comes after native XDP, and the kernel leaves it out where there
+ * is generic XDP.
  */
 static const char *merging_sender(const struct link *link, bool generic, char *mend, size_t size)
 {
@@ -223,14 +240,17 @@ static const char *merging_sender(const struct link *link, bool generic, char *m
 		snprintf(mend + strlen(mend), size - strlen(mend), ", in the guest");
 		return "the guest or program at its other end may use TSO";
 	}
-	/* Native XDP on a veth switches its peer's TSO off. A peer in another namespace cannot be looked at. */
+	/* Native XDP on a veth switches its peer's TSO off. A peer in another namespace cannot be
+	 * looked at. */
 	if (!generic || !strcmp(link->kind, "wireguard"))
 		return NULL;
 	if (!strcmp(link->kind, "veth")) {
-		if (link->link && if_indextoname(link->link, peer) && !ethtool_value(peer, ETHTOOL_GTSO))
+		if (link->link && if_indextoname(link->link, peer) &&
+		    !ethtool_value(peer, ETHTOOL_GTSO))
 			return NULL;
 		snprintf(mend, size, command, peer);
-		return link->link ? "its peer uses TSO" : "its peer, in another network namespace, may use TSO";
+		return link->link ? "its peer uses TSO"
+				  : "its peer, in another network namespace, may use TSO";
 	}
 	if (link->type == ARPHRD_LOOPBACK) {
 		snprintf(mend, size, command, link->name);
@@ -251,14 +271,16 @@ static void merging(struct doctor *d)
 		return;
 	snprintf(mend, sizeof(mend), "ethtool -K %s lro off", d->ifname);
 	if (lro) {
-		doctor_found(d, LEVEL_WARN, mend, "LRO is on: drivers refuse native XDP with it, or merge packets "
+		doctor_found(d, LEVEL_WARN, mend,
+			     "LRO is on: drivers refuse native XDP with it, or merge packets "
 			     "before they are counted");
 		return;
 	}
 	sender = merging_sender(&link, generic, mend, sizeof(mend));
 	snprintf(action, sizeof(action), "limit bytes there%s%s", mend[0] ? "; or: " : "", mend);
 	if (sender)
-		doctor_found(d, LEVEL_WARN, action, "%s: a frame of up to 64 KB counts as one packet, its bytes in full",
+		doctor_found(d, LEVEL_WARN, action,
+			     "%s: a frame of up to 64 KB counts as one packet, its bytes in full",
 			     sender);
 	else
 		doctor_found(d, LEVEL_OK, NULL, "frames are not merged before XDP");
@@ -272,8 +294,12 @@ static void mtu(struct doctor *d)
 	if (absent(d) || link_of(d->ifname, &link) < 0)
 		return;
 	snprintf(mend, sizeof(mend), "ip link set dev %s mtu %d", d->ifname, MTU_ONE_PAGE);
-	doctor_found(d, link.mtu > MTU_ONE_PAGE && strcmp(text_of(d->iface, "state"), "native") != 0 &&
-		     strcmp(d->ifname, "lo") != 0 ? LEVEL_WARN : LEVEL_OK, mend, "%u%s", link.mtu,
+	doctor_found(d,
+		     link.mtu > MTU_ONE_PAGE && strcmp(text_of(d->iface, "state"), "native") != 0 &&
+				     strcmp(d->ifname, "lo") != 0
+			     ? LEVEL_WARN
+			     : LEVEL_OK,
+		     mend, "%u%s", link.mtu,
 		     link.mtu > MTU_ONE_PAGE ? ", frames of several buffers" : "");
 }
 
@@ -284,23 +310,36 @@ static void losses(struct doctor *d)
 
 	if (absent(d) || link_of(d->ifname, &link) < 0)
 		return;
-	snprintf(mend, sizeof(mend), "ethtool -g %s shows the rings, ethtool -G %s rx N enlarges them", d->ifname,
+	snprintf(mend, sizeof(mend),
+		 "ethtool -g %s shows the rings, ethtool -G %s rx N enlarges them", d->ifname,
 		 d->ifname);
-	doctor_found(d, link.lost ? LEVEL_WARN : LEVEL_OK, mend, "%llu frames lost by the card before XDP",
-		     link.lost);
+	doctor_found(d, link.lost ? LEVEL_WARN : LEVEL_OK, mend,
+		     "%llu frames lost by the card before XDP", link.lost);
 }
 
 const struct check doctor_nic_checks[] = {
-	{ "attached", "Packets of an interface without the program meet no limit; generic mode costs several times "
-	  "the time for each packet.", attached },
-	{ "other programs", "Two XDP programs share an interface only behind libxdp's dispatcher.", other_programs },
-	{ "limits", "A limit counts a packet on each interface where it sees it, and as it is there.", limits_of_link },
-	{ "marks", "A tag's mark reaches nft and tc only through a second program of sluice, at tc ingress.", marks },
-	{ "driver", "Only with native XDP a packet is dropped before the kernel allocates memory for it.", driver },
-	{ "queues", "The CPUs of the receive queues share the work: with one queue, one CPU drops a flood.",
+	{ "attached",
+	  "Packets of an interface without the program meet no limit; generic mode costs several times "
+	  "the time for each packet.",
+	  attached },
+	{ "other programs", "Two XDP programs share an interface only behind libxdp's dispatcher.",
+	  other_programs },
+	{ "limits",
+	  "A limit counts a packet on each interface where it sees it, and as it is there.",
+	  limits_of_link },
+	{ "marks",
+	  "A tag's mark reaches nft and tc only through a second program of sluice, at tc ingress.",
+	  marks },
+	{ "driver",
+	  "Only with native XDP a packet is dropped before the kernel allocates memory for it.",
+	  driver },
+	{ "queues",
+	  "The CPUs of the receive queues share the work: with one queue, one CPU drops a flood.",
 	  queues },
-	{ "VLAN stripping", "A card that takes the tag off hides it from match: vlan.", vlan_stripping },
-	{ "LRO, GRO", "What was merged before XDP, or not yet cut, counts as one packet.", merging },
+	{ "VLAN stripping", "A card that takes the tag off hides it from match: vlan.",
+	  vlan_stripping },
+	{ "LRO, GRO", "What was merged before XDP, or not yet cut, counts as one packet.",
+	  merging },
 	{ "MTU", "Many drivers refuse native XDP where a frame does not fit one page.", mtu },
 	{ "losses", "What a full ring loses is not counted by any limit.", losses },
 	{ 0 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * doctor_socket.c - see doctor.h: who may connect to a listener's Unix socket, and which proxies that run here may
- * not: the most likely reason why a proxy's first request passes without a decision.
+ * doctor_socket.c - see doctor.h: who may connect to a listener's Unix socket, and which proxies
+ * that run here may not: the most likely reason why a proxy's first request passes without a
+ * decision.
  *
- * A proxy is found by its process' name, and judged as the kernel does it: by user, groups, the mode of the socket
- * and of the directories above it. Access lists are not read. Processes of another network namespace are most
- * likely a container's, which sees other files; they are left out.
+ * A proxy is found by its process' name, and judged as the kernel does it: by user, groups, the
+ * mode of the socket and of the directories above it. Access lists are not read. Processes of
+ * another network namespace are most likely a container's, which sees other files; they are left
+ * out.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -26,7 +28,7 @@ struct process {
 	unsigned int uid, gid;
 	unsigned int group[GROUPS_MAX];
 	size_t group_count;
-	char root[256];			/* "/": not in a chroot */
+	char root[256]; /* "/": not in a chroot */
 };
 
 static bool has_group(const struct process *p, unsigned int gid)
@@ -40,10 +42,13 @@ static bool has_group(const struct process *p, unsigned int gid)
 /* `bits` are those of rwx that are needed, as in the mode's last digit. */
 static bool may(const struct process *p, const struct stat *st, unsigned int bits)
 {
-	return !p->uid || (st->st_mode & bits << (st->st_uid == p->uid ? 6 : has_group(p, st->st_gid) ? 3 : 0));
+	return !p->uid || (st->st_mode & bits << (st->st_uid == p->uid	     ? 6
+						  : has_group(p, st->st_gid) ? 3
+									     : 0));
 }
 
-/* The first part of the path that the process may not use is stored in `at`; false: it may connect. */
+/* The first part of the path that the process may not use is stored in `at`; false: it may
+ * connect. */
 static bool is_refused(const struct process *p, const char *path, char *at, size_t size)
 {
 	struct stat st;
@@ -112,8 +117,9 @@ static bool read_process(const char *pid, struct process *ret)
 	snprintf(ret->pid, sizeof(ret->pid), "%.15s", pid);
 	snprintf(path, sizeof(path), "/proc/%.15s/comm", pid);
 	if (!doctor_read(path, ret->name, sizeof(ret->name)) || !is_proxy(ret->name) ||
-	    !read_link("self", "ns/net", ours, sizeof(ours)) || !read_link(pid, "ns/net", theirs, sizeof(theirs)) ||
-	    strcmp(ours, theirs) != 0 || !read_link(pid, "root", ret->root, sizeof(ret->root)))
+	    !read_link("self", "ns/net", ours, sizeof(ours)) ||
+	    !read_link(pid, "ns/net", theirs, sizeof(theirs)) || strcmp(ours, theirs) != 0 ||
+	    !read_link(pid, "root", ret->root, sizeof(ret->root)))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%.15s/status", pid);
 	in = fopen(path, "re");
@@ -156,20 +162,25 @@ static bool refuse(const struct process *p, const char *path, struct doctor_sock
 	user_name(p->uid, user, sizeof(user));
 	group_name(p->gid, group, sizeof(group));
 	if (strcmp(p->root, "/") != 0) {
-		snprintf(ret->refused, sizeof(ret->refused), "%s (pid %s) does not see it in its chroot %.200s", p->name,
-			 p->pid, p->root);
-		snprintf(ret->mend, sizeof(ret->mend), "remove the chroot of %s, or use a listener with a port", p->name);
+		snprintf(ret->refused, sizeof(ret->refused),
+			 "%s (pid %s) does not see it in its chroot %.200s", p->name, p->pid,
+			 p->root);
+		snprintf(ret->mend, sizeof(ret->mend),
+			 "remove the chroot of %s, or use a listener with a port", p->name);
 		return true;
 	}
 	if (!is_refused(p, path, at, sizeof(at)))
 		return false;
 	if (!strcmp(at, path)) {
-		snprintf(ret->refused, sizeof(ret->refused), "%s (pid %s, user %s) may not", p->name, p->pid, user);
-		snprintf(ret->mend, sizeof(ret->mend), "http: listen: [{address: 'unix:%s', group: %s}], then systemctl "
-			 "restart sluiced", path, group);
+		snprintf(ret->refused, sizeof(ret->refused), "%s (pid %s, user %s) may not",
+			 p->name, p->pid, user);
+		snprintf(ret->mend, sizeof(ret->mend),
+			 "http: listen: [{address: 'unix:%s', group: %s}], then systemctl "
+			 "restart sluiced",
+			 path, group);
 	} else {
-		snprintf(ret->refused, sizeof(ret->refused), "%s (pid %s, user %s) may not enter %s", p->name, p->pid, user,
-			 at);
+		snprintf(ret->refused, sizeof(ret->refused),
+			 "%s (pid %s, user %s) may not enter %s", p->name, p->pid, user, at);
 		snprintf(ret->mend, sizeof(ret->mend), "chmod o+x %s", at);
 	}
 	return true;
@@ -188,14 +199,16 @@ static bool has_user_process(const struct process *all, size_t count, const char
 static void say_who(const struct stat *st, char *buf, size_t size)
 {
 	char owner[64], group[64];
-	int len = snprintf(buf, size, "mode %04o, %s:%s: ", st->st_mode & 0777, user_name(st->st_uid, owner, sizeof(owner)),
+	int len = snprintf(buf, size, "mode %04o, %s:%s: ", st->st_mode & 0777,
+			   user_name(st->st_uid, owner, sizeof(owner)),
 			   group_name(st->st_gid, group, sizeof(group)));
 
 	if (st->st_mode & S_IWOTH)
 		snprintf(buf + len, size - (size_t)len, "all users may connect");
 	else
-		snprintf(buf + len, size - (size_t)len, "root%s%s%s%s may connect", st->st_uid ? ", user " : "",
-			 st->st_uid ? owner : "", st->st_mode & S_IWGRP ? ", group " : "",
+		snprintf(buf + len, size - (size_t)len, "root%s%s%s%s may connect",
+			 st->st_uid ? ", user " : "", st->st_uid ? owner : "",
+			 st->st_mode & S_IWGRP ? ", group " : "",
 			 st->st_mode & S_IWGRP ? group : "");
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * events.c - sluicectl events: follows `events list`, five times a second, as text, as JSON lines or as
- * pcapng. The daemon keeps the last of each kind; what is overwritten before it is read is counted on stderr.
+ * events.c - sluicectl events: follows `events list`, five times a second, as text, as JSON lines
+ * or as pcapng. The daemon keeps the last of each kind; what is overwritten before it is read is
+ * counted on stderr.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,9 +22,9 @@
 struct follow {
 	const struct cli *cli;
 	struct pcapng pcapng;
-	FILE *pcap;		/* NULL: text or JSON */
-	long long after;	/* the last event that was read */
-	long long left;		/* events until the end; -1: none */
+	FILE *pcap;	 /* NULL: text or JSON */
+	long long after; /* the last event that was read */
+	long long left;	 /* events until the end; -1: none */
 };
 
 static json_t *wanted(const struct follow *f, long long count)
@@ -73,8 +74,8 @@ static bool print_packet(struct follow *f, const json_t *event)
 	if (strcmp(text_of(event, "kind"), "drop") != 0 || !packet.captured)
 		return false;
 	snprintf(comment, sizeof(comment), "sluice: %s, reason %s%s%s, 1 of %lld",
-		 text_of(event, "verdict"), text_of(event, "reason"), limit[0] ? ", limit " : "", limit,
-		 number_of(event, "packets") > 1 ? number_of(event, "packets") : 1);
+		 text_of(event, "verdict"), text_of(event, "reason"), limit[0] ? ", limit " : "",
+		 limit, number_of(event, "packets") > 1 ? number_of(event, "packets") : 1);
 	pcapng_write(&f->pcapng, &packet);
 	return true;
 }
@@ -115,8 +116,9 @@ static int print_events(struct follow *f, const json_t *result)
 	if (fflush(f->pcap ? f->pcap : stdout) == 0)
 		return EXIT_DONE;
 	/* The reader ended, as tcpdump -c does: no error. */
-	return errno == EPIPE ? EXIT_DONE : cli_refuse(f->cli, EXIT_REFUSED, "cannot write: %s",
-						       strerror(errno));
+	return errno == EPIPE
+		       ? EXIT_DONE
+		       : cli_refuse(f->cli, EXIT_REFUSED, "cannot write: %s", strerror(errno));
 }
 
 /* ------------------------------------------------------------------ the command */
@@ -128,11 +130,13 @@ static int open_pcap(struct follow *f)
 	if (!name[0])
 		return EXIT_DONE;
 	if (!strcmp(name, "-") && isatty(STDOUT_FILENO))
-		return cli_refuse(f->cli, EXIT_USAGE, "--pcap - writes binary data: give a file, or a pipe "
+		return cli_refuse(f->cli, EXIT_USAGE,
+				  "--pcap - writes binary data: give a file, or a pipe "
 				  "as in sluicectl events --pcap - | tcpdump -r -");
 	f->pcap = strcmp(name, "-") ? fopen(name, "we") : stdout;
 	if (!f->pcap)
-		return cli_refuse(f->cli, EXIT_REFUSED, "cannot write %s: %s", name, strerror(errno));
+		return cli_refuse(f->cli, EXIT_REFUSED, "cannot write %s: %s", name,
+				  strerror(errno));
 	pcapng_begin(&f->pcapng, f->pcap, FRAME_MAX, "sluicectl " SLUICE_VERSION);
 	fflush(f->pcap);
 	return EXIT_DONE;
@@ -157,7 +161,7 @@ static int begin(struct follow *f)
 	int code;
 
 	if (!last)
-		f->left = 0;	/* only where to begin */
+		f->left = 0; /* only where to begin */
 	code = read_events(f, wanted(f, last ? last : 1));
 	if (!last)
 		f->left = left;
@@ -183,7 +187,7 @@ int cmd_events(const struct cli *cli)
 		code = read_events(&f, args);
 	}
 	if (f.pcap && f.pcap != stdout && fclose(f.pcap) && code == EXIT_DONE)
-		code = cli_refuse(cli, EXIT_REFUSED, "cannot write %s: %s", text_of(cli->args, "pcap"),
-				  strerror(errno));
+		code = cli_refuse(cli, EXIT_REFUSED, "cannot write %s: %s",
+				  text_of(cli->args, "pcap"), strerror(errno));
 	return code;
 }

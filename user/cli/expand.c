@@ -2,8 +2,6 @@
 /*
  * expand.c - see expand.h. A field that is not there makes its alternative fail, and the next one
  * is tried.
- *
- * over 500 lines: a form each
  */
 #include "cli/expand.h"
 
@@ -127,7 +125,8 @@ static bool form_offset(const struct scope *scope, const json_t *value, double n
 	return true;
 }
 
-static bool form_hour_behind(const struct scope *scope, const json_t *value, double number, FILE *out)
+static bool form_hour_behind(const struct scope *scope, const json_t *value, double number,
+			     FILE *out)
 {
 	return number < -3600e9;
 }
@@ -242,30 +241,30 @@ static const struct form {
 	const char *name;
 	bool (*write)(const struct scope *scope, const json_t *value, double number, FILE *out);
 } forms[] = {
-	{ "n", form_n },		/* 1,234,567; where the terminal is narrow 1.23M */
-	{ "some", form_some },		/* the same; 0 is not there */
-	{ "rate", form_rate },		/* 1.23M */
-	{ "about", form_about },	/* ~1.23M: an estimate; 0 as it is */
-	{ "changes", form_changes },	/* 3 live changes (...) */
-	{ "left", form_left },		/* ns: 1h30m, to the second */
+	{ "n", form_n },	     /* 1,234,567; where the terminal is narrow 1.23M */
+	{ "some", form_some },	     /* the same; 0 is not there */
+	{ "rate", form_rate },	     /* 1.23M */
+	{ "about", form_about },     /* ~1.23M: an estimate; 0 as it is */
+	{ "changes", form_changes }, /* 3 live changes (...) */
+	{ "left", form_left },	     /* ns: 1h30m, to the second */
 	{ "left_up", form_left_up },
-	{ "time", form_time },		/* ns: 1.5s */
-	{ "time_ms", form_time_ms },	/* ms: 1.5s */
-	{ "wait", form_wait },		/* ns: in 1.5s, never */
-	{ "after", form_after },	/* ns: 1.5s; 0 is not there */
-	{ "ms", form_ms },		/* ns: 12 ms */
-	{ "seconds", form_seconds },	/* ns: 12 s */
-	{ "offset", form_offset },	/* ns: +1.5 ms */
-	{ "hour_behind", form_hour_behind },	/* ns: a condition */
-	{ "percent", form_percent },	/* 0.125: 12.5% */
+	{ "time", form_time },		     /* ns: 1.5s */
+	{ "time_ms", form_time_ms },	     /* ms: 1.5s */
+	{ "wait", form_wait },		     /* ns: in 1.5s, never */
+	{ "after", form_after },	     /* ns: 1.5s; 0 is not there */
+	{ "ms", form_ms },		     /* ns: 12 ms */
+	{ "seconds", form_seconds },	     /* ns: 12 s */
+	{ "offset", form_offset },	     /* ns: +1.5 ms */
+	{ "hour_behind", form_hour_behind }, /* ns: a condition */
+	{ "percent", form_percent },	     /* 0.125: 12.5% */
 	{ "percent2", form_percent2 },
-	{ "scale", form_scale },	/* 1.50 */
-	{ "label", form_label },	/* 13 characters */
-	{ "counts", form_counts },	/* an object of counters */
-	{ "names", form_names },	/* of an object's members */
-	{ "fields", form_fields },	/* proto tcp dport 443: of an object */
-	{ "options", form_options },	/* --proto tcp --dport 443 */
-	{ "hex", form_hex },		/* 0x51 */
+	{ "scale", form_scale },     /* 1.50 */
+	{ "label", form_label },     /* 13 characters */
+	{ "counts", form_counts },   /* an object of counters */
+	{ "names", form_names },     /* of an object's members */
+	{ "fields", form_fields },   /* proto tcp dport 443: of an object */
+	{ "options", form_options }, /* --proto tcp --dport 443 */
+	{ "hex", form_hex },	     /* 0x51 */
 	{ "throttle", form_throttle },
 };
 
@@ -316,7 +315,8 @@ bool is_there(const json_t *value)
 	       (!json_is_array(value) || json_array_size(value));
 }
 
-/* Of a longer list the first ones are written (-o json has all): a set may have 100,000 prefixes. */
+/* Of a longer list the first ones are written (-o json has all): a set may have 100,000
+ * prefixes. */
 #define ITEMS_MAX 16
 
 static void write_text(const char *text, bool verbatim, FILE *out)
@@ -370,7 +370,8 @@ static bool write_items(const struct scope *scope, const json_t *list, const cha
 	size_t i;
 
 	json_array_foreach(list, i, item) {
-		const struct scope inner = { .item = item, .brief = scope->brief,
+		const struct scope inner = { .item = item,
+					     .brief = scope->brief,
 					     .verbatim = scope->verbatim };
 
 		fputs(i ? ", " : "", out);

@@ -9,14 +9,15 @@
 /* Where fields are looked up: in the item, then in the one around it, of "a/b". */
 struct scope {
 	const json_t *item;
-	const char *key;	/* of the item, in an object */
+	const char *key; /* of the item, in an object */
 	const struct scope *outer;
-	bool brief;		/* numbers are short */
-	bool first;		/* of the items of an array, of "a/b" of b */
-	bool verbatim;		/* YAML: newlines and backslashes stay */
+	bool brief;    /* numbers are short */
+	bool first;    /* of the items of an array, of "a/b" of b */
+	bool verbatim; /* YAML: newlines and backslashes stay */
 };
 
-/* The text with its fields, which are made visible; the caller frees it. Out of memory, the program exits. */
+/* The text with its fields, which are made visible; the caller frees it. Out of memory, the program
+ * exits. */
 char *expanded(const struct scope *scope, const char *text);
 /* The member at "a.b" of `length` characters, or NULL. */
 const json_t *scope_find(const struct scope *scope, const char *path, size_t length);

@@ -16,12 +16,9 @@
 #define WATCH_S 2.0
 
 static const struct option general[] = {
-	{ "socket", required_argument, NULL, 's' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "watch", optional_argument, NULL, 'w' },
-	{ "sort", required_argument, NULL, 'S' },
-	{ "version", no_argument, NULL, 'V' },
+	{ "socket", required_argument, NULL, 's' }, { "output", required_argument, NULL, 'o' },
+	{ "json", no_argument, NULL, 'j' },	    { "watch", optional_argument, NULL, 'w' },
+	{ "sort", required_argument, NULL, 'S' },   { "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 };
 
@@ -66,9 +63,11 @@ static int bad_option(const struct cli *cli, const char *word)
 {
 	const char *name = word + strspn(word, "-"), *near = NULL;
 	static const char *const called[][2] = {
-		{ "duration", "for" }, { "ttl", "for" }, { "time", "for" }, { "timeout", "for" }, { "comment", "reason" },
-		{ "limit-count", "count" }, { "n", "count" }, { "since", "at" }, { "iface", "interface" },
-		{ "file", "config" }, { "format", "output" }, { "yes", "force" }, { "prefix", "within" },
+		{ "duration", "for" },	{ "ttl", "for" },	 { "time", "for" },
+		{ "timeout", "for" },	{ "comment", "reason" }, { "limit-count", "count" },
+		{ "n", "count" },	{ "since", "at" },	 { "iface", "interface" },
+		{ "file", "config" },	{ "format", "output" },	 { "yes", "force" },
+		{ "prefix", "within" },
 	};
 	unsigned int least = ~0U;
 	char text[32];
@@ -76,9 +75,13 @@ static int bad_option(const struct cli *cli, const char *word)
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "="), name);
 	for (size_t i = 0; options[i].name; i++) {
 		if (!strcmp(options[i].name, text))
-			return cli_refuse(cli, EXIT_USAGE, options[i].has_arg == required_argument ?
-					  "--%s needs a value" : "--%s takes no value", text);
-		if (word_is_near(text, options[i].name) && word_distance(text, options[i].name) < least) {
+			return cli_refuse(cli, EXIT_USAGE,
+					  options[i].has_arg == required_argument
+						  ? "--%s needs a value"
+						  : "--%s takes no value",
+					  text);
+		if (word_is_near(text, options[i].name) &&
+		    word_distance(text, options[i].name) < least) {
 			least = word_distance(text, options[i].name);
 			near = options[i].name;
 		}
@@ -86,9 +89,11 @@ static int bad_option(const struct cli *cli, const char *word)
 	for (size_t i = 0; i < sizeof(called) / sizeof(called[0]); i++)
 		if (!strcmp(called[i][0], text))
 			near = called[i][1];
-	return cli_refuse(cli, EXIT_USAGE, "unknown option '%s'%s%s%s; sluicectl help COMMAND lists the "
-			  "options; a name that begins with '-' follows after --", word,
-			  near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "");
+	return cli_refuse(cli, EXIT_USAGE,
+			  "unknown option '%s'%s%s%s; sluicectl help COMMAND lists the "
+			  "options; a name that begins with '-' follows after --",
+			  word, near ? " (did you mean --" : "", near ? near : "",
+			  near ? "?)" : "");
 }
 
 static int set_output(struct cli *cli, const char *format)
@@ -99,7 +104,8 @@ static int set_output(struct cli *cli, const char *format)
 	cli->width = 0;
 	if (!strcmp(format, "wide"))
 		return EXIT_DONE;
-	return cli_refuse(cli, EXIT_USAGE, "-o %s: unknown format; accepted: text, wide, json", format);
+	return cli_refuse(cli, EXIT_USAGE, "-o %s: unknown format; accepted: text, wide, json",
+			  format);
 }
 
 static int set_watch(struct cli *cli, const char *text)
@@ -109,7 +115,8 @@ static int set_watch(struct cli *cli, const char *text)
 	cli->watch_s = text ? strtod(text, &end) : WATCH_S;
 	if (!text || (end != text && !*end && cli->watch_s >= 0.1 && cli->watch_s <= 86400))
 		return EXIT_DONE;
-	return cli_refuse(cli, EXIT_USAGE, "--watch=%s: seconds from 0.1 to 86400 are accepted", text);
+	return cli_refuse(cli, EXIT_USAGE, "--watch=%s: seconds from 0.1 to 86400 are accepted",
+			  text);
 }
 
 /* One option, general or of a command. */
@@ -165,10 +172,14 @@ static int no_command(const struct cli *cli, const char *word, const char *secon
 		near = command_suggest(word);
 	for (size_t i = 0; !near && i < command_count; i++)
 		if (!strncmp(commands[i].name, word, length) && commands[i].name[length] == ' ')
-			return cli_refuse(cli, EXIT_USAGE, second ? "unknown command '%s': sluicectl help "
-					  "%s lists those of '%s'" : "'%s' needs a subcommand: sluicectl "
-					  "help %s lists those of '%s'", both, word, word);
-	return cli_refuse(cli, EXIT_USAGE, "unknown command '%s'%s%s%s: sluicectl help lists the commands",
+			return cli_refuse(cli, EXIT_USAGE,
+					  second ? "unknown command '%s': sluicectl help "
+						   "%s lists those of '%s'"
+						 : "'%s' needs a subcommand: sluicectl "
+						   "help %s lists those of '%s'",
+					  both, word, word);
+	return cli_refuse(cli, EXIT_USAGE,
+			  "unknown command '%s'%s%s%s: sluicectl help lists the commands",
 			  near ? both : word, near ? " (did you mean '" : "", near ? near : "",
 			  near ? "'?)" : "");
 }
@@ -239,7 +250,8 @@ static int cmd_completion(const struct cli *cli)
 	if (!strcmp(shell, "zsh"))
 		fputs("#compdef sluicectl\nautoload -U +X bashcompinit && bashcompinit\n", stdout);
 	else if (strcmp(shell, "bash") != 0)
-		return cli_refuse(cli, EXIT_USAGE, "no completion for '%s'; accepted: bash, zsh", shell);
+		return cli_refuse(cli, EXIT_USAGE, "no completion for '%s'; accepted: bash, zsh",
+				  shell);
 	help_write_bash(stdout, cli_pair_keys);
 	return EXIT_DONE;
 }
@@ -280,8 +292,9 @@ static int run(const struct cli *cli)
 {
 	int (*once)(const struct cli *cli) = client_run;
 	enum command_right right = cli->command->right;
-	const char *reason = right == COMMAND_CHANGES ? "it changes the configuration" :
-			     right == COMMAND_UPDATES ? "it reports once" : NULL;
+	const char *reason = right == COMMAND_CHANGES	? "it changes the configuration"
+			     : right == COMMAND_UPDATES ? "it reports once"
+							: NULL;
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (!strcmp(own[i].name, cli->command->name)) {
@@ -291,7 +304,8 @@ static int run(const struct cli *cli)
 	if (!strcmp(cli->command->name, "diff") && json_object_get(cli->args, "text"))
 		reason = "with FILE it reads that once";
 	if (cli->watch_s > 0 && reason)
-		return cli_refuse(cli, EXIT_USAGE, "--watch cannot repeat '%s': %s", cli->command->name, reason);
+		return cli_refuse(cli, EXIT_USAGE, "--watch cannot repeat '%s': %s",
+				  cli->command->name, reason);
 	return cli->watch_s > 0 || once == client_run ? client_repeat(cli, once) : once(cli);
 }
 
@@ -322,8 +336,10 @@ int main(int argc, char **argv)
 	if (help)
 		return help_about(&cli, word, count);
 	if (!count && !version)
-		return cli_refuse(&cli, EXIT_USAGE, "no command given: sluicectl help lists the commands");
-	cli.command = version ? &commands[command_find("version")] : find_command(word, count, &words);
+		return cli_refuse(&cli, EXIT_USAGE,
+				  "no command given: sluicectl help lists the commands");
+	cli.command =
+		version ? &commands[command_find("version")] : find_command(word, count, &words);
 	if (!cli.command)
 		return no_command(&cli, word[0], count > 1 ? word[1] : NULL);
 	code = parse_args(&cli, word + words, count - words);

@@ -9,19 +9,20 @@
 #define OPTIONS_MAX 32
 
 static struct {
-	const char *name, *value;	/* "for", "10m" */
+	const char *name, *value; /* "for", "10m" */
 } given[OPTIONS_MAX];
 static size_t given_count;
 
 void parse_option(const char *name, const char *value)
 {
 	if (given_count == OPTIONS_MAX)
-		given_count--;	/* none is that often meant: the last one counts */
+		given_count--; /* none is that often meant: the last one counts */
 	given[given_count].name = name;
 	given[given_count++].value = value;
 }
 
-static int usage_error(const struct cli *cli, const char *before, const char *what, const char *after)
+static int usage_error(const struct cli *cli, const char *before, const char *what,
+		       const char *after)
 {
 	char usage[512];
 
@@ -46,8 +47,10 @@ static int set_load(const struct cli *cli, const char *key, const char *text)
 	bool percent = end != text && !strcmp(end, "%");
 
 	if (end == text || (*end && !percent) || !(value >= 0) || value > 1e9)
-		return cli_refuse(cli, EXIT_USAGE, "'%s' is not a load value; accepted: a number from "
-				  "0, such as 0.63 or 63%%", text);
+		return cli_refuse(cli, EXIT_USAGE,
+				  "'%s' is not a load value; accepted: a number from "
+				  "0, such as 0.63 or 63%%",
+				  text);
 	json_object_set_new(cli->args, key, json_real(percent ? value / 100 : value));
 	return EXIT_DONE;
 }
@@ -58,7 +61,8 @@ static int set_count(const struct cli *cli, const char *key, const char *text)
 	long value = strtol(text, &end, 10);
 
 	if (end == text || *end || value < 1)
-		return cli_refuse(cli, EXIT_USAGE, "--%s '%s': a positive number is accepted", key, text);
+		return cli_refuse(cli, EXIT_USAGE, "--%s '%s': a positive number is accepted", key,
+				  text);
 	json_object_set_new(cli->args, key, json_integer(value));
 	return EXIT_DONE;
 }
@@ -79,8 +83,8 @@ static int set_file(const struct cli *cli, const struct command_arg *arg, const 
 }
 
 /*
- * Without a comment and blanks around it; empty lines stay, so that the daemon can name a line by its
- * number. It judges them: a byte that is no text is '?' there.
+ * Without a comment and blanks around it; empty lines stay, so that the daemon can name a line by
+ * its number. It judges them: a byte that is no text is '?' there.
  */
 static json_t *line_text(char *line)
 {
@@ -182,7 +186,8 @@ static int parse_options(const struct cli *cli)
 		int used, code;
 
 		if (!arg)
-			return usage_error(cli, "option --", given[i].name, " is not accepted here");
+			return usage_error(cli, "option --", given[i].name,
+					   " is not accepted here");
 		code = set_arg(cli, arg, &value, 1, &used);
 		if (code != EXIT_DONE)
 			return code;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * pcapng.c - see pcapng.h. Numbers are in this machine's byte order, which the section's magic number
- * shows; a block is padded to 32 bits, with its length before and behind it.
+ * pcapng.c - see pcapng.h. Numbers are in this machine's byte order, which the section's magic
+ * number shows; a block is padded to 32 bits, with its length before and behind it.
  */
 #include "cli/pcapng.h"
 
@@ -65,7 +65,7 @@ static void begin(struct block *b, uint32_t type)
 {
 	b->size = 0;
 	add_u32(b, type);
-	add_u32(b, 0);	/* the length: end() */
+	add_u32(b, 0); /* the length: end() */
 }
 
 /* Ends the options and the block, and writes it. */
@@ -82,7 +82,7 @@ static void end(struct block *b, FILE *out)
 
 void pcapng_begin(struct pcapng *p, FILE *out, uint32_t snap, const char *program)
 {
-	const int64_t unknown = -1;	/* the section's length */
+	const int64_t unknown = -1; /* the section's length */
 	struct block b;
 
 	memset(p, 0, sizeof(*p));

@@ -15,19 +15,19 @@
 
 struct pcapng {
 	FILE *out;
-	uint32_t snap;			/* bytes of a frame, at most */
+	uint32_t snap; /* bytes of a frame, at most */
 	char interface[PCAPNG_INTERFACES][16];
-	bool raw[PCAPNG_INTERFACES];	/* its frames have no Ethernet header */
+	bool raw[PCAPNG_INTERFACES]; /* its frames have no Ethernet header */
 	uint32_t interfaces;
 };
 
 struct pcapng_packet {
-	uint64_t at_ns;			/* UTC */
+	uint64_t at_ns; /* UTC */
 	const char *interface;
-	bool raw;			/* `frame` begins with the IP header */
+	bool raw; /* `frame` begins with the IP header */
 	const uint8_t *frame;
-	uint32_t captured, length;	/* bytes in `frame`, and of the whole frame */
-	const char *comment;		/* UTF-8 */
+	uint32_t captured, length; /* bytes in `frame`, and of the whole frame */
+	const char *comment;	   /* UTF-8 */
 };
 
 /* Begins a file. Errors are those of `out`: ferror(). */

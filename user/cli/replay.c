@@ -12,7 +12,7 @@
 #include "lib/file.h"
 #include "replay/page.h"
 
-#define COUNT 10			/* entries of each list */
+#define COUNT 10 /* entries of each list */
 
 static const char *option(const struct cli *cli, const char *key)
 {
@@ -31,8 +31,8 @@ static int write_page(const char *path, const json_t *report, struct sl_err *err
 	if (!out)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	replay_page(report, out);
-	r = fclose(out) ? sl_err_set(err, ENOMEM, "out of memory") :
-			  file_replace(path, NULL, text, size, 0644, err);
+	r = fclose(out) ? sl_err_set(err, ENOMEM, "out of memory")
+			: file_replace(path, NULL, text, size, 0644, err);
 	free(text);
 	return r;
 }
@@ -40,9 +40,12 @@ static int write_page(const char *path, const json_t *report, struct sl_err *err
 int cmd_replay(const struct cli *cli)
 {
 	struct replay_plan plan = {
-		.input = text_of(cli->args, "input"), .config = text_of(cli->args, "config"),
-		.compare = option(cli, "compare"), .filter = option(cli, "filter"),
-		.interface = option(cli, "interface"), .domain = option(cli, "domain"),
+		.input = text_of(cli->args, "input"),
+		.config = text_of(cli->args, "config"),
+		.compare = option(cli, "compare"),
+		.filter = option(cli, "filter"),
+		.interface = option(cli, "interface"),
+		.domain = option(cli, "domain"),
 		.enforce = json_is_true(json_object_get(cli->args, "enforce")),
 		.count = number_of(cli->args, "count") ? number_of(cli->args, "count") : COUNT,
 	};
@@ -52,7 +55,8 @@ int cmd_replay(const struct cli *cli)
 	int code;
 
 	if (plan.count > 100000)
-		return cli_refuse(cli, EXIT_USAGE, "--count %u: up to 100000 are accepted", plan.count);
+		return cli_refuse(cli, EXIT_USAGE, "--count %u: up to 100000 are accepted",
+				  plan.count);
 	if (replay_run(&plan, &report, &err))
 		return cli_print_bad(cli, &err);
 	client_print(cli, report);

@@ -101,7 +101,8 @@ static void add_row(struct table *table, const struct scope *scope, const struct
 	}
 }
 
-static void show_item(const struct show_part *part, const struct scope *scope, const struct shown *to)
+static void show_item(const struct show_part *part, const struct scope *scope,
+		      const struct shown *to)
 {
 	if (to->table)
 		add_row(to->table, scope, part->columns);
@@ -186,7 +187,8 @@ int show_width(void)
 
 	if (columns && atoi(columns) > 0)
 		return atoi(columns);
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && isatty(STDOUT_FILENO) ? size.ws_col : 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && isatty(STDOUT_FILENO) ? size.ws_col
+										     : 0;
 }
 
 void show_color(const char *code)
@@ -196,7 +198,8 @@ void show_color(const char *code)
 	if (wanted < 0) {
 		const char *off = getenv("NO_COLOR"), *term = getenv("TERM");
 
-		wanted = isatty(STDOUT_FILENO) && (!off || !off[0]) && term && strcmp(term, "dumb") != 0;
+		wanted = isatty(STDOUT_FILENO) && (!off || !off[0]) && term &&
+			 strcmp(term, "dumb") != 0;
 	}
 	if (wanted)
 		printf("\033[%sm", code ? code : "0");

@@ -17,8 +17,8 @@ void show_parts(const struct show_part *part, const json_t *result, int width);
 int show_width(void);
 
 /*
- * The following text in a color ("31") until NULL ends it: where standard output is a terminal, TERM
- * is not dumb and NO_COLOR is not set.
+ * The following text in a color ("31") until NULL ends it: where standard output is a terminal,
+ * TERM is not dumb and NO_COLOR is not set.
  */
 void show_color(const char *code);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * suggest.c - sluicectl suggest: from a file as replay.c, or from live traffic, which the daemon
- * shows: its heaviest sources and users, as often as they are counted anew. It changes nothing but the file of
+ * shows: its heaviest sources and users, as often as they are counted anew. It changes nothing but
+ * the file of
  * --write.
  */
 #include "replay/suggest.h"
@@ -19,7 +20,7 @@
 #include "sluice/heavy.h"
 
 #define FOR_NS (60 * SL_NS_PER_SEC)
-#define SOURCES_MAX 10000		/* of one look */
+#define SOURCES_MAX 10000 /* of one look */
 #define USERS_MAX 512
 
 static const char *option(const struct cli *cli, const char *key)
@@ -34,13 +35,14 @@ static int look(const struct cli *cli, struct suggest *suggest, u64 number)
 {
 	json_t *result, *source;
 	size_t i;
-	int code = client_request(cli, "source list", json_pack("{s:i, s:b}", "count", SOURCES_MAX, "all", 1),
-				  &result);
+	int code = client_request(cli, "source list",
+				  json_pack("{s:i, s:b}", "count", SOURCES_MAX, "all", 1), &result);
 
 	if (code != EXIT_DONE)
 		return code;
 	json_array_foreach(json_object_get(result, "sources"), i, source) {
-		const json_t *passed = json_object_get(source, "passed"), *dropped = json_object_get(source, "dropped");
+		const json_t *passed = json_object_get(source, "passed"),
+			     *dropped = json_object_get(source, "dropped");
 		double rate = real_of(passed, "per_second") + real_of(dropped, "per_second");
 		u64 packets = (u64)(number_of(passed, "packets") + number_of(passed, "missed") +
 				    number_of(dropped, "packets") + number_of(dropped, "missed"));
@@ -61,7 +63,8 @@ static int look_at_users(const struct cli *cli, struct suggest *suggest, u64 num
 {
 	json_t *result, *user;
 	size_t i;
-	int code = client_request(cli, "user list", json_pack("{s:i}", "count", USERS_MAX), &result);
+	int code =
+		client_request(cli, "user list", json_pack("{s:i}", "count", USERS_MAX), &result);
 
 	if (code != EXIT_DONE)
 		return code;
@@ -69,7 +72,8 @@ static int look_at_users(const struct cli *cli, struct suggest *suggest, u64 num
 		double rate = real_of(json_object_get(user, "passed"), "per_second") +
 			      real_of(json_object_get(user, "refused"), "per_second");
 
-		suggest_user(suggest, text_of(user, "rule"), text_of(user, "value"), (u64)(rate * 60 + 0.999), number);
+		suggest_user(suggest, text_of(user, "rule"), text_of(user, "value"),
+			     (u64)(rate * 60 + 0.999), number);
 	}
 	json_decref(result);
 	return EXIT_DONE;
@@ -115,8 +119,10 @@ static int watch_live(const struct cli *cli, u64 for_ns, u32 permille, json_t **
 
 static int from_file(const struct cli *cli, u32 permille, json_t **ret)
 {
-	struct suggest_plan plan = { .input = option(cli, "from"), .filter = option(cli, "filter"),
-				     .domain = option(cli, "domain"), .permille = permille };
+	struct suggest_plan plan = { .input = option(cli, "from"),
+				     .filter = option(cli, "filter"),
+				     .domain = option(cli, "domain"),
+				     .permille = permille };
 	struct sl_err err = { .message = "" };
 
 	return suggest_run(&plan, ret, &err) ? cli_print_bad(cli, &err) : EXIT_DONE;
@@ -127,7 +133,8 @@ static int read_options(const struct cli *cli, u32 *ret_permille, u64 *ret_for_n
 	const char *share = option(cli, "share"), *time = option(cli, "for"), *reason;
 
 	if (share && (percent_parse(share, ret_permille) || *ret_permille > 500))
-		return cli_refuse(cli, EXIT_USAGE, "--share %s: 0%% to 50%% are accepted, as 0.1%%", share);
+		return cli_refuse(cli, EXIT_USAGE, "--share %s: 0%% to 50%% are accepted, as 0.1%%",
+				  share);
 	if (time && duration_parse(time, ret_for_ns, &reason))
 		return cli_refuse(cli, EXIT_USAGE, "--for %s: %s", time, reason);
 	if (*ret_for_ns > 86400 * SL_NS_PER_SEC)
@@ -145,8 +152,8 @@ int cmd_suggest(const struct cli *cli)
 	int code = read_options(cli, &permille, &for_ns);
 
 	if (code == EXIT_DONE)
-		code = option(cli, "from") ? from_file(cli, permille, &report) :
-					     watch_live(cli, for_ns, permille, &report);
+		code = option(cli, "from") ? from_file(cli, permille, &report)
+					   : watch_live(cli, for_ns, permille, &report);
 	if (code != EXIT_DONE)
 		return code;
 	if (!report)

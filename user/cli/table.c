@@ -10,18 +10,18 @@
 #include <sys/types.h>
 
 #define COLUMNS_MAX 16
-#define GAP 2			/* between columns */
-#define CUT_LEAST 28		/* columns are hidden before a text is cut to less */
+#define GAP 2	     /* between columns */
+#define CUT_LEAST 28 /* columns are hidden before a text is cut to less */
 
 struct cell {
-	char *text, *brief;	/* brief may be NULL: as the text */
+	char *text, *brief; /* brief may be NULL: as the text */
 };
 
 struct table {
 	const struct column *column;
 	size_t columns, count;
 	struct cell *cell;
-	int width[COLUMNS_MAX];	/* as printed; -1: hidden */
+	int width[COLUMNS_MAX]; /* as printed; -1: hidden */
 	bool brief;
 };
 
@@ -79,8 +79,8 @@ struct table *table_new(const struct column *columns)
 void table_cell(struct table *table, const char *text, const char *brief)
 {
 	table->cell = need(reallocarray(table->cell, table->count + 1, sizeof(*table->cell)));
-	table->cell[table->count++] = (struct cell){
-		.text = need(strdup(text)), .brief = brief ? need(strdup(brief)) : NULL };
+	table->cell[table->count++] = (struct cell){ .text = need(strdup(text)),
+						     .brief = brief ? need(strdup(brief)) : NULL };
 }
 
 /* ------------------------------------------------------------------ fitting */
@@ -122,7 +122,8 @@ static void measure(struct table *table, bool fits)
 	}
 }
 
-/* How narrow a column may get: 0 cuts nothing, 1 texts to CUT_LEAST, 2 texts, 3 all, to the heading. */
+/* How narrow a column may get: 0 cuts nothing, 1 texts to CUT_LEAST, 2 texts, 3 all, to the
+ * heading. */
 static int least_width(const struct table *table, size_t column, int level)
 {
 	int title = cell_width(heading(table, column)), width = table->width[column];
@@ -247,7 +248,8 @@ static void sort_rows(struct table *table)
 			continue;
 		was_sorted = true;
 		if (table->count)
-			qsort_r(table->cell, row_count(table), table->columns * sizeof(*table->cell), by_cell, &i);
+			qsort_r(table->cell, row_count(table),
+				table->columns * sizeof(*table->cell), by_cell, &i);
 		return;
 	}
 }
@@ -257,9 +259,10 @@ static void sort_rows(struct table *table)
 /* States that a reader looks for. */
 static const char *color_of(const char *text)
 {
-	static const char *const red[] = { "over", "removed", "replaced", "failed", "down", "gone", "drop",
-					   "blocked", "banned", "REFUSED" };
-	static const char *const yellow[] = { "shadow", "generic", "absent", "tag", "pushed", "left", "off" };
+	static const char *const red[] = { "over", "removed", "replaced", "failed", "down",
+					   "gone", "drop",    "blocked",  "banned", "REFUSED" };
+	static const char *const yellow[] = { "shadow", "generic", "absent", "tag",
+					      "pushed", "left",	   "off" };
 	static const char *const green[] = { "native", "alive", "up", "exempt" };
 	static const struct {
 		const char *code;
@@ -297,7 +300,7 @@ static void print_cut(const char *text, int width)
 /* `row` is -1 for the headings. */
 static void print_row(const struct table *table, ssize_t row)
 {
-	int blank = 0;		/* printed before the next text: no line ends in blanks */
+	int blank = 0; /* printed before the next text: no line ends in blanks */
 
 	for (size_t i = 0; i < table->columns; i++) {
 		const char *text = row < 0 ? heading(table, i) : text_at(table, (size_t)row, i);
@@ -393,10 +396,15 @@ const char *short_rate(double per_second, char *buf, size_t size)
 	}
 	if (!step)
 		/* Of something that happens now and then, not 0. */
-		snprintf(buf, size, "%.*f", per_second >= 0.05 && per_second < 9.95 &&
-			 per_second != (double)(int)per_second, per_second);
+		snprintf(buf, size, "%.*f",
+			 per_second >= 0.05 && per_second < 9.95 &&
+				 per_second != (double)(int)per_second,
+			 per_second);
 	else
-		snprintf(buf, size, "%.*f%c", per_second < 9.995 ? 2 : per_second < 99.95 ? 1 : 0,
+		snprintf(buf, size, "%.*f%c",
+			 per_second < 9.995   ? 2
+			 : per_second < 99.95 ? 1
+					      : 0,
 			 per_second, unit[step]);
 	return buf;
 }

@@ -12,7 +12,8 @@ struct table;
 
 /* Columns up to one without a heading. Out of memory, the program exits: it is a CLI. */
 struct table *table_new(const struct column *columns);
-/* The next cell, row by row, and (or NULL) a shorter text of the same meaning, "1.23M" for "1,234,567". */
+/* The next cell, row by row, and (or NULL) a shorter text of the same meaning, "1.23M" for
+ * "1,234,567". */
 void table_cell(struct table *table, const char *text, const char *brief);
 /*
  * Prints all rows and frees the table. Without rows it prints the line `none`. Columns whose cells
@@ -23,8 +24,8 @@ void table_cell(struct table *table, const char *text, const char *brief);
 void table_print(struct table *table, const char *none, int width);
 
 /*
- * From now on rows are sorted by the column with this heading (in any case): numbers from the largest,
- * text from A. NULL: as they come.
+ * From now on rows are sorted by the column with this heading (in any case): numbers from the
+ * largest, text from A. NULL: as they come.
  */
 void table_sort_by(const char *heading);
 /* Whether a table had that column. */

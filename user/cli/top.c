@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * top.c - sluicectl top: the heaviest networks and sources on the whole terminal, from `source list`, each two
- * seconds. Needs 40 columns and 5 lines; no color: what is selected is shown in reverse.
+ * top.c - sluicectl top: the heaviest networks and sources on the whole terminal, from `source
+ * list`, each two seconds. Needs 40 columns and 5 lines; no color: what is selected is shown in
+ * reverse.
  */
 #include <curses.h>
 #include <locale.h>
@@ -21,10 +22,11 @@
 
 struct top {
 	const struct cli *cli;
-	json_t *result;		/* of source list, whose networks are rows like its sources; NULL: none yet */
+	/* of source list, whose networks are rows like its sources; NULL: none yet */
+	json_t *result;
 	const char *by;
-	char within[64], limit[64], interface[16];	/* "": all */
-	char selected[64];	/* the source; "": the first */
+	char within[64], limit[64], interface[16]; /* "": all */
+	char selected[64];			   /* the source; "": the first */
 	char message[LINE_MAX_];
 	bool frozen;
 };
@@ -59,8 +61,8 @@ static void select_row(struct top *top, long row)
 
 	if (row >= count)
 		row = count - 1;
-	snprintf(top->selected, sizeof(top->selected), "%s", row < 0 ? "" :
-		 text_of(json_array_get(sources(top), (size_t)row), "source"));
+	snprintf(top->selected, sizeof(top->selected), "%s",
+		 row < 0 ? "" : text_of(json_array_get(sources(top), (size_t)row), "source"));
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -86,7 +88,8 @@ static json_t *request(struct top *top, const char *command, json_t *args)
 	if (memory)
 		fclose(memory);
 	if (said && said[0])
-		snprintf(top->message, sizeof(top->message), "%.*s", (int)strcspn(said, "\n"), said);
+		snprintf(top->message, sizeof(top->message), "%.*s", (int)strcspn(said, "\n"),
+			 said);
 	free(said);
 	return result;
 }
@@ -156,7 +159,8 @@ static void put_network(int y, bool reverse, const json_t *network)
 	const char *about = json_is_true(json_object_get(network, "estimated")) ? "~" : "";
 	char dropped[32], passed[32], bits[32], opened[32], line[LINE_MAX_];
 
-	snprintf(line, sizeof(line), "%-22s%1s %6s %6s %6s %5s %lld%s sources  %s", text_of(network, "source"), about,
+	snprintf(line, sizeof(line), "%-22s%1s %6s %6s %6s %5s %lld%s sources  %s",
+		 text_of(network, "source"), about,
 		 short_rate(per_second(network, "dropped"), dropped, sizeof(dropped)),
 		 short_rate(per_second(network, "passed"), passed, sizeof(passed)),
 		 short_rate(real_of(network, "bits_per_second"), bits, sizeof(bits)),
@@ -198,21 +202,24 @@ static void draw(const struct top *top)
 	localtime_r(&now, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	erase();
-	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s%s%s  %zu source%s", clock, top->by,
-		 top->within[0] ? "  within " : "", top->within, top->limit[0] ? "  limit " : "",
-		 top->limit, top->interface[0] ? "  on " : "", top->interface, top->frozen ? "  FROZEN" : "", count,
-		 count == 1 ? "" : "s");
+	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s%s%s  %zu source%s", clock,
+		 top->by, top->within[0] ? "  within " : "", top->within,
+		 top->limit[0] ? "  limit " : "", top->limit, top->interface[0] ? "  on " : "",
+		 top->interface, top->frozen ? "  FROZEN" : "", count, count == 1 ? "" : "s");
 	put_line(0, false, line);
-	put_line(1, true, "SOURCE                  DROP/S PASS/S  BIT/S SYN/S BUCKET   BY          STATE");
+	put_line(1, true,
+		 "SOURCE                  DROP/S PASS/S  BIT/S SYN/S BUCKET   BY          STATE");
 	if (row >= room)
 		first = row - room + 1;
 	json_array_foreach(sources(top), i, source)
 		if (i >= first && i < first + room)
-			(i < networks ? put_network : put_source)(2 + (int)(i - first), i == row, source);
+			(i < networks ? put_network : put_source)(2 + (int)(i - first), i == row,
+								  source);
 	if (!json_array_size(sources(top)))
 		put_line(3, false, "no packets in the last seconds");
 	put_line(LINES - 2, false, top->message);
-	put_line(LINES - 1, true, "q quit s sort p net l limit i iface f freeze b block e exempt o override x why");
+	put_line(LINES - 1, true,
+		 "q quit s sort p net l limit i iface f freeze b block e exempt o override x why");
 	refresh();
 }
 
@@ -271,8 +278,9 @@ static void list_add(struct top *top, const char *command, const char *what, con
 	snprintf(question, sizeof(question), "%s %s for 10 minutes? y/n", what, name);
 	if (!confirms(top, question))
 		return;
-	result = request(top, command, json_pack("{s:s, s:s, s:s}", "prefix", name, "for", "10m",
-						 "reason", "sluicectl top"));
+	result = request(top, command,
+			 json_pack("{s:s, s:s, s:s}", "prefix", name, "for", "10m", "reason",
+				   "sluicectl top"));
 	if (result)
 		snprintf(top->message, sizeof(top->message), "%s %s", name, done);
 	json_decref(result);
@@ -294,10 +302,12 @@ static void override(struct top *top)
 	snprintf(question, sizeof(question), "override of %s in %s: ", name, limit);
 	if (!ask(top, question, pairs, sizeof(pairs)))
 		return;
-	result = request(top, "override set", json_pack("{s:s, s:s, s:[s]}", "name", limit,
-							"src", name, "pairs", pairs));
+	result =
+		request(top, "override set",
+			json_pack("{s:s, s:s, s:[s]}", "name", limit, "src", name, "pairs", pairs));
 	if (result)
-		snprintf(top->message, sizeof(top->message), "%.60s has %.100s in %.60s", name, pairs, limit);
+		snprintf(top->message, sizeof(top->message), "%.60s has %.100s in %.60s", name,
+			 pairs, limit);
 	json_decref(result);
 }
 
@@ -317,7 +327,8 @@ static void explain(struct top *top)
 	if (verdict)
 		snprintf(top->message, sizeof(top->message), "%s: %s (%s)%s%s", address,
 			 text_of(verdict, "action"), text_of(verdict, "reason"),
-			 text_of(verdict, "limit")[0] ? " by limit " : "", text_of(verdict, "limit"));
+			 text_of(verdict, "limit")[0] ? " by limit " : "",
+			 text_of(verdict, "limit"));
 	json_decref(result);
 }
 
@@ -421,18 +432,21 @@ int cmd_top(const struct cli *cli)
 	if (json_object_get(cli->args, "count"))
 		return cli_refuse(cli, EXIT_USAGE, "--count is accepted with --at");
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return cli_refuse(cli, EXIT_USAGE, "top needs a terminal; for pipes there is sluicectl watch");
+		return cli_refuse(cli, EXIT_USAGE,
+				  "top needs a terminal; for pipes there is sluicectl watch");
 	if (text_of(cli->args, "by")[0])
 		top.by = text_of(cli->args, "by");
 	snprintf(top.within, sizeof(top.within), "%s", text_of(cli->args, "within"));
-	/* The first request before the screen changes: its error is printed as that of any command. */
+	/* The first request before the screen changes: its error is printed as that of any
+	 * command. */
 	code = client_request(cli, "source list", json_pack("{s:s}", "by", top.by), &result);
 	if (code != EXIT_DONE)
 		return code;
 	take_result(&top, result);
 	setlocale(LC_ALL, "");
 	if (!initscr())
-		return cli_refuse(cli, EXIT_REFUSED, "the terminal '%s' is not known", getenv("TERM"));
+		return cli_refuse(cli, EXIT_REFUSED, "the terminal '%s' is not known",
+				  getenv("TERM"));
 	cbreak();
 	noecho();
 	keypad(stdscr, TRUE);

@@ -15,16 +15,18 @@ static const char *parse_day(const char *text, const struct tm *today, struct tm
 {
 	int year, month, day, length = 0;
 
-	*ret = (struct tm){ .tm_year = today->tm_year, .tm_mon = today->tm_mon,
-			    .tm_mday = today->tm_mday, .tm_isdst = -1 };
+	*ret = (struct tm){ .tm_year = today->tm_year,
+			    .tm_mon = today->tm_mon,
+			    .tm_mday = today->tm_mday,
+			    .tm_isdst = -1 };
 	if (!strncmp(text, "today", 5))
 		return text + 5;
 	if (!strncmp(text, "yesterday", 9)) {
 		ret->tm_mday--;
 		return text + 9;
 	}
-	if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &length) != 3 || !length || year < 1970 ||
-	    month < 1 || month > 12 || day < 1 || day > 31)
+	if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &length) != 3 || !length ||
+	    year < 1970 || month < 1 || month > 12 || day < 1 || day > 31)
 		return NULL;
 	ret->tm_year = year - 1900;
 	ret->tm_mon = month - 1;
@@ -38,11 +40,12 @@ static bool parse_clock(const char *text, struct tm *ret, bool *ret_seconds)
 	int length = 0;
 
 	*ret_seconds = sscanf(text, "%2d:%2d:%2d%n", &ret->tm_hour, &ret->tm_min, &ret->tm_sec,
-			      &length) == 3 && length && !text[length];
+			      &length) == 3 &&
+		       length && !text[length];
 	if (!*ret_seconds) {
 		ret->tm_sec = length = 0;
-		if (sscanf(text, "%2d:%2d%n", &ret->tm_hour, &ret->tm_min, &length) != 2 || !length ||
-		    text[length])
+		if (sscanf(text, "%2d:%2d%n", &ret->tm_hour, &ret->tm_min, &length) != 2 ||
+		    !length || text[length])
 			return false;
 	}
 	return ret->tm_hour >= 0 && ret->tm_hour < 24 && ret->tm_min >= 0 && ret->tm_min < 60 &&
@@ -68,7 +71,8 @@ static void take_zone(char *text)
 		digits--;
 	if (!digits || !strchr("+-", text[digits - 1]) || !memchr(text, ':', digits) ||
 	    (sscanf(text + digits, "%2u:%2u", &hours, &minutes) != 2 &&
-	     sscanf(text + digits, "%2u%2u", &hours, &minutes) != 2) || hours > 14 || minutes > 59)
+	     sscanf(text + digits, "%2u%2u", &hours, &minutes) != 2) ||
+	    hours > 14 || minutes > 59)
 		return;
 	/* POSIX counts west of Greenwich. */
 	snprintf(zone, sizeof(zone), "<%c%02u%02u>%c%02u:%02u", text[digits - 1], hours, minutes,
@@ -113,7 +117,7 @@ bool when_parse(const char *written, time_t now, time_t *ret_from, time_t *ret_t
 
 /* ------------------------------------------------------------------ writing */
 
-#define UTC_LENGTH 20	/* of "2026-03-01T14:03:20Z" */
+#define UTC_LENGTH 20 /* of "2026-03-01T14:03:20Z" */
 
 static void write_local(const char *utc, FILE *out)
 {
@@ -133,8 +137,8 @@ static void write_local(const char *utc, FILE *out)
 	strftime(local, sizeof(local), "%Y-%m-%dT%H:%M:%S", &tm);
 	fputs(local, out);
 	if (tm.tm_gmtoff)
-		fprintf(out, "%c%02ld:%02ld", tm.tm_gmtoff < 0 ? '-' : '+', labs(tm.tm_gmtoff) / 3600,
-			labs(tm.tm_gmtoff) / 60 % 60);
+		fprintf(out, "%c%02ld:%02ld", tm.tm_gmtoff < 0 ? '-' : '+',
+			labs(tm.tm_gmtoff) / 3600, labs(tm.tm_gmtoff) / 60 % 60);
 	else
 		fputc('Z', out);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* why.c - sluicectl why, top --at: `history read` and `history sources` with times as people write them. */
+/* why.c - sluicectl why, top --at: `history read` and `history sources` with times as people write
+ * them. */
 #include "cli/cli.h"
 #include "cli/when.h"
 
@@ -7,10 +8,12 @@
 
 static int bad_time(const struct cli *cli, const char *option, const char *text)
 {
-	return cli_refuse(cli, EXIT_USAGE, "--%s '%s' is no time; accepted: " WHEN_ACCEPTED, option, text);
+	return cli_refuse(cli, EXIT_USAGE, "--%s '%s' is no time; accepted: " WHEN_ACCEPTED, option,
+			  text);
 }
 
-/* Asks for --at to --to, of the last day where neither is given, with the arguments named in `pass`. */
+/* Asks for --at to --to, of the last day where neither is given, with the arguments named in
+ * `pass`. */
 static int ask(const struct cli *cli, const char *command, const char *const *pass)
 {
 	const char *at = text_of(cli->args, "at"), *end = text_of(cli->args, "to");
@@ -50,6 +53,8 @@ int why_top(const struct cli *cli)
 	static const char *const pass[] = { "by", "count", NULL };
 
 	if (json_object_get(cli->args, "within"))
-		return cli_refuse(cli, EXIT_USAGE, "--within is not accepted with --at; sluicectl why PREFIX --at TIME");
+		return cli_refuse(
+			cli, EXIT_USAGE,
+			"--within is not accepted with --at; sluicectl why PREFIX --at TIME");
 	return ask(cli, "history sources", pass);
 }

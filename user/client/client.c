@@ -2,8 +2,8 @@
 /*
  * client.c - see sluice.h: calls to sluiced, with a deadline, retries and a budget for them.
  *
- * Connections are kept while idle, with their buffers, so a call allocates nothing once there are as
- * many as threads. A call that was sent twice may be charged twice: that is never more than the
+ * Connections are kept while idle, with their buffers, so a call allocates nothing once there are
+ * as many as threads. A call that was sent twice may be charged twice: that is never more than the
  * limit. A report is not: it has an id.
  *
  * The breaker: after a call that found no daemon, or had no response by its deadline, calls fail at
@@ -38,21 +38,21 @@
 LIST_HEAD(client_conns, client_conn);
 
 struct sluice_client {
-	struct forked forked;		/* the lock */
+	struct forked forked; /* the lock */
 	struct sockaddr_un to;
 	char *token;
 	bool fail_closed;
 	u64 timeout_ns, backoff_ns, breaker_ns;
 	u32 retry_percent, budget_max;
-	u64 random;			/* atomic */
-	u64 id[2], next_id;		/* of reports: a random number, and a count (atomic) */
+	u64 random;	    /* atomic */
+	u64 id[2], next_id; /* of reports: a random number, and a count (atomic) */
 	/* The lock protects the rest. */
-	u32 budget;			/* hundredths of retries */
+	u32 budget; /* hundredths of retries */
 	u32 idle_count;
 	struct client_conns idle, busy;
 	u32 failures;			/* in a row; 0: the breaker is closed */
 	int error;			/* of the last one */
-	u64 open_until_ns, answered_ns;	/* the last response */
+	u64 open_until_ns, answered_ns; /* the last response */
 };
 
 /* ------------------------------------------------------------------ open and close */
@@ -61,10 +61,10 @@ static int check_config(const struct sluice_client_config *config)
 {
 	struct sockaddr_un to;
 
-	if (config->reserved || !config->address ||
-	    strncmp(config->address, "unix:/", 6) || config->flags & ~SLUICE_FAIL_CLOSED ||
-	    config->retry_percent > 100 || config->retry_burst > 1000000 ||
-	    config->backoff_ns > 3600 * SL_NS_PER_SEC || config->breaker_ns > 3600 * SL_NS_PER_SEC)
+	if (config->reserved || !config->address || strncmp(config->address, "unix:/", 6) ||
+	    config->flags & ~SLUICE_FAIL_CLOSED || config->retry_percent > 100 ||
+	    config->retry_burst > 1000000 || config->backoff_ns > 3600 * SL_NS_PER_SEC ||
+	    config->breaker_ns > 3600 * SL_NS_PER_SEC)
 		return -EINVAL;
 	/* Another line would be another header. */
 	if (config->token && (!*config->token || strpbrk(config->token, "\r\n")))
@@ -100,7 +100,8 @@ static void free_idle(struct sluice_client *c)
 /* The child opens connections of its own and draws ids of its own for reports. */
 static void in_child(struct forked *forked)
 {
-	struct sluice_client *c = (struct sluice_client *)((char *)forked - offsetof(struct sluice_client, forked));
+	struct sluice_client *c =
+		(struct sluice_client *)((char *)forked - offsetof(struct sluice_client, forked));
 	struct client_conn *conn;
 
 	free_idle(c);
@@ -117,7 +118,8 @@ int sluice_client_open(const struct sluice_client_config *theirs, struct sluice_
 	int err;
 
 	*ret = NULL;
-	err = sized_read(&config, sizeof(config), SIZED_TO(struct sluice_client_config, breaker_ns), theirs);
+	err = sized_read(&config, sizeof(config), SIZED_TO(struct sluice_client_config, breaker_ns),
+			 theirs);
 	if (!err)
 		err = check_config(&config);
 	if (err)
@@ -176,7 +178,7 @@ static bool is_away(int err)
 	       err == -ENOENT;
 }
 
-/* ------------------------------------------------------------------ connections, budget and breaker */
+/* -------------------------------------------------------------- connections, budget and breaker */
 
 /* Begins a call, which also adds to the budget. Fails while the breaker is open. */
 static int take_conn(struct call *call, struct client_conn **ret)
@@ -190,8 +192,8 @@ static int take_conn(struct call *call, struct client_conn **ret)
 		err = c->error;
 		goto out;
 	}
-	c->budget = c->budget_max - c->budget < c->retry_percent ? c->budget_max :
-								   c->budget + c->retry_percent;
+	c->budget = c->budget_max - c->budget < c->retry_percent ? c->budget_max
+								 : c->budget + c->retry_percent;
 	conn = LIST_FIRST(&c->idle);
 	if (conn) {
 		LIST_REMOVE(conn, link);
@@ -333,7 +335,8 @@ static int check_entries(const struct sluice_descriptor *d)
 	for (size_t i = 0; i < d->entry_count; i++) {
 		const struct sluice_entry *theirs = sized_at(d->entries, i);
 		struct sluice_entry e;
-		int err = sized_read(&e, sizeof(e), SIZED_TO(struct sluice_entry, value_size), theirs);
+		int err = sized_read(&e, sizeof(e), SIZED_TO(struct sluice_entry, value_size),
+				     theirs);
 
 		if (err)
 			return err;
@@ -351,7 +354,8 @@ static int check_request(const struct sluice_request *r, enum client_call kind)
 	for (size_t i = 0; i < r->descriptor_count; i++) {
 		const struct sluice_descriptor *theirs = sized_at(r->descriptors, i);
 		struct sluice_descriptor d;
-		int err = sized_read(&d, sizeof(d), SIZED_TO(struct sluice_descriptor, hits), theirs);
+		int err =
+			sized_read(&d, sizeof(d), SIZED_TO(struct sluice_descriptor, hits), theirs);
 
 		if (!err && (d.size != r->descriptors->size || (d.entry_count && !d.entries)))
 			err = -EINVAL;
@@ -369,7 +373,8 @@ static int make_call(struct call *call, const struct sluice_request *theirs)
 	struct client_conn *conn = NULL;
 	int err, cancel;
 
-	err = sized_read(&call->request, sizeof(call->request), SIZED_TO(struct sluice_request, id), theirs);
+	err = sized_read(&call->request, sizeof(call->request), SIZED_TO(struct sluice_request, id),
+			 theirs);
 	if (!err)
 		err = check_request(&call->request, call->kind);
 	if (err)
@@ -379,8 +384,9 @@ static int make_call(struct call *call, const struct sluice_request *theirs)
 	call->begun_ns = client_now_ns();
 	call->deadline_ns = call->request.deadline_ns;
 	if (!call->deadline_ns)
-		call->deadline_ns = c->timeout_ns < UINT64_MAX - call->begun_ns ?
-				    call->begun_ns + c->timeout_ns : UINT64_MAX;
+		call->deadline_ns = c->timeout_ns < UINT64_MAX - call->begun_ns
+					    ? call->begun_ns + c->timeout_ns
+					    : UINT64_MAX;
 	if (call->begun_ns >= call->deadline_ns)
 		return -ETIMEDOUT;
 	/* A thread that is cancelled would leave its connection behind. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * exchange.c - see exchange.h. The other side is sluiced, so a response has a Content-Length or ends
- * with its connection; a chunked one is refused.
+ * exchange.c - see exchange.h. The other side is sluiced, so a response has a Content-Length or
+ * ends with its connection; a chunked one is refused.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,7 +31,8 @@ void client_disconnect(struct client_conn *conn)
 	conn->used = false;
 }
 
-/* connect(2) waits for room in the listener's queue as long as a send may take; poll(2) cannot wait for it. */
+/* connect(2) waits for room in the listener's queue as long as a send may take; poll(2) cannot wait
+ * for it. */
 static int connect_to(struct client_conn *conn, const struct sockaddr_un *to, u64 deadline_ns)
 {
 	u64 now_ns = client_now_ns(), left_us;
@@ -116,7 +117,7 @@ const char *client_header(const struct client_response *response, const char *na
 {
 	size_t len = strlen(name);
 
-	for (char *line = response->head; (line = strchr(line, '\n')); ) {
+	for (char *line = response->head; (line = strchr(line, '\n'));) {
 		line++;
 		if (!strncasecmp(line, name, len) && line[len] == ':')
 			return line + len + 1 + strspn(line + len + 1, " \t");

@@ -21,9 +21,9 @@
 /* A connection is in one of the client's two lists: idle ones, and those that a thread uses. */
 struct client_conn {
 	LIST_ENTRY(client_conn) link;
-	int fd;				/* -1: none */
-	bool used;			/* has had a response: the daemon may have closed it since */
-	struct out out;			/* the request; its buffer stays for the next one */
+	int fd;		/* -1: none */
+	bool used;	/* has had a response: the daemon may have closed it since */
+	struct out out; /* the request; its buffer stays for the next one */
 	char in[CLIENT_RESPONSE_MAX + 1];
 };
 

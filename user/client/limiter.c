@@ -2,9 +2,10 @@
 /*
  * limiter.c - see sluice.h: one bucket in memory, and the queue of threads that wait for it.
  *
- * The first of the queue sleeps until its units fit; the others sleep until they are served or first.
- * A thread that is awake serves all that fit, in order, so units do not wait for threads to wake up.
- * Each sleeps on a semaphore of its own: a condition variable does not return when a signal arrives.
+ * The first of the queue sleeps until its units fit; the others sleep until they are served or
+ * first. A thread that is awake serves all that fit, in order, so units do not wait for threads to
+ * wake up. Each sleeps on a semaphore of its own: a condition variable does not return when a
+ * signal arrives.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,13 +27,14 @@
 #define NAP_NS SL_NS_PER_SEC
 
 _Static_assert((int)SLUICE_TOKEN_BUCKET == SL_ALGO_TOKEN_BUCKET &&
-	       (int)SLUICE_LEAKY_BUCKET == SL_ALGO_LEAKY_BUCKET &&
-	       (int)SLUICE_FIXED_WINDOW == SL_ALGO_FIXED_WINDOW &&
-	       (int)SLUICE_SLIDING_WINDOW == SL_ALGO_SLIDING_WINDOW &&
-	       (int)SLUICE_SLIDING_LOG == SL_ALGO_SLIDING_LOG &&
-	       (int)SLUICE_FIRST_REQUEST == SL_ALGO_FIRST_REQUEST &&
-	       (int)SLUICE_INTERVAL_BUCKET == SL_ALGO_INTERVAL_BUCKET &&
-	       (int)SLUICE_WINDOW_COUNTERS == SL_ALGO_WINDOW_COUNTERS, "the same numbers");
+		       (int)SLUICE_LEAKY_BUCKET == SL_ALGO_LEAKY_BUCKET &&
+		       (int)SLUICE_FIXED_WINDOW == SL_ALGO_FIXED_WINDOW &&
+		       (int)SLUICE_SLIDING_WINDOW == SL_ALGO_SLIDING_WINDOW &&
+		       (int)SLUICE_SLIDING_LOG == SL_ALGO_SLIDING_LOG &&
+		       (int)SLUICE_FIRST_REQUEST == SL_ALGO_FIRST_REQUEST &&
+		       (int)SLUICE_INTERVAL_BUCKET == SL_ALGO_INTERVAL_BUCKET &&
+		       (int)SLUICE_WINDOW_COUNTERS == SL_ALGO_WINDOW_COUNTERS,
+	       "the same numbers");
 
 /* A thread that waits, on its own stack. */
 struct waiter {
@@ -44,11 +46,11 @@ struct waiter {
 };
 
 struct sluice_limiter {
-	struct forked forked;		/* the lock */
+	struct forked forked; /* the lock */
 	struct spec spec;
 	bool count_all;
 	u64 state;
-	struct request_logs logs;	/* of a log, and of window counters */
+	struct request_logs logs; /* of a log, and of window counters */
 	u32 chunks_used;
 	struct waiter *first, **last;
 	u32 waiting;
@@ -93,32 +95,43 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 		     size_t why_size)
 {
 	struct spec_def def = {
-		.count = config->units, .period_ns = config->interval_ns, .burst = config->burst,
-		.scale = 1, .ceiling_percent = 100, .algo = config->algorithm,
+		.count = config->units,
+		.period_ns = config->interval_ns,
+		.burst = config->burst,
+		.scale = 1,
+		.ceiling_percent = 100,
+		.algo = config->algorithm,
 	};
 	const struct algorithm *row;
 	struct sl_err err;
 
 	if (config->reserved)
 		return refuse(why, why_size, -EINVAL, "reserved is not 0");
-	if ((u32)config->algorithm >= SL_ALGO_COUNT || algorithm_kind((enum sl_algo)config->algorithm) == STATE_TIME)
+	if ((u32)config->algorithm >= SL_ALGO_COUNT ||
+	    algorithm_kind((enum sl_algo)config->algorithm) == STATE_TIME)
 		return refuse(why, why_size, -EINVAL, "unknown algorithm");
 	row = algorithms[config->algorithm];
 	if (!config->units)
 		return refuse(why, why_size, -EINVAL, "units is 0");
 	if (config->interval_ns < RATE_PERIOD_MIN_NS || config->interval_ns > SL_BIT(56))
-		return refuse(why, why_size, -EINVAL, "interval_ns is below 10^7 (10 ms) or above 2^56");
+		return refuse(why, why_size, -EINVAL,
+			      "interval_ns is below 10^7 (10 ms) or above 2^56");
 	if (config->flags & ~(SLUICE_COUNT_ALL | SLUICE_ROUND_UP))
 		return refuse(why, why_size, -EINVAL, "unknown flags");
 	if (config->flags & SLUICE_ROUND_UP && !row->has_rounding)
-		return refuse(why, why_size, -EINVAL, "SLUICE_ROUND_UP is given, but only a sliding window is rounded");
+		return refuse(why, why_size, -EINVAL,
+			      "SLUICE_ROUND_UP is given, but only a sliding window is rounded");
 	def.round_up = !!(config->flags & SLUICE_ROUND_UP);
 	if (config->flags & SLUICE_COUNT_ALL && row->count_note)
-		return refuse(why, why_size, -EINVAL, "with this algorithm refused units make no difference: its count starts again at an edge");
+		return refuse(
+			why, why_size, -EINVAL,
+			"with this algorithm refused units make no difference: its count starts again at an edge");
 	if (config->burst && !row->default_burst)
-		return refuse(why, why_size, -EINVAL, "burst is given, but this algorithm has none");
+		return refuse(why, why_size, -EINVAL,
+			      "burst is given, but this algorithm has none");
 	if (config->buckets && !row->has_buckets)
-		return refuse(why, why_size, -EINVAL, "buckets are given, but this algorithm has none");
+		return refuse(why, why_size, -EINVAL,
+			      "buckets are given, but this algorithm has none");
 	if (row->has_buckets)
 		def.buckets = config->buckets ? config->buckets : 60;
 	if (config->buckets > 240)
@@ -131,7 +144,8 @@ static int make_spec(const struct sluice_config *config, struct spec *ret, char 
 /* The child inherits the bucket's state, but no thread waits for it there. */
 static void in_child(struct forked *forked)
 {
-	struct sluice_limiter *l = (struct sluice_limiter *)((char *)forked - offsetof(struct sluice_limiter, forked));
+	struct sluice_limiter *l =
+		(struct sluice_limiter *)((char *)forked - offsetof(struct sluice_limiter, forked));
 
 	l->first = NULL;
 	l->last = &l->first;
@@ -150,9 +164,11 @@ int sluice_limiter_new(const struct sluice_config *theirs, struct sluice_limiter
 	refuse(why, why_size, 0, "");
 	err = sized_read(&config, sizeof(config), SIZED_TO(struct sluice_config, reserved), theirs);
 	if (err)
-		return refuse(why, why_size, err, err == -E2BIG ?
-			      "struct sluice_config is larger than this library knows, and its end is not 0" :
-			      "size is not that of struct sluice_config");
+		return refuse(
+			why, why_size, err,
+			err == -E2BIG
+				? "struct sluice_config is larger than this library knows, and its end is not 0"
+				: "size is not that of struct sluice_config");
 	err = make_spec(&config, &spec, why, why_size);
 	if (err)
 		return err;
@@ -325,7 +341,8 @@ static void join(struct sluice_limiter *l, struct waiter *w)
 	l->waiting++;
 }
 
-/* Removes one from the queue, which is empty if the thread has called fork() in a signal handler. */
+/* Removes one from the queue, which is empty if the thread has called fork() in a signal
+ * handler. */
 static void leave(struct sluice_limiter *l, struct waiter *w)
 {
 	struct waiter **at = &l->first;
@@ -342,7 +359,8 @@ static void leave(struct sluice_limiter *l, struct waiter *w)
 
 /*
  * Gives the first ones their units as long as they fit, and wakes them; and the one that is first
- * then, so that it sleeps no longer than until its units fit, unless it is `self`. Returns that time.
+ * then, so that it sleeps no longer than until its units fit, unless it is `self`. Returns that
+ * time.
  */
 static u64 serve(struct sluice_limiter *l, struct sl_now now, const struct waiter *self)
 {
@@ -385,7 +403,8 @@ void sluice_refund(struct sluice_limiter *l, uint64_t units)
 	pthread_mutex_unlock(&l->forked.lock);
 }
 
-/* Cleans up after a thread that was cancelled while it slept without the lock. It may have been served. */
+/* Cleans up after a thread that was cancelled while it slept without the lock. It may have been
+ * served. */
 static void cancel(void *arg)
 {
 	struct waiter *w = arg;
@@ -403,8 +422,8 @@ static void cancel(void *arg)
 }
 
 /*
- * Until a time, or until it is woken. False: a signal handler ran. Always with a time: without one Linux
- * would go on sleeping after a handler with SA_RESTART.
+ * Until a time, or until it is woken. False: a signal handler ran. Always with a time: without one
+ * Linux would go on sleeping after a handler with SA_RESTART.
  */
 static bool sleep_until(struct sluice_limiter *l, struct waiter *w, u64 at_ns)
 {

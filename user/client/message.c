@@ -157,7 +157,9 @@ int client_read(const struct client_response *response, enum client_call call,
 	const char *reset = limit ? strstr(limit, ";t=") : NULL;
 
 	*ret = (struct sluice_result){
-		.remaining = left ? strtoull(left, NULL, 10) : response->status == 200 ? UINT64_MAX : 0,
+		.remaining = left		       ? strtoull(left, NULL, 10)
+			     : response->status == 200 ? UINT64_MAX
+						       : 0,
 		.reset_ns = reset ? seconds(reset + 3) : 0,
 	};
 	*ret_after_ns = seconds(after);
@@ -165,7 +167,8 @@ int client_read(const struct client_response *response, enum client_call call,
 	case 200:
 		return 0;
 	case 202:
-		return call == CLIENT_REPORT && strstr(response->body, "\"rejected\":[]") ? 0 : -EINVAL;
+		return call == CLIENT_REPORT && strstr(response->body, "\"rejected\":[]") ? 0
+											  : -EINVAL;
 	case 503:
 		ret->retry_after_ns = *ret_after_ns;
 		/* The rule says closed: that is a decision. */

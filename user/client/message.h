@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* message.h - a call of the client as an HTTP request, and a response as a result. See docs/http-api.md. */
+/* message.h - a call of the client as an HTTP request, and a response as a result. See
+ * docs/http-api.md. */
 #ifndef SLUICE_CLIENT_MESSAGE_H
 #define SLUICE_CLIENT_MESSAGE_H
 
@@ -12,8 +13,8 @@ enum client_call {
 };
 
 /*
- * Writes the request into `out`, whose buffer grows where it must. `wait_ns`: how long the daemon may
- * delay its response; `token`, `id` may be NULL. 0 or -ENOMEM; then `out` is as good as before.
+ * Writes the request into `out`, whose buffer grows where it must. `wait_ns`: how long the daemon
+ * may delay its response; `token`, `id` may be NULL. 0 or -ENOMEM; then `out` is as good as before.
  */
 int client_write(struct out *out, enum client_call call, const struct sluice_request *request,
 		 const char *token, const char *id, u64 wait_ns);

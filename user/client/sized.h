@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * sized.h - structs of a program that was compiled with another version of sluice.h. Each begins with
- * its size. A shorter one lacks fields, which are 0. A longer one has fields that this library does
- * not know: they must be 0, since what they ask for would not be done. (As struct clone_args of
- * clone3(2).)
+ * sized.h - structs of a program that was compiled with another version of sluice.h. Each begins
+ * with its size. A shorter one lacks fields, which are 0. A longer one has fields that this library
+ * does not know: they must be 0, since what they ask for would not be done. (As struct clone_args
+ * of clone3(2).)
  *
  *     struct sluice_config config;
  *     err = sized_read(&config, sizeof(config), SIZED_TO(struct sluice_config, reserved), theirs);
@@ -44,7 +44,8 @@ static inline int sized_read(void *to, size_t known, size_t least, const void *t
 	return 0;
 }
 
-/* The other way: as much of `from` as `theirs` has room for, and 0 in fields that are not known here. */
+/* The other way: as much of `from` as `theirs` has room for, and 0 in fields that are not known
+ * here. */
 static inline int sized_write(void *theirs, const void *from, size_t known, size_t least)
 {
 	size_t size = sized_of(theirs), at = sizeof(size);

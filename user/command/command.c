@@ -10,6 +10,7 @@
 
 /* ------------------------------------------------------------------ the words of a row */
 
+/* clang-format off */
 #define ARGS(...) .arg = (const struct command_arg[]){ __VA_ARGS__, { 0 } }
 #define MORE(text) .more = text
 #define EXAMPLE(text) .example = text
@@ -27,7 +28,8 @@
 #define COL(title, text) { .heading = title, .cell = text }
 #define KEEP(title, text) { .heading = title, .cell = text, .keep = true }
 #define HIDE(title, text, order) { .heading = title, .cell = text, .hide = order }
-/* Not there, also for pipes, where all of it is 0 or "-": of reports, whose columns no script counts. */
+/* Not there, also for pipes, where all of it is 0 or "-": of reports, whose columns no script
+ * counts. */
 #define SOME(title, text, order) { .heading = title, .cell = text, .hide = order, .some = true }
 /* Prints a rate, with a mark if its item is `estimated`. */
 #define ESTIMATED(field) "{$" field ":about$estimated?|$" field ":rate}"
@@ -136,6 +138,7 @@ const struct command commands[] = {
 #include "command/rows.h"
 };
 #undef COMMAND
+/* clang-format on */
 
 const size_t command_count = sizeof(commands) / sizeof(commands[0]);
 
@@ -153,13 +156,28 @@ int command_find(const char *name)
 static const struct {
 	const char *theirs, *ours;
 } called[] = {
-	{ "unblock", "block del" }, { "unban", "ban del" }, { "unexempt", "exempt del" }, { "ban add", "block add" },
-	{ "deny", "block add" }, { "allow", "exempt add" }, { "whitelist", "exempt add" }, { "blacklist", "block add" },
-	{ "block remove", "block del" }, { "block rm", "block del" }, { "block delete", "block del" },
-	{ "exempt remove", "exempt del" }, { "exempt rm", "exempt del" }, { "exempt delete", "exempt del" },
-	{ "ban remove", "ban del" }, { "ban delete", "ban del" }, { "limit remove", "limit del" },
-	{ "limit delete", "limit del" }, { "set remove", "set del" }, { "set delete", "set del" },
-	{ "override remove", "override del" }, { "override delete", "override del" },
+	{ "unblock", "block del" },
+	{ "unban", "ban del" },
+	{ "unexempt", "exempt del" },
+	{ "ban add", "block add" },
+	{ "deny", "block add" },
+	{ "allow", "exempt add" },
+	{ "whitelist", "exempt add" },
+	{ "blacklist", "block add" },
+	{ "block remove", "block del" },
+	{ "block rm", "block del" },
+	{ "block delete", "block del" },
+	{ "exempt remove", "exempt del" },
+	{ "exempt rm", "exempt del" },
+	{ "exempt delete", "exempt del" },
+	{ "ban remove", "ban del" },
+	{ "ban delete", "ban del" },
+	{ "limit remove", "limit del" },
+	{ "limit delete", "limit del" },
+	{ "set remove", "set del" },
+	{ "set delete", "set del" },
+	{ "override remove", "override del" },
+	{ "override delete", "override del" },
 };
 
 const char *command_suggest(const char *name)
@@ -212,8 +230,9 @@ size_t command_add_arg(const struct command_arg *arg, char *buf, size_t size)
 		snprintf(option, sizeof(option), "-%c", arg->letter);
 	else if (arg->option)
 		snprintf(option, sizeof(option), "--%s", command_option(arg, name, sizeof(name)));
-	return (size_t)snprintf(buf, size, "%s%s%s%s%s%s", optional && !arg->either ? "[" : "", option,
-				option[0] && arg->meta ? " " : "", arg->meta ? arg->meta : "",
+	return (size_t)snprintf(buf, size, "%s%s%s%s%s%s", optional && !arg->either ? "[" : "",
+				option, option[0] && arg->meta ? " " : "",
+				arg->meta ? arg->meta : "",
 				arg_is_list(arg->type) && arg->type != ARG_PREFIX_FILE ? "..." : "",
 				optional && !arg->either ? "]" : "");
 }
@@ -315,11 +334,11 @@ static int unknown_key(const struct command *command, const char *key, struct sl
 	size_t used = 0;
 
 	for (; arg && arg->key && used < sizeof(list); arg++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s%s%s", used ? ", " : "",
-					 arg->key, arg->path_key ? ", " : "",
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s%s%s",
+					 used ? ", " : "", arg->key, arg->path_key ? ", " : "",
 					 arg->path_key ? arg->path_key : "");
-	return sl_err_set(err, EINVAL, "'%s' has no argument '%.64s'; accepted: %s", command->name, key,
-			  list);
+	return sl_err_set(err, EINVAL, "'%s' has no argument '%.64s'; accepted: %s", command->name,
+			  key, list);
 }
 
 int command_check_args(const struct command *command, const json_t *args, struct sl_err *err)

@@ -20,43 +20,44 @@
 #include "lib/err.h"
 
 enum command_right {
-	COMMAND_READS,		/* control.read_group, too */
-	COMMAND_CHANGES,	/* root and control.group; audited */
-	COMMAND_UPDATES,	/* root and control.group; too frequent for the audit log */
-	COMMAND_LOCAL,		/* of sluicectl alone: needs no daemon */
+	COMMAND_READS,	 /* control.read_group, too */
+	COMMAND_CHANGES, /* root and control.group; audited */
+	COMMAND_UPDATES, /* root and control.group; too frequent for the audit log */
+	COMMAND_LOCAL,	 /* of sluicectl alone: needs no daemon */
 };
 
 /* On the command line, and in JSON. */
 enum arg_type {
-	ARG_TEXT,		/* a string */
-	ARG_FLAG,		/* an option without a value: true */
-	ARG_COUNT,		/* a positive integer */
-	ARG_LOAD,		/* 0.63 or 63%: a number */
-	ARG_PAIRS,		/* KEY=VALUE...: an array of such strings */
-	ARG_WORDS,		/* CIDR...: an array of strings */
-	ARG_PREFIX_FILE,	/* FILE, one prefix a line: an array of strings */
-	ARG_FILE,		/* FILE or -: its text, and its path in the member path_key */
+	ARG_TEXT,	 /* a string */
+	ARG_FLAG,	 /* an option without a value: true */
+	ARG_COUNT,	 /* a positive integer */
+	ARG_LOAD,	 /* 0.63 or 63%: a number */
+	ARG_PAIRS,	 /* KEY=VALUE...: an array of such strings */
+	ARG_WORDS,	 /* CIDR...: an array of strings */
+	ARG_PREFIX_FILE, /* FILE, one prefix a line: an array of strings */
+	ARG_FILE,	 /* FILE or -: its text, and its path in the member path_key */
 };
 
 struct command_arg {
-	const char *key;	/* the member of "args" */
-	const char *meta;	/* "LIMIT", "10m"; NULL for a flag */
-	const char *help;	/* of an option */
-	const char *path_key;	/* ARG_FILE */
-	const char *values;	/* completion: words, or the command whose list has them: "@limit list" */
+	const char *key;      /* the member of "args" */
+	const char *meta;     /* "LIMIT", "10m"; NULL for a flag */
+	const char *help;     /* of an option */
+	const char *path_key; /* ARG_FILE */
+	const char
+		*values; /* completion: words, or the command whose list has them: "@limit list" */
 	enum arg_type type;
-	char letter;		/* also a short option */
-	bool option;		/* --KEY, with '-' for '_'; else by its position */
-	bool optional;		/* options are, unless `needed` */
+	char letter;   /* also a short option */
+	bool option;   /* --KEY, with '-' for '_'; else by its position */
+	bool optional; /* options are, unless `needed` */
 	bool needed;
-	bool either;		/* exactly one of those marked so */
+	bool either; /* exactly one of those marked so */
 };
 
 /*
  * One column. `cell` is a text with fields (see below). A heading that begins with '>' aligns to
  * the right. Where the terminal is too narrow, columns with a `hide` go first, 1 before 2; the
- * texts of the others are cut, those with `keep` last. One with `some` is not there where all of it is
- * "0" or "-".
+ * texts of the others are cut, those with `keep` last. One with `some` is not there where all of it
+ * is "0" or "-".
  */
 struct column {
 	const char *heading;
@@ -79,28 +80,30 @@ struct column {
  *     $^              nothing; the condition that the item is the array's first
  *     {A|B|C}         the first alternative whose fields are there: not missing, null, false, ""
  *                     or []. Without one, nothing.
- * A line that is empty is not printed. One that is wider than the terminal is folded at blanks, unless
- * it is `verbatim` (YAML, to be copied; bars).
+ * A line that is empty is not printed. One that is wider than the terminal is folded at blanks,
+ * unless it is `verbatim` (YAML, to be copied; bars).
  */
 struct show_part {
 	const char *of, *when;
 	const char *line;
 	bool verbatim;
-	const char *none;	/* the line in place of a table without rows; with fields of the result */
+	const char *none; /* the line in place of a table without rows; with fields of the result */
 	const struct column *columns;
 };
 
-/* General options and those of commands, each name once: the CLI knows them before it knows the command. */
+/* General options and those of commands, each name once: the CLI knows them before it knows the
+ * command. */
 #define COMMAND_OPTIONS_MAX 64
 
 struct command {
-	const char *name;	/* "limit set" */
+	const char *name; /* "limit set" */
 	enum command_right right;
-	const char *help;	/* one line */
-	const char *example;	/* a line without "sluicectl", for --help */
-	const char *more;	/* sentences for --help and sluicectl(8), or NULL */
-	const struct command_arg *arg;	/* up to one without a key; NULL: none */
-	const struct show_part *show;	/* up to one without line and columns; NULL: printed by code */
+	const char *help;	       /* one line */
+	const char *example;	       /* a line without "sluicectl", for --help */
+	const char *more;	       /* sentences for --help and sluicectl(8), or NULL */
+	const struct command_arg *arg; /* up to one without a key; NULL: none */
+	const struct show_part
+		*show; /* up to one without line and columns; NULL: printed by code */
 };
 
 /* The order of the rows is also that of help and of tables indexed by a row's number. */
@@ -129,10 +132,12 @@ void help_write_mdoc(FILE *out);
 /* Words of `text` from column `at` on, folded at 80 columns and indented; ends the line. */
 void help_fold(FILE *out, const char *text, size_t at, size_t indent);
 /* Completion for bash. `options` are those of the program itself: "--socket --output". */
-/* pair_keys(): what the KEY=VALUE of a command may have for KEY, as words "KEY="; NULL: it has none. */
+/* pair_keys(): what the KEY=VALUE of a command may have for KEY, as words "KEY="; NULL: it has
+ * none. */
 void help_write_bash(FILE *out, const char *(*pair_keys)(const char *command, const char *after));
 
-/* Checks the arguments of a request: known keys, those that are needed, their types. 0 or -EINVAL. */
+/* Checks the arguments of a request: known keys, those that are needed, their types. 0 or
+ * -EINVAL. */
 int command_check_args(const struct command *command, const json_t *args, struct sl_err *err);
 
 #endif

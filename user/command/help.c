@@ -128,8 +128,9 @@ static void write_mdoc_args(FILE *out, const struct command *command)
 		else if (arg->option)
 			fprintf(out, " Fl -%s", command_option(arg, name, sizeof(name)));
 		if (arg->meta)
-			fprintf(out, " Ar %s%s", arg->meta, arg_is_list(arg->type) &&
-				arg->type != ARG_PREFIX_FILE ? " ..." : "");
+			fprintf(out, " Ar %s%s", arg->meta,
+				arg_is_list(arg->type) && arg->type != ARG_PREFIX_FILE ? " ..."
+										       : "");
 		fputs(optional ? " Oc" : "", out);
 		if (arg->either && arg[1].either)
 			fputs(" |", out);
@@ -173,8 +174,8 @@ static void write_mdoc_command(FILE *out, const struct command *command)
 		fputs(options ? "" : ".Bl -tag -width Ds -compact\n", out);
 		options = true;
 		fprintf(out, ".It Fl %s%s%s%s\n", arg->letter ? "" : "-",
-			arg->letter ? (char[]){ arg->letter, 0 } :
-				      command_option(arg, name, sizeof(name)),
+			arg->letter ? (char[]){ arg->letter, 0 }
+				    : command_option(arg, name, sizeof(name)),
 			arg->meta ? " Ar " : "", arg->meta ? arg->meta : "");
 		write_mdoc_text(out, arg->help, "\n");
 	}
@@ -196,7 +197,8 @@ void help_write_mdoc(FILE *out)
 		for (size_t i = 0; i < command_count; i++) {
 			enum command_right right = commands[i].right;
 
-			if ((right == COMMAND_READS || right == COMMAND_LOCAL) == section[s].queries)
+			if ((right == COMMAND_READS || right == COMMAND_LOCAL) ==
+			    section[s].queries)
 				write_mdoc_command(out, &commands[i]);
 		}
 		fputs(".El\n", out);
@@ -301,9 +303,11 @@ static void write_bash_command(FILE *out, const struct command *command, const c
 	fputs(") places=(", out);
 	for (arg = command->arg; arg && arg->key; arg++)
 		if (!arg->option)
-			fprintf(out, " '%s'", arg->values ? arg->values :
-				keys && arg->type == ARG_PAIRS ? keys :
-				arg->type == ARG_FILE || arg->type == ARG_PREFIX_FILE ? "FILE" : "");
+			fprintf(out, " '%s'",
+				arg->values			 ? arg->values
+				: keys && arg->type == ARG_PAIRS ? keys
+				: arg->type == ARG_FILE || arg->type == ARG_PREFIX_FILE ? "FILE"
+											: "");
 	fputs(")\n", out);
 }
 

@@ -7,10 +7,9 @@
  * `id` names the daemon's function, command_ID(); right is READS, CHANGES, UPDATES or LOCAL (no
  * function). Arguments stand in the order of the command line, options last. command.c defines the
  * words inside a row; command.h describes the texts of SHOW.
- *
- * over 500 lines: a table
  */
 
+/* clang-format off */
 COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	EXAMPLE("status --watch"),
 	SHOW(LINE("sluiced $version, pid $pid, up $uptime_ns:left"),
@@ -827,3 +826,4 @@ COMMAND(completion, "completion", LOCAL, "completion for a shell",
 	ARGS(POSITION("shell", "SHELL", ARG_TEXT, .values = "bash zsh")),
 	MORE("Prints a script: source <(sluicectl completion bash), or into a file of "
 	     "/etc/bash_completion.d; for zsh into a file _sluicectl of $fpath."))
+/* clang-format on */

@@ -57,7 +57,8 @@ int config_text_check(const char *file, const char *text, size_t size, struct sl
 		if (!len)
 			return sl_err_at(err, EINVAL, file, line, column,
 					 "found byte 0x%02x, which is not UTF-8; accepted: a "
-					 "text file", p[0]);
+					 "text file",
+					 p[0]);
 		if (c == '\n') {
 			line++;
 			column = 1;
@@ -91,7 +92,8 @@ static int read_all(int fd, const char *path, char **ret, size_t *ret_size, stru
 		used += got;
 		if (used > CONFIG_TEXT_SIZE_MAX) {
 			free(text);
-			return sl_err_at(err, EFBIG, path, 0, 0, "too long; accepted: up to %lu MiB",
+			return sl_err_at(err, EFBIG, path, 0, 0,
+					 "too long; accepted: up to %lu MiB",
 					 CONFIG_TEXT_SIZE_MAX >> 20);
 		}
 		if (used < room)
@@ -121,7 +123,7 @@ int config_text_read(const char *path, bool regular, char **ret, size_t *ret_siz
 		return rc;
 	/* O_NONBLOCK: opening a pipe without a writer must not wait */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (regular ? O_NONBLOCK : 0) |
-		  (reach_is_set() ? O_NOFOLLOW : 0));
+				(reach_is_set() ? O_NOFOLLOW : 0));
 	if (fd < 0)
 		return sl_err_at(err, errno, path, 0, 0, "cannot open: %s", strerror(errno));
 	if (regular && (fstat(fd, &st) || !S_ISREG(st.st_mode)))

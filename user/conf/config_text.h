@@ -34,8 +34,9 @@ int config_text_read(const char *path, bool regular, char **ret, size_t *ret_siz
 /* A digest of a text, the same in this process alone: shows whether a file still has it. */
 u64 config_text_digest(const char *text, size_t size);
 /*
- * Reads a regular file of UTF-8 text, and calls `take` for each line, 0-terminated (it may change the
- * line), until a call does not return 0. *ret_digest is the file's. Returns the last result, or -errno.
+ * Reads a regular file of UTF-8 text, and calls `take` for each line, 0-terminated (it may change
+ * the line), until a call does not return 0. *ret_digest is the file's. Returns the last result, or
+ * -errno.
  */
 int config_text_lines(const char *path, int (*take)(void *arg, char *line, int number), void *arg,
 		      u64 *ret_digest, struct sl_err *err);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #define TEXT_MAX 2048
-#define WIDTH 100	/* of a line in a Markdown list */
+#define WIDTH 100 /* of a line in a Markdown list */
 
 /* "`listen`, `grpc`, ..." of the row and those that share its help; returns the number of rows. */
-static size_t format_names(const struct keys *keys, size_t i, const char *before,
-			   const char *after, const char *apart, char *buf)
+static size_t format_names(const struct keys *keys, size_t i, const char *before, const char *after,
+			   const char *apart, char *buf)
 {
 	size_t first = i;
 	char *end = buf;
@@ -70,7 +70,8 @@ void document_table(FILE *out, const struct keys *keys)
 		const struct key *key = &keys->key[i];
 
 		i += format_names(keys, i, "`", "`", ", ", names);
-		fprintf(out, "| %s | %s | %s |\n", names, format_usual(key, "`", "`", usual), key->help);
+		fprintf(out, "| %s | %s | %s |\n", names, format_usual(key, "`", "`", usual),
+			key->help);
 	}
 }
 

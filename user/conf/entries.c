@@ -15,7 +15,9 @@ int entries_of(const struct editing *e, const struct yaml_node *place, struct en
 
 	if (!entry)
 		return -ENOMEM;
-	*ret = (struct entries){ .entry = entry, .count = place->count, .flow = place->at->flow,
+	*ret = (struct entries){ .entry = entry,
+				 .count = place->count,
+				 .flow = place->at->flow,
 				 .is_map = place->kind == YAML_MAP };
 	for (struct yaml_node *item = place->first; item; item = item->next, i++) {
 		entry[i].place = item;

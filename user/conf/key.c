@@ -89,9 +89,10 @@ static int read_beside(struct reader *r, const struct yaml_node *at, const char 
 static int read_node(struct reader *r, const struct yaml_node *node, const struct key *key,
 		     void *section)
 {
-	bool is_text = node->kind == YAML_TEXT, has_read = key->type ? !!key->type->read : !!key->read;
-	const char *text = yaml_node_is_null(node) && !(key->type && key->type->null) ? "" :
-									       node->text;
+	bool is_text = node->kind == YAML_TEXT,
+	     has_read = key->type ? !!key->type->read : !!key->read;
+	const char *text =
+		yaml_node_is_null(node) && !(key->type && key->type->null) ? "" : node->text;
 
 	if (key_is_text(key) && is_text)
 		return read_text_at(r, node, text, key, section);
@@ -122,9 +123,9 @@ static int note_given(int rc, const struct key *key, void *section)
 
 int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
 {
-	int rc = !key->type || !key->type->items ? read_node(r, node, key, section) :
-		 node->beside ? read_beside(r, node, node->text, key, section) :
-				read_list(r, node, key, section);
+	int rc = !key->type || !key->type->items ? read_node(r, node, key, section)
+		 : node->beside			 ? read_beside(r, node, node->text, key, section)
+						 : read_list(r, node, key, section);
 
 	return note_given(rc, key, section);
 }
@@ -202,8 +203,8 @@ static int set_usual(const struct key *key, void *section)
 		return read_beside(&r, NULL, key->usual, key, section);
 	rc = tree_parse("", key->usual, strlen(key->usual), &tree, &err);
 	if (!rc)
-		rc = key->type->items ? read_list(&r, tree.root, key, section) :
-					key->type->read(&r, tree.root, key, section);
+		rc = key->type->items ? read_list(&r, tree.root, key, section)
+				      : key->type->read(&r, tree.root, key, section);
 	tree_free(&tree);
 	return rc;
 }
@@ -442,8 +443,8 @@ void keys_changed(const struct keys *keys, const void *was, const void *now, u32
 			a = *(const void *const *)a;
 			b = *(const void *const *)b;
 		}
-		if (key->type == &type_section ? a && b :
-		    key->type == &type_map && !(key->flags & flags))
+		if (key->type == &type_section ? a && b
+					       : key->type == &type_map && !(key->flags & flags))
 			keys_changed(key->keys, a, b, flags, name, report, arg);
 		else if (key->flags & flags && !key_equal(key, was, now))
 			report(name, arg);

@@ -8,7 +8,7 @@
 #define IDENTIFIER_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 struct name {
-	const char *name;	/* NULL ends a table */
+	const char *name; /* NULL ends a table */
 	int value;
 };
 

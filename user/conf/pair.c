@@ -14,7 +14,7 @@ static const char *shown(const char *text, char *buf, size_t size)
 	size_t len = strnlen(text, size - 1);
 
 	while (len && text[len] && ((unsigned char)text[len] & 0xc0) == 0x80)
-		len--;		/* not within a character */
+		len--; /* not within a character */
 	memcpy(buf, text, len);
 	buf[len] = 0;
 	return config_text_printable(buf, len) ? buf : "...";
@@ -76,7 +76,7 @@ static int refuse_pair(const char *subject, const struct keys *keys, const char 
 			  shown(pair, text, sizeof(text)), keys->example);
 }
 
-#define KEY_PARTS_MAX 3	/* throttle.while.cpu */
+#define KEY_PARTS_MAX 3 /* throttle.while.cpu */
 #define NAME_MOST 64
 
 /* KEY.KEY...: the mappings on the path, `*ret_depth` of them, created if missing. */
@@ -115,7 +115,8 @@ static int check_pair(const char *subject, const struct keys *keys, const char *
 	return 0;
 }
 
-/* Applies KEY=VALUE, or KEY.KEY=VALUE, to a mapping. -EINVAL with a message "SUBJECT: ...", -ENOMEM. */
+/* Applies KEY=VALUE, or KEY.KEY=VALUE, to a mapping. -EINVAL with a message "SUBJECT: ...",
+ * -ENOMEM. */
 static int pair_set(struct tree *tree, struct yaml_node *root, const char *pair, struct sl_err *err)
 {
 	struct yaml_node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
@@ -245,9 +246,8 @@ static int value_of_pairs(struct reader *r, const struct keys *keys, const void 
 	return rc;
 }
 
-static int find_changes(struct reader *r, const struct keys *keys,
-			const void *section, char *const *pairs, size_t count,
-			struct change *change, size_t *ret_count)
+static int find_changes(struct reader *r, const struct keys *keys, const void *section,
+			char *const *pairs, size_t count, struct change *change, size_t *ret_count)
 {
 	size_t known = 0;
 	int rc = 0;
@@ -284,7 +284,8 @@ static int read_changes(struct reader *r, const struct keys *keys, const struct 
 	int rc = 0;
 
 	for (size_t i = 0; i < count && !rc; i++) {
-		key_note(keys, change[i].key - keys->key, change[i].node || change[i].text, section);
+		key_note(keys, change[i].key - keys->key, change[i].node || change[i].text,
+			 section);
 		if (key_reset(change[i].key, section))
 			rc = read_no_memory(r);
 	}
@@ -293,8 +294,8 @@ static int read_changes(struct reader *r, const struct keys *keys, const struct 
 
 		if (change[i].node || change[i].text) {
 			snprintf(r->path, sizeof(r->path), "%s", key->name);
-			rc = change[i].text ? key_read_text(r, change[i].text, key, section) :
-					      key_read(r, change[i].node, key, section);
+			rc = change[i].text ? key_read_text(r, change[i].text, key, section)
+					    : key_read(r, change[i].node, key, section);
 		} else if (key->flags & KEY_NEEDED) {
 			rc = read_fail(r, NULL, EINVAL, "key \"%s\" is missing", key->name);
 		}
@@ -304,8 +305,8 @@ static int read_changes(struct reader *r, const struct keys *keys, const struct 
 	return rc;
 }
 
-int pairs_read(struct reader *r, const struct keys *keys,
-	       void *section, char *const *pairs, size_t count)
+int pairs_read(struct reader *r, const struct keys *keys, void *section, char *const *pairs,
+	       size_t count)
 {
 	static const struct yaml_node nothing = { .kind = YAML_MAP };
 	struct change *change = calloc(keys->count + 1, sizeof(*change));

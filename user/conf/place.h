@@ -11,13 +11,13 @@
 #include "conf/tree.h"
 
 struct yaml_place {
-	size_t start;	   /* the first byte: its anchor, or `begin` */
-	size_t lead;	   /* after its anchor; 0: it has none */
-	size_t begin, end; /* the bytes of the content */
-	size_t dash;	   /* of an item of a list without brackets: its '-' */
-	size_t column;	   /* of a list without brackets: from 0, of its dashes */
-	bool flow;	   /* a list or a mapping in brackets */
-	const struct yaml_node *target;	/* of an alias */
+	size_t start;			/* the first byte: its anchor, or `begin` */
+	size_t lead;			/* after its anchor; 0: it has none */
+	size_t begin, end;		/* the bytes of the content */
+	size_t dash;			/* of an item of a list without brackets: its '-' */
+	size_t column;			/* of a list without brackets: from 0, of its dashes */
+	bool flow;			/* a list or a mapping in brackets */
+	const struct yaml_node *target; /* of an alias */
 	const struct yaml_node *node;	/* the node at this place after the edit; NULL: removed */
 };
 

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-
 static __thread const struct reach *in_force;
 
 void reach_set(const struct reach *reach)
@@ -63,9 +62,10 @@ static bool in_reach(const struct reach *reach, const char *path)
 
 static int refuse(const char *path, const char *words, struct sl_err *err)
 {
-	return sl_err_set(err, EACCES, "%.200s: %s; accepted: regular files, not links, below %s or %s, "
-			  "or files that root's configuration names", path, words,
-			  in_force->dir[0], in_force->dir[1]);
+	return sl_err_set(err, EACCES,
+			  "%.200s: %s; accepted: regular files, not links, below %s or %s, "
+			  "or files that root's configuration names",
+			  path, words, in_force->dir[0], in_force->dir[1]);
 }
 
 int reach_check(const char *path, struct sl_err *err)
@@ -83,6 +83,7 @@ void reach_hide(struct sl_err *err)
 {
 	if (!in_force || !err->file[0] || (in_force->own && !strcmp(err->file, in_force->own)))
 		return;
-	snprintf(err->message, sizeof(err->message), "is not accepted; sluicectl check, run as root, has the "
+	snprintf(err->message, sizeof(err->message),
+		 "is not accepted; sluicectl check, run as root, has the "
 		 "reason");
 }

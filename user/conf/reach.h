@@ -4,9 +4,9 @@
  *
  * Root's may name any file. A member of control.group may change every rule, but is not root,
  * while the daemon reads files as root. So during such a member's command a file must be a regular
- * file, not a link, below the given directories, or one that root's configuration names already; and
- * neither an error nor the log repeats its content. Files of other keys than sets and overrides are
- * root's alone (KEY_ROOT).
+ * file, not a link, below the given directories, or one that root's configuration names already;
+ * and neither an error nor the log repeats its content. Files of other keys than sets and overrides
+ * are root's alone (KEY_ROOT).
  */
 #ifndef SLUICE_REACH_H
 #define SLUICE_REACH_H
@@ -19,11 +19,11 @@
 #define REACH_DIRS 2
 
 struct reach {
-	const char *dir[REACH_DIRS];	/* of configuration and state */
-	const char *rules_dir;		/* of root: may contain links. NULL: none */
-	const char *const *file;	/* of root */
+	const char *dir[REACH_DIRS]; /* of configuration and state */
+	const char *rules_dir;	     /* of root: may contain links. NULL: none */
+	const char *const *file;     /* of root */
 	size_t file_count;
-	const char *own;		/* name of the text in errors: no such file is read */
+	const char *own; /* name of the text in errors: no such file is read */
 };
 
 /* Restricts this thread from now on; NULL: any file. The caller keeps `reach`. */

@@ -12,7 +12,7 @@
 #include "lib/endpoint.h"
 #include "lib/near.h"
 
-#define KEYS_MAX 64	/* of a table: which of them were given is a u64 */
+#define KEYS_MAX 64 /* of a table: which of them were given is a u64 */
 
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
 {
@@ -54,7 +54,7 @@ const char *read_found(struct reader *r, const struct yaml_node *node)
 	if (len > sizeof(r->found) - 8) {
 		len = sizeof(r->found) - 8;
 		while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
-			len--;		/* not within a character */
+			len--; /* not within a character */
 		more = "...";
 	}
 	snprintf(r->found, sizeof(r->found), "\"%.*s%s\"", (int)len, text, more);
@@ -133,8 +133,10 @@ static int sort_keys(struct reader *r, const struct yaml_node *map, const struct
 					 suggest_key(keys, count, k->text, near, sizeof(near)),
 					 list_keys(keys, count, accepted, sizeof(accepted)));
 		if (sorted[i])
-			return read_fail(r, k, EINVAL, "key \"%s\" again, first in line %d; "
-					 "accepted: each key once", k->text, sorted[i]->line);
+			return read_fail(r, k, EINVAL,
+					 "key \"%s\" again, first in line %d; "
+					 "accepted: each key once",
+					 k->text, sorted[i]->line);
 		sorted[i] = k;
 	}
 	return 0;
@@ -205,8 +207,9 @@ static int digits_parse(const char *text, size_t len, u64 *ret)
 		return -EINVAL;
 	for (size_t i = 0; i < len; i++) {
 		char c = text[i] | 0x20;
-		int digit = c >= '0' && c <= '9' ? c - '0' :
-			    c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+						   : 16;
 
 		if (digit >= base || (text[i] < '0'))
 			return -EINVAL;
@@ -231,8 +234,8 @@ int read_number(struct reader *r, const char *text, u64 most, const char *accept
 	return 0;
 }
 
-int read_range(struct reader *r, const char *text, u64 most, const char *accepted,
-	       u32 *ret_first, u32 *ret_last)
+int read_range(struct reader *r, const char *text, u64 most, const char *accepted, u32 *ret_first,
+	       u32 *ret_last)
 {
 	const char *dash = strchrnul(text, '-');
 	u64 first, last;

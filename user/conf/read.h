@@ -17,17 +17,17 @@
 
 /* The context of readers: the destination of errors and their first part. */
 struct reader {
-	const char *file;		/* "": not a file, errors have no position */
+	const char *file; /* "": not a file, errors have no position */
 	struct sl_err *err;
-	const void *model;		/* for hooks: the model that is being read */
-	const char *subject;		/* "limits[0] \"web\"", or "" */
-	const struct yaml_node *at;	/* of the text being read, or its list; NULL: of no file */
-	const char *text;		/* the text being read, where `at` is NULL */
-	char path[128];			/* the key being read, "match.dport" */
+	const void *model;	    /* for hooks: the model that is being read */
+	const char *subject;	    /* "limits[0] \"web\"", or "" */
+	const struct yaml_node *at; /* of the text being read, or its list; NULL: of no file */
+	const char *text;	    /* the text being read, where `at` is NULL */
+	char path[128];		    /* the key being read, "match.dport" */
 	char found[80];
 };
 
-struct key;	/* key.h */
+struct key; /* key.h */
 
 /* Fails at a node, or NULL: "FILE:LINE:COLUMN: SUBJECT: PATH: message". Returns -code. */
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
@@ -76,7 +76,7 @@ int read_interface_name(struct reader *r, const char *text, char ret[16]);
 /* Plain digits, or hexadecimal ones after 0x; no reason is set. 0 or -EINVAL. */
 int number_parse(const char *text, u64 *ret, const char **ret_reason);
 /* NUMBER or FIRST-LAST, up to `most`. */
-int read_range(struct reader *r, const char *text, u64 most, const char *accepted,
-	       u32 *ret_first, u32 *ret_last);
+int read_range(struct reader *r, const char *text, u64 most, const char *accepted, u32 *ret_first,
+	       u32 *ret_last);
 
 #endif

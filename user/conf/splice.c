@@ -10,7 +10,7 @@
 
 static void splice(struct editing *e, size_t begin, size_t end, char *with, size_t size)
 {
-	struct splice one = {begin, end, with, size, e->count};
+	struct splice one = { begin, end, with, size, e->count };
 
 	if (e->rc || append(e->splice, e->count, one)) {
 		free(with);
@@ -20,7 +20,7 @@ static void splice(struct editing *e, size_t begin, size_t end, char *with, size
 
 FILE *splice_begin(struct editing *e, struct writing *w)
 {
-	*w = (struct writing){0};
+	*w = (struct writing){ 0 };
 	w->out = e->rc ? NULL : open_memstream(&w->text, &w->size);
 	if (!w->out && !e->rc)
 		e->rc = -ENOMEM;

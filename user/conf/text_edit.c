@@ -86,16 +86,16 @@ static bool is_text(const struct yaml_node *place, const struct yaml_node *node)
 
 /* ---- a value in place of another ---- */
 
-static void fit(struct editing *e, struct yaml_node *place, const struct yaml_node *node, size_t lead,
-		bool flow);
+static void fit(struct editing *e, struct yaml_node *place, const struct yaml_node *node,
+		size_t lead, bool flow);
 
 static enum emit_quotes quotes_of(const struct editing *e, const struct yaml_node *place)
 {
 	if (place->kind != YAML_TEXT || place->plain)
 		return EMIT_AS_NEEDED;
-	return e->text[place->at->begin] == '"'    ? EMIT_DOUBLE
+	return e->text[place->at->begin] == '"'	   ? EMIT_DOUBLE
 	       : e->text[place->at->begin] == '\'' ? EMIT_SINGLE
-					       : EMIT_AS_NEEDED;
+						   : EMIT_AS_NEEDED;
 }
 
 /* After its key or dash, without a blank if the text has one there. */
@@ -255,8 +255,8 @@ static bool is_wanted(const struct yaml_node *merge, const struct yaml_node *key
 	       key->line >= merge->line;
 }
 
-static void fit_map(struct editing *e, struct yaml_node *map, const struct yaml_node *node, size_t lead,
-		    bool flow)
+static void fit_map(struct editing *e, struct yaml_node *map, const struct yaml_node *node,
+		    size_t lead, bool flow)
 {
 	const struct yaml_node *hint = node->first;
 	const struct yaml_node *merge = NULL, *own = map->first;
@@ -418,8 +418,8 @@ static void fit_list(struct editing *e, struct yaml_node *list, const struct yam
 /* ---- any node ---- */
 
 /* `lead`: position after its key or dash; 0 within brackets and at the root. */
-static void fit(struct editing *e, struct yaml_node *place, const struct yaml_node *node, size_t lead,
-		bool flow)
+static void fit(struct editing *e, struct yaml_node *place, const struct yaml_node *node,
+		size_t lead, bool flow)
 {
 	if (e->rc)
 		return;
@@ -429,7 +429,7 @@ static void fit(struct editing *e, struct yaml_node *place, const struct yaml_no
 	else if (place->kind == YAML_LIST && node->kind == YAML_LIST)
 		fit_list(e, place, node, lead, flow);
 	else if (place->kind == YAML_ALIAS ? !same_node(place->at->target->at->node, node)
-					    : !is_text(place, node))
+					   : !is_text(place, node))
 		replace(e, place, node, lead, flow);
 }
 
@@ -445,7 +445,7 @@ void yaml_node_renew(struct yaml_node *node)
 /* Reads the text again. */
 static int check(const char *text, size_t size, const struct yaml_node *wanted)
 {
-	struct tree tree = {0};
+	struct tree tree = { 0 };
 	struct sl_err ignored;
 	int rc = tree_parse_deep("", text, size, &tree, &ignored);
 
@@ -458,8 +458,8 @@ static int check(const char *text, size_t size, const struct yaml_node *wanted)
 int text_edit(const char *file, const char *text, size_t size, const struct yaml_node *wanted,
 	      char **ret, size_t *ret_size, struct sl_err *err)
 {
-	struct editing e = {.text = text, .size = size};
-	struct tree places = {0};
+	struct editing e = { .text = text, .size = size };
+	struct tree places = { 0 };
 	char *edited = NULL;
 	size_t edited_size = 0;
 	int rc = tree_parse_written(text, size, &places, err);

@@ -20,7 +20,7 @@ struct builder {
 	struct anchors anchors;
 	struct yaml_node *open[TREE_DEPTH_DEEP];
 	int depth, depth_max;
-	bool written;			/* tree_parse_written() */
+	bool written; /* tree_parse_written() */
 	struct placing placing;
 	const char *file, *text, *text_end;
 	struct sl_err *err;
@@ -114,7 +114,7 @@ bool yaml_node_is_null(const struct yaml_node *node)
 	       (!node->text[0] || !strcmp(node->text, "~") || !strcmp(node->text, "null"));
 }
 
-#define build_fail(b, mark, ...)                                                        \
+#define build_fail(b, mark, ...)                                                                   \
 	sl_err_at((b)->err, EINVAL, (b)->file, (mark).line + 1, (mark).column + 1, __VA_ARGS__)
 
 /* The byte where a mark is; libyaml counts characters. 0 at the end. */
@@ -145,10 +145,13 @@ static int build_fail_parser(struct builder *b)
 	if (scanning && c == '\t')
 		return build_fail(b, p->problem_mark, "found a tab; accepted: spaces");
 	if (strstr(p->problem, "cannot start any token") && c && strchr("@`%", c))
-		return build_fail(b, p->problem_mark, "found '%c' at the start of a value; accepted: "
-				  "it in quotes, as '%cname'", c, c);
+		return build_fail(b, p->problem_mark,
+				  "found '%c' at the start of a value; accepted: "
+				  "it in quotes, as '%cname'",
+				  c, c);
 	if (scanning && p->context && strstr(p->context, "scanning a tag"))
-		return build_fail(b, p->context_mark, "found a tag; accepted: no tags, quote a value "
+		return build_fail(b, p->context_mark,
+				  "found a tag; accepted: no tags, quote a value "
 				  "that begins with '!'");
 	if (!p->context)
 		return build_fail(b, p->problem_mark, "not YAML: %s", p->problem);
@@ -188,8 +191,10 @@ static int build_add(struct builder *b, struct yaml_node *node, const yaml_char_
 	    (b->written && place_open(&b->placing, node, event, anchor)))
 		return sl_err_set(b->err, ENOMEM, "out of memory");
 	if (b->tree.nodes > TREE_NODES_MAX)
-		return build_fail(b, mark, "more than %d values; accepted: fewer, and long lists of "
-				  "addresses in the file of a set", TREE_NODES_MAX);
+		return build_fail(b, mark,
+				  "more than %d values; accepted: fewer, and long lists of "
+				  "addresses in the file of a set",
+				  TREE_NODES_MAX);
 	node->line = mark.line + 1;
 	node->column = mark.column + 1;
 	return build_hang(b, node, mark);
@@ -234,13 +239,16 @@ static int build_alias(struct builder *b, const yaml_event_t *event)
 	int rc;
 
 	if (!from)
-		return build_fail(b, mark, "found the alias \"*%.60s\", but no anchor \"&%.60s\" "
-				  "before it; accepted: the name of one, and '*' in quotes", name,
-				  name);
+		return build_fail(b, mark,
+				  "found the alias \"*%.60s\", but no anchor \"&%.60s\" "
+				  "before it; accepted: the name of one, and '*' in quotes",
+				  name, name);
 	for (int i = 0; i < b->depth; i++)
 		if (b->open[i] == from)
-			return build_fail(b, mark, "found the alias \"*%.60s\" within what its anchor "
-					  "in line %d names; accepted: behind it", name, from->line);
+			return build_fail(b, mark,
+					  "found the alias \"*%.60s\" within what its anchor "
+					  "in line %d names; accepted: behind it",
+					  name, from->line);
 	if (b->written) {
 		copy = tree_node(&b->tree, YAML_ALIAS, from->text, strlen(from->text));
 		rc = build_add(b, copy, NULL, event);
@@ -278,7 +286,8 @@ static int build_text(struct builder *b, const yaml_event_t *event)
 	struct yaml_node *node;
 
 	if (!config_text_printable(text, len))
-		return build_fail(b, event->start_mark, "found a value with line breaks or control "
+		return build_fail(b, event->start_mark,
+				  "found a value with line breaks or control "
 				  "characters; accepted: text on one line");
 	node = tree_node(&b->tree, YAML_TEXT, text, len);
 	if (node)
@@ -289,8 +298,10 @@ static int build_text(struct builder *b, const yaml_event_t *event)
 static int refuse_tag(struct builder *b, const yaml_event_t *event, const yaml_char_t *tag)
 {
 	if (tag)
-		return build_fail(b, event->start_mark, "found the tag \"%.60s\"; accepted: no tags, "
-				  "quote a value that begins with '!'", tag);
+		return build_fail(b, event->start_mark,
+				  "found the tag \"%.60s\"; accepted: no tags, "
+				  "quote a value that begins with '!'",
+				  tag);
 	return 0;
 }
 
@@ -315,7 +326,8 @@ static int build_event(struct builder *b, const yaml_event_t *event)
 		return build_close(b, event);
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->tree.root)
-			return build_fail(b, event->start_mark, "found a second document; accepted: "
+			return build_fail(b, event->start_mark,
+					  "found a second document; accepted: "
 					  "one to a file");
 		return 0;
 	default:
@@ -347,8 +359,13 @@ static int parse(const char *file, const char *text, size_t size, int depth_max,
 		 struct tree *ret, struct sl_err *err)
 {
 	struct builder b = {
-		.file = file, .text = text, .text_end = text + size, .err = err,
-		.depth_max = depth_max, .written = written, .placing = { text, size, 0, 0 },
+		.file = file,
+		.text = text,
+		.text_end = text + size,
+		.err = err,
+		.depth_max = depth_max,
+		.written = written,
+		.placing = { text, size, 0, 0 },
 	};
 	int rc;
 

@@ -16,27 +16,27 @@
 #include "lib/err.h"
 
 #define TREE_DEPTH_MAX 16
-#define TREE_DEPTH_DEEP 48		/* of a rule file, whose descriptors nest */
+#define TREE_DEPTH_DEEP 48	/* of a rule file, whose descriptors nest */
 #define TREE_NODES_MAX 4000000	/* 350 MB; long lists belong into the file of a set */
-#define TREE_ALIASED_MAX 100000	/* of them by aliases and merge keys */
+#define TREE_ALIASED_MAX 100000 /* of them by aliases and merge keys */
 
 enum yaml_node_kind {
 	YAML_TEXT,
 	YAML_LIST,
 	YAML_MAP,
-	YAML_ALIAS,		/* of tree_parse_written(); its text is that of its anchor's node */
+	YAML_ALIAS, /* of tree_parse_written(); its text is that of its anchor's node */
 };
 
 struct yaml_node {
 	enum yaml_node_kind kind : 8;
-	bool plain : 1;			/* text without quotes */
-	bool beside : 1;		/* of KEY.PART=VALUE (pair.h), not of a file */
-	int line, column;		/* from 1; where it was written */
-	int alias_line;	/* line of the alias or merge key that copied it here; 0: none */
-	size_t count;			/* items of a list, keys of a mapping */
-	struct yaml_node *first, *last;	/* items, or keys */
+	bool plain : 1;	  /* text without quotes */
+	bool beside : 1;  /* of KEY.PART=VALUE (pair.h), not of a file */
+	int line, column; /* from 1; where it was written */
+	int alias_line;	  /* line of the alias or merge key that copied it here; 0: none */
+	size_t count;	  /* items of a list, keys of a mapping */
+	struct yaml_node *first, *last; /* items, or keys */
 	struct yaml_node *next;		/* the next item or key */
-	struct yaml_node *value;		/* of a key */
+	struct yaml_node *value;	/* of a key */
 	struct yaml_node *made_before;	/* all nodes of a tree, for tree_free() */
 	struct yaml_place *at;		/* place.h; of tree_parse_written() alone */
 	char text[];			/* "" where not text */

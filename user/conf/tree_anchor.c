@@ -35,7 +35,8 @@ struct yaml_node *anchors_find(const struct anchors *anchors, const char *name)
 {
 	u32 number;
 
-	return numbers_find(&anchors->names, hash_name(name), &number) ? anchors->node[number] : NULL;
+	return numbers_find(&anchors->names, hash_name(name), &number) ? anchors->node[number]
+								       : NULL;
 }
 
 void anchors_free(struct anchors *anchors)
@@ -104,7 +105,8 @@ static int merge_map(struct anchors *anchors, struct tree *tree, struct yaml_nod
 	int rc;
 
 	if (from->count > MERGED_KEYS_MAX) {
-		*ret_message = "found a mapping of more than 256 keys to be merged; accepted: fewer";
+		*ret_message =
+			"found a mapping of more than 256 keys to be merged; accepted: fewer";
 		return -EINVAL;
 	}
 	for (const struct yaml_node *item = from->first; item; item = item->next) {
@@ -117,8 +119,9 @@ static int merge_map(struct anchors *anchors, struct tree *tree, struct yaml_nod
 			return rc;
 		yaml_node_append(map, key);
 		if (map->count > MERGED_KEYS_MAX) {
-			*ret_message = "found a merge into a mapping of more than 256 keys; accepted: "
-				     "fewer";
+			*ret_message =
+				"found a merge into a mapping of more than 256 keys; accepted: "
+				"fewer";
 			return -EINVAL;
 		}
 	}
@@ -152,7 +155,7 @@ int anchors_merge(struct anchors *anchors, struct tree *tree, struct yaml_node *
 	for (; item && !rc; item = item->next) {
 		if (item->kind != YAML_MAP) {
 			*ret_message = "found \"<<\" with something else than mappings; accepted: "
-				     "*NAME of a mapping's anchor, or a list of such";
+				       "*NAME of a mapping's anchor, or a list of such";
 			return -EINVAL;
 		}
 		rc = merge_map(anchors, tree, map, item, depth, ret_message);

@@ -12,10 +12,10 @@
 #include "lib/hash.h"
 
 struct anchors {
-	struct numbers names;	/* of `node` */
+	struct numbers names; /* of `node` */
 	struct yaml_node **node;
 	size_t count;
-	size_t made;		/* nodes that aliases and merge keys were copied to */
+	size_t made; /* nodes that aliases and merge keys were copied to */
 };
 
 /* Gives the name to the node, and takes it from an earlier one. 0 or -ENOMEM. */

@@ -9,7 +9,7 @@
 #include "conf/text_edit.h"
 #include "lib/addr.h"
 
-#define CANNOT 1	/* this mapping or list cannot be merged: it is replaced */
+#define CANNOT 1 /* this mapping or list cannot be merged: it is replaced */
 
 static bool same_node(const struct yaml_node *a, const struct yaml_node *b)
 {
@@ -27,15 +27,15 @@ static bool same_node(const struct yaml_node *a, const struct yaml_node *b)
 /* ---- items and keys, in the order of their names ---- */
 
 struct item {
-	char *name;			/* of an address in its canonical text */
+	char *name; /* of an address in its canonical text */
 	size_t at;
-	struct yaml_node *node;		/* the key, or the item */
-	struct item *before, *after, *into;	/* the same in the other trees, or NULL */
+	struct yaml_node *node;		    /* the key, or the item */
+	struct item *before, *after, *into; /* the same in the other trees, or NULL */
 	bool gone;
 };
 
 struct items {
-	struct item *item;		/* in the order of the text */
+	struct item *item; /* in the order of the text */
 	struct item **sorted;
 	size_t count;
 };
@@ -193,7 +193,7 @@ static int merge_item(struct item *item)
 	int rc;
 
 	if (!item->after) {
-		item->gone = item->before;	/* else a default that the file has */
+		item->gone = item->before; /* else a default that the file has */
 		return 0;
 	}
 	rc = merge(value, value_of(item->before), value_of(item->after), &value);
@@ -210,7 +210,8 @@ static bool is_hidden(const struct items *before)
 	for (size_t i = 0; i < before->count; i++) {
 		const struct item *item = &before->item[i];
 
-		if (!item->into && (!item->after || !same_node(value_of(item), value_of(item->after))))
+		if (!item->into &&
+		    (!item->after || !same_node(value_of(item), value_of(item->after))))
 			return true;
 	}
 	return false;
@@ -300,7 +301,8 @@ static int merge_within(struct yaml_node *into, const struct yaml_node *before,
 /* The only item of a list that the file has without the list. */
 static bool is_alone(const struct yaml_node *into, const struct yaml_node *list)
 {
-	return list && list->kind == YAML_LIST && list->count == 1 && into->kind == list->first->kind;
+	return list && list->kind == YAML_LIST && list->count == 1 &&
+	       into->kind == list->first->kind;
 }
 
 /* *ret: `into` changed, or `after` in its place. `before` may be NULL. */

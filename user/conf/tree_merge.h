@@ -4,8 +4,8 @@
  * the tree of a file, with its own order, spelling and explicit defaults.
  *
  * Keys of mappings are matched by name, addresses by value; items of a list that are addresses or
- * have a name, a prefix or a value by that, other lists by position or as a whole. Parts that are the same
- * in both trees stay as in the file.
+ * have a name, a prefix or a value by that, other lists by position or as a whole. Parts that are
+ * the same in both trees stay as in the file.
  */
 #ifndef SLUICE_TREE_MERGE_H
 #define SLUICE_TREE_MERGE_H

@@ -141,8 +141,8 @@ typedef const char *format_number(u64 number, char *buf, size_t size);
 static const struct notation {
 	/* 0 or -EINVAL; the reason may stay NULL: then the error has the range. */
 	int (*parse)(const char *text, u64 *ret, const char **ret_reason);
-	format_number *write, *format;	/* in a file; in the range, as text */
-	const char *before, *after;	/* of the range */
+	format_number *write, *format; /* in a file; in the range, as text */
+	const char *before, *after;    /* of the range */
 } notations[] = {
 	[NUMBER] = { number_parse, number_format, number_format, "", "" },
 	[HEX] = { number_parse, hex_format, hex_format, "", "" },
@@ -186,7 +186,8 @@ static void value_write(struct writer *w, const struct key *key, const void *sec
 	const char *name = names_of(key) ? name_of(names_of(key), (int)number) : NULL;
 	char text[64];
 
-	fputs(name ? name : notations[key->type->variant].write(number, text, sizeof(text)), w->out);
+	fputs(name ? name : notations[key->type->variant].write(number, text, sizeof(text)),
+	      w->out);
 }
 
 static const char *value_accepted(const struct key *key, char *buf, size_t size)
@@ -205,9 +206,11 @@ static const char *value_accepted(const struct key *key, char *buf, size_t size)
 	return buf;
 }
 
+/* clang-format off */
 #define TYPE_VALUE(what, id, ...)							\
 	{ .name = what, .variant = id, .text = value_read, .write = value_write,		\
 	  .accepted = value_accepted, ##__VA_ARGS__ }
+/* clang-format on */
 
 const struct key_type type_number = TYPE_VALUE("number", NUMBER);
 const struct key_type type_hex = TYPE_VALUE("number", HEX);
@@ -260,5 +263,9 @@ static const char *flags_accepted(const struct key *key, char *buf, size_t size)
 }
 
 const struct key_type type_flags = {
-	.name = "list", .items = flags_begin, .text = flag_read, .write = flags_write, .accepted = flags_accepted,
+	.name = "list",
+	.items = flags_begin,
+	.text = flag_read,
+	.write = flags_write,
+	.accepted = flags_accepted,
 };

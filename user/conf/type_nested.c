@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOW_MAX 8	/* longer lists go one value to a line */
+#define FLOW_MAX 8 /* longer lists go one value to a line */
 
 /* ---- mappings ---- */
 
@@ -53,8 +53,8 @@ bool type_map_equal(const struct key *key, const void *a, const void *b)
 	return keys_equal(key->keys, key_field_of(key, a), key_field_of(key, b));
 }
 
-const struct key_type type_map = TYPE_MAP("mapping", .read = map_read, .write = map_write,
-					  .lines = type_map_lines);
+const struct key_type type_map =
+	TYPE_MAP("mapping", .read = map_read, .write = map_write, .lines = type_map_lines);
 
 static void optional_clear(const struct key *key, void *section)
 {
@@ -92,8 +92,12 @@ static void optional_write(struct writer *w, const struct key *key, const void *
 }
 
 const struct key_type type_optional_map = {
-	.name = "mapping", .read = optional_read, .write = optional_write, .copy = type_map_copy,
-	.clear = optional_clear, .equal = type_map_equal,
+	.name = "mapping",
+	.read = optional_read,
+	.write = optional_write,
+	.copy = type_map_copy,
+	.clear = optional_clear,
+	.equal = type_map_equal,
 };
 
 /* ---- sections: mappings behind a pointer ---- */
@@ -143,8 +147,12 @@ static bool section_equal(const struct key *key, const void *a, const void *b)
 }
 
 const struct key_type type_section = {
-	.name = "mapping", .read = section_read, .lines = section_lines, .copy = section_copy,
-	.clear = section_clear, .equal = section_equal,
+	.name = "mapping",
+	.read = section_read,
+	.lines = section_lines,
+	.copy = section_copy,
+	.clear = section_clear,
+	.equal = section_equal,
 };
 
 /* ---- lists ---- */
@@ -197,15 +205,16 @@ static int check_unique(struct reader *r, const struct key *key, const void *sec
 			continue;
 		same = find_same(unique, key, section, list);
 		if (same)
-			return read_fail(r, found->value, EINVAL, "found %s again, first in line %d; "
-					 "accepted: each %s once", read_found(r, found->value),
-					 same->line, unique->name);
+			return read_fail(r, found->value, EINVAL,
+					 "found %s again, first in line %d; "
+					 "accepted: each %s once",
+					 read_found(r, found->value), same->line, unique->name);
 	}
 	return 0;
 }
 
-static int append_item(struct reader *r, const struct yaml_node *list,
-		       const struct yaml_node *node, const struct key *key, void *section)
+static int append_item(struct reader *r, const struct yaml_node *list, const struct yaml_node *node,
+		       const struct key *key, void *section)
 {
 	const struct key *item = key->item;
 	size_t *count = count_of(key, section), size = item_size(item);
@@ -214,7 +223,8 @@ static int append_item(struct reader *r, const struct yaml_node *list,
 	int rc;
 
 	if (key->most && *count == key->most)
-		return read_fail(r, node, EINVAL, "found one more; accepted: up to %llu", key->most);
+		return read_fail(r, node, EINVAL, "found one more; accepted: up to %llu",
+				 key->most);
 	grown = array_grow(*array, *count, size);
 	if (!grown)
 		return read_no_memory(r);
@@ -330,5 +340,4 @@ static const char *list_accepted(const struct key *key, char *buf, size_t size)
 }
 
 const struct key_type type_list = TYPE_LIST("list", .read = list_read, .write = list_write,
-					    .lines = type_list_lines,
-					    .accepted = list_accepted);
+					    .lines = type_list_lines, .accepted = list_accepted);

@@ -56,7 +56,7 @@ bool type_text_equal(const struct key *key, const void *a, const void *b)
 
 const struct key_type type_text = TYPE_TEXT("text", .text = type_text_read);
 
-#define PATH_MOST 3500	/* the daemon creates files below some: leaves room for their names */
+#define PATH_MOST 3500 /* the daemon creates files below some: leaves room for their names */
 
 static int path_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
@@ -65,15 +65,17 @@ static int path_read(struct reader *r, const char *text, const struct key *key, 
 	if (text[0] != '/')
 		return key_refuse_text(r, key);
 	if (strlen(text) > most)
-		return read_fail(r, r->at, EINVAL, "found a path of %zu bytes; accepted: up to %llu",
-				 strlen(text), most);
+		return read_fail(r, r->at, EINVAL,
+				 "found a path of %zu bytes; accepted: up to %llu", strlen(text),
+				 most);
 	return read_copy(r, text, text_of(key, section));
 }
 
-const struct key_type type_path = TYPE_TEXT("path", .text = path_read,
-					    .accepts = "an absolute path");
+const struct key_type type_path =
+	TYPE_TEXT("path", .text = path_read, .accepts = "an absolute path");
 
-static int address_port_read(struct reader *r, const char *text, const struct key *key, void *section)
+static int address_port_read(struct reader *r, const char *text, const struct key *key,
+			     void *section)
 {
 	if (!is_listen_address(text))
 		return key_refuse_text(r, key);
@@ -102,8 +104,13 @@ static int identifier_read(struct reader *r, const char *text, const struct key 
 }
 
 const struct key_type type_identifier = {
-	.name = "identifier", .null = true, .size = SL_NAME_MAX, .text = identifier_read,
-	.accepts = "1 to 63 characters of a-z, 0-9 and -", .write = inline_write, .equal = inline_equal,
+	.name = "identifier",
+	.null = true,
+	.size = SL_NAME_MAX,
+	.text = identifier_read,
+	.accepts = "1 to 63 characters of a-z, 0-9 and -",
+	.write = inline_write,
+	.equal = inline_equal,
 };
 
 static int interface_read(struct reader *r, const char *text, const struct key *key, void *section)
@@ -112,7 +119,11 @@ static int interface_read(struct reader *r, const char *text, const struct key *
 }
 
 const struct key_type type_interface = {
-	.name = "interface", .accepts = INTERFACE_NAMES, .size = 16, .text = interface_read, .write = inline_write,
+	.name = "interface",
+	.accepts = INTERFACE_NAMES,
+	.size = 16,
+	.text = interface_read,
+	.write = inline_write,
 	.equal = inline_equal,
 };
 
@@ -136,7 +147,10 @@ static bool prefix_equal(const struct key *key, const void *a, const void *b)
 }
 
 const struct key_type type_prefix = {
-	.name = "address", .size = sizeof(struct sl_prefix), .text = prefix_read,
-	.write = prefix_write, .equal = prefix_equal,
+	.name = "address",
+	.size = sizeof(struct sl_prefix),
+	.text = prefix_read,
+	.write = prefix_write,
+	.equal = prefix_equal,
 	.accepts = "an address or a prefix, as 192.0.2.0/24",
 };

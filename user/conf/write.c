@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define FLOW_MAX 8	/* longer lists go one value to a line */
+#define FLOW_MAX 8 /* longer lists go one value to a line */
 
 void write_begin(struct writer *w)
 {
@@ -47,7 +47,7 @@ void write_list(struct writer *w, const char *key, const void *array, size_t cou
 		write_format *format)
 {
 	bool flow = count <= FLOW_MAX;
-	char buf[SL_NAME_MAX + 2];	/* a prefix, or a set's name with its '@' */
+	char buf[SL_NAME_MAX + 2]; /* a prefix, or a set's name with its '@' */
 	size_t i;
 
 	if (!count)

@@ -12,14 +12,15 @@
 struct writer {
 	FILE *out;
 	int indent;
-	bool item;	/* the next line begins an item of a list: "- " */
-	bool any;	/* something was written */
-	bool failed;	/* out of memory */
+	bool item;   /* the next line begins an item of a list: "- " */
+	bool any;    /* something was written */
+	bool failed; /* out of memory */
 };
 
 /* The indent of a line; an item's dash stands in its last two columns. */
 void write_begin(struct writer *w);
-/* In quotes: text of a tree is printable and on one line (tree.c), so a quote within it is doubled. */
+/* In quotes: text of a tree is printable and on one line (tree.c), so a quote within it is
+ * doubled. */
 void write_quoted(FILE *out, const char *text, char quote);
 /* A value as it is, or in quotes where it needs them. */
 void write_text(FILE *out, const char *text);

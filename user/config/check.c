@@ -13,9 +13,9 @@
 #include "config/model.h"
 
 /* An error about limit `index`, at its place in the file where it has one. */
-#define fail_at(policy, index, err, code, ...)                                              \
-	sl_err_at(err, code,                                                                \
-		  (policy)->limit[index].pos.line && (policy)->path ? (policy)->path : "",  \
+#define fail_at(policy, index, err, code, ...)                                                     \
+	sl_err_at(err, code,                                                                       \
+		  (policy)->limit[index].pos.line && (policy)->path ? (policy)->path : "",         \
 		  (policy)->limit[index].pos.line, (policy)->limit[index].pos.column, __VA_ARGS__)
 
 static int check_names(const struct policy *policy, struct sl_err *err)
@@ -29,9 +29,10 @@ static int check_names(const struct policy *policy, struct sl_err *err)
 		for (j = 0; j < i; j++) {
 			if (strcmp(limit->name, policy->limit[j].name))
 				continue;
-			return fail_at(policy, i, err, EEXIST, "limits[%zu] \"%s\": the name is "
-				       "taken by limits[%zu]; accepted: each name once", i,
-				       limit->name, j);
+			return fail_at(policy, i, err, EEXIST,
+				       "limits[%zu] \"%s\": the name is "
+				       "taken by limits[%zu]; accepted: each name once",
+				       i, limit->name, j);
 		}
 	}
 	return 0;
@@ -40,7 +41,8 @@ static int check_names(const struct policy *policy, struct sl_err *err)
 /* What is dropped by its match alone is charged nowhere. */
 static bool is_charged(const struct limit_def *limit)
 {
-	return limit->terms.rates.count || limit->action != SL_ACT_DROP || limit->mode != SL_MODE_ENFORCE;
+	return limit->terms.rates.count || limit->action != SL_ACT_DROP ||
+	       limit->mode != SL_MODE_ENFORCE;
 }
 
 static u32 weight_of_match(const struct limit_def *limit, enum sl_family family)
@@ -64,7 +66,8 @@ static u32 limit_counters(const struct limit_def *def, enum sl_family family)
 /* How many meters of a limit one packet of this family is charged to. */
 static u32 limit_words(const struct limit_def *limit, enum sl_family family)
 {
-	bool grace = limit->terms.throttle.kind == THROTTLE_SOFT && limit->terms.throttle.soft_for_ns;
+	bool grace =
+		limit->terms.throttle.kind == THROTTLE_SOFT && limit->terms.throttle.soft_for_ns;
 
 	if (!limit->terms.rates.count)
 		return is_charged(limit);
@@ -103,10 +106,12 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	if (found) {
 		listed = name_limits(policy, &together, names, sizeof(names), &last);
-		return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match "
-			       "this and %zu others (%s...); accepted: up to %d limits that match a "
-			       "packet, not counting those with mode off", last, policy->limit[last].name,
-			       listed - 1, names, SL_MATCHES_MAX);
+		return fail_at(
+			policy, last, err, EINVAL,
+			"limits[%zu] \"%s\": one packet can match "
+			"this and %zu others (%s...); accepted: up to %d limits that match a "
+			"packet, not counting those with mode off",
+			last, policy->limit[last].name, listed - 1, names, SL_MATCHES_MAX);
 	}
 	if (overlap_find(policy->limit, policy->limit_count, limit_words, SL_CHARGES_MAX, &found,
 			 &together))
@@ -114,11 +119,14 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 	if (!found)
 		return 0;
 	listed = name_limits(policy, &together, names, sizeof(names), &last);
-	return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match this and "
-		       "%zu other%s (%s...), which count more than %d times together: once for each "
-		       "of a limit's rates at each of its prefix lengths, twice with throttle.for, "
-		       "once more for each unit with scope: cluster; accepted: up to %d", last, policy->limit[last].name, listed - 1,
-		       listed == 2 ? "" : "s", names, SL_CHARGES_MAX, SL_CHARGES_MAX);
+	return fail_at(
+		policy, last, err, EINVAL,
+		"limits[%zu] \"%s\": one packet can match this and "
+		"%zu other%s (%s...), which count more than %d times together: once for each "
+		"of a limit's rates at each of its prefix lengths, twice with throttle.for, "
+		"once more for each unit with scope: cluster; accepted: up to %d",
+		last, policy->limit[last].name, listed - 1, listed == 2 ? "" : "s", names,
+		SL_CHARGES_MAX, SL_CHARGES_MAX);
 }
 
 /* The prefix lengths of a family's bans: each costs a look-up per packet. */
@@ -134,11 +142,12 @@ static int check_ban_lengths(const struct policy *policy, enum sl_family family,
 			if (memchr(length, limit->prefix.len[family][k], count))
 				continue;
 			if (count == SL_BAN_LENGTHS)
-				return fail_at(policy, i, err, EINVAL, "limits[%zu] \"%s\": "
+				return fail_at(policy, i, err, EINVAL,
+					       "limits[%zu] \"%s\": "
 					       "ban: found IPv%c prefix length %u, one too many; "
 					       "accepted: up to %d different lengths in all "
-					       "limits with ban", i, limit->name,
-					       family == SL_V4 ? '4' : '6',
+					       "limits with ban",
+					       i, limit->name, family == SL_V4 ? '4' : '6',
 					       limit->prefix.len[family][k], SL_BAN_LENGTHS);
 			length[count++] = limit->prefix.len[family][k];
 		}
@@ -155,12 +164,14 @@ static int check_budget(const struct policy *policy, struct sl_err *err)
 		return 0;
 	limit = policy_find_limit(policy, policy->http->budget.limit);
 	if (!limit)
-		return sl_err_set(err, EINVAL, "http.source_budget.limit: there is no limit \"%s\"; "
+		return sl_err_set(err, EINVAL,
+				  "http.source_budget.limit: there is no limit \"%s\"; "
 				  "accepted: the name of one under limits",
 				  policy->http->budget.limit);
 	if (!(limit->per & SL_PER_SOURCE) || limit->terms.rates.count != 1 ||
 	    limit->terms.rates.rate[0].unit != RATE_PACKETS)
-		return sl_err_set(err, EINVAL, "http.source_budget.limit: \"%s\" does not limit each "
+		return sl_err_set(err, EINVAL,
+				  "http.source_budget.limit: \"%s\" does not limit each "
 				  "source to one rate in packets; accepted: a limit that does",
 				  limit->name);
 	return 0;
@@ -171,8 +182,10 @@ int policy_check(const struct policy *policy, struct sl_err *err)
 	int rc;
 
 	if (policy->limit_count > SL_LIMITS_MAX)
-		return fail_at(policy, SL_LIMITS_MAX, err, EINVAL, "found %zu limits; accepted: up "
-			       "to %d", policy->limit_count, SL_LIMITS_MAX);
+		return fail_at(policy, SL_LIMITS_MAX, err, EINVAL,
+			       "found %zu limits; accepted: up "
+			       "to %d",
+			       policy->limit_count, SL_LIMITS_MAX);
 	rc = check_names(policy, err);
 	if (!rc)
 		rc = check_budget(policy, err);

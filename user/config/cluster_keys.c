@@ -15,7 +15,7 @@
 #include "config/keys.h"
 
 #define MS 1000000ULL
-#define SOCKET_PATH_MAX 107	/* sockaddr_un.sun_path with its final 0 */
+#define SOCKET_PATH_MAX 107 /* sockaddr_un.sun_path with its final 0 */
 #define HOST_MAX 253
 #define PORT_DEFAULT 6379
 #define PORT_SENTINEL 26379
@@ -61,8 +61,7 @@ static char *parse_host(const char *text, size_t len)
 	host = strndup(text + v6, len - 2 * v6);
 	if (!host)
 		return NULL;
-	if (v6 ? inet_pton(AF_INET6, host, bytes) == 1 :
-		 strspn(host, LETTERS DIGITS ".-_") == len)
+	if (v6 ? inet_pton(AF_INET6, host, bytes) == 1 : strspn(host, LETTERS DIGITS ".-_") == len)
 		return host;
 	free(host);
 	return NULL;
@@ -100,14 +99,18 @@ static int take_user(struct reader *r, struct redis_def *redis, char **text)
 		return 0;
 	*at = 0;
 	if (strchr(*text, ':'))
-		return read_fail(r, r->at, EINVAL, "found a password in a URL (it is not shown "
+		return read_fail(r, r->at, EINVAL,
+				 "found a password in a URL (it is not shown "
 				 "here); accepted: a URL without, and redis.password_file");
 	if (!**text)
-		return read_fail(r, r->at, EINVAL, "found a URL with an '@' and no user before it; "
+		return read_fail(r, r->at, EINVAL,
+				 "found a URL with an '@' and no user before it; "
 				 "accepted: " URLS);
 	if (redis->user && strcmp(redis->user, *text))
-		return read_fail(r, r->at, EINVAL, "found the users \"%.60s\" and \"%.60s\"; "
-				 "accepted: one user for all", *text, redis->user);
+		return read_fail(r, r->at, EINVAL,
+				 "found the users \"%.60s\" and \"%.60s\"; "
+				 "accepted: one user for all",
+				 *text, redis->user);
 	if (read_copy(r, *text, &redis->user))
 		return -ENOMEM;
 	*text = at + 1;
@@ -136,9 +139,11 @@ static int read_tcp(struct reader *r, struct redis_def *redis, struct redis_url 
 	if (!url->tls && strncmp(url->text, "redis://", 8)) {
 		free(copy);
 		/* text that is not a URL may still contain a password */
-		return strchr(url->text, '@') ?
-			       read_fail(r, r->at, EINVAL, "found something other than a Redis URL; accepted: " URLS) :
-			       text_refuse(r, URLS);
+		return strchr(url->text, '@')
+			       ? read_fail(
+					 r, r->at, EINVAL,
+					 "found something other than a Redis URL; accepted: " URLS)
+			       : text_refuse(r, URLS);
 	}
 	if (!copy)
 		return read_no_memory(r);
@@ -182,8 +187,14 @@ static void url_clear(const struct key *key, void *section)
 }
 
 static const struct key_type type_url = {
-	.name = "URL", .size = sizeof(struct redis_url), .text = url_read, .accepts = URLS,
-	.write = type_text_write, .copy = url_copy, .clear = url_clear, .equal = type_text_equal,
+	.name = "URL",
+	.size = sizeof(struct redis_url),
+	.text = url_read,
+	.accepts = URLS,
+	.write = type_text_write,
+	.copy = url_copy,
+	.clear = url_clear,
+	.equal = type_text_equal,
 };
 static const struct key url_item = { .type = &type_url };
 
@@ -194,8 +205,10 @@ static int check_twice(struct reader *r, const struct yaml_node *node,
 	for (const struct redis_url *other = redis->url; other < url; other++)
 		if (!strcmp(other->host, url->host) && other->unix_socket == url->unix_socket &&
 		    other->port == url->port && other->database == url->database)
-			return read_fail(r, node, EINVAL, "found \"%.200s\", which is there already; "
-					 "accepted with mode ring: each server once", url->text);
+			return read_fail(r, node, EINVAL,
+					 "found \"%.200s\", which is there already; "
+					 "accepted with mode ring: each server once",
+					 url->text);
 	return 0;
 }
 
@@ -209,18 +222,21 @@ static int check_url(struct reader *r, const struct yaml_node *node, const struc
 	if (redis->mode == REDIS_MODE_RING)
 		return check_twice(r, node, redis, url);
 	if (redis->mode == REDIS_MODE_CLUSTER && url->database)
-		return read_fail(r, node, EINVAL, "found database %u, but a Redis Cluster has "
+		return read_fail(r, node, EINVAL,
+				 "found database %u, but a Redis Cluster has "
 				 "number 0 alone; accepted with mode cluster: no number",
 				 url->database);
 	if (redis->mode != REDIS_MODE_CLUSTER && redis->mode != REDIS_MODE_SENTINEL)
 		return 0;
 	/* the servers that these name are reached the same way */
 	if (url->unix_socket)
-		return read_refuse(r, node, redis->mode == REDIS_MODE_CLUSTER ?
-				   "redis:// or rediss:// with mode cluster" :
-				   "redis:// or rediss:// with mode sentinel");
+		return read_refuse(r, node,
+				   redis->mode == REDIS_MODE_CLUSTER
+					   ? "redis:// or rediss:// with mode cluster"
+					   : "redis:// or rediss:// with mode sentinel");
 	if (url->tls != first->tls || url->database != first->database)
-		return read_fail(r, node, EINVAL, "found another %s than in the first URL; accepted "
+		return read_fail(r, node, EINVAL,
+				 "found another %s than in the first URL; accepted "
 				 "with mode %s: the same in all",
 				 url->tls != first->tls ? "scheme" : "database", mode);
 	return 0;
@@ -236,10 +252,12 @@ static int check_urls(struct reader *r, const struct yaml_node *node, const stru
 	if (rc)
 		return rc;
 	if (redis->mode == REDIS_MODE_SINGLE && redis->url_count > 1)
-		return read_fail(r, node->first->next, EINVAL, "found another URL; accepted with mode "
+		return read_fail(r, node->first->next, EINVAL,
+				 "found another URL; accepted with mode "
 				 "single: one (several are for sentinel, cluster and ring)");
 	if (redis->mode == REDIS_MODE_RING && redis->url_count < 2)
-		return read_fail(r, node, EINVAL, "found one URL; accepted with mode ring: two or "
+		return read_fail(r, node, EINVAL,
+				 "found one URL; accepted with mode ring: two or "
 				 "more");
 	return 0;
 }
@@ -262,7 +280,8 @@ static const struct key tls_rows[] = {
 	{ "ca", REDIS(ca), &type_path },
 	{ "cert", REDIS(cert), &type_path },
 	{ "key", REDIS(key), &type_path },
-	{ "name", REDIS(tls_name), &type_text, .most = HOST_MAX, .characters = LETTERS DIGITS ".-_:",
+	{ "name", REDIS(tls_name), &type_text, .most = HOST_MAX,
+	  .characters = LETTERS DIGITS ".-_:",
 	  .accepted = "the name that the server's certificate is for" },
 };
 
@@ -282,8 +301,7 @@ static const struct key redis_rows[] = {
 	  .most = 64, .accepted = URLS, .flags = KEY_NEEDED | KEY_RESTART,
 	  .help = "needed: `redis://HOST[:PORT][/DATABASE]`, `rediss://` with TLS, `unix:/PATH`" },
 	{ "mode", REDIS(mode), &type_enum, .usual = "single", .names = redis_mode_names,
-	  .flags = KEY_FIRST | KEY_RESTART,
-	  .help = "`single`, `sentinel`, `cluster` or `ring`" },
+	  .flags = KEY_FIRST | KEY_RESTART, .help = "`single`, `sentinel`, `cluster` or `ring`" },
 	{ "master", REDIS(master), &type_word, .usual = "mymaster", .most = 128,
 	  .accepted = "the master's name, as the sentinels have it", .flags = KEY_RESTART,
 	  .help = "with `sentinel`: the master's name" },
@@ -312,7 +330,8 @@ static int check_redis(struct reader *r, const struct yaml_node *node, void *sec
 	const struct yaml_node *master = yaml_node_find(node, "master");
 
 	if (master && redis->mode != REDIS_MODE_SENTINEL)
-		return read_fail(r, master->value, EINVAL, "master applies to sentinels only; accepted "
+		return read_fail(r, master->value, EINVAL,
+				 "master applies to sentinels only; accepted "
 				 "with it: mode: sentinel");
 	return check_urls(r, yaml_node_find(node, "urls")->value, redis);
 }
@@ -339,8 +358,8 @@ static int init_node(void *section)
 #define CLUSTER(field) KEY(struct cluster_def, field)
 
 static const struct key cluster_rows[] = {
-	{ "redis", CLUSTER(redis), &type_map, .keys = &redis_keys, .flags = KEY_NEEDED,
-	  .unset = "", .help = "required, see [below](#redis)" },
+	{ "redis", CLUSTER(redis), &type_map, .keys = &redis_keys, .flags = KEY_NEEDED, .unset = "",
+	  .help = "required, see [below](#redis)" },
 	{ "node", CLUSTER(node), &type_text, .most = CLUSTER_NODE_MAX,
 	  .characters = NODE_CHARACTERS, .flags = KEY_RESTART,
 	  .accepted = "1 to 63 characters of a-z, A-Z, 0-9, . _ and -", .unset = "the host's name",

@@ -21,11 +21,15 @@ static int check_pair(const char *limit, const char *pair, struct sl_err *err)
 	size_t len = strcspn(pair, "=");
 
 	if (len == 4 && !strncmp(pair, "name", len))
-		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit cannot be renamed; "
-				  "accepted: limit del and limit add", limit);
+		return sl_err_set(err, EINVAL,
+				  "limit \"%s\": name: a limit cannot be renamed; "
+				  "accepted: limit del and limit add",
+				  limit);
 	if (!strncmp(pair, "overrides", 9))
-		return sl_err_set(err, EINVAL, "limit \"%s\": overrides: limit set cannot change these; "
-				  "accepted: override set, override del, or the file and reload", limit);
+		return sl_err_set(err, EINVAL,
+				  "limit \"%s\": overrides: limit set cannot change these; "
+				  "accepted: override set, override del, or the file and reload",
+				  limit);
 	return 0;
 }
 
@@ -105,7 +109,8 @@ static int find_limits(struct reader *r, const struct yaml_node *root, const str
 	const struct yaml_node *key = yaml_node_find(root, "limits");
 
 	if (key && root->count > 1)
-		return read_fail(r, root, EINVAL, "found other keys next to limits; accepted: a limit, a "
+		return read_fail(r, root, EINVAL,
+				 "found other keys next to limits; accepted: a limit, a "
 				 "list of limits, or only the key limits");
 	*ret = key ? key->value : root;
 	return 0;

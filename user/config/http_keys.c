@@ -11,21 +11,30 @@
 #include "config/keys.h"
 
 static const struct name full_names[] = {
-	{ "open", FULL_OPEN }, { "closed", FULL_CLOSED }, { NULL, 0 },
+	{ "open", FULL_OPEN },
+	{ "closed", FULL_CLOSED },
+	{ NULL, 0 },
 };
 
 static const struct name push_mode_names[] = {
-	{ "enforce", PUSH_MODE_ENFORCE }, { "shadow", PUSH_MODE_SHADOW }, { "off", PUSH_MODE_OFF },
+	{ "enforce", PUSH_MODE_ENFORCE },
+	{ "shadow", PUSH_MODE_SHADOW },
+	{ "off", PUSH_MODE_OFF },
 	{ NULL, 0 },
 };
 
 static const struct name right_names[] = {
-	{ "check", MAY_CHECK }, { "report", MAY_REPORT }, { "push", MAY_PUSH },
-	{ "override", MAY_OVERRIDE }, { NULL, 0 },
+	{ "check", MAY_CHECK },
+	{ "report", MAY_REPORT },
+	{ "push", MAY_PUSH },
+	{ "override", MAY_OVERRIDE },
+	{ NULL, 0 },
 };
 
 static const struct name log_values_names[] = {
-	{ "hashed", false }, { "plain", true }, { NULL, 0 },
+	{ "hashed", false },
+	{ "plain", true },
+	{ NULL, 0 },
 };
 
 static const struct name auto_names[] = { { "auto", 0 }, { NULL, 0 } };
@@ -75,10 +84,13 @@ static int check_caller(struct reader *r, const struct yaml_node *node, void *se
 	const struct caller_def *caller = section;
 
 	if (!caller->token_file && !caller->has_uid && !caller->cert_cn)
-		return read_fail(r, node, EINVAL, "caller \"%s\" has no credentials; accepted: one or "
-				 "more of token_file, uid, cert_cn", caller->name);
+		return read_fail(r, node, EINVAL,
+				 "caller \"%s\" has no credentials; accepted: one or "
+				 "more of token_file, uid, cert_cn",
+				 caller->name);
 	if (caller->cert_cn && !policy->http->client_ca)
-		return read_fail(r, yaml_node_find(node, "cert_cn"), EINVAL, "cert_cn is given, but "
+		return read_fail(r, yaml_node_find(node, "cert_cn"), EINVAL,
+				 "cert_cn is given, but "
 				 "client certificates are not requested; accepted with it: "
 				 "http.tls.client_ca");
 	return 0;
@@ -123,15 +135,16 @@ static int rule_name_read(struct reader *r, const char *text, const struct key *
 
 static const struct key_type type_rule_name = TYPE_TEXT("rule", .text = rule_name_read);
 static const struct key rule_name_item = {
-	.type = &type_rule_name, .accepted = "DOMAIN/RULE, as api/user",
+	.type = &type_rule_name,
+	.accepted = "DOMAIN/RULE, as api/user",
 };
 
 static const struct key budget_rows[] = {
 	{ "limit", HTTP(budget.limit), &type_identifier, .flags = KEY_NEEDED },
 	{ "user", KEY_LIST(struct http_def, budget.user, budget.user_count),
 	  .item = &rule_name_item, .least = 1, .flags = KEY_NEEDED },
-	{ "active", HTTP(budget.active_ns), &type_duration, .usual = "60s",
-	  .least = SL_NS_PER_SEC, .most = 24 * 3600 * SL_NS_PER_SEC },
+	{ "active", HTTP(budget.active_ns), &type_duration, .usual = "60s", .least = SL_NS_PER_SEC,
+	  .most = 24 * 3600 * SL_NS_PER_SEC },
 	{ "base", HTTP(budget.base), &type_packets, .flags = KEY_NEEDED },
 	{ "packets_per_request", HTTP(budget.packets_per_request), &type_count, .usual = "40",
 	  .least = 1, .most = SL_PUSHES_MAX },
@@ -165,7 +178,8 @@ static const struct key log_rows[] = {
 static const struct keys log_keys = KEYS(struct http_def, log_rows);
 
 static const struct key host_item = {
-	.type = &type_text, .accepted = "a host's name, as limiter.example",
+	.type = &type_text,
+	.accepted = "a host's name, as limiter.example",
 };
 static const struct key never_item = { .type = &type_prefix };
 
@@ -176,17 +190,18 @@ static const struct key http_rows[] = {
 	  .count = offsetof(struct http_def, listen_count), .flags = KEY_RESTART,
 	  .help = "addresses of the frontends: `ADDRESS:PORT`, `unix:/PATH`, a list, "
 		  "or mappings as below" },
-	/* The same help. */
+/* The same help. */
+/* clang-format off */
 #define LISTEN_ROW(id, key, plain)						\
 	{ #key, HTTP(listen), &type_http_##key, .flags = KEY_RESTART },
+	/* clang-format on */
 	LISTEN_KINDS_BESIDE_HTTP(LISTEN_ROW)
 #undef LISTEN_ROW
-	{ "hosts", KEY_LIST(struct http_def, host, host_count), .item = &host_item,
-	  .help = "names that are accepted in a request's Host, besides addresses "
-		  "and localhost" },
-	{ "workers", HTTP(workers), &type_number, .usual = "auto", .names = auto_names,
-	  .least = 1, .most = 256, .flags = KEY_RESTART,
-	  .help = "threads; `auto` is one per CPU" },
+		{ "hosts", KEY_LIST(struct http_def, host, host_count), .item = &host_item,
+		  .help = "names that are accepted in a request's Host, besides addresses "
+			  "and localhost" },
+	{ "workers", HTTP(workers), &type_number, .usual = "auto", .names = auto_names, .least = 1,
+	  .most = 256, .flags = KEY_RESTART, .help = "threads; `auto` is one per CPU" },
 	{ "state", .type = &type_map, .keys = &state_keys,
 	  .help = "room for users and, in bytes, for sliding logs; `on_full` is `open` or "
 		  "`closed`" },
@@ -199,18 +214,15 @@ static const struct key http_rows[] = {
 		  "(`check`, `report`, `push`, `override`). Without callers: check "
 		  "and report from this host" },
 	{ "never_push_down", KEY_LIST(struct http_def, never_push_down, never_push_down_count),
-	  .item = &never_item,
-	  .help = "sources that are never pushed down to the packet tier" },
+	  .item = &never_item, .help = "sources that are never pushed down to the packet tier" },
 	{ "push_down", .type = &type_map, .keys = &push_down_keys,
 	  .help = "`mode` is `enforce`, `shadow` or `off`" },
 	{ "source_budget", .type = &type_map, .keys = &budget_keys,
 	  .help = "`limit`, `user`, `base`, `max` are required" },
-	{ "retry_jitter", HTTP(retry_jitter_permille), &type_percent, .usual = "10%",
-	  .most = 1000,
+	{ "retry_jitter", HTTP(retry_jitter_permille), &type_percent, .usual = "10%", .most = 1000,
 	  .help = "the largest random share added to Retry-After" },
 	{ "max_delayed", HTTP(max_delayed), &type_count, .usual = "10K", .most = 1000000,
-	  .flags = KEY_RESTART,
-	  .help = "responses that may be delayed at a time" },
+	  .flags = KEY_RESTART, .help = "responses that may be delayed at a time" },
 	{ "decision_log", .type = &type_map, .keys = &log_keys,
 	  .help = "every `sample`-th decision; `values: plain` writes them out" },
 };

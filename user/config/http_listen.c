@@ -42,8 +42,7 @@ static const struct key listen_rows[] = {
 	  .accepted = "ADDRESS:PORT, as 127.0.0.1:8180, or unix:PATH",
 	  .help = "required: `ADDRESS:PORT` or `unix:/PATH`" },
 	{ "tls", LISTEN(tls), &type_bool, .help = "`true`: TLS, on this host, too" },
-	{ "insecure", LISTEN(insecure), &type_bool,
-	  .help = "`true`: reachable without TLS" },
+	{ "insecure", LISTEN(insecure), &type_bool, .help = "`true`: reachable without TLS" },
 	{ "clients", KEY_LIST(struct listen_def, clients, client_count), .item = &client_item,
 	  .help = "the addresses that may connect" },
 	{ "max_wait", LISTEN(max_wait_ns), &type_duration, .most = 3600 * SL_NS_PER_SEC,
@@ -66,9 +65,12 @@ static int check_listen(struct reader *r, const struct yaml_node *map, void *sec
 		const char *key;
 		bool of_unix, of_ip, of_syslog;
 	} kept[] = {
-		{ "mode", true, false, true }, { "group", true, false, true },
-		{ "tls", false, true, true }, { "insecure", false, true, true },
-		{ "clients", false, true, true }, { "max_connections", true, true, false },
+		{ "mode", true, false, true },
+		{ "group", true, false, true },
+		{ "tls", false, true, true },
+		{ "insecure", false, true, true },
+		{ "clients", false, true, true },
+		{ "max_connections", true, true, false },
 		{ "max_connections_per_address", false, true, false },
 	};
 	const struct listen_def *listen = section;
@@ -78,18 +80,21 @@ static int check_listen(struct reader *r, const struct yaml_node *map, void *sec
 		const struct yaml_node *key = yaml_node_find(map, kept[i].key);
 
 		if (key && !(is_unix ? kept[i].of_unix : kept[i].of_ip))
-			return read_fail(r, key, EINVAL, "%s is for %s, which %s is not", kept[i].key,
+			return read_fail(r, key, EINVAL, "%s is for %s, which %s is not",
+					 kept[i].key,
 					 is_unix ? "an address with a port" : "a Unix socket",
 					 listen->address);
 		if (key && listen->kind == LISTEN_SYSLOG && !kept[i].of_syslog)
-			return read_fail(r, key, EINVAL, "%s is for listeners with connections; "
-					 "syslog has none", kept[i].key);
+			return read_fail(r, key, EINVAL,
+					 "%s is for listeners with connections; "
+					 "syslog has none",
+					 kept[i].key);
 	}
 	return 0;
 }
 
-const struct keys listen_keys = KEYS(struct listen_def, listen_rows, .alone = "address",
-				     .check = check_listen);
+const struct keys listen_keys =
+	KEYS(struct listen_def, listen_rows, .alone = "address", .check = check_listen);
 const struct key listen_item = { .type = &type_map, .keys = &listen_keys };
 
 /* ---- the listeners of one kind ---- */
@@ -100,8 +105,8 @@ static int read_listener(struct reader *r, const struct yaml_node *node, enum li
 	struct listen_def *listen;
 	int rc;
 
-	if (append(http->listen, http->listen_count, (struct listen_def){
-			.kind = kind, .line = node->line, .column = node->column }))
+	if (append(http->listen, http->listen_count,
+		   (struct listen_def){ .kind = kind, .line = node->line, .column = node->column }))
 		return read_no_memory(r);
 	listen = &http->listen[http->listen_count - 1];
 	if (keys_init(&listen_keys, listen))
@@ -110,8 +115,10 @@ static int read_listener(struct reader *r, const struct yaml_node *node, enum li
 	for (struct listen_def *other = http->listen; !rc && other < listen; other++)
 		if (!strcmp(other->address, listen->address) &&
 		    (other->kind == LISTEN_SYSLOG) == (kind == LISTEN_SYSLOG))
-			rc = read_fail(r, node, EINVAL, "found %s again, first in line %d; "
-				       "accepted: each address once", listen->address, other->line);
+			rc = read_fail(r, node, EINVAL,
+				       "found %s again, first in line %d; "
+				       "accepted: each address once",
+				       listen->address, other->line);
 	return rc;
 }
 
@@ -147,7 +154,8 @@ static void listen_lines(struct writer *w, const struct key *key, const void *se
 	fprintf(w->out, "%s:", key->name);
 	while ((listen = next_of(section, key->type->variant, &at))) {
 		fprintf(w->out, "\n%*s- ", w->indent + 2, "");
-		keys_write_flow(w, &listen_keys, listen, keys_unlike(w, &listen_keys, listen, NULL));
+		keys_write_flow(w, &listen_keys, listen,
+				keys_unlike(w, &listen_keys, listen, NULL));
 	}
 	fputc('\n', w->out);
 }
@@ -165,12 +173,15 @@ static bool listen_equal(const struct key *key, const void *a, const void *b)
 }
 
 /* The first of them owns the array. */
-#define TYPE(id, key, plain)								\
-	const struct key_type type_http_##key = {					\
-		.name = "listeners", .variant = id, .read = listen_read,		\
-		.lines = listen_lines, .equal = listen_equal,				\
-		.copy = id ? NULL : type_list_copy,				\
-		.clear = id ? NULL : type_list_clear,				\
+#define TYPE(id, key, plain)                                                                       \
+	const struct key_type type_http_##key = {                                                  \
+		.name = "listeners",                                                               \
+		.variant = id,                                                                     \
+		.read = listen_read,                                                               \
+		.lines = listen_lines,                                                             \
+		.equal = listen_equal,                                                             \
+		.copy = id ? NULL : type_list_copy,                                                \
+		.clear = id ? NULL : type_list_clear,                                              \
 	};
 LISTEN_KINDS(TYPE)
 
@@ -188,8 +199,7 @@ static bool callers_are_known(const struct http_def *http)
 static const struct yaml_node *place_of(const struct yaml_node *map,
 					const struct listen_def *listen)
 {
-	const struct yaml_node *at =
-		yaml_node_find(map, kinds[listen->kind].key)->value;
+	const struct yaml_node *at = yaml_node_find(map, kinds[listen->kind].key)->value;
 
 	if (at->kind != YAML_LIST)
 		return at;
@@ -206,20 +216,25 @@ static int check_remote(struct reader *r, const struct yaml_node *at, struct htt
 	bool plain = kinds[listen->kind].plain;
 
 	if (plain && !listen->client_count && !listen->insecure)
-		return read_fail(r, at, EINVAL, "other machines can reach %s; accepted: {address: "
-				 "%s, clients: [CIDR]}", listen->address, listen->address);
+		return read_fail(r, at, EINVAL,
+				 "other machines can reach %s; accepted: {address: "
+				 "%s, clients: [CIDR]}",
+				 listen->address, listen->address);
 	if (plain)
 		return 0;
 	if (!listen->insecure && http->cert)
 		listen->tls = true;
 	if (!listen->tls && !listen->insecure)
-		return read_fail(r, at, EINVAL, "other machines can reach %s; accepted: with "
-				 "http.tls, or {address: %s, insecure: true}", listen->address,
-				 listen->address);
+		return read_fail(r, at, EINVAL,
+				 "other machines can reach %s; accepted: with "
+				 "http.tls, or {address: %s, insecure: true}",
+				 listen->address, listen->address);
 	if (!callers_are_known(http))
-		return read_fail(r, at, EINVAL, "other machines can reach %s, and no caller can "
-				 "authenticate; accepted: with callers that have a token_file or a cert_cn",
-				 listen->address);
+		return read_fail(
+			r, at, EINVAL,
+			"other machines can reach %s, and no caller can "
+			"authenticate; accepted: with callers that have a token_file or a cert_cn",
+			listen->address);
 	return 0;
 }
 
@@ -235,11 +250,15 @@ int http_check_listen(struct reader *r, const struct yaml_node *map, void *secti
 		if (!listen_is_local(listen))
 			rc = check_remote(r, at, http, listen);
 		if (!rc && listen->tls && !http->cert)
-			rc = read_fail(r, at, EINVAL, "%s has tls, but there is no certificate; "
-				       "accepted with it: http.tls", listen->address);
+			rc = read_fail(r, at, EINVAL,
+				       "%s has tls, but there is no certificate; "
+				       "accepted with it: http.tls",
+				       listen->address);
 		if (!rc && listen->tls && listen->insecure)
-			rc = read_fail(r, at, EINVAL, "%s has tls and insecure; accepted: one of "
-				       "them", listen->address);
+			rc = read_fail(r, at, EINVAL,
+				       "%s has tls and insecure; accepted: one of "
+				       "them",
+				       listen->address);
 	}
 	return rc;
 }

@@ -17,10 +17,9 @@ extern const struct keys load_signal_keys;
 /* struct listen_def; http_listen.c */
 extern const struct keys listen_keys;
 
-extern const struct key_type
-	type_packets, type_connections,		/* struct rate; load.c */
-	type_sets,				/* struct set_def *; read_list.c */
-	type_entries, type_entries_for_good,	/* struct list_def */
-	type_limits;				/* struct limit_def *; limit_keys.c */
+extern const struct key_type type_packets, type_connections, /* struct rate; load.c */
+	type_sets,					     /* struct set_def *; read_list.c */
+	type_entries, type_entries_for_good,		     /* struct list_def */
+	type_limits;					     /* struct limit_def *; limit_keys.c */
 
 #endif

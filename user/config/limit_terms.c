@@ -35,7 +35,7 @@ static bool counts_all(const struct algorithm *row)
 static const struct of_algorithm {
 	const char *key, *found;
 	bool (*fits)(const struct algorithm *row);
-	bool default_fits;	/* its default, written out, is accepted with any */
+	bool default_fits; /* its default, written out, is accepted with any */
 } of_algorithm[] = {
 	{ "burst", "burst is given", has_burst, false },
 	{ "window", "window is given", has_window, false },
@@ -90,9 +90,9 @@ static int refuse(struct reader *r, const struct yaml_node *at, const struct of_
 		if (of->fits(algorithms[names->value]))
 			used += snprintf(accepted + used, sizeof(accepted) - used, "%s%s",
 					 used ? ", " : "", names->name);
-	return read_fail(r, at, EINVAL, "%s, but algorithm is %s%s%s; accepted with it: algorithm: %s",
-			 of->found, algorithm_name(algorithm), note ? ": " : "", note ? note : "",
-			 accepted);
+	return read_fail(r, at, EINVAL,
+			 "%s, but algorithm is %s%s%s; accepted with it: algorithm: %s", of->found,
+			 algorithm_name(algorithm), note ? ": " : "", note ? note : "", accepted);
 }
 
 int limit_terms_check(struct reader *r, const struct yaml_node *map, u32 given,

@@ -69,7 +69,7 @@ static size_t format_icmp_type(const void *array, size_t i, size_t count, char *
 
 static size_t format_interface(const void *array, size_t i, size_t count, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s", ((const char (*)[16])array)[i]);
+	snprintf(buf, size, "%s", ((const char(*)[16])array)[i]);
 	return 1;
 }
 
@@ -93,8 +93,8 @@ static size_t format_address(const void *array, size_t i, size_t count, char *bu
 void match_values_lines(struct writer *w, const struct key *row, const void *match)
 {
 	static write_format *const format[] = {
-		[MATCH_PREFIXES] = format_address, [MATCH_PROTOS] = format_proto,
-		[MATCH_RANGES] = format_range, [MATCH_FLAGS] = format_tcp_flags,
+		[MATCH_PREFIXES] = format_address,     [MATCH_PROTOS] = format_proto,
+		[MATCH_RANGES] = format_range,	       [MATCH_FLAGS] = format_tcp_flags,
 		[MATCH_ICMP_TYPES] = format_icmp_type, [MATCH_INTERFACES] = format_interface,
 	};
 	const struct match_key *key = &match_keys[row->most];
@@ -107,7 +107,7 @@ void match_values_lines(struct writer *w, const struct key *row, const void *mat
 		const struct match_sets *sets = &((const struct match_def *)match)->sets[row->most];
 
 		count -= sets->prefixes;
-		of = (struct addresses){ values, count, (const char (*)[SL_NAME_MAX])sets->name };
+		of = (struct addresses){ values, count, (const char(*)[SL_NAME_MAX])sets->name };
 		values = &of;
 		count += sets->count;
 	}
@@ -134,8 +134,8 @@ static void overrides_copy(const struct key *key, void *section, int *rc)
 {
 	struct limit_def *limit = section;
 
-	limit->override = array_copy(limit->override, limit->override_count,
-				     sizeof(*limit->override), rc);
+	limit->override =
+		array_copy(limit->override, limit->override_count, sizeof(*limit->override), rc);
 	limit->override_rates = array_copy(limit->override_rates, limit->override_rates_count,
 					   sizeof(*limit->override_rates), rc);
 }
@@ -152,9 +152,13 @@ static void overrides_clear(const struct key *key, void *section)
 }
 
 const struct key_type type_overrides = {
-	.name = "list", .read = overrides_read, .lines = overrides_lines,
-	.copy = overrides_copy, .clear = overrides_clear,
+	.name = "list",
+	.read = overrides_read,
+	.lines = overrides_lines,
+	.copy = overrides_copy,
+	.clear = overrides_clear,
 };
 
-const struct key_type type_overrides_file = TYPE_TEXT("path", .text = read_overrides_file,
-	.accepts = "the path of a file with lines SRC,RATE or SRC,RATE,BURST");
+const struct key_type type_overrides_file =
+	TYPE_TEXT("path", .text = read_overrides_file,
+		  .accepts = "the path of a file with lines SRC,RATE or SRC,RATE,BURST");

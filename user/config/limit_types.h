@@ -6,12 +6,11 @@
 #include "conf/key.h"
 #include "config/limit_terms.h"
 
-extern const struct key_type
-	type_match, type_lengths_v4, type_lengths_v6, type_scales_v4,
-	type_scales_v6, type_overrides, type_overrides_file,
-	type_rates, type_bursts,	/* `rate` and `burst` of any struct rates; read_rates.c */
+extern const struct key_type type_match, type_lengths_v4, type_lengths_v6, type_scales_v4,
+	type_scales_v6, type_overrides, type_overrides_file, type_rates,
+	type_bursts,			/* `rate` and `burst` of any struct rates; read_rates.c */
 	type_throttle,			/* any struct throttle_def */
-	type_ban, type_ban_of_requests;	/* any struct ban_def; read_throttle.c */
+	type_ban, type_ban_of_requests; /* any struct ban_def; read_throttle.c */
 
 /* ---- what must fit together, in both tiers; limit_terms.c ---- */
 

@@ -2,8 +2,8 @@
 /*
  * list.c - block, exempt and never_ban: their entries by prefix, and changes of them.
  *
- * Entries are chained by the hash of their prefix, the last one first: beside 100000 others a change of
- * one walks over no list. Numbers in chains are 1 + index of an entry; 0 ends a chain.
+ * Entries are chained by the hash of their prefix, the last one first: beside 100000 others a
+ * change of one walks over no list. Numbers in chains are 1 + index of an entry; 0 ends a chain.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -51,14 +51,16 @@ int list_index(struct list_def *list, size_t from)
 }
 
 /* The first entry for a prefix; `any`: also one of a set. */
-static struct list_entry *find(const struct list_def *list, const struct sl_prefix *prefix, bool any)
+static struct list_entry *find(const struct list_def *list, const struct sl_prefix *prefix,
+			       bool any)
 {
 	struct list_entry *found = NULL;
 
 	if (!list->head_count)
 		return NULL;
 	for (u32 at = *head_of(list, prefix); at; at = list->entry[at - 1].next)
-		if ((any || !list->entry[at - 1].from) && sl_prefix_equal(&list->entry[at - 1].prefix, prefix))
+		if ((any || !list->entry[at - 1].from) &&
+		    sl_prefix_equal(&list->entry[at - 1].prefix, prefix))
 			found = &list->entry[at - 1];
 	return found;
 }
@@ -91,7 +93,7 @@ static size_t list_filter(struct list_def *list,
 			list->entry[kept++] = list->entry[i];
 	list->count = kept;
 	if (kept < before)
-		list_index(list, 0);		/* fewer than before, so it fits */
+		list_index(list, 0); /* fewer than before, so it fits */
 	return before - kept;
 }
 
@@ -117,12 +119,14 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 
 	if (!memchr(entry->reason, 0, sizeof(entry->reason)) ||
 	    !config_text_printable(entry->reason, strlen(entry->reason)))
-		return sl_err_set(err, EINVAL, "%s: bad reason; accepted: up to 63 bytes of text on "
-				  "one line", list_names[kind]);
+		return sl_err_set(err, EINVAL,
+				  "%s: bad reason; accepted: up to 63 bytes of text on "
+				  "one line",
+				  list_names[kind]);
 	found = list_find_entry(list, &entry->prefix);
 	if (!found)
 		return add(list, entry) ? sl_err_no_memory(err) : 0;
-	if (!list_entry_is_live(found))		/* a file may list a prefix twice: one stays */
+	if (!list_entry_is_live(found)) /* a file may list a prefix twice: one stays */
 		list_filter(list, is_no_twin, found);
 	next = found->next;
 	*found = *entry;
@@ -145,8 +149,8 @@ static u32 *link_to(const struct list_def *list, const struct list_entry *entry)
 }
 
 /*
- * Removes a live entry: the last one takes its place. False: the last one is the file's, whose entries
- * keep their order.
+ * Removes a live entry: the last one takes its place. False: the last one is the file's, whose
+ * entries keep their order.
  */
 static bool take_out(struct list_def *list, struct list_entry *entry)
 {
@@ -173,7 +177,8 @@ int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_
 
 	if (found) {
 		if (!take_out(list, found))
-			list_filter(list, differs, prefix);	/* a file may list a prefix twice: all */
+			list_filter(list, differs,
+				    prefix); /* a file may list a prefix twice: all */
 		return 0;
 	}
 	found = find(list, prefix, true);
@@ -181,9 +186,11 @@ int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_
 		return sl_err_set(err, ENOENT, "%s: %s is not listed", list_names[kind],
 				  sl_prefix_format(prefix, text, sizeof(text)));
 	set = list->set[found->from - 1].name;
-	return sl_err_set(err, ENOENT, "%s: %s is part of the set @%s; accepted: set del %s %s, or %s "
-			  "del @%s", list_names[kind], sl_prefix_format(prefix, text, sizeof(text)), set,
-			  set, text, list_names[kind], set);
+	return sl_err_set(err, ENOENT,
+			  "%s: %s is part of the set @%s; accepted: set del %s %s, or %s "
+			  "del @%s",
+			  list_names[kind], sl_prefix_format(prefix, text, sizeof(text)), set, set,
+			  text, list_names[kind], set);
 }
 
 static bool is_written(const struct list_entry *entry, const void *arg)
@@ -228,7 +235,7 @@ size_t policy_list_expire(struct policy *policy, u64 now_utc_ns)
 		if (kept == list->set_count)
 			continue;
 		list->set_count = kept;
-		list_expand(policy, list);	/* shorter than before, so it fits */
+		list_expand(policy, list); /* shorter than before, so it fits */
 	}
 	return gone;
 }

@@ -28,15 +28,16 @@ static int check_interface(struct reader *r, const struct yaml_node *node, void 
 }
 
 static const struct key interface_rows[] = {
-	{ "name", KEY(struct interface_def, name), &type_interface, .flags = KEY_NEEDED | KEY_UNIQUE },
+	{ "name", KEY(struct interface_def, name), &type_interface,
+	  .flags = KEY_NEEDED | KEY_UNIQUE },
 	{ "mode", KEY(struct interface_def, mode), &type_enum, .usual = "auto",
 	  .names = interface_mode_names },
 	{ "on_removed", KEY(struct interface_def, on_removed), &type_enum, .usual = "attach",
 	  .names = on_removed_names },
 };
 
-static const struct keys interface_keys = KEYS(struct interface_def, interface_rows,
-					       .check = check_interface);
+static const struct keys interface_keys =
+	KEYS(struct interface_def, interface_rows, .check = check_interface);
 static const struct key interface_item = { .type = &type_map, .keys = &interface_keys };
 
 static int failsafe_read(struct reader *r, const char *text, const struct key *key, void *section)
@@ -70,11 +71,15 @@ static bool failsafe_equal(const struct key *key, const void *a, const void *b)
 }
 
 static const struct key_type type_failsafe = {
-	.name = "port", .size = sizeof(struct failsafe_port), .text = failsafe_read,
-	.write = failsafe_write, .equal = failsafe_equal,
+	.name = "port",
+	.size = sizeof(struct failsafe_port),
+	.text = failsafe_read,
+	.write = failsafe_write,
+	.equal = failsafe_equal,
 };
 static const struct key failsafe_item = {
-	.type = &type_failsafe, .accepted = "PORT/tcp or PORT/udp, as 22/tcp",
+	.type = &type_failsafe,
+	.accepted = "PORT/tcp or PORT/udp, as 22/tcp",
 };
 
 /* ---- rates whose unit follows from their key ---- */
@@ -111,8 +116,10 @@ static bool rate_equal(const struct key *key, const void *a, const void *b)
 	return x->count == y->count && x->period_ns == y->period_ns && x->unit == y->unit;
 }
 
+/* clang-format off */
 #define TYPE_RATE(unit) \
 	{ .name = "rate", .variant = unit, .text = rate_read, .accepts = RATES, .write = rate_write, .equal = rate_equal }
+/* clang-format on */
 
 const struct key_type type_packets = TYPE_RATE(RATE_PACKETS);
 const struct key_type type_connections = TYPE_RATE(RATE_CONNECTIONS);
@@ -146,10 +153,11 @@ static const struct key events_rows[] = {
 static const struct keys events_keys = KEYS(struct policy, events_rows);
 
 static const struct key history_rows[] = {
-	{ "size", KEY(struct policy, history_size), &type_count, .usual = "32M", .most = 10000000000,
-	  .flags = KEY_RESTART },
+	{ "size", KEY(struct policy, history_size), &type_count, .usual = "32M",
+	  .most = 10000000000, .flags = KEY_RESTART },
 	{ "age", KEY(struct policy, history_age_ns), &type_duration, .usual = "7d",
-	  .least = 3600 * SL_NS_PER_SEC, .most = 366 * 86400 * SL_NS_PER_SEC, .flags = KEY_RESTART },
+	  .least = 3600 * SL_NS_PER_SEC, .most = 366 * 86400 * SL_NS_PER_SEC,
+	  .flags = KEY_RESTART },
 };
 
 static int check_history(struct reader *r, const struct yaml_node *node, void *section)
@@ -158,7 +166,8 @@ static int check_history(struct reader *r, const struct yaml_node *node, void *s
 
 	if (!policy->history_size || policy->history_size >= HISTORY_SIZE_MIN)
 		return 0;
-	return read_fail(r, node, EINVAL, "history.size is %llu bytes; accepted: 0 (no history), or 4M to 10G",
+	return read_fail(r, node, EINVAL,
+			 "history.size is %llu bytes; accepted: 0 (no history), or 4M to 10G",
 			 policy->history_size);
 }
 
@@ -183,8 +192,7 @@ static const struct key policy_rows[] = {
 	{ "table", .type = &type_map, .keys = &table_keys,
 	  .help = "bucket keys (for example sources) counted at a time, 1 to 1G; 32 "
 		  "bytes each, fixed at start" },
-	{ "failsafe", KEY_LIST(struct policy, failsafe, failsafe_count),
-	  .item = &failsafe_item,
+	{ "failsafe", KEY_LIST(struct policy, failsafe, failsafe_count), .item = &failsafe_item,
 	  .help = "ports of this host, `PORT/tcp` or `PORT/udp`, that limits, bans "
 		  "and wide blocks cannot close" },
 	{ "failsafe_rate", KEY(struct policy, failsafe_rate), &type_connections,
@@ -215,11 +223,9 @@ static const struct key policy_rows[] = {
 	  .help = "`limit`, `pass` or `drop`: IP fragments. With `limit` later "
 		  "[fragments](packet-walk.md#fragments) meet the limits of their first" },
 	{ "limits", KEY(struct policy, limit), &type_limits, .item = &limit_item,
-	  .count = offsetof(struct policy, limit_count),
-	  .help = "see below; up to 256" },
+	  .count = offsetof(struct policy, limit_count), .help = "see below; up to 256" },
 	{ "http", KEY(struct policy, http), &type_section, .keys = &http_def_keys,
-	  .flags = KEY_RESTART | KEY_FIRST,
-	  .help = "the HTTP tier, see [below](#http)" },
+	  .flags = KEY_RESTART | KEY_FIRST, .help = "the HTTP tier, see [below](#http)" },
 	{ "cluster", KEY(struct policy, cluster), &type_section, .keys = &cluster_def_keys,
 	  .flags = KEY_RESTART,
 	  .help = "a Redis shared with other nodes, see [cluster](cluster.md)" },
@@ -242,12 +248,12 @@ static const struct key policy_rows[] = {
 	  .flags = KEY_RESTART,
 	  .help = "live changes, the history and the audit log; kept over restarts" },
 	{ "pin_dir", KEY(struct policy, pin_dir), &type_path, .usual = "/sys/fs/bpf/sluice",
-	  .flags = KEY_RESTART,
-	  .help = "pinned maps and programs" },
+	  .flags = KEY_RESTART, .help = "pinned maps and programs" },
 };
 /* Keys of earlier versions. */
 static const struct key_elsewhere removed[] = {
-	{ "statsd", "it was removed; accepted: metrics: {listen: ADDRESS:PORT}, which an agent for StatsD reads" },
+	{ "statsd",
+	  "it was removed; accepted: metrics: {listen: ADDRESS:PORT}, which an agent for StatsD reads" },
 	{ 0 },
 };
 const struct keys policy_keys = KEYS(struct policy, policy_rows, .elsewhere = removed);
@@ -297,6 +303,6 @@ int policy_write(const struct policy *policy, FILE *out)
 
 	keys_write(&w, &policy_keys, policy);
 	if (!w.any)
-		fputs("{}\n", out);	/* an empty file would be refused */
+		fputs("{}\n", out); /* an empty file would be refused */
 	return w.failed ? -ENOMEM : ferror(out) ? -EIO : 0;
 }

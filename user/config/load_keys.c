@@ -20,8 +20,8 @@ static int url_read(struct reader *r, const char *text, const struct key *key, v
 {
 	const char *host = strstr(text, "://");
 
-	if (!host || (strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) || strchr("/:?", host[3]) ||
-	    strchr(text, '@') || strchr(text, '#'))
+	if (!host || (strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) ||
+	    strchr("/:?", host[3]) || strchr(text, '@') || strchr(text, '#'))
 		return key_refuse_text(r, key);
 	for (const char *c = text; *c; c++)
 		if (*c <= ' ' || *c > '~')
@@ -48,7 +48,9 @@ static void number_write(struct writer *w, const struct key *key, const void *se
 	fprintf(w->out, "%.17g", *(const double *)key_field_of(key, section));
 }
 
-static const struct key_type type_real = { .name = "number", .text = number_read, .write = number_write };
+static const struct key_type type_real = { .name = "number",
+					   .text = number_read,
+					   .write = number_write };
 
 #define URLS "http://HOST[:PORT][/PATH] or https://, without a user"
 #define LOAD(field) KEY(struct load_signal_def, field)
@@ -60,8 +62,8 @@ static const struct key load_signal_rows[] = {
 	  .help = "of reports: the share of 5xx that is full load" },
 	{ "latency", LOAD(latency_ns), &type_duration, .least = MS, .most = 60 * SECOND,
 	  .help = "of reports: the latency that is full load" },
-	{ "quantile", LOAD(quantile_permille), &type_percent, .usual = "95%", .least = 1, .most = 1000,
-	  .help = "of the latencies" },
+	{ "quantile", LOAD(quantile_permille), &type_percent, .usual = "95%", .least = 1,
+	  .most = 1000, .help = "of the latencies" },
 	{ "window", LOAD(window_ns), &type_duration, .usual = "2s", .least = SECOND,
 	  .most = 60 * SECOND, .help = "of reports: 1s to 60s" },
 	{ "domain", LOAD(domain), &type_text, .most = DOMAIN_MAX, .unset = "all",
@@ -74,12 +76,14 @@ static const struct key load_signal_rows[] = {
 	  .help = "polled: a document's URL" },
 	{ "path", LOAD(path), &type_text, .most = 256,
 	  .help = "the value's members, as `pools.0.busy`" },
-	{ "full", LOAD(full), &type_real, .usual = "1", .accepted = "a number above 0, as 0.8 or 500",
+	{ "full", LOAD(full), &type_real, .usual = "1",
+	  .accepted = "a number above 0, as 0.8 or 500",
 	  .help = "polled: the value that is full load" },
-	{ "every", LOAD(every_ns), &type_duration, .usual = "5s", .least = 100 * MS, .most = 3600 * SECOND,
+	{ "every", LOAD(every_ns), &type_duration, .usual = "5s", .least = 100 * MS,
+	  .most = 3600 * SECOND,
 	  .help = "polled: 100ms to 1h; a value is used for three times as long" },
-	{ "timeout", LOAD(timeout_ns), &type_duration, .usual = "2s", .least = 10 * MS, .most = 30 * SECOND,
-	  .help = "polled: of the whole response" },
+	{ "timeout", LOAD(timeout_ns), &type_duration, .usual = "2s", .least = 10 * MS,
+	  .most = 30 * SECOND, .help = "polled: of the whole response" },
 };
 
 /* Keys of some origins only. */
@@ -110,27 +114,31 @@ static int check_load_signal(struct reader *r, const struct yaml_node *node, voi
 	int rc = 0;
 
 	if (!origin || origin & (origin - 1))
-		return read_fail(r, node, EINVAL, "load signal \"%s\" has %s; accepted: one of errors, "
-				 "latency, prometheus, json", def->name,
-				 origin ? "several origins" : "no origin");
+		return read_fail(r, node, EINVAL,
+				 "load signal \"%s\" has %s; accepted: one of errors, "
+				 "latency, prometheus, json",
+				 def->name, origin ? "several origins" : "no origin");
 	for (size_t i = 0; i < ARRAY_SIZE(only_with); i++) {
 		const struct yaml_node *given = yaml_node_find(node, only_with[i].key);
 
 		if (given && !(origin & only_with[i].with))
-			return read_fail(r, given, EINVAL, "%s is given without %s; accepted: with it",
+			return read_fail(r, given, EINVAL,
+					 "%s is given without %s; accepted: with it",
 					 only_with[i].key, only_with[i].names);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(only_with) && !rc; i++)
 		if (only_with[i].needed && origin & only_with[i].with)
 			rc = read_require(r, node, only_with[i].key);
 	if (!rc && origin & (ERRORS | LATENCY) && !policy->http)
-		rc = read_fail(r, node, EINVAL, "load signal \"%s\" is measured from reports, but there is "
-			       "no request tier to report to; accepted with it: http", def->name);
+		rc = read_fail(r, node, EINVAL,
+			       "load signal \"%s\" is measured from reports, but there is "
+			       "no request tier to report to; accepted with it: http",
+			       def->name);
 	return rc;
 }
 
-const struct keys load_signal_keys = KEYS(struct load_signal_def, load_signal_rows,
-					  .check = check_load_signal);
+const struct keys load_signal_keys =
+	KEYS(struct load_signal_def, load_signal_rows, .check = check_load_signal);
 
 const struct load_signal_def *load_signal_def_find(const struct policy *policy, const char *name)
 {

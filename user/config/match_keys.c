@@ -8,9 +8,11 @@
 #include "config/read.h"
 
 const struct match_key match_keys[MATCH_KEY_COUNT] = {
-#define ROW(id, field, type, packet, ...)                                                         \
-	[MATCH_##id] = { .name = #field, .values = offsetof(struct match_def, field),             \
-			 .count = offsetof(struct match_def, field##_count), .size = sizeof(type), \
+#define ROW(id, field, type, packet, ...)                                                          \
+	[MATCH_##id] = { .name = #field,                                                           \
+			 .values = offsetof(struct match_def, field),                              \
+			 .count = offsetof(struct match_def, field##_count),                       \
+			 .size = sizeof(type),                                                     \
 			 __VA_ARGS__ },
 	MATCH_KEYS(ROW)
 #undef ROW
@@ -134,8 +136,8 @@ static bool values_equal(const struct match_key *key, const char *a, const char 
 	return true;
 }
 
-bool match_holds(const struct match_def *match, const struct match_key *key,
-		 enum sl_family family, u32 value)
+bool match_holds(const struct match_def *match, const struct match_key *key, enum sl_family family,
+		 u32 value)
 {
 	size_t count;
 	const char *values = match_values(match, key, &count);
@@ -175,8 +177,9 @@ void match_values_copy(const struct key *row, void *match, int *rc)
 	const struct match_key *key = &match_keys[row->most];
 	struct match_sets *sets = sets_of(row, match);
 
-	set_array(match, key->values, array_copy(get_array(match, key->values),
-						 get_count(match, key->count), key->size, rc));
+	set_array(match, key->values,
+		  array_copy(get_array(match, key->values), get_count(match, key->count), key->size,
+			     rc));
 	if (sets)
 		sets->name = array_copy(sets->name, sets->count, SL_NAME_MAX, rc);
 }
@@ -230,7 +233,8 @@ static bool key_covers(const struct match_def *outer, const struct match_def *in
 		return !many;
 	for (size_t i = 0; i < count; i++) {
 		for (k = 0; k < many; k++)
-			if (value_covers(key->kind, of + k * key->size, value + i * key->size, key->size))
+			if (value_covers(key->kind, of + k * key->size, value + i * key->size,
+					 key->size))
 				break;
 		if (k == many)
 			return false;

@@ -15,10 +15,11 @@
 #define PROTO_SCTP 132
 #define PROTO_UDPLITE 136
 
-extern const struct name interface_mode_names[], on_removed_names[], algorithm_names[], accounting_names[],
-	limit_action_names[], limit_mode_names[], on_full_names[], on_parse_error_names[],
-	fragments_names[], scope_names[], count_names[], http_count_names[], per_names[], window_names[], rounding_names[], proto_names[],
-	port_proto_names[], dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
+extern const struct name interface_mode_names[], on_removed_names[], algorithm_names[],
+	accounting_names[], limit_action_names[], limit_mode_names[], on_full_names[],
+	on_parse_error_names[], fragments_names[], scope_names[], count_names[], http_count_names[],
+	per_names[], window_names[], rounding_names[], proto_names[], port_proto_names[],
+	dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
 
 /* The defaults. 0 or -ENOMEM. */
 int policy_new(const char *path, struct policy **ret);
@@ -40,7 +41,8 @@ u64 ban_default_max(u64 for_ns);
 /* src and dst, or a list, with the prefixes of the sets they name. 0 or -ENOMEM. */
 int match_expand(const struct policy *policy, struct match_def *match);
 int list_expand(const struct policy *policy, struct list_def *list);
-/* Entries from `from` on, behind those that list_find_entry() finds: it finds these, too. 0 or -ENOMEM. */
+/* Entries from `from` on, behind those that list_find_entry() finds: it finds these, too. 0 or
+ * -ENOMEM. */
 int list_index(struct list_def *list, size_t from);
 
 /* ---- questions ---- */

@@ -25,13 +25,13 @@
 #include "lib/bitmap.h"
 #include "config/model.h"
 
-#define EFFORT_MAX 2000000	/* classes looked at: some 20 ms */
+#define EFFORT_MAX 2000000 /* classes looked at: some 20 ms */
 
 /* A value, or a change at a value, of one limit's condition. */
 struct mark {
-	u64 hi, lo;		/* sort key: the value */
-	u8 len;			/* prefixes: shorter, that is outer, first */
-	bool end;		/* ranges: one past the last value */
+	u64 hi, lo; /* sort key: the value */
+	u8 len;	    /* prefixes: shorter, that is outer, first */
+	bool end;   /* ranges: one past the last value */
 	u16 limit;
 };
 
@@ -48,9 +48,9 @@ struct search {
 	u32 most;
 	enum sl_family family;
 	u8 proto;
-	u32 weights[SL_LIMITS_MAX];	/* in the family */
-	struct sl_bitmap active;	/* limits that count and can match the family */
-	struct dim dim[MATCH_KEY_COUNT];	/* of the family; none of proto */
+	u32 weights[SL_LIMITS_MAX];	 /* in the family */
+	struct sl_bitmap active;	 /* limits that count and can match the family */
+	struct dim dim[MATCH_KEY_COUNT]; /* of the family; none of proto */
 	u64 effort;
 	struct sl_bitmap found;
 };
@@ -86,7 +86,7 @@ static int compare_marks(const void *va, const void *vb)
 		return a->lo < b->lo ? -1 : 1;
 	if (a->len != b->len)
 		return a->len < b->len ? -1 : 1;
-	return (int)b->end - (int)a->end;	/* a range that ends here before one that begins */
+	return (int)b->end - (int)a->end; /* a range that ends here before one that begins */
 }
 
 static int compare_classes(const void *a, const void *b)
@@ -198,8 +198,7 @@ static int classes_of_values(const struct marks *marks, const struct sl_bitmap *
 
 	for (i = 0; i < marks->count; i++) {
 		bitmap_set(&now, marks->mark[i].limit);
-		if (i + 1 < marks->count &&
-		    !compare_marks(&marks->mark[i], &marks->mark[i + 1]))
+		if (i + 1 < marks->count && !compare_marks(&marks->mark[i], &marks->mark[i + 1]))
 			continue;
 		if (add_class(dim, &now))
 			return -1;
@@ -252,7 +251,7 @@ static void finish_dim(struct dim *dim)
 
 	qsort(dim->class, dim->count, sizeof(*dim->class), compare_classes);
 	for (i = 1; i < dim->count; i++)
-		if (!bitmap_equal(&dim->class[i], &dim->class[kept - 1]))
+		if (!bitmap_equal(&dim->class[i], &dim -> class[kept - 1]))
 			dim->class[kept++] = dim->class[i];
 	dim->count = kept;
 }
@@ -276,7 +275,7 @@ static int mark_limit(struct marks *marks, const struct match_key *key, enum sl_
 	case MATCH_FLAGS:
 	case MATCH_ICMP_TYPES:
 		return mark_bytes(marks, key, family, m, limit);
-	case MATCH_PROTOS:	/* searched one by one */
+	case MATCH_PROTOS: /* searched one by one */
 		break;
 	}
 	return 0;
@@ -299,7 +298,7 @@ static int make_classes(enum match_kind kind, const struct marks *marks,
 static int build_dim(struct search *s, const struct match_key *key)
 {
 	struct dim *dim = &s->dim[key - match_keys];
-	struct sl_bitmap any = { { 0 } };	/* limits without a condition */
+	struct sl_bitmap any = { { 0 } }; /* limits without a condition */
 	struct marks marks = { NULL, 0 };
 	int rc = 0;
 	size_t i;
@@ -344,7 +343,7 @@ static bool descend(struct search *s, struct sl_bitmap set, u32 id)
 		return true;
 	}
 	dim = &s->dim[id];
-	for (i = 0; i < dim->count; i++) {	/* a class with all of them is the best */
+	for (i = 0; i < dim->count; i++) { /* a class with all of them is the best */
 		struct sl_bitmap left = bitmap_and(&set, &dim->class[i]);
 
 		if (bitmap_equal(&left, &set))
@@ -390,8 +389,8 @@ static bool search_family(struct search *s)
 	int proto;
 
 	for (proto = 0; proto < 256; proto++) {
-		bool own_fields = proto == PROTO_TCP || proto == PROTO_ICMP ||
-				  proto == PROTO_ICMPV6;
+		bool own_fields =
+			proto == PROTO_TCP || proto == PROTO_ICMP || proto == PROTO_ICMPV6;
 		struct sl_bitmap set;
 
 		s->proto = proto;

@@ -30,8 +30,7 @@ size_t override_place(const struct limit_def *limit, const struct sl_prefix *src
 	return lo;
 }
 
-const struct override_def *override_find(const struct limit_def *limit,
-					 const struct sl_prefix *src)
+const struct override_def *override_find(const struct limit_def *limit, const struct sl_prefix *src)
 {
 	size_t at = override_place(limit, src);
 
@@ -77,8 +76,8 @@ static bool same_unit(const struct rate *a, const struct rate *b)
 }
 
 /* One rate times one prefix_scale, as compile does it, where it must not fail. */
-static int check_scaled(const struct limit_def *limit, const struct rates *rates, u32 i,
-			u32 scale, char reason[OVERRIDE_REASON])
+static int check_scaled(const struct limit_def *limit, const struct rates *rates, u32 i, u32 scale,
+			char reason[OVERRIDE_REASON])
 {
 	struct rate rate = rates->rate[i];
 	u64 burst = rates->burst[i];
@@ -97,7 +96,8 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 
 		if (elastic)
 			params_make_room(&params, limit->terms.throttle.ceiling_percent);
-		/* One utilization function serves all overrides of a limit, so their quantum must be equal. */
+		/* One utilization function serves all overrides of a limit, so their quantum must
+		 * be equal. */
 		if (sl_algo_is_sliding(params.algo) && params.quantum)
 			words = "a sliding window of this size counts in steps, which overrides do not support; "
 				"accepted: up to 33554431 units per window, elastic included";
@@ -142,13 +142,15 @@ int override_rates_check(const struct limit_def *limit, const struct rates *rate
 	int rc = 0;
 
 	if (limit->terms.first_request) {
-		snprintf(reason, OVERRIDE_REASON,
-			 "the limit's window is first-request, which has no overrides; accepted with them: window: aligned");
+		snprintf(
+			reason, OVERRIDE_REASON,
+			"the limit's window is first-request, which has no overrides; accepted with them: window: aligned");
 		return -EINVAL;
 	}
 	if (rates->count != limit->terms.rates.count) {
-		snprintf(reason, OVERRIDE_REASON, "%u rates, but the limit has %u; accepted: as many",
-			 rates->count, limit->terms.rates.count);
+		snprintf(reason, OVERRIDE_REASON,
+			 "%u rates, but the limit has %u; accepted: as many", rates->count,
+			 limit->terms.rates.count);
 		return -EINVAL;
 	}
 	for (u32 i = 0; i < rates->count && !rc; i++) {
@@ -170,8 +172,10 @@ int overrides_check(const struct limit_def *limit, struct sl_err *err)
 	if (!override_count(limit))
 		return 0;
 	if (!(limit->per & SL_PER_SOURCE))
-		return sl_err_set(err, EINVAL, "limit \"%s\": it has overrides, which are per source; "
-				  "accepted with them: source in per", limit->name);
+		return sl_err_set(err, EINVAL,
+				  "limit \"%s\": it has overrides, which are per source; "
+				  "accepted with them: source in per",
+				  limit->name);
 	for (size_t i = 0; i < limit->override_rates_count; i++) {
 		if (!override_rates_check(limit, &limit->override_rates[i], reason))
 			continue;
@@ -180,8 +184,10 @@ int overrides_check(const struct limit_def *limit, struct sl_err *err)
 
 			if (def->removed || def->rates != i)
 				continue;
-			return sl_err_set(err, EINVAL, "limit \"%s\": its override for %s would "
-					  "not fit: %s", limit->name,
+			return sl_err_set(err, EINVAL,
+					  "limit \"%s\": its override for %s would "
+					  "not fit: %s",
+					  limit->name,
 					  sl_prefix_format(&def->src, text, sizeof(text)), reason);
 		}
 	}
@@ -221,7 +227,7 @@ void override_rates_tidy(struct limit_def *limit)
 		return;
 	number = calloc(limit->override_rates_count, sizeof(*number));
 	if (!number)
-		return;		/* another time */
+		return; /* another time */
 	for (size_t i = 0; i < limit->override_count; i++)
 		number[limit->override[i].rates] = 1;
 	for (size_t i = 0; i < limit->override_rates_count; i++) {

@@ -22,12 +22,13 @@ size_t override_place(const struct limit_def *limit, const struct sl_prefix *src
 int override_rates_check(const struct limit_def *limit, const struct rates *rates,
 			 char reason[OVERRIDE_REASON]);
 /*
- * The index of equal rates in the limit, added if they are new; -ENOMEM. `known` serves several calls
- * without others between them: zeroed before the first, numbers_free() after the last.
+ * The index of equal rates in the limit, added if they are new; -ENOMEM. `known` serves several
+ * calls without others between them: zeroed before the first, numbers_free() after the last.
  */
 int override_rates_number(struct numbers *known, struct limit_def *limit, const struct rates *rates,
 			  u32 *ret);
-/* Removes unused rates once they are the majority: where there are more than override_rates_most(). */
+/* Removes unused rates once they are the majority: where there are more than
+ * override_rates_most(). */
 size_t override_rates_most(const struct limit_def *limit);
 void override_rates_tidy(struct limit_def *limit);
 /* Checks all overrides of a limit, after a live change of the limit. */

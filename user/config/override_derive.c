@@ -47,8 +47,7 @@ static u64 times(u64 count, double factor)
 }
 
 /* The rates without a derived override: the longest covering override's, or the limit's. */
-static const struct rates *rates_without(const struct limit_def *limit,
-					 const struct sl_prefix *src)
+static const struct rates *rates_without(const struct limit_def *limit, const struct sl_prefix *src)
 {
 	const struct override_def *own = override_match(limit, src);
 
@@ -84,8 +83,7 @@ static int derive(struct limit_def *limit, struct numbers *known,
 }
 
 int policy_override_derive(struct policy *policy, const char *name,
-			   const struct override_derived *derived, size_t count,
-			   struct sl_err *err)
+			   const struct override_derived *derived, size_t count, struct sl_err *err)
 {
 	struct limit_def *limit = policy_find_limit(policy, name);
 	struct numbers known = { .count = 0 };
@@ -98,7 +96,8 @@ int policy_override_derive(struct policy *policy, const char *name,
 		return sl_err_set(err, EINVAL, "limit \"%.63s\" does not count per source", name);
 	for (u32 i = 0; i < limit->terms.rates.count; i++)
 		if (limit->terms.rates.rate[i].unit != RATE_PACKETS)
-			return sl_err_set(err, EINVAL, "limit \"%.63s\" does not count packets", name);
+			return sl_err_set(err, EINVAL, "limit \"%.63s\" does not count packets",
+					  name);
 	for (size_t i = 0; i < count && r >= 0; i++) {
 		r = derive(limit, &known, &derived[i]);
 		in += r > 0;

@@ -41,7 +41,7 @@ static int check_pairs(struct reader *r, const struct yaml_node *node, void *sec
 }
 
 const struct keys override_rates_keys = KEYS(struct rates, rates_rows, .check = check_pairs,
-	.example = "rate='5000 packets/s' burst=9000");
+					     .example = "rate='5000 packets/s' burst=9000");
 
 int policy_override_rates(const struct limit_def *limit, const struct sl_prefix *src,
 			  char *const *pairs, size_t count, struct rates *ret, struct sl_err *err)
@@ -86,7 +86,8 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 	if (!limit)
 		return -ENOENT;
 	if (!(limit->per & SL_PER_SOURCE))
-		return refuse(limit, src, err, "the limit does not count per source; accepted: "
+		return refuse(limit, src, err,
+			      "the limit does not count per source; accepted: "
 			      "overrides where per has source");
 	rc = policy_override_rates(limit, src, pairs, count, &rates, err);
 	if (rc)
@@ -109,7 +110,8 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 		return 0;
 	}
 	at = override_place(limit, src);
-	return insert_at(limit->override, limit->override_count, at, new) ? sl_err_no_memory(err) : 0;
+	return insert_at(limit->override, limit->override_count, at, new) ? sl_err_no_memory(err)
+									  : 0;
 }
 
 int policy_override_del(struct policy *policy, const char *name, const struct sl_prefix *src,
@@ -138,7 +140,8 @@ int policy_override_del(struct policy *policy, const char *name, const struct sl
 	return 0;
 }
 
-bool override_keep(const struct limit_def *limit, const struct sl_prefix *src, struct override_kept *ret)
+bool override_keep(const struct limit_def *limit, const struct sl_prefix *src,
+		   struct override_kept *ret)
 {
 	const struct override_def *now = find((struct limit_def *)limit, src);
 

@@ -110,8 +110,7 @@ static int take_line(void *arg, char *line, int number)
 
 int override_lines_read(struct override_lines *lines)
 {
-	int rc = config_text_lines(lines->file, take_line, lines, &lines->digest,
-				   lines->r->err);
+	int rc = config_text_lines(lines->file, take_line, lines, &lines->digest, lines->r->err);
 
 	numbers_free(&lines->plans);
 	return rc;

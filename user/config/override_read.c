@@ -28,10 +28,10 @@ struct item {
 struct collect {
 	struct reader *r;
 	struct limit_def *limit;
-	const char *file;		/* the name of this list in errors */
+	const char *file; /* the name of this list in errors */
 	struct item *item;
 	size_t count;
-	struct numbers known;		/* its rates */
+	struct numbers known; /* its rates */
 };
 
 /*
@@ -84,10 +84,11 @@ static int enter(struct collect *c)
 		if (sl_prefix_equal(&c->item[i - 1].def.src, &c->item[i].def.src))
 			return refuse_again(c, &c->item[i - 1], &c->item[i]);
 	for (i = 0; !rc && (i < c->count || k < limit->override_count);) {
-		int order = i == c->count		? 1 :
-			    k == limit->override_count ? -1 :
-							  sl_prefix_compare(&c->item[i].def.src,
-									   &limit->override[k].src);
+		int order =
+			i == c->count ? 1
+			: k == limit->override_count
+				? -1
+				: sl_prefix_compare(&c->item[i].def.src, &limit->override[k].src);
 		if (!order)
 			limit->override[k].hides = true;
 		if (order < 0)
@@ -117,7 +118,8 @@ static int check_per(struct reader *r, const struct yaml_node *node, const struc
 {
 	if (limit->per & SL_PER_SOURCE)
 		return 0;
-	return read_fail(r, node, EINVAL, "overrides are per source, but per does not contain source; "
+	return read_fail(r, node, EINVAL,
+			 "overrides are per source, but per does not contain source; "
 			 "accepted with them: source in per");
 }
 
@@ -143,12 +145,15 @@ static void src_write(struct writer *w, const struct key *key, const void *from)
 {
 	char text[SL_PREFIX_TEXT];
 
-	fprintf(w->out, "'%s'", sl_prefix_format(&((const struct reading *)from)->item.def.src, text,
-						 sizeof(text)));
+	fprintf(w->out, "'%s'",
+		sl_prefix_format(&((const struct reading *)from)->item.def.src, text,
+				 sizeof(text)));
 }
 
 static const struct key_type type_src = {
-	.name = "address", .text = src_read, .write = src_write,
+	.name = "address",
+	.text = src_read,
+	.write = src_write,
 	.accepts = "an address or a prefix, as 192.0.2.7",
 };
 
@@ -172,15 +177,16 @@ static int item_override(struct reader *r, const struct yaml_node *node, void *i
 	rc = keys_read(r, node, &override_keys, &reading);
 	reading.item.def.removed = reading.removed;
 	if (!rc && reading.removed && reading.rates.count)
-		return read_fail(r, yaml_node_find(node, "removed")->value, EINVAL, "found removed "
+		return read_fail(r, yaml_node_find(node, "removed")->value, EINVAL,
+				 "found removed "
 				 "with rate; accepted: one of them");
 	if (!rc && !reading.removed) {
 		rc = read_require(r, node, "rate");
 		if (!rc)
 			rc = rates_number(c, &reading.rates, &number, reason);
 		if (rc == -EINVAL && reading.rates.count)
-			return read_fail(r, yaml_node_find(node, "rate")->value, EINVAL,
-					 "rate: %s", reason);
+			return read_fail(r, yaml_node_find(node, "rate")->value, EINVAL, "rate: %s",
+					 reason);
 	}
 	if (rc)
 		return rc == -ENOMEM ? read_no_memory(r) : rc;
@@ -292,9 +298,10 @@ static int csv_plan(void *arg, char *text, int line, size_t column, u32 *ret)
 					  why.message);
 	rc = rates_number(csv->c, &rates, ret, reason);
 	if (rc == -EINVAL)
-		return override_line_fail(&csv->lines, line, column + (rate - start),
-					  "found \"%s\": %s", override_format_rates(&rates, ";",
-					  text_of_rates, sizeof(text_of_rates)), reason);
+		return override_line_fail(
+			&csv->lines, line, column + (rate - start), "found \"%s\": %s",
+			override_format_rates(&rates, ";", text_of_rates, sizeof(text_of_rates)),
+			reason);
 	return rc ? read_no_memory(csv->c->r) : 0;
 }
 
@@ -313,8 +320,13 @@ int read_overrides_file(struct reader *r, const char *text, const struct key *ke
 	struct limit_def *limit = into;
 	struct collect c = { .r = r, .limit = limit };
 	struct csv csv = {
-		.lines = { .r = r, .header = { "src", "rate" }, .arg = &csv, .key = csv_key,
-			   .plan = csv_plan, .add = csv_add, .form = "SRC,RATE or SRC,RATE,BURST" },
+		.lines = { .r = r,
+			   .header = { "src", "rate" },
+			   .arg = &csv,
+			   .key = csv_key,
+			   .plan = csv_plan,
+			   .add = csv_add,
+			   .form = "SRC,RATE or SRC,RATE,BURST" },
 		.c = &c,
 	};
 	char *path;

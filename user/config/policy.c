@@ -149,9 +149,10 @@ int block_sum_check(const struct block_sum *sum, const struct sl_prefix *prefix,
 
 	if (prefix->len >= sum->shortest[prefix->family])
 		return 0;
-	return sl_err_set(err, EPERM,
-			  "%s: the list would block more addresses than %d times a /%u; what is shorter than "
-			  "/%u does not fit; add --force to block it anyway",
-			  sl_prefix_format(prefix, text, sizeof(text)), BLOCK_SUM, widest[prefix->family],
-			  sum->shortest[prefix->family]);
+	return sl_err_set(
+		err, EPERM,
+		"%s: the list would block more addresses than %d times a /%u; what is shorter than "
+		"/%u does not fit; add --force to block it anyway",
+		sl_prefix_format(prefix, text, sizeof(text)), BLOCK_SUM, widest[prefix->family],
+		sum->shortest[prefix->family]);
 }

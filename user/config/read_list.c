@@ -15,7 +15,8 @@ int read_prefix_or_set(struct reader *r, const char *text, struct sl_prefix *ret
 	if (text[0] != '@')
 		return read_prefix(r, text, ret_prefix);
 	*ret_set = policy_find_set(r->model, text + 1);
-	return *ret_set ? 0 : text_fail(r, ", but there is no such set; accepted: a name under sets");
+	return *ret_set ? 0
+			: text_fail(r, ", but there is no such set; accepted: a name under sets");
 }
 
 /* ---- sets ---- */
@@ -56,10 +57,11 @@ static int set_add_line(struct reader *r, struct set_def *set, char *line, const
 }
 
 /*
- * One bad line does not take the others out of force; a file of which more than half is bad is no list. Its
- * lines are not shown: a client that names a file may lack the right to read it.
+ * One bad line does not take the others out of force; a file of which more than half is bad is no
+ * list. Its lines are not shown: a client that names a file may lack the right to read it.
  */
-static int set_add_lines(struct reader *r, const char *path, char *text, size_t size, struct set_def *set)
+static int set_add_lines(struct reader *r, const char *path, char *text, size_t size,
+			 struct set_def *set)
 {
 	const char *why = NULL, *first = NULL;
 	char *line, *end;
@@ -75,9 +77,11 @@ static int set_add_lines(struct reader *r, const char *path, char *text, size_t 
 		}
 	}
 	if (!rc && set->skipped > set->lines / 2)
-		rc = sl_err_at(r->err, EINVAL, path, set->skipped_first, 1, "%s%s%s: %zu of %zu lines are "
-			       "no prefixes, the first: %s", r->subject, r->subject[0] ? ": " : "", r->path,
-			       set->skipped, set->lines, first);
+		rc = sl_err_at(r->err, EINVAL, path, set->skipped_first, 1,
+			       "%s%s%s: %zu of %zu lines are "
+			       "no prefixes, the first: %s",
+			       r->subject, r->subject[0] ? ": " : "", r->path, set->skipped,
+			       set->lines, first);
 	return rc;
 }
 
@@ -89,7 +93,8 @@ static int read_set_file(struct reader *r, const char *name, const struct key *k
 	int rc;
 
 	set->file = strdup(name);
-	rc = set->file && path ? config_text_read(path, true, &text, &size, r->err) : read_no_memory(r);
+	rc = set->file && path ? config_text_read(path, true, &text, &size, r->err)
+			       : read_no_memory(r);
 	if (!rc) {
 		set->digest = config_text_digest(text, size);
 		rc = set_add_lines(r, path, text, size, set);
@@ -134,14 +139,18 @@ static int sort_sets(struct reader *r, struct policy *policy)
 		qsort(policy->set, policy->set_count, sizeof(*policy->set), compare_sets);
 	for (i = 1; i < policy->set_count; i++) {
 		const struct set_def *a = &policy->set[i - 1], *b = &policy->set[i];
-		const struct set_def *later = a->pos.line > b->pos.line ||
-			(a->pos.line == b->pos.line && a->pos.column > b->pos.column) ? a : b;
+		const struct set_def *later =
+			a->pos.line > b->pos.line || (a->pos.line == b->pos.line &&
+						      a->pos.column > b->pos.column)
+				? a
+				: b;
 
 		if (!strcmp(a->name, b->name))
 			return sl_err_at(r->err, EINVAL, r->file, later->pos.line,
-					 later->pos.column, "sets: key \"%s\" again, first in "
-					 "line %d; accepted: each key once", a->name,
-					 (later == a ? b : a)->pos.line);
+					 later->pos.column,
+					 "sets: key \"%s\" again, first in "
+					 "line %d; accepted: each key once",
+					 a->name, (later == a ? b : a)->pos.line);
 	}
 	return 0;
 }
@@ -367,9 +376,11 @@ static void entries_clear(const struct key *key, void *section)
 	memset(list, 0, sizeof(*list));
 }
 
+/* clang-format off */
 #define TYPE_ENTRIES                                                                      \
 	{ .name = "list", .read = entries_read, .lines = entries_lines, .copy = entries_copy, \
 	  .clear = entries_clear }
+/* clang-format on */
 
 const struct key_type type_entries = TYPE_ENTRIES;
 const struct key_type type_entries_for_good = TYPE_ENTRIES;

@@ -17,8 +17,10 @@ static int read_address(struct reader *r, const char *text, struct sl_prefix *re
 
 	/* An empty set would leave the dimension empty, which matches everything. */
 	if (!rc && *ret_set && !(*ret_set)->count)
-		rc = read_fail(r, r->at, EINVAL, "the set %s is empty, so no packet could match; "
-			       "accepted: a set with addresses, or mode: off", read_found(r, r->at));
+		rc = read_fail(r, r->at, EINVAL,
+			       "the set %s is empty, so no packet could match; "
+			       "accepted: a set with addresses, or mode: off",
+			       read_found(r, r->at));
 	return rc;
 }
 
@@ -37,7 +39,7 @@ static int append_value(struct reader *r, const struct into_key *into, const voi
 static int append_set(struct reader *r, const struct into_key *into, const struct set_def *set)
 {
 	struct match_sets *sets = &into->match->sets[into->key - match_keys];
-	char (*grown)[SL_NAME_MAX] = array_grow(sets->name, sets->count, SL_NAME_MAX);
+	char(*grown)[SL_NAME_MAX] = array_grow(sets->name, sets->count, SL_NAME_MAX);
 
 	if (!grown)
 		return read_no_memory(r);
@@ -80,7 +82,8 @@ static int item_range(struct reader *r, const char *text, const struct into_key 
 	return rc ? rc : append_value(r, into, &(struct u16_range){ first, last });
 }
 
-#define FLAGS "flags that are set or, after '!', clear, as syn,!ack; fin, syn, rst, psh, ack, " \
+#define FLAGS                                                                                      \
+	"flags that are set or, after '!', clear, as syn,!ack; fin, syn, rst, psh, ack, "          \
 	"urg, ece, cwr"
 
 static int item_flags(struct reader *r, const char *text, const struct into_key *into)
@@ -113,7 +116,8 @@ static int item_flags(struct reader *r, const char *text, const struct into_key 
 	return append_value(r, into, &cond);
 }
 
-#define ICMP_TYPES "a type's name as nft has it (echo-request, echo-reply, destination-unreachable, " \
+#define ICMP_TYPES                                                                                 \
+	"a type's name as nft has it (echo-request, echo-reply, destination-unreachable, "         \
 	"time-exceeded, packet-too-big, nd-neighbor-solicit...), or 0 to 255"
 
 /* A name stands for the type of that name in each family that has it, a number for both. */
@@ -152,15 +156,18 @@ static int item_interface(struct reader *r, const char *text, const struct into_
 /* `most` of a row is its key. An empty list could mean everything or nothing. */
 static int values_begin(struct reader *r, size_t count, const struct key *key, void *section)
 {
-	return count ? 0 : read_fail(r, r->at, EINVAL, "found an empty list; accepted: one or more "
-				     "values, and no key at all to match any");
+	return count ? 0
+		     : read_fail(r, r->at, EINVAL,
+				 "found an empty list; accepted: one or more "
+				 "values, and no key at all to match any");
 }
 
 static int value_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
-	static int (*const item[])(struct reader *r, const char *text, const struct into_key *into) = {
-		[MATCH_PREFIXES] = item_prefix, [MATCH_PROTOS] = item_proto,
-		[MATCH_RANGES] = item_range, [MATCH_FLAGS] = item_flags,
+	static int (*const item[])(struct reader * r, const char *text,
+				   const struct into_key *into) = {
+		[MATCH_PREFIXES] = item_prefix,	     [MATCH_PROTOS] = item_proto,
+		[MATCH_RANGES] = item_range,	     [MATCH_FLAGS] = item_flags,
 		[MATCH_ICMP_TYPES] = item_icmp_type, [MATCH_INTERFACES] = item_interface,
 	};
 	struct into_key into = { section, &match_keys[key->most] };
@@ -171,8 +178,11 @@ static int value_read(struct reader *r, const char *text, const struct key *key,
 static const char *value_accepted(const struct key *key, char *buf, size_t size)
 {
 	static const char *const accepted[] = {
-		[MATCH_PREFIXES] = ADDRESSES, [MATCH_PROTOS] = PROTOS, [MATCH_FLAGS] = FLAGS,
-		[MATCH_ICMP_TYPES] = ICMP_TYPES, [MATCH_INTERFACES] = INTERFACE_NAMES,
+		[MATCH_PREFIXES] = ADDRESSES,
+		[MATCH_PROTOS] = PROTOS,
+		[MATCH_FLAGS] = FLAGS,
+		[MATCH_ICMP_TYPES] = ICMP_TYPES,
+		[MATCH_INTERFACES] = INTERFACE_NAMES,
 	};
 	const struct match_key *of = &match_keys[key->most];
 
@@ -180,13 +190,20 @@ static const char *value_accepted(const struct key *key, char *buf, size_t size)
 }
 
 static const struct key_type type_values = {
-	.name = "list", .items = values_begin, .text = value_read, .accepted = value_accepted,
-	.lines = match_values_lines, .copy = match_values_copy, .clear = match_values_clear,
+	.name = "list",
+	.items = values_begin,
+	.text = value_read,
+	.accepted = value_accepted,
+	.lines = match_values_lines,
+	.copy = match_values_copy,
+	.clear = match_values_clear,
 	.equal = match_values_equal,
 };
 
+/* clang-format off */
 #define ROW(id, name, ...) \
 	{ #name, .type = &type_values, .most = MATCH_##id, .flags = MATCH_##id == MATCH_TCP_FLAGS ? KEY_COMMAS : 0 },
+/* clang-format on */
 static const struct key match_rows[] = { MATCH_KEYS(ROW) };
 const struct keys limit_match_keys = KEYS(struct match_def, match_rows);
 
@@ -222,8 +239,7 @@ static bool has_family(const struct sl_prefix *prefix, size_t count, enum sl_fam
 
 bool match_possible_family(const struct match_def *m, enum sl_family family)
 {
-	return has_family(m->src, m->src_count, family) &&
-	       has_family(m->dst, m->dst_count, family);
+	return has_family(m->src, m->src_count, family) && has_family(m->dst, m->dst_count, family);
 }
 
 bool match_possible_proto(const struct match_def *m, enum sl_family family, u8 proto)
@@ -269,20 +285,25 @@ static int check_needs(struct reader *r, const struct yaml_node *map, const stru
 	case MATCH_NEEDS_PORTS:
 		if (!lists_proto(m, PROTO_TCP) && !lists_proto(m, PROTO_UDP) &&
 		    !lists_proto(m, PROTO_UDPLITE) && !lists_proto(m, PROTO_SCTP))
-			return read_fail(r, at, EINVAL, "%s is given, but none of the protocols "
-					 "in proto has ports; accepted with it: tcp, udp, sctp, udplite",
-					 key->name);
+			return read_fail(
+				r, at, EINVAL,
+				"%s is given, but none of the protocols "
+				"in proto has ports; accepted with it: tcp, udp, sctp, udplite",
+				key->name);
 		break;
 	case MATCH_NEEDS_TCP:
 		if (!lists_proto(m, PROTO_TCP))
-			return read_fail(r, at, EINVAL, "%s is given, but proto leaves tcp out; "
-					 "accepted with it: tcp", key->name);
+			return read_fail(r, at, EINVAL,
+					 "%s is given, but proto leaves tcp out; "
+					 "accepted with it: tcp",
+					 key->name);
 		break;
 	case MATCH_NEEDS_ICMP:
 		if (!(v4 && lists_proto(m, PROTO_ICMP)) && !(v6 && lists_proto(m, PROTO_ICMPV6)))
-			return read_fail(r, at, EINVAL, "%s is given, but proto leaves out the "
-					 "protocol that has it; accepted with it: %s", key->name,
-					 v4 ? v6 ? "icmp, icmpv6" : "icmp" : "icmpv6");
+			return read_fail(r, at, EINVAL,
+					 "%s is given, but proto leaves out the "
+					 "protocol that has it; accepted with it: %s",
+					 key->name, v4 ? v6 ? "icmp, icmpv6" : "icmp" : "icmpv6");
 		break;
 	}
 	return 0;
@@ -297,7 +318,8 @@ static int check_contradictions(struct reader *r, const struct yaml_node *map,
 		if (match_count(m, &match_keys[i]))
 			rc = check_needs(r, map, m, &match_keys[i]);
 	if (!rc && !match_possible_at_all(m))
-		return read_fail(r, map, EINVAL, "no packet can meet these conditions together; "
+		return read_fail(r, map, EINVAL,
+				 "no packet can meet these conditions together; "
 				 "accepted: addresses of one family in src and dst, and only one "
 				 "of ports, tcp_flags and icmp_type unless a protocol has both");
 	return rc;

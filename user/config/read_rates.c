@@ -40,7 +40,8 @@ static int refuse_more(struct reader *r, size_t most, const char *what)
 static int refuse_bursts(struct reader *r, const struct yaml_node *at, const struct rates *rates,
 			 size_t count)
 {
-	return read_fail(r, at, EINVAL, "found %s of %zu for %u rate%s; accepted: a burst for each "
+	return read_fail(r, at, EINVAL,
+			 "found %s of %zu for %u rate%s; accepted: a burst for each "
 			 "rate, in their order, or no burst at all",
 			 count == 1 ? "one burst, a list" : "a list", count, rates->count,
 			 rates->count == 1 ? "" : "s");
@@ -97,8 +98,14 @@ static void rate_clear(const struct key *key, void *section)
 }
 
 const struct key_type type_rates = {
-	.name = "rate", .variant = offsetof(struct rates, rate), .items = rates_begin, .text = rate_read,
-	.accepts = RATES, .write = rate_write, .clear = rate_clear, .equal = rate_equal,
+	.name = "rate",
+	.variant = offsetof(struct rates, rate),
+	.items = rates_begin,
+	.text = rate_read,
+	.accepts = RATES,
+	.write = rate_write,
+	.clear = rate_clear,
+	.equal = rate_equal,
 };
 
 /* `rate` is read before, so the number of rates is known. */
@@ -137,8 +144,12 @@ static void burst_write(struct writer *w, const struct key *key, const void *sec
 }
 
 const struct key_type type_bursts = {
-	.name = "count", .variant = offsetof(struct rates, burst), .items = bursts_begin,
-	.text = burst_read, .accepts = "a count, as 2000, 10K or 1M", .write = burst_write,
+	.name = "count",
+	.variant = offsetof(struct rates, burst),
+	.items = bursts_begin,
+	.text = burst_read,
+	.accepts = "a count, as 2000, 10K or 1M",
+	.write = burst_write,
 };
 
 /* The value of the i-th of a key that takes one or a list; NULL: of a live change. */
@@ -166,7 +177,8 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 
 	if (found->unit == RATE_CONNECTIONS && !match_possible(&limit->match, SL_V4, PROTO_TCP) &&
 	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
-		return read_fail(r, rate, EINVAL, "rate counts connections, which are TCP's, but "
+		return read_fail(r, rate, EINVAL,
+				 "rate counts connections, which are TCP's, but "
 				 "match leaves TCP out; accepted with it: packets, bytes, bits");
 	if (params_compile(limit->terms.algorithm, found, 0, 0, &params, &reason) ||
 	    params_divide(&params, limit->terms.buckets, limit_ceiling(limit), &reason) ||
@@ -178,7 +190,8 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 	if (units && params_compile(limit->terms.algorithm, found, units, 0, &params, &reason))
 		return burst ? read_fail(r, burst, EINVAL, "burst: found %s: %s",
 					 read_found(r, burst), reason)
-			     : read_fail(r, burst, EINVAL, "burst: found \"%llu\": %s", units, reason);
+			     : read_fail(r, burst, EINVAL, "burst: found \"%llu\": %s", units,
+					 reason);
 	return 0;
 }
 
@@ -191,7 +204,8 @@ int check_bursts(struct reader *r, const struct rates *rates)
 		bursts++;
 	if (!bursts || bursts == rates->count)
 		return 0;
-	return read_fail(r, NULL, EINVAL, "burst: found %s of %u for %u rate%s; accepted: a burst "
+	return read_fail(r, NULL, EINVAL,
+			 "burst: found %s of %u for %u rate%s; accepted: a burst "
 			 "for each rate, in their order, or no burst at all",
 			 bursts == 1 ? "one burst, a list" : "a list", bursts, rates->count,
 			 rates->count == 1 ? "" : "s");
@@ -241,9 +255,11 @@ static void lengths_write(struct writer *w, const struct key *key, const void *s
 	u8 count = prefix->count[key->type->variant];
 
 	for (u8 i = 0; i < count; i++)
-		fprintf(w->out, "%s%u%s", i ? ", " : count > 1 ? "[" : "",
-			prefix->len[key->type->variant][i],
-			i + 1 == count && count > 1 ? "]" : "");
+		fprintf(w->out, "%s%u%s",
+			i	    ? ", "
+			: count > 1 ? "["
+				    : "",
+			prefix->len[key->type->variant][i], i + 1 == count && count > 1 ? "]" : "");
 }
 
 static bool lengths_equal(const struct key *key, const void *a, const void *b)
@@ -252,13 +268,14 @@ static bool lengths_equal(const struct key *key, const void *a, const void *b)
 	int family = key->type->variant;
 	u8 count = x->count[family];
 
-	return count == y->count[family] &&
-	       !memcmp(x->len[family], y->len[family], count);
+	return count == y->count[family] && !memcmp(x->len[family], y->len[family], count);
 }
 
+/* clang-format off */
 #define TYPE_LENGTHS(family, lengths)                                                   \
 	{ .name = "list", .variant = family, .items = lengths_begin, .text = length_read, \
 	  .accepts = lengths, .write = lengths_write, .equal = lengths_equal }
+/* clang-format on */
 
 const struct key_type type_lengths_v4 = TYPE_LENGTHS(SL_V4, "0 to 32");
 const struct key_type type_lengths_v6 = TYPE_LENGTHS(SL_V6, "0 to 128");
@@ -266,10 +283,11 @@ const struct key_type type_lengths_v6 = TYPE_LENGTHS(SL_V6, "0 to 128");
 static int refuse_scales(struct reader *r, const struct yaml_node *node,
 			 const struct prefix_hierarchy *prefix, enum sl_family family, size_t count)
 {
-	return read_fail(r, node, EINVAL, "found %zu multiplier%s for %u prefix length%s; accepted: "
-			 "one for each in prefix.%s, in their order", count, count == 1 ? "" : "s",
-			 prefix->count[family], prefix->count[family] == 1 ? "" : "s",
-			 family == SL_V4 ? "ipv4" : "ipv6");
+	return read_fail(r, node, EINVAL,
+			 "found %zu multiplier%s for %u prefix length%s; accepted: "
+			 "one for each in prefix.%s, in their order",
+			 count, count == 1 ? "" : "s", prefix->count[family],
+			 prefix->count[family] == 1 ? "" : "s", family == SL_V4 ? "ipv4" : "ipv6");
 }
 
 /* `prefix` is read before, so that it is known how many there are. */
@@ -278,8 +296,9 @@ static int scales_begin(struct reader *r, size_t count, const struct key *key, v
 	struct prefix_hierarchy *prefix = section;
 
 	prefix->scale_count[key->type->variant] = 0;
-	return count == prefix->count[key->type->variant] ? 0 :
-	       refuse_scales(r, r->at, prefix, key->type->variant, count);
+	return count == prefix->count[key->type->variant]
+		       ? 0
+		       : refuse_scales(r, r->at, prefix, key->type->variant, count);
 }
 
 static int scale_read(struct reader *r, const char *text, const struct key *key, void *section)
@@ -326,9 +345,11 @@ static void scales_clear(const struct key *key, void *section)
 		prefix->scale[family][i] = 1;
 }
 
+/* clang-format off */
 #define TYPE_SCALES(family)                                                            \
 	{ .name = "list", .variant = family, .items = scales_begin, .text = scale_read, \
 	  .accepts = "a whole number, 1 to 65536", .write = scales_write, .clear = scales_clear, .equal = scales_equal }
+/* clang-format on */
 
 const struct key_type type_scales_v4 = TYPE_SCALES(SL_V4), type_scales_v6 = TYPE_SCALES(SL_V6);
 
@@ -367,8 +388,11 @@ int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 	if (rc)
 		return rc;
 	if ((key || scales || has_lengths(limit)) && !(limit->per & SL_PER_SOURCE))
-		return read_fail(r, key, EINVAL, "%s groups sources, but per does not contain source; "
+		return read_fail(r, key, EINVAL,
+				 "%s groups sources, but per does not contain source; "
 				 "accepted with it: per: [source]",
-				 key ? key->text : has_lengths(limit) ? "prefix" : "prefix_scale");
+				 key		      ? key->text
+				 : has_lengths(limit) ? "prefix"
+						      : "prefix_scale");
 	return 0;
 }

@@ -21,10 +21,16 @@
 
 /* Of a load signal that has one. */
 static const struct key threshold = {
-	.name = "load_signal", THROTTLE(load_signal_percent), &type_whole_percent, .least = 1, .most = 100,
+	.name = "load_signal",
+	THROTTLE(load_signal_percent),
+	&type_whole_percent,
+	.least = 1,
+	.most = 100,
 };
 
-static const struct key signal_name = { .name = "load_signal", THROTTLE(load_signal), &type_identifier };
+static const struct key signal_name = { .name = "load_signal",
+					THROTTLE(load_signal),
+					&type_identifier };
 
 /* NAME, or {NAME: 60%}. */
 static int signal_read(struct reader *r, const struct yaml_node *node, const struct key *key,
@@ -36,9 +42,11 @@ static int signal_read(struct reader *r, const struct yaml_node *node, const str
 	if (node->kind != YAML_MAP)
 		return key_read(r, node, &signal_name, throttle);
 	if (node->count != 1)
-		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: a "
-				 "load signal's name, or one with its threshold, as {api-load: 60%%}",
-				 node->count);
+		return read_fail(
+			r, node, EINVAL,
+			"found a mapping of %zu keys; accepted: a "
+			"load signal's name, or one with its threshold, as {api-load: 60%%}",
+			node->count);
 	if (key_read(r, node->first, &signal_name, throttle))
 		return -EINVAL;
 	return key_read(r, node->first->value, &threshold, throttle);
@@ -58,7 +66,10 @@ static bool signal_equal(const struct key *key, const void *a, const void *b)
 }
 
 static const struct key_type type_signal = {
-	.name = "load signal", .read = signal_read, .write = signal_write, .equal = signal_equal,
+	.name = "load signal",
+	.read = signal_read,
+	.write = signal_write,
+	.equal = signal_equal,
 };
 
 static const struct key while_rows[] = {
@@ -95,30 +106,36 @@ static int check_throttle(struct reader *r, const struct yaml_node *map, void *s
 	struct throttle_def *throttle = section;
 
 	if (soft && elastic)
-		return read_fail(r, elastic, EINVAL, "found soft and elastic; accepted: one of them");
+		return read_fail(r, elastic, EINVAL,
+				 "found soft and elastic; accepted: one of them");
 	if (!soft && !elastic)
 		return read_refuse(r, map, THROTTLES);
 	if (elastic && stretch)
-		return read_fail(r, stretch, EINVAL, "\"for\" sets the duration of soft; accepted "
+		return read_fail(r, stretch, EINVAL,
+				 "\"for\" sets the duration of soft; accepted "
 				 "with elastic: while");
 	if (soft && cond)
-		return read_fail(r, cond, EINVAL, "\"while\" sets the condition of elastic; accepted "
+		return read_fail(r, cond, EINVAL,
+				 "\"while\" sets the condition of elastic; accepted "
 				 "with soft: for");
 	if (soft && least)
-		return read_fail(r, least, EINVAL, "\"floor\" is the least rate of elastic; accepted "
+		return read_fail(r, least, EINVAL,
+				 "\"floor\" is the least rate of elastic; accepted "
 				 "with soft: for");
 	if (elastic && throttle->ceiling_percent == 100 && !least)
-		return read_fail(r, elastic, EINVAL, "found a ceiling of 100%%, which changes nothing; "
+		return read_fail(r, elastic, EINVAL,
+				 "found a ceiling of 100%%, which changes nothing; "
 				 "accepted: 101%% and up, or with it a floor, as floor: 20%%");
 	if (elastic && !cond)
-		return read_fail(r, map, EINVAL, "key \"while\" is missing: the resources that must "
+		return read_fail(r, map, EINVAL,
+				 "key \"while\" is missing: the resources that must "
 				 "be free, as {cpu: 70%%, link: 80%%, load_signal: api-load}");
 	throttle->kind = soft ? THROTTLE_SOFT : THROTTLE_ELASTIC;
 	return 0;
 }
 
-static const struct keys throttle_keys = KEYS(struct throttle_def, throttle_rows,
-					      .check = check_throttle);
+static const struct keys throttle_keys =
+	KEYS(struct throttle_def, throttle_rows, .check = check_throttle);
 
 static int hard_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
@@ -154,8 +171,12 @@ static bool throttle_equal(const struct key *key, const void *a, const void *b)
 }
 
 const struct key_type type_throttle = {
-	.name = "throttle", .text = hard_read, .read = throttle_read, .accepts = THROTTLES,
-	.write = throttle_write, .equal = throttle_equal,
+	.name = "throttle",
+	.text = hard_read,
+	.read = throttle_read,
+	.accepts = THROTTLES,
+	.write = throttle_write,
+	.equal = throttle_equal,
 };
 
 /* ---- ban ---- */
@@ -166,10 +187,11 @@ static int after_read(struct reader *r, const char *text, const struct key *key,
 	const char *reason;
 
 	if (!text[0])
-		return text_refuse(r, ban->rejections ? "NUMBER rejections/PERIOD, as in 20 rejections/10m" :
-							"NUMBER drops/PERIOD, as in 1000 drops/10s");
-	if (ban->rejections ? rejections_parse(text, &ban->after, &ban->within_ns, &reason) :
-			      drops_parse(text, &ban->after, &ban->within_ns, &reason))
+		return text_refuse(r, ban->rejections
+					      ? "NUMBER rejections/PERIOD, as in 20 rejections/10m"
+					      : "NUMBER drops/PERIOD, as in 1000 drops/10s");
+	if (ban->rejections ? rejections_parse(text, &ban->after, &ban->within_ns, &reason)
+			    : drops_parse(text, &ban->after, &ban->within_ns, &reason))
 		return text_fail(r, ": %s", reason);
 	if (ban->rejections && (ban->after > BAN_REJECTIONS_MAX || ban->within_ns > DAY_NS))
 		return text_refuse(r, "up to 1M rejections within a day");
@@ -195,7 +217,10 @@ static bool after_equal(const struct key *key, const void *a, const void *b)
 }
 
 static const struct key_type type_after = {
-	.name = "count", .text = after_read, .write = after_write, .equal = after_equal,
+	.name = "count",
+	.text = after_read,
+	.write = after_write,
+	.equal = after_equal,
 };
 
 static int factor_read(struct reader *r, const char *text, const struct key *key, void *section)
@@ -216,7 +241,9 @@ static void factor_write(struct writer *w, const struct key *key, const void *se
 }
 
 static const struct key_type type_factor = {
-	.name = "factor", .text = factor_read, .write = factor_write,
+	.name = "factor",
+	.text = factor_read,
+	.write = factor_write,
 };
 
 #define BAN(field) KEY(struct ban_def, field)
@@ -236,10 +263,12 @@ static int check_max(struct reader *r, const struct yaml_node *node, void *secti
 	struct ban_def *ban = section;
 
 	if (ban->rejections && ban->spoofable)
-		return read_fail(r, yaml_node_find(node, "spoofable"), EINVAL, "spoofable is about "
+		return read_fail(r, yaml_node_find(node, "spoofable"), EINVAL,
+				 "spoofable is about "
 				 "packets; accepted: after, for, factor, max");
 	if (ban->max_ns && ban->max_ns < ban->for_ns)
-		return read_fail(r, yaml_node_find(node, "max"), EINVAL, "max is shorter than for, the "
+		return read_fail(r, yaml_node_find(node, "max"), EINVAL,
+				 "max is shorter than for, the "
 				 "first ban; accepted: for, or longer");
 	if (!ban->max_ns)
 		ban->max_ns = ban_default_max(ban->for_ns);
@@ -268,7 +297,8 @@ static void ban_write(struct writer *w, const struct key *key, const void *secti
 {
 	const struct ban_def *ban = key_field_of(key, section);
 	const struct ban_def usual = {
-		.factor_percent = 200, .max_ns = ban_default_max(ban->for_ns),
+		.factor_percent = 200,
+		.max_ns = ban_default_max(ban->for_ns),
 	};
 
 	keys_write_flow(w, &ban_keys, ban, keys_unlike(w, &ban_keys, ban, &usual));
@@ -279,8 +309,10 @@ static bool ban_equal(const struct key *key, const void *a, const void *b)
 	return keys_equal(&ban_keys, key_field_of(key, a), key_field_of(key, b));
 }
 
+/* clang-format off */
 #define TYPE_BAN(of_requests)								\
 	{ .name = "ban", .variant = of_requests, .read = ban_read, .write = ban_write,	\
 	  .equal = ban_equal }
+/* clang-format on */
 
 const struct key_type type_ban = TYPE_BAN(false), type_ban_of_requests = TYPE_BAN(true);

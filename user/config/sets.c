@@ -82,9 +82,11 @@ static int expand_users(struct policy *policy, const struct set_def *set, struct
 		if (!match_names_set(&limit->match, set->name))
 			continue;
 		if (!set->count)
-			return sl_err_set(err, EINVAL, "set \"%s\" would be empty, and limit \"%s\" "
+			return sl_err_set(err, EINVAL,
+					  "set \"%s\" would be empty, and limit \"%s\" "
 					  "matches on it; accepted: a set with addresses, or first "
-					  "another match", set->name, limit->name);
+					  "another match",
+					  set->name, limit->name);
 		rc = match_expand(policy, &limit->match);
 	}
 	for (int kind = 0; kind < LIST_KIND_COUNT && !rc; kind++)
@@ -110,8 +112,10 @@ static int find_or_make(struct policy *policy, const char *name, struct set_def 
 	found = (struct set_def *)policy_find_set(policy, name);
 	if (!found) {
 		if (!len || len >= SL_NAME_MAX || strspn(name, IDENTIFIER_CHARACTERS) != len)
-			return sl_err_set(err, EINVAL, "set \"%.80s\": accepted: a name of 1 to 63 "
-					  "characters of a-z, 0-9 and -", name);
+			return sl_err_set(err, EINVAL,
+					  "set \"%.80s\": accepted: a name of 1 to 63 "
+					  "characters of a-z, 0-9 and -",
+					  name);
 		memcpy(made.name, name, len + 1);
 		while (at < policy->set_count && strcmp(policy->set[at].name, name) < 0)
 			at++;
@@ -189,13 +193,13 @@ static int change_del(struct policy *policy, const char *name, const struct sl_p
 	free(sorted);
 	set->count = kept;
 	*ret = set;
-	return kept < before ? 0 : sl_err_set(err, ENOENT, "set \"%s\" has none of these prefixes",
-					      name);
+	return kept < before
+		       ? 0
+		       : sl_err_set(err, ENOENT, "set \"%s\" has none of these prefixes", name);
 }
 
-static int change_replace(struct policy *policy, const char *name,
-			  const struct sl_prefix *prefix, size_t count, struct set_def **ret,
-			  struct sl_err *err)
+static int change_replace(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+			  size_t count, struct set_def **ret, struct sl_err *err)
 {
 	int rc = find_or_make(policy, name, ret, err);
 
@@ -215,7 +219,7 @@ static int change_set(struct policy *policy, set_change *change, const char *nam
 		return sl_err_no_memory(err);
 	rc = change(copy, name, prefix, count, &set, err);
 	if (!rc) {
-		free(set->file);	/* its content is no longer the file's */
+		free(set->file); /* its content is no longer the file's */
 		set->file = NULL;
 		set->skipped = 0;
 		set->live = true;

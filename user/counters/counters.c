@@ -120,7 +120,8 @@ static void counters_point_into(struct counters *counters)
 	counters->logs.chunks = fixed->chunks;
 	counters->logs.used = &counters->head->chunks_used;
 	counters->logs.checks = &counters->checks;
-	counters->logs.first_block = (u32)((counters_chunks_at(fixed->sets) - COUNTERS_SETS_AT) / BLOCK_BYTES);
+	counters->logs.first_block =
+		(u32)((counters_chunks_at(fixed->sets) - COUNTERS_SETS_AT) / BLOCK_BYTES);
 	counters->def_copy = (void *)(at + counters_copies_at(fixed));
 	counters->checks = (struct block_checks){
 		.check_word = (void *)(at + counters_checks_at(fixed)),
@@ -172,15 +173,15 @@ int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **
 		goto out;
 	}
 	fill_layout(&want, users, log_bytes);
-	code = path ? counters_map_file(counters, path, &want, &old, &old_bytes, err) :
-		      counters_map_memory(counters, &want, err);
+	code = path ? counters_map_file(counters, path, &want, &old, &old_bytes, err)
+		    : counters_map_memory(counters, &want, err);
 	if (code)
 		goto out;
 	counters->path = path ? strdup(path) : NULL;
 	counters_point_into(counters);
 	counters->lock = calloc(counters->sets, 1);
-	code = counters->lock ? counters_classes_open(counters, err) :
-			     sl_err_set(err, ENOMEM, "no memory for the HTTP tier's state");
+	code = counters->lock ? counters_classes_open(counters, err)
+			      : sl_err_set(err, ENOMEM, "no memory for the HTTP tier's state");
 	if (code)
 		goto out;
 	read_boot_id(boot_id, sizeof(boot_id));

@@ -22,7 +22,7 @@
 #include "lib/err.h"
 #include "sluice/key.h"
 
-#define COUNTERS_CALLERS 4096	/* callers that have different numbers; callers.h */
+#define COUNTERS_CALLERS 4096 /* callers that have different numbers; callers.h */
 
 struct counters;
 
@@ -35,7 +35,7 @@ struct counters;
  */
 int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **ret,
 		  struct sl_err *err);
-void counters_close(struct counters *counters);		/* NULL is fine */
+void counters_close(struct counters *counters); /* NULL is fine */
 /*
  * The result of a request whose bucket states find no place: not charged (the default), or
  * RESPONSE_CLOSED. Call it before the counter table is used.
@@ -65,10 +65,11 @@ const char *counters_note(const struct counters *counters);
 struct sl_now counters_now(struct counters *counters);
 
 struct counters_stats {
-	u64 entries[SL_ALGO_COUNT];	/* live */
-	u64 room;			/* entries there is room for */
+	u64 entries[SL_ALGO_COUNT]; /* live */
+	u64 room;		    /* entries there is room for */
 	u64 bytes, log_bytes, log_used;
-	u64 evicted, evicted_units;	/* live bucket states that were evicted; the requests that they had counted */
+	u64 evicted, evicted_units; /* live bucket states that were evicted; the requests that they
+				       had counted */
 };
 /* Does not scan the table: entries are from the last complete round of the sweep. */
 void counters_stats(struct counters *counters, struct counters_stats *ret);

@@ -64,7 +64,7 @@ static void put_in_slots(struct counters *counters, u16 class)
 	while (c->slot[at % SLOTS] && c->slot[at % SLOTS] != SLOT_GONE)
 		at++;
 	c->in_slots += !c->slot[at % SLOTS];
-	__atomic_store_n(&c->slot[at % SLOTS], (u32)class, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->slot[at % SLOTS], (u32) class, __ATOMIC_RELEASE);
 }
 
 /* A free number, or that of a class that is leaving; 0: all are in use. */
@@ -73,8 +73,7 @@ static u16 number_for(struct counters *counters, const struct spec_def *def)
 	struct counters_classes *c = counters->classes;
 
 	for (u32 i = 1; i < COUNTERS_CLASSES; i++)
-		if (c->state[i] == CLASS_LEAVING &&
-		    !memcmp(&counters->def[i], def, sizeof(*def)))
+		if (c->state[i] == CLASS_LEAVING && !memcmp(&counters->def[i], def, sizeof(*def)))
 			return i;
 	for (u32 i = 1; i < COUNTERS_CLASSES; i++) {
 		u32 at = 1 + (c->next + i) % (COUNTERS_CLASSES - 1);

@@ -30,8 +30,7 @@ int counters_fill_header(struct counters_header *head, const struct counters_fix
 {
 	head->fixed = *want;
 	head->chunks_used = 1;
-	if (getrandom(&head->fixed.seed, sizeof(head->fixed.seed), 0) !=
-	    sizeof(head->fixed.seed))
+	if (getrandom(&head->fixed.seed, sizeof(head->fixed.seed), 0) != sizeof(head->fixed.seed))
 		return -EIO;
 	head->fixed.check = counters_check(&head->fixed);
 	head->clock_check = counters_clock_check(&head->clock);
@@ -152,7 +151,7 @@ static int free_blocks(int fd, const struct counters_fixed *fixed)
 }
 
 int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
-		   struct sl_err *err)
+		     struct sl_err *err)
 {
 	int fd, code;
 
@@ -187,7 +186,8 @@ static int make_file(struct counters *counters, const char *path, const struct c
 	counters_path_new(path, name, sizeof(name));
 	code = counters_make_at(name, want, &counters->fd, err);
 	if (is_no_room(code)) {
-		counters_note_add(counters, "%s: counts of users are kept in memory only", err->message);
+		counters_note_add(counters, "%s: counts of users are kept in memory only",
+				  err->message);
 		code = counters_map_memory(counters, want, err);
 	} else if (!code) {
 		code = map_fd(counters, counters->fd, counters_bytes(want), MAP_SHARED, name, err);
@@ -258,8 +258,9 @@ static int open_other_size(struct counters *counters, const char *path, int fd,
 		return code;
 	}
 	*ret_old = old;
-	code = counters->fd < 0 ? 0 : posix_fallocate(counters->fd, COUNTERS_DEFS_AT,
-						      COUNTERS_SETS_AT - COUNTERS_DEFS_AT);
+	code = counters->fd < 0 ? 0
+				: posix_fallocate(counters->fd, COUNTERS_DEFS_AT,
+						  COUNTERS_SETS_AT - COUNTERS_DEFS_AT);
 	if (code)
 		return sl_err_set(err, code, "%s: no room: %s", path, strerror(code));
 	memcpy((char *)counters->map + COUNTERS_DEFS_AT, (const char *)old + COUNTERS_DEFS_AT,
@@ -276,8 +277,10 @@ static int open_same_size(struct counters *counters, const char *path, int fd, b
 	if (code && !is_no_room(-code))
 		return sl_err_set(err, code, "%s has holes: %s", path, strerror(code));
 	if (code)
-		counters_note_add(counters, "%s cannot be written (%s): its counts are loaded, changes are kept in memory only",
-		     path, strerror(code));
+		counters_note_add(
+			counters,
+			"%s cannot be written (%s): its counts are loaded, changes are kept in memory only",
+			path, strerror(code));
 	else
 		counters->fd = fd;
 	code = map_fd(counters, fd, counters_bytes(&head->fixed), code ? MAP_PRIVATE : MAP_SHARED,
@@ -296,7 +299,8 @@ static int set_aside(struct counters *counters, const char *path, const char *wh
 	if (rename(path, name) && !is_no_room(-errno))
 		return sl_err_set(err, errno, "%s: %s, and cannot be renamed to %s: %s", path, why,
 				  name, strerror(errno));
-	counters_note_add(counters, "%.100s %s; counts start from zero, the file is kept as .bad", path, why);
+	counters_note_add(counters, "%.100s %s; counts start from zero, the file is kept as .bad",
+			  path, why);
 	return 0;
 }
 
@@ -351,8 +355,8 @@ static bool move_entry(struct counters *counters, struct request_logs *from,
 	if (algorithm_is_log(ref.spec->algo)) {
 		u64 whole = request_log_check(from, ref.spec, bucket_state, mark);
 
-		bucket_state = whole ? request_log_copy(&counters->logs, from, whole) :
-			       counters_log_made_now(counters, ref.spec, bucket_state, now);
+		bucket_state = whole ? request_log_copy(&counters->logs, from, whole)
+				     : counters_log_made_now(counters, ref.spec, bucket_state, now);
 	} else if (spec_expired(ref.spec, bucket_state, now)) {
 		return true;
 	}
@@ -396,7 +400,9 @@ void counters_move(struct counters *counters, const void *old, struct sl_now now
 		}
 	}
 	free(mark);
-	counters_note_add(counters, "state of another %s: %llu entries moved, %llu dropped for lack of room%s",
-	     head->fixed.version == COUNTERS_VERSION ? "size" : "version", moved,
-	     lost + counters->evicted, mark ? "" : " (no memory)");
+	counters_note_add(
+		counters,
+		"state of another %s: %llu entries moved, %llu dropped for lack of room%s",
+		head->fixed.version == COUNTERS_VERSION ? "size" : "version", moved,
+		lost + counters->evicted, mark ? "" : " (no memory)");
 }

@@ -10,7 +10,7 @@
 
 #define COUNTERS_MAGIC "sluice-h"
 #define COUNTERS_VERSION 2
-#define COUNTERS_VERSION_PLAIN 1	/* without checks and copies; moved over */
+#define COUNTERS_VERSION_PLAIN 1 /* without checks and copies; moved over */
 #define COUNTERS_PAGE 4096ULL
 /* Of a bucket's 62 bits of ticks, half: 4.5 years. */
 #define COUNTERS_MONO_MAX SL_BIT(57)

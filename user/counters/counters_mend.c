@@ -57,15 +57,19 @@ void counters_mend(struct counters *counters, void *map, const struct counters_h
 		}
 	}
 	if (damaged)
-		counters_note_add(counters, "%u of its %u blocks are damaged: the counts of %llu users are lost",
-				  damaged, checks.count, users);
+		counters_note_add(
+			counters,
+			"%u of its %u blocks are damaged: the counts of %llu users are lost",
+			damaged, checks.count, users);
 	if (unknown)
-		counters_note_add(counters, "the checksums of %u of its %u blocks are damaged: their content cannot be verified",
-		     unknown, checks.count);
+		counters_note_add(
+			counters,
+			"the checksums of %u of its %u blocks are damaged: their content cannot be verified",
+			unknown, checks.count);
 }
 
 u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u64 bucket_state,
-			struct sl_now now)
+			  struct sl_now now)
 {
 	u64 count = request_log_count(bucket_state);
 	u32 chunk;
@@ -162,8 +166,10 @@ void counters_recover(struct counters *counters, struct sl_now now, u64 away_ns)
 	if (broken)
 		lost = mend_logs(counters, now);
 	if (broken)
-		counters_note_add(counters, "the times of %llu sliding logs are lost: their requests count as made now",
-		     broken - lost);
+		counters_note_add(
+			counters,
+			"the times of %llu sliding logs are lost: their requests count as made now",
+			broken - lost);
 	if (no_class + lost)
 		counters_note_add(counters,
 				  "the counts of %llu users are lost with their limits or logs",

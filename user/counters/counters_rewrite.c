@@ -81,8 +81,9 @@ static int write_rest(struct counters *counters, int fd)
 	for (u32 i = 0; !code && i < counters->checks.count; i++)
 		if (block_state(&counters->checks, i) != BLOCK_CLEAN)
 			code = write_page(fd, map, COUNTERS_SETS_AT + (u64)i * BLOCK_BYTES);
-	return code ? code : write_pages(fd, map, counters_copies_at(&counters->head->fixed),
-					 counters->map_bytes);
+	return code ? code
+		    : write_pages(fd, map, counters_copies_at(&counters->head->fixed),
+				  counters->map_bytes);
 }
 
 static void lock_all(struct counters *counters)

@@ -7,8 +7,8 @@
  * because bucket states count windows modulo a power of two: after that many windows it would be
  * live again.
  *
- * A lookup of a class shows that a request came (counters_class.c): without any the sweep is slower,
- * and rests once a whole round has found nothing.
+ * A lookup of a class shows that a request came (counters_class.c): without any the sweep is
+ * slower, and rests once a whole round has found nothing.
  */
 #include "counters/counters_table.h"
 
@@ -53,7 +53,8 @@ static void round_over(struct counters *counters)
 	}
 	counters->sweep_at = 0;
 	counters->sweep_busy = counters_classes_touched(counters);
-	counters->sweep_rests = !counters_classes_reclaim(counters) && !entries && !counters->sweep_busy;
+	counters->sweep_rests =
+		!counters_classes_reclaim(counters) && !entries && !counters->sweep_busy;
 }
 
 static void sweep(struct counters *counters, struct sl_now now, u32 sets)

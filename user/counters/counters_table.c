@@ -183,7 +183,7 @@ void counters_put(struct counters *counters, struct counters_ref *ref, u64 bucke
 		__atomic_store_n(&set->key[ref->way], 0, __ATOMIC_RELEASE);
 		return;
 	}
-	__atomic_store_n(&set->class[ref->way], ref->class, __ATOMIC_RELEASE);
+	__atomic_store_n(&set->class[ref->way], ref -> class, __ATOMIC_RELEASE);
 	__atomic_store_n(&set->bucket_state[ref->way], bucket_state, __ATOMIC_RELEASE);
 	__atomic_store_n(&set->key[ref->way], ref->key, __ATOMIC_RELEASE);
 }
@@ -289,7 +289,7 @@ void counters_look(struct counters *counters, struct counters_ref *ref, struct s
 
 struct places {
 	u32 set, way;
-	u32 free;		/* ways of that set that are empty or expired */
+	u32 free; /* ways of that set that are empty or expired */
 };
 
 /* Empty ways of a set, or expired ones. */

@@ -22,9 +22,9 @@
 #include "counters/counters.h"
 
 #define COUNTERS_WAYS 7
-#define COUNTERS_CLASSES 65536		/* class 0 is none */
-#define COUNTERS_CLASSES_CALLER 1024	/* of limits in requests of one caller */
-#define COUNTERS_CLASSES_CALLERS 32768	/* of all callers; the rest is for rules */
+#define COUNTERS_CLASSES 65536	       /* class 0 is none */
+#define COUNTERS_CLASSES_CALLER 1024   /* of limits in requests of one caller */
+#define COUNTERS_CLASSES_CALLERS 32768 /* of all callers; the rest is for rules */
 
 /*
  * Two cache lines. The keys are in the first line; the bucket states, except for that of the first
@@ -53,16 +53,16 @@ struct counters_header {
 		u32 chunks;
 		u32 classes;
 		struct sl_seed seed;
-		u64 check;		/* of the above, to detect a damaged file */
+		u64 check; /* of the above, to detect a damaged file */
 	} fixed;
 	struct counters_clock {
 		char boot_id[40];
-		u64 mono_base;		/* added to CLOCK_BOOTTIME of that boot */
-		u64 mono_promised;	/* mono_ns was never returned above this... */
-		u64 utc_promised;	/* ...at this UTC */
+		u64 mono_base;	   /* added to CLOCK_BOOTTIME of that boot */
+		u64 mono_promised; /* mono_ns was never returned above this... */
+		u64 utc_promised;  /* ...at this UTC */
 	} clock;
-	u32 chunks_used;		/* chunks from here on were never used */
-	u32 clock_check;		/* of `clock` */
+	u32 chunks_used; /* chunks from here on were never used */
+	u32 clock_check; /* of `clock` */
 };
 
 /* A second copy of a class, against damage of one page. */
@@ -75,52 +75,52 @@ struct counters_def_copy {
 /* Classes in memory: from a def to its number, from a number to its spec (counters_class.c). */
 struct counters_classes {
 	pthread_mutex_t lock;
-	u32 *slot;			/* open addressing; 0 free, SLOT_GONE, else a class */
-	const struct spec *spec[COUNTERS_CLASSES];	/* NULL: the number is free */
-	u8 state[COUNTERS_CLASSES];	/* enum class_state */
-	u8 touched[COUNTERS_CLASSES];	/* looked up since the sweep began its round */
-	u8 seen[COUNTERS_CLASSES];		/* this round of the sweep found entries */
-	u16 caller[COUNTERS_CLASSES];	/* caller whose limit it is; 0: a rule's */
-	u32 made_for[COUNTERS_CALLERS];	/* classes of each caller; [0]: of all of them */
-	u32 next;			/* where to look for a free number */
-	u32 in_slots;			/* slots that are not 0 */
-	u32 most;			/* the highest number ever used */
+	u32 *slot; /* open addressing; 0 free, SLOT_GONE, else a class */
+	const struct spec *spec[COUNTERS_CLASSES]; /* NULL: the number is free */
+	u8 state[COUNTERS_CLASSES];		   /* enum class_state */
+	u8 touched[COUNTERS_CLASSES];		   /* looked up since the sweep began its round */
+	u8 seen[COUNTERS_CLASSES];		   /* this round of the sweep found entries */
+	u16 caller[COUNTERS_CLASSES];		   /* caller whose limit it is; 0: a rule's */
+	u32 made_for[COUNTERS_CALLERS];		   /* classes of each caller; [0]: of all of them */
+	u32 next;				   /* where to look for a free number */
+	u32 in_slots;				   /* slots that are not 0 */
+	u32 most;				   /* the highest number ever used */
 };
 
 struct counters {
-	struct counters_header *head, *tail;	/* the first page, and its copy at the end */
-	struct spec_def *def;		/* COUNTERS_CLASSES of them, in the file */
+	struct counters_header *head, *tail; /* the first page, and its copy at the end */
+	struct spec_def *def;		     /* COUNTERS_CLASSES of them, in the file */
 	struct counters_def_copy *def_copy;
-	struct block_checks checks;	/* of the blocks of sets and chunks */
+	struct block_checks checks; /* of the blocks of sets and chunks */
 	struct counters_set *set;
 	u32 sets;
 	struct request_logs logs;
-	u8 *lock;			/* one for each set, see counters_table.c */
+	u8 *lock; /* one for each set, see counters_table.c */
 	struct counters_classes *classes;
 	struct sl_seed seed;
 	u64 users;
 	void *map;
 	size_t map_bytes;
-	int fd;				/* -1: private memory of this process */
-	bool fresh;			/* made by this process */
-	char *path;			/* path of the file; NULL: none */
+	int fd;	    /* -1: private memory of this process */
+	bool fresh; /* made by this process */
+	char *path; /* path of the file; NULL: none */
 	u8 clock_lock;
-	u64 placed;			/* number of times the file was written again; atomic */
-	char note[512];			/* about the file, for the log; "" nothing */
-	bool full_closed;		/* on_full */
-	bool shared;			/* some limits have `scope: cluster` */
-	struct sl_seed cluster_seed;	/* of their keys */
-	s64 cluster_utc_ns;	/* atomic: the cluster store's clock, ahead of this machine's UTC */
-	u64 evicted, evicted_units;		/* atomic */
-	u64 mono_base;			/* head's */
-	u64 promised;			/* head's mono_promised, read without its cache line */
+	u64 placed;		     /* number of times the file was written again; atomic */
+	char note[512];		     /* about the file, for the log; "" nothing */
+	bool full_closed;	     /* on_full */
+	bool shared;		     /* some limits have `scope: cluster` */
+	struct sl_seed cluster_seed; /* of their keys */
+	s64 cluster_utc_ns; /* atomic: the cluster store's clock, ahead of this machine's UTC */
+	u64 evicted, evicted_units; /* atomic */
+	u64 mono_base;		    /* head's */
+	u64 promised;		    /* head's mono_promised, read without its cache line */
 	pthread_mutex_t sweep_lock;
-	u32 sweep_at;			/* the next set */
-	bool sweep_busy;		/* requests came during the last round */
-	bool sweep_rests;		/* none came, and the table is empty */
-	u32 shed_at;			/* where the search for a log to evict continues; atomic */
-	u64 count_now[SL_ALGO_COUNT];	/* entries of this round so far */
-	u64 count[SL_ALGO_COUNT];	/* ... and of the last whole one */
+	u32 sweep_at;		      /* the next set */
+	bool sweep_busy;	      /* requests came during the last round */
+	bool sweep_rests;	      /* none came, and the table is empty */
+	u32 shed_at;		      /* where the search for a log to evict continues; atomic */
+	u64 count_now[SL_ALGO_COUNT]; /* entries of this round so far */
+	u64 count[SL_ALGO_COUNT];     /* ... and of the last whole one */
 };
 
 /* One bucket state of a request. */
@@ -129,14 +129,14 @@ struct counters_ref {
 	struct spec_def def;
 	u16 caller; /* caller with the limit in its request, below COUNTERS_CALLERS; 0: a rule */
 	/* From counters_look(): */
-	const struct spec *spec;	/* NULL: no room for its class */
-	u64 bucket_state;		/* of `spec`; 0 none. A sliding log: see request_log.h */
-	u32 set;			/* where it is, or was claimed */
+	const struct spec *spec; /* NULL: no room for its class */
+	u64 bucket_state;	 /* of `spec`; 0 none. A sliding log: see request_log.h */
+	u32 set;		 /* where it is, or was claimed */
 	u16 class;
 	u8 way;
-	bool present;			/* it is in the table */
-	bool claimed;			/* a way of the table is reserved for it */
-	u32 chunk;			/* of a sliding log, allocated for it; 0: none */
+	bool present; /* it is in the table */
+	bool claimed; /* a way of the table is reserved for it */
+	u32 chunk;    /* of a sliding log, allocated for it; 0: none */
 };
 
 #define COUNTERS_REFS_MAX 2706
@@ -144,7 +144,7 @@ struct counters_ref {
 struct counters_locks {
 	struct counters *counters;
 	u32 count;
-	u32 set[2 * COUNTERS_REFS_MAX];	/* ascending */
+	u32 set[2 * COUNTERS_REFS_MAX]; /* ascending */
 };
 
 /* `now` by the cluster store's clock: for windows of limits with `scope: cluster`. */

@@ -11,8 +11,8 @@
  * The filter is a deny list (EPERM), not an allow list: libbpf, libevent and libc may change
  * their system calls with any update, and SIGSYS in production would stop the limiter. Denied are
  * the calls that turn a hijacked daemon into something else: running programs, loading modules,
- * mounting, changing or making namespaces, reading other processes, setting the clock, and io_uring, whose
- * operations a filter cannot see.
+ * mounting, changing or making namespaces, reading other processes, setting the clock, and
+ * io_uring, whose operations a filter cannot see.
  */
 #include "daemon/confine.h"
 
@@ -35,21 +35,62 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const refused_calls[] = {
-	"execve", "execveat", "fork", "vfork",
-#ifndef __SANITIZE_ADDRESS__	/* LeakSanitizer stops its process's threads with it */
+	"execve",
+	"execveat",
+	"fork",
+	"vfork",
+#ifndef __SANITIZE_ADDRESS__ /* LeakSanitizer stops its process's threads with it */
 	"ptrace",
 #endif
-	"process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
-	"mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
-	"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
-	"unshare", "setns",
-	"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load",
-	"reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd",
-	"keyctl", "add_key", "request_key",
-	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime",
-	"sethostname", "setdomainname", "iopl", "ioperm", "personality",
-	"open_by_handle_at", "userfaultfd", "vhangup", "lookup_dcookie",
-	"io_uring_setup", "io_uring_enter", "io_uring_register",
+	"process_vm_readv",
+	"process_vm_writev",
+	"kcmp",
+	"pidfd_getfd",
+	"mount",
+	"umount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"move_mount",
+	"open_tree",
+	"fsopen",
+	"fsconfig",
+	"fsmount",
+	"fspick",
+	"mount_setattr",
+	"unshare",
+	"setns",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"kexec_load",
+	"kexec_file_load",
+	"reboot",
+	"swapon",
+	"swapoff",
+	"acct",
+	"quotactl",
+	"quotactl_fd",
+	"keyctl",
+	"add_key",
+	"request_key",
+	"settimeofday",
+	"clock_settime",
+	"clock_adjtime",
+	"adjtimex",
+	"stime",
+	"sethostname",
+	"setdomainname",
+	"iopl",
+	"ioperm",
+	"personality",
+	"open_by_handle_at",
+	"userfaultfd",
+	"vhangup",
+	"lookup_dcookie",
+	"io_uring_setup",
+	"io_uring_enter",
+	"io_uring_register",
 };
 
 static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *err)
@@ -84,18 +125,20 @@ static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *
 }
 
 /*
- * clone() with one of these flags. The flags of clone3() are out of a filter's reach: without it, libc
- * makes threads by clone().
+ * clone() with one of these flags. The flags of clone3() are out of a filter's reach: without it,
+ * libc makes threads by clone().
  */
 static int refuse_namespaces(scmp_filter_ctx filter)
 {
-	static const scmp_datum_t flags[] = { CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
-					      CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET };
+	static const scmp_datum_t flags[] = { CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
+					      CLONE_NEWIPC, CLONE_NEWUSER,   CLONE_NEWPID,
+					      CLONE_NEWNET };
 	int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 
 	for (size_t i = 0; !r && i < COUNT(flags); i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-				     SCMP_CMP(CLONE_FLAGS_ARGUMENT, SCMP_CMP_MASKED_EQ, flags[i], flags[i]));
+		r = seccomp_rule_add(
+			filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+			SCMP_CMP(CLONE_FLAGS_ARGUMENT, SCMP_CMP_MASKED_EQ, flags[i], flags[i]));
 	return r;
 }
 
@@ -121,8 +164,8 @@ static int filter_calls(struct sl_err *err)
 		r = seccomp_load(filter);
 	if (filter)
 		seccomp_release(filter);
-	return r ? sl_err_set(err, -r, "cannot install the system call filter: %s", strerror(-r)) :
-		   0;
+	return r ? sl_err_set(err, -r, "cannot install the system call filter: %s", strerror(-r))
+		 : 0;
 }
 
 static int confine(const cap_value_t *keep, int count, struct sl_err *err)
@@ -134,7 +177,7 @@ static int confine(const cap_value_t *keep, int count, struct sl_err *err)
 		r = drop_capabilities(keep, count, err);
 	if (r < 0)
 		return r;
-#ifndef __SANITIZE_ADDRESS__	/* see ptrace above */
+#ifndef __SANITIZE_ADDRESS__ /* see ptrace above */
 	/* No core dump, and no debugger of the same user: keys and tokens are in memory. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return sl_err_set(err, errno, "cannot switch core dumps off: %s", strerror(errno));

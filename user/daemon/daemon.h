@@ -36,14 +36,14 @@ struct daemon {
 	struct running running;
 	struct nodes nodes;
 	struct scales scales;
-	struct sources *sources;	/* NULL: sluice.yaml has no section `http` */
-	struct http_tier *http;		/* likewise */
+	struct sources *sources; /* NULL: sluice.yaml has no section `http` */
+	struct http_tier *http;	 /* likewise */
 	struct http_keep *http_keep;
 	struct running_part http_part;
 	struct commands commands;
 	struct metrics metrics;
 	struct handover handover;
-	bool replace;			/* takes the place of a daemon that runs */
+	bool replace; /* takes the place of a daemon that runs */
 };
 
 /* Connects the components; before any other use of them. */

@@ -20,8 +20,8 @@
 #include "request/server/listen.h"
 #include "request/server/worker.h"
 
-#define EXIT_WAIT_NS (30 * SL_NS_PER_SEC)	/* more than draining takes */
-#define RACE_WAIT_NS SL_NS_PER_SEC		/* the other one may be about to exit */
+#define EXIT_WAIT_NS (30 * SL_NS_PER_SEC) /* more than draining takes */
+#define RACE_WAIT_NS SL_NS_PER_SEC	  /* the other one may be about to exit */
 
 union control {
 	struct cmsghdr head;
@@ -47,7 +47,9 @@ static bool receive(int fd, struct handover *handover)
 	union control control;
 	char byte;
 	struct iovec piece = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &piece,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof(control) };
 
 	if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1)
@@ -79,7 +81,8 @@ static bool take(struct handover *handover, const char *state_dir)
 	return taken;
 }
 
-int handover_lock(struct handover *handover, const char *state_dir, bool replace, struct sl_err *err)
+int handover_lock(struct handover *handover, const char *state_dir, bool replace,
+		  struct sl_err *err)
 {
 	u64 begin_ns = clock_mono_ns(), wait_ns;
 	int lock_fd, r = state_lock(state_dir, &lock_fd, err);
@@ -111,7 +114,8 @@ static bool give(const struct daemon *d, int fd)
 		message.msg_control = &control;
 		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
 		control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(count * sizeof(int)),
-						 .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+						 .cmsg_level = SOL_SOCKET,
+						 .cmsg_type = SCM_RIGHTS };
 	}
 	for (size_t i = 0; i < count; i++)
 		((int *)CMSG_DATA(&control.head))[i] = listen_fd(listeners, i, &name);
@@ -130,8 +134,7 @@ static void on_taker(evutil_socket_t listening, short what, void *arg)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
 	    (peer.uid == 0 || peer.uid == geteuid()) && give(d, fd)) {
 		d->handover.given = true;
-		log_info("process %d takes the place of this one, exiting",
-			 (int)peer.pid);
+		log_info("process %d takes the place of this one, exiting", (int)peer.pid);
 		if (!d->packets.stopping)
 			start_end(d);
 	}
@@ -160,8 +163,9 @@ void handover_offer(struct daemon *d)
 	if (fd >= 0)
 		handover->event = event_new(d->base, fd, EV_READ | EV_PERSIST, on_taker, d);
 	if (!handover->event || event_add(handover->event, NULL) < 0)
-		log_warn("sluiced --replace cannot take the place of this one: %s/handover.sock: %s",
-			 d->running.state_dir, strerror(errno));
+		log_warn(
+			"sluiced --replace cannot take the place of this one: %s/handover.sock: %s",
+			d->running.state_dir, strerror(errno));
 }
 
 void handover_stop(struct handover *handover)

@@ -4,8 +4,8 @@
  *
  * Each listening socket is passed to systemd's FD store (FDSTORE=1) as soon as it listens, so the
  * sockets survive a killed daemon: new connections wait in the accept queue while no daemon runs.
- * Each start uses the stored sockets, or those of the daemon that it replaces (handover.h), that fit
- * the configuration, and closes the others.
+ * Each start uses the stored sockets, or those of the daemon that it replaces (handover.h), that
+ * fit the configuration, and closes the others.
  *
  * The rules directory is checked once a second, not by inotify: symbolic links may change their
  * target at any level, and so may files that the rules name.
@@ -47,8 +47,8 @@
 /* The daemon's own state of the tier. */
 struct http_keep {
 	struct event *second, *tenth, *drain;
-	u64 seen;		/* fingerprint of the rule files when they were read */
-	u64 deadline_ns;	/* end of draining */
+	u64 seen;	 /* fingerprint of the rule files when they were read */
+	u64 deadline_ns; /* end of draining */
 };
 
 /* ------------------------------------------------------------------ sockets between daemons */
@@ -85,12 +85,17 @@ static void store_sockets(const struct http_tier *tier)
 static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_err *err)
 {
 	static const struct frontend *const frontends[] = {
-		&frontend_http1, &frontend_grpc, &frontend_spoe, &frontend_syslog,
+		&frontend_http1,
+		&frontend_grpc,
+		&frontend_spoe,
+		&frontend_syslog,
 	};
-	struct tier_plan plan = { .def = d->running.started->http, .max_values = d->running.started->max_values,
+	struct tier_plan plan = { .def = d->running.started->http,
+				  .max_values = d->running.started->max_values,
 				  .frontend = frontends,
 				  .frontend_count = sizeof(frontends) / sizeof(frontends[0]),
-				  .fd = fd, .fd_count = count };
+				  .fd = fd,
+				  .fd_count = count };
 	char *path = file_join(d->running.state_dir, "http.state");
 	int r;
 
@@ -247,8 +252,8 @@ static void log_decisions(struct daemon *d)
 	int r = decision_log_drain(d->http->engine->log, path);
 
 	if (r < 0)
-		log_error("http: cannot write the decision log %s: %s; these lines are lost",
-			  path, strerror(-r));
+		log_error("http: cannot write the decision log %s: %s; these lines are lost", path,
+			  strerror(-r));
 }
 
 static bool sweep(struct daemon *d)
@@ -306,8 +311,8 @@ int http_tier_open(struct daemon *d, struct sl_err *err)
 		fd[d->handover.count + (size_t)i] = SD_LISTEN_FDS_START + i;
 	if (d->running.started->http) {
 		d->http_keep = calloc(1, sizeof(*d->http_keep));
-		r = d->http_keep ? open_tier(d, fd, all, err) :
-				   sl_err_set(err, ENOMEM, "out of memory");
+		r = d->http_keep ? open_tier(d, fd, all, err)
+				 : sl_err_set(err, ENOMEM, "out of memory");
 		if (!r)
 			r = http_tier_reload(d, err);
 	} else {

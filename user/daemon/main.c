@@ -31,14 +31,10 @@ enum {
 };
 
 static const struct option options[] = {
-	{ "config", required_argument, NULL, 'c' },
-	{ "socket", required_argument, NULL, 's' },
-	{ "replace", no_argument, NULL, 'r' },
-	{ "purge", no_argument, NULL, OPTION_PURGE },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "version", no_argument, NULL, 'V' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "config", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
+	{ "replace", no_argument, NULL, 'r' },	    { "purge", no_argument, NULL, OPTION_PURGE },
+	{ "verbose", no_argument, NULL, 'v' },	    { "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
 };
 
 static int fail(const struct sl_err *err)
@@ -62,7 +58,8 @@ static void raise_fd_limit(void)
 
 int main(int argc, char **argv)
 {
-	static struct daemon d = { .running = { .config_path = NULL }, .packets = { .helper = { .fd = -1 } } };
+	static struct daemon d = { .running = { .config_path = NULL },
+				   .packets = { .helper = { .fd = -1 } } };
 	enum log_level level = LOG_LEVEL_INFO;
 	struct sl_err err = { .message = "" };
 	bool purge = false;

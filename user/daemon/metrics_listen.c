@@ -41,12 +41,12 @@
 static struct {
 	struct worker worker;
 	struct http_tier tier;
-	struct engine_thread engine;	/* only its counters are used */
+	struct engine_thread engine; /* only its counters are used */
 	struct listen_def def;
 	struct connections *connections;
 	struct event *accept, *resume;
 	int fd;
-	struct page {			/* /metrics as it was last written */
+	struct page { /* /metrics as it was last written */
 		struct evbuffer *text;
 		u64 at_ns, took_ns;
 	} page;
@@ -95,7 +95,8 @@ static void write_metrics(struct daemon *d, struct evbuffer *body)
 	m->listener = NULL;
 }
 
-/* Scrapes take a fifth of the main thread at most: one that comes sooner gets the page of the one before. */
+/* Scrapes take a fifth of the main thread at most: one that comes sooner gets the page of the one
+ * before. */
 #define PAGE_SHARE 5
 
 /* A copy of the page, to be freed; NULL: out of memory. */
@@ -115,7 +116,8 @@ static struct evbuffer *metrics_page(struct daemon *d)
 		page->at_ns = now_ns;
 		page->took_ns = clock_cpu_ns() - cpu_ns;
 	}
-	if (evbuffer_add(copy, evbuffer_pullup(page->text, -1), evbuffer_get_length(page->text)) == 0)
+	if (evbuffer_add(copy, evbuffer_pullup(page->text, -1), evbuffer_get_length(page->text)) ==
+	    0)
 		return copy;
 no_memory:
 	if (copy)
@@ -178,7 +180,8 @@ static void on_status(struct http1_request *request)
 		const struct iface *iface = &d->packets.iface[slot];
 
 		if (view_iface_shown(iface))
-			evbuffer_add_printf(body, "%-16s %-8s %.0f packets/s passed, %.0f dropped\n",
+			evbuffer_add_printf(body,
+					    "%-16s %-8s %.0f packets/s passed, %.0f dropped\n",
 					    iface->name, view_iface_state(iface),
 					    d->packets.iface_rate[slot].rate[SL_ACT_PASS] +
 						    d->packets.iface_rate[slot].rate[SL_ACT_TAG],
@@ -215,7 +218,8 @@ static bool has_token(struct http1_request *request, const char *path, struct by
 			logged_ns = clock_mono_ns();
 			log_error("requests with a token are refused: %s", err.message);
 		}
-		http1_reply_problem(request, 503, "the token file cannot be read; the log has the reason");
+		http1_reply_problem(request, 503,
+				    "the token file cannot be read; the log has the reason");
 		return false;
 	}
 	token_digest(sent, digest);
@@ -223,20 +227,23 @@ static bool has_token(struct http1_request *request, const char *path, struct by
 		return true;
 	/* A browser asks for a name, which is ignored, and a password. */
 	http1_reply_header(request, "www-authenticate", "Bearer, Basic realm=\"sluice\"");
-	http1_reply_problem(request, 401, sent.len ? "unknown token" : "authentication required: send the "
-			    "token of metrics.token_file");
+	http1_reply_problem(request, 401,
+			    sent.len ? "unknown token"
+				     : "authentication required: send the "
+				       "token of metrics.token_file");
 	return false;
 }
 
 /*
- * From this host, too: any local user and a reverse proxy connect from it, and a web page in a browser.
- * None of them has the token.
+ * From this host, too: any local user and a reverse proxy connect from it, and a web page in a
+ * browser. None of them has the token.
  */
 static bool may_set(struct http1_request *request, const char *token_file)
 {
 	if (token_file)
 		return has_token(request, token_file, http1_token(request));
-	http1_reply_problem(request, 403, "load signals need a token: set metrics.token_file and send it, or "
+	http1_reply_problem(request, 403,
+			    "load signals need a token: set metrics.token_file and send it, or "
 			    "run sluicectl load-signal set");
 	return false;
 }
@@ -265,14 +272,18 @@ static void on_signal(struct http1_request *request)
 	memcpy(name, request->path.at + strlen(LOAD_SIGNALS_PATH), len);
 	name[len] = '\0';
 	json = request->body.len ? json_loadb(request->body.at, request->body.len,
-					      JSON_REJECT_DUPLICATES, &error) : NULL;
+					      JSON_REJECT_DUPLICATES, &error)
+				 : NULL;
 	r = load_signal_set(&d->scales, name, json, now_ns, &err);
 	json_decref(json);
 	if (!r)
 		send_json(request, load_signal_to_json(&d->scales, name, now_ns));
 	else
-		http1_reply_problem(request, r == -ENOENT ? 404 : r == -EEXIST ? 409 :
-				    r == -EINVAL ? 400 : 500,
+		http1_reply_problem(request,
+				    r == -ENOENT   ? 404
+				    : r == -EEXIST ? 409
+				    : r == -EINVAL ? 400
+						   : 500,
 				    err.message);
 }
 
@@ -285,9 +296,11 @@ static struct bytes page_token(const struct http1_request *request, char *buf, s
 	const char *colon;
 	int len;
 
-	if (value.len < 6 || strncasecmp(value.at, "basic ", 6) != 0 || (value.len - 6) / 4 * 3 + 3 > size)
+	if (value.len < 6 || strncasecmp(value.at, "basic ", 6) != 0 ||
+	    (value.len - 6) / 4 * 3 + 3 > size)
 		return http1_token(request);
-	len = EVP_DecodeBlock((unsigned char *)buf, (const unsigned char *)value.at + 6, (int)value.len - 6);
+	len = EVP_DecodeBlock((unsigned char *)buf, (const unsigned char *)value.at + 6,
+			      (int)value.len - 6);
 	for (size_t i = value.len; len > 0 && i && value.at[i - 1] == '='; i--)
 		len--;
 	colon = len > 0 ? memchr(buf, ':', (size_t)len) : NULL;
@@ -297,8 +310,8 @@ static struct bytes page_token(const struct http1_request *request, char *buf, s
 }
 
 /*
- * The page names sources and users. With a token file it needs the token; without one it is for this
- * host, and not for a web page whose name was made to resolve to 127.0.0.1.
+ * The page names sources and users. With a token file it needs the token; without one it is for
+ * this host, and not for a web page whose name was made to resolve to 127.0.0.1.
  */
 static bool may_read_page(struct http1_request *request)
 {
@@ -309,8 +322,11 @@ static bool may_read_page(struct http1_request *request)
 		return has_token(request, token_file, page_token(request, buf, sizeof(buf)));
 	if (request->peer->local && http1_is_host_address(request))
 		return true;
-	http1_reply_problem(request, 403, request->peer->local ? "Host is neither localhost nor an address" :
-			    "the status page is for this host; for others with metrics.token_file");
+	http1_reply_problem(
+		request, 403,
+		request->peer->local
+			? "Host is neither localhost nor an address"
+			: "the status page is for this host; for others with metrics.token_file");
 	return false;
 }
 
@@ -365,8 +381,9 @@ static void on_accept(evutil_socket_t listening, short what, void *arg)
 	}
 	peer.local = bind_is_loopback((struct sockaddr *)&addr);
 	peer.connection = connection_begin(metrics.connections, 0, fd, (struct sockaddr *)&addr);
-	bev = peer.connection ? bufferevent_socket_new(metrics.worker.base, fd,
-						       BEV_OPT_CLOSE_ON_FREE) : NULL;
+	bev = peer.connection
+		      ? bufferevent_socket_new(metrics.worker.base, fd, BEV_OPT_CLOSE_ON_FREE)
+		      : NULL;
 	if (!bev) {
 		connection_end(peer.connection);
 		close(fd);
@@ -385,7 +402,8 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 {
 	const char *token_file = d->running.file->metrics_token_file;
 	static const struct connection_bounds bounds = {
-		.max = CONNECTIONS_MAX, .max_per_address = CONNECTIONS_PER_ADDRESS_MAX,
+		.max = CONNECTIONS_MAX,
+		.max_per_address = CONNECTIONS_PER_ADDRESS_MAX,
 	};
 	char name[BIND_NAME_MAX];
 	struct token token;
@@ -398,12 +416,13 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 		return sl_err_set(err, EINVAL, "metrics.token_file: %.400s", why.message);
 	metrics.tier = (struct http_tier){ .owner = d };
 	metrics.engine = (struct engine_thread){ .stats = worker_stats_new() };
-	metrics.worker = (struct worker){ .tier = &metrics.tier, .base = d->base,
+	metrics.worker = (struct worker){ .tier = &metrics.tier,
+					  .base = d->base,
 					  .engine = &metrics.engine };
 	metrics.def = (struct listen_def){ .address = strdup(listen), .kind = LISTEN_HTTP };
 	metrics.connections = connections_new(&bounds, 1, 0);
-	if (status_page_start() < 0 || !metrics.engine.stats || !metrics.def.address || !metrics.connections ||
-	    frontend_http1.start(&metrics.worker) < 0)
+	if (status_page_start() < 0 || !metrics.engine.stats || !metrics.def.address ||
+	    !metrics.connections || frontend_http1.start(&metrics.worker) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	http1_serve(&metrics.worker, &all_routes);
 	r = bind_listener(&metrics.def, NULL, 0, NULL, &metrics.fd, name, &why);
@@ -411,8 +430,9 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 		return sl_err_set(err, -r, "metrics.listen: %.400s", why.message);
 	metrics.accept = event_new(d->base, metrics.fd, EV_READ | EV_PERSIST, on_accept, d);
 	metrics.resume = evtimer_new(d->base, on_resume, NULL);
-	return metrics.accept && metrics.resume && event_add(metrics.accept, NULL) == 0 ? 0 :
-	       sl_err_set(err, ENOMEM, "out of memory");
+	return metrics.accept && metrics.resume && event_add(metrics.accept, NULL) == 0
+		       ? 0
+		       : sl_err_set(err, ENOMEM, "out of memory");
 }
 
 void metrics_listen_stop(void)

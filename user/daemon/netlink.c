@@ -4,9 +4,9 @@
  *
  * Of the content of link and address messages only a move to another namespace is read: each
  * causes a rescan a moment later, so that a thousand addresses at boot cause one; at once where a
- * configured interface has appeared, which should be limited before it carries traffic. Lost messages
- * (ENOBUFS) do the same. Routes have a socket of their own, and only default routes count: a router may have
- * a million others that change all the time, and a rescan reads them all.
+ * configured interface has appeared, which should be limited before it carries traffic. Lost
+ * messages (ENOBUFS) do the same. Routes have a socket of their own, and only default routes count:
+ * a router may have a million others that change all the time, and a rescan reads them all.
  */
 #include "daemon/netlink.h"
 
@@ -112,7 +112,8 @@ static int listen_to(struct daemon *d, u32 groups, event_callback_fn run, struct
 	struct event *event;
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		return sl_err_set(err, errno, "cannot open an rtnetlink socket: %s", strerror(errno));
+		return sl_err_set(err, errno, "cannot open an rtnetlink socket: %s",
+				  strerror(errno));
 	event = event_new(d->base, fd, EV_READ | EV_PERSIST, run, d);
 	return event && event_add(event, NULL) == 0 ? 0 : sl_err_set(err, ENOMEM, "out of memory");
 }
@@ -131,7 +132,8 @@ int netlink_start(struct daemon *d, struct sl_err *err)
 		r = listen_to(d, RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE, on_route, err);
 	if (r)
 		return r;
-	/* An interface may have come, and a route changed, since sluiced first read them, before these sockets. */
+	/* An interface may have come, and a route changed, since sluiced first read them, before
+	 * these sockets. */
 	event_add(rescan_timer, &now);
 	event_add(routes_timer, &settle);
 	return 0;

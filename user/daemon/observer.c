@@ -22,33 +22,33 @@
 #define OPEN_MAX_ 4096
 
 /*
- * Drops are counted exactly by limit, or without one by reason; events are a sample of them. So that the
- * minutes of the history add up to these counters, each second the events of a counter stand for what it
- * counted since: COUNTERS numbers, limit_ids first.
+ * Drops are counted exactly by limit, or without one by reason; events are a sample of them. So
+ * that the minutes of the history add up to these counters, each second the events of a counter
+ * stand for what it counted since: COUNTERS numbers, limit_ids first.
  */
 #define COUNTERS (SL_LIMIT_IDS + SL_R_COUNT)
 static struct {
-	u64 noted[COUNTERS];	/* this second, as events */
-	u64 counted[COUNTERS];	/* what the history has of it */
-	u16 touched[COUNTERS];	/* those with events in this second */
-	u16 before[COUNTERS];	/* and in the one before, if not all drops were events */
+	u64 noted[COUNTERS];   /* this second, as events */
+	u64 counted[COUNTERS]; /* what the history has of it */
+	u16 touched[COUNTERS]; /* those with events in this second */
+	u16 before[COUNTERS];  /* and in the one before, if not all drops were events */
 	size_t count, count_before;
-	u64 missed;		/* above events.rate, or lost, at the last look */
-	bool sampled;		/* an event of this second stands for several */
+	u64 missed;   /* above events.rate, or lost, at the last look */
+	bool sampled; /* an event of this second stands for several */
 	bool looked;
 } drops;
 
 /* What began. */
 struct open_state {
-	enum observed_kind kind;	/* OBSERVED_OVER or OBSERVED_BAN; OBSERVED_DROP: none */
+	enum observed_kind kind; /* OBSERVED_OVER or OBSERVED_BAN; OBSERVED_DROP: none */
 	struct sl_prefix source;
 	char name[SL_NAME_MAX];
-	u64 bucket_key;			/* of OBSERVED_OVER */
+	u64 bucket_key; /* of OBSERVED_OVER */
 };
 
 static struct {
 	struct open_state at[OPEN_MAX_];
-	size_t count;			/* places below it are in use */
+	size_t count; /* places below it are in use */
 } opened;
 
 static void remember(enum observed_kind kind, const struct observed *event, u64 bucket_key)
@@ -63,7 +63,9 @@ static void remember(enum observed_kind kind, const struct observed *event, u64 
 		at = &opened.at[opened.count++];
 	if (!at)
 		return;
-	*at = (struct open_state){ .kind = kind, .source = event->source, .bucket_key = bucket_key };
+	*at = (struct open_state){ .kind = kind,
+				   .source = event->source,
+				   .bucket_key = bucket_key };
 	snprintf(at->name, sizeof(at->name), "%.*s", SL_NAME_MAX - 1, event->name);
 }
 
@@ -71,7 +73,8 @@ static void remember(enum observed_kind kind, const struct observed *event, u64 
 
 static struct sl_prefix address_of(struct sl_addr addr, u8 family)
 {
-	return (struct sl_prefix){ .addr = addr, .family = family,
+	return (struct sl_prefix){ .addr = addr,
+				   .family = family,
 				   .len = family == SL_V6 ? 128 : 32 };
 }
 
@@ -113,7 +116,8 @@ static void on_event(void *arg, const struct sl_event *raw)
 	event.proto = raw->proto;
 	event.sport = raw->sport;
 	event.dport = raw->dport;
-	event.counter = raw->limit_id ? raw->limit_id : (u16)(SL_LIMIT_IDS + raw->reason % SL_R_COUNT);
+	event.counter =
+		raw->limit_id ? raw->limit_id : (u16)(SL_LIMIT_IDS + raw->reason % SL_R_COUNT);
 	event.captured = raw->captured;
 	event.link = raw->link;
 	memcpy(event.frame, raw->frame, sizeof(event.frame));
@@ -130,7 +134,8 @@ static void on_event(void *arg, const struct sl_event *raw)
 
 static bool has_ended(struct dp *dp, const struct open_state *state, u64 now_ns)
 {
-	const struct sl_ban_key key = { .addr = state->source.addr, .family = state->source.family,
+	const struct sl_ban_key key = { .addr = state->source.addr,
+					.family = state->source.family,
 					.len = state->source.len };
 	struct sl_ban_state ban;
 
@@ -166,8 +171,9 @@ static void count_missed(struct daemon *d, const struct sl_event_stats *stats)
 		u64 now = stats->limited[kind] + stats->lost[kind];
 
 		if (known && now > before[kind])
-			observe_not_noted(d->running.observe, kind == SL_EVENT_BAN ? OBSERVED_BAN : OBSERVED_OVER,
-					  NULL, now - before[kind]);
+			observe_not_noted(d->running.observe,
+					  kind == SL_EVENT_BAN ? OBSERVED_BAN : OBSERVED_OVER, NULL,
+					  now - before[kind]);
 		before[kind] = now;
 	}
 	known = true;
@@ -180,14 +186,16 @@ static u64 limit_drops(struct dp *dp, u32 slot)
 	return dp->ops->limit_stats(dp, slot, &stats) < 0 ? 0 : stats.packets[SL_LV_DROP];
 }
 
-/* Of all interfaces. Each second: a reason may also drop packets that have no source, and so no events. */
+/* Of all interfaces. Each second: a reason may also drop packets that have no source, and so no
+ * events. */
 static void reason_drops(const struct packet_host *host, u64 *ret)
 {
 	struct sl_iface_stats stats;
 
 	memset(ret, 0, SL_R_COUNT * sizeof(*ret));
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
-		if (!view_iface_shown(&host->iface[slot]) || host->dp->ops->iface_stats(host->dp, slot, &stats) < 0)
+		if (!view_iface_shown(&host->iface[slot]) ||
+		    host->dp->ops->iface_stats(host->dp, slot, &stats) < 0)
 			continue;
 		for (u32 reason = 0; reason < SL_R_COUNT; reason++)
 			ret[reason] += stats.packets[reason][SL_ACT_DROP];
@@ -214,7 +222,8 @@ static void begin_counting(const struct packet_host *host)
 
 static u64 counter_now(struct dp *dp, u16 counter, const u64 *of_reason)
 {
-	return counter >= SL_LIMIT_IDS ? of_reason[counter - SL_LIMIT_IDS] : limit_drops(dp, counter);
+	return counter >= SL_LIMIT_IDS ? of_reason[counter - SL_LIMIT_IDS]
+				       : limit_drops(dp, counter);
 }
 
 /* The end of a flood: after the last event that events.rate admitted. */
@@ -225,20 +234,24 @@ static void add_ends(struct daemon *d, const u64 *of_reason)
 		u64 now = drops.noted[at] ? 0 : counter_now(d->packets.dp, at, of_reason);
 
 		if (now > drops.counted[at]) {
-			history_add(observe_history(d->running.observe), at, now - drops.counted[at]);
+			history_add(observe_history(d->running.observe), at,
+				    now - drops.counted[at]);
 			drops.counted[at] = now;
 		}
 	}
 }
 
-/* Without a drop that is not an event, events are what they are: to the packet, whatever came in between. */
+/* Without a drop that is not an event, events are what they are: to the packet, whatever came in
+ * between. */
 static double factor_of(u16 counter, u64 now)
 {
 	u64 noted = drops.noted[counter], counted = drops.counted[counter];
 
 	drops.counted[counter] = drops.sampled ? now : counted + noted;
 	/* Where the counter was cleared, or events are from before it, each counts as one. */
-	return drops.sampled && now > counted && now - counted > noted / 2 ? (double)(now - counted) / (double)noted : 1;
+	return drops.sampled && now > counted && now - counted > noted / 2
+		       ? (double)(now - counted) / (double)noted
+		       : 1;
 }
 
 static void scale_history(struct daemon *d)
@@ -273,12 +286,12 @@ static void scale_history(struct daemon *d)
 }
 
 /*
- * Who sent, also what passed: each window of the heaviest sources (4.3 s) once it is over, 512 reads of maps.
- * The window in which the daemon starts is the first.
+ * Who sent, also what passed: each window of the heaviest sources (4.3 s) once it is over, 512
+ * reads of maps. The window in which the daemon starts is the first.
  */
 static void look_at_traffic(struct daemon *d)
 {
-	static u32 looked;	/* up to this window */
+	static u32 looked; /* up to this window */
 	struct history *history = observe_history(d->running.observe);
 	u64 now_ns = clock_mono_ns();
 	struct history_traffic *traffic;
@@ -318,7 +331,7 @@ static u32 per_turn(u64 rate)
 	return rate && !turn ? 1 : (u32)turn;
 }
 
-static u64 found_ns;	/* when the ring had an event, or was read first */
+static u64 found_ns; /* when the ring had an event, or was read first */
 
 void observer_tick(struct daemon *d)
 {

@@ -12,7 +12,8 @@
 void observer_tick(struct daemon *d);
 /* How long no event was in it, since it was read first. */
 u64 observer_calm_ns(void);
-/* The same, and accounts for what was dropped since the last call without an event; before the end of the daemon. */
+/* The same, and accounts for what was dropped since the last call without an event; before the end
+ * of the daemon. */
 void observer_flush(struct daemon *d);
 /* Events come at the rate that is configured. Does nothing without a packet tier. */
 void observer_set_rate(struct daemon *d);

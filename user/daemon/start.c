@@ -80,7 +80,7 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 	start_end(d);
 }
 
-static struct event *ready_timer;	/* pending: READY=1 is yet to come */
+static struct event *ready_timer; /* pending: READY=1 is yet to come */
 
 static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 {
@@ -90,8 +90,7 @@ static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 	u64 generation;
 	int r;
 
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   clock_read_ns(CLOCK_MONOTONIC) / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", clock_read_ns(CLOCK_MONOTONIC) / 1000);
 	generation = d->running.generation;
 	r = rules_reload(&d->running, geteuid(), getpid(), NULL, notes, &err);
 	json_decref(notes);
@@ -113,8 +112,8 @@ static void on_child(evutil_socket_t signal_number, short what, void *arg)
 }
 
 /*
- * From before the file is read: a reload that is requested during the start, or a helper that dies, is
- * handled once the loop runs.
+ * From before the file is read: a reload that is requested during the start, or a helper that dies,
+ * is handled once the loop runs.
  */
 static void hold_signals(int how)
 {
@@ -167,13 +166,15 @@ static int load(struct daemon *d, struct sl_err *err)
 	d->packets.pin_dir = strdup(d->running.file->pin_dir);
 	d->commands.started_mono_ns = clock_mono_ns();
 	d->packets.absent = d->running.file->http && !d->running.file->interface_count;
-	return d->running.state_dir && d->commands.socket_path ? 0
-						      : sl_err_set(err, ENOMEM, "out of memory");
+	return d->running.state_dir && d->commands.socket_path
+		       ? 0
+		       : sl_err_set(err, ENOMEM, "out of memory");
 }
 
 /*
- * By its usual clock, which is up to 4 ms late, libevent wakes up early: two or three times for each
- * timer. (Workers have few timers and many events, for which the exact clock costs a system call each.)
+ * By its usual clock, which is up to 4 ms late, libevent wakes up early: two or three times for
+ * each timer. (Workers have few timers and many events, for which the exact clock costs a system
+ * call each.)
  */
 static struct event_base *make_base(void)
 {
@@ -225,10 +226,12 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	if (r < 0)
 		return r;
 	d->packets.made_pins = pins == DP_PINS_MADE;
-	log_info(pins == DP_PINS_FOUND ? "reusing the maps under %s" :
-		 pins == DP_PINS_MADE ? "created the maps under %s" :
-		 "the maps under %s were another version's: created again; that version's program limits until this one's is attached",
-		 d->running.file->pin_dir);
+	log_info(
+		pins == DP_PINS_FOUND ? "reusing the maps under %s"
+		: pins == DP_PINS_MADE
+			? "created the maps under %s"
+			: "the maps under %s were another version's: created again; that version's program limits until this one's is attached",
+		d->running.file->pin_dir);
 	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
 	state_load(&d->packets);
 	/* New maps have new counters. */
@@ -320,8 +323,8 @@ static u64 ready_wait_from_ns;
 
 /*
  * At boot the network is brought up only after READY=1 (sluiced.service), so a configured interface
- * whose driver is still being loaded is waited for, up to a second. Later ones are attached when they
- * appear (netlink.c).
+ * whose driver is still being loaded is waited for, up to a second. Later ones are attached when
+ * they appear (netlink.c).
  */
 static void on_ready_look(evutil_socket_t fd, short what, void *arg)
 {
@@ -362,10 +365,12 @@ void start_undo(struct daemon *d)
 	if (!d->packets.dp || d->packets.absent)
 		return;
 	if (!d->packets.made_pins)
-		log_info("what an earlier sluiced has attached stays attached: limits stay in force");
+		log_info(
+			"what an earlier sluiced has attached stays attached: limits stay in force");
 	else if (helper_purge(&d->packets.helper, &err) < 0)
-		log_error("what this start has made is left behind: %s; remove it with: sluiced -c %s --purge",
-			  err.message, d->running.config_path);
+		log_error(
+			"what this start has made is left behind: %s; remove it with: sluiced -c %s --purge",
+			err.message, d->running.config_path);
 	else
 		log_info("what this start had made was removed: programs and pins");
 }
@@ -405,7 +410,7 @@ void start_revert(struct daemon *d)
 		d->packets.dp->ops->close(d->packets.dp);
 	/* Set by load(); before it, one of them may belong to the command line. */
 	loaded = d->running.file;
-	rules_free(&d->running);	/* writes what feeds reported into state_dir */
+	rules_free(&d->running); /* writes what feeds reported into state_dir */
 	if (loaded) {
 		free((char *)d->commands.socket_path);
 		free((char *)d->running.state_dir);

@@ -62,8 +62,9 @@ static void watch(struct daemon *d, u32 i, bool *was_there)
 		if (!r)
 			r = files[i].write(d, &err);
 		if (r < 0)
-			log_error("%s was deleted by another process and cannot be written again: %s",
-				  path, err.message);
+			log_error(
+				"%s was deleted by another process and cannot be written again: %s",
+				path, err.message);
 		else
 			log_warn("%s was deleted by another process; it was written again", path);
 	}

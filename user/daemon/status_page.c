@@ -18,13 +18,13 @@
 #include "packet/observe/observe.h"
 #include "request/rules/override_value.h"
 
-#define ROWS 50				/* of each list */
-#define OVERRIDES_MAX 100		/* a limit or rule with more is not shown as YAML */
-#define FRESH_NS SL_NS_PER_SEC		/* a document serves all requests for so long */
+#define ROWS 50		       /* of each list */
+#define OVERRIDES_MAX 100      /* a limit or rule with more is not shown as YAML */
+#define FRESH_NS SL_NS_PER_SEC /* a document serves all requests for so long */
 
 static struct {
 	struct rate_samples *samples;
-	char *text;			/* the document; NULL: none yet */
+	char *text; /* the document; NULL: none yet */
 	u64 at_ns;
 } page;
 
@@ -62,7 +62,8 @@ static json_t *query(struct daemon *d, command_fn run, json_t *args)
 	return r < 0 || !result ? json_null() : result;
 }
 
-/* Rows with "rule" and "value": the hash in place of a value, unless the rule says that it is plain. */
+/* Rows with "rule" and "value": the hash in place of a value, unless the rule says that it is
+ * plain. */
 static void hide_values(struct daemon *d, json_t *rows)
 {
 	char hash[VALUE_HASH_TEXT];
@@ -72,11 +73,13 @@ static void hide_values(struct daemon *d, json_t *rows)
 	json_array_foreach(rows, i, row) {
 		const char *name = json_string_value(json_object_get(row, "rule"));
 		const char *value = json_string_value(json_object_get(row, "value"));
-		const struct rule *rule = name && d->running.requests.rules ?
-					  ruleset_find(d->running.requests.rules, name) : NULL;
+		const struct rule *rule = name && d->running.requests.rules
+						  ? ruleset_find(d->running.requests.rules, name)
+						  : NULL;
 
 		if (value && value[0] && !(rule && rule->values_plain))
-			json_object_set_new(row, "value", json_string(value_hash(value, strlen(value), hash)));
+			json_object_set_new(row, "value",
+					    json_string(value_hash(value, strlen(value), hash)));
 	}
 }
 
@@ -104,8 +107,10 @@ static int by_activity(const void *pa, const void *pb)
 
 static void add_limit(struct daemon *d, json_t *row, const struct limit_view *view)
 {
-	json_t *shown = view->def && override_count(view->def) <= OVERRIDES_MAX ?
-			query(d, command_limit_show, json_pack("{s:s}", "name", view->name)) : NULL;
+	json_t *shown =
+		view->def && override_count(view->def) <= OVERRIDES_MAX
+			? query(d, command_limit_show, json_pack("{s:s}", "name", view->name))
+			: NULL;
 
 	json_object_set_new(row, "samples", rate_samples_limit(page.samples, view->slot));
 	if (json_is_string(json_object_get(shown, "yaml")))
@@ -156,7 +161,8 @@ static int by_refusals(const void *pa, const void *pb)
 static json_t *rule_to_json(struct daemon *d, const struct rule_at *at)
 {
 	const struct rule *rule = d->running.requests.rules->rule[at->index];
-	json_t *name = json_pack("{s:s+++}", "name", rule->domain, "/", rule->path, ""), *row, *shown;
+	json_t *name = json_pack("{s:s+++}", "name", rule->domain, "/", rule->path, ""), *row,
+	       *shown;
 
 	if (!name)
 		return NULL;
@@ -208,8 +214,10 @@ static json_t *bans_to_rows(struct daemon *d)
 		struct sl_prefix prefix = bans_prefix(&bans->ban[i]);
 
 		if (bans->ban[i].state.until_ns > now_ns)
-			json_array_append_new(list, bans_to_json(&d->packets, &bans->ban[i],
-				replication_node(&d->nodes, REPLICATION_BAN, &prefix)));
+			json_array_append_new(
+				list, bans_to_json(&d->packets, &bans->ban[i],
+						   replication_node(&d->nodes, REPLICATION_BAN,
+								    &prefix)));
 	}
 	return list;
 }
@@ -237,9 +245,10 @@ static json_t *traffic_to_json(struct daemon *d)
 
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		if (view_iface_shown(&d->packets.iface[slot]))
-			json_array_append_new(list, json_pack("{s:s, s:o}", "interface",
-				d->packets.iface[slot].name, "samples",
-				rate_samples_interface(page.samples, slot)));
+			json_array_append_new(
+				list,
+				json_pack("{s:s, s:o}", "interface", d->packets.iface[slot].name,
+					  "samples", rate_samples_interface(page.samples, slot)));
 	return list;
 }
 
@@ -248,13 +257,14 @@ static json_t *document(struct daemon *d)
 	/* By its order limits_to_json() finds a limit: none may be left out. */
 	json_t *stats = query(d, command_stats, json_pack("{s:b}", "all", 1));
 	json_t *json = json_pack("{s:o, s:o, s:o, s:i}", "now", json_utc(clock_utc_ns()), "status",
-				 query(d, command_status, NULL), "traffic", traffic_to_json(d), "rows",
-				 ROWS);
+				 query(d, command_status, NULL), "traffic", traffic_to_json(d),
+				 "rows", ROWS);
 	json_t *users;
 
 	json_object_set_new(json, "limits", limits_to_json(d, json_object_get(stats, "limits")));
-	json_object_set_new(json, "limits_count",
-			    json_integer((json_int_t)json_array_size(json_object_get(stats, "limits"))));
+	json_object_set_new(
+		json, "limits_count",
+		json_integer((json_int_t)json_array_size(json_object_get(stats, "limits"))));
 	json_object_set(json, "reasons", json_object_get(stats, "interfaces"));
 	json_object_set_new(json, "rules", rules_to_json(d));
 	json_object_set_new(json, "sources", query(d, command_source_list, NULL));
@@ -280,9 +290,10 @@ static void reply(struct http1_request *request, const char *type, const char *b
 	http1_reply_header(request, "referrer-policy", "no-referrer");
 	http1_reply_header(request, "x-frame-options", "DENY");
 	http1_reply_header(request, "cross-origin-resource-policy", "same-origin");
-	http1_reply_header(request, "content-security-policy",
-			   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-			   "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+	http1_reply_header(
+		request, "content-security-policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+		"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
 	http1_reply(request, 200, type, body, size);
 }
 

@@ -3,9 +3,9 @@
  * status_page.h - the status page of the metrics listener: an HTML page with a script that reads
  * /status.json every two seconds.
  *
- * Everything in the JSON is the result of a query that sluicectl has, too. It is built once a second
- * at most, whatever the number of requests, and each list in it is cut. The page sets text, never
- * HTML; its Content-Security-Policy allows only what this listener serves.
+ * Everything in the JSON is the result of a query that sluicectl has, too. It is built once a
+ * second at most, whatever the number of requests, and each list in it is cut. The page sets text,
+ * never HTML; its Content-Security-Policy allows only what this listener serves.
  */
 #ifndef SLUICE_DAEMON_STATUS_PAGE_H
 #define SLUICE_DAEMON_STATUS_PAGE_H

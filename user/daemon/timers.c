@@ -51,9 +51,9 @@ static bool find_nodes(struct daemon *d)
 }
 
 /*
- * The ring of events, which wakes nobody, is read ten times a second while events come, and twice after
- * ten seconds without one: so long that all events of a rate up to CALM_RATE, of three kinds, fill three
- * quarters of it.
+ * The ring of events, which wakes nobody, is read ten times a second while events come, and twice
+ * after ten seconds without one: so long that all events of a rate up to CALM_RATE, of three kinds,
+ * fill three quarters of it.
  */
 #define LOOK_US 100000
 #define CALM_LOOK_US 500000
@@ -62,7 +62,7 @@ static bool find_nodes(struct daemon *d)
 
 static struct {
 	struct event *event;
-	long period_us;		/* 0: not at all */
+	long period_us; /* 0: not at all */
 } look;
 
 static void look_each(long usec)
@@ -83,8 +83,9 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 	struct daemon *d = arg;
 
 	observer_tick(d);
-	look_each(observer_calm_ns() < CALM_AFTER_NS || d->running.policy->events_rate > CALM_RATE ?
-			  LOOK_US : CALM_LOOK_US);
+	look_each(observer_calm_ns() < CALM_AFTER_NS || d->running.policy->events_rate > CALM_RATE
+			  ? LOOK_US
+			  : CALM_LOOK_US);
 }
 
 /* Only where packets can cause any. */

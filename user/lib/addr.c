@@ -75,9 +75,10 @@ int sl_prefix_parse(const char *text, struct sl_prefix *ret, const char **ret_re
 	most = prefix.family == SL_V6 ? 128 : 32;
 	len = slash ? length_parse(slash + 1) : most;
 	if (len < 0 || len > most) {
-		*ret_reason = prefix.family == SL_V6 ?
-			"bad prefix length; accepted after an IPv6 address: /0 to /128" :
-			"bad prefix length; accepted after an IPv4 address: /0 to /32";
+		*ret_reason =
+			prefix.family == SL_V6
+				? "bad prefix length; accepted after an IPv6 address: /0 to /128"
+				: "bad prefix length; accepted after an IPv4 address: /0 to /32";
 		return -EINVAL;
 	}
 	prefix.len = len;

@@ -8,12 +8,12 @@
 
 #include "sluice/abi.h"
 
-#define SL_PREFIX_TEXT 64	/* enough for any prefix as text */
+#define SL_PREFIX_TEXT 64 /* enough for any prefix as text */
 
 struct sl_prefix {
-	struct sl_addr addr;	/* left-aligned as in abi.h, host bits 0 */
-	u8 family;		/* enum sl_family */
-	u8 len;			/* 0..32 or 0..128 */
+	struct sl_addr addr; /* left-aligned as in abi.h, host bits 0 */
+	u8 family;	     /* enum sl_family */
+	u8 len;		     /* 0..32 or 0..128 */
 };
 
 /*

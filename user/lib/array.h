@@ -18,31 +18,31 @@ void *array_grow(void *array, size_t count, size_t size);
 void *array_copy(const void *array, size_t count, size_t size, int *rc);
 
 /* Appends one value; 0 or -ENOMEM. */
-#define append(array, count, ...)                                              \
-	({                                                                     \
-		void *grown_ = array_grow((array), (count), sizeof(*(array))); \
-									       \
-		if (grown_) {                                                  \
-			(array) = grown_;                                      \
-			(array)[(count)++] = (__VA_ARGS__);                    \
-		}                                                              \
-		grown_ ? 0 : -ENOMEM;                                          \
+#define append(array, count, ...)                                                                  \
+	({                                                                                         \
+		void *grown_ = array_grow((array), (count), sizeof(*(array)));                     \
+                                                                                                   \
+		if (grown_) {                                                                      \
+			(array) = grown_;                                                          \
+			(array)[(count)++] = (__VA_ARGS__);                                        \
+		}                                                                                  \
+		grown_ ? 0 : -ENOMEM;                                                              \
 	})
 
 /* The same before the element at `at`. */
-#define insert_at(array, count, at, ...)                                                   \
-	({                                                                                 \
-		int failed_ = append(array, count, __VA_ARGS__);                           \
-											   \
-		if (!failed_) {                                                            \
-			memmove(&(array)[(at) + 1], &(array)[at],                          \
-				((count) - 1 - (at)) * sizeof(*(array)));                  \
-			(array)[at] = (__VA_ARGS__);                                       \
-		}                                                                          \
-		failed_;                                                                   \
+#define insert_at(array, count, at, ...)                                                           \
+	({                                                                                         \
+		int failed_ = append(array, count, __VA_ARGS__);                                   \
+                                                                                                   \
+		if (!failed_) {                                                                    \
+			memmove(&(array)[(at) + 1], &(array)[at],                                  \
+				((count)-1 - (at)) * sizeof(*(array)));                            \
+			(array)[at] = (__VA_ARGS__);                                               \
+		}                                                                                  \
+		failed_;                                                                           \
 	})
 
-#define remove_at(array, count, at) \
+#define remove_at(array, count, at)                                                                \
 	memmove(&(array)[at], &(array)[(at) + 1], (--(count) - (at)) * sizeof(*(array)))
 
 #endif

@@ -21,21 +21,21 @@
 #define BLOCK_BYTES 4096U
 
 enum block_state {
-	BLOCK_CLEAN = 1,	/* the CRC is that of the block; 0: never written */
+	BLOCK_CLEAN = 1, /* the CRC is that of the block; 0: never written */
 	BLOCK_DIRTY,
 	BLOCK_CHECKING,
 };
 
 enum block_verdict {
 	BLOCK_GOOD,
-	BLOCK_OPEN,		/* written to when last checked: its content is unknown */
-	BLOCK_UNKNOWN,		/* its check is damaged */
+	BLOCK_OPEN,    /* written to when last checked: its content is unknown */
+	BLOCK_UNKNOWN, /* its check is damaged */
 	BLOCK_DAMAGED,
 };
 
 struct block_checks {
-	u64 *check_word;		/* one for each block */
-	const char *memory;	/* the first block */
+	u64 *check_word;    /* one for each block */
+	const char *memory; /* the first block */
 	u32 count;
 };
 

@@ -4,9 +4,9 @@
 
 #define STEP_NS ((s64)SL_NS_PER_SEC / 4)
 #define TRIES 5
-#define CLOSE_NS 10000		/* two readings of the monotonic clock around the other one */
+#define CLOSE_NS 10000 /* two readings of the monotonic clock around the other one */
 
-static u64 followed;		/* atomic; 0: not read yet */
+static u64 followed; /* atomic; 0: not read yet */
 
 /* The closest of some readings: between two clocks this thread may have had to wait. */
 u64 clock_read_utc_offset_ns(void)

@@ -2,9 +2,9 @@
 /*
  * clock.h - the two clocks: monotonic time, which deadlines and buckets use, and UTC, for people.
  *
- * UTC here is monotonic time and an offset that clock_follow() alone changes. So a deadline in UTC, as
- * files and people need it, is as far away as the one that the data path has, also while somebody sets the
- * clock: the deadlines are moved with it (control/running/clock_step.h).
+ * UTC here is monotonic time and an offset that clock_follow() alone changes. So a deadline in UTC,
+ * as files and people need it, is as far away as the one that the data path has, also while
+ * somebody sets the clock: the deadlines are moved with it (control/running/clock_step.h).
  */
 #ifndef SLUICE_DAEMON_CLOCK_H
 #define SLUICE_DAEMON_CLOCK_H
@@ -38,8 +38,8 @@ u64 clock_utc_offset_ns(void);
 u64 clock_read_utc_offset_ns(void);
 
 /*
- * Reads the time of day again: by how much it was set since the last such time; 0 for less than a quarter of
- * a second, which stays for the next call. On the main thread.
+ * Reads the time of day again: by how much it was set since the last such time; 0 for less than a
+ * quarter of a second, which stays for the next call. On the main thread.
  */
 s64 clock_follow(void);
 

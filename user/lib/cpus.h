@@ -10,7 +10,8 @@
 
 /*
  * All online CPUs have lower numbers: from the kernel's list, "0-3,6", the last one counts, gaps
- * included. One that comes online later, with a higher number, has no leases until the next rule set.
+ * included. One that comes online later, with a higher number, has no leases until the next rule
+ * set.
  */
 static inline u32 cpus_online(void)
 {

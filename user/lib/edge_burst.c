@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * edge_burst.c - see edge_burst.h. A table of one place for each hash. A place that another thread is at
- * is left alone: the result is a lower bound in any case, and no decision waits.
+ * edge_burst.c - see edge_burst.h. A table of one place for each hash. A place that another thread
+ * is at is left alone: the result is a lower bound in any case, and no decision waits.
  */
 #include "lib/edge_burst.h"
 
@@ -10,10 +10,10 @@
 #include <string.h>
 
 struct place {
-	u64 key;		/* 0: free */
-	u64 part;		/* the number of the last one that something passed in */
+	u64 key;  /* 0: free */
+	u64 part; /* the number of the last one that something passed in */
 	u64 window_ns;
-	u64 until_ns;		/* then it is free again */
+	u64 until_ns; /* then it is free again */
 	u64 passed[EDGE_PARTS];
 	/* The last reading; at_ns 0: none. */
 	u64 at_ns, began_ns, count;
@@ -99,7 +99,8 @@ u64 edge_burst_note(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 now_
 	return sum;
 }
 
-u64 edge_burst_capacity(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 now_ns, u64 capacity)
+u64 edge_burst_capacity(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 now_ns,
+			u64 capacity)
 {
 	struct place *place = enter(bursts, key, window_ns);
 	u64 length = now_ns / window_ns, most = 0;
@@ -114,7 +115,8 @@ u64 edge_burst_capacity(struct edge_bursts *bursts, u64 key, u64 window_ns, u64 
 		}
 		if (capacity > place->capacity)
 			place->capacity = capacity;
-		most = place->capacity > place->capacity_before ? place->capacity : place->capacity_before;
+		most = place->capacity > place->capacity_before ? place->capacity
+								: place->capacity_before;
 	}
 	leave(place);
 	return most;
@@ -125,7 +127,8 @@ static u64 read_place(struct place *place, const struct edge_reading *reading, u
 	u64 part_ns = reading->window_ns / EDGE_PARTS, fresh, own, sum;
 	u64 began_ns = now_ns - (reading->elapsed_ns < now_ns ? reading->elapsed_ns : now_ns);
 	bool same = place->at_ns && began_ns < place->began_ns + reading->window_ns / 2;
-	u64 known = same ? place->count : 0, since_ns = began_ns > place->at_ns ? began_ns : place->at_ns;
+	u64 known = same ? place->count : 0,
+	    since_ns = began_ns > place->at_ns ? began_ns : place->at_ns;
 
 	if (!known && since_ns < reading->since_ns)
 		since_ns = reading->since_ns;
@@ -141,7 +144,8 @@ static u64 read_place(struct place *place, const struct edge_reading *reading, u
 	return sum;
 }
 
-u64 edge_burst_read(struct edge_bursts *bursts, u64 key, const struct edge_reading *reading, u64 now_ns)
+u64 edge_burst_read(struct edge_bursts *bursts, u64 key, const struct edge_reading *reading,
+		    u64 now_ns)
 {
 	struct place *place = enter(bursts, key, reading->window_ns);
 	u64 sum = 0;

@@ -33,8 +33,10 @@ int endpoint_parse(const char *text, struct endpoint *ret)
 		return -EINVAL;
 	snprintf(host, sizeof(host), "%.*s", (int)(len - 2 * v6), text + v6);
 	ret->any.sa_family = v6 ? AF_INET6 : AF_INET;
-	ret->v4.sin_port = htons((in_port_t)atoi(port));	/* where that of v6 is */
+	ret->v4.sin_port = htons((in_port_t)atoi(port)); /* where that of v6 is */
 	ret->size = v6 ? sizeof(ret->v6) : sizeof(ret->v4);
-	return inet_pton(ret->any.sa_family, host, v6 ? (void *)&ret->v6.sin6_addr :
-							(void *)&ret->v4.sin_addr) == 1 ? 0 : -EINVAL;
+	return inet_pton(ret->any.sa_family, host,
+			 v6 ? (void *)&ret->v6.sin6_addr : (void *)&ret->v4.sin_addr) == 1
+		       ? 0
+		       : -EINVAL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* endpoint.h - where a socket listens, as text: "192.0.2.1:80", "[2001:db8::1]:80", "unix:/PATH". */
+/* endpoint.h - where a socket listens, as text: "192.0.2.1:80", "[2001:db8::1]:80",
+ * "unix:/PATH". */
 #ifndef SLUICE_LIB_ENDPOINT_H
 #define SLUICE_LIB_ENDPOINT_H
 

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void err_fill(struct sl_err *err, const char *file, int line, int column,
-		     const char *format, va_list args)
+static void err_fill(struct sl_err *err, const char *file, int line, int column, const char *format,
+		     va_list args)
 {
 	snprintf(err->file, sizeof(err->file), "%s", file ? file : "");
 	err->line = line;

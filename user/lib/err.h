@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 struct sl_err {
-	char file[256];		/* "" if the error is not about a file */
-	int line, column;	/* from 1; 0 unknown */
+	char file[256];	  /* "" if the error is not about a file */
+	int line, column; /* from 1; 0 unknown */
 	char message[512];
 };
 

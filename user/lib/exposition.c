@@ -16,8 +16,7 @@ static const char *suffix(const struct exposition *e)
 	}
 }
 
-void metric_begin(struct exposition *e, const char *name, enum metric_type type,
-		  const char *help)
+void metric_begin(struct exposition *e, const char *name, enum metric_type type, const char *help)
 {
 	static const char *const type_name[] = {
 		[METRIC_COUNTER] = "counter",

@@ -9,20 +9,19 @@
 #include "sluice/types.h"
 
 enum metric_type {
-	METRIC_COUNTER,		/* samples get _total */
+	METRIC_COUNTER, /* samples get _total */
 	METRIC_GAUGE,
-	METRIC_INFO,		/* samples get _info, their value is 1 */
-	METRIC_HISTOGRAM,	/* metric_histogram() */
+	METRIC_INFO,	  /* samples get _info, their value is 1 */
+	METRIC_HISTOGRAM, /* metric_histogram() */
 };
 
 struct exposition {
 	struct evbuffer *out;
-	const char *name;	/* of the metric begun last, without its suffix */
+	const char *name; /* of the metric begun last, without its suffix */
 	enum metric_type type;
 };
 
-void metric_begin(struct exposition *e, const char *name, enum metric_type type,
-		  const char *help);
+void metric_begin(struct exposition *e, const char *name, enum metric_type type, const char *help);
 /*
  * A sample of the metric begun last. Labels are pairs name, value, up to a NULL; values are
  * escaped here.

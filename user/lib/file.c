@@ -53,8 +53,8 @@ static void keep_owner(int fd, const char *path)
 		return;
 }
 
-int file_replace(const char *path, const char *backup, const void *data, size_t size,
-		 mode_t mode, struct sl_err *err)
+int file_replace(const char *path, const char *backup, const void *data, size_t size, mode_t mode,
+		 struct sl_err *err)
 {
 	char *temp = NULL;
 	int fd = -1, r;
@@ -171,8 +171,7 @@ json_t *file_load_json(const char *dir, const char *name, const char *lost)
 	else if (!json_is_object(file))
 		snprintf(why, sizeof(why), "not an object");
 	else if (version && json_integer_value(version) != FILE_VERSION)
-		snprintf(why, sizeof(why),
-			 "has version %lld; sluiced %s reads version %d",
+		snprintf(why, sizeof(why), "has version %lld; sluiced %s reads version %d",
 			 (long long)json_integer_value(version), SLUICE_VERSION, FILE_VERSION);
 	else
 		why[0] = '\0';

@@ -15,8 +15,8 @@
  * directory. After a crash the old content is there or the new, never half. Where `backup`
  * is not NULL the old file stays under that name. 0, or -errno and err.
  */
-int file_replace(const char *path, const char *backup, const void *data, size_t size,
-		 mode_t mode, struct sl_err *err);
+int file_replace(const char *path, const char *backup, const void *data, size_t size, mode_t mode,
+		 struct sl_err *err);
 
 /* Whether an errno means that the disk is full or not writable. Limits do not depend on it. */
 bool file_is_no_room(int code);

@@ -82,7 +82,6 @@ bool numbers_find(const struct numbers *numbers, u64 hash, u32 *ret)
 	for (u32 at = hash; numbers->size && numbers->hash[at & (numbers->size - 1)]; at++) {
 		u32 place = at & (numbers->size - 1);
 
-
 		if (numbers->hash[place] != hash)
 			continue;
 		*ret = numbers->number[place];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * hash.h - keyed hashes of bytes, and a table of numbers by such a hash. Two keys that differ have
- * one hash with probability 2^-64, and without the seed none can be searched for: the hash stands for
- * the key.
+ * one hash with probability 2^-64, and without the seed none can be searched for: the hash stands
+ * for the key.
  */
 #ifndef SLUICE_LIB_HASH_H
 #define SLUICE_LIB_HASH_H
@@ -14,8 +14,8 @@
 #include "sluice/key.h"
 
 /*
- * The last bytes of a message, fewer than 8, as a word with zeros above: as memcpy() to a word of 0, but
- * without a call. Bytes in the middle are read twice.
+ * The last bytes of a message, fewer than 8, as a word with zeros above: as memcpy() to a word of
+ * 0, but without a call. Bytes in the middle are read twice.
  */
 static inline u64 hash_tail(const void *bytes, size_t len)
 {
@@ -27,7 +27,7 @@ static inline u64 hash_tail(const void *bytes, size_t len)
 		memcpy(&last, p + len - sizeof(last), sizeof(last));
 		return first | (u64)last << 8 * (len - sizeof(last));
 	}
-	if (!len)		/* an empty range may have no address */
+	if (!len) /* an empty range may have no address */
 		return 0;
 	return p[0] | (u64)p[len / 2] << 8 * (len / 2) | (u64)p[len - 1] << 8 * (len - 1);
 }
@@ -42,7 +42,7 @@ struct sl_seed hash_seed(void);
  * avoid padding: 12 bytes and the free entries. Zeroed memory is an empty table.
  */
 struct numbers {
-	u64 *hash;	/* 0: free; a hash of 0 counts as 1 */
+	u64 *hash; /* 0: free; a hash of 0 counts as 1 */
 	u32 *number;
 	u32 size, count;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * large_pages.h - asks for large pages for a table that is read at random: call it before the memory is
- * written. It is a hint: without them the table is as good, and slower.
+ * large_pages.h - asks for large pages for a table that is read at random: call it before the
+ * memory is written. It is a hint: without them the table is as good, and slower.
  */
 #ifndef SLUICE_LIB_LARGE_PAGES_H
 #define SLUICE_LIB_LARGE_PAGES_H

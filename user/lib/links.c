@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * links.c - see links.h. libbpf's query always dumps all interfaces, which is too much once a second
- * on a host with thousands: link_get() requests one.
+ * links.c - see links.h. libbpf's query always dumps all interfaces, which is too much once a
+ * second on a host with thousands: link_get() requests one.
  */
 #include "lib/links.h"
 
@@ -130,7 +130,8 @@ static int add(struct links *links, const struct nlmsghdr *message)
 
 	/* Room for 16, 32, 64... */
 	if (links->count < 16 ? !links->count : !(links->count & (links->count - 1)))
-		grown = realloc(grown, (links->count < 16 ? 16 : links->count * 2) * sizeof(*grown));
+		grown = realloc(grown,
+				(links->count < 16 ? 16 : links->count * 2) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	links->all = grown;
@@ -166,7 +167,8 @@ static int receive(int fd, bool dump, char *buf, struct links *ret)
 static int request(u32 ifindex, bool statistics, struct links *ret)
 {
 	struct request request = {
-		.header = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETLINK,
+		.header = { .nlmsg_len = sizeof(request),
+			    .nlmsg_type = RTM_GETLINK,
 			    .nlmsg_flags = NLM_F_REQUEST | (ifindex ? 0 : NLM_F_DUMP) },
 		.link = { .ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex },
 		.filter = { .rta_len = RTA_LENGTH(sizeof(u32)), .rta_type = IFLA_EXT_MASK },

@@ -87,7 +87,7 @@ void log_line(enum log_level level, const char *format, ...)
 	out_visible(&out, text, strlen(text), VISIBLE_LINE);
 	out_end(&out);
 	len = (int)strlen(line);
-	line[len++] = '\n';	/* in the place of the final 0 */
+	line[len++] = '\n'; /* in the place of the final 0 */
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
-		return;		/* stderr is gone: nothing to do */
+		return; /* stderr is gone: nothing to do */
 }

@@ -11,15 +11,14 @@
 #include "sluice/types.h"
 
 enum log_level {
-	LOG_LEVEL_ERROR = 3,	/* syslog numbers */
+	LOG_LEVEL_ERROR = 3, /* syslog numbers */
 	LOG_LEVEL_WARN = 4,
 	LOG_LEVEL_INFO = 6,
 	LOG_LEVEL_DEBUG = 7,
 };
 
 void log_open(const char *program, enum log_level most);
-void log_line(enum log_level level, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The texts of one outage that were logged. Zeroed memory has none. */
 #define LOG_TEXTS_MAX 8

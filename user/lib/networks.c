@@ -5,12 +5,15 @@
 #include <string.h>
 
 #define LEVELS 4
-#define NARROWED_PARTS 20		/* a half with all but one of so many parts */
+#define NARROWED_PARTS 20 /* a half with all but one of so many parts */
 
-static const u8 lengths[SL_FAMILY_COUNT][LEVELS] = { [SL_V4] = { 32, 24, 16, 8 }, [SL_V6] = { 64, 56, 48, 32 } };
+static const u8 lengths[SL_FAMILY_COUNT][LEVELS] = {
+	[SL_V4] = { 32, 24, 16, 8 }, [SL_V6] = { 64, 56, 48, 32 }
+};
 
 /* Returns the end of the rows from `from` on that are in the prefix. */
-static size_t end_of(const struct networks_row *row, size_t from, size_t end, const struct sl_prefix *prefix)
+static size_t end_of(const struct networks_row *row, size_t from, size_t end,
+		     const struct sl_prefix *prefix)
 {
 	while (from < end && sl_prefix_contains(prefix, &row[from].source))
 		from++;
@@ -23,7 +26,8 @@ static struct sl_prefix prefix_of(const struct networks_row *row, u8 len)
 }
 
 /* Sums the rows that are not in a named prefix. */
-static struct network sum(const struct networks_row *row, size_t from, size_t end, struct sl_prefix prefix)
+static struct network sum(const struct networks_row *row, size_t from, size_t end,
+			  struct sl_prefix prefix)
 {
 	struct network network = { .prefix = prefix };
 
@@ -37,7 +41,8 @@ static struct network sum(const struct networks_row *row, size_t from, size_t en
 	return network;
 }
 
-/* Returns the measure of which the network has the largest share, or -1 if it has a tenth of none. */
+/* Returns the measure of which the network has the largest share, or -1 if it has a tenth of
+ * none. */
 static int heavy_in(const struct network *network, const u64 *total)
 {
 	double most = 0;
@@ -54,7 +59,8 @@ static int heavy_in(const struct network *network, const u64 *total)
 	return best;
 }
 
-/* Halves the prefix while one half has nearly all of the measure; [*from, *end) are then its rows. */
+/* Halves the prefix while one half has nearly all of the measure; [*from, *end) are then its
+ * rows. */
 static struct network narrowed(const struct networks_row *row, size_t *from, size_t *end,
 			       struct network network, int measure)
 {
@@ -83,7 +89,8 @@ static size_t find_at(struct networks_row *row, size_t count, int level, const u
 		      struct network *ret, size_t found)
 {
 	for (size_t from = 0, next; from < count; from = next) {
-		struct sl_prefix prefix = prefix_of(&row[from], lengths[row[from].source.family & 1][level]);
+		struct sl_prefix prefix =
+			prefix_of(&row[from], lengths[row[from].source.family & 1][level]);
 		struct network network;
 		size_t begin = from, end;
 		int measure;

@@ -16,7 +16,7 @@
 struct out {
 	char *at;
 	size_t size;
-	size_t len;			/* may be above size: the length without a bound */
+	size_t len; /* may be above size: the length without a bound */
 };
 
 static inline void out_begin(struct out *out, char *buf, size_t size)

@@ -27,21 +27,21 @@ void __tsan_release(void *address);
 /* Valid until publish_read_unlock() of the same pointer. */
 #define publish_get(pointer) __atomic_load_n(pointer, __ATOMIC_ACQUIRE)
 
-#define publish_read_unlock(pointer)			\
-	do {						\
-		publish_ends(pointer);			\
-		rcu_read_unlock();			\
+#define publish_read_unlock(pointer)                                                               \
+	do {                                                                                       \
+		publish_ends(pointer);                                                             \
+		rcu_read_unlock();                                                                 \
 	} while (0)
 
 /* Returns the previous pointer after all readers have released it. */
-#define publish_swap(pointer, next)				\
-	({								\
-		__typeof__(*(pointer)) old_ =				\
-			__atomic_exchange_n(pointer, next, __ATOMIC_ACQ_REL);	\
-									\
-		synchronize_rcu();					\
-		publish_waited(pointer);				\
-		old_;							\
+#define publish_swap(pointer, next)                                                                \
+	({                                                                                         \
+		__typeof__(*(pointer)) old_ =                                                      \
+			__atomic_exchange_n(pointer, next, __ATOMIC_ACQ_REL);                      \
+                                                                                                   \
+		synchronize_rcu();                                                                 \
+		publish_waited(pointer);                                                           \
+		old_;                                                                              \
 	})
 
 #endif

@@ -9,8 +9,8 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct server_list noted;	/* under `lock` */
-static u32 oldest;			/* once full: the next one to replace */
+static struct server_list noted; /* under `lock` */
+static u32 oldest;		 /* once full: the next one to replace */
 
 static bool list_has(const struct server_list *list, const struct sl_prefix *server)
 {
@@ -44,8 +44,8 @@ bool servers_equal(const struct server_list *a, const struct server_list *b)
 
 void servers_note(const struct sockaddr *addr)
 {
-	socklen_t size = addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-						      sizeof(struct sockaddr_in6);
+	socklen_t size = addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+						    : sizeof(struct sockaddr_in6);
 	char text[NI_MAXHOST];
 	struct sl_prefix server;
 

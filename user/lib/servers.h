@@ -16,7 +16,8 @@
 #define NODE_ADDRESSES_MAX 1024
 
 struct server_list {
-	struct sl_prefix server[SERVERS_KEPT];	/* each once; beyond SERVERS_KEPT they are left out */
+	struct sl_prefix
+		server[SERVERS_KEPT]; /* each once; beyond SERVERS_KEPT they are left out */
 	u32 count;
 };
 

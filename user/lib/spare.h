@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * spare.h - a large block that is freed, and soon needed again in the same size, is kept: fresh pages cost
- * more than what is written into them. For one thread.
+ * spare.h - a large block that is freed, and soon needed again in the same size, is kept: fresh
+ * pages cost more than what is written into them. For one thread.
  */
 #ifndef SLUICE_LIB_SPARE_H
 #define SLUICE_LIB_SPARE_H

@@ -19,7 +19,7 @@
 
 #include "sluice/types.h"
 
-#define SPIN_YIELD 64		/* turns between two yields */
+#define SPIN_YIELD 64 /* turns between two yields */
 #define SPIN_SLEEP (16 * SPIN_YIELD)
 #define SPIN_SLEEP_NS 20000
 

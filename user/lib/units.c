@@ -2,8 +2,6 @@
 /*
  * units.c - see units.h. Integers only: a number is digits, at most one point, and a suffix;
  * a result that is not an integer is refused, not rounded.
- *
- * over 500 lines: all that users write as numbers, with what is accepted in its place.
  */
 #include "lib/units.h"
 
@@ -15,11 +13,8 @@
 #include <time.h>
 
 static const char *const unit_names[RATE_UNIT_COUNT + 1] = {
-	[RATE_PACKETS] = "packet",
-	[RATE_BYTES] = "byte",
-	[RATE_BITS] = "bit",
-	[RATE_CONNECTIONS] = "connection",
-	[RATE_REQUESTS] = "request",
+	[RATE_PACKETS] = "packet",	   [RATE_BYTES] = "byte",	[RATE_BITS] = "bit",
+	[RATE_CONNECTIONS] = "connection", [RATE_REQUESTS] = "request",
 };
 
 #define US 1000ULL
@@ -34,7 +29,7 @@ static const struct duration_unit {
 	u64 ns;
 } duration_units[] = {
 	{ "d", DAY }, { "h", HOUR }, { "m", MINUTE }, { "s", SL_NS_PER_SEC },
-	{ "ms", MS }, { "us", US }, { "ns", 1 },
+	{ "ms", MS }, { "us", US },  { "ns", 1 },
 };
 
 #define DURATION_UNITS (sizeof(duration_units) / sizeof(duration_units[0]))
@@ -155,7 +150,7 @@ int duration_parse(const char *text, u64 *ret_ns, const char **ret_reason)
 		unit = duration_unit_find(text, len);
 		if (unit < least || unit == DURATION_UNITS)
 			return -EINVAL;
-		least = unit + 1;	/* each unit once, the larger first */
+		least = unit + 1; /* each unit once, the larger first */
 		text += len;
 		if (__builtin_mul_overflow(value, duration_units[unit].ns, &value) ||
 		    __builtin_add_overflow(total, value, &total))
@@ -253,16 +248,18 @@ static int events_parse(const char *text, const char *what, const char *wanted, 
 
 int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason)
 {
-	return events_parse(text, "drop", "not a count of drops; accepted: NUMBER drops/PERIOD, as "
-			    "in 1000 drops/10s", ret_count, ret_period_ns, ret_reason);
+	return events_parse(text, "drop",
+			    "not a count of drops; accepted: NUMBER drops/PERIOD, as "
+			    "in 1000 drops/10s",
+			    ret_count, ret_period_ns, ret_reason);
 }
 
-int rejections_parse(const char *text, u64 *ret_count, u64 *ret_period_ns,
-		     const char **ret_reason)
+int rejections_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason)
 {
-	return events_parse(text, "rejection", "not a count of rejections; accepted: NUMBER "
-			    "rejections/PERIOD, as in 20 rejections/10s", ret_count,
-			    ret_period_ns, ret_reason);
+	return events_parse(text, "rejection",
+			    "not a count of rejections; accepted: NUMBER "
+			    "rejections/PERIOD, as in 20 rejections/10s",
+			    ret_count, ret_period_ns, ret_reason);
 }
 
 /* Up to seven digits, and up to `decimals` behind a point: times 10^decimals. NULL: no. */
@@ -318,32 +315,38 @@ struct rate_words {
 static const struct other_unit {
 	const char *name, *scale, *unit;
 } other_units[] = {
-	{ "pps", "", "packets/s" }, { "kpps", "K", "packets/s" }, { "Mpps", "M", "packets/s" }, { "p/s", "", "packets/s" },
-	{ "pkt/s", "", "packets/s" }, { "bps", "", "bits/s" }, { "kbps", "K", "bits/s" }, { "Kbps", "K", "bits/s" },
-	{ "Mbps", "M", "bits/s" }, { "Gbps", "G", "bits/s" }, { "bit", "", "bits/s" }, { "kbit", "K", "bits/s" },
-	{ "mbit", "M", "bits/s" }, { "Mbit", "M", "bits/s" }, { "Mbit/s", "M", "bits/s" }, { "gbit", "G", "bits/s" },
-	{ "Gbit", "G", "bits/s" }, { "Gbit/s", "G", "bits/s" }, { "kB/s", "K", "bytes/s" }, { "MB/s", "M", "bytes/s" },
-	{ "GB/s", "G", "bytes/s" }, { "rps", "", "requests/s" }, { "r/s", "", "requests/s" },
-	{ "req/s", "", "requests/s" }, { "qps", "", "requests/s" }, { "r/m", "", "requests/m" },
-	{ "rpm", "", "requests/m" },
+	{ "pps", "", "packets/s" },  { "kpps", "K", "packets/s" }, { "Mpps", "M", "packets/s" },
+	{ "p/s", "", "packets/s" },  { "pkt/s", "", "packets/s" }, { "bps", "", "bits/s" },
+	{ "kbps", "K", "bits/s" },   { "Kbps", "K", "bits/s" },	   { "Mbps", "M", "bits/s" },
+	{ "Gbps", "G", "bits/s" },   { "bit", "", "bits/s" },	   { "kbit", "K", "bits/s" },
+	{ "mbit", "M", "bits/s" },   { "Mbit", "M", "bits/s" },	   { "Mbit/s", "M", "bits/s" },
+	{ "gbit", "G", "bits/s" },   { "Gbit", "G", "bits/s" },	   { "Gbit/s", "G", "bits/s" },
+	{ "kB/s", "K", "bytes/s" },  { "MB/s", "M", "bytes/s" },   { "GB/s", "G", "bytes/s" },
+	{ "rps", "", "requests/s" }, { "r/s", "", "requests/s" },  { "req/s", "", "requests/s" },
+	{ "qps", "", "requests/s" }, { "r/m", "", "requests/m" },  { "rpm", "", "requests/m" },
 };
 
 /* The reason with "did you mean", if the text has such a unit; else the reason. */
 static const char *with_suggestion(const char *text, bool requests, const char *reason)
 {
 	static _Thread_local char buf[256];
-	size_t digits = strspn(text, "0123456789."), scale = text[digits] && strchr("KMG", text[digits]) ? 1 : 0;
+	size_t digits = strspn(text, "0123456789."),
+	       scale = text[digits] && strchr("KMG", text[digits]) ? 1 : 0;
 	const char *rest = text + digits + scale;
 
-	for (size_t tries = 0; digits && digits < 16 && tries < 2; tries++, scale = 0, rest = text + digits) {
+	for (size_t tries = 0; digits && digits < 16 && tries < 2;
+	     tries++, scale = 0, rest = text + digits) {
 		rest += strspn(rest, " ");
 		for (size_t i = 0; i < sizeof(other_units) / sizeof(other_units[0]); i++) {
 			const struct other_unit *at = &other_units[i];
 
-			if (strcmp(rest, at->name) != 0 || (at->unit[0] == 'r') != requests || (scale && at->scale[0]))
+			if (strcmp(rest, at->name) != 0 || (at->unit[0] == 'r') != requests ||
+			    (scale && at->scale[0]))
 				continue;
-			snprintf(buf, sizeof(buf), "not a rate (did you mean '%.*s%s %s'?); accepted: NUMBER[K|M|G] UNIT/PERIOD",
-				 (int)(digits + scale), text, at->scale, at->unit);
+			snprintf(
+				buf, sizeof(buf),
+				"not a rate (did you mean '%.*s%s %s'?); accepted: NUMBER[K|M|G] UNIT/PERIOD",
+				(int)(digits + scale), text, at->scale, at->unit);
 			return buf;
 		}
 	}
@@ -385,8 +388,8 @@ static int parse_rate_of(const char *text, bool requests, const struct rate_word
 	return 0;
 tier:
 	*ret_reason = requests ? "packets, bytes, bits and connections are counted by the packet "
-				 "tier's limits; accepted here: requests" :
-				 "requests are counted by the HTTP tier's rules; accepted "
+				 "tier's limits; accepted here: requests"
+			       : "requests are counted by the HTTP tier's rules; accepted "
 				 "here: packets, bytes, bits, connections";
 	return -EINVAL;
 }
@@ -413,14 +416,17 @@ int concurrency_parse(const char *text, struct rate *ret, const char **ret_reaso
 	struct rate rate = { .period_ns = IN_FLIGHT_NS, .unit = RATE_IN_FLIGHT };
 	const char *ignored;
 
-	*ret_reason = "not a concurrency; accepted: NUMBER, or NUMBER for PERIOD of 2s to 1d, as in 20 for 60s";
+	*ret_reason =
+		"not a concurrency; accepted: NUMBER, or NUMBER for PERIOD of 2s to 1d, as in 20 for 60s";
 	if (number_parse(&text, &rate.count, &ignored))
 		return -EINVAL;
-	if (*text && (strncmp(text, " for ", 5) || duration_parse(text + 5, &rate.period_ns, &ignored)))
+	if (*text &&
+	    (strncmp(text, " for ", 5) || duration_parse(text + 5, &rate.period_ns, &ignored)))
 		return -EINVAL;
 	if (rate.period_ns < 2 * SL_NS_PER_SEC || rate.period_ns > DAY)
 		return -EINVAL;
-	*ret_reason = "a concurrency of 0 would pass nothing; accepted: 1 or more (to refuse a value, use block)";
+	*ret_reason =
+		"a concurrency of 0 would pass nothing; accepted: 1 or more (to refuse a value, use block)";
 	if (!rate.count)
 		return -EINVAL;
 	*ret = rate;
@@ -466,7 +472,8 @@ const char *rate_format(const struct rate *rate, char *buf, size_t size)
 	if (rate->unit == RATE_IN_FLIGHT) {
 		bool usual = rate->period_ns == IN_FLIGHT_NS;
 
-		snprintf(buf, size, CONCURRENCY "%llu%s%s%s", count, suffix, usual ? "" : " for ", usual ? "" : period);
+		snprintf(buf, size, CONCURRENCY "%llu%s%s%s", count, suffix, usual ? "" : " for ",
+			 usual ? "" : period);
 		return buf;
 	}
 	for (i = 0; i < DURATION_UNITS; i++)
@@ -500,7 +507,7 @@ int utc_parse(const char *text, u64 *ret_ns, const char **ret_reason)
 		return -EINVAL;
 	back = tm;
 	seconds = timegm(&back);
-	if (back.tm_mday != tm.tm_mday || back.tm_sec != tm.tm_sec)	/* 31 June, second 60 */
+	if (back.tm_mday != tm.tm_mday || back.tm_sec != tm.tm_sec) /* 31 June, second 60 */
 		return -EINVAL;
 	*ret_ns = (u64)seconds * SL_NS_PER_SEC + fraction;
 	return 0;

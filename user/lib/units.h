@@ -16,15 +16,15 @@ enum rate_unit {
 	RATE_BITS,
 	RATE_CONNECTIONS,
 	RATE_UNIT_COUNT,
-	RATE_REQUESTS = RATE_UNIT_COUNT,	/* of the HTTP tier's rules alone */
-	RATE_IN_FLIGHT,			/* the same: `count` requests at once, each for period_ns at most */
+	RATE_REQUESTS = RATE_UNIT_COUNT, /* of the HTTP tier's rules alone */
+	RATE_IN_FLIGHT, /* the same: `count` requests at once, each for period_ns at most */
 };
 
 /* "1000 packets/s": `count` units each `period_ns`. */
 struct rate {
-	u64 count;		/* >= 1 */
-	u64 period_ns;		/* >= 1 s */
-	u8 unit;		/* enum rate_unit */
+	u64 count;     /* >= 1 */
+	u64 period_ns; /* >= 1 s */
+	u8 unit;       /* enum rate_unit */
 };
 
 /*
@@ -34,8 +34,8 @@ struct rate {
  */
 int rate_parse(const char *text, struct rate *ret, const char **ret_reason);
 /*
- * The same of the HTTP tier: "10 requests/m", and no other unit; or "concurrency 20", "concurrency 20 for
- * 30s" (RATE_IN_FLIGHT).
+ * The same of the HTTP tier: "10 requests/m", and no other unit; or "concurrency 20", "concurrency
+ * 20 for 30s" (RATE_IN_FLIGHT).
  */
 int requests_parse(const char *text, struct rate *ret, const char **ret_reason);
 /* "20" or "20 for 30s": what stands after "concurrency". */
@@ -48,14 +48,14 @@ const char *rate_format(const struct rate *rate, char *buf, size_t size);
  */
 int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason);
 /* The same of rejections: "20 rejections/10s". */
-int rejections_parse(const char *text, u64 *ret_count, u64 *ret_period_ns,
-		     const char **ret_reason);
+int rejections_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason);
 
 /* "10%", "12.5%" -> permille, and "2", "1.25" -> percent. 0 or -EINVAL. */
 int percent_parse(const char *text, u32 *ret_permille);
 int factor_parse(const char *text, u32 *ret_percent);
 
-/* "10s", "5m", "1h30m", "2d", "100ms" -> ns. A bare number is refused. -ERANGE: more than a u64 holds. */
+/* "10s", "5m", "1h30m", "2d", "100ms" -> ns. A bare number is refused. -ERANGE: more than a u64
+ * holds. */
 int duration_parse(const char *text, u64 *ret_ns, const char **ret_reason);
 const char *duration_format(u64 ns, char *buf, size_t size);
 

@@ -22,7 +22,8 @@ int value_hash_open(const char *state_dir, struct sl_err *err)
 	struct sl_seed found = { 0 };
 	struct sl_err why;
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-	bool whole = fd >= 0 && read(fd, &found, sizeof(found)) == sizeof(found) && (found.k0 || found.k1);
+	bool whole = fd >= 0 && read(fd, &found, sizeof(found)) == sizeof(found) &&
+		     (found.k0 || found.k1);
 
 	if (fd >= 0)
 		close(fd);
@@ -42,7 +43,8 @@ struct sl_seed value_hash_seed(void)
 
 const char *value_hash(const char *value, size_t len, char buf[VALUE_HASH_TEXT])
 {
-	snprintf(buf, VALUE_HASH_TEXT, PREFIX "%016llx", hash_bytes(value_hash_seed(), 0, value, len));
+	snprintf(buf, VALUE_HASH_TEXT, PREFIX "%016llx",
+		 hash_bytes(value_hash_seed(), 0, value, len));
 	return buf;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * value_hash.h - the name of a user's value (an API key, a name) where others than the administrator
- * may read: "hash:" and 16 digits, SipHash under a key in state_dir. A value has one name over restarts;
- * without the key none can be tried.
+ * value_hash.h - the name of a user's value (an API key, a name) where others than the
+ * administrator may read: "hash:" and 16 digits, SipHash under a key in state_dir. A value has one
+ * name over restarts; without the key none can be tried.
  */
 #ifndef SLUICE_LIB_VALUE_HASH_H
 #define SLUICE_LIB_VALUE_HASH_H

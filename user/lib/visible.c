@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define LONGEST 4		/* bytes of output for one of input, at most: \xNN */
+#define LONGEST 4 /* bytes of output for one of input, at most: \xNN */
 
 size_t utf8_decode(const unsigned char *p, size_t size, u32 *ret)
 {
@@ -64,13 +64,13 @@ static bool is_visible(u32 c)
 	static const struct {
 		u32 from, to;
 	} hidden[] = {
-		{ 0, 0x1f }, { 0x7f, 0x9f },		/* controls */
-		{ 0xad, 0xad }, { 0x61c, 0x61c }, { 0x180e, 0x180e },
-		{ 0x200b, 0x200f },			/* of no width, directions */
-		{ 0x2028, 0x202e },			/* line separators, embeddings, overrides */
-		{ 0x2060, 0x206f },			/* isolates */
-		{ 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb }, { 0xfffe, 0xffff },
-		{ 0xe0000, 0x10ffff },			/* tags, selectors, private planes */
+		{ 0, 0x1f },	    { 0x7f, 0x9f }, /* controls */
+		{ 0xad, 0xad },	    { 0x61c, 0x61c },	   { 0x180e, 0x180e },
+		{ 0x200b, 0x200f }, /* of no width, directions */
+		{ 0x2028, 0x202e }, /* line separators, embeddings, overrides */
+		{ 0x2060, 0x206f }, /* isolates */
+		{ 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff },	   { 0xfff0, 0xfffb },
+		{ 0xfffe, 0xffff }, { 0xe0000, 0x10ffff }, /* tags, selectors, private planes */
 	};
 
 	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * visible.h - untrusted text for a terminal, a log or a page: what a reader sees is what the text has.
+ * visible.h - untrusted text for a terminal, a log or a page: what a reader sees is what the text
+ * has.
  *
- * A terminal obeys control characters, those of U+0080 to U+009F too (U+009B begins a sequence as ESC [
- * does), and bidi controls show characters in another order than they have. Such characters, bytes that
- * are not UTF-8, and characters without a glyph are written as \xNN (a byte) or \uNNNN; so a backslash
- * is doubled, and \x1b that was typed is another text than an escape.
+ * A terminal obeys control characters, those of U+0080 to U+009F too (U+009B begins a sequence as
+ * ESC [ does), and bidi controls show characters in another order than they have. Such characters,
+ * bytes that are not UTF-8, and characters without a glyph are written as \xNN (a byte) or \uNNNN;
+ * so a backslash is doubled, and \x1b that was typed is another text than an escape.
  */
 #ifndef SLUICE_LIB_VISIBLE_H
 #define SLUICE_LIB_VISIBLE_H
@@ -14,8 +15,9 @@
 
 enum visible {
 	VISIBLE_LINE,
-	VISIBLE_TEXT,	/* YAML, to be copied: newlines, tabs and backslashes stay */
-	VISIBLE_JSON,	/* JSON as text: \uNNNN alone, which means the same; backslashes and newlines stay */
+	VISIBLE_TEXT, /* YAML, to be copied: newlines, tabs and backslashes stay */
+	VISIBLE_JSON, /* JSON as text: \uNNNN alone, which means the same; backslashes and newlines
+			 stay */
 };
 
 /* The length of the character at `p`, which is stored in *ret; 0 if it is not UTF-8. */

@@ -25,28 +25,28 @@ enum state_kind {
 	STATE_WINDOW,	/* one count, of windows that are aligned to UTC */
 	STATE_SLIDING,	/* the counts of two such windows */
 	STATE_LOG,	/* the position of the requests' times, or of counters (request_log.h) */
-	STATE_ANCHORED,	/* the count of a window that begins with its first request */
+	STATE_ANCHORED, /* the count of a window that begins with its first request */
 	STATE_TIME,	/* a time, and no count; no state in Redis */
 };
 
 /* Value of enum sl_algo, row, name, kind of state. Algorithms of both tiers: */
-#define ALGORITHMS_OF_PACKETS(X)						\
-	X(SL_ALGO_TOKEN_BUCKET, token_bucket, "token-bucket", STATE_DEBT)	\
-	X(SL_ALGO_LEAKY_BUCKET, leaky_bucket, "leaky-bucket", STATE_DEBT)	\
-	X(SL_ALGO_FIXED_WINDOW, fixed_window, "fixed-window", STATE_WINDOW)	\
-	X(SL_ALGO_SLIDING_WINDOW, sliding_window, "sliding-window", STATE_SLIDING)	\
-	X(SL_ALGO_INTERVAL_BUCKET, interval_bucket, "interval-bucket", STATE_WINDOW) \
+#define ALGORITHMS_OF_PACKETS(X)                                                                   \
+	X(SL_ALGO_TOKEN_BUCKET, token_bucket, "token-bucket", STATE_DEBT)                          \
+	X(SL_ALGO_LEAKY_BUCKET, leaky_bucket, "leaky-bucket", STATE_DEBT)                          \
+	X(SL_ALGO_FIXED_WINDOW, fixed_window, "fixed-window", STATE_WINDOW)                        \
+	X(SL_ALGO_SLIDING_WINDOW, sliding_window, "sliding-window", STATE_SLIDING)                 \
+	X(SL_ALGO_INTERVAL_BUCKET, interval_bucket, "interval-bucket", STATE_WINDOW)               \
 	X(SL_ALGO_WINDOW_COUNTERS, window_counters, "window-counters", STATE_LOG)
 /* Algorithms of rules only. */
-#define ALGORITHMS_OF_REQUESTS(X)						\
-	ALGORITHMS_OF_PACKETS(X)						\
+#define ALGORITHMS_OF_REQUESTS(X)                                                                  \
+	ALGORITHMS_OF_PACKETS(X)                                                                   \
 	X(SL_ALGO_SLIDING_LOG, sliding_log, "sliding-log", STATE_LOG)
 /* ... and those that follow from other keys. */
-#define ALGORITHMS(X)								\
-	ALGORITHMS_OF_REQUESTS(X)						\
-	X(SL_ALGO_FIRST_REQUEST, first_request, "first-request", STATE_ANCHORED) \
-	X(SL_ALGO_GRACE, grace, "soft-for", STATE_TIME)			\
-	X(SL_ALGO_BAN, ban, "ban", STATE_TIME)				\
+#define ALGORITHMS(X)                                                                              \
+	ALGORITHMS_OF_REQUESTS(X)                                                                  \
+	X(SL_ALGO_FIRST_REQUEST, first_request, "first-request", STATE_ANCHORED)                   \
+	X(SL_ALGO_GRACE, grace, "soft-for", STATE_TIME)                                            \
+	X(SL_ALGO_BAN, ban, "ban", STATE_TIME)                                                     \
 	X(SL_ALGO_CONCURRENCY, concurrency, "concurrency", STATE_LOG)
 
 /* Of a list above, in the help of a key: "`token-bucket`, `leaky-bucket`, ". */
@@ -59,16 +59,16 @@ enum state_kind {
 struct algorithm {
 	/* The default of `burst`; NULL: `burst` is not accepted. */
 	u64 (*default_burst)(const struct rate *rate, u32 max_frame);
-	bool has_window;		/* `window: first-request` is accepted */
-	bool has_buckets;		/* `buckets` is accepted */
-	bool has_rounding;		/* `rounding` is accepted */
+	bool has_window;   /* `window: first-request` is accepted */
+	bool has_buckets;  /* `buckets` is accepted */
+	bool has_rounding; /* `rounding` is accepted */
 	/* Why `count: all` makes no difference; NULL: it does. */
 	const char *count_note;
 	/* With scope: cluster why only consistency: strict is possible; NULL: any. */
 	const char *strict_note;
 	/* Windows after which any state has ended; 0: the state shows it. */
 	u32 windows_kept;
-	const char *percpu_note;	/* params_percpu_note() */
+	const char *percpu_note; /* params_percpu_note() */
 
 	/* params_compile(), after the checks common to all; p->algo is set. */
 	int (*compile)(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
@@ -81,8 +81,7 @@ struct algorithm {
 	/* The functions of spec.h. A charge of 0 only reads. */
 	struct sl_result (*charge)(const struct spec_view *view, u64 bucket_state,
 				   struct sl_now now, u64 cost);
-	struct sl_result (*look)(const struct spec_view *view, u64 bucket_state,
-				 struct sl_now now);
+	struct sl_result (*look)(const struct spec_view *view, u64 bucket_state, struct sl_now now);
 	u64 (*force)(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 	u64 (*report)(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 		      struct sl_now then, u64 cost);
@@ -148,12 +147,13 @@ static inline bool algorithm_is_log(enum sl_algo algo)
 }
 
 /*
- * A request in flight counts at least for its period, and at most this part of it longer: its bucket of
- * the log is over as a whole (request_log.h).
+ * A request in flight counts at least for its period, and at most this part of it longer: its
+ * bucket of the log is over as a whole (request_log.h).
  */
 #define CONCURRENCY_BUCKETS 16
 
-/* The most memory, in bytes, of a key of a log of `count` requests, or of window counters of `buckets`. */
+/* The most memory, in bytes, of a key of a log of `count` requests, or of window counters of
+ * `buckets`. */
 u64 algorithm_log_bytes(enum sl_algo algo, u64 count, u32 buckets);
 
 /* The algorithm of a limit of such an algorithm whose window begins with its first request. */

@@ -44,8 +44,8 @@ int params_check_capacity(u64 capacity, bool bytes, const char **ret_reason);
 int window_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
 		   const char **ret_reason);
 /* The same for algorithms bounded by their layout, not by params_check_capacity(). */
-int window_compile_requests(const struct rate *rate, u64 burst, u32 max_frame,
-			    struct sl_params *p, const char **ret_reason);
+int window_compile_requests(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
+			    const char **ret_reason);
 
 /* Adds up to `most`; a count above it already (the limit was lowered) is unchanged. */
 static inline u64 add_up_to(u64 count, u64 cost, u64 most)
@@ -67,7 +67,8 @@ static inline u64 us_to_ns(u64 us)
 /* The result of a read with this wait. */
 static inline struct sl_result looked(u64 bucket_state, u64 wait_ns)
 {
-	return (struct sl_result){ .bucket_state = bucket_state, .wait_ns = wait_ns,
+	return (struct sl_result){ .bucket_state = bucket_state,
+				   .wait_ns = wait_ns,
 				   .verdict = wait_ns ? SL_OVER : SL_PASS };
 }
 
@@ -93,8 +94,8 @@ static inline u64 whole_number(u64 number, u64 mask, const struct spec *spec, st
 static inline u64 stored_number(const struct spec *spec, const struct cluster_store_state *state,
 				struct sl_now now)
 {
-	return state->window || !spec->params.window_ns ? state->window :
-							  now.utc_ns / spec->params.window_ns;
+	return state->window || !spec->params.window_ns ? state->window
+							: now.utc_ns / spec->params.window_ns;
 }
 
 #endif

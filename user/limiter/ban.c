@@ -16,7 +16,8 @@ static int ban_compile(const struct rate *rate, u64 burst, u32 max_frame, struct
 
 u64 ban_length_ns(const struct spec *spec, u32 level)
 {
-	u64 length = spec->params.window_ns, most = spec->ban_max_ns, factor = spec->ban_factor_percent;
+	u64 length = spec->params.window_ns, most = spec->ban_max_ns,
+	    factor = spec->ban_factor_percent;
 
 	for (; level && length < most; level--)
 		length = length / 100 * factor + length % 100 * factor / 100;
@@ -39,7 +40,8 @@ u64 ban_next(const struct spec *spec, u64 last, u64 mono_ns)
 		less = behaved(spec, last, mono_ns);
 		level = level > less ? level - less : 0;
 	}
-	/* A level that lasts no longer than the one before would only take longer to be forgotten. */
+	/* A level that lasts no longer than the one before would only take longer to be
+	 * forgotten. */
 	while (level && (level >= BAN_LEVELS ||
 			 ban_length_ns(spec, (u32)level) == ban_length_ns(spec, (u32)level - 1)))
 		level--;
@@ -65,7 +67,8 @@ static struct sl_result ban_look(const struct spec_view *view, u64 state, struct
 	return looked(state, ban_left_ns(state, now.mono_ns));
 }
 
-static struct sl_result ban_charge(const struct spec_view *view, u64 state, struct sl_now now, u64 cost)
+static struct sl_result ban_charge(const struct spec_view *view, u64 state, struct sl_now now,
+				   u64 cost)
 {
 	return ban_look(view, state, now);
 }

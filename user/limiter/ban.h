@@ -3,8 +3,8 @@
  * ban.h - a ban in the request tier: until when a value is refused, and how often it was.
  *
  * As in the packet tier (bpf/ban.h): the first ban has level 0 and lasts the spec's period, each
- * level factor times as long, up to the longest. For each time that its value went without a ban for
- * as long as the last one lasted, the next one is a level lower.
+ * level factor times as long, up to the longest. For each time that its value went without a ban
+ * for as long as the last one lasted, the next one is a level lower.
  *
  * The bucket state: the end in units of 16 ns of CLOCK_MONOTONIC, above 4 bits of level.
  */

@@ -42,14 +42,14 @@ static u128 scaled_interval(u128 period8, u64 count, int shift)
 }
 
 static int bucket_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
-			const char **ret_reason)
+			  const char **ret_reason)
 {
 	bool bytes = counts_bytes(rate);
 	/* A byte is eight bits: a rate in bits has eight times the interval per unit charged. */
-	u128 period8 = (u128)rate->period_ns * SL_TICKS_PER_NS * 8 *
-		       (rate->unit == RATE_BITS ? 8 : 1);
+	u128 period8 =
+		(u128)rate->period_ns * SL_TICKS_PER_NS * 8 * (rate->unit == RATE_BITS ? 8 : 1);
 	int shift = bytes ? SHIFT_MAX : 0;
-	u64 most;	/* the largest cost of one step */
+	u64 most; /* the largest cost of one step */
 	u128 mult, tau;
 	int err;
 
@@ -60,9 +60,10 @@ static int bucket_compile(const struct rate *rate, u64 burst, u32 max_frame, str
 	if (err)
 		return err;
 	if (period8 / rate->count < (bytes ? INTERVAL8_MIN_BYTES : INTERVAL8_MIN_UNITS))
-		return params_refuse(bytes ? "the rate is above 128G bytes/s (1024G bits/s), which a step cannot resolve" :
-				      "the rate is above 1G a second, which a step cannot resolve",
-			      ret_reason);
+		return params_refuse(
+			bytes ? "the rate is above 128G bytes/s (1024G bits/s), which a step cannot resolve"
+			      : "the rate is above 1G a second, which a step cannot resolve",
+			ret_reason);
 
 	most = min_u64(p->capacity, SL_COST_MAX);
 	for (;; shift--) {
@@ -70,8 +71,9 @@ static int bucket_compile(const struct rate *rate, u64 burst, u32 max_frame, str
 		if (mult * most < SL_BIT(63))
 			break;
 		if (!shift)
-			return params_refuse("the rate is too slow for its burst: refilling it takes more than 2.2 years",
-				      ret_reason);
+			return params_refuse(
+				"the rate is too slow for its burst: refilling it takes more than 2.2 years",
+				ret_reason);
 	}
 	/*
 	 * From the rounded interval, up: so that `capacity` packets, or one cost of `capacity`
@@ -79,8 +81,9 @@ static int bucket_compile(const struct rate *rate, u64 burst, u32 max_frame, str
 	 */
 	tau = (mult * p->capacity + SL_BIT(shift) - 1) >> shift;
 	if (tau > TAU_MAX)
-		return params_refuse("the rate is too slow for its burst: refilling it takes more than 2.2 years",
-			      ret_reason);
+		return params_refuse(
+			"the rate is too slow for its burst: refilling it takes more than 2.2 years",
+			ret_reason);
 	p->mult = mult;
 	p->shift = shift;
 	p->tau = tau;
@@ -96,9 +99,9 @@ static int leaky_compile(const struct rate *rate, u64 burst, u32 max_frame, stru
 
 	if (burst)
 		return params_refuse("a leaky bucket has no burst: it spaces packets evenly",
-			      ret_reason);
+				     ret_reason);
 	return bucket_compile(rate, params_default_burst(&slow, max_frame), max_frame, p,
-			    ret_reason);
+			      ret_reason);
 }
 
 /* The interval's. */
@@ -147,8 +150,7 @@ static struct sl_result bucket_look(const struct spec_view *view, u64 bucket_sta
 	return looked(bucket_state, ticks_to_ns(less(debt_of(bucket_state, now), tau)));
 }
 
-static u64 bucket_force(const struct spec_view *view, u64 bucket_state, struct sl_now now,
-			u64 cost)
+static u64 bucket_force(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)
 {
 	u64 most = most_forced(view);
 	u64 debt = debt_of(bucket_state, now) + sl_gcra_ticks(&view->p, min_u64(cost, most));
@@ -242,6 +244,7 @@ static struct cluster_store_state bucket_to_store(const struct spec *spec, u64 b
 	return (struct cluster_store_state){ .used = debt_of(bucket_state, now) / SL_TICKS_PER_NS };
 }
 
+/* clang-format off */
 #define BUCKET_STEPS							\
 	.error = bucket_error, .charge = bucket_charge, .look = bucket_look,	\
 	.force = bucket_force, .report = bucket_report, .refund = bucket_refund,	\
@@ -250,6 +253,7 @@ static struct cluster_store_state bucket_to_store(const struct spec *spec, u64 b
 	.expired = bucket_expired, .convert = bucket_convert,		\
 	.store_wait_ns = bucket_store_wait_ns, .from_store = bucket_from_store,	\
 	.to_store = bucket_to_store
+/* clang-format on */
 
 const struct algorithm algorithm_token_bucket = {
 	.default_burst = params_default_burst,

@@ -13,23 +13,23 @@
 /* A limit, as argument of charge.lua. */
 struct cluster_store_rate {
 	u64 capacity;
-	u64 mult;		/* buckets: a request's interval in ticks; interval buckets: the refill;
-				   window counters: us of a bucket */
-	u64 tau;		/* capacity x mult */
-	u64 most;		/* buckets: the largest debt, ticks; at least 2 tau */
-	u64 period_us;		/* windows, logs */
-	u8 algo;		/* enum sl_algo */
-	bool round_up;		/* sliding window */
+	u64 mult;      /* buckets: a request's interval in ticks; interval buckets: the refill;
+			  window counters: us of a bucket */
+	u64 tau;       /* capacity x mult */
+	u64 most;      /* buckets: the largest debt, ticks; at least 2 tau */
+	u64 period_us; /* windows, logs */
+	u8 algo;       /* enum sl_algo */
+	bool round_up; /* sliding window */
 };
 
 /* The numbers of a reply for one bucket, before waits and states are made of them. */
 struct cluster_store_raw {
-	u64 used;		/* count; of a bucket ticks of debt; of a log including `held` */
+	u64 used; /* count; of a bucket ticks of debt; of a log including `held` */
 	u64 before, window, own;
-	u64 held;		/* the part of `used` held by this node's own lease, requests */
+	u64 held; /* the part of `used` held by this node's own lease, requests */
 	u64 granted;
 	u64 excess;
-	u64 fits_us;		/* a log that refused: time at which the request would fit */
+	u64 fits_us; /* a log that refused: time at which the request would fit */
 	bool over, late;
 };
 
@@ -40,13 +40,14 @@ struct cluster_store_raw {
  * and only REFUND lowers `own`. `used` includes the leases of other nodes.
  */
 struct cluster_store_state {
-	u64 used;	/* window, log: requests in it; token and leaky bucket: ns until it is empty, rounded
-				   down, so that a bucket state made of it refuses nothing that fits */
-	u64 before;	/* sliding-window: of the window before; first-request: when that one began, us,
-				   also where all of it was refunded and it ended by that */
-	u64 window;	/* its absolute number (time / period); first-request: when it began, us */
-	u64 own;	/* windows, logs: how much of `used` this node has charged, of windows the
-				   current one. Buckets: time of the last refund, us; 0: none that matters */
+	u64 used;   /* window, log: requests in it; token and leaky bucket: ns until it is empty,
+		       rounded   down, so that a bucket state made of it refuses nothing that fits */
+	u64 before; /* sliding-window: of the window before; first-request: when that one began, us,
+			       also where all of it was refunded and it ended by that */
+	u64 window; /* its absolute number (time / period); first-request: when it began, us */
+	u64 own;    /* windows, logs: how much of `used` this node has charged, of windows the
+			       current one. Buckets: time of the last refund, us; 0: none that matters
+		     */
 };
 
 /*

@@ -6,11 +6,11 @@
 enum consistency {
 	CONSISTENCY_STRICT,	/* Redis, each time */
 	CONSISTENCY_LEASE,	/* this node, within its lease from Redis */
-	CONSISTENCY_WRITE_BACK,	/* this node; counts are flushed to Redis every interval */
+	CONSISTENCY_WRITE_BACK, /* this node; counts are flushed to Redis every interval */
 };
 
 enum store_failure {
-	STORE_FAILS_LOCAL,	/* this node's last part of the limit */
+	STORE_FAILS_LOCAL, /* this node's last part of the limit */
 	STORE_FAILS_OPEN,
 	STORE_FAILS_CLOSED,
 	STORE_FAILS_ERROR,

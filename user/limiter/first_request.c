@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * first_request.c - the row of a window that begins with its first request (include/sluice/algo_first.h).
+ * first_request.c - the row of a window that begins with its first request
+ * (include/sluice/algo_first.h).
  *
- * With `buckets` it admits in the first of so many parts of its length only. Two of them are the time for which a
- * soft throttle of a cluster limit lasts, and as long again: algo_grace.h with a state that Redis can have.
+ * With `buckets` it admits in the first of so many parts of its length only. Two of them are the
+ * time for which a soft throttle of a cluster limit lasts, and as long again: algo_grace.h with a
+ * state that Redis can have.
  */
 #include "limiter/algorithm_private.h"
 #include "limiter/anchored.h"
@@ -13,8 +15,9 @@
 static int first_layout(struct spec *spec, u64 most, const char **ret_reason)
 {
 	if (most >= SL_BIT(COUNT_BITS_MAX))
-		return params_refuse("a window that begins with its first request allows at most 2^39 requests (with elastic the ceiling)",
-				     ret_reason);
+		return params_refuse(
+			"a window that begins with its first request allows at most 2^39 requests (with elastic the ceiling)",
+			ret_reason);
 	anchored_layout(most, spec->params.window_ns, &spec->count_bits, &spec->tick_shift);
 	return 0;
 }
@@ -59,8 +62,7 @@ static struct sl_result first_look(const struct spec_view *view, u64 bucket_stat
 	return looked(bucket_state, over ? left : 0);
 }
 
-static u64 first_force(const struct spec_view *view, u64 bucket_state, struct sl_now now,
-		       u64 cost)
+static u64 first_force(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)
 {
 	u64 end, left, count = count_of(view->spec, bucket_state, now, &end, &left);
 	u64 most = most_forced(view);
@@ -75,14 +77,14 @@ static u64 first_report(const struct spec_view *view, u64 bucket_state, struct s
 	u64 window_ns = view->p.window_ns, end, left;
 
 	if (count_of(view->spec, bucket_state, now, &end, &left))
-		return left + now.mono_ns - then.mono_ns > window_ns ?
-			       bucket_state : first_force(view, bucket_state, now, cost);
-	return now.mono_ns - then.mono_ns >= window_ns ? bucket_state :
-							 first_force(view, 0, then, cost);
+		return left + now.mono_ns - then.mono_ns > window_ns
+			       ? bucket_state
+			       : first_force(view, bucket_state, now, cost);
+	return now.mono_ns - then.mono_ns >= window_ns ? bucket_state
+						       : first_force(view, 0, then, cost);
 }
 
-static u64 first_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now,
-			u64 cost)
+static u64 first_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)
 {
 	u64 end, left, count = count_of(view->spec, bucket_state, now, &end, &left);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * log.c - the rows of the sliding log, of window counters and of concurrency: their parameters. request_log.h has
- * their steps, which need memory; the packet tier's window counters are in a bucket state
- * (include/sluice/algo_counters.h).
+ * log.c - the rows of the sliding log, of window counters and of concurrency: their parameters.
+ * request_log.h has their steps, which need memory; the packet tier's window counters are in a
+ * bucket state (include/sluice/algo_counters.h).
  */
 #include "limiter/algorithm_private.h"
 #include "limiter/request_log.h"
@@ -10,8 +10,9 @@
 static int log_layout(struct spec *spec, u64 most, const char **ret_reason)
 {
 	if (most / 2 > SPEC_LOG_MAX / 2)
-		return params_refuse("a sliding log remembers each request: its rate is at most 67108863 a period (with elastic the ceiling)",
-				     ret_reason);
+		return params_refuse(
+			"a sliding log remembers each request: its rate is at most 67108863 a period (with elastic the ceiling)",
+			ret_reason);
 	while (spec->params.window_ns >> spec->tick_shift >= SL_BIT(47))
 		spec->tick_shift++;
 	return 0;
@@ -23,8 +24,9 @@ static int log_layout(struct spec *spec, u64 most, const char **ret_reason)
 static int counters_layout(struct spec *spec, u64 most, const char **ret_reason)
 {
 	if (most / 2 > SPEC_LOG_MAX / 2)
-		return params_refuse("window-counters allow at most 67108863 requests a period (with elastic the ceiling)",
-				     ret_reason);
+		return params_refuse(
+			"window-counters allow at most 67108863 requests a period (with elastic the ceiling)",
+			ret_reason);
 	if (spec->buckets < 2)
 		return params_refuse("window-counters need 2 buckets or more", ret_reason);
 	spec->bucket_ns = spec->params.window_ns / spec->buckets;
@@ -70,9 +72,11 @@ static struct cluster_store_state log_to_store(const struct spec *spec, u64 buck
 	return (struct cluster_store_state){ .used = request_log_count(bucket_state) };
 }
 
+/* clang-format off */
 #define LOG_STEPS							\
 	.convert = log_convert, .store_wait_ns = log_store_wait_ns,	\
 	.from_store = log_from_store, .to_store = log_to_store
+/* clang-format on */
 
 const struct algorithm algorithm_sliding_log = {
 	.strict_note = "has the time of each request: the store must have it, too",

@@ -32,11 +32,13 @@ u64 params_default_burst(const struct rate *rate, u32 max_frame)
 int params_check_capacity(u64 capacity, bool bytes, const char **ret_reason)
 {
 	if (capacity > CAPACITY_MAX)
-		return params_refuse("the burst (of a window: the rate) is above 2^46 - 1 packets, connections or bytes",
-			      ret_reason);
+		return params_refuse(
+			"the burst (of a window: the rate) is above 2^46 - 1 packets, connections or bytes",
+			ret_reason);
 	if (bytes && capacity < CAPACITY_MIN_BYTES)
-		return params_refuse("the burst (of a window: the rate) is below 64 bytes, the smallest frame: nothing would ever pass",
-			      ret_reason);
+		return params_refuse(
+			"the burst (of a window: the rate) is below 64 bytes, the smallest frame: nothing would ever pass",
+			ret_reason);
 	if (!capacity)
 		return params_refuse("the burst is 0: nothing would ever pass", ret_reason);
 	return 0;
@@ -58,8 +60,9 @@ int params_check_floor(const struct sl_params *p, u32 floor_percent, const char 
 	if (!floor_percent || !sl_is_bucket(p) ||
 	    (u128)p->tau * 100 <= (u128)TAU_MAX * floor_percent)
 		return 0;
-	return params_refuse("the rate at the floor of elastic is too slow for its burst: refilling it takes more than 2.2 years",
-			     ret_reason);
+	return params_refuse(
+		"the rate at the floor of elastic is too slow for its burst: refilling it takes more than 2.2 years",
+		ret_reason);
 }
 
 int params_divide(struct sl_params *p, u32 buckets, u32 ceiling_percent, const char **ret_reason)
@@ -67,19 +70,22 @@ int params_divide(struct sl_params *p, u32 buckets, u32 ceiling_percent, const c
 	if (p->algo != SL_ALGO_WINDOW_COUNTERS)
 		return 0;
 	if (buckets < SL_COUNTERS_MIN || buckets > SL_COUNTERS_MAX)
-		return params_refuse("a bucket state of the packet tier has room for 2 to 6 buckets",
-				     ret_reason);
+		return params_refuse(
+			"a bucket state of the packet tier has room for 2 to 6 buckets",
+			ret_reason);
 	p->quantum = buckets;
 	p->shift = SL_COUNTERS_BITS / buckets;
 	p->mult = p->window_ns / buckets;
 	p->window_ns = p->mult * buckets;
 	if ((u128)p->capacity * ceiling_percent / 100 > sl_counters_mask(p) - 1)
-		return params_refuse("the buckets of a bucket state have room for a limit (with elastic the ceiling) of 16777214 if there are 2, 65534 if 3, 4094 if 4, 510 if 5, 254 if 6",
-				     ret_reason);
+		return params_refuse(
+			"the buckets of a bucket state have room for a limit (with elastic the ceiling) of 16777214 if there are 2, 65534 if 3, 4094 if 4, 510 if 5, 254 if 6",
+			ret_reason);
 	return 0;
 }
 
-/* Two layouts, so that a change of rate seldom changes the layout: counts up to 2^20 - 1 and 2^40 - 1. */
+/* Two layouts, so that a change of rate seldom changes the layout: counts up to 2^20 - 1 and 2^40 -
+ * 1. */
 int params_anchor(struct sl_params *p, bool first_request, u32 ceiling_percent,
 		  const char **ret_reason)
 {
@@ -88,8 +94,9 @@ int params_anchor(struct sl_params *p, bool first_request, u32 ceiling_percent,
 	if (p->algo != SL_ALGO_FIXED_WINDOW || !first_request)
 		return 0;
 	if (most >= SL_BIT(40))
-		return params_refuse("a window that begins with its first packet has room for 2^40 - 1 packets, connections or bytes (with elastic at the ceiling)",
-				     ret_reason);
+		return params_refuse(
+			"a window that begins with its first packet has room for 2^40 - 1 packets, connections or bytes (with elastic at the ceiling)",
+			ret_reason);
 	p->algo = SL_ALGO_FIRST_REQUEST;
 	p->quantum = most < SL_BIT(20) ? 20 : 40;
 	p->shift = 0;
@@ -100,7 +107,8 @@ int params_anchor(struct sl_params *p, bool first_request, u32 ceiling_percent,
 
 u32 params_error_ppm(const struct sl_params *p, const struct rate *rate)
 {
-	double (*error_of)(const struct sl_params *, const struct rate *) = algorithms[p->algo]->error;
+	double (*error_of)(const struct sl_params *, const struct rate *) =
+		algorithms[p->algo]->error;
 	double error = error_of ? error_of(p, rate) : 0;
 
 	return error > 0 ? lround(error * 1e6) : 0;

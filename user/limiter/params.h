@@ -25,11 +25,13 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
  * counts get the quantum that takes. Call it after params_compile(), before the slot is bound.
  */
 void params_make_room(struct sl_params *p, u32 ceiling_percent);
-/* One that elastic may shrink to floor_percent; 0: it does not. -ERANGE with *ret_reason if it cannot. */
+/* One that elastic may shrink to floor_percent; 0: it does not. -ERANGE with *ret_reason if it
+ * cannot. */
 int params_check_floor(const struct sl_params *p, u32 floor_percent, const char **ret_reason);
 /*
  * Window counters: divides the window into `buckets`, as a bucket state of the packet tier holds
- * them; ceiling_percent as above. -ERANGE with the bound if it does not. Other algorithms: no effect.
+ * them; ceiling_percent as above. -ERANGE with the bound if it does not. Other algorithms: no
+ * effect.
  */
 int params_divide(struct sl_params *p, u32 buckets, u32 ceiling_percent, const char **ret_reason);
 

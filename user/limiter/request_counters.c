@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * request_counters.c - window counters: a log of counts, one for each bucket of the window, in place
- * of times. include/sluice/algo_counters.h has the algorithm and its bound; there all counts are in
- * one bucket state, here in the chunks of a log, so there may be more and larger ones.
+ * request_counters.c - window counters: a log of counts, one for each bucket of the window, in
+ * place of times. include/sluice/algo_counters.h has the algorithm and its bound; there all counts
+ * are in one bucket state, here in the chunks of a log, so there may be more and larger ones.
  *
  * A chunk has the number of its first bucket modulo 2^16, and the counts of five buckets in a row,
  * of 16 bits each; or, with RUN, of two buckets, of 32 bits. So 60 buckets take 192 bytes, fewer
  * where the user was silent. Chunks and buckets that count something are in order of time.
  *
- * Requests in flight are counted in the same way, by the time at which they began. An end has that time
- * with it, so it removes a request of just that bucket, and whatever is left there when the bucket is over
- * are requests whose end was lost.
+ * Requests in flight are counted in the same way, by the time at which they began. An end has that
+ * time with it, so it removes a request of just that bucket, and whatever is left there when the
+ * bucket is over are requests whose end was lost.
  */
 #include <string.h>
 

@@ -115,8 +115,7 @@ static u64 wait_of(const struct spec *spec, u64 time, struct sl_now now)
 /* ------------------------------------------------------------------ the ring */
 
 /* The requests of the first chunk that expire together, and their time. */
-static u64 first_of(const struct request_logs *logs, u32 chunk, u32 gone,
-		    u64 *ret_time)
+static u64 first_of(const struct request_logs *logs, u32 chunk, u32 gone, u64 *ret_time)
 {
 	*ret_time = time_get(logs, chunk, is_run(logs, chunk) ? 0 : gone);
 	return is_run(logs, chunk) ? time_get(logs, chunk, 1) : 1;

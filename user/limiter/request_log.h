@@ -15,10 +15,10 @@
  * The bucket state: bits 63..36 the last chunk; 35..34 its number of times (a run: 2); 33 the
  * first chunk's first time has expired; 27..0 requests. 0 is an empty log.
  *
- * With a spec of window counters all functions are those of request_counters.c, which keeps counts of
- * buckets in chunks of the same pool. So do requests in flight (SL_ALGO_CONCURRENCY): there a bucket has
- * the requests that began in it and have not ended, and the window is how long one counts whose end
- * nobody reports.
+ * With a spec of window counters all functions are those of request_counters.c, which keeps counts
+ * of buckets in chunks of the same pool. So do requests in flight (SL_ALGO_CONCURRENCY): there a
+ * bucket has the requests that began in it and have not ended, and the window is how long one
+ * counts whose end nobody reports.
  *
  * The caller holds the lock of the bucket state's set; the pool has a lock of its own.
  */
@@ -29,8 +29,8 @@
 #include "limiter/spec.h"
 
 struct request_chunk {
-	u32 next;		/* bits 27..0 the next, the last's: the first; 31 a run */
-	u16 time[6];		/* two of three parts, low one first; a run: one, then its count */
+	u32 next;    /* bits 27..0 the next, the last's: the first; 31 a run */
+	u16 time[6]; /* two of three parts, low one first; a run: one, then its count */
 };
 SL_STATIC_ASSERT(sizeof(struct request_chunk) == 16, "part of the store's file");
 
@@ -38,19 +38,19 @@ SL_STATIC_ASSERT(sizeof(struct request_chunk) == 16, "part of the store's file")
 
 struct request_logs {
 	struct request_chunk *chunk;
-	u32 chunks;		/* 0 is none, the others are 1..chunks - 1 */
-	u32 *used;		/* in the file: chunks from here on were never used */
-	u32 free;		/* the first of the free list; 0 none */
+	u32 chunks; /* 0 is none, the others are 1..chunks - 1 */
+	u32 *used;  /* in the file: chunks from here on were never used */
+	u32 free;   /* the first of the free list; 0 none */
 	u32 free_count;
 	u8 lock;
-	struct block_checks *checks;	/* of the file, marked before a chunk is written; or NULL */
-	u32 first_block;	/* that chunk 0 is in */
+	struct block_checks *checks; /* of the file, marked before a chunk is written; or NULL */
+	u32 first_block;	     /* that chunk 0 is in */
 };
 
 /* Allocates a chunk, 0 if none is left; and frees one that was not used. */
 u32 request_chunk_get(struct request_logs *logs);
 void request_chunk_put(struct request_logs *logs, u32 chunk);
-u64 request_logs_used(struct request_logs *logs);	/* chunks */
+u64 request_logs_used(struct request_logs *logs); /* chunks */
 
 /* The log without expired requests: the bucket state to store, 0 if empty. */
 u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
@@ -62,13 +62,12 @@ bool request_log_needs(struct request_logs *logs, const struct spec *spec, u64 b
 u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		    struct sl_now now, u64 n, u32 chunk);
 /* Removes the n newest. */
-u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
-		       u64 n);
+u64 request_log_remove(struct request_logs *logs, const struct spec *spec, u64 bucket_state, u64 n);
 /* Removes the n oldest. */
 u64 request_log_drop(struct request_logs *logs, const struct spec *spec, u64 bucket_state, u64 n);
 /*
- * SL_ALGO_CONCURRENCY only. Removes one request that was added at the time `then`. If there is none of
- * that time, or its time is over, the bucket state stays as it is.
+ * SL_ALGO_CONCURRENCY only. Removes one request that was added at the time `then`. If there is none
+ * of that time, or its time is over, the bucket state stays as it is.
  */
 u64 request_log_release(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 			struct sl_now then, struct sl_now now);

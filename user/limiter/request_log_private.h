@@ -11,8 +11,8 @@
 /* A bucket state, taken apart. */
 struct ring {
 	u32 last;
-	u32 fill;		/* times in the last chunk, 0..2 */
-	u32 gone;		/* 1: the first chunk's first time has expired */
+	u32 fill; /* times in the last chunk, 0..2 */
+	u32 gone; /* 1: the first chunk's first time has expired */
 	u64 count;
 };
 
@@ -28,8 +28,7 @@ static inline struct ring ring_of(u64 bucket_state)
 
 static inline u64 state_of(const struct ring *ring)
 {
-	return (u64)ring->last << 36 | (u64)ring->fill << 34 | (u64)ring->gone << 33 |
-	       ring->count;
+	return (u64)ring->last << 36 | (u64)ring->fill << 34 | (u64)ring->gone << 33 | ring->count;
 }
 
 static inline u32 next_of(const struct request_logs *logs, u32 chunk)
@@ -47,8 +46,8 @@ static inline bool is_run(const struct request_logs *logs, u32 chunk)
 static inline void touch(struct request_logs *logs, u32 chunk)
 {
 	if (logs->checks)
-		block_touch(logs->checks, logs->first_block +
-					  chunk / (BLOCK_BYTES / (u32)sizeof(*logs->chunk)));
+		block_touch(logs->checks,
+			    logs->first_block + chunk / (BLOCK_BYTES / (u32)sizeof(*logs->chunk)));
 }
 
 static inline void set_next(struct request_logs *logs, u32 chunk, u32 next)

@@ -79,8 +79,8 @@ static u64 change_previous(const struct spec_view *view, u64 bucket_state, struc
 	if (s.early_ns)
 		return bucket_state;
 	cost = rounded(view, now, cost);
-	s.previous = back ? less(s.previous, cost) :
-			    add_up_to(s.previous, cost, most_forced(view) >> view->p.quantum);
+	s.previous = back ? less(s.previous, cost)
+			  : add_up_to(s.previous, cost, most_forced(view) >> view->p.quantum);
 	return s.current || s.previous ? sl_sliding_state(&s, s.current) : 0;
 }
 
@@ -171,11 +171,14 @@ static u64 sliding_convert(const struct spec *from, const struct spec *to, u64 b
 
 /* ------------------------------------------------------------------ the cluster store */
 
-/* The time until previous x left' / W, rounded, is at most `most`; left: rest of the active window. */
-static u64 fraction_wait_us(u64 previous, u64 most, u64 left_us, const struct cluster_store_rate *rate)
+/* The time until previous x left' / W, rounded, is at most `most`; left: rest of the active
+ * window. */
+static u64 fraction_wait_us(u64 previous, u64 most, u64 left_us,
+			    const struct cluster_store_rate *rate)
 {
 	/* previous x left' < (most + 1) x W, rounded up <= most x W */
-	u128 below = rate->round_up ? (u128)most * rate->period_us + 1 : (u128)(most + 1) * rate->period_us;
+	u128 below = rate->round_up ? (u128)most * rate->period_us + 1
+				    : (u128)(most + 1) * rate->period_us;
 	u128 highest;
 
 	if (!previous)
@@ -192,9 +195,11 @@ static u64 sliding_store_wait_ns(const struct cluster_store_rate *rate,
 	u64 wait = less(start, now_us), left = rate->period_us - less(now_us, start);
 
 	if (raw->used <= room - cost)
-		wait += fraction_wait_us(min_u64(raw->before, twice), room - raw->used - cost, left, rate);
+		wait += fraction_wait_us(min_u64(raw->before, twice), room - raw->used - cost, left,
+					 rate);
 	else
-		wait += left + fraction_wait_us(min_u64(raw->used, twice), room - cost, rate->period_us, rate);
+		wait += left + fraction_wait_us(min_u64(raw->used, twice), room - cost,
+						rate->period_us, rate);
 	return us_to_ns(wait);
 }
 

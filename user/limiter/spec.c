@@ -8,8 +8,7 @@ static const struct algorithm *row_of(const struct spec *spec)
 	return algorithms[spec->algo];
 }
 
-void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic,
-		    u32 hold_permille)
+void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic, u32 hold_permille)
 {
 	view->spec = spec;
 	view->p = spec->params;
@@ -30,8 +29,8 @@ struct sl_result spec_charge(const struct spec_view *view, u64 bucket_state, str
 {
 	const struct algorithm *row = row_of(view->spec);
 
-	return cost ? row->charge(view, bucket_state, now, cost) :
-		      row->look(view, bucket_state, now);
+	return cost ? row->charge(view, bucket_state, now, cost)
+		    : row->look(view, bucket_state, now);
 }
 
 u64 spec_force(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)

@@ -3,8 +3,8 @@
  * spec.h - a limit, ready for the step functions: one rate, one algorithm, as applied to one value.
  *
  * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over one
- * 64-bit bucket state; a window that begins with its first request (include/sluice/algo_first.h) and the sliding log
- * (request_log.h) belong to the HTTP tier only. algorithm.h has a row for each.
+ * 64-bit bucket state; a window that begins with its first request (include/sluice/algo_first.h)
+ * and the sliding log (request_log.h) belong to the HTTP tier only. algorithm.h has a row for each.
  *
  * The other values of a response (remaining, reset) are computed here, too: a packet has no
  * response.
@@ -28,28 +28,29 @@ struct spec_def {
 	 * first ban, count the factor in percent, burst the longest.
 	 */
 	u64 count, period_ns;
-	u64 burst;		/* 0: the default, or none */
-	u32 scale;		/* of a prefix hierarchy's level: multiplies count and burst */
-	u16 soft_permille;	/* 0: the limit itself; else only its soft part */
-	u16 ceiling_percent;	/* elastic: it may grow to this; 100: not elastic */
-	u8 algo;		/* enum sl_algo */
-	u8 buckets;		/* SL_ALGO_WINDOW_COUNTERS: of a window; SL_ALGO_FIRST_REQUEST: it admits in
-				   the first of so many parts; else 0 */
-	u8 round_up;		/* SL_ALGO_SLIDING_WINDOW: as sl_params.round_up */
+	u64 burst;	     /* 0: the default, or none */
+	u32 scale;	     /* of a prefix hierarchy's level: multiplies count and burst */
+	u16 soft_permille;   /* 0: the limit itself; else only its soft part */
+	u16 ceiling_percent; /* elastic: it may grow to this; 100: not elastic */
+	u8 algo;	     /* enum sl_algo */
+	u8 buckets;  /* SL_ALGO_WINDOW_COUNTERS: of a window; SL_ALGO_FIRST_REQUEST: it admits in
+			the first of so many parts; else 0 */
+	u8 round_up; /* SL_ALGO_SLIDING_WINDOW: as sl_params.round_up */
 	u8 pad[5];
 };
 SL_STATIC_ASSERT(sizeof(struct spec_def) == 40, "part of the store's file");
 
 struct spec {
-	struct sl_params params;	/* of the packet tier's algorithms; capacity and window_ns of all */
-	u64 requests, period_ns;	/* the rate, for responses; scaled */
-	u64 capacity;			/* burst of a bucket, requests of a window; scaled */
-	u8 algo;			/* enum sl_algo */
-	u8 count_bits;			/* SL_ALGO_FIRST_REQUEST, see anchored.h */
+	struct sl_params
+		params; /* of the packet tier's algorithms; capacity and window_ns of all */
+	u64 requests, period_ns; /* the rate, for responses; scaled */
+	u64 capacity;		 /* burst of a bucket, requests of a window; scaled */
+	u8 algo;		 /* enum sl_algo */
+	u8 count_bits;		 /* SL_ALGO_FIRST_REQUEST, see anchored.h */
 	u8 tick_shift;	/* SL_ALGO_FIRST_REQUEST, SL_ALGO_SLIDING_LOG: a tick is 2^shift ns */
-	u8 buckets;			/* as in spec_def */
-	u64 bucket_ns;			/* ... the length of each */
-	u64 ban_max_ns;			/* SL_ALGO_BAN */
+	u8 buckets;	/* as in spec_def */
+	u64 bucket_ns;	/* ... the length of each */
+	u64 ban_max_ns; /* SL_ALGO_BAN */
 	u32 ban_factor_percent;
 };
 
@@ -82,9 +83,9 @@ void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic
 		    u32 hold_permille);
 
 /*
- * The largest cost of these functions: less than a window's count may be. A cost above the capacity is
- * refused, or cut to what may be owed, before it is multiplied; a bucket's capacity x mult is below 2^60 (shift 0),
- * and a count and a cost are below 2^48 together.
+ * The largest cost of these functions: less than a window's count may be. A cost above the capacity
+ * is refused, or cut to what may be owed, before it is multiplied; a bucket's capacity x mult is
+ * below 2^60 (shift 0), and a count and a cost are below 2^48 together.
  */
 #define SPEC_COST_MAX SL_BIT(46)
 

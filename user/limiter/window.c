@@ -24,8 +24,8 @@ int window_compile(const struct rate *rate, u64 burst, u32 max_frame, struct sl_
 	return err ? err : params_check_capacity(p->capacity, counts_bytes(rate), ret_reason);
 }
 
-int window_compile_requests(const struct rate *rate, u64 burst, u32 max_frame,
-			    struct sl_params *p, const char **ret_reason)
+int window_compile_requests(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
+			    const char **ret_reason)
 {
 	p->algo = SL_ALGO_FIXED_WINDOW;
 	return window_read_rate(rate, burst, p, ret_reason);
@@ -51,8 +51,9 @@ static int interval_compile(const struct rate *rate, u64 burst, u32 max_frame, s
 		return params_refuse("the rate is below one byte", ret_reason);
 	if (p->capacity / p->mult >= INTERVALS_MAX ||
 	    p->capacity / p->mult >= PERIOD_MAX_NS / p->window_ns)
-		return params_refuse("the rate is too slow for its burst: refilling it takes more than 65536 intervals, or 2.2 years",
-				     ret_reason);
+		return params_refuse(
+			"the rate is too slow for its burst: refilling it takes more than 65536 intervals, or 2.2 years",
+			ret_reason);
 	return params_check_capacity(p->capacity, counts_bytes(rate), ret_reason);
 }
 
@@ -80,8 +81,7 @@ static struct sl_result window_look(const struct spec_view *view, u64 bucket_sta
 	return looked(bucket_state, over ? sl_window_wait(&view->p, now.utc_ns, number, over) : 0);
 }
 
-static u64 window_force(const struct spec_view *view, u64 bucket_state, struct sl_now now,
-			u64 cost)
+static u64 window_force(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost)
 {
 	u64 most = most_forced(view), number;
 	u64 count = sl_window_count(bucket_state, &view->p, now.utc_ns, &number);
@@ -98,7 +98,9 @@ static u64 left_of(const struct spec_view *view, struct sl_now now, struct sl_no
 
 	if (!edges)
 		return cost;
-	return edges < INTERVALS_MAX ? sl_window_fallen(&view->p, min_u64(cost, most_forced(view)), edges) : 0;
+	return edges < INTERVALS_MAX
+		       ? sl_window_fallen(&view->p, min_u64(cost, most_forced(view)), edges)
+		       : 0;
 }
 
 static bool is_in_it(const struct spec_view *view, struct sl_now now, struct sl_now then)
@@ -128,8 +130,8 @@ static u64 window_refund(const struct spec_view *view, u64 bucket_state, struct 
 static u64 window_uncommit(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			   struct sl_now then, u64 cost)
 {
-	return is_in_it(view, now, then) ? window_refund(view, bucket_state, now, cost) :
-					   bucket_state;
+	return is_in_it(view, now, then) ? window_refund(view, bucket_state, now, cost)
+					 : bucket_state;
 }
 
 static u64 window_remaining(const struct spec_view *view, u64 bucket_state, struct sl_now now)
@@ -191,6 +193,7 @@ static struct cluster_store_state window_to_store(const struct spec *spec, u64 b
 
 #define STARTS_AGAIN "its count falls at an edge by itself"
 
+/* clang-format off */
 #define WINDOW_STEPS							\
 	.charge = window_charge, .look = window_look, .force = window_force,	\
 	.report = window_report, .refund = window_refund, .uncommit = window_uncommit,	\
@@ -198,6 +201,7 @@ static struct cluster_store_state window_to_store(const struct spec *spec, u64 b
 	.utilization = window_utilization, .expired = window_expired,	\
 	.convert = window_convert, .store_wait_ns = window_store_wait_ns,	\
 	.from_store = window_from_store, .to_store = window_to_store
+/* clang-format on */
 
 const struct algorithm algorithm_fixed_window = {
 	.has_window = true,

@@ -59,7 +59,8 @@ static bool parse_time(struct bytes text, u64 *ret_utc_ns)
 
 	snprintf(copy, sizeof(copy), "%.*s", (int)(text.len < 47 ? text.len : 47), text.at);
 	if (sscanf(copy, "%2d/%3[A-Za-z]/%4d:%2d:%2d:%2d%n", &tm.tm_mday, month, &tm.tm_year,
-		   &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) < 6 || !used)
+		   &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) < 6 ||
+	    !used)
 		return false;
 	found = strlen(month) == 3 ? strstr(months, month) : NULL;
 	if (!found || (found - months) % 3 || tm.tm_year < 1970)
@@ -95,7 +96,7 @@ static u32 parse_status(struct bytes text)
 /* ------------------------------------------------------------------ three formats */
 
 struct parts {
-	struct bytes source, user, call;	/* call: "GET /path HTTP/1.1" */
+	struct bytes source, user, call; /* call: "GET /path HTTP/1.1" */
 	u64 utc_ns;
 	u32 status;
 };
@@ -116,7 +117,8 @@ static bool read_combined(struct bytes line, struct parts *ret)
 	return true;
 }
 
-/* ... 192.0.2.7:5000 [06/Feb/2009:12:14:14.655] web app/one 10/0/30/69/109 200 2750 ... "GET / HTTP/1.1" */
+/* ... 192.0.2.7:5000 [06/Feb/2009:12:14:14.655] web app/one 10/0/30/69/109 200 2750 ... "GET /
+ * HTTP/1.1" */
 static bool read_haproxy(struct bytes line, struct parts *ret)
 {
 	struct bytes before, time, word;
@@ -158,7 +160,8 @@ static bool read_envoy(struct bytes line, struct parts *ret)
 	if (!take_quoted(&line, &forwarded))
 		return true;
 	/* The last address is the one that Envoy itself added. */
-	for (at = forwarded.len; at && forwarded.at[at - 1] != ',' && forwarded.at[at - 1] != ' '; at--)
+	for (at = forwarded.len; at && forwarded.at[at - 1] != ',' && forwarded.at[at - 1] != ' ';
+	     at--)
 		;
 	ret->source = (struct bytes){ forwarded.at + at, forwarded.len - at };
 	return true;
@@ -187,13 +190,15 @@ static int make_request(struct access_log *log, const struct parts *parts, struc
 	struct sl_prefix source;
 
 	if (!log->domain.len)
-		return sl_err_set(err, EINVAL, "the line names no domain, and the rules have more than one: "
+		return sl_err_set(err, EINVAL,
+				  "the line names no domain, and the rules have more than one: "
 				  "--domain names it");
 	if (take_to(&call, ' ', &word) && take_to(&call, ' ', &word)) {
 		/* In place: the line is a copy. */
 		path = (struct bytes){ word.at, request_path_normal(word, (char *)word.at) };
 	}
-	log->request = (struct request){ .domain = log->domain, .descriptor = log->descriptor,
+	log->request = (struct request){ .domain = log->domain,
+					 .descriptor = log->descriptor,
 					 .at_utc_ns = parts->utc_ns };
 	if (request_source_parse(parts->source, &source)) {
 		sl_prefix_format(&source, log->source, sizeof(log->source));
@@ -243,16 +248,18 @@ static enum format format_of(struct bytes line)
 
 	if (line.len && *line.at == '[')
 		return FORMAT_ENVOY;
-	if (memmem(line.at, line.len, "{\"", 2) && (*line.at == '{' || !memmem(line.at, line.len, "] \"", 3)))
+	if (memmem(line.at, line.len, "{\"", 2) &&
+	    (*line.at == '{' || !memmem(line.at, line.len, "] \"", 3)))
 		return FORMAT_JSON;
-	return take_to(&line, ' ', &word) && request_source_parse(word, &source) ? FORMAT_COMBINED :
-										   FORMAT_HAPROXY;
+	return take_to(&line, ' ', &word) && request_source_parse(word, &source) ? FORMAT_COMBINED
+										 : FORMAT_HAPROXY;
 }
 
 int access_log_read(struct access_log *log, const char *line, size_t len, struct sl_err *err)
 {
-	static bool (*const read[])(struct bytes line, struct parts *ret) = {
-		[FORMAT_COMBINED] = read_combined, [FORMAT_HAPROXY] = read_haproxy,
+	static bool (*const read[])(struct bytes line, struct parts * ret) = {
+		[FORMAT_COMBINED] = read_combined,
+		[FORMAT_HAPROXY] = read_haproxy,
 		[FORMAT_ENVOY] = read_envoy,
 	};
 	struct bytes text = { log->text, len };
@@ -269,6 +276,7 @@ int access_log_read(struct access_log *log, const char *line, size_t len, struct
 		return read_json(log, line, len, err);
 	if (read[format](text, &parts))
 		return make_request(log, &parts, err);
-	return sl_err_set(err, EINVAL, "no request; accepted: JSON as the daemon receives it, nginx's "
+	return sl_err_set(err, EINVAL,
+			  "no request; accepted: JSON as the daemon receives it, nginx's "
 			  "combined, HAProxy's httplog, Envoy's default format");
 }

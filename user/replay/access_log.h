@@ -2,8 +2,8 @@
 /*
  * access_log.h - lines of access logs as requests.
  *
- *     {"domain": "api", "d": ...}	as docs/access-logs.md has them, also behind a syslog header:
- *				request/frontends/syslog reads them
+ *     {"domain": "api", "d": ...}	as docs/access-logs.md has them, also behind a syslog
+ *header: request/frontends/syslog reads them
  *     nginx			"combined", and the common log format of others
  *     HAProxy			"option httplog", also behind a syslog header
  *     Envoy			its default format
@@ -16,16 +16,16 @@
 
 #include "request/rules/json_request.h"
 
-#define ACCESS_LOG_LINE (128 * 1024)	/* longer lines are no requests */
+#define ACCESS_LOG_LINE (128 * 1024) /* longer lines are no requests */
 
 struct access_log {
-	struct bytes domain;		/* of lines without one; len 0: these are refused */
-	struct request request;		/* of the last line, until the next one is read */
-	u32 status;			/* 0: not known */
+	struct bytes domain;	/* of lines without one; len 0: these are refused */
+	struct request request; /* of the last line, until the next one is read */
+	u32 status;		/* 0: not known */
 	/* Below: its memory. */
 	struct json_request *json;
 	struct request_descriptor descriptor[4];
-	char source[SL_PREFIX_TEXT];	/* without its port */
+	char source[SL_PREFIX_TEXT]; /* without its port */
 	char text[ACCESS_LOG_LINE];
 };
 

@@ -12,13 +12,13 @@
 
 #include "lib/array.h"
 
-#define HEADERS_MIN 128			/* usual headers fit */
+#define HEADERS_MIN 128 /* usual headers fit */
 
 /* How the bytes before the IP header are read. */
 enum link_kind {
 	LINK_ETHERNET,
 	LINK_IP,
-	LINK_LOOPBACK,			/* four bytes of address family */
+	LINK_LOOPBACK, /* four bytes of address family */
 	LINK_SLL,
 	LINK_SLL2,
 };
@@ -37,9 +37,9 @@ static const struct {
 struct capture {
 	struct stream *stream;
 	pcap_t *pcap;
-	u32 link;			/* index into `links` */
+	u32 link; /* index into `links` */
 	u64 packets;
-	u32 dirty;			/* bytes of the caller's frame that may not be zero */
+	u32 dirty; /* bytes of the caller's frame that may not be zero */
 	struct capture_counts counts;
 };
 
@@ -64,8 +64,10 @@ static int find_link(struct capture *capture, struct sl_err *err)
 	for (capture->link = 0; capture->link < ARRAY_SIZE(links); capture->link++)
 		if (links[capture->link].type == type)
 			return 0;
-	return sl_err_set(err, EINVAL, "%s: link type %d (%s); accepted: Ethernet, raw IP, Linux cooked "
-			  "(SLL, SLL2) and loopback", capture->stream->path, type, name ? name : "unknown");
+	return sl_err_set(err, EINVAL,
+			  "%s: link type %d (%s); accepted: Ethernet, raw IP, Linux cooked "
+			  "(SLL, SLL2) and loopback",
+			  capture->stream->path, type, name ? name : "unknown");
 }
 
 static int set_filter(struct capture *capture, const char *filter, struct sl_err *err)
@@ -76,8 +78,8 @@ static int set_filter(struct capture *capture, const char *filter, struct sl_err
 	if (!filter)
 		return 0;
 	if (pcap_compile(capture->pcap, &program, filter, 1, PCAP_NETMASK_UNKNOWN))
-		return sl_err_set(err, EINVAL, "filter '%s': %s (pcap-filter(7) has the syntax)", filter,
-				  pcap_geterr(capture->pcap));
+		return sl_err_set(err, EINVAL, "filter '%s': %s (pcap-filter(7) has the syntax)",
+				  filter, pcap_geterr(capture->pcap));
 	if (pcap_setfilter(capture->pcap, &program))
 		r = sl_err_set(err, EINVAL, "filter '%s': %s", filter, pcap_geterr(capture->pcap));
 	pcap_freecode(&program);
@@ -106,7 +108,8 @@ int capture_open(struct stream *stream, const char *filter, struct capture **ret
 	if (!r)
 		r = set_filter(capture, filter, err);
 	if (r) {
-		/* The stream's file stays the caller's only where there is no capture: close both. */
+		/* The stream's file stays the caller's only where there is no capture: close
+		 * both. */
 		pcap_close(capture->pcap);
 		stream->file = NULL;
 		free(capture);
@@ -213,10 +216,12 @@ int capture_next(struct capture *capture, u8 *frame, u32 *ret_length, u64 *ret_u
 		if (r == PCAP_ERROR_BREAK && !capture->stream->error[0])
 			return 0;
 		if (r != 1)
-			return sl_err_set(err, EIO, "%s: damaged behind packet %llu, at byte %llu: %s",
+			return sl_err_set(err, EIO,
+					  "%s: damaged behind packet %llu, at byte %llu: %s",
 					  capture->stream->path, capture->packets,
-					  stream_position(capture->stream), capture->stream->error[0] ?
-					  capture->stream->error : pcap_geterr(capture->pcap));
+					  stream_position(capture->stream),
+					  capture->stream->error[0] ? capture->stream->error
+								    : pcap_geterr(capture->pcap));
 		capture->packets++;
 	} while (!take(capture, packet, at, frame, ret_length));
 	*ret_utc_ns = (u64)packet->ts.tv_sec * SL_NS_PER_SEC + (u64)packet->ts.tv_usec;

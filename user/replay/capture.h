@@ -2,8 +2,8 @@
 /*
  * capture.h - the packets of a capture (pcap or pcapng, by libpcap), as frames that XDP would see.
  *
- * Cooked captures get an Ethernet header; raw IP is judged as on an interface without one. What was not
- * captured of a frame (snaplen) reads as zeros; its length is that on the wire.
+ * Cooked captures get an Ethernet header; raw IP is judged as on an interface without one. What was
+ * not captured of a frame (snaplen) reads as zeros; its length is that on the wire.
  */
 #ifndef SLUICE_REPLAY_CAPTURE_H
 #define SLUICE_REPLAY_CAPTURE_H
@@ -21,9 +21,9 @@
 #define CAPTURE_WIRE_MAX 9018
 
 struct capture_counts {
-	u64 outgoing;			/* left out: cooked captures state the direction */
-	u64 cut;			/* captured up to less than 128 bytes of more */
-	u64 merged;			/* longer than CAPTURE_WIRE_MAX */
+	u64 outgoing; /* left out: cooked captures state the direction */
+	u64 cut;      /* captured up to less than 128 bytes of more */
+	u64 merged;   /* longer than CAPTURE_WIRE_MAX */
 };
 
 struct capture;
@@ -34,7 +34,7 @@ int capture_open(struct stream *stream, const char *filter, struct capture **ret
 		 struct sl_err *err);
 /* What its frames begin with. */
 enum sl_link capture_link(const struct capture *capture);
-void capture_close(struct capture *capture);	/* and the stream's file; NULL is fine */
+void capture_close(struct capture *capture); /* and the stream's file; NULL is fine */
 
 /*
  * The next packet: a frame in `frame` (zeros at first, the same at each call) of *ret_length bytes

@@ -16,7 +16,7 @@
 #include "replay/judge.h"
 
 #define SWEEP_NS (60 * SL_NS_PER_SEC)
-#define LONGEST 128			/* overrides of any prefix length apply */
+#define LONGEST 128 /* overrides of any prefix length apply */
 
 static int find_interface(struct packet_judge *judge, const char *interface, struct sl_err *err)
 {
@@ -29,7 +29,8 @@ static int find_interface(struct packet_judge *judge, const char *interface, str
 		}
 	if (!interface)
 		return 0;
-	return sl_err_set(err, EINVAL, "%s: there is no interface '%s' in it", policy->path, interface);
+	return sl_err_set(err, EINVAL, "%s: there is no interface '%s' in it", policy->path,
+			  interface);
 }
 
 static int compile(struct packet_judge *judge, struct sl_err *err)
@@ -37,10 +38,15 @@ static int compile(struct packet_judge *judge, struct sl_err *err)
 	/* All addresses: failsafe ports are then those of any destination. */
 	static const struct sl_prefix local[] = { { .family = SL_V4 }, { .family = SL_V6 } };
 	struct sl_state *state = judge->dp->ops->state(judge->dp);
-	char (*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
+	char(*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
 	struct compile_env env = {
-		.mono_ns = JUDGE_BEGIN_NS, .utc_offset_ns = judge->utc_offset_ns, .cpus = 1,
-		.seed = state->seed, .generation = 1, .local = local, .local_count = ARRAY_SIZE(local),
+		.mono_ns = JUDGE_BEGIN_NS,
+		.utc_offset_ns = judge->utc_offset_ns,
+		.cpus = 1,
+		.seed = state->seed,
+		.generation = 1,
+		.local = local,
+		.local_count = ARRAY_SIZE(local),
 		.slots = judge->dp->ops->slots(judge->dp),
 	};
 	int r;
@@ -49,7 +55,7 @@ static int compile(struct packet_judge *judge, struct sl_err *err)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < judge->policy->interface_count && i < SL_IFACES_MAX; i++)
 		memcpy(names[i], judge->policy->interface[i].name, sizeof(names[i]));
-	env.iface = (const char (*)[16])names;
+	env.iface = (const char(*)[16])names;
 	r = image_compile(judge->policy, &env, &judge->image, err);
 	if (!r)
 		r = judge->dp->ops->apply(judge->dp, judge->image, err);
@@ -111,7 +117,8 @@ static void add_bans(struct packet_judge *judge, u64 mono_ns, bool ended, u64 *s
 		u32 slot = bans[i].state.slot;
 		u32 limit = slot < SL_LIMIT_IDS ? rules->limit_of_id[slot] : SL_NO_LIMIT;
 
-		/* A ban of level 2 is the third: each begins while the one before it is remembered. */
+		/* A ban of level 2 is the third: each begins while the one before it is
+		 * remembered. */
 		if (limit < SL_LIMITS_MAX && (!ended || dp_ban_is_over(&bans[i].state, mono_ns)))
 			sum[limit] += 1 + bans[i].state.level;
 	}
@@ -158,7 +165,8 @@ float packet_judge_used(struct packet_judge *judge, const struct sl_prefix *sour
 
 			if (!dp_bucket_of(judge->image, at, source, LONGEST, &bucket))
 				continue;
-			used = (float)sl_used(dp_bucket_state(judge->dp, bucket.key), &bucket.params, now) /
+			used = (float)sl_used(dp_bucket_state(judge->dp, bucket.key),
+					      &bucket.params, now) /
 			       (float)(bucket.params.capacity ? bucket.params.capacity : 1);
 			if (used > most) {
 				most = used;
@@ -196,13 +204,16 @@ int packet_judge_limits(struct packet_judge *judge, struct judge_limit **ret, u3
 
 		judge->dp->ops->limit_stats(judge->dp, rules->limits[i].slot, &stats);
 		limit[i] = (struct judge_limit){
-			.name = def->name, .mode = limit_mode_name((enum sl_mode)def->mode),
+			.name = def->name,
+			.mode = limit_mode_name((enum sl_mode)def->mode),
 			.rate = strdup(rates_format(&def->terms.rates, text, sizeof(text))),
-			.count = { [OUTCOME_PASSED] = stats.packets[SL_LV_PASS] + stats.packets[SL_LV_SOFT],
+			.count = { [OUTCOME_PASSED] =
+					   stats.packets[SL_LV_PASS] + stats.packets[SL_LV_SOFT],
 				   [OUTCOME_REFUSED] = stats.packets[SL_LV_DROP],
 				   [OUTCOME_TAGGED] = stats.packets[SL_LV_TAG],
 				   [OUTCOME_SHADOW] = stats.packets[SL_LV_SHADOW] },
-			.soft = stats.packets[SL_LV_SOFT], .bans = bans[i],
+			.soft = stats.packets[SL_LV_SOFT],
+			.bans = bans[i],
 		};
 	}
 	*ret = limit;
@@ -210,8 +221,8 @@ int packet_judge_limits(struct packet_judge *judge, struct judge_limit **ret, u3
 	return 0;
 }
 
-void packet_judge_notes(const struct packet_judge *judge,
-			void (*add)(void *arg, const char *text), void *arg)
+void packet_judge_notes(const struct packet_judge *judge, void (*add)(void *arg, const char *text),
+			void *arg)
 {
 	char text[SL_NAME_MAX + 160];
 
@@ -221,21 +232,27 @@ void packet_judge_notes(const struct packet_judge *judge,
 		if (def->mode == SL_MODE_OFF)
 			continue;
 		if (def->terms.throttle.kind == THROTTLE_ELASTIC) {
-			snprintf(text, sizeof(text), "limit %s is elastic: judged at its own rate", def->name);
+			snprintf(text, sizeof(text), "limit %s is elastic: judged at its own rate",
+				 def->name);
 			add(arg, text);
 		}
 		if (def->ban.after && !def->ban.spoofable) {
-			snprintf(text, sizeof(text), "limit %s bans for segments of open connections alone, "
-				 "which the input does not show: no ban of it is foreseen", def->name);
+			snprintf(text, sizeof(text),
+				 "limit %s bans for segments of open connections alone, "
+				 "which the input does not show: no ban of it is foreseen",
+				 def->name);
 			add(arg, text);
 		}
 		if (def->terms.cluster) {
-			snprintf(text, sizeof(text), "limit %s has scope cluster: packets of other nodes are "
-				 "not in the input", def->name);
+			snprintf(text, sizeof(text),
+				 "limit %s has scope cluster: packets of other nodes are "
+				 "not in the input",
+				 def->name);
 			add(arg, text);
 		}
 	}
 	if (judge->policy->failsafe_count)
-		add(arg, "failsafe ports: every destination counts as this host's, and no TCP segment as one "
+		add(arg,
+		    "failsafe ports: every destination counts as this host's, and no TCP segment as one "
 		    "of an open connection");
 }

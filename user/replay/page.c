@@ -9,7 +9,7 @@
 
 #define CHART_WIDTH 1200
 #define CHART_HEIGHT 190
-#define AXIS 24				/* below the chart */
+#define AXIS 24 /* below the chart */
 
 static const char head[] =
 	"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -52,11 +52,20 @@ static void put(FILE *out, const char *text)
 {
 	for (; text && *text; text++)
 		switch (*text) {
-		case '<': fputs("&lt;", out); break;
-		case '>': fputs("&gt;", out); break;
-		case '&': fputs("&amp;", out); break;
-		case '"': fputs("&quot;", out); break;
-		default: putc(*text, out);
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '"':
+			fputs("&quot;", out);
+			break;
+		default:
+			putc(*text, out);
 		}
 }
 
@@ -75,20 +84,22 @@ static double number_at(const json_t *json, const char *key)
 /* 1234567 -> 1,234,567 */
 static void put_number(FILE *out, double number)
 {
-	char digits[320];	/* of any double */
+	char digits[320]; /* of any double */
 	int len = snprintf(digits, sizeof(digits), "%.0f", number);
 
 	for (int i = 0; i < len; i++)
-		fprintf(out, "%s%c", i && digits[i - 1] != '-' && (len - i) % 3 == 0 ? "," : "", digits[i]);
+		fprintf(out, "%s%c", i && digits[i - 1] != '-' && (len - i) % 3 == 0 ? "," : "",
+			digits[i]);
 }
 
 static void put_time(FILE *out, double ns)
 {
 	char text[64];
 
-	if (!(ns >= 0 && ns < 1e19))	/* more than a number of nanoseconds can be */
+	if (!(ns >= 0 && ns < 1e19)) /* more than a number of nanoseconds can be */
 		ns = 0;
-	put(out, duration_format(ns > 1e9 ? (u64)(ns / 1e6) * 1000000 : (u64)ns, text, sizeof(text)));
+	put(out,
+	    duration_format(ns > 1e9 ? (u64)(ns / 1e6) * 1000000 : (u64)ns, text, sizeof(text)));
 }
 
 /* ------------------------------------------------------------------ the head */
@@ -132,9 +143,10 @@ static void put_head(const json_t *report, FILE *out)
 	if (json_object_get(totals, "delayed"))
 		tile(out, "delayed", number_at(totals, "delayed"), count);
 	if (json_object_get(report, "compare_totals"))
-		tile(out, "refused with the other", number_at(json_object_get(report, "compare_totals"), "refused"),
-		     count);
-	tile(out, strcmp(text_at(report, "unit"), "packets") ? "values" : "sources", number_at(report, "subjects"), 0);
+		tile(out, "refused with the other",
+		     number_at(json_object_get(report, "compare_totals"), "refused"), count);
+	tile(out, strcmp(text_at(report, "unit"), "packets") ? "values" : "sources",
+	     number_at(report, "subjects"), 0);
 	fputs("</div>\n", out);
 }
 
@@ -151,8 +163,8 @@ static void rect(FILE *out, const char *class, double x, double width, double *y
 	if (height <= 0)
 		return;
 	*y -= height;
-	fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", class, x, *y,
-		width, height);
+	fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>",
+		class, x, *y, width, height);
 }
 
 static void put_bars(const json_t *bins, double most, FILE *out)
@@ -169,8 +181,8 @@ static void put_bars(const json_t *bins, double most, FILE *out)
 		rect(out, "tagged", i * width, width * 0.9, &y,
 		     scale * (number_at(bin, "tagged") + number_at(bin, "delayed")));
 		rect(out, "refused", i * width, width * 0.9, &y, scale * number_at(bin, "refused"));
-		fprintf(out, "<title>%.0f passed, %.0f refused</title></g>\n", number_at(bin, "passed"),
-			number_at(bin, "refused"));
+		fprintf(out, "<title>%.0f passed, %.0f refused</title></g>\n",
+			number_at(bin, "passed"), number_at(bin, "refused"));
 	}
 }
 
@@ -183,14 +195,17 @@ static void put_compared(const json_t *bins, double most, FILE *out)
 
 	fputs("<polyline class=\"compared\" points=\"", out);
 	json_array_foreach(bins, i, bin)
-		fprintf(out, "%.1f,%.1f ", (i + 0.45) * width, CHART_HEIGHT - (CHART_HEIGHT - 16) / most *
-			number_at(json_object_get(bin, "compare"), "refused"));
+		fprintf(out, "%.1f,%.1f ", (i + 0.45) * width,
+			CHART_HEIGHT -
+				(CHART_HEIGHT - 16) / most *
+					number_at(json_object_get(bin, "compare"), "refused"));
 	fputs("\"/>\n", out);
 }
 
 static void put_timeline(const json_t *report, FILE *out)
 {
-	const json_t *line = json_object_get(report, "timeline"), *bins = json_object_get(line, "bins"), *bin;
+	const json_t *line = json_object_get(report, "timeline"),
+		     *bins = json_object_get(line, "bins"), *bin;
 	bool compares = json_object_get(report, "compare_totals");
 	double most = 1, step = number_at(line, "step_ns");
 	size_t i, count = json_array_size(bins);
@@ -200,20 +215,25 @@ static void put_timeline(const json_t *report, FILE *out)
 	json_array_foreach(bins, i, bin)
 		most = bin_sum(bin) > most ? bin_sum(bin) : most;
 	fputs("<h2>Over time<span class=\"key\" style=\"background: var(--passed)\"></span>passed"
-	      "<span class=\"key\" style=\"background: var(--refused)\"></span>refused", out);
+	      "<span class=\"key\" style=\"background: var(--refused)\"></span>refused",
+	      out);
 	if (compares)
-		fputs("<span class=\"key\" style=\"background: var(--other)\"></span>refused with the other", out);
-	fprintf(out, "</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s over time\">\n", CHART_WIDTH,
-		CHART_HEIGHT + AXIS, text_at(report, "unit"));
+		fputs("<span class=\"key\" style=\"background: var(--other)\"></span>refused with the other",
+		      out);
+	fprintf(out,
+		"</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s over time\">\n",
+		CHART_WIDTH, CHART_HEIGHT + AXIS, text_at(report, "unit"));
 	put_bars(bins, most, out);
 	if (compares)
 		put_compared(bins, most, out);
-	fprintf(out, "<line class=\"base\" x1=\"0\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n<text x=\"0\" y=\"11\">",
+	fprintf(out,
+		"<line class=\"base\" x1=\"0\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n<text x=\"0\" y=\"11\">",
 		CHART_HEIGHT, CHART_WIDTH, CHART_HEIGHT);
 	put_number(out, most * 1e9 / step);
 	fprintf(out, " %s/s; a bar is ", text_at(report, "unit"));
 	put_time(out, step);
-	fprintf(out, "</text>\n<text x=\"0\" y=\"%d\">0s</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">",
+	fprintf(out,
+		"</text>\n<text x=\"0\" y=\"%d\">0s</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">",
 		CHART_HEIGHT + 17, CHART_WIDTH, CHART_HEIGHT + 17);
 	put_time(out, step * count);
 	fputs("</text>\n</svg>\n", out);
@@ -232,7 +252,8 @@ static void parts_bar(FILE *out, double passed, double refused)
 {
 	double sum = passed + refused, part = sum > 0 ? 150 * passed / sum : 0;
 
-	fprintf(out, "<td class=\"bar\"><svg viewBox=\"0 0 150 12\" preserveAspectRatio=\"none\"><rect class=\"passed\" "
+	fprintf(out,
+		"<td class=\"bar\"><svg viewBox=\"0 0 150 12\" preserveAspectRatio=\"none\"><rect class=\"passed\" "
 		"width=\"%.1f\" height=\"12\"/><rect class=\"refused\" x=\"%.1f\" width=\"%.1f\" height=\"12\"/></svg></td>",
 		part, part, sum > 0 ? 150 - part : 0);
 }
@@ -251,7 +272,8 @@ static bool has_some(const json_t *list, const char *of, const char *member)
 
 static void put_limits(const json_t *list, const char *title, FILE *out)
 {
-	static const char *const figures[] = { "passed", "refused", "tagged", "shadow", "delayed", "bans" };
+	static const char *const figures[] = { "passed", "refused", "tagged",
+					       "shadow", "delayed", "bans" };
 	const size_t count = sizeof(figures) / sizeof(figures[0]);
 	bool shown[sizeof(figures) / sizeof(figures[0])];
 	const json_t *limit;
@@ -277,8 +299,9 @@ static void put_limits(const json_t *list, const char *title, FILE *out)
 		for (size_t k = 0; k < count; k++)
 			if (shown[k])
 				cell(out, number_at(limit, figures[k]));
-		parts_bar(out, number_at(limit, "passed"), number_at(limit, "refused") + number_at(limit, "tagged") +
-			  number_at(limit, "shadow"));
+		parts_bar(out, number_at(limit, "passed"),
+			  number_at(limit, "refused") + number_at(limit, "tagged") +
+				  number_at(limit, "shadow"));
 		fputs("</tr>\n", out);
 	}
 	fputs("</table>\n", out);
@@ -311,7 +334,8 @@ static void put_table(const json_t *list, const char *title, const char *none,
 		put(out, text_at(entry, "who"));
 		fputs("</td>", out);
 		for (size_t k = 0; k < columns; k++) {
-			const json_t *of = column[k].of ? json_object_get(entry, column[k].of) : entry;
+			const json_t *of =
+				column[k].of ? json_object_get(entry, column[k].of) : entry;
 			double value = number_at(of, column[k].member);
 
 			if (!has_some(list, column[k].of, column[k].member))
@@ -360,7 +384,8 @@ void replay_page(const json_t *report, FILE *out)
 	put_timeline(report, out);
 	put_limits(json_object_get(report, "limits"), "What each limit does", out);
 	if (json_object_get(report, "compare_totals")) {
-		put_limits(json_object_get(report, "compare_limits"), "What each limit of the other does", out);
+		put_limits(json_object_get(report, "compare_limits"),
+			   "What each limit of the other does", out);
 		fputs("<div class=\"grid\">\n", out);
 		put_compare(json_object_get(report, "hurt"), "Refused more with the other", out);
 		put_compare(json_object_get(report, "spared"), "Refused less with it", out);
@@ -369,7 +394,8 @@ void replay_page(const json_t *report, FILE *out)
 	fputs("<div class=\"grid\">\n", out);
 	put_top(json_object_get(report, "heaviest"), "The heaviest", "none", out);
 	put_top(json_object_get(report, "refused"), "Refused most", "None was refused.", out);
-	put_top(json_object_get(report, "nearest"), "Never refused, and nearest to a limit", "None came near one.", out);
+	put_top(json_object_get(report, "nearest"), "Never refused, and nearest to a limit",
+		"None came near one.", out);
 	fputs("</div>\n", out);
 	json_array_foreach(notes, i, note) {
 		fputs("<p>", out);

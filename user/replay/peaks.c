@@ -113,7 +113,9 @@ int peaks_quantiles(const struct peaks *peaks, bool all, struct peaks_quantiles 
 			peak[count++] = entry->peak;
 	qsort(peak, count, sizeof(*peak), by_value);
 	*ret = (struct peaks_quantiles){
-		.sampled = count, .subjects = (u64)count << peaks->halvings, .peak = peak,
+		.sampled = count,
+		.subjects = (u64)count << peaks->halvings,
+		.peak = peak,
 		.error = peaks->halvings && count ? sqrt(log(2 / 0.05) / (2.0 * count)) : 0,
 	};
 	return 0;

@@ -29,8 +29,9 @@ u64 replay_time(struct replay *replay, u64 utc_ns)
 
 static enum outcome outcome_of(enum sl_action action)
 {
-	return action == SL_ACT_DROP ? OUTCOME_REFUSED :
-	       action == SL_ACT_TAG ? OUTCOME_TAGGED : OUTCOME_PASSED;
+	return action == SL_ACT_DROP  ? OUTCOME_REFUSED
+	       : action == SL_ACT_TAG ? OUTCOME_TAGGED
+				      : OUTCOME_PASSED;
 }
 
 static void note_used(struct replay *replay, struct tally_entry *entry, u64 mono_ns)
@@ -59,7 +60,8 @@ static void take_packet(struct replay *replay, u8 *frame, u8 *copy, u32 length, 
 	for (u32 i = 0; i < replay->sides; i++) {
 		enum outcome outcome;
 
-		verdict[i] = packet_judge_frame(replay->packets[i], mono_ns, i ? copy : frame, length);
+		verdict[i] =
+			packet_judge_frame(replay->packets[i], mono_ns, i ? copy : frame, length);
 		outcome = outcome_of(verdict[i].action);
 		replay->total[i][outcome]++;
 		bin[i][outcome]++;
@@ -79,7 +81,8 @@ static void take_packet(struct replay *replay, u8 *frame, u8 *copy, u32 length, 
 			     ns / SL_NS_PER_SEC);
 	for (u32 i = 0; i < replay->sides; i++)
 		entry->side[i].count[outcome_of(verdict[i].action)]++;
-	if (entry->count % USED_EVERY == 0 || (entry->count > 1 && !(entry->count & (entry->count - 1))))
+	if (entry->count % USED_EVERY == 0 ||
+	    (entry->count > 1 && !(entry->count & (entry->count - 1))))
 		note_used(replay, entry, mono_ns);
 }
 
@@ -100,8 +103,8 @@ static int run_capture(struct replay *replay, struct sl_err *err)
 	struct capture *capture = NULL;
 	u64 utc_ns = 0;
 	u32 length, ahead;
-	int r = memory && copy ? capture_open(replay->stream, replay->plan->filter, &capture, err) :
-				sl_err_set(err, ENOMEM, "out of memory");
+	int r = memory && copy ? capture_open(replay->stream, replay->plan->filter, &capture, err)
+			       : sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r) {
 		/* Of an Ethernet frame: see dp_sim_packet(). */
@@ -129,10 +132,11 @@ static int run_capture(struct replay *replay, struct sl_err *err)
 static int load_policy(struct replay *replay, u32 side, const char *path, struct sl_err *err)
 {
 	static const char none[] = "limits: []\n";
-	int r = path ? policy_load(path, &replay->policy[side], err) :
-		       policy_parse("", none, sizeof(none) - 1, &replay->policy[side], err);
+	int r = path ? policy_load(path, &replay->policy[side], err)
+		     : policy_parse("", none, sizeof(none) - 1, &replay->policy[side], err);
 
-	for (size_t i = 0; !r && replay->plan->enforce && i < replay->policy[side]->limit_count; i++)
+	for (size_t i = 0; !r && replay->plan->enforce && i < replay->policy[side]->limit_count;
+	     i++)
 		if (replay->policy[side]->limit[i].mode == SL_MODE_SHADOW)
 			replay->policy[side]->limit[i].mode = SL_MODE_ENFORCE;
 	return r;
@@ -151,7 +155,8 @@ static int run(struct replay *replay, struct sl_err *err)
 	replay->tally = tally_new(replay->is_log);
 	if (!replay->tally)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	if (!plan->config && suggest_open(replay->is_log ? SUGGEST_REQUESTS : SUGGEST_PACKETS, &replay->suggest))
+	if (!plan->config &&
+	    suggest_open(replay->is_log ? SUGGEST_REQUESTS : SUGGEST_PACKETS, &replay->suggest))
 		return sl_err_set(err, ENOMEM, "out of memory");
 	replay->sides = plan->compare ? 2 : plan->config || !replay->is_log;
 	if (replay->is_log)
@@ -207,7 +212,9 @@ int replay_run(const struct replay_plan *plan, json_t **ret, struct sl_err *err)
 
 int suggest_run(const struct suggest_plan *plan, json_t **ret, struct sl_err *err)
 {
-	struct replay_plan whole = { .input = plan->input, .filter = plan->filter, .domain = plan->domain };
+	struct replay_plan whole = { .input = plan->input,
+				     .filter = plan->filter,
+				     .domain = plan->domain };
 	char text[sizeof(struct sl_err)];
 	struct replay *replay = NULL;
 	json_t *report;
@@ -223,8 +230,9 @@ int suggest_run(const struct suggest_plan *plan, json_t **ret, struct sl_err *er
 		json_object_set_new(report, "count", json_u64(replay->count));
 		json_object_set_new(report, "span_ns", json_u64(replay->last_ns));
 		if (replay->damage.message[0])
-			json_object_set_new(report, "damage", json_string(
-				sl_err_format(&replay->damage, text, sizeof(text))));
+			json_object_set_new(
+				report, "damage",
+				json_string(sl_err_format(&replay->damage, text, sizeof(text))));
 		*ret = report;
 	}
 	end(replay);

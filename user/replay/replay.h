@@ -20,13 +20,13 @@
 #include "sluice/types.h"
 
 struct replay_plan {
-	const char *input;		/* "-": standard input */
-	const char *config, *compare;	/* NULL: none */
-	const char *filter;		/* of packets: pcap-filter(7); NULL: all */
-	const char *domain;		/* of lines of logs that name none; NULL: the rules' only one */
-	const char *interface;		/* where they come in; NULL: the first of the configuration */
-	bool enforce;			/* limits in shadow mode, too */
-	u32 count;			/* entries of each list */
+	const char *input;	      /* "-": standard input */
+	const char *config, *compare; /* NULL: none */
+	const char *filter;	      /* of packets: pcap-filter(7); NULL: all */
+	const char *domain;    /* of lines of logs that name none; NULL: the rules' only one */
+	const char *interface; /* where they come in; NULL: the first of the configuration */
+	bool enforce;	       /* limits in shadow mode, too */
+	u32 count;	       /* entries of each list */
 };
 
 /*

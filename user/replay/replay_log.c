@@ -8,7 +8,7 @@
 #include "lib/out.h"
 #include "replay/replay_private.h"
 
-#define LABEL_BYTES 1024		/* of a value: two that differ behind it are one */
+#define LABEL_BYTES 1024 /* of a value: two that differ behind it are one */
 #define BAD_LINES_SHOWN 3
 
 /* A line without its end into `to`; false at the end of the log. A longer one is cut at `size`. */
@@ -79,7 +79,8 @@ static void note_value(struct replay *replay, const struct request *request, u32
 
 static void take_request(struct replay *replay, struct request *request)
 {
-	u64 utc_ns = request->at_utc_ns ? request->at_utc_ns : replay->first_utc_ns + replay->last_ns;
+	u64 utc_ns =
+		request->at_utc_ns ? request->at_utc_ns : replay->first_utc_ns + replay->last_ns;
 	u64 ns = replay_time(replay, utc_ns);
 	struct sl_now now = { JUDGE_BEGIN_NS + ns, replay->first_utc_ns + ns };
 	u64(*bin)[OUTCOME_COUNT] = timeline_at(&replay->line, ns);
@@ -89,7 +90,8 @@ static void take_request(struct replay *replay, struct request *request)
 	request->at_utc_ns = 0;
 	request->rights = MAY_CHECK;
 	for (u32 side = 0; side < replay->sides; side++) {
-		enum outcome outcome = request_judge_decide(replay->requests[side], request, now, part[side]);
+		enum outcome outcome =
+			request_judge_decide(replay->requests[side], request, now, part[side]);
 
 		replay->total[side][outcome]++;
 		bin[side][outcome]++;
@@ -147,8 +149,8 @@ static void run_lines(struct replay *replay, struct access_log *log, char *line)
 	}
 	access_log_clear(log);
 	if (replay->stream->error[0])
-		sl_err_set(&replay->damage, EIO, "%s: damaged behind line %llu: %s", replay->stream->path,
-			   number, replay->stream->error);
+		sl_err_set(&replay->damage, EIO, "%s: damaged behind line %llu: %s",
+			   replay->stream->path, number, replay->stream->error);
 }
 
 int replay_log(struct replay *replay, struct sl_err *err)
@@ -162,7 +164,8 @@ int replay_log(struct replay *replay, struct sl_err *err)
 		run_lines(replay, log, line);
 	}
 	if (!r && !replay->count && replay->bad_lines)
-		r = sl_err_set(err, EINVAL, "%s: neither a capture (pcap, pcapng) nor an access log: %s",
+		r = sl_err_set(err, EINVAL,
+			       "%s: neither a capture (pcap, pcapng) nor an access log: %s",
 			       replay->plan->input, replay->bad_line[0]);
 	free(log);
 	free(line);

@@ -13,7 +13,8 @@ static void set_outcomes(json_t *json, const u64 *count)
 {
 	for (u32 i = 0; i < OUTCOME_COUNT; i++)
 		if (count[i] || i <= OUTCOME_REFUSED)
-			json_object_set_new(json, outcome_name((enum outcome)i), json_u64(count[i]));
+			json_object_set_new(json, outcome_name((enum outcome)i),
+					    json_u64(count[i]));
 }
 
 static json_t *outcomes(const u64 *count)
@@ -79,10 +80,12 @@ static json_t *reasons_to_json(struct replay *replay)
 	for (u32 reason = 0; reason < SL_R_COUNT; reason++)
 		for (u32 action = 0; action < SL_ACT_COUNT; action++)
 			if (stats.packets[reason][action])
-				json_array_append_new(list, json_pack(
-					"{s:s, s:s, s:o}", "verdict", action_name((enum sl_action)action),
-					"reason", reason_name((enum sl_reason)reason), "packets",
-					json_u64(stats.packets[reason][action])));
+				json_array_append_new(
+					list,
+					json_pack("{s:s, s:s, s:o}", "verdict",
+						  action_name((enum sl_action)action), "reason",
+						  reason_name((enum sl_reason)reason), "packets",
+						  json_u64(stats.packets[reason][action])));
 	return list;
 }
 
@@ -138,10 +141,11 @@ static json_t *entry_to_json(struct replay *replay, const struct tally_entry *en
 {
 	char text[SL_PREFIX_TEXT];
 	const char *label = tally_label(replay->tally, entry);
-	json_t *json = json_pack("{s:s, s:o, s:o, s:o}", "who", label[0] ? label :
-				 sl_prefix_format(&entry->source, text, sizeof(text)), "count",
-				 json_u64(entry->count), "missed", json_u64(entry->missed), "peak_per_second",
-				 json_u64(entry->peak));
+	json_t *json =
+		json_pack("{s:s, s:o, s:o, s:o}", "who",
+			  label[0] ? label : sl_prefix_format(&entry->source, text, sizeof(text)),
+			  "count", json_u64(entry->count), "missed", json_u64(entry->missed),
+			  "peak_per_second", json_u64(entry->peak));
 
 	if (entry->bytes)
 		json_object_set_new(json, "bytes", json_u64(entry->bytes));
@@ -195,7 +199,8 @@ static json_t *timeline_to_json(const struct replay *replay)
 		json_array_append_new(bins, bin);
 	}
 	json = json_pack("{s:o, s:o}", "step_ns", json_u64(line->step_ns), "bins", bins);
-	json_object_set_new(json, "bar_ns", json_u64(line->step_ns * (line->bins > TIMELINE_BINS / 2 ? 2 : 1)));
+	json_object_set_new(json, "bar_ns",
+			    json_u64(line->step_ns * (line->bins > TIMELINE_BINS / 2 ? 2 : 1)));
 	set_bars(json, "passed_bars", line, 0, OUTCOME_PASSED);
 	set_bars(json, "refused_bars", line, 0, OUTCOME_REFUSED);
 	if (replay->sides > 1)
@@ -220,17 +225,23 @@ static json_t *notes_to_json(struct replay *replay)
 {
 	json_t *notes = json_array();
 
-	add_count(notes, replay->disordered, "are older than one before them: judged at that one's time");
+	add_count(notes, replay->disordered,
+		  "are older than one before them: judged at that one's time");
 	add_count(notes, replay->no_source, "have no IP source and are in no list of sources");
-	add_count(notes, replay->capture.outgoing, "were sent by the capturing machine and are left out");
-	add_count(notes, replay->capture.cut, "were captured up to less than 128 bytes: what is missing of "
+	add_count(notes, replay->capture.outgoing,
+		  "were sent by the capturing machine and are left out");
+	add_count(notes, replay->capture.cut,
+		  "were captured up to less than 128 bytes: what is missing of "
 		  "their headers reads as zeros");
-	add_count(notes, replay->capture.merged, "are longer than 9018 bytes, as cards with segmentation "
+	add_count(notes, replay->capture.merged,
+		  "are longer than 9018 bytes, as cards with segmentation "
 		  "offload make them: on the wire each was several");
-	add_count(notes, tally_replaced(replay->tally), "times a source made room in the lists: counts may be "
+	add_count(notes, tally_replaced(replay->tally),
+		  "times a source made room in the lists: counts may be "
 		  "too low by `missed`");
 	add_count(notes, replay->no_time, "have no time: judged at that of the one before");
-	add_count(notes, replay->refused_then, "were refused then (429), and are judged like the others");
+	add_count(notes, replay->refused_then,
+		  "were refused then (429), and are judged like the others");
 	add_count(notes, replay->no_rule, "descriptors met no rule");
 	add_count(notes, replay->bad_lines, "lines are no requests:");
 	for (u32 i = 0; i < replay->bad_lines && i < ARRAY_SIZE(replay->bad_line); i++)
@@ -258,17 +269,18 @@ static void set_comparison(struct replay *replay, json_t *json)
 int replay_report(struct replay *replay, json_t **ret, struct sl_err *err)
 {
 	char text[sizeof(struct sl_err)];
-	json_t *json = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "ok", 1, "input",
-				 replay->plan->input, "config", replay->plan->config, "unit",
-				 replay->is_log ? "requests" : "packets",
-				 "count", json_u64(replay->count), "from", json_utc(replay->first_utc_ns), "span_ns", json_u64(replay->last_ns),
-				 "subjects", json_u64(tally_subjects(replay->tally)));
+	json_t *json = json_pack(
+		"{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "ok", 1, "input", replay->plan->input,
+		"config", replay->plan->config, "unit", replay->is_log ? "requests" : "packets",
+		"count", json_u64(replay->count), "from", json_utc(replay->first_utc_ns), "span_ns",
+		json_u64(replay->last_ns), "subjects", json_u64(tally_subjects(replay->tally)));
 
 	if (!json)
 		return sl_err_set(err, EINVAL, "a file name is not UTF-8");
 	if (replay->damage.message[0])
-		json_object_set_new(json, "damage",
-				    json_string(sl_err_format(&replay->damage, text, sizeof(text))));
+		json_object_set_new(
+			json, "damage",
+			json_string(sl_err_format(&replay->damage, text, sizeof(text))));
 	json_object_set_new(json, "totals", outcomes(replay->total[0]));
 	json_object_set_new(json, "limits", limits_to_json(replay, 0));
 	if (!replay->is_log) {

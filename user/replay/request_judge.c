@@ -2,9 +2,9 @@
 /*
  * request_judge.c - the request tier of judge.h: the decision core over a counter table in memory.
  *
- * As a machine alone: limits of scope cluster count here, and no queue holds a request back. One that
- * would wait (on_limit) counts as delayed, and is charged nothing. A concurrency refuses none: what is replayed
- * has no ends of requests.
+ * As a machine alone: limits of scope cluster count here, and no queue holds a request back. One
+ * that would wait (on_limit) counts as delayed, and is charged nothing. A concurrency refuses none:
+ * what is replayed has no ends of requests.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +27,10 @@ static char *rates_text(const struct rule *rule)
 	text[0] = '\0';
 	for (u32 i = 0; i < rule->limit_count && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s%s", i ? ", " : "",
-					 rule->limit[i].none ? "0 requests" :
-					 rate_format(&rule->limit[i].terms.rates.rate[0], rate, sizeof(rate)),
+					 rule->limit[i].none
+						 ? "0 requests"
+						 : rate_format(&rule->limit[i].terms.rates.rate[0],
+							       rate, sizeof(rate)),
 					 rule->limit[i].mode == SL_MODE_SHADOW ? " (shadow)" : "");
 	return strdup(text);
 }
@@ -48,13 +50,16 @@ static int name_limits(struct request_judge *judge)
 			judge->name[i] = NULL;
 			return -ENOMEM;
 		}
-		judge->limit[i] = (struct judge_limit){ .name = judge->name[i], .rate = rates_text(rule),
-							.mode = rule->shadow ? "shadow" : "enforce" };
+		judge->limit[i] =
+			(struct judge_limit){ .name = judge->name[i],
+					      .rate = rates_text(rule),
+					      .mode = rule->shadow ? "shadow" : "enforce" };
 	}
 	return 0;
 }
 
-int request_judge_open(const char *path, bool enforce, struct request_judge **ret, struct sl_err *err)
+int request_judge_open(const char *path, bool enforce, struct request_judge **ret,
+		       struct sl_err *err)
 {
 	struct request_judge *judge = calloc(1, sizeof(*judge));
 	const struct http_def *http;
@@ -69,8 +74,9 @@ int request_judge_open(const char *path, bool enforce, struct request_judge **re
 	if (!r && name_limits(judge))
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	if (!r)
-		r = counters_open(NULL, http ? http->users : USERS_DEFAULT, http ? http->log_bytes :
-				  LOG_BYTES_DEFAULT, &judge->ledger.counters, err);
+		r = counters_open(NULL, http ? http->users : USERS_DEFAULT,
+				  http ? http->log_bytes : LOG_BYTES_DEFAULT,
+				  &judge->ledger.counters, err);
 	if (r) {
 		request_judge_close(judge);
 		return r;
@@ -123,7 +129,8 @@ static float status_used(const struct response_status *status)
 }
 
 enum outcome request_judge_decide(struct request_judge *judge, const struct request *request,
-				  struct sl_now now, struct request_part part[REQUEST_DESCRIPTORS_MAX])
+				  struct sl_now now,
+				  struct request_part part[REQUEST_DESCRIPTORS_MAX])
 {
 	struct decide_delay delay = { .key = 0 };
 	struct request once = *request;
@@ -137,9 +144,10 @@ enum outcome request_judge_decide(struct request_judge *judge, const struct requ
 		counters_sweep_all(judge->ledger.counters, now);
 	}
 	decide(&judge->ledger, judge->rules, &once, now, &response, &delay);
-	all = response.code == RESPONSE_OK ? OUTCOME_PASSED :
-	      response.code == RESPONSE_OVER_LIMIT && delay.key && delay.wait_ns <= delay.limit_ns ?
-	      OUTCOME_DELAYED : OUTCOME_REFUSED;
+	all = response.code == RESPONSE_OK ? OUTCOME_PASSED
+	      : response.code == RESPONSE_OVER_LIMIT && delay.key && delay.wait_ns <= delay.limit_ns
+		      ? OUTCOME_DELAYED
+		      : OUTCOME_REFUSED;
 	for (u32 i = 0; i < response.count; i++) {
 		const struct response_status *status = &response.status[i];
 		enum outcome outcome = status_outcome(status, all);
@@ -172,9 +180,9 @@ void request_judge_notes(const struct request_judge *judge,
 		}
 		if (!cluster && !elastic)
 			continue;
-		snprintf(text, sizeof(text), "rule %s %s", judge->name[i], cluster ?
-			 "has scope cluster: requests to other nodes are not in the input" :
-			 "is elastic: judged at its own rate");
+		snprintf(text, sizeof(text), "rule %s %s", judge->name[i],
+			 cluster ? "has scope cluster: requests to other nodes are not in the input"
+				 : "is elastic: judged at its own rate");
 		add(arg, text);
 	}
 }

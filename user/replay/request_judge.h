@@ -7,23 +7,23 @@
 #include "request/engine/decide.h"
 
 struct request_judge {
-	struct policy *policy;		/* NULL: rule files without a configuration */
+	struct policy *policy; /* NULL: rule files without a configuration */
 	struct ruleset *rules;
 	struct ledger ledger;
-	struct judge_limit *limit;	/* of each rule, by its index */
-	char **name;			/* "api/user", likewise */
+	struct judge_limit *limit; /* of each rule, by its index */
+	char **name;		   /* "api/user", likewise */
 	u64 swept_ns;
 };
 
 /* `path`: a configuration, a rule file or a directory of them. */
 int request_judge_open(const char *path, bool enforce, struct request_judge **ret,
 		       struct sl_err *err);
-void request_judge_close(struct request_judge *judge);	/* NULL is fine */
+void request_judge_close(struct request_judge *judge); /* NULL is fine */
 
 /* What became of one descriptor. */
 struct request_part {
-	enum outcome outcome;		/* OUTCOME_COUNT: another descriptor's limit refused the request */
-	float used;			/* the share of its limit that is in use after it */
+	enum outcome outcome; /* OUTCOME_COUNT: another descriptor's limit refused the request */
+	float used;	      /* the share of its limit that is in use after it */
 	u32 rule;
 	bool has_rule;
 };

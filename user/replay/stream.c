@@ -16,8 +16,8 @@
 struct stream_gz {
 	struct stream stream;
 	gzFile gz;
-	u32 given;			/* bytes of `head` that were read again */
-	u64 read;			/* bytes that the FILE was given */
+	u32 given; /* bytes of `head` that were read again */
+	u64 read;  /* bytes that the FILE was given */
 };
 
 static ssize_t read_some(void *cookie, char *to, size_t size)
@@ -32,12 +32,14 @@ static ssize_t read_some(void *cookie, char *to, size_t size)
 		s->given += got;
 	} else {
 		got = gzread(s->gz, to, size < BUFFER ? size : BUFFER);
-		/* A file that ends too early: what was there counts, and the error comes behind it. */
+		/* A file that ends too early: what was there counts, and the error comes behind
+		 * it. */
 		if (got < (int)size && gzerror(s->gz, &code) && code < 0 && code != Z_BUF_ERROR)
-			snprintf(s->stream.error, sizeof(s->stream.error), "%s", code == Z_ERRNO ?
-				 strerror(errno) : gzerror(s->gz, &code));
+			snprintf(s->stream.error, sizeof(s->stream.error), "%s",
+				 code == Z_ERRNO ? strerror(errno) : gzerror(s->gz, &code));
 		else if (got == 0 && gzerror(s->gz, &code) && code == Z_BUF_ERROR)
-			snprintf(s->stream.error, sizeof(s->stream.error), "the gzip data ends early");
+			snprintf(s->stream.error, sizeof(s->stream.error),
+				 "the gzip data ends early");
 	}
 	if (got > 0)
 		s->read += got;
@@ -68,7 +70,8 @@ static int close_gz(void *cookie)
 
 int stream_open(const char *path, struct stream **ret, struct sl_err *err)
 {
-	static const cookie_io_functions_t functions = { .read = read_some, .seek = tell,
+	static const cookie_io_functions_t functions = { .read = read_some,
+							 .seek = tell,
 							 .close = close_gz };
 	struct stream_gz *s = calloc(1, sizeof(*s));
 	int got, r;

@@ -17,15 +17,15 @@
 
 struct stream {
 	const char *path;
-	FILE *file;			/* to be closed by its user */
+	FILE *file; /* to be closed by its user */
 	u8 head[STREAM_HEAD];
 	u32 head_len;
-	char error[128];		/* of reading; "": none */
+	char error[128]; /* of reading; "": none */
 };
 
 /* "-" is standard input. 0 with *ret to be freed after its file was closed, or -errno and err. */
 int stream_open(const char *path, struct stream **ret, struct sl_err *err);
-void stream_free(struct stream *stream);	/* NULL is fine */
+void stream_free(struct stream *stream); /* NULL is fine */
 /* Bytes that were taken from it. */
 u64 stream_position(const struct stream *stream);
 

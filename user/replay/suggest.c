@@ -17,13 +17,13 @@
 /* Of a group: a domain, a blank, keys and commas. None of them needs quotes in YAML. */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.- ,"
 #define GROUPS_MAX 8
-#define LIVE_BURST 10			/* seconds of the rate */
+#define LIVE_BURST 10 /* seconds of the rate */
 #define MINUTE_NS (60 * SL_NS_PER_SEC)
-#define APART_TIMES 10			/* as many packets as any other of its size */
-#define APART_SOURCES 1000		/* a network of so many is a crowd */
+#define APART_TIMES 10	   /* as many packets as any other of its size */
+#define APART_SOURCES 1000 /* a network of so many is a crowd */
 
 struct group {
-	char name[128];			/* "source", "net"; of requests "api user,path" */
+	char name[128]; /* "source", "net"; of requests "api user,path" */
 	bool requests;
 	struct peaks peaks;
 };
@@ -33,7 +33,9 @@ static const struct {
 	const char *name;
 	u8 len[SL_FAMILY_COUNT];
 } nets[] = {
-	{ "source", { 32, 64 } }, { "net", { 24, 48 } }, { "wide", { 16, 32 } },
+	{ "source", { 32, 64 } },
+	{ "net", { 24, 48 } },
+	{ "wide", { 16, 32 } },
 };
 #define NETS ARRAY_SIZE(nets)
 
@@ -42,7 +44,7 @@ struct suggest {
 	struct sl_seed seed;
 	u32 count;
 	u64 left_out;			/* descriptors of groups beyond GROUPS_MAX */
-	struct group group[GROUPS_MAX];	/* of packets first those of `nets` */
+	struct group group[GROUPS_MAX]; /* of packets first those of `nets` */
 	bool apart[ARRAY_SIZE(nets)];	/* a network of this size is */
 };
 
@@ -157,7 +159,8 @@ void suggest_request(struct suggest *suggest, const struct request *request, u64
 
 		if (descriptor->refund || !descriptor->count)
 			continue;
-		group = name_of(request, descriptor, name, sizeof(name)) ? group_of(suggest, name) : NULL;
+		group = name_of(request, descriptor, name, sizeof(name)) ? group_of(suggest, name)
+									 : NULL;
 		if (!group) {
 			suggest->left_out++;
 			continue;
@@ -165,24 +168,28 @@ void suggest_request(struct suggest *suggest, const struct request *request, u64
 		sl_sip_start(&sip, suggest->seed);
 		for (u32 k = 0; k < descriptor->count; k++)
 			add_text(&sip, descriptor->entry[k].value);
-		peaks_note(&group->peaks, sl_sip_finish(&sip), descriptor->hits, utc_ns / MINUTE_NS);
+		peaks_note(&group->peaks, sl_sip_finish(&sip), descriptor->hits,
+			   utc_ns / MINUTE_NS);
 	}
 }
 
-/* "api/user/path" as "api user,path"; a rule of values, "api/user=bob", keeps its name, and gets no YAML. */
+/* "api/user/path" as "api user,path"; a rule of values, "api/user=bob", keeps its name, and gets no
+ * YAML. */
 static void group_of_rule(const char *rule, char *buf, size_t size)
 {
 	char *c;
 
 	snprintf(buf, size, "%s", rule);
-	if (strspn(buf, NAME_CHARS "/") < strlen(buf) || strpbrk(buf, " ,") || !(c = strchr(buf, '/')))
+	if (strspn(buf, NAME_CHARS "/") < strlen(buf) || strpbrk(buf, " ,") ||
+	    !(c = strchr(buf, '/')))
 		return;
 	*c = ' ';
 	while ((c = strchr(c, '/')))
 		*c = ',';
 }
 
-void suggest_user(struct suggest *suggest, const char *rule, const char *value, u64 requests, u64 number)
+void suggest_user(struct suggest *suggest, const char *rule, const char *value, u64 requests,
+		  u64 number)
 {
 	struct group *group;
 	struct sl_sip sip;
@@ -203,7 +210,8 @@ void suggest_user(struct suggest *suggest, const char *rule, const char *value, 
 
 static int by_source(const void *pa, const void *pb)
 {
-	return sl_prefix_compare(&((const struct networks_row *)pa)->source, &((const struct networks_row *)pb)->source);
+	return sl_prefix_compare(&((const struct networks_row *)pa)->source,
+				 &((const struct networks_row *)pb)->source);
 }
 
 /* Every source of the sample as a row; NULL: no memory. */
@@ -212,7 +220,8 @@ static struct networks_row *sources_of(const struct peaks *peaks)
 	struct networks_row *row = calloc(peaks->count ? peaks->count : 1, sizeof(*row)), *at = row;
 
 	for (struct peaks_entry *entry = NULL; row && (entry = peaks_next(peaks, entry)); at++)
-		*at = (struct networks_row){ .source = entry->subject, .amount = { entry->weight } };
+		*at = (struct networks_row){ .source = entry->subject,
+					     .amount = { entry->weight } };
 	if (row)
 		qsort(row, peaks->count, sizeof(*row), by_source);
 	return row;
@@ -257,7 +266,8 @@ static void set_apart(struct suggest *suggest, const struct network *network, u6
 
 	suggest->apart[size] = true;
 	for (u32 i = one_by_one ? size : 0; i < NETS; i++)
-		for (struct peaks_entry *entry = NULL; (entry = peaks_next(&suggest->group[i].peaks, entry));)
+		for (struct peaks_entry *entry = NULL;
+		     (entry = peaks_next(&suggest->group[i].peaks, entry));)
 			entry->apart |= overlap(&network->prefix, &entry->subject);
 }
 
@@ -276,17 +286,20 @@ static json_t *find_apart(struct suggest *suggest)
 		total += row[i].amount[0];
 	for (size_t i = 0; i < count; i++) {
 		u64 sources = (u64)network[i].sources << peaks->halvings;
-		u64 other = heaviest_other(&suggest->group[size_of(&network[i])].peaks, network, count);
+		u64 other =
+			heaviest_other(&suggest->group[size_of(&network[i])].peaks, network, count);
 
 		if (other ? network[i].amount[0] / APART_TIMES < other : sources < APART_SOURCES)
 			continue;
 		set_apart(suggest, &network[i], sources);
-		json_array_append_new(list, json_pack("{s:s, s:o, s:f}", "source", sl_prefix_format(
-			&network[i].prefix, text, sizeof(text)), "sources", json_u64(sources), "share",
-			(double)network[i].amount[0] / (double)total));
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:f}", "source",
+					sl_prefix_format(&network[i].prefix, text, sizeof(text)),
+					"sources", json_u64(sources), "share",
+					(double)network[i].amount[0] / (double)total));
 		if (other)
-			json_object_set_new(json_array_get(list, json_array_size(list) - 1), "times",
-					    json_u64(network[i].amount[0] / other));
+			json_object_set_new(json_array_get(list, json_array_size(list) - 1),
+					    "times", json_u64(network[i].amount[0] / other));
 	}
 	free(row);
 	return list;
@@ -306,8 +319,10 @@ static u64 rounded_up(u64 value)
 
 static void write_packets(const struct suggest *suggest, u32 i, u64 rate, FILE *out)
 {
-	fprintf(out, "  - name: suggested-%s\n    prefix: {ipv4: %u, ipv6: %u}\n    rate: %llu packets/s\n"
-		"    burst: %llu\n    mode: shadow\n", nets[i].name, nets[i].len[SL_V4], nets[i].len[SL_V6], rate,
+	fprintf(out,
+		"  - name: suggested-%s\n    prefix: {ipv4: %u, ipv6: %u}\n    rate: %llu packets/s\n"
+		"    burst: %llu\n    mode: shadow\n",
+		nets[i].name, nets[i].len[SL_V4], nets[i].len[SL_V6], rate,
 		rate * (suggest->kind == SUGGEST_LIVE ? LIVE_BURST : 2));
 }
 
@@ -323,8 +338,8 @@ static bool next_key(const struct group *group, const char *path, struct bytes *
 }
 
 /* Rules below `path`, each key once; `rate` is of each group. */
-static void write_rules(const struct suggest *suggest, const u64 *rate, const char *path, int indent,
-			FILE *out)
+static void write_rules(const struct suggest *suggest, const u64 *rate, const char *path,
+			int indent, FILE *out)
 {
 	struct bytes key, other;
 	char below[160];
@@ -336,17 +351,20 @@ static void write_rules(const struct suggest *suggest, const u64 *rate, const ch
 		if (!rate[i] || !next_key(&suggest->group[i], path, &key))
 			continue;
 		for (u32 k = 0; k < i; k++)
-			again |= rate[k] && next_key(&suggest->group[k], path, &other) && other.len == key.len &&
-				 !memcmp(other.at, key.at, key.len);
+			again |= rate[k] && next_key(&suggest->group[k], path, &other) &&
+				 other.len == key.len && !memcmp(other.at, key.at, key.len);
 		if (again)
 			continue;
 		fprintf(out, "%*s- key: %.*s\n", indent + 2, "", (int)key.len, key.at);
 		snprintf(below, sizeof(below), "%s%.*s", path, (int)key.len, key.at);
 		for (u32 k = i; k < suggest->count; k++) {
 			if (rate[k] && !strcmp(suggest->group[k].name, below))
-				fprintf(out, "%*srate_limit: {unit: minute, requests_per_unit: %llu}\n"
-					"%*sshadow_mode: true\n", indent + 4, "", rate[k], indent + 4, "");
-			deeper |= rate[k] && !strncmp(suggest->group[k].name, below, strlen(below)) &&
+				fprintf(out,
+					"%*srate_limit: {unit: minute, requests_per_unit: %llu}\n"
+					"%*sshadow_mode: true\n",
+					indent + 4, "", rate[k], indent + 4, "");
+			deeper |= rate[k] &&
+				  !strncmp(suggest->group[k].name, below, strlen(below)) &&
 				  suggest->group[k].name[strlen(below)] == ',';
 		}
 		strcat(below, ",");
@@ -364,7 +382,8 @@ static void write_domains(const struct suggest *suggest, const u64 *rate, FILE *
 		char path[160];
 
 		for (u32 k = 0; k < i; k++)
-			again |= rate[k] && !strncmp(suggest->group[k].name, suggest->group[i].name, len);
+			again |= rate[k] &&
+				 !strncmp(suggest->group[k].name, suggest->group[i].name, len);
 		if (again || !rate[i])
 			continue;
 		snprintf(path, sizeof(path), "%.*s", len, suggest->group[i].name);
@@ -388,8 +407,8 @@ static json_t *group_to_json(const struct group *group, u32 permille, u64 *ret_r
 			 "unit", group->requests ? "requests/m" : "packets/s", "subjects",
 			 json_u64(q.subjects), "sampled", json_u64(q.sampled), "p50",
 			 json_u64(peaks_at(&q, 0.5)), "p90", json_u64(peaks_at(&q, 0.1)), "p99",
-			 json_u64(peaks_at(&q, 0.01)), "p999", json_u64(peaks_at(&q, 0.001)), "most",
-			 json_u64(peaks_at(&q, 0)), "rate", json_u64(*ret_rate));
+			 json_u64(peaks_at(&q, 0.01)), "p999", json_u64(peaks_at(&q, 0.001)),
+			 "most", json_u64(peaks_at(&q, 0)), "rate", json_u64(*ret_rate));
 	if (*ret_rate)
 		json_object_set_new(json, "touched", json_real(peaks_above(&q, *ret_rate)));
 	if (q.error > 0)
@@ -401,12 +420,14 @@ static json_t *group_to_json(const struct group *group, u32 permille, u64 *ret_r
 /* The widest networks need a limit of their own only against one that is apart. */
 static bool is_wanted(const struct suggest *suggest, u32 i)
 {
-	return suggest->group[i].requests || suggest->kind == SUGGEST_REQUESTS || i + 1 < NETS || suggest->apart[i];
+	return suggest->group[i].requests || suggest->kind == SUGGEST_REQUESTS || i + 1 < NETS ||
+	       suggest->apart[i];
 }
 
 json_t *suggest_report(struct suggest *suggest, u32 permille)
 {
-	json_t *groups = json_array(), *apart = suggest->kind == SUGGEST_REQUESTS ? NULL : find_apart(suggest);
+	json_t *groups = json_array(),
+	       *apart = suggest->kind == SUGGEST_REQUESTS ? NULL : find_apart(suggest);
 	json_t *json = NULL;
 	u64 rate[GROUPS_MAX] = { 0 }, of_rules[GROUPS_MAX] = { 0 };
 	char *yaml = NULL, *rules = NULL;
@@ -430,13 +451,16 @@ json_t *suggest_report(struct suggest *suggest, u32 permille)
 		fputs(rules ? rules : "", out);
 	else if (out && rate[0])
 		fputs("limits:\n", out);
-	/* A network as a whole that sends no more than one source needs no limit, unless one is apart. */
+	/* A network as a whole that sends no more than one source needs no limit, unless one is
+	 * apart. */
 	for (u32 i = 0; out && suggest->kind != SUGGEST_REQUESTS && i < NETS; i++)
-		if (rate[i] && is_wanted(suggest, i) && (!i || rate[i] > rate[i - 1] || suggest->apart[i]))
+		if (rate[i] && is_wanted(suggest, i) &&
+		    (!i || rate[i] > rate[i - 1] || suggest->apart[i]))
 			write_packets(suggest, i, rate[i], out);
 	if (out && !fclose(out))
-		json = json_pack("{s:b, s:O, s:s, s:f, s:o}", "ok", 1, "groups", groups, "yaml", yaml, "share",
-				 permille / 1000.0, "left_out", json_u64(suggest->left_out));
+		json = json_pack("{s:b, s:O, s:s, s:f, s:o}", "ok", 1, "groups", groups, "yaml",
+				 yaml, "share", permille / 1000.0, "left_out",
+				 json_u64(suggest->left_out));
 	if (json && json_array_size(apart))
 		json_object_set(json, "apart", apart);
 	if (json && suggest->kind == SUGGEST_LIVE && rules && rules[0])
@@ -472,15 +496,18 @@ int suggest_write(const char *path, const json_t *report, struct sl_err *err)
 	int r;
 
 	if (!yaml || strncmp(yaml, "limits:", 7))
-		return sl_err_set(err, EINVAL, "there is no limit of packets to write; rules are put into a file of "
-				  "http.rules by hand");
+		return sl_err_set(
+			err, EINVAL,
+			"there is no limit of packets to write; rules are put into a file of "
+			"http.rules by hand");
 	r = config_text_read(path, true, &text, &size, err);
 	if (!r)
 		r = policy_parse(path, text, size, &policy, err);
 	if (!r)
 		r = put_limits(policy, yaml, err);
 	if (!r)
-		r = policy_write_into(policy, path, text, size, &changed, &changed_size, &whole, err);
+		r = policy_write_into(policy, path, text, size, &changed, &changed_size, &whole,
+				      err);
 	if (!r && asprintf(&backup, "%s.bak", path) < 0) {
 		backup = NULL;
 		r = sl_err_set(err, ENOMEM, "out of memory");

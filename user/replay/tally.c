@@ -10,21 +10,21 @@
 
 /* One cache line of hashes and one of weights: a hit reads the first and its entry. */
 struct tally_set {
-	u64 hash[TALLY_WAYS];		/* 0: free */
-	u64 weight[TALLY_WAYS];		/* count + missed */
+	u64 hash[TALLY_WAYS];	/* 0: free */
+	u64 weight[TALLY_WAYS]; /* count + missed */
 };
 
 struct tally {
 	struct tally_set *set;
-	struct tally_entry *entry;	/* TALLY_WAYS for each set */
-	char (*label)[TALLY_LABEL];	/* of each entry; NULL: sources */
+	struct tally_entry *entry;  /* TALLY_WAYS for each set */
+	char (*label)[TALLY_LABEL]; /* of each entry; NULL: sources */
 	struct sl_seed seed;
 	u64 subjects, replaced;
 };
 
 static const char *const outcome_names[] = {
-	[OUTCOME_PASSED] = "passed",   [OUTCOME_REFUSED] = "refused", [OUTCOME_TAGGED] = "tagged",
-	[OUTCOME_SHADOW] = "shadow",   [OUTCOME_DELAYED] = "delayed",
+	[OUTCOME_PASSED] = "passed", [OUTCOME_REFUSED] = "refused", [OUTCOME_TAGGED] = "tagged",
+	[OUTCOME_SHADOW] = "shadow", [OUTCOME_DELAYED] = "delayed",
 };
 
 const char *outcome_name(enum outcome outcome)
@@ -117,7 +117,8 @@ struct tally_entry *tally_source(struct tally *tally, struct sl_addr source, u8 
 	sl_sip_add(&sip, source.lo ^ family);
 	entry = find(tally, sl_sip_finish(&sip), &is_new);
 	if (is_new)
-		entry->source = (struct sl_prefix){ .addr = source, .family = family,
+		entry->source = (struct sl_prefix){ .addr = source,
+						    .family = family,
 						    .len = family == SL_V4 ? 32 : 128 };
 	return count(entry, bytes, second);
 }

@@ -20,15 +20,15 @@
 
 #define TALLY_SETS 8192
 #define TALLY_WAYS 8
-#define TALLY_LABEL 80			/* bytes of a value that are kept, with its final 0 */
-#define REPLAY_SIDES 2			/* the configuration, and the one that it is compared with */
+#define TALLY_LABEL 80 /* bytes of a value that are kept, with its final 0 */
+#define REPLAY_SIDES 2 /* the configuration, and the one that it is compared with */
 
 enum outcome {
 	OUTCOME_PASSED,
 	OUTCOME_REFUSED,
-	OUTCOME_TAGGED,			/* packets */
-	OUTCOME_SHADOW,			/* requests that a rule in shadow mode would refuse */
-	OUTCOME_DELAYED,		/* requests that would wait: on_limit */
+	OUTCOME_TAGGED,	 /* packets */
+	OUTCOME_SHADOW,	 /* requests that a rule in shadow mode would refuse */
+	OUTCOME_DELAYED, /* requests that would wait: on_limit */
 	OUTCOME_COUNT,
 };
 
@@ -37,15 +37,15 @@ const char *outcome_name(enum outcome outcome);
 /* Under one configuration. */
 struct tally_side {
 	u64 count[OUTCOME_COUNT];
-	float used;			/* the largest share of a limit that was in use: 0..1 */
-	u32 limit;			/* of that limit */
+	float used; /* the largest share of a limit that was in use: 0..1 */
+	u32 limit;  /* of that limit */
 };
 
 struct tally_entry {
-	struct sl_prefix source;	/* without a label */
+	struct sl_prefix source; /* without a label */
 	u64 count, missed, bytes;
-	u64 second;			/* of the newest packet */
-	u32 in_second, peak;		/* of `count`: so many in that second, and in the fullest */
+	u64 second;	     /* of the newest packet */
+	u32 in_second, peak; /* of `count`: so many in that second, and in the fullest */
 	struct tally_side side[REPLAY_SIDES];
 };
 
@@ -53,7 +53,7 @@ struct tally;
 
 /* `labels`: subjects are values. NULL: no memory. */
 struct tally *tally_new(bool labels);
-void tally_free(struct tally *tally);	/* NULL is fine */
+void tally_free(struct tally *tally); /* NULL is fine */
 
 /* The entry of a source, or of a value by its label; counts one more at the second. */
 struct tally_entry *tally_source(struct tally *tally, struct sl_addr source, u8 family, u32 bytes,
@@ -62,8 +62,8 @@ struct tally_entry *tally_value(struct tally *tally, struct bytes label, u64 sec
 
 /* "" of a source. */
 const char *tally_label(const struct tally *tally, const struct tally_entry *entry);
-u64 tally_subjects(const struct tally *tally);	/* entries there are */
-u64 tally_replaced(const struct tally *tally);	/* entries that made room for others */
+u64 tally_subjects(const struct tally *tally); /* entries there are */
+u64 tally_replaced(const struct tally *tally); /* entries that made room for others */
 
 /*
  * The entries of the highest rank, at most `max`, the first one first; entries of rank 0 are left

@@ -14,7 +14,7 @@
 
 struct timeline {
 	u64 step_ns;
-	u32 bins;			/* up to the last one that is not empty */
+	u32 bins; /* up to the last one that is not empty */
 	u64 count[TIMELINE_BINS][REPLAY_SIDES][OUTCOME_COUNT];
 };
 

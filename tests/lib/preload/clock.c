@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * clock.c - LD_PRELOAD: the time of day is the number of microseconds in the file CLOCK_FILE, which a test
- * maps and sets; or the machine's, set by the number in the file CLOCK_SET_BY. Other clocks go on.
+ * clock.c - LD_PRELOAD: the time of day is the number of microseconds in the file CLOCK_FILE, which
+ * a test maps and sets; or the machine's, set by the number in the file CLOCK_SET_BY. Other clocks
+ * go on.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,7 +21,8 @@ static uint64_t now_us(void)
 	struct timespec real = { 0 };
 
 	if (!file)
-		file = mmap(NULL, sizeof(*file), PROT_READ, MAP_SHARED, open(by ? by : getenv("CLOCK_FILE"), O_RDONLY), 0);
+		file = mmap(NULL, sizeof(*file), PROT_READ, MAP_SHARED,
+			    open(by ? by : getenv("CLOCK_FILE"), O_RDONLY), 0);
 	if (by)
 		syscall(SYS_clock_gettime, CLOCK_REALTIME, &real);
 	return *file + real.tv_sec * 1000000ULL + real.tv_nsec / 1000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * otherwise.c - LD_PRELOAD: some calls answer as on another machine, by environment variables. For what this
- * machine does not have, or what cannot be had in a namespace.
+ * otherwise.c - LD_PRELOAD: some calls answer as on another machine, by environment variables. For
+ * what this machine does not have, or what cannot be had in a namespace.
  *
  *     OTHERWISE_RELEASE=5.10.0     uname: the kernel's
  *     OTHERWISE_NTP="5 64"         adjtimex: what it returns, and the status
@@ -53,7 +53,8 @@ int adjtimex(struct timex *clock)
 
 int ioctl(int fd, unsigned long request, ...)
 {
-	int (*real)(int, unsigned long, void *) = (int (*)(int, unsigned long, void *))dlsym(RTLD_NEXT, "ioctl");
+	int (*real)(int, unsigned long, void *) =
+		(int (*)(int, unsigned long, void *))dlsym(RTLD_NEXT, "ioctl");
 	const char *driver = getenv("OTHERWISE_DRIVER");
 	va_list args;
 	void *data;
@@ -76,7 +77,8 @@ int ioctl(int fd, unsigned long request, ...)
 
 ssize_t recv(int fd, void *buf, size_t size, int flags)
 {
-	ssize_t (*real)(int, void *, size_t, int) = (ssize_t (*)(int, void *, size_t, int))dlsym(RTLD_NEXT, "recv");
+	ssize_t (*real)(int, void *, size_t, int) =
+		(ssize_t(*)(int, void *, size_t, int))dlsym(RTLD_NEXT, "recv");
 	const char *lost = getenv("OTHERWISE_LOST");
 	ssize_t n = real(fd, buf, size, flags);
 	struct nlmsghdr *head = buf;
@@ -84,11 +86,13 @@ ssize_t recv(int fd, void *buf, size_t size, int flags)
 	if (lost && n > (ssize_t)sizeof(*head) && head->nlmsg_type == RTM_NEWLINK) {
 		int left = (int)IFLA_PAYLOAD(head);
 
-		for (struct rtattr *a = IFLA_RTA(NLMSG_DATA(head)); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		for (struct rtattr *a = IFLA_RTA(NLMSG_DATA(head)); RTA_OK(a, left);
+		     a = RTA_NEXT(a, left))
 			if (a->rta_type == IFLA_STATS64) {
 				__u64 count = strtoull(lost, NULL, 10);
 
-				memcpy((char *)RTA_DATA(a) + offsetof(struct rtnl_link_stats64, rx_missed_errors),
+				memcpy((char *)RTA_DATA(a) +
+					       offsetof(struct rtnl_link_stats64, rx_missed_errors),
 				       &count, sizeof(count));
 			}
 	}
@@ -108,7 +112,8 @@ long syscall(long number, ...)
 	va_end(args);
 	r = real(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 	if (number == SYS_bpf && !r && (int)arg[0] == BPF_OBJ_GET_INFO_BY_FD) {
-		struct bpf_prog_info *info = (void *)(unsigned long)((union bpf_attr *)arg[1])->info.info;
+		struct bpf_prog_info *info =
+			(void *)(unsigned long)((union bpf_attr *)arg[1])->info.info;
 
 		if (insns)
 			info->verified_insns = (__u32)atoi(insns);

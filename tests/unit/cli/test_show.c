@@ -2,8 +2,6 @@
 /*
  * What sluicectl prints from the rows: every table fits 80 columns whatever its cells hold, and is
  * whole without a width; fields, alternatives and forms.
- *
- * over 500 lines: whole outputs
  */
 #include "lib/test.h"
 #include "cli/expand.c"
@@ -11,7 +9,7 @@
 #include "cli/table.c"
 #include "lib/rng.h"
 
-#define SECRET "MORE"	/* the end of each long text */
+#define SECRET "MORE" /* the end of each long text */
 
 /* ------------------------------------------------------------------ items with extreme members */
 
@@ -53,8 +51,8 @@ static json_t *value_for(const char *after, const char *end)
 		fill(one, after + 1, matching(after, end));
 		value = json_array();
 		for (int i = 0; i < 3; i++)
-			json_array_append_new(value, json_object_size(one) ? json_incref(one) :
-							     json_integer(128));
+			json_array_append_new(value, json_object_size(one) ? json_incref(one)
+									   : json_integer(128));
 		json_decref(one);
 		return value;
 	}
@@ -186,7 +184,8 @@ TEST(test_every_table_fits)
 				json_t *result = result_of(part, 0);
 				char *text = printed(one, result, 80);
 
-				assert_int_equal(strncmp(text, part->none, strcspn(part->none, "$")), 0);
+				assert_int_equal(
+					strncmp(text, part->none, strcspn(part->none, "$")), 0);
 				free(text);
 				json_decref(result);
 			}
@@ -195,7 +194,8 @@ TEST(test_every_table_fits)
 	assert_in_range(tables, 15, 100);
 }
 
-/* Each line at 80 columns: as without a width but for where it is folded, and wider only by one word. */
+/* Each line at 80 columns: as without a width but for where it is folded, and wider only by one
+ * word. */
 static void check_folded(const char *command, const char *whole, char *folded)
 {
 	const char *at = whole;
@@ -232,7 +232,8 @@ TEST(test_every_line_is_folded)
 			one[0].when = NULL;
 			for (int round = 0; round < 50; round++) {
 				json_t *result = result_of(part, 1 + round % 3);
-				char *whole = printed(one, result, 0), *folded = printed(one, result, 80);
+				char *whole = printed(one, result, 0),
+				     *folded = printed(one, result, 80);
 
 				check_folded(commands[i].name, whole, folded);
 				free(whole);
@@ -256,7 +257,8 @@ TEST(test_folds)
 		{ "  a bb ccc dddd eeeee", "  a bb ccc dddd\n    eeeee\n" },
 		{ "          a bb ccc dddd", "          a bb ccc\n          dddd\n" },
 		{ "a\nbbbbbbbbbbbbbbbbbbbbbbbbb cc", "a\nbbbbbbbbbbbbbbbbbbbbbbbbb\n  cc\n" },
-		{ "aaaa \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9 bbbbb c", "aaaa \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9 bbbbb\n  c\n" },
+		{ "aaaa \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9 bbbbb c",
+		  "aaaa \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9 bbbbb\n  c\n" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -280,9 +282,10 @@ TEST(test_addresses_are_kept)
 
 	memset(name, 'n', 63);
 	name[63] = '\0';
-	result = json_pack("{s:[{s:s, s:s, s:s, s:s, s:b, s:I, s:i, s:I}]}", "bans", "source", address,
-			   "limit", name, "since", "2026-03-01T12:00:00Z", "until", "2026-03-01T13:00:00Z",
-			   "active", 1, "left_ns", (json_int_t)3599 * 1000000000, "level", 3, "drops",
+	result = json_pack("{s:[{s:s, s:s, s:s, s:s, s:b, s:I, s:i, s:I}]}", "bans", "source",
+			   address, "limit", name, "since", "2026-03-01T12:00:00Z", "until",
+			   "2026-03-01T13:00:00Z", "active", 1, "left_ns",
+			   (json_int_t)3599 * 1000000000, "level", 3, "drops",
 			   (json_int_t)123456789012);
 	text = printed(commands[command_find("ban list")].show, result, 80);
 	assert_non_null(strstr(text, address));
@@ -303,14 +306,18 @@ TEST(test_what_stays)
 	static const struct {
 		const char *command, *result, *heading, *cell;
 	} cases[] = {
-		{ "events list", "{\"events\": [{\"at\": \"2026-03-01T12:00:00Z\", \"kind\": \"drop\", \"source\": "
+		{ "events list",
+		  "{\"events\": [{\"at\": \"2026-03-01T12:00:00Z\", \"kind\": \"drop\", \"source\": "
 		  "\"198.51.100.17\", \"limit\": \"dns-per-client\", \"reason\": \"over\", \"proto\": \"udp\", \"sport\": 50000, "
 		  "\"dst\": \"203.0.113.120\", \"dport\": 53, \"interface\": \"enp3s0f0\", \"packets\": 64}, {\"at\": "
-		  "\"2026-03-01T12:00:01Z\", \"kind\": \"change\", \"detail\": \"limit set by uid 0\"}]}", " REASON", "limit set by uid" },
-		{ "stats", "{\"interfaces\": [], \"limits\": [{\"name\": \"dns-per-client\", \"mode\": \"enforce\", \"rate\": "
+		  "\"2026-03-01T12:00:01Z\", \"kind\": \"change\", \"detail\": \"limit set by uid 0\"}]}",
+		  " REASON", "limit set by uid" },
+		{ "stats",
+		  "{\"interfaces\": [], \"limits\": [{\"name\": \"dns-per-client\", \"mode\": \"enforce\", \"rate\": "
 		  "\"2000 packets/s\", \"sources\": {\"live\": 120000, \"over\": 4000}, \"per_second\": {\"pass\": 81000, \"soft\": 1, "
 		  "\"tag\": 2, \"shadow\": 3, \"drop\": 4000}, \"packets\": {\"pass\": 123456789, \"soft\": 1, \"tag\": 2, \"shadow\": "
-		  "3, \"drop\": 4000}}]}", "RATE ", "2000 packets/s" },
+		  "3, \"drop\": 4000}}]}",
+		  "RATE ", "2000 packets/s" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -318,10 +325,11 @@ TEST(test_what_stays)
 		char *text = printed(commands[command_find(cases[i].command)].show, result, 80);
 
 		if (!strstr(text, cases[i].heading) || !strstr(text, cases[i].cell))
-			fail_msg("%s: no %s, %s:\n%s", cases[i].command, cases[i].heading, cases[i].cell, text);
+			fail_msg("%s: no %s, %s:\n%s", cases[i].command, cases[i].heading,
+				 cases[i].cell, text);
 		free(text);
 		text = printed(commands[command_find(cases[i].command)].show, result, 0);
-		assert_true(i == 0 || strstr(text, "123,456,795"));	/* all that passed */
+		assert_true(i == 0 || strstr(text, "123,456,795")); /* all that passed */
 		free(text);
 		json_decref(result);
 	}
@@ -331,7 +339,8 @@ TEST(test_what_stays)
 TEST(test_more)
 {
 	static const char *const command[] = { "source list", "user list", "rule list" };
-	json_t *result = json_pack("{s:[], s:[], s:[], s:i}", "sources", "users", "rules", "more", 4027);
+	json_t *result =
+		json_pack("{s:[], s:[], s:[], s:i}", "sources", "users", "rules", "more", 4027);
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {
 		char *text = printed(commands[command_find(command[i])].show, result, 0);
@@ -346,8 +355,8 @@ TEST(test_more)
 TEST(test_conditions)
 {
 	const struct show_part *stats = commands[command_find("stats")].show;
-	json_t *one = json_pack("{s:[{s:s, s:s, s:s}]}", "limits", "name", "web", "rate", "1 packets/s",
-				"mode", "enforce");
+	json_t *one = json_pack("{s:[{s:s, s:s, s:s}]}", "limits", "name", "web", "rate",
+				"1 packets/s", "mode", "enforce");
 	char *text = printed(stats, one, 80);
 
 	assert_int_equal(strncmp(text, "web: 1 packets/s, enforce\n", 26), 0);
@@ -371,7 +380,8 @@ TEST(test_rows_of_items)
 		{ .of = "a/b", .line = "{$name$^|-}: {$n|none}" }, { 0 },
 	};
 	json_t *result = json_loads("{\"a\": [{\"name\": \"x\", \"b\": [{\"n\": 1}, {\"n\": 2}]}, "
-				    "{\"name\": \"y\", \"b\": []}, {\"name\": \"z\"}]}", 0, NULL);
+				    "{\"name\": \"y\", \"b\": []}, {\"name\": \"z\"}]}",
+				    0, NULL);
 	char *text = printed(always, result, 80);
 
 	assert_string_equal(text, "x: 1\n-: 2\ny: none\nz: none\n");
@@ -388,20 +398,24 @@ TEST(test_whole_commands)
 	static const struct {
 		const char *command, *result, *text;
 	} cases[] = {
-		{ "check", "{\"file\": \"f\", \"interfaces\": 1, \"limits\": 2, \"block\": 3, \"exempt\": "
+		{ "check",
+		  "{\"file\": \"f\", \"interfaces\": 1, \"limits\": 2, \"block\": 3, \"exempt\": "
 		  "0, \"notes\": [\"n\"]}",
 		  "f: good: 1 interface, 2 limits, 3 blocked, 0 exempt\nnote: n\n" },
-		{ "check", "{\"file\": \"f\", \"interfaces\": 0, \"limits\": 1, \"block\": 0, \"exempt\": "
+		{ "check",
+		  "{\"file\": \"f\", \"interfaces\": 0, \"limits\": 1, \"block\": 0, \"exempt\": "
 		  "0, \"notes\": [], \"rules\": 1}",
 		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\n" },
-		{ "diff", "{\"changes\": [{\"when\": \"w\", \"op\": \"override set\", \"name\": \"web\", \"prefix\": "
+		{ "diff",
+		  "{\"changes\": [{\"when\": \"w\", \"op\": \"override set\", \"name\": \"web\", \"prefix\": "
 		  "\"192.0.2.0/24\", \"pairs\": [\"burst=7\"]}, {\"when\": \"w\", \"op\": \"limit set\", \"name\": "
 		  "\"web\", \"pairs\": [\"mode=shadow\"]}, {\"when\": \"w\", \"op\": \"block add\", \"prefix\": "
 		  "\"192.0.2.7\", \"reason\": \"scan\"}, {\"when\": \"w\", \"op\": \"attach\", \"interface\": \"s1\"}]}",
 		  "WHEN  CHANGE        TO\nw     override set  web 192.0.2.0/24 burst=7\nw     limit set     web mode=shadow\n"
 		  "w     block add     192.0.2.7 scan\nw     attach        s1\n" },
 		{ "rule test", "{\"rule\": null}", "no rule matches: the request passes\n" },
-		{ "rule test", "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
+		{ "rule test",
+		  "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
 		  "\"override\": true, \"unlimited\": false, \"limits\": [{\"name\": \"l\", \"rate\": "
 		  "\"3 requests/s\", \"algorithm\": \"gcra\", \"window\": \"\", \"at_once\": \"burst 5\", "
 		  "\"consistency\": \"strict\"}, {\"name\": \"m\", \"rate\": \"1 requests/d\", "
@@ -414,7 +428,8 @@ TEST(test_whole_commands)
 		  "limit       m: 1 requests/d, fixed-window, aligned\n"
 		  "counted by  user=10.0.0.0/24\n"
 		  "counted by  user=10.0.0.0/16, 4 times the limit\n" },
-		{ "explain", "{\"source\": \"10.0.0.1\", \"packet\": {\"dst\": \"10.0.0.2\", \"dport\": 9, "
+		{ "explain",
+		  "{\"source\": \"10.0.0.1\", \"packet\": {\"dst\": \"10.0.0.2\", \"dport\": 9, "
 		  "\"vlan\": \"none\"}, \"assumed\": {\"dst\": \"10.0.0.2\", \"vlan\": \"none\"}, "
 		  "\"verdict\": {\"action\": \"drop\", \"reason\": \"over\", \"step\": 7, \"step_name\": "
 		  "\"limits\", \"limit\": \"web\", \"line\": 3, \"passes_in_ns\": 1500000001}, "
@@ -482,16 +497,19 @@ TEST(test_texts)
 		{ "$a+b:n", "{\"a\": 1000, \"b\": 234}", "1,234" },
 		{ "$a/b:percent", "{\"a\": 1, \"b\": 8}", "12.5%" },
 		{ "$a/b:percent", "{\"a\": 1, \"b\": 0}", "0.0%" },
-		{ "$l[$r ($s)]", "{\"l\": [{\"r\": 1, \"s\": 2}, {\"r\": 3, \"s\": 4}]}", "1 (2), 3 (4)" },
+		{ "$l[$r ($s)]", "{\"l\": [{\"r\": 1, \"s\": 2}, {\"r\": 3, \"s\": 4}]}",
+		  "1 (2), 3 (4)" },
 		{ "{$l[$r]|none}", "{\"l\": []}", "none" },
 		{ "$c:changes", "{\"c\": 0}", "0 live changes" },
-		{ "$c:changes", "{\"c\": 1}", "1 live change (sluicectl save writes them to the file)" },
+		{ "$c:changes", "{\"c\": 1}",
+		  "1 live change (sluicectl save writes them to the file)" },
 		{ "{$c:some|0}", "{\"c\": 0}", "0" },
 		{ "$w:wait", "{\"w\": -1}", "never" },
 		{ "$w:wait", "{\"w\": 1500001}", "in 2ms" },
 		{ "$w:left", "{\"w\": 1999999999}", "1s" },
 		{ "$w:left_up", "{\"w\": 1000000001}", "2s" },
-		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0, \"bad\": 2}}", "; refused: bad 2" },
+		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0, \"bad\": 2}}",
+		  "; refused: bad 2" },
 		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0}}", "" },
 		{ "$t:throttle", "{\"t\": \"{soft: 10%, for: 30s}\"}", "soft 10%" },
 		{ "{$n=1|s}", "{\"n\": 1}", "" },

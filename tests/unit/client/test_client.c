@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * libsluice's client against a server that plays a list of responses: what each means, retries and
- * their budget, deadlines, idle connections that were closed, threads. tests/http/libsluice.sh has it against
- * a daemon. (It is over 500 lines: one server plays all of it.)
+ * their budget, deadlines, idle connections that were closed, threads. tests/http/libsluice.sh has
+ * it against a daemon.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,22 +23,24 @@
 
 #define SEC SL_NS_PER_SEC
 #define MS (SEC / 1000)
-#define OK "HTTP/1.1 200 OK\r\nX-RateLimit-Remaining: 7\r\nRateLimit: \"user\";r=7;t=42, \"b\";r=9;t=1\r\n" \
+#define OK                                                                                               \
+	"HTTP/1.1 200 OK\r\nX-RateLimit-Remaining: 7\r\nRateLimit: \"user\";r=7;t=42, \"b\";r=9;t=1\r\n" \
 	"Content-Length: 13\r\n\r\n{\"code\":\"OK\"}"
 #define REFUSED "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nContent-Length: 0\r\n\r\n"
 #define BUSY "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 16\r\n\r\n{\"code\":\"ERROR\"}"
 
-/* Answers the requests with `response`, the last one again and again; NULL: closes. One connection at a time. */
+/* Answers the requests with `response`, the last one again and again; NULL: closes. One connection
+ * at a time. */
 struct server {
 	char address[128];
 	int listener, conn;
 	pthread_t id;
 	const char *const *response;
-	bool slow;			/* one byte a millisecond */
-	bool close_after;		/* each response, without saying so */
-	pthread_mutex_t lock;		/* of what follows */
-	u32 asked;			/* requests so far */
-	char request[4096];		/* the last one */
+	bool slow;	      /* one byte a millisecond */
+	bool close_after;     /* each response, without saying so */
+	pthread_mutex_t lock; /* of what follows */
+	u32 asked;	      /* requests so far */
+	char request[4096];   /* the last one */
 };
 
 static u64 mono(void)
@@ -65,7 +67,9 @@ static bool read_request(struct server *s)
 		have += n;
 		request[have] = 0;
 		body = strstr(request, "\r\n\r\n");
-		if (body && sscanf(strstr(request, "Content-Length:"), "Content-Length: %zu", &length) == 1 &&
+		if (body &&
+		    sscanf(strstr(request, "Content-Length:"), "Content-Length: %zu", &length) ==
+			    1 &&
 		    strlen(body + 4) >= length)
 			break;
 	}
@@ -163,13 +167,21 @@ static struct sluice_client *open_client(const char *address, struct sluice_clie
 	return c;
 }
 
-static const struct sluice_entry bob = { .size = sizeof(bob), .key = "user", .value = "b\"o\0b", .value_size = 5 };
-static const struct sluice_descriptor one = { .size = sizeof(one), .entries = &bob, .entry_count = 1, .hits = 1 };
+static const struct sluice_entry bob = {
+	.size = sizeof(bob), .key = "user", .value = "b\"o\0b", .value_size = 5
+};
+static const struct sluice_descriptor one = {
+	.size = sizeof(one), .entries = &bob, .entry_count = 1, .hits = 1
+};
 
 static struct sluice_request request_of(u64 deadline_ns, u32 flags)
 {
-	return (struct sluice_request){ .size = sizeof(struct sluice_request), .domain = "api",
-		.descriptors = &one, .descriptor_count = 1, .deadline_ns = deadline_ns, .flags = flags };
+	return (struct sluice_request){ .size = sizeof(struct sluice_request),
+					.domain = "api",
+					.descriptors = &one,
+					.descriptor_count = 1,
+					.deadline_ns = deadline_ns,
+					.flags = flags };
 }
 
 static int check(struct sluice_client *c, u64 timeout_ns, u32 flags, struct sluice_result *ret)
@@ -217,7 +229,8 @@ TEST(test_responses)
 		{ REFUSED, -EAGAIN, 0, 0 },
 		{ "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n", -ERANGE, 0, 0 },
 		{ BUSY, -EBUSY, 1, 0 },
-		{ "HTTP/1.1 503 X\r\nContent-Length: 17\r\n\r\n{\"code\":\"CLOSED\"}", -EAGAIN, 0, 0 },
+		{ "HTTP/1.1 503 X\r\nContent-Length: 17\r\n\r\n{\"code\":\"CLOSED\"}", -EAGAIN, 0,
+		  0 },
 		{ "HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n", -EINVAL, 1, 0 },
 		{ "HTTP/1.1 401 X\r\nContent-Length: 0\r\n\r\n", -EACCES, 1, 0 },
 		{ "HTTP/1.1 302 X\r\nContent-Length: 0\r\n\r\n", -EPROTO, 1, 0 },
@@ -238,7 +251,8 @@ TEST(test_responses)
 			begin(&s, list);
 			/* With a back-off beyond the deadline nothing is retried. */
 			c = open_client(s.address, (struct sluice_client_config){
-				.flags = closed ? SLUICE_FAIL_CLOSED : 0, .backoff_ns = 3600 * SEC });
+							   .flags = closed ? SLUICE_FAIL_CLOSED : 0,
+							   .backoff_ns = 3600 * SEC });
 			if (check(c, 10 * SEC, 0, &r) != row[i].code)
 				fail_msg("row %zu", i);
 			assert_int_equal(r.admitted, closed ? row[i].closed : row[i].open);
@@ -256,8 +270,10 @@ TEST(test_responses)
 /* What is sent: the value's quote and its NUL; a report's id is another one in each call. */
 TEST(test_request)
 {
-	const char *const list[] = { OK, "HTTP/1.1 202 X\r\nContent-Length: 15\r\n\r\n\"rejected\":[{}]",
-		"HTTP/1.1 202 X\r\nContent-Length: 13\r\n\r\n\"rejected\":[]", NULL };
+	const char *const list[] = {
+		OK, "HTTP/1.1 202 X\r\nContent-Length: 15\r\n\r\n\"rejected\":[{}]",
+		"HTTP/1.1 202 X\r\nContent-Length: 13\r\n\r\n\"rejected\":[]", NULL
+	};
 	struct sluice_request report = request_of(0, SLUICE_PEEK);
 	struct server s = {};
 	struct sluice_client *c;
@@ -269,7 +285,9 @@ TEST(test_request)
 	assert_int_equal(sluice_client_check(c, &report, NULL), 0);
 	assert_non_null(strstr(sent_text(&s), "POST /v1/check HTTP/1.1\r\n"));
 	assert_non_null(strstr(sent_text(&s), "\r\nX-Sluice-Token: 0123456789abcdef\r\n"));
-	assert_non_null(strstr(sent_text(&s), "\r\n\r\n{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\","
+	assert_non_null(strstr(
+		sent_text(&s),
+		"\r\n\r\n{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\","
 		"\"value\":\"b\\\"o\\u0000b\"}],\"hits\":1}],\"source\":\"192.0.2.7\",\"peek\":true}"));
 	report.flags = 0;
 	report.latency_ns = SEC / 4000;
@@ -287,7 +305,8 @@ TEST(test_request)
 	end(&s);
 }
 
-/* Refused with Retry-After 1, then admitted: after that second, not before; not at all without time for it. */
+/* Refused with Retry-After 1, then admitted: after that second, not before; not at all without time
+ * for it. */
 TEST(test_retry_after)
 {
 	const char *const list[] = { REFUSED, REFUSED, REFUSED, OK, NULL };
@@ -312,18 +331,35 @@ TEST(test_retry_after)
 /* Each struct of another size: what is known is used, and what is not must be 0. */
 TEST(test_sizes)
 {
-	struct { struct sluice_client_config known; u64 more; } config = { .known.size = sizeof(config) };
-	struct { struct sluice_entry known; u64 more; } entry[2] = {
-		{ { sizeof(entry[0]), "user", "bob", 0 }, 0 }, { { sizeof(entry[0]), "path", "/", 0 }, 0 } };
-	struct { struct sluice_descriptor known; u64 more; } descriptor[2] = {
-		{ { sizeof(descriptor[0]), &entry[0].known, 2, 1 }, 0 },
-		{ { sizeof(descriptor[0]), &entry[1].known, 1, 2 }, 0 } };
-	struct { struct sluice_request known; u64 more; } request = { .known = { .size = sizeof(request),
-		.domain = "api", .descriptors = &descriptor[0].known, .descriptor_count = 2 } };
-	struct { struct sluice_result known; u64 more; } result = { .known.size = sizeof(result), .more = 7 };
+	struct {
+		struct sluice_client_config known;
+		u64 more;
+	} config = { .known.size = sizeof(config) };
+	struct {
+		struct sluice_entry known;
+		u64 more;
+	} entry[2] = { { { sizeof(entry[0]), "user", "bob", 0 }, 0 },
+		       { { sizeof(entry[0]), "path", "/", 0 }, 0 } };
+	struct {
+		struct sluice_descriptor known;
+		u64 more;
+	} descriptor[2] = { { { sizeof(descriptor[0]), &entry[0].known, 2, 1 }, 0 },
+			    { { sizeof(descriptor[0]), &entry[1].known, 1, 2 }, 0 } };
+	struct {
+		struct sluice_request known;
+		u64 more;
+	} request = { .known = { .size = sizeof(request),
+				 .domain = "api",
+				 .descriptors = &descriptor[0].known,
+				 .descriptor_count = 2 } };
+	struct {
+		struct sluice_result known;
+		u64 more;
+	} result = { .known.size = sizeof(result), .more = 7 };
 	u64 *const more[] = { &request.more, &descriptor[1].more, &entry[1].more };
-	size_t *const size[] = { &request.known.size, &descriptor[0].known.size, &descriptor[1].known.size,
-		&entry[0].known.size, &entry[1].known.size };
+	size_t *const size[] = { &request.known.size, &descriptor[0].known.size,
+				 &descriptor[1].known.size, &entry[0].known.size,
+				 &entry[1].known.size };
 	const char *const list[] = { OK, NULL };
 	struct server s = {};
 	struct sluice_client *c;
@@ -337,7 +373,9 @@ TEST(test_sizes)
 	assert_int_equal(sluice_client_check(c, &request.known, &result.known), 0);
 	assert_int_equal(result.known.size, sizeof(result));
 	assert_true(result.known.remaining == 7 && !result.more);
-	assert_non_null(strstr(sent_text(&s), "[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"},"
+	assert_non_null(strstr(
+		sent_text(&s),
+		"[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"},"
 		"{\"key\":\"path\",\"value\":\"/\"}],\"hits\":1},{\"entries\":[{\"key\":\"path\",\"value\":\"/\"}],\"hits\":2}]"));
 	for (size_t i = 0; i < sizeof(more) / sizeof(*more); i++) {
 		*more[i] = 1;
@@ -373,8 +411,10 @@ TEST(test_budget)
 	struct sluice_client *c;
 
 	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){
-		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = MS, .retry_percent = 25, .retry_burst = 5 });
+	c = open_client(s.address, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
+								  .backoff_ns = MS,
+								  .retry_percent = 25,
+								  .retry_burst = 5 });
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(check(c, 60 * SEC, 0, NULL), -EBUSY);
 	assert_in_range(asked(&s), 100 + 5 + 24, 100 + 5 + 25);
@@ -406,7 +446,8 @@ TEST(test_deadline)
 	end(&s);
 }
 
-/* Idle connections that the daemon has closed cost no retry of the budget; responses that are cut do. */
+/* Idle connections that the daemon has closed cost no retry of the budget; responses that are cut
+ * do. */
 TEST(test_closed)
 {
 	const char *const list[] = { OK, NULL }, *const cut[] = { "", "HTTP/1.1 200", OK, NULL };
@@ -414,7 +455,8 @@ TEST(test_closed)
 	struct sluice_client *c;
 
 	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){ .retry_burst = 1, .retry_percent = 1 });
+	c = open_client(s.address,
+			(struct sluice_client_config){ .retry_burst = 1, .retry_percent = 1 });
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
 	assert_int_equal(asked(&s), 50);
@@ -423,8 +465,8 @@ TEST(test_closed)
 
 	t.close_after = true;
 	begin(&t, cut);
-	c = open_client(t.address, (struct sluice_client_config){
-		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = MS });
+	c = open_client(t.address, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
+								  .backoff_ns = MS });
 	assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
 	assert_int_equal(asked(&t), 3);
 	sluice_client_close(c);
@@ -443,8 +485,10 @@ TEST(test_absent)
 	assert_true(r.admitted);
 	assert_true(mono() - begun < 10 * SEC);
 	sluice_client_close(c);
-	c = open_client("unix:/nonexistent/http.sock", (struct sluice_client_config){
-		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = 100 * MS, .retry_burst = 2 });
+	c = open_client("unix:/nonexistent/http.sock",
+			(struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
+						       .backoff_ns = 100 * MS,
+						       .retry_burst = 2 });
 	begun = mono();
 	assert_int_equal(check(c, 60 * SEC, 0, &r), -ENOENT);
 	assert_false(r.admitted);
@@ -452,7 +496,8 @@ TEST(test_absent)
 	sluice_client_close(c);
 }
 
-/* A daemon that hangs: after a call that waited, calls fail at once, twice as long after the next one. */
+/* A daemon that hangs: after a call that waited, calls fail at once, twice as long after the next
+ * one. */
 TEST(test_breaker)
 {
 	const char *const list[] = { "HTTP/1.1 200", "HTTP/1.1 200", OK, NULL };
@@ -503,8 +548,10 @@ static void *run_absent(void *arg)
 TEST(test_signal)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-	struct sluice_client *c = open_client("unix:/nonexistent/http.sock", (struct sluice_client_config){
-		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = 300 * SEC });
+	struct sluice_client *c =
+		open_client("unix:/nonexistent/http.sock",
+			    (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
+							   .backoff_ns = 300 * SEC });
 	pthread_t id;
 	void *code;
 
@@ -568,8 +615,9 @@ TEST(test_long_try)
 	begin(&s, list);
 	snprintf(away, sizeof(away), "%s.away", s.address + 5);
 	assert_int_equal(rename(s.address + 5, away), 0);
-	c = open_client(s.address, (struct sluice_client_config){
-		.flags = SLUICE_FAIL_CLOSED, .backoff_ns = 300 * SEC, .breaker_ns = 200 * MS });
+	c = open_client(s.address, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
+								  .backoff_ns = 300 * SEC,
+								  .breaker_ns = 200 * MS });
 	assert_int_equal(check(c, 50 * MS, 0, NULL), -ENOENT);
 	pthread_create(&id, NULL, run_absent, c);
 	usleep(50000);

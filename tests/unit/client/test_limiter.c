@@ -37,6 +37,7 @@ static struct sluice_limiter *make(struct sluice_config config)
 	return l;
 }
 
+/* over 70 lines: a table of cases. */
 TEST(test_refused)
 {
 	static const struct {
@@ -46,33 +47,77 @@ TEST(test_refused)
 	} bad[] = {
 		{ { .units = 1, .interval_ns = SEC }, -EINVAL, "size" },
 		{ { .size = sizeof(struct sluice_config), .interval_ns = SEC }, -EINVAL, "units" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .reserved = 1 },
-		  -EINVAL, "reserved" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .reserved = 1 },
+		  -EINVAL,
+		  "reserved" },
 		{ { .size = sizeof(struct sluice_config), .units = 1 }, -EINVAL, "interval_ns" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC / 100 - 1 }, -EINVAL, "10 ms" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .algorithm = 6 },
-		  -EINVAL, "unknown algorithm" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .algorithm = 99 },
-		  -EINVAL, "unknown algorithm" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .burst = 1,
-		    .algorithm = SLUICE_FIXED_WINDOW }, -EINVAL, "burst" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .buckets = 5 },
-		  -EINVAL, "buckets" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .buckets = 50,
-		    .algorithm = SLUICE_WINDOW_COUNTERS }, -ERANGE, "100ms" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .flags = SLUICE_ROUND_UP },
-		  -EINVAL, "sliding window" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .flags = 4 },
-		  -EINVAL, "flags" },
-		{ { .size = sizeof(struct sluice_config), .units = 1, .interval_ns = SEC, .flags = 1,
-		    .algorithm = SLUICE_FIXED_WINDOW }, -EINVAL, "no difference" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC / 100 - 1 },
+		  -EINVAL,
+		  "10 ms" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .algorithm = 6 },
+		  -EINVAL,
+		  "unknown algorithm" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .algorithm = 99 },
+		  -EINVAL,
+		  "unknown algorithm" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .burst = 1,
+		    .algorithm = SLUICE_FIXED_WINDOW },
+		  -EINVAL,
+		  "burst" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .buckets = 5 },
+		  -EINVAL,
+		  "buckets" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .buckets = 50,
+		    .algorithm = SLUICE_WINDOW_COUNTERS },
+		  -ERANGE,
+		  "100ms" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .flags = SLUICE_ROUND_UP },
+		  -EINVAL,
+		  "sliding window" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .flags = 4 },
+		  -EINVAL,
+		  "flags" },
+		{ { .size = sizeof(struct sluice_config),
+		    .units = 1,
+		    .interval_ns = SEC,
+		    .flags = 1,
+		    .algorithm = SLUICE_FIXED_WINDOW },
+		  -EINVAL,
+		  "no difference" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct sluice_limiter *l = (void *)1;
 		char why[200] = "";
 
-		assert_int_equal(sluice_limiter_new(&bad[i].config, &l, why, sizeof(why)), bad[i].code);
+		assert_int_equal(sluice_limiter_new(&bad[i].config, &l, why, sizeof(why)),
+				 bad[i].code);
 		assert_null(l);
 		if (!strstr(why, bad[i].why))
 			fail_msg("%zu: \"%s\" has no \"%s\"", i, why, bad[i].why);
@@ -83,11 +128,23 @@ TEST(test_refused)
 /* A program of a later version may pass what this library does not know only if it is 0. */
 TEST(test_sizes)
 {
-	struct { struct sluice_config known; u64 more; } config = { .known = {
-		.size = sizeof(config), .units = 1, .interval_ns = 86400 * SEC }, .more = 1 };
-	struct { struct sluice_result known; u64 more; } result = { .known.size = sizeof(result), .more = 7 };
-	struct { size_t size; u32 first; } earlier = { sizeof(earlier), 5 };
-	struct later { size_t size; u32 first, added; } later = { .added = 7 };
+	struct {
+		struct sluice_config known;
+		u64 more;
+	} config = { .known = { .size = sizeof(config), .units = 1, .interval_ns = 86400 * SEC },
+		     .more = 1 };
+	struct {
+		struct sluice_result known;
+		u64 more;
+	} result = { .known.size = sizeof(result), .more = 7 };
+	struct {
+		size_t size;
+		u32 first;
+	} earlier = { sizeof(earlier), 5 };
+	struct later {
+		size_t size;
+		u32 first, added;
+	} later = { .added = 7 };
 	struct sluice_limiter *l;
 
 	assert_int_equal(sluice_limiter_new(&config.known, &l, NULL, 0), -E2BIG);
@@ -100,7 +157,8 @@ TEST(test_sizes)
 	assert_true(result.known.size == sizeof(result) && result.known.admitted && !result.more);
 	sluice_limiter_free(l);
 	/* One of an earlier version has 0 in what was added. */
-	assert_int_equal(sized_read(&later, sizeof(later), SIZED_TO(struct later, first), &earlier), 0);
+	assert_int_equal(sized_read(&later, sizeof(later), SIZED_TO(struct later, first), &earlier),
+			 0);
 	assert_true(later.first == 5 && later.added == 0);
 	assert_int_equal(sized_read(&later, sizeof(later), sizeof(later) + 1, &earlier), -EINVAL);
 }
@@ -109,15 +167,18 @@ TEST(test_sizes)
 TEST(test_try)
 {
 	static const enum sluice_algorithm all[] = {
-		SLUICE_TOKEN_BUCKET, SLUICE_LEAKY_BUCKET, SLUICE_FIXED_WINDOW, SLUICE_SLIDING_WINDOW,
-		SLUICE_SLIDING_LOG, SLUICE_FIRST_REQUEST, SLUICE_INTERVAL_BUCKET, SLUICE_WINDOW_COUNTERS,
+		SLUICE_TOKEN_BUCKET,	SLUICE_LEAKY_BUCKET,	SLUICE_FIXED_WINDOW,
+		SLUICE_SLIDING_WINDOW,	SLUICE_SLIDING_LOG,	SLUICE_FIRST_REQUEST,
+		SLUICE_INTERVAL_BUCKET, SLUICE_WINDOW_COUNTERS,
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		bool leaky = all[i] == SLUICE_LEAKY_BUCKET;
-		struct sluice_limiter *l = make((struct sluice_config){
-			.algorithm = all[i], .units = 10, .interval_ns = 86400 * SEC,
-			.burst = all[i] == SLUICE_TOKEN_BUCKET ? 10 : 0 });
+		struct sluice_limiter *l = make(
+			(struct sluice_config){ .algorithm = all[i],
+						.units = 10,
+						.interval_ns = 86400 * SEC,
+						.burst = all[i] == SLUICE_TOKEN_BUCKET ? 10 : 0 });
 		u64 most = leaky ? 1 : 10;
 		struct sluice_result r = { .size = sizeof(r) };
 
@@ -139,8 +200,10 @@ TEST(test_try)
 
 TEST(test_count_all)
 {
-	struct sluice_limiter *l = make((struct sluice_config){
-		.algorithm = SLUICE_SLIDING_LOG, .units = 2, .interval_ns = 10 * SEC, .flags = SLUICE_COUNT_ALL });
+	struct sluice_limiter *l = make((struct sluice_config){ .algorithm = SLUICE_SLIDING_LOG,
+								.units = 2,
+								.interval_ns = 10 * SEC,
+								.flags = SLUICE_COUNT_ALL });
 	struct sluice_result r = { .size = sizeof(r) };
 	u64 refused;
 
@@ -193,8 +256,8 @@ static void start(struct thread *t, struct sluice_limiter *l, u64 units, u64 dea
 /* Large before small: first come, first served; one that gives up lets the next ones through. */
 TEST(test_queue)
 {
-	struct sluice_limiter *l = make((struct sluice_config){
-		.units = 20, .interval_ns = SEC, .burst = 20 });
+	struct sluice_limiter *l =
+		make((struct sluice_config){ .units = 20, .interval_ns = SEC, .burst = 20 });
 	struct thread t[4];
 	u64 begun = mono();
 
@@ -223,8 +286,8 @@ TEST(test_queue)
 /* Ten each 100 ms: thirty more than the burst take 300 ms. */
 TEST(test_interval_below_a_second)
 {
-	struct sluice_limiter *l = make((struct sluice_config){
-		.units = 10, .interval_ns = 100 * MS, .burst = 10 });
+	struct sluice_limiter *l =
+		make((struct sluice_config){ .units = 10, .interval_ns = 100 * MS, .burst = 10 });
 	u64 begun = mono();
 
 	for (u32 i = 0; i < 4; i++)
@@ -236,7 +299,8 @@ TEST(test_interval_below_a_second)
 
 TEST(test_deadline_in_the_queue)
 {
-	struct sluice_limiter *l = make((struct sluice_config){ .units = 1, .interval_ns = 600 * SEC });
+	struct sluice_limiter *l =
+		make((struct sluice_config){ .units = 1, .interval_ns = 600 * SEC });
 	struct thread first, second;
 	u64 begun = mono();
 
@@ -253,7 +317,8 @@ TEST(test_deadline_in_the_queue)
 	sluice_limiter_free(l);
 }
 
-/* The first is cancelled: the second is first then, and gets the units, also those it was served with. */
+/* The first is cancelled: the second is first then, and gets the units, also those it was served
+ * with. */
 TEST(test_cancel)
 {
 	for (int round = 0; round < 200; round++) {
@@ -265,7 +330,8 @@ TEST(test_cancel)
 		assert_int_equal(sluice_try(l, 2, NULL), 0);
 		start(&first, l, 2, UINT64_MAX);
 		start(&second, l, 1, UINT64_MAX);
-		/* Cancelled before it is served, or as it is: either way 2 units are there for the others. */
+		/* Cancelled before it is served, or as it is: either way 2 units are there for the
+		 * others. */
 		if (round % 2) {
 			pthread_cancel(first.id);
 			sluice_refund(l, 2);
@@ -293,14 +359,16 @@ static void on_signal(int number)
 TEST(test_signal)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-	struct sluice_limiter *l = make((struct sluice_config){ .units = 1, .interval_ns = 86400 * SEC });
+	struct sluice_limiter *l =
+		make((struct sluice_config){ .units = 1, .interval_ns = 86400 * SEC });
 	struct thread t[3];
 
 	sigaction(SIGUSR1, &action, NULL);
 	assert_int_equal(sluice_try(l, 1, NULL), 0);
 	for (u32 i = 0; i < 3; i++)
 		start(&t[i], l, 1, UINT64_MAX);
-	/* The signal wakes the thread that waits for its units, and then one that waits behind it. */
+	/* The signal wakes the thread that waits for its units, and then one that waits behind
+	 * it. */
 	for (u32 i = 0; i < 2; i++) {
 		while (sluice_waiting(l) == 3 - i) {
 			pthread_kill(t[i].id, SIGUSR1);

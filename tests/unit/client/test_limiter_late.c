@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How late each acquisition of libsluice is, in virtual time. One thread runs at a time, and time passes
- * only while all of them sleep. Each wake-up, at a time or by a signal, comes late by any time up to LATE,
- * as on a loaded machine. So what is measured is the library's own part, and the bound is exact: units are
- * taken when an exact model of the bucket has them and those that came before have theirs or gave up, never
- * earlier, and at most one wake-up later: the late ones do not add up. With wake-ups in time: at that nanosecond.
+ * How late each acquisition of libsluice is, in virtual time. One thread runs at a time, and time
+ * passes only while all of them sleep. Each wake-up, at a time or by a signal, comes late by any
+ * time up to LATE, as on a loaded machine. So what is measured is the library's own part, and the
+ * bound is exact: units are taken when an exact model of the bucket has them and those that came
+ * before have theirs or gave up, never earlier, and at most one wake-up later: the late ones do not
+ * add up. With wake-ups in time: at that nanosecond.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -31,16 +32,16 @@ static int virtual_post(sem_t *sem);
 #define SEC SL_NS_PER_SEC
 #define MS (SEC / 1000)
 #define THREADS 64
-#define CALLS 120		/* of each thread */
+#define CALLS 120 /* of each thread */
 #define UTC_NS (1790000000 * SEC)
 
 struct actor {
 	pthread_t id;
 	pthread_cond_t turn;
-	sem_t *asleep;			/* what it sleeps on; NULL: none, or only the time */
-	u64 wake_ns;			/* when it runs again; ~0: by a signal */
+	sem_t *asleep; /* what it sleeps on; NULL: none, or only the time */
+	u64 wake_ns;   /* when it runs again; ~0: by a signal */
 	bool ended;
-	u32 call;			/* its last one */
+	u32 call; /* its last one */
 };
 
 /* `stage` is locked by the one that runs. */
@@ -54,7 +55,7 @@ static u64 now_ns, late_ns;
 /* Calls of the limiter in the order in which they came. */
 static struct call {
 	u64 came_ns, units;
-	u64 ended_ns;	/* when it was due, or gave up: then the next one is first */
+	u64 ended_ns; /* when it was due, or gave up: then the next one is first */
 } call[THREADS * CALLS];
 static u32 calls, ended;
 static u64 latest_ns, most_late_ns, in_time, gave_up;
@@ -125,10 +126,13 @@ static struct {
 
 static u64 model_due(u64 units)
 {
-	unsigned __int128 at = model.full + (unsigned __int128)units * SEC, room = (unsigned __int128)model.burst * SEC;
+	unsigned __int128 at = model.full + (unsigned __int128)units * SEC,
+			  room = (unsigned __int128)model.burst * SEC;
 
 	if (model.window)
-		return model.count + units > model.burst ? (model.number + 1) * model.period_ns - UTC_NS : 0;
+		return model.count + units > model.burst
+			       ? (model.number + 1) * model.period_ns - UTC_NS
+			       : 0;
 	return at > room ? (u64)((at - room + model.rate - 1) / model.rate) : 0;
 }
 
@@ -164,7 +168,8 @@ static void note_served(u32 n)
 	if (due_ns < latest_ns)
 		due_ns = latest_ns;
 	if (now_ns < due_ns || now_ns - due_ns > late_ns)
-		broken("call %u, %llu units: at %llu, due at %llu", n, call[n].units, now_ns, due_ns);
+		broken("call %u, %llu units: at %llu, due at %llu", n, call[n].units, now_ns,
+		       due_ns);
 	late = now_ns - due_ns;
 	most_late_ns = late > most_late_ns ? late : most_late_ns;
 	in_time += !late;
@@ -213,7 +218,8 @@ static void one_call(void)
 		gave_up++;
 		call[n].ended_ns = call[n].ended_ns ? call[n].ended_ns : now_ns;
 		if (rc != -ETIMEDOUT || now_ns > deadline_ns + late_ns)
-			broken("call %u gave up: %d, at %llu, deadline %llu", n, rc, now_ns, deadline_ns);
+			broken("call %u gave up: %d, at %llu, deadline %llu", n, rc, now_ns,
+			       deadline_ns);
 	} else if (!call[n].ended_ns) {
 		note_served(n);
 	}
@@ -237,10 +243,14 @@ static void *run(void *arg)
 }
 
 /* The threads want `demand_percent` of the rate. */
-static void play(enum sluice_algorithm algorithm, u64 rate, u64 burst, u64 late, u64 most, u64 demand_percent)
+static void play(enum sluice_algorithm algorithm, u64 rate, u64 burst, u64 late, u64 most,
+		 u64 demand_percent)
 {
 	struct sluice_config config = {
-		.size = sizeof(config), .algorithm = algorithm, .units = rate, .interval_ns = SEC,
+		.size = sizeof(config),
+		.algorithm = algorithm,
+		.units = rate,
+		.interval_ns = SEC,
 		.burst = algorithm == SLUICE_TOKEN_BUCKET ? burst : 0,
 	};
 	char why[200];
@@ -268,7 +278,8 @@ static void play(enum sluice_algorithm algorithm, u64 rate, u64 burst, u64 late,
 	pthread_mutex_unlock(&stage);
 	for (u32 i = 0; i < THREADS; i++)
 		pthread_join(actor[i].id, NULL);
-	fprintf(stderr, "# algorithm %d, %llu/s: %u calls, %llu gave up; late by at most %llu ns of %llu, %llu in time\n",
+	fprintf(stderr,
+		"# algorithm %d, %llu/s: %u calls, %llu gave up; late by at most %llu ns of %llu, %llu in time\n",
 		algorithm, rate, calls, gave_up, most_late_ns, late_ns, in_time);
 	assert_int_equal(calls, THREADS * CALLS);
 	assert_int_equal(sluice_waiting(limiter), 0);

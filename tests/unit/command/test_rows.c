@@ -16,15 +16,17 @@ TEST(test_rows_agree)
 		assert_in_range(strlen(commands[i].help), 5, 72);
 		assert_int_not_equal(commands[i].help[strlen(commands[i].help) - 1], '.');
 		for (; arg && arg->key; arg++) {
-			assert_false(last && !arg->option);	/* a list takes all words that follow */
-			last |= !arg->option && arg_is_list(arg->type) && arg->type != ARG_PREFIX_FILE;
+			assert_false(last && !arg->option); /* a list takes all words that follow */
+			last |= !arg->option && arg_is_list(arg->type) &&
+				arg->type != ARG_PREFIX_FILE;
 			assert_true(!arg->option || arg->help);
 			assert_int_equal(arg->type == ARG_FLAG, !arg->meta);
 			assert_int_equal(arg->type == ARG_FILE, arg->path_key != NULL);
 			/* An option takes a value in all commands, or in none. */
 			for (size_t k = 0; k < command_count; k++)
 				for (other = commands[k].arg; other && other->key; other++)
-					if (arg->option && other->option && !strcmp(arg->key, other->key))
+					if (arg->option && other->option &&
+					    !strcmp(arg->key, other->key))
 						assert_int_equal(!arg->meta, !other->meta);
 			/* A list that completes it exists, and has no arguments. */
 			if (arg->values && arg->values[0] == '@') {
@@ -45,7 +47,8 @@ TEST(test_rows_agree)
 /* The CLI has one table of options for all commands: none is taken twice, and all have room. */
 TEST(test_options_have_one_meaning)
 {
-	static const char *const general[] = { "socket", "output", "json", "watch", "sort", "version", "help" };
+	static const char *const general[] = { "socket", "output",  "json", "watch",
+					       "sort",	 "version", "help" };
 	char letter_of[64][32] = { "" }, names[128][32], name[32];
 	size_t count = 0;
 
@@ -65,7 +68,8 @@ TEST(test_options_have_one_meaning)
 			if (!arg->letter)
 				continue;
 			assert_null(strchr("sojwShV", arg->letter));
-			assert_true(!letter_of[arg->letter & 63][0] || !strcmp(letter_of[arg->letter & 63], name));
+			assert_true(!letter_of[arg->letter & 63][0] ||
+				    !strcmp(letter_of[arg->letter & 63], name));
 			strcpy(letter_of[arg->letter & 63], name);
 		}
 	assert_in_range(count + sizeof(general) / sizeof(general[0]), 1, COMMAND_OPTIONS_MAX);
@@ -89,7 +93,7 @@ TEST(test_suggestions)
 TEST(test_arguments)
 {
 	static const struct {
-		const char *command, *args, *words;	/* words: of the error, NULL if good */
+		const char *command, *args, *words; /* words: of the error, NULL if good */
 	} cases[] = {
 		{ "status", "{}", NULL },
 		{ "status", "{\"x\": 1}", "accepted: none" },
@@ -98,17 +102,20 @@ TEST(test_arguments)
 		{ "limit show", "{\"name\": 1}", "'name' must be a string" },
 		{ "limit show", "{\"nam\": \"a\"}", "no argument 'nam'; accepted: name" },
 		{ "limit set", "{\"name\": \"a\", \"pairs\": [\"b=c\"]}", NULL },
-		{ "limit set", "{\"name\": \"a\", \"pairs\": []}", "one or more strings KEY=VALUE" },
+		{ "limit set", "{\"name\": \"a\", \"pairs\": []}",
+		  "one or more strings KEY=VALUE" },
 		{ "limit set", "{\"name\": \"a\", \"pairs\": [\"b\"]}", "'b' is not KEY=VALUE" },
 		{ "limit set", "{\"name\": \"a\", \"pairs\": [\"b=c\", 7]}", "item 2 of 'pairs'" },
 		{ "limit add", "{\"yaml\": \"\"}", NULL },
 		{ "limit add", "{\"yaml\": \"\", \"file\": 7}", "'file' must be a string" },
 		{ "block add", "{\"prefix\": \"a\", \"force\": false, \"for\": \"1s\"}", NULL },
-		{ "block add", "{\"prefix\": \"a\", \"force\": 1}", "'force' must be true or false" },
+		{ "block add", "{\"prefix\": \"a\", \"force\": 1}",
+		  "'force' must be true or false" },
 		{ "set add", "{\"name\": \"a\", \"prefixes\": [null]}", "item 1 of 'prefixes'" },
 		{ "detach", "{\"all\": true}", NULL },
 		{ "detach", "{\"all\": false, \"interface\": \"a\"}", NULL },
-		{ "detach", "{\"all\": true, \"interface\": \"a\"}", "exactly one of: IFACE | --all" },
+		{ "detach", "{\"all\": true, \"interface\": \"a\"}",
+		  "exactly one of: IFACE | --all" },
 		{ "detach", "{}", "exactly one of" },
 		{ "user top", "{\"count\": 3}", NULL },
 		{ "user top", "{\"count\": 0}", "a positive integer" },

@@ -119,9 +119,10 @@ TEST(test_billion_laughs)
 	for (int i = 1; i < 8; i++) {
 		char line[128];
 
-		snprintf(line, sizeof(line), "- &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, "
-			 "*a%d, *a%d]\n", i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1,
-			 i - 1, i - 1);
+		snprintf(line, sizeof(line),
+			 "- &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, "
+			 "*a%d, *a%d]\n",
+			 i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
 		strcat(yaml, line);
 	}
 	/* lines 2 to 4 made 12320 nodes of aliases; each alias of line 5 makes 11111 */
@@ -167,25 +168,22 @@ TEST(test_depth)
 /* An error in an alias' content names both places. */
 TEST(test_places)
 {
-	static const char policy[] =
-		"limits:\n"
-		"  - &a {name: a, rate: 5 packets/s, burst: many}\n";
-	static const char merged[] =
-		"limits:\n"
-		"  - {name: a, match: &m {dport: 80}, rate: 5 packets/s}\n"
-		"  - {name: b, rate: 5 packets/s,\n"
-		"     match: {<<: *m, proto: icmp, dport: 99999}}\n"
-		"  - {name: c, match: *m, rate: 5 packets/s, burst: x}\n";
-	static const char aliased[] =
-		"domain: d\n"
-		"descriptors:\n"
-		"  - key: a\n"
-		"    limits: &l\n"
-		"      - 5 requests/s\n"
-		"      - {rate: 9 requests/h, algorithm: leaky-bucket}\n"
-		"  - key: b\n"
-		"    limits: *l\n"
-		"    consistency: {lease: 2s}\n";
+	static const char policy[] = "limits:\n"
+				     "  - &a {name: a, rate: 5 packets/s, burst: many}\n";
+	static const char merged[] = "limits:\n"
+				     "  - {name: a, match: &m {dport: 80}, rate: 5 packets/s}\n"
+				     "  - {name: b, rate: 5 packets/s,\n"
+				     "     match: {<<: *m, proto: icmp, dport: 99999}}\n"
+				     "  - {name: c, match: *m, rate: 5 packets/s, burst: x}\n";
+	static const char aliased[] = "domain: d\n"
+				      "descriptors:\n"
+				      "  - key: a\n"
+				      "    limits: &l\n"
+				      "      - 5 requests/s\n"
+				      "      - {rate: 9 requests/h, algorithm: leaky-bucket}\n"
+				      "  - key: b\n"
+				      "    limits: *l\n"
+				      "    consistency: {lease: 2s}\n";
 	struct policy *got = NULL;
 	struct ruleset *set = NULL;
 	struct sl_err err;
@@ -227,29 +225,31 @@ TEST(test_files)
 	free(text_b);
 	policy_free(b);
 	assert_round_trip(a);
-	set = rules("domain: d\n"
-		    "descriptors:\n"
-		    "  - key: a\n"
-		    "    rate_limit: &plan {unit: minute, requests_per_unit: 10}\n"
-		    "    descriptors: &below\n"
-		    "      - {key: path, value: /login, rate_limit: {<<: *plan, requests_per_unit: 2}}\n"
-		    "  - key: b\n"
-		    "    rate_limit: {<<: *plan, unit: hour}\n"
-		    "    descriptors: *below\n");
+	set = rules(
+		"domain: d\n"
+		"descriptors:\n"
+		"  - key: a\n"
+		"    rate_limit: &plan {unit: minute, requests_per_unit: 10}\n"
+		"    descriptors: &below\n"
+		"      - {key: path, value: /login, rate_limit: {<<: *plan, requests_per_unit: 2}}\n"
+		"  - key: b\n"
+		"    rate_limit: {<<: *plan, unit: hour}\n"
+		"    descriptors: *below\n");
 	assert_int_equal(set->rule_count, 4);
-	assert_int_equal(ruleset_find(set, "d/a/path=/login")->limit[0].terms.rates.rate[0].count, 2);
-	assert_int_equal(ruleset_find(set, "d/b/path=/login")->limit[0].terms.rates.rate[0].count, 2);
+	assert_int_equal(ruleset_find(set, "d/a/path=/login")->limit[0].terms.rates.rate[0].count,
+			 2);
+	assert_int_equal(ruleset_find(set, "d/b/path=/login")->limit[0].terms.rates.rate[0].count,
+			 2);
 	assert_int_equal(ruleset_find(set, "d/b")->limit[0].terms.rates.rate[0].count, 10);
 	assert_int_equal(ruleset_find(set, "d/b")->unit, REQUEST_UNIT_HOUR);
 	ruleset_free(set);
 }
 
-static const char sample[] =
-	"- &a {k: &b [1, 2], l: 3}\n"
-	"- {<<: *a, m: *b}\n"
-	"- &c [*a, *b, {<<: [*a, {n: *b}]}]\n"
-	"- {*b : 1, <<: *a}\n"
-	"- [*c, *c, &a 5, *a]\n";
+static const char sample[] = "- &a {k: &b [1, 2], l: 3}\n"
+			     "- {<<: *a, m: *b}\n"
+			     "- &c [*a, *b, {<<: [*a, {n: *b}]}]\n"
+			     "- {*b : 1, <<: *a}\n"
+			     "- [*c, *c, &a 5, *a]\n";
 
 TEST(test_mutations)
 {

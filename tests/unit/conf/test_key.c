@@ -47,8 +47,9 @@ static const struct name side_names[] = { { "left", LEFT }, { "right", RIGHT }, 
 static const struct key part_rows[] = {
 	{ "name", KEY(struct part, name), &type_text, .flags = KEY_NEEDED | KEY_UNIQUE,
 	  .accepted = "a part's name" },
-	{ "wait", KEY(struct part, wait_ns), &type_duration, .given = offsetof(struct part, has_wait),
-	  .most = 60 * SL_NS_PER_SEC, .flags = KEY_RESTART },
+	{ "wait", KEY(struct part, wait_ns), &type_duration,
+	  .given = offsetof(struct part, has_wait), .most = 60 * SL_NS_PER_SEC,
+	  .flags = KEY_RESTART },
 };
 
 static int check_part(struct reader *r, const struct yaml_node *node, void *section)
@@ -58,11 +59,12 @@ static int check_part(struct reader *r, const struct yaml_node *node, void *sect
 	return strcmp(part->name, "bad") ? 0 : read_fail(r, node, EINVAL, "it is bad");
 }
 
-static const struct keys part_keys = KEYS(struct part, part_rows, .alone = "name",
-					  .check = check_part);
+static const struct keys part_keys =
+	KEYS(struct part, part_rows, .alone = "name", .check = check_part);
 static const struct key part_item = { .type = &type_map, .keys = &part_keys };
-static const struct key word_item = { .type = &type_text, .most = 5, .characters = "abcdef",
-				      .accepted = "up to 5 of a to f" };
+static const struct key word_item = {
+	.type = &type_text, .most = 5, .characters = "abcdef", .accepted = "up to 5 of a to f"
+};
 
 static const struct key rows[] = {
 	{ "on", KEY(struct whole, on), &type_bool, .usual = "yes" },
@@ -131,31 +133,30 @@ static char *write_whole(const struct whole *whole)
 	return text;
 }
 
-static const char full[] =
-	"on: false\n"
-	"count: 1000000\n"
-	"small: 200\n"
-	"mode: '0640'\n"
-	"wait: 1h\n"
-	"share: 99.9%\n"
-	"whole: 70%\n"
-	"color: red\n"
-	"sides: [left, right]\n"
-	"text: 'it''s'\n"
-	"path: /a/b\n"
-	"listen: '[::1]:80'\n"
-	"id: web-1\n"
-	"interface: eth0.5\n"
-	"prefix: 192.0.2.0/24\n"
-	"words: [a, b]\n"
-	"parts:\n"
-	"  - {name: x, wait: 0s}\n"
-	"  - {name: y}\n"
-	"inner:\n"
-	"  name: z\n"
-	"outer:\n"
-	"  name: o\n"
-	"  wait: 2s\n";
+static const char full[] = "on: false\n"
+			   "count: 1000000\n"
+			   "small: 200\n"
+			   "mode: '0640'\n"
+			   "wait: 1h\n"
+			   "share: 99.9%\n"
+			   "whole: 70%\n"
+			   "color: red\n"
+			   "sides: [left, right]\n"
+			   "text: 'it''s'\n"
+			   "path: /a/b\n"
+			   "listen: '[::1]:80'\n"
+			   "id: web-1\n"
+			   "interface: eth0.5\n"
+			   "prefix: 192.0.2.0/24\n"
+			   "words: [a, b]\n"
+			   "parts:\n"
+			   "  - {name: x, wait: 0s}\n"
+			   "  - {name: y}\n"
+			   "inner:\n"
+			   "  name: z\n"
+			   "outer:\n"
+			   "  name: o\n"
+			   "  wait: 2s\n";
 
 TEST(test_round_trip)
 {
@@ -176,7 +177,7 @@ TEST(test_round_trip)
 	keys_copy(&keys, &copy, &rc);
 	assert_int_equal(rc, 0);
 	assert_true(keys_equal(&keys, &whole, &copy));
-	keys_clear(&keys, &whole);	/* the copy shares nothing with it */
+	keys_clear(&keys, &whole); /* the copy shares nothing with it */
 	again = write_whole(&copy);
 	assert_string_equal(again, full);
 	/* out of memory: what was not copied is nobody's */
@@ -199,7 +200,7 @@ TEST(test_defaults)
 	struct whole whole = read_whole("{}");
 	char *text = write_whole(&whole);
 
-	assert_string_equal(text, "");	/* what has its default is left out */
+	assert_string_equal(text, ""); /* what has its default is left out */
 	assert_true(whole.on);
 	assert_int_equal(whole.count, 10000);
 	assert_int_equal(whole.wait_ns, 90 * SL_NS_PER_SEC);
@@ -252,12 +253,14 @@ TEST(test_refused)
 		{ "{words: [a, xyz]}", 1, 13, "words: found \"xyz\"; accepted: up to 5 of a to f" },
 		{ "{words: [a,a,a,a,a,a,a,a,a,a,a,a,a]}", 1, 34, "one more; accepted: up to 12" },
 		{ "{parts: []}", 1, 9, "accepted: one or more" },
-		{ "{parts: [x, y, {name: x}]}", 1, 23, "found \"x\" again, first in line 1; "
+		{ "{parts: [x, y, {name: x}]}", 1, 23,
+		  "found \"x\" again, first in line 1; "
 		  "accepted: each name once" },
 		{ "{parts: [{wait: 1s}]}", 1, 10, "key \"name\" is missing" },
 		{ "{parts: [{name: bad}]}", 1, 10, "it is bad" },
 		{ "{parts: [[x]]}", 1, 10, "found a list; accepted: a mapping of name, wait" },
-		{ "{inner: {name: a, wiat: 1s}}", 1, 19, "inner: unknown key \"wiat\" (did you mean "
+		{ "{inner: {name: a, wiat: 1s}}", 1, 19,
+		  "inner: unknown key \"wiat\" (did you mean "
 		  "\"wait\"?); accepted: name, wait" },
 		{ "{outer: {name: a, wait: 2m}}", 1, 25, "outer.wait: found \"2m\"" },
 		{ "{on: yes, on: no}", 1, 11, "\"on\" again, first in line 1" },

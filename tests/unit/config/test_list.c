@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_list.c - block and exempt beside a naive list: random entries come, change, end and go, of the
- * file, live, of other nodes, and of a set. What is found by prefix is what a walk finds.
+ * test_list.c - block and exempt beside a naive list: random entries come, change, end and go, of
+ * the file, live, of other nodes, and of a set. What is found by prefix is what a walk finds.
  */
 #include "lib/test.h"
 #include "lib/policy_text.h"
 #include "lib/rng.h"
 
 #define HOSTS 40
-#define NODES_HOST 30		/* from here on other nodes have blocks, too */
+#define NODES_HOST 30 /* from here on other nodes have blocks, too */
 #define NAIVE_MAX 200
 
 enum naive_kind {
@@ -47,7 +47,8 @@ static u32 host_of(const struct sl_prefix *prefix)
 
 static void naive_drop(size_t at)
 {
-	memmove(&naive.entry[at], &naive.entry[at + 1], (--naive.count - at) * sizeof(naive.entry[0]));
+	memmove(&naive.entry[at], &naive.entry[at + 1],
+		(--naive.count - at) * sizeof(naive.entry[0]));
 }
 
 /* Removes those for a host from `from` on. */
@@ -81,8 +82,9 @@ static size_t naive_expire(u64 now_utc_ns, bool nodes)
 	size_t before = naive.count;
 
 	for (size_t i = naive.count; i-- > 0;)
-		if (nodes ? naive.entry[i].kind == NAIVE_NODES :
-			    naive.entry[i].until_utc_ns && naive.entry[i].until_utc_ns <= now_utc_ns)
+		if (nodes ? naive.entry[i].kind == NAIVE_NODES
+			  : naive.entry[i].until_utc_ns &&
+				    naive.entry[i].until_utc_ns <= now_utc_ns)
 			naive_drop(i);
 	return before - naive.count;
 }
@@ -99,8 +101,9 @@ static const struct naive_entry *naive_find(u32 host)
 
 static bool is_as(const struct list_entry *entry, const struct naive_entry *wanted)
 {
-	return host_of(&entry->prefix) == wanted->host && entry->until_utc_ns == wanted->until_utc_ns &&
-	       !entry->from && entry->derived == (wanted->kind == NAIVE_NODES) &&
+	return host_of(&entry->prefix) == wanted->host &&
+	       entry->until_utc_ns == wanted->until_utc_ns && !entry->from &&
+	       entry->derived == (wanted->kind == NAIVE_NODES) &&
 	       !entry->pos.line == (wanted->kind != NAIVE_FILE);
 }
 
@@ -164,7 +167,8 @@ static void change_set(struct policy *policy, u32 host)
 		naive.set_listed = !naive.set_listed;
 		return;
 	}
-	assert_int_equal((naive.in_set[host] ? policy_set_del : policy_set_add)(policy, "lab", &prefix, 1, &err),
+	assert_int_equal((naive.in_set[host] ? policy_set_del : policy_set_add)(policy, "lab",
+										&prefix, 1, &err),
 			 0);
 	naive.in_set[host] = !naive.in_set[host];
 }
@@ -194,10 +198,11 @@ static struct policy *file(void)
 
 	memset(&naive, 0, sizeof(naive));
 	for (u32 i = 0; i < 30; i++) {
-		u32 host = rng_below(HOSTS);	/* some twice */
+		u32 host = rng_below(HOSTS); /* some twice */
 		struct sl_prefix at = prefix_at(host);
 
-		snprintf(line, sizeof(line), "  - %s\n", sl_prefix_format(&at, prefix, sizeof(prefix)));
+		snprintf(line, sizeof(line), "  - %s\n",
+			 sl_prefix_format(&at, prefix, sizeof(prefix)));
 		strcat(text, line);
 		naive.entry[naive.count++] = (struct naive_entry){ NAIVE_FILE, host, 0 };
 	}
@@ -217,7 +222,8 @@ TEST(test_beside_a_naive_list)
 			if (what == 0) {
 				derive(policy);
 			} else if (what == 1) {
-				assert_int_equal(policy_list_expire(policy, round), naive_expire(round, false));
+				assert_int_equal(policy_list_expire(policy, round),
+						 naive_expire(round, false));
 			} else if (what == 2) {
 				assert_int_equal(policy_clone(policy, &copy), 0);
 				policy_free(policy);

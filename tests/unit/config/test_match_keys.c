@@ -24,8 +24,7 @@ TEST(test_rows_are_complete)
 		bool wide = key->dims & 0xff;
 
 		assert_int_equal(!key->dims, key->kind == MATCH_PREFIXES);
-		assert_int_equal(key->most && key->accepted && key->one,
-				 key->kind == MATCH_RANGES);
+		assert_int_equal(key->most && key->accepted && key->one, key->kind == MATCH_RANGES);
 		/* A 16-bit dimension is compiled from ranges. */
 		if (wide)
 			assert_int_equal(key->kind, MATCH_RANGES);

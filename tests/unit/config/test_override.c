@@ -36,14 +36,14 @@ static u64 rate_for(const struct policy *policy, const char *text)
 
 TEST(test_longest_match)
 {
-	struct policy *policy = parse_here(LIMIT
-		"overrides:\n"
-		"      - {src: 192.0.2.7, rate: 5000 packets/s, burst: 9000}\n"
-		"      - {src: 192.0.2.0/24, rate: 10 packets/s}\n"
-		"      - {src: 192.0.2.0/25, rate: 20 packets/s}\n"
-		"      - {src: 0.0.0.0/0, rate: 30 packets/s}\n"
-		"      - {src: '2001:db8::/32', rate: 40 packets/s}\n"
-		"      - {src: '2001:db8:1::/48', rate: 50 packets/s}\n");
+	struct policy *policy =
+		parse_here(LIMIT "overrides:\n"
+				 "      - {src: 192.0.2.7, rate: 5000 packets/s, burst: 9000}\n"
+				 "      - {src: 192.0.2.0/24, rate: 10 packets/s}\n"
+				 "      - {src: 192.0.2.0/25, rate: 20 packets/s}\n"
+				 "      - {src: 0.0.0.0/0, rate: 30 packets/s}\n"
+				 "      - {src: '2001:db8::/32', rate: 40 packets/s}\n"
+				 "      - {src: '2001:db8:1::/48', rate: 50 packets/s}\n");
 
 	assert_int_equal(override_count(&policy->limit[0]), 6);
 	assert_int_equal(rate_for(policy, "192.0.2.7"), 5000);
@@ -62,7 +62,8 @@ TEST(test_refused)
 	static const struct bad cases[] = {
 		{ LIMIT "overrides: [{src: 192.0.2.7}]", 4, 17, "key \"rate\" is missing" },
 		{ LIMIT "overrides: [{rate: 1 packet/s}]", 4, 17, "key \"src\" is missing" },
-		{ LIMIT "overrides: [{src: 192.0.2.300, rate: 1 packet/s}]", 4, 23, "not an address" },
+		{ LIMIT "overrides: [{src: 192.0.2.300, rate: 1 packet/s}]", 4, 23,
+		  "not an address" },
 		{ LIMIT "overrides: [{src: 192.0.2.7/24, rate: 1 packet/s}]", 4, 23,
 		  "host bits are set" },
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 byte/s}]", 4, 40, "another unit" },
@@ -77,26 +78,27 @@ TEST(test_refused)
 		  "unknown key \"speed\"" },
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, removed: yes}]", 4, 61,
 		  "found removed with rate; accepted: one of them" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, removed: no}]", 4, 17, "key \"rate\" is missing" },
+		{ LIMIT "overrides: [{src: 192.0.2.7, removed: no}]", 4, 17,
+		  "key \"rate\" is missing" },
 		{ LIMIT "overrides: 5", 4, 16, "a mapping of src, rate, burst, removed" },
 		{ LIMIT "overrides:\n    - {src: 192.0.2.7, rate: 1 packet/s}\n"
 			"    - {src: 192.0.2.8, rate: 1 packet/s}\n"
-			"    - {src: 192.0.2.7/32, rate: 2 packets/s}", 7, 13,
-		  "found 192.0.2.7 again, first in line 5" },
+			"    - {src: 192.0.2.7/32, rate: 2 packets/s}",
+		  7, 13, "found 192.0.2.7 again, first in line 5" },
 		{ LIMIT "per: [dst]\n    overrides: [{src: 192.0.2.7, rate: 1 packet/s}]", 5, 16,
 		  "per does not contain source" },
 		{ LIMIT "algorithm: fixed-window\n"
-			"    overrides: [{src: 192.0.2.7, rate: 1 packet/m}]", 5, 40,
-		  "not as long as the limit's" },
+			"    overrides: [{src: 192.0.2.7, rate: 1 packet/m}]",
+		  5, 40, "not as long as the limit's" },
 		{ LIMIT "algorithm: fixed-window\n"
-			"    overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: 2}]", 5, 40,
-		  "algorithm fixed-window has none" },
+			"    overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: 2}]",
+		  5, 40, "algorithm fixed-window has none" },
 		{ LIMIT "algorithm: sliding-window\n"
-			"    overrides: [{src: 192.0.2.7, rate: 50M packets/s}]", 5, 40,
-		  "33554431" },
+			"    overrides: [{src: 192.0.2.7, rate: 50M packets/s}]",
+		  5, 40, "33554431" },
 		{ LIMIT "prefix_scale: {ipv4: [65536]}\n"
-			"    overrides: [{src: 192.0.2.7, rate: 1M packets/s}]", 5, 40,
-		  "prefix_scale of 65536" },
+			"    overrides: [{src: 192.0.2.7, rate: 1M packets/s}]",
+		  5, 40, "prefix_scale of 65536" },
 		{ LIMIT "overrides_file: no-such.csv", 0, 0, "cannot open" },
 		{ LIMIT "overrides_file: []", 4, 21, "path of a file" },
 	};
@@ -125,12 +127,13 @@ TEST(test_file)
 	assert_int_equal(rate_for(policy, "192.0.2.8"), 10);
 	assert_int_equal(rate_for(policy, "2001:db8::1"), 20);
 	assert_int_equal(policy->limit[0].override[0].line, 4);
-	assert_int_equal(policy->limit[0].override_rates[policy->limit[0].override[0].rates].burst[0],
-			 9000);
+	assert_int_equal(
+		policy->limit[0].override_rates[policy->limit[0].override[0].rates].burst[0], 9000);
 	policy_free(policy);
 
 	temp_put("x.csv", "\"192.0.2.7\",10 packets/s;500 packets/h,20;500\n");
-	policy = parse_here("limits: [{name: a, rate: [1 packet/s, 50 packets/h], overrides_file: x.csv}]");
+	policy = parse_here(
+		"limits: [{name: a, rate: [1 packet/s, 50 packets/h], overrides_file: x.csv}]");
 	assert_int_equal(policy->limit[0].override_rates[0].count, 2);
 	assert_int_equal(policy->limit[0].override_rates[0].burst[1], 500);
 	policy_free(policy);
@@ -178,10 +181,11 @@ TEST(test_round_trip)
 	char *first, *second;
 
 	temp_put("x.csv", "192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n");
-	policy = parse_here("limits: [{name: web, rate: [1000 packets/s, 2000 packets/h], burst: [3, 4],\n"
-		       "  overrides: [{src: 192.0.2.9, rate: [3 packets/s, 4 packets/h], burst: [5, 6]},\n"
-		       "    {src: '2001:db8::/48', rate: [7 packets/s, 8 packets/h]},\n"
-		       "    {src: 198.51.100.0/24, removed: true}]}]");
+	policy = parse_here(
+		"limits: [{name: web, rate: [1000 packets/s, 2000 packets/h], burst: [3, 4],\n"
+		"  overrides: [{src: 192.0.2.9, rate: [3 packets/s, 4 packets/h], burst: [5, 6]},\n"
+		"    {src: '2001:db8::/48', rate: [7 packets/s, 8 packets/h]},\n"
+		"    {src: 198.51.100.0/24, removed: true}]}]");
 	first = written(policy);
 	again = parse_here(first);
 	second = written(again);
@@ -221,7 +225,9 @@ TEST(test_both)
 	char *text;
 
 	temp_put("x.csv", "192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n192.0.2.9,3 packets/s\n");
-	policy = parse_here(LIMIT "overrides_file: x.csv\n    overrides: [{src: 192.0.2.7, rate: 7 packets/s}]");
+	policy = parse_here(
+		LIMIT
+		"overrides_file: x.csv\n    overrides: [{src: 192.0.2.7, rate: 7 packets/s}]");
 	assert_int_equal(override_count(&policy->limit[0]), 3);
 	assert_int_equal(rate_for(policy, "192.0.2.7"), 7);
 	assert_int_equal(policy_override_del(policy, "web", &seven, &err), 0);
@@ -245,20 +251,24 @@ TEST(test_live)
 	static const struct {
 		const char *pair, *words;
 	} refused[] = {
-		{ "burst=1,2", "limit \"web\": override 192.0.2.7: burst: found a list of 2 for 1 rate; "
-			       "accepted: a burst for each rate, in their order, or no burst at all" },
+		{ "burst=1,2",
+		  "limit \"web\": override 192.0.2.7: burst: found a list of 2 for 1 rate; "
+		  "accepted: a burst for each rate, in their order, or no burst at all" },
 		{ "rate=", "limit \"web\": override 192.0.2.7: key \"rate\" is missing" },
 		{ "speed=1", "limit \"web\": override 192.0.2.7: unknown key \"speed\"; accepted: "
 			     "rate, burst" },
-		{ "burst", "limit \"web\": override 192.0.2.7: found \"burst\"; accepted: KEY=VALUE, as "
-			   "rate='5000 packets/s' burst=9000" },
+		{ "burst",
+		  "limit \"web\": override 192.0.2.7: found \"burst\"; accepted: KEY=VALUE, as "
+		  "rate='5000 packets/s' burst=9000" },
 	};
-	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.7, rate: 5 packets/s}]");
+	struct policy *policy =
+		parse_here(LIMIT "overrides: [{src: 192.0.2.7, rate: 5 packets/s}]");
 	char *const full[] = { "rate=50 packets/s", "burst=9" }, *const burst[] = { "burst=3" };
 	char *const none[] = { "burst=" }, *const bad[] = { "rate=1 byte/s" };
 	char *const limit_rate[] = { "rate=1M bytes/s" }, *const mode[] = { "mode=shadow" };
 	char *const key[] = { "overrides=x" };
-	struct sl_prefix seven = prefix_of("192.0.2.7"), eight = prefix_of("192.0.2.8"), net = prefix_of("192.0.0.0/16");
+	struct sl_prefix seven = prefix_of("192.0.2.7"), eight = prefix_of("192.0.2.8"),
+			 net = prefix_of("192.0.0.0/16");
 	const struct limit_def *web = &policy->limit[0];
 	struct sl_err err;
 	char *before, *after;
@@ -278,7 +288,8 @@ TEST(test_live)
 	assert_non_null(strstr(err.message, "another unit"));
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		assert_int_equal(policy_override_set(policy, "web", &seven,
-						     (char *[]){ (char *)refused[i].pair }, 1, &err),
+						     (char *[]){ (char *)refused[i].pair }, 1,
+						     &err),
 				 -EINVAL);
 		if (strcmp(err.message, refused[i].words))
 			fail_msg("%s: %s", refused[i].pair, err.message);
@@ -307,7 +318,8 @@ TEST(test_live)
 /* Unused rates are freed. */
 TEST(test_rates_do_not_pile_up)
 {
-	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.9, rate: 5 packets/s}]");
+	struct policy *policy =
+		parse_here(LIMIT "overrides: [{src: 192.0.2.9, rate: 5 packets/s}]");
 	struct sl_prefix seven = prefix_of("192.0.2.7");
 	struct sl_err err;
 
@@ -342,9 +354,10 @@ TEST(test_100k)
 		for (u32 i = 0; i < 100000; i++) {
 			u32 a = i * 2654435761U;
 
-			fprintf(out, yaml ? "    - {src: %u.%u.%u.%u, rate: %u packets/s}\n" :
-					    "%u.%u.%u.%u,%u packets/s\n", a >> 24, a >> 16 & 255,
-				a >> 8 & 255, a & 255, i + 1);
+			fprintf(out,
+				yaml ? "    - {src: %u.%u.%u.%u, rate: %u packets/s}\n"
+				     : "%u.%u.%u.%u,%u packets/s\n",
+				a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255, i + 1);
 		}
 		fclose(out);
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);

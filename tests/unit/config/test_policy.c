@@ -87,9 +87,12 @@ TEST(test_paths_are_roots)
 TEST(test_empty)
 {
 	static const char *const texts[] = {
-		"{}", "limits:\n", "interfaces:\nblock:\nexempt: ~\nsets: null\nfailsafe:\n",
-		"limits: []\ninterfaces: []\n", "sets: {a: , b: []}\nblock: ['@a', '@b']",
-		"\xef\xbb\xbftable: {buckets: 1}\r\n",	/* a byte order mark, CRLF */
+		"{}",
+		"limits:\n",
+		"interfaces:\nblock:\nexempt: ~\nsets: null\nfailsafe:\n",
+		"limits: []\ninterfaces: []\n",
+		"sets: {a: , b: []}\nblock: ['@a', '@b']",
+		"\xef\xbb\xbftable: {buckets: 1}\r\n", /* a byte order mark, CRLF */
 	};
 	size_t i;
 
@@ -328,8 +331,8 @@ TEST(test_icmp_types)
 	struct policy *p = parse("limits: [{name: a, rate: 1 packets/s, match: {icmp_type: "
 				 "[echo-request, redirect, packet-too-big, 3, 0, 200]}}]");
 	static const struct icmp_type_cond want[] = {
-		{ SL_V4, 8 }, { SL_V6, 128 }, { SL_V4, 5 }, { SL_V6, 2 }, { SL_V4, 3 },
-		{ SL_V6, 3 }, { SL_V4, 0 }, { SL_V6, 0 }, { SL_V4, 200 }, { SL_V6, 200 },
+		{ SL_V4, 8 }, { SL_V6, 128 }, { SL_V4, 5 }, { SL_V6, 2 },   { SL_V4, 3 },
+		{ SL_V6, 3 }, { SL_V4, 0 },   { SL_V6, 0 }, { SL_V4, 200 }, { SL_V6, 200 },
 	};
 
 	assert_int_equal(p->limit[0].match.icmp_type_count, sizeof(want) / sizeof(want[0]));
@@ -367,7 +370,7 @@ static double time_lines(const char *first, const char *format, int lines, bool 
 	end = seconds();
 	if (!rc != good)
 		fail_msg("%s", err.message);
-	assert_int_equal(!!err.line, !good);	/* an error has its place */
+	assert_int_equal(!!err.line, !good); /* an error has its place */
 	policy_free(policy);
 	free(text);
 	return end - begin;
@@ -401,8 +404,8 @@ TEST(test_long_files)
 
 		/* linear is 10; quadratic 100. Below 50 ms the clock is too coarse. */
 		if (whole > 5.0 || (whole > 0.05 && whole > tenth * 40))
-			fail_msg("%s: 10000 lines %.3f s, 100000 lines %.3f s", files[i].format, tenth,
-				 whole);
+			fail_msg("%s: 10000 lines %.3f s, 100000 lines %.3f s", files[i].format,
+				 tenth, whole);
 	}
 }
 

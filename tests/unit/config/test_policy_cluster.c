@@ -59,7 +59,8 @@ TEST(test_full)
 
 TEST(test_defaults)
 {
-	struct policy *policy = parse("cluster: {redis: {urls: redis://localhost}, secret_file: /k}\n");
+	struct policy *policy =
+		parse("cluster: {redis: {urls: redis://localhost}, secret_file: /k}\n");
 	const struct redis_def *redis = &policy->cluster->redis;
 	char host[64] = "", *text;
 
@@ -87,12 +88,14 @@ TEST(test_defaults)
 
 TEST(test_tls_unused)
 {
-	struct policy *policy = parse("cluster: {redis: {urls: redis://a, tls: {ca: /c}}, secret_file: /k}\n");
+	struct policy *policy =
+		parse("cluster: {redis: {urls: redis://a, tls: {ca: /c}}, secret_file: /k}\n");
 
 	assert_true(redis_tls_unused(&policy->cluster->redis));
 	assert_round_trip(policy);
-	policy = parse("cluster: {redis: {urls: [redis://a, rediss://b], mode: ring, tls: {ca: /c}}, "
-		       "secret_file: /k}\n");
+	policy = parse(
+		"cluster: {redis: {urls: [redis://a, rediss://b], mode: ring, tls: {ca: /c}}, "
+		"secret_file: /k}\n");
 	assert_false(redis_tls_unused(&policy->cluster->redis));
 	assert_round_trip(policy);
 	policy = parse("cluster: {redis: {urls: redis://a}, secret_file: /k}\n");
@@ -114,7 +117,8 @@ TEST(test_modes)
 	policy = parse("cluster: {redis: {urls: [redis://a], mode: sentinel}, secret_file: /k}\n");
 	assert_string_equal(policy->cluster->redis.master, "mymaster");
 	assert_round_trip(policy);
-	policy = parse("cluster: {redis: {urls: [rediss://me@a], mode: cluster}, secret_file: /k}\n");
+	policy = parse(
+		"cluster: {redis: {urls: [rediss://me@a], mode: cluster}, secret_file: /k}\n");
 	assert_url(&policy->cluster->redis.url[0], "a", 6379, 0, true, false);
 	assert_string_equal(policy->cluster->redis.user, "me");
 	assert_round_trip(policy);
@@ -156,12 +160,14 @@ static const struct bad cases[] = {
 	{ R "{urls: redis://a/1, mode: cluster}", 3, 17, "found database 1" },
 	{ R "{urls: [redis://a, rediss://b], mode: cluster}", 3, 29, "another scheme" },
 	{ R "{urls: [redis://a/1, redis://b/2], mode: sentinel}", 3, 31, "another database" },
-	{ R "{urls: 'unix:/r', mode: sentinel}", 3, 17, "redis:// or rediss:// with mode sentinel" },
+	{ R "{urls: 'unix:/r', mode: sentinel}", 3, 17,
+	  "redis:// or rediss:// with mode sentinel" },
 	{ R "{urls: redis://a, mode: shard}", 3, 34, "single, sentinel, cluster, ring" },
 	{ R "{urls: redis://a, master: m}", 3, 36, "accepted with it: mode: sentinel" },
 	{ R "{urls: redis://a, user: 'a b'}", 3, 34, "the name of a user of Redis" },
 	{ R "{urls: redis://a, password: x}", 3, 28, "unknown key \"password\"" },
-	{ R "{urls: [redis://a, redis://b, 'rediss://a:6379/0'], mode: ring}", 3, 40, "there already" },
+	{ R "{urls: [redis://a, redis://b, 'rediss://a:6379/0'], mode: ring}", 3, 40,
+	  "there already" },
 	{ R "{urls: rediss://a, tls: {cert: /c}}", 3, 34, "key \"key\" is missing" },
 	{ R "{urls: rediss://a, tls: {name: 'a b'}}", 3, 41, "certificate is for" },
 	{ R "{urls: redis://a, prefix: '{a}'}", 3, 36, "1 to 64 characters" },
@@ -177,12 +183,14 @@ TEST(test_errors)
 TEST(test_passwords)
 {
 	static const struct bad with[] = {
-		{ R "{urls: ['redis://:s3cret@a']}", 3, 18, "accepted: a URL without, and "
+		{ R "{urls: ['redis://:s3cret@a']}", 3, 18,
+		  "accepted: a URL without, and "
 		  "redis.password_file" },
 		{ R "{urls: ['rediss://user:s3cret@a:70000/x']}", 3, 18, "found a password" },
 		{ R "{urls: ['redis://user:s3cret@@a']}", 3, 18, "found a password" },
 		{ R "{urls: ['redis://user:s3cret/@a']}", 3, 18, "found a password" },
-		{ R "{urls: ['redis:user:s3cret@a']}", 3, 18, "found something other than a Redis URL" },
+		{ R "{urls: ['redis:user:s3cret@a']}", 3, 18,
+		  "found something other than a Redis URL" },
 	};
 
 	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {

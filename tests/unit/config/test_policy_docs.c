@@ -53,7 +53,8 @@ TEST(test_configuration_md)
 	while (fgets(line, sizeof(line), in)) {
 		bool fence = !strncmp(line, "```", 3), indented = !strncmp(line, "    ", 4);
 		bool key = strspn(line + 4, "abcdefghijklmnopqrstuvwxyz_") ==
-			   strcspn(line + 4, ":\n") && strchr(line, ':');
+				   strcspn(line + 4, ":\n") &&
+			   strchr(line, ':');
 
 		if (out && (fenced ? fence : !indented)) {
 			fclose(out);

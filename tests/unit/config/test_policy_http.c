@@ -64,8 +64,7 @@ TEST(test_full)
 	assert_int_equal(http->log_bytes, 128000000);
 	assert_int_equal(http->on_full, FULL_CLOSED);
 	assert_int_equal(http->caller_count, 2);
-	assert_int_equal(http->caller[0].may,
-			 MAY_CHECK | MAY_REPORT | MAY_PUSH | MAY_OVERRIDE);
+	assert_int_equal(http->caller[0].may, MAY_CHECK | MAY_REPORT | MAY_PUSH | MAY_OVERRIDE);
 	assert_int_equal(http->caller[0].domain_count, 2);
 	assert_int_equal(http->caller[1].may, MAY_REPORT);
 	assert_null(http->caller[1].token_file);
@@ -167,41 +166,53 @@ TEST(test_load_signals)
 
 #define SIGNAL "http: {rules: /r, listen: 127.0.0.1:1}\nload_signals:\n"
 
+/* over 70 lines: a table of cases. */
 TEST(test_errors)
 {
 	static const struct bad cases[] = {
 		{ SIGNAL "- {name: a}", 3, 3, "load signal \"a\" has no origin; accepted: one of" },
 		{ SIGNAL "- {name: a, errors: 1%, latency: 1s}", 3, 3, "has several origins" },
-		{ SIGNAL "- {name: a, json: 'http://x/', prometheus: 'http://x/'}", 3, 3, "has several" },
+		{ SIGNAL "- {name: a, json: 'http://x/', prometheus: 'http://x/'}", 3, 3,
+		  "has several" },
 		{ SIGNAL "- {name: a, json: 'http://x/'}", 3, 3, "key \"path\" is missing" },
 		{ SIGNAL "- {name: a, prometheus: 'http://x/'}", 3, 3, "key \"query\" is missing" },
-		{ SIGNAL "- {name: a, prometheus: 'http://x/', query: a, path: b}", 3, 48, "path is given without json" },
+		{ SIGNAL "- {name: a, prometheus: 'http://x/', query: a, path: b}", 3, 48,
+		  "path is given without json" },
 		{ SIGNAL "- {name: a, json: 'ftp://x/', path: a}", 3, 19, "without a user" },
 		{ SIGNAL "- {name: a, json: 'http://', path: a}", 3, 19, "without a user" },
 		{ SIGNAL "- {name: a, json: 'http://u:p@x/', path: a}", 3, 19, "without a user" },
 		{ SIGNAL "- {name: a, json: 'http://x y/', path: a}", 3, 19, "without a user" },
-		{ SIGNAL "- {name: a, json: 'http://x', path: a, full: 0}", 3, 46, "a number above 0" },
-		{ SIGNAL "- {name: a, json: 'http://x', path: a, full: nan}", 3, 46, "a number above 0" },
+		{ SIGNAL "- {name: a, json: 'http://x', path: a, full: 0}", 3, 46,
+		  "a number above 0" },
+		{ SIGNAL "- {name: a, json: 'http://x', path: a, full: nan}", 3, 46,
+		  "a number above 0" },
 		{ SIGNAL "- {name: a, json: 'http://x', path: a, every: 1ms}", 3, 47, "100ms to" },
-		{ SIGNAL "- {name: a, json: 'http://x', path: a, window: 5s}", 3, 40, "window is given without" },
-		{ SIGNAL "- {name: a, errors: 1%, every: 5s}", 3, 25, "every is given without prometheus or json" },
+		{ SIGNAL "- {name: a, json: 'http://x', path: a, window: 5s}", 3, 40,
+		  "window is given without" },
+		{ SIGNAL "- {name: a, errors: 1%, every: 5s}", 3, 25,
+		  "every is given without prometheus or json" },
 		{ SIGNAL "- {name: A, errors: 1%}", 3, 10, "a-z, 0-9 and -" },
 		{ SIGNAL "- {name: a, errors: 0%}", 3, 21, "0.1% to 100%" },
-		{ SIGNAL "- {name: a, errors: 1%, quantile: 5%}", 3, 25, "quantile is given without latency" },
+		{ SIGNAL "- {name: a, errors: 1%, quantile: 5%}", 3, 25,
+		  "quantile is given without latency" },
 		{ SIGNAL "- {name: a, latency: 61s}", 3, 22, "1ms to" },
 		{ SIGNAL "- {name: a, latency: 1s, window: 61s}", 3, 34, "1s to" },
-		{ SIGNAL "- {name: a, errors: 1%}\n- {name: a, errors: 2%}", 4, 10, "found \"a\" again" },
+		{ SIGNAL "- {name: a, errors: 1%}\n- {name: a, errors: 2%}", 4, 10,
+		  "found \"a\" again" },
 		{ "load_signals: [{name: a, errors: 1%}]", 1, 16, "no request tier to report to" },
 		{ "http: {listen: 127.0.0.1:1}", 1, 7, "key \"rules\" is missing" },
-		{ HTTP "lisen: []", 3, 3, "unknown key \"lisen\" (did you mean \"listen\"?); accepted: rules, listen" },
+		{ HTTP "lisen: []", 3, 3,
+		  "unknown key \"lisen\" (did you mean \"listen\"?); accepted: rules, listen" },
 		{ HTTP "listen: localhost:80", 3, 11, "ADDRESS:PORT" },
 		{ HTTP "listen: [127.0.0.1:1, 127.0.0.1:1]", 3, 25, "again" },
 		{ HTTP "listen: unix:run", 3, 11, "absolute path" },
 		{ HTTP "syslog: unix:log", 3, 11, "absolute path" },
-		{ HTTP "listen: [{address: 'unix:/s', clients: 10.0.0.1}]", 3, 33, "is for an address with a port" },
+		{ HTTP "listen: [{address: 'unix:/s', clients: 10.0.0.1}]", 3, 33,
+		  "is for an address with a port" },
 		{ HTTP "listen: [{address: '127.0.0.1:1', mode: '0600'}]", 3, 37, "mode is for" },
 		{ HTTP "listen: [{address: 'unix:/s', max_connections: 0}]", 3, 50, "1 to 1M" },
-		{ HTTP "syslog: [{address: '127.0.0.1:1', max_connections: 9}]", 3, 37, "syslog has none" },
+		{ HTTP "syslog: [{address: '127.0.0.1:1', max_connections: 9}]", 3, 37,
+		  "syslog has none" },
 		{ HTTP "listen: [{address: 'unix:/s', mode: 9}]", 3, 39, "octal mode" },
 		{ CALLER "listen: 0.0.0.0:1", 4, 11, "insecure: true" },
 		{ HTTP "listen: [{address: 0.0.0.0:1, insecure: true}]", 3, 12, "callers" },
@@ -217,8 +228,8 @@ TEST(test_errors)
 		{ HTTP "callers: [{name: a, uid: 1}]", 3, 13, "key \"may\" is missing" },
 		{ HTTP "callers: [{name: a, uid: 1, may: charge}]", 3, 36, "check, report, push" },
 		{ HTTP "callers: [{name: a, cert_cn: b, may: check}]", 3, 23, "client_ca" },
-		{ HTTP "callers: [{name: a, uid: 1, may: check}, {name: a, uid: 2, may: check}]",
-		  3, 51, "again" },
+		{ HTTP "callers: [{name: a, uid: 1, may: check}, {name: a, uid: 2, may: check}]", 3,
+		  51, "again" },
 		{ HTTP "never_push_down: [10.0.0.1/8]", 3, 21, "found" },
 		{ HTTP "push_down: {mode: on}", 3, 21, "enforce, shadow, off" },
 		{ HTTP "push_down: {max_share: 0%}", 3, 26, "0.1% to 100%" },

@@ -38,7 +38,7 @@ TEST(test_overlap)
 		{ 256, "interface: eth%d", true },
 		{ 256, "proto: %d", true },
 		{ 200, "icmp_type: %d, proto: icmp", true },
-		{ 17, "dport: 1%02d-200", false },	/* all hold 116..200 */
+		{ 17, "dport: 1%02d-200", false }, /* all hold 116..200 */
 		{ 40, "dport: ['%d', 1000-2000, 1500-1600]", false },
 		{ 17, "src: [10.0.%d.0/24, 10.0.0.0/8]", false },
 		{ 17, "src: ['2001:db8:%d::/48', '2001:db8::/32'], dport: 1-9", false },
@@ -71,7 +71,7 @@ TEST(test_words)
 {
 	static const struct {
 		const char *yaml;
-		const char *words;	/* NULL: it fits */
+		const char *words; /* NULL: it fits */
 	} cases[] = {
 		{ "  - {name: a, RATES, prefix: {ipv4: [32, 28, 24, 16], ipv6: [64, 56, 48, 32]}}\n"
 		  "  - {name: b, RATES, prefix: {ipv4: [32, 28, 24, 16], ipv6: [64, 56, 48, 32]}}\n",
@@ -138,7 +138,7 @@ TEST(test_overlap_apart)
 #define X(name, rest) "  - {name: " name ", rate: 1 packets/s, " rest "}\n"
 	static const struct {
 		const char *more;
-		int line;	/* 0: it fits */
+		int line; /* 0: it fits */
 	} cases[] = {
 		{ X("x", "match: {proto: udp}"), 0 },
 		{ X("x", "match: {proto: udp}") X("y", "match: {tcp_flags: ack}"), 0 },
@@ -175,10 +175,10 @@ TEST(test_overlap_apart)
 
 /* A limit of the small world: a bit for each value that it matches, 0 for no condition. */
 struct small {
-	u8 source;	/* of 4 addresses */
-	u8 port;	/* of 8 */
-	u8 vlan;	/* of 8 */
-	u8 proto;	/* tcp, udp, gre */
+	u8 source; /* of 4 addresses */
+	u8 port;   /* of 8 */
+	u8 vlan;   /* of 8 */
+	u8 proto;  /* tcp, udp, gre */
 };
 
 static const char *const sources[] = { "10.0.0.0/30", "10.0.0.4", "2001:db8::/64", "::1" };
@@ -210,8 +210,8 @@ static bool small_matches(const struct small *l, int source, int port, int vlan,
 	bool ports = proto != 2;
 
 	return (!l->source || l->source >> source & 1) &&
-	       (!l->port || (ports && l->port >> port & 1)) &&
-	       (!l->vlan || l->vlan >> vlan & 1) && (!l->proto || l->proto >> proto & 1);
+	       (!l->port || (ports && l->port >> port & 1)) && (!l->vlan || l->vlan >> vlan & 1) &&
+	       (!l->proto || l->proto >> proto & 1);
 }
 
 /* The most limits that one packet of the small world matches: all of them are tried. */
@@ -239,7 +239,7 @@ static void random_small(struct small *l)
 			.vlan = rng_below(3) ? rng() & 255 : 0,
 			.proto = rng_below(3) ? rng() & 7 : 0,
 		};
-	} while (l->port && l->proto == 4);	/* ports of gre: refused for itself */
+	} while (l->port && l->proto == 4); /* ports of gre: refused for itself */
 }
 
 TEST(test_overlap_random)
@@ -270,13 +270,13 @@ TEST(test_overlap_random)
 		most = most_matched(limit, count);
 		rc = policy_parse("x.yaml", text, size, &policy, &err);
 		if (!rc != (most <= SL_MATCHES_MAX))
-			fail_msg("%d match one packet, %s:\n%s", most, rc ? err.message : "accepted",
-				 text);
+			fail_msg("%d match one packet, %s:\n%s", most,
+				 rc ? err.message : "accepted", text);
 		refused += !!rc;
 		policy_free(policy);
 		free(text);
 	}
-	assert_in_range(refused, 30, 270);	/* both outcomes occur */
+	assert_in_range(refused, 30, 270); /* both outcomes occur */
 }
 
 TEST_MAIN

@@ -59,7 +59,7 @@ TEST(test_references)
 	assert_non_null(strstr(text, "src: [10.0.0.0/8, '@a']"));
 	assert_non_null(strstr(text, "dst: ['@b']"));
 	assert_non_null(strstr(text, "  - '@b'\n  - {prefix: '@none', until: "
-			       "'2030-01-31T12:00:00Z', reason: x}\n"));
+				     "'2030-01-31T12:00:00Z', reason: x}\n"));
 	back = parse(text);
 	again = written(back);
 	assert_string_equal(text, again);
@@ -142,8 +142,9 @@ TEST(test_checked)
 	struct sl_err err;
 
 	for (int i = 0; i < 17; i++)
-		sprintf(yaml + strlen(yaml), "  - {name: l%d, rate: 1 packets/s, match: {src: '@%c'}}\n",
-			i, i < 10 ? 'a' : 'b');
+		sprintf(yaml + strlen(yaml),
+			"  - {name: l%d, rate: 1 packets/s, match: {src: '@%c'}}\n", i,
+			i < 10 ? 'a' : 'b');
 	policy = parse(yaml);
 	assert_int_equal(policy_set_add(policy, "b", &more, 1, &err), -EINVAL);
 	assert_non_null(strstr(err.message, "one packet can match this and 16 others"));
@@ -161,7 +162,7 @@ TEST(test_lists)
 
 	assert_int_equal(policy_list_del(policy, LIST_BLOCK, &in_set, &err), -ENOENT);
 	assert_string_equal(err.message, "block: 198.51.100.1 is part of the set @b; accepted: "
-			    "set del b 198.51.100.1, or block del @b");
+					 "set del b 198.51.100.1, or block del @b");
 	assert_int_equal(policy_list_del_set(policy, LIST_BLOCK, "a", &err), -ENOENT);
 	assert_int_equal(policy_list_del_set(policy, LIST_BLOCK, "b", &err), 0);
 	assert_false(blocks(policy, "198.51.100.1"));
@@ -171,7 +172,7 @@ TEST(test_lists)
 	assert_true(blocks(policy, "192.0.2.0/24"));
 	assert_int_equal(policy_set_add(policy, "a", &more, 1, &err), 0);
 	assert_true(blocks(policy, "1.2.3.4") && src_has(policy, "1.2.3.4"));
-	ref.entry.until_utc_ns = 9000;	/* again: another deadline */
+	ref.entry.until_utc_ns = 9000; /* again: another deadline */
 	assert_int_equal(policy_list_add_set(policy, LIST_BLOCK, &ref, &err), 0);
 	assert_int_equal(policy->list[LIST_BLOCK].count, 3);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A policy into the text of its file: what `save` changes in it, to the byte. Then every example file
- * with random live changes: none changes nothing, one changes the line that it must.
+ * A policy into the text of its file: what `save` changes in it, to the byte. Then every example
+ * file with random live changes: none changes nothing, one changes the line that it must.
  */
 #include <dirent.h>
 
@@ -12,7 +12,14 @@
 #include "conf/config_text.h"
 
 enum change_kind {
-	LIMIT_SET, LIMIT_ADD, LIMIT_DEL, OVERRIDE_SET, OVERRIDE_DEL, BLOCK_ADD, BLOCK_DEL, SET_ADD,
+	LIMIT_SET,
+	LIMIT_ADD,
+	LIMIT_DEL,
+	OVERRIDE_SET,
+	OVERRIDE_DEL,
+	BLOCK_ADD,
+	BLOCK_DEL,
+	SET_ADD,
 	SET_DEL,
 };
 
@@ -80,27 +87,26 @@ static char *write_into(const struct policy *policy, const char *path, const cha
 	return ret;
 }
 
-static const char file[] =
-	"# Ours.\n"
-	"block:\n"
-	"  - 10.0.0.0/8\t# a\n"
-	"  - '@lab'\n"
-	"  # the second\n"
-	"  - {prefix: 2001:DB8::/32, reason: scan}\n"
-	"\n"
-	"sets: {lab: [192.0.2.0/24, 198.51.100.1/32 ]}   # those\n"
-	"limits:\n"
-	"  - rate:  100K packets/s     # as sold\n"
-	"    name:  web\n"
-	"    match: &m {proto: tcp, dport: 443}\n"
-	"    mode: enforce\n"
-	"    overrides:\n"
-	"      - {src: 192.0.2.7/32, rate: 1K packets/s}   # a guest\n"
-	"      - {src: 192.0.2.8, rate: 2K packets/s, burst: 5K}\n"
-	"\n"
-	"  # DNS\n"
-	"  - {name: dns, match: *m, rate: [ 1K packets/s, 0.1M packets/h]}\n"
-	"metrics:   {listen: 127.0.0.1:9810}\n";
+static const char file[] = "# Ours.\n"
+			   "block:\n"
+			   "  - 10.0.0.0/8\t# a\n"
+			   "  - '@lab'\n"
+			   "  # the second\n"
+			   "  - {prefix: 2001:DB8::/32, reason: scan}\n"
+			   "\n"
+			   "sets: {lab: [192.0.2.0/24, 198.51.100.1/32 ]}   # those\n"
+			   "limits:\n"
+			   "  - rate:  100K packets/s     # as sold\n"
+			   "    name:  web\n"
+			   "    match: &m {proto: tcp, dport: 443}\n"
+			   "    mode: enforce\n"
+			   "    overrides:\n"
+			   "      - {src: 192.0.2.7/32, rate: 1K packets/s}   # a guest\n"
+			   "      - {src: 192.0.2.8, rate: 2K packets/s, burst: 5K}\n"
+			   "\n"
+			   "  # DNS\n"
+			   "  - {name: dns, match: *m, rate: [ 1K packets/s, 0.1M packets/h]}\n"
+			   "metrics:   {listen: 127.0.0.1:9810}\n";
 
 /* Each with the lines that change: "-line" and "+line". */
 static const struct {
@@ -108,7 +114,8 @@ static const struct {
 	const char *removed, *added;
 } cases[] = {
 	{ { LIMIT_SET, "web", "rate=200000 packets/s" },
-	  "  - rate:  100K packets/s     # as sold\n", "  - rate:  200000 packets/s     # as sold\n" },
+	  "  - rate:  100K packets/s     # as sold\n",
+	  "  - rate:  200000 packets/s     # as sold\n" },
 	{ { LIMIT_SET, "web", "mode=shadow" }, "    mode: enforce\n", "    mode: shadow\n" },
 	{ { LIMIT_SET, "web", "rate=100000 packets/s" }, "", "" },
 	{ { LIMIT_SET, "web", "accounting=exact" }, "", "    accounting: exact\n" },
@@ -124,9 +131,11 @@ static const struct {
 	  "  - {name: dns, match: *m, rate: [ 1K packets/s, 0.1M packets/h]}\n",
 	  "  - {name: dns, match: *m, rate: 7 packets/s}\n" },
 	{ { LIMIT_ADD, NULL, "{name: new, rate: 5 packets/s}" },
-	  "", "  - {name: new, rate: 5 packets/s}\n" },
+	  "",
+	  "  - {name: new, rate: 5 packets/s}\n" },
 	{ { LIMIT_DEL, "dns", NULL },
-	  "  # DNS\n  - {name: dns, match: *m, rate: [ 1K packets/s, 0.1M packets/h]}\n", "" },
+	  "  # DNS\n  - {name: dns, match: *m, rate: [ 1K packets/s, 0.1M packets/h]}\n",
+	  "" },
 	{ { OVERRIDE_SET, "web", "192.0.2.8 burst=6000" },
 	  "      - {src: 192.0.2.8, rate: 2K packets/s, burst: 5K}\n",
 	  "      - {src: 192.0.2.8, rate: 2K packets/s, burst: 6000}\n" },
@@ -134,14 +143,18 @@ static const struct {
 	  "      - {src: 192.0.2.7/32, rate: 1K packets/s}   # a guest\n",
 	  "      - {src: 192.0.2.7/32, rate: 3000 packets/s}   # a guest\n" },
 	{ { OVERRIDE_SET, "web", "192.0.2.1 rate=1 packets/s" },
-	  "", "      - {src: 192.0.2.1, rate: 1 packet/s}\n" },
+	  "",
+	  "      - {src: 192.0.2.1, rate: 1 packet/s}\n" },
 	{ { OVERRIDE_DEL, "web", "192.0.2.7" },
-	  "      - {src: 192.0.2.7/32, rate: 1K packets/s}   # a guest\n", "" },
+	  "      - {src: 192.0.2.7/32, rate: 1K packets/s}   # a guest\n",
+	  "" },
 	{ { BLOCK_ADD, NULL, "203.0.113.7" }, "", "  - 203.0.113.7\n" },
 	{ { BLOCK_ADD, NULL, "2001:db8::/32 attack" },
-	  "  - {prefix: 2001:DB8::/32, reason: scan}\n", "  - {prefix: 2001:DB8::/32, reason: attack}\n" },
+	  "  - {prefix: 2001:DB8::/32, reason: scan}\n",
+	  "  - {prefix: 2001:DB8::/32, reason: attack}\n" },
 	{ { BLOCK_ADD, NULL, "10.0.0.0/8 why" },
-	  "  - 10.0.0.0/8\t# a\n", "  - {prefix: 10.0.0.0/8, reason: why}\t# a\n" },
+	  "  - 10.0.0.0/8\t# a\n",
+	  "  - {prefix: 10.0.0.0/8, reason: why}\t# a\n" },
 	{ { BLOCK_DEL, NULL, "10.0.0.0/8" }, "  - 10.0.0.0/8\t# a\n", "" },
 	{ { SET_ADD, "lab", "192.0.2.1" },
 	  "sets: {lab: [192.0.2.0/24, 198.51.100.1/32 ]}   # those\n",
@@ -218,11 +231,28 @@ static void check_unchanged(const char *path, const char *text)
 }
 
 static const char *const pairs[] = {
-	"mode=shadow", "mode=off", "mode=", "accounting=exact", "rate=77 packets/s",
-	"rate=7M bits/s", "burst=54321", "burst=", "on_full=closed", "action=tag", "tag.mark=9",
-	"per=dst", "per=source,dport", "match.dport=80,443", "match.dport=", "match.proto=udp",
-	"throttle={soft: 20%}", "throttle=", "algorithm=sliding-window", "prefix.ipv4=24",
-	"rate=9 packets/s,100 packets/h", "match.src=192.0.2.0/24",
+	"mode=shadow",
+	"mode=off",
+	"mode=",
+	"accounting=exact",
+	"rate=77 packets/s",
+	"rate=7M bits/s",
+	"burst=54321",
+	"burst=",
+	"on_full=closed",
+	"action=tag",
+	"tag.mark=9",
+	"per=dst",
+	"per=source,dport",
+	"match.dport=80,443",
+	"match.dport=",
+	"match.proto=udp",
+	"throttle={soft: 20%}",
+	"throttle=",
+	"algorithm=sliding-window",
+	"prefix.ipv4=24",
+	"rate=9 packets/s,100 packets/h",
+	"match.src=192.0.2.0/24",
 	"ban={after: 10 drops/s, for: 1m}",
 };
 
@@ -240,15 +270,20 @@ static size_t check_changes(const char *path, const char *text, size_t lines)
 	check_unchanged(path, text);
 	for (size_t i = 0; i < policy->limit_count; i++)
 		for (size_t k = 0; k < PAIR_COUNT; k++)
-			done += check_change(path, text, &(struct edit){ LIMIT_SET, policy->limit[i].name,
-					     pairs[k] }, lines, lines > 1 ? 2 : 1);
+			done += check_change(
+				path, text,
+				&(struct edit){ LIMIT_SET, policy->limit[i].name, pairs[k] }, lines,
+				lines > 1 ? 2 : 1);
 	for (size_t i = 0; i < policy->set_count; i++)
-		done += check_change(path, text, &(struct edit){ SET_ADD, policy->set[i].name,
-				     "203.0.113.99" }, 1, 1);
+		done += check_change(path, text,
+				     &(struct edit){ SET_ADD, policy->set[i].name, "203.0.113.99" },
+				     1, 1);
 	/* the first of a list brings its key along */
-	done += check_change(path, text, &(struct edit){ BLOCK_ADD, NULL, "203.0.113.99 scan" }, 1, 2);
-	done += check_change(path, text, &(struct edit){ LIMIT_ADD, NULL,
-			     "{name: new, rate: 5 packets/s}" }, 0, 3);
+	done += check_change(path, text, &(struct edit){ BLOCK_ADD, NULL, "203.0.113.99 scan" }, 1,
+			     2);
+	done += check_change(path, text,
+			     &(struct edit){ LIMIT_ADD, NULL, "{name: new, rate: 5 packets/s}" }, 0,
+			     3);
 	policy_free(policy);
 	return done;
 }
@@ -285,7 +320,10 @@ TEST(test_examples)
 static void put_limit(FILE *out, size_t number)
 {
 	static const char *const rates[] = {
-		"100K packets/s", "'5000 packets/s'", "0.5M packets/m", "[10K packets/s, 1M packets/h]",
+		"100K packets/s",
+		"'5000 packets/s'",
+		"0.5M packets/m",
+		"[10K packets/s, 1M packets/h]",
 		"\n    - 20K packets/s   # at once\n    - 2M packets/h",
 	};
 	const char *keys[8], *comment = RNG_ANY("", "", "   # why: [", " # \xe2\x82\xac");
@@ -301,15 +339,16 @@ static void put_limit(FILE *out, size_t number)
 	snprintf(name, sizeof(name), "name: %s", RNG_ANY("l%zu", "'l%zu'", "\"l%zu\""));
 	keys[count++] = RNG_ANY("mode: enforce", "mode:   shadow", "accounting: 'exact'");
 	keys[count++] = RNG_ANY("per: source", "per: [source]", "per:\n    - source\n    - dst");
-	keys[count++] = RNG_ANY("match:\n      proto: tcp\n      # the web\n      dport: [ 80, 443 ]",
-			    "match: {proto: udp}", "match: {src: 10.0.0.0/8, dport: 9}");
+	keys[count++] =
+		RNG_ANY("match:\n      proto: tcp\n      # the web\n      dport: [ 80, 443 ]",
+			"match: {proto: udp}", "match: {src: 10.0.0.0/8, dport: 9}");
 	fprintf(out, "%s  - ", RNG_ANY("", "\n", "  # next\n", "\n  # a\n  # b\n"));
 	fprintf(out, name, number);
 	fprintf(out, "%s\n    rate: %s\n", comment, rates[rng_below(5)]);
 	for (size_t i = 0; i < count; i++)
 		if (rng_below(2))
-			fprintf(out, "    %s%s\n", keys[i], strchr(keys[i], '\n') ? "" :
-				RNG_ANY("", "  # so"));
+			fprintf(out, "    %s%s\n", keys[i],
+				strchr(keys[i], '\n') ? "" : RNG_ANY("", "  # so"));
 }
 
 static char *random_file(void)
@@ -320,8 +359,10 @@ static char *random_file(void)
 
 	fputs(RNG_ANY("", "# Ours.\n\n", "---\n"), out);
 	fputs(RNG_ANY("", "block: [10.1.0.0/16, 10.2.0.0/16]  # bad\n", "block: 10.1.0.0/16\n",
-		  "block:\n- 10.1.0.1/32\n- {prefix: 10.2.0.0/16, reason: 'x y'}  # z\n"), out);
-	fputs(RNG_ANY("", "sets:\n  a: [192.0.2.1/32]\n  b:\n    - 192.0.2.2  # b\n    - 2001:DB8::1\n"),
+		      "block:\n- 10.1.0.1/32\n- {prefix: 10.2.0.0/16, reason: 'x y'}  # z\n"),
+	      out);
+	fputs(RNG_ANY("",
+		      "sets:\n  a: [192.0.2.1/32]\n  b:\n    - 192.0.2.2  # b\n    - 2001:DB8::1\n"),
 	      out);
 	fputs(RNG_ANY("", "table: {buckets: 1M}\n", "fragments: limit   # the default\n"), out);
 	fputs("limits:\n", out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* counters_rig.h - a counter table's file in a directory of its own, and users of five algorithms in it. */
+/* counters_rig.h - a counter table's file in a directory of its own, and users of five algorithms
+ * in it. */
 #ifndef TESTS_UNIT_COUNTERS_RIG_H
 #define TESTS_UNIT_COUNTERS_RIG_H
 

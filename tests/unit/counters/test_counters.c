@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The counter table's file: taken over after kill -9 and over a reboot, moved to another size, and begun
- * anew where it is not one of ours. And its locks, whose holder lost its CPU.
+ * The counter table's file: taken over after kill -9 and over a reboot, moved to another size, and
+ * begun anew where it is not one of ours. And its locks, whose holder lost its CPU.
  */
 #include <sys/wait.h>
 
@@ -103,7 +103,8 @@ TEST_WITH(test_resized, setup, teardown)
 	open_file(USERS);
 	use(7);
 	open_file(3 * USERS);
-	assert_non_null(strstr(counters_note(rig_store), "500 entries moved, 0 dropped for lack of room"));
+	assert_non_null(
+		strstr(counters_note(rig_store), "500 entries moved, 0 dropped for lack of room"));
 	open_file(USERS / 2);
 	check_left(3);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The counter table's file damaged in ways that keep its size, deleted while in use, read-only, and of
- * the layout before.
+ * The counter table's file damaged in ways that keep its size, deleted while in use, read-only, and
+ * of the layout before.
  */
 #include "counters_rig.h"
 #include "lib/rng.h"
@@ -188,7 +188,8 @@ TEST_WITH(test_damage_is_counted, setup, teardown)
 		at += BLOCK_BYTES;
 	memset(hurt.data + at, 0, BLOCK_BYTES);
 	write_image(&hurt);
-	snprintf(expected, sizeof(expected), "1 of its %u blocks are damaged: the counts of %u users",
+	snprintf(expected, sizeof(expected),
+		 "1 of its %u blocks are damaged: the counts of %u users",
 		 counters_blocks(&((struct counters_header *)(void *)whole.data)->fixed),
 		 keys_hit(&whole, &hurt));
 	open_file(USERS);
@@ -198,7 +199,7 @@ TEST_WITH(test_damage_is_counted, setup, teardown)
 	free(hurt.data);
 }
 
-/* ------------------------------------------------------------------ the file goes, or cannot be written */
+/* ---------------------------------------------------------- the file goes, or cannot be written */
 
 static void *ask_all_the_time(void *arg)
 {
@@ -317,7 +318,8 @@ TEST_WITH(test_older_layout, setup, teardown)
 	write_image(&image);
 	free(image.data);
 	open_file(USERS);
-	assert_non_null(strstr(counters_note(rig_store), "500 entries moved, 0 dropped for lack of room"));
+	assert_non_null(
+		strstr(counters_note(rig_store), "500 entries moved, 0 dropped for lack of room"));
 	check_left(3);
 	open_file(USERS);
 	assert_string_equal(counters_note(rig_store), "");

@@ -31,12 +31,17 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-#define REQUIRE(condition) do { if (!(condition)) _exit(__LINE__ % 250 + 1); } while (0)
+#define REQUIRE(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			_exit(__LINE__ % 250 + 1);                                                 \
+	} while (0)
 
 static void in_child(int (*confine)(struct sl_err *err))
 {
-	static const unsigned long flags[] = { CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
-					       CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET };
+	static const unsigned long flags[] = { CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
+					       CLONE_NEWIPC, CLONE_NEWUSER,   CLONE_NEWPID,
+					       CLONE_NEWNET };
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	struct sl_err err;
 	pthread_t thread;

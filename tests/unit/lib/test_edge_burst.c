@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What passed within one window's length, against a list of all that passed: never more than that, and
- * no less than what passed within fifteen sixteenths of it.
+ * What passed within one window's length, against a list of all that passed: never more than that,
+ * and no less than what passed within fifteen sixteenths of it.
  */
 #include <stdbool.h>
 
@@ -37,7 +37,8 @@ TEST(bounds)
 	edge_bursts_free(bursts);
 }
 
-/* A value keeps its place while something of it passes; another one at the place is not measured. */
+/* A value keeps its place while something of it passes; another one at the place is not
+ * measured. */
 TEST(places)
 {
 	struct edge_bursts *bursts = edge_bursts_new();
@@ -55,9 +56,9 @@ TEST(places)
 }
 
 /*
- * Aligned windows whose count others charge, too: read at random, now and then with a unit of one's own.
- * Never more than what passed within a window; and all of it that came between two readings of one
- * window which are both within fourteen sixteenths.
+ * Aligned windows whose count others charge, too: read at random, now and then with a unit of one's
+ * own. Never more than what passed within a window; and all of it that came between two readings of
+ * one window which are both within fourteen sixteenths.
  */
 TEST(readings)
 {
@@ -85,8 +86,9 @@ TEST(readings)
 		/* Of the intervals between readings, those that lie within one window. */
 		for (u64 r = 1; r < reads; r++)
 			for (u32 k = 0; k <= i; k++)
-				whole += read_at[r - 1] > now - window / 16 * 14 && at[k] > read_at[r - 1] &&
-					 at[k] <= read_at[r] && read_at[r - 1] / window == read_at[r] / window;
+				whole += read_at[r - 1] > now - window / 16 * 14 &&
+					 at[k] > read_at[r - 1] && at[k] <= read_at[r] &&
+					 read_at[r - 1] / window == read_at[r] / window;
 		read_at[reads++] = now;
 		found = edge_burst_read(bursts, 42, &reading, now);
 		if (found > most || found < whole)
@@ -101,7 +103,9 @@ TEST(readings)
 TEST(reading_ages)
 {
 	struct edge_bursts *bursts = edge_bursts_new();
-	struct edge_reading r = { .window_ns = 16 * SEC, .elapsed_ns = 8 * SEC, .count = 5, .cost = 2 };
+	struct edge_reading r = {
+		.window_ns = 16 * SEC, .elapsed_ns = 8 * SEC, .count = 5, .cost = 2
+	};
 
 	/* Three of others since the window began, 8 s ago. */
 	assert_int_equal(edge_burst_read(bursts, 9, &r, 1000 * SEC), 5);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The texts of an outage: each is logged once, and a peer that invents texts does not fill the log. */
+/* The texts of an outage: each is logged once, and a peer that invents texts does not fill the
+ * log. */
 #include <stdio.h>
 
 #include "lib/log.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_networks.c - networks.h: floods by their network, their neighbors not; and over random sources the
- * definition itself, computed from every prefix that there is.
+ * test_networks.c - networks.h: floods by their network, their neighbors not; and over random
+ * sources the definition itself, computed from every prefix that there is.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,8 @@ static size_t count;
 
 static int by_source(const void *a, const void *b)
 {
-	return sl_prefix_compare(&((const struct networks_row *)a)->source, &((const struct networks_row *)b)->source);
+	return sl_prefix_compare(&((const struct networks_row *)a)->source,
+				 &((const struct networks_row *)b)->source);
 }
 
 /* `sources` of a prefix at equal distances, each with so much. */
@@ -34,8 +35,12 @@ static void add(const char *text, u32 sources, u64 each)
 		u64 step = ((u64)i << (longest - prefix.len)) / sources;
 
 		assert_in_range(rows, 0, ROWS - 1);
-		row[rows++] = (struct networks_row){ .amount = { each }, .source = {
-			{ prefix.addr.hi | step << (64 - longest), 0 }, prefix.family, longest } };
+		row[rows++] = (struct networks_row){
+			.amount = { each },
+			.source = { { prefix.addr.hi | step << (64 - longest), 0 },
+				    prefix.family,
+				    longest }
+		};
 	}
 }
 
@@ -64,10 +69,15 @@ TEST(a_spoofed_network_is_named_and_its_neighbors_are_not)
 	static const struct {
 		const char *flood, *named;
 	} cases[] = {
-		{ "10.7.0.0/16", "10.7.0.0/16" }, { "10.7.3.0/24", "10.7.3.0/24" }, { "10.0.0.0/8", "10.0.0.0/8" },
-		{ "10.7.16.0/20", "10.7.16.0/20" }, { "10.16.0.0/12", "10.16.0.0/12" },
-		{ "2001:db8:7::/48", "2001:db8:7::/48" }, { "2001:db8:7:100::/56", "2001:db8:7:100::/56" },
-		{ "2001:db8::/32", "2001:db8::/32" }, { "2001:db8:7:8000::/49", "2001:db8:7:8000::/49" },
+		{ "10.7.0.0/16", "10.7.0.0/16" },
+		{ "10.7.3.0/24", "10.7.3.0/24" },
+		{ "10.0.0.0/8", "10.0.0.0/8" },
+		{ "10.7.16.0/20", "10.7.16.0/20" },
+		{ "10.16.0.0/12", "10.16.0.0/12" },
+		{ "2001:db8:7::/48", "2001:db8:7::/48" },
+		{ "2001:db8:7:100::/56", "2001:db8:7:100::/56" },
+		{ "2001:db8::/32", "2001:db8::/32" },
+		{ "2001:db8:7:8000::/49", "2001:db8:7:8000::/49" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -118,7 +128,8 @@ TEST(any_measure_names)
 	assert_string_equal(names(), "192.0.2.0/24 10.7.0.0/16");
 }
 
-/* By the definition, over every prefix of the lengths; without narrowing, which keeps 95% at least. */
+/* By the definition, over every prefix of the lengths; without narrowing, which keeps 95% at
+ * least. */
 TEST(random_sources_by_the_definition)
 {
 	static const u8 lengths[] = { 32, 24, 16, 8 };
@@ -131,10 +142,13 @@ TEST(random_sources_by_the_definition)
 		rows = 0;
 		for (u32 i = 0; i < 300; i++) {
 			/* Few values of each byte, so that prefixes are shared. */
-			u64 hi = (u64)(10 + rng_below(2)) << 56 | rng_below(3) << 48 | rng_below(4) << 40 | (u64)i << 32;
+			u64 hi = (u64)(10 + rng_below(2)) << 56 | rng_below(3) << 48 |
+				 rng_below(4) << 40 | (u64)i << 32;
 
-			row[rows] = (struct networks_row){ .source = { { hi & 0xffffffff00000000, 0 }, SL_V4, 32 },
-							   .amount = { rng_magnitude(12) } };
+			row[rows] = (struct networks_row){
+				.source = { { hi & 0xffffffff00000000, 0 }, SL_V4, 32 },
+				.amount = { rng_magnitude(12) }
+			};
 			total += row[rows++].amount[0];
 		}
 		qsort(row, rows, sizeof(*row), by_source);
@@ -156,11 +170,14 @@ TEST(random_sources_by_the_definition)
 		/* No prefix of the four lengths has a tenth that is not named. */
 		for (size_t level = 0; level < 4; level++)
 			for (size_t i = 0; i < rows; i++) {
-				struct sl_addr net = sl_addr_mask(row[i].source.addr, lengths[level]);
+				struct sl_addr net =
+					sl_addr_mask(row[i].source.addr, lengths[level]);
 				u64 left = 0;
 
 				for (size_t k = 0; k < rows; k++)
-					if (!row[k].network && sl_addr_mask(row[k].source.addr, lengths[level]).hi == net.hi)
+					if (!row[k].network &&
+					    sl_addr_mask(row[k].source.addr, lengths[level]).hi ==
+						    net.hi)
 						left += row[k].amount[0];
 				assert_true(left * 10 < total);
 			}

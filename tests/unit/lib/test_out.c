@@ -50,11 +50,16 @@ TEST(test_visible)
 	char bytes[40];
 	struct out out;
 
-	assert_visible("plain \u00e9\u20ac\U0001f600", "plain \u00e9\u20ac\U0001f600", "plain \u00e9\u20ac\U0001f600");
+	assert_visible("plain \u00e9\u20ac\U0001f600", "plain \u00e9\u20ac\U0001f600",
+		       "plain \u00e9\u20ac\U0001f600");
 	assert_visible("\x1b[31m", "\\x1b[31m", "\\u001b[31m");
 	assert_visible("\\x1b[31m", "\\\\x1b[31m", "\\x1b[31m");
-	assert_visible("a\xc2\x9b" "31m\xc2\x9d", "a\\u009b31m\\u009d", "a\\u009b31m\\u009d");
-	assert_visible("\xe2\x80\xae" "cba\xe2\x81\xa6", "\\u202ecba\\u2066", "\\u202ecba\\u2066");
+	assert_visible("a\xc2\x9b"
+		       "31m\xc2\x9d",
+		       "a\\u009b31m\\u009d", "a\\u009b31m\\u009d");
+	assert_visible("\xe2\x80\xae"
+		       "cba\xe2\x81\xa6",
+		       "\\u202ecba\\u2066", "\\u202ecba\\u2066");
 	assert_visible("a\nb\x7f", "a\\x0ab\\x7f", "a\nb\\u007f");
 	assert_visible("\xff\xc3", "\\xff\\xc3", "\\xff\\xc3");
 	assert_visible("\U000e0041", "\\U000e0041", "\\udb40\\udc41");

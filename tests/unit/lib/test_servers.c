@@ -25,7 +25,8 @@ TEST(resolvers)
 	assert_non_null(file);
 	fputs("# nameserver 192.0.2.1\nsearch example.org\nnameserver 192.0.2.53\n"
 	      "\tnameserver\t2001:db8::53 # here\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n"
-	      "nameserver 192.0.2.0/24\nnameserver here\nnameserver\n;nameserver 192.0.2.2\n", file);
+	      "nameserver 192.0.2.0/24\nnameserver here\nnameserver\n;nameserver 192.0.2.2\n",
+	      file);
 	fclose(file);
 	servers_add_resolvers(&list, path);
 	assert_int_equal(list.count, 3);

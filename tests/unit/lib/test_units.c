@@ -13,14 +13,39 @@ TEST(test_counts)
 		const char *text;
 		u64 value;
 	} good[] = {
-		{ "0", 0 }, { "1", 1 }, { "2000", 2000 }, { "10K", 10000 }, { "1M", 1000000 },
-		{ "2G", 2000000000 }, { "1.5K", 1500 }, { "0.5M", 500000 },
-		{ "2.000", 2 }, { "0.000000001G", 1 }, { "18446744073709551615", ~0ULL },
+		{ "0", 0 },
+		{ "1", 1 },
+		{ "2000", 2000 },
+		{ "10K", 10000 },
+		{ "1M", 1000000 },
+		{ "2G", 2000000000 },
+		{ "1.5K", 1500 },
+		{ "0.5M", 500000 },
+		{ "2.000", 2 },
+		{ "0.000000001G", 1 },
+		{ "18446744073709551615", ~0ULL },
 	};
 	static const char *const bad[] = {
-		"", " 1", "1 ", "-1", "+1", "1k", "1KK", "1.", ".5", "1.5", "0.0005K", "1e3",
-		"0x10", "1_000", "18446744073709551616", "18446744073709552K", "1.0000000001G",
-		"99999999999999999999", "K", "1M1",
+		"",
+		" 1",
+		"1 ",
+		"-1",
+		"+1",
+		"1k",
+		"1KK",
+		"1.",
+		".5",
+		"1.5",
+		"0.0005K",
+		"1e3",
+		"0x10",
+		"1_000",
+		"18446744073709551616",
+		"18446744073709552K",
+		"1.0000000001G",
+		"99999999999999999999",
+		"K",
+		"1M1",
 	};
 	const char *reason;
 	u64 value;
@@ -47,15 +72,21 @@ TEST(test_durations)
 		u64 ns;
 		const char *back;
 	} good[] = {
-		{ "10s", 10 * SEC, "10s" }, { "5m", 300 * SEC, "5m" },
-		{ "1h30m", 5400 * SEC, "1h30m" }, { "2d", 172800 * SEC, "2d" },
-		{ "100ms", SEC / 10, "100ms" }, { "90s", 90 * SEC, "1m30s" },
-		{ "0s", 0, "0s" }, { "24h", 86400 * SEC, "1d" }, { "1us", 1000, "1us" },
+		{ "10s", 10 * SEC, "10s" },
+		{ "5m", 300 * SEC, "5m" },
+		{ "1h30m", 5400 * SEC, "1h30m" },
+		{ "2d", 172800 * SEC, "2d" },
+		{ "100ms", SEC / 10, "100ms" },
+		{ "90s", 90 * SEC, "1m30s" },
+		{ "0s", 0, "0s" },
+		{ "24h", 86400 * SEC, "1d" },
+		{ "1us", 1000, "1us" },
 		{ "1s1ns", SEC + 1, "1s1ns" },
 	};
 	static const char *const bad[] = {
-		"", "10", "s", "10x", "10 s", "-1s", "1.5s", "1m1h", "1s1s", "1h30", "10S",
-		"99999999999999999999s", "213504d", "1sm",
+		"",	   "10",   "s",	   "10x",  "10 s", "-1s",
+		"1.5s",	   "1m1h", "1s1s", "1h30", "10S",  "99999999999999999999s",
+		"213504d", "1sm",
 	};
 	const char *reason;
 	char buf[64];
@@ -88,7 +119,8 @@ TEST(test_rates)
 		{ "1.5K bytes/m", { 1500, 60 * SEC, RATE_BYTES }, "1500 bytes/m" },
 		{ "10M bits/s", { 10000000, SEC, RATE_BITS }, "10M bits/s" },
 		{ "1G bit/s", { 1000000000, SEC, RATE_BITS }, "1G bits/s" },
-		{ "100 connections/10s", { 100, 10 * SEC, RATE_CONNECTIONS },
+		{ "100 connections/10s",
+		  { 100, 10 * SEC, RATE_CONNECTIONS },
 		  "100 connections/10s" },
 		{ "5 packets/d", { 5, 86400 * SEC, RATE_PACKETS }, "5 packets/d" },
 		{ "5 packets/1h30m", { 5, 5400 * SEC, RATE_PACKETS }, "5 packets/1h30m" },
@@ -96,21 +128,32 @@ TEST(test_rates)
 		{ "5 packets/100ms", { 5, SEC / 10, RATE_PACKETS }, "5 packets/100ms" },
 	};
 	static const struct {
-		const char *text, *reason;	/* a part of it */
+		const char *text, *reason; /* a part of it */
 	} bad[] = {
-		{ "", "not a rate" }, { "fast", "not a rate" }, { "1000", "not a rate" },
-		{ "1000packets/s", "not a rate" }, { "1000 packets", "not a rate" },
+		{ "", "not a rate" },
+		{ "fast", "not a rate" },
+		{ "1000", "not a rate" },
+		{ "1000packets/s", "not a rate" },
+		{ "1000 packets", "not a rate" },
 		{ "1000 pakets/s", "unknown unit; accepted: packets, bytes, bits, connections" },
-		{ "1000 packetss/s", "unknown unit" }, { "1000 /s", "unknown unit" },
-		{ "10 requests/m", "HTTP tier" }, { "1000 packets/", "bad period" },
-		{ "1000 packets/x", "bad period" }, { "1000 packets/s ", "bad period" },
-		{ "1000 packets/9999us", "too short" }, { "1000 packets/ms", "too short" },
-		{ "1000 packets/0s", "too short" }, { "0 packets/s", "rate of 0" },
+		{ "1000 packetss/s", "unknown unit" },
+		{ "1000 /s", "unknown unit" },
+		{ "10 requests/m", "HTTP tier" },
+		{ "1000 packets/", "bad period" },
+		{ "1000 packets/x", "bad period" },
+		{ "1000 packets/s ", "bad period" },
+		{ "1000 packets/9999us", "too short" },
+		{ "1000 packets/ms", "too short" },
+		{ "1000 packets/0s", "too short" },
+		{ "0 packets/s", "rate of 0" },
 		{ "1.5 packets/s", "not a whole number" },
 		{ "99999999999999999999 packets/s", "too large" },
-		{ "1000 pps", "did you mean '1000 packets/s'" }, { "1000pps", "did you mean '1000 packets/s'" },
-		{ "2K pps", "did you mean '2K packets/s'" }, { "1.5Mpps", "did you mean '1.5M packets/s'" },
-		{ "10Mbps", "did you mean '10M bits/s'" }, { "10 Mbit/s", "did you mean '10M bits/s'" },
+		{ "1000 pps", "did you mean '1000 packets/s'" },
+		{ "1000pps", "did you mean '1000 packets/s'" },
+		{ "2K pps", "did you mean '2K packets/s'" },
+		{ "1.5Mpps", "did you mean '1.5M packets/s'" },
+		{ "10Mbps", "did you mean '10M bits/s'" },
+		{ "10 Mbit/s", "did you mean '10M bits/s'" },
 		{ "5 MB/s", "did you mean '5M bytes/s'" },
 	};
 	const char *reason;
@@ -168,10 +211,18 @@ TEST(test_random_back)
 TEST(test_times)
 {
 	static const char *const bad[] = {
-		"", "2030-01-31", "2030-01-31T12:00:00", "2030-01-31T12:00:00+01:00",
-		"2030-02-30T12:00:00Z", "2030-13-01T12:00:00Z", "1969-12-31T23:59:59Z",
-		"9999-01-01T00:00:00Z", "2030-01-31T12:00:00Zx", " 2030-01-31T12:00:00Z",
-		"2030-01-31T12:00:60Z", "2030-01-31T12:00:00.Zx",
+		"",
+		"2030-01-31",
+		"2030-01-31T12:00:00",
+		"2030-01-31T12:00:00+01:00",
+		"2030-02-30T12:00:00Z",
+		"2030-13-01T12:00:00Z",
+		"1969-12-31T23:59:59Z",
+		"9999-01-01T00:00:00Z",
+		"2030-01-31T12:00:00Zx",
+		" 2030-01-31T12:00:00Z",
+		"2030-01-31T12:00:60Z",
+		"2030-01-31T12:00:00.Zx",
 	};
 	const char *reason;
 	char buf[64];
@@ -192,8 +243,18 @@ TEST(test_times)
 TEST(test_drops)
 {
 	static const char *const bad[] = {
-		"", "drops/s", "5", "5 drops", "5drops/s", "0 drops/s", "5 packets/s", "5 drops/",
-		"5 drops/10ms", "5 drops /s", "1.5 drops/s", "5 dropss/s",
+		"",
+		"drops/s",
+		"5",
+		"5 drops",
+		"5drops/s",
+		"0 drops/s",
+		"5 packets/s",
+		"5 drops/",
+		"5 drops/10ms",
+		"5 drops /s",
+		"1.5 drops/s",
+		"5 dropss/s",
 	};
 	const char *reason = NULL;
 	u64 count = 7, period = 7;
@@ -216,8 +277,8 @@ TEST(test_drops)
 TEST(test_percents)
 {
 	static const char *const bad[] = {
-		"", "%", "10", "10 %", "10.%", ".5%", "-1%", "0.05%", "1.%", "10%%", "99999999%",
-		"18446744073709551626%",
+		"",    "%",	"10",  "10 %", "10.%",	    ".5%",
+		"-1%", "0.05%", "1.%", "10%%", "99999999%", "18446744073709551626%",
 	};
 	u32 value = 7;
 	size_t i;

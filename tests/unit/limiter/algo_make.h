@@ -9,8 +9,7 @@
 #define MINUTE (60 * SEC)
 #define MAX_FRAME 1514
 
-static inline struct sl_params make(enum sl_algo algo, u64 count, u64 period_ns, u8 unit,
-				    u64 burst)
+static inline struct sl_params make(enum sl_algo algo, u64 count, u64 period_ns, u8 unit, u64 burst)
 {
 	struct rate rate = { count, period_ns, unit };
 	struct sl_params p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The step of algo_gcra.h against rational numbers (__int128 over the rate's count), and states after a change
- * of the rate. All steps against whole histories: tests/prop/test_decide.c.
+ * The step of algo_gcra.h against rational numbers (__int128 over the rate's count), and states
+ * after a change of the rate. All steps against whole histories: tests/prop/test_decide.c.
  */
 #include "lib/test.h"
 #include "algo_make.h"
@@ -11,7 +11,6 @@ typedef __int128 s128;
 
 #define BOOT (1000 * SEC)
 
-
 /* ------------------------------------------------------------------ GCRA */
 
 /*
@@ -20,9 +19,9 @@ typedef __int128 s128;
  * refusal must be due but for the rounding of the steps since the bucket was last full.
  */
 struct exact {
-	s128 count, interval;	/* of a unit */
+	s128 count, interval; /* of a unit */
 	s128 tat;
-	s128 slack;		/* what rounding may have added to the step's debt */
+	s128 slack; /* what rounding may have added to the step's debt */
 };
 
 static void exact_run(const struct sl_params *p, const struct rate *rate, u64 most_cost)
@@ -167,7 +166,7 @@ TEST(test_rescale)
 		debt = debt_of(sl_gcra_state(&then, BOOT * 16, then.tau), &now);
 		assert_true(debt <= now.tau && now.tau - debt <= now.tau >> 30);
 		/* A generation that is no longer known counts as of the same rate. */
-		bucket_state = sl_gcra_state(&(struct sl_params){.gen = (now.gen + 2) & 3},
+		bucket_state = sl_gcra_state(&(struct sl_params){ .gen = (now.gen + 2) & 3 },
 					     BOOT * 16, now.tau / 2);
 		if (!slot.tau[(now.gen + 2) & 3])
 			assert_share_kept(debt_of(bucket_state, &now), now.tau, now.tau / 2,
@@ -222,8 +221,8 @@ TEST(test_weights)
 		if (debt == p.tau)
 			assert_int_equal(weight, 255);
 	}
-	assert_int_equal(sl_utilization(0, &(struct sl_params){.tau = 1, .tau_exp = -31}, at(BOOT)),
-			 0);
+	assert_int_equal(
+		sl_utilization(0, &(struct sl_params){ .tau = 1, .tau_exp = -31 }, at(BOOT)), 0);
 }
 
 TEST_MAIN

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Grace, refunds of windows from the first request, parameters scaled by elastic, and what is remembered of offenders. */
+/* Grace, refunds of windows from the first request, parameters scaled by elastic, and what is
+ * remembered of offenders. */
 #include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
@@ -56,14 +57,15 @@ TEST(test_grace_refund)
 	struct sl_params p = { .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = SEC };
 	u64 bucket_state = sl_step(0, &p, at(BOOT), 1).bucket_state;
 
-	/* Begun by a packet that is refused after all: not begun. Otherwise there is no further rule. */
+	/* Begun by a packet that is refused after all: not begun. Otherwise there is no further
+	 * rule. */
 	assert_true(sl_refund(bucket_state, &p, at(BOOT), 1) == 0);
 	assert_true(sl_refund(bucket_state, &p, at(BOOT + 1), 1) == bucket_state);
 	bucket_state = sl_step(0, &p, at(0), 1).bucket_state;
 	assert_true(bucket_state != 0 && sl_refund(bucket_state, &p, at(0), 1) == 0);
 }
 
-/* ------------------------------------------------------------------ windows from the first request */
+/* --------------------------------------------------------------- windows from the first request */
 
 TEST(test_first_request_refund)
 {
@@ -79,7 +81,9 @@ TEST(test_first_request_refund)
 	assert_true(sl_refund(ten, &p, at(BOOT + SEC), 3) == seven);
 	assert_int_equal(sl_used(sl_refund(seven, &p, at(BOOT), 9), &p, at(BOOT)), 0);
 	/* The window is over: nothing to refund. */
-	assert_int_equal(sl_used(sl_refund(ten, &p, at(BOOT + 2 * MINUTE), 3), &p, at(BOOT + 2 * MINUTE)), 0);
+	assert_int_equal(
+		sl_used(sl_refund(ten, &p, at(BOOT + 2 * MINUTE), 3), &p, at(BOOT + 2 * MINUTE)),
+		0);
 }
 
 /* ------------------------------------------------------------------ elastic */
@@ -103,12 +107,13 @@ static struct sl_params shrunk(const struct sl_params *p, u32 scale, u64 least)
 
 static u32 random_scale(void)
 {
-	return rng_below(8) ? ONE + rng_below(SL_SCALE_MAX - ONE + 1) :
-	       rng_below(2) ? ONE :
-			      SL_SCALE_MAX;
+	return rng_below(8)   ? ONE + rng_below(SL_SCALE_MAX - ONE + 1)
+	       : rng_below(2) ? ONE
+			      : SL_SCALE_MAX;
 }
 
-/* A unit's interval is 1 / scale of what it was: no longer but by rounding, no shorter by 0.16 %. */
+/* A unit's interval is 1 / scale of what it was: no longer but by rounding, no shorter by 0.16
+ * %. */
 static void assert_faster(const struct sl_params *from, const struct sl_params *to, u32 scale)
 {
 	u128 was = (u128)from->mult << 16, is = (u128)to->mult * scale;
@@ -156,7 +161,8 @@ TEST(test_scaled_buckets)
 	assert_in_range(good, 10000, 90000);
 }
 
-/* Below 1: the interval is never shorter than 1 / scale of what it was, and no product overflows. */
+/* Below 1: the interval is never shorter than 1 / scale of what it was, and no product
+ * overflows. */
 TEST(test_shrunk_buckets)
 {
 	u32 good = 0, refused = 0;
@@ -186,7 +192,8 @@ TEST(test_shrunk_buckets)
 		is = ldexp(s.mult, -s.shift);
 		assert_true(is >= was * (1 - 1e-12));
 		/* A bit of the fraction, or a tick, and the inverse's own rounding. */
-		assert_true(is <= was * (1 + ldexp(scale, -32) + 1.0 / s.mult) + 1.01 * ldexp(1, -s.shift) * ONE / scale);
+		assert_true(is <= was * (1 + ldexp(scale, -32) + 1.0 / s.mult) +
+					  1.01 * ldexp(1, -s.shift) * ONE / scale);
 		most = s.capacity < SL_COST_MAX ? s.capacity : SL_COST_MAX;
 		assert_true((u128)s.mult * most < (u128)SL_BIT(63) + SL_BIT(31));
 		assert_true(s.tau < SL_BIT(60) + SL_BIT(40) && s.tau >= p.tau);
@@ -203,7 +210,9 @@ TEST(test_shrunk_buckets)
 		assert_int_equal(sl_step(0, &s, at(BOOT), least).verdict, SL_PASS);
 		if (s.capacity == least)
 			assert_int_equal(sl_step(sl_step(0, &s, at(BOOT), least).bucket_state, &s,
-						 at(BOOT), least).verdict, SL_OVER);
+						 at(BOOT), least)
+						 .verdict,
+					 SL_OVER);
 	}
 	assert_in_range(good, 10000, 90000);
 	assert_true(refused > 0);
@@ -248,7 +257,8 @@ TEST(test_scale_live)
 		/* A tenth of it, and what was used of the whole limit. */
 		two = shrunk(&one, ONE / 10, 1);
 		assert_in_range(admitted(&two, &bucket_state, BOOT + 30 * SEC),
-				runs[i].at_one / 10 - runs[i].count / 10 - 1, runs[i].at_one / 10 + slack);
+				runs[i].at_one / 10 - runs[i].count / 10 - 1,
+				runs[i].at_one / 10 + slack);
 		assert_in_range(admitted(&one, &bucket_state, BOOT + 40 * SEC),
 				runs[i].at_one - runs[i].count, runs[i].at_one + slack);
 	}
@@ -282,9 +292,10 @@ TEST(test_scaled_windows)
 	assert_true(scaled(&p, 10 * ONE).capacity == 1 && scaled(&p, 10 * ONE).window_ns == SEC);
 }
 
-/* ------------------------------------------------------------------ what is remembered of an offender */
+/* ------------------------------------------------------------ what is remembered of an offender */
 
-/* A spent bucket, of which only the time of its end was kept: never less used than it was, from then on. */
+/* A spent bucket, of which only the time of its end was kept: never less used than it was, from
+ * then on. */
 static void check_spent(const struct sl_params *p)
 {
 	for (u32 i = 0; i < 300; i++) {
@@ -298,9 +309,10 @@ static void check_spent(const struct sl_params *p)
 			u64 later = k == 3 ? now + left - 1 : now + k * left / 4;
 
 			if (sl_used(restored, p, at(later)) < sl_used(state, p, at(later)))
-				fail_msg("algorithm %u, charged at %llu: %llu used at %llu, of the restored %llu",
-					 p->algo, then, sl_used(state, p, at(later)), later,
-					 sl_used(restored, p, at(later)));
+				fail_msg(
+					"algorithm %u, charged at %llu: %llu used at %llu, of the restored %llu",
+					p->algo, then, sl_used(state, p, at(later)), later,
+					sl_used(restored, p, at(later)));
 		}
 		assert_true(sl_expired(restored, p, at(now + left + p->window_ns)));
 	}
@@ -349,7 +361,8 @@ TEST(test_filled)
 			}
 }
 
-/* In ticks of more than a ns a window from its first packet is never too short, and longer by less than two. */
+/* In ticks of more than a ns a window from its first packet is never too short, and longer by less
+ * than two. */
 TEST(test_first_is_long_enough)
 {
 	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, 10, 86400 * SEC, RATE_PACKETS, 0);
@@ -388,7 +401,11 @@ TEST(test_counters_set_back)
 /* Of a bucket in Redis and what comes besides at most two capacities are taken over. */
 TEST(test_from_store)
 {
-	struct spec_def def = { .count = 10, .period_ns = SEC, .burst = 20, .scale = 1, .ceiling_percent = 100,
+	struct spec_def def = { .count = 10,
+				.period_ns = SEC,
+				.burst = 20,
+				.scale = 1,
+				.ceiling_percent = 100,
 				.algo = SL_ALGO_TOKEN_BUCKET };
 	struct cluster_store_state store = { 0 };
 	struct spec_view view;
@@ -399,23 +416,30 @@ TEST(test_from_store)
 	for (u64 more = 0; more < 60; more += 10) {
 		u64 counts = cluster_store_bucket_state(&spec, &store, more, at(BOOT));
 
-		assert_true(spec_reset_ns(&view, counts, at(BOOT)) == (more < 40 ? more : 40) * SEC / 10);
+		assert_true(spec_reset_ns(&view, counts, at(BOOT)) ==
+			    (more < 40 ? more : 40) * SEC / 10);
 	}
 }
 
-/* Requests cost up to SPEC_COST_MAX, beside any limit and at its very bounds: nothing overflows into a fit. */
+/* Requests cost up to SPEC_COST_MAX, beside any limit and at its very bounds: nothing overflows
+ * into a fit. */
 TEST(test_costs_of_requests)
 {
-	static const enum sl_algo algos[] = { SL_ALGO_TOKEN_BUCKET, SL_ALGO_LEAKY_BUCKET, SL_ALGO_FIXED_WINDOW,
-					      SL_ALGO_SLIDING_WINDOW, SL_ALGO_INTERVAL_BUCKET, SL_ALGO_FIRST_REQUEST };
+	static const enum sl_algo algos[] = { SL_ALGO_TOKEN_BUCKET,    SL_ALGO_LEAKY_BUCKET,
+					      SL_ALGO_FIXED_WINDOW,    SL_ALGO_SLIDING_WINDOW,
+					      SL_ALGO_INTERVAL_BUCKET, SL_ALGO_FIRST_REQUEST };
 	u32 good[COUNT(algos)] = { 0 };
 
 	rng_start("costs_of_requests");
 	for (int i = 0; i < 300000; i++) {
 		u32 which = rng_below(COUNT(algos));
-		bool burst = algorithms[algos[which]]->default_burst && rng_below(2), elastic = !rng_below(4);
-		struct spec_def def = { .count = rng_magnitude(46), .period_ns = SEC * rng_magnitude(21), .scale = 1,
-					.burst = burst ? rng_magnitude(46) : 0, .algo = algos[which],
+		bool burst = algorithms[algos[which]]->default_burst && rng_below(2),
+		     elastic = !rng_below(4);
+		struct spec_def def = { .count = rng_magnitude(46),
+					.period_ns = SEC * rng_magnitude(21),
+					.scale = 1,
+					.burst = burst ? rng_magnitude(46) : 0,
+					.algo = algos[which],
 					.ceiling_percent = elastic ? 10000 : 100 };
 		struct sl_now now = at(BOOT + rng_below(1000) * SEC);
 		struct sl_result res, next;
@@ -429,27 +453,33 @@ TEST(test_costs_of_requests)
 		spec_view_init(&view, &spec, elastic ? random_scale() : 0, 0);
 		capacity = view.p.capacity;
 		slack = spec.algo == SL_ALGO_SLIDING_WINDOW ? 2 * SL_BIT(view.p.quantum) : 0;
-		cost = (u64[]){ SPEC_COST_MAX, SL_BIT(40), capacity, capacity + 1, capacity - 1, rng_magnitude(46) }[rng_below(6)];
+		cost = (u64[]){ SPEC_COST_MAX, SL_BIT(40),   capacity,
+				capacity + 1,  capacity - 1, rng_magnitude(46) }[rng_below(6)];
 		if (cost > SPEC_COST_MAX)
 			cost = SPEC_COST_MAX;
 		res = spec_charge(&view, 0, now, cost);
 		/* At another scale the interval is rounded: the last of a burst may not fit. */
 		if (elastic && cost <= capacity)
 			continue;
-		assert_true(cost <= capacity ? res.verdict == SL_PASS || cost + slack > capacity : res.verdict == SL_OVER);
+		assert_true(cost <= capacity ? res.verdict == SL_PASS || cost + slack > capacity
+					     : res.verdict == SL_OVER);
 		assert_true(cost <= capacity || (res.wait_ns == ~0ULL && !res.bucket_state));
 		left = spec_remaining(&view, spec_force(&view, 0, now, cost), now);
 		assert_in_range(left, cost + slack < capacity ? capacity - cost - slack : 0,
 				cost < capacity ? capacity - cost + slack : slack);
-		assert_int_equal(spec_refund(&view, spec_force(&view, 0, now, cost), now, SPEC_COST_MAX), 0);
+		assert_int_equal(
+			spec_refund(&view, spec_force(&view, 0, now, cost), now, SPEC_COST_MAX), 0);
 		if (res.verdict == SL_OVER || left + 1 + slack > SPEC_COST_MAX)
 			continue;
 		left = spec_remaining(&view, res.bucket_state, now);
 		next = spec_charge(&view, res.bucket_state, now, left + 1 + slack);
 		assert_int_equal(next.verdict, SL_OVER);
 		if (left + 1 + 2 * slack <= capacity)
-			assert_int_equal(spec_charge(&view, res.bucket_state, at(now.mono_ns + next.wait_ns),
-						     left + 1 + slack).verdict, SL_PASS);
+			assert_int_equal(spec_charge(&view, res.bucket_state,
+						     at(now.mono_ns + next.wait_ns),
+						     left + 1 + slack)
+						 .verdict,
+					 SL_PASS);
 	}
 	for (u32 i = 0; i < COUNT(algos); i++)
 		assert_in_range(good[i], 3000, 60000);

@@ -18,7 +18,7 @@ typedef unsigned __int128 u128;
 
 struct counter {
 	u64 window_ns, capacity;
-	u64 number;		/* of the window that `current` is of */
+	u64 number; /* of the window that `current` is of */
 	u64 current, previous;
 	bool seen;
 };
@@ -158,8 +158,8 @@ TEST(test_to_the_nanosecond)
 {
 	rng_start("to_the_nanosecond");
 	for (int i = 0; i < 300000; i++) {
-		u64 window_ns = rng_below(2) ? SL_BIT(32 + rng_below(24)) :
-					       SEC + rng_magnitude(56) % (SL_BIT(56) - SEC);
+		u64 window_ns = rng_below(2) ? SL_BIT(32 + rng_below(24))
+					     : SEC + rng_magnitude(56) % (SL_BIT(56) - SEC);
 		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, SL_SLIDING_COUNT_MAX, window_ns,
 					  RATE_PACKETS, 0);
 		u64 edge = (2 + rng_below(100)) * window_ns;
@@ -187,8 +187,8 @@ TEST(test_to_the_nanosecond)
 /* ------------------------------------------------------------------ large quanta */
 
 /*
- * A gigabyte a second of frames of one size or of all: charged at random, the bytes that pass in each
- * window are within the stated error.
+ * A gigabyte a second of frames of one size or of all: charged at random, the bytes that pass in
+ * each window are within the stated error.
  */
 TEST(test_quanta)
 {
@@ -196,15 +196,15 @@ TEST(test_quanta)
 		u64 capacity;
 		u32 least, most;
 	} runs[] = {
-		{ 1000000000, 64, 64 }, { 1000000000, 1514, 1514 }, { 1000000000, 64, 1514 },
-		{ 100000000000, 60, 65535 }, { 33554431, 1, 1 }, { 33554431, 64, 65 },
+		{ 1000000000, 64, 64 },	     { 1000000000, 1514, 1514 }, { 1000000000, 64, 1514 },
+		{ 100000000000, 60, 65535 }, { 33554431, 1, 1 },	 { 33554431, 64, 65 },
 	};
 
 	rng_start("quanta");
 	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 		struct rate rate = { runs[i].capacity, SEC, RATE_BYTES };
-		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, rate.count, rate.period_ns,
-					  rate.unit, 0);
+		struct sl_params p =
+			make(SL_ALGO_SLIDING_WINDOW, rate.count, rate.period_ns, rate.unit, 0);
 		double error = params_error_ppm(&p, &rate) / 1e6;
 		u64 bucket_state = 0, utc = ONE_O_CLOCK, passed = 0;
 

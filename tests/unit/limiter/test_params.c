@@ -71,34 +71,41 @@ TEST(test_known_rates)
 {
 	struct sl_params p;
 
-	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS },
-				 2000, &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS }, 2000, &p),
+		0);
 	assert_true(p.mult == 16000000 && p.shift == 0);
 	assert_true(p.tau == 2 * SEC * 16);
 	assert_int_equal(p.gen, 0);
 
 	/* 10 Gbit/s: 0.8 ns, 12.8 ticks a byte; the default burst is one second. */
-	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p),
+		0);
 	assert_true(p.capacity == 1250000000);
-	assert_true(sl_gcra_ticks(&p, 10) == 129);	/* 128 and the rounding */
+	assert_true(sl_gcra_ticks(&p, 10) == 129); /* 128 and the rounding */
 	assert_true(sl_gcra_ticks(&p, 1500) == 19201);
 
 	/* One a day, and three. */
 	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p), 0);
+				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p),
+			 0);
 	assert_true(p.capacity == 1);
-	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 3, 86400 * SEC, RATE_PACKETS }, 3, &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 3, 86400 * SEC, RATE_PACKETS }, 3, &p),
+		0);
 	assert_true(p.tau == 86400 * SEC * 16);
 
 	/* The largest rates. */
 	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 1000000000, SEC, RATE_PACKETS }, 0, &p), 0);
+				 (struct rate){ 1000000000, SEC, RATE_PACKETS }, 0, &p),
+			 0);
 	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 128000000000, SEC, RATE_BYTES }, 0, &p), 0);
+				 (struct rate){ 128000000000, SEC, RATE_BYTES }, 0, &p),
+			 0);
 	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 1024000000000, SEC, RATE_BITS }, 0, &p), 0);
+				 (struct rate){ 1024000000000, SEC, RATE_BITS }, 0, &p),
+			 0);
 }
 
 TEST(test_refused)
@@ -107,7 +114,7 @@ TEST(test_refused)
 		enum sl_algo algo;
 		struct rate rate;
 		u64 burst;
-		const char *bucket_state;	/* of the reason */
+		const char *bucket_state; /* of the reason */
 	} table[] = {
 		{ SL_ALGO_TOKEN_BUCKET, { 0, SEC, RATE_PACKETS }, 0, "rate is 0" },
 		{ SL_ALGO_TOKEN_BUCKET, { 1, SEC / 100 - 1, RATE_PACKETS }, 0, "below 10ms" },
@@ -144,7 +151,8 @@ TEST(test_refused)
 		memset(&p, 0x5a, sizeof(p));
 		before = p;
 		assert_int_equal(params_compile(table[i].algo, &table[i].rate, table[i].burst, 0,
-						&p, &reason), -ERANGE);
+						&p, &reason),
+				 -ERANGE);
 		assert_non_null(reason);
 		assert_non_null(strstr(reason, table[i].bucket_state));
 		assert_memory_equal(&p, &before, sizeof(p));
@@ -177,11 +185,12 @@ TEST(test_window)
 {
 	struct sl_params p;
 
-	assert_int_equal(compile(SL_ALGO_FIXED_WINDOW,
-				 (struct rate){ 1001, 60 * SEC, RATE_PACKETS }, 0, &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_FIXED_WINDOW, (struct rate){ 1001, 60 * SEC, RATE_PACKETS }, 0, &p),
+		0);
 	assert_true(p.capacity == 1001 && p.window_ns == 60 * SEC);
-	assert_int_equal(compile(SL_ALGO_FIXED_WINDOW, (struct rate){ 8007, SEC, RATE_BITS }, 0,
-				 &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_FIXED_WINDOW, (struct rate){ 8007, SEC, RATE_BITS }, 0, &p), 0);
 	assert_true(p.capacity == 1000);
 }
 
@@ -190,17 +199,19 @@ TEST(test_leaky)
 	struct sl_params p;
 
 	/* One packet, whatever the rate; one frame of the largest size. */
-	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS }, 0,
-				 &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS }, 0, &p), 0);
 	assert_true(p.capacity == 1 && p.mult == 16000000 && p.tau == 16000000);
 	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET,
-				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p), 0);
+				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p),
+			 0);
 	assert_true(p.capacity == 1);
-	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000000, SEC, RATE_BYTES }, 0,
-				 &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000000, SEC, RATE_BYTES }, 0, &p), 0);
 	assert_true(p.capacity == 9018);
-	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET,
-				 (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p), 0);
+	assert_int_equal(
+		compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p),
+		0);
 	assert_true(p.capacity == 9018);
 	assert_gcra_bounds(&(struct rate){ 10000000000, SEC, RATE_BITS }, &p);
 }
@@ -226,7 +237,8 @@ TEST(test_sliding)
 		struct sl_params p;
 
 		assert_int_equal(compile(SL_ALGO_SLIDING_WINDOW, table[i].rate, 0, &p), 0);
-		assert_true(p.capacity == table[i].capacity && p.window_ns == table[i].rate.period_ns);
+		assert_true(p.capacity == table[i].capacity &&
+			    p.window_ns == table[i].rate.period_ns);
 		assert_int_equal(p.quantum, table[i].quantum);
 		assert_int_equal(p.shift, table[i].shift);
 		/* As elastic as it can be. */
@@ -307,7 +319,8 @@ TEST(test_lease)
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
 		struct sl_params p = {
 			.capacity = table[i].capacity,
-			.algo = table[i].kind == WINDOW ? SL_ALGO_FIXED_WINDOW : SL_ALGO_TOKEN_BUCKET,
+			.algo = table[i].kind == WINDOW ? SL_ALGO_FIXED_WINDOW
+							: SL_ALGO_TOKEN_BUCKET,
 			.tau = SL_LEASE_TAU - (table[i].kind == FAST),
 		};
 

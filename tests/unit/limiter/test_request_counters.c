@@ -16,8 +16,11 @@ static struct spec spec;
 
 static void open_logs(u64 count, u64 period_s, u8 buckets)
 {
-	struct spec_def def = { .count = count, .period_ns = period_s * SEC, .scale = 1,
-				.ceiling_percent = 100, .algo = SL_ALGO_WINDOW_COUNTERS,
+	struct spec_def def = { .count = count,
+				.period_ns = period_s * SEC,
+				.scale = 1,
+				.ceiling_percent = 100,
+				.algo = SL_ALGO_WINDOW_COUNTERS,
 				.buckets = buckets };
 	struct sl_err err;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * pcap_file.h - captures as tests write them, byte by byte: shares nothing with libpcap, so that the
- * two can disagree.
+ * pcap_file.h - captures as tests write them, byte by byte: shares nothing with libpcap, so that
+ * the two can disagree.
  */
 #ifndef SLUICE_TESTS_PCAP_FILE_H
 #define SLUICE_TESTS_PCAP_FILE_H
@@ -63,8 +63,10 @@ static __attribute__((unused)) void pcap_frame(struct pcap_file *file, u64 ns, c
 {
 	struct frame frame;
 
-	frame_build(&(struct frame_spec){ .src = source, .dst = "203.0.113.10", .proto = 17,
-					  .dport = dport }, &frame);
+	frame_build(
+		&(struct frame_spec){
+			.src = source, .dst = "203.0.113.10", .proto = 17, .dport = dport },
+		&frame);
 	pcap_packet(file, ns, frame.data, frame.length, frame.length);
 }
 

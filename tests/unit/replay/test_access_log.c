@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_access_log.c - lines of nginx, HAProxy and Envoy as requests, and whole logs through rules. */
+/* test_access_log.c - lines of nginx, HAProxy and Envoy as requests, and whole logs through
+ * rules. */
 #include <zlib.h>
 
 #include "lib/test.h"
@@ -9,8 +10,9 @@
 #include "replay/page.h"
 #include "replay/replay.h"
 
-#define RULES "domain: api\ndescriptors:\n" \
-	"  - {key: user, rate_limit: {unit: hour, requests_per_unit: 10}}\n" \
+#define RULES                                                                                      \
+	"domain: api\ndescriptors:\n"                                                              \
+	"  - {key: user, rate_limit: {unit: hour, requests_per_unit: 10}}\n"                       \
 	"  - {key: path, value: /slow, rate_limit: {unit: hour, requests_per_unit: 5}}\n"
 
 static struct access_log log_;
@@ -33,8 +35,8 @@ static const char *described(void)
 		const struct request_descriptor *d = &log_.request.descriptor[i];
 
 		for (u32 k = 0; k < d->count; k++)
-			used += snprintf(text + used, sizeof(text) - used, "%s%.*s=%.*s", k ? "," : "",
-					 (int)d->entry[k].key.len, d->entry[k].key.at,
+			used += snprintf(text + used, sizeof(text) - used, "%s%.*s=%.*s",
+					 k ? "," : "", (int)d->entry[k].key.len, d->entry[k].key.at,
 					 (int)d->entry[k].value.len, d->entry[k].value.at);
 		used += snprintf(text + used, sizeof(text) - used, " ");
 	}
@@ -60,7 +62,8 @@ TEST(formats)
 		  "10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {a|b} {} \"GET /x HTTP/1.1\"",
 		  "source=192.0.2.7 path=/x @1767225600250" },
 		{ "[2026-01-01T00:00:00.250Z] \"GET /x?y HTTP/2\" 200 - 154 0 226 100 \"10.0.0.1, 192.0.2.7\" \"a\" "
-		  "\"id\" \"host\" \"192.0.2.9:80\"", "source=192.0.2.7 path=/x @1767225600250" },
+		  "\"id\" \"host\" \"192.0.2.9:80\"",
+		  "source=192.0.2.7 path=/x @1767225600250" },
 		{ "[2026-01-01T00:00:00.250Z] \"GET /x HTTP/2\" 200 - 154 0 226 100 \"-\" \"a\" \"i\" \"h\" \"-\"",
 		  "path=/x @1767225600250" },
 		{ "<190>Jan  1 00:00:00 sluice: {\"domain\":\"api\",\"d\":[{\"user\":\"bob\"}],\"at\":1767225600.5}",
@@ -79,9 +82,17 @@ TEST(formats)
 TEST(what_is_no_request)
 {
 	static const char *const rows[] = {
-		"", "nonsense", "192.0.2.7", "192.0.2.7 - - [", "192.0.2.7 - - [01/Foo/2026:00:00:00 +0000] \"GET / H\" 2",
-		"192.0.2.7 - - [01/Jan/2026:00:00:00 +0000] \"GET", "[", "[2026-01-01T00:00:00Z]", "{\"domain\":",
-		"{\"domain\":\"api\"}", "lb haproxy[7]: 192.0.2.7:4 [01/Jan/2026:00:00:00.2] web",
+		"",
+		"nonsense",
+		"192.0.2.7",
+		"192.0.2.7 - - [",
+		"192.0.2.7 - - [01/Foo/2026:00:00:00 +0000] \"GET / H\" 2",
+		"192.0.2.7 - - [01/Jan/2026:00:00:00 +0000] \"GET",
+		"[",
+		"[2026-01-01T00:00:00Z]",
+		"{\"domain\":",
+		"{\"domain\":\"api\"}",
+		"lb haproxy[7]: 192.0.2.7:4 [01/Jan/2026:00:00:00.2] web",
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -93,7 +104,8 @@ TEST(what_is_no_request)
 /* Any bytes, and good lines with any bytes changed: a request or an error. */
 TEST(hostile_lines)
 {
-	static const char good[] = "192.0.2.7 - bob [01/Jan/2026:00:00:00 +0000] \"GET /a/../x?y=1 HTTP/1.1\" 200 5 {\"d\"";
+	static const char good[] =
+		"192.0.2.7 - bob [01/Jan/2026:00:00:00 +0000] \"GET /a/../x?y=1 HTTP/1.1\" 200 5 {\"d\"";
 
 	rng_start("hostile_lines");
 	for (u32 round = 0; round < 200000; round++) {
@@ -130,8 +142,8 @@ static json_t *replay(const char *compare)
 	return report;
 }
 
-static json_int_t number(const json_t *report, const char *list, const char *member, const char *who,
-			 const char *key)
+static json_int_t number(const json_t *report, const char *list, const char *member,
+			 const char *who, const char *key)
 {
 	json_t *item;
 	size_t i;
@@ -142,16 +154,20 @@ static json_int_t number(const json_t *report, const char *list, const char *mem
 	return -1;
 }
 
-/* Bob calls once a second, al once a minute, for ten minutes; every fourth call of bob is of /slow. */
+/* Bob calls once a second, al once a minute, for ten minutes; every fourth call of bob is of
+ * /slow. */
 static void write_log(void)
 {
 	FILE *out = fopen(temp_path("log"), "w");
 
 	for (u32 i = 0; i < 600; i++) {
-		fprintf(out, "192.0.2.7 - bob [01/Jan/2026:00:%02u:%02u +0000] \"GET %s HTTP/1.1\" 200 5\n", i / 60,
-			i % 60, i % 4 ? "/" : "/slow");
+		fprintf(out,
+			"192.0.2.7 - bob [01/Jan/2026:00:%02u:%02u +0000] \"GET %s HTTP/1.1\" 200 5\n",
+			i / 60, i % 60, i % 4 ? "/" : "/slow");
 		if (i % 60 == 0)
-			fprintf(out, "192.0.2.8 - al [01/Jan/2026:00:%02u:00 +0000] \"GET / HTTP/1.1\" 200 5\n", i / 60);
+			fprintf(out,
+				"192.0.2.8 - al [01/Jan/2026:00:%02u:00 +0000] \"GET / HTTP/1.1\" 200 5\n",
+				i / 60);
 	}
 	fclose(out);
 }
@@ -178,7 +194,8 @@ TEST(whom_other_rules_hurt)
 
 	write_log();
 	temp_put("rules.yaml", RULES);
-	temp_put("two.yaml", "domain: api\ndescriptors:\n"
+	temp_put("two.yaml",
+		 "domain: api\ndescriptors:\n"
 		 "  - {key: user, value: al, rate_limit: {unit: hour, requests_per_unit: 1}}\n");
 	report = replay("two.yaml");
 	assert_non_null(report);
@@ -204,7 +221,8 @@ TEST(bad_lines_are_named_and_a_file_of_them_is_refused)
 	json_decref(report);
 	temp_put("log", "nonsense\n");
 	assert_null(replay(NULL));
-	assert_non_null(strstr(error.message, "neither a capture (pcap, pcapng) nor an access log: line 1: "));
+	assert_non_null(strstr(error.message,
+			       "neither a capture (pcap, pcapng) nor an access log: line 1: "));
 }
 
 /* A gzip file that ends early: what was there counts. */
@@ -241,7 +259,9 @@ TEST(a_page_has_no_markup_of_the_input)
 	json_t *report;
 	FILE *out;
 
-	temp_put("log", "192.0.2.7 - <script>alert(1)</script> [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n");
+	temp_put(
+		"log",
+		"192.0.2.7 - <script>alert(1)</script> [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n");
 	temp_put("rules.yaml", RULES);
 	report = replay(NULL);
 	assert_non_null(report);

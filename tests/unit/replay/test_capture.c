@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_capture.c - captures of each kind, byte order and link type; those that are cut or damaged. */
+/* test_capture.c - captures of each kind, byte order and link type; those that are cut or
+ * damaged. */
 #include "lib/rng.h"
 #include "replay/capture.h"
 #include "unit/replay/pcap_file.h"
@@ -61,14 +62,16 @@ TEST(times_in_both_byte_orders_and_precisions)
 		pcap_end(&file);
 		assert_int_equal(open_file(file.path, NULL, &stream, &capture), 0);
 		assert_int_equal(capture_next(capture, frame, &length, &utc_ns, &error), 1);
-		assert_int_equal(utc_ns - PCAP_UTC * SL_NS_PER_SEC, file.nano ? 1234567891 : 1234567000);
+		assert_int_equal(utc_ns - PCAP_UTC * SL_NS_PER_SEC,
+				 file.nano ? 1234567891 : 1234567000);
 		assert_int_equal(capture_next(capture, frame, &length, &utc_ns, &error), 0);
 		capture_close(capture);
 		stream_free(stream);
 	}
 }
 
-/* Each link type gives the same packet, cooked ones behind Ethernet; what left the capturing machine is left out. */
+/* Each link type gives the same packet, cooked ones behind Ethernet; what left the capturing
+ * machine is left out. */
 TEST(link_types)
 {
 	static const struct {
@@ -76,12 +79,9 @@ TEST(link_types)
 		u8 bytes[20];
 		u32 left_out;
 	} rows[] = {
-		{ LINK_RAW, 0, { 0 }, 0 },
-		{ LINK_NULL, 4, { 2 }, 0 },
-		{ LINK_SLL, 16, { [14] = 8 }, 0 },
-		{ LINK_SLL, 16, { [1] = 4, [14] = 8 }, 1 },
-		{ LINK_SLL2, 20, { [0] = 8 }, 0 },
-		{ LINK_SLL2, 20, { [0] = 8, [10] = 4 }, 1 },
+		{ LINK_RAW, 0, { 0 }, 0 },	   { LINK_NULL, 4, { 2 }, 0 },
+		{ LINK_SLL, 16, { [14] = 8 }, 0 }, { LINK_SLL, 16, { [1] = 4, [14] = 8 }, 1 },
+		{ LINK_SLL2, 20, { [0] = 8 }, 0 }, { LINK_SLL2, 20, { [0] = 8, [10] = 4 }, 1 },
 	};
 	struct frame built;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The page of a replay: figures of any size, as a damaged capture or a report of hand may have them. */
+/* The page of a replay: figures of any size, as a damaged capture or a report of hand may have
+ * them. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,9 @@
 /* Whether the page of a report of so many packets in so many nanoseconds has `text`. */
 static bool page_has(double count, double span_ns, const char *text)
 {
-	json_t *report = json_pack("{s:s, s:s, s:s, s:s, s:f, s:f}", "input", "x.pcap", "config", "c.yaml",
-				   "unit", "packets", "from", "0s", "count", count, "span_ns", span_ns);
+	json_t *report =
+		json_pack("{s:s, s:s, s:s, s:s, s:f, s:f}", "input", "x.pcap", "config", "c.yaml",
+			  "unit", "packets", "from", "0s", "count", count, "span_ns", span_ns);
 	char *page = NULL;
 	size_t size = 0;
 	bool has;

@@ -59,7 +59,8 @@ TEST(a_limit_and_its_neighbor)
 	json_t *report;
 
 	write_capture(&file);
-	temp_put("one.yaml", "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
+	temp_put("one.yaml",
+		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
 		 "rate: 10 packets/s, burst: 20}\n");
 	report = replay(&file, NULL, 10);
 	assert_non_null(report);
@@ -67,7 +68,8 @@ TEST(a_limit_and_its_neighbor)
 	assert_int_equal(number(report, "heaviest", "192.0.2.2", "passed"), 50);
 	assert_int_equal(number(report, "refused", "192.0.2.2", "refused"), -1);
 	assert_int_equal(number(report, "nearest", "192.0.2.2", "passed"), 50);
-	assert_int_equal(number(report, "limits", "dns", "passed") + number(report, "limits", "dns", "refused"),
+	assert_int_equal(number(report, "limits", "dns", "passed") +
+				 number(report, "limits", "dns", "refused"),
 			 1050);
 	json_decref(report);
 }
@@ -80,11 +82,14 @@ TEST(shadow_refuses_nothing_unless_it_is_to_be_enforced)
 	json_t *report;
 
 	write_capture(&file);
-	temp_put("one.yaml", "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
+	temp_put("one.yaml",
+		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
 		 "rate: 10 packets/s, burst: 20, mode: shadow}\n");
 	report = replay(&file, NULL, 10);
 	assert_in_range(number(report, "limits", "dns", "shadow"), 880, 883);
-	assert_int_equal(json_integer_value(json_object_get(json_object_get(report, "totals"), "refused")), 0);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(report, "totals"), "refused")),
+		0);
 	json_decref(report);
 	snprintf(path, sizeof(path), "%s", temp_path("one.yaml"));
 	plan.config = path;
@@ -100,9 +105,11 @@ TEST(whom_another_configuration_hurts)
 	json_t *report;
 
 	write_capture(&file);
-	temp_put("one.yaml", "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
+	temp_put("one.yaml",
+		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
 		 "rate: 10 packets/s, burst: 20}\n");
-	temp_put("two.yaml", "interfaces: [{name: eth0}]\nlimits:\n  - {name: new, match: {src: 192.0.2.2}, "
+	temp_put("two.yaml",
+		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: new, match: {src: 192.0.2.2}, "
 		 "rate: 1 packets/s, burst: 1}\n");
 	report = replay(&file, "two.yaml", 10);
 	assert_int_equal(json_array_size(json_object_get(report, "hurt")), 1);
@@ -121,8 +128,8 @@ TEST(lists_are_in_force_and_end_at_their_time)
 	write_capture(&file);
 	/* The capture begins at 2023-11-14T22:13:20Z, and lasts ten seconds. */
 	temp_put("one.yaml", "interfaces: [{name: eth0}]\nexempt: [192.0.2.2]\n"
-		 "block:\n  - {prefix: 192.0.2.1, until: '2023-11-14T22:13:25Z'}\n"
-		 "limits:\n  - {name: none, rate: 1 packets/h, burst: 1}\n");
+			     "block:\n  - {prefix: 192.0.2.1, until: '2023-11-14T22:13:25Z'}\n"
+			     "limits:\n  - {name: none, rate: 1 packets/h, burst: 1}\n");
 	report = replay(&file, NULL, 10);
 	assert_non_null(report);
 	assert_int_equal(number(report, "heaviest", "192.0.2.2", "passed"), 50);
@@ -137,7 +144,9 @@ TEST(packets_out_of_order)
 	struct pcap_file file = { .nano = true };
 	json_t *report;
 
-	temp_put("one.yaml", "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, rate: 1 packets/h, burst: 5}\n");
+	temp_put(
+		"one.yaml",
+		"interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, rate: 1 packets/h, burst: 5}\n");
 	pcap_begin(&file, "back.pcap", LINK_ETHERNET);
 	for (u32 i = 0; i < 20; i++)
 		pcap_frame(&file, (20 - i) * MS, "192.0.2.1", 53);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_suggest.c - quantiles of many subjects against exact ones; limits that touch as few as stated. */
+/* test_suggest.c - quantiles of many subjects against exact ones; limits that touch as few as
+ * stated. */
 #include "lib/test.h"
 #include "lib/rng.h"
 #include "lib/temp_dir.h"
@@ -122,16 +123,22 @@ TEST(the_limit_touches_no_more_than_it_states)
 	assert_in_range(number(group(report, "source"), "rate"), 8, 30);
 	temp_put("one.yaml", "interfaces: [{name: eth0}]\nlimits: []\n");
 	snprintf(config, sizeof(config), "%s", temp_path("one.yaml"));
-	/* The network's limit would be met first by none of them: only that of sources is judged. */
-	json_object_set_new(report, "yaml", json_sprintf(
-		"limits: [{name: suggested-source, rate: %lld packets/s, burst: %lld, mode: shadow}]",
-		number(group(report, "source"), "rate"), 2 * number(group(report, "source"), "rate")));
+	/* The network's limit would be met first by none of them: only that of sources is
+	 * judged. */
+	json_object_set_new(
+		report, "yaml",
+		json_sprintf(
+			"limits: [{name: suggested-source, rate: %lld packets/s, burst: %lld, mode: shadow}]",
+			number(group(report, "source"), "rate"),
+			2 * number(group(report, "source"), "rate")));
 	assert_int_equal(suggest_write(config, report, &err), 0);
 	judge.config = config;
 	assert_int_equal(replay_run(&judge, &replayed, &err), 0);
 	assert_int_equal(json_array_size(json_object_get(replayed, "refused")), 1);
-	assert_string_equal(json_string_value(json_object_get(json_array_get(
-		json_object_get(replayed, "refused"), 0), "who")), "198.51.100.1");
+	assert_string_equal(
+		json_string_value(json_object_get(
+			json_array_get(json_object_get(replayed, "refused"), 0), "who")),
+		"198.51.100.1");
 	json_decref(replayed);
 	json_decref(report);
 }
@@ -153,23 +160,30 @@ TEST(what_is_written_is_in_shadow_mode_and_replaces_the_last)
 	pcap_end(&file);
 	plan.input = file.path;
 	assert_int_equal(suggest_run(&plan, &report, &err), 0);
-	temp_put("two.yaml", "# kept\ninterfaces: [{name: eth0}]\nlimits:\n  - {name: web, rate: 5 packets/s}  # kept\n");
+	temp_put(
+		"two.yaml",
+		"# kept\ninterfaces: [{name: eth0}]\nlimits:\n  - {name: web, rate: 5 packets/s}  # kept\n");
 	snprintf(config, sizeof(config), "%s", temp_path("two.yaml"));
 	for (u32 round = 0; round < 2; round++) {
 		assert_int_equal(suggest_write(config, report, &err), 0);
 		assert_int_equal(policy_load(config, &policy, &err), 0);
 		assert_int_equal(policy->limit_count, 3);
 		assert_int_equal(policy_find_limit(policy, "web")->mode, SL_MODE_ENFORCE);
-		assert_int_equal(policy_find_limit(policy, "suggested-source")->mode, SL_MODE_SHADOW);
-		assert_int_equal(policy_find_limit(policy, "suggested-source")->terms.rates.rate[0].count, 40);
+		assert_int_equal(policy_find_limit(policy, "suggested-source")->mode,
+				 SL_MODE_SHADOW);
+		assert_int_equal(
+			policy_find_limit(policy, "suggested-source")->terms.rates.rate[0].count,
+			40);
 		assert_int_equal(policy_find_limit(policy, "suggested-net")->mode, SL_MODE_SHADOW);
-		assert_int_equal(policy_find_limit(policy, "suggested-net")->terms.rates.rate[0].count, 80);
+		assert_int_equal(
+			policy_find_limit(policy, "suggested-net")->terms.rates.rate[0].count, 80);
 		policy_free(policy);
 	}
 	json_decref(report);
 }
 
-/* A suggestion after `spoofed` sources of a prefix sent `each` a second, beside ten neighbors with 50. */
+/* A suggestion after `spoofed` sources of a prefix sent `each` a second, beside ten neighbors with
+ * 50. */
 static json_t *suggest_beside(u32 prefix, u32 spoofed, u64 each, u32 neighbors)
 {
 	struct suggest *suggest;
@@ -178,10 +192,12 @@ static json_t *suggest_beside(u32 prefix, u32 spoofed, u64 each, u32 neighbors)
 	assert_int_equal(suggest_open(SUGGEST_LIVE, &suggest), 0);
 	for (u32 look = 1; look <= 3; look++) {
 		for (u32 i = 0; i < spoofed; i++)
-			suggest_packets(suggest, (struct sl_addr){ (u64)(prefix + i * 16) << 32, 0 }, SL_V4, each, each * 6, look);
+			suggest_packets(suggest,
+					(struct sl_addr){ (u64)(prefix + i * 16) << 32, 0 }, SL_V4,
+					each, each * 6, look);
 		for (u32 i = 0; i < neighbors; i++)
-			suggest_packets(suggest, (struct sl_addr){ (u64)(0xc0000200 + i) << 32, 0 }, SL_V4, 41 + i, 250 + 6 * i,
-					look);
+			suggest_packets(suggest, (struct sl_addr){ (u64)(0xc0000200 + i) << 32, 0 },
+					SL_V4, 41 + i, 250 + 6 * i, look);
 	}
 	report = suggest_report(suggest, 1);
 	suggest_close(suggest);
@@ -190,12 +206,14 @@ static json_t *suggest_beside(u32 prefix, u32 spoofed, u64 each, u32 neighbors)
 
 static const char *apart(const json_t *report)
 {
-	const char *text = json_string_value(json_object_get(json_array_get(json_object_get(report, "apart"), 0), "source"));
+	const char *text = json_string_value(
+		json_object_get(json_array_get(json_object_get(report, "apart"), 0), "source"));
 
 	return text ? text : "";
 }
 
-/* An attack's own rate is no limit: of a spoofed network, of one source; limits are of the others. */
+/* An attack's own rate is no limit: of a spoofed network, of one source; limits are of the
+ * others. */
 TEST(an_attack_is_apart)
 {
 	json_t *report = suggest_beside(0x0a070000, 4096, 2, 10);
@@ -206,7 +224,9 @@ TEST(an_attack_is_apart)
 	assert_int_equal(number(group(report, "source"), "subjects"), 4106);
 	/* What the neighbors' network sends is enough for any; the /16 sends 8,192. */
 	assert_int_equal(number(group(report, "wide"), "rate"), 460);
-	assert_non_null(strstr(yaml, "name: suggested-wide\n    prefix: {ipv4: 16, ipv6: 32}\n    rate: 460 packets/s"));
+	assert_non_null(strstr(
+		yaml,
+		"name: suggested-wide\n    prefix: {ipv4: 16, ipv6: 32}\n    rate: 460 packets/s"));
 	json_decref(report);
 
 	report = suggest_beside(0xc6336407, 1, 20000, 10);
@@ -254,8 +274,9 @@ TEST(rules_of_a_log)
 	char path[256];
 
 	for (u32 i = 0; i < 120; i++)
-		fprintf(out, "192.0.2.7 - %s [01/Jan/2026:00:%02u:%02u +0000] \"GET /x HTTP/1.1\" 200 5\n", i % 3 ? "bob" :
-			"al", i / 60, i % 60);
+		fprintf(out,
+			"192.0.2.7 - %s [01/Jan/2026:00:%02u:%02u +0000] \"GET /x HTTP/1.1\" 200 5\n",
+			i % 3 ? "bob" : "al", i / 60, i % 60);
 	fclose(out);
 	snprintf(path, sizeof(path), "%s", temp_path("log"));
 	plan.input = path;

@@ -77,7 +77,8 @@ TEST(the_fullest_second)
 	tally_free(tally);
 }
 
-/* Of a value that a client chose, a label is text and of bounded length; the rest still separates two. */
+/* Of a value that a client chose, a label is text and of bounded length; the rest still separates
+ * two. */
 TEST(labels_are_text)
 {
 	struct tally *tally = tally_new(true);

@@ -12,7 +12,8 @@
 #include "version.h"
 
 #define STREAM_BATCHES "10000"
-#define STREAM_LASTS_MS 120000ULL	/* expiry after the last batch; nodes skip batches over 30 s old */
+#define STREAM_LASTS_MS                                                                            \
+	120000ULL /* expiry after the last batch; nodes skip batches over 30 s old */
 #define STREAM_KEPT_MS 10000ULL
 #define UNSENT_MAX 4096
 #define UNANSWERED_MAX 8
@@ -42,13 +43,16 @@ struct bus_time bus_now(const struct bus *bus)
 	u64 mono_ns = bus_mono_ns();
 
 	return (struct bus_time){ .store_us = mono_ns / 1000 + bus->store_less_mono_us,
-				  .mono_ns = mono_ns, .own_utc_us = utc_us() };
+				  .mono_ns = mono_ns,
+				  .own_utc_us = utc_us() };
 }
 
 /* ------------------------------------------------------------------ errors */
 
 static const char *const command_name[BUS_COMMAND_COUNT] = {
-	[BUS_TIME] = "TIME", [BUS_ADD] = "XADD", [BUS_READ] = "XREAD",
+	[BUS_TIME] = "TIME",
+	[BUS_ADD] = "XADD",
+	[BUS_READ] = "XREAD",
 };
 
 static const char *why_of(enum redis_outcome outcome, const redisReply *reply)
@@ -112,7 +116,8 @@ int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *l
 		/* A late bus command does not open the breaker for decisions. */
 		.unhurried = true,
 	};
-	int r = redis_send(bus->redis, &command, (struct redis_handler){ .done = done, .arg = bus });
+	int r = redis_send(bus->redis, &command,
+			   (struct redis_handler){ .done = done, .arg = bus });
 
 	bus->unanswered += !r;
 	return r;
@@ -123,7 +128,8 @@ int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *l
 static void on_time(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct bus *bus = arg;
-	u64 now_ns = bus_mono_ns(), mid_us = (bus->time_requested_ns + (now_ns - bus->time_requested_ns) / 2) / 1000;
+	u64 now_ns = bus_mono_ns(),
+	    mid_us = (bus->time_requested_ns + (now_ns - bus->time_requested_ns) / 2) / 1000;
 	u64 us;
 
 	bus->unanswered--;
@@ -152,8 +158,8 @@ static void request_time(struct bus *bus)
 	const char *argv[] = { "TIME" };
 	size_t len[] = { 4 };
 
-	if (bus->asking_time || (bus->stats.clock_known &&
-				 bus_mono_ns() - bus->time_requested_ns < SL_NS_PER_SEC))
+	if (bus->asking_time ||
+	    (bus->stats.clock_known && bus_mono_ns() - bus->time_requested_ns < SL_NS_PER_SEC))
 		return;
 	bus->time_requested_ns = bus_mono_ns();
 	bus->asking_time = bus_send(bus, 1, argv, len, on_time) == 0;
@@ -231,10 +237,10 @@ static void on_added(void *arg, enum redis_outcome outcome, const redisReply *re
 static void add(struct bus *bus, const char *text, size_t size)
 {
 	u8 signature[BUS_SIGNATURE];
-	const char *argv[] = { "XADD", bus->stream, "MAXLEN", "~", STREAM_BATCHES, "*", "m", text,
-			       "s", (const char *)signature };
-	size_t len[] = { 4, strlen(bus->stream), 6, 1, strlen(STREAM_BATCHES), 1, 1, size, 1,
-			 sizeof(signature) };
+	const char *argv[] = { "XADD", bus->stream, "MAXLEN", "~", STREAM_BATCHES,
+			       "*",    "m",	    text,     "s", (const char *)signature };
+	size_t len[] = { 4, strlen(bus->stream), 6, 1, strlen(STREAM_BATCHES), 1, 1, size,
+			 1, sizeof(signature) };
 
 	if (bus_sign(bus->keys, bus->def->redis.prefix, text, size, signature) == 0 &&
 	    bus_send(bus, 10, argv, len, on_added) == 0)
@@ -265,9 +271,12 @@ static u32 fill(struct bus *bus, struct evbuffer *out, u64 now_us)
 static void send_batch(struct bus *bus, bool bye)
 {
 	struct bus_time now = bus_now(bus);
-	struct bus_head head = { .boot_us = bus->boot_us, .number = ++bus->number,
-				 .sent_us = now.store_us, .sync_us = bus->def->sync_ns / 1000,
-				 .version = SLUICE_VERSION, .bye = bye };
+	struct bus_head head = { .boot_us = bus->boot_us,
+				 .number = ++bus->number,
+				 .sent_us = now.store_us,
+				 .sync_us = bus->def->sync_ns / 1000,
+				 .version = SLUICE_VERSION,
+				 .bye = bye };
 	struct evbuffer *out = evbuffer_new();
 
 	if (!out)
@@ -312,7 +321,8 @@ static void follow_twin(struct bus *bus)
 		return;
 	bus_begin(bus);
 	log_info("cluster: the other daemon with the node name %s has left; the other "
-		 "nodes accept this one again", bus->def->node);
+		 "nodes accept this one again",
+		 bus->def->node);
 }
 
 void bus_tick(struct bus *bus)

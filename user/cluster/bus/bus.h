@@ -26,7 +26,7 @@
 
 struct bus;
 
-u64 bus_mono_ns(void);		/* CLOCK_MONOTONIC */
+u64 bus_mono_ns(void); /* CLOCK_MONOTONIC */
 
 struct bus_callbacks {
 	/* One message of another node; the callee frees `message`. */
@@ -39,7 +39,7 @@ struct bus_callbacks {
 /* The caller keeps the ownership of `redis` and `peers`. */
 int bus_new(const struct cluster_def *def, const struct cluster_keys *keys, struct redis *redis,
 	    struct bus_peers *peers, const struct bus_callbacks *callbacks, struct bus **ret);
-void bus_free(struct bus *bus);		/* NULL is fine; before its redis */
+void bus_free(struct bus *bus); /* NULL is fine; before its redis */
 
 /* `kind` is static; `body` is JSON text, and the bus takes its ownership. */
 void bus_publish(struct bus *bus, const char *kind, char *body, u64 until_mono_ns);
@@ -55,16 +55,16 @@ u64 bus_clock(const struct bus *bus);
 bool bus_is_idle(const struct bus *bus);
 
 struct bus_stats {
-	u64 sent, batches_sent;		/* messages */
+	u64 sent, batches_sent; /* messages */
 	u64 received;
 	u64 dropped;			/* not sent: too old, or the queue was full */
 	u64 skipped;			/* times that it fell behind or lost its position */
-	u64 refused[BUS_VERDICT_COUNT];	/* batches */
+	u64 refused[BUS_VERDICT_COUNT]; /* batches */
 	s64 ahead_ns;			/* offset of Redis' clock from this machine's */
 	bool clock_known;
-	bool twice;	/* another daemon had this node's name within the last 10 s */
-	bool strangers;	/* batches with another secret were received within the last 10 s */
-	char error[200];		/* the last error; "": none */
+	bool twice;	 /* another daemon had this node's name within the last 10 s */
+	bool strangers;	 /* batches with another secret were received within the last 10 s */
+	char error[200]; /* the last error; "": none */
 };
 void bus_stats(const struct bus *bus, struct bus_stats *ret);
 

@@ -11,14 +11,9 @@
 const char *bus_verdict_name(enum bus_verdict verdict)
 {
 	static const char *const name[BUS_VERDICT_COUNT] = {
-		[BUS_GOOD] = "good",
-		[BUS_FORGED] = "signature",
-		[BUS_MALFORMED] = "malformed",
-		[BUS_OLD] = "old",
-		[BUS_AHEAD] = "ahead",
-		[BUS_REPEATED] = "repeated",
-		[BUS_CROWD] = "crowd",
-		[BUS_FLOOD] = "flood",
+		[BUS_GOOD] = "good",   [BUS_FORGED] = "signature", [BUS_MALFORMED] = "malformed",
+		[BUS_OLD] = "old",     [BUS_AHEAD] = "ahead",	   [BUS_REPEATED] = "repeated",
+		[BUS_CROWD] = "crowd", [BUS_FLOOD] = "flood",
 	};
 
 	return name[verdict];
@@ -50,10 +45,12 @@ int bus_sign(const struct cluster_keys *keys, const char *prefix, const void *te
 void bus_batch_begin(struct evbuffer *out, const struct bus_head *head)
 {
 	/* Node names are [A-Za-z0-9._-] and the version is a constant: no escaping needed. */
-	evbuffer_add_printf(out, "{\"node\":\"%s\",\"boot_us\":%llu,\"number\":%llu,"
+	evbuffer_add_printf(out,
+			    "{\"node\":\"%s\",\"boot_us\":%llu,\"number\":%llu,"
 			    "\"sent_us\":%llu,\"sync_us\":%llu,\"version\":\"%s\",\"bye\":%s,"
-			    "\"messages\":[", head->node, head->boot_us, head->number, head->sent_us,
-			    head->sync_us, head->version, head->bye ? "true" : "false");
+			    "\"messages\":[",
+			    head->node, head->boot_us, head->number, head->sent_us, head->sync_us,
+			    head->version, head->bye ? "true" : "false");
 }
 
 void bus_batch_add(struct evbuffer *out, bool first, const char *kind, u64 until_us,

@@ -20,19 +20,19 @@
 #include "cluster/bus/cluster.h"
 
 #define BUS_SIGNATURE 32
-#define BUS_BODY_MAX (64U << 10)	/* bytes of a message's body */
+#define BUS_BODY_MAX (64U << 10) /* bytes of a message's body */
 #define BUS_BATCH_MAX (192U << 10)
-#define BUS_MESSAGES_MAX 512		/* in one batch */
-#define BUS_VALID_MAX_US (400ULL * 86400 * 1000000)	/* longer validity is malformed */
+#define BUS_MESSAGES_MAX 512			    /* in one batch */
+#define BUS_VALID_MAX_US (400ULL * 86400 * 1000000) /* longer validity is malformed */
 
 struct bus_head {
 	char node[CLUSTER_NODE_MAX + 1];
 	char version[32];
-	u64 boot_us;		/* start of the daemon: a later value is a newer daemon */
-	u64 number;		/* from 1, increases with each batch */
+	u64 boot_us; /* start of the daemon: a later value is a newer daemon */
+	u64 number;  /* from 1, increases with each batch */
 	u64 sent_us;
 	u64 sync_us;
-	bool bye;		/* its last batch */
+	bool bye; /* its last batch */
 };
 
 /* The signature also covers the cluster's "PREFIX". 0 or -ENOMEM. */
@@ -47,13 +47,14 @@ void bus_batch_end(struct evbuffer *out);
 
 enum bus_verdict {
 	BUS_GOOD,
-	BUS_FORGED,		/* not signed with the cluster's key */
-	BUS_MALFORMED,		/* signed but invalid: perhaps of another version */
+	BUS_FORGED,    /* not signed with the cluster's key */
+	BUS_MALFORMED, /* signed but invalid: perhaps of another version */
 	/* bus_peers.h */
-	BUS_OLD, BUS_AHEAD,	/* sent too long ago; sent in the future */
-	BUS_REPEATED,		/* a number received before, or from an earlier daemon */
-	BUS_CROWD,		/* the table of nodes is full */
-	BUS_FLOOD,		/* more batches a second than a node sends */
+	BUS_OLD,
+	BUS_AHEAD,    /* sent too long ago; sent in the future */
+	BUS_REPEATED, /* a number received before, or from an earlier daemon */
+	BUS_CROWD,    /* the table of nodes is full */
+	BUS_FLOOD,    /* more batches a second than a node sends */
 	BUS_VERDICT_COUNT,
 };
 const char *bus_verdict_name(enum bus_verdict verdict);

@@ -11,15 +11,15 @@
 #define TWICE_NS (600 * SL_NS_PER_SEC)
 
 struct peer {
-	u32 hash;		/* of the name */
+	u32 hash; /* of the name */
 	struct cluster_peer shown;
 	u64 boot_us, number;
 	u64 sync_ns;
-	bool gone;		/* it sent goodbye */
-	u64 second, batches;	/* batches within that second */
-	u64 older_ns;		/* arrival of a batch of an earlier daemon, and its boot */
+	bool gone;	     /* it sent goodbye */
+	u64 second, batches; /* batches within that second */
+	u64 older_ns;	     /* arrival of a batch of an earlier daemon, and its boot */
 	u64 older_boot_us;
-	u64 twice_ns;		/* when the duplicate name was logged */
+	u64 twice_ns; /* when the duplicate name was logged */
 };
 
 struct bus_peers {

@@ -15,21 +15,21 @@
 #include "cluster/bus/bus_batch.h"
 
 #define BUS_PEERS_MAX 1024
-#define BUS_FRESH_US (30ULL * 1000000)	/* older batches are refused */
-#define BUS_AHEAD_US (5ULL * 1000000)	/* batches sent further in the future are refused */
+#define BUS_FRESH_US (30ULL * 1000000) /* older batches are refused */
+#define BUS_AHEAD_US (5ULL * 1000000)  /* batches sent further in the future are refused */
 #define BUS_SILENT_LEAST_NS (2 * SL_NS_PER_SEC)
-#define BUS_SHOWN_NS (3600 * SL_NS_PER_SEC)	/* nodes silent for longer are not listed */
-#define BUS_BATCHES_PER_S 120		/* the most of one node; the shortest sync sends 50 */
+#define BUS_SHOWN_NS (3600 * SL_NS_PER_SEC) /* nodes silent for longer are not listed */
+#define BUS_BATCHES_PER_S 120		    /* the most of one node; the shortest sync sends 50 */
 
 struct bus_peers;
 
 int bus_peers_new(struct bus_peers **ret);
-void bus_peers_free(struct bus_peers *peers);	/* NULL is fine */
+void bus_peers_free(struct bus_peers *peers); /* NULL is fine */
 
 struct bus_time {
-	u64 store_us;		/* now, by Redis */
+	u64 store_us; /* now, by Redis */
 	u64 mono_ns;
-	u64 own_utc_us;		/* by this machine */
+	u64 own_utc_us; /* by this machine */
 };
 
 /*

@@ -27,28 +27,29 @@ struct bus {
 	struct bus_peers *peers;
 	struct bus_callbacks callbacks;
 	char *stream;
-	u64 store_less_mono_us;		/* wrapping */
+	u64 store_less_mono_us; /* wrapping */
 	u64 time_requested_ns, time_published_ns;
 	bool asking_time;
-	u32 unanswered;			/* commands */
-	u64 boot_us, number;		/* of this daemon's batches */
-	u64 own_boot_us;		/* newest boot time seen of earlier daemons of this node */
-	u64 twice_ns;	/* when a batch of another daemon with this node's name was seen */
-	bool twin_left;			/* that daemon sent goodbye */
-	u64 stranger_ns, stranger_sent_ns;	/* a batch not signed with the cluster's key: seen, logged */
+	u32 unanswered;	     /* commands */
+	u64 boot_us, number; /* of this daemon's batches */
+	u64 own_boot_us;     /* newest boot time seen of earlier daemons of this node */
+	u64 twice_ns;	     /* when a batch of another daemon with this node's name was seen */
+	bool twin_left;	     /* that daemon sent goodbye */
+	u64 stranger_ns,
+		stranger_sent_ns; /* a batch not signed with the cluster's key: seen, logged */
 	struct unsent_messages *first, **last;
 	u32 unsent_messages;
 	/* bus_read.c */
 	bool reading, placed, caught_up;
-	bool up_requested;		/* Redis was reachable at the last read */
-	struct stream_id at;		/* the last entry read */
-	struct stream_id own;		/* the last entry added by this daemon */
-	u64 kept_ms;			/* its value when the stream's expiry was last extended */
-	u32 rounds;			/* full replies in a row */
-	u32 failed;			/* unreadable replies in a row */
-	char error[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->error)];	/* "": none */
-	u64 error_ns;			/* when the last one occurred */
-	struct log_texts error_texts;	/* those of this outage */
+	bool up_requested;    /* Redis was reachable at the last read */
+	struct stream_id at;  /* the last entry read */
+	struct stream_id own; /* the last entry added by this daemon */
+	u64 kept_ms;	      /* its value when the stream's expiry was last extended */
+	u32 rounds;	      /* full replies in a row */
+	u32 failed;	      /* unreadable replies in a row */
+	char error[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->error)]; /* "": none */
+	u64 error_ns;		      /* when the last one occurred */
+	struct log_texts error_texts; /* those of this outage */
 	struct bus_stats stats;
 };
 
@@ -57,8 +58,8 @@ struct bus_time bus_now(const struct bus *bus);
 int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *len,
 	     void (*done)(void *, enum redis_outcome, const redisReply *));
 /*
- * Remembers an error of a command until bus_well(). Logs each text once, whichever command it is of,
- * until all have succeeded for ten seconds: a breaker that opens and closes is one outage.
+ * Remembers an error of a command until bus_well(). Logs each text once, whichever command it is
+ * of, until all have succeeded for ten seconds: a breaker that opens and closes is one outage.
  */
 void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
 	       const redisReply *reply);

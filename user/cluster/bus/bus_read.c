@@ -16,10 +16,10 @@
 
 #include "lib/log.h"
 
-#define ENTRIES "64"		/* in one reply: below REDIS_REPLY_MAX even at their largest */
+#define ENTRIES "64" /* in one reply: below REDIS_REPLY_MAX even at their largest */
 #define ENTRIES_FULL 64
-#define ROUNDS_MAX 32		/* replies within one tick */
-#define LATE_MS 5000		/* later entries are skipped */
+#define ROUNDS_MAX 32 /* replies within one tick */
+#define LATE_MS 5000  /* later entries are skipped */
 #define FAILED_MAX 3
 #define STRANGER_NS (3600 * SL_NS_PER_SEC)
 
@@ -93,8 +93,8 @@ static void note_unsigned(struct bus *bus)
 		return;
 	bus->stranger_sent_ns = bus->stranger_ns;
 	log_warn("cluster: refused messages that are not signed with the secret in %s: other nodes "
-		 "have another secret, or a foreign program writes to %s", bus->def->secret_file,
-		 bus->stream);
+		 "have another secret, or a foreign program writes to %s",
+		 bus->def->secret_file, bus->stream);
 }
 
 void bus_read_own(struct bus *bus, const char *id)
@@ -161,7 +161,8 @@ static void read_batch(struct bus *bus, const redisReply *text, const redisReply
 	verdict = bus_peers_note(bus->peers, &head, &now, &joined, &twice);
 	if (twice)
 		log_warn("cluster: two daemons have the node name %s: set a different cluster.node "
-			 "on each", head.node);
+			 "on each",
+			 head.node);
 	if (verdict == BUS_GOOD)
 		receive(bus, &head, messages, &now);
 	else
@@ -281,6 +282,7 @@ void bus_read(struct bus *bus)
 	}
 	len[5] = (size_t)snprintf(id, sizeof(id), "%" PRIu64 "-%" PRIu64, (uint64_t)bus->at.ms,
 				  (uint64_t)bus->at.seq);
-	bus->up_requested = redis_up(bus->redis, redis_slot_of(bus->redis, bus->stream, strlen(bus->stream)));
+	bus->up_requested =
+		redis_up(bus->redis, redis_slot_of(bus->redis, bus->stream, strlen(bus->stream)));
 	bus->reading = bus_send(bus, 6, argv, len, on_read) == 0;
 }

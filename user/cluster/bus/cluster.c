@@ -14,9 +14,9 @@
 #include "counters/counters.h"
 #include "lib/log.h"
 
-#define SURE_NS (3 * SL_NS_PER_SEC)	/* Redis available for this long: silent nodes are gone */
-#define DUE_NS 5000000ULL		/* between two checks for due flushes */
-#define END_NS SL_NS_PER_SEC		/* limit for stopping */
+#define SURE_NS (3 * SL_NS_PER_SEC) /* Redis available for this long: silent nodes are gone */
+#define DUE_NS 5000000ULL	    /* between two checks for due flushes */
+#define END_NS SL_NS_PER_SEC	    /* limit for stopping */
 
 /* ------------------------------------------------------------------ the main thread's side */
 
@@ -63,7 +63,8 @@ void cluster_on_join(struct cluster *c, void (*joined)(void *arg, const char *no
 
 static void flush(struct cluster *c, const struct cluster_note *note)
 {
-	struct cluster_message message = { .node = note->node, .sent_utc_ns = note->sent_us * 1000 };
+	struct cluster_message message = { .node = note->node,
+					   .sent_utc_ns = note->sent_us * 1000 };
 	u64 mono_ns = bus_mono_ns(), now_us, until_us;
 
 	if (!bus_message_read(note->message, &message.kind, &until_us, &message.body))
@@ -249,8 +250,8 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 
 	if (c->quotas)
 		cluster_due(c);
-	if (c->ending_ns && ((bus_is_idle(c->bus) && !c->pending) ||
-			     bus_mono_ns() - c->ending_ns > END_NS))
+	if (c->ending_ns &&
+	    ((bus_is_idle(c->bus) && !c->pending) || bus_mono_ns() - c->ending_ns > END_NS))
 		event_base_loopbreak(c->base);
 }
 

@@ -29,8 +29,8 @@ struct counters;
 
 /* Keys derived from the secret: the same on all nodes. */
 struct cluster_keys {
-	struct sl_seed seed;		/* of bucket keys (SipHash) */
-	u8 signature[32];		/* HMAC-SHA256 of messages */
+	struct sl_seed seed; /* of bucket keys (SipHash) */
+	u8 signature[32];    /* HMAC-SHA256 of messages */
 };
 int cluster_keys_read(const char *secret_file, struct cluster_keys *ret, struct sl_err *err);
 
@@ -77,12 +77,12 @@ void cluster_look(struct cluster *cluster, struct quota_lookup *look, u32 count,
 /* ------------------------------------------------------------------ messages, main thread */
 
 struct cluster_message {
-	const char *node;		/* the sender */
+	const char *node; /* the sender */
 	const char *kind;
-	const json_t *body;		/* an object */
-	u64 sent_utc_ns;		/* Redis' time */
+	const json_t *body; /* an object */
+	u64 sent_utc_ns;    /* Redis' time */
 	u64 age_ns;
-	u64 until_ns;			/* CLOCK_MONOTONIC: the message expires then */
+	u64 until_ns; /* CLOCK_MONOTONIC: the message expires then */
 };
 /*
  * Every other node receives it within two sync intervals; `valid_ns` counts from now. `kind` must
@@ -94,17 +94,18 @@ int cluster_send(struct cluster *cluster, const char *kind, json_t *body, u64 va
 void cluster_on(struct cluster *cluster, const char *kind,
 		void (*receive)(void *arg, const struct cluster_message *message), void *arg);
 /* Called when a node is new or was unavailable, to send it the current state again. */
-void cluster_on_join(struct cluster *cluster, void (*joined)(void *arg, const char *node), void *arg);
+void cluster_on_join(struct cluster *cluster, void (*joined)(void *arg, const char *node),
+		     void *arg);
 
 /* ------------------------------------------------------------------ nodes */
 
 struct cluster_peer {
 	char node[CLUSTER_NODE_MAX + 1];
-	bool alive;	/* a batch was received within ten sync intervals (at least 2 s) */
-	bool left;			/* it sent goodbye */
-	u64 received_ns;			/* CLOCK_MONOTONIC */
-	u64 lag_ns;			/* age of its last message on arrival */
-	u64 messages, refused;		/* refused: invalid signature, number or time */
+	bool alive;	       /* a batch was received within ten sync intervals (at least 2 s) */
+	bool left;	       /* it sent goodbye */
+	u64 received_ns;       /* CLOCK_MONOTONIC */
+	u64 lag_ns;	       /* age of its last message on arrival */
+	u64 messages, refused; /* refused: invalid signature, number or time */
 	char version[32];
 };
 /* Nodes seen within an hour: an array for the caller to free. */

@@ -15,8 +15,8 @@
 #include "counters/counters.h"
 
 #define DUE_MAX CLUSTER_STORE_BUCKETS_MAX
-#define ROUNDS_MAX 8			/* in one call: the rest follows a few milliseconds later */
-#define DEADLINE_NS SL_NS_PER_SEC	/* no client waits for it */
+#define ROUNDS_MAX 8		  /* in one call: the rest follows a few milliseconds later */
+#define DEADLINE_NS SL_NS_PER_SEC /* no client waits for it */
 
 struct due_group {
 	struct cluster *cluster;
@@ -67,16 +67,19 @@ static void request_group(struct cluster *c, const struct quota_due *due, u32 co
 	if (!group) {
 		for (u32 i = 0; i < count; i++)
 			quota_flushed(c->counters, c->quotas, &due[i], NULL, CLUSTER_STORE_DOWN,
-				    counters_now(c->counters));
+				      counters_now(c->counters));
 		return;
 	}
 	group->cluster = c;
 	memcpy(group->due, due, count * sizeof(*due));
 	for (u32 i = 0; i < count; i++)
 		group->bucket[i] = due[i].bucket;
-	group->request = (struct cluster_store_request){ .bucket = group->bucket, .count = count,
-					  .deadline_ns = DEADLINE_NS, .done = on_done,
-					  .late = on_late, .arg = group };
+	group->request = (struct cluster_store_request){ .bucket = group->bucket,
+							 .count = count,
+							 .deadline_ns = DEADLINE_NS,
+							 .done = on_done,
+							 .late = on_late,
+							 .arg = group };
 	c->pending++;
 	if (c->store->ops->send(c->store, &group->request) < 0)
 		group_end(group, CLUSTER_STORE_DOWN);
@@ -100,7 +103,8 @@ static void request_all(struct cluster *c, struct quota_due *due, u32 count)
 	u32 from = 0;
 
 	for (u32 i = 0; i < count; i++)
-		placed[i] = (struct placed){ c->store->ops->slot_of(c->store, due[i].bucket.tag), i };
+		placed[i] =
+			(struct placed){ c->store->ops->slot_of(c->store, due[i].bucket.tag), i };
 	qsort(placed, count, sizeof(placed[0]), by_place);
 	for (u32 i = 0; sorted && i < count; i++) {
 		sorted[i] = due[placed[i].index];

@@ -33,12 +33,15 @@ static int check_mode(int fd, const char *path, struct sl_err *err)
 		return sl_err_set(err, EINVAL, "cluster.secret_file %s is not a regular file",
 				  path);
 	if (st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
-		return sl_err_set(err, EPERM, "cluster.secret_file %s has mode %04o; 0600 and 0640 "
+		return sl_err_set(err, EPERM,
+				  "cluster.secret_file %s has mode %04o; 0600 and 0640 "
 				  "are accepted, as a reader can sign for any node (chmod 0600 %s)",
 				  path, st.st_mode & 07777, path);
 	if (st.st_uid && st.st_uid != geteuid())
-		return sl_err_set(err, EPERM, "cluster.secret_file %s belongs to uid %u; it must belong "
-				  "to root or the user that sluiced runs as", path, st.st_uid);
+		return sl_err_set(err, EPERM,
+				  "cluster.secret_file %s belongs to uid %u; it must belong "
+				  "to root or the user that sluiced runs as",
+				  path, st.st_uid);
 	return 0;
 }
 
@@ -49,8 +52,10 @@ static ssize_t read_secret(const char *path, unsigned char *secret, struct sl_er
 	ssize_t size = 0, got = 0;
 
 	if (fd < 0)
-		return sl_err_set(err, errno, "cluster.secret_file %s: %s; create one with `openssl "
-				  "rand -base64 48`, the same on all nodes", path, strerror(errno));
+		return sl_err_set(err, errno,
+				  "cluster.secret_file %s: %s; create one with `openssl "
+				  "rand -base64 48`, the same on all nodes",
+				  path, strerror(errno));
 	r = check_mode(fd, path, err);
 	while (!r && size <= SECRET_MOST &&
 	       (got = read(fd, secret + size, (size_t)(SECRET_MOST + 1 - size))) > 0)
@@ -61,15 +66,17 @@ static ssize_t read_secret(const char *path, unsigned char *secret, struct sl_er
 	if (r < 0)
 		return r;
 	if (size > SECRET_MOST)
-		return sl_err_set(err, EINVAL, "cluster.secret_file %s has more than %d bytes; %d to %d "
-				  "are accepted", path, SECRET_MOST, SECRET_LEAST, SECRET_MOST);
+		return sl_err_set(err, EINVAL,
+				  "cluster.secret_file %s has more than %d bytes; %d to %d "
+				  "are accepted",
+				  path, SECRET_MOST, SECRET_LEAST, SECRET_MOST);
 	while (size && isspace(secret[size - 1]))
 		size--;
 	if (size < SECRET_LEAST)
-		return sl_err_set(err, EINVAL, "cluster.secret_file %s has %zd bytes; at least %d are "
-				  "accepted (create them with `openssl rand -base64 48`)", path,
-				  size,
-				  SECRET_LEAST);
+		return sl_err_set(err, EINVAL,
+				  "cluster.secret_file %s has %zd bytes; at least %d are "
+				  "accepted (create them with `openssl rand -base64 48`)",
+				  path, size, SECRET_LEAST);
 	return size;
 }
 
@@ -79,7 +86,9 @@ static int derive(const unsigned char *secret, size_t size, const char *label,
 	unsigned int length = 32;
 
 	return HMAC(EVP_sha256(), secret, (int)size, (const unsigned char *)label, strlen(label),
-		    ret, &length) ? 0 : -ENOMEM;
+		    ret, &length)
+		       ? 0
+		       : -ENOMEM;
 }
 
 int cluster_keys_read(const char *secret_file, struct cluster_keys *ret, struct sl_err *err)
@@ -90,8 +99,10 @@ int cluster_keys_read(const char *secret_file, struct cluster_keys *ret, struct 
 	int r;
 
 	if (!secret_file)
-		return sl_err_set(err, EINVAL, "cluster.secret_file is missing: set it to a file of at "
-				  "least %d bytes, the same on all nodes", SECRET_LEAST);
+		return sl_err_set(err, EINVAL,
+				  "cluster.secret_file is missing: set it to a file of at "
+				  "least %d bytes, the same on all nodes",
+				  SECRET_LEAST);
 	size = read_secret(secret_file, secret, err);
 	if (size < 0)
 		return (int)size;

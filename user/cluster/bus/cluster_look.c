@@ -18,11 +18,11 @@
 #include "counters/counters.h"
 
 struct lookup_one {
-	struct cluster_store_request request;		/* first */
+	struct cluster_store_request request; /* first */
 	struct cluster_store_bucket bucket;
 	struct quota_lookup look;
 	struct lookup *lookup;
-	bool late;			/* its deadline passed, and this was reported */
+	bool late; /* its deadline passed, and this was reported */
 };
 
 struct lookup {
@@ -31,8 +31,8 @@ struct lookup {
 	u64 deadline_ns;
 	pthread_mutex_t lock;
 	pthread_cond_t received;
-	u32 open;			/* buckets without a reply yet */
-	u32 holders;			/* the waiting caller and the commands without a reply */
+	u32 open;    /* buckets without a reply yet */
+	u32 holders; /* the waiting caller and the commands without a reply */
 	u32 count;
 	struct lookup_one one[];
 };
@@ -99,12 +99,17 @@ static void request_one(struct cluster *c, struct lookup_one *one)
 
 	one->look.ref.def = &one->look.def;
 	one->bucket = (struct cluster_store_bucket){
-		.key = one->look.ref.key, .tag = one->look.ref.tag, .def = one->look.def,
+		.key = one->look.ref.key,
+		.tag = one->look.ref.tag,
+		.def = one->look.def,
 		.kind = CLUSTER_STORE_CHARGE,
 	};
 	one->request = (struct cluster_store_request){
-		.bucket = &one->bucket, .count = 1, .deadline_ns = one->lookup->deadline_ns,
-		.done = on_done, .late = on_late,
+		.bucket = &one->bucket,
+		.count = 1,
+		.deadline_ns = one->lookup->deadline_ns,
+		.done = on_done,
+		.late = on_late,
 	};
 	quota_prepare(c->quotas, &one->look.ref, &one->bucket, counters_now(c->counters));
 	if (!ops->up(c->store, ops->slot_of(c->store, one->bucket.tag)) ||
@@ -176,7 +181,8 @@ void cluster_look(struct cluster *c, struct quota_lookup *look, u32 count, u64 w
 	pthread_mutex_unlock(&c->lock);
 	notes_wake(&c->out);
 	pthread_mutex_lock(&lookup->lock);
-	while (lookup->open && pthread_cond_timedwait(&lookup->received, &lookup->lock, &until) == 0)
+	while (lookup->open &&
+	       pthread_cond_timedwait(&lookup->received, &lookup->lock, &until) == 0)
 		;
 	for (u32 i = 0; i < count; i++) {
 		look[i].answered = lookup->one[i].look.answered;

@@ -16,17 +16,17 @@ struct cluster_note {
 	struct cluster_note *next;
 	const char *kind;
 	char *body;
-	u64 until_ns;			/* CLOCK_MONOTONIC */
+	u64 until_ns; /* CLOCK_MONOTONIC */
 	json_t *message;
 	char node[CLUSTER_NODE_MAX + 1];
 	u64 sent_us;
-	struct bus_time at;		/* when it was received */
+	struct bus_time at; /* when it was received */
 };
 
 struct cluster_notes {
 	struct cluster_note *first, **last;
 	u32 count;
-	u64 dropped;			/* messages refused because the list was full */
+	u64 dropped; /* messages refused because the list was full */
 	int wake_fd;
 	struct event *wake;
 };
@@ -39,7 +39,7 @@ struct cluster_worker {
 };
 
 struct cluster_receiver {
-	const char *kind;		/* NULL: for joins */
+	const char *kind; /* NULL: for joins */
 	void (*receive)(void *arg, const struct cluster_message *message);
 	void (*joined)(void *arg, const char *node);
 	void *arg;
@@ -53,17 +53,17 @@ struct cluster {
 
 	/* Owned by the cluster's thread. */
 	pthread_t thread;
-	bool running;			/* owned by the main thread: it must be joined */
+	bool running; /* owned by the main thread: it must be joined */
 	struct event_base *base;
 	struct redis *redis;
-	struct cluster_store *store;		/* NULL without quotas */
-	u64 up_ns;	/* the time since which Redis is available; 0: unavailable */
-	u32 sharing;			/* node count last passed to quotas_set_nodes() */
+	struct cluster_store *store; /* NULL without quotas */
+	u64 up_ns;		     /* the time since which Redis is available; 0: unavailable */
+	u32 sharing;		     /* node count last passed to quotas_set_nodes() */
 	struct bus *bus;
 	struct bus_peers *peers;
 	struct event *tick, *flush, *due;
-	u64 ending_ns;			/* when it received the request to stop; 0: not yet */
-	u32 pending;			/* groups of charges without a reply */
+	u64 ending_ns; /* when it received the request to stop; 0: not yet */
+	u32 pending;   /* groups of charges without a reply */
 
 	/* Under the lock. */
 	pthread_mutex_t lock;
@@ -71,13 +71,13 @@ struct cluster {
 	struct lookup *lookup;
 	bool end;
 	struct bus_stats bus_shown;
-	struct cluster_peer *peer;	/* as of the last tick */
+	struct cluster_peer *peer; /* as of the last tick */
 	size_t peer_count;
 	struct cluster_worker *worker;
 
-	u32 size;			/* atomic */
-	u64 store_less_mono_us;		/* atomic, wrapping; 0: not known */
-	struct cluster_receiver receiver[CLUSTER_KINDS_MAX];	/* the main thread's */
+	u32 size;					     /* atomic */
+	u64 store_less_mono_us;				     /* atomic, wrapping; 0: not known */
+	struct cluster_receiver receiver[CLUSTER_KINDS_MAX]; /* the main thread's */
 	u32 receiver_count;
 };
 

@@ -44,21 +44,21 @@
 #include "limiter/cluster_state.h"
 
 enum cluster_store_kind {
-	CLUSTER_STORE_CHARGE,		/* charged if all buckets of the request fit */
-	CLUSTER_STORE_FORCE,	/* charged in any case; debt of logs at most one capacity, of
-				   buckets `debt`; windows count all of it */
-	CLUSTER_STORE_REFUND,		/* refunded, never below unused */
+	CLUSTER_STORE_CHARGE, /* charged if all buckets of the request fit */
+	CLUSTER_STORE_FORCE,  /* charged in any case; debt of logs at most one capacity, of
+				 buckets `debt`; windows count all of it */
+	CLUSTER_STORE_REFUND, /* refunded, never below unused */
 };
 
 struct cluster_store_bucket {
 	/* In. */
 	u64 key, tag;
-	struct spec_def def;	/* the limit: algorithm, count, period, burst, scale */
+	struct spec_def def; /* the limit: algorithm, count, period, burst, scale */
 	enum cluster_store_kind kind;
-	u64 cost;		/* requests; 0: only read */
-	u64 debt;	/* FORCE of buckets: the largest debt above capacity, requests; 0: one capacity */
-	u64 keep_us;	/* buckets: Redis keeps the time at which one became empty for so long */
-	u64 hold;		/* reserved for higher priorities: a cost fits if cost + hold fits */
+	u64 cost; /* requests; 0: only read */
+	u64 debt; /* FORCE of buckets: the largest debt above capacity, requests; 0: one capacity */
+	u64 keep_us; /* buckets: Redis keeps the time at which one became empty for so long */
+	u64 hold;    /* reserved for higher priorities: a cost fits if cost + hold fits */
 	/*
 	 * FORCE, REFUND: the window of the cost, as in state.window; 0: the current one. After its
 	 * end only the last window of a sliding window counts, see `late`. CHARGE: the window of
@@ -69,8 +69,9 @@ struct cluster_store_bucket {
 	u64 window;
 	/*
 	 * Lease: the most to grant in addition to cost. With a cost of 0 a bucket that fits gets a
-	 * grant even if the rest of the request is refused. All leases of a bucket are at most a tenth
-	 * of the capacity, but each node may have `least`, as long as all are at most a quarter.
+	 * grant even if the rest of the request is refused. All leases of a bucket are at most a
+	 * tenth of the capacity, but each node may have `least`, as long as all are at most a
+	 * quarter.
 	 */
 	u64 want, least;
 	/*
@@ -80,21 +81,24 @@ struct cluster_store_bucket {
 	 */
 	u64 returned, spent;
 	/*
-	 * CHARGE: requests refused at `refused_us`, Redis' time, that count (`count: all`). They fill the
-	 * bucket up to its capacity as it was then, and of a log the oldest ones leave, before the rest is
-	 * decided; also if that is refused. Fixed windows and interval buckets ignore them.
+	 * CHARGE: requests refused at `refused_us`, Redis' time, that count (`count: all`). They
+	 * fill the bucket up to its capacity as it was then, and of a log the oldest ones leave,
+	 * before the rest is decided; also if that is refused. Fixed windows and interval buckets
+	 * ignore them.
 	 */
 	u64 refused, refused_us;
 	/* CHARGE of logs: a refusal counts (`count: all`), so wait_ns includes it. */
 	bool refusal_counts;
-	/* CHARGE, in Redis on one server: it is over while deferred requests wait for it (defer_store.h). */
+	/* CHARGE, in Redis on one server: it is over while deferred requests wait for it
+	 * (defer_store.h). */
 	bool queued;
-	u64 lease_us;	/* > 0: new duration of the lease; at its end Redis refunds the unreported rest */
+	u64 lease_us; /* > 0: new duration of the lease; at its end Redis refunds the unreported
+			 rest */
 	/* Out. */
-	struct cluster_store_state state;	/* after the command */
-	u64 granted;		/* of want */
-	u64 wait_ns;		/* refused by this bucket: time until it fits; ~0 never */
-	u64 excess;		/* the overshoot: requests above capacity, without leases */
+	struct cluster_store_state state; /* after the command */
+	u64 granted;			  /* of want */
+	u64 wait_ns;			  /* refused by this bucket: time until it fits; ~0 never */
+	u64 excess; /* the overshoot: requests above capacity, without leases */
 	bool over;
 	/*
 	 * FORCE, REFUND: `window` is over, so the current one (in `state`) is unchanged. If
@@ -109,12 +113,12 @@ struct cluster_store_bucket {
 };
 
 enum cluster_store_outcome {
-	CLUSTER_STORE_DONE,		/* Redis replied */
-	CLUSTER_STORE_LATE,		/* no reply by the deadline; late() follows */
-	CLUSTER_STORE_DOWN,		/* not sent, or the result is unknown */
+	CLUSTER_STORE_DONE, /* Redis replied */
+	CLUSTER_STORE_LATE, /* no reply by the deadline; late() follows */
+	CLUSTER_STORE_DOWN, /* not sent, or the result is unknown */
 };
 
-#define CLUSTER_STORE_BUCKETS_MAX 256		/* of one request */
+#define CLUSTER_STORE_BUCKETS_MAX 256 /* of one request */
 
 /*
  * Stays valid until done(); after CLUSTER_STORE_LATE until late(). All buckets are of one hash
@@ -124,14 +128,14 @@ enum cluster_store_outcome {
 struct cluster_store_request {
 	struct cluster_store_bucket *bucket;
 	u32 count;
-	u64 deadline_ns;	/* from now */
+	u64 deadline_ns; /* from now */
 	void (*done)(struct cluster_store_request *request, enum cluster_store_outcome outcome);
 	void (*late)(struct cluster_store_request *request,
 		     enum cluster_store_outcome outcome); /* DONE or DOWN */
 	void *arg;
 	/* Out. */
 	bool passed; /* every CLUSTER_STORE_CHARGE bucket fits; else none of those was charged */
-	u64 now_us;		/* Redis' time, microseconds since 1970 */
+	u64 now_us;  /* Redis' time, microseconds since 1970 */
 	void *private;
 };
 

@@ -19,17 +19,18 @@
 #include "sluice/key.h"
 #include "limiter/algorithm.h"
 
-/* numkeys, keys, a verb and its queues, two names of this node, and the arguments of each bucket. */
+/* numkeys, keys, a verb and its queues, two names of this node, and the arguments of each
+ * bucket. */
 #define BUCKET_ARGS 14
 #define ARGS_MAX (5 + CLUSTER_STORE_BUCKETS_MAX * (4 + BUCKET_ARGS))
 _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one command");
 
-#define KEY_BYTES_MAX 256		/* prefix, tag, key, kind */
-#define OWN_BYTES_MAX 17		/* longer names of nodes are hashed */
+#define KEY_BYTES_MAX 256 /* prefix, tag, key, kind */
+#define OWN_BYTES_MAX 17  /* longer names of nodes are hashed */
 #define RATES 64
 #define QUEUE_MAX SL_BIT(20)
 #define COST_MAX SL_BIT(48)
-#define COST_AT 3			/* of a bucket's arguments */
+#define COST_AT 3 /* of a bucket's arguments */
 
 #define OP_MORE 32
 #define OP_EDGE 64
@@ -130,12 +131,11 @@ static void add_key(struct cluster_store_redis *store, const struct cluster_stor
 	add(store, to, len);
 }
 
-static void add_keys(struct cluster_store_redis *store,
-		     const struct cluster_store_request *request)
+static void add_keys(struct cluster_store_redis *store, const struct cluster_store_request *request)
 {
 	static const char *const suffix[] = {
-		[STATE_DEBT] = "b", [STATE_WINDOW] = "w", [STATE_SLIDING] = "s", [STATE_LOG] = "l",
-		[STATE_ANCHORED] = "f",
+		[STATE_DEBT] = "b", [STATE_WINDOW] = "w",   [STATE_SLIDING] = "s",
+		[STATE_LOG] = "l",  [STATE_ANCHORED] = "f",
 	};
 	u32 keys = request->count;
 
@@ -164,8 +164,8 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 		cost = capacity + 1;
 	cost = cost < COST_MAX ? cost : COST_MAX;
 	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0) +
-			  (edge ? OP_EDGE : 0) + (refused ? OP_REFUSED : 0) +
-			  (rate->round_up ? OP_ROUND_UP : 0));
+				  (edge ? OP_EDGE : 0) + (refused ? OP_REFUSED : 0) +
+				  (rate->round_up ? OP_ROUND_UP : 0));
 	add_number(store, capacity);
 	add_number(store, algorithm_is_bucket(rate->algo) ? rate->mult : rate->period_us);
 	add_number(store, cost);
@@ -201,9 +201,11 @@ static u32 count_queued(const struct cluster_store_request *request)
 	return count;
 }
 
-/* The names of a node, and the buckets. `queued`: where defer.lua finds the keys and costs of these. */
-static int add_buckets(struct cluster_store_redis *store, const struct cluster_store_request *request,
-		       const char *own, const char *lease, int queued)
+/* The names of a node, and the buckets. `queued`: where defer.lua finds the keys and costs of
+ * these. */
+static int add_buckets(struct cluster_store_redis *store,
+		       const struct cluster_store_request *request, const char *own,
+		       const char *lease, int queued)
 {
 	struct cluster_store_rate rate;
 	int names = store->argc, err;
@@ -244,7 +246,8 @@ static int redis_store_make(struct cluster_store_redis *store,
 	return add_buckets(store, request, store->own, store->lease, at);
 }
 
-int cluster_store_redis_args(struct cluster_store *base, const struct cluster_store_request *request,
+int cluster_store_redis_args(struct cluster_store *base,
+			     const struct cluster_store_request *request,
 			     struct cluster_store_args *ret)
 {
 	struct cluster_store_redis *store = redis_store_of(base);

@@ -24,7 +24,8 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 	struct spec spec;
 	u64 step = 1;
 
-	if (def->algo >= SL_ALGO_COUNT || !algorithms[def->algo]->from_store || spec_make_def(def, &spec, NULL))
+	if (def->algo >= SL_ALGO_COUNT || !algorithms[def->algo]->from_store ||
+	    spec_make_def(def, &spec, NULL))
 		return -EINVAL;
 	*ret = (struct cluster_store_rate){
 		.capacity = spec.params.capacity,

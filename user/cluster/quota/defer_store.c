@@ -18,8 +18,8 @@
 #include "lua/defer.h"
 
 const char *const defer_status_names[DEFER_STATUS_COUNT] = {
-	[DEFER_FAILED] = "failed", [DEFER_OK] = "ok", [DEFER_WAITING] = "waiting",
-	[DEFER_RELEASED] = "released", [DEFER_DONE] = "done", [DEFER_DEAD] = "dead",
+	[DEFER_FAILED] = "failed",	 [DEFER_OK] = "ok",	[DEFER_WAITING] = "waiting",
+	[DEFER_RELEASED] = "released",	 [DEFER_DONE] = "done", [DEFER_DEAD] = "dead",
 	[DEFER_CANCELLED] = "cancelled", [DEFER_FULL] = "full", [DEFER_NONE] = "none",
 };
 
@@ -74,8 +74,8 @@ static void read_reply(struct defer_call *call, const redisReply *reply)
 	    reply->elements > 1 + DEFER_NUMBER_COUNT)
 		return;
 	name = reply->element[0];
-	while (status < DEFER_STATUS_COUNT && (name->type != REDIS_REPLY_STRING ||
-					       strcmp(name->str, defer_status_names[status])))
+	while (status < DEFER_STATUS_COUNT &&
+	       (name->type != REDIS_REPLY_STRING || strcmp(name->str, defer_status_names[status])))
 		status++;
 	if (status == DEFER_STATUS_COUNT ||
 	    (status == DEFER_OK && reply->elements != 1 + DEFER_NUMBER_COUNT))
@@ -122,12 +122,17 @@ bool defer_store_can(const struct cluster_store *store)
 
 /* `argv` has room for the three before the others: "0", the verb, the keys' prefix. */
 static int send_verb(struct cluster_store *store, const struct defer_queue *queue, const char *verb,
-		     const char **argv, size_t *len, int argc, u64 deadline_ns, struct defer_call *call)
+		     const char **argv, size_t *len, int argc, u64 deadline_ns,
+		     struct defer_call *call)
 {
 	struct redis_handler handler = { .done = on_done, .late = on_late, .arg = call };
 	struct redis_command command = {
-		.script = defer_script(), .argv = argv, .len = len, .argc = argc,
-		.deadline_ns = deadline_ns, .durable = true,
+		.script = defer_script(),
+		.argv = argv,
+		.len = len,
+		.argc = argc,
+		.deadline_ns = deadline_ns,
+		.durable = true,
 	};
 	char base[BASE_MAX];
 
@@ -154,13 +159,14 @@ static int make_ticket(u64 rule_id, char *ticket)
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	snprintf(ticket, DEFER_TICKET_LEN + 1, "%016llx%016llx%016llx", rule_id, random[0], random[1]);
+	snprintf(ticket, DEFER_TICKET_LEN + 1, "%016llx%016llx%016llx", rule_id, random[0],
+		 random[1]);
 	return 0;
 }
 
 int defer_store_add(struct cluster_store *store, const struct defer_queue *queue, u64 rule_id,
-		    const struct cluster_store_request *request, const char *reference, size_t reference_len,
-		    u64 deadline_ns, struct defer_call *call)
+		    const struct cluster_store_request *request, const char *reference,
+		    size_t reference_len, u64 deadline_ns, struct defer_call *call)
 {
 	static _Thread_local const char *argv[REDIS_ARGS_MAX];
 	static _Thread_local size_t len[REDIS_ARGS_MAX];
@@ -207,8 +213,8 @@ int defer_store_poll(struct cluster_store *store, const struct defer_queue *queu
 	return send_verb(store, queue, "poll", argv, len, ARRAY_SIZE(argv), 0, call);
 }
 
-static int send_ticket(struct cluster_store *store, const struct defer_queue *queue, const char *verb,
-		       u64 deadline_ns, struct defer_call *call)
+static int send_ticket(struct cluster_store *store, const struct defer_queue *queue,
+		       const char *verb, u64 deadline_ns, struct defer_call *call)
 {
 	const char *argv[] = { NULL, NULL, NULL, call->ticket };
 	size_t len[ARRAY_SIZE(argv)] = { 0 };
@@ -222,8 +228,8 @@ int defer_store_look(struct cluster_store *store, const struct defer_queue *queu
 	return send_ticket(store, queue, "look", deadline_ns, call);
 }
 
-int defer_store_cancel(struct cluster_store *store, const struct defer_queue *queue, u64 deadline_ns,
-		       struct defer_call *call)
+int defer_store_cancel(struct cluster_store *store, const struct defer_queue *queue,
+		       u64 deadline_ns, struct defer_call *call)
 {
 	return send_ticket(store, queue, "cancel", deadline_ns, call);
 }

@@ -13,20 +13,22 @@
  * microseconds, and there is no scan before the earliest time.
  *
  * Why write_back exceeds the limit by at most (nodes - 1) x what a node admits in an interval and a
- * round trip, of the two intervals before. An admission is covered only if the command of the newest reply
- * was sent at most an interval and 30 ms before (is_recent(); a flush may be so late): the state here has
- * all that was in Redis then, and this node's own since. Any other goes to Redis, whose state is that
- * of the moment. At the time of the largest excess, let node k be that with the newest reply of those that
- * decided by it, at time r. k kept to the limit by all that was in Redis at r and its own. What of another
- * node is missing in that was admitted after its last flush before r. Not after its next flush: with a
- * reply newer than r it would have been k. So it is of one interval between two flushes, and it began less
- * than an interval before r, which is less than an interval ago.
+ * round trip, of the two intervals before. An admission is covered only if the command of the
+ * newest reply was sent at most an interval and 30 ms before (is_recent(); a flush may be so late):
+ * the state here has all that was in Redis then, and this node's own since. Any other goes to
+ * Redis, whose state is that of the moment. At the time of the largest excess, let node k be that
+ * with the newest reply of those that decided by it, at time r. k kept to the limit by all that was
+ * in Redis at r and its own. What of another node is missing in that was admitted after its last
+ * flush before r. Not after its next flush: with a reply newer than r it would have been k. So it
+ * is of one interval between two flushes, and it began less than an interval before r, which is
+ * less than an interval ago.
  *
- * Buckets: a flush is charged for the time of its requests (quota_due.c), and the bucket may have been
- * empty since. Redis keeps it for an interval longer (quota_keep_us()), with the time at which it
- * became empty, or it would lose what others charged within the time of the flush. Requests of several nodes
- * are then taken one after the other: if none of them waited, the debt is too high by up to what they
- * admitted in an interval, so a burst smaller than that may be refused though it would fit.
+ * Buckets: a flush is charged for the time of its requests (quota_due.c), and the bucket may have
+ * been empty since. Redis keeps it for an interval longer (quota_keep_us()), with the time at which
+ * it became empty, or it would lose what others charged within the time of the flush. Requests of
+ * several nodes are then taken one after the other: if none of them waited, the debt is too high by
+ * up to what they admitted in an interval, so a burst smaller than that may be refused though it
+ * would fit.
  *
  * The proof needs a Redis that replies. A failed or late flush therefore suspends write-back for
  * that bucket: until a flush succeeds, its requests go to Redis and on_store_failure decides.
@@ -39,11 +41,11 @@
 #include "lib/spin.h"
 
 #define ENTRIES_MIN 4096
-#define UNFLUSHED_AFTER_NS 20000000ULL	/* delay of urgent counts, to batch them */
+#define UNFLUSHED_AFTER_NS 20000000ULL /* delay of urgent counts, to batch them */
 #define UNFLUSHED_JITTER_NS 50000000ULL
-#define OVERDUE_NS 10000000ULL		/* a few turns of the cluster's thread */
+#define OVERDUE_NS 10000000ULL /* a few turns of the cluster's thread */
 #define COMPLETED_NS 20000000ULL
-#define KEEP_GRACE_US 100000ULL		/* more than both of these together */
+#define KEEP_GRACE_US 100000ULL /* more than both of these together */
 
 int quotas_new(u64 entries, struct quotas **ret)
 {
@@ -126,8 +128,9 @@ struct quota_entry *quota_find(const struct quotas *quotas, u64 key, struct quot
 /* Nothing is unflushed or pending, so the entry may be replaced. */
 static bool is_settled(const struct quota_entry *e)
 {
-	return !(e->unflushed | e->late | e->refunded | e->lost | e->restored | e->refunding | e->refused |
-		 e->refused_sent | e->requested | e->spent_sent | e->flushing | e->credit | e->spent) &&
+	return !(e->unflushed | e->late | e->refunded | e->lost | e->restored | e->refunding |
+		 e->refused | e->refused_sent | e->requested | e->spent_sent | e->flushing |
+		 e->credit | e->spent) &&
 	       !(e->flags & (QUOTA_FLUSHING | QUOTA_LEASING));
 }
 
@@ -196,8 +199,8 @@ void quota_lower(u64 *at, u64 to)
 {
 	u64 old = __atomic_load_n(at, __ATOMIC_RELAXED);
 
-	while (to < old && !__atomic_compare_exchange_n(at, &old, to, true, __ATOMIC_RELEASE,
-							__ATOMIC_RELAXED))
+	while (to < old &&
+	       !__atomic_compare_exchange_n(at, &old, to, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 }
 
@@ -315,9 +318,9 @@ enum quota_verdict quota_acquire(struct quotas *quotas, const struct quota_ref *
 	if (!e)
 		return QUOTA_NOT_COVERED;
 	e->used_ns = now.mono_ns;
-	answer = e->consistency == CONSISTENCY_LEASE ?
-			 take_lease(quotas, set, e, cost, now) :
-			 take_counted(quotas, set, e, ref->key, cost, now);
+	answer = e->consistency == CONSISTENCY_LEASE
+			 ? take_lease(quotas, set, e, cost, now)
+			 : take_counted(quotas, set, e, ref->key, cost, now);
 	quota_unlock(&set->lock);
 	return answer;
 }

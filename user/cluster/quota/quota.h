@@ -38,22 +38,22 @@ struct quota_ref {
 	u64 key, tag;
 	const struct spec_def *def;
 	enum consistency consistency;
-	u64 every_ns;		/* of the lease; between write-backs */
-	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
-	bool count_all;		/* what the limit refuses counts, too */
+	u64 every_ns;	/* of the lease; between write-backs */
+	u32 metric;	/* of its rule: sluice_overshoot_ratio{rule} */
+	bool count_all; /* what the limit refuses counts, too */
 };
 
 /* A lookup of the usage of a bucket in Redis. */
 struct quota_lookup {
-	struct quota_ref ref;		/* its def is the one below */
+	struct quota_ref ref; /* its def is the one below */
 	struct spec_def def;
 	bool answered;
-	u64 used;			/* as cluster_store_state.used */
+	u64 used; /* as cluster_store_state.used */
 };
 
 /* At least `entries`, and at least 4096; 290 bytes each, touched when first used. */
 int quotas_new(u64 entries, struct quotas **ret);
-void quotas_free(struct quotas *quotas);	/* NULL is fine */
+void quotas_free(struct quotas *quotas); /* NULL is fine */
 
 /* `now` with utc_ns by Redis' clock. Use it for the bucket states of cluster limits only. */
 struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now);
@@ -108,8 +108,9 @@ bool quota_is_stale(const struct quotas *quotas, u64 key, u64 now_us);
 void quota_add_unflushed(struct quotas *quotas, const struct quota_ref *ref, s64 hits,
 			 struct sl_now now);
 /*
- * `count: all`: counts hits that the limit refused, for the next command of this bucket; without one
- * the cluster's thread sends them within QUOTA_REFUSED_NS. The rest of a lease is spent by that.
+ * `count: all`: counts hits that the limit refused, for the next command of this bucket; without
+ * one the cluster's thread sends them within QUOTA_REFUSED_NS. The rest of a lease is spent by
+ * that.
  */
 #define QUOTA_REFUSED_NS 100000000ULL
 void quota_add_refused(struct quotas *quotas, const struct quota_ref *ref, u64 hits,
@@ -142,15 +143,21 @@ u32 quota_even_permille(const struct quotas *quotas);
  * number, at most `max`; each is pending until quotas_flushed(). Call it every few milliseconds,
  * and again until it returns fewer than `max`.
  */
-enum quota_due_kind { QUOTA_DUE_LATE, QUOTA_DUE_REFUND, QUOTA_DUE_RESTORE, QUOTA_DUE_LEASE,
-		    QUOTA_DUE_FLUSH, QUOTA_DUE_REFUSED };
+enum quota_due_kind {
+	QUOTA_DUE_LATE,
+	QUOTA_DUE_REFUND,
+	QUOTA_DUE_RESTORE,
+	QUOTA_DUE_LEASE,
+	QUOTA_DUE_FLUSH,
+	QUOTA_DUE_REFUSED
+};
 
 struct quota_due {
 	enum quota_due_kind kind;
 	struct quota_ref ref;
-	struct spec_def def;		/* ref.def points here */
+	struct spec_def def; /* ref.def points here */
 	struct cluster_store_bucket bucket;
-	u64 empty_ns;			/* of its entry, when it was sent */
+	u64 empty_ns; /* of its entry, when it was sent */
 };
 u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_now now);
 /*
@@ -170,10 +177,10 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 /* ------------------------------------------------------------------ what is measured */
 
 struct quotas_stats {
-	u64 entries, room, full;	/* full: buckets that found no free entry */
-	u64 leases, credit;		/* current ones; credit in requests */
-	u64 unflushed;			/* requests not flushed yet */
-	u64 lost, restored;		/* requests lost by Redis, and requests restored */
+	u64 entries, room, full; /* full: buckets that found no free entry */
+	u64 leases, credit;	 /* current ones; credit in requests */
+	u64 unflushed;		 /* requests not flushed yet */
+	u64 lost, restored;	 /* requests lost by Redis, and requests restored */
 };
 void quotas_stats(const struct quotas *quotas, struct quotas_stats *ret);
 /*

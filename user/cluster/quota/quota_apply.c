@@ -36,8 +36,7 @@ void quota_discount(struct counters *counters, struct counters_ref *ref, u64 bef
 {
 	struct spec_view view;
 
-	if (!ref->present || !ref->spec || unflushed >= before ||
-	    algorithm_is_log(ref->spec->algo))
+	if (!ref->present || !ref->spec || unflushed >= before || algorithm_is_log(ref->spec->algo))
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
 	counters_put(counters, ref, spec_refund(&view, ref->bucket_state, now, before - unflushed));
@@ -48,8 +47,8 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 		 const struct cluster_store_request *request, enum cluster_store_outcome outcome,
 		 struct sl_now now)
 {
-	bool old = outcome == CLUSTER_STORE_DONE &&
-		   quota_is_stale(quotas, ref->key, request->now_us);
+	bool old =
+		outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, ref->key, request->now_us);
 	u64 before = quota_unflushed(quotas, ref->key), unflushed;
 
 	quota_complete(quotas, ref, bucket, request, outcome, now);
@@ -66,8 +65,8 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
 		 const struct cluster_store_bucket *bucket,
-		 const struct cluster_store_request *request,
-		 enum cluster_store_outcome outcome, struct sl_now now)
+		 const struct cluster_store_request *request, enum cluster_store_outcome outcome,
+		 struct sl_now now)
 {
 	struct counters_ref state = { .key = ref->key, .def = *ref->def };
 	struct counters_locks locks;

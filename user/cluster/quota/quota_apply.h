@@ -36,8 +36,8 @@ bool quota_apply(struct counters *counters, struct quotas *quotas, struct counte
 /* The same, for a bucket that is neither locked nor looked up. */
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
 		 const struct cluster_store_bucket *bucket,
-		 const struct cluster_store_request *request,
-		 enum cluster_store_outcome outcome, struct sl_now now);
+		 const struct cluster_store_request *request, enum cluster_store_outcome outcome,
+		 struct sl_now now);
 /* Applies the reply to a flush (in `due->bucket`): quotas_flushed(), then the state here. */
 void quota_flushed(struct counters *counters, struct quotas *quotas, const struct quota_due *due,
 		   const struct cluster_store_request *request, enum cluster_store_outcome outcome,

@@ -11,8 +11,6 @@
  * `refund`. A bucket without a reply whose rule admits the request stays unflushed until a reply
  * shows that Redis did not charge it, or there will be no reply. It may then be charged twice,
  * which never admits too much.
- *
- * over 500 lines: all operations on struct quota_charging, whose fields are used only here.
  */
 #include "cluster/quota/quota_charge.h"
 
@@ -27,7 +25,7 @@ enum command_state { COMMAND_SENT, COMMAND_DONE, COMMAND_LATE, COMMAND_DOWN };
 
 /* Buckets of one hash slot and group. */
 struct quota_charge_command {
-	struct cluster_store_request request;	/* first: the store returns this */
+	struct cluster_store_request request; /* first: the store returns this */
 	struct quota_charging *charging;
 	u32 slot, group;
 	enum command_state state;
@@ -36,17 +34,17 @@ struct quota_charge_command {
 struct quota_charging {
 	struct quota_charge charge;
 	bool cancelled, settled;
-	u32 open;			/* commands without a reply, nor LATE */
-	u32 left;			/* commands without a reply */
+	u32 open; /* commands without a reply, nor LATE */
+	u32 left; /* commands without a reply */
 	u32 command_count, state_count;
 	struct quota_charge_command *command;
 	struct cluster_store_bucket *sent;
-	struct counters_ref *state;	/* of all buckets, to lock them by */
+	struct counters_ref *state; /* of all buckets, to lock them by */
 };
 
 /* Cluster limits use Redis' clock. */
-static struct sl_now time_of(const struct quota_charge *charge,
-			     const struct quota_charge_bucket *b, struct sl_now now)
+static struct sl_now time_of(const struct quota_charge *charge, const struct quota_charge_bucket *b,
+			     struct sl_now now)
 {
 	return b->cluster ? counters_shared_now(charge->ledger->counters, now) : now;
 }
@@ -178,8 +176,9 @@ static void refuse_retry(const struct quota_charge *charge, struct quota_charge_
 			b->wait_ns = own_ns;
 	} else if (b->here->spec) {
 		spec_view_init(&view, b->here->spec, 0, b->hold_permille);
-		b->wait_ns = spec_charge(&view, b->here->bucket_state, time_of(charge, b, now),
-					 b->cost).wait_ns;
+		b->wait_ns =
+			spec_charge(&view, b->here->bucket_state, time_of(charge, b, now), b->cost)
+				.wait_ns;
 	}
 }
 
@@ -272,8 +271,9 @@ static void judge_retry(const struct quota_charge *charge, struct quota_charge_b
 		now = time_of(charge, b, now);
 		now.mono_ns += now.mono_ns - b->sent->sent_ns;
 		spec_view_init(&view, b->here->spec, 0, b->hold_permille);
-		took = spec_charge(&view, spec_refund(&view, b->here->bucket_state, now,
-						      b->cost + undecided), now, b->cost);
+		took = spec_charge(
+			&view, spec_refund(&view, b->here->bucket_state, now, b->cost + undecided),
+			now, b->cost);
 		b->over = took.verdict == SL_OVER;
 		b->wait_ns = took.wait_ns;
 	}
@@ -326,8 +326,10 @@ static enum quota_charge_result result_of_all(const struct quota_charge *charge)
 		enforced.closed |= quota.closed;
 		enforced.error |= quota.error;
 	}
-	return enforced.over ? QUOTA_REFUSED : enforced.error ? QUOTA_ERROR :
-	       enforced.closed ? QUOTA_CLOSED : QUOTA_PASSED;
+	return enforced.over	 ? QUOTA_REFUSED
+	       : enforced.error	 ? QUOTA_ERROR
+	       : enforced.closed ? QUOTA_CLOSED
+				 : QUOTA_PASSED;
 }
 
 /* Whether a part with this bucket is admitted, so that the bucket stays charged. */
@@ -358,17 +360,18 @@ static void refund_here(const struct quota_charge *charge, struct quota_charge_b
 	if (!(ref->present || ref->claimed) || !ref->spec || !b->cost)
 		return;
 	if (is_log(b)) {
-		counters_put(counters, ref,
-			     request_log_remove(&counters->logs, ref->spec, ref->bucket_state,
-						b->cost));
+		counters_put(
+			counters, ref,
+			request_log_remove(&counters->logs, ref->spec, ref->bucket_state, b->cost));
 		return;
 	}
 	/* A retry was not charged here; only the state from a reply contains it. */
 	if (b->retries && !(b->needs_store && is_done(b)))
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
-	counters_put(counters, ref, spec_uncommit(&view, ref->bucket_state, now,
-						  time_of(charge, b, charge->now), b->cost));
+	counters_put(counters, ref,
+		     spec_uncommit(&view, ref->bucket_state, now, time_of(charge, b, charge->now),
+				   b->cost));
 }
 
 static void keep(const struct quota_charge *charge, struct quota_charge_bucket *b,
@@ -398,8 +401,8 @@ static void keep(const struct quota_charge *charge, struct quota_charge_bucket *
 static void refund(const struct quota_charge *charge, struct quota_charge_bucket *b,
 		   struct sl_now now)
 {
-	b->refund = b->needs_store && b->cost &&
-		    (b->command->state == COMMAND_LATE || is_passed(b));
+	b->refund =
+		b->needs_store && b->cost && (b->command->state == COMMAND_LATE || is_passed(b));
 	if (b->covered)
 		quota_release(charge->ledger->quotas, &b->ref, b->cost);
 	/* A reply with a refusal does not contain the charge. */
@@ -444,9 +447,9 @@ static void settle_states(struct quota_charging *charging, struct sl_now now)
 
 /* Refunds the charges of one command; the request may be freed before the reply. */
 struct refund_command {
-	struct cluster_store_request request;	/* first */
+	struct cluster_store_request request; /* first */
 	const struct ledger *ledger;
-	struct quota_ref ref[];			/* one for each bucket; the buckets follow them */
+	struct quota_ref ref[]; /* one for each bucket; the buckets follow them */
 };
 
 static void on_refunded(struct cluster_store_request *request, enum cluster_store_outcome outcome)
@@ -464,8 +467,8 @@ static void on_refunded(struct cluster_store_request *request, enum cluster_stor
 }
 
 /* Without a connection or memory the refund is left to the cluster's thread. */
-static void refund_command(const struct quota_charge *charge,
-			   const struct quota_charge_command *of, struct sl_now now)
+static void refund_command(const struct quota_charge *charge, const struct quota_charge_command *of,
+			   struct sl_now now)
 {
 	struct cluster_store *store = charge->store;
 	const struct ledger *ledger = charge->ledger;
@@ -542,8 +545,9 @@ static void release(struct quota_charging *charging)
 
 static enum command_state state_of(enum cluster_store_outcome outcome)
 {
-	return outcome == CLUSTER_STORE_DONE ? COMMAND_DONE :
-	       outcome == CLUSTER_STORE_LATE ? COMMAND_LATE : COMMAND_DOWN;
+	return outcome == CLUSTER_STORE_DONE   ? COMMAND_DONE
+	       : outcome == CLUSTER_STORE_LATE ? COMMAND_LATE
+					       : COMMAND_DOWN;
 }
 
 static void on_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
@@ -648,7 +652,9 @@ static void group_buckets(struct quota_charging *charging)
 			command++;
 		if (command == end) {
 			*command = (struct quota_charge_command){
-				.charging = charging, .slot = slot, .group = b->group,
+				.charging = charging,
+				.slot = slot,
+				.group = b->group,
 			};
 			charging->command_count++;
 		}
@@ -692,12 +698,11 @@ static struct quota_charging *charging_alloc(const struct quota_charge *charge)
 
 	for (u32 i = 0; i < parts; i++)
 		listed += charge->part[i].count;
-	charging = calloc(1, sizeof(*charging) + parts * sizeof(*charge->part) +
-				     buckets * (sizeof(*charge->bucket) +
-						sizeof(*charging->command) +
-						sizeof(*charging->sent) +
-						2 * sizeof(*charging->state)) +
-				     listed * sizeof(*of));
+	charging = calloc(
+		1, sizeof(*charging) + parts * sizeof(*charge->part) +
+			   buckets * (sizeof(*charge->bucket) + sizeof(*charging->command) +
+				      sizeof(*charging->sent) + 2 * sizeof(*charging->state)) +
+			   listed * sizeof(*of));
 	if (!charging)
 		return NULL;
 	charging->charge = *charge;

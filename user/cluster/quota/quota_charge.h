@@ -27,13 +27,15 @@ struct ban_outbox;
 struct edge_bursts;
 
 struct ledger {
-	struct counters *counters;	/* of this machine */
-	struct quotas *quotas;		/* of cluster limits; NULL: all limits are local */
-	struct refusal_cache *refusal_cache;	/* with quotas: keys that Redis refused lately */
-	struct edge_bursts *edges;	/* NULL: not measured (lib/edge_burst.h) */
-	struct request_rules *request_rules;	/* NULL: limits in requests have no rule (request/engine/request_rules.h) */
-	struct report_ids *ended;	/* permits that came back; NULL: not remembered (request/engine/report_ids.h) */
-	struct ban_outbox *bans;	/* with quotas: for other nodes (request/engine/ban_outbox.h) */
+	struct counters *counters;	     /* of this machine */
+	struct quotas *quotas;		     /* of cluster limits; NULL: all limits are local */
+	struct refusal_cache *refusal_cache; /* with quotas: keys that Redis refused lately */
+	struct edge_bursts *edges;	     /* NULL: not measured (lib/edge_burst.h) */
+	struct request_rules *request_rules; /* NULL: limits in requests have no rule
+						(request/engine/request_rules.h) */
+	struct report_ids *ended;	     /* permits that came back; NULL: not remembered
+						(request/engine/report_ids.h) */
+	struct ban_outbox *bans; /* with quotas: for other nodes (request/engine/ban_outbox.h) */
 };
 
 struct quota_charge_command;
@@ -42,37 +44,37 @@ struct quota_charge_bucket {
 	/* In. The first three hold for cluster limits only; ref.def is set by quota_charge(). */
 	struct quota_ref ref;
 	enum store_failure on_failure;
-	u64 own_key;			/* of the count of this node's own admissions; 0: none */
-	const struct counters_ref *state;	/* read by quota_charge() only */
+	u64 own_key;			  /* of the count of this node's own admissions; 0: none */
+	const struct counters_ref *state; /* read by quota_charge() only */
 	u64 cost, hold;
-	u32 hold_permille;		/* `hold` as a part of the limit */
-	u32 group;			/* buckets of a group are charged in Redis all or none */
-	bool cluster;			/* a cluster limit */
-	bool needs_store;		/* Redis has to charge it */
-	bool covered;			/* quota_acquire() covered it */
-	bool retries;			/* this node would refuse it; Redis decides */
-	bool queued;			/* deferred requests may wait for it */
+	u32 hold_permille; /* `hold` as a part of the limit */
+	u32 group;	   /* buckets of a group are charged in Redis all or none */
+	bool cluster;	   /* a cluster limit */
+	bool needs_store;  /* Redis has to charge it */
+	bool covered;	   /* quota_acquire() covered it */
+	bool retries;	   /* this node would refuse it; Redis decides */
+	bool queued;	   /* deferred requests may wait for it */
 	/* Out, of those that need Redis. */
 	bool over;
-	bool unavailable;		/* no reply: on_failure decided */
-	bool from_store;		/* a sliding log, of which Redis has reply_used */
-	u64 wait_ns;			/* over: time until it fits */
+	bool unavailable; /* no reply: on_failure decided */
+	bool from_store;  /* a sliding log, of which Redis has reply_used */
+	u64 wait_ns;	  /* over: time until it fits */
 	u64 reply_used;
 	/* Private. */
-	struct counters_ref *here, *own;	/* own NULL: none */
-	struct cluster_store_bucket *sent;	/* NULL: not sent */
+	struct counters_ref *here, *own;   /* own NULL: none */
+	struct cluster_store_bucket *sent; /* NULL: not sent */
 	struct quota_charge_command *command;
-	bool failed;			/* without a reply, and on_failure refuses that */
-	bool unflushed;			/* admitted, but unknown whether Redis charged it */
-	bool refund;			/* Redis charged it, and the charge is to be refunded */
+	bool failed;	/* without a reply, and on_failure refuses that */
+	bool unflushed; /* admitted, but unknown whether Redis charged it */
+	bool refund;	/* Redis charged it, and the charge is to be refunded */
 };
 
 /* Descriptors of the request, each with its buckets; buckets already over are not listed. */
 struct quota_charge_part {
-	bool shadow;			/* never refuses */
-	bool quota;			/* one of the parts with `quota` has to fit */
+	bool shadow; /* never refuses */
+	bool quota;  /* one of the parts with `quota` has to fit */
 	u32 count;
-	const u16 *bucket;		/* read by quota_charge() only */
+	const u16 *bucket; /* read by quota_charge() only */
 	/* Inside. */
 	u16 *of;
 	bool over, closed, error;
@@ -82,12 +84,12 @@ enum quota_charge_result { QUOTA_PASSED, QUOTA_REFUSED, QUOTA_CLOSED, QUOTA_ERRO
 
 struct quota_charge {
 	const struct ledger *ledger;
-	struct cluster_store *store;	/* NULL: unavailable */
-	u64 deadline_ns;		/* from now */
-	u64 *pending;			/* atomic: charges that wait for replies, also for late ones */
-	struct sl_now now;		/* time of the charge here */
-	bool peek;			/* charges nothing */
-	bool quota_watched;	/* a shadow with quota_mode fits, regardless of Redis' replies */
+	struct cluster_store *store; /* NULL: unavailable */
+	u64 deadline_ns;	     /* from now */
+	u64 *pending;		     /* atomic: charges that wait for replies, also for late ones */
+	struct sl_now now;	     /* time of the charge here */
+	bool peek;		     /* charges nothing */
+	bool quota_watched; /* a shadow with quota_mode fits, regardless of Redis' replies */
 	u32 bucket_count, part_count;
 	struct quota_charge_bucket *bucket;
 	struct quota_charge_part *part;

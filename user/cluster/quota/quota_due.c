@@ -3,8 +3,8 @@
  * quota_due.c - flushes in the background, and their pace.
  *
  * An entry flushes one kind at a time, the oldest first: charges of a window that is over, refunds,
- * restores, its lease, new counts, refused ones that count. Sending subtracts the count from the entry; a failed flush adds
- * it again.
+ * restores, its lease, new counts, refused ones that count. Sending subtracts the count from the
+ * entry; a failed flush adds it again.
  *
  * If the connection ends, the result of a flush is unknown. It is sent again, so it may be charged
  * twice; this admits fewer. A refund is sent again only if it was never sent.
@@ -25,7 +25,7 @@
 #define PACE_RAISE_NS 100000000ULL
 #define LOOK_EVERY_NS (5 * SL_NS_PER_SEC)
 #define LOOKUP_JITTER_NS 100000000ULL
-#define EARNED_RETURN 20		/* covered requests per lease returned early: quota_exchange.c */
+#define EARNED_RETURN 20 /* covered requests per lease returned early: quota_exchange.c */
 
 /* ------------------------------------------------------------------ pace */
 
@@ -45,8 +45,9 @@ static u32 pace_allows(struct quota_pace *pace, u32 max, u64 now_ns)
 static void pace_begin(struct quota_pace *pace, u64 now_ns)
 {
 	if (!pace->slow)
-		*pace = (struct quota_pace){ .slow = true, .rate = PACE_SLOW, .at_ns = now_ns,
-					     .raised_ns = now_ns };
+		*pace = (struct quota_pace){
+			.slow = true, .rate = PACE_SLOW, .at_ns = now_ns, .raised_ns = now_ns
+		};
 }
 
 static void pace_complete(struct quota_pace *pace, bool arrived, bool again, u64 now_ns)
@@ -137,10 +138,10 @@ static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_
 }
 
 /*
- * strict and lease: of what was admitted while Redis was unavailable, what would not have drained by
- * now if this node had had the bucket alone since. All of it, at once, would refuse requests on every
- * node, of users, too, that are below the limit. It drains after what Redis has, also after what was
- * charged there since: another command may have succeeded. The first attempt charges all.
+ * strict and lease: of what was admitted while Redis was unavailable, what would not have drained
+ * by now if this node had had the bucket alone since. All of it, at once, would refuse requests on
+ * every node, of users, too, that are below the limit. It drains after what Redis has, also after
+ * what was charged there since: another command may have succeeded. The first attempt charges all.
  */
 static u64 left_of_outage(const struct quotas *quotas, const struct quota_entry *e,
 			  struct quota_due *due, struct sl_now now)
@@ -219,16 +220,15 @@ static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	due->bucket.def = e->def;
 	due->bucket.sent_ns = now.mono_ns;
 	due->bucket.keep_us = quota_keep_us(quotas, e);
-	due->ref = (struct quota_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric,
-				      e->count_all };
+	due->ref = (struct quota_ref){ key,	    e->tag,    NULL,	    e->consistency,
+				       e->every_ns, e->metric, e->count_all };
 	if (fill_late(e, due) || fill_refund(e, due))
 		return true;
 	if (fill_restore(quotas, e, due, now))
 		return true;
 	if (e->consistency == CONSISTENCY_LEASE && fill_lease(quotas, e, due, now))
 		return true;
-	return fill_flush(quotas, e, due, now) ||
-	       fill_refused(quotas, e, due, now);
+	return fill_flush(quotas, e, due, now) || fill_refused(quotas, e, due, now);
 }
 
 /* ------------------------------------------------------------------ due */
@@ -268,8 +268,8 @@ static void look_after_loss(struct quotas *quotas, struct sl_now now)
 /* Any other flush is a look as well, and does not wait. */
 static bool only_looks(const struct quota_entry *e)
 {
-	return e->flags & QUOTA_LOOKUP &&
-	       !(e->unflushed | e->late | e->refunded | e->lost | e->credit | e->spent | e->refused);
+	return e->flags & QUOTA_LOOKUP && !(e->unflushed | e->late | e->refunded | e->lost |
+					    e->credit | e->spent | e->refused);
 }
 
 /* The due entries of a set; the time of the set is then that of its next entry. */
@@ -410,7 +410,8 @@ static void go_on(struct quotas *quotas, struct quota_set *set, struct quota_ent
 	u64 at_ns = now_ns, retry_ns = e->every_ns;
 
 	if (!ok) {
-		retry_ns = retry_ns < RETRY_MIN_NS ? RETRY_MIN_NS : quota_min(retry_ns, RETRY_MAX_NS);
+		retry_ns =
+			retry_ns < RETRY_MIN_NS ? RETRY_MIN_NS : quota_min(retry_ns, RETRY_MAX_NS);
 		at_ns = quota_phase(key, retry_ns, now_ns + retry_ns / 2);
 	}
 	if (e->late | e->refunded | e->lost | e->refused)
@@ -455,8 +456,8 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 	e = quota_find(quotas, due->ref.key, &set);
 	if (!e)
 		return;
-	pace_complete(&quotas->pace, ok,
-		      e->flags & QUOTA_RETRY || due->kind == QUOTA_DUE_RESTORE, now.mono_ns);
+	pace_complete(&quotas->pace, ok, e->flags & QUOTA_RETRY || due->kind == QUOTA_DUE_RESTORE,
+		      now.mono_ns);
 	e->flushing = 0;
 	e->flags = ok ? e->flags & ~QUOTA_RETRY : e->flags | QUOTA_RETRY;
 	if (ok)

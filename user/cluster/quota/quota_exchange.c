@@ -11,7 +11,8 @@
  * Size: one and a half times the demand of the last every_ns, so it grows and shrinks with demand;
  * nothing for fewer than three requests. The cluster's thread renews it when a quarter of the time,
  * or a third of that amount, is left; or what three round trips to Redis take, so that no request
- * waits for the renewal. For that a node may hold what six of them take (cluster_store_bucket.least).
+ * waits for the renewal. For that a node may hold what six of them take
+ * (cluster_store_bucket.least).
  *
  * Cost. A request that is not covered is one command. A renewal is sent only if credit was spent
  * since the last one, that is, for at least one covered request. A lease is returned early only
@@ -51,8 +52,6 @@
  * one.
  *
  * The same numbers give this node's part of the demand, used while Redis is unavailable.
- *
- * over 500 lines: each field that quota_prepare() sends has its other half in quota_complete().
  */
 #include <math.h>
 
@@ -63,13 +62,13 @@
 #define STORE_GRACE_US 100000ULL
 #define WANT_MAX SL_COST_MAX
 #define FLUSH_AGAIN_NS 100000000ULL
-#define RESTORE_NS 100000000ULL	/* delay: a command of a request may restore it first */
+#define RESTORE_NS 100000000ULL /* delay: a command of a request may restore it first */
 #define REFILL_ROUNDS 3
 #define HELD_ROUNDS 6
-#define DUE_NS 5000000ULL	/* between two walks of the cluster's thread for what is due */
-#define ROUNDED_US 2			/* rounding: two times of one bucket may differ by this */
-#define CLOCK_BACK_US 1000000ULL	/* a Redis whose time is behind by this is another server */
-#define QUOTA_PRIOR 8			/* requests: the weight of the earlier value */
+#define DUE_NS 5000000ULL	 /* between two walks of the cluster's thread for what is due */
+#define ROUNDED_US 2		 /* rounding: two times of one bucket may differ by this */
+#define CLOCK_BACK_US 1000000ULL /* a Redis whose time is behind by this is another server */
+#define QUOTA_PRIOR 8		 /* requests: the weight of the earlier value */
 
 /* ------------------------------------------------------------------ demand */
 
@@ -91,7 +90,8 @@ void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns)
 	quota_add(&e->demand, cost);
 }
 
-/* The requests of the last every_ns, with that part of the previous period; 0: too few for a lease. */
+/* The requests of the last every_ns, with that part of the previous period; 0: too few for a
+ * lease. */
 static double recent_demand(const struct quota_entry *e, u64 now_ns)
 {
 	double passed = (double)quota_less(now_ns, e->period_ns) / e->every_ns;
@@ -116,7 +116,8 @@ u64 quota_target(const struct quota_entry *e, u64 now_ns)
 	return demand ? quota_min(demand * 3 / 2 + 1, WANT_MAX) : 0;
 }
 
-/* The most that a node holds of any limit for `rounds` round trips; charge.lua has the quarter, too. */
+/* The most that a node holds of any limit for `rounds` round trips; charge.lua has the quarter,
+ * too. */
 static u64 rounds_max(const struct quotas *quotas, const struct spec_def *def, u32 rounds)
 {
 	u64 us = rounds * quotas->deadline_ns / 1000;
@@ -158,8 +159,8 @@ void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct q
 	u64 at_ns = quota_less(e->until_ns, quota_max(before_ns, rounds_ns));
 
 	/*
-	 * Earlier if little is left, but a grant smaller than requested does not make it earlier. At
-	 * once if it may be spent before more can arrive.
+	 * Earlier if little is left, but a grant smaller than requested does not make it earlier.
+	 * At once if it may be spent before more can arrive.
 	 */
 	if (e->credit < demand_of_rounds(quotas, e, REFILL_ROUNDS, now_ns))
 		at_ns = now_ns;
@@ -172,7 +173,8 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		       struct cluster_store_bucket *bucket, bool end, struct sl_now now)
 {
 	u64 refunded_ns = e->until_ns + e->every_ns / 3 + STORE_GRACE_US * 1000;
-	u64 drained_ns = quota_less(now.mono_ns, quota_max(refunded_ns, quota_empty_ns(quotas, e, now)));
+	u64 drained_ns =
+		quota_less(now.mono_ns, quota_max(refunded_ns, quota_empty_ns(quotas, e, now)));
 	bool gone = quota_is_window(&e->def) &&
 		    quota_window(e, quota_store_ns(quotas, now)) != e->lease_window;
 
@@ -181,7 +183,8 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		e->spent = e->credit = 0;
 		return;
 	}
-	/* Redis has refunded it by now, and what was in the bucket before has drained, and then so much. */
+	/* Redis has refunded it by now, and what was in the bucket before has drained, and then so
+	 * much. */
 	if (quota_is_bucket(&e->def))
 		quota_sub(&e->spent, drained_ns / 1e3 / quota_interval_us(&e->def));
 	bucket->spent = e->spent;
@@ -252,8 +255,8 @@ static u64 counted(const struct quota_entry *e, u64 hits)
 	return quota_is_bucket(&e->def) ? (hits * e->own_window + 999) / 1000 : hits;
 }
 
-static void note_lost(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
-		      u64 hits, struct sl_now now)
+static void note_lost(struct quotas *quotas, struct quota_set *set, struct quota_entry *e, u64 hits,
+		      struct sl_now now)
 {
 	quota_add(&e->lost, hits);
 	__atomic_fetch_add(&quotas->lost, counted(e, hits), __ATOMIC_RELAXED);
@@ -481,7 +484,8 @@ void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 	u64 store_ns = quota_store_ns(quotas, now), hits = e->lost;
 
 	/* A report for a lease of another window is sent first. */
-	if (!hits || (quota_is_window(&e->def) && bucket->window && bucket->window != e->own_window))
+	if (!hits ||
+	    (quota_is_window(&e->def) && bucket->window && bucket->window != e->own_window))
 		return;
 	e->lost = 0;
 	if (quota_is_bucket(&e->def)) {
@@ -522,7 +526,8 @@ void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_ent
 	}
 	quota_sub(&e->restored, bucket->restored);
 	if (done) {
-		__atomic_fetch_add(&quotas->restored, counted(e, bucket->restored), __ATOMIC_RELAXED);
+		__atomic_fetch_add(&quotas->restored, counted(e, bucket->restored),
+				   __ATOMIC_RELAXED);
 	} else if (bucket->restored && !(e->flags & QUOTA_AGAIN)) {
 		quota_add(&e->lost, bucket->restored);
 		quota_schedule(quotas, set, e, now.mono_ns + RESTORE_NS);
@@ -594,11 +599,11 @@ static void learn_same(struct quota_entry *e, const struct cluster_store_state *
 }
 
 /*
- * A restore that was sent before this charge's reply lacks it. If it took the place of what Redis had, with that
- * charge, only the order of the replies shows it.
+ * A restore that was sent before this charge's reply lacks it. If it took the place of what Redis
+ * had, with that charge, only the order of the replies shows it.
  */
-static void note_restore(struct quota_entry *e, const struct cluster_store_bucket *bucket, u64 charged,
-			 u64 store_us)
+static void note_restore(struct quota_entry *e, const struct cluster_store_bucket *bucket,
+			 u64 charged, u64 store_us)
 {
 	u64 end_us = store_us + bucket->state.used / 1000;
 
@@ -652,8 +657,7 @@ static void learn_round(const struct quotas *quotas, struct quota_entry *e,
 
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		 const struct cluster_store_bucket *bucket,
-		 const struct cluster_store_request *request,
-		 struct sl_now now)
+		 const struct cluster_store_request *request, struct sl_now now)
 {
 	u64 charged = charged_by(e, bucket, request);
 	u64 received_us = e->received_us;

@@ -21,16 +21,17 @@
 #include "limiter/algorithm.h"
 
 #define QUOTA_WAYS 7
-#define QUOTA_COUNT_MAX SL_BIT(31)	/* the largest count of an entry; above it the request goes to Redis */
+#define QUOTA_COUNT_MAX                                                                            \
+	SL_BIT(31) /* the largest count of an entry; above it the request goes to Redis */
 #define QUOTA_NEVER (~0ULL)
 
 enum quota_flag {
-	QUOTA_FLUSHING = 1,	/* a flush is pending: no other until its reply */
-	QUOTA_LEASING = 2,	/* a command that requests a lease is pending */
-	QUOTA_FAILED = 4,	/* the last flush failed: on_store_failure decides */
-	QUOTA_AGAIN = 8,	/* the bucket was reset while a flush was pending */
-	QUOTA_RETRY = 16,	/* the last flush failed: the next one is paced */
-	QUOTA_LOOKUP = 32,	/* Redis lost charges: check whether it still has this bucket */
+	QUOTA_FLUSHING = 1, /* a flush is pending: no other until its reply */
+	QUOTA_LEASING = 2,  /* a command that requests a lease is pending */
+	QUOTA_FAILED = 4,   /* the last flush failed: on_store_failure decides */
+	QUOTA_AGAIN = 8,    /* the bucket was reset while a flush was pending */
+	QUOTA_RETRY = 16,   /* the last flush failed: the next one is paced */
+	QUOTA_LOOKUP = 32,  /* Redis lost charges: check whether it still has this bucket */
 };
 
 /* The quota of one bucket. Counts are in requests. */
@@ -42,43 +43,46 @@ struct quota_entry {
 	u8 consistency;
 	u8 flags;
 	bool count_all;
-	u16 quota_permille;	/* of the demand, at the last reply; 0: none yet */
-	u64 window;		/* of `unflushed`: number of an aligned one, begin of a first-request one, us */
-	u64 due_ns;		/* the next flush; QUOTA_NEVER: none */
-	u64 until_ns;		/* lease: its end here */
-	u64 lease_window;	/* of `credit` and `spent` */
-	u64 used_ns;		/* the last request here */
-	u64 period_ns;		/* when `requests` and `demand` began to count */
-	u64 renewed_ns;		/* lease: the last reply for it; else: when `flushing` was sent */
-	u64 received_us;		/* Redis' time of the newest reply */
-	u64 known_ns;		/* when its command was sent: the state here has all that Redis had then */
-	u64 refunded_us;	/* Redis' time of this node's newest refund; it may have lowered `own` */
-	u64 restored_us;	/* buckets: Redis' time of the newest restore that took the place of its state */
-	u64 own, own_window, own_mark;	/* charges of this node that Redis must have: quota_exchange.c */
-	u64 empty_ns;		/* buckets: when `unflushed` alone would have drained */
-	u64 late_window;	/* of `late` */
-	u32 unflushed, late;	/* charged here, not flushed: of `window`, and of one that is over */
-	u32 refunded;		/* refunded here, not flushed */
-	u32 lost;		/* to be restored in Redis */
-	u32 restored;		/* part of `lost` in pending commands */
-	u32 refunding;		/* refunds in pending commands */
-	u32 requested;		/* costs in pending commands */
-	u32 overdue;		/* of these: admitted at the deadline, without a reply */
-	u32 spent_sent;		/* spent of leases, in pending commands */
-	u32 flushing;		/* in a pending flush */
-	u32 credit, spent;	/* lease: unspent units; units spent and not reported */
-	u32 demand, demand_before;	/* requests of this period of every_ns, and of the one before */
+	u16 quota_permille; /* of the demand, at the last reply; 0: none yet */
+	u64 window; /* of `unflushed`: number of an aligned one, begin of a first-request one, us */
+	u64 due_ns; /* the next flush; QUOTA_NEVER: none */
+	u64 until_ns;	  /* lease: its end here */
+	u64 lease_window; /* of `credit` and `spent` */
+	u64 used_ns;	  /* the last request here */
+	u64 period_ns;	  /* when `requests` and `demand` began to count */
+	u64 renewed_ns;	  /* lease: the last reply for it; else: when `flushing` was sent */
+	u64 received_us;  /* Redis' time of the newest reply */
+	u64 known_ns;	 /* when its command was sent: the state here has all that Redis had then */
+	u64 refunded_us; /* Redis' time of this node's newest refund; it may have lowered `own` */
+	u64 restored_us; /* buckets: Redis' time of the newest restore that took the place of its
+			    state */
+	u64 own, own_window,
+		own_mark;    /* charges of this node that Redis must have: quota_exchange.c */
+	u64 empty_ns;	     /* buckets: when `unflushed` alone would have drained */
+	u64 late_window;     /* of `late` */
+	u32 unflushed, late; /* charged here, not flushed: of `window`, and of one that is over */
+	u32 refunded;	     /* refunded here, not flushed */
+	u32 lost;	     /* to be restored in Redis */
+	u32 restored;	     /* part of `lost` in pending commands */
+	u32 refunding;	     /* refunds in pending commands */
+	u32 requested;	     /* costs in pending commands */
+	u32 overdue;	     /* of these: admitted at the deadline, without a reply */
+	u32 spent_sent;	     /* spent of leases, in pending commands */
+	u32 flushing;	     /* in a pending flush */
+	u32 credit, spent;   /* lease: unspent units; units spent and not reported */
+	u32 demand, demand_before; /* requests of this period of every_ns, and of the one before */
 	u16 requests, requests_before;
-	u32 refused, refused_sent;	/* `count: all`: refused here, not in Redis; of them in pending commands */
-	u64 refused_ns;		/* the last of `refused` */
-	u32 earned;		/* requests covered since a lease was last returned early */
-	u32 round_us;		/* of a command to Redis and back, smoothed; at most quotas.deadline_ns */
+	u32 refused, refused_sent; /* `count: all`: refused here, not in Redis; of them in pending
+				      commands */
+	u64 refused_ns;		   /* the last of `refused` */
+	u32 earned;		   /* requests covered since a lease was last returned early */
+	u32 round_us; /* of a command to Redis and back, smoothed; at most quotas.deadline_ns */
 };
 
 struct quota_set {
 	u8 lock;
 	u8 pad[7];
-	u64 key[QUOTA_WAYS];	/* 0: free */
+	u64 key[QUOTA_WAYS]; /* 0: free */
 	struct quota_entry entry[QUOTA_WAYS];
 };
 
@@ -87,13 +91,13 @@ struct quota_clock {
 	u8 lock;
 	bool known;
 	s64 offset_ns;
-	u64 error_ns;		/* the largest error, either way */
+	u64 error_ns; /* the largest error, either way */
 	u64 at_ns;
 };
 
 /* The largest excess of windows that ended in one interval. */
 struct quota_excess {
-	u64 slot;		/* end / OVERSHOOT_SLOT_NS */
+	u64 slot; /* end / OVERSHOOT_SLOT_NS */
 	double ratio;
 };
 
@@ -101,35 +105,35 @@ struct quota_excess {
 #define OVERSHOOT_RULES 4096
 
 struct quota_overshoot {
-	u32 metric;		/* + 1; 0: free */
+	u32 metric; /* + 1; 0: free */
 	struct quota_excess excess[OVERSHOOT_SLOTS];
 };
 
 /* Rate of retried flushes: unlimited, unless Redis was unavailable. */
 struct quota_pace {
 	bool slow;
-	double rate, tokens;	/* per second */
+	double rate, tokens; /* per second */
 	u64 at_ns, raised_ns;
 };
 
 struct quotas {
 	struct quota_set *set;
-	u64 *due_ns;		/* of each set, the earliest; QUOTA_NEVER: none */
+	u64 *due_ns; /* of each set, the earliest; QUOTA_NEVER: none */
 	u32 sets;
-	u32 cursor;		/* where quotas_due() continues */
-	u64 next_ns;		/* no entry is due before */
+	u32 cursor;  /* where quotas_due() continues */
+	u64 next_ns; /* no entry is due before */
 	u32 nodes;
 	u64 deadline_ns;
 	bool ending;
 	u64 full, lost, restored;
-	u64 lost_us;		/* Redis' time of the last reply that showed a loss */
-	u64 looked_us, looked_ns;	/* the loss that was last checked, and when */
-	u64 store_ns;		/* Redis' time at the last walk for due entries */
-	s64 *utc_ns;		/* where the clock's offset is published; NULL: not published */
+	u64 lost_us;		  /* Redis' time of the last reply that showed a loss */
+	u64 looked_us, looked_ns; /* the loss that was last checked, and when */
+	u64 store_ns;		  /* Redis' time at the last walk for due entries */
+	s64 *utc_ns;		  /* where the clock's offset is published; NULL: not published */
 	struct quota_clock clock;
 	struct quota_pace pace;
 	pthread_mutex_t overshoot_lock;
-	struct quota_overshoot *overshoot;	/* OVERSHOOT_RULES */
+	struct quota_overshoot *overshoot; /* OVERSHOOT_RULES */
 };
 
 static inline u64 quota_min(u64 a, u64 b)
@@ -272,8 +276,7 @@ bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e,
 /* Compares a reply (DONE) with the earlier replies; call it before quota_settle(). */
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		 const struct cluster_store_bucket *bucket,
-		 const struct cluster_store_request *request,
-		 struct sl_now now);
+		 const struct cluster_store_request *request, struct sl_now now);
 
 /* ------------------------------------------------------------------ quota_overshoot.c */
 

@@ -6,20 +6,20 @@
 #include "sluice/algo.h"
 
 #define ENTRIES 65536
-#define AGAIN_MAX 1000			/* retries a second, of all keys */
+#define AGAIN_MAX 1000 /* retries a second, of all keys */
 #define NS_PER_MS 1000000ULL
 #define COST_BITS 24
 #define COST_MAX (SL_BIT(COST_BITS) - 1)
 
 struct place {
-	u64 check;		/* key ^ until ^ requested */
-	u64 until;		/* time at which it may fit, in ms, above the refused cost */
-	u64 requested;		/* in ms: the last retry; 0: never */
+	u64 check;     /* key ^ until ^ requested */
+	u64 until;     /* time at which it may fit, in ms, above the refused cost */
+	u64 requested; /* in ms: the last retry; 0: never */
 };
 
 struct refusal_cache {
 	struct place place[ENTRIES];
-	u64 requested;			/* the present second, above its number of retries */
+	u64 requested; /* the present second, above its number of retries */
 };
 
 struct refusal_cache *refusal_cache_new(void)
@@ -118,6 +118,6 @@ void refusal_cache_forget(struct refusal_cache *refusal_cache, u64 key)
 
 	/* A check that matches no key with these fields. */
 	if (read_place(refusal_cache, key, &place))
-		__atomic_store_n(&refusal_cache->place[place_of(key)].check, ~key ^ place.until ^ place.requested,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&refusal_cache->place[place_of(key)].check,
+				 ~key ^ place.until ^ place.requested, __ATOMIC_RELAXED);
 }

@@ -21,8 +21,8 @@
 
 struct refusal_cache;
 
-struct refusal_cache *refusal_cache_new(void);	/* NULL: out of memory */
-void refusal_cache_free(struct refusal_cache *refusal_cache);	/* NULL is fine */
+struct refusal_cache *refusal_cache_new(void);		      /* NULL: out of memory */
+void refusal_cache_free(struct refusal_cache *refusal_cache); /* NULL is fine */
 
 /*
  * Stores that `cost` was refused at now_ns, for wait_ns from then on. Both here and below the cost
@@ -33,7 +33,8 @@ void refusal_cache_note(struct refusal_cache *refusal_cache, u64 key, u64 cost, 
 /* The time for which `cost` is still refused; 0: not refused, or unknown. */
 u64 refusal_cache_wait(const struct refusal_cache *refusal_cache, u64 key, u64 cost, u64 now_ns);
 #define REFUSAL_CACHE_AGAIN_NS 1000000000ULL
-/* Whether to retry a refused key now: true once in again_ns for a key, 1000 times a second for all. */
+/* Whether to retry a refused key now: true once in again_ns for a key, 1000 times a second for
+ * all. */
 bool refusal_cache_due(struct refusal_cache *refusal_cache, u64 key, u64 again_ns, u64 now_ns);
 /* Removes the key. */
 void refusal_cache_forget(struct refusal_cache *refusal_cache, u64 key);

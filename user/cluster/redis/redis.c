@@ -5,8 +5,6 @@
  *
  * Memory is bounded by REDIS_PENDING_MAX commands and BYTES_MAX of their text. The text is kept
  * until the reply so that a command can be sent again (MOVED, ASK, NOSCRIPT).
- *
- * over 500 lines: the topology of a single server is at the end.
  */
 #include "cluster/redis/redis.h"
 
@@ -140,8 +138,8 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 
 static void on_deadline(struct redis_timer *timer)
 {
-	struct redis_pending *pending = (void *)((char *)timer -
-						 offsetof(struct redis_pending, deadline));
+	struct redis_pending *pending =
+		(void *)((char *)timer - offsetof(struct redis_pending, deadline));
 	struct redis *redis = pending->redis;
 	struct redis_server *server = pending->own || pending->unhurried ? NULL : pending->server;
 	struct redis_handler handler = pending->handler;
@@ -320,8 +318,8 @@ static void set_deadline(struct redis_pending *pending, u64 deadline_ns)
 int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv,
 		      struct redis_handler handler)
 {
-	struct redis_pending *pending = own_new(redis_conn_server(conn)->redis, argc, argv,
-						handler);
+	struct redis_pending *pending =
+		own_new(redis_conn_server(conn)->redis, argc, argv, handler);
 
 	if (!pending)
 		return -ENOBUFS;
@@ -330,7 +328,7 @@ int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv
 }
 
 int redis_query_server(struct redis_server *server, int argc, const char *const *argv,
-		     struct redis_handler handler)
+		       struct redis_handler handler)
 {
 	struct redis_pending *pending = own_new(server->redis, argc, argv, handler);
 
@@ -414,8 +412,10 @@ static const struct redis_topology single = {
 /* ------------------------------------------------------------------ the client */
 
 static const struct redis_topology *const topologies[] = {
-	[REDIS_MODE_SINGLE] = &single, [REDIS_MODE_SENTINEL] = &redis_sentinel,
-	[REDIS_MODE_CLUSTER] = &redis_cluster, [REDIS_MODE_RING] = &redis_ring,
+	[REDIS_MODE_SINGLE] = &single,
+	[REDIS_MODE_SENTINEL] = &redis_sentinel,
+	[REDIS_MODE_CLUSTER] = &redis_cluster,
+	[REDIS_MODE_RING] = &redis_ring,
 };
 
 int redis_new(struct event_base *base, const struct redis_def *def, struct redis **ret,

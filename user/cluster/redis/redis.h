@@ -28,16 +28,16 @@
 #include "config/cluster_def.h"
 
 #define REDIS_ARGS_MAX 5120
-#define REDIS_REPLY_MAX (16U << 20)	/* bytes */
-#define REDIS_COMMAND_MAX (1U << 20)	/* bytes of a command's arguments */
-#define REDIS_PENDING_MAX 65536		/* commands of one client without a reply */
+#define REDIS_REPLY_MAX (16U << 20)  /* bytes */
+#define REDIS_COMMAND_MAX (1U << 20) /* bytes of a command's arguments */
+#define REDIS_PENDING_MAX 65536	     /* commands of one client without a reply */
 
 struct redis;
 
 enum redis_outcome {
 	REPLY_OK,
-	REPLY_ERROR,		/* an error reply: reply->str has its text; or an unusable reply */
-	REPLY_LATE,		/* sent, no reply by the deadline */
+	REPLY_ERROR, /* an error reply: reply->str has its text; or an unusable reply */
+	REPLY_LATE,  /* sent, no reply by the deadline */
 	/*
 	 * not sent (no connection, breaker open, too much pending), or connection lost before the
 	 * reply
@@ -52,7 +52,8 @@ enum redis_outcome {
  */
 struct redis_handler {
 	void (*done)(void *arg, enum redis_outcome outcome, const redisReply *reply);
-	void (*late)(void *arg, enum redis_outcome outcome, const redisReply *reply);	/* NULL: none */
+	void (*late)(void *arg, enum redis_outcome outcome,
+		     const redisReply *reply); /* NULL: none */
 	void *arg;
 };
 
@@ -95,7 +96,7 @@ struct redis_command {
 	int argc;
 	const char *const *argv;
 	const size_t *len;
-	u64 deadline_ns;		/* from now; 0: a second */
+	u64 deadline_ns; /* from now; 0: a second */
 	/*
 	 * lateness does not count for the breaker. A blocking command (XREAD BLOCK) delays others
 	 * of its slot: use a client of its own
@@ -117,19 +118,19 @@ bool redis_up(const struct redis *redis, u32 slot);
 /* Counted since redis_new(); read by any thread. */
 struct redis_stats {
 	u64 commands, replies, errors, late, refused;
-	u64 connects, redirects, reloads;	/* connections made; MOVED and ASK; slot maps read */
-	u64 sum_ns, count;			/* of commands with replies */
-	u64 bucket[HISTOGRAM_BUCKETS];		/* histogram_bound_ns(), not cumulative */
+	u64 connects, redirects, reloads; /* connections made; MOVED and ASK; slot maps read */
+	u64 sum_ns, count;		  /* of commands with replies */
+	u64 bucket[HISTOGRAM_BUCKETS];	  /* histogram_bound_ns(), not cumulative */
 	u64 servers, up, breakers_open;
 };
 void redis_stats(const struct redis *redis, struct redis_stats *ret);
 
 #define REDIS_ERROR_TEXT 256
 struct redis_server_state {
-	char name[300];			/* HOST:PORT, unix:PATH */
+	char name[300]; /* HOST:PORT, unix:PATH */
 	bool sentinel, up, breaker_open;
-	bool idle;			/* no command was sent to it yet */
-	char error[REDIS_ERROR_TEXT];	/* the current error; "": none */
+	bool idle;		      /* no command was sent to it yet */
+	char error[REDIS_ERROR_TEXT]; /* the current error; "": none */
 };
 /* The known servers. Returns their number, which may exceed `max`. Any thread. */
 u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32 max);

@@ -24,21 +24,22 @@
 
 #define PAUSE_MIN_NS 100000000ULL
 #define PAUSE_MAX_NS SL_NS_PER_SEC
-#define QUIET_NS (5 * SL_NS_PER_SEC)	/* after this time without a read the pause starts again at 100 ms */
+#define QUIET_NS                                                                                   \
+	(5 * SL_NS_PER_SEC) /* after this time without a read the pause starts again at 100 ms */
 #define SWEEP_NS SL_NS_PER_SEC
-#define ASK_NS (5 * SL_NS_PER_SEC)	/* no server is dropped for this time after an ASK */
+#define ASK_NS (5 * SL_NS_PER_SEC) /* no server is dropped for this time after an ASK */
 #define SERVERS_MAX (2 * REDIS_MASTERS_MAX)
 
 struct cluster {
 	struct redis *redis;
 	struct redis_server *slot[REDIS_SLOTS];		/* NULL: no server, or unknown */
-	struct redis_server *master[REDIS_MASTERS_MAX];	/* of the last map */
+	struct redis_server *master[REDIS_MASTERS_MAX]; /* of the last map */
 	u32 masters;
 	struct redis_timer refresh, sweep;
 	u64 pause_ns, read_ns, ask_ns;
-	struct redis_server *asking;	/* the map was requested from this server; or NULL */
-	u32 round;		/* servers with this mark were tried in this round, or stay */
-	bool whole;		/* every slot had a server in the last map */
+	struct redis_server *asking; /* the map was requested from this server; or NULL */
+	u32 round;		     /* servers with this mark were tried in this round, or stay */
+	bool whole;		     /* every slot had a server in the last map */
 };
 
 static struct cluster *cluster_of(const struct redis *redis)
@@ -297,7 +298,8 @@ static enum redis_verdict redirect(struct cluster *c, const struct redis_redirec
 				   struct redis_server **ret_to)
 {
 	struct redis *redis = c->redis;
-	struct redis_url url = { .host = (char *)redirect->to.host, .port = redirect->to.port,
+	struct redis_url url = { .host = (char *)redirect->to.host,
+				 .port = redirect->to.port,
 				 .tls = redis->def->url[0].tls };
 
 	/* Bounds the servers that redirections can create. */

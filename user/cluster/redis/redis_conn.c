@@ -21,11 +21,11 @@
 #include "cluster/redis/redis_private.h"
 #include "lib/servers.h"
 
-#define CONNECT_NS (2 * SL_NS_PER_SEC)	/* resolved, connected, TLS, greeted */
+#define CONNECT_NS (2 * SL_NS_PER_SEC) /* resolved, connected, TLS, greeted */
 #define STALL_NS SL_NS_PER_SEC
-#define LIBEVENT_READ 4096		/* bytes */
-#define READS 32			/* in one turn, beyond that */
-#define TEXT_MAX 4096			/* bytes, without the contents of bulk strings */
+#define LIBEVENT_READ 4096 /* bytes */
+#define READS 32	   /* in one turn, beyond that */
+#define TEXT_MAX 4096	   /* bytes, without the contents of bulk strings */
 
 struct redis_server *redis_conn_server(struct redis_conn *conn)
 {
@@ -144,7 +144,7 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 
 /* Applies an error to the server's state; true: the connection must be closed. */
 static bool apply_error(struct redis_conn *conn, const struct redis_pending *pending,
-		       const char *error_text)
+			const char *error_text)
 {
 	struct redis_server *server = redis_conn_server(conn);
 	enum redis_error_class error_class = redis_error_class_of(error_text);
@@ -342,11 +342,13 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		return;
 	}
 	if (redis_conn_server(conn)->tls)
-		redis_tls_why(bufferevent_openssl_get_ssl(bev), bufferevent_get_openssl_error(bev), why,
-			      sizeof(why));
+		redis_tls_why(bufferevent_openssl_get_ssl(bev), bufferevent_get_openssl_error(bev),
+			      why, sizeof(why));
 	if (!*why)
-		snprintf(why, sizeof(why), "%s", what & BEV_EVENT_EOF ? "closed by the server" :
-						 error ? strerror(error) : "broken connection");
+		snprintf(why, sizeof(why), "%s",
+			 what & BEV_EVENT_EOF ? "closed by the server"
+			 : error	      ? strerror(error)
+					      : "broken connection");
 	redis_conn_end(conn, why);
 }
 

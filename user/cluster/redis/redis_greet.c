@@ -71,8 +71,8 @@ static void on_ping(void *arg, enum redis_outcome outcome, const redisReply *rep
 static int say(struct redis_conn *conn, int argc, const char *const *argv,
 	       void (*done)(void *arg, enum redis_outcome outcome, const redisReply *reply))
 {
-	return redis_conn_report(conn, argc, argv, (struct redis_handler){ .done = done,
-									 .arg = conn });
+	return redis_conn_report(conn, argc, argv,
+				 (struct redis_handler){ .done = done, .arg = conn });
 }
 
 void redis_greet(struct redis_conn *conn)
@@ -88,8 +88,9 @@ void redis_greet(struct redis_conn *conn)
 	snprintf(database, sizeof(database), "%u", server->database);
 	/* A user without a password still authenticates: one with `nopass` accepts any password. */
 	if (user)
-		r = say(conn, 3, (const char *const[]){ "AUTH", user,
-							redis->password ? redis->password : "" },
+		r = say(conn, 3,
+			(const char *const[]){ "AUTH", user,
+					       redis->password ? redis->password : "" },
 			on_auth);
 	else if (redis->password)
 		r = say(conn, 2, (const char *const[]){ "AUTH", redis->password }, on_auth);

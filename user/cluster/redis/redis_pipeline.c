@@ -16,7 +16,8 @@ static void on_loaded(void *arg, enum redis_outcome outcome, const redisReply *r
 	struct redis_conn *conn = arg;
 
 	if (outcome == REPLY_ERROR)
-		redis_server_report(redis_conn_server(conn), redis_error_class_of(reply->str), reply->str);
+		redis_server_report(redis_conn_server(conn), redis_error_class_of(reply->str),
+				    reply->str);
 }
 
 /* Loads the script, unless it was loaded after this command, and sends the command again. */
@@ -60,7 +61,8 @@ static void on_waited(void *arg, enum redis_outcome outcome, const redisReply *r
 		redis_server_report(server, redis_error_class_of(reply->str), reply->str);
 	} else if (reply->type != REDIS_REPLY_INTEGER ||
 		   reply->integer < (long long)server->redis->def->wait) {
-		few.len = (size_t)snprintf(error_text, sizeof(error_text), "NOREPLICAS %lld of %u have it",
+		few.len = (size_t)snprintf(error_text, sizeof(error_text),
+					   "NOREPLICAS %lld of %u have it",
 					   reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0,
 					   server->redis->def->wait);
 		redis_server_report(server, REDIS_ERROR_REPLICAS, error_text);
@@ -92,7 +94,8 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 void redis_conn_request_wait(struct redis_conn *conn, const struct redis_pending *pending)
 {
 	if (!conn->flush)
-		conn->flush = event_new(redis_conn_server(conn)->redis->base, -1, 0, on_flush, conn);
+		conn->flush =
+			event_new(redis_conn_server(conn)->redis->base, -1, 0, on_flush, conn);
 	if (!conn->flush) {
 		redis_conn_fail_soon(conn, "out of memory");
 		return;

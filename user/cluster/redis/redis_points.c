@@ -55,8 +55,8 @@ int ring_new(const char *const *name, u32 servers, struct ring **ret)
 	for (u32 i = 0; i < servers; i++)
 		/* From 1: 0 is for keys. */
 		for (u32 k = 1; k <= RING_POINTS; k++)
-			ring->point[ring->points++] = (struct ring_point){
-				hash(name[i], strlen(name[i]), k), i };
+			ring->point[ring->points++] =
+				(struct ring_point){ hash(name[i], strlen(name[i]), k), i };
 	qsort(ring->point, ring->points, sizeof(*ring->point), by_place);
 	*ret = ring;
 	return 0;

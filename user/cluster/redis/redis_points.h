@@ -28,13 +28,13 @@ struct ring_point {
 
 struct ring {
 	u32 servers, points;
-	bool *out;			/* per server */
-	struct ring_point *point;	/* sorted */
+	bool *out;		  /* per server */
+	struct ring_point *point; /* sorted */
 };
 
 /* 0, -EINVAL (none, too many), -EEXIST (a name twice), -ENOMEM. */
 int ring_new(const char *const *name, u32 servers, struct ring **ret);
-void ring_free(struct ring *ring);		/* NULL is fine */
+void ring_free(struct ring *ring); /* NULL is fine */
 /* The server for a key's tag (redis_tag()). If all servers are out, none is skipped. */
 u32 ring_find(const struct ring *ring, const char *tag, size_t len);
 

@@ -37,8 +37,8 @@
 /* ------------------------------------------------------------------ time */
 
 struct redis_timer {
-	u64 at_ns;		/* CLOCK_MONOTONIC */
-	u32 position;		/* in the heap, from 1; 0: not set */
+	u64 at_ns;    /* CLOCK_MONOTONIC */
+	u32 position; /* in the heap, from 1; 0: not set */
 	void (*fire)(struct redis_timer *timer);
 };
 
@@ -47,7 +47,7 @@ struct redis_timers {
 	struct event *event;
 	struct redis_timer **heap;
 	u32 count, room;
-	u64 armed_ns;		/* the timerfd's setting; 0: none */
+	u64 armed_ns; /* the timerfd's setting; 0: none */
 };
 
 u64 redis_now_ns(void);
@@ -63,28 +63,28 @@ void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer);
 struct redis_server;
 struct redis_conn;
 
-#define REDIS_BAD_MAX 5		/* late in a row; also the most that wait for an unknown server */
-#define REDIS_TRIES_MAX 8	/* sends of one command: MOVED, ASK, NOSCRIPT, TRYAGAIN */
+#define REDIS_BAD_MAX 5	  /* late in a row; also the most that wait for an unknown server */
+#define REDIS_TRIES_MAX 8 /* sends of one command: MOVED, ASK, NOSCRIPT, TRYAGAIN */
 
 struct redis_pending {
 	TAILQ_ENTRY(redis_pending) link;
-	struct redis_queue *queue;		/* the queue it is in */
+	struct redis_queue *queue; /* the queue it is in */
 	struct redis *redis;
-	struct redis_server *server;		/* NULL while waiting */
+	struct redis_server *server; /* NULL while waiting */
 	struct redis_timer deadline;
 	struct redis_handler handler;
 	const struct redis_script *script;
-	char *text;				/* hiredis' */
+	char *text; /* hiredis' */
 	size_t len;
-	redisReply *reply;			/* held */
+	redisReply *reply; /* held */
 	u64 begun_ns, sent_ns, deadline_ns;
-	u64 number;				/* on its connection */
+	u64 number; /* on its connection */
 	u32 slot;
 	u8 tries;
-	bool own;		/* of the client itself: not counted, no deadline, no retry */
+	bool own; /* of the client itself: not counted, no deadline, no retry */
 	bool unhurried, durable;
-	bool late;		/* done() was called with REPLY_LATE */
-	bool sent;		/* at least once */
+	bool late; /* done() was called with REPLY_LATE */
+	bool sent; /* at least once */
 };
 TAILQ_HEAD(redis_queue, redis_pending);
 
@@ -106,16 +106,16 @@ void redis_fail_all(struct redis_queue *queue);
  * of a second; redis_probe() while the breaker is open.
  */
 int redis_query_server(struct redis_server *server, int argc, const char *const *argv,
-		     struct redis_handler handler);
+		       struct redis_handler handler);
 int redis_probe(struct redis_server *server, u64 deadline_ns, struct redis_handler handler);
 
 /* ------------------------------------------------------------------ topologies */
 
 enum redis_verdict {
-	REDIS_GIVE,		/* the error goes to the caller */
-	REDIS_MOVE,		/* send it to *ret_to */
-	REDIS_ASKING,		/* send it there after ASKING */
-	REDIS_AGAIN,		/* route it again in 2 ms */
+	REDIS_GIVE,   /* the error goes to the caller */
+	REDIS_MOVE,   /* send it to *ret_to */
+	REDIS_ASKING, /* send it there after ASKING */
+	REDIS_AGAIN,  /* route it again in 2 ms */
 };
 
 /*
@@ -153,23 +153,23 @@ struct redis {
 	struct event_base *base;
 	const struct redis_def *def;
 	const struct redis_topology *topology;
-	void *topology_state;			/* of the topology */
+	void *topology_state; /* of the topology */
 	struct redis_timers timers;
 	struct redis_server_list servers;
-	struct redis_server_list gone;		/* freed in the next turn */
+	struct redis_server_list gone; /* freed in the next turn */
 	struct redis_queue waiting, again, finished;
 	struct redis_timer again_timer;
-	struct event *later;			/* fires in the next turn */
+	struct event *later; /* fires in the next turn */
 	bool warm, opening, ending;
-	u32 unplaced;				/* commands without a server by their deadline */
+	u32 unplaced; /* commands without a server by their deadline */
 	u32 pending;
-	size_t bytes;				/* of their texts */
-	char *password;				/* the file's content when it was last readable */
-	SSL_CTX *tls;				/* NULL: no server uses TLS */
-	struct stat tls_read[3];		/* ca, cert, key when they were read */
-	char name[CLUSTER_NODE_MAX + 16];	/* for CLIENT SETNAME; "" none */
-	struct redis_stats stats;		/* written by this thread alone */
-	pthread_mutex_t lock;	/* `servers` and their states, for redis_server_states() */
+	size_t bytes;			  /* of their texts */
+	char *password;			  /* the file's content when it was last readable */
+	SSL_CTX *tls;			  /* NULL: no server uses TLS */
+	struct stat tls_read[3];	  /* ca, cert, key when they were read */
+	char name[CLUSTER_NODE_MAX + 16]; /* for CLIENT SETNAME; "" none */
+	struct redis_stats stats;	  /* written by this thread alone */
+	pthread_mutex_t lock; /* `servers` and their states, for redis_server_states() */
 };
 
 /* The servers are known, or cannot be discovered: sends or fails the waiting commands. */
@@ -190,20 +190,20 @@ struct redis_conn {
 	enum conn_state state;
 	struct bufferevent *bev;
 	struct redis_lookup *lookup;
-	u64 life;			/* number of connections ended before */
-	const char *failed;		/* why the timer is to end it */
-	struct event *flush;		/* at the end of a turn: WAIT */
-	u32 attempts;			/* selects the next of a name's addresses */
+	u64 life;	     /* number of connections ended before */
+	const char *failed;  /* why the timer is to end it */
+	struct event *flush; /* at the end of a turn: WAIT */
+	u32 attempts;	     /* selects the next of a name's addresses */
 	redisReader *reader;
 	redisReplyObjectFunctions objects;
-	u32 object_count;		/* elements of the reply being read */
-	size_t bytes;			/* bytes received of it */
+	u32 object_count; /* elements of the reply being read */
+	size_t bytes;	  /* bytes received of it */
 	struct redis_queue sent, held;
-	u64 numbers;			/* commands written */
-	u64 durable_ns;			/* deadline of durable commands since the last WAIT */
-	const struct redis_script *script[4];	/* scripts loaded on this connection */
-	u64 loaded[4];				/* numbers of the loading commands */
-	struct redis_timer timer;	/* deadline for connecting; later for the next reply */
+	u64 numbers;			      /* commands written */
+	u64 durable_ns;			      /* deadline of durable commands since the last WAIT */
+	const struct redis_script *script[4]; /* scripts loaded on this connection */
+	u64 loaded[4];			      /* numbers of the loading commands */
+	struct redis_timer timer; /* deadline for connecting; later for the next reply */
 };
 
 void redis_conn_init(struct redis_conn *conn);
@@ -229,13 +229,13 @@ int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv
 void redis_greet(struct redis_conn *conn);
 void redis_conn_greeted(struct redis_conn *conn);
 struct redis_server *redis_conn_server(struct redis_conn *conn);
-redisReader *redis_reader_new(struct redis_conn *conn);		/* NULL: no memory */
+redisReader *redis_reader_new(struct redis_conn *conn); /* NULL: no memory */
 
 /* Resolves a name in a thread. done() is called from the loop, but not after cancel. */
 int redis_lookup_start(struct event_base *base, const char *host, u16 port,
 		       void (*done)(void *arg, const struct addrinfo *list, const char *error),
 		       void *arg, struct redis_lookup **ret);
-void redis_lookup_cancel(struct redis_lookup *lookup);		/* NULL is fine */
+void redis_lookup_cancel(struct redis_lookup *lookup); /* NULL is fine */
 
 int redis_tls_open(struct redis *redis, struct sl_err *err);
 /* NULL: no memory. */
@@ -285,24 +285,24 @@ struct redis_server {
 	u32 database;
 	bool unix_socket, tls;
 	bool sentinel;
-	bool role_requested;			/* used only as long as it is a master */
+	bool role_requested; /* used only as long as it is a master */
 	bool gone;
-	char name[300];			/* HOST:PORT */
+	char name[300]; /* HOST:PORT */
 	enum server_state state;
-	struct redis_queue queue;	/* while OPENING */
+	struct redis_queue queue; /* while OPENING */
 	struct redis_conn conn;
-	struct redis_timer pause;	/* until the next probe */
+	struct redis_timer pause; /* until the next probe */
 	u64 pause_ns;
-	u64 up_ns;			/* time at which it became UP */
-	u64 late_ns;			/* the missed deadline that opened the breaker */
-	u32 bad;			/* late or failed commands in a row */
+	u64 up_ns;   /* time at which it became UP */
+	u64 late_ns; /* the missed deadline that opened the breaker */
+	u32 bad;     /* late or failed commands in a row */
 	bool probing;
-	enum redis_error_class error_class;	/* the current error, */
-	char error[REDIS_ERROR_TEXT];	/* in words, */
-	u64 error_ns;			/* when it occurred last, */
-	struct log_texts error_texts;	/* those since the server was available, */
-	bool error_logged;		/* and whether one was logged */
-	u32 mark;			/* used by the topology, e.g. for servers in the last map */
+	enum redis_error_class error_class; /* the current error, */
+	char error[REDIS_ERROR_TEXT];	    /* in words, */
+	u64 error_ns;			    /* when it occurred last, */
+	struct log_texts error_texts;	    /* those since the server was available, */
+	bool error_logged;		    /* and whether one was logged */
+	u32 mark; /* used by the topology, e.g. for servers in the last map */
 };
 
 /* Finds or creates it; NULL: no memory. */
@@ -313,8 +313,8 @@ void redis_server_set_sentinel(struct redis_server *server);
 void redis_server_drop(struct redis_server *server);
 void redis_server_free(struct redis_server *server);
 void redis_server_send(struct redis_server *server, struct redis_pending *pending);
-void redis_server_open(struct redis_server *server);		/* if it is IDLE */
-bool redis_server_may(const struct redis_server *server);	/* whether commands would be sent */
+void redis_server_open(struct redis_server *server);	  /* if it is IDLE */
+bool redis_server_may(const struct redis_server *server); /* whether commands would be sent */
 
 /* Called by its connection. */
 void redis_server_ready(struct redis_server *server);

@@ -12,7 +12,7 @@
 #define OBJECTS_MAX (256U * 1024)
 #define NESTED_MAX 8
 
-static redisReplyObjectFunctions plain;		/* hiredis' own */
+static redisReplyObjectFunctions plain; /* hiredis' own */
 
 static bool room_for(const redisReadTask *task, size_t parts)
 {
@@ -33,7 +33,7 @@ static void *make_string(const redisReadTask *task, char *str, size_t len)
 #if HIREDIS_MAJOR >= 1
 typedef size_t array_len;
 #else
-typedef int array_len;		/* checked by hiredis: not below 0 */
+typedef int array_len; /* checked by hiredis: not below 0 */
 #endif
 
 static bool too_deep(const redisReadTask *task)
@@ -51,7 +51,9 @@ static bool too_deep(const redisReadTask *task)
 static void *make_array(const redisReadTask *task, array_len elements)
 {
 	return task->type == REDIS_REPLY_ARRAY && !too_deep(task) &&
-	       room_for(task, (size_t)elements) ? plain.createArray(task, elements) : NULL;
+			       room_for(task, (size_t)elements)
+		       ? plain.createArray(task, elements)
+		       : NULL;
 }
 
 static void *make_integer(const redisReadTask *task, long long value)

@@ -20,7 +20,7 @@
 struct redis_lookup {
 	char *host, port[8];
 	int pipe[2];
-	int users;			/* the thread and the loop */
+	int users; /* the thread and the loop */
 	struct event *event;
 	struct addrinfo *list;
 	int error;
@@ -61,8 +61,7 @@ static void on_done(evutil_socket_t fd, short what, void *arg)
 
 	event_free(lookup->event);
 	lookup->event = NULL;
-	lookup->done(lookup->arg, lookup->list,
-		     lookup->list ? NULL : gai_strerror(lookup->error));
+	lookup->done(lookup->arg, lookup->list, lookup->list ? NULL : gai_strerror(lookup->error));
 	leave(lookup);
 }
 

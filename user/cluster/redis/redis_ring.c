@@ -17,7 +17,7 @@
 #include "cluster/redis/redis_private.h"
 #include "cluster/redis/redis_slots.h"
 
-#ifndef OUT_NS				/* tests use other values */
+#ifndef OUT_NS /* tests use other values */
 #define OUT_NS (2 * SL_NS_PER_SEC)
 #define RETRY_NS (5 * SL_NS_PER_SEC)
 #endif
@@ -25,7 +25,7 @@
 struct member {
 	struct redis_ring *state;
 	struct redis_server *server;
-	struct redis_timer timer;	/* time at which it leaves or rejoins the ring */
+	struct redis_timer timer; /* time at which it leaves or rejoins the ring */
 	bool away;
 };
 
@@ -111,8 +111,8 @@ static int name_all(struct redis_ring *state, char **name)
 		member->state = state;
 		member->timer.fire = on_member;
 		member->server = redis_server_get(state->redis, &def->url[i]);
-		if (!member->server || asprintf(&name[i], "%s/%u", member->server->name,
-						def->url[i].database) < 0) {
+		if (!member->server ||
+		    asprintf(&name[i], "%s/%u", member->server->name, def->url[i].database) < 0) {
 			name[i] = NULL;
 			return -ENOMEM;
 		}
@@ -147,8 +147,9 @@ out:
 	if (r == -EEXIST)
 		return sl_err_set(err, EINVAL, "cluster.redis.urls: a server is listed twice");
 	if (r == -EINVAL)
-		return sl_err_set(err, EINVAL, "cluster.redis.urls: %zu servers; 1 to %u are accepted",
-				  count, RING_SERVERS_MAX);
+		return sl_err_set(err, EINVAL,
+				  "cluster.redis.urls: %zu servers; 1 to %u are accepted", count,
+				  RING_SERVERS_MAX);
 	return r < 0 ? sl_err_set(err, ENOMEM, "out of memory") : 0;
 }
 

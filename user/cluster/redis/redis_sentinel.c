@@ -23,12 +23,12 @@ struct sentinels {
 	struct redis *redis;
 	struct redis_server **server;
 	size_t count, next;
-	size_t left;			/* not yet queried in this round; 0: no round */
-	struct redis_server *master;	/* NULL: not known yet */
-	struct redis_timer timer;	/* of the next round */
+	size_t left;		     /* not yet queried in this round; 0: no round */
+	struct redis_server *master; /* NULL: not known yet */
+	struct redis_timer timer;    /* of the next round */
 	u64 again_ns;
-	bool unknown;			/* one of this round has no master of that name */
-	bool absence_logged;		/* the missing master was logged */
+	bool unknown;	     /* one of this round has no master of that name */
+	bool absence_logged; /* the missing master was logged */
 };
 
 static void try_next(struct sentinels *sentinels);
@@ -71,8 +71,9 @@ static void on_timer(struct redis_timer *timer)
 static void set_master(struct sentinels *sentinels, const char *host, u16 port)
 {
 	const struct redis_url *first = &sentinels->redis->def->url[0];
-	const struct redis_url url = { .host = (char *)host, .port = port, .tls = first->tls,
-				       .database = first->database };
+	const struct redis_url url = {
+		.host = (char *)host, .port = port, .tls = first->tls, .database = first->database
+	};
 	struct redis_server *master = redis_server_get(sentinels->redis, &url);
 	struct redis_server *before = sentinels->master;
 
@@ -131,8 +132,8 @@ static void on_reply(void *arg, enum redis_outcome outcome, const redisReply *re
 			return;
 		}
 		if (!sentinels->absence_logged && !is_up(sentinels))
-			log_warn("redis: none of %zu sentinels names the master of \"%s\"%s", sentinels->count,
-				 sentinels->redis->def->master,
+			log_warn("redis: none of %zu sentinels names the master of \"%s\"%s",
+				 sentinels->count, sentinels->redis->def->master,
 				 sentinels->unknown ? ": check cluster.redis.master" : "");
 		sentinels->absence_logged = true;
 	} else {

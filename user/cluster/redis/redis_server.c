@@ -2,7 +2,8 @@
 /*
  * redis_server.c - the breaker of a server, and its probes.
  *
- *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost --> UNAVAILABLE
+ *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost -->
+ * UNAVAILABLE
  *                                  \-- 5 late, or unreachable ----------------------------/  |
  *                                                    UP <-- reply in time --- one probe ---/
  *
@@ -24,10 +25,10 @@
 #define QUIET_NS (10 * SL_NS_PER_SEC)
 #define LOGGED_NS (60 * SL_NS_PER_SEC)
 #define JUST_NOW_NS (SL_NS_PER_SEC / 10)
-#define WELL_NS (2 * SL_NS_PER_SEC)	/* after this time UP earlier failures do not count */
+#define WELL_NS (2 * SL_NS_PER_SEC) /* after this time UP earlier failures do not count */
 
 static const struct {
-	const char *error;		/* the beginning of Redis' error text */
+	const char *error; /* the beginning of Redis' error text */
 	enum redis_error_class error_class;
 } error_classes[] = {
 	{ "WRONGPASS", REDIS_ERROR_PASSWORD },
@@ -81,12 +82,12 @@ static void printable(char *buf, size_t size, const char *error_text)
 }
 
 /*
- * The clients of all workers lose a server at the same time: of one server a text is logged once, and no
- * more than LOG_TEXTS_MAX, until it had no error for ten seconds, or a minute is over. (Two servers with
- * one number share that, which is harmless.)
+ * The clients of all workers lose a server at the same time: of one server a text is logged once,
+ * and no more than LOG_TEXTS_MAX, until it had no error for ten seconds, or a minute is over. (Two
+ * servers with one number share that, which is harmless.)
  */
 static struct {
-	u64 error_ns;		/* the last one of any client; atomic */
+	u64 error_ns; /* the last one of any client; atomic */
 	u64 since_ns;
 	struct log_texts texts;
 } logged[256];
@@ -128,10 +129,11 @@ void redis_server_report(struct redis_server *server, enum redis_error_class err
 
 	server->error_ns = redis_now_ns();
 	if (error_class != REDIS_ERROR_NONE) {
-		last_ns = __atomic_exchange_n(&logged[logged_number(server)].error_ns, server->error_ns,
-					      __ATOMIC_RELAXED);
+		last_ns = __atomic_exchange_n(&logged[logged_number(server)].error_ns,
+					      server->error_ns, __ATOMIC_RELAXED);
 		printable(safe, sizeof(safe), error_text ? error_text : "");
-		snprintf(error, sizeof(error), "%s%s%s", error_class_text[error_class], *safe ? ": " : "", safe);
+		snprintf(error, sizeof(error), "%s%s%s", error_class_text[error_class],
+			 *safe ? ": " : "", safe);
 	}
 	if (error_class == server->error_class && !strcmp(error, server->error))
 		return;
@@ -144,8 +146,7 @@ void redis_server_report(struct redis_server *server, enum redis_error_class err
 			log_info("redis %s: available again", server->name);
 		server->error_logged = false;
 		server->error_texts.count = 0;
-	} else if (log_texts_add(&server->error_texts, error) &&
-		   may_log(server, last_ns)) {
+	} else if (log_texts_add(&server->error_texts, error) && may_log(server, last_ns)) {
 		log_warn("redis %s: %s", server->name, error);
 		server->error_logged = true;
 	}
@@ -244,8 +245,8 @@ static void on_probe(void *arg, enum redis_outcome outcome, const redisReply *re
 
 static void on_pause(struct redis_timer *timer)
 {
-	struct redis_server *server = (void *)((char *)timer -
-					       offsetof(struct redis_server, pause));
+	struct redis_server *server =
+		(void *)((char *)timer - offsetof(struct redis_server, pause));
 	const struct redis_handler handler = { .done = on_probe, .arg = server };
 
 	server->probing = true;

@@ -13,7 +13,7 @@
 #include "sluice/types.h"
 
 #define REDIS_SLOTS 16384
-#define REDIS_MASTERS_MAX 1000		/* Redis' recommended maximum */
+#define REDIS_MASTERS_MAX 1000 /* Redis' recommended maximum */
 #define REDIS_HOST_MAX 255
 
 /* CRC-16/XMODEM: polynomial 0x1021, initial value 0; of "123456789" 0x31c3. */
@@ -32,8 +32,8 @@ struct redis_endpoint {
 
 struct redis_slot_map {
 	u32 masters;
-	u32 served;				/* slots that have a master */
-	u16 owner[REDIS_SLOTS];			/* its master's number + 1; 0: none */
+	u32 served;		/* slots that have a master */
+	u16 owner[REDIS_SLOTS]; /* its master's number + 1; 0: none */
 	struct redis_endpoint master[REDIS_MASTERS_MAX];
 };
 
@@ -44,7 +44,7 @@ struct redis_slot_map {
 int redis_slots_read(const redisReply *reply, const char *from, struct redis_slot_map *ret);
 
 struct redis_redirect {
-	bool ask;			/* this command only, after ASKING */
+	bool ask; /* this command only, after ASKING */
 	u32 slot;
 	struct redis_endpoint to;
 };

@@ -91,7 +91,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 int redis_timers_open(struct redis_timers *timers, struct event_base *base)
 {
 	*timers = (struct redis_timers){ .fd = timerfd_create(CLOCK_MONOTONIC,
-							       TFD_NONBLOCK | TFD_CLOEXEC) };
+							      TFD_NONBLOCK | TFD_CLOEXEC) };
 	if (timers->fd < 0)
 		return -errno;
 	timers->event = event_new(base, timers->fd, EV_READ | EV_PERSIST, on_timer, timers);

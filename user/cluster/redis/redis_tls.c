@@ -28,8 +28,8 @@ static int fail(struct sl_err *err, const char *what, const char *path)
 static int read_files(SSL_CTX *tls, const struct redis_def *def, struct sl_err *err)
 {
 	ERR_clear_error();
-	if (def->ca ? SSL_CTX_load_verify_locations(tls, def->ca, NULL) != 1 :
-		      SSL_CTX_set_default_verify_paths(tls) != 1)
+	if (def->ca ? SSL_CTX_load_verify_locations(tls, def->ca, NULL) != 1
+		    : SSL_CTX_set_default_verify_paths(tls) != 1)
 		return fail(err, "ca", def->ca ? def->ca : "(the system's)");
 	if (!def->cert)
 		return 0;

@@ -22,11 +22,15 @@ static const char *refused_text(const struct limit_numbers *n)
 static const char *of_nothing_refused(const struct limit_numbers *n, char *buf, size_t size)
 {
 	if (n->near)
-		snprintf(buf, size, "It has %s nothing; %llu %s used 80%% and more: they are the next above it.",
-			 refused_text(n), n->near, n->who);
+		snprintf(
+			buf, size,
+			"It has %s nothing; %llu %s used 80%% and more: they are the next above it.",
+			refused_text(n), n->near, n->who);
 	else
-		snprintf(buf, size, "It has %s none of %llu %s, and none of the %s came near it: it "
-			 "guards against floods only.", refused_text(n), n->passed, n->unit, n->who);
+		snprintf(buf, size,
+			 "It has %s none of %llu %s, and none of the %s came near it: it "
+			 "guards against floods only.",
+			 refused_text(n), n->passed, n->unit, n->who);
 	return buf;
 }
 
@@ -65,24 +69,35 @@ static const char *of_lately(const struct limit_numbers *n, char *buf, size_t si
 		duration_format(n->period_ns, period, sizeof(period));
 	if (n->within * 2 > n->compared) {
 		if (!n->no_burst)
-			snprintf(burst, sizeof(burst), "; a token bucket with a burst of %s%llu%s would have %s none%s",
-				 n->estimated ? "about " : "", n->burst, n->burst_unit ? n->burst_unit : "",
-				 refused_text(n),
+			snprintf(burst, sizeof(burst),
+				 "; a token bucket with a burst of %s%llu%s would have %s none%s",
+				 n->estimated ? "about " : "", n->burst,
+				 n->burst_unit ? n->burst_unit : "", refused_text(n),
 				 n->within < n->compared ? " of these" : "");
-		snprintf(buf, size, "%llu of %llu %s %s sent no more in %s than the rate gives: it %s bursts%s.",
-			 n->within, n->compared, refused_text(n), n->who, period,
-			 n->shadow ? "would refuse" : n->tags ? "tags" : "refuses", burst);
+		snprintf(
+			buf, size,
+			"%llu of %llu %s %s sent no more in %s than the rate gives: it %s bursts%s.",
+			n->within, n->compared, refused_text(n), n->who, period,
+			n->shadow ? "would refuse"
+			: n->tags ? "tags"
+				  : "refuses",
+			burst);
 	} else if (n->just_above * 2 > n->compared) {
-		snprintf(buf, size, "%llu of %llu %s %s sent less than 1.5 times what the rate gives in %s, the most "
-			 "%.2f times: it %s too strict for them.", n->just_above, n->compared, refused_text(n),
-			 n->who, period, n->most_just, would);
+		snprintf(
+			buf, size,
+			"%llu of %llu %s %s sent less than 1.5 times what the rate gives in %s, the most "
+			"%.2f times: it %s too strict for them.",
+			n->just_above, n->compared, refused_text(n), n->who, period, n->most_just,
+			would);
 	} else if (n->all >= MANY && n->refusing > 1 && n->heaviest * 2 > n->all) {
-		snprintf(buf, size, "One of the %s has %.0f%% of the latest refusals: look at that one.", n->who,
-			 percent(n->heaviest, n->all));
+		snprintf(buf, size,
+			 "One of the %s has %.0f%% of the latest refusals: look at that one.",
+			 n->who, percent(n->heaviest, n->all));
 	} else if (n->far_above * 2 > n->compared) {
-		snprintf(buf, size, "%llu of %llu %s %s sent more than twice what the rate gives in %s: it %s "
-			 "stopping floods, not ordinary %s.", n->far_above, n->compared, refused_text(n), n->who,
-			 period, would, n->who);
+		snprintf(buf, size,
+			 "%llu of %llu %s %s sent more than twice what the rate gives in %s: it %s "
+			 "stopping floods, not ordinary %s.",
+			 n->far_above, n->compared, refused_text(n), n->who, period, would, n->who);
 	} else {
 		return NULL;
 	}
@@ -91,33 +106,47 @@ static const char *of_lately(const struct limit_numbers *n, char *buf, size_t si
 
 static const char *of_refused(const struct limit_numbers *n, char *buf, size_t size)
 {
-	const char *would = n->shadow ? "would be" : "is", *were = n->shadow ? "would have been" : "were";
+	const char *would = n->shadow ? "would be" : "is",
+		   *were = n->shadow ? "would have been" : "were";
 	double share = percent(n->refused, n->passed + n->refused);
 
 	if (n->common)
-		snprintf(buf, size, "%.2f%% %s %s. It has one bucket for all that it matches: one sender can use it up for the "
-			 "others; %s counts each alone.", share, were, refused_text(n),
-			 n->no_buckets ? "a key without a value" : "per: source");
+		snprintf(
+			buf, size,
+			"%.2f%% %s %s. It has one bucket for all that it matches: one sender can use it up for the "
+			"others; %s counts each alone.",
+			share, were, refused_text(n),
+			n->no_buckets ? "a key without a value" : "per: source");
 	else if (of_lately(n, buf, size))
 		return buf;
 	else if (!n->no_buckets && n->over > MANY && n->over * 5 > n->live)
-		snprintf(buf, size, "%llu of %llu %s are over it: it %s too strict for ordinary %s, unless "
-			 "they attack together.", n->over, n->live, n->who, would, n->who);
+		snprintf(buf, size,
+			 "%llu of %llu %s are over it: it %s too strict for ordinary %s, unless "
+			 "they attack together.",
+			 n->over, n->live, n->who, would, n->who);
 	else if (n->is_window && n->near && !n->edge_permille)
-		snprintf(buf, size, "%.2f%% are %s and %llu %s are near it: around the edge of a window twice "
+		snprintf(buf, size,
+			 "%.2f%% are %s and %llu %s are near it: around the edge of a window twice "
 			 "the limit can pass; sliding-window or token-bucket would smooth that.",
 			 share, refused_text(n), n->near, n->who);
 	else if (n->no_values)
-		snprintf(buf, size, "%.2f%% %s %s; by how much is not known%s.", share, were, refused_text(n),
+		snprintf(buf, size, "%.2f%% %s %s; by how much is not known%s.", share, were,
+			 refused_text(n),
 			 n->no_buckets ? ": detailed_metric: true counts its values" : "");
 	else if (n->compared)
-		snprintf(buf, size, "%.2f%% %s %s, some just above it and some far: look at the latest of them.",
-			 share, were, refused_text(n));
+		snprintf(
+			buf, size,
+			"%.2f%% %s %s, some just above it and some far: look at the latest of them.",
+			share, were, refused_text(n));
 	else if (n->seen)
-		snprintf(buf, size, "%.2f%% %s %s, lately of %llu %s; its buckets are not one for each of them, so what "
-			 "they sent is not compared with the rate.", share, were, refused_text(n), n->seen, n->who);
+		snprintf(
+			buf, size,
+			"%.2f%% %s %s, lately of %llu %s; its buckets are not one for each of them, so what "
+			"they sent is not compared with the rate.",
+			share, were, refused_text(n), n->seen, n->who);
 	else
-		snprintf(buf, size, "%.2f%% %s %s; nobody was lately.", share, were, refused_text(n));
+		snprintf(buf, size, "%.2f%% %s %s; nobody was lately.", share, were,
+			 refused_text(n));
 	return buf;
 }
 
@@ -136,7 +165,9 @@ const char *edge_advice(const struct limit_numbers *n, char *buf, size_t size)
 {
 	if (n->edge_permille <= 1000)
 		return NULL;
-	snprintf(buf, size, "Up to %.1f times the limit passed within one window around its edge%s", n->edge_permille / 1000.0,
-		 n->edge_permille < 1200 ? "." : ": sliding-window or token-bucket would smooth that.");
+	snprintf(buf, size, "Up to %.1f times the limit passed within one window around its edge%s",
+		 n->edge_permille / 1000.0,
+		 n->edge_permille < 1200 ? "."
+					 : ": sliding-window or token-bucket would smooth that.");
 	return buf;
 }

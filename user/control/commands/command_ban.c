@@ -22,24 +22,27 @@ static json_t *ban_to_json(const struct commands *ctx, const struct dp_ban *ban)
 
 /* ---- users */
 
-static void add_user(struct commands *ctx, const struct refused_user *user, struct response *show, json_t *list)
+static void add_user(struct commands *ctx, const struct refused_user *user, struct response *show,
+		     json_t *list)
 {
 	const struct ruleset *rules = ctx->running->requests.rules;
 	const struct ledger *ledger = &ctx->running->requests.engine->ledger;
 	const struct rule *rule = ruleset_find(rules, user->rule);
 
 	if (!rule || !rule->ban.after || user->cut ||
-	    decide_show(ledger, rules, rule, (struct bytes){ user->value, user->value_len }, NULL, 0,
-			counters_now(ledger->counters), show) || !show->status[0].ban_left_ns)
+	    decide_show(ledger, rules, rule, (struct bytes){ user->value, user->value_len }, NULL,
+			0, counters_now(ledger->counters), show) ||
+	    !show->status[0].ban_left_ns)
 		return;
 	json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:i}", "rule", user->rule, "value",
-					      sources_text(user->value, user->value_len, false), "left_ns",
-					      json_u64(show->status[0].ban_left_ns), "level",
-					      show->status[0].ban_level));
+					      sources_text(user->value, user->value_len, false),
+					      "left_ns", json_u64(show->status[0].ban_left_ns),
+					      "level", show->status[0].ban_level));
 }
 
 /*
- * Bans of values are hashes in the counter table. Those whose requests were refused lately have a name
+ * Bans of values are hashes in the counter table. Those whose requests were refused lately have a
+ * name
  * (`user top`); of the others only the number is known, at the last sweep.
  */
 static void users_to_json(struct commands *ctx, json_t *ret)
@@ -109,9 +112,11 @@ int command_ban_del(struct commands *ctx, const struct command_request *request,
 	if (r < 0 || !count) {
 		json_decref(lifted);
 		return r ? sl_err_set(err, -r, "cannot remove the ban of %.80s: %s", text,
-				      strerror(-r)) :
-			   sl_err_set(err, ENOENT, "%.80s is not banned; sluicectl ban list shows all "
-				      "bans", text);
+				      strerror(-r))
+			 : sl_err_set(err, ENOENT,
+				      "%.80s is not banned; sluicectl ban list shows all "
+				      "bans",
+				      text);
 	}
 	log_info("ban del %s: %zu removed (uid %u, pid %d)", text, count, request->peer->uid,
 		 request->peer->pid);

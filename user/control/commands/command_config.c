@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_config.c - reload, apply, confirm, rollback, save, diff: the file and what runs beside it. */
+/* command_config.c - reload, apply, confirm, rollback, save, diff: the file and what runs beside
+ * it. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -57,22 +58,26 @@ static int arg_confirm(const struct command_request *request, u64 *ret_ns, struc
 		return 0;
 	if (duration_parse(text, ret_ns, &reason) < 0 || *ret_ns < CONFIRM_LEAST_NS ||
 	    *ret_ns > CONFIRM_MOST_NS)
-		return sl_err_set(err, EINVAL, "confirm '%.80s': a duration from 1s to 1h is "
-				  "accepted", text);
+		return sl_err_set(err, EINVAL,
+				  "confirm '%.80s': a duration from 1s to 1h is "
+				  "accepted",
+				  text);
 	return 0;
 }
 
 int command_apply(struct commands *ctx, const struct command_request *request, json_t **ret,
 		  struct sl_err *err)
 {
-	struct apply apply = { .uid = request->peer->uid, .pid = request->peer->pid,
+	struct apply apply = { .uid = request->peer->uid,
+			       .pid = request->peer->pid,
 			       .path = arg_text(request, "path"),
 			       .text = arg_text(request, "text"),
 			       .discard_live = arg_flag(request, "discard_live") };
 	int r = arg_confirm(request, &apply.confirm_ns, err);
 
 	if (!r && !apply.path)
-		r = sl_err_set(err, EINVAL, "'path' is required: where relative paths of 'text' begin");
+		r = sl_err_set(err, EINVAL,
+			       "'path' is required: where relative paths of 'text' begin");
 	if (r < 0)
 		return r;
 	apply.dropped = json_array();
@@ -152,9 +157,10 @@ static int refuse_relative(const struct running *run, const char *key, const cha
 {
 	if (!file || file[0] == '/')
 		return 0;
-	return sl_err_set(err, EINVAL, "%s names %s, beside %s, which was applied: saved to %s it would "
-			  "be another file; accepted: an absolute path", key, file, run->source.path,
-			  run->config_path);
+	return sl_err_set(err, EINVAL,
+			  "%s names %s, beside %s, which was applied: saved to %s it would "
+			  "be another file; accepted: an absolute path",
+			  key, file, run->source.path, run->config_path);
 }
 
 /* A text that was applied from another directory may name files relative to that. */
@@ -177,7 +183,8 @@ static int check_paths(const struct running *run, struct sl_err *err)
 	return rc;
 }
 
-/* A text that was applied becomes root's configuration: only root may save one with other settings. */
+/* A text that was applied becomes root's configuration: only root may save one with other
+ * settings. */
 static int check_settings(const struct running *run, const struct peer *peer, struct sl_err *err)
 {
 	struct policy *roots;
@@ -204,12 +211,13 @@ static int make_text(const struct running *run, const char *path, char **ret, si
 	int r = applied ? 0 : config_text_read(path, true, &before, &before_size, err);
 
 	if (!r)
-		r = policy_write_into(run->policy, run->config_path, applied ? applied->text : before,
-				      applied ? applied->size : before_size, ret, ret_size, &whole,
-				      err);
+		r = policy_write_into(
+			run->policy, run->config_path, applied ? applied->text : before,
+			applied ? applied->size : before_size, ret, ret_size, &whole, err);
 	if (!r && whole)
 		log_warn("%s: the changes cannot be made in this text; it is written anew, without "
-			 "its comments (they remain in %s.bak)", path, path);
+			 "its comments (they remain in %s.bak)",
+			 path, path);
 	free(before);
 	return r;
 }
@@ -319,21 +327,22 @@ static int diff_file(struct commands *ctx, const struct command_request *request
 
 	/* The file may name others, and an error quotes their text. */
 	if (!r && request->peer->rights != PEER_ALL)
-		r = sl_err_set(err, EPERM, "permission denied: 'diff FILE' needs root or membership in "
+		r = sl_err_set(err, EPERM,
+			       "permission denied: 'diff FILE' needs root or membership in "
 			       "control.group (you have read-only access; 'diff' without a file is "
 			       "allowed)");
 	if (r < 0)
 		return r;
-	r = reach_of_begin(run->config_path, run->state_dir, run->policy, request->peer->uid, path, &reach,
-			   err);
+	r = reach_of_begin(run->config_path, run->state_dir, run->policy, request->peer->uid, path,
+			   &reach, err);
 	if (!r)
 		r = policy_parse(path, text, strlen(text), &policy, err);
 	if (r < 0)
 		reach_hide(err);
 	reach_of_end(&reach);
 	if (!r) {
-		*ret = json_pack("{s:o, s:o}", "running", policy_to_json(ctx->running->policy), "file",
-				 policy_to_json(policy));
+		*ret = json_pack("{s:o, s:o}", "running", policy_to_json(ctx->running->policy),
+				 "file", policy_to_json(policy));
 		if (!*ret)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
@@ -348,7 +357,7 @@ int command_diff(struct commands *ctx, const struct command_request *request, js
 
 	if (path)
 		return diff_file(ctx, request, path, ret, err);
-	*ret = json_pack("{s:s, s:O, s:o}", "file", ctx->running->source.path, "changes", ctx->running->live,
-			 "differing", config_text_differing(ctx->running));
+	*ret = json_pack("{s:s, s:O, s:o}", "file", ctx->running->source.path, "changes",
+			 ctx->running->live, "differing", config_text_differing(ctx->running));
 	return 0;
 }

@@ -28,7 +28,8 @@ int command_events_list(struct commands *ctx, const struct command_request *requ
 {
 	const json_t *count = json_object_get(request->args, "count");
 	const json_t *after = json_object_get(request->args, "after");
-	struct observe_filter filter = { .count = COUNT, .name = arg_text(request, "limit"),
+	struct observe_filter filter = { .count = COUNT,
+					 .name = arg_text(request, "limit"),
 					 .frames = arg_flag(request, "frames"),
 					 .has_within = arg_text(request, "within") };
 	int r = arg_kind(request, &filter.kind, err);

@@ -18,16 +18,19 @@ static int check_query(const struct explain_scene *scene, const struct explain_q
 
 	for (u32 field = QUERY_FIRST; field < QUERY_FIELD_COUNT; field++)
 		if ((query->given & 1U << field) && !query_has(p, field))
-			return sl_err_set(err, EINVAL, "'%s': %s", query_field_name[field],
-					  p->fragment == EXPLAIN_LATER ?
-					  "a later fragment does not have this field" :
-					  "a packet of that protocol does not have this field; set proto "
+			return sl_err_set(
+				err, EINVAL, "'%s': %s", query_field_name[field],
+				p->fragment == EXPLAIN_LATER
+					? "a later fragment does not have this field"
+					: "a packet of that protocol does not have this field; set proto "
 					  "to another protocol");
 	if (query_tag_is_lost(scene, p))
-		return sl_err_set(err, EINVAL, "'vlan': packets of %s have no Ethernet header, and so no tag",
+		return sl_err_set(err, EINVAL,
+				  "'vlan': packets of %s have no Ethernet header, and so no tag",
 				  scene->iface[p->interface].name);
 	if (p->length < least)
-		return sl_err_set(err, EINVAL, "'length' is too small: such a packet has at least %u bytes",
+		return sl_err_set(err, EINVAL,
+				  "'length' is too small: such a packet has at least %u bytes",
 				  least);
 	return 0;
 }
@@ -104,7 +107,10 @@ int command_explain(struct commands *ctx, const struct command_request *request,
 		r = explain_to_json(&scene, &query, ret, err);
 	}
 	if (!r)
-		json_object_set_new(*ret, "lately", source_lately(ctx, &(struct sl_prefix){
-			query.packet.src, query.packet.family, query.packet.family == SL_V4 ? 32 : 128 }));
+		json_object_set_new(
+			*ret, "lately",
+			source_lately(ctx, &(struct sl_prefix){
+						   query.packet.src, query.packet.family,
+						   query.packet.family == SL_V4 ? 32 : 128 }));
 	return r;
 }

@@ -24,12 +24,16 @@ int command_attach(struct commands *ctx, const struct command_request *request, 
 	if (!text)
 		text = "auto";
 	if (!attach_mode_parse(text, &mode))
-		return sl_err_set(err, EINVAL, "unknown mode '%.32s': auto, native or generic is accepted%s",
-				  text, strcmp(text, "offload") ? "" :
-				  " (offload is not supported by this version)");
+		return sl_err_set(
+			err, EINVAL, "unknown mode '%.32s': auto, native or generic is accepted%s",
+			text,
+			strcmp(text, "offload") ? ""
+						: " (offload is not supported by this version)");
 	if (!if_nametoindex(ifname) && !(slot && slot->renamed[0]))
-		return sl_err_set(err, ENODEV, "there is no interface '%.32s' on this host; interfaces: "
-				  "%s", ifname, ifaces_on_host(list, sizeof(list)));
+		return sl_err_set(err, ENODEV,
+				  "there is no interface '%.32s' on this host; interfaces: "
+				  "%s",
+				  ifname, ifaces_on_host(list, sizeof(list)));
 	def = policy_find_interface(ctx->running->policy, ifname);
 	if (def && def->mode == mode && ifaces_find(ctx->running->packets, ifname)->attached) {
 		r = ifaces_attach_again(ctx->running->packets,
@@ -60,7 +64,8 @@ static int detach_all(struct commands *ctx, const struct command_request *reques
 	int r = helper_purge(&ctx->running->packets->helper, err);
 	char why[512];
 
-	/* Its slot is empty and the pins are gone: putting everything back is not what was asked for. */
+	/* Its slot is empty and the pins are gone: putting everything back is not what was asked
+	 * for. */
 	if (r < 0 && dp_pins_are_there(ctx->running->packets->dp))
 		return r;
 	log_info("detach --all (uid %u, pid %d): %s, all pins removed, exiting", request->peer->uid,
@@ -69,8 +74,10 @@ static int detach_all(struct commands *ctx, const struct command_request *reques
 	event_base_loopexit(ctx->base, &soon);
 	if (r < 0) {
 		snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, err->message);
-		return sl_err_set(err, -r, "%s; all else is detached, the program that stays there passes everything, and sluiced exits",
-				  why);
+		return sl_err_set(
+			err, -r,
+			"%s; all else is detached, the program that stays there passes everything, and sluiced exits",
+			why);
 	}
 	*ret = json_pack("{s:b}", "stopping", 1);
 	return 0;

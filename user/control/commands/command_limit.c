@@ -61,7 +61,8 @@ static json_t *rates_to_json(const struct commands *ctx, const struct limit_view
 	json_t *list = json_array();
 	char text[96];
 
-	/* The rates of the first prefix length are the limit's first meters (packet/compile/meters.c). */
+	/* The rates of the first prefix length are the limit's first meters
+	 * (packet/compile/meters.c). */
 	for (u8 i = 0; i < view->def->terms.rates.count; i++) {
 		rate_format(&view->def->terms.rates.rate[i], text, sizeof(text));
 		json_array_append_new(list, json_pack("{s:s, s:o}", "rate", text, "burst",
@@ -104,21 +105,23 @@ static json_t *limit_to_json(const struct commands *ctx, const struct limit_view
 			 changed_live(ctx, def), "rates", rates_to_json(ctx, view));
 	json_object_set_new(json, "prefix",
 			    json_pack("{s:o, s:o}", "ipv4",
-				      steps_to_json(def->prefix.len[SL_V4], NULL, count[SL_V4]), "ipv6",
+				      steps_to_json(def->prefix.len[SL_V4], NULL, count[SL_V4]),
+				      "ipv6",
 				      steps_to_json(def->prefix.len[SL_V6], NULL, count[SL_V6])));
 	json_object_set_new(json, "prefix_scale",
 			    json_pack("{s:o, s:o}", "ipv4",
 				      steps_to_json(NULL, def->prefix.scale[SL_V4], count[SL_V4]),
 				      "ipv6",
 				      steps_to_json(NULL, def->prefix.scale[SL_V6], count[SL_V6])));
-	json_object_set_new(json, "throttle",
-			    json_string(type_format(&type_throttle, &terms->throttle, text,
-					    sizeof(text))));
+	json_object_set_new(
+		json, "throttle",
+		json_string(type_format(&type_throttle, &terms->throttle, text, sizeof(text))));
 	json_object_set_new(json, "on_full", json_string(on_full_name(def->on_full)));
 	json_object_set_new(json, "scope", json_string(terms->cluster ? "cluster" : "node"));
 	if (def->ban.after)
-		json_object_set_new(json, "ban",
-				    json_string(type_format(&type_ban, &def->ban, text, sizeof(text))));
+		json_object_set_new(
+			json, "ban",
+			json_string(type_format(&type_ban, &def->ban, text, sizeof(text))));
 	if (override_count(def))
 		json_object_set_new(json, "overrides", json_u64(override_count(def)));
 	if (terms->throttle.kind == THROTTLE_ELASTIC)
@@ -165,7 +168,8 @@ int limit_unknown(const struct commands *ctx, const char *name, struct sl_err *e
 
 	for (size_t i = 0; i < ctx->running->policy->limit_count && !near[0]; i++)
 		if (word_is_near(name, ctx->running->policy->limit[i].name))
-			snprintf(near, sizeof(near), " (did you mean '%s'?)", ctx->running->policy->limit[i].name);
+			snprintf(near, sizeof(near), " (did you mean '%s'?)",
+				 ctx->running->policy->limit[i].name);
 	for (size_t i = 0; i < ctx->running->policy->limit_count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
 					 ctx->running->policy->limit[i].name);
@@ -231,8 +235,8 @@ int command_limit_set(struct commands *ctx, const struct command_request *reques
 
 	if (r < 0)
 		return r;
-	r = op_run(ctx, request, op_new(request, "limit set", "{s:s, s:O}", "name", name, "pairs",
-				      pairs), err);
+	r = op_run(ctx, request,
+		   op_new(request, "limit set", "{s:s, s:O}", "name", name, "pairs", pairs), err);
 	if (!r)
 		*ret = change_result_named(ctx, name);
 	return r;
@@ -245,11 +249,11 @@ static int note_added(struct commands *ctx, const struct command_request *reques
 	for (size_t i = from; i < change->running->limit_count; i++) {
 		const struct limit_def *def = &change->running->limit[i];
 		char *yaml = limit_to_yaml(def);
-		json_t *op = !yaml ? NULL :
-				     op_new(request, "limit add", "{s:s, s:s}", "name", def->name,
+		json_t *op = !yaml ? NULL
+				   : op_new(request, "limit add", "{s:s, s:s}", "name", def->name,
 					    "yaml", yaml);
-		int r = op ? live_add(change->live, op, ctx->running->file,
-				      change->running) : -ENOMEM;
+		int r = op ? live_add(change->live, op, ctx->running->file, change->running)
+			   : -ENOMEM;
 
 		change_note(change, op);
 		free(yaml);
@@ -261,8 +265,8 @@ static int note_added(struct commands *ctx, const struct command_request *reques
 	return 0;
 }
 
-static int add_limits(struct commands *ctx, const struct command_request *request,
-		      const char *file, json_t *names, struct sl_err *err)
+static int add_limits(struct commands *ctx, const struct command_request *request, const char *file,
+		      json_t *names, struct sl_err *err)
 {
 	const char *yaml = arg_text(request, "yaml");
 	struct change change;

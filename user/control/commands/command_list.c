@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * command_list.c - block and exempt: add, del, list; load and withdraw of an origin.
- *
- * over 500 lines: both lists take the same steps
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +16,8 @@
 #include "control/replication/replication.h"
 
 /* Returns the first address of this host in the prefix, or NULL. */
-static const struct sl_prefix *own_address(const struct commands *ctx, const struct sl_prefix *prefix)
+static const struct sl_prefix *own_address(const struct commands *ctx,
+					   const struct sl_prefix *prefix)
 {
 	const struct packet_host *host = ctx->running->packets;
 
@@ -35,7 +34,8 @@ int block_check_own(const struct commands *ctx, const struct sl_prefix *prefix, 
 
 	if (!own || !sl_prefix_equal(prefix, own))
 		return 0;
-	return sl_err_set(err, EINVAL, "%s is an address of this host: a block drops packets that come from it, "
+	return sl_err_set(err, EINVAL,
+			  "%s is an address of this host: a block drops packets that come from it, "
 			  "not those to it; accepted: another source, or --force",
 			  sl_prefix_format(own, address, sizeof(address)));
 }
@@ -45,7 +45,7 @@ int block_check_own(const struct commands *ctx, const struct sl_prefix *prefix, 
  * and the set must exist in the running policy.
  */
 static int arg_entry(const struct commands *ctx, const struct command_request *request,
-		      bool any_width, char *buf, size_t size, struct sl_err *err)
+		     bool any_width, char *buf, size_t size, struct sl_err *err)
 {
 	const struct set_def *set;
 	struct sl_prefix prefix;
@@ -62,8 +62,10 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	}
 	set = policy_find_set(ctx->running->policy, text + 1);
 	if (!set)
-		return sl_err_set(err, ENOENT, "there is no set '%.80s'; sluicectl set list shows "
-				  "all sets", text + 1);
+		return sl_err_set(err, ENOENT,
+				  "there is no set '%.80s'; sluicectl set list shows "
+				  "all sets",
+				  text + 1);
 	for (size_t i = 0; i < set->count; i++)
 		block_sum_add(&sum, &set->prefix[i]);
 	block_sum_fit(&sum);
@@ -79,14 +81,16 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 }
 
 /* Adds a note if the blocked network contains an address of this host. */
-static void note_own(const struct commands *ctx, const struct sl_prefix *prefix, const char *text, json_t *result)
+static void note_own(const struct commands *ctx, const struct sl_prefix *prefix, const char *text,
+		     json_t *result)
 {
 	const struct sl_prefix *own = own_address(ctx, prefix);
 	char address[SL_PREFIX_TEXT];
 
 	if (own)
-		json_object_set_new(result, "note", json_sprintf("%s holds this host's own address %s", text,
-				    sl_prefix_format(own, address, sizeof(address))));
+		json_object_set_new(result, "note",
+				    json_sprintf("%s holds this host's own address %s", text,
+						 sl_prefix_format(own, address, sizeof(address))));
 }
 
 #define FOR_MOST_NS (3650ULL * 86400 * SL_NS_PER_SEC)
@@ -101,8 +105,10 @@ static int until_parse(const char *text, const char *what, u64 *ret_utc_ns, stru
 	if (r == -ERANGE || (!r && for_ns > FOR_MOST_NS))
 		for_ns = FOR_MOST_NS;
 	else if (r < 0 || !for_ns)
-		return sl_err_set(err, EINVAL, "invalid duration '%s%.80s': accepted are durations "
-				  "such as 30s, 10m, 1h30m or 2d", what, text);
+		return sl_err_set(err, EINVAL,
+				  "invalid duration '%s%.80s': accepted are durations "
+				  "such as 30s, 10m, 1h30m or 2d",
+				  what, text);
 	*ret_utc_ns = clock_utc_ns() + for_ns;
 	return 0;
 }
@@ -124,7 +130,8 @@ static int reason_check(const char *reason, struct sl_err *err)
 				  strlen(reason), most);
 	for (const char *c = reason; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			return sl_err_set(err, EINVAL, "the reason must not contain control characters");
+			return sl_err_set(err, EINVAL,
+					  "the reason must not contain control characters");
 	return 0;
 }
 
@@ -144,8 +151,8 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 	struct sl_prefix source;
 	bool is_source;
 	u64 until;
-	int r = arg_entry(ctx, request, !block || arg_flag(request, "force"), prefix, sizeof(prefix),
-			  err);
+	int r = arg_entry(ctx, request, !block || arg_flag(request, "force"), prefix,
+			  sizeof(prefix), err);
 
 	is_source = !r && block && sl_prefix_parse(prefix, &source, &reason) == 0;
 	if (is_source && !arg_flag(request, "force"))
@@ -155,9 +162,11 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 	if (!r)
 		r = arg_reason(request, &reason, err);
 	if (!r)
-		r = op_run(ctx, request, op_new(request, block ? "block add" : "exempt add",
-					      "{s:s, s:I, s:s}", "prefix", prefix, "until_utc_ns",
-					      (json_int_t)until, "reason", reason), err);
+		r = op_run(ctx, request,
+			   op_new(request, block ? "block add" : "exempt add", "{s:s, s:I, s:s}",
+				  "prefix", prefix, "until_utc_ns", (json_int_t)until, "reason",
+				  reason),
+			   err);
 	if (!r) {
 		*ret = change_result(ctx);
 		json_object_set_new(*ret, "prefix", json_string(prefix));
@@ -181,8 +190,10 @@ static int list_del(struct commands *ctx, const struct command_request *request,
 	    replication_unblock(ctx->nodes, &other))
 		goto done;
 	if (!r)
-		r = op_run(ctx, request, op_new(request, block ? "block del" : "exempt del",
-					      "{s:s}", "prefix", prefix), err);
+		r = op_run(ctx, request,
+			   op_new(request, block ? "block del" : "exempt del", "{s:s}", "prefix",
+				  prefix),
+			   err);
 	if (r < 0)
 		return r;
 	if (block && sl_prefix_parse(prefix, &other, &reason) == 0)
@@ -206,8 +217,8 @@ static json_t *fed_to_json(const char *origin, const struct entry *entry, u64 no
 
 	sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));
 	json = json_pack("{s:s, s:o, s:s, s:b, s:s}", "prefix", prefix, "until",
-			 json_utc(entry->until_utc_ns), "reason", entry->reason, "live", 0, "origin",
-			 origin);
+			 json_utc(entry->until_utc_ns), "reason", entry->reason, "live", 0,
+			 "origin", origin);
 	if (entry->until_utc_ns)
 		json_object_set_new(json, "left_ns", json_u64(entry->until_utc_ns - now_utc_ns));
 	return json;
@@ -228,11 +239,13 @@ static json_t *entry_to_json(const struct commands *ctx, const struct list_def *
 	json_t *json;
 
 	sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));
-	json = json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until", json_utc(entry->until_utc_ns),
-			 "reason", entry->reason, "live", !entry->pos.line && !entry->derived);
+	json = json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until",
+			 json_utc(entry->until_utc_ns), "reason", entry->reason, "live",
+			 !entry->pos.line && !entry->derived);
 	if (entry->derived)
-		json_object_set_new(json, "node", json_string(replication_node(
-					    ctx->nodes, REPLICATION_BLOCK, &entry->prefix)));
+		json_object_set_new(json, "node",
+				    json_string(replication_node(ctx->nodes, REPLICATION_BLOCK,
+								 &entry->prefix)));
 	if (entry->from)
 		json_object_set_new(json, "set", json_string(list->set[entry->from - 1].name));
 	if (entry->until_utc_ns)
@@ -253,7 +266,8 @@ static int list_show(const struct commands *ctx, const struct command_request *r
 		for (size_t i = 0; i < list->count; i++) {
 			const struct list_entry *entry = &list->entry[i];
 
-			/* Expired, but not yet removed: expired entries are removed once a minute. */
+			/* Expired, but not yet removed: expired entries are removed once a
+			 * minute. */
 			if (entry->until_utc_ns && entry->until_utc_ns <= showing.now_utc_ns)
 				continue;
 			if (listing_wants(&showing.listing, &entry->prefix))
@@ -294,14 +308,17 @@ static json_t *set_to_json(const struct list_def *list, size_t index)
 
 	for (size_t i = 0; i < list->count; i++)
 		count += list->entry[i].from == index + 1;
-	return json_pack("{s:o, s:s, s:I, s:s}", "prefix", json_sprintf("@%s", list->set[index].name), "set",
-			 list->set[index].name, "count", count, "reason", list->set[index].entry.reason);
+	return json_pack("{s:o, s:s, s:I, s:s}", "prefix",
+			 json_sprintf("@%s", list->set[index].name), "set", list->set[index].name,
+			 "count", count, "reason", list->set[index].entry.reason);
 }
 
 json_t *blocks_latest(struct commands *ctx, size_t count)
 {
 	const struct list_def *list = &ctx->running->policy->list[LIST_BLOCK];
-	struct latest latest = { .rows = json_array(), .count = count, .now_utc_ns = clock_utc_ns() };
+	struct latest latest = { .rows = json_array(),
+				 .count = count,
+				 .now_utc_ns = clock_utc_ns() };
 
 	for (size_t i = 0; i < list->set_count && i < count; i++)
 		json_array_append_new(latest.rows, set_to_json(list, i));
@@ -309,8 +326,9 @@ json_t *blocks_latest(struct commands *ctx, size_t count)
 		latest.ends = !pass;
 		for (size_t i = 0; i < list->count; i++)
 			if (!list->entry[i].from && is_latest(&latest, list->entry[i].until_utc_ns))
-				json_array_append_new(latest.rows, entry_to_json(ctx, list, &list->entry[i],
-										 latest.now_utc_ns));
+				json_array_append_new(latest.rows,
+						      entry_to_json(ctx, list, &list->entry[i],
+								    latest.now_utc_ns));
 		entries_walk(ctx->running, NULL, add_fed, &latest);
 	}
 	return latest.rows;
@@ -379,7 +397,8 @@ int list_lines_judge(const struct list_lines *lines, struct sl_err *err)
 {
 	if (lines->skipped <= lines->count / 2)
 		return 0;
-	return sl_err_set(err, EINVAL, "%zu of %zu lines are not accepted, so this is not taken for a list; %s",
+	return sl_err_set(err, EINVAL,
+			  "%zu of %zu lines are not accepted, so this is not taken for a list; %s",
 			  lines->skipped, lines->count, first_why(lines));
 }
 
@@ -431,14 +450,14 @@ static void add_held(void *arg, const char *origin, const struct entry *entry)
 		block_sum_add(arg, &entry->prefix);
 }
 
-#define SKIPPED LIST_KIND_COUNT	/* the list of an entry that is none */
+#define SKIPPED LIST_KIND_COUNT /* the list of an entry that is none */
 
 /*
  * Skips entries that would block too much together with those that the origin keeps (NULL: all are
  * replaced).
  */
-static void skip_wide(const struct commands *ctx, const char *keeps, struct entry *entry, size_t count,
-		      struct list_lines *lines)
+static void skip_wide(const struct commands *ctx, const char *keeps, struct entry *entry,
+		      size_t count, struct list_lines *lines)
 {
 	struct block_sum sum = { .shortest = { 0 } };
 	struct sl_err why;
@@ -459,9 +478,9 @@ static void skip_wide(const struct commands *ctx, const char *keeps, struct entr
 }
 
 /* `any_width`: nothing is too wide. `keeps`: see skip_wide(). The caller frees *ret. */
-static int arg_entries(const struct commands *ctx, const struct command_request *request, bool any_width,
-		       const char *keeps, struct list_lines *lines, struct entry **ret, size_t *ret_count,
-		       struct sl_err *err)
+static int arg_entries(const struct commands *ctx, const struct command_request *request,
+		       bool any_width, const char *keeps, struct list_lines *lines,
+		       struct entry **ret, size_t *ret_count, struct sl_err *err)
 {
 	const json_t *given = json_object_get(request->args, "prefixes"), *item;
 	size_t i, kept = 0, count = json_array_size(given);
@@ -507,11 +526,12 @@ static int arg_entries(const struct commands *ctx, const struct command_request 
 	return 0;
 }
 
-static json_t *entries_result(const struct commands *ctx, const char *origin, const struct entries_result *result)
+static json_t *entries_result(const struct commands *ctx, const char *origin,
+			      const struct entries_result *result)
 {
-	return json_pack("{s:s*, s:s, s:o, s:o, s:o}", "unsaved", rules_unsaved_why(ctx->running), "origin", origin, "added", json_u64(result->added),
-			 "changed", json_u64(result->changed), "removed",
-			 json_u64(result->removed));
+	return json_pack("{s:s*, s:s, s:o, s:o, s:o}", "unsaved", rules_unsaved_why(ctx->running),
+			 "origin", origin, "added", json_u64(result->added), "changed",
+			 json_u64(result->changed), "removed", json_u64(result->removed));
 }
 
 int command_block_load(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -523,8 +543,8 @@ int command_block_load(struct commands *ctx, const struct command_request *reque
 	struct entries_result result;
 	struct entry *entry = NULL;
 	size_t count;
-	int r = arg_entries(ctx, request, arg_flag(request, "force"), replace ? NULL : origin, &lines, &entry,
-			    &count, err);
+	int r = arg_entries(ctx, request, arg_flag(request, "force"), replace ? NULL : origin,
+			    &lines, &entry, &count, err);
 
 	if (!r && replace)
 		r = entries_replace(ctx->running, origin, LIST_BLOCK, entry, count, &result, err);
@@ -539,8 +559,8 @@ int command_block_load(struct commands *ctx, const struct command_request *reque
 	return r;
 }
 
-int command_block_withdraw(struct commands *ctx, const struct command_request *request, json_t **ret,
-			   struct sl_err *err)
+int command_block_withdraw(struct commands *ctx, const struct command_request *request,
+			   json_t **ret, struct sl_err *err)
 {
 	const char *origin = arg_text(request, "origin");
 	bool some = json_object_get(request->args, "prefixes") != NULL;
@@ -551,8 +571,8 @@ int command_block_withdraw(struct commands *ctx, const struct command_request *r
 	int r = some ? arg_entries(ctx, request, true, NULL, &lines, &entry, &count, err) : 0;
 
 	if (!r)
-		r = some ? entries_del(ctx->running, origin, entry, count, &result, err) :
-			   entries_withdraw(ctx->running, origin, &result, err);
+		r = some ? entries_del(ctx->running, origin, entry, count, &result, err)
+			 : entries_withdraw(ctx->running, origin, &result, err);
 	if (!r && some)
 		feeds_changed(ctx->running, FEED_ORIGIN, origin);
 	else if (!r)

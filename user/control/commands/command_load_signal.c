@@ -28,6 +28,7 @@ int command_load_signal_set(struct commands *ctx, const struct command_request *
 int command_load_signal_list(struct commands *ctx, const struct command_request *request,
 			     json_t **ret, struct sl_err *err)
 {
-	*ret = json_pack("{s:o}", "load_signals", load_signals_to_json(ctx->scales, clock_mono_ns()));
+	*ret = json_pack("{s:o}", "load_signals",
+			 load_signals_to_json(ctx->scales, clock_mono_ns()));
 	return 0;
 }

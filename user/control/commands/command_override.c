@@ -72,8 +72,10 @@ int command_override_set(struct commands *ctx, const struct command_request *req
 	pairs = whole_pairs(limit, &src, request->args, err);
 	if (!pairs)
 		return -EINVAL;
-	r = op_run(ctx, request, op_new(request, "override set", "{s:s, s:s, s:o}", "name", name,
-				      "prefix", text, "pairs", pairs), err);
+	r = op_run(ctx, request,
+		   op_new(request, "override set", "{s:s, s:s, s:o}", "name", name, "prefix", text,
+			  "pairs", pairs),
+		   err);
 	if (!r)
 		*ret = override_result(ctx, name, text);
 	return r;
@@ -133,8 +135,10 @@ int command_override_list(struct commands *ctx, const struct command_request *re
 		return r;
 	while (listing_pass(&listing))
 		for (size_t i = 0; i < limit->override_count; i++)
-			if (!limit->override[i].removed && listing_wants(&listing, &limit->override[i].src))
-				listing_add(&listing, override_entry_to_json(limit, &limit->override[i]));
+			if (!limit->override[i].removed &&
+			    listing_wants(&listing, &limit->override[i].src))
+				listing_add(&listing,
+					    override_entry_to_json(limit, &limit->override[i]));
 	*ret = json_pack("{s:s, s:I}", "limit", name, "count", (json_int_t)override_count(limit));
 	return listing_end(&listing, *ret, "overrides", err);
 }

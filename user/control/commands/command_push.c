@@ -15,7 +15,8 @@ static int push_needs_tier(const struct commands *ctx, struct sl_err *err)
 {
 	if (ctx->sources && ctx->sources->def)
 		return 0;
-	return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+	return sl_err_set(err, ENOENT,
+			  "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 }
 
 /* On a node without an HTTP tier: push-downs of other nodes. */
@@ -30,11 +31,12 @@ static json_t *other_to_json(const struct commands *ctx, const struct dp_push *p
 			 push_kind_name(push->kind), "rate", rate, "node",
 			 replication_node(ctx->nodes, REPLICATION_PUSH, &push->src), "until",
 			 json_utc(push->until_ns + clock_utc_offset_ns()), "left_ns",
-			 json_u64(push->until_ns - now_ns), "packets", json_u64(push->packets), "refused",
-			 json_u64(push->refused));
+			 json_u64(push->until_ns - now_ns), "packets", json_u64(push->packets),
+			 "refused", json_u64(push->refused));
 }
 
-static int list_others(struct commands *ctx, struct listing *listing, json_t **ret, struct sl_err *err)
+static int list_others(struct commands *ctx, struct listing *listing, json_t **ret,
+		       struct sl_err *err)
 {
 	u64 now_ns = clock_mono_ns(), active = 0;
 	struct dp_push *push = NULL;
@@ -115,10 +117,12 @@ int command_pushdowns_clear(struct commands *ctx, const struct command_request *
 	publish_cleared(ctx, text ? &source : NULL);
 	count = push_clear(ctx->sources->push, text ? &source : NULL, clock_mono_ns());
 	if (text && !count)
-		return sl_err_set(err, ENOENT, "%.80s is not pushed down; sluicectl pushdowns list "
-				  "shows all push-downs", text);
-	log_info("pushdowns clear%s%s: %u removed (uid %u, pid %d)", text ? " " : "", text ? text : "",
-		 count, request->peer->uid, request->peer->pid);
+		return sl_err_set(err, ENOENT,
+				  "%.80s is not pushed down; sluicectl pushdowns list "
+				  "shows all push-downs",
+				  text);
+	log_info("pushdowns clear%s%s: %u removed (uid %u, pid %d)", text ? " " : "",
+		 text ? text : "", count, request->peer->uid, request->peer->pid);
 	*ret = json_pack("{s:i}", "cleared", (int)count);
 	return 0;
 }

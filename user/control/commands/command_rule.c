@@ -21,7 +21,8 @@ static int need_tier(const struct commands *ctx, struct sl_err *err)
 {
 	if (ctx->running->requests.def && ctx->running->requests.rules)
 		return 0;
-	return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+	return sl_err_set(err, ENOENT,
+			  "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 }
 
 static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
@@ -30,11 +31,12 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 	char text[96];
 
 	for (u32 i = 0; i < count; i++) {
-		enum sl_algo algo = algorithm_anchored(limit[i].terms.algorithm,
-							    limit[i].terms.first_request);
+		enum sl_algo algo =
+			algorithm_anchored(limit[i].terms.algorithm, limit[i].terms.first_request);
 		json_t *json = json_pack("{s:s, s:s, s:s}", "name", limit[i].name, "rate",
-					 limit[i].none ? "0 requests" :
-					 rate_format(&limit[i].terms.rates.rate[0], text, sizeof(text)),
+					 limit[i].none ? "0 requests"
+						       : rate_format(&limit[i].terms.rates.rate[0],
+								     text, sizeof(text)),
 					 "algorithm", algorithm_name(algo));
 
 		if (limit[i].terms.rates.burst[0])
@@ -44,8 +46,9 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 		if (limit[i].terms.round_up)
 			json_object_set_new(json, "rounding", json_string("up"));
 		if (limit[i].terms.count)
-			json_object_set_new(json, "count", json_string(
-				name_of(http_count_names, limit[i].terms.count)));
+			json_object_set_new(
+				json, "count",
+				json_string(name_of(http_count_names, limit[i].terms.count)));
 		if (limit[i].mode == SL_MODE_SHADOW)
 			json_object_set_new(json, "mode", json_string("shadow"));
 		if (limit[i].terms.cluster)
@@ -57,12 +60,11 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 
 static json_t *rule_to_json(const struct rule *rule)
 {
-	json_t *json = json_pack("{s:s+++, s:o, s:b, s:b, s:b, s:s, s:i, s:o}", "rule", rule->domain,
-				 "/", rule->path, "", "limits",
-				 limits_to_json(rule->limit, rule->limit_count), "unlimited",
-				 rule->unlimited, "shadow", rule->shadow, "live", rule->live, "file",
-				 rule->file, "line", rule->line, "overrides",
-				 json_u64(override_values(rule)));
+	json_t *json = json_pack(
+		"{s:s+++, s:o, s:b, s:b, s:b, s:s, s:i, s:o}", "rule", rule->domain, "/",
+		rule->path, "", "limits", limits_to_json(rule->limit, rule->limit_count),
+		"unlimited", rule->unlimited, "shadow", rule->shadow, "live", rule->live, "file",
+		rule->file, "line", rule->line, "overrides", json_u64(override_values(rule)));
 
 	return json ? json : json_object();
 }
@@ -105,12 +107,13 @@ static int no_such_rule(const struct commands *ctx, const char *name, struct sl_
 		const struct rule *rule = ctx->running->requests.rules->rule[i];
 
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s/%.*s",
-					 i ? ", " : "", (int)config_text_cut(rule->domain, 30), rule->domain,
-					 (int)config_text_cut(rule->path, 40), rule->path);
+					 i ? ", " : "", (int)config_text_cut(rule->domain, 30),
+					 rule->domain, (int)config_text_cut(rule->path, 40),
+					 rule->path);
 	}
-	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s%s", (int)config_text_cut(name, 100), name,
-			  near, used ? "; rules: " : "", list,
-			  i < ctx->running->requests.rules->rule_count ? ", ..." : "");
+	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s%s",
+			  (int)config_text_cut(name, 100), name, near, used ? "; rules: " : "",
+			  list, i < ctx->running->requests.rules->rule_count ? ", ..." : "");
 }
 
 static int arg_rule(struct commands *ctx, const struct command_request *request,
@@ -122,9 +125,13 @@ static int arg_rule(struct commands *ctx, const struct command_request *request,
 		return r;
 	*ret_name = arg_text(request, "name");
 	*ret = ruleset_find(ctx->running->requests.rules, *ret_name);
-	if (!*ret && request_rule_find(ctx->running->requests.engine->ledger.request_rules, *ret_name))
-		return sl_err_set(err, EINVAL, "%.200s is the rule of limits that requests bring: it is in no rule file, "
-				  "and changes in the proxy's query", *ret_name);
+	if (!*ret &&
+	    request_rule_find(ctx->running->requests.engine->ledger.request_rules, *ret_name))
+		return sl_err_set(
+			err, EINVAL,
+			"%.200s is the rule of limits that requests bring: it is in no rule file, "
+			"and changes in the proxy's query",
+			*ret_name);
 	return *ret ? 0 : no_such_rule(ctx, *ret_name, err);
 }
 
@@ -166,8 +173,10 @@ int command_rule_set(struct commands *ctx, const struct command_request *request
 	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (!r)
-		r = op_run(ctx, request, op_new(request, "rule set", "{s:s, s:O}", "name", name,
-					      "pairs", json_object_get(request->args, "pairs")), err);
+		r = op_run(ctx, request,
+			   op_new(request, "rule set", "{s:s, s:O}", "name", name, "pairs",
+				  json_object_get(request->args, "pairs")),
+			   err);
 	if (!r)
 		*ret = change_result_named(ctx, name);
 	return r;
@@ -176,20 +185,25 @@ int command_rule_set(struct commands *ctx, const struct command_request *request
 /* ------------------------------------------------------------------ user */
 
 /* RULE and VALUE, to be freed, which `save` must be able to write into a rule file. */
-static int arg_user(struct commands *ctx, const struct command_request *request, const struct rule **ret,
-		    const char **ret_name, char **ret_value, struct sl_err *err)
+static int arg_user(struct commands *ctx, const struct command_request *request,
+		    const struct rule **ret, const char **ret_name, char **ret_value,
+		    struct sl_err *err)
 {
 	int r = arg_rule(ctx, request, ret, ret_name, err);
 
 	*ret_value = NULL;
 	if (!r && (*ret)->place != RULE_OF_DESCRIPTOR)
-		r = sl_err_set(err, EINVAL, "rule %.200s has no limits of single values; accepted: a rule with a key",
-			       *ret_name);
+		r = sl_err_set(
+			err, EINVAL,
+			"rule %.200s has no limits of single values; accepted: a rule with a key",
+			*ret_name);
 	if (!r)
 		r = arg_value(ctx, request, *ret, ret_value, err);
 	if (!r && (!**ret_value || !config_text_printable(*ret_value, strlen(*ret_value))))
-		r = sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
-			       "accepted", REQUEST_VALUE_MAX);
+		r = sl_err_set(err, EINVAL,
+			       "'value': 1 to %d bytes without control characters are "
+			       "accepted",
+			       REQUEST_VALUE_MAX);
 	return r;
 }
 
@@ -234,7 +248,8 @@ static int change_user(struct commands *ctx, const struct command_request *reque
 int command_user_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
-	return change_user(ctx, request, "user set", json_object_get(request->args, "pairs"), ret, err);
+	return change_user(ctx, request, "user set", json_object_get(request->args, "pairs"), ret,
+			   err);
 }
 
 int command_user_block(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -268,8 +283,10 @@ int command_user_unset(struct commands *ctx, const struct command_request *reque
 				       (int)config_text_cut(name, 200), name);
 	}
 	if (!r)
-		r = op_run(ctx, request, op_new(request, "user unset", "{s:s, s:s, s:b}", "name", name, "value", value,
-						"forget", !in_file && !other_text), err);
+		r = op_run(ctx, request,
+			   op_new(request, "user unset", "{s:s, s:s, s:b}", "name", name, "value",
+				  value, "forget", !in_file && !other_text),
+			   err);
 	if (!r)
 		*ret = user_result(ctx, name, value, 0);
 	free(value);

@@ -22,8 +22,8 @@ static const char *arg_name(const struct command_request *request)
 /* Prefixes on their way into a set. */
 struct reading {
 	const struct commands *ctx;
-	struct block_sum *sum;		/* of the set with them; NULL: nothing is too wide */
-	struct list_lines *lines;	/* bad ones are skipped; NULL: one refuses all */
+	struct block_sum *sum;	  /* of the set with them; NULL: nothing is too wide */
+	struct list_lines *lines; /* bad ones are skipped; NULL: one refuses all */
 };
 
 /* A bad one: 1 if it is skipped, or the error. */
@@ -122,7 +122,8 @@ static int change(struct commands *ctx, const struct command_request *request, c
 	const char *name = arg_name(request);
 	const struct policy *policy = ctx->running->policy;
 	const struct set_def *set = replace ? NULL : policy_find_set(policy, name);
-	bool bounded = !arg_flag(request, "force") && list_find_set(&policy->list[LIST_BLOCK], name);
+	bool bounded =
+		!arg_flag(request, "force") && list_find_set(&policy->list[LIST_BLOCK], name);
 	struct block_sum sum = { .shortest = { 0 } };
 	struct list_lines lines = { .count = 0 };
 	struct reading reading = { ctx, bounded ? &sum : NULL, replace ? &lines : NULL };
@@ -169,16 +170,18 @@ int command_set_del(struct commands *ctx, const struct command_request *request,
 	members = live_set_members(policy_find_set(ctx->running->policy, name));
 	json_array_foreach(prefixes, i, item)
 		if (!r && !json_object_get(members, json_string_value(item)))
-			r = sl_err_set(err, ENOENT, "%s is not in the set '%.63s'; sluicectl set "
-				       "list %.63s shows its prefixes", json_string_value(item), name,
-				       name);
+			r = sl_err_set(err, ENOENT,
+				       "%s is not in the set '%.63s'; sluicectl set "
+				       "list %.63s shows its prefixes",
+				       json_string_value(item), name, name);
 	json_decref(members);
 	if (r < 0) {
 		json_decref(prefixes);
 		return r;
 	}
-	r = op_run(ctx, request, op_new(request, "set del", "{s:s, s:o}", "name", name, "prefixes",
-				      prefixes), err);
+	r = op_run(ctx, request,
+		   op_new(request, "set del", "{s:s, s:o}", "name", name, "prefixes", prefixes),
+		   err);
 	if (r < 0)
 		return r;
 	feeds_changed(ctx->running, FEED_SET, name);
@@ -201,8 +204,8 @@ static json_t *users_of(const struct policy *policy, const char *name)
 		json_array_append_new(users, json_string("never_ban"));
 	for (size_t i = 0; i < policy->limit_count; i++)
 		if (match_names_set(&policy->limit[i].match, name))
-			json_array_append_new(users, json_sprintf("limit %s",
-								  policy->limit[i].name));
+			json_array_append_new(users,
+					      json_sprintf("limit %s", policy->limit[i].name));
 	return users;
 }
 
@@ -215,20 +218,25 @@ static void add_feed(json_t *json, const struct feed *feed, u64 changed_utc_ns)
 		changed_utc_ns = feed->changed_utc_ns;
 	if (changed_utc_ns) {
 		json_object_set_new(json, "changed", json_utc(changed_utc_ns));
-		json_object_set_new(json, "age_ns", json_u64(now_ns > changed_utc_ns ? now_ns - changed_utc_ns : 0));
+		json_object_set_new(
+			json, "age_ns",
+			json_u64(now_ns > changed_utc_ns ? now_ns - changed_utc_ns : 0));
 	}
 	if (feed && feed->checked_utc_ns) {
 		json_object_set_new(json, "checked", json_utc(feed->checked_utc_ns));
-		json_object_set_new(json, "checked_ns", json_u64(now_ns > feed->checked_utc_ns ?
-								 now_ns - feed->checked_utc_ns : 0));
+		json_object_set_new(json, "checked_ns",
+				    json_u64(now_ns > feed->checked_utc_ns
+						     ? now_ns - feed->checked_utc_ns
+						     : 0));
 	}
 	if (feed && feed->source[0])
 		json_object_set_new(json, "source", json_string(feed->source));
 	if (feed && feed->error[0]) {
 		json_object_set_new(json, "error", json_string(feed->error));
 		json_object_set_new(json, "failed", json_utc(feed->failed_utc_ns));
-		json_object_set_new(json, "failed_ns", json_u64(now_ns > feed->failed_utc_ns ?
-								now_ns - feed->failed_utc_ns : 0));
+		json_object_set_new(
+			json, "failed_ns",
+			json_u64(now_ns > feed->failed_utc_ns ? now_ns - feed->failed_utc_ns : 0));
 	}
 }
 
@@ -237,22 +245,25 @@ static u64 file_changed_ns(const char *path)
 {
 	struct stat st;
 
-	return path && stat(path, &st) == 0 ?
-	       (u64)st.st_mtim.tv_sec * SL_NS_PER_SEC + (u64)st.st_mtim.tv_nsec : 0;
+	return path && stat(path, &st) == 0
+		       ? (u64)st.st_mtim.tv_sec * SL_NS_PER_SEC + (u64)st.st_mtim.tv_nsec
+		       : 0;
 }
 
 static json_t *set_to_json(const struct commands *ctx, const struct set_def *set)
 {
 	const struct policy *policy = ctx->running->policy;
-	json_t *json = json_pack("{s:s, s:o, s:b, s:o}", "name", set->name, "count",
-				 json_u64(set->count), "live", set->live, "used_by",
-				 users_of(policy, set->name));
+	json_t *json =
+		json_pack("{s:s, s:o, s:b, s:o}", "name", set->name, "count", json_u64(set->count),
+			  "live", set->live, "used_by", users_of(policy, set->name));
 
 	if (set->file)
 		json_object_set_new(json, "file", json_string(set->file));
 	if (set->skipped)
-		json_object_set_new(json, "skipped", json_pack("{s:o, s:o, s:i}", "count", json_u64(set->skipped),
-							       "lines", json_u64(set->lines), "first", set->skipped_first));
+		json_object_set_new(json, "skipped",
+				    json_pack("{s:o, s:o, s:i}", "count", json_u64(set->skipped),
+					      "lines", json_u64(set->lines), "first",
+					      set->skipped_first));
 	add_feed(json, feeds_find(ctx->running, FEED_SET, set->name), file_changed_ns(set->file));
 	return json;
 }
@@ -297,8 +308,9 @@ json_t *feeds_failing(const struct commands *ctx)
 		if (!feed->error[0] ||
 		    (feed->kind == FEED_SET && !policy_find_set(ctx->running->policy, feed->name)))
 			continue;
-		json = json_pack("{s:s, s:s, s:o}", "name", feed->name, "kind", feed_kind_name(feed->kind),
-				 "count", json_u64(feed_prefixes(ctx->running, feed)));
+		json = json_pack("{s:s, s:s, s:o}", "name", feed->name, "kind",
+				 feed_kind_name(feed->kind), "count",
+				 json_u64(feed_prefixes(ctx->running, feed)));
 		add_feed(json, feed, 0);
 		json_array_append_new(list, json);
 	}
@@ -309,12 +321,14 @@ int command_feed_report(struct commands *ctx, const struct command_request *requ
 			struct sl_err *err)
 {
 	const char *error = arg_text(request, "error"), *text = arg_text(request, "kind");
-	enum feed_kind kind = text && !strcmp(text, feed_kind_name(FEED_ORIGIN)) ? FEED_ORIGIN : FEED_SET;
+	enum feed_kind kind =
+		text && !strcmp(text, feed_kind_name(FEED_ORIGIN)) ? FEED_ORIGIN : FEED_SET;
 	int r;
 
 	if (text && strcmp(text, feed_kind_name(kind)) != 0)
 		return sl_err_set(err, EINVAL, "'kind' must be set or origin, not '%.80s'", text);
-	r = feeds_report(ctx->running, kind, arg_name(request), arg_text(request, "source"), error, err);
+	r = feeds_report(ctx->running, kind, arg_name(request), arg_text(request, "source"), error,
+			 err);
 
 	if (r < 0)
 		return r;
@@ -336,23 +350,27 @@ int command_set_list(struct commands *ctx, const struct command_request *request
 
 	if (!name) {
 		for (size_t i = 0; i < ctx->running->policy->set_count; i++)
-			json_array_append_new(sets, set_to_json(ctx, &ctx->running->policy->set[i]));
+			json_array_append_new(sets,
+					      set_to_json(ctx, &ctx->running->policy->set[i]));
 		*ret = json_pack("{s:o, s:o}", "sets", sets, "origins", origins_to_json(ctx));
 		return 0;
 	}
 	json_decref(sets);
 	set = policy_find_set(ctx->running->policy, name);
 	if (!set)
-		return sl_err_set(err, ENOENT, "there is no set '%.63s'; sluicectl set list shows "
-				  "all sets", name);
+		return sl_err_set(err, ENOENT,
+				  "there is no set '%.63s'; sluicectl set list shows "
+				  "all sets",
+				  name);
 	r = listing_begin(request, &listing, err);
 	if (r < 0)
 		return r;
 	while (listing_pass(&listing))
 		for (size_t i = 0; i < set->count; i++)
 			if (listing_wants(&listing, &set->prefix[i]))
-				listing_add(&listing, json_string(sl_prefix_format(&set->prefix[i], text,
-										   sizeof(text))));
+				listing_add(&listing,
+					    json_string(sl_prefix_format(&set->prefix[i], text,
+									 sizeof(text))));
 	*ret = set_to_json(ctx, set);
 	return listing_end(&listing, *ret, "prefixes", err);
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * command_source.c - source show SRC: the data path's state of a source, now; source list: who sends,
- * by network (lib/networks.h) and by source.
+ * command_source.c - source show SRC: the data path's state of a source, now; source list: who
+ * sends, by network (lib/networks.h) and by source.
  *
  * The table holds hashes, no addresses: a bucket is found by computing its key. That takes every
  * field that the limit counts per, so a limit per source and port cannot be looked up by source
  * alone; the response states that. A source with an override is shown with its own bucket and
  * rates. With leases (accounting: percpu) up to 1% of the burst may be on CPUs and counts as used
  * here.
- *
- * over 500 lines: both show a source's buckets and lists
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,10 +31,10 @@
 
 struct query {
 	struct sl_prefix source;
-	const struct sl_pclass *class;	/* the lists and limits that contain the source */
+	const struct sl_pclass *class; /* the lists and limits that contain the source */
 	struct sl_now now;
-	u64 block_until, exempt_until;	/* CLOCK_MONOTONIC; 0: not, ~0: no end */
-	u64 refused_until;		/* the later end of its block and its ban; 0: neither holds */
+	u64 block_until, exempt_until; /* CLOCK_MONOTONIC; 0: not, ~0: no end */
+	u64 refused_until; /* the later end of its block and its ban; 0: neither holds */
 };
 
 static bool in_bitmap(const struct sl_bitmap *map, size_t bit)
@@ -44,8 +42,10 @@ static bool in_bitmap(const struct sl_bitmap *map, size_t bit)
 	return map->w[bit / 64] >> (bit % 64) & 1;
 }
 
-/* Before limits come blocks and bans: what a limit of the policy would pass has to wait for their end. */
-static void add_wait(json_t *json, const struct limit_view *view, const struct query *query, u64 wait_ns)
+/* Before limits come blocks and bans: what a limit of the policy would pass has to wait for their
+ * end. */
+static void add_wait(json_t *json, const struct limit_view *view, const struct query *query,
+		     u64 wait_ns)
 {
 	u64 until_ns = view->def ? query->refused_until : 0, now_ns = query->now.mono_ns;
 
@@ -76,9 +76,11 @@ static json_t *bucket_to_json(struct commands *ctx, const struct limit_view *vie
 	step = sl_step(word, params, query->now, cost);
 	if (used > params->capacity)
 		used = params->capacity;
-	json = json_pack("{s:s, s:o, s:o, s:b}", "state", step.verdict == SL_OVER ? "over" :
-			 sl_expired(word, params, query->now) ? "idle" : "within", "used",
-			 json_u64(used), "capacity", json_u64(params->capacity), "over",
+	json = json_pack("{s:s, s:o, s:o, s:b}", "state",
+			 step.verdict == SL_OVER		? "over"
+			 : sl_expired(word, params, query->now) ? "idle"
+								: "within",
+			 "used", json_u64(used), "capacity", json_u64(params->capacity), "over",
 			 step.verdict == SL_OVER);
 	add_wait(json, view, query, step.verdict == SL_OVER ? step.wait_ns : 0);
 	return json;
@@ -126,17 +128,22 @@ static void count_by(json_t *by, const char *member, const char *name, json_int_
 		json_array_append_new(by, json_pack("{s:s}", member, name));
 	json_object_set_new(json_array_get(by, i), "sampled", json_integer(packets));
 	/* Sorts by the number of drops, most first. */
-	for (; i && json_integer_value(json_object_get(json_array_get(by, i - 1), "sampled")) < packets; i--) {
+	for (; i &&
+	       json_integer_value(json_object_get(json_array_get(by, i - 1), "sampled")) < packets;
+	     i--) {
 		one = json_incref(json_array_get(by, i));
 		json_array_remove(by, i);
 		json_array_insert_new(by, i - 1, one);
 	}
 }
 
-/* Names the limits that dropped its packets, or the reasons where no limit did: by the events, else by the last drop. */
+/* Names the limits that dropped its packets, or the reasons where no limit did: by the events, else
+ * by the last drop. */
 static json_t *dropped_by(struct commands *ctx, const struct heavy_source *source, u64 span_ns)
 {
-	const struct observe_filter filter = { .count = SIZE_MAX, .kind = OBSERVED_DROP, .has_within = true,
+	const struct observe_filter filter = { .count = SIZE_MAX,
+					       .kind = OBSERVED_DROP,
+					       .has_within = true,
 					       .within = source->source };
 	u64 from_ns = clock_utc_ns() - span_ns;
 	struct limit_view view[SL_METER_FURTHER];
@@ -148,8 +155,10 @@ static json_t *dropped_by(struct commands *ctx, const struct heavy_source *sourc
 		const char *reason = json_string_value(json_object_get(event, "reason"));
 		json_int_t packets = json_integer_value(json_object_get(event, "packets"));
 
-		if ((u64)json_integer_value(json_object_get(event, "at_ns")) >= from_ns && (limit || reason))
-			count_by(by, limit ? "limit" : "reason", limit ? limit : reason, packets ? packets : 1);
+		if ((u64)json_integer_value(json_object_get(event, "at_ns")) >= from_ns &&
+		    (limit || reason))
+			count_by(by, limit ? "limit" : "reason", limit ? limit : reason,
+				 packets ? packets : 1);
 	}
 	json_decref(events);
 	for (i = 0; !json_array_size(by) && source->limit_id && i < count; i++)
@@ -160,15 +169,19 @@ static json_t *dropped_by(struct commands *ctx, const struct heavy_source *sourc
 	return by;
 }
 
-/* Returns the share that was dropped, or a negative number if the entries leave more than a tenth of it open. */
+/* Returns the share that was dropped, or a negative number if the entries leave more than a tenth
+ * of it open. */
 static double lost_share(const struct heavy_count *dropped, const struct heavy_count *passed)
 {
 	u64 sent = dropped->packets + passed->packets;
 
-	return 10 * (dropped->missed + passed->missed) > sent ? -1 : (double)dropped->packets / (double)sent;
+	return 10 * (dropped->missed + passed->missed) > sent
+		       ? -1
+		       : (double)dropped->packets / (double)sent;
 }
 
-/* A member is left out where the figure is not known: the entry of a light source may have been replaced. */
+/* A member is left out where the figure is not known: the entry of a light source may have been
+ * replaced. */
 json_t *source_lately(struct commands *ctx, const struct sl_prefix *source)
 {
 	struct heavy_source *all = NULL, none = { .source = *source }, *it = &none;
@@ -188,10 +201,11 @@ json_t *source_lately(struct commands *ctx, const struct sl_prefix *source)
 	dropped = it->of[SL_HEAVY_DROPPED].packets;
 	passed = it->of[SL_HEAVY_PASSED].packets;
 	json = json_pack("{s:o, s:b, s:o, s:o}", "span_ns", json_u64(span_ns), "estimate", !exact,
-			 "dropped", dropped || exact ? json_u64(dropped) : json_null(),
-			 "passed", passed || exact ? json_u64(passed) : json_null());
+			 "dropped", dropped || exact ? json_u64(dropped) : json_null(), "passed",
+			 passed || exact ? json_u64(passed) : json_null());
 	if (it->source.len < source->len)
-		json_object_set_new(json, "prefix", json_string(sl_prefix_format(&it->source, text, sizeof(text))));
+		json_object_set_new(json, "prefix",
+				    json_string(sl_prefix_format(&it->source, text, sizeof(text))));
 	lost = lost_share(&it->of[SL_HEAVY_DROPPED], &it->of[SL_HEAVY_PASSED]);
 	if (dropped && (passed || exact) && lost >= 0)
 		json_object_set_new(json, "lost", json_real(lost));
@@ -218,8 +232,10 @@ int arg_source(const struct command_request *request, struct sl_prefix *ret, str
 	if (r < 0)
 		return r;
 	if (ret->len != (ret->family == SL_V4 ? 32 : 128))
-		return sl_err_set(err, EINVAL, "'%.80s' is not a single address; for a limit that groups "
-				  "sources by prefix, give any address of the group", arg_text(request, "source"));
+		return sl_err_set(err, EINVAL,
+				  "'%.80s' is not a single address; for a limit that groups "
+				  "sources by prefix, give any address of the group",
+				  arg_text(request, "source"));
 	return 0;
 }
 
@@ -231,8 +247,9 @@ static void keep_later(u64 *until, u64 other)
 
 static const struct dp_ban *ban_of(struct commands *ctx, const struct query *query)
 {
-	return query->class->flags & SL_PC_NO_BAN ? NULL
-						  : bans_find(ctx->running->packets, &query->source);
+	return query->class->flags & SL_PC_NO_BAN
+		       ? NULL
+		       : bans_find(ctx->running->packets, &query->source);
 }
 
 static void query_source(struct commands *ctx, const struct sl_prefix *source, struct query *ret)
@@ -243,7 +260,8 @@ static void query_source(struct commands *ctx, const struct sl_prefix *source, s
 
 	ret->source = *source;
 	class = image_pclass(ctx->running->image, SL_PDIM_SRC, source);
-	ret->class = &ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
+	ret->class =
+		&ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
 	ret->now = dp_now(dp);
 	ret->refused_until = 0;
 	dp_list_covering(dp, source, ret->now.mono_ns, &ret->block_until, &ret->exempt_until);
@@ -303,7 +321,8 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 
 #define LIST_COUNT 20
 #define LIST_COUNT_MAX 10000
-/* Fewer sources are listed one by one alone, not as a network; of more, those below 1% of it are not listed. */
+/* Fewer sources are listed one by one alone, not as a network; of more, those below 1% of it are
+ * not listed. */
 #define NETWORK_SOURCES 8
 #define LIGHT_PARTS 100
 /* A limit that is proposed for a network: a tenth of its packets. */
@@ -312,10 +331,10 @@ int command_source_show(struct commands *ctx, const struct command_request *requ
 struct listing {
 	enum { BY_DROPS, BY_PASSES, BY_BITS, BY_CONNECTIONS, BY_COUNT } by;
 	bool all;
-	struct sl_prefix within;	/* not `all`: only sources of it */
-	bool light;			/* also the light sources of networks: `within`, too */
-	int limit_id;			/* -1: any */
-	int iface_slot;			/* -1: any */
+	struct sl_prefix within; /* not `all`: only sources of it */
+	bool light;		 /* also the light sources of networks: `within`, too */
+	int limit_id;		 /* -1: any */
+	int iface_slot;		 /* -1: any */
 	size_t count;
 };
 
@@ -370,7 +389,9 @@ static int arg_by(const struct command_request *request, struct listing *ret, st
 		if (!strcmp(text, by_name[by]))
 			break;
 	if (by == BY_COUNT)
-		return sl_err_set(err, EINVAL, "'by' must be drops, passes, bits or connections, not '%.80s'", text);
+		return sl_err_set(err, EINVAL,
+				  "'by' must be drops, passes, bits or connections, not '%.80s'",
+				  text);
 	ret->by = by;
 	return 0;
 }
@@ -401,7 +422,10 @@ static int arg_iface(struct commands *ctx, const struct command_request *request
 		if (!strcmp(ctx->running->packets->iface[slot].name, name))
 			ret->iface_slot = slot;
 	if (name && ret->iface_slot < 0)
-		return sl_err_set(err, ENOENT, "no interface '%.80s' is configured; sluicectl status shows those that are", name);
+		return sl_err_set(
+			err, ENOENT,
+			"no interface '%.80s' is configured; sluicectl status shows those that are",
+			name);
 	return 0;
 }
 
@@ -423,7 +447,8 @@ static int arg_listing(struct commands *ctx, const struct command_request *reque
 	if (r)
 		return r;
 	if (count && (json_integer_value(count) < 1 || json_integer_value(count) > LIST_COUNT_MAX))
-		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", LIST_COUNT_MAX);
+		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d",
+				  LIST_COUNT_MAX);
 	ret->count = count ? (size_t)json_integer_value(count) : LIST_COUNT;
 	ret->light = !ret->all || json_is_true(json_object_get(request->args, "all"));
 	return 0;
@@ -486,7 +511,8 @@ static void add_limit(struct commands *ctx, json_t *json, const struct query *qu
 	json_decref(bucket);
 }
 
-static json_t *heavy_to_json(struct commands *ctx, const struct heavy_source *source, double seconds)
+static json_t *heavy_to_json(struct commands *ctx, const struct heavy_source *source,
+			     double seconds)
 {
 	const struct iface *iface = ctx->running->packets->iface;
 	const char *state;
@@ -528,7 +554,9 @@ struct networks {
 static u64 network_rank(const struct network *network, int by)
 {
 	static const enum heavy_measure measure[BY_COUNT] = {
-		[BY_DROPS] = HEAVY_DROPPED, [BY_PASSES] = HEAVY_PASSED, [BY_BITS] = HEAVY_BYTES,
+		[BY_DROPS] = HEAVY_DROPPED,
+		[BY_PASSES] = HEAVY_PASSED,
+		[BY_BITS] = HEAVY_BYTES,
 		[BY_CONNECTIONS] = HEAVY_OPENED,
 	};
 
@@ -557,7 +585,8 @@ static const char *network_state(struct commands *ctx, const struct network *net
 {
 	u64 now_ns = clock_mono_ns(), block_until, exempt_until;
 
-	dp_list_covering(ctx->running->packets->dp, &network->prefix, now_ns, &block_until, &exempt_until);
+	dp_list_covering(ctx->running->packets->dp, &network->prefix, now_ns, &block_until,
+			 &exempt_until);
 	if (exempt_until > now_ns)
 		return "exempt";
 	return block_until > now_ns || blocks == network->sources ? "blocked" : NULL;
@@ -572,28 +601,31 @@ static void add_remedies(json_t *json, const char *prefix, double per_second)
 	for (i = 0; prefix[i]; i++)
 		name[i] = strchr("./:", prefix[i]) ? '-' : prefix[i];
 	name[i] = '\0';
-	json_object_set_new(json, "block", json_sprintf("sluicectl block add %s --for 10m", prefix));
-	json_object_set_new(json, "limit", json_sprintf(
-		"echo '{name: net-%s, match: {src: \"%s\"}, per: [], rate: %.0f packets/s}' | sluicectl limit add -",
-		name, prefix, per_second < 2 * LIMIT_PARTS ? 1 : per_second / LIMIT_PARTS));
+	json_object_set_new(json, "block",
+			    json_sprintf("sluicectl block add %s --for 10m", prefix));
+	json_object_set_new(
+		json, "limit",
+		json_sprintf(
+			"echo '{name: net-%s, match: {src: \"%s\"}, per: [], rate: %.0f packets/s}' | sluicectl limit add -",
+			name, prefix, per_second < 2 * LIMIT_PARTS ? 1 : per_second / LIMIT_PARTS));
 }
 
-static json_t *network_to_json(struct commands *ctx, const struct networks *networks, const struct network *network,
-			       u32 blocks, double seconds)
+static json_t *network_to_json(struct commands *ctx, const struct networks *networks,
+			       const struct network *network, u32 blocks, double seconds)
 {
 	char text[SL_PREFIX_TEXT];
 	const char *state = network_state(ctx, network, blocks);
 	json_t *json;
 
 	sl_prefix_format(&network->prefix, text, sizeof(text));
-	json = json_pack("{s:s, s:i, s:b, s:{s:o, s:f}, s:{s:o, s:f}, s:f, s:f}", "source", text, "sources",
-			 (int)network->sources, "estimated", networks->estimated,
-			 "dropped", "packets", json_u64(network->amount[HEAVY_DROPPED]), "per_second",
-			 (double)network->amount[HEAVY_DROPPED] / seconds,
-			 "passed", "packets", json_u64(network->amount[HEAVY_PASSED]), "per_second",
-			 (double)network->amount[HEAVY_PASSED] / seconds,
-			 "bits_per_second", 8.0 * (double)network->amount[HEAVY_BYTES] / seconds,
-			 "opened_per_second", (double)network->amount[HEAVY_OPENED] / seconds);
+	json = json_pack("{s:s, s:i, s:b, s:{s:o, s:f}, s:{s:o, s:f}, s:f, s:f}", "source", text,
+			 "sources", (int)network->sources, "estimated", networks->estimated,
+			 "dropped", "packets", json_u64(network->amount[HEAVY_DROPPED]),
+			 "per_second", (double)network->amount[HEAVY_DROPPED] / seconds, "passed",
+			 "packets", json_u64(network->amount[HEAVY_PASSED]), "per_second",
+			 (double)network->amount[HEAVY_PASSED] / seconds, "bits_per_second",
+			 8.0 * (double)network->amount[HEAVY_BYTES] / seconds, "opened_per_second",
+			 (double)network->amount[HEAVY_OPENED] / seconds);
 	if (state)
 		json_object_set_new(json, "state", json_string(state));
 	else
@@ -601,8 +633,9 @@ static json_t *network_to_json(struct commands *ctx, const struct networks *netw
 	return json;
 }
 
-static json_t *networks_to_json(struct commands *ctx, const struct networks *networks, const struct listing *listing,
-				const struct heavy_source *source, size_t count, double seconds)
+static json_t *networks_to_json(struct commands *ctx, const struct networks *networks,
+				const struct listing *listing, const struct heavy_source *source,
+				size_t count, double seconds)
 {
 	struct network sorted[NETWORKS_MAX];
 	json_t *list = json_array();
@@ -613,12 +646,16 @@ static json_t *networks_to_json(struct commands *ctx, const struct networks *net
 	for (size_t i = 0; i < networks->count && json_array_size(list) < listing->count; i++) {
 		u32 blocks = 0;
 
-		if (sorted[i].sources < NETWORK_SOURCES || (by != BY_DROPS && !network_rank(&sorted[i], by)))
+		if (sorted[i].sources < NETWORK_SOURCES ||
+		    (by != BY_DROPS && !network_rank(&sorted[i], by)))
 			continue;
 		for (size_t k = 0; k < count; k++)
-			blocks += source[k].reason == SL_R_BLOCK && networks->row[k].network &&
-				  sl_prefix_equal(&networks->at[networks->row[k].network - 1].prefix, &sorted[i].prefix);
-		json_array_append_new(list, network_to_json(ctx, networks, &sorted[i], blocks, seconds));
+			blocks +=
+				source[k].reason == SL_R_BLOCK && networks->row[k].network &&
+				sl_prefix_equal(&networks->at[networks->row[k].network - 1].prefix,
+						&sorted[i].prefix);
+		json_array_append_new(list,
+				      network_to_json(ctx, networks, &sorted[i], blocks, seconds));
 	}
 	return list;
 }
@@ -630,12 +667,13 @@ static bool is_light(const struct networks *networks, size_t k)
 	const struct network *network = row->network ? &networks->at[row->network - 1] : NULL;
 
 	return network && network->sources >= NETWORK_SOURCES &&
-	       (row->amount[HEAVY_DROPPED] + row->amount[HEAVY_PASSED]) * LIGHT_PARTS < network_packets(network);
+	       (row->amount[HEAVY_DROPPED] + row->amount[HEAVY_PASSED]) * LIGHT_PARTS <
+		       network_packets(network);
 }
 
 /* The networks among the sources of the listing, and these in their order. 0 or -ENOMEM. */
-static int list_sources(struct commands *ctx, const struct listing *listing, struct heavy_source *source,
-			size_t count, double seconds, json_t *result)
+static int list_sources(struct commands *ctx, const struct listing *listing,
+			struct heavy_source *source, size_t count, double seconds, json_t *result)
 {
 	struct networks networks = { .estimated = !heavy_is_exact(source, count) };
 	size_t rows = 0, light = 0;

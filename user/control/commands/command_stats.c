@@ -38,9 +38,9 @@ static json_t *limit_stats_to_json(struct commands *ctx, const struct limit_view
 	}
 	return json_pack(
 		"{s:s, s:s, s:s?, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
-		"name", view->name, "mode", limit_mode_name(view->limit->mode), "rate", text[0] ? text : NULL,
-		"packets", packets, "bytes", bytes, "per_second", rate, "sources", "live",
-		json_u64(table->limit_live[view->slot]), "over",
+		"name", view->name, "mode", limit_mode_name(view->limit->mode), "rate",
+		text[0] ? text : NULL, "packets", packets, "bytes", bytes, "per_second", rate,
+		"sources", "live", json_u64(table->limit_live[view->slot]), "over",
 		json_u64(table->limit_over[view->slot]), "shadow",
 		json_u64(view_shadow_sources(ctx->running->packets, view)), "full",
 		json_u64(stats.full), "evicted", json_u64(stats.evicted), "evicted_units",
@@ -110,7 +110,8 @@ int command_stats(struct commands *ctx, const struct command_request *request, j
 	int r = 0;
 
 	for (size_t i = 0; !r && i < count; i++)
-		if (name ? !strcmp(view[i].name, name) : arg_flag(request, "all") || !is_idle(ctx, &view[i]))
+		if (name ? !strcmp(view[i].name, name)
+			 : arg_flag(request, "all") || !is_idle(ctx, &view[i]))
 			json_array_append_new(limits, limit_stats_to_json(ctx, &view[i]));
 	if (!r && name && !json_array_size(limits))
 		r = limit_unknown(ctx, name, err);

@@ -22,7 +22,9 @@
 static json_t *interface_to_json(struct commands *ctx, u32 slot)
 {
 	static const char *const marks[] = {
-		[MARKS_UNUSED] = "unused", [MARKS_READ] = "attached", [MARKS_LOST] = "lost",
+		[MARKS_UNUSED] = "unused",
+		[MARKS_READ] = "attached",
+		[MARKS_LOST] = "lost",
 	};
 	const struct iface *iface = &ctx->running->packets->iface[slot];
 	struct sl_iface_stats stats;
@@ -33,8 +35,8 @@ static json_t *interface_to_json(struct commands *ctx, u32 slot)
 				 iface->attached ? (int)iface->at.ifindex : 0, "dispatcher",
 				 iface->attached && iface->at.dispatcher, "other_programs",
 				 iface->attached ? (int)iface->at.others : 0, "mark_reader",
-				 marks[iface->attached ? iface->marks : MARKS_UNUSED], "packets", packets,
-				 "per_second", rate);
+				 marks[iface->attached ? iface->marks : MARKS_UNUSED], "packets",
+				 packets, "per_second", rate);
 
 	if (iface->renamed[0])
 		json_object_set_new(json, "renamed", json_string(iface->renamed));
@@ -79,7 +81,8 @@ static json_t *prices_to_json(struct commands *ctx)
 		struct table_price price = table_price(sets, view[i].limit);
 
 		if (view[i].def && price.packets && price.is_low)
-			json_array_append_new(prices, json_pack("{s:s, s:o, s:o, s:o}", "limit", view[i].name,
+			json_array_append_new(
+				prices, json_pack("{s:s, s:o, s:o, s:o}", "limit", view[i].name,
 						  "packets", json_u64(price.packets), "sources",
 						  json_u64(price.sources), "within_ns",
 						  json_u64(price.within_ns)));
@@ -90,8 +93,7 @@ static json_t *prices_to_json(struct commands *ctx)
 static json_t *reload_to_json(const struct reload_result *reload)
 {
 	json_t *json = json_pack("{s:b, s:o, s:o}", "ok", reload->ok, "at",
-				 json_utc(reload->at_utc_ns), "ok_at",
-				 json_utc(reload->ok_utc_ns));
+				 json_utc(reload->at_utc_ns), "ok_at", json_utc(reload->ok_utc_ns));
 	char text[768];
 
 	if (!reload->ok)
@@ -118,10 +120,12 @@ static json_t *undecided_to_json(struct engine *engine)
 		return json;
 	out_begin(&out, text, sizeof(text));
 	out_utf8(&out, seen.detail, strlen(seen.detail));
-	json_object_set_new(json, "last", json_pack("{s:o, s:o, s:s, s:s, s:s}", "at",
-			    json_utc(seen.at_ns + clock_utc_offset_ns()), "ago_ns",
-			    json_u64(clock_mono_ns() - seen.at_ns), "api", request_api_name(seen.api), "reason",
-			    undecided_name(seen.reason), "detail", out_end(&out)));
+	json_object_set_new(json, "last",
+			    json_pack("{s:o, s:o, s:s, s:s, s:s}", "at",
+				      json_utc(seen.at_ns + clock_utc_offset_ns()), "ago_ns",
+				      json_u64(clock_mono_ns() - seen.at_ns), "api",
+				      request_api_name(seen.api), "reason",
+				      undecided_name(seen.reason), "detail", out_end(&out)));
 	return json;
 }
 
@@ -179,7 +183,8 @@ static u64 overrides_count(const struct policy *policy)
 /* Load signals whose last poll failed. */
 static json_t *failing_polls(const struct commands *ctx)
 {
-	json_t *all = load_signals_to_json(ctx->scales, clock_mono_ns()), *list = json_array(), *item;
+	json_t *all = load_signals_to_json(ctx->scales, clock_mono_ns()), *list = json_array(),
+	       *item;
 	size_t i;
 
 	json_array_foreach(all, i, item)
@@ -210,11 +215,12 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 			 json_u64(ctx->running->policy->limit_count), "live_changes",
 			 (int)json_array_size(ctx->running->live), "block",
 			 json_u64(listed_count(ctx, LIST_BLOCK)), "exempt",
-			 json_u64(listed_count(ctx, LIST_EXEMPT)), "interfaces",
-			 interfaces, "table", table_to_json(ctx), "can_attach",
+			 json_u64(listed_count(ctx, LIST_EXEMPT)), "interfaces", interfaces,
+			 "table", table_to_json(ctx), "can_attach",
 			 ctx->running->packets->helper.fd >= 0);
 	json_object_set_new(*ret, "table_prices", prices_to_json(ctx));
-	json_object_set_new(*ret, "exact", exact_limits(ctx->running->policy, ctx->running->image->rules));
+	json_object_set_new(*ret, "exact",
+			    exact_limits(ctx->running->policy, ctx->running->image->rules));
 	json_object_set_new(*ret, "bans", json_u64(bans_look(ctx->running->packets)->active));
 	json_object_set_new(*ret, "sessions", json_u64(ctx->running->image->sessions));
 	json_object_set_new(*ret, "overrides", json_u64(overrides_count(ctx->running->policy)));

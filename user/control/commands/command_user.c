@@ -20,15 +20,17 @@
 
 #define TOP_USERS 20
 #define LOOKS_MAX 64
-#define LOOK_NS (SL_NS_PER_SEC / 10)	/* the main thread waits so long for the cluster store */
+#define LOOK_NS (SL_NS_PER_SEC / 10) /* the main thread waits so long for the cluster store */
 
 static int rule_unknown(const char *rule, struct sl_err *err)
 {
-	return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows all rules", rule);
+	return sl_err_set(err, ENOENT,
+			  "there is no rule '%.200s'; sluicectl rule list shows all rules", rule);
 }
 
 /* Finds a rule of a file, or one made by a limit in a request. NULL if there is none. */
-static const struct rule *find_rule(const struct engine *engine, const struct ruleset *rules, const char *name)
+static const struct rule *find_rule(const struct engine *engine, const struct ruleset *rules,
+				    const char *name)
 {
 	const struct rule *rule = ruleset_find(rules, name);
 
@@ -46,17 +48,21 @@ int command_user_top(struct commands *ctx, const struct command_request *request
 	u32 found;
 
 	if (!ctx->sources || !ctx->sources->def)
-		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+		return sl_err_set(
+			err, ENOENT,
+			"the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	if (count < 1 || count > REFUSED_ROOM)
-		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", REFUSED_ROOM);
+		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d",
+				  REFUSED_ROOM);
 	sources_drain(ctx->sources);
 	found = refused_top(&ctx->sources->refused, top, (u32)count, clock_mono_ns());
 	list = json_array();
 	for (u32 i = 0; i < found; i++)
-		json_array_append_new(list, json_pack(
-			"{s:s, s:o, s:o, s:o}", "rule", top[i]->rule, "value",
-			sources_text(top[i]->value, top[i]->value_len, top[i]->cut), "refused",
-			json_u64(top[i]->refused), "last", json_utc(top[i]->last_ns + offset_ns)));
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:o}", "rule", top[i]->rule, "value",
+					sources_text(top[i]->value, top[i]->value_len, top[i]->cut),
+					"refused", json_u64(top[i]->refused), "last",
+					json_utc(top[i]->last_ns + offset_ns)));
 	*ret = json_pack("{s:o}", "users", list);
 	return 0;
 }
@@ -76,7 +82,9 @@ static u64 user_rank(const struct active_user *user, enum user_order by)
 {
 	struct active_count sum = active_sum(user);
 
-	return by == BY_REFUSED ? sum.refused : by == BY_PASSED ? sum.passed : sum.refused + sum.passed;
+	return by == BY_REFUSED	 ? sum.refused
+	       : by == BY_PASSED ? sum.passed
+				 : sum.refused + sum.passed;
 }
 
 static int by_user_rank(const void *pa, const void *pb, void *arg)
@@ -102,7 +110,8 @@ static int arg_user_order(const struct command_request *request, enum user_order
 		if (!strcmp(text, user_order_name[*ret]))
 			return 0;
 	if (text)
-		return sl_err_set(err, EINVAL, "'by' must be requests, refused or passed, not '%.80s'", text);
+		return sl_err_set(err, EINVAL,
+				  "'by' must be requests, refused or passed, not '%.80s'", text);
 	return 0;
 }
 
@@ -110,11 +119,12 @@ static json_t *active_to_json(const struct active_user *user, double seconds, u6
 {
 	struct active_count sum = active_sum(user);
 
-	return json_pack("{s:s, s:o, s:{s:o, s:f}, s:{s:o, s:f}, s:o, s:o}", "rule", user->rule, "value",
-			 sources_text(user->value, user->value_len, user->cut), "passed", "requests",
-			 json_u64(sum.passed), "per_second", (double)sum.passed / seconds, "refused",
-			 "requests", json_u64(sum.refused), "per_second", (double)sum.refused / seconds,
-			 "missed", json_u64(sum.missed), "last", json_utc(user->last_ns + offset_ns));
+	return json_pack("{s:s, s:o, s:{s:o, s:f}, s:{s:o, s:f}, s:o, s:o}", "rule", user->rule,
+			 "value", sources_text(user->value, user->value_len, user->cut), "passed",
+			 "requests", json_u64(sum.passed), "per_second",
+			 (double)sum.passed / seconds, "refused", "requests", json_u64(sum.refused),
+			 "per_second", (double)sum.refused / seconds, "missed",
+			 json_u64(sum.missed), "last", json_utc(user->last_ns + offset_ns));
 }
 
 int command_user_list(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -133,9 +143,12 @@ int command_user_list(struct commands *ctx, const struct command_request *reques
 	if (r < 0)
 		return r;
 	if (!ctx->sources || !ctx->sources->def)
-		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+		return sl_err_set(
+			err, ENOENT,
+			"the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	if (count < 1 || count > ACTIVE_ROOM)
-		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", ACTIVE_ROOM);
+		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d",
+				  ACTIVE_ROOM);
 	if (rule && !find_rule(ctx->running->requests.engine, ctx->sources->rules, rule))
 		return rule_unknown(rule, err);
 	sources_drain(ctx->sources);
@@ -163,7 +176,8 @@ json_t *listed_value(const char *value)
 	return sources_text(value, len, len > AGGREGATE_VALUE_MAX);
 }
 
-/* Calls each() with the value of every user that lists have; returns the first text that it returns. */
+/* Calls each() with the value of every user that lists have; returns the first text that it
+ * returns. */
 static char *each_listed(const struct commands *ctx, const struct rule *rule, const char *text,
 			 char *(*each)(const char *value, u32 len, bool cut, const char *text))
 {
@@ -181,7 +195,8 @@ static char *each_listed(const struct commands *ctx, const struct rule *rule, co
 	count = refused_top(&ctx->sources->refused, refused, REFUSED_ROOM, clock_mono_ns());
 	for (u32 i = 0; i < count && !found; i++)
 		if (!strcmp(refused[i]->rule, name))
-			found = each(refused[i]->value, refused[i]->value_len, refused[i]->cut, text);
+			found = each(refused[i]->value, refused[i]->value_len, refused[i]->cut,
+				     text);
 	count = active_read(&ctx->sources->active, active, &span_ns, clock_mono_ns());
 	for (u32 i = 0; i < count && !found; i++)
 		if (!strcmp(active[i]->rule, name))
@@ -206,14 +221,19 @@ static char *if_cut(const char *value, u32 len, bool cut, const char *text)
 }
 
 /* A text that a list has cut does not name a value. */
-static int refuse_cut(const struct commands *ctx, const struct rule *rule, const char *text, struct sl_err *err)
+static int refuse_cut(const struct commands *ctx, const struct rule *rule, const char *text,
+		      struct sl_err *err)
 {
 	size_t len = strlen(text);
-	char *cut = len > 3 && !strcmp(text + len - 3, "...") ? each_listed(ctx, rule, text, if_cut) : NULL;
+	char *cut = len > 3 && !strcmp(text + len - 3, "...") ? each_listed(ctx, rule, text, if_cut)
+							      : NULL;
 
 	free(cut);
-	return cut ? sl_err_set(err, EINVAL, "rule %s/%.100s: found '%.100s', which is cut; accepted: the whole value",
-				rule->domain, rule->path, text) : 0;
+	return cut ? sl_err_set(
+			     err, EINVAL,
+			     "rule %s/%.100s: found '%.100s', which is cut; accepted: the whole value",
+			     rule->domain, rule->path, text)
+		   : 0;
 }
 
 /* As rule_values_write(), terminated; NULL: out of memory. */
@@ -234,7 +254,8 @@ static int whole_value(struct commands *ctx, const struct rule *rule, const char
 	struct rule_match match;
 	struct sl_err why = { .message = "" };
 	int r = rule_values_match(ctx->running->requests.rules, rule,
-				  (struct bytes){ text, text ? strlen(text) : 0 }, &values, &match, &why);
+				  (struct bytes){ text, text ? strlen(text) : 0 }, &values, &match,
+				  &why);
 
 	if (r)
 		sl_err_set(err, -r, "rule %s/%.100s: %s", rule->domain, rule->path, why.message);
@@ -244,8 +265,8 @@ static int whole_value(struct commands *ctx, const struct rule *rule, const char
 	return r;
 }
 
-int arg_value(struct commands *ctx, const struct command_request *request, const struct rule *rule, char **ret,
-	      struct sl_err *err)
+int arg_value(struct commands *ctx, const struct command_request *request, const struct rule *rule,
+	      char **ret, struct sl_err *err)
 {
 	const char *text = arg_text(request, "value");
 	char *of_hash = NULL;
@@ -255,8 +276,11 @@ int arg_value(struct commands *ctx, const struct command_request *request, const
 	if (text && value_hash_is(text)) {
 		of_hash = each_listed(ctx, rule, text, if_hash);
 		if (!of_hash)
-			return sl_err_set(err, ENOENT, "%.40s is not the hash of a value of %s/%.200s that was refused "
-					  "or active lately; accepted: the value itself", text, rule->domain, rule->path);
+			return sl_err_set(
+				err, ENOENT,
+				"%.40s is not the hash of a value of %s/%.200s that was refused "
+				"or active lately; accepted: the value itself",
+				text, rule->domain, rule->path);
 		text = of_hash;
 	} else if (text) {
 		r = refuse_cut(ctx, rule, text, err);
@@ -269,20 +293,22 @@ int arg_value(struct commands *ctx, const struct command_request *request, const
 
 struct user_query {
 	const struct rule *rule;
-	char *text;			/* NULL: the rule has one count */
-	struct bytes value;		/* the same */
+	char *text;	    /* NULL: the rule has one count */
+	struct bytes value; /* the same */
 };
 
 /* Parses RULE ("domain/path") and VALUE. Free query->text. */
-static int arg_user(struct commands *ctx, const struct command_request *request, struct user_query *ret,
-		    struct sl_err *err)
+static int arg_user(struct commands *ctx, const struct command_request *request,
+		    struct user_query *ret, struct sl_err *err)
 {
 	const char *rule = arg_text(request, "rule");
 	int r;
 
 	*ret = (struct user_query){ .rule = NULL };
 	if (!ctx->running->requests.def)
-		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+		return sl_err_set(
+			err, ENOENT,
+			"the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	ret->rule = find_rule(ctx->running->requests.engine, ctx->running->requests.rules, rule);
 	if (!ret->rule)
 		return rule_unknown(rule, err);
@@ -301,11 +327,12 @@ static json_t *user_to_json(const struct command_request *request, const struct 
 
 static int user_failed(const struct user_query *query, int r, struct sl_err *err)
 {
-	return sl_err_set(err, -r, "cannot look up the value in rule %s/%.200s: %s", query->rule->domain,
-			  query->rule->path, strerror(-r));
+	return sl_err_set(err, -r, "cannot look up the value in rule %s/%.200s: %s",
+			  query->rule->domain, query->rule->path, strerror(-r));
 }
 
-/* As source_lately(): its requests that this rule passed and refused. NULL: a value that lists cut. */
+/* As source_lately(): its requests that this rule passed and refused. NULL: a value that lists
+ * cut. */
 static json_t *user_lately(const struct commands *ctx, const struct user_query *query)
 {
 	const struct active_user *user[ACTIVE_ROOM];
@@ -316,7 +343,8 @@ static json_t *user_lately(const struct commands *ctx, const struct user_query *
 	u64 span_ns;
 	u32 found;
 
-	if (!query->text || query->value.len > AGGREGATE_VALUE_MAX || !ctx->sources || !ctx->sources->def) {
+	if (!query->text || query->value.len > AGGREGATE_VALUE_MAX || !ctx->sources ||
+	    !ctx->sources->def) {
 		json_decref(by);
 		return NULL;
 	}
@@ -330,13 +358,16 @@ static json_t *user_lately(const struct commands *ctx, const struct user_query *
 			sum = active_sum(user[i]);
 	known = found < ACTIVE_ROOM || sum.passed + sum.refused;
 	json = json_pack("{s:o, s:b, s:o, s:o}", "span_ns", json_u64(span_ns), "estimate", !exact,
-			 "refused", known ? json_u64(sum.refused) : json_null(),
-			 "passed", known ? json_u64(sum.passed) : json_null());
+			 "refused", known ? json_u64(sum.refused) : json_null(), "passed",
+			 known ? json_u64(sum.passed) : json_null());
 	for (u32 i = 0; i < query->rule->limit_count; i++)
 		if (sum.limits >> i & 1)
-			json_array_append_new(by, json_pack("{s:s}", "limit", query->rule->limit[i].name));
+			json_array_append_new(
+				by, json_pack("{s:s}", "limit", query->rule->limit[i].name));
 	if (sum.refused)
-		json_object_set_new(json, "lost", json_real((double)sum.refused / (double)(sum.refused + sum.passed)));
+		json_object_set_new(
+			json, "lost",
+			json_real((double)sum.refused / (double)(sum.refused + sum.passed)));
 	if (sum.refused)
 		json_object_set(json, "by", by);
 	json_decref(by);
@@ -345,16 +376,20 @@ static json_t *user_lately(const struct commands *ctx, const struct user_query *
 
 static json_t *user_policy_to_json(const struct response_policy *policy)
 {
-	json_t *json = json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "limit", policy->limit->name,
-				 "quota", json_u64(policy->q), "window_s", json_u64(policy->w_s),
-				 "remaining", json_u64(policy->r), "reset_ms", policy->t_ns == ~0ULL ?
-				 json_null() : json_u64(policy->t_ns / 1000000), "over", policy->refused);
+	json_t *json =
+		json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "limit", policy->limit->name, "quota",
+			  json_u64(policy->q), "window_s", json_u64(policy->w_s), "remaining",
+			  json_u64(policy->r), "reset_ms",
+			  policy->t_ns == ~0ULL ? json_null() : json_u64(policy->t_ns / 1000000),
+			  "over", policy->refused);
 
 	if (policy->shadow)
 		json_object_set_new(json, "shadow", json_true());
 	if (policy->refused)
-		json_object_set_new(json, "retry_after_ms", policy->wait_ns == ~0ULL ? json_null() :
-				    json_u64((policy->wait_ns + 999999) / 1000000));
+		json_object_set_new(json, "retry_after_ms",
+				    policy->wait_ns == ~0ULL
+					    ? json_null()
+					    : json_u64((policy->wait_ns + 999999) / 1000000));
 	return json;
 }
 
@@ -394,12 +429,14 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 		if (lately)
 			json_object_set_new(*ret, "lately", lately);
 		if (query.value.len)
-			json_object_set_new(*ret, "hash", json_string(value_hash(query.value.at, query.value.len,
-										 hash)));
+			json_object_set_new(
+				*ret, "hash",
+				json_string(value_hash(query.value.at, query.value.len, hash)));
 		if (answer->status[0].ban_left_ns)
-			json_object_set_new(*ret, "ban", json_pack(
-				"{s:i, s:o}", "level", answer->status[0].ban_level, "left_ns",
-				json_u64(answer->status[0].ban_left_ns)));
+			json_object_set_new(*ret, "ban",
+					    json_pack("{s:i, s:o}", "level",
+						      answer->status[0].ban_level, "left_ns",
+						      json_u64(answer->status[0].ban_left_ns)));
 	}
 	free(query.text);
 	free(answer);
@@ -407,8 +444,9 @@ int command_user_show(struct commands *ctx, const struct command_request *reques
 }
 
 /* Ends a reset or unban: other nodes, the log and the answer have it. */
-static void user_was_reset(struct commands *ctx, const struct command_request *request, const char *verb,
-			   const struct user_query *query, const struct decide_reset *reset, json_t **ret)
+static void user_was_reset(struct commands *ctx, const struct command_request *request,
+			   const char *verb, const struct user_query *query,
+			   const struct decide_reset *reset, json_t **ret)
 {
 	resets_publish(ctx->nodes, reset);
 	log_info("user %s %s/%s (uid %u, pid %d)", verb, query->rule->domain, query->rule->path,
@@ -424,8 +462,8 @@ int command_user_reset(struct commands *ctx, const struct command_request *reque
 	int r = arg_user(ctx, request, &query, err);
 
 	if (!r) {
-		r = decide_reset(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, query.rule,
-				 query.value, &reset);
+		r = decide_reset(&ctx->running->requests.engine->ledger,
+				 ctx->running->requests.rules, query.rule, query.value, &reset);
 		if (r < 0)
 			user_failed(&query, r, err);
 	}
@@ -444,10 +482,12 @@ int command_user_unban(struct commands *ctx, const struct command_request *reque
 	int r = arg_user(ctx, request, &query, err);
 
 	if (!r && !query.rule->ban.after)
-		r = sl_err_set(err, EINVAL, "rule %s/%.200s has no key 'ban'", query.rule->domain, query.rule->path);
+		r = sl_err_set(err, EINVAL, "rule %s/%.200s has no key 'ban'", query.rule->domain,
+			       query.rule->path);
 	if (!r) {
-		r = decide_unban(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, query.rule,
-				 query.value, &reset, &banned);
+		r = decide_unban(&ctx->running->requests.engine->ledger,
+				 ctx->running->requests.rules, query.rule, query.value, &reset,
+				 &banned);
 		if (r < 0)
 			user_failed(&query, r, err);
 	}

@@ -35,7 +35,8 @@ json_t *commands_error(const struct sl_err *err)
 
 	/* A message cut in the middle of a character is not UTF-8. */
 	if (!error)
-		error = json_pack("{s:s}", "message", "an error occurred; its message is not valid UTF-8");
+		error = json_pack("{s:s}", "message",
+				  "an error occurred; its message is not valid UTF-8");
 	if (err->file[0])
 		json_object_set_new(error, "file", json_string(err->file));
 	if (err->file[0] && err->line) {
@@ -49,8 +50,9 @@ static int unknown_command(const char *name, struct sl_err *err)
 {
 	const char *near = command_suggest(name);
 
-	return sl_err_set(err, ENOENT, "unknown command '%.64s'%s%s%s; sluicectl help lists the commands",
-			  name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	return sl_err_set(err, ENOENT,
+			  "unknown command '%.64s'%s%s%s; sluicectl help lists the commands", name,
+			  near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
 static int run_command(struct commands *ctx, const struct command *command, command_fn function,
@@ -61,8 +63,10 @@ static int run_command(struct commands *ctx, const struct command *command, comm
 	int r;
 
 	if (command->right != COMMAND_READS && request->peer->rights != PEER_ALL)
-		r = sl_err_set(err, EPERM, "permission denied: '%s' needs root or membership in "
-			       "control.group (you have read-only access)", command->name);
+		r = sl_err_set(err, EPERM,
+			       "permission denied: '%s' needs root or membership in "
+			       "control.group (you have read-only access)",
+			       command->name);
 	else
 		r = command_check_args(command, request->args, err);
 	if (!r)
@@ -82,7 +86,9 @@ static int run(struct commands *ctx, const struct peer *peer, json_t *document, 
 	int r, row;
 
 	if (!name)
-		return sl_err_set(err, EINVAL, "invalid request: a JSON object with a string 'command' is required");
+		return sl_err_set(
+			err, EINVAL,
+			"invalid request: a JSON object with a string 'command' is required");
 	if (args && !json_is_object(args))
 		return sl_err_set(err, EINVAL, "invalid request: 'args' must be an object");
 	if (ctx->running->packets->stopping)
@@ -108,8 +114,8 @@ json_t *commands_respond(struct commands *ctx, const struct peer *peer, const ch
 	int r;
 
 	if (!document)
-		r = sl_err_set(&err, EINVAL, "invalid request: not JSON: %s (character %d)", error.text,
-			       error.position);
+		r = sl_err_set(&err, EINVAL, "invalid request: not JSON: %s (character %d)",
+			       error.text, error.position);
 	else
 		r = run(ctx, peer, document, &result, &err);
 	json_decref(document);
@@ -199,8 +205,9 @@ out:
 
 json_t *change_result(const struct commands *ctx)
 {
-	return json_pack("{s:o, s:i, s:s*}", "generation", json_u64(ctx->running->generation), "live_changes",
-			 (int)json_array_size(ctx->running->live), "unsaved", rules_unsaved_why(ctx->running));
+	return json_pack("{s:o, s:i, s:s*}", "generation", json_u64(ctx->running->generation),
+			 "live_changes", (int)json_array_size(ctx->running->live), "unsaved",
+			 rules_unsaved_why(ctx->running));
 }
 
 json_t *change_result_named(const struct commands *ctx, const char *name)

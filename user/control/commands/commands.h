@@ -11,7 +11,7 @@
 
 struct command_request {
 	const struct peer *peer;
-	json_t *args;		/* an object, possibly empty */
+	json_t *args; /* an object, possibly empty */
 };
 
 /* 0 with *ret a new reference (NULL: an empty result), or -errno and err. */
@@ -37,8 +37,8 @@ int arg_prefix(const struct command_request *request, const char *key, struct sl
 /* The member `source`: one address. */
 int arg_source(const struct command_request *request, struct sl_prefix *ret, struct sl_err *err);
 /*
- * The member `for`, a duration from now, of ten years at most: a longer one ends then. 0 if missing:
- * permanent (command_list.c).
+ * The member `for`, a duration from now, of ten years at most: a longer one ends then. 0 if
+ * missing: permanent (command_list.c).
  */
 int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err);
 
@@ -46,33 +46,34 @@ int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_
 int block_check_own(const struct commands *ctx, const struct sl_prefix *prefix, struct sl_err *err);
 
 /*
- * The lines of a list that a file or a program gives: bad ones are skipped, counted and named, so that one
- * of them never disables a list (command_list.c). Zero it; list_lines_end() frees it.
+ * The lines of a list that a file or a program gives: bad ones are skipped, counted and named, so
+ * that one of them never disables a list (command_list.c). Zero it; list_lines_end() frees it.
  */
 struct list_lines {
-	size_t count, skipped;		/* lines that are not empty; those of them that are bad */
-	json_t *why;			/* of the first: "line 7: '10.0.0.300': ..." */
+	size_t count, skipped; /* lines that are not empty; those of them that are bad */
+	json_t *why;	       /* of the first: "line 7: '10.0.0.300': ..." */
 };
 void list_lines_skip(struct list_lines *lines, size_t index, const struct sl_err *why);
 /*
- * -EINVAL if more than half of the lines are bad: then it is no list. list_lines_end() adds what was
- * skipped to the reply (NULL: the command failed), and logs it.
+ * -EINVAL if more than half of the lines are bad: then it is no list. list_lines_end() adds what
+ * was skipped to the reply (NULL: the command failed), and logs it.
  */
 int list_lines_judge(const struct list_lines *lines, struct sl_err *err);
 void list_lines_end(struct list_lines *lines, const char *command, const char *name, json_t *reply);
 
 /*
- * VALUE of a rule, or its hash, as `user list` prints it, to be freed; NULL where the rule has one count and
- * none is given. An error where no request of the rule has it, with those that would (command_user.c).
+ * VALUE of a rule, or its hash, as `user list` prints it, to be freed; NULL where the rule has one
+ * count and none is given. An error where no request of the rule has it, with those that would
+ * (command_user.c).
  */
-int arg_value(struct commands *ctx, const struct command_request *request, const struct rule *rule, char **ret,
-	      struct sl_err *err);
+int arg_value(struct commands *ctx, const struct command_request *request, const struct rule *rule,
+	      char **ret, struct sl_err *err);
 /* A text of arg_value() as lists, events and the history have it: cut where it is long. */
 json_t *listed_value(const char *value);
 
 /*
- * What a source sent and lost in the last 4 to 9 seconds, and by which limits, of the entries of heavy sources
- * and the events (command_source.c).
+ * What a source sent and lost in the last 4 to 9 seconds, and by which limits, of the entries of
+ * heavy sources and the events (command_source.c).
  */
 json_t *source_lately(struct commands *ctx, const struct sl_prefix *source);
 
@@ -89,8 +90,8 @@ json_t *change_result(const struct commands *ctx);
 json_t *change_result_named(const struct commands *ctx, const char *name);
 
 /*
- * At most `count` rows of `block list`: sets as one row each, {"prefix": "@NAME", "set", "count"}, then what
- * ends by itself, then the others (command_list.c).
+ * At most `count` rows of `block list`: sets as one row each, {"prefix": "@NAME", "set", "count"},
+ * then what ends by itself, then the others (command_list.c).
  */
 json_t *blocks_latest(struct commands *ctx, size_t count);
 
@@ -98,8 +99,9 @@ json_t *blocks_latest(struct commands *ctx, size_t count);
 json_t *feeds_failing(const struct commands *ctx);
 
 /* command_ID() of every row of command/rows.h that the daemon serves. */
-#define COMMAND(id, name, right, ...) \
-	int command_##id(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+#define COMMAND(id, name, right, ...)                                                              \
+	int command_##id(struct commands *, const struct command_request *, json_t **,             \
+			 struct sl_err *);
 #include "command/rows.h"
 #undef COMMAND
 

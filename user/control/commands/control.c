@@ -7,9 +7,10 @@
  * idle clients are disconnected. At most 64 clients: 32 with read access, 48 of these and of
  * control.group, 16 of one user; root may use all.
  *
- * Requests are served one at a turn, of the clients that have one in order; between two turns the loop
- * serves all else. Clients with read access have turns of their own, and after each the loop is free of
- * them for as long as it took: all of them together have half of the main thread's time at most.
+ * Requests are served one at a turn, of the clients that have one in order; between two turns the
+ * loop serves all else. Clients with read access have turns of their own, and after each the loop
+ * is free of them for as long as it took: all of them together have half of the main thread's time
+ * at most.
  */
 #include "control/commands/control.h"
 
@@ -34,10 +35,10 @@
 #define CLIENTS_MAX 64
 #define CLIENTS_BUT_ROOT_MAX 48
 #define CLIENTS_READERS_MAX 32
-#define CLIENTS_USER_MAX 16	/* of one user other than root */
+#define CLIENTS_USER_MAX 16 /* of one user other than root */
 #define REQUEST_MAX (1 << 20)
-#define REQUEST_MAX_ALL (128 << 20)	/* a file of 64 MiB, as JSON */
-#define RESPONSES_PAUSE (1 << 20)	/* unread response bytes at which reading pauses */
+#define REQUEST_MAX_ALL (128 << 20) /* a file of 64 MiB, as JSON */
+#define RESPONSES_PAUSE (1 << 20)   /* unread response bytes at which reading pauses */
 #define NO_GROUP ((gid_t)-1)
 
 static const struct timeval read_timeout = { .tv_sec = 60 };
@@ -50,7 +51,7 @@ TAILQ_HEAD(client_list, client);
 struct turns {
 	struct client_list waiting;
 	struct event *timer;
-	u64 from_ns;		/* CLOCK_MONOTONIC: no turn before */
+	u64 from_ns; /* CLOCK_MONOTONIC: no turn before */
 };
 
 static struct {
@@ -59,7 +60,7 @@ static struct {
 	struct client_list list;
 	int clients;
 	gid_t group, read_group;
-	struct turns turns[PEER_ALL + 1];	/* by rights */
+	struct turns turns[PEER_ALL + 1]; /* by rights */
 } control = { .group = NO_GROUP, .read_group = NO_GROUP };
 
 struct client {
@@ -67,11 +68,11 @@ struct client {
 	struct commands *ctx;
 	struct bufferevent *bev;
 	struct peer peer;
-	size_t searched;	/* bytes already searched for the end of line */
-	size_t line;		/* length of the whole request that waits for its turn */
+	size_t searched; /* bytes already searched for the end of line */
+	size_t line;	 /* length of the whole request that waits for its turn */
 	TAILQ_ENTRY(client) turn;
 	bool waits;
-	bool last;	/* disconnect after the pending responses */
+	bool last; /* disconnect after the pending responses */
 };
 
 /* ------------------------------------------------------------------ peer */
@@ -169,8 +170,10 @@ static bool has_request(struct client *client, struct evbuffer *in)
 /* Runs the turn after next: the loop looks at all else before. */
 static void turns_run_on(struct turns *turns)
 {
-	u64 now_ns = clock_mono_ns(), us = turns->from_ns > now_ns ? (turns->from_ns - now_ns) / 1000 : 0;
-	struct timeval wait = { .tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000) };
+	u64 now_ns = clock_mono_ns(),
+	    us = turns->from_ns > now_ns ? (turns->from_ns - now_ns) / 1000 : 0;
+	struct timeval wait = { .tv_sec = (time_t)(us / 1000000),
+				.tv_usec = (suseconds_t)(us % 1000000) };
 
 	if (!TAILQ_EMPTY(&turns->waiting) && !evtimer_pending(turns->timer, NULL))
 		event_add(turns->timer, &wait);
@@ -192,8 +195,9 @@ static void client_go_on(struct client *client)
 		TAILQ_INSERT_TAIL(&turns->waiting, client, turn);
 		turns_run_on(turns);
 	} else if (evbuffer_get_length(in) > request_max(client)) {
-		client_refuse(client, "request too long: one line of at most 1 MiB, or 128 MiB with "
-				      "root or control.group rights");
+		client_refuse(client,
+			      "request too long: one line of at most 1 MiB, or 128 MiB with "
+			      "root or control.group rights");
 	} else {
 		bufferevent_enable(client->bev, EV_READ);
 	}
@@ -308,8 +312,8 @@ static void turn_away(int fd, const char *words)
 	close(fd);
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd,
-		      struct sockaddr *addr, int size, void *arg)
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *addr,
+		      int size, void *arg)
 {
 	struct client *client;
 	struct peer peer;
@@ -317,11 +321,12 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	find_peer(fd, &peer);
 	if (peer.rights == PEER_NONE) {
 		turn_away(fd, "permission denied: the control socket needs root or membership in "
-			  "control.group or control.read_group");
+			      "control.group or control.read_group");
 		return;
 	}
 	if (!has_place(&peer)) {
-		turn_away(fd, "too many clients: at most 64 at a time, 48 of users other than root, 16 "
+		turn_away(fd,
+			  "too many clients: at most 64 at a time, 48 of users other than root, 16 "
 			  "of one user");
 		return;
 	}
@@ -384,7 +389,8 @@ static int clear_name(int fd, const struct sockaddr_un *addr, struct sl_err *err
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno != ECONNREFUSED)
 		return sl_err_set(err, EADDRINUSE,
 				  "another sluiced listens on %s; a second one needs its own "
-				  "control.socket, state_dir and pin_dir", addr->sun_path);
+				  "control.socket, state_dir and pin_dir",
+				  addr->sun_path);
 	unlink(addr->sun_path);
 	return 0;
 }
@@ -395,7 +401,8 @@ static gid_t find_group(const char *key, const char *name)
 
 	if (name && !group)
 		log_warn("control.%s: there is no group '%s': only root has its rights; create the "
-			 "group and restart sluiced", key, name);
+			 "group and restart sluiced",
+			 key, name);
 	return group ? group->gr_gid : NO_GROUP;
 }
 
@@ -424,8 +431,11 @@ static int bind_socket(const char *path, int *ret_fd, struct sl_err *err)
 	if (!r)
 		r = file_make_parent(path, 0755, err);
 	if (r == -EACCES)
-		return sl_err_set(err, EACCES, "cannot make the directory of control.socket %s: %s; run sluiced as root, "
-				  "or set control.socket to a path of its user", path, strerror(EACCES));
+		return sl_err_set(
+			err, EACCES,
+			"cannot make the directory of control.socket %s: %s; run sluiced as root, "
+			"or set control.socket to a path of its user",
+			path, strerror(EACCES));
 	if (r < 0)
 		return r;
 	probe = socket(AF_UNIX, type, 0);
@@ -434,7 +444,7 @@ static int bind_socket(const char *path, int *ret_fd, struct sl_err *err)
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, type, 0);
-	mask = umask(0177);	/* no access until its group is set */
+	mask = umask(0177); /* no access until its group is set */
 	r = fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 	umask(mask);
 	if (r < 0)

@@ -31,7 +31,7 @@ struct commands {
 	struct running *running;
 	struct nodes *nodes;
 	struct scales *scales;
-	struct sources *sources;	/* NULL: no request tier */
+	struct sources *sources; /* NULL: no request tier */
 };
 
 enum peer_rights {

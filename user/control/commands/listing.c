@@ -98,8 +98,9 @@ int listing_end(struct listing *listing, json_t *result, const char *key, struct
 		json_array_append_new(list, listing->row[i].json);
 	json_object_set_new(result, key, list);
 	if (listing->cut)
-		json_object_set_new(result, "next",
-				    json_string(sl_prefix_format(&listing->last, text, sizeof(text))));
+		json_object_set_new(
+			result, "next",
+			json_string(sl_prefix_format(&listing->last, text, sizeof(text))));
 	free(listing->key);
 	free(listing->row);
 	return listing->failed ? sl_err_no_memory(err) : 0;

@@ -17,7 +17,7 @@
 #include "lib/log.h"
 
 struct elastic_limit {
-	u32 tick;		/* of the last step; a gap means that the limit_id has a new limit */
+	u32 tick; /* of the last step; a gap means that the limit_id has a new limit */
 	struct elastic_control control;
 	struct elastic_input input;
 };
@@ -25,9 +25,9 @@ struct elastic_limit {
 struct elastic {
 	struct event *timer;
 	u32 tick;
-	u64 at_ns;		/* of the last tick; 0: none yet */
+	u64 at_ns; /* of the last tick; 0: none yet */
 	struct load load;
-	struct elastic_limit limit[SL_LIMIT_IDS];	/* by the first meter's limit_id */
+	struct elastic_limit limit[SL_LIMIT_IDS]; /* by the first meter's limit_id */
 };
 
 /* ------------------------------------------------------------------ the controller */
@@ -62,8 +62,8 @@ static double bounded(double value, double least, double most)
 /* At 1 and above: up while all is free, down to 1 at once. */
 static void grow(struct elastic_control *control, double range, double worst, double seconds)
 {
-	double pace = fmin(seconds, ELASTIC_RISE_STEP_S) *
-		      (worst > ELASTIC_NEAR ? ELASTIC_NEAR_PACE : 1);
+	double pace =
+		fmin(seconds, ELASTIC_RISE_STEP_S) * (worst > ELASTIC_NEAR ? ELASTIC_NEAR_PACE : 1);
 
 	if (worst >= 1) {
 		control->calm_s = 0;
@@ -96,8 +96,8 @@ double elastic_step(struct elastic_control *control, struct elastic_range range,
 	shrinks = range.floor < 1 && (control->scale < 1 || (control->scale <= 1 && worst >= 1));
 	if (shrinks && unknown && worst < 1) {
 		control->excess = 0;
-		control->scale += (1 - range.floor) * fmin(seconds, ELASTIC_RISE_STEP_S) /
-				  ELASTIC_RISE_S;
+		control->scale +=
+			(1 - range.floor) * fmin(seconds, ELASTIC_RISE_STEP_S) / ELASTIC_RISE_S;
 		control->scale = fmin(1, control->scale);
 	} else if (shrinks) {
 		control->calm_s = 0;
@@ -220,8 +220,8 @@ void elastic_tick(struct scales *scales, u64 now_ns)
 		if (limit->tick + 1 != elastic->tick)
 			memset(limit, 0, sizeof(*limit));
 		limit->tick = elastic->tick;
-		read_input(scales, &def->terms.throttle, link_share(scales, &scales->elastic->load, def),
-			   now_ns, &limit->input);
+		read_input(scales, &def->terms.throttle,
+			   link_share(scales, &scales->elastic->load, def), now_ns, &limit->input);
 		elastic_step(&limit->control, elastic_range_of(&def->terms.throttle), &limit->input,
 			     seconds);
 		publish(scales, view[i].slot,
@@ -314,9 +314,9 @@ const char *elastic_words(const struct scales *scales, const struct limit_def *d
 
 		if (threshold <= 0 || (share >= 0 && share < threshold))
 			continue;
-		used += (size_t)snprintf(buf + used, size - used, "%s%s%s ", used ? ", " : "",
-					 name[i],
-					 i == ELASTIC_LOAD_SIGNAL ? def->terms.throttle.load_signal : "");
+		used += (size_t)snprintf(
+			buf + used, size - used, "%s%s%s ", used ? ", " : "", name[i],
+			i == ELASTIC_LOAD_SIGNAL ? def->terms.throttle.load_signal : "");
 		if (used >= size)
 			break;
 		if (share < 0)

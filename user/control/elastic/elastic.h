@@ -6,15 +6,16 @@
  *
  * Ten times a second the daemon samples the resources (load.h, load_signal.h), takes a step of the
  * controller below and publishes the scale with a deadline two seconds ahead. The data path checks
- * the deadline: when it has passed the scale is 1, so without a daemon the configured limit applies.
+ * the deadline: when it has passed the scale is 1, so without a daemon the configured limit
+ * applies.
  *
  * Below 1 the scale is a PI controller's on e, the logarithm of the largest use / threshold:
  *
  *     d ln(scale) = -(ELASTIC_SHRINK_PER_S x e x dt + ELASTIC_SHRINK_GAIN x de)
  *
  * The queue of a server that is offered too much integrates the excess, and what it reports comes
- * late; without the second term a scale that only integrates swings between its bounds. e is bounded
- * to -1..1, so that odd values move the scale by a factor of at most 4.
+ * late; without the second term a scale that only integrates swings between its bounds. e is
+ * bounded to -1..1, so that odd values move the scale by a factor of at most 4.
  */
 #ifndef SLUICE_ELASTIC_ELASTIC_H
 #define SLUICE_ELASTIC_ELASTIC_H
@@ -24,7 +25,6 @@
 
 #include "config/policy.h"
 #include "control/elastic/scales.h"
-
 
 /* The resources that `while` can name. */
 enum elastic_resource {
@@ -45,13 +45,13 @@ struct elastic_input {
 
 /* The controller of one limit; all 0 is a new one. */
 struct elastic_control {
-	double scale;		/* 0 before the first step */
-	double calm_s;		/* time since it became free */
-	double excess;		/* e of the last step; 0 where a resource was unknown */
+	double scale;  /* 0 before the first step */
+	double calm_s; /* time since it became free */
+	double excess; /* e of the last step; 0 where a resource was unknown */
 };
 
 struct elastic_range {
-	double floor, ceiling;	/* 0.01..1, 1..100 */
+	double floor, ceiling; /* 0.01..1, 1..100 */
 };
 
 /* Time from the configured rate to the ceiling. */

@@ -22,7 +22,7 @@
 struct http_elastic_limit {
 	u64 rule_id;
 	u32 number;
-	u32 tick;		/* of the last step */
+	u32 tick; /* of the last step */
 	struct elastic_control control;
 };
 
@@ -30,7 +30,7 @@ struct http_elastic {
 	struct http_elastic_limit *limit;
 	size_t count;
 	u32 tick;
-	u64 looked_at;		/* generation of the rules that `any` is for */
+	u64 looked_at; /* generation of the rules that `any` is for */
 	bool any;
 };
 
@@ -81,13 +81,13 @@ static struct http_elastic_limit *scale_find_or_add(struct http_elastic *all, u6
 static void publish_scale(struct scales *scales, struct rule_limit *limit, double scale)
 {
 	/* Of the cluster: few different rates, each of which is a class of the counter table. */
-	struct sl_elastic value = elastic_value(limit->terms.cluster ?
-							exp2(floor(log2(scale) * 4) / 4) : scale,
-						0);
+	struct sl_elastic value =
+		elastic_value(limit->terms.cluster ? exp2(floor(log2(scale) * 4) / 4) : scale, 0);
 
 	__atomic_store_n(&limit->scale, value.scale, __ATOMIC_RELAXED);
 	__atomic_store_n(&limit->scale_until_ns,
-			 counters_now(scales->running->requests.engine->ledger.counters).mono_ns + ELASTIC_VALID_NS,
+			 counters_now(scales->running->requests.engine->ledger.counters).mono_ns +
+				 ELASTIC_VALID_NS,
 			 __ATOMIC_RELEASE);
 }
 

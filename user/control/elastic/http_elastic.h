@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* http_elastic.h - elastic limits of the HTTP tier: elastic.h's controller, published to workers. */
+/* http_elastic.h - elastic limits of the HTTP tier: elastic.h's controller, published to
+ * workers. */
 #ifndef SLUICE_ELASTIC_HTTP_ELASTIC_H
 #define SLUICE_ELASTIC_HTTP_ELASTIC_H
 

@@ -28,9 +28,10 @@
 struct load_poll {
 	struct load_poll *next;
 	struct scales *scales;
-	struct load_signal_def *def;	/* its own */
-	struct event *timer;		/* until the next poll; while one runs its deadline */
-	struct evhttp_connection *connection;	/* freed before the next poll, never in its callback */
+	struct load_signal_def *def; /* its own */
+	struct event *timer;	     /* until the next poll; while one runs its deadline */
+	struct evhttp_connection
+		*connection; /* freed before the next poll, never in its callback */
 	bool running;
 	struct load_poll_stats stats;
 	char error[256];
@@ -57,7 +58,8 @@ static bool number_of(const json_t *json, double *ret)
 /* {"data": {"resultType": "vector", "result": [{"value": [TIME, "0.63"]}]}}, or a scalar's. */
 static const json_t *prometheus_value(const json_t *root, struct sl_err *err)
 {
-	const json_t *data = json_object_get(root, "data"), *result = json_object_get(data, "result");
+	const json_t *data = json_object_get(root, "data"),
+		     *result = json_object_get(data, "result");
 	const char *type = json_string_value(json_object_get(data, "resultType"));
 
 	if (type && !strcmp(type, "scalar"))
@@ -82,9 +84,9 @@ static const json_t *member_of(const json_t *json, const char *path)
 		size_t len = strcspn(path, ".");
 
 		snprintf(name, sizeof(name), "%.*s", (int)len, path);
-		json = json_is_array(json) && len && strspn(name, "0123456789") == len && len < 9 ?
-			       json_array_get(json, strtoul(name, NULL, 10)) :
-			       json_object_get(json, name);
+		json = json_is_array(json) && len && strspn(name, "0123456789") == len && len < 9
+			       ? json_array_get(json, strtoul(name, NULL, 10))
+			       : json_object_get(json, name);
 		path += len + (path[len] == '.');
 	}
 	return json;
@@ -100,10 +102,12 @@ int load_poll_value(const struct load_signal_def *def, const char *body, size_t 
 	int rc = 0;
 
 	if (!root)
-		return size ? sl_err_set(err, EINVAL, "the response is not JSON: line %d, column %d",
-					 error.line, error.column) :
-			      sl_err_set(err, EINVAL, "the response is not JSON: it is empty");
-	sl_err_set(err, EINVAL, "the response has no number at %s", def->json ? def->path : "data.result");
+		return size ? sl_err_set(err, EINVAL,
+					 "the response is not JSON: line %d, column %d", error.line,
+					 error.column)
+			    : sl_err_set(err, EINVAL, "the response is not JSON: it is empty");
+	sl_err_set(err, EINVAL, "the response has no number at %s",
+		   def->json ? def->path : "data.result");
 	value = def->json ? member_of(root, def->path) : prometheus_value(root, err);
 	if (!value || !number_of(value, &number))
 		rc = -EINVAL;
@@ -160,13 +164,15 @@ static void on_response(struct evhttp_request *request, void *arg)
 		return;
 	}
 	if (evhttp_request_get_response_code(request) != 200) {
-		snprintf(words, sizeof(words), "status %d", evhttp_request_get_response_code(request));
+		snprintf(words, sizeof(words), "status %d",
+			 evhttp_request_get_response_code(request));
 		end_poll(poll, words);
 		return;
 	}
 	body = evhttp_request_get_input_buffer(request);
 	size = evbuffer_get_length(body);
-	if (load_poll_value(poll->def, (const char *)evbuffer_pullup(body, -1), size, &value, &err)) {
+	if (load_poll_value(poll->def, (const char *)evbuffer_pullup(body, -1), size, &value,
+			    &err)) {
 		end_poll(poll, err.message);
 		return;
 	}
@@ -215,9 +221,11 @@ static char *target_of(const struct load_signal_def *def, const struct evhttp_ur
 	while (def->prometheus && len && path[len - 1] == '/')
 		len--;
 	if (def->prometheus)
-		n = asprintf(&target, "%.*s/api/v1/query?query=%s", (int)len, path ? path : "", encoded);
+		n = asprintf(&target, "%.*s/api/v1/query?query=%s", (int)len, path ? path : "",
+			     encoded);
 	else
-		n = asprintf(&target, "%s%s%s", len ? path : "/", query ? "?" : "", query ? query : "");
+		n = asprintf(&target, "%s%s%s", len ? path : "/", query ? "?" : "",
+			     query ? query : "");
 	free(encoded);
 	return n < 0 ? NULL : target;
 }
@@ -251,14 +259,18 @@ static bool connect_to(struct load_poll *poll, const struct evhttp_uri *uri, con
 
 	/* Names are looked up by libevent: getaddrinfo() would block. */
 	if (!scales->dns)
-		scales->dns = evdns_base_new(scales->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
-					     EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+		scales->dns =
+			evdns_base_new(scales->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
+							     EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	if (!scales->dns)
 		scales->dns = evdns_base_new(scales->base, 0);
 	if (!scales->dns || (tls && !bev))
 		return false;
-	poll->connection = evhttp_connection_base_bufferevent_new(scales->base, scales->dns, bev, host,
-								  port > 0 ? port : tls ? 443 : 80);
+	poll->connection =
+		evhttp_connection_base_bufferevent_new(scales->base, scales->dns, bev, host,
+						       port > 0 ? port
+						       : tls	? 443
+								: 80);
 	if (!poll->connection) {
 		if (bev)
 			bufferevent_free(bev);

@@ -3,10 +3,10 @@
  * load_poll.h - load signals that the daemon polls, from Prometheus or a JSON document.
  *
  * In the main thread's loop, by libevent's HTTP client: nothing waits, and no decision is made in
- * this thread. A poll is a new connection, with a deadline for all of it and bounds of head and body;
- * redirections are not followed. Whatever the response is, its result is one number from 0 up, or a
- * failure, which is counted, shown and logged once until the next success. The last value is used
- * for three intervals; then the signal is not set.
+ * this thread. A poll is a new connection, with a deadline for all of it and bounds of head and
+ * body; redirections are not followed. Whatever the response is, its result is one number from 0
+ * up, or a failure, which is counted, shown and logged once until the next success. The last value
+ * is used for three intervals; then the signal is not set.
  */
 #ifndef SLUICE_ELASTIC_LOAD_POLL_H
 #define SLUICE_ELASTIC_LOAD_POLL_H
@@ -18,7 +18,7 @@ struct load_poll;
 
 struct load_poll_stats {
 	u64 polls, failures;
-	const char *error;		/* of the last poll; NULL: it succeeded, or none has ended */
+	const char *error; /* of the last poll; NULL: it succeeded, or none has ended */
 };
 
 /* Starts and stops polls as the configuration in force has them. One that stays continues. */

@@ -70,14 +70,13 @@ static int check_members(const json_t *json, struct sl_err *err)
 	json_t *value;
 
 	if (!json_is_object(json))
-		return sl_err_set(err, EINVAL,
-				  "invalid load signal: an object is required, such as {\"value\": 0.63, \"for\": \"10s\"}");
-	json_object_foreach((json_t *)json, key, value) if (
-		strcmp(key, "value") != 0 &&
-		strcmp(key, "for") !=
-			0) return sl_err_set(err, EINVAL,
-					     "unknown key '%.32s': value and for are accepted",
-					     key);
+		return sl_err_set(
+			err, EINVAL,
+			"invalid load signal: an object is required, such as {\"value\": 0.63, \"for\": \"10s\"}");
+	json_object_foreach((json_t *)json, key, value)
+		if (strcmp(key, "value") != 0 && strcmp(key, "for") != 0)
+			return sl_err_set(err, EINVAL,
+					  "unknown key '%.32s': value and for are accepted", key);
 	return 0;
 }
 
@@ -93,8 +92,10 @@ int load_signal_set(struct scales *scales, const char *name, const json_t *json,
 	if (r < 0)
 		return r;
 	if (load_signal_def_find(scales->running->policy, name))
-		return sl_err_set(err, EEXIST, "load signal '%.63s' is one of load_signals: the daemon finds "
-				  "its value itself", name);
+		return sl_err_set(err, EEXIST,
+				  "load signal '%.63s' is one of load_signals: the daemon finds "
+				  "its value itself",
+				  name);
 	if (!is_used(scales, name))
 		return sl_err_set(err, ENOENT, "no elastic limit uses a load signal '%.63s'", name);
 	if (!json_is_number(value) || !(json_number_value(value) >= 0) ||
@@ -105,7 +106,8 @@ int load_signal_set(struct scales *scales, const char *name, const json_t *json,
 	if (text && (!json_is_string(text) ||
 		     duration_parse(json_string_value(text), &for_ns, &reason) < 0 || !for_ns ||
 		     for_ns > LOAD_SIGNAL_FOR_MAX_NS))
-		return sl_err_set(err, EINVAL, "'for' must be a duration up to 1d, such as \"10s\"");
+		return sl_err_set(err, EINVAL,
+				  "'for' must be a duration up to 1d, such as \"10s\"");
 	signal = place(scales, name);
 	if (!signal)
 		return sl_err_set(err, ENOMEM, "out of memory");
@@ -149,8 +151,9 @@ json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 n
 					      json_string(scales->running->policy->limit[i].name));
 	http_elastic_uses(scales, name, limits);
 	json = json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", name, "from",
-			 def ? json_string(load_source_words(def, words, sizeof(words))) : json_null(), "value",
-			 set ? json_real(signal->value) : json_null(), "left_ns",
+			 def ? json_string(load_source_words(def, words, sizeof(words)))
+			     : json_null(),
+			 "value", set ? json_real(signal->value) : json_null(), "left_ns",
 			 set ? json_integer((json_int_t)(signal->until_ns - now_ns)) : json_null(),
 			 "limits", limits);
 	if (!json || !stats)
@@ -190,8 +193,8 @@ json_t *load_signals_to_json(const struct scales *scales, u64 now_ns)
 	http_elastic_load_signals(scales, now_ns, list);
 	for (size_t i = 0; i < policy->load_signal_count; i++)
 		if (!load_signal_is_listed(list, policy->load_signal[i].name))
-			json_array_append_new(list, load_signal_to_json(scales,
-									policy->load_signal[i].name,
-									now_ns));
+			json_array_append_new(
+				list,
+				load_signal_to_json(scales, policy->load_signal[i].name, now_ns));
 	return list;
 }

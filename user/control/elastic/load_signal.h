@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * load_signal.h - load signals, values set from outside: `while: {load_signal: api-load}` of an elastic limit.
+ * load_signal.h - load signals, values set from outside: `while: {load_signal: api-load}` of an
+ * elastic limit.
  *
- * Set through the metrics listener (PUT /v1/load-signals/NAME) and by sluicectl load-signal set. Each value
- * expires after the time that was set with it; then the signal counts as not free. Only names that
- * rules use are accepted, so there are never more signals than limits; and not those that the daemon
- * finds itself (load_source.h).
+ * Set through the metrics listener (PUT /v1/load-signals/NAME) and by sluicectl load-signal set.
+ * Each value expires after the time that was set with it; then the signal counts as not free. Only
+ * names that rules use are accepted, so there are never more signals than limits; and not those
+ * that the daemon finds itself (load_source.h).
  */
 #ifndef SLUICE_ELASTIC_SIGNAL_H
 #define SLUICE_ELASTIC_SIGNAL_H
@@ -16,15 +17,14 @@
 #include "config/policy.h"
 #include "control/elastic/scales.h"
 
-
-#define LOAD_SIGNAL_FOR_NS (10 * SL_NS_PER_SEC)		/* default */
+#define LOAD_SIGNAL_FOR_NS (10 * SL_NS_PER_SEC) /* default */
 #define LOAD_SIGNAL_FOR_MAX_NS (86400 * SL_NS_PER_SEC)
 #define LOAD_SIGNAL_VALUE_MAX 1e6
 
 struct load_signal {
 	char name[SL_NAME_MAX];
-	double value;		/* 0 and up; 1: fully loaded */
-	u64 until_ns;		/* CLOCK_MONOTONIC */
+	double value; /* 0 and up; 1: fully loaded */
+	u64 until_ns; /* CLOCK_MONOTONIC */
 };
 
 /*
@@ -42,9 +42,9 @@ void load_signal_found(struct scales *scales, const char *name, double value, u6
 bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns, double *ret);
 
 /*
- * {"name", "value", "left_ns", "from", "limits": [...]}; value and left_ns are null if not set, from if
- * it is set from outside. Of one that is polled also "polls", "failures" and, if the last one failed,
- * "error".
+ * {"name", "value", "left_ns", "from", "limits": [...]}; value and left_ns are null if not set,
+ * from if it is set from outside. Of one that is polled also "polls", "failures" and, if the last
+ * one failed, "error".
  */
 json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 now_ns);
 /* Whether a list of them has the name. */

@@ -36,8 +36,8 @@ void load_sources_watch(struct scales *scales)
 		scales->sources_for = scales->running->generation;
 }
 
-static bool measured_value(const struct load_signal_def *def, struct measures *measures, size_t index,
-			   u64 now_ns, double *ret)
+static bool measured_value(const struct load_signal_def *def, struct measures *measures,
+			   size_t index, u64 now_ns, double *ret)
 {
 	double value;
 
@@ -66,7 +66,8 @@ void load_sources_tick(struct scales *scales, u64 now_ns)
 	for (size_t i = 0; i < policy->load_signal_count; i++) {
 		const struct load_signal_def *def = &policy->load_signal[i];
 
-		if (is_measured(def) && measured_value(def, engine->measures, index++, now_ns, &value))
+		if (is_measured(def) &&
+		    measured_value(def, engine->measures, index++, now_ns, &value))
 			load_signal_found(scales, def->name, value, now_ns + ELASTIC_VALID_NS);
 	}
 }
@@ -82,7 +83,8 @@ const char *load_source_words(const struct load_signal_def *def, char *buf, size
 	if (def->prometheus || def->json)
 		snprintf(buf, size, "%s", def->prometheus ? def->prometheus : def->json);
 	else
-		snprintf(buf, size, "%s of reports%s%s", def->errors_permille ? "errors" : "latency",
-		 def->domain ? " to " : "", def->domain ? def->domain : "");
+		snprintf(buf, size, "%s of reports%s%s",
+			 def->errors_permille ? "errors" : "latency", def->domain ? " to " : "",
+			 def->domain ? def->domain : "");
 	return buf;
 }

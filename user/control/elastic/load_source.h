@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * load_source.h - load signals that the daemon finds itself: `load_signals:`, measured from reports,
- * or polled (load_poll.h).
+ * load_source.h - load signals that the daemon finds itself: `load_signals:`, measured from
+ * reports, or polled (load_poll.h).
  *
- * A measured value is that of the last window, as a part of what counts as full load. Without a report in
- * the window the signal is not set.
+ * A measured value is that of the last window, as a part of what counts as full load. Without a
+ * report in the window the signal is not set.
  */
 #ifndef SLUICE_ELASTIC_LOAD_SOURCE_H
 #define SLUICE_ELASTIC_LOAD_SOURCE_H

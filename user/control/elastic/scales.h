@@ -18,24 +18,25 @@
 
 #include "control/running/running.h"
 
-struct elastic;			/* elastic.c */
-struct http_elastic;		/* http_elastic.c */
-struct load_signal;			/* load_signal.h */
+struct elastic;	     /* elastic.c */
+struct http_elastic; /* http_elastic.c */
+struct load_signal;  /* load_signal.h */
 struct load_poll;
 struct evdns_base;
-struct ssl_ctx_st;			/* SSL_CTX */
+struct ssl_ctx_st; /* SSL_CTX */
 
 struct scales {
 	struct running *running;
 	struct event_base *base;
-	struct elastic *elastic;	/* NULL until some limit is elastic */
-	struct http_elastic *http;	/* NULL until some rule is elastic */
+	struct elastic *elastic;   /* NULL until some limit is elastic */
+	struct http_elastic *http; /* NULL until some rule is elastic */
 	struct load_signal *signal;
 	size_t load_signal_count;
-	struct load_poll *polls;	/* load_poll.h */
-	struct evdns_base *dns;		/* of polls; NULL until the first */
+	struct load_poll *polls; /* load_poll.h */
+	struct evdns_base *dns;	 /* of polls; NULL until the first */
 	struct ssl_ctx_st *tls;
-	unsigned long long sources_for;	/* the generation that load_sources_watch() followed; 0: none */
+	unsigned long long
+		sources_for; /* the generation that load_sources_watch() followed; 0: none */
 };
 
 #endif

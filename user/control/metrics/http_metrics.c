@@ -2,8 +2,9 @@
 /*
  * http_metrics.c - see http_metrics.h.
  *
- * Labels come only from the rules in force, and from a bounded number of limits in requests. The series ok and over_limit of a rule exist from the
- * start, at 0; those of other verdicts appear with the first one.
+ * Labels come only from the rules in force, and from a bounded number of limits in requests. The
+ * series ok and over_limit of a rule exist from the start, at 0; those of other verdicts appear
+ * with the first one.
  */
 #include "control/metrics/http_metrics.h"
 
@@ -22,14 +23,10 @@
 #include "limiter/algorithm.h"
 
 static const char *const verdict_name[DECISION_COUNT] = {
-	[DECISION_OK] = "ok",
-	[DECISION_OVER_LIMIT] = "over_limit",
-	[DECISION_SOFT] = "soft",
-	[DECISION_SHADOW] = "shadow",
-	[DECISION_DELAYED] = "delayed",
-	[DECISION_PEEK] = "peek",
-	[DECISION_NO_RULE] = "no_rule",
-	[DECISION_ERROR] = "error",
+	[DECISION_OK] = "ok",		[DECISION_OVER_LIMIT] = "over_limit",
+	[DECISION_SOFT] = "soft",	[DECISION_SHADOW] = "shadow",
+	[DECISION_DELAYED] = "delayed", [DECISION_PEEK] = "peek",
+	[DECISION_NO_RULE] = "no_rule", [DECISION_ERROR] = "error",
 	[DECISION_BANNED] = "banned",
 };
 
@@ -41,8 +38,9 @@ static void write_verdicts(struct exposition *e, const struct rule *rule, const 
 		bool usual = !value && (v == DECISION_OK || v == DECISION_OVER_LIMIT);
 
 		if (series->verdict[v] || usual)
-			metric_u64(e, series->verdict[v], "domain", rule->domain, "rule", rule->path,
-				   "verdict", verdict_name[v], value ? "value" : NULL, value, NULL);
+			metric_u64(e, series->verdict[v], "domain", rule->domain, "rule",
+				   rule->path, "verdict", verdict_name[v], value ? "value" : NULL,
+				   value, NULL);
 	}
 }
 
@@ -93,8 +91,9 @@ static void write_candidates(const struct metrics *m, struct exposition *e)
 	const struct ruleset *rules = m->running->requests.rules;
 	struct observe_series series;
 
-	metric_begin(e, "sluice_candidate_decisions", METRIC_COUNTER,
-		     "What limits with mode: shadow would have decided in place of the enforced ones of their rule.");
+	metric_begin(
+		e, "sluice_candidate_decisions", METRIC_COUNTER,
+		"What limits with mode: shadow would have decided in place of the enforced ones of their rule.");
 	for (u32 i = 0; i < rules->rule_count; i++) {
 		const struct rule *rule = rules->rule[i];
 
@@ -102,10 +101,12 @@ static void write_candidates(const struct metrics *m, struct exposition *e)
 			if (rule->limit[k].mode != SL_MODE_SHADOW)
 				continue;
 			observe_series(m->running->requests.engine, rule->limit[k].metric, &series);
-			metric_u64(e, series.verdict[DECISION_OK], "domain", rule->domain, "rule", rule->path,
-				   "limit", rule->limit[k].name, "verdict", verdict_name[DECISION_OK], NULL);
-			metric_u64(e, series.verdict[DECISION_SHADOW], "domain", rule->domain, "rule", rule->path,
-				   "limit", rule->limit[k].name, "verdict", verdict_name[DECISION_OVER_LIMIT], NULL);
+			metric_u64(e, series.verdict[DECISION_OK], "domain", rule->domain, "rule",
+				   rule->path, "limit", rule->limit[k].name, "verdict",
+				   verdict_name[DECISION_OK], NULL);
+			metric_u64(e, series.verdict[DECISION_SHADOW], "domain", rule->domain,
+				   "rule", rule->path, "limit", rule->limit[k].name, "verdict",
+				   verdict_name[DECISION_OVER_LIMIT], NULL);
 		}
 	}
 }
@@ -121,12 +122,13 @@ static const struct rule *rule_at(const struct metrics *m, u32 i)
 {
 	const struct ruleset *rules = m->running->requests.rules;
 
-	return i < rules->rule_count ? rules->rule[i] :
-	       request_rule_at(m->running->requests.engine->ledger.request_rules, i - rules->rule_count);
+	return i < rules->rule_count
+		       ? rules->rule[i]
+		       : request_rule_at(m->running->requests.engine->ledger.request_rules,
+					 i - rules->rule_count);
 }
 
-static void write_decisions(const struct metrics *m, const struct values *all,
-			    struct exposition *e)
+static void write_decisions(const struct metrics *m, const struct values *all, struct exposition *e)
 {
 	u32 count = count_rules(m);
 	struct observe_series series;
@@ -143,10 +145,10 @@ static void write_decisions(const struct metrics *m, const struct values *all,
 		for (size_t k = 0; k < of.count; k++)
 			write_verdicts(e, rule, of.value[k].label, &of.value[k].series);
 	}
-	metric_u64(e, observe_no_rule(m->running->requests.engine), "domain", "", "rule", "", "verdict",
-		   verdict_name[DECISION_NO_RULE], NULL);
-	metric_u64(e, observe_beyond_calls(m->running->requests.engine), "domain", "", "rule", "", "verdict", "beyond",
-		   NULL);
+	metric_u64(e, observe_no_rule(m->running->requests.engine), "domain", "", "rule", "",
+		   "verdict", verdict_name[DECISION_NO_RULE], NULL);
+	metric_u64(e, observe_beyond_calls(m->running->requests.engine), "domain", "", "rule", "",
+		   "verdict", "beyond", NULL);
 	write_candidates(m, e);
 	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
 		     "Allowed decisions that left 80% or more of the limit used.");
@@ -166,8 +168,9 @@ static void write_times(const struct metrics *m, struct exposition *e)
 	for (u32 b = 0; b + 1 < HISTOGRAM_BUCKETS; b++)
 		bound[b] = (double)histogram_bound_ns(b) / 1e9;
 	observe_times(m->running->requests.engine, &times);
-	metric_begin(e, "sluice_decision_duration_seconds", METRIC_HISTOGRAM,
-		     "From the arrival of a request to its decision, without the time it was delayed.");
+	metric_begin(
+		e, "sluice_decision_duration_seconds", METRIC_HISTOGRAM,
+		"From the arrival of a request to its decision, without the time it was delayed.");
 	metric_histogram(e, times.count, bound, HISTOGRAM_BUCKETS, (double)times.sum_ns / 1e9);
 }
 
@@ -190,7 +193,8 @@ static void write_requests(const struct metrics *m, struct exposition *e)
 	}
 }
 
-/* Their proxies let them pass: each series exists from the start, so that the first is seen, too. */
+/* Their proxies let them pass: each series exists from the start, so that the first is seen,
+ * too. */
 static void write_undecided(const struct metrics *m, struct exposition *e)
 {
 	struct undecided_seen seen;
@@ -201,15 +205,15 @@ static void write_undecided(const struct metrics *m, struct exposition *e)
 	for (u32 api = 0; api < API_COUNT; api++)
 		for (u32 reason = 0; reason < UNDECIDED_COUNT; reason++)
 			if (api != API_V1_REPORT && api != API_SYSLOG)
-				metric_u64(e, seen.count[api][reason], "api", request_api_name(api), "reason",
-					   undecided_name(reason), NULL);
+				metric_u64(e, seen.count[api][reason], "api", request_api_name(api),
+					   "reason", undecided_name(reason), NULL);
 }
 
 /* ------------------------------------------------------------------ delayed requests and state */
 
 struct delayed_sums {
 	const struct ruleset *rules;
-	u64 *count;		/* by rule index */
+	u64 *count; /* by rule index */
 };
 
 static void add_delayed(void *arg, u64 rule_id, u64 count)
@@ -242,7 +246,10 @@ static void write_delayed(const struct metrics *m, struct exposition *e)
 
 static void write_deferred(const struct metrics *m, struct exposition *e)
 {
-	static const struct { enum defer_number number; const char *label; } now[] = {
+	static const struct {
+		enum defer_number number;
+		const char *label;
+	} now[] = {
 		{ DEFER_NOW_WAITING, "waiting" }, { DEFER_NOW_RELEASED, "released" }, { DEFER_NOW_DEAD, "dead" },
 	}, sum[] = {
 		{ DEFER_SUM_DEFERRED, "deferred" }, { DEFER_SUM_FULL, "full" },
@@ -254,49 +261,54 @@ static void write_deferred(const struct metrics *m, struct exposition *e)
 
 	for (int pass = 0; pass < 3; pass++) {
 		if (!pass)
-			metric_begin(e, "sluice_http_deferred", METRIC_GAUGE,
-				     "Requests for later (on_limit: defer), of all nodes, at the last poll of Redis.");
+			metric_begin(
+				e, "sluice_http_deferred", METRIC_GAUGE,
+				"Requests for later (on_limit: defer), of all nodes, at the last poll of Redis.");
 		else if (pass == 1)
-			metric_begin(e, "sluice_http_deferrals", METRIC_COUNTER,
-				     "What became of requests for later: of all nodes, but failed: not taken by Redis in time.");
+			metric_begin(
+				e, "sluice_http_deferrals", METRIC_COUNTER,
+				"What became of requests for later: of all nodes, but failed: not taken by Redis in time.");
 		else
-			metric_begin(e, "sluice_http_defer_durable", METRIC_GAUGE,
-				     "1 if Redis has an append-only file, 0 if requests for later are lost when it stops.");
+			metric_begin(
+				e, "sluice_http_defer_durable", METRIC_GAUGE,
+				"1 if Redis has an append-only file, 0 if requests for later are lost when it stops.");
 		for (u32 i = 0; i < rules->rule_count; i++) {
 			const struct rule *rule = rules->rule[i];
 
-			if (!rule->defer.max || !defers_show(m->running->requests.engine->defers, rule->id, &shown))
+			if (!rule->defer.max ||
+			    !defers_show(m->running->requests.engine->defers, rule->id, &shown))
 				continue;
 			for (size_t k = 0; !pass && k < ARRAY_SIZE(now); k++)
-				metric_u64(e, shown.number[now[k].number], "domain", rule->domain, "rule",
-					   rule->path, "state", now[k].label, NULL);
+				metric_u64(e, shown.number[now[k].number], "domain", rule->domain,
+					   "rule", rule->path, "state", now[k].label, NULL);
 			for (size_t k = 0; pass == 1 && k < ARRAY_SIZE(sum); k++)
-				metric_u64(e, shown.number[sum[k].number], "domain", rule->domain, "rule",
-					   rule->path, "outcome", sum[k].label, NULL);
+				metric_u64(e, shown.number[sum[k].number], "domain", rule->domain,
+					   "rule", rule->path, "outcome", sum[k].label, NULL);
 			if (pass == 1)
-				metric_u64(e, shown.failed, "domain", rule->domain, "rule", rule->path,
-					   "outcome", "failed", NULL);
+				metric_u64(e, shown.failed, "domain", rule->domain, "rule",
+					   rule->path, "outcome", "failed", NULL);
 			if (pass == 2 && shown.number[DEFER_AOF] != ~0ULL)
-				metric_u64(e, shown.number[DEFER_AOF], "domain", rule->domain, "rule",
-					   rule->path, NULL);
+				metric_u64(e, shown.number[DEFER_AOF], "domain", rule->domain,
+					   "rule", rule->path, NULL);
 		}
 	}
 }
 
 /* Decisions without a counter, or without the cluster store. */
-static void write_odd_ones(const struct metrics *m, const struct values *all,
-			   struct exposition *e)
+static void write_odd_ones(const struct metrics *m, const struct values *all, struct exposition *e)
 {
-	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
-		     "Decisions without a counter, because the counter table was full: on_full decided.");
+	metric_begin(
+		e, "sluice_http_state_full", METRIC_COUNTER,
+		"Decisions without a counter, because the counter table was full: on_full decided.");
 	for (u32 i = 0, count = count_rules(m); i < count; i++) {
 		const struct rule *rule = rule_at(m, i);
 
 		metric_u64(e, sum_of(m, all, rule).full, "domain", rule->domain, "rule", rule->path,
 			   NULL);
 	}
-	metric_begin(e, "sluice_decisions_store_unavailable", METRIC_COUNTER,
-		     "Decisions without the cluster store, which was unavailable: on_store_failure decided.");
+	metric_begin(
+		e, "sluice_decisions_store_unavailable", METRIC_COUNTER,
+		"Decisions without the cluster store, which was unavailable: on_store_failure decided.");
 	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
 		const struct rule *rule = m->running->requests.rules->rule[i];
 
@@ -343,7 +355,9 @@ static void write_listeners(const struct metrics *m, struct exposition *e)
 }
 
 static const char *const units_name[UNITS_COUNT] = {
-	[UNITS_TAKEN] = "taken", [UNITS_RELEASED] = "released", [UNITS_UNKNOWN] = "unknown",
+	[UNITS_TAKEN] = "taken",
+	[UNITS_RELEASED] = "released",
+	[UNITS_UNKNOWN] = "unknown",
 };
 
 static void write_state(const struct metrics *m, const struct values *all, struct exposition *e)
@@ -355,18 +369,23 @@ static void write_state(const struct metrics *m, const struct values *all, struc
 		     "Users in the counter table, by algorithm of their limits.");
 	for (u32 algo = 0; algo < SL_ALGO_COUNT; algo++)
 		metric_u64(e, stats.entries[algo], "algorithm", algorithm_name(algo), NULL);
-	metric_begin(e, "sluice_concurrency_units", METRIC_COUNTER,
-		     "Units of concurrency: taken, released by a reported end, or unknown when it was reported.");
+	metric_begin(
+		e, "sluice_concurrency_units", METRIC_COUNTER,
+		"Units of concurrency: taken, released by a reported end, or unknown when it was reported.");
 	for (u32 what = 0; what < UNITS_COUNT; what++)
-		metric_u64(e, observe_units(m->running->requests.engine, what), "event", units_name[what], NULL);
-	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE, "Users that the counter table has room for.");
+		metric_u64(e, observe_units(m->running->requests.engine, what), "event",
+			   units_name[what], NULL);
+	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE,
+		     "Users that the counter table has room for.");
 	metric_u64(e, stats.room, NULL);
 	metric_begin(e, "sluice_http_state_evicted", METRIC_COUNTER,
 		     "Users below half of their limits that were evicted to make room for others.");
 	metric_u64(e, stats.evicted, NULL);
-	metric_begin(e, "sluice_http_state_evicted_units", METRIC_COUNTER, "Requests that evicted users had used.");
+	metric_begin(e, "sluice_http_state_evicted_units", METRIC_COUNTER,
+		     "Requests that evicted users had used.");
 	metric_u64(e, stats.evicted_units, NULL);
-	metric_begin(e, "sluice_http_connections", METRIC_GAUGE, "Open connections of the HTTP tier.");
+	metric_begin(e, "sluice_http_connections", METRIC_GAUGE,
+		     "Open connections of the HTTP tier.");
 	metric_u64(e, m->connections, NULL);
 	write_listeners(m, e);
 	write_odd_ones(m, all, e);
@@ -381,8 +400,9 @@ static void write_state(const struct metrics *m, const struct values *all, struc
 					      rule->domain, "rule", rule->path, "limit",
 					      rule->limit[k].name, NULL);
 	}
-	metric_begin(e, "sluice_http_decision_log_lost", METRIC_COUNTER,
-		     "Lines lost because the decision log's buffer was full or its file could not be written.");
+	metric_begin(
+		e, "sluice_http_decision_log_lost", METRIC_COUNTER,
+		"Lines lost because the decision log's buffer was full or its file could not be written.");
 	metric_u64(e, decision_log_lost(m->running->requests.engine->log), NULL);
 	metric_begin(e, "sluice_http_rules_last_reload_success", METRIC_GAUGE,
 		     "1 if the last reload of the rules succeeded.");

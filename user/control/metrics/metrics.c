@@ -32,7 +32,7 @@ struct scrape {
 	struct limit_view limit[SL_METER_FURTHER];
 	struct sl_limit_stats stats[SL_METER_FURTHER];
 	size_t limit_count;
-	struct sl_iface_stats iface[SL_IFACES_MAX];	/* 0 where not shown */
+	struct sl_iface_stats iface[SL_IFACES_MAX]; /* 0 where not shown */
 };
 
 /* ------------------------------------------------------------------ interfaces */
@@ -81,8 +81,7 @@ static void write_interfaces(struct scrape *s)
 	struct iface *iface = s->m->running->packets->iface;
 	u64 attached = 0;
 
-	metric_begin(e, "sluice_packets", METRIC_COUNTER,
-		     "Packets by verdict and reason.");
+	metric_begin(e, "sluice_packets", METRIC_COUNTER, "Packets by verdict and reason.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		if (view_iface_shown(&iface[slot]))
 			write_interface_packets(s, slot);
@@ -93,14 +92,16 @@ static void write_interfaces(struct scrape *s)
 		     action++)
 			metric_u64(e, s->iface[slot].bytes[action], "interface", iface[slot].name,
 				   "verdict", action_name(action), NULL);
-	metric_begin(e, "sluice_interface", METRIC_INFO,
-		     "Configured interfaces; mode is native or generic, or why the interface is not limited.");
+	metric_begin(
+		e, "sluice_interface", METRIC_INFO,
+		"Configured interfaces; mode is native or generic, or why the interface is not limited.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		if (view_iface_shown(&iface[slot]))
 			metric_u64(e, 1, "interface", iface[slot].name, "mode",
 				   view_iface_state(&iface[slot]), NULL);
-	metric_begin(e, "sluice_interface_program_lost", METRIC_COUNTER,
-		     "Times that another process detached or replaced the program, or detached the mark reader.");
+	metric_begin(
+		e, "sluice_interface_program_lost", METRIC_COUNTER,
+		"Times that another process detached or replaced the program, or detached the mark reader.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
 		if (!view_iface_shown(&iface[slot]))
 			continue;
@@ -108,24 +109,26 @@ static void write_interfaces(struct scrape *s)
 			   "cause", "removed", NULL);
 		metric_u64(e, iface[slot].losses[IFACE_REPLACED], "interface", iface[slot].name,
 			   "cause", "replaced", NULL);
-		metric_u64(e, iface[slot].marks_losses, "interface", iface[slot].name, "cause", "mark_reader",
-			   NULL);
+		metric_u64(e, iface[slot].marks_losses, "interface", iface[slot].name, "cause",
+			   "mark_reader", NULL);
 	}
 	metric_begin(e, "sluice_interface_marks_lost", METRIC_GAUGE,
 		     "1 while limits mark packets and the program that sets the mark is missing.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		if (view_iface_shown(&iface[slot]))
-			metric_u64(e, iface[slot].attached && iface[slot].marks == MARKS_LOST, "interface",
-				   iface[slot].name, NULL);
+			metric_u64(e, iface[slot].attached && iface[slot].marks == MARKS_LOST,
+				   "interface", iface[slot].name, NULL);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		attached += iface[slot].attached;
-	metric_begin(e, "sluice_interfaces_attached", METRIC_GAUGE, "Interfaces with the program: 0, no packet is limited.");
+	metric_begin(e, "sluice_interfaces_attached", METRIC_GAUGE,
+		     "Interfaces with the program: 0, no packet is limited.");
 	metric_u64(e, attached, NULL);
 	metric_begin(e, "sluice_pins_lost", METRIC_COUNTER,
 		     "Times that another process removed the pins under pin_dir.");
 	metric_u64(e, s->m->running->packets->pins_losses, NULL);
-	metric_begin(e, "sluice_pins_present", METRIC_GAUGE,
-		     "0 if the pins are gone and cannot be created again: limits end with the daemon.");
+	metric_begin(
+		e, "sluice_pins_present", METRIC_GAUGE,
+		"0 if the pins are gone and cannot be created again: limits end with the daemon.");
 	metric_u64(e, !s->m->running->packets->pins_lost, NULL);
 }
 
@@ -147,9 +150,10 @@ static void write_limits(struct scrape *s)
 		for (u32 v = 0; v < SL_LV_COUNT; v++)
 			metric_u64(e, s->stats[i].bytes[v], "limit", s->limit[i].name, "verdict",
 				   limit_verdict_name(v), NULL);
-	metric_begin(e, "sluice_limit_sources", METRIC_GAUGE,
-		     "Buckets of a limit that are in use (live) and, of these, at the limit (over); in "
-		     "shadow mode also sources that it would have refused (shadow).");
+	metric_begin(
+		e, "sluice_limit_sources", METRIC_GAUGE,
+		"Buckets of a limit that are in use (live) and, of these, at the limit (over); in "
+		"shadow mode also sources that it would have refused (shadow).");
 	for (size_t i = 0; i < s->limit_count; i++) {
 		metric_u64(e, table->limit_live[s->limit[i].slot], "limit", s->limit[i].name,
 			   "state", "live", NULL);
@@ -172,14 +176,16 @@ static void write_load_signals(struct scrape *s)
 	const struct policy *policy = s->m->running->policy;
 	struct exposition *e = &s->e;
 
-	metric_begin(e, "sluice_load_signal_polls", METRIC_COUNTER, "Polls of a load signal that ended.");
+	metric_begin(e, "sluice_load_signal_polls", METRIC_COUNTER,
+		     "Polls of a load signal that ended.");
 	for (size_t i = 0; i < policy->load_signal_count; i++) {
 		const char *name = policy->load_signal[i].name;
 		const struct load_poll_stats *stats = load_poll_stats(s->m->scales, name);
 
 		if (!stats)
 			continue;
-		metric_u64(e, stats->polls - stats->failures, "signal", name, "result", "good", NULL);
+		metric_u64(e, stats->polls - stats->failures, "signal", name, "result", "good",
+			   NULL);
 		metric_u64(e, stats->failures, "signal", name, "result", "failed", NULL);
 	}
 }
@@ -249,16 +255,21 @@ static void write_daemon(struct scrape *s)
 	metric_u64(e, m->running->image->sessions, NULL);
 	metric_begin(e, "sluice_config_last_reload_success", METRIC_GAUGE,
 		     "1 if the last reload of the file and of http.rules succeeded.");
-	metric_u64(e, m->running->reload.ok && (!m->running->requests.engine || m->running->requests.reload.ok), NULL);
+	metric_u64(e,
+		   m->running->reload.ok &&
+			   (!m->running->requests.engine || m->running->requests.reload.ok),
+		   NULL);
 	metric_begin(e, "sluice_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
 		     "Time of the last successful reload.");
 	metric_double(e, (double)(m->running->reload.ok_utc_ns / 1000000) / 1e3, NULL);
-	metric_begin(e, "sluice_files_differing", METRIC_GAUGE,
-		     "Files on disk that differ from what is in force, and settings that wait for a restart.");
+	metric_begin(
+		e, "sluice_files_differing", METRIC_GAUGE,
+		"Files on disk that differ from what is in force, and settings that wait for a restart.");
 	metric_u64(e, json_array_size(differing), NULL);
 	json_decref(differing);
-	metric_begin(e, "sluice_state_unsaved", METRIC_GAUGE,
-		     "1 while changes are in force that state_dir has no room for: a restart would lose them.");
+	metric_begin(
+		e, "sluice_state_unsaved", METRIC_GAUGE,
+		"1 while changes are in force that state_dir has no room for: a restart would lose them.");
 	metric_u64(e, rules_unsaved_why(m->running) != NULL, NULL);
 	metric_begin(e, "sluice_build", METRIC_INFO, "Version of sluiced.");
 	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
@@ -270,24 +281,28 @@ static void write_feeds(struct scrape *s)
 	const struct running *run = s->m->running;
 	struct exposition *e = &s->e;
 
-	metric_begin(e, "sluice_feed_prefixes", METRIC_GAUGE, "Prefixes of a set or an origin of blocks.");
+	metric_begin(e, "sluice_feed_prefixes", METRIC_GAUGE,
+		     "Prefixes of a set or an origin of blocks.");
 	for (size_t i = 0; i < feeds_count(run); i++)
-		metric_u64(e, feed_prefixes(run, feeds_at(run, i)), "feed", feeds_at(run, i)->name, "kind",
-			   feed_kind_name(feeds_at(run, i)->kind), NULL);
+		metric_u64(e, feed_prefixes(run, feeds_at(run, i)), "feed", feeds_at(run, i)->name,
+			   "kind", feed_kind_name(feeds_at(run, i)->kind), NULL);
 	metric_begin(e, "sluice_feed_last_change_timestamp_seconds", METRIC_GAUGE,
 		     "Time of the last change of its prefixes; 0: unknown.");
 	for (size_t i = 0; i < feeds_count(run); i++)
-		metric_u64(e, feeds_at(run, i)->changed_utc_ns / SL_NS_PER_SEC, "feed", feeds_at(run, i)->name,
-			   "kind", feed_kind_name(feeds_at(run, i)->kind), NULL);
-	metric_begin(e, "sluice_feed_last_success_timestamp_seconds", METRIC_GAUGE,
-		     "Time at which the program that fetches it last succeeded; 0: never reported.");
+		metric_u64(e, feeds_at(run, i)->changed_utc_ns / SL_NS_PER_SEC, "feed",
+			   feeds_at(run, i)->name, "kind", feed_kind_name(feeds_at(run, i)->kind),
+			   NULL);
+	metric_begin(
+		e, "sluice_feed_last_success_timestamp_seconds", METRIC_GAUGE,
+		"Time at which the program that fetches it last succeeded; 0: never reported.");
 	for (size_t i = 0; i < feeds_count(run); i++)
-		metric_u64(e, feeds_at(run, i)->checked_utc_ns / SL_NS_PER_SEC, "feed", feeds_at(run, i)->name,
-			   "kind", feed_kind_name(feeds_at(run, i)->kind), NULL);
+		metric_u64(e, feeds_at(run, i)->checked_utc_ns / SL_NS_PER_SEC, "feed",
+			   feeds_at(run, i)->name, "kind", feed_kind_name(feeds_at(run, i)->kind),
+			   NULL);
 	metric_begin(e, "sluice_feed_failed", METRIC_GAUGE, "1 if that program failed last.");
 	for (size_t i = 0; i < feeds_count(run); i++)
-		metric_u64(e, feeds_at(run, i)->error[0] != 0, "feed", feeds_at(run, i)->name, "kind",
-			   feed_kind_name(feeds_at(run, i)->kind), NULL);
+		metric_u64(e, feeds_at(run, i)->error[0] != 0, "feed", feeds_at(run, i)->name,
+			   "kind", feed_kind_name(feeds_at(run, i)->kind), NULL);
 }
 
 static void write_events(struct scrape *s)
@@ -303,9 +318,10 @@ static void write_events(struct scrape *s)
 	for (int i = 0; i < OBSERVED_TRAFFIC; i++)
 		metric_u64(e, observe_count(s->m->running->observe, (enum observed_kind)i), "kind",
 			   observed_kind_name((enum observed_kind)i), NULL);
-	metric_begin(e, "sluice_events_not_reported", METRIC_COUNTER,
-		     "Events of the data path that were not reported: above events.rate (limited), or as "
-		     "the ring was full (lost).");
+	metric_begin(
+		e, "sluice_events_not_reported", METRIC_COUNTER,
+		"Events of the data path that were not reported: above events.rate (limited), or as "
+		"the ring was full (lost).");
 	for (int i = 0; i < SL_EVENT_KINDS; i++) {
 		metric_u64(e, stats.limited[i], "kind", kind[i], "cause", "limited", NULL);
 		metric_u64(e, stats.lost[i], "kind", kind[i], "cause", "lost", NULL);
@@ -359,15 +375,17 @@ static void write_process(struct scrape *s)
 	struct rusage consumption;
 
 	getrusage(RUSAGE_SELF, &consumption);
-	metric_begin(e, "process_cpu_seconds", METRIC_COUNTER,
-		     "User and system CPU time of sluiced, without the kernel's packet processing.");
+	metric_begin(
+		e, "process_cpu_seconds", METRIC_COUNTER,
+		"User and system CPU time of sluiced, without the kernel's packet processing.");
 	metric_double(
 		e,
 		(double)(consumption.ru_utime.tv_sec + consumption.ru_stime.tv_sec) +
 			(double)(consumption.ru_utime.tv_usec + consumption.ru_stime.tv_usec) / 1e6,
 		NULL);
-	metric_begin(e, "process_resident_memory_bytes", METRIC_GAUGE,
-		     "Resident memory of sluiced; including the parts of the table that it has read.");
+	metric_begin(
+		e, "process_resident_memory_bytes", METRIC_GAUGE,
+		"Resident memory of sluiced; including the parts of the table that it has read.");
 	metric_u64(e, resident_bytes(), NULL);
 	metric_begin(e, "process_open_fds", METRIC_GAUGE, "Open file descriptors of sluiced.");
 	metric_u64(e, open_fds(), NULL);

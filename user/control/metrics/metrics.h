@@ -27,7 +27,7 @@ struct metrics {
 	struct running *running;
 	struct nodes *nodes;
 	struct scales *scales;
-	struct sources *sources;	/* NULL: no request tier; the rest is then unused */
+	struct sources *sources; /* NULL: no request tier; the rest is then unused */
 	/* Set before each metrics_write(). */
 	u64 connections;
 	struct metrics_listener *listener;

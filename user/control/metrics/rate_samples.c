@@ -16,8 +16,8 @@
 #define RULES 2048
 
 struct series {
-	float passed[SAMPLES], refused[SAMPLES];	/* of second t at t % SAMPLES */
-	u64 since, last;				/* the first and the last second */
+	float passed[SAMPLES], refused[SAMPLES]; /* of second t at t % SAMPLES */
+	u64 since, last;			 /* the first and the last second */
 };
 
 struct rule_series {
@@ -27,7 +27,7 @@ struct rule_series {
 };
 
 struct rate_samples {
-	u64 second;			/* counts the samples; the first is 1 */
+	u64 second; /* counts the samples; the first is 1 */
 	struct series iface[SL_IFACES_MAX];
 	struct series limit[SL_LIMIT_IDS];
 	struct rule_series rule[RULES];
@@ -71,7 +71,8 @@ static void take_packets(struct rate_samples *samples, const struct running *run
 		const double *rate = host->limit_rate[view[i].slot].rate;
 
 		add(&samples->limit[view[i].slot], samples->second,
-		    rate[SL_LV_PASS] + rate[SL_LV_SOFT] + rate[SL_LV_TAG] + rate[SL_LV_SHADOW], rate[SL_LV_DROP]);
+		    rate[SL_LV_PASS] + rate[SL_LV_SOFT] + rate[SL_LV_TAG] + rate[SL_LV_SHADOW],
+		    rate[SL_LV_DROP]);
 	}
 }
 
@@ -120,7 +121,8 @@ static void take_rule(struct rate_samples *samples, u32 index, const struct rule
 		of->rate.last = 0;
 		of->totals = *now;
 	}
-	add(&of->rate, samples->second, (double)(now->ok - before->ok + now->shadow - before->shadow),
+	add(&of->rate, samples->second,
+	    (double)(now->ok - before->ok + now->shadow - before->shadow),
 	    (double)(now->over - before->over));
 	of->totals = *now;
 }
@@ -165,8 +167,10 @@ static json_t *to_json(const struct rate_samples *samples, const struct series *
 	if (first < series->since)
 		first = series->since;
 	for (u64 t = first; series->last == samples->second && t <= series->last; t++) {
-		json_array_append_new(passed, json_integer((json_int_t)(series->passed[t % SAMPLES] + 0.5f)));
-		json_array_append_new(refused, json_integer((json_int_t)(series->refused[t % SAMPLES] + 0.5f)));
+		json_array_append_new(
+			passed, json_integer((json_int_t)(series->passed[t % SAMPLES] + 0.5f)));
+		json_array_append_new(
+			refused, json_integer((json_int_t)(series->refused[t % SAMPLES] + 0.5f)));
 	}
 	return json_pack("{s:o, s:o}", "passed", passed, "refused", refused);
 }

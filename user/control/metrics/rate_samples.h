@@ -17,8 +17,8 @@ struct rule_totals {
 	u64 ok, over, shadow;
 };
 
-struct rate_samples *rate_samples_new(void);	/* NULL: no memory */
-void rate_samples_free(struct rate_samples *samples);	/* NULL is fine */
+struct rate_samples *rate_samples_new(void);	      /* NULL: no memory */
+void rate_samples_free(struct rate_samples *samples); /* NULL is fine */
 
 /* Each second, after view_sample(). */
 void rate_samples_take(struct rate_samples *samples, const struct running *run);

@@ -21,8 +21,8 @@
 #include "request/engine/request_rules.h"
 
 #define TICK_US 200000
-#define TICK_IDLE_US 1000000	/* nothing is watched: what other nodes publish expires */
-#define PASS_TICKS 5			/* one pass over all users a second */
+#define TICK_IDLE_US 1000000 /* nothing is watched: what other nodes publish expires */
+#define PASS_TICKS 5	     /* one pass over all users a second */
 #define SEEN_NS (10 * SL_NS_PER_SEC)
 #define EXPIRE_NS (5 * SL_NS_PER_SEC)
 #define LINES_A_SECOND 20
@@ -74,8 +74,11 @@ static u64 push_need(void *arg, const struct source_profile *profile)
 static int push_put(void *arg, const struct push_down *push)
 {
 	struct packet_host *packets = ((struct sources *)arg)->running->packets;
-	const struct dp_push dp_push = { .src = push->src, .kind = push->kind, .rate = push->rate,
-					 .until_ns = push->until_ns, .note = push->note };
+	const struct dp_push dp_push = { .src = push->src,
+					 .kind = push->kind,
+					 .rate = push->rate,
+					 .until_ns = push->until_ns,
+					 .note = push->note };
 
 	return packets->dp ? ifaces_put_push(packets, &dp_push) : -ENODEV;
 }
@@ -110,8 +113,8 @@ static bool sources_may_publish(struct sources *s)
 static void push_report(void *arg, const struct push_entry *entry, enum push_event event,
 			enum push_refusal refusal)
 {
-	static const char *const event_name[] = {"begins", "goes up", "goes down", "ends",
-						   "refused"};
+	static const char *const event_name[] = { "begins", "goes up", "goes down", "ends",
+						  "refused" };
 	const struct push_step *step = &entry->steps[entry->step];
 	struct sources *s = arg;
 	char source[SL_PREFIX_TEXT], rate[96] = "";
@@ -128,8 +131,9 @@ static void push_report(void *arg, const struct push_entry *entry, enum push_eve
 		 refusal == PUSH_ALLOWED ? "" : push_refusal_name(refusal));
 	if (event == PUSH_REFUSED)
 		return;
-	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", event_name[event], "step",
-			 push_kind_name(step->kind), "rule", entry->rule, "shadow", entry->shadow);
+	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", event_name[event],
+			 "step", push_kind_name(step->kind), "rule", entry->rule, "shadow",
+			 entry->shadow);
 	audit_write(s->running, NULL, "push-down", args, s->running->generation, NULL);
 	json_decref(args);
 }
@@ -147,7 +151,8 @@ static const struct rule *sources_rule_of(const struct sources *s, const struct 
 	const struct ruleset *rules = s->rules;
 
 	if (note->rule_index & REQUEST_RULE_BIT)
-		return request_rule_index(s->running->requests.engine->ledger.request_rules, note->rule_index);
+		return request_rule_index(s->running->requests.engine->ledger.request_rules,
+					  note->rule_index);
 	if (note->rule_index < rules->rule_count &&
 	    rules->rule[note->rule_index]->id == note->rule_id)
 		return rules->rule[note->rule_index];
@@ -157,13 +162,14 @@ static const struct rule *sources_rule_of(const struct sources *s, const struct 
 	return NULL;
 }
 
-static void observe_value(struct sources *s, const struct refusal_note *note, const char *rule, bool plain)
+static void observe_value(struct sources *s, const struct refusal_note *note, const char *rule,
+			  bool plain)
 {
 	bool cut = note->value_len > sizeof(note->value);
 	json_t *text = sources_text(note->value, cut ? sizeof(note->value) : note->value_len, cut);
 
-	observe_refused(s->running->observe, rule, json_string_value(text) ? json_string_value(text) : "",
-			plain);
+	observe_refused(s->running->observe, rule,
+			json_string_value(text) ? json_string_value(text) : "", plain);
 	json_decref(text);
 }
 
@@ -197,7 +203,8 @@ static void sources_note_refused(const struct refusal_note *note, void *arg)
 
 void sources_drain(struct sources *s)
 {
-	struct aggregate_sink sink = { sources_note_user, sources_note_refused, sources_note_allowed, s };
+	struct aggregate_sink sink = { sources_note_user, sources_note_refused,
+				       sources_note_allowed, s };
 
 	if (s && s->def)
 		aggregate_drain(s->aggregate, &sink);
@@ -219,7 +226,8 @@ static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
 	now_ns = clock_mono_ns();
 	aggregate_pace(s->aggregate, now_ns - s->paced_ns);
 	s->paced_ns = now_ns;
-	observe_not_noted(s->running->observe, OBSERVED_REFUSED, NULL, aggregate_lost(s->aggregate) - s->lost);
+	observe_not_noted(s->running->observe, OBSERVED_REFUSED, NULL,
+			  aggregate_lost(s->aggregate) - s->lost);
 	s->lost = aggregate_lost(s->aggregate);
 	push_tick(s->push, now_ns);
 	s->guard_generation = s->running->generation;
@@ -231,10 +239,10 @@ static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* ------------------------------------------------------------------ push-downs of an earlier daemon */
+/* -------------------------------------------------------------- push-downs of an earlier daemon */
 
 static void sources_adopt_steps(const struct sources *s, const struct dp_push *push, u64 now_ns,
-			struct push_entry *entry)
+				struct push_entry *entry)
 {
 	const struct rule *rule = NULL;
 	u32 step = push->note & 15;
@@ -248,9 +256,10 @@ static void sources_adopt_steps(const struct sources *s, const struct dp_push *p
 			rule = s->rules->rule[i];
 	if (rule && step < rule->push.step_count && rule->push.step[step].kind == push->kind) {
 		snprintf(entry->rule, sizeof(entry->rule), "%s/%s", rule->domain, rule->path);
-		memcpy(entry->steps, rule->push.step, rule->push.step_count * sizeof(entry->steps[0]));
+		memcpy(entry->steps, rule->push.step,
+		       rule->push.step_count * sizeof(entry->steps[0]));
 		entry->def = rule->push;
-		entry->def.step = NULL;	/* as in all entries: it owns its steps */
+		entry->def.step = NULL; /* as in all entries: it owns its steps */
 		entry->step = step;
 		entry->rule_id = rule->id;
 		return;
@@ -258,7 +267,9 @@ static void sources_adopt_steps(const struct sources *s, const struct dp_push *p
 	/* Its rule is gone, has other steps, or is another node's: the entry expires. */
 	strcpy(entry->rule, entry->node[0] ? "(another node's)" : "(gone)");
 	entry->steps[0] = (struct push_step){ push->kind, push->rate };
-	entry->def = (struct push_def){ .after = 1, .within_ns = SL_NS_PER_SEC, .step_count = 1,
+	entry->def = (struct push_def){ .after = 1,
+					.within_ns = SL_NS_PER_SEC,
+					.step_count = 1,
 					.step_ns = push->until_ns - now_ns,
 					.down_ns = push->until_ns - now_ns,
 					.max_ns = push->until_ns - now_ns };
@@ -274,9 +285,12 @@ static void sources_adopt(struct sources *s)
 	if (!s->running->packets->dp || dp_pushes(s->running->packets->dp, &push, &count) < 0)
 		return;
 	for (size_t i = 0; i < count; i++) {
-		struct push_entry entry = { .group = push[i].src, .rate = push[i].rate,
-					    .began_ns = now_ns, .changed_ns = now_ns,
-					    .abuse_ns = now_ns, .until_ns = push[i].until_ns };
+		struct push_entry entry = { .group = push[i].src,
+					    .rate = push[i].rate,
+					    .began_ns = now_ns,
+					    .changed_ns = now_ns,
+					    .abuse_ns = now_ns,
+					    .until_ns = push[i].until_ns };
 
 		if (push[i].until_ns <= now_ns)
 			continue;
@@ -296,7 +310,7 @@ static void sources_adopt(struct sources *s)
 static int sources_make_tables(struct sources *s, u64 room, struct sl_seed seed)
 {
 	struct push_callbacks callbacks = { push_guard, push_profile, push_good_requests, push_need,
-				    push_put, push_del, push_report, s };
+					    push_put,	push_del,     push_report,	  s };
 	struct users_options options = { .seed = seed };
 
 	options.pairs = room < PAIRS_LEAST ? PAIRS_LEAST : room > PAIRS_MOST ? PAIRS_MOST : room;
@@ -340,7 +354,9 @@ int sources_start(struct running *run, struct event_base *base, u32 workers, u64
 	if (!s->tick || !s->wake || set_tick(s, TICK_IDLE_US) < 0 || event_add(s->wake, NULL) < 0)
 		r = -ENOMEM;
 out:
-	return r < 0 ? sl_err_set(err, -r, "cannot start tracking users and sources: %s", strerror(-r)) : 0;
+	return r < 0 ? sl_err_set(err, -r, "cannot start tracking users and sources: %s",
+				  strerror(-r))
+		     : 0;
 }
 
 void sources_configure(struct sources *s, const struct http_def *def, const struct ruleset *rules)
@@ -356,7 +372,8 @@ void sources_configure(struct sources *s, const struct http_def *def, const stru
 		return;
 	if (http_def_clone(def, &copy) < 0) {
 		/* The previous rules are about to be freed. */
-		log_error("push_down and source_budget: out of memory, both are off until the next reload");
+		log_error(
+			"push_down and source_budget: out of memory, both are off until the next reload");
 		copy = NULL;
 	}
 	http_def_free(s->def);

@@ -25,29 +25,29 @@
 #include "request/mitigation/refused.h"
 
 struct sources {
-	struct running_part part;	/* first: a part is cast to its struct */
+	struct running_part part; /* first: a part is cast to its struct */
 	struct running *running;
-	struct http_def *def;		/* a copy of the section in force; NULL: none yet */
+	struct http_def *def; /* a copy of the section in force; NULL: none yet */
 	const struct ruleset *rules;
-	struct aggregate *aggregate;	/* the workers' end: http_tier.aggregate */
+	struct aggregate *aggregate; /* the workers' end: http_tier.aggregate */
 	struct users *users;
 	struct push *push;
 	struct refused refused;
 	struct active active;
-	u64 paced_ns;			/* of the last aggregate_pace() */
-	u64 lost;			/* aggregate_lost() then */
+	u64 paced_ns; /* of the last aggregate_pace() */
+	u64 lost;     /* aggregate_lost() then */
 	struct event *tick, *wake;
-	bool watching;			/* the packet tier records established sources */
-	bool adopted;			/* push-downs of an earlier daemon were restored */
-	u64 expired_ns;			/* of the last removal of expired push-downs */
-	u64 guard_generation;		/* of the rules that push-downs were last checked against */
-	u64 logged_s;			/* log lines: the second, and their number in it */
+	bool watching;	      /* the packet tier records established sources */
+	bool adopted;	      /* push-downs of an earlier daemon were restored */
+	u64 expired_ns;	      /* of the last removal of expired push-downs */
+	u64 guard_generation; /* of the rules that push-downs were last checked against */
+	u64 logged_s;	      /* log lines: the second, and their number in it */
 	u32 logged, suppressed;
 	/* sources_budget.c */
-	struct budgets budgets;		/* in force */
-	u64 budgets_ns;			/* in force since */
-	u64 install_ns;			/* duration of the last change */
-	bool budgets_failed;		/* already logged */
+	struct budgets budgets; /* in force */
+	u64 budgets_ns;		/* in force since */
+	u64 install_ns;		/* duration of the last change */
+	bool budgets_failed;	/* already logged */
 };
 
 /*

@@ -60,8 +60,7 @@ static int budget_derive(const struct budgets *budgets, const char *limit, struc
 	return r;
 }
 
-static int budget_install(struct sources *sources, const struct budgets *wanted,
-			  struct sl_err *err)
+static int budget_install(struct sources *sources, const struct budgets *wanted, struct sl_err *err)
 {
 	struct running *run = sources->running;
 	struct policy *policy = NULL;
@@ -80,8 +79,8 @@ static int budget_install(struct sources *sources, const struct budgets *wanted,
 /* False if no override would differ: then the rules need no change. */
 static bool budget_has_effect(const struct sources *sources, const struct budgets *wanted)
 {
-	const struct limit_def *limit = policy_find_limit(sources->running->policy,
-							  sources->def->budget.limit);
+	const struct limit_def *limit =
+		policy_find_limit(sources->running->policy, sources->def->budget.limit);
 	struct rate rate = limit ? limit->terms.rates.rate[0] : (struct rate){ .period_ns = 1 };
 	double least = (double)rate.count * 1e9 / (double)rate.period_ns;
 
@@ -125,7 +124,9 @@ void sources_budget(struct sources *sources, u64 now_ns)
 		sources->install_ns = clock_mono_ns() - begun_ns;
 	}
 	if (r < 0 && !sources->budgets_failed)
-		log_error("source_budget: cannot apply the new budgets, keeping the previous ones: %s", err.message);
+		log_error(
+			"source_budget: cannot apply the new budgets, keeping the previous ones: %s",
+			err.message);
 	sources->budgets_failed = r < 0;
 	sources->budgets_ns = now_ns;
 	if (r < 0) {
@@ -143,7 +144,8 @@ void sources_derive(struct running_part *part, struct policy *policy)
 
 	if (!sources->def || !sources->def->budget.limit[0])
 		return;
-	/* A limit that is gone, or counts by other keys, has no budgets: sources_budget() logs that. */
+	/* A limit that is gone, or counts by other keys, has no budgets: sources_budget() logs
+	 * that. */
 	if (budget_derive(&sources->budgets, sources->def->budget.limit, policy, &err) < 0)
 		policy_override_underive(policy);
 }

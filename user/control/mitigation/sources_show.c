@@ -51,8 +51,8 @@ json_t *sources_push_to_json(struct sources *s, const struct push_entry *entry)
 			 sources_text(entry->value, strlen(entry->value), false), "shadow",
 			 entry->shadow, "since", push_utc(entry->began_ns), "until",
 			 push_utc(entry->until_ns), "left_ns",
-			 json_u64(entry->until_ns > now_ns ? entry->until_ns - now_ns : 0), "packets",
-			 json_u64(push.packets), "refused", json_u64(push.refused));
+			 json_u64(entry->until_ns > now_ns ? entry->until_ns - now_ns : 0),
+			 "packets", json_u64(push.packets), "refused", json_u64(push.refused));
 	if (entry->node[0])
 		json_object_set_new(json, "node", json_string(entry->node));
 	if (step->kind == SL_PUSH_LIMIT)
@@ -83,9 +83,9 @@ json_t *sources_show(struct sources *s, const struct sl_prefix *source)
 			 "requests", json_u64(profile.requests));
 	if (s->def->budget.limit[0]) {
 		json_object_set_new(json, "limit", json_string(s->def->budget.limit));
-		json_object_set_new(json, "budget_pps",
-				    json_u64(budget ? budget->pps :
-						      budget_pps(&s->def->budget, 0)));
+		json_object_set_new(
+			json, "budget_pps",
+			json_u64(budget ? budget->pps : budget_pps(&s->def->budget, 0)));
 	}
 	json_object_set_new(json, "push_down",
 			    entry ? sources_push_to_json(s, entry) : json_null());
@@ -101,24 +101,26 @@ void sources_metrics(struct sources *s, struct exposition *e)
 		return;
 	push_stats(s->push, &push);
 	users_stats(s->users, &users);
-	metric_begin(e, "sluice_pushdowns_active", METRIC_GAUGE,
-		     "Active push-downs, by action.");
+	metric_begin(e, "sluice_pushdowns_active", METRIC_GAUGE, "Active push-downs, by action.");
 	for (u32 kind = 0; kind < SL_PUSH_COUNT; kind++)
 		metric_u64(e, push.active[kind], "step", push_kind_name(kind), NULL);
-	metric_begin(e, "sluice_pushdowns_refused", METRIC_COUNTER,
-		     "Times a source met the conditions of push_down and was not pushed down, by reason.");
+	metric_begin(
+		e, "sluice_pushdowns_refused", METRIC_COUNTER,
+		"Times a source met the conditions of push_down and was not pushed down, by reason.");
 	for (u32 reason = 1; reason < PUSH_REFUSAL_COUNT; reason++)
 		metric_u64(e, push.refused[reason], "reason", push_refusal_name(reason), NULL);
 	metric_begin(e, "sluice_source_users", METRIC_GAUGE,
 		     "Tracked pairs of a user and a source, and the room for them.");
 	metric_u64(e, users.pairs, NULL);
-	metric_begin(e, "sluice_source_users_crowded", METRIC_COUNTER,
-		     "Users that were not counted at a source because of max_users or lack of room.");
+	metric_begin(
+		e, "sluice_source_users_crowded", METRIC_COUNTER,
+		"Users that were not counted at a source because of max_users or lack of room.");
 	metric_u64(e, users.crowded, NULL);
 	metric_begin(e, "sluice_source_budgets", METRIC_GAUGE,
 		     "Sources with active users and therefore a budget of their own.");
 	metric_u64(e, s->budgets.count, NULL);
-	metric_begin(e, "sluice_source_notes_lost", METRIC_COUNTER,
-		     "Decisions not counted for users and sources, because the main thread was late.");
+	metric_begin(
+		e, "sluice_source_notes_lost", METRIC_COUNTER,
+		"Decisions not counted for users and sources, because the main thread was late.");
 	metric_u64(e, aggregate_lost(s->aggregate), NULL);
 }

@@ -16,8 +16,8 @@
 #define KIND "addresses"
 #define EVERY_S 10
 #define VALID_NS (3 * EVERY_S * SL_NS_PER_SEC)
-#define KEPT_NS (3600 * SL_NS_PER_SEC)	/* after the last message of a node */
-#define YAML_TEXT 64			/* a node's name: at most 63 (docs/cluster.md) */
+#define KEPT_NS (3600 * SL_NS_PER_SEC) /* after the last message of a node */
+#define YAML_TEXT 64		       /* a node's name: at most 63 (docs/cluster.md) */
 
 struct entry {
 	char node[YAML_TEXT];
@@ -30,8 +30,8 @@ struct addresses {
 	struct event *timer;
 	struct entry entry[NODE_ADDRESSES_MAX];
 	u32 count;
-	bool changed, crowded, many;		/* the last two: already logged */
-	struct sl_prefix list[NODE_ADDRESSES_MAX];	/* of them, each once */
+	bool changed, crowded, many;		   /* the last two: already logged */
+	struct sl_prefix list[NODE_ADDRESSES_MAX]; /* of them, each once */
 	u32 listed;
 };
 
@@ -56,8 +56,9 @@ static bool read_own(const struct sockaddr *from, struct sl_prefix *ret)
 	const char *reason;
 
 	return from && (from->sa_family == AF_INET || from->sa_family == AF_INET6) &&
-	       !getnameinfo(from, from->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-							       sizeof(struct sockaddr_in6),
+	       !getnameinfo(from,
+			    from->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+						       : sizeof(struct sockaddr_in6),
 			    text, sizeof(text), NULL, 0, NI_NUMERICHOST) &&
 	       !sl_prefix_parse(text, ret, &reason) && is_of_a_host(ret);
 }
@@ -76,14 +77,16 @@ static void publish(struct addresses *a)
 		if (!read_own(at->ifa_addr, &own))
 			continue;
 		if (count++ < ADDRESSES_OF_A_NODE)
-			json_array_append_new(list, json_string(
-				sl_prefix_format(&own, text, sizeof(text))));
+			json_array_append_new(
+				list, json_string(sl_prefix_format(&own, text, sizeof(text))));
 	}
 	if (all)
 		freeifaddrs(all);
 	if (count > ADDRESSES_OF_A_NODE && !a->many)
-		log_warn("cluster: this host has %u addresses, only the first %u are published: add "
-			 "the others to never_ban of the other nodes", count, ADDRESSES_OF_A_NODE);
+		log_warn(
+			"cluster: this host has %u addresses, only the first %u are published: add "
+			"the others to never_ban of the other nodes",
+			count, ADDRESSES_OF_A_NODE);
 	a->many = count > ADDRESSES_OF_A_NODE;
 	if (body)
 		cluster_send(a->cluster, KIND, body, VALID_NS);
@@ -121,8 +124,10 @@ static void add_entry(struct addresses *a, const char *node, const struct sl_pre
 
 	if (!entry && a->count == NODE_ADDRESSES_MAX) {
 		if (!a->crowded)
-			log_warn("cluster: the other nodes have more than %u addresses: add the rest to "
-				 "never_ban of this node", NODE_ADDRESSES_MAX);
+			log_warn(
+				"cluster: the other nodes have more than %u addresses: add the rest to "
+				"never_ban of this node",
+				NODE_ADDRESSES_MAX);
 		a->crowded = true;
 		return;
 	}
@@ -210,8 +215,8 @@ json_t *addresses_to_json(const struct addresses *a, const char *node)
 		const struct entry *entry = &a->entry[i];
 
 		if (!strcmp(entry->node, node) && is_listed(a, &entry->address))
-			json_array_append_new(list, json_string(
-				sl_prefix_format(&entry->address, text, sizeof(text))));
+			json_array_append_new(list, json_string(sl_prefix_format(
+							    &entry->address, text, sizeof(text))));
 	}
 	return list;
 }

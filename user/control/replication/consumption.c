@@ -22,19 +22,19 @@
 /* Largest age of a report's beginning: older use no longer counts in any bucket. */
 #define AGE_MS_MAX 60000
 #define NS_PER_MS 1000000ULL
-#define UNITS_MAX (SL_BIT(46) - 1)	/* no bucket holds more */
+#define UNITS_MAX (SL_BIT(46) - 1) /* no bucket holds more */
 #define PER_SOURCE 3
 
 struct consumption {
-	struct running_part part;	/* first: a part is cast to its struct */
+	struct running_part part; /* first: a part is cast to its struct */
 	struct nodes *nodes;
 	struct dp_consumption *sources;
 	struct cluster *cluster;
 	struct event *timer;
-	u64 sync_ns;			/* as at start */
+	u64 sync_ns; /* as at start */
 	struct consumption_received received;
 	u64 messages, sent, failed;
-	u64 cpu_ns;			/* of scanning and publishing */
+	u64 cpu_ns; /* of scanning and publishing */
 	struct dp_consumption_report reports[CONSUMPTION_REPORT_MAX];
 };
 
@@ -58,7 +58,8 @@ static int take_seed(struct nodes *nodes, struct sl_err *err)
 	if (r < 0 || !memcmp(seed, &keys.seed, sizeof(*seed)))
 		return r;
 	*seed = keys.seed;
-	log_info("cluster: bucket keys now use the cluster's seed; all sources start with empty buckets");
+	log_info(
+		"cluster: bucket keys now use the cluster's seed; all sources start with empty buckets");
 	return 0;
 }
 
@@ -68,7 +69,8 @@ static void consumption_rules(struct running_part *part, const struct policy *po
 
 	if (dp_consumption_rules(nodes->consumption->sources, nodes->running->image, policy,
 				 consumption_now(nodes)) < 0)
-		log_error("cluster: out of memory: packet limits of scope cluster apply to this node alone");
+		log_error(
+			"cluster: out of memory: packet limits of scope cluster apply to this node alone");
 }
 
 static const struct running_part_ops consumption_ops = { .installed = consumption_rules };
@@ -122,14 +124,15 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 	dp_consumption_nodes(consumption->sources, cluster_size(consumption->cluster),
 			     consumption->sync_ns);
 	dp_consumption_look(consumption->sources, now, ROUND_NS);
-	count = dp_consumption_take(consumption->sources, consumption->reports, CONSUMPTION_REPORT_MAX,
-				    now);
+	count = dp_consumption_take(consumption->sources, consumption->reports,
+				    CONSUMPTION_REPORT_MAX, now);
 	if (count) {
 		body = consumption_to_json(consumption->sources, consumption->reports, count,
 					   now.mono_ns);
 		consumption->messages++;
 		consumption->sent += count;
-		consumption->failed += !body || cluster_send(consumption->cluster, CONSUMPTION_KIND, body, CONSUMPTION_VALID_NS) < 0;
+		consumption->failed += !body || cluster_send(consumption->cluster, CONSUMPTION_KIND,
+							     body, CONSUMPTION_VALID_NS) < 0;
 	}
 	consumption->cpu_ns += clock_cpu_ns() - began_ns;
 }
@@ -203,7 +206,9 @@ static void add_source(json_t *used, const struct dp_consumption_report *report,
 
 	json_array_append_new(used, json_integer((json_int_t)report->hash));
 	json_array_append_new(used, json_integer((json_int_t)units));
-	json_array_append_new(used, json_integer((json_int_t)((mono_ns - report->since_ns + NS_PER_MS - 1) / NS_PER_MS)));
+	json_array_append_new(
+		used, json_integer((json_int_t)((mono_ns - report->since_ns + NS_PER_MS - 1) /
+						NS_PER_MS)));
 }
 
 json_t *consumption_to_json(const struct dp_consumption *consumption,

@@ -13,8 +13,8 @@
  *
  * Meter and kind name what is counted, as limit_ids do: meters of equal kinds count the same unit
  * by the same prefix, at any rates. HASH is the source's under the cluster's seed; AGE_MS is the
- * time from the first counted unit to the message. What a meter refused, with `count: all`, is an entry
- * of its own ("web#1r"); of a bucket AGE_MS is then the time from the last refusal.
+ * time from the first counted unit to the message. What a meter refused, with `count: all`, is an
+ * entry of its own ("web#1r"); of a bucket AGE_MS is then the time from the last refusal.
  */
 #ifndef SLUICE_REPLICATION_CONSUMPTION_H
 #define SLUICE_REPLICATION_CONSUMPTION_H
@@ -46,9 +46,9 @@ json_t *consumption_to_json(const struct dp_consumption *consumption,
 			    const struct dp_consumption_report *report, u32 count, u64 mono_ns);
 
 struct consumption_received {
-	u64 charged;		/* sources */
-	u64 unknown;		/* limits that the rules in force do not have in this kind */
-	u64 bad;		/* invalid entries; the rest of such a message is ignored */
+	u64 charged; /* sources */
+	u64 unknown; /* limits that the rules in force do not have in this kind */
+	u64 bad;     /* invalid entries; the rest of such a message is ignored */
 };
 /* Charges a message sent age_ns ago; adds to the counters. `body` is untrusted. */
 void consumption_read(struct dp_consumption *consumption, const json_t *body, u64 age_ns,

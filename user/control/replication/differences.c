@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * differences.c - see differences.h. The message: {"digest": "16 hexadecimal digits", "all": true,
- * "list": [["limit web", "16 hexadecimal digits", "100 packets/s"], ...]}; "all": the list is complete.
+ * "list": [["limit web", "16 hexadecimal digits", "100 packets/s"], ...]}; "all": the list is
+ * complete.
  */
 #include "control/replication/differences.h"
 
@@ -19,11 +20,11 @@
 #include "request/rules/rule.h"
 
 #define KIND "rules"
-#define EVERY_TICKS 10			/* seconds */
+#define EVERY_TICKS 10 /* seconds */
 #define VALID_NS (3 * EVERY_TICKS * SL_NS_PER_SEC)
-#define LIST_BYTES 49152		/* of a message, which has 64 KiB */
-#define LIST_OVERHEAD 40		/* digest, quotes and commas of an element */
-#define NODES_MAX 1024			/* as in cluster/bus/bus_peers.h */
+#define LIST_BYTES 49152 /* of a message, which has 64 KiB */
+#define LIST_OVERHEAD 40 /* digest, quotes and commas of an element */
+#define NODES_MAX 1024	 /* as in cluster/bus/bus_peers.h */
 #define NAME_BYTES_MAX 512
 #define RATE_BYTES 48
 #define WHAT_BYTES 512
@@ -33,30 +34,30 @@ static const struct sl_seed seed = { 0x72756c65732d6f66, 0x2d616c6c2d6e6f64 };
 
 /* A limit or a rule of this node. */
 struct item {
-	char *name;			/* "limit web", "rule api/user" */
+	char *name; /* "limit web", "rule api/user" */
 	char rate[RATE_BYTES];
 	u64 digest;
-	u32 seen;			/* the number of the message that has it */
+	u32 seen; /* the number of the message that has it */
 };
 
 struct peer {
 	char node[CLUSTER_NODE_MAX + 1];
 	u64 digest, received_ns;
-	u64 since_utc_ns;		/* 0: it does not differ */
+	u64 since_utc_ns; /* 0: it does not differ */
 	u32 count;
 	char what[WHAT_BYTES];
 };
 
 struct differences {
 	struct event *timer;
-	struct item *item;		/* in order of their names */
+	struct item *item; /* in order of their names */
 	u32 item_count;
 	u64 digest;
-	u64 generation, rules_generation;	/* that the items are of */
-	bool listed;			/* the items were made once */
+	u64 generation, rules_generation; /* that the items are of */
+	bool listed;			  /* the items were made once */
 	u32 ticks, messages;
-	bool due;			/* to be published with the next tick */
-	struct peer *peer;		/* NODES_MAX */
+	bool due;	   /* to be published with the next tick */
+	struct peer *peer; /* NODES_MAX */
 	u32 peer_count;
 };
 
@@ -169,7 +170,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
 
-static int list_items(struct differences *s, const struct policy *policy, const struct ruleset *rules)
+static int list_items(struct differences *s, const struct policy *policy,
+		      const struct ruleset *rules)
 {
 	size_t room = policy->limit_count + (rules ? rules->rule_count : 0);
 	int r = 0;
@@ -232,8 +234,7 @@ static void peer_compare(const struct differences *s, struct peer *peer)
 	}
 }
 
-__attribute__((format(printf, 2, 3)))
-static void note(struct peer *peer, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct peer *peer, const char *format, ...)
 {
 	size_t len = strlen(peer->what), room = sizeof(peer->what) - len;
 	va_list args;
@@ -251,20 +252,22 @@ static void note(struct peer *peer, const char *format, ...)
 		peer->what[len > 2 ? len - 2 : 0] = '\0';
 }
 
-/* Returns a text that another node sent. It is shown and logged, so it must be printable; else NULL. */
+/* Returns a text that another node sent. It is shown and logged, so it must be printable; else
+ * NULL. */
 static const char *text_at(const json_t *element, size_t i, size_t most)
 {
 	const json_t *value = json_array_get(element, i);
 	const char *text = json_string_value(value);
 	size_t len = json_string_length(value);
 
-	return text && len < most && strlen(text) == len && config_text_printable(text, len) ? text : NULL;
+	return text && len < most && strlen(text) == len && config_text_printable(text, len) ? text
+											     : NULL;
 }
 
 static void compare_element(struct differences *s, struct peer *peer, const json_t *element)
 {
-	const char *name = text_at(element, 0, NAME_BYTES_MAX + 8), *digits = text_at(element, 1, 17),
-		   *rate = text_at(element, 2, RATE_BYTES);
+	const char *name = text_at(element, 0, NAME_BYTES_MAX + 8),
+		   *digits = text_at(element, 1, 17), *rate = text_at(element, 2, RATE_BYTES);
 	struct item key = { .name = (char *)name }, *own;
 	u64 digest;
 
@@ -294,7 +297,8 @@ static void on_rules(void *arg, const struct cluster_message *message)
 	u64 digest;
 	size_t i;
 
-	if (!s->listed || strlen(message->node) > CLUSTER_NODE_MAX || !reset_key_read(digits, &digest))
+	if (!s->listed || strlen(message->node) > CLUSTER_NODE_MAX ||
+	    !reset_key_read(digits, &digest))
 		return;
 	peer = peer_claim(s, message->node);
 	/* It has to learn what differs, too: its list came with its change, this node's did not. */
@@ -309,7 +313,8 @@ static void on_rules(void *arg, const struct cluster_message *message)
 	s->messages++;
 	json_array_foreach(list, i, element)
 		compare_element(s, peer, element);
-	for (u32 k = 0; k < s->item_count && json_is_true(json_object_get(message->body, "all")); k++)
+	for (u32 k = 0; k < s->item_count && json_is_true(json_object_get(message->body, "all"));
+	     k++)
 		if (s->item[k].seen != s->messages)
 			note(peer, "%s: here alone", s->item[k].name);
 }
@@ -338,8 +343,9 @@ static void publish(struct nodes *nodes, bool list)
 		all = bytes <= LIST_BYTES;
 		if (!all)
 			break;
-		json_array_append_new(elements, json_pack("[s, o, s]", item->name, json_sprintf("%016llx", item->digest),
-							  item->rate));
+		json_array_append_new(elements,
+				      json_pack("[s, o, s]", item->name,
+						json_sprintf("%016llx", item->digest), item->rate));
 	}
 	json_object_set_new(body, "digest", json_sprintf("%016llx", s->digest));
 	if (elements) {
@@ -398,7 +404,8 @@ json_t *differences_to_json(const struct nodes *nodes, const char *node)
 
 	if (!peer || !peer->since_utc_ns)
 		return json_null();
-	return json_pack("{s:o, s:i, s:s}", "since", json_utc(peer->since_utc_ns), "count", (int)peer->count, "what",
+	return json_pack("{s:o, s:i, s:s}", "since", json_utc(peer->since_utc_ns), "count",
+			 (int)peer->count, "what",
 			 *peer->what ? peer->what : "which is not known yet");
 }
 

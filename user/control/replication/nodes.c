@@ -20,7 +20,7 @@
 #include "lib/log.h"
 
 #define NODES_FILE_NAME "nodes.json"
-#define NODES_MAX 1024			/* as in cluster/bus/bus_peers.h */
+#define NODES_MAX 1024 /* as in cluster/bus/bus_peers.h */
 
 /* Estimate: one of so many users is active and has a limit of scope cluster. */
 #define USERS_A_SHARE 8
@@ -45,11 +45,12 @@ static void write_nodes(struct nodes *nodes, u32 count)
 	char *path = file_join(nodes->running->state_dir, NODES_FILE_NAME),
 	     *text = file ? json_dumps(file, 0) : NULL;
 	struct sl_err err;
-	int r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err) :
-			       sl_err_set(&err, ENOMEM, "out of memory");
+	int r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err)
+			     : sl_err_set(&err, ENOMEM, "out of memory");
 
 	if (r < 0 && !nodes->nodes_file->failed)
-		log_error("cluster: cannot save the number of nodes, a restart would lose it: %s", err.message);
+		log_error("cluster: cannot save the number of nodes, a restart would lose it: %s",
+			  err.message);
 	nodes->nodes_file->failed = r < 0;
 	if (!r)
 		nodes->nodes_file->saved = count;
@@ -69,7 +70,8 @@ static void on_nodes_timer(evutil_socket_t fd, short what, void *arg)
 
 static u32 read_nodes(struct nodes *nodes)
 {
-	const char *lost = "until the cluster store is available, this node applies limits as if it were alone";
+	const char *lost =
+		"until the cluster store is available, this node applies limits as if it were alone";
 	json_t *file = file_load_json(nodes->running->state_dir, NODES_FILE_NAME, lost);
 	json_int_t count = json_integer_value(json_object_get(file, "nodes"));
 

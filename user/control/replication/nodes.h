@@ -11,8 +11,9 @@
  *     user_bans.c     refusals and bans of values, of rules with `ban`
  *
  * Knows: the cluster's thread, the running configuration, the packet tier of this host. Does not
- * know: commands, metrics, workers; of the request tier it has the push-downs and the refusal cache.
- * May use: every room below control but request/server and the frontends, and control/running.
+ * know: commands, metrics, workers; of the request tier it has the push-downs and the refusal
+ * cache. May use: every room below control but request/server and the frontends, and
+ * control/running.
  *
  * nodes->cluster is NULL if sluiced was started without a section `cluster`. An unavailable cluster
  * store is no failure, at start or later: on_store_failure of each rule decides.
@@ -33,15 +34,15 @@ struct nodes {
 	struct running *running;
 	struct event_base *base;
 	struct cluster *cluster;
-	struct quotas *quotas;		/* NULL also without an HTTP tier */
+	struct quotas *quotas; /* NULL also without an HTTP tier */
 	struct replication *replication;
 	struct resets *resets;
 	struct user_bans *user_bans;
 	struct differences *differences;
 	struct addresses *addresses;
 	struct nodes_file *nodes_file;
-	struct consumption *consumption;		/* NULL also without a packet tier */
-	struct push *push;		/* of the request tier, which sets it; NULL: there is none */
+	struct consumption *consumption; /* NULL also without a packet tier */
+	struct push *push; /* of the request tier, which sets it; NULL: there is none */
 };
 
 /* After the HTTP tier was opened, before it runs; needs privileges. */

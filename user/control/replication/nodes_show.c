@@ -31,11 +31,12 @@ static json_t *store_to_json(struct nodes *nodes)
 
 	cluster_redis_stats(nodes->cluster, &stats);
 	for (u32 i = 0; i < count; i++)
-		json_array_append_new(servers, json_pack("{s:s, s:b, s:b, s:b, s:b, s:s?}", "server",
-							 state[i].name, "sentinel", state[i].sentinel,
-							 "up", state[i].up, "idle", state[i].idle,
-							 "breaker_open", state[i].breaker_open, "error",
-							 *state[i].error ? state[i].error : NULL));
+		json_array_append_new(servers,
+				      json_pack("{s:s, s:b, s:b, s:b, s:b, s:s?}", "server",
+						state[i].name, "sentinel", state[i].sentinel, "up",
+						state[i].up, "idle", state[i].idle, "breaker_open",
+						state[i].breaker_open, "error",
+						*state[i].error ? state[i].error : NULL));
 	free(state);
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "up",
 			 stats.servers && stats.up == stats.servers, "servers", servers, "commands",
@@ -54,14 +55,20 @@ static json_t *peers_to_json(struct nodes *nodes)
 	if (cluster_peers(nodes->cluster, &peer, &count) < 0)
 		return list;
 	for (size_t i = 0; i < count; i++)
-		json_array_append_new(list, json_pack(
-			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "node", peer[i].node, "alive",
-			peer[i].alive, "left", peer[i].left, "silent_ns",
-			json_u64(now_ns > peer[i].received_ns ? now_ns - peer[i].received_ns : 0), "lag_ns",
-			json_u64(peer[i].lag_ns), "messages", json_u64(peer[i].messages), "refused",
-			json_u64(peer[i].refused), "version", peer[i].version, "addresses",
-			addresses_to_json(nodes->addresses, peer[i].node), "differs", peer[i].alive ?
-			differences_to_json(nodes, peer[i].node) : json_null()));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "node",
+				  peer[i].node, "alive", peer[i].alive, "left", peer[i].left,
+				  "silent_ns",
+				  json_u64(now_ns > peer[i].received_ns
+						   ? now_ns - peer[i].received_ns
+						   : 0),
+				  "lag_ns", json_u64(peer[i].lag_ns), "messages",
+				  json_u64(peer[i].messages), "refused", json_u64(peer[i].refused),
+				  "version", peer[i].version, "addresses",
+				  addresses_to_json(nodes->addresses, peer[i].node), "differs",
+				  peer[i].alive ? differences_to_json(nodes, peer[i].node)
+						: json_null()));
 	free(peer);
 	return list;
 }
@@ -72,10 +79,10 @@ static json_t *bus_to_json(const struct bus_stats *stats)
 
 	for (u32 i = BUS_GOOD + 1; i < BUS_VERDICT_COUNT; i++)
 		json_object_set_new(refused, bus_verdict_name(i), json_u64(stats->refused[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "sent", json_u64(stats->sent), "received",
-			 json_u64(stats->received), "dropped", json_u64(stats->dropped), "skipped",
-			 json_u64(stats->skipped), "refused", refused, "error", stats->error,
-			 "twice", stats->twice, "strangers", stats->strangers);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "sent", json_u64(stats->sent),
+			 "received", json_u64(stats->received), "dropped", json_u64(stats->dropped),
+			 "skipped", json_u64(stats->skipped), "refused", refused, "error",
+			 stats->error, "twice", stats->twice, "strangers", stats->strangers);
 }
 
 static json_t *quota_to_json(const struct nodes *nodes)
@@ -113,11 +120,11 @@ static json_t *rules_to_json(const struct nodes *nodes)
 		if (!is_cluster_scope(rule))
 			continue;
 		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
-		json_array_append_new(list, json_pack(
-			"{s:s, s:s, s:s, s:f}", "rule", name, "consistency",
-			consistency[rule->consistency], "on_store_failure",
-			failure[rule->on_store_failure], "overshoot",
-			quotas_overshoot(nodes->quotas, rule->metric)));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s, s:f}", "rule", name, "consistency",
+						consistency[rule->consistency], "on_store_failure",
+						failure[rule->on_store_failure], "overshoot",
+						quotas_overshoot(nodes->quotas, rule->metric)));
 	}
 	return list;
 }
@@ -131,8 +138,9 @@ static json_t *replication_to_json(const struct nodes *nodes)
 		u32 ours, theirs;
 
 		replication_count(nodes, kind, &ours, &theirs);
-		json_object_set_new(all, name[kind], json_pack("{s:i, s:i}", "own", (int)ours, "received",
-							       (int)theirs));
+		json_object_set_new(
+			all, name[kind],
+			json_pack("{s:i, s:i}", "own", (int)ours, "received", (int)theirs));
 	}
 	return all;
 }
@@ -157,7 +165,8 @@ int nodes_show(struct nodes *nodes, json_t **ret, struct sl_err *err)
 	struct bus_stats bus;
 
 	if (!nodes->cluster)
-		return sl_err_set(err, ENOENT, "no cluster: the configuration that sluiced was started "
+		return sl_err_set(err, ENOENT,
+				  "no cluster: the configuration that sluiced was started "
 				  "with has no section 'cluster'");
 	cluster_bus_stats(nodes->cluster, &bus);
 	*ret = json_pack(
@@ -183,11 +192,13 @@ static void write_store(struct nodes *nodes, struct exposition *e)
 	metric_begin(e, "sluice_store_up", METRIC_GAUGE,
 		     "1 if every server of the cluster store is reachable.");
 	metric_u64(e, stats.servers && stats.up == stats.servers, NULL);
-	metric_begin(e, "sluice_store_breaker_open", METRIC_GAUGE,
-		     "Servers of the cluster store with an open breaker: they get no commands for now.");
+	metric_begin(
+		e, "sluice_store_breaker_open", METRIC_GAUGE,
+		"Servers of the cluster store with an open breaker: they get no commands for now.");
 	metric_u64(e, stats.breakers_open, NULL);
-	metric_begin(e, "sluice_store_errors", METRIC_COUNTER,
-		     "Commands that the cluster store refused, that timed out, or that could not be sent.");
+	metric_begin(
+		e, "sluice_store_errors", METRIC_COUNTER,
+		"Commands that the cluster store refused, that timed out, or that could not be sent.");
 	metric_u64(e, stats.errors + stats.late + stats.refused, NULL);
 	for (u32 b = 0; b + 1 < HISTOGRAM_BUCKETS; b++)
 		bound[b] = (double)histogram_bound_ns(b) / 1e9;
@@ -198,9 +209,10 @@ static void write_store(struct nodes *nodes, struct exposition *e)
 
 static void write_overshoot(const struct nodes *nodes, struct exposition *e)
 {
-	metric_begin(e, "sluice_overshoot_ratio", METRIC_GAUGE,
-		     "Estimate of how far all nodes together exceeded a limit, at most, in the last "
-		     "hour: 0.1 is a tenth of the limit.");
+	metric_begin(
+		e, "sluice_overshoot_ratio", METRIC_GAUGE,
+		"Estimate of how far all nodes together exceeded a limit, at most, in the last "
+		"hour: 0.1 is a tenth of the limit.");
 	for (u32 i = 0; i < nodes->running->requests.rules->rule_count; i++) {
 		const struct rule *rule = nodes->running->requests.rules->rule[i];
 		char name[RULE_TEXT];
@@ -239,8 +251,10 @@ static void write_peers(struct nodes *nodes, struct exposition *e)
 	/* A node that left the cluster is not late. */
 	for (size_t i = 0; i < count; i++)
 		if (!peer[i].left)
-			metric_double(e, now_ns > peer[i].received_ns ?
-					      (double)(now_ns - peer[i].received_ns) / 1e9 : 0,
+			metric_double(e,
+				      now_ns > peer[i].received_ns
+					      ? (double)(now_ns - peer[i].received_ns) / 1e9
+					      : 0,
 				      "peer", peer[i].node, NULL);
 	metric_begin(e, "sluice_peer_differs", METRIC_GAUGE,
 		     "1 while limits or rules of a node differ from those of this node.");

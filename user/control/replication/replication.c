@@ -19,7 +19,7 @@
 
 /* Installing takes at most a quarter of the time; one takes about 75 ms, mostly in the kernel. */
 #define INSTALL_SHARE 4
-#define AHEAD_NS (5 * SL_NS_PER_SEC)	/* saved up over at most five seconds */
+#define AHEAD_NS (5 * SL_NS_PER_SEC) /* saved up over at most five seconds */
 
 u64 replication_us_of(u64 now_us, u64 mono_ns)
 {
@@ -27,8 +27,8 @@ u64 replication_us_of(u64 now_us, u64 mono_ns)
 
 	if (mono_ns == REPLICATION_FOREVER)
 		return 0;
-	return mono_ns > mono_now_ns ? now_us + (mono_ns - mono_now_ns) / 1000 :
-				       now_us - (mono_now_ns - mono_ns) / 1000;
+	return mono_ns > mono_now_ns ? now_us + (mono_ns - mono_now_ns) / 1000
+				     : now_us - (mono_now_ns - mono_ns) / 1000;
 }
 
 u64 replication_ns_of(u64 now_us, u64 us)
@@ -96,7 +96,8 @@ static void on_replication_install(evutil_socket_t fd, short what, void *arg)
 	if (s->nodes->running->packets->stopping)
 		return;
 	if (s->changed && install(s->nodes, &err) < 0)
-		log_error("cluster: cannot apply blocks of other nodes, they are not in force: %s", err.message);
+		log_error("cluster: cannot apply blocks of other nodes, they are not in force: %s",
+			  err.message);
 	else if (!s->changed && s->lengths)
 		rules_refresh(s->nodes->running);
 	s->changed = s->lengths = false;
@@ -125,7 +126,8 @@ static void expire(struct replication_item *item, void *arg)
 
 	if (!item->theirs || (now_ns < item->hold_ns && now_ns < item->until_ns))
 		return;
-	/* The data path enforces the block's own end; this one is no longer published by any node. */
+	/* The data path enforces the block's own end; this one is no longer published by any
+	 * node. */
 	if (item->kind == REPLICATION_BLOCK)
 		s->changed = true;
 	replication_end_theirs(&s->table, item);

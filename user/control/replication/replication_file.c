@@ -28,8 +28,9 @@ struct writing {
 
 static json_t *saved_utc(const struct writing *w, u64 mono_ns)
 {
-	return json_integer(mono_ns == REPLICATION_FOREVER ? 0 :
-			    (json_int_t)(w->utc_ns + (mono_ns - w->mono_ns)));
+	return json_integer(mono_ns == REPLICATION_FOREVER
+				    ? 0
+				    : (json_int_t)(w->utc_ns + (mono_ns - w->mono_ns)));
 }
 
 static void add_item(struct replication_item *item, void *arg)
@@ -62,18 +63,19 @@ static void add_item(struct replication_item *item, void *arg)
 void replication_file_write(struct replication *s)
 {
 	struct writing w = { json_array(), clock_mono_ns(), clock_utc_ns() };
-	json_t *file = json_pack("{s:i, s:o}", "version", FILE_VERSION, "entries",
-				 w.entries);
+	json_t *file = json_pack("{s:i, s:o}", "version", FILE_VERSION, "entries", w.entries);
 	char *path = file_join(s->nodes->running->state_dir, REPLICATION_FILE_NAME), *text = NULL;
 	struct sl_err err;
 	int r;
 
 	replication_each(&s->table, add_item, &w, w.mono_ns);
 	text = file ? json_dumps(file, JSON_COMPACT) : NULL;
-	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err) :
-			   sl_err_set(&err, ENOMEM, "out of memory");
+	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err)
+			 : sl_err_set(&err, ENOMEM, "out of memory");
 	if (r < 0 && !s->store_failed)
-		log_error("cluster: cannot save other nodes' blocks, bans and push-downs, a restart would lose them: %s", err.message);
+		log_error(
+			"cluster: cannot save other nodes' blocks, bans and push-downs, a restart would lose them: %s",
+			err.message);
 	s->store_failed = r < 0;
 	/* Tried again when there is space. */
 	s->unsaved = r < 0;
@@ -115,18 +117,21 @@ static void read_theirs(struct replication *s, const json_t *entry, enum replica
 {
 	const char *node = json_string_value(json_object_get(entry, "node"));
 	const char *reason = json_string_value(json_object_get(entry, "reason"));
-	u64 until_ns = saved_mono(entry, "until_utc_ns"), hold_ns = saved_mono(entry, "hold_utc_ns");
+	u64 until_ns = saved_mono(entry, "until_utc_ns"),
+	    hold_ns = saved_mono(entry, "hold_utc_ns");
 	struct replication_item *item;
 
 	if (!node || !*node || strlen(node) > CLUSTER_NODE_MAX || !until_ns || !hold_ns ||
-	    replication_receive(&s->table, kind, prefix, node, saved_u64(entry, "at_us"), &item) != REPLICATION_NEW)
+	    replication_receive(&s->table, kind, prefix, node, saved_u64(entry, "at_us"), &item) !=
+		    REPLICATION_NEW)
 		return;
 	item->until_ns = until_ns;
 	/* Counted from now: the others may have been unavailable as long as this node. */
 	item->hold_ns =
 		kind == REPLICATION_BLOCK ? clock_mono_ns() + REPLICATION_BLOCK_HOLD_NS : hold_ns;
 	item->given_ns = saved_u64(entry, "given_ns");
-	if (reason && strlen(reason) < sizeof(item->reason) && config_text_printable(reason, strlen(reason)))
+	if (reason && strlen(reason) < sizeof(item->reason) &&
+	    config_text_printable(reason, strlen(reason)))
 		strcpy(item->reason, reason);
 }
 
@@ -141,7 +146,8 @@ static void read_saved(struct replication *s, const json_t *entry)
 
 	while (name && kind < REPLICATION_KIND_COUNT && strcmp(kind_key[kind], name) != 0)
 		kind++;
-	if (!name || kind == REPLICATION_KIND_COUNT || !text || sl_prefix_parse(text, &prefix, &reason) < 0)
+	if (!name || kind == REPLICATION_KIND_COUNT || !text ||
+	    sl_prefix_parse(text, &prefix, &reason) < 0)
 		return;
 	if (gone_us)
 		item = replication_withdraw(&s->table, kind, &prefix, gone_us, clock_mono_ns());
@@ -156,8 +162,10 @@ static void read_saved(struct replication *s, const json_t *entry)
 
 void replication_file_read(struct replication *s)
 {
-	json_t *file = file_load_json(s->nodes->running->state_dir, REPLICATION_FILE_NAME,
-				      "entries of other nodes are missing until these publish them again"), *entry;
+	json_t *file = file_load_json(
+		       s->nodes->running->state_dir, REPLICATION_FILE_NAME,
+		       "entries of other nodes are missing until these publish them again"),
+	       *entry;
 	size_t i;
 
 	json_array_foreach(json_object_get(file, "entries"), i, entry)

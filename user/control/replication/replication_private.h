@@ -8,7 +8,7 @@
 #include "control/replication/replication.h"
 
 #define REPLICATION_AGAIN_NS (10 * SL_NS_PER_SEC)
-#define REPLICATION_JOIN_NS SL_NS_PER_SEC	/* at most this often, however many nodes join */
+#define REPLICATION_JOIN_NS SL_NS_PER_SEC /* at most this often, however many nodes join */
 #define REPLICATION_BLOCK_HOLD_NS (3600 * SL_NS_PER_SEC)
 #define REPLICATION_VALID_NS (60 * SL_NS_PER_SEC)
 #define REPLICATION_FOREVER (~0ULL)
@@ -19,23 +19,23 @@ struct replication_out {
 };
 
 struct replication {
-	struct running_part part;	/* first: a part is cast to its struct */
+	struct running_part part; /* first: a part is cast to its struct */
 	struct nodes *nodes;
 	struct replication_table table;
 	struct event *tick, *install;
 	struct replication_out out[REPLICATION_KIND_COUNT];
-	bool joined;			/* a node joined: publish everything */
-	bool changed;			/* other nodes' blocks: the rules must be compiled */
-	bool lengths;			/* a ban of a prefix length that the rules do not check yet */
-	bool unsaved;			/* the file is not current */
-	bool store_failed;		/* already logged */
-	bool looked;			/* blocks were scanned at least once */
+	bool joined;	   /* a node joined: publish everything */
+	bool changed;	   /* other nodes' blocks: the rules must be compiled */
+	bool lengths;	   /* a ban of a prefix length that the rules do not check yet */
+	bool unsaved;	   /* the file is not current */
+	bool store_failed; /* already logged */
+	bool looked;	   /* blocks were scanned at least once */
 	u64 all_ns, saved_ns, expired_ns;
 	u64 round;
-	u64 generation;			/* of the rules that were last scanned for blocks */
-	u64 bans_ns;			/* of the next scan for bans */
-	u64 paid_ns;			/* earliest next installation (INSTALL_SHARE) */
-	bool untimed;			/* some of the table's are gone_untimed */
+	u64 generation; /* of the rules that were last scanned for blocks */
+	u64 bans_ns;	/* of the next scan for bans */
+	u64 paid_ns;	/* earliest next installation (INSTALL_SHARE) */
+	bool untimed;	/* some of the table's are gone_untimed */
 };
 
 /* Monotonic time to cluster store time, and back; ~0 and 0 (as `until`) mean permanent. */

@@ -14,13 +14,15 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 
-#define IN_A_MESSAGE 100		/* of the longest there are, below 64 KiB */
-#define BANS_SHARE 50		/* reading them takes at most a fiftieth of a CPU */
+#define IN_A_MESSAGE 100 /* of the longest there are, below 64 KiB */
+#define BANS_SHARE 50	 /* reading them takes at most a fiftieth of a CPU */
 
 /* ------------------------------------------------------------------ messages */
 
 static const char *const kind_message[REPLICATION_KIND_COUNT] = {
-	[REPLICATION_BLOCK] = "blocks", [REPLICATION_BAN] = "bans", [REPLICATION_PUSH] = "pushes",
+	[REPLICATION_BLOCK] = "blocks",
+	[REPLICATION_BAN] = "bans",
+	[REPLICATION_PUSH] = "pushes",
 };
 
 static void flush(struct replication *s, enum replication_kind kind)
@@ -34,7 +36,8 @@ static void flush(struct replication *s, enum replication_kind kind)
 			 out->del ? out->del : json_array());
 	*out = (struct replication_out){ NULL, NULL };
 	if (cluster_send(s->nodes->cluster, kind_message[kind], body, REPLICATION_VALID_NS) < 0)
-		log_error("cluster: cannot publish changes of %s: out of memory", kind_message[kind]);
+		log_error("cluster: cannot publish changes of %s: out of memory",
+			  kind_message[kind]);
 }
 
 void replication_flush(struct replication *s)
@@ -82,7 +85,8 @@ static void end_unseen(struct replication_item *item, void *arg)
 	if (item->kind != e->kind || !item->ours || item->round == s->round)
 		return;
 	replication_end_ours(&s->table, item);
-	/* An expiry is the same on all nodes; only that of a push-down is known to this node alone. */
+	/* An expiry is the same on all nodes; only that of a push-down is known to this node
+	 * alone. */
 	if (item->kind == REPLICATION_BAN ||
 	    (item->kind == REPLICATION_BLOCK && item->until_ns <= clock_mono_ns()))
 		return;
@@ -165,8 +169,9 @@ static void look_at_block(struct replication *s, const struct list_entry *entry,
 	json_t *what;
 
 	if (when)
-		at_us = parse_when(json_object_get(when, sl_prefix_format(&entry->prefix, text,
-									  sizeof(text))), now_us);
+		at_us = parse_when(
+			json_object_get(when, sl_prefix_format(&entry->prefix, text, sizeof(text))),
+			now_us);
 	item = replication_ours(&s->table, REPLICATION_BLOCK, &entry->prefix, at_us, &new);
 	if (!item)
 		return;
@@ -176,8 +181,8 @@ static void look_at_block(struct replication *s, const struct list_entry *entry,
 	digest = mix(1, entry->until_utc_ns);
 	for (const char *c = entry->reason; *c; c++)
 		digest = mix(digest, (u8)*c);
-	item->until_ns = entry->until_utc_ns ? entry->until_utc_ns - clock_utc_offset_ns() :
-					       REPLICATION_FOREVER;
+	item->until_ns = entry->until_utc_ns ? entry->until_utc_ns - clock_utc_offset_ns()
+					     : REPLICATION_FOREVER;
 	if (!seen(s, item, new, digest, now_us, all))
 		return;
 	what = about(&entry->prefix, item->at_us);
@@ -216,7 +221,8 @@ static void publish_blocks(struct replication *s, u64 now_us, bool all)
 
 static void look_at_ban(struct replication *s, const struct dp_ban *ban, u64 now_us, bool all)
 {
-	struct sl_prefix prefix = { .addr = ban->key.addr, .family = (u8)ban->key.family,
+	struct sl_prefix prefix = { .addr = ban->key.addr,
+				    .family = (u8)ban->key.family,
 				    .len = (u8)ban->key.len };
 	struct replication_item *item = replication_find(&s->table, REPLICATION_BAN, &prefix);
 	json_t *what;
@@ -252,8 +258,8 @@ static void publish_bans(struct replication *s, u64 now_us, bool all)
 	size_t count;
 
 	if (s->nodes->running->packets->absent || (now_ns < s->bans_ns && !all) ||
-	    s->nodes->running->packets->dp->ops->hash_all(s->nodes->running->packets->dp, DP_BANS, &ban,
-						      &count) < 0)
+	    s->nodes->running->packets->dp->ops->hash_all(s->nodes->running->packets->dp, DP_BANS,
+							  &ban, &count) < 0)
 		return;
 	s->round++;
 	for (size_t i = 0; i < count; i++)

@@ -4,7 +4,8 @@
  *
  * A message is signed, so it is from a node of this cluster; its content is checked all the same,
  * and this node's protected addresses are never dropped for another node. For blocks the order of
- * the data path ensures that (exempt and failsafe come first); bans and push-downs are checked here.
+ * the data path ensures that (exempt and failsafe come first); bans and push-downs are checked
+ * here.
  */
 #include "control/replication/replication_private.h"
 
@@ -91,8 +92,8 @@ static void unblock_ours(const struct message *h)
 	int r;
 
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
-	op = json_pack("{s:s, s:s, s:s, s:i, s:i}", "op", "block del", "prefix", prefix_text(h, text),
-		       "when", when, "uid", 0, "pid", 0);
+	op = json_pack("{s:s, s:s, s:s, s:i, s:i}", "op", "block del", "prefix",
+		       prefix_text(h, text), "when", when, "uid", 0, "pid", 0);
 	r = op ? change_begin(nodes->running, &change, &err)
 	       : sl_err_set(&err, ENOMEM, "out of memory");
 	if (!r) {
@@ -131,7 +132,8 @@ static void receive_unblock(const struct message *h)
 
 static struct sl_ban_key ban_key_of(const struct sl_prefix *prefix)
 {
-	return (struct sl_ban_key){ .addr = prefix->addr, .family = prefix->family,
+	return (struct sl_ban_key){ .addr = prefix->addr,
+				    .family = prefix->family,
 				    .len = prefix->len };
 }
 
@@ -155,12 +157,13 @@ static void put_ban(const struct message *h, struct replication_item *item)
 	char text[SL_PREFIX_TEXT];
 
 	/* A longer ban by this node's data path takes precedence. */
-	if (nodes->running->packets->dp->ops->hash_get(nodes->running->packets->dp, DP_BANS, &ban.key,
-						      &before) == 0 &&
+	if (nodes->running->packets->dp->ops->hash_get(nodes->running->packets->dp, DP_BANS,
+						       &ban.key, &before) == 0 &&
 	    before.until_ns >= item->until_ns)
 		return;
-	ban.state.since_ns = h->now_us > h->at_us && (h->now_us - h->at_us) * 1000 < now_ns ?
-				     now_ns - (h->now_us - h->at_us) * 1000 : now_ns;
+	ban.state.since_ns = h->now_us > h->at_us && (h->now_us - h->at_us) * 1000 < now_ns
+				     ? now_ns - (h->now_us - h->at_us) * 1000
+				     : now_ns;
 	ban.state.until_ns = item->until_ns;
 	ban.state.slot = bans_limit_id(nodes->running->packets, message_text(h->what, "limit"));
 	ban.state.level = level < SL_BAN_LEVELS ? (u32)level : SL_BAN_LEVELS - 1;
@@ -211,8 +214,8 @@ static u64 ban_began_us(const struct message *h)
 	const struct sl_ban_key key = ban_key_of(&h->prefix);
 	struct sl_ban_state state;
 
-	if (h->s->nodes->running->packets->dp->ops->hash_get(h->s->nodes->running->packets->dp, DP_BANS, &key,
-							    &state) < 0)
+	if (h->s->nodes->running->packets->dp->ops->hash_get(h->s->nodes->running->packets->dp,
+							     DP_BANS, &key, &state) < 0)
 		return 0;
 	return replication_us_of(h->now_us, state.since_ns);
 }
@@ -247,13 +250,15 @@ static bool read_push(const struct message *h, u64 until_us, struct push_message
 		kind++;
 	if (kind == SL_PUSH_COUNT)
 		return false;
-	*ret = (struct push_message){ .group = h->prefix, .step.kind = kind, .node = h->node,
-				   .rule = message_text(h->what, "rule"),
-				   .until_ns = replication_ns_of(h->now_us, until_us) };
+	*ret = (struct push_message){ .group = h->prefix,
+				      .step.kind = kind,
+				      .node = h->node,
+				      .rule = message_text(h->what, "rule"),
+				      .until_ns = replication_ns_of(h->now_us, until_us) };
 	if (kind != SL_PUSH_LIMIT)
 		return true;
-	ret->step.rate = (struct rate){ .count = count, .period_ns = period_ns,
-					.unit = RATE_PACKETS };
+	ret->step.rate =
+		(struct rate){ .count = count, .period_ns = period_ns, .unit = RATE_PACKETS };
 	return count && count <= RATE_COUNT_MAX && period_ns >= RATE_PERIOD_MIN_NS &&
 	       period_ns <= RATE_PERIOD_MAX_NS;
 }
@@ -262,9 +267,12 @@ static bool read_push(const struct message *h, u64 until_us, struct push_message
 static void put_push(struct nodes *nodes, const struct push_message *message)
 {
 	u64 most_ns = clock_mono_ns() + PUSH_LEASE_NS;
-	struct dp_push push = { .src = message->group, .kind = message->step.kind,
-				.note = PUSH_NOTE_THEIRS, .rate = message->step.rate,
-				.until_ns = message->until_ns < most_ns ? message->until_ns : most_ns };
+	struct dp_push push = { .src = message->group,
+				.kind = message->step.kind,
+				.note = PUSH_NOTE_THEIRS,
+				.rate = message->step.rate,
+				.until_ns =
+					message->until_ns < most_ns ? message->until_ns : most_ns };
 
 	if (!protect_has(nodes->running->packets, &message->group) &&
 	    !protect_is_exempt(nodes->running->policy, &message->group))
@@ -329,8 +337,10 @@ static void receive_list(struct replication *s, enum replication_kind kind,
 			 const struct cluster_message *message, const char *key,
 			 void (*handle)(const struct message *h))
 {
-	struct message h = { .s = s, .kind = kind, .node = message->node,
-			   .now_us = (message->sent_utc_ns + message->age_ns) / 1000 };
+	struct message h = { .s = s,
+			     .kind = kind,
+			     .node = message->node,
+			     .now_us = (message->sent_utc_ns + message->age_ns) / 1000 };
 	const char *reason;
 	json_t *what;
 	size_t i;

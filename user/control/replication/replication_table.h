@@ -27,7 +27,7 @@ enum replication_kind {
 	REPLICATION_KIND_COUNT
 };
 
-#define REPLICATION_MAX 10000		/* per kind: ours, theirs, and withdrawn */
+#define REPLICATION_MAX 10000 /* per kind: ours, theirs, and withdrawn */
 #define REPLICATION_GONE_NS (86400ULL * 1000000000)
 
 struct replication_item {
@@ -35,27 +35,27 @@ struct replication_item {
 	enum replication_kind kind;
 	struct sl_prefix prefix;
 	bool ours, theirs;
-	u64 at_us;		/* when it began */
-	u64 until_ns;		/* its own end; ~0: permanent */
+	u64 at_us;    /* when it began */
+	u64 until_ns; /* its own end; ~0: permanent */
 	/* Ours. */
-	u64 digest;		/* of the last published message */
-	u64 round;		/* of the last scan that found it */
+	u64 digest; /* of the last published message */
+	u64 round;  /* of the last scan that found it */
 	/* Theirs. */
 	char node[CLUSTER_NODE_MAX + 1];
-	u64 hold_ns;		/* expires then unless published again */
-	u64 given_ns;		/* of a ban: its end in the map */
+	u64 hold_ns;  /* expires then unless published again */
+	u64 given_ns; /* of a ban: its end in the map */
 	char reason[64];
 	/* Withdrawn. */
-	u64 gone_us, gone_ns;	/* entries begun up to gone_us; at gone_ns; 0: none */
-	bool gone_here;		/* on this node, which publishes it again when a node joins */
-	bool gone_untimed;	/* gone_us is not known until the store's time is */
+	u64 gone_us, gone_ns; /* entries begun up to gone_us; at gone_ns; 0: none */
+	bool gone_here;	      /* on this node, which publishes it again when a node joins */
+	bool gone_untimed;    /* gone_us is not known until the store's time is */
 };
 
 struct replication_table {
 	struct replication_item *chain[4096];
 	u32 ours[REPLICATION_KIND_COUNT], theirs[REPLICATION_KIND_COUNT],
 		gone[REPLICATION_KIND_COUNT];
-	u64 refused;		/* of theirs: the table is full */
+	u64 refused; /* of theirs: the table is full */
 };
 
 void replication_table_clear(struct replication_table *table);
@@ -74,10 +74,10 @@ struct replication_item *replication_ours(struct replication_table *table,
 void replication_end_ours(struct replication_table *table, struct replication_item *item);
 
 enum replication_news {
-	REPLICATION_IGNORED,		/* ours, or a later one of theirs, is in force; or the table is full */
-	REPLICATION_KNOWN,		/* unchanged: hold it longer */
-	REPLICATION_NEW,		/* new or changed */
-	REPLICATION_GONE,		/* it was withdrawn: publish that */
+	REPLICATION_IGNORED, /* ours, or a later one of theirs, is in force; or the table is full */
+	REPLICATION_KNOWN,   /* unchanged: hold it longer */
+	REPLICATION_NEW,     /* new or changed */
+	REPLICATION_GONE,    /* it was withdrawn: publish that */
 };
 /* `node` published an entry that began at at_us. KNOWN and NEW set *ret_item. */
 enum replication_news replication_receive(struct replication_table *table,
@@ -86,7 +86,8 @@ enum replication_news replication_receive(struct replication_table *table,
 					  u64 at_us, struct replication_item **ret_item);
 void replication_end_theirs(struct replication_table *table, struct replication_item *item);
 
-/* Withdraws entries begun up to at_us. Returns the item, which may still be ours or theirs, or NULL. */
+/* Withdraws entries begun up to at_us. Returns the item, which may still be ours or theirs, or
+ * NULL. */
 struct replication_item *replication_withdraw(struct replication_table *table,
 					      enum replication_kind kind,
 					      const struct sl_prefix *prefix, u64 at_us,

@@ -12,8 +12,8 @@
 #include "cluster/bus/cluster.h"
 
 #define KIND "resets"
-#define KEYS_MAX 1024			/* of a message, which has room for three times as many */
-#define AFTER_US 200000			/* a refund reaches the cluster store within 70 ms */
+#define KEYS_MAX 1024	/* of a message, which has room for three times as many */
+#define AFTER_US 200000 /* a refund reaches the cluster store within 70 ms */
 #define VALID_NS (30 * SL_NS_PER_SEC)
 #define DIGITS 16
 
@@ -58,8 +58,7 @@ void resets_publish(struct nodes *nodes, const struct decide_reset *reset)
 
 bool reset_key_read(const char *digits, u64 *ret)
 {
-	if (!digits || strlen(digits) != DIGITS ||
-	    strspn(digits, "0123456789abcdef") != DIGITS)
+	if (!digits || strlen(digits) != DIGITS || strspn(digits, "0123456789abcdef") != DIGITS)
 		return false;
 	*ret = strtoull(digits, NULL, 16);
 	return true;

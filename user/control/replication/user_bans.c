@@ -4,7 +4,8 @@
  *
  *     {"rule": "api/login", "values": [["16 hexadecimal digits", refusals, until_us, level], ...]}
  *
- * until_us is Redis' time, 0: no ban. Keys are hashes with a seed of the cluster; values stay unknown.
+ * until_us is Redis' time, 0: no ban. Keys are hashes with a seed of the cluster; values stay
+ * unknown.
  */
 #include "control/replication/user_bans.h"
 
@@ -20,19 +21,19 @@
 
 #define KIND "user_bans"
 #define VALID_NS (60 * SL_NS_PER_SEC)
-#define IN_A_MESSAGE 1000		/* below 64 KiB */
-#define ACTIVE 4096			/* bans of this node that are published again */
+#define IN_A_MESSAGE 1000 /* below 64 KiB */
+#define ACTIVE 4096	  /* bans of this node that are published again */
 #define REFUSALS_MAX 1000000
 
 struct active {
-	u64 key;			/* 0: free */
+	u64 key; /* 0: free */
 	u64 rule_id, state;
 	u32 rule_index;
 };
 
 struct user_bans {
 	struct event *tick;
-	u32 at;				/* the next place in active */
+	u32 at; /* the next place in active */
 	struct active active[ACTIVE];
 };
 
@@ -57,7 +58,8 @@ static void send_message(struct message *m)
 	if (cluster_send(m->nodes->cluster, KIND,
 			 json_pack("{s:o, s:o}", "rule",
 				   json_sprintf("%s/%s", m->rule->domain, m->rule->path), "values",
-				   m->values), VALID_NS) < 0)
+				   m->values),
+			 VALID_NS) < 0)
 		log_error("cluster: cannot publish refusals and bans of %s/%s: out of memory",
 			  m->rule->domain, m->rule->path);
 	m->values = NULL;
@@ -68,12 +70,15 @@ static const struct rule *rule_at(const struct nodes *nodes, u32 index, u64 id)
 {
 	const struct ruleset *rules = nodes->running->requests.rules;
 
-	return index < rules->rule_count && rules->rule[index]->id == id ? rules->rule[index] : NULL;
+	return index < rules->rule_count && rules->rule[index]->id == id ? rules->rule[index]
+									 : NULL;
 }
 
-static void write_value(struct message *m, const struct rule *rule, u64 key, u32 refusals, u64 state)
+static void write_value(struct message *m, const struct rule *rule, u64 key, u32 refusals,
+			u64 state)
 {
-	u64 left_ns = ban_left_ns(state, counters_now(engine_of(m->nodes)->ledger.counters).mono_ns);
+	u64 left_ns =
+		ban_left_ns(state, counters_now(engine_of(m->nodes)->ledger.counters).mono_ns);
 	u64 now_us, until_us = 0;
 
 	if (left_ns && cluster_now(m->nodes->cluster, &now_us))
@@ -189,7 +194,8 @@ int user_bans_start(struct nodes *nodes, struct sl_err *err)
 		return 0;
 	nodes->user_bans = calloc(1, sizeof(*nodes->user_bans));
 	if (nodes->user_bans)
-		nodes->user_bans->tick = event_new(nodes->base, -1, EV_PERSIST, on_user_bans_tick, nodes);
+		nodes->user_bans->tick =
+			event_new(nodes->base, -1, EV_PERSIST, on_user_bans_tick, nodes);
 	if (!nodes->user_bans || !nodes->user_bans->tick ||
 	    event_add(nodes->user_bans->tick, &period) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");

@@ -3,10 +3,10 @@
  * user_bans.h - bans of values (`ban` of a rule with limits of scope cluster) on all nodes.
  *
  * A client may send its requests to any node, so each node publishes the refusals that it counted,
- * and adds those of the others: more than `after` of all nodes together begin a ban on each of them,
- * a sync interval apart. The bans are published, too, and again when a node joins: all nodes have the
- * latest end of them. Without the cluster store each node bans by its own refusals, and what it has
- * to publish is queued.
+ * and adds those of the others: more than `after` of all nodes together begin a ban on each of
+ * them, a sync interval apart. The bans are published, too, and again when a node joins: all nodes
+ * have the latest end of them. Without the cluster store each node bans by its own refusals, and
+ * what it has to publish is queued.
  *
  * nodes->user_bans is NULL without a cluster or without an HTTP tier; all of these then do nothing.
  */

@@ -81,8 +81,8 @@ static void add_args(json_t *line, const json_t *args)
 	if (text && length > ARGS_MAX) {
 		while (cut && ((unsigned char)text[cut] & 0xc0) == 0x80)
 			cut--;
-		json_object_set_new(line, "args", json_sprintf("%.*s... (%zu bytes)", (int)cut,
-							       text, length));
+		json_object_set_new(line, "args",
+				    json_sprintf("%.*s... (%zu bytes)", (int)cut, text, length));
 	} else if (json_object_size(args)) {
 		json_object_set(line, "args", (json_t *)args);
 	}
@@ -134,8 +134,8 @@ static const struct {
 /* Arguments that an event shows without their name. */
 static bool is_bare(const char *key)
 {
-	static const char *const bare[] = { "name", "prefix", "prefixes", "source", "rule", "value", "pairs", "limit",
-					    "interface", "step" };
+	static const char *const bare[] = { "name",  "prefix", "prefixes", "source",	"rule",
+					    "value", "pairs",  "limit",	   "interface", "step" };
 
 	for (size_t i = 0; i < sizeof(bare) / sizeof(bare[0]); i++)
 		if (!strcmp(key, bare[i]))
@@ -176,7 +176,8 @@ static char *words_of(const json_t *args)
 {
 	char *words = NULL;
 	size_t size;
-	FILE *out = json_object_size(args) || json_array_size(args) ? open_memstream(&words, &size) : NULL;
+	FILE *out = json_object_size(args) || json_array_size(args) ? open_memstream(&words, &size)
+								    : NULL;
 
 	if (out) {
 		write_words(args, out);
@@ -189,10 +190,11 @@ static char *words_of(const json_t *args)
 }
 
 /* The change as an event: "limit set by uid 0: web rate=20 packets/s". */
-static void observe_change(const struct running *run, const struct actor *actor, const char *command,
-			   const json_t *args)
+static void observe_change(const struct running *run, const struct actor *actor,
+			   const char *command, const json_t *args)
 {
-	const char *from = NULL, *text, *reason, *rule = json_string_value(json_object_get(args, "rule"));
+	const char *from = NULL, *text, *reason,
+		   *rule = json_string_value(json_object_get(args, "rule"));
 	char *words = words_of(args);
 	char detail[OBSERVE_TEXT], who[32] = "sluiced";
 	enum observed_kind kind = OBSERVED_CHANGE;
@@ -218,7 +220,8 @@ static void observe_change(const struct running *run, const struct actor *actor,
 	snprintf(detail, sizeof(detail), "%s by %s%s%.140s", command, who, words ? ": " : "",
 		 words ? words : "");
 	observe_tell(run->observe, kind, has_source ? &source : NULL,
-		     kind == OBSERVED_PUSHDOWN || kind == OBSERVED_PUSHDOWN_END ? rule : NULL, NULL, detail);
+		     kind == OBSERVED_PUSHDOWN || kind == OBSERVED_PUSHDOWN_END ? rule : NULL, NULL,
+		     detail);
 	free(words);
 }
 
@@ -230,7 +233,8 @@ static json_t *hide_value(const json_t *args)
 	char hash[VALUE_HASH_TEXT];
 
 	if (value && hidden)
-		json_object_set_new(hidden, "value", json_string(value_hash(value, strlen(value), hash)));
+		json_object_set_new(hidden, "value",
+				    json_string(value_hash(value, strlen(value), hash)));
 	return hidden;
 }
 
@@ -248,8 +252,9 @@ static void write_line(const struct running *run, const struct actor *actor, con
 		add_actor(line, actor);
 	json_object_set_new(line, "command", json_string(command));
 	add_args(line, args);
-	json_object_set_new(line, "generation", json_pack("[I, I]", (json_int_t)generation,
-							  (json_int_t)run->generation));
+	json_object_set_new(
+		line, "generation",
+		json_pack("[I, I]", (json_int_t)generation, (json_int_t)run->generation));
 	json_object_set_new(line, "ok", json_boolean(!error));
 	if (error) {
 		json_t *words = json_string(error);

@@ -20,7 +20,8 @@ struct actor {
 	pid_t pid;
 };
 
-/* `actor` NULL: sluiced; `args` may be NULL; `generation` before the change; `err` NULL: success. */
+/* `actor` NULL: sluiced; `args` may be NULL; `generation` before the change; `err` NULL:
+ * success. */
 void audit_write(const struct running *run, const struct actor *actor, const char *command,
 		 const json_t *args, u64 generation, const struct sl_err *err);
 

@@ -19,7 +19,7 @@ static void move(u64 *utc_ns, s64 step_ns)
 /* ------------------------------------------------------------------ live changes */
 
 #define UNTIL "until_utc_ns"
-#define MOVED "moved"	/* lists share their operations: each is moved once */
+#define MOVED "moved" /* lists share their operations: each is moved once */
 
 static void move_operations(const json_t *live, s64 step_ns)
 {
@@ -70,8 +70,9 @@ static void move_history(const struct running *run, s64 step_ns)
 		move_operations(changes, step_ns);
 		moved(changes);
 		if (history_state_write(run->state_dir, n, state, &err) < 0)
-			log_warn("%s: the clock was set, and rollback may restore blocks with a wrong end",
-				 err.message);
+			log_warn(
+				"%s: the clock was set, and rollback may restore blocks with a wrong end",
+				err.message);
 		json_decref(state);
 	}
 }
@@ -107,7 +108,8 @@ bool clock_step_check(struct running *run)
 	if (!step_ns)
 		return false;
 	log_warn("the clock was set %s by %lld s: what ends after a time still does",
-		 step_ns < 0 ? "back" : "forward", (long long)(step_ns < 0 ? -step_ns : step_ns) / (long long)SL_NS_PER_SEC);
+		 step_ns < 0 ? "back" : "forward",
+		 (long long)(step_ns < 0 ? -step_ns : step_ns) / (long long)SL_NS_PER_SEC);
 	move_live(run, step_ns);
 	move_history(run, step_ns);
 	move_policy(run->pending.before.running, step_ns);

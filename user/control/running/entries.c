@@ -16,7 +16,7 @@
 
 SL_STATIC_ASSERT(ENTRIES_MAX < SL_LISTED_MAX, "room for live changes beside those of feeds");
 
-#define REFILTER_FROM 1000	/* removals; of fewer, the next entries_expire() takes the bits out */
+#define REFILTER_FROM 1000 /* removals; of fewer, the next entries_expire() takes the bits out */
 
 /* ------------------------------------------------------------------ feeds */
 
@@ -27,8 +27,10 @@ static int check_origin(const char *origin, struct sl_err *err)
 	if (length && length < ENTRY_ORIGIN_MAX &&
 	    strspn(origin, "abcdefghijklmnopqrstuvwxyz0123456789-_.:") == length)
 		return 0;
-	return sl_err_set(err, EINVAL, "invalid origin '%.80s': accepted: 1 to %d characters of a-z, "
-			  "0-9, '-', '_', '.' and ':'", origin, ENTRY_ORIGIN_MAX - 1);
+	return sl_err_set(err, EINVAL,
+			  "invalid origin '%.80s': accepted: 1 to %d characters of a-z, "
+			  "0-9, '-', '_', '.' and ':'",
+			  origin, ENTRY_ORIGIN_MAX - 1);
 }
 
 static int check_entry(const struct entry *entry, struct sl_err *err)
@@ -40,7 +42,8 @@ static int check_entry(const struct entry *entry, struct sl_err *err)
 	if (memchr(entry->reason, 0, sizeof(entry->reason)) &&
 	    config_text_printable(entry->reason, strlen(entry->reason)))
 		return 0;
-	return sl_err_set(err, EINVAL, "%s: bad reason; accepted: up to 63 bytes of text on one line",
+	return sl_err_set(err, EINVAL,
+			  "%s: bad reason; accepted: up to 63 bytes of text on one line",
 			  sl_prefix_format(&entry->prefix, text, sizeof(text)));
 }
 
@@ -70,7 +73,8 @@ static size_t gather_new(struct entry_table *table, u32 origin, const struct ent
 	size_t changes = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct held *held = entry_table_find(table, origin, entry[i].list, &entry[i].prefix);
+		struct held *held =
+			entry_table_find(table, origin, entry[i].list, &entry[i].prefix);
 
 		if (entry[i].until_utc_ns && entry[i].until_utc_ns <= now_utc_ns)
 			continue;
@@ -96,8 +100,9 @@ static size_t gather_unmarked(const struct entry_table *table, u32 origin, enum 
 
 		if (held->used && held->origin == origin && !held->mark &&
 		    (list == LIST_KIND_COUNT || held->list == list))
-			change[changes++] = (struct entry_change){
-				.origin = origin, .remove = true, .entry = entry_of(held) };
+			change[changes++] = (struct entry_change){ .origin = origin,
+								   .remove = true,
+								   .entry = entry_of(held) };
 	}
 	return changes;
 }
@@ -183,10 +188,10 @@ int entries_del(struct running *run, const char *origin, const struct entry *ent
 	if (r)
 		return r < 0 ? r : 0;
 	for (size_t i = 0; i < count; i++)
-		if (entry_table_find(&run->entries->table, number, entry[i].list,
-				     &entry[i].prefix))
-			change[result.removed++] = (struct entry_change){
-				.origin = number, .remove = true, .entry = entry[i] };
+		if (entry_table_find(&run->entries->table, number, entry[i].list, &entry[i].prefix))
+			change[result.removed++] = (struct entry_change){ .origin = number,
+									  .remove = true,
+									  .entry = entry[i] };
 	return commit(run, change, result.removed, &result, ret, err);
 }
 
@@ -202,8 +207,8 @@ int entries_replace(struct running *run, const char *origin, enum list_kind list
 	int r = 0;
 
 	for (size_t i = 0; !r && i < count; i++)
-		r = entry[i].list == list ? check_entry(&entry[i], err) :
-					    sl_err_set(err, EINVAL, "an entry of another list");
+		r = entry[i].list == list ? check_entry(&entry[i], err)
+					  : sl_err_set(err, EINVAL, "an entry of another list");
 	if (!r)
 		r = find_origin(run, origin, true, &number, err);
 	if (r < 0)
@@ -268,7 +273,8 @@ static size_t listed_by(const struct entry_table *table, u32 origin)
 
 size_t entries_of_origin(const struct running *run, const char *origin)
 {
-	int number = run->entries ? entry_table_origin(&run->entries->table, origin, false) : -ENOENT;
+	int number =
+		run->entries ? entry_table_origin(&run->entries->table, origin, false) : -ENOENT;
 
 	return number < 0 ? 0 : listed_by(&run->entries->table, (u32)number);
 }
@@ -276,12 +282,14 @@ size_t entries_of_origin(const struct running *run, const char *origin)
 bool entries_have(const struct running *run, const char *origin, enum list_kind list,
 		  const struct sl_prefix *prefix)
 {
-	int number = run->entries ? entry_table_origin(&run->entries->table, origin, false) : -ENOENT;
+	int number =
+		run->entries ? entry_table_origin(&run->entries->table, origin, false) : -ENOENT;
 
 	return number >= 0 && entry_table_find(&run->entries->table, (u32)number, list, prefix);
 }
 
-void entries_origins(const struct running *run, void (*each)(void *arg, const char *origin), void *arg)
+void entries_origins(const struct running *run, void (*each)(void *arg, const char *origin),
+		     void *arg)
 {
 	const struct entry_table *table = run->entries ? &run->entries->table : NULL;
 

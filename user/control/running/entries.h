@@ -14,8 +14,8 @@
  *     sl_prefix_parse("192.0.2.7", &entry.prefix, &reason);
  *     entries_add(run, "crowdsec", &entry, 1, &err);        a decision
  *     entries_del(run, "crowdsec", &entry, 1, &err);        it was deleted
- *     entries_replace(run, "fetch:spamhaus", LIST_BLOCK, entry, count, &err);  the list fetched again
- *     entries_withdraw(run, "crowdsec", &err);              the feed is no longer configured
+ *     entries_replace(run, "fetch:spamhaus", LIST_BLOCK, entry, count, &err);  the list fetched
+ * again entries_withdraw(run, "crowdsec", &err);              the feed is no longer configured
  *
  * Each is in force when the call returns, and in state_dir/entries: a daemon that is killed
  * right after it restores it. Deadlines are enforced by the data path. Entries of a feed are not
@@ -30,18 +30,18 @@
 
 struct running;
 
-#define ENTRY_ORIGIN_MAX 32	/* a name of 1 to 31 characters of a-z, 0-9, '-', '_', '.', ':' */
-#define ENTRIES_MAX 250000	/* of all origins */
+#define ENTRY_ORIGIN_MAX 32 /* a name of 1 to 31 characters of a-z, 0-9, '-', '_', '.', ':' */
+#define ENTRIES_MAX 250000  /* of all origins */
 
 struct entry {
-	enum list_kind list;		/* LIST_BLOCK or LIST_EXEMPT */
-	struct sl_prefix prefix;	/* masked */
-	u64 until_utc_ns;		/* 0: no end */
-	char reason[64];		/* printable, may be empty */
+	enum list_kind list;	 /* LIST_BLOCK or LIST_EXEMPT */
+	struct sl_prefix prefix; /* masked */
+	u64 until_utc_ns;	 /* 0: no end */
+	char reason[64];	 /* printable, may be empty */
 };
 
 struct entries_result {
-	size_t added, changed, removed;	/* changed: another deadline or reason */
+	size_t added, changed, removed; /* changed: another deadline or reason */
 };
 
 /*
@@ -68,8 +68,8 @@ int entries_withdraw(struct running *run, const char *origin, struct entries_res
 		     struct sl_err *err);
 
 /*
- * Calls `each` for every entry of a feed (NULL: of all feeds), in no order; not for ended ones. Live
- * entries and those of other nodes are in running->policy.
+ * Calls `each` for every entry of a feed (NULL: of all feeds), in no order; not for ended ones.
+ * Live entries and those of other nodes are in running->policy.
  */
 typedef void entries_each(void *arg, const char *origin, const struct entry *entry);
 void entries_walk(const struct running *run, const char *origin, entries_each *each, void *arg);
@@ -81,7 +81,8 @@ bool entries_have(const struct running *run, const char *origin, enum list_kind 
 /* Those of one origin, in both lists. */
 size_t entries_of_origin(const struct running *run, const char *origin);
 /* The name of each origin that lists something. */
-void entries_origins(const struct running *run, void (*each)(void *arg, const char *origin), void *arg);
+void entries_origins(const struct running *run, void (*each)(void *arg, const char *origin),
+		     void *arg);
 /* The entry of a feed with the longest prefix that covers a source; false: there is none. */
 bool entries_longest(const struct running *run, enum list_kind list, const struct sl_prefix *source,
 		     struct entry *ret, const char **ret_origin);

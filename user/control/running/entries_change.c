@@ -86,7 +86,8 @@ static int change_one(struct entry_table *table, const struct entry_change *chan
 	const struct entry *entry = &change->entry;
 	struct held *held = entry_table_find(table, change->origin, entry->list, &entry->prefix);
 
-	*ret_undo = (struct entry_change){ .origin = change->origin, .remove = !held,
+	*ret_undo = (struct entry_change){ .origin = change->origin,
+					   .remove = !held,
 					   .entry = held ? entry_of(held) : *entry,
 					   .from_ns = held ? held->from_ns : 0 };
 	if (!change->remove)
@@ -126,7 +127,8 @@ int entries_change(struct running *run, const struct entry_change *change, size_
 	/* The change is in force, and is written with all others once there is room. */
 	if (feed && r < 0 && file_is_no_room(-r)) {
 		if (!run->entries->unsaved)
-			log_error("%s: entries are in force, and saved once it can be written", err->message);
+			log_error("%s: entries are in force, and saved once it can be written",
+				  err->message);
 		run->entries->unsaved = run->entries->outdated = true;
 		r = 0;
 	}
@@ -191,5 +193,6 @@ void entries_settle(struct running *run)
 out:
 	free(old);
 	if (r < 0)
-		log_error("cannot bring blocks in line with those before the start: %s", strerror(-r));
+		log_error("cannot bring blocks in line with those before the start: %s",
+			  strerror(-r));
 }

@@ -24,7 +24,7 @@
 
 #define FILE_NAME "entries"
 #define LOST "the entries of feeds are lost until they are loaded again"
-#define TIDY_LINES 1000		/* more history than this, and than entries: it is written again */
+#define TIDY_LINES 1000 /* more history than this, and than entries: it is written again */
 
 static const char *const list_name[] = { [LIST_BLOCK] = "block", [LIST_EXEMPT] = "exempt" };
 
@@ -122,8 +122,9 @@ void entries_file_tidy(struct entries *entries, const char *state_dir)
 		goto out;
 	r = file_replace(path, NULL, text, size, 0640, &err);
 	if (!r)
-		r = open_file(entries, path) < 0 ?
-			    sl_err_set(&err, errno, "cannot open %s: %s", path, strerror(errno)) : 0;
+		r = open_file(entries, path) < 0
+			    ? sl_err_set(&err, errno, "cannot open %s: %s", path, strerror(errno))
+			    : 0;
 	if (r < 0) {
 		if (!entries->unsaved)
 			log_error("%s", err.message);
@@ -184,8 +185,8 @@ static int take_line(struct entry_table *table, char *line)
 		return 0;
 	}
 	entry.until_utc_ns = strtoull(until, &end, 10);
-	if (*end || (at && (strlen(at) >= sizeof(entry.reason) ||
-			    !config_text_printable(at, strlen(at)))))
+	if (*end ||
+	    (at && (strlen(at) >= sizeof(entry.reason) || !config_text_printable(at, strlen(at)))))
 		return -EINVAL;
 	if (at)
 		strcpy(entry.reason, at);
@@ -193,8 +194,8 @@ static int take_line(struct entry_table *table, char *line)
 }
 
 /*
- * *ret_good: the length up to the end of the last whole line. Bad lines are skipped; -EINVAL if more than
- * half of them are.
+ * *ret_good: the length up to the end of the last whole line. Bad lines are skipped; -EINVAL if
+ * more than half of them are.
  */
 static int take_lines(struct entries *entries, char *text, size_t size, size_t *ret_good)
 {
@@ -215,8 +216,10 @@ static int take_lines(struct entries *entries, char *text, size_t size, size_t *
 	if (r == -ENOMEM || bad > entries->lines / 2)
 		return r == -ENOMEM ? r : -EINVAL;
 	if (bad)
-		log_error("state_dir/" FILE_NAME ": skipped %zu of %zu lines that are no entries, the first is "
-			  "line %zu", bad, entries->lines, first);
+		log_error("state_dir/" FILE_NAME
+			  ": skipped %zu of %zu lines that are no entries, the first is "
+			  "line %zu",
+			  bad, entries->lines, first);
 	return 0;
 }
 
@@ -243,7 +246,8 @@ int entries_file_open(struct entries *entries, const char *state_dir, struct sl_
 		r = -errno;
 	free(text);
 	if (r < 0)
-		r = sl_err_set(err, -r, "cannot open %s: %s", path ? path : FILE_NAME, strerror(-r));
+		r = sl_err_set(err, -r, "cannot open %s: %s", path ? path : FILE_NAME,
+			       strerror(-r));
 	free(path);
 	return r;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * entries_follow.c - the entries of the configuration: live blocks and exemptions, and blocks of other
- * nodes, as a policy has them; and their start and end.
+ * entries_follow.c - the entries of the configuration: live blocks and exemptions, and blocks of
+ * other nodes, as a policy has them; and their start and end.
  *
  * A rule set is swapped between two steps: entries_widen() adds what the new policy has, and
  * entries_narrow() removes what it has not. So what both have is in force throughout.
@@ -35,7 +35,8 @@ static bool is_later(u64 a_utc_ns, u64 b_utc_ns)
 
 static struct entry entry_of_list(enum list_kind list, const struct list_entry *listed)
 {
-	struct entry entry = { .list = list, .prefix = listed->prefix,
+	struct entry entry = { .list = list,
+			       .prefix = listed->prefix,
 			       .until_utc_ns = listed->until_utc_ns };
 
 	memcpy(entry.reason, listed->reason, sizeof(entry.reason));
@@ -60,8 +61,8 @@ static bool follow_policy(struct follow *f, struct entry_table *table, const str
 			if (held && exactly)
 				held->mark = true;
 			if (held && !held->from_ns &&
-			    (exactly ? entry_is_same(held, &change.entry) :
-				       !is_later(change.entry.until_utc_ns, held->until_utc_ns)))
+			    (exactly ? entry_is_same(held, &change.entry)
+				     : !is_later(change.entry.until_utc_ns, held->until_utc_ns)))
 				continue;
 			if (!follow_add(f, &change))
 				return false;
@@ -95,7 +96,8 @@ int entries_narrow(struct running *run, const struct policy *policy, u64 revert_
 
 	for (u32 i = 0; ok && i < table->count; i++) {
 		const struct held *held = &table->held[i];
-		struct entry_change change = { .origin = held->origin, .remove = !revert_at_ns,
+		struct entry_change change = { .origin = held->origin,
+					       .remove = !revert_at_ns,
 					       .from_ns = revert_at_ns };
 
 		if (!held->used || held->origin >= ORIGIN_FEEDS || held->mark ||
@@ -116,7 +118,8 @@ int entries_narrow(struct running *run, const struct policy *policy, u64 revert_
 int entries_follow_one(struct running *run, enum list_kind list, const struct sl_prefix *prefix,
 		       struct sl_err *err)
 {
-	struct entry_change change = { .origin = ORIGIN_LIVE, .remove = true,
+	struct entry_change change = { .origin = ORIGIN_LIVE,
+				       .remove = true,
 				       .entry = { .list = list, .prefix = *prefix } };
 	const struct list_entry *listed = list_find_entry(&run->policy->list[list], prefix);
 
@@ -209,4 +212,3 @@ void entries_free(struct running *run)
 	free(run->entries);
 	run->entries = NULL;
 }
-

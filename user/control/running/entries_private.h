@@ -7,11 +7,11 @@
 
 struct entries {
 	struct entry_table table;
-	bool stale;			/* the filter has bits of removed entries */
-	int fd;				/* of state_dir/entries, to append; -1: not open */
-	size_t lines;			/* in it */
-	bool outdated;			/* its deadlines are of before the clock was set, or `unsaved` */
-	bool unsaved;			/* the disk had no room: it lacks changes that are in force */
+	bool stale;    /* the filter has bits of removed entries */
+	int fd;	       /* of state_dir/entries, to append; -1: not open */
+	size_t lines;  /* in it */
+	bool outdated; /* its deadlines are of before the clock was set, or `unsaved` */
+	bool unsaved;  /* the disk had no room: it lacks changes that are in force */
 };
 
 /* An entry of an origin is set, or removed. */
@@ -25,8 +25,8 @@ struct entry_change {
 /* ---- entries_change.c */
 
 /*
- * Makes changes and puts them in force, all or none: 0, or -errno and err. `feed`: they are of feeds,
- * and are written.
+ * Makes changes and puts them in force, all or none: 0, or -errno and err. `feed`: they are of
+ * feeds, and are written.
  */
 int entries_change(struct running *run, const struct entry_change *change, size_t count, bool feed,
 		   struct sl_err *err);

@@ -137,8 +137,13 @@ int entry_table_put(struct entry_table *table, u32 origin, const struct entry *e
 		return -ENOMEM;
 	}
 	table->held[at] = (struct held){
-		.prefix = entry->prefix, .until_utc_ns = entry->until_utc_ns, .from_ns = from_ns,
-		.reason = reason, .list = entry->list, .origin = origin, .used = true,
+		.prefix = entry->prefix,
+		.until_utc_ns = entry->until_utc_ns,
+		.from_ns = from_ns,
+		.reason = reason,
+		.list = entry->list,
+		.origin = origin,
+		.used = true,
 	};
 	link_held(table, at);
 	table->live++;
@@ -192,7 +197,8 @@ bool entry_table_value(const struct entry_table *table, const struct sl_prefix *
 
 struct entry entry_of(const struct held *held)
 {
-	struct entry entry = { .list = held->list, .prefix = held->prefix,
+	struct entry entry = { .list = held->list,
+			       .prefix = held->prefix,
 			       .until_utc_ns = held->until_utc_ns };
 
 	if (held->reason)

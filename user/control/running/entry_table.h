@@ -10,9 +10,9 @@
 
 /* Origins are numbered; the first two are of the configuration and have no name. */
 enum {
-	ORIGIN_LIVE,			/* block add, exempt add */
-	ORIGIN_NODES,			/* blocks of other nodes */
-	ORIGIN_FEEDS,			/* the first number of a name */
+	ORIGIN_LIVE,  /* block add, exempt add */
+	ORIGIN_NODES, /* blocks of other nodes */
+	ORIGIN_FEEDS, /* the first number of a name */
 	ORIGINS_MAX = 64,
 };
 
@@ -20,26 +20,26 @@ enum {
 
 struct held {
 	struct sl_prefix prefix;
-	u64 until_utc_ns;		/* 0: no end */
-	u64 from_ns;			/* CLOCK_MONOTONIC; 0: at once */
-	char *reason;			/* NULL: none */
-	u32 next;			/* of the same hash, or of the free ones */
-	u8 list;			/* enum list_kind */
+	u64 until_utc_ns; /* 0: no end */
+	u64 from_ns;	  /* CLOCK_MONOTONIC; 0: at once */
+	char *reason;	  /* NULL: none */
+	u32 next;	  /* of the same hash, or of the free ones */
+	u8 list;	  /* enum list_kind */
 	u8 origin;
 	bool used;
-	bool mark;			/* the caller's */
+	bool mark; /* the caller's */
 };
 
 struct entry_table {
 	struct held *held;
-	u32 count, room;		/* places used so far, and that there are */
-	u32 free;			/* the first free place below count, or HELD_NONE */
-	u32 live;			/* entries */
-	u32 *head;			/* by hash: the first, or HELD_NONE */
-	u32 heads;			/* a power of two, or 0 */
+	u32 count, room; /* places used so far, and that there are */
+	u32 free;	 /* the first free place below count, or HELD_NONE */
+	u32 live;	 /* entries */
+	u32 *head;	 /* by hash: the first, or HELD_NONE */
+	u32 heads;	 /* a power of two, or 0 */
 	char name[ORIGINS_MAX][ENTRY_ORIGIN_MAX];
 	u32 of_origin[ORIGINS_MAX][LIST_KIND_COUNT];
-	u32 names;			/* numbers given away, from 0 on */
+	u32 names; /* numbers given away, from 0 on */
 };
 
 void entry_table_init(struct entry_table *table);

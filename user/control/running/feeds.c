@@ -111,7 +111,9 @@ static void text_of(const json_t *json, const char *key, char *buf, size_t size)
 
 static void load(struct feeds *feeds, const char *state_dir)
 {
-	json_t *file = file_load_json(state_dir, FEEDS_FILE, "the age of sets and feeds is not known"), *item;
+	json_t *file = file_load_json(state_dir, FEEDS_FILE,
+				      "the age of sets and feeds is not known"),
+	       *item;
 	size_t i;
 
 	json_array_foreach(json_object_get(file, "feeds"), i, item) {
@@ -121,7 +123,8 @@ static void load(struct feeds *feeds, const char *state_dir)
 
 		if (!name || !kind)
 			continue;
-		feed = place(feeds, !strcmp(kind, kind_name[FEED_ORIGIN]) ? FEED_ORIGIN : FEED_SET, name);
+		feed = place(feeds, !strcmp(kind, kind_name[FEED_ORIGIN]) ? FEED_ORIGIN : FEED_SET,
+			     name);
 		feed->changed_utc_ns = time_of(item, "changed_ns");
 		feed->checked_utc_ns = time_of(item, "checked_ns");
 		feed->failed_utc_ns = time_of(item, "failed_ns");
@@ -140,11 +143,13 @@ static void save(struct running *run)
 	for (size_t i = 0; i < run->feeds->count; i++) {
 		const struct feed *feed = &run->feeds->feed[i];
 
-		json_array_append_new(list, json_pack(
-			"{s:s, s:s, s:o, s:o, s:o, s:s, s:s}", "name", feed->name, "kind",
-			kind_name[feed->kind], "changed_ns", json_u64(feed->changed_utc_ns), "checked_ns",
-			json_u64(feed->checked_utc_ns), "failed_ns", json_u64(feed->failed_utc_ns), "source",
-			feed->source, "error", feed->error));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:s}", "name",
+						feed->name, "kind", kind_name[feed->kind],
+						"changed_ns", json_u64(feed->changed_utc_ns),
+						"checked_ns", json_u64(feed->checked_utc_ns),
+						"failed_ns", json_u64(feed->failed_utc_ns),
+						"source", feed->source, "error", feed->error));
 	}
 	file = json_pack("{s:i, s:o}", "version", FILE_VERSION, "feeds", list);
 	text = json_dumps(file, JSON_INDENT(1));
@@ -173,7 +178,8 @@ void feeds_tick(struct running *run)
 void feeds_step(struct running *run, s64 step_ns)
 {
 	for (size_t i = 0; i < feeds_count(run); i++) {
-		u64 *at[] = { &run->feeds->feed[i].changed_utc_ns, &run->feeds->feed[i].checked_utc_ns,
+		u64 *at[] = { &run->feeds->feed[i].changed_utc_ns,
+			      &run->feeds->feed[i].checked_utc_ns,
 			      &run->feeds->feed[i].failed_utc_ns };
 
 		for (size_t k = 0; k < sizeof(at) / sizeof(at[0]); k++)
@@ -215,7 +221,8 @@ static int check_text(const char *what, const char *text, size_t room, struct sl
 {
 	if (!text || (strlen(text) < room && config_text_printable(text, strlen(text))))
 		return 0;
-	return sl_err_set(err, EINVAL, "invalid '%s'; accepted: up to %zu bytes of text on one line", what,
+	return sl_err_set(err, EINVAL,
+			  "invalid '%s'; accepted: up to %zu bytes of text on one line", what,
 			  room - 1);
 }
 
@@ -226,11 +233,15 @@ int feeds_report(struct running *run, enum feed_kind kind, const char *name, con
 	int r = 0;
 
 	if (kind == FEED_SET && !policy_find_set(run->policy, name))
-		return sl_err_set(err, ENOENT, "there is no set '%.63s'; sluicectl set list shows all sets", name);
+		return sl_err_set(err, ENOENT,
+				  "there is no set '%.63s'; sluicectl set list shows all sets",
+				  name);
 	if (kind == FEED_ORIGIN && (!name[0] || strlen(name) >= ENTRY_ORIGIN_MAX ||
 				    name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.")]))
-		return sl_err_set(err, EINVAL, "invalid origin '%.80s': accepted: 1 to %d characters of a-z, "
-				  "0-9, '-', '_' and '.'", name, ENTRY_ORIGIN_MAX - 1);
+		return sl_err_set(err, EINVAL,
+				  "invalid origin '%.80s': accepted: 1 to %d characters of a-z, "
+				  "0-9, '-', '_' and '.'",
+				  name, ENTRY_ORIGIN_MAX - 1);
 	r = check_text("source", source, sizeof(feed->source), err);
 	if (!r)
 		r = check_text("error", error, sizeof(feed->error), err);

@@ -4,7 +4,8 @@
  * (entries.h), when it last changed, when its program last looked, and why that failed.
  *
  * The time of a change is noted here as it is made; the rest is what programs report (`feed
- * report`). FEEDS_MAX of them are kept, in state_dir/feeds.json; of more, those with the latest news.
+ * report`). FEEDS_MAX of them are kept, in state_dir/feeds.json; of more, those with the latest
+ * news.
  *
  * Knows: names and times. Does not know: prefixes. On the main thread; run->feeds NULL is fine.
  */
@@ -26,15 +27,15 @@ enum feed_kind {
 struct feed {
 	enum feed_kind kind;
 	char name[SL_NAME_MAX];
-	u64 changed_utc_ns;	/* its prefixes; 0, here and below: not yet */
-	u64 checked_utc_ns;	/* the last success of its program */
-	u64 failed_utc_ns;	/* its last failure, where no success came after it */
-	char source[160];	/* a path or URL; "": not reported */
-	char error[200];	/* of that failure */
+	u64 changed_utc_ns; /* its prefixes; 0, here and below: not yet */
+	u64 checked_utc_ns; /* the last success of its program */
+	u64 failed_utc_ns;  /* its last failure, where no success came after it */
+	char source[160];   /* a path or URL; "": not reported */
+	char error[200];    /* of that failure */
 };
 
 void feeds_start(struct running *run);
-void feeds_free(struct running *run);	/* writes what is not written yet */
+void feeds_free(struct running *run); /* writes what is not written yet */
 /* Each minute: writes changes to disk. A crash loses a minute of them, never a report. */
 void feeds_tick(struct running *run);
 

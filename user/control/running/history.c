@@ -19,8 +19,8 @@ static char *path_of(const char *state_dir, const char *kind, u32 number, const 
 {
 	char *path;
 
-	return asprintf(&path, "%s/history/%s-%u.%s", state_dir, kind, number, suffix) < 0 ? NULL :
-											     path;
+	return asprintf(&path, "%s/history/%s-%u.%s", state_dir, kind, number, suffix) < 0 ? NULL
+											   : path;
 }
 
 /* The number of a file of this kind, or 0. */
@@ -47,8 +47,7 @@ static DIR *open_history(const char *state_dir)
 
 static int replace(char *path, const char *data, size_t size, struct sl_err *err)
 {
-	int r = path ? file_make_parent(path, 0750, err) :
-		       sl_err_set(err, ENOMEM, "out of memory");
+	int r = path ? file_make_parent(path, 0750, err) : sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r)
 		r = file_replace(path, NULL, data, size, 0600, err);
@@ -62,8 +61,8 @@ int history_text_read(const char *state_dir, u32 number, char **ret, size_t *ret
 		      struct sl_err *err)
 {
 	char *path = path_of(state_dir, "text", number, "yaml");
-	int r = path ? config_text_read(path, true, ret, ret_size, err) :
-		       sl_err_set(err, ENOMEM, "out of memory");
+	int r = path ? config_text_read(path, true, ret, ret_size, err)
+		     : sl_err_set(err, ENOMEM, "out of memory");
 
 	free(path);
 	return r;
@@ -115,13 +114,11 @@ int history_text_keep(const char *state_dir, const char *text, size_t size, u32 
 
 /* ------------------------------------------------------------------ states */
 
-int history_state_write(const char *state_dir, u32 number, const json_t *state,
-			struct sl_err *err)
+int history_state_write(const char *state_dir, u32 number, const json_t *state, struct sl_err *err)
 {
 	char *text = json_dumps(state, JSON_INDENT(1));
-	int r = text ? replace(path_of(state_dir, "state", number, "json"), text, strlen(text),
-			       err) :
-		       sl_err_set(err, ENOMEM, "out of memory");
+	int r = text ? replace(path_of(state_dir, "state", number, "json"), text, strlen(text), err)
+		     : sl_err_set(err, ENOMEM, "out of memory");
 
 	free(text);
 	return r;

@@ -28,8 +28,7 @@ int history_text_keep(const char *state_dir, const char *text, size_t size, u32 
 int history_text_read(const char *state_dir, u32 number, char **ret, size_t *ret_size,
 		      struct sl_err *err);
 
-int history_state_write(const char *state_dir, u32 number, const json_t *state,
-			struct sl_err *err);
+int history_state_write(const char *state_dir, u32 number, const json_t *state, struct sl_err *err);
 /* -ENOENT if there is no such state, or none that can be parsed. */
 int history_state_read(const char *state_dir, u32 number, json_t **ret, struct sl_err *err);
 

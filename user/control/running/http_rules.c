@@ -21,9 +21,8 @@ static const struct {
 	const char *op;
 	enum rule_edit_what what;
 } edit_names[] = {
-	{ "rule set", EDIT_SET },	  { "user set", EDIT_SET },
-	{ "user unset", EDIT_UNSET },	  { "user block", EDIT_BLOCK },
-	{ "user exempt", EDIT_EXEMPT },
+	{ "rule set", EDIT_SET },     { "user set", EDIT_SET },	      { "user unset", EDIT_UNSET },
+	{ "user block", EDIT_BLOCK }, { "user exempt", EDIT_EXEMPT },
 };
 
 static int make_edit(const json_t *op, struct rule_edit *ret)
@@ -35,7 +34,9 @@ static int make_edit(const json_t *op, struct rule_edit *ret)
 	if (!text)
 		return -ENOMEM;
 	*ret = (struct rule_edit){
-		.rule = live_text(op, "name"), .pair = text, .pair_count = json_array_size(pairs),
+		.rule = live_text(op, "name"),
+		.pair = text,
+		.pair_count = json_array_size(pairs),
 		.value = json_string_value(json_object_get(op, "value")),
 	};
 	json_array_foreach(pairs, i, pair)
@@ -160,8 +161,9 @@ void http_rules_follow(struct running *run)
 	struct sl_err err;
 
 	if (http_rules_prepare(run, run->live, false, NULL, &next, &err) < 0)
-		log_error("http: cannot apply the live changes to the rules, keeping the previous rules: %s",
-			  sl_err_format(&err, words, sizeof(words)));
+		log_error(
+			"http: cannot apply the live changes to the rules, keeping the previous rules: %s",
+			sl_err_format(&err, words, sizeof(words)));
 	else
 		http_rules_put(run, next, run->live);
 }
@@ -191,7 +193,8 @@ static int change_keys(struct running *run, json_t *op)
 	size_t *at, count;
 	int r = 1;
 
-	if (run->requests.rules && !json_array_append(of_rule, op) && !make_edits(of_rule, &edit, &at, &count)) {
+	if (run->requests.rules && !json_array_append(of_rule, op) &&
+	    !make_edits(of_rule, &edit, &at, &count)) {
 		r = ruleset_edit_rule(run->requests.rules, edit, count);
 		edits_free(edit, at, count);
 	}
@@ -246,7 +249,8 @@ void http_rules_expire(struct running *run, u64 now_utc_ns)
 
 	json_array_foreach(run->requests.live, i, op)
 		if (!r && live_expired(op, now_utc_ns))
-			r = live_kind_of(op)->subject == LIVE_USER ? change_value(run, op, true) : 1;
+			r = live_kind_of(op)->subject == LIVE_USER ? change_value(run, op, true)
+								   : 1;
 	if (r)
 		http_rules_follow(run);
 	else if (run->requests.rules)

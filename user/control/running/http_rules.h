@@ -37,7 +37,8 @@ int http_rules_change(struct running *run, json_t *op);
 void http_rules_noted(struct running *run);
 void http_rules_again(struct running *run);
 
-/* True if a timed change to rules has expired; http_rules_expire() once run->live has these no longer. */
+/* True if a timed change to rules has expired; http_rules_expire() once run->live has these no
+ * longer. */
 bool http_rules_expired(const struct running *run, u64 now_utc_ns);
 void http_rules_expire(struct running *run, u64 now_utc_ns);
 

@@ -115,8 +115,8 @@ static enum list_kind list_of(const json_t *op)
 
 static int list_add(const json_t *op, struct policy *policy, struct sl_err *err)
 {
-	struct list_set ref = { .entry.until_utc_ns =
-					(u64)json_integer_value(json_object_get(op, "until_utc_ns")) };
+	struct list_set ref = { .entry.until_utc_ns = (u64)json_integer_value(
+					json_object_get(op, "until_utc_ns")) };
 	const char *text = live_text(op, "prefix");
 	int r;
 
@@ -174,10 +174,10 @@ static int set_change(const json_t *op, struct policy *policy, struct sl_err *er
 	int r = read_prefixes(op, &prefix, &count, err);
 
 	if (!r)
-		r = (is_op(op, "set add") ? policy_set_add :
-		     is_op(op, "set del") ? policy_set_del :
-					    policy_set_replace)(policy, live_text(op, "name"), prefix,
-								count, err);
+		r = (is_op(op, "set add")   ? policy_set_add
+		     : is_op(op, "set del") ? policy_set_del
+					    : policy_set_replace)(policy, live_text(op, "name"),
+								  prefix, count, err);
 	free(prefix);
 	return r;
 }
@@ -225,11 +225,13 @@ static int detach(const json_t *op, struct policy *policy, struct sl_err *err)
 static int rule_change(const json_t *op, struct policy *policy, struct sl_err *err)
 {
 	if (!policy->http)
-		return sl_err_set(err, ENOENT,
-				  "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+		return sl_err_set(
+			err, ENOENT,
+			"the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	if (!live_text(op, "name")[0] || (live_kind_of(op)->subject == LIVE_USER &&
 					  !json_is_string(json_object_get(op, "value"))))
-		return sl_err_set(err, EINVAL, "a change to a rule needs the name of the rule, and one "
+		return sl_err_set(err, EINVAL,
+				  "a change to a rule needs the name of the rule, and one "
 				  "of a user the value");
 	return 0;
 }
@@ -314,9 +316,12 @@ void live_describe(const json_t *op, char *buf, size_t size)
 
 	for (size_t k = 0; kind && k < 2 && kind->member[k]; k++)
 		if (used < size)
-			used += (size_t)snprintf(buf + used, size - used, " %s",
-						 strcmp(kind->member[k], "value") ? live_text(op, kind->member[k]) :
-						 value_hash(live_text(op, "value"), strlen(live_text(op, "value")), hash));
+			used += (size_t)snprintf(
+				buf + used, size - used, " %s",
+				strcmp(kind->member[k], "value")
+					? live_text(op, kind->member[k])
+					: value_hash(live_text(op, "value"),
+						     strlen(live_text(op, "value")), hash));
 	for (size_t k = 0; k < 2; k++)
 		json_array_foreach(json_object_get(op, lists[k]), i, item)
 			if (used < size)

@@ -47,7 +47,7 @@ enum live_subject {
 struct live_kind {
 	const char *op;
 	enum live_subject subject;
-	const char *member[2];		/* which of the subjects; the second may be NULL */
+	const char *member[2]; /* which of the subjects; the second may be NULL */
 	int (*apply)(const json_t *op, struct policy *policy, struct sl_err *err);
 };
 
@@ -83,7 +83,8 @@ void live_describe(const json_t *op, char *buf, size_t size);
  */
 int live_add(json_t *live, json_t *op, const struct policy *file, const struct policy *running);
 
-/* The changes to the HTTP tier's rules, as a new array: all, or those with or without a deadline. */
+/* The changes to the HTTP tier's rules, as a new array: all, or those with or without a
+ * deadline. */
 enum live_term { LIVE_ANY_TERM, LIVE_TIMED, LIVE_LASTING };
 json_t *live_rules(const json_t *live, enum live_term term);
 
@@ -105,9 +106,7 @@ bool live_well_formed(const json_t *changes);
  * file since the two change together. A missing file is an empty list. A damaged one is renamed to
  * live.json.bad and logged: starting without limits would be worse than without live changes.
  */
-int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
-	      struct sl_err *err);
-int live_store(const char *state_dir, const json_t *live, const json_t *record,
-	       struct sl_err *err);
+int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record, struct sl_err *err);
+int live_store(const char *state_dir, const json_t *live, const json_t *record, struct sl_err *err);
 
 #endif

@@ -106,7 +106,8 @@ static const struct list_entry *list_entry(const struct list_def *list, const ch
 static bool list_differs(const char *text, const struct list_def *file,
 			 const struct list_def *running)
 {
-	const struct list_entry *before = list_entry(file, text), *after = list_entry(running, text);
+	const struct list_entry *before = list_entry(file, text),
+				*after = list_entry(running, text);
 
 	if (!before || !after)
 		return before || after;
@@ -138,7 +139,7 @@ static bool differs(const json_t *op, const struct policy *file, const struct po
 				    &running->list[LIST_EXEMPT]);
 	case LIVE_INTERFACE:
 		return interface_differs(live_text(op, "interface"), file, running);
-	default:	/* the rule files are not part of a policy */
+	default: /* the rule files are not part of a policy */
 		return !json_is_true(json_object_get(op, "forget"));
 	}
 }
@@ -151,8 +152,7 @@ json_t *live_set_members(const struct set_def *set)
 	char text[SL_PREFIX_TEXT];
 
 	for (size_t i = 0; set && i < set->count; i++)
-		json_object_set_new(members,
-				    sl_prefix_format(&set->prefix[i], text, sizeof(text)),
+		json_object_set_new(members, sl_prefix_format(&set->prefix[i], text, sizeof(text)),
 				    json_true());
 	return members;
 }
@@ -194,7 +194,8 @@ static bool is_empty(const struct policy *running, const json_t *op)
 /* What the list makes of a set. */
 static json_t *listed_members(const json_t *live, const json_t *op, const struct policy *file)
 {
-	json_t *members = live_set_members(policy_find_set(file, live_text(op, "name"))), *other, *prefix;
+	json_t *members = live_set_members(policy_find_set(file, live_text(op, "name"))), *other,
+	       *prefix;
 	size_t i, k;
 
 	json_array_foreach((json_t *)live, i, other) {
@@ -206,15 +207,16 @@ static json_t *listed_members(const json_t *live, const json_t *op, const struct
 			if (is_op(other, "set del"))
 				json_object_del(members, json_string_value(prefix));
 			else
-				json_object_set_new(members, json_string_value(prefix), json_true());
+				json_object_set_new(members, json_string_value(prefix),
+						    json_true());
 		}
 	}
 	return members;
 }
 
 /*
- * A limit must not match on an empty set. So a set becomes empty after all that was changed of limits,
- * which had addresses in it until then.
+ * A limit must not match on an empty set. So a set becomes empty after all that was changed of
+ * limits, which had addresses in it until then.
  */
 static int empty_set(json_t *live, json_t *op, const struct policy *file)
 {
@@ -317,8 +319,8 @@ static bool has_limit(json_t *live, const json_t *of)
 }
 
 /*
- * An override may only fit the rates before it, and a limit the overrides: they keep their order. And a
- * set may only be empty since the limit has another match.
+ * An override may only fit the rates before it, and a limit the overrides: they keep their order.
+ * And a set may only be empty since the limit has another match.
  */
 static bool keeps_order(const json_t *before, const json_t *op, const struct policy *running)
 {
@@ -351,9 +353,11 @@ int live_add(json_t *live, json_t *op, const struct policy *file, const struct p
 	int r = 0;
 
 	if (is_subject(op, LIVE_SET))
-		return is_empty(running, op) && has_limit(live, NULL) ?
-			       empty_set(live, op, file) : add_set(live, op, file, running);
-	/* What it removes may be the limit's as it was added, or between two changes of the limit. */
+		return is_empty(running, op) && has_limit(live, NULL)
+			       ? empty_set(live, op, file)
+			       : add_set(live, op, file, running);
+	/* What it removes may be the limit's as it was added, or between two changes of the
+	 * limit. */
 	if (is_op(op, "override del"))
 		ordered = has_limit(live, op);
 	kept = json_copy(op);
@@ -383,8 +387,7 @@ json_t *live_rules(const json_t *live, enum live_term term)
 	json_array_foreach((json_t *)live, i, op) {
 		bool timed = json_integer_value(json_object_get(op, "until_utc_ns"));
 
-		if (live_is_rule(op) &&
-		    (term == LIVE_ANY_TERM || timed == (term == LIVE_TIMED)))
+		if (live_is_rule(op) && (term == LIVE_ANY_TERM || timed == (term == LIVE_TIMED)))
 			json_array_append(list, op);
 	}
 	return list;
@@ -443,8 +446,7 @@ bool live_well_formed(const json_t *changes)
 	return true;
 }
 
-int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
-	      struct sl_err *err)
+int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record, struct sl_err *err)
 {
 	json_t *document = file_load_json(state_dir, LIVE_NAME, LIVE_LOST);
 	int r = 0;
@@ -465,8 +467,7 @@ int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
 	return r;
 }
 
-int live_store(const char *state_dir, const json_t *live, const json_t *record,
-	       struct sl_err *err)
+int live_store(const char *state_dir, const json_t *live, const json_t *record, struct sl_err *err)
 {
 	json_t *document = json_pack("{s:i, s:O}", "version", FILE_VERSION, "changes", live);
 	char *path = file_join(state_dir, LIVE_NAME);
@@ -475,8 +476,8 @@ int live_store(const char *state_dir, const json_t *live, const json_t *record,
 
 	if (document && json_object_update_missing(document, (json_t *)record) == 0)
 		text = json_dumps(document, JSON_INDENT(1));
-	r = path && text ? file_replace(path, NULL, text, strlen(text), 0600, err) :
-			   sl_err_set(err, ENOMEM, "out of memory");
+	r = path && text ? file_replace(path, NULL, text, strlen(text), 0600, err)
+			 : sl_err_set(err, ENOMEM, "out of memory");
 	free(path);
 	free(text);
 	json_decref(document);

@@ -38,7 +38,7 @@ static void add_move(struct override_moves *moves, const struct pair *pair,
 	if (moves->count == moves->room) {
 		bigger = reallocarray(moves->move, room, sizeof(*bigger));
 		if (!bigger)
-			return;		/* the rest starts with empty buckets */
+			return; /* the rest starts with empty buckets */
 		moves->move = bigger;
 		moves->room = room;
 	}
@@ -99,8 +99,10 @@ static void move_limit(struct override_moves *moves, const struct pair *pair,
 	size_t i = 0, k = 0;
 
 	while (i < before->override_count || k < after->override_count) {
-		const struct override_def *a = i < before->override_count ? &before->override[i] : NULL;
-		const struct override_def *b = k < after->override_count ? &after->override[k] : NULL;
+		const struct override_def *a =
+			i < before->override_count ? &before->override[i] : NULL;
+		const struct override_def *b =
+			k < after->override_count ? &after->override[k] : NULL;
 		int order = !a ? 1 : !b ? -1 : sl_prefix_compare(&a->src, &b->src);
 
 		if (order || !same_rates(before, a, after, b))
@@ -117,8 +119,9 @@ static u32 meter_of_limit_id(const struct sl_image *image, u32 slot)
 }
 
 /* src NULL: all overrides that differ between `before` and `after`; else that for `src`. */
-static void move_meters(struct override_moves *moves, struct pair *pair, u32 head, const struct sl_prefix *src,
-			const struct limit_def *before, const struct limit_def *after)
+static void move_meters(struct override_moves *moves, struct pair *pair, u32 head,
+			const struct sl_prefix *src, const struct limit_def *before,
+			const struct limit_def *after)
 {
 	const struct sl_limit *meters = pair->after->rules->limits;
 
@@ -145,8 +148,8 @@ static void move_meters(struct override_moves *moves, struct pair *pair, u32 hea
 static void carry(struct running *run, struct override_moves *moves)
 {
 	for (size_t i = 0; i < moves->count; i++)
-		dp_bucket_carry(run->packets->dp, &moves->move[i].from, &moves->move[i].to, moves->then,
-				&moves->move[i].bucket_state);
+		dp_bucket_carry(run->packets->dp, &moves->move[i].from, &moves->move[i].to,
+				moves->then, &moves->move[i].bucket_state);
 }
 
 void override_moves_begin(struct running *run, const struct policy *policy,

@@ -11,7 +11,7 @@
 /* A source whose bucket gets another key. */
 struct override_move {
 	struct dp_bucket from, to;
-	u64 bucket_state;		/* of the old bucket */
+	u64 bucket_state; /* of the old bucket */
 };
 
 struct override_moves {

@@ -22,11 +22,12 @@ int pending_refusal(const struct running *run, struct sl_err *err)
 	char text[64];
 
 	left_ns = run->pending.deadline_ns > now_ns ? run->pending.deadline_ns - now_ns : 0;
-	return sl_err_set(err, EBUSY, "the applied %s is not confirmed yet and reverts in %s: "
-			  "confirm it (sluicectl confirm) or revert it (sluicectl rollback) first",
-			  run->source.path,
-			  duration_format(left_ns / SL_NS_PER_SEC * SL_NS_PER_SEC, text,
-					  sizeof(text)));
+	return sl_err_set(
+		err, EBUSY,
+		"the applied %s is not confirmed yet and reverts in %s: "
+		"confirm it (sluicectl confirm) or revert it (sluicectl rollback) first",
+		run->source.path,
+		duration_format(left_ns / SL_NS_PER_SEC * SL_NS_PER_SEC, text, sizeof(text)));
 }
 
 /* Interfaces were not detached while the rules could revert. */
@@ -44,7 +45,8 @@ int pending_confirm(struct running *run, struct sl_err *err)
 	int r;
 
 	if (!pending_is(run))
-		return sl_err_set(err, ENOENT, "there is nothing to confirm: no applied file is pending");
+		return sl_err_set(err, ENOENT,
+				  "there is nothing to confirm: no applied file is pending");
 	/* Written first: if that fails, the rules still revert at the deadline. */
 	r = rules_store(run, &run->source, run->live, run->history_top, 0, 0, err);
 	if (!r)
@@ -73,8 +75,9 @@ int pending_revert(struct running *run, const char *why, struct sl_err *err)
 	if (r < 0)
 		return r;
 	log_warn("%s: reverted to the previous rules (%s)", run->source.path, why);
-	after = (struct rules_state){ .source = run->source, .file = run->file,
-				      .running = run->policy, .live = run->live };
+	after = (struct rules_state){
+		.source = run->source, .file = run->file, .running = run->policy, .live = run->live
+	};
 	run->source = before.source;
 	run->file = before.file;
 	run->policy = before.running;
@@ -84,7 +87,8 @@ int pending_revert(struct running *run, const char *why, struct sl_err *err)
 	memset(&run->pending, 0, sizeof(run->pending));
 	run->history_top--;
 	if (running_configure(run, run->policy, &ignored) < 0)
-		log_error("http: cannot revert the settings, keeping the present ones: %s", ignored.message);
+		log_error("http: cannot revert the settings, keeping the present ones: %s",
+			  ignored.message);
 	/* On failure live.json still has the deadline: pending_is_over(). */
 	rules_write(run);
 	if (!run->unwritten)

@@ -45,14 +45,14 @@ static inline void pending_check(struct running *run)
 }
 
 /*
- * {"deadline_ns", "deadline_utc_ns", "boot_id", "generation"} for live.json, and back. Monotonic time is
- * valid for one boot; after a reboot UTC counts. False: no such member.
+ * {"deadline_ns", "deadline_utc_ns", "boot_id", "generation"} for live.json, and back. Monotonic
+ * time is valid for one boot; after a reboot UTC counts. False: no such member.
  */
 json_t *pending_to_json(u64 deadline_ns, u64 deadline_utc_ns, u64 generation);
 bool pending_from_json(const json_t *json, u64 *ret_deadline_ns, u64 *ret_deadline_utc_ns);
 /*
- * At start: true where the deadline has passed, or the data plane has later rules for good: these were
- * reverted, and live.json could not be written.
+ * At start: true where the deadline has passed, or the data plane has later rules for good: these
+ * were reverted, and live.json could not be written.
  */
 bool pending_is_over(const struct running *run, const json_t *json, u64 deadline_ns);
 

@@ -24,15 +24,15 @@
 
 #define BUCKETS_NAME "buckets"
 #define EVERY_NS (10 * SL_NS_PER_SEC)
-#define FAILING_NS (2 * SL_NS_PER_SEC)	/* after a failure */
-#define SHARE 100			/* scanning the table takes at most 1 % of a CPU */
+#define FAILING_NS (2 * SL_NS_PER_SEC) /* after a failure */
+#define SHARE 100		       /* scanning the table takes at most 1 % of a CPU */
 
 struct persist {
 	char *path;
-	void *recalled;			/* bucket states for the first rules, or NULL */
+	void *recalled; /* bucket states for the first rules, or NULL */
 	u64 next_ns;
-	u64 digest, left_out;		/* of the last written file */
-	bool failing;			/* the error was logged */
+	u64 digest, left_out; /* of the last written file */
+	bool failing;	      /* the error was logged */
 
 	pthread_t thread;
 	bool running;
@@ -40,10 +40,10 @@ struct persist {
 	pthread_cond_t wake;
 	/* Under the lock. */
 	bool job, stop;
-	void *data;			/* of the job: bucket states to be written; NULL: unchanged */
+	void *data; /* of the job: bucket states to be written; NULL: unchanged */
 	size_t size;
-	struct counters *counters;		/* of the job: NULL, or to be synced */
-	int failed;			/* -errno of the last job, or 0 */
+	struct counters *counters; /* of the job: NULL, or to be synced */
+	int failed;		   /* -errno of the last job, or 0 */
 };
 
 /* ------------------------------------------------------------------ reading */
@@ -95,12 +95,16 @@ void persist_rules(struct running *run)
 	seed = dp_state_seed(b->recalled);
 	is = run->packets->dp->ops->rules(run->packets->dp)->seed;
 	if (memcmp(&seed, &is, sizeof(seed)) != 0) {
-		log_warn("%s was saved under another cluster.secret_file: buckets of long limits start "
-			 "empty", b->path);
+		log_warn(
+			"%s was saved under another cluster.secret_file: buckets of long limits start "
+			"empty",
+			b->path);
 	} else {
 		did = dp_state_restore(run->packets->dp, b->recalled, dp_now(run->packets->dp));
-		log_info("restored the use of long limits: %llu sources, %llu expired, %llu records of "
-			 "evicted ones", did.put, did.gone, did.records);
+		log_info(
+			"restored the use of long limits: %llu sources, %llu expired, %llu records of "
+			"evicted ones",
+			did.put, did.gone, did.records);
 	}
 	free(b->recalled);
 	b->recalled = NULL;
@@ -169,8 +173,10 @@ static void *find_saved(struct running *run, size_t *ret_size)
 		return NULL;
 	}
 	if (saved.left_out && !b->left_out)
-		log_warn("%s has no space for all long limits: %llu sources saved, %llu more would start "
-			 "empty after a reboot", b->path, saved.words, saved.left_out);
+		log_warn(
+			"%s has no space for all long limits: %llu sources saved, %llu more would start "
+			"empty after a reboot",
+			b->path, saved.words, saved.left_out);
 	b->left_out = saved.left_out;
 	b->digest = saved.digest;
 	*ret_size = saved.size;
@@ -221,10 +227,11 @@ void persist_tick(struct running *run)
 	if (busy)
 		return;
 	if (failed)
-		b->digest = 0;	/* write again */
+		b->digest = 0; /* write again */
 	if (failed && !b->failing)
-		log_error("cannot write to %s: %s; a reboot would lose the use since the last write",
-			  run->state_dir, strerror(-failed));
+		log_error(
+			"cannot write to %s: %s; a reboot would lose the use since the last write",
+			run->state_dir, strerror(-failed));
 	b->failing = failed != 0;
 	make_job(run);
 	spent_ns = clock_cpu_ns() - cpu_ns;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * rules.c - see rules.h.
- *
- * over 500 lines: a change from its begin to its commit
  */
 #include "control/running/rules.h"
 
@@ -72,7 +70,7 @@ static bool carry_counters(struct running *run)
 			continue;
 		any = true;
 		if (strchr(slots[slot].name, '#'))
-			continue;	/* a further meter: the limit's first one has the counters */
+			continue; /* a further meter: the limit's first one has the counters */
 		if (!has_name(slots, slots[slot].name))
 			state_base_drop(run->packets, slots[slot].name);
 		else if (run->packets->dp->ops->limit_stats(run->packets->dp, slot, &stats) == 0 &&
@@ -124,7 +122,7 @@ static struct compile_env make_env(struct running *run, char (*names)[16],
 		.cpus = cpus_online(),
 		.seed = run->packets->dp->ops->state(run->packets->dp)->seed,
 		.generation = run->generation + 1,
-		.iface = (const char (*)[16])names,
+		.iface = (const char(*)[16])names,
 		.local = run->packets->local,
 		.local_count = run->packets->local_count,
 		.session = run->packets->protect.sessions.session,
@@ -203,8 +201,8 @@ static int install(struct running *run, const struct policy *policy, u64 revert_
 	struct sl_limit_id_info *after = malloc(SL_LIMIT_IDS * sizeof(*after));
 	struct override_moves moves = { .move = NULL };
 	struct sl_image *image = NULL;
-	int r = before && after ? compile(run, policy, before, after, &image, err) :
-				  sl_err_set(err, ENOMEM, "out of memory");
+	int r = before && after ? compile(run, policy, before, after, &image, err)
+				: sl_err_set(err, ENOMEM, "out of memory");
 
 	if (r < 0)
 		goto out;
@@ -376,11 +374,11 @@ int rules_note_before(struct running *run, const struct change *change, struct s
 int rules_store(const struct running *run, const struct config_text *source, const json_t *live,
 		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err)
 {
-	json_t *record = json_pack("{s:I, s:s, s:{s:I, s:s, s:b, s:I, s:I}}", "top",
-				   (json_int_t)history_top, "config", run->config_path, "file",
-				   "text", (json_int_t)source->number, "path", source->path,
-				   "applied", source->applied, "at_utc_ns",
-				   (json_int_t)source->at_utc_ns, "uid", (json_int_t)source->uid);
+	json_t *record =
+		json_pack("{s:I, s:s, s:{s:I, s:s, s:b, s:I, s:I}}", "top", (json_int_t)history_top,
+			  "config", run->config_path, "file", "text", (json_int_t)source->number,
+			  "path", source->path, "applied", source->applied, "at_utc_ns",
+			  (json_int_t)source->at_utc_ns, "uid", (json_int_t)source->uid);
 	int r;
 
 	if (!record)
@@ -414,8 +412,8 @@ static void swap(struct running *run, struct change *change, u32 top, u64 deadli
 	change->live = NULL;
 	if (deadline_ns)
 		run->pending = (struct pending){ .deadline_ns = deadline_ns,
-					       .deadline_utc_ns = deadline_utc_ns,
-					       .before = before };
+						 .deadline_utc_ns = deadline_utc_ns,
+						 .before = before };
 	else
 		rules_state_clear(&before);
 	if (top != run->history_top || new_file)
@@ -481,7 +479,8 @@ int change_commit(struct running *run, struct change *change, struct sl_err *err
 	int r = 0;
 
 	if (!change->of_packets)
-		r = http_rules_prepare(run, change->live, change->must, change->dropped, &next, err);
+		r = http_rules_prepare(run, change->live, change->must, change->dropped, &next,
+				       err);
 	if (!r)
 		r = commit_policy(run, change, err);
 	if (r < 0)
@@ -503,5 +502,6 @@ void rules_refresh(struct running *run)
 	/* The fallback rules of a pending change stay as they are. */
 	if (rules_install(run, run->policy, run->pending.deadline_ns, &err) < 0)
 		log_error("cannot compile the rules for this host's new addresses, keeping the "
-			  "previous ones: %s", err.message);
+			  "previous ones: %s",
+			  err.message);
 }

@@ -2,7 +2,8 @@
 /*
  * rules.h - one change, from a policy to the rules that judge packets; all of it or none.
  *
- *     clone -> edit -> compile -> apply -> record the state before -> attach, detach -> store -> swap
+ *     clone -> edit -> compile -> apply -> record the state before -> attach, detach -> store ->
+ * swap
  *
  * A step that fails undoes the earlier ones: the previous rule set is compiled and installed again.
  * live.json is authoritative: until it is replaced, a daemon that starts after a crash restores the
@@ -14,15 +15,15 @@
 #include "control/running/running.h"
 
 struct change {
-	struct policy *file;	/* the new file's policy, or NULL: unchanged */
-	struct config_text source;	/* its text */
-	struct policy *running;	/* a copy of the running policy, to be edited */
-	json_t *live;		/* a copy of the list, to be extended */
-	u64 confirm_ns;		/* reverts unless confirmed within this time; 0: permanent */
-	bool must;		/* its last change to the HTTP tier's rules must apply */
-	bool of_packets;	/* of the packet tier alone: the HTTP tier's rules stay */
-	json_t *dropped;	/* NULL, or gets those that do not apply; not owned */
-	bool back;		/* a rollback: removes the newest state of the history */
+	struct policy *file;	   /* the new file's policy, or NULL: unchanged */
+	struct config_text source; /* its text */
+	struct policy *running;	   /* a copy of the running policy, to be edited */
+	json_t *live;		   /* a copy of the list, to be extended */
+	u64 confirm_ns;		   /* reverts unless confirmed within this time; 0: permanent */
+	bool must;		   /* its last change to the HTTP tier's rules must apply */
+	bool of_packets;	   /* of the packet tier alone: the HTTP tier's rules stay */
+	json_t *dropped;	   /* NULL, or gets those that do not apply; not owned */
+	bool back;		   /* a rollback: removes the newest state of the history */
 	/* For the history: a description, and the author. */
 	char what[256];
 	uid_t uid;
@@ -37,9 +38,9 @@ int change_begin(const struct running *run, struct change *change, struct sl_err
  */
 int change_do(struct change *change, const struct running *run, json_t *op, struct sl_err *err);
 /*
- * rules_entry.c: the whole change, where it is of one live block or exemption, of a limit's own values, of
- * one of its overrides, or of a value's limits in a rule: it needs no copy of the policy. 1: it is another
- * operation, and nothing was done.
+ * rules_entry.c: the whole change, where it is of one live block or exemption, of a limit's own
+ * values, of one of its overrides, or of a value's limits in a rule: it needs no copy of the
+ * policy. 1: it is another operation, and nothing was done.
  */
 int change_one(struct running *run, json_t *op, struct sl_err *err);
 /* Adds an operation to the description for the history. change_do() calls it. */
@@ -55,8 +56,8 @@ void change_end(struct change *change);
 int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err);
 /*
- * An image is in force that has the limits, limit_ids and entries of the one before; it is owned by `run`
- * from here on. `slots`: the bindings that it needs.
+ * An image is in force that has the limits, limit_ids and entries of the one before; it is owned by
+ * `run` from here on. `slots`: the bindings that it needs.
  */
 void rules_took_force(struct running *run, struct sl_image *image,
 		      const struct sl_limit_id_info *slots);
@@ -84,15 +85,17 @@ int rules_store(const struct running *run, const struct config_text *source, con
 		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err);
 
 /*
- * rules_entry.c: the same of what is in force, which stays so where that fails: it is logged once, and tried
- * again each second and with the next change.
+ * rules_entry.c: the same of what is in force, which stays so where that fails: it is logged once,
+ * and tried again each second and with the next change.
  */
 void rules_write(struct running *run);
 /*
- * A change that is in force cannot be stored, as `r` and `err` have it: 0 if the disk has no room, which is
- * logged and reported; rules_write() stores it. Else r. run->live is the list before the change.
+ * A change that is in force cannot be stored, as `r` and `err` have it: 0 if the disk has no room,
+ * which is logged and reported; rules_write() stores it. Else r. run->live is the list before the
+ * change.
  */
-int rules_unsaved(struct running *run, const struct change *change, int r, const struct sl_err *err);
+int rules_unsaved(struct running *run, const struct change *change, int r,
+		  const struct sl_err *err);
 /* Everything is stored now. */
 void rules_are_saved(struct running *run);
 /* Why a change that is in force is not stored yet; NULL: all are. */
@@ -111,8 +114,8 @@ void rules_state_clear(struct rules_state *state);
  */
 int rules_start(struct running *run, struct sl_err *err);
 /*
- * Puts the running policy in force. Attaches every interface, also those that an earlier daemon left
- * attached.
+ * Puts the running policy in force. Attaches every interface, also those that an earlier daemon
+ * left attached.
  */
 int rules_start_install(struct running *run, struct sl_err *err);
 /* Frees the rules and their sources. The data plane keeps its rules. */
@@ -127,11 +130,11 @@ int rules_reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, jso
 
 struct apply {
 	const char *path, *text;
-	u64 confirm_ns;		/* 0: permanent at once */
+	u64 confirm_ns; /* 0: permanent at once */
 	bool discard_live;
 	uid_t uid;
 	pid_t pid;
-	json_t *dropped, *notes;	/* arrays, filled */
+	json_t *dropped, *notes; /* arrays, filled */
 };
 
 /* Puts a text in force in place of the configured file. */
@@ -145,9 +148,9 @@ int rules_rollback(struct running *run, uid_t uid, pid_t pid, char **ret_what, j
 		   struct sl_err *err);
 
 /*
- * `save` before it writes the configured file: its new text is in force, as if it had been applied, and there
- * are no live changes any more but timed ones of the HTTP tier. Whatever ends the daemon, the next start has
- * either the text of the history or the file.
+ * `save` before it writes the configured file: its new text is in force, as if it had been applied,
+ * and there are no live changes any more but timed ones of the HTTP tier. Whatever ends the daemon,
+ * the next start has either the text of the history or the file.
  */
 int rules_save(struct running *run, const char *text, size_t size, uid_t uid, pid_t pid,
 	       struct sl_err *err);

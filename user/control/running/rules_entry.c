@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rules_entry.c - a live change that needs no other policy: of one block or exemption, of a limit's own
- * values or one of its overrides, of a rule of the HTTP tier, or of a value's limits in it; see rules.h. It
- * is in force first, and stored then; where that fails it is undone. An entry is one map update, and the
- * rule set stays; so do entries that the file has: changing one of those needs another rule set. A limit's
- * values, or an override, give a rule set that has all else of the one before. A rule, or a value's limits,
- * are one pointer in the rules of the HTTP tier. And the removal of what has ended, and the description of a
- * change for the history.
+ * rules_entry.c - a live change that needs no other policy: of one block or exemption, of a limit's
+ * own values or one of its overrides, of a rule of the HTTP tier, or of a value's limits in it; see
+ * rules.h. It is in force first, and stored then; where that fails it is undone. An entry is one
+ * map update, and the rule set stays; so do entries that the file has: changing one of those needs
+ * another rule set. A limit's values, or an override, give a rule set that has all else of the one
+ * before. A rule, or a value's limits, are one pointer in the rules of the HTTP tier. And the
+ * removal of what has ended, and the description of a change for the history.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ struct target {
 	enum list_kind list;
 	struct sl_prefix prefix;
 	bool had;
-	struct list_entry before;	/* if `had` */
+	struct list_entry before; /* if `had` */
 };
 
 /* What an operation changes; false: it is none of a live entry. */
@@ -94,7 +94,8 @@ static void restore(struct running *run, const struct target *target)
 	entries_follow_one(run, target->list, &target->prefix, &ignored);
 }
 
-/* Stores what is in force already: `op` is the change, run->policy has it. On failure nothing is stored. */
+/* Stores what is in force already: `op` is the change, run->policy has it. On failure nothing is
+ * stored. */
 static int record(struct running *run, json_t *op, struct sl_err *err)
 {
 	struct change change = { .live = json_copy(run->live) };
@@ -272,7 +273,7 @@ static int change_override(struct running *run, json_t *op, struct sl_err *err)
 	return r;
 }
 
-/* ------------------------------------------------------------------ a rule, or a value's limits in it */
+/* ------------------------------------------------------------ a rule, or a value's limits in it */
 
 static int change_rule(struct running *run, json_t *op, struct sl_err *err)
 {
@@ -312,7 +313,8 @@ int rules_unsaved(struct running *run, const struct change *change, int r, const
 	if (!r || !file_is_no_room(-r))
 		return r;
 	if (!run->unwritten_why[0])
-		log_error("%s: changes are in force, and saved once it can be written", err->message);
+		log_error("%s: changes are in force, and saved once it can be written",
+			  err->message);
 	snprintf(run->unwritten_why, sizeof(run->unwritten_why), "%s", err->message);
 	run->unwritten = true;
 	if (!run->unnoted.live) {
@@ -320,7 +322,8 @@ int rules_unsaved(struct running *run, const struct change *change, int r, const
 		run->unnoted.uid = change->uid;
 		run->unnoted.pid = change->pid;
 	}
-	snprintf(run->unnoted.what + used, sizeof(run->unnoted.what) - used, "%s%s", used ? ", " : "", change->what);
+	snprintf(run->unnoted.what + used, sizeof(run->unnoted.what) - used, "%s%s",
+		 used ? ", " : "", change->what);
 	cut_text(run->unnoted.what, sizeof(run->unnoted.what));
 	return 0;
 }

@@ -101,9 +101,10 @@ static void put_aside(const struct running *run, u32 number, const struct sl_err
 
 	if (aside && history_text_read(run->state_dir, number, &text, &size, &err) == 0)
 		file_replace(aside, NULL, text, size, 0640, &err);
-	log_error("cannot load the applied file that was in force: %s; it is kept as %s, and %s is in "
-		  "force instead", sl_err_format(why, words, sizeof(words)),
-		  aside ? aside : "", run->config_path);
+	log_error(
+		"cannot load the applied file that was in force: %s; it is kept as %s, and %s is in "
+		"force instead",
+		sl_err_format(why, words, sizeof(words)), aside ? aside : "", run->config_path);
 	free(text);
 	free(aside);
 }
@@ -111,8 +112,8 @@ static void put_aside(const struct running *run, u32 number, const struct sl_err
 /* Rules whose deadline passed while no daemon ran, or whose predecessors cannot be read. */
 static void restore_reverted(struct running *run)
 {
-	const char *path = json_string_value(json_object_get(json_object_get(run->record, "file"),
-							     "path"));
+	const char *path =
+		json_string_value(json_object_get(json_object_get(run->record, "file"), "path"));
 	struct rules_state state;
 	struct sl_err err;
 	char words[768];
@@ -138,8 +139,8 @@ static void restore_applied(struct running *run, const json_t *file)
 	struct rules_state state = { .live = json_incref(run->live) };
 	char when[32];
 	struct sl_err err;
-	int r = path ? config_text_restore(run, number, path, &state.source, &err) :
-		       sl_err_set(&err, EINVAL, "live.json does not name the applied file");
+	int r = path ? config_text_restore(run, number, path, &state.source, &err)
+		     : sl_err_set(&err, EINVAL, "live.json does not name the applied file");
 
 	if (!r)
 		r = config_text_parse(&state.source, &state.file, &err);
@@ -153,17 +154,21 @@ static void restore_applied(struct running *run, const json_t *file)
 	state_take(run, &state);
 	if (!run->source.applied)
 		return;
-	log_warn("%s, applied %s, is in force instead of %s; to use that file run sluicectl reload, "
-		 "to overwrite it sluicectl save", path,
-		 clock_format_utc(run->source.at_utc_ns, when, sizeof(when)), run->config_path);
+	log_warn(
+		"%s, applied %s, is in force instead of %s; to use that file run sluicectl reload, "
+		"to overwrite it sluicectl save",
+		path, clock_format_utc(run->source.at_utc_ns, when, sizeof(when)),
+		run->config_path);
 }
 
-/* With a full or read-only disk the rules still come in force: the alternative is no limits. 0: it was that. */
+/* With a full or read-only disk the rules still come in force: the alternative is no limits. 0: it
+ * was that. */
 static int go_on_unwritten(struct running *run, int r, const struct sl_err *err)
 {
 	if (r == 0 || !file_is_no_room(-r))
 		return r;
-	log_error("%s: limits are in force, and so are changes, saved once it can be written", err->message);
+	log_error("%s: limits are in force, and so are changes, saved once it can be written",
+		  err->message);
 	snprintf(run->unwritten_why, sizeof(run->unwritten_why), "%s", err->message);
 	run->unwritten = true;
 	return 0;
@@ -172,10 +177,11 @@ static int go_on_unwritten(struct running *run, int r, const struct sl_err *err)
 /* The configured file differs from the last start: it was edited, or is another one. */
 static int note_changed_file(struct running *run, u32 number, struct sl_err *err)
 {
-	const char *path = json_string_value(json_object_get(json_object_get(run->record, "file"),
-							     "path"));
+	const char *path =
+		json_string_value(json_object_get(json_object_get(run->record, "file"), "path"));
 	struct change change = { .what = "sluiced was started with a changed file",
-				 .uid = geteuid(), .pid = getpid() };
+				 .uid = geteuid(),
+				 .pid = getpid() };
 	struct config_text now = run->source;
 	int r;
 
@@ -235,7 +241,8 @@ static int install_pending(struct running *run, struct sl_err *err)
 	const struct sl_rules *rules = run->packets->dp->ops->rules(run->packets->dp);
 	int r = 0;
 
-	log_warn("%s is not confirmed yet: it reverts unless confirmed (sluicectl confirm)", run->source.path);
+	log_warn("%s is not confirmed yet: it reverts unless confirmed (sluicectl confirm)",
+		 run->source.path);
 	if (!run->packets->dp->ops->fallback(run->packets->dp) ||
 	    rules->revert_at_ns != run->pending.deadline_ns) {
 		r = ifaces_assign(run->packets, run->pending.before.running, err);
@@ -261,9 +268,11 @@ static int install_first(struct running *run, struct sl_err *err)
 	if (!r)
 		persist_rules(run);
 	if (!r)
-		r = go_on_unwritten(run, rules_store(run, &run->source, run->live, run->history_top,
+		r = go_on_unwritten(run,
+				    rules_store(run, &run->source, run->live, run->history_top,
 						run->pending.deadline_ns,
-						run->pending.deadline_utc_ns, err), err);
+						run->pending.deadline_utc_ns, err),
+				    err);
 	if (!r) {
 		bans_name(run->packets);
 		r = ifaces_attach(run->packets, run->policy, true, err);
@@ -356,7 +365,8 @@ static int commit_config_text(struct running *run, struct change *change, json_t
 		r = put_together(change->file, change->live, dropped, &change->running, err);
 	if (r < 0)
 		return r;
-	r = reach_is_set() ? config_text_check_settings(run->policy, change->running, KEY_ROOT, err) : 0;
+	r = reach_is_set() ? config_text_check_settings(run->policy, change->running, KEY_ROOT, err)
+			   : 0;
 	if (r < 0)
 		return r;
 	config_text_note_settings(run->started, change->file, notes);
@@ -412,7 +422,8 @@ int rules_reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, jso
 
 int rules_apply(struct running *run, const struct apply *apply, struct sl_err *err)
 {
-	struct change change = { .uid = apply->uid, .pid = apply->pid,
+	struct change change = { .uid = apply->uid,
+				 .pid = apply->pid,
 				 .confirm_ns = apply->confirm_ns };
 	struct reach_of reach;
 	int r = pending_refuse(run, err);
@@ -444,8 +455,9 @@ int rules_apply(struct running *run, const struct apply *apply, struct sl_err *e
 int rules_save(struct running *run, const char *text, size_t size, uid_t uid, pid_t pid,
 	       struct sl_err *err)
 {
-	struct change change = { .what = "save", .uid = uid, .pid = pid,
-				 .live = live_rules(run->live, LIVE_TIMED) };
+	struct change change = {
+		.what = "save", .uid = uid, .pid = pid, .live = live_rules(run->live, LIVE_TIMED)
+	};
 	int r = config_text_make(run->config_path, text, size, &change.source, err);
 
 	if (!r) {
@@ -471,12 +483,15 @@ int rules_rollback(struct running *run, uid_t uid, pid_t pid, char **ret_what, j
 			return sl_err_set(err, ENOMEM, "out of memory");
 		r = pending_revert(run, "rollback", err);
 	} else if (!run->history_top) {
-		return sl_err_set(err, ENOENT, "there is no change left to undo: the history is empty");
+		return sl_err_set(err, ENOENT,
+				  "there is no change left to undo: the history is empty");
 	} else {
 		r = state_read(run, run->history_top, dropped, &state, &what, err);
 		if (r == -ENOENT && !err->file[0])
-			sl_err_set(err, ENOENT, "there is no change left to undo: the last %d are "
-				   "kept", HISTORY_MAX);
+			sl_err_set(err, ENOENT,
+				   "there is no change left to undo: the last %d are "
+				   "kept",
+				   HISTORY_MAX);
 		if (r < 0)
 			return r;
 		/* The text is no longer that of the configured file: it counts as applied now. */

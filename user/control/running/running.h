@@ -35,20 +35,20 @@
 
 struct ruleset;
 struct engine;
-struct persist;			/* persist.h */
-struct observe;			/* packet/observe/observe.h */
-struct entries;			/* entries.h */
-struct feeds;			/* feeds.h */
+struct persist; /* persist.h */
+struct observe; /* packet/observe/observe.h */
+struct entries; /* entries.h */
+struct feeds;	/* feeds.h */
 
 /* The text of the file's part: the configured file, or one applied in its place. */
 struct config_text {
-	char *path;		/* for errors, and the base of relative paths in it */
+	char *path; /* for errors, and the base of relative paths in it */
 	char *text;
 	size_t size;
-	u32 number;		/* of the text in state_dir/history; 0: not written there yet */
-	u64 digest;		/* config_text.h; 0: not computed yet */
+	u32 number; /* of the text in state_dir/history; 0: not written there yet */
+	u64 digest; /* config_text.h; 0: not computed yet */
 	bool applied;
-	u64 at_utc_ns;		/* where applied: when, and by whom */
+	u64 at_utc_ns; /* where applied: when, and by whom */
 	uid_t uid;
 };
 
@@ -56,23 +56,23 @@ struct config_text {
 struct rules_state {
 	struct config_text source;
 	struct policy *file;	/* the file alone */
-	struct policy *running;	/* file + live changes */
+	struct policy *running; /* file + live changes */
 	json_t *live;		/* array of operations, oldest first; live.h */
 };
 
 /* Rules that revert unless they are confirmed; see pending.h. */
 struct pending {
-	u64 deadline_ns;	/* CLOCK_MONOTONIC; 0: none */
+	u64 deadline_ns; /* CLOCK_MONOTONIC; 0: none */
 	u64 deadline_utc_ns;
 	struct rules_state before;
-	bool failed;		/* reverting failed, and was logged */
+	bool failed; /* reverting failed, and was logged */
 };
 
 struct reload_result {
 	bool ok;
-	u64 ok_utc_ns;		/* time of the last successful one */
+	u64 ok_utc_ns; /* time of the last successful one */
 	u64 at_utc_ns;
-	struct sl_err err;	/* if not ok */
+	struct sl_err err; /* if not ok */
 };
 
 /*
@@ -82,10 +82,10 @@ struct reload_result {
 struct running_requests {
 	const struct http_def *def;	/* NULL: there is no request tier */
 	struct engine *engine;		/* or NULL */
-	const struct http_def *started;	/* as at start */
+	const struct http_def *started; /* as at start */
 	u32 workers;
-	struct ruleset *rules;		/* in force; the parts have published it */
-	json_t *live;			/* the live changes in `rules` */
+	struct ruleset *rules; /* in force; the parts have published it */
+	json_t *live;	       /* the live changes in `rules` */
 	struct reload_result reload;
 };
 
@@ -104,10 +104,11 @@ struct running_part_ops {
 	/* `policy` is in force, as running->image. */
 	void (*installed)(struct running_part *part, const struct policy *policy);
 	/*
-	 * Before the section http of `policy` comes in force. On failure, -errno and err, nothing has
-	 * changed.
+	 * Before the section http of `policy` comes in force. On failure, -errno and err, nothing
+	 * has changed.
 	 */
-	int (*configure)(struct running_part *part, const struct policy *policy, struct sl_err *err);
+	int (*configure)(struct running_part *part, const struct policy *policy,
+			 struct sl_err *err);
 	/* The configured file is reloaded: reloads the part's own files. */
 	int (*reload)(struct running_part *part, struct sl_err *err);
 	/* running->requests.rules was replaced: publishes it, and frees the previous set. */
@@ -117,42 +118,43 @@ struct running_part_ops {
 /* Embedded in a component that follows the running configuration. */
 struct running_part {
 	const struct running_part_ops *ops;
-	struct running_part *next;	/* in the list of struct running */
+	struct running_part *next; /* in the list of struct running */
 };
 
 struct running {
 	const char *config_path;
-	const char *state_dir;		/* as at start: a reload does not move it */
+	const char *state_dir; /* as at start: a reload does not move it */
 	struct packet_host *packets;
-	struct running_part *parts;	/* in the order in which they joined */
+	struct running_part *parts; /* in the order in which they joined */
 
-	struct policy *started;		/* the configured file's keys that take effect only at start */
-	struct config_text source;		/* the text of `file` */
-	struct policy *file;		/* the file alone */
-	struct policy *policy;		/* file + live changes: in force */
-	struct sl_image *image;		/* of `policy` */
-	json_t *live;			/* array of operations, oldest first; live.h */
-	json_t *record;			/* the rest of live.json; from live_load() */
-	u32 history_top;		/* the newest state in the history; 0: none */
+	struct policy *started;	   /* the configured file's keys that take effect only at start */
+	struct config_text source; /* the text of `file` */
+	struct policy *file;	   /* the file alone */
+	struct policy *policy;	   /* file + live changes: in force */
+	struct sl_image *image;	   /* of `policy` */
+	json_t *live;		   /* array of operations, oldest first; live.h */
+	json_t *record;		   /* the rest of live.json; from live_load() */
+	u32 history_top;	   /* the newest state in the history; 0: none */
 	struct pending pending;
-	bool unwritten;			/* live.json is older than what is in force: rules_write() */
-	char unwritten_why[512];	/* "": it is not, or no change waits for it */
+	bool unwritten;		 /* live.json is older than what is in force: rules_write() */
+	char unwritten_why[512]; /* "": it is not, or no change waits for it */
 	struct {
-		json_t *live;		/* before the first change that the history lacks; NULL: it lacks none */
-		char what[256];		/* these changes */
+		/* before the first change that the history lacks; NULL: it lacks none */
+		json_t *live;
+		char what[256]; /* these changes */
 		uid_t uid;
 		pid_t pid;
 	} unnoted;
 	u64 generation;
 	struct reload_result reload;
-	struct file_look *look;		/* running_text.c */
+	struct file_look *look; /* running_text.c */
 	size_t look_count;
 
 	struct running_requests requests;
 	struct persist *persist;
-	struct observe *observe;	/* what happened, for people; NULL: nobody looks */
+	struct observe *observe; /* what happened, for people; NULL: nobody looks */
 	struct entries *entries;
-	struct feeds *feeds;		/* feeds.h */
+	struct feeds *feeds; /* feeds.h */
 };
 
 /* Adds or removes a part. Removing one that has not joined has no effect. */

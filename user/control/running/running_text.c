@@ -26,7 +26,9 @@
 int config_text_make(const char *path, const char *text, size_t size, struct config_text *ret,
 		     struct sl_err *err)
 {
-	struct config_text source = {.path = strdup(path), .text = malloc(size + 1), .size = size};
+	struct config_text source = { .path = strdup(path),
+				      .text = malloc(size + 1),
+				      .size = size };
 
 	if (!source.path || !source.text) {
 		config_text_clear(&source);
@@ -132,7 +134,7 @@ void config_text_note_settings(const struct policy *started, const struct policy
 	keys_changed(&policy_keys, started, file, KEY_RESTART, "", note_restart, notes);
 }
 
-/* ------------------------------------------------------------------ files that differ from what is in force */
+/* ------------------------------------------------------ files that differ from what is in force */
 
 /* A file that changed more recently than this may change again without another time. */
 #define CLOCK_TICKS_NS (2 * SL_NS_PER_SEC)
@@ -140,7 +142,7 @@ void config_text_note_settings(const struct policy *started, const struct policy
 struct looking {
 	struct running *run;
 	json_t *found;
-	size_t at;		/* in run->look */
+	size_t at; /* in run->look */
 };
 
 static void differs(struct looking *l, const char *path, const char *why)
@@ -175,9 +177,12 @@ static void look_at(struct looking *l, const char *path, u64 digest, const char 
 	}
 	if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
 		return;
-	now = (struct file_look){ { st.st_dev, st.st_ino, (u64)st.st_size,
-				    (u64)st.st_mtim.tv_sec * SL_NS_PER_SEC + (u64)st.st_mtim.tv_nsec,
-				    (u64)st.st_ctim.tv_sec * SL_NS_PER_SEC + (u64)st.st_ctim.tv_nsec, 1 }, 0 };
+	now = (struct file_look){
+		{ st.st_dev, st.st_ino, (u64)st.st_size,
+		  (u64)st.st_mtim.tv_sec * SL_NS_PER_SEC + (u64)st.st_mtim.tv_nsec,
+		  (u64)st.st_ctim.tv_sec * SL_NS_PER_SEC + (u64)st.st_ctim.tv_nsec, 1 },
+		0
+	};
 	if (now.id[4] + CLOCK_TICKS_NS > clock_utc_ns())
 		now.id[5] = 0;
 	last = l->at < run->look_count ? &run->look[l->at] : NULL;
@@ -218,7 +223,8 @@ static void look_for_new(struct looking *l, const char *dir, const struct rulese
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
-		for (at = next; at < rules->text_count && strcmp(rules->text[at].path, file[i]); at++)
+		for (at = next; at < rules->text_count && strcmp(rules->text[at].path, file[i]);
+		     at++)
 			;
 		if (at == rules->text_count)
 			differs(l, file[i], "is new");
@@ -239,7 +245,8 @@ json_t *config_text_differing(struct running *run)
 	if (!run->source.digest)
 		run->source.digest = config_text_digest(run->source.text, run->source.size);
 	look_at(&l, run->config_path, run->source.digest,
-		run->source.applied ? "another text was applied instead" : "changed since it was read");
+		run->source.applied ? "another text was applied instead"
+				    : "changed since it was read");
 	for (i = 0; i < file->set_count; i++)
 		look_beside(&l, file->path, file->set[i].file, file->set[i].digest);
 	for (i = 0; i < policy->limit_count; i++)
@@ -249,7 +256,8 @@ json_t *config_text_differing(struct running *run)
 		const struct ruleset *rules = run->requests.rules;
 
 		for (i = 0; i < rules->text_count; i++)
-			look_at(&l, rules->text[i].path, rules->text[i].digest, "changed since it was read");
+			look_at(&l, rules->text[i].path, rules->text[i].digest,
+				"changed since it was read");
 		look_for_new(&l, run->requests.def->rules_dir, rules);
 	}
 	config_text_note_settings(run->started, file, notes);
@@ -326,8 +334,10 @@ static void refuse_setting(const char *key, void *arg)
 	struct settings *settings = arg;
 
 	if (!settings->rc)
-		settings->rc = sl_err_set(settings->err, EACCES, "%s: only root's configuration may change it; "
-					  "accepted: its value there", key);
+		settings->rc = sl_err_set(settings->err, EACCES,
+					  "%s: only root's configuration may change it; "
+					  "accepted: its value there",
+					  key);
 }
 
 int config_text_check_settings(const struct policy *roots, const struct policy *policy, u32 flags,
@@ -343,7 +353,7 @@ void config_text_log_skipped(const struct policy *file)
 {
 	for (size_t i = 0; i < file->set_count; i++)
 		if (file->set[i].skipped)
-			log_warn("set %s: skipped %zu of %zu lines of %s, the first is line %d", file->set[i].name,
-				 file->set[i].skipped, file->set[i].lines, file->set[i].file,
-				 file->set[i].skipped_first);
+			log_warn("set %s: skipped %zu of %zu lines of %s, the first is line %d",
+				 file->set[i].name, file->set[i].skipped, file->set[i].lines,
+				 file->set[i].file, file->set[i].skipped_first);
 }

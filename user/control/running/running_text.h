@@ -32,8 +32,9 @@ void config_text_note_settings(const struct policy *started, const struct policy
 			       json_t *notes);
 
 /*
- * Compares the files on disk with what was read of them: the configuration, files of sets and overrides,
- * rule files. Returns an array of {file, why} of those that differ, and of settings that wait for a restart.
+ * Compares the files on disk with what was read of them: the configuration, files of sets and
+ * overrides, rule files. Returns an array of {file, why} of those that differ, and of settings that
+ * wait for a restart.
  */
 json_t *config_text_differing(struct running *run);
 
@@ -57,8 +58,8 @@ void reach_of_end(struct reach_of *reach);
 void config_text_log_skipped(const struct policy *file);
 
 /*
- * Keys with one of `flags` (enum key_flag) whose value differs from root's configuration: 0 if none,
- * else -EACCES, and err names the first.
+ * Keys with one of `flags` (enum key_flag) whose value differs from root's configuration: 0 if
+ * none, else -EACCES, and err names the first.
  */
 int config_text_check_settings(const struct policy *roots, const struct policy *policy, u32 flags,
 			       struct sl_err *err);

@@ -28,16 +28,16 @@ static const u8 wide_below[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
 #define FAILSAFE_PACKETS_SOCKET 100
 /* Neighbor discovery of all sources together: as of so many of them. */
 #define ESSENTIAL_LINK 10
-#define INTERNAL_RATE_MAX 1000000000ULL	/* per second: the maximum of params_compile() */
+#define INTERNAL_RATE_MAX 1000000000ULL /* per second: the maximum of params_compile() */
 
 /* Built-in limits. A limit of a file cannot have an '@' in its name. */
 static const struct internal_limit {
 	const char *name;
-	const char *key;		/* of the configuration: the rate, times `scale` */
+	const char *key; /* of the configuration: the rate, times `scale` */
 	u32 scale;
 	enum sl_unit unit;
-	u32 per;			/* enum sl_per, or-ed */
-	u8 prefix6;			/* how IPv6 sources are grouped */
+	u32 per;    /* enum sl_per, or-ed */
+	u8 prefix6; /* how IPv6 sources are grouped */
 } internal[SL_METER_FURTHER - SL_LIMITS_MAX] = {
 	/* Neighbors share a /64, and forge any address of it: hence the sum. */
 	{ "@essential", "essential", 1, SL_UNIT_PACKETS, SL_PER_SOURCE, 128 },
@@ -57,7 +57,7 @@ struct compiler {
 	const struct compile_env *env;
 	struct sl_err *err;
 	struct sl_rules *rules;
-	struct sl_limit_id_info *slots;	/* a copy of env->slots */
+	struct sl_limit_id_info *slots; /* a copy of env->slots */
 	struct meters meters;
 	struct prefix_list prefixes;
 };
@@ -177,8 +177,8 @@ static bool is_meter(const struct compiler *c, u32 index)
 static int bind_limit_ids(struct compiler *c)
 {
 	struct limit_id_claim *claim = calloc(SL_METERS_MAX, sizeof(*claim));
-	u32 *index = calloc(SL_METERS_MAX, sizeof(*index));	/* of each claim's meter */
-	bool kept[SL_METERS_MAX] = { false };	/* named as `full` */
+	u32 *index = calloc(SL_METERS_MAX, sizeof(*index)); /* of each claim's meter */
+	bool kept[SL_METERS_MAX] = { false };		    /* named as `full` */
 	u32 count = 0;
 	int err = -ENOMEM;
 
@@ -213,8 +213,9 @@ out:
 	free(claim);
 	free(index);
 	if (err == -ENOSPC)
-		return sl_err_set(c->err, ENOSPC,
-				  "too many limits: those changed or deleted recently still have entries in the table; try again in a minute");
+		return sl_err_set(
+			c->err, ENOSPC,
+			"too many limits: those changed or deleted recently still have entries in the table; try again in a minute");
 	return err ? sl_err_set(c->err, ENOMEM, "no memory for the rule set") : 0;
 }
 
@@ -344,7 +345,8 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 		err = sl_err_set(c->err, ENOMEM, "no memory for the prefixes");
 	if (!err)
 		err = prefix_index_share(c->env->before ? c->env->before->prefixes : NULL,
-					 &c->prefixes, base, c->env->seed, &image->prefixes, c->err);
+					 &c->prefixes, base, c->env->seed, &image->prefixes,
+					 c->err);
 	if (err)
 		return err;
 	index = image->prefixes;
@@ -368,7 +370,7 @@ static void find_meter_dims(struct sl_rules *rules, u32 meters)
 		const struct sl_limit *meter = &rules->limits[i];
 
 		if (i >= SL_LIMITS_MAX && i < SL_METER_FURTHER)
-			continue;	/* the order's own */
+			continue; /* the order's own */
 		if (meter->unit == SL_UNIT_CONNECTIONS)
 			rules->dims |= SL_DIMS_CONNECTIONS;
 		if (meter->slot && meter->overridden != SL_NO_METER)
@@ -389,8 +391,9 @@ static int compile_overrides(struct compiler *c, struct sl_image *image)
 	int err = override_index_build(&c->meters.overrides, before, c->rules, &image->overrides);
 
 	if (err)
-		return sl_err_set(c->err, -err, err == -ENOMEM ? "no memory for the overrides" :
-								 "too many overrides");
+		return sl_err_set(c->err, -err,
+				  err == -ENOMEM ? "no memory for the overrides"
+						 : "too many overrides");
 	image->pfx_digest = image_pfx_digest(image);
 	find_meter_dims(c->rules, c->meters.next);
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * compile_limit.c - one limit's values, or one of its overrides, compiled into a copy of an image: its meters
- * keep their places and limit_ids; prefixes, other overrides, dimensions and all other limits stay. Where
- * that is not so (a change that adds or removes a meter, or gives one another kind), the whole is to be compiled.
+ * compile_limit.c - one limit's values, or one of its overrides, compiled into a copy of an image:
+ * its meters keep their places and limit_ids; prefixes, other overrides, dimensions and all other
+ * limits stay. Where that is not so (a change that adds or removes a meter, or gives one another
+ * kind), the whole is to be compiled.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,12 @@ void image_rules_free(struct sl_rules *rules)
 	spare_put(&rules_spare, rules, sizeof(*rules));
 }
 
-/* A limit's meters but the first are one behind the other, in the order in which they were taken. */
+/* A limit's meters but the first are one behind the other, in the order in which they were
+ * taken. */
 static bool is_further(const struct sl_rules *rules, u32 index, u32 head)
 {
-	return index < SL_METERS_MAX && rules->limits[index].slot && rules->limits[index].head == head;
+	return index < SL_METERS_MAX && rules->limits[index].slot &&
+	       rules->limits[index].head == head;
 }
 
 /* The same meter with other values. */
@@ -87,7 +90,8 @@ int image_change_limit(const struct limit_def *def, u32 index, const struct over
 	struct sl_rules *rules = image_rules_new();
 	struct meters meters = {
 		.name = malloc(SL_METERS_MAX * sizeof(*meters.name)),
-		/* Not env->cpus: the other limits' leases, and which CPUs have any, are of these. */
+		/* Not env->cpus: the other limits' leases, and which CPUs have any, are of
+		 * these. */
 		.cpus = before->lease_cpus,
 		.max_frame = env->max_frame,
 		.counters = counters,

@@ -32,9 +32,10 @@ static int intern16(struct dims *d, const struct sl_bitmap *bitmap, u16 *ret)
 			break;
 	}
 	if (i == SL_CLASS16_MAX)
-		return sl_err_set(d->err, E2BIG,
-				  "the ports, lengths and VLANs of all limits form more than %d different combinations",
-				  SL_CLASS16_MAX);
+		return sl_err_set(
+			d->err, E2BIG,
+			"the ports, lengths and VLANs of all limits form more than %d different combinations",
+			SL_CLASS16_MAX);
 	if (i == d->class16_count)
 		d->rules->class16[d->class16_count++] = *bitmap;
 	*ret = i;
@@ -61,7 +62,8 @@ static int compile_dim16(struct dims *d, enum sl_dim16 dim, struct sl_bitmap *of
 	for (u32 value = 0; value < 65536; value++)
 		of[value] = *none;
 	for (u32 i = 0; i < rules->limits_count; i++) {
-		const struct u16_range *range = match_values(&d->policy->limit[i].match, key, &count);
+		const struct u16_range *range =
+			match_values(&d->policy->limit[i].match, key, &count);
 
 		if (!bitmap_has(&rules->all, i))
 			continue;

@@ -18,8 +18,8 @@
 u64 limit_kind(const struct sl_limit *limit)
 {
 	bool by_source = limit->per & SL_PER_SOURCE;
-	bool by_dst = (limit->per & SL_PER_DST) &&
-		      (limit->dst_prefix[SL_V4] || limit->dst_prefix[SL_V6]);
+	bool by_dst =
+		(limit->per & SL_PER_DST) && (limit->dst_prefix[SL_V4] || limit->dst_prefix[SL_V6]);
 	struct sl_sip sip;
 
 	sl_sip_start(&sip, (struct sl_seed){ 0 });
@@ -29,11 +29,12 @@ u64 limit_kind(const struct sl_limit *limit)
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V4] : 0);
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V6] : 0);
 	if (by_dst)
-		sl_sip_add(&sip, 1 << 16 | limit->dst_prefix[SL_V4] << 8 | limit->dst_prefix[SL_V6]);
+		sl_sip_add(&sip,
+			   1 << 16 | limit->dst_prefix[SL_V4] << 8 | limit->dst_prefix[SL_V6]);
 	if (limit->by_match)
 		sl_sip_add(&sip, 2 << 16);
-	sl_sip_add(&sip, limit->params.window_ns);	/* 0 except for windows and grace */
-	sl_sip_add(&sip, limit->params.quantum);	/* 0 except for large sliding windows */
+	sl_sip_add(&sip, limit->params.window_ns); /* 0 except for windows and grace */
+	sl_sip_add(&sip, limit->params.quantum);   /* 0 except for large sliding windows */
 	return sl_sip_finish(&sip);
 }
 
@@ -63,8 +64,8 @@ static u32 find_own(const struct sl_limit_id_info *slots, const struct limit_id_
 
 static u32 find_free(const struct sl_limit_id_info *slots, bool kept)
 {
-	for (u32 slot = kept ? SL_LIMIT_ID_KEPT : 1; slot < (kept ? SL_LIMIT_IDS : SL_LIMIT_ID_KEPT);
-	     slot++) {
+	for (u32 slot = kept ? SL_LIMIT_ID_KEPT : 1;
+	     slot < (kept ? SL_LIMIT_IDS : SL_LIMIT_ID_KEPT); slot++) {
 		if (slots[slot].state == SL_LIMIT_ID_FREE)
 			return slot;
 	}

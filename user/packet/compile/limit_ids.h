@@ -13,10 +13,10 @@
 
 /* A limit that needs a limit_id. */
 struct limit_id_claim {
-	const char *name;	/* with its kind unique among the claims */
+	const char *name; /* with its kind unique among the claims */
 	u64 kind;
-	bool kept;		/* its buckets use the places kept for prefixes */
-	u32 slot;		/* out */
+	bool kept; /* its buckets use the places kept for prefixes */
+	u32 slot;  /* out */
 };
 
 /* A hash of the properties that two limits need in common for compatible bucket states. */

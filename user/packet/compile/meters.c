@@ -9,8 +9,6 @@
  * The name of a meter's limit_id has the name of the limit, the number of the rate (from 1) and the
  * purpose: "web#2s" is the soft meter of the second rate of web. The prefix is not in the name but
  * in the kind, so the other steps keep their bucket states when a step is added or removed.
- *
- * over 500 lines: each kind of meter is one function beside those that call it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,21 +26,21 @@
 static const u8 full_prefix[SL_FAMILY_COUNT] = { [SL_V4] = 24, [SL_V6] = 48 };
 
 struct level {
-	u8 prefix[SL_FAMILY_COUNT];	/* SL_PREFIX_NONE: a step of the other family only */
+	u8 prefix[SL_FAMILY_COUNT]; /* SL_PREFIX_NONE: a step of the other family only */
 	u32 scale;
 };
 
 /* The rate and burst of a meter. */
 struct allowance {
 	struct rate rate;
-	u64 burst;			/* 0: the algorithm has none */
+	u64 burst; /* 0: the algorithm has none */
 };
 
 struct builder {
 	struct meters *meters;
 	const struct limit_def *def;
 	u32 head;
-	struct sl_limit model;		/* the common part of all meters of the limit */
+	struct sl_limit model; /* the common part of all meters of the limit */
 };
 
 static bool counts_bytes(const struct rate *rate)
@@ -115,7 +113,8 @@ static struct allowance allowed(const struct builder *b, const struct rates *rat
 	struct allowance a = { rates->rate[rate], rates->burst[rate] };
 
 	if (algorithms[b->def->terms.algorithm]->default_burst && !a.burst)
-		a.burst = algorithms[b->def->terms.algorithm]->default_burst(&a.rate, b->meters->max_frame);
+		a.burst = algorithms[b->def->terms.algorithm]->default_burst(&a.rate,
+									     b->meters->max_frame);
 	a.rate.count = mul_saturated(a.rate.count, scale);
 	a.burst = mul_saturated(a.burst, scale);
 	return a;
@@ -155,12 +154,14 @@ static struct allowance soft_share(const struct builder *b, struct allowance a)
 	return a;
 }
 
-/* Whether the buckets of a meter are shared by leases (bpf/lease.h), where they are large enough. */
+/* Whether the buckets of a meter are shared by leases (bpf/lease.h), where they are large
+ * enough. */
 static void set_lease(const struct builder *b, struct sl_limit *meter)
 {
 	meter->percpu = b->def->accounting == ACCOUNTING_PERCPU && !b->def->terms.count &&
 			!params_percpu_note(meter->params.algo);
-	meter->lease = meter->percpu ? sl_lease_batch(&meter->params, b->meters->cpus, meter->unit) : 0;
+	meter->lease =
+		meter->percpu ? sl_lease_batch(&meter->params, b->meters->cpus, meter->unit) : 0;
 }
 
 static void no_lease(struct sl_limit *meter)
@@ -228,9 +229,10 @@ static u32 take_meter(struct builder *b)
 {
 	if (b->meters->next < SL_METERS_MAX)
 		return b->meters->next++;
-	snprintf(b->meters->reason, sizeof(b->meters->reason),
-		 "too many rates, prefix lengths and soft throttles in all limits together: each takes one meter, accepted: up to %d meters",
-		 SL_METERS_MAX - SL_METER_FURTHER);
+	snprintf(
+		b->meters->reason, sizeof(b->meters->reason),
+		"too many rates, prefix lengths and soft throttles in all limits together: each takes one meter, accepted: up to %d meters",
+		SL_METERS_MAX - SL_METER_FURTHER);
 	return 0;
 }
 
@@ -257,8 +259,8 @@ static bool is_less(const struct sl_params *b, const struct sl_params *a)
 }
 
 /* The parameters of the overrides' rates, and the least of all. */
-static int override_params(struct builder *b, struct override_meter *to, u32 rate, const struct level *level,
-			   bool soft, struct sl_params *least)
+static int override_params(struct builder *b, struct override_meter *to, u32 rate,
+			   const struct level *level, bool soft, struct sl_params *least)
 {
 	const struct override_def *changed = b->meters->changed;
 	const struct limit_def *def = b->def;
@@ -273,10 +275,11 @@ static int override_params(struct builder *b, struct override_meter *to, u32 rat
 		a = allowed(b, &def->override_rates[i], rate, level->scale);
 		if (soft)
 			a = soft_share(b, a);
-		if (params_compile(def->terms.algorithm, &a.rate, a.burst, b->meters->max_frame, params,
-				   &reason) ||
+		if (params_compile(def->terms.algorithm, &a.rate, a.burst, b->meters->max_frame,
+				   params, &reason) ||
 		    params_divide(params, def->terms.buckets, ceiling_of(b), &reason)) {
-			snprintf(b->meters->reason, sizeof(b->meters->reason), "an override: %s", reason);
+			snprintf(b->meters->reason, sizeof(b->meters->reason), "an override: %s",
+				 reason);
 			return -ERANGE;
 		}
 		if ((!i && !changed) || is_less(params, least))
@@ -298,7 +301,8 @@ static int add_overridden(struct builder *b, u32 of, u32 rate, const struct leve
 	u32 index;
 	int err;
 
-	if (b->meters->before ? b->meters->before[of].overridden == SL_NO_METER : !override_count(def))
+	if (b->meters->before ? b->meters->before[of].overridden == SL_NO_METER
+			      : !override_count(def))
 		return 0;
 	index = take_meter(b);
 	if (!index)
@@ -472,8 +476,9 @@ static void model_of(struct builder *b)
 	b->model.elastic = def->terms.throttle.kind == THROTTLE_ELASTIC;
 	b->model.by_match = !def->terms.rates.count;
 	b->model.link = (def->per & SL_PER_SOURCE) && def->prefix.count[SL_V6] == 1 &&
-			def->prefix.len[SL_V6][0] > SL_LINK_PREFIX && def->prefix.len[SL_V6][0] < 128 &&
-			!b->model.elastic && !def->terms.cluster && !b->model.by_match;
+			def->prefix.len[SL_V6][0] > SL_LINK_PREFIX &&
+			def->prefix.len[SL_V6][0] < 128 && !b->model.elastic &&
+			!def->terms.cluster && !b->model.by_match;
 }
 
 /* Without a rate: a meter that is never charged. Its parameters are only valid ones. */
@@ -518,6 +523,7 @@ int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 inde
 	if (err)
 		return err;
 	head->single_meter = head->next == SL_NO_METER && head->soft == SL_NO_METER &&
-		      head->full == SL_NO_METER && head->ban == SL_NO_METER && !head->elastic;
+			     head->full == SL_NO_METER && head->ban == SL_NO_METER &&
+			     !head->elastic;
 	return 0;
 }

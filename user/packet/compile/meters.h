@@ -7,17 +7,18 @@
 
 /* The output arrays, and the environment of the meters. */
 struct meters {
-	struct sl_limit *meter;		/* sl_rules.limits, SL_METERS_MAX of them */
-	struct sl_ban *ban;		/* sl_rules.ban, SL_LIMITS_MAX of them */
-	char (*name)[SL_NAME_MAX];	/* of the limit_id of each meter */
-	u32 next;			/* the next free meter, from SL_METER_FURTHER on */
-	u32 cpus, max_frame;		/* as in struct compile_env */
-	struct override_meters overrides;	/* meters that overrides apply to */
-	/* NULL, or meters of before: those of overrides stay as these are, and no override is read but `changed`. */
+	struct sl_limit *meter;		  /* sl_rules.limits, SL_METERS_MAX of them */
+	struct sl_ban *ban;		  /* sl_rules.ban, SL_LIMITS_MAX of them */
+	char (*name)[SL_NAME_MAX];	  /* of the limit_id of each meter */
+	u32 next;			  /* the next free meter, from SL_METER_FURTHER on */
+	u32 cpus, max_frame;		  /* as in struct compile_env */
+	struct override_meters overrides; /* meters that overrides apply to */
+	/* NULL, or meters of before: those of overrides stay as these are, and no override is read
+	 * but `changed`. */
 	const struct sl_limit *before;
-	const struct override_def *changed;	/* NULL: none */
-	bool counters;			/* limits of scope cluster count admitted packets */
-	char reason[256];		/* of an error */
+	const struct override_def *changed; /* NULL: none */
+	bool counters;			    /* limits of scope cluster count admitted packets */
+	char reason[256];		    /* of an error */
 };
 
 /*

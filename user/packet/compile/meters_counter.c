@@ -34,9 +34,10 @@ static u32 take_meter(struct meters *meters)
 {
 	if (meters->next < SL_METERS_MAX)
 		return meters->next++;
-	snprintf(meters->reason, sizeof(meters->reason),
-		 "scope: cluster needs a meter for each unit and prefix length, but all %d meters are in use",
-		 SL_METERS_MAX - SL_METER_FURTHER);
+	snprintf(
+		meters->reason, sizeof(meters->reason),
+		"scope: cluster needs a meter for each unit and prefix length, but all %d meters are in use",
+		SL_METERS_MAX - SL_METER_FURTHER);
 	return 0;
 }
 

@@ -21,8 +21,10 @@ static void note_error(struct notes *n, const struct limit_def *limit, u32 ppm)
 
 	if (!ppm)
 		return;
-	snprintf(text, sizeof(text), "rounding changes its rate by up to %u.%04u %% (accepted: up "
-		 "to 1 %%)", ppm / 10000, ppm % 10000);
+	snprintf(text, sizeof(text),
+		 "rounding changes its rate by up to %u.%04u %% (accepted: up "
+		 "to 1 %%)",
+		 ppm / 10000, ppm % 10000);
 	n->add(n->arg, limit, text);
 }
 
@@ -38,9 +40,10 @@ static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit
 		for (u8 i = 1; i < limit->prefix.count[family]; i++) {
 			if (scale[i] > scale[i - 1])
 				continue;
-			snprintf(text, sizeof(text), "a whole /%u has no higher limit than each /%u in it; set "
-				 "prefix_scale.%s to give it a multiple", prefix[i],
-				 prefix[i - 1], family == SL_V4 ? "ipv4" : "ipv6");
+			snprintf(text, sizeof(text),
+				 "a whole /%u has no higher limit than each /%u in it; set "
+				 "prefix_scale.%s to give it a multiple",
+				 prefix[i], prefix[i - 1], family == SL_V4 ? "ipv4" : "ipv6");
 			n->add(n->arg, limit, text);
 			break;
 		}
@@ -65,7 +68,8 @@ static void note_hidden(struct notes *n, const struct policy *policy, size_t ind
 		    limit->match.src_count + limit->match.dst_count > HIDING_MOST ||
 		    !match_covers(&before->match, &limit->match))
 			continue;
-		snprintf(text, sizeof(text), "no packet meets it: '%.63s' before it %s all that it matches",
+		snprintf(text, sizeof(text),
+			 "no packet meets it: '%.63s' before it %s all that it matches",
 			 before->name, before->action == SL_ACT_DROP ? "drops" : "passes");
 		n->add(n->arg, limit, text);
 		return;
@@ -76,11 +80,12 @@ static void note_hidden(struct notes *n, const struct policy *policy, size_t ind
 static void note_last_pass(struct notes *n, const struct policy *policy, size_t index)
 {
 	const struct limit_def *limit = &policy->limit[index];
-	const char *before = NULL;	/* the first that matches all of its packets, else the first */
+	const char *before = NULL; /* the first that matches all of its packets, else the first */
 	bool covers = false;
 	char text[224];
 
-	if (limit->terms.rates.count || limit->action != SL_ACT_PASS || limit->mode != SL_MODE_ENFORCE)
+	if (limit->terms.rates.count || limit->action != SL_ACT_PASS ||
+	    limit->mode != SL_MODE_ENFORCE)
 		return;
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		if (i == index || policy->limit[i].mode == SL_MODE_OFF)
@@ -93,8 +98,10 @@ static void note_last_pass(struct notes *n, const struct policy *policy, size_t 
 		if (!before || covers)
 			before = policy->limit[i].name;
 	}
-	snprintf(text, sizeof(text), "it has no effect: a pass keeps packets from the limits after it, and there "
-		 "is none%s%.63s%s", before ? ": put it before '" : "", before ? before : "",
+	snprintf(text, sizeof(text),
+		 "it has no effect: a pass keeps packets from the limits after it, and there "
+		 "is none%s%.63s%s",
+		 before ? ": put it before '" : "", before ? before : "",
 		 before ? "' in the file" : "");
 	n->add(n->arg, limit, text);
 }
@@ -145,8 +152,8 @@ struct table_price table_price(u64 sets, const struct sl_limit *head)
 	if (head->unit == SL_UNIT_BYTES)
 		each = (each + PRICE_FRAME - 1) / PRICE_FRAME;
 	price.packets = price.sources * (each + 1);
-	price.within_ns = sl_is_bucket(&head->params) ? head->params.tau / SL_TICKS_PER_NS :
-							sl_window_full_ns(&head->params);
+	price.within_ns = sl_is_bucket(&head->params) ? head->params.tau / SL_TICKS_PER_NS
+						      : sl_window_full_ns(&head->params);
 	price.is_low = price.packets < PRICE_LOW_PPS * ((double)price.within_ns / SL_NS_PER_SEC);
 	return price;
 }
@@ -159,14 +166,17 @@ static void note_price(struct notes *n, const struct limit_def *limit, u64 bucke
 
 	if (!price.packets || !price.is_low)
 		return;
-	snprintf(text, sizeof(text), "%.3gM packets within %s, from %.3gM forged sources, fill the "
+	snprintf(text, sizeof(text),
+		 "%.3gM packets within %s, from %.3gM forged sources, fill the "
 		 "table (table.buckets); then on_full applies to new sources",
-		 (double)price.packets / 1e6, duration_format(price.within_ns, within, sizeof(within)),
+		 (double)price.packets / 1e6,
+		 duration_format(price.within_ns, within, sizeof(within)),
 		 (double)price.sources / 1e6);
 	n->add(n->arg, limit, text);
 }
 
-/* Notes what a set's file has that is not in force, and one that blocks more than set replace would accept. */
+/* Notes what a set's file has that is not in force, and one that blocks more than set replace would
+ * accept. */
 static void note_set(struct notes *n, const struct policy *policy, const struct set_def *set)
 {
 	struct block_sum sum = { .shortest = { 0 } };
@@ -175,7 +185,8 @@ static void note_set(struct notes *n, const struct policy *policy, const struct 
 	int r = 0;
 
 	if (set->skipped) {
-		snprintf(text, sizeof(text), "set %s: skipped %zu of %zu lines of its file, the first is line %d",
+		snprintf(text, sizeof(text),
+			 "set %s: skipped %zu of %zu lines of its file, the first is line %d",
 			 set->name, set->skipped, set->lines, set->skipped_first);
 		n->add(n->arg, NULL, text);
 	}
@@ -187,8 +198,10 @@ static void note_set(struct notes *n, const struct policy *policy, const struct 
 	for (size_t i = 0; !r && i < set->count; i++)
 		r = block_sum_check(&sum, &set->prefix[i], &err);
 	if (r < 0) {
-		snprintf(text, sizeof(text), "set %s: it is blocked, with more addresses than %d times a /8 "
-			 "(IPv4) or a /16 (IPv6)", set->name, BLOCK_SUM);
+		snprintf(text, sizeof(text),
+			 "set %s: it is blocked, with more addresses than %d times a /8 "
+			 "(IPv4) or a /16 (IPv6)",
+			 set->name, BLOCK_SUM);
 		n->add(n->arg, NULL, text);
 	}
 }
@@ -215,7 +228,8 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		note_prefix_hierarchy(&n, limit);
 		note_price(&n, limit, policy->table_buckets, &rules->limits[i]);
 		if (limit->terms.cluster && !policy->cluster)
-			add(arg, limit, "scope is cluster, but no cluster is configured: the limit "
+			add(arg, limit,
+			    "scope is cluster, but no cluster is configured: the limit "
 			    "counts on this node alone");
 	}
 }
@@ -248,8 +262,10 @@ static void note_stacked(const struct policy *policy, const struct links *links,
 		if (!link || !links_is_above(links, upper->ifindex, link->ifindex) ||
 		    !one_limit_for_both(policy, upper->name, lower))
 			continue;
-		snprintf(text, sizeof(text), "stands on %s: a packet through both is charged on each; configure one of them",
-			 lower);
+		snprintf(
+			text, sizeof(text),
+			"stands on %s: a packet through both is charged on each; configure one of them",
+			lower);
 		add(arg, upper->name, text);
 	}
 }
@@ -262,8 +278,10 @@ static void note_untagged(const struct policy *policy, const char *ifname, polic
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		if (!policy->limit[i].match.vlan_count || !limit_is_for(&policy->limit[i], ifname))
 			continue;
-		snprintf(text, sizeof(text), "is a VLAN device, whose packets have lost its tag: vlan of limit \"%s\" matches none there, or a second tag",
-			 policy->limit[i].name);
+		snprintf(
+			text, sizeof(text),
+			"is a VLAN device, whose packets have lost its tag: vlan of limit \"%s\" matches none there, or a second tag",
+			policy->limit[i].name);
 		add(arg, ifname, text);
 	}
 }
@@ -293,8 +311,8 @@ static const char *exact_reason(const struct limit_def *limit, const struct sl_l
 	words = params_percpu_note(algorithm_anchored(terms->algorithm, terms->first_request));
 	if (words)
 		return words;
-	return terms->count == COUNT_ALL ? "refused packets count, which is not divided among CPUs" :
-				  "it is too small to be divided among so many CPUs";
+	return terms->count == COUNT_ALL ? "refused packets count, which is not divided among CPUs"
+					 : "it is too small to be divided among so many CPUs";
 }
 
 json_t *exact_limits(const struct policy *policy, const struct sl_rules *rules)
@@ -315,7 +333,8 @@ json_t *exact_limits(const struct policy *policy, const struct sl_rules *rules)
 			group = json_pack("{s:s, s:[]}", "why", why, "limits");
 			json_array_append_new(groups, group);
 		}
-		json_array_append_new(json_object_get(group, "limits"), json_string(policy->limit[i].name));
+		json_array_append_new(json_object_get(group, "limits"),
+				      json_string(policy->limit[i].name));
 	}
 	return groups;
 }

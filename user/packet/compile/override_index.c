@@ -20,7 +20,7 @@
 
 static u64 serials;
 static struct spare bucket_spare;
-static u64 spare_serial;		/* of the index whose buckets it has */
+static u64 spare_serial; /* of the index whose buckets it has */
 
 struct building {
 	struct prefix_placing placing;
@@ -60,7 +60,8 @@ void override_meters_free(struct override_meters *meters)
 /* ------------------------------------------------------------------ entries */
 
 /* The override in one meter. */
-static struct sl_override entry_of(const struct override_meter *meter, const struct override_def *def)
+static struct sl_override entry_of(const struct override_meter *meter,
+				   const struct override_def *def)
 {
 	const struct sl_params *params = &meter->params[def->rates];
 	u32 flags = SL_OVERRIDE_USED, own = 0;
@@ -87,12 +88,14 @@ static struct sl_override entry_of_key(const struct building *b, const struct pr
 
 /* ------------------------------------------------------------------ digest */
 
-static struct sl_pfx_hash hash_of(const struct sl_prefix *src, u32 meter, struct sl_seed seed, u32 buckets)
+static struct sl_pfx_hash hash_of(const struct sl_prefix *src, u32 meter, struct sl_seed seed,
+				  u32 buckets)
 {
 	return sl_override_hash(src->addr, src->len, src->family, meter, seed, buckets);
 }
 
-/* The digest is the sum of these: of all overrides in all meters, without the markers that follow from them. */
+/* The digest is the sum of these: of all overrides in all meters, without the markers that follow
+ * from them. */
 static u64 digest_of_entry(u64 tag, const struct sl_override *entry)
 {
 	u64 x = tag;
@@ -117,7 +120,8 @@ static u64 digest_of(const struct building *b)
 			if (o->removed || meter->prefix[o->src.family] == SL_PREFIX_NONE)
 				continue;
 			entry = entry_of(meter, o);
-			sum += digest_of_entry(hash_of(&o->src, meter->meter, b->rules->seed, 1).tag, &entry);
+			sum += digest_of_entry(
+				hash_of(&o->src, meter->meter, b->rules->seed, 1).tag, &entry);
 		}
 	}
 	return sum;
@@ -216,7 +220,7 @@ static void write_buckets(const struct building *b, struct sl_override_bucket *b
 		h = hash_key(&b->placing, key - 1);
 		entry = entry_of_key(b, &b->keys.node[key - 1]);
 		entry.tag = h.tag;
-		entry.rest |= to->rest;		/* in addition to the flag */
+		entry.rest |= to->rest; /* in addition to the flag */
 		*to = entry;
 		if (h.bucket[0] != at)
 			bucket[h.bucket[0]].e[0].rest |= SL_OVERRIDE_SPILLED;
@@ -280,7 +284,8 @@ int override_index_build(const struct override_meters *meters, struct override_i
 /* ------------------------------------------------------------------ one override */
 
 /* A way of either bucket with this tag; 0: a free one. */
-static struct sl_override *find_way(struct override_index *index, const struct sl_pfx_hash *h, u64 tag)
+static struct sl_override *find_way(struct override_index *index, const struct sl_pfx_hash *h,
+				    u64 tag)
 {
 	for (u32 n = 0; n < 2 * SL_OVERRIDE_WAYS; n++) {
 		struct sl_override *way =
@@ -307,9 +312,11 @@ static u32 place_of_change(const struct override_index *index, u32 back)
 	return (index->changes - 1 - back) % OVERRIDE_CHANGES;
 }
 
-bool override_index_follow(const struct override_index *index, u64 serial, struct sl_override_bucket *copy)
+bool override_index_follow(const struct override_index *index, u64 serial,
+			   struct sl_override_bucket *copy)
 {
-	u32 known = index->changes < OVERRIDE_CHANGES ? index->changes : OVERRIDE_CHANGES, behind = 0;
+	u32 known = index->changes < OVERRIDE_CHANGES ? index->changes : OVERRIDE_CHANGES,
+	    behind = 0;
 	u64 at = index->serial;
 
 	for (; at != serial && behind < known; behind++)
@@ -324,7 +331,8 @@ bool override_index_follow(const struct override_index *index, u64 serial, struc
 	return true;
 }
 
-static void write_way(struct override_index *index, struct sl_override *way, struct sl_override entry)
+static void write_way(struct override_index *index, struct sl_override *way,
+		      struct sl_override entry)
 {
 	if (way->tag)
 		index->digest -= digest_of_entry(way->tag, way);
@@ -337,9 +345,11 @@ static void write_way(struct override_index *index, struct sl_override *way, str
 }
 
 /* False: there is no room, or so little that it is time for more buckets. */
-static bool put_key(struct override_index *index, const struct sl_pfx_hash *h, struct sl_override entry)
+static bool put_key(struct override_index *index, const struct sl_pfx_hash *h,
+		    struct sl_override entry)
 {
-	struct sl_override *way = find_way(index, h, h->tag), *first = index->bucket[h->bucket[0]].e;
+	struct sl_override *way = find_way(index, h, h->tag),
+			   *first = index->bucket[h->bucket[0]].e;
 
 	entry.tag = h->tag;
 	if (!way) {
@@ -367,7 +377,8 @@ static bool change_meter(struct override_index *index, const struct override_met
 			 const struct override_def *changed, struct sl_rules *rules)
 {
 	u32 family = changed->src.family;
-	struct sl_lengths *lengths = &rules->override_lengths[rules->limits[meter->meter].head][family];
+	struct sl_lengths *lengths =
+		&rules->override_lengths[rules->limits[meter->meter].head][family];
 	struct sl_pfx_hash h = hash_of(&changed->src, meter->meter, rules->seed, index->buckets);
 
 	/* After the last of a length is removed it stays, and finds nothing. */

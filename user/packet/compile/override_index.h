@@ -12,9 +12,9 @@
 struct override_meter {
 	const struct limit_def *def;
 	u32 meter;
-	struct sl_params *params;	/* of each of def->override_rates, in this meter */
-	u8 prefix[SL_FAMILY_COUNT];	/* as in struct sl_limit */
-	bool finest[SL_FAMILY_COUNT];	/* the finest step of the prefix hierarchy */
+	struct sl_params *params;     /* of each of def->override_rates, in this meter */
+	u8 prefix[SL_FAMILY_COUNT];   /* as in struct sl_limit */
+	bool finest[SL_FAMILY_COUNT]; /* the finest step of the prefix hierarchy */
 };
 
 struct override_meters {
@@ -32,15 +32,15 @@ void override_meters_free(struct override_meters *meters);
 /* Shared by images with the same overrides. */
 struct override_index {
 	u32 users;
-	u32 buckets;			/* at least 1 */
-	u32 keys;			/* the ways in use */
-	u64 digest;			/* equal digests: the same is found */
+	u32 buckets; /* at least 1 */
+	u32 keys;    /* the ways in use */
+	u64 digest;  /* equal digests: the same is found */
 	struct sl_override_bucket *bucket;
-	u64 serial;			/* equal ones: the same buckets; 0: of none that is built here */
+	u64 serial; /* equal ones: the same buckets; 0: of none that is built here */
 	/* The last changes, the newest at (changes - 1) % OVERRIDE_CHANGES. */
 	struct {
-		u64 from;		/* the serial until then */
-		u32 bucket;		/* the one that was written to */
+		u64 from;   /* the serial until then */
+		u32 bucket; /* the one that was written to */
 	} changed[OVERRIDE_CHANGES];
 	u32 changes;
 };
@@ -53,19 +53,21 @@ struct override_index {
 int override_index_build(const struct override_meters *meters, struct override_index *before,
 			 struct sl_rules *rules, struct override_index **ret);
 /*
- * The index with one override changed, as it is now (`removed`: there is none): a copy of `before` in which
- * the same is found as in one that is built. `meters` are its limit's, with the parameters of its rates; of
- * `rules`, override_lengths may change. 1: it is to be built, for the limit has overrides of several
- * lengths in this family (a change of one may change markers), or the buckets are too full.
+ * The index with one override changed, as it is now (`removed`: there is none): a copy of `before`
+ * in which the same is found as in one that is built. `meters` are its limit's, with the parameters
+ * of its rates; of `rules`, override_lengths may change. 1: it is to be built, for the limit has
+ * overrides of several lengths in this family (a change of one may change markers), or the buckets
+ * are too full.
  */
 int override_index_change(const struct override_meters *meters, const struct override_def *changed,
 			  const struct override_index *before, struct sl_rules *rules,
 			  struct override_index **ret);
 /*
- * Brings a copy of the buckets of `serial` up to date. False: it is older than the changes that are known, or
- * of another index: it is to be copied whole.
+ * Brings a copy of the buckets of `serial` up to date. False: it is older than the changes that are
+ * known, or of another index: it is to be copied whole.
  */
-bool override_index_follow(const struct override_index *index, u64 serial, struct sl_override_bucket *copy);
+bool override_index_follow(const struct override_index *index, u64 serial,
+			   struct sl_override_bucket *copy);
 /*
  * The override that applies to a source in meter `meter`, of those up to `longest` bits, by the
  * lookup of the data path. NULL: none.
@@ -73,6 +75,6 @@ bool override_index_follow(const struct override_index *index, u64 serial, struc
 const struct sl_override *override_index_find(const struct override_index *index,
 					      const struct sl_rules *rules, u32 meter,
 					      struct sl_addr source, u32 family, u32 longest);
-void override_index_put(struct override_index *index);	/* NULL is fine */
+void override_index_put(struct override_index *index); /* NULL is fine */
 
 #endif

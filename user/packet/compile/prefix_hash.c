@@ -14,7 +14,7 @@
 
 #include "packet/compile/prefix_hash.h"
 
-#define DEPTH_MAX 129		/* nested prefixes: lengths 0..128 */
+#define DEPTH_MAX 129 /* nested prefixes: lengths 0..128 */
 
 /* ------------------------------------------------------------------ keys */
 
@@ -61,8 +61,8 @@ void prefix_lengths(const struct prefix_node *node, size_t count, struct sl_leng
  * Masked to one length, sorted addresses stay sorted, so a marker that exists already is the
  * last one of its length.
  */
-int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *node,
-		    size_t count, struct prefix_nodes *keys)
+int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *node, size_t count,
+		    struct prefix_nodes *keys)
 {
 	const struct prefix_node *stack[DEPTH_MAX + 1];
 	struct sl_addr last[SL_LENGTHS_MAX];
@@ -128,7 +128,8 @@ static bool place_key(const struct prefix_placing *p, u32 key)
 			}
 		}
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-		victim = &p->owner[h.bucket[random >> 63] * p->ways + (random >> 61 & (p->ways - 1))];
+		victim = &p->owner[h.bucket[random >> 63] * p->ways +
+				   (random >> 61 & (p->ways - 1))];
 		moved = *victim - 1;
 		*victim = key + 1;
 		key = moved;
@@ -147,7 +148,7 @@ static bool place_all(const struct prefix_placing *p)
 
 int prefix_hash_place(struct prefix_placing *p)
 {
-	u64 buckets = p->count * 2 / p->ways + 1;	/* half load */
+	u64 buckets = p->count * 2 / p->ways + 1; /* half load */
 
 	for (int tries = 0; tries < TRIES_MAX; tries++, buckets += buckets / 4 + 1) {
 		if (buckets > ~0U / p->ways)

@@ -13,9 +13,9 @@
 
 /* A prefix and its class: a distinct prefix of the input, or a key of the hash. */
 struct prefix_node {
-	struct sl_addr addr;	/* masked */
+	struct sl_addr addr; /* masked */
 	u32 class;
-	u16 dim;		/* enum sl_pdim; of an override its meter */
+	u16 dim; /* enum sl_pdim; of an override its meter */
 	u8 family, len;
 };
 
@@ -38,8 +38,8 @@ void prefix_lengths(const struct prefix_node *node, size_t count, struct sl_leng
  * family: every prefix, and the markers on the path of the bisection to it, with the class of
  * the longest prefix that covers them, or 0. Returns 0 or -ENOMEM.
  */
-int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *node,
-		    size_t count, struct prefix_nodes *keys);
+int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *node, size_t count,
+		    struct prefix_nodes *keys);
 
 /*
  * Places keys in buckets of `ways` ways, each in one of two buckets given by its hash. `hash`
@@ -49,8 +49,8 @@ struct prefix_placing {
 	size_t count;
 	u32 ways;
 	struct sl_pfx_hash (*hash)(const struct prefix_placing *p, u32 key);
-	u32 *owner;	/* out: for each way the number of its key + 1, 0: free; to be freed */
-	u32 buckets;		/* out: at least 1 */
+	u32 *owner;  /* out: for each way the number of its key + 1, 0: free; to be freed */
+	u32 buckets; /* out: at least 1 */
 };
 
 /* 0, -ENOMEM, or -E2BIG for more than 2^31 keys. */

@@ -12,8 +12,8 @@
  *    a marker is that of the longest prefix covering it, so a bisection never goes back. Then the
  *    keys are placed in buckets.
  *
- * The index is a function of the statements, the base and the seed, so the digest covers only these:
- * a change that leaves them as they are shares the index of before.
+ * The index is a function of the statements, the base and the seed, so the digest covers only
+ * these: a change that leaves them as they are shares the index of before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,14 +23,14 @@
 #include "packet/compile/prefix_hash.h"
 #include "packet/compile/prefix_index.h"
 
-#define INTERN_SLOTS 65536	/* a power of two, twice SL_PCLASS_MAX */
-#define DEPTH_MAX 129		/* nested prefixes: lengths 0..128 */
+#define INTERN_SLOTS 65536 /* a power of two, twice SL_PCLASS_MAX */
+#define DEPTH_MAX 129	   /* nested prefixes: lengths 0..128 */
 
 struct builder {
 	struct prefix_index *index;
-	struct prefix_nodes prefixes;	/* distinct, sorted */
-	struct prefix_nodes keys;	/* IPv6 */
-	u32 *intern;		/* open addressing: class + 1, 0 free */
+	struct prefix_nodes prefixes; /* distinct, sorted */
+	struct prefix_nodes keys;     /* IPv6 */
+	u32 *intern;		      /* open addressing: class + 1, 0 free */
 };
 
 /* ------------------------------------------------------------------ lists */
@@ -233,7 +233,7 @@ u64 prefix_list_digest(const struct prefix_list *list, const struct sl_bitmap ba
 		sl_sip_add(&sip, entry->addr.hi);
 		sl_sip_add(&sip, entry->addr.lo);
 		sl_sip_add(&sip, (u64)entry->limit << 32 | entry->fact << 24 | entry->dim << 16 |
-				 entry->family << 8 | entry->len);
+					 entry->family << 8 | entry->len);
 		sl_sip_add(&sip, entry->until);
 		sum += sl_sip_finish(&sip);
 	}
@@ -255,10 +255,10 @@ static int add_dst_base(struct prefix_list *list)
 {
 	for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
 		int err = prefix_list_add(list, &(struct prefix_entry){
-			.family = family,
-			.dim = SL_PDIM_DST,
-			.fact = PREFIX_NOTHING,
-		});
+							.family = family,
+							.dim = SL_PDIM_DST,
+							.fact = PREFIX_NOTHING,
+						});
 
 		if (err)
 			return err;
@@ -302,7 +302,8 @@ static int build(struct builder *b, struct prefix_list *list, const struct sl_bi
 int prefix_index_build(struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],
 		       struct sl_seed seed, struct prefix_index *ret, struct sl_err *err)
 {
-	struct prefix_index index = { .seed = seed, .digest = prefix_list_digest(list, base, seed) };
+	struct prefix_index index = { .seed = seed,
+				      .digest = prefix_list_digest(list, base, seed) };
 	struct builder b = { .index = &index };
 	int ret_code = build(&b, list, base);
 
@@ -312,9 +313,10 @@ int prefix_index_build(struct prefix_list *list, const struct sl_bitmap base[SL_
 	if (ret_code) {
 		prefix_index_free(&index);
 		if (ret_code == -E2BIG)
-			return sl_err_set(err, E2BIG,
-					  "the prefixes of limits, block and exempt form more than %d different combinations of limits and deadlines",
-					  SL_PCLASS_MAX);
+			return sl_err_set(
+				err, E2BIG,
+				"the prefixes of limits, block and exempt form more than %d different combinations of limits and deadlines",
+				SL_PCLASS_MAX);
 		return sl_err_set(err, -ret_code, "no memory for the prefix index");
 	}
 	*ret = index;

@@ -16,24 +16,24 @@
 #include "sluice/abi.h"
 
 enum prefix_fact {
-	PREFIX_NOTHING,		/* the prefix only matches, without a fact */
-	PREFIX_LIMIT,		/* `limit` matches on it */
-	PREFIX_BLOCK,		/* until `until` */
-	PREFIX_WIDE_BLOCK,	/* until `until`; wider than /8 or /16 */
-	PREFIX_EXEMPT,		/* until `until` */
-	PREFIX_LOCAL,		/* an address of this host */
-	PREFIX_NO_BAN,		/* exempt from bans */
+	PREFIX_NOTHING,	   /* the prefix only matches, without a fact */
+	PREFIX_LIMIT,	   /* `limit` matches on it */
+	PREFIX_BLOCK,	   /* until `until` */
+	PREFIX_WIDE_BLOCK, /* until `until`; wider than /8 or /16 */
+	PREFIX_EXEMPT,	   /* until `until` */
+	PREFIX_LOCAL,	   /* an address of this host */
+	PREFIX_NO_BAN,	   /* exempt from bans */
 };
 
 /* One statement. A prefix may have any number of them. */
 struct prefix_entry {
-	struct sl_addr addr;	/* masked */
-	u8 family;		/* enum sl_family */
+	struct sl_addr addr; /* masked */
+	u8 family;	     /* enum sl_family */
 	u8 len;
-	u8 dim;			/* enum sl_pdim */
-	u8 fact;		/* enum prefix_fact */
-	u16 limit;		/* 0..SL_LIMITS_MAX-1 */
-	u64 until;		/* CLOCK_MONOTONIC ns; ~0: no end */
+	u8 dim;	   /* enum sl_pdim */
+	u8 fact;   /* enum prefix_fact */
+	u16 limit; /* 0..SL_LIMITS_MAX-1 */
+	u64 until; /* CLOCK_MONOTONIC ns; ~0: no end */
 };
 
 struct prefix_list {
@@ -46,22 +46,22 @@ int prefix_list_add(struct prefix_list *list, const struct prefix_entry *entry);
 void prefix_list_free(struct prefix_list *list);
 
 /*
- * The same for the same statements in any order, and else different: the index is a function of them,
- * the base and the seed. Computed in a tenth of the time that building takes.
+ * The same for the same statements in any order, and else different: the index is a function of
+ * them, the base and the seed. Computed in a tenth of the time that building takes.
  */
 u64 prefix_list_digest(const struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],
 		       struct sl_seed seed);
 
 struct prefix_index {
-	u32 refs;			/* of images that share it */
+	u32 refs; /* of images that share it */
 	struct sl_v4_top *v4_top;
-	struct v4_lines v4;		/* at least 1 */
-	struct sl_lengths lengths[SL_PDIM_COUNT];	/* IPv6, as the buckets */
+	struct v4_lines v4;			  /* at least 1 */
+	struct sl_lengths lengths[SL_PDIM_COUNT]; /* IPv6, as the buckets */
 	struct sl_pfx_bucket *bucket;
-	u32 buckets;			/* at least 1 */
+	u32 buckets; /* at least 1 */
 	struct sl_seed seed;
 	struct sl_pclass *pclass;
-	u32 pclass_count;		/* at least 1 */
+	u32 pclass_count; /* at least 1 */
 	u64 digest;
 };
 
@@ -76,8 +76,8 @@ int prefix_index_build(struct prefix_list *list, const struct sl_bitmap base[SL_
 void prefix_index_free(struct prefix_index *index);
 
 /*
- * `before`, where it is of the same statements (NULL: there is none), else a new one. To be returned by
- * prefix_index_put(), which takes NULL.
+ * `before`, where it is of the same statements (NULL: there is none), else a new one. To be
+ * returned by prefix_index_put(), which takes NULL.
  */
 int prefix_index_share(struct prefix_index *before, struct prefix_list *list,
 		       const struct sl_bitmap base[SL_PDIM_COUNT], struct sl_seed seed,
@@ -116,8 +116,8 @@ static inline struct prefix_view prefix_index_view(const struct prefix_index *in
 static inline bool prefix_hash_probe(const struct prefix_view *view, struct sl_addr addr, u32 len,
 				     u32 *ret_class)
 {
-	struct sl_pfx_hash h = sl_pfx_hash(sl_addr_mask(addr, len), len, view->dim, view->seed,
-					   view->buckets);
+	struct sl_pfx_hash h =
+		sl_pfx_hash(sl_addr_mask(addr, len), len, view->dim, view->seed, view->buckets);
 
 	for (int which = 0; which < 2; which++) {
 		const struct sl_pfx_entry *e = view->bucket[h.bucket[which]].e;

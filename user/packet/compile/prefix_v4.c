@@ -13,7 +13,7 @@
 
 #include "packet/compile/prefix_v4.h"
 
-#define V4_DEPTH_MAX 33		/* nested prefixes: lengths 0..32 */
+#define V4_DEPTH_MAX 33 /* nested prefixes: lengths 0..32 */
 #define BLOCK_LINES 16
 #define BYTES_LINES 8
 
@@ -23,13 +23,13 @@ struct range {
 };
 
 struct ranges {
-	struct range *range;	/* the first starts at 0; neighbors' classes differ */
+	struct range *range; /* the first starts at 0; neighbors' classes differ */
 	size_t count;
 };
 
 struct filling {
 	struct ranges ranges;
-	size_t at;		/* the range of the current address */
+	size_t at; /* the range of the current address */
 	struct v4_lines *lines;
 };
 

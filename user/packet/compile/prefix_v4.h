@@ -10,8 +10,8 @@
 struct v4_lines {
 	struct sl_v4_line *line;
 	size_t count, room;
-	u32 list;		/* the line for new lists */
-	u32 used;		/* its used ranges; SL_V4_RANGES: no line has room */
+	u32 list; /* the line for new lists */
+	u32 used; /* its used ranges; SL_V4_RANGES: no line has room */
 };
 
 /*

@@ -18,15 +18,15 @@
 struct dp;
 
 struct dp_table_stats {
-	u64 ways;		/* of all sets */
-	u64 live;		/* bucket states that are not dead */
-	u64 expired;		/* expired bucket states of bound limits, and bucket states of deleted ones */
+	u64 ways;    /* of all sets */
+	u64 live;    /* bucket states that are not dead */
+	u64 expired; /* expired bucket states of bound limits, and bucket states of deleted ones */
 	u64 empty;
-	u64 records;		/* of evicted offenders */
-	u64 recorded;		/* their fingerprints */
+	u64 records;  /* of evicted offenders */
+	u64 recorded; /* their fingerprints */
 	u64 limit_live[SL_LIMIT_IDS];
-	u64 limit_near[SL_LIMIT_IDS];	/* not over, with 80% or more used */
-	u64 limit_over[SL_LIMIT_IDS];	/* sources with less than one unit left now */
+	u64 limit_near[SL_LIMIT_IDS]; /* not over, with 80% or more used */
+	u64 limit_over[SL_LIMIT_IDS]; /* sources with less than one unit left now */
 };
 
 /* A ban, active or ended; bpf/ban.h has its rules. */
@@ -59,8 +59,8 @@ struct dp_ops {
 
 	/* The state that outlives rule sets; memory of the data plane itself, never NULL. */
 	struct sl_state *(*state)(struct dp *dp);
-	struct sl_epoch *(*epoch)(struct dp *dp);	/* for dp_epoch_raise() */
-	struct sl_limit_id_info *(*slots)(struct dp *dp);		/* SL_LIMIT_IDS of them */
+	struct sl_epoch *(*epoch)(struct dp *dp);	  /* for dp_epoch_raise() */
+	struct sl_limit_id_info *(*slots)(struct dp *dp); /* SL_LIMIT_IDS of them */
 	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
 
 	/* Scales by the first meter's slot, SL_LIMIT_IDS of them: written by the daemon. */
@@ -98,22 +98,24 @@ struct dp_ops {
 	int (*heavy)(struct dp *dp, u32 index, struct sl_heavy_set *ret);
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
 	/*
-	 * What is listed, bans and push-downs (dp_list.c, dp_bans.c and dp_push.c build on these). All of a hash:
-	 * an array of its entries, to be freed, into *ret; one value (-ENOENT: none); insert entries, also over
-	 * older ones (-E2BIG: no room); delete (one alone: -ENOENT if it is not there).
+	 * What is listed, bans and push-downs (dp_list.c, dp_bans.c and dp_push.c build on these).
+	 * All of a hash: an array of its entries, to be freed, into *ret; one value (-ENOENT:
+	 * none); insert entries, also over older ones (-E2BIG: no room); delete (one alone: -ENOENT
+	 * if it is not there).
 	 */
 	int (*hash_all)(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count);
 	int (*hash_get)(struct dp *dp, enum dp_hash which, const void *key, void *ret);
 	int (*hash_put)(struct dp *dp, enum dp_hash which, const void *entries, size_t count);
 	int (*hash_del)(struct dp *dp, enum dp_hash which, const void *keys, size_t count);
-	/* Filters of these, memory of the data plane itself; and SL_ESTABLISHED_SETS sets of sources with connections. */
+	/* Filters of these, memory of the data plane itself; and SL_ESTABLISHED_SETS sets of
+	 * sources with connections. */
 	struct sl_list_filter *(*list_filter)(struct dp *dp);
 	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
 	struct sl_push_now *(*push_now)(struct dp *dp);
 	struct sl_established *(*established)(struct dp *dp);
 	/*
-	 * Events: the switch, memory of the data plane itself; each that is in the ring, the oldest of a
-	 * CPU first, which takes them out: their number or -errno; and their counts.
+	 * Events: the switch, memory of the data plane itself; each that is in the ring, the oldest
+	 * of a CPU first, which takes them out: their number or -errno; and their counts.
 	 */
 	struct sl_event_switch *(*event_switch)(struct dp *dp);
 	int (*events)(struct dp *dp, dp_event_fn *each, void *arg);
@@ -139,8 +141,8 @@ struct dp {
 /* The rule set in force at a time, or NULL. */
 const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
 /*
- * Whether packets can get a mark: a limit of the rules in force, or of those to fall back to, has one; or
- * a push-down with `tag` was put and has not expired.
+ * Whether packets can get a mark: a limit of the rules in force, or of those to fall back to, has
+ * one; or a push-down with `tag` was put and has not expired.
  */
 bool dp_marks(struct dp *dp);
 /*
@@ -148,7 +150,8 @@ bool dp_marks(struct dp *dp);
  * functions below and the operations on rules do so themselves (sluice/epoch.h). Any thread.
  */
 void dp_epoch_raise(struct dp *dp);
-/* The same for a change that takes effect before it is over: from begin to end nothing is repeated. Main thread. */
+/* The same for a change that takes effect before it is over: from begin to end nothing is repeated.
+ * Main thread. */
 void dp_epoch_begin(struct dp *dp);
 void dp_epoch_end(struct dp *dp);
 /* Publishes UTC - monotonic time. */
@@ -199,20 +202,20 @@ int dp_bans_refilter(struct dp *dp);
 u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b);
 void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next);
 
-const char *reason_name(enum sl_reason reason);		/* names.c */
+const char *reason_name(enum sl_reason reason); /* names.c */
 const char *action_name(enum sl_action action);
 const char *limit_verdict_name(enum sl_limit_verdict verdict);
 /* "enforce", "shadow" or "off". */
 const char *limit_mode_name(enum sl_mode mode);
-const char *push_kind_name(u32 kind);	/* enum sl_push_kind, as rules write it */
+const char *push_kind_name(u32 kind); /* enum sl_push_kind, as rules write it */
 void map_error_name(enum sl_map_error error, const char **ret_map, const char **ret_op);
 
 /* ------------------------------------------------------------------ dp_bpf and attachment */
 
 enum dp_pins {
-	DP_PINS_FOUND,		/* this version's: taken over */
-	DP_PINS_MADE,		/* there were none */
-	DP_PINS_REPLACED,	/* another version's: its program limits until dp_install() */
+	DP_PINS_FOUND,	  /* this version's: taken over */
+	DP_PINS_MADE,	  /* there were none */
+	DP_PINS_REPLACED, /* another version's: its program limits until dp_install() */
 };
 
 /*
@@ -230,8 +233,8 @@ enum dp_prog_flags {
 /*
  * Loads the program for an interface slot without attaching it, for BPF_PROG_TEST_RUN. With
  * DP_PROG_FAKE_CLOCK it takes the time from dp_bpf_test_clock() instead of the kernel; with
- * DP_PROG_NO_REFUSAL_CACHE it judges each packet in full; with DP_PROG_LINK_IP frames begin with the
- * IP header. *ret_fd is the caller's to close.
+ * DP_PROG_NO_REFUSAL_CACHE it judges each packet in full; with DP_PROG_LINK_IP frames begin with
+ * the IP header. *ret_fd is the caller's to close.
  */
 int dp_bpf_prog(struct dp *dp, u32 slot, u32 flags, int *ret_fd, struct sl_err *err);
 struct sl_test_clock *dp_bpf_test_clock(struct dp *dp);
@@ -246,13 +249,13 @@ int dp_pin_again(struct dp *dp, struct sl_err *err);
 
 struct dp_attachment {
 	char ifname[16];
-	u32 ifindex;			/* 0: the interface does not exist now */
+	u32 ifindex; /* 0: the interface does not exist now */
 	u32 slot;
-	u32 prog_id;			/* the stub's */
-	u32 link_prog_id;		/* as link_get() has it: the stub, or the dispatcher */
-	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
-	bool dispatcher;		/* libxdp's dispatcher is in use */
-	u32 others;			/* programs beside ours behind it */
+	u32 prog_id;	       /* the stub's */
+	u32 link_prog_id;      /* as link_get() has it: the stub, or the dispatcher */
+	enum attach_mode mode; /* MODE_NATIVE or MODE_GENERIC, as attached */
+	bool dispatcher;       /* libxdp's dispatcher is in use */
+	u32 others;	       /* programs beside ours behind it */
 };
 
 /*
@@ -266,9 +269,9 @@ int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err);
 /* The attachments that the pins record; at most SL_IFACES_MAX into ret, the number returned. */
 int dp_attachments(struct dp *dp, struct dp_attachment *ret);
 /*
- * The program at tc ingress that turns what the data plane left in a frame's metadata into skb->mark, on
- * the interface of an attached slot. It stays attached when the process ends. Attaching again replaces
- * it; -errno with a message. Of a data plane of dp_bpf_open().
+ * The program at tc ingress that turns what the data plane left in a frame's metadata into
+ * skb->mark, on the interface of an attached slot. It stays attached when the process ends.
+ * Attaching again replaces it; -errno with a message. Of a data plane of dp_bpf_open().
  */
 bool dp_mark_reader_is_there(struct dp *dp, u32 slot);
 int dp_mark_reader_put(struct dp *dp, u32 slot, struct sl_err *err);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach.c - attaching to interfaces: the stub, and with it the card's VLAN tag stripping; detaching
- * also the mark reader (dp_attach_mark.c).
+ * dp_attach.c - attaching to interfaces: the stub, and with it the card's VLAN tag stripping;
+ * detaching also the mark reader (dp_attach_mark.c).
  *
  * The state is what the kernel reports for the interface. A program there is a stub of ours exactly
  * if it uses our pinned `progs`; the pinned `attached` only records to which slot it jumps and what
  * detaching must restore. Nothing is kept in this process, so a daemon and its privileged helper
- * can each run any of this. It is over 500 lines because attaching, detaching and purging all begin
- * with the record and end with it.
+ * can each run any of this.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -54,8 +53,7 @@ static void pins_close(struct pins *pins)
 
 static int pins_open(const char *dir, struct pins *ret, struct sl_err *err)
 {
-	struct pins pins = { .dir = dir, .progs_fd = -1, .attached_fd = -1,
-			     .stages_fd = -1 };
+	struct pins pins = { .dir = dir, .progs_fd = -1, .attached_fd = -1, .stages_fd = -1 };
 	struct bpf_map_info info;
 	int rc;
 
@@ -115,8 +113,7 @@ static int take_off_recorded(const struct pins *pins, const struct sl_attached *
 	if (occupant.prog_id) {
 		rc = lifted_take_off(record->ifindex, pins->progs_id, &lifted, err);
 		if (rc == 0)
-			rc = stub_take_off(name, record->ifindex, occupant.prog_id, &occupant,
-					   err);
+			rc = stub_take_off(name, record->ifindex, occupant.prog_id, &occupant, err);
 		lifted_restore(&lifted);
 		if (rc < 0)
 			return rc;
@@ -335,8 +332,8 @@ static int attach_recorded(const struct pins *pins, struct sl_attached *record,
 	return record_write(pins->attached_fd, slot, record, err);
 }
 
-int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
-		enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err)
+int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode, enum attach_how how,
+		u32 slot, struct dp_attachment *ret, struct sl_err *err)
 {
 	struct lifted lifted = { .count = 0 };
 	struct sl_attached record;
@@ -344,7 +341,8 @@ int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
 	int rc;
 
 	if (mode == MODE_OFFLOAD)
-		return sl_err_set(err, EOPNOTSUPP, "%s: mode offload is not supported; use native, generic or auto",
+		return sl_err_set(err, EOPNOTSUPP,
+				  "%s: mode offload is not supported; use native, generic or auto",
 				  ifname);
 	if (slot >= SL_IFACES_MAX)
 		return sl_err_set(err, EINVAL, "interface slot %u of %u", slot, SL_IFACES_MAX);
@@ -399,8 +397,8 @@ int detach_stub(const char *pin_dir, const char *ifname, struct sl_err *err)
 /* ------------------------------------------------------------------ what frames begin with */
 
 /*
- * Kinds whose driver puts the MAC header, where generic XDP begins, at the IP header. Others need not: in
- * front of what comes out of IPsec (vti, xfrm) is the link header of the interface below.
+ * Kinds whose driver puts the MAC header, where generic XDP begins, at the IP header. Others need
+ * not: in front of what comes out of IPsec (vti, xfrm) is the link header of the interface below.
  */
 static const char ip_kinds[] = " tun wireguard ppp ipip ip6tnl sit gre ip6gre ";
 
@@ -419,18 +417,26 @@ int dp_find_link(const char *ifname, u32 ifindex, enum sl_link *ret, struct sl_e
 	bool ethernet;
 
 	if (r < 0)
-		return sl_err_set(err, -r, "cannot read what kind of interface %s is: %s", ifname, strerror(-r));
+		return sl_err_set(err, -r, "cannot read what kind of interface %s is: %s", ifname,
+				  strerror(-r));
 	ethernet = link.type == ARPHRD_ETHER || link.type == ARPHRD_LOOPBACK;
 	if (!strcmp(link.kind, "vrf"))
-		return sl_err_set(err, EOPNOTSUPP, "%s is a VRF device, where XDP sees no packet: attach to its members",
-				  ifname);
+		return sl_err_set(
+			err, EOPNOTSUPP,
+			"%s is a VRF device, where XDP sees no packet: attach to its members",
+			ifname);
 	if (!ethernet && !begins_with_ip(&link))
-		return sl_err_set(err, EOPNOTSUPP, "%s (type %u%s%s) is an interface that sluice cannot judge: Ethernet "
-				  "and loopback are accepted, and without an Ethernet header%sinterfaces", ifname, link.type,
-				  link.kind[0] ? ", kind " : "", link.kind, ip_kinds);
+		return sl_err_set(
+			err, EOPNOTSUPP,
+			"%s (type %u%s%s) is an interface that sluice cannot judge: Ethernet "
+			"and loopback are accepted, and without an Ethernet header%sinterfaces",
+			ifname, link.type, link.kind[0] ? ", kind " : "", link.kind, ip_kinds);
 	if (link.type == ARPHRD_IPGRE && (!link.remote[0] || link.remote[0] >= 224))
-		return sl_err_set(err, EOPNOTSUPP, "%s is a GRE interface without one remote address, where XDP sees the "
-				  "outer header: give it a remote, or attach to the interface below", ifname);
+		return sl_err_set(
+			err, EOPNOTSUPP,
+			"%s is a GRE interface without one remote address, where XDP sees the "
+			"outer header: give it a remote, or attach to the interface below",
+			ifname);
 	*ret = ethernet ? SL_LINK_ETHERNET : SL_LINK_IP;
 	return 0;
 }
@@ -501,7 +507,8 @@ static int purge_orphan(const struct link *link, struct sl_err *err)
 	int rc = find_settled(link->ifindex, 0, &occupant, err);
 
 	if (rc == 0 && occupant.others_stub)
-		return sl_err_set(err, EBUSY, "%s has the stub of another sluiced, with another pin_dir",
+		return sl_err_set(err, EBUSY,
+				  "%s has the stub of another sluiced, with another pin_dir",
 				  link->name);
 	if (rc < 0 || !occupant.orphan_id)
 		return rc;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach_mark.c - the mark reader of an interface: bpf/mark.bpf.c, at ingress before all that looks
- * at marks.
+ * dp_attach_mark.c - the mark reader of an interface: bpf/mark.bpf.c, at ingress before all that
+ * looks at marks.
  *
- * From Linux 6.6 on it is a tcx link, pinned as pin_dir/mark_reader_SLOT: it needs no qdisc, runs before
- * every tc filter, and ends only with its pin. Before 6.6 it is a tc filter, which needs the clsact qdisc;
- * one made here is removed with the filter, unless others have filters there by now. While it exists,
- * nobody can add an "ingress" qdisc. So the reader is attached only while something marks packets.
+ * From Linux 6.6 on it is a tcx link, pinned as pin_dir/mark_reader_SLOT: it needs no qdisc, runs
+ * before every tc filter, and ends only with its pin. Before 6.6 it is a tc filter, which needs the
+ * clsact qdisc; one made here is removed with the filter, unless others have filters there by now.
+ * While it exists, nobody can add an "ingress" qdisc. So the reader is attached only while
+ * something marks packets.
  *
  * All of it acts in the current network namespace, and needs CAP_BPF and CAP_NET_ADMIN.
  */
@@ -24,14 +25,15 @@
 #include "packet/dataplane/dp_attach_mark.h"
 #include "bpf/mark.skel.h"
 
-/* Of newer headers than Debian 12's: BPF_TCX_INGRESS and BPF_LINK_TYPE_TCX; and BPF_F_BEFORE, here before all. */
+/* Of newer headers than Debian 12's: BPF_TCX_INGRESS and BPF_LINK_TYPE_TCX; and BPF_F_BEFORE, here
+ * before all. */
 #define TCX_ATTACH_INGRESS 46
 #define TCX_LINK_TYPE 11
 #define TCX_FIRST (1U << 3)
 
 /* The tc filter's priority: first, so that every filter after it sees the mark. */
 #define MARK_HANDLE 0x736c
-#define MARK_PRIORITY_MAX 8	/* if that is of another kind: the next free one */
+#define MARK_PRIORITY_MAX 8 /* if that is of another kind: the next free one */
 
 #define PIN_PREFIX "mark_reader_"
 
@@ -50,7 +52,8 @@ static const char *link_path(const char *pin_dir, u32 slot, char *buf)
 
 /* ------------------------------------------------------------------ tcx */
 
-/* Whether the pinned link is attached to the interface. A detached one, or of a deleted interface, has none. */
+/* Whether the pinned link is attached to the interface. A detached one, or of a deleted interface,
+ * has none. */
 static bool link_is_there(const char *pin_dir, u32 slot, u32 ifindex)
 {
 	char path[PATH_MAX];
@@ -106,7 +109,8 @@ static bool has_filters(u32 ifindex, u32 minor)
 		struct nlmsghdr header;
 		struct tcmsg tc;
 	} request = {
-		.header = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETTFILTER,
+		.header = { .nlmsg_len = sizeof(request),
+			    .nlmsg_type = RTM_GETTFILTER,
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.tc = { .tcm_ifindex = (int)ifindex, .tcm_parent = TC_H_MAKE(TC_H_CLSACT, minor) },
 	};
@@ -161,8 +165,8 @@ static int filter_put(struct sl_attached *record, int prog_fd)
 	else if (rc != -EEXIST)
 		return rc;
 	for (u32 p = first; p < first + MARK_PRIORITY_MAX; p++) {
-		LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = prog_fd, .handle = MARK_HANDLE, .priority = p,
-			    .flags = BPF_TC_F_REPLACE);
+		LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = prog_fd, .handle = MARK_HANDLE,
+			    .priority = p, .flags = BPF_TC_F_REPLACE);
 
 		rc = bpf_tc_attach(&hook, &opts);
 		if (rc == 0) {
@@ -185,7 +189,8 @@ void mark_filter_find_and_take_off(int ifindex)
 
 		if (fd < 0)
 			continue;
-		if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && !strcmp(info.name, "sluice_mark"))
+		if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
+		    !strcmp(info.name, "sluice_mark"))
 			filter_detach(ifindex, p);
 		close(fd);
 	}
@@ -218,15 +223,19 @@ int dp_mark_reader_put(struct dp *dp, u32 slot, struct sl_err *err)
 		return sl_err_set(err, ENOENT, "interface slot %u has no interface", slot);
 	bpf_listen();
 	skel = mark_bpf__open_and_load();
-	rc = skel ? link_put(b->pin_dir, slot, record.ifindex, bpf_program__fd(skel->progs.sluice_mark)) : -errno;
-	if (rc == -EINVAL)		/* a kernel without tcx */
+	rc = skel ? link_put(b->pin_dir, slot, record.ifindex,
+			     bpf_program__fd(skel->progs.sluice_mark))
+		  : -errno;
+	if (rc == -EINVAL) /* a kernel without tcx */
 		rc = filter_put(&record, bpf_program__fd(skel->progs.sluice_mark));
 	mark_bpf__destroy(skel);
 	if (rc == 0 && bpf_map_update_elem(b->attached_fd, &slot, &record, BPF_ANY) < 0)
 		rc = -errno;
 	if (rc < 0)
-		return sl_err_set(err, -rc, "%s: the program that sets marks cannot be attached at tc ingress: %s%s%s",
-				  record.ifname, strerror(-rc), *bpf_said() ? ": " : "", bpf_said());
+		return sl_err_set(
+			err, -rc,
+			"%s: the program that sets marks cannot be attached at tc ingress: %s%s%s",
+			record.ifname, strerror(-rc), *bpf_said() ? ": " : "", bpf_said());
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach_stub.c - one interface: its programs, attaching and detaching the stub. dp_attach.c keeps
- * the record of it.
+ * dp_attach_stub.c - one interface: its programs, attaching and detaching the stub. dp_attach.c
+ * keeps the record of it.
  */
 #include <errno.h>
 #include <linux/if_link.h>
@@ -80,7 +80,8 @@ int stub_find(int ifindex, u32 progs_id, struct occupant *ret, struct sl_err *er
 	if (rc == -ENOENT)
 		return 0;
 	if (rc < 0 || !all)
-		return sl_err_set(err, rc < 0 ? -rc : EIO, "cannot see which XDP programs are there: %s (%s)",
+		return sl_err_set(err, rc < 0 ? -rc : EIO,
+				  "cannot see which XDP programs are there: %s (%s)",
 				  strerror(rc < 0 ? -rc : EIO), bpf_said());
 	ret->any = true;
 	ret->alone = xdp_multiprog__is_legacy(all);
@@ -144,7 +145,7 @@ static int load_and_attach(int progs_fd, int ifindex, u32 slot, enum xdp_attach_
 	rc = libxdp_get_error(prog);
 	if (rc < 0)
 		goto out;
-	rc = xdp_program__attach(prog, ifindex, mode, 0);	/* this also loads it */
+	rc = xdp_program__attach(prog, ifindex, mode, 0); /* this also loads it */
 	xdp_program__close(prog);
 out:
 	stub_bpf__destroy(skel);
@@ -223,12 +224,13 @@ static int set_program(const struct lifted_one *one, bool off)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, opts, .old_prog_fd = one->prog_fd);
 
-	return off ? bpf_xdp_detach((int)one->ifindex, one->flags | XDP_FLAGS_REPLACE, &opts) :
-		     bpf_xdp_attach((int)one->ifindex, one->prog_fd,
+	return off ? bpf_xdp_detach((int)one->ifindex, one->flags | XDP_FLAGS_REPLACE, &opts)
+		   : bpf_xdp_attach((int)one->ifindex, one->prog_fd,
 				    one->flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
 }
 
-/* Names the device whose program keeps Linux from changing that of `ifname`. False: none is seen. */
+/* Names the device whose program keeps Linux from changing that of `ifname`. False: none is
+ * seen. */
 static bool upper_in_the_way(u32 ifindex, const char *what, const char *ifname, struct sl_err *err)
 {
 	const struct link *lower, *upper = NULL;
@@ -244,8 +246,10 @@ static bool upper_in_the_way(u32 ifindex, const char *what, const char *ifname, 
 	if (upper && stub_find(upper->ifindex, 0, &occupant, NULL) < 0)
 		occupant.name[0] = '\0';
 	if (upper)
-		sl_err_set(err, EBUSY, "cannot %s %s: %s above it has an XDP program ('%s', id %u), and Linux changes a device's program only while those above it have none: take it off first (ip link set dev %s xdp off)",
-			   what, ifname, upper->name, occupant.name, upper->xdp_prog, upper->name);
+		sl_err_set(
+			err, EBUSY,
+			"cannot %s %s: %s above it has an XDP program ('%s', id %u), and Linux changes a device's program only while those above it have none: take it off first (ip link set dev %s xdp off)",
+			what, ifname, upper->name, occupant.name, upper->xdp_prog, upper->name);
 	links_free(&links);
 	return upper != NULL;
 }
@@ -256,7 +260,7 @@ static int modes_to_try(enum attach_mode wanted, const struct occupant *now,
 {
 	int count = 0;
 
-	if (now->any && wanted == MODE_AUTO) {	/* joins others: their mode */
+	if (now->any && wanted == MODE_AUTO) { /* joins others: their mode */
 		mode[0] = now->mode;
 		return 1;
 	}
@@ -275,11 +279,15 @@ int stub_put(int progs_fd, const char *ifname, int ifindex, enum attach_mode wan
 	int rc = -EOPNOTSUPP;
 
 	if (now->any && now->alone && now->others_stub)
-		return sl_err_set(err, EBUSY, "%s has the stub of another sluiced, with another pin_dir: detach it there first (sluiced -c ITS-FILE --purge)",
-				  ifname);
+		return sl_err_set(
+			err, EBUSY,
+			"%s has the stub of another sluiced, with another pin_dir: detach it there first (sluiced -c ITS-FILE --purge)",
+			ifname);
 	if (now->any && now->alone)
-		return sl_err_set(err, EBUSY, "%s has an XDP program already ('%s'), attached without libxdp's dispatcher, so ours cannot join it: take it off first, or attach it through libxdp",
-				  ifname, now->name);
+		return sl_err_set(
+			err, EBUSY,
+			"%s has an XDP program already ('%s'), attached without libxdp's dispatcher, so ours cannot join it: take it off first, or attach it through libxdp",
+			ifname, now->name);
 	for (int i = 0; i < count; i++) {
 		rc = attach_somehow(progs_fd, ifindex, slot, mode[i], !now->any);
 		if (rc == 0)
@@ -290,8 +298,10 @@ int stub_put(int progs_fd, const char *ifname, int ifindex, enum attach_mode wan
 	if (rc == -EBUSY && upper_in_the_way(ifindex, "attach to", ifname, err))
 		return rc;
 	if (wanted == MODE_NATIVE && rc == -EOPNOTSUPP)
-		return sl_err_set(err, EOPNOTSUPP, "cannot attach to %s in native mode: %s (mode generic works with every driver, auto takes the one that works)",
-				  ifname, kernel_said() ? kernel_said() : "its driver does not support it");
+		return sl_err_set(
+			err, EOPNOTSUPP,
+			"cannot attach to %s in native mode: %s (mode generic works with every driver, auto takes the one that works)",
+			ifname, kernel_said() ? kernel_said() : "its driver does not support it");
 	return sl_err_set(err, -rc, "cannot attach to %s: %s%s%s", ifname, strerror(-rc),
 			  *bpf_said() ? ": " : "", bpf_said());
 }
@@ -311,8 +321,8 @@ int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occ
 	if (rc == -EBUSY && upper_in_the_way(ifindex, "detach from", ifname, err))
 		return rc;
 	if (rc < 0)
-		return sl_err_set(err, -rc, "cannot detach from %s: %s: %s", ifname,
-				  strerror(-rc), bpf_said());
+		return sl_err_set(err, -rc, "cannot detach from %s: %s: %s", ifname, strerror(-rc),
+				  bpf_said());
 	return 0;
 }
 
@@ -326,7 +336,7 @@ static int lift_one(const struct link *upper, u32 progs_id, struct lifted *lifte
 	int rc = stub_find(upper->ifindex, progs_id, &occupant, err);
 
 	if (rc < 0 || (!occupant.prog_id && !occupant.orphan_id))
-		return rc;	/* of others: it stays, and may be in the way */
+		return rc; /* of others: it stays, and may be in the way */
 	if (lifted->count == SL_IFACES_MAX)
 		return sl_err_set(err, E2BIG, "more than %d devices are above", SL_IFACES_MAX);
 	one->ifindex = upper->ifindex;
@@ -338,16 +348,17 @@ static int lift_one(const struct link *upper, u32 progs_id, struct lifted *lifte
 	rc = set_program(one, true);
 	if (rc < 0) {
 		close(one->prog_fd);
-		return upper_in_the_way(upper->ifindex, "detach from", upper->name, err) ? rc :
-		       sl_err_set(err, -rc, "cannot detach from %s: %s", upper->name,
-				  strerror(-rc));
+		return upper_in_the_way(upper->ifindex, "detach from", upper->name, err)
+			       ? rc
+			       : sl_err_set(err, -rc, "cannot detach from %s: %s", upper->name,
+					    strerror(-rc));
 	}
 	lifted->count++;
 	return 0;
 }
 
-static int lift_above(const struct links *links, u32 ifindex, u32 progs_id,
-		      struct lifted *lifted, struct sl_err *err)
+static int lift_above(const struct links *links, u32 ifindex, u32 progs_id, struct lifted *lifted,
+		      struct sl_err *err)
 {
 	const struct link *lower = links_find(links, ifindex);
 	int rc = 0;

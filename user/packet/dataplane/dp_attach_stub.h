@@ -12,15 +12,15 @@
 
 /* The programs of an interface. */
 struct occupant {
-	u32 prog_id;			/* our stub's; 0: none */
-	u32 orphan_id;			/* a stub whose pins are gone: it jumps nowhere; 0: none */
-	bool others_stub;		/* a stub that jumps to another sluiced's program */
-	bool any;			/* there is an XDP program, ours or not */
-	bool alone;			/* and it is not libxdp's dispatcher */
-	u32 others;			/* programs behind the dispatcher that are not our stub */
+	u32 prog_id;	  /* our stub's; 0: none */
+	u32 orphan_id;	  /* a stub whose pins are gone: it jumps nowhere; 0: none */
+	bool others_stub; /* a stub that jumps to another sluiced's program */
+	bool any;	  /* there is an XDP program, ours or not */
+	bool alone;	  /* and it is not libxdp's dispatcher */
+	u32 others;	  /* programs behind the dispatcher that are not our stub */
 	enum xdp_attach_mode mode;
-	u32 first_id;			/* of the first program */
-	char name[32];			/* its name */
+	u32 first_id;  /* of the first program */
+	char name[32]; /* its name */
 };
 
 /*
@@ -39,8 +39,8 @@ int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occ
 struct lifted {
 	struct lifted_one {
 		u32 ifindex;
-		int prog_fd;		/* the stub, or the dispatcher with all behind it */
-		u32 flags;		/* XDP_FLAGS_*: its mode */
+		int prog_fd; /* the stub, or the dispatcher with all behind it */
+		u32 flags;   /* XDP_FLAGS_*: its mode */
 	} one[SL_IFACES_MAX];
 	u32 count;
 };

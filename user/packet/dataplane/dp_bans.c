@@ -94,7 +94,8 @@ int dp_bans_expire(struct dp *dp, u64 mono_ns)
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < count; i++)
-		if (dp_ban_is_over(&bans[i].state, mono_ns) && !dp->ops->hash_del(dp, DP_BANS, &bans[i].key, 1))
+		if (dp_ban_is_over(&bans[i].state, mono_ns) &&
+		    !dp->ops->hash_del(dp, DP_BANS, &bans[i].key, 1))
 			gone++;
 	free(bans);
 	rc = gone ? dp_bans_refilter(dp) : 0;

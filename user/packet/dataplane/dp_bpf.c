@@ -6,8 +6,6 @@
  * allows it, so reading a bucket state or the clock offset is no system call. The program is loaded
  * once per interface (its slot is a constant in it) over the same maps. dp_attach.c attaches it to
  * interfaces.
- *
- * It is over 500 lines because opening, loading and closing are about the same object.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +24,7 @@
 #include "lib/cpus.h"
 #include "packet/dataplane/dp_attach.h"
 #include "packet/dataplane/dp_bpf.h"
-#include "bpf/sluice.skel.h"	/* uses types of ours */
+#include "bpf/sluice.skel.h" /* uses types of ours */
 
 static struct dp_bpf *to_bpf(struct dp *dp)
 {
@@ -94,14 +92,14 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 		map_memory(bpf_map__fd(b->skel->maps.slots), sizeof(*b->slots), SL_LIMIT_IDS, prot);
 	b->table = map_memory(bpf_map__fd(b->skel->maps.table), sizeof(*b->table), b->table_sets,
 			      prot);
-	b->test_clock = map_memory(bpf_map__fd(b->skel->maps.test_clock), sizeof(*b->test_clock),
-				   1, prot);
-	b->ban_filter = map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter),
-				   1, prot);
-	b->list_filter = map_memory(bpf_map__fd(b->skel->maps.list_filter),
-				    sizeof(*b->list_filter), 1, prot);
-	b->push_now = map_memory(bpf_map__fd(b->skel->maps.push_now), sizeof(*b->push_now), 1,
-				 prot);
+	b->test_clock =
+		map_memory(bpf_map__fd(b->skel->maps.test_clock), sizeof(*b->test_clock), 1, prot);
+	b->ban_filter =
+		map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter), 1, prot);
+	b->list_filter = map_memory(bpf_map__fd(b->skel->maps.list_filter), sizeof(*b->list_filter),
+				    1, prot);
+	b->push_now =
+		map_memory(bpf_map__fd(b->skel->maps.push_now), sizeof(*b->push_now), 1, prot);
 	b->established = map_memory(bpf_map__fd(b->skel->maps.established), sizeof(*b->established),
 				    SL_ESTABLISHED_SETS, prot);
 	b->elastic = map_memory(bpf_map__fd(b->skel->maps.elastic), sizeof(*b->elastic),
@@ -237,9 +235,9 @@ static int load_instance(struct dp_bpf *b, const struct sl_config *config, int s
 	bpf_object__for_each_map(map, skel->obj) {
 		if (bpf_map__is_internal(map) || map == skel->maps.packet_now)
 			continue;
-		fd = map == skel->maps.stages ?
-			     stages_fd :
-			     bpf_object__find_map_fd_by_name(b->skel->obj, bpf_map__name(map));
+		fd = map == skel->maps.stages
+			     ? stages_fd
+			     : bpf_object__find_map_fd_by_name(b->skel->obj, bpf_map__name(map));
 		rc = bpf_map__reuse_fd(map, fd);
 		if (rc < 0)
 			goto failed;
@@ -273,10 +271,12 @@ failed:
 int dp_bpf_prog(struct dp *dp, u32 slot, u32 flags, int *ret_fd, struct sl_err *err)
 {
 	struct dp_bpf *b = to_bpf(dp);
-	const struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets,
+	const struct sl_config config = { .iface_slot = slot,
+					  .table_sets = b->table_sets,
 					  .fake_clock = !!(flags & DP_PROG_FAKE_CLOCK),
 					  .no_refusal_cache = !!(flags & DP_PROG_NO_REFUSAL_CACHE),
-					  .link = flags & DP_PROG_LINK_IP ? SL_LINK_IP : SL_LINK_ETHERNET };
+					  .link = flags & DP_PROG_LINK_IP ? SL_LINK_IP
+									  : SL_LINK_ETHERNET };
 	int fd, rc, *grown;
 
 	grown = realloc(b->own_stages, (b->own_stages_count + 1) * sizeof(*grown));
@@ -306,16 +306,18 @@ static u32 program_in(int array_fd, u32 at)
 static u32 free_parity(struct dp_bpf *b, u32 slot)
 {
 	u32 running = program_in(b->progs_fd, slot);
-	u32 first = program_in(bpf_map__fd(b->skel->maps.stages),
-			       sl_stage_at(SL_STAGE_AGAIN, slot, 0));
+	u32 first =
+		program_in(bpf_map__fd(b->skel->maps.stages), sl_stage_at(SL_STAGE_AGAIN, slot, 0));
 
 	return running && running == first;
 }
 
 static int load_for_slot(struct dp_bpf *b, u32 slot, int *ret_fd, struct sl_err *err)
 {
-	struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets,
-				    .parity = free_parity(b, slot), .link = b->link[slot] };
+	struct sl_config config = { .iface_slot = slot,
+				    .table_sets = b->table_sets,
+				    .parity = free_parity(b, slot),
+				    .link = b->link[slot] };
 
 	return load_instance(b, &config, bpf_map__fd(b->skel->maps.stages), ret_fd, err);
 }
@@ -324,7 +326,7 @@ struct preparation {
 	struct dp_bpf *b;
 	const u32 *slot;
 	u32 count;
-	u32 next;		/* of `slot`; each thread takes one at a time */
+	u32 next; /* of `slot`; each thread takes one at a time */
 };
 
 static void *prepare_slots(void *arg)
@@ -355,7 +357,8 @@ void dp_set_link(struct dp *dp, u32 slot, enum sl_link link)
 void dp_prepare(struct dp *dp, const u32 *slot, u32 count)
 {
 	u32 cpus = cpus_online(), started;
-	struct preparation p = { .b = to_bpf(dp), .slot = slot,
+	struct preparation p = { .b = to_bpf(dp),
+				 .slot = slot,
 				 .count = cpus < count ? cpus : count };
 	pthread_t thread[SL_IFACES_MAX];
 
@@ -487,7 +490,7 @@ static int open_pins(struct dp_bpf *b, u64 table_buckets, enum dp_pins *ret, str
 		return rc;
 	*ret = other ? DP_PINS_REPLACED : DP_PINS_MADE;
 	if (pinned_info(b->pin_dir, "table", &info) == 0) {
-		sets = info.max_entries;	/* a table keeps its size */
+		sets = info.max_entries; /* a table keeps its size */
 		*ret = DP_PINS_FOUND;
 	}
 	if (!sets || sets > UINT32_MAX)

@@ -4,8 +4,9 @@
  *
  * Under pin_dir: every map of bpf/maps.h by its name (one is `stages`, through which an instance
  * jumps between its parts), the array `progs` that the stubs jump through, the array `attached`,
- * which records the program of each interface, `mark_reader_SLOT` (dp_attach_mark.c), `rules_now`, the rule set in force (`rules_next`
- * while one is being applied), and `rules_back`, its fallback (`rules_back_next`).
+ * which records the program of each interface, `mark_reader_SLOT` (dp_attach_mark.c), `rules_now`,
+ * the rule set in force (`rules_next` while one is being applied), and `rules_back`, its fallback
+ * (`rules_back_next`).
  */
 #ifndef SLUICE_DP_BPF_H
 #define SLUICE_DP_BPF_H
@@ -34,7 +35,7 @@ struct pfx_memory {
 	void *memory;
 	size_t value_size;
 	u32 entries;
-	u64 content;			/* as pfx_source has it, of what was written */
+	u64 content; /* as pfx_source has it, of what was written */
 };
 
 /* A map for a rule set, mapped for writing; memory NULL: none. */
@@ -46,14 +47,15 @@ struct rules_map {
 struct dp_bpf {
 	struct dp dp;
 	char pin_dir[PIN_DIR_MAX];
-	struct sluice_bpf *skel;	/* holds the maps; its program is never loaded */
+	struct sluice_bpf *skel; /* holds the maps; its program is never loaded */
 	int progs_fd;
-	int prepared[SL_IFACES_MAX];	/* of dp_prepare(): loaded, for the next dp_install(); -1: none */
-	u8 link[SL_IFACES_MAX];		/* enum sl_link: of dp_set_link() */
-	int *own_stages;		/* of the instances that dp_bpf_prog() loaded */
+	/* of dp_prepare(): loaded, for the next dp_install(); -1: none */
+	int prepared[SL_IFACES_MAX];
+	u8 link[SL_IFACES_MAX]; /* enum sl_link: of dp_set_link() */
+	int *own_stages;	/* of the instances that dp_bpf_prog() loaded */
 	u32 own_stages_count;
 	int attached_fd;
-	int cpus;			/* possible ones: values of a per-CPU map */
+	int cpus; /* possible ones: values of a per-CPU map */
 	struct sl_state *state;
 	struct sl_epoch *epoch;
 	struct sl_limit_id_info *slots;
@@ -68,15 +70,15 @@ struct dp_bpf {
 	struct sl_established *established;
 	struct sl_event_switch *event_switch;
 	struct ring_buffer *ring;
-	dp_event_fn *event_each;	/* during dp_bpf_events() */
+	dp_event_fn *event_each; /* during dp_bpf_events() */
 	void *event_arg;
-	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
-	int rules_fd;			/* its map, where this daemon made it; or -1 */
-	struct rules_map spare;		/* of rules that were in force before, for the next ones */
-	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
+	struct sl_rules *rules;	   /* mapped from the pin rules_now, or NULL */
+	int rules_fd;		   /* its map, where this daemon made it; or -1 */
+	struct rules_map spare;	   /* of rules that were in force before, for the next ones */
+	struct sl_rules *fallback; /* from the pin rules_back, or NULL */
 	struct pfx_memory pfx[SL_PFX_SLOTS][PFX_ARRAYS];
-	u64 pfx_digest;			/* of the prefix maps in force */
-	bool pfx_digest_known;		/* not after a restart: then they are built again */
+	u64 pfx_digest;	       /* of the prefix maps in force */
+	bool pfx_digest_known; /* not after a restart: then they are built again */
 };
 
 /* An array that is not, or not only, opened with the program's object. */
@@ -91,15 +93,15 @@ enum own_map {
  * prog_id 0) and again when all is in place: a crash in between leaves a trace.
  */
 struct sl_attached {
-	char ifname[16];	/* "": the slot is free */
+	char ifname[16]; /* "": the slot is free */
 	u32 ifindex;
-	u32 prog_id;		/* the stub's; 0: attaching did not finish */
-	u32 mode;		/* enum attach_mode: MODE_NATIVE or MODE_GENERIC */
-	u32 dispatcher;		/* 1: one of several programs behind libxdp's dispatcher */
-	u32 mark_priority;	/* of the mark reader as a tc filter; 0: there is none */
-	u32 vlan_were_on;	/* enum vlan_offload bits that were on before us */
-	u32 others;		/* programs beside the stub behind the dispatcher, when last looked */
-	u32 made_clsact;	/* 1: the clsact qdisc was made for the mark reader */
+	u32 prog_id;	   /* the stub's; 0: attaching did not finish */
+	u32 mode;	   /* enum attach_mode: MODE_NATIVE or MODE_GENERIC */
+	u32 dispatcher;	   /* 1: one of several programs behind libxdp's dispatcher */
+	u32 mark_priority; /* of the mark reader as a tc filter; 0: there is none */
+	u32 vlan_were_on;  /* enum vlan_offload bits that were on before us */
+	u32 others;	   /* programs beside the stub behind the dispatcher, when last looked */
+	u32 made_clsact;   /* 1: the clsact qdisc was made for the mark reader */
 	u32 pad[4];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_attached) == 64, "pinned layout");
@@ -147,8 +149,8 @@ struct sl_established *dp_bpf_established(struct dp *dp);
 /* Makes the directory itself; -ENODEV with a message if it is not on a BPF file system. */
 int pin_dir_make(const char *pin_dir, bool *ret_made, struct sl_err *err);
 /*
- * Refuses a pin_dir that is none: not a directory of a BPF file system (-ENOTDIR), or one that others
- * than root can write or replace (-EPERM). -ENOENT if there is none.
+ * Refuses a pin_dir that is none: not a directory of a BPF file system (-ENOTDIR), or one that
+ * others than root can write or replace (-EPERM). -ENOENT if there is none.
  */
 int pin_dir_check(const char *pin_dir, struct sl_err *err);
 /* Removes all pins, and the directory. */
@@ -164,21 +166,22 @@ int map_info(int fd, struct bpf_map_info *ret);
 /* A pinned map's info; -ENOENT if there is no such pin. */
 int pinned_info(const char *pin_dir, const char *name, struct bpf_map_info *ret);
 /*
- * Before maps are opened by their pins: if they are another version's, as a whole or one of them, all
- * pins are removed but those of the arrays that the stubs jump through. The attached programs keep
- * the maps, and limit by them, until dp_install() replaces them. -EPROTO: these arrays are another
- * version's, too.
+ * Before maps are opened by their pins: if they are another version's, as a whole or one of them,
+ * all pins are removed but those of the arrays that the stubs jump through. The attached programs
+ * keep the maps, and limit by them, until dp_install() replaces them. -EPROTO: these arrays are
+ * another version's, too.
  */
 int pins_take_over(const struct bpf_object *object, const char *pin_dir, bool *ret_other,
 		   struct sl_err *err);
 
 /* Maps an array of BPF_F_MMAPABLE; value_size is a multiple of 8. NULL with errno. */
 void *map_memory(int fd, size_t value_size, u64 entries, int prot);
-void unmap_memory(const void *memory, size_t value_size, u64 entries);	/* NULL is fine */
+void unmap_memory(const void *memory, size_t value_size, u64 entries); /* NULL is fine */
 
 /* Silences libbpf and libxdp from now on; bpf_said() has their messages. */
 void bpf_listen(void);
-/* The kernel's reason, else their first message since bpf_listen(), on one line; "" if there is none. */
+/* The kernel's reason, else their first message since bpf_listen(), on one line; "" if there is
+ * none. */
 const char *bpf_said(void);
 /* The kernel's reason alone; NULL: it gave none. */
 const char *kernel_said(void);

@@ -8,7 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "packet/dataplane/dp_bpf.h"
-#include "bpf/sluice.skel.h"	/* uses types of ours */
+#include "bpf/sluice.skel.h" /* uses types of ours */
 
 /* The kernel gives whole buckets of its hash: a batch must hold the fullest of them. */
 #define BATCH 4096
@@ -24,11 +24,12 @@ static const struct {
 	[DP_PUSHES] = { sizeof(struct sl_push), SL_PUSHES_MAX },
 };
 
-SL_STATIC_ASSERT(sizeof(struct sl_ban_key) == KEY_SIZE && sizeof(struct sl_push_key) == KEY_SIZE &&
-		 sizeof(struct dp_ban) == sizeof(struct sl_ban_key) + sizeof(struct sl_ban_state) &&
-		 sizeof(struct dp_listed) == sizeof(struct sl_list_key) + sizeof(struct sl_listed) &&
-		 sizeof(struct dp_push_entry) == sizeof(struct sl_push_key) + sizeof(struct sl_push),
-		 "a key and a value right behind it");
+SL_STATIC_ASSERT(
+	sizeof(struct sl_ban_key) == KEY_SIZE && sizeof(struct sl_push_key) == KEY_SIZE &&
+		sizeof(struct dp_ban) == sizeof(struct sl_ban_key) + sizeof(struct sl_ban_state) &&
+		sizeof(struct dp_listed) == sizeof(struct sl_list_key) + sizeof(struct sl_listed) &&
+		sizeof(struct dp_push_entry) == sizeof(struct sl_push_key) + sizeof(struct sl_push),
+	"a key and a value right behind it");
 
 /* The next batch behind *cursor (at first NULL, `next`'s afterwards) into keys and values. */
 static int read_batch(int fd, u32 **cursor, u32 *next, void *keys, void *values, u32 *ret_count,
@@ -47,7 +48,9 @@ static int fd_of(struct dp *dp, enum dp_hash which)
 {
 	struct sluice_bpf *skel = ((struct dp_bpf *)dp)->skel;
 
-	return bpf_map__fd(which == DP_LISTED ? skel->maps.listed : which == DP_BANS ? skel->maps.bans : skel->maps.pushes);
+	return bpf_map__fd(which == DP_LISTED ? skel->maps.listed
+			   : which == DP_BANS ? skel->maps.bans
+					      : skel->maps.pushes);
 }
 
 int dp_bpf_hash_all(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count)
@@ -83,7 +86,8 @@ int dp_bpf_hash_get(struct dp *dp, enum dp_hash which, const void *key, void *re
 }
 
 /* A batch wants keys and values apart. */
-static int put_batch(int fd, const char *entry, size_t value_size, u32 count, char *keys, char *values)
+static int put_batch(int fd, const char *entry, size_t value_size, u32 count, char *keys,
+		     char *values)
 {
 	for (u32 i = 0; i < count; i++, entry += KEY_SIZE + value_size) {
 		memcpy(keys + i * KEY_SIZE, entry, KEY_SIZE);

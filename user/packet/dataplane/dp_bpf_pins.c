@@ -24,7 +24,7 @@
 /* ------------------------------------------------------------------ messages of the libraries */
 
 static __thread char libbpf_log[384];
-static __thread bool is_kernels;	/* libbpf_log is the kernel's own reason */
+static __thread bool is_kernels; /* libbpf_log is the kernel's own reason */
 
 #define KERNEL_SAYS "Kernel error message: "
 
@@ -45,9 +45,11 @@ static void listen_to(const char *format, va_list args)
 	is_kernels |= kernel != NULL;
 	if (kernel)
 		snprintf(libbpf_log, sizeof(libbpf_log), "%.*s",
-			 (int)strcspn(kernel + strlen(KERNEL_SAYS), "\n"), kernel + strlen(KERNEL_SAYS));
+			 (int)strcspn(kernel + strlen(KERNEL_SAYS), "\n"),
+			 kernel + strlen(KERNEL_SAYS));
 	else if (strstr(line, "BEGIN PROG LOAD LOG"))
-		snprintf(libbpf_log + used, room, "%s", length < room ? line : line + length - room + 1);
+		snprintf(libbpf_log + used, room, "%s",
+			 length < room ? line : line + length - room + 1);
 	else if (!used)
 		snprintf(libbpf_log, sizeof(libbpf_log), "%.300s", line);
 	free(line);
@@ -78,7 +80,8 @@ void bpf_listen(void)
 	is_kernels = false;
 }
 
-/* Only confidentiality refuses bpf(), or helpers of it; integrity, which Secure Boot sets, does not. */
+/* Only confidentiality refuses bpf(), or helpers of it; integrity, which Secure Boot sets, does
+ * not. */
 static bool is_locked_down(void)
 {
 	char text[128] = "";
@@ -97,7 +100,8 @@ const char *bpf_advice(int code)
 	bool may_be_lockdown = code == -EPERM || code == -EACCES || code == -EINVAL;
 
 	if (may_be_lockdown && is_locked_down())
-		return " (the kernel is locked down, which may refuse parts of bpf() to root, too: " LOCKDOWN " has "
+		return " (the kernel is locked down, which may refuse parts of bpf() to root, too: " LOCKDOWN
+		       " has "
 		       "[confidentiality]; boot with lockdown=integrity, or without lockdown=; if that does not help: a "
 		       "container's seccomp profile; limits that are in force stay)";
 	switch (-code) {
@@ -171,19 +175,28 @@ int pin_dir_make(const char *pin_dir, bool *ret_made, struct sl_err *err)
 	snprintf(parent, sizeof(parent), "%s", pin_dir);
 	slash = strrchr(parent, '/');
 	if (!slash || slash == parent)
-		return sl_err_set(err, EINVAL, "pin_dir must be an absolute path below a BPF file system, not %s",
-				  pin_dir);
+		return sl_err_set(
+			err, EINVAL,
+			"pin_dir must be an absolute path below a BPF file system, not %s",
+			pin_dir);
 	*slash = '\0';
 	if (!is_bpffs(is_bpffs(pin_dir) ? pin_dir : parent))
-		return sl_err_set(err, ENODEV, "no BPF file system at %s: mount one (mount -t bpf bpf /sys/fs/bpf); 'ip netns exec' hides it, 'nsenter --net' does not",
-				  parent);
+		return sl_err_set(
+			err, ENODEV,
+			"no BPF file system at %s: mount one (mount -t bpf bpf /sys/fs/bpf); 'ip netns exec' hides it, 'nsenter --net' does not",
+			parent);
 	if (statvfs(is_bpffs(pin_dir) ? pin_dir : parent, &fs) == 0 && fs.f_flag & ST_RDONLY)
-		return sl_err_set(err, EROFS, "the BPF file system at %s is read-only: mount -o remount,rw %s (in a "
-				  "container, mount it writable)", parent, parent);
+		return sl_err_set(
+			err, EROFS,
+			"the BPF file system at %s is read-only: mount -o remount,rw %s (in a "
+			"container, mount it writable)",
+			parent, parent);
 	*ret_made = mkdir(pin_dir, 0700) == 0;
 	if (!*ret_made && errno != EEXIST)
 		return sl_err_set(err, errno, "cannot make %s: %s%s", pin_dir, strerror(errno),
-				  strchr(pin_dir + (slash - parent) + 1, '.') ? ": a BPF file system takes no name with a dot" : "");
+				  strchr(pin_dir + (slash - parent) + 1, '.')
+					  ? ": a BPF file system takes no name with a dot"
+					  : "");
 	return pin_dir_check(pin_dir, err);
 }
 
@@ -199,21 +212,28 @@ int pin_dir_check(const char *pin_dir, struct sl_err *err)
 	char *slash;
 
 	if (lstat(pin_dir, &st) < 0)
-		return sl_err_set(err, errno, "cannot open pin_dir %s: %s", pin_dir, strerror(errno));
+		return sl_err_set(err, errno, "cannot open pin_dir %s: %s", pin_dir,
+				  strerror(errno));
 	if (!S_ISDIR(st.st_mode) || !is_bpffs(pin_dir))
-		return sl_err_set(err, ENOTDIR, "pin_dir %s is not a directory of a BPF file system", pin_dir);
+		return sl_err_set(err, ENOTDIR,
+				  "pin_dir %s is not a directory of a BPF file system", pin_dir);
 	if (!is_roots(&st) || st.st_mode & (S_IWGRP | S_IWOTH))
-		return sl_err_set(err, EPERM, "pin_dir %s: its owner is uid %u, its mode %04o: it must be root's, and "
-				  "nobody else may write there; remove it, or choose another pin_dir",
-				  pin_dir, st.st_uid, st.st_mode & 07777);
+		return sl_err_set(
+			err, EPERM,
+			"pin_dir %s: its owner is uid %u, its mode %04o: it must be root's, and "
+			"nobody else may write there; remove it, or choose another pin_dir",
+			pin_dir, st.st_uid, st.st_mode & 07777);
 	snprintf(parent, sizeof(parent), "%s", pin_dir);
 	slash = strrchr(parent, '/');
 	if (slash && slash != parent)
 		*slash = '\0';
 	if (stat(parent, &st) < 0 || !is_roots(&st) ||
 	    (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX)))
-		return sl_err_set(err, EPERM, "pin_dir %s: others than root can replace it, since %s is not root's, or "
-				  "writable without the sticky bit; choose another pin_dir", pin_dir, parent);
+		return sl_err_set(
+			err, EPERM,
+			"pin_dir %s: others than root can replace it, since %s is not root's, or "
+			"writable without the sticky bit; choose another pin_dir",
+			pin_dir, parent);
 	return 0;
 }
 
@@ -269,9 +289,11 @@ int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 		rc = sl_err_set(err, errno, "cannot look at %s: %s", path, strerror(errno));
 	else if (info.type != own[which].type || info.key_size != sizeof(u32) ||
 		 info.value_size != own[which].value_size || info.max_entries != own[which].entries)
-		rc = sl_err_set(err, EPROTO, "%s has another version's layout (type %u, %u x %u bytes, this version's: type %u, %u x %u): with that version, run sluiced --purge",
-				path, info.type, info.max_entries, info.value_size,
-				own[which].type, own[which].entries, own[which].value_size);
+		rc = sl_err_set(
+			err, EPROTO,
+			"%s has another version's layout (type %u, %u x %u bytes, this version's: type %u, %u x %u): with that version, run sluiced --purge",
+			path, info.type, info.max_entries, info.value_size, own[which].type,
+			own[which].entries, own[which].value_size);
 	if (rc < 0)
 		close(fd);
 	else
@@ -310,7 +332,8 @@ int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 static bool begins_anew(const char *map)
 {
 	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments") || !strcmp(map, "heavy") ||
-	       !strcmp(map, "events") || !strcmp(map, "event_switch") || !strcmp(map, "event_stats");
+	       !strcmp(map, "events") || !strcmp(map, "event_switch") ||
+	       !strcmp(map, "event_stats");
 }
 
 /* Whether the map is pinned in another layout, and its content is needed. */
@@ -330,7 +353,8 @@ static bool is_others(const struct bpf_map *map, const char *pin_dir)
 	return !((begins_anew(name) || is_cache(name)) && !unlink(pin_path(pin_dir, name, path)));
 }
 
-/* Whether the state is of another version: a layout of the same sizes may still mean something else. */
+/* Whether the state is of another version: a layout of the same sizes may still mean something
+ * else. */
 static bool is_others_version(const char *pin_dir)
 {
 	struct bpf_map_info info;
@@ -370,7 +394,8 @@ static int unpin_others(const char *pin_dir, struct sl_err *err)
 		return sl_err_set(err, errno, "cannot open %s: %s", pin_dir, strerror(errno));
 	while (!rc && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "state") != 0 &&
-		    !is_own(entry->d_name) && !is_mark_reader_pin(entry->d_name) && unlink(pin_path(pin_dir, entry->d_name, path)) < 0)
+		    !is_own(entry->d_name) && !is_mark_reader_pin(entry->d_name) &&
+		    unlink(pin_path(pin_dir, entry->d_name, path)) < 0)
 			rc = sl_err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
 	closedir(dir);
 	if (!rc && unlink(pin_path(pin_dir, "state", path)) < 0 && errno != ENOENT)
@@ -378,7 +403,8 @@ static int unpin_others(const char *pin_dir, struct sl_err *err)
 	return rc;
 }
 
-int pins_take_over(const struct bpf_object *object, const char *pin_dir, bool *ret_other, struct sl_err *err)
+int pins_take_over(const struct bpf_object *object, const char *pin_dir, bool *ret_other,
+		   struct sl_err *err)
 {
 	struct bpf_map *map;
 	bool other;
@@ -421,4 +447,3 @@ void unmap_memory(const void *memory, size_t value_size, u64 entries)
 	if (memory)
 		munmap((void *)memory, mapped_size(value_size, entries));
 }
-

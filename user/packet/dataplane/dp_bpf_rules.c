@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bpf_rules.c - applies an image in the kernel: inner maps that no packet reads, one swap of one pointer;
- * and keeps the rule set to fall back to.
+ * dp_bpf_rules.c - applies an image in the kernel: inner maps that no packet reads, one swap of one
+ * pointer; and keeps the rule set to fall back to.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "packet/compile/prefix_index.h"
 #include "packet/dataplane/dp_bpf.h"
-#include "bpf/sluice.skel.h"	/* uses types of ours */
+#include "bpf/sluice.skel.h" /* uses types of ours */
 
 /*
  * A new array of the kind that bpf/maps.h has inside an outer map, its first `count` elements
@@ -50,13 +50,13 @@ struct pfx_source {
 	u32 entries, flags;
 	const void *from;
 	u32 count;
-	u64 content;			/* equal ones: the same is in it; 0: unknown */
+	u64 content; /* equal ones: the same is in it; 0: unknown */
 };
 
 /*
- * Writes into the array that the slot has, where it is this daemon's and has room; else makes one, and
- * room for a quarter more. Each update of an outer map waits for all packets: five of them took most
- * of a change. Nothing reads the slot meanwhile: see apply_image().
+ * Writes into the array that the slot has, where it is this daemon's and has room; else makes one,
+ * and room for a quarter more. Each update of an outer map waits for all packets: five of them took
+ * most of a change. Nothing reads the slot meanwhile: see apply_image().
  */
 static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source *s)
 {
@@ -71,7 +71,8 @@ static int publish_array(struct pfx_memory *m, u32 slot, const struct pfx_source
 		m->content = s->content;
 		return 0;
 	}
-	rc = filled_array(s->name, s->value_size, entries, s->flags, s->from, s->count, &fd, &memory);
+	rc = filled_array(s->name, s->value_size, entries, s->flags, s->from, s->count, &fd,
+			  &memory);
 	if (rc < 0)
 		return rc;
 	rc = bpf_map_update_elem(bpf_map__fd(s->outer), &slot, &fd, BPF_ANY) < 0 ? -errno : 0;
@@ -97,12 +98,13 @@ static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 
 				 BPF_F_MMAPABLE, image->v4_top, 1, digest },
 		[PFX_V4_LINE] = { b->skel->maps.v4_line_of, "v4_line", sizeof(struct sl_v4_line), 0,
 				  sized, image->v4_line, image->v4_lines, digest },
-		[PFX_BUCKET] = { b->skel->maps.pfx_of, "pfx", sizeof(struct sl_pfx_bucket), 0, sized,
-				 image->bucket,
-				 image->rules->pfx_buckets ? image->rules->pfx_buckets : 1, digest },
+		[PFX_BUCKET] = { b->skel->maps.pfx_of, "pfx", sizeof(struct sl_pfx_bucket), 0,
+				 sized, image->bucket,
+				 image->rules->pfx_buckets ? image->rules->pfx_buckets : 1,
+				 digest },
 		[PFX_OVERRIDES] = { b->skel->maps.overrides_of, "overrides",
-				    sizeof(struct sl_override_bucket), 0, sized,
-				    overrides->bucket, overrides->buckets, overrides->serial },
+				    sizeof(struct sl_override_bucket), 0, sized, overrides->bucket,
+				    overrides->buckets, overrides->serial },
 		[PFX_CLASS] = { b->skel->maps.pclass_of, "pclass", sizeof(struct sl_pclass),
 				SL_PCLASS_MAX + 1, BPF_F_MMAPABLE, image->pclass,
 				image->pclass_count, digest },
@@ -120,7 +122,8 @@ static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 
 static int make_rules(const struct sl_rules *from, struct rules_map *ret)
 {
 	void *memory;
-	int rc = filled_array("rules", sizeof(*from), 1, BPF_F_MMAPABLE, from, 1, &ret->fd, &memory);
+	int rc =
+		filled_array("rules", sizeof(*from), 1, BPF_F_MMAPABLE, from, 1, &ret->fd, &memory);
 
 	if (!rc)
 		ret->memory = memory;
@@ -150,9 +153,9 @@ static const char *const rules_pin[RULES_COUNT][2] = {
 };
 
 /*
- * Puts a map into rules_of. Before the swap it is pinned under the name for rules being applied, and
- * renamed after it: by the map's id dp_bpf_find_rules() finds which of the two pins is in force,
- * wherever a crash interrupted this. On failure the map is closed.
+ * Puts a map into rules_of. Before the swap it is pinned under the name for rules being applied,
+ * and renamed after it: by the map's id dp_bpf_find_rules() finds which of the two pins is in
+ * force, wherever a crash interrupted this. On failure the map is closed.
  */
 static int publish_rules(struct dp_bpf *b, enum rules_index which, struct rules_map *map)
 {
@@ -163,23 +166,23 @@ static int publish_rules(struct dp_bpf *b, enum rules_index which, struct rules_
 	pin_path(b->pin_dir, rules_pin[which][1], next);
 	unlink(next);
 	if (bpf_obj_pin(map->fd, next) < 0 ||
-	    bpf_map_update_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &map->fd, BPF_ANY) < 0) {
+	    bpf_map_update_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &map->fd, BPF_ANY) <
+		    0) {
 		int rc = -errno;
 
 		unlink(next);
 		close_rules(map);
 		return rc;
 	}
-	rename(next, now);	/* dp_bpf_find_rules() copes with its failure */
+	rename(next, now); /* dp_bpf_find_rules() copes with its failure */
 	return 0;
 }
 
 /*
- * The map of the rule set before stays: it gets the next one. Nothing reads it meanwhile, as with prefix
- * slots. A new map of 800 KB would take half of the time of a change of one limit.
+ * The map of the rule set before stays: it gets the next one. Nothing reads it meanwhile, as with
+ * prefix slots. A new map of 800 KB would take half of the time of a change of one limit.
  */
-static int put_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slot,
-		     u64 revert_at_ns)
+static int put_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slot, u64 revert_at_ns)
 {
 	struct rules_map next = b->spare;
 	int rc = 0;
@@ -197,7 +200,7 @@ static int put_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slo
 	if (rc < 0)
 		return rc;
 	b->spare = (struct rules_map){ b->rules, b->rules_fd };
-	if (b->spare.fd < 0)		/* an earlier daemon's */
+	if (b->spare.fd < 0) /* an earlier daemon's */
 		close_rules(&b->spare);
 	b->rules = next.memory;
 	b->rules_fd = next.fd;

@@ -9,7 +9,7 @@
 #include <bpf/libbpf.h>
 
 #include "packet/dataplane/dp_bpf.h"
-#include "bpf/sluice.skel.h"	/* uses types of ours */
+#include "bpf/sluice.skel.h" /* uses types of ours */
 
 /* All counters are structs of u64 only: adds up every CPU's. */
 static int sum_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, void *ret,
@@ -91,8 +91,8 @@ static int on_event(void *arg, void *data, size_t size)
 
 int dp_bpf_open_ring(struct dp_bpf *b, struct sl_err *err)
 {
-	b->event_switch = map_memory(bpf_map__fd(b->skel->maps.event_switch), sizeof(*b->event_switch),
-				     1, PROT_READ | PROT_WRITE);
+	b->event_switch = map_memory(bpf_map__fd(b->skel->maps.event_switch),
+				     sizeof(*b->event_switch), 1, PROT_READ | PROT_WRITE);
 	b->ring = ring_buffer__new(bpf_map__fd(b->skel->maps.events), on_event, b, NULL);
 	if (!b->event_switch || !b->ring)
 		return sl_err_set(err, errno, "cannot map the ring of events: %s", strerror(errno));

@@ -73,11 +73,13 @@ static struct sl_way *find_way(struct dp *dp, u64 key)
 	return NULL;
 }
 
-/* noinline: clang would inline it into a function without cx16, and call a function that no library has. */
+/* noinline: clang would inline it into a function without cx16, and call a function that no library
+ * has. */
 #if defined(__x86_64__)
 __attribute__((target("cx16"), noinline))
 #endif
-static bool swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
+static bool
+swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
 {
 	u128 old = (u128)from.bucket_state << 64 | from.key,
 	     new = (u128)to.bucket_state << 64 | to.key;
@@ -107,9 +109,9 @@ bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now n
 
 	for (u32 i = 0; set < sets && i < SL_WAYS; i++) {
 		struct sl_way *to = &table[set].way[i];
-		struct sl_way seen = {.key = __atomic_load_n(&to->key, __ATOMIC_ACQUIRE),
-				      .bucket_state =
-					      __atomic_load_n(&to->bucket_state, __ATOMIC_ACQUIRE)};
+		struct sl_way seen = { .key = __atomic_load_n(&to->key, __ATOMIC_ACQUIRE),
+				       .bucket_state = __atomic_load_n(&to->bucket_state,
+								       __ATOMIC_ACQUIRE) };
 
 		if (is_free(dp, seen, now) && swap_way(to, seen, way))
 			return true;
@@ -126,12 +128,12 @@ static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
 		struct sl_way *way = &table[sl_table_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, sets)]
 					      .way[i % SL_WAYS];
-		struct sl_way seen = {
-			.key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE),
-			.bucket_state = __atomic_load_n(&way->bucket_state, __ATOMIC_ACQUIRE)};
+		struct sl_way seen = { .key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE),
+				       .bucket_state = __atomic_load_n(&way->bucket_state,
+								       __ATOMIC_ACQUIRE) };
 
 		if (is_free(dp, seen, now) &&
-		    swap_way(way, seen, (struct sl_way){key, bucket_state}))
+		    swap_way(way, seen, (struct sl_way){ key, bucket_state }))
 			return true;
 	}
 	return false;
@@ -156,8 +158,8 @@ static void update(struct dp *dp, const struct dp_bucket *to, struct sl_now now,
 			return;
 		if (!sl_key_is(key, to->key))
 			continue;
-		if (way ? swap_way(way, (struct sl_way){ key, old }, (struct sl_way){ key, new }) :
-			  install(dp, to->key, new, now))
+		if (way ? swap_way(way, (struct sl_way){ key, old }, (struct sl_way){ key, new })
+			: install(dp, to->key, new, now))
 			return;
 		if (!way)
 			return;
@@ -193,8 +195,9 @@ static u64 raise_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_
 			       : bucket_state;
 	debt = convert(sl_gcra_debt(c->bucket_state, &c->from->params, ticks), &c->from->params,
 		       &to->params);
-	return debt > sl_gcra_debt(bucket_state, &to->params, ticks) ?
-		       sl_gcra_state(&to->params, ticks, debt) : bucket_state;
+	return debt > sl_gcra_debt(bucket_state, &to->params, ticks)
+		       ? sl_gcra_state(&to->params, ticks, debt)
+		       : bucket_state;
 }
 
 /* The same bucket state, measured by other parameters. */
@@ -250,9 +253,8 @@ void dp_bucket_carry(struct dp *dp, const struct dp_bucket *from, const struct d
 	/* With a smaller tau the debt is smaller; before the change that would be too little. */
 }
 
-void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
-			  const struct dp_bucket *to, struct sl_now then, struct sl_now now,
-			  u64 bucket_state)
+void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from, const struct dp_bucket *to,
+			  struct sl_now then, struct sl_now now, u64 bucket_state)
 {
 	struct carried c = { .from = from, .bucket_state = dp_bucket_state(dp, from->key) };
 	u64 began = bucket_state >> SL_GCRA_GEN_BITS, ends = c.bucket_state >> SL_GCRA_GEN_BITS;
@@ -292,10 +294,12 @@ static u64 units_before(const struct dp_charge *charge, u64 at_ns)
 
 	if (at_ns <= since)
 		return 0;
-	return at_ns < until ? (u64)((u128)charge->units * (at_ns - since) / (until - since)) : charge->units;
+	return at_ns < until ? (u64)((u128)charge->units * (at_ns - since) / (until - since))
+			     : charge->units;
 }
 
-/* The units of the window that begins at `from_ns`. Of several windows together none is lost to rounding. */
+/* The units of the window that begins at `from_ns`. Of several windows together none is lost to
+ * rounding. */
 static u64 units_within(const struct dp_charge *charge, u64 from_ns, u64 window_ns)
 {
 	return units_before(charge, from_ns + window_ns) - units_before(charge, from_ns);
@@ -307,8 +311,9 @@ static u64 charge_window(u64 bucket_state, const struct sl_params *p, struct sl_
 	u64 number, count = sl_window_count(bucket_state, p, now.utc_ns, &number);
 	u64 most = at_most(2 * p->capacity, SL_WINDOW_COUNT_MASK - 1);
 	/* Units of earlier windows count in an interval bucket, too. */
-	u64 units = p->mult ? charge->units :
-		units_within(charge, now.utc_ns - now.utc_ns % p->window_ns, p->window_ns);
+	u64 units = p->mult ? charge->units
+			    : units_within(charge, now.utc_ns - now.utc_ns % p->window_ns,
+					   p->window_ns);
 
 	if (!units || count >= most)
 		return bucket_state;
@@ -340,8 +345,9 @@ static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl
 }
 
 /*
- * Units count in the sub-counters of their time: all in the newest would count for up to one too long. What was
- * refused elsewhere fills each up to the limit; what was admitted is a debt, in all up to twice the limit.
+ * Units count in the sub-counters of their time: all in the newest would count for up to one too
+ * long. What was refused elsewhere fills each up to the limit; what was admitted is a debt, in all
+ * up to twice the limit.
  */
 static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			   const struct dp_charge *charge)
@@ -351,7 +357,8 @@ static u64 charge_counters(u64 bucket_state, const struct sl_params *p, struct s
 	u64 most = charge->refused ? p->capacity : sl_counters_mask(p) - 1;
 
 	for (u32 age = 0; age < p->quantum; age++) {
-		u64 count = sl_counters_at(&c, p, age), units = units_within(charge, began - age * p->mult, p->mult);
+		u64 count = sl_counters_at(&c, p, age),
+		    units = units_within(charge, began - age * p->mult, p->mult);
 
 		units = at_most(units, count < most ? most - count : 0);
 		if (!charge->refused)
@@ -391,8 +398,8 @@ static u64 charge_state(u64 bucket_state, const struct dp_bucket *to, struct sl_
 		return charge_bucket(bucket_state, p, now, arg);
 	if (p->algo == SL_ALGO_WINDOW_COUNTERS)
 		return charge_counters(bucket_state, p, now, arg);
-	return sl_algo_is_sliding(p->algo) ? charge_sliding(bucket_state, p, now, arg) :
-					     charge_window(bucket_state, p, now, arg);
+	return sl_algo_is_sliding(p->algo) ? charge_sliding(bucket_state, p, now, arg)
+					   : charge_window(bucket_state, p, now, arg);
 }
 
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,

@@ -10,7 +10,7 @@
 
 struct dp_bucket {
 	u64 key;
-	struct sl_params params;	/* parameters of its steps */
+	struct sl_params params; /* parameters of its steps */
 };
 
 /*
@@ -29,17 +29,16 @@ bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefi
 void dp_bucket_carry(struct dp *dp, const struct dp_bucket *from, const struct dp_bucket *to,
 		     struct sl_now now, u64 *ret_word);
 /* After the change: charges `to` with the charges of `from` since then, as of `then`. */
-void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
-			  const struct dp_bucket *to, struct sl_now then, struct sl_now now,
-			  u64 bucket_state);
+void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from, const struct dp_bucket *to,
+			  struct sl_now then, struct sl_now now, u64 bucket_state);
 
 /*
  * Charges, forced, what passed elsewhere from `since` to `until`: `ticks` to a bucket, `units` to a
  * window, as if they had come evenly, each in its window. A count is at most twice the capacity, a
  * debt tau and `beyond_ns`. A new key takes a free place; without one nothing is charged.
  *
- * `refused`: what was refused elsewhere, of a limit that counts that. A count is at most the capacity.
- * A bucket was empty at `since`, and has `beyond_ns` as its largest debt beyond tau.
+ * `refused`: what was refused elsewhere, of a limit that counts that. A count is at most the
+ * capacity. A bucket was empty at `since`, and has `beyond_ns` as its largest debt beyond tau.
  */
 struct dp_charge {
 	u64 units, ticks;

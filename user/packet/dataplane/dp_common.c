@@ -100,8 +100,8 @@ void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct 
 static bool rules_mark(const struct sl_rules *rules)
 {
 	for (u32 i = 0; rules && i < rules->limits_count; i++)
-		if (rules->limits[i].action == SL_ACT_TAG && rules->limits[i].mode == SL_MODE_ENFORCE &&
-		    rules->limits[i].tag & SL_TAG_MARK)
+		if (rules->limits[i].action == SL_ACT_TAG &&
+		    rules->limits[i].mode == SL_MODE_ENFORCE && rules->limits[i].tag & SL_TAG_MARK)
 			return true;
 	return false;
 }
@@ -196,7 +196,8 @@ void dp_bucket_forget(struct dp *dp, u64 key)
 	 * charged.
 	 */
 	for (u32 at = 0; at < 2 * SL_WAYS; at++) {
-		struct sl_way *way = &table[sl_table_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
+		struct sl_way *way =
+			&table[sl_table_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
 		u64 found, bucket_state;
 
 		for (int attempt = 0; attempt < 8; attempt++)
@@ -261,7 +262,8 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
 		ret->limit_live[limit->slot]++;
 		if (sl_step(bucket_state, &limit->params, now, 1).verdict == SL_OVER)
 			ret->limit_over[limit->slot]++;
-		else if (sl_used(bucket_state, &limit->params, now) >= limit->params.capacity / 5 * 4)
+		else if (sl_used(bucket_state, &limit->params, now) >=
+			 limit->params.capacity / 5 * 4)
 			ret->limit_near[limit->slot]++;
 	}
 }
@@ -315,9 +317,10 @@ void dp_sweep(struct dp *dp, struct sl_now now)
 			continue;
 		}
 		slot = sl_key_limit_id(key);
-		swept = swept_bucket(bucket_state, limit_of(rules, key),
-				     fallback || (slot < SL_LIMIT_IDS && slots[slot].state == SL_LIMIT_ID_BOUND),
-				     now);
+		swept = swept_bucket(
+			bucket_state, limit_of(rules, key),
+			fallback || (slot < SL_LIMIT_IDS && slots[slot].state == SL_LIMIT_ID_BOUND),
+			now);
 		if (swept != bucket_state && (swept || unmark(way, key)))
 			swap_bucket(way, bucket_state, swept);
 	}
@@ -326,6 +329,6 @@ void dp_sweep(struct dp *dp, struct sl_now now)
 		    rules->limit_of_id[slot] < SL_METERS_MAX)
 			continue;
 		dp->ops->limit_stats_clear(dp, slot);
-		memset(&slots[slot], 0, sizeof(slots[slot]));	/* SL_LIMIT_ID_FREE is 0 */
+		memset(&slots[slot], 0, sizeof(slots[slot])); /* SL_LIMIT_ID_FREE is 0 */
 	}
 }

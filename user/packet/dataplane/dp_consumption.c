@@ -18,7 +18,7 @@
 /* After an eviction, the past of a new source is unknown for this long. */
 #define CROWDED_NS (60 * SL_NS_PER_SEC)
 #define PROBES 8
-#define SHARE_ONE 65536		/* a whole capacity */
+#define SHARE_ONE 65536 /* a whole capacity */
 
 /* ------------------------------------------------------------------ memory */
 
@@ -56,7 +56,8 @@ void dp_consumption_free(struct dp_consumption *u)
 /* ------------------------------------------------------------------ counters */
 
 static const struct sl_params counter_like = {
-	.algo = SL_ALGO_FIXED_WINDOW, .capacity = SL_WINDOW_COUNT_MASK,
+	.algo = SL_ALGO_FIXED_WINDOW,
+	.capacity = SL_WINDOW_COUNT_MASK,
 	.window_ns = 60 * SL_NS_PER_SEC,
 };
 
@@ -149,7 +150,8 @@ struct source *consumption_add_source(struct dp_consumption *u, u64 key, u32 sha
 			return NULL;
 		s = consumption_find_source(u, key);
 	}
-	*s = (struct source){ .key = key, .share = share,
+	*s = (struct source){ .key = key,
+			      .share = share,
 			      .group = u->group_of_limit_id[sl_key_limit_id(key)] };
 	for (u32 i = 0; i < RATES_MAX; i++)
 		s->debt[i].idle = u->sync_ns * SL_TICKS_PER_NS;
@@ -214,12 +216,14 @@ static u64 counter_state(const struct dp_consumption *u, u64 key, struct sl_now 
 {
 	u64 bucket_state = dp_bucket_state(u->dp, key);
 
-	return bucket_state == SL_STATE_BUSY || sl_expired(bucket_state, &counter_like, now) ? 0 : bucket_state;
+	return bucket_state == SL_STATE_BUSY || sl_expired(bucket_state, &counter_like, now)
+		       ? 0
+		       : bucket_state;
 }
 
 /*
- * When the last packet was refused by a bucket that counts those: it was empty then, and what has been
- * admitted since makes this time later. Not after now.
+ * When the last packet was refused by a bucket that counts those: it was empty then, and what has
+ * been admitted since makes this time later. Not after now.
  */
 static u64 emptied_ns(u64 bucket_state, const struct sl_params *p, struct sl_now now)
 {
@@ -230,10 +234,12 @@ static u64 emptied_ns(u64 bucket_state, const struct sl_params *p, struct sl_now
 }
 
 /*
- * Reads what the meters refused of a source, where that counts: before what was admitted, so that no
- * bucket shows more of that than is published. Returns the units; *ret_any: some within a minute.
+ * Reads what the meters refused of a source, where that counts: before what was admitted, so that
+ * no bucket shows more of that than is published. Returns the units; *ret_any: some within a
+ * minute.
  */
-static u64 look_at_refusals(struct dp_consumption *u, struct source *s, struct sl_now now, bool *ret_any)
+static u64 look_at_refusals(struct dp_consumption *u, struct source *s, struct sl_now now,
+			    bool *ret_any)
 {
 	const struct group *g = &u->group[s->group];
 	u64 sum = 0;
@@ -284,7 +290,7 @@ static void source_found(struct dp_consumption *u, u64 way, u64 key, u64 bucket_
 		return;
 	look_at_refusals(u, s, now, &any);
 	s->bucket_state = counter_state(u, key, now);
-	s->way = way;	/* of another counter: found out by the key */
+	s->way = way; /* of another counter: found out by the key */
 	s->since_ns = since_ns;
 	if (since_ns && !crowded) {
 		s->unpublished = still_owed(u, key, s->bucket_state & SL_WINDOW_COUNT_MASK, now);
@@ -343,7 +349,8 @@ static bool look_again(struct dp_consumption *u, struct source *s, const struct 
 	if (s->group == NO_GROUP)
 		return false;
 	refused = look_at_refusals(u, s, now, &refuses);
-	if (s->way >= ways || !read_way(&table[s->way / SL_WAYS].way[s->way % SL_WAYS], &key, &bucket_state) ||
+	if (s->way >= ways ||
+	    !read_way(&table[s->way / SL_WAYS].way[s->way % SL_WAYS], &key, &bucket_state) ||
 	    key != s->key)
 		bucket_state = dp_bucket_state(u->dp, s->key);
 	if (bucket_state == SL_STATE_BUSY ||
@@ -462,7 +469,8 @@ int dp_consumption_find(const struct dp_consumption *u, const char *name, u64 ki
 		for (u32 n = 0; n <= u->group[i].meters; group = consumption_refusals(i, n++)) {
 			const struct sl_limit_id_info *slot = &slots[slot_of(u, group)];
 
-			if (slot != slots && slot->kind == kind && !strncmp(slot->name, name, SL_NAME_MAX))
+			if (slot != slots && slot->kind == kind &&
+			    !strncmp(slot->name, name, SL_NAME_MAX))
 				return (int)group;
 		}
 	}

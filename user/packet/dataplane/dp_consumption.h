@@ -17,8 +17,8 @@
  * not tracked). An excess counts: the source then gets less until the sum is right again, up to one
  * capacity or `beyond`, whichever is more.
  *
- * With `count: all` what a node refuses is counted and published as well, and fills the buckets of the
- * others (dp_consumption_exchange.c).
+ * With `count: all` what a node refuses is counted and published as well, and fills the buckets of
+ * the others (dp_consumption_exchange.c).
  *
  * Sources are known only by hashes of keys, equal on all nodes with the same seed.
  */
@@ -31,7 +31,7 @@ struct dp_consumption;
 
 /* Tracks `room` sources at a time: those with the highest utilization. */
 int dp_consumption_new(struct dp *dp, u32 room, struct dp_consumption **ret);
-void dp_consumption_free(struct dp_consumption *consumption);	/* NULL is fine */
+void dp_consumption_free(struct dp_consumption *consumption); /* NULL is fine */
 
 /*
  * Sets the rules in force. 0, or -ENOMEM, after which it tracks no limit. Counters that exist when
@@ -61,11 +61,12 @@ struct dp_consumption_report {
 	u32 group;
 	u64 hash;		/* of the key: SL_KEY_HASH_BITS */
 	u64 units;		/* admitted here, or refused */
-	u64 since_ns, until_ns;	/* when: CLOCK_MONOTONIC. Refused by a bucket: since the last one */
+	u64 since_ns, until_ns; /* when: CLOCK_MONOTONIC. Refused by a bucket: since the last one */
 };
 /* The granularity of publishing follows from the number of nodes and the interval. */
 void dp_consumption_nodes(struct dp_consumption *consumption, u32 nodes, u64 sync_ns);
-/* The entries to publish now, the largest shares first, marked as published. Returns how many; `max` is at least 5. */
+/* The entries to publish now, the largest shares first, marked as published. Returns how many;
+ * `max` is at least 5. */
 u32 dp_consumption_take(struct dp_consumption *consumption, struct dp_consumption_report *ret,
 			u32 max, struct sl_now now);
 
@@ -76,7 +77,7 @@ void dp_consumption_charge(struct dp_consumption *consumption,
 struct dp_consumption_stats {
 	u64 known, room;	/* sources */
 	u64 displaced;		/* evicted for heavier ones */
-	u64 published, charged;	/* entries */
+	u64 published, charged; /* entries */
 };
 void dp_consumption_stats(const struct dp_consumption *consumption,
 			  struct dp_consumption_stats *ret);

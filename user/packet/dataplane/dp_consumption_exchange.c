@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * dp_consumption_exchange.c - see dp_consumption.h: what is published, and what other nodes' reports
- * are charged to.
+ * dp_consumption_exchange.c - see dp_consumption.h: what is published, and what other nodes'
+ * reports are charged to.
  *
- * Admitted units are a debt, also beyond the limit. What was refused elsewhere, where that counts, fills
- * a window up to its limit, as a refusal here does. Of a bucket the last refusal shows that it was
- * empty at that time. That alone would not keep out who goes on: until the next report the bucket leaks
- * for up to two sync intervals, and its refusals elsewhere would not count against that. So their units
- * are added, too, up to a debt of two intervals beyond the limit; all but one, for a refusal within
- * the rate fills only what had leaked.
+ * Admitted units are a debt, also beyond the limit. What was refused elsewhere, where that counts,
+ * fills a window up to its limit, as a refusal here does. Of a bucket the last refusal shows that
+ * it was empty at that time. That alone would not keep out who goes on: until the next report the
+ * bucket leaks for up to two sync intervals, and its refusals elsewhere would not count against
+ * that. So their units are added, too, up to a debt of two intervals beyond the limit; all but one,
+ * for a refusal within the rate fills only what had leaked.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@
 /* ------------------------------------------------------------------ publishing */
 
 struct due {
-	u64 at;			/* in u->source */
+	u64 at; /* in u->source */
 	u32 share;
 };
 
@@ -52,8 +52,8 @@ static bool is_due(const struct dp_consumption *u, const struct source *s, u64 r
 }
 
 /*
- * The entries of a source; returns how many. What it was admitted goes with what it was refused: the bucket that
- * was empty had that, too.
+ * The entries of a source; returns how many. What it was admitted goes with what it was refused:
+ * the bucket that was empty had that, too.
  */
 static u32 report_source(struct source *s, struct dp_consumption_report *ret, struct sl_now now)
 {
@@ -68,8 +68,10 @@ static u32 report_source(struct source *s, struct dp_consumption_report *ret, st
 		struct debt *d = &s->debt[i];
 
 		if (d->refused && now.mono_ns - d->refused_ns < REFUSED_AT_MOST_NS)
-			ret[count++] = (struct dp_consumption_report){
-				consumption_refusals(s->group, i), hash, d->refused, d->refused_ns, now.mono_ns };
+			ret[count++] =
+				(struct dp_consumption_report){ consumption_refusals(s->group, i),
+								hash, d->refused, d->refused_ns,
+								now.mono_ns };
 		d->refused = 0;
 	}
 	return count;
@@ -86,8 +88,9 @@ u32 dp_consumption_take(struct dp_consumption *u, struct dp_consumption_report *
 		u64 refused = s->key ? refused_units(s) : 0;
 
 		if (is_due(u, s, refused, now.mono_ns))
-			due[count++] = (struct due){ i, consumption_share(&u->group[s->group],
-									  s->unpublished + refused) };
+			due[count++] =
+				(struct due){ i, consumption_share(&u->group[s->group],
+								   s->unpublished + refused) };
 	}
 	if (count > max / (1 + RATES_MAX))
 		qsort(due, count, sizeof(*due), by_share);
@@ -146,9 +149,11 @@ void dp_consumption_charge(struct dp_consumption *u, const struct dp_consumption
 		return;
 	s = source_received(u, g, hash, report->units, now.mono_ns);
 	for (u32 i = refused ? refused - 1 : 0; i < (refused ? refused : g->meters); i++) {
-		struct dp_charge charge = { .units = report->units,
-					    .since = { report->since_ns, report->since_ns + offset_ns },
-					    .until = { report->until_ns, report->until_ns + offset_ns } };
+		struct dp_charge charge = {
+			.units = report->units,
+			.since = { report->since_ns, report->since_ns + offset_ns },
+			.until = { report->until_ns, report->until_ns + offset_ns }
+		};
 		struct dp_bucket bucket;
 
 		consumption_bucket(u, g, i, hash, now, &bucket);

@@ -13,39 +13,41 @@
 #define NO_GROUP 0xffff
 
 struct group {
-	u32 slot;		/* of the counter */
-	u32 meter[RATES_MAX];	/* meters charged with it */
-	u32 refusals[RATES_MAX];	/* slots of the counters of what these refuse; 0: that does not count */
+	u32 slot;		 /* of the counter */
+	u32 meter[RATES_MAX];	 /* meters charged with it */
+	u32 refusals[RATES_MAX]; /* slots of the counters of what these refuse; 0: that does not
+				    count */
 	u32 meters;
-	bool overridden;	/* meters are of sources with rates of their own */
-	u64 worth;		/* units: a burst, or what a minute allows if that is less */
-	u64 least;		/* worth publishing */
+	bool overridden; /* meters are of sources with rates of their own */
+	u64 worth;	 /* units: a burst, or what a minute allows if that is less */
+	u64 least;	 /* worth publishing */
 };
 
 /* A bucket beside a counter, as far as it is a token or leaky bucket. In ticks. */
 struct debt {
-	u64 was;		/* at the last look */
-	u64 charged;		/* charges of other nodes since then */
-	u64 idle;		/* recently full for so long: that much of other nodes' charges costs nothing */
-	u64 refusals;		/* the counter of what its meter refused, at the last look */
-	u64 refused, refused_ns;	/* units to publish: refused from then on, a bucket's last one then */
-	bool filled;		/* by refusals, here or elsewhere, since the last look */
+	u64 was;     /* at the last look */
+	u64 charged; /* charges of other nodes since then */
+	u64 idle; /* recently full for so long: that much of other nodes' charges costs nothing */
+	u64 refusals; /* the counter of what its meter refused, at the last look */
+	u64 refused,
+		refused_ns; /* units to publish: refused from then on, a bucket's last one then */
+	bool filled;	    /* by refusals, here or elsewhere, since the last look */
 };
 
 struct source {
-	u64 key;		/* the counter's; 0: free */
-	u64 bucket_state;		/* at the last look; 0: never here */
-	u64 way;		/* its place in the table */
+	u64 key;	  /* the counter's; 0: free */
+	u64 bucket_state; /* at the last look; 0: never here */
+	u64 way;	  /* its place in the table */
 	u64 unpublished, since_ns;
-	u64 received_ns;		/* last report of another node */
-	u32 share;		/* recent use, as a share of `worth` */
+	u64 received_ns; /* last report of another node */
+	u32 share;	 /* recent use, as a share of `worth` */
 	u32 group;
 	struct debt debt[RATES_MAX];
 };
 
 /* The parameters of a source with rates of its own. */
 struct own {
-	u64 key;		/* 0: free */
+	u64 key; /* 0: free */
 	struct sl_params params;
 };
 
@@ -55,16 +57,16 @@ struct dp_consumption {
 	u32 groups;
 	u16 group_of_limit_id[SL_LIMIT_IDS];
 	bool begun;
-	struct sl_params params[SL_METERS_MAX];	/* of the meters that groups name */
+	struct sl_params params[SL_METERS_MAX]; /* of the meters that groups name */
 	u32 meter_limit_id[SL_METERS_MAX];
-	u32 elastic[SL_METERS_MAX];	/* the limit_id of its scale; SL_LIMIT_IDS: none */
+	u32 elastic[SL_METERS_MAX]; /* the limit_id of its scale; SL_LIMIT_IDS: none */
 	bool of_bytes[SL_METERS_MAX];
-	struct own *own;	/* a hash by key, of a power of two; NULL: no overrides */
+	struct own *own; /* a hash by key, of a power of two; NULL: no overrides */
 	u64 owns;
 
 	u32 nodes;
 	u64 sync_ns;
-	struct source *source;	/* a hash by key, of a power of two */
+	struct source *source; /* a hash by key, of a power of two */
 	u64 sources, room;
 	u64 cursor, looked_ns, crowded_ns;
 	u32 dice;

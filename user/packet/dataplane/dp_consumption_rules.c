@@ -15,8 +15,10 @@
 static u64 units_in(const struct sl_params *p, u64 ns)
 {
 	if (sl_is_bucket(p))
-		return p->mult ? (u64)(((unsigned __int128)ns * SL_TICKS_PER_NS << (p->shift & 63)) /
-				       p->mult) : 0;
+		return p->mult ? (u64)(((unsigned __int128)ns * SL_TICKS_PER_NS
+					<< (p->shift & 63)) /
+				       p->mult)
+			       : 0;
 	return p->window_ns ? (u64)((unsigned __int128)p->capacity * ns / p->window_ns) : 0;
 }
 
@@ -39,8 +41,9 @@ static void add_target(struct dp_consumption *u, struct group *g, const struct s
 	g->meter[g->meters++] = index;
 	u->params[index] = meter->params;
 	u->meter_limit_id[index] = meter->slot;
-	u->elastic[index] = meter->elastic ? rules->limits[meter->head % SL_LIMITS_MAX].slot % SL_LIMIT_IDS :
-					     SL_LIMIT_IDS;
+	u->elastic[index] = meter->elastic
+				    ? rules->limits[meter->head % SL_LIMITS_MAX].slot % SL_LIMIT_IDS
+				    : SL_LIMIT_IDS;
 	u->of_bytes[index] = meter->unit == SL_UNIT_BYTES;
 	if (g->meters == 1 || worth < g->worth)
 		g->worth = worth ? worth : 1;
@@ -67,7 +70,8 @@ static void add_group(struct dp_consumption *u, const struct sl_rules *rules, u3
 		    (overridden && meter->overridden >= SL_METERS_MAX))
 			continue;
 		if (overridden)
-			add_target(u, g, rules, &rules->limits[meter->overridden], meter->overridden,
+			add_target(u, g, rules, &rules->limits[meter->overridden],
+				   meter->overridden,
 				   meter->refusals ? rules->limits[refusals->overridden].slot : 0);
 		else
 			add_target(u, g, rules, meter, i, meter->refusals ? refusals->slot : 0);

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#define WIDE_V4 16	/* an entry for a shorter prefix is around several /16s */
+#define WIDE_V4 16 /* an entry for a shorter prefix is around several /16s */
 
 static void add_bit(u64 *word, u32 bit)
 {

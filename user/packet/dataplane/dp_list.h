@@ -22,8 +22,8 @@ int dp_list_put(struct dp *dp, const struct dp_listed *listed, size_t count);
 int dp_list_del(struct dp *dp, const struct sl_list_key *key, size_t count);
 
 /*
- * What all entries that cover a source (an address) list, now: the latest end of each, 0: none, ~0: no
- * end.
+ * What all entries that cover a source (an address) list, now: the latest end of each, 0: none, ~0:
+ * no end.
  */
 void dp_list_covering(struct dp *dp, const struct sl_prefix *source, u64 now_ns, u64 *ret_block,
 		      u64 *ret_exempt);

@@ -18,8 +18,9 @@
 #include "packet/compile/compile.h"
 
 SL_STATIC_ASSERT((int)SL_PUSH_LIMIT == SL_PUSH_LIMIT && (int)SL_PUSH_TAG == SL_PUSH_TAG &&
-		 (int)SL_PUSH_NO_NEW == SL_PUSH_NO_NEW && (int)SL_PUSH_DROP == SL_PUSH_DROP &&
-		 (int)SL_PUSH_COUNT == SL_PUSH_COUNT, "the same kinds");
+			 (int)SL_PUSH_NO_NEW == SL_PUSH_NO_NEW &&
+			 (int)SL_PUSH_DROP == SL_PUSH_DROP && (int)SL_PUSH_COUNT == SL_PUSH_COUNT,
+		 "the same kinds");
 
 static struct sl_push_key key_of(const struct sl_prefix *src)
 {
@@ -176,7 +177,8 @@ int dp_pushes_expire(struct dp *dp, u64 mono_ns)
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < count; i++)
-		if (entry[i].push.until_ns <= mono_ns && !dp->ops->hash_del(dp, DP_PUSHES, &entry[i].key, 1))
+		if (entry[i].push.until_ns <= mono_ns &&
+		    !dp->ops->hash_del(dp, DP_PUSHES, &entry[i].key, 1))
 			gone++;
 	free(entry);
 	rc = refilter(dp);

@@ -16,12 +16,12 @@
 #include "lib/units.h"
 
 struct dp_push {
-	struct sl_prefix src;		/* not /0; of a family at most four lengths at a time */
-	enum sl_push_kind kind;		/* limit, tag, no-new (TCP SYN without ACK), drop */
-	struct rate rate;		/* SL_PUSH_LIMIT: packets; the burst is one second's worth */
-	u64 until_ns;			/* CLOCK_MONOTONIC */
-	u64 note;			/* the caller's: stored and returned unchanged */
-	u64 packets, refused;		/* output: matched, and dropped or tagged */
+	struct sl_prefix src;	/* not /0; of a family at most four lengths at a time */
+	enum sl_push_kind kind; /* limit, tag, no-new (TCP SYN without ACK), drop */
+	struct rate rate;	/* SL_PUSH_LIMIT: packets; the burst is one second's worth */
+	u64 until_ns;		/* CLOCK_MONOTONIC */
+	u64 note;		/* the caller's: stored and returned unchanged */
+	u64 packets, refused;	/* output: matched, and dropped or tagged */
 };
 
 /*

@@ -5,8 +5,6 @@
  *
  * It does not simulate concurrency: packets are judged one after the other, on the CPU that the
  * caller names. tests/prop/ and tests/bpf/ test concurrency.
- *
- * It is over 500 lines because the stages are static functions: their memory is in this unit.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
@@ -82,8 +80,7 @@ static int copy_image(struct dp_sim *s, const struct sl_image *image, struct sl_
 	p->pclass = copy_of(image->pclass, image->pclass_count * sizeof(*image->pclass));
 	p->v4_top = copy_of(image->v4_top, sizeof(*image->v4_top));
 	p->v4_line = copy_of(image->v4_line, image->v4_lines * sizeof(*image->v4_line));
-	if (!rules || !p->bucket || !p->overrides || !p->pclass || !p->v4_top ||
-	    !p->v4_line) {
+	if (!rules || !p->bucket || !p->overrides || !p->pclass || !p->v4_top || !p->v4_line) {
 		free(rules);
 		return -ENOMEM;
 	}
@@ -294,14 +291,17 @@ static int sim_lease(struct dp *dp, u64 key, u64 *ret)
 	for (i = 0; i < s->cpus; i++) {
 		const struct sl_lease_hint *hint = &s->cpu[i].hints.hint[sl_lease_hint_at(key)];
 
-		ret[i] = hint->key == key ? hint->lease :
-			 s->lease_key[at] == key ? s->cpu[i].lease[at] : 0;
+		ret[i] = hint->key == key	   ? hint->lease
+			 : s->lease_key[at] == key ? s->cpu[i].lease[at]
+						   : 0;
 	}
 	return 0;
 }
 
 static const size_t sim_entry_size[DP_HASH_COUNT] = {
-	sizeof(struct dp_listed), sizeof(struct dp_ban), sizeof(struct dp_push_entry),
+	sizeof(struct dp_listed),
+	sizeof(struct dp_ban),
+	sizeof(struct dp_push_entry),
 };
 
 static int sim_all(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_count)
@@ -325,7 +325,8 @@ static int sim_put(struct dp *dp, enum dp_hash which, const void *entries, size_
 	int rc = 0;
 
 	for (; count && !rc; count--, entry += sim_entry_size[which])
-		rc = sim_hash_put(sim_of(dp)->hash[which], entry, entry + sizeof(struct sl_list_key));
+		rc = sim_hash_put(sim_of(dp)->hash[which], entry,
+				  entry + sizeof(struct sl_list_key));
 	return rc;
 }
 
@@ -415,8 +416,9 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->fragment = calloc(SL_FRAG_SETS, sizeof(*s->fragment));
 	s->heavy = calloc((size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS, sizeof(*s->heavy));
 	s->event = calloc(SIM_EVENTS, sizeof(*s->event));
-	if (!s->table || !s->event || !s->cpu || !s->lease_key || !s->hash[DP_LISTED] || !s->hash[DP_BANS] ||
-	    !s->hash[DP_PUSHES] || !s->fragment || !s->elastic || !s->seen || !s->established || !s->heavy)
+	if (!s->table || !s->event || !s->cpu || !s->lease_key || !s->hash[DP_LISTED] ||
+	    !s->hash[DP_BANS] || !s->hash[DP_PUSHES] || !s->fragment || !s->elastic || !s->seen ||
+	    !s->established || !s->heavy)
 		goto out;
 	large_pages(s->table, s->sets * sizeof(*s->table));
 	memset(s->table, 0, s->sets * sizeof(*s->table));

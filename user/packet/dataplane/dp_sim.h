@@ -23,7 +23,7 @@ void dp_sim_set_time(struct dp *dp, u64 mono_ns);
 struct sim_socket {
 	struct socket_tuple tuple;
 	enum socket_state state;
-	u32 rcv_nxt, rcv_wnd;		/* TCP, connected: next sequence number, window */
+	u32 rcv_nxt, rcv_wnd; /* TCP, connected: next sequence number, window */
 };
 void dp_sim_set_sockets(struct dp *dp, const struct sim_socket *socket, u32 count);
 
@@ -43,15 +43,15 @@ struct sim_verdict {
 	/* What the stages found out on the way: */
 	enum sl_action action;
 	enum sl_reason reason;
-	u16 limit_id;			/* SL_R_OVER: of the limit */
-	u8 family;			/* enum sl_family */
+	u16 limit_id; /* SL_R_OVER: of the limit */
+	u8 family;    /* enum sl_family */
 	bool has_source;
 	struct sl_addr source;
 };
 
 /*
- * Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). Its IP
- * header is at a multiple of 4: with an Ethernet header `frame` is two bytes behind one.
+ * Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). Its
+ * IP header is at a multiple of 4: with an Ethernet header `frame` is two bytes behind one.
  */
 struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length);
 

@@ -9,35 +9,36 @@
 
 #define MAGIC "SLWORDS"
 #define VERSION 2
-#define RECORD_METER 0xffffffffU	/* not a meter: the entry is a record */
+#define RECORD_METER 0xffffffffU /* not a meter: the entry is a record */
 /* A file from further in the future is ignored: the clock was wrong then, or is now. */
 #define AHEAD_NS (60 * SL_NS_PER_SEC)
 
 struct head {
 	char magic[8];
-	u64 check;		/* of all that follows */
+	u64 check; /* of all that follows */
 	u32 version, abi;
 	u64 written_utc_ns;
 	struct sl_seed seed;
-	u64 sets;		/* of the table: set numbers are valid in a table of the same size */
+	u64 sets; /* of the table: set numbers are valid in a table of the same size */
 	u64 meters, buckets;
 };
 
 struct meter {
 	char name[SL_NAME_MAX];
 	u64 kind;
-	u64 tau;		/* of buckets at the limit's own rates, to scale a debt; else 0 */
-	u64 slot;		/* fingerprints are computed with it */
+	u64 tau;  /* of buckets at the limit's own rates, to scale a debt; else 0 */
+	u64 slot; /* fingerprints are computed with it */
 };
 
 struct saved_bucket {
 	u32 meter, set;
-	u64 hash;		/* of a record: its key; both halves have the time in UTC */
-	u64 value;		/* the bucket state; of a GCRA bucket the UTC time at which it is full */
+	u64 hash;  /* of a record: its key; both halves have the time in UTC */
+	u64 value; /* the bucket state; of a GCRA bucket the UTC time at which it is full */
 };
 
 _Static_assert(sizeof(struct head) % 8 == 0 && sizeof(struct meter) == 88 &&
-	       sizeof(struct saved_bucket) == 24, "whole words, and DP_STATE_BYTES_MAX");
+		       sizeof(struct saved_bucket) == 24,
+	       "whole words, and DP_STATE_BYTES_MAX");
 
 static struct meter *meters_of(const void *data)
 {
@@ -139,7 +140,8 @@ static void save_record(struct sl_way way, u32 set, struct sl_now now, struct dp
 	units = sl_record_units(sl_record_left_ns(left, now.mono_ns), now.utc_ns);
 	way = sl_record_ends(way, units < SL_RECORD_AHEAD ? units : SL_RECORD_AHEAD, now.utc_ns);
 	*out = (struct saved_bucket){
-		.meter = RECORD_METER, .set = set, .hash = way.key, .value = way.bucket_state};
+		.meter = RECORD_METER, .set = set, .hash = way.key, .value = way.bucket_state
+	};
 }
 
 static void save_buckets(struct dp *dp, const struct sl_rules *rules, const u16 *number,
@@ -158,7 +160,8 @@ static void save_buckets(struct dp *dp, const struct sl_rules *rules, const u16 
 		if (sl_key_is_record(key)) {
 			bucket_state = __atomic_load_n(&way->bucket_state, __ATOMIC_ACQUIRE);
 			if (__atomic_load_n(&way->key, __ATOMIC_ACQUIRE) == key)
-				save_record((struct sl_way){ key, bucket_state }, (u32)(i / SL_WAYS), now, ret);
+				save_record((struct sl_way){ key, bucket_state },
+					    (u32)(i / SL_WAYS), now, ret);
 			continue;
 		}
 		if (!key || slot >= SL_LIMIT_IDS || !number[slot])
@@ -203,9 +206,13 @@ int dp_state_save(struct dp *dp, struct sl_now now, struct dp_saved_state *ret)
 			      room * sizeof(struct saved_bucket))
 		     : NULL;
 	if (head) {
-		*head = (struct head){ .magic = MAGIC, .version = VERSION, .abi = SL_ABI_VERSION,
+		*head = (struct head){ .magic = MAGIC,
+				       .version = VERSION,
+				       .abi = SL_ABI_VERSION,
 				       .written_utc_ns = now.utc_ns,
-				       .seed = rules->seed, .sets = sets, .meters = count };
+				       .seed = rules->seed,
+				       .sets = sets,
+				       .meters = count };
 		memcpy(meters_of(head), meters, count * sizeof(*meters));
 		ret->data = head;
 		save_buckets(dp, rules, number, now, ret);
@@ -298,10 +305,12 @@ static u64 state_now(const struct saved_bucket *saved, const struct meter *meter
 
 	if (!sl_is_bucket(p)) {
 		/* Windows are numbered modulo a power of two: an old one might read as this one. */
-		if (now.utc_ns > written_utc_ns && (now.utc_ns - written_utc_ns) / 2 >= sl_window_full_ns(p))
+		if (now.utc_ns > written_utc_ns &&
+		    (now.utc_ns - written_utc_ns) / 2 >= sl_window_full_ns(p))
 			return 0;
 		if (sl_algo_is_anchored(p->algo))
-			value = moved(value, p, -((now.utc_ns - now.mono_ns) >> p->shift << p->shift));
+			value = moved(value, p,
+				      -((now.utc_ns - now.mono_ns) >> p->shift << p->shift));
 		return sl_expired(value, p, now) ? 0 : value;
 	}
 	if (saved->value <= now.utc_ns)
@@ -319,7 +328,8 @@ static u64 state_now(const struct saved_bucket *saved, const struct meter *meter
 static struct sl_way record_now(const struct saved_bucket *saved, u64 written_utc_ns,
 				struct sl_now now)
 {
-	u64 left = sl_record_left(saved->hash, saved->value, written_utc_ns), left_ns, passed_ns, units;
+	u64 left = sl_record_left(saved->hash, saved->value, written_utc_ns), left_ns, passed_ns,
+	    units;
 	struct sl_way way = { saved->hash, saved->value };
 
 	left_ns = left ? sl_record_left_ns(left, written_utc_ns) : 0;
@@ -330,16 +340,16 @@ static struct sl_way record_now(const struct saved_bucket *saved, u64 written_ut
 	return sl_record_ends(way, units < SL_RECORD_AHEAD ? units : SL_RECORD_AHEAD, now.mono_ns);
 }
 
-static bool restore_record(struct dp *dp, const struct saved_bucket *saved,
-			   const struct head *head, struct sl_now now)
+static bool restore_record(struct dp *dp, const struct saved_bucket *saved, const struct head *head,
+			   struct sl_now now)
 {
 	struct sl_way way = record_now(saved, head->written_utc_ns, now);
 
 	return way.bucket_state && dp_bucket_put_at(dp, saved->set, way, now);
 }
 
-static bool restore_bucket(struct dp *dp, const struct saved_bucket *saved, const struct sl_limit *limit, u64 is,
-			 bool same_table, struct sl_now now)
+static bool restore_bucket(struct dp *dp, const struct saved_bucket *saved,
+			   const struct sl_limit *limit, u64 is, bool same_table, struct sl_now now)
 {
 	u64 key = sl_key(limit->slot, saved->hash) | (saved->hash & SL_KEY_REFUSED);
 	u64 plain_key = key & ~SL_KEY_REFUSED;
@@ -353,7 +363,7 @@ static bool restore_bucket(struct dp *dp, const struct saved_bucket *saved, cons
 	    (sl_table_set(plain_key, 0, sets) == saved->set ||
 	     sl_table_set(plain_key, 1, sets) == saved->set) &&
 	    !dp_bucket_state(dp, plain_key) &&
-	    dp_bucket_put_at(dp, saved->set, (struct sl_way){key, is}, now))
+	    dp_bucket_put_at(dp, saved->set, (struct sl_way){ key, is }, now))
 		return true;
 	return dp_bucket_put(dp, key, is, now);
 }
@@ -386,16 +396,15 @@ struct dp_state_restored dp_state_restore(struct dp *dp, const void *data, struc
 			ret.gone += !put;
 			continue;
 		}
-		if (saved->meter >= head->meters ||
-		    index[saved->meter] >= SL_METERS_MAX) {
+		if (saved->meter >= head->meters || index[saved->meter] >= SL_METERS_MAX) {
 			ret.gone++;
 			continue;
 		}
 		limit = &rules->limits[index[saved->meter]];
 		put = restore_bucket(dp, saved, limit,
-				   state_now(saved, &meters_of(data)[saved->meter],
-					     limit, head->written_utc_ns, now),
-				   same_table, now);
+				     state_now(saved, &meters_of(data)[saved->meter], limit,
+					       head->written_utc_ns, now),
+				     same_table, now);
 		ret.put += put;
 		ret.gone += !put;
 	}

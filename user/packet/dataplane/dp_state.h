@@ -21,10 +21,10 @@
 #define DP_STATE_BYTES_MAX (DP_STATE_MAX * 24 + SL_LIMIT_IDS * 88 + 72)
 
 struct dp_saved_state {
-	void *data;		/* to be freed; NULL: no such meter */
+	void *data; /* to be freed; NULL: no such meter */
 	size_t size;
-	u64 words, left_out;	/* sources; and those left out beyond DP_STATE_MAX entries */
-	u64 digest;		/* of the bucket states: equal if nothing has changed */
+	u64 words, left_out; /* sources; and those left out beyond DP_STATE_MAX entries */
+	u64 digest;	     /* of the bucket states: equal if nothing has changed */
 };
 /* 0 or -ENOMEM. A pass over the table. */
 int dp_state_save(struct dp *dp, struct sl_now now, struct dp_saved_state *ret);
@@ -39,7 +39,7 @@ struct sl_seed dp_state_seed(const void *data);
 void dp_state_bind(struct dp *dp, const void *data);
 
 struct dp_state_restored {
-	u64 put;		/* bucket states */
+	u64 put; /* bucket states */
 	u64 records;
 	/* Dropped: limits that no longer exist, no room, or expired. */
 	u64 gone;

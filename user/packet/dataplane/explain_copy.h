@@ -15,7 +15,7 @@ struct explain_copy;
 
 /* NULL: out of memory. `dp` is only read. */
 struct explain_copy *explain_copy_new(struct dp *dp);
-void explain_copy_free(struct explain_copy *copy);	/* NULL is fine */
+void explain_copy_free(struct explain_copy *copy); /* NULL is fine */
 void explain_copy_rewind(struct explain_copy *copy);
 /* Whether a copy failed: then results since are not valid. */
 bool explain_copy_failed(const struct explain_copy *copy);

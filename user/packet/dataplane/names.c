@@ -2,7 +2,7 @@
 /* names.c - the names of the data plane's enums in metrics and the CLI. */
 #include "packet/dataplane/dataplane.h"
 
-#define NAME_OF(table, index) \
+#define NAME_OF(table, index)                                                                      \
 	((index) < sizeof(table) / sizeof((table)[0]) ? (table)[index] : "unknown")
 
 static const char *const reasons[] = {
@@ -47,11 +47,8 @@ static const char *const actions[] = {
 SL_STATIC_ASSERT(sizeof(actions) / sizeof(actions[0]) == SL_ACT_COUNT, "a name for each");
 
 static const char *const limit_verdicts[] = {
-	[SL_LV_PASS] = "pass",
-	[SL_LV_DROP] = "drop",
-	[SL_LV_TAG] = "tag",
-	[SL_LV_SHADOW] = "shadow",
-	[SL_LV_SOFT] = "soft",
+	[SL_LV_PASS] = "pass",	   [SL_LV_DROP] = "drop", [SL_LV_TAG] = "tag",
+	[SL_LV_SHADOW] = "shadow", [SL_LV_SOFT] = "soft",
 };
 SL_STATIC_ASSERT(sizeof(limit_verdicts) / sizeof(limit_verdicts[0]) == SL_LV_COUNT,
 		 "a name for each");

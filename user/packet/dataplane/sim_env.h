@@ -5,8 +5,6 @@
  *
  * dp_explain.c runs the stages for another, live data plane: its dp_sim uses the rules and state of
  * that one, and `copy` in place of a table and of leases.
- *
- * It is over 500 lines because it has every name of both headers.
  */
 #ifndef SLUICE_SIM_ENV_H
 #define SLUICE_SIM_ENV_H
@@ -28,7 +26,7 @@ struct sim_cpu {
 	struct sl_lease_hints hints;
 	struct sl_refused refused[1 << SL_REFUSED_BITS];
 	struct sl_passed passed[1 << SL_PASSED_BITS];
-	u64 *lease;			/* lease_entries of them */
+	u64 *lease; /* lease_entries of them */
 	struct sl_event_stats events;
 };
 
@@ -53,35 +51,36 @@ struct dp_sim {
 	struct sl_set *table;
 	u32 sets;
 	u32 cpus, lease_entries;
-	u32 linear;			/* of each frame; 0: all */
+	u32 linear; /* of each frame; 0: all */
 	bool no_refusal_cache;
-	u8 link[SL_IFACES_MAX];		/* enum sl_link */
-	u64 *lease_key;			/* lease_entries of them */
+	u8 link[SL_IFACES_MAX]; /* enum sl_link */
+	u64 *lease_key;		/* lease_entries of them */
 	struct sim_cpu *cpu;
 	struct sl_event_switch event_switch;
-	struct sl_event *event;		/* SIM_EVENTS of them; with `copy` NULL */
+	struct sl_event *event; /* SIM_EVENTS of them; with `copy` NULL */
 	u32 event_count;
-	struct sl_heavy_set *heavy;	/* SL_HEAVY_LISTS * SL_HEAVY_SETS for each CPU; with `copy` NULL */
+	struct sl_heavy_set
+		*heavy; /* SL_HEAVY_LISTS * SL_HEAVY_SETS for each CPU; with `copy` NULL */
 	u64 mono_ns;
-	struct explain_copy *copy;	/* NULL: a data plane of its own */
-	struct sim_hash *hash[DP_HASH_COUNT];	/* with `copy` NULL */
+	struct explain_copy *copy;	      /* NULL: a data plane of its own */
+	struct sim_hash *hash[DP_HASH_COUNT]; /* with `copy` NULL */
 	struct sl_list_filter list_filter;
 	struct sl_ban_filter ban_filter;
-	struct sl_push_now push_now;	/* with `copy`: of the live one, not watching */
+	struct sl_push_now push_now;	    /* with `copy`: of the live one, not watching */
 	struct sl_established *established; /* SL_ESTABLISHED_SETS of them; with `copy` NULL */
-	struct sl_frag_set *fragment;	/* SL_FRAG_SETS of them; with `copy` NULL */
-	struct dp *live;		/* with `copy`: has the bans and push-downs */
-	struct sl_listed live_listed;	/* what was looked up there last */
+	struct sl_frag_set *fragment;	    /* SL_FRAG_SETS of them; with `copy` NULL */
+	struct dp *live;		    /* with `copy`: has the bans and push-downs */
+	struct sl_listed live_listed;	    /* what was looked up there last */
 	struct sl_ban_state live_ban;
 	struct sl_push live_push;
 
-	const struct sim_socket *socket;	/* of env_socket(); not owned */
+	const struct sim_socket *socket; /* of env_socket(); not owned */
 	u32 socket_count;
 
 	struct sl_elastic *elastic; /* SL_LIMIT_IDS of them; with `copy` those of the live one */
-	struct sl_seen *seen;		/* SL_LIMIT_IDS of them; with `copy` NULL */
+	struct sl_seen *seen;	    /* SL_LIMIT_IDS of them; with `copy` NULL */
 
-	struct sl_rules *rules[2];	/* in force, and the fallback */
+	struct sl_rules *rules[2]; /* in force, and the fallback */
 	struct sim_prefixes prefixes[SL_PFX_SLOTS];
 };
 
@@ -93,7 +92,7 @@ static __thread u32 sim_iface;
 typedef struct sim_frame {
 	u8 *data;
 	u32 length;
-	u32 linear;		/* readable without env_load_bytes() */
+	u32 linear; /* readable without env_load_bytes() */
 	struct sim_verdict verdict;
 } env_ctx;
 

@@ -11,8 +11,8 @@ enum place { PLACE_FREE, PLACE_USED, PLACE_DELETED };
 #define KEY_SIZE sizeof(struct sl_list_key)
 
 struct sim_hash {
-	char *entry;		/* `places` of them */
-	u8 *place;		/* enum place, of each */
+	char *entry; /* `places` of them */
+	u8 *place;   /* enum place, of each */
 	size_t size, places, count;
 };
 
@@ -43,7 +43,8 @@ void sim_hash_free(struct sim_hash *hash)
 /* Where the key is, or `places`. *ret_free: a place for it, or `places`. */
 static size_t find(const struct sim_hash *hash, const struct sl_list_key *key, size_t *ret_free)
 {
-	u64 at = (key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
+	u64 at =
+		(key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
 
 	*ret_free = hash->places;
 	for (size_t i = 0; i < hash->places; i++) {
@@ -101,7 +102,8 @@ int sim_hash_all(const struct sim_hash *hash, void *ret, size_t *ret_count)
 		return -ENOMEM;
 	for (size_t i = 0; count < hash->count; i++)
 		if (hash->place[i] == PLACE_USED)
-			memcpy(all + count++ * hash->size, hash->entry + i * hash->size, hash->size);
+			memcpy(all + count++ * hash->size, hash->entry + i * hash->size,
+			       hash->size);
 	memcpy(ret, &all, sizeof(all));
 	*ret_count = count;
 	return 0;

@@ -7,7 +7,8 @@
 
 struct sim_hash;
 
-/* Of at most `most` entries of `size` bytes, a struct sl_list_key (or its like) first. NULL: out of memory. */
+/* Of at most `most` entries of `size` bytes, a struct sl_list_key (or its like) first. NULL: out of
+ * memory. */
 struct sim_hash *sim_hash_new(size_t size, size_t most);
 void sim_hash_free(struct sim_hash *hash);
 /* The value of a key, or NULL. */

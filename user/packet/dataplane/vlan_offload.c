@@ -23,14 +23,15 @@
 #define BLOCKS_MAX (FEATURES_MAX / 32)
 #define OFFLOADS 2
 
-static const char *const offload_name[OFFLOADS] = {	/* by bit of enum vlan_offload */
+static const char *const offload_name[OFFLOADS] = {
+	/* by bit of enum vlan_offload */
 	"rx-vlan-hw-parse",
 	"rx-vlan-stag-hw-parse",
 };
 
 struct features {
 	u32 count;
-	int number[OFFLOADS];	/* -1: unknown to this kernel */
+	int number[OFFLOADS]; /* -1: unknown to this kernel */
 };
 
 static int ethtool(int fd, const char *ifname, void *command)

@@ -7,8 +7,8 @@
 
 /* A set of these; 0: frames come with their tags. */
 enum vlan_offload {
-	VLAN_OFFLOAD_CTAG = 1 << 0,	/* 802.1Q: rx-vlan-hw-parse */
-	VLAN_OFFLOAD_STAG = 1 << 1,	/* 802.1ad: rx-vlan-stag-hw-parse */
+	VLAN_OFFLOAD_CTAG = 1 << 0, /* 802.1Q: rx-vlan-hw-parse */
+	VLAN_OFFLOAD_STAG = 1 << 1, /* 802.1ad: rx-vlan-stag-hw-parse */
 };
 
 /* The offloads that are on. 0 or -errno; *ret is untouched on errors. */

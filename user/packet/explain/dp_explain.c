@@ -7,8 +7,6 @@
  * image's, state is copied, sets and leases come from explain_copy.h as they are reached.
  * Its counters are its own; the counter that the stages increased is the answer, as it would be
  * among the live ones.
- *
- * It is over 500 lines because the stages are static functions: their callers are in this unit.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
@@ -29,7 +27,7 @@ struct explain {
 	struct dp *dp;
 	struct explain_copy *copy;
 	u64 now_ns;
-	u64 *leases;			/* a bucket state for each CPU, for meter_leased() */
+	u64 *leases; /* a bucket state for each CPU, for meter_leased() */
 	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
 	_Alignas(4) u8 frame[FRAME_PAD + EXPLAIN_FRAME_MAX];
 };
@@ -113,7 +111,8 @@ static int begin(struct explain *e, const struct explain_packet *packet, u32 cpu
 	if (env_link() == SL_LINK_IP)
 		skipped = explain_link_length(packet);
 	*ret = (struct sim_frame){ .data = e->frame + FRAME_PAD + skipped,
-				   .length = length - skipped, .linear = length - skipped };
+				   .length = length - skipped,
+				   .linear = length - skipped };
 	return 0;
 }
 
@@ -123,7 +122,8 @@ static int end(struct explain *e, struct sl_err *err)
 	struct sl_global_stats stats = sim_cpu->global;
 
 	if (explain_copy_failed(e->copy))
-		return sl_err_set(err, ENOMEM, "out of memory for the buckets that the packet reaches");
+		return sl_err_set(err, ENOMEM,
+				  "out of memory for the buckets that the packet reaches");
 	for (u32 i = 0; i < SL_ME_COUNT; i++)
 		if (stats.errors[i] && i != SL_ME_META_ADJUST && i != SL_ME_TAG_STORE)
 			return sl_err_set(err, EIO, "the rule set misses a part of itself");
@@ -261,7 +261,8 @@ static u64 meter_leased(struct explain *e, const struct sl_limit *meter,
 	return sum;
 }
 
-/* The step of all link-local sources' bucket, where there is one; leaves the source's own prepared. */
+/* The step of all link-local sources' bucket, where there is one; leaves the source's own
+ * prepared. */
 static struct sl_result link_step(struct evaluation *ev, const struct sl_limit *meter, u32 index,
 				  struct sl_result step)
 {
@@ -334,8 +335,10 @@ static void explain_trigger(struct explain *e, struct evaluation *ev, struct exp
 	if (!trigger || len == SL_PREFIX_NONE || sl_link_own(meter, ev->pkt.family, ev->pkt.src))
 		return;
 	ret->meter_count++;
-	*out = (struct explain_meter){ .meter = rules->ban[ban].trigger, .role = EXPLAIN_METER_BAN,
-				     .cost = 1, .capacity = trigger->params.capacity };
+	*out = (struct explain_meter){ .meter = rules->ban[ban].trigger,
+				       .role = EXPLAIN_METER_BAN,
+				       .cost = 1,
+				       .capacity = trigger->params.capacity };
 	out->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(ev->pkt.src, len),
 				      ev->pkt.family, len);
 	bucket_state = state_of(&ev->pkt, out->key, &trigger->params);

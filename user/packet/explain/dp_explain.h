@@ -14,8 +14,8 @@
 
 enum explain_fragment {
 	EXPLAIN_WHOLE,
-	EXPLAIN_FIRST,		/* the first fragment of several */
-	EXPLAIN_LATER,		/* one whose first was not seen */
+	EXPLAIN_FIRST, /* the first fragment of several */
+	EXPLAIN_LATER, /* one whose first was not seen */
 };
 
 /*
@@ -27,9 +27,9 @@ struct explain_packet {
 #define FIELD(id, name, value, type, ...) type name;
 	MATCH_KEYS(FIELD)
 #undef FIELD
-	u8 family;		/* enum sl_family */
+	u8 family; /* enum sl_family */
 	u8 icmp_code;
-	u8 fragment;		/* enum explain_fragment */
+	u8 fragment; /* enum explain_fragment */
 };
 
 #define EXPLAIN_LENGTH_MAX 65535
@@ -45,34 +45,34 @@ u32 explain_link_length(const struct explain_packet *packet);
 void explain_frame(const struct explain_packet *packet, u8 *frame);
 
 struct explain_result {
-	u8 action;		/* enum sl_action */
-	u8 reason;		/* enum sl_reason */
-	u8 step;		/* of the order: 1..7; 0: before it (not IP, unreadable) */
-	u8 tag;			/* enum sl_tag_flags that would be put on */
+	u8 action; /* enum sl_action */
+	u8 reason; /* enum sl_reason */
+	u8 step;   /* of the order: 1..7; 0: before it (not IP, unreadable) */
+	u8 tag;	   /* enum sl_tag_flags that would be put on */
 	u8 dscp;
 	u32 mark;
-	u16 limit;		/* the one that refuses, SL_NO_LIMIT: none does */
+	u16 limit; /* the one that refuses, SL_NO_LIMIT: none does */
 };
 
 /* How a meter takes part in its limit. */
 enum explain_role {
 	EXPLAIN_METER_LIMIT,
-	EXPLAIN_METER_SOFT,	/* used where the meter before refuses */
-	EXPLAIN_METER_GRACE,	/* and this with it: for how long at a stretch */
-	EXPLAIN_METER_BAN,	/* charges nothing: counts drops, and when over the source is banned */
+	EXPLAIN_METER_SOFT,  /* used where the meter before refuses */
+	EXPLAIN_METER_GRACE, /* and this with it: for how long at a stretch */
+	EXPLAIN_METER_BAN,   /* charges nothing: counts drops, and when over the source is banned */
 };
 
 /* A bucket that the packet would be charged to. */
 struct explain_meter {
-	u16 meter;		/* index into sl_rules.limits */
-	u8 role;		/* enum explain_role */
-	u8 over;		/* the packet does not fit, leases apart */
-	u8 overridden;		/* the source has rates of its own here */
+	u16 meter;     /* index into sl_rules.limits */
+	u8 role;       /* enum explain_role */
+	u8 over;       /* the packet does not fit, leases apart */
+	u8 overridden; /* the source has rates of its own here */
 	u64 key;
 	u64 cost;
-	u64 used, capacity;	/* units; what leases took counts as used */
-	u64 leased;		/* of these, still unspent on all CPUs together */
-	u64 wait_ns;		/* over: until it fits; ~0 never */
+	u64 used, capacity; /* units; what leases took counts as used */
+	u64 leased;	    /* of these, still unspent on all CPUs together */
+	u64 wait_ns;	    /* over: until it fits; ~0 never */
 };
 
 #define EXPLAIN_METERS_MAX SL_CHARGES_MAX
@@ -80,8 +80,8 @@ struct explain_meter {
 /* A limit whose match the packet meets. */
 struct explain_limit {
 	u16 index;
-	u8 verdict;		/* enum sl_limit_verdict, were it the only one */
-	bool counts;		/* false: its unit does not count such a packet */
+	u8 verdict;  /* enum sl_limit_verdict, were it the only one */
+	bool counts; /* false: its unit does not count such a packet */
 	u32 meter_count;
 	struct explain_meter meter[EXPLAIN_METERS_MAX];
 };
@@ -109,7 +109,7 @@ struct explain;
  */
 int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct explain **ret,
 		struct sl_err *err);
-void explain_free(struct explain *e);	/* NULL is fine */
+void explain_free(struct explain *e); /* NULL is fine */
 /* What the frames of an interface slot begin with; SL_LINK_ETHERNET at first. */
 void explain_set_link(struct explain *e, u32 iface_slot, enum sl_link link);
 

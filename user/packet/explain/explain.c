@@ -53,14 +53,20 @@ json_t *explain_result_to_json(const struct explain_scene *scene,
 			       const struct explain_result *answer)
 {
 	static const char *const step_name[] = {
-		"before the order", "neighbours", "failsafe sessions", "exempt", "failsafe ports",
-		"block", "bans", "limits",
+		"before the order",
+		"neighbours",
+		"failsafe sessions",
+		"exempt",
+		"failsafe ports",
+		"block",
+		"bans",
+		"limits",
 	};
 	bool pushed = answer->reason >= SL_R_PUSH_LIMIT && answer->reason <= SL_R_PUSH_DROP;
-	json_t *json = json_pack("{s:s, s:s, s:i, s:s}", "action", action_name(answer->action),
-				 "reason", reason_name(answer->reason), "step", answer->step,
-				 "step_name", pushed ? "push-downs" :
-				 step_name[answer->step % ARRAY_SIZE(step_name)]);
+	json_t *json =
+		json_pack("{s:s, s:s, s:i, s:s}", "action", action_name(answer->action), "reason",
+			  reason_name(answer->reason), "step", answer->step, "step_name",
+			  pushed ? "push-downs" : step_name[answer->step % ARRAY_SIZE(step_name)]);
 
 	set_limit(scene, answer->limit, json);
 	if (answer->tag & SL_TAG_DSCP)
@@ -111,8 +117,8 @@ static int cpu_to_json(const struct explaining *a, u32 cpu, struct explain_resul
  * The verdict; and of each CPU, where they differ: a lease of one CPU lets a packet through
  * that is refused on another. *ret_cpu: whose it is.
  */
-static int verdict_to_json(const struct explaining *a, u32 *ret_cpu, struct explain_result *ret_answer,
-			   json_t *ret)
+static int verdict_to_json(const struct explaining *a, u32 *ret_cpu,
+			   struct explain_result *ret_answer, json_t *ret)
 {
 	u32 cpus = a->scene->dp->ops->cpus(a->scene->dp);
 	u8 *online = malloc(cpus);
@@ -277,7 +283,8 @@ static u32 scale_of_meter(const struct limit_def *def, const struct sl_limit *me
 	return 1;
 }
 
-static const struct override_def *override_of(const struct explaining *a, const struct limit_def *def)
+static const struct override_def *override_of(const struct explaining *a,
+					      const struct limit_def *def)
 {
 	struct sl_prefix src = source_of(a);
 
@@ -335,8 +342,8 @@ static const char *meter_text(const struct explaining *a, const struct limit_def
 		snprintf(buf, size, "soft: %g%% more", def->terms.throttle.soft_permille / 10.0);
 		break;
 	case EXPLAIN_METER_GRACE:
-		snprintf(buf, size, "soft: for %s", duration_format(def->terms.throttle.soft_for_ns, text,
-								     sizeof(text)));
+		snprintf(buf, size, "soft: for %s",
+			 duration_format(def->terms.throttle.soft_for_ns, text, sizeof(text)));
 		break;
 	case EXPLAIN_METER_BAN:
 		snprintf(buf, size, "ban: after %llu drops/%s", def->ban.after,
@@ -349,13 +356,13 @@ static const char *meter_text(const struct explaining *a, const struct limit_def
 }
 
 static json_t *meter_to_json(const struct explaining *a, const struct limit_def *def,
-				 const struct explain_meter *meter)
+			     const struct explain_meter *meter)
 {
 	static const char *const units[] = { "packets", "bytes", "connections" };
 	static const char *const role_name[] = { "limit", "soft", "grace", "ban" };
-	const char *unit = meter->role == EXPLAIN_METER_BAN	  ? "drops" :
-			   meter->role == EXPLAIN_METER_GRACE ? "stretches" :
-							    NULL;
+	const char *unit = meter->role == EXPLAIN_METER_BAN	? "drops"
+			   : meter->role == EXPLAIN_METER_GRACE ? "stretches"
+								: NULL;
 	const struct sl_limit *limit = &a->scene->image->rules->limits[meter->meter];
 	u8 family = a->query->packet.family;
 	char text[96];
@@ -405,8 +412,9 @@ static json_t *limit_to_json(const struct explaining *a, const struct explain_li
 			 !def->pos.line, "mode", limit_mode_name(def->mode), "action",
 			 action_name(def->action), "per", names_to_json(per_names, def->per),
 			 "meters", meters, "bucket_depends_on", open_fields(a, def->per));
-	json_object_set_new(json, "result", limit->counts ?
-			    json_string(limit_verdict_name(limit->verdict)) : json_null());
+	json_object_set_new(json, "result",
+			    limit->counts ? json_string(limit_verdict_name(limit->verdict))
+					  : json_null());
 	if (def->terms.cluster)
 		json_object_set_new(json, "scope", json_string("cluster"));
 	set_line(json, def->pos.line);

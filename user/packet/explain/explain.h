@@ -19,19 +19,19 @@
 /* All that an answer is made from; it changes nothing. */
 struct explain_scene {
 	struct dp *dp;
-	const struct policy *policy;	/* in force */
-	const struct sl_image *image;	/* of `policy` */
+	const struct policy *policy;  /* in force */
+	const struct sl_image *image; /* of `policy` */
 	const char *config_path;
 	struct {
-		char name[16];		/* "": no interface has this slot */
+		char name[16]; /* "": no interface has this slot */
 		bool wanted, attached;
-		enum sl_link link;	/* where attached */
+		enum sl_link link; /* where attached */
 	} iface[SL_IFACES_MAX];
-	const struct sl_prefix *local;	/* this host's addresses */
+	const struct sl_prefix *local; /* this host's addresses */
 	size_t local_count;
 	/* What feeds list, behind the policy's: the longest prefix that covers the source. */
 	struct explain_fed {
-		const char *origin;	/* NULL: nothing */
+		const char *origin; /* NULL: nothing */
 		struct list_entry entry;
 	} fed[LIST_KIND_COUNT];
 };
@@ -44,8 +44,8 @@ enum query_field {
 };
 
 struct explain_query {
-	struct explain_packet packet;	/* fields that were not given have their default */
-	u32 given;			/* 1 << the field, or-ed */
+	struct explain_packet packet; /* fields that were not given have their default */
+	u32 given;		      /* 1 << the field, or-ed */
 };
 
 /* Members of requests and answers; the source's is not used. */

@@ -63,8 +63,7 @@ static bool complete_range(struct completion *c, u32 field, const struct match_d
 	size_t count;
 	const struct u16_range *range = match_values(match, key, &count);
 
-	if (!count ||
-	    match_holds(match, key, SL_V4, query_number(&c->query.packet, field)))
+	if (!count || match_holds(match, key, SL_V4, query_number(&c->query.packet, field)))
 		return true;
 	for (size_t i = 0; i < count && !other; i++)
 		if (range[i].last >= least)

@@ -13,7 +13,7 @@
 #define IPV6 40
 #define FRAGMENT_HEADER 8
 #define EXT_HEADER 8
-#define FRAGMENT_OFFSET 185	/* in units of 8 bytes: 1480, as Ethernet has them */
+#define FRAGMENT_OFFSET 185 /* in units of 8 bytes: 1480, as Ethernet has them */
 #define NEXT_FRAGMENT 44
 #define NEXT_NONE 59
 /* Of a later fragment: some payload. */
@@ -25,8 +25,8 @@
 /* A protocol that is an IPv6 extension header: one of the least length, and nothing behind it. */
 static bool is_ext_header(const struct explain_packet *p)
 {
-	return p->family == SL_V6 && (p->proto == 0 || p->proto == 43 || p->proto == NEXT_FRAGMENT ||
-				      p->proto == 60);
+	return p->family == SL_V6 &&
+	       (p->proto == 0 || p->proto == 43 || p->proto == NEXT_FRAGMENT || p->proto == 60);
 }
 
 static u32 transport_length(const struct explain_packet *p)
@@ -84,7 +84,7 @@ static void put64(u8 *at, u64 value)
 
 static u8 *put_link(const struct explain_packet *p, u8 *at)
 {
-	at[0] = at[6] = 2;	/* locally administered addresses; not used */
+	at[0] = at[6] = 2; /* locally administered addresses; not used */
 	at[11] = 1;
 	at += 12;
 	if (p->vlan != SL_VLAN_NONE) {

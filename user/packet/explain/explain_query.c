@@ -13,7 +13,7 @@
 #define FLAG_SYN 0x02
 #define FLAG_ACK 0x10
 #define DEFAULT_LENGTH 64
-#define FULL_LENGTH 1500	/* a full frame's, of Ethernet */
+#define FULL_LENGTH 1500 /* a full frame's, of Ethernet */
 /* Answers listed at most: many limits differ in one port each. */
 #define CHANGES_MAX 32
 
@@ -21,14 +21,14 @@ const char *const query_field_name[QUERY_FIELD_COUNT] = {
 #define NAME(id, name, ...) [MATCH_##id] = #name,
 	MATCH_KEYS(NAME)
 #undef NAME
-	[QUERY_FRAGMENT] = "fragment",
+		[QUERY_FRAGMENT] = "fragment",
 };
 
 /* Where the fields are. */
 static const struct {
 	size_t at, size;
 } place[MATCH_KEY_COUNT] = {
-#define PLACE(id, name, value, type, ...)                                                         \
+#define PLACE(id, name, value, type, ...)                                                          \
 	[MATCH_##id] = { offsetof(struct explain_packet, name), sizeof(type) },
 	MATCH_KEYS(PLACE)
 #undef PLACE
@@ -82,7 +82,8 @@ bool query_has(const struct explain_packet *p, u32 field)
 
 bool query_tag_is_lost(const struct explain_scene *scene, const struct explain_packet *p)
 {
-	return p->vlan != SL_VLAN_NONE && scene->iface[p->interface % SL_IFACES_MAX].link == SL_LINK_IP;
+	return p->vlan != SL_VLAN_NONE &&
+	       scene->iface[p->interface % SL_IFACES_MAX].link == SL_LINK_IP;
 }
 
 /* ------------------------------------------------------------------ as JSON */
@@ -135,8 +136,7 @@ static json_t *field_to_json(const struct explain_scene *scene, const struct exp
 	case MATCH_FLAGS:
 		return flags_to_json(p->tcp_flags);
 	case MATCH_ICMP_TYPES:
-		return number_or_name(p->family == SL_V4 ? icmp_names : icmpv6_names,
-				      p->icmp_type);
+		return number_or_name(p->family == SL_V4 ? icmp_names : icmpv6_names, p->icmp_type);
 	case MATCH_INTERFACES:
 		return interface_to_json(scene, p->interface);
 	case MATCH_RANGES:
@@ -168,8 +168,8 @@ bool query_default_dst(const struct explain_scene *scene, u8 family, struct sl_a
 	for (size_t i = 0; i < scene->local_count; i++) {
 		const struct sl_prefix *local = &scene->local[i];
 		u64 top = local->addr.hi >> 48;
-		bool inner = family == SL_V4 ? top >> 8 == 127 || top == 0xa9fe :
-					       !top || (top & 0xffc0) == 0xfe80;
+		bool inner = family == SL_V4 ? top >> 8 == 127 || top == 0xa9fe
+					     : !top || (top & 0xffc0) == 0xfe80;
 
 		if (local->family != family || (found && inner))
 			continue;
@@ -214,7 +214,7 @@ void query_defaults(const struct explain_scene *scene, struct explain_query *que
 	if (!(query->given & 1U << MATCH_TCP_FLAGS))
 		p->tcp_flags = FLAG_ACK;
 	if (!(query->given & 1U << MATCH_ICMP_TYPE))
-		p->icmp_type = p->family == SL_V4 ? 8 : 128;	/* echo request */
+		p->icmp_type = p->family == SL_V4 ? 8 : 128; /* echo request */
 	if (!(query->given & 1U << MATCH_INTERFACE))
 		p->interface = default_iface(scene);
 	query_default_length(query);
@@ -228,7 +228,7 @@ struct changes {
 	const struct explain_query *query;
 	const struct explain_result *base;
 	u32 cpu;
-	u32 decisive;		/* the first of the list: another action */
+	u32 decisive; /* the first of the list: another action */
 	u32 left_out;
 	json_t *list;
 };
@@ -251,8 +251,8 @@ static bool is_listed(const struct changes *ch, const json_t *fields)
 }
 
 /* Explains a completed packet; `what` (or NULL): what it was completed for. */
-static int try_completion(struct changes *ch, struct completion *c, const char *what,
-			  int line, struct sl_err *err)
+static int try_completion(struct changes *ch, struct completion *c, const char *what, int line,
+			  struct sl_err *err)
 {
 	struct explain_result answer;
 	json_t *fields, *item;
@@ -339,7 +339,11 @@ int query_changes(const struct explain_scene *scene, struct explain *e,
 		  const struct explain_query *query, u32 cpu, const struct explain_result *base,
 		  json_t **ret, struct sl_err *err)
 {
-	struct changes ch = { .scene = scene, .e = e, .query = query, .base = base, .cpu = cpu,
+	struct changes ch = { .scene = scene,
+			      .e = e,
+			      .query = query,
+			      .base = base,
+			      .cpu = cpu,
 			      .list = json_array() };
 	const struct policy *policy = scene->policy;
 	int rc = 0;

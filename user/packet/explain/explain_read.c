@@ -48,7 +48,8 @@ static int read_proto(const char *text, struct explain_packet *packet, const cha
 }
 
 /* "syn,ack"; "syn,!ack", as in a match: a flag that is not named is not set anyway. */
-static int read_tcp_flags(const char *text, struct explain_packet *packet, const char **ret_accepted)
+static int read_tcp_flags(const char *text, struct explain_packet *packet,
+			  const char **ret_accepted)
 {
 	char word[8];
 	u8 flags = 0;
@@ -74,10 +75,11 @@ static int read_tcp_flags(const char *text, struct explain_packet *packet, const
 	return 0;
 }
 
-static int read_icmp_type(const char *text, struct explain_packet *packet, const char **ret_accepted)
+static int read_icmp_type(const char *text, struct explain_packet *packet,
+			  const char **ret_accepted)
 {
-	const struct name *name = name_find(packet->family == SL_V4 ? icmp_names : icmpv6_names,
-					    text);
+	const struct name *name =
+		name_find(packet->family == SL_V4 ? icmp_names : icmpv6_names, text);
 	u32 value;
 
 	*ret_accepted = "a type of the source's family is accepted, such as echo-request, or its "
@@ -105,9 +107,9 @@ static int read_interface(const struct explain_scene *scene, const char *text,
 static int read_fragment(const char *text, struct explain_packet *packet, const char **ret_accepted)
 {
 	*ret_accepted = "first, later or none is accepted";
-	packet->fragment = !strcmp(text, "first") ? EXPLAIN_FIRST :
-			   !strcmp(text, "later") ? EXPLAIN_LATER :
-						    EXPLAIN_WHOLE;
+	packet->fragment = !strcmp(text, "first")   ? EXPLAIN_FIRST
+			   : !strcmp(text, "later") ? EXPLAIN_LATER
+						    : EXPLAIN_WHOLE;
 	return packet->fragment || !strcmp(text, "none") ? 0 : -EINVAL;
 }
 

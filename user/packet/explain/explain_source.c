@@ -41,8 +41,8 @@ int explain_pushes(struct dp *dp, const struct explain_packet *packet, u64 mono_
 
 		if (!len[i])
 			continue;
-		push->key = (struct sl_push_key){ sl_addr_mask(packet->src, len[i]),
-						  packet->family, len[i] };
+		push->key = (struct sl_push_key){ sl_addr_mask(packet->src, len[i]), packet->family,
+						  len[i] };
 		rc = dp->ops->hash_get(dp, DP_PUSHES, &push->key, &push->push);
 		if (rc == -ENOENT)
 			continue;

@@ -52,7 +52,8 @@ const struct bans *bans_look(struct packet_host *host)
 
 struct sl_prefix bans_prefix(const struct dp_ban *ban)
 {
-	return (struct sl_prefix){ .addr = ban->key.addr, .family = (u8)ban->key.family,
+	return (struct sl_prefix){ .addr = ban->key.addr,
+				   .family = (u8)ban->key.family,
 				   .len = (u8)ban->key.len };
 }
 
@@ -65,8 +66,7 @@ const struct dp_ban *bans_find(struct packet_host *host, const struct sl_prefix 
 	for (size_t i = 0; i < bans->count; i++) {
 		struct sl_prefix prefix = bans_prefix(&bans->ban[i]);
 
-		if (bans->ban[i].state.until_ns > now_ns &&
-		    sl_prefix_contains(&prefix, source) &&
+		if (bans->ban[i].state.until_ns > now_ns && sl_prefix_contains(&prefix, source) &&
 		    (!found || prefix.len > found->key.len))
 			found = &bans->ban[i];
 	}
@@ -97,8 +97,8 @@ void bans_lengths(struct packet_host *host, struct compile_env *env)
 static void forget_drops(struct packet_host *host, const struct dp_ban *ban)
 {
 	const struct sl_rules *rules = host->dp->ops->rules(host->dp);
-	u32 head = rules && ban->state.slot < SL_LIMIT_IDS ? rules->limit_of_id[ban->state.slot] :
-							 SL_NO_LIMIT;
+	u32 head = rules && ban->state.slot < SL_LIMIT_IDS ? rules->limit_of_id[ban->state.slot]
+							   : SL_NO_LIMIT;
 	u32 index = head < SL_LIMITS_MAX ? rules->limits[head].ban : SL_NO_METER;
 
 	if (index >= SL_LIMITS_MAX || rules->ban[index].trigger >= SL_METERS_MAX)
@@ -153,8 +153,9 @@ int bans_lift(struct packet_host *host, const struct sl_prefix *source, struct d
 
 int bans_end(struct packet_host *host, const struct sl_prefix *prefix)
 {
-	struct dp_ban ban = { .key = { .addr = prefix->addr, .family = prefix->family,
-				       .len = prefix->len } };
+	struct dp_ban ban = {
+		.key = { .addr = prefix->addr, .family = prefix->family, .len = prefix->len }
+	};
 	int r = host->dp->ops->hash_get(host->dp, DP_BANS, &ban.key, &ban.state);
 
 	if (r < 0)
@@ -186,8 +187,7 @@ json_t *bans_to_json(const struct packet_host *host, const struct dp_ban *ban, c
 
 	return json_pack("{s:s, s:s, s:s?, s:b, s:o, s:o, s:o, s:i, s:o}", "source",
 			 sl_prefix_format(&prefix, text, sizeof(text)), "limit",
-			 bans_limit(host, ban), "node", node, "active",
-			 active, "since",
+			 bans_limit(host, ban), "node", node, "active", active, "since",
 			 json_utc(ban->state.since_ns + offset_ns), "until",
 			 json_utc(ban->state.until_ns + offset_ns), "left_ns",
 			 json_u64(active ? ban->state.until_ns - now_ns : 0), "level",
@@ -222,8 +222,8 @@ static json_t *file_entry(const struct packet_host *host, const struct dp_ban *b
 			 sl_prefix_format(&prefix, text, sizeof(text)), "limit",
 			 bans_limit(host, ban), "since_utc_ns",
 			 json_u64(ban->state.since_ns + offset_ns), "until_utc_ns",
-			 json_u64(ban->state.until_ns + offset_ns), "level",
-			 (int)ban->state.level, "drops", json_u64(ban->state.drops));
+			 json_u64(ban->state.until_ns + offset_ns), "level", (int)ban->state.level,
+			 "drops", json_u64(ban->state.drops));
 }
 
 void bans_store(struct packet_host *host)
@@ -239,8 +239,8 @@ void bans_store(struct packet_host *host)
 	for (size_t i = 0; i < host->bans.count; i++)
 		json_array_append_new(entries, file_entry(host, &host->bans.ban[i], offset_ns));
 	text = file ? json_dumps(file, JSON_COMPACT) : NULL;
-	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err) :
-			   sl_err_set(&err, ENOMEM, "out of memory");
+	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err)
+			 : sl_err_set(&err, ENOMEM, "out of memory");
 	if (!r)
 		host->bans.stored = digest;
 	else if (!host->bans.store_failed)
@@ -268,7 +268,8 @@ static bool parse_entry(const json_t *entry, u64 now_ns, u64 offset_ns, struct d
 	    level >= SL_BAN_LEVELS || until - since > 3660 * 86400 * SL_NS_PER_SEC)
 		return false;
 	memset(ret, 0, sizeof(*ret));
-	ret->key = (struct sl_ban_key){ .addr = prefix.addr, .family = prefix.family,
+	ret->key = (struct sl_ban_key){ .addr = prefix.addr,
+					.family = prefix.family,
 					.len = prefix.len };
 	if (until <= now_utc) {
 		u64 behaved = (now_utc - until) / (until - since);

@@ -16,14 +16,14 @@
 struct packet_host;
 
 struct bans {
-	struct dp_ban *ban;	/* as of read_at_ns */
+	struct dp_ban *ban; /* as of read_at_ns */
 	size_t count;
-	size_t active;		/* of `count`, not ended */
-	u64 read_at_ns;		/* 0: read again */
-	u64 stored;		/* digest of the file's content */
-	u64 next_ns;		/* when bans_tick() reads again */
-	bool store_failed;	/* logged already */
-	json_t *restored;	/* entries restored from the file, until bans_name() */
+	size_t active;	   /* of `count`, not ended */
+	u64 read_at_ns;	   /* 0: read again */
+	u64 stored;	   /* digest of the file's content */
+	u64 next_ns;	   /* when bans_tick() reads again */
+	bool store_failed; /* logged already */
+	json_t *restored;  /* entries restored from the file, until bans_name() */
 };
 
 /* All bans, read at most a second ago, including ended ones whose level still counts. */
@@ -65,7 +65,8 @@ u32 bans_limit_id(const struct packet_host *host, const char *limit);
 /* The name of the limit that banned; "" if there is no such limit now. */
 const char *bans_limit(const struct packet_host *host, const struct dp_ban *ban);
 struct sl_prefix bans_prefix(const struct dp_ban *ban);
-/* {"source", "limit", "node" (NULL: this one), "active", "since", "until", "left_ns", "level", "drops"}. */
+/* {"source", "limit", "node" (NULL: this one), "active", "since", "until", "left_ns", "level",
+ * "drops"}. */
 json_t *bans_to_json(const struct packet_host *host, const struct dp_ban *ban, const char *node);
 
 #endif

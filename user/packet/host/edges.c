@@ -6,25 +6,26 @@
 
 #include "lib/edge_burst.h"
 
-#define WATCHED 256		/* buckets */
-#define PASS_NS (4 * SL_NS_PER_SEC)	/* one look at the whole table */
-#define SETS_LEAST 2048		/* of it at once */
+#define WATCHED 256		    /* buckets */
+#define PASS_NS (4 * SL_NS_PER_SEC) /* one look at the whole table */
+#define SETS_LEAST 2048		    /* of it at once */
 #define TICK_LEAST_NS (50 * 1000000ULL)
-#define IDLE_NS (SL_NS_PER_SEC / 2)	/* while no bucket is watched */
+#define IDLE_NS (SL_NS_PER_SEC / 2) /* while no bucket is watched */
 /* The last reading before an edge; what passes behind it may be missing. */
 #define BEFORE_NS 2000000ULL
 
 struct watched {
-	u64 key;		/* 0: none */
+	u64 key; /* 0: none */
 	u64 bucket_state, until_ns;
-	u64 free_ns;		/* since when the place has been free */
+	u64 free_ns; /* since when the place has been free */
 };
 
 struct edges {
 	struct edge_bursts *bursts;
 	struct watched watched[WATCHED];
 	u32 next_set;
-	u64 at_ns, round_ns, round_before_ns;	/* the last look, and the beginnings of rounds over the table */
+	u64 at_ns, round_ns,
+		round_before_ns; /* the last look, and the beginnings of rounds over the table */
 	/* By limit_id; of the limit as it was then. */
 	struct {
 		u64 window_ns, capacity, permille;
@@ -34,16 +35,18 @@ struct edges {
 /* A soft or elastic limit has another capacity from time to time. */
 static bool is_measured(const struct sl_limit *limit)
 {
-	return sl_algo_starts_empty(limit->params.algo) &&
-	       limit->mode == SL_MODE_ENFORCE && limit->soft == SL_NO_METER && !limit->elastic &&
-	       !limit->of_overrides && !limit->counter && !limit->by_match;
+	return sl_algo_starts_empty(limit->params.algo) && limit->mode == SL_MODE_ENFORCE &&
+	       limit->soft == SL_NO_METER && !limit->elastic && !limit->of_overrides &&
+	       !limit->counter && !limit->by_match;
 }
 
 static const struct sl_limit *limit_of(const struct sl_rules *rules, u64 key)
 {
-	u32 slot = sl_key_limit_id(key), index = slot < SL_LIMIT_IDS ? rules->limit_of_id[slot] : SL_NO_METER;
+	u32 slot = sl_key_limit_id(key),
+	    index = slot < SL_LIMIT_IDS ? rules->limit_of_id[slot] : SL_NO_METER;
 
-	return index < SL_METERS_MAX && is_measured(&rules->limits[index]) ? &rules->limits[index] : NULL;
+	return index < SL_METERS_MAX && is_measured(&rules->limits[index]) ? &rules->limits[index]
+									   : NULL;
 }
 
 /* 0: no limit has one. */
@@ -62,7 +65,8 @@ static u64 shortest_window(const struct sl_rules *rules)
 }
 
 /* The count of the window that is active, or of the one before; false: neither. */
-static bool read_count(u64 bucket_state, const struct sl_params *p, struct sl_now now, struct edge_reading *ret)
+static bool read_count(u64 bucket_state, const struct sl_params *p, struct sl_now now,
+		       struct edge_reading *ret)
 {
 	u64 number, left, behind, elapsed = now.utc_ns % p->window_ns;
 
@@ -94,11 +98,11 @@ static void note(struct edges *edges, const struct sl_limit *limit, u64 passed)
 }
 
 /*
- * False: nothing of it has passed for a window, or its limit is gone. `unseen_ns`: until then there was no
- * such count in the bucket; 0: not known.
+ * False: nothing of it has passed for a window, or its limit is gone. `unseen_ns`: until then there
+ * was no such count in the bucket; 0: not known.
  */
-static bool read_watched(struct edges *edges, struct dp *dp, const struct sl_rules *rules, struct watched *of,
-			 u64 unseen_ns, struct sl_now now)
+static bool read_watched(struct edges *edges, struct dp *dp, const struct sl_rules *rules,
+			 struct watched *of, u64 unseen_ns, struct sl_now now)
 {
 	const struct sl_limit *limit = limit_of(rules, of->key);
 	u64 bucket_state = limit ? dp_bucket_state(dp, of->key) : 0;
@@ -122,11 +126,11 @@ static void leave(struct watched *of, struct sl_now now)
 }
 
 /*
- * The round before came by the bucket's set. If the place was free, it would have taken what it had found
- * there: the count is younger.
+ * The round before came by the bucket's set. If the place was free, it would have taken what it had
+ * found there: the count is younger.
  */
-static void take(struct edges *edges, struct dp *dp, const struct sl_rules *rules, struct watched *place, u64 key,
-		 struct sl_now now)
+static void take(struct edges *edges, struct dp *dp, const struct sl_rules *rules,
+		 struct watched *place, u64 key, struct sl_now now)
 {
 	u64 unseen_ns = edges->round_before_ns, free_ns = place->free_ns;
 
@@ -138,7 +142,8 @@ static void take(struct edges *edges, struct dp *dp, const struct sl_rules *rule
 }
 
 /* Buckets of such limits that are in use take places that are free. */
-static void look_for_more(struct edges *edges, struct dp *dp, const struct sl_rules *rules, struct sl_now now)
+static void look_for_more(struct edges *edges, struct dp *dp, const struct sl_rules *rules,
+			  struct sl_now now)
 {
 	u32 sets;
 	const struct sl_set *table = dp->ops->table(dp, &sets);

@@ -51,8 +51,7 @@ static void add_hops(struct gateway_list *list, int family, const void *data, in
 	const struct rtnexthop *hop = data;
 
 	while (RTNH_OK(hop, left)) {
-		add_attributes(list, family, RTNH_DATA(hop),
-			       hop->rtnh_len - (int)RTNH_LENGTH(0));
+		add_attributes(list, family, RTNH_DATA(hop), hop->rtnh_len - (int)RTNH_LENGTH(0));
 		left -= RTNH_ALIGN(hop->rtnh_len);
 		hop = RTNH_NEXT(hop);
 	}
@@ -68,7 +67,7 @@ static void add_attributes(struct gateway_list *list, int family, const struct r
 		case RTA_GATEWAY:
 			add_address(list, family, RTA_DATA(at), size);
 			break;
-		case RTA_VIA:	/* an IPv4 route by an IPv6 gateway */
+		case RTA_VIA: /* an IPv4 route by an IPv6 gateway */
 			if (size > sizeof(*via))
 				add_address(list, via->rtvia_family, via->rtvia_addr,
 					    size - sizeof(*via));
@@ -95,8 +94,7 @@ void gateways_add(struct gateway_list *list, const struct nlmsghdr *message)
 
 	if (message->nlmsg_type == RTM_NEWROUTE && gateways_concern(message) &&
 	    route->rtm_type == RTN_UNICAST)
-		add_attributes(list, route->rtm_family, RTM_RTA(route),
-			       (int)RTM_PAYLOAD(message));
+		add_attributes(list, route->rtm_family, RTM_RTA(route), (int)RTM_PAYLOAD(message));
 }
 
 /* 1 if more messages follow, 0 at the end, or -errno. */
@@ -124,7 +122,8 @@ static int ask_routes(int fd, int family, char *buf, struct gateway_list *list)
 		struct nlmsghdr header;
 		struct rtmsg route;
 	} request = {
-		.header = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETROUTE,
+		.header = { .nlmsg_len = sizeof(request),
+			    .nlmsg_type = RTM_GETROUTE,
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.route = { .rtm_family = (unsigned char)family },
 	};

@@ -15,7 +15,7 @@
 #define GATEWAYS_MAX 64
 
 struct gateway_list {
-	struct sl_prefix gateway[GATEWAYS_MAX];	/* in order, each once */
+	struct sl_prefix gateway[GATEWAYS_MAX]; /* in order, each once */
 	u32 count;
 };
 

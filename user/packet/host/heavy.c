@@ -14,7 +14,8 @@ static void add_count(struct heavy_count *sum, const struct sl_heavy_count *one)
 	sum->opened += one->opened;
 }
 
-/* One entry as a source, with its counts of the windows from `first` to `last`; false: it has none. */
+/* One entry as a source, with its counts of the windows from `first` to `last`; false: it has
+ * none. */
 static bool read_entry(const struct sl_heavy *way, enum sl_heavy_list list, u32 first, u32 last,
 		       struct heavy_source *ret)
 {
@@ -23,7 +24,8 @@ static bool read_entry(const struct sl_heavy *way, enum sl_heavy_list list, u32 
 	if (!way->window || way->window < first || way->window - 1 > last)
 		return false;
 	memset(ret, 0, sizeof(*ret));
-	ret->source = (struct sl_prefix){ .addr = way->source, .family = v6 ? SL_V6 : SL_V4,
+	ret->source = (struct sl_prefix){ .addr = way->source,
+					  .family = v6 ? SL_V6 : SL_V4,
 					  .len = v6 ? SL_HEAVY_V6_LEN : 32 };
 	if (way->window <= last)
 		add_count(&ret->of[list], &way->now);
@@ -39,7 +41,8 @@ static bool read_entry(const struct sl_heavy *way, enum sl_heavy_list list, u32 
 static int by_source(const void *pa, const void *pb)
 {
 	const struct heavy_source *a = pa, *b = pb;
-	u64 a_dropped = a->of[SL_HEAVY_DROPPED].packets, b_dropped = b->of[SL_HEAVY_DROPPED].packets;
+	u64 a_dropped = a->of[SL_HEAVY_DROPPED].packets,
+	    b_dropped = b->of[SL_HEAVY_DROPPED].packets;
 	int order = sl_prefix_compare(&a->source, &b->source);
 
 	return order ? order : (a_dropped < b_dropped) - (a_dropped > b_dropped);
@@ -68,7 +71,8 @@ static size_t fold(struct heavy_source *at, size_t count)
 	return sources;
 }
 
-static int read_windows(struct dp *dp, u32 first, u32 last, struct heavy_source **ret, size_t *ret_count)
+static int read_windows(struct dp *dp, u32 first, u32 last, struct heavy_source **ret,
+			size_t *ret_count)
 {
 	u32 cpus = dp->ops->cpus(dp);
 	size_t room = (size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS * SL_HEAVY_WAYS, count = 0;
@@ -80,8 +84,8 @@ static int read_windows(struct dp *dp, u32 first, u32 last, struct heavy_source 
 		r = dp->ops->heavy(dp, index, set);
 		for (u32 i = 0; !r && i < cpus * SL_HEAVY_WAYS; i++)
 			count += read_entry(&set[i / SL_HEAVY_WAYS].way[i % SL_HEAVY_WAYS],
-					    (enum sl_heavy_list)(index >> SL_HEAVY_SETS_BITS), first,
-					    last, &source[count]);
+					    (enum sl_heavy_list)(index >> SL_HEAVY_SETS_BITS),
+					    first, last, &source[count]);
 	}
 	free(set);
 	if (r) {
@@ -111,8 +115,8 @@ int heavy_read_window(struct dp *dp, u64 mono_ns, struct heavy_source **ret, siz
 	return read_windows(dp, window, window, ret, ret_count);
 }
 
-int heavy_networks(const struct heavy_source *source, size_t count, struct network ret[NETWORKS_MAX],
-		   struct networks_row **ret_row)
+int heavy_networks(const struct heavy_source *source, size_t count,
+		   struct network ret[NETWORKS_MAX], struct networks_row **ret_row)
 {
 	struct networks_row *row = calloc(count ? count : 1, sizeof(*row));
 
@@ -122,9 +126,11 @@ int heavy_networks(const struct heavy_source *source, size_t count, struct netwo
 		row[i].source = source[i].source;
 		for (int list = 0; list < SL_HEAVY_LISTS; list++) {
 			const struct heavy_count *of = &source[i].of[list];
-			double scale = of->packets ? 1 + (double)of->missed / (double)of->packets : 0;
+			double scale =
+				of->packets ? 1 + (double)of->missed / (double)of->packets : 0;
 
-			row[i].amount[list == SL_HEAVY_DROPPED ? HEAVY_DROPPED : HEAVY_PASSED] = of->packets + of->missed;
+			row[i].amount[list == SL_HEAVY_DROPPED ? HEAVY_DROPPED : HEAVY_PASSED] =
+				of->packets + of->missed;
 			row[i].amount[HEAVY_BYTES] += (u64)((double)of->bytes * scale);
 			row[i].amount[HEAVY_OPENED] += (u64)((double)of->opened * scale);
 		}
@@ -145,5 +151,6 @@ bool heavy_is_exact(const struct heavy_source *source, size_t count)
 		}
 	}
 	/* So many of a window are all counted, on any CPU. */
-	return packets[SL_HEAVY_DROPPED] < SL_HEAVY_EXACT && packets[SL_HEAVY_PASSED] < SL_HEAVY_EXACT;
+	return packets[SL_HEAVY_DROPPED] < SL_HEAVY_EXACT &&
+	       packets[SL_HEAVY_PASSED] < SL_HEAVY_EXACT;
 }

@@ -21,7 +21,7 @@
 /* A slow machine verifies a program in a second; this is for a kernel that hangs. */
 #define HELPER_TIMEOUT_S 30
 #define HELPER_EXIT_MS 2000
-#define HELPER_FD 3		/* its end of the socket pair */
+#define HELPER_FD 3 /* its end of the socket pair */
 
 enum helper_op {
 	HELPER_ATTACH,
@@ -31,17 +31,17 @@ enum helper_op {
 };
 
 struct helper_request {
-	u32 op;			/* enum helper_op */
+	u32 op; /* enum helper_op */
 	u32 sequence;
 	u32 mode;
-	u32 how;		/* enum attach_how */
+	u32 how; /* enum attach_how */
 	u32 slot;
 	char ifname[16];
 };
 
 struct helper_reply {
 	u32 sequence;
-	int result;		/* 0, or -errno and err */
+	int result; /* 0, or -errno and err */
 	struct sl_err err;
 	struct dp_attachment attachment;
 	struct session_list sessions;
@@ -100,14 +100,15 @@ int helper_main(const char *pin_dir, helper_confine_fn confine)
 
 /* ------------------------------------------------------------------ in the daemon */
 
-/* In the child: another stack canary and address space than the daemon's, and none of its descriptors. */
+/* In the child: another stack canary and address space than the daemon's, and none of its
+ * descriptors. */
 static void become_helper(int fd, const char *pin_dir)
 {
 	char *const argv[] = { HELPER_NAME, (char *)pin_dir, NULL };
 
 	/*
-	 * Ctrl-C and systemd signal all processes; the helper exits at the end of file on the socket.
-	 * Ignored signals stay ignored.
+	 * Ctrl-C and systemd signal all processes; the helper exits at the end of file on the
+	 * socket. Ignored signals stay ignored.
 	 */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
@@ -207,8 +208,9 @@ static int helper_call(struct helper *helper, struct helper_request *request,
 int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mode,
 		  enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err)
 {
-	struct helper_request request = { .op = HELPER_ATTACH, .mode = mode, .how = how,
-					  .slot = slot };
+	struct helper_request request = {
+		.op = HELPER_ATTACH, .mode = mode, .how = how, .slot = slot
+	};
 	struct helper_reply reply;
 	int r;
 

@@ -4,9 +4,10 @@
  *
  * libxdp finds programs by id, which needs CAP_SYS_ADMIN; finding the owner of a socket needs
  * CAP_SYS_PTRACE. The daemon, which parses input of clients, must not have these capabilities. So
- * it runs itself as another process (/proc/self/exe, named HELPER_NAME) before it parses anything but
- * the configuration. The two share only the pins; the helper has four requests, over a socket pair. By
- * exec its stack canary and addresses are its own: what a client learns of the daemon's is no use there.
+ * it runs itself as another process (/proc/self/exe, named HELPER_NAME) before it parses anything
+ * but the configuration. The two share only the pins; the helper has four requests, over a socket
+ * pair. By exec its stack canary and addresses are its own: what a client learns of the daemon's is
+ * no use there.
  *
  * It finishes its request and exits when the daemon does (end of file on the socket). It cannot be
  * started again once privileges are dropped: if it dies, attach and detach are refused with a
@@ -21,7 +22,7 @@
 #include "packet/dataplane/dp_attach.h"
 
 struct helper {
-	int fd;			/* -1: gone */
+	int fd; /* -1: gone */
 	pid_t pid;
 	u32 sequence;
 };
@@ -29,15 +30,16 @@ struct helper {
 /* Drops capabilities that the helper does not need: 0, or -errno and err. */
 typedef int (*helper_confine_fn)(struct sl_err *err);
 
-#define HELPER_NAME "sluiced-attach"	/* its argv[0]; argv[1] is pin_dir */
+#define HELPER_NAME "sluiced-attach" /* its argv[0]; argv[1] is pin_dir */
 
 /*
  * Runs it. pin_dir as in dp_bpf_open(), which must have made the pins before the first request.
  */
 int helper_start(struct helper *helper, const char *pin_dir, struct sl_err *err);
 /*
- * Ends it, and waits for it (some seconds at most, then it is killed): a service manager may wait for
- * the last process of the service, and not see it exit after the daemon. Again, or without one: nothing.
+ * Ends it, and waits for it (some seconds at most, then it is killed): a service manager may wait
+ * for the last process of the service, and not see it exit after the daemon. Again, or without one:
+ * nothing.
  */
 void helper_stop(struct helper *helper);
 /* The helper itself, as main() calls it: calls `confine`, then serves. Returns its exit code. */

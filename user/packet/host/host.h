@@ -30,36 +30,36 @@
 /* Whether an attached program is still on its interface. */
 enum iface_loss {
 	IFACE_KEPT,
-	IFACE_REMOVED,		/* detached by others */
-	IFACE_REPLACED,		/* another program is in its place */
+	IFACE_REMOVED,	/* detached by others */
+	IFACE_REPLACED, /* another program is in its place */
 	IFACE_LOSS_COUNT,
 };
 
 /* Whether marks of tagged packets reach skb->mark on an interface. */
 enum iface_marks {
-	MARKS_UNUSED,		/* nothing marks packets, and there is no mark reader */
-	MARKS_READ,		/* the mark reader is attached */
-	MARKS_LOST,		/* it was detached by others, or cannot be attached */
+	MARKS_UNUSED, /* nothing marks packets, and there is no mark reader */
+	MARKS_READ,   /* the mark reader is attached */
+	MARKS_LOST,   /* it was detached by others, or cannot be attached */
 };
 
 /* An interface slot. A name keeps its slot as long as there are free ones: counters are by slot. */
 struct iface {
-	char name[16];		/* "": never used */
-	enum attach_mode mode;	/* as configured */
-	bool wanted;		/* configured, and not detached live */
+	char name[16];	       /* "": never used */
+	enum attach_mode mode; /* as configured */
+	bool wanted;	       /* configured, and not detached live */
 	bool attached;
-	bool recorded;		/* the pins have a record of it: attached, or it was when it left */
-	struct dp_attachment at;	/* where attached: how */
-	char renamed[16];	/* the interface's name now; "": still `name` */
-	bool moved;		/* it went to another network namespace with the program */
-	enum sl_link link;	/* where attached: what its frames begin with */
-	char error[256];	/* why a configured interface that exists cannot be attached */
-	enum on_removed on_removed;	/* as configured */
-	enum iface_loss lost;	/* if attached: the program is missing, and was not put back */
-	u32 lost_to;		/* the program in its place at the last attempt; 0: none */
-	u64 losses[IFACE_LOSS_COUNT];	/* since the start, put back or not */
-	enum iface_marks marks;		/* if attached */
-	u64 marks_losses;		/* since the start: others detached the mark reader */
+	bool recorded; /* the pins have a record of it: attached, or it was when it left */
+	struct dp_attachment at;    /* where attached: how */
+	char renamed[16];	    /* the interface's name now; "": still `name` */
+	bool moved;		    /* it went to another network namespace with the program */
+	enum sl_link link;	    /* where attached: what its frames begin with */
+	char error[256];	    /* why a configured interface that exists cannot be attached */
+	enum on_removed on_removed; /* as configured */
+	enum iface_loss lost;	    /* if attached: the program is missing, and was not put back */
+	u32 lost_to;		    /* the program in its place at the last attempt; 0: none */
+	u64 losses[IFACE_LOSS_COUNT]; /* since the start, put back or not */
+	enum iface_marks marks;	      /* if attached */
+	u64 marks_losses;	      /* since the start: others detached the mark reader */
 };
 
 static inline const char *iface_name_now(const struct iface *iface)
@@ -82,39 +82,39 @@ struct full_log {
 /* Packets a second by verdict, over the last second. */
 struct rate_sample {
 	u64 at_ns;
-	u64 packets[SL_LV_COUNT];	/* of a limit; of an interface by enum sl_action */
+	u64 packets[SL_LV_COUNT]; /* of a limit; of an interface by enum sl_action */
 	double rate[SL_LV_COUNT];
 };
 
 struct packet_host {
 	struct dp *dp;
 	struct helper helper;
-	const char *state_dir;		/* from the start on, like the next; not owned */
+	const char *state_dir; /* from the start on, like the next; not owned */
 	const char *pin_dir;
 	/*
 	 * Started without interfaces: no root, no BPF; the data plane is in memory and gets no
 	 * packets, and no interface can be attached.
 	 */
 	bool absent;
-	bool made_pins;			/* by this daemon: there were none */
-	bool stopping;			/* from now on nothing is put back, attached or compiled */
+	bool made_pins; /* by this daemon: there were none */
+	bool stopping;	/* from now on nothing is put back, attached or compiled */
 
 	struct iface iface[SL_IFACES_MAX];
-	bool pins_lost;			/* removed by others, and cannot be made again */
+	bool pins_lost; /* removed by others, and cannot be made again */
 	u64 pins_losses;
 	struct limit_base *base_stats;
 	size_t base_stats_count;
-	struct sl_prefix *local;	/* this host's addresses, for failsafe */
+	struct sl_prefix *local; /* this host's addresses, for failsafe */
 	size_t local_count;
-	struct protect protect;		/* login sessions, gateways */
+	struct protect protect; /* login sessions, gateways */
 	struct bans bans;
 
 	struct rate_sample iface_rate[SL_IFACES_MAX];
 	struct rate_sample limit_rate[SL_LIMIT_IDS];
 	struct full_log full_log[SL_LIMIT_IDS];
-	struct dp_table_stats table;	/* at table_at_ns; a scan is not free */
+	struct dp_table_stats table; /* at table_at_ns; a scan is not free */
 	u64 table_at_ns;
-	struct edges *edges;		/* NULL: no limit has fixed windows */
+	struct edges *edges; /* NULL: no limit has fixed windows */
 };
 
 /* Frees its memory. Attachments, pins and the data plane stay. */

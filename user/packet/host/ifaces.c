@@ -5,7 +5,6 @@
  * The pins record the attachments; this file keeps a copy to detect changes. The program is put
  * behind the stub first (dp_install, by the daemon), then the stub onto the interface (by the
  * helper): no packet meets an empty slot.
- * It is over 500 lines because attaching, watching and looking again are about one state.
  */
 #include "packet/host/ifaces.h"
 
@@ -156,8 +155,8 @@ int ifaces_assign(struct packet_host *host, const struct policy *policy, struct 
 /* ------------------------------------------------------------------ marks */
 
 /*
- * Attaches the mark reader if packets may get marks (`wanted`), and detaches it if not. `again`: also one
- * that others detached. Called each second: a failure is logged once.
+ * Attaches the mark reader if packets may get marks (`wanted`), and detaches it if not. `again`:
+ * also one that others detached. Called each second: a failure is logged once.
  */
 static void follow_marks(struct packet_host *host, struct iface *iface, bool wanted, bool again)
 {
@@ -182,14 +181,16 @@ static void follow_marks(struct packet_host *host, struct iface *iface, bool wan
 	if (before == MARKS_UNUSED || again)
 		r = dp_mark_reader_put(host->dp, slot, &err);
 	else
-		r = sl_err_set(&err, ENOENT, "%s: the program that sets marks was detached by others (sluicectl "
-			       "attach %s puts it back)", iface->name, iface->name);
+		r = sl_err_set(&err, ENOENT,
+			       "%s: the program that sets marks was detached by others (sluicectl "
+			       "attach %s puts it back)",
+			       iface->name, iface->name);
 	iface->marks = r < 0 ? MARKS_LOST : MARKS_READ;
 	if (r < 0 && before != MARKS_LOST)
 		log_error("%s: packets that limits tag get NO MARK", err.message);
 	else if (!r && before != MARKS_UNUSED)
-		log_warn("%s: the program that sets marks was %s; it was attached again", iface->name,
-			 before == MARKS_READ ? "detached by others" : "missing");
+		log_warn("%s: the program that sets marks was %s; it was attached again",
+			 iface->name, before == MARKS_READ ? "detached by others" : "missing");
 }
 
 void ifaces_follow_marks(struct packet_host *host)
@@ -261,8 +262,9 @@ static int attach_one(struct packet_host *host, struct iface *iface, enum attach
 		    host->iface[s].at.ifindex == iface->at.ifindex)
 			forget(&host->iface[s]);
 	log_info("%s: attached, %s%s%s", iface->name, attach_mode_name(iface->at.mode),
-		 mode == MODE_AUTO && iface->at.mode == MODE_GENERIC ?
-			 " (its driver does not do native)" : "",
+		 mode == MODE_AUTO && iface->at.mode == MODE_GENERIC
+			 ? " (its driver does not do native)"
+			 : "",
 		 iface->at.dispatcher ? ", behind libxdp's dispatcher" : "");
 	/* Attaching switched it off if the card allows that. */
 	if (vlan_offload_get(iface_name_now(iface), &vlan_hidden) == 0 && vlan_hidden)
@@ -279,8 +281,9 @@ static int detach_one(struct packet_host *host, struct iface *iface, struct sl_e
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (iface->moved)
-		log_info("%s: detached; the program that stays on it, in the other network namespace, passes everything",
-			 iface->name);
+		log_info(
+			"%s: detached; the program that stays on it, in the other network namespace, passes everything",
+			iface->name);
 	else
 		log_info("%s: detached", iface->name);
 	forget(iface);
@@ -303,7 +306,8 @@ static int change_mode(struct packet_host *host, struct iface *iface, enum attac
 
 	/* Detached, it could not be found any more. */
 	if (iface->renamed[0])
-		return sl_err_set(err, EBUSY, "%s was renamed to %s: configure that name to change its mode",
+		return sl_err_set(err, EBUSY,
+				  "%s was renamed to %s: configure that name to change its mode",
 				  iface->name, iface->renamed);
 	r = detach_one(host, iface, err);
 	if (!r)
@@ -339,7 +343,7 @@ static void prepare(struct packet_host *host, const struct policy *policy, bool 
 int ifaces_attach(struct packet_host *host, const struct policy *policy, bool again,
 		  struct sl_err *err)
 {
-	bool ours[SL_IFACES_MAX] = { false };	/* attached by this call */
+	bool ours[SL_IFACES_MAX] = { false }; /* attached by this call */
 	u32 order[SL_IFACES_MAX];
 	bool prepared = false;
 	int r = 0;
@@ -372,7 +376,7 @@ int ifaces_attach(struct packet_host *host, const struct policy *policy, bool ag
 			ours[order[i]] = !r && !there;
 		}
 	}
-	if (prepared)		/* the data plane of a rig has nothing to prepare */
+	if (prepared) /* the data plane of a rig has nothing to prepare */
 		dp_prepare_end(host->dp);
 	for (u32 i = SL_IFACES_MAX; i-- > 0;) {
 		struct iface *iface = &host->iface[order[i]];
@@ -500,7 +504,8 @@ static int look_for_program(struct packet_host *host, struct iface *iface, enum 
 			    u32 link_prog_id, struct sl_err *err)
 {
 	static const char *const what[] = {
-		[IFACE_REMOVED] = "was taken off", [IFACE_REPLACED] = "was replaced by another",
+		[IFACE_REMOVED] = "was taken off",
+		[IFACE_REPLACED] = "was replaced by another",
 	};
 	enum iface_loss loss = link_prog_id ? IFACE_REPLACED : IFACE_REMOVED;
 	enum iface_loss before = iface->lost;
@@ -572,8 +577,8 @@ int ifaces_attach_again(struct packet_host *host, struct iface *iface, struct sl
 	follow_marks(host, iface, dp_marks(host->dp), true);
 	if (has_program(iface, &id) && !iface->lost)
 		return 0;
-	r = look_for_program(host, iface, iface->on_removed == ON_REMOVED_REPLACE ? ATTACH_REPLACE :
-									      ATTACH_JOIN,
+	r = look_for_program(host, iface,
+			     iface->on_removed == ON_REMOVED_REPLACE ? ATTACH_REPLACE : ATTACH_JOIN,
 			     id, err);
 	if (r < 0)
 		set_error(iface, err);
@@ -591,7 +596,7 @@ int ifaces_lock_pins(const char *pin_dir, struct sl_err *err)
 				  "one needs its own",
 				  pin_dir);
 	}
-	return 0;	/* the descriptor stays open: it is the lock */
+	return 0; /* the descriptor stays open: it is the lock */
 }
 
 /* Without pins the stubs jump nowhere as soon as the daemon exits, and no other could attach. */
@@ -653,10 +658,13 @@ static void rescan_one(struct packet_host *host, struct iface *iface)
 	if (iface->attached) {
 		iface->attached = false;
 		iface->renamed[0] = '\0';
-		log_warn("%s: %s", iface->name,
-			 index_now(iface) ? "another interface has the name now: its limits move there" :
-			 iface->moved ? "moved to another network namespace; its limits hold there until it is detached" :
-			 "gone; it is attached again when it comes back");
+		log_warn(
+			"%s: %s", iface->name,
+			index_now(iface)
+				? "another interface has the name now: its limits move there"
+			: iface->moved
+				? "moved to another network namespace; its limits hold there until it is detached"
+				: "gone; it is attached again when it comes back");
 	}
 	if (!index_now(iface) || attach_one(host, iface, iface->mode, &err) == 0)
 		return;

@@ -49,9 +49,9 @@ bool ifaces_are_missing(const struct packet_host *host);
 bool ifaces_watch(struct packet_host *host);
 
 /*
- * Attaches the mark reader to attached interfaces while packets may get marks (dp_marks()), and detaches
- * it afterwards. To be called when that may have changed; ifaces_watch() does it each second, and by
- * each interface's on_removed attaches again what others detached.
+ * Attaches the mark reader to attached interfaces while packets may get marks (dp_marks()), and
+ * detaches it afterwards. To be called when that may have changed; ifaces_watch() does it each
+ * second, and by each interface's on_removed attaches again what others detached.
  */
 void ifaces_follow_marks(struct packet_host *host);
 /* dp_push_put(); attaches the mark reader if this is the first push-down that marks. */

@@ -66,8 +66,8 @@ static void look_at_cpus(struct load *load)
 		load->cpu_share = LOAD_UNKNOWN;
 		return;
 	}
-	load->cpu_share = load->cpu.total ? cpu_times_share(&load->cpu, &now, load->cpu_share) :
-					    LOAD_UNKNOWN;
+	load->cpu_share =
+		load->cpu.total ? cpu_times_share(&load->cpu, &now, load->cpu_share) : LOAD_UNKNOWN;
 	load->cpu = now;
 }
 

@@ -21,17 +21,17 @@ struct cpu_times {
 
 struct link_load {
 	u32 ifindex;
-	u64 bits;		/* received so far */
+	u64 bits; /* received so far */
 	u64 speed_bps;
 	bool speed_known;
-	u64 speed_at_ns;	/* when the speed was read; 0 never */
-	double share;		/* of the speed, 0 and up; LOAD_UNKNOWN before the second reading */
+	u64 speed_at_ns; /* when the speed was read; 0 never */
+	double share;	 /* of the speed, 0 and up; LOAD_UNKNOWN before the second reading */
 };
 
 struct load {
-	u64 at_ns;		/* of the last reading; 0 none yet */
+	u64 at_ns; /* of the last reading; 0 none yet */
 	struct cpu_times cpu;
-	double cpu_share;	/* 0..1, or LOAD_UNKNOWN */
+	double cpu_share; /* 0..1, or LOAD_UNKNOWN */
 	struct link_load link[SL_IFACES_MAX];
 };
 

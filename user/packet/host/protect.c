@@ -9,7 +9,7 @@
 
 static const char *const resolv_conf[] = {
 	"/etc/resolv.conf",
-	"/run/systemd/resolve/resolv.conf",	/* behind systemd-resolved's 127.0.0.53 */
+	"/run/systemd/resolve/resolv.conf", /* behind systemd-resolved's 127.0.0.53 */
 };
 
 /* Adds it, once. */

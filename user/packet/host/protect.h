@@ -20,19 +20,18 @@ struct packet_host;
 
 struct protect {
 	struct session_list sessions;
-	bool sessions_failed;		/* logged already */
+	bool sessions_failed; /* logged already */
 	struct gateway_list gateways;
 	struct server_list servers;
-	struct sl_prefix node[NODE_ADDRESSES_MAX];	/* of the other nodes, each once */
+	struct sl_prefix node[NODE_ADDRESSES_MAX]; /* of the other nodes, each once */
 	u32 node_count;
-	struct sl_prefix no_ban[SL_SESSIONS_MAX + GATEWAYS_MAX + SERVERS_KEPT +
-				NODE_ADDRESSES_MAX];
+	struct sl_prefix no_ban[SL_SESSIONS_MAX + GATEWAYS_MAX + SERVERS_KEPT + NODE_ADDRESSES_MAX];
 	size_t no_ban_count;
 };
 
 /*
- * Requests them from the helper; if that fails the previous ones stay, and it is logged once. True if
- * there are others than before. It takes milliseconds: every process is looked at.
+ * Requests them from the helper; if that fails the previous ones stay, and it is logged once. True
+ * if there are others than before. It takes milliseconds: every process is looked at.
  */
 bool protect_find_sessions(struct packet_host *host);
 

@@ -16,27 +16,27 @@
 
 /* Bounds of the work: entries beyond these are ignored. */
 #define PROCESSES_MAX 65536
-#define DEPTH_MAX 64		/* of one process below another */
+#define DEPTH_MAX 64 /* of one process below another */
 #define UTMP_MAX 1024
-#define FDS_MAX 4096		/* of a process */
-#define SOCKETS_MAX 4096	/* of all login processes */
-#define LINES_MAX 2000000	/* of a table of connections */
+#define FDS_MAX 4096	  /* of a process */
+#define SOCKETS_MAX 4096  /* of all login processes */
+#define LINES_MAX 2000000 /* of a table of connections */
 
 #define TCP_ESTABLISHED_HEX 1
 
 struct process {
 	int pid, parent;
 	bool is_root, is_sshd;
-	bool listens;		/* has an sshd of root's directly below it */
-	bool serves;		/* something other than sshd runs below it */
-	bool login;		/* its sockets are a session's */
+	bool listens; /* has an sshd of root's directly below it */
+	bool serves;  /* something other than sshd runs below it */
+	bool login;   /* its sockets are a session's */
 };
 
 struct search {
 	const char *proc;
-	struct process *process;	/* in order of pid */
+	struct process *process; /* in order of pid */
 	size_t process_count;
-	unsigned long *socket;		/* inodes, in order */
+	unsigned long *socket; /* inodes, in order */
 	size_t socket_count;
 	struct session_list *list;
 };
@@ -135,8 +135,8 @@ static void look_at_utmp(struct search *s, const char *utmp)
 	struct utmp entry;
 
 	for (int i = 0; file && i < UTMP_MAX && fread(&entry, sizeof(entry), 1, file) == 1; i++) {
-		struct process *at = entry.ut_type == USER_PROCESS ? find_process(s, entry.ut_pid) :
-								     NULL;
+		struct process *at =
+			entry.ut_type == USER_PROCESS ? find_process(s, entry.ut_pid) : NULL;
 
 		for (int depth = 0; at && at->pid > 1 && depth < DEPTH_MAX; depth++) {
 			at->login |= !at->listens;
@@ -254,8 +254,7 @@ static void read_connections(struct search *s, const char *name)
 		fclose(file);
 }
 
-int sessions_find(const char *proc, const char *utmp, struct session_list *ret,
-		  struct sl_err *err)
+int sessions_find(const char *proc, const char *utmp, struct session_list *ret, struct sl_err *err)
 {
 	struct search s = { .proc = proc, .list = ret };
 	int r = read_processes(&s, err);
@@ -285,6 +284,7 @@ struct sl_prefix session_peer(const struct sl_session *session)
 {
 	bool v4 = session->used == 1 + SL_V4;
 
-	return (struct sl_prefix){ .addr = session->src, .family = v4 ? SL_V4 : SL_V6,
+	return (struct sl_prefix){ .addr = session->src,
+				   .family = v4 ? SL_V4 : SL_V6,
 				   .len = v4 ? 32 : 128 };
 }

@@ -21,17 +21,16 @@
 #include "lib/err.h"
 
 struct session_list {
-	struct sl_session session[SL_SESSIONS_MAX];	/* `used`: 1 + the family */
-	u32 count;		/* in the array */
-	u32 found;		/* found in all */
+	struct sl_session session[SL_SESSIONS_MAX]; /* `used`: 1 + the family */
+	u32 count;				    /* in the array */
+	u32 found;				    /* found in all */
 };
 
 /*
  * `proc` and `utmp`: "/proc" and the utmp file, or a test's. Fills *ret; 0, or -errno and err if
  * `proc` cannot be read at all. Needs CAP_SYS_PTRACE to read descriptors of other users' processes.
  */
-int sessions_find(const char *proc, const char *utmp, struct session_list *ret,
-		  struct sl_err *err);
+int sessions_find(const char *proc, const char *utmp, struct session_list *ret, struct sl_err *err);
 
 /* A session's remote address. */
 struct sl_prefix session_peer(const struct sl_session *session);

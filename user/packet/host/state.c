@@ -31,16 +31,22 @@ int state_lock(const char *state_dir, int *ret_fd, struct sl_err *err)
 
 	r = file_make_dir(state_dir, 0750, err);
 	if (r == -EACCES)
-		return sl_err_set(err, EACCES, "cannot make state_dir %s: %s; run sluiced as root, or set state_dir "
-				  "to a directory of its user", state_dir, strerror(EACCES));
+		return sl_err_set(
+			err, EACCES,
+			"cannot make state_dir %s: %s; run sluiced as root, or set state_dir "
+			"to a directory of its user",
+			state_dir, strerror(EACCES));
 	if (r < 0)
 		return r;
 	path = file_join(state_dir, "lock");
 	fd = path ? open_lock(state_dir, path) : -1;
 	if (fd < 0) {
-		r = sl_err_set(err, errno, "cannot open the lock %s/lock: %s%s", state_dir, strerror(errno),
-			       errno == EACCES ? "; run sluiced as root, or set state_dir to a directory of its user" :
-						 "");
+		r = sl_err_set(
+			err, errno, "cannot open the lock %s/lock: %s%s", state_dir,
+			strerror(errno),
+			errno == EACCES
+				? "; run sluiced as root, or set state_dir to a directory of its user"
+				: "");
 	} else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		r = sl_err_set(
 			err, EBUSY,
@@ -197,8 +203,8 @@ int state_store(const struct packet_host *host, struct sl_err *err)
 		json_object_set_new(counters, host->base_stats[i].name,
 				    counters_to_json(&host->base_stats[i]));
 	text = state ? json_dumps(state, JSON_INDENT(1)) : NULL;
-	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, err) :
-			   sl_err_set(err, ENOMEM, "out of memory");
+	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, err)
+			 : sl_err_set(err, ENOMEM, "out of memory");
 	free(text);
 	free(path);
 	json_decref(state);

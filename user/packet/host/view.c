@@ -35,8 +35,7 @@ const struct dp_table_stats *view_table(struct packet_host *host)
 	u64 now_ns = clock_mono_ns();
 
 	if (!host->table_at_ns || now_ns - host->table_at_ns > SL_NS_PER_SEC) {
-		dp_table_stats(host->dp, dp_now(host->dp),
-			       &host->table);
+		dp_table_stats(host->dp, dp_now(host->dp), &host->table);
 		host->table_at_ns = now_ns;
 	}
 	return &host->table;

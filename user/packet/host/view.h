@@ -8,7 +8,7 @@
 /* A limit in force. */
 struct limit_view {
 	const char *name;
-	const struct limit_def *def;	/* NULL: one of the built-in limits, "@essential"... */
+	const struct limit_def *def; /* NULL: one of the built-in limits, "@essential"... */
 	const struct sl_limit *limit;
 	u32 slot;
 };

@@ -2,8 +2,8 @@
 /*
  * history.c - see history.h: what is recorded, and when. history_db.c has the database.
  *
- * The minute in progress is in memory: the heaviest of its sources by Space-Saving (sluice/heavy.h),
- * over the drops that were reported.
+ * The minute in progress is in memory: the heaviest of its sources by Space-Saving
+ * (sluice/heavy.h), over the drops that were reported.
  */
 #include "packet/observe/history.h"
 
@@ -16,19 +16,19 @@
 
 #define MINUTE_NS (60 * SL_NS_PER_SEC)
 #define HOUR_NS (60 * MINUTE_NS)
-#define SOURCES 256		/* of a minute */
+#define SOURCES 256 /* of a minute */
 #define HEAVIEST 10
 #define SEEN_BITS 12
-#define LEFT_OUT_NAMES 8	/* of a minute; further ones are counted without their name */
-#define TRAFFIC_LEAST 60	/* packets in a minute */
+#define LEFT_OUT_NAMES 8 /* of a minute; further ones are counted without their name */
+#define TRAFFIC_LEAST 60 /* packets in a minute */
 
 /* What a source was refused by in this minute. */
 struct minute_source {
 	struct sl_prefix source;
 	char name[OBSERVE_NAME];
 	const char *reason;
-	u64 packets, missed;		/* at least; and at most so many more */
-	u64 noted;			/* since the last history_scale(), not in `packets` yet */
+	u64 packets, missed; /* at least; and at most so many more */
+	u64 noted;	     /* since the last history_scale(), not in `packets` yet */
 	u64 first_utc_ns;
 	u16 counter;
 	bool estimated;
@@ -37,12 +37,12 @@ struct minute_source {
 /* What a source sent in this minute. */
 struct minute_traffic {
 	struct history_traffic sum;
-	u64 missed;			/* inherited, as above: packets */
+	u64 missed; /* inherited, as above: packets */
 };
 
 struct left_out {
 	enum observed_kind kind;
-	char name[OBSERVE_NAME];	/* "": of others */
+	char name[OBSERVE_NAME]; /* "": of others */
 	u64 count;
 };
 
@@ -69,12 +69,13 @@ struct history {
 	struct history_db *db;
 	double budget_max, budget_per_ns;
 	struct budget budget[PARTS];
-	u64 minute_ns;				/* begin of the minute in progress */
+	u64 minute_ns; /* begin of the minute in progress */
 	struct minute_source minute[SOURCES];
 	size_t sources;
 	struct minute_traffic traffic[SOURCES];
 	size_t senders;
-	struct left_out left_out[LEFT_OUT_NAMES + OBSERVED_KINDS];	/* of the minute; not written yet */
+	struct left_out
+		left_out[LEFT_OUT_NAMES + OBSERVED_KINDS]; /* of the minute; not written yet */
 	size_t left_outs;
 	struct seen seen[1 << SEEN_BITS];
 	struct history_stats stats;
@@ -88,8 +89,9 @@ static enum part part_of(enum observed_kind kind)
 		return PART_DROPS;
 	if (kind == OBSERVED_TRAFFIC)
 		return PART_TRAFFIC;
-	return kind == OBSERVED_OVER || kind == OBSERVED_REFUSED || kind == OBSERVED_RELEASED ?
-		PART_REFUSALS : PART_CHANGES;
+	return kind == OBSERVED_OVER || kind == OBSERVED_REFUSED || kind == OBSERVED_RELEASED
+		       ? PART_REFUSALS
+		       : PART_CHANGES;
 }
 
 /* Takes a row, where more than `reserve` of the part's are left. */
@@ -158,7 +160,8 @@ static void write_row(struct history *h, const struct observed *event, double re
 
 static u64 hash_of(const struct observed *event)
 {
-	u64 hash = event->source.addr.hi * 0x9e3779b97f4a7c15ULL ^ event->source.addr.lo ^ event->kind;
+	u64 hash =
+		event->source.addr.hi * 0x9e3779b97f4a7c15ULL ^ event->source.addr.lo ^ event->kind;
 
 	for (const char *c = event->name; *c; c++)
 		hash = (hash ^ (u8)*c) * 0x100000001b3ULL;
@@ -185,7 +188,8 @@ static u64 drops_rank(const struct minute_source *at)
 	return at->packets + at->noted + at->missed;
 }
 
-/* The source's place in the minute: its own, a free one, or the lightest's, whose count it inherits. */
+/* The source's place in the minute: its own, a free one, or the lightest's, whose count it
+ * inherits. */
 static struct minute_source *place_of(struct history *h, const struct observed *event)
 {
 	struct minute_source *lightest = &h->minute[0], *at;
@@ -201,8 +205,10 @@ static struct minute_source *place_of(struct history *h, const struct observed *
 	}
 	missed = h->sources < SOURCES ? 0 : drops_rank(lightest);
 	at = h->sources < SOURCES ? &h->minute[h->sources++] : lightest;
-	*at = (struct minute_source){ .source = event->source, .reason = event->reason,
-				      .first_utc_ns = event->utc_ns, .missed = missed,
+	*at = (struct minute_source){ .source = event->source,
+				      .reason = event->reason,
+				      .first_utc_ns = event->utc_ns,
+				      .missed = missed,
 				      .counter = event->counter };
 	memcpy(at->name, event->name, sizeof(at->name));
 	return at;
@@ -284,8 +290,8 @@ static u64 rounded(u64 value)
 }
 
 /*
- * The heaviest of the minute, each only where the heavier ones of the minutes to come have room, too.
- * What is left out is not counted: those are the lighter ones.
+ * The heaviest of the minute, each only where the heavier ones of the minutes to come have room,
+ * too. What is left out is not counted: those are the lighter ones.
  */
 static void end_traffic(struct history *h)
 {
@@ -295,13 +301,18 @@ static void end_traffic(struct history *h)
 		bool estimated;
 		u64 drops = drops_of(h, &sum->source, &estimated), passed = rounded(sum->passed);
 		u64 dropped = !drops ? rounded(sum->dropped) : estimated ? rounded(drops) : drops;
-		struct observed event = { .kind = OBSERVED_TRAFFIC, .has_source = true, .source = sum->source,
-					  .utc_ns = h->minute_ns, .packets = passed + dropped, .estimated = true };
+		struct observed event = { .kind = OBSERVED_TRAFFIC,
+					  .has_source = true,
+					  .source = sum->source,
+					  .utc_ns = h->minute_ns,
+					  .packets = passed + dropped,
+					  .estimated = true };
 
 		if (event.packets < TRAFFIC_LEAST ||
 		    !take_row(h, PART_TRAFFIC, (double)i / HEAVIEST, h->minute_ns + MINUTE_NS))
 			break;
-		snprintf(event.detail, sizeof(event.detail), "%llu passed, %llu dropped, %llu bytes", passed, dropped,
+		snprintf(event.detail, sizeof(event.detail),
+			 "%llu passed, %llu dropped, %llu bytes", passed, dropped,
 			 rounded(sum->bytes));
 		if (history_db_add(h->db, &event) < 0)
 			h->stats.errors++;
@@ -311,7 +322,8 @@ static void end_traffic(struct history *h)
 	h->senders = 0;
 }
 
-/* Writes the minute: a row for each source, the heaviest first; light ones leave half of the budget. */
+/* Writes the minute: a row for each source, the heaviest first; light ones leave half of the
+ * budget. */
 static void end_minute(struct history *h, u64 now_utc_ns)
 {
 	for (size_t i = 0; i < h->sources; i++) {
@@ -321,10 +333,13 @@ static void end_minute(struct history *h, u64 now_utc_ns)
 	qsort(h->minute, h->sources, sizeof(h->minute[0]), by_packets);
 	for (size_t i = 0; i < h->sources; i++) {
 		const struct minute_source *from = &h->minute[i];
-		struct observed event = { .kind = OBSERVED_DROP, .has_source = true,
-					  .source = from->source, .reason = from->reason,
+		struct observed event = { .kind = OBSERVED_DROP,
+					  .has_source = true,
+					  .source = from->source,
+					  .reason = from->reason,
 					  .utc_ns = from->first_utc_ns,
-					  .packets = from->packets, .estimated = from->estimated };
+					  .packets = from->packets,
+					  .estimated = from->estimated };
 
 		memcpy(event.name, from->name, sizeof(event.name));
 		write_row(h, &event, i < HEAVIEST ? 0 : 0.5);

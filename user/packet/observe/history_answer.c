@@ -8,8 +8,8 @@
 #include "lib/clock.h"
 #include "lib/json.h"
 
-
-void history_answer_begin(struct history_answer *a, const struct history_query *query, u64 begins_ns)
+void history_answer_begin(struct history_answer *a, const struct history_query *query,
+			  u64 begins_ns)
 {
 	memset(a, 0, sizeof(*a));
 	a->query = query;
@@ -105,13 +105,16 @@ static void explain_times(const struct history_answer *a, FILE *out)
 		fprintf(out, "the history begins later, at %s; ",
 			clock_format_utc(a->begins_ns ? a->begins_ns : now_ns, from, sizeof(from)));
 	else if (a->query->from_ns < a->begins_ns)
-		fprintf(out, "the history begins at %s; ", clock_format_utc(a->begins_ns, from, sizeof(from)));
+		fprintf(out, "the history begins at %s; ",
+			clock_format_utc(a->begins_ns, from, sizeof(from)));
 	else if (a->gap_from_ns)
-		fprintf(out, "sluiced did not run from %s to %s: limits were in force, nothing was recorded; ",
+		fprintf(out,
+			"sluiced did not run from %s to %s: limits were in force, nothing was recorded; ",
 			clock_format_utc(a->gap_from_ns, from, sizeof(from)),
 			clock_format_utc(a->gap_to_ns, to, sizeof(to)));
 	else if (a->covered_ns < to_ns)
-		fprintf(out, "sluiced did not run from %s on: limits were in force, nothing was recorded; ",
+		fprintf(out,
+			"sluiced did not run from %s on: limits were in force, nothing was recorded; ",
 			clock_format_utc(a->covered_ns, from, sizeof(from)));
 }
 
@@ -122,11 +125,14 @@ static void explain_left_out(const struct history_answer *a, FILE *out)
 	u64 drops = a->left_out[OBSERVED_DROP];
 
 	if (a->query->value && refusals)
-		fprintf(out, "at most %d values a second are, and %llu refusals by this rule were lost in that time; ",
+		fprintf(out,
+			"at most %d values a second are, and %llu refusals by this rule were lost in that time; ",
 			OBSERVE_REFUSED_A_SECOND, refusals);
 	else if (!a->query->value && over + drops)
-		fprintf(out, "more was refused then than events.rate and history.size have room for: %llu first "
-			"refusals and the drops of %llu light sources were lost in that time; ", over, drops);
+		fprintf(out,
+			"more was refused then than events.rate and history.size have room for: %llu first "
+			"refusals and the drops of %llu light sources were lost in that time; ",
+			over, drops);
 }
 
 /* The same again, within ten minutes, is no row. */
@@ -138,9 +144,11 @@ static void explain_before(const struct history_answer *a, FILE *out)
 		return;
 	for (size_t i = 0; i < a->opens; i++)
 		if (a->open[i].kind == a->before.kind && !strcmp(a->open[i].name, a->before.name))
-			return;		/* it says so: in force */
-	fprintf(out, "refused by %s %.64s at %s: if that went on, or happened again within 10 minutes, it is not "
-		"recorded again; ", a->before.kind == OBSERVED_REFUSED ? "rule" : "limit", a->before.name,
+			return; /* it says so: in force */
+	fprintf(out,
+		"refused by %s %.64s at %s: if that went on, or happened again within 10 minutes, it is not "
+		"recorded again; ",
+		a->before.kind == OBSERVED_REFUSED ? "rule" : "limit", a->before.name,
 		clock_format_utc(a->before.utc_ns, at, sizeof(at)));
 }
 
@@ -159,7 +167,7 @@ static void explain_missing(const struct history_answer *a, char *text, size_t s
 	fclose(out);
 	length = strlen(text);
 	if (length >= 2)
-		text[length - 2] = '\0';	/* the last "; " */
+		text[length - 2] = '\0'; /* the last "; " */
 }
 
 json_t *history_answer_end(struct history_answer *a)
@@ -175,6 +183,7 @@ json_t *history_answer_end(struct history_answer *a)
 			   "history_begins", json_utc(a->begins_ns));
 	if (missing[0])
 		json_object_set_new(result, "not_recorded", json_string(missing));
-	json_object_set_new(result, "nothing", json_boolean(!a->refused && !json_array_size(in_force)));
+	json_object_set_new(result, "nothing",
+			    json_boolean(!a->refused && !json_array_size(in_force)));
 	return result;
 }

@@ -5,8 +5,6 @@
  * With write-ahead logging and synchronous=NORMAL a crash, of the machine too, leaves the last
  * checkpoint and every whole transaction behind it. The main thread writes: at most a few rows a
  * second; a checkpoint syncs about once in 1 MB of them.
- *
- * over 500 lines: all that knows SQLite is in one file
  */
 #include "packet/observe/history_db.h"
 
@@ -24,47 +22,66 @@
 
 #define FILE_NAME "events.db"
 #define LAYOUT 3
-#define LAYOUT_UNNAMED 1	/* left_out had no names */
-#define LAYOUT_UNMARKED 2	/* all figures were estimates */
+#define LAYOUT_UNNAMED 1  /* left_out had no names */
+#define LAYOUT_UNMARKED 2 /* all figures were estimates */
 #define PAGE 4096
-#define LOG_PAGES 256		/* of the write-ahead log, between checkpoints */
-#define READ_BEFORE_NS (86400ULL * SL_NS_PER_SEC)	/* what is in force began at most so long before */
+#define LOG_PAGES 256 /* of the write-ahead log, between checkpoints */
+#define READ_BEFORE_NS                                                                             \
+	(86400ULL * SL_NS_PER_SEC) /* what is in force began at most so long before */
 #define READ_ROWS 2000
-#define READ_NS SL_NS_PER_SEC	/* the main thread reads no longer */
-#define READ_STEPS 10000	/* of SQLite's machine between two looks at the clock: some 0.1 ms */
+#define READ_NS SL_NS_PER_SEC /* the main thread reads no longer */
+#define READ_STEPS 10000      /* of SQLite's machine between two looks at the clock: some 0.1 ms */
 #define MS 1000000ULL
 
 enum statement {
-	ADD, LEFT_OUT, RUNS, BEGIN, COMMIT, TOO_OLD, DROP_OLDEST,
-	OF_SOURCE, OF_VALUE, HEAVIEST, READ_LEFT_OUT, READ_RUNS, STATEMENTS,
+	ADD,
+	LEFT_OUT,
+	RUNS,
+	BEGIN,
+	COMMIT,
+	TOO_OLD,
+	DROP_OLDEST,
+	OF_SOURCE,
+	OF_VALUE,
+	HEAVIEST,
+	READ_LEFT_OUT,
+	READ_RUNS,
+	STATEMENTS,
 };
 
 static const char *const text[] = {
 	[ADD] = "INSERT INTO event VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
-	[LEFT_OUT] = "INSERT INTO left_out VALUES(?1,?2,?3,?4) ON CONFLICT(at,kind,name) DO UPDATE SET "
-		     "count=count+?3",
+	[LEFT_OUT] =
+		"INSERT INTO left_out VALUES(?1,?2,?3,?4) ON CONFLICT(at,kind,name) DO UPDATE SET "
+		"count=count+?3",
 	[RUNS] = "UPDATE run SET ended=?1 WHERE rowid=?2",
 	[BEGIN] = "BEGIN",
 	[COMMIT] = "COMMIT",
 	[TOO_OLD] = "DELETE FROM event WHERE at<?1",
-	[DROP_OLDEST] = "DELETE FROM event WHERE rowid IN (SELECT rowid FROM event ORDER BY rowid LIMIT ?1)",
-	[OF_SOURCE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail,estimated FROM event "
-		      "WHERE at>=?1 AND at<?2 AND addr IN (SELECT value FROM masked) AND (at>=?6 OR kind NOT IN"
-		      "(?7,?8)) ORDER BY at LIMIT ?3",
-	[OF_VALUE] = "SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail,estimated FROM event "
-		     "WHERE at>=?1 AND at<?2 AND value IN (?4,?9) AND name=?5 ORDER BY at LIMIT ?3",
-	/* A row of traffic has "N passed, N dropped, N bytes": a cast reads the digits that a text begins with.
-	   Its drops are sampled; those of the minutes count more exactly, where there are any. */
-	[HEAVIEST] = "SELECT addr,len,iif(max(kind=?4),sum(iif(kind=?4,packets,0)),"
-		     "sum(cast(substr(detail,instr(detail,', ')+2) AS INTEGER))) AS dropped,"
-		     "sum(iif(kind=?5,cast(detail AS INTEGER),0)) AS passed,"
-		     "sum(iif(kind=?5,cast(substr(detail,instr(detail,'dropped, ')+9) AS INTEGER),0)) AS bytes,"
-		     "group_concat(DISTINCT iif(kind=?4,coalesce(name,reason),NULL)),"
-		     "max(iif(kind=?4,estimated,0)) OR NOT max(kind=?4) FROM event "
-		     "WHERE at>=?1 AND at<?2 AND kind IN (?4,?5) GROUP BY +addr,len "
-		     "ORDER BY CASE ?6 WHEN 0 THEN dropped WHEN 1 THEN passed ELSE bytes END DESC LIMIT ?3",
-	[READ_LEFT_OUT] = "SELECT kind,sum(count) FROM left_out WHERE at>=?1 AND at<?2 AND (?3 IS NULL OR name"
-			  " IS NULL OR name IN ('',?3)) GROUP BY kind",
+	[DROP_OLDEST] =
+		"DELETE FROM event WHERE rowid IN (SELECT rowid FROM event ORDER BY rowid LIMIT ?1)",
+	[OF_SOURCE] =
+		"SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail,estimated FROM event "
+		"WHERE at>=?1 AND at<?2 AND addr IN (SELECT value FROM masked) AND (at>=?6 OR kind NOT IN"
+		"(?7,?8)) ORDER BY at LIMIT ?3",
+	[OF_VALUE] =
+		"SELECT at,kind,addr,len,name,value,reason,verdict,packets,detail,estimated FROM event "
+		"WHERE at>=?1 AND at<?2 AND value IN (?4,?9) AND name=?5 ORDER BY at LIMIT ?3",
+	/* A row of traffic has "N passed, N dropped, N bytes": a cast reads the digits that a text
+	   begins with. Its drops are sampled; those of the minutes count more exactly, where there
+	   are any. */
+	[HEAVIEST] =
+		"SELECT addr,len,iif(max(kind=?4),sum(iif(kind=?4,packets,0)),"
+		"sum(cast(substr(detail,instr(detail,', ')+2) AS INTEGER))) AS dropped,"
+		"sum(iif(kind=?5,cast(detail AS INTEGER),0)) AS passed,"
+		"sum(iif(kind=?5,cast(substr(detail,instr(detail,'dropped, ')+9) AS INTEGER),0)) AS bytes,"
+		"group_concat(DISTINCT iif(kind=?4,coalesce(name,reason),NULL)),"
+		"max(iif(kind=?4,estimated,0)) OR NOT max(kind=?4) FROM event "
+		"WHERE at>=?1 AND at<?2 AND kind IN (?4,?5) GROUP BY +addr,len "
+		"ORDER BY CASE ?6 WHEN 0 THEN dropped WHEN 1 THEN passed ELSE bytes END DESC LIMIT ?3",
+	[READ_LEFT_OUT] =
+		"SELECT kind,sum(count) FROM left_out WHERE at>=?1 AND at<?2 AND (?3 IS NULL OR name"
+		" IS NULL OR name IN ('',?3)) GROUP BY kind",
 	[READ_RUNS] = "SELECT began,ended FROM run WHERE began<?2 AND ended>=?1 ORDER BY began",
 };
 SL_STATIC_ASSERT(sizeof(text) / sizeof(text[0]) == STATEMENTS, "a text for each");
@@ -84,10 +101,10 @@ struct history_db {
 	sqlite3 *sql;
 	sqlite3_stmt *statement[STATEMENTS];
 	u64 age_ns, pages, oldest_ns;
-	s64 stepped_ns;			/* history_db_step() */
-	sqlite3_int64 run;		/* this daemon's row */
-	bool in_transaction, failed;	/* a failure was logged */
-	u64 read_until_ns;		/* CLOCK_MONOTONIC */
+	s64 stepped_ns;		     /* history_db_step() */
+	sqlite3_int64 run;	     /* this daemon's row */
+	bool in_transaction, failed; /* a failure was logged */
+	u64 read_until_ns;	     /* CLOCK_MONOTONIC */
 };
 
 /* ------------------------------------------------------------------ statements */
@@ -95,7 +112,8 @@ struct history_db {
 static int failed(struct history_db *db, const char *what)
 {
 	if (!db->failed)
-		log_error("history: cannot %s " FILE_NAME ": %s; limits stay in force, events are not recorded",
+		log_error("history: cannot %s " FILE_NAME
+			  ": %s; limits stay in force, events are not recorded",
 			  what, sqlite3_errmsg(db->sql));
 	db->failed = true;
 	return -EIO;
@@ -208,12 +226,14 @@ static void find_oldest(struct history_db *db)
 	db->oldest_ns = pragma(db, "SELECT min(began) FROM run") * MS;
 }
 
-/* Where the file is nine tenths full the oldest tenth of its rows makes room, and is no longer known. */
+/* Where the file is nine tenths full the oldest tenth of its rows makes room, and is no longer
+ * known. */
 static void make_room(struct history_db *db)
 {
 	u64 rows = pragma(db, "SELECT count(*) FROM event"), kept;
 
-	if (pragma(db, "PRAGMA page_count") - pragma(db, "PRAGMA freelist_count") < db->pages * 9 / 10)
+	if (pragma(db, "PRAGMA page_count") - pragma(db, "PRAGMA freelist_count") <
+	    db->pages * 9 / 10)
 		return;
 	bind_u64(db, DROP_OLDEST, 1, rows / 10 + 1);
 	run(db, DROP_OLDEST);
@@ -221,8 +241,10 @@ static void make_room(struct history_db *db)
 	if (kept) {
 		char sql[256];
 
-		snprintf(sql, sizeof(sql), "DELETE FROM left_out WHERE at<%llu; DELETE FROM run WHERE "
-			 "ended<%llu; UPDATE run SET began=%llu WHERE began<%llu", kept, kept, kept, kept);
+		snprintf(sql, sizeof(sql),
+			 "DELETE FROM left_out WHERE at<%llu; DELETE FROM run WHERE "
+			 "ended<%llu; UPDATE run SET began=%llu WHERE began<%llu",
+			 kept, kept, kept, kept);
 		sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 	}
 }
@@ -243,8 +265,10 @@ void history_db_minute(struct history_db *db, u64 now_utc_ns)
 	run(db, RUNS);
 	bind_u64(db, TOO_OLD, 1, least);
 	run(db, TOO_OLD);
-	snprintf(sql, sizeof(sql), "DELETE FROM left_out WHERE at<%llu; DELETE FROM run WHERE ended<%llu; "
-		 "UPDATE run SET began=%llu WHERE began<%llu", least, least, least, least);
+	snprintf(sql, sizeof(sql),
+		 "DELETE FROM left_out WHERE at<%llu; DELETE FROM run WHERE ended<%llu; "
+		 "UPDATE run SET began=%llu WHERE began<%llu",
+		 least, least, least, least);
 	sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 	make_room(db);
 	find_oldest(db);
@@ -273,24 +297,31 @@ static int open_file(struct history_db *db, const char *path, u64 now_utc_ns)
 {
 	mode_t mask = umask(0177);
 	char sql[256];
-	int rc = sqlite3_open_v2(path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-				 SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
+	int rc = sqlite3_open_v2(path, &db->sql,
+				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+					 SQLITE_OPEN_NOFOLLOW,
+				 NULL);
 	u64 layout;
 
 	if (rc == SQLITE_OK) {
-		snprintf(sql, sizeof(sql), "PRAGMA page_size=%d; PRAGMA journal_mode=WAL; PRAGMA synchronous="
-			 "NORMAL; PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d; PRAGMA "
-			 "cache_size=-256; PRAGMA temp_store=MEMORY; PRAGMA max_page_count=%llu", PAGE,
-			 LOG_PAGES, LOG_PAGES * PAGE, db->pages);
+		snprintf(
+			sql, sizeof(sql),
+			"PRAGMA page_size=%d; PRAGMA journal_mode=WAL; PRAGMA synchronous="
+			"NORMAL; PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d; PRAGMA "
+			"cache_size=-256; PRAGMA temp_store=MEMORY; PRAGMA max_page_count=%llu",
+			PAGE, LOG_PAGES, LOG_PAGES * PAGE, db->pages);
 		rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 	}
 	layout = rc == SQLITE_OK ? pragma(db, "PRAGMA user_version") : 0;
 	if (layout == LAYOUT_UNNAMED) {
-		rc = sqlite3_exec(db->sql, "ALTER TABLE left_out ADD COLUMN name TEXT", NULL, NULL, NULL);
+		rc = sqlite3_exec(db->sql, "ALTER TABLE left_out ADD COLUMN name TEXT", NULL, NULL,
+				  NULL);
 		layout = LAYOUT_UNMARKED;
 	}
 	if (rc == SQLITE_OK && layout == LAYOUT_UNMARKED) {
-		rc = sqlite3_exec(db->sql, "ALTER TABLE event ADD COLUMN estimated INTEGER DEFAULT 1", NULL, NULL, NULL);
+		rc = sqlite3_exec(db->sql,
+				  "ALTER TABLE event ADD COLUMN estimated INTEGER DEFAULT 1", NULL,
+				  NULL, NULL);
 		layout = LAYOUT;
 	}
 	if (rc == SQLITE_OK && (!layout || layout == LAYOUT))
@@ -373,8 +404,10 @@ static int read_end(struct history_db *db, int rc, json_t **ret, struct sl_err *
 	json_decref(*ret);
 	*ret = NULL;
 	if (rc == SQLITE_INTERRUPT)
-		return sl_err_set(err, ETIMEDOUT, "the history has too much of that time: reading it takes longer "
-				  "than 1 s; accepted: a shorter time, or sqlite3 on a copy of state_dir/" FILE_NAME);
+		return sl_err_set(
+			err, ETIMEDOUT,
+			"the history has too much of that time: reading it takes longer "
+			"than 1 s; accepted: a shorter time, or sqlite3 on a copy of state_dir/" FILE_NAME);
 	return sl_err_set(err, EIO, "cannot read the history: %s", sqlite3_errmsg(db->sql));
 }
 
@@ -427,7 +460,8 @@ static void list_prefixes(struct history_db *db, const struct sl_prefix *source)
 	u8 addr[17];
 
 	sqlite3_exec(db->sql, "DELETE FROM masked", NULL, NULL, NULL);
-	if (sqlite3_prepare_v2(db->sql, "INSERT INTO masked VALUES(?1)", -1, &add, NULL) != SQLITE_OK)
+	if (sqlite3_prepare_v2(db->sql, "INSERT INTO masked VALUES(?1)", -1, &add, NULL) !=
+	    SQLITE_OK)
 		return;
 	for (u32 len = 0; len <= source->len; len++) {
 		address_bytes(source, len, addr);
@@ -523,18 +557,22 @@ int history_db_heaviest(struct history_db *db, const struct history_heaviest *qu
 	bind_u64(db, HEAVIEST, 6, query->by);
 	while ((rc = sqlite3_step(row)) == SQLITE_ROW)
 		if (read_source(row, 0, &source))
-			json_array_append_new(sources, json_pack(
-				"{s:s, s:I, s:b, s:I, s:I, s:s?}", "source", sl_prefix_format(&source, text, sizeof(text)),
-				"dropped", (json_int_t)sqlite3_column_int64(row, 2),
-				"estimated", sqlite3_column_int(row, 6),
-				"passed", (json_int_t)sqlite3_column_int64(row, 3),
-				"bytes", (json_int_t)sqlite3_column_int64(row, 4),
-				"by", (const char *)sqlite3_column_text(row, 5)));
+			json_array_append_new(
+				sources,
+				json_pack("{s:s, s:I, s:b, s:I, s:I, s:s?}", "source",
+					  sl_prefix_format(&source, text, sizeof(text)), "dropped",
+					  (json_int_t)sqlite3_column_int64(row, 2), "estimated",
+					  sqlite3_column_int(row, 6), "passed",
+					  (json_int_t)sqlite3_column_int64(row, 3), "bytes",
+					  (json_int_t)sqlite3_column_int64(row, 4), "by",
+					  (const char *)sqlite3_column_text(row, 5)));
 	sqlite3_reset(row);
 	sqlite3_clear_bindings(row);
 	read_gaps(db, &answer);
 	*ret = history_answer_end(&answer);
-	for (const char *const *other = (const char *const[]){ "events", "in_force", "nothing", NULL }; *other; other++)
+	for (const char *const *other =
+		     (const char *const[]){ "events", "in_force", "nothing", NULL };
+	     *other; other++)
 		json_object_del(*ret, *other);
 	json_object_set_new(*ret, "sources", sources);
 	return read_end(db, rc, ret, err);

@@ -23,8 +23,8 @@ void history_db_commit(struct history_db *db);
 /* Records that the daemon still runs; removes rows that are too old, or do not fit. */
 void history_db_minute(struct history_db *db, u64 now_utc_ns);
 /*
- * UTC was set. By so much as it is ahead of where it would be, rows are kept longer until the file is
- * opened again: a clock that is wrong for a while deletes none.
+ * UTC was set. By so much as it is ahead of where it would be, rows are kept longer until the file
+ * is opened again: a clock that is wrong for a while deletes none.
  */
 void history_db_step(struct history_db *db, s64 step_ns);
 

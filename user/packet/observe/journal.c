@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* journal.c - events to journald; see observe.h. Without journald sending is a system call that fails. */
+/* journal.c - events to journald; see observe.h. Without journald sending is a system call that
+ * fails. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,9 +79,10 @@ bool observed_to_journal(const struct observed *event)
 		return false;
 	if (event->has_source)
 		sl_prefix_format(&event->source, source, sizeof(source));
-	snprintf(message, sizeof(message), "%s%s%s%s%s%s%s%s%s", observed_kind_name(event->kind), source[0] ? " " : "",
-	    source, event->name[0] ? rule ? " by rule " : " by limit " : "", event->name,
-	    event->value[0] ? " of " : "", value, event->detail[0] ? ": " : "", event->detail);
+	snprintf(message, sizeof(message), "%s%s%s%s%s%s%s%s%s", observed_kind_name(event->kind),
+		 source[0] ? " " : "", source,
+		 event->name[0] ? rule ? " by rule " : " by limit " : "", event->name,
+		 event->value[0] ? " of " : "", value, event->detail[0] ? ": " : "", event->detail);
 	add_visible(&entry, "MESSAGE", message);
 	add(&entry, "PRIORITY=6");
 	add(&entry, "SYSLOG_IDENTIFIER=sluiced");

@@ -14,11 +14,12 @@
 #define REFUSED_SEEN 1024
 #define REFUSED_AGAIN_NS (60 * SL_NS_PER_SEC)
 
-/* Events kept of each kind, so that a flood of one leaves the others; those of a flood have more. */
+/* Events kept of each kind, so that a flood of one leaves the others; those of a flood have
+ * more. */
 static const u32 room[OBSERVED_KINDS] = {
 	[OBSERVED_DROP] = 1024,
-	[OBSERVED_OVER ... OBSERVED_RELEASED] = 256,
-	[OBSERVED_BAN ... OBSERVED_UNBLOCK] = 128,
+	[OBSERVED_OVER... OBSERVED_RELEASED] = 256,
+	[OBSERVED_BAN... OBSERVED_UNBLOCK] = 128,
 	[OBSERVED_REFUSED] = 256,
 	[OBSERVED_CHANGE] = 128,
 };
@@ -27,18 +28,18 @@ SL_STATIC_ASSERT(1024 + 3 * 256 + 7 * 128 == OBSERVE_KEPT, "the sum of `room`");
 /* The events of a kind: the n-th is at n modulo its room. */
 struct kind_ring {
 	struct observed *at;
-	u64 count;				/* so far */
-	u64 gone_seq, gone_ns;			/* of the last one that was overwritten; 0: none was */
+	u64 count;	       /* so far */
+	u64 gone_seq, gone_ns; /* of the last one that was overwritten; 0: none was */
 };
 
 struct observe {
-	u64 last;				/* seq of the last event; 0: none */
+	u64 last; /* seq of the last event; 0: none */
 	struct history *history;
 	struct {
 		u64 hash, at_ns;
 	} refused[REFUSED_SEEN];
-	u64 refused_second, refused_count;	/* the current one, and events in it */
-	u64 began_ns;				/* UTC: what happened before is not kept */
+	u64 refused_second, refused_count; /* the current one, and events in it */
+	u64 began_ns;			   /* UTC: what happened before is not kept */
 	struct kind_ring ring[OBSERVED_KINDS];
 	struct observed kept[OBSERVE_KEPT];
 };
@@ -196,7 +197,8 @@ static const struct observed *cursor_next(const struct observe *o, struct cursor
 	const struct observed *first = NULL;
 
 	for (int kind = 0; kind < OBSERVED_KINDS; kind++) {
-		const struct observed *event = &o->ring[kind].at[room[kind] ? cursor->next[kind] % room[kind] : 0];
+		const struct observed *event =
+			&o->ring[kind].at[room[kind] ? cursor->next[kind] % room[kind] : 0];
 
 		if (cursor->next[kind] < o->ring[kind].count && (!first || event->seq < first->seq))
 			first = event;
@@ -206,8 +208,10 @@ static const struct observed *cursor_next(const struct observe *o, struct cursor
 	return first;
 }
 
-/* From when on all events of the wanted kinds are kept; how many with a greater seq than `after` are not, at most. */
-static u64 kept_since(const struct observe *o, const struct observe_filter *filter, u64 after, u64 *ret_missed)
+/* From when on all events of the wanted kinds are kept; how many with a greater seq than `after`
+ * are not, at most. */
+static u64 kept_since(const struct observe *o, const struct observe_filter *filter, u64 after,
+		      u64 *ret_missed)
 {
 	u64 since_ns = o->began_ns;
 
@@ -222,7 +226,8 @@ static u64 kept_since(const struct observe *o, const struct observe_filter *filt
 		if (ring->gone_ns && ring->gone_ns + SL_NS_PER_SEC > since_ns)
 			since_ns = ring->gone_ns + SL_NS_PER_SEC;
 		if (ring->gone_seq > after)
-			*ret_missed += gone < ring->gone_seq - after ? gone : ring->gone_seq - after;
+			*ret_missed +=
+				gone < ring->gone_seq - after ? gone : ring->gone_seq - after;
 	}
 	return since_ns;
 }

@@ -40,8 +40,8 @@ static json_t *proto_to_json(u8 proto)
 	static const struct {
 		u8 proto;
 		const char *name;
-	} known[] = { { 1, "icmp" }, { 6, "tcp" }, { 17, "udp" }, { 58, "icmpv6" }, { 132, "sctp" },
-		      { 136, "udplite" } };
+	} known[] = { { 1, "icmp" },	{ 6, "tcp" },	 { 17, "udp" },
+		      { 58, "icmpv6" }, { 132, "sctp" }, { 136, "udplite" } };
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (known[i].proto == proto)
@@ -90,8 +90,9 @@ static void add_text(json_t *json, const char *key, const char *text)
 
 const char *observed_value(const struct observed *event, char buf[VALUE_HASH_TEXT])
 {
-	return event->plain || !event->value[0] ? event->value :
-	       value_hash(event->value, strlen(event->value), buf);
+	return event->plain || !event->value[0]
+		       ? event->value
+		       : value_hash(event->value, strlen(event->value), buf);
 }
 
 json_t *observed_to_json(const struct observed *event, bool frame)
@@ -102,8 +103,9 @@ json_t *observed_to_json(const struct observed *event, bool frame)
 	char text[SL_PREFIX_TEXT];
 
 	if (event->has_source)
-		json_object_set_new(json, "source", json_string(sl_prefix_format(&event->source, text,
-										 sizeof(text))));
+		json_object_set_new(
+			json, "source",
+			json_string(sl_prefix_format(&event->source, text, sizeof(text))));
 	add_text(json, event->kind == OBSERVED_REFUSED ? "rule" : "limit", event->name);
 	add_text(json, "value", event->value);
 	add_text(json, "reason", event->reason);
@@ -116,7 +118,8 @@ json_t *observed_to_json(const struct observed *event, bool frame)
 	if (event->is_packet)
 		add_packet(json, event);
 	if (event->is_packet && frame) {
-		json_object_set_new(json, "link", json_string(event->link == SL_LINK_IP ? "ip" : "ethernet"));
+		json_object_set_new(json, "link",
+				    json_string(event->link == SL_LINK_IP ? "ip" : "ethernet"));
 		json_object_set_new(json, "frame", frame_to_json(event));
 	}
 	return json;

@@ -12,7 +12,7 @@
 struct ban_outbox {
 	pthread_mutex_t lock;
 	u32 count;
-	struct ban_outbox_item item[ITEMS];	/* open addressing by key */
+	struct ban_outbox_item item[ITEMS]; /* open addressing by key */
 	struct ban_outbox_item taken[ITEMS];
 };
 
@@ -46,7 +46,9 @@ void ban_outbox_add(struct ban_outbox *outbox, const struct rule *rule, u64 key,
 	if (item) {
 		outbox->count += !item->key;
 		*item = (struct ban_outbox_item){
-			.key = key, .rule_id = rule->id, .rule_index = rule->index,
+			.key = key,
+			.rule_id = rule->id,
+			.rule_index = rule->index,
 			.offenses = item->offenses + offenses,
 			.state = state ? state : item->state,
 		};

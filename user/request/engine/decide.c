@@ -14,11 +14,10 @@
  * log has only this node's own requests. If these already fill the limit, the request is refused in
  * the same way; otherwise only Redis can decide, and the refusal cache keeps its refusals.
  *
- * The soft part of such a limit is another bucket in Redis, which is charged instead of the limit if this
- * node's state of the limit refuses. If only Redis refuses, the request is decided a second time, with the
- * replies (remote.c): all nodes together admit the limit and its soft part, to the last request.
- *
- * over 500 lines: one decision, from its buckets to its response, under one set of locks.
+ * The soft part of such a limit is another bucket in Redis, which is charged instead of the limit
+ * if this node's state of the limit refuses. If only Redis refuses, the request is decided a second
+ * time, with the replies (remote.c): all nodes together admit the limit and its soft part, to the
+ * last request.
  */
 #include <string.h>
 
@@ -71,8 +70,9 @@ static bool is_up(const struct decision *d, const struct bucket *b)
 }
 
 /*
- * Whether a request that this node would refuse goes to Redis. In a log that counts refusals each one moves
- * the wait, which only Redis knows until this node's own requests fill the log, and other nodes go on.
+ * Whether a request that this node would refuse goes to Redis. In a log that counts refusals each
+ * one moves the wait, which only Redis knows until this node's own requests fill the log, and other
+ * nodes go on.
  */
 static bool is_due(const struct decision *d, const struct bucket *b)
 {
@@ -80,7 +80,8 @@ static bool is_due(const struct decision *d, const struct bucket *b)
 
 	return (moves && b->from_store) ||
 	       refusal_cache_due(d->refusal_cache, d->ref[b->ref].key,
-				 moves ? QUOTA_REFUSED_NS / 2 : REFUSAL_CACHE_AGAIN_NS, d->now.mono_ns);
+				 moves ? QUOTA_REFUSED_NS / 2 : REFUSAL_CACHE_AGAIN_NS,
+				 d->now.mono_ns);
 }
 
 /* The bucket is over by this node's state, but one request a second is still sent to Redis. */
@@ -151,7 +152,8 @@ static void cluster_charge_own(struct decision *d, struct bucket *b)
 	struct quota_ref ref = decide_cluster_ref(d, b, state);
 
 	if (b->has_own)
-		quota_charge_own(d->ledger, &d->ref[b->ref + state + 1], &ref, b->cost, decision_now(d, b));
+		quota_charge_own(d->ledger, &d->ref[b->ref + state + 1], &ref, b->cost,
+				 decision_now(d, b));
 }
 
 /* Reports, refunds and charges of candidates reach Redis with a flush. */
@@ -199,7 +201,10 @@ static struct sl_result take_replied(const struct bucket *b, u64 cost, u64 capac
 
 	return (struct sl_result){
 		.verdict = over ? SL_OVER : SL_PASS,
-		.wait_ns = !over ? 0 : cost > capacity ? ~0ULL : b->over ? b->wait_ns : b->view.p.window_ns,
+		.wait_ns = !over	     ? 0
+			   : cost > capacity ? ~0ULL
+			   : b->over	     ? b->wait_ns
+					     : b->view.p.window_ns,
 	};
 }
 
@@ -261,13 +266,14 @@ static u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 
 /*
  * The part of the limit that is reserved for requests of a higher priority: the rule's `reserve`,
- * and where the limit shrank (scale, 16.16) at least so many quarters of the share that it shrank by.
- * A bucket refills for all, so that a part of the burst for critical requests costs the others
+ * and where the limit shrank (scale, 16.16) at least so many quarters of the share that it shrank
+ * by. A bucket refills for all, so that a part of the burst for critical requests costs the others
  * nothing; of a window these have what it shrank by, unless it shrinks for them, too (for_all).
  */
 static u32 hold_permille(const struct decision *d, const struct rule *rule, bool for_all, u32 scale)
 {
-	static const u32 of_bucket[PRIORITY_COUNT] = { 0, 2, 3 }, of_window[PRIORITY_COUNT] = { 0, 0, 2 };
+	static const u32 of_bucket[PRIORITY_COUNT] = { 0, 2, 3 },
+			 of_window[PRIORITY_COUNT] = { 0, 0, 2 };
 	const u32 *quarters = for_all ? of_bucket : of_window;
 	u32 hold = 0, shrunk = 0;
 
@@ -354,7 +360,8 @@ static bool fits_softly(struct decision *d, struct bucket *b)
 	return bucket_charge(d, &soft, ref, b->cost).verdict == SL_PASS && fits_grace(d, b);
 }
 
-/* Redis refused it in the first charge of this request: the state here may have been refunded since. */
+/* Redis refused it in the first charge of this request: the state here may have been refunded
+ * since. */
 static bool is_refused_there(const struct decision *d, struct bucket *b)
 {
 	const struct decide_result *was = result_of(d->first, d->first_count, d->ref[b->ref].key);
@@ -385,7 +392,9 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct counte
 	}
 	windows = (behind - 1) / p->capacity;
 	first = bucket_charge(d, b, ref, behind - windows * p->capacity).wait_ns;
-	return __builtin_mul_overflow(windows, p->window_ns, &more) || more > ~0ULL - first ? ~0ULL : first + more;
+	return __builtin_mul_overflow(windows, p->window_ns, &more) || more > ~0ULL - first
+		       ? ~0ULL
+		       : first + more;
 }
 
 /* One request in flight is one unit, whatever its hits. What is reported has ended. */
@@ -418,8 +427,10 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	/* A limit of the cluster has been scaled by decide_collect(). */
 	scale = decide_scale(d, b->limit);
 	spec_view_init(&b->view, ref->spec, b->cluster ? 0 : scale,
-		       shadow ? 0 : hold_permille(d, b->rule, b->cluster || algorithm_is_bucket(ref->spec->algo),
-						  scale));
+		       shadow ? 0
+			      : hold_permille(d, b->rule,
+					      b->cluster || algorithm_is_bucket(ref->spec->algo),
+					      scale));
 	if (b->beyond)
 		return;
 	if (b->none) {
@@ -568,16 +579,19 @@ static void charge_soft(struct decision *d, struct bucket *b)
 	} else {
 		spec_view_init(&view, ref->spec, 0, 0);
 		counters_put(d->counters, ref,
-			     spec_charge(&view, ref->bucket_state, decision_now(d, b), b->cost).bucket_state);
+			     spec_charge(&view, ref->bucket_state, decision_now(d, b), b->cost)
+				     .bucket_state);
 	}
 	ref = &d->ref[b->ref + b->grace_ref];
 	if (!b->grace_ref || !b->begins)
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
-	counters_put(d->counters, ref, spec_charge(&view, ref->bucket_state, d->now, 1).bucket_state);
+	counters_put(d->counters, ref,
+		     spec_charge(&view, ref->bucket_state, d->now, 1).bucket_state);
 }
 
-/* A report, or a cost of `count: debt`, is charged whether it fits or not; the debt is at most one capacity. */
+/* A report, or a cost of `count: debt`, is charged whether it fits or not; the debt is at most one
+ * capacity. */
 static void charge_report(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
@@ -623,7 +637,8 @@ static u64 read_edge(const struct decision *d, const struct bucket *b)
 
 	if (algorithm_is_anchored(b->view.spec->algo)) {
 		reading.count = sl_first_read(ref->bucket_state, b->view.spec->count_bits,
-					      b->view.spec->tick_shift, p->window_ns, now.mono_ns, &number, &left);
+					      b->view.spec->tick_shift, p->window_ns, now.mono_ns,
+					      &number, &left);
 		reading.elapsed_ns = left < p->window_ns ? p->window_ns - left : 0;
 	} else {
 		reading.count = sl_window_count(ref->bucket_state, p, now.utc_ns, &number);
@@ -633,8 +648,8 @@ static u64 read_edge(const struct decision *d, const struct bucket *b)
 }
 
 /*
- * Over nodes another one may have another scale; and the count of an interval bucket has units of earlier
- * periods, whose age is not known.
+ * Over nodes another one may have another scale; and the count of an interval bucket has units of
+ * earlier periods, whose age is not known.
  */
 static bool has_edges(const struct bucket *b)
 {
@@ -660,12 +675,14 @@ static u64 edge_capacity(const struct bucket *b)
 static void note_edge(struct decision *d, struct bucket *b)
 {
 	struct edge_bursts *edges = d->ledger->edges;
-	u64 key = d->ref[b->ref].key, window_ns = b->view.p.window_ns, now_ns = d->now.mono_ns, passed, most;
+	u64 key = d->ref[b->ref].key, window_ns = b->view.p.window_ns, now_ns = d->now.mono_ns,
+	    passed, most;
 
-	if (!edges || d->request->report || !b->view.spec || b->none || b->full || !b->cost || is_shadow(b) ||
-	    b->candidate || !has_edges(b))
+	if (!edges || d->request->report || !b->view.spec || b->none || b->full || !b->cost ||
+	    is_shadow(b) || b->candidate || !has_edges(b))
 		return;
-	passed = b->cluster && !b->soft ? read_edge(d, b) : edge_burst_note(edges, key, window_ns, now_ns, b->cost);
+	passed = b->cluster && !b->soft ? read_edge(d, b)
+					: edge_burst_note(edges, key, window_ns, now_ns, b->cost);
 	most = passed ? edge_burst_capacity(edges, key, window_ns, now_ns, edge_capacity(b)) : 0;
 	b->edge_permille = most ? passed * 1000 / most : 0;
 }
@@ -767,15 +784,16 @@ static void count_refused(struct decision *d, bool by_store)
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
 
-		if (!b->over || b->by_store != by_store || b->candidate || (refused && !is_shadow(b)) ||
-		    (d->first && !by_store && is_shadow(b)))
+		if (!b->over || b->by_store != by_store || b->candidate ||
+		    (refused && !is_shadow(b)) || (d->first && !by_store && is_shadow(b)))
 			continue;
 		refused |= !is_shadow(b);
 		decide_count_refused(d, b);
 	}
 }
 
-/* `count: debt`: the cost is known only now, when the request has run; so it counts whatever is decided. */
+/* `count: debt`: the cost is known only now, when the request has run; so it counts whatever is
+ * decided. */
 static void charge_debts(struct decision *d)
 {
 	for (u32 i = 0; i < d->bucket_count; i++) {
@@ -941,8 +959,8 @@ static void fill_status(const struct decision *d, const struct part *part,
 }
 
 /*
- * The time until more fits than now: of a bucket until its next unit, of a window until it ends or slides on.
- * Not before a refused request may come back. ~0: it will never be more.
+ * The time until more fits than now: of a bucket until its next unit, of a window until it ends or
+ * slides on. Not before a refused request may come back. ~0: it will never be more.
  */
 static u64 more_after_ns(const struct decision *d, const struct bucket *b)
 {
@@ -976,7 +994,8 @@ void decide_policy(const struct decision *d, const struct bucket *b, struct resp
 				     (unsigned __int128)spec->requests * SL_NS_PER_SEC);
 }
 
-/* Enforced buckets, each once, the binding one first, as many as a response has; returns their number. */
+/* Enforced buckets, each once, the binding one first, as many as a response has; returns their
+ * number. */
 static u32 list_enforced(struct decision *d, enum response_code code,
 			 const struct bucket *ret[RESPONSE_POLICIES_MAX])
 {
@@ -1101,8 +1120,8 @@ static void find_delay(const struct decision *d, enum response_code code, struct
 }
 
 /*
- * A request with a reference may be deferred if every rule that refuses it defers, and all that its release
- * has to charge is in Redis: it joins the queue of the bucket that takes longest.
+ * A request with a reference may be deferred if every rule that refuses it defers, and all that its
+ * release has to charge is in Redis: it joins the queue of the bucket that takes longest.
  */
 static void find_defer(struct decision *d, enum response_code code, struct decide_delay *wait)
 {
@@ -1118,9 +1137,11 @@ static void find_defer(struct decision *d, enum response_code code, struct decid
 
 		for (u32 k = 0; !part->shadow && k < part->count; k++) {
 			const struct bucket *b = &d->bucket[part->bucket[k]];
-			bool waits = b->over && b->rule && b->rule->defer.max && b->wait_ns != ~0ULL;
+			bool waits =
+				b->over && b->rule && b->rule->defer.max && b->wait_ns != ~0ULL;
 
-			if (part->quota || !b->cluster || b->soft || b->debt || !b->cost || (b->over && !waits)) {
+			if (part->quota || !b->cluster || b->soft || b->debt || !b->cost ||
+			    (b->over && !waits)) {
 				wait->defer = NULL;
 				return;
 			}
@@ -1140,8 +1161,9 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 {
 	static _Thread_local struct decision decision;
 	struct decision *d = &decision;
-	u64 ago = request->at_utc_ns && request->at_utc_ns < now.utc_ns ?
-			  now.utc_ns - request->at_utc_ns : 0;
+	u64 ago = request->at_utc_ns && request->at_utc_ns < now.utc_ns
+			  ? now.utc_ns - request->at_utc_ns
+			  : 0;
 
 	d->ledger = ledger;
 	d->counters = ledger->counters;
@@ -1165,7 +1187,8 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 	return d;
 }
 
-/* A candidate is charged as if its rule had no other limit, but a request that is refused is not in flight. */
+/* A candidate is charged as if its rule had no other limit, but a request that is refused is not in
+ * flight. */
 static void return_units(struct decision *d)
 {
 	for (u32 i = 0; i < d->bucket_count; i++) {
@@ -1173,8 +1196,9 @@ static void return_units(struct decision *d)
 		struct counters_ref *ref = &d->ref[b->ref];
 
 		if (b->in_flight && b->charged && b->cost && !b->full)
-			counters_put(d->counters, ref, request_log_release(&d->counters->logs, ref->spec, ref->bucket_state,
-									   d->then, d->now));
+			counters_put(d->counters, ref,
+				     request_log_release(&d->counters->logs, ref->spec,
+							 ref->bucket_state, d->then, d->now));
 	}
 	d->permit.count = 0;
 }

@@ -5,8 +5,8 @@
  * A value has two more states beside its buckets: a window that counts its refusals (offenses), and
  * its ban (limiter/ban.h). Both are in the counter table, so they have a fixed size and outlive the
  * daemon. While the ban lasts all buckets of the value are over until it ends, so headers and
- * `user show` need to know nothing about it. A wider prefix stays as it is: of its refusals only the
- * values count that were over themselves.
+ * `user show` need to know nothing about it. A wider prefix stays as it is: of its refusals only
+ * the values count that were over themselves.
  *
  * With limits of the cluster the keys are the same on all nodes, and what happened goes to them
  * through the outbox (ban_outbox.h): each node adds the refusals of the others to its own.
@@ -23,11 +23,17 @@ static u64 offenses_key(u64 key)
 
 static void fill_defs(const struct ban_def *ban, struct spec_def *state, struct spec_def *offenses)
 {
-	*state = (struct spec_def){ .count = ban->factor_percent, .period_ns = ban->for_ns,
-				    .burst = ban->max_ns, .scale = 1, .ceiling_percent = 100,
+	*state = (struct spec_def){ .count = ban->factor_percent,
+				    .period_ns = ban->for_ns,
+				    .burst = ban->max_ns,
+				    .scale = 1,
+				    .ceiling_percent = 100,
 				    .algo = SL_ALGO_BAN };
-	*offenses = (struct spec_def){ .count = ban->after, .period_ns = ban->within_ns, .scale = 1,
-				       .ceiling_percent = 100, .algo = SL_ALGO_SLIDING_WINDOW };
+	*offenses = (struct spec_def){ .count = ban->after,
+				       .period_ns = ban->within_ns,
+				       .scale = 1,
+				       .ceiling_percent = 100,
+				       .algo = SL_ALGO_SLIDING_WINDOW };
 }
 
 void decide_ban_collect(struct decision *d, struct part *part, struct sl_sip sip, bool cluster)

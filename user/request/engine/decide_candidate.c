@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * decide_candidate.c - limits in shadow beside the enforced ones of their rule: what another rate or
- * algorithm would have done.
+ * decide_candidate.c - limits in shadow beside the enforced ones of their rule: what another rate
+ * or algorithm would have done.
  *
- * A candidate is judged as if it stood alone in its rule: what the enforced limits of the rule refuse is
- * charged to it if it would admit it. So its count is that of the same requests with the candidate in
- * their place, for a laxer limit, too. What another rule refuses is not charged, as it would not be then.
+ * A candidate is judged as if it stood alone in its rule: what the enforced limits of the rule
+ * refuse is charged to it if it would admit it. So its count is that of the same requests with the
+ * candidate in their place, for a laxer limit, too. What another rule refuses is not charged, as it
+ * would not be then.
  *
  * Its buckets are in the decision like all others, but in no part's list of buckets: nothing that
  * decides, delays, bans or makes a header sees them. With scope: cluster the estimate of all nodes'
@@ -14,7 +15,8 @@
 #include "request/engine/decide_private.h"
 
 /* The buckets of a limit: one for each length of the prefix hierarchy. */
-static bool is_of(const struct decision *d, const struct part *part, u32 k, const struct rule_limit *limit)
+static bool is_of(const struct decision *d, const struct part *part, u32 k,
+		  const struct rule_limit *limit)
 {
 	return d->bucket[part->candidate[k]].limit == limit;
 }
@@ -27,7 +29,8 @@ static bool is_first(const struct decision *d, const struct part *part, u32 at)
 	return true;
 }
 
-static bool refuses(const struct decision *d, const struct part *part, const struct rule_limit *limit)
+static bool refuses(const struct decision *d, const struct part *part,
+		    const struct rule_limit *limit)
 {
 	for (u32 k = 0; k < part->candidates; k++)
 		if (is_of(d, part, k, limit) && d->bucket[part->candidate[k]].over)

@@ -6,7 +6,8 @@
  *
  *     the id of the rule (domain and path), each value, the name of the limit, the length in the
  *     prefix hierarchy, and the role of the state (the limit itself, its soft part, its grace,
- *     this node's own admissions of a limit of the cluster or of its soft part, or the ban of a rule)
+ *     this node's own admissions of a limit of the cluster or of its soft part, or the ban of a
+ * rule)
  *
  * Values are hashed with their lengths, so different lists of values never give the same bytes. If
  * the rule groups addresses, a value that is an address is hashed as its prefix; so "192.0.2.1" and
@@ -18,8 +19,6 @@
  * Limits of the cluster use a seed that all nodes have, so their keys are the same on all nodes.
  * The hash of the parts before the name of the limit is their tag: limits of one key have one hash
  * slot.
- *
- * over 500 lines: all that is in a key, and the order in which parts get their buckets, in one place.
  */
 #include <string.h>
 
@@ -35,9 +34,9 @@ enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG, ROLE_BAN, ROLE_SOF
 enum { TAG_BYTES = 1, TAG_ADDRESS, TAG_OWN_LIMIT };
 
 struct level {
-	struct sl_sip sip;		/* with rule and values */
+	struct sl_sip sip; /* with rule and values */
 	u32 scale;
-	u8 prefix_len;			/* 0: no address in it */
+	u8 prefix_len; /* 0: no address in it */
 };
 
 /* ------------------------------------------------------------------ keys */
@@ -84,19 +83,23 @@ static u32 least_u32(u32 a, u32 b)
 }
 
 /* The hash of rule and values at each length of the prefix hierarchy; returns their number. */
-static u32 levels_of(struct sl_seed seed, const struct rule *rule,
-		     const struct rule_match *match, struct level *ret)
+static u32 levels_of(struct sl_seed seed, const struct rule *rule, const struct rule_match *match,
+		     struct level *ret)
 {
-	struct { struct sl_addr addr; u8 family; bool is; } address[REQUEST_ENTRIES_MAX];
+	struct {
+		struct sl_addr addr;
+		u8 family;
+		bool is;
+	} address[REQUEST_ENTRIES_MAX];
 	u32 levels = 1;
 	u8 family = SL_V4;
 	bool any = false;
 
 	for (u32 i = 0; i < match->count; i++) {
-		address[i].is = (rule->prefix.count[SL_V4] || rule->prefix.count[SL_V6]) &&
-				value_address(match->value[i], &address[i].addr,
-					      &address[i].family) &&
-				rule->prefix.count[address[i].family];
+		address[i].is =
+			(rule->prefix.count[SL_V4] || rule->prefix.count[SL_V6]) &&
+			value_address(match->value[i], &address[i].addr, &address[i].family) &&
+			rule->prefix.count[address[i].family];
 		if (!address[i].is)
 			continue;
 		if (!any || rule->prefix.count[address[i].family] > levels)
@@ -116,7 +119,8 @@ static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 				add_bytes(&l->sip, match->entry[i].key);
 			if (address[i].is)
 				add_address(&l->sip, address[i].addr, address[i].family,
-					    rule->prefix.len[address[i].family][least_u32(level, last)]);
+					    rule->prefix.len[address[i].family]
+							    [least_u32(level, last)]);
 			else
 				add_bytes(&l->sip, rule_value(rule, i, match->value[i]));
 		}
@@ -169,7 +173,8 @@ static void charge(struct bucket *b, const struct request_descriptor *descriptor
 static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key, bool candidate,
 				 const struct request_descriptor *descriptor)
 {
-	u16 *number = candidate ? &part->candidate[part->candidates++] : &part->bucket[part->count++];
+	u16 *number =
+		candidate ? &part->candidate[part->candidates++] : &part->bucket[part->count++];
 	u32 index;
 	struct bucket *b = bucket_is_known(d, key, &index);
 
@@ -206,10 +211,11 @@ static enum sl_algo algorithm_of(const struct rule_limit *limit)
 #define BEGINS_MAX SL_BIT(16)
 
 /*
- * `for`: on this node a time (include/sluice/algo_grace.h). Redis has windows only: one that begins with
- * the first request of the excess and lasts twice as long, and admits in its first half.
+ * `for`: on this node a time (include/sluice/algo_grace.h). Redis has windows only: one that begins
+ * with the first request of the excess and lasts twice as long, and admits in its first half.
  */
-static void add_grace(struct decision *d, struct bucket *b, u64 for_ns, struct sl_sip sip, u32 level)
+static void add_grace(struct decision *d, struct bucket *b, u64 for_ns, struct sl_sip sip,
+		      u32 level)
 {
 	struct counters_ref *ref = decide_add_ref(d, key_of(sip, level, ROLE_GRACE));
 
@@ -268,7 +274,8 @@ static u64 times(u64 count, u32 scale)
  * change. The script keeps the used part of a bucket and the count of a window, so that all nodes
  * together admit no more than the limit at the largest of their scales.
  */
-static void scale_def(const struct decision *d, const struct rule_limit *limit, struct spec_def *def)
+static void scale_def(const struct decision *d, const struct rule_limit *limit,
+		      struct spec_def *def)
 {
 	u32 scale = decide_scale(d, limit);
 
@@ -288,7 +295,8 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	struct bucket *b;
 
 	add_bytes(&sip, (struct bytes){ limit->name, strlen(limit->name) });
-	b = add_bucket(d, part, key_of(sip, level, ROLE_LIMIT), limit->mode == SL_MODE_SHADOW, descriptor);
+	b = add_bucket(d, part, key_of(sip, level, ROLE_LIMIT), limit->mode == SL_MODE_SHADOW,
+		       descriptor);
 	if (!b)
 		return;
 	b->limit = limit;
@@ -302,8 +310,9 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	def->period_ns = limit->terms.rates.rate[0].period_ns;
 	def->burst = limit->none ? 0 : limit->terms.rates.burst[0];
 	def->scale = l->scale;
-	def->ceiling_percent = limit->terms.throttle.kind == THROTTLE_ELASTIC ?
-				       limit->terms.throttle.ceiling_percent : 100;
+	def->ceiling_percent = limit->terms.throttle.kind == THROTTLE_ELASTIC
+				       ? limit->terms.throttle.ceiling_percent
+				       : 100;
 	def->algo = algorithm_of(limit);
 	def->buckets = limit->terms.buckets;
 	def->round_up = limit->terms.round_up;
@@ -363,15 +372,17 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 static u64 unit_ns(enum request_unit unit)
 {
 	static const u64 seconds[REQUEST_UNIT_COUNT] = {
-		[REQUEST_UNIT_SECOND] = 1, [REQUEST_UNIT_MINUTE] = 60, [REQUEST_UNIT_HOUR] = 3600,
-		[REQUEST_UNIT_DAY] = 86400, [REQUEST_UNIT_WEEK] = 7 * 86400,
-		[REQUEST_UNIT_MONTH] = 30 * 86400, [REQUEST_UNIT_YEAR] = 365 * 86400,
+		[REQUEST_UNIT_SECOND] = 1,	   [REQUEST_UNIT_MINUTE] = 60,
+		[REQUEST_UNIT_HOUR] = 3600,	   [REQUEST_UNIT_DAY] = 86400,
+		[REQUEST_UNIT_WEEK] = 7 * 86400,   [REQUEST_UNIT_MONTH] = 30 * 86400,
+		[REQUEST_UNIT_YEAR] = 365 * 86400,
 	};
 
 	return seconds[unit < REQUEST_UNIT_COUNT ? unit : REQUEST_UNIT_SECOND] * SL_NS_PER_SEC;
 }
 
-/* Envoy sends them, and they are in the queries of a proxy's administrator; others need the right. */
+/* Envoy sends them, and they are in the queries of a proxy's administrator; others need the
+ * right. */
 static bool brings_limit(const struct request *request, const struct request_descriptor *descriptor)
 {
 	return descriptor->limit_unit != REQUEST_UNIT_UNKNOWN &&
@@ -380,8 +391,8 @@ static bool brings_limit(const struct request *request, const struct request_des
 }
 
 /*
- * It counts per domain, entries and unit: a fixed window, as in envoyproxy/ratelimit. A rule that matches stays
- * its rule, for all but its limits.
+ * It counts per domain, entries and unit: a fixed window, as in envoyproxy/ratelimit. A rule that
+ * matches stays its rule, for all but its limits.
  */
 static void add_own_limit(struct decision *d, struct part *part, struct bytes domain,
 			  const struct request_descriptor *descriptor)
@@ -468,8 +479,7 @@ static enum priority lowest_priority(const struct rule *domain, const struct rul
 	return stated ? lowest : PRIORITY_NORMAL;
 }
 
-void decide_collect_one(struct decision *d, const struct rule *rule,
-			const struct rule_match *match)
+void decide_collect_one(struct decision *d, const struct rule *rule, const struct rule_match *match)
 {
 	part_init(&d->part[0], rule);
 	d->part_count = 1;
@@ -477,22 +487,26 @@ void decide_collect_one(struct decision *d, const struct rule *rule,
 	add_rule(d, &d->part[0], match, NULL);
 }
 
-void decide_collect_request(struct decision *d, const struct rule *rule, struct request_descriptor *descriptor)
+void decide_collect_request(struct decision *d, const struct rule *rule,
+			    struct request_descriptor *descriptor)
 {
 	part_init(&d->part[0], rule);
 	d->part_count = 1;
 	d->priority = PRIORITY_NORMAL;
 	descriptor->hits = 0;
 	descriptor->limit_unit = rule->unit;
-	descriptor->limit_requests = __atomic_load_n(&rule->limit->terms.rates.rate[0].count, __ATOMIC_RELAXED);
-	add_own_limit(d, &d->part[0], (struct bytes){ rule->domain, strlen(rule->domain) }, descriptor);
+	descriptor->limit_requests =
+		__atomic_load_n(&rule->limit->terms.rates.rate[0].count, __ATOMIC_RELAXED);
+	add_own_limit(d, &d->part[0], (struct bytes){ rule->domain, strlen(rule->domain) },
+		      descriptor);
 }
 
 /*
- * The rule that every request of the domain meets, as one more part: it is charged once, the hits of
- * the descriptor that has the most. A report that only refunds is a refund.
+ * The rule that every request of the domain meets, as one more part: it is charged once, the hits
+ * of the descriptor that has the most. A report that only refunds is a refund.
  */
-static void collect_domain(struct decision *d, const struct rule *rule, const struct rule_match *match)
+static void collect_domain(struct decision *d, const struct rule *rule,
+			   const struct rule_match *match)
 {
 	struct part *part = &d->part[d->part_count++];
 	struct request_descriptor all;

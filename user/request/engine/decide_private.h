@@ -29,64 +29,65 @@ SL_STATIC_ASSERT(5 * DECIDE_BUCKETS_MAX + 2 * DECIDE_PARTS_MAX == COUNTERS_REFS_
 		 "a bucket has up to five states, and a part two of its ban");
 
 /* What spec.h's functions take: of all descriptors together, which may share a bucket. */
-SL_STATIC_ASSERT(REQUEST_HITS_MAX * DECIDE_PARTS_MAX <= SPEC_COST_MAX, "no sum or product of a step overflows");
+SL_STATIC_ASSERT(REQUEST_HITS_MAX *DECIDE_PARTS_MAX <= SPEC_COST_MAX,
+		 "no sum or product of a step overflows");
 
 /* One limit for one value; several descriptors may share it. */
 struct bucket {
 	const struct rule *rule;	/* NULL: a limit in the request, and no rule matched */
-	const struct rule_limit *limit;	/* NULL: a limit in the request */
+	const struct rule_limit *limit; /* NULL: a limit in the request */
 	u64 cost;			/* hits of all its descriptors */
 	u64 refund;
-	u64 ahead;			/* hits that queue before this request */
-	u64 wait_ns;			/* over: until it fits */
-	u32 edge_permille;		/* passed across a window's edge, of the limit; 0: not known */
-	u64 ban_left_ns;		/* its value is banned for so long; 0: not */
-	u64 tag;			/* cluster: its hash slot in Redis */
-	u32 ref;	/* its states: the limit's, its own; soft's, its own; grace's */
-	u8 refs;			/* 1..5 */
-	u8 soft_ref, grace_ref;		/* which of them is soft's, and grace's; 0: none */
-	u8 begins;			/* grace of the cluster: 1: no time is open that this node knows of */
-	bool has_own;			/* the limit's and soft's states are followed by "own" */
-	u8 prefix_len;			/* of a prefix hierarchy of several lengths; else 0 */
-	bool none;			/* the limit is 0: all requests are refused */
-	bool beyond;			/* more hits than REQUEST_HITS_MAX: these never pass */
-	bool over;			/* it does not fit */
-	bool soft;			/* ... but fits in the soft part */
-	bool full;			/* the counter table has no room for its state */
-	bool claimed, charged;		/* room was found; it was charged */
-	bool cluster;			/* scope: cluster */
-	bool needs_store;			/* a command to Redis is needed */
-	bool covered;			/* by quota_acquire(): no command is needed */
+	u64 ahead;		/* hits that queue before this request */
+	u64 wait_ns;		/* over: until it fits */
+	u32 edge_permille;	/* passed across a window's edge, of the limit; 0: not known */
+	u64 ban_left_ns;	/* its value is banned for so long; 0: not */
+	u64 tag;		/* cluster: its hash slot in Redis */
+	u32 ref;		/* its states: the limit's, its own; soft's, its own; grace's */
+	u8 refs;		/* 1..5 */
+	u8 soft_ref, grace_ref; /* which of them is soft's, and grace's; 0: none */
+	u8 begins;     /* grace of the cluster: 1: no time is open that this node knows of */
+	bool has_own;  /* the limit's and soft's states are followed by "own" */
+	u8 prefix_len; /* of a prefix hierarchy of several lengths; else 0 */
+	bool none;     /* the limit is 0: all requests are refused */
+	bool beyond;   /* more hits than REQUEST_HITS_MAX: these never pass */
+	bool over;     /* it does not fit */
+	bool soft;     /* ... but fits in the soft part */
+	bool full;     /* the counter table has no room for its state */
+	bool claimed, charged; /* room was found; it was charged */
+	bool cluster;	       /* scope: cluster */
+	bool needs_store;      /* a command to Redis is needed */
+	bool covered;	       /* by quota_acquire(): no command is needed */
 	bool grace_needs_store;
-	bool retries;			/* this node would refuse it; Redis decides */
-	bool debt;			/* count: debt */
-	bool in_flight;			/* a concurrency: the request holds a unit until its end */
-	bool candidate;			/* its limit is in shadow, which never decides */
-	bool decided;			/* over, soft and wait_ns are known */
-	bool unavailable;			/* Redis is unavailable: on_store_failure decided */
-	bool by_store;			/* over, and this node alone would have admitted it */
-	bool from_store;			/* Redis decided; of a sliding log by reply_used */
+	bool retries;	  /* this node would refuse it; Redis decides */
+	bool debt;	  /* count: debt */
+	bool in_flight;	  /* a concurrency: the request holds a unit until its end */
+	bool candidate;	  /* its limit is in shadow, which never decides */
+	bool decided;	  /* over, soft and wait_ns are known */
+	bool unavailable; /* Redis is unavailable: on_store_failure decided */
+	bool by_store;	  /* over, and this node alone would have admitted it */
+	bool from_store;  /* Redis decided; of a sliding log by reply_used */
 	u64 reply_used;
 	/* Of the response: whole requests that fit now, the time until the limit is unused. */
 	u64 left, reset_ns;
-	bool listed;			/* among the enforced ones */
+	bool listed; /* among the enforced ones */
 	/* From here on not cleared, but for view.spec: decide_look() fills it in. */
-	struct spec_view view;		/* the limit as it applies to this request */
-	struct sl_result took;		/* the result of its main state */
+	struct spec_view view; /* the limit as it applies to this request */
+	struct sl_result took; /* the result of its main state */
 };
 
 /* One descriptor, or the rule of the domain. */
 struct part {
-	const struct rule *rule;	/* NULL: none, or replaced */
+	const struct rule *rule; /* NULL: none, or replaced */
 	bool unlimited, shadow, quota;
-	bool over;			/* a bucket of it does not fit */
-	bool ban_began;			/* by this request */
+	bool over;	/* a bucket of it does not fit */
+	bool ban_began; /* by this request */
 	bool ban_cluster;
-	u32 ban_ref;			/* 1 + of its ban, with that of its offenses behind it; 0: none */
-	u8 narrow;			/* buckets of the value itself, not of a wider prefix: the first ones */
+	u32 ban_ref; /* 1 + of its ban, with that of its offenses behind it; 0: none */
+	u8 narrow;   /* buckets of the value itself, not of a wider prefix: the first ones */
 	u8 count;
 	u16 bucket[RULE_LIMITS_MAX * PREFIX_HIERARCHY_MAX];
-	u8 candidates;			/* buckets of limits in shadow, which are in none of the above */
+	u8 candidates; /* buckets of limits in shadow, which are in none of the above */
 	u16 candidate[RESPONSE_CANDIDATES_MAX * PREFIX_HIERARCHY_MAX];
 };
 SL_STATIC_ASSERT(RESPONSE_CANDIDATES_MAX == RULE_LIMITS_MAX - 1, "one limit of a rule is enforced");
@@ -98,25 +99,27 @@ SL_STATIC_ASSERT(RESPONSE_CANDIDATES_MAX == RULE_LIMITS_MAX - 1, "one limit of a
 struct decision {
 	const struct ledger *ledger;
 	struct counters *counters;
-	struct quotas *quotas;		/* NULL: no limits of the cluster */
+	struct quotas *quotas; /* NULL: no limits of the cluster */
 	const struct request *request;
 	/* Keys that Redis refused lately; NULL: only the states here decide. */
 	struct refusal_cache *refusal_cache;
-	struct cluster_store *store;		/* NULL: unavailable */
+	struct cluster_store *store; /* NULL: unavailable */
 	struct sl_now now,
-		cluster_store_now;	/* by this machine's clock, and by the cluster store's */
-	struct sl_now then;		/* time of the charged hits; reports: earlier than now */
+		cluster_store_now; /* by this machine's clock, and by the cluster store's */
+	struct sl_now then;	   /* time of the charged hits; reports: earlier than now */
 	enum priority priority;
 	u32 part_count, bucket_count, ref_count;
-	bool has_domain;		/* the last part is the rule of the domain */
-	u32 cluster_count;		/* buckets of the cluster */
-	bool bans, candidates, chunks;	/* a part has a ban, a candidate; a log's chunk was claimed */
-	bool debts;			/* a limit has count: debt */
-	bool needs_store;			/* one of them needs Redis: no response yet */
-	/* The results of a first charge that was refused and refunded; this is the second one, of soft parts. */
+	bool has_domain;   /* the last part is the rule of the domain */
+	u32 cluster_count; /* buckets of the cluster */
+	bool bans, candidates,
+		chunks;	  /* a part has a ban, a candidate; a log's chunk was claimed */
+	bool debts;	  /* a limit has count: debt */
+	bool needs_store; /* one of them needs Redis: no response yet */
+	/* The results of a first charge that was refused and refunded; this is the second one, of
+	 * soft parts. */
 	const struct decide_result *first;
 	u32 first_count;
-	struct permit permit;		/* units that the request has taken */
+	struct permit permit; /* units that the request has taken */
 	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 	struct part part[DECIDE_PARTS_MAX];
 	struct bucket bucket[DECIDE_BUCKETS_MAX];
@@ -143,8 +146,10 @@ void decide_collect(struct decision *d, const struct ruleset *rules);
 /* For `user show`: the buckets of a rule for one value, without a request. */
 void decide_collect_one(struct decision *d, const struct rule *rule,
 			const struct rule_match *match);
-/* The same of a rule of limits in requests (RULE_OF_REQUEST), with its last rate; changes the descriptor. */
-void decide_collect_request(struct decision *d, const struct rule *rule, struct request_descriptor *descriptor);
+/* The same of a rule of limits in requests (RULE_OF_REQUEST), with its last rate; changes the
+ * descriptor. */
+void decide_collect_request(struct decision *d, const struct rule *rule,
+			    struct request_descriptor *descriptor);
 /* The scale of an elastic limit, 16.16, while it is valid; 0: it has its own rate. */
 u32 decide_scale(const struct decision *d, const struct rule_limit *limit);
 /* Finds the states of a bucket and evaluates them. The counter table is locked. */
@@ -154,8 +159,8 @@ bool decide_refused(struct decision *d);
 void decide_response(struct decision *d, enum response_code code, struct response *ret);
 
 /*
- * decide_release.c: the time of a permit, less than a microsecond before now_ns, and no other's: so a permit
- * is an id, too.
+ * decide_release.c: the time of a permit, less than a microsecond before now_ns, and no other's: so
+ * a permit is an id, too.
  */
 u64 decide_permit_time(u64 now_ns);
 
@@ -198,14 +203,15 @@ bool decide_claim(struct decision *d, struct counters_ref *ref);
 /* The result of a bucket after the reply of Redis, or without one. */
 struct decide_result {
 	u64 key;
-	u64 charged_key, grace_key;	/* of what is charged: the limit or its soft part; 0: no grace */
-	u64 wait_ns;			/* over: until it fits */
-	u64 reply_used;			/* from_store: the number of requests of the log in Redis */
+	u64 charged_key,
+		grace_key; /* of what is charged: the limit or its soft part; 0: no grace */
+	u64 wait_ns;	   /* over: until it fits */
+	u64 reply_used;	   /* from_store: the number of requests of the log in Redis */
 	bool over, soft, full, from_store;
-	bool by_store;			/* ... over, and this node alone would have admitted it */
-	bool may_soften;		/* it has a soft part that was not charged */
-	bool shadow;			/* of a rule in shadow mode, which refuses nothing */
-	bool unavailable;			/* no reply: on_store_failure decided */
+	bool by_store;	  /* ... over, and this node alone would have admitted it */
+	bool may_soften;  /* it has a soft part that was not charged */
+	bool shadow;	  /* of a rule in shadow mode, which refuses nothing */
+	bool unavailable; /* no reply: on_store_failure decided */
 };
 /*
  * The second half: makes the response of a request that was decided with `code` and charged. A peek
@@ -215,7 +221,8 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 		  const struct decide_result *result, u32 count, enum response_code code,
 		  struct response *ret, struct decide_delay *ret_wait);
 
-/* Which of its states is charged: the limit's (0) or its soft part's. Reports are charged to the limit. */
+/* Which of its states is charged: the limit's (0) or its soft part's. Reports are charged to the
+ * limit. */
 static inline u32 decide_charged(const struct decision *d, const struct bucket *b)
 {
 	return b->soft && !d->request->report ? b->soft_ref : 0;

@@ -3,10 +3,10 @@
  * decide_release.c - the end of a request in flight releases its units of concurrency.
  *
  * A permit has the keys of the buckets and the time at which the request took a unit of each, so no
- * rule is needed: rules, overrides and prefixes may have changed since. The time is needed as well. A
- * bucket counts requests by the time at which they began, and only so do those expire whose end is lost:
- * if an end removed any request, a lost one would either never expire under steady traffic, or requests
- * that still run would.
+ * rule is needed: rules, overrides and prefixes may have changed since. The time is needed as well.
+ * A bucket counts requests by the time at which they began, and only so do those expire whose end
+ * is lost: if an end removed any request, a lost one would either never expire under steady
+ * traffic, or requests that still run would.
  */
 #include "request/engine/decide_private.h"
 #include "request/engine/report_ids.h"
@@ -17,9 +17,11 @@
 /* An end that is reported again would release a unit of another request of the same time. */
 static bool is_repeated(const struct ledger *ledger, const struct permit *permit, struct sl_now now)
 {
-	struct bytes id = { (const char *)permit, offsetof(struct permit, key) + permit->count * sizeof(permit->key[0]) };
+	struct bytes id = { (const char *)permit,
+			    offsetof(struct permit, key) + permit->count * sizeof(permit->key[0]) };
 
-	return ledger->ended && !report_ids_first(ledger->ended, (struct bytes){ NULL, 0 }, id, now.mono_ns / SL_NS_PER_SEC);
+	return ledger->ended && !report_ids_first(ledger->ended, (struct bytes){ NULL, 0 }, id,
+						  now.mono_ns / SL_NS_PER_SEC);
 }
 
 u64 decide_permit_time(u64 now_ns)

@@ -24,8 +24,8 @@ static int begin(const struct ledger *ledger, const struct ruleset *rules, const
 	return err;
 }
 
-int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count)
+int decide_looks(const struct ledger *ledger, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count)
 {
 	struct request request = { .count = 1, .peek = true };
 	struct decision *d;
@@ -38,8 +38,9 @@ int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 		const struct bucket *b = &d->bucket[i];
 
 		if (b->cluster)
-			ret[(*ret_count)++] = (struct quota_lookup){
-				.ref = decide_cluster_ref(d, b, 0), .def = d->ref[b->ref].def};
+			ret[(*ret_count)++] =
+				(struct quota_lookup){ .ref = decide_cluster_ref(d, b, 0),
+						       .def = d->ref[b->ref].def };
 	}
 	counters_end(&d->locks);
 	return 0;
@@ -70,8 +71,8 @@ static void show_candidates(const struct decision *d, struct response *ret)
 	}
 }
 
-int decide_show(const struct ledger *ledger, const struct ruleset *rules,
-		const struct rule *rule, struct bytes value, const struct quota_lookup *look, u32 look_count,
+int decide_show(const struct ledger *ledger, const struct ruleset *rules, const struct rule *rule,
+		struct bytes value, const struct quota_lookup *look, u32 look_count,
 		struct sl_now now, struct response *ret)
 {
 	struct request request = { .count = 1, .peek = true };
@@ -110,8 +111,8 @@ static void reset_cluster(struct decision *d, const struct bucket *b, struct dec
 	}
 }
 
-int decide_reset(const struct ledger *ledger, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value, struct decide_reset *ret)
+int decide_reset(const struct ledger *ledger, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct decide_reset *ret)
 {
 	struct request request = { .count = 1, .peek = true };
 	struct counters *counters = ledger->counters;

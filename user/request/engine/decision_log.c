@@ -2,8 +2,9 @@
 /*
  * decision_log.c - see decision_log.h.
  *
- * Values are untrusted bytes. They are hashed as value_hash.h has it: one value has one hash, and the file does not contain it. With `values: plain` they are
- * escaped byte by byte, so each line is valid JSON in ASCII.
+ * Values are untrusted bytes. They are hashed as value_hash.h has it: one value has one hash, and
+ * the file does not contain it. With `values: plain` they are escaped byte by byte, so each line is
+ * valid JSON in ASCII.
  */
 #include "request/engine/decision_log.h"
 
@@ -23,20 +24,20 @@
 
 #define BUFFER_BYTES (256 * 1024)
 #define LINE_BYTES 8192
-#define VALUE_SHOWN 256		/* bytes of a plain value */
+#define VALUE_SHOWN 256 /* bytes of a plain value */
 
 struct buffer {
-	pthread_mutex_t lock;	/* held for a copy, at most */
+	pthread_mutex_t lock; /* held for a copy, at most */
 	char *at;
 	size_t len;
 	u64 lost;
-	u32 count;		/* decisions since the last line; the worker's own */
+	u32 count; /* decisions since the last line; the worker's own */
 };
 
 struct decision_log {
 	struct sl_seed seed;
 	u32 workers;
-	char *spare;		/* the main thread's: it is swapped with a worker's and written */
+	char *spare; /* the main thread's: it is swapped with a worker's and written */
 	int fd;
 	struct stat opened;
 	bool failing;
@@ -111,7 +112,8 @@ static void out_when(struct out *out)
 	out_char(out, 'Z');
 }
 
-/* How values are written. Clients choose their length: a line that is too long is written with less. */
+/* How values are written. Clients choose their length: a line that is too long is written with
+ * less. */
 enum values { VALUES_PLAIN, VALUES_BY_RULE, VALUES_HASHED, VALUES_LEFT_OUT };
 
 /* `descriptor` NULL: of the rule of the domain. */
@@ -136,8 +138,8 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	for (u32 i = 0; i < status->candidates; i++) {
 		out_text(out, i ? ",{\"limit\":\"" : ",\"candidates\":[{\"limit\":\"");
 		out_json(out, status->candidate[i].limit->name);
-		out_text(out, status->candidate[i].over ? "\",\"code\":\"OVER_LIMIT\"}" :
-							  "\",\"code\":\"OK\"}");
+		out_text(out, status->candidate[i].over ? "\",\"code\":\"OVER_LIMIT\"}"
+							: "\",\"code\":\"OK\"}");
 		if (i + 1 == status->candidates)
 			out_char(out, ']');
 	}
@@ -162,7 +164,8 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 		out_text(out, i ? ",[\"" : "[\"");
 		out_plain(out, descriptor->entry[i].key);
 		out_text(out, "\",\"");
-		if (values == VALUES_PLAIN || (values == VALUES_BY_RULE && status->rule && status->rule->values_plain))
+		if (values == VALUES_PLAIN ||
+		    (values == VALUES_BY_RULE && status->rule && status->rule->values_plain))
 			out_plain(out, value);
 		else
 			out_hex(out, hash_bytes(log->seed, 0, value.at, value.len), 16);
@@ -225,7 +228,8 @@ void decision_log_note(struct engine_thread *thread, const struct request *reque
 	if (++buffer->count < __atomic_load_n(&engine->log_every, __ATOMIC_RELAXED))
 		return;
 	buffer->count = 0;
-	values = __atomic_load_n(&engine->log_plain, __ATOMIC_RELAXED) ? VALUES_PLAIN : VALUES_BY_RULE;
+	values = __atomic_load_n(&engine->log_plain, __ATOMIC_RELAXED) ? VALUES_PLAIN
+								       : VALUES_BY_RULE;
 	do {
 		out_begin(&out, line, sizeof(line));
 		out_line(&out, log, request, response, values);
@@ -255,8 +259,10 @@ static int open_file(struct decision_log *log, const char *path)
 		log->fd = -1;
 	}
 	if (log->fd < 0)
-		log->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY |
-				     O_NONBLOCK | O_NOFOLLOW, 0640);
+		log->fd = open(path,
+			       O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+				       O_NOFOLLOW,
+			       0640);
 	if (log->fd < 0 || fstat(log->fd, &log->opened) < 0)
 		return -errno;
 	if (S_ISREG(log->opened.st_mode))

@@ -15,7 +15,7 @@ struct decision_log;
 
 /* For so many workers. NULL: no memory. */
 struct decision_log *decision_log_new(u32 workers);
-void decision_log_free(struct decision_log *log);	/* NULL is fine */
+void decision_log_free(struct decision_log *log); /* NULL is fine */
 
 /* From a thread of the engine, after a decision; goes by engine->log_every. */
 void decision_log_note(struct engine_thread *thread, const struct request *request,

@@ -14,26 +14,26 @@
 
 #define MS 1000000ULL
 #define TICK_NS (10 * MS)
-#define SCAN_NS (250 * MS)		/* between two looks for rules with defer */
-#define IDLE_NS SL_NS_PER_SEC		/* between polls of a queue where nothing waits */
-#define SWEEP_NS (100 * MS)		/* ... where a worker may acknowledge something */
+#define SCAN_NS (250 * MS)    /* between two looks for rules with defer */
+#define IDLE_NS SL_NS_PER_SEC /* between polls of a queue where nothing waits */
+#define SWEEP_NS (100 * MS)   /* ... where a worker may acknowledge something */
 #define AOF_NS (5 * SL_NS_PER_SEC)
-#define LEAST_NS (MS / 2)		/* of its deadline must be left for a request to be deferred */
+#define LEAST_NS (MS / 2) /* of its deadline must be left for a request to be deferred */
 
 /* The queue of one rule, as the polling thread has it. */
 struct defer_slot {
-	struct defer_call call;		/* first */
-	u64 rule_id;			/* 0: free; read by other threads */
+	struct defer_call call; /* first */
+	u64 rule_id;		/* 0: free; read by other threads */
 	bool polling, listed, warned;
-	u64 due_ns, aof_ns;		/* due_ns is set by other threads, too */
-	u64 answered_ns;		/* 0: never */
+	u64 due_ns, aof_ns; /* due_ns is set by other threads, too */
+	u64 answered_ns;    /* 0: never */
 	u64 number[DEFER_NUMBER_COUNT], failed;
 	struct defer_queue queue;
 	char *name;
 };
 
 struct defers {
-	struct engine_thread *thread;	/* NULL: not started */
+	struct engine_thread *thread; /* NULL: not started */
 	struct event *tick;
 	u64 scan_ns;
 	bool full;
@@ -43,8 +43,11 @@ struct defers {
 static struct defer_queue queue_of(const struct rule *rule, const char *name)
 {
 	return (struct defer_queue){
-		.name = name, .max = rule->defer.max, .ttl_us = rule->defer.ttl_ns / 1000,
-		.deliveries = rule->defer.deliveries, .retry_us = rule->defer.retry_ns / 1000,
+		.name = name,
+		.max = rule->defer.max,
+		.ttl_us = rule->defer.ttl_ns / 1000,
+		.deliveries = rule->defer.deliveries,
+		.retry_us = rule->defer.retry_ns / 1000,
 	};
 }
 
@@ -72,8 +75,10 @@ static void note_aof(struct defer_slot *slot, u64 aof)
 	if (aof == ~0ULL)
 		return;
 	if (!aof && before != aof)
-		log_warn("http: requests that %s defers are lost when Redis stops: it has no append-only file; "
-			 "set appendonly yes there", slot->name);
+		log_warn(
+			"http: requests that %s defers are lost when Redis stops: it has no append-only file; "
+			"set appendonly yes there",
+			slot->name);
 	__atomic_store_n(&slot->number[DEFER_AOF], aof, __ATOMIC_RELAXED);
 }
 
@@ -112,7 +117,8 @@ static void poll_slot(struct defers *defers, struct defer_slot *slot, u64 now_ns
 {
 	bool aof = now_ns >= slot->aof_ns;
 
-	slot->call = (struct defer_call){ .done = on_polled, .ended = on_poll_ended, .arg = defers };
+	slot->call =
+		(struct defer_call){ .done = on_polled, .ended = on_poll_ended, .arg = defers };
 	__atomic_store_n(&slot->due_ns, now_ns + IDLE_NS, __ATOMIC_RELAXED);
 	if (defer_store_poll(defers->thread->store, &slot->queue, aof, &slot->call) < 0)
 		return;
@@ -128,8 +134,10 @@ static void warn_of(struct defers *defers, struct defer_slot *slot)
 	if (slot->warned || (defers->thread->store && defer_store_can(defers->thread->store)))
 		return;
 	slot->warned = true;
-	log_warn("http: %s refuses requests that it should defer: that needs cluster.redis with mode: single or "
-		 "sentinel", slot->name);
+	log_warn(
+		"http: %s refuses requests that it should defer: that needs cluster.redis with mode: single or "
+		"sentinel",
+		slot->name);
 }
 
 static void list_rule(struct defers *defers, const struct rule *rule)
@@ -141,8 +149,8 @@ static void list_rule(struct defers *defers, const struct rule *rule)
 		slot = slot_of(defers, 0);
 	if (!slot) {
 		if (!defers->full)
-			log_warn("http: more than %d rules defer requests: %s/%s refuses them", DEFER_RULES_MAX,
-				 rule->domain, rule->path);
+			log_warn("http: more than %d rules defer requests: %s/%s refuses them",
+				 DEFER_RULES_MAX, rule->domain, rule->path);
 		defers->full = true;
 		return;
 	}
@@ -243,10 +251,10 @@ bool defers_show(struct defers *defers, u64 rule_id, struct defer_shown *ret)
 /* ------------------------------------------------------------------ a request */
 
 struct deferring {
-	struct defer_call call;		/* first */
+	struct defer_call call; /* first */
 	struct engine_thread *thread;
-	struct delayed *delayed;	/* NULL: the client has gone, or has its response */
-	bool kept;			/* the client has its ticket */
+	struct delayed *delayed; /* NULL: the client has gone, or has its response */
+	bool kept;		 /* the client has its ticket */
 	u64 rule_id, retry_after_ns;
 	struct defer_queue queue;
 	char *name;
@@ -266,8 +274,8 @@ static void ignore(struct defer_call *call)
 }
 
 /*
- * The response as it is now; the rules that it was made by may be gone. The request was refused, whatever
- * fits by now.
+ * The response as it is now; the rules that it was made by may be gone. The request was refused,
+ * whatever fits by now.
  */
 static void respond(struct deferring *deferring)
 {
@@ -278,9 +286,10 @@ static void respond(struct deferring *deferring)
 	struct response response;
 
 	peek.peek = true;
-	decide_here(decision_begin(&engine->ledger, &peek, counters_now(engine->ledger.counters)), rules, &response,
-		    NULL);
-	if (response.code != RESPONSE_OVER_LIMIT || response.retry_after_ns < deferring->retry_after_ns)
+	decide_here(decision_begin(&engine->ledger, &peek, counters_now(engine->ledger.counters)),
+		    rules, &response, NULL);
+	if (response.code != RESPONSE_OVER_LIMIT ||
+	    response.retry_after_ns < deferring->retry_after_ns)
 		response.retry_after_ns = deferring->retry_after_ns;
 	response.code = RESPONSE_OVER_LIMIT;
 	if (deferring->call.status == DEFER_WAITING) {
@@ -318,8 +327,8 @@ static void on_added(struct defer_call *call)
 }
 
 /*
- * Cancels what nobody has the ticket of: its client went away, the reply came after the deadline, or was an
- * error (too few replicas have it).
+ * Cancels what nobody has the ticket of: its client went away, the reply came after the deadline,
+ * or was an error (too few replicas have it).
  */
 static void on_add_ended(struct defer_call *call)
 {
@@ -342,8 +351,12 @@ static u32 list_buckets(const struct decision *d, u32 first, struct cluster_stor
 			const struct bucket *b = &d->bucket[d->part[i].bucket[k]];
 			bool is_first = d->part[i].bucket[k] == first, seen = false;
 			struct cluster_store_bucket one = {
-				.key = d->ref[b->ref].key, .tag = b->tag, .def = d->ref[b->ref].def,
-				.kind = CLUSTER_STORE_CHARGE, .cost = b->cost, .hold = b->view.hold,
+				.key = d->ref[b->ref].key,
+				.tag = b->tag,
+				.def = d->ref[b->ref].def,
+				.kind = CLUSTER_STORE_CHARGE,
+				.cost = b->cost,
+				.hold = b->view.hold,
 			};
 
 			for (u32 n = 0; n < count; n++)
@@ -361,7 +374,8 @@ static u32 list_buckets(const struct decision *d, u32 first, struct cluster_stor
 	return count;
 }
 
-bool defer_begin(struct delayed *delayed, const struct decide_delay *wait, const struct response *response)
+bool defer_begin(struct delayed *delayed, const struct decide_delay *wait,
+		 const struct response *response)
 {
 	static _Thread_local struct cluster_store_bucket bucket[CLUSTER_STORE_BUCKETS_MAX];
 	struct cluster_store_request request = { .bucket = bucket };
@@ -373,8 +387,10 @@ bool defer_begin(struct delayed *delayed, const struct decide_delay *wait, const
 	if (!wait->defer)
 		return false;
 	deferring = thread->store && took_ns + LEAST_NS <= engine->store_deadline_ns &&
-		    __atomic_load_n(&engine->pending, __ATOMIC_RELAXED) < engine->max_delayed ?
-		    calloc(1, sizeof(*deferring)) : NULL;
+				    __atomic_load_n(&engine->pending, __ATOMIC_RELAXED) <
+					    engine->max_delayed
+			    ? calloc(1, sizeof(*deferring))
+			    : NULL;
 	if (!deferring || !(deferring->name = name_of_rule(wait->defer))) {
 		note_failed(engine->defers, wait->defer->id);
 		free(deferring);
@@ -408,8 +424,8 @@ void defer_abandon(struct deferring *deferring)
 /* ------------------------------------------------------------------ tickets */
 
 struct defer_lookup {
-	struct defer_call call;		/* first */
-	void (*done)(void *arg, enum defer_status status, u64 number);	/* NULL: abandoned */
+	struct defer_call call;					       /* first */
+	void (*done)(void *arg, enum defer_status status, u64 number); /* NULL: abandoned */
 	void *arg;
 	struct defer_queue queue;
 	char *name;
@@ -482,8 +498,8 @@ int defer_look(struct engine_thread *thread, struct bytes ticket, bool cancel,
 		lookup->done = done;
 		lookup->arg = arg;
 		memcpy(lookup->call.ticket, ticket.at, ticket.len);
-		r = (cancel ? defer_store_cancel : defer_store_look)(thread->store, &lookup->queue, deadline_ns,
-								     &lookup->call);
+		r = (cancel ? defer_store_cancel : defer_store_look)(thread->store, &lookup->queue,
+								     deadline_ns, &lookup->call);
 	}
 	if (r < 0) {
 		if (lookup)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * defer.h - requests for later (on_limit: defer): what the engine does with cluster/quota/defer_store.h.
+ * defer.h - requests for later (on_limit: defer): what the engine does with
+ * cluster/quota/defer_store.h.
  *
  *     a refusal with a reference -> defer_begin() -> a ticket, or the refusal as it was
  *     the first worker's loop    -> a poll of each queue, which releases what fits
  *
- * Every node polls; together some hundred times a second while requests wait. Nothing of a queue is on a
- * node, so a node that is killed loses nothing.
+ * Every node polls; together some hundred times a second while requests wait. Nothing of a queue is
+ * on a node, so a node that is killed loses nothing.
  */
 #ifndef SLUICE_DEFER_H
 #define SLUICE_DEFER_H
@@ -16,19 +17,21 @@
 
 struct deferring;
 
-#define DEFER_RULES_MAX 64		/* with defer; others do not release */
+#define DEFER_RULES_MAX 64 /* with defer; others do not release */
 
 struct defers *defers_new(void);
-void defers_free(struct defers *defers);	/* NULL is fine */
+void defers_free(struct defers *defers); /* NULL is fine */
 /* In the thread whose loop polls. */
 void defers_start(struct defers *defers, struct engine_thread *thread);
 void defers_stop(struct defers *defers);
 
 /*
- * In the rules' read section, right after the decision. False: it cannot be deferred, and the response
- * stands. True: delayed->done() is called later, and `delayed` freed; or defer_abandon() before.
+ * In the rules' read section, right after the decision. False: it cannot be deferred, and the
+ * response stands. True: delayed->done() is called later, and `delayed` freed; or defer_abandon()
+ * before.
  */
-bool defer_begin(struct delayed *delayed, const struct decide_delay *wait, const struct response *response);
+bool defer_begin(struct delayed *delayed, const struct decide_delay *wait,
+		 const struct response *response);
 /* The client has gone: what was put in the queue is cancelled. */
 void defer_abandon(struct deferring *deferring);
 
@@ -46,7 +49,7 @@ void defer_lookup_abandon(struct defer_lookup *lookup);
 
 /* A rule's queue as of the last poll; false: none yet. From any thread. */
 struct defer_shown {
-	u64 number[DEFER_NUMBER_COUNT];	/* enum defer_number */
+	u64 number[DEFER_NUMBER_COUNT]; /* enum defer_number */
 	u64 failed;			/* refusals of this node that Redis did not take in time */
 	u64 age_ns;			/* of the last poll that Redis answered */
 };

@@ -3,12 +3,12 @@
  * delay.c - delayed responses: until the request fits, where the rule that refuses it has on_limit
  * (wait, queue), or until Redis has replied.
  *
- * A delayed request is in the queue of one bucket: of those that refuse it, the one with the longest
- * wait. Queues are first in, first out over all workers: decide() gets the hits that queue for a
- * bucket from delays_ahead() and refuses every request behind them, also one that may not wait.
- * Nothing is charged in advance. Only the first of a queue tries again, when its hits fit, and is
- * charged then, under the rules in force by then. A cancelled request leaves the queue. A request
- * that another bucket refuses moves to the queue of that bucket, in order of its arrival.
+ * A delayed request is in the queue of one bucket: of those that refuse it, the one with the
+ * longest wait. Queues are first in, first out over all workers: decide() gets the hits that queue
+ * for a bucket from delays_ahead() and refuses every request behind them, also one that may not
+ * wait. Nothing is charged in advance. Only the first of a queue tries again, when its hits fit,
+ * and is charged then, under the rules in force by then. A cancelled request leaves the queue. A
+ * request that another bucket refuses moves to the queue of that bucket, in order of its arrival.
  *
  * The first of a queue may belong to any worker: the request before it notifies it through the
  * mailbox of its worker. Timers are the worker's own heap and one libevent timer.
@@ -17,11 +17,9 @@
  * keeps its position, and a notification waits until the reply; so of a queue one request at a time
  * is sent to Redis.
  *
- * A timer fires late by what the kernel and the machine need. A bucket that counted from there would
- * lose that time at each try, so the request is decided as of the time that it was due, up to
+ * A timer fires late by what the kernel and the machine need. A bucket that counted from there
+ * would lose that time at each try, so the request is decided as of the time that it was due, up to
  * DELAY_LATE_NS ago: the k-th at k times the interval, and no faster than the rate.
- *
- * over 500 lines: queues, mailboxes and timers change together, under one lock.
  */
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -34,7 +32,7 @@
 
 #define DELAY_STEPS 64
 #define DELAY_LATE_NS 20000000ULL
-#define DELAY_LEAST_NS 1000ULL		/* between two tries */
+#define DELAY_LEAST_NS 1000ULL /* between two tries */
 
 struct delays *delays_new(u32 worker_count, u64 max_delayed)
 {
@@ -132,8 +130,8 @@ static void delay_leave(struct delays *delays, struct delayed *delayed, u64 as_o
 }
 
 /* Joins the queue that `wait` names. False: no room. *ret_first: it is the first there. */
-static bool delay_enter(struct delays *delays, struct delayed *delayed, const struct decide_delay *wait,
-		 bool *ret_first)
+static bool delay_enter(struct delays *delays, struct delayed *delayed,
+			const struct decide_delay *wait, bool *ret_first)
 {
 	struct delay_queue **at = queue_find(delays, wait->key), *queue = *at;
 	struct delayed *before;
@@ -351,7 +349,7 @@ static bool try_again(struct delayed *delayed, const struct ruleset *rules, stru
 		      struct response *response)
 {
 	struct delay_position before = { .delays = delayed->thread->engine->delays,
-				     .ticket = delayed->ticket };
+					 .ticket = delayed->ticket };
 	struct decide_delay wait = { .ahead = delays_ahead, .arg = &before };
 	u64 late_ns = 0, now_ns = now.mono_ns;
 
@@ -431,8 +429,8 @@ static bool own_ready(struct engine_thread *thread)
 	own->mail_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (own->mail_fd < 0)
 		return false;
-	own->mail_event = event_new(thread->base, own->mail_fd, EV_READ | EV_PERSIST, on_mail,
-				    thread);
+	own->mail_event =
+		event_new(thread->base, own->mail_fd, EV_READ | EV_PERSIST, on_mail, thread);
 	own->timer = evtimer_new(thread->base, on_timer, thread);
 	if (own->timer && own->mail_event && !event_add(own->mail_event, NULL))
 		return true;

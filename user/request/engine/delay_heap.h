@@ -13,7 +13,7 @@
 
 struct delay_timer {
 	u64 at_ns;
-	u32 index;		/* in the heap */
+	u32 index; /* in the heap */
 };
 
 struct delay_heap {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * delay_private.h - delayed responses, as delay.c makes them and engine.c (request_submit()) uses them.
+ * delay_private.h - delayed responses, as delay.c makes them and engine.c (request_submit()) uses
+ * them.
  *
- * Locks: delays->lock guards queues, mailboxes and positions. decide() runs without it, and takes it
- * in delays_ahead(), inside the locks of the counter table. Heaps and timers belong to their worker's
- * thread.
+ * Locks: delays->lock guards queues, mailboxes and positions. decide() runs without it, and takes
+ * it in delays_ahead(), inside the locks of the counter table. Heaps and timers belong to their
+ * worker's thread.
  */
 #ifndef SLUICE_HTTP_DELAY_PRIVATE_H
 #define SLUICE_HTTP_DELAY_PRIVATE_H
@@ -22,22 +23,22 @@
 #define NEVER (~0ULL)
 
 struct delayed {
-	struct delay_timer timer;	/* first: the heap has only this */
+	struct delay_timer timer; /* first: the heap has only this */
 	struct engine_thread *thread;
 	const struct request *request;
 	request_done_fn done;
 	void *arg;
-	u64 ticket;			/* its position in the order of arrival */
-	u64 hits;			/* of the bucket that it waits for */
+	u64 ticket; /* its position in the order of arrival */
+	u64 hits;   /* of the bucket that it waits for */
 	u64 since_ns, until_ns;
-	u64 due_ns;			/* first of its queue: when to try again; else NEVER */
-	u64 began_ns;			/* CLOCK_MONOTONIC: when its last decision began */
-	struct delay_queue *queue;	/* NULL: it waits for Redis, and is in no queue yet */
-	struct remote *remote;		/* NULL: it does not wait for Redis */
-	struct deferring *deferring;	/* NULL: it is not being deferred: defer.h */
-	bool again;			/* notified while it waited for Redis */
+	u64 due_ns;		     /* first of its queue: when to try again; else NEVER */
+	u64 began_ns;		     /* CLOCK_MONOTONIC: when its last decision began */
+	struct delay_queue *queue;   /* NULL: it waits for Redis, and is in no queue yet */
+	struct remote *remote;	     /* NULL: it does not wait for Redis */
+	struct deferring *deferring; /* NULL: it is not being deferred: defer.h */
+	bool again;		     /* notified while it waited for Redis */
 	TAILQ_ENTRY(delayed) in_queue, in_mail;
-	bool notified;			/* in its worker's mailbox: try again, as of notified_ns */
+	bool notified; /* in its worker's mailbox: try again, as of notified_ns */
 	u64 notified_ns;
 };
 
@@ -47,7 +48,7 @@ struct delay_queue {
 	u64 key, rule_id;
 	u64 count, hits;
 	struct delayed_list list;
-	struct delay_queue *next;	/* of its chain */
+	struct delay_queue *next; /* of its chain */
 };
 
 struct delay_worker {
@@ -69,7 +70,7 @@ struct delays {
 /* The position of a request that is decided; delays NULL: there are no queues. */
 struct delay_position {
 	struct delays *delays;
-	u64 ticket;			/* NEVER: behind all */
+	u64 ticket; /* NEVER: behind all */
 };
 
 static inline u64 engine_clock_ns(void)
@@ -81,8 +82,8 @@ static inline u64 engine_clock_ns(void)
 }
 
 /*
- * Of a request that arrived at now_ns (the counter table's clock; began_ns: CLOCK_MONOTONIC's), in the
- * rules' read section. NULL: it cannot be delayed, and *response is due now.
+ * Of a request that arrived at now_ns (the counter table's clock; began_ns: CLOCK_MONOTONIC's), in
+ * the rules' read section. NULL: it cannot be delayed, and *response is due now.
  */
 /* It waits for Redis. Without memory the response is an error. */
 struct delayed *wait_remote(struct engine_thread *thread, const struct request *request,

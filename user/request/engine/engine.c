@@ -56,7 +56,8 @@ static int open_counters(struct engine *engine, const struct engine_plan *plan, 
 int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_err *err)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
-	int r = engine ? open_counters(engine, plan, err) : sl_err_set(err, ENOMEM, "out of memory");
+	int r = engine ? open_counters(engine, plan, err)
+		       : sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r) {
 		engine->max_delayed = plan->max_delayed;
@@ -67,8 +68,9 @@ int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_e
 		engine->ledger.edges = edge_bursts_new();
 		engine->ledger.request_rules = request_rules_new();
 		engine->ledger.ended = report_ids_new();
-		if (!engine->ledger.edges || !engine->ledger.request_rules || !engine->ledger.ended ||
-		    !engine->delays || !engine->defers || !engine->log || make_threads(engine, plan->threads) < 0)
+		if (!engine->ledger.edges || !engine->ledger.request_rules ||
+		    !engine->ledger.ended || !engine->delays || !engine->defers || !engine->log ||
+		    make_threads(engine, plan->threads) < 0)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0) {
@@ -199,7 +201,8 @@ struct remote *engine_decide(struct engine_thread *thread, const struct ruleset 
 }
 
 /* Releases what a request held that has ended. */
-static u32 release_units(struct engine_thread *thread, const struct request *request, struct sl_now now)
+static u32 release_units(struct engine_thread *thread, const struct request *request,
+			 struct sl_now now)
 {
 	u32 released = decide_release(&thread->engine->ledger, &request->release, now);
 
@@ -221,7 +224,9 @@ static void refuse_beyond(struct engine_thread *thread, const struct request *re
 			  request_done_fn done, void *arg)
 {
 	struct response response = {
-		.code = RESPONSE_OVER_LIMIT, .beyond = request->beyond, .retry_after_ns = ~0ULL,
+		.code = RESPONSE_OVER_LIMIT,
+		.beyond = request->beyond,
+		.retry_after_ns = ~0ULL,
 	};
 
 	observe_beyond(thread, request);
@@ -231,7 +236,7 @@ static void refuse_beyond(struct engine_thread *thread, const struct request *re
 }
 
 struct delayed *request_submit(struct engine_thread *thread, const struct request *request,
-		    request_done_fn done, void *arg)
+			       request_done_fn done, void *arg)
 {
 	struct engine *engine = thread->engine;
 	struct delay_position before = { .delays = engine->delays, .ticket = NEVER };
@@ -264,12 +269,14 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 		wait.ahead = NULL;
 	remote = engine_decide(thread, rules, request, now, &response, &wait);
 	if (remote)
-		delayed = wait_remote(thread, request, done, arg, now.mono_ns, began_ns, remote, &response);
+		delayed = wait_remote(thread, request, done, arg, now.mono_ns, began_ns, remote,
+				      &response);
 	else if (response.code == RESPONSE_OVER_LIMIT && wait.key)
 		delayed = wait_hold(thread, request, done, arg, now.mono_ns, began_ns, &wait,
 				    &response);
 	if (!delayed && !remote)
-		delayed = wait_defer(thread, request, done, arg, now.mono_ns, began_ns, &wait, &response);
+		delayed = wait_defer(thread, request, done, arg, now.mono_ns, began_ns, &wait,
+				     &response);
 	if (!delayed) {
 		response.released = released;
 		observe(thread, request, &response, engine_clock_ns() - began_ns);

@@ -11,21 +11,21 @@
 #include "lib/spin.h"
 
 #define SLOTS 9
-#define BUCKETS 129			/* below 1 ms, 128 bounds up to 2^16 ms; above counts as that */
+#define BUCKETS 129 /* below 1 ms, 128 bounds up to 2^16 ms; above counts as that */
 #define PER_OCTAVE 8
 #define MS 1e6
 
 struct slot {
-	u64 number;			/* now_ns / its length; others are void */
+	u64 number; /* now_ns / its length; others are void */
 	u32 statuses, errors;
 	u32 latency[BUCKETS], latencies;
 };
 
 struct series {
-	char *domain;			/* NULL: all */
+	char *domain; /* NULL: all */
 	u64 window_ns;
 	u8 locked;
-	bool kept;			/* measures_publish(): it is in both sets */
+	bool kept; /* measures_publish(): it is in both sets */
 	struct slot slot[SLOTS];
 };
 
@@ -176,8 +176,8 @@ void measure_note(struct measures **at, struct bytes domain, u32 status, u64 lat
 	for (size_t i = 0; measures && i < measures->count; i++) {
 		struct series *s = measures->series[i];
 
-		if (!s->domain || (strlen(s->domain) == domain.len &&
-				   !memcmp(s->domain, domain.at, domain.len)))
+		if (!s->domain ||
+		    (strlen(s->domain) == domain.len && !memcmp(s->domain, domain.at, domain.len)))
 			note(s, status, latency_ns, now_ns);
 	}
 	publish_read_unlock(at);
@@ -237,6 +237,6 @@ bool measure_quantile(struct measures *measures, size_t index, u32 permille, u64
 		below += all.latency[bucket++];
 	low = bucket ? bound_of(bucket - 1) : 0;
 	*ret_ns = low + (bound_of(bucket) - low) * (rank - below) /
-			(all.latency[bucket] ? all.latency[bucket] : 1);
+				(all.latency[bucket] ? all.latency[bucket] : 1);
 	return true;
 }

@@ -6,9 +6,9 @@
  *                        -> measure_errors(), measure_quantile() on the main thread
  *
  * A series counts in nine slots of an eighth of its window, so that a result is of the last window
- * and up to an eighth more. Latencies are counted in buckets of an eighth of an octave, from 1 ms to
- * 65 s, and a quantile is interpolated within its bucket: within 9 % of the exact one. The time of a
- * sample is that of the report's arrival.
+ * and up to an eighth more. Latencies are counted in buckets of an eighth of an octave, from 1 ms
+ * to 65 s, and a quantile is interpolated within its bucket: within 9 % of the exact one. The time
+ * of a sample is that of the report's arrival.
  */
 #ifndef SLUICE_ENGINE_MEASURE_H
 #define SLUICE_ENGINE_MEASURE_H
@@ -21,7 +21,7 @@
 struct measures;
 
 struct measure_def {
-	const char *domain;		/* NULL: all */
+	const char *domain; /* NULL: all */
 	u64 window_ns;
 };
 
@@ -36,7 +36,8 @@ int measures_publish(struct measures **at, const struct measure_def *def, size_t
 void measures_free(struct measures *measures);
 
 /* A response of the application; status 0: unknown. Any thread that is registered for RCU. */
-void measure_note(struct measures **at, struct bytes domain, u32 status, u64 latency_ns, u64 now_ns);
+void measure_note(struct measures **at, struct bytes domain, u32 status, u64 latency_ns,
+		  u64 now_ns);
 
 /* Of series `index`, from the main thread. False: no sample within the window. */
 bool measure_errors(struct measures *measures, size_t index, u64 now_ns, double *ret_share);

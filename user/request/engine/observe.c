@@ -17,9 +17,9 @@
 #include "request/engine/request_rules.h"
 #include "request/engine/value_series.h"
 
-#define CHUNK 256		/* series */
-#define CHUNKS 1024		/* a quarter of a million rules; those beyond are not counted */
-#define REQUEST_CHUNK CHUNKS	/* of rules of limits in requests */
+#define CHUNK 256	     /* series */
+#define CHUNKS 1024	     /* a quarter of a million rules; those beyond are not counted */
+#define REQUEST_CHUNK CHUNKS /* of rules of limits in requests */
 #define CODES 64
 
 _Static_assert(REQUEST_RULES_MAX <= CHUNK, "they have one chunk");
@@ -35,7 +35,7 @@ struct worker_stats {
 	u64 units[UNITS_COUNT];
 	struct observe_times times;
 	u64 requests[API_COUNT][CODES];
-	struct value_table *values;	/* NULL: no series by value */
+	struct value_table *values; /* NULL: no series by value */
 };
 
 /* One writer: no locked instruction is needed, only that readers see whole integers. */
@@ -73,8 +73,8 @@ void worker_stats_free(struct worker_stats *stats)
 /* ------------------------------------------------------------------ codes */
 
 static const short http_code[] = {
-	200, 202, 204, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 417, 421, 422, 429, 431,
-	500, 501, 503, 505,
+	200, 202, 204, 400, 401, 403, 404, 405, 408, 411, 413,
+	414, 415, 417, 421, 422, 429, 431, 500, 501, 503, 505,
 };
 #define HTTP_CODES (sizeof(http_code) / sizeof(http_code[0]))
 #define OTHER (17 + HTTP_CODES)
@@ -210,7 +210,10 @@ static void count_candidate(struct worker_stats *stats, const struct request *re
 
 	if (!series)
 		return;
-	add(&series->verdict[request->peek ? DECISION_PEEK : candidate->over ? DECISION_SHADOW : DECISION_OK], 1);
+	add(&series->verdict[request->peek     ? DECISION_PEEK
+			     : candidate->over ? DECISION_SHADOW
+					       : DECISION_OK],
+	    1);
 	if (!candidate->over && candidate->r * 5 <= candidate->q)
 		add(&series->near, 1);
 	if (candidate->full)
@@ -218,12 +221,14 @@ static void count_candidate(struct worker_stats *stats, const struct request *re
 }
 
 static void count_lately(struct value_series *value, enum decision_verdict verdict,
-			 const struct request_descriptor *descriptor, const struct response_status *status)
+			 const struct request_descriptor *descriptor,
+			 const struct response_status *status)
 {
 	bool over = verdict == DECISION_OVER_LIMIT || verdict == DECISION_SHADOW;
 
 	if (!descriptor->refund && status->window_ns &&
-	    (over || verdict == DECISION_OK || verdict == DECISION_SOFT || verdict == DECISION_DELAYED))
+	    (over || verdict == DECISION_OK || verdict == DECISION_SOFT ||
+	     verdict == DECISION_DELAYED))
 		value_series_note(value, status, over, descriptor->hits, clock_utc_ns());
 }
 
@@ -277,8 +282,10 @@ void observe_released(struct engine_thread *thread, u32 units, u32 released)
 void observe_beyond(struct engine_thread *thread, const struct request *request)
 {
 	add(&thread->stats->beyond, 1);
-	undecided_log(&thread->engine->undecided, request->api, UNDECIDED_COUNT, "request refused as over the limit, "
-		      "because it exceeds a bound", request->beyond, clock_mono_ns());
+	undecided_log(&thread->engine->undecided, request->api, UNDECIDED_COUNT,
+		      "request refused as over the limit, "
+		      "because it exceeds a bound",
+		      request->beyond, clock_mono_ns());
 }
 
 /* ------------------------------------------------------------------ sums */
@@ -303,8 +310,8 @@ void observe_series(const struct engine *engine, u32 metric, struct observe_seri
 	if (!chunk_number(metric, &number))
 		return;
 	for (u32 i = 0; i < engine->thread_count; i++) {
-		const struct chunk *chunk = __atomic_load_n(
-			&engine->thread[i].stats->chunk[number], __ATOMIC_ACQUIRE);
+		const struct chunk *chunk =
+			__atomic_load_n(&engine->thread[i].stats->chunk[number], __ATOMIC_ACQUIRE);
 		const struct observe_series *series = chunk ? &chunk->series[metric % CHUNK] : NULL;
 
 		for (u32 v = 0; series && v < DECISION_COUNT; v++)
@@ -348,7 +355,7 @@ u64 observe_beyond_calls(const struct engine *engine)
 /* ------------------------------------------------------------------ values */
 
 struct gather {
-	struct observe_value *value;	/* all that any worker has; then each once, in order */
+	struct observe_value *value; /* all that any worker has; then each once, in order */
 	size_t count, room;
 	u64 utc_ns;
 };
@@ -365,7 +372,8 @@ static void add_series(struct observe_series *to, const struct observe_series *f
 		to->edge_permille = get(&from->edge_permille);
 }
 
-/* Of two workers; if their periods differ, the limit has changed, and one of them has not met it yet. */
+/* Of two workers; if their periods differ, the limit has changed, and one of them has not met it
+ * yet. */
 static void add_lately(struct observe_lately *to, const struct observe_lately *from)
 {
 	if (!to->period_ns)

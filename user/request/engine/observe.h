@@ -15,20 +15,28 @@
 
 /* A series of sluice_decisions_total and related metrics, by rule->metric. */
 enum decision_verdict {
-	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_DELAYED,
-	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR, DECISION_BANNED,
+	DECISION_OK,
+	DECISION_OVER_LIMIT,
+	DECISION_SOFT,
+	DECISION_SHADOW,
+	DECISION_DELAYED,
+	DECISION_PEEK,
+	DECISION_NO_RULE,
+	DECISION_ERROR,
+	DECISION_BANNED,
 	DECISION_COUNT,
 };
 
-struct worker_stats *worker_stats_new(void);	/* NULL: no memory */
+struct worker_stats *worker_stats_new(void); /* NULL: no memory */
 /* Makes room for so many values of rules with detailed_metric or value_to_metric; 0: no series. */
 void worker_stats_values(struct worker_stats *stats, u32 max);
-void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
+void worker_stats_free(struct worker_stats *stats); /* NULL is fine */
 
 void observe(struct engine_thread *thread, const struct request *request,
 	     const struct response *response, u64 took_ns);
 
-/* A request beyond what can be decided was refused: counts it, and logs the first of each kind and minute. */
+/* A request beyond what can be decided was refused: counts it, and logs the first of each kind and
+ * minute. */
 void observe_beyond(struct engine_thread *thread, const struct request *request);
 
 /* The end of a request that held `units`, of which `released` were still in flight. */
@@ -48,27 +56,27 @@ const char *request_api_name(enum request_api api);
 
 /* Sums over workers, while they go on. */
 struct observe_times {
-	u64 count[HISTOGRAM_BUCKETS];	/* not cumulative */
+	u64 count[HISTOGRAM_BUCKETS]; /* not cumulative */
 	u64 sum_ns;
 };
 void observe_times(const struct engine *engine, struct observe_times *ret);
 
 struct observe_series {
 	u64 verdict[DECISION_COUNT];
-	u64 near;			/* within the limit, but 80% of it used */
-	u64 full;			/* no room for its counter: on_full decided */
-	u64 unavailable;		/* no reply of Redis: on_store_failure decided */
-	u64 bans;			/* that began */
-	u64 edge_permille;		/* most of a limit that passed within a window, across its edge */
+	u64 near;	   /* within the limit, but 80% of it used */
+	u64 full;	   /* no room for its counter: on_full decided */
+	u64 unavailable;   /* no reply of Redis: on_store_failure decided */
+	u64 bans;	   /* that began */
+	u64 edge_permille; /* most of a limit that passed within a window, across its edge */
 };
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*
- * What one value sent lately, in hits: in periods of a minute, or of its rule's longest window if that is
- * longer, aligned to UTC. [0] is the current period, [1] the one before it.
+ * What one value sent lately, in hits: in periods of a minute, or of its rule's longest window if
+ * that is longer, aligned to UTC. [0] is the current period, [1] the one before it.
  */
 struct observe_lately {
-	u64 period_ns;			/* 0: nothing was counted */
-	u64 number;			/* of the current period */
+	u64 period_ns; /* 0: nothing was counted */
+	u64 number;    /* of the current period */
 	u64 passed[2], refused[2];
 	/* Of the limit that refused last; 0: none did. */
 	u64 requests, window_ns, capacity;
@@ -79,17 +87,17 @@ struct observe_lately {
  */
 struct observe_value {
 	u32 metric;
-	u32 order;			/* in which a worker met it first */
+	u32 order; /* in which a worker met it first */
 	char label[68];
 	struct observe_series series;
-	struct observe_lately lately;	/* of "other": nothing */
+	struct observe_lately lately; /* of "other": nothing */
 };
 size_t observe_values(const struct engine *engine, struct observe_value **ret);
 /* Units of concurrency, of all rules. */
 enum observe_units {
-	UNITS_TAKEN,		/* by requests that were admitted */
-	UNITS_RELEASED,		/* by the report of their end */
-	UNITS_UNKNOWN,		/* the report came again, or after the unit's time */
+	UNITS_TAKEN,	/* by requests that were admitted */
+	UNITS_RELEASED, /* by the report of their end */
+	UNITS_UNKNOWN,	/* the report came again, or after the unit's time */
 	UNITS_COUNT,
 };
 u64 observe_units(const struct engine *engine, enum observe_units what);

@@ -4,10 +4,10 @@
  *
  *     decision -> struct quota_charge -> cluster/quota -> result -> decide_again() -> response
  *
- * If Redis refuses a request by limits that have a soft part, which was not charged as this node did not know
- * that the limit is used up, all is refunded, and the request is decided and charged once more with their soft
- * parts, within the same deadline. From then on this node's state of the limit refuses, so for each key that
- * happens about once a window and node, not per request.
+ * If Redis refuses a request by limits that have a soft part, which was not charged as this node
+ * did not know that the limit is used up, all is refunded, and the request is decided and charged
+ * once more with their soft parts, within the same deadline. From then on this node's state of the
+ * limit refuses, so for each key that happens about once a window and node, not per request.
  */
 #include "request/engine/remote.h"
 
@@ -24,11 +24,11 @@ struct remote {
 	struct quota_charging *charging;
 	remote_done_fn done;
 	void *arg;
-	u64 until_ns;			/* the deadline */
-	bool second;			/* charged once more, with soft parts */
-	struct permit permit;		/* units that were taken on this node before Redis decides */
+	u64 until_ns;	      /* the deadline */
+	bool second;	      /* charged once more, with soft parts */
+	struct permit permit; /* units that were taken on this node before Redis decides */
 	u32 result_count;
-	struct decide_result *result;	/* of all buckets of the request */
+	struct decide_result *result; /* of all buckets of the request */
 };
 
 /* What is handed to quota_charge(), which copies it. */
@@ -66,7 +66,8 @@ static u32 group_of(const struct decision *d, u32 bucket)
 }
 
 /* Adds one state of a bucket (0, soft_ref, grace_ref); returns 1 + its index. */
-static u16 add_state(const struct decision *d, u32 number, u32 state, u64 cost, struct charge_input *input)
+static u16 add_state(const struct decision *d, u32 number, u32 state, u64 cost,
+		     struct charge_input *input)
 {
 	struct quota_charge_bucket *ret = &input->bucket[input->charge.bucket_count];
 	const struct bucket *b = &d->bucket[number];
@@ -93,8 +94,8 @@ static u16 add_state(const struct decision *d, u32 number, u32 state, u64 cost, 
 }
 
 /*
- * What is charged of a bucket. With its soft part the limit is read: other nodes may have charged or refunded it. A
- * peek reads all of its states, as the limit may be used up in Redis.
+ * What is charged of a bucket. With its soft part the limit is read: other nodes may have charged
+ * or refunded it. A peek reads all of its states, as the limit may be used up in Redis.
  */
 static struct numbers add_bucket(const struct decision *d, u32 number, struct charge_input *input)
 {
@@ -117,7 +118,8 @@ static struct numbers add_bucket(const struct decision *d, u32 number, struct ch
 	return ret;
 }
 
-static void fill_parts(const struct decision *d, const struct numbers *number, struct charge_input *input)
+static void fill_parts(const struct decision *d, const struct numbers *number,
+		       struct charge_input *input)
 {
 	for (u32 i = 0; i < d->part_count; i++) {
 		const struct part *from = &d->part[i];
@@ -151,7 +153,8 @@ static void fill_charge(const struct decision *d, struct charge_input *input)
 
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		const struct bucket *b = &d->bucket[i];
-		bool charged = b->charged && b->cost && !b->full && !b->candidate && !b->debt && !b->in_flight;
+		bool charged = b->charged && b->cost && !b->full && !b->candidate && !b->debt &&
+			       !b->in_flight;
 
 		number[i] = (struct numbers){ 0 };
 		if (charged || b->needs_store || b->covered)
@@ -196,7 +199,8 @@ static void apply_result(struct remote *remote, const struct quota_charge_bucket
 	for (u32 i = 0; i < remote->result_count; i++) {
 		struct decide_result *result = &remote->result[i];
 
-		if (result->key == b->ref.key && result->charged_key != b->ref.key && b->from_store) {
+		if (result->key == b->ref.key && result->charged_key != b->ref.key &&
+		    b->from_store) {
 			result->from_store = true;
 			result->reply_used = b->reply_used;
 			return;
@@ -240,8 +244,8 @@ static void respond(struct remote *remote, const struct ruleset *rules,
 
 	if (charge->result != QUOTA_PASSED)
 		decide_release(ledger, &remote->permit, now);
-	decide_again(decision_begin(ledger, remote->request, now), rules, remote->result, remote->result_count,
-		     code[charge->result], ret, ret_wait);
+	decide_again(decision_begin(ledger, remote->request, now), rules, remote->result,
+		     remote->result_count, code[charge->result], ret, ret_wait);
 	if (ret->code == RESPONSE_OK)
 		ret->permit = remote->permit;
 }
@@ -249,8 +253,10 @@ static void respond(struct remote *remote, const struct ruleset *rules,
 /* What was charged here stays charged. */
 static void no_memory(const struct decision *d, struct response *ret, struct decide_delay *ret_wait)
 {
-	*ret = (struct response){ .code = RESPONSE_ERROR, .count = d->part_count - d->has_domain,
-				.has_domain = d->has_domain, .retry_after_ns = DECIDE_CLOSED_WAIT_NS };
+	*ret = (struct response){ .code = RESPONSE_ERROR,
+				  .count = d->part_count - d->has_domain,
+				  .has_domain = d->has_domain,
+				  .retry_after_ns = DECIDE_CLOSED_WAIT_NS };
 	for (u32 i = 0; i < d->part_count; i++)
 		ret->status[i].rule = d->part[i].rule;
 	if (ret_wait)
@@ -320,8 +326,9 @@ static int charge(struct remote *remote, const struct decision *d, struct charge
 }
 
 /* True: a reply is to come. Otherwise *ret is the response. `d`: NULL: it is already. */
-static bool send_decision(struct remote *remote, const struct ruleset *rules, const struct decision *d,
-			  struct response *ret, struct decide_delay *ret_wait)
+static bool send_decision(struct remote *remote, const struct ruleset *rules,
+			  const struct decision *d, struct response *ret,
+			  struct decide_delay *ret_wait)
 {
 	static _Thread_local struct charge_input input;
 
@@ -359,7 +366,8 @@ static void on_charged(void *arg, const struct quota_charge *charge)
 
 	apply_results(remote, charge);
 	if (may_soften(remote, charge))
-		sent = send_decision(remote, rules, decide_softly(remote, rules, &ret, &wait), &ret, &wait);
+		sent = send_decision(remote, rules, decide_softly(remote, rules, &ret, &wait), &ret,
+				     &wait);
 	else
 		respond(remote, rules, charge, &ret, &wait);
 	if (!sent) {

@@ -16,8 +16,8 @@
 
 struct report_ids;
 
-struct report_ids *report_ids_new(void);	/* NULL: no memory */
-void report_ids_free(struct report_ids *ids);	/* NULL is fine */
+struct report_ids *report_ids_new(void);      /* NULL: no memory */
+void report_ids_free(struct report_ids *ids); /* NULL is fine */
 
 /*
  * True for the first of an id in a domain, which is stored with time now_s (seconds that never

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* request_rules.c - see request_rules.h. Readers take no lock: a slot is written when its rule is whole. */
+/* request_rules.c - see request_rules.h. Readers take no lock: a slot is written when its rule is
+ * whole. */
 #include "request/engine/request_rules.h"
 
 #include <pthread.h>
@@ -9,7 +10,7 @@
 
 #include "lib/hash.h"
 
-#define SLOTS (4 * REQUEST_RULES_MAX)	/* a quarter is used: a look ends */
+#define SLOTS (4 * REQUEST_RULES_MAX) /* a quarter is used: a look ends */
 #define NAME_SIZE 512
 
 struct request_rule {
@@ -20,16 +21,22 @@ struct request_rule {
 };
 
 struct request_rules {
-	pthread_mutex_t lock;		/* to add one */
+	pthread_mutex_t lock; /* to add one */
 	struct request_rule *slot[SLOTS];
-	u32 count;			/* of `of`, the last of which is @other/requests */
+	u32 count; /* of `of`, the last of which is @other/requests */
 	struct request_rule of[REQUEST_RULES_MAX];
 };
 
-static const struct { const char *name; u64 seconds; } units[REQUEST_UNIT_COUNT] = {
-	[REQUEST_UNIT_SECOND] = { "second", 1 }, [REQUEST_UNIT_MINUTE] = { "minute", 60 },
-	[REQUEST_UNIT_HOUR] = { "hour", 3600 }, [REQUEST_UNIT_DAY] = { "day", 86400 },
-	[REQUEST_UNIT_MONTH] = { "month", 30 * 86400 }, [REQUEST_UNIT_YEAR] = { "year", 365 * 86400 },
+static const struct {
+	const char *name;
+	u64 seconds;
+} units[REQUEST_UNIT_COUNT] = {
+	[REQUEST_UNIT_SECOND] = { "second", 1 },
+	[REQUEST_UNIT_MINUTE] = { "minute", 60 },
+	[REQUEST_UNIT_HOUR] = { "hour", 3600 },
+	[REQUEST_UNIT_DAY] = { "day", 86400 },
+	[REQUEST_UNIT_MONTH] = { "month", 30 * 86400 },
+	[REQUEST_UNIT_YEAR] = { "year", 365 * 86400 },
 	[REQUEST_UNIT_WEEK] = { "week", 7 * 86400 },
 };
 
@@ -45,7 +52,8 @@ void request_rules_free(struct request_rules *rules)
 
 /* ------------------------------------------------------------------ names */
 
-/* Appends printable ASCII without what separates parts of names and values; false: it is not, or has no room. */
+/* Appends printable ASCII without what separates parts of names and values; false: it is not, or
+ * has no room. */
 static bool put(char *name, size_t *len, struct bytes text, const char *without)
 {
 	if (*len + text.len + 2 > NAME_SIZE)
@@ -63,7 +71,9 @@ static bool put(char *name, size_t *len, struct bytes text, const char *without)
 
 static bool make_path(const struct request_descriptor *descriptor, char *path)
 {
-	const char *unit = descriptor->limit_unit < REQUEST_UNIT_COUNT ? units[descriptor->limit_unit].name : NULL;
+	const char *unit = descriptor->limit_unit < REQUEST_UNIT_COUNT
+				   ? units[descriptor->limit_unit].name
+				   : NULL;
 	size_t len = 0;
 
 	for (u32 i = 0; i < descriptor->count; i++) {
@@ -71,7 +81,8 @@ static bool make_path(const struct request_descriptor *descriptor, char *path)
 			return false;
 		path[len++] = i + 1 < descriptor->count ? '/' : '@';
 	}
-	return unit && descriptor->count && !descriptor->beyond && put(path, &len, (struct bytes){ unit, strlen(unit) }, "");
+	return unit && descriptor->count && !descriptor->beyond &&
+	       put(path, &len, (struct bytes){ unit, strlen(unit) }, "");
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -80,7 +91,7 @@ static struct request_rule *find(const struct request_rules *rules, u64 id, u32 
 {
 	struct request_rule *found;
 
-	for (*ret_slot = (u32)id % SLOTS; ; *ret_slot = (*ret_slot + 1) % SLOTS) {
+	for (*ret_slot = (u32)id % SLOTS;; *ret_slot = (*ret_slot + 1) % SLOTS) {
 		found = __atomic_load_n(&rules->slot[*ret_slot], __ATOMIC_ACQUIRE);
 		if (!found || found->rule.id == id)
 			return found;
@@ -105,7 +116,8 @@ static void fill(struct request_rule *one, u32 index, u64 id, enum rule_place pl
 	one->limit.mode = SL_MODE_ENFORCE;
 	one->limit.terms.algorithm = SL_ALGO_FIXED_WINDOW;
 	one->limit.terms.rates.count = 1;
-	one->limit.terms.rates.rate[0] = (struct rate){ .unit = RATE_REQUESTS, .count = 1, .period_ns = SL_NS_PER_SEC };
+	one->limit.terms.rates.rate[0] =
+		(struct rate){ .unit = RATE_REQUESTS, .count = 1, .period_ns = SL_NS_PER_SEC };
 }
 
 static void fill_entries(struct request_rule *one, const struct request_descriptor *descriptor)
@@ -120,12 +132,13 @@ static void fill_entries(struct request_rule *one, const struct request_descript
 	one->rule.depth = descriptor->count;
 	one->rule.key = one->entry[descriptor->count - 1].key;
 	one->rule.unit = descriptor->limit_unit;
-	one->limit.terms.rates.rate[0].period_ns = units[descriptor->limit_unit].seconds * SL_NS_PER_SEC;
+	one->limit.terms.rates.rate[0].period_ns =
+		units[descriptor->limit_unit].seconds * SL_NS_PER_SEC;
 }
 
 /* The last place is that of all others; `domain` NULL. */
-static struct request_rule *add(struct request_rules *rules, const char *domain, const char *path, u64 id,
-				const struct request_descriptor *descriptor)
+static struct request_rule *add(struct request_rules *rules, const char *domain, const char *path,
+				u64 id, const struct request_descriptor *descriptor)
 {
 	struct request_rule *one;
 	u32 slot;
@@ -146,18 +159,23 @@ static struct request_rule *add(struct request_rules *rules, const char *domain,
 	return one;
 }
 
-static struct request_rule *find_or_add(struct request_rules *rules, const char *domain, const char *path,
+static struct request_rule *find_or_add(struct request_rules *rules, const char *domain,
+					const char *path,
 					const struct request_descriptor *descriptor)
 {
 	struct request_rule *one;
 	u64 id;
 	u32 slot;
 
-	id = hash_bytes(hash_seed(), domain ? hash_bytes(hash_seed(), 0, domain, strlen(domain)) : 0, path, strlen(path));
+	id = hash_bytes(hash_seed(),
+			domain ? hash_bytes(hash_seed(), 0, domain, strlen(domain)) : 0, path,
+			strlen(path));
 	id = id ? id : 1;
 	one = find(rules, id, &slot);
-	return one || (domain && __atomic_load_n(&rules->count, __ATOMIC_ACQUIRE) >= REQUEST_RULES_MAX - 1) ? one :
-	       add(rules, domain, path, id, descriptor);
+	return one || (domain &&
+		       __atomic_load_n(&rules->count, __ATOMIC_ACQUIRE) >= REQUEST_RULES_MAX - 1)
+		       ? one
+		       : add(rules, domain, path, id, descriptor);
 }
 
 const struct rule *request_rule_of(struct request_rules *rules, struct bytes domain,
@@ -172,8 +190,10 @@ const struct rule *request_rule_of(struct request_rules *rules, struct bytes dom
 	if (!one)
 		one = find_or_add(rules, NULL, "", NULL);
 	/* Written only when it changes: the line is shared by all threads. */
-	if (one && __atomic_load_n(&one->limit.terms.rates.rate[0].count, __ATOMIC_RELAXED) != descriptor->limit_requests)
-		__atomic_store_n(&one->limit.terms.rates.rate[0].count, descriptor->limit_requests, __ATOMIC_RELAXED);
+	if (one && __atomic_load_n(&one->limit.terms.rates.rate[0].count, __ATOMIC_RELAXED) !=
+			   descriptor->limit_requests)
+		__atomic_store_n(&one->limit.terms.rates.rate[0].count, descriptor->limit_requests,
+				 __ATOMIC_RELAXED);
 	return one ? &one->rule : NULL;
 }
 
@@ -201,7 +221,8 @@ const struct rule *request_rule_find(const struct request_rules *rules, const ch
 		const struct rule *rule = &rules->of[i].rule;
 		size_t len = strlen(rule->domain);
 
-		if (!strncmp(name, rule->domain, len) && name[len] == '/' && !strcmp(name + len + 1, rule->path))
+		if (!strncmp(name, rule->domain, len) && name[len] == '/' &&
+		    !strcmp(name + len + 1, rule->path))
 			return rule;
 	}
 	return NULL;

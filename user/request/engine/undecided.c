@@ -18,7 +18,8 @@ static bool is_old(const struct undecided_kind *kind, u64 now_ns)
 }
 
 /* The place of a text: its own, else one whose minute is over. NULL: none is free. */
-static struct undecided_kind *place_of(struct undecided *undecided, struct undecided_kind *first, u64 text, u64 now_ns)
+static struct undecided_kind *place_of(struct undecided *undecided, struct undecided_kind *first,
+				       u64 text, u64 now_ns)
 {
 	struct undecided_kind *free = is_old(first, now_ns) ? first : NULL;
 
@@ -36,11 +37,12 @@ static struct undecided_kind *place_of(struct undecided *undecided, struct undec
 }
 
 /* Whether a line is due; *ret_more: how many of its kind came since the last one. */
-static bool is_due(struct undecided *undecided, enum request_api api, u32 reason, const char *detail, u64 now_ns,
-		   u64 *ret_more)
+static bool is_due(struct undecided *undecided, enum request_api api, u32 reason,
+		   const char *detail, u64 now_ns, u64 *ret_more)
 {
 	u64 text = hash_bytes(hash_seed(), (u64)api << 8 | reason, detail, strlen(detail));
-	struct undecided_kind *kind = place_of(undecided, &undecided->first[api][reason], text, now_ns);
+	struct undecided_kind *kind =
+		place_of(undecided, &undecided->first[api][reason], text, now_ns);
 
 	if (!kind)
 		return false;
@@ -53,8 +55,8 @@ static bool is_due(struct undecided *undecided, enum request_api api, u32 reason
 	return true;
 }
 
-bool undecided_log(struct undecided *undecided, enum request_api api, u32 reason, const char *words, const char *detail,
-		   u64 now_ns)
+bool undecided_log(struct undecided *undecided, enum request_api api, u32 reason, const char *words,
+		   const char *detail, u64 now_ns)
 {
 	char also[64] = "";
 	u64 more = 0;
@@ -70,8 +72,8 @@ bool undecided_log(struct undecided *undecided, enum request_api api, u32 reason
 	return due;
 }
 
-void undecided_note(struct engine_thread *thread, enum request_api api, enum undecided_reason reason,
-		    const char *detail)
+void undecided_note(struct engine_thread *thread, enum request_api api,
+		    enum undecided_reason reason, const char *detail)
 {
 	struct undecided *undecided = &thread->engine->undecided;
 	struct undecided_seen *seen = &undecided->seen;
@@ -84,7 +86,8 @@ void undecided_note(struct engine_thread *thread, enum request_api api, enum und
 	seen->reason = reason;
 	snprintf(seen->detail, sizeof(seen->detail), "%s", detail);
 	pthread_mutex_unlock(&undecided->lock);
-	undecided_log(undecided, api, reason, "request not decided, so that its proxy lets it pass or fails it", detail,
+	undecided_log(undecided, api, reason,
+		      "request not decided, so that its proxy lets it pass or fails it", detail,
 		      now_ns);
 }
 

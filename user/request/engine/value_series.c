@@ -18,8 +18,8 @@ struct value_entry {
 };
 
 struct value_table {
-	u32 max, count;		/* count: written last, so that readers see whole entries */
-	struct numbers index;	/* of entries, by rule and label; only the worker reads it */
+	u32 max, count;	      /* count: written last, so that readers see whole entries */
+	struct numbers index; /* of entries, by rule and label; only the worker reads it */
 	struct value_entry *entry;
 };
 
@@ -73,7 +73,8 @@ static void make_label(const struct rule *rule, const struct request_descriptor 
 		any = true;
 		value = rule_value(rule, i, descriptor->entry[i].value);
 		if (!rule->values_plain)
-			value = (struct bytes){ value_hash(value.at, value.len, hash), strlen(hash) };
+			value = (struct bytes){ value_hash(value.at, value.len, hash),
+						strlen(hash) };
 		len = add_value(label, len, value);
 	}
 	label[len] = '\0';
@@ -105,12 +106,13 @@ void value_table_each(const struct value_table *table, value_series_fn each, voi
 	u32 count = table ? __atomic_load_n(&table->count, __ATOMIC_ACQUIRE) : 0;
 
 	for (u32 i = 0; i < count; i++)
-		each(arg, i, table->entry[i].metric, table->entry[i].label, &table->entry[i].series);
+		each(arg, i, table->entry[i].metric, table->entry[i].label,
+		     &table->entry[i].series);
 }
 
 /* ------------------------------------------------------------------ lately */
 
-#define LATELY_LEAST_NS (60 * SL_NS_PER_SEC)	/* the shortest period */
+#define LATELY_LEAST_NS (60 * SL_NS_PER_SEC) /* the shortest period */
 
 /* Who reads a value that set() wrote then reads what was written before it, too. */
 static u64 get(const u64 *at)
@@ -143,13 +145,14 @@ static u64 period_of(const struct rule *rule)
 	u64 period_ns = LATELY_LEAST_NS;
 
 	for (u32 i = 0; i < rule->limit_count; i++)
-		if (rule->limit[i].mode == SL_MODE_ENFORCE && rule->limit[i].terms.rates.rate[0].period_ns > period_ns)
+		if (rule->limit[i].mode == SL_MODE_ENFORCE &&
+		    rule->limit[i].terms.rates.rate[0].period_ns > period_ns)
 			period_ns = rule->limit[i].terms.rates.rate[0].period_ns;
 	return period_ns;
 }
 
-void value_series_note(struct value_series *series, const struct response_status *status, bool refused, u64 hits,
-		       u64 utc_ns)
+void value_series_note(struct value_series *series, const struct response_status *status,
+		       bool refused, u64 hits, u64 utc_ns)
 {
 	struct observe_lately *lately = &series->lately;
 	u64 period_ns = period_of(status->rule), number = utc_ns / period_ns;
@@ -176,7 +179,8 @@ void value_series_lately(const struct value_series *series, u64 utc_ns, struct o
 			.period_ns = get(&from->period_ns),
 			.passed = { get(&from->passed[0]), get(&from->passed[1]) },
 			.refused = { get(&from->refused[0]), get(&from->refused[1]) },
-			.requests = get(&from->requests), .window_ns = get(&from->window_ns),
+			.requests = get(&from->requests),
+			.window_ns = get(&from->window_ns),
 			.capacity = get(&from->capacity),
 		};
 	} while (number != get(&from->number));
@@ -185,7 +189,7 @@ void value_series_lately(const struct value_series *series, u64 utc_ns, struct o
 		return;
 	}
 	ret->number = utc_ns / ret->period_ns;
-	behind = ret->number - number;		/* after the clock was set back, a huge one */
+	behind = ret->number - number; /* after the clock was set back, a huge one */
 	if (!behind)
 		return;
 	ret->passed[1] = behind == 1 ? ret->passed[0] : 0;

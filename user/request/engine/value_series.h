@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * value_series.h - decisions counted by value, for rules with detailed_metric or value_to_metric: the
- * label `value`, for metrics.max_values values at most.
+ * value_series.h - decisions counted by value, for rules with detailed_metric or value_to_metric:
+ * the label `value`, for metrics.max_values values at most.
  *
  * Values are untrusted bytes: of each at most VALUE_LABEL_MAX, and of these printable ASCII only.
  * A value that finds no room is counted without its label.
@@ -24,11 +24,11 @@ static inline bool value_series_wanted(const struct rule *rule)
 
 /* A worker's, for so many values. NULL: no memory. */
 struct value_table *value_table_new(u32 max);
-void value_table_free(struct value_table *table);	/* NULL is fine */
+void value_table_free(struct value_table *table); /* NULL is fine */
 
 struct value_series {
 	struct observe_series series;
-	struct observe_lately lately;	/* number 0: it is being written */
+	struct observe_lately lately; /* number 0: it is being written */
 };
 
 /* The series of a rule and a descriptor's values; NULL where there is no room. */
@@ -36,8 +36,8 @@ struct value_series *value_series(struct value_table *table, const struct rule *
 				  const struct request_descriptor *descriptor);
 
 /* Its worker: so many hits of the value passed, or a limit refused them. */
-void value_series_note(struct value_series *series, const struct response_status *status, bool refused, u64 hits,
-		       u64 utc_ns);
+void value_series_note(struct value_series *series, const struct response_status *status,
+		       bool refused, u64 hits, u64 utc_ns);
 /* Any thread: a copy, of the periods that are current at utc_ns. */
 void value_series_lately(const struct value_series *series, u64 utc_ns, struct observe_lately *ret);
 

@@ -21,23 +21,23 @@
 
 struct active_count {
 	u64 passed, refused, missed;
-	u32 limits;		/* bit i: of `refused`, some by the rule's i-th limit */
+	u32 limits; /* bit i: of `refused`, some by the rule's i-th limit */
 };
 
 struct active_user {
-	struct active_count now, before;	/* of this window, and of the one before */
+	struct active_count now, before; /* of this window, and of the one before */
 	u64 last_ns;
 	char rule[ACTIVE_RULE_TEXT];
 	char value[AGGREGATE_VALUE_MAX];
-	u32 value_len;		/* of value; `cut` if the full one is longer */
+	u32 value_len; /* of value; `cut` if the full one is longer */
 	bool cut;
 };
 
 struct active {
-	u64 key[ACTIVE_ROOM];	/* 0: free */
-	u64 weight[ACTIVE_ROOM];	/* the sum of the counts */
+	u64 key[ACTIVE_ROOM];	 /* 0: free */
+	u64 weight[ACTIVE_ROOM]; /* the sum of the counts */
 	struct active_user user[ACTIVE_ROOM];
-	u64 window_ns;		/* begin of this window; 0: nothing was noted yet */
+	u64 window_ns; /* begin of this window; 0: nothing was noted yet */
 	bool has_before;
 };
 
@@ -46,7 +46,8 @@ void active_add(struct active *active, const struct refusal_note *note, bool ref
 		const char *rule, u64 now_ns);
 
 /* Both windows together; in no order. Returns their number, and the time that they are of. */
-u32 active_read(struct active *active, const struct active_user **ret, u64 *ret_span_ns, u64 now_ns);
+u32 active_read(struct active *active, const struct active_user **ret, u64 *ret_span_ns,
+		u64 now_ns);
 /* Whether every request of these was noted, and every user has its place. */
 bool active_is_exact(const struct active_user *const *user, u32 found, u64 span_ns);
 struct active_count active_sum(const struct active_user *user);

@@ -22,15 +22,15 @@
 #include "request/rules/override_value.h"
 #include "request/rules/rule_values.h"
 
-#define RING_NOTES 4096			/* a power of two */
-#define RING_SAMPLES (RING_NOTES / 4 * 3)	/* the rest is kept for users and refusals */
+#define RING_NOTES 4096			  /* a power of two */
+#define RING_SAMPLES (RING_NOTES / 4 * 3) /* the rest is kept for users and refusals */
 
 struct ring_note {
 	enum { NOTE_USER, NOTE_REFUSED, NOTE_ALLOWED } kind : 8;
 	u8 family;
 	bool allowed, own_refusal, first, has_source, may_push;
-	u8 limits;	/* as in a refusal_note */
-	u32 number;	/* NOTE_USER: thousandths of requests/s; else the rule's index */
+	u8 limits;  /* as in a refusal_note */
+	u32 number; /* NOTE_USER: thousandths of requests/s; else the rule's index */
 	u32 value_len, stands_for;
 	struct sl_addr addr;
 	u64 who;
@@ -40,13 +40,13 @@ struct ring_note {
 
 /* One worker writes, the main thread reads. */
 struct ring {
-	_Alignas(64) _Atomic u32 head;	/* written by the worker */
+	_Alignas(64) _Atomic u32 head; /* written by the worker */
 	_Atomic u64 lost;
-	_Atomic u64 allowed;		/* descriptors that were allowed, sampled or not */
+	_Atomic u64 allowed; /* descriptors that were allowed, sampled or not */
 	u64 random;
-	_Alignas(64) _Atomic u32 tail;	/* written by the main thread */
-	_Atomic u32 every;		/* one of so many allowed ones is noted */
-	u64 allowed_before;		/* aggregate_pace() */
+	_Alignas(64) _Atomic u32 tail; /* written by the main thread */
+	_Atomic u32 every;	       /* one of so many allowed ones is noted */
+	u64 allowed_before;	       /* aggregate_pace() */
 	_Alignas(64) struct ring_note note[RING_NOTES];
 };
 
@@ -58,7 +58,7 @@ struct aggregate {
 	/* The settings of the workers; written by the main thread only. */
 	_Atomic u32 user_rules;
 	_Atomic u64 user_rule[AGGREGATE_RULES_MAX];
-	_Atomic bool sources;		/* whether sources are used at all */
+	_Atomic bool sources; /* whether sources are used at all */
 	_Atomic u8 prefix[SL_FAMILY_COUNT];
 };
 
@@ -131,8 +131,7 @@ void aggregate_configure(struct aggregate *aggregate, const struct http_def *def
 	aggregate->user_rules = count;
 	for (u32 family = 0; family < SL_FAMILY_COUNT; family++)
 		aggregate->prefix[family] = def->push_down.prefix[family];
-	aggregate->sources = (push && def->push_down.mode != PUSH_MODE_OFF) ||
-			     def->budget.limit[0];
+	aggregate->sources = (push && def->push_down.mode != PUSH_MODE_OFF) || def->budget.limit[0];
 }
 
 int aggregate_fd(const struct aggregate *aggregate)
@@ -267,7 +266,8 @@ static u32 smallest_rate(const struct rule *rule, const struct request_descripto
 		const struct rate *rate = &limit[i].terms.rates.rate[0];
 		double mrps = (double)rate->count * 1e12 / (double)rate->period_ns;
 
-		if (limit[i].mode == SL_MODE_SHADOW || rate->unit == RATE_IN_FLIGHT || (any && mrps >= least))
+		if (limit[i].mode == SL_MODE_SHADOW || rate->unit == RATE_IN_FLIGHT ||
+		    (any && mrps >= least))
 			continue;
 		least = mrps;
 		any = true;
@@ -324,8 +324,7 @@ static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note 
 	if (!status->rule || !is_user(aggregate, request, at, status->rule))
 		return false;
 	note.who = who_is(aggregate, status->rule, descriptor);
-	note.number = note.allowed ?
-			      smallest_rate(status->rule, descriptor) : 0;
+	note.number = note.allowed ? smallest_rate(status->rule, descriptor) : 0;
 	for (u32 i = 0; i < response->count && !note.allowed && !note.own_refusal; i++)
 		note.own_refusal = refuses(&response->status[i]) &&
 				   has_entries(&request->descriptor[i], descriptor);
@@ -417,17 +416,21 @@ static void deliver(struct aggregate *aggregate, const struct ring_note *note,
 		    const struct aggregate_sink *sink)
 {
 	const u8 len[SL_FAMILY_COUNT] = { aggregate->prefix[0], aggregate->prefix[1] };
-	struct sl_prefix address = { .addr = note->addr, .family = note->family,
+	struct sl_prefix address = { .addr = note->addr,
+				     .family = note->family,
 				     .len = note->family == SL_V4 ? 32 : 128 };
 	struct sl_prefix group = aggregate_group(&address, len);
 	struct refusal_note refusal;
 
 	if (note->kind == NOTE_USER) {
-		sink->user(&(struct user_note){ .group = group, .address = address,
-						.user = note->who, .rate_mrps = note->number,
+		sink->user(&(struct user_note){ .group = group,
+						.address = address,
+						.user = note->who,
+						.rate_mrps = note->number,
 						.allowed = note->allowed,
 						.own_refusal = note->own_refusal,
-						.first = note->first }, sink->arg);
+						.first = note->first },
+			   sink->arg);
 		return;
 	}
 	refusal = (struct refusal_note){
@@ -454,7 +457,7 @@ void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *s
 	u64 woken;
 
 	if (read(aggregate->fd, &woken, sizeof(woken)) < 0)
-		woken = 0;	/* no wakeup: called by the tick */
+		woken = 0; /* no wakeup: called by the tick */
 	for (u32 worker = 0; worker < aggregate->workers; worker++) {
 		struct ring *ring = &aggregate->ring[worker];
 		u32 head = atomic_load_explicit(&ring->head, memory_order_acquire);

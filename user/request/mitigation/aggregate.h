@@ -16,14 +16,14 @@
 #include "request/mitigation/users.h"
 #include "config/http_def.h"
 
-#define AGGREGATE_RULES_MAX 64		/* of source_budget.user */
-#define AGGREGATE_VALUE_MAX 64		/* bytes of a value that `user top` and `user list` show */
-#define AGGREGATE_SAMPLES 1000		/* allowed requests noted in a second, of a worker */
+#define AGGREGATE_RULES_MAX 64 /* of source_budget.user */
+#define AGGREGATE_VALUE_MAX 64 /* bytes of a value that `user top` and `user list` show */
+#define AGGREGATE_SAMPLES 1000 /* allowed requests noted in a second, of a worker */
 
 struct aggregate;
 
 int aggregate_new(u32 workers, struct aggregate **ret);
-void aggregate_free(struct aggregate *aggregate);	/* NULL is fine */
+void aggregate_free(struct aggregate *aggregate); /* NULL is fine */
 
 /*
  * Sets which rules name users and how sources are grouped in further notes. From the main thread;
@@ -45,14 +45,14 @@ int aggregate_fd(const struct aggregate *aggregate);
  */
 struct refusal_note {
 	u64 rule_id;
-	u32 rule_index;			/* in the set that decided */
-	u64 who;			/* hash of rule and values: the same for the same user */
+	u32 rule_index; /* in the set that decided */
+	u64 who;	/* hash of rule and values: the same for the same user */
 	bool has_source, may_push;
 	struct sl_prefix group, address;
-	char value[AGGREGATE_VALUE_MAX];	/* of all entries: "a,b"; truncated, not terminated */
-	u32 value_len;			/* the full length, which may exceed value */
-	u32 stands_for;			/* so many requests; of a refusal 1 */
-	u8 limits;			/* bit i: the rule's i-th limit refused it */
+	char value[AGGREGATE_VALUE_MAX]; /* of all entries: "a,b"; truncated, not terminated */
+	u32 value_len;			 /* the full length, which may exceed value */
+	u32 stands_for;			 /* so many requests; of a refusal 1 */
+	u8 limits;			 /* bit i: the rule's i-th limit refused it */
 };
 
 struct aggregate_sink {
@@ -63,7 +63,8 @@ struct aggregate_sink {
 };
 void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *sink);
 
-/* Adapts how many allowed requests one sample stands for to their number in `span_ns`, just ended. */
+/* Adapts how many allowed requests one sample stands for to their number in `span_ns`, just
+ * ended. */
 void aggregate_pace(struct aggregate *aggregate, u64 span_ns);
 
 /* Notes lost to full rings since the start. */

@@ -13,8 +13,8 @@ static double per_second(const struct rate *rate)
 
 u64 budget_pps(const struct budget_def *def, u64 rate_urps)
 {
-	double pps = per_second(&def->base) +
-		     (double)rate_urps * (double)def->packets_per_request / 1e6;
+	double pps =
+		per_second(&def->base) + (double)rate_urps * (double)def->packets_per_request / 1e6;
 	double max = per_second(&def->max);
 
 	if (max && pps > max)
@@ -71,8 +71,8 @@ const struct source_budget *budgets_find(const struct budgets *budgets,
 {
 	struct source_budget key = { .group = *group };
 
-	return budgets->count ? bsearch(&key, budgets->source, budgets->count, sizeof(key),
-					compare) : NULL;
+	return budgets->count ? bsearch(&key, budgets->source, budgets->count, sizeof(key), compare)
+			      : NULL;
 }
 
 void budgets_clear(struct budgets *budgets)

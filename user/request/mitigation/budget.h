@@ -31,7 +31,7 @@ struct source_budget {
 };
 
 struct budgets {
-	struct source_budget *source;	/* in the order of their addresses */
+	struct source_budget *source; /* in the order of their addresses */
 	size_t count, room;
 };
 

@@ -15,9 +15,9 @@
 
 /* A sliding window: the count of this period and that of the last. */
 struct offense {
-	u64 key;		/* 0: none */
-	u64 group;		/* the source with which it is cleared */
-	u64 window;		/* number of the period */
+	u64 key;    /* 0: none */
+	u64 group;  /* the source with which it is cleared */
+	u64 window; /* number of the period */
 	u64 within_ns;
 	u32 current, before;
 };

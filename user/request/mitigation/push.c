@@ -199,7 +199,7 @@ static void change_step(struct push *push, struct push_entry *entry, u32 step,
 	entry->changed_ns = now_ns;
 	entry->current = entry->before = 0;
 	if (assert_step(push, entry, profile, now_ns) < 0)
-		push->stats.refused[PUSH_FAILED]++;	/* the step in force expires */
+		push->stats.refused[PUSH_FAILED]++; /* the step in force expires */
 	push_report(push, entry, event, PUSH_ALLOWED);
 }
 
@@ -232,8 +232,8 @@ bool push_is_large_share(struct push *push, const struct source_profile *profile
 }
 
 static enum push_refusal may_begin(struct push *push, const struct refusal_note *note,
-				   const struct push_def *def,
-				   const struct source_profile *profile, u64 now_ns)
+				   const struct push_def *def, const struct source_profile *profile,
+				   u64 now_ns)
 {
 	enum push_refusal refusal;
 
@@ -249,7 +249,8 @@ static enum push_refusal may_begin(struct push *push, const struct refusal_note 
 		return PUSH_MAX_SOURCES;
 	if (push_is_large_share(push, profile))
 		return PUSH_SHARE;
-	return step_from(def->step, def->step_count, 0, profile) == def->step_count ? PUSH_USERS : PUSH_ALLOWED;
+	return step_from(def->step, def->step_count, 0, profile) == def->step_count ? PUSH_USERS
+										    : PUSH_ALLOWED;
 }
 
 static void make_entry(const struct refusal_note *note, const struct rule *rule, u64 now_ns,
@@ -302,8 +303,8 @@ static void begin(struct push *push, const struct refusal_note *note, const stru
 }
 
 /* Further refusals, or another abuser behind the same source. */
-static void go_on(struct push_entry *entry, const struct refusal_note *note, u64 count,
-		  u64 after, u64 now_ns)
+static void go_on(struct push_entry *entry, const struct refusal_note *note, u64 count, u64 after,
+		  u64 now_ns)
 {
 	u64 window = now_ns / entry->def.within_ns, few = (entry->def.after + 3) / 4;
 
@@ -316,8 +317,8 @@ static void go_on(struct push_entry *entry, const struct refusal_note *note, u64
 			entry->window = window;
 		}
 		entry->current++;
-		if (offense_window(window, entry->current, entry->before,
-				   entry->def.within_ns, now_ns) >= few)
+		if (offense_window(window, entry->current, entry->before, entry->def.within_ns,
+				   now_ns) >= few)
 			entry->abuse_ns = now_ns;
 	} else if (count >= after) {
 		entry->abuse_ns = now_ns;
@@ -328,8 +329,8 @@ static void go_on(struct push_entry *entry, const struct refusal_note *note, u64
  * This node has reached the threshold itself. If its own rules forbid a push-down, the other node's
  * continues.
  */
-static void take_over(struct push *push, struct push_entry *entry,
-		      const struct refusal_note *note, const struct rule *rule, u64 now_ns)
+static void take_over(struct push *push, struct push_entry *entry, const struct refusal_note *note,
+		      const struct rule *rule, u64 now_ns)
 {
 	struct push_entry theirs = *entry;
 
@@ -349,7 +350,7 @@ void push_refused(struct push *push, const struct refusal_note *note, const stru
 		return;
 	key = offense_key(push, note);
 	count = offense_add(&push->offenses, key, group_hash(push, &note->group),
-			      rule->push.within_ns, now_ns);
+			    rule->push.within_ns, now_ns);
 	entry = push_lookup(push, &note->group);
 	if (entry && entry->node[0]) {
 		if (count >= rule->push.after)
@@ -384,8 +385,8 @@ static u64 later(u64 a, u64 b)
 }
 
 /* Well-behaved users must not be dropped: moves down to a step that spares them, or none. */
-static void spare(struct push *push, struct push_entry *entry,
-		  const struct source_profile *profile, u64 now_ns)
+static void spare(struct push *push, struct push_entry *entry, const struct source_profile *profile,
+		  u64 now_ns)
 {
 	u32 step = entry->step;
 
@@ -437,7 +438,8 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 		return;
 	}
 	rate = push_limit_rate(push, &entry->steps[entry->step].rate, &profile);
-	if ((entry->steps[entry->step].kind == SL_PUSH_LIMIT && rate_differs(&rate, &entry->rate)) ||
+	if ((entry->steps[entry->step].kind == SL_PUSH_LIMIT &&
+	     rate_differs(&rate, &entry->rate)) ||
 	    (entry->until_ns < now_ns + PUSH_LEASE_NS / 2 &&
 	     entry->until_ns < entry->began_ns + def->max_ns))
 		assert_step(push, entry, &profile, now_ns);

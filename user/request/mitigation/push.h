@@ -30,47 +30,48 @@
 /* Reasons against a push-down: the label of sluice_pushdowns_refused_total{reason}. */
 enum push_refusal {
 	PUSH_ALLOWED,
-	PUSH_NO_RIGHT,		/* the caller may not push */
-	PUSH_PROTECTED,		/* never_push_down, exempt, own address, gateway, login */
-	PUSH_UNSEEN,		/* the packet tier saw no established traffic from it */
-	PUSH_SHARE,		/* more than max_share of the well-behaved requests come from it */
+	PUSH_NO_RIGHT,	/* the caller may not push */
+	PUSH_PROTECTED, /* never_push_down, exempt, own address, gateway, login */
+	PUSH_UNSEEN,	/* the packet tier saw no established traffic from it */
+	PUSH_SHARE,	/* more than max_share of the well-behaved requests come from it */
 	PUSH_MAX_SOURCES,
-	PUSH_FEW_REQUESTS,	/* less than min_requests */
-	PUSH_USERS,		/* it has well-behaved users, and every step would affect them */
-	PUSH_FAILED,		/* the data plane returned an error */
+	PUSH_FEW_REQUESTS, /* less than min_requests */
+	PUSH_USERS,	   /* it has well-behaved users, and every step would affect them */
+	PUSH_FAILED,	   /* the data plane returned an error */
 	PUSH_REFUSAL_COUNT,
 };
-const char *push_refusal_name(enum push_refusal refusal);	/* "caller", "protected"... */
+const char *push_refusal_name(enum push_refusal refusal); /* "caller", "protected"... */
 
 enum push_event { PUSH_BEGAN, PUSH_WENT_UP, PUSH_WENT_DOWN, PUSH_ENDED, PUSH_REFUSED };
 
 struct push_entry {
 	struct sl_prefix group;
-	char rule[PUSH_RULE_TEXT];	/* "domain/path" */
-	char value[PUSH_VALUE_TEXT];	/* of the refused user: truncated, terminated */
-	char node[CLUSTER_NODE_MAX + 1];	/* the node that began it; "": this one */
+	char rule[PUSH_RULE_TEXT];	 /* "domain/path" */
+	char value[PUSH_VALUE_TEXT];	 /* of the refused user: truncated, terminated */
+	char node[CLUSTER_NODE_MAX + 1]; /* the node that began it; "": this one */
 	u64 who;
 	u64 rule_id;
-	struct push_def def;		/* copied at the beginning; its steps are in `steps` */
+	struct push_def def; /* copied at the beginning; its steps are in `steps` */
 	struct push_step steps[PUSH_STEPS_MAX];
 	u32 step;
-	struct rate rate;	/* SL_PUSH_LIMIT: in force; not below the needs of its well-behaved users */
+	struct rate
+		rate; /* SL_PUSH_LIMIT: in force; not below the needs of its well-behaved users */
 	u64 began_ns, changed_ns;
-	u64 abuse_ns;			/* last */
-	u64 until_ns;			/* as the data plane has it */
-	u64 window, current, before;	/* refusals since changed_ns, by def.within_ns */
-	bool shadow;			/* logged only */
+	u64 abuse_ns;		     /* last */
+	u64 until_ns;		     /* as the data plane has it */
+	u64 window, current, before; /* refusals since changed_ns, by def.within_ns */
+	bool shadow;		     /* logged only */
 	bool used;
-	u32 next;			/* of its hash chain, 1 + index */
+	u32 next; /* of its hash chain, 1 + index */
 };
 
 /* A push-down for the data plane. */
 struct push_down {
 	struct sl_prefix src;
 	enum sl_push_kind kind;
-	struct rate rate;		/* SL_PUSH_LIMIT: packets */
-	u64 until_ns;			/* CLOCK_MONOTONIC */
-	u64 note;			/* push_note(): stored with it */
+	struct rate rate; /* SL_PUSH_LIMIT: packets */
+	u64 until_ns;	  /* CLOCK_MONOTONIC */
+	u64 note;	  /* push_note(): stored with it */
 };
 
 struct push_callbacks {
@@ -79,7 +80,7 @@ struct push_callbacks {
 				   const struct sl_prefix *address, bool seen, u64 now_ns);
 	void (*profile)(void *arg, const struct sl_prefix *group, u64 now_ns,
 			struct source_profile *ret);
-	u64 (*good_requests)(void *arg);	/* of all sources in the last minute */
+	u64 (*good_requests)(void *arg); /* of all sources in the last minute */
 	/* Packets/s for the well-behaved users of a profile; 0: there are none. */
 	u64 (*need_pps)(void *arg, const struct source_profile *profile);
 	int (*put)(void *arg, const struct push_down *push);
@@ -93,7 +94,7 @@ struct push;
 
 /* With `seed` clients cannot choose hash collisions. */
 int push_new(const struct push_callbacks *callbacks, struct sl_seed seed, struct push **ret);
-void push_free(struct push *push);	/* NULL is fine; push-downs in force stay */
+void push_free(struct push *push); /* NULL is fine; push-downs in force stay */
 /* mode off removes all push-downs. */
 void push_set_limits(struct push *push, const struct push_limits_def *limits, u64 now_ns);
 
@@ -112,7 +113,7 @@ u32 push_clear(struct push *push, const struct sl_prefix *group, u64 now_ns);
  * Restores one that an earlier daemon put in force. Its note has the rule and the step: the lower
  * 60 bits of the rule's id, and 4 of the step. -EEXIST, -ENOMEM.
  */
-#define PUSH_NOTE_THEIRS 0ULL	/* for one of another node */
+#define PUSH_NOTE_THEIRS 0ULL /* for one of another node */
 int push_adopt(struct push *push, const struct push_entry *entry);
 u64 push_note(const struct push_entry *entry);
 

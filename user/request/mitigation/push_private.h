@@ -14,9 +14,9 @@ struct push {
 	struct sl_seed seed;
 	struct offenses offenses;
 	struct push_entry *entry;
-	u32 room, top;		/* entries allocated, and ever used */
+	u32 room, top; /* entries allocated, and ever used */
 	u32 used;
-	u32 chain[PUSH_CHAINS];	/* 1 + index */
+	u32 chain[PUSH_CHAINS]; /* 1 + index */
 	struct push_stats stats;
 };
 

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum push_refusal may_receive(struct push *push, const struct push_message *message, bool known,
-				     const struct source_profile *profile, u64 now_ns)
+static enum push_refusal may_receive(struct push *push, const struct push_message *message,
+				     bool known, const struct source_profile *profile, u64 now_ns)
 {
 	enum push_refusal refusal = push->callbacks.guard(push->callbacks.arg, &message->group,
 							  &message->group, true, now_ns);
@@ -46,8 +46,10 @@ static void fill(struct push *push, const struct push_message *message,
 
 static int put(struct push *push, const struct push_entry *entry)
 {
-	struct push_down down = { .src = entry->group, .kind = entry->steps[0].kind,
-			      .until_ns = entry->until_ns, .note = push_note(entry) };
+	struct push_down down = { .src = entry->group,
+				  .kind = entry->steps[0].kind,
+				  .until_ns = entry->until_ns,
+				  .note = push_note(entry) };
 
 	if (down.kind == SL_PUSH_LIMIT)
 		down.rate = entry->rate;

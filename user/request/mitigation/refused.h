@@ -17,16 +17,16 @@
 
 struct refused_user {
 	u64 who;
-	u64 refused;		/* since the user entered the table */
+	u64 refused; /* since the user entered the table */
 	u64 last_ns;
 	char rule[REFUSED_RULE_TEXT];
 	char value[AGGREGATE_VALUE_MAX];
-	u32 value_len;		/* of value; `cut` if the full one is longer */
+	u32 value_len; /* of value; `cut` if the full one is longer */
 	bool cut;
 };
 
 struct refused {
-	u64 key[REFUSED_ROOM];	/* 0: free */
+	u64 key[REFUSED_ROOM]; /* 0: free */
 	u32 weight[REFUSED_ROOM];
 	struct refused_user user[REFUSED_ROOM];
 	u64 halved_ns;

@@ -178,8 +178,8 @@ static struct pair *pair_make(struct users *users, struct source *source, u64 us
 		return NULL;
 	}
 	set->tag[way] = user_tag(user);
-	pair[way] = (struct pair){ .source = source - users->source, .first_s = now_s,
-				   .ok_s = now_s };
+	pair[way] =
+		(struct pair){ .source = source - users->source, .first_s = now_s, .ok_s = now_s };
 	source->pairs++;
 	users->stats.pairs++;
 	return &pair[way];

@@ -25,34 +25,34 @@
 #include "lib/addr.h"
 #include "sluice/key.h"
 
-#define USERS_SOURCES_MAX 8		/* of one user */
+#define USERS_SOURCES_MAX 8 /* of one user */
 
 struct users_options {
-	u64 pairs, sources;		/* room; rounded up to whole sets */
+	u64 pairs, sources; /* room; rounded up to whole sets */
 	struct sl_seed seed;
 };
 
 /* From the configuration; may change while the table lives. */
 struct users_rules {
-	u64 active_ns;			/* at least a second */
-	u32 max_users;			/* behind one source */
+	u64 active_ns; /* at least a second */
+	u32 max_users; /* behind one source */
 };
 
 struct users;
 
 int users_new(const struct users_options *options, struct users **ret);
-void users_free(struct users *users);	/* NULL is fine */
+void users_free(struct users *users); /* NULL is fine */
 void users_set_rules(struct users *users, const struct users_rules *rules);
 
 /* The note of one request. */
 struct user_note {
-	struct sl_prefix group;		/* the source, as it is grouped */
-	struct sl_prefix address;	/* the address itself */
-	u64 user;			/* 0: none that is counted */
-	u32 rate_mrps;			/* the user's smallest limit, thousandths of requests/s */
+	struct sl_prefix group;	  /* the source, as it is grouped */
+	struct sl_prefix address; /* the address itself */
+	u64 user;		  /* 0: none that is counted */
+	u32 rate_mrps;		  /* the user's smallest limit, thousandths of requests/s */
 	bool allowed;
-	bool own_refusal;		/* refused because of this user (or source) */
-	bool first;			/* the first note of its request: counts the request */
+	bool own_refusal; /* refused because of this user (or source) */
+	bool first;	  /* the first note of its request: counts the request */
 };
 void users_note(struct users *users, const struct user_note *note, u64 now_ns);
 
@@ -65,14 +65,14 @@ bool users_pass(struct users *users, u32 share, u64 now_ns);
 
 /* A source's profile as of the last whole pass. */
 struct source_profile {
-	struct sl_prefix group, address;	/* address: the last one seen */
-	u32 users;			/* that count: active, at most max_users */
-	u32 good;			/* active ones: allowed, not refused within `active` */
-	u64 rate_urps;	/* sum of the users' rates, 1/k each: millionths of requests/s */
-	u64 good_rate_urps;		/* of the good ones alone */
-	u64 good_requests;		/* of good users, or without a user, in the last minute */
-	u64 requests;			/* all requests of the source in that time, up to now */
-	u64 seen_ns;			/* time of the last request */
+	struct sl_prefix group, address; /* address: the last one seen */
+	u32 users;			 /* that count: active, at most max_users */
+	u32 good;			 /* active ones: allowed, not refused within `active` */
+	u64 rate_urps;	    /* sum of the users' rates, 1/k each: millionths of requests/s */
+	u64 good_rate_urps; /* of the good ones alone */
+	u64 good_requests;  /* of good users, or without a user, in the last minute */
+	u64 requests;	    /* all requests of the source in that time, up to now */
+	u64 seen_ns;	    /* time of the last request */
 };
 /* False if the source is unknown: *ret is then zero except for `group`. */
 bool users_profile(const struct users *users, const struct sl_prefix *group, u64 now_ns,
@@ -84,11 +84,11 @@ void users_sources(const struct users *users, u64 now_ns,
 u64 users_good_requests(const struct users *users);
 
 struct users_stats {
-	u64 pairs, sources;		/* in use */
-	u64 room;			/* for pairs */
-	u64 bytes;			/* of both tables */
-	u64 crowded;			/* new users not admitted: max_users, or no room */
-	u64 evicted;			/* users seen once that were evicted */
+	u64 pairs, sources; /* in use */
+	u64 room;	    /* for pairs */
+	u64 bytes;	    /* of both tables */
+	u64 crowded;	    /* new users not admitted: max_users, or no room */
+	u64 evicted;	    /* users seen once that were evicted */
 };
 void users_stats(const struct users *users, struct users_stats *ret);
 

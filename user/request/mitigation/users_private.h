@@ -12,17 +12,17 @@
 
 #define PAIR_WAYS 16
 #define SOURCE_WAYS 8
-#define HALF_S 30		/* recent requests: the running half minute and the one before */
-#define GRACE_S 2		/* at a crowded source a user has this long to come back */
+#define HALF_S 30 /* recent requests: the running half minute and the one before */
+#define GRACE_S 2 /* at a crowded source a user has this long to come back */
 
 /* Seconds of the caller's clock, plus one: 0 is never. */
 struct pair {
-	u32 source;		/* index */
+	u32 source; /* index */
 	u32 rate_mrps;
-	u32 first_s;		/* first allowed request; differs from ok_s: came back */
-	u32 ok_s;		/* last allowed request */
-	u32 refused_s;		/* last refusal caused by the user */
-	u16 ok[2];		/* allowed requests by half minute, of ok_s's and the other */
+	u32 first_s;   /* first allowed request; differs from ok_s: came back */
+	u32 ok_s;      /* last allowed request */
+	u32 refused_s; /* last refusal caused by the user */
+	u16 ok[2];     /* allowed requests by half minute, of ok_s's and the other */
 };
 
 /* The upper half of the user's hash; 0: free. The lower half selects the set. */
@@ -31,7 +31,7 @@ struct pair_set {
 };
 
 struct sum {
-	u32 pass;		/* the pass it belongs to */
+	u32 pass; /* the pass it belongs to */
 	u32 users, good;
 	u32 good_requests;
 	u64 rate_urps, good_rate_urps;
@@ -39,13 +39,13 @@ struct sum {
 
 struct source {
 	struct sl_prefix group, address;
-	u32 seen_s;		/* 0: free */
-	u32 pairs;		/* that point here: it is not evicted */
-	u32 crowded_s;		/* when a user was not admitted */
-	u32 refused_s;		/* last refusal of its own, of a request without a user */
-	u32 requests[2];	/* by half minute, of seen_s's and the other */
-	u32 plain[2];		/* of them, allowed and without a user */
-	struct sum sum[2];	/* of the running pass and the last whole one, by pass & 1 */
+	u32 seen_s;	   /* 0: free */
+	u32 pairs;	   /* that point here: it is not evicted */
+	u32 crowded_s;	   /* when a user was not admitted */
+	u32 refused_s;	   /* last refusal of its own, of a request without a user */
+	u32 requests[2];   /* by half minute, of seen_s's and the other */
+	u32 plain[2];	   /* of them, allowed and without a user */
+	struct sum sum[2]; /* of the running pass and the last whole one, by pass & 1 */
 };
 
 struct users {
@@ -56,12 +56,12 @@ struct users {
 	u32 sets;
 	struct source *source;
 	u32 source_sets;
-	u32 next_set;		/* of the running pass */
-	u32 pass;		/* the running one; pass - 1 is whole */
+	u32 next_set; /* of the running pass */
+	u32 pass;     /* the running one; pass - 1 is whole */
 	u64 pass_good, good_requests;
-	u32 plain_s;		/* of all sources, by half minute: of this one and the other */
+	u32 plain_s; /* of all sources, by half minute: of this one and the other */
 	u64 plain[2];
-	u32 *listed[2];		/* sources with a sum, by pass & 1 */
+	u32 *listed[2]; /* sources with a sum, by pass & 1 */
 	u32 listed_count[2];
 	struct users_stats stats;
 };

@@ -4,8 +4,8 @@
  *
  * jansson's tree of such a body took 27,000 of the 47,000 instructions of a request. This reader
  * reports no errors and repairs nothing: at anything that is unusual (an escape, a byte that is not
- * printable ASCII, an unknown member or one that is there twice, a number that is no count, more than
- * can be decided) it gives up, and the tree has the last word (decision 0053).
+ * printable ASCII, an unknown member or one that is there twice, a number that is no count, more
+ * than can be decided) it gives up, and the tree has the last word (decision 0053).
  */
 #include "request/rules/json_request.h"
 
@@ -23,7 +23,9 @@ struct plain {
 
 /* What a string has as it is: printable ASCII without quotes and backslashes. */
 static const bool text_char[256] = {
-	[' ' ... '!'] = true, ['#' ... '['] = true, [']' ... '~'] = true,
+	[' ' ... '!'] = true,
+	['#' ... '['] = true,
+	[']' ... '~'] = true,
 };
 
 static bool is_space(char c)
@@ -85,12 +87,16 @@ static bool take_hits(struct plain *p, u64 *ret)
 	while (p->at < p->end && *p->at >= '0' && *p->at <= '9' && p->at - from <= HITS_DIGITS_MAX)
 		n = 10 * n + (u64)(*p->at++ - '0');
 	*ret = n;
-	return p->at > from && p->at - from <= HITS_DIGITS_MAX && (*from != '0' || p->at - from == 1);
+	return p->at > from && p->at - from <= HITS_DIGITS_MAX &&
+	       (*from != '0' || p->at - from == 1);
 }
 
+/* clang-format off */
 #define NAME(text) { text, sizeof(text) - 1 }
+/* clang-format on */
 
-/* A member's name and its colon: its index in `names`, -1 if it is none of them or was there before. */
+/* A member's name and its colon: its index in `names`, -1 if it is none of them or was there
+ * before. */
 static int take_name(struct plain *p, const struct bytes *names, u32 *seen)
 {
 	struct bytes name;
@@ -196,8 +202,8 @@ static bool take_member(struct plain *p, int i, struct json_request *request)
 static bool take_request(struct plain *p, struct json_request *request)
 {
 	static const struct bytes names[] = {
-		NAME("domain"), NAME("descriptors"), NAME("source"), NAME("peek"), NAME("reference"),
-		{ NULL, 0 },
+		NAME("domain"), NAME("descriptors"), NAME("source"),
+		NAME("peek"),	NAME("reference"),   { NULL, 0 },
 	};
 	u32 seen = 0;
 
@@ -222,7 +228,7 @@ struct json_request *json_request_plain(const char *text, size_t len)
 	struct plain p;
 	char *copy;
 
-	if (!len)		/* and maybe no address */
+	if (!len) /* and maybe no address */
 		return NULL;
 	/* One for "descriptors", and one for each of them; more if strings have any. */
 	for (const char *at = text; (at = memchr(at, '[', (size_t)(text + len - at))); at++)

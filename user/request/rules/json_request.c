@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* json_request.c - see json_request.h: what both have in common, and the requests of /v1. json_rls.c has
- * Envoy's. */
+/* json_request.c - see json_request.h: what both have in common, and the requests of /v1.
+ * json_rls.c has Envoy's. */
 #include "request/rules/json_request.h"
 
 #include <errno.h>
@@ -35,7 +35,8 @@ int json_request_known(json_t *object, const char *const *known, const char *pla
 
 struct json_request *json_request_new(const struct json_text *text, size_t descriptors)
 {
-	struct json_request *request = calloc(1, sizeof(*request) + descriptors * sizeof(request->descriptor[0]));
+	struct json_request *request =
+		calloc(1, sizeof(*request) + descriptors * sizeof(request->descriptor[0]));
 
 	if (!request)
 		return NULL;
@@ -78,8 +79,8 @@ int json_request_count(json_t *descriptors, struct sl_err *err)
 		return sl_err_set(err, EINVAL, "descriptors: none found; 1 to %d are accepted",
 				  REQUEST_DESCRIPTORS_MAX);
 	if (count > REQUEST_DESCRIPTORS_MAX)
-		return sl_err_set(err, E2BIG, "descriptors: found %zu; 1 to %d are accepted",
-				  count, REQUEST_DESCRIPTORS_MAX);
+		return sl_err_set(err, E2BIG, "descriptors: found %zu; 1 to %d are accepted", count,
+				  REQUEST_DESCRIPTORS_MAX);
 	return 0;
 }
 
@@ -135,8 +136,8 @@ static int read_entry(struct json_request *request, json_t *entry, struct reques
 		r = read_string(request, json_object_get(entry, "key"), protojson, &ret->key, place,
 				"key", err);
 	if (!r)
-		r = read_string(request, json_object_get(entry, "value"), protojson, &ret->value, place,
-				"value", err);
+		r = read_string(request, json_object_get(entry, "value"), protojson, &ret->value,
+				place, "value", err);
 	if (!r && !ret->key.len && !protojson)
 		return sl_err_set(err, EINVAL, "%s.key: it is empty", place);
 	return r;
@@ -157,9 +158,8 @@ int json_request_entries(struct json_request *request, json_t *entries,
 		return sl_err_set(err, EINVAL, "%s.entries: %s; an array is required", place,
 				  json_kind(entries));
 	if (!count && !protojson)
-		return sl_err_set(err, EINVAL,
-				  "%s.entries: none found; 1 to %d are accepted", place,
-				  REQUEST_ENTRIES_MAX);
+		return sl_err_set(err, EINVAL, "%s.entries: none found; 1 to %d are accepted",
+				  place, REQUEST_ENTRIES_MAX);
 	for (i = 0; i < count && !r; i++) {
 		snprintf(at, sizeof(at), "%s.entries[%zu]", place, i);
 		r = read_entry(request, json_array_get(entries, i), &entry, at, protojson, err);
@@ -183,8 +183,8 @@ static int read_hits(json_t *hits, bool report, struct request_descriptor *ret, 
 		return sl_err_set(err, EINVAL, "%s.hits: %s; a whole number is required", place,
 				  json_is_real(hits) ? "a fraction" : json_kind(hits));
 	if (n < 0 && !report)
-		return sl_err_set(err, EINVAL,
-				  "%s.hits: below 0; that is a refund, for /v1/report", place);
+		return sl_err_set(err, EINVAL, "%s.hits: below 0; that is a refund, for /v1/report",
+				  place);
 	if (report && (n > (long long)REQUEST_HITS_MAX || n < -(long long)REQUEST_HITS_MAX))
 		return sl_err_set(err, EINVAL, "%s.hits: out of range; -%llu to %llu are accepted",
 				  place, REQUEST_HITS_MAX, REQUEST_HITS_MAX);
@@ -253,14 +253,15 @@ static int load(const char *text, size_t len, const char *const *known, struct j
 	else
 		r = json_request_known(json.root, known, "the request", err);
 	/* The end of a request needs no more than its permit. */
-	if (!r && (json_object_get(json.root, "descriptors") || !json_object_get(json.root, "release")))
+	if (!r &&
+	    (json_object_get(json.root, "descriptors") || !json_object_get(json.root, "release")))
 		r = json_request_count(json_object_get(json.root, "descriptors"), err);
 	if (r && r != -E2BIG) {
 		json_decref(json.root);
 		return r;
 	}
-	*ret = json_request_new(&json, r ? 0 : json_array_size(json_object_get(json.root,
-									     "descriptors")));
+	*ret = json_request_new(&json,
+				r ? 0 : json_array_size(json_object_get(json.root, "descriptors")));
 	if (*ret)
 		return r;
 	json_decref(json.root);
@@ -287,8 +288,10 @@ static int read_reference(struct json_request *request, struct sl_err *err)
 		request->request.reference = json_text_bytes(&request->text, reference);
 	if (json_is_string(reference) && request_reference_ok(request->request.reference))
 		return 0;
-	return sl_err_set(err, EINVAL, "reference: %s; a string of 1 to %d bytes without control characters is "
-			  "required", json_is_string(reference) ? "not such a one" : json_kind(reference),
+	return sl_err_set(err, EINVAL,
+			  "reference: %s; a string of 1 to %d bytes without control characters is "
+			  "required",
+			  json_is_string(reference) ? "not such a one" : json_kind(reference),
 			  REQUEST_REFERENCE_MAX);
 }
 
@@ -309,8 +312,7 @@ int json_request_tree(const char *text, size_t len, struct json_request **ret, s
 	peek = json_object_get(request->text.root, "peek");
 	r = read_request(request, false, err);
 	if (!r && peek && !json_is_boolean(peek))
-		r = sl_err_set(err, EINVAL, "peek: %s; true or false is required",
-			       json_kind(peek));
+		r = sl_err_set(err, EINVAL, "peek: %s; true or false is required", json_kind(peek));
 	if (!r)
 		r = read_reference(request, err);
 	if (r) {
@@ -334,16 +336,20 @@ int json_request_at(struct json_request *request, json_t *at, struct sl_err *err
 		struct bytes text = json_text_bytes(&request->text, at);
 
 		if (!request_time_parse(text, &request->request.at_utc_ns))
-			return sl_err_set(err, EINVAL, "at: %s; accepted are seconds since 1970 and "
-					  "2030-01-31T12:00:00Z", words);
+			return sl_err_set(err, EINVAL,
+					  "at: %s; accepted are seconds since 1970 and "
+					  "2030-01-31T12:00:00Z",
+					  words);
 		return 0;
 	}
 	if (!json_is_number(at))
 		return sl_err_set(err, EINVAL, "at: %s; a number or a string is required",
 				  json_kind(at));
-	if (!(seconds >= 1 && seconds < 9e9))	/* the year 2255 */
-		return sl_err_set(err, EINVAL, "at: %s; accepted are seconds since 1970 and "
-				  "2030-01-31T12:00:00Z", words);
+	if (!(seconds >= 1 && seconds < 9e9)) /* the year 2255 */
+		return sl_err_set(err, EINVAL,
+				  "at: %s; accepted are seconds since 1970 and "
+				  "2030-01-31T12:00:00Z",
+				  words);
 	if (json_is_integer(at))
 		request->request.at_utc_ns = (u64)json_integer_value(at) * SEC;
 	else
@@ -377,18 +383,24 @@ static bool read_seconds(struct json_request *request, json_t *value, bool text,
 
 int json_request_latency(struct json_request *request, bool text, struct sl_err *err)
 {
-	static const struct { const char *name; double ns; } unit[] = {
-		{ "latency", 1e9 }, { "latency_ms", 1e6 },
+	static const struct {
+		const char *name;
+		double ns;
+	} unit[] = {
+		{ "latency", 1e9 },
+		{ "latency_ms", 1e6 },
 	};
 
 	for (int i = 0; i < 2; i++) {
 		double value;
 
-		if (read_seconds(request, json_object_get(request->text.root, unit[i].name), text, &value))
+		if (read_seconds(request, json_object_get(request->text.root, unit[i].name), text,
+				 &value))
 			continue;
 		value *= unit[i].ns;
 		if (!(value >= 0 && value <= LATENCY_MAX_NS))
-			return sl_err_set(err, EINVAL, "%s: a number from 0 up to a day is accepted",
+			return sl_err_set(err, EINVAL,
+					  "%s: a number from 0 up to a day is accepted",
 					  unit[i].name);
 		request->latency_ns = value;
 	}
@@ -404,11 +416,13 @@ int json_request_release(struct json_request *request, bool *ret_has, struct sl_
 	if (!release || json_is_null(release))
 		return 0;
 	if (!json_is_string(release))
-		return sl_err_set(err, EINVAL, "release: %s; a string is required", json_kind(release));
+		return sl_err_set(err, EINVAL, "release: %s; a string is required",
+				  json_kind(release));
 	text = json_text_bytes(&request->text, release);
 	if (!text.len || bytes_equal(text, "-") || permit_parse(text, &request->request.release))
 		return 0;
-	return sl_err_set(err, EINVAL, "release: no permit; the permit of the check's response is accepted");
+	return sl_err_set(err, EINVAL,
+			  "release: no permit; the permit of the check's response is accepted");
 }
 
 static int read_report(struct json_request *request, struct sl_err *err)
@@ -445,7 +459,8 @@ static int read_report(struct json_request *request, struct sl_err *err)
 int json_request_report(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
 {
 	static const char *const known[] = {
-		"domain", "descriptors", "source", "at", "id", "status", "latency", "latency_ms", "release", NULL,
+		"domain", "descriptors", "source",     "at",	  "id",
+		"status", "latency",	 "latency_ms", "release", NULL,
 	};
 	struct json_request *request = NULL;
 	int r;

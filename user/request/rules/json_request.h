@@ -14,13 +14,13 @@
 
 struct json_request {
 	struct json_text text;
-	struct request request;		/* descriptors below; rights, api and waiting are the front's */
+	struct request request; /* descriptors below; rights, api and waiting are the front's */
 	/* Of a report's item */
-	struct bytes id;		/* len 0: none */
-	u32 http_status;		/* 0: absent */
-	u64 latency_ns;			/* ~0: absent */
-	u32 made;			/* descriptors there is memory for */
-	char beyond[96];		/* request.beyond points here */
+	struct bytes id; /* len 0: none */
+	u32 http_status; /* 0: absent */
+	u64 latency_ns;	 /* ~0: absent */
+	u32 made;	 /* descriptors there is memory for */
+	char beyond[96]; /* request.beyond points here */
 	struct request_descriptor descriptor[];
 };
 
@@ -28,7 +28,8 @@ struct json_request {
 
 /* {"domain", "descriptors": [{"entries": [{"key", "value"}], "hits"}], "source", "peek"} */
 int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
-/* The usual form of it, read without a tree (json_plain.c). NULL: it has another form, or there is no memory. */
+/* The usual form of it, read without a tree (json_plain.c). NULL: it has another form, or there is
+ * no memory. */
 struct json_request *json_request_plain(const char *text, size_t len);
 /* What json_request_check() does with every other form. */
 int json_request_tree(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
@@ -41,9 +42,10 @@ int json_request_report(const char *text, size_t len, struct json_request **ret,
  */
 int json_request_rls(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
 
-void json_request_free(void *request);	/* NULL is fine */
+void json_request_free(void *request); /* NULL is fine */
 
-/* For the three, and for syslog_line.c: bounds of one call's text; members that are known, NULL behind the last. */
+/* For the three, and for syslog_line.c: bounds of one call's text; members that are known, NULL
+ * behind the last. */
 extern const struct json_bounds json_request_bounds;
 int json_request_known(json_t *object, const char *const *known, const char *place,
 		       struct sl_err *err);
@@ -69,7 +71,8 @@ int json_request_descriptor(struct json_request *request, json_t *object, size_t
 int json_request_at(struct json_request *request, json_t *at, struct sl_err *err);
 /* "latency" in seconds or "latency_ms", of a report; numbers, or text of a log: "-" is absent. */
 int json_request_latency(struct json_request *request, bool text, struct sl_err *err);
-/* "release" of a report: a permit; *ret_has: there is one. "", "-" and null, as logs have them, are none. */
+/* "release" of a report: a permit; *ret_has: there is one. "", "-" and null, as logs have them, are
+ * none. */
 int json_request_release(struct json_request *request, bool *ret_has, struct sl_err *err);
 /* "descriptors": an array of one or more; -E2BIG: of more than REQUEST_DESCRIPTORS_MAX. */
 int json_request_count(json_t *descriptors, struct sl_err *err);

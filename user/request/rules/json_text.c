@@ -45,7 +45,7 @@ static size_t string_piece(const unsigned char *at, const unsigned char *end, en
 	if (*at == '\\') {
 		unit = escaped_unit(at, end);
 		if (unit < 0xd800 || unit > 0xdfff)
-			return end - at < 2 ? 1 : 2;	/* "\u" then goes on as four letters */
+			return end - at < 2 ? 1 : 2; /* "\u" then goes on as four letters */
 		low = escaped_unit(at + 6, end);
 		if (unit < 0xdc00 && low >= 0xdc00 && low <= 0xdfff)
 			return 12;
@@ -61,8 +61,8 @@ static size_t string_piece(const unsigned char *at, const unsigned char *end, en
 
 struct scan {
 	u64 values, depth_most;
-	size_t bad;		/* pieces to be repaired */
-	const char *wrong;	/* NULL: brackets and strings are closed */
+	size_t bad;	   /* pieces to be repaired */
+	const char *wrong; /* NULL: brackets and strings are closed */
 };
 
 /* Scans text without allocating: braces, commas and the inside of strings. */
@@ -184,7 +184,7 @@ int json_text_load(const char *text, size_t len, const struct json_bounds *bound
 struct bytes json_text_bytes(const struct json_text *text, json_t *string)
 {
 	struct bytes ret = { json_string_value(string), json_string_length(string) };
-	char *to = (char *)ret.at;	/* the tree's own memory, which we may change */
+	char *to = (char *)ret.at; /* the tree's own memory, which we may change */
 	size_t i = 0;
 
 	if (!text->repaired)

@@ -21,13 +21,13 @@
 #include "lib/err.h"
 
 struct json_bounds {
-	u32 depth;		/* of nested objects and arrays */
-	u32 values;		/* members and items in all */
+	u32 depth;  /* of nested objects and arrays */
+	u32 values; /* members and items in all */
 };
 
 struct json_text {
-	json_t *root;		/* an object or an array */
-	bool repaired;		/* strings hold what json_text_bytes() has to restore */
+	json_t *root;  /* an object or an array */
+	bool repaired; /* strings hold what json_text_bytes() has to restore */
 };
 
 /*
@@ -46,7 +46,7 @@ struct bytes json_text_bytes(const struct json_text *text, json_t *string);
  */
 struct json_items {
 	const char *at, *end;
-	u64 count;		/* items, known from the start */
+	u64 count; /* items, known from the start */
 };
 int json_items_begin(const char *text, size_t len, struct json_items *ret, struct sl_err *err);
 bool json_items_next(struct json_items *items, struct bytes *ret);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_live.c - limits of one value changed in a rule set that is in force: the rule's index of values
- * is copied with the change, and the pointer to it replaced. No file is read, and no other rule changes.
+ * override_live.c - limits of one value changed in a rule set that is in force: the rule's index of
+ * values is copied with the change, and the pointer to it replaced. No file is read, and no other
+ * rule changes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,8 +26,10 @@ static u32 find_own(const struct rule *rule, const struct override_index *index,
 	return number;
 }
 
-/* Of two texts of one address, or of one group, the order of the changes decides: it is not known here. */
-static bool has_other_text(const struct rule *rule, const struct override_index *index, const char *value)
+/* Of two texts of one address, or of one group, the order of the changes decides: it is not known
+ * here. */
+static bool has_other_text(const struct rule *rule, const struct override_index *index,
+			   const char *value)
 {
 	u32 number = find_own(rule, index, value);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_load.c - `overrides_file` of a rule: lines VALUE,LIMIT[,LIMIT...] (override_lines.h), and
- * what it shares with `overrides`.
+ * override_load.c - `overrides_file` of a rule: lines VALUE,LIMIT[,LIMIT...] (override_lines.h),
+ * and what it shares with `overrides`.
  *
  * If neither the file nor the rule's own limits have changed the table of the previous rule set
  * is reused: a live change does not read a million lines.
@@ -18,7 +18,8 @@
 #include "conf/config_text.h"
 #include "limiter/algorithm.h"
 
-#define LIMITS_ACCEPTED "NUMBER requests/PERIOD, NUMBER requests/PERIOD burst N, concurrency N, block or unlimited"
+#define LIMITS_ACCEPTED                                                                            \
+	"NUMBER requests/PERIOD, NUMBER requests/PERIOD burst N, concurrency N, block or unlimited"
 
 #define OVERRIDES_SHOWN 16
 
@@ -27,7 +28,7 @@
 struct file_making {
 	struct making m;
 	struct override_lines lines;
-	struct override_key key;	/* of the value of this line */
+	struct override_key key; /* of the value of this line */
 };
 
 /* "1000 requests/m" or "1000 requests/m burst 50". */
@@ -45,7 +46,8 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 	rate[len] = 0;
 	if (requests_parse(rate, &limit->terms.rates.rate[0], ret_reason))
 		return -EINVAL;
-	*ret_reason = "a rate, but the rule's limit in its place is a concurrency; accepted: concurrency NUMBER";
+	*ret_reason =
+		"a rate, but the rule's limit in its place is a concurrency; accepted: concurrency NUMBER";
 	if (limit->terms.rates.rate[0].unit == RATE_IN_FLIGHT)
 		limit_set_concurrency(&limit->terms);
 	else if (limit->terms.algorithm == SL_ALGO_CONCURRENCY)
@@ -78,29 +80,36 @@ static int parse_plan(void *arg, char *text, int line, size_t column, u32 *ret)
 		size_t at = column + (field - start);
 
 		if (count == RULE_LIMITS_MAX)
-			return override_line_fail(&f->lines, line, at, "found one limit more than %d; accepted: up to "
-					 "%d", RULE_LIMITS_MAX, RULE_LIMITS_MAX);
+			return override_line_fail(&f->lines, line, at,
+						  "found one limit more than %d; accepted: up to "
+						  "%d",
+						  RULE_LIMITS_MAX, RULE_LIMITS_MAX);
 		block = !strcmp(field, "block");
 		unlimited = !strcmp(field, "unlimited");
 		if ((block || unlimited) && (count || *text))
-			return override_line_fail(&f->lines, line, at, "found %s beside limits; accepted: %s alone",
-					 field, field);
+			return override_line_fail(&f->lines, line, at,
+						  "found %s beside limits; accepted: %s alone",
+						  field, field);
 		if (unlimited)
 			break;
-		rc = block ? override_blocked_limit(m, &limit[count]) : override_default_limit(m, count, &limit[count]);
+		rc = block ? override_blocked_limit(m, &limit[count])
+			   : override_default_limit(m, count, &limit[count]);
 		if (!rc && !block && parse_limit(m, field, &limit[count], &reason))
 			return override_line_fail(&f->lines, line, at, "found \"%.*s\": %s",
-					 (int)config_text_cut(field, 60), field, reason);
+						  (int)config_text_cut(field, 60), field, reason);
 		if (!rc && check_limit_bounds(&limit[count], &m->draft->rule, &why))
 			return override_line_fail(&f->lines, line, at, "found \"%.*s\": %s",
-					 (int)config_text_cut(field, 60), field, why.message);
+						  (int)config_text_cut(field, 60), field,
+						  why.message);
 		count++;
 	} while (!rc && *text);
 	if (!rc)
 		rc = override_intern(m, limit, count, unlimited, ret);
 	if (rc == -E2BIG)
-		return override_line_fail(&f->lines, line, column, "found more than %d different limits of values; "
-				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
+		return override_line_fail(&f->lines, line, column,
+					  "found more than %d different limits of values; "
+					  "accepted: fewer",
+					  OVERRIDE_LIMITS_MAX);
 	return rc ? read_no_memory(m->r) : 0;
 }
 
@@ -141,8 +150,10 @@ static int read_value(void *arg, struct bytes value, int line, size_t column)
 	if (override_key_read(rule, value, &f->key, &why))
 		return override_line_fail(&f->lines, line, column, "%s", why.message);
 	if (override_table_find(f->m.table, f->key.hash, &known))
-		return override_line_fail(&f->lines, line, 0, "found a value again, first in line "
-					  "%d; accepted: each value once", first_line(f));
+		return override_line_fail(&f->lines, line, 0,
+					  "found a value again, first in line "
+					  "%d; accepted: each value once",
+					  first_line(f));
 	return 0;
 }
 
@@ -211,9 +222,14 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 {
 	struct file_making f = {
 		.m = { .r = r, .draft = draft },
-		.lines = { .r = r, .header = { "value", "limit" }, .arg = &f, .key = read_value,
-			   .plan = parse_plan, .add = add_value, .form = "VALUE,LIMIT[,LIMIT...], "
-			   "and values with commas in quotes" },
+		.lines = { .r = r,
+			   .header = { "value", "limit" },
+			   .arg = &f,
+			   .key = read_value,
+			   .plan = parse_plan,
+			   .add = add_value,
+			   .form = "VALUE,LIMIT[,LIMIT...], "
+				   "and values with commas in quotes" },
 	};
 	u64 file_id[4] = { 0 };
 	const char *text = draft->overrides_file->text;
@@ -222,7 +238,8 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 	int rc = 0;
 
 	if (!text[0] || yaml_node_is_null(draft->overrides_file))
-		return read_refuse(r, draft->overrides_file, "the path of a file with lines VALUE,LIMIT");
+		return read_refuse(r, draft->overrides_file,
+				   "the path of a file with lines VALUE,LIMIT");
 	path = config_text_beside(draft->b->file, text);
 	index->file_text = strdup(text);
 	if (!path || !index->file_text) {
@@ -314,8 +331,8 @@ void override_write_own(struct writer *w, const struct draft *draft, bool live, 
 		const struct override_own *own = &index->own_list[i];
 
 		/* one that was removed is written where the file beside still has it */
-		if (live ? !own->limits && !is_in_overrides_file(&draft->rule, own->value) :
-			   !own->in_file)
+		if (live ? !own->limits && !is_in_overrides_file(&draft->rule, own->value)
+			 : !own->in_file)
 			continue;
 		if (!count++) {
 			write_begin(w);
@@ -334,7 +351,9 @@ static void overrides_lines(struct writer *w, const struct key *key, const void 
 }
 
 const struct key_type type_rule_overrides = {
-	.name = "list", .read = overrides_read, .lines = overrides_lines,
+	.name = "list",
+	.read = overrides_read,
+	.lines = overrides_lines,
 };
 
 int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into)

@@ -24,11 +24,23 @@ static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 {
 	const struct throttle_def *t = &limit->terms.throttle;
 	u64 words[] = {
-		limit->terms.rates.rate[0].count, limit->terms.rates.rate[0].period_ns,
-		limit->terms.rates.burst[0], limit->terms.algorithm,
-		limit->terms.first_request, limit->terms.round_up, limit->terms.buckets, limit->terms.count,
-		limit->none, limit->terms.cluster, t->kind, t->soft_permille, t->soft_for_ns,
-		t->ceiling_percent, t->cpu_percent, t->link_percent, t->load_signal_percent,
+		limit->terms.rates.rate[0].count,
+		limit->terms.rates.rate[0].period_ns,
+		limit->terms.rates.burst[0],
+		limit->terms.algorithm,
+		limit->terms.first_request,
+		limit->terms.round_up,
+		limit->terms.buckets,
+		limit->terms.count,
+		limit->none,
+		limit->terms.cluster,
+		t->kind,
+		t->soft_permille,
+		t->soft_for_ns,
+		t->ceiling_percent,
+		t->cpu_percent,
+		t->link_percent,
+		t->load_signal_percent,
 	};
 
 	hash = mix(hash, words, sizeof(words));
@@ -47,7 +59,7 @@ u64 override_hash_limits(const struct rule_limit *limit, u32 count, bool unlimit
 
 /* By a keyed hash of all fields; two that differ collide with probability 2^-64. */
 int override_intern(struct making *m, const struct rule_limit *limit, u32 count, bool unlimited,
-		  u32 *ret)
+		    u32 *ret)
 {
 	u64 hash = override_hash_limits(limit, count, unlimited);
 	struct override_table *table = m->table;
@@ -61,7 +73,8 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 	if (!made)
 		return -ENOMEM;
 	if (!(table->limits_count & (table->limits_count - 1))) {
-		grown = reallocarray(table->limits, table->limits_count ? 2 * table->limits_count : 1,
+		grown = reallocarray(table->limits,
+				     table->limits_count ? 2 * table->limits_count : 1,
 				     sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
@@ -150,7 +163,8 @@ static int add_own_limit(struct reader *r, const struct yaml_node *at, const cha
 	rc = read_limit_element(r, at, text, &defaults, &own->limit[i],
 				override_arena(own->m->table));
 	if (!rc && own->limit[i].mode == SL_MODE_SHADOW)
-		rc = read_fail(r, at, EINVAL, "found mode: shadow in an override; accepted: enforce");
+		rc = read_fail(r, at, EINVAL,
+			       "found mode: shadow in an override; accepted: enforce");
 	if (!rc && check_limit_bounds(&own->limit[i], &own->m->draft->rule, &why))
 		rc = read_fail(r, at, EINVAL, "%s", why.message);
 	if (!rc)
@@ -171,7 +185,10 @@ static int own_limit_read(struct reader *r, const struct yaml_node *node, const 
 }
 
 static const struct key_type type_own_limits = {
-	.name = "list", .items = limits_begin, .text = own_limit_text_read, .read = own_limit_read,
+	.name = "list",
+	.items = limits_begin,
+	.text = own_limit_text_read,
+	.read = own_limit_read,
 	.accepts = REQUESTS,
 };
 
@@ -181,7 +198,8 @@ static int own_rate_read(struct reader *r, const char *text, const struct key *k
 	struct own_reading *own = section;
 
 	if (own->limit_count)
-		return read_fail(r, r->at, EINVAL, "found rate beside limits; accepted: one of them");
+		return read_fail(r, r->at, EINVAL,
+				 "found rate beside limits; accepted: one of them");
 	return add_own_limit(r, r->at, text, own);
 }
 
@@ -190,7 +208,8 @@ static int own_rate_map(struct reader *r, const struct yaml_node *node, void *in
 	struct own_reading *own = into;
 
 	if (own->limit_count)
-		return read_fail(r, node, EINVAL, "found rate beside limits; accepted: one of them");
+		return read_fail(r, node, EINVAL,
+				 "found rate beside limits; accepted: one of them");
 	return add_own_limit(r, node, NULL, own);
 }
 
@@ -203,7 +222,8 @@ static int own_burst_read(struct reader *r, const char *text, const struct key *
 
 	if (rc)
 		return rc;
-	if (own->limit_count != 1 || !algorithms[own->limit[0].terms.algorithm]->default_burst || !burst)
+	if (own->limit_count != 1 || !algorithms[own->limit[0].terms.algorithm]->default_burst ||
+	    !burst)
 		return text_refuse(r, "1 or more, beside one rate of a token-bucket");
 	own->limit[0].terms.rates.burst[0] = burst;
 	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))
@@ -217,20 +237,22 @@ static const struct key own_rows[] = {
 	{ "value", OWN(value), .text = own_value_read, .flags = KEY_NEEDED,
 	  .accepted = "a value, as acme" },
 	{ "limits", OWN(limit_count), &type_own_limits },
-	{ "rate", OWN(limit_count), .text = own_rate_read, .read = own_rate_map, .accepted = REQUESTS },
+	{ "rate", OWN(limit_count), .text = own_rate_read, .read = own_rate_map,
+	  .accepted = REQUESTS },
 	{ "burst", OWN(limit), .text = own_burst_read, .accepted = "a count, as 2000, 10K or 1M" },
 	{ "block", OWN(block), &type_yaml_bool },
 	{ "unlimited", OWN(unlimited), &type_yaml_bool },
 	{ "removed", OWN(removed), &type_yaml_bool },
 };
 
-static const struct keys override_own_keys = KEYS(struct own_reading, own_rows,
-	.example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50");
+static const struct keys override_own_keys =
+	KEYS(struct own_reading, own_rows,
+	     .example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50");
 
 struct own_making {
 	struct making m;
 	struct override_index *index;
-	bool live;			/* replaces one that is there */
+	bool live; /* replaces one that is there */
 };
 
 /* A new entry; NULL: out of memory. */
@@ -263,9 +285,10 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 		return read_fail(m->r, at, EINVAL, "%s", why.message);
 	if (override_table_find(m->table, key.hash, &known)) {
 		if (!making->live)
-			return read_fail(m->r, at, EINVAL, "found %s again, first in line %d; "
-					 "accepted: each value once", read_found(m->r, at),
-					 index->own_list[known].line);
+			return read_fail(m->r, at, EINVAL,
+					 "found %s again, first in line %d; "
+					 "accepted: each value once",
+					 read_found(m->r, at), index->own_list[known].line);
 		index->own_list[known].limits = limits;
 		index->own_list[known].live = true;
 		index->own_list[known].other_text |=
@@ -279,8 +302,11 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 		return read_no_memory(m->r);
 	*place = (struct override_own){
 		.value = arena_text(override_arena(m->table), own->value.at, own->value.len),
-		.limits = limits, .live = making->live, .in_file = !making->live,
-		.file_limits = making->live ? NULL : limits, .line = at ? at->line : 0,
+		.limits = limits,
+		.live = making->live,
+		.in_file = !making->live,
+		.file_limits = making->live ? NULL : limits,
+		.line = at ? at->line : 0,
 	};
 	index->own_count++;
 	return place->value ? 0 : read_no_memory(m->r);
@@ -295,7 +321,8 @@ static int finish_own(struct own_making *making, struct own_reading *own,
 	int rc;
 
 	if (own->block + own->unlimited + own->removed + !!own->limit_count != 1)
-		return read_fail(r, node, EINVAL, "accepted: one of limits, rate, block: true, "
+		return read_fail(r, node, EINVAL,
+				 "accepted: one of limits, rate, block: true, "
 				 "unlimited: true and (where overrides_file has it) removed: true");
 	if (own->removed)
 		return add_own(making, own, NULL);
@@ -306,8 +333,10 @@ static int finish_own(struct own_making *making, struct own_reading *own,
 	}
 	rc = override_intern(&making->m, own->limit, own->limit_count, own->unlimited, &number);
 	if (rc == -E2BIG)
-		return read_fail(r, node, EINVAL, "found more than %d different limits of values; "
-				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
+		return read_fail(r, node, EINVAL,
+				 "found more than %d different limits of values; "
+				 "accepted: fewer",
+				 OVERRIDE_LIMITS_MAX);
 	if (rc)
 		return read_no_memory(r);
 	return add_own(making, own, making->m.table->limits[number]);
@@ -328,8 +357,10 @@ static int load_edit(struct own_making *making, const struct rule_edit *edit)
 {
 	struct reader *r = making->m.r;
 	struct own_reading own = {
-		.m = &making->m, .value = { edit->value, strlen(edit->value) },
-		.removed = edit->what == EDIT_UNSET, .block = edit->what == EDIT_BLOCK,
+		.m = &making->m,
+		.value = { edit->value, strlen(edit->value) },
+		.removed = edit->what == EDIT_UNSET,
+		.block = edit->what == EDIT_BLOCK,
 		.unlimited = edit->what == EDIT_EXEMPT,
 	};
 	int rc = 0;

@@ -49,7 +49,8 @@ struct override_table *override_table_copy(struct override_table *table)
 	copy->base = table->base ? table->base : table;
 	copy->base->users++;
 	copy->base->copies++;
-	copy->limits = override_array_copy(table->limits, table->limits_count, sizeof(*table->limits));
+	copy->limits =
+		override_array_copy(table->limits, table->limits_count, sizeof(*table->limits));
 	copy->limits_count = table->limits_count;
 	copy->nets = table->nets;
 	if (copy->limits && !numbers_copy(&table->values, &copy->values) &&
@@ -120,7 +121,10 @@ static bool groups_family(const struct rule *rule, u8 family)
 
 static u64 hash_net(struct sl_addr addr, u8 family, u8 len)
 {
-	struct { struct sl_addr addr; u64 family; } group = { sl_addr_mask(addr, len), family };
+	struct {
+		struct sl_addr addr;
+		u64 family;
+	} group = { sl_addr_mask(addr, len), family };
 
 	return hash_bytes(hash_seed(), (u64)len << 8 | 2, &group, sizeof(group));
 }
@@ -155,15 +159,16 @@ static u64 hash_values(const struct rule *rule, const struct bytes *value)
 
 		if (rule->entry[i].fixed)
 			continue;
-		one = value_address(value[i], &addr, &family) && groups_family(rule, family) ?
-			      hash_net(addr, family, rule->prefix.len[family][0]) :
-			      hash_text(rule_value(rule, i, value[i]));
+		one = value_address(value[i], &addr, &family) && groups_family(rule, family)
+			      ? hash_net(addr, family, rule->prefix.len[family][0])
+			      : hash_text(rule_value(rule, i, value[i]));
 		hash = hash_bytes(hash_seed(), hash, &one, sizeof(one));
 	}
 	return hash;
 }
 
-static int read_one(const struct rule *rule, struct bytes value, struct override_key *ret, struct sl_err *err)
+static int read_one(const struct rule *rule, struct bytes value, struct override_key *ret,
+		    struct sl_err *err)
 {
 	const char *reason = NULL;
 	struct sl_prefix net;
@@ -180,21 +185,25 @@ static int read_one(const struct rule *rule, struct bytes value, struct override
 	}
 	if (net.len > rule->prefix.len[net.family][0]) {
 		if (net.len != (net.family == SL_V4 ? 32 : 128))
-			return sl_err_set(err, EINVAL, "found a network that is narrower than the rule's first "
-					  "prefix, by which addresses are grouped; accepted: an address, or a network "
-					  "of that length or wider");
+			return sl_err_set(
+				err, EINVAL,
+				"found a network that is narrower than the rule's first "
+				"prefix, by which addresses are grouped; accepted: an address, or a network "
+				"of that length or wider");
 		net.len = rule->prefix.len[net.family][0];
 	}
 	*ret = (struct override_key){
-		.hash = hash_net(net.addr, net.family, net.len), .family = net.family, .len = net.len,
+		.hash = hash_net(net.addr, net.family, net.len),
+		.family = net.family,
+		.len = net.len,
 		.is_net = net.len < rule->prefix.len[net.family][0],
 	};
 	return 0;
 }
 
 /* A network would have to be tried at each length together with all other values. */
-static int read_several(const struct rule *rule, const struct bytes *value, struct override_key *ret,
-			struct sl_err *err)
+static int read_several(const struct rule *rule, const struct bytes *value,
+			struct override_key *ret, struct sl_err *err)
 {
 	const char *reason;
 	struct sl_prefix net;
@@ -202,12 +211,15 @@ static int read_several(const struct rule *rule, const struct bytes *value, stru
 	for (u32 i = 0; i < rule->depth; i++)
 		if (!rule->entry[i].fixed && memchr(value[i].at, '/', value[i].len) &&
 		    !value_network(value[i], &net, &reason) && groups_family(rule, net.family))
-			return sl_err_set(err, EINVAL, "found a network beside other values; accepted: an address");
+			return sl_err_set(
+				err, EINVAL,
+				"found a network beside other values; accepted: an address");
 	*ret = (struct override_key){ .hash = hash_values(rule, value) };
 	return 0;
 }
 
-int override_key_read(const struct rule *rule, struct bytes text, struct override_key *ret, struct sl_err *err)
+int override_key_read(const struct rule *rule, struct bytes text, struct override_key *ret,
+		      struct sl_err *err)
 {
 	struct bytes value[REQUEST_ENTRIES_MAX];
 	struct rule_values values;
@@ -215,19 +227,23 @@ int override_key_read(const struct rule *rule, struct bytes text, struct overrid
 	int rc;
 
 	if (rule->place != RULE_OF_DESCRIPTOR)
-		return sl_err_set(err, EINVAL, "found limits of one value; accepted: those of a rule with a key");
+		return sl_err_set(
+			err, EINVAL,
+			"found limits of one value; accepted: those of a rule with a key");
 	rc = rule_values_read(rule, text, &values, err);
 	for (u32 i = 0; !rc && i < rule->depth; i++)
 		value[i] = values.descriptor.entry[i].value;
 	if (!rc)
-		rc = open_entries(rule, &first) == 1 ? read_one(rule, rule_value(rule, first, value[first]), ret, err) :
-						       read_several(rule, value, ret, err);
+		rc = open_entries(rule, &first) == 1
+			     ? read_one(rule, rule_value(rule, first, value[first]), ret, err)
+			     : read_several(rule, value, ret, err);
 	rule_values_free(&values);
 	return rc;
 }
 
 /* Live ones and those of the rule file precede those of the overrides_file. */
-static bool find_limits(const struct override_index *index, u64 hash, const struct override_limits **ret)
+static bool find_limits(const struct override_index *index, u64 hash,
+			const struct override_limits **ret)
 {
 	u32 number;
 
@@ -247,13 +263,16 @@ static int longer(int a, int b)
 
 static int next_length(const struct override_index *index, u8 family, int len)
 {
-	return longer(index->own && index->own->nets.any ?
-			      net_lengths_longest(&index->own->nets, family, len) : -1,
-		      index->file && index->file->nets.any ?
-			      net_lengths_longest(&index->file->nets, family, len) : -1);
+	return longer(index->own && index->own->nets.any
+			      ? net_lengths_longest(&index->own->nets, family, len)
+			      : -1,
+		      index->file && index->file->nets.any
+			      ? net_lengths_longest(&index->file->nets, family, len)
+			      : -1);
 }
 
-const struct override_limits *override_value_find(const struct rule *rule, const struct bytes *value)
+const struct override_limits *override_value_find(const struct rule *rule,
+						  const struct bytes *value)
 {
 	const struct override_index *index = publish_get(&rule->overrides);
 	const struct override_limits *limits = NULL;
@@ -308,8 +327,10 @@ u64 override_values(const struct rule *rule)
 
 	for (u32 i = 0; index && i < index->own_count; i++) {
 		const struct override_own *own = &index->own_list[i];
-		bool hides = !override_key_read(rule, (struct bytes){ own->value, strlen(own->value) }, &key, NULL) &&
-			     override_table_find(index->file, key.hash, &number);
+		bool hides =
+			!override_key_read(rule, (struct bytes){ own->value, strlen(own->value) },
+					   &key, NULL) &&
+			override_table_find(index->file, key.hash, &number);
 
 		if (own->limits)
 			count += !hides;

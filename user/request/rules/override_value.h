@@ -19,21 +19,22 @@
 
 /* In place of the rule's limits; shared by all values of a rule with the same ones. */
 struct override_limits {
-	bool unlimited;			/* exempt: nothing is charged */
-	struct rule_limit *limit;	/* named as the rule's, in their order */
-	u32 limit_count;		/* 1.., or 0 with unlimited */
+	bool unlimited;		  /* exempt: nothing is charged */
+	struct rule_limit *limit; /* named as the rule's, in their order */
+	u32 limit_count;	  /* 1.., or 0 with unlimited */
 };
 
 /*
- * The limits of the values of the rule's entries (`depth` of them), as the client sent them; NULL: the
- * rule's own apply. An address is looked up by its group (rule->prefix, the finest), then, where no other
- * entry has values of its own, by the networks that it is in, the smallest first.
+ * The limits of the values of the rule's entries (`depth` of them), as the client sent them; NULL:
+ * the rule's own apply. An address is looked up by its group (rule->prefix, the finest), then,
+ * where no other entry has values of its own, by the networks that it is in, the smallest first.
  */
-const struct override_limits *override_value_find(const struct rule *rule, const struct bytes *value);
+const struct override_limits *override_value_find(const struct rule *rule,
+						  const struct bytes *value);
 
 /*
- * Whether the files have any for a value (rule_values.h), whether there is a live change, and whether one of
- * these names it by another text.
+ * Whether the files have any for a value (rule_values.h), whether there is a live change, and
+ * whether one of these names it by another text.
  */
 void override_value_where(const struct rule *rule, struct bytes value, bool *ret_in_file,
 			  bool *ret_live, bool *ret_other_text);

@@ -45,8 +45,8 @@ bool permit_parse(struct bytes text, struct permit *ret)
 	u32 count = (u32)(text.len / DIGITS) - 1;
 	struct permit permit = { .count = count };
 
-	if (text.len % DIGITS || text.len < 2 * DIGITS || text.len > DIGITS * (PERMIT_UNITS_MAX + 1) ||
-	    !read_hex(text.at, &permit.at_ns))
+	if (text.len % DIGITS || text.len < 2 * DIGITS ||
+	    text.len > DIGITS * (PERMIT_UNITS_MAX + 1) || !read_hex(text.at, &permit.at_ns))
 		return false;
 	for (u32 i = 0; i < count; i++)
 		if (!read_hex(text.at + DIGITS * (i + 1), &permit.key[i]))

@@ -9,12 +9,14 @@
 
 #include "lib/units.h"
 
-#define ADDRESS_TEXT_MAX 128	/* with a zone, a port and blanks */
+#define ADDRESS_TEXT_MAX 128 /* with a zone, a port and blanks */
 
 int hex_digit(unsigned char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	       c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
 bool bytes_equal(struct bytes bytes, const char *text)
@@ -86,7 +88,8 @@ static u64 read_be64(const u8 *at)
 	return __builtin_bswap64(word);
 }
 
-static __attribute__((noinline)) bool read_address(struct bytes value, struct sl_addr *ret, u8 *ret_family)
+static __attribute__((noinline)) bool read_address(struct bytes value, struct sl_addr *ret,
+						   u8 *ret_family)
 {
 	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
 	char text[INET6_ADDRSTRLEN];
@@ -244,7 +247,8 @@ size_t request_path_normal(struct bytes uri, char *to)
 		else
 			to[len++] = c;
 	}
-	/* nginx's $request_uri of "GET http://host?a": a path that is left out is "/" (RFC 9110, 4.2.3). */
+	/* nginx's $request_uri of "GET http://host?a": a path that is left out is "/" (RFC 9110,
+	 * 4.2.3). */
 	if (!is_empty && !i)
 		to[len++] = '/';
 	return drop_dots(to, len);

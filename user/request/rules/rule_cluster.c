@@ -34,13 +34,13 @@ const struct name counters_failure_names[] = {
 void imply_scope(struct draft *draft)
 {
 	if (!draft_given(draft, "scope") &&
-	    (draft_given(draft, "consistency") ||
-	     draft_given(draft, "on_store_failure")))
+	    (draft_given(draft, "consistency") || draft_given(draft, "on_store_failure")))
 		draft->defaults.terms.cluster = true;
 }
 
 static const struct key consistency_rows[] = {
-	{ "lease", DRAFT(rule.consistency_ns), &type_duration, .least = LEASE_MIN, .most = LEASE_MAX },
+	{ "lease", DRAFT(rule.consistency_ns), &type_duration, .least = LEASE_MIN,
+	  .most = LEASE_MAX },
 	{ "write_back", DRAFT(rule.consistency_ns), &type_duration, .least = WRITE_BACK_MIN,
 	  .most = WRITE_BACK_MAX },
 };
@@ -50,13 +50,13 @@ static int check_consistency(struct reader *r, const struct yaml_node *node, voi
 {
 	struct draft *draft = section;
 
-	draft->rule.consistency = yaml_node_find(node, "lease") ? CONSISTENCY_LEASE :
-								   CONSISTENCY_WRITE_BACK;
+	draft->rule.consistency =
+		yaml_node_find(node, "lease") ? CONSISTENCY_LEASE : CONSISTENCY_WRITE_BACK;
 	return 0;
 }
 
-static const struct keys consistency_keys = KEYS(struct draft, consistency_rows,
-						 .check = check_consistency);
+static const struct keys consistency_keys =
+	KEYS(struct draft, consistency_rows, .check = check_consistency);
 
 static void consistency_clear(const struct key *key, void *section)
 {
@@ -74,8 +74,9 @@ static int consistency_read(struct reader *r, const struct yaml_node *node, cons
 	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, CONSISTENCIES);
 	if (node->count != 1)
-		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: "
-				 CONSISTENCIES, node->count);
+		return read_fail(r, node, EINVAL,
+				 "found a mapping of %zu keys; accepted: " CONSISTENCIES,
+				 node->count);
 	return keys_read(r, node, &consistency_keys, section);
 }
 
@@ -101,11 +102,14 @@ static void consistency_write(struct writer *w, const struct key *key, const voi
 }
 
 const struct key_type type_rule_consistency = {
-	.name = "consistency", .read = consistency_read, .write = consistency_write,
+	.name = "consistency",
+	.read = consistency_read,
+	.write = consistency_write,
 	.clear = consistency_clear,
 };
 
-/* What a release charges is counted in Redis alone, and all of what is charged there passes its queue. */
+/* What a release charges is counted in Redis alone, and all of what is charged there passes its
+ * queue. */
 static const char *defer_conflict(const struct limit_terms *terms, const struct rule *rule)
 {
 	if (!terms->cluster)
@@ -128,41 +132,53 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 	if (conflict)
 		return sl_err_set(err, ERANGE, "%s", conflict);
 	if (limit->terms.count && rule->wait_ns)
-		return sl_err_set(err, ERANGE, "count is %s, but on_limit delays requests that do not "
+		return sl_err_set(err, ERANGE,
+				  "count is %s, but on_limit delays requests that do not "
 				  "fit; accepted with it: on_limit: refuse",
 				  name_of(http_count_names, limit->terms.count));
 	if (limit->terms.algorithm == SL_ALGO_CONCURRENCY && (rule->wait_ns || rule->defer.max))
-		return sl_err_set(err, ERANGE, "on_limit delays requests until they fit, but when a request in "
-				  "flight ends is not known; accepted with a concurrency: on_limit: refuse");
+		return sl_err_set(
+			err, ERANGE,
+			"on_limit delays requests until they fit, but when a request in "
+			"flight ends is not known; accepted with a concurrency: on_limit: refuse");
 	if (rule->defer.max) {
 		conflict = defer_conflict(&limit->terms, rule);
 		if (conflict)
 			return sl_err_set(err, ERANGE, "%s", conflict);
 	}
 	if (limit->mode == SL_MODE_SHADOW && (rule->wait_ns || rule->defer.max))
-		return sl_err_set(err, ERANGE, "mode is shadow, but on_limit decides a request that waits "
+		return sl_err_set(err, ERANGE,
+				  "mode is shadow, but on_limit decides a request that waits "
 				  "more than once; accepted with it: on_limit: refuse");
 	if (!limit->terms.cluster)
 		return 0;
 	if (limit->mode == SL_MODE_SHADOW && algorithm_is_log(limit->terms.algorithm))
-		return sl_err_set(err, ERANGE, "mode is shadow, but only Redis has the %s of all nodes, and "
-				  "nothing waits for it; accepted with it: scope: node, or algorithm: "
-				  "sliding-window", algorithm_name(limit->terms.algorithm));
+		return sl_err_set(
+			err, ERANGE,
+			"mode is shadow, but only Redis has the %s of all nodes, and "
+			"nothing waits for it; accepted with it: scope: node, or algorithm: "
+			"sliding-window",
+			algorithm_name(limit->terms.algorithm));
 	if (rule->consistency == CONSISTENCY_STRICT)
 		return 0;
 	if (limit->terms.count == COUNT_DEBT)
-		return sl_err_set(err, ERANGE, "count is debt, which each check reads from Redis; accepted with "
-				  "it: consistency: strict, not %s", of);
+		return sl_err_set(err, ERANGE,
+				  "count is debt, which each check reads from Redis; accepted with "
+				  "it: consistency: strict, not %s",
+				  of);
 	if (algorithms[limit->terms.algorithm]->strict_note)
-		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is %s, which %s; accepted "
-				  "with it: consistency: strict, or algorithm: sliding-window", of,
-				  algorithm_name(limit->terms.algorithm),
+		return sl_err_set(err, ERANGE,
+				  "consistency is %s, but algorithm is %s, which %s; accepted "
+				  "with it: consistency: strict, or algorithm: sliding-window",
+				  of, algorithm_name(limit->terms.algorithm),
 				  algorithms[limit->terms.algorithm]->strict_note);
 	if (rule->consistency_ns > limit->terms.rates.rate[0].period_ns)
-		return sl_err_set(err, ERANGE, "%s is %s, longer than the limit's own period of %s; "
-				  "accepted: up to that", of,
-				  duration_format(rule->consistency_ns, text, sizeof(text)),
-				  duration_format(limit->terms.rates.rate[0].period_ns, period, sizeof(period)));
+		return sl_err_set(err, ERANGE,
+				  "%s is %s, longer than the limit's own period of %s; "
+				  "accepted: up to that",
+				  of, duration_format(rule->consistency_ns, text, sizeof(text)),
+				  duration_format(limit->terms.rates.rate[0].period_ns, period,
+						  sizeof(period)));
 	return 0;
 }
 
@@ -173,8 +189,10 @@ int check_rule_scope(struct reader *r, const struct draft *draft)
 	for (size_t i = 0; i < ARRAY_SIZE(key); i++)
 		if (draft_given(draft, key[i]) &&
 		    !has_common_limit(draft->limit, draft->rule.limit_count))
-			return read_fail(r, yaml_node_find(draft->map, key[i]), EINVAL, "%s is "
+			return read_fail(r, yaml_node_find(draft->map, key[i]), EINVAL,
+					 "%s is "
 					 "given, but scope is node: no limit of the rule is in the "
-					 "store; accepted with it: scope: cluster", key[i]);
+					 "store; accepted with it: scope: cluster",
+					 key[i]);
 	return 0;
 }

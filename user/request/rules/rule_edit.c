@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_edit.c - see rule_edit.h: finds the changes of a rule, and reads them by the rows of its keys.
+ * rule_edit.c - see rule_edit.h: finds the changes of a rule, and reads them by the rows of its
+ * keys.
  */
 #include "request/rules/rule_edit.h"
 
@@ -113,9 +114,10 @@ static int check_key(const char *subject, const char *pair, struct sl_err *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		if (strlen(fixed[i]) == len && !strncmp(pair, fixed[i], len))
-			return sl_err_set(err, EINVAL, "%s: %s: accepted: %s", subject, fixed[i],
-					  i < 4 ? "the file, and reload" :
-						  "user set and user unset, or the file and reload");
+			return sl_err_set(
+				err, EINVAL, "%s: %s: accepted: %s", subject, fixed[i],
+				i < 4 ? "the file, and reload"
+				      : "user set and user unset, or the file and reload");
 	return 0;
 }
 
@@ -147,6 +149,6 @@ int read_edits(struct build *b, struct draft *draft)
 					edit->pair_count);
 		edit->applied = !rc;
 	}
-	memset(draft->limit_at, 0, sizeof(draft->limit_at));	/* of trees that are freed */
+	memset(draft->limit_at, 0, sizeof(draft->limit_at)); /* of trees that are freed */
 	return rc;
 }

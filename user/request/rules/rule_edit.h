@@ -13,12 +13,12 @@ enum rule_edit_what { EDIT_SET, EDIT_UNSET, EDIT_BLOCK, EDIT_EXEMPT };
 /* Keys of a rule (EDIT_SET alone), or the limits of one value. */
 struct rule_edit {
 	enum rule_edit_what what;
-	const char *rule;		/* "DOMAIN/PATH" */
-	const char *value;		/* NULL: the rule's keys */
-	const char *const *pair;	/* KEY=VALUE, as in the file; of EDIT_SET */
+	const char *rule;	 /* "DOMAIN/PATH" */
+	const char *value;	 /* NULL: the rule's keys */
+	const char *const *pair; /* KEY=VALUE, as in the file; of EDIT_SET */
 	size_t pair_count;
-	bool applied;			/* out */
-	char reason[320];		/* out: the reason if not applied */
+	bool applied;	  /* out */
+	char reason[320]; /* out: the reason if not applied */
 };
 
 /*
@@ -29,26 +29,28 @@ int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_
 			size_t count, struct ruleset **ret, struct sl_err *err);
 
 /*
- * The same to a set in force, of one value of one rule: the rule gets another index of values, which has
- * all others as before. `forget`: back to what the files have. 0, *ret_old (may be NULL) is then to be
- * freed once no reader has it; 1 and nothing done where the files must be read, or the edit does not
- * apply. Readers see one or the other. By the thread that makes rule sets.
+ * The same to a set in force, of one value of one rule: the rule gets another index of values,
+ * which has all others as before. `forget`: back to what the files have. 0, *ret_old (may be NULL)
+ * is then to be freed once no reader has it; 1 and nothing done where the files must be read, or
+ * the edit does not apply. Readers see one or the other. By the thread that makes rule sets.
  */
 struct override_index;
 int ruleset_edit_value(struct ruleset *set, const struct rule_edit *edit, bool forget,
 		       struct override_index **ret_old);
-void override_index_free(struct override_index *index);		/* NULL is fine */
+void override_index_free(struct override_index *index); /* NULL is fine */
 
 /*
- * The same of a rule's own keys: `edit` has the change, and the live changes of the rule's values. 1 where they change what another
- * rule or the files must say: where the rule is found, labels of those below it, a new series, values in
- * files whose limits follow the rule's. What is replaced is freed with the set.
+ * The same of a rule's own keys: `edit` has the change, and the live changes of the rule's values.
+ * 1 where they change what another rule or the files must say: where the rule is found, labels of
+ * those below it, a new series, values in files whose limits follow the rule's. What is replaced is
+ * freed with the set.
  */
 int ruleset_edit_rule(struct ruleset *set, struct rule_edit *edit, size_t count);
 
 /*
  * A rule file's text with the edits of its rules applied, changed only where it must. *ret is for
- * the caller to free, NULL if none is about this file. `set` is the current rule set, of these files.
+ * the caller to free, NULL if none is about this file. `set` is the current rule set, of these
+ * files.
  */
 int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
 		     size_t count, char **ret, size_t *ret_size, struct sl_err *err);

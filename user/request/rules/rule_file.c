@@ -10,7 +10,8 @@
 #include "request/rules/rule_private.h"
 
 const char *const rule_place_names[] = {
-	[RULE_OF_DOMAIN] = "domain", [RULE_DEFAULT] = "default",
+	[RULE_OF_DOMAIN] = "domain",
+	[RULE_DEFAULT] = "default",
 };
 
 static int name_domain(struct reader *r, const char *text, const struct key *key, void *into)
@@ -35,7 +36,8 @@ static int name_domain(struct reader *r, const char *text, const struct key *key
 }
 
 static const struct key domain_name = {
-	.text = name_domain, .accepted = "the name of a domain, as api",
+	.text = name_domain,
+	.accepted = "the name of a domain, as api",
 };
 
 const struct yaml_node *rule_file_domain(const struct yaml_node *node)
@@ -55,7 +57,9 @@ static int key_domain(struct reader *r, const struct yaml_node *node, void *into
 /* Read once the domain is known. */
 static int key_default(struct reader *r, const struct yaml_node *node, void *into)
 {
-	return node->kind == YAML_MAP ? 0 : read_refuse(r, node, "a mapping, as {limits: 10 requests/m}");
+	return node->kind == YAML_MAP
+		       ? 0
+		       : read_refuse(r, node, "a mapping, as {limits: 10 requests/m}");
 }
 
 static const struct key file_keys[] = {

@@ -32,7 +32,8 @@ const struct name push_kind_names[] = {
 static int yaml_bool_read(struct reader *r, const char *text, const struct key *key, void *section)
 {
 	static const char *const words[2][5] = {
-		{ "false", "no", "off", "n" }, { "true", "yes", "on", "y" },
+		{ "false", "no", "off", "n" },
+		{ "true", "yes", "on", "y" },
 	};
 
 	for (int value = 0; value < 2; value++)
@@ -50,7 +51,9 @@ static void yaml_bool_write(struct writer *w, const struct key *key, const void 
 }
 
 const struct key_type type_yaml_bool = {
-	.name = "true or false", .text = yaml_bool_read, .write = yaml_bool_write,
+	.name = "true or false",
+	.text = yaml_bool_read,
+	.write = yaml_bool_write,
 	.accepts = "true or false",
 };
 
@@ -64,8 +67,10 @@ int read_rule_share_threshold(struct reader *r, const char *text, const struct k
 	struct draft *draft = into;
 	int rc = yaml_bool_read(r, text, key, draft);
 
-	if (!rc && draft->share && draft->b->place == RULE_OF_DESCRIPTOR && !match_is_pattern(draft->value))
-		rc = read_fail(r, r->at, EINVAL, "share_threshold needs a pattern; "
+	if (!rc && draft->share && draft->b->place == RULE_OF_DESCRIPTOR &&
+	    !match_is_pattern(draft->value))
+		rc = read_fail(r, r->at, EINVAL,
+			       "share_threshold needs a pattern; "
 			       "accepted with it: a value with a '*', as foo*, or a network");
 	return rc;
 }
@@ -73,12 +78,13 @@ int read_rule_share_threshold(struct reader *r, const char *text, const struct k
 /* ---- prefix: as in the packet tier, or none ---- */
 
 /*
- * The default of IPv6 is a hierarchy: a client that is given a /48 has 65536 of /64, and would have as many
- * budgets. With the default lengths each wider one has twice the limit of the one before.
+ * The default of IPv6 is a hierarchy: a client that is given a /48 has 65536 of /64, and would have
+ * as many budgets. With the default lengths each wider one has twice the limit of the one before.
  */
 static const struct key prefix_rows[] = {
 	{ "ipv4", KEY(struct prefix_hierarchy, len[SL_V4]), &type_lengths_v4, .usual = "32" },
-	{ "ipv6", KEY(struct prefix_hierarchy, len[SL_V6]), &type_lengths_v6, .usual = "[64, 56, 48]" },
+	{ "ipv6", KEY(struct prefix_hierarchy, len[SL_V6]), &type_lengths_v6,
+	  .usual = "[64, 56, 48]" },
 };
 static const struct keys prefix_keys = KEYS(struct prefix_hierarchy, prefix_rows);
 
@@ -140,7 +146,10 @@ static void prefix_clear(const struct key *key, void *section)
 }
 
 const struct key_type type_rule_prefix = {
-	.name = "mapping", .read = prefix_read, .write = prefix_write, .equal = prefix_equal,
+	.name = "mapping",
+	.read = prefix_read,
+	.write = prefix_write,
+	.equal = prefix_equal,
 	.clear = prefix_clear,
 };
 
@@ -157,7 +166,8 @@ static int check_reserve(struct reader *r, const struct yaml_node *node, void *s
 
 	if (reserve[PRIORITY_CRITICAL] + reserve[PRIORITY_NORMAL] < 1000)
 		return 0;
-	return read_fail(r, node, EINVAL, "found all of the limit kept for others: low would never "
+	return read_fail(r, node, EINVAL,
+			 "found all of the limit kept for others: low would never "
 			 "pass; accepted: below 100%% together");
 }
 
@@ -166,10 +176,14 @@ const struct keys reserve_keys = KEYS(struct draft, reserve_rows, .check = check
 /* ---- on_limit ---- */
 
 static const struct key defer_rows[] = {
-	{ "max", DRAFT(rule.defer.max), &type_count, .usual = "10000", .least = 1, .most = 1000000 },
-	{ "ttl", DRAFT(rule.defer.ttl_ns), &type_duration, .usual = "1h", .least = SECOND, .most = 7 * DAY },
-	{ "deliveries", DRAFT(rule.defer.deliveries), &type_count, .usual = "5", .least = 1, .most = 100 },
-	{ "retry", DRAFT(rule.defer.retry_ns), &type_duration, .usual = "1m", .least = SECOND, .most = DAY },
+	{ "max", DRAFT(rule.defer.max), &type_count, .usual = "10000", .least = 1,
+	  .most = 1000000 },
+	{ "ttl", DRAFT(rule.defer.ttl_ns), &type_duration, .usual = "1h", .least = SECOND,
+	  .most = 7 * DAY },
+	{ "deliveries", DRAFT(rule.defer.deliveries), &type_count, .usual = "5", .least = 1,
+	  .most = 100 },
+	{ "retry", DRAFT(rule.defer.retry_ns), &type_duration, .usual = "1m", .least = SECOND,
+	  .most = DAY },
 };
 static const struct keys defer_keys = KEYS(struct draft, defer_rows);
 
@@ -178,7 +192,9 @@ static int check_on_limit(struct reader *r, const struct yaml_node *node, void *
 	struct rule *rule = &((struct draft *)section)->rule;
 
 	if (!rule->wait_ns == !rule->defer.max)
-		return read_refuse(r, node, "refuse, {wait: 2s, queue: 100}, or {defer: {max: 10000, ttl: 1h}}");
+		return read_refuse(
+			r, node,
+			"refuse, {wait: 2s, queue: 100}, or {defer: {max: 10000, ttl: 1h}}");
 	if (rule->defer.max)
 		rule->queue = 0;
 	return 0;
@@ -225,8 +241,9 @@ static int step_read(struct reader *r, const char *text, const struct key *key, 
 	const char *reason;
 
 	if (push->step_count == PUSH_STEPS_MAX)
-		return read_fail(r, r->at, EINVAL, "found one step more than %d; accepted: up to %d",
-				 PUSH_STEPS_MAX, PUSH_STEPS_MAX);
+		return read_fail(r, r->at, EINVAL,
+				 "found one step more than %d; accepted: up to %d", PUSH_STEPS_MAX,
+				 PUSH_STEPS_MAX);
 	if (!strncmp(text, "limit ", 6)) {
 		if (rate_parse(text + 6, &step.rate, &reason))
 			return text_fail(r, ": %s", reason);
@@ -257,15 +274,19 @@ static void steps_write(struct writer *w, const struct key *key, const void *sec
 	char text[64];
 
 	for (u32 i = 0; i < push->step_count; i++) {
-		fprintf(w->out, "%s%s", i ? ", " : "[", name_of(push_kind_names, push->step[i].kind));
+		fprintf(w->out, "%s%s", i ? ", " : "[",
+			name_of(push_kind_names, push->step[i].kind));
 		if (push->step[i].kind == SL_PUSH_LIMIT)
-			fprintf(w->out, " %s", rate_format(&push->step[i].rate, text, sizeof(text)));
+			fprintf(w->out, " %s",
+				rate_format(&push->step[i].rate, text, sizeof(text)));
 	}
 	fputc(']', w->out);
 }
 
 static const struct key_type type_steps = {
-	.name = "list", .items = steps_begin, .text = step_read,
+	.name = "list",
+	.items = steps_begin,
+	.text = step_read,
 	.accepts = "limit RATE, tag, no-new or drop",
 	.write = steps_write,
 };
@@ -313,9 +334,9 @@ static json_t *yaml_node_json(const struct yaml_node *node)
 		return scalar_json(node);
 	json = node->kind == YAML_LIST ? json_array() : json_object();
 	for (const struct yaml_node *item = node->first; item && !rc; item = item->next)
-		rc = node->kind == YAML_LIST ?
-			     json_array_append_new(json, yaml_node_json(item)) :
-			     json_object_set_new(json, item->text, yaml_node_json(item->value));
+		rc = node->kind == YAML_LIST
+			     ? json_array_append_new(json, yaml_node_json(item))
+			     : json_object_set_new(json, item->text, yaml_node_json(item->value));
 	if (!rc)
 		return json;
 	json_decref(json);
@@ -339,7 +360,7 @@ static void metadata_write(struct writer *w, const struct key *key, const void *
 {
 	char *text = json_dumps(((const struct draft *)section)->rule.metadata, 0);
 
-	fputs(text ? text : "{}", w->out);	/* JSON is YAML */
+	fputs(text ? text : "{}", w->out); /* JSON is YAML */
 	free(text);
 }
 
@@ -352,5 +373,8 @@ static void metadata_clear(const struct key *key, void *section)
 }
 
 const struct key_type type_rule_metadata = {
-	.name = "mapping", .read = metadata_read, .write = metadata_write, .clear = metadata_clear,
+	.name = "mapping",
+	.read = metadata_read,
+	.write = metadata_write,
+	.clear = metadata_clear,
 };

@@ -7,7 +7,7 @@
 
 /* rate_limit of a descriptor, an element of `limits`; rule_rate_limit.c, rule_limit.c */
 extern const struct keys rate_limit_keys, rule_limit_keys;
-#define RULE_LIMIT_RATE 0	/* the index of its row in rule_limit_keys */
+#define RULE_LIMIT_RATE 0 /* the index of its row in rule_limit_keys */
 /* A descriptor; rule_read.c */
 extern const struct keys descriptor_keys;
 extern const struct key_elsewhere keys_of_packets[];

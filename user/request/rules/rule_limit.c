@@ -15,10 +15,12 @@
 #define LIMIT_NAME_MAX 64
 
 const struct name http_algo_names[] = {
+/* clang-format off */
 #define NAME(id, row, text, kind) { text, id },
+	/* clang-format on */
 	ALGORITHMS_OF_REQUESTS(NAME)
 #undef NAME
-	{ NULL, 0 },
+		{ NULL, 0 },
 };
 
 /* ---- limits ---- */
@@ -61,13 +63,18 @@ static void requests_write(struct writer *w, const struct key *key, const void *
 }
 
 static const struct key_type type_requests = {
-	.name = "rate", .text = requests_read, .accepts = REQUESTS, .write = requests_write,
+	.name = "rate",
+	.text = requests_read,
+	.accepts = REQUESTS,
+	.write = requests_write,
 };
 
 #define LIMIT(field) KEY(struct rule_limit, field)
 
 static const struct name http_mode_names[] = {
-	{ "enforce", SL_MODE_ENFORCE }, { "shadow", SL_MODE_SHADOW }, { NULL, 0 },
+	{ "enforce", SL_MODE_ENFORCE },
+	{ "shadow", SL_MODE_SHADOW },
+	{ NULL, 0 },
 };
 
 static const struct key rule_limit_rows[] = {
@@ -78,10 +85,11 @@ static const struct key rule_limit_rows[] = {
 	  .help = "of its policy in headers; default the rule's path, for the second limit `PATH-2`" },
 	{ "algorithm", LIMIT(terms.algorithm), &type_enum, .names = http_algo_names,
 	  .help = ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP) "default `fixed-window`, see "
-		  "[algorithms](algorithms.md)" },
+							 "[algorithms](algorithms.md)" },
 	{ "window", LIMIT(terms.first_request), &type_enum, .names = window_names,
 	  .help = "of a fixed window: `aligned` to UTC, or from the `first-request` on" },
-	{ "buckets", LIMIT(terms.buckets), &type_number, .least = 2, .most = 240, .accepted = "2 to 240",
+	{ "buckets", LIMIT(terms.buckets), &type_number, .least = 2, .most = 240,
+	  .accepted = "2 to 240",
 	  .help = "of window-counters: the buckets of a window, 2 to 240; default 60" },
 	{ "rounding", LIMIT(terms.round_up), &type_enum, .names = rounding_names,
 	  .help = "of a sliding window's [estimate](algorithms.md#sliding-window): `down` (default) or `up`" },
@@ -102,9 +110,9 @@ static const struct key rule_limit_rows[] = {
 	  .help = "`enforce` (default), or `shadow`: a candidate, see "
 		  "[below](#a-candidate-beside-the-limit)" },
 };
-const struct keys rule_limit_keys = KEYS(struct rule_limit, rule_limit_rows,
-					 .given = offsetof(struct element, given),
-					 .elsewhere = keys_of_packets);
+const struct keys rule_limit_keys =
+	KEYS(struct rule_limit, rule_limit_rows, .given = offsetof(struct element, given),
+	     .elsewhere = keys_of_packets);
 
 /* Of a mapping, or of a text (NULL: a mapping). */
 static int read_element(struct reader *r, const struct yaml_node *map, const char *text,
@@ -124,31 +132,40 @@ void limit_set_concurrency(struct limit_terms *terms)
 	};
 }
 
-/* It has no other keys of a limit, and takes none from the rule, but the scope must not be the cluster's. */
+/* It has no other keys of a limit, and takes none from the rule, but the scope must not be the
+ * cluster's. */
 static int settle_concurrency(struct reader *r, const struct yaml_node *at, u64 given,
 			      const struct rule_limit *defaults, struct rule_limit *limit)
 {
 	for (size_t i = 0; i < rule_limit_keys.count; i++) {
 		const char *name = rule_limit_keys.key[i].name;
 
-		if (given >> i & 1 && i != RULE_LIMIT_RATE && strcmp(name, "name") && strcmp(name, "mode") &&
-		    strcmp(name, "scope"))
-			return read_fail(r, at, EINVAL, "%s is given, but this is a concurrency; accepted with it: "
-					 "name, mode", name);
+		if (given >> i & 1 && i != RULE_LIMIT_RATE && strcmp(name, "name") &&
+		    strcmp(name, "mode") && strcmp(name, "scope"))
+			return read_fail(
+				r, at, EINVAL,
+				"%s is given, but this is a concurrency; accepted with it: "
+				"name, mode",
+				name);
 	}
 	keys_inherit(&rule_limit_keys, given, limit, defaults);
 	if (limit->terms.cluster)
-		return read_fail(r, at, EINVAL, "scope is cluster, but requests in flight are counted on each "
-				 "node; accepted: scope: node for it, and scope: cluster in the other limits");
+		return read_fail(
+			r, at, EINVAL,
+			"scope is cluster, but requests in flight are counted on each "
+			"node; accepted: scope: node for it, and scope: cluster in the other limits");
 	limit_set_concurrency(&limit->terms);
 	return 0;
 }
 
-static int concurrency_read(struct reader *r, const char *text, const struct key *key, void *section)
+static int concurrency_read(struct reader *r, const char *text, const struct key *key,
+			    void *section)
 {
 	const char *reason;
 
-	return concurrency_parse(text, key_field(key, section), &reason) ? text_fail(r, ": %s", reason) : 0;
+	return concurrency_parse(text, key_field(key, section), &reason)
+		       ? text_fail(r, ": %s", reason)
+		       : 0;
 }
 
 static void concurrency_write(struct writer *w, const struct key *key, const void *section)
@@ -160,7 +177,10 @@ static void concurrency_write(struct writer *w, const struct key *key, const voi
 }
 
 const struct key_type type_rule_concurrency = {
-	.name = "number", .size = sizeof(struct rate), .text = concurrency_read, .write = concurrency_write,
+	.name = "number",
+	.size = sizeof(struct rate),
+	.text = concurrency_read,
+	.write = concurrency_write,
 	.accepts = "NUMBER, or NUMBER for PERIOD",
 };
 
@@ -172,10 +192,14 @@ int draft_add_concurrency(struct reader *r, struct draft *draft)
 	if (!draft->concurrency.count)
 		return 0;
 	if (draft->rule.unlimited)
-		return read_fail(r, at, EINVAL, "concurrency is given, but this is unlimited; accepted: one of them");
+		return read_fail(
+			r, at, EINVAL,
+			"concurrency is given, but this is unlimited; accepted: one of them");
 	if (i == RULE_LIMITS_MAX)
-		return read_fail(r, at, EINVAL, "concurrency is one limit more than %d; accepted with it: up to %d",
-				 RULE_LIMITS_MAX, RULE_LIMITS_MAX - 1);
+		return read_fail(
+			r, at, EINVAL,
+			"concurrency is one limit more than %d; accepted with it: up to %d",
+			RULE_LIMITS_MAX, RULE_LIMITS_MAX - 1);
 	draft->limit[i] = (struct rule_limit){ .of_key = true };
 	draft->limit[i].terms.rates.rate[0] = draft->concurrency;
 	draft->limit_given[i] = 1ULL << RULE_LIMIT_RATE;
@@ -204,8 +228,10 @@ static int settle_element(struct reader *r, const struct yaml_node *at, u64 give
 	if (limit->terms.rates.rate[0].unit == RATE_IN_FLIGHT)
 		return settle_concurrency(r, at, given, defaults, limit);
 	if (defaults->terms.algorithm == SL_ALGO_CONCURRENCY)
-		return read_fail(r, at, EINVAL, "this is a rate, but the rule's limit in its place is a "
-				 "concurrency; accepted: concurrency NUMBER here, in the order of the rule");
+		return read_fail(
+			r, at, EINVAL,
+			"this is a rate, but the rule's limit in its place is a "
+			"concurrency; accepted: concurrency NUMBER here, in the order of the rule");
 	keys_inherit(&rule_limit_keys, given, limit, defaults);
 	limit->terms.rates.count = 1;
 	limit_terms_drop(&limit->terms, terms);
@@ -302,8 +328,13 @@ static void limits_clear(const struct key *key, void *section)
 }
 
 const struct key_type type_rule_limits = {
-	.name = "list", .items = limits_begin, .text = limit_text_read, .read = limit_read,
-	.accepts = REQUESTS, .lines = limits_lines, .clear = limits_clear,
+	.name = "list",
+	.items = limits_begin,
+	.text = limit_text_read,
+	.read = limit_read,
+	.accepts = REQUESTS,
+	.lines = limits_lines,
+	.clear = limits_clear,
 };
 
 /* ---- all of a rule's ---- */
@@ -343,7 +374,8 @@ static int name_limits(struct reader *r, struct draft *draft)
 {
 	for (u32 i = 0; i < draft->rule.limit_count; i++)
 		if (draft->limit[i].name && name_taken(draft, i))
-			return read_fail(r, draft->limit_at[i], EINVAL, "found the name \"%s\" "
+			return read_fail(r, draft->limit_at[i], EINVAL,
+					 "found the name \"%s\" "
 					 "again; accepted: each limit of a rule its own",
 					 draft->limit[i].name);
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
@@ -352,8 +384,8 @@ static int name_limits(struct reader *r, struct draft *draft)
 		if (draft->limit[i].name)
 			continue;
 		do {
-			draft->limit[i].name = limit_default_name(draft, build_arena(draft->b),
-								  number++);
+			draft->limit[i].name =
+				limit_default_name(draft, build_arena(draft->b), number++);
 			if (!draft->limit[i].name)
 				return read_no_memory(r);
 		} while (name_taken(draft, i));
@@ -367,9 +399,10 @@ static int check_modes(struct reader *r, const struct draft *draft)
 
 	for (u32 i = 0; i < draft->rule.limit_count; i++)
 		enforced |= draft->limit[i].mode == SL_MODE_ENFORCE;
-	return enforced ? 0 :
-	       read_fail(r, draft->map, EINVAL, "every limit has mode: shadow; accepted: one that is "
-			 "enforced beside them, or shadow_mode: true of the rule");
+	return enforced ? 0
+			: read_fail(r, draft->map, EINVAL,
+				    "every limit has mode: shadow; accepted: one that is "
+				    "enforced beside them, or shadow_mode: true of the rule");
 }
 
 /* At least one limit must use what the rule has for all. */
@@ -379,20 +412,19 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 
 	for (u32 i = 0; i < draft->rule.limit_count; i++)
 		algorithm[i] = draft->limit[i].terms.algorithm;
-	return limit_terms_check(r, draft->map,
-				 limit_terms_given_rows(draft_keys(draft), draft->given),
-				 &draft->defaults.terms, algorithm, draft->rule.limit_count,
-				 http_algo_names);
+	return limit_terms_check(
+		r, draft->map, limit_terms_given_rows(draft_keys(draft), draft->given),
+		&draft->defaults.terms, algorithm, draft->rule.limit_count, http_algo_names);
 }
 
 static int check_one_form(struct reader *r, const struct draft *draft)
 {
 	const struct yaml_node *limits = yaml_node_find(draft->map, "limits");
 
-	if (!draft_given(draft, "limits") ||
-	    !draft_given(draft, "rate_limit"))
+	if (!draft_given(draft, "limits") || !draft_given(draft, "rate_limit"))
 		return 0;
-	return read_fail(r, limits ? limits->value : NULL, EINVAL, "limits: found limits beside "
+	return read_fail(r, limits ? limits->value : NULL, EINVAL,
+			 "limits: found limits beside "
 			 "rate_limit; accepted: one of them");
 }
 
@@ -401,10 +433,14 @@ static int check_step(const struct limit_terms *terms, u32 scale, struct sl_err 
 {
 	const struct throttle_def *throttle = &terms->throttle;
 	struct spec_def def = {
-		.count = terms->rates.rate[0].count, .period_ns = terms->rates.rate[0].period_ns,
-		.burst = terms->rates.burst[0], .scale = scale, .ceiling_percent = 100,
+		.count = terms->rates.rate[0].count,
+		.period_ns = terms->rates.rate[0].period_ns,
+		.burst = terms->rates.burst[0],
+		.scale = scale,
+		.ceiling_percent = 100,
 		.algo = algorithm_anchored(terms->algorithm, terms->first_request),
-		.buckets = terms->buckets, .round_up = terms->round_up,
+		.buckets = terms->buckets,
+		.round_up = terms->round_up,
 	};
 	const char *reason;
 	struct spec spec;
@@ -422,8 +458,7 @@ static int check_step(const struct limit_terms *terms, u32 scale, struct sl_err 
 	return spec_make_def(&def, &spec, err);
 }
 
-int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
-		       struct sl_err *err)
+int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err)
 {
 	int rc = limit->none ? 0 : check_limit_scope(limit, rule, err);
 	struct sl_err why;
@@ -435,9 +470,10 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		for (u32 i = 0; i < rule->prefix.count[family] && !rc; i++) {
 			rc = check_step(&limit->terms, rule->prefix.scale[family][i], &why);
 			if (rc)
-				sl_err_set(err, -rc, "with prefix /%u, which has %u times the limit: %s",
-					   rule->prefix.len[family][i], rule->prefix.scale[family][i],
-					   why.message);
+				sl_err_set(err, -rc,
+					   "with prefix /%u, which has %u times the limit: %s",
+					   rule->prefix.len[family][i],
+					   rule->prefix.scale[family][i], why.message);
 		}
 	return rc;
 }
@@ -462,7 +498,8 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 	if (!rc)
 		rc = name_limits(r, draft);
 	if (!rc && draft->rule.ban.after && (draft->rule.wait_ns || draft->rule.defer.max))
-		rc = read_fail(r, yaml_node_find(draft->map, "ban"), EINVAL, "ban counts refusals, but "
+		rc = read_fail(r, yaml_node_find(draft->map, "ban"), EINVAL,
+			       "ban counts refusals, but "
 			       "on_limit %s instead; accepted with it: on_limit: refuse",
 			       draft->rule.wait_ns ? "delays" : "defers");
 	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_live.c - keys of a rule changed in a rule set that is in force: the rule is made again of its draft
- * with the change, by the same reader and checks as from a file, and the pointers to it are replaced. No
- * file is read, and no other rule changes.
+ * rule_live.c - keys of a rule changed in a rule set that is in force: the rule is made again of
+ * its draft with the change, by the same reader and checks as from a file, and the pointers to it
+ * are replaced. No file is read, and no other rule changes.
  *
  * Not here: what other rules, or the place of the rule, depend on; see ruleset_edit_rule().
  */
@@ -59,7 +59,8 @@ static bool keeps_place(const struct draft *draft, const struct rule *rule)
 
 	if (!draft->rule.limit_count && (!draft->rule.unlimited || rule->overrides))
 		return false;
-	return draft->share == rule->share && (!rule->depth || draft->ignore == rule->entry[rule->depth - 1].ignore) &&
+	return draft->share == rule->share &&
+	       (!rule->depth || draft->ignore == rule->entry[rule->depth - 1].ignore) &&
 	       draft->value_to_metric == value_to_metric;
 }
 
@@ -91,7 +92,8 @@ int ruleset_edit_rule(struct ruleset *set, struct rule_edit *edit, size_t count)
 	struct sl_err ignored;
 	int rc = 1;
 
-	if (!b || !draft || !rule || set->private->live_changes > CHANGES_MAX || build_init(b, &ignored))
+	if (!b || !draft || !rule || set->private->live_changes > CHANGES_MAX ||
+	    build_init(b, &ignored))
 		goto out;
 	if (index_edits(b, edit, count))
 		goto out;

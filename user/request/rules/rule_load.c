@@ -30,8 +30,9 @@ static int load_configured(const char *path, const char *text, size_t size, stru
 
 	if (r)
 		return r;
-	r = policy->http ? ruleset_load(policy->http->rules_dir, NULL, ret, err) :
-			   sl_err_at(err, EINVAL, path, 0, 0, "no http: section, so there are no rules");
+	r = policy->http
+		    ? ruleset_load(policy->http->rules_dir, NULL, ret, err)
+		    : sl_err_at(err, EINVAL, path, 0, 0, "no http: section, so there are no rules");
 	if (!r && ret_policy)
 		*ret_policy = policy;
 	else

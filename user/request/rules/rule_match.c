@@ -2,17 +2,16 @@
 /*
  * rule_match.c - finds the rule of a request's descriptor.
  *
- * Level by level, without backtracking: at each one the exact value comes first, then those that ignore
- * something (a node's value is without it, and what is looked up, too), then the smallest network
- * that an address is in, then patterns in the order of the file, then the bare key; a limit counts only if
- * the request's descriptor ends at it. This is envoyproxy/ratelimit's documented order; but keys and values are distinct here
- * (there "a_b" may be key "a" with value "b", or a bare key: a client that chooses a value could
- * choose the descriptor).
+ * Level by level, without backtracking: at each one the exact value comes first, then those that
+ * ignore something (a node's value is without it, and what is looked up, too), then the smallest
+ * network that an address is in, then patterns in the order of the file, then the bare key; a limit
+ * counts only if the request's descriptor ends at it. This is envoyproxy/ratelimit's documented
+ * order; but keys and values are distinct here (there "a_b" may be key "a" with value "b", or a
+ * bare key: a client that chooses a value could choose the descriptor).
  *
- * A level costs one hash of its key if there are more than a few, and one of its value only if there are exact values and it
- * is no longer than the longest of them; patterns are tried one by one.
- *
- * over 500 lines: what is put into the trees, and what is looked up in them, have to agree in all kinds of values.
+ * A level costs one hash of its key if there are more than a few, and one of its value only if
+ * there are exact values and it is no longer than the longest of them; patterns are tried one by
+ * one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +65,12 @@ void index_free(struct index *index)
 /* So many domains, or keys of a level, are compared one by one: that takes less than a hash. */
 #define FEW 4
 
-enum { ABOVE_DOMAIN = 1, ABOVE_GROUP, ABOVE_VALUE, ABOVE_NET };	/* what a hash is of, and below what */
+enum {
+	ABOVE_DOMAIN = 1,
+	ABOVE_GROUP,
+	ABOVE_VALUE,
+	ABOVE_NET
+}; /* what a hash is of, and below what */
 
 static u64 hash_of(u32 what, u32 id, struct bytes text)
 {
@@ -117,8 +121,9 @@ static struct match_group *find_group(const struct match_trees *trees,
 	return group;
 }
 
-static struct match_node *find_value(const struct match_trees *trees, const struct match_group *group,
-				     struct bytes value, u32 ignore)
+static struct match_node *find_value(const struct match_trees *trees,
+				     const struct match_group *group, struct bytes value,
+				     u32 ignore)
 {
 	u64 hash = hash_of(ABOVE_VALUE | ignore << 4, group->id, value);
 	struct match_node *node;
@@ -131,8 +136,8 @@ static struct match_node *find_value(const struct match_trees *trees, const stru
 }
 
 /*
- * A value without what is ignored, then in a buffer of the thread, until the next call. Of one that is longer
- * than any in a rule the beginning.
+ * A value without what is ignored, then in a buffer of the thread, until the next call. Of one that
+ * is longer than any in a rule the beginning.
  */
 static struct bytes fold(struct bytes value, u32 ignore)
 {
@@ -160,8 +165,8 @@ struct bytes match_folded(struct arena *arena, struct bytes value, u32 ignore)
 }
 
 /* An exact value, then those that ignore something. */
-static struct match_node *find_exact(const struct match_trees *trees, const struct match_group *group,
-				     struct bytes value)
+static struct match_node *find_exact(const struct match_trees *trees,
+				     const struct match_group *group, struct bytes value)
 {
 	struct match_node *node = NULL;
 
@@ -205,8 +210,8 @@ static struct match_node *find_net(const struct match_trees *trees, const struct
 }
 
 /* The value of the smallest network that an address is in. */
-static struct match_node *find_net_of(const struct match_trees *trees, const struct match_group *group,
-				      struct bytes value)
+static struct match_node *find_net_of(const struct match_trees *trees,
+				      const struct match_group *group, struct bytes value)
 {
 	struct match_node *node = NULL;
 	struct sl_prefix prefix;
@@ -238,7 +243,8 @@ static int add_net(struct ruleset *set, struct match_group *group, const struct 
 		return -ENOMEM;
 	*net = (struct match_net){ group, *prefix, node };
 	net_lengths_add(&group->nets, prefix->family, prefix->len);
-	return index_add(&trees->index, hash_of(ABOVE_NET, group->id, BYTES_OF("")) ^ sl_prefix_hash(prefix), net);
+	return index_add(&trees->index,
+			 hash_of(ABOVE_NET, group->id, BYTES_OF("")) ^ sl_prefix_hash(prefix), net);
 }
 
 static bool match_is_glob(struct bytes text)
@@ -322,8 +328,8 @@ static int add_group(struct ruleset *set, struct match_node *above, struct bytes
 	return index_add(&trees->index, hash_of(ABOVE_GROUP, above->id, key), group);
 }
 
-int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
-	      struct bytes value, u32 ignore, struct match_node **ret)
+int match_add(struct ruleset *set, struct match_node *above, struct bytes key, struct bytes value,
+	      u32 ignore, struct match_node **ret)
 {
 	struct match_trees *trees = &set->private->trees;
 	struct match_node *node = new_node(set);
@@ -364,7 +370,9 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 		group->value_max = value.len;
 	if (!value_network(value, &prefix, &reason))
 		rc = add_net(set, group, &prefix, node);
-	return rc ? rc : index_add(&trees->index, hash_of(ABOVE_VALUE | ignore << 4, group->id, value), node);
+	return rc ? rc
+		  : index_add(&trees->index, hash_of(ABOVE_VALUE | ignore << 4, group->id, value),
+			      node);
 }
 
 /* ---- matching ---- */
@@ -388,7 +396,7 @@ static bool stars_match(struct bytes pattern, struct bytes text)
 		pattern.len -= star + 1 - pattern.at;
 		pattern.at = star + 1;
 		next = memchr(pattern.at, '*', pattern.len);
-		if (!next)		/* the rest must end it */
+		if (!next) /* the rest must end it */
 			return text.len >= pattern.len &&
 			       !memcmp(text.at + text.len - pattern.len, pattern.at, pattern.len);
 		star = memmem(text.at, text.len, pattern.at, next - pattern.at);
@@ -416,7 +424,8 @@ static const struct match_glob *find_glob(const struct match_glob *glob, u32 cou
 {
 	for (const struct match_glob *end = glob + count; glob < end; glob++)
 		if ((!glob->key.at || glob_matches(glob->key, entry->key)) &&
-		    (!glob->value.at || glob_matches(glob->value, fold(entry->value, glob->node->ignore))))
+		    (!glob->value.at ||
+		     glob_matches(glob->value, fold(entry->value, glob->node->ignore))))
 			return glob;
 	return NULL;
 }

@@ -57,8 +57,8 @@ static int make_unique(struct build *b, size_t len)
 int path_add(struct build *b, const char *key, const char *value)
 {
 	size_t used = strlen(b->path), room = sizeof(b->path) - used;
-	int len = snprintf(b->path + used, room, "%s%s%s%s", used ? "/" : "", key,
-			   value ? "=" : "", value ? value : "");
+	int len = snprintf(b->path + used, room, "%s%s%s%s", used ? "/" : "", key, value ? "=" : "",
+			   value ? value : "");
 
 	if (len + PATH_NUMBER_BYTES < (int)room)
 		return make_unique(b, used + len);

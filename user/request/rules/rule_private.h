@@ -40,15 +40,15 @@ void arena_free(struct arena *arena);
  */
 struct index_slot {
 	u64 hash;
-	void *item;		/* NULL: free */
+	void *item; /* NULL: free */
 };
 
 struct index {
 	struct index_slot *slot;
-	u32 size, count;	/* size: a power of two, or 0 */
+	u32 size, count; /* size: a power of two, or 0 */
 };
 
-int index_add(struct index *index, u64 hash, void *item);	/* 0 or -ENOMEM */
+int index_add(struct index *index, u64 hash, void *item); /* 0 or -ENOMEM */
 void index_free(struct index *index);
 
 /* Visits the items of a hash: `for (at = first; (item = index_next(index, hash, &at)); )`. */
@@ -69,7 +69,7 @@ static inline void *index_next(const struct index *index, u64 hash, u32 *at)
 /* The prefix lengths of a set of networks, so that a look-up tries no others. */
 struct net_lengths {
 	bool any;
-	u64 in_use[SL_V6 + 1][3];	/* by family: bit i is /i */
+	u64 in_use[SL_V6 + 1][3]; /* by family: bit i is /i */
 };
 
 static inline void net_lengths_add(struct net_lengths *lengths, u8 family, u8 len)
@@ -88,38 +88,38 @@ static inline int net_lengths_longest(const struct net_lengths *lengths, u8 fami
 
 /* A descriptor of a file, or a domain (the root of its descriptors). */
 struct match_node {
-	struct rule *rule;		/* NULL: no limit here */
-	struct bytes domain;		/* of a root, else at NULL */
-	struct match_node *next;	/* of a root: another one */
-	struct rule *of_domain, *by_default;	/* of a root; NULL: none */
-	struct match_group *group;	/* of a value's node: the group that has it */
-	struct bytes value;		/* of its descriptor; a pattern where it is a glob's */
-	bool share;			/* share_threshold */
-	u32 ignore;			/* enum value_ignore: `value` is without it */
+	struct rule *rule;		     /* NULL: no limit here */
+	struct bytes domain;		     /* of a root, else at NULL */
+	struct match_node *next;	     /* of a root: another one */
+	struct rule *of_domain, *by_default; /* of a root; NULL: none */
+	struct match_group *group;	     /* of a value's node: the group that has it */
+	struct bytes value;		     /* of its descriptor; a pattern where it is a glob's */
+	bool share;			     /* share_threshold */
+	u32 ignore;			     /* enum value_ignore: `value` is without it */
 	u32 id;
-	struct match_group *groups;	/* keys below */
+	struct match_group *groups; /* keys below */
 	u32 group_count;
-	struct match_glob *glob;	/* keys below with a '*' in them, as written */
+	struct match_glob *glob; /* keys below with a '*' in them, as written */
 	u32 glob_count;
 };
 
 /* All descriptors of one key below a node. */
 struct match_group {
 	struct match_node *above;
-	struct match_group *next;	/* another one below the same node */
+	struct match_group *next; /* another one below the same node */
 	struct bytes key;
 	u32 id;
-	struct match_node *bare;	/* any value; NULL: none */
-	struct match_glob *glob;	/* values with a '*', as written */
+	struct match_node *bare; /* any value; NULL: none */
+	struct match_glob *glob; /* values with a '*', as written */
 	u32 glob_count;
-	u32 exact_ignores;		/* bit i: there are exact values that ignore i */
-	struct net_lengths nets;	/* of the networks among its values */
-	size_t value_max;		/* the longest exact value: longer ones are not hashed */
+	u32 exact_ignores;	 /* bit i: there are exact values that ignore i */
+	struct net_lengths nets; /* of the networks among its values */
+	size_t value_max;	 /* the longest exact value: longer ones are not hashed */
 };
 
 struct match_glob {
-	struct bytes key;		/* of one below a node; at NULL below a group */
-	struct bytes value;		/* at NULL: any */
+	struct bytes key;   /* of one below a node; at NULL below a group */
+	struct bytes value; /* at NULL: any */
 	u32 order;
 	struct match_node *node;
 };
@@ -132,25 +132,25 @@ struct match_net {
 };
 
 struct match_trees {
-	struct index index;		/* roots by domain, groups by node and key, nodes by value, nets */
+	struct index index; /* roots by domain, groups by node and key, nodes by value, nets */
 	struct match_node *roots;
 	u32 root_count;
 	u32 ids;
 };
 
 /*
- * A value that is an address or a network. -ENOENT: neither; -EINVAL, with a reason: an address with a slash
- * that is no network, as "10.0.0.1/8".
+ * A value that is an address or a network. -ENOENT: neither; -EINVAL, with a reason: an address
+ * with a slash that is no network, as "10.0.0.1/8".
  */
 int value_network(struct bytes value, struct sl_prefix *ret, const char **ret_reason);
 /* 0 with the domain's root, made where there was none; -ENOMEM. */
 int match_add_domain(struct ruleset *set, const char *domain, struct match_node **ret);
 /*
- * A descriptor below a node; value at NULL: bare. The bytes must stay. -EEXIST: another value is the same
- * network, or the same without what is ignored.
+ * A descriptor below a node; value at NULL: bare. The bytes must stay. -EEXIST: another value is
+ * the same network, or the same without what is ignored.
  */
-int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
-	      struct bytes value, u32 ignore, struct match_node **ret);
+int match_add(struct ruleset *set, struct match_node *above, struct bytes key, struct bytes value,
+	      u32 ignore, struct match_node **ret);
 /* A terminated copy without what is ignored (enum value_ignore); at NULL: out of memory. */
 struct bytes match_folded(struct arena *arena, struct bytes value, u32 ignore);
 /* Whether a value stands for several: there is a '*' in it, or it is a network. */
@@ -166,15 +166,15 @@ struct ruleset_private {
 	struct arena arena;
 	struct match_trees trees;
 	struct retired *retired;
-	u32 live_changes;		/* of rules in place: the arena only grows */
-	struct index names;		/* rules by "DOMAIN/PATH" */
-	struct index metrics;		/* struct metric_name: all series ever assigned */
-	u32 override_limits;		/* distinct ones of values, of all rules */
+	u32 live_changes;     /* of rules in place: the arena only grows */
+	struct index names;   /* rules by "DOMAIN/PATH" */
+	struct index metrics; /* struct metric_name: all series ever assigned */
+	u32 override_limits;  /* distinct ones of values, of all rules */
 };
 
 struct metric_name {
 	u32 metric;
-	char name[];			/* "DOMAIN/PATH" */
+	char name[]; /* "DOMAIN/PATH" */
 };
 
 /* ---- reading ---- */
@@ -182,25 +182,25 @@ struct metric_name {
 struct build {
 	struct reader r;
 	struct ruleset *set;
-	const struct ruleset *old;	/* the previous rule set, or NULL */
-	const char *file;		/* the arena's */
-	struct tree *tree;		/* of the file being read */
-	const struct draft *usual;	/* the defaults of a rule's keys */
-	struct keys keys[RULE_PLACE_COUNT];	/* those that a rule may have */
-	struct rule_edit *edit;		/* live changes, in order */
+	const struct ruleset *old;	    /* the previous rule set, or NULL */
+	const char *file;		    /* the arena's */
+	struct tree *tree;		    /* of the file being read */
+	const struct draft *usual;	    /* the defaults of a rule's keys */
+	struct keys keys[RULE_PLACE_COUNT]; /* those that a rule may have */
+	struct rule_edit *edit;		    /* live changes, in order */
 	size_t edit_count;
-	struct saving *saving;		/* rule_save.c; or NULL */
-	struct index edits;		/* the same by their rule's name */
-	struct arena scratch;		/* only needed while building */
-	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
+	struct saving *saving; /* rule_save.c; or NULL */
+	struct index edits;    /* the same by their rule's name */
+	struct arena scratch;  /* only needed while building */
+	struct index seen;     /* composite keys of all levels: duplicates (struct seen) */
 	/* Of the descriptor being read: */
 	char path[4096];
 	struct request_entry entry[REQUEST_ENTRIES_MAX];
 	u32 depth;
 	enum rule_place place;
-	u32 value_to_metric;		/* of those above it */
-	u32 shared;			/* bit i: of entry i, share_threshold */
-	u32 ignore[REQUEST_ENTRIES_MAX];	/* enum value_ignore, of each entry */
+	u32 value_to_metric;		 /* of those above it */
+	u32 shared;			 /* bit i: of entry i, share_threshold */
+	u32 ignore[REQUEST_ENTRIES_MAX]; /* enum value_ignore, of each entry */
 	const char *domain;
 	struct match_node *above;
 };
@@ -209,31 +209,32 @@ struct build {
 struct draft {
 	struct build *b;
 	struct rule rule;
-	const struct yaml_node *map;	/* as in the file */
-	u64 given;			/* keys, by the index of their row */
-	struct bytes key, value;	/* value at NULL: bare */
+	const struct yaml_node *map; /* as in the file */
+	u64 given;		     /* keys, by the index of their row */
+	struct bytes key, value;     /* value at NULL: bare */
 	bool share;
 	u32 ignore;
 	bool value_to_metric;
 	struct rule_limit limit[RULE_LIMITS_MAX];
-	u64 limit_given[RULE_LIMITS_MAX];	/* keys of its own; the others are as in defaults */
-	const struct yaml_node *limit_at[RULE_LIMITS_MAX];	/* NULL: of a live change */
+	u64 limit_given[RULE_LIMITS_MAX]; /* keys of its own; the others are as in defaults */
+	const struct yaml_node *limit_at[RULE_LIMITS_MAX]; /* NULL: of a live change */
 	struct rule_limit defaults;
-	struct rate concurrency;	/* count 0: none. draft_add_concurrency() makes it the last limit */
+	struct rate
+		concurrency; /* count 0: none. draft_add_concurrency() makes it the last limit */
 	const struct yaml_node *overrides, *overrides_file;
-	const struct override_index *overrides_now;	/* of a rule in force that is made again */
-	const char *overrides_file_text;	/* when written */
+	const struct override_index *overrides_now; /* of a rule in force that is made again */
+	const char *overrides_file_text;	    /* when written */
 };
 
 /*
- * What a live change of a rule in force needs beside the rule: its draft, from which it can be made again.
- * The limits may be as after check_rule_limits(), which sets again what they were not given.
+ * What a live change of a rule in force needs beside the rule: its draft, from which it can be made
+ * again. The limits may be as after check_rule_limits(), which sets again what they were not given.
  */
 struct rule_source {
-	struct rule **at;		/* where matching finds it */
-	struct rule_limit *defaults;	/* NULL: the usual ones */
-	u64 given;			/* as draft.given */
-	u64 limit_given[];		/* as draft.limit_given */
+	struct rule **at;	     /* where matching finds it */
+	struct rule_limit *defaults; /* NULL: the usual ones */
+	u64 given;		     /* as draft.given */
+	u64 limit_given[];	     /* as draft.limit_given */
 };
 
 /* A field of a draft, for rows. */
@@ -267,8 +268,8 @@ void refuse_edits(struct build *b, bool of_values, const char *reason);
 int index_edits(struct build *b, struct rule_edit *edit, size_t count);
 
 /*
- * rule_save.c: around reading a rule's live changes, and at the end of the file. 0, -ENOMEM, the last
- * also another error with b->r.err. No effect where b->saving is NULL.
+ * rule_save.c: around reading a rule's live changes, and at the end of the file. 0, -ENOMEM, the
+ * last also another error with b->r.err. No effect where b->saving is NULL.
  */
 int saving_begin(struct build *b, const struct draft *draft);
 int saving_end(struct build *b, const struct draft *draft);
@@ -278,13 +279,15 @@ int ruleset_parse_edited(const char *name, const char *text, size_t size, const 
 			 struct rule_edit *edit, size_t count, struct saving *saving,
 			 struct ruleset **ret, struct sl_err *err);
 
-/* The arrays and defaults that reading needs, without a set. 0 or -ENOMEM; also then build_clear(). */
+/* The arrays and defaults that reading needs, without a set. 0 or -ENOMEM; also then
+ * build_clear(). */
 int build_init(struct build *b, struct sl_err *err);
 void build_clear(struct build *b);
 /* The series of its candidates. -ENOENT: one has none yet, and `add` is false; -ENOMEM. */
 int rule_assign_series(struct ruleset *set, struct rule *rule, bool add);
 /* The rule of that name, `before`, is now `after`. */
-void ruleset_rename(struct ruleset *set, const char *name, const struct rule *before, struct rule *after);
+void ruleset_rename(struct ruleset *set, const char *name, const struct rule *before,
+		    struct rule *after);
 /* To be freed with the set. -ENOMEM. */
 int ruleset_retire(struct ruleset *set, struct rule *rule);
 
@@ -292,7 +295,7 @@ int ruleset_retire(struct ruleset *set, struct rule *rule);
 
 /* A composite key of a level, a domain, or a path, and its position in the file. */
 struct seen {
-	u32 above;		/* the level's node; 0: a domain, ~0: a path */
+	u32 above; /* the level's node; 0: a domain, ~0: a path */
 	int line;
 	const char *file;
 	char text[];
@@ -309,7 +312,7 @@ int path_add(struct build *b, const char *key, const char *value);
 int rule_read_file(struct build *b, const struct yaml_node *root);
 /* The name in the value of `domain`: that itself, or its `name`. */
 const struct yaml_node *rule_file_domain(const struct yaml_node *node);
-extern const char *const rule_place_names[];	/* the last part of the names of such rules */
+extern const char *const rule_place_names[]; /* the last part of the names of such rules */
 
 /* ---- rule_rows.c; `into` is a struct draft */
 
@@ -330,7 +333,8 @@ int check_draft(struct build *b, struct draft *draft);
 struct rule *draft_make_rule(struct draft *draft, struct rule **at);
 void draft_clear(struct draft *draft);
 /* rule_live.c: the draft that a rule in force was made of, but for limits of values. */
-void draft_of_rule(struct build *b, struct ruleset *set, const struct rule *rule, struct draft *ret);
+void draft_of_rule(struct build *b, struct ruleset *set, const struct rule *rule,
+		   struct draft *ret);
 /* The rule of every request, or the default one; `map` has its limits. */
 int read_rule_placed(struct build *b, const struct yaml_node *map, enum rule_place place);
 int refuse_again(struct build *b, const struct yaml_node *at, const char *what,
@@ -353,8 +357,7 @@ int draft_add_concurrency(struct reader *r, struct draft *draft);
 void draft_take_concurrency(struct draft *draft);
 extern const struct key_type type_rule_concurrency;
 /* Whether it can be counted, also times each prefix_scale. -ERANGE with a message. */
-int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
-		       struct sl_err *err);
+int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
 /* After all keys: names, and conflicts between keys. */
 /* For types of a list of limits. */
 int limits_begin(struct reader *r, size_t count, const struct key *key, void *section);
@@ -384,15 +387,15 @@ extern const struct key_type type_rule_overrides;
 int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
 void write_rule_overrides_file(struct writer *w, const void *from);
 int load_rule_overrides(struct reader *r, struct draft *draft);
-/* A limit's default name: the rule's path, from the second on with a number; 0: with "-concurrency". */
+/* A limit's default name: the rule's path, from the second on with a number; 0: with
+ * "-concurrency". */
 char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
-
 
 /* A bool as envoyproxy/ratelimit reads it; `reserve`. */
 extern const struct key_type type_yaml_bool;
 extern const struct keys reserve_keys;
 
-extern const struct name http_algo_names[], window_names[], rounding_names[], priority_names[], push_kind_names[],
-	counters_failure_names[];
+extern const struct name http_algo_names[], window_names[], rounding_names[], priority_names[],
+	push_kind_names[], counters_failure_names[];
 
 #endif

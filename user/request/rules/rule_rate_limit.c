@@ -31,7 +31,7 @@ static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 	struct draft *draft = into;
 
 	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
-		return 0;	/* ignored */
+		return 0; /* ignored */
 	for (size_t i = 0; i < ARRAY_SIZE(units) && node->kind == YAML_TEXT; i++) {
 		if (strcasecmp(node->text, units[i].name))
 			continue;
@@ -95,8 +95,8 @@ static int key_replaces(struct reader *r, const struct yaml_node *node, void *in
 		return 0;
 	if (node->kind != YAML_LIST)
 		return read_refuse(r, node, "a list of names, as [{name: other}]");
-	draft->rule.replaces = arena_alloc(build_arena(draft->b),
-					   (node->count + 1) * sizeof(char *));
+	draft->rule.replaces =
+		arena_alloc(build_arena(draft->b), (node->count + 1) * sizeof(char *));
 	if (!draft->rule.replaces)
 		return read_no_memory(r);
 	for (const struct yaml_node *item = node->first; item && !rc; item = item->next) {
@@ -163,7 +163,8 @@ static int rate_limit_read(struct reader *r, const struct yaml_node *node, const
 	if (rc)
 		return rc;
 	if (draft->rule.unlimited && draft->rule.unit)
-		return read_fail(r, yaml_node_find(node, "unit"), EINVAL, "found a unit, but it is "
+		return read_fail(r, yaml_node_find(node, "unit"), EINVAL,
+				 "found a unit, but it is "
 				 "unlimited; accepted: one of them");
 	if (!draft->rule.unlimited && !draft->rule.unit)
 		return read_fail(r, node, EINVAL, "key \"unit\" is missing; accepted: " UNITS);
@@ -181,12 +182,16 @@ static void rate_limit_write(struct writer *w, const struct key *key, const void
 {
 	const struct draft *draft = section;
 	/* A limit of 0 is written, too. */
-	struct draft unlike = { .limit[0].terms.rates.rate[0].count = draft->rule.unlimited ? 0 : ~0ULL };
+	struct draft unlike = { .limit[0].terms.rates.rate[0].count =
+					draft->rule.unlimited ? 0 : ~0ULL };
 
-	keys_write_flow(w, &rate_limit_keys, draft, keys_unlike(w, &rate_limit_keys, draft, &unlike));
+	keys_write_flow(w, &rate_limit_keys, draft,
+			keys_unlike(w, &rate_limit_keys, draft, &unlike));
 }
 
 const struct key_type type_rule_rate_limit = {
-	.name = "mapping", .read = rate_limit_read, .write = rate_limit_write,
+	.name = "mapping",
+	.read = rate_limit_read,
+	.write = rate_limit_write,
 	.clear = rate_limit_clear,
 };

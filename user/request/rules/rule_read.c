@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_read.c - the descriptors of a rule file and those below them; its rules without a descriptor.
+ * rule_read.c - the descriptors of a rule file and those below them; its rules without a
+ * descriptor.
  *
  * Errors of envoyproxy/ratelimit are errors here: unknown keys, a descriptor without a key, the
  * same key and value twice at one level (joined as there, KEY_VALUE), a domain twice.
@@ -16,14 +17,16 @@
 /* ---- duplicates ---- */
 
 int refuse_again(struct build *b, const struct yaml_node *at, const char *what,
-			const struct seen *first)
+		 const struct seen *first)
 {
 	char where[300] = "";
 
 	if (first->file != b->file)
 		snprintf(where, sizeof(where), " of %.250s", first->file);
-	return read_fail(&b->r, at, EINVAL, "found %s %s again, first in line %d%s; accepted: each "
-			 "once", what, read_found(&b->r, at), first->line, where);
+	return read_fail(&b->r, at, EINVAL,
+			 "found %s %s again, first in line %d%s; accepted: each "
+			 "once",
+			 what, read_found(&b->r, at), first->line, where);
 }
 
 /* ---- from a draft to a rule ---- */
@@ -149,9 +152,9 @@ static int check_duplicate(struct build *b, const struct draft *draft)
 		return read_no_memory(&b->r);
 	if (!first)
 		return 0;
-	return refuse_again(b, draft->value.at ? value->value :
-			    yaml_node_find(draft->map, "key")->value,
-			    draft->value.at ? "the value" : "the key", first);
+	return refuse_again(
+		b, draft->value.at ? value->value : yaml_node_find(draft->map, "key")->value,
+		draft->value.at ? "the value" : "the key", first);
 }
 
 /* 'rule "DOMAIN/PATH"', the beginning of errors in a descriptor. */
@@ -211,8 +214,10 @@ static int name_draft(struct draft *draft, char *words, size_t size)
 		return read_no_memory(&b->r);
 	rc = path_add(b, draft->key.at, draft->value.at);
 	if (rc == -E2BIG)
-		return read_fail(&b->r, draft->map, EINVAL, "found keys and values of more than %zu "
-				 "bytes together; accepted: fewer", sizeof(b->path));
+		return read_fail(&b->r, draft->map, EINVAL,
+				 "found keys and values of more than %zu "
+				 "bytes together; accepted: fewer",
+				 sizeof(b->path));
 	if (rc)
 		return read_no_memory(&b->r);
 	say_rule(b, b->path, words, size);
@@ -226,8 +231,10 @@ static int add_descriptor(struct draft *draft, struct match_node **ret)
 	int rc = match_add(b->set, b->above, key, value, draft->ignore, ret);
 
 	if (rc == -EEXIST)
-		return read_fail(&b->r, draft->map, EINVAL, "found another spelling of a value that is here "
-				 "already: %s; accepted: each once", value.at);
+		return read_fail(&b->r, draft->map, EINVAL,
+				 "found another spelling of a value that is here "
+				 "already: %s; accepted: each once",
+				 value.at);
 	if (rc)
 		return read_no_memory(&b->r);
 	(*ret)->share = draft->share;
@@ -243,8 +250,9 @@ static int place_draft(struct draft *draft, struct match_node **ret_node, struct
 	*ret_node = b->above;
 	if (b->place == RULE_OF_DESCRIPTOR)
 		rc = add_descriptor(draft, ret_node);
-	*ret = b->place == RULE_OF_DOMAIN ? &b->above->of_domain :
-	       b->place == RULE_DEFAULT ? &b->above->by_default : &(*ret_node)->rule;
+	*ret = b->place == RULE_OF_DOMAIN ? &b->above->of_domain
+	       : b->place == RULE_DEFAULT ? &b->above->by_default
+					  : &(*ret_node)->rule;
 	return rc;
 }
 
@@ -274,7 +282,8 @@ static int set_entries(struct build *b, struct draft *draft)
 	draft->rule.depth = b->depth;
 	draft->rule.entry = entry;
 	if (b->depth)
-		b->shared = (b->shared & ((1U << (b->depth - 1)) - 1)) | (u32)draft->share << (b->depth - 1);
+		b->shared = (b->shared & ((1U << (b->depth - 1)) - 1)) | (u32)draft->share
+										 << (b->depth - 1);
 	if (b->depth)
 		b->ignore[b->depth - 1] = draft->ignore;
 	for (u32 i = 0; i < b->depth; i++) {
@@ -286,7 +295,8 @@ static int set_entries(struct build *b, struct draft *draft)
 			if (!value.at)
 				return -ENOMEM;
 		}
-		entry[i] = (struct rule_entry){ b->entry[i].key.at, open ? NULL : value.at, b->ignore[i] };
+		entry[i] = (struct rule_entry){ b->entry[i].key.at, open ? NULL : value.at,
+						b->ignore[i] };
 	}
 	return 0;
 }
@@ -302,7 +312,8 @@ static int finish_draft(struct build *b, struct draft *draft, struct match_node 
 	if (!rc)
 		rc = set_entries(b, draft) ? read_no_memory(&b->r) : check_draft(b, draft);
 	if (!rc && !limited)
-		refuse_edits(b, true, unlimited ? "the rule is unlimited" : "the rule has no limit");
+		refuse_edits(b, true,
+			     unlimited ? "the rule is unlimited" : "the rule has no limit");
 	if (!rc)
 		rc = place_draft(draft, ret_node, &at);
 	if (!rc && saving_end(b, draft))
@@ -364,8 +375,10 @@ static int read_descriptor(struct build *b, const struct yaml_node *map)
 	if (map->kind != YAML_MAP)
 		return read_refuse(&b->r, map, "a mapping with a key");
 	if (b->depth == REQUEST_ENTRIES_MAX)
-		return read_fail(&b->r, map, EINVAL, "found descriptors nested deeper than %d; "
-				 "accepted: fewer levels", REQUEST_ENTRIES_MAX);
+		return read_fail(&b->r, map, EINVAL,
+				 "found descriptors nested deeper than %d; "
+				 "accepted: fewer levels",
+				 REQUEST_ENTRIES_MAX);
 	b->depth++;
 	draft_init(&draft, b, map);
 	rc = name_draft(&draft, words, sizeof(words));
@@ -409,7 +422,8 @@ int read_rule_placed(struct build *b, const struct yaml_node *map, enum rule_pla
 	say_rule(b, b->path, words, sizeof(words));
 	rc = rc ? read_no_memory(&b->r) : read_keys(b, &draft, &node);
 	if (!rc && !draft.rule.limit_count && !draft.rule.unlimited && !draft.rule.live)
-		rc = read_fail(&b->r, map, EINVAL, "found no limit; accepted: limits, rate_limit, or a "
+		rc = read_fail(&b->r, map, EINVAL,
+			       "found no limit; accepted: limits, rate_limit, or a "
 			       "priority");
 	draft_clear(&draft);
 	b->path[0] = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_rows.c - the keys of a rule, one row each, and which of them a rule may have: of a descriptor,
- * of a whole domain, the default.
+ * rule_rows.c - the keys of a rule, one row each, and which of them a rule may have: of a
+ * descriptor, of a whole domain, the default.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static int read_bytes(struct reader *r, const struct yaml_node *node, size_t mos
 	if (node->kind != YAML_TEXT)
 		return read_refuse(r, node, "text");
 	if (len > most)
-		return read_fail(r, node, EINVAL, "found text of %zu bytes; accepted: up to %zu", len,
-				 most);
+		return read_fail(r, node, EINVAL, "found text of %zu bytes; accepted: up to %zu",
+				 len, most);
 	*ret = (struct bytes){ node->text, len };
 	return 0;
 }
@@ -82,7 +82,8 @@ static const struct name ignore_names[] = {
 };
 
 static const struct key descriptor_rows[] = {
-	{ "key", DRAFT(key), .read = read_rule_key, .write = write_key, .help = "the name of an entry; `*` stands for any bytes" },
+	{ "key", DRAFT(key), .read = read_rule_key, .write = write_key,
+	  .help = "the name of an entry; `*` stands for any bytes" },
 	{ "value", DRAFT(value), .read = read_rule_value, .write = write_entry_value,
 	  .help = "its value; `*` stands for any bytes. Without it every value, each counted by "
 		  "itself" },
@@ -91,13 +92,12 @@ static const struct key descriptor_rows[] = {
 		  "ASCII letters, a slash at the end, `;...` in a path" },
 	{ "algorithm", DRAFT(defaults.terms.algorithm), &type_enum, .names = http_algo_names,
 	  .usual = "fixed-window", .flags = OF_LIMIT,
-	  .help = "of its limits: " ALGORITHMS_OF_REQUESTS(ALGORITHM_HELP)
-		  "see [algorithms](algorithms.md)" },
+	  .help = "of its limits: " ALGORITHMS_OF_REQUESTS(
+		  ALGORITHM_HELP) "see [algorithms](algorithms.md)" },
 	{ "window", DRAFT(defaults.terms.first_request), &type_enum, .names = window_names,
-	  .flags = OF_LIMIT,
-	  .help = "`aligned` to UTC, or from the `first-request` on" },
-	{ "buckets", DRAFT(defaults.terms.buckets), &type_number, .usual = "60", .least = 2, .most = 240,
-	  .flags = OF_LIMIT, .accepted = "2 to 240",
+	  .flags = OF_LIMIT, .help = "`aligned` to UTC, or from the `first-request` on" },
+	{ "buckets", DRAFT(defaults.terms.buckets), &type_number, .usual = "60", .least = 2,
+	  .most = 240, .flags = OF_LIMIT, .accepted = "2 to 240",
 	  .help = "of window-counters: the buckets of a window" },
 	{ "rounding", DRAFT(defaults.terms.round_up), &type_enum, .names = rounding_names,
 	  .flags = OF_LIMIT, .help = "of a sliding window's estimate: `down` (default) or `up`" },
@@ -116,8 +116,8 @@ static const struct key descriptor_rows[] = {
 	{ "consistency", DRAFT(rule.consistency_ns), &type_rule_consistency, .flags = OF_LIMIT,
 	  .help = "how exactly: `strict` (default), `{lease: 100ms}` or `{write_back: 1s}`; a "
 		  "sliding-log is strict only. Implies `scope: cluster`" },
-	{ "on_store_failure", DRAFT(rule.on_store_failure), &type_enum, .names = counters_failure_names,
-	  .flags = OF_LIMIT,
+	{ "on_store_failure", DRAFT(rule.on_store_failure), &type_enum,
+	  .names = counters_failure_names, .flags = OF_LIMIT,
 	  .help = "while Redis is unavailable: `local` (default: this node's part of the limit), "
 		  "`open`, `closed` or `error`. Implies `scope: cluster`" },
 	{ "rate_limit", DRAFT(rule.envoy), &type_rule_rate_limit,
@@ -143,8 +143,8 @@ static const struct key descriptor_rows[] = {
 	  .help = "`true`: all values that match a value with `*` share one count" },
 	{ "metadata", DRAFT(rule.metadata), &type_rule_metadata,
 	  .help = "anything; returned with the decision" },
-	{ "prefix", DRAFT(rule.prefix), &type_rule_prefix, .usual = "{ipv4: 32, ipv6: [64, 56, 48]}",
-	  .flags = OF_LIMIT,
+	{ "prefix", DRAFT(rule.prefix), &type_rule_prefix,
+	  .usual = "{ipv4: 32, ipv6: [64, 56, 48]}", .flags = OF_LIMIT,
 	  .help = "how addresses among the values are grouped: a length of each family, lists, or "
 		  "`none`; and the multiplier of the limits at each, of IPv6's default 1, 2 and 4, else 1" },
 	{ "prefix_scale", DRAFT(rule.prefix), &type_map, .keys = &rule_scale_keys,
@@ -182,15 +182,18 @@ const struct key_elsewhere keys_of_packets[] = {
 	{ "per", "a rule counts per value; accepted: a descriptor of the key without a value" },
 	{ "dst_prefix", "addresses are grouped by the entry that has them; accepted: prefix" },
 	{ "accounting", "each request is charged to the bucket itself; accepted: no such key" },
-	{ "action", "a request is allowed or refused; accepted: shadow_mode, or throttle: {soft: 10%}" },
-	{ "tag", "a request is allowed or refused; accepted: shadow_mode, or throttle: {soft: 10%}" },
+	{ "action",
+	  "a request is allowed or refused; accepted: shadow_mode, or throttle: {soft: 10%}" },
+	{ "tag",
+	  "a request is allowed or refused; accepted: shadow_mode, or throttle: {soft: 10%}" },
 	{ "on_full", "one table is for all rules; accepted: http.state.on_full in sluice.yaml" },
 	{ NULL, NULL },
 };
 
 SL_STATIC_ASSERT(ARRAY_SIZE(descriptor_rows) < 64, "bits of keys.given, with the name of a domain");
-const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
-	.given = offsetof(struct draft, given), .elsewhere = keys_of_packets,
+const struct keys descriptor_keys = KEYS(
+	struct draft, descriptor_rows, .given = offsetof(struct draft, given),
+	.elsewhere = keys_of_packets,
 	.example = "limits='10 requests/m,500 requests/h', algorithm=token-bucket or burst= for "
 		   "its default");
 
@@ -199,10 +202,22 @@ const struct keys descriptor_keys = KEYS(struct draft, descriptor_rows,
  * a domain has one count: no prefixes, and nobody who could be banned or pushed down for it.
  */
 static const char *const keys_of_descriptors[] = {
-	"key", "value", "descriptors", "overrides", "overrides_file", "quota_mode",
-	"detailed_metric", "value_to_metric", "values", "ignore",
+	"key",
+	"value",
+	"descriptors",
+	"overrides",
+	"overrides_file",
+	"quota_mode",
+	"detailed_metric",
+	"value_to_metric",
+	"values",
+	"ignore",
 	/* also not of a domain: */
-	"share_threshold", "prefix", "prefix_scale", "ban", "push_down",
+	"share_threshold",
+	"prefix",
+	"prefix_scale",
+	"ban",
+	"push_down",
 };
 #define KEYS_NOT_OF_DEFAULT 10
 
@@ -223,9 +238,9 @@ static bool is_listed(const char *name, const char *const *list, size_t count)
 int rule_keys_of(enum rule_place place, struct arena *arena, struct keys *ret)
 {
 	struct key *row = arena_alloc(arena, (ARRAY_SIZE(descriptor_rows) + 1) * sizeof(*row));
-	size_t without = place == RULE_OF_DESCRIPTOR ? 0 :
-			 place == RULE_DEFAULT ? KEYS_NOT_OF_DEFAULT :
-						 ARRAY_SIZE(keys_of_descriptors);
+	size_t without = place == RULE_OF_DESCRIPTOR ? 0
+			 : place == RULE_DEFAULT     ? KEYS_NOT_OF_DEFAULT
+						     : ARRAY_SIZE(keys_of_descriptors);
 	size_t count = 0;
 
 	if (!row)
@@ -249,11 +264,13 @@ int check_rule_alone(struct reader *r, const struct draft *draft)
 		const struct key *key = &keys->key[i];
 
 		if (key->flags & OF_LIMIT && draft->given >> i & 1)
-			return read_fail(r, yaml_node_find(draft->map, key->name), EINVAL, "%s is "
+			return read_fail(r, yaml_node_find(draft->map, key->name), EINVAL,
+					 "%s is "
 					 "given, but %s; accepted with it: limits, or a rate_limit "
-					 "that is not unlimited", key->name,
-					 draft->rule.unlimited ? "this is unlimited" :
-								 "there is no limit");
+					 "that is not unlimited",
+					 key->name,
+					 draft->rule.unlimited ? "this is unlimited"
+							       : "there is no limit");
 	}
 	return 0;
 }

@@ -17,17 +17,17 @@
 
 /* A rule with live changes. */
 struct saved_rule {
-	struct yaml_node *map;		/* while its file is read */
+	struct yaml_node *map; /* while its file is read */
 	int line;
 	struct written before, after;
-	struct writer w;		/* to `before`; out: NULL when it is complete */
+	struct writer w; /* to `before`; out: NULL when it is complete */
 };
 
 struct saving {
 	struct saved_rule *rule;
 	size_t count;
-	struct written edited;		/* the text; NULL: it needs no change */
-	const struct saving *saved;	/* what this text was edited for; or NULL */
+	struct written edited;	    /* the text; NULL: it needs no change */
+	const struct saving *saved; /* what this text was edited for; or NULL */
 };
 
 /* ---- while the file is read ---- */
@@ -59,7 +59,7 @@ int saving_begin(struct build *b, const struct draft *draft)
 	saving->rule = grown;
 	rule = &grown[saving->count++];
 	*rule = (struct saved_rule){ .map = (struct yaml_node *)draft->map,
-				      .line = draft->map->line };
+				     .line = draft->map->line };
 	rule->w.out = open_memstream(&rule->before.text, &rule->before.size);
 	return rule->w.out ? write_draft(&rule->w, draft) : -ENOMEM;
 }
@@ -98,7 +98,8 @@ static void saving_free(struct saving *saving)
 
 static int cannot(struct sl_err *err, const char *path, int line)
 {
-	return sl_err_at(err, EINVAL, path, line, 0, "the changes of this rule cannot be written into "
+	return sl_err_at(err, EINVAL, path, line, 0,
+			 "the changes of this rule cannot be written into "
 			 "the file; accepted: the same changes by hand, and reload");
 }
 
@@ -141,8 +142,9 @@ int saving_text(struct build *b, const char *text, size_t size)
 		if (!rc && map != rule->map)
 			rc = cannot(b->r.err, b->file, rule->line);
 	}
-	return rc || !any ? rc : text_edit(b->file, text, size, b->tree->root, &saving->edited.text,
-					   &saving->edited.size, b->r.err);
+	return rc || !any ? rc
+			  : text_edit(b->file, text, size, b->tree->root, &saving->edited.text,
+				      &saving->edited.size, b->r.err);
 }
 
 /* ---- the file ---- */
@@ -159,10 +161,12 @@ static int check_applied(const char *path, const struct ruleset *set, const stru
 
 		if (rule && !strcmp(rule->file, path) && !edit[i].applied &&
 		    edit[i].what != EDIT_UNSET)
-			return sl_err_at(err, EINVAL, path, 0, 0, "a live change does not apply to the "
+			return sl_err_at(err, EINVAL, path, 0, 0,
+					 "a live change does not apply to the "
 					 "file, which has changed since it was loaded (%s); reload "
-					 "first, then save again", edit[i].reason[0] ?
-					 edit[i].reason : "it has no such rule");
+					 "first, then save again",
+					 edit[i].reason[0] ? edit[i].reason
+							   : "it has no such rule");
 	}
 	return 0;
 }
@@ -195,8 +199,8 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 	if (!rc)
 		rc = check_applied(path, set, edit, count, err);
 	if (!rc && saving.edited.text)
-		rc = read_saving(path, saving.edited.text, saving.edited.size, set, edit, count, &again,
-				 err);
+		rc = read_saving(path, saving.edited.text, saving.edited.size, set, edit, count,
+				 &again, err);
 	if (!rc) {
 		*ret = saving.edited.text;
 		*ret_size = saving.edited.size;

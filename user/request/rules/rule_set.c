@@ -107,7 +107,8 @@ void ruleset_free(struct ruleset *set)
 		return;
 	for (u32 i = 0; i < set->rule_count; i++)
 		rule_clear(set->rule[i]);
-	for (const struct retired *retired = set->private->retired; retired; retired = retired->next)
+	for (const struct retired *retired = set->private->retired; retired;
+	     retired = retired->next)
 		rule_clear(retired->rule);
 	free(set->rule);
 	free(set->domain);
@@ -147,7 +148,8 @@ const struct rule *ruleset_find(const struct ruleset *set, const char *name)
 	return rule;
 }
 
-void ruleset_rename(struct ruleset *set, const char *name, const struct rule *before, struct rule *after)
+void ruleset_rename(struct ruleset *set, const char *name, const struct rule *before,
+		    struct rule *after)
 {
 	const struct index *names = &set->private->names;
 	u32 at = name_hash(name);
@@ -210,7 +212,8 @@ static int assign_metric(struct ruleset *set, const char *name, u32 *ret)
 }
 
 /* A candidate has a series of its own: names of limits have no line break. */
-static int assign_candidate(struct ruleset *set, const struct rule *rule, struct rule_limit *limit, bool add)
+static int assign_candidate(struct ruleset *set, const struct rule *rule, struct rule_limit *limit,
+			    bool add)
 {
 	char *name;
 	int rc;
@@ -219,8 +222,9 @@ static int assign_candidate(struct ruleset *set, const struct rule *rule, struct
 		return 0;
 	if (asprintf(&name, "%s/%s\n%s", rule->domain, rule->path, limit->name) < 0)
 		return -ENOMEM;
-	rc = add || find_metric(&set->private->metrics, name) ?
-		     assign_metric(set, name, &limit->metric) : -ENOENT;
+	rc = add || find_metric(&set->private->metrics, name)
+		     ? assign_metric(set, name, &limit->metric)
+		     : -ENOENT;
 	free(name);
 	return rc;
 }
@@ -281,7 +285,8 @@ int build_note_file(struct build *b, const char *path, u64 digest)
 {
 	struct rule_text text = { arena_text(build_arena(b), path, strlen(path)), digest };
 
-	return !text.path || append(b->set->text, b->set->text_count, text) ? read_no_memory(&b->r) : 0;
+	return !text.path || append(b->set->text, b->set->text_count, text) ? read_no_memory(&b->r)
+									    : 0;
 }
 
 static int add_file(struct build *b, const char *path)
@@ -320,8 +325,10 @@ static int files_add(struct files *files, char *path)
 		return sl_err_set(files->err, ENOMEM, "out of memory");
 	files->path = grown;
 	if (files->count == FILES_MAX)
-		return sl_err_set(files->err, E2BIG, "%s: found more than %d rule files; accepted: "
-				  "fewer", path, FILES_MAX);
+		return sl_err_set(files->err, E2BIG,
+				  "%s: found more than %d rule files; accepted: "
+				  "fewer",
+				  path, FILES_MAX);
 	files->path[files->count++] = path;
 	return 0;
 }
@@ -368,12 +375,16 @@ static int files_list(struct files *files, const char *dir, int depth)
 	int rc = 0;
 
 	if (depth > DIRECTORY_DEPTH_MAX)
-		return sl_err_at(files->err, ELOOP, dir, 0, 0, "found directories nested too deep; "
-				 "accepted: up to %d levels", DIRECTORY_DEPTH_MAX);
+		return sl_err_at(files->err, ELOOP, dir, 0, 0,
+				 "found directories nested too deep; "
+				 "accepted: up to %d levels",
+				 DIRECTORY_DEPTH_MAX);
 	open = opendir(dir);
 	if (!open)
-		return sl_err_at(files->err, errno, dir, 0, 0, "%s; accepted: a directory of rule "
-				 "files", strerror(errno));
+		return sl_err_at(files->err, errno, dir, 0, 0,
+				 "%s; accepted: a directory of rule "
+				 "files",
+				 strerror(errno));
 	while (!rc && (entry = readdir(open)))
 		rc = files_visit(files, dir, entry->d_name, depth);
 	closedir(open);

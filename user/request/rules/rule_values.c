@@ -37,20 +37,23 @@ static int refuse(const struct rule *rule, struct bytes text, const char *why, s
 	char form[256], found[104];
 
 	if (rule_has_one_count(rule))
-		return sl_err_set(err, EINVAL, "found a value; accepted: none, the rule has one count for all "
+		return sl_err_set(err, EINVAL,
+				  "found a value; accepted: none, the rule has one count for all "
 				  "its requests");
 	if (!text.at)
-		return sl_err_set(err, EINVAL, "VALUE is missing; accepted: %s", form_of(rule, form, sizeof(form)));
+		return sl_err_set(err, EINVAL, "VALUE is missing; accepted: %s",
+				  form_of(rule, form, sizeof(form)));
 	snprintf(found, sizeof(found), "%.*s", (int)(text.len < 100 ? text.len : 100), text.at);
 	found[config_text_cut(found, 100)] = '\0';
 	return sl_err_set(err, EINVAL, "found '%s', %s; accepted: %s%s", found, why,
-			  form_of(rule, form, sizeof(form)), rule->depth == 1 ? "" :
-			  ", a value with a comma in double quotes");
+			  form_of(rule, form, sizeof(form)),
+			  rule->depth == 1 ? "" : ", a value with a comma in double quotes");
 }
 
 /* ---- reading ---- */
 
-/* The field at `rest`, which then is after it; *to takes what was in quotes. False: a quote is wrong. */
+/* The field at `rest`, which then is after it; *to takes what was in quotes. False: a quote is
+ * wrong. */
 static bool cut_field(struct bytes *rest, char **to, struct bytes *ret)
 {
 	const char *end = rest->at + rest->len, *at = rest->at;
@@ -98,8 +101,8 @@ static bool is_fixed(const char *fixed, struct bytes value)
 	struct sl_prefix a, b;
 	const char *reason;
 
-	return same(own, value) || (!value_network(own, &a, &reason) && !value_network(value, &b, &reason) &&
-				    sl_prefix_equal(&a, &b));
+	return same(own, value) || (!value_network(own, &a, &reason) &&
+				    !value_network(value, &b, &reason) && sl_prefix_equal(&a, &b));
 }
 
 static bool put_default(const struct bytes *field, u32 count, struct request_descriptor *ret)
@@ -110,9 +113,9 @@ static bool put_default(const struct bytes *field, u32 count, struct request_des
 
 		if (!is)
 			return false;
-		ret->entry[ret->count] = (struct request_entry){
-			{ text.at, (size_t)(is - text.at) },
-			{ is + 1, text.len - (size_t)(is + 1 - text.at) } };
+		ret->entry[ret->count] =
+			(struct request_entry){ { text.at, (size_t)(is - text.at) },
+						{ is + 1, text.len - (size_t)(is + 1 - text.at) } };
 	}
 	return true;
 }
@@ -127,25 +130,29 @@ static bool put_values(const struct rule *rule, const struct bytes *field, u32 c
 	for (u32 i = 0; i < rule->depth; i++)
 		open += !rule->entry[i].fixed;
 	if (!all && count != open) {
-		snprintf(why, WHY_TEXT, "%u value%s for %u keys", count, count == 1 ? "" : "s", rule->depth);
+		snprintf(why, WHY_TEXT, "%u value%s for %u keys", count, count == 1 ? "" : "s",
+			 rule->depth);
 		return false;
 	}
 	for (ret->count = 0; ret->count < rule->depth; ret->count++) {
 		const struct rule_entry *entry = &rule->entry[ret->count];
 		struct bytes value = all || !entry->fixed ? *field++ : BYTES_OF("");
 
-		if (all && entry->fixed && !is_fixed(entry->fixed, rule_value(rule, ret->count, value))) {
+		if (all && entry->fixed &&
+		    !is_fixed(entry->fixed, rule_value(rule, ret->count, value))) {
 			snprintf(why, WHY_TEXT, "which is not for %.100s", entry->fixed);
 			return false;
 		}
 		if (entry->fixed)
 			value = (struct bytes){ entry->fixed, strlen(entry->fixed) };
-		ret->entry[ret->count] = (struct request_entry){ { entry->key, strlen(entry->key) }, value };
+		ret->entry[ret->count] =
+			(struct request_entry){ { entry->key, strlen(entry->key) }, value };
 	}
 	return true;
 }
 
-int rule_values_read(const struct rule *rule, struct bytes text, struct rule_values *ret, struct sl_err *err)
+int rule_values_read(const struct rule *rule, struct bytes text, struct rule_values *ret,
+		     struct sl_err *err)
 {
 	struct bytes field[REQUEST_ENTRIES_MAX] = { text };
 	char why[WHY_TEXT] = "with a value that has no key";
@@ -162,11 +169,15 @@ int rule_values_read(const struct rule *rule, struct bytes text, struct rule_val
 			return sl_err_no_memory(err);
 		count = cut_fields(text, ret->unquoted, field);
 		if (!count)
-			return refuse(rule, text, "where a quote is wrong, or with too many values", err);
+			return refuse(rule, text, "where a quote is wrong, or with too many values",
+				      err);
 	}
 	if (rule->place == RULE_DEFAULT)
-		return count && put_default(field, count, &ret->descriptor) ? 0 : refuse(rule, text, why, err);
-	return put_values(rule, field, count, &ret->descriptor, why) ? 0 : refuse(rule, text, why, err);
+		return count && put_default(field, count, &ret->descriptor)
+			       ? 0
+			       : refuse(rule, text, why, err);
+	return put_values(rule, field, count, &ret->descriptor, why) ? 0
+								     : refuse(rule, text, why, err);
 }
 
 void rule_values_free(struct rule_values *values)
@@ -184,12 +195,13 @@ int rule_values_match(const struct ruleset *set, const struct rule *rule, struct
 	*ret_match = (struct rule_match){ .rule = rule };
 	if (rc || rule_has_one_count(rule) || rule->place == RULE_OF_REQUEST)
 		return rc;
-	ruleset_match(set, (struct bytes){ rule->domain, strlen(rule->domain) }, &ret->descriptor, ret_match);
+	ruleset_match(set, (struct bytes){ rule->domain, strlen(rule->domain) }, &ret->descriptor,
+		      ret_match);
 	if (ret_match->rule == rule)
 		return 0;
 	if (ret_match->rule)
-		snprintf(why, sizeof(why), "whose requests meet %.100s/%.150s", ret_match->rule->domain,
-			 ret_match->rule->path);
+		snprintf(why, sizeof(why), "whose requests meet %.100s/%.150s",
+			 ret_match->rule->domain, ret_match->rule->path);
 	else
 		snprintf(why, sizeof(why), "whose requests meet no rule");
 	refuse(rule, text, why, err);
@@ -232,20 +244,23 @@ static bool needs_quotes(struct bytes value)
 	return value.len && (value.at[0] == '"' || memchr(value.at, ',', value.len));
 }
 
-struct bytes rule_value_counted(const struct rule *rule, const struct request_descriptor *descriptor, u32 i)
+struct bytes rule_value_counted(const struct rule *rule,
+				const struct request_descriptor *descriptor, u32 i)
 {
 	const char *fixed = i < rule->depth ? rule->entry[i].fixed : NULL;
 
-	return fixed ? (struct bytes){ fixed, strlen(fixed) } : rule_value(rule, i, descriptor->entry[i].value);
+	return fixed ? (struct bytes){ fixed, strlen(fixed) }
+		     : rule_value(rule, i, descriptor->entry[i].value);
 }
 
-size_t rule_values_write(const struct rule *rule, const struct request_descriptor *descriptor, char *buf,
-			 size_t size)
+size_t rule_values_write(const struct rule *rule, const struct request_descriptor *descriptor,
+			 char *buf, size_t size)
 {
 	struct text text = { buf, size, 0 };
 
 	for (u32 i = 0; !rule_has_one_count(rule) && i < descriptor->count; i++) {
-		struct bytes part[] = { BYTES_OF(""), BYTES_OF(""), rule_value_counted(rule, descriptor, i) };
+		struct bytes part[] = { BYTES_OF(""), BYTES_OF(""),
+					rule_value_counted(rule, descriptor, i) };
 		bool quotes = false;
 
 		if (rule->place == RULE_DEFAULT) {

@@ -13,7 +13,7 @@
 
 #include "request/rules/rule_watch.h"
 
-#define DEPTH_MAX 8	/* the same as in ruleset_load() */
+#define DEPTH_MAX 8 /* the same as in ruleset_load() */
 
 static u64 mix(u64 hash, u64 value)
 {

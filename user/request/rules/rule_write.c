@@ -20,8 +20,11 @@ static void make_draft(const struct rule *rule, const struct rule_limit *default
 	bool common = has_common_limit(rule->limit, rule->limit_count);
 
 	*ret = (struct draft){
-		.rule = *rule, .key = bytes_of(rule->key), .value = bytes_of(rule->value),
-		.share = rule->share, .ignore = rule->depth ? rule->entry[rule->depth - 1].ignore : 0,
+		.rule = *rule,
+		.key = bytes_of(rule->key),
+		.value = bytes_of(rule->value),
+		.share = rule->share,
+		.ignore = rule->depth ? rule->entry[rule->depth - 1].ignore : 0,
 		.defaults = *defaults,
 		.value_to_metric = rule->depth && rule->value_to_metric >> (rule->depth - 1) & 1,
 		.overrides_file_text = rule->overrides ? rule->overrides->file_text : NULL,
@@ -40,7 +43,7 @@ static void make_draft(const struct rule *rule, const struct rule_limit *default
 		ret->limit_given[i] = keys_unlike(NULL, &rule_limit_keys, &rule->limit[i], &unlike);
 	}
 	draft_take_concurrency(ret);
-	ret->rule.envoy |= !rule->limit_count;	/* a limit of 0 has no other form */
+	ret->rule.envoy |= !rule->limit_count; /* a limit of 0 has no other form */
 	if (ret->rule.envoy && rule->limit_count)
 		ret->defaults = rule->limit[0];
 }
@@ -53,7 +56,8 @@ static void make_unlike(const struct rule *rule, const struct rule_limit *defaul
 	if (rule->limit_count) {
 		memset(ret->rule.prefix.scale_count, 0, sizeof(ret->rule.prefix.scale_count));
 		rule_usual_scales(&ret->rule.prefix);
-		memset(ret->rule.prefix.count, PREFIX_HIERARCHY_MAX + 1, sizeof(ret->rule.prefix.count));
+		memset(ret->rule.prefix.count, PREFIX_HIERARCHY_MAX + 1,
+		       sizeof(ret->rule.prefix.count));
 	}
 	ret->rule.consistency_ns = rule->consistency_ns;
 	ret->rule.on_store_failure = rule->on_store_failure;

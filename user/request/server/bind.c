@@ -26,9 +26,10 @@ static int bind_parse(const char *text, struct endpoint *ret, struct sl_err *err
 {
 	if (!endpoint_parse(text, ret))
 		return 0;
-	return sl_err_set(err, EINVAL, "found \"%s\"; accepted: ADDRESS:PORT, [IPV6]:PORT, or "
-			  "unix:/PATH of at most %zu characters", text,
-			  sizeof(ret->un.sun_path) - 1);
+	return sl_err_set(err, EINVAL,
+			  "found \"%s\"; accepted: ADDRESS:PORT, [IPV6]:PORT, or "
+			  "unix:/PATH of at most %zu characters",
+			  text, sizeof(ret->un.sun_path) - 1);
 }
 
 bool bind_is_loopback(const struct sockaddr *addr)
@@ -81,7 +82,8 @@ static bool same_address(const struct endpoint *a, const struct endpoint *b)
 	if (a->any.sa_family == AF_UNIX)
 		return !strcmp(a->un.sun_path, b->un.sun_path);
 	if (a->any.sa_family == AF_INET) {
-		const struct sockaddr_in *x = (const void *)&a->storage, *y = (const void *)&b->storage;
+		const struct sockaddr_in *x = (const void *)&a->storage,
+					 *y = (const void *)&b->storage;
 
 		return x->sin_port == y->sin_port && x->sin_addr.s_addr == y->sin_addr.s_addr;
 	} else {
@@ -158,11 +160,14 @@ static int make_socket(const struct listen_def *def, int type, const struct endp
 		setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
 	if (fd >= 0 && address->any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	mask = umask(0177);	/* no other user may connect to a Unix socket until its group is set */
+	mask = umask(0177); /* no other user may connect to a Unix socket until its group is set */
 	if (fd < 0 || bind(fd, &address->any, address->size) < 0)
-		r = sl_err_set(err, errno, "cannot bind %s: %s%s", def->address, strerror(errno),
-			       errno == EADDRINUSE ? ": another program has it ('ss -lnp' names which); stop that one, "
-						     "or choose another address" : "");
+		r = sl_err_set(
+			err, errno, "cannot bind %s: %s%s", def->address, strerror(errno),
+			errno == EADDRINUSE
+				? ": another program has it ('ss -lnp' names which); stop that one, "
+				  "or choose another address"
+				: "");
 	umask(mask);
 	if (!r && un)
 		r = set_access(def, address->un.sun_path, err);

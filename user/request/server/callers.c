@@ -25,7 +25,7 @@ struct caller {
 };
 
 struct callers {
-	struct http_def *def;		/* a copy, which the callers point into */
+	struct http_def *def; /* a copy, which the callers point into */
 	struct caller *caller;
 	size_t count;
 };
@@ -58,8 +58,7 @@ static u32 rights_of(const struct callers *callers, const struct peer_info *peer
 	for (size_t i = 0; i < callers->count; i++) {
 		const struct caller *caller = &callers->caller[i];
 		const struct caller_def *def = caller->def;
-		bool by_token = token.len && caller->has_token &&
-				token_is(&caller->token, digest);
+		bool by_token = token.len && caller->has_token && token_is(&caller->token, digest);
 
 		token_known |= by_token;
 		if (!by_token && !(def->has_uid && peer->unix_socket && peer->uid == def->uid) &&

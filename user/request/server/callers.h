@@ -17,7 +17,7 @@
 int callers_publish(struct http_tier *tier, const struct http_def *def, struct sl_err *err);
 /* Whether a token file has changed since it was read; for a timer. */
 bool callers_changed(const struct http_tier *tier);
-void callers_free(struct callers *callers);	/* NULL is fine */
+void callers_free(struct callers *callers); /* NULL is fine */
 
 /*
  * A number for per-caller bounds: 1 to COUNTERS_CALLERS - 1, from its token, else its
@@ -26,8 +26,9 @@ void callers_free(struct callers *callers);	/* NULL is fine */
 static inline u16 caller_number(const struct peer_info *peer, struct bytes token)
 {
 	size_t cn_len = strlen(peer->cert_cn);
-	struct bytes by = token.len ? token : cn_len ? (struct bytes){ peer->cert_cn, cn_len } :
-			  (struct bytes){ (const char *)&peer->uid, sizeof(peer->uid) };
+	struct bytes by = token.len ? token
+			  : cn_len  ? (struct bytes){ peer->cert_cn, cn_len }
+				    : (struct bytes){ (const char *)&peer->uid, sizeof(peer->uid) };
 	u64 hash = 0xcbf29ce484222325ULL;
 
 	for (size_t i = 0; i < by.len; i++)

@@ -34,13 +34,13 @@ struct address {
 };
 
 struct connection {
-	struct connection_wait wait;	/* first: connection_wait() */
+	struct connection_wait wait; /* first: connection_wait() */
 	TAILQ_ENTRY(connection) of_listener, of_address;
 	struct connections *all;
 	struct door *door;
-	struct address *address;	/* NULL: this host */
+	struct address *address; /* NULL: this host */
 	int fd;
-	bool evicted;			/* removed from all lists */
+	bool evicted; /* removed from all lists */
 };
 
 /* A listener's part. */
@@ -52,7 +52,7 @@ struct door {
 
 struct connections {
 	pthread_mutex_t lock;
-	void *addresses;		/* tsearch(3) */
+	void *addresses; /* tsearch(3) */
 	u64 open, max;
 	size_t count;
 	struct door door[];
@@ -114,13 +114,15 @@ static bool make_key(const struct sockaddr *peer, unsigned char *key)
 		return true;
 	}
 	key[10] = key[11] = 0xff;
-	memcpy(key + 12, peer->sa_family == AF_INET6 ? (const void *)(v6->s6_addr + 12) :
-	       (const void *)&((const struct sockaddr_in *)peer)->sin_addr, 4);
+	memcpy(key + 12,
+	       peer->sa_family == AF_INET6
+		       ? (const void *)(v6->s6_addr + 12)
+		       : (const void *)&((const struct sockaddr_in *)peer)->sin_addr,
+	       4);
 	return true;
 }
 
-static struct address *address_of(struct connections *all, u32 listener,
-				  const unsigned char *key)
+static struct address *address_of(struct connections *all, u32 listener, const unsigned char *key)
 {
 	struct address *address = calloc(1, sizeof(*address));
 	struct address **found;
@@ -184,18 +186,19 @@ static struct connection *first_to_go(struct connection *a, struct connection *b
 }
 
 /* Visits the next SAMPLE entries of a list, each once; `link` is the list's. */
-#define sample(list, link) ({							\
-	struct connection *found_ = NULL, *last_ = TAILQ_LAST(list, connection_list);	\
-	for (int i_ = 0; last_ && i_ < SAMPLE; i_++) {				\
-		struct connection *at_ = TAILQ_FIRST(list);			\
-		TAILQ_REMOVE(list, at_, link);					\
-		TAILQ_INSERT_TAIL(list, at_, link);				\
-		found_ = first_to_go(found_, at_);				\
-		if (at_ == last_)						\
-			break;							\
-	}									\
-	found_;									\
-})
+#define sample(list, link)                                                                         \
+	({                                                                                         \
+		struct connection *found_ = NULL, *last_ = TAILQ_LAST(list, connection_list);      \
+		for (int i_ = 0; last_ && i_ < SAMPLE; i_++) {                                     \
+			struct connection *at_ = TAILQ_FIRST(list);                                \
+			TAILQ_REMOVE(list, at_, link);                                             \
+			TAILQ_INSERT_TAIL(list, at_, link);                                        \
+			found_ = first_to_go(found_, at_);                                         \
+			if (at_ == last_)                                                          \
+				break;                                                             \
+		}                                                                                  \
+		found_;                                                                            \
+	})
 
 static bool evict(struct connection *victim)
 {

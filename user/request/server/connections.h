@@ -25,19 +25,19 @@
 #include "lib/units.h"
 
 enum connection_state {
-	CONNECTION_IDLE,	/* no request: evicted first */
-	CONNECTION_PENDING,	/* waits for the client: handshake, request's rest, unread reply */
-	CONNECTION_BUSY,	/* the daemon has to respond */
+	CONNECTION_IDLE,    /* no request: evicted first */
+	CONNECTION_PENDING, /* waits for the client: handshake, request's rest, unread reply */
+	CONNECTION_BUSY,    /* the daemon has to respond */
 };
 
 struct connection_bounds {
-	u64 max, max_per_address;	/* 0: none */
+	u64 max, max_per_address; /* 0: none */
 };
 
 /* Of one listener, since it was opened. */
 struct connection_stats {
 	u64 open, evicted;
-	u64 refused, refused_address;	/* all others were busy: of the listener, of the address */
+	u64 refused, refused_address; /* all others were busy: of the listener, of the address */
 };
 
 struct connection;
@@ -66,8 +66,8 @@ void connection_end(struct connection *connection);
 
 /* The part that its owner writes for each request, and others read without a lock. */
 struct connection_wait {
-	u32 state;			/* enum connection_state */
-	u64 since_ns;			/* in that state */
+	u32 state;    /* enum connection_state */
+	u64 since_ns; /* in that state */
 };
 
 static inline struct connection_wait *connection_wait(struct connection *connection)

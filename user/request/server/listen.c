@@ -22,7 +22,7 @@
 #include "request/server/tls.h"
 #include "lib/log.h"
 
-#define FDS_RESERVED 128	/* descriptors other than connections */
+#define FDS_RESERVED 128 /* descriptors other than connections */
 
 struct listener {
 	int fd;
@@ -45,7 +45,7 @@ struct listen_socket {
 };
 
 struct listen_sockets {
-	bool failing;		/* logged once, until a connection is accepted again */
+	bool failing; /* logged once, until a connection is accepted again */
 	struct listen_socket *listen;
 	size_t count;
 	struct event *resume;
@@ -91,7 +91,8 @@ static void serve(struct listen_socket *listen, int fd, const struct sockaddr *a
 	}
 	if (addr->sa_family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	peer.waited = frontend->drain && !__atomic_load_n(&worker->tier->draining, __ATOMIC_RELAXED);
+	peer.waited =
+		frontend->drain && !__atomic_load_n(&worker->tier->draining, __ATOMIC_RELAXED);
 	__atomic_store_n(&worker->connections, worker->connections + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&worker->waited, worker->waited + peer.waited, __ATOMIC_RELAXED);
 	if (listen->listener->def->tls) {

@@ -21,8 +21,8 @@
 #define TYPE_QUOTA "https://iana.org/assignments/http-problem-types#quota-exceeded"
 #define TYPE_REDUCED "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 #define NS_PER_MS 1000000ULL
-#define SF_INTEGER_MAX 999999999999999ULL	/* RFC 9651: fifteen digits */
-#define NAME_CHARS_MAX 120			/* of a name in a header: eight of them fit */
+#define SF_INTEGER_MAX 999999999999999ULL /* RFC 9651: fifteen digits */
+#define NAME_CHARS_MAX 120		  /* of a name in a header: eight of them fit */
 
 static u64 seconds_up(u64 ns)
 {
@@ -38,7 +38,7 @@ static const char *limit_name(const struct response_policy *policy)
 {
 	if (policy->limit && policy->limit->name)
 		return policy->limit->name;
-	return policy->rule ? policy->rule->path : "request";	/* a limit of the request itself */
+	return policy->rule ? policy->rule->path : "request"; /* a limit of the request itself */
 }
 
 const char *response_policy_name(const struct response *response, u32 i, char *buf, size_t size)
@@ -108,9 +108,10 @@ static struct bytes out_end_bytes(struct out *out)
 	return (struct bytes){ text, out->len < out->size ? out->len : strlen(text) };
 }
 
-/* RateLimit, or without `now` RateLimit-Policy. A refused one has its quota when Retry-After is over, at the earliest. */
-static struct bytes list_policies(const struct response *response, bool now, u64 retry_after_s, char *buf,
-				  size_t size)
+/* RateLimit, or without `now` RateLimit-Policy. A refused one has its quota when Retry-After is
+ * over, at the earliest. */
+static struct bytes list_policies(const struct response *response, bool now, u64 retry_after_s,
+				  char *buf, size_t size)
 {
 	const struct response_policy *policy;
 	struct out out;
@@ -133,12 +134,15 @@ static struct bytes list_policies(const struct response *response, bool now, u64
 		}
 		out_parameter(&out, ";r=", policy->r);
 		if (policy->t_ns != ~0ULL)
-			out_parameter(&out, ";t=", later(seconds_up(policy->t_ns), policy->refused ? retry_after_s : 0));
+			out_parameter(&out, ";t=",
+				      later(seconds_up(policy->t_ns),
+					    policy->refused ? retry_after_s : 0));
 	}
 	return out_end_bytes(&out);
 }
 
-const char *response_ratelimit(const struct response *response, u64 retry_after_s, char *buf, size_t size)
+const char *response_ratelimit(const struct response *response, u64 retry_after_s, char *buf,
+			       size_t size)
 {
 	return list_policies(response, true, retry_after_s, buf, size).at;
 }
@@ -173,7 +177,8 @@ u64 response_retry_after_s(const struct response *response, u32 jitter_permille)
 	if (!wait)
 		return response->code == RESPONSE_OVER_LIMIT ? 1 : 0;
 	if (jitter_permille && wait < ~0ULL / 4000)
-		wait += random_up_to(wait / 1000 * (jitter_permille < 1000 ? jitter_permille : 1000));
+		wait += random_up_to(wait / 1000 *
+				     (jitter_permille < 1000 ? jitter_permille : 1000));
 	return seconds_up(wait);
 }
 
@@ -188,7 +193,8 @@ const char *response_reason(const struct response *response, char *buf, size_t s
 		if (response->policy[i].refused)
 			rule = response->policy[i].rule;
 	}
-	for (i = 0; response->code != RESPONSE_OK && i < response_statuses(response) && !rule; i++) {
+	for (i = 0; response->code != RESPONSE_OK && i < response_statuses(response) && !rule;
+	     i++) {
 		if (response->status[i].over && !response->status[i].shadow)
 			rule = response->status[i].rule;
 	}
@@ -219,15 +225,18 @@ void response_headers(const struct response *response, u32 jitter_permille, resp
 	if (response->policy_count) {
 		add_number(add, arg, BYTES_OF("x-ratelimit-limit"), response->policy[0].q);
 		add_number(add, arg, BYTES_OF("x-ratelimit-remaining"), response->policy[0].r);
-		add_number(add, arg, BYTES_OF("x-ratelimit-reset"), seconds_up(response->policy[0].reset_ns));
+		add_number(add, arg, BYTES_OF("x-ratelimit-reset"),
+			   seconds_up(response->policy[0].reset_ns));
 	}
 	if (retry_after) {
 		add_number(add, arg, BYTES_OF("x-ratelimit-retry-after"), retry_after);
 		add_number(add, arg, BYTES_OF("retry-after"), retry_after);
 	}
 	if (response->policy_count) {
-		add(BYTES_OF("ratelimit-policy"), list_policies(response, false, 0, text, sizeof(text)), arg);
-		add(BYTES_OF("ratelimit"), list_policies(response, true, retry_after, text, sizeof(text)), arg);
+		add(BYTES_OF("ratelimit-policy"),
+		    list_policies(response, false, 0, text, sizeof(text)), arg);
+		add(BYTES_OF("ratelimit"),
+		    list_policies(response, true, retry_after, text, sizeof(text)), arg);
 	}
 }
 
@@ -243,8 +252,8 @@ int response_http_status(const struct response *response)
 
 const char *response_content_type(const struct response *response)
 {
-	return response->ticket[0] || response->code == RESPONSE_OK ? "application/json" :
-								      "application/problem+json";
+	return response->ticket[0] || response->code == RESPONSE_OK ? "application/json"
+								    : "application/problem+json";
 }
 
 static void out_ms(struct out *out, u64 ns)
@@ -346,8 +355,8 @@ static void out_detail(struct out *out, const struct response *response)
 			out_text(out, " s");
 		}
 	} else {
-		out_text(out, is_unavailable(response) ? "the cluster store is unavailable" :
-						"no decision could be made");
+		out_text(out, is_unavailable(response) ? "the cluster store is unavailable"
+						       : "no decision could be made");
 		if (response->code == RESPONSE_CLOSED)
 			out_text(out, ", and the rule refuses in that case (closed)");
 	}
@@ -382,7 +391,8 @@ const char *response_violated(const struct response *response, char *buf, size_t
 	return out_end(&out);
 }
 
-/* Adds DOMAIN/PATH, or DOMAIN/PATH:LIMIT, to a list that stays valid: a name without room is left out. */
+/* Adds DOMAIN/PATH, or DOMAIN/PATH:LIMIT, to a list that stays valid: a name without room is left
+ * out. */
 static void out_shadow(struct out *out, const struct rule *rule, const struct rule_limit *limit)
 {
 	size_t before = out->len;
@@ -425,8 +435,8 @@ static void out_problem(struct out *out, const struct response *response)
 
 	out_text(out, "{\"type\":\"");
 	out_text(out, over ? TYPE_QUOTA : TYPE_REDUCED);
-	out_text(out, over ? "\",\"title\":\"Quota exceeded\",\"status\":" :
-			     "\",\"title\":\"Temporarily reduced capacity\",\"status\":");
+	out_text(out, over ? "\",\"title\":\"Quota exceeded\",\"status\":"
+			   : "\",\"title\":\"Temporarily reduced capacity\",\"status\":");
 	out_u64(out, response_http_status(response));
 	out_detail(out, response);
 	out_text(out, ",\"violated-policies\":");
@@ -437,8 +447,10 @@ static void out_problem(struct out *out, const struct response *response)
 size_t response_json(const struct response *response, char *buf, size_t size)
 {
 	static const char *const code[] = {
-		[RESPONSE_OK] = "\"OK\"", [RESPONSE_OVER_LIMIT] = "\"OVER_LIMIT\"",
-		[RESPONSE_CLOSED] = "\"CLOSED\"", [RESPONSE_ERROR] = "\"ERROR\"",
+		[RESPONSE_OK] = "\"OK\"",
+		[RESPONSE_OVER_LIMIT] = "\"OVER_LIMIT\"",
+		[RESPONSE_CLOSED] = "\"CLOSED\"",
+		[RESPONSE_ERROR] = "\"ERROR\"",
 	};
 	char permit[PERMIT_TEXT_MAX];
 	struct out out;

@@ -25,8 +25,10 @@ typedef void (*response_header_fn)(struct bytes name, struct bytes value, void *
 void response_headers(const struct response *response, u32 jitter_permille, response_header_fn add,
 		      void *arg);
 
-/* The values alone; "" if there is none. Return buf. retry_after_s: as the response states it, or 0. */
-const char *response_ratelimit(const struct response *response, u64 retry_after_s, char *buf, size_t size);
+/* The values alone; "" if there is none. Return buf. retry_after_s: as the response states it, or
+ * 0. */
+const char *response_ratelimit(const struct response *response, u64 retry_after_s, char *buf,
+			       size_t size);
 const char *response_ratelimit_policy(const struct response *response, char *buf, size_t size);
 /*
  * Seconds for Retry-After: ceil(wait x (1 + random part of the jitter)). 0: none, if the response
@@ -38,8 +40,9 @@ const char *response_reason(const struct response *response, char *buf, size_t s
 /* The policies that refused, as a JSON list: ["user"]; "" if OK. Names come only from rules. */
 const char *response_violated(const struct response *response, char *buf, size_t size);
 /*
- * What only shadow mode kept from refusing, as a JSON list for the proxy's log: rules, ["api/user"], and
- * candidates, ["api/user:small"]; "" if nothing, or not OK. Of more than fits in `size` the first.
+ * What only shadow mode kept from refusing, as a JSON list for the proxy's log: rules,
+ * ["api/user"], and candidates, ["api/user:small"]; "" if nothing, or not OK. Of more than fits in
+ * `size` the first.
  */
 const char *response_shadow(const struct response *response, char *buf, size_t size);
 /*

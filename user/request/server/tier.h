@@ -13,12 +13,12 @@
 #define TIER_FINISH_MS 100
 
 struct tier_plan {
-	const struct http_def *def;	/* copied */
-	u32 max_values;			/* metrics.max_values */
-	const char *state_path;		/* of the counter table; NULL: in memory */
-	const struct frontend *const *frontend;	/* longer than the tier */
+	const struct http_def *def;		/* copied */
+	u32 max_values;				/* metrics.max_values */
+	const char *state_path;			/* of the counter table; NULL: in memory */
+	const struct frontend *const *frontend; /* longer than the tier */
 	size_t frontend_count;
-	const int *fd;			/* inherited listening sockets */
+	const int *fd; /* inherited listening sockets */
 	size_t fd_count;
 };
 

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #define FILES 3
-#define HANDSHAKE_S 10		/* from accept to its end */
+#define HANDSHAKE_S 10 /* from accept to its end */
 
 struct tls {
 	SSL_CTX *context;
-	char *path[FILES];		/* the file it was read from */
+	char *path[FILES]; /* the file it was read from */
 	struct stat read[FILES];
 };
 
@@ -74,10 +74,12 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 /* The name in a client certificate that was verified by client_ca. */
 static void read_cert(SSL *ssl, struct peer_info *peer)
 {
-	X509 *cert = SSL_get_verify_result(ssl) == X509_V_OK ? SSL_get1_peer_certificate(ssl) : NULL;
+	X509 *cert =
+		SSL_get_verify_result(ssl) == X509_V_OK ? SSL_get1_peer_certificate(ssl) : NULL;
 	char name[sizeof(peer->cert_cn)];
 	int len = cert ? X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName,
-						   name, sizeof(name)) : -1;
+						   name, sizeof(name))
+		       : -1;
 
 	/* Neither truncated nor with a 0 in it. */
 	if (len > 0 && (size_t)len < sizeof(name) - 1 && strlen(name) == (size_t)len)
@@ -134,9 +136,8 @@ void tls_accept(struct worker *worker, int fd, const struct peer_info *peer,
 	handshake->frontend = frontend;
 	/* The frontend's ALPN protocol. */
 	SSL_set_app_data(ssl, (void *)frontend);
-	handshake->bev = bufferevent_openssl_socket_new(worker->base, fd, ssl,
-							BUFFEREVENT_SSL_ACCEPTING,
-							BEV_OPT_CLOSE_ON_FREE);
+	handshake->bev = bufferevent_openssl_socket_new(
+		worker->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 	if (!handshake->bev) {
 		refuse(worker, fd, peer, handshake, ssl);
 		return;

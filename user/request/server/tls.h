@@ -12,7 +12,7 @@
 int tls_publish(struct http_tier *tier, const struct http_def *def, struct sl_err *err);
 /* Whether one of these files has changed since it was read; for a timer. */
 bool tls_changed(const struct http_tier *tier);
-void tls_free(struct tls *tls);			/* NULL is fine */
+void tls_free(struct tls *tls); /* NULL is fine */
 
 /* ---- in the worker's thread ---- */
 

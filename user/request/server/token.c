@@ -31,8 +31,10 @@ int token_read(const char *path, struct token *ret, struct sl_err *err)
 	len = strcspn(text, "\r\n");
 	if (len < TOKEN_MIN || (size_t)n == TOKEN_MAX || strlen(text) != (size_t)n) {
 		OPENSSL_cleanse(text, sizeof(text));
-		return sl_err_set(err, EINVAL, "token file %s: the first line must have %d to %d "
-				  "characters", path, TOKEN_MIN, TOKEN_MAX - 1);
+		return sl_err_set(err, EINVAL,
+				  "token file %s: the first line must have %d to %d "
+				  "characters",
+				  path, TOKEN_MIN, TOKEN_MAX - 1);
 	}
 	token_digest((struct bytes){ text, len }, token.digest);
 	OPENSSL_cleanse(text, sizeof(text));
@@ -57,7 +59,7 @@ bool token_changed(const struct token *token, const char *path)
 
 	if (stat(path, &st) < 0)
 		return false;
-	return st.st_ino != was->st_ino || st.st_dev != was->st_dev ||
-	       st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	return st.st_ino != was->st_ino || st.st_dev != was->st_dev || st.st_size != was->st_size ||
+	       st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
 	       st.st_mtim.tv_nsec != was->st_mtim.tv_nsec;
 }

@@ -17,7 +17,7 @@
 
 struct token {
 	unsigned char digest[SHA256_DIGEST_LENGTH];
-	struct stat read;		/* the file as it was read */
+	struct stat read; /* the file as it was read */
 };
 
 /* -errno with `err` if it is unreadable, or its first line does not have 16 to 1023 characters. */

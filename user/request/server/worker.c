@@ -98,7 +98,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-#define CALLBACKS_MAX 32	/* as many events as libevent takes from one epoll_wait() */
+#define CALLBACKS_MAX 32 /* as many events as libevent takes from one epoll_wait() */
 
 static struct event_base *make_base(void)
 {
@@ -171,8 +171,8 @@ int workers_make(struct http_tier *tier, u32 count, struct sl_err *err)
 		tier->worker[i].index = i;
 		r = worker_init(&tier->worker[i]);
 	}
-	return r < 0 ? sl_err_set(err, -r, "cannot create %u event loops: %s", count, strerror(-r)) :
-		       0;
+	return r < 0 ? sl_err_set(err, -r, "cannot create %u event loops: %s", count, strerror(-r))
+		     : 0;
 }
 
 int workers_run(struct http_tier *tier, struct sl_err *err)
@@ -193,8 +193,8 @@ int workers_run(struct http_tier *tier, struct sl_err *err)
 			__atomic_sub_fetch(&tier->running, 1, __ATOMIC_RELAXED);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r ? sl_err_set(err, r, "cannot start the threads of the HTTP tier: %s", strerror(r)) :
-		   0;
+	return r ? sl_err_set(err, r, "cannot start the threads of the HTTP tier: %s", strerror(r))
+		 : 0;
 }
 
 static void end_loop(struct worker *worker, void *arg)

@@ -24,27 +24,27 @@
 #define WORKERS_MAX 256
 
 struct frontend;
-struct listeners;			/* listen.h */
-struct callers;				/* callers.c */
+struct listeners; /* listen.h */
+struct callers;	  /* callers.c */
 struct listen_sockets;
-struct tls;				/* tls.c */
+struct tls; /* tls.c */
 struct handshakes;
 
 /* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
-	const struct http_def *def;	/* workers use tier_def() */
-	struct http_def *started;	/* as at start: the listeners' definition */
+	const struct http_def *def; /* workers use tier_def() */
+	struct http_def *started;   /* as at start: the listeners' definition */
 	struct engine *engine;
 	struct worker *worker;
 	u32 worker_count;
 	struct listeners *listeners;
-	struct callers *callers;	/* under RCU */
-	struct tls *tls;		/* NULL: none */
-	const struct frontend *frontend[LISTEN_KIND_COUNT];	/* NULL: none */
-	void *shared[LISTEN_KIND_COUNT];	/* of a frontend's workers; see frontend.free */
-	bool draining;			/* before exit: keep-alive ends; read atomically */
-	u32 running;			/* workers that have not ended */
-	void *owner;			/* the daemon, for the main thread's callbacks only */
+	struct callers *callers;			    /* under RCU */
+	struct tls *tls;				    /* NULL: none */
+	const struct frontend *frontend[LISTEN_KIND_COUNT]; /* NULL: none */
+	void *shared[LISTEN_KIND_COUNT]; /* of a frontend's workers; see frontend.free */
+	bool draining;			 /* before exit: keep-alive ends; read atomically */
+	u32 running;			 /* workers that have not ended */
+	void *owner;			 /* the daemon, for the main thread's callbacks only */
 };
 
 /* From a worker's thread; valid until its callback returns: a reload may replace it. */
@@ -57,12 +57,12 @@ struct worker {
 	struct http_tier *tier;
 	u32 index;
 	struct event_base *base;
-	struct engine_thread *engine;	/* decides on this loop */
-	struct worker_private *private;	/* worker.c */
-	struct handshakes *handshakes;	/* tls.c */
-	struct listen_sockets *sockets;		/* listen.c */
-	u64 connections;		/* open, of all kinds; the worker's own */
-	u64 waited;			/* those of them that draining waits for */
+	struct engine_thread *engine;	   /* decides on this loop */
+	struct worker_private *private;	   /* worker.c */
+	struct handshakes *handshakes;	   /* tls.c */
+	struct listen_sockets *sockets;	   /* listen.c */
+	u64 connections;		   /* open, of all kinds; the worker's own */
+	u64 waited;			   /* those of them that draining waits for */
 	void *frontend[LISTEN_KIND_COUNT]; /* each frontend's state on this worker, by its kind */
 };
 
@@ -70,14 +70,14 @@ struct worker {
  * The peer of a connection, determined once when it was accepted, or (a token) for each request.
  */
 struct peer_info {
-	bool local;			/* Unix socket or loopback */
+	bool local; /* Unix socket or loopback */
 	bool unix_socket;
-	uid_t uid;			/* Unix socket */
+	uid_t uid; /* Unix socket */
 	bool tls;
-	bool waited;			/* accepted before draining, by a frontend that drains */
-	char cert_cn[64];		/* verified client certificate; "" none */
-	struct connection *connection;	/* its entry; NULL in tests */
-	const struct listen_def *listener;	/* where it was accepted; NULL in tests */
+	bool waited;			   /* accepted before draining, by a frontend that drains */
+	char cert_cn[64];		   /* verified client certificate; "" none */
+	struct connection *connection;	   /* its entry; NULL in tests */
+	const struct listen_def *listener; /* where it was accepted; NULL in tests */
 };
 
 /*
@@ -97,15 +97,15 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
  * TIER_FINISH_MS. Without `drain`, connections are served until then.
  */
 struct frontend {
-	const char *name;		/* "listen", "grpc", "spoe": the key under http */
-	enum listen_kind kind;		/* of its listeners */
-	const char *alpn;		/* of TLS, with its length before it: "\x02h2" */
+	const char *name;      /* "listen", "grpc", "spoe": the key under http */
+	enum listen_kind kind; /* of its listeners */
+	const char *alpn;      /* of TLS, with its length before it: "\x02h2" */
 	void (*accept)(struct worker *worker, struct bufferevent *bev,
 		       const struct peer_info *peer);
-	void (*drain)(struct worker *worker);	/* NULL: nothing to do */
-	void (*finish)(struct worker *worker);	/* likewise */
-	int (*start)(struct worker *worker);	/* in its thread, before any accept; NULL: none */
-	void (*stop)(struct worker *worker);	/* in its thread, last; NULL: none */
+	void (*drain)(struct worker *worker);  /* NULL: nothing to do */
+	void (*finish)(struct worker *worker); /* likewise */
+	int (*start)(struct worker *worker);   /* in its thread, before any accept; NULL: none */
+	void (*stop)(struct worker *worker);   /* in its thread, last; NULL: none */
 	/*
 	 * Without connections, accept is NULL and the first worker reads the socket, which
 	 * listen.c owns: 0 or -ENOMEM.

@@ -20,10 +20,10 @@ struct entry {
 static struct {
 	struct entry entry[ENTRIES_MAX];
 	u32 count;
-	u64 ahead_us;			/* of this machine's UTC */
+	u64 ahead_us; /* of this machine's UTC */
 	bool down, broken;
-	u64 until_ms;			/* the stream's end */
-	u32 kept;			/* how often it was set */
+	u64 until_ms; /* the stream's end */
+	u32 kept;     /* how often it was set */
 } counters;
 
 struct redis {
@@ -35,7 +35,7 @@ struct redis {
 		struct redis_handler handler;
 	} pending[PENDING_MAX];
 	u32 count;
-	bool away;			/* it alone is unreachable */
+	bool away; /* it alone is unreachable */
 };
 
 static u64 utc_us(void)
@@ -58,7 +58,8 @@ static void counters_add(const char *text, size_t size, const void *signature,
 
 	assert_true(counters.count < ENTRIES_MAX);
 	counters.count++;
-	*e = (struct entry){ .ms = store_us() / 1000, .size = size,
+	*e = (struct entry){ .ms = store_us() / 1000,
+			     .size = size,
 			     .signature_size = signature_size };
 	if (last && last->ms >= e->ms) {
 		e->ms = last->ms;

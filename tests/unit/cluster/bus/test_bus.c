@@ -15,7 +15,7 @@ struct node {
 	struct bus *bus;
 	struct bus_peers *peers;
 	u32 received, joined;
-	char last[160];			/* "a: block 1" */
+	char last[160]; /* "a: block 1" */
 };
 
 static void on_receive(void *arg, const struct bus_head *head, json_t *message,
@@ -48,8 +48,8 @@ static struct node *node_new(const char *name, u8 secret)
 	node->def.redis.prefix = strdup("t:");
 	memset(node->keys.signature, secret, sizeof(node->keys.signature));
 	assert_int_equal(bus_peers_new(&node->peers), 0);
-	assert_int_equal(bus_new(&node->def, &node->keys, &node->redis, node->peers, &world,
-				 &node->bus), 0);
+	assert_int_equal(
+		bus_new(&node->def, &node->keys, &node->redis, node->peers, &world, &node->bus), 0);
 	return node;
 }
 
@@ -233,7 +233,8 @@ TEST_WITH(test_twins, clear, NULL)
 
 	settle(a);
 	settle(b);
-	/* A second later: a node knows the store's clock only to half a round trip, which may be long here. */
+	/* A second later: a node knows the store's clock only to half a round trip, which may be
+	 * long here. */
 	counters.ahead_us += 1000000;
 	twin = node_new("a", 1);
 	settle(twin);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_bus_batch.c - signatures, numbers and times of batches, and the keys derived from the secret. */
+/* test_bus_batch.c - signatures, numbers and times of batches, and the keys derived from the
+ * secret. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,15 +39,17 @@ TEST(test_signed_nonsense)
 #define HEAD "\"boot_us\":1,\"number\":1,\"sent_us\":1,\"sync_us\":1,\"version\":\"1\""
 	json_t *messages;
 
-	assert_int_equal(open_text("{\"node\":\"a\"," HEAD ",\"messages\":[]}", &messages), BUS_GOOD);
+	assert_int_equal(open_text("{\"node\":\"a\"," HEAD ",\"messages\":[]}", &messages),
+			 BUS_GOOD);
 	assert_int_equal(open_text("{\"node\":\"a\n\"," HEAD ",\"messages\":[]}", &messages),
 			 BUS_MALFORMED);
 	assert_int_equal(open_text("{\"node\":\"a b\"," HEAD ",\"messages\":[]}", &messages),
 			 BUS_MALFORMED);
 	assert_int_equal(open_text("{\"node\":\"\"," HEAD ",\"messages\":[]}", &messages),
 			 BUS_MALFORMED);
-	assert_int_equal(open_text("{\"node\":\"a\",\"node\":\"b\"," HEAD ",\"messages\":[]}",
-				   &messages), BUS_MALFORMED);
+	assert_int_equal(
+		open_text("{\"node\":\"a\",\"node\":\"b\"," HEAD ",\"messages\":[]}", &messages),
+		BUS_MALFORMED);
 	assert_int_equal(open_text("{\"node\":\"a\"," HEAD ",\"messages\":{}}", &messages),
 			 BUS_MALFORMED);
 	assert_int_equal(open_text("{\"node\":\"a\",\"boot_us\":-1}", &messages), BUS_MALFORMED);
@@ -72,7 +75,7 @@ TEST(test_prefixes_are_clusters)
 struct note_case {
 	const char *node;
 	u64 boot_us, number;
-	s64 sent_us, now_us;		/* of START_US */
+	s64 sent_us, now_us; /* of START_US */
 	enum bus_verdict wanted;
 	bool joined;
 };
@@ -86,13 +89,13 @@ TEST(test_numbers)
 		{ "a", 10, 1, 100, 300, BUS_REPEATED, false },
 		{ "b", 10, 1, 100, 300, BUS_GOOD, true },
 		{ "a", 9, 100, 300, 300, BUS_REPEATED, false },
-		{ "a", 10, 4, 300, 400, BUS_GOOD, false },	/* 3 was lost: accepted */
-		{ "a", 10, 3, 300, 400, BUS_REPEATED, false },	/* too late now */
-		{ "a", 11, 1, 400, 400, BUS_GOOD, true },	/* another daemon */
+		{ "a", 10, 4, 300, 400, BUS_GOOD, false },     /* 3 was lost: accepted */
+		{ "a", 10, 3, 300, 400, BUS_REPEATED, false }, /* too late now */
+		{ "a", 11, 1, 400, 400, BUS_GOOD, true },      /* another daemon */
 		{ "a", 11, 2, 400 + 5000001, 400, BUS_AHEAD, false },
 		{ "a", 11, 2, 400 + 4000000, 400, BUS_GOOD, false },
 		{ "a", 11, 3, 400, 400 + 30000001, BUS_OLD, false },
-		{ "a", 11, 3, 30000400, 30000400, BUS_GOOD, true },	/* it was unavailable */
+		{ "a", 11, 3, 30000400, 30000400, BUS_GOOD, true }, /* it was unavailable */
 	};
 	struct bus_peers *peers;
 	bool joined, twice;
@@ -100,8 +103,10 @@ TEST(test_numbers)
 	assert_int_equal(bus_peers_new(&peers), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct note_case *c = &cases[i];
-		struct bus_head head = { .boot_us = c->boot_us, .number = c->number,
-					 .sent_us = START_US + (u64)c->sent_us, .sync_us = 100000 };
+		struct bus_head head = { .boot_us = c->boot_us,
+					 .number = c->number,
+					 .sent_us = START_US + (u64)c->sent_us,
+					 .sync_us = 100000 };
 		struct bus_time now = { .store_us = START_US + (u64)c->now_us,
 					.mono_ns = 60 * SL_NS_PER_SEC + (u64)c->now_us * 1000,
 					.own_utc_us = START_US + (u64)c->now_us };
@@ -120,7 +125,8 @@ TEST(test_numbers)
 TEST(test_lying_clock)
 {
 	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US };
-	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
+	struct bus_time now = { .store_us = START_US,
+				.mono_ns = 60 * SL_NS_PER_SEC,
 				.own_utc_us = START_US + 3601ULL * 1000000 };
 	struct bus_peers *peers;
 	bool joined, twice;
@@ -135,9 +141,11 @@ TEST(test_lying_clock)
 /* Listed for an hour after the last message, remembered as long as there is room. */
 TEST(test_silent)
 {
-	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US,
-				 .sync_us = 100000 };
-	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
+	struct bus_head head = {
+		.node = "a", .boot_us = 1, .number = 1, .sent_us = START_US, .sync_us = 100000
+	};
+	struct bus_time now = { .store_us = START_US,
+				.mono_ns = 60 * SL_NS_PER_SEC,
 				.own_utc_us = START_US };
 	struct cluster_peer peer;
 	struct bus_peers *peers;
@@ -163,7 +171,8 @@ TEST(test_silent)
 TEST(test_two_of_one_name)
 {
 	struct bus_head head = { .node = "a", .sent_us = START_US, .sync_us = 100000 };
-	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
+	struct bus_time now = { .store_us = START_US,
+				.mono_ns = 60 * SL_NS_PER_SEC,
 				.own_utc_us = START_US };
 	struct bus_peers *peers;
 	bool joined, twice;
@@ -187,7 +196,8 @@ TEST(test_two_of_one_name)
 TEST(test_crowds_and_floods)
 {
 	struct bus_head head = { .boot_us = 1, .sync_us = 100000, .sent_us = START_US };
-	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
+	struct bus_time now = { .store_us = START_US,
+				.mono_ns = 60 * SL_NS_PER_SEC,
 				.own_utc_us = START_US };
 	struct bus_peers *peers;
 	bool joined, twice;
@@ -247,7 +257,8 @@ TEST(test_keys)
 	assert_memory_not_equal(&one.seed, one.signature, sizeof(one.seed));
 	assert_int_equal(keys_of(secret, 31, 0600, &other, &err), -EINVAL);
 	assert_non_null(strstr(err.message, "has 31 bytes; at least 32"));
-	assert_int_equal(keys_of("0123456789abcdef0123456789abcde\n", 32, 0600, &other, &err), -EINVAL);
+	assert_int_equal(keys_of("0123456789abcdef0123456789abcde\n", 32, 0600, &other, &err),
+			 -EINVAL);
 	assert_int_equal(keys_of(secret, 32, 0644, &other, &err), -EPERM);
 	assert_non_null(strstr(err.message, "has mode 0644"));
 	memset(big, 'x', sizeof(big));

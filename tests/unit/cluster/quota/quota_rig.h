@@ -13,7 +13,10 @@ static struct quotas *quotas;
 static struct sl_now now;
 
 static const struct spec_def window_def = {
-	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
+	.count = 100,
+	.period_ns = 60 * SEC,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_FIXED_WINDOW,
 };
 
@@ -37,7 +40,8 @@ static inline void pass(u64 ns)
 
 static inline struct quota_ref ref_of(u64 key, enum consistency consistency, u64 every_ns)
 {
-	return (struct quota_ref){ key << 32 | key, key, &window_def, consistency, every_ns, 7, false };
+	return (struct quota_ref){ key << 32 | key, key, &window_def, consistency,
+				   every_ns,	    7,	 false };
 }
 
 static inline u64 store_us(void)
@@ -52,8 +56,9 @@ static inline struct cluster_store_request response(bool passed)
 
 static inline struct cluster_store_bucket bucket_of(const struct quota_ref *ref, u64 cost)
 {
-	return (struct cluster_store_bucket){ .key = ref->key, .tag = ref->tag, .def = *ref->def,
-				       .cost = cost };
+	return (struct cluster_store_bucket){
+		.key = ref->key, .tag = ref->tag, .def = *ref->def, .cost = cost
+	};
 }
 
 /* ------------------------------------------------------------------ answers */
@@ -92,7 +97,8 @@ static inline const struct quota_ref *leased(const struct spec_def *def, u64 gra
 	return &ref;
 }
 
-static inline u64 flushed(struct quota_due *due, enum cluster_store_outcome outcome, u64 used, u64 own)
+static inline u64 flushed(struct quota_due *due, enum cluster_store_outcome outcome, u64 used,
+			  u64 own)
 {
 	struct cluster_store_request request = response(true);
 	u64 unflushed;

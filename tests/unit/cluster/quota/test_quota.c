@@ -31,7 +31,8 @@ TEST_WITH(test_strict, set_up, tear_down)
 
 TEST_WITH(test_unflushed, set_up, tear_down)
 {
-	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0),
+			 other = ref_of(2, CONSISTENCY_STRICT, 0);
 	struct quota_due due[4];
 	struct cluster_store_request request;
 	u64 unflushed;
@@ -90,7 +91,8 @@ TEST_WITH(test_permille, set_up, tear_down)
 
 /* ------------------------------------------------------------------ leases */
 
-/* Of a window that is over, what was spent of a lease and what was not still count in a sliding one. */
+/* Of a window that is over, what was spent of a lease and what was not still count in a sliding
+ * one. */
 TEST_WITH(test_lease_of_the_window_before, set_up, tear_down)
 {
 	struct spec_def sliding = window_def;
@@ -261,7 +263,8 @@ TEST_WITH(test_rare_key, set_up, tear_down)
 
 TEST_WITH(test_write_back, set_up, tear_down)
 {
-	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC), other = ref_of(2, CONSISTENCY_WRITE_BACK, SEC);
+	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC),
+			 other = ref_of(2, CONSISTENCY_WRITE_BACK, SEC);
 	struct quota_due due;
 
 	/* What others have charged is not known yet. */
@@ -296,7 +299,8 @@ TEST_WITH(test_write_back, set_up, tear_down)
 	}
 }
 
-/* A key is covered for an interval, and 30 ms for a late flush, after a command that Redis replied to. */
+/* A key is covered for an interval, and 30 ms for a late flush, after a command that Redis replied
+ * to. */
 TEST_WITH(test_write_back_recent, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
@@ -331,11 +335,16 @@ TEST_WITH(test_write_back_recent, set_up, tear_down)
 
 /* Ten a second. */
 static const struct spec_def bucket_def = {
-	.count = 10, .period_ns = SEC, .burst = 10, .scale = 1, .ceiling_percent = 100,
+	.count = 10,
+	.period_ns = SEC,
+	.burst = 10,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_TOKEN_BUCKET,
 };
 
-/* After an outage at most what a node can admit in two intervals is flushed: the burst, and twice ten. */
+/* After an outage at most what a node can admit in two intervals is flushed: the burst, and twice
+ * ten. */
 TEST_WITH(test_write_back_after_an_outage, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
@@ -419,8 +428,9 @@ TEST_WITH(test_late_window, set_up, tear_down)
 }
 
 /*
- * While the flush of a window that is over fails, that of newer charges waits behind it: nothing more
- * passes unflushed. Once it has arrived they follow at once, for their own time may have passed.
+ * While the flush of a window that is over fails, that of newer charges waits behind it: nothing
+ * more passes unflushed. Once it has arrived they follow at once, for their own time may have
+ * passed.
  */
 TEST_WITH(test_late_window_fails, set_up, tear_down)
 {

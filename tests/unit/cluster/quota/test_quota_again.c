@@ -11,16 +11,21 @@
 #define SEC 1000000000ULL
 
 static const struct spec_def def = {
-	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
+	.count = 100,
+	.period_ns = 60 * SEC,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_FIXED_WINDOW,
 };
 
-/* One request, so that the window is known, then `covered` more; the units that the next one holds back. */
+/* One request, so that the window is known, then `covered` more; the units that the next one holds
+ * back. */
 static u64 held(enum consistency consistency, u32 covered)
 {
 	struct quota_ref ref = { 1ULL << 32 | 1, 1, &def, consistency, SEC, 7, false };
 	struct cluster_store_bucket bucket = {
-		.key = ref.key, .tag = ref.tag, .def = def, .cost = 1};
+		.key = ref.key, .tag = ref.tag, .def = def, .cost = 1
+	};
 	struct sl_now now = { 1000 * SEC, 1700000000ULL * SEC };
 	struct cluster_store_request request = { .passed = true, .now_us = now.utc_ns / 1000 };
 	struct quotas *quotas;
@@ -32,7 +37,7 @@ static u64 held(enum consistency consistency, u32 covered)
 	quota_complete(quotas, &ref, &bucket, &request, CLUSTER_STORE_DONE, now);
 	for (u32 i = 0; i < covered; i++)
 		quota_acquire(quotas, &ref, 1, now);
-	bucket.hold = 5;	/* its own, of a priority */
+	bucket.hold = 5; /* its own, of a priority */
 	quota_prepare(quotas, &ref, &bucket, now);
 	quotas_free(quotas);
 	return bucket.hold - 5;

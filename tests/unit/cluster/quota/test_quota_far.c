@@ -24,7 +24,11 @@ TEST_WITH(test_lease_over_an_edge, set_up, tear_down)
 }
 
 static const struct spec_def bucket_def = {
-	.count = 100, .period_ns = SEC, .burst = 100, .scale = 1, .ceiling_percent = 100,
+	.count = 100,
+	.period_ns = SEC,
+	.burst = 100,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_TOKEN_BUCKET,
 };
 

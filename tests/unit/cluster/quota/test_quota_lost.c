@@ -3,15 +3,25 @@
 #include "quota_rig.h"
 
 static const struct spec_def bucket_def = {
-	.count = 100, .period_ns = 100 * SEC, .burst = 100, .scale = 1, .ceiling_percent = 100,
+	.count = 100,
+	.period_ns = 100 * SEC,
+	.burst = 100,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_TOKEN_BUCKET,
 };
 static const struct spec_def first_def = {
-	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
+	.count = 100,
+	.period_ns = 60 * SEC,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_FIRST_REQUEST,
 };
 static const struct spec_def log_def = {
-	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
+	.count = 100,
+	.period_ns = 60 * SEC,
+	.scale = 1,
+	.ceiling_percent = 100,
 	.algo = SL_ALGO_SLIDING_LOG,
 };
 
@@ -25,10 +35,11 @@ static struct quotas_stats stats(void)
 
 /* Sends a command that gets this reply. */
 static struct cluster_store_bucket gets_reply(const struct quota_ref *ref,
-					 struct cluster_store_state state)
+					      struct cluster_store_state state)
 {
-	struct cluster_store_bucket bucket = { .key = ref->key, .tag = ref->tag, .def = *ref->def,
-					.cost = 1 };
+	struct cluster_store_bucket bucket = {
+		.key = ref->key, .tag = ref->tag, .def = *ref->def, .cost = 1
+	};
 	struct cluster_store_request request;
 
 	quota_prepare(quotas, ref, &bucket, now);
@@ -193,14 +204,16 @@ TEST_WITH(test_bucket, set_up, tear_down)
 	gets_reply(&ref, (struct cluster_store_state){ .used = 20 * SEC, .own = store_us() });
 	assert_int_equal(stats().lost, 0);
 	quotas_set_nodes(quotas, 1);
-	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC, .own = store_us() - 10000 });
+	gets_reply(&ref,
+		   (struct cluster_store_state){ .used = 80 * SEC, .own = store_us() - 10000 });
 	empty = store_us() + 80000000;
 	pass(SEC);
 	/* Lost: the next command has the time when it would have been empty. */
 	gets_reply(&ref, (struct cluster_store_state){ .used = SEC });
 	assert_in_range(stats().lost, 1, 80);
 	assert_in_range(quota_unflushed(quotas, ref.key), 78, 80);
-	/* With the request that found out: the store takes the later of two times, not their sum. */
+	/* With the request that found out: the store takes the later of two times, not their
+	 * sum. */
 	bucket = gets_reply(&ref, (struct cluster_store_state){ .used = 81 * SEC });
 	assert_int_equal(bucket.window, empty + 1000000);
 	assert_int_equal(bucket.spent, 0);
@@ -210,7 +223,8 @@ TEST_WITH(test_bucket, set_up, tear_down)
 	assert_int_equal(bucket.window, 0);
 }
 
-/* A charge before a restore that lacks it, whose reply follows the restore's: it is restored next. */
+/* A charge before a restore that lacks it, whose reply follows the restore's: it is restored
+ * next. */
 TEST_WITH(test_bucket_restored_over, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
@@ -236,10 +250,12 @@ TEST_WITH(test_bucket_restored_over, set_up, tear_down)
 		charge.state = (struct cluster_store_state){ .used = 2 * SEC };
 		pass(MS);
 		/* Without room the store has more than the restore: that charge, too. */
-		flushed(&due, CLUSTER_STORE_DONE, (empty + 1000000 + !room * 1000000 - store_us()) * 1000, 0);
+		flushed(&due, CLUSTER_STORE_DONE,
+			(empty + 1000000 + !room * 1000000 - store_us()) * 1000, 0);
 		quota_complete(quotas, &ref, &charge, &request, CLUSTER_STORE_DONE, now);
 		assert_int_equal(quota_unflushed(quotas, ref.key), room);
-		next = gets_reply(&ref, (struct cluster_store_state){ .used = (empty + 3000000 - store_us()) * 1000 });
+		next = gets_reply(&ref, (struct cluster_store_state){
+						.used = (empty + 3000000 - store_us()) * 1000 });
 		assert_int_equal(next.window, room ? empty + 2000000 : 0);
 	}
 }
@@ -298,7 +314,8 @@ TEST_WITH(test_log_expires, set_up, tear_down)
 	assert_int_equal(stats().lost, 1);
 }
 
-/* A charge whose reply follows that of a newer one: units charged before the store forgot are lost, too. */
+/* A charge whose reply follows that of a newer one: units charged before the store forgot are lost,
+ * too. */
 TEST_WITH(test_old_reply, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
@@ -319,7 +336,8 @@ TEST_WITH(test_old_reply, set_up, tear_down)
 		pass(MS);
 		request[1] = response(true);
 		/* Lost in between, or refunded here: the two look alike. */
-		second.state = (struct cluster_store_state){ refunded ? 5 : 1, 0, window(), refunded ? 5 : 1 };
+		second.state = (struct cluster_store_state){ refunded ? 5 : 1, 0, window(),
+							     refunded ? 5 : 1 };
 		quota_complete(quotas, &ref, &second, &request[1], CLUSTER_STORE_DONE, now);
 		quota_complete(quotas, &ref, &first, &request[0], CLUSTER_STORE_DONE, now);
 		assert_int_equal(stats().lost, 30);
@@ -332,8 +350,10 @@ TEST_WITH(test_old_reply, set_up, tear_down)
 /* After a first loss all buckets without a reply since are looked up; once. */
 TEST_WITH(test_lookups, set_up, tear_down)
 {
-	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
-	struct quota_ref third = ref_of(3, CONSISTENCY_STRICT, 0), old = ref_of(4, CONSISTENCY_STRICT, 0);
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0),
+			 other = ref_of(2, CONSISTENCY_STRICT, 0);
+	struct quota_ref third = ref_of(3, CONSISTENCY_STRICT, 0),
+			 old = ref_of(4, CONSISTENCY_STRICT, 0);
 	struct quota_due due;
 
 	asks(&old, 5, 5, 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What is released of a lease: up to what was spent of it it is credit again; the rest, which Redis has
- * counted, is refunded there. The same over two nodes: tests/scenario/requests/refund-shared.scn.
+ * What is released of a lease: up to what was spent of it it is credit again; the rest, which Redis
+ * has counted, is refunded there. The same over two nodes:
+ * tests/scenario/requests/refund-shared.scn.
  */
 #include "quota_rig.h"
 

@@ -65,8 +65,9 @@ TEST_WITH(test_pace, set_up, tear_down)
 	assert_in_range(count, 1, 12);
 	for (u32 k = 0; k < count; k++) {
 		sent[3] += due[k].ref.key == other.key;
-		flushed(&due[k], due[k].ref.key == other.key ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN,
-		     1, 1);
+		flushed(&due[k],
+			due[k].ref.key == other.key ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN, 1,
+			1);
 	}
 	assert_int_equal(sent[3], 1);
 	sent[3] = 0;
@@ -88,7 +89,8 @@ TEST_WITH(test_pace, set_up, tear_down)
 static u64 covered;
 static bool done;
 
-/* Even ones: new keys, which replace each other in one set. Odd ones: known, in sets of their own. */
+/* Even ones: new keys, which replace each other in one set. Odd ones: known, in sets of their
+ * own. */
 static struct quota_ref any_ref(u64 i)
 {
 	return ref_of(i % 2 ? (1 + i % 100) * 42949672 : 1 + i % 100, CONSISTENCY_WRITE_BACK, SEC);

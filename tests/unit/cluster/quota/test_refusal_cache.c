@@ -21,7 +21,8 @@ TEST(test_one)
 	assert_non_null(refusal_cache);
 	assert_int_equal(refusal_cache_wait(refusal_cache, key_of(1), 1, BEGIN), 0);
 	for (u32 ms = 0; ms < 10000; ms++)
-		asked += refusal_cache_due(refusal_cache, key_of(1), REFUSAL_CACHE_AGAIN_NS, BEGIN + ms * MS);
+		asked += refusal_cache_due(refusal_cache, key_of(1), REFUSAL_CACHE_AGAIN_NS,
+					   BEGIN + ms * MS);
 	assert_int_equal(asked, 10);
 	refusal_cache_note(refusal_cache, key_of(1), 3, 5000 * MS, BEGIN);
 	assert_int_equal(refusal_cache_wait(refusal_cache, key_of(1), 3, BEGIN + 1000 * MS),
@@ -29,10 +30,12 @@ TEST(test_one)
 	/* Fewer may fit; and another is not this one. */
 	assert_int_equal(refusal_cache_wait(refusal_cache, key_of(1), 2, BEGIN + 1000 * MS), 0);
 	assert_int_equal(refusal_cache_wait(refusal_cache, key_of(2), 3, BEGIN + 1000 * MS), 0);
-	assert_false(refusal_cache_due(refusal_cache, key_of(1), REFUSAL_CACHE_AGAIN_NS, BEGIN + 999 * MS));
+	assert_false(refusal_cache_due(refusal_cache, key_of(1), REFUSAL_CACHE_AGAIN_NS,
+				       BEGIN + 999 * MS));
 	refusal_cache_forget(refusal_cache, key_of(1));
 	assert_int_equal(refusal_cache_wait(refusal_cache, key_of(1), 3, BEGIN + 1000 * MS), 0);
-	assert_true(refusal_cache_due(refusal_cache, key_of(1), REFUSAL_CACHE_AGAIN_NS, BEGIN + 999 * MS));
+	assert_true(refusal_cache_due(refusal_cache, key_of(1), REFUSAL_CACHE_AGAIN_NS,
+				      BEGIN + 999 * MS));
 	refusal_cache_free(refusal_cache);
 }
 

@@ -36,7 +36,7 @@ struct fake {
 	LIST_HEAD(, fake_conn) conns;
 	u16 port;
 	u32 accepted, commands, pings;
-	bool mute;			/* reads and sends nothing */
+	bool mute; /* reads and sends nothing */
 	/* true: the command is handled; false: the rig replies PONG to PING, OK to all else */
 	bool (*response)(struct fake_conn *conn, const redisReply *command);
 	void *arg;
@@ -162,7 +162,8 @@ static inline void fake_on_accept(struct evconnlistener *listener, evutil_socket
 /* Listens (again) on its port; 0: any. */
 static inline void fake_listen(struct fake *fake)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(fake->port),
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_port = htons(fake->port),
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(addr);
 
@@ -229,10 +230,12 @@ static inline void rig_begin(struct rig *rig)
 	memset(rig, 0, sizeof(*rig));
 	rig->base = event_base_new();
 	rig->fake = fake_new(rig->base);
-	rig->url = (struct redis_url){ .text = "redis://127.0.0.1", .host = "127.0.0.1",
+	rig->url = (struct redis_url){ .text = "redis://127.0.0.1",
+				       .host = "127.0.0.1",
 				       .port = rig->fake->port };
-	rig->def = (struct redis_def){ .url = &rig->url, .url_count = 1, .prefix = "sluice:",
-				       .master = "mymaster" };
+	rig->def = (struct redis_def){
+		.url = &rig->url, .url_count = 1, .prefix = "sluice:", .master = "mymaster"
+	};
 	rig_client(rig);
 }
 
@@ -244,9 +247,9 @@ static inline void rig_end(struct rig *rig)
 }
 
 struct sent {
-	u32 count, late_count;		/* calls of done(), of late() */
+	u32 count, late_count; /* calls of done(), of late() */
 	enum redis_outcome outcome, late;
-	char text[128];			/* of a string, status or error */
+	char text[128]; /* of a string, status or error */
 	long long integer;
 	u64 at_ms, took_ms;
 };
@@ -300,7 +303,8 @@ static inline int send_like(struct redis *redis, struct sent *sent, struct redis
 #define send_command(redis, sent, deadline_ms, ...)                                                \
 	assert_int_equal(send_like(redis, sent, (struct redis_command){ 0 }, deadline_ms,          \
 				   sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *),  \
-				   (const char *const[]){ __VA_ARGS__ }), 0)
+				   (const char *const[]){ __VA_ARGS__ }),                          \
+			 0)
 
 /* One command, until its reply. */
 static inline enum redis_outcome send_get(struct rig *rig, struct sent *sent, u32 deadline_ms)

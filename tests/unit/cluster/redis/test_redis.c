@@ -132,7 +132,8 @@ TEST(test_sizes)
 	struct sent sent;
 	struct rig rig;
 	char *text = calloc(1, REDIS_COMMAND_MAX + 2);
-	const struct redis_command command = { .argc = 2, .len = huge,
+	const struct redis_command command = { .argc = 2,
+					       .len = huge,
 					       .argv = (const char *const[]){ "SET", text } };
 
 	rig_begin(&rig);
@@ -141,15 +142,18 @@ TEST(test_sizes)
 	redis_script_init(&script, "return 1");
 	assert_string_equal(script.sha, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
 	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 9,
-				   REDIS_ARGS_MAX + 1, argv), -E2BIG);
+				   REDIS_ARGS_MAX + 1, argv),
+			 -E2BIG);
 	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ .script = &script }, 9,
-				   REDIS_ARGS_MAX - 1, argv), -E2BIG);
+				   REDIS_ARGS_MAX - 1, argv),
+			 -E2BIG);
 	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 9, 0, argv),
 			 -E2BIG);
 	assert_int_equal(redis_send(rig.redis, &command, (struct redis_handler){ 0 }), -E2BIG);
 	/* And the largest accepted reply. */
 	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 3000,
-				   REDIS_ARGS_MAX, argv), 0);
+				   REDIS_ARGS_MAX, argv),
+			 0);
 	run_until(rig.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_OK);
 	rig_end(&rig);
@@ -192,7 +196,8 @@ static bool response_held(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* Late is reported at the deadline; the outcome later, once; the next command gets its own reply. */
+/* Late is reported at the deadline; the outcome later, once; the next command gets its own
+ * reply. */
 TEST(test_late)
 {
 	struct fake_conn *held = NULL;
@@ -245,7 +250,8 @@ TEST(test_deadlines)
 		assert_int_equal(sent[i].outcome, REPLY_LATE);
 		assert_in_range(sent[i].took_ms, deadline_ms[i] - 1, deadline_ms[i] + 400);
 	}
-	/* A stall of the machine hides one; not each of ten (the fifth in a row opens the breaker). */
+	/* A stall of the machine hides one; not each of ten (the fifth in a row opens the
+	 * breaker). */
 	for (u32 i = 0; i < 10 && quickest > 6; i++) {
 		redis_free(rig.redis);
 		rig_client(&rig);
@@ -272,7 +278,8 @@ TEST(test_stall)
 	rig.fake->response = response_held;
 	rig.fake->arg = &held;
 	assert_int_equal(send_like(rig.redis, &patient, (struct redis_command){ .unhurried = true },
-				   1500, 1, hold), 0);
+				   1500, 1, hold),
+			 0);
 	run_ms(rig.base, 1400);
 	assert_int_equal(patient.count, 0);
 	assert_int_equal(rig.fake->accepted, 1);
@@ -295,7 +302,7 @@ TEST(test_stall)
 struct script_server {
 	bool has;
 	u32 loads, runs, unknown;
-	u32 forget;			/* after so many runs */
+	u32 forget; /* after so many runs */
 };
 
 static bool response_script(struct fake_conn *conn, const redisReply *command)
@@ -324,7 +331,8 @@ static bool response_script(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* Not loaded, and forgotten in between: unnoticed by the caller, and its text is sent once each time. */
+/* Not loaded, and forgotten in between: unnoticed by the caller, and its text is sent once each
+ * time. */
 TEST(test_script)
 {
 	struct script_server server = { .forget = 150 };
@@ -345,7 +353,8 @@ TEST(test_script)
 		snprintf(text, sizeof(text), "%u", i);
 		assert_int_equal(send_like(rig.redis, &sent[i],
 					   (struct redis_command){ .script = &script }, 3000, 2,
-					   argv), 0);
+					   argv),
+				 0);
 	}
 	run_until(rig.base, redis_answered(rig.redis) == 300);
 	for (u32 i = 0; i < 300; i++)
@@ -417,7 +426,8 @@ static bool response_wait(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* One WAIT for all commands of a turn of the loop; enough replicas or not; others are not delayed. */
+/* One WAIT for all commands of a turn of the loop; enough replicas or not; others are not
+ * delayed. */
 TEST(test_durable)
 {
 	const struct redis_command durable = { .durable = true };

@@ -14,12 +14,12 @@
 struct world {
 	struct event_base *base;
 	struct fake *fake[FAKES];
-	u8 owner[REDIS_SLOTS];		/* FAKES: no server */
-	u32 migrating, to;		/* that slot is being moved; its keys are at `to` already */
-	u32 try_again;			/* so many times */
+	u8 owner[REDIS_SLOTS]; /* FAKES: no server */
+	u32 migrating, to;     /* that slot is being moved; its keys are at `to` already */
+	u32 try_again;	       /* so many times */
 	u32 gets[FAKES], maps;
 	bool clusterdown, loop;
-	const char *map[FAKES];		/* sent instead of the map */
+	const char *map[FAKES]; /* sent instead of the map */
 	struct redis_url url[FAKES];
 	struct redis_def def;
 	struct redis *redis;
@@ -45,8 +45,8 @@ static void say_map(struct fake_conn *conn, const struct world *world)
 				break;
 		if (world->owner[first] >= FAKES)
 			continue;
-		evbuffer_add_printf(ranges, "*3\r\n:%u\r\n:%u\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", first,
-				    last, world->fake[world->owner[first]]->port);
+		evbuffer_add_printf(ranges, "*3\r\n:%u\r\n:%u\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n",
+				    first, last, world->fake[world->owner[first]]->port);
 		count++;
 	}
 	fake_say(conn, "*%u\r\n", count);
@@ -111,12 +111,14 @@ static void world_begin(struct world *world)
 		world->fake[i] = fake_new(world->base);
 		world->fake[i]->response = response;
 		world->fake[i]->arg = world;
-		world->url[i] = (struct redis_url){ .host = "127.0.0.1", .port = world->fake[i]->port };
+		world->url[i] =
+			(struct redis_url){ .host = "127.0.0.1", .port = world->fake[i]->port };
 	}
 	for (u32 slot = 0; slot < REDIS_SLOTS; slot++)
 		world->owner[slot] = (u8)(slot * 3 / REDIS_SLOTS);
-	world->def = (struct redis_def){ .url = world->url, .url_count = 3, .prefix = "sluice:",
-					 .mode = REDIS_MODE_CLUSTER };
+	world->def = (struct redis_def){
+		.url = world->url, .url_count = 3, .prefix = "sluice:", .mode = REDIS_MODE_CLUSTER
+	};
 	if (redis_new(world->base, &world->def, &world->redis, &err) < 0)
 		fail_msg("%s", err.message);
 }
@@ -135,7 +137,7 @@ static const char *const key_of[3] = { "bar", "c", "foo" };
 static void get(struct world *world, struct sent *sent, const char *key, u32 deadline_ms)
 {
 	static const char *argv[2] = { "GET" };
-	const struct redis_command like = {.slot = redis_slot_of(world->redis, key, strlen(key))};
+	const struct redis_command like = { .slot = redis_slot_of(world->redis, key, strlen(key)) };
 
 	argv[1] = key;
 	assert_int_equal(send_like(world->redis, sent, like, deadline_ms, 2, argv), 0);
@@ -196,7 +198,10 @@ TEST(test_map)
 TEST(test_seeds)
 {
 	static const char *const nonsense[] = {
-		"-ERR This instance has cluster support disabled\r\n", "+OK\r\n", "*0\r\n", "$-1\r\n",
+		"-ERR This instance has cluster support disabled\r\n",
+		"+OK\r\n",
+		"*0\r\n",
+		"$-1\r\n",
 		"*1\r\n*3\r\n:0\r\n:99999\r\n*2\r\n$1\r\na\r\n:1\r\n",
 		"*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n:1000000\r\n",
 	};
@@ -379,8 +384,7 @@ TEST(test_failover)
 	run_until(world.base, redis_up(world.redis, slot));
 	assert_int_equal(got(&world, "foo"), 3);
 	/* The old server is not tried any more. */
-	run_until(world.base, stats_of(&world).servers == 3 &&
-			      stats_of(&world).breakers_open == 0);
+	run_until(world.base, stats_of(&world).servers == 3 && stats_of(&world).breakers_open == 0);
 	world_end(&world);
 }
 

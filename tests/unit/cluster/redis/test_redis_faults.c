@@ -7,7 +7,8 @@
 
 /* ------------------------------------------------------------------ lost connections */
 
-/* Closed in the middle of a pipeline: replies received count, the outcome of the rest is unknown. */
+/* Closed in the middle of a pipeline: replies received count, the outcome of the rest is
+ * unknown. */
 static bool response_three(struct fake_conn *conn, const redisReply *command)
 {
 	u32 *left = conn->fake->arg;
@@ -178,8 +179,7 @@ static bool response_text(struct fake_conn *conn, const redisReply *command)
 {
 	if (!command_is(command, "GET"))
 		return false;
-	evbuffer_add_printf(bufferevent_get_output(conn->bev), "%s",
-			    (const char *)conn->fake->arg);
+	evbuffer_add_printf(bufferevent_get_output(conn->bev), "%s", (const char *)conn->fake->arg);
 	return true;
 }
 
@@ -187,10 +187,19 @@ static bool response_text(struct fake_conn *conn, const redisReply *command)
 TEST(test_nonsense)
 {
 	static const char *const nonsense[] = {
-		"hello\r\n", "*2\r\n$1\r\nx\r\n!\r\n", "$-2\r\n", "*99999999999\r\n", "*300000\r\n",
-		"*200000\r\n*200000\r\n", ":12x\r\n", "$99999999999999999999\r\n", ">2\r\n+a\r\n+b\r\n",
+		"hello\r\n",
+		"*2\r\n$1\r\nx\r\n!\r\n",
+		"$-2\r\n",
+		"*99999999999\r\n",
+		"*300000\r\n",
+		"*200000\r\n*200000\r\n",
+		":12x\r\n",
+		"$99999999999999999999\r\n",
+		">2\r\n+a\r\n+b\r\n",
 		"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
-		"+OK\r\n+and more\r\n", "\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n",
+		"+OK\r\n+and more\r\n",
+		"\r\n\r\n",
+		"HTTP/1.1 400 Bad Request\r\n\r\n",
 	};
 	struct sent sent;
 	struct rig rig;
@@ -210,7 +219,8 @@ TEST(test_nonsense)
 		run_until(rig.base, rig.fake->accepted > accepted);
 		run_until(rig.base, redis_up(rig.redis, 0));
 	}
-	/* All but the one whose first reply was good, and the ":12x" that hiredis may accept as 12. */
+	/* All but the one whose first reply was good, and the ":12x" that hiredis may accept as
+	 * 12. */
 	assert_in_range(refused, sizeof(nonsense) / sizeof(nonsense[0]) - 2,
 			sizeof(nonsense) / sizeof(nonsense[0]) - 1);
 	rig_end(&rig);
@@ -245,7 +255,8 @@ TEST(test_long_reply)
 	rig_end(&rig);
 }
 
-/* Nor is one line, which costs more the longer it is: a whole error, of some kilobytes, is received. */
+/* Nor is one line, which costs more the longer it is: a whole error, of some kilobytes, is
+ * received. */
 TEST(test_long_line)
 {
 	static const char *const begin[] = { "+", "-ERR ", ":", "$", "*", "*2\r\n:1\r\n+" };
@@ -260,8 +271,10 @@ TEST(test_long_line)
 	rig.fake->mute = true;
 	for (u32 i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
 		/* Not for lateness. */
-		assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ .unhurried = true },
-					   60000, 2, (const char *const[]){ "GET", "x" }), 0);
+		assert_int_equal(send_like(rig.redis, &sent,
+					   (struct redis_command){ .unhurried = true }, 60000, 2,
+					   (const char *const[]){ "GET", "x" }),
+				 0);
 		run_ms(rig.base, 5);
 		output = bufferevent_get_output(LIST_FIRST(&rig.fake->conns)->bev);
 		evbuffer_add_printf(output, "%s", begin[i]);

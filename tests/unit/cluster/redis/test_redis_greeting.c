@@ -10,7 +10,7 @@
 /* ------------------------------------------------------------------ greetings */
 
 struct greeter {
-	const char *password, *reply;		/* to AUTH, to all else; NULL: fine */
+	const char *password, *reply; /* to AUTH, to all else; NULL: fine */
 	char said[512];
 };
 
@@ -26,9 +26,11 @@ static bool response_greeting(struct fake_conn *conn, const redisReply *command)
 	if (command_is(command, "AUTH")) {
 		const char *given = command->element[command->elements - 1]->str;
 
-		fake_say(conn, !greeter->password || !strcmp(given, greeter->password) ?
-				       "+OK\r\n" :
-				       "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+		fake_say(
+			conn,
+			!greeter->password || !strcmp(given, greeter->password)
+				? "+OK\r\n"
+				: "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
 		return true;
 	}
 	if (!greeter->reply)
@@ -46,7 +48,8 @@ static void write_file(const char *path, const char *text)
 	fclose(file);
 }
 
-/* AUTH, SELECT, SETNAME, PING; a changed password file is read again; a missing one keeps the old password. */
+/* AUTH, SELECT, SETNAME, PING; a changed password file is read again; a missing one keeps the old
+ * password. */
 TEST(test_greeting)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
@@ -104,7 +107,8 @@ TEST(test_user_alone)
 TEST(test_password_wrong)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
-	struct greeter greeter = { .password = "other", .reply = "-NOAUTH Authentication required.\r\n" };
+	struct greeter greeter = { .password = "other",
+				   .reply = "-NOAUTH Authentication required.\r\n" };
 	struct redis_server_state server;
 	struct sent sent;
 	struct rig rig;

@@ -30,7 +30,8 @@ TEST(test_balance)
 			count[find(ring, key)]++;
 		/* Four standard deviations of 4.4 %, and of the keys. */
 		for (u32 i = 0; i < servers; i++) {
-			assert_in_range(count[i], KEYS / servers * 80 / 100, KEYS / servers * 120 / 100);
+			assert_in_range(count[i], KEYS / servers * 80 / 100,
+					KEYS / servers * 120 / 100);
 		}
 		ring_free(ring);
 	}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis_ring_live.c - the client on a ring of servers in this process: a server that stops keeps its
- * share for a while, then the others have it; after its return it has it again.
+ * test_redis_ring_live.c - the client on a ring of servers in this process: a server that stops
+ * keeps its share for a while, then the others have it; after its return it has it again.
  */
 #define OUT_NS 300000000ULL
 #define RETRY_NS 600000000ULL
-#include "cluster/redis/redis_ring.c"		/* with other times */
+#include "cluster/redis/redis_ring.c" /* with other times */
 
 #include "redis_rig.h"
 
@@ -45,8 +45,9 @@ static void lab_begin(struct lab *lab)
 		lab->fake[i]->arg = lab;
 		lab->url[i] = (struct redis_url){ .host = "127.0.0.1", .port = lab->fake[i]->port };
 	}
-	lab->def = (struct redis_def){ .url = lab->url, .url_count = FAKES, .prefix = "sluice:",
-				       .mode = REDIS_MODE_RING };
+	lab->def = (struct redis_def){
+		.url = lab->url, .url_count = FAKES, .prefix = "sluice:", .mode = REDIS_MODE_RING
+	};
 	if (redis_new(lab->base, &lab->def, &lab->redis, &err) < 0)
 		fail_msg("%s", err.message);
 }

@@ -6,9 +6,9 @@
 #include "redis_rig.h"
 
 struct sentinel {
-	u16 port;			/* of the master that it names; 0: it knows none */
+	u16 port; /* of the master that it names; 0: it knows none */
 	u32 asked;
-	const char *text;		/* instead */
+	const char *text; /* instead */
 };
 
 static bool response_sentinel(struct fake_conn *conn, const redisReply *command)
@@ -63,8 +63,10 @@ TEST(test_sentinel)
 		sentinels[i] = fake_new(rig.base);
 		sentinels[i]->response = response_sentinel;
 		sentinels[i]->arg = &knows[i];
-		url[i] = (struct redis_url){ .text = "redis://127.0.0.1", .host = "127.0.0.1",
-					     .port = sentinels[i]->port, .database = 3 };
+		url[i] = (struct redis_url){ .text = "redis://127.0.0.1",
+					     .host = "127.0.0.1",
+					     .port = sentinels[i]->port,
+					     .database = 3 };
 	}
 	for (u32 i = 0; i < 2; i++) {
 		servers[i] = fake_new(rig.base);

@@ -24,14 +24,10 @@ TEST(test_tag)
 	static const struct {
 		const char *key, *tag;
 	} of[] = {
-		{ "sluice:{0123}abc", "0123" },
-		{ "{user1000}.following", "user1000" },
-		{ "foo{}{bar}", "foo{}{bar}" },
-		{ "foo{{bar}}zap", "{bar" },
-		{ "foo{bar}{zap}", "bar" },
-		{ "foo{bar", "foo{bar" },
-		{ "foo}bar{", "foo}bar{" },
-		{ "", "" },
+		{ "sluice:{0123}abc", "0123" }, { "{user1000}.following", "user1000" },
+		{ "foo{}{bar}", "foo{}{bar}" }, { "foo{{bar}}zap", "{bar" },
+		{ "foo{bar}{zap}", "bar" },	{ "foo{bar", "foo{bar" },
+		{ "foo}bar{", "foo}bar{" },	{ "", "" },
 	};
 
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
@@ -74,8 +70,10 @@ TEST(test_map)
 	struct redis_slot_map *map = malloc(sizeof(*map));
 
 	assert_int_equal(map_of("*3\r\n" RANGE(0, 5460, MASTER(8, "10.0.0.1", 7000))
-				RANGE(10923, 16383, MASTER(3, "::1", 7001))
-				RANGE(5461, 10921, MASTER(8, "10.0.0.1", 7000)), map), 0);
+					RANGE(10923, 16383, MASTER(3, "::1", 7001))
+						RANGE(5461, 10921, MASTER(8, "10.0.0.1", 7000)),
+				map),
+			 0);
 	assert_int_equal(map->masters, 2);
 	assert_int_equal(map->served, 16383);
 	assert_int_equal(map->owner[0], 1);
@@ -86,10 +84,13 @@ TEST(test_map)
 	assert_int_equal(map->master[0].port, 7000);
 	assert_string_equal(map->master[1].host, "::1");
 
-	/* An empty address: that of the server itself. A name without address: no server. Nothing at all. */
+	/* An empty address: that of the server itself. A name without address: no server. Nothing
+	 * at all. */
 	assert_int_equal(map_of("*3\r\n" RANGE(0, 1, MASTER(0, "", 7000))
-				RANGE(2, 2, "*2\r\n$-1\r\n:7001\r\n")
-				RANGE(3, 9, MASTER(1, "?", 7002)), map), 0);
+					RANGE(2, 2, "*2\r\n$-1\r\n:7001\r\n")
+						RANGE(3, 9, MASTER(1, "?", 7002)),
+				map),
+			 0);
 	assert_int_equal(map->masters, 2);
 	assert_int_equal(map->served, 3);
 	assert_string_equal(map->master[0].host, "seed.example");
@@ -99,7 +100,9 @@ TEST(test_map)
 
 	/* Replicas and members added by newer versions are ignored. */
 	assert_int_equal(map_of("*1\r\n*4\r\n:0\r\n:16383\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n"
-				"*2\r\n$8\r\nhostname\r\n$1\r\nx\r\n:7\r\n", map), 0);
+				"*2\r\n$8\r\nhostname\r\n$1\r\nx\r\n:7\r\n",
+				map),
+			 0);
 	assert_int_equal(map->served, 16384);
 	free(map);
 }
@@ -107,8 +110,13 @@ TEST(test_map)
 TEST(test_map_malformed)
 {
 	static const char *const bad[] = {
-		"+OK\r\n", "$-1\r\n", "*-1\r\n", ":1\r\n", "-ERR unknown\r\n",
-		"*1\r\n$1\r\nx\r\n", "*1\r\n*0\r\n",
+		"+OK\r\n",
+		"$-1\r\n",
+		"*-1\r\n",
+		":1\r\n",
+		"-ERR unknown\r\n",
+		"*1\r\n$1\r\nx\r\n",
+		"*1\r\n*0\r\n",
 		"*1\r\n*2\r\n:0\r\n:1\r\n",
 		"*1\r\n" RANGE(0, 16384, MASTER(1, "a", 1)),
 		"*1\r\n" RANGE(-1, 1, MASTER(1, "a", 1)),
@@ -148,8 +156,8 @@ TEST(test_map_many_masters)
 		int len = sprintf(text, "*%u\r\n", masters);
 
 		for (u32 i = 0; i < masters; i++)
-			len += sprintf(text + len, "*3\r\n:%u\r\n:%u\r\n*2\r\n$1\r\na\r\n:%u\r\n", i, i,
-				       i + 1);
+			len += sprintf(text + len, "*3\r\n:%u\r\n:%u\r\n*2\r\n$1\r\na\r\n:%u\r\n",
+				       i, i, i + 1);
 		assert_int_equal(map_of(text, map), masters > REDIS_MASTERS_MAX ? -E2BIG : 0);
 	}
 	free(text);
@@ -181,10 +189,27 @@ TEST(test_redirect)
 TEST(test_redirect_malformed)
 {
 	static const char *const bad[] = {
-		"", "MOVED", "MOVED ", "MOVED 1", "MOVED 1 ", "MOVED 1 a", "MOVED 1 a:", "MOVED 1 a:b",
-		"MOVED 1 a:0", "MOVED 1 a:65536", "MOVED 1 a:1 x", "MOVED 16384 a:1", "MOVED -1 a:1",
-		"MOVED x a:1", "MOVED 1  a:1", "MOVED 000001 a:1", "ASK 1 a\x01:1", "ASK 1 ?:1",
-		"ASKING 1 a:1", "ERR MOVED 1 a:1", "MOVED 99999999999999999999 a:1",
+		"",
+		"MOVED",
+		"MOVED ",
+		"MOVED 1",
+		"MOVED 1 ",
+		"MOVED 1 a",
+		"MOVED 1 a:",
+		"MOVED 1 a:b",
+		"MOVED 1 a:0",
+		"MOVED 1 a:65536",
+		"MOVED 1 a:1 x",
+		"MOVED 16384 a:1",
+		"MOVED -1 a:1",
+		"MOVED x a:1",
+		"MOVED 1  a:1",
+		"MOVED 000001 a:1",
+		"ASK 1 a\x01:1",
+		"ASK 1 ?:1",
+		"ASKING 1 a:1",
+		"ERR MOVED 1 a:1",
+		"MOVED 99999999999999999999 a:1",
 		"MOVED 1 a:99999999999999999999",
 	};
 	char text[400];

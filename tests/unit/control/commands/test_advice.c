@@ -5,40 +5,99 @@
 
 static const struct {
 	struct limit_numbers n;
-	const char *words;	/* that the sentence has */
+	const char *words; /* that the sentence has */
 } cases[] = {
 	{ { 0 }, "No packets have met it" },
 	{ { .passed = 500 }, "none of 500 packets" },
 	{ { .passed = 500, .near = 3 }, "3 sources used 80%" },
-	{ { .passed = 500, .refused = 500, .live = 100, .over = 40 }, "40 of 100 sources are over it: it is too strict" },
-	{ { .passed = 500, .refused = 500, .live = 100, .over = 40, .shadow = true }, "it would be too strict" },
+	{ { .passed = 500, .refused = 500, .live = 100, .over = 40 },
+	  "40 of 100 sources are over it: it is too strict" },
+	{ { .passed = 500, .refused = 500, .live = 100, .over = 40, .shadow = true },
+	  "it would be too strict" },
 	/* Of few sources a share says nothing; of many a small one is an attack's. */
 	{ { .passed = 500, .refused = 500, .live = 10, .over = 10 }, "50.00% were refused" },
 	{ { .passed = 500, .refused = 500, .live = 1000, .over = 40 }, "50.00% were refused" },
 	/* Where it is known what each source sent, the advice goes by that. */
-	{ { .passed = 500, .refused = 500, .live = 100, .over = 40, .seen = 9, .compared = 9, .within = 9, .burst = 6 },
+	{ { .passed = 500,
+	    .refused = 500,
+	    .live = 100,
+	    .over = 40,
+	    .seen = 9,
+	    .compared = 9,
+	    .within = 9,
+	    .burst = 6 },
 	  "bursts; a token bucket with a burst of 6 would have refused none." },
-	{ { .passed = 500, .refused = 500, .live = 100, .over = 40, .seen = 9, .compared = 9, .far_above = 9 },
+	{ { .passed = 500,
+	    .refused = 500,
+	    .live = 100,
+	    .over = 40,
+	    .seen = 9,
+	    .compared = 9,
+	    .far_above = 9 },
 	  "stopping floods" },
-	{ { .passed = 900, .refused = 100, .seen = 4, .compared = 4, .within = 3, .no_burst = true },
+	{ { .passed = 900,
+	    .refused = 100,
+	    .seen = 4,
+	    .compared = 4,
+	    .within = 3,
+	    .no_burst = true },
 	  "3 of 4 refused sources sent no more in 1m than the rate gives: it refuses bursts." },
-	{ { .passed = 900, .refused = 100, .seen = 4, .compared = 4, .within = 3, .burst = 7, .estimated = true },
+	{ { .passed = 900,
+	    .refused = 100,
+	    .seen = 4,
+	    .compared = 4,
+	    .within = 3,
+	    .burst = 7,
+	    .estimated = true },
 	  "about 7 would have refused none of these." },
-	{ { .passed = 900, .refused = 100, .seen = 4, .compared = 4, .just_above = 3, .most_just = 1.25 },
+	{ { .passed = 900,
+	    .refused = 100,
+	    .seen = 4,
+	    .compared = 4,
+	    .just_above = 3,
+	    .most_just = 1.25 },
 	  "3 of 4 refused sources sent less than 1.5 times what the rate gives in 1m, the most 1.25 times" },
 	{ { .passed = 900, .refused = 100, .seen = 4, .compared = 4, .far_above = 3 },
 	  "3 of 4 refused sources sent more than twice" },
-	{ { .passed = 900, .refused = 100, .seen = 4, .compared = 4, .far_above = 3, .refusing = 4, .all = 100,
-	    .heaviest = 90 }, "One of the sources has 90%" },
+	{ { .passed = 900,
+	    .refused = 100,
+	    .seen = 4,
+	    .compared = 4,
+	    .far_above = 3,
+	    .refusing = 4,
+	    .all = 100,
+	    .heaviest = 90 },
+	  "One of the sources has 90%" },
 	/* It has no others. */
-	{ { .passed = 900, .refused = 100, .seen = 1, .compared = 1, .far_above = 1, .refusing = 1, .all = 100,
-	    .heaviest = 100 }, "1 of 1 refused sources sent more than twice" },
-	{ { .passed = 900, .refused = 100, .no_values = true, .no_buckets = true, .refusing = 1, .all = 100,
-	    .heaviest = 100 }, "is not known: detailed_metric" },
-	{ { .passed = 900, .refused = 100, .common = true, .seen = 30, .refusing = 30, .all = 100, .heaviest = 90 },
+	{ { .passed = 900,
+	    .refused = 100,
+	    .seen = 1,
+	    .compared = 1,
+	    .far_above = 1,
+	    .refusing = 1,
+	    .all = 100,
+	    .heaviest = 100 },
+	  "1 of 1 refused sources sent more than twice" },
+	{ { .passed = 900,
+	    .refused = 100,
+	    .no_values = true,
+	    .no_buckets = true,
+	    .refusing = 1,
+	    .all = 100,
+	    .heaviest = 100 },
+	  "is not known: detailed_metric" },
+	{ { .passed = 900,
+	    .refused = 100,
+	    .common = true,
+	    .seen = 30,
+	    .refusing = 30,
+	    .all = 100,
+	    .heaviest = 90 },
 	  "one bucket for all" },
-	{ { .passed = 900, .refused = 100, .seen = 3 }, "lately of 3 sources; its buckets are not one for each" },
-	{ { .passed = 900, .refused = 100, .is_window = true, .near = 7 }, "sliding-window or token-bucket" },
+	{ { .passed = 900, .refused = 100, .seen = 3 },
+	  "lately of 3 sources; its buckets are not one for each" },
+	{ { .passed = 900, .refused = 100, .is_window = true, .near = 7 },
+	  "sliding-window or token-bucket" },
 	{ { .passed = 900, .refused = 100 }, "10.00% were refused; nobody was lately" },
 	{ { .passed = 900, .refused = 100, .shadow = true }, "10.00% would have been refused" },
 };
@@ -60,20 +119,21 @@ TEST(the_first_case_that_holds)
 }
 
 /*
- * The limit is 2 requests a second with a burst of 2. Each user sends all of its requests at once, once in a
- * minute. `burst` is the least with which a full token bucket would have refused none of them.
+ * The limit is 2 requests a second with a burst of 2. Each user sends all of its requests at once,
+ * once in a minute. `burst` is the least with which a full token bucket would have refused none of
+ * them.
  */
 static const struct {
 	u64 users, sent, capacity;
 	bool windows;
 	u64 within, just_above, far_above, burst;
 } crowds[] = {
-	{ 30, 6, 2, false, 30, 0, 0, 6 },		/* a flash sale */
+	{ 30, 6, 2, false, 30, 0, 0, 6 }, /* a flash sale */
 	{ 30, 6, 2, true, 30, 0, 0, 6 },
-	{ 30, 120, 2, false, 30, 0, 0, 120 },		/* just what the rate gives */
-	{ 25, 150, 2, false, 0, 25, 0, 0 },		/* too strict */
-	{ 25, 180, 2, false, 0, 0, 0, 0 },		/* neither */
-	{ 3, 60000, 2, false, 0, 0, 3, 0 },		/* a flood */
+	{ 30, 120, 2, false, 30, 0, 0, 120 }, /* just what the rate gives */
+	{ 25, 150, 2, false, 0, 25, 0, 0 },   /* too strict */
+	{ 25, 180, 2, false, 0, 0, 0, 0 },    /* neither */
+	{ 3, 60000, 2, false, 0, 0, 3, 0 },   /* a flood */
 };
 
 TEST(those_who_were_refused)
@@ -82,10 +142,15 @@ TEST(those_who_were_refused)
 		struct limit_numbers n = { .who = "users" };
 
 		for (u64 k = 0; k < crowds[i].users; k++)
-			limit_numbers_add(&n, &(struct refused_one){
-				.period_ns = 60 * SL_NS_PER_SEC, .given = 120, .sent = (double)crowds[i].sent,
-				.sent_known = crowds[i].sent, .refused_known = crowds[i].sent - crowds[i].capacity,
-				.capacity = crowds[i].capacity, .is_bucket = !crowds[i].windows });
+			limit_numbers_add(
+				&n, &(struct refused_one){ .period_ns = 60 * SL_NS_PER_SEC,
+							   .given = 120,
+							   .sent = (double)crowds[i].sent,
+							   .sent_known = crowds[i].sent,
+							   .refused_known = crowds[i].sent -
+									    crowds[i].capacity,
+							   .capacity = crowds[i].capacity,
+							   .is_bucket = !crowds[i].windows });
 		assert_int_equal(n.within, crowds[i].within);
 		assert_int_equal(n.just_above, crowds[i].just_above);
 		assert_int_equal(n.far_above, crowds[i].far_above);
@@ -93,20 +158,23 @@ TEST(those_who_were_refused)
 	}
 }
 
-/* A full token bucket with the burst that the advice names passes all that a random sender sends. */
+/* A full token bucket with the burst that the advice names passes all that a random sender
+ * sends. */
 TEST(the_burst_refuses_none)
 {
 	u64 seed = 88172645463325252ULL;
 
 	for (int round = 0; round < 200; round++) {
-		u64 at[64], capacity = 1 + round % 7, refused = 0, passed = 0, tokens = capacity, last = 0;
+		u64 at[64], capacity = 1 + round % 7, refused = 0, passed = 0, tokens = capacity,
+			    last = 0;
 		struct limit_numbers n = { .who = "users" };
 
 		/* The rate is one unit a tick. */
 		for (int i = 0; i < 64; i++) {
 			seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
 			at[i] = (i ? at[i - 1] : 0) + seed % 8 / 6 * (seed >> 32) % 4;
-			tokens = tokens + at[i] - last < capacity ? tokens + at[i] - last : capacity;
+			tokens =
+				tokens + at[i] - last < capacity ? tokens + at[i] - last : capacity;
 			last = at[i];
 			passed += tokens > 0;
 			refused += !tokens;
@@ -114,8 +182,12 @@ TEST(the_burst_refuses_none)
 		}
 		if (!refused)
 			continue;
-		limit_numbers_add(&n, &(struct refused_one){ .given = 1000, .sent = 64, .sent_known = passed + refused,
-			.refused_known = refused, .capacity = capacity, .is_bucket = true });
+		limit_numbers_add(&n, &(struct refused_one){ .given = 1000,
+							     .sent = 64,
+							     .sent_known = passed + refused,
+							     .refused_known = refused,
+							     .capacity = capacity,
+							     .is_bucket = true });
 		tokens = n.burst;
 		last = 0;
 		for (int i = 0; i < 64; i++) {
@@ -130,9 +202,16 @@ TEST(the_burst_refuses_none)
 /* The longest one is not cut. */
 TEST(fits)
 {
-	struct limit_numbers n = { .unit = "requests", .who = "sources", .passed = ~0ULL >> 1, .refused = ~0ULL >> 2,
-				   .near = ~0ULL, .live = ~0ULL, .seen = ~0ULL >> 2, .compared = ~0ULL >> 2,
-				   .just_above = ~0ULL >> 2, .most_just = 1.49 };
+	struct limit_numbers n = { .unit = "requests",
+				   .who = "sources",
+				   .passed = ~0ULL >> 1,
+				   .refused = ~0ULL >> 2,
+				   .near = ~0ULL,
+				   .live = ~0ULL,
+				   .seen = ~0ULL >> 2,
+				   .compared = ~0ULL >> 2,
+				   .just_above = ~0ULL >> 2,
+				   .most_just = 1.49 };
 	char text[256];
 
 	for (int i = 0; i < 8; i++) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The daemon by its commands: changes, state that outlives it, counters, metrics, the socket.
- *
- * over 500 lines: tables of steps
  */
 #include "lib/daemon_rig.h"
 #include "control/commands/control.c"
@@ -41,24 +39,33 @@ RIG_TEST(test_refusals_change_nothing)
 	static const struct {
 		const char *line, *words;
 	} cases[] = {
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=x\"]}}", "accepted" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\",\"x=1\"]}}", "x" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=x\"]}}",
+		  "accepted" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\",\"x=1\"]}}",
+		  "x" },
 		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[]}}", "pairs" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[7]}}", "KEY=VALUE" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"no\",\"pairs\":[\"rate=5 packets/s\"]}}", "limits: all" },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}", "taken" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[7]}}",
+		  "KEY=VALUE" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"no\",\"pairs\":[\"rate=5 packets/s\"]}}",
+		  "limits: all" },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}",
+		  "taken" },
 		{ "{\"command\":\"limit del\",\"args\":{}}", "'name' is required" },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}", "--force" },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.0/7\"}}", "/8" },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"2000::/15\"}}", "/16" },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1/8\"}}", "host bits" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"for\":\"10\"}}", "10m" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"reason\":\"a\\nb\"}}", "control" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"for\":\"10\"}}",
+		  "10m" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"reason\":\"a\\nb\"}}",
+		  "control" },
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", "10.0.0.1" },
 		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"@none\"}}", "no set" },
-		{ "{\"command\":\"attach\",\"args\":{\"interface\":\"no-such-0\"}}", "interfaces: " },
+		{ "{\"command\":\"attach\",\"args\":{\"interface\":\"no-such-0\"}}",
+		  "interfaces: " },
 		{ "{\"command\":\"detach\",\"args\":{\"interface\":\"lo\"}}", "not configured" },
-		{ "{\"command\":\"source show\",\"args\":{\"source\":\"10.0.0.0/8\"}}", "single address" },
+		{ "{\"command\":\"source show\",\"args\":{\"source\":\"10.0.0.0/8\"}}",
+		  "single address" },
 		{ "{\"command\":\"top\"}", "sluicectl help" },
 		{ "{\"command\":3}", "'command'" },
 		{ "{\"command\":\"status\",\"args\":[]}", "object" },
@@ -83,7 +90,8 @@ RIG_TEST(test_readers_only_ask)
 	assert_true(true_at(response, "ok"));
 	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
-	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "permission denied");
+	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}",
+		    "permission denied");
 }
 
 /* A member of the group adds a limit, but root's daemon reads no file for them, nor quotes one. */
@@ -97,12 +105,15 @@ RIG_TEST(test_limit_add_of_the_group)
 	assert_int_equal(write(fd, "root:hash\n", 10), 10);
 	close(fd);
 	rig_open(&rig, "limits: []\n");
-	snprintf(line, sizeof(line), "{\"command\": \"limit add\", \"args\": {\"yaml\": \"{name: a, rate: "
-		 "5 packets/s, overrides_file: %s}\"}}", secret);
+	snprintf(line, sizeof(line),
+		 "{\"command\": \"limit add\", \"args\": {\"yaml\": \"{name: a, rate: "
+		 "5 packets/s, overrides_file: %s}\"}}",
+		 secret);
 	rig_refused(&rig, &member, line, "only root's configuration may name it");
 	/* a neighbor: a limit without a file, and root's with one */
-	response = rig_command(&rig, &member, "{\"command\": \"limit add\", \"args\": {\"yaml\": "
-					      "\"{name: b, rate: 5 packets/s}\"}}");
+	response = rig_command(&rig, &member,
+			       "{\"command\": \"limit add\", \"args\": {\"yaml\": "
+			       "\"{name: b, rate: 5 packets/s}\"}}");
 	assert_true(true_at(response, "ok"));
 	json_decref(response);
 	rig_refused(&rig, &rig_root, line, "found no comma after src");
@@ -114,16 +125,22 @@ RIG_TEST(test_the_list_stays_short)
 {
 	static const struct {
 		const char *line;
-		size_t count;	/* in the list afterwards */
+		size_t count; /* in the list afterwards */
 	} steps[] = {
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}", 1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}", 1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"mode=shadow\"]}}", 1 },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: more\\nrate: 1 packets/s\"}}", 2 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"more\",\"pairs\":[\"rate=2 packets/s\"]}}", 3 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}",
+		  1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}",
+		  1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"mode=shadow\"]}}",
+		  1 },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: more\\nrate: 1 packets/s\"}}",
+		  2 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"more\",\"pairs\":[\"rate=2 packets/s\"]}}",
+		  3 },
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"more\"}}", 1 },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 2 },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1/32\",\"for\":\"1h\"}}", 2 },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1/32\",\"for\":\"1h\"}}",
+		  2 },
 		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 3 },
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 2 },
 		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 1 },
@@ -131,10 +148,12 @@ RIG_TEST(test_the_list_stays_short)
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
 		/* As in the file again. */
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 1 },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\",\"for\":\"1h\"}}", 2 },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\",\"for\":\"1h\"}}",
+		  2 },
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 7 packets/s\"}}", 3 },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 7 packets/s\"}}",
+		  3 },
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 1 },
 	};
@@ -158,19 +177,30 @@ RIG_TEST(test_back_to_the_file)
 		const char *line;
 		size_t count;
 	} steps[] = {
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\"]}}", 1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}", 0 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\", \"mode=shadow\"]}}", 1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}", 1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"mode=\"]}}", 0 },
-		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=9 packets/s\"]}}", 1 },
-		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}", 0 },
-		{ "{\"command\":\"override del\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\"}}", 1 },
-		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}", 0 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\"]}}",
+		  1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}",
+		  0 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\", \"mode=shadow\"]}}",
+		  1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}",
+		  1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"mode=\"]}}",
+		  0 },
+		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=9 packets/s\"]}}",
+		  1 },
+		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}",
+		  0 },
+		{ "{\"command\":\"override del\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\"}}",
+		  1 },
+		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}",
+		  0 },
 		/* A limit that is deleted and added again is another one, whatever its keys. */
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"web\"}}", 1 },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: web, rate: 11 packets/s, burst: 10}\"}}", 2 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}", 3 },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: web, rate: 11 packets/s, burst: 10}\"}}",
+		  2 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}",
+		  3 },
 		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 3 },
 		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 4 },
 		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 3 },
@@ -193,8 +223,10 @@ RIG_TEST(test_merged_set_has_both_keys)
 	const struct limit_def *def;
 
 	rig_open(&rig, ALL);
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}");
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"burst=3\",\"mode=shadow\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"burst=3\",\"mode=shadow\"]}}");
 	rig_restart(&rig);
 	def = policy_find_limit(rig.d->running.policy, "all");
 	assert_int_equal(def->terms.rates.rate[0].count, 6);
@@ -209,7 +241,8 @@ RIG_TEST(test_blocks_end_by_themselves)
 	u64 now = clock_mono_ns();
 
 	rig_open(&rig, "limits: []\n");
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
+	rig_do(&rig,
+	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.2\"}}");
 	assert_true(rig_packet(&rig, 1, now));
 	assert_true(rig_packet(&rig, 2, now));
@@ -229,7 +262,8 @@ RIG_TEST(test_force_blocks_wide)
 	u64 now = clock_mono_ns();
 
 	rig_open(&rig, "limits: []\n");
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\",\"force\":true}}");
+	rig_do(&rig,
+	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\",\"force\":true}}");
 	assert_true(rig_packet(&rig, 1, now));
 	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}");
 	assert_false(rig_packet(&rig, 1, now));
@@ -259,8 +293,9 @@ RIG_TEST(test_pages)
 	const char *next;
 	json_t *request;
 
-	rig_open(&rig, "sets: {bad: [10.0.0.0/16]}\nblock: ['@bad', 10.0.0.0/16, 9.9.9.9]\nlimits: []\n");
-	for (i = 0; i < count; i++) {	/* downwards, the worst order */
+	rig_open(&rig,
+		 "sets: {bad: [10.0.0.0/16]}\nblock: ['@bad', 10.0.0.0/16, 9.9.9.9]\nlimits: []\n");
+	for (i = 0; i < count; i++) { /* downwards, the worst order */
 		snprintf(text, sizeof(text), "10.%zu.%zu.1", (count - i) / 256, (count - i) % 256);
 		json_array_append_new(loaded, json_string(text));
 	}
@@ -278,20 +313,24 @@ RIG_TEST(test_pages)
 		assert_true(true_at(response, "ok"));
 		row = json_object_get(response, "result");
 		next = json_string_value(json_object_get(row, "next"));
-		assert_in_range(json_array_size(json_object_get(row, "entries")), 1, LISTING_ROWS + 3);
+		assert_in_range(json_array_size(json_object_get(row, "entries")), 1,
+				LISTING_ROWS + 3);
 		seen += json_array_size(json_object_get(row, "entries"));
 		if (next)
 			json_object_set_new(args, "after", json_string(next));
 		json_decref(response);
 		/* Behind the page, and before it. */
 		if (!pages++) {
-			rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"1.2.3.4\"}}");
-			rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"99.2.3.4\"}}");
+			rig_do(&rig,
+			       "{\"command\":\"block add\",\"args\":{\"prefix\":\"1.2.3.4\"}}");
+			rig_do(&rig,
+			       "{\"command\":\"block add\",\"args\":{\"prefix\":\"99.2.3.4\"}}");
 		}
 	} while (next);
 	assert_int_equal(pages, 3);
 	assert_int_equal(seen, count + 3 + 1);
-	rig_refused(&rig, &rig_reader, "{\"command\":\"block list\",\"args\":{\"after\":\"x\"}}", "not an address");
+	rig_refused(&rig, &rig_reader, "{\"command\":\"block list\",\"args\":{\"after\":\"x\"}}",
+		    "not an address");
 	json_decref(args);
 }
 
@@ -302,7 +341,8 @@ RIG_TEST(test_reload_keeps_and_drops)
 	struct sl_err err;
 
 	rig_open(&rig, ALL);
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\"}}");
 	rig_write(&rig, "limits: [{name: other, rate: 3 packets/s}]\n");
 	assert_int_equal(rules_reload(&rig.d->running, 0, 1, NULL, NULL, &err), 0);
@@ -325,8 +365,10 @@ RIG_TEST(test_save)
 	char backup[128];
 
 	rig_open(&rig, ALL);
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"1h\",\"reason\":\"it's: #1\"}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"1h\",\"reason\":\"it's: #1\"}}");
 	chmod(rig.path, 0640);
 	rig_do(&rig, "{\"command\":\"save\"}");
 	assert_int_equal(live_count(&rig), 0);
@@ -334,7 +376,8 @@ RIG_TEST(test_save)
 	assert_int_equal(access(backup, R_OK), 0);
 	rig_restart(&rig);
 	assert_int_equal(live_count(&rig), 0);
-	assert_int_equal(policy_find_limit(rig.d->running.policy, "all")->terms.rates.rate[0].count, 5);
+	assert_int_equal(policy_find_limit(rig.d->running.policy, "all")->terms.rates.rate[0].count,
+			 5);
 	assert_string_equal(rig.d->running.policy->list[LIST_BLOCK].entry[0].reason, "it's: #1");
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
 }
@@ -381,10 +424,13 @@ RIG_TEST(test_counters_never_go_back)
 	assert_int_equal(counted(&rig, SL_LV_PASS), 10);
 	assert_int_equal(counted(&rig, SL_LV_DROP), 40);
 	for (u64 i = 0; i < 3; i++) {
-		snprintf(line, sizeof(line), "{\"command\":\"limit set\",\"args\":{\"name\":\"all\","
-			 "\"pairs\":[\"algorithm=%s\",\"burst=\"]}}", algorithm[i]);
+		snprintf(line, sizeof(line),
+			 "{\"command\":\"limit set\",\"args\":{\"name\":\"all\","
+			 "\"pairs\":[\"algorithm=%s\",\"burst=\"]}}",
+			 algorithm[i]);
 		rig_do(&rig, line);
-		assert_int_equal(counted(&rig, SL_LV_PASS) + counted(&rig, SL_LV_DROP), 50 + 20 * i);
+		assert_int_equal(counted(&rig, SL_LV_PASS) + counted(&rig, SL_LV_DROP),
+				 50 + 20 * i);
 		rig_passed(&rig, 10 + i, 20, now);
 		assert_int_equal(counted(&rig, SL_LV_PASS), 20 + 10 * i);
 		if (i == 1)
@@ -393,7 +439,8 @@ RIG_TEST(test_counters_never_go_back)
 	assert_int_equal(counted(&rig, SL_LV_DROP), 70);
 	/* Deleted and added again it is another limit. */
 	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
-	rig_do(&rig, "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}");
 	assert_int_equal(counted(&rig, SL_LV_PASS), 0);
 }
 
@@ -420,9 +467,11 @@ RIG_TEST(test_metrics)
 	metrics_write(&rig.d->metrics, out);
 	evbuffer_add(out, "", 1);
 	text = (char *)evbuffer_pullup(out, -1);
-	assert_non_null(strstr(text, "\nsluice_limit_packets_total{limit=\"all\",verdict=\"drop\"} 40\n"));
-	assert_non_null(strstr(text, "sluice_packets_total{interface=\"e\\\"\\\\0\",verdict=\"drop\","
-				     "reason=\"over\"} 40\n"));
+	assert_non_null(
+		strstr(text, "\nsluice_limit_packets_total{limit=\"all\",verdict=\"drop\"} 40\n"));
+	assert_non_null(strstr(text,
+			       "sluice_packets_total{interface=\"e\\\"\\\\0\",verdict=\"drop\","
+			       "reason=\"over\"} 40\n"));
 	if (system("promtool --version >/dev/null 2>&1") == 0)
 		assert_true(promtool_likes(text, evbuffer_get_length(out) - 1));
 	else
@@ -540,7 +589,8 @@ RIG_TEST(test_turns)
 	ssize_t n;
 
 	serve_socket(&rig, path);
-	/* A reader's hundred requests in one piece do not come before one of root, or of another reader. */
+	/* A reader's hundred requests in one piece do not come before one of root, or of another
+	 * reader. */
 	other[0] = dial(&rig);
 	other[1] = dial(&rig);
 	talk(&rig, other[0], two, 25, buf, 1 << 21);
@@ -562,7 +612,8 @@ RIG_TEST(test_turns)
 		assert_in_range(count_lines(buf), 0, 5);
 		do
 			event_base_loop(rig.d->base, EVLOOP_ONCE);
-		while ((n = recv(other[0], buf, 1 << 21, 0)) < 0 || control.turns[PEER_READ].waiting.tqh_first);
+		while ((n = recv(other[0], buf, 1 << 21, 0)) < 0 ||
+		       control.turns[PEER_READ].waiting.tqh_first);
 		/* Readers wait for as long as they were served. */
 		assert_true(control.turns[PEER_READ].from_ns > began_ns);
 		assert_int_equal(control.turns[PEER_ALL].from_ns, 0);

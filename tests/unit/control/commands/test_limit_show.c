@@ -87,7 +87,8 @@ RIG_TEST(test_show)
 	for (size_t i = 0; i < rig.d->running.policy->limit_count; i++) {
 		char line[128];
 
-		snprintf(line, sizeof(line), "{\"command\":\"limit show\",\"args\":{\"name\":\"%s\"}}",
+		snprintf(line, sizeof(line),
+			 "{\"command\":\"limit show\",\"args\":{\"name\":\"%s\"}}",
 			 rig.d->running.policy->limit[i].name);
 		response = rig_command(&rig, &rig_reader, line);
 		result = json_object_get(response, "result");

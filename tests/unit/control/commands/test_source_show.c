@@ -16,7 +16,8 @@ RIG_TEST(test_source_show)
 	rig_do(&rig, "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.1\"}}");
 	rig_passed(&rig, 1, 1, clock_mono_ns());
 	rig_expect(&rig, line, "limits.0.state=within");
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"pair\",\"pairs\":[\"mode=off\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit set\",\"args\":{\"name\":\"pair\",\"pairs\":[\"mode=off\"]}}");
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 9);
 	response = rig_command(&rig, &rig_root, line);
 	json_expect(response, line, "result.limits.0.state=over");
@@ -35,22 +36,27 @@ RIG_TEST(test_source_show_override)
 	rig_expect(&rig, SHOW("192.0.2.2"), "limits.0.capacity=10, limits.0.used=0");
 }
 
-/* `source show` says exactly what a source lost lately, and an estimate once the daemon samples packets. */
+/* `source show` says exactly what a source lost lately, and an estimate once the daemon samples
+ * packets. */
 RIG_TEST(test_lately)
 {
 	json_t *response;
 
 	rig_open(&rig, "limits: [{name: all, rate: 10 packets/h, burst: 10, accounting: exact}]\n");
 	assert_int_equal(rig_passed(&rig, 1, 100, clock_mono_ns()), 10);
-	rig_expect(&rig, SHOW("192.0.2.1"), "lately.dropped=90, lately.passed=10, lately.estimate=false, "
-					    "lately.by.0.limit=all");
-	rig_expect(&rig, SHOW("192.0.2.2"), "lately.dropped=0, lately.passed=0, lately.estimate=false");
+	rig_expect(&rig, SHOW("192.0.2.1"),
+		   "lately.dropped=90, lately.passed=10, lately.estimate=false, "
+		   "lately.by.0.limit=all");
+	rig_expect(&rig, SHOW("192.0.2.2"),
+		   "lately.dropped=0, lately.passed=0, lately.estimate=false");
 	assert_int_equal(rig_passed(&rig, 1, 30000, clock_mono_ns()), 0);
 	response = rig_command(&rig, &rig_root, SHOW("192.0.2.1"));
-	json_expect(response, "sampled", "result.lately.estimate=true, result.lately.by.0.limit=all");
+	json_expect(response, "sampled",
+		    "result.lately.estimate=true, result.lately.by.0.limit=all");
 	assert_in_range(int_at(response, "result.lately.dropped"), 24000, 36000);
 	json_decref(response);
-	/* While packets are sampled, a source without an entry may have lost some: the answer is "none known". */
+	/* While packets are sampled, a source without an entry may have lost some: the answer is
+	 * "none known". */
 	rig_expect(&rig, SHOW("192.0.2.2"), "lately.dropped=none, lately.passed=none");
 }
 

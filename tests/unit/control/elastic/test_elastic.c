@@ -22,7 +22,8 @@ static double seconds_to(struct elastic_control *control, double share, double t
 	bool up = to > control->scale;
 
 	for (int tick = 1; tick <= 600; tick++) {
-		double before = fmax(control->scale, 1), after = elastic_step(control, RANGE, &in, TICK);
+		double before = fmax(control->scale, 1),
+		       after = elastic_step(control, RANGE, &in, TICK);
 
 		/* Smoothly: a fiftieth of the range up, at most a quarter down. */
 		assert_true(after - before <= (CEILING - 1) / 50 + 1e-9);
@@ -110,7 +111,8 @@ TEST(test_shrinks)
 	struct elastic_input in = cpu_at(0.71);
 	double before = 1, after;
 
-	/* Just above its threshold: slowly. Far above: a factor of e^-0.7 at once, then 20 % a second. */
+	/* Just above its threshold: slowly. Far above: a factor of e^-0.7 at once, then 20 % a
+	 * second. */
 	for (int tick = 0; tick < 10; tick++)
 		after = elastic_step(&control, SHRINKS, &in, TICK);
 	assert_true(after < 1 && after > 0.98);
@@ -175,8 +177,8 @@ TEST(test_settles_at_the_capacity)
 			queue = fmax(0, queue - 100 * TICK);
 		}
 		if (served < 0.97 * 100 * 60 || longest > 2 * targets[i] + 0.3)
-			fail_msg("target %g: served %g of 6000, waited up to %g s", targets[i], served,
-				 longest);
+			fail_msg("target %g: served %g of 6000, waited up to %g s", targets[i],
+				 served, longest);
 	}
 }
 
@@ -249,28 +251,39 @@ RIG_TEST(test_links)
 
 /* ------------------------------------------------------------------ load signals and ticks */
 
-#define TWO "limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}, " \
-	    "{name: plain, rate: 10 packets/s, match: {src: 203.0.113.0/24}}]\n"
+#define TWO                                                                                        \
+	"limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}, "                 \
+	"{name: plain, rate: 10 packets/s, match: {src: 203.0.113.0/24}}]\n"
 
 /* Limit "all" up to three times its rate while load signal "load" is below 60%. */
 static void make_elastic(struct rig *rig)
 {
-	struct throttle_def *throttle = &policy_find_limit(rig->d->running.policy, "all")->terms.throttle;
+	struct throttle_def *throttle =
+		&policy_find_limit(rig->d->running.policy, "all")->terms.throttle;
 
-	*throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC, .ceiling_percent = 300,
-					   .load_signal_percent = 60, .load_signal = "load" };
+	*throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC,
+					   .ceiling_percent = 300,
+					   .load_signal_percent = 60,
+					   .load_signal = "load" };
 	elastic_watch(&rig->d->scales);
 	assert_non_null(rig->d->scales.elastic);
 }
 
-#define SET(value) "{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\",\"value\":" value "}}"
+#define SET(value)                                                                                 \
+	"{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\",\"value\":" value "}}"
 
 RIG_TEST(test_signals)
 {
 	static const char *const bad[] = {
-		SET("-1"), SET("\"x\""), SET("1e7"), SET("null"),
-		SET("0.5,\"for\":5"), SET("0.5,\"for\":\"0s\""), SET("0.5,\"for\":\"2d\""),
-		SET("0.5,\"for\":\"x\""), SET("0.5,\"fro\":\"1s\""),
+		SET("-1"),
+		SET("\"x\""),
+		SET("1e7"),
+		SET("null"),
+		SET("0.5,\"for\":5"),
+		SET("0.5,\"for\":\"0s\""),
+		SET("0.5,\"for\":\"2d\""),
+		SET("0.5,\"for\":\"x\""),
+		SET("0.5,\"fro\":\"1s\""),
 		"{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\"}}",
 		"{\"command\":\"load-signal set\",\"args\":{\"value\":1}}",
 		"{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}",
@@ -296,7 +309,8 @@ RIG_TEST(test_signals)
 	assert_true(value == 2);
 	assert_false(load_signal_value(&rig.d->scales, "", now, &value));
 	/* A name that rules no longer use is replaced by the next. */
-	strcpy(policy_find_limit(rig.d->running.policy, "all")->terms.throttle.load_signal, "other");
+	strcpy(policy_find_limit(rig.d->running.policy, "all")->terms.throttle.load_signal,
+	       "other");
 	rig_refused(&rig, &rig_root, SET("0.5"), "no elastic limit");
 	rig_do(&rig, "{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}");
 	assert_int_equal(rig.d->scales.load_signal_count, 1);

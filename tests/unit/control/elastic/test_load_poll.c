@@ -23,7 +23,8 @@ TEST(test_values)
 		{ &prometheus, VECTOR("[{\"metric\":{},\"value\":[1.5,\"0.5\"]}]"), 0.25 },
 		{ &prometheus, VECTOR("[{\"value\":[1.5,\"1e3\"]}]"), 500 },
 		{ &prometheus, VECTOR("[{\"value\":[1.5,0]}]"), 0 },
-		{ &prometheus, "{\"data\":{\"resultType\":\"scalar\",\"result\":[1.5,\"3\"]}}", 1.5 },
+		{ &prometheus, "{\"data\":{\"resultType\":\"scalar\",\"result\":[1.5,\"3\"]}}",
+		  1.5 },
 		{ &json, "{\"a\":{\"b\":[0,{\"c\":5}]}}", 2.5 },
 		{ &json, "{\"a\":{\"b\":{\"1\":{\"c\":\"5\"}}}}", 2.5 },
 	};
@@ -45,12 +46,17 @@ TEST(test_no_values)
 		const struct load_signal_def *def;
 		const char *body, *words;
 	} rows[] = {
-		{ &prometheus, "", "not JSON" }, { &prometheus, "[", "not JSON" },
-		{ &prometheus, "7", "neither a vector" }, { &prometheus, "{\"data\":[]}", "neither" },
+		{ &prometheus, "", "not JSON" },
+		{ &prometheus, "[", "not JSON" },
+		{ &prometheus, "7", "neither a vector" },
+		{ &prometheus, "{\"data\":[]}", "neither" },
 		{ &prometheus, "{\"data\":{\"resultType\":\"matrix\",\"result\":[]}}", "neither" },
-		{ &prometheus, "{\"data\":{\"resultType\":\"scalar\"}}", "no number at data.result" },
-		{ &prometheus, VECTOR("[]"), "0 values" }, { &prometheus, VECTOR("{}"), "0 values" },
-		{ &prometheus, VECTOR("[1,2]"), "2 values" }, { &prometheus, VECTOR("[1]"), "no number" },
+		{ &prometheus, "{\"data\":{\"resultType\":\"scalar\"}}",
+		  "no number at data.result" },
+		{ &prometheus, VECTOR("[]"), "0 values" },
+		{ &prometheus, VECTOR("{}"), "0 values" },
+		{ &prometheus, VECTOR("[1,2]"), "2 values" },
+		{ &prometheus, VECTOR("[1]"), "no number" },
 		{ &prometheus, VECTOR("[{\"value\":[1]}]"), "no number" },
 		{ &prometheus, VECTOR("[{\"value\":[1,\"\"]}]"), "no number" },
 		{ &prometheus, VECTOR("[{\"value\":[1,\"5 \"]}]"), "no number" },
@@ -58,9 +64,11 @@ TEST(test_no_values)
 		{ &prometheus, VECTOR("[{\"value\":[1,\"+Inf\"]}]"), "the value is inf" },
 		{ &prometheus, VECTOR("[{\"value\":[1,\"-0.1\"]}]"), "the value is -0.1" },
 		{ &prometheus, VECTOR("[{\"value\":[1,\"2.1e6\"]}]"), "from 0 to 2e+06" },
-		{ &json, "{}", "no number at a.b.1.c" }, { &json, "{\"a\":{\"b\":[0]}}", "no number" },
+		{ &json, "{}", "no number at a.b.1.c" },
+		{ &json, "{\"a\":{\"b\":[0]}}", "no number" },
 		{ &json, "{\"a\":{\"b\":[0,{\"c\":true}]}}", "no number" },
-		{ &json, "{\"a\":{\"b\":[0,{\"c\":null}]}}", "no number" }, { &json, "\"a\"", "no number" },
+		{ &json, "{\"a\":{\"b\":[0,{\"c\":null}]}}", "no number" },
+		{ &json, "\"a\"", "no number" },
 		{ &json, "{\"a\":1} x", "not JSON" },
 	};
 
@@ -68,8 +76,9 @@ TEST(test_no_values)
 		struct sl_err err = { .line = 0 };
 		double value = -1;
 
-		assert_int_equal(load_poll_value(rows[i].def, rows[i].body, strlen(rows[i].body), &value,
-						 &err), -EINVAL);
+		assert_int_equal(load_poll_value(rows[i].def, rows[i].body, strlen(rows[i].body),
+						 &value, &err),
+				 -EINVAL);
 		assert_true(value == -1);
 		if (!strstr(err.message, rows[i].words))
 			fail_msg("%s: %s", rows[i].body, err.message);

@@ -2,8 +2,9 @@
 /* How many sources a limit in shadow mode would have refused: in stats and metrics. */
 #include "lib/daemon_rig.h"
 
-#define SHADOW "limits: [{name: all, rate: 10 packets/m, burst: 10, accounting: exact, mode: shadow}," \
-	       " {name: other, rate: 10 packets/m, burst: 10, accounting: exact}]\n"
+#define SHADOW                                                                                     \
+	"limits: [{name: all, rate: 10 packets/m, burst: 10, accounting: exact, mode: shadow},"    \
+	" {name: other, rate: 10 packets/m, burst: 10, accounting: exact}]\n"
 
 static long long shadow_of(struct rig *rig, const char *limit)
 {
@@ -44,14 +45,17 @@ RIG_TEST(test_shadow_sources)
 		passed += rig_passed(&rig, (u8)source, source < 100 ? 13 : 10, now);
 	assert_int_equal(passed, 100 * 13 + 100 * 10);
 	assert_in_range(shadow_of(&rig, "all"), 98, 102);
-	assert_false(metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} 0\n"));
+	assert_false(
+		metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} 0\n"));
 	assert_true(metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} "));
 	/* Deleted and added again it has counted no source; nor has one that enforces. */
 	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
-	rig_do(&rig, "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: all, rate: 10 packets/m, mode: shadow}\"}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: all, rate: 10 packets/m, mode: shadow}\"}}");
 	assert_int_equal(shadow_of(&rig, "all"), 0);
 	assert_true(metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} 0\n"));
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"mode=enforce\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"mode=enforce\"]}}");
 	for (int source = 0; source < 10; source++)
 		rig_passed(&rig, (u8)source, 30, now);
 	assert_int_equal(shadow_of(&rig, "all"), 0);

@@ -6,13 +6,15 @@
 #include "lib/daemon_rig.h"
 
 #define LIMIT "limits: [{name: per-source, rate: 100 packets/s, burst: 100, accounting: exact}]\n"
-#define HTTP "http: {listen: [127.0.0.1:8180], rules: /nowhere, never_push_down: [192.0.2.64/30],\n" \
-	     "  push_down: {min_requests: 5, max_share: 100%},\n" \
-	     "  source_budget: {limit: per-source, user: [api/user], base: 50 packets/s,\n" \
-	     "    packets_per_request: 40, max: 2000 packets/s}}\n"
-#define RULES "domain: api\ndescriptors:\n  - key: user\n    limits: ['60 requests/m']\n" \
-	      "    push_down: {after: 10 rejections/10s, steps: [limit 20 packets/s, drop], step: 10s, down: 10s, max: 10m}\n" \
-	      "  - key: path\n    limits: ['5 requests/m']\n"
+#define HTTP                                                                                       \
+	"http: {listen: [127.0.0.1:8180], rules: /nowhere, never_push_down: [192.0.2.64/30],\n"    \
+	"  push_down: {min_requests: 5, max_share: 100%},\n"                                       \
+	"  source_budget: {limit: per-source, user: [api/user], base: 50 packets/s,\n"             \
+	"    packets_per_request: 40, max: 2000 packets/s}}\n"
+#define RULES                                                                                                            \
+	"domain: api\ndescriptors:\n  - key: user\n    limits: ['60 requests/m']\n"                                      \
+	"    push_down: {after: 10 rejections/10s, steps: [limit 20 packets/s, drop], step: 10s, down: 10s, max: 10m}\n" \
+	"  - key: path\n    limits: ['5 requests/m']\n"
 
 static struct ruleset *rules;
 
@@ -24,8 +26,8 @@ static void http_open(struct rig *rig)
 	rig->d->base = event_base_new();
 	if (!rules && ruleset_parse("rules.yaml", RULES, strlen(RULES), &rules, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, words, sizeof(words)));
-	assert_int_equal(sources_start(&rig->d->running, rig->d->base, 1, 1000, &rig->d->sources,
-				       &err), 0);
+	assert_int_equal(
+		sources_start(&rig->d->running, rig->d->base, 1, 1000, &rig->d->sources, &err), 0);
 	rig->d->commands.sources = rig->d->sources;
 	sources_configure(rig->d->sources, rig->d->running.policy->http, rules);
 }
@@ -43,16 +45,17 @@ static void http_close(struct rig *rig)
 static struct sl_prefix source(u8 last)
 {
 	return (struct sl_prefix){ .addr = { .hi = (u64)(0xc0000200 + last) << 32 },
-				   .family = SL_V4, .len = 32 };
+				   .family = SL_V4,
+				   .len = 32 };
 }
 
 /* A packet of an established connection. */
 static bool established(struct rig *rig, u8 last, u64 mono_ns)
 {
-	_Alignas(4) u8 buf[62] = { 0, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0,
-				   0x45, 0, 0, 46, 0, 0, 0, 0, 64, 6, 0, 0,
-				   192, 0, 2, last, 203, 0, 113, 1,
-				   0x30, 0x39, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10 };
+	_Alignas(4) u8 buf[62] = { 0,  0, 2,   0,    0, 0,    0,   1, 2,   0,	 0,    0,    0,
+				   2,  8, 0,   0x45, 0, 0,    46,  0, 0,   0,	 0,    64,   6,
+				   0,  0, 192, 0,    2, last, 203, 0, 113, 1,	 0x30, 0x39, 0,
+				   80, 0, 0,   0,    1, 0,    0,   0, 1,   0x50, 0x10 };
 
 	dp_sim_set_time(rig->dp, mono_ns);
 	return dp_sim_packet(rig->dp, 0, 0, buf + 2, sizeof(buf) - 2).drop;
@@ -60,15 +63,19 @@ static bool established(struct rig *rig, u8 last, u64 mono_ns)
 
 static void request(struct rig *rig, u8 last, const char *user, bool refused)
 {
-	struct request_descriptor descriptor = { .entry = { { { "user", 4 }, { user, strlen(user) } } },
-					      .count = 1, .hits = 1 };
-	struct request request = { .domain = { "api", 3 }, .descriptor = &descriptor, .count = 1,
-			     .source = source(last), .has_source = true,
-			     .rights = MAY_CHECK | MAY_PUSH };
-	struct response response = {
-		.code = refused ? RESPONSE_OVER_LIMIT : RESPONSE_OK,
-		.count = 1,
-		.status = {{.over = refused, .rule = ruleset_find(rules, "api/user")}}};
+	struct request_descriptor descriptor = {
+		.entry = { { { "user", 4 }, { user, strlen(user) } } }, .count = 1, .hits = 1
+	};
+	struct request request = { .domain = { "api", 3 },
+				   .descriptor = &descriptor,
+				   .count = 1,
+				   .source = source(last),
+				   .has_source = true,
+				   .rights = MAY_CHECK | MAY_PUSH };
+	struct response response = { .code = refused ? RESPONSE_OVER_LIMIT : RESPONSE_OK,
+				     .count = 1,
+				     .status = { { .over = refused,
+						   .rule = ruleset_find(rules, "api/user") } } };
 
 	aggregate_note(rig->d->sources->aggregate, 0, &request, &response);
 }
@@ -114,7 +121,7 @@ RIG_TEST(test_budgets_come_and_go)
 	http_open(&rig);
 	established(&rig, 7, now);
 	many(&rig, 7, "user", 40);
-	many(&rig, 8, "other", 40);	/* the packet tier never saw this one */
+	many(&rig, 8, "other", 40); /* the packet tier never saw this one */
 	many(&rig, 9, "third", 1);
 	established(&rig, 9, now);
 	/* Users are listed by whole seconds, and this may have taken one. */
@@ -221,11 +228,14 @@ RIG_TEST(test_packets_of_pushed_down_sources)
 	assert_null(pushed(&rig, 80));
 	assert_int_equal(refusals(&rig, PUSH_PROTECTED), 4);
 
-	rig_expect(&rig, "{\"command\": \"pushdowns list\"}", "pushdowns=1, pushdowns.0.source=192.0.2.7, "
+	rig_expect(&rig, "{\"command\": \"pushdowns list\"}",
+		   "pushdowns=1, pushdowns.0.source=192.0.2.7, "
 		   "pushdowns.0.rule=api/user, pushdowns.0.value=eve, pushdowns.0.refused=80");
 	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "permission denied");
-	rig_refused(&rig, &rig_root, "{\"command\": \"pushdowns clear\", \"args\": "
-				     "{\"source\": \"192.0.2.8\"}}", "not pushed down");
+	rig_refused(&rig, &rig_root,
+		    "{\"command\": \"pushdowns clear\", \"args\": "
+		    "{\"source\": \"192.0.2.8\"}}",
+		    "not pushed down");
 	rig_do(&rig, "{\"command\": \"pushdowns clear\", \"args\": {\"source\": \"192.0.2.7\"}}");
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 3 * SL_NS_PER_SEC), 100);
 	http_close(&rig);
@@ -281,15 +291,17 @@ RIG_TEST(test_shown)
 	/* Allowed requests, too; by the order that was asked for. */
 	rig_expect(&rig, "{\"command\": \"user list\", \"args\": {\"by\": \"refused\"}}",
 		   "users=2, users.0.value=mallory\x1b[31m, users.0.refused.requests=60");
-	response = rig_command(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"passed\", "
-				    "\"rule\": \"api/user\", \"count\": 5}}");
+	response = rig_command(&rig, &rig_reader,
+			       "{\"command\": \"user list\", \"args\": {\"by\": \"passed\", "
+			       "\"rule\": \"api/user\", \"count\": 5}}");
 	assert_int_equal(json_array_size(json_at(response, "result.users")), 5);
 	assert_int_equal(int_at(json_at(response, "result.users"), "0.passed.requests") > 0, 1);
 	assert_true(int_at(json_object_get(response, "result"), "more") >= 30);
 	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"size\"}}",
 		    "requests, refused or passed, not 'size'");
-	rig_refused(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"rule\": \"api/nix\"}}",
+	rig_refused(&rig, &rig_reader,
+		    "{\"command\": \"user list\", \"args\": {\"rule\": \"api/nix\"}}",
 		    "no rule 'api/nix'");
 	http_close(&rig);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_addresses.c - the addresses that other nodes publish: which are accepted, how many, how long.
- * Received messages are input: any program with the secret may send anything.
+ * test_addresses.c - the addresses that other nodes publish: which are accepted, how many, how
+ * long. Received messages are input: any program with the secret may send anything.
  */
 #include "lib/test.h"
 #include "control/replication/addresses.c"
@@ -71,7 +71,10 @@ TEST(test_a_list_replaces_the_one_before)
 TEST(test_input)
 {
 	static const char *const bad[] = {
-		"{}", "{\"addresses\": 3}", "{\"addresses\": \"192.0.2.9\"}", "{\"addresses\": {}}",
+		"{}",
+		"{\"addresses\": 3}",
+		"{\"addresses\": \"192.0.2.9\"}",
+		"{\"addresses\": {}}",
 		"{\"addresses\": [3, null, {}, [], \"\", \"x\", \"192.0.2\", \"192.0.2.0/24\", \"::/0\"]}",
 		"{\"addresses\": [\"127.0.0.1\", \"0.0.0.0\", \"0.1.2.3\", \"224.0.0.1\", \"255.255.255.255\", "
 		"\"169.254.1.1\", \"::1\", \"::\", \"fe80::1\", \"febf::1\", \"ff02::1\"]}",
@@ -83,10 +86,13 @@ TEST(test_input)
 		assert_addresses(a, NULL, 0);
 	}
 	/* Their neighbors are accepted. */
-	receive_text(a, "a", "{\"addresses\": [\"126.0.0.1\", \"128.0.0.1\", \"1.2.3.4\", \"223.0.0.1\", "
-			     "\"169.253.1.1\", \"fec0::1\", \"fe00::1\", \"192.0.2.9/32\"]}");
-	assert_addresses(a, (const char *[]){ "126.0.0.1", "128.0.0.1", "1.2.3.4", "223.0.0.1",
-					      "169.253.1.1", "fec0::1", "fe00::1", "192.0.2.9" }, 8);
+	receive_text(a, "a",
+		     "{\"addresses\": [\"126.0.0.1\", \"128.0.0.1\", \"1.2.3.4\", \"223.0.0.1\", "
+		     "\"169.253.1.1\", \"fec0::1\", \"fe00::1\", \"192.0.2.9/32\"]}");
+	assert_addresses(a,
+			 (const char *[]){ "126.0.0.1", "128.0.0.1", "1.2.3.4", "223.0.0.1",
+					   "169.253.1.1", "fec0::1", "fe00::1", "192.0.2.9" },
+			 8);
 	addresses_close(a);
 }
 
@@ -95,7 +101,8 @@ static json_t *many(u32 from, u32 count)
 	json_t *list = json_array();
 
 	for (u32 i = from; i < from + count; i++)
-		json_array_append_new(list, json_sprintf("10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255));
+		json_array_append_new(list,
+				      json_sprintf("10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255));
 	return json_pack("{s:o}", "addresses", list);
 }
 

@@ -85,7 +85,8 @@ TEST(test_bounded)
 	bool new;
 
 	for (u32 n = 0; n < REPLICATION_MAX + 5; n++)
-		assert_int_equal(receive(t, n, "b", 100), n < REPLICATION_MAX ? REPLICATION_NEW : REPLICATION_IGNORED);
+		assert_int_equal(receive(t, n, "b", 100),
+				 n < REPLICATION_MAX ? REPLICATION_NEW : REPLICATION_IGNORED);
 	assert_int_equal(t->refused, 5);
 	assert_int_equal(receive(t, 5, "b", 101), REPLICATION_NEW);
 	/* Entries of others: this node's own have their own room. */

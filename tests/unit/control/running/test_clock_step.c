@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_clock_step.c - somebody sets the clock, by a day or more, forward and back: what was to end after half
- * an hour does, in the data path and in every list; also after a restart, a rollback, a revert. A date does
- * not move.
+ * test_clock_step.c - somebody sets the clock, by a day or more, forward and back: what was to end
+ * after half an hour does, in the data path and in every list; also after a restart, a rollback, a
+ * revert. A date does not move.
  */
 #include "txn_rig.h"
 
@@ -14,7 +14,7 @@
 #define DAY ((s64)86400 * (s64)SL_NS_PER_SEC)
 #define MINUTE (60 * SL_NS_PER_SEC)
 
-static s64 set_by_ns;		/* the time of day is so far ahead of this machine's */
+static s64 set_by_ns; /* the time of day is so far ahead of this machine's */
 
 int clock_gettime(clockid_t clock, struct timespec *ret)
 {
@@ -40,7 +40,8 @@ static bool blocked(u32 host, u64 in_ns)
 	return rig_packet(&rig, host, clock_mono_ns() + in_ns);
 }
 
-/* All of `block list` that has an end: in 29 to 30 minutes, and by the present clock; returns how many. */
+/* All of `block list` that has an end: in 29 to 30 minutes, and by the present clock; returns how
+ * many. */
 static size_t ends_in_half_an_hour(void)
 {
 	json_t *answer = rig_command(&rig, &rig_reader, "{\"command\":\"block list\"}"), *entry;
@@ -54,8 +55,11 @@ static size_t ends_in_half_an_hour(void)
 		if (!left_ns)
 			continue;
 		assert_true(left_ns > 29 * MINUTE && left_ns <= 30 * MINUTE);
-		assert_int_equal(utc_parse(json_string_value(json_object_get(entry, "until")), &until_ns, &reason), 0);
-		assert_true(until_ns > now_utc_ns + 29 * MINUTE && until_ns <= now_utc_ns + 30 * MINUTE);
+		assert_int_equal(utc_parse(json_string_value(json_object_get(entry, "until")),
+					   &until_ns, &reason),
+				 0);
+		assert_true(until_ns > now_utc_ns + 29 * MINUTE &&
+			    until_ns <= now_utc_ns + 30 * MINUTE);
 		count++;
 	}
 	json_decref(answer);
@@ -81,7 +85,8 @@ static void block_all(void)
 	rig_open(&rig, SETS);
 	rig_do(&rig, BLOCK("192.0.2.1"));
 	rig_do(&rig, BLOCK("@bad"));
-	rig_do(&rig, "{\"command\":\"block load\",\"args\":{\"origin\":\"feed\",\"prefixes\":[\"192.0.2.3 30m\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"block load\",\"args\":{\"origin\":\"feed\",\"prefixes\":[\"192.0.2.3 30m\"]}}");
 	check_all();
 }
 

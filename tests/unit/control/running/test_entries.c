@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_entries.c - blocks and exemptions that change one by one, over the simulated data plane: origins
- * beside each other and beside the configuration; over restarts, reloads, rollbacks and unconfirmed
- * rules; a damaged file; and random changes against a naive list.
+ * test_entries.c - blocks and exemptions that change one by one, over the simulated data plane:
+ * origins beside each other and beside the configuration; over restarts, reloads, rollbacks and
+ * unconfirmed rules; a damaged file; and random changes against a naive list.
  */
 #include "txn_rig.h"
 
@@ -26,8 +26,10 @@ static bool blocked(u32 host)
 
 static struct entry entry_for(const char *prefix, u64 until_utc_ns)
 {
-	struct entry entry = { .list = LIST_BLOCK, .prefix = prefix_of(prefix),
-			       .until_utc_ns = until_utc_ns, .reason = "a reason" };
+	struct entry entry = { .list = LIST_BLOCK,
+			       .prefix = prefix_of(prefix),
+			       .until_utc_ns = until_utc_ns,
+			       .reason = "a reason" };
 
 	return entry;
 }
@@ -114,8 +116,9 @@ RIG_TEST(replace_keeps_what_is_in_both)
 	rig_open(&rig, NONE);
 	add("fetch:a", "192.0.2.4", 0);
 	add("fetch:a", "192.0.2.5", 0);
-	assert_int_equal(entries_replace(&rig.d->running, "fetch:a", LIST_BLOCK, entry, 2, &result,
-					 &err), 0);
+	assert_int_equal(
+		entries_replace(&rig.d->running, "fetch:a", LIST_BLOCK, entry, 2, &result, &err),
+		0);
 	assert_int_equal(result.added, 1);
 	assert_int_equal(result.changed, 0);
 	assert_int_equal(result.removed, 1);
@@ -161,8 +164,8 @@ RIG_TEST(a_killed_daemon_loses_nothing)
 }
 
 /*
- * A line without an end was never acknowledged; a damaged one is skipped, and of a file that has hardly
- * anything else nothing is taken: it is put aside.
+ * A line without an end was never acknowledged; a damaged one is skipped, and of a file that has
+ * hardly anything else nothing is taken: it is put aside.
  */
 RIG_TEST(damaged_files)
 {
@@ -268,7 +271,8 @@ static void one_random(struct naive *n)
 	struct sl_err err;
 	char prefix[32], line[160];
 
-	snprintf(prefix, sizeof(prefix), wide ? "192.0.2.%u/30" : "192.0.2.%u", wide ? host & ~3U : host);
+	snprintf(prefix, sizeof(prefix), wide ? "192.0.2.%u/30" : "192.0.2.%u",
+		 wide ? host & ~3U : host);
 	entry = entry_for(prefix, until);
 	if (origin < 2 && rng_below(12) == 0) {
 		withdraw(names[origin]);
@@ -277,16 +281,17 @@ static void one_random(struct naive *n)
 	} else if (rng_below(3) == 0) {
 		if (origin < 2)
 			entries_del(&rig.d->running, names[origin], &entry, 1, NULL, &err);
-		snprintf(line, sizeof(line), "{\"command\":\"block del\",\"args\":{\"prefix\":\"%s\"}}",
-			 prefix);
+		snprintf(line, sizeof(line),
+			 "{\"command\":\"block del\",\"args\":{\"prefix\":\"%s\"}}", prefix);
 		if (origin == 2 && *at)
 			rig_do(&rig, line);
 		*at = 0;
 	} else {
 		if (origin < 2)
 			add(names[origin], prefix, until);
-		snprintf(line, sizeof(line), "{\"command\":\"block add\",\"args\":{\"prefix\":\"%s\"%s}}",
-			 prefix, until ? ",\"for\":\"50s\"" : "");
+		snprintf(line, sizeof(line),
+			 "{\"command\":\"block add\",\"args\":{\"prefix\":\"%s\"%s}}", prefix,
+			 until ? ",\"for\":\"50s\"" : "");
 		if (origin == 2)
 			rig_do(&rig, line);
 		*at = until ? clock_mono_ns() + RANDOM_FOR_NS : ~0ULL;
@@ -324,7 +329,8 @@ static void revert(void)
 RIG_TEST(as_a_naive_list)
 {
 	/* The file's are as if live. */
-	struct naive n = { .host = { [2] = { [1] = ~0ULL, [6] = ~0ULL } }, .four = { [2] = { [1] = ~0ULL } } };
+	struct naive n = { .host = { [2] = { [1] = ~0ULL, [6] = ~0ULL } },
+			   .four = { [2] = { [1] = ~0ULL } } };
 
 	rng_start("entries");
 	rig_open(&rig, SHADOW "block: [192.0.2.1, 192.0.2.4/30, 192.0.2.6, 192.0.2.1]\n");

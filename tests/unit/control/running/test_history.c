@@ -34,15 +34,18 @@ RIG_TEST(test_ten_rollbacks)
 	rig_open(&rig, ALL);
 	for (u64 i = 1; i <= 13; i++) {
 		if (i % 2) {
-			snprintf(line, sizeof(line), "{\"command\":\"limit set\",\"args\":{\"name\":"
+			snprintf(line, sizeof(line),
+				 "{\"command\":\"limit set\",\"args\":{\"name\":"
 				 "\"all\",\"pairs\":[\"rate=%llu packets/s\",\"burst=%llu\"]}}",
 				 20 + i, 20 + i);
 			rig_do(&rig, line);
 		} else {
 			char *apply = NULL;
 
-			snprintf(text, sizeof(text), "limits: [{name: all, rate: %llu packets/s, "
-				 "burst: %llu, accounting: exact}]\n", 20 + i, 20 + i);
+			snprintf(text, sizeof(text),
+				 "limits: [{name: all, rate: %llu packets/s, "
+				 "burst: %llu, accounting: exact}]\n",
+				 20 + i, 20 + i);
 			apply = apply_line(&rig, text, NULL, true);
 			rig_do(&rig, apply);
 			free(apply);
@@ -56,7 +59,7 @@ RIG_TEST(test_ten_rollbacks)
 	list = result_of(&rig, "{\"command\":\"rollback list\"}");
 	assert_int_equal(count_at(list, "changes"), 10);
 	assert_string_equal(text_at(list, "changes.0.what"),
-		"limit set all rate=33 packets/s burst=33");
+			    "limit set all rate=33 packets/s burst=33");
 	json_decref(list);
 	for (u64 i = 12; i >= 3; i--) {
 		rig_do(&rig, "{\"command\":\"rollback\"}");
@@ -73,7 +76,7 @@ RIG_TEST(test_rollback_of_reload_and_save)
 	rig_open(&rig, ALL);
 	rig_write(&rig, FIVE);
 	rig_do(&rig, "{\"command\":\"reload\"}");
-	rig_do(&rig, "{\"command\":\"reload\"}");	/* of the same: no change */
+	rig_do(&rig, "{\"command\":\"reload\"}"); /* of the same: no change */
 	check_rate(&rig, 5);
 	rig_do(&rig, SET("7"));
 	rig_do(&rig, "{\"command\":\"save\"}");
@@ -129,7 +132,8 @@ RIG_TEST(test_rollback_leaves_the_past)
 	json_t *op;
 
 	rig_open(&rig, ALL);
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
+	rig_do(&rig,
+	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
 	rig_do(&rig, SET("7"));
 	op = json_array_get(rig.d->running.live, 0);
 	json_object_set_new(op, "until_utc_ns", json_integer(1000));
@@ -184,7 +188,7 @@ static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 RIG_TEST(test_killed_anywhere)
 {
 	u64 rates[100] = { 10 };
-	size_t count = 1;	/* of rates: those that the rollbacks restore */
+	size_t count = 1; /* of rates: those that the rollbacks restore */
 	int cut = 0, done = 0;
 	json_t *list;
 	size_t left;
@@ -196,20 +200,23 @@ RIG_TEST(test_killed_anywhere)
 		char text[128], *line = NULL;
 		bool finished;
 
-		snprintf(text, sizeof(text), kind ? "limits: [{name: all, rate: %llu packets/s}]\n" :
-						    "rate=%llu packets/s", rate);
+		snprintf(text, sizeof(text),
+			 kind ? "limits: [{name: all, rate: %llu packets/s}]\n"
+			      : "rate=%llu packets/s",
+			 rate);
 		if (kind)
 			line = apply_line(&rig, text, kind == 1 ? "1h" : NULL, true);
 		else
-			line = request("limit set", json_pack("{s:s, s:[s]}", "name", "all", "pairs",
-							      text));
+			line = request("limit set",
+				       json_pack("{s:s, s:[s]}", "name", "all", "pairs", text));
 		finished = killed_at(&rig, line, rng_below(60000));
 		free(line);
 		rig_restart(&rig);
 		if (rate_of(&rig) == rate)
 			rates[count++] = rate;
 		else if (finished || rate_of(&rig) != rates[count - 1])
-			fail_msg("%llu after %llu, not %llu", rate_of(&rig), rates[count - 1], rate);
+			fail_msg("%llu after %llu, not %llu", rate_of(&rig), rates[count - 1],
+				 rate);
 		finished ? done++ : cut++;
 		if (pending_is(&rig.d->running) && rng_below(2))
 			rig_do(&rig, "{\"command\":\"confirm\"}");
@@ -324,15 +331,18 @@ RIG_TEST(test_audit)
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
 	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
-	rig_refused(&rig, &rig_root, "{\"command\":\"limit del\",\"args\":{\"name\":\"no\"}}", "no");
+	rig_refused(&rig, &rig_root, "{\"command\":\"limit del\",\"args\":{\"name\":\"no\"}}",
+		    "no");
 	rig_do(&rig, "{\"command\":\"status\"}");
 	apply(&rig, FIVE, "1h");
 	let_time_pass(&rig);
 	lines = audit_lines(&rig, "audit.log");
 	assert_int_equal(json_array_size(lines), 6);
-	json_expect(lines, "audit.log", "0.command=start, 1.command=limit set, 1.user=root, 1.pid=1, "
-		    "1.args.name=all, 1.generation.0=1, 1.generation.1=2, 1.ok=true, 2.uid=1000, "
-		    "2.error~control.group, 3.error~no, 4.command=apply, 5.command=revert, 5.uid=none");
+	json_expect(
+		lines, "audit.log",
+		"0.command=start, 1.command=limit set, 1.user=root, 1.pid=1, "
+		"1.args.name=all, 1.generation.0=1, 1.generation.1=2, 1.ok=true, 2.uid=1000, "
+		"2.error~control.group, 3.error~no, 4.command=apply, 5.command=revert, 5.uid=none");
 	json_decref(lines);
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_limit_live.c - limit set of a limit's own values through the daemon: it is made to the running
- * policy, holds from the next packet with the used share kept, is in the history, and is undone as a
- * whole where it cannot be stored.
+ * test_limit_live.c - limit set of a limit's own values through the daemon: it is made to the
+ * running policy, holds from the next packet with the used share kept, is in the history, and is
+ * undone as a whole where it cannot be stored.
  */
 #include <fcntl.h>
 
 #include "lib/daemon_rig.h"
 
-#define SET(pairs) "{\"command\": \"limit set\", \"args\": {\"name\": \"web\", \"pairs\": [" pairs "]}}"
+#define SET(pairs)                                                                                 \
+	"{\"command\": \"limit set\", \"args\": {\"name\": \"web\", \"pairs\": [" pairs "]}}"
 #define LIMITS "limits:\n  - {name: web, rate: 10 packets/h, burst: 20, accounting: exact}\n"
 
 static int passed(struct rig *rig, u8 last, int count)

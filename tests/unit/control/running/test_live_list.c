@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_live_list.c - whatever was changed, in whatever order: the list of live changes, applied to the
- * file, makes what is in force, and every operation of it still applies. And it stays short.
+ * test_live_list.c - whatever was changed, in whatever order: the list of live changes, applied to
+ * the file, makes what is in force, and every operation of it still applies. And it stays short.
  */
 #include "lib/test.h"
 
@@ -29,7 +29,9 @@ struct both {
 
 static void open_both(struct both *b)
 {
-	*b = (struct both){ .file = parse(file_text), .running = parse(file_text), .live = json_array() };
+	*b = (struct both){ .file = parse(file_text),
+			    .running = parse(file_text),
+			    .live = json_array() };
 }
 
 static void close_both(struct both *b)
@@ -104,7 +106,8 @@ static json_t *limit_del(const char *name)
 	return json_pack("{s:s, s:s}", "op", "limit del", "name", name);
 }
 
-/* A limit must not match on an empty set: it gets another match first, and a set is emptied last. */
+/* A limit must not match on an empty set: it gets another match first, and a set is emptied
+ * last. */
 TEST(test_a_set_is_emptied_last)
 {
 	struct both b;
@@ -135,8 +138,8 @@ TEST(test_a_set_is_emptied_last)
 
 static json_t *override_set(const char *name, const char *prefix)
 {
-	return json_pack("{s:s, s:s, s:s, s:[s, s]}", "op", "override set", "name", name, "prefix", prefix,
-			 "pairs", "rate=20 packets/s", "burst=");
+	return json_pack("{s:s, s:s, s:s, s:[s, s]}", "op", "override set", "name", name, "prefix",
+			 prefix, "pairs", "rate=20 packets/s", "burst=");
 }
 
 static json_t *override_del(const char *name, const char *prefix)
@@ -156,7 +159,8 @@ TEST(test_overrides_of_a_changed_limit)
 	must(&b, override_set("l0", "10.0.0.7"));
 	must(&b, limit_set("l0", "burst=8"));
 	must(&b, override_del("l0", "10.0.0.7"));
-	must(&b, limit_add("l2", "rate: 3 packets/s\noverrides: [{src: 10.0.0.7, rate: 9 packets/s}]\n"));
+	must(&b, limit_add("l2",
+			   "rate: 3 packets/s\noverrides: [{src: 10.0.0.7, rate: 9 packets/s}]\n"));
 	must(&b, override_del("l2", "10.0.0.7"));
 	must(&b, override_set("l2", "10.0.0.7"));
 	must(&b, override_del("l2", "10.0.0.7"));
@@ -183,8 +187,9 @@ static json_t *random_set(void)
 	for (u32 i = 1; i <= SOURCES; i++)
 		if (of >> i & 1)
 			json_array_append_new(prefixes, json_sprintf("10.0.0.%u", i));
-	return json_pack("{s:s, s:s, s:o}", "op", RNG_ANY("set add", "set del", "set del", "set replace"),
-			 "name", name_at("s", SETS, name), "prefixes", prefixes);
+	return json_pack("{s:s, s:s, s:o}", "op",
+			 RNG_ANY("set add", "set del", "set del", "set replace"), "name",
+			 name_at("s", SETS, name), "prefixes", prefixes);
 }
 
 static json_t *random_limit(void)
@@ -196,15 +201,18 @@ static json_t *random_limit(void)
 	case 0:
 		return limit_del(name);
 	case 1:
-		return limit_add(name, RNG_ANY("rate: 3 packets/s\n",
-					       "rate: 3 packets/s\noverrides: [{src: 10.0.0.7, rate: 9 packets/s}]\n",
-					       "match: {src: '@s0'}\nrate: 4 packets/s\n",
-					       "match: {src: '@s2'}\nrate: [5 packets/s, 50 packets/h]\n"));
+		return limit_add(
+			name,
+			RNG_ANY("rate: 3 packets/s\n",
+				"rate: 3 packets/s\noverrides: [{src: 10.0.0.7, rate: 9 packets/s}]\n",
+				"match: {src: '@s0'}\nrate: 4 packets/s\n",
+				"match: {src: '@s2'}\nrate: [5 packets/s, 50 packets/h]\n"));
 	default:
-		return limit_set(name, RNG_ANY("match.src=10.0.0.0/8", "match.src=@s0", "match.src=@s1",
-					       "match.src=@s2", "match.src=", "rate=7 packets/s",
-					       "rate=7 packets/s,70 packets/h", "burst=9", "burst=", "mode=shadow",
-					       "algorithm=fixed-window", "algorithm="));
+		return limit_set(name,
+				 RNG_ANY("match.src=10.0.0.0/8", "match.src=@s0", "match.src=@s1",
+					 "match.src=@s2", "match.src=", "rate=7 packets/s",
+					 "rate=7 packets/s,70 packets/h", "burst=9", "burst=",
+					 "mode=shadow", "algorithm=fixed-window", "algorithm="));
 	}
 }
 
@@ -214,9 +222,11 @@ static json_t *random_override(void)
 
 	name_at("l", LIMITS, name);
 	if (!rng_below(3))
-		return json_pack("{s:s, s:s, s:o}", "op", "override del", "name", name, "prefix", any_source());
+		return json_pack("{s:s, s:s, s:o}", "op", "override del", "name", name, "prefix",
+				 any_source());
 	return json_pack("{s:s, s:s, s:o, s:[s, s]}", "op", "override set", "name", name, "prefix",
-			 any_source(), "pairs", RNG_ANY("rate=20 packets/s", "rate=20 packets/s,90 packets/h"),
+			 any_source(), "pairs",
+			 RNG_ANY("rate=20 packets/s", "rate=20 packets/s,90 packets/h"),
 			 RNG_ANY("burst=", "burst=", "burst=8"));
 }
 
@@ -224,14 +234,15 @@ static json_t *random_entry(void)
 {
 	json_t *prefix = rng_below(3) ? any_source() : json_sprintf("@s%llu", rng_below(SETS));
 
-	return json_pack("{s:s, s:o, s:s}", "op", RNG_ANY("block add", "block del", "exempt add", "exempt del"),
-			 "prefix", prefix, "reason", RNG_ANY("", "why"));
+	return json_pack("{s:s, s:o, s:s}", "op",
+			 RNG_ANY("block add", "block del", "exempt add", "exempt del"), "prefix",
+			 prefix, "reason", RNG_ANY("", "why"));
 }
 
 TEST(test_random_changes)
 {
-	static json_t *(*const make[])(void) = { random_set, random_set, random_limit, random_limit,
-						 random_override, random_entry };
+	static json_t *(*const make[])(void) = { random_set,   random_set,	random_limit,
+						 random_limit, random_override, random_entry };
 	struct both b;
 	u32 done = 0;
 

@@ -7,10 +7,10 @@
 
 #include "lib/daemon_rig.h"
 
-#define SET(src, pairs) \
-	"{\"command\": \"override set\", \"args\": {\"name\": \"web\", \"src\": \"" src \
+#define SET(src, pairs)                                                                            \
+	"{\"command\": \"override set\", \"args\": {\"name\": \"web\", \"src\": \"" src            \
 	"\", \"pairs\": [" pairs "]}}"
-#define DEL(src) \
+#define DEL(src)                                                                                   \
 	"{\"command\": \"override del\", \"args\": {\"name\": \"web\", \"src\": \"" src "\"}}"
 
 static int passed(struct rig *rig, u8 last, int count)
@@ -25,7 +25,8 @@ RIG_TEST(test_commands)
 	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/m, burst: 10,\n"
 		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/m, burst: 20}]}\n");
 	rig_do(&rig, SET("192.0.2.7", "\"rate=50 packets/m\", \"burst=70\""));
-	rig_expect(&rig, LIST, "count=2, overrides.1.src=192.0.2.7, overrides.1.rate=50 packets/m, "
+	rig_expect(&rig, LIST,
+		   "count=2, overrides.1.src=192.0.2.7, overrides.1.rate=50 packets/m, "
 		   "overrides.1.burst=70, overrides.1.live=true, overrides.0.live=false, "
 		   "overrides.0.line=5");
 	assert_int_equal(passed(&rig, 7, 100), 70);
@@ -33,7 +34,8 @@ RIG_TEST(test_commands)
 	assert_int_equal(passed(&rig, 1, 100), 20);
 
 	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"rate=5 bytes/s\""), "another unit");
-	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""), "unknown key \"speed\"; accepted: rate, burst");
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""),
+		    "unknown key \"speed\"; accepted: rate, burst");
 	rig_refused(&rig, &rig_root, SET("192.0.2.7", ""), "'pairs' must be");
 	rig_refused(&rig, &rig_root, SET("192.0.2.300", "\"rate=5 packets/s\""), "not an address");
 	rig_refused(&rig, &rig_root, DEL("192.0.2.9"), "no override for 192.0.2.9");
@@ -135,8 +137,10 @@ TEST(test_windows_keep_counts)
 		struct rig rig;
 		char text[200];
 
-		snprintf(text, sizeof(text), "limits: [{name: web, rate: 40 packets/365d, "
-			 "algorithm: %s, accounting: exact}]\n", algorithms[i]);
+		snprintf(text, sizeof(text),
+			 "limits: [{name: web, rate: 40 packets/365d, "
+			 "algorithm: %s, accounting: exact}]\n",
+			 algorithms[i]);
 		rig_open(&rig, text);
 		assert_int_equal(passed(&rig, 7, 30), 30);
 		rig_do(&rig, SET("192.0.2.7", "\"rate=100 packets/365d\""));
@@ -155,8 +159,9 @@ RIG_TEST(test_in_place)
 {
 	const struct policy *policy;
 
-	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/h, burst: 10, accounting: exact,\n"
-		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/h, burst: 20}]}\n");
+	rig_open(&rig,
+		 "limits:\n  - {name: web, rate: 10 packets/h, burst: 10, accounting: exact,\n"
+		 "     overrides: [{src: 192.0.2.1, rate: 20 packets/h, burst: 20}]}\n");
 	policy = rig.d->running.policy;
 	assert_int_equal(passed(&rig, 7, 5), 5);
 	rig_do(&rig, SET("192.0.2.7", "\"rate=40 packets/h\", \"burst=40\""));
@@ -187,8 +192,9 @@ RIG_TEST(test_not_stored)
 {
 	char *history, *away;
 
-	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/h, burst: 10, accounting: exact,\n"
-		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/h, burst: 20}]}\n");
+	rig_open(&rig,
+		 "limits:\n  - {name: web, rate: 10 packets/h, burst: 10, accounting: exact,\n"
+		 "     overrides: [{src: 192.0.2.1, rate: 20 packets/h, burst: 20}]}\n");
 	history = file_join(rig.d->running.state_dir, "history");
 	away = file_join(rig.d->running.state_dir, "away");
 	assert_int_equal(rename(history, away), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The used share of sources under long limits over a reboot: the data plane is new, the state directory is
- * not. A file that is torn, cut or foreign changes nothing.
+ * The used share of sources under long limits over a reboot: the data plane is new, the state
+ * directory is not. A file that is torn, cut or foreign changes nothing.
  */
 #include "lib/test.h"
 #include "lib/daemon_rig.h"
@@ -11,15 +11,18 @@
 #define SEC SL_NS_PER_SEC
 
 /* Windows longer than any test. */
-#define WINDOW "limits: [{name: w, rate: 10 packets/365d, algorithm: fixed-window, accounting: exact}]\n"
-#define SLIDING "limits: [{name: w, rate: 10 packets/365d, algorithm: sliding-window, accounting: exact}]\n"
+#define WINDOW                                                                                     \
+	"limits: [{name: w, rate: 10 packets/365d, algorithm: fixed-window, accounting: exact}]\n"
+#define SLIDING                                                                                    \
+	"limits: [{name: w, rate: 10 packets/365d, algorithm: sliding-window, accounting: exact}]\n"
 #define BUCKET "limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact}]\n"
 #define LARGER "limits: [{name: w, rate: 20 packets/30d, burst: 20, accounting: exact}]\n"
 /* Of which fingerprints are kept: below 34 hours. */
 #define HOURS "limits: [{name: w, rate: 10 packets/20h, burst: 10, accounting: exact}]\n"
 #define SHORT "limits: [{name: w, rate: 10 packets/10s, burst: 10, accounting: exact}]\n"
-#define OWN "limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact, " \
-	    "overrides: [{src: 192.0.2.1, rate: 40 packets/30d, burst: 40}]}]\n"
+#define OWN                                                                                        \
+	"limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact, "                  \
+	"overrides: [{src: 192.0.2.1, rate: 40 packets/30d, burst: 40}]}]\n"
 
 static void write_now(struct rig *rig)
 {
@@ -119,7 +122,7 @@ RIG_TEST(test_the_thread)
 	assert_false(busy);
 	assert_int_equal(rig.d->running.persist->failed, 0);
 	rig_passed(&rig, 1, 3, now);
-	reboot(&rig);	/* closes it in order */
+	reboot(&rig); /* closes it in order */
 	assert_int_equal(rig_passed(&rig, 1, 10, clock_mono_ns()), 3);
 }
 
@@ -131,7 +134,8 @@ static struct sl_set *table_after_a_stall(struct dp *dp, u32 *ret_sets)
 	return sim->table(dp, ret_sets);
 }
 
-/* A machine that stands still takes none of the share of a CPU: the next time stays ten seconds away. */
+/* A machine that stands still takes none of the share of a CPU: the next time stays ten seconds
+ * away. */
 RIG_TEST(test_a_stall)
 {
 	struct dp_ops stalls;
@@ -215,9 +219,10 @@ static void evicted_offenders(const char *text, const char *then)
 TEST(test_evicted_offenders)
 {
 	evicted_offenders(HOURS, HOURS);
-	evicted_offenders(HOURS, "limits: [{name: other, rate: 20 packets/20h, burst: 20, "
-				 "match: {proto: udp, dport: 7}}, {name: w, rate: 10 packets/20h, burst: 10, "
-				 "accounting: exact}]\n");
+	evicted_offenders(
+		HOURS, "limits: [{name: other, rate: 20 packets/20h, burst: 20, "
+		       "match: {proto: udp, dport: 7}}, {name: w, rate: 10 packets/20h, burst: 10, "
+		       "accounting: exact}]\n");
 }
 
 /* By its time: written in UTC, it ends when it would have, whatever the new uptime is. */
@@ -238,7 +243,8 @@ TEST(test_a_record_ends)
 	way = record_now(bucket_state, then.utc_ns, now);
 	assert_true(sl_record_has(way, 1234));
 	/* An hour is left; rounded up by two units of 17 s at most. */
-	assert_in_range(sl_record_left_ns(sl_record_left(way.key, way.bucket_state, now.mono_ns), now.mono_ns),
+	assert_in_range(sl_record_left_ns(sl_record_left(way.key, way.bucket_state, now.mono_ns),
+					  now.mono_ns),
 			hour, hour + 3 * SL_BIT(SL_RECORD_SHIFT));
 	now.utc_ns += hour + 60 * SEC;
 	assert_int_equal(record_now(bucket_state, then.utc_ns, now).bucket_state, 0);
@@ -278,14 +284,14 @@ TEST(test_bad_files)
 		int change;
 		long cut;
 	} bad[] = {
-		{ 0, 1, 0 },		/* the magic */
-		{ 8, 1, 0 },		/* the checksum */
-		{ 16, 4, 0 },		/* the version */
-		{ 24, 1, 0 },		/* the time */
-		{ 56, 0x7f, 0 },	/* the number of rows */
-		{ 68, 0x7f, 0 },	/* of words, in its upper half */
-		{ 78, 1, 0 },		/* a name */
-		{ 0, 0, 1 }, { 0, 0, 24 }, { 0, 0, 100 },
+		{ 0, 1, 0 },	 /* the magic */
+		{ 8, 1, 0 },	 /* the checksum */
+		{ 16, 4, 0 },	 /* the version */
+		{ 24, 1, 0 },	 /* the time */
+		{ 56, 0x7f, 0 }, /* the number of rows */
+		{ 68, 0x7f, 0 }, /* of words, in its upper half */
+		{ 78, 1, 0 },	 /* a name */
+		{ 0, 0, 1 },	 { 0, 0, 24 }, { 0, 0, 100 },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

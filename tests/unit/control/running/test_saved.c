@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_saved.c - the file, live.json and the history, by random commands, restarts and failing writes: what is
- * in force is in force after a restart, after save and reload; a rollback has what was in force before; what
- * is refused changes nothing. It is over 500 lines: the random commands, and what each of them must leave.
+ * test_saved.c - the file, live.json and the history, by random commands, restarts and failing
+ * writes: what is in force is in force after a restart, after save and reload; a rollback has what
+ * was in force before; what is refused changes nothing.
  */
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -22,8 +22,8 @@ static const char file_text[] =
 
 /* ------------------------------------------------------------------ writes that fail */
 
-static int fail_at;		/* the write that fails, counted down; 0: none */
-static bool fail_all;		/* and those after it */
+static int fail_at;   /* the write that fails, counted down; 0: none */
+static bool fail_all; /* and those after it */
 static int failed;
 
 static bool fails(int error)
@@ -116,18 +116,22 @@ static json_t *random_limit(void)
 	case 0:
 		return command("limit del", json_pack("{s:o}", "name", name));
 	case 1:
-		snprintf(yaml, sizeof(yaml), "name: %s\n%s", json_string_value(name),
-			 RNG_ANY("rate: 3 packets/s\n",
-				 "rate: 3 packets/s\noverrides: [{src: 10.0.0.7, rate: 9 packets/s}]\n",
-				 "match: {src: '@s0'}\nrate: 4 packets/s\n",
-				 "match: {src: '@s2'}\nrate: [5 packets/s, 50 packets/h]\n"));
+		snprintf(
+			yaml, sizeof(yaml), "name: %s\n%s", json_string_value(name),
+			RNG_ANY("rate: 3 packets/s\n",
+				"rate: 3 packets/s\noverrides: [{src: 10.0.0.7, rate: 9 packets/s}]\n",
+				"match: {src: '@s0'}\nrate: 4 packets/s\n",
+				"match: {src: '@s2'}\nrate: [5 packets/s, 50 packets/h]\n"));
 		json_decref(name);
 		return command("limit add", json_pack("{s:s}", "yaml", yaml));
 	default:
-		return command("limit set", json_pack("{s:o, s:[s]}", "name", name, "pairs",
-			RNG_ANY("match.src=10.0.0.0/8", "match.src=@s0", "match.src=@s1", "match.src=@s2",
-				"match.src=", "rate=7 packets/s", "rate=7 packets/s,70 packets/h", "burst=9",
-				"burst=", "mode=shadow", "algorithm=fixed-window", "algorithm=")));
+		return command(
+			"limit set",
+			json_pack("{s:o, s:[s]}", "name", name, "pairs",
+				  RNG_ANY("match.src=10.0.0.0/8", "match.src=@s0", "match.src=@s1",
+					  "match.src=@s2", "match.src=", "rate=7 packets/s",
+					  "rate=7 packets/s,70 packets/h", "burst=9", "burst=",
+					  "mode=shadow", "algorithm=fixed-window", "algorithm=")));
 	}
 }
 
@@ -137,16 +141,18 @@ static json_t *random_override(void)
 
 	if (!rng_below(3))
 		return command("override del", args);
-	json_object_set_new(args, "pairs", json_pack("[s, s]", RNG_ANY("rate=20 packets/s",
-						      "rate=20 packets/s,90 packets/h"),
-						     RNG_ANY("burst=", "burst=", "burst=8")));
+	json_object_set_new(
+		args, "pairs",
+		json_pack("[s, s]", RNG_ANY("rate=20 packets/s", "rate=20 packets/s,90 packets/h"),
+			  RNG_ANY("burst=", "burst=", "burst=8")));
 	return command("override set", args);
 }
 
 static json_t *random_entry(void)
 {
 	json_t *prefix = rng_below(3) ? any_source() : json_sprintf("@s%llu", rng_below(SETS));
-	json_t *args = json_pack("{s:o, s:s, s:b}", "prefix", prefix, "reason", RNG_ANY("", "why"), "force", 1);
+	json_t *args = json_pack("{s:o, s:s, s:b}", "prefix", prefix, "reason", RNG_ANY("", "why"),
+				 "force", 1);
 
 	if (!rng_below(4))
 		json_object_set_new(args, "for", json_string(RNG_ANY("1h", "2d")));
@@ -155,8 +161,8 @@ static json_t *random_entry(void)
 
 static json_t *random_change(void)
 {
-	static json_t *(*const make[])(void) = { random_set, random_set, random_limit, random_limit,
-						 random_override, random_entry };
+	static json_t *(*const make[])(void) = { random_set,   random_set,	random_limit,
+						 random_limit, random_override, random_entry };
 
 	return make[rng_below(6)]();
 }
@@ -166,9 +172,9 @@ static json_t *random_change(void)
 #define TOP_MAX 4096
 
 struct storm {
-	char *before[TOP_MAX];	/* what a rollback to the state has in force */
-	bool edited;		/* the file is not what was in force last */
-	bool full;		/* writes fail at times */
+	char *before[TOP_MAX]; /* what a rollback to the state has in force */
+	bool edited;	       /* the file is not what was in force last */
+	bool full;	       /* writes fail at times */
 	u32 done, refused, undone, saves, unsaved;
 };
 
@@ -202,7 +208,8 @@ static char *file_now(void)
 static bool send_command(struct storm *storm, json_t *request, json_t **ret)
 {
 	struct running *run = &rig.d->running;
-	char *line = json_dumps(request, 0), *before = in_force(&rig), *after, *file = file_now(), *file_after;
+	char *line = json_dumps(request, 0), *before = in_force(&rig), *after, *file = file_now(),
+	     *file_after;
 	json_t *live = json_deep_copy(run->live), *answer;
 	u32 top = run->history_top;
 	bool ok;
@@ -230,8 +237,8 @@ static bool send_command(struct storm *storm, json_t *request, json_t **ret)
 	if (!ok) {
 		assert_same(line, before, after);
 		/*
-		 * If the disk fails in the middle of save, its text stays in force: as applied, or as the file's
-		 * own if the file has it already.
+		 * If the disk fails in the middle of save, its text stays in force: as applied, or
+		 * as the file's own if the file has it already.
 		 */
 		if (!strstr(line, "\"save\"") || run->history_top != top + 1) {
 			assert_true(json_equal(live, run->live));
@@ -349,8 +356,8 @@ static void apply(struct storm *storm)
 	char *text;
 	json_t *args;
 
-	assert_true(asprintf(&text, "state_dir: %s\ncontrol: {socket: %s/control.sock}\n%s", rig.dir, rig.dir,
-			     texts[rng_below(3)]) > 0);
+	assert_true(asprintf(&text, "state_dir: %s\ncontrol: {socket: %s/control.sock}\n%s",
+			     rig.dir, rig.dir, texts[rng_below(3)]) > 0);
 	args = json_pack("{s:s, s:s, s:b}", "path", "/lab/other.yaml", "text", text, "discard_live",
 			 rng_below(2));
 	if (rng_below(2))
@@ -413,7 +420,8 @@ RIG_TEST(test_random_commands_and_failing_writes)
 	random_commands(3, true);
 }
 
-/* A save that was undone is in the file still: the live changes apply to it, and a reload has the same in force. */
+/* A save that was undone is in the file still: the live changes apply to it, and a reload has the
+ * same in force. */
 RIG_TEST(test_a_save_is_undone)
 {
 	rng_start("a save is undone");
@@ -430,7 +438,8 @@ RIG_TEST(test_a_save_is_undone)
 		before = in_force(&rig);
 		top = rig.d->running.history_top;
 		save(&storm);
-		/* A save that had nothing to write is not in the history: a rollback undoes what was before it. */
+		/* A save that had nothing to write is not in the history: a rollback undoes what
+		 * was before it. */
 		if (!json_array_size(rig.d->running.live) && rig.d->running.history_top > top) {
 			rollback(&storm);
 			rig_restart(&rig);
@@ -453,14 +462,19 @@ static void apply_to_confirm(void)
 {
 	char *line;
 
-	assert_true(asprintf(&line, "{\"command\": \"apply\", \"args\": {\"path\": \"/lab/other.yaml\", "
-			     "\"text\": \"state_dir: %s\\nlimits: [{name: l0, rate: 5 packets/s}]\\n\", "
-			     "\"confirm\": \"1h\"}}", rig.dir) > 0);
+	assert_true(
+		asprintf(
+			&line,
+			"{\"command\": \"apply\", \"args\": {\"path\": \"/lab/other.yaml\", "
+			"\"text\": \"state_dir: %s\\nlimits: [{name: l0, rate: 5 packets/s}]\\n\", "
+			"\"confirm\": \"1h\"}}",
+			rig.dir) > 0);
 	rig_do(&rig, line);
 	free(line);
 }
 
-/* As if the daemon were killed before each of the writes of a save: the changes are in force, and none twice. */
+/* As if the daemon were killed before each of the writes of a save: the changes are in force, and
+ * none twice. */
 RIG_TEST(test_a_save_that_ends_early)
 {
 	bool done = false;
@@ -472,7 +486,8 @@ RIG_TEST(test_a_save_that_ends_early)
 
 		rig_open(&rig, file_text);
 		log_open("test", LOG_LEVEL_ERROR - 1);
-		rig_do(&rig, "{\"command\": \"limit add\", \"args\": {\"yaml\": \"name: l2\\nrate: 3 packets/s\"}}");
+		rig_do(&rig,
+		       "{\"command\": \"limit add\", \"args\": {\"yaml\": \"name: l2\\nrate: 3 packets/s\"}}");
 		rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"l1\"}}");
 		before = in_force(&rig);
 		failed = 0;
@@ -508,7 +523,8 @@ RIG_TEST(test_a_save_that_ends_early)
 	}
 }
 
-/* Reverted rules stay so where live.json still has them, and with it the changes that were there before. */
+/* Reverted rules stay so where live.json still has them, and with it the changes that were there
+ * before. */
 RIG_TEST(test_a_rollback_that_is_not_written)
 {
 	char *before, *after;
@@ -550,7 +566,8 @@ RIG_TEST(test_pending_without_a_way_back)
 	rig_open(&rig, file_text);
 	log_open("test", LOG_LEVEL_ERROR - 1);
 	apply_to_confirm();
-	snprintf(path, sizeof(path), "%s/history/state-%u.json", rig.dir, rig.d->running.history_top);
+	snprintf(path, sizeof(path), "%s/history/state-%u.json", rig.dir,
+		 rig.d->running.history_top);
 	assert_int_equal(unlink(path), 0);
 	rig_restart(&rig);
 	assert_false(pending_is(&rig.d->running));

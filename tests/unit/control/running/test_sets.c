@@ -3,9 +3,10 @@
 #include "lib/rng.h"
 #include "txn_rig.h"
 
-#define SETS "sets: {bad: [192.0.2.1, 192.0.2.2], good: [192.0.2.3]}\nblock: ['@bad']\n" \
-	     "exempt: ['@good']\nlimits: [{name: all, match: {src: ['@bad', 192.0.2.200]}, " \
-	     "rate: 1 packets/s, burst: 1, accounting: exact}]\n"
+#define SETS                                                                                       \
+	"sets: {bad: [192.0.2.1, 192.0.2.2], good: [192.0.2.3]}\nblock: ['@bad']\n"                \
+	"exempt: ['@good']\nlimits: [{name: all, match: {src: ['@bad', 192.0.2.200]}, "            \
+	"rate: 1 packets/s, burst: 1, accounting: exact}]\n"
 
 static char *set_request(const char *command, const char *name, const char *prefixes)
 {
@@ -114,14 +115,16 @@ RIG_TEST(test_set_refusals)
 	/* It is blocked: as `block add`. */
 	set_refused(&rig, "set add", "bad", "[\"0.0.0.0/0\"]", "--force");
 	set_do(&rig, "set add", "good", "[\"0.0.0.0/0\"]");
-	rig_refused(&rig, &rig_root, "{\"command\":\"set list\",\"args\":{\"name\":\"none\"}}", "no set");
+	rig_refused(&rig, &rig_root, "{\"command\":\"set list\",\"args\":{\"name\":\"none\"}}",
+		    "no set");
 }
 
 RIG_TEST(test_set_list)
 {
 	rig_open(&rig, SETS);
 	set_do(&rig, "set add", "good", "[\"2001:db8::/32\"]");
-	rig_expect(&rig, "{\"command\":\"set list\"}", "sets=2, sets.0.name=bad, sets.0.used_by=2, "
+	rig_expect(&rig, "{\"command\":\"set list\"}",
+		   "sets=2, sets.0.name=bad, sets.0.used_by=2, "
 		   "sets.0.live=false, sets.1.live=true");
 	rig_expect(&rig, "{\"command\":\"set list\",\"args\":{\"name\":\"good\"}}",
 		   "prefixes.1=2001:db8::/32");
@@ -183,7 +186,8 @@ RIG_TEST(test_random_changes_survive)
 		for (u64 n = 1 + rng_below(3); n; n--)
 			json_array_append_new(prefixes,
 					      json_sprintf("10.0.0.%d", (int)rng_below(8)));
-		line = request(command, json_pack("{s:s, s:o}", "name", name, "prefixes", prefixes));
+		line = request(command,
+			       json_pack("{s:s, s:o}", "name", name, "prefixes", prefixes));
 		json_decref(rig_command(&rig, &rig_root, line));
 		free(line);
 		if (i % 5)

@@ -79,7 +79,9 @@ RIG_TEST(test_save_keeps_the_text)
 	rig_do(&rig, SET("7"));
 	put_file(&rig, "# Mine\n" ALL);
 	rig_do(&rig, "{\"command\":\"save\"}");
-	check_file(&rig, "# Mine\nlimits: [{name: all, rate: 7 packets/s, burst: 7, accounting: exact}]\n");
+	check_file(
+		&rig,
+		"# Mine\nlimits: [{name: all, rate: 7 packets/s, burst: 7, accounting: exact}]\n");
 	apply(&rig, "# Applied\n" FIVE, NULL);
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.99\"}}");
 	rig_do(&rig, "{\"command\":\"save\"}");
@@ -136,7 +138,8 @@ RIG_TEST(test_apply_refusals)
 	rig_refused(&rig, &rig_root, line, "1s to 1h");
 	rig_refused(&rig, &rig_reader, line, "control.group");
 	free(line);
-	rig_refused(&rig, &rig_root, "{\"command\":\"apply\",\"args\":{\"path\":\"/a\"}}", "'text'");
+	rig_refused(&rig, &rig_root, "{\"command\":\"apply\",\"args\":{\"path\":\"/a\"}}",
+		    "'text'");
 	rig_refused(&rig, &rig_root, "{\"command\":\"confirm\"}", "nothing to confirm");
 	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
 	check_rate(&rig, 10);
@@ -177,7 +180,7 @@ RIG_TEST(test_unconfirmed_goes_back)
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
 	apply(&rig, FIVE, "60s");
-	assert_int_equal(rate_of(&rig), 7);	/* the live change is on top */
+	assert_int_equal(rate_of(&rig), 7); /* the live change is on top */
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	assert_false(pending_is(&rig.d->running));
 	check_rate(&rig, 7);

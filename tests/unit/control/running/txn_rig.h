@@ -8,8 +8,9 @@
 #define ALL "limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}]\n"
 #define FIVE "limits: [{name: all, rate: 5 packets/s, burst: 5, accounting: exact}]\n"
 #define TWENTY "limits: [{name: all, rate: 20 packets/s, burst: 20, accounting: exact}]\n"
-#define SET(rate) "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=" \
-	rate " packets/s\",\"burst=" rate "\"]}}"
+#define SET(rate)                                                                                  \
+	"{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=" rate            \
+	" packets/s\",\"burst=" rate "\"]}}"
 
 /* A request as a line, to be freed. */
 static char *request(const char *command, json_t *args)
@@ -27,8 +28,8 @@ static char *whole(const struct rig *rig, const char *text)
 {
 	char *all;
 
-	assert_true(asprintf(&all, "state_dir: %s\ncontrol: {socket: %s/control.sock}\n%s", rig->dir,
-			     rig->dir, text) > 0);
+	assert_true(asprintf(&all, "state_dir: %s\ncontrol: {socket: %s/control.sock}\n%s",
+			     rig->dir, rig->dir, text) > 0);
 	return all;
 }
 
@@ -58,7 +59,8 @@ static json_t *result_of(struct rig *rig, const char *line)
 {
 	json_t *response = rig_command(rig, &rig_root, line), *result;
 
-	if (!true_at(response, "ok")) fail_msg("%s: %s", line, json_dumps(response, 0));
+	if (!true_at(response, "ok"))
+		fail_msg("%s: %s", line, json_dumps(response, 0));
 	result = json_incref(json_object_get(response, "result"));
 	json_decref(response);
 	return result;

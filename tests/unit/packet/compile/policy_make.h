@@ -30,9 +30,12 @@ static inline struct limit_def make_limit(const char *name)
 {
 	struct limit_def limit = {
 		.per = SL_PER_SOURCE,
-		.prefix = { .len = { { 32 }, { 64 } }, .scale = { { 1, 1, 1, 1 }, { 1, 1, 1, 1 } },
+		.prefix = { .len = { { 32 }, { 64 } },
+			    .scale = { { 1, 1, 1, 1 }, { 1, 1, 1, 1 } },
 			    .count = { 1, 1 } },
-		.terms.rates = { .rate = { { 1000, SEC, RATE_PACKETS } }, .burst = { 2000 }, .count = 1 },
+		.terms.rates = { .rate = { { 1000, SEC, RATE_PACKETS } },
+				 .burst = { 2000 },
+				 .count = 1 },
 		.action = SL_ACT_DROP,
 	};
 

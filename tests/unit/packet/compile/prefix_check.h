@@ -32,16 +32,16 @@ static inline bool is_in(const struct prefix_entry *entry, struct sl_addr a)
 	return true;
 }
 
-static inline void brute_force(const struct prefix_list *list, const struct sl_bitmap *base, u32 dim,
-			u32 family, struct sl_addr a, struct sl_pclass *ret)
+static inline void brute_force(const struct prefix_list *list, const struct sl_bitmap *base,
+			       u32 dim, u32 family, struct sl_addr a, struct sl_pclass *ret)
 {
 	*ret = (struct sl_pclass){ .limits = base[dim] };
 	for (size_t i = 0; i < list->count; i++) {
 		const struct prefix_entry *entry = &list->entry[i];
-		u64 *until = entry->fact == PREFIX_BLOCK      ? &ret->block_until :
-			     entry->fact == PREFIX_WIDE_BLOCK ? &ret->wide_block_until :
-			     entry->fact == PREFIX_EXEMPT     ? &ret->exempt_until :
-								NULL;
+		u64 *until = entry->fact == PREFIX_BLOCK	? &ret->block_until
+			     : entry->fact == PREFIX_WIDE_BLOCK ? &ret->wide_block_until
+			     : entry->fact == PREFIX_EXEMPT	? &ret->exempt_until
+								: NULL;
 
 		if (entry->dim != dim || entry->family != family || !is_in(entry, a))
 			continue;
@@ -86,7 +86,7 @@ static inline struct sl_addr near_addr(const struct prefix_entry *entry)
 }
 
 static inline void assert_class(const struct prefix_index *index, const struct prefix_list *list,
-			 const struct sl_bitmap *base, u32 dim, u32 family, struct sl_addr a)
+				const struct sl_bitmap *base, u32 dim, u32 family, struct sl_addr a)
 {
 	struct prefix_view view = prefix_index_view(index, dim, family);
 	u32 class = prefix_index_lookup(&view, a);

@@ -15,7 +15,7 @@ static bool in_bitmap(const struct sl_bitmap *bitmap, u32 limit)
 /* ------------------------------------------------------------------ matching */
 
 struct test_packet {
-	struct sl_prefix src, dst;	/* whole addresses */
+	struct sl_prefix src, dst; /* whole addresses */
 	u8 proto, tcp_flags, icmp_type;
 	bool has_ports, has_vlan;
 	u32 dport, sport, vlan, length, iface;
@@ -84,7 +84,8 @@ static void and_dim16(const struct sl_rules *r, struct sl_bitmap *match, u32 dim
 		and_bitmap(match, has ? &r->class16[r->dim16[dim][value]] : &r->none16[dim]);
 }
 
-static void and_dim8(const struct sl_rules *r, struct sl_bitmap *match, u32 dim, bool has, u32 value)
+static void and_dim8(const struct sl_rules *r, struct sl_bitmap *match, u32 dim, bool has,
+		     u32 value)
 {
 	if (r->dims & SL_DIMS_8(dim))
 		and_bitmap(match, has ? &r->dim8[dim][value] : &r->none8[dim]);
@@ -97,9 +98,11 @@ static struct sl_bitmap image_match(const struct sl_image *image, const struct t
 	struct sl_bitmap match = r->all;
 
 	if (r->dims & SL_DIMS_P(SL_PDIM_SRC))
-		and_bitmap(&match, &image->pclass[image_pclass(image, SL_PDIM_SRC, &p->src)].limits);
+		and_bitmap(&match,
+			   &image->pclass[image_pclass(image, SL_PDIM_SRC, &p->src)].limits);
 	if (r->dims & SL_DIMS_P(SL_PDIM_DST))
-		and_bitmap(&match, &image->pclass[image_pclass(image, SL_PDIM_DST, &p->dst)].limits);
+		and_bitmap(&match,
+			   &image->pclass[image_pclass(image, SL_PDIM_DST, &p->dst)].limits);
 	and_dim16(r, &match, SL_DIM_DPORT, p->has_ports, p->dport);
 	and_dim16(r, &match, SL_DIM_SPORT, p->has_ports, p->sport);
 	and_dim16(r, &match, SL_DIM_LENGTH, true, p->length);
@@ -124,8 +127,8 @@ static struct sl_prefix pick_prefix(bool whole)
 {
 	u8 family = rng_below(SL_FAMILY_COUNT);
 	u8 bits = family == SL_V4 ? 32 : 128;
-	struct sl_prefix p = prefix(family, rng_below(4) << 62 | rng_below(4) << 40 |
-				    rng_below(2) << 32, 64);
+	struct sl_prefix p =
+		prefix(family, rng_below(4) << 62 | rng_below(4) << 40 | rng_below(2) << 32, 64);
 
 	p.len = whole ? bits : rng_below(5) ? rng_below(bits + 1) : bits;
 	p.addr = sl_addr_mask(p.addr, p.len < bits ? p.len : bits);
@@ -143,12 +146,13 @@ static struct u16_range pick_range(u32 most)
 }
 
 /* A condition on one limit in four: 1 to 3 times `value`. Freed by free_match(). */
-#define RANDOM_VALUES(match, field, value) do {					\
-		size_t n_ = rng_below(4) ? 0 : 1 + rng_below(3);		\
-		(match)->field = n_ ? calloc(n_, sizeof(*(match)->field)) : NULL;	\
-		(match)->field##_count = n_;					\
-		for (size_t i_ = 0; i_ < n_; i_++)				\
-			(match)->field[i_] = (value);				\
+#define RANDOM_VALUES(match, field, value)                                                         \
+	do {                                                                                       \
+		size_t n_ = rng_below(4) ? 0 : 1 + rng_below(3);                                   \
+		(match)->field = n_ ? calloc(n_, sizeof(*(match)->field)) : NULL;                  \
+		(match)->field##_count = n_;                                                       \
+		for (size_t i_ = 0; i_ < n_; i_++)                                                 \
+			(match)->field[i_] = (value);                                              \
 	} while (0)
 
 static void random_match(struct match_def *m)
@@ -247,7 +251,7 @@ TEST(test_bitmaps_against_naive)
 		for (u32 i = 0; i < count; i++) {
 			assert_int_equal(in_bitmap(&image->rules->dropping, i),
 					 limit[i].mode == SL_MODE_ENFORCE &&
-					 limit[i].action == SL_ACT_DROP);
+						 limit[i].action == SL_ACT_DROP);
 			free_match(&limit[i].match);
 		}
 		image_free(image);
@@ -280,9 +284,9 @@ TEST(test_dims)
 	limit[1].match.dst = &dst;
 	limit[1].match.dst_count = 1;
 	image = compile(&policy, &env);
-	assert_int_equal(image->rules->dims,
-			 SL_DIMS_16(SL_DIM_DPORT) | SL_DIMS_8(SL_DIM_ICMP) |
-			 SL_DIMS_8(SL_DIM_ICMPV6) | SL_DIMS_P(SL_PDIM_DST) | SL_DIMS_L4);
+	assert_int_equal(image->rules->dims, SL_DIMS_16(SL_DIM_DPORT) | SL_DIMS_8(SL_DIM_ICMP) |
+						     SL_DIMS_8(SL_DIM_ICMPV6) |
+						     SL_DIMS_P(SL_PDIM_DST) | SL_DIMS_L4);
 	image_free(image);
 
 	/* A limit that is off has no bit, and its conditions no cost. */
@@ -349,14 +353,17 @@ TEST(test_lists)
 	struct list_entry block[] = {
 		{ .prefix = prefix(SL_V4, 10ULL << 56, 8), .pos.line = 1 },
 		{ .prefix = prefix(SL_V4, 10ULL << 56, 7),
-		  .until_utc_ns = utc_now + 60 * SEC, .pos.line = 2 },
-		{ .prefix = prefix(SL_V4, 0xc0000201ULL << 32, 32), .until_utc_ns = utc_now,
+		  .until_utc_ns = utc_now + 60 * SEC,
+		  .pos.line = 2 },
+		{ .prefix = prefix(SL_V4, 0xc0000201ULL << 32, 32),
+		  .until_utc_ns = utc_now,
 		  .pos.line = 3 },
 		{ .prefix = prefix(SL_V6, 0x20010000ULL << 32, 16), .pos.line = 4 },
 		{ .prefix = prefix(SL_V6, 0x30000000ULL << 32, 15), .pos.line = 5 },
 	};
 	struct list_entry exempt[] = {
-		{ .prefix = prefix(SL_V4, 0x0a010000ULL << 32, 16), .until_utc_ns = utc_now + 1,
+		{ .prefix = prefix(SL_V4, 0x0a010000ULL << 32, 16),
+		  .until_utc_ns = utc_now + 1,
 		  .pos.line = 6 },
 	};
 	struct limit_def limit[] = { make_limit("a") };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_compile_events.c - sessions, ban lengths and addresses that are never banned, in an image. */
+/* test_compile_events.c - sessions, ban lengths and addresses that are never banned, in an
+ * image. */
 #include "lib/test.h"
 #include "policy_make.h"
 
@@ -58,7 +59,8 @@ TEST(test_sessions)
 	/* More than fit: the first ones, in any order of theirs. */
 	for (u32 i = 0; i < COUNT(session); i++)
 		session[i] = (struct sl_session){ .src.hi = (u64)(i * i) << 32,
-						  .sport = 50000 - i * 77, .used = 2 };
+						  .sport = 50000 - i * 77,
+						  .used = 2 };
 	env.session_count = COUNT(session);
 	image = compile(&policy, &env);
 	assert_int_equal(image->sessions, SL_SESSIONS_MAX);
@@ -76,7 +78,8 @@ static void assert_lens(const struct sl_rules *rules, u32 family, u8 a, u8 b, u8
 
 #define NONE SL_PREFIX_NONE
 
-/* Each once: of limits that ban, all steps of their prefix hierarchies; then those of active bans. */
+/* Each once: of limits that ban, all steps of their prefix hierarchies; then those of active
+ * bans. */
 TEST(test_lengths)
 {
 	struct limit_def limit[3] = { banning("a", 32, 64), make_limit("b"), banning("c", 24, 64) };

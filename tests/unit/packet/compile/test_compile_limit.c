@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_compile_limit.c - a limit's values compiled into a copy of the image give, byte by byte, what the
- * whole policy gives; where they cannot, nothing is made. Random limits, random changes. One override
- * changed in a copy of the index: all sources find what they find in an index that is built.
+ * test_compile_limit.c - a limit's values compiled into a copy of the image give, byte by byte,
+ * what the whole policy gives; where they cannot, nothing is made. Random limits, random changes.
+ * One override changed in a copy of the index: all sources find what they find in an index that is
+ * built.
  */
 #include "lib/test.h"
 #include "lib/policy_text.h"
@@ -26,10 +27,30 @@ static const char *const kinds[] = {
 	"match: {src: 203.0.113.0/24}, action: drop",
 };
 static const char *const changes[] = {
-	"rate=55 packets/s", "rate=55 packets/m", "rate=20K packets/s", "rate=2M bits/s", "rate=800 bytes/s",
-	"rate=55 connections/s", "rate=3 packets/s,70 packets/m", "burst=9", "burst=77", "burst=", "burst=4,50",
-	"mode=shadow", "mode=enforce", "mode=off", "action=tag", "action=drop", "tag.dscp=ef", "accounting=exact",
-	"accounting=percpu", "count=all", "count=admitted", "on_full=closed", "on_full=prefix", "rate=1 packets/h",
+	"rate=55 packets/s",
+	"rate=55 packets/m",
+	"rate=20K packets/s",
+	"rate=2M bits/s",
+	"rate=800 bytes/s",
+	"rate=55 connections/s",
+	"rate=3 packets/s,70 packets/m",
+	"burst=9",
+	"burst=77",
+	"burst=",
+	"burst=4,50",
+	"mode=shadow",
+	"mode=enforce",
+	"mode=off",
+	"action=tag",
+	"action=drop",
+	"tag.dscp=ef",
+	"accounting=exact",
+	"accounting=percpu",
+	"count=all",
+	"count=admitted",
+	"on_full=closed",
+	"on_full=prefix",
+	"rate=1 packets/h",
 };
 
 static struct policy *make_limits(const char *const *of, size_t of_count)
@@ -40,8 +61,8 @@ static struct policy *make_limits(const char *const *of, size_t of_count)
 	size_t count = 1 + rng_below(5), used = strlen(text);
 
 	for (size_t i = 0; i < count; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "  - {name: l%zu, %s}\n", i,
-					 rng_text(of, of_count));
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "  - {name: l%zu, %s}\n",
+					 i, rng_text(of, of_count));
 	if (policy_parse("random", text, used, &policy, &err))
 		fail_msg("%s\n%s", err.message, text);
 	return policy;
@@ -50,7 +71,8 @@ static struct policy *make_limits(const char *const *of, size_t of_count)
 static void check_equal(const struct sl_image *one, const struct sl_image *whole, const char *words)
 {
 	for (u32 i = 0; i < SL_METERS_MAX; i++)
-		if (memcmp(&one->rules->limits[i], &whole->rules->limits[i], sizeof(struct sl_limit)))
+		if (memcmp(&one->rules->limits[i], &whole->rules->limits[i],
+			   sizeof(struct sl_limit)))
 			fail_msg("%s: meter %u differs", words, i);
 	if (memcmp(one->rules, whole->rules, sizeof(*one->rules)))
 		fail_msg("%s: the rules differ", words);
@@ -63,8 +85,10 @@ static void check_equal(const struct sl_image *one, const struct sl_image *whole
 static bool change(struct policy *policy, struct compile_env *env, struct sl_image **image)
 {
 	static struct sl_limit_id_info both[2][SL_LIMIT_IDS];
-	struct limit_def *limit = &policy->limit[rng_below(policy->limit_count)], before = *limit, after;
-	const char *pair[] = { rng_text(changes, COUNT(changes)), rng_text(changes, COUNT(changes)) };
+	struct limit_def *limit = &policy->limit[rng_below(policy->limit_count)], before = *limit,
+			 after;
+	const char *pair[] = { rng_text(changes, COUNT(changes)),
+			       rng_text(changes, COUNT(changes)) };
 	size_t pairs = 1 + rng_below(2);
 	struct sl_image *one = NULL, *whole = NULL;
 	bool single;
@@ -72,15 +96,16 @@ static bool change(struct policy *policy, struct compile_env *env, struct sl_ima
 	struct sl_err err;
 	int r;
 
-	snprintf(words, sizeof(words), "%s (%s): %s %s", limit->name, limit->mode ? "not enforced" : "",
-		 pair[0], pairs > 1 ? pair[1] : "");
+	snprintf(words, sizeof(words), "%s (%s): %s %s", limit->name,
+		 limit->mode ? "not enforced" : "", pair[0], pairs > 1 ? pair[1] : "");
 	memcpy(both[0], slots, sizeof(slots));
 	memcpy(both[1], slots, sizeof(slots));
 	env->before = *image;
 	env->generation++;
 	env->slots = both[0];
 	single = limit_revalue(limit, (char *const *)pair, pairs, &after) &&
-		 !image_change_limit(&after, limit - policy->limit, NULL, policy->cluster, env, &one);
+		 !image_change_limit(&after, limit - policy->limit, NULL, policy->cluster, env,
+				     &one);
 	assert_memory_equal(limit, &before, sizeof(before));
 	env->slots = both[1];
 	r = policy_limit_set(policy, before.name, (char *const *)pair, pairs, &err);
@@ -126,8 +151,9 @@ TEST(test_as_the_whole)
 /* 100000 overrides and prefixes are neither copied nor read again: the image shares both. */
 TEST(test_shares)
 {
-	static const char *const text = "limits:\n  - {name: a, match: {src: 192.0.2.0/24}, rate: 10 packets/s,"
-					" overrides: [{src: 192.0.2.9, rate: 90 packets/s}]}\n";
+	static const char *const text =
+		"limits:\n  - {name: a, match: {src: 192.0.2.0/24}, rate: 10 packets/s,"
+		" overrides: [{src: 192.0.2.9, rate: 90 packets/s}]}\n";
 	char *const pair[] = { (char *)"rate=20 packets/s" };
 	struct compile_env env = make_env();
 	struct limit_def after;
@@ -177,7 +203,8 @@ TEST(test_counts_the_same_cpus)
 
 /* ------------------------------------------------------------------ overrides */
 
-/* Of one length in a family, of several, of several rates and steps, with overrides before and behind. */
+/* Of one length in a family, of several, of several rates and steps, with overrides before and
+ * behind. */
 static const char *const overridden[] = {
 	"rate: 100 packets/s, overrides: [{src: 192.0.2.1, rate: 7 packets/s, burst: 3}]",
 	"rate: 100 packets/s, overrides: [{src: 192.0.2.0/24, rate: 7 packets/s}, {src: '2001:db8::/32', rate: 9 packets/s}]",
@@ -189,7 +216,8 @@ static const char *const overridden[] = {
 	"rate: 100 packets/s",
 };
 /* A round is of the first of them. */
-static const char *const sources[] = { "10.0.0.%u", "192.0.2.%u", "2001:db8:0:%x00::/56", "10.0.%u.0/24" };
+static const char *const sources[] = { "10.0.0.%u", "192.0.2.%u", "2001:db8:0:%x00::/56",
+				       "10.0.%u.0/24" };
 static u32 sources_count;
 static const char *const rates[] = { "rate=5 packets/s", "rate=900 packets/s", "rate=7 packets/s",
 				     "rate=3 packets/s,70 packets/m" };
@@ -206,20 +234,22 @@ static struct sl_prefix random_source(void)
 }
 
 /* What a source finds in each meter, of overrides up to each length that a limit may group by. */
-static void check_found(const struct sl_image *one, const struct sl_image *whole, struct sl_prefix src)
+static void check_found(const struct sl_image *one, const struct sl_image *whole,
+			struct sl_prefix src)
 {
 	for (u32 meter = 0; meter < SL_METERS_MAX; meter++) {
-		const struct sl_override *a = override_index_find(one->overrides, one->rules, meter, src.addr,
-								  src.family, 128);
-		const struct sl_override *b = override_index_find(whole->overrides, whole->rules, meter,
+		const struct sl_override *a = override_index_find(one->overrides, one->rules, meter,
 								  src.addr, src.family, 128);
+		const struct sl_override *b = override_index_find(whole->overrides, whole->rules,
+								  meter, src.addr, src.family, 128);
 
 		assert_true(!a == !b);
 		if (!a)
 			continue;
 		assert_int_equal(a->mult, b->mult);
 		assert_int_equal(a->tau, b->tau);
-		assert_int_equal(a->rest & ~(u64)SL_OVERRIDE_SPILLED, b->rest & ~(u64)SL_OVERRIDE_SPILLED);
+		assert_int_equal(a->rest & ~(u64)SL_OVERRIDE_SPILLED,
+				 b->rest & ~(u64)SL_OVERRIDE_SPILLED);
 	}
 }
 
@@ -227,7 +257,8 @@ static void check_finds_same(const struct policy *policy, const struct sl_image 
 			     const struct sl_image *whole)
 {
 	for (u32 i = 0; i < SL_METERS_MAX; i++)
-		assert_memory_equal(&one->rules->limits[i], &whole->rules->limits[i], sizeof(struct sl_limit));
+		assert_memory_equal(&one->rules->limits[i], &whole->rules->limits[i],
+				    sizeof(struct sl_limit));
 	for (size_t i = 0; i < policy->limit_count; i++)
 		for (size_t k = 0; k < policy->limit[i].override_count; k++)
 			check_found(one, whole, policy->limit[i].override[k].src);
@@ -242,8 +273,8 @@ static bool edit(struct policy *policy, const char *name, const struct sl_prefix
 	char *const pair[] = { (char *)rng_text(rates, COUNT(rates)) };
 	struct sl_err err;
 
-	return rng_below(3) ? !policy_override_set(policy, name, src, pair, 1, &err) :
-			      !policy_override_del(policy, name, src, &err);
+	return rng_below(3) ? !policy_override_set(policy, name, src, pair, 1, &err)
+			    : !policy_override_del(policy, name, src, &err);
 }
 
 /* Copies of buckets, as those in the kernel: some follow each change, others only later ones. */
@@ -292,7 +323,8 @@ static bool change_override(struct policy *policy, struct compile_env *env, stru
 	env->before = *image;
 	env->generation++;
 	env->slots = both[0];
-	single = !image_change_limit(limit, limit - policy->limit, &kept.def, policy->cluster, env, &one);
+	single = !image_change_limit(limit, limit - policy->limit, &kept.def, policy->cluster, env,
+				     &one);
 	env->slots = both[1];
 	/* Else it would be the same index, where the digest is. */
 	env->before = NULL;
@@ -308,7 +340,8 @@ static bool change_override(struct policy *policy, struct compile_env *env, stru
 	check_finds_same(policy, one, whole);
 	assert_memory_equal(both[0], both[1], sizeof(slots));
 	image_free(whole);
-	if (fails) {	/* it is not put in force: the index of before stays, and the next one is of it */
+	/* it is not put in force: the index of before stays, and the next one is of it */
+	if (fails) {
 		image_free(one);
 		assert_int_equal(override_restore(limit, &before), 0);
 		env->before = *image;

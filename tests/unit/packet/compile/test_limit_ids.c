@@ -109,7 +109,8 @@ TEST(test_limit_ids_unchanged_on_error)
 
 	/* Free are those of the order's own limits and one more: one is short. */
 	memset(slots, 0, sizeof(slots));
-	for (u32 slot = 1; slot < SL_LIMIT_ID_KEPT - (SL_METER_FURTHER - SL_LIMITS_MAX) - 1; slot++) {
+	for (u32 slot = 1; slot < SL_LIMIT_ID_KEPT - (SL_METER_FURTHER - SL_LIMITS_MAX) - 1;
+	     slot++) {
 		slots[slot].state = slot & 1 ? SL_LIMIT_ID_DRAINING : SL_LIMIT_ID_BOUND;
 		snprintf(slots[slot].name, SL_NAME_MAX, "old%u", slot);
 	}
@@ -138,7 +139,7 @@ TEST(test_leases)
 		struct rate rate;
 		u64 burst;
 		enum accounting accounting;
-		u32 lease;	/* with 4 CPUs */
+		u32 lease; /* with 4 CPUs */
 	} table[] = {
 		{ { 1000, SEC, RATE_PACKETS }, 100000, ACCOUNTING_PERCPU, 100000 / 16 },
 		{ { 1000, SEC, RATE_PACKETS }, 2000, ACCOUNTING_PERCPU, 125 },

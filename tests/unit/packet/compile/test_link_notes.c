@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_link_notes.c - which interface stands on which (lib/links.h), and the notes on a policy's. */
+/* test_link_notes.c - which interface stands on which (lib/links.h), and the notes on a
+ * policy's. */
 #include "lib/test.h"
 #include "lib/links.h"
 #include "policy_make.h"
@@ -52,8 +53,11 @@ static void collect(void *arg, const char *ifname, const char *words)
 
 TEST(test_notes)
 {
-	struct interface_def interface[] = { { .name = "br0" }, { .name = "eth0" }, { .name = "eth0.10" },
-					     { .name = "eth1" }, { .name = "gone0" } };
+	struct interface_def interface[] = { { .name = "br0" },
+					     { .name = "eth0" },
+					     { .name = "eth0.10" },
+					     { .name = "eth1" },
+					     { .name = "gone0" } };
 	match_interface only[] = { "eth0" };
 	struct u16_range vlan = { 10, 10 };
 	struct limit_def limit[] = { make_limit("web"), make_limit("tagged") };
@@ -65,8 +69,9 @@ TEST(test_notes)
 	limit[1].match.vlan = &vlan;
 	limit[1].match.vlan_count = 1;
 	policy_link_notes(&policy, &links, collect, text);
-	assert_string_equal(text, "br0 stands on eth0\nbr0 stands on eth0.10\neth0.10 stands on eth0\n"
-				  "eth0.10 is a VLAN device\n");
+	assert_string_equal(text,
+			    "br0 stands on eth0\nbr0 stands on eth0.10\neth0.10 stands on eth0\n"
+			    "eth0.10 is a VLAN device\n");
 
 	/* Each limit for one interface alone. */
 	text[0] = '\0';

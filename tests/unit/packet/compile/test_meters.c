@@ -110,9 +110,12 @@ TEST(test_prefix_hierarchy)
 		u8 v4, v6;
 		u32 rate, scale;
 	} want[] = {
-		{ 32, 64, 0, 1 }, { 32, 64, 1, 1 },
-		{ 24, 48, 0, 16 }, { 24, 48, 1, 16 },
-		{ SL_PREFIX_NONE, 56, 0, 4 }, { SL_PREFIX_NONE, 56, 1, 4 },
+		{ 32, 64, 0, 1 },
+		{ 32, 64, 1, 1 },
+		{ 24, 48, 0, 16 },
+		{ 24, 48, 1, 16 },
+		{ SL_PREFIX_NONE, 56, 0, 4 },
+		{ SL_PREFIX_NONE, 56, 1, 4 },
 	};
 	struct limit_def limit[] = { two_rates("a") };
 	struct policy policy = make_policy(limit, 1);
@@ -155,9 +158,9 @@ TEST(test_soft)
 {
 	static const struct {
 		struct rate rate;
-		u64 burst, capacity;	/* capacity: of the soft row */
+		u64 burst, capacity; /* capacity: of the soft row */
 		u32 permille;
-		struct rate soft;	/* what its interval is of; count 0: a window */
+		struct rate soft; /* what its interval is of; count 0: a window */
 	} table[] = {
 		{ { 100, SEC, RATE_PACKETS }, 200, 20, 100, { 10, SEC, 0 } },
 		{ { 15, SEC, RATE_PACKETS }, 1, 1, 100, { 3, 2 * SEC, 0 } },
@@ -194,7 +197,7 @@ TEST(test_soft)
 		assert_int_equal(soft->params.algo, head->params.algo);
 		assert_int_equal(soft->params.capacity, table[i].capacity);
 		assert_string_equal(slots[soft->slot].name, "a#1s");
-		if (r->count)	/* rounded up, to a tick at most */
+		if (r->count) /* rounded up, to a tick at most */
 			assert_in_range(soft->params.mult >> soft->params.shift,
 					r->period_ns * SL_TICKS_PER_NS / r->count,
 					r->period_ns * SL_TICKS_PER_NS / r->count + 1);
@@ -214,7 +217,9 @@ TEST(test_grace)
 	struct sl_image *image;
 
 	limit[0].terms.throttle = (struct throttle_def){
-		.kind = THROTTLE_SOFT, .soft_permille = 100, .soft_for_ns = 30 * SEC,
+		.kind = THROTTLE_SOFT,
+		.soft_permille = 100,
+		.soft_for_ns = 30 * SEC,
 	};
 	limit[0].prefix.len[SL_V4][0] = 24;
 	image = compile(&policy, &env);
@@ -240,15 +245,19 @@ TEST(test_ban)
 		u32 levels;
 		u64 seconds[SL_BAN_LEVELS];
 	} table[] = {
-		{ { 1000, 10 * SEC, 300 * SEC, 86400 * SEC, 200, false, false }, 10,
+		{ { 1000, 10 * SEC, 300 * SEC, 86400 * SEC, 200, false, false },
+		  10,
 		  { 300, 600, 1200, 2400, 4800, 9600, 19200, 38400, 76800, 86400 } },
 		{ { 1, SEC, 60 * SEC, 60 * SEC, 200, false, false }, 1, { 60 } },
 		{ { 1, SEC, 60 * SEC, 100 * SEC, 100, false, false }, 1, { 60 } },
 		{ { 1, SEC, 60 * SEC, 100 * SEC, 150, false, false }, 3, { 60, 90, 100 } },
 		/* 15 times doubled, and no more */
-		{ { 1, SEC, SEC, 31536000 * SEC, 200, false, false }, 16,
+		{ { 1, SEC, SEC, 31536000 * SEC, 200, false, false },
+		  16,
 		  { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 } },
-		{ { 1, SEC, 31536000 * SEC, 31536000 * SEC, 10000, false, false }, 1, { 31536000 } },
+		{ { 1, SEC, 31536000 * SEC, 31536000 * SEC, 10000, false, false },
+		  1,
+		  { 31536000 } },
 	};
 	const struct sl_limit *meter[4], *trigger;
 	struct sl_image *image;
@@ -295,7 +304,9 @@ TEST(test_elastic)
 	struct sl_image *image;
 
 	limit[0].terms.throttle = (struct throttle_def){
-		.kind = THROTTLE_ELASTIC, .ceiling_percent = 400, .cpu_percent = 70,
+		.kind = THROTTLE_ELASTIC,
+		.ceiling_percent = 400,
+		.cpu_percent = 70,
 	};
 	limit[0].terms.algorithm = SL_ALGO_SLIDING_WINDOW;
 	limit[0].terms.rates.burst[0] = limit[0].terms.rates.burst[1] = 0;
@@ -303,7 +314,7 @@ TEST(test_elastic)
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 2), 2);
 	assert_true(meter[0]->elastic && meter[1]->elastic && !meter[0]->single_meter);
-	assert_int_equal(meter[0]->params.quantum, 2);	/* 2^26 in 25 bits */
+	assert_int_equal(meter[0]->params.quantum, 2); /* 2^26 in 25 bits */
 	assert_int_equal(meter[1]->params.quantum, 0);
 	assert_true(image->rules->limits[1].single_meter && !image->rules->limits[1].elastic);
 	image_free(image);
@@ -331,8 +342,8 @@ TEST(test_on_full_prefix)
 	add_prefix_hierarchy(&limit[0]);
 	image = compile(&policy, &env);
 	assert_int_equal(chain_of(image, meter, 8), 3);
-	assert_int_equal(meter[1]->full, SL_NO_METER);	/* /24 and /48 */
-	full = meter_at(image, meter[2]->full);		/* /56 */
+	assert_int_equal(meter[1]->full, SL_NO_METER); /* /24 and /48 */
+	full = meter_at(image, meter[2]->full);	       /* /56 */
 	assert_int_equal(full->prefix[SL_V4], SL_PREFIX_NONE);
 	assert_int_equal(full->prefix[SL_V6], 48);
 	image_free(image);
@@ -430,7 +441,7 @@ static void collect(void *arg, const struct limit_def *limit, const char *words)
 TEST(test_notes)
 {
 	struct limit_def limit[] = {
-		make_limit("usual"), two_rates("ladder"), two_rates("flat"), make_limit("leaky"),
+		make_limit("usual"), two_rates("ladder"),  two_rates("flat"),  make_limit("leaky"),
 		make_limit("exact"), make_limit("window"), make_limit("fast"), make_limit("slow"),
 	};
 	struct policy policy = make_policy(limit, COUNT(limit));
@@ -444,7 +455,8 @@ TEST(test_notes)
 	add_prefix_hierarchy(&limit[2]);
 	limit[2].prefix.scale[SL_V4][1] = 1;
 	limit[3].terms.algorithm = limit[4].terms.algorithm = SL_ALGO_LEAKY_BUCKET;
-	limit[3].terms.rates.burst[0] = limit[4].terms.rates.burst[0] = limit[5].terms.rates.burst[0] = 0;
+	limit[3].terms.rates.burst[0] = limit[4].terms.rates.burst[0] =
+		limit[5].terms.rates.burst[0] = 0;
 	limit[4].accounting = ACCOUNTING_EXACT;
 	limit[5].terms.algorithm = SL_ALGO_SLIDING_WINDOW;
 	limit[5].terms.rates.rate[0].count = 1000000000;
@@ -455,20 +467,21 @@ TEST(test_notes)
 	memset(slots, 0, sizeof(slots));
 	image = compile(&policy, &env);
 	policy_notes(&policy, image->rules, collect, text);
-	assert_string_equal(text,
-			    "interfaces is empty: no packet meets its limits\n"
-			    "flat: a whole /24 has no higher limit than each /32 in it; "
-			    "set prefix_scale.ipv4 to give it a multiple\n"
-			    "window: rounding changes its rate by up to 0.0716 % (accepted: up to 1 %)\n"
-			    "fast: rounding changes its rate by up to 0.0125 % (accepted: up to 1 %)\n"
-			    "slow: 101M packets within 1h, from 9.2M forged sources, fill the "
-			    "table (table.buckets); then on_full applies to new sources\n");
+	assert_string_equal(
+		text, "interfaces is empty: no packet meets its limits\n"
+		      "flat: a whole /24 has no higher limit than each /32 in it; "
+		      "set prefix_scale.ipv4 to give it a multiple\n"
+		      "window: rounding changes its rate by up to 0.0716 % (accepted: up to 1 %)\n"
+		      "fast: rounding changes its rate by up to 0.0125 % (accepted: up to 1 %)\n"
+		      "slow: 101M packets within 1h, from 9.2M forged sources, fill the "
+		      "table (table.buckets); then on_full applies to new sources\n");
 	exact = exact_limits(&policy, image->rules);
 	dump = json_dumps(exact, JSON_COMPACT | JSON_SORT_KEYS);
-	assert_string_equal(dump,
-			    "[{\"limits\":[\"ladder\",\"flat\",\"slow\"],\"why\":\"it is too small to be divided "
-			    "among so many CPUs\"},{\"limits\":[\"leaky\"],\"why\":\"a leaky "
-			    "bucket holds one packet (or frame), which is not divided among CPUs\"}]");
+	assert_string_equal(
+		dump,
+		"[{\"limits\":[\"ladder\",\"flat\",\"slow\"],\"why\":\"it is too small to be divided "
+		"among so many CPUs\"},{\"limits\":[\"leaky\"],\"why\":\"a leaky "
+		"bucket holds one packet (or frame), which is not divided among CPUs\"}]");
 	free(dump);
 	json_decref(exact);
 	image_free(image);
@@ -476,7 +489,8 @@ TEST(test_notes)
 	/* Above 1 % it is refused. */
 	limit[6].terms.rates.rate[0].count = 900000000;
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
-	assert_non_null(strstr(err.message, "limit 'fast': the rate cannot be represented within 1 %"));
+	assert_non_null(
+		strstr(err.message, "limit 'fast': the rate cannot be represented within 1 %"));
 }
 
 TEST_MAIN

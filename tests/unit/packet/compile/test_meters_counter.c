@@ -14,7 +14,8 @@ static struct sl_image *make(const struct policy *policy)
 	return compile(policy, &env);
 }
 
-/* Packets and bytes over a hierarchy of two: three meters by three meters, two counters for each step. */
+/* Packets and bytes over a hierarchy of two: three meters by three meters, two counters for each
+ * step. */
 TEST(test_each_unit_and_step)
 {
 	struct limit_def limit[] = { make_limit("web"), make_limit("next") };
@@ -26,7 +27,8 @@ TEST(test_each_unit_and_step)
 
 	limit[0].terms.cluster = true;
 	limit[0].terms.rates = (struct rates){
-		.rate = { { 10, SEC, RATE_PACKETS }, { 500, 3600 * SEC, RATE_PACKETS },
+		.rate = { { 10, SEC, RATE_PACKETS },
+			  { 500, 3600 * SEC, RATE_PACKETS },
 			  { 8000, SEC, RATE_BITS } },
 		.burst = { 20, 30, 80000 },
 		.count = 3,
@@ -78,7 +80,8 @@ TEST(test_none_without_cluster)
 TEST(test_overridden)
 {
 	struct override_def override = { .src = prefix(SL_V4, 0xc0000207ULL << 32, 32) };
-	struct rates rates = { .rate = { { 5000, SEC, RATE_PACKETS } }, .burst = { 9000 },
+	struct rates rates = { .rate = { { 5000, SEC, RATE_PACKETS } },
+			       .burst = { 9000 },
 			       .count = 1 };
 	struct limit_def limit[] = { make_limit("web") };
 	struct policy policy = make_policy(limit, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Where the table is full, how much a source with an override has used is weighed by the least of all
- * overrides, whatever their order: so a source over a small one never counts as lightly used.
+ * Where the table is full, how much a source with an override has used is weighed by the least of
+ * all overrides, whatever their order: so a source over a small one never counts as lightly used.
  */
 #include "lib/test.h"
 #include "limiter/params.h"
@@ -18,7 +18,9 @@ static void check_least(enum sl_algo algo, const u64 rate[3])
 	struct sl_image *image;
 
 	for (u32 i = 0; i < 3; i++) {
-		override[i] = (struct override_def){ .src = prefix(SL_V4, (0xc0000201ULL + i) << 32, 32), .rates = i };
+		override[i] =
+			(struct override_def){ .src = prefix(SL_V4, (0xc0000201ULL + i) << 32, 32),
+					       .rates = i };
 		rates[i] = (struct rates){ .rate = { { rate[i], SEC, RATE_PACKETS } }, .count = 1 };
 		rates[i].burst[0] = algo == SL_ALGO_TOKEN_BUCKET ? 50 : 0;
 	}
@@ -35,7 +37,9 @@ static void check_least(enum sl_algo algo, const u64 rate[3])
 		struct sl_params p;
 		const char *reason;
 
-		assert_int_equal(params_compile(algo, &rates[i].rate[0], rates[i].burst[0], 0, &p, &reason), 0);
+		assert_int_equal(
+			params_compile(algo, &rates[i].rate[0], rates[i].burst[0], 0, &p, &reason),
+			0);
 		assert_true(weighs->tau <= p.tau && weighs->capacity <= p.capacity);
 	}
 	image_free(image);
@@ -43,7 +47,9 @@ static void check_least(enum sl_algo algo, const u64 rate[3])
 
 TEST(test_least_of_all)
 {
-	static const u64 rate[][3] = { { 10, 500, 90 }, { 90, 500, 10 }, { 500, 10, 90 }, { 10, 90, 500 } };
+	static const u64 rate[][3] = {
+		{ 10, 500, 90 }, { 90, 500, 10 }, { 500, 10, 90 }, { 10, 90, 500 }
+	};
 
 	for (u32 i = 0; i < COUNT(rate); i++) {
 		check_least(SL_ALGO_TOKEN_BUCKET, rate[i]);

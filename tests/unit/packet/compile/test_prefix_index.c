@@ -204,7 +204,8 @@ TEST(test_100k)
 		start = now_ms();
 		assert_int_equal(prefix_index_build(&list, base, seed, &index, NULL), 0);
 		took = now_ms() - start;
-		fprintf(stderr, "# 100k IPv%u prefixes: %.0f ms, %zu lines, %u buckets, %.1f %% spilled\n",
+		fprintf(stderr,
+			"# 100k IPv%u prefixes: %.0f ms, %zu lines, %u buckets, %.1f %% spilled\n",
 			family == SL_V4 ? 4 : 6, took, index.v4.count, index.buckets,
 			spilled_share(&index) * 100);
 		/* Measured 20 to 150 ms; the bound leaves room for sanitizers. */

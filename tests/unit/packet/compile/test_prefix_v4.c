@@ -15,7 +15,8 @@ static void check_edges(struct prefix_list *list, const struct sl_bitmap *base)
 	for (size_t i = 0; i < copy.count; i++) {
 		u32 first = copy.entry[i].addr.hi >> 32;
 		u32 last = first | (u32)(0xffffffffULL >> copy.entry[i].len);
-		u32 at[] = { first - 1, first, last, last + 1, first | 0xffff, first & ~0xffffU, 0, ~0U };
+		u32 at[] = { first - 1,	       first, last, last + 1, first | 0xffff,
+			     first & ~0xffffU, 0,     ~0U };
 
 		for (size_t n = 0; n < sizeof(at) / sizeof(at[0]); n++)
 			assert_class(&index, &copy, base, copy.entry[i].dim, SL_V4,
@@ -84,7 +85,8 @@ static void fill_dense(struct prefix_list *list, u32 count)
 			u32 bits = kind < 4 ? 16 : 24;
 
 			entry.addr.hi = (u64)((net & ~0U << (32 - bits)) |
-					      (entry.addr.hi >> 32 & ~0U >> bits)) << 32;
+					      (entry.addr.hi >> 32 & ~0U >> bits))
+					<< 32;
 			entry.len = bits + rng_below(33 - bits);
 		}
 		assert_int_equal(prefix_list_add(list, &entry), 0);
@@ -126,7 +128,8 @@ TEST(test_replication)
 			};
 
 			if (entry.len > 12 && rng_below(2))
-				entry.addr.hi = (entry.addr.hi & ~(0xfffULL << 52)) | 0x0a1ULL << 52;
+				entry.addr.hi = (entry.addr.hi & ~(0xfffULL << 52)) | 0x0a1ULL
+											      << 52;
 			assert_int_equal(prefix_list_add(&list, &entry), 0);
 		}
 		check_list(&list, base, 600);
@@ -134,7 +137,8 @@ TEST(test_replication)
 	}
 }
 
-/* The memory of one prefix, one /16, one /24: lists are packed, dense ones cost the documented amount. */
+/* The memory of one prefix, one /16, one /24: lists are packed, dense ones cost the documented
+ * amount. */
 TEST(test_sizes)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };

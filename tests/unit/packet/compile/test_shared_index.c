@@ -18,7 +18,7 @@ TEST(test_shared_index)
 	image[0] = compile(&policy, &env);
 	env.before = image[0];
 	limit[0].terms.rates.rate[0].count = 77;
-	policy.list[LIST_BLOCK].count = 3;	/* the third is live: no part of an image */
+	policy.list[LIST_BLOCK].count = 3; /* the third is live: no part of an image */
 	image[1] = compile(&policy, &env);
 	assert_ptr_equal(image[1]->prefixes, image[0]->prefixes);
 	image_free(image[0]);

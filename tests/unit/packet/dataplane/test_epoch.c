@@ -51,7 +51,8 @@ TEST(bans_and_push_downs)
 	const struct dp_ban ban = { .key = { { 10ULL << 56, 0 }, SL_V4, 32 },
 				    .state = { .until_ns = ~0ULL } };
 	const struct dp_push push = { .src = { { 10ULL << 56, 0 }, SL_V4, 32 },
-				      .kind = SL_PUSH_DROP, .until_ns = ~0ULL };
+				      .kind = SL_PUSH_DROP,
+				      .until_ns = ~0ULL };
 	struct limit_def limit;
 	struct rig rig;
 
@@ -71,7 +72,9 @@ TEST(bans_and_push_downs)
 
 TEST(packets_do_not_raise_it)
 {
-	const struct rig_packet packet = { .src = 0x0a000001, .proto = 17, .dport = 9, .length = 74 };
+	const struct rig_packet packet = {
+		.src = 0x0a000001, .proto = 17, .dport = 9, .length = 74
+	};
 	struct rig_frame frame;
 	struct limit_def limit;
 	struct rig rig;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_lease_spend.c - the short way to spend a lease (lease_spend_here()) gives what lease_use() gives, to the
- * unit: for leases of any fill, age and generation, and limits whose batch is smaller now.
+ * test_lease_spend.c - the short way to spend a lease (lease_spend_here()) gives what lease_use()
+ * gives, to the unit: for leases of any fill, age and generation, and limits whose batch is smaller
+ * now.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
@@ -31,7 +32,8 @@ static struct sl_lease_hint make_lease(u64 key)
 	memset(&limit, 0, sizeof(limit));
 	limit.params.gen = rng_below(4);
 	limit.params.algo = rng_below(2) ? SL_ALGO_TOKEN_BUCKET : SL_ALGO_LEAKY_BUCKET;
-	hint.lease = lease_state(lease_tag(key, &limit), NOW + rng_below(12) * MS - 6 * MS, rng_below(20));
+	hint.lease = lease_state(lease_tag(key, &limit), NOW + rng_below(12) * MS - 6 * MS,
+				 rng_below(20));
 	if (!rng_below(4))
 		limit.params.gen = rng_below(4);
 	limit.lease = 1 + rng_below(15);

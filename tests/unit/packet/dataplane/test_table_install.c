@@ -39,7 +39,8 @@ TEST(test_same_key)
 	two = sl_step(0, &limit->params, rig.now, 2).bucket_state;
 	for (i = 1; i < 2 * SL_WAYS; i++)
 		sim->table[sl_table_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS] =
-			(struct sl_way){ sl_key(limit->slot, 100 + 2 * i) | SL_KEY_REFUSED, offender };
+			(struct sl_way){ sl_key(limit->slot, 100 + 2 * i) | SL_KEY_REFUSED,
+					 offender };
 	at = table_victim(rules, &packet, limit, key);
 	assert_int_equal(table_install(rules, &packet, at, key, one), ATTEMPT_PASS);
 	assert_int_equal(table_victim(rules, &packet, limit, key), at);
@@ -80,7 +81,7 @@ enum way_kind {
 	WAY_EXPIRED,
 	WAY_LIVE,
 	WAY_REFUSED,
-	WAY_OF_ANOTHER_LIMIT,	/* whose parameters this call does not know */
+	WAY_OF_ANOTHER_LIMIT, /* whose parameters this call does not know */
 	/* From here on nothing is installed: */
 	WAY_BUSY,
 	WAY_RECORD,
@@ -88,7 +89,8 @@ enum way_kind {
 	WAY_KINDS,
 };
 
-static struct sl_way way_of(enum way_kind kind, const struct sl_limit *limit, u64 key, u32 n, struct sl_now now)
+static struct sl_way way_of(enum way_kind kind, const struct sl_limit *limit, u64 key, u32 n,
+			    struct sl_now now)
 {
 	struct sl_now before = { now.mono_ns - 3 * HOUR, now.utc_ns - 3 * HOUR };
 	u64 live = sl_step(0, &limit->params, now, 3).bucket_state;
@@ -140,9 +142,10 @@ static void make_sets(struct sets *sets, const struct sl_limit *limit, u64 key, 
 	sets->before[1] = *sets->now[1];
 }
 
-/* The number of ways that changed: only a spent one of the set that has more, to the key and its state. */
-static u32 check_sets(const struct sets *sets, const struct sl_limit *limit, struct sl_way installed,
-		      struct sl_now now)
+/* The number of ways that changed: only a spent one of the set that has more, to the key and its
+ * state. */
+static u32 check_sets(const struct sets *sets, const struct sl_limit *limit,
+		      struct sl_way installed, struct sl_now now)
 {
 	u32 changed = 0;
 

@@ -7,17 +7,17 @@
 
 /* Line 3 of the file is the first of these: rig_write() puts two before. */
 static const char rules[] =
-	"failsafe: [22/tcp]\n"						/* 3 */
-	"block: [198.51.100.0/24,\n"					/* 4 */
-	"        198.51.100.0/28]\n"					/* 5 */
-	"exempt: [10.0.0.0/8]\n"					/* 6 */
-	"fragments: drop\n"						/* 7 */
-	"limits:\n"							/* 8 */
-	"- name: web\n"							/* 9 */
+	"failsafe: [22/tcp]\n"	     /* 3 */
+	"block: [198.51.100.0/24,\n" /* 4 */
+	"        198.51.100.0/28]\n" /* 5 */
+	"exempt: [10.0.0.0/8]\n"     /* 6 */
+	"fragments: drop\n"	     /* 7 */
+	"limits:\n"		     /* 8 */
+	"- name: web\n"		     /* 9 */
 	"  match: {src: 192.0.2.0/24, proto: tcp, dport: [443, 8000-8010]}\n"
-	"  rate: 4 packets/h\n"						/* 11 */
-	"  burst: 4\n"							/* 12 */
-	"- {name: syn, match: {src: 192.0.3.0/24}, rate: 1 connections/h, burst: 1}\n"	/* 13 */
+	"  rate: 4 packets/h\n"							       /* 11 */
+	"  burst: 4\n"								       /* 12 */
+	"- {name: syn, match: {src: 192.0.3.0/24}, rate: 1 connections/h, burst: 1}\n" /* 13 */
 	"- {name: tagged, match: {src: 192.0.4.0/24, vlan: 100-200}, rate: 1 packets/h,\n"
 	"   action: tag, tag: {dscp: cs1, mark: 7}}\n"
 	"- {name: ping, match: {icmp_type: echo-request, dst: 203.0.113.0/24}, mode: shadow,\n"
@@ -26,14 +26,14 @@ static const char rules[] =
 	"   algorithm: fixed-window}\n"
 	"- {name: big, match: {src: 192.0.6.0/24, length: 1000-1500, sport: 53}, per: [dport],\n"
 	"   rate: 1 packets/h}\n"
-	"- name: own\n"							/* 22 */
+	"- name: own\n" /* 22 */
 	"  match: {src: 192.0.9.0/24}\n"
 	"  rate: [5 packets/s, 9 packets/h]\n"
 	"  burst: [5, 9]\n"
 	"  prefix: {ipv4: [32, 24]}\n"
 	"  overrides:\n"
-	"  - {src: 192.0.9.0/25, rate: [50 packets/s, 90 packets/h], burst: [50, 90]}\n"	/* 28 */
-	"  - {src: 192.0.9.4, rate: [3 packets/s, 4 packets/h], burst: [3, 4]}\n"		/* 29 */
+	"  - {src: 192.0.9.0/25, rate: [50 packets/s, 90 packets/h], burst: [50, 90]}\n" /* 28 */
+	"  - {src: 192.0.9.4, rate: [3 packets/s, 4 packets/h], burst: [3, 4]}\n"	 /* 29 */
 	"- name: softly\n"
 	"  match: {src: 192.0.10.0/24}\n"
 	"  rate: 10 packets/s\n"
@@ -66,10 +66,11 @@ static json_t *explained(struct rig *rig, const char *source, const char *fields
 	json_t *response, *result;
 	char line[512];
 
-	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}", source,
-		 fields);
+	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}",
+		 source, fields);
 	response = rig_command(rig, &rig_reader, line);
-	if (!true_at(response, "ok")) fail_msg("%s: %s", line, json_dumps(response, 0));
+	if (!true_at(response, "ok"))
+		fail_msg("%s: %s", line, json_dumps(response, 0));
 	result = json_incref(json_object_get(response, "result"));
 	json_decref(response);
 	return result;
@@ -101,7 +102,8 @@ static const json_t *member(const json_t *result, const char *path)
 /* A verdict is "ACTION REASON STEP", a change "FIELD VALUE ... REASON". */
 static const char *member_text(const json_t *result, const char *path, char *buf, size_t size)
 {
-	const json_t *json = member(result, path), *fields = json_object_get(json, "fields"), *value;
+	const json_t *json = member(result, path), *fields = json_object_get(json, "fields"),
+		     *value;
 	size_t used = 0;
 	const char *key;
 
@@ -135,12 +137,12 @@ static void expect(struct rig *rig, const char *source, const char *fields, cons
 	json_decref(result);
 }
 
-#define EXPLAIN_TEST(test)                                 \
-	static void test##_on(struct rig *rig);            \
-	TEST_WITH(test, set_up, rig_tear_down)             \
-	{                                                  \
-		test##_on(&rig);                           \
-	}                                                  \
+#define EXPLAIN_TEST(test)                                                                         \
+	static void test##_on(struct rig *rig);                                                    \
+	TEST_WITH(test, set_up, rig_tear_down)                                                     \
+	{                                                                                          \
+		test##_on(&rig);                                                                   \
+	}                                                                                          \
 	static void test##_on(struct rig *rig)
 
 #endif

@@ -9,8 +9,12 @@ EXPLAIN_TEST(a_limit_with_its_level)
 	/* Three of four: the very packets given to explain. */
 	for (int i = 0; i < 3; i++) {
 		struct explain_packet packet = {
-			.src.hi = 0xc0000207ULL << 32, .dst.hi = 0xcb00710aULL << 32,
-			.length = 64, .dport = 443, .proto = 6, .tcp_flags = 16,
+			.src.hi = 0xc0000207ULL << 32,
+			.dst.hi = 0xcb00710aULL << 32,
+			.length = 64,
+			.dport = 443,
+			.proto = 6,
+			.tcp_flags = 16,
 			.vlan = SL_VLAN_NONE,
 		};
 
@@ -18,7 +22,8 @@ EXPLAIN_TEST(a_limit_with_its_level)
 		dp_sim_set_time(rig->dp, clock_mono_ns());
 		assert_false(dp_sim_packet(rig->dp, 0, 0, frame + 2, 78).drop);
 	}
-	expect(rig, "192.0.2.7", ",\"dport\":\"443\"", "verdict=pass within 7, limits.0.limit=web, "
+	expect(rig, "192.0.2.7", ",\"dport\":\"443\"",
+	       "verdict=pass within 7, limits.0.limit=web, "
 	       "limits.0.result=pass, limits.0.line=9, limits.0.meters.0.used=3, "
 	       "limits.0.meters.0.capacity=4, limits.0.meters.0.rate=4 packets/h");
 	/* A neighbour has all of its own. */
@@ -43,21 +48,28 @@ static void expect_meters(struct rig *rig, const char *source, const char *wants
 /* A meter for each rate and each step of the hierarchy; an override stands in at the first only. */
 EXPLAIN_TEST(meters_and_overrides)
 {
-	expect_meters(rig, "192.0.9.200", "5 packets/s at /32: 5, 9 packets/h at /32: 9, "
+	expect_meters(rig, "192.0.9.200",
+		      "5 packets/s at /32: 5, 9 packets/h at /32: 9, "
 		      "5 packets/s at /24: 5, 9 packets/h at /24: 9");
 	expect(rig, "192.0.9.200", "", "limits.0.meters.0.override=none");
 	expect_meters(rig, "192.0.9.4", "3 packets/s at /32: 3, 4 packets/h at /32: 4");
-	expect(rig, "192.0.9.4", "", "limits.0.meters.0.override.src=192.0.9.4, "
+	expect(rig, "192.0.9.4", "",
+	       "limits.0.meters.0.override.src=192.0.9.4, "
 	       "limits.0.meters.0.override.line=29");
 	expect_meters(rig, "192.0.9.5", "50 packets/s at /32: 50, 90 packets/h at /32: 90");
 	expect(rig, "192.0.9.5", "", "limits.0.meters.1.override.src=192.0.9.0/25");
-	expect_meters(rig, "192.0.10.1", "10 packets/s at /32: 10, soft: 10% more at /32: 1, "
+	expect_meters(rig, "192.0.10.1",
+		      "10 packets/s at /32: 10, soft: 10% more at /32: 1, "
 		      "soft: for 30s at /32: 1, ban: after 100 drops/10s at /0: 100");
 }
 
 static const struct explain_packet leased_packet = {
-	.src.hi = 0xc0000b07ULL << 32, .dst.hi = 0xcb00710aULL << 32, .length = 64, .proto = 6,
-	.tcp_flags = 16, .vlan = SL_VLAN_NONE,
+	.src.hi = 0xc0000b07ULL << 32,
+	.dst.hi = 0xcb00710aULL << 32,
+	.length = 64,
+	.proto = 6,
+	.tcp_flags = 16,
+	.vlan = SL_VLAN_NONE,
 };
 
 /* True where the last of them passed. */

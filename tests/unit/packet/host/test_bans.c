@@ -6,8 +6,9 @@
 #include "lib/daemon_rig.h"
 
 /* Ten packets a minute; five drops within a minute and the source is out for a minute. */
-#define BANNING "limits: [{name: all, rate: 10 packets/m, burst: 10, accounting: exact, " \
-		"ban: {after: 5 drops/1m, for: 1m, max: 1h, spoofable: yes}}]\n"
+#define BANNING                                                                                    \
+	"limits: [{name: all, rate: 10 packets/m, burst: 10, accounting: exact, "                  \
+	"ban: {after: 5 drops/1m, for: 1m, max: 1h, spoofable: yes}}]\n"
 
 #define SEC SL_NS_PER_SEC
 
@@ -19,7 +20,8 @@ static json_t *listed(struct rig *rig, const char *source)
 	size_t i;
 
 	json_array_foreach(json_at(response, "result.bans"), i, ban)
-		if (!strcmp(text_at(ban, "source"), source)) found = json_incref(ban);
+		if (!strcmp(text_at(ban, "source"), source))
+			found = json_incref(ban);
 	json_decref(response);
 	return found;
 }
@@ -53,7 +55,8 @@ static bool listed_active(struct rig *rig, const char *source)
 static void expect_text(struct rig *rig, const char *line, const char *key, const char *text)
 {
 	json_t *response = rig_command(rig, &rig_reader, line);
-	const char *found = json_string_value(json_object_get(json_object_get(response, "result"), key));
+	const char *found =
+		json_string_value(json_object_get(json_object_get(response, "result"), key));
 
 	if (!found != !text || (text && strcmp(found, text) != 0))
 		fail_msg("%s: %s", line, json_dumps(response, 0));
@@ -80,9 +83,12 @@ RIG_TEST(test_listed_and_lifted)
 	expect_text(&rig, "{\"command\":\"source show\",\"args\":{\"source\":\"192.0.2.2\"}}",
 		    "banned_until", NULL);
 
-	rig_refused(&rig, &rig_root, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.2\"}}", "not banned");
+	rig_refused(&rig, &rig_root,
+		    "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.2\"}}", "not banned");
 	rig_refused(&rig, &rig_root, "{\"command\":\"ban del\",\"args\":{\"source\":\"x\"}}", "x");
-	rig_refused(&rig, &rig_reader, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}", "control.group");
+	rig_refused(&rig, &rig_reader,
+		    "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}",
+		    "control.group");
 	rig_do(&rig, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}");
 	assert_false(has_ban(&rig, "192.0.2.1"));
 	/* A minute later its bucket is full again: neither banned nor near it. */
@@ -167,16 +173,17 @@ RIG_TEST(test_files)
 
 	rig_open(&rig, BANNING);
 	/* On; over for one of its lengths; over for three; rubbish; a limit that is gone. */
-	snprintf(text, sizeof(text),
-		 "{\"version\":1,\"bans\":["
-		 "{\"source\":\"192.0.2.1\",\"limit\":\"all\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":3,\"drops\":9},"
-		 "{\"source\":\"192.0.2.2\",\"limit\":\"all\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":2,\"drops\":9},"
-		 "{\"source\":\"192.0.2.3\",\"limit\":\"all\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":2,\"drops\":9},"
-		 "{\"source\":\"x\"},{\"source\":\"192.0.2.4\",\"since_utc_ns\":9,\"until_utc_ns\":1,\"level\":0},7,"
-		 "{\"source\":\"192.0.2.5\",\"limit\":\"all\",\"since_utc_ns\":1,\"until_utc_ns\":9,\"level\":99},"
-		 "{\"source\":\"2001:db8::/48\",\"limit\":\"gone\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":0,\"drops\":1}]}",
-		 utc - 10 * SEC, utc + 50 * SEC, utc - 150 * SEC, utc - 90 * SEC,
-		 utc - 300 * SEC, utc - 240 * SEC, utc, utc + 50 * SEC);
+	snprintf(
+		text, sizeof(text),
+		"{\"version\":1,\"bans\":["
+		"{\"source\":\"192.0.2.1\",\"limit\":\"all\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":3,\"drops\":9},"
+		"{\"source\":\"192.0.2.2\",\"limit\":\"all\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":2,\"drops\":9},"
+		"{\"source\":\"192.0.2.3\",\"limit\":\"all\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":2,\"drops\":9},"
+		"{\"source\":\"x\"},{\"source\":\"192.0.2.4\",\"since_utc_ns\":9,\"until_utc_ns\":1,\"level\":0},7,"
+		"{\"source\":\"192.0.2.5\",\"limit\":\"all\",\"since_utc_ns\":1,\"until_utc_ns\":9,\"level\":99},"
+		"{\"source\":\"2001:db8::/48\",\"limit\":\"gone\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":0,\"drops\":1}]}",
+		utc - 10 * SEC, utc + 50 * SEC, utc - 150 * SEC, utc - 90 * SEC, utc - 300 * SEC,
+		utc - 240 * SEC, utc, utc + 50 * SEC);
 	write_bans(&rig, text);
 	reboot(&rig);
 	assert_true(listed_active(&rig, "192.0.2.1"));
@@ -230,7 +237,8 @@ static int hash_after_a_stall(struct dp *dp, enum dp_hash which, void *ret, size
 	return sim->hash_all(dp, which, ret, ret_count);
 }
 
-/* A machine that stands still takes none of the share of a CPU: the next reading stays five seconds away. */
+/* A machine that stands still takes none of the share of a CPU: the next reading stays five seconds
+ * away. */
 RIG_TEST(test_a_stall)
 {
 	struct dp_ops stalls;

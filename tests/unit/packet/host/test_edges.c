@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What passes around the edges of windows of packet limits, to the packet: sources that send at chosen
- * times, with the readings as the daemon's timer makes them.
+ * What passes around the edges of windows of packet limits, to the packet: sources that send at
+ * chosen times, with the readings as the daemon's timer makes them.
  */
 #include "lib/daemon_rig.h"
 #include "packet/host/edges.h"
 
 #define SEC SL_NS_PER_SEC
-#define TEN "limits: [{name: w, rate: 10 packets/16s, algorithm: fixed-window, accounting: exact}]\n"
+#define TEN                                                                                        \
+	"limits: [{name: w, rate: 10 packets/16s, algorithm: fixed-window, accounting: exact}]\n"
 
 /* A monotonic time at which a window of 16 s begins, some minutes from now. */
 static u64 edge_ns(void)
 {
-	u64 offset = rig.dp->ops->state(rig.dp)->utc_offset_ns, utc = clock_mono_ns() + offset + 300 * SEC;
+	u64 offset = rig.dp->ops->state(rig.dp)->utc_offset_ns,
+	    utc = clock_mono_ns() + offset + 300 * SEC;
 
 	return utc / (16 * SEC) * (16 * SEC) - offset;
 }
@@ -39,7 +41,6 @@ static void until(u64 ns)
 		assert_int_not_equal(wait, 0);
 	}
 }
-
 
 RIG_TEST(test_across_an_edge)
 {
@@ -107,8 +108,10 @@ RIG_TEST(test_first_request_and_changes)
 {
 	u64 edge;
 
-	rig_open(&rig, "limits: [{name: w, rate: 10 packets/16s, algorithm: fixed-window, window: first-request, "
-		 "accounting: exact}]\n");
+	rig_open(
+		&rig,
+		"limits: [{name: w, rate: 10 packets/16s, algorithm: fixed-window, window: first-request, "
+		"accounting: exact}]\n");
 	edge = edge_ns();
 	due = edge;
 	assert_int_equal(rig_passed(&rig, 1, 1, edge + 5 * SEC), 1);
@@ -118,7 +121,8 @@ RIG_TEST(test_first_request_and_changes)
 	assert_int_equal(rig_passed(&rig, 1, 12, edge + 22 * SEC), 10);
 	until(edge + 24 * SEC);
 	assert_int_equal(peak(), 1900);
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"w\",\"pairs\":[\"rate=20 packets/16s\"]}}");
+	rig_do(&rig,
+	       "{\"command\":\"limit set\",\"args\":{\"name\":\"w\",\"pairs\":[\"rate=20 packets/16s\"]}}");
 	assert_int_equal(peak(), 0);
 }
 
@@ -126,8 +130,10 @@ RIG_TEST(test_not_measured)
 {
 	struct sl_now now = { clock_mono_ns(), 0 };
 
-	rig_open(&rig, "limits: [{name: w, rate: 10 packets/16s, algorithm: sliding-window}, {name: s, rate: 10 packets/16s, "
-		 "algorithm: fixed-window, mode: shadow}]\n");
+	rig_open(
+		&rig,
+		"limits: [{name: w, rate: 10 packets/16s, algorithm: sliding-window}, {name: s, rate: 10 packets/16s, "
+		"algorithm: fixed-window, mode: shadow}]\n");
 	assert_int_equal(edges_tick(&rig.d->packets, now), 0);
 	assert_null(rig.d->packets.edges);
 }

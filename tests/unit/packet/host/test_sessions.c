@@ -48,17 +48,18 @@ static void tree_close(struct tree *tree)
 }
 
 /* A process that holds the sockets of `inodes`, up to a 0; NULL: its descriptors are hidden. */
-static void add_process(struct tree *tree, int pid, int parent, unsigned int uid,
-			const char *name, const unsigned long *inodes)
+static void add_process(struct tree *tree, int pid, int parent, unsigned int uid, const char *name,
+			const unsigned long *inodes)
 {
 	char path[128], text[128];
 
 	snprintf(path, sizeof(path), "%s/%d", tree->dir, pid);
 	mkdir(path, 0755);
 	snprintf(path, sizeof(path), "%s/%d/status", tree->dir, pid);
-	snprintf(text, sizeof(text), "Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\n"
-		 "PPid:\t%d\nTracerPid:\t0\nUid:\t%u\t%u\t%u\t%u\n", name, pid, parent, uid, uid,
-		 uid, uid);
+	snprintf(text, sizeof(text),
+		 "Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\n"
+		 "PPid:\t%d\nTracerPid:\t0\nUid:\t%u\t%u\t%u\t%u\n",
+		 name, pid, parent, uid, uid, uid, uid);
 	make(path, text);
 	if (!inodes)
 		return;
@@ -86,14 +87,16 @@ static void write_tcp(struct tree *tree, const unsigned long *inodes)
 	u32 local = htonl(0x0a010001), remote = htonl(0xc0000201);
 
 	/* The one that listens. */
-	used += (size_t)snprintf(text + used, sizeof(text) - used,
-				 "   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 "
-				 "00000000     0        0 1 1 0000000000000000 100 0 0 10 0\n");
+	used += (size_t)snprintf(
+		text + used, sizeof(text) - used,
+		"   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 "
+		"00000000     0        0 1 1 0000000000000000 100 0 0 10 0\n");
 	for (int i = 0; inodes[i]; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used,
-					 "%4d: %08X:0016 %08X:%04lX 01 00000000:00000000 02:000A7EC2 "
-					 "00000000     0        0 %lu 4 0000000000000000 20 4 29 10 -1\n",
-					 i + 1, local, remote, 1000 + inodes[i], inodes[i]);
+		used += (size_t)snprintf(
+			text + used, sizeof(text) - used,
+			"%4d: %08X:0016 %08X:%04lX 01 00000000:00000000 02:000A7EC2 "
+			"00000000     0        0 %lu 4 0000000000000000 20 4 29 10 -1\n",
+			i + 1, local, remote, 1000 + inodes[i], inodes[i]);
 	snprintf(path, sizeof(path), "%s/self/net/tcp", tree->dir);
 	make(path, text);
 }

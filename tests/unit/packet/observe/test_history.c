@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_history.c - the history on disk, by a clock of the test's: what is answered of a source, what was
- * in force, what may be missing; its bounds under a flood; a crash; a file that is no history.
- *
- * over 500 lines: one rig and a case for each promise
+ * test_history.c - the history on disk, by a clock of the test's: what is answered of a source,
+ * what was in force, what may be missing; its bounds under a flood; a crash; a file that is no
+ * history.
  */
 #include <sys/stat.h>
 
@@ -16,7 +15,7 @@
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
 #define SIZE 8000000
-#define BEGIN (1772366400ULL * SECOND)	/* 2026-03-01 12:00:00 UTC */
+#define BEGIN (1772366400ULL * SECOND) /* 2026-03-01 12:00:00 UTC */
 
 static struct history *history;
 static u64 now;
@@ -50,8 +49,9 @@ static int make(void **state)
 
 static void note(enum observed_kind kind, const char *source, const char *limit, u64 packets)
 {
-	struct observed event = { .kind = kind, .utc_ns = now, .packets = packets, .reason = "over",
-				  .verdict = "drop" };
+	struct observed event = {
+		.kind = kind, .utc_ns = now, .packets = packets, .reason = "over", .verdict = "drop"
+	};
 
 	event.has_source = source;
 	if (source)
@@ -91,10 +91,12 @@ static const char *answer(const char *who, const char *value, const char *part, 
 
 	text[0] = '\0';
 	json_array_foreach(json_object_get(result, part), i, event) {
-		const char *name = json_string_value(json_object_get(event, value ? "rule" : "limit"));
+		const char *name =
+			json_string_value(json_object_get(event, value ? "rule" : "limit"));
 		json_int_t packets = json_integer_value(json_object_get(event, "packets"));
 
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%s:%lld", i ? " " : "",
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%s:%lld",
+					 i ? " " : "",
 					 json_string_value(json_object_get(event, "kind")),
 					 name ? name : "", packets ? packets : 1);
 	}
@@ -118,18 +120,26 @@ TEST_WITH(an_ordinary_customer_is_answered, make, temp_dir_drop)
 	end();
 	pass(0);
 	begin();
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
-			    "over:web:1 drop:web:5");
-	assert_string_equal(answer("198.51.100.8", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
-			    "drop:dns:3");
-	assert_string_equal(answer("198.51.100.9", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+		"over:web:1 drop:web:5");
+	assert_string_equal(
+		answer("198.51.100.8", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+		"drop:dns:3");
+	assert_string_equal(
+		answer("198.51.100.9", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+		"");
 	/* In force in between, and no longer after the end. */
-	assert_string_equal(answer("198.51.100.7", NULL, "in_force", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
-			    "over:web:1");
-	assert_string_equal(answer("198.51.100.7", NULL, "in_force", BEGIN + 50 * MINUTE, BEGIN + 51 * MINUTE), "");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "in_force", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+		"over:web:1");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "in_force", BEGIN + 50 * MINUTE, BEGIN + 51 * MINUTE),
+		"");
 	/* Before the begin. */
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN - HOUR, BEGIN - HOUR + MINUTE),
-			    "(the history )");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "events", BEGIN - HOUR, BEGIN - HOUR + MINUTE),
+		"(the history )");
 	end();
 }
 
@@ -142,8 +152,10 @@ TEST_WITH(prefixes_hold_their_addresses, make, temp_dir_drop)
 	note(OBSERVED_OVER, "198.51.100.0", "web", 1);
 	pass(2 * MINUTE);
 	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, now), "ban:web:1");
-	assert_string_equal(answer("198.51.100.0", NULL, "events", BEGIN, now), "ban:web:1 over:web:1");
-	assert_string_equal(answer("2001:db8:1::9", NULL, "in_force", BEGIN + 2 * MINUTE, now), "block::1");
+	assert_string_equal(answer("198.51.100.0", NULL, "events", BEGIN, now),
+			    "ban:web:1 over:web:1");
+	assert_string_equal(answer("2001:db8:1::9", NULL, "in_force", BEGIN + 2 * MINUTE, now),
+			    "block::1");
 	assert_string_equal(answer("198.51.101.7", NULL, "events", BEGIN, now), "");
 	/* Not IPv4's of the same bits. */
 	assert_string_equal(answer("32.1.13.184", NULL, "events", BEGIN, now), "");
@@ -152,13 +164,15 @@ TEST_WITH(prefixes_hold_their_addresses, make, temp_dir_drop)
 
 TEST_WITH(values_of_rules, make, temp_dir_drop)
 {
-	struct observed event = { .kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1 };
+	struct observed event = {
+		.kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1
+	};
 
 	begin();
 	pass(MINUTE);
 	event.utc_ns = now;
 	history_note(history, &event);
-	history_note(history, &event);	/* the same again: one row */
+	history_note(history, &event); /* the same again: one row */
 	pass(MINUTE);
 	assert_string_equal(answer("api/user", "bob", "events", BEGIN, now), "refused:api/user:1");
 	assert_string_equal(answer("api/user", "eve", "events", BEGIN, now), "");
@@ -182,14 +196,20 @@ TEST_WITH(what_is_left_out_is_named, make, temp_dir_drop)
 	pass(10 * MINUTE);
 	history_left_out(history, OBSERVED_REFUSED, "api/user", 5400);
 	/* Of the minute in progress, too. */
-	assert_string_equal(answer("api/user", "bob", "events", now - MINUTE, now), "(at most 100 )");
-	pass(10 * MINUTE);
-	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+	assert_string_equal(answer("api/user", "bob", "events", now - MINUTE, now),
 			    "(at most 100 )");
+	pass(10 * MINUTE);
+	assert_string_equal(
+		answer("api/user", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+		"(at most 100 )");
 	/* Not of another rule, nor of another minute, nor of sources. */
-	assert_string_equal(answer("api/other", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
-	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 13 * MINUTE, BEGIN + 14 * MINUTE), "");
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
+	assert_string_equal(
+		answer("api/other", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
+	assert_string_equal(
+		answer("api/user", "bob", "events", BEGIN + 13 * MINUTE, BEGIN + 14 * MINUTE), "");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
+		"");
 	/* More rules than names in a minute: those without a name count for all. */
 	for (int i = 0; i < 1000; i++) {
 		snprintf(rule, sizeof(rule), "api/%d", i);
@@ -197,41 +217,53 @@ TEST_WITH(what_is_left_out_is_named, make, temp_dir_drop)
 	}
 	history_left_out(history, OBSERVED_OVER, NULL, 3);
 	pass(2 * MINUTE);
-	assert_string_equal(answer("api/other", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
-			    "(at most 100 )");
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
-			    "(more was ref)");
+	assert_string_equal(
+		answer("api/other", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+		"(at most 100 )");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+		"(more was ref)");
 	end();
 }
 
 /* The same refusal is one row in ten minutes: in these, the answer is not that there was none. */
 TEST_WITH(a_refusal_that_goes_on, make, temp_dir_drop)
 {
-	struct observed event = { .kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1 };
+	struct observed event = {
+		.kind = OBSERVED_REFUSED, .name = "api/user", .value = "bob", .packets = 1
+	};
 
 	begin();
 	pass(15 * MINUTE);
 	event.utc_ns = now;
 	history_note(history, &event);
 	pass(30 * MINUTE);
-	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 15 * MINUTE, BEGIN + 16 * MINUTE),
-			    "refused:api/user:1");
-	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
-			    "(refused by r)");
-	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 14 * MINUTE, BEGIN + 15 * MINUTE), "");
-	assert_string_equal(answer("api/user", "bob", "events", BEGIN + 26 * MINUTE, BEGIN + 27 * MINUTE), "");
-	assert_string_equal(answer("api/user", "eve", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE), "");
+	assert_string_equal(
+		answer("api/user", "bob", "events", BEGIN + 15 * MINUTE, BEGIN + 16 * MINUTE),
+		"refused:api/user:1");
+	assert_string_equal(
+		answer("api/user", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
+		"(refused by r)");
+	assert_string_equal(
+		answer("api/user", "bob", "events", BEGIN + 14 * MINUTE, BEGIN + 15 * MINUTE), "");
+	assert_string_equal(
+		answer("api/user", "bob", "events", BEGIN + 26 * MINUTE, BEGIN + 27 * MINUTE), "");
+	assert_string_equal(
+		answer("api/user", "eve", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE), "");
 	end();
 }
 
 static void look(const char *source, u64 passed)
 {
-	struct history_traffic traffic = { .source = prefix(source), .passed = passed, .bytes = 100 * passed };
+	struct history_traffic traffic = { .source = prefix(source),
+					   .passed = passed,
+					   .bytes = 100 * passed };
 
 	history_look(history, &traffic, 1);
 }
 
-/* Heavy sources by minute, also those that pass: in bounded rows, and no hindrance to other answers. */
+/* Heavy sources by minute, also those that pass: in bounded rows, and no hindrance to other
+ * answers. */
 TEST_WITH(heavy_sources_by_minute, make, temp_dir_drop)
 {
 	struct history_stats stats;
@@ -255,10 +287,13 @@ TEST_WITH(heavy_sources_by_minute, make, temp_dir_drop)
 		}
 		pass(MINUTE);
 	}
-	assert_string_equal(answer("203.0.113.1", NULL, "events", BEGIN + 61 * MINUTE, BEGIN + 62 * MINUTE),
-			    "drop:limit0:100 drop:limit1:100 drop:limit2:100 traffic::1200");
-	/* The heaviest one has a row even where the budget is used up, in two of three minutes at least. */
-	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", now - 3 * MINUTE, now), "traffic::1200"));
+	assert_string_equal(
+		answer("203.0.113.1", NULL, "events", BEGIN + 61 * MINUTE, BEGIN + 62 * MINUTE),
+		"drop:limit0:100 drop:limit1:100 drop:limit2:100 traffic::1200");
+	/* The heaviest one has a row even where the budget is used up, in two of three minutes at
+	 * least. */
+	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", now - 3 * MINUTE, now),
+			       "traffic::1200"));
 	/* What began before thousands of rows is in force still. */
 	assert_string_equal(answer("203.0.113.1", NULL, "in_force", now - MINUTE, now), "block::1");
 	assert_string_equal(answer("203.0.113.2", NULL, "events", BEGIN, now), "");
@@ -285,11 +320,13 @@ static const char *heaviest(enum history_order by, u32 count, u64 from, u64 to)
 	json_array_foreach(json_object_get(result, "sources"), i, source) {
 		const char *limits = json_string_value(json_object_get(source, "by"));
 
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%lld:%lld:%lld:%s", i ? " " : "",
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%lld:%lld:%lld:%s",
+					 i ? " " : "",
 					 json_string_value(json_object_get(source, "source")),
 					 json_integer_value(json_object_get(source, "dropped")),
 					 json_integer_value(json_object_get(source, "passed")),
-					 json_integer_value(json_object_get(source, "bytes")), limits ? limits : "-");
+					 json_integer_value(json_object_get(source, "bytes")),
+					 limits ? limits : "-");
 	}
 	if (json_object_get(result, "not_recorded"))
 		snprintf(text + used, sizeof(text) - used, " (missing)");
@@ -314,17 +351,21 @@ TEST_WITH(the_heaviest_of_a_time, make, temp_dir_drop)
 	}
 	note(OBSERVED_DROP, "203.0.113.9", "web", 1000);
 	pass(MINUTE);
-	assert_string_equal(heaviest(HISTORY_BY_DROPS, 20, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
-			    "203.0.113.1:300:600:60000:web,dns 203.0.113.2:240:0:0:over 2001:db8::/64:14:0:0:web "
-			    "203.0.113.3:0:1000:100000:-");
-	assert_string_equal(heaviest(HISTORY_BY_PASSES, 2, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
-			    "203.0.113.3:0:1000:100000:- 203.0.113.1:300:600:60000:web,dns");
+	assert_string_equal(
+		heaviest(HISTORY_BY_DROPS, 20, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
+		"203.0.113.1:300:600:60000:web,dns 203.0.113.2:240:0:0:over 2001:db8::/64:14:0:0:web "
+		"203.0.113.3:0:1000:100000:-");
+	assert_string_equal(
+		heaviest(HISTORY_BY_PASSES, 2, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
+		"203.0.113.3:0:1000:100000:- 203.0.113.1:300:600:60000:web,dns");
 	assert_string_equal(heaviest(HISTORY_BY_DROPS, 1, BEGIN + 11 * MINUTE, BEGIN + 12 * MINUTE),
 			    "203.0.113.1:150:300:30000:web,dns");
 	assert_string_equal(heaviest(HISTORY_BY_DROPS, 9, BEGIN + 12 * MINUTE, BEGIN + 13 * MINUTE),
 			    "203.0.113.9:1000:0:0:web");
-	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE), "");
-	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN - HOUR, BEGIN - HOUR + MINUTE), " (missing)");
+	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE),
+			    "");
+	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN - HOUR, BEGIN - HOUR + MINUTE),
+			    " (missing)");
 	end();
 }
 
@@ -348,16 +389,21 @@ TEST_WITH(an_earlier_layout_is_kept, make, temp_dir_drop)
 		note(OBSERVED_DROP, "198.51.100.8", "web", 7);
 		pass(2 * MINUTE);
 		end();
-		snprintf(command, sizeof(command), "python3 -c \"import sqlite3; d = sqlite3.connect('%s/events.db'); "
-			 "d.executescript('%s')\"", temp_dir, before[i]);
+		snprintf(command, sizeof(command),
+			 "python3 -c \"import sqlite3; d = sqlite3.connect('%s/events.db'); "
+			 "d.executescript('%s')\"",
+			 temp_dir, before[i]);
 		assert_int_equal(system(command), 0);
 		begin();
 		history_left_out(history, OBSERVED_REFUSED, "api/user", 3);
 		pass(2 * MINUTE);
-		assert_string_equal(answer("198.51.100.7", NULL, "events", from, from + 2 * MINUTE), "over:web:1");
-		assert_string_equal(answer("api/user", "bob", "events", now - 2 * MINUTE, now), "(at most 100 )");
+		assert_string_equal(answer("198.51.100.7", NULL, "events", from, from + 2 * MINUTE),
+				    "over:web:1");
+		assert_string_equal(answer("api/user", "bob", "events", now - 2 * MINUTE, now),
+				    "(at most 100 )");
 		result = ask("198.51.100.8", NULL, from, from + 2 * MINUTE);
-		assert_true(json_is_true(json_object_get(json_array_get(json_object_get(result, "events"), 0), "estimated")));
+		assert_true(json_is_true(json_object_get(
+			json_array_get(json_object_get(result, "events"), 0), "estimated")));
 		json_decref(result);
 		end();
 		assert_int_equal(file_size("events.db.bad"), 0);
@@ -365,10 +411,13 @@ TEST_WITH(an_earlier_layout_is_kept, make, temp_dir_drop)
 	}
 }
 
-/* Drops that were no event: each second by its counter, so that one's flood adds nothing to another. */
+/* Drops that were no event: each second by its counter, so that one's flood adds nothing to
+ * another. */
 TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
 {
-	struct observed event = { .kind = OBSERVED_DROP, .packets = 1, .has_source = true, .reason = "over" };
+	struct observed event = {
+		.kind = OBSERVED_DROP, .packets = 1, .has_source = true, .reason = "over"
+	};
 	double factor[8] = { 0 };
 	json_t *result, *list;
 
@@ -391,11 +440,13 @@ TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
 	pass(MINUTE);
 	result = ask("198.51.100.1", NULL, BEGIN, now);
 	list = json_object_get(result, "events");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")), 30);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")),
+			 30);
 	json_decref(result);
 	result = ask("198.51.100.2", NULL, BEGIN, now);
 	list = json_object_get(result, "events");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")), 10077);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")),
+			 10077);
 	assert_true(json_is_true(json_object_get(json_array_get(list, 0), "estimated")));
 	json_decref(result);
 	/* What every event stands for itself alone is exact. */
@@ -407,7 +458,8 @@ TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
 	pass(2 * MINUTE);
 	result = ask("198.51.100.3", NULL, BEGIN, now);
 	list = json_object_get(result, "events");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")), 3);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")),
+			 3);
 	assert_null(json_object_get(json_array_get(list, 0), "estimated"));
 	json_decref(result);
 	end();
@@ -421,16 +473,20 @@ TEST_WITH(a_time_without_daemon_is_named, make, temp_dir_drop)
 	now += HOUR;
 	begin();
 	pass(10 * MINUTE);
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE),
-			    "(sluiced did )");
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE), "");
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN + 75 * MINUTE, BEGIN + 76 * MINUTE), "");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "events", BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE),
+		"(sluiced did )");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "events", BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE), "");
+	assert_string_equal(
+		answer("198.51.100.7", NULL, "events", BEGIN + 75 * MINUTE, BEGIN + 76 * MINUTE),
+		"");
 	end();
 }
 
 /*
- * A flood of sources that are each refused once, for hours, and before it a customer: the file stays
- * below its size, what is left out is reported, a later ban is recorded, and the heaviest is.
+ * A flood of sources that are each refused once, for hours, and before it a customer: the file
+ * stays below its size, what is left out is reported, a later ban is recorded, and the heaviest is.
  */
 TEST_WITH(a_flood_stays_within_size, make, temp_dir_drop)
 {
@@ -444,7 +500,8 @@ TEST_WITH(a_flood_stays_within_size, make, temp_dir_drop)
 	note(OBSERVED_OVER, "192.0.2.7", "web", 1);
 	for (int minute = 0; minute < 30; minute++) {
 		for (int i = 0; i < 20000; i++, source++) {
-			snprintf(text, sizeof(text), "10.%u.%u.%u", source >> 16 & 255, source >> 8 & 255, source & 255);
+			snprintf(text, sizeof(text), "10.%u.%u.%u", source >> 16 & 255,
+				 source >> 8 & 255, source & 255);
 			note(OBSERVED_OVER, text, "web", 1);
 			note(OBSERVED_DROP, text, "web", 1);
 			if (i % 20 == 0)
@@ -459,13 +516,16 @@ TEST_WITH(a_flood_stays_within_size, make, temp_dir_drop)
 	assert_true(stats.left_out > 500000);
 	assert_int_equal(stats.errors, 0);
 	assert_in_range(stats.rows, 2000, SIZE / 100);
-	assert_string_equal(answer("192.0.2.7", NULL, "events", BEGIN, BEGIN + 3 * MINUTE), "over:web:1 (more was ref)");
-	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", BEGIN + 3 * MINUTE, now), "ban:web:1"));
+	assert_string_equal(answer("192.0.2.7", NULL, "events", BEGIN, BEGIN + 3 * MINUTE),
+			    "over:web:1 (more was ref)");
+	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", BEGIN + 3 * MINUTE, now),
+			       "ban:web:1"));
 	/* About 1000 packets a minute, in at least two of three minutes. */
 	heaviest = ask("203.0.113.1", NULL, BEGIN + 2 * MINUTE, now);
 	assert_in_range(json_array_size(json_object_get(heaviest, "events")), 20, 32);
-	assert_in_range(json_integer_value(json_object_get(json_array_get(json_object_get(heaviest, "events"), 1),
-							   "packets")), 900, 1000);
+	assert_in_range(json_integer_value(json_object_get(
+				json_array_get(json_object_get(heaviest, "events"), 1), "packets")),
+			900, 1000);
 	json_decref(heaviest);
 	end();
 }
@@ -476,12 +536,15 @@ TEST_WITH(old_rows_go, make, temp_dir_drop)
 	begin();
 	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
 	pass(8 * DAY);
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "(the history )");
-	assert_string_equal(answer("198.51.100.7", NULL, "events", now - DAY, now - DAY + MINUTE), "");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
+			    "(the history )");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", now - DAY, now - DAY + MINUTE),
+			    "");
 	end();
 }
 
-/* The clock is set: nine days ahead are no reason to delete seven days; what is that old by then is. */
+/* The clock is set: nine days ahead are no reason to delete seven days; what is that old by then
+ * is. */
 TEST_WITH(a_clock_that_is_set_deletes_nothing, make, temp_dir_drop)
 {
 	begin();
@@ -491,17 +554,21 @@ TEST_WITH(a_clock_that_is_set_deletes_nothing, make, temp_dir_drop)
 		history_step(history, 9 * (s64)DAY);
 		now += 9 * DAY;
 		pass(2 * MINUTE);
-		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
+				    "over:web:1");
 		history_step(history, -9 * (s64)DAY);
 		now -= 9 * DAY;
 		note(OBSERVED_OVER, "198.51.100.8", "web", 1);
 		pass(2 * MINUTE);
-		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
+				    "over:web:1");
 	}
-	assert_non_null(strstr(answer("198.51.100.8", NULL, "events", BEGIN, BEGIN + HOUR), "over:web:1"));
+	assert_non_null(
+		strstr(answer("198.51.100.8", NULL, "events", BEGIN, BEGIN + HOUR), "over:web:1"));
 	now += 8 * DAY;
 	pass(2 * MINUTE);
-	assert_null(strstr(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1"));
+	assert_null(strstr(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
+			   "over:web:1"));
 	end();
 }
 
@@ -515,17 +582,22 @@ TEST_WITH(a_torn_tail_is_dropped, make, temp_dir_drop)
 	pass(5 * SECOND);
 	note(OBSERVED_OVER, "198.51.100.8", "web", 1);
 	pass(5 * SECOND);
-	snprintf(command, sizeof(command), "mkdir %s/copy && cp %s/events.db* %s/copy/ && rm %s/copy/events.db-shm && "
-		 "truncate -s -100 %s/copy/events.db-wal", temp_dir, temp_dir, temp_dir, temp_dir, temp_dir);
+	snprintf(command, sizeof(command),
+		 "mkdir %s/copy && cp %s/events.db* %s/copy/ && rm %s/copy/events.db-shm && "
+		 "truncate -s -100 %s/copy/events.db-wal",
+		 temp_dir, temp_dir, temp_dir, temp_dir, temp_dir);
 	assert_int_equal(system(command), 0);
 	end();
-	snprintf(command, sizeof(command), "rm %s/events.db* && mv %s/copy/* %s/", temp_dir, temp_dir, temp_dir);
+	snprintf(command, sizeof(command), "rm %s/events.db* && mv %s/copy/* %s/", temp_dir,
+		 temp_dir, temp_dir);
 	assert_int_equal(system(command), 0);
 	begin();
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
+			    "over:web:1");
 	note(OBSERVED_OVER, "198.51.100.9", "web", 1);
 	pass(5 * SECOND);
-	assert_string_equal(answer("198.51.100.9", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+	assert_string_equal(answer("198.51.100.9", NULL, "events", BEGIN, BEGIN + MINUTE),
+			    "over:web:1");
 	end();
 }
 
@@ -533,11 +605,13 @@ TEST_WITH(what_is_no_history_is_put_aside, make, temp_dir_drop)
 {
 	struct stat st;
 
-	temp_put("events.db", "this is no database, but long enough to be taken for one, and it is not");
+	temp_put("events.db",
+		 "this is no database, but long enough to be taken for one, and it is not");
 	begin();
 	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
 	pass(5 * SECOND);
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE), "over:web:1");
+	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
+			    "over:web:1");
 	assert_true(file_size("events.db.bad") > 0);
 	assert_int_equal(stat(temp_path("events.db"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);

@@ -47,7 +47,8 @@ static long long number(const json_t *result, const char *key)
 /* Each has a room of its own; the answer is from when on all of a kind are kept. */
 TEST_WITH(test_kinds_keep_their_room, NULL, teardown)
 {
-	static const int rare[] = { OBSERVED_BLOCK, OBSERVED_BAN, OBSERVED_PUSHDOWN, OBSERVED_CHANGE };
+	static const int rare[] = { OBSERVED_BLOCK, OBSERVED_BAN, OBSERVED_PUSHDOWN,
+				    OBSERVED_CHANGE };
 	const char *began;
 	struct sl_err err;
 	json_t *first, *list;

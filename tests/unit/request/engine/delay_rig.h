@@ -2,7 +2,8 @@
 /*
  * delay_rig.h - the surroundings of delay.c, for its tests: two workers, a clock of our own, and in
  * place of the decision core a leaky bucket per key of one request each 200 ms, here (at once) or
- * in the cluster store (when far_answer() is called). Include first: delay.c is compiled into the test.
+ * in the cluster store (when far_answer() is called). Include first: delay.c is compiled into the
+ * test.
  */
 #ifndef SLUICE_TESTS_DELAY_RIG_H
 #define SLUICE_TESTS_DELAY_RIG_H
@@ -15,8 +16,12 @@ static int in_rules;
 #define publish_read_unlock(pointer) ((void)in_rules--)
 #define publish_get(pointer) (*(pointer))
 #define publish_swap(pointer, next) (*(pointer))
-static inline void rcu_register_thread(void) { }
-static inline void rcu_unregister_thread(void) { }
+static inline void rcu_register_thread(void)
+{
+}
+static inline void rcu_unregister_thread(void)
+{
+}
 
 #include "lib/rng.h"
 #include "request/engine/decide_private.h"
@@ -37,7 +42,7 @@ static struct engine_thread workers[2];
 static struct {
 	u64 interval_ns, wait_ns, queue;
 	u64 tat[KEYS];
-	u64 salt;		/* a rule's other buckets, after a reload */
+	u64 salt; /* a rule's other buckets, after a reload */
 	u64 charged;
 } rule;
 
@@ -93,7 +98,7 @@ static inline void decide_call(const struct request *request, struct sl_now now,
  * decided when far_answer() is called.
  */
 struct remote {
-	const struct request *request;	/* NULL: nobody waits for it */
+	const struct request *request; /* NULL: nobody waits for it */
 	remote_done_fn done;
 	void *arg;
 };
@@ -177,8 +182,8 @@ static void rig_observe_beyond(struct engine_thread *thread, const struct reques
 	beyond++;
 }
 
-static void rig_observe(struct engine_thread *thread, const struct request *request, const struct response *response,
-	     u64 took_ns)
+static void rig_observe(struct engine_thread *thread, const struct request *request,
+			const struct response *response, u64 took_ns)
 {
 	assert_int_equal(in_rules, 1);
 	observed++;
@@ -194,7 +199,6 @@ static void rig_observe(struct engine_thread *thread, const struct request *requ
 #undef observe_beyond
 
 /* ---------------------------------------------------------------- callers */
-
 
 struct caller {
 	struct request_descriptor descriptor;
@@ -234,8 +238,11 @@ static inline struct caller *ask_of(u32 worker, u64 key, u64 hits, u64 max_wait_
 	assert_true(callers < MAX);
 	*who = (struct caller){
 		.descriptor = { .hits = hits },
-		.request = { .count = 1, .at_utc_ns = key, .max_wait_ns = max_wait_ns,
-			  .has_source = both, .peek = peek },
+		.request = { .count = 1,
+			     .at_utc_ns = key,
+			     .max_wait_ns = max_wait_ns,
+			     .has_source = both,
+			     .peek = peek },
 		.asked_ns = now_ns,
 	};
 	who->request.descriptor = &who->descriptor;
@@ -302,7 +309,8 @@ static inline int begin_with(u64 max_delayed)
 	engine.delays = delays_new(2, max_delayed);
 	assert_non_null(engine.delays);
 	for (u32 i = 0; i < 2; i++)
-		workers[i] = (struct engine_thread){ .engine = &engine, .index = i,
+		workers[i] = (struct engine_thread){ .engine = &engine,
+						     .index = i,
 						     .base = event_base_new() };
 	return 0;
 }

@@ -8,17 +8,19 @@
 
 #include "remote_rig.h"
 
-/* ---------------------------------------------------------------- a store whose replies the test sends */
+/* --------------------------------------------------------- a store whose replies the test sends */
 
 #define FAR 64
 
 static struct {
 	struct cluster_store base;
-	u32 servers;			/* tags take them in turn, as they come */
+	u32 servers; /* tags take them in turn, as they come */
 	bool down[2], refuses[2];
 	u64 tag[FAR];
 	u32 tags;
-	struct { u64 key, used, own; } count[FAR];
+	struct {
+		u64 key, used, own;
+	} count[FAR];
 	struct cluster_store_request *in_flight[FAR];
 	int end;
 	int commands, refunds;
@@ -36,8 +38,7 @@ static inline u32 far_slot(struct cluster_store *base, u64 tag)
 	return i % far.servers;
 }
 
-static inline int far_ask(struct cluster_store *base,
-			  struct cluster_store_request *cluster_request)
+static inline int far_ask(struct cluster_store *base, struct cluster_store_request *cluster_request)
 {
 	u32 place = far_slot(base, cluster_request->bucket[0].tag);
 
@@ -59,8 +60,9 @@ static inline bool far_up(struct cluster_store *base, u32 place)
 	return !far.down[place];
 }
 
-static const struct cluster_store_ops far_ops = {
-	.slot_of = far_slot, .send = far_ask, .up = far_up};
+static const struct cluster_store_ops far_ops = { .slot_of = far_slot,
+						  .send = far_ask,
+						  .up = far_up };
 
 static inline typeof(far.count[0]) *far_count(u64 key)
 {
@@ -120,7 +122,8 @@ static inline void far_charge(struct cluster_store_request *cluster_request)
 		count->used = (s64)count->used + cost > 0 ? count->used + cost : 0;
 		count->own = (s64)count->own + cost > 0 ? count->own + cost : 0;
 		b->state = (struct cluster_store_state){
-			.used = count->used, .own = count->own,
+			.used = count->used,
+			.own = count->own,
 			.window = rig_time.utc_ns / b->def.period_ns,
 		};
 	}
@@ -131,7 +134,8 @@ static inline struct cluster_store_request *far_take(int n)
 	struct cluster_store_request *cluster_request = far.in_flight[n];
 
 	assert_true(n < far.end);
-	memmove(&far.in_flight[n], &far.in_flight[n + 1], (--far.end - n) * sizeof(far.in_flight[0]));
+	memmove(&far.in_flight[n], &far.in_flight[n + 1],
+		(--far.end - n) * sizeof(far.in_flight[0]));
 	return cluster_request;
 }
 

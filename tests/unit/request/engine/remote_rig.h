@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * remote_rig.h - requests that need the cluster store, with time as a variable: a node is a counter
- * table, its quota and a worker without a thread. Include first: remote.c is compiled into the test,
- * on its clock.
+ * table, its quota and a worker without a thread. Include first: remote.c is compiled into the
+ * test, on its clock.
  */
 #ifndef SLUICE_TESTS_REMOTE_RIG_H
 #define SLUICE_TESTS_REMOTE_RIG_H
@@ -16,8 +16,12 @@ static struct ruleset *rig_rules;
 #define publish_read_unlock(pointer) ((void)rig_in_rules--)
 #define publish_get(pointer) ((void)(pointer), rig_rules)
 #define publish_swap(pointer, next) (*(pointer))
-static inline void rcu_register_thread(void) { }
-static inline void rcu_unregister_thread(void) { }
+static inline void rcu_register_thread(void)
+{
+}
+static inline void rcu_unregister_thread(void)
+{
+}
 
 #include "request/engine/decide_private.h"
 
@@ -33,13 +37,13 @@ static struct sl_now rig_store_now(struct counters *counters)
 #include "request/engine/engine.c"
 #undef counters_now
 
-#define cluster_request rig_send		/* engine.h has another */
+#define cluster_request rig_send /* engine.h has another */
 #include "lib/decide_rig.h"
 #undef cluster_request
 
 struct rig_node {
 	struct engine engine;
-	struct ledger *ledger;		/* the engine's */
+	struct ledger *ledger; /* the engine's */
 	struct engine_thread thread;
 };
 
@@ -119,22 +123,25 @@ struct rig_flush {
 	struct rig_node *node;
 };
 
-static u32 rig_flushing;		/* flushes without an outcome that ends them */
+static u32 rig_flushing; /* flushes without an outcome that ends them */
 /* Called with the first outcome of a flush; or NULL. */
 static void (*rig_flush_noted)(struct rig_node *node, enum cluster_store_outcome outcome);
 
-static void rig_flush_late(struct cluster_store_request *request, enum cluster_store_outcome outcome)
+static void rig_flush_late(struct cluster_store_request *request,
+			   enum cluster_store_outcome outcome)
 {
 	struct rig_flush *f = request->arg;
 
-	quota_flushed(f->node->ledger->counters, f->node->ledger->quotas, &f->due, request, outcome, rig_time);
+	quota_flushed(f->node->ledger->counters, f->node->ledger->quotas, &f->due, request, outcome,
+		      rig_time);
 	if (outcome == CLUSTER_STORE_LATE)
 		return;
 	rig_flushing--;
 	free(f);
 }
 
-static void rig_flush_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
+static void rig_flush_done(struct cluster_store_request *request,
+			   enum cluster_store_outcome outcome)
 {
 	if (rig_flush_noted)
 		rig_flush_noted(((struct rig_flush *)request->arg)->node, outcome);
@@ -156,9 +163,12 @@ static __attribute__((unused)) void rig_flush(struct rig_node *node, u64 deadlin
 			assert_non_null(f);
 			*f = (struct rig_flush){ .due = due[i], .node = node };
 			f->due.ref.def = &f->due.def;
-			f->request = (struct cluster_store_request){ .bucket = &f->due.bucket, .count = 1,
-								     .deadline_ns = deadline_ns, .done = rig_flush_done,
-								     .late = rig_flush_late, .arg = f };
+			f->request = (struct cluster_store_request){ .bucket = &f->due.bucket,
+								     .count = 1,
+								     .deadline_ns = deadline_ns,
+								     .done = rig_flush_done,
+								     .late = rig_flush_late,
+								     .arg = f };
 			rig_flushing++;
 			if (store->ops->send(store, &f->request) < 0)
 				rig_flush_late(&f->request, CLUSTER_STORE_DOWN);
@@ -166,7 +176,8 @@ static __attribute__((unused)) void rig_flush(struct rig_node *node, u64 deadlin
 	} while (count == RIG_DUES);
 }
 
-static __attribute__((unused)) void rig_send_hits(struct rig_node *node, struct rig_caller *who, const char *text, u64 hits)
+static __attribute__((unused)) void rig_send_hits(struct rig_node *node, struct rig_caller *who,
+						  const char *text, u64 hits)
 {
 	who->request = rig_request(who->descriptor, text);
 	for (u32 i = 0; i < who->request.count; i++)

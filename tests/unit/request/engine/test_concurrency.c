@@ -15,7 +15,7 @@
 #define LEAST_NS FOR_NS
 #define MOST_NS (FOR_NS + FOR_NS / 16 + 1000)
 
-static struct report_ids *ended;	/* NULL: repeated ends are not known */
+static struct report_ids *ended; /* NULL: repeated ends are not known */
 
 static struct ledger ledger(void)
 {
@@ -107,7 +107,7 @@ TEST_WITH(test_lost, NULL, end_all)
 	struct permit permit;
 
 	rig_start(D "- {key: user, concurrency: 3}\n");
-	assert_int_equal(allowed_of("user=bob", 2), 2);		/* never end */
+	assert_int_equal(allowed_of("user=bob", 2), 2); /* never end */
 	for (u64 ns = 0; ns < LEAST_NS; ns += SEC / 2) {
 		assert_true(begin("user=bob", &permit));
 		assert_false(allowed("user=bob"));
@@ -139,7 +139,8 @@ TEST_WITH(test_repeated, NULL, end_all)
 	assert_int_equal(end(&permit[0]), 1);
 	assert_int_equal(end(&permit[0]), 0);
 	assert_int_equal(left("user=bob", "user-concurrency"), 1);
-	/* Nor does it where repetitions are forgotten, but for a request of the same time, and never below 0. */
+	/* Nor does it where repetitions are forgotten, but for a request of the same time, and
+	 * never below 0. */
 	report_ids_free(ended);
 	ended = NULL;
 	rig_pass(FOR_NS / 2);
@@ -160,7 +161,8 @@ TEST_WITH(test_live, NULL, end_all)
 {
 	struct permit permit[20];
 	const char *rules[] = {
-		D "- {key: user, concurrency: 20}\n", D "- {key: user, concurrency: 10}\n",
+		D "- {key: user, concurrency: 20}\n",
+		D "- {key: user, concurrency: 10}\n",
 		D "- {key: user, concurrency: 20 for 30s}\n",
 	};
 
@@ -183,13 +185,16 @@ TEST_WITH(test_live, NULL, end_all)
 	assert_false(allowed("user=bob"));
 }
 
-/* In shadow nothing is refused; what would be is not counted, and its end releases nothing of others. */
+/* In shadow nothing is refused; what would be is not counted, and its end releases nothing of
+ * others. */
 TEST_WITH(test_shadow, NULL, end_all)
 {
 	struct permit permit[4];
 
-	rig_start(D "- {key: user, concurrency: 2, shadow_mode: true}\n"
-		  "- {key: path, limits: [2 requests/m, {rate: concurrency 1, mode: shadow, name: small}]}\n");
+	rig_start(
+		D
+		"- {key: user, concurrency: 2, shadow_mode: true}\n"
+		"- {key: path, limits: [2 requests/m, {rate: concurrency 1, mode: shadow, name: small}]}\n");
 	for (u32 i = 0; i < 4; i++) {
 		assert_true(begin("user=bob", &permit[i]));
 		assert_int_equal(rig_answer.status[0].shadow, i >= 2);
@@ -217,7 +222,7 @@ TEST_WITH(test_shadow, NULL, end_all)
 TEST_WITH(test_priorities, NULL, end_all)
 {
 	rig_start(D "- {key: backend, concurrency: 10, reserve: {critical: 20%}}\n"
-		  "- {key: class, value: payment, priority: critical}\n");
+		    "- {key: class, value: payment, priority: critical}\n");
 	assert_int_equal(allowed_of("backend=a", 20), 8);
 	assert_int_equal(allowed_of("backend=a;class=payment", 20), 2);
 }
@@ -233,8 +238,8 @@ static struct one {
 } one[REQUESTS_MAX];
 
 /*
- * Requests in flight by the times of all that began: those that surely count, and those that may, while
- * their bucket is not over.
+ * Requests in flight by the times of all that began: those that surely count, and those that may,
+ * while their bucket is not over.
  */
 static void count_flight(u32 made, u64 now_ns, u32 *ret_least, u32 *ret_most)
 {
@@ -263,7 +268,8 @@ TEST_WITH(test_model, NULL, end_all)
 			bool ok = begin("user=bob", &one[made].permit);
 
 			if (ok ? least >= limit : most < limit)
-				fail_msg("limit %u, %u to %u in flight: %s", limit, least, most, ok ? "begins" : "refused");
+				fail_msg("limit %u, %u to %u in flight: %s", limit, least, most,
+					 ok ? "begins" : "refused");
 			one[made].at_ns = rig_now.mono_ns;
 			one[made++].ended = !ok;
 		} else if (made) {
@@ -272,7 +278,7 @@ TEST_WITH(test_model, NULL, end_all)
 			u32 released = one[i].ended || !rng_below(20) ? 2 : end(&one[i].permit);
 
 			if (released == 2)
-				continue;	/* lost */
+				continue; /* lost */
 			one[i].ended = true;
 			assert_true(released || age_ns >= LEAST_NS);
 			assert_true(!released || age_ns <= MOST_NS);
@@ -296,7 +302,7 @@ static void *fly(void *arg)
 		struct sl_now now = rig_now;
 		u32 at_once;
 
-		now.mono_ns += i * 1000;	/* a decision takes about that */
+		now.mono_ns += i * 1000; /* a decision takes about that */
 		decide(&of, rig_rules, &request, now, &response, &wait);
 		if (response.code != RESPONSE_OK)
 			continue;
@@ -333,9 +339,14 @@ TEST_WITH(test_threads, NULL, end_all)
 TEST(test_text)
 {
 	static const char *const wrong[] = {
-		"", "-", "0123456789abcdef", "0123456789abcdef0123456789abcdeg", "0123456789abcdef0123456789abcde",
+		"",
+		"-",
+		"0123456789abcdef",
+		"0123456789abcdef0123456789abcdeg",
+		"0123456789abcdef0123456789abcde",
 	};
-	struct permit permit = { .at_ns = 0x0123456789abcdefULL, .count = PERMIT_UNITS_MAX }, back = { .count = 7 };
+	struct permit permit = { .at_ns = 0x0123456789abcdefULL, .count = PERMIT_UNITS_MAX },
+		      back = { .count = 7 };
 	char text[PERMIT_TEXT_MAX + 32];
 
 	assert_string_equal(permit_format(&(struct permit){ .at_ns = 5 }, text, sizeof(text)), "");

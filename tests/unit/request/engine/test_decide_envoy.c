@@ -5,16 +5,17 @@
  */
 #include "lib/decide_rig.h"
 
-/* By name, by the descriptors of the request; not by a rule whose place the request's own limit takes. */
+/* By name, by the descriptors of the request; not by a rule whose place the request's own limit
+ * takes. */
 TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
 
 	rig_start(D "- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
-		  "- {key: root, rate_limit: {name: small, unlimited: true}}\n"
-		  "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
-		  "     replaces: [{name: small}]}}\n");
+		    "- {key: root, rate_limit: {name: small, unlimited: true}}\n"
+		    "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
+		    "     replaces: [{name: small}]}}\n");
 	/* plan=big brings a limit of 9: it replaces nothing, so user=bob has his 2. */
 	for (u32 i = 0; i < 4; i++) {
 		request = rig_request(descriptor, "user=bob;plan=big");
@@ -31,11 +32,11 @@ TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 		descriptor[0].limit_unit = REQUEST_UNIT_MINUTE;
 		assert_int_equal(rig_decide(&request) == RESPONSE_OK, i < 1);
 	}
-	assert_int_equal(allowed_of("user=carl;plan=big", 9), 4);	/* user=al's one was charged */
+	assert_int_equal(allowed_of("user=carl;plan=big", 9), 4); /* user=al's one was charged */
 	/* Of an unlimited one there is nothing to replace. */
 	rig_start(D "- {key: root, rate_limit: {name: small, unlimited: true}}\n"
-		  "- {key: plan, rate_limit: {unit: minute, requests_per_unit: 5,\n"
-		  "     replaces: [{name: small}]}}\n");
+		    "- {key: plan, rate_limit: {unit: minute, requests_per_unit: 5,\n"
+		    "     replaces: [{name: small}]}}\n");
 	assert_true(allowed("root=1;plan=big"));
 	assert_true(rig_answer.status[0].unlimited);
 }
@@ -44,10 +45,10 @@ TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 TEST_WITH(test_quota_odd, NULL, rig_teardown)
 {
 	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
-		  "- {key: w, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true,\n"
-		  "   shadow_mode: true}\n"
-		  "- {key: u, rate_limit: {unlimited: true}, quota_mode: true}\n"
-		  "- {key: c, rate_limit: {unit: minute, requests_per_unit: 7}}\n");
+		    "- {key: w, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true,\n"
+		    "   shadow_mode: true}\n"
+		    "- {key: u, rate_limit: {unlimited: true}, quota_mode: true}\n"
+		    "- {key: c, rate_limit: {unit: minute, requests_per_unit: 7}}\n");
 	assert_int_equal(allowed_of("a=1;w=1", 9), 9);
 	assert_true(rig_answer.status[0].over && rig_answer.status[1].over);
 	assert_true(rig_answer.status[1].shadow);
@@ -61,13 +62,15 @@ TEST_WITH(test_quota_odd, NULL, rig_teardown)
 /* Hits beyond the largest count are over every limit that they meet, and charged to none. */
 TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['4000000000000 requests/d']}\n"
-		  "- {key: path, limits: ['10 requests/m']}\n"
-		  "- {key: both, limits: ['10 requests/m', '4000000000 requests/d']}\n"
-		  "- {key: log, limits: ['10 requests/m'], algorithm: sliding-log}\n"
-		  "- {key: bucket, limits: ['1000000 requests/s'], algorithm: token-bucket, burst: 100M}\n"
-		  "- {key: free, rate_limit: {unlimited: true}}\n"
-		  "- {key: watch, shadow_mode: true, limits: ['10 requests/m']}\n");
+	rig_start(
+		D
+		"- {key: user, limits: ['4000000000000 requests/d']}\n"
+		"- {key: path, limits: ['10 requests/m']}\n"
+		"- {key: both, limits: ['10 requests/m', '4000000000 requests/d']}\n"
+		"- {key: log, limits: ['10 requests/m'], algorithm: sliding-log}\n"
+		"- {key: bucket, limits: ['1000000 requests/s'], algorithm: token-bucket, burst: 100M}\n"
+		"- {key: free, rate_limit: {unlimited: true}}\n"
+		"- {key: watch, shadow_mode: true, limits: ['10 requests/m']}\n");
 	assert_true(allowed_hits("user=bob", REQUEST_HITS_MAX));
 	assert_false(allowed_hits("user=bob", REQUEST_HITS_MAX + 1));
 	assert_true(rig_answer.retry_after_ns == ~0ULL && rig_answer.status[0].over);
@@ -84,7 +87,8 @@ TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 		assert_true(allowed_hits("watch=a", hits));
 		assert_true(rig_answer.status[0].shadow);
 	}
-	/* Beside one that fits, nothing is charged; a peek costs nothing, and is refused as well. */
+	/* Beside one that fits, nothing is charged; a peek costs nothing, and is refused as
+	 * well. */
 	assert_false(peek_hits("path=b", REQUEST_HITS_MAX + 1));
 	assert_int_equal(allowed_of("path=a", 11), 10);
 	assert_int_equal(allowed_of("both=a", 11), 10);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Decisions while rates change, an operator's view of a user, and which request waits behind which. */
+/* Decisions while rates change, an operator's view of a user, and which request waits behind
+ * which. */
 #include "lib/decide_rig.h"
 
 /* ------------------------------------------------------------------ changes while it runs */
@@ -12,13 +13,16 @@ TEST_WITH(test_show_and_reset, NULL, rig_teardown)
 	rig_start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
 	rule = ruleset_find(rig_rules, "api/user");
 	assert_int_equal(allowed_of("user=bob", 3), 3);
-	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
-				     rig_now, &shown), 0);
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule,
+				     (struct bytes){ "bob", 3 }, NULL, 0, rig_now, &shown),
+			 0);
 	assert_int_equal(shown.policy_count, 2);
 	assert_int_equal(shown.policy[0].r, 2);
 	assert_int_equal(shown.policy[1].r, 6);
 	assert_int_equal(allowed_of("user=bob", 9), 2);
-	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
+	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule,
+				      (struct bytes){ "bob", 3 }, NULL),
+			 0);
 	assert_int_equal(allowed_of("user=bob", 9), 5);
 }
 
@@ -29,23 +33,28 @@ TEST_WITH(test_show_nested, NULL, rig_teardown)
 	struct response shown;
 
 	rig_start(D "- key: plan\n  value: free\n  descriptors:\n"
-		  "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
-		  "    - {key: path, limits: ['3 requests/m']}\n");
+		    "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
+		    "    - {key: path, limits: ['3 requests/m']}\n");
 	assert_int_equal(allowed_of("plan=free,user=bob", 3), 3);
 	assert_int_equal(allowed_of("plan=free,user=bob,path=/a", 1), 1);
 	rule = ruleset_find(rig_rules, "api/plan=free/user");
-	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
-				     rig_now, &shown), 0);
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule,
+				     (struct bytes){ "bob", 3 }, NULL, 0, rig_now, &shown),
+			 0);
 	assert_int_equal(shown.policy[0].r, 2);
-	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "al", 2 }, NULL, 0,
-				     rig_now, &shown), 0);
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule,
+				     (struct bytes){ "al", 2 }, NULL, 0, rig_now, &shown),
+			 0);
 	assert_int_equal(shown.policy[0].r, 5);
-	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
+	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule,
+				      (struct bytes){ "bob", 3 }, NULL),
+			 0);
 	assert_int_equal(allowed_of("plan=free,user=bob", 9), 5);
 	rule = ruleset_find(rig_rules, "api/plan=free/user/path");
 	assert_true(allowed("plan=free,user=bob,path=/x"));
-	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob,/x", 6 }, NULL, 0,
-				     rig_now, &shown), 0);
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule,
+				     (struct bytes){ "bob,/x", 6 }, NULL, 0, rig_now, &shown),
+			 0);
 	assert_int_equal(shown.policy[0].r, 2);
 }
 
@@ -70,8 +79,8 @@ static bool submit_delayed(const char *text)
 TEST_WITH(test_delay, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
-		  " on_limit: {wait: 2s, queue: 10}}\n"
-		  "- {key: path, limits: ['1 requests/m']}\n");
+		    " on_limit: {wait: 2s, queue: 10}}\n"
+		    "- {key: path, limits: ['1 requests/m']}\n");
 	queued = 0;
 	assert_true(submit_delayed("user=bob"));
 	assert_true(!rig_wait.key);
@@ -115,8 +124,12 @@ TEST_WITH(test_wait_beyond_time, NULL, rig_teardown)
 	for (int i = 0; i < 2; i++) {
 		char text[256];
 
-		snprintf(text, sizeof(text), D "- {key: user, algorithm: %s, rate_limit: {unit: year, requests_per_unit: 1},"
-			 " on_limit: {wait: 2s, queue: 10}}\n", algorithm[i]);
+		snprintf(
+			text, sizeof(text),
+			D
+			"- {key: user, algorithm: %s, rate_limit: {unit: year, requests_per_unit: 1},"
+			" on_limit: {wait: 2s, queue: 10}}\n",
+			algorithm[i]);
 		rig_start(text);
 		queued = 30;
 		assert_false(submit_delayed("user=bob"));

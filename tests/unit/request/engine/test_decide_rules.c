@@ -4,7 +4,7 @@
 #include "lib/edge_burst.h"
 
 static bool allowed_own_limit(const char *text, enum request_api api, u64 requests,
-			  enum request_unit unit)
+			      enum request_unit unit)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request = rig_request(descriptor, text);
@@ -34,8 +34,10 @@ static bool allowed_own_limits(const char *text, u64 one, u64 other)
 
 TEST_WITH(test_shadow, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 3}, shadow_mode: true}\n"
-		  "- {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n");
+	rig_start(
+		D
+		"- {key: user, rate_limit: {unit: minute, requests_per_unit: 3}, shadow_mode: true}\n"
+		"- {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n");
 	assert_int_equal(allowed_of("user=bob", 4), 4);
 	assert_true(rig_answer.status[0].over && rig_answer.status[0].shadow);
 	assert_int_equal(rig_answer.policy_count, 0);
@@ -44,7 +46,7 @@ TEST_WITH(test_shadow, NULL, rig_teardown)
 TEST_WITH(test_unlimited, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, value: root, rate_limit: {unlimited: true}}\n"
-		  "- {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
+		    "- {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
 	assert_true(allowed("user=root"));
 	assert_true(rig_answer.status[0].unlimited);
 }
@@ -52,8 +54,8 @@ TEST_WITH(test_unlimited, NULL, rig_teardown)
 TEST_WITH(test_replaces, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
-		  "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
-		  "     replaces: [{name: small}]}}\n");
+		    "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
+		    "     replaces: [{name: small}]}}\n");
 	assert_true(allowed("user=bob;plan=big"));
 	assert_null(rig_answer.status[0].rule);
 }
@@ -61,8 +63,10 @@ TEST_WITH(test_replaces, NULL, rig_teardown)
 /* The response names the rule without quota, or all of them. */
 TEST_WITH(test_quota, NULL, rig_teardown)
 {
-	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 2}, quota_mode: true}\n"
-		  "- {key: b, rate_limit: {unit: minute, requests_per_unit: 4}, quota_mode: true}\n");
+	rig_start(
+		D
+		"- {key: a, rate_limit: {unit: hour, requests_per_unit: 2}, quota_mode: true}\n"
+		"- {key: b, rate_limit: {unit: minute, requests_per_unit: 4}, quota_mode: true}\n");
 	assert_int_equal(allowed_of("a=1;b=1", 9), 4);
 	assert_true(rig_answer.status[0].over && rig_answer.status[1].over);
 	assert_int_equal(rig_answer.code, RESPONSE_OVER_LIMIT);
@@ -70,8 +74,10 @@ TEST_WITH(test_quota, NULL, rig_teardown)
 
 TEST_WITH(test_quota_policies, NULL, rig_teardown)
 {
-	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
-		  "- {key: b, rate_limit: {unit: minute, requests_per_unit: 9}, quota_mode: true}\n");
+	rig_start(
+		D
+		"- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
+		"- {key: b, rate_limit: {unit: minute, requests_per_unit: 9}, quota_mode: true}\n");
 	assert_true(allowed("a=1;b=1"));
 	assert_int_equal(rig_answer.policy_count, 2);
 	assert_true(allowed("a=1;b=1"));
@@ -84,7 +90,7 @@ TEST_WITH(test_quota_policies, NULL, rig_teardown)
 TEST_WITH(test_own_limit, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 2},"
-		  " shadow_mode: true}\n");
+		    " shadow_mode: true}\n");
 	for (u32 i = 0; i < 8; i++)
 		assert_int_equal(allowed_own_limit("user=bob", API_GRPC, 5, REQUEST_UNIT_MINUTE),
 				 i < 5);
@@ -100,7 +106,8 @@ TEST_WITH(test_own_limit, NULL, rig_teardown)
 	assert_false(allowed_own_limit("no=rule", API_GRPC, 1, REQUEST_UNIT_SECOND));
 	for (u32 i = 0; i < 2; i++) {
 		assert_int_equal(allowed_own_limit("query=1", API_NGINX, 1, REQUEST_UNIT_DAY), !i);
-		assert_int_equal(allowed_own_limit("query=2", API_FORWARD_AUTH, 1, REQUEST_UNIT_DAY), !i);
+		assert_int_equal(
+			allowed_own_limit("query=2", API_FORWARD_AUTH, 1, REQUEST_UNIT_DAY), !i);
 	}
 	/* Of two descriptors with the same entries both limits hold. */
 	for (u32 i = 0; i < 8; i++)
@@ -135,14 +142,17 @@ TEST_WITH(test_peek, NULL, rig_teardown)
 /* A bucket in debt by one capacity takes two to fill. */
 TEST_WITH(test_debt, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
+	rig_start(D
+		  "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
 	report("user=bob", 1000, 0);
 	assert_true(rig_answer.status[0].reset_ns == 120 * SEC);
 }
 
 TEST_WITH(test_over, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['10 requests/m']}\n- {key: path, limits: ['1 requests/m']}\n");
+	rig_start(
+		D
+		"- {key: user, limits: ['10 requests/m']}\n- {key: path, limits: ['1 requests/m']}\n");
 	assert_int_equal(allowed_of("user=bob;path=/x", 2), 1);
 	assert_true(rig_answer.status[1].over);
 	assert_false(rig_answer.status[0].over);
@@ -152,7 +162,8 @@ TEST_WITH(test_over, NULL, rig_teardown)
 
 TEST_WITH(test_several_limits, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['5 requests/s', {name: hourly, rate: 12 requests/h}]}\n");
+	rig_start(D
+		  "- {key: user, limits: ['5 requests/s', {name: hourly, rate: 12 requests/h}]}\n");
 	assert_int_equal(allowed_of("user=bob", 20), 5);
 	assert_int_equal(rig_answer.policy_count, 2);
 	assert_string_equal(rig_answer.policy[0].limit->name, "user");
@@ -170,10 +181,12 @@ TEST_WITH(test_limits_beyond_policies, NULL, rig_teardown)
 {
 	static const char *const rest[] = { "a", "a-2", "a-3", "a-4", "b", "b-2", "b-3" };
 
-	rig_start(D "- {key: a, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
-		  "- {key: b, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
-		  "- {key: c, limits: ['91 requests/s', '92 requests/m', '93 requests/h',\n"
-		  "     {name: tight, rate: 2 requests/d}]}\n");
+	rig_start(
+		D
+		"- {key: a, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
+		"- {key: b, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
+		"- {key: c, limits: ['91 requests/s', '92 requests/m', '93 requests/h',\n"
+		"     {name: tight, rate: 2 requests/d}]}\n");
 	assert_int_equal(allowed_of("a=1;b=1;c=1", 3), 2);
 	assert_int_equal(rig_answer.policy_count, RESPONSE_POLICIES_MAX);
 	assert_string_equal(rig_answer.policy[0].limit->name, "tight");
@@ -184,10 +197,13 @@ TEST_WITH(test_limits_beyond_policies, NULL, rig_teardown)
 	}
 }
 
-/* While a value is banned nothing is left of its limit, though the window is over, nor before the ban ends. */
+/* While a value is banned nothing is left of its limit, though the window is over, nor before the
+ * ban ends. */
 TEST_WITH(test_banned_left, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['2 requests/s'], ban: {after: 1 rejections/1m, for: 1h}}\n");
+	rig_start(
+		D
+		"- {key: user, limits: ['2 requests/s'], ban: {after: 1 rejections/1m, for: 1h}}\n");
 	assert_int_equal(allowed_of("user=bob", 9), 2);
 	rig_pass(10 * SEC);
 	assert_false(peek_hits("user=bob", 1));
@@ -219,7 +235,7 @@ static void set_scale(u32 scale, u64 until_ns)
 TEST_WITH(test_elastic, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'],"
-		  " throttle: {elastic: 300%, while: {cpu: 70%}}}\n");
+		    " throttle: {elastic: 300%, while: {cpu: 70%}}}\n");
 	assert_int_equal(allowed_of("user=bob", 50), 10);
 	set_scale(2 << 16, rig_now.mono_ns + SEC);
 	assert_int_equal(allowed_of("user=bob", 50), 10);
@@ -244,7 +260,7 @@ static void to_second(u64 second)
 TEST_WITH(test_elastic_edge, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'],"
-		  " throttle: {elastic: 200%, while: {cpu: 70%}}}\n");
+		    " throttle: {elastic: 200%, while: {cpu: 70%}}}\n");
 	rig_edges = edge_bursts_new();
 	to_second(55);
 	assert_int_equal(allowed_of("user=bob", 10), 10);
@@ -265,13 +281,14 @@ TEST_WITH(test_elastic_edge, NULL, rig_teardown)
 	rig_edges = NULL;
 }
 
-#define CLASSES								\
-	"- {key: class, value: vital, priority: critical}\n"		\
+#define CLASSES                                                                                    \
+	"- {key: class, value: vital, priority: critical}\n"                                       \
 	"- {key: class, value: bulk, priority: low}\n"
 #define VITAL "backend=x;class=vital"
 #define BULK "backend=x;class=bulk"
 
-/* A limit that shrank: low requests first, then normal ones; for critical ones it does not shrink. */
+/* A limit that shrank: low requests first, then normal ones; for critical ones it does not
+ * shrink. */
 TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 {
 	static const char *const algorithm[] = { "fixed-window", "sliding-log", "token-bucket" };
@@ -280,12 +297,15 @@ TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 	for (size_t i = 0; i < sizeof(algorithm) / sizeof(*algorithm); i++) {
 		bool bucket = i == 2;
 
-		snprintf(text, sizeof(text), D "- {key: backend, limits: ['100 requests/h'], algorithm: %s%s,"
+		snprintf(text, sizeof(text),
+			 D
+			 "- {key: backend, limits: ['100 requests/h'], algorithm: %s%s,"
 			 " throttle: {elastic: 100%%, floor: 10%%, while: {cpu: 70%%}}}\n" CLASSES,
 			 algorithm[i], bucket ? ", burst: 100" : "");
 		rig_start(text);
 		set_scale(1 << 14, rig_now.mono_ns + SEC);
-		/* 25 are left. Of a bucket 9 are kept from normal ones, 14 from low ones; of a window 0, 9. */
+		/* 25 are left. Of a bucket 9 are kept from normal ones, 14 from low ones; of a
+		 * window 0, 9. */
 		assert_int_equal(allowed_of(BULK, 99), bucket ? 11 : 16);
 		assert_int_equal(allowed_of("backend=x", 99), bucket ? 5 : 9);
 		assert_int_equal(allowed_of(BULK, 99), 0);
@@ -298,7 +318,7 @@ TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 	}
 	/* A reserve that is larger holds. */
 	rig_start(D "- {key: backend, limits: ['100 requests/h'], reserve: {critical: 80%},"
-		  " throttle: {elastic: 100%, floor: 10%, while: {cpu: 70%}}}\n" CLASSES);
+		    " throttle: {elastic: 100%, floor: 10%, while: {cpu: 70%}}}\n" CLASSES);
 	set_scale(1 << 15, rig_now.mono_ns + SEC);
 	assert_int_equal(allowed_of("backend=x", 99), 10);
 	assert_int_equal(allowed_of(VITAL, 999), 90);
@@ -307,8 +327,8 @@ TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 TEST_WITH(test_overrides, NULL, rig_teardown)
 {
 	rig_start(D "- key: user\n  limits: ['3 requests/m']\n"
-		  "  overrides:\n  - {value: acme, limits: ['8 requests/m']}\n"
-		  "  - {value: eve, block: true}\n  - {value: root, unlimited: true}\n");
+		    "  overrides:\n  - {value: acme, limits: ['8 requests/m']}\n"
+		    "  - {value: eve, block: true}\n  - {value: root, unlimited: true}\n");
 	assert_int_equal(allowed_of("user=acme", 20), 8);
 	assert_int_equal(rig_answer.status[0].requests, 8);
 	assert_int_equal(allowed_of("user=eve", 20), 0);
@@ -322,9 +342,9 @@ TEST_WITH(test_overrides, NULL, rig_teardown)
 TEST_WITH(test_prefix_hierarchy, NULL, rig_teardown)
 {
 	rig_start(D "- key: ip\n  limits: ['5 requests/m']\n"
-		  "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
-		  "  prefix_scale: {ipv4: [1, 2], ipv6: [1, 3]}\n"
-		  "  overrides: [{value: 192.0.2.9, limits: ['20 requests/m']}]\n");
+		    "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
+		    "  prefix_scale: {ipv4: [1, 2], ipv6: [1, 3]}\n"
+		    "  overrides: [{value: 192.0.2.9, limits: ['20 requests/m']}]\n");
 	assert_int_equal(allowed_of("ip=192.0.2.1", 9), 5);
 	assert_int_equal(allowed_of("ip=192.0.2.2", 9), 5);
 	assert_int_equal(allowed_of("ip=192.0.2.3", 9), 0);

@@ -21,7 +21,10 @@ static bool ask_number(const char *key, u64 number)
 }
 
 static const char *const algorithm_texts[] = {
-	"fixed-window", "sliding-window", "token-bucket, burst: 10", "sliding-log",
+	"fixed-window",
+	"sliding-window",
+	"token-bucket, burst: 10",
+	"sliding-log",
 	"fixed-window, window: first-request",
 };
 
@@ -33,7 +36,8 @@ TEST(test_flood)
 		char text[256];
 		u64 invented = 0;
 
-		snprintf(text, sizeof(text), D "- {key: user, limits: ['10 requests/d'], algorithm: %s}\n",
+		snprintf(text, sizeof(text),
+			 D "- {key: user, limits: ['10 requests/d'], algorithm: %s}\n",
 			 algorithm_texts[i]);
 		rig_open(text, 20000);
 		for (u64 user = 0; user < OVER; user++)
@@ -48,7 +52,8 @@ TEST(test_flood)
 		assert_true(after.bytes == before.bytes);
 		/* They are new users to the table, and pass. */
 		assert_int_equal(invented, INVENTED / 5);
-		assert_true(after.evicted > INVENTED / 10 || !strcmp(algorithm_texts[i], "sliding-log"));
+		assert_true(after.evicted > INVENTED / 10 ||
+			    !strcmp(algorithm_texts[i], "sliding-log"));
 		rig_end();
 	}
 }
@@ -60,8 +65,9 @@ TEST(test_full)
 		u32 full = 0;
 
 		rig_open(D "- {key: user, limits: ['2 requests/d']}\n"
-			 "- {key: watch, limits: ['2 requests/d'], shadow_mode: true}\n"
-			 "- {key: neighbour, limits: ['2 requests/d']}\n", 100);
+			   "- {key: watch, limits: ['2 requests/d'], shadow_mode: true}\n"
+			   "- {key: neighbour, limits: ['2 requests/d']}\n",
+			 100);
 		counters_on_full(rig_store, closed);
 		assert_true(allowed("neighbour=al"));
 		assert_true(allowed("neighbour=al"));
@@ -104,7 +110,7 @@ TEST(test_log_full)
 	u64 some = 0;
 
 	rig_load(D "- {key: user, limits: ['20 requests/m'], algorithm: sliding-log}\n"
-		 "- {key: once, limits: ['1 requests/m'], algorithm: sliding-log}\n");
+		   "- {key: once, limits: ['1 requests/m'], algorithm: sliding-log}\n");
 	assert_int_equal(counters_open(NULL, 1000, 100 * 16, &rig_store, &err), 0);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
 	for (u32 i = 0; i < 20; i++)
@@ -143,7 +149,7 @@ TEST(test_closed_charges_nothing)
 	struct counters_stats stats;
 
 	rig_load(D "- {key: user, limits: ['1 requests/m'], algorithm: sliding-log}\n"
-		 "- {key: path, limits: ['5 requests/m']}\n");
+		   "- {key: path, limits: ['5 requests/m']}\n");
 	assert_int_equal(counters_open(NULL, 10000, 4 * 16, &rig_store, &err), 0);
 	counters_on_full(rig_store, true);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
@@ -182,7 +188,8 @@ TEST(test_classes_come_and_go)
 	rig_end();
 }
 
-/* A caller has so many rates in its requests: on_full decides about more, and nothing is known of them. */
+/* A caller has so many rates in its requests: on_full decides about more, and nothing is known of
+ * them. */
 TEST(test_classes_of_a_caller)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
@@ -206,7 +213,8 @@ TEST(test_classes_of_a_caller)
 	rig_end();
 }
 
-/* While requests come the sweep asks to be called soon; on an empty table it rests; it never rests on a live user. */
+/* While requests come the sweep asks to be called soon; on an empty table it rests; it never rests
+ * on a live user. */
 TEST(test_sweep_rests)
 {
 	struct counters_stats stats;
@@ -253,7 +261,9 @@ struct thread {
 static void *run_thread(void *arg)
 {
 	static const char *const texts[3] = {
-		"a=1;b=1;c=1", "c=1;a=1", "b=1;a=1;b=2",
+		"a=1;b=1;c=1",
+		"c=1;a=1",
+		"b=1;a=1;b=2",
 	};
 	struct thread *t = arg;
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
@@ -263,7 +273,8 @@ static void *run_thread(void *arg)
 		u32 which = (i + t->index) % 3;
 		struct request request = rig_request(descriptor, texts[which]);
 
-		decide(&(struct ledger){ .counters = rig_store }, rig_rules, &request, rig_now, &response, NULL);
+		decide(&(struct ledger){ .counters = rig_store }, rig_rules, &request, rig_now,
+		       &response, NULL);
 		t->passed[which] += response.code == RESPONSE_OK;
 		if (i % 256 == t->index)
 			counters_sweep(rig_store, rig_now);
@@ -291,15 +302,15 @@ TEST(test_threads)
 		/* The first has its burst in its text; the others' limit is their rate. */
 		snprintf(text, sizeof(text),
 			 D "- {key: a, limits: ['9000 requests/d'], algorithm: %1$s}\n"
-			 "- {key: b, limits: ['7000 requests/d'], algorithm: %1$s}\n"
-			 "- {key: c, limits: ['5000 requests/d'], algorithm: %1$s}\n",
-			 strstr(algorithm_texts[i], "burst") ? "token-bucket, burst: 5000" :
-							  algorithm_texts[i]);
+			   "- {key: b, limits: ['7000 requests/d'], algorithm: %1$s}\n"
+			   "- {key: c, limits: ['5000 requests/d'], algorithm: %1$s}\n",
+			 strstr(algorithm_texts[i], "burst") ? "token-bucket, burst: 5000"
+							     : algorithm_texts[i]);
 		rig_open(text, 1000);
 		for (u32 k = 0; k < THREADS; k++) {
 			thread[k].index = k;
-			assert_int_equal(pthread_create(&thread[k].thread, NULL, run_thread,
-							&thread[k]), 0);
+			assert_int_equal(
+				pthread_create(&thread[k].thread, NULL, run_thread, &thread[k]), 0);
 		}
 		for (u32 k = 0; k < THREADS; k++) {
 			pthread_join(thread[k].thread, NULL);
@@ -307,11 +318,13 @@ TEST(test_threads)
 				passed[n] += thread[k].passed[n];
 		}
 		if (strstr(algorithm_texts[i], "burst")) {
-			assert_int_equal(left_of("a=1", 9000) + passed[0] + passed[1] + passed[2], 5000);
+			assert_int_equal(left_of("a=1", 9000) + passed[0] + passed[1] + passed[2],
+					 5000);
 			assert_int_equal(left_of("b=1", 9000) + passed[0] + passed[2], 5000);
 			assert_int_equal(left_of("c=1", 9000) + passed[0] + passed[1], 5000);
 		} else {
-			assert_int_equal(left_of("a=1", 9000) + passed[0] + passed[1] + passed[2], 9000);
+			assert_int_equal(left_of("a=1", 9000) + passed[0] + passed[1] + passed[2],
+					 9000);
 			assert_int_equal(left_of("b=1", 9000) + passed[0] + passed[2], 7000);
 			assert_int_equal(left_of("c=1", 9000) + passed[0] + passed[1], 5000);
 		}

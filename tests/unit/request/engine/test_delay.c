@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * request_submit() and delayed responses: how long a request waits, in which order and behind which, and how
- * it ends. SLUICE_SEED repeats the random schedule. Decisions of the cluster store: test_delay_far.c.
+ * request_submit() and delayed responses: how long a request waits, in which order and behind
+ * which, and how it ends. SLUICE_SEED repeats the random schedule. Decisions of the cluster store:
+ * test_delay_far.c.
  */
 #include "delay_rig.h"
 
@@ -26,7 +27,8 @@ static void rule_waiting(void *arg, u64 rule_id, u64 count)
 	*(u64 *)arg += count;
 }
 
-/* A request that cannot be decided meets no rule: refused at once, however long it may wait, and counted. */
+/* A request that cannot be decided meets no rule: refused at once, however long it may wait, and
+ * counted. */
 RIG_TEST(test_beyond)
 {
 	struct caller *who = &caller[callers++];
@@ -104,14 +106,15 @@ RIG_TEST(test_cancel_moves_up)
 	assert_int_equal(delays_total(engine.delays), 0);
 }
 
-/* No request passes the queue, whether it would wait or not, also when the bucket has room again. */
+/* No request passes the queue, whether it would wait or not, also when the bucket has room
+ * again. */
 RIG_TEST(test_no_overtaking)
 {
 	struct caller *delays, *hasty, *looks, *behind;
 
 	ask_one(0);
 	delays = ask_one(0);
-	now_ns += 250 * MS;		/* due, but its timer was not served yet */
+	now_ns += 250 * MS; /* due, but its timer was not served yet */
 	hasty = ask_of(1, 0, 1, 0, false, false);
 	is_answered(hasty, RESPONSE_OVER_LIMIT, 0);
 	assert_int_equal(hasty->retry_after_ns, 200 * MS);
@@ -123,7 +126,7 @@ RIG_TEST(test_no_overtaking)
 	is_answered(delays, RESPONSE_OK, 250 * MS);
 	assert_false(behind->answered);
 	pass(now_ns + 1000 * MS, 0);
-	is_answered(behind, RESPONSE_OK, 180 * MS);	/* as of 20 ms back at most */
+	is_answered(behind, RESPONSE_OK, 180 * MS); /* as of 20 ms back at most */
 }
 
 RIG_TEST(test_bounds)
@@ -249,7 +252,7 @@ RIG_TEST(test_two_buckets)
 	struct caller *both, *upper, *lower;
 
 	ask_of(0, 0, 1, NEVER, false, false);
-	ask_of(0, 1, 3, NEVER, false, false);	/* the upper one: 600 ms */
+	ask_of(0, 1, 3, NEVER, false, false); /* the upper one: 600 ms */
 	both = ask_of(0, 0, 1, NEVER, true, false);
 	lower = ask_of(1, 0, 1, NEVER, false, false);
 	upper = ask_of(1, 1, 1, NEVER, false, false);
@@ -276,7 +279,10 @@ RIG_TEST(test_random)
 
 		if (dice < 70)
 			ask_of(rng_below(2), rng_below(KEYS - 1), 1,
-			       dice < 10 ? 0 : dice < 30 ? 700 * MS : NEVER, false, dice == 50);
+			       dice < 10   ? 0
+			       : dice < 30 ? 700 * MS
+					   : NEVER,
+			       false, dice == 50);
 		else if (dice < 80 && callers > 10 && caller[callers - dice % 10 - 1].delayed)
 			cancel(&caller[callers - dice % 10 - 1]);
 		else if (dice < 82)

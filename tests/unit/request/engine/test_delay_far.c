@@ -141,7 +141,10 @@ RIG_TEST(test_far_random)
 
 		if (dice < 40)
 			ask_of(rng_below(2), rng_below(KEYS - 1), 1,
-			       dice < 10 ? 0 : dice < 30 ? 700 * MS : NEVER, false, false);
+			       dice < 10   ? 0
+			       : dice < 30 ? 700 * MS
+					   : NEVER,
+			       false, false);
 		else if (dice < 45 && callers > 10 && caller[callers - dice % 10 - 1].delayed)
 			cancel(&caller[callers - dice % 10 - 1]);
 		else if (dice < 46)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is measured from reports: shares and quantiles against exact ones, windows, series that stay. */
+/* What is measured from reports: shares and quantiles against exact ones, windows, series that
+ * stay. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #define DOMAIN(text) ((struct bytes){ text, sizeof(text) - 1 })
 #define WINDOW (2 * SEC)
 
-static const struct measure_def defs[] = { { NULL, WINDOW }, { "api", WINDOW }, { "api", 10 * SEC } };
+static const struct measure_def defs[] = { { NULL, WINDOW },
+					   { "api", WINDOW },
+					   { "api", 10 * SEC } };
 
 static int compare(const void *a, const void *b)
 {
@@ -38,7 +41,8 @@ TEST(test_quantiles)
 		for (u32 i = 0; i < count; i++) {
 			/* Above 1 ms: what is not counts as somewhere below it. */
 			sample[i] = MS + 1 + rng_below((u64)1 << (10 + rng_below(26)));
-			measure_note(&m, DOMAIN("x"), 200, sample[i], now + i * (WINDOW / 2) / count);
+			measure_note(&m, DOMAIN("x"), 200, sample[i],
+				     now + i * (WINDOW / 2) / count);
 		}
 		qsort(sample, count, sizeof(*sample), compare);
 		for (size_t i = 0; i < sizeof(permille) / sizeof(*permille); i++) {
@@ -47,7 +51,8 @@ TEST(test_quantiles)
 
 			assert_true(measure_quantile(m, 0, permille[i], now + WINDOW / 2, &value));
 			if (value < exact / 1.0906 || value > exact * 1.0906)
-				fail_msg("%u of 1000 of %u: %g, exactly %g", permille[i], count, value, exact);
+				fail_msg("%u of 1000 of %u: %g, exactly %g", permille[i], count,
+					 value, exact);
 		}
 	}
 	measures_free(m);
@@ -78,7 +83,8 @@ TEST(test_errors_and_windows)
 	assert_true(measure_errors(m, 1, now + WINDOW, &value));
 	assert_false(measure_errors(m, 1, now + WINDOW + WINDOW / 8, &value));
 	assert_true(measure_errors(m, 2, now + 10 * SEC, &value) && value == 0.3);
-	/* A series with the same definition keeps its samples, in another place; others are gone. */
+	/* A series with the same definition keeps its samples, in another place; others are
+	 * gone. */
 	assert_int_equal(measures_publish(&m, defs + 2, 1), 0);
 	assert_true(measure_errors(m, 0, now + 10 * SEC, &value) && value == 0.3);
 	assert_false(measure_errors(m, 1, now, &value));

@@ -3,8 +3,6 @@
  * Requests that need the cluster store: the commands, the order of replies, refunds and
  * unflushed units; each kind of rule and of request. Without a reply of the store:
  * test_remote_unavailable.c.
- *
- * over 500 lines: each kind of request once, by one rig.
  */
 #include "remote_far.h"
 
@@ -151,7 +149,7 @@ RIG_TEST(test_one_slot)
 	assert_int_equal(far_sum(), 6);
 }
 
-/* ---------------------------------------------------------------- clients that disconnect, and changes */
+/* --------------------------------------------------------- clients that disconnect, and changes */
 
 RIG_TEST(test_cancel)
 {
@@ -178,7 +176,8 @@ RIG_TEST(test_cancel)
 	assert_false(caller[0].answered);
 }
 
-/* A unit of concurrency is taken before Redis decides, and released if it refuses or the client goes. */
+/* A unit of concurrency is taken before Redis decides, and released if it refuses or the client
+ * goes. */
 RIG_TEST(test_in_flight)
 {
 	rig_load("domain: api\ndescriptors:\n"
@@ -385,8 +384,8 @@ RIG_TEST(test_delay)
 }
 
 /*
- * write_back sends no command for a key of which it had a reply within the interval; while the store is
- * unavailable its rule decides.
+ * write_back sends no command for a key of which it had a reply within the interval; while the
+ * store is unavailable its rule decides.
  */
 RIG_TEST(test_write_back)
 {
@@ -416,8 +415,8 @@ RIG_TEST(test_write_back)
 }
 
 /*
- * A flush is overdue, so a request sends a command; its reply is read after that of the flush, which the
- * store handled later. The reply is old: the bucket state has the flushed units.
+ * A flush is overdue, so a request sends a command; its reply is read after that of the flush,
+ * which the store handled later. The reply is old: the bucket state has the flushed units.
  */
 RIG_TEST(test_old_reply)
 {
@@ -435,7 +434,8 @@ RIG_TEST(test_old_reply)
 	later(MS);
 	assert_int_equal(quotas_due(node.ledger->quotas, due, 8, rig_time), 1);
 	far_charge(&telling);
-	quota_flushed(node.ledger->counters, node.ledger->quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
+	quota_flushed(node.ledger->counters, node.ledger->quotas, &due[0], &telling,
+		      CLUSTER_STORE_DONE, rig_time);
 	assert_int_equal(far_sum(), 5);
 	old->done(old, CLUSTER_STORE_DONE);
 	is(&caller[1], RESPONSE_OK);
@@ -463,7 +463,8 @@ RIG_TEST(test_old_flush)
 	assert_int_equal(done("later=bob"), RESPONSE_OK);
 	assert_int_equal(done("later=bob"), RESPONSE_OK);
 	assert_int_equal(far_sum(), 4);
-	quota_flushed(node.ledger->counters, node.ledger->quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
+	quota_flushed(node.ledger->counters, node.ledger->quotas, &due[0], &telling,
+		      CLUSTER_STORE_DONE, rig_time);
 	assert_int_equal(remaining("later=bob"), 4);
 }
 
@@ -478,8 +479,8 @@ RIG_TEST(test_reset)
 	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(done("user=al"), RESPONSE_OK);
 	rule = ruleset_find(rig_rules, "api/user");
-	assert_int_equal(decide_reset(node.ledger, rig_rules, rule,
-				      (struct bytes){ "bob", 3 }, &reset), 0);
+	assert_int_equal(
+		decide_reset(node.ledger, rig_rules, rule, (struct bytes){ "bob", 3 }, &reset), 0);
 	/* Its bucket states of all nodes, and of this one alone. */
 	assert_int_equal(reset.count, 2);
 	assert_int_equal(remaining("user=bob"), 3);
@@ -489,18 +490,19 @@ RIG_TEST(test_reset)
 	assert_int_equal(remaining("user=al"), 2);
 }
 
-/* Another node's: known units are forgotten, unflushed ones never are, and the store is read at once. */
+/* Another node's: known units are forgotten, unflushed ones never are, and the store is read at
+ * once. */
 RIG_TEST(test_forget)
 {
 	struct decide_reset strict, later;
 
 	assert_int_equal(done("log=al"), RESPONSE_OK);
-	assert_int_equal(decide_reset(node.ledger, rig_rules,
-				      ruleset_find(rig_rules, "api/user"),
-				      (struct bytes){ "bob", 3 }, &strict), 0);
-	assert_int_equal(decide_reset(node.ledger, rig_rules,
-				      ruleset_find(rig_rules, "api/later"),
-				      (struct bytes){ "bob", 3 }, &later), 0);
+	assert_int_equal(decide_reset(node.ledger, rig_rules, ruleset_find(rig_rules, "api/user"),
+				      (struct bytes){ "bob", 3 }, &strict),
+			 0);
+	assert_int_equal(decide_reset(node.ledger, rig_rules, ruleset_find(rig_rules, "api/later"),
+				      (struct bytes){ "bob", 3 }, &later),
+			 0);
 	flushed();
 	assert_int_equal(later.count, 2);
 	for (int i = 0; i < 3; i++)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Requests while the cluster store is unavailable, late or refuses: the effect of each
- * on_store_failure, and the units flushed afterwards. How many pass: tests/scenario/requests/redis-*.scn.
+ * on_store_failure, and the units flushed afterwards. How many pass:
+ * tests/scenario/requests/redis-*.scn.
  */
 #include "remote_far.h"
 
-/* Over by local knowledge, and the store is unavailable when it is tried again: over, open or not. */
+/* Over by local knowledge, and the store is unavailable when it is tried again: over, open or
+ * not. */
 RIG_TEST(test_refusal_cache_without_store)
 {
 	static const char *const who[] = { "user=bob", "open=bob", "closed=bob", "error=bob" };
@@ -28,15 +30,17 @@ RIG_TEST(test_refusal_cache_without_store)
 
 RIG_TEST(test_contracts)
 {
-	static const struct { const char *text; enum response_code code;
+	static const struct {
+		const char *text;
+		enum response_code code;
 	} of[] = {
-		{"user=bob", RESPONSE_OK},
-		{"open=bob", RESPONSE_OK},
-		{"closed=bob", RESPONSE_CLOSED},
-		{"error=bob", RESPONSE_ERROR},
-		{"closed=bob;user=al", RESPONSE_CLOSED},
-		{"error=bob;closed=al", RESPONSE_ERROR},
-		{"open=al;error=bob", RESPONSE_ERROR},
+		{ "user=bob", RESPONSE_OK },
+		{ "open=bob", RESPONSE_OK },
+		{ "closed=bob", RESPONSE_CLOSED },
+		{ "error=bob", RESPONSE_ERROR },
+		{ "closed=bob;user=al", RESPONSE_CLOSED },
+		{ "error=bob;closed=al", RESPONSE_ERROR },
+		{ "open=al;error=bob", RESPONSE_ERROR },
 	};
 	struct cluster_store_request *cluster_request;
 
@@ -120,7 +124,8 @@ RIG_TEST(test_late)
 	assert_int_equal(flushed(), 1);
 	assert_int_equal(far_sum(), 4);
 
-	/* Admitted without a reply: it counts, so a retry that Redis admits does not fit any more. */
+	/* Admitted without a reply: it counts, so a retry that Redis admits does not fit any
+	 * more. */
 	for (int i = 0; i < 2; i++) {
 		go(0, "open=eve");
 		far_answer_all();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_request_scenario.c - plays tests/scenario/requests/NAME.scn in virtual time: each node is the
- * engine with its counter table and its quota, Redis is the model of the cluster store. On daemons and
- * a real Redis: tests/cluster/scenarios.sh, which gets the steps from here:
+ * test_request_scenario.c - plays tests/scenario/requests/NAME.scn in virtual time: each node is
+ * the engine with its counter table and its quota, Redis is the model of the cluster store. On
+ * daemons and a real Redis: tests/cluster/scenarios.sh, which gets the steps from here:
  *
  *     test_request_scenario --steps FILE CONSISTENCY     exit 1: it is not a real one
  *     test_request_scenario FILE                         plays one
@@ -17,16 +17,16 @@
 #include "lib/request_scenario.h"
 
 #define SCENARIOS "tests/scenario/requests"
-#define POLL_NS (5 * MS)		/* how often a node looks for due flushes, as the daemon */
+#define POLL_NS (5 * MS) /* how often a node looks for due flushes, as the daemon */
 #define DEADLINE_NS (5 * (s64)MS)
-#define LATE_MAX 5			/* then the node takes Redis for unavailable, as redis_server.c */
+#define LATE_MAX 5 /* then the node takes Redis for unavailable, as redis_server.c */
 #define TOTALS_MAX 256
 
 struct play_node {
-	struct rig_node rig;		/* first */
+	struct rig_node rig; /* first */
 	struct cluster_store *store;
 	struct rig_caller caller;
-	u32 late;			/* commands in a row without a reply */
+	u32 late; /* commands in a row without a reply */
 	bool cut, down;
 };
 
@@ -39,8 +39,8 @@ struct play {
 	struct request_scenario scenario;
 	struct cluster_store_memory *memory;
 	struct play_node node[SCENARIO_NODES];
-	u64 begin_ns;			/* mono_ns of time 0 */
-	u32 next_node;			/* of `node any` */
+	u64 begin_ns;  /* mono_ns of time 0 */
+	u32 next_node; /* of `node any` */
 	bool stopped;
 	int failures;
 	struct play_total {
@@ -74,8 +74,8 @@ static void expect_count(struct play *p, const struct request_step *step,
 /* ------------------------------------------------------------------ faults */
 
 /*
- * Applies cuts and stops to a node's connection. When they end, Redis is available to it at once, as
- * after a probe.
+ * Applies cuts and stops to a node's connection. When they end, Redis is available to it at once,
+ * as after a probe.
  */
 static void set_way(struct play *p, struct play_node *node)
 {
@@ -193,7 +193,7 @@ static const struct response *submit(struct play *p, const struct request_step *
 		set_time(p, sent + waited);
 		if (caller->answered || waited == DEADLINE_NS)
 			note_outcome(&node->rig, waited < DEADLINE_NS ? CLUSTER_STORE_DONE
-								   : CLUSTER_STORE_LATE);
+								      : CLUSTER_STORE_LATE);
 		cluster_store_memory_run(p->memory);
 	}
 	assert_true(caller->answered);
@@ -216,7 +216,8 @@ static void play_request(struct play *p, const struct request_step *step, struct
 {
 	const struct response *response = submit(p, step, false);
 	struct play_count *total = total_of(p, step->descriptor);
-	bool allowed = response->code == RESPONSE_OK, denied = response->code == RESPONSE_OVER_LIMIT;
+	bool allowed = response->code == RESPONSE_OK,
+	     denied = response->code == RESPONSE_OVER_LIMIT;
 
 	if (!allowed)
 		*ret_retry_ns = response->retry_after_ns;
@@ -226,7 +227,8 @@ static void play_request(struct play *p, const struct request_step *step, struct
 	total->denied += denied;
 	for (u32 i = 0; i < response_statuses(response); i++)
 		if (response->status[i].edge_permille / 10 > total_of(p, SCENARIO_EDGE)->allowed)
-			total_of(p, SCENARIO_EDGE)->allowed = response->status[i].edge_permille / 10;
+			total_of(p, SCENARIO_EDGE)->allowed =
+				response->status[i].edge_permille / 10;
 	for (u32 i = 0; i < response_statuses(response); i++)
 		for (u32 k = 0; k < response->status[i].candidates; k++)
 			count_candidate(p, &response->status[i].candidate[k]);
@@ -326,7 +328,8 @@ static void play_open(struct play *p)
 	cluster_store_memory_set_time(p->memory, rig_time.utc_ns / 1000);
 	for (u32 n = 0; n < p->scenario.nodes; n++) {
 		assert_int_equal(cluster_store_memory_node(p->memory, p->scenario.node[n],
-							   &p->node[n].store), 0);
+							   &p->node[n].store),
+				 0);
 		rig_node_open(&p->node[n].rig, p->node[n].store);
 		quotas_set_nodes(p->node[n].rig.ledger->quotas, p->scenario.nodes);
 		p->node[n].rig.ledger->edges = edge_bursts_new();
@@ -387,15 +390,43 @@ static void scenario(void **state)
 static void refused(void **state)
 {
 	static const char *const lines[] = {
-		"at 1 user=bob allow 1", "at 1s user allow 1", "at 1s user=bob", "at 1s user=bob allow",
-		"at 1s user=bob allow 3..1", "at 1s user=bob allow 1 more", "at 1s node z user=bob allow 1",
-		"at 1s user=bob x2y allow 1", "at 1s report user=bob", "stream 1s 2s user=bob allow 1",
-		"stream 1s 2s every 0s user=bob allow 1", "cut z 1s..2s", "cut a 2s..1s", "cut a 1s",
-		"at 2s user=bob allow 1\nat 1s user=bob allow 1", "redis lose", "redis stop 1s", "redis break 1s", "redis kill 1s", "redis lose 2s..1s",
-		"redis slow 1s..2s", "redis slow 0s 1s..2s", "at 1s user=bob deny", "at 1s user=bob deny 1 allow 1",
-		"at 1s {user,plan=bob allow 1", "repeat 2 1s", "repeat 0 every 1s", "end", "repeat 2 every 1s\nrules",
+		"at 1 user=bob allow 1",
+		"at 1s user allow 1",
+		"at 1s user=bob",
+		"at 1s user=bob allow",
+		"at 1s user=bob allow 3..1",
+		"at 1s user=bob allow 1 more",
+		"at 1s node z user=bob allow 1",
+		"at 1s user=bob x2y allow 1",
+		"at 1s report user=bob",
+		"stream 1s 2s user=bob allow 1",
+		"stream 1s 2s every 0s user=bob allow 1",
+		"cut z 1s..2s",
+		"cut a 2s..1s",
+		"cut a 1s",
+		"at 2s user=bob allow 1\nat 1s user=bob allow 1",
+		"redis lose",
+		"redis stop 1s",
+		"redis break 1s",
+		"redis kill 1s",
+		"redis lose 2s..1s",
+		"redis slow 1s..2s",
+		"redis slow 0s 1s..2s",
+		"at 1s user=bob deny",
+		"at 1s user=bob deny 1 allow 1",
+		"at 1s {user,plan=bob allow 1",
+		"repeat 2 1s",
+		"repeat 0 every 1s",
+		"end",
+		"repeat 2 every 1s\nrules",
 		"repeat 2 every 1s\nat 1s user=bob allow 1\nat 3s user=bob allow 1\nend",
-		"total allow 1", "nothing", "virtual real", "virtual nodes a", "real every 0s", "real 6s", "rules",
+		"total allow 1",
+		"nothing",
+		"virtual real",
+		"virtual nodes a",
+		"real every 0s",
+		"real 6s",
+		"rules",
 	};
 	char path[] = "/tmp/sluice-scn-XXXXXX", error[512], place[64];
 	struct request_scenario s;

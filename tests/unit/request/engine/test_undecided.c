@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The first of each kind and minute is logged, and no text of a client's keeps another frontend's out. */
+/* The first of each kind and minute is logged, and no text of a client's keeps another frontend's
+ * out. */
 #include "lib/test.h"
 #include "request/engine/engine.h"
 
@@ -7,17 +8,22 @@ static struct undecided undecided;
 
 static bool logged(enum request_api api, u32 reason, const char *detail, u64 second)
 {
-	return undecided_log(&undecided, api, reason, "a test", detail, (1000 + second) * SL_NS_PER_SEC);
+	return undecided_log(&undecided, api, reason, "a test", detail,
+			     (1000 + second) * SL_NS_PER_SEC);
 }
 
 TEST(test_minute)
 {
 	memset(&undecided, 0, sizeof(undecided));
 	for (u64 second = 0; second < 300; second++) {
-		assert_int_equal(logged(API_NGINX, UNDECIDED_UNREADABLE, "limit", second), second % 60 == 0);
-		assert_int_equal(logged(API_NGINX, UNDECIDED_UNREADABLE, "domain", second), second % 60 == 0);
-		assert_int_equal(logged(API_SPOE, UNDECIDED_UNREADABLE, "limit", second), second % 60 == 0);
-		assert_int_equal(logged(API_NGINX, UNDECIDED_CALLER, "limit", second), second % 60 == 0);
+		assert_int_equal(logged(API_NGINX, UNDECIDED_UNREADABLE, "limit", second),
+				 second % 60 == 0);
+		assert_int_equal(logged(API_NGINX, UNDECIDED_UNREADABLE, "domain", second),
+				 second % 60 == 0);
+		assert_int_equal(logged(API_SPOE, UNDECIDED_UNREADABLE, "limit", second),
+				 second % 60 == 0);
+		assert_int_equal(logged(API_NGINX, UNDECIDED_CALLER, "limit", second),
+				 second % 60 == 0);
 	}
 }
 

@@ -6,20 +6,25 @@
 #define MINUTE (60 * SL_NS_PER_SEC)
 
 static struct rule_limit limit[] = {
-	{ .mode = SL_MODE_ENFORCE, .terms.rates = { .rate = { { 2, SL_NS_PER_SEC, RATE_REQUESTS } }, .count = 1 } },
-	{ .mode = SL_MODE_SHADOW, .terms.rates = { .rate = { { 9, 60 * MINUTE, RATE_REQUESTS } }, .count = 1 } },
+	{ .mode = SL_MODE_ENFORCE,
+	  .terms.rates = { .rate = { { 2, SL_NS_PER_SEC, RATE_REQUESTS } }, .count = 1 } },
+	{ .mode = SL_MODE_SHADOW,
+	  .terms.rates = { .rate = { { 9, 60 * MINUTE, RATE_REQUESTS } }, .count = 1 } },
 };
 
 TEST(two_periods)
 {
 	const struct rule rule = { .limit = limit, .limit_count = 2 };
-	const struct response_status status = { .rule = &rule, .requests = 2, .window_ns = SL_NS_PER_SEC, .capacity = 3 };
+	const struct response_status status = {
+		.rule = &rule, .requests = 2, .window_ns = SL_NS_PER_SEC, .capacity = 3
+	};
 	/* In the 10th and 11th minute; read in the second of `at`. */
 	static const struct {
 		u64 at, passed[2], refused[2];
 	} reads[] = {
-		{ 659, { 5, 20 }, { 0, 40 } }, { 660, { 0, 5 }, { 0, 0 } }, { 719, { 0, 5 }, { 0, 0 } },
-		{ 720, { 0 }, { 0 } }, { 59, { 0 }, { 0 } },
+		{ 659, { 5, 20 }, { 0, 40 } }, { 660, { 0, 5 }, { 0, 0 } },
+		{ 719, { 0, 5 }, { 0, 0 } },   { 720, { 0 }, { 0 } },
+		{ 59, { 0 }, { 0 } },
 	};
 	struct value_series series = { .series.near = 0 };
 	struct observe_lately lately;
@@ -46,7 +51,9 @@ TEST(two_periods)
 TEST(a_longer_window)
 {
 	struct rule rule = { .limit = limit, .limit_count = 1 };
-	const struct response_status status = { .rule = &rule, .requests = 2, .window_ns = SL_NS_PER_SEC, .capacity = 3 };
+	const struct response_status status = {
+		.rule = &rule, .requests = 2, .window_ns = SL_NS_PER_SEC, .capacity = 3
+	};
 	struct rule_limit hour[2] = { limit[0], limit[1] };
 	struct value_series series = { .series.near = 0 };
 	struct observe_lately lately;

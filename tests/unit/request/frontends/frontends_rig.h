@@ -25,22 +25,23 @@ static struct http1_request request;
 static char header_text[70000];
 
 static u32 undecided;
-static int replied;			/* status; 0: not yet */
+static int replied; /* status; 0: not yet */
 static char reply_headers[8192], reply_type[64], reply_body[4 << 20];
 
 static u32 rights;
 static struct response response;
-static struct delayed *held;		/* returned by ask() */
+static struct delayed *held; /* returned by ask() */
 static request_done_fn held_done;
 static void *held_arg;
 static const struct request *held_call;
-static char asked[200000];		/* the request as text */
+static char asked[200000]; /* the request as text */
 static u32 asks;
 
 struct bytes http1_find_bytes(const struct http1_request *r, struct bytes name)
 {
 	for (u32 i = 0; i < r->header_count; i++)
-		if (r->header[i].name.len == name.len && !memcmp(r->header[i].name.at, name.at, name.len))
+		if (r->header[i].name.len == name.len &&
+		    !memcmp(r->header[i].name.at, name.at, name.len))
 			return r->header[i].value;
 	return (struct bytes){ NULL, 0 };
 }
@@ -131,7 +132,8 @@ static void write_request(const struct request *rl_request)
 		at += sprintf(at, "*%s%llu", rl_request->descriptor[d].refund ? "-" : "",
 			      rl_request->descriptor[d].hits);
 		if (rl_request->descriptor[d].limit_unit)
-			at += sprintf(at, " limit %llu/%d", rl_request->descriptor[d].limit_requests,
+			at += sprintf(at, " limit %llu/%d",
+				      rl_request->descriptor[d].limit_requests,
 				      rl_request->descriptor[d].limit_unit);
 	}
 	if (rl_request->has_source) {
@@ -168,8 +170,8 @@ static void header(const char *name, const void *value, size_t len)
 	if (!request.header_count)
 		used = 0;
 	memcpy(header_text + used, value, len);
-	request.header[request.header_count++] = (struct http1_header){
-		{ name, strlen(name) }, { header_text + used, len } };
+	request.header[request.header_count++] =
+		(struct http1_header){ { name, strlen(name) }, { header_text + used, len } };
 	used += len;
 }
 
@@ -202,16 +204,19 @@ static void refuse(void)
 
 	response.code = RESPONSE_OVER_LIMIT;
 	response.policy_count = 1;
-	response.policy[0] = (struct response_policy){.rule = &rule,
-						      .limit = &limit,
-						      .q = 10,
-						      .w_s = 60,
-						      .t_ns = SL_NS_PER_SEC,
-						      .refused = true};
+	response.policy[0] = (struct response_policy){ .rule = &rule,
+						       .limit = &limit,
+						       .q = 10,
+						       .w_s = 60,
+						       .t_ns = SL_NS_PER_SEC,
+						       .refused = true };
 	response.retry_after_ns = 3 * SL_NS_PER_SEC;
-	response.status[0] = (struct response_status){ .rule = &rule, .limit = &limit, .over = true,
-						 .requests = 10, .window_ns = 60 * SL_NS_PER_SEC,
-						 .reset_ns = 1500000000 };
+	response.status[0] = (struct response_status){ .rule = &rule,
+						       .limit = &limit,
+						       .over = true,
+						       .requests = 10,
+						       .window_ns = 60 * SL_NS_PER_SEC,
+						       .reset_ns = 1500000000 };
 }
 
 #endif

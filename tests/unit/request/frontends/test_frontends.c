@@ -11,7 +11,8 @@ static void nginx_asks(const char *query, const char *is)
 {
 	nginx_check(&request);
 	if (strcmp(asked, is))
-		fail_msg("%s: asked \"%s\", not \"%s\" (%d %s)", query, asked, is, replied, reply_body);
+		fail_msg("%s: asked \"%s\", not \"%s\" (%d %s)", query, asked, is, replied,
+			 reply_body);
 	assert_int_equal(replied, 204);
 	end();
 }
@@ -25,8 +26,10 @@ TEST(test_nginx)
 	header("x-sluice-v-plan", "free", 4);
 	header("x-sluice-source", "192.0.2.7", 9);
 	nginx_check(&request);
-	assert_memory_equal(asked, "api User=b\0b,plan=free*2 | source=192.0.2.7*2 | "
-			    "endpoint=login,plan=free*2 from 192.0.2.7", 60);
+	assert_memory_equal(asked,
+			    "api User=b\0b,plan=free*2 | source=192.0.2.7*2 | "
+			    "endpoint=login,plan=free*2 from 192.0.2.7",
+			    60);
 	assert_int_equal(replied, 204);
 	end();
 
@@ -93,8 +96,14 @@ TEST(test_query_limit)
 
 TEST(test_nginx_replies)
 {
-	static const struct { enum response_code code; int status; } cases[] = {
-		{ RESPONSE_OK, 204 }, { RESPONSE_OVER_LIMIT, 403 }, { RESPONSE_CLOSED, 403 }, { RESPONSE_ERROR, 500 },
+	static const struct {
+		enum response_code code;
+		int status;
+	} cases[] = {
+		{ RESPONSE_OK, 204 },
+		{ RESPONSE_OVER_LIMIT, 403 },
+		{ RESPONSE_CLOSED, 403 },
+		{ RESPONSE_ERROR, 500 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -104,32 +113,48 @@ TEST(test_nginx_replies)
 		response.code = cases[i].code;
 		nginx_check(&request);
 		assert_int_equal(replied, cases[i].status);
-		assert_non_null(strstr(reply_headers, i ? "ratelimit: \"user\";r=0;t=3\n" : "ratelimit: \"user\";r=0;t=1\n"));
+		assert_non_null(strstr(reply_headers, i ? "ratelimit: \"user\";r=0;t=3\n"
+							: "ratelimit: \"user\";r=0;t=1\n"));
 		assert_int_equal(strstr(reply_headers, "retry-after: 3\n") != NULL, i > 0);
 		end();
 	}
 	begin("domain=api&d=user");
 	rights = MAY_REPORT;
 	nginx_check(&request);
-	assert_int_equal(replied, 403);		/* the server makes 500 of it */
+	assert_int_equal(replied, 403); /* the server makes 500 of it */
 	end();
 }
 
-/* Errors in the administrator's configuration are a 500 with a message, and no decision. */
+/* Errors in the administrator's configuration are a 500 with a message, and no decision.
+ * (over 70 lines: a table of cases.) */
 TEST(test_query_errors)
 {
-	static const struct { const char *query, *words; } cases[] = {
-		{ "", "d: none" }, { "domain=api", "d: none" }, { "d=user", "domain is missing" },
-		{ "domain=&d=user", "domain:" }, { "domain=a&domain=b&d=u", "domain:" },
-		{ "domain=api&d=", "a key of 0" }, { "domain=api&d=user,", "a key of 0" },
-		{ "domain=api&d=user:", "after the colon" }, { "domain=api&d=u&x=1", "x: unknown parameter" },
-		{ "domain=api&d=u&hits=-1", "hits" }, { "domain=api&d=u&hits=many", "hits" },
-		{ "domain=api&d=%zz", "escape" }, { "domain=api&d=%00", "escape" },
-		{ "domain=api&d=%4", "escape" }, { "domain=api&d", "d: none" },
-		{ "domain=api&d=u&peek", "without '='" }, { "domain=api&d=u&%64=x", "unknown parameter" },
-		{ "domain=api&d=u:nowhere", NULL }, { "domain=api&d=k=v&limit=", "COUNT/UNIT" },
-		{ "domain=api&d=k=v&limit=10", "COUNT/UNIT" }, { "domain=api&d=k=v&limit=10/x", "COUNT/UNIT" },
-		{ "domain=api&d=k=v&limit=-1/s", "COUNT/UNIT" }, { "domain=api&d=k=v&limit=1099511627777/s", "COUNT/UNIT" },
+	static const struct {
+		const char *query, *words;
+	} cases[] = {
+		{ "", "d: none" },
+		{ "domain=api", "d: none" },
+		{ "d=user", "domain is missing" },
+		{ "domain=&d=user", "domain:" },
+		{ "domain=a&domain=b&d=u", "domain:" },
+		{ "domain=api&d=", "a key of 0" },
+		{ "domain=api&d=user,", "a key of 0" },
+		{ "domain=api&d=user:", "after the colon" },
+		{ "domain=api&d=u&x=1", "x: unknown parameter" },
+		{ "domain=api&d=u&hits=-1", "hits" },
+		{ "domain=api&d=u&hits=many", "hits" },
+		{ "domain=api&d=%zz", "escape" },
+		{ "domain=api&d=%00", "escape" },
+		{ "domain=api&d=%4", "escape" },
+		{ "domain=api&d", "d: none" },
+		{ "domain=api&d=u&peek", "without '='" },
+		{ "domain=api&d=u&%64=x", "unknown parameter" },
+		{ "domain=api&d=u:nowhere", NULL },
+		{ "domain=api&d=k=v&limit=", "COUNT/UNIT" },
+		{ "domain=api&d=k=v&limit=10", "COUNT/UNIT" },
+		{ "domain=api&d=k=v&limit=10/x", "COUNT/UNIT" },
+		{ "domain=api&d=k=v&limit=-1/s", "COUNT/UNIT" },
+		{ "domain=api&d=k=v&limit=1099511627777/s", "COUNT/UNIT" },
 	};
 	char many[512] = "domain=api";
 
@@ -186,7 +211,9 @@ TEST(test_query_errors)
 /* No rule matches more entries than a rule can have; hits are passed on unchanged. */
 TEST(test_query_beyond)
 {
-	static const struct { const char *query, *asked; } cases[] = {
+	static const struct {
+		const char *query, *asked;
+	} cases[] = {
 		{ "domain=api&d=a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=a,k=b,l=c,m=d,n=e,o=f,p=g,q=h",
 		  "api a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=a,k=b,l=c,m=d,n=e,o=f,p=g*1" },
 		{ "domain=api&d=a=1&hits=1099511627777", "api a=1*1099511627777" },
@@ -203,9 +230,18 @@ TEST(test_query_beyond)
 
 TEST(test_delay)
 {
-	static const struct { const char *text; bool good; u64 ns; } cases[] = {
-		{ "2s", true, 2 * SL_NS_PER_SEC }, { "500ms", true, SL_NS_PER_SEC / 2 }, { "0", true, 0 },
-		{ "", true, ~0ULL }, { "soon", false, 0 }, { "2", false, 0 }, { "-1s", false, 0 },
+	static const struct {
+		const char *text;
+		bool good;
+		u64 ns;
+	} cases[] = {
+		{ "2s", true, 2 * SL_NS_PER_SEC },
+		{ "500ms", true, SL_NS_PER_SEC / 2 },
+		{ "0", true, 0 },
+		{ "", true, ~0ULL },
+		{ "soon", false, 0 },
+		{ "2", false, 0 },
+		{ "-1s", false, 0 },
 		{ "1s2222222222222222222222222222222222222222222222222222", false, 0 },
 	};
 	u64 ns;
@@ -320,19 +356,54 @@ TEST(test_forward_auth_replies)
 
 TEST(test_paths)
 {
-	static const struct { const char *uri, *path; } cases[] = {
-		{ "/", "/" }, { "/?a=/b", "/" }, { "//", "/" }, { "/a//b///", "/a/b/" },
-		{ "/./a/.", "/a/" }, { "/a/..", "/" }, { "/a/../..", "/" }, { "/../../a", "/a" },
-		{ "/a/b/../c", "/a/c" }, { "/%61", "/a" }, { "/%2e%2E/a", "/a" }, { "/a%2f..%2Fb", "/b" },
-		{ "/%", "/%" }, { "/%4", "/%4" }, { "/%zz", "/%zz" }, { "/a%3Fb", "/a?b" },
-		{ "/...", "/..." }, { "/a/...", "/a/..." }, { "/.a/..b/", "/.a/..b/" },
-		{ "*", "*" }, { "/a/./././b", "/a/b" }, { "/a/b/../../../../c", "/c" },
-		{ "/.", "/" }, { "/a.", "/a." }, { "/a..", "/a.." }, { "..", ".." },
-		{ "/a#b", "/a" }, { "/a#b?c", "/a" }, { "/a?b#c", "/a" }, { "/a%23b", "/a#b" }, { "/#", "/" },
-		{ "http://h/a", "/a" }, { "HTTPS://h:1//b?x", "/b" }, { "http://h", "/" }, { "http://h?a/b", "/" },
-		{ "http://h#/b", "/" }, { "http:/h/a", "http:/h/a" }, { "/http://h/a", "/http:/h/a" },
-		{ "://h/a", ":/h/a" }, { "h2://h/a", "h2:/h/a" }, { "http", "http" }, { "http:/", "http:/" },
-		{ "?x", "/" }, { "#", "/" }, { "?", "/" },	/* "GET http://host?x" */
+	static const struct {
+		const char *uri, *path;
+	} cases[] = {
+		{ "/", "/" },
+		{ "/?a=/b", "/" },
+		{ "//", "/" },
+		{ "/a//b///", "/a/b/" },
+		{ "/./a/.", "/a/" },
+		{ "/a/..", "/" },
+		{ "/a/../..", "/" },
+		{ "/../../a", "/a" },
+		{ "/a/b/../c", "/a/c" },
+		{ "/%61", "/a" },
+		{ "/%2e%2E/a", "/a" },
+		{ "/a%2f..%2Fb", "/b" },
+		{ "/%", "/%" },
+		{ "/%4", "/%4" },
+		{ "/%zz", "/%zz" },
+		{ "/a%3Fb", "/a?b" },
+		{ "/...", "/..." },
+		{ "/a/...", "/a/..." },
+		{ "/.a/..b/", "/.a/..b/" },
+		{ "*", "*" },
+		{ "/a/./././b", "/a/b" },
+		{ "/a/b/../../../../c", "/c" },
+		{ "/.", "/" },
+		{ "/a.", "/a." },
+		{ "/a..", "/a.." },
+		{ "..", ".." },
+		{ "/a#b", "/a" },
+		{ "/a#b?c", "/a" },
+		{ "/a?b#c", "/a" },
+		{ "/a%23b", "/a#b" },
+		{ "/#", "/" },
+		{ "http://h/a", "/a" },
+		{ "HTTPS://h:1//b?x", "/b" },
+		{ "http://h", "/" },
+		{ "http://h?a/b", "/" },
+		{ "http://h#/b", "/" },
+		{ "http:/h/a", "http:/h/a" },
+		{ "/http://h/a", "/http:/h/a" },
+		{ "://h/a", ":/h/a" },
+		{ "h2://h/a", "h2:/h/a" },
+		{ "http", "http" },
+		{ "http:/", "http:/" },
+		{ "?x", "/" },
+		{ "#", "/" },
+		{ "?", "/" }, /* "GET http://host?x" */
 	};
 	char is[512];
 
@@ -347,8 +418,13 @@ TEST(test_paths)
 
 TEST(test_methods)
 {
-	static const struct { const char *method, *is; } cases[] = {
-		{ "GET", "GET" }, { "post", "POST" }, { "pOsT", "POST" }, { "M-Search{z}", "M-SEARCH{Z}" },
+	static const struct {
+		const char *method, *is;
+	} cases[] = {
+		{ "GET", "GET" },
+		{ "post", "POST" },
+		{ "pOsT", "POST" },
+		{ "M-Search{z}", "M-SEARCH{Z}" },
 	};
 	char is[512];
 
@@ -357,19 +433,33 @@ TEST(test_methods)
 		header("x-forwarded-method", cases[i].method, strlen(cases[i].method));
 		header("x-forwarded-host", "h", 1);
 		header("x-forwarded-uri", "/a", 2);
-		snprintf(is, sizeof(is), "d method=%s*1 | m=%s,host=h,path=/a*1", cases[i].is, cases[i].is);
+		snprintf(is, sizeof(is), "d method=%s*1 | m=%s,host=h,path=/a*1", cases[i].is,
+			 cases[i].is);
 		auth_asks(is);
 	}
 }
 
 TEST(test_cookies)
 {
-	static const struct { const char *cookie, *is; } cases[] = {
-		{ "SID=x", "d sid=x*1" }, { "SID=x ; a=b", "d sid=x*1" }, { "SID=x \t", "d sid=x*1" },
-		{ "a=b;\tSID=x", "d sid=x*1" }, { "a=b; SID =x", "d sid=x*1" }, { "SID= x", "d sid=x*1" },
-		{ "SID=\"x\"", "d sid=x*1" }, { "SID = \"x\" ;SID=y", "d sid=x*1" }, { "SID=\"", "d sid=\"*1" },
-		{ "SID=\"x", "d sid=\"x*1" }, { "SID=a=b ", "d sid=a=b*1" }, { "SIDE=x; SI=x; sid=x; SID", "d" },
-		{ "SID=", "d" }, { "SID= \t", "d" }, { "SID=\"\"", "d" }, { ";;=; =x", "d" },
+	static const struct {
+		const char *cookie, *is;
+	} cases[] = {
+		{ "SID=x", "d sid=x*1" },
+		{ "SID=x ; a=b", "d sid=x*1" },
+		{ "SID=x \t", "d sid=x*1" },
+		{ "a=b;\tSID=x", "d sid=x*1" },
+		{ "a=b; SID =x", "d sid=x*1" },
+		{ "SID= x", "d sid=x*1" },
+		{ "SID=\"x\"", "d sid=x*1" },
+		{ "SID = \"x\" ;SID=y", "d sid=x*1" },
+		{ "SID=\"", "d sid=\"*1" },
+		{ "SID=\"x", "d sid=\"x*1" },
+		{ "SID=a=b ", "d sid=a=b*1" },
+		{ "SIDE=x; SI=x; sid=x; SID", "d" },
+		{ "SID=", "d" },
+		{ "SID= \t", "d" },
+		{ "SID=\"\"", "d" },
+		{ ";;=; =x", "d" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -381,10 +471,13 @@ TEST(test_cookies)
 
 TEST(test_hosts)
 {
-	static const struct { const char *host, *is; } cases[] = {
-		{ "A.b", "a.b" }, { "a.b:80", "a.b" }, { "a.b.", "a.b" }, { "a.b.:80", "a.b" },
-		{ "[::1]:80", "[::1]" }, { "[::1]", "[::1]" }, { "[::A]", "[::a]" }, { "a:b", "a:b" },
-		{ "a:", "a" }, { "80", "80" },
+	static const struct {
+		const char *host, *is;
+	} cases[] = {
+		{ "A.b", "a.b" },     { "a.b:80", "a.b" },     { "a.b.", "a.b" },
+		{ "a.b.:80", "a.b" }, { "[::1]:80", "[::1]" }, { "[::1]", "[::1]" },
+		{ "[::A]", "[::a]" }, { "a:b", "a:b" },	       { "a:", "a" },
+		{ "80", "80" },
 	};
 	char is[512];
 
@@ -405,10 +498,13 @@ TEST(test_client_bytes)
 		size_t len = round < 10 ? sizeof(junk) : (size_t)(rand() % 300);
 
 		for (size_t i = 0; i < len; i++)
-			junk[i] = round < 10 ? '/' + round : round % 2 ? rand() % 256 :
-				  "/.%2e?;=, \"\\\0\xff"[rand() % 13];
+			junk[i] = round < 10  ? '/' + round
+				  : round % 2 ? rand() % 256
+					      : "/.%2e?;=, \"\\\0\xff"[rand() % 13];
 		begin("domain=api&d=path&d=x:header(X)&d=cookie:cookie(A)&d=host,method&source=xff-last");
-		header(round % 3 == 0 ? "x-forwarded-uri" : round % 3 == 1 ? "cookie" : "x-forwarded-for",
+		header(round % 3 == 0	? "x-forwarded-uri"
+		       : round % 3 == 1 ? "cookie"
+					: "x-forwarded-for",
 		       junk, len);
 		if (round % 2)
 			header("x-forwarded-host", "SECRET", 6);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * /v1/check, /v1/report and /json between a body and a request, a response and a reply; the server and
- * the decision core are invented.
+ * /v1/check, /v1/report and /json between a body and a request, a response and a reply; the server
+ * and the decision core are invented.
  */
 #include "frontends_rig.h"
 #include "lib/json_at.h"
@@ -86,7 +86,7 @@ TEST(test_rls)
 	end();
 	begin("");
 	post(CHECK);
-	response.status[0].window_ns = 10 * SL_NS_PER_SEC;	/* 10 s are no unit */
+	response.status[0].window_ns = 10 * SL_NS_PER_SEC; /* 10 s are no unit */
 	rls_json(&request);
 	assert_int_equal(replied, 200);
 	assert_null(strstr(reply_body, "currentLimit"));
@@ -114,13 +114,15 @@ TEST(test_beyond)
 		response.beyond = "too many";
 		response.retry_after_ns = ~0ULL;
 		frontend[i](&request);
-		assert_string_equal(asked, "api beyond: descriptors: found 33; 1 to 32 are accepted");
+		assert_string_equal(asked,
+				    "api beyond: descriptors: found 33; 1 to 32 are accepted");
 		assert_int_equal(replied, 429);
 		assert_string_equal(reply_headers, "");
 		json = json_loads(reply_body, JSON_REJECT_DUPLICATES, NULL);
 		assert_int_equal(count_at(json, "statuses"), 0);
-		assert_string_equal(json_string_value(json_object_get(json, i ? "overallCode" : "code")),
-				    "OVER_LIMIT");
+		assert_string_equal(
+			json_string_value(json_object_get(json, i ? "overallCode" : "code")),
+			"OVER_LIMIT");
 		json_decref(json);
 		end();
 		/* Rights are checked first. */
@@ -134,8 +136,10 @@ TEST(test_beyond)
 		static const char *const units[] = { "", ",\"unit\":\"UNKNOWN\"", ",\"unit\":0" };
 
 		begin("");
-		snprintf(many, sizeof(many), "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES
-			 ",\"limit\":{\"requestsPerUnit\":10%s}}]}", units[i]);
+		snprintf(many, sizeof(many),
+			 "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES
+			 ",\"limit\":{\"requestsPerUnit\":10%s}}]}",
+			 units[i]);
 		post(many);
 		response.code = RESPONSE_OVER_LIMIT;
 		response.beyond = "no unit";
@@ -166,25 +170,31 @@ TEST(test_report)
 	char *many = malloc(10002 * sizeof(CHECK) + 2), *at = many;
 
 	report_is("[]", 0, "{\"accepted\":0,\"rejected\":[],\"not_charged\":[]}");
-	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":-2}]}]", 1, "\"accepted\":1");
+	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":-2}]}]", 1,
+		  "\"accepted\":1");
 	assert_string_equal(asked, "api user=bob*-2 report");
 	assert_int_equal(replied, 202);
 	report_is("[" CHECK ",7,{},nonsense," CHECK "]", 2,
 		  "{\"accepted\":2,\"rejected\":[{\"index\":1,\"detail\":\"");
 	assert_non_null(strstr(reply_body, "{\"index\":3,"));
 	/* Refused already: it charges nothing */
-	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":429}]", 0,
-		  "{\"accepted\":1,\"rejected\":[],\"not_charged\":[{\"index\":0,\"detail\":\"its status is 429\"}]}");
-	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":401}]", 1, "\"accepted\":1");
+	report_is(
+		"[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":429}]", 0,
+		"{\"accepted\":1,\"rejected\":[],\"not_charged\":[{\"index\":0,\"detail\":\"its status is 429\"}]}");
+	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":401}]", 1,
+		  "\"accepted\":1");
 	report_is("[{\"domain\":\"theirs\",\"descriptors\":[{" ENTRIES "}]}," CHECK "]", 1,
 		  "may not report");
 	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"at\":8e9}]", 0, "ahead");
-	/* The same id charges once; in another domain it is another; the id of a rejected report can be used again. */
+	/* The same id charges once; in another domain it is another; the id of a rejected report
+	 * can be used again. */
 	report_is("[{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}],\"at\":8e9},"
 		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"
 		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"
-		  "{\"domain\":\"b\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]}]", 2, "\"accepted\":3");
-	assert_non_null(strstr(reply_body, "{\"index\":2,\"detail\":\"its id was reported before\"}"));
+		  "{\"domain\":\"b\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]}]",
+		  2, "\"accepted\":3");
+	assert_non_null(
+		strstr(reply_body, "{\"index\":2,\"detail\":\"its id was reported before\"}"));
 	report_is("{}", 0, "no array");
 	assert_int_equal(replied, 400);
 
@@ -240,7 +250,7 @@ TEST(test_ids)
 		id.len = sprintf(text, "id-%u", i);
 		again += report_ids_first(ids, api, id, 1000 + REPORT_IDS_S - 1);
 	}
-	assert_in_range(again, 0, 200);	/* of a fifth of the table, hardly a set is full */
+	assert_in_range(again, 0, 200); /* of a fifth of the table, hardly a set is full */
 	id.len = sprintf(text, "id-7");
 	assert_true(report_ids_first(ids, api, id, 1000 + 2 * REPORT_IDS_S));
 	assert_false(report_ids_first(ids, api, id, 1000 + 2 * REPORT_IDS_S));

@@ -11,11 +11,11 @@
 struct world {
 	struct push *push;
 	u64 now;
-	enum push_refusal guard;	/* of the source .66 */
-	struct source_profile profile;	/* of the source .66 */
+	enum push_refusal guard;       /* of the source .66 */
+	struct source_profile profile; /* of the source .66 */
 	u64 good_requests, need_pps;
 	int put_result;
-	struct push_down on[64];		/* by last byte */
+	struct push_down on[64]; /* by last byte */
 	bool is_on[64];
 	u32 puts, dels, events[PUSH_REFUSED + 1];
 };
@@ -25,7 +25,7 @@ static u32 number(const struct sl_prefix *group)
 	return (u32)(group->addr.hi >> 32) % 64;
 }
 
-#define BAD 2			/* 66 % 64 */
+#define BAD 2 /* 66 % 64 */
 
 static enum push_refusal guard(void *arg, const struct sl_prefix *group,
 			       const struct sl_prefix *address, bool seen, u64 now_ns)
@@ -85,24 +85,37 @@ static void notify(void *arg, const struct push_entry *entry, enum push_event ev
 
 /* 20 rejections/10s; limit 50 packets/s, no-new, drop; step 60s, down 60s, max 1h */
 static struct push_step steps[] = {
-	{ SL_PUSH_LIMIT, { 50, S, RATE_PACKETS } }, { .kind = SL_PUSH_NO_NEW }, { .kind = SL_PUSH_DROP },
+	{ SL_PUSH_LIMIT, { 50, S, RATE_PACKETS } },
+	{ .kind = SL_PUSH_NO_NEW },
+	{ .kind = SL_PUSH_DROP },
 };
 static struct rule rule = {
-	.domain = "api", .path = "user", .id = 1,
-	.push = { .after = 20, .within_ns = 10 * S, .step = steps,
-		  .step_count = 3, .step_ns = 60 * S, .down_ns = 60 * S, .max_ns = 3600 * S },
+	.domain = "api",
+	.path = "user",
+	.id = 1,
+	.push = { .after = 20,
+		  .within_ns = 10 * S,
+		  .step = steps,
+		  .step_count = 3,
+		  .step_ns = 60 * S,
+		  .down_ns = 60 * S,
+		  .max_ns = 3600 * S },
 };
 
 static struct push_limits_def limits(enum push_mode mode)
 {
-	return (struct push_limits_def){ .mode = mode, .max_sources = 10, .max_share_permille = 100,
-					 .min_requests = 20, .prefix = { 32, 64 } };
+	return (struct push_limits_def){ .mode = mode,
+					 .max_sources = 10,
+					 .max_share_permille = 100,
+					 .min_requests = 20,
+					 .prefix = { 32, 64 } };
 }
 
 static void begin(struct world *w)
 {
-	struct push_callbacks world = {guard, profile, good_requests, need_pps,
-				       put,   del,     notify,	      w};
+	struct push_callbacks world = {
+		guard, profile, good_requests, need_pps, put, del, notify, w
+	};
 	struct push_limits_def l = limits(PUSH_MODE_ENFORCE);
 
 	memset(w, 0, sizeof(*w));
@@ -114,15 +127,21 @@ static void begin(struct world *w)
 
 static struct sl_prefix source(u32 n)
 {
-	return (struct sl_prefix){ .addr = { .hi = (u64)(0xc0000200 + n) << 32 }, .family = SL_V4,
+	return (struct sl_prefix){ .addr = { .hi = (u64)(0xc0000200 + n) << 32 },
+				   .family = SL_V4,
 				   .len = 32 };
 }
 
 static void refuse(struct world *w, u32 n, u64 who, bool may_push)
 {
-	struct refusal_note note = { .rule_id = 1, .who = who, .has_source = true,
-				     .may_push = may_push, .group = source(n),
-				     .address = source(n), .value = "eve", .value_len = 3 };
+	struct refusal_note note = { .rule_id = 1,
+				     .who = who,
+				     .has_source = true,
+				     .may_push = may_push,
+				     .group = source(n),
+				     .address = source(n),
+				     .value = "eve",
+				     .value_len = 3 };
 
 	push_refused(w->push, &note, &rule, w->now);
 }

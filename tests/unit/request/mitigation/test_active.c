@@ -7,20 +7,23 @@
 
 static struct refusal_note note_of(u64 who, const char *value, u32 stands_for)
 {
-	struct refusal_note note = { .who = who, .stands_for = stands_for,
+	struct refusal_note note = { .who = who,
+				     .stands_for = stands_for,
 				     .value_len = (u32)strlen(value) };
 
 	memcpy(note.value, value, strlen(value) + 1);
 	return note;
 }
 
-static const struct active_user *find(struct active *active, const char *value, u64 now_ns, u64 *ret_span)
+static const struct active_user *find(struct active *active, const char *value, u64 now_ns,
+				      u64 *ret_span)
 {
 	static const struct active_user *user[ACTIVE_ROOM];
 	u32 found = active_read(active, user, ret_span, now_ns);
 
 	for (u32 i = 0; i < found; i++)
-		if (user[i]->value_len == strlen(value) && !memcmp(user[i]->value, value, strlen(value)))
+		if (user[i]->value_len == strlen(value) &&
+		    !memcmp(user[i]->value, value, strlen(value)))
 			return user[i];
 	return NULL;
 }

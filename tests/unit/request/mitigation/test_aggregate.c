@@ -8,9 +8,14 @@
 static char *user_rules[] = { "api/user" };
 
 static struct rule rule[] = {
-	{ .domain = "api", .path = "user", .index = 0, .id = 11, .limit_count = 2,
+	{ .domain = "api",
+	  .path = "user",
+	  .index = 0,
+	  .id = 11,
+	  .limit_count = 2,
 	  .limit = (struct rule_limit[]){ { .terms.rates.rate[0] = { 10, 60 * SL_NS_PER_SEC, 0 } },
-					  { .terms.rates.rate[0] = { 500, 3600 * SL_NS_PER_SEC, 0 } } } },
+					  { .terms.rates.rate[0] = { 500, 3600 * SL_NS_PER_SEC,
+								     0 } } } },
 	{ .domain = "api", .path = "path", .index = 1, .id = 22, .push = { .after = 20 } },
 	{ .domain = "api", .path = "user/path", .index = 2, .id = 33 },
 };
@@ -79,16 +84,21 @@ static struct bytes text(const char *s)
 
 static struct request_descriptor one(const char *key, const char *value)
 {
-	return (struct request_descriptor){ .entry = { { text(key), text(value) } }, .count = 1,
-					 .hits = 1 };
+	return (struct request_descriptor){ .entry = { { text(key), text(value) } },
+					    .count = 1,
+					    .hits = 1 };
 }
 
 static struct request request_of(struct request_descriptor *descriptor, u32 count)
 {
-	return (struct request){ .domain = text("api"), .descriptor = descriptor, .count = count,
-			      .source = { .addr = { 0xc0000201ULL << 32, 0 }, .family = SL_V4,
-					  .len = 32 },
-			      .has_source = true, .rights = MAY_CHECK | MAY_PUSH };
+	return (struct request){
+		.domain = text("api"),
+		.descriptor = descriptor,
+		.count = count,
+		.source = { .addr = { 0xc0000201ULL << 32, 0 }, .family = SL_V4, .len = 32 },
+		.has_source = true,
+		.rights = MAY_CHECK | MAY_PUSH
+	};
 }
 
 TEST(test_allowed_user)
@@ -96,7 +106,8 @@ TEST(test_allowed_user)
 	struct aggregate *aggregate = make(true);
 	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
 	struct request request = request_of(d, 2);
-	struct response response = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
+	struct response response = { .count = 2,
+				     .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
 	struct drained drained;
 
 	aggregate_note(aggregate, 1, &request, &response);
@@ -165,12 +176,14 @@ TEST(test_samples)
 TEST(test_refused_user)
 {
 	struct aggregate *aggregate = make(true);
-	struct request_descriptor d[3] = {one("user", "bob"), one("path", "/x"),
-					  one("user", "bob")};
+	struct request_descriptor d[3] = { one("user", "bob"), one("path", "/x"),
+					   one("user", "bob") };
 	struct request request = request_of(d, 3);
-	struct response response = { .code = RESPONSE_OVER_LIMIT, .count = 3,
-				 .status = { { .rule = &rule[0] }, { .rule = &rule[1] },
-					     { .rule = &rule[2] } } };
+	struct response response = {
+		.code = RESPONSE_OVER_LIMIT,
+		.count = 3,
+		.status = { { .rule = &rule[0] }, { .rule = &rule[1] }, { .rule = &rule[2] } }
+	};
 	struct drained drained;
 
 	d[2].entry[1] = (struct request_entry){ text("path"), text("/x") };
@@ -216,7 +229,8 @@ TEST(test_not_reported)
 	assert_int_equal(drained.users, 1);
 	assert_true(drained.user[0].user == 0 && drained.user[0].first);
 	d[0] = one("user", "bob");
-	/* From callers without the right, peeks, refunds, without a source, and without a verdict. */
+	/* From callers without the right, peeks, refunds, without a source, and without a
+	 * verdict. */
 	request.rights = MAY_CHECK;
 	aggregate_note(aggregate, 0, &request, &response);
 	request.rights = MAY_CHECK | MAY_PUSH;
@@ -247,14 +261,16 @@ TEST(test_users_of_push_rules)
 	struct aggregate *aggregate = make(false);
 	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
 	struct request request = request_of(d, 2);
-	struct response response = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
+	struct response response = { .count = 2,
+				     .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
 	struct drained drained;
 
 	aggregate_note(aggregate, 0, &request, &response);
 	drained = drain(aggregate);
 	assert_int_equal(drained.users, 1);
-	request.source = (struct sl_prefix){ .addr = { 0x20010db800000001ULL, 5 }, .family = SL_V6,
-					  .len = 128 };
+	request.source = (struct sl_prefix){ .addr = { 0x20010db800000001ULL, 5 },
+					     .family = SL_V6,
+					     .len = 128 };
 	aggregate_note(aggregate, 0, &request, &response);
 	drained = drain(aggregate);
 	assert_int_equal(drained.user[0].group.len, 64);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The push-down policy in simulated time: begins, goes up, down, ends; sources that it never affects. */
+/* The push-down policy in simulated time: begins, goes up, down, ends; sources that it never
+ * affects. */
 #include "lib/test.h"
 #include "unit/request/mitigation/push_rig.h"
 
@@ -174,7 +175,8 @@ TEST(test_unaffected_sources)
 	run(&w, 66, 30, 10);
 	assert_true(w.is_on[BAD]);
 	push_free(w.push);
-	/* A caller without the right, whatever it reports; and it does not count for callers with the right. */
+	/* A caller without the right, whatever it reports; and it does not count for callers with
+	 * the right. */
 	begin(&w);
 	for (u32 i = 0; i < 2000; i++) {
 		refuse(&w, 66, 66, false);
@@ -220,8 +222,8 @@ TEST(test_bounds)
 	push_stats(w.push, &stats);
 	assert_int_equal(stats.active[SL_PUSH_LIMIT], 10);
 	assert_int_equal(stats.refused[PUSH_MAX_SOURCES], 10);
-	assert_int_equal(push_clear(w.push, &(struct sl_prefix){ source(12).addr, SL_V4, 32 },
-				    w.now), 1);
+	assert_int_equal(
+		push_clear(w.push, &(struct sl_prefix){ source(12).addr, SL_V4, 32 }, w.now), 1);
 	assert_false(w.is_on[12]);
 	assert_true(w.is_on[13]);
 	assert_int_equal(push_clear(w.push, NULL, w.now), 9);
@@ -268,8 +270,9 @@ TEST(test_shadow_refuses_nothing)
 
 TEST(test_adopted)
 {
-	struct push_entry entry = { .group = source(66), .rule = "api/user", .who = 66,
-				    .def = rule.push, .step = 2 };
+	struct push_entry entry = {
+		.group = source(66), .rule = "api/user", .who = 66, .def = rule.push, .step = 2
+	};
 	struct world w;
 
 	memcpy(entry.steps, steps, sizeof(steps));

@@ -5,8 +5,11 @@
 
 static enum push_refusal receive(struct world *w, u32 n, enum sl_push_kind kind, u64 for_ns)
 {
-	struct push_message message = { .group = source(n), .step = { kind, { 50, S, RATE_PACKETS } },
-				  .until_ns = w->now + for_ns, .node = "b", .rule = "api/user" };
+	struct push_message message = { .group = source(n),
+					.step = { kind, { 50, S, RATE_PACKETS } },
+					.until_ns = w->now + for_ns,
+					.node = "b",
+					.rule = "api/user" };
 
 	return push_receive(w->push, &message, w->now);
 }

@@ -11,14 +11,16 @@ static struct users *make(u64 pairs, u64 sources, u32 max_users)
 	struct users *users;
 
 	assert_int_equal(users_new(&options, &users), 0);
-	users_set_rules(users, &(struct users_rules){ .active_ns = 60 * S, .max_users = max_users });
+	users_set_rules(users,
+			&(struct users_rules){ .active_ns = 60 * S, .max_users = max_users });
 	return users;
 }
 
 static struct sl_prefix source(u32 n)
 {
 	return (struct sl_prefix){ .addr = { .hi = (u64)(0x0a000000 + n) << 32 },
-				   .family = SL_V4, .len = 32 };
+				   .family = SL_V4,
+				   .len = 32 };
 }
 
 /* Any bits, like a keyed hash. */
@@ -34,8 +36,13 @@ static void allow(struct users *users, u32 src, u64 who, u32 mrps, u64 now)
 {
 	struct sl_prefix group = source(src);
 
-	users_note(users, &(struct user_note){ .group = group, .address = group, .user = user(who),
-					       .rate_mrps = mrps, .allowed = true, .first = true },
+	users_note(users,
+		   &(struct user_note){ .group = group,
+					.address = group,
+					.user = user(who),
+					.rate_mrps = mrps,
+					.allowed = true,
+					.first = true },
 		   now);
 }
 
@@ -43,8 +50,13 @@ static void refuse(struct users *users, u32 src, u64 who, bool own, u64 now)
 {
 	struct sl_prefix group = source(src);
 
-	users_note(users, &(struct user_note){ .group = group, .address = group, .user = user(who),
-					       .own_refusal = own, .first = true }, now);
+	users_note(users,
+		   &(struct user_note){ .group = group,
+					.address = group,
+					.user = user(who),
+					.own_refusal = own,
+					.first = true },
+		   now);
 }
 
 static struct source_profile profile(struct users *users, u32 src, u64 now)
@@ -96,7 +108,8 @@ TEST(test_only_allowed_requests_count)
 	assert_int_equal(s.users, 0);
 	assert_int_equal(s.rate_urps, 0);
 	assert_int_equal(s.requests, 10000);
-	/* Refused after being allowed: the user counts, but is not well-behaved; the neighbour is. */
+	/* Refused after being allowed: the user counts, but is not well-behaved; the neighbour
+	 * is. */
 	allow(users, 1, 7, 1000, 20 * S);
 	allow(users, 1, 8, 1000, 20 * S);
 	refuse(users, 1, 7, true, 21 * S);

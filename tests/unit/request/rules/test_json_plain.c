@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Bodies that are read without a tree (json_plain.c): the same request as by the tree, or left to it. */
+/* Bodies that are read without a tree (json_plain.c): the same request as by the tree, or left to
+ * it. */
 #include "lib/rng.h"
 #include "lib/test.h"
 #include "request/rules/json_request.h"
@@ -26,11 +27,11 @@ static bool same_descriptor(const struct request_descriptor *a, const struct req
 static bool same_request(const struct json_request *a, const struct json_request *b)
 {
 	const struct request *x = &a->request, *y = &b->request;
-	bool same = same_bytes(x->domain, y->domain) && x->count == y->count && !x->beyond && !y->beyond &&
-		    x->has_source == y->has_source && x->peek == y->peek && x->report == y->report &&
-		    x->reference.len == y->reference.len &&
-		    !memcmp(x->reference.at ? x->reference.at : "", y->reference.at ? y->reference.at : "",
-			    x->reference.len) &&
+	bool same = same_bytes(x->domain, y->domain) && x->count == y->count && !x->beyond &&
+		    !y->beyond && x->has_source == y->has_source && x->peek == y->peek &&
+		    x->report == y->report && x->reference.len == y->reference.len &&
+		    !memcmp(x->reference.at ? x->reference.at : "",
+			    y->reference.at ? y->reference.at : "", x->reference.len) &&
 		    (!x->has_source || sl_prefix_equal(&x->source, &y->source));
 
 	for (u32 i = 0; i < x->count && same; i++)
@@ -38,7 +39,8 @@ static bool same_request(const struct json_request *a, const struct json_request
 	return same;
 }
 
-/* What is read without a tree is what the tree would have given, and the body may be gone by then. */
+/* What is read without a tree is what the tree would have given, and the body may be gone by
+ * then. */
 static bool plain_is_tree(const char *text, size_t len)
 {
 	char *body = malloc(len + 1);
@@ -67,9 +69,10 @@ TEST(test_plain)
 		const char *text;
 	} cases[] = {
 		{ true, "{\"domain\":\"d\"," ONE "}" },
-		{ true, " {\n\"descriptors\" : [ { \"hits\": 0, \"entries\":[{\"value\":\"\",\"key\":\"a[b]\"} ,\t"
-			"{\"key\":\"b\",\"value\":\"c\"}] },{\"entries\":[{\"key\":\"k\",\"value\":\"v\"}],\"hits\":999999999}],"
-			"\"peek\":false,\"source\":\"2001:db8::1\",\"domain\":\"d\"}\r\n " },
+		{ true,
+		  " {\n\"descriptors\" : [ { \"hits\": 0, \"entries\":[{\"value\":\"\",\"key\":\"a[b]\"} ,\t"
+		  "{\"key\":\"b\",\"value\":\"c\"}] },{\"entries\":[{\"key\":\"k\",\"value\":\"v\"}],\"hits\":999999999}],"
+		  "\"peek\":false,\"source\":\"2001:db8::1\",\"domain\":\"d\"}\r\n " },
 		{ true, "{\"domain\":\"d\",\"source\":\"unix:\",\"peek\":true," ONE "}" },
 		/* Each is an error, or is for the tree. */
 		{ false, "" },
@@ -85,26 +88,34 @@ TEST(test_plain)
 		{ false, "{\"domain\":\"d\x7f\"," ONE "}" },
 		{ true, "{\"domain\":\" !#[]~\"," ONE "}" },
 		/* More descriptors than brackets: there is no room for the second. */
-		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}]},{\"hits\":7}]}" },
+		{ false,
+		  "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}]},{\"hits\":7}]}" },
 		{ false, "{\"domain\":\"d\",\"peek\":truefalse," ONE "}" },
 		{ true, "{\"domain\":\"d\",\"reference\":\"/report/7\"," ONE "}" },
 		{ false, "{\"domain\":\"d\",\"reference\":\"\"," ONE "}" },
 		{ false, "{\"domain\":\"d\",\"source\":null," ONE "}" },
 		{ false, "{\"domain\":\"d\",\"descriptors\":[]}" },
 		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}" },
-		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"\",\"value\":\"\"}]}]}" },
-		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":01}]}" },
-		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":1e3}]}" },
-		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":-1}]}" },
-		{ false, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":1000000000}]}" },
+		{ false,
+		  "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"\",\"value\":\"\"}]}]}" },
+		{ false,
+		  "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":01}]}" },
+		{ false,
+		  "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":1e3}]}" },
+		{ false,
+		  "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":-1}]}" },
+		{ false,
+		  "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits\":1000000000}]}" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++)
 		if (plain_is_tree(cases[i].text, strlen(cases[i].text)) != cases[i].plain)
-			fail_msg("%s: %s", cases[i].text, cases[i].plain ? "a tree was needed" : "no tree was needed");
+			fail_msg("%s: %s", cases[i].text,
+				 cases[i].plain ? "a tree was needed" : "no tree was needed");
 }
 
-/* The same of many: 32 descriptors of 16 entries are read, one more of either is left to the tree. */
+/* The same of many: 32 descriptors of 16 entries are read, one more of either is left to the
+ * tree. */
 TEST(test_plain_bounds)
 {
 	static const u32 counts[] = { 1, 32, 33 };
@@ -112,16 +123,21 @@ TEST(test_plain_bounds)
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		for (u32 entries = 16; entries <= 17; entries++) {
 			char text[65536];
-			size_t len = (size_t)snprintf(text, sizeof(text), "{\"domain\":\"d\",\"descriptors\":[");
+			size_t len = (size_t)snprintf(text, sizeof(text),
+						      "{\"domain\":\"d\",\"descriptors\":[");
 
 			for (u32 d = 0; d < counts[i]; d++) {
-				len += (size_t)sprintf(text + len, "%s{\"entries\":[", d ? "," : "");
+				len += (size_t)sprintf(text + len, "%s{\"entries\":[",
+						       d ? "," : "");
 				for (u32 e = 0; e < entries; e++)
-					len += (size_t)sprintf(text + len, "%s{\"key\":\"k%u\",\"value\":\"v\"}", e ? "," : "", e);
+					len += (size_t)sprintf(
+						text + len, "%s{\"key\":\"k%u\",\"value\":\"v\"}",
+						e ? "," : "", e);
 				len += (size_t)sprintf(text + len, "]}");
 			}
 			len += (size_t)sprintf(text + len, "]}");
-			assert_int_equal(plain_is_tree(text, len), counts[i] <= 32 && entries <= 16);
+			assert_int_equal(plain_is_tree(text, len),
+					 counts[i] <= 32 && entries <= 16);
 		}
 	}
 }

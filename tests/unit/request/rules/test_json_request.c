@@ -52,7 +52,8 @@ static void beyond(read_fn read, const char *text, const char *words, size_t dom
 
 TEST(test_check)
 {
-	struct json_request *request = good(json_request_check,
+	struct json_request *request = good(
+		json_request_check,
 		"{\"domain\":\"api\",\"descriptors\":["
 		"{\"entries\":[{\"key\":\"user\",\"value\":\"b\\u0000b\"},{\"key\":\"path\",\"value\":\"\"}]},"
 		"{\"entries\":[{\"key\":\"plan\",\"value\":\"free\"}],\"hits\":0}],"
@@ -80,17 +81,25 @@ TEST(test_check)
 
 TEST(test_bad)
 {
-	static const struct { const char *text, *words; } cases[] = {
-		{ "", "no JSON" }, { "{", "not closed" }, { "}", "a bracket too many" },
-		{ "\"x", "does not end" }, { "nonsense", "line 1" }, { "[]", "an array" },
-		{ "{}", "descriptors: nothing" }, { "{" ONE "}", "domain: nothing" },
+	static const struct {
+		const char *text, *words;
+	} cases[] = {
+		{ "", "no JSON" },
+		{ "{", "not closed" },
+		{ "}", "a bracket too many" },
+		{ "\"x", "does not end" },
+		{ "nonsense", "line 1" },
+		{ "[]", "an array" },
+		{ "{}", "descriptors: nothing" },
+		{ "{" ONE "}", "domain: nothing" },
 		{ "{\"domain\":7," ONE "}", "domain: a number" },
 		{ "{\"domain\":\"\"," ONE "}", "it is empty" },
 		{ "{\"domain\":\"d\",\"descriptors\":[]}", "descriptors: none" },
 		{ "{\"domain\":\"d\",\"descriptors\":{}}", "descriptors: an object" },
 		{ "{\"domain\":\"d\",\"descriptors\":[7]}", "descriptors[0]: a number" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{}]}", "descriptors[0].entries: nothing" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}", "descriptors[0].entries: none" },
+		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}",
+		  "descriptors[0].entries: none" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"\",\"value\":\"\"}]}]}",
 		  "descriptors[0].entries[0].key: it is empty" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}]}]}",
@@ -99,12 +108,15 @@ TEST(test_bad)
 		  "entries[0].value: null" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\",\"x\":1}]}]}",
 		  "unknown member; accepted: key, value" },
-		{ "{\"domain\":\"d\",\"hit\":1," ONE "}", "unknown member; accepted: domain, descriptors, source, peek" },
+		{ "{\"domain\":\"d\",\"hit\":1," ONE "}",
+		  "unknown member; accepted: domain, descriptors, source, peek" },
 		{ "{\"domain\":\"d\",\"domain\":\"d\"," ONE "}", "twice" },
 		{ "{\"domain\":\"d\",\"peek\":1," ONE "}", "peek: a number" },
 		{ "{\"domain\":\"d\",\"reference\":7," ONE "}", "reference: a number" },
-		{ "{\"domain\":\"d\",\"reference\":\"\"," ONE "}", "reference: not such a one; a string of 1 to 256" },
-		{ "{\"domain\":\"d\",\"reference\":\"a\\nb\"," ONE "}", "reference: not such a one" },
+		{ "{\"domain\":\"d\",\"reference\":\"\"," ONE "}",
+		  "reference: not such a one; a string of 1 to 256" },
+		{ "{\"domain\":\"d\",\"reference\":\"a\\nb\"," ONE "}",
+		  "reference: not such a one" },
 		{ "{\"domain\":\"d\",\"source\":1," ONE "}", "source: a number" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\"}],\"hits\":-1}]}",
 		  "descriptors[0].hits: below 0" },
@@ -141,13 +153,15 @@ TEST(test_most)
 		used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[");
 		for (d = 0; d < REQUEST_DESCRIPTORS_MAX * REQUEST_ENTRIES_MAX; d++) {
 			used += sprintf(text + used, "%s{\"key\":\"k\",\"value\":\"\"}",
-					d % REQUEST_ENTRIES_MAX ? "," : d ? "]},{\"entries\":[" :
-					"{\"entries\":[");
+					d % REQUEST_ENTRIES_MAX ? ","
+					: d			? "]},{\"entries\":["
+								: "{\"entries\":[");
 		}
 		if (extra == 1)
 			used += sprintf(text + used, ",{\"key\":\"k\",\"value\":\"\"}");
 		if (extra == 2)
-			used += sprintf(text + used, "]},{\"entries\":[{\"key\":\"k\",\"value\":\"\"}");
+			used += sprintf(text + used,
+					"]},{\"entries\":[{\"key\":\"k\",\"value\":\"\"}");
 		sprintf(text + used, "]}]}");
 		for (u32 i = 0; i < COUNT(read); i++) {
 			if (extra == 2 && read[i] == json_request_report) {
@@ -167,15 +181,20 @@ TEST(test_most)
 		}
 	}
 	for (extra = 0; extra < 2; extra++) {
-		used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"");
+		used = sprintf(
+			text,
+			"{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"");
 		memset(text + used, 'v', REQUEST_VALUE_MAX + extra);
 		strcpy(text + used + REQUEST_VALUE_MAX + extra, "\"}]}]}");
 		request = good(json_request_check, text);
-		assert_int_equal(request->request.descriptor[0].entry[0].value.len, REQUEST_VALUE_MAX + extra);
+		assert_int_equal(request->request.descriptor[0].entry[0].value.len,
+				 REQUEST_VALUE_MAX + extra);
 		json_request_free(request);
 	}
 	/* A key, and hits, of a check. */
-	used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[{\"hits\":1099511627777,\"entries\":[{\"key\":\"");
+	used = sprintf(
+		text,
+		"{\"domain\":\"d\",\"descriptors\":[{\"hits\":1099511627777,\"entries\":[{\"key\":\"");
 	memset(text + used, 'k', REQUEST_KEY_MAX + 1);
 	strcpy(text + used + REQUEST_KEY_MAX + 1, "\",\"value\":\"\"}]}]}");
 	request = good(json_request_check, text);
@@ -183,8 +202,9 @@ TEST(test_most)
 	assert_int_equal(request->request.descriptor[0].hits, REQUEST_HITS_MAX + 1);
 	json_request_free(request);
 	bad(json_request_report, text, "hits: out of range");
-	beyond(json_request_check, "{\"domain\":\"d\",\"descriptors\":[{\"hits\":99999999999999999999}]}",
-	       "too large", 0);
+	beyond(json_request_check,
+	       "{\"domain\":\"d\",\"descriptors\":[{\"hits\":99999999999999999999}]}", "too large",
+	       0);
 	free(text);
 }
 
@@ -195,8 +215,10 @@ static void value_is(const char *inside, const char *bytes, size_t len)
 	struct json_request *request;
 	struct bytes value;
 
-	snprintf(text, sizeof(text), "{\"domain\":\"d\",\"descriptors\":[{\"entries\":"
-		 "[{\"key\":\"k\",\"value\":\"%s\"}]}]}", inside);
+	snprintf(text, sizeof(text),
+		 "{\"domain\":\"d\",\"descriptors\":[{\"entries\":"
+		 "[{\"key\":\"k\",\"value\":\"%s\"}]}]}",
+		 inside);
 	request = good(json_request_check, text);
 	value = request->request.descriptor[0].entry[0].value;
 	if (value.len != len || memcmp(value.at, bytes, len))
@@ -210,22 +232,26 @@ TEST(test_no_utf8)
 	unsigned char all[128 * 2 + 1];
 	u32 i;
 
-	value_is("b\xff" "b", "b\xff" "b", 3);
+	value_is("b\xff"
+		 "b",
+		 "b\xff"
+		 "b",
+		 3);
 	value_is("\x80\xbf\xc0\xff", "\x80\xbf\xc0\xff", 4);
-	value_is("\xc3", "\xc3", 1);			/* half a character, at the end */
+	value_is("\xc3", "\xc3", 1); /* half a character, at the end */
 	value_is("\xc3\xb6\xc3", "\xc3\xb6\xc3", 3);
-	value_is("\xed\xa0\x80", "\xed\xa0\x80", 3);	/* a surrogate as UTF-8 */
-	value_is("\xc0\xaf", "\xc0\xaf", 2);		/* longer than it need be */
+	value_is("\xed\xa0\x80", "\xed\xa0\x80", 3); /* a surrogate as UTF-8 */
+	value_is("\xc0\xaf", "\xc0\xaf", 2);	     /* longer than it need be */
 	value_is("\xf4\x90\x80\x80", "\xf4\x90\x80\x80", 4);
-	value_is("x\\udcffy", "x\xffy", 3);		/* as Python escapes a byte */
+	value_is("x\\udcffy", "x\xffy", 3); /* as Python escapes a byte */
 	value_is("\\udce9\\udc80", "\xe9\x80", 2);
-	value_is("\\ud83d", "\xef\xbf\xbd", 3);		/* UTF-16 cut in two */
+	value_is("\\ud83d", "\xef\xbf\xbd", 3); /* UTF-16 cut in two */
 	value_is("\\ud83dx\\\"", "\xef\xbf\xbdx\"", 5);
 	value_is("\\ud83d\\ude00", "\xf0\x9f\x98\x80", 4);
 	value_is("\\ude00\\ud83d", "\xef\xbf\xbd\xef\xbf\xbd", 6);
-	value_is("\\\\udcff", "\\udcff", 6);		/* a backslash, and text */
+	value_is("\\\\udcff", "\\udcff", 6); /* a backslash, and text */
 	value_is("\\\\\xff", "\\\xff", 2);
-	value_is("\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf", 4);	/* in good text it is itself */
+	value_is("\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf", 4); /* in good text it is itself */
 	for (i = 0; i < 128; i++) {
 		all[2 * i] = 0x80 + i;
 		all[2 * i + 1] = '.';
@@ -236,7 +262,8 @@ TEST(test_no_utf8)
 
 TEST(test_report)
 {
-	struct json_request *request = good(json_request_report,
+	struct json_request *request = good(
+		json_request_report,
 		"{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}],"
 		"\"hits\":-3}],\"at\":1700000000.5,\"id\":\"r-1\",\"status\":401}");
 
@@ -246,14 +273,16 @@ TEST(test_report)
 	assert_true(bytes_equal(request->id, "r-1"));
 	assert_int_equal(request->http_status, 401);
 	json_request_free(request);
-	request = good(json_request_report, "{\"domain\":\"d\",\"at\":\"2023-11-14T23:13:20+01:00\"," ONE "}");
+	request = good(json_request_report,
+		       "{\"domain\":\"d\",\"at\":\"2023-11-14T23:13:20+01:00\"," ONE "}");
 	assert_true(request->request.at_utc_ns == 1700000000000000000ULL);
 	assert_int_equal(request->id.len, 0);
 	json_request_free(request);
 
 	bad(json_request_report, "{\"domain\":\"d\",\"peek\":true," ONE "}", "unknown member");
 	bad(json_request_report, "{\"domain\":\"d\",\"at\":-1," ONE "}", "at: not a time");
-	bad(json_request_report, "{\"domain\":\"d\",\"at\":\"yesterday\"," ONE "}", "at: not a time");
+	bad(json_request_report, "{\"domain\":\"d\",\"at\":\"yesterday\"," ONE "}",
+	    "at: not a time");
 	bad(json_request_report, "{\"domain\":\"d\",\"at\":[]," ONE "}", "at: an array");
 	bad(json_request_report, "{\"domain\":\"d\",\"id\":\"\"," ONE "}", "id: 0 bytes");
 	bad(json_request_report, "{\"domain\":\"d\",\"id\":7," ONE "}", "id: a number");
@@ -266,9 +295,12 @@ TEST(test_report)
 	request = good(json_request_report, "{\"domain\":\"d\"," ONE "}");
 	assert_true(request->latency_ns == ~0ULL);
 	json_request_free(request);
-	bad(json_request_report, "{\"domain\":\"d\",\"latency\":-1," ONE "}", "latency: a number from 0");
-	bad(json_request_report, "{\"domain\":\"d\",\"latency\":\"1\"," ONE "}", "latency: a number from 0");
-	bad(json_request_report, "{\"domain\":\"d\",\"latency_ms\":1e9," ONE "}", "latency_ms: a number");
+	bad(json_request_report, "{\"domain\":\"d\",\"latency\":-1," ONE "}",
+	    "latency: a number from 0");
+	bad(json_request_report, "{\"domain\":\"d\",\"latency\":\"1\"," ONE "}",
+	    "latency: a number from 0");
+	bad(json_request_report, "{\"domain\":\"d\",\"latency_ms\":1e9," ONE "}",
+	    "latency_ms: a number");
 	bad(json_request_report, "{\"domain\":\"d\",\"status\":99," ONE "}", "status");
 	bad(json_request_report, "{\"domain\":\"d\",\"status\":\"200\"," ONE "}",
 	    "status: a string");
@@ -276,7 +308,8 @@ TEST(test_report)
 
 TEST(test_rls)
 {
-	struct json_request *request = good(json_request_rls,
+	struct json_request *request = good(
+		json_request_rls,
 		"{\"domain\":\"api\",\"hitsAddend\":\"4\",\"descriptors\":["
 		"{\"entries\":[{\"key\":\"user\"},{\"key\":\"sluice_source\",\"value\":\"2001:db8::1\"}],"
 		"\"limit\":{\"requestsPerUnit\":10,\"unit\":\"MINUTE\"}},"
@@ -301,7 +334,8 @@ TEST(test_rls)
 	json_request_free(request);
 
 	bad(json_request_rls, "{\"domain\":\"d\",\"peek\":true," ONE "}", "unknown member");
-	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":1,\"hits_addend\":1," ONE "}", "same member");
+	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":1,\"hits_addend\":1," ONE "}",
+	    "same member");
 	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":-1," ONE "}", "hitsAddend");
 	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":\"1x\"," ONE "}", "not a number");
 	beyond(json_request_rls,
@@ -312,27 +346,37 @@ TEST(test_rls)
 	       "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
 	       "\"limit\":{\"unit\":8}}]}",
 	       "descriptors[0].limit.unit: another number", 1);
-	bad(json_request_rls, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
-	    "\"isNegativeHits\":true}]}", "refunds");
+	bad(json_request_rls,
+	    "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
+	    "\"isNegativeHits\":true}]}",
+	    "refunds");
 }
 
 /* Requests that envoyproxy/ratelimit decides are decided, also where no rule can match. */
 TEST(test_rls_odd)
 {
-	static const struct { const char *hits; u64 is; } hits[] = {
-		{ "16777217", 16777217 }, { "\"99999999999999999999\"", ~0ULL }, { "1e30", ~0ULL },
-		{ "\"18446744073709551609\"", 18446744073709551609ULL }, { "4294967295.0", 4294967295 },
+	static const struct {
+		const char *hits;
+		u64 is;
+	} hits[] = {
+		{ "16777217", 16777217 },
+		{ "\"99999999999999999999\"", ~0ULL },
+		{ "1e30", ~0ULL },
+		{ "\"18446744073709551609\"", 18446744073709551609ULL },
+		{ "4294967295.0", 4294967295 },
 	};
 	struct json_request *request;
 	char text[512];
 
 	for (size_t i = 0; i < COUNT(hits); i++) {
-		snprintf(text, sizeof(text), "{\"domain\":\"d\",\"hitsAddend\":%s," ONE "}", hits[i].hits);
+		snprintf(text, sizeof(text), "{\"domain\":\"d\",\"hitsAddend\":%s," ONE "}",
+			 hits[i].hits);
 		request = good(json_request_rls, text);
 		assert_true(request->request.descriptor[0].hits == hits[i].is);
 		json_request_free(request);
 	}
-	request = good(json_request_rls, "{\"domain\":\"d\",\"descriptors\":[{},{\"entries\":[]},{\"entries\":null},"
+	request = good(json_request_rls,
+		       "{\"domain\":\"d\",\"descriptors\":[{},{\"entries\":[]},{\"entries\":null},"
 		       "{\"entries\":[{\"value\":\"v\"}]}]}");
 	assert_int_equal(request->request.count, 4);
 	assert_true(
@@ -357,16 +401,22 @@ TEST(test_rls_odd)
 TEST(test_silence)
 {
 	static const char *const texts[] = {
-		"{\"domain\":\"d\",\"SECRET\":1," ONE "}", "{\"SECRET\":SECRET}", "[SECRET]",
-		"{\"domain\":\"d\",\"descriptors\":\"SECRET\"}", "{\"SECRET\":1,\"SECRET\":2}",
-		"{\"domain\":{\"SECRET\":1}," ONE "}", "SECRET", "{\"a\\qSECRET\":1}",
+		"{\"domain\":\"d\",\"SECRET\":1," ONE "}",
+		"{\"SECRET\":SECRET}",
+		"[SECRET]",
+		"{\"domain\":\"d\",\"descriptors\":\"SECRET\"}",
+		"{\"SECRET\":1,\"SECRET\":2}",
+		"{\"domain\":{\"SECRET\":1}," ONE "}",
+		"SECRET",
+		"{\"a\\qSECRET\":1}",
 	};
 	struct json_request *request;
 	struct sl_err err;
 	size_t i;
 
 	for (i = 0; i < COUNT(texts) * 3; i++) {
-		read_fn read = i % 3 ? i % 3 == 1 ? json_request_report : json_request_rls : json_request_check;
+		read_fn read = i % 3 ? i % 3 == 1 ? json_request_report : json_request_rls
+				     : json_request_check;
 
 		memset(&err, 0, sizeof(err));
 		assert_int_equal(read(texts[i / 3], strlen(texts[i / 3]), &request, &err), -EINVAL);
@@ -377,12 +427,25 @@ TEST(test_silence)
 
 TEST(test_items)
 {
-	static const struct { const char *text; int count; const char *items; } cases[] = {
-		{ "[]", 0, "" }, { " [ ] ", 0, "" }, { "[1]", 1, "1|" },
+	static const struct {
+		const char *text;
+		int count;
+		const char *items;
+	} cases[] = {
+		{ "[]", 0, "" },
+		{ " [ ] ", 0, "" },
+		{ "[1]", 1, "1|" },
 		{ "[{\"a\":[1,2]},\"],[\",3]\n", 3, "{\"a\":[1,2]}|\"],[\"|3|" },
-		{ "[1,]", 2, "1||" }, { "[,]", 2, "||" }, { "[\"\\\",\",2]", 2, "\"\\\",\"|2|" },
-		{ "", -1, "" }, { "[", -1, "" }, { "{}", -1, "" }, { "[1]]", -1, "" }, { "[\"]", -1, "" },
-		{ "7", -1, "" }, { "[1],[2]", 2, "1]|[2|" },
+		{ "[1,]", 2, "1||" },
+		{ "[,]", 2, "||" },
+		{ "[\"\\\",\",2]", 2, "\"\\\",\"|2|" },
+		{ "", -1, "" },
+		{ "[", -1, "" },
+		{ "{}", -1, "" },
+		{ "[1]]", -1, "" },
+		{ "[\"]", -1, "" },
+		{ "7", -1, "" },
+		{ "[1],[2]", 2, "1]|[2|" },
 	};
 	struct json_items items;
 	struct sl_err err;
@@ -409,16 +472,32 @@ TEST(test_items)
 
 TEST(test_source)
 {
-	static const struct { const char *text, *is; } cases[] = {
-		{ "192.0.2.7", "192.0.2.7" }, { "192.0.2.7:80", "192.0.2.7" },
-		{ "2001:db8::1", "2001:db8::1" }, { "[2001:db8::1]", "2001:db8::1" },
-		{ "[2001:db8::1]:80", "2001:db8::1" }, { "::ffff:192.0.2.7", "192.0.2.7" },
-		{ "[::ffff:192.0.2.7]:1", "192.0.2.7" }, { "::1", "::1" },
-		{ "", NULL }, { "unix:", NULL }, { "192.0.2.0/24", NULL }, { "bob", NULL },
-		{ "192.0.2.7, 192.0.2.8", NULL }, { "[::1", NULL }, { "[::1]x", NULL },
-		{ "fe80::1%eth0", "fe80::1" }, { "[fe80::1%eth0]:80", "fe80::1" },
-		{ " 192.0.2.7\t", "192.0.2.7" }, { "192.0.2.7:", "192.0.2.7" },
-		{ "192.0.2.7:x", NULL }, { "2001:db8::1]:80", NULL }, { "1.2.3", NULL }, { "%eth0", NULL },
+	static const struct {
+		const char *text, *is;
+	} cases[] = {
+		{ "192.0.2.7", "192.0.2.7" },
+		{ "192.0.2.7:80", "192.0.2.7" },
+		{ "2001:db8::1", "2001:db8::1" },
+		{ "[2001:db8::1]", "2001:db8::1" },
+		{ "[2001:db8::1]:80", "2001:db8::1" },
+		{ "::ffff:192.0.2.7", "192.0.2.7" },
+		{ "[::ffff:192.0.2.7]:1", "192.0.2.7" },
+		{ "::1", "::1" },
+		{ "", NULL },
+		{ "unix:", NULL },
+		{ "192.0.2.0/24", NULL },
+		{ "bob", NULL },
+		{ "192.0.2.7, 192.0.2.8", NULL },
+		{ "[::1", NULL },
+		{ "[::1]x", NULL },
+		{ "fe80::1%eth0", "fe80::1" },
+		{ "[fe80::1%eth0]:80", "fe80::1" },
+		{ " 192.0.2.7\t", "192.0.2.7" },
+		{ "192.0.2.7:", "192.0.2.7" },
+		{ "192.0.2.7:x", NULL },
+		{ "2001:db8::1]:80", NULL },
+		{ "1.2.3", NULL },
+		{ "%eth0", NULL },
 	};
 	struct sl_prefix prefix;
 	char text[SL_PREFIX_TEXT];

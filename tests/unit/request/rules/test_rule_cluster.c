@@ -50,8 +50,8 @@ static void assert_written(const struct rule *rule)
 }
 
 struct expected {
-	const char *rule;		/* of one descriptor, without its braces */
-	const char *scope;		/* of each limit: n, c */
+	const char *rule;  /* of one descriptor, without its braces */
+	const char *scope; /* of each limit: n, c */
 	enum consistency consistency;
 	u64 ns;
 	enum store_failure failure;
@@ -69,18 +69,20 @@ TEST(test_meanings)
 		  CONSISTENCY_LEASE, 100 * MS, STORE_FAILS_LOCAL },
 		{ "limits: 5 requests/s, consistency: strict", "c", 0, 0, 0 },
 		{ "limits: 5 requests/s, on_store_failure: error", "c", 0, 0, STORE_FAILS_ERROR },
-		{ "limits: 5 requests/s, on_store_failure: open, consistency: {write_back: 1s}", "c",
-		  CONSISTENCY_WRITE_BACK, 1000 * MS, STORE_FAILS_OPEN },
+		{ "limits: 5 requests/s, on_store_failure: open, consistency: {write_back: 1s}",
+		  "c", CONSISTENCY_WRITE_BACK, 1000 * MS, STORE_FAILS_OPEN },
 		{ "limits: 5 requests/h, consistency: {write_back: 1h}, on_store_failure: closed",
 		  "c", CONSISTENCY_WRITE_BACK, 3600000 * MS, STORE_FAILS_CLOSED },
 		{ "limits: [{rate: 5 requests/s, scope: node}, 9 requests/h], consistency: strict",
 		  "nc", 0, 0, 0 },
 		{ "limits: [{rate: 5 requests/s, scope: cluster}, 9 requests/h]", "cn", 0, 0, 0 },
 		{ "limits: [{rate: 5 requests/s, scope: cluster}, 9 requests/h], scope: node, "
-		  "on_store_failure: open", "cn", 0, 0, STORE_FAILS_OPEN },
+		  "on_store_failure: open",
+		  "cn", 0, 0, STORE_FAILS_OPEN },
 		{ "limits: 5 requests/s, algorithm: sliding-log, scope: cluster", "c", 0, 0, 0 },
 		{ "limits: [{rate: 5 requests/m, algorithm: sliding-log, scope: node}, 9 requests/h], "
-		  "consistency: {lease: 1s}", "nc", CONSISTENCY_LEASE, 1000 * MS, 0 },
+		  "consistency: {lease: 1s}",
+		  "nc", CONSISTENCY_LEASE, 1000 * MS, 0 },
 		{ "limits: 5 requests/s, scope: cluster, reserve: {critical: 20%}, priority: low",
 		  "c", 0, 0, 0 },
 	};
@@ -107,14 +109,14 @@ TEST(test_meanings)
 /* A value's own limits have the scope of the rule's, unless they state one. */
 TEST(test_overrides)
 {
-	struct ruleset *set = rules(
-		D "  - key: a\n"
-		"    limits: [{rate: 5 requests/s, scope: node}, 9 requests/h]\n"
-		"    consistency: {lease: 50ms}\n"
-		"    overrides:\n"
-		"      - {value: x, limits: [50 requests/s, 90 requests/h]}\n"
-		"      - {value: y, limits: [{rate: 50 requests/s, scope: cluster}]}\n"
-		"      - {value: z, block: true}\n");
+	struct ruleset *set =
+		rules(D "  - key: a\n"
+			"    limits: [{rate: 5 requests/s, scope: node}, 9 requests/h]\n"
+			"    consistency: {lease: 50ms}\n"
+			"    overrides:\n"
+			"      - {value: x, limits: [50 requests/s, 90 requests/h]}\n"
+			"      - {value: y, limits: [{rate: 50 requests/s, scope: cluster}]}\n"
+			"      - {value: z, block: true}\n");
 	const struct rule *rule = rule_of(set, "api/a");
 	const struct override_limits *own;
 
@@ -131,14 +133,18 @@ TEST(test_overrides)
 /* What is written has every key of a rule, and reads as the same. */
 TEST(test_written)
 {
-	static const struct { const char *rule, *written; } cases[] = {
+	static const struct {
+		const char *rule, *written;
+	} cases[] = {
 		{ "rate_limit: {unit: week, requests_per_unit: 5}, algorithm: token-bucket, burst: 9, "
-		  "throttle: {elastic: 200%, while: {cpu: 70%}}", "throttle: {elastic: 200%, while: {cpu: 70%}}\n" },
+		  "throttle: {elastic: 200%, while: {cpu: 70%}}",
+		  "throttle: {elastic: 200%, while: {cpu: 70%}}\n" },
 		{ "rate_limit: {unit: day, requests_per_unit: 0, name: n, replaces: [{name: o}, {name: p}]}",
 		  "{unit: day, requests_per_unit: 0, name: n, replaces: [{name: o}, {name: p}]}\n" },
 		{ "rate_limit: {unlimited: true}", "rate_limit: {unlimited: true}\n" },
 		{ "limits: [5 requests/m], prefix: none, on_limit: {wait: 2s}", "prefix: none\n" },
-		{ "limits: [5 requests/m], on_limit: {wait: 2s}", "on_limit: {wait: 2s, queue: 100}\n" },
+		{ "limits: [5 requests/m], on_limit: {wait: 2s}",
+		  "on_limit: {wait: 2s, queue: 100}\n" },
 		{ "limits: [5 requests/m], scope: cluster, on_limit: {defer: {max: 7}}",
 		  "on_limit: {defer: {max: 7, ttl: 1h, deliveries: 5, retry: 1m}}\n" },
 		{ "limits: [5 requests/m], prefix: {ipv4: [32, 24]}, prefix_scale: {ipv4: [1, 2]}",
@@ -146,9 +152,11 @@ TEST(test_written)
 		{ "limits: [5 requests/m]", "    prefix: {ipv4: 32, ipv6: [64, 56, 48]}\n" },
 		{ "limits: [5 requests/m], prefix_scale: {ipv6: [1, 1, 1]}",
 		  "prefix: {ipv4: 32, ipv6: [64, 56, 48]}\n    prefix_scale: {ipv4: [1], ipv6: [1, 1, 1]}\n" },
-		{ "limits: [5 requests/m], prefix: {ipv6: [64, 48]}", "    prefix: {ipv4: 32, ipv6: [64, 48]}\n" },
+		{ "limits: [5 requests/m], prefix: {ipv6: [64, 48]}",
+		  "    prefix: {ipv4: 32, ipv6: [64, 48]}\n" },
 		{ "limits: [5 requests/m], push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, "
-		  "drop]}", "push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, drop], step: 1m, "
+		  "drop]}",
+		  "push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, drop], step: 1m, "
 		  "down: 1m, max: 1h}\n" },
 		{ "limits: [5 requests/m], reserve: {critical: 20%}, priority: low, metadata: {a: [1, 2]}",
 		  "metadata: {\"a\": [1, 2]}\n" },

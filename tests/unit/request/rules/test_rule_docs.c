@@ -19,7 +19,8 @@ static struct ruleset *block(u32 number)
 		} else if (out && fence) {
 			fclose(out);
 			/* as if it stood beside plans.csv */
-			if (ruleset_parse("docs/examples/rules-full/x.yaml", yaml, size, &set, &err))
+			if (ruleset_parse("docs/examples/rules-full/x.yaml", yaml, size, &set,
+					  &err))
 				fail_msg("%d:%d: %s\n%s", err.line, err.column, err.message, yaml);
 			free(yaml);
 		} else if (out) {

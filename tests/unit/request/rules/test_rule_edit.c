@@ -47,19 +47,21 @@ static u64 own_count(const struct ruleset *set, const char *value)
 
 	if (!limits)
 		return 0;
-	return limits->unlimited	  ? 999 :
-	       limits->limit[0].none ? 998 :
-				       limits->limit[0].terms.rates.rate[0].count;
+	return limits->unlimited       ? 999
+	       : limits->limit[0].none ? 998
+				       : limits->limit[0].terms.rates.rate[0].count;
 }
 
+/* clang-format off */
 #define PAIRS(...) (const char *const[]){ __VA_ARGS__ }, \
 	sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), .reason = ""
+/* clang-format on */
 #define NO_PAIRS NULL, 0, .reason = ""
 
 static struct rule_edit edits[] = {
-	{ EDIT_SET, "api/user", NULL, PAIRS("limits=20 requests/m", "algorithm=token-bucket",
-					    "burst=7", "throttle.soft=10%", "prefix_scale=",
-					    "prefix.ipv4=") },
+	{ EDIT_SET, "api/user", NULL,
+	  PAIRS("limits=20 requests/m", "algorithm=token-bucket", "burst=7", "throttle.soft=10%",
+		"prefix_scale=", "prefix.ipv4=") },
 	{ EDIT_SET, "api/user/path=/it's", NULL, PAIRS("rate_limit.requests_per_unit=6") },
 	{ EDIT_SET, "api/other", NULL, PAIRS("rate_limit=", "limits=1 requests/s") },
 	{ EDIT_SET, "api/user", "acme", PAIRS("rate=2000 requests/m", "burst=9") },
@@ -81,7 +83,8 @@ static void check_edited(const struct ruleset *set)
 	assert_int_equal(rule->limit[0].terms.throttle.soft_permille, 100);
 	assert_int_equal(rule->prefix.count[SL_V4], 1);
 	assert_int_equal(rule->prefix.len[SL_V6][0], 64);
-	assert_int_equal(ruleset_find(set, "api/user/path=/it's")->limit[0].terms.rates.rate[0].count, 6);
+	assert_int_equal(
+		ruleset_find(set, "api/user/path=/it's")->limit[0].terms.rates.rate[0].count, 6);
 	assert_int_equal(ruleset_find(set, "api/other")->limit[0].terms.rates.rate[0].count, 1);
 	assert_int_equal(own_count(set, "acme"), 2000);
 	assert_int_equal(own_count(set, "new, one"), 30);
@@ -116,10 +119,12 @@ TEST(test_edits)
 TEST(test_parts)
 {
 	struct rule_edit parts[] = {
-		{ EDIT_SET, "api/user", NULL, PAIRS("limits.rate=30 requests/m", "metadata.b=2",
-						    "consistency.lease=200ms", "on_limit.wait=2s") },
-		{ EDIT_SET, "api/user", NULL, PAIRS("on_limit.queue=7", "push_down.after=3 rejections/s",
-						    "push_down.steps=tag,drop") },
+		{ EDIT_SET, "api/user", NULL,
+		  PAIRS("limits.rate=30 requests/m", "metadata.b=2", "consistency.lease=200ms",
+			"on_limit.wait=2s") },
+		{ EDIT_SET, "api/user", NULL,
+		  PAIRS("on_limit.queue=7", "push_down.after=3 rejections/s",
+			"push_down.steps=tag,drop") },
 	};
 	struct ruleset *set = rules_edited(temp_dir, parts, 2);
 	const struct rule *rule = ruleset_find(set, "api/user");
@@ -145,7 +150,9 @@ TEST(test_parts)
 /* Each alone, since a rule takes all its changes or none; the rule stays as in the file. */
 TEST(test_refused)
 {
-	static const struct { const char *rule, *pair, *words; } refused[] = {
+	static const struct {
+		const char *rule, *pair, *words;
+	} refused[] = {
 		{ "api/user", "prefix.ipv4=24", "2 multipliers for 1 prefix length" },
 		{ "api/user", "overrides.x=1", "overrides: accepted: user set" },
 		{ "api/user", "buckets=10", "buckets is given, but algorithm is fixed-window" },
@@ -185,9 +192,10 @@ TEST(test_left_out)
 		{ EDIT_SET, "api/user", "good", PAIRS("limits=40 requests/m") },
 	};
 	static const char *const words[] = {
-		"there is no rule \"api/gone\"", "there is no rule", "algorithm is fixed-window",
-		"key: accepted: the file", "the rule is unlimited", "accepted here: requests",
-		"unknown key \"limit\"", "nobody has no limits of its own",
+		"there is no rule \"api/gone\"", "there is no rule",
+		"algorithm is fixed-window",	 "key: accepted: the file",
+		"the rule is unlimited",	 "accepted here: requests",
+		"unknown key \"limit\"",	 "nobody has no limits of its own",
 	};
 	struct ruleset *set = rules_edited(temp_dir, bad, sizeof(bad) / sizeof(bad[0]));
 
@@ -207,7 +215,8 @@ TEST(test_saved)
 {
 	size_t count = sizeof(edits) / sizeof(edits[0]), size, again_size;
 	struct ruleset *set = rules_edited(temp_dir, edits, count), *saved;
-	char *metadata = json_dumps(ruleset_find(set, "api/user")->metadata, JSON_SORT_KEYS), *later;
+	char *metadata = json_dumps(ruleset_find(set, "api/user")->metadata, JSON_SORT_KEYS),
+	     *later;
 	char *text, *again;
 	struct sl_err err;
 
@@ -235,7 +244,8 @@ TEST(test_saved)
 	ruleset_free(set);
 }
 
-/* A file that changed since it was loaded: what no longer applies is not lost, the rest is saved. */
+/* A file that changed since it was loaded: what no longer applies is not lost, the rest is
+ * saved. */
 TEST(test_changed_file)
 {
 	struct rule_edit edit[] = {
@@ -261,7 +271,8 @@ TEST(test_changed_file)
 	ruleset_free(set);
 }
 
-/* An alias' content is the rule's own: a change does not change the anchor's rule, live or saved. */
+/* An alias' content is the rule's own: a change does not change the anchor's rule, live or
+ * saved. */
 TEST(test_aliased)
 {
 	struct rule_edit edit[] = {
@@ -298,13 +309,14 @@ TEST(test_aliased)
 	assert_int_equal(two->consistency, CONSISTENCY_LEASE);
 	assert_int_equal(two->on_store_failure, STORE_FAILS_CLOSED);
 	assert_int_equal(ruleset_find(set, "api/three")->unit, REQUEST_UNIT_HOUR);
-	assert_string_equal(text, "domain: api\n"
-				  "descriptors:\n"
-				  "  - key: one\n"
-				  "    rate_limit: &plan {unit: minute, requests_per_unit: 5}\n"
-				  "  - {key: two, rate_limit: {unit: minute, requests_per_unit: 7}, "
-				  "consistency: {lease: 50ms}, on_store_failure: closed}\n"
-				  "  - {key: three, rate_limit: {<<: *plan, unit: hour}}\n");
+	assert_string_equal(text,
+			    "domain: api\n"
+			    "descriptors:\n"
+			    "  - key: one\n"
+			    "    rate_limit: &plan {unit: minute, requests_per_unit: 5}\n"
+			    "  - {key: two, rate_limit: {unit: minute, requests_per_unit: 7}, "
+			    "consistency: {lease: 50ms}, on_store_failure: closed}\n"
+			    "  - {key: three, rate_limit: {<<: *plan, unit: hour}}\n");
 	free(text);
 	ruleset_free(set);
 	temp_put("r.yaml", base);

@@ -30,7 +30,7 @@ TEST_WITH(test_which_files, temp_dir_make, temp_dir_drop)
 {
 	struct ruleset *set = rules_in(temp_dir, NULL);
 
-	assert_int_equal(set->rule_count, 0);	/* none is fine: they may come later */
+	assert_int_equal(set->rule_count, 0); /* none is fine: they may come later */
 	ruleset_free(set);
 	assert_int_equal(mkdir(temp_path("sub"), 0755), 0);
 	assert_int_equal(mkdir(temp_path("..2026"), 0755), 0);
@@ -66,7 +66,8 @@ TEST_WITH(test_few_and_many, temp_dir_make, temp_dir_drop)
 
 		at = snprintf(text, sizeof(text), "domain: d%u\ndescriptors:\n", count - 1);
 		for (u32 k = 0; k < count; k++)
-			at += snprintf(text + at, sizeof(text) - at, "- {key: k%u, limits: 1 requests/s}\n", k);
+			at += snprintf(text + at, sizeof(text) - at,
+				       "- {key: k%u, limits: 1 requests/s}\n", k);
 		snprintf(name, sizeof(name), "%u.yaml", count);
 		temp_put(name, text);
 		set = rules_in(temp_dir, NULL);
@@ -96,7 +97,9 @@ TEST_WITH(test_refused, temp_dir_make, temp_dir_drop)
 	assert_int_equal(symlink("nowhere", temp_path("z.yaml")), 0);
 	refused(-ENOENT, "/z.yaml", 0, 0, "No such file");
 	unlink(temp_path("z.yaml"));
-	temp_put("z.yaml", "domain: z\ndescriptors:\n  - {key: x, overrides_file: none.csv, limits: 1 requests/s}\n");
+	temp_put(
+		"z.yaml",
+		"domain: z\ndescriptors:\n  - {key: x, overrides_file: none.csv, limits: 1 requests/s}\n");
 	refused(-ENOENT, "/none.csv", 0, 0, "No such file");
 	temp_dir_drop(state);
 	refused(-ENOENT, temp_dir, 0, 0, "a directory of rule files");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_rule_live.c - rules changed in a rule set in force are those that reading the files with all changes
- * gives. Random changes of rules and of values, with their ends, compared field by field after each.
+ * test_rule_live.c - rules changed in a rule set in force are those that reading the files with all
+ * changes gives. Random changes of rules and of values, with their ends, compared field by field
+ * after each.
  */
 #include "request/rules/override_private.h"
 #include "lib/rng.h"
@@ -38,23 +39,60 @@ static const char base[] =
 	"  - {key: none}\n";
 
 static const char *const rule_names[] = {
-	"api/domain", "api/default", "api/user", "api/plain", "api/plain/below", "api/bucket", "api/envoy",
-	"api/free", "api/first", "api/common", "api/trial", "api/wait", "api/glob=a*", "api/none", "api/gone",
+	"api/domain", "api/default", "api/user",    "api/plain", "api/plain/below",
+	"api/bucket", "api/envoy",   "api/free",    "api/first", "api/common",
+	"api/trial",  "api/wait",    "api/glob=a*", "api/none",	 "api/gone",
 };
 
 static const char *const pairs[] = {
-	"limits=70 requests/m", "limits=30 requests/m,300 requests/h", "limits.rate=8 requests/m", "limits=",
-	"rate_limit=", "rate_limit.requests_per_unit=6", "rate_limit.unit=hour", "rate_limit.name=other",
-	"algorithm=token-bucket", "algorithm=sliding-window", "algorithm=", "burst=4", "burst=", "count=all",
-	"throttle.soft=10%", "throttle=", "scope=cluster", "scope=", "consistency.lease=200ms",
-	"consistency=", "on_store_failure=open", "shadow_mode=true", "shadow_mode=", "quota_mode=true",
-	"detailed_metric=true", "value_to_metric=true", "share_threshold=true", "share_threshold=", "metadata.b=2", "metadata=",
-	"prefix.ipv4=24", "prefix=", "prefix=none", "priority=critical", "priority=", "on_limit.wait=2s", "on_limit=",
-	"ban.after=3 rejections/m", "ban=", "push_down.after=3 rejections/s", "reserve.critical=20%", "speed=1",
-	"buckets=9", "window=first-request",
+	"limits=70 requests/m",
+	"limits=30 requests/m,300 requests/h",
+	"limits.rate=8 requests/m",
+	"limits=",
+	"rate_limit=",
+	"rate_limit.requests_per_unit=6",
+	"rate_limit.unit=hour",
+	"rate_limit.name=other",
+	"algorithm=token-bucket",
+	"algorithm=sliding-window",
+	"algorithm=",
+	"burst=4",
+	"burst=",
+	"count=all",
+	"throttle.soft=10%",
+	"throttle=",
+	"scope=cluster",
+	"scope=",
+	"consistency.lease=200ms",
+	"consistency=",
+	"on_store_failure=open",
+	"shadow_mode=true",
+	"shadow_mode=",
+	"quota_mode=true",
+	"detailed_metric=true",
+	"value_to_metric=true",
+	"share_threshold=true",
+	"share_threshold=",
+	"metadata.b=2",
+	"metadata=",
+	"prefix.ipv4=24",
+	"prefix=",
+	"prefix=none",
+	"priority=critical",
+	"priority=",
+	"on_limit.wait=2s",
+	"on_limit=",
+	"ban.after=3 rejections/m",
+	"ban=",
+	"push_down.after=3 rejections/s",
+	"reserve.critical=20%",
+	"speed=1",
+	"buckets=9",
+	"window=first-request",
 };
 
-static const char *const value_names[] = { "acme", "192.0.2.7", "corp", "old", "new", "a, b", "198.51.100.1" };
+static const char *const value_names[] = { "acme", "192.0.2.7", "corp",	       "old",
+					   "new",  "a, b",	"198.51.100.1" };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static int setup(void **state)
@@ -101,7 +139,8 @@ static void check_values(const struct override_index *x, const struct override_i
 		assert_true(!a->limits == !b->limits);
 		for (u32 k = 0; a->limits && k < a->limits->limit_count; k++)
 			check_limit(&a->limits->limit[k], &b->limits->limit[k]);
-		assert_int_equal(a->limits ? a->limits->unlimited : 2, b->limits ? b->limits->unlimited : 2);
+		assert_int_equal(a->limits ? a->limits->unlimited : 2,
+				 b->limits ? b->limits->unlimited : 2);
 	}
 	for (u32 i = 0; i < COUNT(value_names); i++) {
 		u64 hash = hash_bytes(hash_seed(), 1, value_names[i], strlen(value_names[i]));
@@ -109,7 +148,8 @@ static void check_values(const struct override_index *x, const struct override_i
 
 		assert_int_equal(found, override_table_find(y->file, hash, &numbers[1]));
 		if (found)
-			check_limit(&x->file->limits[numbers[0]]->limit[0], &y->file->limits[numbers[1]]->limit[0]);
+			check_limit(&x->file->limits[numbers[0]]->limit[0],
+				    &y->file->limits[numbers[1]]->limit[0]);
 	}
 }
 
@@ -129,10 +169,10 @@ static void check_text(const struct rule *x, const struct rule *y)
 	free(text[1]);
 }
 
-#define SAME(field)							\
-	do {								\
-		if ((u64)x->field != (u64)y->field)			\
-			fail_msg("%s: " #field, x->path);		\
+#define SAME(field)                                                                                \
+	do {                                                                                       \
+		if ((u64)x->field != (u64)y->field)                                                \
+			fail_msg("%s: " #field, x->path);                                          \
 	} while (0)
 
 static void check_rule(const struct rule *x, const struct rule *y)
@@ -143,11 +183,34 @@ static void check_rule(const struct rule *x, const struct rule *y)
 	assert_string_equal(x->file, y->file);
 	assert_string_equal(x->key ? x->key : "-", y->key ? y->key : "-");
 	assert_string_equal(x->value ? x->value : "-", y->value ? y->value : "-");
-	SAME(line); SAME(index); SAME(id); SAME(metric); SAME(depth); SAME(share); SAME(place); SAME(limit_count);
-	SAME(unlimited); SAME(shadow); SAME(quota_mode); SAME(detailed_metric); SAME(value_to_metric); SAME(live);
-	SAME(envoy); SAME(unit); SAME(replaces_count); SAME(priority); SAME(has_priority); SAME(wait_ns); SAME(queue);
-	SAME(push.after); SAME(push.step_count); SAME(ban.after); SAME(consistency); SAME(consistency_ns);
-	SAME(on_store_failure); SAME(source->given);
+	SAME(line);
+	SAME(index);
+	SAME(id);
+	SAME(metric);
+	SAME(depth);
+	SAME(share);
+	SAME(place);
+	SAME(limit_count);
+	SAME(unlimited);
+	SAME(shadow);
+	SAME(quota_mode);
+	SAME(detailed_metric);
+	SAME(value_to_metric);
+	SAME(live);
+	SAME(envoy);
+	SAME(unit);
+	SAME(replaces_count);
+	SAME(priority);
+	SAME(has_priority);
+	SAME(wait_ns);
+	SAME(queue);
+	SAME(push.after);
+	SAME(push.step_count);
+	SAME(ban.after);
+	SAME(consistency);
+	SAME(consistency_ns);
+	SAME(on_store_failure);
+	SAME(source->given);
 	assert_memory_equal(&x->prefix, &y->prefix, sizeof(x->prefix));
 	assert_memory_equal(x->reserve_permille, y->reserve_permille, sizeof(x->reserve_permille));
 	assert_true(x->metadata == y->metadata || json_equal(x->metadata, y->metadata));
@@ -163,7 +226,8 @@ static void check_sets(const struct ruleset *a, const struct ruleset *b)
 	for (u32 i = 0; i < a->rule_count; i++)
 		check_rule(a->rule[i], b->rule[i]);
 	for (u32 i = 0; i < COUNT(rule_names); i++) {
-		const struct rule *x = ruleset_find(a, rule_names[i]), *y = ruleset_find(b, rule_names[i]);
+		const struct rule *x = ruleset_find(a, rule_names[i]),
+				  *y = ruleset_find(b, rule_names[i]);
 
 		assert_int_equal(x ? x->index : ~0U, y ? y->index : ~0U);
 		if (x)
@@ -174,12 +238,13 @@ static void check_sets(const struct ruleset *a, const struct ruleset *b)
 /* What a request finds is the rule of the list. */
 static void check_matches(const struct ruleset *set)
 {
-	static const char *const keys[] = { "user", "plain", "bucket", "envoy", "free", "first", "common",
-					    "trial", "wait", "none" };
+	static const char *const keys[] = { "user",  "plain",  "bucket", "envoy", "free",
+					    "first", "common", "trial",	 "wait",  "none" };
 	struct rule_match match;
 	char text[64];
 
-	assert_true(ruleset_of_domain(set, (struct bytes){ "api", 3 }) == ruleset_find(set, "api/domain"));
+	assert_true(ruleset_of_domain(set, (struct bytes){ "api", 3 }) ==
+		    ruleset_find(set, "api/domain"));
 	for (u32 i = 0; i < COUNT(keys); i++) {
 		const struct rule *rule;
 
@@ -211,11 +276,13 @@ static bool has_key(const struct rule_edit *edit, const char *pair)
 
 static bool same_subject(const struct rule_edit *a, const struct rule_edit *b)
 {
-	return !strcmp(a->rule, b->rule) && !a->value == !b->value && (!a->value || !strcmp(a->value, b->value));
+	return !strcmp(a->rule, b->rule) && !a->value == !b->value &&
+	       (!a->value || !strcmp(a->value, b->value));
 }
 
 /* `new` comes last; the pairs of an earlier change of the rule that it leaves stay. */
-static void list_put(const struct list *from, const struct rule_edit *new, bool forget, struct list *ret)
+static void list_put(const struct list *from, const struct rule_edit *new, bool forget,
+		     struct list *ret)
 {
 	const char **pair;
 
@@ -230,10 +297,12 @@ static void list_put(const struct list *from, const struct rule_edit *new, bool 
 		ret->edit[ret->count] = *new;
 		ret->edit[ret->count].pair_count = 0;
 		for (size_t i = 0; i < from->count; i++)
-			for (size_t k = 0; same_subject(&from->edit[i], new) && !new->value &&
-					   k < from->edit[i].pair_count; k++)
+			for (size_t k = 0; same_subject(&from->edit[i], new) &&
+					   !new->value &&k < from->edit[i].pair_count;
+			     k++)
 				if (!has_key(new, from->edit[i].pair[k]))
-					pair[ret->edit[ret->count].pair_count++] = from->edit[i].pair[k];
+					pair[ret->edit[ret->count].pair_count++] =
+						from->edit[i].pair[k];
 		for (size_t k = 0; k < new->pair_count; k++)
 			pair[ret->edit[ret->count].pair_count++] = new->pair[k];
 		ret->count++;
@@ -265,11 +334,13 @@ static int change_value(struct ruleset *set, const struct rule_edit *one, bool f
 	return r;
 }
 
-static const char *value_pair[] = { "limits=44 requests/m", "rate=3 requests/s", "limits=1 requests/s,2 requests/s" };
+static const char *value_pair[] = { "limits=44 requests/m", "rate=3 requests/s",
+				    "limits=1 requests/s,2 requests/s" };
 
 static void random_change(struct rule_edit *ret, const char **pair)
 {
-	*ret = (struct rule_edit){ .what = EDIT_SET, .rule = rng_text(rule_names, COUNT(rule_names)) };
+	*ret = (struct rule_edit){ .what = EDIT_SET,
+				   .rule = rng_text(rule_names, COUNT(rule_names)) };
 	ret->pair = pair;
 	if (rng_below(3) == 0) {
 		ret->rule = RNG_ANY("api/user", "api/user", "api/plain", "api/bucket");
@@ -317,7 +388,8 @@ static void change(struct ruleset **set, struct list *list, struct tally *tally)
 	for (size_t i = 0; i < next.count; i++)
 		all &= next.edit[i].applied;
 	if (made && !all)
-		fail_msg("%s %s: made in place, but refused", one.rule, one.pair_count ? one.pair[0] : "");
+		fail_msg("%s %s: made in place, but refused", one.rule,
+			 one.pair_count ? one.pair[0] : "");
 	if (made) {
 		check_sets(*set, whole);
 		check_matches(*set);
@@ -352,8 +424,8 @@ TEST_WITH(test_as_the_files, setup, temp_dir_drop)
 		}
 		change(&set, &list, &tally);
 	}
-	fprintf(stderr, "# in place: %u of rules, %u of values, %u ends; %u whole\n", tally.rules, tally.values,
-		tally.ends, tally.whole);
+	fprintf(stderr, "# in place: %u of rules, %u of values, %u ends; %u whole\n", tally.rules,
+		tally.values, tally.ends, tally.whole);
 	assert_true(tally.rules > 100 && tally.values > 20 && tally.ends > 10);
 	ruleset_free(set);
 }

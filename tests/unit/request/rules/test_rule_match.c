@@ -6,32 +6,32 @@
  */
 #include "lib/rule_text.h"
 
-#define NESTED                                                                        \
-	"domain: api\n"                                                               \
-	"descriptors:\n"                                                              \
-	"  - key: plan\n"                                                             \
-	"    value: free\n"                                                           \
-	"    rate_limit: {unit: second, requests_per_unit: 1}\n"                      \
-	"    descriptors:\n"                                                          \
-	"      - key: user\n"                                                         \
-	"        rate_limit: {unit: minute, requests_per_unit: 2}\n"                  \
-	"      - key: user\n"                                                         \
-	"        value: bob\n"                                                        \
-	"        rate_limit: {unit: hour, requests_per_unit: 3}\n"                    \
-	"  - key: user\n"                                                             \
-	"    rate_limit: {unit: day, requests_per_unit: 4}\n"                         \
-	"  - key: open\n"                                                             \
-	"  - key: path\n"                                                             \
-	"    value: /a*\n"                                                            \
-	"    rate_limit: {unit: week, requests_per_unit: 5}\n"                        \
-	"  - key: path\n"                                                             \
-	"    value: '*b*c'\n"                                                         \
-	"    share_threshold: true\n"                                                 \
-	"    rate_limit: {unit: month, requests_per_unit: 6}\n"                       \
-	"  - key: path\n"                                                             \
-	"    value: /abc\n"                                                           \
-	"    rate_limit: {unit: year, requests_per_unit: 7}\n"                        \
-	"  - key: path\n"                                                             \
+#define NESTED                                                                                     \
+	"domain: api\n"                                                                            \
+	"descriptors:\n"                                                                           \
+	"  - key: plan\n"                                                                          \
+	"    value: free\n"                                                                        \
+	"    rate_limit: {unit: second, requests_per_unit: 1}\n"                                   \
+	"    descriptors:\n"                                                                       \
+	"      - key: user\n"                                                                      \
+	"        rate_limit: {unit: minute, requests_per_unit: 2}\n"                               \
+	"      - key: user\n"                                                                      \
+	"        value: bob\n"                                                                     \
+	"        rate_limit: {unit: hour, requests_per_unit: 3}\n"                                 \
+	"  - key: user\n"                                                                          \
+	"    rate_limit: {unit: day, requests_per_unit: 4}\n"                                      \
+	"  - key: open\n"                                                                          \
+	"  - key: path\n"                                                                          \
+	"    value: /a*\n"                                                                         \
+	"    rate_limit: {unit: week, requests_per_unit: 5}\n"                                     \
+	"  - key: path\n"                                                                          \
+	"    value: '*b*c'\n"                                                                      \
+	"    share_threshold: true\n"                                                              \
+	"    rate_limit: {unit: month, requests_per_unit: 6}\n"                                    \
+	"  - key: path\n"                                                                          \
+	"    value: /abc\n"                                                                        \
+	"    rate_limit: {unit: year, requests_per_unit: 7}\n"                                     \
+	"  - key: path\n"                                                                          \
 	"    rate_limit: {unlimited: true}\n"
 
 TEST(test_order)
@@ -41,26 +41,26 @@ TEST(test_order)
 		const char *entries, *rule;
 	} cases[] = {
 		{ "plan=free", "plan=free" },
-		{ "plan=paid", NULL },			/* no such value, no bare key */
+		{ "plan=paid", NULL }, /* no such value, no bare key */
 		{ "plan", NULL },
 		{ "plan=free,user=eve", "plan=free/user" },
 		{ "plan=free,user=bob", "plan=free/user=bob" },
 		{ "plan=free,user=bobby", "plan=free/user" },
 		{ "plan=free,user=", "plan=free/user" },
-		{ "plan=free,user=bob,x=y", NULL },	/* deeper than the file */
+		{ "plan=free,user=bob,x=y", NULL }, /* deeper than the file */
 		{ "plan=free,other=bob", NULL },
 		{ "user=bob", "user" },
-		{ "user=bob,plan=free", NULL },		/* the order of entries counts */
-		{ "open=1", NULL },			/* known, and without a limit */
-		{ "path=/abc", "path=/abc" },		/* exact before patterns written earlier */
-		{ "path=/ab/c", "path=/a*" },		/* of patterns the first written */
-		{ "path=/a", "path=/a*" },		/* '*' may stand for nothing */
+		{ "user=bob,plan=free", NULL }, /* the order of entries counts */
+		{ "open=1", NULL },		/* known, and without a limit */
+		{ "path=/abc", "path=/abc" },	/* exact before patterns written earlier */
+		{ "path=/ab/c", "path=/a*" },	/* of patterns the first written */
+		{ "path=/a", "path=/a*" },	/* '*' may stand for nothing */
 		{ "path=xbxc", "path=*b*c" },
 		{ "path=bc", "path=*b*c" },
 		{ "path=xbxcx", "path" },
 		{ "path=cb", "path" },
 		{ "path=", "path" },
-		{ "User=bob", NULL },			/* case counts */
+		{ "User=bob", NULL }, /* case counts */
 		{ "user_bob=", NULL },
 		{ "", NULL },
 	};
@@ -134,12 +134,21 @@ TEST(test_below)
 	static const struct {
 		const char *entries, *rule;
 	} cases[] = {
-		{ "path=/foo", "path=/foo/**" }, { "path=/foo/", "path=/foo/**" },
-		{ "path=/foo/bar/baz", "path=/foo/**" }, { "path=/foobar", "path=/foo*" },
-		{ "path=/fo", NULL }, { "path=/x/foo", NULL }, { "path=/", NULL },
-		{ "path=/u/1/p", "path=/u/*/p/**" }, { "path=/u/1/p/2", "path=/u/*/p/**" },
-		{ "path=/u/1/px", NULL }, { "path=/u/p", NULL },
-		{ "all=/", "all=/**" }, { "all=/x", "all=/**" }, { "all=", "all=/**" }, { "all=x", NULL },
+		{ "path=/foo", "path=/foo/**" },
+		{ "path=/foo/", "path=/foo/**" },
+		{ "path=/foo/bar/baz", "path=/foo/**" },
+		{ "path=/foobar", "path=/foo*" },
+		{ "path=/fo", NULL },
+		{ "path=/x/foo", NULL },
+		{ "path=/", NULL },
+		{ "path=/u/1/p", "path=/u/*/p/**" },
+		{ "path=/u/1/p/2", "path=/u/*/p/**" },
+		{ "path=/u/1/px", NULL },
+		{ "path=/u/p", NULL },
+		{ "all=/", "all=/**" },
+		{ "all=/x", "all=/**" },
+		{ "all=", "all=/**" },
+		{ "all=x", NULL },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -185,11 +194,12 @@ TEST(test_ignore)
 		{ "path=/;a/search;b/;c", "path=/Search/", "/search" },
 		{ "path=/x/..;y/search", "path=/Search/", "/search" },
 		{ "path=/search/x;/..;/", "path=/Search/", "/search" },
-		{ "path=/sEARCH", "path=/sEARCH", "/sEARCH" },	/* what is written exactly comes first */
+		{ "path=/sEARCH", "path=/sEARCH",
+		  "/sEARCH" }, /* what is written exactly comes first */
 		{ "path=/search/x", "path", "/search/x" },
 		{ "path=/research", "path", "/research" },
 		{ "path=/UP", "path=/up", "/up" },
-		{ "path=/UP/", "path", "/UP" },			/* only what the descriptor says is ignored */
+		{ "path=/UP/", "path", "/UP" }, /* only what the descriptor says is ignored */
 		{ "path=/up;x", "path", "/up;x" },
 		{ "path=/api/1/X", "path=/Api/*/x/**", "/api/*/x/**" },
 		{ "path=/API/1/x/Y/", "path=/Api/*/x/**", "/api/*/x/**" },
@@ -199,7 +209,7 @@ TEST(test_ignore)
 		{ "path=", "path", "" },
 		{ "path=/Page/,user=Bob", "path/user", "Bob" },
 		{ "user=BOB", "user", "bob" },
-		{ "user=\xc3\x89", "user", "\xc3\x89" },	/* ASCII alone */
+		{ "user=\xc3\x89", "user", "\xc3\x89" }, /* ASCII alone */
 		{ "plain=/A", "plain=/A", "/A" },
 		{ "plain=/a", NULL, NULL },
 	};
@@ -211,12 +221,14 @@ TEST(test_ignore)
 	match_text(set, "api", "path=/Page/,user=Bob", &match);
 	by = rule_value(match.rule, 0, match.value[0]);
 	assert_int_equal(by.len, 5);
-	assert_true(override_value_find(ruleset_find(set, "api/user"), &BYTES_OF("aCME"))->unlimited);
+	assert_true(
+		override_value_find(ruleset_find(set, "api/user"), &BYTES_OF("aCME"))->unlimited);
 	assert_null(override_value_find(ruleset_find(set, "api/user"), &BYTES_OF("acme2")));
 	ruleset_free(set);
 }
 
-/* Of a value that is longer than any rule's, the beginning counts: it is counted with others, not alone. */
+/* Of a value that is longer than any rule's, the beginning counts: it is counted with others, not
+ * alone. */
 TEST(test_ignore_long)
 {
 	struct ruleset *set = rules("domain: api\ndescriptors:\n"

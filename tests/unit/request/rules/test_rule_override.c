@@ -64,7 +64,8 @@ TEST(test_inline)
 	assert_int_equal(limits->limit_count, 1);
 	assert_string_equal(limits->limit[0].name, "user");
 	assert_int_equal(limits->limit[0].terms.algorithm, SL_ALGO_TOKEN_BUCKET);
-	assert_int_equal(limits->limit[0].terms.rates.burst[0], 0);	/* the rule's is for the rule's rate */
+	assert_int_equal(limits->limit[0].terms.rates.burst[0],
+			 0); /* the rule's is for the rule's rate */
 	limits = own(set, "a/user", "corp");
 	assert_int_equal(limits->limit_count, 3);
 	assert_string_equal(limits->limit[1].name, "h");
@@ -107,7 +108,7 @@ TEST(test_file)
 			      "boss,unlimited\n"
 			      "2001:db8::/64,5 requests/d");
 	set = rules_in(temp_dir, NULL);
-	assert_own(set, "acme", 1, 60);		/* the rule's own override goes before the file's */
+	assert_own(set, "acme", 1, 60); /* the rule's own override goes before the file's */
 	assert_own(set, "corp", 20, 60);
 	assert_int_equal(own(set, "a/user", "corp")->limit_count, 2);
 	assert_own(set, "Smith, \"J\"", 30, 1);
@@ -200,7 +201,7 @@ TEST(test_too_many_plans)
 		fprintf(file, "%u,%u requests/m\n", i, i + 5);
 	fclose(file);
 	assert_int_equal(ruleset_load(temp_dir, NULL, &set, &err), -EINVAL);
-	assert_int_equal(err.line, 5);		/* the one that stands in the rule */
+	assert_int_equal(err.line, 5); /* the one that stands in the rule */
 	assert_non_null(strstr(err.message, "60000 different limits"));
 }
 

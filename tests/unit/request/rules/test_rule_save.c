@@ -39,7 +39,7 @@ static bool check_example(const char *dir, const struct ruleset *set, const stru
 	if (rule_file_edited(rule->file, set, &edit, 1, &after, &size, &err))
 		fail_msg("%s %s: %s", name, pair, err.message);
 	if (!after)
-		after = strdup(before);	/* a default is removed */
+		after = strdup(before); /* a default is removed */
 	removed = lines_gone(before, after);
 	added = lines_gone(after, before);
 	if (count_lines(removed, false) > 1 || count_lines(added, false) > 1)
@@ -63,13 +63,25 @@ static bool check_example(const char *dir, const struct ruleset *set, const stru
 TEST(test_examples)
 {
 	static const char *const dirs[] = {
-		"docs/examples/rules", "docs/examples/rules.d", "docs/examples/rules-full",
+		"docs/examples/rules",
+		"docs/examples/rules.d",
+		"docs/examples/rules-full",
 	};
 	static const char *const pairs[] = {
-		"limits=7 requests/m", "limits=5 requests/s,900 requests/h", "burst=33",
-		"algorithm=token-bucket", "algorithm=sliding-window", "shadow_mode=true", "shadow_mode=",
-		"rate_limit.requests_per_unit=77", "rate_limit.unit=hour", "prefix.ipv4=24",
-		"priority=low", "on_limit={wait: 1s}", "scope=cluster", "throttle=hard",
+		"limits=7 requests/m",
+		"limits=5 requests/s,900 requests/h",
+		"burst=33",
+		"algorithm=token-bucket",
+		"algorithm=sliding-window",
+		"shadow_mode=true",
+		"shadow_mode=",
+		"rate_limit.requests_per_unit=77",
+		"rate_limit.unit=hour",
+		"prefix.ipv4=24",
+		"priority=low",
+		"on_limit={wait: 1s}",
+		"scope=cluster",
+		"throttle=hard",
 		"metadata={a: b}",
 	};
 	size_t done = 0, rules = 0;
@@ -96,22 +108,27 @@ TEST(test_examples)
 static void put_rule(FILE *out, int number)
 {
 	if (!rng_below(4)) {
-		fprintf(out, "  - {key: k%d, limits: [%s], overrides: [{value: a, %s}]}%s\n", number,
+		fprintf(out, "  - {key: k%d, limits: [%s], overrides: [{value: a, %s}]}%s\n",
+			number,
 			RNG_ANY("1K requests/m", "'5 requests/s', {rate: 9K requests/h, name: x}"),
 			RNG_ANY("block: true", "rate: 7 requests/m", "limits: [7 requests/m]"),
 			RNG_ANY("", "   # why: ["));
 		return;
 	}
-	fprintf(out, "%s  - key: k%d%s\n", RNG_ANY("", "\n", "  # next\n", "\n  # a\n  # b\n"), number,
-		RNG_ANY("", "\n    value: '*'   # one"));
-	fprintf(out, "    %s\n", RNG_ANY("rate_limit: {unit: MINUTE, requests_per_unit: 0x10}  # old",
-				    "limits: 2K requests/m", "limits:\n      - 2K requests/m # at once\n"
-				    "      - {rate: 30K requests/h, algorithm: 'token-bucket', burst: 1K}"));
+	fprintf(out, "%s  - key: k%d%s\n", RNG_ANY("", "\n", "  # next\n", "\n  # a\n  # b\n"),
+		number, RNG_ANY("", "\n    value: '*'   # one"));
+	fprintf(out, "    %s\n",
+		RNG_ANY("rate_limit: {unit: MINUTE, requests_per_unit: 0x10}  # old",
+			"limits: 2K requests/m",
+			"limits:\n      - 2K requests/m # at once\n"
+			"      - {rate: 30K requests/h, algorithm: 'token-bucket', burst: 1K}"));
 	fprintf(out, "%s", RNG_ANY("", "    shadow_mode: yes\n", "    priority:   low  # so\n"));
-	fprintf(out, "%s", RNG_ANY("", "    prefix: {ipv4: [32, 24]}\n    prefix_scale: {ipv4: [1, 4]}\n",
-			       "    on_limit: {wait: 1000ms, queue: 10}\n"));
-	fprintf(out, "%s", RNG_ANY("", "    overrides:\n      - {value: a, rate: 1K requests/m} # a\n"
-				   "      # b\n      - value: 192.0.2.7\n        block: yes\n"));
+	fprintf(out, "%s",
+		RNG_ANY("", "    prefix: {ipv4: [32, 24]}\n    prefix_scale: {ipv4: [1, 4]}\n",
+			"    on_limit: {wait: 1000ms, queue: 10}\n"));
+	fprintf(out, "%s",
+		RNG_ANY("", "    overrides:\n      - {value: a, rate: 1K requests/m} # a\n"
+			    "      # b\n      - value: 192.0.2.7\n        block: yes\n"));
 }
 
 static char *random_rules(void)
@@ -137,16 +154,19 @@ static struct rule_edit random_edit(const struct ruleset *set, int number, char 
 
 	snprintf(name, 32, "r/%s", set->rule[number]->path);
 	if (!rng_below(2)) {
-		*pair = RNG_ANY("limits=7 requests/m", "limits=2K requests/m", "burst=33", "algorithm=token-bucket",
-			    "algorithm=", "priority=", "priority=critical", "shadow_mode=true",
-			    "shadow_mode=", "rate_limit.requests_per_unit=77", "prefix.ipv4=24",
-			    "on_limit.queue=5", "on_limit=", "ban={after: 20 rejections/10m, for: 10m}");
+		*pair = RNG_ANY("limits=7 requests/m", "limits=2K requests/m", "burst=33",
+				"algorithm=token-bucket",
+				"algorithm=", "priority=", "priority=critical", "shadow_mode=true",
+				"shadow_mode=", "rate_limit.requests_per_unit=77", "prefix.ipv4=24",
+				"on_limit.queue=5",
+				"on_limit=", "ban={after: 20 rejections/10m, for: 10m}");
 		return edit;
 	}
 	edit.what = rng_below(4);
 	edit.value = RNG_ANY("a", "192.0.2.7", "b c", "\xc3\xa9: #");
 	edit.pair_count = edit.what == EDIT_SET;
-	*pair = RNG_ANY("rate=5 requests/m", "limits=5 requests/m", "limits=5 requests/m,90 requests/h");
+	*pair = RNG_ANY("rate=5 requests/m", "limits=5 requests/m",
+			"limits=5 requests/m,90 requests/h");
 	return edit;
 }
 
@@ -172,8 +192,8 @@ static const char *line_at(const char *text, int line)
 static void check_others(const struct ruleset *set, u32 number, const char *text, const char *saved)
 {
 	const char *at = line_at(text, set->rule[number]->line);
-	const char *next = number + 1 < set->rule_count ? line_at(text, set->rule[number + 1]->line) :
-							  "";
+	const char *next =
+		number + 1 < set->rule_count ? line_at(text, set->rule[number + 1]->line) : "";
 
 	if (strncmp(text, saved, at - text) || strlen(saved) < strlen(next) ||
 	    strcmp(saved + strlen(saved) - strlen(next), next))

@@ -50,8 +50,10 @@ static const struct {
 	{ "api/user/path=/search", "\"a,b\"", "a,b|/search", 0 },
 	{ "api/user/path=/search", "\"a \"\",\"\" b\",/search", "a \",\" b|/search", 0 },
 	{ "api/user/path=/search", ",/search", "|/search", 0 },
-	{ "api/user/path=/search", "bob,/searching", "which is not for /search; accepted: USER,/search", -EINVAL },
-	{ "api/user/path=/search", "a,b,/search", "3 values for 2 keys; accepted: USER,/search", -EINVAL },
+	{ "api/user/path=/search", "bob,/searching",
+	  "which is not for /search; accepted: USER,/search", -EINVAL },
+	{ "api/user/path=/search", "a,b,/search", "3 values for 2 keys; accepted: USER,/search",
+	  -EINVAL },
 	{ "api/user/path=/search", "\"bob,/search", "where a quote is wrong", -EINVAL },
 	{ "api/user/path=/search", "\"bob\"y,/search", "where a quote is wrong", -EINVAL },
 	{ "api/user/path=/search", NULL, "VALUE is missing; accepted: USER,/search", -EINVAL },
@@ -88,24 +90,30 @@ TEST(test_named)
 		rc = rule_values_match(set, rule, text, &values, &match, &err);
 		for (u32 k = 0; !rc && k < values.descriptor.count; k++)
 			sprintf(gave + strlen(gave), "%s%.*s", k ? "|" : "",
-				(int)values.descriptor.entry[k].value.len, values.descriptor.entry[k].value.at);
-		if (rc != table[i].rc || (rc ? !strstr(err.message, table[i].named) : strcmp(gave, table[i].named) != 0))
-			fail_msg("%s %s: %d, %s%s", table[i].rule, table[i].text, rc, gave, err.message);
+				(int)values.descriptor.entry[k].value.len,
+				values.descriptor.entry[k].value.at);
+		if (rc != table[i].rc ||
+		    (rc ? !strstr(err.message, table[i].named) : strcmp(gave, table[i].named) != 0))
+			fail_msg("%s %s: %d, %s%s", table[i].rule, table[i].text, rc, gave,
+				 err.message);
 		rule_values_free(&values);
 	}
 	ruleset_free(set);
 }
 
-/* Values that clients choose: what is written of them names them, and cannot be read as another's. */
+/* Values that clients choose: what is written of them names them, and cannot be read as
+ * another's. */
 TEST(test_written)
 {
 	struct ruleset *set = rules(several);
 
 	rng_start("rule_values");
 	for (int round = 0; round < 20000; round++) {
-		const struct rule *rule = ruleset_find(set, RNG_ANY("api/user", "api/user/path=/search", "api/user/path",
-								    "api/plan=free/source/user", "api/default"));
-		struct request_descriptor given = { .count = rule->depth ? rule->depth : 1 + rng_below(3) };
+		const struct rule *rule = ruleset_find(
+			set, RNG_ANY("api/user", "api/user/path=/search", "api/user/path",
+				     "api/plan=free/source/user", "api/default"));
+		struct request_descriptor given = { .count = rule->depth ? rule->depth
+									 : 1 + rng_below(3) };
 		char value[REQUEST_ENTRIES_MAX][8], text[256];
 		struct rule_values values;
 		size_t len;
@@ -118,8 +126,9 @@ TEST(test_written)
 			given.entry[i].key = BYTES_OF("k");
 			given.entry[i].value = (struct bytes){ value[i], bytes };
 			if (rule->depth && rule->entry[i].fixed)
-				given.entry[i].value = (struct bytes){ rule->entry[i].fixed,
-								       strlen(rule->entry[i].fixed) };
+				given.entry[i].value =
+					(struct bytes){ rule->entry[i].fixed,
+							strlen(rule->entry[i].fixed) };
 		}
 		len = rule_values_write(rule, &given, text, sizeof(text));
 		text[len] = 0;
@@ -136,7 +145,8 @@ TEST(test_written)
 	ruleset_free(set);
 }
 
-static bool blocked(const struct ruleset *set, const char *name, const char *a, const char *b, const char *c)
+static bool blocked(const struct ruleset *set, const char *name, const char *a, const char *b,
+		    const char *c)
 {
 	const struct bytes value[] = { { a, strlen(a) }, { b, strlen(b) }, { c, strlen(c) } };
 	const struct override_limits *limits = override_value_find(ruleset_find(set, name), value);
@@ -144,13 +154,12 @@ static bool blocked(const struct ruleset *set, const char *name, const char *a, 
 	return limits && limits->limit[0].none;
 }
 
-static const char one_of_two[] =
-	"domain: a\n"
-	"descriptors:\n"
-	"  - key: k\n"
-	"    descriptors:\n"
-	"      - {key: v, limits: 9 requests/m,\n"
-	"         overrides: [{value: x, block: true}]}\n";
+static const char one_of_two[] = "domain: a\n"
+				 "descriptors:\n"
+				 "  - key: k\n"
+				 "    descriptors:\n"
+				 "      - {key: v, limits: 9 requests/m,\n"
+				 "         overrides: [{value: x, block: true}]}\n";
 
 /* Overrides are for these values, each with neighbors that differ in one. */
 TEST(test_overrides)
@@ -179,7 +188,8 @@ TEST(test_overrides)
 	assert_true(blocked(set, "api/ext=*.php", "*.php", "", ""));
 	ruleset_free(set);
 
-	assert_int_equal(ruleset_parse("r.yaml", one_of_two, strlen(one_of_two), &set, &err), -EINVAL);
+	assert_int_equal(ruleset_parse("r.yaml", one_of_two, strlen(one_of_two), &set, &err),
+			 -EINVAL);
 	assert_int_equal(err.line, 6);
 	assert_non_null(strstr(err.message, "1 value for 2 keys; accepted: K,V"));
 }

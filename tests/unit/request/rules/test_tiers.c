@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every algorithm with every option, in each tier and scope: accepted, or refused with the reason. A
- * cell that changes shows here, and has to change in the documents.
+ * Every algorithm with every option, in each tier and scope: accepted, or refused with the reason.
+ * A cell that changes shows here, and has to change in the documents.
  */
 #include "lib/rule_text.h"
 #include "lib/policy_text.h"
@@ -24,7 +24,8 @@ static const struct option {
 	  "throttle: {elastic: 100%, floor: 20%, while: {cpu: 70%}}" },
 	{ "ban", "ban: {after: 100 drops/1m, for: 1m, spoofable: true}",
 	  "ban: {after: 100 rejections/1m, for: 1m}" },
-	{ "shadow", "mode: shadow", "limits: [10 requests/m, {rate: 12 requests/m, mode: shadow}]" },
+	{ "shadow", "mode: shadow",
+	  "limits: [10 requests/m, {rate: 12 requests/m, mode: shadow}]" },
 	{ "override", "overrides: [{src: 192.0.2.1, rate: 20 packets/m}]",
 	  "overrides: [{value: vip, limits: [20 requests/m]}]" },
 	{ "prefixes", "prefix: {ipv4: [32, 24]}", "prefix: {ipv4: [32, 24]}" },
@@ -38,7 +39,7 @@ static const struct option {
 #define OPTIONS (sizeof(options) / sizeof(*options))
 
 static const struct scope {
-	const char *name, *packets, *rule;	/* packets NULL: not of that tier */
+	const char *name, *packets, *rule; /* packets NULL: not of that tier */
 } scopes[] = {
 	{ "node", "", "" },
 	{ "strict", "scope: cluster", "scope: cluster" },
@@ -70,7 +71,7 @@ static const struct reason {
 
 static const struct row {
 	const char *tier, *algorithm, *scope;
-	const char *cells;	/* one for each option: '.', accepted, or the letter of the reason */
+	const char *cells; /* one for each option: '.', accepted, or the letter of the reason */
 } rows[] = {
 	{ "packets", "token-bucket", "node", "..wk..........pd.u" },
 	{ "packets", "token-bucket", "strict", "..wk..........pd.u" },
@@ -130,9 +131,12 @@ static int check(const char *tier, const char *algorithm, const struct scope *sc
 
 	if (strstr(own, packets ? "rate: [" : "limits: [1"))
 		rate = "";
-	snprintf(text, sizeof(text), packets ? "cluster: {redis: {urls: ['redis://127.0.0.1:6379']}, secret_file: /k}\nlimits:\n  - {name: a, %s%s%s%s%s"
-		 "algorithm: %s}\n" : "domain: a\ndescriptors:\n  - {key: k, %s%s%s%s%salgorithm: %s}\n", rate, own,
-		 own[0] ? ", " : "", of_scope, of_scope[0] ? ", " : "", algorithm);
+	snprintf(
+		text, sizeof(text),
+		packets ? "cluster: {redis: {urls: ['redis://127.0.0.1:6379']}, secret_file: /k}\nlimits:\n  - {name: a, %s%s%s%s%s"
+			  "algorithm: %s}\n"
+			: "domain: a\ndescriptors:\n  - {key: k, %s%s%s%s%salgorithm: %s}\n",
+		rate, own, own[0] ? ", " : "", of_scope, of_scope[0] ? ", " : "", algorithm);
 	if (packets)
 		rc = policy_parse("x.yaml", text, strlen(text), &policy, err);
 	else
@@ -160,7 +164,8 @@ static void cells_of(const struct row *row, const struct scope *scope, char *ret
 
 		ret[i] = rc ? letter_of(&err) : '.';
 		if (rc && (!strstr(err.message, "accepted") || strchr(err.message, '\n')))
-			fail_msg("%s: not one line with what is accepted: %s", options[i].name, err.message);
+			fail_msg("%s: not one line with what is accepted: %s", options[i].name,
+				 err.message);
 	}
 }
 
@@ -180,8 +185,8 @@ TEST(test_cells)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		cells_of(&rows[i], scope_of(rows[i].scope), cells);
 		if (strcmp(cells, rows[i].cells))
-			fail_msg("%s %s %s: %s, expected %s", rows[i].tier, rows[i].algorithm, rows[i].scope,
-				 cells, rows[i].cells);
+			fail_msg("%s %s %s: %s, expected %s", rows[i].tier, rows[i].algorithm,
+				 rows[i].scope, cells, rows[i].cells);
 	}
 }
 
@@ -200,9 +205,11 @@ TEST(test_complete)
 			u32 found = 0, wanted = scopes[s].packets ? 2 : 1;
 
 			for (size_t i = 0; i < count; i++)
-				found += !strcmp(rows[i].algorithm, names[a]) && !strcmp(rows[i].scope, scopes[s].name);
+				found += !strcmp(rows[i].algorithm, names[a]) &&
+					 !strcmp(rows[i].scope, scopes[s].name);
 			if (found != wanted)
-				fail_msg("%s %s: %u rows, expected %u", names[a], scopes[s].name, found, wanted);
+				fail_msg("%s %s: %u rows, expected %u", names[a], scopes[s].name,
+					 found, wanted);
 			expected += wanted;
 		}
 	assert_int_equal(count, expected);

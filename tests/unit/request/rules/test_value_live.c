@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_value_live.c - limits of a value changed in a rule set in force are those that reading the files
- * with all changes gives. Random changes of a few values, compared after each.
+ * test_value_live.c - limits of a value changed in a rule set in force are those that reading the
+ * files with all changes gives. Random changes of a few values, compared after each.
  */
 #include "request/rules/rule_edit.h"
 #include "lib/rule_text.h"
@@ -25,11 +25,15 @@ static const char base[] =
 	"    limits: 5 requests/s\n"
 	"  - {key: free, rate_limit: {unlimited: true}}\n";
 
-static const char *const values[] = { "acme", "192.0.2.7", "::ffff:192.0.2.7", "corp", "old", "new", "a, b",
-				      "198.51.100.1", "2001:db8::1", "2001:db8::2" };
-static const char *const pairs[] = { "rate=70 requests/m", "limits=30 requests/m,300 requests/h",
-				     "limits=1 requests/s", "limits=1 requests/s,2 requests/s,3 requests/s",
-				     "rate=9 requests/s", "speed=1" };
+static const char *const values[] = { "acme",	    "192.0.2.7",    "::ffff:192.0.2.7",
+				      "corp",	    "old",	    "new",
+				      "a, b",	    "198.51.100.1", "2001:db8::1",
+				      "2001:db8::2" };
+static const char *const pairs[] = {
+	"rate=70 requests/m",  "limits=30 requests/m,300 requests/h",
+	"limits=1 requests/s", "limits=1 requests/s,2 requests/s,3 requests/s",
+	"rate=9 requests/s",   "speed=1"
+};
 #define VALUES (sizeof(values) / sizeof(values[0]))
 
 static int setup(void **state)
@@ -46,11 +50,14 @@ static struct bytes bytes_of(const char *text)
 	return (struct bytes){ text, strlen(text) };
 }
 
-static void check_same(const struct ruleset *a, const struct ruleset *b, const char *rule, const char *value)
+static void check_same(const struct ruleset *a, const struct ruleset *b, const char *rule,
+		       const char *value)
 {
 	const struct rule *one = ruleset_find(a, rule), *other = ruleset_find(b, rule);
-	const struct override_limits *x = override_value_find(one, &(struct bytes){ value, strlen(value) });
-	const struct override_limits *y = override_value_find(other, &(struct bytes){ value, strlen(value) });
+	const struct override_limits *x =
+		override_value_find(one, &(struct bytes){ value, strlen(value) });
+	const struct override_limits *y =
+		override_value_find(other, &(struct bytes){ value, strlen(value) });
 	bool in_file[2], live[2], other_text;
 
 	if (!x != !y)
@@ -67,17 +74,20 @@ static void check_same(const struct ruleset *a, const struct ruleset *b, const c
 	for (u32 i = 0; i < x->limit_count; i++) {
 		assert_string_equal(x->limit[i].name, y->limit[i].name);
 		assert_int_equal(x->limit[i].none, y->limit[i].none);
-		assert_int_equal(x->limit[i].terms.rates.rate[0].count, y->limit[i].terms.rates.rate[0].count);
+		assert_int_equal(x->limit[i].terms.rates.rate[0].count,
+				 y->limit[i].terms.rates.rate[0].count);
 		assert_int_equal(x->limit[i].terms.rates.rate[0].period_ns,
 				 y->limit[i].terms.rates.rate[0].period_ns);
-		assert_int_equal(x->limit[i].terms.rates.burst[0], y->limit[i].terms.rates.burst[0]);
+		assert_int_equal(x->limit[i].terms.rates.burst[0],
+				 y->limit[i].terms.rates.burst[0]);
 		assert_int_equal(x->limit[i].terms.algorithm, y->limit[i].terms.algorithm);
 		assert_int_equal(x->limit[i].terms.cluster, y->limit[i].terms.cluster);
 	}
 }
 
 /* The list of changes with another one: the last of each value, as live.json keeps them. */
-static size_t put_edit(struct rule_edit *edit, size_t count, const struct rule_edit *new, bool forget)
+static size_t put_edit(struct rule_edit *edit, size_t count, const struct rule_edit *new,
+		       bool forget)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(edit[i].value, new->value) || strcmp(edit[i].rule, new->rule))
@@ -96,7 +106,8 @@ static bool change(struct ruleset **set, struct rule_edit *edit, size_t *count, 
 	static const char *kept[CHANGES][2];
 	static u32 next;
 	struct rule_edit all[3 * VALUES], one = {
-		.what = rng_below(4), .rule = RNG_ANY(RULE, RULE, "api/plain", "api/free", "api/none"),
+		.what = rng_below(4),
+		.rule = RNG_ANY(RULE, RULE, "api/plain", "api/free", "api/none"),
 		.value = rng_text(values, VALUES),
 	};
 	const struct rule *rule = ruleset_find(*set, one.rule);
@@ -121,7 +132,8 @@ static bool change(struct ruleset **set, struct rule_edit *edit, size_t *count, 
 	whole = rules_edited(dir, all, now);
 	if (made || forget || all[now - 1].applied) {
 		if (!forget && !all[now - 1].applied)
-			fail_msg("%s: made in place, but refused: %s", one.value, all[now - 1].reason);
+			fail_msg("%s: made in place, but refused: %s", one.value,
+				 all[now - 1].reason);
 		memcpy(edit, all, now * sizeof(*edit));
 		*count = now;
 		if (!made) {
@@ -159,7 +171,8 @@ TEST_WITH(test_readers, setup, temp_dir_drop)
 {
 	struct ruleset *set = rules_edited(temp_dir, NULL, 0);
 	const struct rule *rule = ruleset_find(set, RULE);
-	const struct override_limits *was = override_value_find(rule, &(struct bytes){ "acme", strlen("acme") });
+	const struct override_limits *was =
+		override_value_find(rule, &(struct bytes){ "acme", strlen("acme") });
 	const struct override_index *plain = ruleset_find(set, "api/plain")->overrides;
 	struct rule_edit one = { .what = EDIT_BLOCK, .rule = RULE, .value = "acme" };
 	struct override_index *old;
@@ -167,12 +180,18 @@ TEST_WITH(test_readers, setup, temp_dir_drop)
 
 	assert_int_equal(ruleset_edit_value(set, &one, false, &old), 0);
 	assert_int_equal(was->limit[0].terms.rates.rate[0].count, 1000);
-	assert_true(override_value_find(rule, &(struct bytes){ "acme", strlen("acme") })->limit[0].none);
+	assert_true(override_value_find(rule, &(struct bytes){ "acme", strlen("acme") })
+			    ->limit[0]
+			    .none);
 	assert_ptr_equal(ruleset_find(set, RULE), rule);
 	assert_ptr_equal(ruleset_find(set, "api/plain")->overrides, plain);
 	assert_int_equal(set->generation, generation + 1);
 	override_index_free(old);
-	assert_int_equal(override_value_find(rule, &(struct bytes){ "corp", strlen("corp") })->limit[0].terms.rates.rate[0].count, 70);
+	assert_int_equal(override_value_find(rule, &(struct bytes){ "corp", strlen("corp") })
+				 ->limit[0]
+				 .terms.rates.rate[0]
+				 .count,
+			 70);
 	ruleset_free(set);
 }
 

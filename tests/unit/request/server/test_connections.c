@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Bounds of connections: which is closed first, which stays, what is counted, and that nothing is left. */
+/* Bounds of connections: which is closed first, which stays, what is counted, and that nothing is
+ * left. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -19,10 +20,11 @@ static struct sockaddr_storage address(const char *text)
 	struct sockaddr_storage ret = { .ss_family = strchr(text, ':') ? AF_INET6 : AF_INET };
 
 	if (ret.ss_family == AF_INET)
-		assert_int_equal(inet_pton(AF_INET, text, &((struct sockaddr_in *)&ret)->sin_addr), 1);
-	else
-		assert_int_equal(inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ret)->sin6_addr),
+		assert_int_equal(inet_pton(AF_INET, text, &((struct sockaddr_in *)&ret)->sin_addr),
 				 1);
+	else
+		assert_int_equal(
+			inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ret)->sin6_addr), 1);
 	return ret;
 }
 
@@ -109,7 +111,8 @@ TEST(test_address)
 	struct connections *all = connections_new(bounds, 2, 0);
 	struct client six[4], four[3], local[3], other;
 
-	/* A /64 is one address, as is IPv4 on an IPv6 socket; on another listener it has its own. */
+	/* A /64 is one address, as is IPv4 on an IPv6 socket; on another listener it has its
+	 * own. */
 	six[0] = begin(all, 0, "2001:db8::1");
 	connection_set(six[0].connection, CONNECTION_BUSY);
 	six[1] = begin(all, 0, "2001:db8::2");

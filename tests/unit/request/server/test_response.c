@@ -51,12 +51,22 @@ static json_t *body(const struct response *response)
 static struct response allowed(void)
 {
 	return (struct response){
-		.code = RESPONSE_OK, .count = 1,
-		.status = { { .rule = &user, .limit = &user_limit, .requests = 10,
-			      .window_ns = 60 * SEC, .remaining = 7, .reset_ns = 1500 * MS + 1 } },
+		.code = RESPONSE_OK,
+		.count = 1,
+		.status = { { .rule = &user,
+			      .limit = &user_limit,
+			      .requests = 10,
+			      .window_ns = 60 * SEC,
+			      .remaining = 7,
+			      .reset_ns = 1500 * MS + 1 } },
 		.policy_count = 1,
-		.policy = { { .rule = &user, .limit = &user_limit, .q = 10, .w_s = 60, .r = 7,
-			      .t_ns = 1500 * MS, .reset_ns = 42 * SEC } },
+		.policy = { { .rule = &user,
+			      .limit = &user_limit,
+			      .q = 10,
+			      .w_s = 60,
+			      .r = 7,
+			      .t_ns = 1500 * MS,
+			      .reset_ns = 42 * SEC } },
 	};
 }
 
@@ -81,9 +91,10 @@ TEST(test_allowed)
 	char text[64];
 	json_t *json;
 
-	assert_string_equal(headers(&response, 100),
-			    "x-ratelimit-limit: 10\nx-ratelimit-remaining: 7\nx-ratelimit-reset: 42\n"
-			    "ratelimit-policy: \"user\";q=10;w=60\nratelimit: \"user\";r=7;t=2\n");
+	assert_string_equal(
+		headers(&response, 100),
+		"x-ratelimit-limit: 10\nx-ratelimit-remaining: 7\nx-ratelimit-reset: 42\n"
+		"ratelimit-policy: \"user\";q=10;w=60\nratelimit: \"user\";r=7;t=2\n");
 	assert_string_equal(response_reason(&response, text, sizeof(text)), "");
 	assert_int_equal(response_retry_after_s(&response, 1000), 0);
 	assert_int_equal(response_http_status(&response), 200);
@@ -96,10 +107,10 @@ TEST(test_allowed)
 	assert_int_equal(int_at(json, "delayed_ms"), 200);
 	json_decref(json);
 	response_json(&response, said, sizeof(said));
-	assert_non_null(strstr(said,
-		"[{\"code\":\"OK\",\"rule\":\"api/user\",\"policy\":\"user\",\"limit\":10,"
-		"\"window_s\":60,\"remaining\":7,\"reset_ms\":1501,\"retry_after_ms\":0,"
-		"\"shadow\":false}]"));
+	assert_non_null(strstr(
+		said, "[{\"code\":\"OK\",\"rule\":\"api/user\",\"policy\":\"user\",\"limit\":10,"
+		      "\"window_s\":60,\"remaining\":7,\"reset_ms\":1501,\"retry_after_ms\":0,"
+		      "\"shadow\":false}]"));
 }
 
 TEST(test_refused)
@@ -108,10 +119,11 @@ TEST(test_refused)
 	char text[64];
 	json_t *json;
 
-	assert_string_equal(headers(&response, 0),
-			    "x-ratelimit-limit: 10\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 42\n"
-			    "x-ratelimit-retry-after: 12\nretry-after: 12\n"
-			    "ratelimit-policy: \"user\";q=10;w=60\nratelimit: \"user\";r=0;t=12\n");
+	assert_string_equal(
+		headers(&response, 0),
+		"x-ratelimit-limit: 10\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 42\n"
+		"x-ratelimit-retry-after: 12\nretry-after: 12\n"
+		"ratelimit-policy: \"user\";q=10;w=60\nratelimit: \"user\";r=0;t=12\n");
 	assert_string_equal(response_reason(&response, text, sizeof(text)), "api/user");
 	assert_int_equal(response_http_status(&response), 429);
 	assert_string_equal(response_content_type(&response), "application/problem+json");
@@ -127,7 +139,8 @@ TEST(test_refused)
 	json_decref(json);
 }
 
-/* What shadow mode kept from refusing: rules and candidates; with as little room as there is still a list. */
+/* What shadow mode kept from refusing: rules and candidates; with as little room as there is still
+ * a list. */
 TEST(test_shadow)
 {
 	struct response response = allowed();
@@ -141,9 +154,12 @@ TEST(test_shadow)
 	assert_string_equal(response_shadow(&response, text, sizeof(text)), "");
 	response.code = RESPONSE_OK;
 	response.status[0].candidates = 2;
-	response.status[0].candidate[0] = (struct response_candidate){ .limit = response.status[0].limit };
-	response.status[0].candidate[1] = (struct response_candidate){ .limit = response.status[0].limit, .over = true };
-	assert_string_equal(response_shadow(&response, text, sizeof(text)), "[\"api/user\",\"api/user:user\"]");
+	response.status[0].candidate[0] =
+		(struct response_candidate){ .limit = response.status[0].limit };
+	response.status[0].candidate[1] =
+		(struct response_candidate){ .limit = response.status[0].limit, .over = true };
+	assert_string_equal(response_shadow(&response, text, sizeof(text)),
+			    "[\"api/user\",\"api/user:user\"]");
 	for (size_t size = 1; size < sizeof(text); size++) {
 		response_shadow(&response, text, size);
 		json = json_loads(*text ? text : "[]", 0, NULL);
@@ -195,15 +211,27 @@ TEST(test_many)
 	char name[64], text[64];
 
 	response.policy_count = 5;
-	response.policy[0] = (struct response_policy){ .rule = &user, .limit = &hourly, .q = 500,
-						 .w_s = 3600, .r = 0, .t_ns = SEC, .refused = true };
+	response.policy[0] = (struct response_policy){ .rule = &user,
+						       .limit = &hourly,
+						       .q = 500,
+						       .w_s = 3600,
+						       .r = 0,
+						       .t_ns = SEC,
+						       .refused = true };
 	response.policy[1] = (struct response_policy){
-		.rule = &path, .limit = &other_hourly, .q = 50, .w_s = 3600, .r = 9, .t_ns = SEC};
-	response.policy[2] = (struct response_policy){ .rule = &user, .limit = &user_limit, .q = 10,
-						 .w_s = 0, .r = 5, .t_ns = SEC, .prefix_len = 56 };
+		.rule = &path, .limit = &other_hourly, .q = 50, .w_s = 3600, .r = 9, .t_ns = SEC
+	};
+	response.policy[2] = (struct response_policy){ .rule = &user,
+						       .limit = &user_limit,
+						       .q = 10,
+						       .w_s = 0,
+						       .r = 5,
+						       .t_ns = SEC,
+						       .prefix_len = 56 };
 	response.policy[3] = response.policy[2];
 	response.policy[3].r = 3;
-	response.policy[4] = (struct response_policy){.q = ~0ULL, .w_s = 1, .r = 1, .t_ns = ~0ULL};
+	response.policy[4] =
+		(struct response_policy){ .q = ~0ULL, .w_s = 1, .r = 1, .t_ns = ~0ULL };
 	assert_string_equal(response_ratelimit_policy(&response, said, sizeof(said)),
 			    "\"user:hourly\";q=500;w=3600, \"path=/login:hourly\";q=50;w=3600, "
 			    "\"user/56\";q=10;w=1, \"request\";q=999999999999999;w=1");
@@ -238,7 +266,8 @@ TEST(test_quoting)
 	assert_string_equal(text_at(status, "policy"), limit.name);
 	json_decref(json);
 
-	/* As many policies as there can be with names as long as can be stay within the stated length. */
+	/* As many policies as there can be with names as long as can be stay within the stated
+	 * length. */
 	memset(path_long, 'x', sizeof(path_long) - 1);
 	path_long[sizeof(path_long) - 1] = 0;
 	for (i = 1; i < sizeof(path_long) - 1; i += 2)
@@ -246,8 +275,14 @@ TEST(test_quoting)
 	longest.name = path_long;
 	response.policy_count = RESPONSE_POLICIES_MAX;
 	for (i = 0; i < RESPONSE_POLICIES_MAX; i++)
-		response.policy[i] = (struct response_policy){ .rule = &odd, .limit = &longest, .q = ~0ULL,
-			.w_s = ~0ULL, .r = ~0ULL, .t_ns = ~0ULL - 1, .prefix_len = i, .refused = true };
+		response.policy[i] = (struct response_policy){ .rule = &odd,
+							       .limit = &longest,
+							       .q = ~0ULL,
+							       .w_s = ~0ULL,
+							       .r = ~0ULL,
+							       .t_ns = ~0ULL - 1,
+							       .prefix_len = i,
+							       .refused = true };
 	assert_null(strstr(headers(&response, 0), "\xc3"));
 	response.status[0].limit = &longest;
 	json_decref(body(&response));
@@ -268,15 +303,15 @@ TEST(test_statuses)
 	json_t *json, *statuses;
 
 	response.status[1] = (struct response_status){ .rule = &user, .unlimited = true };
-	response.status[2] = (struct response_status){.rule = &path,
-						      .limit = &hourly,
-						      .over = true,
-						      .shadow = true,
-						      .requests = 5,
-						      .window_ns = 250 * MS,
-						      .retry_after_ns = 5 * MS};
+	response.status[2] = (struct response_status){ .rule = &path,
+						       .limit = &hourly,
+						       .over = true,
+						       .shadow = true,
+						       .requests = 5,
+						       .window_ns = 250 * MS,
+						       .retry_after_ns = 5 * MS };
 	response.status[3] =
-		(struct response_status){.requests = 3, .window_ns = SEC, .remaining = 2};
+		(struct response_status){ .requests = 3, .window_ns = SEC, .remaining = 2 };
 	assert_string_equal(headers(&response, 100), "");
 	json = body(&response);
 	statuses = json_object_get(json, "statuses");

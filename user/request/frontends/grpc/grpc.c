@@ -25,7 +25,7 @@
 #include "request/frontends/grpc/grpc_private.h"
 
 #define GRPC_TICK_MS 1000
-#define GRPC_DRAIN_TICK_MS 50		/* between the two GOAWAYs: about a round trip */
+#define GRPC_DRAIN_TICK_MS 50 /* between the two GOAWAYs: about a round trip */
 
 static u64 grpc_now_ms(void)
 {
@@ -77,7 +77,7 @@ static void send_bytes(struct grpc_conn *conn, const u8 *data, size_t len)
 /* Writes all pending frames of nghttp2, with as few writes as there are full buffers. */
 static void send_frames(struct grpc_conn *conn)
 {
-	static __thread u8 buffer[32 * 1024];	/* the responses of a read's requests */
+	static __thread u8 buffer[32 * 1024]; /* the responses of a read's requests */
 	size_t used = 0;
 
 	while (!conn->dead && backlog(conn) < GRPC_BACKLOG_MAX) {
@@ -108,8 +108,9 @@ static void place_set(struct grpc_conn *conn)
 {
 	bool pending = backlog(conn) || conn->stream_count > conn->watching_count;
 
-	connection_set(conn->peer.connection, conn->asking_count ? CONNECTION_BUSY :
-		       pending ? CONNECTION_PENDING : CONNECTION_IDLE);
+	connection_set(conn->peer.connection, conn->asking_count ? CONNECTION_BUSY
+					      : pending		 ? CONNECTION_PENDING
+								 : CONNECTION_IDLE);
 }
 
 /* Reads from the client, or stops. */

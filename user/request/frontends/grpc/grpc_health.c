@@ -13,8 +13,11 @@
 
 static const char *const services[] = {
 	/* "ratelimit" is the name of envoyproxy/ratelimit. */
-	"", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService",
-	"kuadrant.service.ratelimit.v1.RateLimitService", "grpc.health.v1.Health",
+	"",
+	"ratelimit",
+	"envoy.service.ratelimit.v3.RateLimitService",
+	"kuadrant.service.ratelimit.v1.RateLimitService",
+	"grpc.health.v1.Health",
 };
 
 static bool service_known(ProtobufCBinaryData service)
@@ -29,14 +32,13 @@ static bool service_known(ProtobufCBinaryData service)
 
 static Health__Serving now(const struct grpc_stream *stream)
 {
-	return stream->conn->of->draining ? HEALTH__SERVING__NOT_SERVING :
-					    HEALTH__SERVING__SERVING;
+	return stream->conn->of->draining ? HEALTH__SERVING__NOT_SERVING : HEALTH__SERVING__SERVING;
 }
 
 static void run(struct grpc_stream *stream, struct bytes message, bool watch)
 {
-	const Health__Request *request = health__request__unpack(&stream->allocator, message.len,
-								 (const u8 *)message.at);
+	const Health__Request *request =
+		health__request__unpack(&stream->allocator, message.len, (const u8 *)message.at);
 	Health__Response response = HEALTH__RESPONSE__INIT;
 
 	if (!request) {
@@ -73,8 +75,8 @@ void grpc_health_drain(struct grpc_conn *conn)
 
 	TAILQ_FOREACH(stream, &conn->streams, link)
 		if (stream->out_more) {
-			response.status = stream->watching ? HEALTH__SERVING__NOT_SERVING :
-							     HEALTH__SERVING__SERVICE_UNKNOWN;
+			response.status = stream->watching ? HEALTH__SERVING__NOT_SERVING
+							   : HEALTH__SERVING__SERVICE_UNKNOWN;
 			grpc_stream_reply(stream, &response.base, false);
 		}
 }

@@ -16,8 +16,8 @@ static const u32 bytes_of[GRPC_SIZES] = { 64, 128, 256 };
 
 /* Before each block. */
 struct grpc_memory_block {
-	struct grpc_memory_block *next;		/* while it is kept */
-	u32 size;				/* of bytes_of[]; GRPC_SIZES: another one, never kept */
+	struct grpc_memory_block *next; /* while it is kept */
+	u32 size;			/* of bytes_of[]; GRPC_SIZES: another one, never kept */
 } __attribute__((aligned(16)));
 
 static void *memory_alloc(size_t bytes, void *arg)
@@ -77,8 +77,9 @@ static void *memory_realloc(void *from, size_t bytes, void *arg)
 	void *at;
 
 	if (from && block[-1].size == GRPC_SIZES && bytes > bytes_of[GRPC_SIZES - 1]) {
-		block = bytes < PTRDIFF_MAX - sizeof(*block) ?
-				realloc(block - 1, sizeof(*block) + bytes) : NULL;
+		block = bytes < PTRDIFF_MAX - sizeof(*block)
+				? realloc(block - 1, sizeof(*block) + bytes)
+				: NULL;
 		return block ? block + 1 : NULL;
 	}
 	at = memory_alloc(bytes, arg);
@@ -95,8 +96,11 @@ static void *memory_realloc(void *from, size_t bytes, void *arg)
 nghttp2_mem grpc_memory_of(struct grpc_memory *memory)
 {
 	return (nghttp2_mem){
-		.mem_user_data = memory, .malloc = memory_alloc, .free = memory_free,
-		.calloc = memory_calloc, .realloc = memory_realloc,
+		.mem_user_data = memory,
+		.malloc = memory_alloc,
+		.free = memory_free,
+		.calloc = memory_calloc,
+		.realloc = memory_realloc,
 	};
 }
 

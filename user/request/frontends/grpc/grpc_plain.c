@@ -6,7 +6,8 @@
  * of a request's instructions. Here a request has a domain, descriptors of entries, each a key and
  * a value, and maybe hits, in the order of their numbers; a response has anything but metadata. At
  * anything else both give up without an error, and protobuf-c decides. So nothing has two meanings:
- * tests/unit/request/frontends/grpc/test_grpc_plain.c compares both over random and changed messages.
+ * tests/unit/request/frontends/grpc/test_grpc_plain.c compares both over random and changed
+ * messages.
  */
 #include "lib/out.h"
 #include "request/frontends/grpc/grpc_private.h"
@@ -65,7 +66,8 @@ static struct bytes bytes_of(struct cursor in)
 	return (struct bytes){ len ? (const char *)in.at : "", len };
 }
 
-static bool read_descriptor(struct cursor in, struct request *request, struct request_descriptor *ret)
+static bool read_descriptor(struct cursor in, struct request *request,
+			    struct request_descriptor *ret)
 {
 	struct cursor entry, key, value;
 
@@ -93,7 +95,8 @@ static bool find_parts(struct cursor in, struct bytes *ret_domain, struct cursor
 	*ret_hits = 0;
 	if (in.at != in.end && (*in.at++ != VARINT(3) || !take_number(&in, ret_hits)))
 		return false;
-	return in.at == in.end && ret_domain->len && *ret_count && *ret_count <= REQUEST_DESCRIPTORS_MAX;
+	return in.at == in.end && ret_domain->len && *ret_count &&
+	       *ret_count <= REQUEST_DESCRIPTORS_MAX;
 }
 
 bool grpc_request_plain(struct grpc_stream *stream, struct bytes message, struct request *ret)

@@ -22,17 +22,17 @@
 #include "request/server/worker.h"
 
 /* Bounds of a connection, documented in docs/grpc.md. */
-#define GRPC_STREAMS_MAX 1024		/* open at once */
-#define GRPC_MESSAGE_MAX (1024 * 1024)	/* bytes of a request */
-#define GRPC_HEADERS_MAX (16 * 1024)	/* bytes of its header list */
-#define GRPC_WINDOW (2 * 1024 * 1024)	/* bytes of requests without a response */
+#define GRPC_STREAMS_MAX 1024	       /* open at once */
+#define GRPC_MESSAGE_MAX (1024 * 1024) /* bytes of a request */
+#define GRPC_HEADERS_MAX (16 * 1024)   /* bytes of its header list */
+#define GRPC_WINDOW (2 * 1024 * 1024)  /* bytes of requests without a response */
 #define GRPC_TOKEN_MAX 4096
-#define GRPC_BACKLOG_MAX (256 * 1024)	/* unread responses: above this, reading stops */
+#define GRPC_BACKLOG_MAX (256 * 1024) /* unread responses: above this, reading stops */
 
-#define GRPC_PREFACE_MS 10000		/* from connecting to the client's SETTINGS */
-#define GRPC_REQUEST_MS 10000		/* from a stream's first header to the end of its message */
-#define GRPC_WRITE_MS 30000		/* without any output accepted */
-#define GRPC_IDLE_MS 600000ULL		/* without a stream */
+#define GRPC_PREFACE_MS 10000  /* from connecting to the client's SETTINGS */
+#define GRPC_REQUEST_MS 10000  /* from a stream's first header to the end of its message */
+#define GRPC_WRITE_MS 30000    /* without any output accepted */
+#define GRPC_IDLE_MS 600000ULL /* without a stream */
 
 /*
  * Frames that cost work and bring no request (pings, settings, priorities, window updates,
@@ -58,7 +58,7 @@ struct grpc_stream;
 struct grpc_method {
 	const char *path;
 	enum request_api api;
-	u32 right;			/* caller_right needed to read a message; 0: any */
+	u32 right; /* caller_right needed to read a message; 0: any */
 	void (*run)(struct grpc_stream *stream, struct bytes message);
 };
 
@@ -76,29 +76,29 @@ struct grpc_stream {
 	s32 id;
 	const struct grpc_method *method;
 	u64 since_ms;
-	bool whole;			/* the request has ended */
-	bool replied;			/* later input is ignored */
-	bool watching;			/* a Watch of grpc_health.c */
-	bool too_much;			/* it exceeded the memory of a stream */
+	bool whole;    /* the request has ended */
+	bool replied;  /* later input is ignored */
+	bool watching; /* a Watch of grpc_health.c */
+	bool too_much; /* it exceeded the memory of a stream */
 	/* Of the headers */
 	u32 header_bytes;
 	bool is_post, is_grpc;
 	bool has_timeout;
 	u64 timeout_ns;
 	struct bytes token;
-	int http_status;		/* refused by its headers: this, else 200 */
+	int http_status; /* refused by its headers: this, else 200 */
 	/* The request's message, and the five bytes before it */
 	u8 prefix[5], prefix_len;
 	char *body;
 	u32 body_len, body_want;
-	u32 received;			/* bytes that count against the connection's window */
+	u32 received; /* bytes that count against the connection's window */
 	/* The reply */
-	struct delayed *delayed;	/* the response is delayed */
+	struct delayed *delayed; /* the response is delayed */
 	const char *out;
 	u32 out_len, out_sent;
-	bool out_more;			/* more may follow */
+	bool out_more; /* more may follow */
 	/* Memory */
-	u32 arena_left;			/* bytes that may still be allocated beyond arena[] */
+	u32 arena_left; /* bytes that may still be allocated beyond arena[] */
 	u32 arena_used;
 	struct grpc_block *block;
 	ProtobufCAllocator allocator;
@@ -111,26 +111,26 @@ struct grpc_conn {
 	LIST_ENTRY(grpc_conn) link;
 	struct grpc_worker *of;
 	struct bufferevent *bev;
-	struct event *readable;		/* NULL: TLS, read by the bufferevent */
+	struct event *readable; /* NULL: TLS, read by the bufferevent */
 	bool reading;
 	int fd;
 	struct peer_info peer;
 	nghttp2_session *session;
 	struct grpc_streams streams;
-	struct grpc_stream *headed;	/* the one whose header block came last; NULL: it has ended */
+	struct grpc_stream *headed; /* the one whose header block came last; NULL: it has ended */
 	u32 stream_count;
-	u32 asking_count;		/* whole requests without a reply */
-	u32 watching_count;		/* streams with open responses: Watches of grpc_health.c */
-	u64 since_ms;			/* the last stream ended, or it was accepted */
-	bool greeted;			/* the client's SETTINGS came */
-	bool busy;			/* inside nghttp2: no sending, no freeing */
-	bool dead;			/* to be freed */
-	bool closing;			/* freed once all responses are written */
-	u64 drain_ms;			/* start of draining; 0: not draining */
-	bool drained;			/* the last GOAWAY was sent */
-	u64 stuck_ms;	/* time since which the client accepts no output; 0: it does */
-	s64 frames;			/* frames that it may still send without a request */
-	u64 frames_ms;			/* as of when */
+	u32 asking_count;   /* whole requests without a reply */
+	u32 watching_count; /* streams with open responses: Watches of grpc_health.c */
+	u64 since_ms;	    /* the last stream ended, or it was accepted */
+	bool greeted;	    /* the client's SETTINGS came */
+	bool busy;	    /* inside nghttp2: no sending, no freeing */
+	bool dead;	    /* to be freed */
+	bool closing;	    /* freed once all responses are written */
+	u64 drain_ms;	    /* start of draining; 0: not draining */
+	bool drained;	    /* the last GOAWAY was sent */
+	u64 stuck_ms;	    /* time since which the client accepts no output; 0: it does */
+	s64 frames;	    /* frames that it may still send without a request */
+	u64 frames_ms;	    /* as of when */
 };
 
 /* Blocks that nghttp2 freed, by size; none with a sanitizer. */
@@ -155,15 +155,15 @@ struct grpc_worker {
 	struct worker *worker;
 	LIST_HEAD(, grpc_conn) conns;
 	struct event *tick;
-	u64 now_ms;			/* as of the last tick or read */
+	u64 now_ms; /* as of the last tick or read */
 	bool draining;
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
-	struct grpc_memory memory;	/* of nghttp2 */
-	struct grpc_stream *unused;	/* linked by link.tqe_next */
+	struct grpc_memory memory;  /* of nghttp2 */
+	struct grpc_stream *unused; /* linked by link.tqe_next */
 	u32 unused_count;
-	u8 received[16 * 1024];		/* of one read, until the callback returns */
-	char message[4096];		/* a response that is as small, until it is copied */
+	u8 received[16 * 1024]; /* of one read, until the callback returns */
+	char message[4096];	/* a response that is as small, until it is copied */
 };
 
 /* ---- grpc.c ---- */
@@ -208,7 +208,8 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message);
 /* Responds with a status only. `message` is static. */
 void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *message);
-/* Responds with UNAVAILABLE, unless there is a response already: Envoy takes RESOURCE_EXHAUSTED for a 429. */
+/* Responds with UNAVAILABLE, unless there is a response already: Envoy takes RESOURCE_EXHAUSTED for
+ * a 429. */
 void grpc_stream_no_memory(struct grpc_stream *stream);
 
 /* ---- grpc_rls.c, grpc_health.c ---- */
@@ -227,7 +228,8 @@ struct grpc_status_message {
 	Rls__Duration reset;
 };
 void grpc_status_set(struct grpc_status_message *ret, const struct response_status *from);
-/* A response for protobuf-c; it points into the other one, and lives as long as that and the stream. */
+/* A response for protobuf-c; it points into the other one, and lives as long as that and the
+ * stream. */
 #define GRPC_RESPONSE_HEADERS_MAX 7
 struct grpc_response_message {
 	Rls__Response response;

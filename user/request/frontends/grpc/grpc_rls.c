@@ -9,8 +9,6 @@
  * Envoy lets traffic pass on errors, so only a malformed message makes one (INVALID_ARGUMENT).
  * More than can be decided (request.h), or a message too large to be read, is OVER_LIMIT; a value
  * may be any bytes, as many as the message holds.
- *
- * over 500 lines: one message of each direction, whole.
  */
 #include <jansson.h>
 #include <string.h>
@@ -112,8 +110,7 @@ static Rls__List *make_list(struct grpc_stream *stream, json_t *from, int depth)
 	return ret;
 }
 
-static Rls__Value *make_value(struct grpc_stream *stream, json_t *const *from, u32 count,
-			      int depth)
+static Rls__Value *make_value(struct grpc_stream *stream, json_t *const *from, u32 count, int depth)
 {
 	Rls__Value *ret = grpc_stream_alloc(stream, sizeof(*ret));
 
@@ -183,9 +180,9 @@ static bool add_text(struct grpc_stream *stream, Rls__Struct *to, const char *ke
 /*
  * dynamic_metadata of a response: {"metadata": ...} of the rules whose descriptors passed, for
  * Envoy's next filter, merged in the order of the request: the first value wins, maps within maps
- * are merged at once. With quota_mode that filter learns which backend has quota left. `shadow` is that of
- * response_shadow(), for Envoy's access log; `permit` comes back when the stream is done. NULL: there is none. Strings point into the rules. It lives
- * as long as the stream and the rules.
+ * are merged at once. With quota_mode that filter learns which backend has quota left. `shadow` is
+ * that of response_shadow(), for Envoy's access log; `permit` comes back when the stream is done.
+ * NULL: there is none. Strings point into the rules. It lives as long as the stream and the rules.
  */
 static Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct response *response)
 {
@@ -251,7 +248,8 @@ static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *
 	if (from->hits_addend)
 		ret->hits = from->hits_addend->value;
 	if (from->limit) {
-		if (from->limit->unit == REQUEST_UNIT_UNKNOWN || from->limit->unit >= REQUEST_UNIT_COUNT)
+		if (from->limit->unit == REQUEST_UNIT_UNKNOWN ||
+		    from->limit->unit >= REQUEST_UNIT_COUNT)
 			rl_request->beyond = "a limit with an unknown unit";
 		ret->limit_unit = from->limit->unit;
 		ret->limit_requests = from->limit->requests_per_unit;
@@ -264,8 +262,8 @@ static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *
 const char *grpc_request_read(struct grpc_stream *stream, struct bytes message,
 			      struct request *rl_request)
 {
-	const Rls__Request *request = rls__request__unpack(&stream->allocator, message.len,
-							   (const u8 *)message.at);
+	const Rls__Request *request =
+		rls__request__unpack(&stream->allocator, message.len, (const u8 *)message.at);
 
 	if (!request && !stream->too_much)
 		return "not a RateLimitRequest";
@@ -282,8 +280,8 @@ const char *grpc_request_read(struct grpc_stream *stream, struct bytes message,
 		rl_request->beyond = REQUEST_DESCRIPTORS_BEYOND;
 		return NULL;
 	}
-	rl_request->descriptor = grpc_stream_alloc(stream, request->n_descriptors *
-							     sizeof(*rl_request->descriptor));
+	rl_request->descriptor =
+		grpc_stream_alloc(stream, request->n_descriptors * sizeof(*rl_request->descriptor));
 	if (!rl_request->descriptor) {
 		rl_request->beyond = "too much in a message";
 		return NULL;
@@ -329,9 +327,10 @@ static void add_header(struct bytes name, struct bytes value, void *arg)
 static enum request_unit unit_of(u64 window_ns)
 {
 	static const u64 seconds[REQUEST_UNIT_COUNT] = {
-		[REQUEST_UNIT_SECOND] = 1, [REQUEST_UNIT_MINUTE] = 60, [REQUEST_UNIT_HOUR] = 3600,
-		[REQUEST_UNIT_DAY] = 86400, [REQUEST_UNIT_WEEK] = 7 * 86400,
-		[REQUEST_UNIT_MONTH] = 30 * 86400, [REQUEST_UNIT_YEAR] = 365 * 86400,
+		[REQUEST_UNIT_SECOND] = 1,	   [REQUEST_UNIT_MINUTE] = 60,
+		[REQUEST_UNIT_HOUR] = 3600,	   [REQUEST_UNIT_DAY] = 86400,
+		[REQUEST_UNIT_WEEK] = 7 * 86400,   [REQUEST_UNIT_MONTH] = 30 * 86400,
+		[REQUEST_UNIT_YEAR] = 365 * 86400,
 	};
 
 	for (enum request_unit unit = REQUEST_UNIT_SECOND; unit < REQUEST_UNIT_COUNT; unit++)
@@ -464,8 +463,8 @@ static void run(struct grpc_stream *stream, struct bytes message, bool peek, boo
 		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, wrong ? wrong : rl_request->beyond);
 	else if (!(rl_request->rights & right))
 		grpc_stream_fail(stream, GRPC_PERMISSION_DENIED,
-				 report ? "permission denied: no right to report to this domain" :
-					  "permission denied: no right to check this domain");
+				 report ? "permission denied: no right to report to this domain"
+					: "permission denied: no right to check this domain");
 	else {
 		rl_request->max_wait_ns = max_wait_ns(stream);
 		stream->delayed = request_submit(worker->engine, rl_request, on_response, stream);

@@ -74,7 +74,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	struct grpc_stream *stream = conn->headed;
 
 	/* One header block is not interrupted by another. */
-	if (stream && stream->id == frame->hd.stream_id && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+	if (stream && stream->id == frame->hd.stream_id &&
+	    frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 		grpc_stream_header(stream, (struct bytes){ (const char *)name, name_len },
 				   (struct bytes){ (const char *)value, value_len });
 	return 0;
@@ -177,8 +178,8 @@ int grpc_session_new(struct grpc_conn *conn)
 	nghttp2_mem mem = grpc_memory_of(&conn->of->memory);
 
 	/* It copies mem. */
-	if (nghttp2_session_server_new3(&conn->session, conn->of->callbacks, conn,
-					conn->of->option, &mem))
+	if (nghttp2_session_server_new3(&conn->session, conn->of->callbacks, conn, conn->of->option,
+					&mem))
 		return -ENOMEM;
 	if (nghttp2_submit_settings(conn->session, NGHTTP2_FLAG_NONE, settings,
 				    sizeof(settings) / sizeof(settings[0])) ||

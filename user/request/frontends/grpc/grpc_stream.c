@@ -13,16 +13,16 @@
 #include "request/engine/observe.h"
 
 #define GRPC_PREFIX 5
-#define GRPC_UNUSED_MAX 256		/* streams that a worker keeps */
-#define GRPC_ARENA_EXTRA (128 * 1024)	/* beyond twice the message */
+#define GRPC_UNUSED_MAX 256	      /* streams that a worker keeps */
+#define GRPC_ARENA_EXTRA (128 * 1024) /* beyond twice the message */
 
 static const struct grpc_method methods[] = {
-	{ "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", API_GRPC,
-	  MAY_CHECK, grpc_should_rate_limit },
-	{ "/kuadrant.service.ratelimit.v1.RateLimitService/CheckRateLimit", API_GRPC,
-	  MAY_CHECK, grpc_check_rate_limit },
-	{ "/kuadrant.service.ratelimit.v1.RateLimitService/Report", API_GRPC,
-	  MAY_REPORT, grpc_report },
+	{ "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", API_GRPC, MAY_CHECK,
+	  grpc_should_rate_limit },
+	{ "/kuadrant.service.ratelimit.v1.RateLimitService/CheckRateLimit", API_GRPC, MAY_CHECK,
+	  grpc_check_rate_limit },
+	{ "/kuadrant.service.ratelimit.v1.RateLimitService/Report", API_GRPC, MAY_REPORT,
+	  grpc_report },
 	{ "/grpc.health.v1.Health/Check", API_OTHER, 0, grpc_health_check },
 	{ "/grpc.health.v1.Health/Watch", API_OTHER, 0, grpc_health_watch },
 };
@@ -162,9 +162,12 @@ static bool begins(struct bytes bytes, const char *text)
 /* "100m": at most eight digits and a unit. */
 static bool timeout_parse(struct bytes text, u64 *ret_ns)
 {
-	static const struct { char unit; u64 ns; } units[] = {
+	static const struct {
+		char unit;
+		u64 ns;
+	} units[] = {
 		{ 'H', 3600000000000ULL }, { 'M', 60000000000ULL }, { 'S', 1000000000ULL },
-		{ 'm', 1000000ULL }, { 'u', 1000ULL }, { 'n', 1ULL },
+		{ 'm', 1000000ULL },	   { 'u', 1000ULL },	    { 'n', 1ULL },
 	};
 	u64 n = 0;
 
@@ -206,7 +209,8 @@ static void take_authorization(struct grpc_stream *stream, struct bytes value)
 		take_token(stream, (struct bytes){ value.at + len, value.len - len });
 }
 
-/* "application/grpc", also with "+proto" or parameters; not "application/grpc-web", another protocol. */
+/* "application/grpc", also with "+proto" or parameters; not "application/grpc-web", another
+ * protocol. */
 static bool is_grpc(struct bytes value)
 {
 	static const char type[] = "application/grpc";
@@ -239,8 +243,13 @@ void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct by
 
 static void refuse(struct grpc_stream *stream, int http_status)
 {
-	static const struct { int status; const char *text; } statuses[] = {
-		{ 405, "405" }, { 415, "415" }, { 431, "431" },
+	static const struct {
+		int status;
+		const char *text;
+	} statuses[] = {
+		{ 405, "405" },
+		{ 415, "415" },
+		{ 431, "431" },
 	};
 	nghttp2_nv header = { (u8 *)":status", NULL, 7, 3, NGHTTP2_NV_FLAG_NO_COPY_NAME };
 
@@ -338,15 +347,16 @@ void grpc_stream_run(struct grpc_stream *stream)
 	if (stream->prefix_len < GRPC_PREFIX || stream->body_len < stream->body_want)
 		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, "message missing or truncated");
 	else
-		stream->method->run(stream,
-				    (struct bytes){ stream->body, stream->body_len });
+		stream->method->run(stream, (struct bytes){ stream->body, stream->body_len });
 }
 
 /* ------------------------------------------------------------------ out */
 
+/* clang-format off */
 #define NAME_VALUE(name, value) \
 	{ (u8 *)(name), (u8 *)(value), sizeof(name) - 1, sizeof(value) - 1, \
 	  NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE }
+/* clang-format on */
 
 /* nghttp2 requests the next bytes of the response; the trailers follow the last. */
 static ssize_t on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size, u32 *flags,
@@ -396,7 +406,8 @@ static u8 *add_out(struct grpc_stream *stream, u32 len)
 }
 
 /* Envoy lets a request pass for which it gets an error. Reports and health decide nothing. */
-static void note_undecided(const struct grpc_stream *stream, enum undecided_reason reason, const char *message)
+static void note_undecided(const struct grpc_stream *stream, enum undecided_reason reason,
+			   const char *message)
 {
 	if (!stream->method || stream->method->right == MAY_CHECK)
 		undecided_note(stream->conn->of->worker->engine, API_GRPC, reason, message);
@@ -456,7 +467,8 @@ void grpc_stream_reply_packed(struct grpc_stream *stream, struct bytes message)
 	send_out(stream, false);
 }
 
-static void note_status(const struct grpc_stream *stream, enum grpc_status status, const char *message)
+static void note_status(const struct grpc_stream *stream, enum grpc_status status,
+			const char *message)
 {
 	if (!stream->method)
 		note_undecided(stream, UNDECIDED_PATH, message);

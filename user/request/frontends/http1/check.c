@@ -58,7 +58,8 @@ void frontend_submit(struct http1_request *request, struct request *rl_request, 
 }
 
 int frontend_read(const struct http1_request *request,
-		  int (*read)(const char *text, size_t len, struct json_request **ret, struct sl_err *err),
+		  int (*read)(const char *text, size_t len, struct json_request **ret,
+			      struct sl_err *err),
 		  struct json_request **ret, struct sl_err *err)
 {
 	if (!request->beyond)

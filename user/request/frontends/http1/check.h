@@ -29,10 +29,12 @@ void frontend_submit(struct http1_request *request, struct request *rl_request, 
  * that is refused.
  */
 int frontend_read(const struct http1_request *request,
-		  int (*read)(const char *text, size_t len, struct json_request **ret, struct sl_err *err),
+		  int (*read)(const char *text, size_t len, struct json_request **ret,
+			      struct sl_err *err),
 		  struct json_request **ret, struct sl_err *err);
 
-/* For the proxy itself: X-Sluice-Shadow for its log, or X-Sluice-Violated-Policies for its page of a refusal. */
+/* For the proxy itself: X-Sluice-Shadow for its log, or X-Sluice-Violated-Policies for its page of
+ * a refusal. */
 void frontend_proxy_headers(struct http1_request *request, const struct response *response);
 /* Adds the response's headers to the reply. */
 void frontend_headers(struct http1_request *request, const struct response *response);

@@ -19,7 +19,8 @@
 #define NAME_MAX_BYTES 128
 
 /* Upper case: many applications read "post" as "POST", and Go's proxies let it through. */
-static struct bytes get_method(const struct http1_request *request, struct query_request *rl_request)
+static struct bytes get_method(const struct http1_request *request,
+			       struct query_request *rl_request)
 {
 	struct bytes method = http1_find(request, "x-forwarded-method");
 	char *to = rl_request->method.at ? NULL : query_request_room(rl_request, method.len);
@@ -27,7 +28,8 @@ static struct bytes get_method(const struct http1_request *request, struct query
 	if (!method.len || !to)
 		return rl_request->method;
 	for (size_t i = 0; i < method.len; i++)
-		to[i] = method.at[i] >= 'a' && method.at[i] <= 'z' ? method.at[i] - 0x20 : method.at[i];
+		to[i] = method.at[i] >= 'a' && method.at[i] <= 'z' ? method.at[i] - 0x20
+								   : method.at[i];
 	rl_request->method = (struct bytes){ to, method.len };
 	return rl_request->method;
 }
@@ -73,7 +75,8 @@ static struct bytes get_cookie(const struct http1_request *request, const char *
 			if (!stop)
 				stop = end;
 			equals = memchr(at, '=', stop - at);
-			if (!equals || !bytes_equal(bytes_trim((struct bytes){ at, equals - at }), name))
+			if (!equals ||
+			    !bytes_equal(bytes_trim((struct bytes){ at, equals - at }), name))
 				continue;
 			value = bytes_trim((struct bytes){ equals + 1, stop - equals - 1 });
 			if (value.len > 1 && value.at[0] == '"' && value.at[value.len - 1] == '"')
@@ -85,8 +88,9 @@ static struct bytes get_cookie(const struct http1_request *request, const char *
 }
 
 /*
- * The address that stands `depth` from the end of all X-Forwarded-For headers: 1 is the peer of the proxy that
- * asks, 2 that of the proxy before it. Of a shorter list the first, which the outermost trusted proxy wrote.
+ * The address that stands `depth` from the end of all X-Forwarded-For headers: 1 is the peer of the
+ * proxy that asks, 2 that of the proxy before it. Of a shorter list the first, which the outermost
+ * trusted proxy wrote.
  */
 static struct bytes forwarded_for(const struct http1_request *request, u32 depth)
 {
@@ -109,11 +113,11 @@ static struct bytes forwarded_for(const struct http1_request *request, u32 depth
 }
 
 /*
- * A header of the client's. Of two that differ an application may take either, so such a request is refused as
- * one over its limits.
+ * A header of the client's. Of two that differ an application may take either, so such a request is
+ * refused as one over its limits.
  */
-static struct bytes client_header(const struct http1_request *request, struct query_request *rl_request,
-				  const char *name)
+static struct bytes client_header(const struct http1_request *request,
+				  struct query_request *rl_request, const char *name)
 {
 	struct bytes first = http1_find(request, name);
 
@@ -160,8 +164,10 @@ static int get_source(const struct http1_request *request, const char *where, st
 	else if (inside(where, "header", true, name, sizeof(name)))
 		*ret = http1_find(request, name);
 	else
-		return sl_err_set(err, EINVAL, "source=%.64s: accepted: none, xff-last, xff-2 to xff-9, "
-				  "header(NAME)", where);
+		return sl_err_set(err, EINVAL,
+				  "source=%.64s: accepted: none, xff-last, xff-2 to xff-9, "
+				  "header(NAME)",
+				  where);
 	return 0;
 }
 
@@ -181,8 +187,8 @@ static int value_of(const struct http1_request *request, struct query_request *r
 		struct bytes source = http1_query(request, "source", text, sizeof(text) - 1);
 
 		if (!source.at)
-			return sl_err_set(err, EINVAL,
-					  "d=%s: the parameter source= is missing", key);
+			return sl_err_set(err, EINVAL, "d=%s: the parameter source= is missing",
+					  key);
 		text[source.len] = 0;
 		return get_source(request, text, ret, err);
 	} else if (inside(what, "header", true, name, sizeof(name))) {
@@ -190,8 +196,11 @@ static int value_of(const struct http1_request *request, struct query_request *r
 	} else if (inside(what, "cookie", false, name, sizeof(name))) {
 		*ret = get_cookie(request, name);
 	} else {
-		return sl_err_set(err, EINVAL, "d=%s: %.64s is unknown; accepted: "
-				  "KEY:header(NAME), KEY:cookie(NAME), method, path, host, source, KEY=TEXT", key, what);
+		return sl_err_set(
+			err, EINVAL,
+			"d=%s: %.64s is unknown; accepted: "
+			"KEY:header(NAME), KEY:cookie(NAME), method, path, host, source, KEY=TEXT",
+			key, what);
 	}
 	return 0;
 }
@@ -223,7 +232,8 @@ void forward_auth(struct http1_request *request)
 	struct query_request *rl_request;
 	struct sl_err err = { 0 };
 	/* Both are copied. */
-	size_t room = http1_find(request, "x-forwarded-host").len + http1_find(request, "x-forwarded-method").len;
+	size_t room = http1_find(request, "x-forwarded-host").len +
+		      http1_find(request, "x-forwarded-method").len;
 
 	if (query_request_read(request, value_of, parameter, room, "x-forwarded-uri", &rl_request,
 			       &err)) {

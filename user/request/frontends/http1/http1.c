@@ -9,8 +9,6 @@
  *
  * A client that closes its side while its response is delayed counts as gone, and leaves the
  * queue. A client that half-closes after a complete request still gets an immediate response.
- *
- * over 500 lines: one state machine, and all that moves a connection through it.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -24,27 +22,23 @@
 #include "request/server/listen.h"
 
 #define TICK_MS 250
-#define INPUT_MAX (64 * 1024)		/* read ahead of the request being served */
-#define TURN_MAX 8			/* requests of a connection before others have their turn */
+#define INPUT_MAX (64 * 1024) /* read ahead of the request being served */
+#define TURN_MAX 8	      /* requests of a connection before others have their turn */
 #define LINGER_MS 1000
-#define DRAIN_MS 500		/* if draining: for the rest of a request, or one on its way */
-#define FINISH_MS 30		/* the same, when no connection is accepted any more */
+#define DRAIN_MS 500 /* if draining: for the rest of a request, or one on its way */
+#define FINISH_MS 30 /* the same, when no connection is accepted any more */
 #define FINISH_TICK_MS 10
 
 static const u64 state_ms[CONN_STATE_COUNT] = {
-	[CONN_IDLE] = 75000,
-	[CONN_READING] = 10000,
-	[CONN_ANSWERING] = ~0ULL,	/* the handler's: bounded by the caller's wait */
-	[CONN_WRITING] = 20000,
-	[CONN_LINGERING] = LINGER_MS,
+	[CONN_IDLE] = 75000,	  [CONN_READING] = 10000,
+	[CONN_ANSWERING] = ~0ULL, /* the handler's: bounded by the caller's wait */
+	[CONN_WRITING] = 20000,	  [CONN_LINGERING] = LINGER_MS,
 };
 
 /* The connection state (for eviction) of each state here. */
 static const enum connection_state delays_for[CONN_STATE_COUNT] = {
-	[CONN_IDLE] = CONNECTION_IDLE,
-	[CONN_READING] = CONNECTION_PENDING,
-	[CONN_ANSWERING] = CONNECTION_BUSY,
-	[CONN_WRITING] = CONNECTION_PENDING,
+	[CONN_IDLE] = CONNECTION_IDLE,	    [CONN_READING] = CONNECTION_PENDING,
+	[CONN_ANSWERING] = CONNECTION_BUSY, [CONN_WRITING] = CONNECTION_PENDING,
 	[CONN_LINGERING] = CONNECTION_IDLE,
 };
 
@@ -293,7 +287,7 @@ static void conn_serve(struct http1_conn *conn)
 		}
 		run(conn);
 		if (!conn->exchange->replied)
-			break;		/* delayed */
+			break; /* delayed */
 		if (!conn_next(conn))
 			return;
 	}
@@ -333,7 +327,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		take_input(conn);
 	else
-		on_event(conn->bev, BEV_EVENT_READING | (n ? BEV_EVENT_ERROR : BEV_EVENT_EOF), conn);
+		on_event(conn->bev, BEV_EVENT_READING | (n ? BEV_EVENT_ERROR : BEV_EVENT_EOF),
+			 conn);
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
@@ -400,9 +395,9 @@ static void time_is_up(struct http1_conn *conn)
 		return;
 	}
 	conn->exchange->refusal = 408;
-	conn->exchange->detail = conn->of->draining ?
-		"sluiced exits, and the request was not complete" :
-		"the request was not complete within 10 s";
+	conn->exchange->detail = conn->of->draining
+					 ? "sluiced exits, and the request was not complete"
+					 : "the request was not complete within 10 s";
 	run(conn);
 	conn_next(conn);
 }

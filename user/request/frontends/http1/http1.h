@@ -15,10 +15,10 @@
 
 #define HTTP1_HEADERS_MAX 128
 #define HTTP1_HEAD_BYTES_MAX (256 * 1024)
-#define HTTP1_BODY_MAX (4 * 1024 * 1024)	/* a report of 10000 */
+#define HTTP1_BODY_MAX (4 * 1024 * 1024) /* a report of 10000 */
 
 struct http1_header {
-	struct bytes name, value;		/* name in lower case */
+	struct bytes name, value; /* name in lower case */
 };
 
 /*
@@ -29,15 +29,15 @@ struct http1_header {
 struct http1_request {
 	struct worker *worker;
 	const struct peer_info *peer;
-	struct bytes method, path, query;	/* as sent, not decoded */
+	struct bytes method, path, query; /* as sent, not decoded */
 	struct http1_header header[HTTP1_HEADERS_MAX];
 	u32 header_count;
 	struct bytes body;
-	const char *beyond;	/* the reason why its rest was not read: it is refused */
-	struct delayed *delayed;		/* NULL: not delayed; cancelled by a disconnect */
+	const char *beyond;	 /* the reason why its rest was not read: it is refused */
+	struct delayed *delayed; /* NULL: not delayed; cancelled by a disconnect */
 	struct http1_conn *conn;
-	void *frontend;				/* the handler's own, until it replied */
-	void (*frontend_free)(void *frontend);	/* called once: after the reply, or a disconnect */
+	void *frontend;			       /* the handler's own, until it replied */
+	void (*frontend_free)(void *frontend); /* called once: after the reply, or a disconnect */
 };
 
 /* The first header of a name in lower case; ret.at NULL without one. */
@@ -56,7 +56,8 @@ bool http1_is_host_address(const struct http1_request *request);
 
 /* A reply: headers one by one, then the end. Never blocks. */
 void http1_reply_header_bytes(struct http1_request *request, struct bytes name, struct bytes value);
-static inline void http1_reply_header(struct http1_request *request, const char *name, const char *value)
+static inline void http1_reply_header(struct http1_request *request, const char *name,
+				      const char *value)
 {
 	http1_reply_header_bytes(request, (struct bytes){ name, strlen(name) },
 				 (struct bytes){ value, strlen(value) });
@@ -65,7 +66,8 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 		 const void *body, size_t size);
 /* An error as problem+json: {"title", "status", "detail"}. */
 void http1_reply_problem(struct http1_request *request, int status, const char *detail);
-/* The same in place of a decision, which is counted and logged: most proxies let the request pass then. */
+/* The same in place of a decision, which is counted and logged: most proxies let the request pass
+ * then. */
 void http1_reply_undecided(struct http1_request *request, int status, const char *detail);
 /*
  * The same for a caller without permission: 500 on /nginx/check, where 403 means a rule's
@@ -84,13 +86,13 @@ struct bytes http1_token(const struct http1_request *request);
  */
 u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed);
 
-#define HTTP1_BODY_OF_ANY (~0U)			/* a body_right that all have */
+#define HTTP1_BODY_OF_ANY (~0U) /* a body_right that all have */
 
 /* Paths, one line each in http1_routes.c. One that ends in '/' includes everything below it. */
 struct http1_route {
 	const char *method, *path;
 	enum request_api api;
-	u32 body_right;			/* caller_right needed to send a body; 0: none is read */
+	u32 body_right; /* caller_right needed to send a body; 0: none is read */
 	void (*run)(struct http1_request *request);
 };
 struct http1_routes {

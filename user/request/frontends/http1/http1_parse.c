@@ -141,8 +141,9 @@ static int on_field(http_parser *parser, const char *at, size_t len)
 	size_t from;
 
 	if (exchange->headed)
-		return 0;	/* trailers are ignored */
-	/* libhttp-parser reads "Content-Length : 5" as a length, and a first line that is folded as a name. */
+		return 0; /* trailers are ignored */
+	/* libhttp-parser reads "Content-Length : 5" as a length, and a first line that is folded as
+	 * a name. */
 	if (memchr(at, ' ', len))
 		return refuse(exchange, 400, "a header's name has a blank");
 	if (!request->header_count || exchange->in_value) {
@@ -199,7 +200,8 @@ static void settle(struct http1_conn *conn)
 
 		header->name = at_offset(exchange, header->name.at, header->name.len);
 		header->value = at_offset(exchange, header->value.at, header->value.len);
-		/* libhttp-parser removes blanks before a value only. Else "bob " is another user than "bob". */
+		/* libhttp-parser removes blanks before a value only. Else "bob " is another user
+		 * than "bob". */
 		while (header->value.len && is_blank(header->value.at[header->value.len - 1]))
 			header->value.len--;
 	}
@@ -218,8 +220,7 @@ static int expect(struct http1_conn *conn, const struct http1_header *header)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-	if (header->value.len != 12 ||
-	    strncasecmp(header->value.at, "100-continue", 12) != 0)
+	if (header->value.len != 12 || strncasecmp(header->value.at, "100-continue", 12) != 0)
 		return refuse(conn->exchange, 417, "the only supported Expect is 100-continue");
 	if (conn->parser.http_minor > 0)
 		reply_now(conn, go_on, sizeof(go_on) - 1);
@@ -265,11 +266,13 @@ static int on_headers(http_parser *parser)
 	if (parser->http_major != 1)
 		return refuse(exchange, 505, "supported versions: HTTP/1.1, HTTP/1.0");
 	if (exchange->has_length && exchange->has_encoding)
-		return refuse(exchange, 400, "a length and an encoding of the body exclude each "
+		return refuse(exchange, 400,
+			      "a length and an encoding of the body exclude each "
 			      "other");
 	/* Else the body would have no end, or another one for a proxy. */
 	if (exchange->has_encoding && (!(parser->flags & F_CHUNKED) || !parser->http_minor))
-		return refuse(exchange, 400, "the only supported encoding of a body is chunked, of HTTP/1.1");
+		return refuse(exchange, 400,
+			      "the only supported encoding of a body is chunked, of HTTP/1.1");
 	if (exchange->hosts != 1 && (exchange->hosts || parser->http_minor > 0))
 		return refuse(exchange, 400, "a request must have one Host header");
 	settle(conn);
@@ -315,7 +318,8 @@ void exchange_begin(struct http1_conn *conn)
 	exchange->target_len = 0;
 	exchange->body_bytes = 0;
 	exchange->wants_body = false;
-	exchange->headed = exchange->in_value = exchange->has_length = exchange->has_encoding = false;
+	exchange->headed = exchange->in_value = exchange->has_length = exchange->has_encoding =
+		false;
 	exchange->running = exchange->replied = false;
 	exchange->hosts = 0;
 	exchange->token_found = false;
@@ -349,7 +353,8 @@ static size_t parse_plain(struct http1_conn *conn, const char *data, size_t len)
 	parser->http_major = parser->http_minor = 1;
 	parser->flags = 0;
 	parser->upgrade = 0;
-	parser->content_length = 0;	/* it is only compared with the bound: a body that is here is below */
+	parser->content_length =
+		0; /* it is only compared with the bound: a body that is here is below */
 	parser->data = conn;
 	if (!on_headers(parser) && body.len && !on_body(parser, body.at, body.len))
 		exchange->request.body = (struct bytes){ exchange->body.at, exchange->body.len };

@@ -2,11 +2,12 @@
 /*
  * http1_plain.c - a request of the usual form, read in one pass, where all of it was received.
  *
- * libhttp-parser takes about 25 instructions a byte, since it may stop at each. This takes a line at
- * a time: GET or POST, a target of printable ASCII, HTTP/1.1, names of letters, digits, '-' and '_',
- * values without empty ones, a length of up to seven digits. At anything else it gives up without an
- * error, and the parser decides. So it has no error of its own, and no second meaning of a header:
- * tests/unit/request/frontends/http1/test_http1_plain.c compares both over changed requests.
+ * libhttp-parser takes about 25 instructions a byte, since it may stop at each. This takes a line
+ * at a time: GET or POST, a target of printable ASCII, HTTP/1.1, names of letters, digits, '-' and
+ * '_', values without empty ones, a length of up to seven digits. At anything else it gives up
+ * without an error, and the parser decides. So it has no error of its own, and no second meaning of
+ * a header: tests/unit/request/frontends/http1/test_http1_plain.c compares both over changed
+ * requests.
  */
 #include <string.h>
 #include <strings.h>
@@ -19,15 +20,16 @@
 
 /* The lower case of what names are made of; 0: anything else. */
 static const char name_char[256] = {
-	['-'] = '-', ['_'] = '_',
-	['0'] = '0', ['1'] = '1', ['2'] = '2', ['3'] = '3', ['4'] = '4',
-	['5'] = '5', ['6'] = '6', ['7'] = '7', ['8'] = '8', ['9'] = '9',
-	LETTERS('A', 'a'), LETTERS('B', 'b'), LETTERS('C', 'c'), LETTERS('D', 'd'), LETTERS('E', 'e'),
-	LETTERS('F', 'f'), LETTERS('G', 'g'), LETTERS('H', 'h'), LETTERS('I', 'i'), LETTERS('J', 'j'),
-	LETTERS('K', 'k'), LETTERS('L', 'l'), LETTERS('M', 'm'), LETTERS('N', 'n'), LETTERS('O', 'o'),
-	LETTERS('P', 'p'), LETTERS('Q', 'q'), LETTERS('R', 'r'), LETTERS('S', 's'), LETTERS('T', 't'),
-	LETTERS('U', 'u'), LETTERS('V', 'v'), LETTERS('W', 'w'), LETTERS('X', 'x'), LETTERS('Y', 'y'),
-	LETTERS('Z', 'z'),
+	['-'] = '-',	   ['_'] = '_',	      ['0'] = '0',	 ['1'] = '1',
+	['2'] = '2',	   ['3'] = '3',	      ['4'] = '4',	 ['5'] = '5',
+	['6'] = '6',	   ['7'] = '7',	      ['8'] = '8',	 ['9'] = '9',
+	LETTERS('A', 'a'), LETTERS('B', 'b'), LETTERS('C', 'c'), LETTERS('D', 'd'),
+	LETTERS('E', 'e'), LETTERS('F', 'f'), LETTERS('G', 'g'), LETTERS('H', 'h'),
+	LETTERS('I', 'i'), LETTERS('J', 'j'), LETTERS('K', 'k'), LETTERS('L', 'l'),
+	LETTERS('M', 'm'), LETTERS('N', 'n'), LETTERS('O', 'o'), LETTERS('P', 'p'),
+	LETTERS('Q', 'q'), LETTERS('R', 'r'), LETTERS('S', 's'), LETTERS('T', 't'),
+	LETTERS('U', 'u'), LETTERS('V', 'v'), LETTERS('W', 'w'), LETTERS('X', 'x'),
+	LETTERS('Y', 'y'), LETTERS('Z', 'z'),
 };
 
 /* What is left of the input. */
@@ -54,7 +56,7 @@ static bool take_line(struct cursor *in, enum http_method *ret_method, struct by
 	else
 		return false;
 	ret_target->at = in->at;
-	while (in->at < in->end && *in->at > ' ' && *in->at < 0x7f && *in->at != '#')
+	while (in->at<in->end && * in->at> ' ' && *in->at < 0x7f && *in->at != '#')
 		in->at++;
 	ret_target->len = in->at - ret_target->at;
 	return ret_target->len && *ret_target->at == '/' && take(in, version, sizeof(version) - 1);

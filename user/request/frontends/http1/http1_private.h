@@ -25,35 +25,35 @@ struct text {
 /* A request while it is read and answered, in one block; idle connections have none. */
 struct exchange {
 	struct http1_request request;
-	struct exchange *next;		/* in the worker's list of unused ones */
-	struct text text;		/* target, names and values, concatenated */
+	struct exchange *next; /* in the worker's list of unused ones */
+	struct text text;      /* target, names and values, concatenated */
 	struct text body;
 	size_t target_len;
-	u64 body_bytes;			/* received, kept or not */
-	bool begun;			/* some of it was parsed */
-	bool headed;			/* all headers were received */
-	bool wants_body;		/* its route accepts a body, and the caller may send one */
-	bool in_value;			/* the header read last has some of its value */
+	u64 body_bytes;	 /* received, kept or not */
+	bool begun;	 /* some of it was parsed */
+	bool headed;	 /* all headers were received */
+	bool wants_body; /* its route accepts a body, and the caller may send one */
+	bool in_value;	 /* the header read last has some of its value */
 	bool has_length, has_encoding;
 	u32 hosts;
 	bool token_found;
-	struct bytes token;		/* http1_token(), once it was found */
-	struct text headers;		/* of the reply */
-	const struct http1_route *route;	/* NULL: unknown path, or method */
+	struct bytes token;		 /* http1_token(), once it was found */
+	struct text headers;		 /* of the reply */
+	const struct http1_route *route; /* NULL: unknown path, or method */
 	const struct http1_route *on_path;
-	int refusal;			/* the status that ended parsing; 0: none */
+	int refusal; /* the status that ended parsing; 0: none */
 	const char *detail;
-	bool running;			/* its handler is */
+	bool running; /* its handler is */
 	bool replied;
 };
 
 /* The event that a connection waits for; each state has a list, longest wait first. */
 enum conn_state {
-	CONN_IDLE,		/* the next request */
-	CONN_READING,		/* the rest of a request */
-	CONN_ANSWERING,		/* its handler */
-	CONN_WRITING,		/* the client to read its reply */
-	CONN_LINGERING,		/* the client to notice the end */
+	CONN_IDLE,	/* the next request */
+	CONN_READING,	/* the rest of a request */
+	CONN_ANSWERING, /* its handler */
+	CONN_WRITING,	/* the client to read its reply */
+	CONN_LINGERING, /* the client to notice the end */
 	CONN_STATE_COUNT,
 };
 
@@ -61,48 +61,48 @@ TAILQ_HEAD(conn_list, http1_conn);
 
 struct http1_conn {
 	TAILQ_ENTRY(http1_conn) link;
-	TAILQ_ENTRY(http1_conn) turn;	/* in of->turns, while it has one */
+	TAILQ_ENTRY(http1_conn) turn; /* in of->turns, while it has one */
 	bool has_turn;
 	enum conn_state state;
-	u64 since_ms;			/* in that state */
+	u64 since_ms; /* in that state */
 	struct http1_worker *of;
 	struct bufferevent *bev;
-	struct evbuffer *in;		/* received bytes; with TLS the bufferevent's own */
-	struct bytes fresh;		/* those behind them, in of->received; empty between callbacks */
-	struct event *readable;		/* NULL: TLS, read by the bufferevent */
+	struct evbuffer *in;	/* received bytes; with TLS the bufferevent's own */
+	struct bytes fresh;	/* those behind them, in of->received; empty between callbacks */
+	struct event *readable; /* NULL: TLS, read by the bufferevent */
 	int fd;
 	struct peer_info peer;
 	http_parser parser;
-	struct exchange *exchange;	/* NULL: idle */
-	bool keep;			/* after this reply another request may come */
-	bool paused;			/* not reading: the client sent far ahead of its replies */
-	bool broken;			/* writing failed */
-	bool eof;			/* the client has closed its side */
+	struct exchange *exchange; /* NULL: idle */
+	bool keep;		   /* after this reply another request may come */
+	bool paused;		   /* not reading: the client sent far ahead of its replies */
+	bool broken;		   /* writing failed */
+	bool eof;		   /* the client has closed its side */
 };
 
 struct http1_worker {
 	struct worker *worker;
-	const struct http1_routes *routes;	/* NULL: the API's */
+	const struct http1_routes *routes; /* NULL: the API's */
 	struct conn_list list[CONN_STATE_COUNT];
 	struct event *tick;
-	struct conn_list turns;		/* served after the next poll: they have input already */
+	struct conn_list turns; /* served after the next poll: they have input already */
 	struct event *turn;
 	u32 turn_count;
-	u64 now_ms;			/* as of the last tick */
-	char date[32];			/* the Date header's value, at that time */
+	u64 now_ms;    /* as of the last tick */
+	char date[32]; /* the Date header's value, at that time */
 	struct exchange *unused;
-	char host[64];			/* the last Host that was an address or localhost */
+	char host[64]; /* the last Host that was an address or localhost */
 	u32 host_len;
-	char received[16 * 1024];	/* of one read, until the callback returns */
-	char reply[4096];		/* one that is as small, until it is sent */
+	char received[16 * 1024]; /* of one read, until the callback returns */
+	char reply[4096];	  /* one that is as small, until it is sent */
 	u32 unused_count;
-	size_t large;			/* bytes in texts beyond the free size of each */
+	size_t large; /* bytes in texts beyond the free size of each */
 	bool draining;
-	u64 grace_ms;			/* if draining: for a client to go on */
+	u64 grace_ms; /* if draining: for a client to go on */
 };
 
-#define TEXT_FREE_BYTES (16 * 1024)		/* a request up to this size is always read */
-#define LARGE_BYTES_MAX (64 * 1024 * 1024)	/* all larger ones of a worker together */
+#define TEXT_FREE_BYTES (16 * 1024)	   /* a request up to this size is always read */
+#define LARGE_BYTES_MAX (64 * 1024 * 1024) /* all larger ones of a worker together */
 
 /* ---- http1_parse.c ---- */
 struct exchange *exchange_new(struct http1_worker *of);
@@ -115,8 +115,9 @@ void exchange_begin(struct http1_conn *conn);
  */
 size_t exchange_parse(struct http1_conn *conn, const char *data, size_t len, bool *ret_whole);
 /*
- * http1_plain.c: reads a request that is all of the first bytes of `data`, and puts its head into the
- * exchange, as parsed but not yet settled. False: it is not of the usual form, or not all there.
+ * http1_plain.c: reads a request that is all of the first bytes of `data`, and puts its head into
+ * the exchange, as parsed but not yet settled. False: it is not of the usual form, or not all
+ * there.
  */
 bool exchange_plain(struct http1_conn *conn, struct bytes data, enum http_method *ret_method,
 		    struct bytes *ret_body);

@@ -88,8 +88,9 @@ void http1_reply_header_bytes(struct http1_request *request, struct bytes name, 
 static const char *phrase(int status)
 {
 	switch (status) {
-#define CASE(number, name, text) \
-	case number: return #text;
+#define CASE(number, name, text)                                                                   \
+	case number:                                                                               \
+		return #text;
 		HTTP_STATUS_MAP(CASE)
 #undef CASE
 	}
@@ -123,8 +124,9 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 	out_text(&out, phrase(status));
 	out_text(&out, "\r\ndate: ");
 	out_text(&out, conn->of->date);
-	out_text(&out, !conn->keep ? "\r\nconnection: close\r\n" :
-		       conn->parser.http_minor ? "\r\n" : "\r\nconnection: keep-alive\r\n");
+	out_text(&out, !conn->keep		 ? "\r\nconnection: close\r\n"
+		       : conn->parser.http_minor ? "\r\n"
+						 : "\r\nconnection: keep-alive\r\n");
 	if (bodied && content_type) {
 		out_text(&out, "content-type: ");
 		out_text(&out, content_type);
@@ -169,8 +171,9 @@ static void note_undecided(struct http1_request *request, int status, const char
 {
 	const struct http1_route *route = exchange_of(request)->route;
 	enum request_api api = route ? route->api : API_OTHER;
-	enum undecided_reason reason = status == 401 || status == 403 ? UNDECIDED_CALLER :
-				status == 404 || status == 405 ? UNDECIDED_PATH : UNDECIDED_UNREADABLE;
+	enum undecided_reason reason = status == 401 || status == 403	? UNDECIDED_CALLER
+				       : status == 404 || status == 405 ? UNDECIDED_PATH
+									: UNDECIDED_UNREADABLE;
 
 	/* Reports decide nothing, and other listeners than the API's do not. */
 	if (api != API_V1_REPORT && !request->conn->of->routes)

@@ -58,8 +58,9 @@ struct bytes http1_find_bytes(const struct http1_request *request, struct bytes 
 
 static int hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 :
-									     -1;
+	return c >= '0' && c <= '9'	    ? c - '0'
+	       : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10
+					    : -1;
 }
 
 /* Decodes %XX and '+'; other text stays. False if there is no room. */
@@ -182,10 +183,10 @@ static bool may_come(struct http1_request *request)
 				    "a proxy has to remove the header");
 		return false;
 	}
-	if (!host.at || request->peer->unix_socket ||
-	    is_our_host(request->conn->of, host))
+	if (!host.at || request->peer->unix_socket || is_our_host(request->conn->of, host))
 		return true;
-	http1_reply_refused(request, 403, "Host is neither localhost, nor an address, nor one of "
+	http1_reply_refused(request, 403,
+			    "Host is neither localhost, nor an address, nor one of "
 			    "http.hosts");
 	return false;
 }
@@ -231,8 +232,7 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 {
 	struct bytes token = http1_token(request);
 	bool bad_token = false;
-	u32 rights = caller_rights(request->worker->tier, request->peer, token, domain,
-				   &bad_token);
+	u32 rights = caller_rights(request->worker->tier, request->peer, token, domain, &bad_token);
 
 	if (bad_token) {
 		if (!is_for_client(request))
@@ -293,7 +293,8 @@ bool routes_find(struct http1_request *request)
 	if (right == HTTP1_BODY_OF_ANY)
 		return true;
 	return right && (caller_rights(request->worker->tier, request->peer, http1_token(request),
-				       (struct bytes){ NULL, 0 }, &bad_token) & right);
+				       (struct bytes){ NULL, 0 }, &bad_token) &
+			 right);
 }
 
 void routes_run(struct http1_request *request)

@@ -55,8 +55,8 @@ static int read_number(const struct json_text *text, json_t *value, u64 most, co
 				  json_is_number(value) ? "another number" : json_kind(value));
 	}
 	if (n > most)
-		return sl_err_set(err, EINVAL,
-				  "%s: too large; 0 to %llu are accepted", place, most);
+		return sl_err_set(err, EINVAL, "%s: too large; 0 to %llu are accepted", place,
+				  most);
 	*ret = n;
 	return 0;
 }
@@ -65,28 +65,39 @@ static int read_number(const struct json_text *text, json_t *value, u64 most, co
 static int read_unit(const struct json_text *text, json_t *value, const char *place,
 		     enum request_unit *ret, struct sl_err *err)
 {
-	static const struct { const char *name; int number; enum request_unit unit; } units[] = {
+	static const struct {
+		const char *name;
+		int number;
+		enum request_unit unit;
+	} units[] = {
 		{ "SECOND", 1, REQUEST_UNIT_SECOND }, { "MINUTE", 2, REQUEST_UNIT_MINUTE },
-		{ "HOUR", 3, REQUEST_UNIT_HOUR }, { "DAY", 4, REQUEST_UNIT_DAY },
-		{ "MONTH", 5, REQUEST_UNIT_MONTH }, { "YEAR", 6, REQUEST_UNIT_YEAR },
+		{ "HOUR", 3, REQUEST_UNIT_HOUR },     { "DAY", 4, REQUEST_UNIT_DAY },
+		{ "MONTH", 5, REQUEST_UNIT_MONTH },   { "YEAR", 6, REQUEST_UNIT_YEAR },
 		{ "WEEK", 7, REQUEST_UNIT_WEEK },
 	};
-	struct bytes name = json_is_string(value) ? json_text_bytes(text, value) : (struct bytes){ 0 };
+	struct bytes name =
+		json_is_string(value) ? json_text_bytes(text, value) : (struct bytes){ 0 };
 	size_t i;
 
 	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (json_is_integer(value) ? json_integer_value(value) == units[i].number :
-					     bytes_equal(name, units[i].name)) {
+		if (json_is_integer(value) ? json_integer_value(value) == units[i].number
+					   : bytes_equal(name, units[i].name)) {
 			*ret = units[i].unit;
 			return 0;
 		}
 	}
-	return sl_err_set(err, !value || json_is_null(value) || json_is_integer(value) || json_is_string(value) ?
-				       E2BIG : EINVAL,
+	return sl_err_set(err,
+			  !value || json_is_null(value) || json_is_integer(value) ||
+					  json_is_string(value)
+				  ? E2BIG
+				  : EINVAL,
 			  "%s.unit: %s; accepted: SECOND, MINUTE, HOUR, DAY, WEEK, "
-			  "MONTH, YEAR", place, !value ? "absent" :
-			  json_is_string(value) ? "another name" :
-			  json_is_integer(value) ? "another number" : json_kind(value));
+			  "MONTH, YEAR",
+			  place,
+			  !value		   ? "absent"
+			  : json_is_string(value)  ? "another name"
+			  : json_is_integer(value) ? "another number"
+						   : json_kind(value));
 }
 
 /* RateLimitDescriptor.limit */
@@ -94,7 +105,10 @@ static int read_limit(const struct json_text *text, json_t *limit, const char *p
 		      struct request_descriptor *ret, struct sl_err *err)
 {
 	static const char *const known[] = {
-		"requestsPerUnit", "requests_per_unit", "unit", NULL,
+		"requestsPerUnit",
+		"requests_per_unit",
+		"unit",
+		NULL,
 	};
 	json_t *requests, *unit = json_object_get(limit, "unit");
 	char at[64];
@@ -116,7 +130,7 @@ static int read_descriptor(struct json_request *request, json_t *object, size_t 
 			   struct sl_err *err)
 {
 	static const char *const known[] = {
-		"entries", "limit", "hitsAddend", "hits_addend", "isNegativeHits",
+		"entries",	    "limit", "hitsAddend", "hits_addend", "isNegativeHits",
 		"is_negative_hits", NULL,
 	};
 	struct request_descriptor *descriptor = &request->descriptor[index];
@@ -162,7 +176,8 @@ static int read_request(struct json_request *request, struct sl_err *err)
 		r = read_number(&request->text, addend, ~0ULL, "hitsAddend", &hits, err);
 	/* In proto3 a 0 here means absent; of a descriptor's own it is a 0. */
 	for (i = 0; i < request->made && !r; i++)
-		r = read_descriptor(request, json_array_get(json_object_get(root, "descriptors"), i), i,
+		r = read_descriptor(request,
+				    json_array_get(json_object_get(root, "descriptors"), i), i,
 				    hits ? hits : 1, err);
 	return r;
 }

@@ -29,8 +29,10 @@ static int value_of(const struct http1_request *request, struct query_request *r
 	char *at = name + strlen(VALUE_HEADER);
 
 	if (*where)
-		return sl_err_set(err, EINVAL, "d=%s:...: values are in X-Sluice-V-%s; accepted are "
-				  "KEY and KEY=TEXT", key, key);
+		return sl_err_set(err, EINVAL,
+				  "d=%s:...: values are in X-Sluice-V-%s; accepted are "
+				  "KEY and KEY=TEXT",
+				  key, key);
 	for (; *key; key++)
 		*at++ = *key >= 'A' && *key <= 'Z' ? *key | 0x20 : *key;
 	*at = 0;
@@ -56,15 +58,17 @@ static void on_response(const struct request *rl_request, const struct response 
 		http1_reply(request, response->code == RESPONSE_OK ? 204 : 403, NULL, NULL, 0);
 }
 
-/* A client could send the header itself: it is read only where the query, which is the administrator's, says so. */
+/* A client could send the header itself: it is read only where the query, which is the
+ * administrator's, says so. */
 static int parameter(const struct http1_request *request, struct query_request *rl_request,
 		     const char *name, const char *value, struct sl_err *err)
 {
 	struct bytes reference = http1_find(request, "x-sluice-reference");
 
 	if (strcmp(name, "defer"))
-		return sl_err_set(err, EINVAL, "%.64s: unknown parameter; accepted: domain, d, limit, hits, defer",
-				  name);
+		return sl_err_set(
+			err, EINVAL,
+			"%.64s: unknown parameter; accepted: domain, d, limit, hits, defer", name);
 	if (strcmp(value, "on"))
 		return sl_err_set(err, EINVAL, "defer: found '%.64s'; accepted: on", value);
 	if (request_reference_ok(reference))

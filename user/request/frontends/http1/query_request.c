@@ -130,11 +130,13 @@ static int read_descriptor(const struct http1_request *request, struct query_req
 	return 0;
 }
 
-/* Both of two limits hold: of one unit the smaller, of several the descriptor is there once for each. */
+/* Both of two limits hold: of one unit the smaller, of several the descriptor is there once for
+ * each. */
 static void add_limit(struct query_request *rl_request, u64 count, enum request_unit unit)
 {
 	struct request *request = &rl_request->request;
-	struct request_descriptor *at = rl_request->last, *end = &rl_request->descriptor[request->count];
+	struct request_descriptor *at = rl_request->last,
+				  *end = &rl_request->descriptor[request->count];
 
 	if (!at || request->beyond)
 		return;
@@ -163,8 +165,9 @@ static int read_limit(struct query_request *rl_request, char *text, struct sl_er
 		const char *name;
 		enum request_unit unit;
 	} units[] = {
-		{ "s", REQUEST_UNIT_SECOND }, { "m", REQUEST_UNIT_MINUTE }, { "h", REQUEST_UNIT_HOUR },
-		{ "d", REQUEST_UNIT_DAY }, { "w", REQUEST_UNIT_WEEK },
+		{ "s", REQUEST_UNIT_SECOND }, { "m", REQUEST_UNIT_MINUTE },
+		{ "h", REQUEST_UNIT_HOUR },   { "d", REQUEST_UNIT_DAY },
+		{ "w", REQUEST_UNIT_WEEK },
 	};
 	char *slash = strchr(text, '/');
 	const char *reason;
@@ -184,8 +187,10 @@ static int read_limit(struct query_request *rl_request, char *text, struct sl_er
 	}
 	if (slash)
 		*slash = '/';
-	return sl_err_set(err, EINVAL, "limit: found '%.64s'; accepted: COUNT/UNIT, as 10/s; COUNT: 0 to %llu, "
-			  "UNIT: s, m, h, d, w", text, REQUEST_HITS_MAX);
+	return sl_err_set(err, EINVAL,
+			  "limit: found '%.64s'; accepted: COUNT/UNIT, as 10/s; COUNT: 0 to %llu, "
+			  "UNIT: s, m, h, d, w",
+			  text, REQUEST_HITS_MAX);
 }
 
 static int read_parameter(const struct http1_request *request, struct query_request *rl_request,
@@ -210,9 +215,9 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 		if (!count_parse(value, hits, &reason))
 			return 0;
 		if (!*value || value[strspn(value, "0123456789")])
-			return sl_err_set(err, EINVAL, "hits: found '%.64s'; accepted: 0 to %llu", value,
-					  REQUEST_HITS_MAX);
-		*hits = ~0ULL;		/* still a number, and a client may have made it */
+			return sl_err_set(err, EINVAL, "hits: found '%.64s'; accepted: 0 to %llu",
+					  value, REQUEST_HITS_MAX);
+		*hits = ~0ULL; /* still a number, and a client may have made it */
 		return 0;
 	}
 	r = parameter ? parameter(request, rl_request, name, value, err) : -ENOENT;

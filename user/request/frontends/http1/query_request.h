@@ -8,8 +8,8 @@
  * A `d` is a descriptor, its entries are separated by commas: KEY uses the frontend's value for
  * that key, KEY:WHERE one from another place, KEY=TEXT is that text. If a client omits a value or
  * sends an empty one, its descriptor is omitted; other input from a client is only a value. So an
- * error is always in the administrator's query. A `limit` is of the `d` before it, in place of a rule's;
- * of several all hold.
+ * error is always in the administrator's query. A `limit` is of the `d` before it, in place of a
+ * rule's; of several all hold.
  */
 #ifndef SLUICE_HTTP_QUERY_REQUEST_H
 #define SLUICE_HTTP_QUERY_REQUEST_H
@@ -19,10 +19,10 @@
 
 struct query_request {
 	struct request request;
-	char *text, *text_end;		/* room for decoded text */
-	struct bytes path, host, method;	/* made on first use */
-	u32 read;			/* `d` so far, and further limits of them */
-	struct request_descriptor *last;	/* of the last `d`; NULL: it is omitted */
+	char *text, *text_end;		 /* room for decoded text */
+	struct bytes path, host, method; /* made on first use */
+	u32 read;			 /* `d` so far, and further limits of them */
+	struct request_descriptor *last; /* of the last `d`; NULL: it is omitted */
 	struct request_descriptor descriptor[];
 };
 

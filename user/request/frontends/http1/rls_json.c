@@ -22,10 +22,14 @@
 
 static const char *unit_name(u64 window_ns)
 {
-	static const struct { u64 ns; const char *name; } units[] = {
-		{ SL_NS_PER_SEC, "SECOND" }, { 60 * SL_NS_PER_SEC, "MINUTE" },
-		{ 3600 * SL_NS_PER_SEC, "HOUR" }, { DAY_NS, "DAY" }, { 7 * DAY_NS, "WEEK" },
-		{ 30 * DAY_NS, "MONTH" }, { 365 * DAY_NS, "YEAR" },
+	static const struct {
+		u64 ns;
+		const char *name;
+	} units[] = {
+		{ SL_NS_PER_SEC, "SECOND" },	  { 60 * SL_NS_PER_SEC, "MINUTE" },
+		{ 3600 * SL_NS_PER_SEC, "HOUR" }, { DAY_NS, "DAY" },
+		{ 7 * DAY_NS, "WEEK" },		  { 30 * DAY_NS, "MONTH" },
+		{ 365 * DAY_NS, "YEAR" },
 	};
 	size_t i;
 
@@ -126,7 +130,8 @@ static char *metadata_text(const struct response *response)
 }
 
 /* Returns the comma for the next member. */
-static const char *out_metadata_text(struct out *out, const char *comma, const char *name, const char *text)
+static const char *out_metadata_text(struct out *out, const char *comma, const char *name,
+				     const char *text)
 {
 	out_text(out, comma);
 	out_char(out, '"');
@@ -204,7 +209,8 @@ static void on_response(const struct request *rl_request, const struct response 
 		http1_reply_problem(request, 503, "out of memory");
 		return;
 	}
-	http1_reply(request, response->code == RESPONSE_OK ? 200 : 429, "application/json", body, out.len);
+	http1_reply(request, response->code == RESPONSE_OK ? 200 : 429, "application/json", body,
+		    out.len);
 	if (body != most)
 		free(body);
 }

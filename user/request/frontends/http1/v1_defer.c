@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * v1_defer.c - GET and DELETE /v1/defer/TICKET: where a deferred request is, and its cancellation while it waits.
+ * v1_defer.c - GET and DELETE /v1/defer/TICKET: where a deferred request is, and its cancellation
+ * while it waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 struct lookup {
 	struct http1_request *request;
-	struct defer_lookup *pending;	/* NULL: replied */
+	struct defer_lookup *pending; /* NULL: replied */
 	bool cancel;
 	char ticket[DEFER_TICKET_LEN + 1];
 };
@@ -26,15 +27,16 @@ static void lookup_free(void *arg)
 	free(lookup);
 }
 
-static const char no_ticket[] = "no such ticket: it was cancelled, or ended longer ago than the ttl";
+static const char no_ticket[] =
+	"no such ticket: it was cancelled, or ended longer ago than the ttl";
 static const char unavailable[] = "the cluster store is unavailable";
 
 static void reply_state(const struct lookup *lookup, enum defer_status status, u64 number)
 {
 	const char *what = status == DEFER_WAITING ? "position" : "deliveries";
 	char body[256];
-	int len = snprintf(body, sizeof(body), "{\"ticket\":\"%s\",\"state\":\"%s\"", lookup->ticket,
-			   defer_status_names[status]);
+	int len = snprintf(body, sizeof(body), "{\"ticket\":\"%s\",\"state\":\"%s\"",
+			   lookup->ticket, defer_status_names[status]);
 
 	if (status == DEFER_WAITING || status == DEFER_RELEASED)
 		len += snprintf(body + len, sizeof(body) - len, ",\"%s\":%llu", what, number);
@@ -45,9 +47,9 @@ static void reply_state(const struct lookup *lookup, enum defer_status status, u
 static void on_looked(void *arg, enum defer_status status, u64 number)
 {
 	struct lookup *lookup = arg;
-	bool is_state = lookup->cancel ? status == DEFER_CANCELLED :
-			status == DEFER_WAITING || status == DEFER_RELEASED || status == DEFER_DONE ||
-			status == DEFER_DEAD;
+	bool is_state = lookup->cancel ? status == DEFER_CANCELLED
+				       : status == DEFER_WAITING || status == DEFER_RELEASED ||
+						 status == DEFER_DONE || status == DEFER_DEAD;
 
 	lookup->pending = NULL;
 	if (is_state)
@@ -55,7 +57,8 @@ static void on_looked(void *arg, enum defer_status status, u64 number)
 	else if (status == DEFER_NONE)
 		http1_reply_problem(lookup->request, 404, no_ticket);
 	else if (status == DEFER_RELEASED)
-		http1_reply_problem(lookup->request, 409, "it was released already: a worker has it, or will");
+		http1_reply_problem(lookup->request, 409,
+				    "it was released already: a worker has it, or will");
 	else
 		http1_reply_problem(lookup->request, 503, unavailable);
 }
@@ -83,10 +86,12 @@ static void look(struct http1_request *request, bool cancel)
 	lookup->request = request;
 	lookup->cancel = cancel;
 	memcpy(lookup->ticket, ticket.at, ticket.len);
-	r = defer_look(request->worker->engine, ticket, cancel, on_looked, lookup, &lookup->pending);
+	r = defer_look(request->worker->engine, ticket, cancel, on_looked, lookup,
+		       &lookup->pending);
 	if (r < 0) {
 		free(lookup);
-		http1_reply_problem(request, r == -ENOENT ? 404 : 503, r == -ENOENT ? no_ticket : unavailable);
+		http1_reply_problem(request, r == -ENOENT ? 404 : 503,
+				    r == -ENOENT ? no_ticket : unavailable);
 		return;
 	}
 	request->frontend = lookup;

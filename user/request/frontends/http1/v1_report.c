@@ -3,9 +3,9 @@
  * v1_report.c - POST /v1/report: requests that have already happened, up to 10000 in one array.
  *
  * Each item is read, checked and charged by itself; an invalid one is reported by its index and
- * does not affect others; so is what was accepted and charges nothing, with the reason. After some of them the other clients of the worker have their turn. An
- * item with status 429 was refused: it is accepted and charges nothing, since a limit that counts
- * its own refusals would never reopen.
+ * does not affect others; so is what was accepted and charges nothing, with the reason. After some
+ * of them the other clients of the worker have their turn. An item with status 429 was refused: it
+ * is accepted and charges nothing, since a limit that counts its own refusals would never reopen.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -23,7 +23,7 @@
 #define ITEMS_MAX 10000
 #define ITEMS_AT_A_TIME 64
 #define BYTES_AT_A_TIME 65536
-#define AHEAD_NS (300 * SL_NS_PER_SEC)	/* tolerance for wrong clocks */
+#define AHEAD_NS (300 * SL_NS_PER_SEC) /* tolerance for wrong clocks */
 
 struct report {
 	struct http1_request *request;
@@ -64,17 +64,18 @@ static void reject(struct report *report, const char *detail)
 
 /* Why a descriptor that would be charged was not; NULL: it was. */
 static const char *why_not_charged(const struct request_descriptor *descriptor,
-				 const struct response_status *status)
+				   const struct response_status *status)
 {
 	if (!descriptor->hits)
 		return NULL;
-	return !status->rule ? "it meets no rule, or one that another replaces" :
-	       status->unlimited ? "its rule is unlimited" :
-	       status->full ? "there is no room for its counter" : NULL;
+	return !status->rule	   ? "it meets no rule, or one that another replaces"
+	       : status->unlimited ? "its rule is unlimited"
+	       : status->full	   ? "there is no room for its counter"
+				   : NULL;
 }
 
 static void list_not_charged(struct report *report, const struct request *request,
-			   const struct response *response)
+			     const struct response *response)
 {
 	char member[32];
 
@@ -142,7 +143,8 @@ static void on_response(const struct request *rl_request, const struct response 
 	} else {
 		report->accepted++;
 		if (rl_request->release.count && !response->released)
-			add_line(report, report->not_charged, "", "nothing to release: its units came back before");
+			add_line(report, report->not_charged, "",
+				 "nothing to release: its units came back before");
 		list_not_charged(report, rl_request, response);
 	}
 }
@@ -256,8 +258,10 @@ void v1_report(struct http1_request *request)
 	}
 	report = calloc(1, sizeof(*report));
 	if (report) {
-		*report = (struct report){ .request = request, .items = items,
-					   .rejected = evbuffer_new(), .not_charged = evbuffer_new() };
+		*report = (struct report){ .request = request,
+					   .items = items,
+					   .rejected = evbuffer_new(),
+					   .not_charged = evbuffer_new() };
 		report->next = evtimer_new(request->worker->base, go_on, report);
 	}
 	if (!report || !report->rejected || !report->not_charged || !report->next) {

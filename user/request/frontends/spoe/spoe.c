@@ -20,16 +20,16 @@
 
 #define SEC SL_NS_PER_SEC
 #define HELLO_NS (5 * SEC)
-#define FRAME_NS (10 * SEC)		/* from a frame's first byte to its last */
-#define IDLE_NS (600 * SEC)		/* HAProxy's `timeout idle` should be less */
-#define CLOSING_NS (1 * SEC)		/* for the peer to read a DISCONNECT */
-#define WRITE_S 10			/* without any output accepted */
-#define HELLO_MAX 4096			/* bytes, before anything is agreed on */
-#define OUTPUT_MAX (256 * 1024)		/* above it reading stops */
-#define DELAYED_MAX 1024			/* delayed responses of a connection */
+#define FRAME_NS (10 * SEC)	/* from a frame's first byte to its last */
+#define IDLE_NS (600 * SEC)	/* HAProxy's `timeout idle` should be less */
+#define CLOSING_NS (1 * SEC)	/* for the peer to read a DISCONNECT */
+#define WRITE_S 10		/* without any output accepted */
+#define HELLO_MAX 4096		/* bytes, before anything is agreed on */
+#define OUTPUT_MAX (256 * 1024) /* above it reading stops */
+#define DELAYED_MAX 1024	/* delayed responses of a connection */
 #define CLOSING_BYTES_MAX (1024 * 1024)
-#define DRAIN_QUIET_NS (SEC / 40)	/* of silence before a DISCONNECT; HAProxy may wait for a CPU */
-#define DRAIN_NS (SEC / 10)		/* then also during traffic */
+#define DRAIN_QUIET_NS (SEC / 40) /* of silence before a DISCONNECT; HAProxy may wait for a CPU */
+#define DRAIN_NS (SEC / 10)	  /* then also during traffic */
 #define DRAIN_TICK_US 2000
 
 u64 spoe_clock_ns(void)
@@ -92,15 +92,15 @@ void spoe_conn_send(struct spoe_conn *conn, struct spop_writer *writer)
 void spoe_disconnect(struct spoe_conn *conn, enum spop_status status)
 {
 	u8 memory[SPOP_FRAME_MIN];
-	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_AGENT_DISCONNECT,
-						     0, 0);
+	struct spop_writer writer =
+		spop_frame_begin(memory, sizeof(memory), SPOP_AGENT_DISCONNECT, 0, 0);
 
 	if (status != SPOP_NORMAL)
 		observe_request(conn->owner->worker->engine, API_SPOE, 1);
 	/* A timeout is the end of a connection that is in no use. */
 	if (status != SPOP_NORMAL && status != SPOP_TIMEOUT)
 		undecided_note(conn->owner->worker->engine, API_SPOE, UNDECIDED_UNREADABLE,
-				  spop_status_text(status));
+			       spop_status_text(status));
 	spop_put_pair_number(&writer, "status-code", status);
 	spop_put_pair_string(&writer, "message", spop_status_text(status));
 	spoe_conn_send(conn, &writer);
@@ -156,8 +156,7 @@ static void throw_away(struct spoe_conn *conn)
 /* The deadline of the next frame: soon if one has begun, of HELLO from accept on. */
 static void set_deadline(struct spoe_conn *conn, bool any)
 {
-	bool in_frame = !conn->paused &&
-			evbuffer_get_length(bufferevent_get_input(conn->bev));
+	bool in_frame = !conn->paused && evbuffer_get_length(bufferevent_get_input(conn->bev));
 	u64 now = spoe_clock_ns();
 
 	if (any)
@@ -174,8 +173,9 @@ static void place_set(struct spoe_conn *conn)
 {
 	bool pending = conn->in_frame || evbuffer_get_length(bufferevent_get_output(conn->bev));
 
-	connection_set(conn->peer.connection, conn->held_count ? CONNECTION_BUSY :
-		       pending ? CONNECTION_PENDING : CONNECTION_IDLE);
+	connection_set(conn->peer.connection, conn->held_count ? CONNECTION_BUSY
+					      : pending	       ? CONNECTION_PENDING
+							       : CONNECTION_IDLE);
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
@@ -241,14 +241,16 @@ static void look_after(struct spoe_conn *conn, u64 now)
 		if (conn->state == SPOE_CLOSING)
 			conn_free(conn);
 		else
-			spoe_disconnect(conn, conn->state == SPOE_OPEN && !conn->in_frame ?
-				   SPOP_NORMAL : SPOP_TIMEOUT);
+			spoe_disconnect(conn, conn->state == SPOE_OPEN && !conn->in_frame
+						      ? SPOP_NORMAL
+						      : SPOP_TIMEOUT);
 		return;
 	}
 	if (!conn->owner->drain_ns || conn->state != SPOE_OPEN)
 		return;
 	bufferevent_disable(conn->bev, EV_WRITE);
-	if (conn->held_count || (draining_ns <= DRAIN_NS && now - conn->last_frame_ns <= DRAIN_QUIET_NS))
+	if (conn->held_count ||
+	    (draining_ns <= DRAIN_NS && now - conn->last_frame_ns <= DRAIN_QUIET_NS))
 		return;
 	spoe_disconnect(conn, SPOP_NORMAL);
 	bufferevent_enable(conn->bev, EV_WRITE);
@@ -338,9 +340,9 @@ static int spoe_start(struct worker *worker)
 }
 
 /*
- * A NOTIFY that crosses the DISCONNECT is lost, and HAProxy's rule for errors applies to it. So ACKs
- * are kept back until no more NOTIFY comes, since HAProxy waits for them, and are then sent with the
- * DISCONNECT, in one write.
+ * A NOTIFY that crosses the DISCONNECT is lost, and HAProxy's rule for errors applies to it. So
+ * ACKs are kept back until no more NOTIFY comes, since HAProxy waits for them, and are then sent
+ * with the DISCONNECT, in one write.
  */
 static void spoe_finish(struct worker *worker)
 {
@@ -354,6 +356,9 @@ static void spoe_finish(struct worker *worker)
 
 const struct frontend frontend_spoe = {
 	.kind = LISTEN_SPOE,
-	.name = "spoe", .accept = spoe_accept, .finish = spoe_finish, .start = spoe_start,
+	.name = "spoe",
+	.accept = spoe_accept,
+	.finish = spoe_finish,
+	.start = spoe_start,
 	.stop = spoe_stop,
 };

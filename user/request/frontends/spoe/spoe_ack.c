@@ -13,7 +13,8 @@ static void set_number(struct spop_writer *writer, const char *name, u64 number)
 {
 	/* HAProxy's integers are signed; "never" is a very long time. */
 	struct spop_value value = {
-		.type = SPOP_INT64, .number = number >> 63 ? ~0ULL >> 1 : number,
+		.type = SPOP_INT64,
+		.number = number >> 63 ? ~0ULL >> 1 : number,
 	};
 
 	spop_put_set_var(writer, name, &value);
@@ -66,7 +67,8 @@ static void put_response(struct spop_writer *writer, const struct response *resp
 		set_text(writer, "shadow", text);
 	set_text(writer, "violated", response_violated(response, text, sizeof(text)));
 	set_text(writer, "policy", response_ratelimit_policy(response, text, sizeof(text)));
-	set_text(writer, "ratelimit", response_ratelimit(response, retry_after, text, sizeof(text)));
+	set_text(writer, "ratelimit",
+		 response_ratelimit(response, retry_after, text, sizeof(text)));
 }
 
 size_t spoe_ack(const struct response *response, u32 jitter_permille, u64 stream, u64 frame,

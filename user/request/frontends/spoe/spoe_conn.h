@@ -16,12 +16,12 @@ struct spoe_conn {
 	struct bufferevent *bev;
 	struct peer_info peer;
 	enum spoe_state state;
-	bool paused;			/* not reading until output or responses are written */
-	bool in_frame;			/* the deadline is that of a frame */
+	bool paused;   /* not reading until output or responses are written */
+	bool in_frame; /* the deadline is that of a frame */
 	bool eof;
-	u32 frame_max;			/* for both directions, without the length */
+	u32 frame_max; /* for both directions, without the length */
 	u64 deadline_ns, last_frame_ns;
-	u64 thrown_away;		/* bytes received while closing */
+	u64 thrown_away; /* bytes received while closing */
 	struct spoe_delayed *held;
 	u32 held_count;
 };
@@ -30,7 +30,7 @@ struct spoe_conn {
 struct spoe_delayed {
 	struct spoe_conn *conn;
 	struct spoe_delayed *next, **link;
-	struct delayed *delayed;	/* NULL: not delayed */
+	struct delayed *delayed; /* NULL: not delayed */
 	u64 stream, frame;
 	struct request request;
 	char memory[] __attribute__((aligned(16)));
@@ -40,8 +40,8 @@ struct spoe_worker {
 	struct worker *worker;
 	struct spoe_conn *first;
 	struct event *tick;
-	u64 drain_ns;			/* start of draining; 0: not draining */
-	struct spoe_request request;		/* the one being read */
+	u64 drain_ns;		     /* start of draining; 0: not draining */
+	struct spoe_request request; /* the one being read */
 };
 
 u64 spoe_clock_ns(void);

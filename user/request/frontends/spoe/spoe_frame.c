@@ -21,9 +21,9 @@
 /* ------------------------------------------------------------------ hello */
 
 struct spoe_hello {
-	u32 frame_max;			/* its maximum, at least SPOP_FRAME_MIN */
-	bool pipelining;		/* it may send requests before the previous response */
-	bool healthcheck;		/* the connection is a health check */
+	u32 frame_max;	  /* its maximum, at least SPOP_FRAME_MIN */
+	bool pipelining;  /* it may send requests before the previous response */
+	bool healthcheck; /* the connection is a health check */
 };
 
 /* The pairs read so far. */
@@ -44,7 +44,8 @@ static bool next_of_list(struct bytes *list, struct bytes *ret)
 	comma = memchr(list->at, ',', list->len);
 	len = comma ? (size_t)(comma - list->at) : list->len;
 	*ret = (struct bytes){ list->at, len };
-	*list = comma ? (struct bytes){ comma + 1, list->len - len - 1 } : (struct bytes){ NULL, 0 };
+	*list = comma ? (struct bytes){ comma + 1, list->len - len - 1 }
+		      : (struct bytes){ NULL, 0 };
 	while (ret->len && *ret->at == ' ')
 		*ret = (struct bytes){ ret->at + 1, ret->len - 1 };
 	while (ret->len && ret->at[ret->len - 1] == ' ')
@@ -168,12 +169,14 @@ static void send_ack(struct spoe_conn *conn, const struct response *response, u6
 
 	if (most > sizeof(memory))
 		most = sizeof(memory);
-	bufferevent_write(conn->bev, memory,
-			  spoe_ack(response, def->retry_jitter_permille, stream, frame, memory, most));
+	bufferevent_write(
+		conn->bev, memory,
+		spoe_ack(response, def->retry_jitter_permille, stream, frame, memory, most));
 }
 
 /* Without a variable HAProxy lets the request pass. */
-static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, enum undecided_reason why, const char *reason)
+static void refuse(struct spoe_conn *conn, const struct spop_frame *frame,
+		   enum undecided_reason why, const char *reason)
 {
 	struct engine_thread *engine = conn->owner->worker->engine;
 
@@ -199,11 +202,13 @@ static void on_response(const struct request *request, const struct response *re
 static void submit_now(struct spoe_conn *conn, const struct spop_frame *frame)
 {
 	struct spoe_delayed now = { .conn = conn, .stream = frame->stream, .frame = frame->frame };
-	struct delayed *delayed = request_submit(conn->owner->worker->engine, &conn->owner->request.request, on_response, &now);
+	struct delayed *delayed = request_submit(conn->owner->worker->engine,
+						 &conn->owner->request.request, on_response, &now);
 
 	if (delayed) {
 		request_cancel(delayed);
-		refuse(conn, frame, UNDECIDED_UNREADABLE, "its response was delayed although no caller waits");
+		refuse(conn, frame, UNDECIDED_UNREADABLE,
+		       "its response was delayed although no caller waits");
 	}
 }
 
@@ -242,8 +247,8 @@ static void submit_delayed(struct spoe_conn *conn, const struct spop_frame *fram
 static u32 rights_of(struct spoe_conn *conn, struct bytes domain)
 {
 	bool bad_token;
-	u32 rights = caller_rights(conn->owner->worker->tier, &conn->peer,
-				   (struct bytes){ "", 0 }, domain, &bad_token);
+	u32 rights = caller_rights(conn->owner->worker->tier, &conn->peer, (struct bytes){ "", 0 },
+				   domain, &bad_token);
 
 	if (!conn->peer.unix_socket && !conn->peer.cert_cn[0])
 		rights |= MAY_CHECK;
@@ -313,13 +318,13 @@ void spoe_take_frame(struct spoe_conn *conn, const void *bytes, size_t size)
 		else
 			spoe_disconnect(conn, SPOP_INVALID);
 		break;
-	case SPOP_UNSET:			/* the rest of a fragmented frame */
+	case SPOP_UNSET: /* the rest of a fragmented frame */
 		spoe_disconnect(conn, SPOP_FRAGMENTED);
 		break;
 	default:
 		/* Types of agents are errors; unknown types may be added later. */
-		if (conn->state == SPOE_HELLO || (frame.type >= SPOP_AGENT_HELLO &&
-						  frame.type <= SPOP_ACK))
+		if (conn->state == SPOE_HELLO ||
+		    (frame.type >= SPOP_AGENT_HELLO && frame.type <= SPOP_ACK))
 			spoe_disconnect(conn, SPOP_INVALID);
 		break;
 	}

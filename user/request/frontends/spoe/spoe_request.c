@@ -18,14 +18,14 @@ struct reader {
 	struct spoe_request *to;
 	struct spop_cursor cursor;
 	const char *reason;
-	u32 message;			/* its first descriptor */
-	u32 current;			/* index for entries without a number; ~0: a new one */
+	u32 message; /* its first descriptor */
+	u32 current; /* index for entries without a number; ~0: a new one */
 	struct {
-		u32 number;		/* N + 1 of dN_; 0: none */
-		bool null;		/* one of its values is null */
-		bool hits;		/* has its own */
+		u32 number; /* N + 1 of dN_; 0: none */
+		bool null;  /* one of its values is null */
+		bool hits;  /* has its own */
 	} of[REQUEST_DESCRIPTORS_MAX];
-	bool has_hits;			/* of the message */
+	bool has_hits; /* of the message */
 	u64 hits;
 };
 

@@ -17,21 +17,36 @@
 const char *spop_status_text(enum spop_status status)
 {
 	switch (status) {
-	case SPOP_NORMAL: return "normal";
-	case SPOP_IO: return "I/O error";
-	case SPOP_TIMEOUT: return "a timeout occurred";
-	case SPOP_TOO_BIG: return "frame is too big";
-	case SPOP_INVALID: return "invalid frame received";
-	case SPOP_NO_VERSION: return "version value not found";
-	case SPOP_NO_FRAME_SIZE: return "max-frame-size value not found";
-	case SPOP_NO_CAPABILITIES: return "capabilities value not found";
-	case SPOP_BAD_VERSION: return "unsupported version";
-	case SPOP_BAD_FRAME_SIZE: return "max-frame-size too big or too small";
-	case SPOP_FRAGMENTED: return "payload fragmentation is not supported";
-	case SPOP_INTERLACED: return "invalid interlaced frames";
-	case SPOP_NO_FRAME_ID: return "frame-id not found";
-	case SPOP_RESOURCES: return "resource allocation error";
-	case SPOP_UNKNOWN: break;
+	case SPOP_NORMAL:
+		return "normal";
+	case SPOP_IO:
+		return "I/O error";
+	case SPOP_TIMEOUT:
+		return "a timeout occurred";
+	case SPOP_TOO_BIG:
+		return "frame is too big";
+	case SPOP_INVALID:
+		return "invalid frame received";
+	case SPOP_NO_VERSION:
+		return "version value not found";
+	case SPOP_NO_FRAME_SIZE:
+		return "max-frame-size value not found";
+	case SPOP_NO_CAPABILITIES:
+		return "capabilities value not found";
+	case SPOP_BAD_VERSION:
+		return "unsupported version";
+	case SPOP_BAD_FRAME_SIZE:
+		return "max-frame-size too big or too small";
+	case SPOP_FRAGMENTED:
+		return "payload fragmentation is not supported";
+	case SPOP_INTERLACED:
+		return "invalid interlaced frames";
+	case SPOP_NO_FRAME_ID:
+		return "frame-id not found";
+	case SPOP_RESOURCES:
+		return "resource allocation error";
+	case SPOP_UNKNOWN:
+		break;
 	}
 	return "an unknown error occurred";
 }
@@ -304,12 +319,11 @@ void spop_put_pair_number(struct spop_writer *writer, const char *name, u32 valu
 void spop_put_pair_string(struct spop_writer *writer, const char *name, const char *value)
 {
 	spop_put_text(writer, bytes_of(name));
-	spop_put_value(writer, &(struct spop_value){ .type = SPOP_STRING,
-						     .text = bytes_of(value) });
+	spop_put_value(writer,
+		       &(struct spop_value){ .type = SPOP_STRING, .text = bytes_of(value) });
 }
 
-void spop_put_set_var(struct spop_writer *writer, const char *name,
-		      const struct spop_value *value)
+void spop_put_set_var(struct spop_writer *writer, const char *name, const struct spop_value *value)
 {
 	spop_put_u8(writer, SPOP_SET_VAR);
 	spop_put_u8(writer, 3);

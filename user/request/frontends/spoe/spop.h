@@ -16,10 +16,10 @@
 /* A frame without its length. HAProxy offers its buffer, 16380 unless tune.bufsize is set. */
 #define SPOP_FRAME_MIN 256
 #define SPOP_FRAME_MAX (256 * 1024)
-#define SPOP_VARINT_MAX 10		/* bytes of a 64-bit number */
+#define SPOP_VARINT_MAX 10 /* bytes of a 64-bit number */
 
 enum spop_frame_type {
-	SPOP_UNSET = 0,			/* a fragment after the first */
+	SPOP_UNSET = 0, /* a fragment after the first */
 	SPOP_HAPROXY_HELLO = 1,
 	SPOP_HAPROXY_DISCONNECT = 2,
 	SPOP_NOTIFY = 3,
@@ -51,20 +51,32 @@ enum spop_status {
 const char *spop_status_text(enum spop_status status);
 
 enum spop_type {
-	SPOP_NULL, SPOP_BOOL, SPOP_INT32, SPOP_UINT32, SPOP_INT64, SPOP_UINT64, SPOP_IPV4,
-	SPOP_IPV6, SPOP_STRING, SPOP_BINARY,
+	SPOP_NULL,
+	SPOP_BOOL,
+	SPOP_INT32,
+	SPOP_UINT32,
+	SPOP_INT64,
+	SPOP_UINT64,
+	SPOP_IPV4,
+	SPOP_IPV6,
+	SPOP_STRING,
+	SPOP_BINARY,
 	SPOP_TYPE_COUNT,
 };
 
 enum spop_action { SPOP_SET_VAR = 1, SPOP_UNSET_VAR = 2 };
 enum spop_scope {
-	SPOP_SCOPE_PROC, SPOP_SCOPE_SESS, SPOP_SCOPE_TXN, SPOP_SCOPE_REQ, SPOP_SCOPE_RES,
+	SPOP_SCOPE_PROC,
+	SPOP_SCOPE_SESS,
+	SPOP_SCOPE_TXN,
+	SPOP_SCOPE_REQ,
+	SPOP_SCOPE_RES,
 };
 
 struct spop_value {
 	enum spop_type type;
-	u64 number;			/* bool: 0 or 1; signed types: two's complement */
-	struct bytes text;		/* string, binary; addresses: 4 or 16 bytes */
+	u64 number;	   /* bool: 0 or 1; signed types: two's complement */
+	struct bytes text; /* string, binary; addresses: 4 or 16 bytes */
 };
 
 struct spop_cursor {
@@ -72,7 +84,7 @@ struct spop_cursor {
 };
 
 bool spop_get_u8(struct spop_cursor *cursor, u8 *ret);
-bool spop_get_u32(struct spop_cursor *cursor, u32 *ret);	/* big-endian */
+bool spop_get_u32(struct spop_cursor *cursor, u32 *ret); /* big-endian */
 /* False also if the number exceeds 64 bits. */
 bool spop_get_varint(struct spop_cursor *cursor, u64 *ret);
 bool spop_get_text(struct spop_cursor *cursor, struct bytes *ret);
@@ -80,7 +92,7 @@ bool spop_get_text(struct spop_cursor *cursor, struct bytes *ret);
 bool spop_get_value(struct spop_cursor *cursor, struct spop_value *ret);
 
 struct spop_frame {
-	u8 type;			/* enum spop_frame_type, or an unknown type */
+	u8 type; /* enum spop_frame_type, or an unknown type */
 	u32 flags;
 	u64 stream, frame;
 	struct spop_cursor payload;
@@ -109,8 +121,7 @@ size_t spop_frame_end(struct spop_writer *writer);
 void spop_put_pair_number(struct spop_writer *writer, const char *name, u32 value);
 void spop_put_pair_string(struct spop_writer *writer, const char *name, const char *value);
 /* Actions of an ACK, on variables of the transaction. */
-void spop_put_set_var(struct spop_writer *writer, const char *name,
-		      const struct spop_value *value);
+void spop_put_set_var(struct spop_writer *writer, const char *name, const struct spop_value *value);
 void spop_put_unset_var(struct spop_writer *writer, const char *name);
 
 #endif

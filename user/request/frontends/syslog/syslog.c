@@ -21,12 +21,12 @@
 #include "request/server/worker.h"
 #include "lib/log.h"
 
-#define LINE_MAX_BYTES 65536		/* the largest datagram */
+#define LINE_MAX_BYTES 65536 /* the largest datagram */
 #define BATCH 16
-#define BATCHES_MAX 16			/* then other connections of this worker run */
-#define BUFFER_BYTES (8 * 1024 * 1024)	/* of the socket: covers a pause of the worker */
+#define BATCHES_MAX 16		       /* then other connections of this worker run */
+#define BUFFER_BYTES (8 * 1024 * 1024) /* of the socket: covers a pause of the worker */
 #define WARN_NS (10 * SL_NS_PER_SEC)
-#define AHEAD_NS (300 * SL_NS_PER_SEC)	/* tolerance for wrong clocks */
+#define AHEAD_NS (300 * SL_NS_PER_SEC) /* tolerance for wrong clocks */
 
 /* observe_request()'s codes */
 enum { SYSLOG_GOOD, SYSLOG_MALFORMED, SYSLOG_LOST };
@@ -37,10 +37,10 @@ struct syslog_listener {
 	const struct listen_def *def;
 	struct event *event;
 	int fd;
-	u32 lost;			/* the kernel's count since the socket was made */
+	u32 lost; /* the kernel's count since the socket was made */
 	u64 malformed, logged_malformed, warned_ns;
 	u64 logged_lost, all_lost;
-	char reason[512];		/* of the last malformed line */
+	char reason[512]; /* of the last malformed line */
 	char line[BATCH][LINE_MAX_BYTES];
 };
 
@@ -63,7 +63,8 @@ static void warn(struct syslog_listener *listener)
 	listener->warned_ns = now;
 	if (listener->malformed != listener->logged_malformed)
 		log_warn("http: syslog %s: ignored %llu invalid lines; the last one: %s",
-			 listener->def->address, listener->malformed - listener->logged_malformed, listener->reason);
+			 listener->def->address, listener->malformed - listener->logged_malformed,
+			 listener->reason);
 	if (listener->all_lost != listener->logged_lost)
 		log_warn("http: syslog %s: lost %llu lines that came faster than they were read",
 			 listener->def->address, listener->all_lost - listener->logged_lost);
@@ -91,7 +92,8 @@ static void note_lost(struct syslog_listener *listener, struct msghdr *message)
 		memcpy(&lost, CMSG_DATA(control), sizeof(lost));
 		if (lost == listener->lost)
 			continue;
-		observe_request_count(listener->worker->engine, API_SYSLOG, SYSLOG_LOST, lost - listener->lost);
+		observe_request_count(listener->worker->engine, API_SYSLOG, SYSLOG_LOST,
+				      lost - listener->lost);
 		listener->all_lost += lost - listener->lost;
 		listener->lost = lost;
 		warn(listener);
@@ -105,7 +107,8 @@ static void on_response(const struct request *request, const struct response *re
 }
 
 /* A line has no token: any client of the listener may report; more rights need a Unix socket. */
-static u32 rights_of(struct syslog_listener *listener, const struct peer_info *peer, struct bytes domain)
+static u32 rights_of(struct syslog_listener *listener, const struct peer_info *peer,
+		     struct bytes domain)
 {
 	bool bad_token;
 	u32 rights = caller_rights(listener->worker->tier, peer, (struct bytes){ "", 0 }, domain,
@@ -140,8 +143,8 @@ static void charge(struct syslog_listener *listener, struct json_request *item,
 		request->count = 0;
 	if (item->http_status == 429 && !request->release.count)
 		return;
-	measure_note(&listener->worker->engine->engine->measures, request->domain, item->http_status,
-		     item->latency_ns, clock_ns(CLOCK_MONOTONIC));
+	measure_note(&listener->worker->engine->engine->measures, request->domain,
+		     item->http_status, item->latency_ns, clock_ns(CLOCK_MONOTONIC));
 	if (request->count || request->release.count)
 		request_submit(listener->worker->engine, request, on_response, NULL);
 }
@@ -177,18 +180,22 @@ static int take_batch(struct syslog_listener *listener)
 	int count;
 
 	for (int i = 0; i < BATCH; i++) {
-		from[i].ss_family = AF_UNIX;		/* of a socket without a name */
+		from[i].ss_family = AF_UNIX; /* of a socket without a name */
 		bytes[i] = (struct iovec){ listener->line[i], LINE_MAX_BYTES };
 		message[i].msg_hdr = (struct msghdr){
-			.msg_name = &from[i], .msg_namelen = sizeof(from[i]),
-			.msg_iov = &bytes[i], .msg_iovlen = 1,
-			.msg_control = control[i], .msg_controllen = sizeof(control[i]),
+			.msg_name = &from[i],
+			.msg_namelen = sizeof(from[i]),
+			.msg_iov = &bytes[i],
+			.msg_iovlen = 1,
+			.msg_control = control[i],
+			.msg_controllen = sizeof(control[i]),
 		};
 	}
 	count = recvmmsg(listener->fd, message, BATCH, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < count; i++) {
 		note_lost(listener, &message[i].msg_hdr);
-		take_line(listener, listener->line[i], message[i].msg_len, (struct sockaddr *)&from[i]);
+		take_line(listener, listener->line[i], message[i].msg_len,
+			  (struct sockaddr *)&from[i]);
 	}
 	return count;
 }
@@ -224,7 +231,8 @@ static int syslog_receive(struct worker *worker, int fd, const struct listen_def
 /* Queued lines are charged here, or by the daemon that inherits the socket. */
 static void syslog_finish(struct worker *worker)
 {
-	for (struct syslog_listener *listener = worker->frontend[LISTEN_SYSLOG]; listener; listener = listener->next) {
+	for (struct syslog_listener *listener = worker->frontend[LISTEN_SYSLOG]; listener;
+	     listener = listener->next) {
 		on_lines(listener->fd, EV_READ, listener);
 		event_del(listener->event);
 	}
@@ -245,5 +253,8 @@ static void syslog_stop(struct worker *worker)
 
 const struct frontend frontend_syslog = {
 	.kind = LISTEN_SYSLOG,
-	.name = "syslog", .receive = syslog_receive, .finish = syslog_finish, .stop = syslog_stop,
+	.name = "syslog",
+	.receive = syslog_receive,
+	.finish = syslog_finish,
+	.stop = syslog_stop,
 };

@@ -232,7 +232,8 @@ int syslog_line_read(const char *line, size_t len, struct json_request **ret, st
 	descriptors = json_object_get(json.root, "descriptors");
 	count = d || descriptors;
 	if (d ? descriptors != NULL : !descriptors && !json_object_get(json.root, "release"))
-		r = sl_err_set(err, EINVAL, "either \"d\" or \"descriptors\" is required, or \"release\"");
+		r = sl_err_set(err, EINVAL,
+			       "either \"d\" or \"descriptors\" is required, or \"release\"");
 	else if (descriptors || json_is_array(d))
 		r = json_request_count(d ? d : descriptors, err);
 	if (!r && (descriptors || json_is_array(d)))

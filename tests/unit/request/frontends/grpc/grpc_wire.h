@@ -35,7 +35,8 @@ static inline void wire_number(struct wire *wire, u32 field, u64 n)
 	wire_varint(wire, n);
 }
 
-static inline void wire_entry(struct wire *descriptor, const char *key, const void *value, size_t len)
+static inline void wire_entry(struct wire *descriptor, const char *key, const void *value,
+			      size_t len)
 {
 	static struct wire entry;
 

@@ -25,8 +25,8 @@
 
 struct rig_stream {
 	bool closed;
-	u32 error;			/* of RST_STREAM */
-	int http_status, grpc_status;	/* -1: none received */
+	u32 error;		      /* of RST_STREAM */
+	int http_status, grpc_status; /* -1: none received */
 	char message[128];
 	u8 body[8192];
 	size_t body_len;
@@ -34,7 +34,7 @@ struct rig_stream {
 	void *owned;
 	const void *out;
 	size_t out_len, out_sent;
-	bool out_open;			/* the request does not end there */
+	bool out_open; /* the request does not end there */
 };
 
 struct rig {
@@ -43,16 +43,16 @@ struct rig {
 	struct worker worker;
 	struct listen_def listener;
 	struct peer_info peer;
-	int fd;				/* the client's; -1: closed */
+	int fd; /* the client's; -1: closed */
 	nghttp2_session *client;
 	bool goaway;
 	u32 goaway_error;
-	struct rig_stream *stream;	/* by id */
+	struct rig_stream *stream; /* by id */
 	/* The last request of ask(), and its result */
 	u32 asked, cancelled;
 	struct request request;
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
-	char text[1024];		/* "domain key=value key=value; ..." of the last call */
+	char text[1024]; /* "domain key=value key=value; ..." of the last call */
 	struct response response;
 	u32 rights;
 	bool bad_token, hold;
@@ -69,7 +69,7 @@ struct rig {
 
 static struct rig rig;
 
-/* ------------------------------------------------------------------ the surroundings of the frontend */
+/* ------------------------------------------------------------- the surroundings of the frontend */
 
 static inline void rig_note(const struct request *request)
 {
@@ -92,10 +92,12 @@ static inline void rig_note(const struct request *request)
 		snprintf(rig.text + used, sizeof(rig.text) - used, " beyond: %s", request->beyond);
 	rig.request = *request;
 	if (request->count)
-		memcpy(rig.descriptor, request->descriptor, request->count * sizeof(rig.descriptor[0]));
+		memcpy(rig.descriptor, request->descriptor,
+		       request->count * sizeof(rig.descriptor[0]));
 }
 
-struct delayed *request_submit(struct engine_thread *thread, const struct request *request, request_done_fn done, void *arg)
+struct delayed *request_submit(struct engine_thread *thread, const struct request *request,
+			       request_done_fn done, void *arg)
 {
 	rig.asked++;
 	rig_note(request);
@@ -133,7 +135,8 @@ void observe_request(struct engine_thread *thread, enum request_api api, int cod
 	rig.last_code = code;
 }
 
-void undecided_note(struct engine_thread *thread, enum request_api api, enum undecided_reason reason, const char *detail)
+void undecided_note(struct engine_thread *thread, enum request_api api,
+		    enum undecided_reason reason, const char *detail)
 {
 	assert_int_equal(api, API_GRPC);
 	rig.undecided[reason]++;
@@ -146,8 +149,9 @@ void worker_connection_end(struct worker *worker, const struct peer_info *peer)
 
 /* ------------------------------------------------------------------ the client */
 
-static inline int rig_on_header(nghttp2_session *session, const nghttp2_frame *frame, const u8 *name,
-			 size_t name_len, const u8 *value, size_t value_len, u8 flags, void *arg)
+static inline int rig_on_header(nghttp2_session *session, const nghttp2_frame *frame,
+				const u8 *name, size_t name_len, const u8 *value, size_t value_len,
+				u8 flags, void *arg)
 {
 	struct rig_stream *stream = &rig.stream[frame->hd.stream_id];
 
@@ -160,8 +164,8 @@ static inline int rig_on_header(nghttp2_session *session, const nghttp2_frame *f
 	return 0;
 }
 
-static inline int rig_on_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data, size_t len,
-		       void *arg)
+static inline int rig_on_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data,
+			      size_t len, void *arg)
 {
 	struct rig_stream *stream = &rig.stream[id];
 
@@ -187,8 +191,8 @@ static inline int rig_on_frame(nghttp2_session *session, const nghttp2_frame *fr
 	return 0;
 }
 
-static inline ssize_t rig_on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size, u32 *flags,
-			     nghttp2_data_source *source, void *arg)
+static inline ssize_t rig_on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size,
+				    u32 *flags, nghttp2_data_source *source, void *arg)
 {
 	struct rig_stream *stream = &rig.stream[id];
 	size_t left = stream->out_len - stream->out_sent;
@@ -298,17 +302,23 @@ static inline void rig_pump(void)
 	}
 }
 
+/* clang-format off */
 #define RIG_NV(name, value) \
 	{ (u8 *)(name), (u8 *)(value), strlen(name), strlen(value), 0 }
+/* clang-format on */
 
 /* A request with these bytes as its body; `extra` is a header more, or NULL. */
 static inline s32 rig_raw(const char *path, const void *body, size_t len, const char *extra,
-		   const char *value)
+			  const char *value)
 {
 	nghttp2_nv headers[] = {
-		RIG_NV(":method", "POST"), RIG_NV(":scheme", "http"), RIG_NV(":path", path),
-		RIG_NV(":authority", "limiter"), RIG_NV("content-type", "application/grpc"),
-		RIG_NV("te", "trailers"), RIG_NV(extra ? extra : "x", value ? value : "y"),
+		RIG_NV(":method", "POST"),
+		RIG_NV(":scheme", "http"),
+		RIG_NV(":path", path),
+		RIG_NV(":authority", "limiter"),
+		RIG_NV("content-type", "application/grpc"),
+		RIG_NV("te", "trailers"),
+		RIG_NV(extra ? extra : "x", value ? value : "y"),
 	};
 	nghttp2_data_provider provider = { .read_callback = rig_on_wanted };
 	s32 id = nghttp2_session_get_next_stream_id(rig.client);
@@ -317,13 +327,14 @@ static inline s32 rig_raw(const char *path, const void *body, size_t len, const 
 	rig.stream[id].out = body;
 	rig.stream[id].out_len = len;
 	assert_int_equal(nghttp2_submit_request(rig.client, NULL, headers, extra ? 7 : 6,
-						body ? &provider : NULL, NULL), id);
+						body ? &provider : NULL, NULL),
+			 id);
 	return id;
 }
 
 /* The same, a message with its prefix. */
 static inline s32 rig_request(const char *path, const void *message, size_t len, const char *extra,
-		    const char *value)
+			      const char *value)
 {
 	u8 *at = malloc(len + 5);
 	s32 id;

@@ -49,7 +49,7 @@ TEST_WITH(test_hits_and_override, rig_begin, rig_end)
 	wire_number(&hits, 1, 20);
 	wire_number(&hits, 2, REQUEST_UNIT_MINUTE);
 	wire_bytes(&two, 2, hits.at, hits.len);
-	wire_number(&two, 99, 5);	/* an unknown field */
+	wire_number(&two, 99, 5); /* an unknown field */
 	wire_bytes(&wire, 2, two.at, two.len);
 	wire_number(&wire, 3, 7);
 	rig_connect(true);
@@ -192,8 +192,8 @@ TEST_WITH(test_metadata, rig_begin, rig_end)
 {
 	struct rule rule[3] = {
 		{ .metadata = json_loads("{\"backend\": \"a\"}", 0, NULL) },
-		{ .metadata = json_loads("{\"backend\": \"b\", \"n\": 1.5, \"m\": {\"x\": [1, null]}}",
-					 0, NULL) },
+		{ .metadata = json_loads(
+			  "{\"backend\": \"b\", \"n\": 1.5, \"m\": {\"x\": [1, null]}}", 0, NULL) },
 		{ .metadata = json_loads("{\"backend\": \"c\", \"m\": {\"x\": 9, \"y\": true}}", 0,
 					 NULL) },
 	};
@@ -206,7 +206,8 @@ TEST_WITH(test_metadata, rig_begin, rig_end)
 	for (int i = 0; i < 3; i++)
 		wire_bytes(&wire, 2, "", 0);
 	rig.response = (struct response){ .status = { { .rule = &rule[0], .over = true },
-						  { .rule = &rule[1] }, { .rule = &rule[2] } } };
+						      { .rule = &rule[1] },
+						      { .rule = &rule[2] } } };
 	rig_connect(true);
 	got = response(grpc_call(SHOULD, &wire));
 	assert_int_equal(got->dynamic_metadata->n_fields, 1);
@@ -241,6 +242,7 @@ static void refused_beyond(const struct rig_stream *stream, const char *asked)
 	rls__response__free_unpacked(got, NULL);
 }
 
+/* over 70 lines: a message each, in a row. */
 TEST_WITH(test_malformed, rig_begin, rig_end)
 {
 	static struct wire wire, descriptor, source;
@@ -263,7 +265,8 @@ TEST_WITH(test_malformed, rig_begin, rig_end)
 		wire_bytes(&wire, 2, "", 0);
 	is_answered(grpc_call(SHOULD, &wire));
 	assert_int_equal(rig.asked, 1);
-	/* Requests beyond the bounds are decided, or refused as over the limit: Envoy lets pass on an error. */
+	/* Requests beyond the bounds are decided, or refused as over the limit: Envoy lets pass on
+	 * an error. */
 	wire_bytes(&wire, 2, "", 0);
 	refused_beyond(grpc_call(SHOULD, &wire), "api beyond: more than 32 descriptors");
 	refused_beyond(grpc_call(CHECK, &wire), "api beyond: more than 32 descriptors");
@@ -304,7 +307,8 @@ TEST_WITH(test_malformed, rig_begin, rig_end)
 		wire_number(&source, 2, i ? REQUEST_UNIT_UNKNOWN : REQUEST_UNIT_COUNT);
 		wire_bytes(&descriptor, 2, source.at, source.len);
 		wire_bytes(&wire, 2, descriptor.at, descriptor.len);
-		refused_beyond(grpc_call(SHOULD, &wire), "api beyond: a limit with an unknown unit");
+		refused_beyond(grpc_call(SHOULD, &wire),
+			       "api beyond: a limit with an unknown unit");
 	}
 	/* More than a stream has memory for: 100000 descriptors in 200 kB. */
 	wire.len = 0;
@@ -402,10 +406,13 @@ TEST_WITH(test_methods_and_rights, rig_begin, rig_end)
 
 TEST_WITH(test_content_types, rig_begin, rig_end)
 {
-	static const struct { const char *type; bool is_grpc; } rows[] = {
+	static const struct {
+		const char *type;
+		bool is_grpc;
+	} rows[] = {
 		{ "application/grpc+proto", true }, { "application/grpc;charset=utf-8", true },
-		{ "Application/gRPC", true }, { "application/grpc-web", false }, { "application/grpcx", false },
-		{ "application/grp", false },
+		{ "Application/gRPC", true },	    { "application/grpc-web", false },
+		{ "application/grpcx", false },	    { "application/grp", false },
 	};
 	const struct wire *wire = wire_user("bob");
 
@@ -442,7 +449,7 @@ TEST_WITH(test_timeout, rig_begin, rig_end)
 	delays_for("50m", 45 * MS);
 	delays_for("2S", 1990 * MS);
 	delays_for("1H", 3600 * SEC - 10 * MS);
-	delays_for("99999999H", UINT64_MAX - 10 * MS);	/* 11,000 years */
+	delays_for("99999999H", UINT64_MAX - 10 * MS); /* 11,000 years */
 	delays_for("1000u", 900000);
 	delays_for("10n", 9);
 	delays_for("0m", 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Connections of the gRPC frontend: delayed responses, health, draining, and the bounds on abuse. */
+/* Connections of the gRPC frontend: delayed responses, health, draining, and the bounds on
+ * abuse. */
 #include "grpc_wire.h"
 #include "proto/health.pb-c.h"
 
@@ -98,8 +99,8 @@ static void other_half(s32 id)
 }
 
 /*
- * The memory of a stream that has ended serves another connection, whose stream has the number of one
- * that is still open here: each gets its own bytes.
+ * The memory of a stream that has ended serves another connection, whose stream has the number of
+ * one that is still open here: each gets its own bytes.
  */
 TEST_WITH(test_same_number, rig_begin, rig_end)
 {
@@ -469,7 +470,8 @@ static bool is_read_from(const struct grpc_conn *conn)
 	return event_pending(conn->readable, EV_READ, NULL);
 }
 
-/* While too many bytes wait for the client, nothing is read from it; once it took them, it is again. */
+/* While too many bytes wait for the client, nothing is read from it; once it took them, it is
+ * again. */
 TEST_WITH(test_backlog, rig_begin, rig_end)
 {
 	static char bytes[GRPC_BACKLOG_MAX];

@@ -93,7 +93,8 @@ TEST(test_kept)
 	mem = grpc_memory_of(&memory);
 	for (u32 size = 0; size < GRPC_SIZES; size++)
 		for (u32 i = 0; i < BLOCKS; i++)
-			fill(i, mem.realloc(block[i].at, 64U << size, mem.mem_user_data), 64U << size);
+			fill(i, mem.realloc(block[i].at, 64U << size, mem.mem_user_data),
+			     64U << size);
 	free_all();
 	for (u32 size = 0; size < GRPC_SIZES; size++) {
 		u32 count = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_grpc_plain.c - what grpc_plain.c reads, protobuf-c reads alike, and what it writes, protobuf-c
- * writes alike, to the byte.
+ * test_grpc_plain.c - what grpc_plain.c reads, protobuf-c reads alike, and what it writes,
+ * protobuf-c writes alike, to the byte.
  */
 #include <sys/mman.h>
 
@@ -39,7 +39,8 @@ static void assert_same_bytes(struct bytes a, struct bytes b)
 	assert_memory_equal(a.at, b.at, a.len);
 }
 
-static void assert_same_descriptor(const struct request_descriptor *a, const struct request_descriptor *b)
+static void assert_same_descriptor(const struct request_descriptor *a,
+				   const struct request_descriptor *b)
 {
 	assert_int_equal(a->count, b->count);
 	assert_int_equal(a->beyond, b->beyond);
@@ -60,14 +61,16 @@ static const u8 *at_the_edge(const u8 *at, size_t len)
 	static u8 *room;
 
 	if (!room) {
-		room = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		room = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
 		assert_ptr_not_equal(room, MAP_FAILED);
 		assert_int_equal(mprotect(room + ROOM, ROOM, PROT_NONE), 0);
 	}
 	return memcpy(room + ROOM - len, at, len);
 }
 
-/* Whether it is of the usual form; then both have read the same. Else nothing is left of the try. */
+/* Whether it is of the usual form; then both have read the same. Else nothing is left of the
+ * try. */
 static bool both(const u8 *from, size_t len)
 {
 	const u8 *at = at_the_edge(from, len);
@@ -211,7 +214,10 @@ TEST(test_each_byte)
 /* A length of three bytes is not usual, also where two of them and the text behind would be. */
 TEST(test_long)
 {
-	static const u8 rest[] = "\x12\x0a\x10\x0a\x06" "abcdef" "\x12\x06" "ghijkl";
+	static const u8 rest[] = "\x12\x0a\x10\x0a\x06"
+				 "abcdef"
+				 "\x12\x06"
+				 "ghijkl";
 	static u8 message[20000];
 	u8 *at = message;
 
@@ -240,7 +246,9 @@ struct made {
 
 static u64 random_number(void)
 {
-	static const u64 edges[] = { 0, 127, 128, 16383, 16384, UINT32_MAX, UINT32_MAX + 1ULL, ~0ULL };
+	static const u64 edges[] = {
+		0, 127, 128, 16383, 16384, UINT32_MAX, UINT32_MAX + 1ULL, ~0ULL
+	};
 
 	return rng_below(4) ? rng() >> rng_below(64) : edges[rng_below(8)];
 }
@@ -264,11 +272,15 @@ static void make_name(char *name)
 static void make_status(struct made *made, struct response_status *status)
 {
 	*status = (struct response_status){
-		.over = rng_below(2), .shadow = !rng_below(4), .unlimited = !rng_below(8),
+		.over = rng_below(2),
+		.shadow = !rng_below(4),
+		.unlimited = !rng_below(8),
 		.rule = rng_below(4) ? &made->rule[rng_below(4)] : NULL,
 		.limit = rng_below(4) ? &made->limit[rng_below(4)] : NULL,
-		.requests = random_number(), .window_ns = random_window(),
-		.remaining = random_number(), .reset_ns = random_number(),
+		.requests = random_number(),
+		.window_ns = random_window(),
+		.remaining = random_number(),
+		.reset_ns = random_number(),
 		.retry_after_ns = random_number(),
 	};
 }
@@ -285,15 +297,21 @@ static void make(struct made *made)
 		made->limit[i] = (struct rule_limit){ .name = i ? made->name[4 + i] : NULL };
 	}
 	response->code = (enum response_code)rng_below(3);
-	response->count = (u32)(rng_below(8) ? rng_below(3) : rng_below(REQUEST_DESCRIPTORS_MAX + 1));
+	response->count =
+		(u32)(rng_below(8) ? rng_below(3) : rng_below(REQUEST_DESCRIPTORS_MAX + 1));
 	for (u32 i = 0; i < response->count; i++)
 		make_status(made, &response->status[i]);
 	response->policy_count = (u32)rng_below(RESPONSE_POLICIES_MAX + 1);
 	for (u32 i = 0; i < response->policy_count; i++)
 		response->policy[i] = (struct response_policy){
-			.rule = &made->rule[rng_below(4)], .limit = &made->limit[rng_below(4)],
-			.q = random_number(), .w_s = random_number(), .r = random_number(),
-			.t_ns = random_number(), .reset_ns = random_number(), .prefix_len = (u8)(rng_below(4) ? 0 : rng_below(129)),
+			.rule = &made->rule[rng_below(4)],
+			.limit = &made->limit[rng_below(4)],
+			.q = random_number(),
+			.w_s = random_number(),
+			.r = random_number(),
+			.t_ns = random_number(),
+			.reset_ns = random_number(),
+			.prefix_len = (u8)(rng_below(4) ? 0 : rng_below(129)),
 		};
 	response->retry_after_ns = random_number();
 }

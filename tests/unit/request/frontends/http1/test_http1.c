@@ -53,7 +53,7 @@ static void say_bytes(int fd, const char *data, size_t len)
 			data += n;
 			len -= (size_t)n;
 		} else if (errno != EAGAIN) {
-			return;		/* it has closed: its bytes are read later */
+			return; /* it has closed: its bytes are read later */
 		}
 		turn();
 	}
@@ -146,7 +146,7 @@ TEST_WITH(test_pipelined, begin, end)
 /* A client with many requests is not served to its end: another one gets its turn meanwhile. */
 struct turns {
 	int greedy, other;
-	int before;		/* responses of the greedy one when the other got its own; 0: not yet */
+	int before; /* responses of the greedy one when the other got its own; 0: not yet */
 };
 
 static void on_greedy_answer(evutil_socket_t fd, short what, void *arg)
@@ -171,8 +171,8 @@ TEST_WITH(test_turns, begin, end)
 {
 	struct turns turns = { .greedy = open_client(false), .other = open_client(false) };
 	struct event *events[] = {
-		event_new(tier.worker[0].base, turns.greedy, EV_READ | EV_PERSIST,
-			  on_greedy_answer, &turns),
+		event_new(tier.worker[0].base, turns.greedy, EV_READ | EV_PERSIST, on_greedy_answer,
+			  &turns),
 		event_new(tier.worker[0].base, turns.other, EV_READ, on_other_answer, &turns),
 	};
 	char text[200 * sizeof(GET)] = "";
@@ -195,8 +195,9 @@ TEST_WITH(test_turns, begin, end)
 /* In pieces of every size, and one byte at a time, the same is read. */
 TEST_WITH(test_pieces, begin, end)
 {
-	static const char text[] = "POST /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
-				   "5\r\nhello\r\n3;x=y\r\nyou\r\n0\r\nX-Trailer: none\r\n\r\n" GET;
+	static const char text[] =
+		"POST /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+		"5\r\nhello\r\n3;x=y\r\nyou\r\n0\r\nX-Trailer: none\r\n\r\n" GET;
 
 	for (size_t piece = 1; piece < sizeof(text); piece++) {
 		int fd = open_client(false);
@@ -227,7 +228,8 @@ TEST_WITH(test_refused, begin, end)
 		{ 200, "GET /healthz HTTP/1.1\r\nHost: [::1]:8180\r\n\r\n" },
 		{ 200, "GET /healthz HTTP/1.1\r\nHost: limiter.internal\r\n\r\n" },
 		{ 200, "GET /healthz HTTP/1.1\r\nHost: LOCALHOST:80\r\nX: \x01\x80\xff\"\r\n\r\n" },
-		{ 200, "GET /healthz HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: upgrade\r\n\r\n" },
+		{ 200,
+		  "GET /healthz HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: upgrade\r\n\r\n" },
 		{ 403, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n" },
 		{ 403, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\n\r\n" },
 		{ 403, "GET /healthz HTTP/1.1\r\nHost:\r\n\r\n" },
@@ -238,22 +240,29 @@ TEST_WITH(test_refused, begin, end)
 		{ 400, "GET /healthz HTTP/1.1\r\n\r\n" },
 		{ 400, "GET /healthz HTTP/1.1\r\n" HOST HOST "\r\n" },
 		{ 400, "GARBAGE\r\n\r\n" },
-		{ 400, "\x16\x03\x01\x02" "a TLS hello\r\n\r\n" },
+		{ 400, "\x16\x03\x01\x02"
+		       "a TLS hello\r\n\r\n" },
 		{ 400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" },
 		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "No colon\r\n\r\n" },
 		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n" },
-		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" },
+		{ 400, "GET /healthz HTTP/1.1\r\n" HOST
+		       "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" },
 		{ 400, "GET /healthz HTTP/1.1\r\n" HOST
 		       "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
-		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n" },
-		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" },
-		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n" },
-		{ 400, "GET /healthz HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
+		{ 400,
+		  "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n" },
+		{ 400,
+		  "GET /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" },
+		{ 400, "GET /healthz HTTP/1.1\r\n" HOST
+		       "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n" },
+		{ 400,
+		  "GET /healthz HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
 		{ 400, "GET /healthz HTTP/1.1\r\n" HOST "Content-Length : 2\r\n\r\n{}" },
 		{ 400, "GET /healthz HTTP/1.1\r\n Host: evil.example\r\n" HOST "\r\n" },
 		{ 400, "GET /healthz HTTP/1.1\r\nHost : evil.example\r\n" HOST "\r\n" },
 		{ 413, "POST /healthz HTTP/1.1\r\n" HOST "Content-Length: 4194305\r\n\r\n" },
-		{ 417, "POST /healthz HTTP/1.1\r\n" HOST "Expect: tea\r\nContent-Length: 3\r\n\r\n" },
+		{ 417,
+		  "POST /healthz HTTP/1.1\r\n" HOST "Expect: tea\r\nContent-Length: 3\r\n\r\n" },
 		{ 505, "GET /healthz HTTP/9.9\r\n" HOST "\r\n" },
 	};
 
@@ -285,8 +294,8 @@ TEST_WITH(test_sizes, begin, end)
 
 	memset(filler, 'x', sizeof(filler) - 1);
 	/* A target and a value of 60 KiB are fine. */
-	snprintf(text, sizeof(text), "GET /healthz?%.60000s HTTP/1.1\r\n" HOST "A: %.65536s\r\n\r\n",
-		 filler, filler);
+	snprintf(text, sizeof(text),
+		 "GET /healthz?%.60000s HTTP/1.1\r\n" HOST "A: %.65536s\r\n\r\n", filler, filler);
 	assert_int_equal(status_of(text), 200);
 	snprintf(text, sizeof(text), "GET /healthz HTTP/1.1\r\n" HOST "A: %s\r\n\r\n", filler);
 	assert_int_equal(status_of(text), 431);
@@ -322,7 +331,8 @@ TEST_WITH(test_continue, begin, end)
 {
 	int fd = open_client(false);
 
-	say(fd, "POST /healthz HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+	say(fd,
+	    "POST /healthz HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
 	turn();
 	assert_true(receive(fd));
 	assert_string_equal(got, "HTTP/1.1 100 Continue\r\n\r\n");

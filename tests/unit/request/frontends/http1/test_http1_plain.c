@@ -2,8 +2,8 @@
 /*
  * test_http1_plain.c - what http1_plain.c reads, libhttp-parser reads alike.
  *
- * A request that comes in two pieces is read by the parser alone, so each text is read twice, whole and
- * split after its first byte, and the exchanges are compared.
+ * A request that comes in two pieces is read by the parser alone, so each text is read twice, whole
+ * and split after its first byte, and the exchanges are compared.
  */
 #include "lib/rng.h"
 #include "unit/request/frontends/http1/http1_rig.h"
@@ -38,7 +38,8 @@ static size_t parse(struct http1_conn *conn, const char *text, size_t len, size_
 
 	exchange_begin(conn);
 	for (*ret_whole = false; !*ret_whole && at < len; first = 0)
-		at += exchange_parse(conn, text + at, first && first < len ? first : len - at, ret_whole);
+		at += exchange_parse(conn, text + at, first && first < len ? first : len - at,
+				     ret_whole);
 	return at;
 }
 
@@ -85,7 +86,8 @@ static bool both(struct http1_conn *plain, struct http1_conn *parser, const char
 	return usual;
 }
 
-#define BODY "{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}]}]}"
+#define BODY                                                                                       \
+	"{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}]}]}"
 
 static const char *const good[] = {
 	"GET /nginx/check?domain=api&d=user HTTP/1.1\r\nHost: localhost\r\nX-Sluice-V-user: alice\r\n\r\n",
@@ -138,8 +140,9 @@ TEST_WITH(test_forms, begin, end)
 /* Blanks around a value are none of it, as nginx, HAProxy and node read it. */
 TEST_WITH(test_blanks, begin, end)
 {
-	static const char text[] = "GET /healthz HTTP/1.1\r\nHost: localhost \r\nX-End:\t a b \t\r\nX-Blank: \t \r\n"
-				   "X-Folded: a\r\n \r\nX-None: \r\nExpect: 100-continue \r\n\r\n";
+	static const char text[] =
+		"GET /healthz HTTP/1.1\r\nHost: localhost \r\nX-End:\t a b \t\r\nX-Blank: \t \r\n"
+		"X-Folded: a\r\n \r\nX-None: \r\nExpect: 100-continue \r\n\r\n";
 	static const char *const is[] = { "localhost", "a b", "", "a", "", "100-continue" };
 	const struct http1_request *request;
 	struct http1_conn conn;
@@ -153,7 +156,8 @@ TEST_WITH(test_blanks, begin, end)
 		assert_int_equal(conn.exchange->refusal, 0);
 		assert_int_equal(request->header_count, LENGTH(is));
 		for (size_t i = 0; i < LENGTH(is); i++)
-			assert_same_bytes(request->header[i].value, (struct bytes){ is[i], strlen(is[i]) });
+			assert_same_bytes(request->header[i].value,
+					  (struct bytes){ is[i], strlen(is[i]) });
 	}
 	conn_shut(&conn);
 }
@@ -201,7 +205,8 @@ TEST_WITH(test_random, begin, end)
 		memcpy(text, first, len);
 		for (u32 lines = rng_below(6); lines; lines--) {
 			bool odd = !rng_below(8);
-			const char *from = odd ? other[rng_below(LENGTH(other))] : good[rng_below(LENGTH(good))];
+			const char *from = odd ? other[rng_below(LENGTH(other))]
+					       : good[rng_below(LENGTH(good))];
 
 			for (u32 skip = 1 + rng_below(3); skip && strchr(from, '\n'); skip--)
 				from = strchr(from, '\n') + 1;

@@ -37,13 +37,14 @@ static struct {
 	struct delayed delayed[DELAYED_MAX];
 	u32 count, asked;
 	u32 rights;
-	bool unix_socket;		/* of connections to come */
+	bool unix_socket; /* of connections to come */
 	u32 good, malformed, undecided, ended;
-	u64 max_wait_ns;		/* of the last call */
+	u64 max_wait_ns; /* of the last call */
 	char domain[64], value[64];
 } core;
 
-struct delayed *request_submit(struct engine_thread *thread, const struct request *request, request_done_fn done, void *arg)
+struct delayed *request_submit(struct engine_thread *thread, const struct request *request,
+			       request_done_fn done, void *arg)
 {
 	struct delayed *delayed;
 
@@ -87,7 +88,8 @@ void observe_request(struct engine_thread *thread, enum request_api api, int cod
 		core.good++;
 }
 
-void undecided_note(struct engine_thread *thread, enum request_api api, enum undecided_reason reason, const char *detail)
+void undecided_note(struct engine_thread *thread, enum request_api api,
+		    enum undecided_reason reason, const char *detail)
 {
 	assert_int_equal(api, API_SPOE);
 	core.undecided++;
@@ -108,7 +110,7 @@ static struct listen_def listener = { .address = "test", .kind = LISTEN_SPOE };
 
 struct rig {
 	struct worker worker;
-	int fd;				/* HAProxy's side */
+	int fd; /* HAProxy's side */
 	u8 in[1 << 20];
 	size_t in_len;
 	bool eof;
@@ -119,14 +121,16 @@ static struct rig rig;
 static inline int open_connection(void)
 {
 	const struct peer_info peer = {
-		.local = true, .unix_socket = core.unix_socket, .listener = &listener,
+		.local = true,
+		.unix_socket = core.unix_socket,
+		.listener = &listener,
 	};
 	int fd[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
 	frontend_spoe.accept(&rig.worker,
-			  bufferevent_socket_new(rig.worker.base, fd[1], BEV_OPT_CLOSE_ON_FREE),
-			  &peer);
+			     bufferevent_socket_new(rig.worker.base, fd[1], BEV_OPT_CLOSE_ON_FREE),
+			     &peer);
 	return fd[0];
 }
 
@@ -210,7 +214,8 @@ static inline struct spop_frame next_frame(void)
 
 static inline void send_hello(const char *versions, u32 frame_max, const char *capabilities)
 {
-	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
+	struct spop_writer writer =
+		spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
 
 	if (versions)
 		put_string(&writer, "supported-versions", versions);
@@ -287,7 +292,7 @@ static inline void open_agreed(const char *capabilities)
 }
 
 static inline size_t notify(void *to, size_t size, u64 stream, u64 frame, const char *domain,
-		     const char *user)
+			    const char *user)
 {
 	struct spop_writer writer = spop_frame_begin(to, size, SPOP_NOTIFY, stream, frame);
 

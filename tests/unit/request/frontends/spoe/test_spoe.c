@@ -13,8 +13,8 @@ RIG_TEST(test_hello)
 		const char *versions, *capabilities, *response;
 		u32 frame_max;
 	} cases[] = {
-		{ "2.0", "pipelining,async", "version=2.0 max-frame-size=16380 capabilities=pipelining",
-		  16380 },
+		{ "2.0", "pipelining,async",
+		  "version=2.0 max-frame-size=16380 capabilities=pipelining", 16380 },
 		{ "1.0, 2.3 ,3.0", " async , pipelining ",
 		  "version=2.0 max-frame-size=256 capabilities=pipelining", 256 },
 		{ "2.0", "", "version=2.0 max-frame-size=16380 capabilities=", 16380 },
@@ -63,7 +63,8 @@ RIG_TEST(test_hello_bad)
 /* A health check gets a response and is closed, without a DISCONNECT. */
 RIG_TEST(test_health_check)
 {
-	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
+	struct spop_writer writer =
+		spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
 
 	put_string(&writer, "supported-versions", "2.0");
 	spop_put_pair_number(&writer, "max-frame-size", 16380);
@@ -81,7 +82,13 @@ RIG_TEST(test_health_check)
 
 RIG_TEST(test_broken)
 {
-	static const char good[] = "\x05" "check" "\x01" "\x06" "domain" "\x08\x03" "api";
+	static const char good[] = "\x05"
+				   "check"
+				   "\x01"
+				   "\x06"
+				   "domain"
+				   "\x08\x03"
+				   "api";
 	static const struct {
 		bool agreed;
 		u8 type;
@@ -96,14 +103,23 @@ RIG_TEST(test_broken)
 		{ false, 77, SPOP_FIN, 0, "", 0, SPOP_INVALID },
 		{ false, SPOP_HAPROXY_HELLO, 0, 0, "", 0, SPOP_FRAGMENTED },
 		{ false, SPOP_HAPROXY_HELLO, SPOP_FIN, 7, "", 0, SPOP_INVALID },
-		{ false, SPOP_HAPROXY_HELLO, SPOP_FIN, 0, "\x04" "abc", 4, SPOP_INVALID },
-		{ false, SPOP_HAPROXY_HELLO, SPOP_FIN, 0, "\x0c" "capabilities" "\x03\x01", 15,
-		  SPOP_INVALID },
+		{ false, SPOP_HAPROXY_HELLO, SPOP_FIN, 0,
+		  "\x04"
+		  "abc",
+		  4, SPOP_INVALID },
+		{ false, SPOP_HAPROXY_HELLO, SPOP_FIN, 0,
+		  "\x0c"
+		  "capabilities"
+		  "\x03\x01",
+		  15, SPOP_INVALID },
 		{ true, SPOP_HAPROXY_HELLO, SPOP_FIN, 0, "", 0, SPOP_INVALID },
 		{ true, SPOP_NOTIFY, 0, 1, good, sizeof(good) - 1, SPOP_FRAGMENTED },
 		{ true, SPOP_UNSET, SPOP_FIN, 1, good, sizeof(good) - 1, SPOP_FRAGMENTED },
 		{ true, SPOP_NOTIFY, SPOP_FIN, 1, good, sizeof(good) - 2, SPOP_INVALID },
-		{ true, SPOP_NOTIFY, SPOP_FIN, 1, "\x05" "check", 6, SPOP_INVALID },
+		{ true, SPOP_NOTIFY, SPOP_FIN, 1,
+		  "\x05"
+		  "check",
+		  6, SPOP_INVALID },
 		{ true, SPOP_ACK, SPOP_FIN, 1, "", 0, SPOP_INVALID },
 		{ true, SPOP_HAPROXY_DISCONNECT, SPOP_FIN, 0, "", 0, SPOP_NORMAL },
 	};
@@ -137,7 +153,7 @@ RIG_TEST(test_sizes)
 		enum spop_status status;
 	} cases[] = {
 		{ false, "\0\0\x10\x01", SPOP_TOO_BIG }, { false, "GET ", SPOP_TOO_BIG },
-		{ true, "\0\0\x3f\xfd", SPOP_TOO_BIG }, { true, "\xff\xff\xff\xff", SPOP_TOO_BIG },
+		{ true, "\0\0\x3f\xfd", SPOP_TOO_BIG },	 { true, "\xff\xff\xff\xff", SPOP_TOO_BIG },
 		{ true, "\0\0\0\0", SPOP_INVALID },
 	};
 
@@ -159,7 +175,12 @@ static void refuse_with(u64 wait_ns)
 	core.response = (struct response){ .code = RESPONSE_OVER_LIMIT, .retry_after_ns = wait_ns };
 	core.response.policy_count = 1;
 	core.response.policy[0] = (struct response_policy){
-		.q = 10, .w_s = 60, .r = 0, .t_ns = 41500000000ULL, .reset_ns = 41500000000ULL, .wait_ns = wait_ns,
+		.q = 10,
+		.w_s = 60,
+		.r = 0,
+		.t_ns = 41500000000ULL,
+		.reset_ns = 41500000000ULL,
+		.wait_ns = wait_ns,
 		.refused = true,
 	};
 }
@@ -168,15 +189,18 @@ RIG_TEST(test_variables)
 {
 	open_agreed("pipelining");
 	send_notify(1, 1, "bob");
-	assert_string_equal(actions_text(next_frame()), "limited=0 -retry_after -limit -remaining "
+	assert_string_equal(actions_text(next_frame()),
+			    "limited=0 -retry_after -limit -remaining "
 			    "-reset -reason -violated -policy -ratelimit");
 	assert_string_equal(core.domain, "api");
 	assert_string_equal(core.value, "bob");
 	refuse_with(2500000000ULL);
 	send_notify(1, 2, "bob");
-	assert_string_equal(actions_text(next_frame()), "limited=1 retry_after=3 limit=10 "
-			    "remaining=0 reset=42 -reason violated=[\"request\"] policy=\"request\";q=10;w=60 "
-			    "ratelimit=\"request\";r=0;t=42");
+	assert_string_equal(
+		actions_text(next_frame()),
+		"limited=1 retry_after=3 limit=10 "
+		"remaining=0 reset=42 -reason violated=[\"request\"] policy=\"request\";q=10;w=60 "
+		"ratelimit=\"request\";r=0;t=42");
 	core.response.code = RESPONSE_CLOSED;
 	send_notify(2, 1, "bob");
 	assert_memory_equal(actions_text(next_frame()), "limited=1", 9);
@@ -230,7 +254,7 @@ RIG_TEST(test_small_frames)
 	assert_int_equal(next_frame().type, SPOP_AGENT_HELLO);
 	send_notify(~0ULL, ~0ULL, "bob");
 	assert_string_equal(actions_text(next_frame()), "limited=1 retry_after=1 limit=10 "
-			    "remaining=0 reset=42");
+							"remaining=0 reset=42");
 }
 
 /* Byte by byte, and many in one write: the same responses. */

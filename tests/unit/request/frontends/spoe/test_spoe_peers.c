@@ -94,7 +94,8 @@ RIG_TEST(test_disconnect_while_held)
 
 /* ------------------------------------------------------------------ peers that do not read */
 
-/* The agent stops reading before it stores much for a peer that does not read, and goes on after. */
+/* The agent stops reading before it stores much for a peer that does not read, and goes on
+ * after. */
 RIG_TEST(test_unread)
 {
 	size_t size = notify(memory, sizeof(memory), 1, 1, "api", "bob");
@@ -102,9 +103,9 @@ RIG_TEST(test_unread)
 
 	open_agreed("pipelining");
 	core.response =
-		(struct response){.code = RESPONSE_OVER_LIMIT, .retry_after_ns = SL_NS_PER_SEC};
+		(struct response){ .code = RESPONSE_OVER_LIMIT, .retry_after_ns = SL_NS_PER_SEC };
 	size = notify(memory, sizeof(memory), 1, 1, "api", "bob");
-	for (u32 stalled = 0; stalled < 50 && sent < 200000; ) {
+	for (u32 stalled = 0; stalled < 50 && sent < 200000;) {
 		if (write(rig.fd, memory, size) == (ssize_t)size) {
 			sent++;
 			stalled = 0;
@@ -159,7 +160,8 @@ RIG_TEST(test_drain)
 		assert_int_equal(rig.in_len, 0);
 		usleep(5000);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 150);
+	} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
+		 150);
 	release(0);
 	turn();
 	expect_ack(1, 1);

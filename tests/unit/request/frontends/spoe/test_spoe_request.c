@@ -105,7 +105,8 @@ static const char *request_text(const struct request *request, char *buf, size_t
 		fprintf(out, " [");
 		for (u32 k = 0; k < d->count; k++)
 			fprintf(out, "%s%.*s=%.*s", k ? "," : "", (int)d->entry[k].key.len,
-				d->entry[k].key.at, (int)d->entry[k].value.len, d->entry[k].value.at);
+				d->entry[k].key.at, (int)d->entry[k].value.len,
+				d->entry[k].value.at);
 		fprintf(out, "]");
 		if (d->hits != 1)
 			fprintf(out, "*%llu", d->hits);
@@ -158,7 +159,8 @@ static const struct {
 	{ "domain=s:api source=i:7 a=s:1", "api [a=1]" },
 	/* a path in one form, and only the argument of that name */
 	{ "domain=s:api path=s:/%61/../b//c/./d?e url=s:/%61", "api [path=/b/c/d,url=/%61]" },
-	{ "domain=s:api d1_path=s:/a/ d2_path=s:/a/. d3_path=s:/../%2e%2E/a/", "api [path=/a/] [path=/a/] [path=/a/]" },
+	{ "domain=s:api d1_path=s:/a/ d2_path=s:/a/. d3_path=s:/../%2e%2E/a/",
+	  "api [path=/a/] [path=/a/] [path=/a/]" },
 	{ "domain=s:api path=s:/%2 d1_path=s: d2_path=s:%zz", "api [path=/%2] [path=] [path=%zz]" },
 	/* hits, of the message or of one */
 	{ "domain=s:api hits=i:5 user=s:bob", "api [user=bob]*5" },
@@ -173,8 +175,10 @@ static const struct {
 	{ "domain=s:api hits=s: user=s:bob", "api [user=bob]" },
 	{ "domain=s:api hits=s:1e9 user=s:bob", "api [user=bob]" },
 	{ "domain=s:api hits=b:0 user=s:bob", "api [user=bob]" },
-	{ "domain=s:api hits=i:9223372036854775807 user=s:bob", "api [user=bob]*9223372036854775807" },
-	{ "domain=s:api hits=s:99999999999999999999999999 user=s:bob", "api [user=bob]*9999999999999" },
+	{ "domain=s:api hits=i:9223372036854775807 user=s:bob",
+	  "api [user=bob]*9223372036854775807" },
+	{ "domain=s:api hits=s:99999999999999999999999999 user=s:bob",
+	  "api [user=bob]*9999999999999" },
 	{ "domain=s:api d1_hits=i:4 d2_user=s:bob", "api [user=bob]" },
 	/* several messages are one request; numbers and hits are a message's own */
 	{ "domain=s:api user=s:bob|path=s:/x", "api [user=bob] [path=/x]" },
@@ -267,8 +271,8 @@ TEST(test_reasons)
 TEST(test_most_text)
 {
 	struct spop_writer writer = { payload, payload, payload + sizeof(payload), false };
-	static const u8 wide[16] = { 0xfd, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99,
-				     0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
+	static const u8 wide[16] = { 0xfd, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+				     0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
 	const struct spop_value value = { SPOP_IPV6, 0, { (const char *)wide, 16 } };
 	const char *reason;
 	char key[16];
@@ -278,7 +282,8 @@ TEST(test_most_text)
 		spop_put_u8(&writer, REQUEST_ENTRIES_MAX + !i);
 		if (!i) {
 			spop_put_text(&writer, bytes_of("domain"));
-			spop_put_value(&writer, &(struct spop_value){ SPOP_STRING, 0, { "api", 3 } });
+			spop_put_value(&writer,
+				       &(struct spop_value){ SPOP_STRING, 0, { "api", 3 } });
 		}
 		for (u32 k = 0; k < REQUEST_ENTRIES_MAX; k++) {
 			snprintf(key, sizeof(key), "k%u", k);
@@ -301,7 +306,8 @@ TEST(test_bytes)
 {
 	struct spop_writer writer = { payload, payload, payload + sizeof(payload), false };
 	static char value[REQUEST_VALUE_MAX + 1];
-	size_t size = messages("domain=s:api d1_user=s:bob d2_path=i:1000|source=4:192.0.2.7 x=b:1");
+	size_t size =
+		messages("domain=s:api d1_user=s:bob d2_path=i:1000|source=4:192.0.2.7 x=b:1");
 	size_t second = messages("domain=s:api d1_user=s:bob d2_path=i:1000");
 	const char *reason;
 	int r;
@@ -352,7 +358,8 @@ TEST(test_random)
 
 	rng_start("spoe_request");
 	for (u32 i = 0; i < 20000; i++) {
-		size_t size = messages("domain=s:api d1_user=s:bob hits=i:5 d2_ip=4:192.0.2.7 n=i:-3");
+		size_t size =
+			messages("domain=s:api d1_user=s:bob hits=i:5 d2_ip=4:192.0.2.7 n=i:-3");
 		u8 *copy = malloc(size);
 
 		for (u32 k = rng_below(4); k < 4; k++)

@@ -24,12 +24,19 @@ TEST(test_varint_table)
 		u32 size;
 		const char *bytes;
 	} cases[] = {
-		{ 0, 1, "\x00" }, { 1, 1, "\x01" }, { 239, 1, "\xef" },
-		{ 240, 2, "\xf0\x00" }, { 255, 2, "\xff\x00" }, { 256, 2, "\xf0\x01" },
+		{ 0, 1, "\x00" },
+		{ 1, 1, "\x01" },
+		{ 239, 1, "\xef" },
+		{ 240, 2, "\xf0\x00" },
+		{ 255, 2, "\xff\x00" },
+		{ 256, 2, "\xf0\x01" },
 		{ 2287, 2, "\xff\x7f" },
-		{ 2288, 3, "\xf0\x80\x00" }, { 264431, 3, "\xff\xff\x7f" },
-		{ 264432, 4, "\xf0\x80\x80\x00" }, { 33818863, 4, "\xff\xff\xff\x7f" },
-		{ 33818864, 5, "\xf0\x80\x80\x80\x00" }, { 4328786159ULL, 5, "\xff\xff\xff\xff\x7f" },
+		{ 2288, 3, "\xf0\x80\x00" },
+		{ 264431, 3, "\xff\xff\x7f" },
+		{ 264432, 4, "\xf0\x80\x80\x00" },
+		{ 33818863, 4, "\xff\xff\xff\x7f" },
+		{ 33818864, 5, "\xf0\x80\x80\x80\x00" },
+		{ 4328786159ULL, 5, "\xff\xff\xff\xff\x7f" },
 		{ 4328786160ULL, 6, "\xf0\x80\x80\x80\x80\x00" },
 		{ ~0ULL, 10, "\xff\xf0\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e" },
 	};
@@ -59,7 +66,7 @@ TEST(test_varint_table)
 TEST(test_varint_too_big)
 {
 	static const char *const bad[] = {
-		"\xf0\xf1\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e",	/* one more than 64 bits hold */
+		"\xf0\xf1\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e", /* one more than 64 bits hold */
 		"\xf0\xff\xff\xff\xff\xff\xff\xff\xff\x0f",
 		"\xf0\x80\x80\x80\x80\x80\x80\x80\x80\x10",
 		"\xf0\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00",
@@ -81,7 +88,8 @@ TEST(test_varint_random)
 {
 	rng_start("varint");
 	for (u32 i = 0; i < 200000; i++) {
-		u64 value = i % 4 ? rng_magnitude(64) : (1ULL << rng_below(64)) + rng_below(600) - 300;
+		u64 value =
+			i % 4 ? rng_magnitude(64) : (1ULL << rng_below(64)) + rng_below(600) - 300;
 		u8 memory[16], again[16];
 		struct spop_writer writer = writer_of(memory, sizeof(memory));
 		struct spop_cursor cursor;
@@ -121,15 +129,20 @@ TEST(test_values)
 		{ LITERAL("\x11"), SPOP_BOOL, 1, NULL, 0 },
 		{ LITERAL("\xf1"), SPOP_BOOL, 1, NULL, 0 },
 		{ LITERAL("\x02\x05"), SPOP_INT32, 5, NULL, 0 },
-		{ LITERAL("\x02\xff\xf0\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e"), SPOP_INT32, -1, NULL, 0 },
+		{ LITERAL("\x02\xff\xf0\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e"), SPOP_INT32, -1, NULL,
+		  0 },
 		{ LITERAL("\x02\xff\xf0\xfe\xfe\x7e"), SPOP_INT32, -1, NULL, 0 },
 		{ LITERAL("\x03\xff\xf0\xfe\xfe\x7e"), SPOP_UINT32, 0xffffffffLL, NULL, 0 },
-		{ LITERAL("\x04\xff\xf0\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e"), SPOP_INT64, -1, NULL, 0 },
+		{ LITERAL("\x04\xff\xf0\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e"), SPOP_INT64, -1, NULL,
+		  0 },
 		{ LITERAL("\x05\x07"), SPOP_UINT64, 7, NULL, 0 },
 		{ LITERAL("\x06\xc0\x00\x02\x07"), SPOP_IPV4, 0, LITERAL("\xc0\x00\x02\x07") },
-		{ LITERAL("\x07" "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01"), SPOP_IPV6, 0,
-		  LITERAL("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01") },
-		{ LITERAL("\x08\x03" "a\0b"), SPOP_STRING, 0, LITERAL("a\0b") },
+		{ LITERAL("\x07"
+			  "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01"),
+		  SPOP_IPV6, 0, LITERAL("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01") },
+		{ LITERAL("\x08\x03"
+			  "a\0b"),
+		  SPOP_STRING, 0, LITERAL("a\0b") },
 		{ LITERAL("\x08\x00"), SPOP_STRING, 0, LITERAL("") },
 		{ LITERAL("\x09\x02\xff\xfe"), SPOP_BINARY, 0, LITERAL("\xff\xfe") },
 	};
@@ -144,8 +157,8 @@ TEST(test_values)
 		assert_int_equal(value.type, cases[i].type);
 		assert_true((s64)value.number == cases[i].number);
 		assert_int_equal(value.text.len, cases[i].text_size);
-		assert_memory_equal(value.text.at ? value.text.at : "", cases[i].text ? cases[i].text : "",
-				    cases[i].text_size);
+		assert_memory_equal(value.text.at ? value.text.at : "",
+				    cases[i].text ? cases[i].text : "", cases[i].text_size);
 		for (size_t cut = 0; cut < cases[i].size; cut++) {
 			cursor = cursor_of(cases[i].bytes, cut);
 			assert_false(spop_get_value(&cursor, &value));
@@ -159,11 +172,14 @@ TEST(test_values_bad)
 		const char *bytes;
 		size_t size;
 	} bad[] = {
-		{ LITERAL("\x0a") }, { LITERAL("\x0f\x00") },			/* no such type */
-		{ LITERAL("\x03\xf0\xf1\xfe\xfe\x7e") },			/* 2^32 as 32 bits */
+		{ LITERAL("\x0a") },
+		{ LITERAL("\x0f\x00") },		 /* no such type */
+		{ LITERAL("\x03\xf0\xf1\xfe\xfe\x7e") }, /* 2^32 as 32 bits */
 		{ LITERAL("\x02\xf0\xf1\xfe\xfe\x7e") },
-		{ LITERAL("\x08\x05" "abcd") },				/* longer than what is there */
-		{ LITERAL("\x08\xff\xf0\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e" "abcd") },
+		{ LITERAL("\x08\x05"
+			  "abcd") }, /* longer than what is there */
+		{ LITERAL("\x08\xff\xf0\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e"
+			  "abcd") },
 	};
 	struct spop_value value = { .number = 42 };
 
@@ -179,7 +195,8 @@ TEST(test_values_bad)
 TEST(test_frame)
 {
 	u8 memory[256];
-	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_AGENT_HELLO, 240, 2);
+	struct spop_writer writer =
+		spop_frame_begin(memory, sizeof(memory), SPOP_AGENT_HELLO, 240, 2);
 	struct spop_frame frame;
 	struct bytes name;
 	struct spop_value value;
@@ -189,7 +206,14 @@ TEST(test_frame)
 	spop_put_pair_number(&writer, "max-frame-size", 16380);
 	size = spop_frame_end(&writer);
 	assert_int_equal(size, 4 + 1 + 4 + 2 + 1 + (1 + 7 + 1 + 1 + 3) + (1 + 14 + 1 + 3));
-	assert_memory_equal(memory, "\0\0\0\x28" "\x65" "\0\0\0\x01" "\xf0\x00" "\x02" "\x07version", 20);
+	assert_memory_equal(memory,
+			    "\0\0\0\x28"
+			    "\x65"
+			    "\0\0\0\x01"
+			    "\xf0\x00"
+			    "\x02"
+			    "\x07version",
+			    20);
 	assert_true(spop_get_frame(memory + 4, size - 4, &frame));
 	assert_int_equal(frame.type, SPOP_AGENT_HELLO);
 	assert_int_equal(frame.flags, SPOP_FIN);

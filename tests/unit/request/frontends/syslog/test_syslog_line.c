@@ -25,7 +25,8 @@ static const char *report_text(const struct json_request *report, char *buf, siz
 		fprintf(out, " [");
 		for (u32 k = 0; k < d->count; k++)
 			fprintf(out, "%s%.*s=%.*s", k ? "," : "", (int)d->entry[k].key.len,
-				d->entry[k].key.at, (int)d->entry[k].value.len, d->entry[k].value.at);
+				d->entry[k].key.at, (int)d->entry[k].value.len,
+				d->entry[k].value.at);
 		fprintf(out, "]");
 		if (d->hits != 1 || d->refund)
 			fprintf(out, "*%s%llu", d->refund ? "-" : "", d->hits);
@@ -53,21 +54,27 @@ static const struct {
 	{ "<134>1 2026-11-21T18:00:00Z host a 1 - - \xef\xbb\xbf" BOB, "api [user=bob]" },
 	{ "<14>Nov 21 18:00:00 host app: @cee: " BOB, "api [user=bob]" },
 	/* one descriptor in the order written, or several */
-	{ "{\"d\":{\"user\":\"bob\",\"path\":\"/x\"},\"domain\":\"api\"}", "api [user=bob,path=/x]" },
+	{ "{\"d\":{\"user\":\"bob\",\"path\":\"/x\"},\"domain\":\"api\"}",
+	  "api [user=bob,path=/x]" },
 	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"bob\"},{\"source\":\"192.0.2.7\"}]}",
 	  "api [user=bob] [source=192.0.2.7]" },
 	{ "{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}],"
-	  "\"hits\":3},{\"entries\":[{\"key\":\"a\",\"value\":\"\"}]}]}", "api [user=bob]*3 [a=]" },
+	  "\"hits\":3},{\"entries\":[{\"key\":\"a\",\"value\":\"\"}]}]}",
+	  "api [user=bob]*3 [a=]" },
 	/* a missing value leaves its descriptor out */
 	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"\"},{\"source\":\"192.0.2.7\"}]}",
 	  "api [source=192.0.2.7]" },
-	{ "{\"domain\":\"api\",\"d\":[{\"user\":null,\"path\":\"/x\"},{\"path\":\"/x\"}]}", "api [path=/x]" },
+	{ "{\"domain\":\"api\",\"d\":[{\"user\":null,\"path\":\"/x\"},{\"path\":\"/x\"}]}",
+	  "api [path=/x]" },
 	{ "{\"domain\":\"api\",\"d\":{\"user\":\"\"}}", "api" },
-	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"-\"},{\"a\":\"--\"}],\"hits\":\"-\",\"status\":\"-\"}", "api [a=--]" },
+	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"-\"},{\"a\":\"--\"}],\"hits\":\"-\",\"status\":\"-\"}",
+	  "api [a=--]" },
 	/* a path in one form */
-	{ "{\"domain\":\"api\",\"d\":{\"path\":\"\\/a/.././%62?c\",\"u\":\"%62\"}}", "api [path=/b,u=%62]" },
+	{ "{\"domain\":\"api\",\"d\":{\"path\":\"\\/a/.././%62?c\",\"u\":\"%62\"}}",
+	  "api [path=/b,u=%62]" },
 	/* source, hits, status, at; quoted as proxies do */
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"192.0.2.7\"}", "api source=192.0.2.7 [u=b]" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"192.0.2.7\"}",
+	  "api source=192.0.2.7 [u=b]" },
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"unix:\"}", "api [u=b]" },
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":5}", "api [u=b]*5" },
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"5\"}", "api [u=b]*5" },
@@ -82,8 +89,10 @@ static const struct {
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":\"2025-11-21T18:00:00Z\"}",
 	  "api [u=b] at=1763748000000000000" },
 	/* members for others; bytes of any kind in values */
-	{ "{\"time\":\"x\",\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"bytes\":{\"a\":[1,2]}}", "api [u=b]" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"\xff\xfe\\u0001\\\"{\"}}", "api [u=\xff\xfe\x01\"{]" },
+	{ "{\"time\":\"x\",\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"bytes\":{\"a\":[1,2]}}",
+	  "api [u=b]" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"\xff\xfe\\u0001\\\"{\"}}",
+	  "api [u=\xff\xfe\x01\"{]" },
 };
 
 TEST(test_lines)
@@ -107,9 +116,13 @@ TEST(test_latency)
 		const char *member;
 		u64 ns;
 	} rows[] = {
-		{ "\"latency\":\"0.250\"", 250000000 }, { "\"latency\":1.5", 1500000000 },
-		{ "\"latency_ms\":\"12\"", 12000000 }, { "\"latency\":\"-\"", ~0ULL },
-		{ "\"latency\":\"\"", ~0ULL }, { "\"latency\":null", ~0ULL }, { "\"status\":200", ~0ULL },
+		{ "\"latency\":\"0.250\"", 250000000 },
+		{ "\"latency\":1.5", 1500000000 },
+		{ "\"latency_ms\":\"12\"", 12000000 },
+		{ "\"latency\":\"-\"", ~0ULL },
+		{ "\"latency\":\"\"", ~0ULL },
+		{ "\"latency\":null", ~0ULL },
+		{ "\"status\":200", ~0ULL },
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -117,7 +130,8 @@ TEST(test_latency)
 		struct sl_err err = { .line = 0 };
 		char line[128];
 
-		snprintf(line, sizeof(line), "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},%s}", rows[i].member);
+		snprintf(line, sizeof(line), "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},%s}",
+			 rows[i].member);
 		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err), 0);
 		assert_true(report->latency_ns == rows[i].ns);
 		json_request_free(report);
@@ -129,9 +143,13 @@ TEST(test_no_report)
 	static const struct {
 		const char *line, *words;
 	} bad[] = {
-		{ "", "no JSON" }, { "<190>", "no JSON" }, { "<190>Nov 21 18:00:00 host: hello", "no JSON" },
+		{ "", "no JSON" },
+		{ "<190>", "no JSON" },
+		{ "<190>Nov 21 18:00:00 host: hello", "no JSON" },
 		{ "<134>1 2026-11-21T18:00:00Z host a 1 - [x a=\"{", "no JSON" },
-		{ "<134>1 - {", "no JSON" }, { "{", "" }, { "{}", "either \"d\" or \"descriptors\"" },
+		{ "<134>1 - {", "no JSON" },
+		{ "{", "" },
+		{ "{}", "either \"d\" or \"descriptors\"" },
 		{ "{\"domain\":\"api\",\"d\":{\"user\":\"bo", "" },
 		{ "{\"d\":{\"user\":\"bob\"}}", "domain" },
 		{ "{\"domain\":7,\"d\":{\"user\":\"bob\"}}", "domain" },
@@ -163,7 +181,8 @@ TEST(test_no_report)
 		assert_null(report);
 		assert_true(err.message[0]);
 		if (!strstr(err.message, bad[i].words))
-			fail_msg("%s: \"%s\" does not say \"%s\"", bad[i].line, err.message, bad[i].words);
+			fail_msg("%s: \"%s\" does not say \"%s\"", bad[i].line, err.message,
+				 bad[i].words);
 	}
 }
 
@@ -207,8 +226,8 @@ TEST(test_hits)
 
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		assert_int_equal(syslog_line_read(lines[i], strlen(lines[i]), &report, &err), 0);
-		assert_true(i ? report->request.descriptor[0].hits > REQUEST_HITS_MAX :
-				report->request.descriptor[0].hits == 20000000000);
+		assert_true(i ? report->request.descriptor[0].hits > REQUEST_HITS_MAX
+			      : report->request.descriptor[0].hits == 20000000000);
 		json_request_free(report);
 	}
 }
