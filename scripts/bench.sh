@@ -7,13 +7,10 @@
 #     the receiver: bare XDP_DROP, ours (exact, percpu; what passes is dropped at the end, so
 #     that the stack is not measured), nft's per-source limit at netdev ingress (with a final
 #     drop, too); for 1, 1000, 100k and 16M sources and limits of 10/s and 1000/s
-#   2 ns per packet by BPF_PROG_TEST_RUN for 1, 16, 256 limits and 1, 10k, 100k prefixes
-#   3 the same of one limit with 100k overrides, random ones of them, and without; what it takes
-#     to load these
-#   4 what a packet of one busy source costs, refused or passed, with all kinds of rules beside it,
+#   2 what a packet of one busy source costs, refused or passed, with all kinds of rules beside it,
 #     as a multiple of the least program that could refuse it (tests/bench/cost.c)
-#   5 how often a sliding window, and the other windows, say other than an exact log
-#     (tests/bench/sliding.c, tests/bench/windows.c)
+#   3 the HTTP tier: the memory of a user, and a decision (tests/bench/decide.c); requests
+#     (scripts/bench-http.sh)
 #
 # Single runs vary by a third: what is compared takes turns, BENCH_ROUNDS (5) times, and medians
 # are printed with the least and the most. BENCH_SECONDS (0.6) a run. Needs root and an idle
@@ -41,7 +38,7 @@ say() {
 # ---------------------------------------------------------------- the contestants
 
 mkfifo "$LAB/to" "$LAB/from"
-"${IN_S[@]}" "$TOOLS/bench/judge" live s0 "$PIN/live" < "$LAB/to" > "$LAB/from" &
+"${IN_S[@]}" "$TOOLS/bench/judge" s0 "$PIN/live" < "$LAB/to" > "$LAB/from" &
 started
 exec 7> "$LAB/to" 8< "$LAB/from"
 read -r -t 120 answer <&8 || { echo "bench: the program does not load" >&2; exit 1; }
@@ -137,55 +134,15 @@ done
 echo off >&7
 exec 7>&- 8<&-
 
-say "test runs: $BENCH_ROUNDS rounds of 11 cases"
-"$TOOLS/bench/judge" ns "$PIN/ns" "$BENCH_ROUNDS" > "$LAB/ns" || exit 1
-say "overrides: $BENCH_ROUNDS rounds of 6 cases"
-"$TOOLS/bench/judge" override "$PIN/override" "$BENCH_ROUNDS" > "$LAB/override" || exit 1
-say "push-downs: $BENCH_ROUNDS rounds of 8 cases"
-"$TOOLS/bench/judge" push "$PIN/push" "$BENCH_ROUNDS" > "$LAB/push" || exit 1
-
 say "busy source: 9 rounds of 21 cases"
 "$TOOLS/bench/cost" "$PIN/cost" 9 > "$LAB/cost" || exit 1
 
-# loads FILE: "SECONDS MIB" that checking a configuration takes.
-loads() {
-	python3 - "$BIN/sluicectl" check "$1" <<-'PY'
-	import resource, subprocess, sys, time
-	began = time.time()
-	subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
-	used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-	print("%.2f %.0f" % (time.time() - began, used))
-	PY
-}
-overrides() {
-	awk -v form="$1" 'BEGIN { for (i = 0; i < 100000; i++)
-		printf form, int(i / 65536) + 10, int(i / 256) % 256, i % 256, 1000 + i }'
-}
-{
-	printf 'limits:\n- name: sources\n  rate: 1000 packets/s\n'
-	printf '  overrides_file: overrides.csv\n'
-} > "$LAB/csv.yaml"
-overrides '%d.%d.%d.7,%d packets/s\n' > "$LAB/overrides.csv"
-{
-	sed '/overrides_file/d' "$LAB/csv.yaml"
-	echo '  overrides:'
-	overrides '  - {src: %d.%d.%d.7, rate: %d packets/s}\n'
-} > "$LAB/yaml.yaml"
-load_yaml=$(loads "$LAB/yaml.yaml") load_csv=$(loads "$LAB/csv.yaml")
 LAB_ENDED=1
 
 # ---------------------------------------------------------------- the tables
 
 median_of() {
 	stats "$1" "$2" | cut -d' ' -f1
-}
-
-ns_of() {
-	awk -v l="$1" -v p="$2" '$1 == l && $2 == p {
-		n = NF - 2
-		for (i = 1; i <= n; i++) v[i] = $(i + 2)
-		for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (v[j] < v[i]) { t = v[i]; v[i] = v[j]; v[j] = t }
-		print v[int((n + 1) / 2)] }' "$LAB/ns"
 }
 
 # row CELLS...
@@ -231,29 +188,6 @@ for variant in $VARIANTS; do
 	row "$variant" "${cells[@]}"
 done
 echo
-head_line "ns per packet by BPF_PROG_TEST_RUN, median of $BENCH_ROUNDS, less the harness's $(ns_of 0 0)"
-row limits "1 prefix" "10k prefixes" "100k prefixes"
-rule 3
-for limits in 1 16 256; do
-	cells=()
-	for prefixes in 1 10000 100000; do
-		cells+=("$(calc "$(ns_of $limits $prefixes) - $(ns_of 0 0)" | sed 's/\.0*$//')")
-	done
-	row $limits "${cells[@]}"
-done
-base=$(calc "$(ns_of 1 0) - $(ns_of 0 0)")
-echo
-echo "One limit without match keys, the same addresses as 100k prefixes: $(floor "$base") ns."
-
-echo
-head_line "Push-downs: ns per packet by BPF_PROG_TEST_RUN, least of $BENCH_ROUNDS, harness included"
-row variant ns
-rule 1
-while read -r variant values; do
-	row "$variant" "$(tr ' ' '\n' <<< "$values" | sort -n | head -1)"
-done < "$LAB/push"
-
-echo
 head_line "A busy source: ns added to bare XDP_DROP, and as multiples of tests/bench/floor.bpf.c"
 row case ns multiple least most
 rule 4
@@ -291,9 +225,6 @@ for kind in exact percpu; do
 		aim "$kind/nft $rate/s, 1" 3.0 "$(share $kind-$rate nft-$rate 1)"
 	done
 done
-aim "256 x 100k / 1" 1.25 "$(awk -v a="$(ns_of 256 100000)" -v b="$(ns_of 1 0)" -v h="$(ns_of 0 0)" \
-	'BEGIN { printf "%.2f", (a - h) / (b - h) }')" most
-
 # A busy source, as multiples of the floor.
 while read -r name _ multiple _; do
 	case $name in
@@ -302,31 +233,6 @@ while read -r name _ multiple _; do
 	passed*) aim "$name" 2.00 "$multiple" most ;;
 	esac
 done < "$LAB/cost"
-
-override_ns() {
-	awk -v name="$1" '$1 == name { for (i = 2; i <= NF; i++) print $i }' "$LAB/override" | sort -g |
-		awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-}
-for kind in one-rate own-rates; do
-	aim "100k overrides, $kind / none" 1.10 \
-		"$(awk -v a="$(override_ns $kind)" -v b="$(override_ns none)" 'BEGIN { printf "%.2f", a / b }')" most
-done
-aim "100k overrides from YAML, s" 1.00 "${load_yaml% *}" most
-aim "100k overrides from CSV, s" 1.00 "${load_csv% *}" most
-echo
-echo "Memory of the two: ${load_yaml#* } and ${load_csv#* } MiB in all."
-
-# ---------------------------------------------------------------- sliding windows
-
-echo
-head_line "Sliding window beside a limiter with a log of every time"
-if [ $MARKDOWN = 1 ]; then
-	"$TOOLS/bench/sliding" --markdown
-	"$TOOLS/bench/windows" --markdown
-else
-	"$TOOLS/bench/sliding"
-	"$TOOLS/bench/windows"
-fi
 
 # ---------------------------------------------------------------- the HTTP tier
 

@@ -54,10 +54,7 @@ bench:
 	@$(MAKE) --no-print-directory all tests
 	@scripts/bpffs.sh
 	@scripts/bench.sh
-	@scripts/bench-grpc.sh
 	@scripts/bench-redis.sh
-	@scripts/bench-shares.sh
-	@scripts/bench-nodes.sh
 
 # How soon live changes hold: of the cases that contain WORD.
 .PHONY: bench-live
@@ -75,10 +72,7 @@ bench-report:
 	@$(MAKE) --no-print-directory all tests >&2
 	@scripts/bpffs.sh
 	@scripts/bench.sh --markdown
-	@scripts/bench-grpc.sh --markdown
 	@scripts/bench-redis.sh --markdown
-	@scripts/bench-shares.sh --markdown
-	@scripts/bench-nodes.sh --markdown
 
 # What Linux delivers was judged (tests/escape): a million frames; faults put back; branches taken.
 .PHONY: escape-long escape-mutants escape-coverage

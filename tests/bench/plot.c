@@ -4,10 +4,11 @@
  * the real step functions, 10 requests each 10 s, in lines "NAME TIME_MS PASSES".
  * scripts/algorithms_picture.py draws.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "arrivals.h"
+#include "limiter/request_log.h"
 
 #define SEC SL_NS_PER_SEC
 #define MS 1000000ULL
@@ -32,6 +33,35 @@ static const struct {
 static struct request_chunk chunks[CHUNKS];
 static u32 chunks_used = 1;
 static struct request_logs logs = { .chunk = chunks, .chunks = CHUNKS, .used = &chunks_used };
+
+static bool log_passes(struct request_logs *logs, const struct spec *spec, u64 *state,
+		       struct sl_now now)
+{
+	u32 chunk = 0;
+
+	*state = request_log_expire(logs, spec, *state, now);
+	if (request_log_count(*state) >= spec->capacity)
+		return false;
+	if (request_log_needs(logs, spec, *state, now, 1))
+		chunk = request_chunk_get(logs);
+	*state = request_log_add(logs, spec, *state, now, 1, chunk);
+	return true;
+}
+
+/* One unit at `at`, of both clocks; whether it passed. */
+static bool passes(struct request_logs *logs, const struct spec *spec, u64 *state, u64 at)
+{
+	struct sl_now now = { at, at };
+	struct spec_view view;
+	struct sl_result result;
+
+	if (spec->algo == SL_ALGO_SLIDING_LOG || spec->buckets)
+		return log_passes(logs, spec, state, now);
+	spec_view_init(&view, spec, 0, 0);
+	result = spec_charge(&view, *state, now, 1);
+	*state = result.bucket_state;
+	return result.verdict == SL_PASS;
+}
 
 static void plot(const char *name, const struct spec *spec)
 {
