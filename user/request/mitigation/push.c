@@ -416,7 +416,9 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 		push_finish(push, entry, PUSH_ALLOWED);
 		return;
 	}
-	if (!push_may_take(&entry->steps[entry->step], &profile)) {
+	/* An older profile may count as well-behaved the very user whose refusals began this. */
+	if (profile.as_of_ns >= entry->began_ns &&
+	    !push_may_take(&entry->steps[entry->step], &profile)) {
 		spare(push, entry, &profile, now_ns);
 		return;
 	}

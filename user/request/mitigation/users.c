@@ -143,7 +143,7 @@ static u32 pair_place(struct users *users, struct pair_set *set, struct pair *pa
 	u32 place = PAIR_WAYS, same = 0;
 
 	for (u32 way = 0; way < PAIR_WAYS; way++) {
-		if (set->tag[way] && !within(pair[way].ok_s, now_s, active_s(users)))
+		if (set->tag[way] && !is_kept(users, &pair[way], now_s))
 			pair_remove(users, set, pair, way);
 		same += set->tag[way] == tag;
 	}

@@ -73,6 +73,7 @@ struct source_profile {
 	u64 good_requests;  /* of good users, or without a user, in the last minute */
 	u64 requests;	    /* all requests of the source in that time, up to now */
 	u64 seen_ns;	    /* time of the last request */
+	u64 as_of_ns;	    /* when that pass began: a later refusal may be missing in `good` */
 };
 /* False if the source is unknown: *ret is then zero except for `group`. */
 bool users_profile(const struct users *users, const struct sl_prefix *group, u64 now_ns,

@@ -64,10 +64,10 @@ static void pass_set(struct users *users, u32 at, u32 now_s)
 		on[way] = false;
 		if (!set->tag[way])
 			continue;
-		if (!within(p->ok_s, now_s, active_s(users)))
+		if (!is_kept(users, p, now_s))
 			pair_remove(users, set, pair, way);
 		else if (counts(users, p, now_s))
-			on[way] = true;
+			on[way] = within(p->ok_s, now_s, active_s(users));
 		else if (!within(p->ok_s, now_s, GRACE_S))
 			pair_remove(users, set, pair, way);
 	}
@@ -87,6 +87,8 @@ bool users_pass(struct users *users, u32 share, u64 now_ns)
 	u32 now_s = seconds(now_ns);
 
 	end = users->next_set + (end < part ? end : part);
+	if (!users->next_set)
+		users->began_ns[users->pass & 1] = now_ns;
 	/* Of no users: megabytes of empty sets are not read. */
 	if (!users->stats.pairs)
 		users->next_set = end;
@@ -116,6 +118,7 @@ static void profile_of(const struct users *users, const struct source *source, u
 		.address = source->address,
 		.requests = recent(source->requests, source->seen_s, seconds(now_ns)),
 		.seen_ns = (u64)(source->seen_s - 1) * SL_NS_PER_SEC,
+		.as_of_ns = users->began_ns[whole & 1],
 	};
 	if (!within(source->refused_s, seconds(now_ns), active_s(users)))
 		ret->good_requests = recent(source->plain, source->seen_s, seconds(now_ns));

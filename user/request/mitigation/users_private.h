@@ -56,8 +56,9 @@ struct users {
 	u32 sets;
 	struct source *source;
 	u32 source_sets;
-	u32 next_set; /* of the running pass */
-	u32 pass;     /* the running one; pass - 1 is whole */
+	u32 next_set;	 /* of the running pass */
+	u32 pass;	 /* the running one; pass - 1 is whole */
+	u64 began_ns[2]; /* of both, by pass & 1 */
 	u64 pass_good, good_requests;
 	u32 plain_s; /* of all sources, by half minute: of this one and the other */
 	u64 plain[2];
@@ -106,6 +107,16 @@ static inline void plain_age(struct users *users, u32 now_s)
 		users->plain[0] = 0;
 	}
 	users->plain_s = now_s;
+}
+
+/*
+ * Whether the pair is kept. A user that is still refused stays known as refused: if the pair ended
+ * with the last allowed request, the next allowed one would make a well-behaved user of it.
+ */
+static inline bool is_kept(const struct users *users, const struct pair *pair, u32 now_s)
+{
+	return within(pair->ok_s, now_s, active_s(users)) ||
+	       within(pair->refused_s, now_s, active_s(users));
 }
 
 static inline void pair_remove(struct users *users, struct pair_set *set, struct pair *pair,

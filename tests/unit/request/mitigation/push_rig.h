@@ -45,6 +45,8 @@ static void profile(void *arg, const struct sl_prefix *group, u64 now_ns,
 	*ret = (struct source_profile){ .group = *group, .requests = 1000 };
 	if (number(group) == BAD)
 		*ret = w->profile;
+	if (!ret->as_of_ns)
+		ret->as_of_ns = now_ns;
 }
 
 static u64 good_requests(void *arg)

@@ -107,6 +107,31 @@ TEST(test_well_behaved_users_are_spared)
 	push_free(w.push);
 }
 
+/*
+ * The pass over the users is a second behind: it met the abusive user after the allowed requests
+ * and before the refusals. A pass that began after the push-down ends it.
+ */
+TEST(test_a_profile_from_before_ends_nothing)
+{
+	struct world w;
+
+	begin(&w);
+	steps[0].kind = SL_PUSH_DROP;
+	for (u32 i = 0; i < 20; i++)
+		refuse(&w, 66, 1, true);
+	assert_true(on(&w, SL_PUSH_DROP));
+	w.profile.good = 1;
+	w.profile.as_of_ns = w.now - 1;
+	w.now += S;
+	push_tick(w.push, w.now);
+	assert_true(on(&w, SL_PUSH_DROP));
+	w.profile.as_of_ns = w.now;
+	push_tick(w.push, w.now);
+	assert_false(w.is_on[BAD]);
+	steps[0].kind = SL_PUSH_LIMIT;
+	push_free(w.push);
+}
+
 /* Many users with a refusal now and then: no user's abuse. */
 TEST(test_a_rejection_counts_for_the_refused_user)
 {

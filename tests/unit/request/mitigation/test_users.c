@@ -127,6 +127,47 @@ TEST(test_only_allowed_requests_count)
 	users_free(users);
 }
 
+/* A limit of one in two minutes: a user that is refused all the time is never well-behaved. */
+TEST(test_refusals_outlive_the_last_allowed_request)
+{
+	struct users *users = make(4096, 64, 500);
+	struct users_stats stats;
+
+	for (u32 s = 100; s <= 220; s++) {
+		if (s % 120 == 100) {
+			allow(users, 1, 7, 8, s * S);
+			allow(users, 2, 8, 8, s * S);
+			assert_int_equal(profile(users, 1, s * S).good, s == 100);
+			assert_int_equal(profile(users, 2, s * S).good, 1);
+		}
+		refuse(users, 1, 7, true, s * S);
+		assert_int_equal(profile(users, 1, s * S).good, 0);
+		assert_int_equal(profile(users, 1, s * S).users, s != 100 && (s - 100) % 120 <= 60);
+	}
+	profile(users, 1, 281 * S);
+	users_stats(users, &stats);
+	assert_int_equal(stats.pairs, 0);
+	users_free(users);
+}
+
+/* The profile's time is when the pass began, not when it ended. */
+TEST(test_a_profile_is_as_of_its_pass)
+{
+	struct users *users = make(4096, 64, 500);
+	struct sl_prefix group = source(1);
+	struct source_profile s;
+
+	allow(users, 1, 7, 1000, 100 * S);
+	assert_false(users_pass(users, 2, 101 * S));
+	assert_true(users_pass(users, 2, 102 * S));
+	users_profile(users, &group, 102 * S, &s);
+	assert_true(s.as_of_ns == 101 * S);
+	assert_false(users_pass(users, 2, 103 * S));
+	users_profile(users, &group, 103 * S, &s);
+	assert_true(s.as_of_ns == 101 * S);
+	users_free(users);
+}
+
 TEST(test_shared_between_sources)
 {
 	struct users *users = make(4096, 64, 500);
