@@ -15,7 +15,6 @@
 #include "lib/json_expect.h"
 #include "control/running/audit.h"
 #include "packet/host/bans.h"
-#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "control/commands/commands.h"
 #include "daemon/confine.h"
@@ -102,11 +101,8 @@ static void rig_start(struct rig *rig)
 	assert_int_equal(live_load(rig->dir, &d->running.live, &d->running.record, &err), 0);
 	state_load(&d->packets);
 	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
-	assert_int_equal(persist_open(&d->running, &err), 0);
-	if (rig->fresh) {
+	if (rig->fresh)
 		bans_restore(&d->packets);
-		persist_restore(&d->running);
-	}
 	rig->fresh = false;
 	http_tier_join(d);
 	if (rules_start(&d->running, &err) < 0 || rules_start_install(&d->running, &err) < 0)
@@ -119,7 +115,6 @@ static void rig_kill(struct rig *rig)
 {
 	struct daemon *d = rig->d;
 
-	persist_close(&d->running);
 	packet_host_free(&d->packets);
 	elastic_free(&d->scales);
 	rules_free(&d->running);

@@ -238,7 +238,6 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	if (pins != DP_PINS_FOUND) {
 		d->packets.base_stats_count = 0;
 		bans_restore(&d->packets);
-		persist_restore(&d->running);
 	}
 	ifaces_take_over(&d->packets);
 	ifaces_rescan(&d->packets);
@@ -273,8 +272,6 @@ int start_all(struct daemon *d, struct sl_err *err)
 		r = open_sockets(d, err);
 	if (!r)
 		handover_offer(d);
-	if (!r)
-		r = persist_open(&d->running, err);
 	if (!r)
 		r = observe_open(d->running.state_dir, d->running.file->history_size,
 				 d->running.file->history_age_ns, &d->running.observe, err);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "control/running/persist.h"
 #include "lib/file.h"
 #include "control/running/rules.h"
 #include "packet/host/state.h"
@@ -30,12 +29,6 @@ static int write_bans(struct daemon *d, struct sl_err *err)
 	return 0;
 }
 
-static int write_buckets(struct daemon *d, struct sl_err *err)
-{
-	persist_again(&d->running);
-	return 0;
-}
-
 static const struct {
 	const char *name;
 	int (*write)(struct daemon *d, struct sl_err *err);
@@ -43,7 +36,6 @@ static const struct {
 	{ "live.json", write_live },
 	{ "state.json", write_state },
 	{ "bans.json", write_bans },
-	{ "buckets", write_buckets },
 };
 
 static void watch(struct daemon *d, u32 i, bool *was_there)

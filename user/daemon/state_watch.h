@@ -6,7 +6,7 @@
 #include "daemon/daemon.h"
 
 /*
- * Each second: writes live.json, state.json, bans.json and the saved buckets again if they existed
+ * Each second: writes live.json, state.json and bans.json again if they existed
  * at an earlier check and are gone, and logs that. (http.state: counters_sync().)
  */
 void state_watch(struct daemon *d);

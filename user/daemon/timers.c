@@ -8,7 +8,6 @@
 #include "control/replication/addresses.h"
 #include "control/replication/replication.h"
 #include "control/running/clock_step.h"
-#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "control/elastic/elastic.h"
 #include "packet/host/edges.h"
@@ -128,7 +127,6 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	if (d->running.unwritten && !d->packets.stopping)
 		rules_write(&d->running);
 	entries_save(&d->running);
-	persist_tick(&d->running);
 	observer_second(d);
 	look_where_packets_come(d);
 }

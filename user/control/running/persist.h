@@ -1,32 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * persist.h - state that a reboot or a power loss would lose, written every ten seconds by a
- * thread of its own.
- *
- *     state_dir/buckets      bucket states of limits that need ten minutes or more to empty
- *                            (packet/dataplane/dp_state.h); read when the pins are created
- *     state_dir/http.state   the HTTP tier's mapped file: dirty pages are synced
- *
- * So at most ten seconds plus the time of writing are lost; if scanning the table takes more than
- * 1% of that, a hundred times the time of a scan. An orderly exit loses nothing.
+ * persist.h - a thread that writes the HTTP tier's counts (state_dir/http.state, a mapped file) to
+ * disk every ten seconds. A killed daemon loses none of them without it, a power failure at most
+ * those since the last write.
  */
 #ifndef SLUICE_RUNNING_PERSIST_H
 #define SLUICE_RUNNING_PERSIST_H
 
 #include "control/running/running.h"
 
-int persist_open(struct running *run, struct sl_err *err);
-/* The pins are new: reads the saved bucket states, and uses their seed. */
-void persist_restore(struct running *run);
-/* After rules are in force: the first ones get the restored states, before the first packet. */
-void persist_rules(struct running *run);
-/* Starts the thread. */
+/* Starts the thread, if there is an HTTP tier. */
 int persist_run(struct running *run, struct sl_err *err);
-/* Each second. */
-void persist_tick(struct running *run);
-/* state_dir/buckets is gone: it is written again within a second. */
-void persist_again(struct running *run);
-/* Writes everything and ends the thread; before the HTTP tier is closed. */
+/* Writes once more, and ends the thread; before the HTTP tier is closed. NULL is fine. */
 void persist_close(struct running *run);
 
 #endif

@@ -24,7 +24,6 @@
 #include "packet/host/ifaces.h"
 #include "control/running/live.h"
 #include "control/running/pending.h"
-#include "control/running/persist.h"
 #include "control/running/running_text.h"
 #include "packet/host/state.h"
 #include "lib/log.h"
@@ -265,8 +264,6 @@ static int install_first(struct running *run, struct sl_err *err)
 		r = install_pending(run, err);
 	else if (!r)
 		r = rules_install(run, run->policy, 0, err);
-	if (!r)
-		persist_rules(run);
 	if (!r)
 		r = go_on_unwritten(run,
 				    rules_store(run, &run->source, run->live, run->history_top,

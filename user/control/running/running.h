@@ -13,7 +13,7 @@
  *     pending.c       rules that revert unless confirmed
  *     history.c       earlier states, on disk
  *     http_rules.c    the request tier's rules: files and live changes
- *     persist.c       writes state that a reboot would lose
+ *     persist.c       writes the counts of the HTTP tier that a power failure would lose
  *     audit.c         the log of changes
  *
  * Running = file + live changes. A change is made to a copy of `policy`, compiled, put in force,

@@ -102,23 +102,6 @@ static bool is_free(struct dp *dp, struct sl_way way, struct sl_now now)
 	       sl_expired(way.bucket_state, &rules->limits[index].params, now);
 }
 
-bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now now)
-{
-	u32 sets;
-	struct sl_set *table = dp->ops->table(dp, &sets);
-
-	for (u32 i = 0; set < sets && i < SL_WAYS; i++) {
-		struct sl_way *to = &table[set].way[i];
-		struct sl_way seen = { .key = __atomic_load_n(&to->key, __ATOMIC_ACQUIRE),
-				       .bucket_state = __atomic_load_n(&to->bucket_state,
-								       __ATOMIC_ACQUIRE) };
-
-		if (is_free(dp, seen, now) && swap_way(to, seen, way))
-			return true;
-	}
-	return false;
-}
-
 /* Inserts a key that is not there. False if there is no room: the source starts anew. */
 static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 {
@@ -407,9 +390,4 @@ void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp
 {
 	if (charge->units)
 		update(dp, to, now, charge_state, charge);
-}
-
-bool dp_bucket_put(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
-{
-	return !find_way(dp, key) && install(dp, key, bucket_state, now);
 }

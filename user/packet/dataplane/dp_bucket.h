@@ -49,9 +49,4 @@ struct dp_charge {
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
 		      struct sl_now now);
 
-/* Inserts a bucket state for a key. False: it has one, or there is no free place. */
-bool dp_bucket_put(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now);
-/* Any way, into this set. False: none of its ways is free. */
-bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now now);
-
 #endif
