@@ -29,8 +29,6 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     LINE("{HTTP rules    ok$http.reload.ok, $http.reload.at|HTTP rules    FAILED, "
 		  "$http.reload.at, keeping the previous rules: $http.reload.error}"),
 	     LINE("{HTTP tier     $http.rules rules, $http.workers workers, listening on $http.listen}"),
-	     { .of = "failing_polls", .line = "load signal   $name: $failures of $polls polls failed, the last: "
-	       "$error" },
 	     { .of = "failing_feeds", .line = "feed          $name: FAILED $failed_ns:left ago: $error{; its "
 	       "$count:n prefixes are $age_ns:left old}" },
 	     LINE("{cluster       node $cluster.node, one of $cluster.nodes; cluster store "
@@ -646,8 +644,7 @@ COMMAND(load_signal_list, "load-signal list", READS, "load signals that elastic 
 	SHOW(TABLE("load_signals", "no limit uses a load signal", COL("NAME", "$name"),
 		   COL(">VALUE", "{$value:scale|not set}"), COL("LEFT", "{$left_ns:left_up|-}"),
 		   COL("FROM", "{$from|outside}"),
-		   COL("LIMITS", "$limits")),
-	     EACH("load_signals", "{$name: $failures of $polls polls failed, the last: $error}")))
+		   COL("LIMITS", "$limits"))))
 
 COMMAND(load_signal_set, "load-signal set", UPDATES, "report a load signal: 0.63 or 63%",
 	EXAMPLE("load-signal set api-load 63% --for 10s"),

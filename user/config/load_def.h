@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* load_def.h - `load_signals:`, those that the daemon finds itself; part of the model
- * (policy.h). */
+/* load_def.h - `load_signals:`, those that the daemon measures; part of the model (policy.h). */
 #ifndef SLUICE_CONFIG_LOAD_DEF_H
 #define SLUICE_CONFIG_LOAD_DEF_H
 
@@ -10,17 +9,12 @@
 
 struct load_signal_def {
 	char name[SL_NAME_MAX];
-	/* Of errors, latency, prometheus and json one. From reports: what counts as full load. */
+	/* What counts as full load: of errors and latency one. */
 	u32 errors_permille;   /* the share of statuses of 500 and above; 0: no */
 	u64 latency_ns;	       /* the quantile of the latencies; 0: no */
 	u32 quantile_permille; /* default 950 */
 	u64 window_ns;	       /* default 2 s */
 	char *domain;	       /* NULL: all */
-	/* Polled; a URL http://HOST[:PORT][/PATH], or https:// */
-	char *prometheus, *query; /* one of its API, and what is asked there; NULL: no */
-	char *json, *path;	  /* of a document, and the members to the value: "queue.used" */
-	double full;		  /* the value that is full load; default 1 */
-	u64 every_ns, timeout_ns; /* default 5 s, 2 s */
 };
 
 const struct load_signal_def *load_signal_def_find(const struct policy *policy, const char *name);

@@ -6,7 +6,6 @@
 #include "lib/clock.h"
 #include "control/running/entries.h"
 #include "control/commands/commands.h"
-#include "control/elastic/load_signal.h"
 #include "control/running/live.h"
 #include "control/replication/nodes.h"
 #include "control/running/pending.h"
@@ -180,20 +179,6 @@ static u64 overrides_count(const struct policy *policy)
 	return count;
 }
 
-/* Load signals whose last poll failed. */
-static json_t *failing_polls(const struct commands *ctx)
-{
-	json_t *all = load_signals_to_json(ctx->scales, clock_mono_ns()), *list = json_array(),
-	       *item;
-	size_t i;
-
-	json_array_foreach(all, i, item)
-		if (json_object_get(item, "error"))
-			json_array_append(list, item);
-	json_decref(all);
-	return list;
-}
-
 static u64 listed_count(const struct commands *ctx, enum list_kind list)
 {
 	return ctx->running->policy->list[list].count + entries_count(ctx->running, list);
@@ -232,7 +217,6 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 	if (rules_unsaved_why(ctx->running))
 		json_object_set_new(*ret, "unsaved", json_string(rules_unsaved_why(ctx->running)));
 	json_object_set_new(*ret, "http", http_to_json(ctx));
-	json_object_set_new(*ret, "failing_polls", failing_polls(ctx));
 	json_object_set_new(*ret, "failing_feeds", feeds_failing(ctx));
 	json_object_set_new(*ret, "cluster", nodes_to_json(ctx->nodes));
 	return 0;

@@ -279,7 +279,7 @@ void elastic_free(struct scales *scales)
 	free(scales->elastic);
 	scales->elastic = NULL;
 	http_elastic_free(scales);
-	load_sources_free(scales);
+	scales->sources_for = 0;
 	free(scales->signal);
 	scales->signal = NULL;
 	scales->load_signal_count = 0;

@@ -9,7 +9,6 @@
 
 #include "control/elastic/scales.h"
 #include "control/elastic/http_elastic.h"
-#include "control/elastic/load_poll.h"
 #include "control/elastic/load_source.h"
 #include "lib/units.h"
 
@@ -28,7 +27,7 @@ static bool load_signal_used(const struct policy *policy, const char *name)
 	return false;
 }
 
-/* True if a limit of either tier uses it, or the daemon finds it itself. */
+/* True if a limit of either tier uses it, or the daemon measures it. */
 static bool is_used(const struct scales *scales, const char *name)
 {
 	return load_signal_def_find(scales->running->policy, name) ||
@@ -93,8 +92,8 @@ int load_signal_set(struct scales *scales, const char *name, const json_t *json,
 		return r;
 	if (load_signal_def_find(scales->running->policy, name))
 		return sl_err_set(err, EEXIST,
-				  "load signal '%.63s' is one of load_signals: the daemon finds "
-				  "its value itself",
+				  "load signal '%.63s' is one of load_signals: the daemon "
+				  "measures it",
 				  name);
 	if (!is_used(scales, name))
 		return sl_err_set(err, ENOENT, "no elastic limit uses a load signal '%.63s'", name);
@@ -140,9 +139,8 @@ json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 n
 {
 	const struct load_signal *signal = find(scales, name);
 	const struct load_signal_def *def = load_signal_def_find(scales->running->policy, name);
-	const struct load_poll_stats *stats = load_poll_stats(scales, name);
-	json_t *limits = json_array(), *json;
-	char words[1100];
+	json_t *limits = json_array();
+	char words[400];
 	bool set = signal && signal->until_ns > now_ns;
 
 	for (size_t i = 0; i < scales->running->policy->limit_count; i++)
@@ -150,19 +148,12 @@ json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 n
 			json_array_append_new(limits,
 					      json_string(scales->running->policy->limit[i].name));
 	http_elastic_uses(scales, name, limits);
-	json = json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", name, "from",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", name, "from",
 			 def ? json_string(load_source_words(def, words, sizeof(words)))
 			     : json_null(),
 			 "value", set ? json_real(signal->value) : json_null(), "left_ns",
 			 set ? json_integer((json_int_t)(signal->until_ns - now_ns)) : json_null(),
 			 "limits", limits);
-	if (!json || !stats)
-		return json;
-	json_object_set_new(json, "polls", json_integer((json_int_t)stats->polls));
-	json_object_set_new(json, "failures", json_integer((json_int_t)stats->failures));
-	if (stats->error)
-		json_object_set_new(json, "error", json_string(stats->error));
-	return json;
 }
 
 bool load_signal_is_listed(const json_t *list, const char *name)

@@ -6,7 +6,7 @@
  * Set through the metrics listener (PUT /v1/load-signals/NAME) and by sluicectl load-signal set.
  * Each value expires after the time that was set with it; then the signal counts as not free. Only
  * names that rules use are accepted, so there are never more signals than limits; and not those
- * that the daemon finds itself (load_source.h).
+ * that the daemon measures (load_source.h).
  */
 #ifndef SLUICE_ELASTIC_SIGNAL_H
 #define SLUICE_ELASTIC_SIGNAL_H
@@ -29,13 +29,13 @@ struct load_signal {
 
 /*
  * Sets one: `json` is {"value": 0.63, "for": "10s"}, `for` optional. -ENOENT if no rule uses the
- * name, -EEXIST if the daemon finds it itself, -EINVAL for an invalid value or time, -ENOMEM; each
+ * name, -EEXIST if the daemon measures it, -EINVAL for an invalid value or time, -ENOMEM; each
  * with err.
  */
 int load_signal_set(struct scales *scales, const char *name, const json_t *json, u64 now_ns,
 		    struct sl_err *err);
 
-/* Sets one that the daemon found; without memory it stays as it is. */
+/* Sets one that the daemon measured; without memory it stays as it is. */
 void load_signal_found(struct scales *scales, const char *name, double value, u64 until_ns);
 
 /* False if it is not set, or expired. */
@@ -43,8 +43,7 @@ bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns
 
 /*
  * {"name", "value", "left_ns", "from", "limits": [...]}; value and left_ns are null if not set,
- * from if it is set from outside. Of one that is polled also "polls", "failures" and, if the last
- * one failed, "error".
+ * from if it is set from outside.
  */
 json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 now_ns);
 /* Whether a list of them has the name. */

@@ -5,32 +5,23 @@
 #include <stdio.h>
 
 #include "control/elastic/elastic.h"
-#include "control/elastic/load_poll.h"
 #include "control/elastic/load_signal.h"
 #include "lib/log.h"
 #include "request/engine/engine.h"
 #include "request/engine/measure.h"
-
-static bool is_measured(const struct load_signal_def *def)
-{
-	return def->errors_permille || def->latency_ns;
-}
 
 void load_sources_watch(struct scales *scales)
 {
 	const struct policy *policy = scales->running->policy;
 	struct engine *engine = scales->running->requests.engine;
 	struct measure_def def[LOAD_SIGNALS_MAX];
-	size_t count = 0;
 
 	if (scales->sources_for == scales->running->generation)
 		return;
-	load_polls_watch(scales);
 	for (size_t i = 0; i < policy->load_signal_count; i++)
-		if (is_measured(&policy->load_signal[i]))
-			def[count++] = (struct measure_def){ policy->load_signal[i].domain,
-							     policy->load_signal[i].window_ns };
-	if (engine && measures_publish(&engine->measures, def, count) < 0)
+		def[i] = (struct measure_def){ policy->load_signal[i].domain,
+					       policy->load_signal[i].window_ns };
+	if (engine && measures_publish(&engine->measures, def, policy->load_signal_count) < 0)
 		log_error("load signals: out of memory, they are not measured");
 	else
 		scales->sources_for = scales->running->generation;
@@ -57,7 +48,6 @@ void load_sources_tick(struct scales *scales, u64 now_ns)
 {
 	const struct policy *policy = scales->running->policy;
 	struct engine *engine = scales->running->requests.engine;
-	size_t index = 0;
 	double value;
 
 	/* The series are those of another configuration for up to a second. */
@@ -66,25 +56,14 @@ void load_sources_tick(struct scales *scales, u64 now_ns)
 	for (size_t i = 0; i < policy->load_signal_count; i++) {
 		const struct load_signal_def *def = &policy->load_signal[i];
 
-		if (is_measured(def) &&
-		    measured_value(def, engine->measures, index++, now_ns, &value))
+		if (measured_value(def, engine->measures, i, now_ns, &value))
 			load_signal_found(scales, def->name, value, now_ns + ELASTIC_VALID_NS);
 	}
 }
 
-void load_sources_free(struct scales *scales)
-{
-	load_polls_free(scales);
-	scales->sources_for = 0;
-}
-
 const char *load_source_words(const struct load_signal_def *def, char *buf, size_t size)
 {
-	if (def->prometheus || def->json)
-		snprintf(buf, size, "%s", def->prometheus ? def->prometheus : def->json);
-	else
-		snprintf(buf, size, "%s of reports%s%s",
-			 def->errors_permille ? "errors" : "latency", def->domain ? " to " : "",
-			 def->domain ? def->domain : "");
+	snprintf(buf, size, "%s of reports%s%s", def->errors_permille ? "errors" : "latency",
+		 def->domain ? " to " : "", def->domain ? def->domain : "");
 	return buf;
 }

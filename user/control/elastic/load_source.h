@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * load_source.h - load signals that the daemon finds itself: `load_signals:`, measured from
- * reports, or polled (load_poll.h).
+ * load_source.h - load signals that the daemon measures itself, from reports: `load_signals:`.
  *
  * A measured value is that of the last window, as a part of what counts as full load. Without a
  * report in the window the signal is not set.
@@ -18,9 +17,8 @@
 void load_sources_watch(struct scales *scales);
 /* Sets the signals that are measured; with each tick of the controller. */
 void load_sources_tick(struct scales *scales, u64 now_ns);
-void load_sources_free(struct scales *scales);
 
-/* "errors of reports", or the URL; returns buf. */
+/* "errors of reports"; returns buf. */
 const char *load_source_words(const struct load_signal_def *def, char *buf, size_t size);
 
 #endif

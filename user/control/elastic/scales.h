@@ -5,8 +5,7 @@
  *     elastic.c       the controller; limits of the packet tier
  *     http_elastic.c  limits of the request tier's rules
  *     load_signal.c   load signals (`while: {load_signal: ...}`), set from outside
- *     load_source.c   and those that the daemon finds itself: measured,
- *     load_poll.c     or polled
+ *     load_source.c   and those that the daemon measures itself
  *
  * Knows: the running configuration, this host's load, load signals. Does not know: how a change is
  * made, commands, workers, other nodes. May use: as control/mitigation.
@@ -21,9 +20,6 @@
 struct elastic;	     /* elastic.c */
 struct http_elastic; /* http_elastic.c */
 struct load_signal;  /* load_signal.h */
-struct load_poll;
-struct evdns_base;
-struct ssl_ctx_st; /* SSL_CTX */
 
 struct scales {
 	struct running *running;
@@ -32,9 +28,6 @@ struct scales {
 	struct http_elastic *http; /* NULL until some rule is elastic */
 	struct load_signal *signal;
 	size_t load_signal_count;
-	struct load_poll *polls; /* load_poll.h */
-	struct evdns_base *dns;	 /* of polls; NULL until the first */
-	struct ssl_ctx_st *tls;
 	unsigned long long
 		sources_for; /* the generation that load_sources_watch() followed; 0: none */
 };

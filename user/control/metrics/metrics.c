@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "control/elastic/elastic.h"
-#include "control/elastic/load_poll.h"
 #include "lib/exposition.h"
 #include "control/metrics/http_metrics.h"
 #include "control/replication/nodes.h"
@@ -169,25 +168,6 @@ static void write_limits(struct scrape *s)
 		if (s->limit[i].def && s->limit[i].def->terms.throttle.kind == THROTTLE_ELASTIC)
 			metric_double(e, elastic_scale(s->m->scales, s->limit[i].slot), "limit",
 				      s->limit[i].name, NULL);
-}
-
-static void write_load_signals(struct scrape *s)
-{
-	const struct policy *policy = s->m->running->policy;
-	struct exposition *e = &s->e;
-
-	metric_begin(e, "sluice_load_signal_polls", METRIC_COUNTER,
-		     "Polls of a load signal that ended.");
-	for (size_t i = 0; i < policy->load_signal_count; i++) {
-		const char *name = policy->load_signal[i].name;
-		const struct load_poll_stats *stats = load_poll_stats(s->m->scales, name);
-
-		if (!stats)
-			continue;
-		metric_u64(e, stats->polls - stats->failures, "signal", name, "result", "good",
-			   NULL);
-		metric_u64(e, stats->failures, "signal", name, "result", "failed", NULL);
-	}
 }
 
 static void write_table(struct scrape *s)
@@ -409,7 +389,6 @@ void metrics_write(struct metrics *m, struct evbuffer *out)
 								  &s->iface[slot]);
 	write_interfaces(s);
 	write_limits(s);
-	write_load_signals(s);
 	write_table(s);
 	sources_metrics(m->sources, &s->e);
 	write_daemon(s);
