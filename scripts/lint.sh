@@ -12,6 +12,7 @@
 #     the 12 lines above it
 #   - no retired term: scripts/terms.py
 #   - README and docs/*.md but the changelog have at most 30,000 words (wc -w)
+#   - each field that a row of user/command/rows.h names is written somewhere: scripts/fields.py
 #   - the tables of keys in the documents are those of the rows: scripts/keys.py (if sluicectl is built)
 #   - the calls of each BPF program fit into 512 bytes of stack, as Linux 6.1 counts: scripts/stack.py
 #     (of those that are built)
@@ -75,6 +76,10 @@ done < <(python3 scripts/rooms.py check 2>&1 || echo "scripts/rooms.py failed"
 while IFS= read -r line; do
 	say "$line"
 done < <(python3 scripts/terms.py 2>&1)
+
+while IFS= read -r line; do
+	say "$line"
+done < <(python3 scripts/fields.py 2>&1)
 
 words=$(cat README.md $(ls docs/*.md | grep -v CHANGELOG) | wc -w)
 [ "$words" -le 30000 ] || say "docs/: $words words; 30,000 are enough: say each thing once"

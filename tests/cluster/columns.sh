@@ -4,7 +4,7 @@
 # columns.sh - every command of sluicectl on a node of a cluster with a real Redis, with names, prefixes and
 # errors as long as they may be: no line is wider than 80 columns, but for one word alone behind its
 # indentation (a name that a user gave), YAML, differences between files, and doctor's commands to copy.
-# -o json is JSON; --watch repeats what is a query, and states why it does not repeat others.
+# No row names a field that the reply does not have. -o json is JSON; --watch repeats what is a query, and states why it does not repeat others.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin columns "$@"
@@ -196,6 +196,7 @@ fits() {
 	[ -s "$LAB/text" ] || not_ok "$*: no text: $(cat "$LAB/error")"
 	too_wide "$1" < "$LAB/text" > "$LAB/wide"
 	[ ! -s "$LAB/wide" ] || not_ok "$*: too wide: $(head -n 3 "$LAB/wide")"
+	! grep -o '(missing:.*' "$LAB/text" > "$LAB/missing" || not_ok "$*: $(head -n 3 "$LAB/missing")"
 }
 is_json() {
 	[ "$(ask $1 "${@:2}" -o json 2> "$LAB/error" | jq -r type | sort -u)" = object ] || not_ok "$*: -o json: $(cat "$LAB/error")"

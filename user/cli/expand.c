@@ -372,7 +372,8 @@ static bool write_items(const struct scope *scope, const json_t *list, const cha
 	json_array_foreach(list, i, item) {
 		const struct scope inner = { .item = item,
 					     .brief = scope->brief,
-					     .verbatim = scope->verbatim };
+					     .verbatim = scope->verbatim,
+					     .optional = scope->optional };
 
 		fputs(i ? ", " : "", out);
 		expand(&inner, text, end, out);
@@ -390,23 +391,37 @@ static bool write_form(const struct scope *scope, const char *name, size_t lengt
 	return true;
 }
 
+/* A member of the reply. Outside of braces a missing one is a mistake in the row: print its name.
+ */
+static const json_t *find_member(const struct scope *scope, const char *path, size_t length,
+				 FILE *out)
+{
+	const json_t *value = scope_find(scope, path, length);
+
+	if (!value && !scope->optional)
+		fprintf(out, "(missing:%.*s)", (int)length, path);
+	return value;
+}
+
 /* The field behind '$'. *ret_end is the text behind it; false if the field is not there. */
 static bool write_field(const struct scope *scope, const char *text, const char *end,
 			const char **ret_end, FILE *out)
 {
 	size_t length = key_length(text);
 	bool is_key = text[0] == '@';
-	const json_t *value = is_key ? NULL : scope_find(scope, text, length);
-	double number = json_number_value(value);
+	const json_t *value;
+	double number;
 	const char *close;
 
 	if (text[0] == '^') {
 		*ret_end = text + 1;
 		return scope->first;
 	}
+	value = is_key ? NULL : find_member(scope, text, length, out);
+	number = json_number_value(value);
 	text += is_key ? 1 : length;
 	while ((*text == '+' || *text == '/') && key_length(text + 1)) {
-		const json_t *other = scope_find(scope, text + 1, key_length(text + 1));
+		const json_t *other = find_member(scope, text + 1, key_length(text + 1), out);
 		double operand = json_number_value(other);
 
 		number = *text == '+' ? number + operand : operand > 0 ? number / operand : 0;
@@ -444,6 +459,9 @@ static bool write_field(const struct scope *scope, const char *text, const char 
 /* The first alternative whose fields are there. */
 static void write_group(const struct scope *scope, const char *text, const char *end, FILE *out)
 {
+	struct scope group = *scope;
+
+	group.optional = true;
 	while (text <= end) {
 		const char *stop = text;
 		char *written = NULL;
@@ -453,7 +471,7 @@ static void write_group(const struct scope *scope, const char *text, const char 
 
 		while (stop < end && *stop != '|')
 			stop = (*stop == '{' || *stop == '[' ? matching(stop, end) : stop) + 1;
-		there = part && expand(scope, text, stop, part);
+		there = part && expand(&group, text, stop, part);
 		if (part)
 			fclose(part);
 		if (there)

@@ -14,6 +14,7 @@ struct scope {
 	bool brief;    /* numbers are short */
 	bool first;    /* of the items of an array, of "a/b" of b */
 	bool verbatim; /* YAML: newlines and backslashes stay */
+	bool optional; /* in braces: a field may be missing */
 };
 
 /* The text with its fields, which are made visible; the caller frees it. Out of memory, the program

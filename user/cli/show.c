@@ -124,7 +124,7 @@ static void show_items(const struct show_part *part, const struct scope *scope,
 	const char *key;
 
 	json_array_foreach(list, i, item) {
-		const struct scope one = { item, NULL, outer, scope->brief, !i, scope->verbatim };
+		const struct scope one = { .item = item, .outer = outer, .first = !i };
 
 		if (inner)
 			show_items(part, &one, &one, inner + 1, to);
@@ -132,7 +132,7 @@ static void show_items(const struct show_part *part, const struct scope *scope,
 			show_item(part, &one, to);
 	}
 	json_object_foreach((json_t *)list, key, item) {
-		const struct scope one = { item, key, outer, scope->brief, false, scope->verbatim };
+		const struct scope one = { .item = item, .key = key, .outer = outer };
 
 		show_item(part, &one, to);
 	}

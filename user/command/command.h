@@ -80,6 +80,7 @@ struct column {
  *     $^              nothing; the condition that the item is the array's first
  *     {A|B|C}         the first alternative whose fields are there: not missing, null, false, ""
  *                     or []. Without one, nothing.
+ * Outside of braces a member that the reply does not have is printed as "(missing:KEY)".
  * A line that is empty is not printed. One that is wider than the terminal is folded at blanks,
  * unless it is `verbatim` (YAML, to be copied; bars).
  */

@@ -344,7 +344,7 @@ COMMAND(override_list, "override list", READS, "overrides of a limit, with their
 	EXAMPLE("override list web"),
 	ARGS(LIMIT("name"), AFTER),
 	SHOW(TABLE("overrides", "no overrides", KEEP("SOURCE", "$src"), COL("RATE", "$rate"),
-		   COL(">BURST", "$burst"),
+		   COL(">BURST", "{$burst}"),
 		   COL("FROM", "{source_budget$derived|live$live|$file, line $line|line $line}"))))
 
 COMMAND(override_set, "override set", CHANGES,

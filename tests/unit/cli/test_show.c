@@ -70,7 +70,7 @@ static void fill(json_t *item, const char *text, const char *end)
 	for (; text < end; text++) {
 		size_t length;
 
-		if (*text != '$' && *text != '+')
+		if (!strchr("$+/", *text))
 			continue;
 		length = key_length(text + 1);
 		if (length)
@@ -170,6 +170,7 @@ TEST(test_every_table_fits)
 				for (size_t w = 0; w < 4; w++) {
 					text = printed(one, result, widths[w]);
 					assert_null(strstr(text, "(no form"));
+					assert_null(strstr(text, "(missing:"));
 					check_width(commands[i].name, text, widths[w]);
 					free(text);
 				}
@@ -335,6 +336,28 @@ TEST(test_what_stays)
 	}
 }
 
+/* A misspelled field is not silent: it is named, unless it stands in braces. */
+TEST(test_missing_fields)
+{
+	json_t *item = json_loads("{\"a\": 1, \"l\": [{\"r\": 2}], \"none\": null}", 0, NULL);
+	struct scope scope = { .item = item };
+	static const struct {
+		const char *text, *expected;
+	} cases[] = {
+		{ "$a $b.c", "1 (missing:b.c)" }, { "$a+b:n", "(missing:b)1" },
+		{ "$l[$r $s]", "2 (missing:s)" }, { "$none", "" },
+		{ "{$b|$a}{; $b}", "1" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = expanded(&scope, cases[i].text);
+
+		assert_string_equal(text, cases[i].expected);
+		free(text);
+	}
+	json_decref(item);
+}
+
 /* A number is written once: of a condition it is written, too. */
 TEST(test_more)
 {
@@ -407,24 +430,27 @@ TEST(test_whole_commands)
 		  "0, \"notes\": [], \"rules\": 1}",
 		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\n" },
 		{ "diff",
-		  "{\"changes\": [{\"when\": \"w\", \"op\": \"override set\", \"name\": \"web\", \"prefix\": "
-		  "\"192.0.2.0/24\", \"pairs\": [\"burst=7\"]}, {\"when\": \"w\", \"op\": \"limit set\", \"name\": "
-		  "\"web\", \"pairs\": [\"mode=shadow\"]}, {\"when\": \"w\", \"op\": \"block add\", \"prefix\": "
-		  "\"192.0.2.7\", \"reason\": \"scan\"}, {\"when\": \"w\", \"op\": \"attach\", \"interface\": \"s1\"}]}",
-		  "WHEN  CHANGE        TO\nw     override set  web 192.0.2.0/24 burst=7\nw     limit set     web mode=shadow\n"
-		  "w     block add     192.0.2.7 scan\nw     attach        s1\n" },
+		  "{\"changes\": [{\"when\": \"w\", \"uid\": 0, \"op\": \"override set\", \"name\": \"web\", \"prefix\": "
+		  "\"192.0.2.0/24\", \"pairs\": [\"burst=7\"]}, {\"when\": \"w\", \"uid\": 0, \"op\": \"limit set\", \"name\": "
+		  "\"web\", \"pairs\": [\"mode=shadow\"]}, {\"when\": \"w\", \"uid\": 0, \"op\": \"block add\", \"prefix\": "
+		  "\"192.0.2.7\", \"reason\": \"scan\"}, {\"when\": \"w\", \"uid\": 0, \"op\": \"attach\", \"interface\": \"s1\"}]}",
+		  "WHEN  UID  CHANGE        TO\n"
+		  "w     0    override set  web 192.0.2.0/24 burst=7\n"
+		  "w     0    limit set     web mode=shadow\n"
+		  "w     0    block add     192.0.2.7 scan\n"
+		  "w     0    attach        s1\n" },
 		{ "rule test", "{\"rule\": null}", "no rule matches: the request passes\n" },
 		{ "rule test",
 		  "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
 		  "\"override\": true, \"unlimited\": false, \"limits\": [{\"name\": \"l\", \"rate\": "
-		  "\"3 requests/s\", \"algorithm\": \"gcra\", \"window\": \"\", \"at_once\": \"burst 5\", "
+		  "\"3 requests/s\", \"algorithm\": \"token-bucket\", \"window\": \"\", \"at_once\": \"burst 5\", "
 		  "\"consistency\": \"strict\"}, {\"name\": \"m\", \"rate\": \"1 requests/d\", "
 		  "\"algorithm\": \"fixed-window\", \"window\": \"aligned\", \"burst\": 0}], "
 		  "\"counted_by\": [{\"key\": \"user\", \"groups\": [{\"value\": \"10.0.0.0/24\", "
 		  "\"scale\": 1}, {\"value\": \"10.0.0.0/16\", \"scale\": 4}]}]}",
 		  "rule        a/u (f:7), shadow: never refuses\n"
 		  "            with the limits of an override\n"
-		  "limit       l: 3 requests/s, gcra, burst 5, all nodes together (strict)\n"
+		  "limit       l: 3 requests/s, token-bucket, burst 5, all nodes together (strict)\n"
 		  "limit       m: 1 requests/d, fixed-window, aligned\n"
 		  "counted by  user=10.0.0.0/24\n"
 		  "counted by  user=10.0.0.0/16, 4 times the limit\n" },
@@ -484,7 +510,6 @@ TEST(test_texts)
 		const char *text, *item, *expected;
 	} cases[] = {
 		{ "a $x b", "{\"x\": \"1\"}", "a 1 b" },
-		{ "$x", "{}", "" },
 		{ "$x.y $n", "{\"x\": {\"y\": [1, 2]}, \"n\": 3}", "1, 2 3" },
 		{ "{$x|$y|none}", "{\"y\": \"\"}", "none" },
 		{ "{$x|$y|none}", "{\"y\": 0}", "0" },
