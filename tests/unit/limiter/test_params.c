@@ -18,6 +18,15 @@ static int compile(enum sl_algo algo, struct rate rate, u64 burst, struct sl_par
 	return err;
 }
 
+static struct sl_params make(enum sl_algo algo, u64 count, u64 period_ns, enum rate_unit unit,
+			     u64 burst)
+{
+	struct sl_params p;
+
+	assert_int_equal(compile(algo, (struct rate){ count, period_ns, unit }, burst, &p), 0);
+	return p;
+}
+
 /* Every bound that algo.h and algo_gcra.h state, on exact products. */
 static void assert_gcra_bounds(const struct rate *rate, const struct sl_params *p)
 {
@@ -71,41 +80,27 @@ TEST(test_known_rates)
 {
 	struct sl_params p;
 
-	assert_int_equal(
-		compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS }, 2000, &p),
-		0);
+	p = make(SL_ALGO_TOKEN_BUCKET, 1000, SEC, RATE_PACKETS, 2000);
 	assert_true(p.mult == 16000000 && p.shift == 0);
 	assert_true(p.tau == 2 * SEC * 16);
 	assert_int_equal(p.gen, 0);
 
 	/* 10 Gbit/s: 0.8 ns, 12.8 ticks a byte; the default burst is one second. */
-	assert_int_equal(
-		compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p),
-		0);
+	p = make(SL_ALGO_TOKEN_BUCKET, 10000000000, SEC, RATE_BITS, 0);
 	assert_true(p.capacity == 1250000000);
 	assert_true(sl_gcra_ticks(&p, 10) == 129); /* 128 and the rounding */
 	assert_true(sl_gcra_ticks(&p, 1500) == 19201);
 
 	/* One a day, and three. */
-	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p),
-			 0);
+	p = make(SL_ALGO_TOKEN_BUCKET, 1, 86400 * SEC, RATE_CONNECTIONS, 0);
 	assert_true(p.capacity == 1);
-	assert_int_equal(
-		compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 3, 86400 * SEC, RATE_PACKETS }, 3, &p),
-		0);
+	p = make(SL_ALGO_TOKEN_BUCKET, 3, 86400 * SEC, RATE_PACKETS, 3);
 	assert_true(p.tau == 86400 * SEC * 16);
 
 	/* The largest rates. */
-	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 1000000000, SEC, RATE_PACKETS }, 0, &p),
-			 0);
-	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 128000000000, SEC, RATE_BYTES }, 0, &p),
-			 0);
-	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
-				 (struct rate){ 1024000000000, SEC, RATE_BITS }, 0, &p),
-			 0);
+	p = make(SL_ALGO_TOKEN_BUCKET, 1000000000, SEC, RATE_PACKETS, 0);
+	p = make(SL_ALGO_TOKEN_BUCKET, 128000000000, SEC, RATE_BYTES, 0);
+	p = make(SL_ALGO_TOKEN_BUCKET, 1024000000000, SEC, RATE_BITS, 0);
 }
 
 TEST(test_refused)
@@ -185,12 +180,9 @@ TEST(test_window)
 {
 	struct sl_params p;
 
-	assert_int_equal(
-		compile(SL_ALGO_FIXED_WINDOW, (struct rate){ 1001, 60 * SEC, RATE_PACKETS }, 0, &p),
-		0);
+	p = make(SL_ALGO_FIXED_WINDOW, 1001, 60 * SEC, RATE_PACKETS, 0);
 	assert_true(p.capacity == 1001 && p.window_ns == 60 * SEC);
-	assert_int_equal(
-		compile(SL_ALGO_FIXED_WINDOW, (struct rate){ 8007, SEC, RATE_BITS }, 0, &p), 0);
+	p = make(SL_ALGO_FIXED_WINDOW, 8007, SEC, RATE_BITS, 0);
 	assert_true(p.capacity == 1000);
 }
 
@@ -199,19 +191,13 @@ TEST(test_leaky)
 	struct sl_params p;
 
 	/* One packet, whatever the rate; one frame of the largest size. */
-	assert_int_equal(
-		compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS }, 0, &p), 0);
+	p = make(SL_ALGO_LEAKY_BUCKET, 1000, SEC, RATE_PACKETS, 0);
 	assert_true(p.capacity == 1 && p.mult == 16000000 && p.tau == 16000000);
-	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET,
-				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p),
-			 0);
+	p = make(SL_ALGO_LEAKY_BUCKET, 1, 86400 * SEC, RATE_CONNECTIONS, 0);
 	assert_true(p.capacity == 1);
-	assert_int_equal(
-		compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000000, SEC, RATE_BYTES }, 0, &p), 0);
+	p = make(SL_ALGO_LEAKY_BUCKET, 1000000, SEC, RATE_BYTES, 0);
 	assert_true(p.capacity == 9018);
-	assert_int_equal(
-		compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p),
-		0);
+	p = make(SL_ALGO_LEAKY_BUCKET, 10000000000, SEC, RATE_BITS, 0);
 	assert_true(p.capacity == 9018);
 	assert_gcra_bounds(&(struct rate){ 10000000000, SEC, RATE_BITS }, &p);
 }

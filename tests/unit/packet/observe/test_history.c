@@ -106,6 +106,21 @@ static const char *answer(const char *who, const char *value, const char *part, 
 	return text;
 }
 
+/* The events of a source, or a value, in the minute that begins `minute` minutes after BEGIN. */
+static const char *source_at(const char *source, int minute)
+{
+	u64 from = BEGIN + minute * (s64)MINUTE;
+
+	return answer(source, NULL, "events", from, from + MINUTE);
+}
+
+static const char *value_at(const char *rule, const char *value, int minute)
+{
+	u64 from = BEGIN + minute * (s64)MINUTE;
+
+	return answer(rule, value, "events", from, from + MINUTE);
+}
+
 TEST_WITH(an_ordinary_customer_is_answered, make, temp_dir_drop)
 {
 	begin();
@@ -120,15 +135,9 @@ TEST_WITH(an_ordinary_customer_is_answered, make, temp_dir_drop)
 	end();
 	pass(0);
 	begin();
-	assert_string_equal(
-		answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
-		"over:web:1 drop:web:5");
-	assert_string_equal(
-		answer("198.51.100.8", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
-		"drop:dns:3");
-	assert_string_equal(
-		answer("198.51.100.9", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
-		"");
+	assert_string_equal(source_at("198.51.100.7", 10), "over:web:1 drop:web:5");
+	assert_string_equal(source_at("198.51.100.8", 10), "drop:dns:3");
+	assert_string_equal(source_at("198.51.100.9", 10), "");
 	/* In force in between, and no longer after the end. */
 	assert_string_equal(
 		answer("198.51.100.7", NULL, "in_force", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
@@ -137,9 +146,7 @@ TEST_WITH(an_ordinary_customer_is_answered, make, temp_dir_drop)
 		answer("198.51.100.7", NULL, "in_force", BEGIN + 50 * MINUTE, BEGIN + 51 * MINUTE),
 		"");
 	/* Before the begin. */
-	assert_string_equal(
-		answer("198.51.100.7", NULL, "events", BEGIN - HOUR, BEGIN - HOUR + MINUTE),
-		"(the history )");
+	assert_string_equal(source_at("198.51.100.7", -60), "(the history )");
 	end();
 }
 
@@ -199,17 +206,11 @@ TEST_WITH(what_is_left_out_is_named, make, temp_dir_drop)
 	assert_string_equal(answer("api/user", "bob", "events", now - MINUTE, now),
 			    "(at most 100 )");
 	pass(10 * MINUTE);
-	assert_string_equal(
-		answer("api/user", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
-		"(at most 100 )");
+	assert_string_equal(value_at("api/user", "bob", 10), "(at most 100 )");
 	/* Not of another rule, nor of another minute, nor of sources. */
-	assert_string_equal(
-		answer("api/other", "bob", "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE), "");
-	assert_string_equal(
-		answer("api/user", "bob", "events", BEGIN + 13 * MINUTE, BEGIN + 14 * MINUTE), "");
-	assert_string_equal(
-		answer("198.51.100.7", NULL, "events", BEGIN + 10 * MINUTE, BEGIN + 11 * MINUTE),
-		"");
+	assert_string_equal(value_at("api/other", "bob", 10), "");
+	assert_string_equal(value_at("api/user", "bob", 13), "");
+	assert_string_equal(source_at("198.51.100.7", 10), "");
 	/* More rules than names in a minute: those without a name count for all. */
 	for (int i = 0; i < 1000; i++) {
 		snprintf(rule, sizeof(rule), "api/%d", i);
@@ -217,12 +218,8 @@ TEST_WITH(what_is_left_out_is_named, make, temp_dir_drop)
 	}
 	history_left_out(history, OBSERVED_OVER, NULL, 3);
 	pass(2 * MINUTE);
-	assert_string_equal(
-		answer("api/other", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
-		"(at most 100 )");
-	assert_string_equal(
-		answer("198.51.100.7", NULL, "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
-		"(more was ref)");
+	assert_string_equal(value_at("api/other", "bob", 20), "(at most 100 )");
+	assert_string_equal(source_at("198.51.100.7", 20), "(more was ref)");
 	end();
 }
 
@@ -238,18 +235,11 @@ TEST_WITH(a_refusal_that_goes_on, make, temp_dir_drop)
 	event.utc_ns = now;
 	history_note(history, &event);
 	pass(30 * MINUTE);
-	assert_string_equal(
-		answer("api/user", "bob", "events", BEGIN + 15 * MINUTE, BEGIN + 16 * MINUTE),
-		"refused:api/user:1");
-	assert_string_equal(
-		answer("api/user", "bob", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE),
-		"(refused by r)");
-	assert_string_equal(
-		answer("api/user", "bob", "events", BEGIN + 14 * MINUTE, BEGIN + 15 * MINUTE), "");
-	assert_string_equal(
-		answer("api/user", "bob", "events", BEGIN + 26 * MINUTE, BEGIN + 27 * MINUTE), "");
-	assert_string_equal(
-		answer("api/user", "eve", "events", BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE), "");
+	assert_string_equal(value_at("api/user", "bob", 15), "refused:api/user:1");
+	assert_string_equal(value_at("api/user", "bob", 20), "(refused by r)");
+	assert_string_equal(value_at("api/user", "bob", 14), "");
+	assert_string_equal(value_at("api/user", "bob", 26), "");
+	assert_string_equal(value_at("api/user", "eve", 20), "");
 	end();
 }
 
@@ -287,9 +277,8 @@ TEST_WITH(heavy_sources_by_minute, make, temp_dir_drop)
 		}
 		pass(MINUTE);
 	}
-	assert_string_equal(
-		answer("203.0.113.1", NULL, "events", BEGIN + 61 * MINUTE, BEGIN + 62 * MINUTE),
-		"drop:limit0:100 drop:limit1:100 drop:limit2:100 traffic::1200");
+	assert_string_equal(source_at("203.0.113.1", 61),
+			    "drop:limit0:100 drop:limit1:100 drop:limit2:100 traffic::1200");
 	/* The heaviest one has a row even where the budget is used up, in two of three minutes at
 	 * least. */
 	assert_non_null(strstr(answer("203.0.113.1", NULL, "events", now - 3 * MINUTE, now),
@@ -306,10 +295,13 @@ TEST_WITH(heavy_sources_by_minute, make, temp_dir_drop)
 	end();
 }
 
-/* "SOURCE:DROPPED:PASSED:BYTES:BY ..." */
-static const char *heaviest(enum history_order by, u32 count, u64 from, u64 to)
+/* "SOURCE:DROPPED:PASSED:BYTES:BY ..." of the minutes `from` to `to` after BEGIN. */
+static const char *heaviest(enum history_order by, u32 count, int from, int to)
 {
-	struct history_heaviest query = { .from_ns = from, .to_ns = to, .by = by, .count = count };
+	struct history_heaviest query = { .from_ns = BEGIN + from * (s64)MINUTE,
+					  .to_ns = BEGIN + to * (s64)MINUTE,
+					  .by = by,
+					  .count = count };
 	static char text[4096];
 	json_t *result, *source;
 	size_t i, used = 0;
@@ -352,20 +344,16 @@ TEST_WITH(the_heaviest_of_a_time, make, temp_dir_drop)
 	note(OBSERVED_DROP, "203.0.113.9", "web", 1000);
 	pass(MINUTE);
 	assert_string_equal(
-		heaviest(HISTORY_BY_DROPS, 20, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
+		heaviest(HISTORY_BY_DROPS, 20, 10, 12),
 		"203.0.113.1:300:600:60000:web,dns 203.0.113.2:240:0:0:over 2001:db8::/64:14:0:0:web "
 		"203.0.113.3:0:1000:100000:-");
-	assert_string_equal(
-		heaviest(HISTORY_BY_PASSES, 2, BEGIN + 10 * MINUTE, BEGIN + 12 * MINUTE),
-		"203.0.113.3:0:1000:100000:- 203.0.113.1:300:600:60000:web,dns");
-	assert_string_equal(heaviest(HISTORY_BY_DROPS, 1, BEGIN + 11 * MINUTE, BEGIN + 12 * MINUTE),
+	assert_string_equal(heaviest(HISTORY_BY_PASSES, 2, 10, 12),
+			    "203.0.113.3:0:1000:100000:- 203.0.113.1:300:600:60000:web,dns");
+	assert_string_equal(heaviest(HISTORY_BY_DROPS, 1, 11, 12),
 			    "203.0.113.1:150:300:30000:web,dns");
-	assert_string_equal(heaviest(HISTORY_BY_DROPS, 9, BEGIN + 12 * MINUTE, BEGIN + 13 * MINUTE),
-			    "203.0.113.9:1000:0:0:web");
-	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE),
-			    "");
-	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, BEGIN - HOUR, BEGIN - HOUR + MINUTE),
-			    " (missing)");
+	assert_string_equal(heaviest(HISTORY_BY_DROPS, 9, 12, 13), "203.0.113.9:1000:0:0:web");
+	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, 5, 6), "");
+	assert_string_equal(heaviest(HISTORY_BY_BITS, 9, -60, -59), " (missing)");
 	end();
 }
 
@@ -411,6 +399,17 @@ TEST_WITH(an_earlier_layout_is_kept, make, temp_dir_drop)
 	}
 }
 
+/* How many packets a source's first event has, and whether that is an estimate. */
+static void first_event(const char *source, json_int_t packets, bool estimated)
+{
+	json_t *result = ask(source, NULL, BEGIN, now);
+	json_t *first = json_array_get(json_object_get(result, "events"), 0);
+
+	assert_int_equal(json_integer_value(json_object_get(first, "packets")), packets);
+	assert_int_equal(json_is_true(json_object_get(first, "estimated")), estimated);
+	json_decref(result);
+}
+
 /* Drops that were no event: each second by its counter, so that one's flood adds nothing to
  * another. */
 TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
@@ -419,7 +418,6 @@ TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
 		.kind = OBSERVED_DROP, .packets = 1, .has_source = true, .reason = "over"
 	};
 	double factor[8] = { 0 };
-	json_t *result, *list;
 
 	begin();
 	for (u16 second = 0; second < 10; second++)
@@ -438,17 +436,8 @@ TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
 		}
 	history_add(history, 2, 77);
 	pass(MINUTE);
-	result = ask("198.51.100.1", NULL, BEGIN, now);
-	list = json_object_get(result, "events");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")),
-			 30);
-	json_decref(result);
-	result = ask("198.51.100.2", NULL, BEGIN, now);
-	list = json_object_get(result, "events");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")),
-			 10077);
-	assert_true(json_is_true(json_object_get(json_array_get(list, 0), "estimated")));
-	json_decref(result);
+	first_event("198.51.100.1", 30, true);
+	first_event("198.51.100.2", 10077, true);
 	/* What every event stands for itself alone is exact. */
 	event.source = prefix("198.51.100.3");
 	event.utc_ns = now + 1;
@@ -456,12 +445,7 @@ TEST_WITH(counters_scale_their_own, make, temp_dir_drop)
 		history_note(history, &event);
 	history_scale(history, (double[8]){ 1, 1, 1 }, false);
 	pass(2 * MINUTE);
-	result = ask("198.51.100.3", NULL, BEGIN, now);
-	list = json_object_get(result, "events");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "packets")),
-			 3);
-	assert_null(json_object_get(json_array_get(list, 0), "estimated"));
-	json_decref(result);
+	first_event("198.51.100.3", 3, false);
 	end();
 }
 
@@ -473,14 +457,9 @@ TEST_WITH(a_time_without_daemon_is_named, make, temp_dir_drop)
 	now += HOUR;
 	begin();
 	pass(10 * MINUTE);
-	assert_string_equal(
-		answer("198.51.100.7", NULL, "events", BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE),
-		"(sluiced did )");
-	assert_string_equal(
-		answer("198.51.100.7", NULL, "events", BEGIN + 5 * MINUTE, BEGIN + 6 * MINUTE), "");
-	assert_string_equal(
-		answer("198.51.100.7", NULL, "events", BEGIN + 75 * MINUTE, BEGIN + 76 * MINUTE),
-		"");
+	assert_string_equal(source_at("198.51.100.7", 30), "(sluiced did )");
+	assert_string_equal(source_at("198.51.100.7", 5), "");
+	assert_string_equal(source_at("198.51.100.7", 75), "");
 	end();
 }
 
@@ -536,8 +515,7 @@ TEST_WITH(old_rows_go, make, temp_dir_drop)
 	begin();
 	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
 	pass(8 * DAY);
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
-			    "(the history )");
+	assert_string_equal(source_at("198.51.100.7", 0), "(the history )");
 	assert_string_equal(answer("198.51.100.7", NULL, "events", now - DAY, now - DAY + MINUTE),
 			    "");
 	end();
@@ -554,21 +532,18 @@ TEST_WITH(a_clock_that_is_set_deletes_nothing, make, temp_dir_drop)
 		history_step(history, 9 * (s64)DAY);
 		now += 9 * DAY;
 		pass(2 * MINUTE);
-		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
-				    "over:web:1");
+		assert_string_equal(source_at("198.51.100.7", 0), "over:web:1");
 		history_step(history, -9 * (s64)DAY);
 		now -= 9 * DAY;
 		note(OBSERVED_OVER, "198.51.100.8", "web", 1);
 		pass(2 * MINUTE);
-		assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
-				    "over:web:1");
+		assert_string_equal(source_at("198.51.100.7", 0), "over:web:1");
 	}
 	assert_non_null(
 		strstr(answer("198.51.100.8", NULL, "events", BEGIN, BEGIN + HOUR), "over:web:1"));
 	now += 8 * DAY;
 	pass(2 * MINUTE);
-	assert_null(strstr(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
-			   "over:web:1"));
+	assert_null(strstr(source_at("198.51.100.7", 0), "over:web:1"));
 	end();
 }
 
@@ -592,12 +567,10 @@ TEST_WITH(a_torn_tail_is_dropped, make, temp_dir_drop)
 		 temp_dir, temp_dir);
 	assert_int_equal(system(command), 0);
 	begin();
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
-			    "over:web:1");
+	assert_string_equal(source_at("198.51.100.7", 0), "over:web:1");
 	note(OBSERVED_OVER, "198.51.100.9", "web", 1);
 	pass(5 * SECOND);
-	assert_string_equal(answer("198.51.100.9", NULL, "events", BEGIN, BEGIN + MINUTE),
-			    "over:web:1");
+	assert_string_equal(source_at("198.51.100.9", 0), "over:web:1");
 	end();
 }
 
@@ -610,8 +583,7 @@ TEST_WITH(what_is_no_history_is_put_aside, make, temp_dir_drop)
 	begin();
 	note(OBSERVED_OVER, "198.51.100.7", "web", 1);
 	pass(5 * SECOND);
-	assert_string_equal(answer("198.51.100.7", NULL, "events", BEGIN, BEGIN + MINUTE),
-			    "over:web:1");
+	assert_string_equal(source_at("198.51.100.7", 0), "over:web:1");
 	assert_true(file_size("events.db.bad") > 0);
 	assert_int_equal(stat(temp_path("events.db"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
