@@ -28,6 +28,8 @@ cp "$state/http.state" "$LAB/copy"
 try 3 bob
 daemon_kill KILL
 cp "$LAB/copy" "$state/http.state"
+# As of another boot: its blocks are verified.
+printf 'another boot' | dd of="$state/http.state" bs=1 seek=48 conv=notrunc 2> /dev/null
 daemon_run
 try 10 bob
 check_is "the counts up to then hold: three more pass" $passed 3

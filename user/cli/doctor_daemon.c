@@ -381,7 +381,7 @@ static void deferred(struct doctor *d)
 
 static void saved(struct doctor *d)
 {
-	const char *why = text_of(d->status, "unsaved");
+	const char *why = text_of(d->status, "unsaved"), *lost = text_of(d->status, "not_kept");
 
 	if (!d->status)
 		return;
@@ -392,7 +392,10 @@ static void saved(struct doctor *d)
 			"%s: what "
 			"is in force is not saved",
 			why);
-	else
+	if (lost[0])
+		doctor_found(d, LEVEL_BAD, "the next change, or restart, writes the file again",
+			     "%s: a restart loses what it has", lost);
+	if (!why[0] && !lost[0])
 		doctor_found(d, LEVEL_OK, NULL, "all that is in force is saved");
 }
 

@@ -23,6 +23,7 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 	     LINE("rules         generation $generation: $limits limits, $overrides overrides, $block "
 		  "blocked, $exempt exempt"),
 	     LINE("{NOT SAVED     $unsaved; what is in force is saved once that works}"),
+	     LINE("{NOT KEPT      $not_kept; a restart loses what it has}"),
 	     LINE("live changes  {$live_changes:some (sluicectl diff shows them, save writes them to the "
 		  "file)|0}"),
 	     { .of = "differing", .line = "DIFFERS       $file: $why" },

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,31 +22,18 @@ static u64 clock_ns(clockid_t clock)
 	return (u64)ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
 }
 
-/*
- * Writes one copy after the other, so a killed process leaves one intact: the compiler keeps the
- * order.
- */
-static void put_clock(struct counters *counters, const struct counters_clock *clock)
-{
-	counters->tail->clock = *clock;
-	counters->tail->clock_check = counters_clock_check(clock);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	counters->head->clock = *clock;
-	counters->head->clock_check = counters->tail->clock_check;
-}
-
+/* A reboot between the two writes makes the time continue a little earlier, never later. */
 static void promise(struct counters *counters, struct sl_now now)
 {
-	struct counters_clock clock;
+	struct counters_clock *clock = &counters->head->clock;
+	u64 promised = now.mono_ns + PROMISE_NS;
 
 	/* Another thread is writing it. */
 	if (__atomic_exchange_n(&counters->clock_lock, 1, __ATOMIC_ACQUIRE))
 		return;
-	clock = counters->head->clock;
-	clock.utc_promised = now.utc_ns;
-	clock.mono_promised = now.mono_ns + PROMISE_NS;
-	put_clock(counters, &clock);
-	__atomic_store_n(&counters->promised, clock.mono_promised, __ATOMIC_RELAXED);
+	__atomic_store_n(&clock->utc_promised, now.utc_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&clock->mono_promised, promised, __ATOMIC_RELEASE);
+	__atomic_store_n(&counters->promised, promised, __ATOMIC_RELAXED);
 	__atomic_store_n(&counters->clock_lock, 0, __ATOMIC_RELEASE);
 }
 
@@ -69,26 +57,30 @@ struct sl_now counters_now(struct counters *counters)
  * Continues mono_ns from its saved value: over a reboot by the wall clock, or unchanged if that was
  * set back. Returns the minimum time for which the file was unused.
  */
-static u64 resume_clock(struct counters *counters, const char *boot_id)
+static u64 resume_clock(struct counters *counters)
 {
-	struct counters_clock clock = counters->head->clock;
+	struct counters_clock *clock = &counters->head->clock;
 	u64 boot = clock_ns(CLOCK_BOOTTIME), utc = clock_ns(CLOCK_REALTIME);
-	u64 last = clock.mono_promised, away = 0;
-	bool same = *boot_id && !strncmp(boot_id, clock.boot_id, sizeof(clock.boot_id)) &&
-		    boot + clock.mono_base + PROMISE_NS >= last;
+	u64 last = clock->mono_promised, away = 0, base = clock->mono_base;
+	bool same = *counters->boot_id &&
+		    !strncmp(counters->boot_id, clock->boot_id, sizeof(clock->boot_id)) &&
+		    boot + base + PROMISE_NS >= last;
 
 	if (!same) {
-		if (last && utc > clock.utc_promised)
-			away = utc - clock.utc_promised;
-		memset(clock.boot_id, 0, sizeof(clock.boot_id));
-		snprintf(clock.boot_id, sizeof(clock.boot_id), "%s", boot_id);
-		clock.mono_base = last + away - boot;
+		if (last && utc > clock->utc_promised)
+			away = utc - clock->utc_promised;
+		base = last + away - boot;
+		/* A process killed between these leaves a boot that is no other's. */
+		memset(clock->boot_id, 0, sizeof(clock->boot_id));
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		clock->mono_base = base;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		memcpy(clock->boot_id, counters->boot_id, sizeof(clock->boot_id));
 	}
-	put_clock(counters, &clock);
-	counters->mono_base = clock.mono_base;
-	counters->promised = clock.mono_promised;
+	counters->mono_base = base;
+	counters->promised = last;
 	if (same)
-		return boot + clock.mono_base > last ? boot + clock.mono_base - last : 0;
+		return boot + base > last ? boot + base - last : 0;
 	return away > PROMISE_NS ? away - PROMISE_NS : 0;
 }
 
@@ -122,16 +114,9 @@ static void counters_point_into(struct counters *counters)
 	counters->logs.checks = &counters->checks;
 	counters->logs.first_block =
 		(u32)((counters_chunks_at(fixed->sets) - COUNTERS_SETS_AT) / BLOCK_BYTES);
-	counters->def_copy = (void *)(at + counters_copies_at(fixed));
-	counters->checks = (struct block_checks){
-		.check_word = (void *)(at + counters_checks_at(fixed)),
-		.memory = at + COUNTERS_SETS_AT,
-		.count = counters_blocks(fixed),
-	};
-	counters->tail = (void *)(at + counters_tail_at(fixed));
+	counters->checks = counters_checks_of(counters->map);
 	if (counters->fresh)
 		block_checks_init(&counters->checks);
-	*counters->tail = *counters->head;
 }
 
 static void fill_layout(struct counters_fixed *fixed, u64 users, u64 log_bytes)
@@ -153,7 +138,6 @@ int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **
 		  struct sl_err *err)
 {
 	struct counters *counters = calloc(1, sizeof(*counters));
-	char boot_id[sizeof(counters->head->clock.boot_id)];
 	size_t old_bytes = 0;
 	void *old = NULL;
 	struct counters_fixed want;
@@ -173,6 +157,7 @@ int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **
 		goto out;
 	}
 	fill_layout(&want, users, log_bytes);
+	read_boot_id(counters->boot_id, sizeof(counters->boot_id));
 	code = path ? counters_map_file(counters, path, &want, &old, &old_bytes, err)
 		    : counters_map_memory(counters, &want, err);
 	if (code)
@@ -184,15 +169,18 @@ int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **
 			      : sl_err_set(err, ENOMEM, "no memory for the HTTP tier's state");
 	if (code)
 		goto out;
-	read_boot_id(boot_id, sizeof(boot_id));
-	away = resume_clock(counters, boot_id);
+	away = resume_clock(counters);
 	if (old) {
 		counters_move(counters, old, counters_now(counters));
 		code = counters->fd < 0 ? 0 : counters_write_file(path, err);
 		if (code)
 			goto out;
 	}
-	counters_recover(counters, counters_now(counters), away);
+	code = counters_recover(counters, counters_now(counters), away);
+	if (code) {
+		sl_err_set(err, ENOMEM, "no memory for the HTTP tier's state");
+		goto out;
+	}
 	counters_sweep_all(counters, counters_now(counters));
 	*ret = counters;
 	counters = NULL;
@@ -223,24 +211,24 @@ void counters_close(struct counters *counters)
 
 int counters_sync(struct counters *counters)
 {
-	struct sl_err err;
-	int code;
-
-	if (!counters->path)
+	if (counters->fd < 0)
 		return 0;
-	if (!counters_is_in_place(counters)) {
-		code = counters_rewrite(counters, &err);
-		if (code)
-			return code;
-		__atomic_fetch_add(&counters->placed, 1, __ATOMIC_RELAXED);
-	}
 	counters_check_blocks(counters);
 	return fdatasync(counters->fd) ? -errno : 0;
 }
 
-u64 counters_rewrites(const struct counters *counters)
+const char *counters_not_kept(const struct counters *counters)
 {
-	return __atomic_load_n(&counters->placed, __ATOMIC_RELAXED);
+	struct stat here, there;
+
+	if (!counters->path)
+		return NULL;
+	if (counters->fd < 0)
+		return "http.state could not be written at the start: counts of users are in memory";
+	if (fstat(counters->fd, &here) == 0 && stat(counters->path, &there) == 0 &&
+	    here.st_ino == there.st_ino && here.st_dev == there.st_dev)
+		return NULL;
+	return "http.state was deleted or replaced by another process";
 }
 
 void counters_on_full(struct counters *counters, bool closed)

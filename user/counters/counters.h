@@ -30,7 +30,7 @@ struct counters;
  * path NULL: private memory of this process. `users`: the number of live entries that must fit.
  * `log_bytes`: memory for sliding logs. A file of another size or layout is converted if possible,
  * else created again. A file that is not writable, or has no space on disk, is read, and counts
- * continue in memory until counters_sync() can write them. Damaged blocks are removed.
+ * continue in memory: counters_not_kept(). Blocks that a crash of the machine damaged are emptied.
  * counters_note() reports each of these.
  */
 int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **ret,
@@ -48,13 +48,13 @@ void counters_on_full(struct counters *counters, bool closed);
  */
 s64 *counters_set_quotas(struct counters *counters, struct sl_seed seed);
 /*
- * Writes all changes to disk, with their checks. A file that was deleted, or could not be created
- * at the start, is written again. It may take seconds, so it needs a thread of its own. 0 or
- * -errno. It is needed for a power failure, not for a killed daemon.
+ * Writes all changes to disk, with their checks. It may take seconds, so it needs a thread of its
+ * own. 0 or -errno. It is needed for a power failure, not for a killed daemon.
  */
 int counters_sync(struct counters *counters);
-/* The number of times the file was recreated because it had been deleted or never existed. */
-u64 counters_rewrites(const struct counters *counters);
+/* Why a restart would lose the counts: no file could be written, or it was deleted. NULL: it would
+ * not. */
+const char *counters_not_kept(const struct counters *counters);
 /* Notes about the file (recreated, moved to another size); "" none. */
 const char *counters_note(const struct counters *counters);
 

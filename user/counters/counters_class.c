@@ -93,33 +93,18 @@ static bool slots_have_room(const struct counters_classes *c)
 }
 
 /*
- * The file is made without blocks for classes (65535 take 2.6 MB, most rule sets a page): they
- * are allocated with the first class of a page. With a full disk no class is created: no SIGBUS.
- */
-static bool has_block(struct counters *counters, u16 class)
-{
-	const char *map = counters->map;
-
-	if (counters->fd < 0)
-		return true;
-	return !posix_fallocate(counters->fd, (char *)&counters->def[class] - map,
-				sizeof(struct spec_def)) &&
-	       !posix_fallocate(counters->fd, (char *)&counters->def_copy[class] - map,
-				sizeof(struct counters_def_copy));
-}
-
-/*
- * Writes the copy first: an intact copy takes precedence when the file is opened. A scale of 0
- * marks an invalid class, in case the process is killed here.
+ * A scale of 0 marks an invalid class, in case the process is killed here: it is written last, as
+ * the compiler keeps the order.
  */
 static void keep(struct counters *counters, u16 class, const struct spec_def *def)
 {
-	struct counters_def_copy *copy = &counters->def_copy[class];
+	struct spec_def *to = &counters->def[class], hidden = *def;
 
-	copy->def = *def;
-	copy->check = counters_def_check(def);
-	counters->def[class].scale = 0;
-	counters->def[class] = *def;
+	to->scale = hidden.scale = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*to = hidden;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	to->scale = def->scale;
 }
 
 /*
@@ -156,7 +141,7 @@ static u16 make(struct counters *counters, const struct spec_def *def, u16 calle
 		return 0;
 	if (c->state[class] == CLASS_FREE) {
 		spec = malloc(sizeof(*spec));
-		if (!spec || spec_make_def(def, spec, NULL) || !has_block(counters, class)) {
+		if (!spec || spec_make_def(def, spec, NULL)) {
 			free(spec);
 			return 0;
 		}
@@ -272,10 +257,6 @@ static int take_over(struct counters *counters)
 			def->scale = 0;
 			continue;
 		}
-		if (has_block(counters, i)) {
-			counters->def_copy[i].def = *def;
-			counters->def_copy[i].check = counters_def_check(def);
-		}
 		c->spec[i] = spec;
 		c->state[i] = CLASS_USED;
 		c->most = i;
@@ -294,14 +275,6 @@ int counters_classes_open(struct counters *counters, struct sl_err *err)
 	if (!counters->classes->slot || take_over(counters))
 		return sl_err_set(err, ENOMEM, "no memory for the classes of limits");
 	return 0;
-}
-
-void counters_classes_lock(struct counters *counters, bool locked)
-{
-	if (locked)
-		pthread_mutex_lock(&counters->classes->lock);
-	else
-		pthread_mutex_unlock(&counters->classes->lock);
 }
 
 void counters_classes_close(struct counters *counters)

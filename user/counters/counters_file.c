@@ -5,10 +5,12 @@
  * A new file is written under another name and then renamed, so the file at the path is complete.
  * Its blocks are allocated at creation: a full disk is an error then, not a SIGBUS later.
  *
- * The writes of a killed process are complete, in the page cache. After a power failure pages may
- * be of different ages. So every block has a checksum (lib/block_check.h), and the header and the
- * classes have a copy: damaged blocks are removed, the others are used, and all references are
- * checked first. A file that is not a counter table is kept as FILE.bad.
+ * The writes of a killed process are complete, in the page cache: within a boot the file is used
+ * as it is. After a crash of the machine pages may be of different ages. So every block has a
+ * checksum (lib/block_check.h): at another boot bad blocks are emptied and counted, the others are
+ * used, and all references are checked first. A file that is not a counter table is kept as
+ * FILE.bad. Nothing is repaired under a running daemon: a file that was deleted, or found no room
+ * at the start, is reported (counters_not_kept()).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,18 +35,7 @@ int counters_fill_header(struct counters_header *head, const struct counters_fix
 	if (getrandom(&head->fixed.seed, sizeof(head->fixed.seed), 0) != sizeof(head->fixed.seed))
 		return -EIO;
 	head->fixed.check = counters_check(&head->fixed);
-	head->clock_check = counters_clock_check(&head->clock);
 	return 0;
-}
-
-u32 counters_clock_check(const struct counters_clock *clock)
-{
-	return (u32)crc32(0, (const Bytef *)clock, sizeof(*clock));
-}
-
-u32 counters_def_check(const struct spec_def *def)
-{
-	return (u32)crc32(0, (const Bytef *)def, sizeof(*def));
 }
 
 /* Appends a note about the file. */
@@ -64,7 +55,7 @@ void counters_note_add(struct counters *counters, const char *format, ...)
 }
 
 /* The name of a new file beside `path`, before it is renamed. */
-void counters_path_new(const char *path, char *buf, size_t size)
+static void path_new(const char *path, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s.new", path);
 }
@@ -77,15 +68,12 @@ static const char *check_header(const struct counters_header *head, u64 size)
 
 	if (memcmp(fixed->magic, COUNTERS_MAGIC, sizeof(fixed->magic)))
 		return "is not a state file of sluice";
-	if ((fixed->version != COUNTERS_VERSION && fixed->version != COUNTERS_VERSION_PLAIN) ||
+	if ((fixed->version != COUNTERS_VERSION && fixed->version != COUNTERS_VERSION_COPIES) ||
 	    fixed->classes != COUNTERS_CLASSES)
 		return "has another version";
 	if (fixed->check != counters_check(fixed) || fixed->sets < 2 || !fixed->chunks ||
 	    fixed->chunks > REQUEST_CHUNKS_MAX)
 		return "has a damaged header";
-	if (fixed->version == COUNTERS_VERSION &&
-	    head->clock_check != counters_clock_check(&head->clock))
-		return "has a damaged clock";
 	if (head->clock.mono_promised > COUNTERS_MONO_MAX)
 		return "has been in use for over four years, which is half the range of its clock";
 	if (size != counters_bytes(fixed))
@@ -93,34 +81,31 @@ static const char *check_header(const struct counters_header *head, u64 size)
 	return NULL;
 }
 
-/*
- * The reason why a file cannot be used; NULL: it can. *ret: its header, the intact one of the two.
- */
-static const char *look_at(struct counters *counters, int fd, struct counters_header *ret)
+/* The reason why a file cannot be used; NULL: it can. *ret is its header. */
+static const char *look_at(int fd, struct counters_header *ret)
 {
-	struct counters_header tail;
-	const char *why;
 	struct stat st;
-	bool whole;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return "is not a regular file";
 	if (pread(fd, ret, sizeof(*ret), 0) != sizeof(*ret))
 		return "is too short";
-	why = check_header(ret, (u64)st.st_size);
-	whole = pread(fd, &tail, sizeof(tail), st.st_size - (off_t)COUNTERS_PAGE) == sizeof(tail) &&
-		tail.fixed.version == COUNTERS_VERSION && !check_header(&tail, (u64)st.st_size);
-	if (!why && whole && tail.clock.mono_promised > ret->clock.mono_promised)
-		ret->clock = tail.clock;
-	if (why && whole) {
-		counters_note_add(counters, "its header %s, and was restored from its copy", why);
-		*ret = tail;
-		ret->chunks_used = ret->fixed.chunks;
-		why = NULL;
-	}
-	if (!ret->chunks_used || ret->chunks_used > ret->fixed.chunks)
-		ret->chunks_used = ret->fixed.chunks;
-	return why;
+	return check_header(ret, (u64)st.st_size);
+}
+
+/*
+ * A file that a process of this boot wrote is as it left it, also if it was killed. After a crash
+ * of the machine its pages may be of different ages.
+ */
+static void verify(struct counters *counters, void *map)
+{
+	struct counters_header *head = map;
+
+	if (!head->chunks_used || head->chunks_used > head->fixed.chunks)
+		head->chunks_used = head->fixed.chunks;
+	if (!*counters->boot_id ||
+	    strncmp(counters->boot_id, head->clock.boot_id, sizeof(head->clock.boot_id)) != 0)
+		counters_verify(counters, map);
 }
 
 static int map_fd(struct counters *counters, int fd, size_t bytes, int flags, const char *path,
@@ -133,25 +118,8 @@ static int map_fd(struct counters *counters, int fd, size_t bytes, int flags, co
 	return 0;
 }
 
-/*
- * Blocks for all but the classes and their copies, see counters_class.c; those that there are stay
- * as they are. (A copy of a file may have holes.)
- */
-static int free_blocks(int fd, const struct counters_fixed *fixed)
-{
-	int code = posix_fallocate(fd, 0, COUNTERS_PAGE);
-
-	if (!code)
-		code = posix_fallocate(fd, COUNTERS_SETS_AT,
-				       (off_t)(counters_copies_at(fixed) - COUNTERS_SETS_AT));
-	if (!code)
-		code = posix_fallocate(fd, (off_t)counters_checks_at(fixed),
-				       (off_t)(counters_bytes(fixed) - counters_checks_at(fixed)));
-	return code;
-}
-
-int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
-		     struct sl_err *err)
+static int make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
+		   struct sl_err *err)
 {
 	int fd, code;
 
@@ -159,7 +127,7 @@ int counters_make_at(const char *name, const struct counters_fixed *want, int *r
 	fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return sl_err_set(err, errno, "%s: %s", name, strerror(errno));
-	code = ftruncate(fd, (off_t)counters_bytes(want)) ? errno : free_blocks(fd, want);
+	code = posix_fallocate(fd, 0, (off_t)counters_bytes(want));
 	if (code) {
 		/* Releases the allocated blocks to the file system. */
 		unlink(name);
@@ -183,8 +151,8 @@ static int make_file(struct counters *counters, const char *path, const struct c
 	char name[PATH_MAX];
 	int code;
 
-	counters_path_new(path, name, sizeof(name));
-	code = counters_make_at(name, want, &counters->fd, err);
+	path_new(path, name, sizeof(name));
+	code = make_at(name, want, &counters->fd, err);
 	if (is_no_room(code)) {
 		counters_note_add(counters, "%s: counts of users are kept in memory only",
 				  err->message);
@@ -204,7 +172,6 @@ static int make_file(struct counters *counters, const char *path, const struct c
 	counters->head->fixed.seed = from->fixed.seed;
 	counters->head->fixed.check = counters_check(&counters->head->fixed);
 	counters->head->clock = from->clock;
-	counters->head->clock_check = counters_clock_check(&from->clock);
 	return 0;
 }
 
@@ -229,7 +196,7 @@ int counters_write_file(const char *path, struct sl_err *err)
 {
 	char name[PATH_MAX];
 
-	counters_path_new(path, name, sizeof(name));
+	path_new(path, name, sizeof(name));
 	if (rename(name, path))
 		return sl_err_set(err, errno, "%s: cannot be renamed to %s: %s", name, path,
 				  strerror(errno));
@@ -244,25 +211,19 @@ static int open_other_size(struct counters *counters, const char *path, int fd,
 			   void **ret_old, struct sl_err *err)
 {
 	size_t bytes = counters_bytes(&head->fixed);
-	/* A private writable mapping, for repairs; the file is not changed. */
+	/* A private writable mapping: the file is not changed. */
 	void *old = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	int code;
 
 	if (old == MAP_FAILED)
 		return sl_err_set(err, errno, "%s: cannot be mapped: %s", path, strerror(errno));
-	if (head->fixed.version == COUNTERS_VERSION)
-		counters_mend(counters, old, head);
+	verify(counters, old);
 	code = make_file(counters, path, want, head, err);
 	if (code) {
 		munmap(old, bytes);
 		return code;
 	}
 	*ret_old = old;
-	code = counters->fd < 0 ? 0
-				: posix_fallocate(counters->fd, COUNTERS_DEFS_AT,
-						  COUNTERS_SETS_AT - COUNTERS_DEFS_AT);
-	if (code)
-		return sl_err_set(err, code, "%s: no room: %s", path, strerror(code));
 	memcpy((char *)counters->map + COUNTERS_DEFS_AT, (const char *)old + COUNTERS_DEFS_AT,
 	       COUNTERS_CLASSES * sizeof(struct spec_def));
 	return 0;
@@ -272,7 +233,8 @@ static int open_other_size(struct counters *counters, const char *path, int fd,
 static int open_same_size(struct counters *counters, const char *path, int fd, bool readable_only,
 			  const struct counters_header *head, struct sl_err *err)
 {
-	int code = readable_only ? EROFS : free_blocks(fd, &head->fixed);
+	int code =
+		readable_only ? EROFS : posix_fallocate(fd, 0, (off_t)counters_bytes(&head->fixed));
 
 	if (code && !is_no_room(-code))
 		return sl_err_set(err, code, "%s has holes: %s", path, strerror(code));
@@ -286,7 +248,7 @@ static int open_same_size(struct counters *counters, const char *path, int fd, b
 	code = map_fd(counters, fd, counters_bytes(&head->fixed), code ? MAP_PRIVATE : MAP_SHARED,
 		      path, err);
 	if (!code)
-		counters_mend(counters, counters->map, head);
+		verify(counters, counters->map);
 	return code;
 }
 
@@ -321,7 +283,7 @@ int counters_map_file(struct counters *counters, const char *path,
 	}
 	if (fd < 0)
 		return sl_err_set(err, errno, "%s: %s", path, strerror(errno));
-	why = look_at(counters, fd, &head);
+	why = look_at(fd, &head);
 	if (why) {
 		code = set_aside(counters, path, why, err);
 		if (!code)
@@ -353,10 +315,7 @@ static bool move_entry(struct counters *counters, struct request_logs *from,
 	if (!ref.spec)
 		return true;
 	if (algorithm_is_log(ref.spec->algo)) {
-		u64 whole = request_log_check(from, ref.spec, bucket_state, mark);
-
-		bucket_state = whole ? request_log_copy(&counters->logs, from, whole)
-				     : counters_log_made_now(counters, ref.spec, bucket_state, now);
+		bucket_state = counters_take_log(counters, from, ref.spec, bucket_state, mark, now);
 	} else if (spec_expired(ref.spec, bucket_state, now)) {
 		return true;
 	}

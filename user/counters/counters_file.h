@@ -9,8 +9,8 @@
 #include "counters/counters_table.h"
 
 #define COUNTERS_MAGIC "sluice-h"
-#define COUNTERS_VERSION 2
-#define COUNTERS_VERSION_PLAIN 1 /* without checks and copies; moved over */
+#define COUNTERS_VERSION 3
+#define COUNTERS_VERSION_COPIES 2 /* with copies of the classes and of the header; moved over */
 #define COUNTERS_PAGE 4096ULL
 /* Of a bucket's 62 bits of ticks, half: 4.5 years. */
 #define COUNTERS_MONO_MAX SL_BIT(57)
@@ -40,38 +40,26 @@ static inline u64 counters_chunks_end(const struct counters_fixed *fixed)
 	return counters_chunks_at(fixed->sets) + (u64)fixed->chunks * sizeof(struct request_chunk);
 }
 
-static inline u64 counters_copies_at(const struct counters_fixed *fixed)
+static inline u32 counters_blocks(const struct counters_fixed *fixed)
 {
-	return counters_page_up(counters_chunks_end(fixed));
+	return (u32)((counters_page_up(counters_chunks_end(fixed)) - COUNTERS_SETS_AT) /
+		     BLOCK_BYTES);
 }
 
 /* One for each block of sets and chunks. */
 static inline u64 counters_checks_at(const struct counters_fixed *fixed)
 {
-	return counters_copies_at(fixed) +
-	       counters_page_up(COUNTERS_CLASSES * sizeof(struct counters_def_copy));
-}
+	u64 copies = COUNTERS_CLASSES * (sizeof(struct spec_def) + sizeof(u64));
 
-static inline u32 counters_blocks(const struct counters_fixed *fixed)
-{
-	return (u32)((counters_copies_at(fixed) - COUNTERS_SETS_AT) / BLOCK_BYTES);
-}
-
-/* The header's copy. */
-static inline u64 counters_tail_at(const struct counters_fixed *fixed)
-{
-	return counters_checks_at(fixed) + counters_page_up(counters_blocks(fixed) * sizeof(u64));
+	return counters_page_up(counters_chunks_end(fixed)) +
+	       (fixed->version == COUNTERS_VERSION_COPIES ? copies : 0);
 }
 
 static inline u64 counters_bytes(const struct counters_fixed *fixed)
 {
-	if (fixed->version == COUNTERS_VERSION_PLAIN)
-		return counters_chunks_end(fixed);
-	return counters_tail_at(fixed) + COUNTERS_PAGE;
+	return counters_checks_at(fixed) + counters_page_up(counters_blocks(fixed) * sizeof(u64)) +
+	       (fixed->version == COUNTERS_VERSION_COPIES ? COUNTERS_PAGE : 0);
 }
-
-u32 counters_clock_check(const struct counters_clock *clock);
-u32 counters_def_check(const struct spec_def *def);
 
 /*
  * Detects partly written pages, not forgery: a user who may write the file has full control of it.
@@ -96,32 +84,21 @@ static inline u64 counters_check(const struct counters_fixed *fixed)
 int counters_map_file(struct counters *counters, const char *path,
 		      const struct counters_fixed *want, void **ret_old, size_t *ret_old_bytes,
 		      struct sl_err *err);
-/*
- * Moves a counter table in memory, or with a deleted file, into a new file at its path, while it is
- * in use. Its users wait only while blocks written during the copy are copied again.
- */
-int counters_rewrite(struct counters *counters, struct sl_err *err);
-/* Whether store->path is still the file that is mapped. */
-bool counters_is_in_place(const struct counters *counters);
 /* Computes the checks of blocks written since the last call, while the table is in use. */
 void counters_check_blocks(struct counters *counters);
 /* Appends to the note about the file. */
 void counters_note_add(struct counters *counters, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The checks of a mapped file. */
+struct block_checks counters_checks_of(void *map);
+/* Empties the blocks of a mapped file that differ from their checks, and notes it. */
+void counters_verify(struct counters *counters, void *map);
 /*
- * The name of a new file beside `path`; and creating one of a layout, with its blocks.
+ * The log that a bucket state of the pool `from` has, in the pool of this table; its chunks are
+ * marked. If its times are lost, its requests count as made now. 0: no room.
  */
-void counters_path_new(const char *path, char *buf, size_t size);
-int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
-		     struct sl_err *err);
-/*
- * Removes blocks with invalid checks from a mapped file, and adds them to the note; `head` is its
- * intact header.
- */
-void counters_mend(struct counters *counters, void *map, const struct counters_header *head);
-/* A log whose times are lost: counts its requests as made now. 0: no room. */
-u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u64 bucket_state,
-			  struct sl_now now);
+u64 counters_take_log(struct counters *counters, struct request_logs *from, const struct spec *spec,
+		      u64 bucket_state, u64 *mark, struct sl_now now);
 /* Uses memory in place of a file. */
 int counters_map_memory(struct counters *counters, const struct counters_fixed *want,
 			struct sl_err *err);
@@ -135,10 +112,9 @@ void counters_move(struct counters *counters, const void *old, struct sl_now now
 /* Renames the new file to the path of the old one. */
 int counters_write_file(const char *path, struct sl_err *err);
 /*
- * Repairs the table of an earlier process: removes entries without a class; logs interrupted by a
- * crash or damage count all of their requests as made now. Also removes entries that have expired
- * in the away_ns for which the file was unused.
+ * Makes the table of an earlier process usable: finds the free chunks, and removes entries without
+ * a class or expired in the away_ns for which the file was unused. 0 or -ENOMEM.
  */
-void counters_recover(struct counters *counters, struct sl_now now, u64 away_ns);
+int counters_recover(struct counters *counters, struct sl_now now, u64 away_ns);
 
 #endif

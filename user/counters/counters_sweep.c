@@ -95,8 +95,7 @@ void counters_stats(struct counters *counters, struct counters_stats *ret)
 		.room = counters->users,
 		/* Includes a lock for each set, and the classes ever used. */
 		.bytes = counters->map_bytes + counters->sets -
-			 (COUNTERS_CLASSES - 1 - counters->classes->most) *
-				 (sizeof(struct spec_def) + sizeof(struct counters_def_copy)),
+			 (COUNTERS_CLASSES - 1 - counters->classes->most) * sizeof(struct spec_def),
 		.log_bytes = (u64)counters->logs.chunks * sizeof(struct request_chunk),
 		.log_used = request_logs_used(&counters->logs) * sizeof(struct request_chunk),
 		.evicted = __atomic_load_n(&counters->evicted, __ATOMIC_RELAXED),

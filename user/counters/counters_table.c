@@ -29,7 +29,7 @@ void counters_lock_set(struct counters *counters, u32 set)
 	u32 turns = 0;
 	u8 free = 0;
 
-	/* In one order with block_state(): see counters_settle(). */
+	/* In one order with block_state(): see settle() in counters_recover.c. */
 	while (!__atomic_compare_exchange_n(lock, &free, LOCKED, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED)) {
 		free = 0;

@@ -44,7 +44,7 @@ SL_STATIC_ASSERT(sizeof(struct counters_set) == 128, "two cache lines, as docs/a
  */
 #define COUNTERS_USER_BYTES 23
 
-/* The first page of the file, and its last. `fixed` does not change during the life of the file. */
+/* The first page of the file. `fixed` does not change during the life of the file. */
 struct counters_header {
 	struct counters_fixed {
 		char magic[8];
@@ -62,13 +62,6 @@ struct counters_header {
 		u64 utc_promised;  /* ...at this UTC */
 	} clock;
 	u32 chunks_used; /* chunks from here on were never used */
-	u32 clock_check; /* of `clock` */
-};
-
-/* A second copy of a class, against damage of one page. */
-struct counters_def_copy {
-	struct spec_def def;
-	u32 check;
 	u32 pad;
 };
 
@@ -88,9 +81,8 @@ struct counters_classes {
 };
 
 struct counters {
-	struct counters_header *head, *tail; /* the first page, and its copy at the end */
-	struct spec_def *def;		     /* COUNTERS_CLASSES of them, in the file */
-	struct counters_def_copy *def_copy;
+	struct counters_header *head;
+	struct spec_def *def;	    /* COUNTERS_CLASSES of them, in the file */
 	struct block_checks checks; /* of the blocks of sets and chunks */
 	struct counters_set *set;
 	u32 sets;
@@ -104,8 +96,8 @@ struct counters {
 	int fd;	    /* -1: private memory of this process */
 	bool fresh; /* made by this process */
 	char *path; /* path of the file; NULL: none */
+	char boot_id[40];
 	u8 clock_lock;
-	u64 placed;		     /* number of times the file was written again; atomic */
 	char note[512];		     /* about the file, for the log; "" nothing */
 	bool full_closed;	     /* on_full */
 	bool shared;		     /* some limits have `scope: cluster` */
@@ -189,8 +181,6 @@ static inline void counters_touch(struct counters *counters, const struct counte
 /* ---- counters_class.c */
 int counters_classes_open(struct counters *counters, struct sl_err *err);
 void counters_classes_close(struct counters *counters);
-/* Blocks the creation of classes, during a copy of the file. */
-void counters_classes_lock(struct counters *counters, bool locked);
 /*
  * The class of a def, created for a caller (0: a rule) if missing; 0: no room. With the sets
  * locked.

@@ -5,7 +5,7 @@
  *
  *     main.c            the command line, the main loop
  *     start.c           start in order, and exit
- *     timers.c          work of each second and each minute; state_watch.c, netlink.c
+ *     timers.c          work of each second and each minute; netlink.c
  *     confine.c         drops privileges
  *     http_tier.c       the request tier as a part of the running configuration
  *     handover.c        one sluiced takes the place of another

@@ -8,6 +8,7 @@
 #include "control/replication/addresses.h"
 #include "control/replication/replication.h"
 #include "control/running/clock_step.h"
+#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "control/elastic/elastic.h"
 #include "packet/host/edges.h"
@@ -15,7 +16,6 @@
 #include "packet/host/ifaces.h"
 #include "daemon/netlink.h"
 #include "daemon/observer.h"
-#include "daemon/state_watch.h"
 #include "daemon/status_page.h"
 #include "control/running/pending.h"
 #include "control/running/entries.h"
@@ -123,7 +123,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	bans_tick(&d->packets);
 	if (!event_pending(edges_due, EV_TIMEOUT, NULL))
 		on_edges(-1, 0, d);
-	state_watch(d);
+	persist_watch(&d->running);
 	if (d->running.unwritten && !d->packets.stopping)
 		rules_write(&d->running);
 	entries_save(&d->running);
@@ -169,8 +169,7 @@ int timers_start(struct daemon *d, struct sl_err *err)
 	edges_due = evtimer_new(d->base, on_edges, d);
 	if (!edges_due)
 		r = -ENOMEM;
-	/* What is deleted from now on is written again. */
-	state_watch(d);
+	persist_watch(&d->running);
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		r |= every(d, watchdog_us / 2, on_watchdog);
 	return r ? sl_err_set(err, ENOMEM, "out of memory") : 0;

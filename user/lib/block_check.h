@@ -2,10 +2,10 @@
 /*
  * block_check.h - a CRC-32 for each block of 4 KiB of a mapped file that is written all the time.
  *
- * The check of a block is 64 bits in the same file: its CRC, a number of the owner's, a state, and
- * a check of these bits themselves. A writer marks the check of a block as dirty before it writes,
- * which costs one load if it is dirty already. Dirty blocks are checked again at intervals. So a
- * closed file is covered as a whole, and a file whose writer was killed except for its last writes.
+ * The check of a block is 64 bits in the same file: its CRC, a number of the owner's, and a state.
+ * A writer marks the check of a block as dirty before it writes, which costs one load if it is
+ * dirty already. Dirty blocks are checked again at intervals. So a closed file is covered as a
+ * whole, and after a power failure all but the last writes are.
  *
  * The CRC of a block is computed while writers run: the block is marked as being checked, then the
  * owner waits for all writers that may have seen the old mark, then computes the CRC. It is valid
@@ -26,24 +26,19 @@ enum block_state {
 	BLOCK_CHECKING,
 };
 
-enum block_verdict {
-	BLOCK_GOOD,
-	BLOCK_OPEN,    /* written to when last checked: its content is unknown */
-	BLOCK_UNKNOWN, /* its check is damaged */
-	BLOCK_DAMAGED,
-};
-
 struct block_checks {
-	u64 *check_word;    /* one for each block */
+	u64 *check_word;    /* one for each block: 63..32 CRC, 31..24 number, 23..20 state */
 	const char *memory; /* the first block */
 	u32 count;
 };
 
 /* Sets the checks of a new file, whose blocks are all zeros. */
 void block_checks_init(struct block_checks *checks);
-void block_mark_dirty(struct block_checks *checks, u32 block);
-/* *ret_number: the number from the owner, if readable; else 0. */
-enum block_verdict block_verify(const struct block_checks *checks, u32 block, u32 *ret_number);
+/*
+ * Whether a block differs from its check; *ret_number is then the owner's number. A block that was
+ * being written when last checked has none, and is good.
+ */
+bool block_is_bad(const struct block_checks *checks, u32 block, u32 *ret_number);
 
 static inline enum block_state block_state(const struct block_checks *checks, u32 block)
 {
@@ -54,7 +49,8 @@ static inline enum block_state block_state(const struct block_checks *checks, u3
 static inline void block_touch(struct block_checks *checks, u32 block)
 {
 	if (block_state(checks, block) != BLOCK_DIRTY)
-		block_mark_dirty(checks, block);
+		__atomic_store_n(&checks->check_word[block], (u64)BLOCK_DIRTY << 20,
+				 __ATOMIC_SEQ_CST);
 }
 
 /*

@@ -104,13 +104,25 @@ static inline void patch(off_t at, const void *bytes, size_t size)
 	close(fd);
 }
 
-/* Where the header's copy is. */
-static inline off_t tail_at(void)
+/* As another boot left it, `utc_back_ns` ago. */
+static inline void other_boot(u64 utc_back_ns)
 {
-	struct stat st;
+	struct counters_header head;
+	int fd = open(path, O_RDONLY);
 
-	assert_int_equal(stat(path, &st), 0);
-	return st.st_size - (off_t)COUNTERS_PAGE;
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	close(fd);
+	memset(head.clock.boot_id, 0, sizeof(head.clock.boot_id));
+	strcpy(head.clock.boot_id, "another boot");
+	head.clock.utc_promised -= utc_back_ns;
+	patch(0, &head, sizeof(head));
+}
+
+static inline void close_file(void)
+{
+	counters_close(rig_store);
+	rig_store = NULL;
 }
 
 #endif

@@ -1,35 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The counter table's file damaged in ways that keep its size, deleted while in use, read-only, and
- * of the layout before.
+ * The counter table's file: believed within a boot, verified after another one; deleted while in
+ * use, read-only, and of the version before.
  */
 #include "counters_rig.h"
 #include "lib/rng.h"
-
-/* One of the two headers is enough. */
-TEST_WITH(test_one_header, setup, teardown)
-{
-	const char noise[COUNTERS_PAGE] = "noise";
-
-	open_file(USERS);
-	use(7);
-	counters_close(rig_store);
-	rig_store = NULL;
-	patch(0, noise, sizeof(noise));
-	open_file(USERS);
-	assert_non_null(strstr(counters_note(rig_store), "restored from its copy"));
-	counters_close(rig_store);
-	rig_store = NULL;
-	patch(tail_at(), noise, sizeof(noise));
-	open_file(USERS);
-	assert_string_equal(counters_note(rig_store), "");
-	check_left(3);
-}
-
-/* ------------------------------------------------------------------ damage that keeps the size */
-
-#define DAMAGES 200
-#define DAMAGE_USERS 300
 
 struct image {
 	char *data;
@@ -61,147 +36,110 @@ static void write_image(const struct image *image)
 	close(fd);
 }
 
-/* Bits flipped, a run of noise or of zeros, a page of another place, or the end zeroed. */
-static void damage(struct image *image)
+/* The first block of sets that has users; *ret_users is their number. */
+static off_t used_block(const struct image *image, u32 *ret_users)
 {
-	u64 size = image->size, at = rng() % size, n = 1 + rng() % 20000;
+	const char zeros[BLOCK_BYTES] = "";
+	off_t at = COUNTERS_SETS_AT;
+	const struct counters_set *set;
 
-	if (n > size - at)
-		n = size - at;
-	switch (rng() % 5) {
-	case 0:
-		for (u64 i = 1 + rng() % 64; i--;)
-			image->data[rng() % size] ^= (char)(1 << rng() % 8);
-		break;
-	case 1:
-		for (u64 i = 0; i < n; i++)
-			image->data[at + i] = (char)rng();
-		break;
-	case 2:
-		memset(image->data + at, 0, n);
-		break;
-	case 3:
-		memmove(image->data + at, image->data + rng() % (size - n + 1), n);
-		break;
-	default:
-		memset(image->data + at, 0, size - at);
-		break;
-	}
-}
-
-/* Keys of `before` in blocks of sets that have changed. */
-static u32 keys_hit(const struct image *before, const struct image *after)
-{
-	const struct counters_header *head = (const void *)before->data;
-	const struct counters_set *set = (const void *)(before->data + COUNTERS_SETS_AT);
-	u32 hit = 0;
-
-	for (u32 i = 0; i < head->fixed.sets; i++) {
-		size_t at = COUNTERS_SETS_AT + (size_t)i * sizeof(*set);
-
-		at -= at % BLOCK_BYTES;
-		if (!memcmp(before->data + at, after->data + at, BLOCK_BYTES))
-			continue;
+	while (!memcmp(image->data + at, zeros, BLOCK_BYTES))
+		at += BLOCK_BYTES;
+	set = (const void *)(image->data + at);
+	*ret_users = 0;
+	for (u32 i = 0; i < BLOCK_BYTES / sizeof(*set); i++)
 		for (u32 way = 0; way < COUNTERS_WAYS; way++)
-			hit += set[i].key[way] != 0;
-	}
-	return hit;
+			*ret_users += set[i].key[way] != 0;
+	return at;
 }
 
-/* Users with requests left, of those that had none. */
 static u32 count_freed(void)
 {
 	u32 freed = 0;
 
 	for (u32 k = 0; k < KEYS; k++)
-		for (u32 user = 0; user < DAMAGE_USERS; user++)
+		for (u32 user = 0; user < 100; user++)
 			freed += request_user(keys[k], user);
 	return freed;
 }
 
-/*
- * With any damage: the file opens, users in an intact block stay at the limit, and the
- * note counts the others as lost.
- */
-TEST_WITH(test_damaged, setup, teardown)
+/* A block that differs from its check is as the process left it, or lost with the machine. */
+TEST_WITH(test_bad_block, setup, teardown)
 {
-	u32 hits = 0, freed_all = 0, begun_anew = 0;
-	struct image whole;
-
-	rng_start("test_counters");
-	open_file(USERS);
-	for (u32 k = 0; k < KEYS; k++)
-		for (u32 user = 0; user < DAMAGE_USERS; user++)
-			for (u32 i = 0; i < 10; i++)
-				assert_true(request_user(keys[k], user));
-	counters_close(rig_store);
-	rig_store = NULL;
-	whole = read_image();
-	for (u32 i = 0; i < DAMAGES; i++) {
-		struct image hurt = { malloc(whole.size), whole.size };
-		u32 hit, freed;
-
-		assert_non_null(hurt.data);
-		memcpy(hurt.data, whole.data, whole.size);
-		damage(&hurt);
-		write_image(&hurt);
-		hit = keys_hit(&whole, &hurt);
-		open_file(USERS);
-		freed = count_freed();
-		if (strstr(counters_note(rig_store), "start from zero"))
-			begun_anew++;
-		else if (freed > hit)
-			fail_msg("damage %u: %u users freed, %u in damaged blocks (%s)", i, freed,
-				 hit, counters_note(rig_store));
-		if (freed && !counters_note(rig_store)[0])
-			fail_msg("damage %u: %u users freed, and nothing is said", i, freed);
-		hits += hit;
-		freed_all += freed;
-		free(hurt.data);
-		counters_close(rig_store);
-		rig_store = NULL;
-		unlink(path);
-	}
-	free(whole.data);
-	print_message("%u damages: %u users in damaged blocks, %u freed, %u files begun anew\n",
-		      DAMAGES, hits, freed_all, begun_anew);
-	assert_true(freed_all);
-	/* Both headers at once: nothing but a whole file of zeros or noise. */
-	assert_int_equal(begun_anew, 0);
-}
-
-/* The note has the number of users. */
-TEST_WITH(test_damage_is_counted, setup, teardown)
-{
-	const char zeros[BLOCK_BYTES] = "";
-	struct image whole, hurt;
-	char expected[64];
+	struct image image;
+	char expected[96];
+	u32 users;
 	off_t at;
 
 	open_file(USERS);
 	use(10);
-	counters_close(rig_store);
-	rig_store = NULL;
-	whole = read_image();
-	hurt = read_image();
-	for (at = COUNTERS_SETS_AT; !memcmp(whole.data + at, zeros, BLOCK_BYTES);)
-		at += BLOCK_BYTES;
-	memset(hurt.data + at, 0, BLOCK_BYTES);
-	write_image(&hurt);
-	snprintf(expected, sizeof(expected),
-		 "1 of its %u blocks are damaged: the counts of %u users",
-		 counters_blocks(&((struct counters_header *)(void *)whole.data)->fixed),
-		 keys_hit(&whole, &hurt));
+	close_file();
+	image = read_image();
+	at = used_block(&image, &users);
+	/* The padding of a set: nothing else changes. */
+	image.data[at + (off_t)offsetof(struct counters_set, pad)] ^= 1;
+	write_image(&image);
 	open_file(USERS);
-	if (!strstr(counters_note(rig_store), expected))
-		fail_msg("'%s' is not in '%s'", expected, counters_note(rig_store));
-	free(whole.data);
-	free(hurt.data);
+	assert_string_equal(counters_note(rig_store), "");
+	assert_int_equal(count_freed(), 0);
+	close_file();
+	write_image(&image);
+	other_boot(0);
+	open_file(USERS);
+	snprintf(expected, sizeof(expected),
+		 "1 of its %u blocks are damaged: the counts of %u users are lost",
+		 rig_store->checks.count, users);
+	assert_string_equal(counters_note(rig_store), expected);
+	assert_int_equal(count_freed(), users);
+	free(image.data);
 }
 
-/* ---------------------------------------------------------- the file goes, or cannot be written */
+/* Damaged anywhere in sets and logs: at most the users that the note counts are freed. */
+TEST_WITH(test_damaged, setup, teardown)
+{
+	struct image whole;
+	size_t checks_at;
+	u32 freed_all = 0;
 
-static void *ask_all_the_time(void *arg)
+	rng_start("test_counters");
+	open_file(USERS);
+	use(10);
+	close_file();
+	other_boot(0);
+	whole = read_image();
+	checks_at = counters_checks_at(&((struct counters_header *)(void *)whole.data)->fixed);
+	for (u32 i = 0; i < 50; i++) {
+		struct image hurt = { malloc(whole.size), whole.size };
+		size_t at = COUNTERS_SETS_AT + rng() % (checks_at - COUNTERS_SETS_AT);
+		size_t n = 1 + rng() % 20000;
+		unsigned long long lost = 0, more = 0;
+		const char *note;
+		u32 freed;
+
+		assert_non_null(hurt.data);
+		memcpy(hurt.data, whole.data, whole.size);
+		for (size_t k = 0; k < n && at + k < checks_at; k++)
+			hurt.data[at + k] = i % 2 ? (char)rng() : 0;
+		write_image(&hurt);
+		free(hurt.data);
+		open_file(USERS);
+		freed = count_freed();
+		note = strstr(counters_note(rig_store), "counts of ");
+		if (note && sscanf(note, "counts of %llu", &lost) == 1)
+			note = strstr(note + 1, "counts of ");
+		if (note)
+			sscanf(note, "counts of %llu", &more);
+		if (freed > lost + more)
+			fail_msg("damage %u: %u users freed (%s)", i, freed,
+				 counters_note(rig_store));
+		freed_all += freed;
+		close_file();
+	}
+	free(whole.data);
+	assert_true(freed_all);
+}
+
+static void *request_all_the_time(void *arg)
 {
 	const bool *stop = arg;
 
@@ -212,34 +150,7 @@ static void *ask_all_the_time(void *arg)
 	return NULL;
 }
 
-/* Deleted while in use: written anew, and no charge of that time is missing. */
-TEST_WITH(test_deleted, setup, teardown)
-{
-	bool stop = false;
-	pthread_t thread;
-
-	open_file(USERS);
-	use(7);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(pthread_create(&thread, NULL, ask_all_the_time, &stop), 0);
-	for (u32 i = 0; i < 20; i++) {
-		assert_int_equal(counters_sync(rig_store), 0);
-		assert_int_equal(access(path, F_OK), 0);
-		assert_int_equal(unlink(path), 0);
-	}
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
-	assert_int_equal(counters_sync(rig_store), 0);
-	assert_int_equal(counters_rewrites(rig_store), 21);
-	for (u32 k = 0; k < KEYS; k++)
-		for (u32 user = 0; user < 100; user++)
-			assert_true(request_user(keys[k], user));
-	open_file(USERS);
-	assert_string_equal(counters_note(rig_store), "");
-	check_left(2);
-}
-
-/* A file that was open is checked while it is in use, and after kill -9 but for the last of it. */
+/* Blocks are checked while they are written, and none of them is then found bad. */
 TEST_WITH(test_checked_in_use, setup, teardown)
 {
 	bool stop = false;
@@ -247,14 +158,33 @@ TEST_WITH(test_checked_in_use, setup, teardown)
 
 	open_file(USERS);
 	use(7);
-	assert_int_equal(pthread_create(&thread, NULL, ask_all_the_time, &stop), 0);
+	assert_int_equal(pthread_create(&thread, NULL, request_all_the_time, &stop), 0);
 	for (u32 i = 0; i < 200; i++)
 		counters_check_blocks(rig_store);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
+	close_file();
+	other_boot(0);
 	open_file(USERS);
 	assert_string_equal(counters_note(rig_store), "");
 	check_left(3);
+}
+
+/* Deleted while in use: reported, not written again, and counts hold until the next start. */
+TEST_WITH(test_deleted, setup, teardown)
+{
+	open_file(USERS);
+	use(7);
+	assert_null(counters_not_kept(rig_store));
+	assert_int_equal(unlink(path), 0);
+	assert_string_equal(counters_not_kept(rig_store),
+			    "http.state was deleted or replaced by another process");
+	assert_int_equal(counters_sync(rig_store), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	check_left(3);
+	open_file(USERS);
+	assert_null(counters_not_kept(rig_store));
+	check_left(10);
 }
 
 static bool run(const char *format, ...)
@@ -268,7 +198,7 @@ static bool run(const char *format, ...)
 	return system(command) == 0;
 }
 
-/* A state_dir that can only be read: what is in the file counts, and is kept there. */
+/* A state_dir that can only be read: what is in the file counts, also for another size. */
 TEST_WITH(test_read_only, setup, teardown)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
@@ -278,51 +208,50 @@ TEST_WITH(test_read_only, setup, teardown)
 	}
 	open_file(USERS);
 	use(7);
-	counters_close(rig_store);
-	rig_store = NULL;
+	close_file();
 	assert_true(run("mount -o remount,ro %s", directory));
 	for (u32 size = 1; size < 3; size++) {
 		open_file(size * USERS);
 		assert_non_null(strstr(counters_note(rig_store), "in memory only"));
-		assert_int_equal(counters_sync(rig_store), -EROFS);
+		assert_non_null(counters_not_kept(rig_store));
 		check_left(3);
 	}
-	assert_true(run("mount -o remount,rw %s", directory));
-	assert_int_equal(counters_sync(rig_store), 0);
-	open_file(2 * USERS);
-	assert_string_equal(counters_note(rig_store), "");
-	for (u32 k = 0; k < KEYS; k++)
-		for (u32 user = 0; user < 100; user++)
-			assert_false(request_user(keys[k], user));
-	counters_close(rig_store);
-	rig_store = NULL;
+	close_file();
 	assert_true(run("umount %s", directory));
 }
 
-/* The layout before there were checks: moved over. */
-TEST_WITH(test_older_layout, setup, teardown)
+/* Version 2 had copies of the classes before the checks, and one of the header at its end. */
+TEST_WITH(test_version_before, setup, teardown)
 {
 	struct counters_header *head;
-	struct image image;
+	struct image image, old;
+	size_t checks_at, at;
 
 	open_file(USERS);
 	use(7);
-	counters_close(rig_store);
-	rig_store = NULL;
+	close_file();
+	other_boot(0);
 	image = read_image();
 	head = (void *)image.data;
-	image.size = counters_chunks_end(&head->fixed);
-	head->fixed.version = COUNTERS_VERSION_PLAIN;
+	checks_at = counters_checks_at(&head->fixed);
+	head->fixed.version = COUNTERS_VERSION_COPIES;
 	head->fixed.check = counters_check(&head->fixed);
-	head->clock_check = 0;
-	write_image(&image);
-	free(image.data);
+	old.size = counters_bytes(&head->fixed);
+	old.data = calloc(1, old.size);
+	assert_non_null(old.data);
+	at = counters_checks_at(&head->fixed);
+	memcpy(old.data, image.data, checks_at);
+	memcpy(old.data + at, image.data + checks_at, image.size - checks_at);
+	write_image(&old);
 	open_file(USERS);
-	assert_non_null(
-		strstr(counters_note(rig_store), "500 entries moved, 0 dropped for lack of room"));
+	assert_string_equal(
+		counters_note(rig_store),
+		"state of another version: 500 entries moved, 0 dropped for lack of room");
 	check_left(3);
 	open_file(USERS);
 	assert_string_equal(counters_note(rig_store), "");
+	free(image.data);
+	free(old.data);
 }
 
 TEST_MAIN

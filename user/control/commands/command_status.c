@@ -9,6 +9,7 @@
 #include "control/running/live.h"
 #include "control/replication/nodes.h"
 #include "control/running/pending.h"
+#include "control/running/persist.h"
 #include "control/running/rules.h"
 #include "control/running/running_text.h"
 #include "packet/host/view.h"
@@ -216,6 +217,8 @@ int command_status(struct commands *ctx, const struct command_request *request, 
 	json_object_set_new(*ret, "pins", json_boolean(!ctx->running->packets->pins_lost));
 	if (rules_unsaved_why(ctx->running))
 		json_object_set_new(*ret, "unsaved", json_string(rules_unsaved_why(ctx->running)));
+	if (persist_not_kept(ctx->running))
+		json_object_set_new(*ret, "not_kept", json_string(persist_not_kept(ctx->running)));
 	json_object_set_new(*ret, "http", http_to_json(ctx));
 	json_object_set_new(*ret, "failing_feeds", feeds_failing(ctx));
 	json_object_set_new(*ret, "cluster", nodes_to_json(ctx->nodes));

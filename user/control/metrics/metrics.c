@@ -17,6 +17,7 @@
 #include "packet/host/state.h"
 #include "control/running/feeds.h"
 #include "control/running/pending.h"
+#include "control/running/persist.h"
 #include "control/running/rules.h"
 #include "control/running/running_text.h"
 #include "request/engine/engine.h"
@@ -249,8 +250,8 @@ static void write_daemon(struct scrape *s)
 	json_decref(differing);
 	metric_begin(
 		e, "sluice_state_unsaved", METRIC_GAUGE,
-		"1 while changes are in force that state_dir has no room for: a restart would lose them.");
-	metric_u64(e, rules_unsaved_why(m->running) != NULL, NULL);
+		"1 while a restart would lose what state_dir has no room for, or files deleted there.");
+	metric_u64(e, rules_unsaved_why(m->running) || persist_not_kept(m->running), NULL);
 	metric_begin(e, "sluice_build", METRIC_INFO, "Version of sluiced.");
 	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
 }

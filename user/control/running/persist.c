@@ -2,13 +2,17 @@
 /* persist.c - see persist.h. */
 #include "control/running/persist.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "counters/counters.h"
+#include "lib/file.h"
 #include "lib/log.h"
 #include "request/engine/engine.h"
 
@@ -26,12 +30,8 @@ struct persist {
 
 static bool sync_counters(struct persist *b, bool failing)
 {
-	u64 placed = counters_rewrites(b->counters);
 	int r = counters_sync(b->counters);
 
-	if (counters_rewrites(b->counters) != placed)
-		log_warn("http.state was missing (deleted by another process, or no space); it was "
-			 "written again");
 	if (r < 0 && !failing)
 		log_error(
 			"cannot write to %s: %s; a power failure would lose the counts since the last write",
@@ -103,4 +103,49 @@ void persist_close(struct running *run)
 	pthread_join(b->thread, NULL);
 	free(b);
 	run->persist = NULL;
+}
+
+/* ------------------------------------------------------------------ what a restart would lose */
+
+static const char *const files[] = { "live.json", "state.json", "bans.json" };
+#define FILES (sizeof(files) / sizeof(*files))
+_Static_assert(FILES <= 8, "a bit for each");
+
+/* The first file that is missing although it was there, or NULL. */
+static const char *find_deleted(struct running *run)
+{
+	for (size_t i = 0; i < FILES; i++) {
+		char *path = file_join(run->state_dir, files[i]);
+		bool there = !path || access(path, F_OK) == 0;
+		bool missing = !there && errno == ENOENT && (run->files_seen & 1U << i);
+
+		free(path);
+		if (missing)
+			return files[i];
+		run->files_seen |= (u8)(there << i);
+	}
+	return NULL;
+}
+
+void persist_watch(struct running *run)
+{
+	const struct engine *engine = run->requests.engine;
+	const char *file = find_deleted(run), *why = NULL;
+	bool before = run->not_kept[0];
+
+	if (engine)
+		why = counters_not_kept(engine->ledger.counters);
+	run->not_kept[0] = '\0';
+	if (file)
+		snprintf(run->not_kept, sizeof(run->not_kept), "%s was deleted by another process",
+			 file);
+	else if (why)
+		snprintf(run->not_kept, sizeof(run->not_kept), "%s", why);
+	if (run->not_kept[0] && !before)
+		log_error("%s/%s; a restart would lose what it has", run->state_dir, run->not_kept);
+}
+
+const char *persist_not_kept(const struct running *run)
+{
+	return run->not_kept[0] ? run->not_kept : NULL;
 }

@@ -152,6 +152,8 @@ struct running {
 
 	struct running_requests requests;
 	struct persist *persist;
+	u8 files_seen;		 /* of persist_watch() */
+	char not_kept[128];	 /* persist_not_kept() */
 	struct observe *observe; /* what happened, for people; NULL: nobody looks */
 	struct entries *entries;
 	struct feeds *feeds; /* feeds.h */
