@@ -37,11 +37,12 @@ static inline struct policy *parse(const char *yaml)
 
 static inline void policy_refused(const struct bad *bad, size_t size)
 {
+	struct unmarked text = unmark(bad->text, size);
 	struct policy *policy = NULL;
 	struct sl_err err = { .line = -1 };
-	int rc = policy_parse("x.yaml", bad->text, size, &policy, &err);
+	int rc = policy_parse("x.yaml", text.text, text.size, &policy, &err);
 
-	assert_refused(bad, rc, &err);
+	assert_error(bad->text, text.line, text.column, bad->words, rc, &err);
 	assert_null(policy);
 }
 

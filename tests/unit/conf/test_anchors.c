@@ -91,7 +91,7 @@ static void refused(const char *yaml, int line, int column, const char *words)
 	struct sl_err err = { .line = -1 };
 	int rc = tree_parse("x", yaml, strlen(yaml), &tree, &err);
 
-	assert_refused(&(struct bad){ yaml, line, column, words }, rc, &err);
+	assert_error(yaml, line, column, words, rc, &err);
 	assert_null(tree.root);
 }
 

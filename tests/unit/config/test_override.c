@@ -60,54 +60,52 @@ TEST(test_longest_match)
 TEST(test_refused)
 {
 	static const struct bad cases[] = {
-		{ LIMIT "overrides: [{src: 192.0.2.7}]", 4, 17, "key \"rate\" is missing" },
-		{ LIMIT "overrides: [{rate: 1 packet/s}]", 4, 17, "key \"src\" is missing" },
-		{ LIMIT "overrides: [{src: 192.0.2.300, rate: 1 packet/s}]", 4, 23,
-		  "not an address" },
-		{ LIMIT "overrides: [{src: 192.0.2.7/24, rate: 1 packet/s}]", 4, 23,
+		{ LIMIT "overrides: [^{src: 192.0.2.7}]", "key \"rate\" is missing" },
+		{ LIMIT "overrides: [^{rate: 1 packet/s}]", "key \"src\" is missing" },
+		{ LIMIT "overrides: [{src: ^192.0.2.300, rate: 1 packet/s}]", "not an address" },
+		{ LIMIT "overrides: [{src: ^192.0.2.7/24, rate: 1 packet/s}]",
 		  "host bits are set" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 byte/s}]", 4, 40, "another unit" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: [1 packet/s, 2 packets/m]}]", 4, 40,
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: ^1 byte/s}]", "another unit" },
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: ^[1 packet/s, 2 packets/m]}]",
 		  "2 rates, but the limit has 1" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: fast}]", 4, 40, "not a rate" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: 0}]", 4, 59,
-		  "1 or more" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: [1, 2]}]", 4, 59,
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: ^fast}]", "not a rate" },
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: ^0}]", "1 or more" },
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: ^[1, 2]}]",
 		  "found a list of 2 for 1 rate; accepted: a burst for each rate" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, speed: 1}]", 4, 52,
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, ^speed: 1}]",
 		  "unknown key \"speed\"" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, removed: yes}]", 4, 61,
+		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, removed: ^yes}]",
 		  "found removed with rate; accepted: one of them" },
-		{ LIMIT "overrides: [{src: 192.0.2.7, removed: no}]", 4, 17,
-		  "key \"rate\" is missing" },
-		{ LIMIT "overrides: 5", 4, 16, "a mapping of src, rate, burst, removed" },
+		{ LIMIT "overrides: [^{src: 192.0.2.7, removed: no}]", "key \"rate\" is missing" },
+		{ LIMIT "overrides: ^5", "a mapping of src, rate, burst, removed" },
 		{ LIMIT "overrides:\n    - {src: 192.0.2.7, rate: 1 packet/s}\n"
 			"    - {src: 192.0.2.8, rate: 1 packet/s}\n"
-			"    - {src: 192.0.2.7/32, rate: 2 packets/s}",
-		  7, 13, "found 192.0.2.7 again, first in line 5" },
-		{ LIMIT "per: [dst]\n    overrides: [{src: 192.0.2.7, rate: 1 packet/s}]", 5, 16,
+			"    - {src: ^192.0.2.7/32, rate: 2 packets/s}",
+		  "found 192.0.2.7 again, first in line 5" },
+		{ LIMIT "per: [dst]\n    overrides: ^[{src: 192.0.2.7, rate: 1 packet/s}]",
 		  "per does not contain source" },
 		{ LIMIT "algorithm: fixed-window\n"
-			"    overrides: [{src: 192.0.2.7, rate: 1 packet/m}]",
-		  5, 40, "not as long as the limit's" },
+			"    overrides: [{src: 192.0.2.7, rate: ^1 packet/m}]",
+		  "not as long as the limit's" },
 		{ LIMIT "algorithm: fixed-window\n"
-			"    overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: 2}]",
-		  5, 40, "algorithm fixed-window has none" },
+			"    overrides: [{src: 192.0.2.7, rate: ^1 packet/s, burst: 2}]",
+		  "algorithm fixed-window has none" },
 		{ LIMIT "algorithm: sliding-window\n"
-			"    overrides: [{src: 192.0.2.7, rate: 50M packets/s}]",
-		  5, 40, "33554431" },
+			"    overrides: [{src: 192.0.2.7, rate: ^50M packets/s}]",
+		  "33554431" },
 		{ LIMIT "prefix_scale: {ipv4: [65536]}\n"
-			"    overrides: [{src: 192.0.2.7, rate: 1M packets/s}]",
-		  5, 40, "prefix_scale of 65536" },
-		{ LIMIT "overrides_file: no-such.csv", 0, 0, "cannot open" },
-		{ LIMIT "overrides_file: []", 4, 21, "path of a file" },
+			"    overrides: [{src: 192.0.2.7, rate: ^1M packets/s}]",
+		  "prefix_scale of 65536" },
+		{ LIMIT "overrides_file: no-such.csv", "cannot open" },
+		{ LIMIT "overrides_file: ^[]", "path of a file" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct unmarked text = unmark(cases[i].text, strlen(cases[i].text));
 		struct policy *policy = NULL;
 		struct sl_err err = { .line = -1 };
 
-		assert_refused(&cases[i], try_parse(cases[i].text, &policy, &err), &err);
+		assert_refused(&cases[i], try_parse(text.text, &policy, &err), &err);
 	}
 }
 
@@ -146,28 +144,28 @@ TEST(test_file)
 TEST(test_file_refused)
 {
 	static const struct bad cases[] = {
-		{ "192.0.2.7\n", 1, 1, "no comma" },
-		{ "192.0.2.7,1 packet/s,2,3\n", 1, 24, "more than three" },
-		{ "#\n'192.0.2.7',1 packet/s\n", 2, 1, "not an address" },
-		{ "\"192.0.2.7,1 packet/s\n", 1, 1, "no comma" },
-		{ "192.0.2.7, fast\n", 1, 12, "\"fast\": not a rate" },
-		{ "192.0.2.7,1 packet/s,many\n", 1, 22, "\"many\": not a number" },
-		{ "192.0.2.7,1 packet/s,0\n", 1, 22, "\"0\"; accepted: 1 or more" },
-		{ "192.0.2.7,1 packet/s,1;2\n", 1, 22, "a list of 2 for 1 rate" },
-		{ "192.0.2.7,1 byte/s\n", 1, 11, "another unit" },
-		{ " here,1 packet/s\n", 1, 2, "not an address" },
-		{ "192.0.2.7,1 packet/s\n192.0.2.6,1 packet/s\n192.0.2.7,2 packets/s\n", 3, 1,
+		{ "^192.0.2.7\n", "no comma" },
+		{ "192.0.2.7,1 packet/s,2,^3\n", "more than three" },
+		{ "#\n^'192.0.2.7',1 packet/s\n", "not an address" },
+		{ "^\"192.0.2.7,1 packet/s\n", "no comma" },
+		{ "192.0.2.7, ^fast\n", "\"fast\": not a rate" },
+		{ "192.0.2.7,1 packet/s,^many\n", "\"many\": not a number" },
+		{ "192.0.2.7,1 packet/s,^0\n", "\"0\"; accepted: 1 or more" },
+		{ "192.0.2.7,1 packet/s,^1;2\n", "a list of 2 for 1 rate" },
+		{ "192.0.2.7,^1 byte/s\n", "another unit" },
+		{ " ^here,1 packet/s\n", "not an address" },
+		{ "192.0.2.7,1 packet/s\n192.0.2.6,1 packet/s\n^192.0.2.7,2 packets/s\n",
 		  "found 192.0.2.7 again, first in line 1" },
 		/* A header is the first line or none. */
-		{ "192.0.2.7,1 packet/s\nsrc,rate\n", 2, 1, "not an address" },
-		{ "192.0.2.7,1 packet/s\n\x01\n", 2, 1, "control character" },
+		{ "192.0.2.7,1 packet/s\n^src,rate\n", "not an address" },
+		{ "192.0.2.7,1 packet/s\n^\x01\n", "control character" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct policy *policy = NULL;
 		struct sl_err err = { .line = -1 };
 
-		temp_put("x.csv", cases[i].text);
+		temp_put("x.csv", unmark(cases[i].text, strlen(cases[i].text)).text);
 		assert_refused(&cases[i], try_parse(LIMIT "overrides_file: x.csv", &policy, &err),
 			       &err);
 		assert_non_null(strstr(err.file, "x.csv"));

@@ -8,44 +8,25 @@
 
 #include "lib/refused.h"
 
-struct marked {
-	const char *yaml; /* '@' marks the place of the error */
-	const char *words;
-};
-
-/* The text without its '@', and where that was. */
-static void find_place(const char *yaml, char *text, int *line, int *column)
-{
-	*line = *column = 0;
-	for (int at_line = 1, at_column = 1; *yaml; yaml++) {
-		if (*yaml == '@') {
-			*line = at_line;
-			*column = at_column;
-			continue;
-		}
-		*text++ = *yaml;
-		at_column = *yaml == '\n' ? 1 : at_column + 1;
-		at_line += *yaml == '\n';
-	}
-	*text = 0;
-}
-
-static void refused(const struct marked *marked)
+/* A text that begins with a descriptor is one of the domain "a". */
+static void refused(const struct bad *bad)
 {
 	struct ruleset *set = NULL;
 	struct sl_err err = { .line = -1 };
+	struct unmarked text;
 	char yaml[1024];
-	struct bad bad = { .text = yaml, .words = marked->words };
 	int rc;
 
-	find_place(marked->yaml, yaml, &bad.line, &bad.column);
-	rc = ruleset_parse("r.yaml", yaml, strlen(yaml), &set, &err);
-	assert_refused(&bad, rc, &err);
+	snprintf(yaml, sizeof(yaml), "%s%s", *bad->text == '-' ? "domain: a\ndescriptors:\n" : "",
+		 bad->text);
+	text = unmark(yaml, strlen(yaml));
+	rc = ruleset_parse("r.yaml", text.text, text.size, &set, &err);
+	assert_error(bad->text, text.line, text.column, bad->words, rc, &err);
 	assert_null(set);
 	assert_string_equal(err.file, "r.yaml");
 }
 
-static void refused_all(const struct marked *cases, size_t count)
+static void refused_all(const struct bad *cases, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		refused(&cases[i]);
@@ -53,42 +34,37 @@ static void refused_all(const struct marked *cases, size_t count)
 
 #define REFUSED(cases) refused_all(cases, sizeof(cases) / sizeof((cases)[0]))
 
-#define D "domain: a\ndescriptors:\n"
-
 /* Rules without a descriptor. */
 TEST(test_placed)
 {
-	static const struct marked cases[] = {
-		{ "domain: @{limits: 5 requests/s}", "key \"name\" is missing" },
-		{ "domain: @{name: a}",
+	static const struct bad cases[] = {
+		{ "domain: ^{limits: 5 requests/s}", "key \"name\" is missing" },
+		{ "domain: ^{name: a}",
 		  "found no limit; accepted: limits, rate_limit, or a priority" },
-		{ "domain: {name: a, @key: b, limits: 5 requests/s}",
+		{ "domain: {name: a, ^key: b, limits: 5 requests/s}",
 		  "rule \"a/domain\": unknown key \"key\"" },
-		{ "domain: {name: a, limits: 5 requests/s, @ban: {after: 3 rejections/1m, for: 1m}}",
+		{ "domain: {name: a, limits: 5 requests/s, ^ban: {after: 3 rejections/1m, for: 1m}}",
 		  "unknown key \"ban\"" },
-		{ D "  - {key: a, limits: 5 requests/s, ban: {after: @3 drops/1m, for: 1m}}",
+		{ "- {key: a, limits: 5 requests/s, ban: {after: ^3 drops/1m, for: 1m}}",
 		  "NUMBER rejections/PERIOD" },
-		{ D
-		  "  - {key: a, limits: 5 requests/s, ban: {after: 3 rejections/1m, for: 1h, @max: 1m}}",
+		{ "- {key: a, limits: 5 requests/s, ban: {after: 3 rejections/1m, for: 1h, ^max: 1m}}",
 		  "max is shorter than for" },
-		{ D
-		  "  - {key: a, limits: 5 requests/s, ban: {after: 3 rejections/1m, for: 1h, @spoofable: true}}",
+		{ "- {key: a, limits: 5 requests/s, ban: {after: 3 rejections/1m, for: 1h, ^spoofable: true}}",
 		  "spoofable is about packets" },
-		{ D
-		  "  - {key: a, limits: 5 requests/s, on_limit: {wait: 1s}, @ban: {after: 3 rejections/1m, for: 1h}}",
+		{ "- {key: a, limits: 5 requests/s, on_limit: {wait: 1s}, ^ban: {after: 3 rejections/1m, for: 1h}}",
 		  "accepted with it: on_limit: refuse" },
-		{ D "  - {key: a, @ban: {after: 3 rejections/1m, for: 1h}}",
+		{ "- {key: a, ^ban: {after: 3 rejections/1m, for: 1h}}",
 		  "ban is given, but there is no limit" },
-		{ "domain: {name: a, @prefix: none, limits: 5 requests/s}",
+		{ "domain: {name: a, ^prefix: none, limits: 5 requests/s}",
 		  "unknown key \"prefix\"" },
-		{ "domain: {name: a, limits: @5 req}",
+		{ "domain: {name: a, limits: ^5 req}",
 		  "rule \"a/domain\": limits: found \"5 req\"" },
-		{ "domain: a\ndefault: @5 requests/s",
+		{ "domain: a\ndefault: ^5 requests/s",
 		  "accepted: a mapping, as {limits: 10 requests/m}" },
-		{ "domain: a\ndefault: @{}", "found no limit" },
-		{ "domain: a\ndefault: {limits: 5 requests/s, @overrides: []}",
+		{ "domain: a\ndefault: ^{}", "found no limit" },
+		{ "domain: a\ndefault: {limits: 5 requests/s, ^overrides: []}",
 		  "rule \"a/default\": unknown key \"overrides\"" },
-		{ "domain: a\ndefault: {limits: 5 requests/s, @name: b}", "unknown key \"name\"" },
+		{ "domain: a\ndefault: {limits: 5 requests/s, ^name: b}", "unknown key \"name\"" },
 	};
 
 	REFUSED(cases);
@@ -96,27 +72,25 @@ TEST(test_placed)
 
 TEST(test_concurrency)
 {
-	static const struct marked cases[] = {
-		{ D "  - {key: a, concurrency: @x}",
+	static const struct bad cases[] = {
+		{ "- {key: a, concurrency: ^x}",
 		  "accepted: NUMBER, or NUMBER for PERIOD of 2s to 1d" },
-		{ D "  - {key: a, concurrency: @0}", "a concurrency of 0" },
-		{ D "  - {key: a, concurrency: @20 for 1s}", "2s to 1d" },
-		{ D "  - {key: a, limits: @concurrency 20 for 2d}", "2s to 1d" },
-		{ D "  - {key: a, rate_limit: {unlimited: true}, @concurrency: 5}",
+		{ "- {key: a, concurrency: ^0}", "a concurrency of 0" },
+		{ "- {key: a, concurrency: ^20 for 1s}", "2s to 1d" },
+		{ "- {key: a, limits: ^concurrency 20 for 2d}", "2s to 1d" },
+		{ "- {key: a, rate_limit: {unlimited: true}, ^concurrency: 5}",
 		  "this is unlimited" },
-		{ D
-		  "  - {key: a, limits: [1 requests/s, 1 requests/m, 1 requests/h, 1 requests/d], @concurrency: 5}",
+		{ "- {key: a, limits: [1 requests/s, 1 requests/m, 1 requests/h, 1 requests/d], ^concurrency: 5}",
 		  "one limit more than 4" },
-		{ D "  - {key: a, limits: [@{rate: concurrency 5, burst: 3}]}",
+		{ "- {key: a, limits: [^{rate: concurrency 5, burst: 3}]}",
 		  "burst is given, but this is a concurrency" },
-		{ D "  - {key: a, limits: [@{rate: concurrency 5, scope: cluster}]}",
+		{ "- {key: a, limits: [^{rate: concurrency 5, scope: cluster}]}",
 		  "requests in flight are counted on each node" },
-		{ D "  - {key: a, scope: cluster, limits: 5 requests/s, concurrency: @5}",
+		{ "- {key: a, scope: cluster, limits: 5 requests/s, concurrency: ^5}",
 		  "requests in flight are counted on each node" },
-		{ D "  - {key: a, concurrency: @5, on_limit: {wait: 1s}}",
+		{ "- {key: a, concurrency: ^5, on_limit: {wait: 1s}}",
 		  "accepted with a concurrency: on_limit: refuse" },
-		{ D
-		  "  - {key: a, limits: concurrency 5, overrides: [{value: b, limits: [@5 requests/s]}]}",
+		{ "- {key: a, limits: concurrency 5, overrides: [{value: b, limits: [^5 requests/s]}]}",
 		  "the rule's limit in its place is a concurrency" },
 	};
 
@@ -127,45 +101,44 @@ TEST(test_concurrency)
 /* over 70 lines: a table */
 TEST(test_envoy)
 {
-	static const struct marked cases[] = {
-		{ "@", "nothing but blank lines" },
-		{ "@descriptors: []", "key \"domain\" is missing" },
-		{ "domain: @''", "accepted: the name of a domain" },
-		{ "domain: a\n@domian: b",
+	static const struct bad cases[] = {
+		{ "^", "nothing but blank lines" },
+		{ "^descriptors: []", "key \"domain\" is missing" },
+		{ "domain: ^''", "accepted: the name of a domain" },
+		{ "domain: a\n^domian: b",
 		  "unknown key \"domian\" (did you mean \"domain\"?); accepted: domain, default, descriptors" },
-		{ "domain: a\ndescriptors: @x", "a list of descriptors" },
-		{ D "  - @a", "a mapping with a key" },
-		{ D "  - @value: x", "key \"key\" is missing" },
-		{ D "  - key: @''", "the name of an entry" },
-		{ D "  - key: @[a]", "found a list" },
-		{ D "  - key: a\n    @limit: 1", "rule \"a/a\": unknown key \"limit\"" },
-		{ D "  - key: a\n  - key: @a", "\"a\" again, first in line 3" },
-		{ D "  - {key: a, value: b}\n  - {key: a, value: @b}", "\"b\" again" },
+		{ "domain: a\ndescriptors: ^x", "a list of descriptors" },
+		{ "- ^a", "a mapping with a key" },
+		{ "- ^value: x", "key \"key\" is missing" },
+		{ "- key: ^''", "the name of an entry" },
+		{ "- key: ^[a]", "found a list" },
+		{ "- key: a\n  ^limit: 1", "rule \"a/a\": unknown key \"limit\"" },
+		{ "- key: a\n- key: ^a", "\"a\" again, first in line 3" },
+		{ "- {key: a, value: b}\n- {key: a, value: ^b}", "\"b\" again" },
 		/* as it joins them: a_b */
-		{ D "  - {key: a, value: b}\n  - {key: @a_b}", "\"a_b\" again, first in line 3" },
-		{ D "  - key: x\n    descriptors:\n      - key: a\n      - key: @a",
+		{ "- {key: a, value: b}\n- {key: ^a_b}", "\"a_b\" again, first in line 3" },
+		{ "- key: x\n  descriptors:\n  - key: a\n  - key: ^a",
 		  "rule \"a/x/a\": found the key \"a\" again, first in line 5" },
-		{ D "  - {key: a, rate_limit: {@unit: minute, unlimited: true}}",
+		{ "- {key: a, rate_limit: {^unit: minute, unlimited: true}}",
 		  "found a unit, but it is unlimited" },
-		{ D "  - {key: a, rate_limit: @{requests_per_unit: 1}}", "\"unit\" is missing" },
-		{ D "  - {key: a, rate_limit: {unit: @fortnight, requests_per_unit: 1}}",
+		{ "- {key: a, rate_limit: ^{requests_per_unit: 1}}", "\"unit\" is missing" },
+		{ "- {key: a, rate_limit: {unit: ^fortnight, requests_per_unit: 1}}",
 		  "accepted: second, minute, hour, day, week, month, year" },
-		{ D "  - {key: a, rate_limit: {unit: day, requests_per_unit: @-1}}",
+		{ "- {key: a, rate_limit: {unit: day, requests_per_unit: ^-1}}",
 		  "0 to 4294967295" },
-		{ D "  - {key: a, rate_limit: {unit: day, requests_per_unit: @4294967296}}",
+		{ "- {key: a, rate_limit: {unit: day, requests_per_unit: ^4294967296}}",
 		  "0 to 4294967295" },
-		{ D "  - {key: a, rate_limit: {unit: day, @requests: 1}}", "unknown key" },
-		{ D "  - {key: a, rate_limit: {unit: day, name: x, replaces: [{name: @x}]}}",
+		{ "- {key: a, rate_limit: {unit: day, ^requests: 1}}", "unknown key" },
+		{ "- {key: a, rate_limit: {unit: day, name: x, replaces: [{name: ^x}]}}",
 		  "its own name" },
-		{ D "  - {key: a, rate_limit: {unit: day, replaces: [{name: @''}]}}",
+		{ "- {key: a, rate_limit: {unit: day, replaces: [{name: ^''}]}}",
 		  "the name of another" },
-		{ D "  - {key: a, rate_limit: {unit: day, replaces: [@{}]}}",
-		  "\"name\" is missing" },
-		{ D "  - {key: a, rate_limit: {unit: day, replaces: @x}}", "a list of names" },
-		{ D "  - {key: a, shadow_mode: @maybe}", "true or false" },
-		{ D "  - {key: a, value: b, share_threshold: @true}", "a value with a '*'" },
-		{ D "  - {key: a, share_threshold: @true}", "a value with a '*'" },
-		{ D "  - {key: a, metadata: @3}", "a mapping" },
+		{ "- {key: a, rate_limit: {unit: day, replaces: [^{}]}}", "\"name\" is missing" },
+		{ "- {key: a, rate_limit: {unit: day, replaces: ^x}}", "a list of names" },
+		{ "- {key: a, shadow_mode: ^maybe}", "true or false" },
+		{ "- {key: a, value: b, share_threshold: ^true}", "a value with a '*'" },
+		{ "- {key: a, share_threshold: ^true}", "a value with a '*'" },
+		{ "- {key: a, metadata: ^3}", "a mapping" },
 	};
 
 	REFUSED(cases);
@@ -174,96 +147,81 @@ TEST(test_envoy)
 /* over 70 lines: a table */
 TEST(test_ours)
 {
-	static const struct marked cases[] = {
-		{ D "  - {key: a, limits: @[]}", "a list of limits" },
-		{ D "  - {key: a, limits: @10}", "NUMBER[K|M|G] requests/PERIOD" },
-		{ D "  - {key: a, limits: [@'10 packets/s']}", "accepted here: requests" },
-		{ D "  - {key: a, limits: [@'0 requests/s']}", "would pass nothing" },
-		{ D "  - {key: a, limits: [{rate: 1 requests/s, @rounding: up}]}",
+	static const struct bad cases[] = {
+		{ "- {key: a, limits: ^[]}", "a list of limits" },
+		{ "- {key: a, limits: ^10}", "NUMBER[K|M|G] requests/PERIOD" },
+		{ "- {key: a, limits: [^'10 packets/s']}", "accepted here: requests" },
+		{ "- {key: a, limits: [^'0 requests/s']}", "would pass nothing" },
+		{ "- {key: a, limits: [{rate: 1 requests/s, ^rounding: up}]}",
 		  "rounding is given, but algorithm is fixed-window; accepted with it: algorithm: sliding-window" },
-		{ D
-		  "  - {key: a, limits: [{rate: 1 requests/s, algorithm: sliding-window, rounding: @half}]}",
+		{ "- {key: a, limits: [{rate: 1 requests/s, algorithm: sliding-window, rounding: ^half}]}",
 		  "accepted: down, up" },
-		{ D "  - {key: a, limits: [@'1 requests/ms']}", "10ms or more" },
-		{ D
-		  "  - {key: a, limits: ['1 requests/s', '1 requests/m', '1 requests/h', '1 requests/d', @'2 requests/d']}",
+		{ "- {key: a, limits: [^'1 requests/ms']}", "10ms or more" },
+		{ "- {key: a, limits: ['1 requests/s', '1 requests/m', '1 requests/h', '1 requests/d', ^'2 requests/d']}",
 		  "one limit more than 4" },
-		{ D "  - {key: a, limits: @1 requests/s, rate_limit: {unit: day}}",
+		{ "- {key: a, limits: ^1 requests/s, rate_limit: {unit: day}}",
 		  "limits beside rate_limit" },
-		{ D "  - {key: a, limits: [@{name: x}]}", "key \"rate\" is missing" },
-		{ D "  - {key: a, limits: [{rate: 1 requests/s, @burst: 2}]}",
+		{ "- {key: a, limits: [^{name: x}]}", "key \"rate\" is missing" },
+		{ "- {key: a, limits: [{rate: 1 requests/s, ^burst: 2}]}",
 		  "accepted with it: algorithm: token-bucket" },
-		{ D
-		  "  - {key: a, limits: [{rate: 1 requests/s, @window: aligned, algorithm: sliding-log}]}",
+		{ "- {key: a, limits: [{rate: 1 requests/s, ^window: aligned, algorithm: sliding-log}]}",
 		  "accepted with it: algorithm: fixed-window" },
-		{ D "  - {key: a, limits: [{rate: 1 requests/s, name: @'a\"b'}]}",
-		  "without quotes" },
-		{ D
-		  "  - {key: a, limits: [@{rate: 1 requests/s, name: x}, {rate: 1 requests/m, name: x}]}",
+		{ "- {key: a, limits: [{rate: 1 requests/s, name: ^'a\"b'}]}", "without quotes" },
+		{ "- {key: a, limits: [^{rate: 1 requests/s, name: x}, {rate: 1 requests/m, name: x}]}",
 		  "the name \"x\" again" },
-		{ D "  - {key: a, limits: 1 requests/s, algorithm: @round-robin}",
+		{ "- {key: a, limits: 1 requests/s, algorithm: ^round-robin}",
 		  "token-bucket, leaky-bucket, fixed-window, sliding-window, interval-bucket, window-counters, sliding-log" },
-		{ D "  - {key: a, limits: 1 requests/s, @burst: 5}", "algorithm is fixed-window" },
-		{ D "  - {key: a, limits: 1 requests/s, algorithm: leaky-bucket, @window: aligned}",
+		{ "- {key: a, limits: 1 requests/s, ^burst: 5}", "algorithm is fixed-window" },
+		{ "- {key: a, limits: 1 requests/s, algorithm: leaky-bucket, ^window: aligned}",
 		  "algorithm is leaky-bucket" },
-		{ D "  - {key: a, @burst: 5}", "there is no limit" },
-		{ D "  - {key: a, @push_down: {after: 1 rejections/s, steps: drop}}",
+		{ "- {key: a, ^burst: 5}", "there is no limit" },
+		{ "- {key: a, ^push_down: {after: 1 rejections/s, steps: drop}}",
 		  "there is no limit" },
-		{ D "  - {key: a, rate_limit: {unlimited: true}, @on_limit: {wait: 1s}}",
+		{ "- {key: a, rate_limit: {unlimited: true}, ^on_limit: {wait: 1s}}",
 		  "this is unlimited" },
-		{ D "  - {key: a, limits: 1 requests/s, prefix: @all}", "none, or {ipv4: 32" },
-		{ D "  - {key: a, limits: 1 requests/s, prefix: {ipv4: [24, @32]}}",
+		{ "- {key: a, limits: 1 requests/s, prefix: ^all}", "none, or {ipv4: 32" },
+		{ "- {key: a, limits: 1 requests/s, prefix: {ipv4: [24, ^32]}}",
 		  "each shorter than the one before" },
-		{ D "  - {key: a, limits: 1 requests/s, prefix_scale: {ipv4: @[1, 2]}}",
+		{ "- {key: a, limits: 1 requests/s, prefix_scale: {ipv4: ^[1, 2]}}",
 		  "2 multipliers for 1 prefix length" },
-		{ D "  - {key: a, limits: 1 requests/s, throttle: {soft: @0%}}", "0.1% to 100%" },
-		{ D "  - {key: a, limits: 1 requests/s, priority: @vip}", "critical, normal, low" },
-		{ D "  - {key: a, limits: 1 requests/s, reserve: {@low: 10%}}", "unknown key" },
-		{ D "  - {key: a, limits: 1 requests/s, reserve: @{critical: 60%, normal: 40%}}",
+		{ "- {key: a, limits: 1 requests/s, throttle: {soft: ^0%}}", "0.1% to 100%" },
+		{ "- {key: a, limits: 1 requests/s, priority: ^vip}", "critical, normal, low" },
+		{ "- {key: a, limits: 1 requests/s, reserve: {^low: 10%}}", "unknown key" },
+		{ "- {key: a, limits: 1 requests/s, reserve: ^{critical: 60%, normal: 40%}}",
 		  "low would never pass" },
-		{ D "  - {key: a, limits: 1 requests/s, on_limit: @wait}",
+		{ "- {key: a, limits: 1 requests/s, on_limit: ^wait}",
 		  "refuse, {wait: 2s, queue: 100}, or {defer: {max: 10000, ttl: 1h}}" },
-		{ D "  - {key: a, limits: 1 requests/s, on_limit: @{queue: 3}}",
+		{ "- {key: a, limits: 1 requests/s, on_limit: ^{queue: 3}}",
 		  "refuse, {wait: 2s, queue: 100}, or {defer: {max: 10000, ttl: 1h}}" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, scope: cluster, on_limit: @{wait: 1s, defer: {max: 3}}}",
+		{ "- {key: a, limits: 1 requests/s, scope: cluster, on_limit: ^{wait: 1s, defer: {max: 3}}}",
 		  "refuse, {wait: 2s, queue: 100}, or {defer: {max: 10000, ttl: 1h}}" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, scope: cluster, on_limit: {defer: {max: @0}}}",
+		{ "- {key: a, limits: 1 requests/s, scope: cluster, on_limit: {defer: {max: ^0}}}",
 		  "1 to 1M" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, scope: cluster, on_limit: {defer: {ttl: @8d}}}",
+		{ "- {key: a, limits: 1 requests/s, scope: cluster, on_limit: {defer: {ttl: ^8d}}}",
 		  "1s to 7d" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, scope: cluster, on_limit: {defer: {@size: 3}}}",
+		{ "- {key: a, limits: 1 requests/s, scope: cluster, on_limit: {defer: {^size: 3}}}",
 		  "unknown key" },
-		{ D "  - {key: a, limits: @1 requests/s, on_limit: {defer: {max: 3}}}",
+		{ "- {key: a, limits: ^1 requests/s, on_limit: {defer: {max: 3}}}",
 		  "scope: cluster" },
-		{ D
-		  "  - {key: a, limits: @1 requests/s, consistency: {lease: 100ms}, on_limit: {defer: {max: 3}}}",
+		{ "- {key: a, limits: ^1 requests/s, consistency: {lease: 100ms}, on_limit: {defer: {max: 3}}}",
 		  "consistency: strict" },
-		{ D
-		  "  - {key: a, limits: @1 requests/s, scope: cluster, algorithm: token-bucket, count: all, "
+		{ "- {key: a, limits: ^1 requests/s, scope: cluster, algorithm: token-bucket, count: all, "
 		  "on_limit: {defer: {max: 3}}}",
 		  "count: admitted" },
-		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {soft: 10%}, "
-		    "on_limit: {defer: {max: 3}}}",
+		{ "- {key: a, limits: ^1 requests/s, scope: cluster, throttle: {soft: 10%}, "
+		  "on_limit: {defer: {max: 3}}}",
 		  "throttle: hard" },
-		{ D
-		  "  - {key: a, limits: 5 requests/s, scope: cluster, on_limit: {defer: {max: 3}}, "
-		  "@ban: {after: 3 rejections/1m, for: 1h}}",
+		{ "- {key: a, limits: 5 requests/s, scope: cluster, on_limit: {defer: {max: 3}}, "
+		  "^ban: {after: 3 rejections/1m, for: 1h}}",
 		  "accepted with it: on_limit: refuse" },
-		{ D "  - {key: a, limits: 1 requests/s, on_limit: {wait: @2h}}", "1ms to 1h" },
-		{ D "  - {key: a, limits: 1 requests/s, push_down: @{steps: drop}}",
+		{ "- {key: a, limits: 1 requests/s, on_limit: {wait: ^2h}}", "1ms to 1h" },
+		{ "- {key: a, limits: 1 requests/s, push_down: ^{steps: drop}}",
 		  "\"after\" is missing" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, push_down: {after: @20 drops/10s, steps: drop}}",
+		{ "- {key: a, limits: 1 requests/s, push_down: {after: ^20 drops/10s, steps: drop}}",
 		  "NUMBER rejections/PERIOD" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, push_down: {after: 2 rejections/s, steps: [@limit 5 bytes/s]}}",
+		{ "- {key: a, limits: 1 requests/s, push_down: {after: 2 rejections/s, steps: [^limit 5 bytes/s]}}",
 		  "a rate in packets" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, push_down: {after: 2 rejections/s, steps: [@limit]}}",
+		{ "- {key: a, limits: 1 requests/s, push_down: {after: 2 rejections/s, steps: [^limit]}}",
 		  "limit RATE, tag, no-new or drop" },
 	};
 
@@ -272,57 +230,49 @@ TEST(test_ours)
 
 TEST(test_cluster)
 {
-	static const struct marked cases[] = {
-		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: @world}]}",
+	static const struct bad cases[] = {
+		{ "- {key: a, limits: [{rate: 1 requests/s, scope: ^world}]}",
 		  "accepted: node, cluster" },
-		{ D "  - {key: a, limits: 1 requests/s, on_store_failure: @fail}",
+		{ "- {key: a, limits: 1 requests/s, on_store_failure: ^fail}",
 		  "accepted: local, open, closed, error" },
-		{ D "  - {key: a, limits: 1 requests/s, consistency: @lease}",
+		{ "- {key: a, limits: 1 requests/s, consistency: ^lease}",
 		  "accepted: strict, {lease: 100ms} or {write_back: 1s}" },
-		{ D "  - {key: a, limits: 1 requests/s, consistency: @{}}",
+		{ "- {key: a, limits: 1 requests/s, consistency: ^{}}",
 		  "found a mapping of 0 keys" },
-		{ D "  - {key: a, limits: 1 requests/s, consistency: @{lease: 1s, write_back: 1s}}",
+		{ "- {key: a, limits: 1 requests/s, consistency: ^{lease: 1s, write_back: 1s}}",
 		  "found a mapping of 2 keys" },
-		{ D "  - {key: a, limits: 1 requests/s, consistency: {@strict: 1s}}",
+		{ "- {key: a, limits: 1 requests/s, consistency: {^strict: 1s}}",
 		  "unknown key \"strict\"" },
-		{ D "  - {key: a, limits: 1 requests/s, consistency: {lease: @9ms}}",
-		  "10ms to 10s" },
-		{ D "  - {key: a, limits: 1 requests/s, consistency: {write_back: @2h}}",
+		{ "- {key: a, limits: 1 requests/s, consistency: {lease: ^9ms}}", "10ms to 10s" },
+		{ "- {key: a, limits: 1 requests/s, consistency: {write_back: ^2h}}",
 		  "20ms to 1h" },
-		{ D "  - {key: a, limits: [@1 requests/s], consistency: {lease: 2s}}",
+		{ "- {key: a, limits: [^1 requests/s], consistency: {lease: 2s}}",
 		  "lease is 2s, longer than the limit's own period of 1s" },
-		{ D
-		  "  - {key: a, limits: [1 requests/m, @1 requests/s], consistency: {write_back: 1m}}",
+		{ "- {key: a, limits: [1 requests/m, ^1 requests/s], consistency: {write_back: 1m}}",
 		  "write_back is 1m, longer" },
-		{ D "  - {key: a, limits: 1 requests/s, scope: node, @consistency: strict}",
+		{ "- {key: a, limits: 1 requests/s, scope: node, ^consistency: strict}",
 		  "consistency is given, but scope is node" },
-		{ D
-		  "  - {key: a, limits: [{rate: 1 requests/s, scope: node}], @on_store_failure: open}",
+		{ "- {key: a, limits: [{rate: 1 requests/s, scope: node}], ^on_store_failure: open}",
 		  "on_store_failure is given, but scope is node" },
-		{ D "  - {key: a, limits: [{rate: 1 requests/s, mode: @off}]}",
+		{ "- {key: a, limits: [{rate: 1 requests/s, mode: ^off}]}",
 		  "accepted: enforce, shadow" },
-		{ D "  - @{key: a, limits: [{rate: 1 requests/s, mode: shadow}]}",
+		{ "- ^{key: a, limits: [{rate: 1 requests/s, mode: shadow}]}",
 		  "every limit has mode: shadow" },
-		{ D
-		  "  - {key: a, on_limit: {wait: 1s, queue: 1}, limits: [1 requests/s, @{rate: 2 requests/s, "
+		{ "- {key: a, on_limit: {wait: 1s, queue: 1}, limits: [1 requests/s, ^{rate: 2 requests/s, "
 		  "mode: shadow}]}",
 		  "mode is shadow, but on_limit decides a request that waits" },
-		{ D
-		  "  - {key: a, limits: [1 requests/s, @{rate: 2 requests/s, mode: shadow, scope: cluster, "
+		{ "- {key: a, limits: [1 requests/s, ^{rate: 2 requests/s, mode: shadow, scope: cluster, "
 		  "algorithm: sliding-log}]}",
 		  "only Redis has the sliding-log of all nodes" },
-		{ D
-		  "  - {key: a, limits: [1 requests/s], overrides: [{value: b, limits: [@{rate: 2 requests/s, "
+		{ "- {key: a, limits: [1 requests/s], overrides: [{value: b, limits: [^{rate: 2 requests/s, "
 		  "mode: shadow}]}]}",
 		  "mode: shadow in an override" },
-		{ D "  - {key: a, @consistency: strict}", "there is no limit" },
-		{ D "  - {key: a, rate_limit: {unlimited: true}, @scope: cluster}",
+		{ "- {key: a, ^consistency: strict}", "there is no limit" },
+		{ "- {key: a, rate_limit: {unlimited: true}, ^scope: cluster}",
 		  "this is unlimited" },
-		{ D
-		  "  - {key: a, limits: @1 requests/s, algorithm: sliding-log, consistency: {lease: 1s}}",
+		{ "- {key: a, limits: ^1 requests/s, algorithm: sliding-log, consistency: {lease: 1s}}",
 		  "consistency is lease, but algorithm is sliding-log" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, consistency: {write_back: 1s}, overrides: [{value: x, limits: [@{rate: 2 requests/s, algorithm: sliding-log}]}]}",
+		{ "- {key: a, limits: 1 requests/s, consistency: {write_back: 1s}, overrides: [{value: x, limits: [^{rate: 2 requests/s, algorithm: sliding-log}]}]}",
 		  "consistency is write_back, but algorithm is sliding-log" },
 	};
 
@@ -331,51 +281,42 @@ TEST(test_cluster)
 
 TEST(test_overrides)
 {
-	static const struct marked cases[] = {
-		{ D "  - {key: a, @overrides: [{value: x, limits: 1 requests/s}]}",
+	static const struct bad cases[] = {
+		{ "- {key: a, ^overrides: [{value: x, limits: 1 requests/s}]}",
 		  "there is no limit" },
-		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{limits: 1 requests/s}]}",
+		{ "- {key: a, limits: 1 requests/s, overrides: [^{limits: 1 requests/s}]}",
 		  "\"value\" is missing" },
-		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{value: x}]}",
+		{ "- {key: a, limits: 1 requests/s, overrides: [^{value: x}]}",
 		  "one of limits, rate, block: true" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, overrides: [@{value: x, block: true, limits: 1 requests/s}]}",
+		{ "- {key: a, limits: 1 requests/s, overrides: [^{value: x, block: true, limits: 1 requests/s}]}",
 		  "one of limits" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, overrides: [{value: x, block: true}, {value: @x, block: true}]}",
+		{ "- {key: a, limits: 1 requests/s, overrides: [{value: x, block: true}, {value: ^x, block: true}]}",
 		  "\"x\" again, first in line 3" },
 		/* two spellings of one address, and two addresses of one /64 */
-		{ D
-		  "  - {key: a, limits: 1 requests/s, overrides: [{value: '2001:DB8::1', block: true}, {value: @'2001:db8::2', block: true}]}",
+		{ "- {key: a, limits: 1 requests/s, overrides: [{value: '2001:DB8::1', block: true}, {value: ^'2001:db8::2', block: true}]}",
 		  "again" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, overrides: [{value: @10.0.0.1/8, block: true}]}",
+		{ "- {key: a, limits: 1 requests/s, overrides: [{value: ^10.0.0.1/8, block: true}]}",
 		  "host bits are set" },
-		{ D
-		  "  - {key: a, limits: 1 requests/s, overrides: [{value: @'2001:db8::/96', block: true}]}",
+		{ "- {key: a, limits: 1 requests/s, overrides: [{value: ^'2001:db8::/96', block: true}]}",
 		  "narrower than the rule's first prefix" },
-		{ D "  - {key: a, limits: @1 requests/s, count: debt, throttle: {soft: 10%}}",
+		{ "- {key: a, limits: ^1 requests/s, count: debt, throttle: {soft: 10%}}",
 		  "count is debt, but throttle is soft" },
-		{ D "  - {key: a, limits: @1 requests/s, count: debt, on_limit: {wait: 1s}}",
+		{ "- {key: a, limits: ^1 requests/s, count: debt, on_limit: {wait: 1s}}",
 		  "count is debt, but on_limit delays" },
-		{ D "  - {key: a, limits: @1 requests/s, count: debt, consistency: {lease: 100ms}}",
+		{ "- {key: a, limits: ^1 requests/s, count: debt, consistency: {lease: 100ms}}",
 		  "consistency: strict, not lease" },
 		/* values that could never match */
-		{ D "  - {key: a, value: @10.0.0.1/8, limits: 1 requests/s}", "host bits are set" },
-		{ D "  - {key: a, value: @10.0.0.0/33, limits: 1 requests/s}",
-		  "bad prefix length" },
-		{ D
-		  "  - {key: a, value: 10.0.0.1, limits: 1 requests/s}\n  - @{key: a, value: '::ffff:10.0.0.1', limits: 1 requests/s}",
+		{ "- {key: a, value: ^10.0.0.1/8, limits: 1 requests/s}", "host bits are set" },
+		{ "- {key: a, value: ^10.0.0.0/33, limits: 1 requests/s}", "bad prefix length" },
+		{ "- {key: a, value: 10.0.0.1, limits: 1 requests/s}\n- ^{key: a, value: '::ffff:10.0.0.1', limits: 1 requests/s}",
 		  "another spelling of a value" },
-		{ D
-		  "  - {key: a, value: /x/, ignore: [case, trailing-slash], limits: 1 requests/s}\n"
-		  "  - @{key: a, value: /X, ignore: [trailing-slash, case], limits: 1 requests/s}",
+		{ "- {key: a, value: /x/, ignore: [case, trailing-slash], limits: 1 requests/s}\n"
+		  "- ^{key: a, value: /X, ignore: [trailing-slash, case], limits: 1 requests/s}",
 		  "another spelling of a value that is here already: /X" },
-		{ D "  - {key: a, limits: 1 requests/s, ignore: @cases}",
+		{ "- {key: a, limits: 1 requests/s, ignore: ^cases}",
 		  "accepted: case, trailing-slash, params" },
-		{ "domain: a\ndefault: {limits: 1 requests/s, @ignore: case}", "ignore" },
-		{ D
-		  "  - {key: a, ignore: case, limits: 1 requests/s, overrides: [{value: x, block: true}, {value: @X, block: true}]}",
+		{ "domain: a\ndefault: {limits: 1 requests/s, ^ignore: case}", "ignore" },
+		{ "- {key: a, ignore: case, limits: 1 requests/s, overrides: [{value: x, block: true}, {value: ^X, block: true}]}",
 		  "again, first in line 3" },
 	};
 

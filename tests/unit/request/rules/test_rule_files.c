@@ -18,7 +18,7 @@ static void refused(int code, const char *file, int line, int column, const char
 	struct sl_err err = { .message = "" };
 	int rc = ruleset_load(temp_dir, NULL, &set, &err);
 
-	assert_refused(&(struct bad){ file, line, column, words }, rc, &err);
+	assert_error(file, line, column, words, rc, &err);
 	assert_int_equal(rc, code);
 	assert_null(set);
 	assert_non_null(strstr(err.file, file));
