@@ -89,7 +89,7 @@ TEST_WITH(test_all_or_none, NULL, end_all)
 /* One unit for a request, whatever its hits; none for a peek, 0 hits, a report. */
 TEST_WITH(test_hits, NULL, end_all)
 {
-	rig_start(D "- {key: user, concurrency: 3}\n");
+	rig_start("- {key: user, concurrency: 3}\n");
 	assert_true(allowed_hits("user=bob", 50));
 	assert_int_equal(left("user=bob", "user-concurrency"), 2);
 	assert_true(allowed("user=bob;user=bob"));
@@ -106,7 +106,7 @@ TEST_WITH(test_lost, NULL, end_all)
 {
 	struct permit permit;
 
-	rig_start(D "- {key: user, concurrency: 3}\n");
+	rig_start("- {key: user, concurrency: 3}\n");
 	assert_int_equal(allowed_of("user=bob", 2), 2); /* never end */
 	for (u64 ns = 0; ns < LEAST_NS; ns += SEC / 2) {
 		assert_true(begin("user=bob", &permit));
@@ -132,7 +132,7 @@ TEST_WITH(test_repeated, NULL, end_all)
 {
 	struct permit permit[3], other = { .count = 1 };
 
-	rig_start(D "- {key: user, concurrency: 3}\n");
+	rig_start("- {key: user, concurrency: 3}\n");
 	ended = report_ids_new();
 	for (u32 i = 0; i < 3; i++)
 		assert_true(begin("user=bob", &permit[i]));
@@ -161,9 +161,9 @@ TEST_WITH(test_live, NULL, end_all)
 {
 	struct permit permit[20];
 	const char *rules[] = {
-		D "- {key: user, concurrency: 20}\n",
-		D "- {key: user, concurrency: 10}\n",
-		D "- {key: user, concurrency: 20 for 30s}\n",
+		"- {key: user, concurrency: 20}\n",
+		"- {key: user, concurrency: 10}\n",
+		"- {key: user, concurrency: 20 for 30s}\n",
 	};
 
 	rig_start(rules[0]);
@@ -192,7 +192,6 @@ TEST_WITH(test_shadow, NULL, end_all)
 	struct permit permit[4];
 
 	rig_start(
-		D
 		"- {key: user, concurrency: 2, shadow_mode: true}\n"
 		"- {key: path, limits: [2 requests/m, {rate: concurrency 1, mode: shadow, name: small}]}\n");
 	for (u32 i = 0; i < 4; i++) {
@@ -221,8 +220,8 @@ TEST_WITH(test_shadow, NULL, end_all)
 
 TEST_WITH(test_priorities, NULL, end_all)
 {
-	rig_start(D "- {key: backend, concurrency: 10, reserve: {critical: 20%}}\n"
-		    "- {key: class, value: payment, priority: critical}\n");
+	rig_start("- {key: backend, concurrency: 10, reserve: {critical: 20%}}\n"
+		  "- {key: class, value: payment, priority: critical}\n");
 	assert_int_equal(allowed_of("backend=a", 20), 8);
 	assert_int_equal(allowed_of("backend=a;class=payment", 20), 2);
 }
@@ -259,7 +258,7 @@ TEST_WITH(test_model, NULL, end_all)
 
 	rng_start("test_concurrency");
 	limit = 1 + rng_below(40);
-	snprintf(rules, sizeof(rules), D "- {key: user, concurrency: %u}\n", limit);
+	snprintf(rules, sizeof(rules), "- {key: user, concurrency: %u}\n", limit);
 	rig_start(rules);
 	while (made < REQUESTS_MAX) {
 		rig_pass(rng_magnitude(1 + rng_below(33)));
@@ -321,7 +320,7 @@ TEST_WITH(test_threads, NULL, end_all)
 	pthread_t thread[4];
 	void *wrong;
 
-	rig_start(D "- {key: user, concurrency: 2}\n");
+	rig_start("- {key: user, concurrency: 2}\n");
 	ended = report_ids_new();
 	for (int i = 0; i < 4; i++)
 		pthread_create(&thread[i], NULL, fly, NULL);

@@ -12,10 +12,10 @@ TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
 
-	rig_start(D "- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
-		    "- {key: root, rate_limit: {name: small, unlimited: true}}\n"
-		    "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
-		    "     replaces: [{name: small}]}}\n");
+	rig_start("- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
+		  "- {key: root, rate_limit: {name: small, unlimited: true}}\n"
+		  "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
+		  "     replaces: [{name: small}]}}\n");
 	/* plan=big brings a limit of 9: it replaces nothing, so user=bob has his 2. */
 	for (u32 i = 0; i < 4; i++) {
 		request = rig_request(descriptor, "user=bob;plan=big");
@@ -34,9 +34,9 @@ TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 	}
 	assert_int_equal(allowed_of("user=carl;plan=big", 9), 4); /* user=al's one was charged */
 	/* Of an unlimited one there is nothing to replace. */
-	rig_start(D "- {key: root, rate_limit: {name: small, unlimited: true}}\n"
-		    "- {key: plan, rate_limit: {unit: minute, requests_per_unit: 5,\n"
-		    "     replaces: [{name: small}]}}\n");
+	rig_start("- {key: root, rate_limit: {name: small, unlimited: true}}\n"
+		  "- {key: plan, rate_limit: {unit: minute, requests_per_unit: 5,\n"
+		  "     replaces: [{name: small}]}}\n");
 	assert_true(allowed("root=1;plan=big"));
 	assert_true(rig_answer.status[0].unlimited);
 }
@@ -44,11 +44,11 @@ TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 /* A rule in shadow has quota left; an unlimited one has none. */
 TEST_WITH(test_quota_odd, NULL, rig_teardown)
 {
-	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
-		    "- {key: w, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true,\n"
-		    "   shadow_mode: true}\n"
-		    "- {key: u, rate_limit: {unlimited: true}, quota_mode: true}\n"
-		    "- {key: c, rate_limit: {unit: minute, requests_per_unit: 7}}\n");
+	rig_start("- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
+		  "- {key: w, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true,\n"
+		  "   shadow_mode: true}\n"
+		  "- {key: u, rate_limit: {unlimited: true}, quota_mode: true}\n"
+		  "- {key: c, rate_limit: {unit: minute, requests_per_unit: 7}}\n");
 	assert_int_equal(allowed_of("a=1;w=1", 9), 9);
 	assert_true(rig_answer.status[0].over && rig_answer.status[1].over);
 	assert_true(rig_answer.status[1].shadow);
@@ -63,7 +63,6 @@ TEST_WITH(test_quota_odd, NULL, rig_teardown)
 TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 {
 	rig_start(
-		D
 		"- {key: user, limits: ['4000000000000 requests/d']}\n"
 		"- {key: path, limits: ['10 requests/m']}\n"
 		"- {key: both, limits: ['10 requests/m', '4000000000 requests/d']}\n"
@@ -107,7 +106,7 @@ TEST_WITH(test_entries_beyond, NULL, rig_teardown)
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
 
-	rig_start(D "- {key: user, limits: ['1 requests/m']}\n");
+	rig_start("- {key: user, limits: ['1 requests/m']}\n");
 	for (u32 i = 0; i < 3; i++) {
 		request = rig_request(descriptor, "user=bob");
 		descriptor[0].beyond = true;

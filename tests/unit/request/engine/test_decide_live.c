@@ -10,7 +10,7 @@ TEST_WITH(test_show_and_reset, NULL, rig_teardown)
 	const struct rule *rule;
 	struct response shown;
 
-	rig_start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
+	rig_start("- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
 	rule = ruleset_find(rig_rules, "api/user");
 	assert_int_equal(allowed_of("user=bob", 3), 3);
 	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule,
@@ -32,9 +32,9 @@ TEST_WITH(test_show_nested, NULL, rig_teardown)
 	const struct rule *rule;
 	struct response shown;
 
-	rig_start(D "- key: plan\n  value: free\n  descriptors:\n"
-		    "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
-		    "    - {key: path, limits: ['3 requests/m']}\n");
+	rig_start("- key: plan\n  value: free\n  descriptors:\n"
+		  "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
+		  "    - {key: path, limits: ['3 requests/m']}\n");
 	assert_int_equal(allowed_of("plan=free,user=bob", 3), 3);
 	assert_int_equal(allowed_of("plan=free,user=bob,path=/a", 1), 1);
 	rule = ruleset_find(rig_rules, "api/plan=free/user");
@@ -78,9 +78,9 @@ static bool submit_delayed(const char *text)
 
 TEST_WITH(test_delay, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
-		    " on_limit: {wait: 2s, queue: 10}}\n"
-		    "- {key: path, limits: ['1 requests/m']}\n");
+	rig_start("- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
+		  " on_limit: {wait: 2s, queue: 10}}\n"
+		  "- {key: path, limits: ['1 requests/m']}\n");
 	queued = 0;
 	assert_true(submit_delayed("user=bob"));
 	assert_true(!rig_wait.key);
@@ -107,7 +107,7 @@ TEST_WITH(test_delay, NULL, rig_teardown)
 
 TEST_WITH(test_wait_for_windows, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
+	rig_start("- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
 	queued = 0;
 	assert_int_equal(allowed_of("user=bob", 3), 3);
 	for (queued = 0; queued < 7; queued++) {
@@ -126,7 +126,6 @@ TEST_WITH(test_wait_beyond_time, NULL, rig_teardown)
 
 		snprintf(
 			text, sizeof(text),
-			D
 			"- {key: user, algorithm: %s, rate_limit: {unit: year, requests_per_unit: 1},"
 			" on_limit: {wait: 2s, queue: 10}}\n",
 			algorithm[i]);

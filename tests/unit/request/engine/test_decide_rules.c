@@ -35,7 +35,6 @@ static bool allowed_own_limits(const char *text, u64 one, u64 other)
 TEST_WITH(test_shadow, NULL, rig_teardown)
 {
 	rig_start(
-		D
 		"- {key: user, rate_limit: {unit: minute, requests_per_unit: 3}, shadow_mode: true}\n"
 		"- {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n");
 	assert_int_equal(allowed_of("user=bob", 4), 4);
@@ -45,17 +44,17 @@ TEST_WITH(test_shadow, NULL, rig_teardown)
 
 TEST_WITH(test_unlimited, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, value: root, rate_limit: {unlimited: true}}\n"
-		    "- {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
+	rig_start("- {key: user, value: root, rate_limit: {unlimited: true}}\n"
+		  "- {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
 	assert_true(allowed("user=root"));
 	assert_true(rig_answer.status[0].unlimited);
 }
 
 TEST_WITH(test_replaces, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
-		    "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
-		    "     replaces: [{name: small}]}}\n");
+	rig_start("- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
+		  "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
+		  "     replaces: [{name: small}]}}\n");
 	assert_true(allowed("user=bob;plan=big"));
 	assert_null(rig_answer.status[0].rule);
 }
@@ -64,7 +63,6 @@ TEST_WITH(test_replaces, NULL, rig_teardown)
 TEST_WITH(test_quota, NULL, rig_teardown)
 {
 	rig_start(
-		D
 		"- {key: a, rate_limit: {unit: hour, requests_per_unit: 2}, quota_mode: true}\n"
 		"- {key: b, rate_limit: {unit: minute, requests_per_unit: 4}, quota_mode: true}\n");
 	assert_int_equal(allowed_of("a=1;b=1", 9), 4);
@@ -75,7 +73,6 @@ TEST_WITH(test_quota, NULL, rig_teardown)
 TEST_WITH(test_quota_policies, NULL, rig_teardown)
 {
 	rig_start(
-		D
 		"- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
 		"- {key: b, rate_limit: {unit: minute, requests_per_unit: 9}, quota_mode: true}\n");
 	assert_true(allowed("a=1;b=1"));
@@ -89,8 +86,8 @@ TEST_WITH(test_quota_policies, NULL, rig_teardown)
 
 TEST_WITH(test_own_limit, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 2},"
-		    " shadow_mode: true}\n");
+	rig_start("- {key: user, rate_limit: {unit: minute, requests_per_unit: 2},"
+		  " shadow_mode: true}\n");
 	for (u32 i = 0; i < 8; i++)
 		assert_int_equal(allowed_own_limit("user=bob", API_GRPC, 5, REQUEST_UNIT_MINUTE),
 				 i < 5);
@@ -124,14 +121,14 @@ TEST_WITH(test_own_limit, NULL, rig_teardown)
 
 TEST_WITH(test_same_bucket_twice, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['5 requests/m']}\n");
+	rig_start("- {key: user, limits: ['5 requests/m']}\n");
 	assert_true(allowed("user=bob;user=bob"));
 	assert_int_equal(rig_answer.policy_count, 1);
 }
 
 TEST_WITH(test_peek, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['3 requests/m']}\n");
+	rig_start("- {key: user, limits: ['3 requests/m']}\n");
 	for (u32 i = 0; i < 5; i++)
 		assert_true(peek_hits("user=bob", 3));
 	assert_int_equal(rig_answer.status[0].remaining, 3);
@@ -142,8 +139,7 @@ TEST_WITH(test_peek, NULL, rig_teardown)
 /* A bucket in debt by one capacity takes two to fill. */
 TEST_WITH(test_debt, NULL, rig_teardown)
 {
-	rig_start(D
-		  "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
+	rig_start("- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
 	report("user=bob", 1000, 0);
 	assert_true(rig_answer.status[0].reset_ns == 120 * SEC);
 }
@@ -151,7 +147,6 @@ TEST_WITH(test_debt, NULL, rig_teardown)
 TEST_WITH(test_over, NULL, rig_teardown)
 {
 	rig_start(
-		D
 		"- {key: user, limits: ['10 requests/m']}\n- {key: path, limits: ['1 requests/m']}\n");
 	assert_int_equal(allowed_of("user=bob;path=/x", 2), 1);
 	assert_true(rig_answer.status[1].over);
@@ -162,8 +157,7 @@ TEST_WITH(test_over, NULL, rig_teardown)
 
 TEST_WITH(test_several_limits, NULL, rig_teardown)
 {
-	rig_start(D
-		  "- {key: user, limits: ['5 requests/s', {name: hourly, rate: 12 requests/h}]}\n");
+	rig_start("- {key: user, limits: ['5 requests/s', {name: hourly, rate: 12 requests/h}]}\n");
 	assert_int_equal(allowed_of("user=bob", 20), 5);
 	assert_int_equal(rig_answer.policy_count, 2);
 	assert_string_equal(rig_answer.policy[0].limit->name, "user");
@@ -182,7 +176,6 @@ TEST_WITH(test_limits_beyond_policies, NULL, rig_teardown)
 	static const char *const rest[] = { "a", "a-2", "a-3", "a-4", "b", "b-2", "b-3" };
 
 	rig_start(
-		D
 		"- {key: a, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
 		"- {key: b, limits: ['91 requests/s', '92 requests/m', '93 requests/h', '94 requests/d']}\n"
 		"- {key: c, limits: ['91 requests/s', '92 requests/m', '93 requests/h',\n"
@@ -202,7 +195,6 @@ TEST_WITH(test_limits_beyond_policies, NULL, rig_teardown)
 TEST_WITH(test_banned_left, NULL, rig_teardown)
 {
 	rig_start(
-		D
 		"- {key: user, limits: ['2 requests/s'], ban: {after: 1 rejections/1m, for: 1h}}\n");
 	assert_int_equal(allowed_of("user=bob", 9), 2);
 	rig_pass(10 * SEC);
@@ -215,7 +207,7 @@ TEST_WITH(test_banned_left, NULL, rig_teardown)
 
 TEST_WITH(test_soft, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 20%}}\n");
+	rig_start("- {key: user, limits: ['10 requests/m'], throttle: {soft: 20%}}\n");
 	assert_int_equal(allowed_of("user=bob", 10), 10);
 	assert_false(rig_answer.status[0].soft);
 	assert_int_equal(allowed_of("user=bob", 1), 1);
@@ -234,8 +226,8 @@ static void set_scale(u32 scale, u64 until_ns)
 
 TEST_WITH(test_elastic, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['10 requests/m'],"
-		    " throttle: {elastic: 300%, while: {cpu: 70%}}}\n");
+	rig_start("- {key: user, limits: ['10 requests/m'],"
+		  " throttle: {elastic: 300%, while: {cpu: 70%}}}\n");
 	assert_int_equal(allowed_of("user=bob", 50), 10);
 	set_scale(2 << 16, rig_now.mono_ns + SEC);
 	assert_int_equal(allowed_of("user=bob", 50), 10);
@@ -259,8 +251,8 @@ static void to_second(u64 second)
 /* Around an edge: of the largest limit by which something passed within a window. */
 TEST_WITH(test_elastic_edge, NULL, rig_teardown)
 {
-	rig_start(D "- {key: user, limits: ['10 requests/m'],"
-		    " throttle: {elastic: 200%, while: {cpu: 70%}}}\n");
+	rig_start("- {key: user, limits: ['10 requests/m'],"
+		  " throttle: {elastic: 200%, while: {cpu: 70%}}}\n");
 	rig_edges = edge_bursts_new();
 	to_second(55);
 	assert_int_equal(allowed_of("user=bob", 10), 10);
@@ -298,7 +290,6 @@ TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 		bool bucket = i == 2;
 
 		snprintf(text, sizeof(text),
-			 D
 			 "- {key: backend, limits: ['100 requests/h'], algorithm: %s%s,"
 			 " throttle: {elastic: 100%%, floor: 10%%, while: {cpu: 70%%}}}\n" CLASSES,
 			 algorithm[i], bucket ? ", burst: 100" : "");
@@ -317,8 +308,8 @@ TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 		rig_teardown(NULL);
 	}
 	/* A reserve that is larger holds. */
-	rig_start(D "- {key: backend, limits: ['100 requests/h'], reserve: {critical: 80%},"
-		    " throttle: {elastic: 100%, floor: 10%, while: {cpu: 70%}}}\n" CLASSES);
+	rig_start("- {key: backend, limits: ['100 requests/h'], reserve: {critical: 80%},"
+		  " throttle: {elastic: 100%, floor: 10%, while: {cpu: 70%}}}\n" CLASSES);
 	set_scale(1 << 15, rig_now.mono_ns + SEC);
 	assert_int_equal(allowed_of("backend=x", 99), 10);
 	assert_int_equal(allowed_of(VITAL, 999), 90);
@@ -326,9 +317,9 @@ TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 
 TEST_WITH(test_overrides, NULL, rig_teardown)
 {
-	rig_start(D "- key: user\n  limits: ['3 requests/m']\n"
-		    "  overrides:\n  - {value: acme, limits: ['8 requests/m']}\n"
-		    "  - {value: eve, block: true}\n  - {value: root, unlimited: true}\n");
+	rig_start("- key: user\n  limits: ['3 requests/m']\n"
+		  "  overrides:\n  - {value: acme, limits: ['8 requests/m']}\n"
+		  "  - {value: eve, block: true}\n  - {value: root, unlimited: true}\n");
 	assert_int_equal(allowed_of("user=acme", 20), 8);
 	assert_int_equal(rig_answer.status[0].requests, 8);
 	assert_int_equal(allowed_of("user=eve", 20), 0);
@@ -341,10 +332,10 @@ TEST_WITH(test_overrides, NULL, rig_teardown)
 
 TEST_WITH(test_prefix_hierarchy, NULL, rig_teardown)
 {
-	rig_start(D "- key: ip\n  limits: ['5 requests/m']\n"
-		    "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
-		    "  prefix_scale: {ipv4: [1, 2], ipv6: [1, 3]}\n"
-		    "  overrides: [{value: 192.0.2.9, limits: ['20 requests/m']}]\n");
+	rig_start("- key: ip\n  limits: ['5 requests/m']\n"
+		  "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
+		  "  prefix_scale: {ipv4: [1, 2], ipv6: [1, 3]}\n"
+		  "  overrides: [{value: 192.0.2.9, limits: ['20 requests/m']}]\n");
 	assert_int_equal(allowed_of("ip=192.0.2.1", 9), 5);
 	assert_int_equal(allowed_of("ip=192.0.2.2", 9), 5);
 	assert_int_equal(allowed_of("ip=192.0.2.3", 9), 0);

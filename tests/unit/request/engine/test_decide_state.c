@@ -37,7 +37,7 @@ TEST(test_flood)
 		u64 invented = 0;
 
 		snprintf(text, sizeof(text),
-			 D "- {key: user, limits: ['10 requests/d'], algorithm: %s}\n",
+			 "- {key: user, limits: ['10 requests/d'], algorithm: %s}\n",
 			 algorithm_texts[i]);
 		rig_open(text, 20000);
 		for (u64 user = 0; user < OVER; user++)
@@ -64,9 +64,9 @@ TEST(test_full)
 	for (u32 closed = 0; closed < 2; closed++) {
 		u32 full = 0;
 
-		rig_open(D "- {key: user, limits: ['2 requests/d']}\n"
-			   "- {key: watch, limits: ['2 requests/d'], shadow_mode: true}\n"
-			   "- {key: neighbour, limits: ['2 requests/d']}\n",
+		rig_open("- {key: user, limits: ['2 requests/d']}\n"
+			 "- {key: watch, limits: ['2 requests/d'], shadow_mode: true}\n"
+			 "- {key: neighbour, limits: ['2 requests/d']}\n",
 			 100);
 		counters_on_full(rig_store, closed);
 		assert_true(allowed("neighbour=al"));
@@ -109,8 +109,8 @@ TEST(test_log_full)
 	struct counters_stats stats;
 	u64 some = 0;
 
-	rig_load(D "- {key: user, limits: ['20 requests/m'], algorithm: sliding-log}\n"
-		   "- {key: once, limits: ['1 requests/m'], algorithm: sliding-log}\n");
+	rig_load("- {key: user, limits: ['20 requests/m'], algorithm: sliding-log}\n"
+		 "- {key: once, limits: ['1 requests/m'], algorithm: sliding-log}\n");
 	assert_int_equal(counters_open(NULL, 1000, 100 * 16, &rig_store, &err), 0);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
 	for (u32 i = 0; i < 20; i++)
@@ -148,8 +148,8 @@ TEST(test_closed_charges_nothing)
 	struct sl_err err;
 	struct counters_stats stats;
 
-	rig_load(D "- {key: user, limits: ['1 requests/m'], algorithm: sliding-log}\n"
-		   "- {key: path, limits: ['5 requests/m']}\n");
+	rig_load("- {key: user, limits: ['1 requests/m'], algorithm: sliding-log}\n"
+		 "- {key: path, limits: ['5 requests/m']}\n");
 	assert_int_equal(counters_open(NULL, 10000, 4 * 16, &rig_store, &err), 0);
 	counters_on_full(rig_store, true);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
@@ -171,7 +171,7 @@ TEST(test_classes_come_and_go)
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
 
-	rig_open(D "- {key: user, limits: ['3 requests/d']}\n", 1000);
+	rig_open("- {key: user, limits: ['3 requests/d']}\n", 1000);
 	request = rig_request(descriptor, "some=body");
 	request.api = API_GRPC;
 	descriptor[0].limit_unit = REQUEST_UNIT_DAY;
@@ -195,7 +195,7 @@ TEST(test_classes_of_a_caller)
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
 
-	rig_open(D "- {key: user, limits: ['3 requests/d']}\n", 1000);
+	rig_open("- {key: user, limits: ['3 requests/d']}\n", 1000);
 	request = rig_request(descriptor, "some=body");
 	request.api = API_GRPC;
 	request.caller = 1;
@@ -219,7 +219,7 @@ TEST(test_sweep_rests)
 {
 	struct counters_stats stats;
 
-	rig_open(D "- {key: user, limits: ['3 requests/m']}\n", 1000);
+	rig_open("- {key: user, limits: ['3 requests/m']}\n", 1000);
 	assert_false(counters_sweep(rig_store, rig_now));
 	assert_true(rig_store->sweep_rests);
 	assert_int_equal(allowed_of("user=bob", 9), 3);
@@ -301,9 +301,9 @@ TEST(test_threads)
 
 		/* The first has its burst in its text; the others' limit is their rate. */
 		snprintf(text, sizeof(text),
-			 D "- {key: a, limits: ['9000 requests/d'], algorithm: %1$s}\n"
-			   "- {key: b, limits: ['7000 requests/d'], algorithm: %1$s}\n"
-			   "- {key: c, limits: ['5000 requests/d'], algorithm: %1$s}\n",
+			 "- {key: a, limits: ['9000 requests/d'], algorithm: %1$s}\n"
+			 "- {key: b, limits: ['7000 requests/d'], algorithm: %1$s}\n"
+			 "- {key: c, limits: ['5000 requests/d'], algorithm: %1$s}\n",
 			 strstr(algorithm_texts[i], "burst") ? "token-bucket, burst: 5000"
 							     : algorithm_texts[i]);
 		rig_open(text, 1000);
