@@ -164,10 +164,27 @@ static int rig_tear_down(void **state)
 
 #define RIG_TEST(test) TEST_WITH(test, NULL, rig_tear_down)
 
-/* The response to one request as an object, to be freed. */
-static json_t *rig_command(struct rig *rig, const struct peer *peer, const char *line)
+/*
+ * The response to one request as an object, to be freed. A request is a JSON object, or its command
+ * and arguments with quotes that C does not escape: "block add {'prefix':'192.0.2.1'}".
+ */
+static json_t *rig_command(struct rig *rig, const struct peer *peer, const char *request)
 {
-	return commands_respond(&rig->d->commands, peer, line, strlen(line));
+	int command = (int)strcspn(request, "{");
+	char *line, *quote;
+	json_t *answer;
+
+	if (*request < 'a' || *request > 'z')
+		return commands_respond(&rig->d->commands, peer, request, strlen(request));
+	while (command && request[command - 1] == ' ')
+		command--;
+	assert_true(asprintf(&line, "{\"command\":\"%.*s\",\"args\":%s}", command, request,
+			     strchr(request, '{') ? strchr(request, '{') : "{}") > 0);
+	for (quote = line; (quote = strchr(quote, '\''));)
+		*quote = '"';
+	answer = commands_respond(&rig->d->commands, peer, line, strlen(line));
+	free(line);
+	return answer;
 }
 
 static void rig_do(struct rig *rig, const char *line)

@@ -23,8 +23,7 @@ RIG_TEST(test_set_holds_and_survives)
 
 	rig_open(&rig, ALL);
 	assert_int_equal(rig_passed(&rig, 1, 50, now), 10);
-	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":"
-		     "[\"rate=20 packets/s\",\"burst=20\"]}}");
+	rig_do(&rig, "limit set {'name':'all','pairs':['rate=20 packets/s','burst=20']}");
 	/* Empty stays empty; the neighbour gets the new burst. */
 	assert_int_equal(rig_passed(&rig, 1, 50, now), 0);
 	assert_int_equal(rig_passed(&rig, 2, 50, now), 20);
@@ -39,34 +38,25 @@ RIG_TEST(test_refusals_change_nothing)
 	static const struct {
 		const char *line, *words;
 	} cases[] = {
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=x\"]}}",
-		  "accepted" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\",\"x=1\"]}}",
-		  "x" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[]}}", "pairs" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[7]}}",
-		  "KEY=VALUE" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"no\",\"pairs\":[\"rate=5 packets/s\"]}}",
-		  "limits: all" },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}",
-		  "taken" },
-		{ "{\"command\":\"limit del\",\"args\":{}}", "'name' is required" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}", "--force" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.0/7\"}}", "/8" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"2000::/15\"}}", "/16" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1/8\"}}", "host bits" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"for\":\"10\"}}",
-		  "10m" },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"reason\":\"a\\nb\"}}",
-		  "control" },
-		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", "10.0.0.1" },
-		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"@none\"}}", "no set" },
-		{ "{\"command\":\"attach\",\"args\":{\"interface\":\"no-such-0\"}}",
-		  "interfaces: " },
-		{ "{\"command\":\"detach\",\"args\":{\"interface\":\"lo\"}}", "not configured" },
-		{ "{\"command\":\"source show\",\"args\":{\"source\":\"10.0.0.0/8\"}}",
-		  "single address" },
-		{ "{\"command\":\"top\"}", "sluicectl help" },
+		{ "limit set {'name':'all','pairs':['rate=x']}", "accepted" },
+		{ "limit set {'name':'all','pairs':['rate=5 packets/s','x=1']}", "x" },
+		{ "limit set {'name':'all','pairs':[]}", "pairs" },
+		{ "limit set {'name':'all','pairs':[7]}", "KEY=VALUE" },
+		{ "limit set {'name':'no','pairs':['rate=5 packets/s']}", "limits: all" },
+		{ "limit add {'yaml':'name: all\\nrate: 1 packets/s'}", "taken" },
+		{ "limit del {}", "'name' is required" },
+		{ "block add {'prefix':'0.0.0.0/0'}", "--force" },
+		{ "block add {'prefix':'10.0.0.0/7'}", "/8" },
+		{ "block add {'prefix':'2000::/15'}", "/16" },
+		{ "block add {'prefix':'10.0.0.1/8'}", "host bits" },
+		{ "block add {'prefix':'10.0.0.1','for':'10'}", "10m" },
+		{ "block add {'prefix':'10.0.0.1','reason':'a\\nb'}", "control" },
+		{ "block del {'prefix':'10.0.0.1'}", "10.0.0.1" },
+		{ "exempt add {'prefix':'@none'}", "no set" },
+		{ "attach {'interface':'no-such-0'}", "interfaces: " },
+		{ "detach {'interface':'lo'}", "not configured" },
+		{ "source show {'source':'10.0.0.0/8'}", "single address" },
+		{ "top", "sluicectl help" },
 		{ "{\"command\":3}", "'command'" },
 		{ "{\"command\":\"status\",\"args\":[]}", "object" },
 		{ "[", "JSON" },
@@ -86,12 +76,11 @@ RIG_TEST(test_readers_only_ask)
 	json_t *response;
 
 	rig_open(&rig, ALL);
-	response = rig_command(&rig, &rig_reader, "{\"command\":\"status\"}");
+	response = rig_command(&rig, &rig_reader, "status");
 	assert_true(true_at(response, "ok"));
 	json_decref(response);
-	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
-	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}",
-		    "permission denied");
+	rig_refused(&rig, &rig_reader, "reload", "control.group");
+	rig_refused(&rig, &rig_reader, "detach {'all':true}", "permission denied");
 }
 
 /* A member of the group adds a limit, but root's daemon reads no file for them, nor quotes one. */
@@ -106,14 +95,10 @@ RIG_TEST(test_limit_add_of_the_group)
 	close(fd);
 	rig_open(&rig, "limits: []\n");
 	snprintf(line, sizeof(line),
-		 "{\"command\": \"limit add\", \"args\": {\"yaml\": \"{name: a, rate: "
-		 "5 packets/s, overrides_file: %s}\"}}",
-		 secret);
+		 "limit add {'yaml': '{name: a, rate: 5 packets/s, overrides_file: %s}'}", secret);
 	rig_refused(&rig, &member, line, "only root's configuration may name it");
 	/* a neighbor: a limit without a file, and root's with one */
-	response = rig_command(&rig, &member,
-			       "{\"command\": \"limit add\", \"args\": {\"yaml\": "
-			       "\"{name: b, rate: 5 packets/s}\"}}");
+	response = rig_command(&rig, &member, "limit add {'yaml': '{name: b, rate: 5 packets/s}'}");
 	assert_true(true_at(response, "ok"));
 	json_decref(response);
 	rig_refused(&rig, &rig_root, line, "found no comma after src");
@@ -127,35 +112,27 @@ RIG_TEST(test_the_list_stays_short)
 		const char *line;
 		size_t count; /* in the list afterwards */
 	} steps[] = {
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}",
-		  1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}",
-		  1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"mode=shadow\"]}}",
-		  1 },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: more\\nrate: 1 packets/s\"}}",
-		  2 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"more\",\"pairs\":[\"rate=2 packets/s\"]}}",
-		  3 },
-		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"more\"}}", 1 },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 2 },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1/32\",\"for\":\"1h\"}}",
-		  2 },
-		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 3 },
-		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 2 },
-		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 1 },
+		{ "limit set {'name':'all','pairs':['rate=5 packets/s']}", 1 },
+		{ "limit set {'name':'all','pairs':['rate=6 packets/s']}", 1 },
+		{ "limit set {'name':'all','pairs':['mode=shadow']}", 1 },
+		{ "limit add {'yaml':'name: more\\nrate: 1 packets/s'}", 2 },
+		{ "limit set {'name':'more','pairs':['rate=2 packets/s']}", 3 },
+		{ "limit del {'name':'more'}", 1 },
+		{ "block add {'prefix':'10.0.0.1'}", 2 },
+		{ "block add {'prefix':'10.0.0.1/32','for':'1h'}", 2 },
+		{ "exempt add {'prefix':'10.0.0.1'}", 3 },
+		{ "block del {'prefix':'10.0.0.1'}", 2 },
+		{ "exempt del {'prefix':'10.0.0.1'}", 1 },
 		/* In the file: its removal has to be remembered. */
-		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
+		{ "block del {'prefix':'198.51.100.0/24'}", 2 },
 		/* As in the file again. */
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 1 },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\",\"for\":\"1h\"}}",
-		  2 },
-		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
-		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 7 packets/s\"}}",
-		  3 },
-		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
-		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 1 },
+		{ "block add {'prefix':'198.51.100.0/24'}", 1 },
+		{ "block add {'prefix':'198.51.100.0/24','for':'1h'}", 2 },
+		{ "block del {'prefix':'198.51.100.0/24'}", 2 },
+		{ "limit del {'name':'all'}", 2 },
+		{ "limit add {'yaml':'name: all\\nrate: 7 packets/s'}", 3 },
+		{ "limit del {'name':'all'}", 2 },
+		{ "block add {'prefix':'198.51.100.0/24'}", 1 },
 	};
 
 	rig_open(&rig, "block: [198.51.100.0/24]\n" ALL);
@@ -177,33 +154,24 @@ RIG_TEST(test_back_to_the_file)
 		const char *line;
 		size_t count;
 	} steps[] = {
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\"]}}",
-		  1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}",
+		{ "limit set {'name':'web','pairs':['rate=5 packets/s']}", 1 },
+		{ "limit set {'name':'web','pairs':['rate=10 packets/s']}", 0 },
+		{ "limit set {'name':'web','pairs':['rate=5 packets/s', 'mode=shadow']}", 1 },
+		{ "limit set {'name':'web','pairs':['rate=10 packets/s']}", 1 },
+		{ "limit set {'name':'web','pairs':['mode=']}", 0 },
+		{ "override set {'name':'web','src':'192.0.2.7','pairs':['rate=9 packets/s']}", 1 },
+		{ "override set {'name':'web','src':'192.0.2.7','pairs':['rate=20 packets/s']}",
 		  0 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=5 packets/s\", \"mode=shadow\"]}}",
-		  1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}",
-		  1 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"mode=\"]}}",
-		  0 },
-		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=9 packets/s\"]}}",
-		  1 },
-		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}",
-		  0 },
-		{ "{\"command\":\"override del\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\"}}",
-		  1 },
-		{ "{\"command\":\"override set\",\"args\":{\"name\":\"web\",\"src\":\"192.0.2.7\",\"pairs\":[\"rate=20 packets/s\"]}}",
+		{ "override del {'name':'web','src':'192.0.2.7'}", 1 },
+		{ "override set {'name':'web','src':'192.0.2.7','pairs':['rate=20 packets/s']}",
 		  0 },
 		/* A limit that is deleted and added again is another one, whatever its keys. */
-		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"web\"}}", 1 },
-		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: web, rate: 11 packets/s, burst: 10}\"}}",
-		  2 },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"web\",\"pairs\":[\"rate=10 packets/s\"]}}",
-		  3 },
-		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 3 },
-		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 4 },
-		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"192.0.2.9\"}}", 3 },
+		{ "limit del {'name':'web'}", 1 },
+		{ "limit add {'yaml':'{name: web, rate: 11 packets/s, burst: 10}'}", 2 },
+		{ "limit set {'name':'web','pairs':['rate=10 packets/s']}", 3 },
+		{ "exempt add {'prefix':'192.0.2.9'}", 3 },
+		{ "exempt del {'prefix':'192.0.2.9'}", 4 },
+		{ "exempt add {'prefix':'192.0.2.9'}", 3 },
 	};
 
 	rig_open(&rig, "exempt: [192.0.2.9]\nlimits: [{name: web, rate: 10 packets/s, burst: 10, "
@@ -223,10 +191,8 @@ RIG_TEST(test_merged_set_has_both_keys)
 	const struct limit_def *def;
 
 	rig_open(&rig, ALL);
-	rig_do(&rig,
-	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}");
-	rig_do(&rig,
-	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"burst=3\",\"mode=shadow\"]}}");
+	rig_do(&rig, "limit set {'name':'all','pairs':['rate=6 packets/s']}");
+	rig_do(&rig, "limit set {'name':'all','pairs':['burst=3','mode=shadow']}");
 	rig_restart(&rig);
 	def = policy_find_limit(rig.d->running.policy, "all");
 	assert_int_equal(def->terms.rates.rate[0].count, 6);
@@ -241,9 +207,8 @@ RIG_TEST(test_blocks_end_by_themselves)
 	u64 now = clock_mono_ns();
 
 	rig_open(&rig, "limits: []\n");
-	rig_do(&rig,
-	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.2\"}}");
+	rig_do(&rig, "block add {'prefix':'192.0.2.1','for':'1h'}");
+	rig_do(&rig, "block add {'prefix':'192.0.2.2'}");
 	assert_true(rig_packet(&rig, 1, now));
 	assert_true(rig_packet(&rig, 2, now));
 	assert_false(rig_packet(&rig, 3, now));
@@ -262,10 +227,9 @@ RIG_TEST(test_force_blocks_wide)
 	u64 now = clock_mono_ns();
 
 	rig_open(&rig, "limits: []\n");
-	rig_do(&rig,
-	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\",\"force\":true}}");
+	rig_do(&rig, "block add {'prefix':'0.0.0.0/0','force':true}");
 	assert_true(rig_packet(&rig, 1, now));
-	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}");
+	rig_do(&rig, "block del {'prefix':'0.0.0.0/0'}");
 	assert_false(rig_packet(&rig, 1, now));
 }
 
@@ -274,11 +238,11 @@ RIG_TEST(test_sets_in_lists)
 	u64 now = clock_mono_ns();
 
 	rig_open(&rig, "sets: {bad: [192.0.2.1, 192.0.2.2]}\nlimits: []\n");
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"@bad\"}}");
+	rig_do(&rig, "block add {'prefix':'@bad'}");
 	assert_true(rig_packet(&rig, 1, now));
 	assert_true(rig_packet(&rig, 2, now));
 	assert_false(rig_packet(&rig, 3, now));
-	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"@bad\"}}");
+	rig_do(&rig, "block del {'prefix':'@bad'}");
 	assert_false(rig_packet(&rig, 1, now));
 	assert_int_equal(live_count(&rig), 0);
 }
@@ -321,16 +285,13 @@ RIG_TEST(test_pages)
 		json_decref(response);
 		/* Behind the page, and before it. */
 		if (!pages++) {
-			rig_do(&rig,
-			       "{\"command\":\"block add\",\"args\":{\"prefix\":\"1.2.3.4\"}}");
-			rig_do(&rig,
-			       "{\"command\":\"block add\",\"args\":{\"prefix\":\"99.2.3.4\"}}");
+			rig_do(&rig, "block add {'prefix':'1.2.3.4'}");
+			rig_do(&rig, "block add {'prefix':'99.2.3.4'}");
 		}
 	} while (next);
 	assert_int_equal(pages, 3);
 	assert_int_equal(seen, count + 3 + 1);
-	rig_refused(&rig, &rig_reader, "{\"command\":\"block list\",\"args\":{\"after\":\"x\"}}",
-		    "not an address");
+	rig_refused(&rig, &rig_reader, "block list {'after':'x'}", "not an address");
 	json_decref(args);
 }
 
@@ -341,9 +302,8 @@ RIG_TEST(test_reload_keeps_and_drops)
 	struct sl_err err;
 
 	rig_open(&rig, ALL);
-	rig_do(&rig,
-	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\"}}");
+	rig_do(&rig, "limit set {'name':'all','pairs':['rate=5 packets/s']}");
+	rig_do(&rig, "block add {'prefix':'192.0.2.9'}");
 	rig_write(&rig, "limits: [{name: other, rate: 3 packets/s}]\n");
 	assert_int_equal(rules_reload(&rig.d->running, 0, 1, NULL, NULL, &err), 0);
 	/* The set was of a removed limit; the block stays. */
@@ -352,11 +312,11 @@ RIG_TEST(test_reload_keeps_and_drops)
 	assert_null(policy_find_limit(rig.d->running.policy, "all"));
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
 	rig_write(&rig, "limits: [{name: other, rate: none}]\n");
-	rig_refused(&rig, &rig_root, "{\"command\":\"reload\"}", "rate");
+	rig_refused(&rig, &rig_root, "reload", "rate");
 	assert_false(rig.d->running.reload.ok);
 	assert_non_null(policy_find_limit(rig.d->running.policy, "other"));
 	rig_write(&rig, ALL);
-	rig_do(&rig, "{\"command\":\"reload\"}");
+	rig_do(&rig, "reload");
 	assert_true(rig.d->running.reload.ok);
 }
 
@@ -365,12 +325,11 @@ RIG_TEST(test_save)
 	char backup[128];
 
 	rig_open(&rig, ALL);
-	rig_do(&rig,
-	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
+	rig_do(&rig, "limit set {'name':'all','pairs':['rate=5 packets/s']}");
 	rig_do(&rig,
 	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"1h\",\"reason\":\"it's: #1\"}}");
 	chmod(rig.path, 0640);
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "save");
 	assert_int_equal(live_count(&rig), 0);
 	snprintf(backup, sizeof(backup), "%s.bak", rig.path);
 	assert_int_equal(access(backup, R_OK), 0);
@@ -425,8 +384,7 @@ RIG_TEST(test_counters_never_go_back)
 	assert_int_equal(counted(&rig, SL_LV_DROP), 40);
 	for (u64 i = 0; i < 3; i++) {
 		snprintf(line, sizeof(line),
-			 "{\"command\":\"limit set\",\"args\":{\"name\":\"all\","
-			 "\"pairs\":[\"algorithm=%s\",\"burst=\"]}}",
+			 "limit set {'name':'all','pairs':['algorithm=%s','burst=']}",
 			 algorithm[i]);
 		rig_do(&rig, line);
 		assert_int_equal(counted(&rig, SL_LV_PASS) + counted(&rig, SL_LV_DROP),
@@ -438,9 +396,8 @@ RIG_TEST(test_counters_never_go_back)
 	}
 	assert_int_equal(counted(&rig, SL_LV_DROP), 70);
 	/* Deleted and added again it is another limit. */
-	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
-	rig_do(&rig,
-	       "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}");
+	rig_do(&rig, "limit del {'name':'all'}");
+	rig_do(&rig, "limit add {'yaml':'name: all\\nrate: 1 packets/s'}");
 	assert_int_equal(counted(&rig, SL_LV_PASS), 0);
 }
 

@@ -65,7 +65,7 @@ RIG_TEST(test_list)
 	size_t i;
 
 	rig_open(&rig, config);
-	response = rig_command(&rig, &rig_reader, "{\"command\":\"limit list\"}");
+	response = rig_command(&rig, &rig_reader, "limit list");
 	limits = json_at(response, "result.limits");
 	assert_int_equal(json_array_size(limits), sizeof(wanted) / sizeof(wanted[0]));
 	json_array_foreach(limits, i, limit)
@@ -87,8 +87,7 @@ RIG_TEST(test_show)
 	for (size_t i = 0; i < rig.d->running.policy->limit_count; i++) {
 		char line[128];
 
-		snprintf(line, sizeof(line),
-			 "{\"command\":\"limit show\",\"args\":{\"name\":\"%s\"}}",
+		snprintf(line, sizeof(line), "limit show {'name':'%s'}",
 			 rig.d->running.policy->limit[i].name);
 		response = rig_command(&rig, &rig_reader, line);
 		result = json_object_get(response, "result");

@@ -2,7 +2,7 @@
 /* source show: the used part of each limit of a source, and its entries in lists. */
 #include "lib/daemon_rig.h"
 
-#define SHOW(source) "{\"command\":\"source show\",\"args\":{\"source\":\"" source "\"}}"
+#define SHOW(source) "source show {'source':'" source "'}"
 
 RIG_TEST(test_source_show)
 {
@@ -13,11 +13,10 @@ RIG_TEST(test_source_show)
 		       "accounting: exact}, {name: pair, rate: 1 packets/s, per: [source, dst]}, "
 		       "{name: far, rate: 1 packets/s, match: {src: 203.0.113.0/24}}]\n");
 	rig_expect(&rig, line, "exempt_until=always");
-	rig_do(&rig, "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.1\"}}");
+	rig_do(&rig, "exempt del {'prefix':'192.0.2.1'}");
 	rig_passed(&rig, 1, 1, clock_mono_ns());
 	rig_expect(&rig, line, "limits.0.state=within");
-	rig_do(&rig,
-	       "{\"command\":\"limit set\",\"args\":{\"name\":\"pair\",\"pairs\":[\"mode=off\"]}}");
+	rig_do(&rig, "limit set {'name':'pair','pairs':['mode=off']}");
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 9);
 	response = rig_command(&rig, &rig_root, line);
 	json_expect(response, line, "result.limits.0.state=over");

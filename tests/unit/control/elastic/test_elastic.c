@@ -269,24 +269,23 @@ static void make_elastic(struct rig *rig)
 	assert_non_null(rig->d->scales.elastic);
 }
 
-#define SET(value)                                                                                 \
-	"{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\",\"value\":" value "}}"
+#define SET(value) "load-signal set {'name':'load','value':" value "}"
 
 RIG_TEST(test_signals)
 {
 	static const char *const bad[] = {
 		SET("-1"),
-		SET("\"x\""),
+		SET("'x'"),
 		SET("1e7"),
 		SET("null"),
-		SET("0.5,\"for\":5"),
-		SET("0.5,\"for\":\"0s\""),
-		SET("0.5,\"for\":\"2d\""),
-		SET("0.5,\"for\":\"x\""),
-		SET("0.5,\"fro\":\"1s\""),
-		"{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\"}}",
-		"{\"command\":\"load-signal set\",\"args\":{\"value\":1}}",
-		"{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}",
+		SET("0.5,'for':5"),
+		SET("0.5,'for':'0s'"),
+		SET("0.5,'for':'2d'"),
+		SET("0.5,'for':'x'"),
+		SET("0.5,'fro':'1s'"),
+		"load-signal set {'name':'load'}",
+		"load-signal set {'value':1}",
+		"load-signal set {'name':'other','value':1}",
 	};
 	double value;
 	u64 now;
@@ -304,7 +303,7 @@ RIG_TEST(test_signals)
 	assert_true(load_signal_value(&rig.d->scales, "load", now + 9 * SL_NS_PER_SEC, &value));
 	assert_true(value == 0.5);
 	assert_false(load_signal_value(&rig.d->scales, "load", now + 10 * SL_NS_PER_SEC, &value));
-	rig_do(&rig, SET("2,\"for\":\"1h\""));
+	rig_do(&rig, SET("2,'for':'1h'"));
 	assert_true(load_signal_value(&rig.d->scales, "load", now + 3599 * SL_NS_PER_SEC, &value));
 	assert_true(value == 2);
 	assert_false(load_signal_value(&rig.d->scales, "", now, &value));
@@ -312,9 +311,9 @@ RIG_TEST(test_signals)
 	strcpy(policy_find_limit(rig.d->running.policy, "all")->terms.throttle.load_signal,
 	       "other");
 	rig_refused(&rig, &rig_root, SET("0.5"), "no elastic limit");
-	rig_do(&rig, "{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}");
+	rig_do(&rig, "load-signal set {'name':'other','value':1}");
 	assert_int_equal(rig.d->scales.load_signal_count, 1);
-	rig_do(&rig, "{\"command\":\"load-signal list\"}");
+	rig_do(&rig, "load-signal list");
 	elastic_free(&rig.d->scales);
 	event_base_free(rig.d->base);
 }
@@ -355,7 +354,7 @@ RIG_TEST(test_ticks)
 		elastic_tick(&rig.d->scales, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 1);
 	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "load signal load not set");
-	rig_do(&rig, SET("0.1,\"for\":\"1h\""));
+	rig_do(&rig, SET("0.1,'for':'1h'"));
 	for (int i = 0; i < 70; i++)
 		elastic_tick(&rig.d->scales, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 3);
@@ -363,7 +362,7 @@ RIG_TEST(test_ticks)
 	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].scale, 3 * SL_ELASTIC_ONE);
 	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].valid_until_ns, now + ELASTIC_VALID_NS);
 	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "free");
-	rig_do(&rig, SET("0.61,\"for\":\"1h\""));
+	rig_do(&rig, SET("0.61,'for':'1h'"));
 	for (int i = 0; i < 5; i++)
 		elastic_tick(&rig.d->scales, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 1);

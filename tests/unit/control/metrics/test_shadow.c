@@ -12,7 +12,7 @@ static long long shadow_of(struct rig *rig, const char *limit)
 	json_t *response, *sources;
 	long long count;
 
-	snprintf(line, sizeof(line), "{\"command\":\"stats\",\"args\":{\"limit\":\"%s\"}}", limit);
+	snprintf(line, sizeof(line), "stats {'limit':'%s'}", limit);
 	response = rig_command(rig, &rig_reader, line);
 	sources = json_at(response, "result.limits.0.sources");
 	count = int_at(sources, "shadow");
@@ -38,7 +38,7 @@ RIG_TEST(test_shadow_sources)
 	int passed = 0;
 
 	rig_open(&rig, SHADOW);
-	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"other\"}}");
+	rig_do(&rig, "limit del {'name':'other'}");
 	assert_int_equal(shadow_of(&rig, "all"), 0);
 	/* A hundred are over, a hundred are not. */
 	for (int source = 0; source < 200; source++)
@@ -49,13 +49,11 @@ RIG_TEST(test_shadow_sources)
 		metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} 0\n"));
 	assert_true(metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} "));
 	/* Deleted and added again it has counted no source; nor has one that enforces. */
-	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
-	rig_do(&rig,
-	       "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: all, rate: 10 packets/m, mode: shadow}\"}}");
+	rig_do(&rig, "limit del {'name':'all'}");
+	rig_do(&rig, "limit add {'yaml':'{name: all, rate: 10 packets/m, mode: shadow}'}");
 	assert_int_equal(shadow_of(&rig, "all"), 0);
 	assert_true(metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} 0\n"));
-	rig_do(&rig,
-	       "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"mode=enforce\"]}}");
+	rig_do(&rig, "limit set {'name':'all','pairs':['mode=enforce']}");
 	for (int source = 0; source < 10; source++)
 		rig_passed(&rig, (u8)source, 30, now);
 	assert_int_equal(shadow_of(&rig, "all"), 0);

@@ -141,7 +141,7 @@ RIG_TEST(test_budgets_come_and_go)
 	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
 	/* No change of an operator: not in live.json, in no file. */
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
-	rig_do(&rig, "{\"command\": \"save\"}");
+	rig_do(&rig, "save");
 	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
 	assert_null(strstr(rig.d->running.source.text, "overrides"));
 	tick(&rig, now + 90 * SL_NS_PER_SEC);
@@ -164,23 +164,22 @@ RIG_TEST(test_budgets_and_operators)
 	/* The same ten users behind three sources: a third at each. */
 	assert_string_equal(override_rate(&rig, 1), "184 packets/s");
 	/* An operator's override for a source stays, less than its budget or more. */
-	rig_do(&rig, "{\"command\": \"override set\", \"args\": {\"name\": \"per-source\", "
-		     "\"src\": \"192.0.2.1\", \"pairs\": [\"rate=10 packets/s\"]}}");
+	rig_do(&rig, "override set {'name': 'per-source', "
+		     "'src': '192.0.2.1', 'pairs': ['rate=10 packets/s']}");
 	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
 	assert_string_equal(override_rate(&rig, 2), "184 packets/s");
-	rig_expect(&rig, "{\"command\": \"override list\", \"args\": {\"name\": \"per-source\"}}",
+	rig_expect(&rig, "override list {'name': 'per-source'}",
 		   "overrides=3, overrides.0.derived=none, overrides.1.derived=true");
 	/* The limit changes: budgets are made of the new one. */
-	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"per-source\", "
-		     "\"pairs\": [\"rate=1000 packets/10s\", \"burst=200\"]}}");
+	rig_do(&rig,
+	       "limit set {'name': 'per-source', 'pairs': ['rate=1000 packets/10s', 'burst=200']}");
 	assert_string_equal(override_rate(&rig, 2), "1840 packets/10s");
-	rig_do(&rig, "{\"command\": \"reload\"}");
+	rig_do(&rig, "reload");
 	assert_string_equal(override_rate(&rig, 2), "1840 packets/10s");
 	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
-	rig_do(&rig, "{\"command\": \"override del\", \"args\": {\"name\": \"per-source\", "
-		     "\"src\": \"192.0.2.1\"}}");
+	rig_do(&rig, "override del {'name': 'per-source', 'src': '192.0.2.1'}");
 	assert_string_equal(override_rate(&rig, 1), "1840 packets/10s");
-	rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"per-source\"}}");
+	rig_do(&rig, "limit del {'name': 'per-source'}");
 	tick(&rig, now + 20 * SL_NS_PER_SEC);
 	http_close(&rig);
 }
@@ -228,15 +227,15 @@ RIG_TEST(test_packets_of_pushed_down_sources)
 	assert_null(pushed(&rig, 80));
 	assert_int_equal(refusals(&rig, PUSH_PROTECTED), 4);
 
-	rig_expect(&rig, "{\"command\": \"pushdowns list\"}",
+	rig_expect(&rig, "pushdowns list",
 		   "pushdowns=1, pushdowns.0.source=192.0.2.7, "
 		   "pushdowns.0.rule=api/user, pushdowns.0.value=eve, pushdowns.0.refused=80");
-	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "permission denied");
+	rig_refused(&rig, &rig_reader, "pushdowns clear", "permission denied");
 	rig_refused(&rig, &rig_root,
-		    "{\"command\": \"pushdowns clear\", \"args\": "
-		    "{\"source\": \"192.0.2.8\"}}",
+		    "pushdowns clear "
+		    "{'source': '192.0.2.8'}",
 		    "not pushed down");
-	rig_do(&rig, "{\"command\": \"pushdowns clear\", \"args\": {\"source\": \"192.0.2.7\"}}");
+	rig_do(&rig, "pushdowns clear {'source': '192.0.2.7'}");
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 3 * SL_NS_PER_SEC), 100);
 	http_close(&rig);
 }
@@ -283,26 +282,22 @@ RIG_TEST(test_shown)
 	request(&rig, 7, "bob", true);
 	tick(&rig, now + 2 * SL_NS_PER_SEC);
 	/* Paced, but not below the others' need: 1610, and not changed for a while. */
-	rig_expect(&rig, "{\"command\": \"source show\", \"args\": {\"source\": \"192.0.2.7\"}}",
+	rig_expect(&rig, "source show {'source': '192.0.2.7'}",
 		   "http.users=40, http.well_behaved=39, http.budget_pps=1650, "
 		   "http.push_down.step=limit, http.push_down.rate=1650 packets/s");
-	rig_expect(&rig, "{\"command\": \"user top\"}",
-		   "users=2, users.0.value=mallory\x1b[31m, users.0.refused=60");
+	rig_expect(&rig, "user top", "users=2, users.0.value=mallory\x1b[31m, users.0.refused=60");
 	/* Allowed requests, too; by the order that was asked for. */
-	rig_expect(&rig, "{\"command\": \"user list\", \"args\": {\"by\": \"refused\"}}",
+	rig_expect(&rig, "user list {'by': 'refused'}",
 		   "users=2, users.0.value=mallory\x1b[31m, users.0.refused.requests=60");
 	response = rig_command(&rig, &rig_reader,
-			       "{\"command\": \"user list\", \"args\": {\"by\": \"passed\", "
-			       "\"rule\": \"api/user\", \"count\": 5}}");
+			       "user list {'by': 'passed', 'rule': 'api/user', 'count': 5}");
 	assert_int_equal(json_array_size(json_at(response, "result.users")), 5);
 	assert_int_equal(int_at(json_at(response, "result.users"), "0.passed.requests") > 0, 1);
 	assert_true(int_at(json_object_get(response, "result"), "more") >= 30);
 	json_decref(response);
-	rig_refused(&rig, &rig_reader, "{\"command\": \"user list\", \"args\": {\"by\": \"size\"}}",
+	rig_refused(&rig, &rig_reader, "user list {'by': 'size'}",
 		    "requests, refused or passed, not 'size'");
-	rig_refused(&rig, &rig_reader,
-		    "{\"command\": \"user list\", \"args\": {\"rule\": \"api/nix\"}}",
-		    "no rule 'api/nix'");
+	rig_refused(&rig, &rig_reader, "user list {'rule': 'api/nix'}", "no rule 'api/nix'");
 	http_close(&rig);
 }
 

@@ -44,7 +44,7 @@ static bool blocked(u32 host, u64 in_ns)
  * many. */
 static size_t ends_in_half_an_hour(void)
 {
-	json_t *answer = rig_command(&rig, &rig_reader, "{\"command\":\"block list\"}"), *entry;
+	json_t *answer = rig_command(&rig, &rig_reader, "block list"), *entry;
 	u64 now_utc_ns = clock_read_ns(CLOCK_REALTIME), until_ns;
 	const char *reason;
 	size_t i, count = 0;
@@ -75,7 +75,7 @@ static void check_all(void)
 	assert_int_equal(ends_in_half_an_hour(), 3);
 }
 
-#define BLOCK(what) "{\"command\":\"block add\",\"args\":{\"prefix\":\"" what "\",\"for\":\"30m\"}}"
+#define BLOCK(what) "block add {'prefix':'" what "','for':'30m'}"
 /* It drops nothing. */
 #define SHADOW "limits: [{name: all, rate: 10 packets/s, burst: 10, mode: shadow}]\n"
 #define SETS SHADOW "sets: {bad: [192.0.2.2]}\n"
@@ -85,8 +85,7 @@ static void block_all(void)
 	rig_open(&rig, SETS);
 	rig_do(&rig, BLOCK("192.0.2.1"));
 	rig_do(&rig, BLOCK("@bad"));
-	rig_do(&rig,
-	       "{\"command\":\"block load\",\"args\":{\"origin\":\"feed\",\"prefixes\":[\"192.0.2.3 30m\"]}}");
+	rig_do(&rig, "block load {'origin':'feed','prefixes':['192.0.2.3 30m']}");
 	check_all();
 }
 
@@ -95,7 +94,7 @@ RIG_TEST(test_forward_and_back)
 	block_all();
 	set_clock(DAY);
 	check_all();
-	rig_do(&rig, "{\"command\":\"reload\"}");
+	rig_do(&rig, "reload");
 	check_all();
 	rig_restart(&rig);
 	check_all();
@@ -111,7 +110,7 @@ RIG_TEST(test_rollback)
 	block_all();
 	rig_do(&rig, SET("5"));
 	set_clock(DAY);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_all();
 }
 
@@ -130,7 +129,7 @@ RIG_TEST(test_unconfirmed)
 	assert_true(left_ns > 0 && left_ns <= (s64)MINUTE);
 	pending_check(&rig.d->running);
 	assert_true(pending_is(&rig.d->running));
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_all();
 }
 

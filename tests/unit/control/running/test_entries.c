@@ -13,11 +13,11 @@
 #define NONE "fragments: limit\n"
 /* It drops nothing. */
 #define SHADOW "limits: [{name: all, rate: 10 packets/s, burst: 10, mode: shadow}]\n"
-#define ADD(list, host) "{\"command\":\"" list " add\",\"args\":{\"prefix\":\"192.0.2." host "\"}}"
-#define DEL(list, host) "{\"command\":\"" list " del\",\"args\":{\"prefix\":\"192.0.2." host "\"}}"
-#define RELOAD "{\"command\":\"reload\"}"
-#define ROLLBACK "{\"command\":\"rollback\"}"
-#define CONFIRM "{\"command\":\"confirm\"}"
+#define ADD(list, host) list " add {'prefix':'192.0.2." host "'}"
+#define DEL(list, host) list " del {'prefix':'192.0.2." host "'}"
+#define RELOAD "reload"
+#define ROLLBACK "rollback"
+#define CONFIRM "confirm"
 
 static bool blocked(u32 host)
 {
@@ -281,17 +281,15 @@ static void one_random(struct naive *n)
 	} else if (rng_below(3) == 0) {
 		if (origin < 2)
 			entries_del(&rig.d->running, names[origin], &entry, 1, NULL, &err);
-		snprintf(line, sizeof(line),
-			 "{\"command\":\"block del\",\"args\":{\"prefix\":\"%s\"}}", prefix);
+		snprintf(line, sizeof(line), "block del {'prefix':'%s'}", prefix);
 		if (origin == 2 && *at)
 			rig_do(&rig, line);
 		*at = 0;
 	} else {
 		if (origin < 2)
 			add(names[origin], prefix, until);
-		snprintf(line, sizeof(line),
-			 "{\"command\":\"block add\",\"args\":{\"prefix\":\"%s\"%s}}", prefix,
-			 until ? ",\"for\":\"50s\"" : "");
+		snprintf(line, sizeof(line), "block add {'prefix':'%s'%s}", prefix,
+			 until ? ",'for':'50s'" : "");
 		if (origin == 2)
 			rig_do(&rig, line);
 		*at = until ? clock_mono_ns() + RANDOM_FOR_NS : ~0ULL;

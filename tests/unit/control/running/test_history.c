@@ -34,10 +34,10 @@ RIG_TEST(test_ten_rollbacks)
 	rig_open(&rig, ALL);
 	for (u64 i = 1; i <= 13; i++) {
 		if (i % 2) {
-			snprintf(line, sizeof(line),
-				 "{\"command\":\"limit set\",\"args\":{\"name\":"
-				 "\"all\",\"pairs\":[\"rate=%llu packets/s\",\"burst=%llu\"]}}",
-				 20 + i, 20 + i);
+			snprintf(
+				line, sizeof(line),
+				"limit set {'name':'all','pairs':['rate=%llu packets/s','burst=%llu']}",
+				20 + i, 20 + i);
 			rig_do(&rig, line);
 		} else {
 			char *apply = NULL;
@@ -56,37 +56,37 @@ RIG_TEST(test_ten_rollbacks)
 	}
 	assert_int_equal(files_in(&rig, "state-"), 10);
 	assert_true(files_in(&rig, "text-") <= 7);
-	list = result_of(&rig, "{\"command\":\"rollback list\"}");
+	list = result_of(&rig, "rollback list");
 	assert_int_equal(count_at(list, "changes"), 10);
 	assert_string_equal(text_at(list, "changes.0.what"),
 			    "limit set all rate=33 packets/s burst=33");
 	json_decref(list);
 	for (u64 i = 12; i >= 3; i--) {
-		rig_do(&rig, "{\"command\":\"rollback\"}");
+		rig_do(&rig, "rollback");
 		check_rate(&rig, 20 + i);
 		if (i % 3 == 0)
 			rig_restart(&rig);
 		assert_int_equal(rate_of(&rig), 20 + i);
 	}
-	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_refused(&rig, &rig_root, "rollback", "no change left");
 }
 
 RIG_TEST(test_rollback_of_reload_and_save)
 {
 	rig_open(&rig, ALL);
 	rig_write(&rig, FIVE);
-	rig_do(&rig, "{\"command\":\"reload\"}");
-	rig_do(&rig, "{\"command\":\"reload\"}"); /* of the same: no change */
+	rig_do(&rig, "reload");
+	rig_do(&rig, "reload"); /* of the same: no change */
 	check_rate(&rig, 5);
 	rig_do(&rig, SET("7"));
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "save");
 	check_rate(&rig, 7);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 7);
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 5);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 10);
 	/* The file on disk differs; that is left to a reload. */
 	assert_true(rig.d->running.source.applied);
@@ -102,9 +102,9 @@ RIG_TEST(test_rollback_of_a_start)
 	rig_restart(&rig);
 	check_rate(&rig, 5);
 	rig_restart(&rig);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 10);
-	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_refused(&rig, &rig_root, "rollback", "no change left");
 }
 
 /* And so is one with another file. */
@@ -118,7 +118,7 @@ RIG_TEST(test_rollback_to_another_file)
 	rig_write(&rig, FIVE);
 	rig_restart(&rig);
 	check_rate(&rig, 5);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 10);
 	assert_true(rig.d->running.source.applied);
 	assert_string_equal(rig.d->running.source.path, other);
@@ -132,13 +132,12 @@ RIG_TEST(test_rollback_leaves_the_past)
 	json_t *op;
 
 	rig_open(&rig, ALL);
-	rig_do(&rig,
-	       "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
+	rig_do(&rig, "block add {'prefix':'192.0.2.1','for':'1h'}");
 	rig_do(&rig, SET("7"));
 	op = json_array_get(rig.d->running.live, 0);
 	json_object_set_new(op, "until_utc_ns", json_integer(1000));
 	rig_do(&rig, SET("8"));
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	check_rate(&rig, 7);
 }
@@ -160,7 +159,7 @@ RIG_TEST(test_killed_before_the_record)
 	check_rate(&rig, 7);
 	assert_int_equal(files_in(&rig, "state-"), 1);
 	assert_int_equal(files_in(&rig, "text-"), 1);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 10);
 }
 
@@ -219,12 +218,12 @@ RIG_TEST(test_killed_anywhere)
 				 rate);
 		finished ? done++ : cut++;
 		if (pending_is(&rig.d->running) && rng_below(2))
-			rig_do(&rig, "{\"command\":\"confirm\"}");
+			rig_do(&rig, "confirm");
 		else if (pending_is(&rig.d->running) || (count > 1 && !rng_below(4))) {
-			killed_at(&rig, "{\"command\":\"rollback\"}", rng_below(60000));
+			killed_at(&rig, "rollback", rng_below(60000));
 			rig_restart(&rig);
 			if (pending_is(&rig.d->running))
-				rig_do(&rig, "{\"command\":\"confirm\"}");
+				rig_do(&rig, "confirm");
 			if (rate_of(&rig) == rates[count - 2])
 				count--;
 			assert_int_equal(rate_of(&rig), rates[count - 1]);
@@ -232,10 +231,10 @@ RIG_TEST(test_killed_anywhere)
 	}
 	print_message("%d changes were cut short, %d were done\n", cut, done);
 	/* Each remaining state is one of those before. */
-	list = result_of(&rig, "{\"command\":\"rollback list\"}");
+	list = result_of(&rig, "rollback list");
 	for (left = count_at(list, "changes"); left; left--) {
 		assert_true(count > 1);
-		rig_do(&rig, "{\"command\":\"rollback\"}");
+		rig_do(&rig, "rollback");
 		assert_int_equal(rate_of(&rig), rates[--count - 1]);
 	}
 	json_decref(list);
@@ -269,7 +268,7 @@ RIG_TEST(test_state_not_writable)
 	free(line);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
-	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_refused(&rig, &rig_root, "rollback", "no change left");
 }
 
 /* ------------------------------------------------------------------ diff FILE */
@@ -330,10 +329,9 @@ RIG_TEST(test_audit)
 
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
-	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
-	rig_refused(&rig, &rig_root, "{\"command\":\"limit del\",\"args\":{\"name\":\"no\"}}",
-		    "no");
-	rig_do(&rig, "{\"command\":\"status\"}");
+	rig_refused(&rig, &rig_reader, "reload", "control.group");
+	rig_refused(&rig, &rig_root, "limit del {'name':'no'}", "no");
+	rig_do(&rig, "status");
 	apply(&rig, FIVE, "1h");
 	let_time_pass(&rig);
 	lines = audit_lines(&rig, "audit.log");

@@ -446,7 +446,7 @@ RIG_TEST(test_a_save_is_undone)
 			after = in_force(&rig);
 			assert_same("save, rollback, restart", before, after);
 			free(after);
-			rig_do(&rig, "{\"command\": \"reload\"}");
+			rig_do(&rig, "reload");
 			after = in_force(&rig);
 			assert_same("save, rollback, reload", before, after);
 			free(after);
@@ -463,12 +463,11 @@ static void apply_to_confirm(void)
 	char *line;
 
 	assert_true(
-		asprintf(
-			&line,
-			"{\"command\": \"apply\", \"args\": {\"path\": \"/lab/other.yaml\", "
-			"\"text\": \"state_dir: %s\\nlimits: [{name: l0, rate: 5 packets/s}]\\n\", "
-			"\"confirm\": \"1h\"}}",
-			rig.dir) > 0);
+		asprintf(&line,
+			 "apply {'path': '/lab/other.yaml', "
+			 "'text': 'state_dir: %s\\nlimits: [{name: l0, rate: 5 packets/s}]\\n', "
+			 "'confirm': '1h'}",
+			 rig.dir) > 0);
 	rig_do(&rig, line);
 	free(line);
 }
@@ -486,14 +485,13 @@ RIG_TEST(test_a_save_that_ends_early)
 
 		rig_open(&rig, file_text);
 		log_open("test", LOG_LEVEL_ERROR - 1);
-		rig_do(&rig,
-		       "{\"command\": \"limit add\", \"args\": {\"yaml\": \"name: l2\\nrate: 3 packets/s\"}}");
-		rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"l1\"}}");
+		rig_do(&rig, "limit add {'yaml': 'name: l2\\nrate: 3 packets/s'}");
+		rig_do(&rig, "limit del {'name': 'l1'}");
 		before = in_force(&rig);
 		failed = 0;
 		fail_at = n;
 		fail_all = true;
-		json_decref(rig_command(&rig, &rig_root, "{\"command\": \"save\"}"));
+		json_decref(rig_command(&rig, &rig_root, "save"));
 		fail_at = 0;
 		done = !failed;
 		assert_int_equal(live_load(rig.dir, &live, &record, &err), 0);
@@ -510,7 +508,7 @@ RIG_TEST(test_a_save_that_ends_early)
 		if (done)
 			assert_false(rig.d->running.source.applied);
 		/* It is undone all the same, or saved. */
-		rig_do(&rig, n % 2 ? "{\"command\": \"rollback\"}" : "{\"command\": \"save\"}");
+		rig_do(&rig, n % 2 ? "rollback" : "save");
 		if (!(n % 2)) {
 			rig_restart(&rig);
 			after = in_force(&rig);
@@ -532,18 +530,18 @@ RIG_TEST(test_a_rollback_that_is_not_written)
 	for (int reload = 0; reload < 3; reload++) {
 		rig_open(&rig, file_text);
 		log_open("test", LOG_LEVEL_ERROR - 1);
-		rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"l1\"}}");
+		rig_do(&rig, "limit del {'name': 'l1'}");
 		before = in_force(&rig);
 		apply_to_confirm();
 		fail_at = 1;
 		fail_all = true;
-		rig_do(&rig, "{\"command\": \"rollback\"}");
+		rig_do(&rig, "rollback");
 		assert_true(rig.d->running.unwritten);
 		rules_expire(&rig.d->running);
 		assert_true(rig.d->running.unwritten);
 		fail_at = 0;
 		if (reload == 1)
-			rig_do(&rig, "{\"command\": \"reload\"}");
+			rig_do(&rig, "reload");
 		if (reload == 2)
 			rules_expire(&rig.d->running);
 		assert_int_equal(rig.d->running.unwritten, !reload);

@@ -8,29 +8,6 @@
 	"exempt: ['@good']\nlimits: [{name: all, match: {src: ['@bad', 192.0.2.200]}, "            \
 	"rate: 1 packets/s, burst: 1, accounting: exact}]\n"
 
-static char *set_request(const char *command, const char *name, const char *prefixes)
-{
-	return request(command, json_pack("{s:s, s:o}", "name", name, "prefixes",
-					  json_loads(prefixes, JSON_DECODE_ANY, NULL)));
-}
-
-static void set_do(struct rig *rig, const char *command, const char *name, const char *prefixes)
-{
-	char *line = set_request(command, name, prefixes);
-
-	rig_do(rig, line);
-	free(line);
-}
-
-static void set_refused(struct rig *rig, const char *command, const char *name,
-			const char *prefixes, const char *words)
-{
-	char *line = set_request(command, name, prefixes);
-
-	rig_refused(rig, &rig_root, line, words);
-	free(line);
-}
-
 static bool drops(struct rig *rig, u8 last)
 {
 	return rig_packet(rig, last, clock_mono_ns());
@@ -41,10 +18,10 @@ RIG_TEST(test_lists_change_with_their_set)
 	rig_open(&rig, SETS);
 	assert_true(drops(&rig, 1));
 	assert_false(drops(&rig, 9));
-	set_do(&rig, "set add", "bad", "[\"192.0.2.9\", \"192.0.2.9/32\"]");
+	rig_do(&rig, "set add {'name':'bad','prefixes':['192.0.2.9', '192.0.2.9/32']}");
 	assert_true(drops(&rig, 9));
 	assert_false(drops(&rig, 8));
-	set_do(&rig, "set del", "@bad", "[\"192.0.2.1\"]");
+	rig_do(&rig, "set del {'name':'@bad','prefixes':['192.0.2.1']}");
 	assert_false(drops(&rig, 1));
 	assert_true(drops(&rig, 2));
 	rig_restart(&rig);
@@ -52,17 +29,17 @@ RIG_TEST(test_lists_change_with_their_set)
 	assert_true(drops(&rig, 2));
 	assert_true(drops(&rig, 9));
 	assert_int_equal(json_array_size(rig.d->running.live), 2);
-	set_do(&rig, "set replace", "bad", "[\"192.0.2.64/26\"]");
+	rig_do(&rig, "set replace {'name':'bad','prefixes':['192.0.2.64/26']}");
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_false(drops(&rig, 2));
 	assert_false(drops(&rig, 9));
 	assert_true(drops(&rig, 127));
 	assert_false(drops(&rig, 128));
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	assert_true(drops(&rig, 9));
 	assert_false(drops(&rig, 127));
 	/* Back at what the file says, nothing is left to remember. */
-	set_do(&rig, "set replace", "bad", "[\"192.0.2.2\", \"192.0.2.1\"]");
+	rig_do(&rig, "set replace {'name':'bad','prefixes':['192.0.2.2', '192.0.2.1']}");
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	assert_true(drops(&rig, 1));
 }
@@ -72,62 +49,62 @@ RIG_TEST(test_exemptions_and_matches)
 	u64 now = clock_mono_ns();
 
 	rig_open(&rig, SETS);
-	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"@bad\"}}");
+	rig_do(&rig, "block del {'prefix':'@bad'}");
 	assert_int_equal(rig_passed(&rig, 1, 5, now), 1);
 	assert_int_equal(rig_passed(&rig, 7, 5, now), 5);
-	set_do(&rig, "set add", "bad", "[\"192.0.2.7\"]");
+	rig_do(&rig, "set add {'name':'bad','prefixes':['192.0.2.7']}");
 	assert_int_equal(rig_passed(&rig, 7, 5, now), 1);
-	set_do(&rig, "set add", "good", "[\"192.0.2.7\"]");
+	rig_do(&rig, "set add {'name':'good','prefixes':['192.0.2.7']}");
 	assert_int_equal(rig_passed(&rig, 7, 5, now), 5);
 	/* A match on an empty set would be a match on everything. */
-	set_refused(&rig, "set replace", "bad", "[]", "would be empty");
+	rig_refused(&rig, &rig_root, "set replace {'name':'bad','prefixes':[]}", "would be empty");
 }
 
 RIG_TEST(test_new_sets_and_save)
 {
 	rig_open(&rig, SETS);
-	set_do(&rig, "set add", "more", "[\"192.0.2.50\"]");
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"@more\"}}");
+	rig_do(&rig, "set add {'name':'more','prefixes':['192.0.2.50']}");
+	rig_do(&rig, "block add {'prefix':'@more'}");
 	assert_true(drops(&rig, 50));
 	rig_restart(&rig);
 	assert_true(drops(&rig, 50));
-	set_do(&rig, "set del", "more", "[\"192.0.2.50\"]");
+	rig_do(&rig, "set del {'name':'more','prefixes':['192.0.2.50']}");
 	rig_restart(&rig);
 	assert_false(drops(&rig, 50));
-	set_do(&rig, "set add", "more", "[\"192.0.2.51\"]");
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "set add {'name':'more','prefixes':['192.0.2.51']}");
+	rig_do(&rig, "save");
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
 	assert_true(drops(&rig, 51));
-	set_do(&rig, "set del", "more", "[\"192.0.2.51\"]");
+	rig_do(&rig, "set del {'name':'more','prefixes':['192.0.2.51']}");
 	assert_false(drops(&rig, 51));
 }
 
 RIG_TEST(test_set_refusals)
 {
 	rig_open(&rig, SETS);
-	set_refused(&rig, "set add", "bad", "[\"192.0.2.1/24\"]", "host bits");
-	set_refused(&rig, "set add", "bad", "[7]", "a string");
-	set_refused(&rig, "set add", "bad", "7", "an array");
-	set_refused(&rig, "set add", "Bad!", "[\"192.0.2.1\"]", "a-z");
-	set_refused(&rig, "set del", "bad", "[\"192.0.2.77\"]", "192.0.2.77 is not in");
-	set_refused(&rig, "set del", "none", "[\"192.0.2.77\"]", "not in");
+	rig_refused(&rig, &rig_root, "set add {'name':'bad','prefixes':['192.0.2.1/24']}",
+		    "host bits");
+	rig_refused(&rig, &rig_root, "set add {'name':'bad','prefixes':[7]}", "a string");
+	rig_refused(&rig, &rig_root, "set add {'name':'bad','prefixes':7}", "an array");
+	rig_refused(&rig, &rig_root, "set add {'name':'Bad!','prefixes':['192.0.2.1']}", "a-z");
+	rig_refused(&rig, &rig_root, "set del {'name':'bad','prefixes':['192.0.2.77']}",
+		    "192.0.2.77 is not in");
+	rig_refused(&rig, &rig_root, "set del {'name':'none','prefixes':['192.0.2.77']}", "not in");
 	/* It is blocked: as `block add`. */
-	set_refused(&rig, "set add", "bad", "[\"0.0.0.0/0\"]", "--force");
-	set_do(&rig, "set add", "good", "[\"0.0.0.0/0\"]");
-	rig_refused(&rig, &rig_root, "{\"command\":\"set list\",\"args\":{\"name\":\"none\"}}",
-		    "no set");
+	rig_refused(&rig, &rig_root, "set add {'name':'bad','prefixes':['0.0.0.0/0']}", "--force");
+	rig_do(&rig, "set add {'name':'good','prefixes':['0.0.0.0/0']}");
+	rig_refused(&rig, &rig_root, "set list {'name':'none'}", "no set");
 }
 
 RIG_TEST(test_set_list)
 {
 	rig_open(&rig, SETS);
-	set_do(&rig, "set add", "good", "[\"2001:db8::/32\"]");
-	rig_expect(&rig, "{\"command\":\"set list\"}",
+	rig_do(&rig, "set add {'name':'good','prefixes':['2001:db8::/32']}");
+	rig_expect(&rig, "set list",
 		   "sets=2, sets.0.name=bad, sets.0.used_by=2, "
 		   "sets.0.live=false, sets.1.live=true");
-	rig_expect(&rig, "{\"command\":\"set list\",\"args\":{\"name\":\"good\"}}",
-		   "prefixes.1=2001:db8::/32");
+	rig_expect(&rig, "set list {'name':'good'}", "prefixes.1=2001:db8::/32");
 }
 
 /* A reload reads a set's file anew, and live changes are on top. */
@@ -143,12 +120,12 @@ RIG_TEST(test_reload_reads_a_sets_file)
 	fclose(out);
 	snprintf(text, sizeof(text), "sets: {bad: {file: %s}}\nblock: ['@bad']\n", path);
 	rig_write(&rig, text);
-	rig_do(&rig, "{\"command\":\"reload\"}");
-	set_do(&rig, "set add", "bad", "[\"192.0.2.9\"]");
+	rig_do(&rig, "reload");
+	rig_do(&rig, "set add {'name':'bad','prefixes':['192.0.2.9']}");
 	out = fopen(path, "w");
 	fputs("192.0.2.2\n", out);
 	fclose(out);
-	rig_do(&rig, "{\"command\":\"reload\"}");
+	rig_do(&rig, "reload");
 	assert_false(drops(&rig, 1));
 	assert_true(drops(&rig, 2));
 	assert_true(drops(&rig, 9));
@@ -158,8 +135,8 @@ RIG_TEST(test_reload_reads_a_sets_file)
 RIG_TEST(test_replay_on_another_file)
 {
 	rig_open(&rig, SETS);
-	set_do(&rig, "set add", "bad", "[\"192.0.2.9\"]");
-	set_do(&rig, "set del", "bad", "[\"192.0.2.1\", \"192.0.2.2\"]");
+	rig_do(&rig, "set add {'name':'bad','prefixes':['192.0.2.9']}");
+	rig_do(&rig, "set del {'name':'bad','prefixes':['192.0.2.1', '192.0.2.2']}");
 	apply(&rig, "sets: {bad: [192.0.2.2, 192.0.2.5]}\nblock: ['@bad']\n", NULL);
 	assert_false(drops(&rig, 2));
 	assert_true(drops(&rig, 5));

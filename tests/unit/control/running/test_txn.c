@@ -10,13 +10,13 @@ RIG_TEST(test_apply_takes_the_files_place)
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, NULL);
 	check_rate(&rig, 5);
-	rig_expect(&rig, "{\"command\":\"status\"}", "applied.file=/lab/other.yaml, pending=none");
+	rig_expect(&rig, "status", "applied.file=/lab/other.yaml, pending=none");
 	/* Also for the next daemon, until the file is read again. */
 	rig_restart(&rig);
 	check_rate(&rig, 5);
 	rig_restart(&rig);
 	check_rate(&rig, 5);
-	rig_do(&rig, "{\"command\":\"reload\"}");
+	rig_do(&rig, "reload");
 	check_rate(&rig, 10);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
@@ -28,7 +28,7 @@ RIG_TEST(test_save_writes_what_was_applied)
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, NULL);
 	rig_do(&rig, SET("7"));
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "save");
 	assert_false(rig.d->running.source.applied);
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
@@ -74,20 +74,20 @@ RIG_TEST(test_save_keeps_the_text)
 	static const char own[] = "# Ours\n" ALL "table:   {buckets: 1M} # so many\n";
 
 	rig_open(&rig, own);
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "save");
 	check_file(&rig, own);
 	rig_do(&rig, SET("7"));
 	put_file(&rig, "# Mine\n" ALL);
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "save");
 	check_file(
 		&rig,
 		"# Mine\nlimits: [{name: all, rate: 7 packets/s, burst: 7, accounting: exact}]\n");
 	apply(&rig, "# Applied\n" FIVE, NULL);
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.99\"}}");
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "block add {'prefix':'192.0.2.99'}");
+	rig_do(&rig, "save");
 	check_file(&rig, "# Applied\n" FIVE "block: [192.0.2.99]\n");
 	put_file(&rig, "# Broken\nlimits: {\n");
-	rig_do(&rig, "{\"command\":\"save\"}");
+	rig_do(&rig, "save");
 	rig_restart(&rig);
 	check_rate(&rig, 5);
 	assert_true(rig_packet(&rig, 99, clock_mono_ns()));
@@ -100,7 +100,7 @@ RIG_TEST(test_apply_keeps_live_changes)
 
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
-	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.99\"}}");
+	rig_do(&rig, "block add {'prefix':'192.0.2.99'}");
 	apply(&rig, FIVE, NULL);
 	check_rate(&rig, 7);
 	/* One that no longer applies is reported; the others stay. */
@@ -138,10 +138,9 @@ RIG_TEST(test_apply_refusals)
 	rig_refused(&rig, &rig_root, line, "1s to 1h");
 	rig_refused(&rig, &rig_reader, line, "control.group");
 	free(line);
-	rig_refused(&rig, &rig_root, "{\"command\":\"apply\",\"args\":{\"path\":\"/a\"}}",
-		    "'text'");
-	rig_refused(&rig, &rig_root, "{\"command\":\"confirm\"}", "nothing to confirm");
-	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_refused(&rig, &rig_root, "apply {'path':'/a'}", "'text'");
+	rig_refused(&rig, &rig_root, "confirm", "nothing to confirm");
+	rig_refused(&rig, &rig_root, "rollback", "no change left");
 	check_rate(&rig, 10);
 }
 
@@ -181,10 +180,10 @@ RIG_TEST(test_unconfirmed_goes_back)
 	rig_do(&rig, SET("7"));
 	apply(&rig, FIVE, "60s");
 	assert_int_equal(rate_of(&rig), 7); /* the live change is on top */
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	assert_false(pending_is(&rig.d->running));
 	check_rate(&rig, 7);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 10);
 
 	apply(&rig, FIVE, "1h");
@@ -194,10 +193,10 @@ RIG_TEST(test_unconfirmed_goes_back)
 	let_time_pass(&rig);
 	assert_false(pending_is(&rig.d->running));
 	check_rate(&rig, 10);
-	rig_refused(&rig, &rig_root, "{\"command\":\"confirm\"}", "nothing to confirm");
+	rig_refused(&rig, &rig_root, "confirm", "nothing to confirm");
 	rig_restart(&rig);
 	check_rate(&rig, 10);
-	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_refused(&rig, &rig_root, "rollback", "no change left");
 }
 
 /* By the clock, whatever the daemon does meanwhile, or without one. */
@@ -217,10 +216,10 @@ RIG_TEST(test_the_data_path_goes_back_alone)
 	rig_restart(&rig);
 	assert_int_equal(rig_passed(&rig, 3, 50, now), 5);
 	assert_int_equal(rig_passed(&rig, 3, 50, later), 10);
-	rig_do(&rig, "{\"command\":\"confirm\"}");
+	rig_do(&rig, "confirm");
 	assert_int_equal(rig_passed(&rig, 4, 50, later), 5);
 	apply(&rig, TWENTY, "60s");
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	assert_int_equal(rig_passed(&rig, 5, 50, later), 5);
 	assert_int_equal(rig_passed(&rig, 6, 50, later + 3600 * SL_NS_PER_SEC), 5);
 }
@@ -229,13 +228,13 @@ RIG_TEST(test_confirmed_stays)
 {
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "60s");
-	rig_do(&rig, "{\"command\":\"confirm\"}");
+	rig_do(&rig, "confirm");
 	assert_false(pending_is(&rig.d->running));
 	pending_check(&rig.d->running);
 	check_rate(&rig, 5);
 	rig_restart(&rig);
 	check_rate(&rig, 5);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 10);
 }
 
@@ -243,12 +242,12 @@ RIG_TEST(test_pending_refuses_changes)
 {
 	static const char *const lines[] = {
 		SET("7"),
-		"{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: more\\nrate: 1 packets/s\"}}",
-		"{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}",
-		"{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\"}}",
-		"{\"command\":\"exempt add\",\"args\":{\"prefix\":\"10.0.0.1\"}}",
-		"{\"command\":\"reload\"}",
-		"{\"command\":\"save\"}",
+		"limit add {'yaml':'name: more\\nrate: 1 packets/s'}",
+		"limit del {'name':'all'}",
+		"block add {'prefix':'10.0.0.1'}",
+		"exempt add {'prefix':'10.0.0.1'}",
+		"reload",
+		"save",
 	};
 	char *line;
 
@@ -285,7 +284,7 @@ RIG_TEST(test_pending_over_a_restart)
 
 	apply(&rig, FIVE, "1h");
 	rig_restart(&rig);
-	rig_do(&rig, "{\"command\":\"confirm\"}");
+	rig_do(&rig, "confirm");
 	check_rate(&rig, 5);
 
 	apply(&rig, TWENTY, "1s");
@@ -298,7 +297,7 @@ RIG_TEST(test_pending_over_a_restart)
 	rig_restart(&rig);
 	assert_false(pending_is(&rig.d->running));
 	check_rate(&rig, 5);
-	rig_do(&rig, "{\"command\":\"rollback\"}");
+	rig_do(&rig, "rollback");
 	check_rate(&rig, 10);
 }
 
@@ -362,7 +361,7 @@ RIG_TEST(test_counters_go_on)
 	assert_int_equal(counted(&rig), 150);
 	apply(&rig, window, "1h");
 	rig_passed(&rig, 3, 10, now);
-	rig_do(&rig, "{\"command\":\"confirm\"}");
+	rig_do(&rig, "confirm");
 	assert_int_equal(counted(&rig), 160);
 	rig_restart(&rig);
 	assert_int_equal(counted(&rig), 160);

@@ -8,9 +8,7 @@
 #define ALL "limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}]\n"
 #define FIVE "limits: [{name: all, rate: 5 packets/s, burst: 5, accounting: exact}]\n"
 #define TWENTY "limits: [{name: all, rate: 20 packets/s, burst: 20, accounting: exact}]\n"
-#define SET(rate)                                                                                  \
-	"{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=" rate            \
-	" packets/s\",\"burst=" rate "\"]}}"
+#define SET(rate) "limit set {'name':'all','pairs':['rate=" rate " packets/s','burst=" rate "']}"
 
 /* A request as a line, to be freed. */
 static char *request(const char *command, json_t *args)

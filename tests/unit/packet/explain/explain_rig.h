@@ -66,8 +66,7 @@ static json_t *explained(struct rig *rig, const char *source, const char *fields
 	json_t *response, *result;
 	char line[512];
 
-	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}",
-		 source, fields);
+	snprintf(line, sizeof(line), "explain {'source':'%s'%s}", source, fields);
 	response = rig_command(rig, &rig_reader, line);
 	if (!true_at(response, "ok"))
 		fail_msg("%s: %s", line, json_dumps(response, 0));

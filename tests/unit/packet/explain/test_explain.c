@@ -24,8 +24,7 @@ EXPLAIN_TEST(a_timed_block_has_its_deadline)
 {
 	json_t *r;
 
-	rig_do(rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"10m\","
-		    "\"reason\":\"scan\"}}");
+	rig_do(rig, "block add {'prefix':'192.0.2.9','for':'10m','reason':'scan'}");
 	r = explained(rig, "192.0.2.9", "");
 	expect_in(r, "192.0.2.9", "verdict=drop block 5, block.reason=scan, block.live=true");
 	assert_in_range(int_at(r, "verdict.passes_in_ns"), 590 * 1000000000LL, 600 * 1000000000LL);
@@ -34,7 +33,7 @@ EXPLAIN_TEST(a_timed_block_has_its_deadline)
 
 EXPLAIN_TEST(defaults_are_listed)
 {
-	expect(rig, "192.0.2.7", ",\"dport\":\"443\"",
+	expect(rig, "192.0.2.7", ",'dport':'443'",
 	       "packet.dst=203.0.113.10, packet.proto=tcp, "
 	       "packet.tcp_flags=ack, packet.interface=eth0, packet.length=64, packet.dport=443, "
 	       "assumed.dport=none, assumed.proto=tcp");
@@ -62,11 +61,11 @@ EXPLAIN_TEST(left_out_fields_are_named)
 /* Given fields are not varied. */
 EXPLAIN_TEST(given_fields_stay)
 {
-	expect(rig, "192.0.2.7", ",\"dport\":\"80\",\"fragment\":\"none\"",
+	expect(rig, "192.0.2.7", ",'dport':'80','fragment':'none'",
 	       "change web=none, "
 	       "change @failsafe=none, change=none, change ping=proto icmp within");
-	expect(rig, "192.0.2.7", ",\"proto\":\"udp\"", "change web=none, change ping=none");
-	expect(rig, "192.0.2.7", ",\"dst\":\"192.0.2.1\"",
+	expect(rig, "192.0.2.7", ",'proto':'udp'", "change web=none, change ping=none");
+	expect(rig, "192.0.2.7", ",'dst':'192.0.2.1'",
 	       "change ping=none, change @failsafe=none, "
 	       "change web=dport 443 within");
 	/* A blocked source is dropped, whatever it sends: no change at all. */
@@ -76,19 +75,18 @@ EXPLAIN_TEST(given_fields_stay)
 /* Too little room for a full frame; 14 bytes of it are Ethernet's. */
 EXPLAIN_TEST(length_matters_to_bytes)
 {
-	expect(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"986\"",
-	       "verdict=pass within 7");
-	expect(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"987\"",
+	expect(rig, "192.0.5.7", ",'fragment':'none','length':'986'", "verdict=pass within 7");
+	expect(rig, "192.0.5.7", ",'fragment':'none','length':'987'",
 	       "verdict=drop over 7, "
 	       "verdict.limit=bytes, verdict.passes_in_ns=none");
-	expect(rig, "192.0.5.7", ",\"fragment\":\"none\"",
+	expect(rig, "192.0.5.7", ",'fragment':'none'",
 	       "verdict=pass within 7, "
 	       "change=length 1500 over");
 }
 
 EXPLAIN_TEST(a_bucket_of_more_than_the_source)
 {
-	expect(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"",
+	expect(rig, "192.0.6.7", ",'length':'1000','sport':'53'",
 	       "limits.0.limit=big, "
 	       "limits.0.bucket_depends_on=1, limits.0.bucket_depends_on.0=dport");
 }
@@ -174,8 +172,7 @@ EXPLAIN_TEST(sessions_are_listed)
 	expect(rig, "198.51.100.3", "",
 	       "verdict=drop block 5, "
 	       "change @session=dst 203.0.113.11 sport 50000 dport 2222 session");
-	expect(rig, "198.51.100.3",
-	       ",\"dst\":\"203.0.113.11\",\"sport\":\"50000\",\"dport\":\"2222\"",
+	expect(rig, "198.51.100.3", ",'dst':'203.0.113.11','sport':'50000','dport':'2222'",
 	       "verdict=pass session 2");
 	expect(rig, "198.51.100.4", "", "verdict=drop block 5, change @session=none");
 }
@@ -185,29 +182,28 @@ EXPLAIN_TEST(errors_have_a_message)
 	static const struct {
 		const char *fields, *words;
 	} cases[] = {
-		{ ",\"source\":\"192.0.2.0/24\"", "not a single address" },
-		{ ",\"source\":\"192.0.2.1\",\"dport\":\"65536\"", "a port, 0 to 65535" },
-		{ ",\"source\":\"192.0.2.1\",\"dport\":\"-1\"", "a port, 0 to 65535" },
-		{ ",\"source\":\"192.0.2.1\",\"dport\":80", "'dport' must be a string" },
-		{ ",\"source\":\"192.0.2.1\",\"dst\":\"2001:db8::1\"", "of the source's family" },
-		{ ",\"source\":\"192.0.2.1\",\"proto\":\"256\"", "a number up to 255" },
-		{ ",\"source\":\"192.0.2.1\",\"proto\":\"47\",\"dport\":\"1\"",
-		  "does not have this field" },
-		{ ",\"source\":\"192.0.2.1\",\"tcp_flags\":\"syn,xyz\"", "flags such as syn,ack" },
-		{ ",\"source\":\"192.0.2.1\",\"icmp_type\":\"nope\"", "such as echo-request" },
-		{ ",\"source\":\"192.0.2.1\",\"vlan\":\"4096\"", "a VLAN id, 0 to 4095" },
-		{ ",\"source\":\"192.0.2.1\",\"length\":\"39\"", "at least 40 bytes" },
-		{ ",\"source\":\"192.0.2.1\",\"length\":\"65536\"", "up to 65535" },
-		{ ",\"source\":\"192.0.2.1\",\"interface\":\"eth9\"", "a configured or attached" },
-		{ ",\"source\":\"192.0.2.1\",\"fragment\":\"last\"", "first, later or none" },
-		{ ",\"source\":\"192.0.2.1\",\"fragment\":\"later\",\"dport\":\"1\"",
+		{ ",'source':'192.0.2.0/24'", "not a single address" },
+		{ ",'source':'192.0.2.1','dport':'65536'", "a port, 0 to 65535" },
+		{ ",'source':'192.0.2.1','dport':'-1'", "a port, 0 to 65535" },
+		{ ",'source':'192.0.2.1','dport':80", "'dport' must be a string" },
+		{ ",'source':'192.0.2.1','dst':'2001:db8::1'", "of the source's family" },
+		{ ",'source':'192.0.2.1','proto':'256'", "a number up to 255" },
+		{ ",'source':'192.0.2.1','proto':'47','dport':'1'", "does not have this field" },
+		{ ",'source':'192.0.2.1','tcp_flags':'syn,xyz'", "flags such as syn,ack" },
+		{ ",'source':'192.0.2.1','icmp_type':'nope'", "such as echo-request" },
+		{ ",'source':'192.0.2.1','vlan':'4096'", "a VLAN id, 0 to 4095" },
+		{ ",'source':'192.0.2.1','length':'39'", "at least 40 bytes" },
+		{ ",'source':'192.0.2.1','length':'65536'", "up to 65535" },
+		{ ",'source':'192.0.2.1','interface':'eth9'", "a configured or attached" },
+		{ ",'source':'192.0.2.1','fragment':'last'", "first, later or none" },
+		{ ",'source':'192.0.2.1','fragment':'later','dport':'1'",
 		  "a later fragment does not have this field" },
 		{ "", "'source' is required" },
 	};
 	char line[256];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{%s}}",
+		snprintf(line, sizeof(line), "explain {%s}",
 			 cases[i].fields + !!cases[i].fields[0]);
 		rig_refused(rig, &rig_reader, line, cases[i].words);
 	}

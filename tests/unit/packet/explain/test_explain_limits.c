@@ -22,12 +22,12 @@ EXPLAIN_TEST(a_limit_with_its_level)
 		dp_sim_set_time(rig->dp, clock_mono_ns());
 		assert_false(dp_sim_packet(rig->dp, 0, 0, frame + 2, 78).drop);
 	}
-	expect(rig, "192.0.2.7", ",\"dport\":\"443\"",
+	expect(rig, "192.0.2.7", ",'dport':'443'",
 	       "verdict=pass within 7, limits.0.limit=web, "
 	       "limits.0.result=pass, limits.0.line=9, limits.0.meters.0.used=3, "
 	       "limits.0.meters.0.capacity=4, limits.0.meters.0.rate=4 packets/h");
 	/* A neighbour has all of its own. */
-	expect(rig, "192.0.2.8", ",\"dport\":\"443\"", "limits.0.meters.0.used=0");
+	expect(rig, "192.0.2.8", ",'dport':'443'", "limits.0.meters.0.used=0");
 }
 
 /* "RATE at /PREFIX: CAPACITY" of each meter of the first limit. */

@@ -15,7 +15,7 @@
 /* The entry of a source in `ban list`, to be freed, or NULL. */
 static json_t *listed(struct rig *rig, const char *source)
 {
-	json_t *response = rig_command(rig, &rig_reader, "{\"command\":\"ban list\"}");
+	json_t *response = rig_command(rig, &rig_reader, "ban list");
 	json_t *found = NULL, *ban;
 	size_t i;
 
@@ -80,16 +80,12 @@ RIG_TEST(test_listed_and_lifted)
 	/* Not over its limit: not banned, and source show agrees with the list. */
 	assert_int_equal(rig_passed(&rig, 2, 10, now), 10);
 	assert_false(has_ban(&rig, "192.0.2.2"));
-	expect_text(&rig, "{\"command\":\"source show\",\"args\":{\"source\":\"192.0.2.2\"}}",
-		    "banned_until", NULL);
+	expect_text(&rig, "source show {'source':'192.0.2.2'}", "banned_until", NULL);
 
-	rig_refused(&rig, &rig_root,
-		    "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.2\"}}", "not banned");
-	rig_refused(&rig, &rig_root, "{\"command\":\"ban del\",\"args\":{\"source\":\"x\"}}", "x");
-	rig_refused(&rig, &rig_reader,
-		    "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}",
-		    "control.group");
-	rig_do(&rig, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}");
+	rig_refused(&rig, &rig_root, "ban del {'source':'192.0.2.2'}", "not banned");
+	rig_refused(&rig, &rig_root, "ban del {'source':'x'}", "x");
+	rig_refused(&rig, &rig_reader, "ban del {'source':'192.0.2.1'}", "control.group");
+	rig_do(&rig, "ban del {'source':'192.0.2.1'}");
 	assert_false(has_ban(&rig, "192.0.2.1"));
 	/* A minute later its bucket is full again: neither banned nor near it. */
 	assert_int_equal(rig_passed(&rig, 1, 15, now + 60 * SEC), 10);
@@ -104,7 +100,7 @@ RIG_TEST(test_lifting_forgets_drops)
 	rig_open(&rig, BANNING);
 	rig_passed(&rig, 1, 16, now);
 	assert_true(listed_active(&rig, "192.0.2.1"));
-	rig_do(&rig, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}");
+	rig_do(&rig, "ban del {'source':'192.0.2.1'}");
 	rig_passed(&rig, 1, 5, now);
 	assert_false(has_ban(&rig, "192.0.2.1"));
 	rig_passed(&rig, 1, 1, now);
@@ -113,7 +109,7 @@ RIG_TEST(test_lifting_forgets_drops)
 	assert_int_equal(listed_number(&rig, "192.0.2.1", "level"), 0);
 	/* All of a network at once. */
 	rig_passed(&rig, 2, 16, now);
-	rig_do(&rig, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.0/24\"}}");
+	rig_do(&rig, "ban del {'source':'192.0.2.0/24'}");
 	assert_false(has_ban(&rig, "192.0.2.1"));
 	assert_false(has_ban(&rig, "192.0.2.2"));
 }
@@ -147,7 +143,7 @@ RIG_TEST(test_a_reboot)
 	/* It ends at its old deadline. */
 	assert_false(rig_packet(&rig, 1, now + 61 * SEC));
 	/* A daemon that is killed and started again leaves them alone, whatever the file has. */
-	rig_do(&rig, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}");
+	rig_do(&rig, "ban del {'source':'192.0.2.1'}");
 	rig_passed(&rig, 3, 16, now);
 	rig_restart(&rig);
 	assert_false(has_ban(&rig, "192.0.2.1"));

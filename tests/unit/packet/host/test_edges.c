@@ -121,8 +121,7 @@ RIG_TEST(test_first_request_and_changes)
 	assert_int_equal(rig_passed(&rig, 1, 12, edge + 22 * SEC), 10);
 	until(edge + 24 * SEC);
 	assert_int_equal(peak(), 1900);
-	rig_do(&rig,
-	       "{\"command\":\"limit set\",\"args\":{\"name\":\"w\",\"pairs\":[\"rate=20 packets/16s\"]}}");
+	rig_do(&rig, "limit set {'name':'w','pairs':['rate=20 packets/16s']}");
 	assert_int_equal(peak(), 0);
 }
 
