@@ -133,6 +133,7 @@ rule test|-c $RULES --domain $D --entries ${RULE#*/}=$V
 replay|$LAB/flood.pcap -c $CONFIG --compare $LAB/new.yaml
 suggest|--from $LAB/flood.pcap
 events|--last 20 --count 20
+watch|--count 3
 top|-
 help|-
 help|limit set
@@ -222,11 +223,11 @@ while IFS='|' read -r command arguments <&3; do
 	*) refuses "$command" "${ARGV[@]}" ;;
 	esac
 	case $command in
-	top) ;;		# on a terminal, which netns/who.sh has; JSON alone
+	top | watch) ;;		# on a terminal, which netns/who.sh has; JSON alone
 	*) fits "$command" "${ARGV[@]}" ;;
 	esac
 	case $command in
-	help | completion | top) ;;
+	help | completion | top | watch) ;;
 	*' list' | *' show' | status | stats | explain | analyze | user\ top | why | doctor | history\ * | \
 	diff | check | rule\ test | replay | suggest | version | events) is_json "$command" "${ARGV[@]}" ;;
 	esac

@@ -67,7 +67,7 @@ sluicectl sttaus > "$LAB/out" 2>&1
 check_true "a command" grep -q "did you mean 'status'" "$LAB/out"
 sluicectl status --wtach > "$LAB/out" 2>&1
 check_true "an option" grep -q "did you mean --watch" "$LAB/out"
-for words in "block add 192.0.2.1 --reasn x=did you mean --reason" \
+for words in "block add 192.0.2.1 --duration 5m=did you mean --for" "block add 192.0.2.1 --reasn x=did you mean --reason" \
 	"unblock 192.0.2.1=did you mean 'block del'" "limit set web rate=1000pps=did you mean '1000 packets/s'" \
 	"limit set web rate=10Mbps=did you mean '10M bits/s'" "block add $SERVER4=is an address of this host"; do
 	sluicectl ${words%=*} > "$LAB/out" 2>&1
@@ -152,14 +152,14 @@ while read -r command; do
 	examples=$((examples + 1))
 	case $command in
 	top) continue ;;			# who.sh has it in a terminal
-	events | status) limit="timeout 3" ;;
+	events | watch | status) limit="timeout 3" ;;
 	*) limit= ;;
 	esac
 	on_server env SLUICE_SOCKET="$SOCKET" PATH="$PATH" $limit bash -c "$example" > "$LAB/out" 2>&1
 	status=$?
 	case $command in
 	diff) expected=4 ;;
-	events | status) expected=124 ;;
+	events | watch | status) expected=124 ;;
 	ban\ del | user\ unban | cluster\ show) expected=1 ;;	# no bans, no cluster
 	doctor) [ $status -le 1 ] && expected=$status || expected='0 or 1' ;;
 	*) expected=0 ;;

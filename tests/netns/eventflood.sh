@@ -25,7 +25,7 @@ ticks=$(ticks) resident=$(resident) begin=$(now)
 flood_bg "$LAB/flood" --src 11.0.0.0/8 --share 0.05 --share-src 10.1.0.0 --share-sources 10 --time 3 --cpu 1
 blast_wait
 ticks=$(($(ticks) - ticks)) took=$(calc "$(now) - $begin")
-ctl source list --by drops --count 10 -o json > "$LAB/top"
+ctl source list --by drops --count 10 --json > "$LAB/top"
 settle s0
 sent=$(field "$LAB/flood" sent)
 arrived=$(($(rx_packets s0) - arrived)) ring=$(($(ring_drops s0) - ring)) counted=$(($(counted) - counted))

@@ -33,7 +33,7 @@ ctl block add "$PREFIX" --for 1h --reason "$(printf 'r%.0s' {1..60})" > /dev/nul
 ctl exempt add 2001:db8:1111:2222:3333:4444::/96 > /dev/null || not_ok "exempt add"
 ctl limit set "$N63" mode=shadow > /dev/null || not_ok "limit set"
 ctl load-signal set "$M63" 0.123456 --for 1h > /dev/null || not_ok "load-signal set"
-RULE=$(ctl rule list -o json | jq -r '.rules[0].rule')
+RULE=$(ctl rule list --json | jq -r '.rules[0].rule')
 
 # Every query of the daemon but those that print YAML or sentences, with its arguments.
 queries() {
@@ -55,8 +55,8 @@ while read -r query; do
 	widest=$(COLUMNS=80 ctl "$@" 2>&1 | grep -v "^$RULE$" | awk '{ gsub(/…/, "."); if (length($0) > n) n = length($0) } END { print n + 0 }')
 	check "$query: the longest line" "$widest" 1 80
 	check_is "$query: in a pipe nothing is cut" "$(ctl "$@" | grep -c '…\|not shown')" 0
-	check_true "$query: JSON" test "$(ctl "$@" -o json | jq -r type)" = object
-	timeout 20 "$BIN/sluicectl" -s "$SOCKET" "$@" -o json --watch=0.2 | head -n 3 > "$LAB/watched"
+	check_true "$query: JSON" test "$(ctl "$@" --json | jq -r type)" = object
+	timeout 20 "$BIN/sluicectl" -s "$SOCKET" "$@" --json --watch=0.2 | head -n 3 > "$LAB/watched"
 	check_is "$query: one object a line" "$(while read -r line; do jq -c type <<< "$line"; done < "$LAB/watched" | xargs)" \
 		"object object object"
 	count=$((count + 1))

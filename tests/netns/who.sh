@@ -35,7 +35,7 @@ ctl source list -o json > "$LAB/drops"
 ctl source list -o json --by passes > "$LAB/passes"
 ctl source list -o json --limit dns > "$LAB/limit"
 ctl source list -o json --within 10.1.2.0/23 > "$LAB/within"
-ctl source list -o json --count 1 > "$LAB/one"
+ctl source list -o json --interface s0 --count 1 > "$LAB/interface"
 COLUMNS=80 ctl source list > "$LAB/text"
 check_is "the heaviest is first" "$(jq -r '.sources[0].source' "$LAB/drops")" 10.1.1.1
 check_is "its drops" "$(of 10.1.1.1 .dropped.packets)" 2990
@@ -47,16 +47,19 @@ check_is "another limit's source" "$(of 10.1.2.1 '"\(.limit) \(.dropped.packets)
 check_is "by passes another is first" "$(jq -r '.sources[0].source' "$LAB/passes")" 10.1.3.1
 check_is "of one limit" "$(listed limit)" 10.1.2.1
 check_is "within a prefix" "$(listed within)" "10.1.2.1 10.1.3.1"
-check_is "of one, the first" "$(listed one)" 10.1.1.1
+check_is "of an interface, the first" "$(listed interface)" 10.1.1.1
 check_is "a network of a few packets, exactly" \
 	"$(jq -c '.networks[] | [.source, .sources, .passed.packets, .estimated]' "$LAB/drops")" '["10.7.3.0/27",20,1000,false]'
-check_is "the others are counted" "$(jq '.more > 1' "$LAB/one")" true
+check_is "the others are counted" "$(jq '.more > 1' "$LAB/interface")" true
 check_true "as text" grep -qE "^10\.1\.1\.1 .* web( |$)" "$LAB/text"
 check_is "of at most 80 columns" "$(awk 'length > 80' "$LAB/text" | wc -l)" 0
 ctl source list --by rate > "$LAB/out" 2>&1
 check_true "an order that is not known names those that are" grep -q "drops, passes, bits or connections" "$LAB/out"
-timeout 3 "$BIN/sluicectl" -s "$SOCKET" source list -o json --watch=1 > "$LAB/watch" 2>&1
-check_true "repeated, a line a second" test "$(jq -c 'select(.sources)' "$LAB/watch" | wc -l)" -ge 2
+ctl source list --interface nix > "$LAB/out" 2>&1
+check_true "an interface that is not known" grep -q "no interface 'nix'" "$LAB/out"
+
+timeout 3 "$BIN/sluicectl" -s "$SOCKET" watch > "$LAB/watch" 2>&1
+check_true "watch writes a line a second" test "$(jq -c 'select(.sources)' "$LAB/watch" | wc -l)" -ge 2
 
 # ---- spoofed networks: a /16 and a /48, of which no source sends much, beside neighbors
 sleep_past() { [ "$(ctl source list -o json | jq '.sources | length')" = 0 ]; }
@@ -168,7 +171,9 @@ check_true "s changes the order" wait_for 5 on_screen 'by passes'
 terminal send-keys s s s p
 terminal send-keys 10.1.0.0/16 Enter
 check_true "p looks at a prefix" wait_for 5 on_screen 'within 10\.1\.0\.0/16'
-terminal send-keys f
+terminal send-keys i
+check_true "i looks at an interface" wait_for 5 on_screen ' on s0 .*sources?$'
+terminal send-keys i f
 check_true "f freezes" wait_for 5 on_screen FROZEN
 terminal send-keys f b
 check_true "b asks" wait_for 5 on_screen 'block 10\.1\.1\.1 for 10 minutes\? y/n'
@@ -189,6 +194,6 @@ terminal send-keys j k
 check_is "a smaller terminal has no line beyond it" "$(screen | awk 'length > 60' | wc -l)" 0
 terminal send-keys q
 check_true "q ends" wait_for 5 eval '! terminal has-session 2> /dev/null'
-check_true "without a terminal it names another command" grep -q "source list --watch -o json" <(ctl top 2>&1 < /dev/null)
+check_true "without a terminal it names watch" grep -q "sluicectl watch" <(ctl top 2>&1 < /dev/null)
 daemon_kill TERM
 lab_done

@@ -17,8 +17,9 @@
 
 static const struct option general[] = {
 	{ "socket", required_argument, NULL, 's' }, { "output", required_argument, NULL, 'o' },
-	{ "watch", optional_argument, NULL, 'w' },  { "sort", required_argument, NULL, 'S' },
-	{ "version", no_argument, NULL, 'V' },	    { "help", no_argument, NULL, 'h' },
+	{ "json", no_argument, NULL, 'j' },	    { "watch", optional_argument, NULL, 'w' },
+	{ "sort", required_argument, NULL, 'S' },   { "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },
 };
 
 #define GENERAL_COUNT (sizeof(general) / sizeof(general[0]))
@@ -61,6 +62,13 @@ static void collect_options(void)
 static int bad_option(const struct cli *cli, const char *word)
 {
 	const char *name = word + strspn(word, "-"), *near = NULL;
+	static const char *const called[][2] = {
+		{ "duration", "for" },	{ "ttl", "for" },	 { "time", "for" },
+		{ "timeout", "for" },	{ "comment", "reason" }, { "limit-count", "count" },
+		{ "n", "count" },	{ "since", "at" },	 { "iface", "interface" },
+		{ "file", "config" },	{ "format", "output" },	 { "yes", "force" },
+		{ "prefix", "within" },
+	};
 	unsigned int least = ~0U;
 	char text[32];
 
@@ -78,6 +86,9 @@ static int bad_option(const struct cli *cli, const char *word)
 			near = options[i].name;
 		}
 	}
+	for (size_t i = 0; i < sizeof(called) / sizeof(called[0]); i++)
+		if (!strcmp(called[i][0], text))
+			near = called[i][1];
 	return cli_refuse(cli, EXIT_USAGE,
 			  "unknown option '%s'%s%s%s; sluicectl help COMMAND lists the "
 			  "options; a name that begins with '-' follows after --",
@@ -121,6 +132,8 @@ static int take_option(struct cli *cli, int option)
 		return EXIT_DONE;
 	case 'o':
 		return set_output(cli, optarg);
+	case 'j':
+		return set_output(cli, "json");
 	case 'w':
 		return set_watch(cli, optarg);
 	case 'S':
@@ -243,6 +256,17 @@ static int cmd_completion(const struct cli *cli)
 	return EXIT_DONE;
 }
 
+/* `source list` as JSON, again and again. */
+static int cmd_watch(const struct cli *cli)
+{
+	struct cli list = *cli;
+
+	list.command = &commands[command_find("source list")];
+	list.json = true;
+	list.watch_s = 1;
+	return client_repeat(&list, client_run);
+}
+
 /* Commands with code of their own, and why --watch does not repeat one; NULL: it does. */
 static const struct {
 	const char *name;
@@ -257,6 +281,7 @@ static const struct {
 	{ "why", cmd_why, NULL },
 	{ "doctor", cmd_doctor, NULL },
 	{ "top", cmd_top, "it repeats by itself" },
+	{ "watch", cmd_watch, "it repeats by itself" },
 	{ "events", cmd_events, "it repeats by itself" },
 	{ "version", cmd_version, "it prints what does not change" },
 	{ "help", cmd_help, "it prints what does not change" },

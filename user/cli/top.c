@@ -25,8 +25,8 @@ struct top {
 	/* of source list, whose networks are rows like its sources; NULL: none yet */
 	json_t *result;
 	const char *by;
-	char within[64];   /* "": all */
-	char selected[64]; /* the source; "": the first */
+	char within[64], limit[64], interface[16]; /* "": all */
+	char selected[64];			   /* the source; "": the first */
 	char message[LINE_MAX_];
 	bool frozen;
 };
@@ -112,6 +112,10 @@ static void refresh_sources(struct top *top)
 
 	if (top->within[0])
 		json_object_set_new(args, "within", json_string(top->within));
+	if (top->limit[0])
+		json_object_set_new(args, "limit", json_string(top->limit));
+	if (top->interface[0])
+		json_object_set_new(args, "interface", json_string(top->interface));
 	result = request(top, "source list", args);
 	if (result)
 		take_result(top, result);
@@ -198,9 +202,10 @@ static void draw(const struct top *top)
 	localtime_r(&now, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	erase();
-	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s  %zu source%s", clock, top->by,
-		 top->within[0] ? "  within " : "", top->within, top->frozen ? "  FROZEN" : "",
-		 count, count == 1 ? "" : "s");
+	snprintf(line, sizeof(line), "sluice top  %s  by %s%s%s%s%s%s%s%s  %zu source%s", clock,
+		 top->by, top->within[0] ? "  within " : "", top->within,
+		 top->limit[0] ? "  limit " : "", top->limit, top->interface[0] ? "  on " : "",
+		 top->interface, top->frozen ? "  FROZEN" : "", count, count == 1 ? "" : "s");
 	put_line(0, false, line);
 	put_line(1, true,
 		 "SOURCE                  DROP/S PASS/S  BIT/S SYN/S BUCKET   BY          STATE");
@@ -213,7 +218,8 @@ static void draw(const struct top *top)
 	if (!json_array_size(sources(top)))
 		put_line(3, false, "no packets in the last seconds");
 	put_line(LINES - 2, false, top->message);
-	put_line(LINES - 1, true, "q quit  s sort  p net  f freeze  b block  e exempt  x explain");
+	put_line(LINES - 1, true,
+		 "q quit s sort p net l limit i iface f freeze b block e exempt o override x why");
 	refresh();
 }
 
@@ -280,6 +286,31 @@ static void list_add(struct top *top, const char *command, const char *what, con
 	json_decref(result);
 }
 
+/* An override of the limit that refused the source last. */
+static void override(struct top *top)
+{
+	const json_t *source = selected_source(top);
+	char pairs[128] = "rate=", name[64], limit[64], question[LINE_MAX_];
+	json_t *result;
+
+	if (!source || !text_of(source, "limit")[0]) {
+		snprintf(top->message, sizeof(top->message), "no limit has refused the source");
+		return;
+	}
+	snprintf(name, sizeof(name), "%s", text_of(source, "source"));
+	snprintf(limit, sizeof(limit), "%s", text_of(source, "limit"));
+	snprintf(question, sizeof(question), "override of %s in %s: ", name, limit);
+	if (!ask(top, question, pairs, sizeof(pairs)))
+		return;
+	result =
+		request(top, "override set",
+			json_pack("{s:s, s:s, s:[s]}", "name", limit, "src", name, "pairs", pairs));
+	if (result)
+		snprintf(top->message, sizeof(top->message), "%.60s has %.100s in %.60s", name,
+			 pairs, limit);
+	json_decref(result);
+}
+
 static void explain(struct top *top)
 {
 	const json_t *source = selected_source(top), *verdict;
@@ -309,6 +340,28 @@ static void next_order(struct top *top)
 		if (!strcmp(top->by, orders[i]))
 			break;
 	top->by = orders[(i + 1) % (sizeof(orders) / sizeof(orders[0]))];
+}
+
+/* Only the sources of the selected one's limit, or all again. */
+static void toggle_limit(struct top *top)
+{
+	const char *limit = text_of(selected_source(top), "limit");
+
+	if (top->limit[0])
+		top->limit[0] = '\0';
+	else
+		snprintf(top->limit, sizeof(top->limit), "%s", limit);
+}
+
+/* Only the sources of the selected one's interface, or all again. */
+static void toggle_interface(struct top *top)
+{
+	const char *interface = text_of(selected_source(top), "interface");
+
+	if (top->interface[0])
+		top->interface[0] = '\0';
+	else
+		snprintf(top->interface, sizeof(top->interface), "%s", interface);
 }
 
 /* Returns false to end. */
@@ -341,6 +394,12 @@ static bool take_key(struct top *top, int key)
 	case 's':
 		next_order(top);
 		break;
+	case 'l':
+		toggle_limit(top);
+		break;
+	case 'i':
+		toggle_interface(top);
+		break;
 	case 'p':
 		ask(top, "prefix, empty for all: ", top->within, sizeof(top->within));
 		break;
@@ -349,6 +408,9 @@ static bool take_key(struct top *top, int key)
 		break;
 	case 'e':
 		list_add(top, "exempt add", "exempt", "is exempt for 10 minutes");
+		break;
+	case 'o':
+		override(top);
 		break;
 	case 'x':
 		explain(top);
@@ -370,9 +432,8 @@ int cmd_top(const struct cli *cli)
 	if (json_object_get(cli->args, "count"))
 		return cli_refuse(cli, EXIT_USAGE, "--count is accepted with --at");
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return cli_refuse(
-			cli, EXIT_USAGE,
-			"top needs a terminal; for pipes there is sluicectl source list --watch -o json");
+		return cli_refuse(cli, EXIT_USAGE,
+				  "top needs a terminal; for pipes there is sluicectl watch");
 	if (text_of(cli->args, "by")[0])
 		top.by = text_of(cli->args, "by");
 	snprintf(top.within, sizeof(top.within), "%s", text_of(cli->args, "within"));

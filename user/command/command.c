@@ -152,7 +152,7 @@ int command_find(const char *name)
 
 /* ------------------------------------------------------------------ suggestions */
 
-/* Names that other programs, or earlier versions, have for a command. */
+/* Other programs have another name for a command: NAME or the end of it. */
 static const struct {
 	const char *theirs, *ours;
 } called[] = {
@@ -160,7 +160,24 @@ static const struct {
 	{ "unban", "ban del" },
 	{ "unexempt", "exempt del" },
 	{ "ban add", "block add" },
-	{ "watch", "source list --watch -o json" },
+	{ "deny", "block add" },
+	{ "allow", "exempt add" },
+	{ "whitelist", "exempt add" },
+	{ "blacklist", "block add" },
+	{ "block remove", "block del" },
+	{ "block rm", "block del" },
+	{ "block delete", "block del" },
+	{ "exempt remove", "exempt del" },
+	{ "exempt rm", "exempt del" },
+	{ "exempt delete", "exempt del" },
+	{ "ban remove", "ban del" },
+	{ "ban delete", "ban del" },
+	{ "limit remove", "limit del" },
+	{ "limit delete", "limit del" },
+	{ "set remove", "set del" },
+	{ "set delete", "set del" },
+	{ "override remove", "override del" },
+	{ "override delete", "override del" },
 };
 
 const char *command_suggest(const char *name)

@@ -177,6 +177,8 @@ COMMAND(source_list, "source list", READS, "who sends: the heaviest networks and
 	     OPTION("within", "CIDR", "only sources of this prefix"),
 	     OPTION("limit", "LIMIT", "only sources that this limit refused last",
 		    .values = "@limit list"),
+	     OPTION("interface", "IFACE", "only sources whose last packet came in here",
+		    .values = "IFACE"),
 	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT),
 	     FLAG("all", "also light sources of a network, as with --within")),
 	MORE("Over the last 4 to 9 seconds. An IPv6 source is a /64. Memory is bounded: of a flood the "
@@ -232,6 +234,14 @@ COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, w
 		  "requests in place of the enforced limits$alone| beside it, would refuse $refused:some more of "
 		  "what it passed}")))
 
+COMMAND(watch, "watch", LOCAL, "source list each second, as JSON lines for pipes",
+	EXAMPLE("watch --within 203.0.113.0/24 | jq .sources[0]"),
+	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
+		    .values = "drops passes bits connections"),
+	     OPTION("within", "CIDR", "only sources of this prefix"),
+	     OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	MORE("One object a line, as of source list -o json."))
+
 COMMAND(top, "top", LOCAL, "the heaviest networks and sources on the whole terminal",
 	EXAMPLE("top --at 14:03"),
 	ARGS(OPTION("by", "WHAT", "drops (without it), passes, bits or connections: the order",
@@ -239,8 +249,9 @@ COMMAND(top, "top", LOCAL, "the heaviest networks and sources on the whole termi
 	     OPTION("within", "CIDR", "only sources of this prefix"), AT("instead those of the past, from the history on disk: "),
 	     TO, OPTION("count", "COUNT", "of the past at most so many; without it 20", .type = ARG_COUNT)),
 	MORE("Keys: up and down select a source; s the next order; p a prefix to look at, empty for all; "
-	     "f freezes; b blocks for ten minutes, e exempts for ten minutes, each after y; x explains the "
-	     "next packet of the source; q ends. The bar is the bucket of the limit that refused the source last."))
+	     "l only those that one limit refused, i only those of one interface; f freezes; b blocks for ten minutes, e exempts for ten "
+	     "minutes, each after y; x explains the next packet of the source; o lets an override of a "
+	     "limit be typed; q ends. The bar is the bucket of the limit that refused the source last."))
 
 COMMAND(events, "events", LOCAL, "what happens, as it happens: drops, bans, changes",
 	EXAMPLE("events --last 20"),

@@ -47,7 +47,7 @@ TEST(test_rows_agree)
 /* The CLI has one table of options for all commands: none is taken twice, and all have room. */
 TEST(test_options_have_one_meaning)
 {
-	static const char *const general[] = { "socket", "output",  "watch",
+	static const char *const general[] = { "socket", "output",  "json", "watch",
 					       "sort",	 "version", "help" };
 	char letter_of[64][32] = { "" }, names[128][32], name[32];
 	size_t count = 0;
@@ -67,7 +67,7 @@ TEST(test_options_have_one_meaning)
 				strcpy(names[count++], name);
 			if (!arg->letter)
 				continue;
-			assert_null(strchr("sowShV", arg->letter));
+			assert_null(strchr("sojwShV", arg->letter));
 			assert_true(!letter_of[arg->letter & 63][0] ||
 				    !strcmp(letter_of[arg->letter & 63], name));
 			strcpy(letter_of[arg->letter & 63], name);
@@ -83,7 +83,7 @@ TEST(test_suggestions)
 	assert_string_equal(command_suggest("push-downs list"), "pushdowns list");
 	assert_string_equal(command_suggest("unblock"), "block del");
 	assert_string_equal(command_suggest("unblock 192.0.2.1"), "block del");
-	assert_string_equal(command_suggest("watch"), "source list --watch -o json");
+	assert_string_equal(command_suggest("block remove"), "block del");
 	assert_null(command_suggest("frobnicate"));
 	assert_null(command_suggest(""));
 	assert_true(word_is_near("fro", "for"));

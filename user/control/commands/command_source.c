@@ -334,6 +334,7 @@ struct listing {
 	struct sl_prefix within; /* not `all`: only sources of it */
 	bool light;		 /* also the light sources of networks: `within`, too */
 	int limit_id;		 /* -1: any */
+	int iface_slot;		 /* -1: any */
 	size_t count;
 };
 
@@ -411,6 +412,23 @@ static int arg_limit_id(struct commands *ctx, const struct command_request *requ
 	return 0;
 }
 
+static int arg_iface(struct commands *ctx, const struct command_request *request,
+		     struct listing *ret, struct sl_err *err)
+{
+	const char *name = arg_text(request, "interface");
+
+	ret->iface_slot = -1;
+	for (int slot = 0; name && slot < SL_IFACES_MAX; slot++)
+		if (!strcmp(ctx->running->packets->iface[slot].name, name))
+			ret->iface_slot = slot;
+	if (name && ret->iface_slot < 0)
+		return sl_err_set(
+			err, ENOENT,
+			"no interface '%.80s' is configured; sluicectl status shows those that are",
+			name);
+	return 0;
+}
+
 static int arg_listing(struct commands *ctx, const struct command_request *request,
 		       struct listing *ret, struct sl_err *err)
 {
@@ -424,6 +442,8 @@ static int arg_listing(struct commands *ctx, const struct command_request *reque
 		r = arg_by(request, ret, err);
 	if (!r)
 		r = arg_limit_id(ctx, request, ret, err);
+	if (!r)
+		r = arg_iface(ctx, request, ret, err);
 	if (r)
 		return r;
 	if (count && (json_integer_value(count) < 1 || json_integer_value(count) > LIST_COUNT_MAX))
@@ -446,7 +466,8 @@ static bool overlap(const struct sl_prefix *a, const struct sl_prefix *b)
 static bool is_listed(const struct listing *listing, const struct heavy_source *source)
 {
 	return (listing->all || overlap(&listing->within, &source->source)) &&
-	       (listing->limit_id < 0 || source->limit_id == listing->limit_id);
+	       (listing->limit_id < 0 || source->limit_id == listing->limit_id) &&
+	       (listing->iface_slot < 0 || source->iface_slot == listing->iface_slot);
 }
 
 static json_t *verdict_to_json(const struct heavy_count *count, double seconds)
