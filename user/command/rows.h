@@ -588,6 +588,7 @@ COMMAND(user_list, "user list", READS, "who requests: the values of rules with t
 COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
 	EXAMPLE("user top --count 5"),
 	ARGS(OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	MORE("Over the last 5 to 10 minutes."),
 	SHOW(TABLE("users", "no recent refusals", COL("RULE", "$rule"), COL("VALUE", "$value"),
 		   COL(">REFUSED", "$refused:n"), HIDE("LAST", "$last", 1))))
 

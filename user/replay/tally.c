@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/heaviest.h"
 #include "lib/large_pages.h"
 #include "sluice/key.h"
 
@@ -67,30 +68,20 @@ void tally_free(struct tally *tally)
 /* The place of a hash: its own, or that of the lightest of its set, cleared. */
 static struct tally_entry *find(struct tally *tally, u64 hash, bool *ret_new)
 {
-	u32 index = (u32)(hash >> 32) & (TALLY_SETS - 1), lightest = 0;
+	u32 index = (u32)(hash >> 32) & (TALLY_SETS - 1), place;
 	struct tally_set *set = &tally->set[index];
-	struct tally_entry *entry = &tally->entry[index * TALLY_WAYS];
+	struct tally_entry *entry;
 	u64 missed;
 
-	hash |= 1;
-	for (u32 i = 0; i < TALLY_WAYS; i++)
-		if (set->hash[i] == hash) {
-			*ret_new = false;
-			set->weight[i]++;
-			return &entry[i];
-		}
-	for (u32 i = 1; i < TALLY_WAYS; i++)
-		if (set->weight[i] < set->weight[lightest])
-			lightest = i;
-	missed = set->weight[lightest];
+	place = heaviest_place(set->hash, set->weight, TALLY_WAYS, hash | 1, ret_new);
+	entry = &tally->entry[index * TALLY_WAYS + place];
+	missed = set->weight[place]++;
+	if (!*ret_new)
+		return entry;
 	tally->replaced += missed > 0;
 	tally->subjects += !missed;
-	set->hash[lightest] = hash;
-	set->weight[lightest]++;
-	memset(&entry[lightest], 0, sizeof(*entry));
-	entry[lightest].missed = missed;
-	*ret_new = true;
-	return &entry[lightest];
+	*entry = (struct tally_entry){ .missed = missed };
+	return entry;
 }
 
 static struct tally_entry *count(struct tally_entry *entry, u32 bytes, u64 second)

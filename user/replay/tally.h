@@ -2,8 +2,8 @@
 /*
  * tally.h - what became of each source, or of each value of requests, in bounded memory.
  *
- * Space-Saving (Metwally, Agrawal, El Abbadi, 2005) in sets of eight, as sluice/heavy.h: a subject
- * without an entry replaces the lightest one of its set and inherits its weight as `missed`. So
+ * Sets of eight entries by lib/heaviest.h: a subject without an entry replaces the lightest one of
+ * its set, and inherits its weight as `missed`. So
  *
  *     count <= true count <= count + missed,
  *

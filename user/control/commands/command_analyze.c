@@ -208,15 +208,18 @@ static int analyze_packets(struct commands *ctx, const char *name, json_t *list,
 /* Users of the rule with recent refusals: which of them has most. */
 static void add_refused(struct commands *ctx, const char *rule, struct limit_numbers *n)
 {
-	const struct refused_user *top[REFUSED_ROOM];
-	u32 found = refused_top(&ctx->sources->refused, top, REFUSED_ROOM, clock_mono_ns());
+	const struct active_user *user[ACTIVE_ROOM];
+	u64 span_ns;
+	u32 found = active_read(&ctx->sources->refused, user, &span_ns, clock_mono_ns());
 
 	for (u32 i = 0; i < found; i++)
-		if (!strcmp(top[i]->rule, rule)) {
+		if (!strcmp(user[i]->rule, rule)) {
+			u64 refused = active_sum(user[i]).refused;
+
 			n->refusing++;
-			n->all += top[i]->refused;
-			if (top[i]->refused > n->heaviest)
-				n->heaviest = top[i]->refused;
+			n->all += refused;
+			if (refused > n->heaviest)
+				n->heaviest = refused;
 		}
 }
 

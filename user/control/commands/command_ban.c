@@ -22,7 +22,7 @@ static json_t *ban_to_json(const struct commands *ctx, const struct dp_ban *ban)
 
 /* ---- users */
 
-static void add_user(struct commands *ctx, const struct refused_user *user, struct response *show,
+static void add_user(struct commands *ctx, const struct active_user *user, struct response *show,
 		     json_t *list)
 {
 	const struct ruleset *rules = ctx->running->requests.rules;
@@ -42,19 +42,19 @@ static void add_user(struct commands *ctx, const struct refused_user *user, stru
 
 /*
  * Bans of values are hashes in the counter table. Those whose requests were refused lately have a
- * name
- * (`user top`); of the others only the number is known, at the last sweep.
+ * name (`user top`); of the others only the number is known, at the last sweep.
  */
 static void users_to_json(struct commands *ctx, json_t *ret)
 {
-	const struct refused_user *top[REFUSED_ROOM];
+	const struct active_user *top[ACTIVE_ROOM];
 	struct response *show = calloc(1, sizeof(*show));
 	struct counters_stats stats;
 	json_t *list = json_array();
+	u64 span_ns;
 	u32 found;
 
 	sources_drain(ctx->sources);
-	found = refused_top(&ctx->sources->refused, top, REFUSED_ROOM, clock_mono_ns());
+	found = active_read(&ctx->sources->refused, top, &span_ns, clock_mono_ns());
 	for (u32 i = 0; show && i < found; i++)
 		add_user(ctx, top[i], show, list);
 	free(show);

@@ -18,7 +18,7 @@
 #include "lib/log.h"
 #include "lib/value_hash.h"
 
-#define TOP_USERS 20
+#define LISTED_USERS 20
 #define LOOKS_MAX 64
 #define LOOK_NS (SL_NS_PER_SEC / 10) /* the main thread waits so long for the cluster store */
 
@@ -35,36 +35,6 @@ static const struct rule *find_rule(const struct engine *engine, const struct ru
 	const struct rule *rule = ruleset_find(rules, name);
 
 	return rule || !engine ? rule : request_rule_find(engine->ledger.request_rules, name);
-}
-
-int command_user_top(struct commands *ctx, const struct command_request *request, json_t **ret,
-		     struct sl_err *err)
-{
-	const struct refused_user *top[REFUSED_ROOM];
-	const json_t *given = json_object_get(request->args, "count");
-	json_int_t count = given ? json_integer_value(given) : TOP_USERS;
-	u64 offset_ns = clock_utc_offset_ns();
-	json_t *list;
-	u32 found;
-
-	if (!ctx->sources || !ctx->sources->def)
-		return sl_err_set(
-			err, ENOENT,
-			"the HTTP tier is not configured: sluice.yaml has no section 'http'");
-	if (count < 1 || count > REFUSED_ROOM)
-		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d",
-				  REFUSED_ROOM);
-	sources_drain(ctx->sources);
-	found = refused_top(&ctx->sources->refused, top, (u32)count, clock_mono_ns());
-	list = json_array();
-	for (u32 i = 0; i < found; i++)
-		json_array_append_new(
-			list, json_pack("{s:s, s:o, s:o, s:o}", "rule", top[i]->rule, "value",
-					sources_text(top[i]->value, top[i]->value_len, top[i]->cut),
-					"refused", json_u64(top[i]->refused), "last",
-					json_utc(top[i]->last_ns + offset_ns)));
-	*ret = json_pack("{s:o}", "users", list);
-	return 0;
 }
 
 /* ------------------------------------------------------------------ who requests */
@@ -115,16 +85,56 @@ static int arg_user_order(const struct command_request *request, enum user_order
 	return 0;
 }
 
+/*
+ * The users of one table that are to be listed, in this order; `rule` NULL: of all rules. Returns
+ * how many there are, or -errno; *ret_count: at most so many are wanted.
+ */
+static int listed_users(struct commands *ctx, const struct command_request *request,
+			struct active *active, const char *rule, enum user_order by,
+			const struct active_user *ret[ACTIVE_ROOM], u32 *ret_count,
+			u64 *ret_span_ns, struct sl_err *err)
+{
+	const json_t *given = json_object_get(request->args, "count");
+	json_int_t count = given ? json_integer_value(given) : LISTED_USERS;
+	u32 found, listed = 0;
+
+	if (count < 1 || count > ACTIVE_ROOM)
+		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d",
+				  ACTIVE_ROOM);
+	sources_drain(ctx->sources);
+	found = active_read(active, ret, ret_span_ns, clock_mono_ns());
+	for (u32 i = 0; i < found; i++)
+		if ((!rule || !strcmp(rule, ret[i]->rule)) && user_rank(ret[i], by))
+			ret[listed++] = ret[i];
+	qsort_r(ret, listed, sizeof(ret[0]), by_user_rank, &by);
+	*ret_count = listed < count ? listed : (u32)count;
+	return (int)listed;
+}
+
+static int needs_users(const struct commands *ctx, struct sl_err *err)
+{
+	return ctx->sources && ctx->sources->def
+		       ? 0
+		       : sl_err_set(
+				 err, ENOENT,
+				 "the HTTP tier is not configured: sluice.yaml has no section 'http'");
+}
+
+static json_t *value_of(const struct active_user *user)
+{
+	return sources_text(user->value, user->value_len, user->cut);
+}
+
 static json_t *active_to_json(const struct active_user *user, double seconds, u64 offset_ns)
 {
 	struct active_count sum = active_sum(user);
 
 	return json_pack("{s:s, s:o, s:{s:o, s:f}, s:{s:o, s:f}, s:o, s:o}", "rule", user->rule,
-			 "value", sources_text(user->value, user->value_len, user->cut), "passed",
-			 "requests", json_u64(sum.passed), "per_second",
-			 (double)sum.passed / seconds, "refused", "requests", json_u64(sum.refused),
-			 "per_second", (double)sum.refused / seconds, "missed",
-			 json_u64(sum.missed), "last", json_utc(user->last_ns + offset_ns));
+			 "value", value_of(user), "passed", "requests", json_u64(sum.passed),
+			 "per_second", (double)sum.passed / seconds, "refused", "requests",
+			 json_u64(sum.refused), "per_second", (double)sum.refused / seconds,
+			 "missed", json_u64(sum.missed), "last",
+			 json_utc(user->last_ns + offset_ns));
 }
 
 int command_user_list(struct commands *ctx, const struct command_request *request, json_t **ret,
@@ -132,38 +142,53 @@ int command_user_list(struct commands *ctx, const struct command_request *reques
 {
 	const struct active_user *user[ACTIVE_ROOM];
 	const char *rule = arg_text(request, "rule");
-	const json_t *given = json_object_get(request->args, "count");
-	json_int_t count = given ? json_integer_value(given) : TOP_USERS;
-	u32 found, listed = 0;
 	enum user_order by;
 	json_t *list;
 	u64 span_ns;
+	u32 count;
 	int r = arg_user_order(request, &by, err);
 
+	if (!r)
+		r = needs_users(ctx, err);
+	if (!r && rule && !find_rule(ctx->running->requests.engine, ctx->sources->rules, rule))
+		r = rule_unknown(rule, err);
+	if (!r)
+		r = listed_users(ctx, request, &ctx->sources->active, rule, by, user, &count,
+				 &span_ns, err);
 	if (r < 0)
 		return r;
-	if (!ctx->sources || !ctx->sources->def)
-		return sl_err_set(
-			err, ENOENT,
-			"the HTTP tier is not configured: sluice.yaml has no section 'http'");
-	if (count < 1 || count > ACTIVE_ROOM)
-		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d",
-				  ACTIVE_ROOM);
-	if (rule && !find_rule(ctx->running->requests.engine, ctx->sources->rules, rule))
-		return rule_unknown(rule, err);
-	sources_drain(ctx->sources);
-	found = active_read(&ctx->sources->active, user, &span_ns, clock_mono_ns());
-	for (u32 i = 0; i < found; i++)
-		if ((!rule || !strcmp(rule, user[i]->rule)) && user_rank(user[i], by))
-			user[listed++] = user[i];
-	qsort_r(user, listed, sizeof(user[0]), by_user_rank, &by);
 	list = json_array();
-	for (u32 i = 0; i < listed && i < count; i++)
+	for (u32 i = 0; i < count; i++)
 		json_array_append_new(list, active_to_json(user[i], (double)span_ns / 1e9,
 							   clock_utc_offset_ns()));
 	*ret = json_pack("{s:o, s:o}", "users", list, "span_ns", json_u64(span_ns));
-	if (listed > count)
-		json_object_set_new(*ret, "more", json_u64(listed - (u64)count));
+	if ((u32)r > count)
+		json_object_set_new(*ret, "more", json_u64((u32)r - count));
+	return 0;
+}
+
+int command_user_top(struct commands *ctx, const struct command_request *request, json_t **ret,
+		     struct sl_err *err)
+{
+	const struct active_user *user[ACTIVE_ROOM];
+	json_t *list;
+	u64 span_ns;
+	u32 count;
+	int r = needs_users(ctx, err);
+
+	if (!r)
+		r = listed_users(ctx, request, &ctx->sources->refused, NULL, BY_REFUSED, user,
+				 &count, &span_ns, err);
+	if (r < 0)
+		return r;
+	list = json_array();
+	for (u32 i = 0; i < count; i++)
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:o}", "rule", user[i]->rule, "value",
+					value_of(user[i]), "refused",
+					json_u64(active_sum(user[i]).refused), "last",
+					json_utc(user[i]->last_ns + clock_utc_offset_ns())));
+	*ret = json_pack("{s:o}", "users", list);
 	return 0;
 }
 
@@ -181,26 +206,24 @@ json_t *listed_value(const char *value)
 static char *each_listed(const struct commands *ctx, const struct rule *rule, const char *text,
 			 char *(*each)(const char *value, u32 len, bool cut, const char *text))
 {
-	const struct refused_user *refused[REFUSED_ROOM];
-	const struct active_user *active[ACTIVE_ROOM];
+	const struct active_user *user[ACTIVE_ROOM];
 	char *found = NULL;
-	char name[256];
+	char name[ACTIVE_RULE_TEXT];
 	u64 span_ns;
-	u32 count;
 
 	if (!ctx->sources || !ctx->sources->def)
 		return NULL;
 	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
 	sources_drain(ctx->sources);
-	count = refused_top(&ctx->sources->refused, refused, REFUSED_ROOM, clock_mono_ns());
-	for (u32 i = 0; i < count && !found; i++)
-		if (!strcmp(refused[i]->rule, name))
-			found = each(refused[i]->value, refused[i]->value_len, refused[i]->cut,
-				     text);
-	count = active_read(&ctx->sources->active, active, &span_ns, clock_mono_ns());
-	for (u32 i = 0; i < count && !found; i++)
-		if (!strcmp(active[i]->rule, name))
-			found = each(active[i]->value, active[i]->value_len, active[i]->cut, text);
+	for (int table = 0; table < 2 && !found; table++) {
+		u32 count = active_read(table ? &ctx->sources->active : &ctx->sources->refused,
+					user, &span_ns, clock_mono_ns());
+
+		for (u32 i = 0; i < count && !found; i++)
+			if (!strcmp(user[i]->rule, name))
+				found = each(user[i]->value, user[i]->value_len, user[i]->cut,
+					     text);
+	}
 	return found;
 }
 

@@ -190,12 +190,12 @@ static void sources_note_refused(const struct refusal_note *note, void *arg)
 	struct sources *s = arg;
 	const struct rule *rule = sources_rule_of(s, note);
 	u64 now_ns = clock_mono_ns();
-	char name[REFUSED_RULE_TEXT];
+	char name[ACTIVE_RULE_TEXT];
 
 	if (!rule)
 		return;
 	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
-	refused_add(&s->refused, note, name, now_ns);
+	active_add(&s->refused, note, true, name, now_ns);
 	active_add(&s->active, note, true, name, now_ns);
 	observe_value(s, note, name, rule->values_plain);
 	push_refused(s->push, note, rule, now_ns);
@@ -341,6 +341,8 @@ int sources_start(struct running *run, struct event_base *base, u32 workers, u64
 	if (!s || getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		goto out;
 	s->running = run;
+	s->active.window_ns = 5 * SL_NS_PER_SEC;
+	s->refused.window_ns = 300 * SL_NS_PER_SEC;
 	s->part.ops = &sources_ops;
 	running_join(run, &s->part);
 	r = aggregate_new(workers, &s->aggregate);

@@ -2,7 +2,7 @@
 /*
  * sources.h - carries what the HTTP tier has learned about sources to the packet tier.
  *
- *     workers -> aggregate.c -> users.c, refused.c, push.c -> sources_budget.c: overrides
+ *     workers -> aggregate.c -> users.c, active.c, push.c -> sources_budget.c: overrides
  *                                                          -> dp_push.h: push-downs
  *
  * Knows: both tiers' view of a source, the running configuration. Does not know: workers, other
@@ -22,7 +22,6 @@
 #include "request/mitigation/active.h"
 #include "request/mitigation/budget.h"
 #include "request/mitigation/push.h"
-#include "request/mitigation/refused.h"
 
 struct sources {
 	struct running_part part; /* first: a part is cast to its struct */
@@ -32,10 +31,10 @@ struct sources {
 	struct aggregate *aggregate; /* the workers' end: http_tier.aggregate */
 	struct users *users;
 	struct push *push;
-	struct refused refused;
-	struct active active;
-	u64 paced_ns; /* of the last aggregate_pace() */
-	u64 lost;     /* aggregate_lost() then */
+	struct active active;  /* requests, of the last 5 to 10 seconds */
+	struct active refused; /* refusals, of the last 5 to 10 minutes */
+	u64 paced_ns;	       /* of the last aggregate_pace() */
+	u64 lost;	       /* aggregate_lost() then */
 	struct event *tick, *wake;
 	bool watching;	      /* the packet tier records established sources */
 	bool adopted;	      /* push-downs of an earlier daemon were restored */

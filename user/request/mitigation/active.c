@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/heaviest.h"
+
 static u64 total(const struct active_count *count)
 {
 	return count->passed + count->refused + count->missed;
@@ -38,12 +40,12 @@ static void turn(struct active *active, u64 now_ns)
 {
 	u64 windows;
 
-	if (!active->window_ns)
-		active->window_ns = now_ns;
-	windows = (now_ns - active->window_ns) / ACTIVE_WINDOW_NS;
+	if (!active->begin_ns)
+		active->begin_ns = now_ns;
+	windows = (now_ns - active->begin_ns) / active->window_ns;
 	if (!windows)
 		return;
-	active->window_ns += windows * ACTIVE_WINDOW_NS;
+	active->begin_ns += windows * active->window_ns;
 	active->has_before = windows == 1;
 	for (u32 i = 0; i < ACTIVE_ROOM; i++) {
 		struct active_user *user = &active->user[i];
@@ -56,30 +58,17 @@ static void turn(struct active *active, u64 now_ns)
 	}
 }
 
-static u32 place_of(const struct active *active, u64 who)
-{
-	u32 least = 0;
-
-	for (u32 i = 0; i < ACTIVE_ROOM; i++)
-		if (active->key[i] == who)
-			return i;
-	for (u32 i = 1; i < ACTIVE_ROOM; i++)
-		if (active->weight[i] < active->weight[least])
-			least = i;
-	return least;
-}
-
 void active_add(struct active *active, const struct refusal_note *note, bool refused,
 		const char *rule, u64 now_ns)
 {
 	struct active_user *user;
+	bool is_new;
 	u32 place;
 
 	turn(active, now_ns);
-	place = place_of(active, note->who);
+	place = heaviest_place(active->key, active->weight, ACTIVE_ROOM, note->who | 1, &is_new);
 	user = &active->user[place];
-	if (active->key[place] != note->who) {
-		active->key[place] = note->who;
+	if (is_new) {
 		*user = (struct active_user){ .now.missed = active->weight[place] };
 		snprintf(user->rule, sizeof(user->rule), "%s", rule);
 		user->cut = note->value_len > sizeof(user->value);
@@ -104,7 +93,7 @@ u32 active_read(struct active *active, const struct active_user **ret, u64 *ret_
 	for (u32 i = 0; i < ACTIVE_ROOM; i++)
 		if (active->key[i])
 			ret[found++] = &active->user[i];
-	*ret_span_ns = now_ns - active->window_ns + (active->has_before ? ACTIVE_WINDOW_NS : 0);
+	*ret_span_ns = now_ns - active->begin_ns + (active->has_before ? active->window_ns : 0);
 	/* A rate over less than a second says little. */
 	if (*ret_span_ns < SL_NS_PER_SEC)
 		*ret_span_ns = SL_NS_PER_SEC;

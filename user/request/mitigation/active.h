@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * active.h - the users with the most requests now, for `user list`: a table of a fixed size, by
- * Space-Saving over two windows, as sluice/heavy.h has sources.
- *
- * A user that replaces another inherits its count as what it may have had before (`missed`). So
+ * active.h - the users with the most requests, in the window in progress and the one before: a
+ * table of a fixed size (lib/heaviest.h). `user list` has one of all requests, over seconds, and
+ * `user top` one of refusals, over minutes.
  *
  *     requests noted <= true number <= noted + missed,
  *
@@ -16,7 +15,6 @@
 #include "request/mitigation/aggregate.h"
 
 #define ACTIVE_ROOM 512
-#define ACTIVE_WINDOW_NS (5 * SL_NS_PER_SEC)
 #define ACTIVE_RULE_TEXT 128
 
 struct active_count {
@@ -37,7 +35,8 @@ struct active {
 	u64 key[ACTIVE_ROOM];	 /* 0: free */
 	u64 weight[ACTIVE_ROOM]; /* the sum of the counts */
 	struct active_user user[ACTIVE_ROOM];
-	u64 window_ns; /* begin of this window; 0: nothing was noted yet */
+	u64 window_ns; /* length of a window; the caller sets it, all else begins as 0 */
+	u64 begin_ns;  /* of this window; 0: nothing was noted yet */
 	bool has_before;
 };
 

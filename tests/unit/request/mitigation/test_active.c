@@ -15,6 +15,14 @@ static struct refusal_note note_of(u64 who, const char *value, u32 stands_for)
 	return note;
 }
 
+static struct active *active_new(void)
+{
+	struct active *active = test_calloc(1, sizeof(*active));
+
+	active->window_ns = 5 * S;
+	return active;
+}
+
 static const struct active_user *find(struct active *active, const char *value, u64 now_ns,
 				      u64 *ret_span)
 {
@@ -30,7 +38,7 @@ static const struct active_user *find(struct active *active, const char *value, 
 
 TEST(test_flood_of_names)
 {
-	struct active *active = test_calloc(1, sizeof(*active));
+	struct active *active = active_new();
 	struct refusal_note bob = note_of(1, "bob", 1), eve = note_of(2, "eve", 1);
 	struct active_count sum;
 	u64 span;
@@ -57,7 +65,7 @@ TEST(test_flood_of_names)
 
 TEST(test_windows)
 {
-	struct active *active = test_calloc(1, sizeof(*active));
+	struct active *active = active_new();
 	struct refusal_note bob = note_of(1, "bob", 10), eve = note_of(2, "eve", 1);
 	u64 span;
 
@@ -81,7 +89,7 @@ TEST(test_windows)
 
 TEST(test_long_value)
 {
-	struct active *active = test_calloc(1, sizeof(*active));
+	struct active *active = active_new();
 	struct refusal_note note = note_of(1, "0123456789", 1);
 	u64 span;
 
