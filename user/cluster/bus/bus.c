@@ -22,14 +22,6 @@
 #define STALE_NS (30 * SL_NS_PER_SEC)
 #define RECENT_NS (10 * SL_NS_PER_SEC)
 
-u64 bus_mono_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * SL_NS_PER_SEC + (u64)ts.tv_nsec;
-}
-
 static u64 utc_us(void)
 {
 	struct timespec ts;
@@ -40,7 +32,7 @@ static u64 utc_us(void)
 
 struct bus_time bus_now(const struct bus *bus)
 {
-	u64 mono_ns = bus_mono_ns();
+	u64 mono_ns = clock_mono_ns();
 
 	return (struct bus_time){ .store_us = mono_ns / 1000 + bus->store_less_mono_us,
 				  .mono_ns = mono_ns,
@@ -84,7 +76,7 @@ void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome out
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
 			*c = '?';
 	strcpy(bus->error[command], text);
-	bus->error_ns = bus_mono_ns();
+	bus->error_ns = clock_mono_ns();
 	/* What was logged before already says why no command is sent any more. */
 	if (outcome == REPLY_DOWN && bus->error_texts.count)
 		return;
@@ -95,7 +87,7 @@ void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome out
 void bus_well(struct bus *bus, enum bus_command command)
 {
 	bus->error[command][0] = '\0';
-	if (!bus->error_texts.count || bus_mono_ns() - bus->error_ns < RECENT_NS)
+	if (!bus->error_texts.count || clock_mono_ns() - bus->error_ns < RECENT_NS)
 		return;
 	for (u32 i = 0; i < BUS_COMMAND_COUNT; i++)
 		if (bus->error[i][0])
@@ -128,7 +120,7 @@ int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *l
 static void on_time(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct bus *bus = arg;
-	u64 now_ns = bus_mono_ns(),
+	u64 now_ns = clock_mono_ns(),
 	    mid_us = (bus->time_requested_ns + (now_ns - bus->time_requested_ns) / 2) / 1000;
 	u64 us;
 
@@ -159,9 +151,9 @@ static void request_time(struct bus *bus)
 	size_t len[] = { 4 };
 
 	if (bus->asking_time ||
-	    (bus->stats.clock_known && bus_mono_ns() - bus->time_requested_ns < SL_NS_PER_SEC))
+	    (bus->stats.clock_known && clock_mono_ns() - bus->time_requested_ns < SL_NS_PER_SEC))
 		return;
-	bus->time_requested_ns = bus_mono_ns();
+	bus->time_requested_ns = clock_mono_ns();
 	bus->asking_time = bus_send(bus, 1, argv, len, on_time) == 0;
 }
 
@@ -250,7 +242,7 @@ static void add(struct bus *bus, const char *text, size_t size)
 /* Appends messages while there is room for another of the largest; drops expired ones. */
 static u32 fill(struct bus *bus, struct evbuffer *out, u64 now_us)
 {
-	u64 mono_ns = bus_mono_ns();
+	u64 mono_ns = clock_mono_ns();
 	u32 count = 0;
 
 	while (bus->first && count < BUS_MESSAGES_MAX &&
@@ -303,7 +295,7 @@ void bus_flush(struct bus *bus)
 
 static bool is_recent(u64 mono_ns)
 {
-	return mono_ns && bus_mono_ns() - mono_ns < RECENT_NS;
+	return mono_ns && clock_mono_ns() - mono_ns < RECENT_NS;
 }
 
 /*
@@ -317,7 +309,7 @@ static void follow_twin(struct bus *bus)
 	if (silent_ns < BUS_SILENT_LEAST_NS)
 		silent_ns = BUS_SILENT_LEAST_NS;
 	if (!bus->caught_up || bus->own_boot_us <= bus->boot_us ||
-	    (!bus->twin_left && bus_mono_ns() - bus->twice_ns < silent_ns))
+	    (!bus->twin_left && clock_mono_ns() - bus->twice_ns < silent_ns))
 		return;
 	bus_begin(bus);
 	log_info("cluster: the other daemon with the node name %s has left; the other "

@@ -23,10 +23,9 @@
 
 #include "cluster/bus/bus_peers.h"
 #include "cluster/redis/redis.h"
+#include "lib/clock.h"
 
 struct bus;
-
-u64 bus_mono_ns(void); /* CLOCK_MONOTONIC */
 
 struct bus_callbacks {
 	/* One message of another node; the callee frees `message`. */

@@ -66,7 +66,7 @@ static void note_own_name(struct bus *bus, const struct bus_head *head)
 		log_error("cluster: another daemon has the same node name %s: set a different "
 			  "cluster.node on each machine; only the last one started is accepted",
 			  bus->def->node);
-	bus->twice_ns = bus_mono_ns();
+	bus->twice_ns = clock_mono_ns();
 }
 
 void bus_begin(struct bus *bus)
@@ -88,7 +88,7 @@ static void caught_up(struct bus *bus)
 static void note_unsigned(struct bus *bus)
 {
 	bus->stats.refused[BUS_FORGED]++;
-	bus->stranger_ns = bus_mono_ns();
+	bus->stranger_ns = clock_mono_ns();
 	if (bus->stranger_sent_ns && bus->stranger_ns - bus->stranger_sent_ns < STRANGER_NS)
 		return;
 	bus->stranger_sent_ns = bus->stranger_ns;

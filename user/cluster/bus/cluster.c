@@ -39,7 +39,7 @@ int cluster_send(struct cluster *c, const char *kind, json_t *body, u64 valid_ns
 	}
 	note->kind = kind;
 	note->body = text;
-	note->until_ns = bus_mono_ns() + valid_ns;
+	note->until_ns = clock_mono_ns() + valid_ns;
 	notes_put(c, &c->out, note);
 	return 0;
 }
@@ -65,7 +65,7 @@ static void flush(struct cluster *c, const struct cluster_note *note)
 {
 	struct cluster_message message = { .node = note->node,
 					   .sent_utc_ns = note->sent_us * 1000 };
-	u64 mono_ns = bus_mono_ns(), now_us, until_us;
+	u64 mono_ns = clock_mono_ns(), now_us, until_us;
 
 	if (!bus_message_read(note->message, &message.kind, &until_us, &message.body))
 		return;
@@ -153,7 +153,7 @@ static void publish(struct cluster *c)
 {
 	size_t count = bus_peers_count(c->peers);
 	struct cluster_peer *peer = calloc(count + 1, sizeof(*peer)), *old;
-	u64 mono_ns = bus_mono_ns();
+	u64 mono_ns = clock_mono_ns();
 	u32 size = 1 + bus_peers_alive(c->peers, mono_ns);
 
 	if (!peer)
@@ -212,7 +212,7 @@ static void begin_to_end(struct cluster *c)
 {
 	struct timeval soon = timeval_of(DUE_NS);
 
-	c->ending_ns = bus_mono_ns();
+	c->ending_ns = clock_mono_ns();
 	event_del(c->tick);
 	if (c->quotas)
 		quotas_end(c->quotas);
@@ -251,7 +251,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 	if (c->quotas)
 		cluster_due(c);
 	if (c->ending_ns &&
-	    ((bus_is_idle(c->bus) && !c->pending) || bus_mono_ns() - c->ending_ns > END_NS))
+	    ((bus_is_idle(c->bus) && !c->pending) || clock_mono_ns() - c->ending_ns > END_NS))
 		event_base_loopbreak(c->base);
 }
 
@@ -442,6 +442,6 @@ bool cluster_now(const struct cluster *c, u64 *ret_us)
 {
 	u64 less_us = __atomic_load_n(&c->store_less_mono_us, __ATOMIC_RELAXED);
 
-	*ret_us = bus_mono_ns() / 1000 + less_us;
+	*ret_us = clock_mono_ns() / 1000 + less_us;
 	return less_us != 0;
 }

@@ -163,7 +163,7 @@ static struct lookup *lookup_new(struct cluster *c, const struct quota_lookup *l
 
 void cluster_look(struct cluster *c, struct quota_lookup *look, u32 count, u64 wait_ns)
 {
-	u64 until_ns = bus_mono_ns() + wait_ns;
+	u64 until_ns = clock_mono_ns() + wait_ns;
 	struct timespec until = { .tv_sec = (time_t)(until_ns / SL_NS_PER_SEC),
 				  .tv_nsec = (long)(until_ns % SL_NS_PER_SEC) };
 	struct lookup *lookup;

@@ -62,7 +62,7 @@ static void count_reply(struct redis *redis, const struct redis_pending *pending
 			enum redis_outcome outcome)
 {
 	struct redis_stats *stats = &redis->stats;
-	u64 took_ns = redis_now_ns() - pending->begun_ns;
+	u64 took_ns = clock_mono_ns() - pending->begun_ns;
 	u32 bucket = 0;
 
 	redis_count(&stats->replies, 1);
@@ -207,8 +207,8 @@ void redis_send_again(struct redis_pending *pending)
 
 	redis_queue_remove(pending);
 	redis_queue_add(&redis->again, pending);
-	if (!redis->again_timer.position)
-		redis_timer_set(&redis->timers, &redis->again_timer, redis_now_ns() + AGAIN_NS);
+	if (!redis->again_timer.timer.position)
+		redis_timer_set(&redis->timers, &redis->again_timer, clock_mono_ns() + AGAIN_NS);
 }
 
 /* ------------------------------------------------------------------ sending */
@@ -265,7 +265,7 @@ static int pending_new(struct redis *redis, const struct redis_command *command,
 	pending->unhurried = command->unhurried;
 	pending->durable = command->durable && redis->def->wait;
 	pending->deadline.fire = on_deadline;
-	pending->begun_ns = redis_now_ns();
+	pending->begun_ns = clock_mono_ns();
 	pending->deadline_ns = command->deadline_ns ? command->deadline_ns : DEADLINE_NS;
 	redis->bytes += pending->len;
 	*ret = pending;
@@ -276,11 +276,11 @@ int redis_send(struct redis *redis, const struct redis_command *command,
 	       struct redis_handler handler)
 {
 	struct redis_pending *pending;
-	u32 timers = redis->timers.count + 1 + 4 * (redis->stats.servers + 1);
+	u32 timers = redis->timers.heap.count + 1 + 4 * (redis->stats.servers + 1);
 	int r;
 
 	if (redis->ending || redis->pending >= REDIS_PENDING_MAX || redis->bytes > BYTES_MAX ||
-	    redis_timers_reserve(&redis->timers, timers) < 0) {
+	    timer_heap_reserve(&redis->timers.heap, timers) < 0) {
 		redis_count(&redis->stats.refused, 1);
 		return -ENOBUFS;
 	}
@@ -438,7 +438,7 @@ int redis_new(struct event_base *base, const struct redis_def *def, struct redis
 	redis->again_timer.fire = on_again;
 	redis->later = evtimer_new(base, on_later, redis);
 	if (!redis->later || redis_timers_open(&redis->timers, base) < 0 ||
-	    redis_timers_reserve(&redis->timers, 64) < 0)
+	    timer_heap_reserve(&redis->timers.heap, 64) < 0)
 		r = sl_err_set(err, ENOMEM, "cluster.redis: out of memory or file descriptors");
 	redis->topology = topologies[def->mode];
 	if (!r)

@@ -53,10 +53,10 @@ static void try_next(struct cluster *c);
 
 static void refresh_later(struct cluster *c)
 {
-	u64 now = redis_now_ns();
+	u64 now = clock_mono_ns();
 	u32 random;
 
-	if (c->asking || c->refresh.position || c->redis->ending)
+	if (c->asking || c->refresh.timer.position || c->redis->ending)
 		return;
 	if (now - c->read_ns > QUIET_NS)
 		c->pause_ns = PAUSE_MIN_NS;
@@ -117,7 +117,7 @@ static void adopt(struct cluster *c, const struct redis_slot_map *map)
 			c->slot[slot] = c->master[map->owner[slot] - 1];
 	c->whole = map->served == REDIS_SLOTS;
 	redis_count(&redis->stats.reloads, 1);
-	redis_timer_set(&redis->timers, &c->sweep, redis_now_ns() + SWEEP_NS);
+	redis_timer_set(&redis->timers, &c->sweep, clock_mono_ns() + SWEEP_NS);
 }
 
 static bool is_idle(const struct redis_server *server)
@@ -131,7 +131,7 @@ static void on_sweep(struct redis_timer *timer)
 {
 	struct cluster *c = (void *)((char *)timer - offsetof(struct cluster, sweep));
 	struct redis_server *server, *next;
-	u64 now = redis_now_ns();
+	u64 now = clock_mono_ns();
 	bool left = false;
 
 	if (c->asking || now - c->ask_ns < ASK_NS) {
@@ -190,7 +190,7 @@ static void on_map(void *arg, enum redis_outcome outcome, const redisReply *repl
 		good = true;
 	if (good) {
 		adopt(c, map);
-		c->read_ns = redis_now_ns();
+		c->read_ns = clock_mono_ns();
 		settle(c);
 	} else {
 		try_next(c);
@@ -309,7 +309,7 @@ static enum redis_verdict redirect(struct cluster *c, const struct redis_redirec
 	if (!*ret_to)
 		return REDIS_GIVE;
 	if (redirect->ask) {
-		c->ask_ns = redis_now_ns();
+		c->ask_ns = clock_mono_ns();
 		return REDIS_ASKING;
 	}
 	c->slot[redirect->slot] = *ret_to;

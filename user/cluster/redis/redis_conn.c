@@ -104,7 +104,7 @@ static void on_timer(struct redis_timer *timer)
 	}
 	if (!oldest)
 		return;
-	if (stalls_at(oldest) <= redis_now_ns())
+	if (stalls_at(oldest) <= clock_mono_ns())
 		redis_conn_end(conn, "no reply for 1 s");
 	else
 		redis_timer_set(timers_of(conn), timer, stalls_at(oldest));
@@ -113,7 +113,7 @@ static void on_timer(struct redis_timer *timer)
 void redis_conn_fail_soon(struct redis_conn *conn, const char *why)
 {
 	conn->failed = why;
-	redis_timer_set(timers_of(conn), &conn->timer, redis_now_ns());
+	redis_timer_set(timers_of(conn), &conn->timer, clock_mono_ns());
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -127,7 +127,7 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 	}
 	pending->server = redis_conn_server(conn);
 	pending->sent = true;
-	pending->sent_ns = redis_now_ns();
+	pending->sent_ns = clock_mono_ns();
 	pending->number = ++conn->numbers;
 	redis_queue_add(&conn->sent, pending);
 	if (bufferevent_write(conn->bev, pending->text, pending->len) < 0) {
@@ -136,7 +136,7 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 	}
 	if (pending->durable)
 		redis_conn_request_wait(conn, pending);
-	if (conn->state == CONN_READY && !conn->timer.position)
+	if (conn->state == CONN_READY && !conn->timer.timer.position)
 		redis_timer_set(timers_of(conn), &conn->timer, stalls_at(pending));
 }
 
@@ -443,7 +443,7 @@ void redis_conn_open(struct redis_conn *conn)
 	conn->object_count = 0;
 	conn->bytes = 0;
 	conn->durable_ns = 0;
-	redis_timer_set(timers_of(conn), &conn->timer, redis_now_ns() + CONNECT_NS);
+	redis_timer_set(timers_of(conn), &conn->timer, clock_mono_ns() + CONNECT_NS);
 	if (server->unix_socket)
 		connect_unix(conn, server->host);
 	else

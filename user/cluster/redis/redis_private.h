@@ -32,31 +32,33 @@
 #include <sys/stat.h>
 
 #include "cluster/redis/redis.h"
+#include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/timer_heap.h"
 
 /* ------------------------------------------------------------------ time */
 
 struct redis_timer {
-	u64 at_ns;    /* CLOCK_MONOTONIC */
-	u32 position; /* in the heap, from 1; 0: not set */
+	struct timer timer; /* first; CLOCK_MONOTONIC */
 	void (*fire)(struct redis_timer *timer);
 };
 
 struct redis_timers {
 	int fd;
 	struct event *event;
-	struct redis_timer **heap;
-	u32 count, room;
+	struct timer_heap heap;
 	u64 armed_ns; /* the timerfd's setting; 0: none */
 };
 
-u64 redis_now_ns(void);
 int redis_timers_open(struct redis_timers *timers, struct event_base *base);
 void redis_timers_close(struct redis_timers *timers);
-/* Reserves room for `count` timers; setting more than that has no effect. */
-int redis_timers_reserve(struct redis_timers *timers, u32 count);
+/* Where timer_heap_reserve() made room for it. */
 void redis_timer_set(struct redis_timers *timers, struct redis_timer *timer, u64 at_ns);
-void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer);
+
+static inline void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer)
+{
+	timer_heap_unset(&timers->heap, &timer->timer);
+}
 
 /* ------------------------------------------------------------------ commands */
 

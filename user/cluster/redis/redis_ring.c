@@ -73,7 +73,7 @@ static void member_is(struct redis *redis, struct redis_server *server, bool awa
 		redis_timer_unset(&redis->timers, &member->timer);
 	else
 		redis_timer_set(&redis->timers, &member->timer,
-				redis_now_ns() + (away ? OUT_NS : RETRY_NS));
+				clock_mono_ns() + (away ? OUT_NS : RETRY_NS));
 }
 
 static void ring_up(struct redis *redis, struct redis_server *server)
@@ -135,7 +135,7 @@ static int ring_open(struct redis *redis, struct sl_err *err)
 	if (state->member && name_all(state, name) == 0)
 		r = ring_new((const char *const *)name, (u32)count, &state->ring);
 	if (!r)
-		r = redis_timers_reserve(&redis->timers, (u32)(64 + count));
+		r = timer_heap_reserve(&redis->timers.heap, (u32)(64 + count));
 	if (r < 0)
 		ring_close(redis);
 	state = NULL;

@@ -51,7 +51,7 @@ static void wait_for_round(struct sentinels *sentinels)
 			pause_ns = AGAIN_MAX_NS;
 		sentinels->again_ns = pause_ns;
 	}
-	redis_timer_set(&sentinels->redis->timers, &sentinels->timer, redis_now_ns() + pause_ns);
+	redis_timer_set(&sentinels->redis->timers, &sentinels->timer, clock_mono_ns() + pause_ns);
 }
 
 static void begin_round(struct sentinels *sentinels)
@@ -226,7 +226,7 @@ static void sentinel_down(struct redis *redis, struct redis_server *server)
 
 	if (server == sentinels->master && !sentinels->left)
 		redis_timer_set(&redis->timers, &sentinels->timer,
-				redis_now_ns() + sentinels->again_ns);
+				clock_mono_ns() + sentinels->again_ns);
 }
 
 const struct redis_topology redis_sentinel = {

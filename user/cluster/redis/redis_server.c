@@ -127,7 +127,7 @@ void redis_server_report(struct redis_server *server, enum redis_error_class err
 	char safe[160], error[sizeof(server->error)] = "";
 	u64 last_ns = 0;
 
-	server->error_ns = redis_now_ns();
+	server->error_ns = clock_mono_ns();
 	if (error_class != REDIS_ERROR_NONE) {
 		last_ns = __atomic_exchange_n(&logged[logged_number(server)].error_ns,
 					      server->error_ns, __ATOMIC_RELAXED);
@@ -192,14 +192,14 @@ static void pause_longer(struct redis_server *server)
 	if (server->pause_ns > PAUSE_MAX_NS)
 		server->pause_ns = PAUSE_MAX_NS;
 	redis_timer_set(&server->redis->timers, &server->pause,
-			redis_now_ns() + jitter(server->pause_ns));
+			clock_mono_ns() + jitter(server->pause_ns));
 }
 
 static void go_down(struct redis_server *server)
 {
 	struct redis_queue queue = TAILQ_HEAD_INITIALIZER(queue);
 
-	if (server->state == SERVER_UP && redis_now_ns() - server->up_ns > WELL_NS)
+	if (server->state == SERVER_UP && clock_mono_ns() - server->up_ns > WELL_NS)
 		server->pause_ns = 0;
 	set_state(server, SERVER_UNAVAILABLE);
 	pause_longer(server);
@@ -216,7 +216,7 @@ static void come_up(struct redis_server *server)
 	redis_timer_unset(&server->redis->timers, &server->pause);
 	server->probing = false;
 	server->bad = 0;
-	server->up_ns = redis_now_ns();
+	server->up_ns = clock_mono_ns();
 	set_state(server, SERVER_UP);
 	if (seen_by_ping(server->error_class))
 		redis_server_report(server, REDIS_ERROR_NONE, NULL);
@@ -261,7 +261,7 @@ void redis_server_good(struct redis_server *server)
 {
 	server->bad = 0;
 	if (server->error_class != REDIS_ERROR_NONE && server->state == SERVER_UP &&
-	    redis_now_ns() - server->error_ns > QUIET_NS)
+	    clock_mono_ns() - server->error_ns > QUIET_NS)
 		redis_server_report(server, REDIS_ERROR_NONE, NULL);
 }
 
@@ -286,13 +286,13 @@ void redis_server_lost(struct redis_server *server, const char *why)
 {
 	/* An error that was reported just now is more precise than the loss that it leads to. */
 	if (server->error_class == REDIS_ERROR_NONE || server->error_class == REDIS_ERROR_SLOW ||
-	    redis_now_ns() - server->error_ns > JUST_NOW_NS)
+	    clock_mono_ns() - server->error_ns > JUST_NOW_NS)
 		redis_server_report(server, REDIS_ERROR_LOST, why);
 	if (server->state == SERVER_IDLE)
 		return;
 	if (server->state != SERVER_UNAVAILABLE)
 		go_down(server);
-	else if (server->probing || !server->pause.position)
+	else if (server->probing || !server->pause.timer.position)
 		pause_longer(server);
 }
 

@@ -86,7 +86,7 @@ static void on_polled(struct defer_call *call)
 {
 	struct defer_slot *slot = (struct defer_slot *)call;
 	const struct defers *defers = call->arg;
-	u64 now_ns = engine_clock_ns(), next_ns = IDLE_NS, gap_ns;
+	u64 now_ns = clock_mono_ns(), next_ns = IDLE_NS, gap_ns;
 
 	if (call->status != DEFER_OK) {
 		__atomic_store_n(&slot->due_ns, now_ns + SWEEP_NS, __ATOMIC_RELAXED);
@@ -190,7 +190,7 @@ static void scan(struct defers *defers)
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct defers *defers = arg;
-	u64 now_ns = engine_clock_ns();
+	u64 now_ns = clock_mono_ns();
 
 	if (now_ns >= defers->scan_ns) {
 		scan(defers);
@@ -244,7 +244,7 @@ bool defers_show(struct defers *defers, u64 rule_id, struct defer_shown *ret)
 	for (u32 i = 0; i < DEFER_NUMBER_COUNT; i++)
 		ret->number[i] = __atomic_load_n(&slot->number[i], __ATOMIC_RELAXED);
 	ret->failed = __atomic_load_n(&slot->failed, __ATOMIC_RELAXED);
-	ret->age_ns = engine_clock_ns() - at_ns;
+	ret->age_ns = clock_mono_ns() - at_ns;
 	return true;
 }
 
@@ -381,7 +381,7 @@ bool defer_begin(struct delayed *delayed, const struct decide_delay *wait,
 	struct cluster_store_request request = { .bucket = bucket };
 	struct engine_thread *thread = delayed->thread;
 	struct engine *engine = thread->engine;
-	u64 took_ns = engine_clock_ns() - delayed->began_ns;
+	u64 took_ns = clock_mono_ns() - delayed->began_ns;
 	struct deferring *deferring;
 
 	if (!wait->defer)

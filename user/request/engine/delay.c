@@ -269,8 +269,8 @@ static void timer_arm(struct delay_worker *own, u64 now_ns)
 static void timer_set(struct delay_worker *own, struct delayed *delayed, u64 due_ns)
 {
 	delayed->due_ns = due_ns;
-	delay_heap_move(&own->heap, &delayed->timer,
-			due_ns < delayed->until_ns ? due_ns : delayed->until_ns);
+	timer_heap_set(&own->heap, &delayed->timer,
+		       due_ns < delayed->until_ns ? due_ns : delayed->until_ns);
 }
 
 /* How long the rule that refuses a request, and its client, permit to wait; 0: not at all. */
@@ -299,7 +299,7 @@ static u64 due(const struct decide_delay *wait, bool first, u64 when_ns)
 
 void delay_respond(struct delayed *delayed, const struct response *response)
 {
-	observe(delayed->thread, delayed->request, response, engine_clock_ns() - delayed->began_ns);
+	observe(delayed->thread, delayed->request, response, clock_mono_ns() - delayed->began_ns);
 	delayed->done(delayed->request, response, delayed->arg);
 }
 
@@ -359,13 +359,13 @@ static bool try_again(struct delayed *delayed, const struct ruleset *rules, stru
 		late_ns = DELAY_LATE_NS;
 	now.mono_ns -= late_ns;
 	now.utc_ns -= late_ns;
-	delayed->began_ns = engine_clock_ns();
+	delayed->began_ns = clock_mono_ns();
 	delayed->remote =
 		engine_decide(delayed->thread, rules, delayed->request, now, response, &wait);
 	if (!delayed->remote)
 		return tried(delayed, response, &wait, now.mono_ns, now_ns);
 	remote_on(delayed->remote, on_remote, delayed);
-	delay_heap_move(&own_of(delayed->thread)->heap, &delayed->timer, NEVER);
+	timer_heap_set(&own_of(delayed->thread)->heap, &delayed->timer, NEVER);
 	return false;
 }
 
@@ -381,7 +381,7 @@ static void delays_run(struct engine_thread *thread)
 		struct delayed *delayed = (struct delayed *)own->heap.at[0];
 
 		if (try_again(delayed, engine_rules_enter(engine), now, &response)) {
-			delay_heap_del(&own->heap, &delayed->timer);
+			timer_heap_unset(&own->heap, &delayed->timer);
 			free(delayed);
 		}
 		engine_rules_leave(engine);
@@ -451,17 +451,15 @@ static bool delay_request(struct delayed *delayed, const struct decide_delay *wa
 	struct delay_worker *own = own_of(delayed->thread);
 	bool first, held;
 
-	if (!own_ready(delayed->thread) || delay_heap_add(&own->heap, &delayed->timer))
+	if (!own_ready(delayed->thread) || timer_heap_reserve(&own->heap, own->heap.count + 1))
 		return false;
 	delayed->until_ns = delayed->since_ns + most_ns;
 	pthread_mutex_lock(&delays->lock);
 	delayed->ticket = delays->tickets++;
 	held = delay_enter(delays, delayed, wait, &first);
 	pthread_mutex_unlock(&delays->lock);
-	if (!held) {
-		delay_heap_del(&own->heap, &delayed->timer);
+	if (!held)
 		return false;
-	}
 	timer_set(own, delayed, due(wait, first, now_ns));
 	timer_arm(own, now_ns);
 	return true;
@@ -495,7 +493,7 @@ static void on_remote(void *arg, struct response *response, const struct decide_
 	else
 		delay_respond(delayed, response);
 	if (queued && gone)
-		delay_heap_del(&own_of(thread)->heap, &delayed->timer);
+		timer_heap_unset(&own_of(thread)->heap, &delayed->timer);
 	if (gone)
 		free(delayed);
 	if (queued)
@@ -510,7 +508,6 @@ static struct delayed *delayed_new(struct engine_thread *thread, const struct re
 	if (!delayed)
 		return NULL;
 	*delayed = (struct delayed){
-		.timer = { .at_ns = NEVER },
 		.thread = thread,
 		.request = request,
 		.done = done,
@@ -582,7 +579,7 @@ void request_cancel(struct delayed *delayed)
 		/* The next one is notified, as of the past, so that no time is lost. */
 		delay_leave(delays, delayed, 0);
 		pthread_mutex_unlock(&delays->lock);
-		delay_heap_del(&own_of(thread)->heap, &delayed->timer);
+		timer_heap_unset(&own_of(thread)->heap, &delayed->timer);
 	}
 	free(delayed);
 }

@@ -12,18 +12,18 @@
 
 #include <pthread.h>
 #include <sys/queue.h>
-#include <time.h>
 
+#include "lib/clock.h"
+#include "lib/timer_heap.h"
 #include "request/engine/decide.h"
 #include "request/engine/delay.h"
-#include "request/engine/delay_heap.h"
 #include "request/engine/remote.h"
 
 #define DELAY_CHAINS 1024
 #define NEVER (~0ULL)
 
 struct delayed {
-	struct delay_timer timer; /* first: the heap has only this */
+	struct timer timer; /* first: of the next try */
 	struct engine_thread *thread;
 	const struct request *request;
 	request_done_fn done;
@@ -52,7 +52,7 @@ struct delay_queue {
 };
 
 struct delay_worker {
-	struct delay_heap heap;
+	struct timer_heap heap;
 	struct event *timer, *mail_event;
 	int mail_fd;
 	struct delayed_list mail;
@@ -72,14 +72,6 @@ struct delay_position {
 	struct delays *delays;
 	u64 ticket; /* NEVER: behind all */
 };
-
-static inline u64 engine_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /*
  * Of a request that arrived at now_ns (the counter table's clock; began_ns: CLOCK_MONOTONIC's), in

@@ -263,7 +263,7 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 		engine_rules_leave(engine);
 		return NULL;
 	}
-	began_ns = engine_clock_ns();
+	began_ns = clock_mono_ns();
 	/* A report is charged whatever is queued. */
 	if (request->report)
 		wait.ahead = NULL;
@@ -279,7 +279,7 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 				     &response);
 	if (!delayed) {
 		response.released = released;
-		observe(thread, request, &response, engine_clock_ns() - began_ns);
+		observe(thread, request, &response, clock_mono_ns() - began_ns);
 		done(request, &response, arg);
 	}
 	engine_rules_leave(engine);

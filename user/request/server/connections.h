@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "lib/clock.h"
 #include "lib/units.h"
 
 enum connection_state {
@@ -84,13 +85,10 @@ void connection_read(struct event *readable, struct bufferevent *bev, bool on);
 static inline void connection_set(struct connection *connection, enum connection_state state)
 {
 	struct connection_wait *wait = connection_wait(connection);
-	struct timespec now;
 
 	if (!connection || wait->state == state)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	__atomic_store_n(&wait->since_ns, (u64)now.tv_sec * SL_NS_PER_SEC + now.tv_nsec,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&wait->since_ns, clock_mono_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(&wait->state, state, __ATOMIC_RELAXED);
 }
 

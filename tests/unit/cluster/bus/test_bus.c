@@ -76,7 +76,7 @@ static void say(struct node *node, const char *kind, int n, u64 valid_ns)
 	char *body;
 
 	assert_true(asprintf(&body, "{\"n\":%d}", n) > 0);
-	bus_publish(node->bus, kind, body, bus_mono_ns() + valid_ns);
+	bus_publish(node->bus, kind, body, clock_mono_ns() + valid_ns);
 }
 
 static u64 refused(const struct node *node, enum bus_verdict verdict)
@@ -117,7 +117,7 @@ TEST_WITH(test_all_nodes_receive, clear, NULL)
 		tick(n[i]);
 	assert_int_equal(a->joined, 2);
 	assert_int_equal(b->joined, 2);
-	assert_int_equal(bus_peers_alive(c->peers, bus_mono_ns()), 2);
+	assert_int_equal(bus_peers_alive(c->peers, clock_mono_ns()), 2);
 	say(a, "block", 7, SL_NS_PER_SEC);
 	say(a, "ban", 8, SL_NS_PER_SEC);
 	bus_flush(a->bus);
@@ -136,7 +136,7 @@ TEST_WITH(test_all_nodes_receive, clear, NULL)
 	bus_goodbye(a->bus);
 	redis_run(&a->redis);
 	tick(b);
-	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 1);
+	assert_int_equal(bus_peers_alive(b->peers, clock_mono_ns()), 1);
 	for (int i = 0; i < 3; i++)
 		node_free(n[i]);
 }
@@ -161,7 +161,7 @@ TEST_WITH(test_strangers_change_nothing, clear, NULL)
 	tick(b);
 	bus_stats(b->bus, &stats);
 	assert_true(stats.strangers);
-	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 0);
+	assert_int_equal(bus_peers_alive(b->peers, clock_mono_ns()), 0);
 	/* A valid one: changed, cut, repeated, and in another cluster with the same secret. */
 	settle(a);
 	say(a, "block", 2, SL_NS_PER_SEC);
@@ -250,13 +250,13 @@ TEST_WITH(test_twins, clear, NULL)
 	redis_run(&twin->redis);
 	tick(a);
 	tick(b);
-	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 0);
+	assert_int_equal(bus_peers_alive(b->peers, clock_mono_ns()), 0);
 	say(a, "block", 2, SL_NS_PER_SEC * 10);
 	tick(a);
 	tick(b);
 	assert_int_equal(b->received, 1);
 	assert_string_equal(b->last, "a: block 2");
-	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 1);
+	assert_int_equal(bus_peers_alive(b->peers, clock_mono_ns()), 1);
 	node_free(a);
 	node_free(b);
 	node_free(twin);

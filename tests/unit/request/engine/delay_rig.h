@@ -282,7 +282,7 @@ static inline void pass(u64 to_ns, u64 late_ns)
 
 		deliver();
 		for (u32 i = 0; i < 2; i++) {
-			struct delay_heap *heap = &engine.delays->worker[i].heap;
+			struct timer_heap *heap = &engine.delays->worker[i].heap;
 
 			if (heap->count && heap->at[0]->at_ns < next_ns)
 				next_ns = heap->at[0]->at_ns;

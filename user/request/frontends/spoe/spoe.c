@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "request/engine/observe.h"
 #include "request/frontends/spoe/spoe.h"
@@ -31,14 +30,6 @@
 #define DRAIN_QUIET_NS (SEC / 40) /* of silence before a DISCONNECT; HAProxy may wait for a CPU */
 #define DRAIN_NS (SEC / 10)	  /* then also during traffic */
 #define DRAIN_TICK_US 2000
-
-u64 spoe_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * SEC + now.tv_nsec;
-}
 
 /* ------------------------------------------------------------------ the end of a connection */
 
@@ -77,7 +68,7 @@ void spoe_conn_close(struct spoe_conn *conn)
 {
 	cancel_all(conn);
 	conn->state = SPOE_CLOSING;
-	conn->deadline_ns = spoe_clock_ns() + CLOSING_NS;
+	conn->deadline_ns = clock_mono_ns() + CLOSING_NS;
 	connection_set(conn->peer.connection, CONNECTION_IDLE);
 	conn->paused = false;
 	if (!conn->eof)
@@ -157,7 +148,7 @@ static void throw_away(struct spoe_conn *conn)
 static void set_deadline(struct spoe_conn *conn, bool any)
 {
 	bool in_frame = !conn->paused && evbuffer_get_length(bufferevent_get_input(conn->bev));
-	u64 now = spoe_clock_ns();
+	u64 now = clock_mono_ns();
 
 	if (any)
 		conn->last_frame_ns = now;
@@ -260,7 +251,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct spoe_worker *owner = arg;
 	struct spoe_conn *conn, *next;
-	u64 now = spoe_clock_ns();
+	u64 now = clock_mono_ns();
 
 	for (conn = owner->first; conn; conn = next) {
 		next = conn->next;
@@ -295,7 +286,7 @@ static void spoe_accept(struct worker *worker, struct bufferevent *bev,
 	conn->bev = bev;
 	conn->peer = *peer;
 	conn->frame_max = HELLO_MAX;
-	conn->last_frame_ns = spoe_clock_ns();
+	conn->last_frame_ns = clock_mono_ns();
 	conn->deadline_ns = conn->last_frame_ns + HELLO_NS;
 	conn->next = owner->first;
 	conn->link = &owner->first;
@@ -349,7 +340,7 @@ static void spoe_finish(struct worker *worker)
 	static const struct timeval often = { .tv_usec = DRAIN_TICK_US };
 	struct spoe_worker *owner = worker->frontend[LISTEN_SPOE];
 
-	owner->drain_ns = spoe_clock_ns();
+	owner->drain_ns = clock_mono_ns();
 	on_tick(-1, 0, owner);
 	event_add(owner->tick, &often);
 }

@@ -4,6 +4,7 @@
 #define SLUICE_HTTP_SPOE_CONN_H
 
 #include "request/frontends/spoe/spoe_request.h"
+#include "lib/clock.h"
 #include "request/server/worker.h"
 
 enum spoe_state { SPOE_HELLO, SPOE_OPEN, SPOE_CLOSING };
@@ -44,7 +45,6 @@ struct spoe_worker {
 	struct spoe_request request; /* the one being read */
 };
 
-u64 spoe_clock_ns(void);
 /* Handles a complete frame. */
 void spoe_take_frame(struct spoe_conn *conn, const void *bytes, size_t size);
 
