@@ -126,7 +126,7 @@ analyzed() {
 	done | jq -sr "$@"
 }
 
-# total WORDS DESCRIPTOR ALLOW DENY: a candidate's and the edge's are what the nodes counted.
+# total WORDS DESCRIPTOR ALLOW DENY: a candidate's is what the nodes counted.
 total() {
 	local passed=${allowed[$2]:-0} refused=${denied[$2]:-0}
 
@@ -135,7 +135,6 @@ total() {
 		read -r passed refused < <(analyzed --arg name "${2#*:}" '[.[].limits[].candidates[]? |
 			select(.name == $name)] | "\(map(.passed) | add) \(map(.refused) | add)"')
 		;;
-	edge:) passed=$(analyzed '[.[].limits[].edge_peak // 0] | max * 100 | round') ;;
 	esac
 	within "$1 allowed in total" "$passed" "$3" "$4"
 	within "$1 denied in total" "$refused" "$5" "$6"

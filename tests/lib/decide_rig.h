@@ -15,7 +15,6 @@ static struct ruleset *rig_rules;
 static struct sl_now rig_now;
 static struct response rig_answer;
 static struct decide_delay rig_wait;
-static struct edge_bursts *rig_edges;  /* NULL: not measured */
 static const char *rig_domain = "api"; /* of the requests */
 
 /* A text that begins with a descriptor is one of the domain "api". */
@@ -106,8 +105,8 @@ static struct request rig_request(struct request_descriptor *descriptor, const c
 
 static enum response_code rig_decide(const struct request *request)
 {
-	decide(&(struct ledger){ .counters = rig_store, .edges = rig_edges }, rig_rules, request,
-	       rig_now, &rig_answer, &rig_wait);
+	decide(&(struct ledger){ .counters = rig_store }, rig_rules, request, rig_now, &rig_answer,
+	       &rig_wait);
 	return rig_answer.code;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define ACCEPTED                                                                                   \
-	"nodes, at, stream, cut, redis, total, candidate, edge, rules, repeat, end, virtual or real, as in tests/lib/request_scenario.h"
+	"nodes, at, stream, cut, redis, total, candidate, rules, repeat, end, virtual or real, as in tests/lib/request_scenario.h"
 #define LINE_MAX_BYTES 512
 
 struct reader {
@@ -148,13 +148,6 @@ static bool read_candidate(struct reader *r, const char *at)
 	return take_verdicts(r, &at) && at_end(at);
 }
 
-static bool read_edge(struct reader *r, const char *at)
-{
-	r->step.kind = STEP_TOTAL;
-	snprintf(r->step.descriptor, sizeof(r->step.descriptor), SCENARIO_EDGE);
-	return take_range(&at, &r->step.expected) && at_end(at);
-}
-
 static bool read_rules(struct reader *r, const char *at)
 {
 	bool varies;
@@ -172,7 +165,7 @@ static const struct {
 } steps[] = {
 	{ "at", read_at },	 { "stream", read_stream }, { "cut", read_cut },
 	{ "redis", read_redis }, { "total", read_total },   { "candidate", read_candidate },
-	{ "edge", read_edge },	 { "rules", read_rules },
+	{ "rules", read_rules },
 };
 
 /* Lines that are no steps. */

@@ -17,13 +17,12 @@
  *     redis slow 20ms 3s..5s                            each reply so late
  *     total user=bob allow 300..330 deny 5              of all nodes, since the beginning
  *     candidate LIMIT allow 9 deny 3                    the same, of a limit with mode: shadow
- *     edge 150..200                                     the most that passed within one window's
- * length, in % of its limit, as the nodes measured it repeat 7 every 8s the lines up to "end", each
- * turn 8 s later rules                                             another rule file, to the next
- * "---" real                                              also played on daemons and a real Redis
- *     real every 6s                                     the same; time 0 is a round multiple of 6 s
- * of UTC, as it is in virtual time virtual at 5.999999s  user=bob  allow 0           a line that is
- * played in virtual time only
+ *     repeat 7 every 8s        the lines up to "end", each turn 8 s later
+ *     rules                    another rule file, to the next "---"
+ *     real                     also played on daemons and a real Redis
+ *     real every 6s            the same; time 0 is a round multiple of 6 s of UTC, as it is in
+ *                              virtual time
+ *     virtual at 5.999999s  user=bob  allow 0           a line of virtual time only
  *
  * A line with {a,b} is two lines, as in a shell. Streams on consecutive lines run together. Where
  * CONSISTENCY is in the rules, the file is played with each consistency that states no overshoot
@@ -40,8 +39,7 @@
 #define SCENARIO_ANY SCENARIO_NODES /* in turn */
 #define SCENARIO_NEVER INT64_MAX
 
-/* The descriptors of such totals. */
-#define SCENARIO_EDGE "edge:"
+/* The descriptor of such a total. */
 #define SCENARIO_CANDIDATE "candidate:"
 
 enum request_step_kind {

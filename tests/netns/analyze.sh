@@ -14,7 +14,6 @@ domain: api
 descriptors:
   - {key: user, limits: ['10 requests/h'], algorithm: fixed-window}
   - {key: app, limits: ['10 requests/h'], algorithm: sliding-window}
-  - {key: edge, limits: ['10 requests/4s'], algorithm: fixed-window}
   - key: plan
     limits: [10 requests/h, {name: laxer, rate: 15 requests/h, mode: shadow}]
     ban: {after: 100 rejections/1h, for: 1h}
@@ -39,8 +38,6 @@ limits:
   - {name: web, match: {dport: 80}, rate: 1000 packets/s, burst: 100}
   - {name: stricter, match: {dport: 80}, rate: 500 packets/s, burst: 100, mode: shadow}
   - {name: idle, match: {dport: 81}, rate: 10 packets/s}
-  - {name: edge, match: {dport: 84}, rate: 100 packets/4s, algorithm: fixed-window}
-  - {name: even, match: {dport: 85}, rate: 100 packets/4s, algorithm: sliding-window}
   - {name: quiet, match: {dport: 82}, rate: 1000 packets/h, burst: 1000}
   - {name: sale, match: {dport: 86}, rate: 2 packets/s, burst: 2}
   - {name: sale6, match: {dport: 87}, rate: 2 packets/s, burst: 6}
@@ -76,26 +73,6 @@ ask sale early 2
 ask flooded mallory 600
 ask flooded ann 2
 ask all x 40
-# 10 just before an edge and 10 behind it; a neighbor within its limit.
-before_edge() {
-	sleep "$(date +%s.%N | awk '{ left = 4 - $1 % 4; print (left > 2 ? left - 1.6 : left + 2.4) }')"
-}
-behind_edge() {
-	sleep "$(date +%s.%N | awk '{ print 4 - $1 % 4 + 0.1 }')"
-}
-before_edge
-ask edge burst 12
-behind_edge
-ask edge burst 12
-ask edge calm 5
-# Packets, once the daemon has looked over the table.
-before_edge
-for port in 84 85; do blast "$LAB/before$port" --dst $SERVER4 --dport $port --src 10.1.6.1 --count 120 --pps 2000; done
-behind_edge
-for port in 84 85; do blast "$LAB/behind$port" --dst $SERVER4 --dport $port --src 10.1.6.1 --count 120 --pps 2000; done
-# The timer reads each quarter of a second.
-edge_is_read() { [ "$(ctl analyze edge -o json | jq '.limits[0].edge_peak // 0 | . >= 1.9')" = true ]; }
-wait_for 3 edge_is_read
 # So few packets are all counted: 30 sources with six in a tenth of a second.
 for port in 86 87 88 89; do
 	blast "$LAB/sale$port" --dst $SERVER4 --dport $port --src 10.1.$port.0/24 --sequential 30 --count 180 --pps 1800
@@ -130,13 +107,6 @@ check_is "the candidate" "$(of web '.candidates[0].name')" stricter
 check_is "would refuse of what web passed: as its own counter" "$(of web '.candidates[0].refused')" \
 	"$(of stricter .refused)"
 check "half of it or so" "$(of stricter .refused)" 500 "$(of web .passed)"
-check_is "across the edge of a window" "$(of api/edge '.edge_peak * 100 | round')" 200
-check_true "the advice says so: $(of api/edge .edge_advice)" grep -q "^Up to 2.0 times the limit passed within" \
-	<(of api/edge .edge_advice)
-check "packets, the same" "$(of edge '.edge_peak * 100 | round')" 190 200
-check_true "and the advice: $(of edge .edge_advice)" grep -q "times the limit passed within" <(of edge .edge_advice)
-check_is "a sliding window of packets has none" "$(of even .edge_peak)" null
-check_is "a sliding window has none" "$(of api/app .edge_peak)" null
 check_true "a limit that nothing met: $(of idle .advice)" grep -q "No packets have met it" <(of idle .advice)
 check_true "one that refused nothing: $(of quiet .advice)" grep -q "none of 100 packets" <(of quiet .advice)
 check_is "a rule: passed and refused requests" "$(of api/user '"\(.passed) \(.refused)"')" "10 15"

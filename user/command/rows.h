@@ -229,7 +229,6 @@ COMMAND(analyze, "analyze", READS, "is a limit effective: how much it refuses, w
 		   HIDE(">JUST", "$just_above:n", 4), HIDE(">FAR ABOVE", "$far_above:n", 1)),
 	     LINE("\n"),
 	     EACH("limits", "$name: $advice"),
-	     EACH("limits", "{$name: $edge_advice}"),
 	     EACH("limits/candidates", "$name: in shadow mode{, would refuse $refused:n of $passed+refused:n "
 		  "requests in place of the enforced limits$alone| beside it, would refuse $refused:some more of "
 		  "what it passed}")))

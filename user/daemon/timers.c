@@ -11,7 +11,6 @@
 #include "control/running/persist.h"
 #include "lib/clock.h"
 #include "control/elastic/elastic.h"
-#include "packet/host/edges.h"
 #include "packet/dataplane/dp_push.h"
 #include "packet/host/ifaces.h"
 #include "daemon/netlink.h"
@@ -21,20 +20,6 @@
 #include "control/running/entries.h"
 #include "control/running/rules.h"
 #include "packet/host/view.h"
-
-static struct event *edges_due;
-
-/* Again when it is due; without a limit that has windows, the next second looks for one. */
-static void on_edges(evutil_socket_t fd, short what, void *arg)
-{
-	struct daemon *d = arg;
-	u64 wait_ns = edges_tick(&d->packets, dp_now(d->packets.dp));
-	struct timeval wait = { .tv_sec = (time_t)(wait_ns / SL_NS_PER_SEC),
-				.tv_usec = (suseconds_t)(wait_ns % SL_NS_PER_SEC / 1000) };
-
-	if (wait_ns)
-		event_add(edges_due, &wait);
-}
 
 /* True if the addresses of the other nodes changed: bans never apply to them. */
 static bool find_nodes(struct daemon *d)
@@ -121,8 +106,6 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	status_page_tick(d);
 	elastic_watch(&d->scales);
 	bans_tick(&d->packets);
-	if (!event_pending(edges_due, EV_TIMEOUT, NULL))
-		on_edges(-1, 0, d);
 	persist_watch(&d->running);
 	if (d->running.unwritten && !d->packets.stopping)
 		rules_write(&d->running);
@@ -165,9 +148,6 @@ int timers_start(struct daemon *d, struct sl_err *err)
 	if (look.event)
 		look_where_packets_come(d);
 	else
-		r = -ENOMEM;
-	edges_due = evtimer_new(d->base, on_edges, d);
-	if (!edges_due)
 		r = -ENOMEM;
 	persist_watch(&d->running);
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)

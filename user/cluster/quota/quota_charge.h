@@ -24,13 +24,11 @@
 
 /* The counts that decisions read and charge. */
 struct ban_outbox;
-struct edge_bursts;
 
 struct ledger {
 	struct counters *counters;	     /* of this machine */
 	struct quotas *quotas;		     /* of cluster limits; NULL: all limits are local */
 	struct refusal_cache *refusal_cache; /* with quotas: keys that Redis refused lately */
-	struct edge_bursts *edges;	     /* NULL: not measured (lib/edge_burst.h) */
 	struct request_rules *request_rules; /* NULL: limits in requests have no rule
 						(request/engine/request_rules.h) */
 	struct report_ids *ended;	     /* permits that came back; NULL: not remembered

@@ -124,7 +124,7 @@ static const char *of_refused(const struct limit_numbers *n, char *buf, size_t s
 			 "%llu of %llu %s are over it: it %s too strict for ordinary %s, unless "
 			 "they attack together.",
 			 n->over, n->live, n->who, would, n->who);
-	else if (n->is_window && n->near && !n->edge_permille)
+	else if (n->is_window && n->near)
 		snprintf(buf, size,
 			 "%.2f%% are %s and %llu %s are near it: around the edge of a window twice "
 			 "the limit can pass; sliding-window or token-bucket would smooth that.",
@@ -158,16 +158,5 @@ const char *advice(const struct limit_numbers *n, char *buf, size_t size)
 		return of_nothing_refused(n, buf, size);
 	else
 		return of_refused(n, buf, size);
-	return buf;
-}
-
-const char *edge_advice(const struct limit_numbers *n, char *buf, size_t size)
-{
-	if (n->edge_permille <= 1000)
-		return NULL;
-	snprintf(buf, size, "Up to %.1f times the limit passed within one window around its edge%s",
-		 n->edge_permille / 1000.0,
-		 n->edge_permille < 1200 ? "."
-					 : ": sliding-window or token-bucket would smooth that.");
 	return buf;
 }

@@ -14,7 +14,6 @@ struct limit_numbers {
 	bool shadow;	      /* refuses nothing */
 	bool tags;	      /* `refused` were tagged, and passed */
 	bool is_window;	      /* fixed windows: two limits can pass around an edge */
-	u64 edge_permille;    /* of that, what did, of the limit; 0: not measured */
 	const char *who;      /* "sources", "users" */
 	u64 live, over, near; /* with a bucket now; of these over; within, but 80% used */
 	bool no_buckets;      /* live and over are not known */
@@ -54,8 +53,6 @@ struct refused_one {
  */
 void limit_numbers_add(struct limit_numbers *n, const struct refused_one *one);
 
-/* Of bursts at window edges; NULL: nothing is known, or no more than the limit passed. */
-const char *edge_advice(const struct limit_numbers *n, char *buf, size_t size);
 /* Into buf; returns buf. */
 const char *advice(const struct limit_numbers *n, char *buf, size_t size);
 

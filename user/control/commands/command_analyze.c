@@ -15,7 +15,6 @@
 #include "control/running/pending.h"
 #include "lib/clock.h"
 #include "limiter/algorithm.h"
-#include "packet/host/edges.h"
 #include "packet/host/heavy.h"
 #include "packet/host/state.h"
 #include "packet/host/view.h"
@@ -143,10 +142,6 @@ static json_t *numbers_to_json(const char *name, const char *tier, const struct 
 		json_object_set_new(json, "tagged", json_u64(n->refused));
 		json_object_set_new(json, "tagged_share", json_real(share));
 	}
-	if (n->edge_permille)
-		json_object_set_new(json, "edge_peak", json_real((double)n->edge_permille / 1000));
-	if (edge_advice(n, text, sizeof(text)))
-		json_object_set_new(json, "edge_advice", json_string(text));
 	json_object_set_new(json, "within_rate", json_u64(n->within));
 	if (n->within && !n->no_burst)
 		json_object_set_new(json, "burst_for_none", json_u64(n->burst));
@@ -175,7 +170,6 @@ static json_t *limit_to_json(struct commands *ctx, const struct limit_view *all,
 	n.live = table->limit_live[view->slot];
 	n.over = table->limit_over[view->slot];
 	n.near = table->limit_near[view->slot];
-	n.edge_permille = edges_peak(ctx->running->packets, view->limit);
 	n.is_window = view->def && algorithm_kind(view->def->terms.algorithm) == STATE_WINDOW;
 	n.common = view->def && !view->def->per && !view->limit->by_match;
 	n.no_values = n.shadow || n.tags;
@@ -286,8 +280,6 @@ static void add_values(struct commands *ctx, const struct rule *rule, struct obs
 		for (int v = 0; v < DECISION_COUNT; v++)
 			sum->verdict[v] += series->verdict[v];
 		sum->near += series->near;
-		if (series->edge_permille > sum->edge_permille)
-			sum->edge_permille = series->edge_permille;
 		add_lately(n, rule, &value[i].lately);
 	}
 	free(value);
@@ -336,7 +328,6 @@ static json_t *rule_numbers_to_json(struct commands *ctx, const struct rule *rul
 	n.passed = series_passed(&sum);
 	n.refused = series_over(&sum) + sum.verdict[DECISION_BANNED];
 	n.near = sum.near;
-	n.edge_permille = sum.edge_permille;
 	for (u32 i = 0; i < rule->limit_count; i++)
 		n.is_window |= rule->limit[i].mode == SL_MODE_ENFORCE &&
 			       algorithm_kind(rule->limit[i].terms.algorithm) == STATE_WINDOW;

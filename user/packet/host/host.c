@@ -4,12 +4,9 @@
 
 #include <stdlib.h>
 
-#include "packet/host/edges.h"
-
 void packet_host_free(struct packet_host *host)
 {
 	bans_free(host);
-	edges_free(host);
 	free(host->base_stats);
 	free(host->local);
 	host->base_stats = NULL;

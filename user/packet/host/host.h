@@ -10,7 +10,6 @@
  *     state.c     state.json: the slots of interfaces, counters of earlier limit ids
  *     load.c      the load of CPUs and links
  *     heavy.c     who sends: the heaviest sources
- *     edges.c     what passes around the edges of windows
  *     view.c      values that metrics and commands both show
  *
  * Knows: the data plane, interfaces, addresses, sessions of this host. A function that needs the
@@ -114,7 +113,6 @@ struct packet_host {
 	struct full_log full_log[SL_LIMIT_IDS];
 	struct dp_table_stats table; /* at table_at_ns; a scan is not free */
 	u64 table_at_ns;
-	struct edges *edges; /* NULL: no limit has fixed windows */
 };
 
 /* Frees its memory. Attachments, pins and the data plane stay. */

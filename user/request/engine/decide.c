@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include "request/engine/decide_private.h"
-#include "lib/edge_burst.h"
 
 /* A unit may come back at any time: a client tries again after this. */
 #define IN_FLIGHT_WAIT_NS SL_NS_PER_SEC
@@ -626,67 +625,6 @@ static void refund(struct decision *d, struct bucket *b)
 			spec_refund(&b->view, ref->bucket_state, decision_now(d, b), b->refund));
 }
 
-/* Of a cluster limit: the count of all nodes, as this one knows it. */
-static u64 read_edge(const struct decision *d, const struct bucket *b)
-{
-	const struct counters_ref *ref = &d->ref[b->ref];
-	const struct sl_params *p = &b->view.p;
-	struct sl_now now = decision_now(d, b);
-	struct edge_reading reading = { .window_ns = p->window_ns, .cost = b->cost };
-	u64 number, left;
-
-	if (algorithm_is_anchored(b->view.spec->algo)) {
-		reading.count = sl_first_read(ref->bucket_state, b->view.spec->count_bits,
-					      b->view.spec->tick_shift, p->window_ns, now.mono_ns,
-					      &number, &left);
-		reading.elapsed_ns = left < p->window_ns ? p->window_ns - left : 0;
-	} else {
-		reading.count = sl_window_count(ref->bucket_state, p, now.utc_ns, &number);
-		reading.elapsed_ns = now.utc_ns % p->window_ns;
-	}
-	return edge_burst_read(d->ledger->edges, ref->key, &reading, d->now.mono_ns);
-}
-
-/*
- * Over nodes another one may have another scale; and the count of an interval bucket has units of
- * earlier periods, whose age is not known.
- */
-static bool has_edges(const struct bucket *b)
-{
-	enum state_kind kind = algorithm_kind(b->view.spec->algo);
-	bool elastic = b->limit && b->limit->terms.throttle.kind == THROTTLE_ELASTIC;
-
-	if (!sl_algo_starts_empty(b->view.spec->algo) || elastic)
-		return kind == STATE_WINDOW && !b->cluster;
-	return kind == STATE_WINDOW || kind == STATE_ANCHORED;
-}
-
-/* What may pass in one window now: of a soft limit with its excess. */
-static u64 edge_capacity(const struct bucket *b)
-{
-	u64 capacity = decide_capacity(b);
-
-	if (b->limit && b->limit->terms.throttle.kind == THROTTLE_SOFT)
-		capacity += (capacity * b->limit->terms.throttle.soft_permille + 999) / 1000;
-	return capacity;
-}
-
-/* Enforced windows. What other nodes admit of a soft limit's excess is not known here. */
-static void note_edge(struct decision *d, struct bucket *b)
-{
-	struct edge_bursts *edges = d->ledger->edges;
-	u64 key = d->ref[b->ref].key, window_ns = b->view.p.window_ns, now_ns = d->now.mono_ns,
-	    passed, most;
-
-	if (!edges || d->request->report || !b->view.spec || b->none || b->full || !b->cost ||
-	    is_shadow(b) || b->candidate || !has_edges(b))
-		return;
-	passed = b->cluster && !b->soft ? read_edge(d, b)
-					: edge_burst_note(edges, key, window_ns, now_ns, b->cost);
-	most = passed ? edge_burst_capacity(edges, key, window_ns, now_ns, edge_capacity(b)) : 0;
-	b->edge_permille = most ? passed * 1000 / most : 0;
-}
-
 void decide_charge(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
@@ -708,8 +646,6 @@ void decide_charge(struct decision *d, struct bucket *b)
 		if (b->in_flight && d->permit.count < PERMIT_UNITS_MAX)
 			d->permit.key[d->permit.count++] = ref->key;
 	}
-	if (!d->needs_store)
-		note_edge(d, b);
 	if (b->cluster && (d->request->report || owes(b) || b->candidate))
 		cluster_flush(d, b, b->full || charged->bucket_state != before);
 	else if (b->cluster && b->cost && !d->needs_store)
@@ -939,8 +875,6 @@ static void fill_status(const struct decision *d, const struct part *part,
 
 		ret->soft |= b->soft;
 		ret->full |= b->full;
-		if (b->edge_permille > ret->edge_permille)
-			ret->edge_permille = b->edge_permille;
 		ret->unavailable |= b->unavailable;
 		if (!bound || binds(b, bound))
 			bound = b;
@@ -1257,8 +1191,6 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 			cluster_result(b, was);
 		decide_look(d, b, NULL);
 		b->full |= was && was->full;
-		if (code == RESPONSE_OK && !d->request->peek && !b->over)
-			note_edge(d, b);
 	}
 	/* A request that passed before the ban began has passed. */
 	if (d->request->peek || code == RESPONSE_OVER_LIMIT)

@@ -40,7 +40,6 @@ struct bucket {
 	u64 refund;
 	u64 ahead;		/* hits that queue before this request */
 	u64 wait_ns;		/* over: until it fits */
-	u32 edge_permille;	/* passed across a window's edge, of the limit; 0: not known */
 	u64 ban_left_ns;	/* its value is banned for so long; 0: not */
 	u64 tag;		/* cluster: its hash slot in Redis */
 	u32 ref;		/* its states: the limit's, its own; soft's, its own; grace's */

@@ -12,7 +12,6 @@
 #include "request/engine/ban_outbox.h"
 #include "request/engine/decide_private.h"
 #include "request/engine/decision_log.h"
-#include "lib/edge_burst.h"
 #include "request/engine/defer.h"
 #include "request/engine/delay_private.h"
 #include "request/engine/observe.h"
@@ -65,12 +64,10 @@ int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_e
 		engine->delays = delays_new(plan->threads, plan->max_delayed);
 		engine->defers = defers_new();
 		engine->log = decision_log_new(plan->threads);
-		engine->ledger.edges = edge_bursts_new();
 		engine->ledger.request_rules = request_rules_new();
 		engine->ledger.ended = report_ids_new();
-		if (!engine->ledger.edges || !engine->ledger.request_rules ||
-		    !engine->ledger.ended || !engine->delays || !engine->defers || !engine->log ||
-		    make_threads(engine, plan->threads) < 0)
+		if (!engine->ledger.request_rules || !engine->ledger.ended || !engine->delays ||
+		    !engine->defers || !engine->log || make_threads(engine, plan->threads) < 0)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0) {
@@ -125,7 +122,6 @@ void engine_close(struct engine *engine)
 	ruleset_free(publish_swap(&engine->rules, NULL));
 	decision_log_free(engine->log);
 	measures_free(engine->measures);
-	edge_bursts_free(engine->ledger.edges);
 	request_rules_free(engine->ledger.request_rules);
 	report_ids_free(engine->ledger.ended);
 	if (engine->ledger.quotas)

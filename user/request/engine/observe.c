@@ -199,8 +199,6 @@ static void count(struct observe_series *series, enum decision_verdict verdict,
 		add(&series->unavailable, 1);
 	if (status->ban_began)
 		add(&series->bans, 1);
-	if (status->edge_permille > series->edge_permille)
-		__atomic_store_n(&series->edge_permille, status->edge_permille, __ATOMIC_RELAXED);
 }
 
 static void count_candidate(struct worker_stats *stats, const struct request *request,
@@ -320,8 +318,6 @@ void observe_series(const struct engine *engine, u32 metric, struct observe_seri
 		ret->full += series ? get(&series->full) : 0;
 		ret->unavailable += series ? get(&series->unavailable) : 0;
 		ret->bans += series ? get(&series->bans) : 0;
-		if (series && get(&series->edge_permille) > ret->edge_permille)
-			ret->edge_permille = get(&series->edge_permille);
 	}
 }
 
@@ -368,8 +364,6 @@ static void add_series(struct observe_series *to, const struct observe_series *f
 	to->full += get(&from->full);
 	to->unavailable += get(&from->unavailable);
 	to->bans += get(&from->bans);
-	if (get(&from->edge_permille) > to->edge_permille)
-		to->edge_permille = get(&from->edge_permille);
 }
 
 /* Of two workers; if their periods differ, the limit has changed, and one of them has not met it

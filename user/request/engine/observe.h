@@ -63,11 +63,10 @@ void observe_times(const struct engine *engine, struct observe_times *ret);
 
 struct observe_series {
 	u64 verdict[DECISION_COUNT];
-	u64 near;	   /* within the limit, but 80% of it used */
-	u64 full;	   /* no room for its counter: on_full decided */
-	u64 unavailable;   /* no reply of Redis: on_store_failure decided */
-	u64 bans;	   /* that began */
-	u64 edge_permille; /* most of a limit that passed within a window, across its edge */
+	u64 near;	 /* within the limit, but 80% of it used */
+	u64 full;	 /* no room for its counter: on_full decided */
+	u64 unavailable; /* no reply of Redis: on_store_failure decided */
+	u64 bans;	 /* that began */
 };
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*

@@ -158,8 +158,7 @@ struct response_status {
 	u64 retry_after_ns; /* over: until these hits fit; ~0: never */
 	u64 ban_left_ns;    /* its value is banned for so long; 0: not */
 	u8 ban_level;
-	bool ban_began;	   /* by this request */
-	u32 edge_permille; /* of a limit, what passed within a window across its edge; 0: unknown */
+	bool ban_began; /* by this request */
 	u8 candidates;
 	struct response_candidate candidate[RESPONSE_CANDIDATES_MAX];
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a response states, rule by rule. Counts over time: tests/scenario/requests. */
 #include "lib/decide_rig.h"
-#include "lib/edge_burst.h"
 
 static bool allowed_own_limit(const char *text, enum request_api api, u64 requests,
 			      enum request_unit unit)
@@ -239,38 +238,6 @@ TEST_WITH(test_elastic, NULL, rig_teardown)
 	rig_pass(SEC);
 	assert_int_equal(allowed_of("user=al", 50), 10);
 	assert_int_equal(rig_answer.policy[0].q, 10);
-}
-
-static void to_second(u64 second)
-{
-	u64 minute_ns = 60 * SEC, now_ns = rig_now.utc_ns % minute_ns;
-
-	rig_pass((second * SEC + minute_ns - now_ns) % minute_ns);
-}
-
-/* Around an edge: of the largest limit by which something passed within a window. */
-TEST_WITH(test_elastic_edge, NULL, rig_teardown)
-{
-	rig_start("- {key: user, limits: ['10 requests/m'],"
-		  " throttle: {elastic: 200%, while: {cpu: 70%}}}\n");
-	rig_edges = edge_bursts_new();
-	to_second(55);
-	assert_int_equal(allowed_of("user=bob", 10), 10);
-	assert_int_equal(rig_answer.status[0].edge_permille, 1000);
-	set_scale(2 << 16, rig_now.mono_ns + SEC);
-	assert_int_equal(allowed_of("user=bob", 10), 10);
-	assert_int_equal(rig_answer.status[0].edge_permille, 1000);
-	to_second(2);
-	assert_int_equal(allowed_of("user=bob", 10), 10);
-	assert_int_equal(rig_answer.status[0].edge_permille, 1500);
-	rig_pass(180 * SEC);
-	to_second(55);
-	assert_int_equal(allowed_of("user=bob", 10), 10);
-	to_second(2);
-	assert_int_equal(allowed_of("user=bob", 10), 10);
-	assert_int_equal(rig_answer.status[0].edge_permille, 2000);
-	edge_bursts_free(rig_edges);
-	rig_edges = NULL;
 }
 
 #define CLASSES                                                                                    \

@@ -7,7 +7,6 @@
  *     test_request_scenario --steps FILE CONSISTENCY     exit 1: it is not a real one
  *     test_request_scenario FILE                         plays one
  */
-#include "lib/edge_burst.h"
 #include "remote_rig.h"
 
 #include <dirent.h>
@@ -226,10 +225,6 @@ static void play_request(struct play *p, const struct request_step *step, struct
 	total->allowed += allowed;
 	total->denied += denied;
 	for (u32 i = 0; i < response_statuses(response); i++)
-		if (response->status[i].edge_permille / 10 > total_of(p, SCENARIO_EDGE)->allowed)
-			total_of(p, SCENARIO_EDGE)->allowed =
-				response->status[i].edge_permille / 10;
-	for (u32 i = 0; i < response_statuses(response); i++)
 		for (u32 k = 0; k < response->status[i].candidates; k++)
 			count_candidate(p, &response->status[i].candidate[k]);
 }
@@ -332,7 +327,6 @@ static void play_open(struct play *p)
 				 0);
 		rig_node_open(&p->node[n].rig, p->node[n].store);
 		quotas_set_nodes(p->node[n].rig.ledger->quotas, p->scenario.nodes);
-		p->node[n].rig.ledger->edges = edge_bursts_new();
 	}
 	rig_domain = p->scenario.domain;
 	rig_load(p->scenario.rules);
@@ -345,11 +339,8 @@ static void play_close(struct play *p)
 	for (u32 n = 0; n < p->scenario.nodes; n++)
 		p->node[n].cut = false;
 	advance(p, play_time(p) + SEC);
-	for (u32 n = 0; n < p->scenario.nodes; n++) {
-		edge_bursts_free(p->node[n].rig.ledger->edges);
-		p->node[n].rig.ledger->edges = NULL;
+	for (u32 n = 0; n < p->scenario.nodes; n++)
 		rig_node_close(&p->node[n].rig);
-	}
 	cluster_store_memory_free(p->memory);
 	rig_end();
 }
