@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * match_keys.h - the keys of a limit's `match:`, one row each. From the rows come the fields of
- * struct match_def, reading, writing, copying, the check of overlaps, the classifier's dimensions,
+ * struct match_def, reading, writing, copying, the classifier's dimensions,
  * and the fields of a packet that `explain` takes and prints.
  *
  * A new key of a kind that exists is a row here; its dimension (sluice/limit.h), and where the data

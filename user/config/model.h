@@ -56,13 +56,4 @@ bool match_possible(const struct match_def *match, enum sl_family family, u8 pro
 bool match_possible_family(const struct match_def *match, enum sl_family family);
 bool match_possible_proto(const struct match_def *match, enum sl_family family, u8 proto);
 
-/*
- * Part of the checks (overlap.c): finds limits that one packet can match and whose weights exceed
- * `most` together. *ret_found is set with the limits in *ret; it stays unset if there are none or
- * the search exceeds a fixed effort. 0 or -ENOMEM. count <= SL_LIMITS_MAX.
- */
-typedef u32 overlap_weight(const struct limit_def *limit, enum sl_family family);
-int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *weight, u32 most,
-		 bool *ret_found, struct sl_bitmap *ret);
-
 #endif

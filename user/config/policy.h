@@ -205,7 +205,7 @@ struct policy {
  * Reads, parses and checks a file. 0 with *ret to be freed, or -errno with `err` naming file,
  * line, column, what was found and what is accepted; *ret is then untouched. Everything that
  * can be refused without a kernel is refused here: bad and impossible rates, duplicate names,
- * unknown keys, contradictions, and more than SL_MATCHES_MAX limits that one packet could match.
+ * unknown keys, contradictions.
  */
 int policy_load(const char *path, struct policy **ret, struct sl_err *err);
 /* The same from memory; `name` stands for the path in errors. */

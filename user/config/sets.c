@@ -225,8 +225,6 @@ static int change_set(struct policy *policy, set_change *change, const char *nam
 		set->live = true;
 		rc = expand_users(copy, set, err);
 	}
-	if (!rc)
-		rc = policy_check(copy, err);
 	if (!rc) {
 		swapped = *policy;
 		*policy = *copy;

@@ -2,7 +2,7 @@
 /*
  * The meaning of a configuration, that it is written back as it was read, and that long files
  * take time in proportion. Examples: test_policy_docs.c. Errors:
- * test_policy_errors.c, test_policy_overlap.c. Changes: test_policy_edit.c, test_policy_sets.c.
+ * test_policy_errors.c. Changes: test_policy_edit.c, test_policy_sets.c.
  */
 #include <time.h>
 

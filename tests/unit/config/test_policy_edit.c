@@ -413,29 +413,6 @@ TEST(test_limit_add)
 	policy_free(policy);
 }
 
-/* A live change has the bounds of a file: 17 limits for one packet are too many. */
-TEST(test_limit_add_overlap)
-{
-	struct policy *policy = parse(base);
-	char yaml[64], *off[] = { "mode=off" }, *on[] = { "mode=enforce" };
-	struct sl_err err;
-	int i;
-
-	for (i = 2; i < 16; i++) {
-		snprintf(yaml, sizeof(yaml), "{name: l%d, rate: 1 packets/s}", i);
-		assert_int_equal(add(policy, yaml, &err), 0);
-	}
-	assert_int_equal(add(policy, "{name: more, rate: 1 packets/s}", &err), -EINVAL);
-	assert_non_null(strstr(err.message, "one packet can match this and 16 others"));
-	assert_int_equal(policy->limit_count, 16);
-
-	assert_int_equal(policy_limit_set(policy, "l5", off, 1, &err), 0);
-	assert_int_equal(add(policy, "{name: more, rate: 1 packets/s}", &err), 0);
-	assert_int_equal(policy_limit_set(policy, "l5", on, 1, &err), -EINVAL);
-	assert_int_equal(policy_find_limit(policy, "l5")->mode, SL_MODE_OFF);
-	policy_free(policy);
-}
-
 static struct list_entry entry_of(const char *prefix, u64 until, const char *reason)
 {
 	struct list_entry entry = { .until_utc_ns = until };

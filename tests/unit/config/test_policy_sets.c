@@ -133,25 +133,6 @@ TEST(test_refused)
 	policy_free(policy);
 }
 
-/* A change that makes too many limits meet one packet is refused like any other. */
-TEST(test_checked)
-{
-	char yaml[4096] = "sets: {a: [192.0.2.0/24], b: [198.51.100.0/24]}\nlimits:\n";
-	struct sl_prefix more = prefix_of("192.0.2.7");
-	struct policy *policy;
-	struct sl_err err;
-
-	for (int i = 0; i < 17; i++)
-		sprintf(yaml + strlen(yaml),
-			"  - {name: l%d, rate: 1 packets/s, match: {src: '@%c'}}\n", i,
-			i < 10 ? 'a' : 'b');
-	policy = parse(yaml);
-	assert_int_equal(policy_set_add(policy, "b", &more, 1, &err), -EINVAL);
-	assert_non_null(strstr(err.message, "one packet can match this and 16 others"));
-	assert_int_equal(policy_find_set(policy, "b")->count, 1);
-	policy_free(policy);
-}
-
 TEST(test_lists)
 {
 	struct policy *policy = parse(base);

@@ -6,6 +6,8 @@
 
 #include "limiter/algorithm.h"
 #include "config/cluster_def.h"
+#include "config/model.h"
+#include "lib/bitmap.h"
 #include "lib/links.h"
 #include "lib/units.h"
 #include "packet/compile/compile.h"
@@ -206,6 +208,95 @@ static void note_set(struct notes *n, const struct policy *policy, const struct 
 	}
 }
 
+/* Limits that one packet may match, and their meters. */
+struct together {
+	u32 limits, meters;
+};
+
+/* `port` is 0 where the protocol has none. */
+static void count_together(const struct policy *policy, const struct sl_rules *rules,
+			   const struct sl_bitmap *of, enum sl_family family, u8 proto, u32 port,
+			   struct together *most)
+{
+	const struct match_key *dport = &match_keys[MATCH_DPORT];
+	struct together sum = { 0 };
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct match_def *match = &policy->limit[i].match;
+
+		if (!bitmap_has(of, i) || !match_possible_proto(match, family, proto) ||
+		    (match_count(match, dport) && !match_holds(match, dport, family, port)))
+			continue;
+		sum.limits++;
+		for (u32 at = i; at < SL_METERS_MAX; at = rules->limits[at].next)
+			sum.meters += rules->limits[at].prefix[family] != SL_PREFIX_NONE;
+	}
+	most->limits = sum.limits > most->limits ? sum.limits : most->limits;
+	most->meters = sum.meters > most->meters ? sum.meters : most->meters;
+}
+
+/*
+ * The most limits of `of` that family, protocol and destination port do not keep apart: a bound.
+ * A packet may match fewer, because of addresses and other conditions, but not more. Ranges of
+ * ports that share one share the first port of one of them.
+ */
+static struct together most_together(const struct policy *policy, const struct sl_rules *rules,
+				     const struct sl_bitmap *of)
+{
+	struct together most = { 0 };
+
+	for (int family = 0; family < SL_FAMILY_COUNT; family++) {
+		struct sl_bitmap possible = *of;
+
+		for (size_t i = 0; i < policy->limit_count; i++)
+			if (!match_possible_family(&policy->limit[i].match, family))
+				bitmap_put(&possible, i, false);
+		for (u32 proto = 0; proto < 256; proto++) {
+			count_together(policy, rules, &possible, family, proto, 0, &most);
+			for (size_t i = 0; match_needs_met(MATCH_NEEDS_PORTS, family, proto) &&
+					   i < policy->limit_count;
+			     i++)
+				for (size_t k = 0; k < policy->limit[i].match.dport_count; k++)
+					count_together(policy, rules, &possible, family, proto,
+						       policy->limit[i].match.dport[k].first,
+						       &most);
+		}
+	}
+	return most;
+}
+
+/* Notes more limits than a packet can be charged to: bpf/meters.h. */
+static void note_together(struct notes *n, const struct policy *policy,
+			  const struct sl_rules *rules)
+{
+	struct together all, dropping;
+	struct sl_bitmap charged = rules->all;
+	char text[300];
+
+	/* What is dropped by its match alone is charged nowhere. */
+	for (u32 i = 0; i < SL_BITMAP_WORDS; i++)
+		charged.w[i] &= ~rules->refusing.w[i];
+	all = most_together(policy, rules, &charged);
+	if (all.limits <= SL_MATCHES_MAX && all.meters <= SL_CHARGES_MAX)
+		return;
+	dropping = most_together(policy, rules, &rules->dropping);
+	if (dropping.limits > SL_MATCHES_MAX || dropping.meters > SL_CHARGES_MAX)
+		snprintf(
+			text, sizeof(text),
+			"one packet may match up to %u limits that drop, with %u meters, which neither "
+			"protocol nor dport keeps apart: it is charged to at most %d limits and %d meters, the "
+			"first in the file, and the others do not limit it",
+			dropping.limits, dropping.meters, SL_MATCHES_MAX, SL_CHARGES_MAX);
+	else
+		snprintf(
+			text, sizeof(text),
+			"one packet may match up to %u limits, with %u meters, which neither protocol nor "
+			"dport keeps apart: it is charged to at most %d limits and %d meters, first of those that "
+			"drop, and the last of the others do not count it",
+			all.limits, all.meters, SL_MATCHES_MAX, SL_CHARGES_MAX);
+	n->add(n->arg, NULL, text);
+}
+
 void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
 		  void *arg)
 {
@@ -215,6 +306,7 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		add(arg, NULL, "interfaces is empty: no packet meets its limits");
 	if (policy->cluster && redis_tls_unused(&policy->cluster->redis))
 		add(arg, NULL, REDIS_TLS_UNUSED);
+	note_together(&n, policy, rules);
 	for (size_t i = 0; i < policy->set_count; i++)
 		note_set(&n, policy, &policy->set[i]);
 	for (size_t i = 0; i < policy->limit_count; i++) {

@@ -493,4 +493,69 @@ TEST(test_notes)
 		strstr(err.message, "limit 'fast': the rate cannot be represented within 1 %"));
 }
 
+static void collect_common(void *arg, const struct limit_def *limit, const char *words)
+{
+	if (!limit)
+		collect(arg, NULL, words);
+}
+
+#define MANY "one packet may match up to "
+
+/* More limits than a packet is charged to; protocol and port keep limits apart. */
+TEST(test_note_together)
+{
+	static const struct {
+		u32 same, apart;  /* limits for all packets; each for a port of its own, */
+		bool protos;	  /* or a protocol */
+		u32 tagging;	  /* of the first ones */
+		u32 steep;	  /* of the last ones: two rates at two and three prefix lengths */
+		const char *note; /* NULL: none */
+	} cases[] = {
+		{ .same = 16 },
+		{ .same = 17, .note = MANY "17 limits that drop, with 17 meters" },
+		{ .same = 15, .apart = 90 },
+		{ .same = 15, .apart = 90, .protos = true },
+		{ .same = 16, .apart = 2, .note = MANY "17 limits that drop, with 17 meters" },
+		{ .same = 17, .tagging = 1, .note = MANY "17 limits, with 17 meters" },
+		{ .same = 17, .tagging = 16, .note = MANY "17 limits, with 17 meters" },
+		{ .same = 7, .steep = 5 },
+		{ .same = 8, .steep = 5, .note = MANY "8 limits that drop, with 33 meters" },
+	};
+
+	for (u32 i = 0; i < COUNT(cases); i++) {
+		struct limit_def limit[128];
+		char name[16], text[1000] = "";
+		u32 count = cases[i].same + cases[i].apart;
+		struct policy policy = make_policy(limit, count);
+		struct compile_env env = make_env();
+		struct u16_range port[128];
+		u8 proto[128];
+		struct sl_image *image;
+
+		policy.interface_count = 1;
+		for (u32 k = 0; k < count; k++) {
+			snprintf(name, sizeof(name), "l%u", k);
+			limit[k] = k + cases[i].steep < count ? make_limit(name) : two_rates(name);
+			if (k + cases[i].steep >= count)
+				add_prefix_hierarchy(&limit[k]);
+			if (k < cases[i].tagging)
+				limit[k].action = SL_ACT_TAG;
+			port[k] = (struct u16_range){ k, k };
+			proto[k] = (u8)k;
+			if (k < cases[i].same)
+				continue;
+			limit[k].match.dport = &port[k];
+			limit[k].match.dport_count = !cases[i].protos;
+			limit[k].match.proto = &proto[k];
+			limit[k].match.proto_count = cases[i].protos;
+		}
+		memset(slots, 0, sizeof(slots));
+		image = compile(&policy, &env);
+		policy_notes(&policy, image->rules, collect_common, text);
+		if (!text[0] != !cases[i].note || (text[0] && !strstr(text, cases[i].note)))
+			fail_msg("%u: \"%s\"", i, text);
+		image_free(image);
+	}
+}
+
 TEST_MAIN
