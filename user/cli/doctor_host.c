@@ -237,18 +237,6 @@ static void ntp(struct doctor *d)
 			     (double)clock.maxerror / 1e3);
 }
 
-static void cpus(struct doctor *d)
-{
-	long online = doctor_cpus(), possible = sysconf(_SC_NPROCESSORS_CONF);
-
-	doctor_found(
-		d, LEVEL_OK, NULL,
-		"%ld online, %ld configured. The bound here: over any interval a limit "
-		"admits at most rate x time + burst x 1.01, on all CPUs and queues together; with accounting: "
-		"exact, without the 1%%",
-		online, possible);
-}
-
 const struct check doctor_host_checks[] = {
 	{ "kernel", "The packet tier needs XDP with fragments, which is in 5.18 and newer.",
 	  kernel },
@@ -272,7 +260,5 @@ const struct check doctor_host_checks[] = {
 	{ "NTP",
 	  "Windows that align to UTC, deadlines and messages of other nodes follow this clock.",
 	  ntp },
-	{ "CPUs", "Each CPU leases a part of a burst, so that they do not share a cache line.",
-	  cpus },
 	{ 0 }
 };

@@ -21,8 +21,7 @@
 #include "cluster/quota/cluster_store.h"
 #include "cluster/redis/redis.h"
 
-#define DEFER_REFERENCE_MAX 256 /* bytes */
-#define DEFER_TICKET_LEN 48	/* base 16: the rule's id, and 128 random bits */
+#define DEFER_TICKET_LEN 48 /* base 16: the rule's id, and 128 random bits */
 
 /* The queue of a rule; the caller's, until the call has ended. */
 struct defer_queue {

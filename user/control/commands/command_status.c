@@ -92,8 +92,7 @@ static json_t *prices_to_json(struct commands *ctx)
 
 static json_t *reload_to_json(const struct reload_result *reload)
 {
-	json_t *json = json_pack("{s:b, s:o, s:o}", "ok", reload->ok, "at",
-				 json_utc(reload->at_utc_ns), "ok_at", json_utc(reload->ok_utc_ns));
+	json_t *json = json_pack("{s:b, s:o}", "ok", reload->ok, "at", json_utc(reload->at_utc_ns));
 	char text[768];
 
 	if (!reload->ok)

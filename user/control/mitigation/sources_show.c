@@ -44,10 +44,10 @@ json_t *sources_push_to_json(struct sources *s, const struct push_entry *entry)
 
 	if (s->running->packets->dp && !entry->shadow)
 		dp_push_get(s->running->packets->dp, &entry->group, &push);
-	json = json_pack("{s:s, s:s, s:i, s:i, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "source",
+	json = json_pack("{s:s, s:s, s:i, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "source",
 			 sl_prefix_format(&entry->group, source, sizeof(source)), "step",
-			 push_kind_name(step->kind), "step_number", (int)entry->step + 1, "steps",
-			 (int)entry->def.step_count, "rule", entry->rule, "value",
+			 push_kind_name(step->kind), "steps", (int)entry->def.step_count, "rule",
+			 entry->rule, "value",
 			 sources_text(entry->value, strlen(entry->value), false), "shadow",
 			 entry->shadow, "since", push_utc(entry->began_ns), "until",
 			 push_utc(entry->until_ns), "left_ns",

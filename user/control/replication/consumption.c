@@ -170,9 +170,8 @@ json_t *consumption_show(const struct nodes *nodes)
 	if (!nodes->consumption)
 		return json_null();
 	dp_consumption_stats(nodes->consumption->sources, &stats);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "known",
-			 json_u64(stats.known), "room", json_u64(stats.room), "displaced",
-			 json_u64(stats.displaced), "messages",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "known", json_u64(stats.known),
+			 "room", json_u64(stats.room), "messages",
 			 json_u64(nodes->consumption->messages), "reported",
 			 json_u64(nodes->consumption->sent), "charged",
 			 json_u64(nodes->consumption->received.charged), "unknown",

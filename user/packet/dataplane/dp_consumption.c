@@ -135,7 +135,6 @@ static bool displace(struct dp_consumption *u, u32 share, u64 now_ns)
 	if (!lightest || lightest->share >= share / 2)
 		return false;
 	source_drop(u, lightest);
-	u->stats.displaced++;
 	u->crowded_ns = now_ns;
 	return true;
 }

@@ -76,7 +76,6 @@ void dp_consumption_charge(struct dp_consumption *consumption,
 
 struct dp_consumption_stats {
 	u64 known, room;	/* sources */
-	u64 displaced;		/* evicted for heavier ones */
 	u64 published, charged; /* entries */
 };
 void dp_consumption_stats(const struct dp_consumption *consumption,

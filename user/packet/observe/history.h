@@ -71,7 +71,7 @@ void history_step(struct history *h, s64 step_ns);
 
 /*
  * {"events": in the time asked for, "in_force": begun before it and not ended, "nothing": no
- * refusal is among them, "not_recorded": why something may be missing, "history_begins"}. -EIO with
+ * refusal is among them, "not_recorded": why something may be missing}. -EIO with
  * err.
  */
 int history_read(struct history *h, const struct history_query *query, json_t **ret,

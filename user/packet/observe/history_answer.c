@@ -178,9 +178,8 @@ json_t *history_answer_end(struct history_answer *a)
 	for (size_t i = 0; i < a->opens; i++)
 		json_array_append_new(in_force, observed_to_json(&a->open[i], false));
 	explain_missing(a, missing, sizeof(missing));
-	result = json_pack("{s:o, s:o, s:o, s:o, s:o}", "from", json_utc(a->query->from_ns), "to",
-			   json_utc(a->query->to_ns), "events", a->events, "in_force", in_force,
-			   "history_begins", json_utc(a->begins_ns));
+	result = json_pack("{s:o, s:o, s:o, s:o}", "from", json_utc(a->query->from_ns), "to",
+			   json_utc(a->query->to_ns), "events", a->events, "in_force", in_force);
 	if (missing[0])
 		json_object_set_new(result, "not_recorded", json_string(missing));
 	json_object_set_new(result, "nothing",
