@@ -18,15 +18,6 @@
 #define KERNEL_LEAST 518 /* XDP with fragments */
 #define BPFFS "/sys/fs/bpf"
 #define BPFFS_MAGIC 0xcafe4a11UL
-/* What the verifier may process (BPF_COMPLEXITY_LIMIT_INSNS), and when little is left. */
-#define INSNS_MAX 1000000UL
-#define INSNS_MANY 900000UL
-
-/* Not libbpf's: the CLI runs without it, and needs four of its calls. */
-static long bpf(int command, union bpf_attr *attr)
-{
-	return syscall(__NR_bpf, command, attr, sizeof(*attr));
-}
 
 static void kernel(struct doctor *d)
 {
@@ -123,7 +114,8 @@ static void bpf_call(struct doctor *d)
 		doctor_found(d, LEVEL_UNKNOWN, "sudo sluicectl doctor", "only root can try it");
 		return;
 	}
-	fd = bpf(BPF_MAP_CREATE, &attr);
+	/* Not by libbpf, which the CLI runs without. */
+	fd = syscall(__NR_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
 	error = errno;
 	doctor_read("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown));
 	if (fd >= 0)
@@ -142,67 +134,6 @@ static void bpf_call(struct doctor *d)
 			"allow bpf() in the seccomp profile of the container, and boot without "
 			"lockdown=confidentiality",
 			"%s%s%s", strerror(error), lockdown[0] ? "; lockdown: " : "", lockdown);
-}
-
-/*
- * The largest of sluice's loaded programs, and whether one was not compiled. -EPERM without
- * CAP_SYS_ADMIN; -ENOENT without any.
- */
-static int largest_program(u32 *ret_insns, bool *ret_jited)
-{
-	union bpf_attr next = { .start_id = 0 };
-	int found = 0;
-
-	*ret_insns = 0;
-	*ret_jited = true;
-	while (!bpf(BPF_PROG_GET_NEXT_ID, &next)) {
-		union bpf_attr get = { .prog_id = next.next_id }, ask = {};
-		struct bpf_prog_info info = {};
-		long fd = bpf(BPF_PROG_GET_FD_BY_ID, &get);
-
-		next.start_id = next.next_id;
-		if (fd < 0)
-			continue;
-		ask.info.bpf_fd = (u32)fd;
-		ask.info.info_len = sizeof(info);
-		ask.info.info = (u64)(unsigned long)&info;
-		if (!bpf(BPF_OBJ_GET_INFO_BY_FD, &ask) && !strncmp(info.name, "sluice", 6) &&
-		    info.type == BPF_PROG_TYPE_XDP) {
-			found++;
-			if (info.verified_insns > *ret_insns)
-				*ret_insns = info.verified_insns;
-			if (!info.jited_prog_len)
-				*ret_jited = false;
-		}
-		close((int)fd);
-	}
-	return found ? 0 : errno == ENOENT ? -ENOENT : -errno;
-}
-
-static void verifier(struct doctor *d)
-{
-	u32 insns;
-	bool jited;
-	int r = largest_program(&insns, &jited);
-
-	if (r == -ENOENT)
-		doctor_found(d, LEVEL_UNKNOWN, NULL, "no program of sluice is loaded");
-	else if (r < 0)
-		doctor_found(d, LEVEL_UNKNOWN, "sudo sluicectl doctor",
-			     "loaded programs cannot be read: %s", strerror(-r));
-	else if (!jited)
-		doctor_found(d, LEVEL_BAD,
-			     "sysctl -w net.core.bpf_jit_enable=1, then restart sluiced",
-			     "a loaded program was not compiled by the JIT");
-	else
-		doctor_found(d, insns < INSNS_MANY ? LEVEL_OK : LEVEL_WARN,
-			     "build with the clang of your "
-			     "distribution's newest release",
-			     "the largest program took the verifier %u of %lu "
-			     "instructions, %lu%% are left",
-			     insns, INSNS_MAX,
-			     (INSNS_MAX - (insns < INSNS_MAX ? insns : INSNS_MAX)) * 100 /
-				     INSNS_MAX);
 }
 
 static void clock_source(struct doctor *d)
@@ -252,9 +183,6 @@ const struct check doctor_host_checks[] = {
 	  "sluiced loads programs, attaches them and finds login sessions with these.",
 	  capabilities },
 	{ "bpf()", "Without this system call no program can be loaded.", bpf_call },
-	{ "verifier",
-	  "The verifier refuses a program that takes more; which clang built it decides.",
-	  verifier },
 	{ "clock source", "Each packet reads the clock: a slow source costs a microsecond or more.",
 	  clock_source },
 	{ "NTP",

@@ -8,12 +8,9 @@
  *     OTHERWISE_DRIVER=NAME        ethtool: the driver's name
  *     OTHERWISE_LRO=1              ethtool: LRO is on
  *     OTHERWISE_LOST=7             rtnetlink: rx_missed_errors of the link
- *     OTHERWISE_INSNS=950000       bpf: what the verifier took for each program
- *     OTHERWISE_INTERPRETED=1      bpf: no program was compiled
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <linux/bpf.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -25,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timex.h>
 #include <sys/utsname.h>
 
@@ -97,28 +93,4 @@ ssize_t recv(int fd, void *buf, size_t size, int flags)
 			}
 	}
 	return n;
-}
-
-long syscall(long number, ...)
-{
-	long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
-	const char *insns = getenv("OTHERWISE_INSNS");
-	long arg[6], r;
-	va_list args;
-
-	va_start(args, number);
-	for (int i = 0; i < 6; i++)
-		arg[i] = va_arg(args, long);
-	va_end(args);
-	r = real(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
-	if (number == SYS_bpf && !r && (int)arg[0] == BPF_OBJ_GET_INFO_BY_FD) {
-		struct bpf_prog_info *info =
-			(void *)(unsigned long)((union bpf_attr *)arg[1])->info.info;
-
-		if (insns)
-			info->verified_insns = (__u32)atoi(insns);
-		if (getenv("OTHERWISE_INTERPRETED"))
-			info->jited_prog_len = 0;
-	}
-	return r;
 }
