@@ -33,8 +33,6 @@ struct consumption {
 	struct event *timer;
 	u64 sync_ns; /* as at start */
 	struct consumption_received received;
-	u64 messages, sent, failed;
-	u64 cpu_ns; /* of scanning and publishing */
 	struct dp_consumption_report reports[CONSUMPTION_REPORT_MAX];
 };
 
@@ -114,13 +112,11 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 	struct nodes *nodes = arg;
 	struct consumption *consumption = nodes->consumption;
 	struct sl_now now = consumption_now(nodes);
-	u64 began_ns;
 	json_t *body;
 	u32 count;
 
 	if (!dp_consumption_any(consumption->sources))
 		return;
-	began_ns = clock_cpu_ns();
 	dp_consumption_nodes(consumption->sources, cluster_size(consumption->cluster),
 			     consumption->sync_ns);
 	dp_consumption_look(consumption->sources, now, ROUND_NS);
@@ -129,12 +125,10 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 	if (count) {
 		body = consumption_to_json(consumption->sources, consumption->reports, count,
 					   now.mono_ns);
-		consumption->messages++;
-		consumption->sent += count;
-		consumption->failed += !body || cluster_send(consumption->cluster, CONSUMPTION_KIND,
-							     body, CONSUMPTION_VALID_NS) < 0;
+		if (body)
+			cluster_send(consumption->cluster, CONSUMPTION_KIND, body,
+				     CONSUMPTION_VALID_NS);
 	}
-	consumption->cpu_ns += clock_cpu_ns() - began_ns;
 }
 
 static void on_consumption(void *arg, const struct cluster_message *message)
@@ -165,19 +159,13 @@ int consumption_start(struct nodes *nodes, struct cluster *cluster, struct sl_er
 
 json_t *consumption_show(const struct nodes *nodes)
 {
-	struct dp_consumption_stats stats;
+	const struct consumption *consumption = nodes->consumption;
 
-	if (!nodes->consumption)
-		return json_null();
-	dp_consumption_stats(nodes->consumption->sources, &stats);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "known", json_u64(stats.known),
-			 "room", json_u64(stats.room), "messages",
-			 json_u64(nodes->consumption->messages), "reported",
-			 json_u64(nodes->consumption->sent), "charged",
-			 json_u64(nodes->consumption->received.charged), "unknown",
-			 json_u64(nodes->consumption->received.unknown), "bad",
-			 json_u64(nodes->consumption->received.bad), "cpu_ns",
-			 json_u64(nodes->consumption->cpu_ns));
+	return consumption ? json_pack("{s:o, s:o, s:o}", "charged",
+				       json_u64(consumption->received.charged), "unknown",
+				       json_u64(consumption->received.unknown), "bad",
+				       json_u64(consumption->received.bad))
+			   : json_null();
 }
 
 /* ------------------------------------------------------------------ a message: writing */

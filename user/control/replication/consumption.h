@@ -33,7 +33,7 @@ int consumption_open(struct nodes *nodes, struct sl_err *err);
 int consumption_start(struct nodes *nodes, struct cluster *cluster, struct sl_err *err);
 void consumption_close(struct nodes *nodes);
 
-/* Counters of reports sent and received; null without a cluster. */
+/* Counters of received reports; null without a cluster. */
 json_t *consumption_show(const struct nodes *nodes);
 
 /* ---- messages ---- */
