@@ -14,7 +14,7 @@
 #include "lib/log.h"
 #include "version.h"
 
-static int write_all(int fd, const char *data, size_t size)
+int file_write(int fd, const char *data, size_t size)
 {
 	while (size) {
 		ssize_t n = write(fd, data, size);
@@ -67,7 +67,7 @@ int file_replace(const char *path, const char *backup, const void *data, size_t 
 	if (fd < 0)
 		goto failed;
 	keep_owner(fd, path);
-	r = write_all(fd, data, size);
+	r = file_write(fd, data, size);
 	if (r < 0) {
 		errno = -r;
 		goto failed;

@@ -18,6 +18,9 @@
 int file_replace(const char *path, const char *backup, const void *data, size_t size, mode_t mode,
 		 struct sl_err *err);
 
+/* Writes all of it. 0 or -errno. */
+int file_write(int fd, const char *data, size_t size);
+
 /* Whether an errno means that the disk is full or not writable. Limits do not depend on it. */
 bool file_is_no_room(int code);
 

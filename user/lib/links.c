@@ -7,14 +7,12 @@
 
 #include <errno.h>
 #include <linux/if_link.h>
-#include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-/* A link with many virtual functions has a long message. */
-#define MESSAGE_MAX (1 << 20)
+#include "lib/rtnetlink.h"
+
 /* The kernel nests no deeper than 8; this also ends the recursion at a ring. */
 #define LEVELS_MAX 8
 
@@ -124,10 +122,13 @@ static void read_link(const struct nlmsghdr *message, struct link *ret)
 		ret->link = 0;
 }
 
-static int add(struct links *links, const struct nlmsghdr *message)
+static int add(const struct nlmsghdr *message, void *arg)
 {
+	struct links *links = arg;
 	struct link *grown = links->all;
 
+	if (message->nlmsg_type != RTM_NEWLINK)
+		return 0;
 	/* Room for 16, 32, 64... */
 	if (links->count < 16 ? !links->count : !(links->count & (links->count - 1)))
 		grown = realloc(grown,
@@ -137,30 +138,6 @@ static int add(struct links *links, const struct nlmsghdr *message)
 	links->all = grown;
 	read_link(message, &grown[links->count++]);
 	return 0;
-}
-
-/* Reads messages up to the end of the dump, or the only one. */
-static int receive(int fd, bool dump, char *buf, struct links *ret)
-{
-	for (;;) {
-		const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)buf;
-		ssize_t n = recv(fd, buf, MESSAGE_MAX, 0);
-		unsigned int left = (unsigned int)n;
-		int r = 0;
-
-		if (n < 0)
-			return -errno;
-		for (; r == 0 && NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
-			if (message->nlmsg_type == NLMSG_DONE)
-				return 0;
-			if (message->nlmsg_type == NLMSG_ERROR)
-				r = ((const struct nlmsgerr *)NLMSG_DATA(message))->error;
-			else if (message->nlmsg_type == RTM_NEWLINK)
-				r = add(ret, message);
-		}
-		if (r < 0 || !dump)
-			return r;
-	}
 }
 
 /* ifindex 0: all. */
@@ -174,17 +151,10 @@ static int request(u32 ifindex, bool statistics, struct links *ret)
 		.filter = { .rta_len = RTA_LENGTH(sizeof(u32)), .rta_type = IFLA_EXT_MASK },
 		.mask = statistics ? 0 : RTEXT_FILTER_SKIP_STATS,
 	};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), r;
-	char *buf = malloc(MESSAGE_MAX);
+	int r;
 
 	*ret = (struct links){ 0 };
-	if (fd < 0 || send(fd, &request, sizeof(request), 0) != sizeof(request))
-		r = -errno;
-	else
-		r = buf ? receive(fd, !ifindex, buf, ret) : -ENOMEM;
-	if (fd >= 0)
-		close(fd);
-	free(buf);
+	r = rtnetlink_request(&request.header, add, ret);
 	if (r < 0)
 		links_free(ret);
 	return r;

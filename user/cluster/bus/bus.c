@@ -234,9 +234,8 @@ static void add(struct bus *bus, const char *text, size_t size)
 	size_t len[] = { 4, strlen(bus->stream), 6, 1, strlen(STREAM_BATCHES), 1, 1, size,
 			 1, sizeof(signature) };
 
-	if (bus_sign(bus->keys, bus->def->redis.prefix, text, size, signature) == 0 &&
-	    bus_send(bus, 10, argv, len, on_added) == 0)
-		bus->stats.batches_sent++;
+	if (bus_sign(bus->keys, bus->def->redis.prefix, text, size, signature) == 0)
+		bus_send(bus, 10, argv, len, on_added);
 }
 
 /* Appends messages while there is room for another of the largest; drops expired ones. */

@@ -54,7 +54,7 @@ u64 bus_clock(const struct bus *bus);
 bool bus_is_idle(const struct bus *bus);
 
 struct bus_stats {
-	u64 sent, batches_sent; /* messages */
+	u64 sent; /* messages */
 	u64 received;
 	u64 dropped;			/* not sent: too old, or the queue was full */
 	u64 skipped;			/* times that it fell behind or lost its position */

@@ -42,21 +42,6 @@ static void write_line(FILE *out, const char *origin, const struct entry *entry,
 			entry->until_utc_ns, origin, entry->reason[0] ? " " : "", entry->reason);
 }
 
-static int write_all(int fd, const char *text, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, text, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		size -= (size_t)n;
-	}
-	return fdatasync(fd) < 0 ? -errno : 0;
-}
-
 int entries_file_append(struct entries *entries, const struct entry_change *change, size_t count,
 			struct sl_err *err)
 {
@@ -76,7 +61,9 @@ int entries_file_append(struct entries *entries, const struct entry_change *chan
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
 	end = lseek(entries->fd, 0, SEEK_END);
-	r = end < 0 ? -errno : write_all(entries->fd, text, size);
+	r = end < 0 ? -errno : file_write(entries->fd, text, size);
+	if (!r && fdatasync(entries->fd) < 0)
+		r = -errno;
 	if (r < 0 && end >= 0 && ftruncate(entries->fd, end) < 0)
 		log_error("cannot shorten state_dir/%s: %s", FILE_NAME, strerror(errno));
 	free(text);

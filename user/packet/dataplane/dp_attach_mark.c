@@ -13,15 +13,14 @@
  */
 #include <errno.h>
 #include <linux/pkt_sched.h>
-#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "lib/rtnetlink.h"
 #include "packet/dataplane/dp_attach_mark.h"
 #include "bpf/mark.skel.h"
 
@@ -102,6 +101,12 @@ void mark_link_take_off(const char *pin_dir, u32 slot)
 
 /* ------------------------------------------------------------------ tc, before Linux 6.6 */
 
+static int note_filter(const struct nlmsghdr *message, void *arg)
+{
+	*(bool *)arg = true;
+	return 0;
+}
+
 /* Whether any filter is attached to this side of clsact; also if the kernel does not reply. */
 static bool has_filters(u32 ifindex, u32 minor)
 {
@@ -114,16 +119,9 @@ static bool has_filters(u32 ifindex, u32 minor)
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.tc = { .tcm_ifindex = (int)ifindex, .tcm_parent = TC_H_MAKE(TC_H_CLSACT, minor) },
 	};
-	_Alignas(struct nlmsghdr) char reply[32768];
-	const struct nlmsghdr *first = (struct nlmsghdr *)(void *)reply;
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	ssize_t n = -1;
+	bool found = false;
 
-	if (fd >= 0 && send(fd, &request, sizeof(request), 0) == sizeof(request))
-		n = recv(fd, reply, sizeof(reply), 0);
-	if (fd >= 0)
-		close(fd);
-	return n < 0 || !NLMSG_OK(first, (unsigned int)n) || first->nlmsg_type != NLMSG_DONE;
+	return rtnetlink_request(&request.header, note_filter, &found) < 0 || found;
 }
 
 static bool filter_is_there(const struct sl_attached *record)

@@ -3,15 +3,9 @@
 #include "packet/host/gateways.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <linux/rtnetlink.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
-#define RESPONSE_BYTES 65536
+#include "lib/rtnetlink.h"
 
 static void add_address(struct gateway_list *list, int family, const void *data, size_t size)
 {
@@ -97,26 +91,13 @@ void gateways_add(struct gateway_list *list, const struct nlmsghdr *message)
 		add_attributes(list, route->rtm_family, RTM_RTA(route), (int)RTM_PAYLOAD(message));
 }
 
-/* 1 if more messages follow, 0 at the end, or -errno. */
-static int take_answer(int fd, char *buf, struct gateway_list *list)
+static int take_answer(const struct nlmsghdr *message, void *arg)
 {
-	ssize_t got = recv(fd, buf, RESPONSE_BYTES, 0);
-	const struct nlmsghdr *message = (const struct nlmsghdr *)(void *)buf;
-	unsigned int left = got > 0 ? (unsigned int)got : 0;
-
-	if (got < 0)
-		return errno == EINTR ? 1 : -errno;
-	for (; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
-		if (message->nlmsg_type == NLMSG_DONE)
-			return 0;
-		if (message->nlmsg_type == NLMSG_ERROR)
-			return ((const struct nlmsgerr *)NLMSG_DATA(message))->error;
-		gateways_add(list, message);
-	}
-	return 1;
+	gateways_add(arg, message);
+	return 0;
 }
 
-static int ask_routes(int fd, int family, char *buf, struct gateway_list *list)
+static int ask_routes(int family, struct gateway_list *list)
 {
 	struct {
 		struct nlmsghdr header;
@@ -127,31 +108,18 @@ static int ask_routes(int fd, int family, char *buf, struct gateway_list *list)
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.route = { .rtm_family = (unsigned char)family },
 	};
-	int r = send(fd, &request, sizeof(request), 0) < 0 ? -errno : 1;
 
-	while (r > 0)
-		r = take_answer(fd, buf, list);
-	return r;
+	return rtnetlink_request(&request.header, take_answer, list);
 }
 
 int gateways_read(struct gateway_list *ret)
 {
-	struct timeval timeout = { .tv_sec = 5 };
 	struct gateway_list list = { .count = 0 };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	char *buf = malloc(RESPONSE_BYTES);
-	int r = fd < 0 ? -errno : buf ? 0 : -ENOMEM;
+	int r = ask_routes(AF_INET, &list);
 
-	if (!r) {
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-		r = ask_routes(fd, AF_INET, buf, &list);
-	}
 	if (!r)
-		r = ask_routes(fd, AF_INET6, buf, &list);
+		r = ask_routes(AF_INET6, &list);
 	if (!r)
 		*ret = list;
-	if (fd >= 0)
-		close(fd);
-	free(buf);
 	return r;
 }

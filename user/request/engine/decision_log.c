@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "request/engine/observe.h"
+#include "lib/file.h"
 #include "lib/value_hash.h"
 #include "lib/out.h"
 #include "request/rules/rule_private.h"
@@ -272,21 +273,6 @@ static int open_file(struct decision_log *log, const char *path)
 	return -EINVAL;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static size_t take(struct decision_log *log, struct buffer *buffer)
 {
 	size_t len;
@@ -325,7 +311,7 @@ int decision_log_drain(struct decision_log *log, const char *path)
 		if (!len || !path)
 			continue;
 		if (!r)
-			r = write_all(log->fd, log->spare, len);
+			r = file_write(log->fd, log->spare, len);
 		if (r < 0)
 			lose(&log->buffer[i], log->spare, len);
 	}

@@ -8,6 +8,7 @@
  */
 #include "request/engine/observe.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,16 +107,6 @@ void observe_request_count(struct engine_thread *thread, enum request_api api, i
 void observe_request(struct engine_thread *thread, enum request_api api, int code)
 {
 	observe_request_count(thread, api, code, 1);
-}
-
-u64 observe_requests(const struct engine *engine, enum request_api api, int code)
-{
-	u32 number = code_number(code);
-	u64 sum = 0;
-
-	for (u32 i = 0; i < engine->thread_count; i++)
-		sum += get(&engine->thread[i].stats->requests[api][number]);
-	return sum;
 }
 
 const char *request_api_name(enum request_api api)
@@ -300,6 +291,16 @@ void observe_times(const struct engine *engine, struct observe_times *ret)
 	}
 }
 
+static void add_series(struct observe_series *to, const struct observe_series *from)
+{
+	for (u32 v = 0; v < DECISION_COUNT; v++)
+		to->verdict[v] += get(&from->verdict[v]);
+	to->near += get(&from->near);
+	to->full += get(&from->full);
+	to->unavailable += get(&from->unavailable);
+	to->bans += get(&from->bans);
+}
+
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret)
 {
 	u32 number;
@@ -310,42 +311,41 @@ void observe_series(const struct engine *engine, u32 metric, struct observe_seri
 	for (u32 i = 0; i < engine->thread_count; i++) {
 		const struct chunk *chunk =
 			__atomic_load_n(&engine->thread[i].stats->chunk[number], __ATOMIC_ACQUIRE);
-		const struct observe_series *series = chunk ? &chunk->series[metric % CHUNK] : NULL;
 
-		for (u32 v = 0; series && v < DECISION_COUNT; v++)
-			ret->verdict[v] += get(&series->verdict[v]);
-		ret->near += series ? get(&series->near) : 0;
-		ret->full += series ? get(&series->full) : 0;
-		ret->unavailable += series ? get(&series->unavailable) : 0;
-		ret->bans += series ? get(&series->bans) : 0;
+		if (chunk)
+			add_series(ret, &chunk->series[metric % CHUNK]);
 	}
+}
+
+/* The sum of a counter at this offset of struct worker_stats. */
+static u64 sum_of(const struct engine *engine, size_t offset)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < engine->thread_count; i++)
+		sum += get((const u64 *)(const void *)((const char *)engine->thread[i].stats +
+						       offset));
+	return sum;
+}
+
+u64 observe_requests(const struct engine *engine, enum request_api api, int code)
+{
+	return sum_of(engine, offsetof(struct worker_stats, requests[api][code_number(code)]));
 }
 
 u64 observe_no_rule(const struct engine *engine)
 {
-	u64 sum = 0;
-
-	for (u32 i = 0; i < engine->thread_count; i++)
-		sum += get(&engine->thread[i].stats->no_rule);
-	return sum;
+	return sum_of(engine, offsetof(struct worker_stats, no_rule));
 }
 
 u64 observe_units(const struct engine *engine, enum observe_units what)
 {
-	u64 sum = 0;
-
-	for (u32 i = 0; i < engine->thread_count; i++)
-		sum += get(&engine->thread[i].stats->units[what]);
-	return sum;
+	return sum_of(engine, offsetof(struct worker_stats, units[what]));
 }
 
 u64 observe_beyond_calls(const struct engine *engine)
 {
-	u64 sum = 0;
-
-	for (u32 i = 0; i < engine->thread_count; i++)
-		sum += get(&engine->thread[i].stats->beyond);
-	return sum;
+	return sum_of(engine, offsetof(struct worker_stats, beyond));
 }
 
 /* ------------------------------------------------------------------ values */
@@ -355,16 +355,6 @@ struct gather {
 	size_t count, room;
 	u64 utc_ns;
 };
-
-static void add_series(struct observe_series *to, const struct observe_series *from)
-{
-	for (u32 v = 0; v < DECISION_COUNT; v++)
-		to->verdict[v] += get(&from->verdict[v]);
-	to->near += get(&from->near);
-	to->full += get(&from->full);
-	to->unavailable += get(&from->unavailable);
-	to->bans += get(&from->bans);
-}
 
 /* Of two workers; if their periods differ, the limit has changed, and one of them has not met it
  * yet. */

@@ -26,16 +26,11 @@
 #define RING_SAMPLES (RING_NOTES / 4 * 3) /* the rest is kept for users and refusals */
 
 struct ring_note {
-	enum { NOTE_USER, NOTE_REFUSED, NOTE_ALLOWED } kind : 8;
-	u8 family;
-	bool allowed, own_refusal, first, has_source, may_push;
-	u8 limits;  /* as in a refusal_note */
-	u32 number; /* NOTE_USER: thousandths of requests/s; else the rule's index */
-	u32 value_len, stands_for;
-	struct sl_addr addr;
-	u64 who;
-	u64 rule_id;
-	char value[AGGREGATE_VALUE_MAX];
+	enum { NOTE_USER, NOTE_REFUSED, NOTE_ALLOWED } kind;
+	union {
+		struct user_note user;
+		struct refusal_note refusal;
+	};
 };
 
 /* One worker writes, the main thread reads. */
@@ -275,14 +270,17 @@ static u32 smallest_rate(const struct rule *rule, const struct request_descripto
 	return least > 4e9 ? 4000000000U : (u32)least;
 }
 
-static void note_value(struct aggregate *aggregate, u32 worker, struct ring_note note,
+static void note_value(struct aggregate *aggregate, u32 worker, struct ring_note *note,
 		       const struct request_descriptor *descriptor, const struct rule *rule)
 {
-	note.who = who_is(aggregate, rule, descriptor);
-	note.rule_id = rule->id;
-	note.number = rule->index;
-	note.value_len = (u32)rule_values_write(rule, descriptor, note.value, sizeof(note.value));
-	put(aggregate, worker, &note);
+	struct refusal_note *refusal = &note->refusal;
+
+	refusal->who = who_is(aggregate, rule, descriptor);
+	refusal->rule_id = rule->id;
+	refusal->rule_index = rule->index;
+	refusal->value_len =
+		(u32)rule_values_write(rule, descriptor, refusal->value, sizeof(refusal->value));
+	put(aggregate, worker, note);
 }
 
 /* Whether this allowed descriptor is noted, and for how many it stands. */
@@ -300,22 +298,22 @@ static bool is_sampled(struct ring *ring, u32 *ret_stands_for)
 	       head - atomic_load_explicit(&ring->tail, memory_order_acquire) < RING_SAMPLES;
 }
 
-static void note_allowed(struct aggregate *aggregate, u32 worker, struct ring_note note,
+static void note_allowed(struct aggregate *aggregate, u32 worker, struct ring_note *note,
 			 const struct request *request, const struct response *response)
 {
-	note.kind = NOTE_ALLOWED;
+	note->kind = NOTE_ALLOWED;
 	for (u32 i = 0; i < response->count; i++) {
 		const struct request_descriptor *descriptor = &request->descriptor[i];
 		const struct rule *rule = response->status[i].rule;
 
 		if (rule && descriptor->count && descriptor->hits && !descriptor->refund &&
-		    is_sampled(&aggregate->ring[worker], &note.stands_for))
+		    is_sampled(&aggregate->ring[worker], &note->refusal.stands_for))
 			note_value(aggregate, worker, note, descriptor, rule);
 	}
 }
 
 /* Returns whether the descriptor has a user. */
-static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note note,
+static bool note_user(struct aggregate *aggregate, u32 worker, struct user_note user,
 		      const struct request *request, const struct response *response, u32 at)
 {
 	const struct request_descriptor *descriptor = &request->descriptor[at];
@@ -323,12 +321,12 @@ static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note 
 
 	if (!status->rule || !is_user(aggregate, request, at, status->rule))
 		return false;
-	note.who = who_is(aggregate, status->rule, descriptor);
-	note.number = note.allowed ? smallest_rate(status->rule, descriptor) : 0;
-	for (u32 i = 0; i < response->count && !note.allowed && !note.own_refusal; i++)
-		note.own_refusal = refuses(&response->status[i]) &&
+	user.user = who_is(aggregate, status->rule, descriptor);
+	user.rate_mrps = user.allowed ? smallest_rate(status->rule, descriptor) : 0;
+	for (u32 i = 0; i < response->count && !user.allowed && !user.own_refusal; i++)
+		user.own_refusal = refuses(&response->status[i]) &&
 				   has_entries(&request->descriptor[i], descriptor);
-	put(aggregate, worker, &note);
+	put(aggregate, worker, &(struct ring_note){ .kind = NOTE_USER, .user = user });
 	return true;
 }
 
@@ -356,52 +354,6 @@ static u8 bit_of_limit(const struct response_status *status)
 	return 0;
 }
 
-void aggregate_note(void *arg, u32 thread, const struct request *request,
-		    const struct response *response)
-{
-	struct aggregate *aggregate = arg;
-	struct ring_note note = {
-		.kind = NOTE_USER,
-		.allowed = response->code == RESPONSE_OK,
-		.has_source = request->has_source,
-		.may_push = request->rights & MAY_PUSH,
-		.family = request->source.family,
-		.addr = request->source.addr,
-		.first = true,
-	};
-	bool sources = atomic_load_explicit(&aggregate->sources, memory_order_relaxed);
-
-	if (request->peek ||
-	    (response->code != RESPONSE_OK && response->code != RESPONSE_OVER_LIMIT))
-		return;
-	/*
-	 * Requests of callers without the right to push down are not counted for a source, neither
-	 * as allowed nor as refused.
-	 */
-	for (u32 i = 0; i < response->count && sources && note.has_source && note.may_push; i++)
-		if (!request->descriptor[i].refund && request->descriptor[i].hits &&
-		    note_user(aggregate, thread, note, request, response, i))
-			note.first = false;
-	if (sources && note.has_source && note.may_push && note.first) {
-		note.own_refusal = !note.allowed && is_own_refusal(request, response);
-		put(aggregate, thread, &note);
-	}
-	if (note.allowed) {
-		note_allowed(aggregate, thread, note, request, response);
-		return;
-	}
-	note.kind = NOTE_REFUSED;
-	note.stands_for = 1;
-	for (u32 i = 0; i < response->count; i++)
-		if (refuses(&response->status[i]) && !request->descriptor[i].refund) {
-			note.limits = bit_of_limit(&response->status[i]);
-			note_value(aggregate, thread, note, &request->descriptor[i],
-				   response->status[i].rule);
-		}
-}
-
-/* ------------------------------------------------------------------ the main thread */
-
 struct sl_prefix aggregate_group(const struct sl_prefix *address, const u8 len[SL_FAMILY_COUNT])
 {
 	struct sl_prefix group = *address;
@@ -412,44 +364,68 @@ struct sl_prefix aggregate_group(const struct sl_prefix *address, const u8 len[S
 	return group;
 }
 
-static void deliver(struct aggregate *aggregate, const struct ring_note *note,
-		    const struct aggregate_sink *sink)
+void aggregate_note(void *arg, u32 thread, const struct request *request,
+		    const struct response *response)
 {
+	struct aggregate *aggregate = arg;
 	const u8 len[SL_FAMILY_COUNT] = { aggregate->prefix[0], aggregate->prefix[1] };
-	struct sl_prefix address = { .addr = note->addr,
-				     .family = note->family,
-				     .len = note->family == SL_V4 ? 32 : 128 };
+	struct sl_prefix address = { .addr = request->source.addr,
+				     .family = request->source.family,
+				     .len = request->source.family == SL_V4 ? 32 : 128 };
 	struct sl_prefix group = aggregate_group(&address, len);
-	struct refusal_note refusal;
+	bool pushes = request->rights & MAY_PUSH;
+	struct user_note user = { .group = group,
+				  .address = address,
+				  .allowed = response->code == RESPONSE_OK,
+				  .first = true };
+	struct ring_note note = { .kind = NOTE_REFUSED,
+				  .refusal = { .has_source = request->has_source,
+					       .may_push = pushes,
+					       .group = group,
+					       .address = address,
+					       .stands_for = 1 } };
 
-	if (note->kind == NOTE_USER) {
-		sink->user(&(struct user_note){ .group = group,
-						.address = address,
-						.user = note->who,
-						.rate_mrps = note->number,
-						.allowed = note->allowed,
-						.own_refusal = note->own_refusal,
-						.first = note->first },
-			   sink->arg);
+	if (request->peek ||
+	    (response->code != RESPONSE_OK && response->code != RESPONSE_OVER_LIMIT))
+		return;
+	/*
+	 * Requests of callers without the right to push down are not counted for a source, neither
+	 * as allowed nor as refused.
+	 */
+	if (request->has_source && pushes &&
+	    atomic_load_explicit(&aggregate->sources, memory_order_relaxed)) {
+		for (u32 i = 0; i < response->count; i++)
+			if (!request->descriptor[i].refund && request->descriptor[i].hits &&
+			    note_user(aggregate, thread, user, request, response, i))
+				user.first = false;
+		if (user.first) {
+			user.own_refusal = !user.allowed && is_own_refusal(request, response);
+			put(aggregate, thread,
+			    &(struct ring_note){ .kind = NOTE_USER, .user = user });
+		}
+	}
+	if (user.allowed) {
+		note_allowed(aggregate, thread, &note, request, response);
 		return;
 	}
-	refusal = (struct refusal_note){
-		.rule_id = note->rule_id,
-		.rule_index = note->number,
-		.who = note->who,
-		.has_source = note->has_source,
-		.may_push = note->may_push,
-		.group = group,
-		.address = address,
-		.value_len = note->value_len,
-		.stands_for = note->stands_for,
-		.limits = note->limits,
-	};
-	memcpy(refusal.value, note->value, sizeof(refusal.value));
-	if (note->kind == NOTE_REFUSED)
-		sink->refused(&refusal, sink->arg);
+	for (u32 i = 0; i < response->count; i++)
+		if (refuses(&response->status[i]) && !request->descriptor[i].refund) {
+			note.refusal.limits = bit_of_limit(&response->status[i]);
+			note_value(aggregate, thread, &note, &request->descriptor[i],
+				   response->status[i].rule);
+		}
+}
+
+/* ------------------------------------------------------------------ the main thread */
+
+static void deliver(const struct ring_note *note, const struct aggregate_sink *sink)
+{
+	if (note->kind == NOTE_USER)
+		sink->user(&note->user, sink->arg);
+	else if (note->kind == NOTE_REFUSED)
+		sink->refused(&note->refusal, sink->arg);
 	else
-		sink->allowed(&refusal, sink->arg);
+		sink->allowed(&note->refusal, sink->arg);
 }
 
 void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *sink)
@@ -464,7 +440,7 @@ void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *s
 		u32 tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
 		for (; tail != head; tail++) {
-			deliver(aggregate, &ring->note[tail % RING_NOTES], sink);
+			deliver(&ring->note[tail % RING_NOTES], sink);
 			atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
 		}
 	}
