@@ -10,6 +10,7 @@
 #include "conf/config_text.h"
 #include "lib/array.h"
 #include "lib/file.h"
+#include "lib/hash.h"
 #include "lib/json.h"
 #include "lib/networks.h"
 #include "lib/out.h"
@@ -138,23 +139,12 @@ static struct group *group_of(struct suggest *suggest, const char *name)
 	return group;
 }
 
-static void add_text(struct sl_sip *sip, struct bytes text)
-{
-	for (size_t at = 0; at < text.len; at += 8) {
-		u64 word = 0;
-
-		memcpy(&word, text.at + at, text.len - at < 8 ? text.len - at : 8);
-		sl_sip_add(sip, word);
-	}
-	sl_sip_add(sip, text.len);
-}
-
 void suggest_request(struct suggest *suggest, const struct request *request, u64 utc_ns)
 {
 	for (u32 i = 0; i < request->count; i++) {
 		const struct request_descriptor *descriptor = &request->descriptor[i];
 		struct group *group;
-		struct sl_sip sip;
+		u64 hash;
 		char name[128];
 
 		if (descriptor->refund || !descriptor->count)
@@ -165,11 +155,11 @@ void suggest_request(struct suggest *suggest, const struct request *request, u64
 			suggest->left_out++;
 			continue;
 		}
-		sl_sip_start(&sip, suggest->seed);
+		hash = 0;
 		for (u32 k = 0; k < descriptor->count; k++)
-			add_text(&sip, descriptor->entry[k].value);
-		peaks_note(&group->peaks, sl_sip_finish(&sip), descriptor->hits,
-			   utc_ns / MINUTE_NS);
+			hash = hash_bytes(suggest->seed, hash, descriptor->entry[k].value.at,
+					  descriptor->entry[k].value.len);
+		peaks_note(&group->peaks, hash, descriptor->hits, utc_ns / MINUTE_NS);
 	}
 }
 
@@ -192,7 +182,6 @@ void suggest_user(struct suggest *suggest, const char *rule, const char *value, 
 		  u64 number)
 {
 	struct group *group;
-	struct sl_sip sip;
 	char name[128];
 
 	group_of_rule(rule, name, sizeof(name));
@@ -201,9 +190,8 @@ void suggest_user(struct suggest *suggest, const char *rule, const char *value, 
 		suggest->left_out++;
 		return;
 	}
-	sl_sip_start(&sip, suggest->seed);
-	add_text(&sip, (struct bytes){ value, strlen(value) });
-	peaks_note(&group->peaks, sl_sip_finish(&sip), requests, number);
+	peaks_note(&group->peaks, hash_bytes(suggest->seed, 0, value, strlen(value)), requests,
+		   number);
 }
 
 /* ------------------------------------------------------------------ what is apart */

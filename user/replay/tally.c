@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "lib/heaviest.h"
 #include "lib/large_pages.h"
 #include "sluice/key.h"
@@ -117,18 +118,9 @@ struct tally_entry *tally_source(struct tally *tally, struct sl_addr source, u8 
 struct tally_entry *tally_value(struct tally *tally, struct bytes label, u64 second)
 {
 	struct tally_entry *entry;
-	struct sl_sip sip;
 	bool is_new;
 
-	sl_sip_start(&sip, tally->seed);
-	for (size_t at = 0; at < label.len; at += 8) {
-		u64 word = 0;
-
-		memcpy(&word, label.at + at, label.len - at < 8 ? label.len - at : 8);
-		sl_sip_add(&sip, word);
-	}
-	sl_sip_add(&sip, label.len);
-	entry = find(tally, sl_sip_finish(&sip), &is_new);
+	entry = find(tally, hash_bytes(tally->seed, 0, label.at, label.len), &is_new);
 	if (is_new) {
 		char *text = tally->label[entry - tally->entry];
 		size_t room = TALLY_LABEL - 1, len = label.len < room ? label.len : room;

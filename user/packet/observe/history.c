@@ -160,15 +160,11 @@ static void write_row(struct history *h, const struct observed *event, double re
 
 static u64 hash_of(const struct observed *event)
 {
-	u64 hash =
-		event->source.addr.hi * 0x9e3779b97f4a7c15ULL ^ event->source.addr.lo ^ event->kind;
+	u64 hash = hash_bytes(hash_seed(), event->kind, &event->source.addr,
+			      sizeof(event->source.addr));
 
-	for (const char *c = event->name; *c; c++)
-		hash = (hash ^ (u8)*c) * 0x100000001b3ULL;
-	hash = (hash ^ 0xff) * 0x100000001b3ULL;
-	for (const char *c = event->value; *c; c++)
-		hash = (hash ^ (u8)*c) * 0x100000001b3ULL;
-	return hash ^ hash >> 32;
+	hash = hash_bytes(hash_seed(), hash, event->name, strlen(event->name));
+	return hash_bytes(hash_seed(), hash, event->value, strlen(event->value));
 }
 
 /* Whether the same was recorded a short while ago. */

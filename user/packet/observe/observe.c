@@ -122,13 +122,6 @@ void observe_tell(struct observe *o, enum observed_kind kind, const struct sl_pr
 	observe_note(o, &event);
 }
 
-static u64 hash_text(u64 hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (u8)*text) * 0x100000001b3ULL;
-	return (hash ^ 0xff) * 0x9e3779b97f4a7c15ULL;
-}
-
 void observe_refused(struct observe *o, const char *rule, const char *value, bool plain)
 {
 	struct observed event = { .kind = OBSERVED_REFUSED, .packets = 1, .plain = plain };
@@ -137,8 +130,8 @@ void observe_refused(struct observe *o, const char *rule, const char *value, boo
 
 	if (!o)
 		return;
-	hash = hash_text(hash_text(0, rule), value);
-	hash ^= hash >> 32;
+	hash = hash_bytes(hash_seed(), 0, rule, strlen(rule));
+	hash = hash_bytes(hash_seed(), hash, value, strlen(value));
 	at = hash % REFUSED_SEEN;
 	if (o->refused[at].hash == hash && now_ns - o->refused[at].at_ns < REFUSED_AGAIN_NS)
 		return;

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "sluice/key.h"
+#include "lib/hash.h"
 
 #define SETS (1U << 17)
 #define WAYS 8
@@ -58,32 +58,15 @@ void report_ids_free(struct report_ids *ids)
 	munmap(ids, sizeof(*ids));
 }
 
-static void add_bytes(struct sl_sip *sip, struct bytes bytes)
-{
-	size_t i, n;
-	u64 word;
-
-	sl_sip_add(sip, bytes.len);
-	for (i = 0; i < bytes.len; i += 8) {
-		n = bytes.len - i < 8 ? bytes.len - i : 8;
-		word = 0;
-		memcpy(&word, bytes.at + i, n);
-		sl_sip_add(sip, word);
-	}
-}
-
 bool report_ids_first(struct report_ids *ids, struct bytes domain, struct bytes id, u64 now_s)
 {
 	u64 hash, tag, *way, *oldest;
 	u32 age, most = 0, set;
-	struct sl_sip sip;
 	bool first = true;
 	int i;
 
-	sl_sip_start(&sip, ids->seed);
-	add_bytes(&sip, domain);
-	add_bytes(&sip, id);
-	hash = sl_sip_finish(&sip);
+	hash = hash_bytes(ids->seed, 0, domain.at, domain.len);
+	hash = hash_bytes(ids->seed, hash, id.at, id.len);
 	set = hash % SETS;
 	tag = hash >> TIME_BITS;
 	way = oldest = ids->set[set];

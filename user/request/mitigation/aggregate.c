@@ -19,6 +19,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "lib/hash.h"
 #include "request/rules/override_value.h"
 #include "request/rules/rule_values.h"
 
@@ -154,35 +155,20 @@ static void put(struct aggregate *aggregate, u32 worker, const struct ring_note 
 		return;
 }
 
-static void add_bytes(struct sl_sip *sip, struct bytes bytes)
-{
-	u64 word;
-
-	sl_sip_add(sip, bytes.len);
-	for (size_t at = 0; at < bytes.len; at += sizeof(word)) {
-		size_t left = bytes.len - at;
-
-		word = 0;
-		memcpy(&word, bytes.at + at, left < sizeof(word) ? left : sizeof(word));
-		sl_sip_add(sip, word);
-	}
-}
-
 /* Hash of a rule and the values under it; never 0. */
 static u64 who_is(const struct aggregate *aggregate, const struct rule *rule,
 		  const struct request_descriptor *descriptor)
 {
-	struct sl_sip sip;
-	u64 hash;
+	u64 hash = rule->id;
 
-	sl_sip_start(&sip, aggregate->seed);
-	sl_sip_add(&sip, rule->id);
 	for (u32 i = 0; i < descriptor->count; i++) {
+		struct bytes key = descriptor->entry[i].key,
+			     value = rule_value_counted(rule, descriptor, i);
+
 		if (rule->place == RULE_DEFAULT)
-			add_bytes(&sip, descriptor->entry[i].key);
-		add_bytes(&sip, rule_value_counted(rule, descriptor, i));
+			hash = hash_bytes(aggregate->seed, hash, key.at, key.len);
+		hash = hash_bytes(aggregate->seed, hash, value.at, value.len);
 	}
-	hash = sl_sip_finish(&sip);
 	return hash ? hash : 1;
 }
 
