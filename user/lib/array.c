@@ -8,11 +8,9 @@
 /* The capacity of an array of `count` elements, which follows from the count alone. */
 static size_t array_room(size_t count)
 {
-	size_t room = 4;
-
-	while (room < count)
-		room *= 2;
-	return count ? room : 0;
+	if (count <= 4)
+		return count ? 4 : 0;
+	return (size_t)1 << (64 - __builtin_clzl(count - 1));
 }
 
 void *array_grow(void *array, size_t count, size_t size)

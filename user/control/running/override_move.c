@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "lib/clock.h"
 #include "control/running/override_move.h"
 
@@ -26,8 +27,6 @@ static void add_move(struct override_moves *moves, const struct pair *pair,
 		     const struct sl_prefix *source, u32 longest)
 {
 	struct override_move move = { .bucket_state = 0 };
-	size_t room = moves->room ? moves->room * 2 : 64;
-	struct override_move *bigger;
 
 	if (moves->count == MOVES_MAX ||
 	    !dp_bucket_of(pair->before, pair->meter_before, source, longest, &move.from) ||
@@ -35,14 +34,8 @@ static void add_move(struct override_moves *moves, const struct pair *pair,
 		return;
 	if (move.from.key == move.to.key && move.from.params.tau == move.to.params.tau)
 		return;
-	if (moves->count == moves->room) {
-		bigger = reallocarray(moves->move, room, sizeof(*bigger));
-		if (!bigger)
-			return; /* the rest starts with empty buckets */
-		moves->move = bigger;
-		moves->room = room;
-	}
-	moves->move[moves->count++] = move;
+	/* Without memory the rest starts with empty buckets. */
+	(void)append(moves->move, moves->count, move);
 }
 
 static struct sl_prefix nth_group(const struct sl_prefix *src, u32 len, u64 n)
@@ -193,5 +186,5 @@ void override_moves_free(struct override_moves *moves)
 {
 	free(moves->move);
 	moves->move = NULL;
-	moves->count = moves->room = 0;
+	moves->count = 0;
 }

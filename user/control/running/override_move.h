@@ -16,7 +16,7 @@ struct override_move {
 
 struct override_moves {
 	struct override_move *move;
-	size_t count, room;
+	size_t count;
 	struct sl_now then;
 };
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "packet/compile/prefix_hash.h"
 
 #define DEPTH_MAX 129 /* nested prefixes: lengths 0..128 */
@@ -20,18 +21,7 @@
 
 int prefix_nodes_add(struct prefix_nodes *nodes, const struct prefix_node *node)
 {
-	size_t room = nodes->room ? nodes->room * 2 : 64;
-	struct prefix_node *bigger;
-
-	if (nodes->count == nodes->room) {
-		bigger = reallocarray(nodes->node, room, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		nodes->node = bigger;
-		nodes->room = room;
-	}
-	nodes->node[nodes->count++] = *node;
-	return 0;
+	return append(nodes->node, nodes->count, *node);
 }
 
 static bool addr_equal(struct sl_addr a, struct sl_addr b)

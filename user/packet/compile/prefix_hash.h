@@ -21,7 +21,7 @@ struct prefix_node {
 
 struct prefix_nodes {
 	struct prefix_node *node;
-	size_t count, room;
+	size_t count;
 };
 
 /* 0 or -ENOMEM. */

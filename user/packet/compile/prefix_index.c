@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "lib/bitmap.h"
 #include "packet/compile/prefix_hash.h"
 #include "packet/compile/prefix_index.h"
@@ -37,20 +38,10 @@ struct builder {
 
 int prefix_list_add(struct prefix_list *list, const struct prefix_entry *entry)
 {
-	size_t room = list->room ? list->room * 2 : 64;
-	struct prefix_entry *bigger;
+	struct prefix_entry masked = *entry;
 
-	if (list->count == list->room) {
-		bigger = reallocarray(list->entry, room, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		list->entry = bigger;
-		list->room = room;
-	}
-	list->entry[list->count] = *entry;
-	list->entry[list->count].addr = sl_addr_mask(entry->addr, entry->len);
-	list->count++;
-	return 0;
+	masked.addr = sl_addr_mask(entry->addr, entry->len);
+	return append(list->entry, list->count, masked);
 }
 
 void prefix_list_free(struct prefix_list *list)

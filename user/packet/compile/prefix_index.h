@@ -38,7 +38,7 @@ struct prefix_entry {
 
 struct prefix_list {
 	struct prefix_entry *entry;
-	size_t count, room;
+	size_t count;
 };
 
 /* 0 or -ENOMEM. The list is freed with prefix_list_free(), also after an error. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "lib/clock.h"
 #include "request/engine/decision_log.h"
 #include "request/engine/request_rules.h"
@@ -352,7 +353,7 @@ u64 observe_beyond_calls(const struct engine *engine)
 
 struct gather {
 	struct observe_value *value; /* all that any worker has; then each once, in order */
-	size_t count, room;
+	size_t count;
 	u64 utc_ns;
 };
 
@@ -380,17 +381,10 @@ static void gather(void *arg, u32 index, u32 metric, const char *label,
 	struct gather *all = arg;
 	struct observe_value *to;
 
-	if (all->count == all->room) {
-		all->room = all->room ? 2 * all->room : 64;
-		to = reallocarray(all->value, all->room, sizeof(*to));
-		if (!to) {
-			all->room = all->count;
-			return;
-		}
-		all->value = to;
-	}
-	to = &all->value[all->count++];
-	*to = (struct observe_value){ .metric = metric, .order = index };
+	if (append(all->value, all->count,
+		   (struct observe_value){ .metric = metric, .order = index }))
+		return;
+	to = &all->value[all->count - 1];
 	snprintf(to->label, sizeof(to->label), "%s", label);
 	add_series(&to->series, &from->series);
 	value_series_lately(from, all->utc_ns, &to->lately);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
+
 static double per_second(const struct rate *rate)
 {
 	return rate->period_ns ? (double)rate->count * 1e9 / (double)rate->period_ns : 0;
@@ -32,18 +34,7 @@ u64 budget_need_pps(const struct budget_def *def, const struct source_profile *p
 
 int budgets_add(struct budgets *budgets, const struct source_budget *source)
 {
-	size_t room = budgets->room ? budgets->room * 2 : 16;
-	struct source_budget *bigger;
-
-	if (budgets->count == budgets->room) {
-		bigger = reallocarray(budgets->source, room, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		budgets->source = bigger;
-		budgets->room = room;
-	}
-	budgets->source[budgets->count++] = *source;
-	return 0;
+	return append(budgets->source, budgets->count, *source);
 }
 
 static int compare(const void *left, const void *right)

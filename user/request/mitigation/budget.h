@@ -32,7 +32,7 @@ struct source_budget {
 
 struct budgets {
 	struct source_budget *source; /* in the order of their addresses */
-	size_t count, room;
+	size_t count;
 };
 
 /* -ENOMEM. */
