@@ -49,6 +49,13 @@ static inline void out_text(struct out *out, const char *text)
 	out_bytes(out, text, strlen(text));
 }
 
+/* So many hexadecimal digits. */
+static inline void out_hex(struct out *out, u64 value, int digits)
+{
+	while (digits--)
+		out_char(out, "0123456789abcdef"[value >> (4 * digits) & 15]);
+}
+
 #define U64_DIGITS_MAX 20
 
 /* Two digits at a time: half the divisions. */

@@ -79,24 +79,23 @@ static bool is_visible(u32 c)
 	return true;
 }
 
-static void out_hex(struct out *out, const char *before, u32 value, int digits)
+static void out_code(struct out *out, const char *before, u32 value, int digits)
 {
 	out_text(out, before);
-	while (digits--)
-		out_char(out, "0123456789abcdef"[value >> 4 * digits & 15]);
+	out_hex(out, value, digits);
 }
 
 static void out_unit(struct out *out, u32 c, enum visible form)
 {
 	if ((c < 0x80 || c >= BYTES) && form != VISIBLE_JSON)
-		out_hex(out, "\\x", c & 0xff, 2);
+		out_code(out, "\\x", c & 0xff, 2);
 	else if (c < 0x10000)
-		out_hex(out, "\\u", c, 4);
+		out_code(out, "\\u", c, 4);
 	else if (form != VISIBLE_JSON)
-		out_hex(out, "\\U", c, 8);
+		out_code(out, "\\U", c, 8);
 	else {
-		out_hex(out, "\\u", 0xd7c0 + (c >> 10), 4);
-		out_hex(out, "\\u", 0xdc00 + (c & 0x3ff), 4);
+		out_code(out, "\\u", 0xd7c0 + (c >> 10), 4);
+		out_code(out, "\\u", 0xdc00 + (c & 0x3ff), 4);
 	}
 }
 
@@ -110,7 +109,7 @@ void out_visible(struct out *out, const char *text, size_t len, enum visible for
 		n = utf8_decode(p, (size_t)(end - p), &c);
 		if (!n) {
 			n = 1;
-			out_hex(out, "\\x", *p, 2);
+			out_code(out, "\\x", *p, 2);
 		} else if (form == VISIBLE_LINE && c == '\\') {
 			out_text(out, "\\\\");
 		} else if (is_visible(c) || (form != VISIBLE_LINE && (c == '\n' || c == '\t'))) {

@@ -75,12 +75,6 @@ void decision_log_free(struct decision_log *log)
 
 /* ------------------------------------------------------------------ a line */
 
-static void out_hex(struct out *out, u64 value, int digits)
-{
-	while (digits--)
-		out_char(out, "0123456789abcdef"[value >> (4 * digits) & 15]);
-}
-
 static void out_plain(struct out *out, struct bytes bytes)
 {
 	for (size_t i = 0; i < bytes.len && i < VALUE_SHOWN; i++) {

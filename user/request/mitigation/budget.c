@@ -39,16 +39,8 @@ int budgets_add(struct budgets *budgets, const struct source_budget *source)
 
 static int compare(const void *left, const void *right)
 {
-	const struct sl_prefix *a = &((const struct source_budget *)left)->group;
-	const struct sl_prefix *b = &((const struct source_budget *)right)->group;
-
-	if (a->family != b->family)
-		return a->family - b->family;
-	if (a->addr.hi != b->addr.hi)
-		return a->addr.hi < b->addr.hi ? -1 : 1;
-	if (a->addr.lo != b->addr.lo)
-		return a->addr.lo < b->addr.lo ? -1 : 1;
-	return a->len - b->len;
+	return sl_prefix_compare(&((const struct source_budget *)left)->group,
+				 &((const struct source_budget *)right)->group);
 }
 
 void budgets_sort(struct budgets *budgets)

@@ -7,21 +7,15 @@
 
 #define DIGITS 16
 
-static void out_hex(struct out *out, u64 number)
-{
-	for (int shift = 60; shift >= 0; shift -= 4)
-		out_char(out, "0123456789abcdef"[number >> shift & 15]);
-}
-
 const char *permit_format(const struct permit *permit, char *buf, size_t size)
 {
 	struct out out;
 
 	out_begin(&out, buf, size);
 	if (permit->count)
-		out_hex(&out, permit->at_ns);
+		out_hex(&out, permit->at_ns, 16);
 	for (u32 i = 0; i < permit->count; i++)
-		out_hex(&out, permit->key[i]);
+		out_hex(&out, permit->key[i], 16);
 	return out_end(&out);
 }
 
