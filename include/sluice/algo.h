@@ -123,12 +123,6 @@ static __always_inline int sl_algo_is_anchored(u32 algo)
 	return algo == SL_ALGO_FIRST_REQUEST;
 }
 
-/* Whether each window begins with a count of 0. */
-static __always_inline int sl_algo_starts_empty(u32 algo)
-{
-	return algo == SL_ALGO_FIXED_WINDOW || sl_algo_is_anchored(algo);
-}
-
 static __always_inline int sl_is_bucket(const struct sl_params *p)
 {
 	return sl_algo_is_bucket(p->algo);

@@ -10,7 +10,6 @@ const struct name interface_mode_names[] = {
 	{ "auto", MODE_AUTO },
 	{ "native", MODE_NATIVE },
 	{ "generic", MODE_GENERIC },
-	{ "offload", MODE_OFFLOAD },
 	{ NULL, 0 },
 };
 

@@ -86,7 +86,7 @@ bool attach_mode_parse(const char *text, enum attach_mode *ret)
 {
 	const struct name *name = name_find(interface_mode_names, text);
 
-	if (!name || name->value == MODE_OFFLOAD)
+	if (!name)
 		return false;
 	*ret = name->value;
 	return true;

@@ -29,7 +29,6 @@ enum attach_mode {
 	MODE_AUTO, /* native, else generic */
 	MODE_NATIVE,
 	MODE_GENERIC,
-	MODE_OFFLOAD,
 };
 
 /* What the daemon does where others took its program off an interface, or put theirs over it. */

@@ -104,7 +104,7 @@ static const char top_level[] =
 	"sets: {partners: [192.0.2.0/24, '2001:db8::1']}\n"
 	"interfaces:\n"
 	"  - {name: eth0, on_removed: alarm}\n"
-	"  - {name: eth1.100, mode: offload}\n"
+	"  - {name: eth1.100, mode: generic}\n"
 	"table: {buckets: 1.5K}\n"
 	"failsafe: [22/tcp, 53/udp]\n"
 	"failsafe_rate: 5 connections/m\n"
@@ -129,7 +129,7 @@ TEST(test_top_level)
 	assert_int_equal(p->interface[0].mode, MODE_AUTO);
 	assert_int_equal(p->interface[0].on_removed, ON_REMOVED_ALARM);
 	assert_int_equal(p->interface[1].on_removed, ON_REMOVED_ATTACH);
-	assert_int_equal(p->interface[1].mode, MODE_OFFLOAD);
+	assert_int_equal(p->interface[1].mode, MODE_GENERIC);
 	assert_int_equal(p->interface[1].pos.line, 4);
 	assert_int_equal(p->table_buckets, 1500);
 	assert_int_equal(p->failsafe_count, 2);

@@ -24,11 +24,9 @@ int command_attach(struct commands *ctx, const struct command_request *request, 
 	if (!text)
 		text = "auto";
 	if (!attach_mode_parse(text, &mode))
-		return sl_err_set(
-			err, EINVAL, "unknown mode '%.32s': auto, native or generic is accepted%s",
-			text,
-			strcmp(text, "offload") ? ""
-						: " (offload is not supported by this version)");
+		return sl_err_set(err, EINVAL,
+				  "unknown mode '%.32s': auto, native or generic is accepted",
+				  text);
 	if (!if_nametoindex(ifname) && !(slot && slot->renamed[0]))
 		return sl_err_set(err, ENODEV,
 				  "there is no interface '%.32s' on this host; interfaces: "

@@ -340,10 +340,6 @@ int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode, 
 	struct pins pins;
 	int rc;
 
-	if (mode == MODE_OFFLOAD)
-		return sl_err_set(err, EOPNOTSUPP,
-				  "%s: mode offload is not supported; use native, generic or auto",
-				  ifname);
 	if (slot >= SL_IFACES_MAX)
 		return sl_err_set(err, EINVAL, "interface slot %u of %u", slot, SL_IFACES_MAX);
 	bpf_listen();
