@@ -6,7 +6,7 @@ keys.py - the keys of the configuration in the documents, from their rows (user/
     keys.py write SLUICECTL   replaces each table between its markers
     keys.py check SLUICECTL   FILE: words for each that is not current; exit 1 if any
 
-Markers: <!--table:NAME--> or <!--list:NAME-->, and <!--end-->; in manual pages .\\" mdoc:NAME and
+Markers: <!--list:NAME--> and <!--end-->; in manual pages .\\" mdoc:NAME and
 .\\" end. `sluicectl help --keys` prints the tables.
 """
 import re
@@ -15,12 +15,12 @@ import sys
 
 FILES = ["docs/configuration.md", "docs/cluster.md", "docs/http-rules.md", "docs/man/sluice.yaml.5",
          "docs/man/sluice.rules.5"]
-MARKED = re.compile(r'^((?:<!--|\.\\" )((?:table|list|mdoc):\w+)(?:-->)?\n)(.*?)^((?:<!--|\.\\" )end(?:-->)?\n)',
+MARKED = re.compile(r'^((?:<!--|\.\\" )((?:list|mdoc):\w+)(?:-->)?\n)(.*?)^((?:<!--|\.\\" )end(?:-->)?\n)',
                     re.S | re.M)
 
 
 def tables(sluicectl):
-    """The printed tables by their name, "table:http"."""
+    """The printed tables by their name, "list:http"."""
     text = subprocess.run([sluicectl, "help", "--keys"], capture_output=True, text=True,
                           check=True).stdout
     parts = re.split(r"^@(\S+)\n", text, flags=re.M)[1:]

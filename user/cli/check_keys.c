@@ -27,7 +27,6 @@ void cli_write_keys(FILE *out)
 		const char *name;
 		void (*write)(FILE *out, const struct keys *keys);
 	} styles[] = {
-		{ "table", document_table },
 		{ "list", document_list },
 		{ "mdoc", document_mdoc },
 	};

@@ -61,20 +61,6 @@ static const char *format_usual(const struct key *key, const char *before, const
 	return buf;
 }
 
-void document_table(FILE *out, const struct keys *keys)
-{
-	char names[TEXT_MAX], usual[TEXT_MAX];
-
-	fputs("| key | default | meaning |\n|---|---|---|\n", out);
-	for (size_t i = 0; i < keys->count;) {
-		const struct key *key = &keys->key[i];
-
-		i += format_names(keys, i, "`", "`", ", ", names);
-		fprintf(out, "| %s | %s | %s |\n", names, format_usual(key, "`", "`", usual),
-			key->help);
-	}
-}
-
 /* Wraps text to lines of WIDTH; lines after the first are indented. */
 static void wrap(FILE *out, const char *text)
 {

@@ -12,8 +12,7 @@
 
 #include "conf/key.h"
 
-/* A Markdown table, a Markdown list, the items of a list of mdoc(7). */
-void document_table(FILE *out, const struct keys *keys);
+/* A Markdown list, the items of a list of mdoc(7). */
 void document_list(FILE *out, const struct keys *keys);
 void document_mdoc(FILE *out, const struct keys *keys);
 

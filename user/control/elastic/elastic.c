@@ -47,13 +47,6 @@ static double worst_of(const struct elastic_input *input, bool *ret_unknown)
 	return worst;
 }
 
-bool elastic_is_free(const struct elastic_input *input)
-{
-	bool unknown;
-
-	return worst_of(input, &unknown) < 1 && !unknown;
-}
-
 static double bounded(double value, double least, double most)
 {
 	return fmax(least, fmin(value, most));

@@ -73,9 +73,6 @@ struct elastic_range {
 #define ELASTIC_TICK_NS (SL_NS_PER_SEC / 10)
 #define ELASTIC_VALID_NS (2 * SL_NS_PER_SEC)
 
-/* True if every named resource is below its threshold. */
-bool elastic_is_free(const struct elastic_input *input);
-
 /* Takes a step of `seconds`; returns the new scale, floor..ceiling. Pure. */
 double elastic_step(struct elastic_control *control, struct elastic_range range,
 		    const struct elastic_input *input, double seconds);
