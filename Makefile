@@ -135,7 +135,7 @@ $(B)/%.o: %.c $(B)/flags.cc
 	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WARN_FRAME) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
 
 # libsluice, the library for programs: the limiter, a client, and of lib/ what they use. Only sluice_* is visible, also in the archive.
-CLIENT_SRC := $(wildcard user/client/*.c user/limiter/*.c) $(addprefix user/lib/,err.c units.c block_check.c out.c)
+CLIENT_SRC := $(wildcard user/client/*.c user/limiter/*.c) $(addprefix user/lib/,err.c units.c block_check.c out.c zone.c)
 .PHONY: client-sources
 client-sources:
 	@echo $(CLIENT_SRC)

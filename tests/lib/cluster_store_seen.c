@@ -113,7 +113,8 @@ static void open_bucket(struct seen *s)
 static void open_aligned(struct seen *s)
 {
 	const struct cluster_store_entry *e = s->e;
-	u64 window = s->now_us / s->rate.period_us;
+	struct sl_now now = { .utc_ns = s->now_us * 1000 };
+	u64 window = calendar_now(s->rate.calendar, now).utc_ns / 1000 / s->rate.period_us;
 
 	s->left_us = s->rate.period_us - s->now_us % s->rate.period_us;
 	if (e->window == window + 1)
@@ -212,6 +213,13 @@ static u64 expires_us(const struct seen *s)
 
 	if (algorithm_is_anchored(s->rate.algo))
 		return (s->window ? s->window : s->before_window) + period + CLUSTER_STORE_GRACE_US;
+	if (s->rate.calendar) {
+		u64 begin, end;
+		u64 number = calendar_window(s->rate.calendar, at * 1000, &begin, &end);
+
+		at = s->window < number ? begin / 1000 : end / 1000;
+		return at + (s->window > number ? period : 0) + 97200000000;
+	}
 	if (algorithm_kind(s->rate.algo) == STATE_WINDOW)
 		return (s->window +
 			(is_refilled(s) && s->count ? (s->count - 1) / s->rate.mult + 1 : 1)) *

@@ -135,6 +135,66 @@ TEST(test_nodes)
 	both_close(&both);
 }
 
+/* Days of two zones, each node's by its own: they share a window. */
+TEST(test_calendars)
+{
+	static const char *const zone[] = { "Europe/Berlin", "Atlantic/Azores" };
+	struct cluster_store_bucket plain = some_bucket(START_US, 0);
+	const struct calendar *calendar[2];
+	struct response response;
+	struct both both;
+	u64 ignored;
+
+	for (u32 i = 0; i < 2; i++)
+		assert_int_equal(calendar_open(zone[i], CALENDAR_DAY, &calendar[i], NULL), 0);
+	both_open(&both);
+	for (u32 i = 0; i < 20000; i++) {
+		struct cluster_store_bucket bucket = some_bucket(both.now_us, 3);
+		u32 node = rng_below(NODES);
+		const struct calendar *by = calendar[node % 2];
+
+		bucket.def.calendar = by->id;
+		bucket.def.period_ns = by->window_ns;
+		bucket.refused = 0;
+		if (bucket.window)
+			bucket.window =
+				calendar_window(by, both.now_us * 1000, &ignored, &ignored) -
+				rng_below(3) + !rng_below(10);
+		/* A reply of each second or so: a node knows Redis' time. */
+		plain.kind = CLUSTER_STORE_CHARGE;
+		plain.cost = 0;
+		*server.now_us = both.now_us;
+		assert_int_equal(request(node, &response, &plain, 1), CLUSTER_STORE_DONE);
+		both.now_us += rng_below(10) ? step_us() : (s64)rng_below(5 * 3600 * 1000000ULL);
+		both_ask(&both, node, &bucket, 1);
+		both.granted += bucket.granted;
+	}
+	assert_in_range(both.passed, 5000, 19000);
+	assert_true(both.granted > 100);
+	both_close(&both);
+}
+
+/* A node whose own clock is months off: Redis' reply to its first request sets it right. */
+TEST(test_calendar_of_a_wrong_clock)
+{
+	struct cluster_store_bucket bucket = some_bucket(START_US, 3), again;
+	const struct calendar *calendar;
+	struct response response;
+
+	assert_int_equal(calendar_open("UTC", CALENDAR_DAY, &calendar, NULL), 0);
+	bucket = (struct cluster_store_bucket){ .key = 99, .tag = 7, .def = bucket.def, .cost = 1 };
+	bucket.def.calendar = calendar->id;
+	bucket.def.period_ns = calendar->window_ns;
+	open_clients();
+	*server.now_us = 1000000000000000ULL; /* 2001 */
+	again = bucket;
+	assert_int_equal(request(0, &response, &bucket, 1), CLUSTER_STORE_DOWN);
+	assert_int_equal(request(0, &response, &again, 1), CLUSTER_STORE_DONE);
+	assert_true(response.request.passed);
+	assert_int_equal(again.state.used, 1);
+	close_clients();
+}
+
 /* Leases are refunded at their end, and not a us before. */
 TEST(test_lease_end)
 {

@@ -382,6 +382,9 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
 		if (limit[i].terms.round_up)
 			json_object_set_new(json, "rounding", json_string("up"));
+		if (limit[i].terms.calendar)
+			json_object_set_new(json, "calendar",
+					    json_string(limit[i].terms.calendar->zone));
 		if (limit[i].terms.count)
 			json_object_set_new(
 				json, "count",

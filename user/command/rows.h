@@ -525,7 +525,7 @@ COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication 
 COMMAND(rule_list, "rule list", READS, "rules of the HTTP tier in force",
 	EXAMPLE("rule list"),
 	SHOW(TABLE("rules", "no rules", COL("RULE", "$rule"),
-		   COL("LIMITS", "{$limits[$rate ($algorithm{, $mode})]|unlimited}"),
+		   COL("LIMITS", "{$limits[$rate ($algorithm{, $calendar}{, $mode})]|unlimited}"),
 		   HIDE(">OVERRIDES", "$overrides:n", 2), HIDE("FILE", "$file:$line", 1),
 		   COL("NOTE", "{shadow$shadow, changed live$live|shadow$shadow|changed live$live}")),
 	     LINE("{and $more:some more}")))
@@ -562,11 +562,11 @@ COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its lim
 		  "request passes}"),
 	     LINE("{            with the limits of an override$override}"),
 	     LINE("{limit       unlimited$unlimited}"),
-	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, $at_once}{, $mode}{, all "
+	     EACH("limits", "limit       $name: $rate, $algorithm{, $window}{, calendar $calendar}{, $at_once}{, $mode}{, all "
 		  "nodes together ($consistency)}"),
 	     EACH("counted_by/groups", "counted by  $key=$value{$scale=1|, $scale times the limit}"),
 	     LINE("{domain      $domain.rule, which every request of the domain meets}"),
-	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, $at_once}{, $mode}{, "
+	     EACH("domain.limits", "limit       $name: $rate, $algorithm{, $window}{, calendar $calendar}{, $at_once}{, $mode}{, "
 		  "all nodes together ($consistency)}")))
 
 COMMAND(user_list, "user list", READS, "who requests: the values of rules with the most requests now",

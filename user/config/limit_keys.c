@@ -144,6 +144,7 @@ static const struct key_elsewhere of_rules[] = {
 	  "a packet does not wait for Redis: a node goes on by itself; accepted: scope: "
 	  "cluster" },
 	{ "rounding", "the estimate of a packet limit is rounded down; accepted: no such key" },
+	{ "calendar", "windows of packets are aligned to UTC; accepted: no such key" },
 	{ "push_down",
 	  "refused requests are pushed down to this tier; accepted for dropped packets: ban" },
 	{ "shadow_mode", "accepted: mode: shadow" },

@@ -21,6 +21,11 @@ static bool has_buckets(const struct algorithm *row)
 	return row->has_buckets;
 }
 
+static bool has_calendar(const struct algorithm *row)
+{
+	return row == algorithms[SL_ALGO_FIXED_WINDOW];
+}
+
 static bool has_rounding(const struct algorithm *row)
 {
 	return row->has_rounding;
@@ -41,6 +46,7 @@ static const struct of_algorithm {
 	{ "window", "window is given", has_window, false },
 	{ "buckets", "buckets is given", has_buckets, false },
 	{ "rounding", "rounding is given", has_rounding, false },
+	{ "calendar", "calendar is given", has_calendar, false },
 	{ "count", "count is all", counts_all, true },
 };
 
@@ -76,6 +82,7 @@ static bool is_set(const struct of_algorithm *of, const struct limit_terms *term
 	return (of->fits == has_burst && terms->rates.burst[0]) ||
 	       (of->fits == has_window && terms->first_request) ||
 	       (of->fits == has_rounding && terms->round_up) ||
+	       (of->fits == has_calendar && terms->calendar) ||
 	       (of->fits == counts_all && terms->count == COUNT_ALL);
 }
 
@@ -123,6 +130,30 @@ const char *limit_terms_conflict(const struct limit_terms *terms)
 	return NULL;
 }
 
+static enum calendar_unit rate_unit(const struct limit_terms *terms)
+{
+	return calendar_unit_of(terms->rates.rate[0].period_ns);
+}
+
+int limit_terms_settle_calendar(struct limit_terms *terms, const char **ret_reason)
+{
+	static _Thread_local struct sl_err why;
+
+	if (!terms->calendar)
+		return 0;
+	*ret_reason =
+		"calendar is given, but the rate has another period; accepted with it: requests/day, "
+		"week, month or year";
+	if (!rate_unit(terms))
+		return -EINVAL;
+	*ret_reason =
+		"calendar is given, but window is first-request; accepted with it: window: aligned";
+	if (terms->first_request)
+		return -EINVAL;
+	*ret_reason = why.message;
+	return calendar_of_unit(terms->calendar, rate_unit(terms), &terms->calendar, &why);
+}
+
 void limit_terms_drop(struct limit_terms *terms, u32 given)
 {
 	const struct algorithm *row = algorithms[terms->algorithm];
@@ -135,6 +166,9 @@ void limit_terms_drop(struct limit_terms *terms, u32 given)
 		terms->buckets = 0;
 	if (!has_rounding(row) && !(given & bit_of("rounding")))
 		terms->round_up = false;
+	if (!(given & bit_of("calendar")) &&
+	    (!has_calendar(row) || terms->first_request || !rate_unit(terms)))
+		terms->calendar = NULL;
 	if (!counts_all(row) && !(given & bit_of("count")) && terms->count == COUNT_ALL)
 		terms->count = COUNT_ADMITTED;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "lib/units.h"
+#include "limiter/calendar.h"
 #include "sluice/abi.h"
 
 /* Rates of one limit, and prefixes of one prefix hierarchy. */
@@ -59,8 +60,10 @@ enum limit_count {
 
 struct limit_terms {
 	enum sl_algo algorithm;
-	u8 buckets;	    /* window-counters: of each window */
-	bool round_up;	    /* sliding-window: rounding: up; requests only */
+	u8 buckets;    /* window-counters: of each window */
+	bool round_up; /* sliding-window: rounding: up; requests only */
+	const struct calendar
+		*calendar;  /* fixed-window: of its windows; NULL: UTC's; requests only */
 	bool first_request; /* fixed-window: begins with a bucket's first use, not with UTC */
 	u8 count;	    /* enum limit_count */
 	bool cluster;	    /* scope: cluster: all nodes together */

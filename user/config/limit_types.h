@@ -29,5 +29,8 @@ int limit_terms_check(struct reader *r, const struct yaml_node *map, u32 given,
 const char *limit_terms_conflict(const struct limit_terms *terms);
 /* Unsets what the algorithm does not have and was not given: inherited defaults. */
 void limit_terms_drop(struct limit_terms *terms, u32 given);
+/* Replaces the calendar by that of the rate's unit. 0, or -errno with a reason, valid until the
+ * thread's next call. */
+int limit_terms_settle_calendar(struct limit_terms *terms, const char **ret_reason);
 
 #endif

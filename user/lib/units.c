@@ -32,6 +32,15 @@ static const struct duration_unit {
 	{ "ms", MS }, { "us", US },  { "ns", 1 },
 };
 
+/* Of requests: read and written in place of their days. */
+static const struct duration_unit long_units[] = {
+	{ "day", DAY },
+	{ "week", 7 * DAY },
+	{ "month", 30 * DAY },
+	{ "year", 365 * DAY },
+};
+
+#define LONG_UNITS (sizeof(long_units) / sizeof(long_units[0]))
 #define DURATION_UNITS (sizeof(duration_units) / sizeof(duration_units[0]))
 
 static bool is_digit(char c)
@@ -195,15 +204,29 @@ static bool unit_parse(const char *text, size_t len, u8 *ret)
 	return false;
 }
 
+static bool long_unit_parse(const char *text, u64 *ret_ns)
+{
+	for (size_t i = 0; i < LONG_UNITS; i++)
+		if (!strcmp(text, long_units[i].name)) {
+			*ret_ns = long_units[i].ns;
+			return true;
+		}
+	return false;
+}
+
 /* s, m, h, d mean one of them; other text is a duration. */
-static int period_parse(const char *text, u64 *ret_ns, const char **ret_reason)
+static int period_parse(const char *text, bool requests, u64 *ret_ns, const char **ret_reason)
 {
 	size_t unit = duration_unit_find(text, strlen(text));
 
 	if (unit < DURATION_UNITS)
 		*ret_ns = duration_units[unit].ns;
-	else if (duration_parse(text, ret_ns, ret_reason)) {
-		*ret_reason = "bad period; accepted: s, m, h, d, or a duration as 10s or 5m";
+	else if (!(requests && long_unit_parse(text, ret_ns)) &&
+		 duration_parse(text, ret_ns, ret_reason)) {
+		*ret_reason =
+			requests
+				? "bad period; accepted: s, m, h, d, week, month, year, or a duration as 10s or 5m"
+				: "bad period; accepted: s, m, h, d, or a duration as 10s or 5m";
 		return -EINVAL;
 	}
 	if (*ret_ns < RATE_PERIOD_MIN_NS) {
@@ -235,7 +258,7 @@ static int events_parse(const char *text, const char *what, const char *wanted, 
 	text += *text == 's';
 	if (*text != '/')
 		return -EINVAL;
-	if (period_parse(text + 1, &period, ret_reason))
+	if (period_parse(text + 1, false, &period, ret_reason))
 		return -EINVAL;
 	if (period < SL_NS_PER_SEC) {
 		*ret_reason = "period too short; accepted: one second or more";
@@ -379,7 +402,7 @@ static int parse_rate_of(const char *text, bool requests, const struct rate_word
 	}
 	if (requests != (rate.unit == RATE_REQUESTS))
 		goto tier;
-	if (period_parse(slash + 1, &rate.period_ns, ret_reason))
+	if (period_parse(slash + 1, requests, &rate.period_ns, ret_reason))
 		return -EINVAL;
 	*ret_reason = words->nothing;
 	if (!rate.count)
@@ -479,6 +502,9 @@ const char *rate_format(const struct rate *rate, char *buf, size_t size)
 	for (i = 0; i < DURATION_UNITS; i++)
 		if (duration_units[i].ns == rate->period_ns)
 			snprintf(period, sizeof(period), "%s", duration_units[i].name);
+	for (i = 1; i < LONG_UNITS && rate->unit == RATE_REQUESTS; i++)
+		if (long_units[i].ns == rate->period_ns)
+			snprintf(period, sizeof(period), "%s", long_units[i].name);
 	snprintf(buf, size, "%llu%s %s%s/%s", count, suffix, unit, rate->count == 1 ? "" : "s",
 		 period);
 	return buf;

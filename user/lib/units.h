@@ -34,8 +34,8 @@ struct rate {
  */
 int rate_parse(const char *text, struct rate *ret, const char **ret_reason);
 /*
- * The same of the HTTP tier: "10 requests/m", and no other unit; or "concurrency 20", "concurrency
- * 20 for 30s" (RATE_IN_FLIGHT).
+ * The same of the HTTP tier: "10 requests/m", and no other unit; PERIOD may also be day, week,
+ * month (30 days) or year (365); or "concurrency 20", "concurrency 20 for 30s" (RATE_IN_FLIGHT).
  */
 int requests_parse(const char *text, struct rate *ret, const char **ret_reason);
 /* "20" or "20 for 30s": what stands after "concurrency". */

@@ -20,6 +20,7 @@ struct cluster_store_rate {
 	u64 period_us; /* windows, logs */
 	u8 algo;       /* enum sl_algo */
 	bool round_up; /* sliding window */
+	const struct calendar *calendar; /* fixed window: of its numbers; NULL: none */
 };
 
 /* The numbers of a reply for one bucket, before waits and states are made of them. */

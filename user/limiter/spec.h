@@ -16,6 +16,7 @@
 
 #include "lib/err.h"
 #include "lib/units.h"
+#include "limiter/calendar.h"
 #include "sluice/algo.h"
 
 /*
@@ -36,7 +37,9 @@ struct spec_def {
 	u8 buckets;  /* SL_ALGO_WINDOW_COUNTERS: of a window; SL_ALGO_FIRST_REQUEST: it admits in
 			the first of so many parts; else 0 */
 	u8 round_up; /* SL_ALGO_SLIDING_WINDOW: as sl_params.round_up */
-	u8 pad[5];
+	u8 pad;
+	/* SL_ALGO_FIXED_WINDOW: the id of a calendar, whose window_ns is period_ns; 0: none */
+	u32 calendar;
 };
 SL_STATIC_ASSERT(sizeof(struct spec_def) == 40, "part of the store's file");
 
@@ -52,6 +55,7 @@ struct spec {
 	u64 bucket_ns;	/* ... the length of each */
 	u64 ban_max_ns; /* SL_ALGO_BAN */
 	u32 ban_factor_percent;
+	const struct calendar *calendar; /* SL_ALGO_FIXED_WINDOW; NULL: none */
 };
 
 /* A sliding log's largest capacity. */

@@ -53,6 +53,12 @@ static int make_params(const struct spec_def *def, struct spec *spec, const char
 		return err;
 	spec->buckets = def->buckets;
 	spec->params.round_up = def->round_up;
+	if (def->calendar) {
+		spec->calendar = calendar_find(def->calendar, def->period_ns);
+		*reason = "unknown calendar, or no room for one more";
+		if (!spec->calendar || def->algo != SL_ALGO_FIXED_WINDOW)
+			return -ERANGE;
+	}
 	/* Debts: a count may be twice the limit. */
 	params_make_room(&spec->params, 2 * def->ceiling_percent);
 	return row->layout ? row->layout(spec, most, reason) : 0;

@@ -169,6 +169,8 @@ static u64 window_store_wait_ns(const struct cluster_store_rate *rate,
 
 	if (rate->mult && over)
 		edges = (over - 1) / rate->mult + 1;
+	if (rate->calendar)
+		return less(calendar_begin_ns(rate->calendar, raw->window + 1), us_to_ns(now_us));
 	return us_to_ns(less((raw->window + edges) * rate->period_us, now_us));
 }
 

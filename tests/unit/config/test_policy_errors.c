@@ -228,6 +228,7 @@ TEST(test_rates)
 		{ LIMIT "prefix_scale: ^[1, 2]", "accepted: a mapping of ipv4, ipv6" },
 		{ LIMIT "per: [dst]\n    ^prefix_scale: {ipv4: 2}",
 		  "prefix_scale groups sources, but per does not contain source" },
+		{ LIMIT "^calendar: UTC", "windows of packets are aligned to UTC" },
 		{ LIMIT "^rounding: up", "the estimate of a packet limit is rounded down" },
 		{ LIMIT "^window: first-request",
 		  "window is given, but algorithm is token-bucket; accepted with it: algorithm: fixed-window" },

@@ -141,6 +141,7 @@ TEST(test_rates)
 		{ "10 requests/m", "HTTP tier" },
 		{ "1000 packets/", "bad period" },
 		{ "1000 packets/x", "bad period" },
+		{ "1000 packets/month", "bad period" },
 		{ "1000 packets/s ", "bad period" },
 		{ "1000 packets/9999us", "too short" },
 		{ "1000 packets/ms", "too short" },

@@ -12,7 +12,8 @@
 -- in one hash slot. ARGV: this node's field names for `own` and for its lease, then for each bucket
 --
 --     op capacity per cost hold        op: kind + 4 x state, + 64 if this follows:
---     edge                             ... + 128 if these follow:
+--     edge                             ... + 512 if these follow (a fixed window of a calendar):
+--     number begin end                 ... + 128 if these follow:
 --     refused since                    ... (a refusal counts) + 32 if these follow:
 --     window want returned spent lease least most        op + 256: a sliding window rounds up
 --
@@ -21,8 +22,9 @@
 -- per: a bucket's ticks for a request, else the period in us; most: its largest debt; edge: what
 -- each edge of an interval bucket (a fixed window whose count does not start again) refills; the us
 -- of a bucket of window counters (a log whose times are the begins of buckets); for how long an empty
--- bucket is kept, us; after how many us a window that begins with its first request admits no more. The
--- reply:
+-- bucket is kept, us; after how many us a window that begins with its first request admits no more.
+-- number begin end: the window of a calendar that the node takes for the current one, us. A reply of the
+-- time alone: now is in none of it, the one before and the one after, so nothing was done. The reply:
 -- the time, whether all fit, then for each bucket flags (1 over, 2 late, 4 more), used, before,
 -- window, own, and with flag 4: held, granted, excess, fits.
 --
@@ -40,7 +42,8 @@ local own_name, lease_name = ARGV[1], ARGV[2]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 -- A tick is a 16000th of a us; doubles represent each integer below EXACT (2^53).
-local GRACE, TICKS, LOOK, EXACT = 2000000, 16000, 512, 9007199254740992
+-- APART: a window that is over for one node may go on for another, whose zone is behind: at most 26 h.
+local APART, GRACE, TICKS, LOOK, EXACT = 97200000000, 2000000, 16000, 512, 9007199254740992
 local floor, min, max = math.floor, math.min, math.max
 local argc = #ARGV
 
@@ -135,6 +138,7 @@ if fast then return fast end
 --     left        aligned windows: rest of this window, us
 --     fresh       no hash exists; rolled: its window is over; expired: members that are too old
 --     begin       log: the time of a new member
+--     calendar begins ends   fixed window: a number, and where this window is
 --     add out others   members to write and to remove (also by name); changes of other nodes' own counts
 --     lease       this node's; leased: to be written; swept: all were read; ended: fields to remove
 --     late dropped late_excess   results of force() and refund()
@@ -211,6 +215,7 @@ local function open_window(s)
 	else
 		local number = floor(now / per)
 		s.left = per - now % per
+		if s.calendar then number = s.calendar + (now < s.begins and -1 or now >= s.ends and 1 or 0) end
 		if w == number then return end
 		if w == number + 1 then
 			s.left = per
@@ -585,6 +590,9 @@ end
 -- The time until which the key is needed, us.
 local function expires(s)
 	local til = (s.v or 0) + 0
+	if s.calendar then
+		return (s.w < s.calendar and s.begins or s.w > s.calendar and s.ends + s.per or s.ends) + APART
+	end
 	if s.fixed then
 		local edges = s.edge and math.ceil(s.n / s.edge) or 1
 		return (s.w + max(edges, 1)) * s.per + GRACE
@@ -664,9 +672,13 @@ while i <= argc do
 	local state, ext = floor(op / 4) % 8, floor(op / 32) % 2 == 1
 	local s = { key = KEYS[k], kind = op % 4, cap = ARGV[i + 1] + 0, per = ARGV[i + 2] + 0,
 		cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0, bucket = state == 0, fixed = state == 1,
-		sliding = state == 2, first = state == 4, up = op >= 256 }
+		sliding = state == 2, first = state == 4, up = floor(op / 256) % 2 == 1 }
 	k, i = k + 1, i + 5
 	if floor(op / 64) % 2 == 1 then s.edge, i = ARGV[i] + 0, i + 1 end
+	if op >= 512 then
+		s.calendar, s.begins, s.ends, i = ARGV[i] + 0, ARGV[i + 1] + 0, ARGV[i + 2] + 0, i + 3
+		if now < s.begins - s.per or now >= s.ends + s.per then return { now } end
+	end
 	local refused, since = 0, 0
 	if floor(op / 128) % 2 == 1 then s.counts, refused, since, i = true, ARGV[i] + 0, ARGV[i + 1] + 0, i + 2 end
 	if state == 3 then

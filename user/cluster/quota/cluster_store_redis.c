@@ -15,12 +15,13 @@
 #include "cluster/quota/cluster_store_redis.h"
 #include "cluster/quota/cluster_store_settle.h"
 #include "cluster/quota/defer_store.h"
+#include "lib/clock.h"
 #include "lua/charge.h"
 #include "sluice/key.h"
 #include "limiter/algorithm.h"
 
 /* numkeys, keys, a verb and its queues, two names of this node, and the arguments of each
- * bucket. */
+ * bucket. A window of a calendar has one key, no refused ones and no queue. */
 #define BUCKET_ARGS 14
 #define ARGS_MAX (5 + CLUSTER_STORE_BUCKETS_MAX * (4 + BUCKET_ARGS))
 _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one command");
@@ -36,6 +37,7 @@ _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest request is one comma
 #define OP_EDGE 64
 #define OP_REFUSED 128
 #define OP_ROUND_UP 256
+#define OP_CALENDAR 512
 #define FLAG_OVER 1
 #define FLAG_LATE 2
 #define FLAG_MORE 4
@@ -48,6 +50,7 @@ struct cluster_store_redis {
 	char own[OWN_BYTES_MAX + 1], lease[OWN_BYTES_MAX + 1];
 	u32 pending;
 	bool freed, can_defer;
+	s64 ahead_us; /* Redis' time - monotonic time, by the last reply; 0: this machine's UTC */
 	/* Limits met before: by a hash of the def. */
 	struct {
 		struct spec_def def;
@@ -151,6 +154,18 @@ static void add_keys(struct cluster_store_redis *store, const struct cluster_sto
 	}
 }
 
+/* The window by Redis' time, as it was at the last reply: its number, and where it begins and ends.
+ */
+static void add_calendar(struct cluster_store_redis *store, const struct calendar *calendar)
+{
+	u64 mono_ns = clock_mono_ns(), begin_ns, end_ns;
+	u64 utc_ns = store->ahead_us ? mono_ns + store->ahead_us * 1000 : clock_utc_ns();
+
+	add_number(store, calendar_window(calendar, utc_ns, &begin_ns, &end_ns));
+	add_number(store, begin_ns / 1000);
+	add_number(store, end_ns / 1000);
+}
+
 static void add_bucket(struct cluster_store_redis *store, const struct cluster_store_bucket *b,
 		       const struct cluster_store_rate *rate)
 {
@@ -165,13 +180,16 @@ static void add_bucket(struct cluster_store_redis *store, const struct cluster_s
 	cost = cost < COST_MAX ? cost : COST_MAX;
 	add_number(store, b->kind + 4 * algorithm_kind(b->def.algo) + (more ? OP_MORE : 0) +
 				  (edge ? OP_EDGE : 0) + (refused ? OP_REFUSED : 0) +
-				  (rate->round_up ? OP_ROUND_UP : 0));
+				  (rate->round_up ? OP_ROUND_UP : 0) +
+				  (rate->calendar ? OP_CALENDAR : 0));
 	add_number(store, capacity);
 	add_number(store, algorithm_is_bucket(rate->algo) ? rate->mult : rate->period_us);
 	add_number(store, cost);
 	add_number(store, b->hold < capacity ? b->hold : capacity);
 	if (edge)
 		add_number(store, edge < SL_BIT(50) ? edge : SL_BIT(50));
+	if (rate->calendar)
+		add_calendar(store, rate->calendar);
 	if (refused) {
 		add_number(store, b->refused < capacity ? b->refused : capacity);
 		add_number(store, b->refused_us < SL_BIT(52) ? b->refused_us : 0);
@@ -313,8 +331,10 @@ static bool read_reply(struct cluster_store_redis *store, struct cluster_store_r
 	u64 passed, now_us;
 	size_t at = 2;
 
-	if (reply->type != REDIS_REPLY_ARRAY || !number_at(reply, 0, &now_us) ||
-	    !number_at(reply, 1, &passed))
+	if (reply->type != REDIS_REPLY_ARRAY || !number_at(reply, 0, &now_us))
+		return false;
+	store->ahead_us = (s64)(now_us - clock_mono_ns() / 1000);
+	if (!number_at(reply, 1, &passed))
 		return false;
 	for (u32 i = 0; i < request->count; i++) {
 		struct cluster_store_bucket *b = &request->bucket[i];

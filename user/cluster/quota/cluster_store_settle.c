@@ -5,9 +5,9 @@
  * bucket state the steps of spec.h, which handle one node only, refuse and compute waits by the
  * charges of all nodes.
  *
- * A window has the same number here and in Redis: time / period, modulo the range of a bucket
- * state. If the window in Redis is not the one of now.utc_ns, the steps treat it as any bucket
- * state: an earlier window is over, a later one continues.
+ * A window has the same number here and in Redis: time / period, or that of its calendar, modulo
+ * the range of a bucket state. If the window in Redis is not the one of now.utc_ns, the steps treat
+ * it as any bucket state: an earlier window is over, a later one continues.
  */
 #include <errno.h>
 
@@ -33,6 +33,7 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 		.period_us = spec.params.window_ns / 1000,
 		.algo = def->algo,
 		.round_up = def->round_up,
+		.calendar = spec.calendar,
 	};
 	if (spec.buckets) {
 		ret->mult = ret->period_us / spec.buckets;
@@ -118,11 +119,13 @@ void cluster_store_settle(struct cluster_store_bucket *bucket,
 u64 cluster_store_bucket_state(const struct spec *spec, const struct cluster_store_state *state,
 			       u64 more_hits, struct sl_now now)
 {
-	return algorithms[spec->algo]->from_store(spec, state, more_hits, now);
+	return algorithms[spec->algo]->from_store(spec, state, more_hits,
+						  calendar_now(spec->calendar, now));
 }
 
 struct cluster_store_state cluster_store_state_of(const struct spec *spec, u64 bucket_state,
 						  struct sl_now now)
 {
-	return algorithms[spec->algo]->to_store(spec, bucket_state, now);
+	return algorithms[spec->algo]->to_store(spec, bucket_state,
+						calendar_now(spec->calendar, now));
 }

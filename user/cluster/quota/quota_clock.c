@@ -96,6 +96,14 @@ void quotas_publish_clock(struct quotas *quotas, s64 *utc_ns)
 
 u64 quota_window(const struct quota_entry *e, u64 store_ns)
 {
+	const struct calendar *calendar = quota_calendar(&e->def);
+	u64 begin_ns, end_ns, number;
+
+	if (calendar) {
+		number = calendar_window(calendar, store_ns, &begin_ns, &end_ns);
+		/* Begun by a node whose zone is ahead. */
+		return number + (e->own_window == number + 1);
+	}
 	if (quota_is_aligned(&e->def))
 		return store_ns / e->def.period_ns;
 	if (algorithm_is_anchored(e->def.algo) &&

@@ -47,6 +47,8 @@ static u64 end_of(const struct cluster_store_bucket *bucket, u64 store_us)
 	u64 window = bucket->late ? bucket->window : bucket->state.window;
 	const struct spec_def *def = &bucket->def;
 
+	if (quota_calendar(def))
+		return calendar_begin_ns(quota_calendar(def), window + 1);
 	if (quota_is_aligned(def))
 		return (window + 1) * def->period_ns;
 	if (algorithm_is_anchored(def->algo))

@@ -180,7 +180,13 @@ static inline bool quota_is_window(const struct spec_def *def)
 	return quota_is_aligned(def) || algorithm_is_anchored(def->algo);
 }
 
-/* The time for which a request counts in a bucket. */
+/* Of a limit by a calendar; NULL: it has none. */
+static inline const struct calendar *quota_calendar(const struct spec_def *def)
+{
+	return def->calendar ? calendar_find(def->calendar, def->period_ns) : NULL;
+}
+
+/* The time for which a request counts in a bucket; of a calendar somewhat more. */
 static inline double quota_interval_us(const struct spec_def *def)
 {
 	double soft = def->soft_permille ? def->soft_permille / 1e3 : 1;

@@ -391,9 +391,10 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct counte
 	}
 	windows = (behind - 1) / p->capacity;
 	first = bucket_charge(d, b, ref, behind - windows * p->capacity).wait_ns;
-	return __builtin_mul_overflow(windows, p->window_ns, &more) || more > ~0ULL - first
-		       ? ~0ULL
-		       : first + more;
+	if (first == ~0ULL || __builtin_mul_overflow(windows, p->window_ns, &more))
+		return ~0ULL;
+	more = calendar_wait_ns(b->view.spec->calendar, decision_now(d, b).utc_ns + first, more);
+	return more > ~0ULL - first ? ~0ULL : first + more;
 }
 
 /* One request in flight is one unit, whatever its hits. What is reported has ended. */
@@ -853,6 +854,17 @@ static u64 requests_of(const struct bucket *b)
 	return (unsigned __int128)spec->requests * decide_capacity(b) / spec->capacity;
 }
 
+/* Of a calendar: of its present window. */
+static u64 window_ns_of(const struct decision *d, const struct bucket *b)
+{
+	u64 begin_ns, end_ns;
+
+	if (!b->limit || !b->limit->terms.calendar)
+		return d->ref[b->ref].def.period_ns;
+	calendar_window(b->limit->terms.calendar, decision_now(d, b).utc_ns, &begin_ns, &end_ns);
+	return end_ns - begin_ns;
+}
+
 static void fill_status(const struct decision *d, const struct part *part,
 			struct response_status *ret)
 {
@@ -884,7 +896,7 @@ static void fill_status(const struct decision *d, const struct part *part,
 	ret->limit = bound->limit;
 	ret->requests = requests_of(bound);
 	ret->capacity = bound->none || bound->prefix_len ? 0 : decide_capacity(bound);
-	ret->window_ns = d->ref[bound->ref].def.period_ns;
+	ret->window_ns = window_ns_of(d, bound);
 	ret->remaining = bound->left;
 	ret->reset_ns = bound->reset_ns;
 	if (bound->over)
@@ -914,7 +926,7 @@ void decide_policy(const struct decision *d, const struct bucket *b, struct resp
 		.rule = b->rule,
 		.limit = b->limit,
 		.q = decide_capacity(b),
-		.w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC),
+		.w_s = ceil_div(window_ns_of(d, b), SL_NS_PER_SEC),
 		.r = b->left,
 		.t_ns = more_after_ns(d, b),
 		.reset_ns = b->reset_ns,

@@ -308,6 +308,10 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	def = &d->ref[b->ref].def;
 	def->count = limit->none ? 1 : limit->terms.rates.rate[0].count;
 	def->period_ns = limit->terms.rates.rate[0].period_ns;
+	if (limit->terms.calendar) {
+		def->period_ns = limit->terms.calendar->window_ns;
+		def->calendar = limit->terms.calendar->id;
+	}
 	def->burst = limit->none ? 0 : limit->terms.rates.burst[0];
 	def->scale = l->scale;
 	def->ceiling_percent = limit->terms.throttle.kind == THROTTLE_ELASTIC

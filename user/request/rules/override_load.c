@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/limit_types.h"
 #include "config/override_lines.h"
 #include "request/rules/override_private.h"
 #include "request/rules/rule_keys.h"
@@ -51,6 +52,9 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 	if (limit->terms.rates.rate[0].unit == RATE_IN_FLIGHT)
 		limit_set_concurrency(&limit->terms);
 	else if (limit->terms.algorithm == SL_ALGO_CONCURRENCY)
+		return -EINVAL;
+	limit_terms_drop(&limit->terms, 0);
+	if (limit_terms_settle_calendar(&limit->terms, ret_reason))
 		return -EINVAL;
 	if (!burst)
 		return 0;
@@ -287,6 +291,8 @@ static u64 own_given(const struct draft *draft, const struct rule_limit *limit, 
 	else if (has_common_limit(draft->limit, draft->rule.limit_count))
 		unlike.terms.cluster = !limit->terms.cluster;
 	unlike.terms.rates.burst[0] = 0;
+	if (!limit->terms.calendar)
+		unlike.terms.calendar = NULL;
 	unlike.name = limit->name;
 	return keys_unlike(NULL, &rule_limit_keys, limit, &unlike);
 }

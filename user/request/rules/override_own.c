@@ -26,6 +26,7 @@ static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 	u64 words[] = {
 		limit->terms.rates.rate[0].count,
 		limit->terms.rates.rate[0].period_ns,
+		limit->terms.calendar ? limit->terms.calendar->id : 0,
 		limit->terms.rates.burst[0],
 		limit->terms.algorithm,
 		limit->terms.first_request,
@@ -109,6 +110,8 @@ int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
 	from = own ? from : &draft->defaults;
 	*ret = *from;
 	ret->terms.rates.burst[0] = 0;
+	if (!ret->terms.calendar)
+		ret->terms.calendar = draft->defaults.terms.calendar;
 	ret->none = false;
 	if (own)
 		ret->name = arena_text(override_arena(m->table), from->name, strlen(from->name));

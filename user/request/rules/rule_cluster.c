@@ -118,6 +118,8 @@ static const char *defer_conflict(const struct limit_terms *terms, const struct 
 		return "on_limit defers requests in the order of Redis; accepted with it: consistency: strict";
 	if (terms->throttle.kind == THROTTLE_SOFT)
 		return "throttle is soft, but on_limit defers what is over the limit; accepted with it: throttle: hard";
+	if (terms->calendar)
+		return "calendar is given, but on_limit defers requests, evenly over a window of one length; accepted with it: on_limit: refuse";
 	if (terms->count)
 		return "refused requests count, but on_limit defers them; accepted with it: count: admitted";
 	return NULL;

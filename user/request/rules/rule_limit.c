@@ -69,6 +69,32 @@ static const struct key_type type_requests = {
 	.write = requests_write,
 };
 
+/* Of the zone; the unit is that of the rate (limit_terms_settle_calendar()). */
+static int calendar_read(struct reader *r, const char *text, const struct key *key, void *section)
+{
+	const struct calendar **calendar = key_field(key, section);
+	struct sl_err why;
+
+	return calendar_open(text, CALENDAR_MONTH, calendar, &why)
+		       ? text_fail(r, ": %s", why.message)
+		       : 0;
+}
+
+static void calendar_write(struct writer *w, const struct key *key, const void *section)
+{
+	const struct calendar *const *calendar = key_field_of(key, section);
+
+	write_text(w->out, (*calendar)->zone);
+}
+
+const struct key_type type_calendar = {
+	.name = "text",
+	.size = sizeof(struct calendar *),
+	.text = calendar_read,
+	.accepts = "UTC, or a time zone, as Europe/Berlin",
+	.write = calendar_write,
+};
+
 #define LIMIT(field) KEY(struct rule_limit, field)
 
 static const struct name http_mode_names[] = {
@@ -93,6 +119,8 @@ static const struct key rule_limit_rows[] = {
 	  .help = "of window-counters: the buckets of a window, 2 to 240; default 60" },
 	{ "rounding", LIMIT(terms.round_up), &type_enum, .names = rounding_names,
 	  .help = "of a sliding window's [estimate](algorithms.md#sliding-window): `down` (default) or `up`" },
+	{ "calendar", LIMIT(terms.calendar), &type_calendar,
+	  .help = "a time zone, [for the edges of windows](#calendars)" },
 	{ "burst", LIMIT(terms.rates.burst[0]), &type_count, .least = 1, .most = ~0ULL,
 	  .accepted = "1 or more",
 	  .help = "of a token bucket: requests at once; default one second's worth, at least one; of "
@@ -224,6 +252,8 @@ static int settle_element(struct reader *r, const struct yaml_node *at, u64 give
 			  const struct rule_limit *defaults, struct rule_limit *limit)
 {
 	u32 terms = limit_terms_given_rows(&rule_limit_keys, given);
+	const char *reason;
+	int rc;
 
 	if (limit->terms.rates.rate[0].unit == RATE_IN_FLIGHT)
 		return settle_concurrency(r, at, given, defaults, limit);
@@ -235,8 +265,12 @@ static int settle_element(struct reader *r, const struct yaml_node *at, u64 give
 	keys_inherit(&rule_limit_keys, given, limit, defaults);
 	limit->terms.rates.count = 1;
 	limit_terms_drop(&limit->terms, terms);
-	return limit_terms_check(r, at, terms, &limit->terms, &limit->terms.algorithm, 1,
-				 http_algo_names);
+	rc = limit_terms_check(r, at, terms, &limit->terms, &limit->terms.algorithm, 1,
+			       http_algo_names);
+	if (!rc && limit_terms_settle_calendar(&limit->terms, &reason))
+		rc = read_fail(r, at && at->kind == YAML_MAP ? yaml_node_find(at, "calendar") : at,
+			       EINVAL, "%s", reason);
+	return rc;
 }
 
 int read_limit_element(struct reader *r, const struct yaml_node *map, const char *text,
@@ -409,9 +443,16 @@ static int check_modes(struct reader *r, const struct draft *draft)
 static int check_defaults(struct reader *r, const struct draft *draft)
 {
 	enum sl_algo algorithm[RULE_LIMITS_MAX];
+	bool calendar = !draft->defaults.terms.calendar;
 
-	for (u32 i = 0; i < draft->rule.limit_count; i++)
+	for (u32 i = 0; i < draft->rule.limit_count; i++) {
 		algorithm[i] = draft->limit[i].terms.algorithm;
+		calendar |= draft->limit[i].terms.calendar != NULL;
+	}
+	if (!calendar)
+		return read_fail(
+			r, yaml_node_find(draft->map, "calendar"), EINVAL,
+			"calendar is given, but no limit is a fixed window of requests/day, week, month or year; accepted with it: such a limit");
 	return limit_terms_check(
 		r, draft->map, limit_terms_given_rows(draft_keys(draft), draft->given),
 		&draft->defaults.terms, algorithm, draft->rule.limit_count, http_algo_names);
@@ -446,6 +487,10 @@ static int check_step(const struct limit_terms *terms, u32 scale, struct sl_err 
 	struct spec spec;
 	int rc;
 
+	if (terms->calendar) {
+		def.period_ns = terms->calendar->window_ns;
+		def.calendar = terms->calendar->id;
+	}
 	if (throttle->kind == THROTTLE_ELASTIC)
 		def.ceiling_percent = throttle->ceiling_percent;
 	rc = spec_make_def(&def, &spec, err);

@@ -355,7 +355,7 @@ void limit_set_concurrency(struct limit_terms *terms);
 /* The key `concurrency` as a limit, when all keys are read; and back, of a rule that was made. */
 int draft_add_concurrency(struct reader *r, struct draft *draft);
 void draft_take_concurrency(struct draft *draft);
-extern const struct key_type type_rule_concurrency;
+extern const struct key_type type_rule_concurrency, type_calendar;
 /* Whether it can be counted, also times each prefix_scale. -ERANGE with a message. */
 int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
 /* After all keys: names, and conflicts between keys. */

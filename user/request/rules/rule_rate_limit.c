@@ -123,7 +123,7 @@ static void write_replaces(struct writer *w, const void *from)
 static const struct key rate_limit_rows[] = {
 	{ "unit", DRAFT(rule.unit), .read = key_unit, .write = write_unit,
 	  .help = "`second`, `minute`, `hour`, `day`, `week` (begins on Thursday), `month` (30 days), "
-		  "`year` (365); windows begin at round times of UTC" },
+		  "`year` (365); windows begin at round times of UTC, or by a [calendar](#calendars)" },
 	{ "requests_per_unit", DRAFT(limit[0].terms.rates.rate[0].count), &type_number, .most = ~0U,
 	  .accepted = "a whole number, 0 to 4294967295",
 	  .help = "0 to 4294967295; 0 (or no such key) refuses all" },

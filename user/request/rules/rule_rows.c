@@ -101,6 +101,8 @@ static const struct key descriptor_rows[] = {
 	  .help = "of window-counters: the buckets of a window" },
 	{ "rounding", DRAFT(defaults.terms.round_up), &type_enum, .names = rounding_names,
 	  .flags = OF_LIMIT, .help = "of a sliding window's estimate: `down` (default) or `up`" },
+	{ "calendar", DRAFT(defaults.terms.calendar), &type_calendar, .flags = OF_LIMIT,
+	  .help = "a time zone, as `Europe/Berlin`, for the edges of windows" },
 	{ "burst", DRAFT(defaults.terms.rates.burst[0]), &type_count, .least = 1, .most = ~0ULL,
 	  .flags = OF_LIMIT, .accepted = "1 or more", .help = "of a token bucket" },
 	{ "throttle", DRAFT(defaults.terms.throttle), &type_throttle, .flags = OF_LIMIT,

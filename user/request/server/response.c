@@ -242,6 +242,14 @@ void response_headers(const struct response *response, u32 jitter_permille, resp
 
 /* ------------------------------------------------------------------ JSON */
 
+u64 response_unit_ns(const struct response_status *status)
+{
+	const struct rule_limit *limit = status->limit;
+
+	return limit && limit->terms.calendar ? limit->terms.rates.rate[0].period_ns
+					      : status->window_ns;
+}
+
 int response_http_status(const struct response *response)
 {
 	return response->ticket[0]		       ? 202

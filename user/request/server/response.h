@@ -51,6 +51,10 @@ const char *response_shadow(const struct response *response, char *buf, size_t s
  */
 const char *response_policy_name(const struct response *response, u32 i, char *buf, size_t size);
 
+/* The period of a status as Envoy's protocol has it: a month of a calendar is its month of 30 days.
+ */
+u64 response_unit_ns(const struct response_status *status);
+
 /*
  * The body of /v1/check: 200, or problem+json; terminated if it fits. Names in it come only from
  * rules. Returns its length: at or above `size` it was truncated, and that much + 1 is needed.

@@ -162,6 +162,14 @@ TEST(test_written)
 		  "metadata: {\"a\": [1, 2]}\n" },
 		{ "value: 'f*', limits: [5 requests/m], share_threshold: true, value_to_metric: true",
 		  "value_to_metric: true\n    share_threshold: true\n" },
+		{ "calendar: Europe/Berlin, limits: [5 requests/m, 7 requests/month, 9 requests/30h]",
+		  "limits:\n      - {rate: 5 requests/m, name: 'k', algorithm: fixed-window}\n      - {rate: 7 requests/month, name: 'k-2', algorithm: fixed-window, "
+		  "calendar: Europe/Berlin}\n" },
+		{ "limits: [5 requests/week], calendar: UTC, overrides: [{value: x, limits: [6 requests/m]}, "
+		  "{value: y, limits: [{rate: 9 requests/d, calendar: Asia/Kolkata}]}]",
+		  "- {value: y, limits: [{rate: 9 requests/d, calendar: Asia/Kolkata}]}" },
+		{ "rate_limit: {unit: month, requests_per_unit: 5}, calendar: UTC",
+		  "calendar: UTC\n" },
 		{ "limits: [{rate: 5 requests/m, count: all, algorithm: sliding-window}]",
 		  "- {rate: 5 requests/m, name: 'k', algorithm: sliding-window, count: all}\n" },
 	};

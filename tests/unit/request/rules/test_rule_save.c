@@ -71,6 +71,8 @@ TEST(test_examples)
 		"limits=7 requests/m",
 		"limits=5 requests/s,900 requests/h",
 		"burst=33",
+		"limits=900 requests/month",
+		"limits={rate: 900 requests/month, calendar: Europe/Berlin}",
 		"algorithm=token-bucket",
 		"algorithm=sliding-window",
 		"shadow_mode=true",

@@ -360,11 +360,11 @@ void grpc_status_set(struct grpc_status_message *ret, const struct response_stat
 	ret->reset.seconds = from->reset_ns / 1000000000 + !!(from->reset_ns % 1000000000);
 	status->duration_until_reset = &ret->reset;
 	/* rls.proto can only express N per one unit; the headers have the rest. */
-	if (from->requests > UINT32_MAX || !unit_of(from->window_ns))
+	if (from->requests > UINT32_MAX || !unit_of(response_unit_ns(from)))
 		return;
 	rls__limit__init(&ret->limit);
 	ret->limit.requests_per_unit = from->requests;
-	ret->limit.unit = unit_of(from->window_ns);
+	ret->limit.unit = unit_of(response_unit_ns(from));
 	if (from->limit && from->limit->name)
 		ret->limit.name = from->limit->name;
 	status->current_limit = &ret->limit;

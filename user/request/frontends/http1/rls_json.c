@@ -13,6 +13,7 @@
 
 #include "request/frontends/http1/check.h"
 #include "request/rules/permit.h"
+#include "request/server/response.h"
 #include "lib/out.h"
 
 #define U32_MAX 0xffffffffULL
@@ -51,7 +52,7 @@ static void out_duration(struct out *out, u64 ns)
 static void out_status(struct out *out, const struct response_status *status)
 {
 	bool over = status->over && !status->shadow;
-	const char *unit = unit_name(status->window_ns);
+	const char *unit = unit_name(response_unit_ns(status));
 
 	out_text(out, over ? "{\"code\":\"OVER_LIMIT\"" : "{\"code\":\"OK\"");
 	if (status->unlimited) {
