@@ -4,13 +4,15 @@
  * the bucket state made of it is within the bounds of the limit's steps, and is flushed and
  * restored within them.
  *
- * A first byte says what is asked; the rest is the reply.
+ * A first byte says what is asked; the rest is the reply. Commands of deferred requests get the
+ * same replies, in time and late.
  */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "user/cluster/redis/redis_reader.c"
+#include "user/cluster/quota/defer_store.h"
 #include "user/cluster/quota/quota_private.h"
 #include "user/cluster/quota/cluster_store_redis.c"
 
@@ -40,6 +42,7 @@ bool redis_is_single(const struct redis *redis)
 
 void redis_script_init(struct redis_script *script, const char *text)
 {
+	script->text = text;
 }
 
 static void on_outcome(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
@@ -74,9 +77,12 @@ static void ask_once(struct quotas *quotas, struct cluster_store *counters, u8 w
 				 .def = &def,
 				 .every_ns = SL_NS_PER_SEC,
 				 .consistency = what >> 6 };
-	struct cluster_store_bucket bucket = {
-		.key = ref.key, .tag = 1, .def = def, .cost = 1, .kind = what % 3
-	};
+	struct cluster_store_bucket bucket = { .key = ref.key,
+					       .tag = 1,
+					       .def = def,
+					       .cost = 1,
+					       .kind = what % 3,
+					       .queued = what & 4 };
 	struct cluster_store_request ask = {
 		.bucket = &bucket, .count = 1, .done = on_outcome, .arg = &outcome
 	};
@@ -105,6 +111,47 @@ static void ask_once(struct quotas *quotas, struct cluster_store *counters, u8 w
 	flush(quotas, &ask, now);
 }
 
+/* ------------------------------------------------------------------ requests for later */
+
+static u32 calls_done, calls_ended;
+
+static void on_call_done(struct defer_call *call)
+{
+	calls_done++;
+}
+
+/* The numbers are those that a page, a metric and a response may show. */
+static void on_call_ended(struct defer_call *call)
+{
+	calls_ended++;
+	assert(call->status < DEFER_STATUS_COUNT);
+	assert(call->status != DEFER_WAITING || call->number[0] > 0);
+	for (u32 i = 0; i < DEFER_NUMBER_COUNT && call->status != DEFER_FAILED; i++)
+		assert((s64)call->number[i] >= 0 ||
+		       (call->status == DEFER_OK && call->number[i] == ~0ULL &&
+			(i == DEFER_NEXT_US || i == DEFER_AOF)));
+}
+
+static void defer_once(struct cluster_store *counters, u8 what, const redisReply *reply)
+{
+	struct defer_queue queue = { "api/user", 100, SL_NS_PER_SEC, 3, SL_NS_PER_SEC };
+	struct defer_call call = { .done = on_call_done, .ended = on_call_ended, .ticket = "x" };
+
+	calls_done = calls_ended = 0;
+	if (what & 1)
+		assert(!defer_store_poll(counters, &queue, true, &call));
+	else
+		assert(!defer_store_look(counters, &queue, 1000, &call));
+	if (what & 2) {
+		asked.done(asked.arg, REPLY_LATE, NULL);
+		assert(call.late && call.status == DEFER_FAILED && !calls_ended);
+		asked.late(asked.arg, REPLY_OK, reply);
+	} else {
+		asked.done(asked.arg, REPLY_OK, reply);
+	}
+	assert(calls_done == 1 && calls_ended == 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sl_now now = { 1000 * SL_NS_PER_SEC, 1790000000ULL * SL_NS_PER_SEC };
@@ -115,12 +162,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	void *reply = NULL;
 
 	if (size < 2 || quotas_new(0, &quotas) ||
-	    cluster_store_redis_new(NULL, "p:", "a", &counters))
+	    cluster_store_redis_new((struct redis *)&asked, "p:", "a", &counters))
 		goto out;
 	redisReaderFeed(reader, (const char *)data + 1, size - 1);
 	while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
 		for (u8 kind = 0; kind < 3; kind++)
 			ask_once(quotas, counters, data[0] + kind, reply, now);
+		defer_once(counters, data[0], reply);
 		freeReplyObject(reply);
 		reply = NULL;
 		conn.object_count = 0;

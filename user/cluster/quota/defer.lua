@@ -266,7 +266,7 @@ while tries > 0 do
 end
 sweep()
 local due = call('ZRANGE', queues, 0, 0, 'WITHSCORES')[2]
-local reply = { 'ok', due and max(due - now, 0) or -1, call('HLEN', tickets) - call('XLEN', released),
+local reply = { 'ok', due and max(due - now, 0) or -1, max(call('HLEN', tickets) - call('XLEN', released), 0),
 	call('XLEN', released), call('XLEN', dead), -1 }
 if ARGV[7] == '1' then
 	local info = redis.pcall('INFO', 'persistence')

@@ -62,6 +62,24 @@ const struct redis_script *defer_script(void)
 
 /* ------------------------------------------------------------------ replies */
 
+/* What a reply with this status has to have. */
+static bool has_numbers(enum defer_status status, const redisReply *reply)
+{
+	size_t count = reply->elements - 1;
+
+	if (status == DEFER_OK)
+		return count == DEFER_NUMBER_COUNT;
+	return status != DEFER_WAITING ||
+	       (count == 1 && reply->element[1]->type == REDIS_REPLY_INTEGER &&
+		reply->element[1]->integer > 0);
+}
+
+/* Whether the number may be one that a poll leaves out. */
+static bool may_lack(enum defer_status status, size_t number)
+{
+	return status == DEFER_OK && (number == DEFER_NEXT_US || number == DEFER_AOF);
+}
+
 static void read_reply(struct defer_call *call, const redisReply *reply)
 {
 	enum defer_status status = DEFER_OK;
@@ -77,13 +95,15 @@ static void read_reply(struct defer_call *call, const redisReply *reply)
 	while (status < DEFER_STATUS_COUNT &&
 	       (name->type != REDIS_REPLY_STRING || strcmp(name->str, defer_status_names[status])))
 		status++;
-	if (status == DEFER_STATUS_COUNT ||
-	    (status == DEFER_OK && reply->elements != 1 + DEFER_NUMBER_COUNT))
+	if (status == DEFER_STATUS_COUNT || !has_numbers(status, reply))
 		return;
 	for (size_t i = 1; i < reply->elements; i++) {
-		if (reply->element[i]->type != REDIS_REPLY_INTEGER)
+		const redisReply *number = reply->element[i];
+
+		if (number->type != REDIS_REPLY_INTEGER ||
+		    number->integer < (may_lack(status, i - 1) ? -1 : 0))
 			return;
-		call->number[i - 1] = (u64)reply->element[i]->integer;
+		call->number[i - 1] = (u64)number->integer;
 	}
 	call->status = status;
 }
