@@ -236,20 +236,20 @@ static void peer_compare(const struct differences *s, struct peer *peer)
 
 __attribute__((format(printf, 2, 3))) static void note(struct peer *peer, const char *format, ...)
 {
-	size_t len = strlen(peer->what), room = sizeof(peer->what) - len;
+	size_t before = strlen(peer->what), len = before, room;
 	va_list args;
 	int wrote;
 
 	peer->count++;
-	if (len && room > 2)
-		len += (size_t)snprintf(peer->what + len, room, "; ");
+	if (len && len + 2 < sizeof(peer->what))
+		len += (size_t)snprintf(peer->what + len, 3, "; ");
 	room = sizeof(peer->what) - len;
 	va_start(args, format);
 	wrote = vsnprintf(peer->what + len, room, format, args);
 	va_end(args);
 	/* What has no room is only counted. */
 	if (wrote < 0 || (size_t)wrote >= room)
-		peer->what[len > 2 ? len - 2 : 0] = '\0';
+		peer->what[before] = '\0';
 }
 
 /* Returns a text that another node sent. It is shown and logged, so it must be printable; else

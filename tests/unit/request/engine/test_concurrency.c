@@ -101,6 +101,23 @@ TEST_WITH(test_hits, NULL, end_all)
 	assert_int_equal(left("user=bob", "user-concurrency"), 1);
 }
 
+/* Nor for a request whose end nothing reports, or that is itself the end of another. */
+TEST_WITH(test_without_an_end, NULL, end_all)
+{
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, "user=bob");
+
+	rig_start("- {key: user, concurrency: 1}\n");
+	for (u32 i = 0; i < 6; i++) {
+		request.ends_unknown = i < 3;
+		request.release.count = i >= 3;
+		assert_int_equal(rig_decide(&request), RESPONSE_OK);
+		assert_int_equal(rig_answer.permit.count, 0);
+	}
+	assert_true(allowed("user=bob"));
+	assert_false(allowed("user=bob"));
+}
+
 /* Ends that are lost come back in time, also while others begin and end all the time. */
 TEST_WITH(test_lost, NULL, end_all)
 {
