@@ -134,6 +134,7 @@ check_is "the others once, in order" "$(grep -vx job-1 "$HUB/jobs" | xargs)" "$(
 check_is "a redelivery is no release" "$(sum released)" "$charges"
 is_done() { [ "$(ticket a GET "$first")" = "done" ] && [ "$(redis main XLEN 'sluice:defer:{api/user}:released')" = 0 ]; }
 check_true "what is acknowledged is done" wait_for 5 is_done
+check_is "counted, and it takes no room any more" "$(sum done) $(redis main HLEN 'sluice:defer:{api/user}:tickets')" "20 0"
 
 # ---- kill -9 of a node, the worker and Redis under load: none is lost
 
