@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* counters.c - opens the counter table, and keeps its time; see counters.h. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "counters/counters_file.h"
+#include "lib/clock.h"
 
 /* mono_ns is promised this far ahead, and again when half of it has passed. */
 #define PROMISE_NS (2 * SL_NS_PER_SEC)
-
-static u64 clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (u64)ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
-}
 
 /* A reboot between the two writes makes the time continue a little earlier, never later. */
 static void promise(struct counters *counters, struct sl_now now)
@@ -44,8 +35,8 @@ static void promise(struct counters *counters, struct sl_now now)
 struct sl_now counters_now(struct counters *counters)
 {
 	struct sl_now now = {
-		.mono_ns = clock_ns(CLOCK_BOOTTIME) + counters->mono_base,
-		.utc_ns = clock_ns(CLOCK_REALTIME),
+		.mono_ns = clock_read_ns(CLOCK_BOOTTIME) + counters->mono_base,
+		.utc_ns = clock_read_ns(CLOCK_REALTIME),
 	};
 
 	if (now.mono_ns + PROMISE_NS / 2 > __atomic_load_n(&counters->promised, __ATOMIC_RELAXED))
@@ -60,7 +51,7 @@ struct sl_now counters_now(struct counters *counters)
 static u64 resume_clock(struct counters *counters)
 {
 	struct counters_clock *clock = &counters->head->clock;
-	u64 boot = clock_ns(CLOCK_BOOTTIME), utc = clock_ns(CLOCK_REALTIME);
+	u64 boot = clock_read_ns(CLOCK_BOOTTIME), utc = clock_read_ns(CLOCK_REALTIME);
 	u64 last = clock->mono_promised, away = 0, base = clock->mono_base;
 	bool same = *counters->boot_id &&
 		    !strncmp(counters->boot_id, clock->boot_id, sizeof(clock->boot_id)) &&
@@ -82,19 +73,6 @@ static u64 resume_clock(struct counters *counters)
 	if (same)
 		return boot + base > last ? boot + base - last : 0;
 	return away > PROMISE_NS ? away - PROMISE_NS : 0;
-}
-
-static void read_boot_id(char *buf, size_t size)
-{
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	*buf = 0;
-	if (!file)
-		return;
-	if (!fgets(buf, size, file))
-		*buf = 0;
-	buf[strcspn(buf, "\n")] = 0;
-	fclose(file);
 }
 
 /* Pointers into store->map. */
@@ -157,7 +135,7 @@ int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **
 		goto out;
 	}
 	fill_layout(&want, users, log_bytes);
-	read_boot_id(counters->boot_id, sizeof(counters->boot_id));
+	clock_boot_id(counters->boot_id, sizeof(counters->boot_id));
 	code = path ? counters_map_file(counters, path, &want, &old, &old_bytes, err)
 		    : counters_map_memory(counters, &want, err);
 	if (code)

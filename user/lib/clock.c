@@ -2,6 +2,9 @@
 /* clock.c - see clock.h. */
 #include "lib/clock.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define STEP_NS ((s64)SL_NS_PER_SEC / 4)
 #define TRIES 5
 #define CLOSE_NS 10000 /* two readings of the monotonic clock around the other one */
@@ -45,4 +48,15 @@ s64 clock_follow(void)
 		return 0;
 	__atomic_store_n(&followed, offset_ns, __ATOMIC_RELAXED);
 	return step_ns;
+}
+
+void clock_boot_id(char *buf, size_t size)
+{
+	FILE *in = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!in || !fgets(buf, (int)size, in))
+		buf[0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	if (in)
+		fclose(in);
 }

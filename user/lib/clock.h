@@ -21,6 +21,9 @@ static inline u64 clock_read_ns(clockid_t clock)
 	return (u64)ts.tv_sec * SL_NS_PER_SEC + (u64)ts.tv_nsec;
 }
 
+/* The kernel's id of this boot, 36 characters; "" if it cannot be read. */
+void clock_boot_id(char *buf, size_t size);
+
 static inline u64 clock_mono_ns(void)
 {
 	return clock_read_ns(CLOCK_MONOTONIC);

@@ -3,7 +3,6 @@
 #include "control/running/pending.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "control/running/audit.h"
@@ -126,22 +125,11 @@ bool pending_is_over(const struct running *run, const json_t *json, u64 deadline
 	       (rules && !rules->revert_at_ns && rules->generation > generation);
 }
 
-static void boot_id(char *buf, size_t size)
-{
-	FILE *in = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!in || !fgets(buf, (int)size, in))
-		buf[0] = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
-	if (in)
-		fclose(in);
-}
-
 json_t *pending_to_json(u64 deadline_ns, u64 deadline_utc_ns, u64 generation)
 {
 	char boot[64];
 
-	boot_id(boot, sizeof(boot));
+	clock_boot_id(boot, sizeof(boot));
 	return json_pack("{s:I, s:I, s:s, s:I}", "deadline_ns", (json_int_t)deadline_ns,
 			 "deadline_utc_ns", (json_int_t)deadline_utc_ns, "boot_id", boot,
 			 "generation", (json_int_t)generation);
@@ -157,7 +145,7 @@ bool pending_from_json(const json_t *json, u64 *ret_deadline_ns, u64 *ret_deadli
 
 	if (!json_is_object(json))
 		return false;
-	boot_id(boot, sizeof(boot));
+	clock_boot_id(boot, sizeof(boot));
 	if (!of || strcmp(of, boot) != 0) {
 		/* Never longer than the requested time, even if the clock was set back. */
 		u64 left_ns = utc_ns > now_utc_ns ? utc_ns - now_utc_ns : 0;

@@ -12,13 +12,13 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "request/rules/request_text.h"
 #include "request/engine/measure.h"
 #include "request/frontends/http1/check.h"
 #include "request/rules/json_request.h"
 #include "request/engine/report_ids.h"
+#include "lib/clock.h"
 
 #define ITEMS_MAX 10000
 #define ITEMS_AT_A_TIME 64
@@ -88,14 +88,6 @@ static void list_not_charged(struct report *report, const struct request *reques
 	}
 }
 
-static u64 clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (u64)now.tv_sec * SL_NS_PER_SEC + now.tv_nsec;
-}
-
 static u32 rights_for(struct report *report, struct bytes domain)
 {
 	struct http1_request *request = report->request;
@@ -128,7 +120,7 @@ static bool is_new(struct report *report, const struct json_request *item)
 			report_ids_free(made);
 	}
 	return report_ids_first(__atomic_load_n(ids, __ATOMIC_ACQUIRE), item->request.domain,
-				item->id, clock_ns(CLOCK_BOOTTIME) / SL_NS_PER_SEC);
+				item->id, clock_read_ns(CLOCK_BOOTTIME) / SL_NS_PER_SEC);
 }
 
 static void on_response(const struct request *rl_request, const struct response *response,
@@ -160,7 +152,7 @@ static void submit(struct report *report, struct json_request *item)
 	struct engine_thread *thread = report->request->worker->engine;
 
 	measure_note(&thread->engine->measures, item->request.domain, item->http_status,
-		     item->latency_ns, clock_ns(CLOCK_MONOTONIC));
+		     item->latency_ns, clock_read_ns(CLOCK_MONOTONIC));
 	/* It charges nothing, but a request that held a unit has ended. */
 	if (item->http_status == 429)
 		item->request.count = 0;
@@ -169,7 +161,7 @@ static void submit(struct report *report, struct json_request *item)
 
 static void charge(struct report *report, struct json_request *item)
 {
-	u64 now = clock_ns(CLOCK_REALTIME);
+	u64 now = clock_read_ns(CLOCK_REALTIME);
 
 	if (item->request.at_utc_ns > now + AHEAD_NS) {
 		reject(report, "at: more than 5 minutes ahead");

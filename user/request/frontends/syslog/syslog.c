@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "request/server/bind.h"
 #include "request/engine/measure.h"
@@ -19,6 +18,7 @@
 #include "request/frontends/syslog/syslog.h"
 #include "request/frontends/syslog/syslog_line.h"
 #include "request/server/worker.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
 #define LINE_MAX_BYTES 65536 /* the largest datagram */
@@ -44,19 +44,11 @@ struct syslog_listener {
 	char line[BATCH][LINE_MAX_BYTES];
 };
 
-static u64 clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (u64)now.tv_sec * SL_NS_PER_SEC + now.tv_nsec;
-}
-
 /* ------------------------------------------------------------------ what went wrong */
 
 static void warn(struct syslog_listener *listener)
 {
-	u64 now = clock_ns(CLOCK_MONOTONIC);
+	u64 now = clock_read_ns(CLOCK_MONOTONIC);
 
 	if (listener->warned_ns && now - listener->warned_ns < WARN_NS)
 		return;
@@ -121,7 +113,7 @@ static void charge(struct syslog_listener *listener, struct json_request *item,
 		   const struct peer_info *peer)
 {
 	struct request *request = &item->request;
-	u64 now = clock_ns(CLOCK_REALTIME);
+	u64 now = clock_read_ns(CLOCK_REALTIME);
 
 	if (request->at_utc_ns > now + AHEAD_NS) {
 		note_malformed(listener, "at: more than 5 minutes ahead");
@@ -144,7 +136,7 @@ static void charge(struct syslog_listener *listener, struct json_request *item,
 	if (item->http_status == 429 && !request->release.count)
 		return;
 	measure_note(&listener->worker->engine->engine->measures, request->domain,
-		     item->http_status, item->latency_ns, clock_ns(CLOCK_MONOTONIC));
+		     item->http_status, item->latency_ns, clock_read_ns(CLOCK_MONOTONIC));
 	if (request->count || request->release.count)
 		request_submit(listener->worker->engine, request, on_response, NULL);
 }
