@@ -28,7 +28,8 @@
 #include "counters/counters_file.h"
 #include "limiter/algorithm.h"
 
-int counters_fill_header(struct counters_header *head, const struct counters_fixed *want)
+/* A header for a new table of the layout `want`: its seed, its check. */
+static int fill_header(struct counters_header *head, const struct counters_fixed *want)
 {
 	head->fixed = *want;
 	head->chunks_used = 1;
@@ -164,7 +165,7 @@ static int make_file(struct counters *counters, const char *path, const struct c
 		return code;
 	counters->fresh = true;
 	counters->head = counters->map;
-	if (counters_fill_header(counters->head, want))
+	if (fill_header(counters->head, want))
 		return sl_err_set(err, EIO, "no random bytes for the HTTP tier's keys");
 	if (!from)
 		return counters->fd < 0 ? 0 : counters_write_file(path, err);
@@ -187,7 +188,7 @@ int counters_map_memory(struct counters *counters, const struct counters_fixed *
 		return sl_err_set(err, errno, "no %zu bytes of memory for the HTTP tier's state",
 				  counters->map_bytes);
 	counters->head = counters->map;
-	if (counters_fill_header(counters->head, want))
+	if (fill_header(counters->head, want))
 		return sl_err_set(err, EIO, "no random bytes for the HTTP tier's keys");
 	return 0;
 }

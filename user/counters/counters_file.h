@@ -22,17 +22,15 @@
 SL_STATIC_ASSERT(sizeof(struct counters_header) <= COUNTERS_PAGE, "the header is one page");
 SL_STATIC_ASSERT(COUNTERS_SETS_AT % COUNTERS_PAGE == 0, "sets begin with a page");
 
-static inline u64 counters_chunks_at(u32 sets)
-{
-	u64 end = COUNTERS_SETS_AT + (u64)sets * sizeof(struct counters_set);
-
-	return (end + COUNTERS_PAGE - 1) / COUNTERS_PAGE * COUNTERS_PAGE;
-}
-
 /* Rounds up to a page. */
 static inline u64 counters_page_up(u64 bytes)
 {
 	return (bytes + COUNTERS_PAGE - 1) / COUNTERS_PAGE * COUNTERS_PAGE;
+}
+
+static inline u64 counters_chunks_at(u32 sets)
+{
+	return counters_page_up(COUNTERS_SETS_AT + (u64)sets * sizeof(struct counters_set));
 }
 
 static inline u64 counters_chunks_end(const struct counters_fixed *fixed)
@@ -102,8 +100,6 @@ u64 counters_take_log(struct counters *counters, struct request_logs *from, cons
 /* Uses memory in place of a file. */
 int counters_map_memory(struct counters *counters, const struct counters_fixed *want,
 			struct sl_err *err);
-/* A header for a new table of the layout `want`: its seed, its check. */
-int counters_fill_header(struct counters_header *head, const struct counters_fixed *want);
 /*
  * Copies the entries of a file of another size, as far as they fit. The new file is not renamed
  * yet.
