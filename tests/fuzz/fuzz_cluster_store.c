@@ -106,7 +106,6 @@ static void ask_once(struct quotas *quotas, struct cluster_store *counters, u8 w
 
 		spec_view_init(&view, &spec, 0, 0);
 		spec_charge(&view, bucket_state, now, 1);
-		cluster_store_state_of(&spec, bucket_state, now);
 	}
 	flush(quotas, &ask, now);
 }

@@ -101,8 +101,6 @@ struct algorithm {
 			     const struct cluster_store_raw *raw, u64 room, u64 cost, u64 now_us);
 	u64 (*from_store)(const struct spec *spec, const struct cluster_store_state *state,
 			  u64 more, struct sl_now now);
-	struct cluster_store_state (*to_store)(const struct spec *spec, u64 bucket_state,
-					       struct sl_now now);
 };
 
 #define ALGORITHM_DECLARE(id, row, name, kind) extern const struct algorithm algorithm_##row;

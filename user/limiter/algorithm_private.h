@@ -82,14 +82,6 @@ static inline u64 stored_count(const struct spec *spec, u64 used, u64 more)
 	return min_u64(sum, 2 * spec->params.capacity);
 }
 
-/* The whole number of a window whose lowest bits a bucket state has: the current one or a later. */
-static inline u64 whole_number(u64 number, u64 mask, const struct spec *spec, struct sl_now now)
-{
-	u64 current = now.utc_ns / spec->params.window_ns;
-
-	return current + ((number - current) & mask);
-}
-
 /* The number of a stored window; without one it is the current one. */
 static inline u64 stored_number(const struct spec *spec, const struct cluster_store_state *state,
 				struct sl_now now)

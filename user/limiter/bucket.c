@@ -238,12 +238,6 @@ static u64 bucket_from_store(const struct spec *spec, const struct cluster_store
 	return debt ? make_bucket_state(debt, now) : 0;
 }
 
-static struct cluster_store_state bucket_to_store(const struct spec *spec, u64 bucket_state,
-						  struct sl_now now)
-{
-	return (struct cluster_store_state){ .used = debt_of(bucket_state, now) / SL_TICKS_PER_NS };
-}
-
 /* clang-format off */
 #define BUCKET_STEPS							\
 	.error = bucket_error, .charge = bucket_charge, .look = bucket_look,	\
@@ -251,8 +245,7 @@ static struct cluster_store_state bucket_to_store(const struct spec *spec, u64 b
 	.uncommit = bucket_uncommit, .remaining = bucket_remaining,	\
 	.reset_ns = bucket_reset_ns, .utilization = bucket_utilization,	\
 	.expired = bucket_expired, .convert = bucket_convert,		\
-	.store_wait_ns = bucket_store_wait_ns, .from_store = bucket_from_store,	\
-	.to_store = bucket_to_store
+	.store_wait_ns = bucket_store_wait_ns, .from_store = bucket_from_store
 /* clang-format on */
 
 const struct algorithm algorithm_token_bucket = {

@@ -58,8 +58,5 @@ struct cluster_store_state {
  */
 u64 cluster_store_bucket_state(const struct spec *spec, const struct cluster_store_state *state,
 			       u64 more_hits, struct sl_now now);
-/* The reverse; `own` is 0. */
-struct cluster_store_state cluster_store_state_of(const struct spec *spec, u64 bucket_state,
-						  struct sl_now now);
 
 #endif

@@ -171,18 +171,6 @@ static u64 first_from_store(const struct spec *spec, const struct cluster_store_
 	return left ? state_until(spec, now, left, stored_count(spec, state->used, more)) : 0;
 }
 
-static struct cluster_store_state first_to_store(const struct spec *spec, u64 bucket_state,
-						 struct sl_now now)
-{
-	struct cluster_store_state state = { 0 };
-	u64 end, left;
-
-	state.used = count_of(spec, bucket_state, now, &end, &left);
-	if (state.used)
-		state.window = (now.utc_ns + left - spec->params.window_ns) / 1000;
-	return state;
-}
-
 const struct algorithm algorithm_first_request = {
 	.count_note = "its count starts again when the window ends",
 	.windows_kept = 1,
@@ -202,5 +190,4 @@ const struct algorithm algorithm_first_request = {
 	.convert = first_convert,
 	.store_wait_ns = first_store_wait_ns,
 	.from_store = first_from_store,
-	.to_store = first_to_store,
 };

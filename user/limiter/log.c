@@ -66,16 +66,10 @@ static u64 log_from_store(const struct spec *spec, const struct cluster_store_st
 	return 0;
 }
 
-static struct cluster_store_state log_to_store(const struct spec *spec, u64 bucket_state,
-					       struct sl_now now)
-{
-	return (struct cluster_store_state){ .used = request_log_count(bucket_state) };
-}
-
 /* clang-format off */
 #define LOG_STEPS							\
 	.convert = log_convert, .store_wait_ns = log_store_wait_ns,	\
-	.from_store = log_from_store, .to_store = log_to_store
+	.from_store = log_from_store
 /* clang-format on */
 
 const struct algorithm algorithm_sliding_log = {

@@ -222,18 +222,6 @@ static u64 sliding_from_store(const struct spec *spec, const struct cluster_stor
 	return count || s.previous ? sl_sliding_state(&s, count) : 0;
 }
 
-static struct cluster_store_state sliding_to_store(const struct spec *spec, u64 bucket_state,
-						   struct sl_now now)
-{
-	struct sl_sliding s = sl_sliding_read(bucket_state, &spec->params, now.utc_ns);
-
-	return (struct cluster_store_state){
-		.used = s.current << spec->params.quantum,
-		.before = s.previous << spec->params.quantum,
-		.window = whole_number(s.number, SL_SLIDING_NUMBER_MASK, spec, now),
-	};
-}
-
 const struct algorithm algorithm_sliding_window = {
 	.has_rounding = true,
 	.windows_kept = 2,
@@ -252,5 +240,4 @@ const struct algorithm algorithm_sliding_window = {
 	.convert = sliding_convert,
 	.store_wait_ns = sliding_store_wait_ns,
 	.from_store = sliding_from_store,
-	.to_store = sliding_to_store,
 };

@@ -183,16 +183,6 @@ static u64 window_from_store(const struct spec *spec, const struct cluster_store
 	return count ? sl_window_state(number & SL_WINDOW_NUMBER_MASK, count) : 0;
 }
 
-static struct cluster_store_state window_to_store(const struct spec *spec, u64 bucket_state,
-						  struct sl_now now)
-{
-	struct cluster_store_state state = { 0 };
-
-	state.used = sl_window_count(bucket_state, &spec->params, now.utc_ns, &state.window);
-	state.window = whole_number(state.window, SL_WINDOW_NUMBER_MASK, spec, now);
-	return state;
-}
-
 #define STARTS_AGAIN "its count falls at an edge by itself"
 
 /* clang-format off */
@@ -202,7 +192,7 @@ static struct cluster_store_state window_to_store(const struct spec *spec, u64 b
 	.remaining = window_remaining, .reset_ns = window_reset_ns,	\
 	.utilization = window_utilization, .expired = window_expired,	\
 	.convert = window_convert, .store_wait_ns = window_store_wait_ns,	\
-	.from_store = window_from_store, .to_store = window_to_store
+	.from_store = window_from_store
 /* clang-format on */
 
 const struct algorithm algorithm_fixed_window = {

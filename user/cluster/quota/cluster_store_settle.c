@@ -122,10 +122,3 @@ u64 cluster_store_bucket_state(const struct spec *spec, const struct cluster_sto
 	return algorithms[spec->algo]->from_store(spec, state, more_hits,
 						  calendar_now(spec->calendar, now));
 }
-
-struct cluster_store_state cluster_store_state_of(const struct spec *spec, u64 bucket_state,
-						  struct sl_now now)
-{
-	return algorithms[spec->algo]->to_store(spec, bucket_state,
-						calendar_now(spec->calendar, now));
-}
