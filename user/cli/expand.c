@@ -69,27 +69,6 @@ static bool form_changes(const struct scope *scope, const json_t *value, double 
 	return true;
 }
 
-static bool form_left(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	return write_time(number, SL_NS_PER_SEC, false, out);
-}
-
-/* Rounded up, so that a value just set for 10s shows 10s. */
-static bool form_left_up(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	return write_time(number, SL_NS_PER_SEC, true, out);
-}
-
-static bool form_time(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	return write_time(number, 1, false, out);
-}
-
-static bool form_time_ms(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	return write_time(number * 1e6, 1, false, out);
-}
-
 /* When a packet passes: to the millisecond, rounded up; all ones, -1 in JSON, is never. */
 static bool form_wait(const struct scope *scope, const json_t *value, double number, FILE *out)
 {
@@ -107,46 +86,10 @@ static bool form_after(const struct scope *scope, const json_t *value, double nu
 	return number > 0 && write_time(number, 1000000, true, out);
 }
 
-static bool form_ms(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	fprintf(out, "%.0f ms", number / 1e6);
-	return true;
-}
-
-static bool form_seconds(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	fprintf(out, "%.0f s", number / 1e9);
-	return true;
-}
-
-static bool form_offset(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	fprintf(out, "%+.1f ms", number / 1e6);
-	return true;
-}
-
 static bool form_hour_behind(const struct scope *scope, const json_t *value, double number,
 			     FILE *out)
 {
 	return number < -3600e9;
-}
-
-static bool form_percent(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	fprintf(out, "%.1f%%", 100 * number);
-	return true;
-}
-
-static bool form_percent2(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	fprintf(out, "%.2f%%", 100 * number);
-	return true;
-}
-
-static bool form_scale(const struct scope *scope, const json_t *value, double number, FILE *out)
-{
-	fprintf(out, "%.2f", number);
-	return true;
 }
 
 /* As the label of a line. */
@@ -241,30 +184,20 @@ static const struct form {
 	const char *name;
 	bool (*write)(const struct scope *scope, const json_t *value, double number, FILE *out);
 } forms[] = {
-	{ "n", form_n },	     /* 1,234,567; where the terminal is narrow 1.23M */
-	{ "some", form_some },	     /* the same; 0 is not there */
-	{ "rate", form_rate },	     /* 1.23M */
-	{ "about", form_about },     /* ~1.23M: an estimate; 0 as it is */
-	{ "changes", form_changes }, /* 3 live changes (...) */
-	{ "left", form_left },	     /* ns: 1h30m, to the second */
-	{ "left_up", form_left_up },
-	{ "time", form_time },		     /* ns: 1.5s */
-	{ "time_ms", form_time_ms },	     /* ms: 1.5s */
+	{ "n", form_n },		     /* 1,234,567; where the terminal is narrow 1.23M */
+	{ "some", form_some },		     /* the same; 0 is not there */
+	{ "rate", form_rate },		     /* 1.23M */
+	{ "about", form_about },	     /* ~1.23M: an estimate; 0 as it is */
+	{ "changes", form_changes },	     /* 3 live changes (...) */
 	{ "wait", form_wait },		     /* ns: in 1.5s, never */
 	{ "after", form_after },	     /* ns: 1.5s; 0 is not there */
-	{ "ms", form_ms },		     /* ns: 12 ms */
-	{ "seconds", form_seconds },	     /* ns: 12 s */
-	{ "offset", form_offset },	     /* ns: +1.5 ms */
 	{ "hour_behind", form_hour_behind }, /* ns: a condition */
-	{ "percent", form_percent },	     /* 0.125: 12.5% */
-	{ "percent2", form_percent2 },
-	{ "scale", form_scale },     /* 1.50 */
-	{ "label", form_label },     /* 13 characters */
-	{ "counts", form_counts },   /* an object of counters */
-	{ "names", form_names },     /* of an object's members */
-	{ "fields", form_fields },   /* proto tcp dport 443: of an object */
-	{ "options", form_options }, /* --proto tcp --dport 443 */
-	{ "hex", form_hex },	     /* 0x51 */
+	{ "label", form_label },	     /* 13 characters */
+	{ "counts", form_counts },	     /* an object of counters */
+	{ "names", form_names },	     /* of an object's members */
+	{ "fields", form_fields },	     /* proto tcp dport 443: of an object */
+	{ "options", form_options },	     /* --proto tcp --dport 443 */
+	{ "hex", form_hex },		     /* 0x51 */
 	{ "throttle", form_throttle },
 };
 
@@ -381,13 +314,52 @@ static bool write_items(const struct scope *scope, const json_t *list, const cha
 	return json_array_size(list) > 0;
 }
 
+/* Numbers: times `factor`, divided by `divisor`. */
+static const struct {
+	const char *name, *format;
+	double factor, divisor;
+} number_forms[] = {
+	{ "ms", "%.0f ms", 1, 1e6 },	  /* ns: 12 ms */
+	{ "seconds", "%.0f s", 1, 1e9 },  /* ns: 12 s */
+	{ "offset", "%+.1f ms", 1, 1e6 }, /* ns: +1.5 ms */
+	{ "percent", "%.1f%%", 100, 1 },  /* 0.125: 12.5% */
+	{ "percent2", "%.2f%%", 100, 1 }, /* 0.125: 12.50% */
+	{ "scale", "%.2f", 1, 1 },	  /* 1.50 */
+};
+
+/* Times: times `factor` nanoseconds, rounded to `unit`. */
+static const struct {
+	const char *name;
+	double factor;
+	u64 unit;
+	bool up;
+} time_forms[] = {
+	{ "left", 1, SL_NS_PER_SEC, false },   /* 1h30m, to the second */
+	{ "left_up", 1, SL_NS_PER_SEC, true }, /* so that what was just set for 10s shows 10s */
+	{ "time", 1, 1, false },	       /* 1.5s */
+	{ "time_ms", 1e6, 1, false },	       /* of ms */
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 static bool write_form(const struct scope *scope, const char *name, size_t length,
 		       const json_t *value, double number, FILE *out)
 {
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		if (!strncmp(forms[i].name, name, length) && !forms[i].name[length])
+	char form[16];
+
+	snprintf(form, sizeof(form), "%.*s", (int)length, name);
+	for (size_t i = 0; i < COUNT(forms); i++)
+		if (!strcmp(forms[i].name, form))
 			return forms[i].write(scope, value, number, out);
-	fprintf(out, "(no form %.*s)", (int)length, name);
+	for (size_t i = 0; i < COUNT(number_forms); i++)
+		if (!strcmp(number_forms[i].name, form))
+			return fprintf(out, number_forms[i].format,
+				       number_forms[i].factor * number / number_forms[i].divisor);
+	for (size_t i = 0; i < COUNT(time_forms); i++)
+		if (!strcmp(time_forms[i].name, form))
+			return write_time(time_forms[i].factor * number, time_forms[i].unit,
+					  time_forms[i].up, out);
+	fprintf(out, "(no form %s)", form);
 	return true;
 }
 
