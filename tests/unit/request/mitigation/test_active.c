@@ -87,6 +87,21 @@ TEST(test_windows)
 	test_free(active);
 }
 
+/* As sources.c has it for refusals: the length of a window is the table's own. */
+TEST(test_long_windows)
+{
+	struct active *active = active_new();
+	struct refusal_note eve = note_of(2, "eve", 1);
+	u64 span;
+
+	active->window_ns = 300 * S;
+	active_add(active, &eve, true, "api/user", 100 * S);
+	assert_int_equal(active_sum(find(active, "eve", 690 * S, &span)).refused, 1);
+	assert_int_equal(span, 590 * S);
+	assert_null(find(active, "eve", 700 * S, &span));
+	test_free(active);
+}
+
 TEST(test_long_value)
 {
 	struct active *active = active_new();
