@@ -12,6 +12,7 @@
  *     consistency nodes keys rate interval_ms buckets/decision
  */
 #include "prop/cluster_sim.h"
+#include "lib/spec_def.h"
 
 static const char *const names[] = { "strict", "lease", "write_back" };
 
@@ -34,11 +35,7 @@ static void print_run(enum consistency c, u32 nodes, u32 keys, double rate, doub
 		.rate = rate,
 		.skew = 1,
 		.length_us = seconds * SEC,
-		.def = { .count = 100000000,
-			 .period_ns = 3600 * SEC * 1000,
-			 .scale = 1,
-			 .ceiling_percent = 100,
-			 .algo = SL_ALGO_FIXED_WINDOW },
+		.def = SPEC_DEF(FIXED_WINDOW, 100000000, 3600 * SEC * 1000),
 		.consistency = c,
 		.every_us = interval_ms * MS,
 		.contract = STORE_FAILS_CLOSED,

@@ -14,6 +14,7 @@
 #include "cluster/redis/redis.h"
 #include "cluster/quota/cluster_store.h"
 #include "limiter/algorithm.h"
+#include "lib/spec_def.h"
 
 #define IN_FLIGHT_MAX 4096
 #define KEYS 10000
@@ -86,11 +87,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	url.text = url.host = argv[1];
-	load.def = (struct spec_def){ .count = 1000000,
-				      .period_ns = 3600 * SL_NS_PER_SEC,
-				      .scale = 1,
-				      .ceiling_percent = 100,
-				      .algo = SL_ALGO_COUNT };
+	load.def = (struct spec_def)SPEC_DEF(COUNT, 1000000, 3600 * SL_NS_PER_SEC);
 	for (u8 algo = 0; algo < SL_ALGO_GRACE; algo++)
 		if (!strcmp(algorithm_name(algo), argv[4]))
 			load.def.algo = algo;

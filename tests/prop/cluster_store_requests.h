@@ -10,6 +10,7 @@
 
 #include "cluster/quota/cluster_store.h"
 #include "lib/rng.h"
+#include "lib/spec_def.h"
 #include "limiter/algorithm.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
@@ -27,49 +28,25 @@ static inline u64 some_cost(u64 capacity)
 static inline struct spec_def def_of(u32 key)
 {
 	static const struct spec_def some[] = {
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
-		{ .count = 100,
-		  .period_ns = SL_NS_PER_SEC,
-		  .burst = 300,
-		  .algo = SL_ALGO_TOKEN_BUCKET },
-		{ .count = 7, .period_ns = 3 * SL_NS_PER_SEC, .algo = SL_ALGO_LEAKY_BUCKET },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
-		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
-		{ .count = 400, .period_ns = 3 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
-		{ .count = 20,
-		  .period_ns = SL_NS_PER_SEC,
-		  .algo = SL_ALGO_SLIDING_WINDOW,
-		  .round_up = 1 },
-		{ .count = 1ULL << 45,
-		  .period_ns = 86400 * SL_NS_PER_SEC,
-		  .algo = SL_ALGO_SLIDING_WINDOW },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
-		{ .count = 200,
-		  .period_ns = 4 * SL_NS_PER_SEC,
-		  .algo = SL_ALGO_FIRST_REQUEST,
-		  .buckets = 2 },
-		{ .count = 400, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
-		{ .count = 4,
-		  .period_ns = SL_NS_PER_SEC,
-		  .burst = 10,
-		  .algo = SL_ALGO_INTERVAL_BUCKET },
-		{ .count = 20, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
-		{ .count = 200, .period_ns = 2 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
-		{ .count = 20,
-		  .period_ns = SL_NS_PER_SEC,
-		  .algo = SL_ALGO_WINDOW_COUNTERS,
-		  .buckets = 4 },
-		{ .count = 200,
-		  .period_ns = 2 * SL_NS_PER_SEC,
-		  .algo = SL_ALGO_WINDOW_COUNTERS,
-		  .buckets = 10 },
+		SPEC_DEF(TOKEN_BUCKET, 20, SL_NS_PER_SEC),
+		SPEC_DEF(TOKEN_BUCKET, 100, SL_NS_PER_SEC, .burst = 300),
+		SPEC_DEF(LEAKY_BUCKET, 7, 3 * SL_NS_PER_SEC),
+		SPEC_DEF(FIXED_WINDOW, 20, SL_NS_PER_SEC),
+		SPEC_DEF(FIXED_WINDOW, 400, 2 * SL_NS_PER_SEC),
+		SPEC_DEF(SLIDING_WINDOW, 20, SL_NS_PER_SEC),
+		SPEC_DEF(SLIDING_WINDOW, 400, 3 * SL_NS_PER_SEC),
+		SPEC_DEF(SLIDING_WINDOW, 20, SL_NS_PER_SEC, .round_up = 1),
+		SPEC_DEF(SLIDING_WINDOW, 1ULL << 45, 86400 * SL_NS_PER_SEC),
+		SPEC_DEF(FIRST_REQUEST, 20, SL_NS_PER_SEC),
+		SPEC_DEF(FIRST_REQUEST, 200, 4 * SL_NS_PER_SEC, .buckets = 2),
+		SPEC_DEF(FIRST_REQUEST, 400, 2 * SL_NS_PER_SEC),
+		SPEC_DEF(INTERVAL_BUCKET, 4, SL_NS_PER_SEC, .burst = 10),
+		SPEC_DEF(SLIDING_LOG, 20, SL_NS_PER_SEC),
+		SPEC_DEF(SLIDING_LOG, 200, 2 * SL_NS_PER_SEC),
+		SPEC_DEF(WINDOW_COUNTERS, 20, SL_NS_PER_SEC, .buckets = 4),
+		SPEC_DEF(WINDOW_COUNTERS, 200, 2 * SL_NS_PER_SEC, .buckets = 10),
 	};
-	struct spec_def def = some[key % COUNT(some)];
-
-	def.scale = 1;
-	def.ceiling_percent = 100;
-	return def;
+	return some[key % COUNT(some)];
 }
 
 static inline u64 some_window(u64 now_us, const struct spec_def *def)

@@ -15,34 +15,25 @@
 #define CHUNKS 65536
 
 static const struct spec_def defs[] = {
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
-	{ .count = 7, .period_ns = 60 * SL_NS_PER_SEC, .burst = 20, .algo = SL_ALGO_TOKEN_BUCKET },
-	{ .count = 1000000, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_TOKEN_BUCKET },
-	{ .count = 500,
-	  .period_ns = 3600 * SL_NS_PER_SEC,
-	  .burst = 500,
-	  .algo = SL_ALGO_TOKEN_BUCKET },
-	{ .count = 3, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_LEAKY_BUCKET },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
-	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
-	{ .count = 1, .period_ns = 86400 * SL_NS_PER_SEC, .algo = SL_ALGO_FIXED_WINDOW },
-	{ .count = 4, .period_ns = SL_NS_PER_SEC, .burst = 10, .algo = SL_ALGO_INTERVAL_BUCKET },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
-	{ .count = 1000, .period_ns = 3600 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
-	{ .count = 8000000, .period_ns = 86400 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_WINDOW },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
-	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_SLIDING_LOG },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_WINDOW_COUNTERS, .buckets = 5 },
-	{ .count = 300,
-	  .period_ns = 60 * SL_NS_PER_SEC,
-	  .algo = SL_ALGO_WINDOW_COUNTERS,
-	  .buckets = 60 },
-	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
-	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = SL_ALGO_FIRST_REQUEST },
-	{ .count = 50,
-	  .period_ns = 4 * SL_NS_PER_SEC,
-	  .algo = SL_ALGO_FIRST_REQUEST,
-	  .buckets = 2 },
+	SPEC_DEF(TOKEN_BUCKET, 10, SL_NS_PER_SEC),
+	SPEC_DEF(TOKEN_BUCKET, 7, 60 * SL_NS_PER_SEC, .burst = 20),
+	SPEC_DEF(TOKEN_BUCKET, 1000000, SL_NS_PER_SEC),
+	SPEC_DEF(TOKEN_BUCKET, 500, 3600 * SL_NS_PER_SEC, .burst = 500),
+	SPEC_DEF(LEAKY_BUCKET, 3, SL_NS_PER_SEC),
+	SPEC_DEF(FIXED_WINDOW, 10, SL_NS_PER_SEC),
+	SPEC_DEF(FIXED_WINDOW, 100, 60 * SL_NS_PER_SEC),
+	SPEC_DEF(FIXED_WINDOW, 1, 86400 * SL_NS_PER_SEC),
+	SPEC_DEF(INTERVAL_BUCKET, 4, SL_NS_PER_SEC, .burst = 10),
+	SPEC_DEF(SLIDING_WINDOW, 10, SL_NS_PER_SEC),
+	SPEC_DEF(SLIDING_WINDOW, 1000, 3600 * SL_NS_PER_SEC),
+	SPEC_DEF(SLIDING_WINDOW, 8000000, 86400 * SL_NS_PER_SEC),
+	SPEC_DEF(SLIDING_LOG, 10, SL_NS_PER_SEC),
+	SPEC_DEF(SLIDING_LOG, 300, 60 * SL_NS_PER_SEC),
+	SPEC_DEF(WINDOW_COUNTERS, 10, SL_NS_PER_SEC, .buckets = 5),
+	SPEC_DEF(WINDOW_COUNTERS, 300, 60 * SL_NS_PER_SEC, .buckets = 60),
+	SPEC_DEF(FIRST_REQUEST, 10, SL_NS_PER_SEC),
+	SPEC_DEF(FIRST_REQUEST, 100, 60 * SL_NS_PER_SEC),
+	SPEC_DEF(FIRST_REQUEST, 50, 4 * SL_NS_PER_SEC, .buckets = 2),
 };
 
 /* ------------------------------------------------------------------ one node: the local steps */
@@ -186,17 +177,14 @@ static void mirror_agrees(const struct local *l, const struct cluster_store_stat
 		spec_remaining(&view, charged, now) + (l->spec.algo <= SL_ALGO_LEAKY_BUCKET));
 }
 
-static void one_node(const struct spec_def *of)
+static void one_node(const struct spec_def *def)
 {
-	struct spec_def def = *of;
 	struct cluster_store_memory *memory;
 	struct cluster_store *node;
 	struct local local;
 	u64 now_us = START_US + rng_below(SL_NS_PER_SEC), passed = 0, refused = 0;
 
-	def.scale = 1;
-	def.ceiling_percent = 100;
-	local_open(&local, &def);
+	local_open(&local, def);
 	assert_int_equal(cluster_store_memory_new(&memory), 0);
 	assert_int_equal(cluster_store_memory_node(memory, "a", &node), 0);
 	for (u32 i = 0; i < 20000; i++) {
@@ -204,7 +192,7 @@ static void one_node(const struct spec_def *of)
 		struct cluster_store_bucket b = {
 			.key = 1,
 			.tag = 2,
-			.def = def,
+			.def = *def,
 			.kind = rng_below(10) ? CLUSTER_STORE_CHARGE : CLUSTER_STORE_REFUND,
 			.cost = some_cost(local.spec.capacity),
 			.hold = local.spec.capacity * hold_permille / 1000,
@@ -222,13 +210,13 @@ static void one_node(const struct spec_def *of)
 		if (ok != local_ok || b.wait_ns - wait_ns >= 1000 || ok == b.over)
 			fail_msg(
 				"%s: at %u: shared %d after %llu ns, local %d after %llu ns; kind %u cost %llu",
-				algorithm_name(def.algo), i, ok, b.wait_ns, local_ok, wait_ns,
+				algorithm_name(def->algo), i, ok, b.wait_ns, local_ok, wait_ns,
 				b.kind, b.cost);
 		ok ? passed++ : refused++;
 		mirror_agrees(&local, &b.state, now);
 	}
 	if (passed < 1000 || refused < 1000)
-		fail_msg("%s: %llu passed, %llu refused", algorithm_name(def.algo), passed,
+		fail_msg("%s: %llu passed, %llu refused", algorithm_name(def->algo), passed,
 			 refused);
 	cluster_store_memory_free(memory);
 	free(local.logs.chunk);

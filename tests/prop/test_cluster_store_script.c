@@ -204,12 +204,7 @@ TEST(test_lease_end)
 		.cost = 1,
 		.want = 3,
 		.lease_us = 50000,
-		.def = { .count = 100,
-			 .period_ns = 600 * SL_NS_PER_SEC,
-			 .burst = 100,
-			 .scale = 1,
-			 .ceiling_percent = 100,
-			 .algo = SL_ALGO_TOKEN_BUCKET },
+		.def = SPEC_DEF(TOKEN_BUCKET, 100, 600 * SL_NS_PER_SEC, .burst = 100),
 	};
 	struct both both;
 

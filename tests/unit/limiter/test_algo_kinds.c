@@ -4,6 +4,7 @@
 #include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
+#include "lib/spec_def.h"
 #include "limiter/algorithm.h"
 
 #include <math.h>
@@ -401,12 +402,7 @@ TEST(test_counters_set_back)
 /* Of a bucket in Redis and what comes besides at most two capacities are taken over. */
 TEST(test_from_store)
 {
-	struct spec_def def = { .count = 10,
-				.period_ns = SEC,
-				.burst = 20,
-				.scale = 1,
-				.ceiling_percent = 100,
-				.algo = SL_ALGO_TOKEN_BUCKET };
+	struct spec_def def = SPEC_DEF(TOKEN_BUCKET, 10, SEC, .burst = 20);
 	struct cluster_store_state store = { 0 };
 	struct spec_view view;
 	struct spec spec;

@@ -3,6 +3,7 @@
 #include "lib/rng.h"
 #include "lib/test.h"
 #include "lib/units.h"
+#include "lib/spec_def.h"
 #include "limiter/request_log.h"
 
 #define SEC SL_NS_PER_SEC
@@ -16,12 +17,7 @@ static struct spec spec;
 
 static void open_logs(u64 count, u64 period_s, u8 buckets)
 {
-	struct spec_def def = { .count = count,
-				.period_ns = period_s * SEC,
-				.scale = 1,
-				.ceiling_percent = 100,
-				.algo = SL_ALGO_WINDOW_COUNTERS,
-				.buckets = buckets };
+	struct spec_def def = SPEC_DEF(WINDOW_COUNTERS, count, period_s * SEC, .buckets = buckets);
 	struct sl_err err;
 
 	memset(chunk, 0, sizeof(chunk));

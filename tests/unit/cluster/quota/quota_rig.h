@@ -3,6 +3,7 @@
 #ifndef SLUICE_TESTS_QUOTA_RIG_H
 #define SLUICE_TESTS_QUOTA_RIG_H
 #include "lib/test.h"
+#include "lib/spec_def.h"
 #include "cluster/quota/quota.h"
 
 #define MS 1000000ULL
@@ -12,13 +13,7 @@
 static struct quotas *quotas;
 static struct sl_now now;
 
-static const struct spec_def window_def = {
-	.count = 100,
-	.period_ns = 60 * SEC,
-	.scale = 1,
-	.ceiling_percent = 100,
-	.algo = SL_ALGO_FIXED_WINDOW,
-};
+static const struct spec_def window_def = SPEC_DEF(FIXED_WINDOW, 100, 60 * SEC);
 
 static inline int set_up(void **state)
 {

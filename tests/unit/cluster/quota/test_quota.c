@@ -334,14 +334,7 @@ TEST_WITH(test_write_back_recent, set_up, tear_down)
 }
 
 /* Ten a second. */
-static const struct spec_def bucket_def = {
-	.count = 10,
-	.period_ns = SEC,
-	.burst = 10,
-	.scale = 1,
-	.ceiling_percent = 100,
-	.algo = SL_ALGO_TOKEN_BUCKET,
-};
+static const struct spec_def bucket_def = SPEC_DEF(TOKEN_BUCKET, 10, SEC, .burst = 10);
 
 /* After an outage at most what a node can admit in two intervals is flushed: the burst, and twice
  * ten. */

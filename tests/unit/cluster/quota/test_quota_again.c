@@ -6,17 +6,12 @@
  * 300 pass.
  */
 #include "lib/test.h"
+#include "lib/spec_def.h"
 #include "cluster/quota/quota.h"
 
 #define SEC 1000000000ULL
 
-static const struct spec_def def = {
-	.count = 100,
-	.period_ns = 60 * SEC,
-	.scale = 1,
-	.ceiling_percent = 100,
-	.algo = SL_ALGO_FIXED_WINDOW,
-};
+static const struct spec_def def = SPEC_DEF(FIXED_WINDOW, 100, 60 * SEC);
 
 /* One request, so that the window is known, then `covered` more; the units that the next one holds
  * back. */

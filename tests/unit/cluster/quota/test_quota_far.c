@@ -23,14 +23,7 @@ TEST_WITH(test_lease_over_an_edge, set_up, tear_down)
 	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
 }
 
-static const struct spec_def bucket_def = {
-	.count = 100,
-	.period_ns = SEC,
-	.burst = 100,
-	.scale = 1,
-	.ceiling_percent = 100,
-	.algo = SL_ALGO_TOKEN_BUCKET,
-};
+static const struct spec_def bucket_def = SPEC_DEF(TOKEN_BUCKET, 100, SEC, .burst = 100);
 
 /* Four requests, 20 ms apart, each with a round trip of 80 ms; the last gets a lease of 10. */
 static void lease_from_afar(const struct quota_ref *ref)

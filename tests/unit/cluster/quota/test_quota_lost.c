@@ -2,28 +2,9 @@
 /* Quota: losses of the store are noticed, and restored; what only looks like a loss is not. */
 #include "quota_rig.h"
 
-static const struct spec_def bucket_def = {
-	.count = 100,
-	.period_ns = 100 * SEC,
-	.burst = 100,
-	.scale = 1,
-	.ceiling_percent = 100,
-	.algo = SL_ALGO_TOKEN_BUCKET,
-};
-static const struct spec_def first_def = {
-	.count = 100,
-	.period_ns = 60 * SEC,
-	.scale = 1,
-	.ceiling_percent = 100,
-	.algo = SL_ALGO_FIRST_REQUEST,
-};
-static const struct spec_def log_def = {
-	.count = 100,
-	.period_ns = 60 * SEC,
-	.scale = 1,
-	.ceiling_percent = 100,
-	.algo = SL_ALGO_SLIDING_LOG,
-};
+static const struct spec_def bucket_def = SPEC_DEF(TOKEN_BUCKET, 100, 100 * SEC, .burst = 100);
+static const struct spec_def first_def = SPEC_DEF(FIRST_REQUEST, 100, 60 * SEC);
+static const struct spec_def log_def = SPEC_DEF(SLIDING_LOG, 100, 60 * SEC);
 
 static struct quotas_stats stats(void)
 {
