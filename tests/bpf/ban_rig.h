@@ -16,9 +16,6 @@
 
 #define SECOND SL_NS_PER_SEC
 #define BAN SL_ACT_DROP, SL_R_BAN
-#define OVER SL_ACT_DROP, SL_R_OVER
-#define WITHIN SL_ACT_PASS, SL_R_WITHIN
-#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
 
 /* One packet passes an hour; the 5th drop bans. */
 #define LIMIT "name: web, match: {dport: 80}, rate: 1 packets/h, "

@@ -15,7 +15,6 @@
 #include "lib/policy_text.h"
 
 #define SECOND SL_NS_PER_SEC
-#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
 #define LIMITED SL_ACT_DROP, SL_R_PUSH_LIMIT
 #define TAGGED SL_ACT_TAG, SL_R_PUSH_TAG
 #define NO_NEW SL_ACT_DROP, SL_R_PUSH_NO_NEW

@@ -349,7 +349,7 @@ CASE_TEST(exempt_and_failsafe)
 	const struct frame_spec exempt = { .src = "10.1.2.3", .dport = 80 };
 	static const struct packet_case cases[] = {
 		{ "banned", { BAD }, BAN },
-		{ "its ssh", { BAD, .proto = 6, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		{ "its ssh", { BAD, .proto = 6, .dport = 22 }, FAILSAFE },
 		{ "ssh to another host",
 		  { BAD, .proto = 6, .dport = 22, .dst = "203.0.113.9" },
 		  BAN },

@@ -8,8 +8,6 @@
 
 #include "lib/case.h"
 
-#define WITHIN SL_ACT_PASS, SL_R_WITHIN
-#define OVER SL_ACT_DROP, SL_R_OVER
 #define SPEC(...) (&(struct frame_spec){ __VA_ARGS__ })
 
 /* ------------------------------------------------------------------ buckets */

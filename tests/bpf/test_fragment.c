@@ -6,9 +6,6 @@
 #include "lib/case.h"
 
 #define SECOND SL_NS_PER_SEC
-#define WITHIN SL_ACT_PASS, SL_R_WITHIN
-#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
-#define OVER SL_ACT_DROP, SL_R_OVER
 #define AS_FIRST SL_ACT_DROP, SL_R_FRAGMENT
 
 /*
@@ -630,11 +627,11 @@ CASE_TEST(connections_in_pieces)
 CASE_TEST(failsafe)
 {
 	static const struct packet_case cases[] = {
-		{ "first", { TCP_FIRST(0), .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
-		{ "later", { .proto = 6, LATER(0) }, SL_ACT_PASS, SL_R_FAILSAFE },
-		{ "another port", { TCP_FIRST(1), .dport = 23 }, SL_ACT_DROP, SL_R_BLOCK },
-		{ "its later", { .proto = 6, LATER(1) }, SL_ACT_DROP, SL_R_BLOCK },
-		{ "unknown", { .proto = 6, LATER(2) }, SL_ACT_DROP, SL_R_BLOCK },
+		{ "first", { TCP_FIRST(0), .dport = 22 }, FAILSAFE },
+		{ "later", { .proto = 6, LATER(0) }, FAILSAFE },
+		{ "another port", { TCP_FIRST(1), .dport = 23 }, BLOCK },
+		{ "its later", { .proto = 6, LATER(1) }, BLOCK },
+		{ "unknown", { .proto = 6, LATER(2) }, BLOCK },
 	};
 
 	case_policy(t, "failsafe: [22/tcp]\nblock: [0.0.0.0/0]\nfragments: drop\n");

@@ -16,10 +16,6 @@
 #include "lib/rng.h"
 
 #define SECOND SL_NS_PER_SEC
-#define EXEMPT SL_ACT_PASS, SL_R_EXEMPT
-#define FAILSAFE SL_ACT_PASS, SL_R_FAILSAFE
-#define BLOCK SL_ACT_DROP, SL_R_BLOCK
-#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
 #define NO_END (~0ULL)
 
 static u64 begin_ns(struct target *t)
@@ -198,8 +194,8 @@ CASE_TEST(beside_rule_sets)
 	assert_true(case_meets(t, 0, &one, BLOCK));
 	unlist(t, "192.0.2.0/24");
 	unlist(t, "192.0.2.0/24");
-	assert_true(case_meets(t, 0, &one, SL_ACT_PASS, SL_R_WITHIN));
-	assert_true(case_meets(t, 0, &other, SL_ACT_PASS, SL_R_WITHIN));
+	assert_true(case_meets(t, 0, &one, WITHIN));
+	assert_true(case_meets(t, 0, &other, WITHIN));
 	unlist_all(t);
 }
 

@@ -57,13 +57,12 @@ CASE_TEST(cut_anywhere)
 		for (i = 0; i < ARRAY_LEN(whole); i++) {
 			case_frame(&whole[i].f, &f);
 			length = f.length;
-			bad += case_check(t, whole[i].what, 0, &f, SL_ACT_PASS, SL_R_WITHIN);
+			bad += case_check(t, whole[i].what, 0, &f, WITHIN);
 			for (cut = 14; cut < length; cut++) {
 				case_frame(&whole[i].f, &f);
 				f.length = cut;
 				bad += case_check(t, whole[i].what, 0, &f,
-						  policy ? SL_ACT_DROP : SL_ACT_PASS,
-						  SL_R_TRUNCATED);
+						  policy ? SL_ACT_DROP : TRUNCATED);
 			}
 		}
 	}
@@ -128,7 +127,6 @@ CASE_TEST(blocked_cut_anywhere)
 #define BAD4 .src = "198.51.100.7"
 #define BAD6 .src = "2001:db8:bad::7"
 /* clang-format on */
-#define BLOCK SL_ACT_DROP, SL_R_BLOCK
 
 static const struct packet_case blocked_cases[] = {
 	{ "UDP", { BAD4 }, BLOCK },
@@ -159,11 +157,8 @@ static const struct packet_case blocked_cases[] = {
 	{ "IPv6, payload length 0", { BAD6, .total = FRAME_ZERO }, BLOCK },
 	{ "IPv6, payload length 0xffff", { BAD6, .total = 0xffff }, BLOCK },
 	{ "a jumbo frame", { BAD6, .payload = 8000 }, BLOCK },
-	{ "a neighbour of the block", { .src = "198.51.101.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
-	{ "a neighbour of the block, IPv6",
-	  { .src = "2001:db8:bae::7" },
-	  SL_ACT_PASS,
-	  SL_R_NO_MATCH },
+	{ "a neighbour of the block", { .src = "198.51.101.7" }, OTHER },
+	{ "a neighbour of the block, IPv6", { .src = "2001:db8:bae::7" }, OTHER },
 	{ "IPv6 from an address that stands for it",
 	  { .src = "::ffff:198.51.100.7", .dst = "2001:db8::1" },
 	  BLOCK },
@@ -174,23 +169,11 @@ static const struct packet_case blocked_cases[] = {
 	    .frag_offset = 9,
 	    .payload = 9 },
 	  BLOCK },
-	{ "a neighbour of it",
-	  { .src = "::ffff:198.51.101.7", .dst = "2001:db8::1" },
-	  SL_ACT_PASS,
-	  SL_R_NO_MATCH },
-	{ "of a prefix before it",
-	  { .src = "::fffe:198.51.100.7", .dst = "2001:db8::1" },
-	  SL_ACT_PASS,
-	  SL_R_NO_MATCH },
-	{ "of a prefix behind it",
-	  { .src = "::1:0:198.51.100.7", .dst = "2001:db8::1" },
-	  SL_ACT_PASS,
-	  SL_R_NO_MATCH },
-	{ "to one",
-	  { .src = "2001:db8::1", .dst = "::ffff:198.51.100.7" },
-	  SL_ACT_PASS,
-	  SL_R_NO_MATCH },
-	{ "to the block", { .dst = "198.51.100.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
+	{ "a neighbour of it", { .src = "::ffff:198.51.101.7", .dst = "2001:db8::1" }, OTHER },
+	{ "of a prefix before it", { .src = "::fffe:198.51.100.7", .dst = "2001:db8::1" }, OTHER },
+	{ "of a prefix behind it", { .src = "::1:0:198.51.100.7", .dst = "2001:db8::1" }, OTHER },
+	{ "to one", { .src = "2001:db8::1", .dst = "::ffff:198.51.100.7" }, OTHER },
+	{ "to the block", { .dst = "198.51.100.7" }, OTHER },
 };
 
 TEST(blocked_whatever_it_sends)
@@ -206,9 +189,6 @@ TEST(blocked_where_fragments_pass)
 
 /* ------------------------------------------------------------------ limits */
 
-#define OVER SL_ACT_DROP, SL_R_OVER
-#define TRUNCATED SL_ACT_PASS, SL_R_TRUNCATED
-#define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR
 /* clang-format off */
 #define SYN .proto = 6, .tcp_flags = FRAME_SYN
 /* clang-format on */
@@ -226,8 +206,8 @@ TEST(blocked_where_fragments_pass)
 CASE_TEST(unread_meets_limits)
 {
 	static const struct packet_case cases[] = {
-		{ "uses it up", { SYN, .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
-		{ "another port", { SYN, .dport = 81 }, SL_ACT_PASS, SL_R_NO_MATCH },
+		{ "uses it up", { SYN, .dport = 80 }, WITHIN },
+		{ "another port", { SYN, .dport = 81 }, OTHER },
 		{ "TCP without ports", { SYN, .total = 23 }, OVER },
 		{ "TCP without flags", { SYN, .dport = 81, .total = 28 }, OVER },
 		{ "doff 0", { SYN, .dport = 81, .doff = FRAME_ZERO }, OVER },
@@ -238,7 +218,7 @@ CASE_TEST(unread_meets_limits)
 		{ "another source", { SYN, .src = "192.0.2.2", .total = 23 }, TRUNCATED },
 		{ "the same again", { SYN, .src = "192.0.2.2", .total = 23 }, OVER },
 		{ "and whole", { SYN, .src = "192.0.2.2", .dport = 80 }, OVER },
-		{ "IPv6, uses it up", { V6, SYN, .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "IPv6, uses it up", { V6, SYN, .dport = 80 }, WITHIN },
 		{ "nine headers", { V6, SYN, .dport = 81, .ext = NINE }, OVER },
 		{ "nine headers before who knows", { V6, .proto = 99, .ext = NINE }, OVER },
 		{ "headers beyond 4096 bytes",
@@ -254,10 +234,7 @@ CASE_TEST(unread_meets_limits)
 		  { V6, .ext = { EXT_FRAGMENT, 60 }, .ext_units = { 0, 9 }, .total = 16,
 		    .frag_more = true },
 		  OVER },
-		{ "shim6: a protocol, which is not TCP",
-		  { V6, .ext = { EXT_SHIM6 } },
-		  SL_ACT_PASS,
-		  SL_R_NO_MATCH },
+		{ "shim6: a protocol, which is not TCP", { V6, .ext = { EXT_SHIM6 } }, OTHER },
 		{ "another source, nine headers", { OTHER6, .ext = NINE }, TOO_DEEP },
 		{ "the same again", { OTHER6, .ext = NINE }, OVER },
 	};
@@ -289,10 +266,10 @@ CASE_TEST(hidden_passes_nothing)
 	const struct sl_session session =
 		target_session("2001:db8::1", 40000, TARGET_LOCAL_V6, 4242);
 	static const struct packet_case cases[] = {
-		{ "uses it up", { V6 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "uses it up", { V6 }, WITHIN },
 		{ "the pass", { V6, .dport = 53 }, SL_ACT_PASS, SL_R_MATCH },
 		HIDDEN6("the pass", .dport = 53),
-		{ "failsafe", { V6, SYN, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		{ "failsafe", { V6, SYN, .dport = 22 }, FAILSAFE },
 		HIDDEN6("failsafe", SYN, .dport = 22),
 		{ "a session", { V6, .proto = 6, .dport = 4242 }, SL_ACT_PASS, SL_R_SESSION },
 		HIDDEN6("a session", .proto = 6, .dport = 4242),
@@ -303,7 +280,7 @@ CASE_TEST(hidden_passes_nothing)
 		HIDDEN6("path MTU", .proto = 58, .icmp_type = 2, .payload = 48),
 		{ "another source", { OTHER6, .ext = { 60, EXT_FRAGMENT } }, TOO_DEEP },
 	}, wide[] = {
-		{ "failsafe", { V6, SYN, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		{ "failsafe", { V6, SYN, .dport = 22 }, FAILSAFE },
 		{ "hidden", { BEHIND(60), SYN, .dport = 22 }, BLOCK },
 	};
 
@@ -323,10 +300,10 @@ CASE_TEST(length_is_not_known)
 #define ZERO_LENGTH V6, .ext = { EXT_HOPBYHOP }, .total = FRAME_ZERO
 	static const struct packet_case cases[] = {
 		{ "the pass", { V6 }, SL_ACT_PASS, SL_R_MATCH },
-		{ "uses it up", { V6, .payload = 100 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "uses it up", { V6, .payload = 100 }, WITHIN },
 		{ "with a trailer", { ZERO_LENGTH, .payload = 100, .pad = 300 }, OVER },
 		{ "as short as the pass", { ZERO_LENGTH }, OVER },
-		{ "longer, and said so", { V6, .payload = 300 }, SL_ACT_PASS, SL_R_NO_MATCH },
+		{ "longer, and said so", { V6, .payload = 300 }, OTHER },
 	};
 
 	case_policy(t, "limits:\n"
@@ -339,7 +316,7 @@ CASE_TEST(length_is_not_known)
 CASE_TEST(unread_meets_many_limits)
 {
 	static const struct packet_case cases[] = {
-		{ "one of them", { .dport = 100 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "one of them", { .dport = 100 }, WITHIN },
 		{ "all of them", { .total = 23 }, SL_ACT_DROP, SL_R_TOO_MANY_LIMITS },
 		{ "a fragment of which the first was not seen",
 		  { .frag_offset = 9, .payload = 9 },

@@ -12,8 +12,6 @@
 #define PASS SL_ACT_PASS, SL_R_MATCH
 #define TAG SL_ACT_TAG, SL_R_MATCH
 #define NO SL_ACT_PASS, SL_R_NO_MATCH
-#define WITHIN SL_ACT_PASS, SL_R_WITHIN
-#define OVER SL_ACT_DROP, SL_R_OVER
 /* clang-format off */
 #define SYN .proto = 6, .tcp_flags = FRAME_SYN
 /* clang-format on */
@@ -118,13 +116,10 @@ CASE_TEST(the_steps_before)
 		  { .src = "2001:db8::9", .proto = 58, .icmp_type = 135, .hop_limit = 255 },
 		  SL_ACT_PASS,
 		  SL_R_ND },
-		{ "exempt", { .src = "192.0.2.7" }, SL_ACT_PASS, SL_R_EXEMPT },
-		{ "ssh of this host", { SYN, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		{ "exempt", { .src = "192.0.2.7" }, EXEMPT },
+		{ "ssh of this host", { SYN, .dport = 22 }, FAILSAFE },
 		{ "ssh of another", { SYN, .dport = 22, .dst = "203.0.113.11" }, DROP },
-		{ "blocked, port 179",
-		  { SYN, .src = "198.51.100.1", .dport = 179 },
-		  SL_ACT_DROP,
-		  SL_R_BLOCK },
+		{ "blocked, port 179", { SYN, .src = "198.51.100.1", .dport = 179 }, BLOCK },
 		{ "port 179", { SYN, .dport = 179 }, PASS },
 		{ "path MTU, no ICMP type is named",
 		  { .proto = 1, .icmp_type = 3, .icmp_code = 4 },

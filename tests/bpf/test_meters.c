@@ -71,7 +71,7 @@ CASE_TEST(soft_tags)
 	assert_int_equal(case_counted(t, "tags", SL_LV_SOFT), 5);
 	assert_int_equal(case_counted(t, "tags", SL_LV_DROP), 6);
 	case_frame(SPEC(.src = B), &f);
-	assert_int_equal(case_check(t, "neighbour", 0, &f, SL_ACT_PASS, SL_R_WITHIN), 0);
+	assert_int_equal(case_check(t, "neighbour", 0, &f, WITHIN), 0);
 }
 
 /* ------------------------------------------------------------------ elastic */

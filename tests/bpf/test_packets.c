@@ -18,10 +18,7 @@
 #define RULES "limits: [{name: port, match: {dport: 4242}, rate: 1M packets/s}]\n"
 
 #define FOUND SL_ACT_PASS, SL_R_WITHIN
-#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
-#define TRUNCATED SL_ACT_PASS, SL_R_TRUNCATED
 #define MALFORMED SL_ACT_PASS, SL_R_MALFORMED
-#define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR
 #define HIDDEN TOO_DEEP
 /* clang-format off */
 #define LATER .frag_offset = 100, .payload = 64
@@ -29,7 +26,6 @@
 /* clang-format on */
 #define TOO_MANY_TAGS SL_ACT_DROP, SL_R_VLAN_DEPTH
 #define NOT_IP SL_ACT_PASS, SL_R_NOT_IP
-#define BLOCK SL_ACT_DROP, SL_R_BLOCK
 
 /* ------------------------------------------------------------------ Ethernet and tags */
 

@@ -263,8 +263,8 @@ CASE_TEST(tags_and_limits)
 	assert_int_equal(v.mark, SL_PUSH_MARK);
 	assert_int_equal(f.data[f.l3 + 1], 8 << 2);
 	assert_int_equal(case_send(t, &bad, 1), 1);
-	assert_true(case_meets(t, 0, &bad, SL_ACT_DROP, SL_R_OVER));
-	assert_true(case_meets(t, 0, &neighbour, SL_ACT_PASS, SL_R_WITHIN));
+	assert_true(case_meets(t, 0, &bad, OVER));
+	assert_true(case_meets(t, 0, &neighbour, WITHIN));
 	case_frame(&neighbour, &f);
 	assert_int_equal(target_run(t, 0, 0, &f, &v), 0);
 	assert_int_equal(v.mark, 9);
@@ -276,8 +276,8 @@ CASE_TEST(tags_and_limits)
 CASE_TEST(order)
 {
 	static const struct packet_case cases[] = {
-		{ "exempt", { .src = "10.0.0.66" }, SL_ACT_PASS, SL_R_EXEMPT },
-		{ "failsafe port", { BAD, .proto = 6, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		{ "exempt", { .src = "10.0.0.66" }, EXEMPT },
+		{ "failsafe port", { BAD, .proto = 6, .dport = 22 }, FAILSAFE },
 		{ "the same port of another host",
 		  { BAD, .proto = 6, .dport = 22, .dst = "192.0.2.9" },
 		  DROPPED },
@@ -288,9 +288,9 @@ CASE_TEST(order)
 		{ "the session's neighbour",
 		  { BAD, .proto = 6, .sport = 4445, .dport = 2222 },
 		  DROPPED },
-		{ "blocked", { .src = "198.51.100.66" }, SL_ACT_DROP, SL_R_BLOCK },
+		{ "blocked", { .src = "198.51.100.66" }, BLOCK },
 		{ "before limits", { BAD, .dport = 80 }, DROPPED },
-		{ "nobody", { .src = "192.0.2.67", .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "nobody", { .src = "192.0.2.67", .dport = 80 }, WITHIN },
 	};
 	struct sl_session session = target_session("192.0.2.66", 4444, TARGET_LOCAL_V4, 2222);
 
@@ -319,7 +319,7 @@ CASE_TEST(beside_bans)
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 10), 0);
 	for (u32 i = 0; i < 20; i++)
 		assert_true(case_meets(t, 0, &web, DROPPED));
-	assert_true(case_meets(t, 10 * SECOND, &web, SL_ACT_PASS, SL_R_WITHIN));
+	assert_true(case_meets(t, 10 * SECOND, &web, WITHIN));
 	assert_int_equal(case_send(t, &web, 6), 0);
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), 0);
 	assert_true(case_meets(t, 10 * SECOND, &web, SL_ACT_DROP, SL_R_BAN));

@@ -6,7 +6,6 @@
 #include "lib/case.h"
 
 #define PASS_SESSION SL_ACT_PASS, SL_R_SESSION
-#define BLOCKED SL_ACT_DROP, SL_R_BLOCK
 
 /* The sessions of most tests: one of each family. */
 /* clang-format off */
@@ -41,28 +40,28 @@ CASE_TEST(under_any_block)
 		{ "behind options", { ADMIN6, .ext = { EXT_HOPBYHOP } }, PASS_SESSION },
 		{ "another remote port",
 		  { .src = "198.51.100.7", .sport = 50021, .dport = 22, .proto = 6 },
-		  BLOCKED },
+		  BLOCK },
 		{ "another local port",
 		  { .src = "198.51.100.7", .sport = 50022, .dport = 23, .proto = 6 },
-		  BLOCKED },
-		{ "another local address", { ADMIN4, .dst = "203.0.113.11" }, BLOCKED },
+		  BLOCK },
+		{ "another local address", { ADMIN4, .dst = "203.0.113.11" }, BLOCK },
 		{ "the same in UDP",
 		  { .src = "198.51.100.7", .sport = 50022, .dport = 22 },
-		  BLOCKED },
+		  BLOCK },
 		{ "the way back",
 		  { .src = TARGET_LOCAL_V4,
 		    .dst = "198.51.100.7",
 		    .sport = 22,
 		    .dport = 50022,
 		    .proto = 6 },
-		  BLOCKED },
+		  BLOCK },
 		{ "another address of it, IPv6",
 		  { .src = "2001:db8:bad::7", .dst = "2001:db8:ffff::11", PORTS6 },
-		  BLOCKED },
+		  BLOCK },
 		{ "a later fragment that may be it",
 		  { ADMIN4, .frag_offset = 5, .payload = 8 },
-		  BLOCKED },
-		{ "cut before the ports end", { ADMIN4, .total = 30 }, BLOCKED },
+		  BLOCK },
+		{ "cut before the ports end", { ADMIN4, .total = 30 }, BLOCK },
 	};
 
 	give_two(t);
@@ -79,15 +78,15 @@ CASE_TEST(neighbours)
 {
 	static const struct packet_case cases[] = {
 		{ "the session", { ADMIN4 }, PASS_SESSION },
-		{ "the address before", { .src = "198.51.100.6", PORTS4 }, BLOCKED },
-		{ "the address behind", { .src = "198.51.100.8", PORTS4 }, BLOCKED },
+		{ "the address before", { .src = "198.51.100.6", PORTS4 }, BLOCK },
+		{ "the address behind", { .src = "198.51.100.8", PORTS4 }, BLOCK },
 		{ "IPv6, the address behind",
 		  { .src = "2001:db8:bad::8", .dst = TARGET_LOCAL_V6, PORTS6 },
-		  BLOCKED },
+		  BLOCK },
 		/* c633:6407:: left-aligned begins as 198.51.100.7 does. */
 		{ "IPv6 of the same bits",
 		  { .src = "c633:6407::", .dst = "cb00:710a::", PORTS4 },
-		  BLOCKED },
+		  BLOCK },
 	};
 
 	give_two(t);
@@ -119,7 +118,7 @@ CASE_TEST(in_fragments)
 		{ "later", { ADMIN4, .frag_offset = 5, .payload = 8 }, PASS_SESSION },
 		{ "later, of another",
 		  { ADMIN4, .frag_offset = 5, .payload = 8, .frag_id = 5 },
-		  BLOCKED },
+		  BLOCK },
 	};
 
 	give_two(t);
@@ -130,7 +129,7 @@ CASE_TEST(in_fragments)
 /* Without sessions nothing passes as one; sessions are removed with their rule set. */
 CASE_TEST(none)
 {
-	static const struct packet_case cases[] = { { "none", { ADMIN4 }, BLOCKED } };
+	static const struct packet_case cases[] = { { "none", { ADMIN4 }, BLOCK } };
 
 	give_two(t);
 	case_policy(t, "block: [0.0.0.0/0]\n");

@@ -10,8 +10,6 @@
 #include "lib/sockets.h"
 
 #define SECOND SL_NS_PER_SEC
-#define FAILSAFE SL_ACT_PASS, SL_R_FAILSAFE
-#define OVER SL_ACT_DROP, SL_R_OVER
 
 #define ADMIN "192.0.2.7"
 #define ADMIN6 "2001:db8:5::7"

@@ -10,6 +10,16 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+/* What becomes of a packet, and why: OTHER meets nothing. */
+#define WITHIN SL_ACT_PASS, SL_R_WITHIN
+#define OVER SL_ACT_DROP, SL_R_OVER
+#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
+#define BLOCK SL_ACT_DROP, SL_R_BLOCK
+#define EXEMPT SL_ACT_PASS, SL_R_EXEMPT
+#define FAILSAFE SL_ACT_PASS, SL_R_FAILSAFE
+#define TRUNCATED SL_ACT_PASS, SL_R_TRUNCATED
+#define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR
+
 struct packet_case {
 	const char *what;
 	struct frame_spec f;
