@@ -26,32 +26,17 @@ static const char *const kinds[] = {
 	"rate: 100 packets/s, overrides: [{src: 192.0.2.1, rate: 7 packets/s, burst: 3}, {src: 198.51.100.0/24, rate: 900 packets/s}]",
 	"match: {src: 203.0.113.0/24}, action: drop",
 };
-static const char *const changes[] = {
-	"rate=55 packets/s",
-	"rate=55 packets/m",
-	"rate=20K packets/s",
-	"rate=2M bits/s",
-	"rate=800 bytes/s",
-	"rate=55 connections/s",
-	"rate=3 packets/s,70 packets/m",
-	"burst=9",
-	"burst=77",
-	"burst=",
-	"burst=4,50",
-	"mode=shadow",
-	"mode=enforce",
-	"mode=off",
-	"action=tag",
-	"action=drop",
-	"tag.dscp=ef",
-	"accounting=exact",
-	"accounting=percpu",
-	"count=all",
-	"count=admitted",
-	"on_full=closed",
-	"on_full=prefix",
-	"rate=1 packets/h",
-};
+
+static const char *any_change(void)
+{
+	return RNG_ANY("rate=55 packets/s", "rate=55 packets/m", "rate=20K packets/s",
+		       "rate=2M bits/s", "rate=800 bytes/s", "rate=55 connections/s",
+		       "rate=3 packets/s,70 packets/m", "burst=9", "burst=77",
+		       "burst=", "burst=4,50", "mode=shadow", "mode=enforce", "mode=off",
+		       "action=tag", "action=drop", "tag.dscp=ef", "accounting=exact",
+		       "accounting=percpu", "count=all", "count=admitted", "on_full=closed",
+		       "on_full=prefix", "rate=1 packets/h");
+}
 
 static struct policy *make_limits(const char *const *of, size_t of_count)
 {
@@ -87,8 +72,7 @@ static bool change(struct policy *policy, struct compile_env *env, struct sl_ima
 	static struct sl_limit_id_info both[2][SL_LIMIT_IDS];
 	struct limit_def *limit = &policy->limit[rng_below(policy->limit_count)], before = *limit,
 			 after;
-	const char *pair[] = { rng_text(changes, COUNT(changes)),
-			       rng_text(changes, COUNT(changes)) };
+	const char *pair[] = { any_change(), any_change() };
 	size_t pairs = 1 + rng_below(2);
 	struct sl_image *one = NULL, *whole = NULL;
 	bool single;

@@ -44,52 +44,23 @@ static const char *const rule_names[] = {
 	"api/trial",  "api/wait",    "api/glob=a*", "api/none",	 "api/gone",
 };
 
-static const char *const pairs[] = {
-	"limits=70 requests/m",
-	"limits=30 requests/m,300 requests/h",
-	"limits.rate=8 requests/m",
-	"limits=",
-	"rate_limit=",
-	"rate_limit.requests_per_unit=6",
-	"rate_limit.unit=hour",
-	"rate_limit.name=other",
-	"algorithm=token-bucket",
-	"algorithm=sliding-window",
-	"algorithm=",
-	"burst=4",
-	"burst=",
-	"count=all",
-	"throttle.soft=10%",
-	"throttle=",
-	"scope=cluster",
-	"scope=",
-	"consistency.lease=200ms",
-	"consistency=",
-	"on_store_failure=open",
-	"shadow_mode=true",
-	"shadow_mode=",
-	"quota_mode=true",
-	"detailed_metric=true",
-	"value_to_metric=true",
-	"share_threshold=true",
-	"share_threshold=",
-	"metadata.b=2",
-	"metadata=",
-	"prefix.ipv4=24",
-	"prefix=",
-	"prefix=none",
-	"priority=critical",
-	"priority=",
-	"on_limit.wait=2s",
-	"on_limit=",
-	"ban.after=3 rejections/m",
-	"ban=",
-	"push_down.after=3 rejections/s",
-	"reserve.critical=20%",
-	"speed=1",
-	"buckets=9",
-	"window=first-request",
-};
+static const char *any_pair(void)
+{
+	return RNG_ANY("limits=70 requests/m", "limits=30 requests/m,300 requests/h",
+		       "limits.rate=8 requests/m",
+		       "limits=", "rate_limit=", "rate_limit.requests_per_unit=6",
+		       "rate_limit.unit=hour", "rate_limit.name=other", "algorithm=token-bucket",
+		       "algorithm=sliding-window", "algorithm=", "burst=4", "burst=", "count=all",
+		       "throttle.soft=10%", "throttle=", "scope=cluster",
+		       "scope=", "consistency.lease=200ms", "consistency=", "on_store_failure=open",
+		       "shadow_mode=true", "shadow_mode=", "quota_mode=true",
+		       "detailed_metric=true", "value_to_metric=true", "share_threshold=true",
+		       "share_threshold=", "metadata.b=2", "metadata=", "prefix.ipv4=24",
+		       "prefix=", "prefix=none", "priority=critical",
+		       "priority=", "on_limit.wait=2s", "on_limit=", "ban.after=3 rejections/m",
+		       "ban=", "push_down.after=3 rejections/s", "reserve.critical=20%", "speed=1",
+		       "buckets=9", "window=first-request");
+}
 
 static const char *const value_names[] = { "acme", "192.0.2.7", "corp",	       "old",
 					   "new",  "a, b",	"198.51.100.1" };
@@ -351,7 +322,7 @@ static void random_change(struct rule_edit *ret, const char **pair)
 		return;
 	}
 	for (u64 count = 1 + rng_below(2); ret->pair_count < count;) {
-		const char *text = rng_text(pairs, COUNT(pairs));
+		const char *text = any_pair();
 
 		if (!has_key(ret, text))
 			pair[ret->pair_count++] = text;
