@@ -24,6 +24,9 @@
 
 #include <cmocka.h>
 
+/* Short items of an array, which stand in lines and not below each other. */
+#define ITEMS(...) __VA_ARGS__
+
 /* With a fixture, as of cmocka: `set_up` and `tear_down` may be NULL. */
 #define TEST_WITH(test, set_up, tear_down)                                                         \
 	static void test(void **state);                                                            \

@@ -81,19 +81,9 @@ static void pass_us(u64 us)
 
 /* ---------------------------------------------------------------- one after the other */
 
-static const char *const text[] = {
-	"fixed=a",
-	"slide=a",
-	"token=a",
-	"leaky=a",
-	"first=a",
-	"log=a",
-	"two=a",
-	"fixed=b;slide=a",
-	"token=b;two=b",
-	"log=b;fixed=a;first=b",
-	"two=b;leaky=a;fixed=b",
-};
+static const char *const text[] = { ITEMS("fixed=a", "slide=a", "token=a", "leaky=a", "first=a",
+					  "log=a", "two=a", "fixed=b;slide=a", "token=b;two=b",
+					  "log=b;fixed=a;first=b", "two=b;leaky=a;fixed=b") };
 #define TEXTS (sizeof(text) / sizeof(text[0]))
 
 /* Random requests, of which each is decided by one node with the rules `one`, and by one of three

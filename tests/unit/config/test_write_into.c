@@ -230,31 +230,13 @@ static void check_unchanged(const char *path, const char *text)
 	policy_free(policy);
 }
 
-static const char *const pairs[] = {
-	"mode=shadow",
-	"mode=off",
-	"mode=",
-	"accounting=exact",
-	"rate=77 packets/s",
-	"rate=7M bits/s",
-	"burst=54321",
-	"burst=",
-	"on_full=closed",
-	"action=tag",
-	"tag.mark=9",
-	"per=dst",
-	"per=source,dport",
-	"match.dport=80,443",
-	"match.dport=",
-	"match.proto=udp",
-	"throttle={soft: 20%}",
-	"throttle=",
-	"algorithm=sliding-window",
-	"prefix.ipv4=24",
-	"rate=9 packets/s,100 packets/h",
-	"match.src=192.0.2.0/24",
-	"ban={after: 10 drops/s, for: 1m}",
-};
+static const char *const pairs[] = { ITEMS(
+	"mode=shadow", "mode=off", "mode=", "accounting=exact", "rate=77 packets/s",
+	"rate=7M bits/s", "burst=54321", "burst=", "on_full=closed", "action=tag", "tag.mark=9",
+	"per=dst", "per=source,dport", "match.dport=80,443", "match.dport=", "match.proto=udp",
+	"throttle={soft: 20%}", "throttle=", "algorithm=sliding-window", "prefix.ipv4=24",
+	"rate=9 packets/s,100 packets/h", "match.src=192.0.2.0/24",
+	"ban={after: 10 drops/s, for: 1m}") };
 
 #define PAIR_COUNT (sizeof(pairs) / sizeof(pairs[0]))
 

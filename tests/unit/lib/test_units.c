@@ -25,28 +25,10 @@ TEST(test_counts)
 		{ "0.000000001G", 1 },
 		{ "18446744073709551615", ~0ULL },
 	};
-	static const char *const bad[] = {
-		"",
-		" 1",
-		"1 ",
-		"-1",
-		"+1",
-		"1k",
-		"1KK",
-		"1.",
-		".5",
-		"1.5",
-		"0.0005K",
-		"1e3",
-		"0x10",
-		"1_000",
-		"18446744073709551616",
-		"18446744073709552K",
-		"1.0000000001G",
-		"99999999999999999999",
-		"K",
-		"1M1",
-	};
+	static const char *const bad[] = { ITEMS(
+		"", " 1", "1 ", "-1", "+1", "1k", "1KK", "1.", ".5", "1.5", "0.0005K", "1e3",
+		"0x10", "1_000", "18446744073709551616", "18446744073709552K", "1.0000000001G",
+		"99999999999999999999", "K", "1M1") };
 	const char *reason;
 	u64 value;
 	size_t i;
@@ -211,20 +193,11 @@ TEST(test_random_back)
 
 TEST(test_times)
 {
-	static const char *const bad[] = {
-		"",
-		"2030-01-31",
-		"2030-01-31T12:00:00",
-		"2030-01-31T12:00:00+01:00",
-		"2030-02-30T12:00:00Z",
-		"2030-13-01T12:00:00Z",
-		"1969-12-31T23:59:59Z",
-		"9999-01-01T00:00:00Z",
-		"2030-01-31T12:00:00Zx",
-		" 2030-01-31T12:00:00Z",
-		"2030-01-31T12:00:60Z",
-		"2030-01-31T12:00:00.Zx",
-	};
+	static const char *const bad[] = { ITEMS(
+		"", "2030-01-31", "2030-01-31T12:00:00", "2030-01-31T12:00:00+01:00",
+		"2030-02-30T12:00:00Z", "2030-13-01T12:00:00Z", "1969-12-31T23:59:59Z",
+		"9999-01-01T00:00:00Z", "2030-01-31T12:00:00Zx", " 2030-01-31T12:00:00Z",
+		"2030-01-31T12:00:60Z", "2030-01-31T12:00:00.Zx") };
 	const char *reason;
 	char buf[64];
 	size_t i;
@@ -243,20 +216,9 @@ TEST(test_times)
 
 TEST(test_drops)
 {
-	static const char *const bad[] = {
-		"",
-		"drops/s",
-		"5",
-		"5 drops",
-		"5drops/s",
-		"0 drops/s",
-		"5 packets/s",
-		"5 drops/",
-		"5 drops/10ms",
-		"5 drops /s",
-		"1.5 drops/s",
-		"5 dropss/s",
-	};
+	static const char *const bad[] = { ITEMS(
+		"", "drops/s", "5", "5 drops", "5drops/s", "0 drops/s", "5 packets/s", "5 drops/",
+		"5 drops/10ms", "5 drops /s", "1.5 drops/s", "5 dropss/s") };
 	const char *reason = NULL;
 	u64 count = 7, period = 7;
 	size_t i;

@@ -81,19 +81,12 @@ TEST(formats)
 
 TEST(what_is_no_request)
 {
-	static const char *const rows[] = {
-		"",
-		"nonsense",
-		"192.0.2.7",
-		"192.0.2.7 - - [",
+	static const char *const rows[] = { ITEMS(
+		"", "nonsense", "192.0.2.7", "192.0.2.7 - - [",
 		"192.0.2.7 - - [01/Foo/2026:00:00:00 +0000] \"GET / H\" 2",
-		"192.0.2.7 - - [01/Jan/2026:00:00:00 +0000] \"GET",
-		"[",
-		"[2026-01-01T00:00:00Z]",
-		"{\"domain\":",
-		"{\"domain\":\"api\"}",
-		"lb haproxy[7]: 192.0.2.7:4 [01/Jan/2026:00:00:00.2] web",
-	};
+		"192.0.2.7 - - [01/Jan/2026:00:00:00 +0000] \"GET", "[", "[2026-01-01T00:00:00Z]",
+		"{\"domain\":", "{\"domain\":\"api\"}",
+		"lb haproxy[7]: 192.0.2.7:4 [01/Jan/2026:00:00:00.2] web") };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_int_equal(read_text(rows[i]), -EINVAL);

@@ -186,21 +186,12 @@ static bool response_text(struct fake_conn *conn, const redisReply *command)
 /* Each ends the connection, none the client; the next connection works. */
 TEST(test_nonsense)
 {
-	static const char *const nonsense[] = {
-		"hello\r\n",
-		"*2\r\n$1\r\nx\r\n!\r\n",
-		"$-2\r\n",
-		"*99999999999\r\n",
-		"*300000\r\n",
-		"*200000\r\n*200000\r\n",
-		":12x\r\n",
-		"$99999999999999999999\r\n",
+	static const char *const nonsense[] = { ITEMS(
+		"hello\r\n", "*2\r\n$1\r\nx\r\n!\r\n", "$-2\r\n", "*99999999999\r\n", "*300000\r\n",
+		"*200000\r\n*200000\r\n", ":12x\r\n", "$99999999999999999999\r\n",
 		">2\r\n+a\r\n+b\r\n",
 		"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
-		"+OK\r\n+and more\r\n",
-		"\r\n\r\n",
-		"HTTP/1.1 400 Bad Request\r\n\r\n",
-	};
+		"+OK\r\n+and more\r\n", "\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n") };
 	struct sent sent;
 	struct rig rig;
 	u32 refused = 0;

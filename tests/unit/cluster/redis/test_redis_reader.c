@@ -14,33 +14,13 @@
 TEST(test_resp3)
 {
 	static const char *const good[] = { ":1\r\n", "$-1\r\n", "+OK\r\n", "-ERR\r\n", "*0\r\n" };
-	static const char *const bad[] = {
-		",1.5\r\n",
-		",inf\r\n",
-		",nan\r\n",
-		"#t\r\n",
-		"#f\r\n",
-		"#x\r\n",
-		"%1\r\n+a\r\n:1\r\n",
-		"%0\r\n",
-		"%-1\r\n",
-		"%200000\r\n",
-		"%99999999999\r\n",
-		"~1\r\n:1\r\n",
-		"~0\r\n",
-		">1\r\n+a\r\n",
-		">0\r\n",
-		">300000\r\n",
-		"|1\r\n+a\r\n:1\r\n:2\r\n",
-		"(3492890328409238509324850943850943825024385\r\n",
-		"(x\r\n",
-		"=7\r\ntxt:abc\r\n",
-		"=1\r\na\r\n",
-		"!5\r\nERR x\r\n",
-		"$?\r\n;1\r\nx\r\n",
-		"*?\r\n:1\r\n.\r\n",
-		"_\r\n",
-	};
+	static const char *const bad[] = { ITEMS(
+		",1.5\r\n", ",inf\r\n", ",nan\r\n", "#t\r\n", "#f\r\n", "#x\r\n",
+		"%1\r\n+a\r\n:1\r\n", "%0\r\n", "%-1\r\n", "%200000\r\n", "%99999999999\r\n",
+		"~1\r\n:1\r\n", "~0\r\n", ">1\r\n+a\r\n", ">0\r\n", ">300000\r\n",
+		"|1\r\n+a\r\n:1\r\n:2\r\n", "(3492890328409238509324850943850943825024385\r\n",
+		"(x\r\n", "=7\r\ntxt:abc\r\n", "=1\r\na\r\n", "!5\r\nERR x\r\n",
+		"$?\r\n;1\r\nx\r\n", "*?\r\n:1\r\n.\r\n", "_\r\n") };
 	const u32 goods = sizeof(good) / sizeof(good[0]), bads = sizeof(bad) / sizeof(bad[0]);
 	char text[256];
 

@@ -188,30 +188,12 @@ TEST(test_redirect)
 
 TEST(test_redirect_malformed)
 {
-	static const char *const bad[] = {
-		"",
-		"MOVED",
-		"MOVED ",
-		"MOVED 1",
-		"MOVED 1 ",
-		"MOVED 1 a",
-		"MOVED 1 a:",
-		"MOVED 1 a:b",
-		"MOVED 1 a:0",
-		"MOVED 1 a:65536",
-		"MOVED 1 a:1 x",
-		"MOVED 16384 a:1",
-		"MOVED -1 a:1",
-		"MOVED x a:1",
-		"MOVED 1  a:1",
-		"MOVED 000001 a:1",
-		"ASK 1 a\x01:1",
-		"ASK 1 ?:1",
-		"ASKING 1 a:1",
-		"ERR MOVED 1 a:1",
-		"MOVED 99999999999999999999 a:1",
-		"MOVED 1 a:99999999999999999999",
-	};
+	static const char *const bad[] = { ITEMS(
+		"", "MOVED", "MOVED ", "MOVED 1", "MOVED 1 ", "MOVED 1 a",
+		"MOVED 1 a:", "MOVED 1 a:b", "MOVED 1 a:0", "MOVED 1 a:65536", "MOVED 1 a:1 x",
+		"MOVED 16384 a:1", "MOVED -1 a:1", "MOVED x a:1", "MOVED 1  a:1",
+		"MOVED 000001 a:1", "ASK 1 a\x01:1", "ASK 1 ?:1", "ASKING 1 a:1", "ERR MOVED 1 a:1",
+		"MOVED 99999999999999999999 a:1", "MOVED 1 a:99999999999999999999") };
 	char text[400];
 	struct redis_redirect to;
 

@@ -380,45 +380,20 @@ static void scenario(void **state)
 
 static void refused(void **state)
 {
-	static const char *const lines[] = {
-		"at 1 user=bob allow 1",
-		"at 1s user allow 1",
-		"at 1s user=bob",
-		"at 1s user=bob allow",
-		"at 1s user=bob allow 3..1",
-		"at 1s user=bob allow 1 more",
-		"at 1s node z user=bob allow 1",
-		"at 1s user=bob x2y allow 1",
-		"at 1s report user=bob",
-		"stream 1s 2s user=bob allow 1",
-		"stream 1s 2s every 0s user=bob allow 1",
-		"cut z 1s..2s",
-		"cut a 2s..1s",
-		"cut a 1s",
-		"at 2s user=bob allow 1\nat 1s user=bob allow 1",
-		"redis lose",
-		"redis stop 1s",
-		"redis break 1s",
-		"redis kill 1s",
-		"redis lose 2s..1s",
-		"redis slow 1s..2s",
-		"redis slow 0s 1s..2s",
-		"at 1s user=bob deny",
-		"at 1s user=bob deny 1 allow 1",
-		"at 1s {user,plan=bob allow 1",
-		"repeat 2 1s",
-		"repeat 0 every 1s",
-		"end",
-		"repeat 2 every 1s\nrules",
+	static const char *const lines[] = { ITEMS(
+		"at 1 user=bob allow 1", "at 1s user allow 1", "at 1s user=bob",
+		"at 1s user=bob allow", "at 1s user=bob allow 3..1", "at 1s user=bob allow 1 more",
+		"at 1s node z user=bob allow 1", "at 1s user=bob x2y allow 1",
+		"at 1s report user=bob", "stream 1s 2s user=bob allow 1",
+		"stream 1s 2s every 0s user=bob allow 1", "cut z 1s..2s", "cut a 2s..1s",
+		"cut a 1s", "at 2s user=bob allow 1\nat 1s user=bob allow 1", "redis lose",
+		"redis stop 1s", "redis break 1s", "redis kill 1s", "redis lose 2s..1s",
+		"redis slow 1s..2s", "redis slow 0s 1s..2s", "at 1s user=bob deny",
+		"at 1s user=bob deny 1 allow 1", "at 1s {user,plan=bob allow 1", "repeat 2 1s",
+		"repeat 0 every 1s", "end", "repeat 2 every 1s\nrules",
 		"repeat 2 every 1s\nat 1s user=bob allow 1\nat 3s user=bob allow 1\nend",
-		"total allow 1",
-		"nothing",
-		"virtual real",
-		"virtual nodes a",
-		"real every 0s",
-		"real 6s",
-		"rules",
-	};
+		"total allow 1", "nothing", "virtual real", "virtual nodes a", "real every 0s",
+		"real 6s", "rules") };
 	char path[] = "/tmp/sluice-scn-XXXXXX", error[512], place[64];
 	struct request_scenario s;
 	int fd = mkstemp(path);

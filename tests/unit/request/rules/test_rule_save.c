@@ -67,25 +67,14 @@ TEST(test_examples)
 		"docs/examples/rules.d",
 		"docs/examples/rules-full",
 	};
-	static const char *const pairs[] = {
-		"limits=7 requests/m",
-		"limits=5 requests/s,900 requests/h",
-		"burst=33",
+	static const char *const pairs[] = { ITEMS(
+		"limits=7 requests/m", "limits=5 requests/s,900 requests/h", "burst=33",
 		"limits=900 requests/month",
 		"limits={rate: 900 requests/month, calendar: Europe/Berlin}",
-		"algorithm=token-bucket",
-		"algorithm=sliding-window",
-		"shadow_mode=true",
-		"shadow_mode=",
-		"rate_limit.requests_per_unit=77",
-		"rate_limit.unit=hour",
-		"prefix.ipv4=24",
-		"priority=low",
-		"on_limit={wait: 1s}",
-		"scope=cluster",
-		"throttle=hard",
-		"metadata={a: b}",
-	};
+		"algorithm=token-bucket", "algorithm=sliding-window", "shadow_mode=true",
+		"shadow_mode=", "rate_limit.requests_per_unit=77", "rate_limit.unit=hour",
+		"prefix.ipv4=24", "priority=low", "on_limit={wait: 1s}", "scope=cluster",
+		"throttle=hard", "metadata={a: b}") };
 	size_t done = 0, rules = 0;
 
 	for (size_t d = 0; d < sizeof(dirs) / sizeof(dirs[0]); d++) {
