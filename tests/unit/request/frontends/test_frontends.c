@@ -354,57 +354,26 @@ TEST(test_forward_auth_replies)
 	end();
 }
 
+/* "?" is of "GET http://host?x". */
 TEST(test_paths)
 {
 	static const struct {
 		const char *uri, *path;
-	} cases[] = {
-		{ "/", "/" },
-		{ "/?a=/b", "/" },
-		{ "//", "/" },
-		{ "/a//b///", "/a/b/" },
-		{ "/./a/.", "/a/" },
-		{ "/a/..", "/" },
-		{ "/a/../..", "/" },
-		{ "/../../a", "/a" },
-		{ "/a/b/../c", "/a/c" },
-		{ "/%61", "/a" },
-		{ "/%2e%2E/a", "/a" },
-		{ "/a%2f..%2Fb", "/b" },
-		{ "/%", "/%" },
-		{ "/%4", "/%4" },
-		{ "/%zz", "/%zz" },
-		{ "/a%3Fb", "/a?b" },
-		{ "/...", "/..." },
-		{ "/a/...", "/a/..." },
-		{ "/.a/..b/", "/.a/..b/" },
-		{ "*", "*" },
-		{ "/a/./././b", "/a/b" },
-		{ "/a/b/../../../../c", "/c" },
-		{ "/.", "/" },
-		{ "/a.", "/a." },
-		{ "/a..", "/a.." },
-		{ "..", ".." },
-		{ "/a#b", "/a" },
-		{ "/a#b?c", "/a" },
-		{ "/a?b#c", "/a" },
-		{ "/a%23b", "/a#b" },
-		{ "/#", "/" },
-		{ "http://h/a", "/a" },
-		{ "HTTPS://h:1//b?x", "/b" },
-		{ "http://h", "/" },
-		{ "http://h?a/b", "/" },
-		{ "http://h#/b", "/" },
-		{ "http:/h/a", "http:/h/a" },
-		{ "/http://h/a", "/http:/h/a" },
-		{ "://h/a", ":/h/a" },
-		{ "h2://h/a", "h2:/h/a" },
-		{ "http", "http" },
-		{ "http:/", "http:/" },
-		{ "?x", "/" },
-		{ "#", "/" },
-		{ "?", "/" }, /* "GET http://host?x" */
-	};
+	} cases[] = { ITEMS({ "/", "/" }, { "/?a=/b", "/" }, { "//", "/" }, { "/a//b///", "/a/b/" },
+			    { "/./a/.", "/a/" }, { "/a/..", "/" }, { "/a/../..", "/" },
+			    { "/../../a", "/a" }, { "/a/b/../c", "/a/c" }, { "/%61", "/a" },
+			    { "/%2e%2E/a", "/a" }, { "/a%2f..%2Fb", "/b" }, { "/%", "/%" },
+			    { "/%4", "/%4" }, { "/%zz", "/%zz" }, { "/a%3Fb", "/a?b" },
+			    { "/...", "/..." }, { "/a/...", "/a/..." }, { "/.a/..b/", "/.a/..b/" },
+			    { "*", "*" }, { "/a/./././b", "/a/b" }, { "/a/b/../../../../c", "/c" },
+			    { "/.", "/" }, { "/a.", "/a." }, { "/a..", "/a.." }, { "..", ".." },
+			    { "/a#b", "/a" }, { "/a#b?c", "/a" }, { "/a?b#c", "/a" },
+			    { "/a%23b", "/a#b" }, { "/#", "/" }, { "http://h/a", "/a" },
+			    { "HTTPS://h:1//b?x", "/b" }, { "http://h", "/" },
+			    { "http://h?a/b", "/" }, { "http://h#/b", "/" },
+			    { "http:/h/a", "http:/h/a" }, { "/http://h/a", "/http:/h/a" },
+			    { "://h/a", ":/h/a" }, { "h2://h/a", "h2:/h/a" }, { "http", "http" },
+			    { "http:/", "http:/" }, { "?x", "/" }, { "#", "/" }, { "?", "/" }) };
 	char is[512];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -443,24 +412,14 @@ TEST(test_cookies)
 {
 	static const struct {
 		const char *cookie, *is;
-	} cases[] = {
-		{ "SID=x", "d sid=x*1" },
-		{ "SID=x ; a=b", "d sid=x*1" },
-		{ "SID=x \t", "d sid=x*1" },
-		{ "a=b;\tSID=x", "d sid=x*1" },
-		{ "a=b; SID =x", "d sid=x*1" },
-		{ "SID= x", "d sid=x*1" },
-		{ "SID=\"x\"", "d sid=x*1" },
-		{ "SID = \"x\" ;SID=y", "d sid=x*1" },
-		{ "SID=\"", "d sid=\"*1" },
-		{ "SID=\"x", "d sid=\"x*1" },
-		{ "SID=a=b ", "d sid=a=b*1" },
-		{ "SIDE=x; SI=x; sid=x; SID", "d" },
-		{ "SID=", "d" },
-		{ "SID= \t", "d" },
-		{ "SID=\"\"", "d" },
-		{ ";;=; =x", "d" },
-	};
+	} cases[] = { ITEMS({ "SID=x", "d sid=x*1" }, { "SID=x ; a=b", "d sid=x*1" },
+			    { "SID=x \t", "d sid=x*1" }, { "a=b;\tSID=x", "d sid=x*1" },
+			    { "a=b; SID =x", "d sid=x*1" }, { "SID= x", "d sid=x*1" },
+			    { "SID=\"x\"", "d sid=x*1" }, { "SID = \"x\" ;SID=y", "d sid=x*1" },
+			    { "SID=\"", "d sid=\"*1" }, { "SID=\"x", "d sid=\"x*1" },
+			    { "SID=a=b ", "d sid=a=b*1" }, { "SIDE=x; SI=x; sid=x; SID", "d" },
+			    { "SID=", "d" }, { "SID= \t", "d" }, { "SID=\"\"", "d" },
+			    { ";;=; =x", "d" }) };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		begin("domain=d&d=sid:cookie(SID)");

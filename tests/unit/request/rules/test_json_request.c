@@ -5,7 +5,7 @@
 #include "request/rules/request_text.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define ONE "\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}]}]"
+#define ONE "'descriptors':[{'entries':[{'key':'user','value':'bob'}]}]"
 
 typedef int (*read_fn)(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
 
@@ -19,8 +19,22 @@ static struct json_request *good_bytes(read_fn read, const char *text, size_t le
 	return request;
 }
 
+/* JSON from a text with quotes that C does not escape; until the next call. */
+static const char *json(const char *text)
+{
+	static char *buf;
+	char *quote;
+
+	free(buf);
+	buf = strdup(text);
+	for (quote = buf; (quote = strchr(quote, '\''));)
+		*quote = '"';
+	return buf;
+}
+
 static struct json_request *good(read_fn read, const char *text)
 {
+	text = json(text);
 	return good_bytes(read, text, strlen(text));
 }
 
@@ -30,6 +44,7 @@ static void bad(read_fn read, const char *text, const char *words)
 	struct json_request *request = NULL;
 	struct sl_err err = { 0 };
 
+	text = json(text);
 	if (read(text, strlen(text), &request, &err) != (words ? -EINVAL : -E2BIG))
 		fail_msg("was read: %s", text);
 	assert_null(request);
@@ -52,12 +67,12 @@ static void beyond(read_fn read, const char *text, const char *words, size_t dom
 
 TEST(test_check)
 {
-	struct json_request *request = good(
-		json_request_check,
-		"{\"domain\":\"api\",\"descriptors\":["
-		"{\"entries\":[{\"key\":\"user\",\"value\":\"b\\u0000b\"},{\"key\":\"path\",\"value\":\"\"}]},"
-		"{\"entries\":[{\"key\":\"plan\",\"value\":\"free\"}],\"hits\":0}],"
-		"\"source\":\"192.0.2.7\",\"peek\":true}");
+	struct json_request *request =
+		good(json_request_check,
+		     "{'domain':'api','descriptors':["
+		     "{'entries':[{'key':'user','value':'b\\u0000b'},{'key':'path','value':''}]},"
+		     "{'entries':[{'key':'plan','value':'free'}],'hits':0}],"
+		     "'source':'192.0.2.7','peek':true}");
 
 	assert_true(bytes_equal(request->request.domain, "api"));
 	assert_int_equal(request->request.count, 2);
@@ -71,10 +86,10 @@ TEST(test_check)
 	assert_true(request->request.has_source && request->request.source.len == 32);
 	json_request_free(request);
 
-	request = good(json_request_check, "{\"domain\":\"d\",\"source\":null," ONE "}");
+	request = good(json_request_check, "{'domain':'d','source':null," ONE "}");
 	assert_true(!request->request.has_source && !request->request.peek);
 	json_request_free(request);
-	request = good(json_request_check, "{\"domain\":\"d\",\"source\":\"unix:\"," ONE "}");
+	request = good(json_request_check, "{'domain':'d','source':'unix:'," ONE "}");
 	assert_false(request->request.has_source);
 	json_request_free(request);
 }
@@ -87,42 +102,40 @@ TEST(test_bad)
 		{ "", "no JSON" },
 		{ "{", "not closed" },
 		{ "}", "a bracket too many" },
-		{ "\"x", "does not end" },
+		{ "'x", "does not end" },
 		{ "nonsense", "line 1" },
 		{ "[]", "an array" },
 		{ "{}", "descriptors: nothing" },
 		{ "{" ONE "}", "domain: nothing" },
-		{ "{\"domain\":7," ONE "}", "domain: a number" },
-		{ "{\"domain\":\"\"," ONE "}", "it is empty" },
-		{ "{\"domain\":\"d\",\"descriptors\":[]}", "descriptors: none" },
-		{ "{\"domain\":\"d\",\"descriptors\":{}}", "descriptors: an object" },
-		{ "{\"domain\":\"d\",\"descriptors\":[7]}", "descriptors[0]: a number" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{}]}", "descriptors[0].entries: nothing" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}",
-		  "descriptors[0].entries: none" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"\",\"value\":\"\"}]}]}",
+		{ "{'domain':7," ONE "}", "domain: a number" },
+		{ "{'domain':''," ONE "}", "it is empty" },
+		{ "{'domain':'d','descriptors':[]}", "descriptors: none" },
+		{ "{'domain':'d','descriptors':{}}", "descriptors: an object" },
+		{ "{'domain':'d','descriptors':[7]}", "descriptors[0]: a number" },
+		{ "{'domain':'d','descriptors':[{}]}", "descriptors[0].entries: nothing" },
+		{ "{'domain':'d','descriptors':[{'entries':[]}]}", "descriptors[0].entries: none" },
+		{ "{'domain':'d','descriptors':[{'entries':[{'key':'','value':''}]}]}",
 		  "descriptors[0].entries[0].key: it is empty" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}]}]}",
+		{ "{'domain':'d','descriptors':[{'entries':[{'key':'k'}]}]}",
 		  "entries[0].value: nothing" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":null}]}]}",
+		{ "{'domain':'d','descriptors':[{'entries':[{'key':'k','value':null}]}]}",
 		  "entries[0].value: null" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\",\"x\":1}]}]}",
+		{ "{'domain':'d','descriptors':[{'entries':[{'key':'k','value':'','x':1}]}]}",
 		  "unknown member; accepted: key, value" },
-		{ "{\"domain\":\"d\",\"hit\":1," ONE "}",
+		{ "{'domain':'d','hit':1," ONE "}",
 		  "unknown member; accepted: domain, descriptors, source, peek" },
-		{ "{\"domain\":\"d\",\"domain\":\"d\"," ONE "}", "twice" },
-		{ "{\"domain\":\"d\",\"peek\":1," ONE "}", "peek: a number" },
-		{ "{\"domain\":\"d\",\"reference\":7," ONE "}", "reference: a number" },
-		{ "{\"domain\":\"d\",\"reference\":\"\"," ONE "}",
+		{ "{'domain':'d','domain':'d'," ONE "}", "twice" },
+		{ "{'domain':'d','peek':1," ONE "}", "peek: a number" },
+		{ "{'domain':'d','reference':7," ONE "}", "reference: a number" },
+		{ "{'domain':'d','reference':''," ONE "}",
 		  "reference: not such a one; a string of 1 to 256" },
-		{ "{\"domain\":\"d\",\"reference\":\"a\\nb\"," ONE "}",
-		  "reference: not such a one" },
-		{ "{\"domain\":\"d\",\"source\":1," ONE "}", "source: a number" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\"}],\"hits\":-1}]}",
+		{ "{'domain':'d','reference':'a\\nb'," ONE "}", "reference: not such a one" },
+		{ "{'domain':'d','source':1," ONE "}", "source: a number" },
+		{ "{'domain':'d','descriptors':[{'entries':[{'key':'k','value':''}],'hits':-1}]}",
 		  "descriptors[0].hits: below 0" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\"}],\"hits\":1.5}]}",
+		{ "{'domain':'d','descriptors':[{'entries':[{'key':'k','value':''}],'hits':1.5}]}",
 		  "hits: a fraction" },
-		{ "{\"domain\":\"d\",\"at\":1," ONE "}", "unknown member" },
+		{ "{'domain':'d','at':1," ONE "}", "unknown member" },
 		{ "[[[[[[[[[1]]]]]]]]]", "deeper than 8" },
 	};
 	char many[20000] = "[";
@@ -150,18 +163,17 @@ TEST(test_most)
 	size_t d, extra, used;
 
 	for (extra = 0; extra < 3; extra++) {
-		used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[");
+		used = sprintf(text, "{'domain':'d','descriptors':[");
 		for (d = 0; d < REQUEST_DESCRIPTORS_MAX * REQUEST_ENTRIES_MAX; d++) {
-			used += sprintf(text + used, "%s{\"key\":\"k\",\"value\":\"\"}",
+			used += sprintf(text + used, "%s{'key':'k','value':''}",
 					d % REQUEST_ENTRIES_MAX ? ","
-					: d			? "]},{\"entries\":["
-								: "{\"entries\":[");
+					: d			? "]},{'entries':["
+								: "{'entries':[");
 		}
 		if (extra == 1)
-			used += sprintf(text + used, ",{\"key\":\"k\",\"value\":\"\"}");
+			used += sprintf(text + used, ",{'key':'k','value':''}");
 		if (extra == 2)
-			used += sprintf(text + used,
-					"]},{\"entries\":[{\"key\":\"k\",\"value\":\"\"}");
+			used += sprintf(text + used, "]},{'entries':[{'key':'k','value':''}");
 		sprintf(text + used, "]}]}");
 		for (u32 i = 0; i < COUNT(read); i++) {
 			if (extra == 2 && read[i] == json_request_report) {
@@ -181,30 +193,27 @@ TEST(test_most)
 		}
 	}
 	for (extra = 0; extra < 2; extra++) {
-		used = sprintf(
-			text,
-			"{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"");
+		used = sprintf(text,
+			       "{'domain':'d','descriptors':[{'entries':[{'key':'k','value':'");
 		memset(text + used, 'v', REQUEST_VALUE_MAX + extra);
-		strcpy(text + used + REQUEST_VALUE_MAX + extra, "\"}]}]}");
+		strcpy(text + used + REQUEST_VALUE_MAX + extra, "'}]}]}");
 		request = good(json_request_check, text);
 		assert_int_equal(request->request.descriptor[0].entry[0].value.len,
 				 REQUEST_VALUE_MAX + extra);
 		json_request_free(request);
 	}
 	/* A key, and hits, of a check. */
-	used = sprintf(
-		text,
-		"{\"domain\":\"d\",\"descriptors\":[{\"hits\":1099511627777,\"entries\":[{\"key\":\"");
+	used = sprintf(text,
+		       "{'domain':'d','descriptors':[{'hits':1099511627777,'entries':[{'key':'");
 	memset(text + used, 'k', REQUEST_KEY_MAX + 1);
-	strcpy(text + used + REQUEST_KEY_MAX + 1, "\",\"value\":\"\"}]}]}");
+	strcpy(text + used + REQUEST_KEY_MAX + 1, "','value':''}]}]}");
 	request = good(json_request_check, text);
 	assert_int_equal(request->request.descriptor[0].entry[0].key.len, REQUEST_KEY_MAX + 1);
 	assert_int_equal(request->request.descriptor[0].hits, REQUEST_HITS_MAX + 1);
 	json_request_free(request);
 	bad(json_request_report, text, "hits: out of range");
-	beyond(json_request_check,
-	       "{\"domain\":\"d\",\"descriptors\":[{\"hits\":99999999999999999999}]}", "too large",
-	       0);
+	beyond(json_request_check, "{'domain':'d','descriptors':[{'hits':99999999999999999999}]}",
+	       "too large", 0);
 	free(text);
 }
 
@@ -216,8 +225,8 @@ static void value_is(const char *inside, const char *bytes, size_t len)
 	struct bytes value;
 
 	snprintf(text, sizeof(text),
-		 "{\"domain\":\"d\",\"descriptors\":[{\"entries\":"
-		 "[{\"key\":\"k\",\"value\":\"%s\"}]}]}",
+		 "{'domain':'d','descriptors':[{'entries':"
+		 "[{'key':'k','value':'%s'}]}]}",
 		 inside);
 	request = good(json_request_check, text);
 	value = request->request.descriptor[0].entry[0].value;
@@ -262,10 +271,10 @@ TEST(test_no_utf8)
 
 TEST(test_report)
 {
-	struct json_request *request = good(
-		json_request_report,
-		"{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}],"
-		"\"hits\":-3}],\"at\":1700000000.5,\"id\":\"r-1\",\"status\":401}");
+	struct json_request *request =
+		good(json_request_report,
+		     "{'domain':'api','descriptors':[{'entries':[{'key':'user','value':'bob'}],"
+		     "'hits':-3}],'at':1700000000.5,'id':'r-1','status':401}");
 
 	assert_true(request->request.report && request->request.descriptor[0].refund);
 	assert_int_equal(request->request.descriptor[0].hits, 3);
@@ -274,48 +283,44 @@ TEST(test_report)
 	assert_int_equal(request->http_status, 401);
 	json_request_free(request);
 	request = good(json_request_report,
-		       "{\"domain\":\"d\",\"at\":\"2023-11-14T23:13:20+01:00\"," ONE "}");
+		       "{'domain':'d','at':'2023-11-14T23:13:20+01:00'," ONE "}");
 	assert_true(request->request.at_utc_ns == 1700000000000000000ULL);
 	assert_int_equal(request->id.len, 0);
 	json_request_free(request);
 
-	bad(json_request_report, "{\"domain\":\"d\",\"peek\":true," ONE "}", "unknown member");
-	bad(json_request_report, "{\"domain\":\"d\",\"at\":-1," ONE "}", "at: not a time");
-	bad(json_request_report, "{\"domain\":\"d\",\"at\":\"yesterday\"," ONE "}",
-	    "at: not a time");
-	bad(json_request_report, "{\"domain\":\"d\",\"at\":[]," ONE "}", "at: an array");
-	bad(json_request_report, "{\"domain\":\"d\",\"id\":\"\"," ONE "}", "id: 0 bytes");
-	bad(json_request_report, "{\"domain\":\"d\",\"id\":7," ONE "}", "id: a number");
-	request = good(json_request_report, "{\"domain\":\"d\",\"latency\":0.25," ONE "}");
+	bad(json_request_report, "{'domain':'d','peek':true," ONE "}", "unknown member");
+	bad(json_request_report, "{'domain':'d','at':-1," ONE "}", "at: not a time");
+	bad(json_request_report, "{'domain':'d','at':'yesterday'," ONE "}", "at: not a time");
+	bad(json_request_report, "{'domain':'d','at':[]," ONE "}", "at: an array");
+	bad(json_request_report, "{'domain':'d','id':''," ONE "}", "id: 0 bytes");
+	bad(json_request_report, "{'domain':'d','id':7," ONE "}", "id: a number");
+	request = good(json_request_report, "{'domain':'d','latency':0.25," ONE "}");
 	assert_true(request->latency_ns == 250000000);
 	json_request_free(request);
-	request = good(json_request_report, "{\"domain\":\"d\",\"latency_ms\":7," ONE "}");
+	request = good(json_request_report, "{'domain':'d','latency_ms':7," ONE "}");
 	assert_true(request->latency_ns == 7000000);
 	json_request_free(request);
-	request = good(json_request_report, "{\"domain\":\"d\"," ONE "}");
+	request = good(json_request_report, "{'domain':'d'," ONE "}");
 	assert_true(request->latency_ns == ~0ULL);
 	json_request_free(request);
-	bad(json_request_report, "{\"domain\":\"d\",\"latency\":-1," ONE "}",
+	bad(json_request_report, "{'domain':'d','latency':-1," ONE "}", "latency: a number from 0");
+	bad(json_request_report, "{'domain':'d','latency':'1'," ONE "}",
 	    "latency: a number from 0");
-	bad(json_request_report, "{\"domain\":\"d\",\"latency\":\"1\"," ONE "}",
-	    "latency: a number from 0");
-	bad(json_request_report, "{\"domain\":\"d\",\"latency_ms\":1e9," ONE "}",
-	    "latency_ms: a number");
-	bad(json_request_report, "{\"domain\":\"d\",\"status\":99," ONE "}", "status");
-	bad(json_request_report, "{\"domain\":\"d\",\"status\":\"200\"," ONE "}",
-	    "status: a string");
+	bad(json_request_report, "{'domain':'d','latency_ms':1e9," ONE "}", "latency_ms: a number");
+	bad(json_request_report, "{'domain':'d','status':99," ONE "}", "status");
+	bad(json_request_report, "{'domain':'d','status':'200'," ONE "}", "status: a string");
 }
 
 TEST(test_rls)
 {
-	struct json_request *request = good(
-		json_request_rls,
-		"{\"domain\":\"api\",\"hitsAddend\":\"4\",\"descriptors\":["
-		"{\"entries\":[{\"key\":\"user\"},{\"key\":\"sluice_source\",\"value\":\"2001:db8::1\"}],"
-		"\"limit\":{\"requestsPerUnit\":10,\"unit\":\"MINUTE\"}},"
-		"{\"entries\":[{\"key\":\"a\",\"value\":\"b\"}],\"hits_addend\":\"0\","
-		"\"limit\":{\"requests_per_unit\":\"7\",\"unit\":4}},"
-		"{\"entries\":[{\"key\":\"a\",\"value\":null}],\"hitsAddend\":null,\"limit\":null}]}");
+	struct json_request *request =
+		good(json_request_rls,
+		     "{'domain':'api','hitsAddend':'4','descriptors':["
+		     "{'entries':[{'key':'user'},{'key':'sluice_source','value':'2001:db8::1'}],"
+		     "'limit':{'requestsPerUnit':10,'unit':'MINUTE'}},"
+		     "{'entries':[{'key':'a','value':'b'}],'hits_addend':'0',"
+		     "'limit':{'requests_per_unit':'7','unit':4}},"
+		     "{'entries':[{'key':'a','value':null}],'hitsAddend':null,'limit':null}]}");
 
 	assert_int_equal(request->request.count, 3);
 	assert_int_equal(request->request.descriptor[0].count, 1);
@@ -329,26 +334,26 @@ TEST(test_rls)
 		    request->request.descriptor[1].limit_unit == REQUEST_UNIT_DAY);
 	assert_true(request->request.has_source && request->request.source.family == SL_V6);
 	json_request_free(request);
-	request = good(json_request_rls, "{\"domain\":\"d\",\"hits_addend\":0," ONE "}");
+	request = good(json_request_rls, "{'domain':'d','hits_addend':0," ONE "}");
 	assert_int_equal(request->request.descriptor[0].hits, 1);
 	json_request_free(request);
 
-	bad(json_request_rls, "{\"domain\":\"d\",\"peek\":true," ONE "}", "unknown member");
-	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":1,\"hits_addend\":1," ONE "}",
+	bad(json_request_rls, "{'domain':'d','peek':true," ONE "}", "unknown member");
+	bad(json_request_rls, "{'domain':'d','hitsAddend':1,'hits_addend':1," ONE "}",
 	    "same member");
-	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":-1," ONE "}", "hitsAddend");
-	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":\"1x\"," ONE "}", "not a number");
+	bad(json_request_rls, "{'domain':'d','hitsAddend':-1," ONE "}", "hitsAddend");
+	bad(json_request_rls, "{'domain':'d','hitsAddend':'1x'," ONE "}", "not a number");
 	beyond(json_request_rls,
-	       "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
-	       "\"limit\":{\"unit\":\"FORTNIGHT\"}}]}",
+	       "{'domain':'d','descriptors':[{'entries':[{'key':'k'}],"
+	       "'limit':{'unit':'FORTNIGHT'}}]}",
 	       "descriptors[0].limit.unit: another name", 1);
 	beyond(json_request_rls,
-	       "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
-	       "\"limit\":{\"unit\":8}}]}",
+	       "{'domain':'d','descriptors':[{'entries':[{'key':'k'}],"
+	       "'limit':{'unit':8}}]}",
 	       "descriptors[0].limit.unit: another number", 1);
 	bad(json_request_rls,
-	    "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
-	    "\"isNegativeHits\":true}]}",
+	    "{'domain':'d','descriptors':[{'entries':[{'key':'k'}],"
+	    "'isNegativeHits':true}]}",
 	    "refunds");
 }
 
@@ -360,24 +365,24 @@ TEST(test_rls_odd)
 		u64 is;
 	} hits[] = {
 		{ "16777217", 16777217 },
-		{ "\"99999999999999999999\"", ~0ULL },
+		{ "'99999999999999999999'", ~0ULL },
 		{ "1e30", ~0ULL },
-		{ "\"18446744073709551609\"", 18446744073709551609ULL },
+		{ "'18446744073709551609'", 18446744073709551609ULL },
 		{ "4294967295.0", 4294967295 },
 	};
 	struct json_request *request;
 	char text[512];
 
 	for (size_t i = 0; i < COUNT(hits); i++) {
-		snprintf(text, sizeof(text), "{\"domain\":\"d\",\"hitsAddend\":%s," ONE "}",
+		snprintf(text, sizeof(text), "{'domain':'d','hitsAddend':%s," ONE "}",
 			 hits[i].hits);
 		request = good(json_request_rls, text);
 		assert_true(request->request.descriptor[0].hits == hits[i].is);
 		json_request_free(request);
 	}
 	request = good(json_request_rls,
-		       "{\"domain\":\"d\",\"descriptors\":[{},{\"entries\":[]},{\"entries\":null},"
-		       "{\"entries\":[{\"value\":\"v\"}]}]}");
+		       "{'domain':'d','descriptors':[{},{'entries':[]},{'entries':null},"
+		       "{'entries':[{'value':'v'}]}]}");
 	assert_int_equal(request->request.count, 4);
 	assert_true(
 		!request->request.descriptor[0].count && !request->request.descriptor[1].count &&
@@ -385,10 +390,10 @@ TEST(test_rls_odd)
 	assert_int_equal(request->request.descriptor[3].entry[0].key.len, 0);
 	json_request_free(request);
 	/* The source is no entry: beside 16 it is none too many. */
-	strcpy(text, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"sluice_source\","
-		     "\"value\":\"192.0.2.7\"}");
+	strcpy(text, "{'domain':'d','descriptors':[{'entries':[{'key':'sluice_source',"
+		     "'value':'192.0.2.7'}");
 	for (u32 i = 0; i < REQUEST_ENTRIES_MAX; i++)
-		strcat(text, ",{\"key\":\"k\"}");
+		strcat(text, ",{'key':'k'}");
 	strcat(text, "]}]}");
 	request = good(json_request_rls, text);
 	assert_true(request->request.has_source &&
@@ -401,14 +406,14 @@ TEST(test_rls_odd)
 TEST(test_silence)
 {
 	static const char *const texts[] = {
-		"{\"domain\":\"d\",\"SECRET\":1," ONE "}",
-		"{\"SECRET\":SECRET}",
+		"{'domain':'d','SECRET':1," ONE "}",
+		"{'SECRET':SECRET}",
 		"[SECRET]",
-		"{\"domain\":\"d\",\"descriptors\":\"SECRET\"}",
-		"{\"SECRET\":1,\"SECRET\":2}",
-		"{\"domain\":{\"SECRET\":1}," ONE "}",
+		"{'domain':'d','descriptors':'SECRET'}",
+		"{'SECRET':1,'SECRET':2}",
+		"{'domain':{'SECRET':1}," ONE "}",
 		"SECRET",
-		"{\"a\\qSECRET\":1}",
+		"{'a\\qSECRET':1}",
 	};
 	struct json_request *request;
 	struct sl_err err;
@@ -417,9 +422,10 @@ TEST(test_silence)
 	for (i = 0; i < COUNT(texts) * 3; i++) {
 		read_fn read = i % 3 ? i % 3 == 1 ? json_request_report : json_request_rls
 				     : json_request_check;
+		const char *text = json(texts[i / 3]);
 
 		memset(&err, 0, sizeof(err));
-		assert_int_equal(read(texts[i / 3], strlen(texts[i / 3]), &request, &err), -EINVAL);
+		assert_int_equal(read(text, strlen(text), &request, &err), -EINVAL);
 		assert_null(strstr(err.message, "SECRET"));
 		assert_true(err.message[0]);
 	}
@@ -474,31 +480,17 @@ TEST(test_source)
 {
 	static const struct {
 		const char *text, *is;
-	} cases[] = {
-		{ "192.0.2.7", "192.0.2.7" },
-		{ "192.0.2.7:80", "192.0.2.7" },
-		{ "2001:db8::1", "2001:db8::1" },
-		{ "[2001:db8::1]", "2001:db8::1" },
-		{ "[2001:db8::1]:80", "2001:db8::1" },
-		{ "::ffff:192.0.2.7", "192.0.2.7" },
-		{ "[::ffff:192.0.2.7]:1", "192.0.2.7" },
-		{ "::1", "::1" },
-		{ "", NULL },
-		{ "unix:", NULL },
-		{ "192.0.2.0/24", NULL },
-		{ "bob", NULL },
-		{ "192.0.2.7, 192.0.2.8", NULL },
-		{ "[::1", NULL },
-		{ "[::1]x", NULL },
-		{ "fe80::1%eth0", "fe80::1" },
-		{ "[fe80::1%eth0]:80", "fe80::1" },
-		{ " 192.0.2.7\t", "192.0.2.7" },
-		{ "192.0.2.7:", "192.0.2.7" },
-		{ "192.0.2.7:x", NULL },
-		{ "2001:db8::1]:80", NULL },
-		{ "1.2.3", NULL },
-		{ "%eth0", NULL },
-	};
+	} cases[] = { ITEMS({ "192.0.2.7", "192.0.2.7" }, { "192.0.2.7:80", "192.0.2.7" },
+			    { "2001:db8::1", "2001:db8::1" }, { "[2001:db8::1]", "2001:db8::1" },
+			    { "[2001:db8::1]:80", "2001:db8::1" },
+			    { "::ffff:192.0.2.7", "192.0.2.7" },
+			    { "[::ffff:192.0.2.7]:1", "192.0.2.7" }, { "::1", "::1" }, { "", NULL },
+			    { "unix:", NULL }, { "192.0.2.0/24", NULL }, { "bob", NULL },
+			    { "192.0.2.7, 192.0.2.8", NULL }, { "[::1", NULL }, { "[::1]x", NULL },
+			    { "fe80::1%eth0", "fe80::1" }, { "[fe80::1%eth0]:80", "fe80::1" },
+			    { " 192.0.2.7\t", "192.0.2.7" }, { "192.0.2.7:", "192.0.2.7" },
+			    { "192.0.2.7:x", NULL }, { "2001:db8::1]:80", NULL }, { "1.2.3", NULL },
+			    { "%eth0", NULL }) };
 	struct sl_prefix prefix;
 	char text[SL_PREFIX_TEXT];
 	size_t i;

@@ -133,23 +133,13 @@ TEST(test_below)
 		"  - {key: all, value: /**, limits: 4 requests/d}\n");
 	static const struct {
 		const char *entries, *rule;
-	} cases[] = {
-		{ "path=/foo", "path=/foo/**" },
-		{ "path=/foo/", "path=/foo/**" },
-		{ "path=/foo/bar/baz", "path=/foo/**" },
-		{ "path=/foobar", "path=/foo*" },
-		{ "path=/fo", NULL },
-		{ "path=/x/foo", NULL },
-		{ "path=/", NULL },
-		{ "path=/u/1/p", "path=/u/*/p/**" },
-		{ "path=/u/1/p/2", "path=/u/*/p/**" },
-		{ "path=/u/1/px", NULL },
-		{ "path=/u/p", NULL },
-		{ "all=/", "all=/**" },
-		{ "all=/x", "all=/**" },
-		{ "all=", "all=/**" },
-		{ "all=x", NULL },
-	};
+	} cases[] = { ITEMS(
+		{ "path=/foo", "path=/foo/**" }, { "path=/foo/", "path=/foo/**" },
+		{ "path=/foo/bar/baz", "path=/foo/**" }, { "path=/foobar", "path=/foo*" },
+		{ "path=/fo", NULL }, { "path=/x/foo", NULL }, { "path=/", NULL },
+		{ "path=/u/1/p", "path=/u/*/p/**" }, { "path=/u/1/p/2", "path=/u/*/p/**" },
+		{ "path=/u/1/px", NULL }, { "path=/u/p", NULL }, { "all=/", "all=/**" },
+		{ "all=/x", "all=/**" }, { "all=", "all=/**" }, { "all=x", NULL }) };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_matches(set, "api", cases[i].entries, cases[i].rule);
