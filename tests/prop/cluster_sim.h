@@ -229,33 +229,29 @@ static inline void sim_answered(struct sim_ask *a, enum cluster_store_outcome ou
 	}
 }
 
+static inline void sim_replied(struct sim_ask *a, enum cluster_store_outcome outcome, bool first)
+{
+	if (a->node->gone)
+		return;
+	if (a->is_due)
+		sim_told(a, outcome);
+	else
+		sim_answered(a, outcome, first);
+}
+
 static inline void sim_done(struct cluster_store_request *request,
 			    enum cluster_store_outcome outcome)
 {
-	struct sim_ask *a = request->arg;
-
-	if (!a->node->gone) {
-		if (a->is_due)
-			sim_told(a, outcome);
-		else
-			sim_answered(a, outcome, true);
-	}
+	sim_replied(request->arg, outcome, true);
 	if (outcome != CLUSTER_STORE_LATE)
-		free(a);
+		free(request->arg);
 }
 
 static inline void sim_late(struct cluster_store_request *request,
 			    enum cluster_store_outcome outcome)
 {
-	struct sim_ask *a = request->arg;
-
-	if (!a->node->gone) {
-		if (a->is_due)
-			sim_told(a, outcome);
-		else
-			sim_answered(a, outcome, false);
-	}
-	free(a);
+	sim_replied(request->arg, outcome, false);
+	free(request->arg);
 }
 
 static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,

@@ -105,13 +105,28 @@ RIG_TEST(test_limit_add_of_the_group)
 	unlink(secret);
 }
 
+/* So many live changes there are after each of them, and after a restart. */
+struct step {
+	const char *line;
+	size_t count;
+};
+
+static void steps_run(const struct step *step, size_t count)
+{
+	for (; count--; step++) {
+		rig_do(&rig, step->line);
+		if (live_count(&rig) != step->count)
+			fail_msg("%s: %zu changes, not %zu", step->line, live_count(&rig),
+				 step->count);
+		rig_restart(&rig);
+		assert_int_equal(live_count(&rig), step->count);
+	}
+}
+
 /* Later operations remove those that they make void. */
 RIG_TEST(test_the_list_stays_short)
 {
-	static const struct {
-		const char *line;
-		size_t count; /* in the list afterwards */
-	} steps[] = {
+	static const struct step steps[] = {
 		{ "limit set {'name':'all','pairs':['rate=5 packets/s']}", 1 },
 		{ "limit set {'name':'all','pairs':['rate=6 packets/s']}", 1 },
 		{ "limit set {'name':'all','pairs':['mode=shadow']}", 1 },
@@ -136,24 +151,14 @@ RIG_TEST(test_the_list_stays_short)
 	};
 
 	rig_open(&rig, "block: [198.51.100.0/24]\n" ALL);
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		rig_do(&rig, steps[i].line);
-		if (live_count(&rig) != steps[i].count)
-			fail_msg("%s: %zu changes, not %zu", steps[i].line, live_count(&rig),
-				 steps[i].count);
-		rig_restart(&rig);
-		assert_int_equal(live_count(&rig), steps[i].count);
-	}
+	steps_run(steps, sizeof(steps) / sizeof(steps[0]));
 	assert_int_equal(rig.d->running.policy->limit_count, 0);
 }
 
 /* The list has what differs from the file: a value that is the file's again is no change. */
 RIG_TEST(test_back_to_the_file)
 {
-	static const struct {
-		const char *line;
-		size_t count;
-	} steps[] = {
+	static const struct step steps[] = {
 		{ "limit set {'name':'web','pairs':['rate=5 packets/s']}", 1 },
 		{ "limit set {'name':'web','pairs':['rate=10 packets/s']}", 0 },
 		{ "limit set {'name':'web','pairs':['rate=5 packets/s', 'mode=shadow']}", 1 },
@@ -176,14 +181,7 @@ RIG_TEST(test_back_to_the_file)
 
 	rig_open(&rig, "exempt: [192.0.2.9]\nlimits: [{name: web, rate: 10 packets/s, burst: 10, "
 		       "overrides: [{src: 192.0.2.7, rate: 20 packets/s}]}]\n");
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		rig_do(&rig, steps[i].line);
-		if (live_count(&rig) != steps[i].count)
-			fail_msg("%s: %zu changes, not %zu", steps[i].line, live_count(&rig),
-				 steps[i].count);
-		rig_restart(&rig);
-		assert_int_equal(live_count(&rig), steps[i].count);
-	}
+	steps_run(steps, sizeof(steps) / sizeof(steps[0]));
 }
 
 RIG_TEST(test_merged_set_has_both_keys)

@@ -64,6 +64,14 @@ static void say(int fd, const char *text)
 	say_bytes(fd, text, strlen(text));
 }
 
+/* Sends a request and reads what there is; whether the connection stays. */
+static bool asked(int fd, const char *text)
+{
+	say(fd, text);
+	turn();
+	return receive(fd);
+}
+
 static int count(const char *words)
 {
 	int n = 0;
@@ -78,9 +86,7 @@ static int status_of(const char *text)
 {
 	int fd = open_client(false), status = 0;
 
-	say(fd, text);
-	turn();
-	receive(fd);
+	asked(fd, text);
 	sscanf(got, "HTTP/1.1 %d", &status);
 	close(fd);
 	turn();
@@ -94,20 +100,14 @@ TEST_WITH(test_keep_alive, begin, end)
 {
 	int fd = open_client(false);
 
-	say(fd, GET);
-	turn();
-	assert_true(receive(fd));
+	assert_true(asked(fd, GET));
 	assert_memory_equal(got, "HTTP/1.1 200 OK\r\n", 17);
 	assert_non_null(strstr(got, "content-length: 3\r\n"));
 	assert_non_null(strstr(got, "\r\n\r\nok\n"));
 	assert_null(strstr(got, "connection:"));
-	say(fd, GET);
-	turn();
-	assert_true(receive(fd));
+	assert_true(asked(fd, GET));
 	assert_int_equal(count("HTTP/1.1 200 OK"), 2);
-	say(fd, "GET /healthz HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
-	turn();
-	assert_false(receive(fd));
+	assert_false(asked(fd, "GET /healthz HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n"));
 	assert_int_equal(count("connection: close"), 1);
 	close(fd);
 }
@@ -116,13 +116,9 @@ TEST_WITH(test_http_1_0, begin, end)
 {
 	int fd = open_client(false);
 
-	say(fd, "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-	turn();
-	assert_true(receive(fd));
+	assert_true(asked(fd, "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 	assert_int_equal(count("connection: keep-alive"), 1);
-	say(fd, "GET /healthz HTTP/1.0\r\n\r\n");
-	turn();
-	assert_false(receive(fd));
+	assert_false(asked(fd, "GET /healthz HTTP/1.0\r\n\r\n"));
 	assert_int_equal(count("200 OK"), 2);
 	close(fd);
 }
@@ -135,9 +131,7 @@ TEST_WITH(test_pipelined, begin, end)
 	for (int i = 0; i < 99; i++)
 		strcat(text, GET);
 	strcat(text, "GET /nothing HTTP/1.1\r\n" HOST "\r\n");
-	say(fd, text);
-	turn();
-	assert_true(receive(fd));
+	assert_true(asked(fd, text));
 	assert_int_equal(count("200 OK"), 99);
 	assert_int_equal(count("404 Not Found"), 1);
 	close(fd);
@@ -277,13 +271,9 @@ TEST_WITH(test_unix_socket_has_any_host, begin, end)
 {
 	int fd = open_client(true);
 
-	say(fd, "GET /healthz HTTP/1.1\r\nHost: upstream\r\n\r\n");
-	turn();
-	assert_true(receive(fd));
+	assert_true(asked(fd, "GET /healthz HTTP/1.1\r\nHost: upstream\r\n\r\n"));
 	assert_int_equal(count("200 OK"), 1);
-	say(fd, "GET /healthz HTTP/1.1\r\nHost: upstream\r\nOrigin: http://a\r\n\r\n");
-	turn();
-	receive(fd);
+	asked(fd, "GET /healthz HTTP/1.1\r\nHost: upstream\r\nOrigin: http://a\r\n\r\n");
 	assert_int_equal(count("403 Forbidden"), 1);
 	close(fd);
 }
@@ -316,9 +306,7 @@ TEST_WITH(test_linger, begin, end)
 
 	say(fd, "POST /healthz HTTP/1.1\r\n" HOST "Content-Length: 5000000\r\n\r\n");
 	for (int i = 0; i < 100; i++)
-		say(fd, "more of what is not read any more");
-	turn();
-	assert_false(receive(fd));
+		assert_false(asked(fd, "more of what is not read any more"));
 	assert_int_equal(count("413 Payload Too Large"), 1);
 	assert_int_equal(count("connection: close"), 1);
 	assert_false(TAILQ_EMPTY(&of()->list[CONN_LINGERING]));
@@ -336,9 +324,7 @@ TEST_WITH(test_continue, begin, end)
 	turn();
 	assert_true(receive(fd));
 	assert_string_equal(got, "HTTP/1.1 100 Continue\r\n\r\n");
-	say(fd, "hi");
-	turn();
-	assert_true(receive(fd));
+	assert_true(asked(fd, "hi"));
 	assert_int_equal(count("405 Method"), 1);
 	close(fd);
 }
@@ -364,9 +350,7 @@ TEST_WITH(test_times, begin, end)
 	turn();
 	let_pass(6000);
 	/* More bytes buy no more time. */
-	say(slow, "st: loc");
-	turn();
-	assert_true(receive(slow));
+	assert_true(asked(slow, "st: loc"));
 	let_pass(6000);
 	assert_false(receive(slow));
 	assert_int_equal(count("408 Request Timeout"), 1);
@@ -394,16 +378,12 @@ TEST_WITH(test_drain, begin, end)
 	turn();
 	assert_true(receive(idle));
 	/* A request that was on its way is answered, and is the last. */
-	say(coming, "GET /readyz HTTP/1.1\r\n" HOST "\r\n");
-	turn();
-	assert_false(receive(coming));
+	assert_false(asked(coming, "GET /readyz HTTP/1.1\r\n" HOST "\r\n"));
 	assert_int_equal(count("200 OK"), 1);
 	assert_int_equal(count("connection: close"), 1);
 	/* So is one of a connection that begins now. */
 	late = open_client(false);
-	say(late, "GET /readyz HTTP/1.1\r\n" HOST "\r\n");
-	turn();
-	assert_false(receive(late));
+	assert_false(asked(late, "GET /readyz HTTP/1.1\r\n" HOST "\r\n"));
 	assert_int_equal(count("200 OK"), 1);
 	assert_true(receive(half));
 	let_pass(600);
