@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Requests out of JSON: valid ones, refused ones and the message, and what no client can break. */
+#include "lib/json_text.h"
 #include "lib/test.h"
 #include "request/rules/json_request.h"
 #include "request/rules/request_text.h"
@@ -19,22 +20,9 @@ static struct json_request *good_bytes(read_fn read, const char *text, size_t le
 	return request;
 }
 
-/* JSON from a text with quotes that C does not escape; until the next call. */
-static const char *json(const char *text)
-{
-	static char *buf;
-	char *quote;
-
-	free(buf);
-	buf = strdup(text);
-	for (quote = buf; (quote = strchr(quote, '\''));)
-		*quote = '"';
-	return buf;
-}
-
 static struct json_request *good(read_fn read, const char *text)
 {
-	text = json(text);
+	text = json_text(text);
 	return good_bytes(read, text, strlen(text));
 }
 
@@ -44,7 +32,7 @@ static void bad(read_fn read, const char *text, const char *words)
 	struct json_request *request = NULL;
 	struct sl_err err = { 0 };
 
-	text = json(text);
+	text = json_text(text);
 	if (read(text, strlen(text), &request, &err) != (words ? -EINVAL : -E2BIG))
 		fail_msg("was read: %s", text);
 	assert_null(request);
@@ -422,7 +410,7 @@ TEST(test_silence)
 	for (i = 0; i < COUNT(texts) * 3; i++) {
 		read_fn read = i % 3 ? i % 3 == 1 ? json_request_report : json_request_rls
 				     : json_request_check;
-		const char *text = json(texts[i / 3]);
+		const char *text = json_text(texts[i / 3]);
 
 		memset(&err, 0, sizeof(err));
 		assert_int_equal(read(text, strlen(text), &request, &err), -EINVAL);

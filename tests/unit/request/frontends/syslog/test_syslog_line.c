@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Lines of access logs as reports: skipped heads, members, missing values, invalid lines. */
+#include "lib/json_text.h"
 #include "lib/test.h"
 #include "request/frontends/syslog/syslog_line.h"
 #include "lib/rng.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define BOB "{\"domain\":\"api\",\"d\":{\"user\":\"bob\"}}"
+#define BOB "{'domain':'api','d':{'user':'bob'}}"
 
 /* A report as text: "api source=192.0.2.7 [user=bob,path=/x]*-2 status=404". */
 static const char *report_text(const struct json_request *report, char *buf, size_t size)
@@ -54,46 +55,44 @@ static const struct {
 	{ "<134>1 2026-11-21T18:00:00Z host a 1 - - \xef\xbb\xbf" BOB, "api [user=bob]" },
 	{ "<14>Nov 21 18:00:00 host app: @cee: " BOB, "api [user=bob]" },
 	/* one descriptor in the order written, or several */
-	{ "{\"d\":{\"user\":\"bob\",\"path\":\"/x\"},\"domain\":\"api\"}",
-	  "api [user=bob,path=/x]" },
-	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"bob\"},{\"source\":\"192.0.2.7\"}]}",
+	{ "{'d':{'user':'bob','path':'/x'},'domain':'api'}", "api [user=bob,path=/x]" },
+	{ "{'domain':'api','d':[{'user':'bob'},{'source':'192.0.2.7'}]}",
 	  "api [user=bob] [source=192.0.2.7]" },
-	{ "{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}],"
-	  "\"hits\":3},{\"entries\":[{\"key\":\"a\",\"value\":\"\"}]}]}",
+	{ "{'domain':'api','descriptors':[{'entries':[{'key':'user','value':'bob'}],"
+	  "'hits':3},{'entries':[{'key':'a','value':''}]}]}",
 	  "api [user=bob]*3 [a=]" },
 	/* a missing value leaves its descriptor out */
-	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"\"},{\"source\":\"192.0.2.7\"}]}",
-	  "api [source=192.0.2.7]" },
-	{ "{\"domain\":\"api\",\"d\":[{\"user\":null,\"path\":\"/x\"},{\"path\":\"/x\"}]}",
-	  "api [path=/x]" },
-	{ "{\"domain\":\"api\",\"d\":{\"user\":\"\"}}", "api" },
-	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"-\"},{\"a\":\"--\"}],\"hits\":\"-\",\"status\":\"-\"}",
-	  "api [a=--]" },
+	{ "{'domain':'api','d':[{'user':''},{'source':'192.0.2.7'}]}", "api [source=192.0.2.7]" },
+	{ "{'domain':'api','d':[{'user':null,'path':'/x'},{'path':'/x'}]}", "api [path=/x]" },
+	{ "{'domain':'api','d':{'user':''}}", "api" },
+	{ "{'domain':'api','d':[{'user':'-'},{'a':'--'}],'hits':'-','status':'-'}", "api [a=--]" },
 	/* a path in one form */
-	{ "{\"domain\":\"api\",\"d\":{\"path\":\"\\/a/.././%62?c\",\"u\":\"%62\"}}",
-	  "api [path=/b,u=%62]" },
+	{ "{'domain':'api','d':{'path':'\\/a/.././%62?c','u':'%62'}}", "api [path=/b,u=%62]" },
 	/* source, hits, status, at; quoted as proxies do */
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"192.0.2.7\"}",
-	  "api source=192.0.2.7 [u=b]" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"unix:\"}", "api [u=b]" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":5}", "api [u=b]*5" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"5\"}", "api [u=b]*5" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"\"}", "api [u=b]" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":null}", "api [u=b]" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":-2}", "api [u=b]*-2" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"-2\",\"status\":\"200\"}",
-	  "api [u=b]*-2 status=200" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"status\":429}", "api [u=b] status=429" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":1763748000.250}",
+	{ "{'domain':'api','d':{'u':'b'},'source':'192.0.2.7'}", "api source=192.0.2.7 [u=b]" },
+	{ "{'domain':'api','d':{'u':'b'},'source':'unix:'}", "api [u=b]" },
+	{ "{'domain':'api','d':{'u':'b'},'hits':5}", "api [u=b]*5" },
+	{ "{'domain':'api','d':{'u':'b'},'hits':'5'}", "api [u=b]*5" },
+	{ "{'domain':'api','d':{'u':'b'},'hits':''}", "api [u=b]" },
+	{ "{'domain':'api','d':{'u':'b'},'hits':null}", "api [u=b]" },
+	{ "{'domain':'api','d':{'u':'b'},'hits':-2}", "api [u=b]*-2" },
+	{ "{'domain':'api','d':{'u':'b'},'hits':'-2','status':'200'}", "api [u=b]*-2 status=200" },
+	{ "{'domain':'api','d':{'u':'b'},'status':429}", "api [u=b] status=429" },
+	{ "{'domain':'api','d':{'u':'b'},'at':1763748000.250}",
 	  "api [u=b] at=1763748000250000000" },
-	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":\"2025-11-21T18:00:00Z\"}",
+	{ "{'domain':'api','d':{'u':'b'},'at':'2025-11-21T18:00:00Z'}",
 	  "api [u=b] at=1763748000000000000" },
 	/* members for others; bytes of any kind in values */
-	{ "{\"time\":\"x\",\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"bytes\":{\"a\":[1,2]}}",
-	  "api [u=b]" },
+	{ "{'time':'x','domain':'api','d':{'u':'b'},'bytes':{'a':[1,2]}}", "api [u=b]" },
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"\xff\xfe\\u0001\\\"{\"}}",
 	  "api [u=\xff\xfe\x01\"{]" },
 };
+
+static int read_line(const char *text, struct json_request **ret, struct sl_err *err)
+{
+	text = json_text(text);
+	return syslog_line_read(text, strlen(text), ret, err);
+}
 
 TEST(test_lines)
 {
@@ -103,7 +102,7 @@ TEST(test_lines)
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		struct sl_err err = { .line = 0 };
 
-		if (syslog_line_read(lines[i].line, strlen(lines[i].line), &report, &err))
+		if (read_line(lines[i].line, &report, &err))
 			fail_msg("%s: %s", lines[i].line, err.message);
 		assert_string_equal(report_text(report, text, sizeof(text)), lines[i].report);
 		json_request_free(report);
@@ -116,13 +115,10 @@ TEST(test_latency)
 		const char *member;
 		u64 ns;
 	} rows[] = {
-		{ "\"latency\":\"0.250\"", 250000000 },
-		{ "\"latency\":1.5", 1500000000 },
-		{ "\"latency_ms\":\"12\"", 12000000 },
-		{ "\"latency\":\"-\"", ~0ULL },
-		{ "\"latency\":\"\"", ~0ULL },
-		{ "\"latency\":null", ~0ULL },
-		{ "\"status\":200", ~0ULL },
+		{ "'latency':'0.250'", 250000000 }, { "'latency':1.5", 1500000000 },
+		{ "'latency_ms':'12'", 12000000 },  { "'latency':'-'", ~0ULL },
+		{ "'latency':''", ~0ULL },	    { "'latency':null", ~0ULL },
+		{ "'status':200", ~0ULL },
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -130,9 +126,8 @@ TEST(test_latency)
 		struct sl_err err = { .line = 0 };
 		char line[128];
 
-		snprintf(line, sizeof(line), "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},%s}",
-			 rows[i].member);
-		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err), 0);
+		snprintf(line, sizeof(line), "{'domain':'api','d':{'u':'b'},%s}", rows[i].member);
+		assert_int_equal(read_line(line, &report, &err), 0);
 		assert_true(report->latency_ns == rows[i].ns);
 		json_request_free(report);
 	}
@@ -150,25 +145,25 @@ TEST(test_no_report)
 		{ "<134>1 - {", "no JSON" },
 		{ "{", "" },
 		{ "{}", "either \"d\" or \"descriptors\"" },
-		{ "{\"domain\":\"api\",\"d\":{\"user\":\"bo", "" },
-		{ "{\"d\":{\"user\":\"bob\"}}", "domain" },
-		{ "{\"domain\":7,\"d\":{\"user\":\"bob\"}}", "domain" },
-		{ "{\"domain\":\"api\",\"d\":\"bob\"}", "d: a string" },
-		{ "{\"domain\":\"api\",\"d\":{}}", "1 to 16" },
-		{ "{\"domain\":\"api\",\"d\":[]}", "1 to 32" },
-		{ "{\"domain\":\"api\",\"d\":[\"bob\"]}", "d: a string" },
-		{ "{\"domain\":\"api\",\"d\":{\"user\":7}}", "a string is required" },
-		{ "{\"domain\":\"api\",\"d\":{\"\":\"bob\"}}", "a name is empty" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"descriptors\":[]}", "either" },
-		{ "{\"domain\":\"api\",\"descriptors\":[{\"entries\":[]}]}", "entries" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":1.5}", "hits" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"many\"}", "hits" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\" 5\"}", "hits" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"5x\"}", "hits" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"status\":\"ok\"}", "status" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":true}", "at" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"latency\":\"0.1, 0.2\"}", "latency" },
-		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"latency\":\"-1\"}", "latency" },
+		{ "{'domain':'api','d':{'user':'bo", "" },
+		{ "{'d':{'user':'bob'}}", "domain" },
+		{ "{'domain':7,'d':{'user':'bob'}}", "domain" },
+		{ "{'domain':'api','d':'bob'}", "d: a string" },
+		{ "{'domain':'api','d':{}}", "1 to 16" },
+		{ "{'domain':'api','d':[]}", "1 to 32" },
+		{ "{'domain':'api','d':['bob']}", "d: a string" },
+		{ "{'domain':'api','d':{'user':7}}", "a string is required" },
+		{ "{'domain':'api','d':{'':'bob'}}", "a name is empty" },
+		{ "{'domain':'api','d':{'u':'b'},'descriptors':[]}", "either" },
+		{ "{'domain':'api','descriptors':[{'entries':[]}]}", "entries" },
+		{ "{'domain':'api','d':{'u':'b'},'hits':1.5}", "hits" },
+		{ "{'domain':'api','d':{'u':'b'},'hits':'many'}", "hits" },
+		{ "{'domain':'api','d':{'u':'b'},'hits':' 5'}", "hits" },
+		{ "{'domain':'api','d':{'u':'b'},'hits':'5x'}", "hits" },
+		{ "{'domain':'api','d':{'u':'b'},'status':'ok'}", "status" },
+		{ "{'domain':'api','d':{'u':'b'},'at':true}", "at" },
+		{ "{'domain':'api','d':{'u':'b'},'latency':'0.1, 0.2'}", "latency" },
+		{ "{'domain':'api','d':{'u':'b'},'latency':'-1'}", "latency" },
 		{ BOB BOB, "" },
 	};
 
@@ -176,7 +171,7 @@ TEST(test_no_report)
 		struct json_request *report = NULL;
 		struct sl_err err = { .line = 0 };
 
-		if (syslog_line_read(bad[i].line, strlen(bad[i].line), &report, &err) != -EINVAL)
+		if (read_line(bad[i].line, &report, &err) != -EINVAL)
 			fail_msg("%s: was read", bad[i].line);
 		assert_null(report);
 		assert_true(err.message[0]);
@@ -194,21 +189,20 @@ TEST(test_most)
 	struct sl_err err;
 
 	for (u32 more = 0; more < 2; more++) {
-		char *at = line + sprintf(line, "{\"domain\":\"api\",\"d\":{");
+		char *at = line + sprintf(line, "{'domain':'api','d':{");
 
 		for (u32 i = 0; i < REQUEST_ENTRIES_MAX + more; i++)
-			at += sprintf(at, "%s\"k%u\":\"v\"", i ? "," : "", i);
+			at += sprintf(at, "%s'k%u':'v'", i ? "," : "", i);
 		strcpy(at, "}}");
-		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err), 0);
+		assert_int_equal(read_line(line, &report, &err), 0);
 		assert_int_equal(report->request.descriptor[0].count, REQUEST_ENTRIES_MAX);
 		assert_int_equal(report->request.descriptor[0].beyond, more);
 		json_request_free(report);
-		at = line + sprintf(line, "{\"domain\":\"api\",\"d\":[");
+		at = line + sprintf(line, "{'domain':'api','d':[");
 		for (u32 i = 0; i < REQUEST_DESCRIPTORS_MAX + more; i++)
-			at += sprintf(at, "%s{\"k%u\":\"v\"}", i ? "," : "", i);
+			at += sprintf(at, "%s{'k%u':'v'}", i ? "," : "", i);
 		strcpy(at, "]}");
-		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err),
-				 more ? -E2BIG : 0);
+		assert_int_equal(read_line(line, &report, &err), more ? -E2BIG : 0);
 		if (!more)
 			json_request_free(report);
 	}
@@ -218,14 +212,14 @@ TEST(test_most)
 TEST(test_hits)
 {
 	static const char *const lines[] = {
-		"{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":20000000000}",
-		"{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"99999999999999999999\"}",
+		"{'domain':'api','d':{'u':'b'},'hits':20000000000}",
+		"{'domain':'api','d':{'u':'b'},'hits':'99999999999999999999'}",
 	};
 	struct json_request *report;
 	struct sl_err err;
 
 	for (size_t i = 0; i < COUNT(lines); i++) {
-		assert_int_equal(syslog_line_read(lines[i], strlen(lines[i]), &report, &err), 0);
+		assert_int_equal(read_line(lines[i], &report, &err), 0);
 		assert_true(i ? report->request.descriptor[0].hits > REQUEST_HITS_MAX
 			      : report->request.descriptor[0].hits == 20000000000);
 		json_request_free(report);
@@ -237,7 +231,7 @@ TEST(test_random)
 {
 	rng_start("syslog_line");
 	for (u32 i = 0; i < 20000; i++) {
-		const char *line = lines[rng_below(COUNT(lines))].line;
+		const char *line = json_text(lines[rng_below(COUNT(lines))].line);
 		size_t len = rng_below(4) ? strlen(line) : rng_below(strlen(line) + 1);
 		char *copy = malloc(len ? len : 1);
 		struct json_request *report;
