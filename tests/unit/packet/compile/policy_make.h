@@ -72,4 +72,13 @@ static inline struct sl_image *compile(const struct policy *policy, struct compi
 	return image;
 }
 
+/* A policy of these limits. */
+static inline struct sl_image *compile_limits(struct limit_def *limit, size_t count)
+{
+	struct policy policy = make_policy(limit, count);
+	struct compile_env env = make_env();
+
+	return compile(&policy, &env);
+}
+
 #endif

@@ -217,8 +217,6 @@ TEST(test_bitmaps_against_naive)
 	for (int run = 0; run < 60; run++) {
 		u32 count = 1 + rng_below(run % 10 ? 20 : SL_LIMITS_MAX);
 		struct limit_def *limit = calloc(count, sizeof(*limit));
-		struct policy policy = make_policy(limit, count);
-		struct compile_env env = make_env();
 		struct sl_image *image;
 
 		for (u32 i = 0; i < count; i++) {
@@ -231,7 +229,7 @@ TEST(test_bitmaps_against_naive)
 			random_match(&limit[i].match);
 		}
 		memset(slots, 0, sizeof(slots));
-		image = compile(&policy, &env);
+		image = compile_limits(limit, count);
 		for (int n = 0; n < 2000; n++) {
 			struct test_packet p = random_packet();
 			struct sl_bitmap match = image_match(image, &p);
@@ -264,12 +262,10 @@ TEST(test_bitmaps_against_naive)
 TEST(test_dims)
 {
 	struct limit_def limit[] = { make_limit("a"), make_limit("b") };
-	struct policy policy = make_policy(limit, COUNT(limit));
-	struct compile_env env = make_env();
 	struct u16_range port = { 443, 443 };
 	struct icmp_type_cond type = { SL_V6, 128 };
 	struct sl_prefix dst = prefix(SL_V4, 0xcb00710aULL << 32, 32);
-	struct sl_image *image = compile(&policy, &env);
+	struct sl_image *image = compile_limits(limit, COUNT(limit));
 
 	assert_int_equal(image->rules->dims, 0);
 	assert_int_equal(image->rules->generation, 7);
@@ -283,7 +279,7 @@ TEST(test_dims)
 	limit[1].match.icmp_type_count = 1;
 	limit[1].match.dst = &dst;
 	limit[1].match.dst_count = 1;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, COUNT(limit));
 	assert_int_equal(image->rules->dims, SL_DIMS_16(SL_DIM_DPORT) | SL_DIMS_8(SL_DIM_ICMP) |
 						     SL_DIMS_8(SL_DIM_ICMPV6) |
 						     SL_DIMS_P(SL_PDIM_DST) | SL_DIMS_L4);
@@ -292,7 +288,7 @@ TEST(test_dims)
 	/* A limit that is off has no bit, and its conditions no cost. */
 	limit[0].mode = SL_MODE_OFF;
 	limit[1].mode = SL_MODE_OFF;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, COUNT(limit));
 	assert_int_equal(image->rules->dims, 0);
 	assert_int_not_equal(image->rules->limits[0].slot, 0);
 	image_free(image);

@@ -159,8 +159,6 @@ TEST(test_no_ban)
 TEST(test_asks_l4)
 {
 	struct limit_def limit = make_limit("a");
-	struct policy policy = make_policy(&limit, 1);
-	struct compile_env env = make_env();
 	struct u16_range range = { 1, 2 };
 	struct sl_prefix net = prefix(SL_V4, 0xc0000200ULL << 32, 24);
 	struct sl_image *image;
@@ -168,7 +166,7 @@ TEST(test_asks_l4)
 
 	for (u32 i = 0; i < COUNT(pers); i++) {
 		limit.per = pers[i];
-		image = compile(&policy, &env);
+		image = compile_limits(&limit, 1);
 		assert_int_equal(!!(image->rules->dims & SL_DIMS_L4), i == 1 || i == 2);
 		image_free(image);
 	}
@@ -176,16 +174,16 @@ TEST(test_asks_l4)
 	limit.match.src_count = 1;
 	limit.match.length = &range;
 	limit.match.length_count = 1;
-	image = compile(&policy, &env);
+	image = compile_limits(&limit, 1);
 	assert_false(image->rules->dims & SL_DIMS_L4);
 	image_free(image);
 	limit.match.sport = &range;
 	limit.match.sport_count = 1;
-	image = compile(&policy, &env);
+	image = compile_limits(&limit, 1);
 	assert_true(image->rules->dims & SL_DIMS_L4);
 	image_free(image);
 	limit.mode = SL_MODE_OFF;
-	image = compile(&policy, &env);
+	image = compile_limits(&limit, 1);
 	assert_false(image->rules->dims & SL_DIMS_L4);
 	image_free(image);
 }

@@ -56,15 +56,13 @@ static void add_prefix_hierarchy(struct limit_def *def)
 TEST(test_plain)
 {
 	struct limit_def limit[] = { make_limit("a"), two_rates("b"), make_limit("c") };
-	struct policy policy = make_policy(limit, COUNT(limit));
-	struct compile_env env = make_env();
 	const struct sl_limit *meter;
 	struct sl_image *image;
 
 	memset(slots, 0, sizeof(slots));
 	limit[0].has_dscp = true;
 	limit[2].has_mark = true;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, COUNT(limit));
 	assert_int_equal(image->rules->limits[0].tag, SL_TAG_DSCP);
 	assert_int_equal(image->rules->limits[1].tag, 0);
 	assert_int_equal(image->rules->limits[2].tag, SL_TAG_MARK);
@@ -86,14 +84,12 @@ TEST(test_plain)
 TEST(test_rates)
 {
 	struct limit_def limit[] = { two_rates("a") };
-	struct policy policy = make_policy(limit, 1);
-	struct compile_env env = make_env();
 	const struct sl_limit *meter[2];
 	struct sl_image *image;
 
 	memset(slots, 0, sizeof(slots));
 	limit[0].mode = SL_MODE_SHADOW;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 1);
 	assert_int_equal(chain_of(image, meter, 2), 2);
 	assert_int_equal(meter[0]->params.capacity, 20);
 	assert_int_equal(meter[1]->params.capacity, 30);
@@ -118,14 +114,12 @@ TEST(test_prefix_hierarchy)
 		{ SL_PREFIX_NONE, 56, 1, 4 },
 	};
 	struct limit_def limit[] = { two_rates("a") };
-	struct policy policy = make_policy(limit, 1);
-	struct compile_env env = make_env();
 	const struct sl_limit *meter[8];
 	struct sl_image *image;
 
 	memset(slots, 0, sizeof(slots));
 	add_prefix_hierarchy(&limit[0]);
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 1);
 	assert_int_equal(chain_of(image, meter, 8), COUNT(want));
 	for (u32 i = 0; i < COUNT(want); i++) {
 		u64 period = limit[0].terms.rates.rate[want[i].rate].period_ns;
@@ -145,7 +139,7 @@ TEST(test_prefix_hierarchy)
 	limit[0].terms.rates.rate[0].period_ns = 3600 * SEC;
 	limit[0].terms.rates.burst[0] = 0;
 	limit[0].prefix.scale[SL_V6][0] = 7;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 1);
 	assert_int_equal(chain_of(image, meter, 8), 2);
 	assert_int_equal(meter[0]->prefix[SL_V6], SL_PREFIX_NONE);
 	assert_int_equal(meter[0]->params.capacity, 1);
@@ -176,8 +170,6 @@ TEST(test_soft)
 
 	for (size_t i = 0; i < COUNT(table); i++) {
 		struct limit_def limit[] = { make_limit("a"), make_limit("b") };
-		struct policy policy = make_policy(limit, 2);
-		struct compile_env env = make_env();
 		const struct rate *r = &table[i].soft;
 
 		limit[0].terms.rates.rate[0] = table[i].rate;
@@ -188,7 +180,7 @@ TEST(test_soft)
 		limit[1].action = SL_ACT_TAG;
 		if (!r->count)
 			limit[0].terms.algorithm = SL_ALGO_FIXED_WINDOW;
-		image = compile(&policy, &env);
+		image = compile_limits(limit, 2);
 		head = &image->rules->limits[0];
 		soft = meter_at(image, head->soft);
 		assert_int_equal(head->single_meter, 0);
@@ -211,8 +203,6 @@ TEST(test_soft)
 TEST(test_grace)
 {
 	struct limit_def limit[] = { two_rates("a") };
-	struct policy policy = make_policy(limit, 1);
-	struct compile_env env = make_env();
 	const struct sl_limit *meter[2], *soft, *grace;
 	struct sl_image *image;
 
@@ -222,7 +212,7 @@ TEST(test_grace)
 		.soft_for_ns = 30 * SEC,
 	};
 	limit[0].prefix.len[SL_V4][0] = 24;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 1);
 	assert_int_equal(chain_of(image, meter, 2), 2);
 	for (u32 i = 0; i < 2; i++) {
 		soft = meter_at(image, meter[i]->soft);
@@ -264,14 +254,12 @@ TEST(test_ban)
 
 	for (size_t i = 0; i < COUNT(table); i++) {
 		struct limit_def limit[] = { make_limit("a"), make_limit("b") };
-		struct policy policy = make_policy(limit, 2);
-		struct compile_env env = make_env();
 		const struct sl_ban *ban;
 
 		limit[0].ban = table[i].ban;
 		limit[0].per = SL_PER_SOURCE | SL_PER_DPORT;
 		add_prefix_hierarchy(&limit[0]);
-		image = compile(&policy, &env);
+		image = compile_limits(limit, 2);
 		assert_int_equal(chain_of(image, meter, 4), 3);
 		assert_int_equal(meter[0]->single_meter, 0);
 		assert_int_equal(meter[0]->ban, 0);
@@ -298,8 +286,6 @@ TEST(test_ban)
 TEST(test_elastic)
 {
 	struct limit_def limit[] = { two_rates("a"), make_limit("b") };
-	struct policy policy = make_policy(limit, 2);
-	struct compile_env env = make_env();
 	const struct sl_limit *meter[2];
 	struct sl_image *image;
 
@@ -311,7 +297,7 @@ TEST(test_elastic)
 	limit[0].terms.algorithm = SL_ALGO_SLIDING_WINDOW;
 	limit[0].terms.rates.burst[0] = limit[0].terms.rates.burst[1] = 0;
 	limit[0].terms.rates.rate[0].count = 1 << 24;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 2);
 	assert_int_equal(chain_of(image, meter, 2), 2);
 	assert_true(meter[0]->elastic && meter[1]->elastic && !meter[0]->single_meter);
 	assert_int_equal(meter[0]->params.quantum, 2); /* 2^26 in 25 bits */
@@ -324,13 +310,11 @@ TEST(test_elastic)
 TEST(test_on_full_prefix)
 {
 	struct limit_def limit[] = { make_limit("a") };
-	struct policy policy = make_policy(limit, 1);
-	struct compile_env env = make_env();
 	const struct sl_limit *meter[8], *full;
 	struct sl_image *image;
 
 	limit[0].on_full = SL_FULL_PREFIX;
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 1);
 	full = meter_at(image, image->rules->limits[0].full);
 	assert_int_equal(image->rules->limits[0].single_meter, 0);
 	assert_int_equal(full->prefix[SL_V4], 24);
@@ -340,7 +324,7 @@ TEST(test_on_full_prefix)
 	image_free(image);
 
 	add_prefix_hierarchy(&limit[0]);
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 1);
 	assert_int_equal(chain_of(image, meter, 8), 3);
 	assert_int_equal(meter[1]->full, SL_NO_METER); /* /24 and /48 */
 	full = meter_at(image, meter[2]->full);	       /* /56 */

@@ -12,8 +12,6 @@ static void check_least(enum sl_algo algo, const u64 rate[3])
 	struct override_def override[3];
 	struct rates rates[3];
 	struct limit_def limit[] = { make_limit("a") };
-	struct policy policy = make_policy(limit, 1);
-	struct compile_env env = make_env();
 	const struct sl_params *weighs;
 	struct sl_image *image;
 
@@ -30,7 +28,7 @@ static void check_least(enum sl_algo algo, const u64 rate[3])
 	limit[0].override_rates = rates;
 	limit[0].override_count = limit[0].override_rates_count = 3;
 	memset(slots, 0, sizeof(slots));
-	image = compile(&policy, &env);
+	image = compile_limits(limit, 1);
 	assert_true(image->rules->limits[0].overridden < SL_METERS_MAX);
 	weighs = &image->rules->limits[image->rules->limits[0].overridden].params;
 	for (u32 i = 0; i < 3; i++) {
