@@ -26,6 +26,11 @@ static bool seen_by(struct target *t, const struct frame_spec *spec, const u8 *p
 	return seen(t, spec->src, 10 * SECOND);
 }
 
+/* clang-format off */
+#define TCP(n) .src = "192.0.2." #n, .proto = 6
+#define QUIC(n) .src = "192.0.2." #n, .dport = 443, .payload = 30
+/* clang-format on */
+
 CASE_TEST(established_sources)
 {
 	static const struct {
@@ -34,48 +39,27 @@ CASE_TEST(established_sources)
 		u8 first; /* of a UDP payload */
 		bool established;
 	} cases[] = {
-		{ "ACK", { .src = "192.0.2.1", .proto = 6 }, 0, true },
-		{ "data",
-		  { .src = "192.0.2.2",
-		    .proto = 6,
-		    .tcp_flags = FRAME_ACK | FRAME_PSH,
-		    .payload = 9 },
-		  0,
-		  true },
-		{ "SYN", { .src = "192.0.2.3", .proto = 6, .tcp_flags = FRAME_SYN }, 0, false },
-		{ "SYN and ACK",
-		  { .src = "192.0.2.4", .proto = 6, .tcp_flags = FRAME_SYN | FRAME_ACK },
-		  0,
-		  false },
-		{ "RST and ACK",
-		  { .src = "192.0.2.5", .proto = 6, .tcp_flags = FRAME_RST | FRAME_ACK },
-		  0,
-		  false },
-		{ "a fragment", { .src = "192.0.2.6", .proto = 6, .frag_more = true }, 0, false },
-		{ "QUIC, short header",
-		  { .src = "192.0.2.7", .dport = 443, .payload = 30 },
-		  0x5a,
-		  true },
-		{ "QUIC, long header",
-		  { .src = "192.0.2.8", .dport = 443, .payload = 30 },
-		  0xda,
-		  false },
-		{ "no QUIC", { .src = "192.0.2.9", .dport = 443, .payload = 30 }, 0x1a, false },
+		{ "ACK", { TCP(1) }, 0, true },
+		{ "data", { TCP(2), .tcp_flags = FRAME_ACK | FRAME_PSH, .payload = 9 }, 0, true },
+		{ "SYN", { TCP(3), .tcp_flags = FRAME_SYN }, 0, false },
+		{ "SYN and ACK", { TCP(4), .tcp_flags = FRAME_SYN | FRAME_ACK }, 0, false },
+		{ "RST and ACK", { TCP(5), .tcp_flags = FRAME_RST | FRAME_ACK }, 0, false },
+		{ "a fragment", { TCP(6), .frag_more = true }, 0, false },
+		{ "QUIC, short header", { QUIC(7) }, 0x5a, true },
+		{ "QUIC, long header", { QUIC(8) }, 0xda, false },
+		{ "no QUIC", { QUIC(9) }, 0x1a, false },
 		{ "no payload", { .src = "192.0.2.10", .dport = 443 }, 0, false },
 		{ "another port",
 		  { .src = "192.0.2.11", .dport = 444, .payload = 30 },
 		  0x5a,
 		  false },
-		{ "QUIC behind options",
-		  { .src = "192.0.2.12", .dport = 443, .payload = 30, .ihl = 7 },
-		  0x5a,
-		  true },
+		{ "QUIC behind options", { QUIC(12), .ihl = 7 }, 0x5a, true },
 		{ "IPv6", { .src = "2001:db8::1", .proto = 6 }, 0, true },
 		{ "QUIC, IPv6", { .src = "2001:db8::2", .dport = 443, .payload = 30 }, 0x5a, true },
 		{ "echo request", { .src = "192.0.2.13", .proto = 1, .icmp_type = 8 }, 0, false },
 		{ "exempt", { .src = "10.0.0.1", .proto = 6 }, 0, false },
 		{ "blocked", { .src = "198.51.100.1", .proto = 6 }, 0, false },
-		{ "pushed down", { .src = "192.0.2.66", .proto = 6 }, 0, false },
+		{ "pushed down", { TCP(66) }, 0, false },
 	};
 	int failed = 0;
 
@@ -93,13 +77,13 @@ CASE_TEST(established_sources)
 	assert_int_equal(failed, 0);
 	assert_false(seen(t, "2001:db8::3", 10 * SECOND));
 	assert_int_equal(dp_push_watch(target_dp(t), false), 0);
-	assert_false(seen_by(t, &(struct frame_spec){ .src = "192.0.2.99", .proto = 6 }, NULL, 0));
+	assert_false(seen_by(t, &(struct frame_spec){ TCP(99) }, NULL, 0));
 }
 
 /* For the time configured, within a unit of time; written once in each. */
 CASE_TEST(established_for_a_time)
 {
-	static const struct frame_spec ack = { .src = "192.0.2.1", .proto = 6 };
+	static const struct frame_spec ack = { TCP(1) };
 	u64 unit = 1ULL << SL_ESTABLISHED_SHIFT;
 
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);

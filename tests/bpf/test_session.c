@@ -9,6 +9,7 @@
 
 /* The sessions of most tests: one of each family. */
 /* clang-format off */
+#define HOST4 .src = "198.51.100.7"
 #define PORTS4 .sport = 50022, .dport = 22, .proto = 6
 #define PORTS6 .sport = 50023, .dport = 22, .proto = 6
 #define ADMIN4 .src = "198.51.100.7", PORTS4
@@ -39,15 +40,11 @@ CASE_TEST(under_any_block)
 		{ "behind a tag", { ADMIN4, .tags = 1 }, PASS_SESSION },
 		{ "behind options", { ADMIN6, .ext = { EXT_HOPBYHOP } }, PASS_SESSION },
 		{ "another remote port",
-		  { .src = "198.51.100.7", .sport = 50021, .dport = 22, .proto = 6 },
+		  { HOST4, .sport = 50021, .dport = 22, .proto = 6 },
 		  BLOCK },
-		{ "another local port",
-		  { .src = "198.51.100.7", .sport = 50022, .dport = 23, .proto = 6 },
-		  BLOCK },
+		{ "another local port", { HOST4, .sport = 50022, .dport = 23, .proto = 6 }, BLOCK },
 		{ "another local address", { ADMIN4, .dst = "203.0.113.11" }, BLOCK },
-		{ "the same in UDP",
-		  { .src = "198.51.100.7", .sport = 50022, .dport = 22 },
-		  BLOCK },
+		{ "the same in UDP", { HOST4, .sport = 50022, .dport = 22 }, BLOCK },
 		{ "the way back",
 		  { .src = TARGET_LOCAL_V4,
 		    .dst = "198.51.100.7",
@@ -98,7 +95,7 @@ CASE_TEST(neighbours)
 CASE_TEST(outside_limits)
 {
 	const struct frame_spec session = { ADMIN4 };
-	const struct frame_spec other = { .src = "198.51.100.7", .proto = 6, .dport = 22 };
+	const struct frame_spec other = { HOST4, .proto = 6, .dport = 22 };
 
 	give_two(t);
 	case_policy(t, "fragments: drop\non_parse_error: drop\n"
