@@ -227,53 +227,13 @@ static void rig_refused(struct rig *rig, const struct peer *peer, const char *li
 /* A 60-byte UDP frame from 192.0.2.0 + `host`; true where it was dropped. */
 static bool rig_packet(struct rig *rig, u32 host, u64 mono_ns)
 {
-	u32 src = 0xc0000200 + host;
 	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
-	_Alignas(4) u8 buf[62] = { 0,
-				   0,
-				   2,
-				   0,
-				   0,
-				   0,
-				   0,
-				   1,
-				   2,
-				   0,
-				   0,
-				   0,
-				   0,
-				   2,
-				   8,
-				   0,
-				   0x45,
-				   0,
-				   0,
-				   46,
-				   0,
-				   0,
-				   0,
-				   0,
-				   64,
-				   17,
-				   0,
-				   0,
-				   src >> 24,
-				   src >> 16 & 255,
-				   src >> 8 & 255,
-				   src & 255,
-				   203,
-				   0,
-				   113,
-				   1,
-				   0x30,
-				   0x39,
-				   0,
-				   53,
-				   0,
-				   26,
-				   0,
-				   0 };
+	_Alignas(4) u8 buf[62] = { 0, 0,    2,	 0, 0,	 0, 0,	  1,	2, 0,  0,  0,  0, 2,   8,
+				   0, 0x45, 0,	 0, 46,	 0, 0,	  0,	0, 64, 17, 0,  0, 192, 0,
+				   2, 0,    203, 0, 113, 1, 0x30, 0x39, 0, 53, 0,  26, 0, 0 };
 
+	buf[30] += host >> 8;
+	buf[31] = host;
 	dp_sim_set_time(rig->dp, mono_ns);
 	return dp_sim_packet(rig->dp, 0, 0, buf + 2, sizeof(buf) - 2).drop;
 }
