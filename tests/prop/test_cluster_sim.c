@@ -261,7 +261,7 @@ static const enum sl_algo algos[] = { SL_ALGO_FIXED_WINDOW, SL_ALGO_SLIDING_WIND
 #define EACH(c, algo) EACH_OF(COUNT(algos) - 1, c, algo)
 
 /* Every node reaches the store; their own clocks are of no account. */
-static void test_clock_steps(void **state)
+TEST(test_clock_steps)
 {
 	EACH_OF(COUNT(algos), c, algo)
 	{
@@ -287,7 +287,7 @@ static void test_clock_steps(void **state)
 
 /* Each node stays below the limit, and all together are far above it: each flush finds a bucket
  * empty by itself. */
-static void test_each_below(void **state)
+TEST(test_each_below)
 {
 	for (const enum sl_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
 		struct sim sim = make("each below the limit", CONSISTENCY_WRITE_BACK, *algo);
@@ -342,7 +342,7 @@ static void run_bursts(struct sim *sim, u32 burst)
 }
 
 /* A node that seldom uses a key decides by what the others have flushed meanwhile. */
-static void test_seldom(void **state)
+TEST(test_seldom)
 {
 	for (const enum sl_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
 		struct sim sim = make("seldom and often", CONSISTENCY_WRITE_BACK, *algo);
@@ -368,7 +368,7 @@ static void test_seldom(void **state)
 }
 
 /* A node that is cut off refuses; its lease may be given to others meanwhile. */
-static void test_partitions(void **state)
+TEST(test_partitions)
 {
 	EACH(c, algo)
 	{
@@ -384,7 +384,7 @@ static void test_partitions(void **state)
 	}
 }
 
-static void test_churn(void **state)
+TEST(test_churn)
 {
 	EACH(c, algo)
 	{
@@ -401,7 +401,7 @@ static void test_churn(void **state)
 }
 
 /* A node that is cut off goes on with its share: the cost of that, either way. */
-static void test_partitions_local(void **state)
+TEST(test_partitions_local)
 {
 	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++) {
 		struct sim sim = make("partitions, local", c, SL_ALGO_FIXED_WINDOW);
@@ -415,7 +415,7 @@ static void test_partitions_local(void **state)
 }
 
 /* Charges are restored by the nodes that made them. */
-static void test_lost(void **state)
+TEST(test_lost)
 {
 	EACH(c, algo)
 	{
@@ -433,7 +433,7 @@ static void test_lost(void **state)
 }
 
 /* A lease takes nothing from other nodes while they have enough of it. */
-static void test_even(void **state)
+TEST(test_even)
 {
 	for (const enum sl_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
 		struct sim sim = make("even demand", CONSISTENCY_LEASE, *algo);
@@ -452,7 +452,7 @@ static void test_even(void **state)
  * A thousand nodes, each with a thousandth of the demand: the same bounds, and all of the limit is
  * used, although there are only two units for each node.
  */
-static void test_thousand_nodes(void **state)
+TEST(test_thousand_nodes)
 {
 	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++) {
 		struct sim sim = make("a thousand nodes", c, SL_ALGO_FIXED_WINDOW);
@@ -483,7 +483,7 @@ static double commands(const struct sim *sim, u32 from, u32 to)
 	return (double)asked / decided;
 }
 
-static void test_commands(void **state)
+TEST(test_commands)
 {
 	struct sim sim = make("commands", CONSISTENCY_LEASE, SL_ALGO_FIXED_WINDOW);
 	double hot, tail, worst = 0;
@@ -513,19 +513,6 @@ static void test_commands(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clock_steps),
-		cmocka_unit_test(test_each_below),
-		cmocka_unit_test(test_seldom),
-		cmocka_unit_test(test_partitions),
-		cmocka_unit_test(test_partitions_local),
-		cmocka_unit_test(test_churn),
-		cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_even),
-		cmocka_unit_test(test_thousand_nodes),
-		cmocka_unit_test(test_commands),
-	};
-
 	rng_start("cluster_sim");
-	return cmocka_run_group_tests_name("cluster_sim", tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }
