@@ -82,8 +82,7 @@ TEST(vlans)
 	};
 
 	CASES_RUN_EVERYWHERE(case_target(state),
-			     "limits: [{name: five, match: {vlan: 5}, "
-			     "rate: 1M packets/s}]\n",
+			     "limits: [{name: five, match: {vlan: 5}, rate: 1M packets/s}]\n",
 			     cases);
 }
 

@@ -120,9 +120,8 @@ TEST(test_billion_laughs)
 		char line[128];
 
 		snprintf(line, sizeof(line),
-			 "- &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, "
-			 "*a%d, *a%d]\n",
-			 i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+			 "- &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i,
+			 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
 		strcat(yaml, line);
 	}
 	/* lines 2 to 4 made 12320 nodes of aliases; each alias of line 5 makes 11111 */

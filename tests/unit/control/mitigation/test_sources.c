@@ -231,10 +231,7 @@ RIG_TEST(test_packets_of_pushed_down_sources)
 		   "pushdowns=1, pushdowns.0.source=192.0.2.7, "
 		   "pushdowns.0.rule=api/user, pushdowns.0.value=eve, pushdowns.0.refused=80");
 	rig_refused(&rig, &rig_reader, "pushdowns clear", "permission denied");
-	rig_refused(&rig, &rig_root,
-		    "pushdowns clear "
-		    "{'source': '192.0.2.8'}",
-		    "not pushed down");
+	rig_refused(&rig, &rig_root, "pushdowns clear {'source': '192.0.2.8'}", "not pushed down");
 	rig_do(&rig, "pushdowns clear {'source': '192.0.2.7'}");
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 3 * SL_NS_PER_SEC), 100);
 	http_close(&rig);

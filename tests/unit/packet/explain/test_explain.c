@@ -66,8 +66,7 @@ EXPLAIN_TEST(given_fields_stay)
 	       "change @failsafe=none, change=none, change ping=proto icmp within");
 	expect(rig, "192.0.2.7", ",'proto':'udp'", "change web=none, change ping=none");
 	expect(rig, "192.0.2.7", ",'dst':'192.0.2.1'",
-	       "change ping=none, change @failsafe=none, "
-	       "change web=dport 443 within");
+	       "change ping=none, change @failsafe=none, change web=dport 443 within");
 	/* A blocked source is dropped, whatever it sends: no change at all. */
 	expect(rig, "198.51.100.3", "", "would_change=0");
 }
@@ -77,11 +76,9 @@ EXPLAIN_TEST(length_matters_to_bytes)
 {
 	expect(rig, "192.0.5.7", ",'fragment':'none','length':'986'", "verdict=pass within 7");
 	expect(rig, "192.0.5.7", ",'fragment':'none','length':'987'",
-	       "verdict=drop over 7, "
-	       "verdict.limit=bytes, verdict.passes_in_ns=none");
+	       "verdict=drop over 7, verdict.limit=bytes, verdict.passes_in_ns=none");
 	expect(rig, "192.0.5.7", ",'fragment':'none'",
-	       "verdict=pass within 7, "
-	       "change=length 1500 over");
+	       "verdict=pass within 7, change=length 1500 over");
 }
 
 EXPLAIN_TEST(a_bucket_of_more_than_the_source)
@@ -135,8 +132,7 @@ EXPLAIN_TEST(push_downs_are_listed)
 	push.kind = SL_PUSH_NO_NEW;
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
 	expect(rig, "192.0.7.7", "",
-	       "verdict=pass no_match 7, "
-	       "change @push-down=tcp_flags syn push_no_new");
+	       "verdict=pass no_match 7, change @push-down=tcp_flags syn push_no_new");
 	push.src.addr.hi &= ~0xffffffffffULL;
 	push.src.len = 24;
 	push.kind = SL_PUSH_DROP;

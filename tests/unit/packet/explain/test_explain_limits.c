@@ -54,8 +54,7 @@ EXPLAIN_TEST(meters_and_overrides)
 	expect(rig, "192.0.9.200", "", "limits.0.meters.0.override=none");
 	expect_meters(rig, "192.0.9.4", "3 packets/s at /32: 3, 4 packets/h at /32: 4");
 	expect(rig, "192.0.9.4", "",
-	       "limits.0.meters.0.override.src=192.0.9.4, "
-	       "limits.0.meters.0.override.line=29");
+	       "limits.0.meters.0.override.src=192.0.9.4, limits.0.meters.0.override.line=29");
 	expect_meters(rig, "192.0.9.5", "50 packets/s at /32: 50, 90 packets/h at /32: 90");
 	expect(rig, "192.0.9.5", "", "limits.0.meters.1.override.src=192.0.9.0/25");
 	expect_meters(rig, "192.0.10.1",

@@ -213,9 +213,7 @@ static void value_is(const char *inside, const char *bytes, size_t len)
 	struct bytes value;
 
 	snprintf(text, sizeof(text),
-		 "{'domain':'d','descriptors':[{'entries':"
-		 "[{'key':'k','value':'%s'}]}]}",
-		 inside);
+		 "{'domain':'d','descriptors':[{'entries':[{'key':'k','value':'%s'}]}]}", inside);
 	request = good(json_request_check, text);
 	value = request->request.descriptor[0].entry[0].value;
 	if (value.len != len || memcmp(value.at, bytes, len))
@@ -336,12 +334,10 @@ TEST(test_rls)
 	       "'limit':{'unit':'FORTNIGHT'}}]}",
 	       "descriptors[0].limit.unit: another name", 1);
 	beyond(json_request_rls,
-	       "{'domain':'d','descriptors':[{'entries':[{'key':'k'}],"
-	       "'limit':{'unit':8}}]}",
+	       "{'domain':'d','descriptors':[{'entries':[{'key':'k'}],'limit':{'unit':8}}]}",
 	       "descriptors[0].limit.unit: another number", 1);
 	bad(json_request_rls,
-	    "{'domain':'d','descriptors':[{'entries':[{'key':'k'}],"
-	    "'isNegativeHits':true}]}",
+	    "{'domain':'d','descriptors':[{'entries':[{'key':'k'}],'isNegativeHits':true}]}",
 	    "refunds");
 }
 

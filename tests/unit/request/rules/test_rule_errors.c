@@ -220,8 +220,7 @@ TEST(test_ours)
 		{ THIS_ONE "scope: cluster, algorithm: token-bucket, count: all, "
 			   "on_limit: {defer: {max: 3}}}",
 		  "count: admitted" },
-		{ THIS_ONE "scope: cluster, throttle: {soft: 10%}, "
-			   "on_limit: {defer: {max: 3}}}",
+		{ THIS_ONE "scope: cluster, throttle: {soft: 10%}, on_limit: {defer: {max: 3}}}",
 		  "throttle: hard" },
 		{ "- {key: a, limits: 5 requests/s, scope: cluster, on_limit: {defer: {max: 3}}, "
 		  "^ban: {after: 3 rejections/1m, for: 1h}}",

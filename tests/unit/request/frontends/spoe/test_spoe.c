@@ -86,8 +86,7 @@ RIG_TEST(test_broken)
 				   "check"
 				   "\x01"
 				   "\x06"
-				   "domain"
-				   "\x08\x03"
+				   "domain\x08\x03"
 				   "api";
 	static const struct {
 		bool agreed;
