@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * algo_sliding.h against the same counter in whole numbers: windows by their number in UTC,
- * which is not cut, and 128-bit products.
- */
+/* algo_sliding.h to the nanosecond, and where counts are rounded. Against whole histories:
+ * tests/prop/test_decide.c. */
 #include <math.h>
 
 #include "lib/test.h"
@@ -14,140 +12,27 @@ typedef unsigned __int128 u128;
 /* UTC: 1:00:00 of some day. */
 #define ONE_O_CLOCK (1700006400ULL / 86400 * 86400 * SEC + 3600 * SEC)
 
-/* ------------------------------------------------------------------ the whole numbers */
-
-struct counter {
-	u64 window_ns, capacity;
-	u64 number; /* of the window that `current` is of */
-	u64 current, previous;
-	bool seen;
-};
-
-/* The counter as of `utc`; where the clock is a window behind, as of that window's beginning. */
-static struct counter counter_at(const struct counter *c, u64 utc)
+static void check_utilization(u64 bucket_state, const struct sl_params *p, u64 utc)
 {
-	struct counter now = *c;
-	u64 number = utc / c->window_ns;
+	u64 used = sl_used(bucket_state, p, at(utc));
+	u32 utilization = sl_utilization(bucket_state, p, at(utc));
 
-	if (c->seen && (number == c->number || number + 1 == c->number))
-		return now;
-	now.seen = true;
-	now.number = number;
-	now.previous = c->seen && number == c->number + 1 ? c->current : 0;
-	now.current = 0;
-	return now;
-}
-
-static u64 counter_used(const struct counter *c, u64 utc)
-{
-	struct counter now = counter_at(c, utc);
-	u64 begin = now.number * now.window_ns;
-	u64 left = utc < begin ? now.window_ns : begin + now.window_ns - utc;
-
-	return now.current + (u64)((u128)now.previous * left / now.window_ns);
-}
-
-static bool counter_fits(const struct counter *c, u64 utc, u64 cost)
-{
-	return counter_used(c, utc) + cost <= c->capacity;
-}
-
-static void counter_charge(struct counter *c, u64 utc, u64 cost)
-{
-	*c = counter_at(c, utc);
-	c->current += cost;
-}
-
-/* ------------------------------------------------------------------ against them */
-
-static void check_state(u64 bucket_state, const struct sl_params *p, const struct counter *c,
-			u64 utc)
-{
-	u64 used = counter_used(c, utc);
-	u32 weight = sl_utilization(bucket_state, p, at(utc));
-
-	assert_true(sl_used(bucket_state, p, at(utc)) == used);
 	assert_int_equal(sl_expired(bucket_state, p, at(utc)), used == 0);
-	assert_int_equal(weight == 0, used == 0);
-	assert_int_equal(weight >= 128, used * 2 >= p->capacity);
+	assert_int_equal(utilization == 0, used == 0);
+	assert_int_equal(utilization >= 128, used * 2 >= p->capacity);
 	if (used >= p->capacity)
-		assert_int_equal(weight, 255);
+		assert_int_equal(utilization, 255);
 }
 
-/* After the wait, and not a nanosecond before it, the cost fits. */
-static void check_wait(u64 bucket_state, const struct sl_params *p, const struct counter *c,
-		       u64 utc, u64 cost, u64 wait_ns)
+/* What is charged in the window that a clock, set back, is no longer in stays. */
+TEST(test_refund_by_a_clock_set_back)
 {
-	if (cost > p->capacity) {
-		assert_true(wait_ns == ~0ULL);
-		return;
-	}
-	assert_in_range(wait_ns, 1, 3 * p->window_ns);
-	assert_true(counter_fits(c, utc + wait_ns, cost));
-	assert_false(counter_fits(c, utc + wait_ns - 1, cost));
-	assert_int_equal(sl_step(bucket_state, p, at(utc + wait_ns), cost).verdict, SL_PASS);
-	assert_int_equal(sl_step(bucket_state, p, at(utc + wait_ns - 1), cost).verdict, SL_OVER);
-}
+	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 10, SEC, RATE_PACKETS, 0);
+	u64 bucket_state = sl_step(0, &p, at(ONE_O_CLOCK), 3).bucket_state;
 
-static u64 run_counter(const struct sl_params *p, u64 most_cost)
-{
-	struct counter c = { .window_ns = p->window_ns, .capacity = p->capacity };
-	u64 step_ns = p->window_ns / p->capacity * most_cost + 1;
-	u64 utc = 20000 * 86400 * SEC + rng_below(SEC), bucket_state = 0, refused = 0;
-
-	step_ns = step_ns < p->window_ns ? step_ns : p->window_ns;
-	/* Years of windows end with the clock's own 584. */
-	for (int i = 0; i < 2000 && utc < SL_BIT(63); i++) {
-		u64 cost = 1 + rng_below(most_cost);
-		struct sl_result res;
-
-		utc += rng_below(2) ? rng_below(step_ns) : 0;
-		if (!rng_below(100))
-			utc += rng_below(3 * p->window_ns);
-		if (!rng_below(100))
-			utc -= rng_below(p->window_ns);
-		/* To the nanosecond: an edge. */
-		if (!rng_below(50))
-			utc += p->window_ns - utc % p->window_ns - rng_below(2);
-		check_state(bucket_state, p, &c, utc);
-		res = sl_step(bucket_state, p, at(utc), cost);
-		assert_int_equal(res.verdict == SL_PASS, counter_fits(&c, utc, cost));
-		if (res.verdict == SL_OVER) {
-			assert_true(res.bucket_state == bucket_state);
-			check_wait(bucket_state, p, &c, utc, cost, res.wait_ns);
-			refused++;
-			continue;
-		}
-		bucket_state = res.bucket_state;
-		counter_charge(&c, utc, cost);
-		if (!rng_below(10)) {
-			bucket_state = sl_refund(bucket_state, p, at(utc), cost);
-			/* A charge made while the clock is behind stays. */
-			c.current -= utc / c.window_ns == c.number ? cost : 0;
-		}
-		assert_true(c.current <= SL_SLIDING_COUNT_MASK);
-	}
-	return refused;
-}
-
-TEST(test_against_whole_numbers)
-{
-	u64 refused = 0;
-
-	rng_start("against_whole_numbers");
-	for (int run = 0; run < 1000; run++) {
-		/* Up to 2 years, half of them no round number of anything. */
-		u64 window_ns = rng_magnitude(26) * SEC + (rng_below(2) ? rng_below(SEC) : 0);
-		u64 capacity = run < 200 ? 1 + rng_below(20) : rng_magnitude(25) - 1;
-		struct sl_params p;
-
-		capacity = capacity ? capacity : 1;
-		p = make(SL_ALGO_SLIDING_WINDOW, capacity, window_ns, RATE_PACKETS, 0);
-		assert_int_equal(p.quantum, 0);
-		assert_true(p.window_ns >> p.shift < SL_BIT(38));
-		refused += run_counter(&p, 1 + capacity / (1 + rng_below(50)));
-	}
-	assert_in_range(refused, 100000, 1900000);
+	assert_true(sl_refund(bucket_state, &p, at(ONE_O_CLOCK - 1), 3) == bucket_state);
+	assert_int_equal(
+		sl_used(sl_refund(bucket_state, &p, at(ONE_O_CLOCK), 2), &p, at(ONE_O_CLOCK)), 1);
 }
 
 /*
@@ -177,6 +62,8 @@ TEST(test_to_the_nanosecond)
 		assert_true(sl_used(bucket_state, &p, at(edge + window_ns - left + 1)) == unit - 1);
 		assert_int_equal(sl_expired(bucket_state, &p, at(edge + window_ns - left + 1)),
 				 unit == 1);
+		check_utilization(bucket_state, &p, edge);
+		check_utilization(bucket_state, &p, edge + rng_below(window_ns));
 		/* So one more than the rest of the capacity fits only then. */
 		cost = p.capacity - unit + 1;
 		res = sl_step(bucket_state, &p, at(edge), cost);
