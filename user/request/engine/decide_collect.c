@@ -373,18 +373,6 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 
 /* ------------------------------------------------------------------ limits in the request */
 
-static u64 unit_ns(enum request_unit unit)
-{
-	static const u64 seconds[REQUEST_UNIT_COUNT] = {
-		[REQUEST_UNIT_SECOND] = 1,	   [REQUEST_UNIT_MINUTE] = 60,
-		[REQUEST_UNIT_HOUR] = 3600,	   [REQUEST_UNIT_DAY] = 86400,
-		[REQUEST_UNIT_WEEK] = 7 * 86400,   [REQUEST_UNIT_MONTH] = 30 * 86400,
-		[REQUEST_UNIT_YEAR] = 365 * 86400,
-	};
-
-	return seconds[unit < REQUEST_UNIT_COUNT ? unit : REQUEST_UNIT_SECOND] * SL_NS_PER_SEC;
-}
-
 /* Envoy sends them, and they are in the queries of a proxy's administrator; others need the
  * right. */
 static bool brings_limit(const struct request *request, const struct request_descriptor *descriptor)
@@ -424,7 +412,10 @@ static void add_own_limit(struct decision *d, struct part *part, struct bytes do
 	if (!def->count || descriptor->limit_requests < def->count)
 		def->count = descriptor->limit_requests + !descriptor->limit_requests;
 	d->ref[b->ref].caller = d->request->caller;
-	def->period_ns = unit_ns(descriptor->limit_unit);
+	def->period_ns =
+		request_units[descriptor->limit_unit < REQUEST_UNIT_COUNT ? descriptor->limit_unit
+									  : REQUEST_UNIT_SECOND]
+			.ns;
 	def->scale = 1;
 	def->ceiling_percent = 100;
 	def->algo = SL_ALGO_FIXED_WINDOW;

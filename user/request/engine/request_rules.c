@@ -27,19 +27,6 @@ struct request_rules {
 	struct request_rule of[REQUEST_RULES_MAX];
 };
 
-static const struct {
-	const char *name;
-	u64 seconds;
-} units[REQUEST_UNIT_COUNT] = {
-	[REQUEST_UNIT_SECOND] = { "second", 1 },
-	[REQUEST_UNIT_MINUTE] = { "minute", 60 },
-	[REQUEST_UNIT_HOUR] = { "hour", 3600 },
-	[REQUEST_UNIT_DAY] = { "day", 86400 },
-	[REQUEST_UNIT_MONTH] = { "month", 30 * 86400 },
-	[REQUEST_UNIT_YEAR] = { "year", 365 * 86400 },
-	[REQUEST_UNIT_WEEK] = { "week", 7 * 86400 },
-};
-
 struct request_rules *request_rules_new(void)
 {
 	return calloc(1, sizeof(struct request_rules));
@@ -72,7 +59,7 @@ static bool put(char *name, size_t *len, struct bytes text, const char *without)
 static bool make_path(const struct request_descriptor *descriptor, char *path)
 {
 	const char *unit = descriptor->limit_unit < REQUEST_UNIT_COUNT
-				   ? units[descriptor->limit_unit].name
+				   ? request_units[descriptor->limit_unit].name
 				   : NULL;
 	size_t len = 0;
 
@@ -132,8 +119,7 @@ static void fill_entries(struct request_rule *one, const struct request_descript
 	one->rule.depth = descriptor->count;
 	one->rule.key = one->entry[descriptor->count - 1].key;
 	one->rule.unit = descriptor->limit_unit;
-	one->limit.terms.rates.rate[0].period_ns =
-		units[descriptor->limit_unit].seconds * SL_NS_PER_SEC;
+	one->limit.terms.rates.rate[0].period_ns = request_units[descriptor->limit_unit].ns;
 }
 
 /* The last place is that of all others; `domain` NULL. */

@@ -57,6 +57,15 @@ enum request_unit {
 	REQUEST_UNIT_COUNT,
 };
 
+/* By enum request_unit; of REQUEST_UNIT_UNKNOWN NULL and 0. */
+extern const struct request_unit_row {
+	const char *name, *capitals; /* "second", "SECOND" */
+	u64 ns;
+} request_units[REQUEST_UNIT_COUNT];
+
+/* Returns the unit of so many ns, or REQUEST_UNIT_UNKNOWN. */
+enum request_unit request_unit_of(u64 ns);
+
 struct request_descriptor {
 	struct request_entry entry[REQUEST_ENTRIES_MAX];
 	u32 count;

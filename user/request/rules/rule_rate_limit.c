@@ -7,23 +7,6 @@
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 
-#define SECOND SL_NS_PER_SEC
-#define DAY (24 * 3600 * SECOND)
-
-static const struct {
-	const char *name;
-	enum request_unit unit;
-	u64 ns;
-} units[] = {
-	{ "second", REQUEST_UNIT_SECOND, SECOND },
-	{ "minute", REQUEST_UNIT_MINUTE, 60 * SECOND },
-	{ "hour", REQUEST_UNIT_HOUR, 3600 * SECOND },
-	{ "day", REQUEST_UNIT_DAY, DAY },
-	{ "week", REQUEST_UNIT_WEEK, 7 * DAY },
-	{ "month", REQUEST_UNIT_MONTH, 30 * DAY },
-	{ "year", REQUEST_UNIT_YEAR, 365 * DAY },
-};
-
 #define UNITS "second, minute, hour, day, week, month, year"
 
 static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
@@ -32,11 +15,12 @@ static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 
 	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
 		return 0; /* ignored */
-	for (size_t i = 0; i < ARRAY_SIZE(units) && node->kind == YAML_TEXT; i++) {
-		if (strcasecmp(node->text, units[i].name))
+	for (enum request_unit unit = REQUEST_UNIT_SECOND;
+	     unit < REQUEST_UNIT_COUNT && node->kind == YAML_TEXT; unit++) {
+		if (strcasecmp(node->text, request_units[unit].name))
 			continue;
-		draft->rule.unit = units[i].unit;
-		draft->limit[0].terms.rates.rate[0].period_ns = units[i].ns;
+		draft->rule.unit = unit;
+		draft->limit[0].terms.rates.rate[0].period_ns = request_units[unit].ns;
 		return 0;
 	}
 	return read_refuse(r, node, UNITS);
@@ -44,9 +28,10 @@ static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 
 static void write_unit(struct writer *w, const void *from)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (units[i].unit == ((const struct draft *)from)->rule.unit)
-			fputs(units[i].name, w->out);
+	enum request_unit unit = ((const struct draft *)from)->rule.unit;
+
+	if (unit)
+		fputs(request_units[unit].name, w->out);
 }
 
 static int copy_text(struct reader *r, struct draft *draft, const struct yaml_node *node,

@@ -324,21 +324,6 @@ static void add_header(struct bytes name, struct bytes value, void *arg)
 	message->response.n_response_headers_to_add++;
 }
 
-static enum request_unit unit_of(u64 window_ns)
-{
-	static const u64 seconds[REQUEST_UNIT_COUNT] = {
-		[REQUEST_UNIT_SECOND] = 1,	   [REQUEST_UNIT_MINUTE] = 60,
-		[REQUEST_UNIT_HOUR] = 3600,	   [REQUEST_UNIT_DAY] = 86400,
-		[REQUEST_UNIT_WEEK] = 7 * 86400,   [REQUEST_UNIT_MONTH] = 30 * 86400,
-		[REQUEST_UNIT_YEAR] = 365 * 86400,
-	};
-
-	for (enum request_unit unit = REQUEST_UNIT_SECOND; unit < REQUEST_UNIT_COUNT; unit++)
-		if (window_ns == seconds[unit] * 1000000000)
-			return unit;
-	return REQUEST_UNIT_UNKNOWN;
-}
-
 static u32 at_most_u32(u64 n)
 {
 	return n > UINT32_MAX ? UINT32_MAX : n;
@@ -360,11 +345,11 @@ void grpc_status_set(struct grpc_status_message *ret, const struct response_stat
 	ret->reset.seconds = from->reset_ns / 1000000000 + !!(from->reset_ns % 1000000000);
 	status->duration_until_reset = &ret->reset;
 	/* rls.proto can only express N per one unit; the headers have the rest. */
-	if (from->requests > UINT32_MAX || !unit_of(response_unit_ns(from)))
+	if (from->requests > UINT32_MAX || !request_unit_of(response_unit_ns(from)))
 		return;
 	rls__limit__init(&ret->limit);
 	ret->limit.requests_per_unit = from->requests;
-	ret->limit.unit = unit_of(response_unit_ns(from));
+	ret->limit.unit = request_unit_of(response_unit_ns(from));
 	if (from->limit && from->limit->name)
 		ret->limit.name = from->limit->name;
 	status->current_limit = &ret->limit;

@@ -65,24 +65,13 @@ static int read_number(const struct json_text *text, json_t *value, u64 most, co
 static int read_unit(const struct json_text *text, json_t *value, const char *place,
 		     enum request_unit *ret, struct sl_err *err)
 {
-	static const struct {
-		const char *name;
-		int number;
-		enum request_unit unit;
-	} units[] = {
-		{ "SECOND", 1, REQUEST_UNIT_SECOND }, { "MINUTE", 2, REQUEST_UNIT_MINUTE },
-		{ "HOUR", 3, REQUEST_UNIT_HOUR },     { "DAY", 4, REQUEST_UNIT_DAY },
-		{ "MONTH", 5, REQUEST_UNIT_MONTH },   { "YEAR", 6, REQUEST_UNIT_YEAR },
-		{ "WEEK", 7, REQUEST_UNIT_WEEK },
-	};
 	struct bytes name =
 		json_is_string(value) ? json_text_bytes(text, value) : (struct bytes){ 0 };
-	size_t i;
 
-	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (json_is_integer(value) ? json_integer_value(value) == units[i].number
-					   : bytes_equal(name, units[i].name)) {
-			*ret = units[i].unit;
+	for (enum request_unit unit = REQUEST_UNIT_SECOND; unit < REQUEST_UNIT_COUNT; unit++) {
+		if (json_is_integer(value) ? json_integer_value(value) == unit
+					   : bytes_equal(name, request_units[unit].capitals)) {
+			*ret = unit;
 			return 0;
 		}
 	}

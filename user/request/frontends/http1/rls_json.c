@@ -17,29 +17,8 @@
 #include "lib/out.h"
 
 #define U32_MAX 0xffffffffULL
-#define DAY_NS (86400 * SL_NS_PER_SEC)
 /* Per status, and for the whole; names of rules have no fixed length, so it may grow. */
 #define BODY_SIZE (REQUEST_DESCRIPTORS_MAX * 256 + 4 * RESPONSE_TEXT_MAX)
-
-static const char *unit_name(u64 window_ns)
-{
-	static const struct {
-		u64 ns;
-		const char *name;
-	} units[] = {
-		{ SL_NS_PER_SEC, "SECOND" },	  { 60 * SL_NS_PER_SEC, "MINUTE" },
-		{ 3600 * SL_NS_PER_SEC, "HOUR" }, { DAY_NS, "DAY" },
-		{ 7 * DAY_NS, "WEEK" },		  { 30 * DAY_NS, "MONTH" },
-		{ 365 * DAY_NS, "YEAR" },
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (units[i].ns == window_ns)
-			return units[i].name;
-	}
-	return NULL;
-}
 
 /* Whole seconds, as envoyproxy/ratelimit's: "2s" */
 static void out_duration(struct out *out, u64 ns)
@@ -52,7 +31,7 @@ static void out_duration(struct out *out, u64 ns)
 static void out_status(struct out *out, const struct response_status *status)
 {
 	bool over = status->over && !status->shadow;
-	const char *unit = unit_name(response_unit_ns(status));
+	const char *unit = request_units[request_unit_of(response_unit_ns(status))].capitals;
 
 	out_text(out, over ? "{\"code\":\"OVER_LIMIT\"" : "{\"code\":\"OK\"");
 	if (status->unlimited) {
