@@ -78,6 +78,7 @@ fail2ban program fail2ban-server
 caddy program caddy
 nodejs program node
 npm program npm
+nghttp2-client program h2load
 wrk program wrk
 openssl program openssl
 systemd program systemd-analyze

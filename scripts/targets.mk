@@ -54,7 +54,9 @@ bench:
 	@$(MAKE) --no-print-directory all tests
 	@scripts/bpffs.sh
 	@scripts/bench.sh
+	@scripts/bench-grpc.sh
 	@scripts/bench-redis.sh
+	@scripts/bench-shares.sh
 
 # How soon live changes hold: of the cases that contain WORD.
 .PHONY: bench-live
@@ -72,7 +74,9 @@ bench-report:
 	@$(MAKE) --no-print-directory all tests >&2
 	@scripts/bpffs.sh
 	@scripts/bench.sh --markdown
+	@scripts/bench-grpc.sh --markdown
 	@scripts/bench-redis.sh --markdown
+	@scripts/bench-shares.sh --markdown
 
 # What Linux delivers was judged (tests/escape): a million frames; faults put back; branches taken.
 .PHONY: escape-long escape-mutants escape-coverage
