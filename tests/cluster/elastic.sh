@@ -50,6 +50,14 @@ signals() {
 	done
 }
 
+# As many(), with a second descriptor.
+critical_many() {
+	local body
+
+	body=$(check_body "$2" "$3" | jq -c '.descriptors += [{entries: [{key: "class", value: "critical"}]}]')
+	"${IN_S[@]}" curl -s -m 60 -o /dev/null -w '%{http_code}\n' -d "$body" "$URL/v1/check#[1-$1]" | grep -c '^200$'
+}
+
 # asked KEY VALUE NODE...: 250 requests to each node, one after the other; prints how many passed in all.
 asked() {
 	local key=$1 value=$2 name sum=0
