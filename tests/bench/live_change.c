@@ -14,13 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -41,12 +37,6 @@ static struct series {
 } series;
 
 static atomic_bool stopped;
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static int connect_unix(const char *path)
 {
@@ -86,46 +76,25 @@ static void command(int fd, const char *text, bool must)
 static struct packets {
 	struct frame frame;
 	int send, receive;
-	struct sockaddr_ll to;
 } packets;
 
-static int packet_socket(const char *interface, int protocol, struct sockaddr_ll *ret)
+static void packets_open(char **arg)
 {
-	int fd = socket(AF_PACKET, SOCK_RAW, 0), size = 64 << 20;
-
-	*ret = (struct sockaddr_ll){
-		.sll_family = AF_PACKET,
-		.sll_ifindex = if_nametoindex(interface),
-		.sll_protocol = htons(protocol),
-	};
-	if (fd < 0 || !ret->sll_ifindex)
-		die(interface);
-	if (protocol && (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||
-			 bind(fd, (struct sockaddr *)ret, sizeof(*ret))))
-		die(interface);
-	return fd;
-}
-
-static void packets_open(char **arg, int count)
-{
-	static const struct option options[] = { FRAME_OPTIONS, { NULL, 0, NULL, 0 } };
+	int own = open("/proc/self/ns/net", O_RDONLY), other;
 	struct frame_spec spec;
-	struct sockaddr_ll from;
-	int own = open("/proc/self/ns/net", O_RDONLY), other, option;
+	const struct tool_option options[] = { FRAME_OPTIONS(&spec), { NULL } };
 	char path[256];
 
 	frame_defaults(&spec);
-	while ((option = getopt_long(count - 2, arg + 2, "", options, NULL)) >= 0)
-		if (!frame_option(&spec, option, optarg))
-			exit(2);
+	tool_options(arg + 2, options, FRAME_USAGE);
 	frame_build(&spec, &packets.frame);
 	frame_patch(&spec, &packets.frame, spec.src, spec.dport);
 	snprintf(path, sizeof(path), "/run/netns/%s", arg[0]);
 	other = open(path, O_RDONLY);
-	packets.receive = packet_socket(arg[2], ETH_P_IP, &from);
+	packets.receive = tool_socket(arg[2], ETH_P_IP);
 	if (own < 0 || other < 0 || setns(other, CLONE_NEWNET))
 		die(path);
-	packets.send = packet_socket(arg[1], 0, &packets.to);
+	packets.send = tool_socket(arg[1], 0);
 	if (setns(own, CLONE_NEWNET))
 		die("setns");
 }
@@ -142,11 +111,10 @@ static void *packets_send(void *arg)
 		uint32_t number = series.sent;
 
 		series.passed[number % SERIES] = false;
-		series.at[number % SERIES] = frame_now();
+		series.at[number % SERIES] = tool_now();
 		memcpy(frame->data + frame->len - 4, &number, 4);
-		if (sendto(packets.send, frame->data, frame->len, 0, (struct sockaddr *)&packets.to,
-			   sizeof(packets.to)) < 0)
-			die("sendto");
+		if (send(packets.send, frame->data, frame->len, 0) < 0)
+			die("send");
 		series.sent = number + 1;
 		next.tv_nsec += GAP_NS;
 		if (next.tv_nsec >= 1000000000) {
@@ -232,7 +200,7 @@ static void *requests_send(void *arg)
 	while (!stopped) {
 		uint32_t number = series.sent;
 
-		series.at[number % SERIES] = frame_now();
+		series.at[number % SERIES] = tool_now();
 		series.passed[number % SERIES] = request_passes();
 		series.sent = number + 1;
 	}
@@ -291,7 +259,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (of_packets)
-		packets_open(argv + 6, argc - 6);
+		packets_open(argv + 6);
 	else
 		requests_open(argv + 6);
 	fd = connect_unix(argv[1]);
@@ -300,10 +268,10 @@ int main(int argc, char **argv)
 		die("pthread_create");
 	settle();
 	for (int i = 0; i < changes; i++) {
-		double begin = frame_now();
+		double begin = tool_now();
 
 		command(fd, argv[i & 1 ? 4 : 3], true);
-		answered[i] = (frame_now() - begin) * 1e3;
+		answered[i] = (tool_now() - begin) * 1e3;
 		settle();
 		if (of_packets)
 			packets_look();

@@ -11,9 +11,6 @@
  */
 #include <errno.h>
 #include <linux/if_link.h>
-#include <net/if.h>
-#include <sched.h>
-#include <signal.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -26,90 +23,41 @@ struct livegen {
 	struct frame_spec spec;
 	const char *interface, *bare;
 	double pps, seconds;
-	uint32_t sources;
 	double share;
 	struct frame_spec shared;
-	uint32_t cluster_store_sources;
+	int quota_sources;
 	int cpu;
 };
 
-static volatile sig_atomic_t stopped;
+static const char usage[] =
+	"usage: livegen --interface DEV | --bare DEV\n"
+	"  --pps N  --time S  --cpu N\n"
+	"  --share F --share-src ADDR --share-sources N   so much of the traffic\n"
+	"                       comes in turn from N addresses from ADDR on\n" FRAME_USAGE;
 
-static void stop(int signal)
+static void parse(struct livegen *g, char **argv)
 {
-	stopped = 1;
-}
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static void usage(void)
-{
-	fprintf(stderr,
-		"usage: livegen --interface DEV | --bare DEV\n"
-		"  --pps N  --time S  --cpu N\n"
-		"  --share F --share-src ADDR --share-sources N   so much of the traffic\n"
-		"                       comes in turn from N addresses from ADDR on\n" FRAME_USAGE);
-	exit(2);
-}
-
-static void parse(struct livegen *g, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "interface", 1, NULL, 'i' },
-		{ "bare", 1, NULL, 'b' },
-		{ "pps", 1, NULL, 'r' },
-		{ "time", 1, NULL, 'w' },
-		{ "cpu", 1, NULL, 'c' },
-		{ "share", 1, NULL, 'a' },
-		{ "share-src", 1, NULL, 'A' },
-		{ "share-sources", 1, NULL, 'N' },
-		FRAME_OPTIONS,
-		{ NULL, 0, NULL, 0 },
+	const struct tool_option options[] = {
+		{ "interface", take_text, &g->interface },
+		{ "bare", take_text, &g->bare },
+		{ "pps", take_double, &g->pps },
+		{ "time", take_double, &g->seconds },
+		{ "cpu", take_int, &g->cpu },
+		{ "share", take_double, &g->share },
+		{ "share-src", frame_take_source, &g->shared },
+		{ "share-sources", take_int, &g->quota_sources },
+		FRAME_OPTIONS(&g->spec),
+		{ NULL },
 	};
-	int option;
 
 	frame_defaults(&g->spec);
 	g->seconds = 10;
 	g->cpu = -1;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'i':
-			g->interface = optarg;
-			break;
-		case 'b':
-			g->bare = optarg;
-			break;
-		case 'r':
-			g->pps = atof(optarg);
-			break;
-		case 'w':
-			g->seconds = atof(optarg);
-			break;
-		case 'c':
-			g->cpu = atoi(optarg);
-			break;
-		case 'a':
-			g->share = atof(optarg);
-			break;
-		case 'A':
-			frame_parse_source(&g->shared, optarg);
-			break;
-		case 'N':
-			g->cluster_store_sources = atoi(optarg);
-			break;
-		default:
-			if (!frame_option(&g->spec, option, optarg))
-				usage();
-		}
-	}
+	tool_options(argv, options, usage);
 	if (!g->bare && (!g->interface || g->spec.src_len < 0 || g->spec.v6 || g->spec.tags))
-		usage();
-	if (g->share > 0 && !g->cluster_store_sources)
-		usage();
+		tool_usage(usage);
+	if (g->share > 0 && !g->quota_sources)
+		tool_usage(usage);
 }
 
 static uint32_t address(const struct frame_spec *spec)
@@ -124,9 +72,7 @@ static void configure(const struct livegen *g, struct livegen_bpf *skel, const s
 {
 	uint32_t hosts = g->spec.src_len >= 32 ? 0 : ~0U >> g->spec.src_len;
 
-	skel->bss->ifindex = if_nametoindex(g->interface);
-	if (!skel->bss->ifindex)
-		die(g->interface);
+	skel->bss->ifindex = tool_interface(g->interface);
 	skel->bss->header_sum = f->ip_sum;
 	skel->bss->base = address(&g->spec);
 	skel->bss->host_mask = hosts;
@@ -136,7 +82,7 @@ static void configure(const struct livegen *g, struct livegen_bpf *skel, const s
 						   : hosts + 1;
 	skel->bss->share = g->share * 65536;
 	skel->bss->quota_base = address(&g->shared);
-	skel->bss->quota_sources = g->cluster_store_sources ? g->cluster_store_sources : 1;
+	skel->bss->quota_sources = g->quota_sources ? g->quota_sources : 1;
 }
 
 static uint64_t generate(const struct livegen *g, int prog_fd, struct frame *f, double start)
@@ -148,7 +94,7 @@ static uint64_t generate(const struct livegen *g, int prog_fd, struct frame *f, 
 	uint64_t sent = 0;
 	double now;
 
-	while (!stopped && (now = frame_now()) < start + g->seconds) {
+	while (!tool_stopped && (now = tool_now()) < start + g->seconds) {
 		uint64_t due = g->pps ? (uint64_t)((now - start) * g->pps) : sent + 200000;
 
 		if (g->pps && due < sent + g->pps / 50) {
@@ -167,13 +113,13 @@ static uint64_t generate(const struct livegen *g, int prog_fd, struct frame *f, 
 
 static int bare(const struct livegen *g, struct livegen_bpf *skel)
 {
-	int ifindex = if_nametoindex(g->bare);
+	int ifindex = tool_interface(g->bare);
 
-	if (!ifindex || bpf_xdp_attach(ifindex, bpf_program__fd(skel->progs.bare_drop),
-				       XDP_FLAGS_DRV_MODE, NULL))
+	if (bpf_xdp_attach(ifindex, bpf_program__fd(skel->progs.bare_drop), XDP_FLAGS_DRV_MODE,
+			   NULL))
 		die(g->bare);
 	fprintf(stderr, "ready\n");
-	while (!stopped)
+	while (!tool_stopped)
 		pause();
 	return bpf_xdp_detach(ifindex, XDP_FLAGS_DRV_MODE, NULL);
 }
@@ -186,18 +132,9 @@ int main(int argc, char **argv)
 	uint64_t sent;
 	double start;
 
-	parse(&g, argc, argv);
-	/* Without SA_RESTART: pause() and the test run end with the signal. */
-	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
-	sigaction(SIGINT, &(struct sigaction){ .sa_handler = stop }, NULL);
-	if (g.cpu >= 0) {
-		cpu_set_t set;
-
-		CPU_ZERO(&set);
-		CPU_SET(g.cpu, &set);
-		if (sched_setaffinity(0, sizeof(set), &set))
-			die("sched_setaffinity");
-	}
+	parse(&g, argv);
+	tool_stop_on_signals();
+	tool_pin(g.cpu);
 	skel = livegen_bpf__open_and_load();
 	if (!skel)
 		die("livegen_bpf");
@@ -205,10 +142,10 @@ int main(int argc, char **argv)
 		return bare(&g, skel) != 0;
 	frame_build(&g.spec, &frame);
 	configure(&g, skel, &frame);
-	start = frame_now();
+	start = tool_now();
 	sent = generate(&g, bpf_program__fd(skel->progs.generate), &frame, start);
 	printf("{\"sent\":%llu,\"start\":%.6f,\"end\":%.6f}\n", (unsigned long long)sent, start,
-	       frame_now());
+	       tool_now());
 	livegen_bpf__destroy(skel);
 	return 0;
 }

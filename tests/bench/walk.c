@@ -6,15 +6,12 @@
  *     walk DEV RULES PACKETS_A_SECOND
  */
 #include <linux/if_link.h>
-#include <net/if.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "netns/tool.h"
 #include "sluice/types.h"
 #include "tests/bench/walk.skel.h"
 
@@ -22,13 +19,6 @@ struct rule {
 	u16 dport, pad;
 	u32 packets;
 };
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int signal)
-{
-	stopped = 1;
-}
 
 int main(int argc, char **argv)
 {
@@ -40,7 +30,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: walk DEV RULES PACKETS_A_SECOND\n");
 		return 2;
 	}
-	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
+	tool_stop_on_signals();
 	skel = walk_bpf__open_and_load();
 	if (!skel)
 		return 1;
@@ -56,7 +46,7 @@ int main(int argc, char **argv)
 			   NULL))
 		return 1;
 	fprintf(stderr, "ready\n");
-	while (!stopped)
+	while (!tool_stopped)
 		pause();
 	return bpf_xdp_detach(ifindex, XDP_FLAGS_DRV_MODE, NULL);
 }

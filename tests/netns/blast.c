@@ -9,12 +9,6 @@
  * batch at a time. Prints one line of JSON; times are CLOCK_MONOTONIC, as in the data path.
  */
 #include <errno.h>
-#include <net/if.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/socket.h>
 
 #include "frame.h"
 
@@ -35,103 +29,46 @@ struct blast {
 	double start, end;
 };
 
-static volatile sig_atomic_t stopped;
+static const char usage[] =
+	"usage: blast --interface DEV [--pps N] [--time S] [--count N] [--cpu N]\n"
+	"  --pps N              0: flat out (default)\n"
+	"  --time S  --count N  stop after either; 10 s where neither is given\n"
+	"  --at T               start then (CLOCK_MONOTONIC); default now\n"
+	"  --tapped             where tcpdump of this side sees the frames, too\n"
+	"  --seed N             of random sources; default $SLUICE_SEED or the clock\n" FRAME_USAGE;
 
-static void stop(int signal)
+static void parse(struct blast *b, char **argv)
 {
-	stopped = 1;
-}
-
-static void usage(void)
-{
-	fprintf(stderr,
-		"usage: blast --interface DEV [--pps N] [--time S] [--count N] [--cpu N]\n"
-		"  --pps N              0: flat out (default)\n"
-		"  --time S  --count N  stop after either; 10 s where neither is given\n"
-		"  --at T               start then (CLOCK_MONOTONIC); default now\n"
-		"  --tapped             where tcpdump of this side sees the frames, too\n"
-		"  --seed N             of random sources; default $SLUICE_SEED or the clock\n" FRAME_USAGE);
-	exit(2);
-}
-
-static void parse(struct blast *b, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "interface", 1, NULL, 'i' }, { "pps", 1, NULL, 'r' },	 { "time", 1, NULL, 'w' },
-		{ "count", 1, NULL, 'n' },     { "cpu", 1, NULL, 'c' },	 { "seed", 1, NULL, 'x' },
-		{ "at", 1, NULL, 'a' },	       { "tapped", 0, NULL, 1 }, FRAME_OPTIONS,
-		{ NULL, 0, NULL, 0 },
+	const struct tool_option options[] = {
+		{ "interface", take_text, &b->interface },
+		{ "pps", take_double, &b->pps },
+		{ "time", take_double, &b->seconds },
+		{ "count", take_u64, &b->count },
+		{ "cpu", take_int, &b->cpu },
+		{ "at", take_double, &b->at },
+		{ "tapped", NULL, &b->tapped },
+		{ "seed", take_u64, &b->seed },
+		FRAME_OPTIONS(&b->spec),
+		{ NULL },
 	};
 	const char *seed = getenv("SLUICE_SEED");
-	int option;
 
 	frame_defaults(&b->spec);
 	b->cpu = -1;
 	b->seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'i':
-			b->interface = optarg;
-			break;
-		case 'r':
-			b->pps = atof(optarg);
-			break;
-		case 'w':
-			b->seconds = atof(optarg);
-			break;
-		case 'n':
-			b->count = strtoull(optarg, NULL, 0);
-			break;
-		case 'c':
-			b->cpu = atoi(optarg);
-			break;
-		case 'a':
-			b->at = atof(optarg);
-			break;
-		case 1:
-			b->tapped = true;
-			break;
-		case 'x':
-			b->seed = strtoull(optarg, NULL, 0);
-			break;
-		default:
-			if (!frame_option(&b->spec, option, optarg))
-				usage();
-		}
-	}
+	tool_options(argv, options, usage);
 	if (!b->interface || (b->spec.src_len < 0 && !b->spec.raw_len))
-		usage();
+		tool_usage(usage);
 	if (!b->seconds && !b->count)
 		b->seconds = 10;
 }
 
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
 static void blast_open(struct blast *b)
 {
-	struct sockaddr_ll address = {
-		.sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(b->interface),
-		/* Protocol 0: the socket receives nothing. */
-	};
 	int one = 1;
 
-	if (!address.sll_ifindex)
-		die(b->interface);
-	if (b->cpu >= 0) {
-		cpu_set_t set;
-
-		CPU_ZERO(&set);
-		CPU_SET(b->cpu, &set);
-		if (sched_setaffinity(0, sizeof(set), &set))
-			die("sched_setaffinity");
-	}
-	b->fd = socket(AF_PACKET, SOCK_RAW, 0);
-	if (b->fd < 0 || bind(b->fd, (struct sockaddr *)&address, sizeof(address)))
-		die("AF_PACKET");
+	tool_pin(b->cpu);
+	b->fd = tool_socket(b->interface, 0);
 	if (!b->tapped && setsockopt(b->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
 		die("PACKET_QDISC_BYPASS");
 	b->frame = calloc(BATCH, sizeof(*b->frame));
@@ -162,7 +99,7 @@ static void blast_batch(struct blast *b, int n)
 		messages[i].msg_hdr.msg_iov = &iov[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}
-	while (done < n && !stopped) {
+	while (done < n && !tool_stopped) {
 		int sent = sendmmsg(b->fd, messages + done, n - done, 0);
 
 		if (sent > 0) {
@@ -176,8 +113,8 @@ static void blast_batch(struct blast *b, int n)
 			die("sendmmsg");
 		b->refused++;
 		if (!deadline)
-			deadline = frame_now() + 1;
-		if (frame_now() > deadline)
+			deadline = tool_now() + 1;
+		if (tool_now() > deadline)
 			die("the device takes nothing");
 	}
 	b->sent += done;
@@ -192,11 +129,11 @@ static void sleep_until(double when)
 
 static void blast_run(struct blast *b)
 {
-	if (b->at > frame_now())
+	if (b->at > tool_now())
 		sleep_until(b->at);
-	b->start = frame_now();
-	while (!stopped) {
-		double elapsed = frame_now() - b->start;
+	b->start = tool_now();
+	while (!tool_stopped) {
+		double elapsed = tool_now() - b->start;
 		uint64_t n = BATCH;
 
 		if (b->seconds && elapsed >= b->seconds)
@@ -221,7 +158,7 @@ static void blast_run(struct blast *b)
 			break;
 		blast_batch(b, n);
 	}
-	b->end = frame_now();
+	b->end = tool_now();
 }
 
 int main(int argc, char **argv)
@@ -229,12 +166,11 @@ int main(int argc, char **argv)
 	struct blast b = { 0 };
 	uint64_t seed;
 
-	parse(&b, argc, argv);
+	parse(&b, argv);
 	seed = b.seed;
 	b.seed = b.seed * 0x9e3779b97f4a7c15ULL | 1;
 	blast_open(&b);
-	signal(SIGINT, stop);
-	signal(SIGTERM, stop);
+	tool_stop_on_signals();
 	blast_run(&b);
 	printf("{\"sent\":%llu,\"bytes\":%llu,\"start\":%.6f,\"end\":%.6f,\"refused\":%llu,"
 	       "\"seed\":%llu}\n",

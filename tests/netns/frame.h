@@ -10,14 +10,9 @@
 #ifndef TESTS_NETNS_FRAME_H
 #define TESTS_NETNS_FRAME_H
 
-#include <arpa/inet.h>
-#include <getopt.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <netinet/ether.h>
+
+#include "tool.h"
 
 #define FRAME_MAX 9216
 #define FRAME_TAGS_MAX 8
@@ -34,8 +29,8 @@ struct frame_spec {
 	bool sequential;	  /* over the prefix, else random */
 	uint32_t sources;	  /* sequential: how many; 0 the whole prefix */
 	int proto;
-	uint16_t sport, dport, dport_last;
-	uint8_t dscp, tcp_flags;
+	int sport, dport, dport_last;
+	int dscp, tcp_flags;
 	int option_words; /* of IPv4 options (no-operations) */
 	int length;	  /* of the frame, without FCS */
 	uint8_t raw[FRAME_MAX];
@@ -49,14 +44,6 @@ struct frame {
 	int ip_csum, l4_csum;
 	uint32_t ip_sum, l4_sum; /* without source address and destination port */
 };
-
-static inline double frame_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static inline void frame_put16(uint8_t *at, unsigned int value)
 {
@@ -221,12 +208,16 @@ static inline void frame_source(const struct frame_spec *spec, uint64_t n, uint6
 /* ------------------------------------------------------------------ options */
 
 /* clang-format off */
-#define FRAME_OPTIONS                                                                        \
-	{ "src", 1, NULL, 's' }, { "dst", 1, NULL, 'd' }, { "mac", 1, NULL, 'm' },           \
-	{ "mac-src", 1, NULL, 'M' }, { "proto", 1, NULL, 'p' }, { "dport", 1, NULL, 'P' },   \
-	{ "sport", 1, NULL, 'S' }, { "length", 1, NULL, 'l' }, { "tag", 1, NULL, 'v' },      \
-	{ "dscp", 1, NULL, 'q' }, { "flags", 1, NULL, 'F' },                                \
-	{ "ip-options", 1, NULL, 'O' }, { "sequential", 1, NULL, 'Q' }, { "raw", 1, NULL, 'X' }
+#define FRAME_OPTIONS(spec)                                                                   \
+	{ "src", frame_take_source, spec }, { "dst", frame_take_destination, spec },          \
+	{ "mac", frame_take_mac, (spec)->mac_dst },                                           \
+	{ "mac-src", frame_take_mac, (spec)->mac_src },                                       \
+	{ "proto", frame_take_proto, spec }, { "dport", frame_take_ports, spec },             \
+	{ "sport", take_int, &(spec)->sport }, { "length", take_int, &(spec)->length },       \
+	{ "tag", frame_take_tag, spec }, { "dscp", take_int, &(spec)->dscp },                 \
+	{ "flags", take_int, &(spec)->tcp_flags },                                            \
+	{ "ip-options", take_int, &(spec)->option_words },                                    \
+	{ "sequential", frame_take_sequential, spec }, { "raw", frame_take_raw, spec }
 /* clang-format on */
 
 #define FRAME_USAGE                                                                                \
@@ -254,111 +245,79 @@ static inline void frame_defaults(struct frame_spec *spec)
 	};
 }
 
-static inline void frame_bad(const char *what, const char *value)
+/* Takes an address into `ret`; returns whether it is of IPv6. */
+static inline bool frame_take_address(const char *text, uint8_t *ret)
 {
-	fprintf(stderr, "bad %s: %s\n", what, value);
-	exit(2);
+	bool v6 = strchr(text, ':') != NULL;
+
+	if (inet_pton(v6 ? AF_INET6 : AF_INET, text, ret) != 1)
+		tool_bad("address", text);
+	return v6;
 }
 
-static inline void frame_parse_mac(const char *text, uint8_t *ret)
+static inline void frame_take_source(const char *text, void *at)
 {
-	if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", ret, ret + 1, ret + 2, ret + 3, ret + 4,
-		   ret + 5) != 6)
-		frame_bad("MAC address", text);
-}
-
-static inline void frame_parse_source(struct frame_spec *spec, const char *text)
-{
+	struct frame_spec *spec = at;
 	char address[64];
 	const char *slash = strchr(text, '/');
 
 	snprintf(address, sizeof(address), "%.*s", (int)(slash ? slash - text : 63), text);
-	spec->v6 = strchr(address, ':') != NULL;
-	if (inet_pton(spec->v6 ? AF_INET6 : AF_INET, address, spec->src) != 1)
-		frame_bad("source", text);
+	spec->v6 = frame_take_address(address, spec->src);
 	spec->src_len = slash ? atoi(slash + 1) : 8 * frame_address_size(spec);
 }
 
-static inline void frame_parse_raw(struct frame_spec *spec, const char *text)
+static inline void frame_take_destination(const char *text, void *at)
 {
+	frame_take_address(text, ((struct frame_spec *)at)->dst);
+}
+
+static inline void frame_take_mac(const char *text, void *at)
+{
+	if (!ether_aton_r(text, at))
+		tool_bad("MAC address", text);
+}
+
+static inline void frame_take_proto(const char *text, void *at)
+{
+	((struct frame_spec *)at)->proto = strcmp(text, "tcp") ? 17 : 6;
+}
+
+static inline void frame_take_ports(const char *text, void *at)
+{
+	struct frame_spec *spec = at;
+
+	if (sscanf(text, "%d-%d", &spec->dport, &spec->dport_last) != 2)
+		spec->dport_last = spec->dport;
+}
+
+static inline void frame_take_tag(const char *text, void *at)
+{
+	struct frame_spec *spec = at;
+	int tpid, vid;
+
+	if (spec->tags == FRAME_TAGS_MAX || sscanf(text, "%i:%d", &tpid, &vid) != 2)
+		tool_bad("tag", text);
+	spec->tag[spec->tags].tpid = tpid;
+	spec->tag[spec->tags++].vid = vid;
+}
+
+static inline void frame_take_sequential(const char *text, void *at)
+{
+	struct frame_spec *spec = at;
+
+	spec->sequential = true;
+	spec->sources = atoi(text);
+}
+
+static inline void frame_take_raw(const char *text, void *at)
+{
+	struct frame_spec *spec = at;
+
 	for (; text[0] && text[1]; text += 2) {
-		unsigned int byte;
-
-		if (sscanf(text, "%2x", &byte) != 1 || spec->raw_len == FRAME_MAX)
-			frame_bad("raw frame", text);
-		spec->raw[spec->raw_len++] = byte;
+		if (spec->raw_len == FRAME_MAX ||
+		    sscanf(text, "%2hhx", &spec->raw[spec->raw_len++]) != 1)
+			tool_bad("raw frame", text);
 	}
-}
-
-static inline void frame_parse_fields(struct frame_spec *spec, int option, const char *arg)
-{
-	unsigned int a = 0, b = 0;
-
-	switch (option) {
-	case 'P':
-		b = sscanf(arg, "%u-%u", &a, &b) == 2 ? b : a;
-		spec->dport = a;
-		spec->dport_last = b;
-		break;
-	case 'v':
-		if (spec->tags == FRAME_TAGS_MAX || sscanf(arg, "%i:%u", (int *)&a, &b) != 2)
-			frame_bad("tag", arg);
-		spec->tag[spec->tags].tpid = a;
-		spec->tag[spec->tags++].vid = b;
-		break;
-	}
-}
-
-/* One of FRAME_OPTIONS; false where it is not. Bad values end the program. */
-static inline bool frame_option(struct frame_spec *spec, int option, const char *arg)
-{
-	switch (option) {
-	case 's':
-		frame_parse_source(spec, arg);
-		break;
-	case 'd':
-		if (inet_pton(strchr(arg, ':') ? AF_INET6 : AF_INET, arg, spec->dst) != 1)
-			frame_bad("destination", arg);
-		break;
-	case 'm':
-		frame_parse_mac(arg, spec->mac_dst);
-		break;
-	case 'M':
-		frame_parse_mac(arg, spec->mac_src);
-		break;
-	case 'p':
-		spec->proto = strcmp(arg, "tcp") ? 17 : 6;
-		break;
-	case 'S':
-		spec->sport = atoi(arg);
-		break;
-	case 'l':
-		spec->length = atoi(arg);
-		break;
-	case 'q':
-		spec->dscp = atoi(arg);
-		break;
-	case 'F':
-		spec->tcp_flags = strtol(arg, NULL, 0);
-		break;
-	case 'O':
-		spec->option_words = atoi(arg);
-		break;
-	case 'Q':
-		spec->sequential = true;
-		spec->sources = atoi(arg);
-		break;
-	case 'X':
-		frame_parse_raw(spec, arg);
-		break;
-	case 'P':
-	case 'v':
-		frame_parse_fields(spec, option, arg);
-		break;
-	default:
-		return false;
-	}
-	return true;
 }
 
 #endif

@@ -5,18 +5,9 @@
  *
  * One process in place of a shell, cat, tr and awk: scenarios call it hundreds of times.
  */
-#include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
+#include "tool.h"
 
 /* The whole response, NUL-terminated; the caller frees it. */
 static char *fetch(void)

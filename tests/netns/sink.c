@@ -13,13 +13,8 @@
  * printed at the end), and a test that relies on the count must see 0 there. For floods use
  * tally. SIGTERM ends it, after queued frames were read.
  */
-#include <errno.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/socket.h>
 
 #include "frame.h"
 
@@ -43,19 +38,6 @@ struct seen {
 	const char *checksum;
 	uint8_t src[16], dst[16];
 };
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int signal)
-{
-	stopped = 1;
-}
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static void add_tag(struct seen *seen, unsigned int tci)
 {
@@ -181,7 +163,7 @@ static void measure_offset(struct sink *s)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	s->mono_minus_real = frame_now() - (ts.tv_sec + ts.tv_nsec / 1e9);
+	s->mono_minus_real = tool_now() - (ts.tv_sec + ts.tv_nsec / 1e9);
 }
 
 /* Reads queued frames; false where there was none. */
@@ -216,61 +198,41 @@ static bool sink_read(struct sink *s)
 
 static void sink_open(struct sink *s, const char *interface)
 {
-	struct sockaddr_ll address = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = if_nametoindex(interface),
-	};
-	int one = 1, size = 64 << 20;
+	int one = 1;
 
-	if (!address.sll_ifindex)
-		die(interface);
-	s->fd = socket(AF_PACKET, SOCK_RAW, 0);
-	if (s->fd < 0 || setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) ||
-	    setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) ||
-	    setsockopt(s->fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)) ||
-	    bind(s->fd, (struct sockaddr *)&address, sizeof(address)))
+	s->fd = tool_socket(interface, ETH_P_ALL);
+	if (setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) ||
+	    setsockopt(s->fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)))
 		die("AF_PACKET");
+}
+
+static void take_log(const char *path, void *at)
+{
+	FILE **log = at;
+
+	*log = fopen(path, "w");
+	if (!*log)
+		die(path);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "interface", 1, NULL, 'i' },
-		{ "log", 1, NULL, 'o' },
-		{ "src", 1, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
-	};
+	static const char usage[] = "usage: sink --interface DEV [--src PREFIX] [--log FILE]\n";
 	struct sink s = { .log = stdout, .filter.src_len = -1 };
 	struct tpacket_stats lost = { 0 };
 	socklen_t size = sizeof(lost);
 	const char *interface = NULL;
-	int option;
+	const struct tool_option options[] = {
+		{ "interface", take_text, &interface },
+		{ "log", take_log, &s.log },
+		{ "src", frame_take_source, &s.filter },
+		{ NULL },
+	};
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'i':
-			interface = optarg;
-			break;
-		case 's':
-			frame_parse_source(&s.filter, optarg);
-			break;
-		case 'o':
-			s.log = fopen(optarg, "w");
-			if (!s.log)
-				die(optarg);
-			break;
-		default:
-			interface = NULL;
-			optind = argc;
-		}
-	}
-	if (!interface) {
-		fprintf(stderr, "usage: sink --interface DEV [--src PREFIX] [--log FILE]\n");
-		return 2;
-	}
-	signal(SIGTERM, stop);
-	signal(SIGINT, stop);
+	tool_options(argv, options, usage);
+	if (!interface)
+		tool_usage(usage);
+	tool_stop_on_signals();
 	sink_open(&s, interface);
 	fprintf(stderr, "ready\n");
 	for (;;) {
@@ -279,7 +241,7 @@ int main(int argc, char **argv)
 		if (sink_read(&s))
 			continue;
 		fflush(s.log);
-		if (stopped)
+		if (tool_stopped)
 			break;
 		poll(&p, 1, 200);
 	}

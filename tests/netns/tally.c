@@ -7,9 +7,6 @@
  * reading this line (a snapshot under a flood takes milliseconds); SIGTERM writes
  * the last one and takes the program off.
  */
-#include <net/if.h>
-#include <signal.h>
-
 #include <bpf/libbpf.h>
 
 #include "frame.h"
@@ -17,12 +14,6 @@
 #include "tests/netns/tally.skel.h"
 
 #define TALLY_SOURCES 4096
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 /*
  * A source's packets and the time at which they were read: again where the two are more than 0.3 ms
@@ -33,10 +24,10 @@ static double read_source(struct tally_bpf *skel, uint32_t i, uint64_t *value, s
 	double before, after;
 
 	for (int try = 0; try < 100; try++) {
-		before = frame_now();
+		before = tool_now();
 		if (bpf_map__lookup_elem(skel->maps.tally, &i, sizeof(i), value, size, 0))
 			die("tally map");
-		after = frame_now();
+		after = tool_now();
 		if (after - before < 0.0003)
 			break;
 	}
@@ -76,7 +67,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: tally DEV WATCHED_PREFIX LOG\n");
 		return 2;
 	}
-	frame_parse_source(&watch, argv[2]);
+	frame_take_source(argv[2], &watch);
 	memcpy(&base, watch.src, 4);
 	base = ntohl(base);
 	log = fopen(argv[3], "w");
@@ -85,7 +76,7 @@ int main(int argc, char **argv)
 		die("tally");
 	skel->rodata->watch_base = base;
 	skel->rodata->watch_mask = watch.src_len ? ~0U << (32 - watch.src_len) : 0;
-	hook.ifindex = if_nametoindex(argv[1]);
+	hook.ifindex = tool_interface(argv[1]);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGTERM);
