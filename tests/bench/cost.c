@@ -16,17 +16,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
-#include "packet/dataplane/dp_push.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/floor.skel.h"
 
@@ -174,44 +168,17 @@ static char *rules_text(const struct cost_case *c)
 
 static void apply(struct dp *dp, const struct cost_case *c)
 {
-	size_t slots_size = SL_LIMIT_IDS * sizeof(struct sl_limit_id_info);
-	struct sl_limit_id_info *slots = malloc(slots_size);
 	struct sl_session sessions[SL_SESSIONS_MAX];
-	struct compile_env env = {
-		.mono_ns = clock_ns(CLOCK_MONOTONIC),
-		.cpus = libbpf_num_possible_cpus(),
-		.generation = 1,
-		.seed = dp->ops->state(dp)->seed,
-		.slots = slots,
-	};
 	char *text = rules_text(c);
-	struct sl_image *image;
-	struct policy *policy;
-	struct sl_err err;
 
-	if (!slots)
-		die("memory", NULL);
-	memcpy(slots, dp->ops->slots(dp), slots_size);
 	for (u32 i = 0; i < SL_SESSIONS_MAX; i++)
 		sessions[i] = (struct sl_session){ .src.hi = (0x0b000001ULL + i) << 32,
 						   .used = 1,
 						   .dst.hi = 0x0a010001ULL << 32,
 						   .dport = 22,
 						   .sport = 40000 + i };
-	if (c->with & WITH_SESSIONS) {
-		env.session = sessions;
-		env.session_count = SL_SESSIONS_MAX;
-	}
-	env.utc_offset_ns = clock_ns(CLOCK_REALTIME) - env.mono_ns;
-	dp_set_clock(dp, env.utc_offset_ns);
-	if (policy_parse(c->name, text, strlen(text), &policy, &err) ||
-	    image_compile(policy, &env, &image, &err) || dp->ops->apply(dp, image, &err))
-		die(c->name, &err);
-	memcpy(dp->ops->slots(dp), slots, slots_size);
-	image_free(image);
-	policy_free(policy);
+	bench_apply(dp, c->name, text, sessions, c->with & WITH_SESSIONS ? SL_SESSIONS_MAX : 0);
 	free(text);
-	free(slots);
 }
 
 /* Bans and push-downs of other sources. */

@@ -12,17 +12,11 @@
 #include <errno.h>
 #include <linux/if_link.h>
 #include <net/if.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
-#include "packet/dataplane/dp_push.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/judge.skel.h"
 
@@ -34,38 +28,6 @@ struct judge {
 	struct dp *dp;
 	struct judge_bpf *skel;
 };
-
-/* ------------------------------------------------------------------ rule sets */
-
-static void apply(struct judge *j, const char *yaml)
-{
-	size_t slots_size = SL_LIMIT_IDS * sizeof(struct sl_limit_id_info);
-	struct sl_limit_id_info *slots = malloc(slots_size);
-	static u64 generation;
-	struct compile_env env = {
-		.mono_ns = clock_ns(CLOCK_MONOTONIC),
-		.cpus = libbpf_num_possible_cpus(),
-		.generation = ++generation,
-		.seed = j->dp->ops->state(j->dp)->seed,
-		.slots = slots,
-	};
-	struct sl_image *image;
-	struct policy *policy;
-	struct sl_err err;
-
-	if (!slots)
-		die("memory", NULL);
-	memcpy(slots, j->dp->ops->slots(j->dp), slots_size);
-	env.utc_offset_ns = clock_ns(CLOCK_REALTIME) - env.mono_ns;
-	dp_set_clock(j->dp, env.utc_offset_ns);
-	if (policy_parse("bench", yaml, strlen(yaml), &policy, &err) ||
-	    image_compile(policy, &env, &image, &err) || j->dp->ops->apply(j->dp, image, &err))
-		die("rules", &err);
-	memcpy(j->dp->ops->slots(j->dp), slots, slots_size);
-	image_free(image);
-	policy_free(policy);
-	free(slots);
-}
 
 /* ------------------------------------------------------------------ the program */
 
@@ -136,7 +98,7 @@ static int live(const char *dev, const char *dir)
 
 		snprintf(yaml, sizeof(yaml), "limits: [{name: sources, %s}]\n", limits[i][1]);
 		judge_open(&judges[i], dir, limits[i][0]);
-		apply(&judges[i], yaml);
+		bench_apply(judges[i].dp, "bench", yaml, NULL, 0);
 	}
 	printf("on off\n");
 	fflush(stdout);
