@@ -21,8 +21,8 @@
  * Void units are lost to the source. So of slow buckets leases that are together more than 1/200
  * are taken only while 1/32 of the burst is used at most: no more can be lost, and near the limit
  * each unit is counted exactly, or in small batches. Leases of a window are together at most a
- * sixteenth of it. A lease has four packets at first, more where it was used up early, fewer where
- * some were left at its end.
+ * sixteenth of it, each at most 1/100. A lease has four packets at first, more where it was used up
+ * early, fewer where some were left at its end.
  *
  * A key takes a lease on a CPU where it came LEASE_FROM times within 10 ms more often than others
  * that share its hint: forged sources, each with a packet or two, make no entry. Only CPUs whose

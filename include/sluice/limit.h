@@ -172,6 +172,9 @@ static __always_inline u32 sl_lease_batch(const struct sl_params *p, u32 cpus, u
 {
 	u64 batch = cpus ? p->capacity / ((u64)sl_lease_share(p) * cpus) : 0;
 
+	/* What a source leaves on a CPU of a window is there until the window ends: 1 % at most. */
+	if (sl_lease_share(p) == SL_LEASE_WINDOW && batch > p->capacity / 100)
+		batch = p->capacity / 100;
 	if (batch < (unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 2))
 		return 0;
 	/* The first lease is of four packets, with one to pay for: within SL_LEASE_USED. */

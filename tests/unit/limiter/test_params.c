@@ -297,9 +297,11 @@ TEST(test_lease)
 		{ FAST, 199, 1, SL_UNIT_PACKETS, 0, 0 },
 		{ FAST, 399, 2, SL_UNIT_CONNECTIONS, 0, 0 },
 		{ FAST, 400, 2, SL_UNIT_CONNECTIONS, 2, 2 },
+		{ WINDOW, 199, 1, SL_UNIT_PACKETS, 0, 0 },
+		{ WINDOW, 200, 2, SL_UNIT_PACKETS, 2, 2 },
 		{ WINDOW, 1000, 16, SL_UNIT_PACKETS, 3, 3 },
 		{ WINDOW, 1000, 64, SL_UNIT_PACKETS, 0, 0 },
-		{ WINDOW, 1000000, 4, SL_UNIT_PACKETS, 15625, 15625 },
+		{ WINDOW, 1000000, 4, SL_UNIT_PACKETS, 10000, 10000 },
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
