@@ -165,6 +165,23 @@ static void expect_seen(struct fixture *f, u64 count)
 	expect_frames(f->dp, SLOT, count, WAIT_MS);
 }
 
+/* Frames that come while the program is replaced, `times` times. */
+static inline void replace_under_traffic(struct fixture *f, u32 frames, int times)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		send_frames("p0", frames, 64, 0);
+		_exit(0);
+	}
+	for (int i = 0; i < times; i++)
+		assert_int_equal(dp_install(f->dp, SLOT, &f->err), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* ------------------------------------------------------------------ a rule set without limits */
 
 struct small_image {

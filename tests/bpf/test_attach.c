@@ -72,26 +72,13 @@ ATTACH_TEST(test_again_keeps_the_stub)
 	expect_seen(f, 20); /* the counters continue */
 }
 
-/* Frames that come while the program is replaced meet the old one or the new one. */
+/* Each frame meets the old program or the new one. */
 ATTACH_TEST(test_replaced_under_traffic)
 {
-	const u32 frames = 20000;
-	int status;
-	pid_t pid;
-
 	make_veth(1500);
 	attach(f, "s0", MODE_AUTO);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		send_frames("p0", frames, 64, 0);
-		_exit(0);
-	}
-	for (int i = 0; i < 10; i++)
-		assert_int_equal(dp_install(f->dp, SLOT, &f->err), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	expect_seen(f, frames);
+	replace_under_traffic(f, 20000, 10);
+	expect_seen(f, 20000);
 }
 
 ATTACH_TEST(test_jumbo)

@@ -202,24 +202,12 @@ TEST_WITH(test_stub_is_known_in_a_new_dispatcher, setup, teardown_both)
 TEST_WITH(test_replaced_under_traffic, setup, teardown_both)
 {
 	struct fixture *f = begin_veth(state);
-	const u32 frames = 20000;
-	int status;
-	pid_t pid;
 
 	neighbour_join(90);
 	skip_without_dispatcher();
 	attach(f, "s0", MODE_AUTO);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		send_frames("p0", frames, 64, 0);
-		_exit(0);
-	}
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(dp_install(f->dp, SLOT, &f->err), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	expect_both(f, frames, frames);
+	replace_under_traffic(f, 20000, 3);
+	expect_both(f, 20000, 20000);
 }
 
 int main(void)

@@ -318,16 +318,6 @@ static void add_entry(struct target *t, enum list_kind kind, const char *prefix,
 	assert_int_equal(policy_list_add(target_policy_of(t), kind, &entry, &err), 0);
 }
 
-static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum sl_action action,
-		 enum sl_reason reason)
-{
-	static struct frame f;
-
-	target_set_time(t, at);
-	case_frame(spec, &f);
-	return !case_check(t, "at a deadline", 0, &f, action, reason);
-}
-
 /* The data path ends them: the rule set does not change meanwhile. */
 CASE_TEST(deadlines)
 {
@@ -342,19 +332,19 @@ CASE_TEST(deadlines)
 	add_entry(t, LIST_BLOCK, "2001:db8:bad::/48", 7 * SECOND);
 	add_entry(t, LIST_EXEMPT, "198.51.100.99", 3 * SECOND);
 	case_apply(t);
-	assert_true(meets(t, 0, &in_long, BLOCK));
-	assert_true(meets(t, 0, &exempt, EXEMPT));
-	assert_true(meets(t, 3 * SECOND - 1, &exempt, EXEMPT));
-	assert_true(meets(t, 3 * SECOND, &exempt, BLOCK));
+	assert_true(case_meets(t, 0, &in_long, BLOCK));
+	assert_true(case_meets(t, 0, &exempt, EXEMPT));
+	assert_true(case_meets(t, 3 * SECOND - 1, &exempt, EXEMPT));
+	assert_true(case_meets(t, 3 * SECOND, &exempt, BLOCK));
 	/* The narrower one's end leaves it in the wider one. */
-	assert_true(meets(t, 5 * SECOND + 1, &in_both, BLOCK));
-	assert_true(meets(t, 7 * SECOND - 1, &six, BLOCK));
-	assert_true(meets(t, 7 * SECOND, &six, OTHER));
-	assert_true(meets(t, 10 * SECOND - 1, &in_both, BLOCK));
-	assert_true(meets(t, 10 * SECOND - 1, &in_long, BLOCK));
-	assert_true(meets(t, 10 * SECOND, &in_long, OTHER));
-	assert_true(meets(t, 10 * SECOND, &in_both, OTHER));
-	assert_true(meets(t, 10 * SECOND, &exempt, OTHER));
+	assert_true(case_meets(t, 5 * SECOND + 1, &in_both, BLOCK));
+	assert_true(case_meets(t, 7 * SECOND - 1, &six, BLOCK));
+	assert_true(case_meets(t, 7 * SECOND, &six, OTHER));
+	assert_true(case_meets(t, 10 * SECOND - 1, &in_both, BLOCK));
+	assert_true(case_meets(t, 10 * SECOND - 1, &in_long, BLOCK));
+	assert_true(case_meets(t, 10 * SECOND, &in_long, OTHER));
+	assert_true(case_meets(t, 10 * SECOND, &in_both, OTHER));
+	assert_true(case_meets(t, 10 * SECOND, &exempt, OTHER));
 }
 
 /* A block for good inside one that ends, and a narrower one that outlasts a wider one. */
@@ -367,10 +357,10 @@ CASE_TEST(deadlines_nested)
 	add_entry(t, LIST_BLOCK, "198.51.0.0/16", 2 * SECOND);
 	add_entry(t, LIST_BLOCK, "198.51.100.128/25", 4 * SECOND);
 	case_apply(t);
-	assert_true(meets(t, SECOND, &good, BLOCK));
-	assert_true(meets(t, 3 * SECOND, &longer, BLOCK));
-	assert_true(meets(t, 4 * SECOND, &longer, OTHER));
-	assert_true(meets(t, 86400 * SECOND, &good, BLOCK));
+	assert_true(case_meets(t, SECOND, &good, BLOCK));
+	assert_true(case_meets(t, 3 * SECOND, &longer, BLOCK));
+	assert_true(case_meets(t, 4 * SECOND, &longer, OTHER));
+	assert_true(case_meets(t, 86400 * SECOND, &good, BLOCK));
 }
 
 /* ------------------------------------------------------------------ 7: path MTU discovery */

@@ -385,6 +385,16 @@ blast_bg() {
 	BLASTS+=($BLAST)
 }
 
+# of_ten SOURCE [OPTIONS]: how many of ten frames to the server arrive, by arrivals_count.
+of_ten() {
+	local before
+
+	before=$(arrived)
+	blast "$LAB/ten" --dst $SERVER4 --length 100 --count 10 --pps 1000 --src "$@"
+	settle s0
+	echo $(($(arrived) - before))
+}
+
 # flood_bg OUT [OPTIONS]: millions a second, in the background.
 flood_bg() {
 	local out=$1

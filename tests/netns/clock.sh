@@ -31,15 +31,6 @@ limits:
 http: {listen: [127.0.0.1:8180], rules: $LAB/rules}
 YAML
 arrivals_count
-# sent SOURCE [PORT]: of ten.
-sent() {
-	local before
-
-	before=$(arrived)
-	blast "$LAB/sent" --dst $SERVER4 --length 100 --count 10 --pps 1000 --src "$1" --dport "${2:-9}"
-	settle s0
-	echo $(($(arrived) - before))
-}
 request() {
 	on_server curl -s -o /dev/null -w '%{http_code}' -d "{\"domain\": \"api\", \"descriptors\": [{\"entries\": [{\"key\": \"user\", \"value\": \"$1\"}]}]}" \
 		http://127.0.0.1:8180/v1/check
@@ -51,8 +42,8 @@ ends() {
 		ctl -o json ban list | jq '.bans[] | select(.active) | .left_ns'; } | awk '{ printf "%s%d", s, ($1 / 1e9 + 59) / 60; s = " " }'
 }
 holds() {
-	check_is "$1: blocks, a feed's, and not their neighbor" "$(sent 10.1.1.1) $(sent 10.1.1.2) $(sent 10.1.1.9)" "0 0 10"
-	check_is "$1: an exemption, and a ban" "$(sent 10.1.1.3 81) $(sent 10.1.1.4 9)" "10 0"
+	check_is "$1: blocks, a feed's, and not their neighbor" "$(of_ten 10.1.1.1) $(of_ten 10.1.1.2) $(of_ten 10.1.1.9)" "0 0 10"
+	check_is "$1: an exemption, and a ban" "$(of_ten 10.1.1.3 --dport 81) $(of_ten 10.1.1.4 --dport 9)" "10 0"
 	check_is "$1: a user's" "$(request bob) $(request eve)" "429 200"
 	check_is "$1: all ends" "$(ends)" "30 30 30 30"
 }
@@ -77,7 +68,7 @@ holds "ahead"
 check_true "ahead: the history is there" recorded
 daemon_kill TERM
 daemon_run
-check_is "after a restart" "$(sent 10.1.1.1) $(sent 10.1.1.2) $(request bob) $(ends)" "0 0 429 30 30 30 30"
+check_is "after a restart" "$(of_ten 10.1.1.1) $(of_ten 10.1.1.2) $(request bob) $(ends)" "0 0 429 30 30 30 30"
 set_clock 0
 check_true "and back" wait_for 10 ahead back
 ctl user block api/user eve --for 1s > /dev/null

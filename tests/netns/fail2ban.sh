@@ -66,15 +66,6 @@ SERVER=$!
 wait_for 20 f2b ping > "$LAB/out" || not_ok "fail2ban does not start: $(tail -n 3 "$F2B/out" "$F2B/log")"
 
 arrivals_count
-# sent SOURCE: how many of ten frames arrive.
-sent() {
-	local before
-
-	before=$(arrived)
-	blast "$LAB/sent" --dst "${2:-$SERVER4}" --length 100 --count 10 --pps 1000 --src "$1"
-	settle s0
-	echo $(($(arrived) - before))
-}
 # fails SOURCE N: lines of its failed logins.
 fails() {
 	for _ in $(seq "$2"); do date "+%Y-%m-%d %H:%M:%S login failed from $1"; done >> "$LAB/logins"
@@ -89,9 +80,9 @@ fails 10.1.1.3 3
 fails 2001:db8:70:1::3 3
 check_true "three failures: blocked" wait_for 20 blocked 10.1.1.3 > "$LAB/out"
 check_true "and over IPv6" wait_for 20 blocked 2001:db8:70:1::3 > "$LAB/out"
-check_is "its packets" "$(sent 10.1.1.3)" 0
-check_is "its packets over IPv6" "$(sent 2001:db8:70:1::3 $SERVER6)" 0
-check_is "two failures" "$(sent 10.1.1.2)" 10
+check_is "its packets" "$(of_ten 10.1.1.3)" 0
+check_is "its packets over IPv6" "$(of_ten 2001:db8:70:1::3 --dst $SERVER6)" 0
+check_is "two failures" "$(of_ten 10.1.1.2)" 10
 check_is "the reason" "$(blocked 10.1.1.3 | jq -r .reason)" "fail2ban login"
 check "for an hour" "$(blocked 10.1.1.3 | jq '.left_ns / 1e9 | floor')" 3400 3600
 
@@ -99,7 +90,7 @@ f2b set login banip 10.1.1.4 > "$LAB/out"
 check_true "banned by hand" wait_for 20 blocked 10.1.1.4 > "$LAB/out"
 f2b set login unbanip 10.1.1.4 > "$LAB/out"
 check_true "unbanned" wait_for 20 gone 10.1.1.4
-check_is "its packets again" "$(sent 10.1.1.4)" 10
+check_is "its packets again" "$(of_ten 10.1.1.4)" 10
 
 # The block is lost and the ban is not, and the other way round: no error in either.
 ctl block del 10.1.1.3 > "$LAB/out"

@@ -65,21 +65,13 @@ fetch() {
 says() { grep -qF "$1" "$LAB/out"; }
 count() { ctl -o json set list | jq '.sets[] | select(.name == "feed") | .count'; }
 arrivals_count
-sent() {
-	local before
-
-	before=$(arrived)
-	blast "$LAB/sent" --dst $SERVER4 --length 100 --count 10 --pps 1000 --src "$1"
-	settle s0
-	echo $(($(arrived) - before))
-}
 URL=https://localhost:8443
 
 printf '# drop\n10.1.9.0/24 ; SBL1\n10.1.8.7\n2001:db8:bad::/48\n\n10.1.7.0/24\n' > "$LAB/www/list"
 check_is "a fetch" "$(fetch $URL/list)" 0
 check_is "the set" "$(count)" 4
-check_is "a listed source" "$(sent 10.1.9.5)" 0
-check_is "its neighbor" "$(sent 10.1.10.5)" 10
+check_is "a listed source" "$(of_ten 10.1.9.5)" 0
+check_is "its neighbor" "$(of_ten 10.1.10.5)" 10
 
 check_is "its source, and no failure" \
 	"$(ctl -o json set list | jq -r '.sets[] | select(.name == "feed") | "\(.source) \(.error)"')" "$URL/list null"
@@ -106,7 +98,7 @@ refused "garbage" "2 of 3 lines are no prefixes" $URL/list
 check_true "which lines" says "line 1: '<html>'"
 { cat "$LAB/fetched/feed.list"; seq -f '%g.0.0.0/8' 11 223; } > "$LAB/www/list"; touch_list 6
 refused "grows to nearly all of IPv4" "it grows from 513 to 3573547521 IPv4 addresses" $URL/list
-check_is "a neighbor in it" "$(sent 20.1.1.1)" 10
+check_is "a neighbor in it" "$(of_ten 20.1.1.1)" 10
 refused "not there" "status 404" $URL/none
 refused "cut" "of 1000 bytes were received" $URL/cut
 refused "a redirection to http" "not https" $URL/plain
@@ -130,16 +122,16 @@ check_is "a success ends the failure" "$(ctl status | grep -c FAILED)" 0
 echo 10.1.6.0/24 > "$LAB/file"
 chmod 644 "$LAB/file"
 check_is "a file, a shrink that is allowed" "$(fetch "$LAB/file" --force)" 0
-check_is "in force" "$(sent 10.1.6.1) $(sent 10.1.9.5)" "0 10"
+check_is "in force" "$(of_ten 10.1.6.1) $(of_ten 10.1.9.5)" "0 10"
 
 # ---- the last good list over a restart, and after the set was lost
 daemon_kill KILL
 check_is "without a daemon" "$(fetch "$LAB/file")" 1
-check_is "the list holds" "$(sent 10.1.6.1)" 0
+check_is "the list holds" "$(of_ten 10.1.6.1)" 0
 daemon_run
 check_is "and with the next one" "$(count)" 1
 ctl set replace feed - <<< 10.5.0.0/16 > /dev/null
-check_is "changed by others: restored" "$(fetch "$LAB/file") $(count) $(sent 10.1.6.1)" "0 1 0"
+check_is "changed by others: restored" "$(fetch "$LAB/file") $(count) $(of_ten 10.1.6.1)" "0 1 0"
 
 # ---- a feed's news of the last minute are written at exit
 echo 10.1.5.5 | ctl block load --origin last - > /dev/null

@@ -43,7 +43,6 @@ struct lab {
 	u32 letters;
 	u64 now_ns;
 	u64 seed;
-	u64 unit_length; /* of a frame, where bytes count */
 	struct rig *one; /* NULL, or a node that gets all packets of all nodes */
 	u64 one_passed[SOURCES];
 };

@@ -179,7 +179,7 @@ static void count_passed(struct rig_caller *who, u32 n, u64 hits)
 
 struct flight {
 	u32 user, node;
-	u64 hits, began_us;
+	u64 hits;
 	bool used, cancelled;
 };
 

@@ -34,6 +34,19 @@ static bool send(struct rig *rig, struct rig_frame *frame, u32 src)
 	return rig_passes(rig, 0, frame);
 }
 
+/* A table of `buckets` for one limit of so many packets per hour, at the edge of a window. */
+static void table_open(struct rig *rig, u64 buckets, enum sl_algo algo, u64 limit, u8 on_full)
+{
+	struct rate rate = { limit, 3600 * SEC, RATE_PACKETS };
+	u64 burst = sl_algo_is_window(algo) ? 0 : limit;
+	struct limit_def def = rig_limit_def("table", rate, burst, algo);
+
+	def.on_full = on_full;
+	rig_open_sim(rig, buckets, 1, 1);
+	rig_set_time(rig, 1000 * SEC, UTC_OFFSET / (3600 * SEC) * 3600 * SEC - 1000 * SEC);
+	rig_apply(rig, &def, 1);
+}
+
 /* ------------------------------------------------------------------ item: a million keys */
 
 #define MILLION 1000000U
@@ -45,19 +58,15 @@ static bool send(struct rig *rig, struct rig_frame *frame, u32 src)
  */
 static void fill_and_find(u8 on_full, u64 limit, u32 cost)
 {
-	struct rate rate = { limit, 3600 * SEC, RATE_PACKETS };
-	struct limit_def def = rig_limit_def("million", rate, 0, SL_ALGO_FIXED_WINDOW);
 	struct sl_limit_stats stats;
 	struct rig_frame frame;
 	u64 found = 0, passed = 0;
 	struct rig rig;
 	u32 sets, base = rng();
 
-	def.on_full = on_full;
-	rig_open_sim(&rig, MILLION, 1, 1);
+	table_open(&rig, MILLION, SL_ALGO_FIXED_WINDOW, limit, on_full);
 	rig.dp->ops->table(rig.dp, &sets);
 	assert_true(sets * sizeof(struct sl_set) <= 32000100);
-	rig_apply(&rig, &def, 1);
 	one_packet(&frame);
 	for (u32 i = 0; i < MILLION; i++)
 		for (u32 n = 0; n < cost; n++)
@@ -114,18 +123,13 @@ static u64 units_in_table(struct rig *rig)
 static void evict(enum sl_algo algo)
 {
 	const u32 heavy = 1000, crowd = 20000, limit = 256;
-	struct rate rate = { limit, 3600 * SEC, RATE_PACKETS };
-	struct limit_def def = rig_limit_def("evict", rate, limit, algo);
 	struct sl_limit_stats stats;
 	struct rig_frame frame;
 	u64 charged = 0, kept = 0, worst = 0, lost;
 	struct rig rig;
 	u32 base = rng();
 
-	if (sl_algo_is_window(algo))
-		def.terms.rates.burst[0] = 0;
-	rig_open_sim(&rig, 3000, 1, 1);
-	rig_apply(&rig, &def, 1);
+	table_open(&rig, 3000, algo, limit, SL_FULL_OPEN);
 	one_packet(&frame);
 	for (u32 i = 0; i < heavy; i++)
 		for (u32 n = 0; n < limit / 2 + i % (limit / 2); n++)
@@ -281,8 +285,6 @@ static void forged(enum sl_algo algo, double share)
 	const u32 limit = 10, all = SL_TABLE_SETS(FORGED_BUCKETS), sets = all - sl_table_kept(all);
 	const u32 places = sets * (SL_RECORDS * SL_PRINTS + 1);
 	const u32 sources = (u32)(share * places);
-	struct limit_def def = rig_limit_def(
-		"forged", (struct rate){ limit, 3600 * SEC, RATE_PACKETS }, limit, algo);
 	u64 full, refused, passed = 0, freed = 0, later = 0, after = 0;
 	double expected = NEWCOMERS * 2.0 * SL_RECORDS * SL_PRINTS * share / SL_PRINT_MAX;
 	struct sl_limit_stats stats;
@@ -290,11 +292,7 @@ static void forged(enum sl_algo algo, double share)
 	struct rig rig;
 	u32 base = rng();
 
-	if (sl_algo_is_window(algo))
-		def.terms.rates.burst[0] = 0;
-	rig_open_sim(&rig, FORGED_BUCKETS, 1, 1);
-	rig_set_time(&rig, 1000 * SEC, UTC_OFFSET / (3600 * SEC) * 3600 * SEC - 1000 * SEC);
-	rig_apply(&rig, &def, 1);
+	table_open(&rig, FORGED_BUCKETS, algo, limit, SL_FULL_OPEN);
 	one_packet(&frame);
 	for (u32 i = 0; i < sources; i++)
 		for (u32 n = 0; n <= limit; n++)
@@ -363,19 +361,12 @@ static void prefixes(enum sl_algo algo)
 {
 	const u32 limit = 10, all = SL_TABLE_SETS(PREFIX_BUCKETS);
 	const u32 forged = 2 * (all - sl_table_kept(all)) * (SL_RECORDS * SL_PRINTS + 1);
-	struct limit_def def = rig_limit_def(
-		"prefixes", (struct rate){ limit, 3600 * SEC, RATE_PACKETS }, limit, algo);
 	u32 base = rng() | 1, held = 0, most = 0, quiet = 0;
 	struct rig_frame frame;
 	u64 freed = 0;
 	struct rig rig;
 
-	if (sl_algo_is_window(algo))
-		def.terms.rates.burst[0] = 0;
-	def.on_full = SL_FULL_PREFIX;
-	rig_open_sim(&rig, PREFIX_BUCKETS, 1, 1);
-	rig_set_time(&rig, 1000 * SEC, UTC_OFFSET / (3600 * SEC) * 3600 * SEC - 1000 * SEC);
-	rig_apply(&rig, &def, 1);
+	table_open(&rig, PREFIX_BUCKETS, algo, limit, SL_FULL_PREFIX);
 	one_packet(&frame);
 	for (u32 i = 0; i < forged; i++)
 		for (u32 n = 0; n <= limit; n++)
