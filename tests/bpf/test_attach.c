@@ -273,7 +273,7 @@ ATTACH_TEST(test_pin_of_another_layout)
 
 	make_veth(1500);
 	attach(f, "s0", MODE_AUTO);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (size_t i = 0; i < COUNT(wrong); i++) {
 		int fd = bpf_map_create(wrong[i].type, "wrong", 4, wrong[i].value_size,
 					wrong[i].entries, NULL);
 

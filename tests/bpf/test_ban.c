@@ -68,7 +68,7 @@ CASE_TEST(one_drop_more_bans)
 		{ "and for its neighbor", { .src = "::ffff:192.0.2.67" }, OTHER },
 	};
 
-	for (u32 i = 0; i < ARRAY_LEN(accounting); i++) {
+	for (u32 i = 0; i < COUNT(accounting); i++) {
 		target_reset(t);
 		case_policy(t, "limits: [{" LIMIT BANS ", accounting: %s}]\n", accounting[i]);
 		assert_int_equal(case_send(t, &bad, 1), 1);
@@ -148,7 +148,7 @@ CASE_TEST(doubles_up_to_max)
 	u64 at = 5 * SECOND;
 
 	case_policy(t, RULES);
-	for (u32 i = 0; i < ARRAY_LEN(seconds); i++) {
+	for (u32 i = 0; i < COUNT(seconds); i++) {
 		get_banned(t, at);
 		at += seconds[i] * SECOND;
 		assert_true(is_banned_at(t, at - 1));
@@ -172,7 +172,7 @@ CASE_TEST(decays)
 	u64 at = 5 * SECOND;
 
 	case_policy(t, RULES);
-	for (u32 i = 0; i < ARRAY_LEN(steps); i++) {
+	for (u32 i = 0; i < COUNT(steps); i++) {
 		at += steps[i].behaved * SECOND;
 		get_banned(t, at);
 		at += steps[i].length * SECOND;

@@ -56,7 +56,7 @@ CASE_TEST(buckets)
 	u32 i, passed;
 	int bad = 0;
 
-	for (i = 0; i < ARRAY_LEN(bucket_cases); i++) {
+	for (i = 0; i < COUNT(bucket_cases); i++) {
 		case_policy(t, "limits: [{name: per-%u, per: [%s], rate: 7 packets/s}]\n", i,
 			    bucket_cases[i].per);
 		assert_int_equal(case_send(t, &bucket_cases[i].a, 9), 7);
@@ -100,7 +100,7 @@ CASE_TEST(aggregation)
 	};
 	u32 i;
 
-	for (i = 0; i < ARRAY_LEN(meters); i++) {
+	for (i = 0; i < COUNT(meters); i++) {
 		case_policy(t, "limits: [{name: agg-%u, prefix: %s, rate: 5 packets/s}]\n", i,
 			    meters[i].prefix);
 		assert_int_equal(case_send(t, SPEC(.src = meters[i].a), 6), 5);
@@ -254,7 +254,7 @@ CASE_TEST(tag_ipv4)
 	struct target_verdict v;
 	u32 i, j;
 
-	for (i = 0; i < ARRAY_LEN(tos); i++) {
+	for (i = 0; i < COUNT(tos); i++) {
 		for (j = 0; j < 4; j++) {
 			struct frame_spec spec = {
 				.tos = tos[i], .tags = j, .ihl = 5 + j, .payload = 11 * i
@@ -308,7 +308,7 @@ CASE_TEST(tag_ipv6)
 	struct target_verdict v;
 	u32 i;
 
-	for (i = 0; i < ARRAY_LEN(class); i++) {
+	for (i = 0; i < COUNT(class); i++) {
 		struct frame_spec spec = { .v6 = true, .tos = class[i], .tags = i % 3 };
 
 		target_reset(t);
@@ -380,7 +380,7 @@ CASE_TEST(link_local)
 	};
 	u32 i, k, passed;
 
-	for (i = 0; i < ARRAY_LEN(limits); i++) {
+	for (i = 0; i < COUNT(limits); i++) {
 		target_reset(t);
 		case_policy(t, "limits: [{name: each, %s}]\n", limits[i]);
 		assert_int_equal(case_send(t, SPEC(.src = "fe80::bad"), 300), 10);

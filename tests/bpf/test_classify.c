@@ -27,7 +27,7 @@ static void run(void **state, const char *rules, const struct packet_case *cases
 #define RUN(match, ...)                                                                            \
 	do {                                                                                       \
 		static const struct packet_case cases_[] = { __VA_ARGS__ };                        \
-		run(state, MATCH(match), cases_, ARRAY_LEN(cases_));                               \
+		run(state, MATCH(match), cases_, COUNT(cases_));                                   \
 	} while (0)
 
 TEST(src)

@@ -242,7 +242,7 @@ CASE_TEST(explain_is_right)
 	case_policy(t, "%s", rules);
 	stretch(t);
 	for (u32 i = 0; i < PACKETS; i++) {
-		const struct kind *kind = &kinds[i % ARRAY_LEN(kinds)];
+		const struct kind *kind = &kinds[i % COUNT(kinds)];
 		static struct predicted predicted;
 		struct sent s;
 		u32 cpu = rng_below(target_cpus(t));

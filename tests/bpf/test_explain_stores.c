@@ -111,7 +111,7 @@ CASE_TEST(nothing_is_stored)
 	case_policy(t, "%s", rules);
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
 	for (u32 i = 0; i < SOURCES; i++) {
-		const struct kind *kind = &kinds[i % ARRAY_LEN(kinds)];
+		const struct kind *kind = &kinds[i % COUNT(kinds)];
 
 		make_packet(kind, &s[i]);
 		s[i].spec.src = s[i].src;

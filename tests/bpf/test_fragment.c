@@ -427,7 +427,7 @@ CASE_TEST(decoys)
 	struct frame f;
 	u32 i;
 
-	for (i = 0; i < ARRAY_LEN(decoy); i++) {
+	for (i = 0; i < COUNT(decoy); i++) {
 		struct frame_spec first = decoy[i].f, later = { LATER(0) };
 		struct frame_spec other = { FIRST(1) }, others_later = { LATER(1) };
 
@@ -464,7 +464,7 @@ CASE_TEST(decoy_after_a_hidden_first)
 	const struct frame_spec neighbor = { V6, .dport = 9, FIRST(0) };
 	const struct frame_spec neighbors_later = { V6, LATER(0) };
 
-	for (u32 i = 0; i < ARRAY_LEN(chains); i++) {
+	for (u32 i = 0; i < COUNT(chains); i++) {
 		memcpy(hidden.ext, chains[i], sizeof(hidden.ext));
 		target_reset(t);
 		case_policy(
@@ -602,7 +602,7 @@ CASE_TEST(connections_in_pieces)
 	};
 	u32 kind, i;
 
-	for (kind = 0; kind < ARRAY_LEN(kinds); kind++) {
+	for (kind = 0; kind < COUNT(kinds); kind++) {
 		struct frame_spec first = kinds[kind][0], second = kinds[kind][1];
 		const struct frame_spec neighbor = {
 			.src = "192.0.2.9", .proto = 6, .dport = 80, .tcp_flags = FRAME_SYN

@@ -123,7 +123,7 @@ CASE_TEST(in_and_just_outside)
 	};
 
 	case_policy(t, "{}\n");
-	for (size_t i = 0; i < ARRAY_LEN(listed); i++)
+	for (size_t i = 0; i < COUNT(listed); i++)
 		block(t, listed[i]);
 	CASES_RUN(t, cases);
 	refilter(t);

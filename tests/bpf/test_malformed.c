@@ -54,7 +54,7 @@ CASE_TEST(cut_anywhere)
 
 	for (policy = 0; policy < 2; policy++) {
 		case_policy(t, RULES "on_parse_error: %s\n", policy ? "drop" : "pass");
-		for (i = 0; i < ARRAY_LEN(whole); i++) {
+		for (i = 0; i < COUNT(whole); i++) {
 			case_frame(&whole[i].f, &f);
 			length = f.length;
 			bad += case_check(t, whole[i].what, 0, &f, WITHIN);
@@ -78,7 +78,7 @@ CASE_TEST(short_packets)
 	int bad = 0;
 
 	case_policy(t, RULES "on_parse_error: drop\n");
-	for (i = 0; i < ARRAY_LEN(whole); i++) {
+	for (i = 0; i < COUNT(whole); i++) {
 		case_frame(&whole[i].f, &f);
 		/* Of IPv4 the header counts into the total. */
 		headers = f.l4 - f.l3 - (strchr(whole[i].f.src, ':') ? 40 : 0);
@@ -108,7 +108,7 @@ CASE_TEST(blocked_cut_anywhere)
 	int bad = 0;
 
 	case_policy(t, RULES BLOCKS "on_parse_error: pass\n");
-	for (i = 0; i < ARRAY_LEN(whole); i++) {
+	for (i = 0; i < COUNT(whole); i++) {
 		case_frame(&whole[i].f, &f);
 		length = f.length;
 		known = f.l3 + (strchr(whole[i].f.src, ':') ? 40 : 20);
@@ -380,9 +380,9 @@ static bool random_frame(u64 *x, struct frame *ret)
 	static const u16 ports[] = { 80, 22, 53, 4242 };
 	static const u8 protos[] = { 6, 6, 17, 1, 58, 132, 47 };
 	struct frame_spec s = {
-		.src = sources[next_random(x) % ARRAY_LEN(sources)],
-		.proto = protos[next_random(x) % ARRAY_LEN(protos)],
-		.dport = ports[next_random(x) % ARRAY_LEN(ports)],
+		.src = sources[next_random(x) % COUNT(sources)],
+		.proto = protos[next_random(x) % COUNT(protos)],
+		.dport = ports[next_random(x) % COUNT(ports)],
 		.tcp_flags = next_random(x),
 		.icmp_type = 128 + next_random(x) % 10,
 		.hop_limit = next_random(x) % 2 ? 255 : 64,
@@ -396,7 +396,7 @@ static bool random_frame(u64 *x, struct frame *ret)
 	bool damaged;
 
 	for (i = 0; i < n; i++)
-		s.ext[i] = kinds[next_random(x) % ARRAY_LEN(kinds)];
+		s.ext[i] = kinds[next_random(x) % COUNT(kinds)];
 	if (next_random(x) % 8 == 0)
 		s.frag_offset = next_random(x) % 4;
 	s.frag_more = next_random(x) % 16 == 0;

@@ -154,10 +154,10 @@ CASE_TEST(all_of_them)
 	u32 a, b, u, k;
 	int bad = 0;
 
-	for (a = 0; a < ARRAY_LEN(algorithms); a++)
-		for (b = 0; b < ARRAY_LEN(accountings); b++)
-			for (u = 0; u < ARRAY_LEN(units); u++)
-				for (k = 0; k < ARRAY_LEN(throttles); k++)
+	for (a = 0; a < COUNT(algorithms); a++)
+		for (b = 0; b < COUNT(accountings); b++)
+			for (u = 0; u < COUNT(units); u++)
+				for (k = 0; k < COUNT(throttles); k++)
 					bad += run(t, &(struct combination){
 							      &algorithms[a], &units[u],
 							      &throttles[k], accountings[b] });

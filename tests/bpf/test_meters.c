@@ -91,7 +91,7 @@ CASE_TEST(elastic)
 	static const char *const algorithm[] = { "fixed-window", "sliding-window", "token-bucket" };
 	u32 i, k;
 
-	for (i = 0; i < ARRAY_LEN(accounting) * ARRAY_LEN(algorithm); i++) {
+	for (i = 0; i < COUNT(accounting) * COUNT(algorithm); i++) {
 		const char *acc = accounting[i % 2], *algo = algorithm[i / 2];
 
 		target_reset(t);
@@ -121,7 +121,7 @@ CASE_TEST(elastic_floor)
 {
 	static const char *const algorithm[] = { "fixed-window", "sliding-window", "token-bucket" };
 
-	for (u32 i = 0; i < ARRAY_LEN(accounting) * ARRAY_LEN(algorithm); i++) {
+	for (u32 i = 0; i < COUNT(accounting) * COUNT(algorithm); i++) {
 		const char *acc = accounting[i % 2], *algo = algorithm[i / 2];
 		bool bucket = i / 2 == 2;
 

@@ -473,7 +473,7 @@ CASE_TEST(tags_without_ethernet_header)
 		{ "af11", true, true }, { "ef", true, false }, { "af12", true, false },
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct frame_spec spec = { TUN, .v6 = cases[i].v6, .tos = 1 };
 		struct target_verdict v;
 		static struct frame f, sent;

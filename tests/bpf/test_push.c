@@ -75,7 +75,7 @@ CASE_TEST(ends_by_itself)
 	static const enum sl_push_kind kinds[] = { SL_PUSH_DROP, SL_PUSH_TAG, SL_PUSH_LIMIT };
 	static const enum sl_reason reasons[] = { SL_R_PUSH_DROP, SL_R_PUSH_TAG, SL_R_PUSH_LIMIT };
 
-	for (u32 i = 0; i < ARRAY_LEN(kinds); i++) {
+	for (u32 i = 0; i < COUNT(kinds); i++) {
 		enum sl_action action = kinds[i] == SL_PUSH_TAG ? SL_ACT_TAG : SL_ACT_DROP;
 
 		target_reset(t);
@@ -108,9 +108,9 @@ CASE_TEST(limit_is_a_bucket)
 
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 5, 3600), 0);
 	for (u32 i = 0; i < 5; i++)
-		assert_int_equal(case_send(t, &kinds[i % ARRAY_LEN(kinds)], 1), 1);
+		assert_int_equal(case_send(t, &kinds[i % COUNT(kinds)], 1), 1);
 	for (u32 i = 0; i < 5; i++)
-		assert_true(case_meets(t, 0, &kinds[i % ARRAY_LEN(kinds)], LIMITED));
+		assert_true(case_meets(t, 0, &kinds[i % COUNT(kinds)], LIMITED));
 	assert_int_equal(case_send(t, &neighbour, 100), 100);
 	expect_counted(t, "192.0.2.66", 10, 5);
 	assert_true(case_meets(t, SECOND / 5 - 1, &bad, LIMITED));
@@ -215,7 +215,7 @@ CASE_TEST(tags)
 	struct target_verdict v;
 	struct frame f;
 
-	for (u32 i = 0; i < ARRAY_LEN(src); i++) {
+	for (u32 i = 0; i < COUNT(src); i++) {
 		assert_int_equal(put(t, src[i], SL_PUSH_TAG, 0, 60), 0);
 		case_frame(&(struct frame_spec){ .src = src[i], .tos = 0xb9 }, &f);
 		assert_int_equal(target_run(t, 0, 0, &f, &v), 0);

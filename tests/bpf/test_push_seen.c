@@ -67,7 +67,7 @@ CASE_TEST(established_sources)
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), 0);
 	assert_false(seen_by(t, &cases[0].f, NULL, 0));
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
-	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {
+	for (u32 i = 0; i < COUNT(cases); i++) {
 		if (seen_by(t, &cases[i].f, cases[i].first ? &cases[i].first : NULL, 1) ==
 		    cases[i].established)
 			continue;

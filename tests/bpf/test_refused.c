@@ -74,7 +74,7 @@ static const char *const rules[] = {
 	"- {name: opens, rate: 100 connections/s, burst: 30}\n"
 	"- {name: tags, rate: 250 packets/s, burst: 20, action: tag, tag: {dscp: cs1}}\n",
 };
-#define RULES (sizeof(rules) / sizeof(rules[0]))
+#define RULES COUNT(rules)
 
 struct run {
 	struct rig rig[RIGS_MAX];

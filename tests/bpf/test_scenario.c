@@ -234,7 +234,7 @@ static void run_line(struct scenario *s, char *line)
 		return;
 	}
 	run_streams(s);
-	for (i = 0; i < ARRAY_LEN(steps); i++) {
+	for (i = 0; i < COUNT(steps); i++) {
 		if (!take_literal(&at, steps[i].word))
 			continue;
 		if (!steps[i].step(s, at))

@@ -62,7 +62,7 @@ CASE_TEST(under_any_block)
 	};
 
 	give_two(t);
-	for (u32 i = 0; i < ARRAY_LEN(blocks); i++) {
+	for (u32 i = 0; i < COUNT(blocks); i++) {
 		/* What is blocked narrowly has to be in the block; the way back is only in the
 		 * first. */
 		case_policy(t, "block: [%s%s]\n", blocks[i], i ? ", 203.0.113.10" : "");
@@ -142,11 +142,11 @@ CASE_TEST(as_many_as_fit)
 	static struct sl_session all[SL_SESSIONS_MAX + 3];
 	struct frame_spec s = { ADMIN4 };
 
-	for (u32 i = 0; i < ARRAY_LEN(all); i++)
+	for (u32 i = 0; i < COUNT(all); i++)
 		all[i] = target_session("198.51.100.7", 1000 + 2 * i, TARGET_LOCAL_V4, 22);
-	target_sessions(t, all, ARRAY_LEN(all));
+	target_sessions(t, all, COUNT(all));
 	case_policy(t, "block: [0.0.0.0/0]\n");
-	for (u32 i = 0; i < ARRAY_LEN(all); i++) {
+	for (u32 i = 0; i < COUNT(all); i++) {
 		s.sport = 1000 + 2 * i;
 		assert_int_equal(case_send(t, &s, 1), i < SL_SESSIONS_MAX);
 		s.sport++;

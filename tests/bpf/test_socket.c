@@ -43,7 +43,7 @@ static struct target *target_with_sockets(void **state, const char *rules)
 {
 	struct target *t = case_target(state);
 
-	sockets_open(t, sockets, ARRAY_LEN(sockets));
+	sockets_open(t, sockets, COUNT(sockets));
 	case_policy(t, "%s", rules);
 	/* The limit on all is used up: from here on packets pass by failsafe or path MTU. */
 	assert_int_equal(case_send(t, &(struct frame_spec){ .dport = 9 }, 2), 1);
@@ -229,12 +229,12 @@ TEST(path_mtu_of_a_socket)
 	};
 
 	assert_int_equal(spray(t, (struct frame_spec){ FRAG_NEEDED }, 40), 5);
-	for (u32 i = 0; i < ARRAY_LEN(cases); i++)
+	for (u32 i = 0; i < COUNT(cases); i++)
 		if (case_send(t, &cases[i].f, 20) != cases[i].passes)
 			fail_msg("%s: %s", target_name(t), cases[i].what);
 	/* A second later each of them again; options are no hindrance. */
 	target_set_time(t, SECOND);
-	assert_int_equal(case_send(t, &cases[ARRAY_LEN(cases) - 1].f, 20), 5);
+	assert_int_equal(case_send(t, &cases[COUNT(cases) - 1].f, 20), 5);
 	assert_int_equal(spray(t, (struct frame_spec){ FRAG_NEEDED }, 40), 5);
 	assert_int_equal(target_count(t, 0, SL_R_PATH_MTU, SL_ACT_PASS), 5 + 4 * 5 + 5 + 5);
 	sockets_close(t);
@@ -268,10 +268,10 @@ CASE_TEST(bans_need_proof)
 	};
 	u32 next, i;
 
-	sockets_open(t, sockets, ARRAY_LEN(sockets));
+	sockets_open(t, sockets, COUNT(sockets));
 	next = sockets_next_seq(t, 0);
 	case_policy(t, ACK_BANS, "");
-	for (i = 0; i < ARRAY_LEN(forged); i++) {
+	for (i = 0; i < COUNT(forged); i++) {
 		case_send(t, &forged[i], 60);
 		assert_false(is_banned(t, forged[i].src));
 	}

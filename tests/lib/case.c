@@ -160,9 +160,9 @@ void cases_run_everywhere(struct target *t, const char *rules, const struct pack
 	static const char *const on_error[] = { "pass", "drop" };
 	int bad = 0;
 
-	for (policy = 0; policy < ARRAY_LEN(on_error); policy++) {
+	for (policy = 0; policy < COUNT(on_error); policy++) {
 		case_policy(t, "%son_parse_error: %s\n", rules, on_error[policy]);
-		for (split = 0; split < ARRAY_LEN(splits); split++) {
+		for (split = 0; split < COUNT(splits); split++) {
 			if (!can_split(t, splits[split]))
 				continue;
 			for (i = 0; i < count; i++) {

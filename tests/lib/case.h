@@ -8,8 +8,6 @@
 #include "lib/test.h"
 #include "lib/target.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-
 /* What becomes of a packet, and why: OTHER meets nothing. */
 #define WITHIN SL_ACT_PASS, SL_R_WITHIN
 #define OVER SL_ACT_DROP, SL_R_OVER
@@ -51,7 +49,7 @@ bool case_meets(struct target *t, u64 at_ns, const struct frame_spec *spec, enum
 		enum sl_reason reason);
 /* All rows; the test fails at the end if one did. */
 void cases_run(struct target *t, const struct packet_case *cases, size_t count);
-#define CASES_RUN(t, cases) cases_run(t, cases, ARRAY_LEN(cases))
+#define CASES_RUN(t, cases) cases_run(t, cases, COUNT(cases))
 
 /*
  * All rows, those of IP without tags also without the Ethernet header, with on_parse_error pass and
@@ -61,8 +59,7 @@ void cases_run(struct target *t, const struct packet_case *cases, size_t count);
  */
 void cases_run_everywhere(struct target *t, const char *rules, const struct packet_case *cases,
 			  size_t count);
-#define CASES_RUN_EVERYWHERE(t, rules, cases)                                                      \
-	cases_run_everywhere(t, rules, cases, ARRAY_LEN(cases))
+#define CASES_RUN_EVERYWHERE(t, rules, cases) cases_run_everywhere(t, rules, cases, COUNT(cases))
 
 /* Builds a frame, or fails the test. */
 void case_frame(const struct frame_spec *spec, struct frame *ret);

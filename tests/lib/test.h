@@ -24,6 +24,8 @@
 
 #include <cmocka.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Short items of an array, which stand in lines and not below each other. */
 #define ITEMS(...) __VA_ARGS__
 

@@ -9,11 +9,11 @@
 #include <stdio.h>
 
 #include "cluster/quota/cluster_store.h"
+#include "lib/test.h"
 #include "lib/rng.h"
 #include "lib/spec_def.h"
 #include "limiter/algorithm.h"
 
-#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define KEYS 16
 #define START_US 1790000000000000ULL /* September 2026 */
 

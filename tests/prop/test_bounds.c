@@ -16,7 +16,6 @@
 
 #define SEC SL_NS_PER_SEC
 #define MINUTE (60 * SEC)
-#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define FLOODER 0x0a000001
 #define NEIGHBOUR 0x0a010001
 

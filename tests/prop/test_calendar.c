@@ -176,7 +176,7 @@ TEST(what_is_no_zone)
 	const struct calendar *ignored;
 	struct sl_err err;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		assert_true(calendar_open(names[i], CALENDAR_DAY, &ignored, &err) < 0);
 		assert_non_null(strstr(err.message, "accepted: UTC, or a name of the tz database"));
 	}

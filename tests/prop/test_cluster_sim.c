@@ -10,7 +10,6 @@
 #include "cluster_sim.h"
 #include "limiter/algorithm.h"
 
-#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define LIMIT 2000
 #define PERIOD (2 * SEC)
 

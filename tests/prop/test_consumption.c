@@ -291,7 +291,7 @@ static u64 neighbour_loss(const struct kind *kind)
 
 TEST(test_flood)
 {
-	for (u32 k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+	for (u32 k = 0; k < COUNT(kinds); k++) {
 		struct limit_def limit = limit_of(&kinds[k]);
 		u64 late = kinds[k].burst ? LATE(RATE) : LATE(3000) * 5 / 4;
 		u64 most = RATE + (NODES - 1) * late, before;
@@ -316,7 +316,7 @@ TEST(test_flood)
 
 TEST(test_replication)
 {
-	for (u32 k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+	for (u32 k = 0; k < COUNT(kinds); k++) {
 		struct limit_def limit = limit_of(&kinds[k]);
 		struct lab lab;
 
@@ -357,8 +357,8 @@ TEST(test_elastic)
 		{ { 25, 100, 50 }, 0.25, 1 },
 	};
 
-	for (u32 k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
-		for (u32 i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (u32 k = 0; k < COUNT(kinds); k++) {
+		for (u32 i = 0; i < COUNT(runs); i++) {
 			struct limit_def limit = limit_of(&kinds[k]);
 			u64 rate = RATE * runs[i].most, period_s = kinds[k].period_s, sum;
 			u64 burst = kinds[k].burst * runs[i].most + 1, windows = 20 / period_s + 1,
@@ -438,7 +438,7 @@ static void check_count_all(bool own)
 	};
 	struct rates rates;
 
-	for (u32 k = 0; k < sizeof(all) / sizeof(*all); k++) {
+	for (u32 k = 0; k < COUNT(all); k++) {
 		struct limit_def limit = limit_of(&all[k]);
 		u64 windows = all[k].burst ? 0 : 30 / all[k].period_s + 1, before, one, least, most;
 		struct rig rig;
@@ -510,7 +510,7 @@ TEST(test_counters)
 		u32 buckets;
 	} runs[] = { { 500, 1, 5 }, { 500, 10, 5 }, { 5000, 10, 3 }, { 2000, 2, 4 } };
 
-	for (u32 k = 0; k < sizeof(runs) / sizeof(*runs); k++) {
+	for (u32 k = 0; k < COUNT(runs); k++) {
 		struct rate rate = { runs[k].count, runs[k].period_s * SL_NS_PER_SEC,
 				     RATE_PACKETS };
 		struct limit_def limit = rig_limit_def("web", rate, 0, SL_ALGO_WINDOW_COUNTERS);
@@ -699,19 +699,18 @@ TEST(test_input)
 
 	lab_open(&lab, &limit);
 	heard = &lab.node[0].received;
-	for (u32 i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+	for (u32 i = 0; i < COUNT(bad); i++)
 		hear(&lab, bad[i]);
-	assert_int_equal(heard->bad, sizeof(bad) / sizeof(*bad));
+	assert_int_equal(heard->bad, COUNT(bad));
 	assert_string_equal(dp_consumption_name(lab.node[0].consumption, 0, &kind), "web#1c");
-	for (u32 i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
+	for (u32 i = 0; i < COUNT(entries); i++) {
 		snprintf(
 			text, sizeof(text),
 			"{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"%016llx\", \"used\": [%s]}]}",
 			kind, entries[i]);
 		hear(&lab, text);
 	}
-	assert_int_equal(heard->bad,
-			 sizeof(bad) / sizeof(*bad) + sizeof(entries) / sizeof(*entries));
+	assert_int_equal(heard->bad, COUNT(bad) + COUNT(entries));
 	hear(&lab,
 	     "{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"0123456789abcdef\", \"used\": [1, 2, 3]}]}");
 	assert_int_equal(heard->unknown, 1);

@@ -37,7 +37,7 @@ static void random_limit(struct m_limit *l, bool first)
 	l->up = algo == SL_ALGO_SLIDING_WINDOW && rng_below(2);
 	/* Mostly the same length: where it changes, a window begins anew. */
 	if (first || !rng_below(3))
-		l->period = periods[rng_below(sizeof(periods) / sizeof(*periods))] * (SEC / 1000);
+		l->period = periods[rng_below(COUNT(periods))] * (SEC / 1000);
 	l->capacity = l->count;
 	if (algorithms[algo]->default_burst)
 		l->capacity = rng_magnitude(6);
@@ -352,7 +352,7 @@ TEST(test_each_algorithm)
 		{ SL_ALGO_SLIDING_LOG, "sliding-log" },
 	};
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < COUNT(kinds); i++) {
 		print_message("# %s%s\n", kinds[i].name,
 			      kinds[i].algo == SL_ALGO_FIRST_REQUEST ? ", first-request" : "");
 		run(kinds[i].algo, kinds[i].name);

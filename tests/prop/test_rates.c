@@ -15,7 +15,6 @@
 #define SEC SL_NS_PER_SEC
 #define HOUR (3600 * SEC)
 #define DAY (24 * HOUR)
-#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define SOURCE 0x0a000001
 #define NEIGHBOUR 0x0a010001
 #define NEIGHBOUR_GAP (8 * SEC) /* 450 an hour */

@@ -84,7 +84,7 @@ static void pass_us(u64 us)
 static const char *const text[] = { ITEMS("fixed=a", "slide=a", "token=a", "leaky=a", "first=a",
 					  "log=a", "two=a", "fixed=b;slide=a", "token=b;two=b",
 					  "log=b;fixed=a;first=b", "two=b;leaky=a;fixed=b") };
-#define TEXTS (sizeof(text) / sizeof(text[0]))
+#define TEXTS COUNT(text)
 
 /* Random requests, of which each is decided by one node with the rules `one`, and by one of three
  * that share `all`. */
@@ -287,9 +287,9 @@ static const struct {
 	{ "first", 40, 0, true },
 	{ "token", 40, 1500000, false },
 };
-#define FORGETS (sizeof(forgets) / sizeof(forgets[0]))
+#define FORGETS COUNT(forgets)
 static const char *const how[] = { "strict", "{write_back: 200ms}" };
-#define HOWS (sizeof(how) / sizeof(how[0]))
+#define HOWS COUNT(how)
 
 /* ---------------------------------------------------------------- refused ones count */
 
@@ -326,7 +326,7 @@ TEST_WITH(test_count_all, begin, end)
 	cluster_store_memory_set_delay(memory, 0);
 	pass_us(500);
 	for (int i = 0; i < 2000; i++) {
-		const char *what = who_asks[rng_below(sizeof(who_asks) / sizeof(who_asks[0]))];
+		const char *what = who_asks[rng_below(COUNT(who_asks))];
 		u32 of = rng_below(NODES), times = 1 + rng_below(8);
 
 		for (u64 left = QUOTA_REFUSED_NS / 1000 +

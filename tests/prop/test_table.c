@@ -12,7 +12,6 @@
 
 #define SEC SL_NS_PER_SEC
 #define MINUTE (60 * SEC)
-#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define UTC_OFFSET (1700000000ULL * SEC)
 
 /* A bijection: distinct numbers give distinct addresses, spread out. */

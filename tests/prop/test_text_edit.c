@@ -43,7 +43,7 @@ static void put_text(struct making *m)
 		"a-b", "null",		 "'null'",  "'5 requests/m'", "2001:db8::1",	  "yes",
 	};
 
-	fputs(texts[rng_below(sizeof(texts) / sizeof(texts[0]))], m->out);
+	fputs(texts[rng_below(COUNT(texts))], m->out);
 }
 
 static bool put_alias(struct making *m)
@@ -209,7 +209,7 @@ static struct yaml_node *random_value(struct tree *tree)
 		"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb]}, {b: 2}]",
 	};
 
-	return tree_of_value(tree, values[rng_below(sizeof(values) / sizeof(values[0]))]);
+	return tree_of_value(tree, values[rng_below(COUNT(values))]);
 }
 
 static void change(struct tree *tree)

@@ -130,7 +130,7 @@ TEST(test_each_algorithm)
 		{ SL_ALGO_SLIDING_WINDOW, "sliding-window" },
 	};
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < COUNT(kinds); i++) {
 		print_message("# %s\n", kinds[i].name);
 		run(kinds[i].algo, kinds[i].name, false);
 	}

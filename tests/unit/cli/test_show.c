@@ -262,7 +262,7 @@ TEST(test_folds)
 		  "aaaa \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9 bbbbb\n  c\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct show_part one[] = { { .line = cases[i].text }, { 0 } };
 		json_t *result = json_object();
 		char *text = printed(one, result, i == 0 || i == 4 ? 20 : 19);
@@ -321,7 +321,7 @@ TEST(test_what_stays)
 		  "RATE ", "2000 packets/s" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		json_t *result = json_loads(cases[i].result, 0, NULL);
 		char *text = printed(commands[command_find(cases[i].command)].show, result, 80);
 
@@ -349,7 +349,7 @@ TEST(test_missing_fields)
 		{ "{$b|$a}{; $b}", "1" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		char *text = expanded(&scope, cases[i].text);
 
 		assert_string_equal(text, cases[i].expected);
@@ -365,7 +365,7 @@ TEST(test_more)
 	json_t *result =
 		json_pack("{s:[], s:[], s:[], s:i}", "sources", "users", "rules", "more", 4027);
 
-	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {
+	for (size_t i = 0; i < COUNT(command); i++) {
 		char *text = printed(commands[command_find(command[i])].show, result, 0);
 
 		assert_non_null(strstr(text, "\nand 4,027 more\n"));
@@ -492,7 +492,7 @@ TEST(test_whole_commands)
 		  "  and 3 more\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		json_t *result = json_loads(cases[i].result, 0, NULL);
 		char *text;
 
@@ -548,7 +548,7 @@ TEST(test_texts)
 		{ "$file:$line", "{\"file\": \"f\", \"line\": 3}", "f:3" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		json_t *item = json_loads(cases[i].item, 0, NULL);
 		struct scope scope = { .item = item };
 		char *text = expanded(&scope, cases[i].text);

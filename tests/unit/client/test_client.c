@@ -208,7 +208,7 @@ TEST(test_config)
 	};
 
 	memset(longer + 6, 'a', sizeof(longer) - 7);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct sluice_client *c = (void *)1;
 
 		assert_int_equal(sluice_client_open(&bad[i], &c),
@@ -241,7 +241,7 @@ TEST(test_responses)
 		{ "SSH-2.0-OpenSSH\r\n\r\n", -EPROTO, 1, 0 },
 	};
 
-	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+	for (size_t i = 0; i < COUNT(row); i++) {
 		for (int closed = 0; closed < 2; closed++) {
 			const char *const list[] = { row[i].response, NULL };
 			struct server s = { .slow = i == 0 };
@@ -377,13 +377,13 @@ TEST(test_sizes)
 		sent_text(&s),
 		"[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"},"
 		"{\"key\":\"path\",\"value\":\"/\"}],\"hits\":1},{\"entries\":[{\"key\":\"path\",\"value\":\"/\"}],\"hits\":2}]"));
-	for (size_t i = 0; i < sizeof(more) / sizeof(*more); i++) {
+	for (size_t i = 0; i < COUNT(more); i++) {
 		*more[i] = 1;
 		assert_int_equal(sluice_client_check(c, &request.known, NULL), -E2BIG);
 		assert_int_equal(sluice_client_report(c, &request.known), -E2BIG);
 		*more[i] = 0;
 	}
-	for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++) {
+	for (size_t i = 0; i < COUNT(size); i++) {
 		size_t was = *size[i];
 
 		*size[i] = 0;

@@ -71,7 +71,7 @@ TEST(test_refused)
 		  "no difference" },
 	};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct sluice_limiter *l = (void *)1;
 		char why[200] = "";
 
@@ -131,7 +131,7 @@ TEST(test_try)
 		SLUICE_INTERVAL_BUCKET, SLUICE_WINDOW_COUNTERS,
 	};
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+	for (size_t i = 0; i < COUNT(all); i++) {
 		bool leaky = all[i] == SLUICE_LEAKY_BUCKET;
 		struct sluice_limiter *l = make(
 			(struct sluice_config){ .algorithm = all[i],

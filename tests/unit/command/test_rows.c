@@ -59,7 +59,7 @@ TEST(test_options_have_one_meaning)
 			if (!arg->option)
 				continue;
 			command_option(arg, name, sizeof(name));
-			for (size_t k = 0; k < sizeof(general) / sizeof(general[0]); k++)
+			for (size_t k = 0; k < COUNT(general); k++)
 				assert_string_not_equal(name, general[k]);
 			while (at < count && strcmp(names[at], name) != 0)
 				at++;
@@ -72,7 +72,7 @@ TEST(test_options_have_one_meaning)
 				    !strcmp(letter_of[arg->letter & 63], name));
 			strcpy(letter_of[arg->letter & 63], name);
 		}
-	assert_in_range(count + sizeof(general) / sizeof(general[0]), 1, COMMAND_OPTIONS_MAX);
+	assert_in_range(count + COUNT(general), 1, COMMAND_OPTIONS_MAX);
 }
 
 TEST(test_suggestions)
@@ -123,7 +123,7 @@ TEST(test_arguments)
 		{ "load-signal set", "{\"name\": \"a\", \"value\": \"1\"}", "must be a number" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		json_t *args = json_loads(cases[i].args, 0, NULL);
 		struct sl_err err = { .message = "" };
 		int r = command_check_args(&commands[command_find(cases[i].command)], args, &err);

@@ -66,7 +66,7 @@ TEST(test_meanings)
 		{ "{'<<': {a: 1}}", "{'<<': {a: 1}}" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct tree tree = { 0 };
 		struct sl_err err;
 		char *text;

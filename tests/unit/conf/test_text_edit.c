@@ -39,7 +39,7 @@ static void check_examples(const struct example *example, size_t count)
 	}
 }
 
-#define check(table) check_examples(table, sizeof(table) / sizeof(table[0]))
+#define check(table) check_examples(table, COUNT(table))
 
 TEST(test_values)
 {

@@ -10,7 +10,6 @@
 #include "lib/policy_text.h"
 #include "lib/temp_dir.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define LIMIT "limits:\n  - name: web\n    rate: 1000 packets/s\n    "
 
 /* As a file in the directory, so that x.csv is beside it. */
@@ -284,7 +283,7 @@ TEST(test_live)
 	before = written(policy);
 	assert_int_equal(policy_override_set(policy, "web", &seven, bad, 1, &err), -EINVAL);
 	assert_non_null(strstr(err.message, "another unit"));
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+	for (size_t i = 0; i < COUNT(refused); i++) {
 		assert_int_equal(policy_override_set(policy, "web", &seven,
 						     (char *[]){ (char *)refused[i].pair }, 1,
 						     &err),

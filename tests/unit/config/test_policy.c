@@ -96,7 +96,7 @@ TEST(test_empty)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (i = 0; i < COUNT(texts); i++)
 		assert_round_trip(parse(texts[i]));
 }
 
@@ -335,7 +335,7 @@ TEST(test_icmp_types)
 		{ SL_V6, 3 }, { SL_V4, 0 },   { SL_V6, 0 }, { SL_V4, 200 }, { SL_V6, 200 },
 	};
 
-	assert_int_equal(p->limit[0].match.icmp_type_count, sizeof(want) / sizeof(want[0]));
+	assert_int_equal(p->limit[0].match.icmp_type_count, COUNT(want));
 	assert_memory_equal(p->limit[0].match.icmp_type, want, sizeof(want));
 	assert_round_trip(p);
 }
@@ -398,7 +398,7 @@ TEST(test_long_files)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+	for (i = 0; i < COUNT(files); i++) {
 		double tenth = time_lines(files[i].first, files[i].format, 10000, files[i].good);
 		double whole = time_lines(files[i].first, files[i].format, 100000, files[i].good);
 

@@ -174,7 +174,7 @@ static const struct bad cases[] = {
 
 TEST(test_errors)
 {
-	policies_refused(cases, sizeof(cases) / sizeof(cases[0]));
+	policies_refused(cases, COUNT(cases));
 }
 
 /* Whatever else is wrong with a URL, its password is not shown. */
@@ -189,7 +189,7 @@ TEST(test_passwords)
 		{ R "{urls: [^'redis:user:s3cret@a']}", "found something other than a Redis URL" },
 	};
 
-	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {
+	for (size_t i = 0; i < COUNT(with); i++) {
 		struct unmarked text = unmark(with[i].text, strlen(with[i].text));
 		struct policy *policy;
 		struct sl_err err = { .line = -1 };

@@ -18,7 +18,7 @@ TEST(test_examples)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+	for (i = 0; i < COUNT(examples); i++) {
 		struct policy *policy;
 		struct sl_err err;
 

@@ -23,7 +23,6 @@ static char *limit_text(const struct policy *policy, const char *name)
 }
 
 #define PAIRS_MAX 8
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Pairs as one text: "rate=5 packets/s; burst=". */
 static int set(struct policy *policy, const char *name, const char *pairs, struct sl_err *err)

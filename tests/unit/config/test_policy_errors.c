@@ -7,8 +7,6 @@
 #include "lib/test.h"
 #include "lib/policy_text.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* The same inside of a limit: the case's text stands after this, in line 4, column 5. */
 #define LIMIT "limits:\n  - name: web\n    rate: 1000 packets/s\n    "
 

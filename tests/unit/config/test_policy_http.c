@@ -223,7 +223,7 @@ TEST(test_errors)
 		{ HTTP "decision_log: ^{sample: 3}", "key \"file\" is missing" },
 	};
 
-	policies_refused(cases, sizeof(cases) / sizeof(cases[0]));
+	policies_refused(cases, COUNT(cases));
 }
 
 TEST_MAIN

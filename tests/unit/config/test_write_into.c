@@ -166,7 +166,7 @@ static const struct {
 
 TEST(test_changes)
 {
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct policy *policy = parse(file);
 		struct sl_err err;
 		char *text, *removed, *added;
@@ -238,7 +238,7 @@ static const char *const pairs[] = { ITEMS(
 	"rate=9 packets/s,100 packets/h", "match.src=192.0.2.0/24",
 	"ban={after: 10 drops/s, for: 1m}") };
 
-#define PAIR_COUNT (sizeof(pairs) / sizeof(pairs[0]))
+#define PAIR_COUNT COUNT(pairs)
 
 /*
  * Every change that the policy accepts; returns how many those are. A value has up to `lines`

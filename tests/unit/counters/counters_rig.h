@@ -29,7 +29,7 @@ static const char rules[] =
 	"- {key: log, limits: ['10 requests/d'], algorithm: sliding-log}\n";
 
 static const char *const keys[] = { "fixed", "first", "bucket", "sliding", "log" };
-#define KEYS (sizeof(keys) / sizeof(*keys))
+#define KEYS COUNT(keys)
 
 static char directory[64], path[96];
 

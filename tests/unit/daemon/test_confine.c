@@ -47,7 +47,7 @@ static void in_child(int (*confine)(struct sl_err *err))
 	pthread_t thread;
 
 	REQUIRE(confine(&err) == 0);
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+	for (size_t i = 0; i < COUNT(flags); i++)
 		REQUIRE(clone_into(flags[i]) == EPERM);
 	REQUIRE(syscall(SYS_clone3, &args, sizeof(args)) < 0 && errno == ENOSYS);
 	REQUIRE(unshare(CLONE_NEWUSER) < 0 && errno == EPERM);

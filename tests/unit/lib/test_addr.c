@@ -5,8 +5,6 @@
 #include "lib/err.h"
 #include "lib/rng.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct sl_prefix prefix_of(const char *text)
 {
 	struct sl_prefix prefix;

@@ -80,7 +80,7 @@ TEST(a_spoofed_network_is_named_and_its_neighbors_are_not)
 		{ "2001:db8:7:8000::/49", "2001:db8:7:8000::/49" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		rows = 0;
 		add(cases[i].flood, 256, 20);
 		/* Neighbors: next to it, in the same /8 or /32, and far away. */

@@ -5,7 +5,6 @@
 #include "lib/rng.h"
 
 #define SEC SL_NS_PER_SEC
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 TEST(test_counts)
 {
@@ -213,7 +212,7 @@ TEST(test_drops)
 	assert_int_equal(drops_parse("1 drop/m", &count, &period, &reason), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(period, 60 * SL_NS_PER_SEC);
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (i = 0; i < COUNT(bad); i++) {
 		reason = NULL;
 		if (!drops_parse(bad[i], &count, &period, &reason) || !reason)
 			fail_msg("\"%s\" accepted, or without a reason", bad[i]);
@@ -244,7 +243,7 @@ TEST(test_percents)
 	assert_int_equal(value, 150);
 	assert_int_not_equal(factor_parse("1.255", &value), 0);
 	assert_int_not_equal(factor_parse("2%", &value), 0);
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (i = 0; i < COUNT(bad); i++)
 		if (!percent_parse(bad[i], &value))
 			fail_msg("\"%s\" accepted", bad[i]);
 	assert_int_equal(value, 150);

@@ -13,7 +13,6 @@ typedef unsigned __int128 u128;
 
 #define BOOT (1000 * SEC)
 #define ONE SL_ELASTIC_ONE
-#define COUNT(array) (u32)(sizeof(array) / sizeof((array)[0]))
 
 /* ------------------------------------------------------------------ grace */
 
@@ -242,7 +241,7 @@ TEST(test_scale_live)
 		{ SL_ALGO_SLIDING_WINDOW, 100, 1, 0, 1000, 2000 },
 	};
 
-	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (size_t i = 0; i < COUNT(runs); i++) {
 		struct sl_params one = make(runs[i].algo, runs[i].count, runs[i].period_s * SEC,
 					    RATE_PACKETS, runs[i].burst);
 		struct sl_params two = scaled(&one, 2 * ONE);
@@ -332,7 +331,7 @@ TEST(test_spent)
 	const char *reason;
 
 	rng_start("spent");
-	for (u32 i = 0; i < sizeof(some) / sizeof(*some); i++)
+	for (u32 i = 0; i < COUNT(some); i++)
 		check_spent(&some[i]);
 	assert_int_equal(params_divide(&counters, 4, 100, &reason), 0);
 	check_spent(&counters);

@@ -88,7 +88,7 @@ TEST(test_quanta)
 	};
 
 	rng_start("quanta");
-	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (size_t i = 0; i < COUNT(runs); i++) {
 		struct rate rate = { runs[i].capacity, SEC, RATE_BYTES };
 		struct sl_params p =
 			make(SL_ALGO_SLIDING_WINDOW, rate.count, rate.period_ns, rate.unit, 0);

@@ -139,7 +139,7 @@ TEST(test_refused)
 		{ SL_ALGO_COUNT, { 1000, SEC, RATE_PACKETS }, 0, "algorithm" },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		struct sl_params p, before;
 		const char *reason = NULL;
 
@@ -171,7 +171,7 @@ TEST(test_default_burst)
 		{ { 80000000, SEC, RATE_BITS }, 1514, 80000000 },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+	for (size_t i = 0; i < COUNT(table); i++)
 		assert_true(params_default_burst(&table[i].rate, table[i].max_frame) ==
 			    table[i].burst);
 }
@@ -219,7 +219,7 @@ TEST(test_sliding)
 		{ { 1000, SL_BIT(56), RATE_PACKETS }, 1000, 0, 19 },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		struct sl_params p;
 
 		assert_int_equal(compile(SL_ALGO_SLIDING_WINDOW, table[i].rate, 0, &p), 0);
@@ -255,7 +255,7 @@ TEST(test_stated_error)
 		{ SL_ALGO_LEAKY_BUCKET, { 10000000000, SEC, RATE_BITS }, 100, 0, 0 },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		struct sl_params p;
 
 		assert_int_equal(compile(table[i].algo, table[i].rate, 0, &p), 0);
@@ -304,7 +304,7 @@ TEST(test_lease)
 		{ WINDOW, 1000000, 4, SL_UNIT_PACKETS, 10000, 10000 },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		struct sl_params p = {
 			.capacity = table[i].capacity,
 			.algo = table[i].kind == WINDOW ? SL_ALGO_FIXED_WINDOW

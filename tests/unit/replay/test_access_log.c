@@ -70,7 +70,7 @@ TEST(formats)
 		  "user=bob @1767225600500" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		if (read_text(rows[i].line))
 			fail_msg("%s: %s", rows[i].line, error.message);
 		assert_string_equal(described(), rows[i].expected);
@@ -88,7 +88,7 @@ TEST(what_is_no_request)
 		"{\"domain\":", "{\"domain\":\"api\"}",
 		"lb haproxy[7]: 192.0.2.7:4 [01/Jan/2026:00:00:00.2] web") };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		assert_int_equal(read_text(rows[i]), -EINVAL);
 		assert_true(error.message[0]);
 	}

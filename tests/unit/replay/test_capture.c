@@ -86,7 +86,7 @@ TEST(link_types)
 	struct frame built;
 
 	frame_build(&(struct frame_spec){ .src = "192.0.2.1", .proto = 17, .dport = 53 }, &built);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct pcap_file file = { .nano = true };
 		struct capture_counts counts;
 		u8 bytes[FRAME_MAX];

@@ -101,7 +101,7 @@ TEST(test_numbers)
 	bool joined, twice;
 
 	assert_int_equal(bus_peers_new(&peers), 0);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct note_case *c = &cases[i];
 		struct bus_head head = { .boot_us = c->boot_us,
 					 .number = c->number,

@@ -206,7 +206,7 @@ TEST(test_seeds)
 		"*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n:1000000\r\n",
 	};
 
-	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+	for (size_t i = 0; i < COUNT(nonsense); i++) {
 		struct world world;
 
 		world_begin(&world);

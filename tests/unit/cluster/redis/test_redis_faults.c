@@ -198,7 +198,7 @@ TEST(test_nonsense)
 
 	rig_begin(&rig);
 	rig.fake->response = response_text;
-	for (u32 i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+	for (u32 i = 0; i < COUNT(nonsense); i++) {
 		u32 accepted;
 
 		rig.fake->arg = (void *)"+OK\r\n";
@@ -212,8 +212,7 @@ TEST(test_nonsense)
 	}
 	/* All but the one whose first reply was good, and the ":12x" that hiredis may accept as
 	 * 12. */
-	assert_in_range(refused, sizeof(nonsense) / sizeof(nonsense[0]) - 2,
-			sizeof(nonsense) / sizeof(nonsense[0]) - 1);
+	assert_in_range(refused, COUNT(nonsense) - 2, COUNT(nonsense) - 1);
 	rig_end(&rig);
 }
 
@@ -260,7 +259,7 @@ TEST(test_long_line)
 	rig_begin(&rig);
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	rig.fake->mute = true;
-	for (u32 i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
+	for (u32 i = 0; i < COUNT(begin); i++) {
 		/* Not for lateness. */
 		assert_int_equal(send_like(rig.redis, &sent,
 					   (struct redis_command){ .unhurried = true }, 60000, 2,
@@ -308,7 +307,7 @@ TEST(test_error_classes)
 	struct sent sent;
 	struct rig rig;
 
-	for (u32 i = 0; i < sizeof(error_class) / sizeof(error_class[0]); i++) {
+	for (u32 i = 0; i < COUNT(error_class); i++) {
 		rig_begin(&rig);
 		rig.fake->response = response_text;
 		rig.fake->arg = (void *)error_class[i].reply;

@@ -21,7 +21,7 @@ TEST(test_resp3)
 		"|1\r\n+a\r\n:1\r\n:2\r\n", "(3492890328409238509324850943850943825024385\r\n",
 		"(x\r\n", "=7\r\ntxt:abc\r\n", "=1\r\na\r\n", "!5\r\nERR x\r\n",
 		"$?\r\n;1\r\nx\r\n", "*?\r\n:1\r\n.\r\n", "_\r\n") };
-	const u32 goods = sizeof(good) / sizeof(good[0]), bads = sizeof(bad) / sizeof(bad[0]);
+	const u32 goods = COUNT(good), bads = COUNT(bad);
 	char text[256];
 
 	for (u32 i = 0; i < bads * goods; i++) {

@@ -30,7 +30,7 @@ TEST(test_tag)
 		{ "foo}bar{", "foo}bar{" },	{ "", "" },
 	};
 
-	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+	for (size_t i = 0; i < COUNT(of); i++) {
 		const char *tag;
 		size_t len;
 
@@ -137,7 +137,7 @@ TEST(test_map_malformed)
 	struct redis_slot_map *map = malloc(sizeof(*map));
 	char text[800];
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_int_equal(map_of(bad[i], map), -EBADMSG);
 	/* A host of 256 bytes. */
 	snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n$256\r\n%0256d\r\n:1\r\n", 7);
@@ -197,7 +197,7 @@ TEST(test_redirect_malformed)
 	char text[400];
 	struct redis_redirect to;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_int_equal(redis_redirect_read(bad[i], "seed", &to), -EBADMSG);
 	snprintf(text, sizeof(text), "MOVED 1 %0256d:1", 7);
 	assert_int_equal(redis_redirect_read(text, "seed", &to), -EBADMSG);

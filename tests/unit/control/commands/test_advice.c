@@ -52,7 +52,7 @@ TEST(the_first_case_that_holds)
 {
 	char text[256];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct limit_numbers n = cases[i].n;
 
 		n.unit = "packets";
@@ -84,7 +84,7 @@ static const struct {
 
 TEST(those_who_were_refused)
 {
-	for (size_t i = 0; i < sizeof(crowds) / sizeof(crowds[0]); i++) {
+	for (size_t i = 0; i < COUNT(crowds); i++) {
 		struct limit_numbers n = { .who = "users" };
 
 		for (u64 k = 0; k < crowds[i].users; k++)

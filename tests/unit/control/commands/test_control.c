@@ -65,7 +65,7 @@ RIG_TEST(test_refusals_change_nothing)
 	};
 
 	rig_open(&rig, ALL);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		rig_refused(&rig, &rig_root, cases[i].line, cases[i].words);
 	assert_int_equal(live_count(&rig), 0);
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 10);
@@ -151,7 +151,7 @@ RIG_TEST(test_the_list_stays_short)
 	};
 
 	rig_open(&rig, "block: [198.51.100.0/24]\n" ALL);
-	steps_run(steps, sizeof(steps) / sizeof(steps[0]));
+	steps_run(steps, COUNT(steps));
 	assert_int_equal(rig.d->running.policy->limit_count, 0);
 }
 
@@ -181,7 +181,7 @@ RIG_TEST(test_back_to_the_file)
 
 	rig_open(&rig, "exempt: [192.0.2.9]\nlimits: [{name: web, rate: 10 packets/s, burst: 10, "
 		       "overrides: [{src: 192.0.2.7, rate: 20 packets/s}]}]\n");
-	steps_run(steps, sizeof(steps) / sizeof(steps[0]));
+	steps_run(steps, COUNT(steps));
 }
 
 RIG_TEST(test_merged_set_has_both_keys)

@@ -67,7 +67,7 @@ RIG_TEST(test_list)
 	rig_open(&rig, config);
 	response = rig_command(&rig, &rig_reader, "limit list");
 	limits = json_at(response, "result.limits");
-	assert_int_equal(json_array_size(limits), sizeof(wanted) / sizeof(wanted[0]));
+	assert_int_equal(json_array_size(limits), COUNT(wanted));
 	json_array_foreach(limits, i, limit)
 		assert_has(limit, wanted[i]);
 	assert_null(json_at(limits, "0.ban"));

@@ -166,7 +166,7 @@ TEST(test_settles_at_the_capacity)
 {
 	static const double targets[] = { 0.2, 0.4, 0.8 };
 
-	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
+	for (size_t i = 0; i < COUNT(targets); i++) {
 		struct elastic_control control = { .scale = 0 };
 		double queue = 0, late[5] = { 0 }, served = 0, longest = 0;
 
@@ -302,7 +302,7 @@ RIG_TEST(test_signals)
 	rig.d->base = rig.d->scales.base = event_base_new();
 	rig_refused(&rig, &rig_root, SET("0.5"), "no elastic limit");
 	make_elastic(&rig);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT(bad); i++)
 		rig_refused(&rig, &rig_root, bad[i], "");
 	rig_refused(&rig, &rig_reader, SET("0.5"), "control.group");
 	assert_false(load_signal_value(&rig.d->scales, "load", clock_mono_ns(), &value));

@@ -81,7 +81,7 @@ TEST(test_input)
 	};
 	struct addresses *a = make();
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		receive_text(a, "a", bad[i]);
 		assert_addresses(a, NULL, 0);
 	}

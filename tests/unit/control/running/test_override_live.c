@@ -128,7 +128,7 @@ TEST(test_windows_keep_counts)
 {
 	static const char *const algorithms[] = { "fixed-window", "sliding-window" };
 
-	for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
+	for (size_t i = 0; i < COUNT(algorithms); i++) {
 		struct rig rig;
 		char text[200];
 

@@ -253,7 +253,7 @@ RIG_TEST(test_pending_refuses_changes)
 
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "60s");
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+	for (size_t i = 0; i < COUNT(lines); i++) {
 		rig_refused(&rig, &rig_root, lines[i], "sluicectl confirm");
 		rig_refused(&rig, &rig_root, lines[i], "sluicectl rollback");
 	}

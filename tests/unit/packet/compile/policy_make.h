@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "packet/compile/compile.h"
+#include "lib/test.h"
 
 #define SEC SL_NS_PER_SEC
-#define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 static const char iface[SL_IFACES_MAX][16] = { "eth0", "", "eth1", [63] = "wan" };
 static struct sl_limit_id_info slots[SL_LIMIT_IDS];

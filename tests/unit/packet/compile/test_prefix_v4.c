@@ -18,7 +18,7 @@ static void check_edges(struct prefix_list *list, const struct sl_bitmap *base)
 		u32 at[] = { first - 1,	       first, last, last + 1, first | 0xffff,
 			     first & ~0xffffU, 0,     ~0U };
 
-		for (size_t n = 0; n < sizeof(at) / sizeof(at[0]); n++)
+		for (size_t n = 0; n < COUNT(at); n++)
 			assert_class(&index, &copy, base, copy.entry[i].dim, SL_V4,
 				     (struct sl_addr){ .hi = (u64)at[n] << 32 });
 	}

@@ -198,7 +198,7 @@ EXPLAIN_TEST(errors_have_a_message)
 	};
 	char line[256];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		snprintf(line, sizeof(line), "explain {%s}",
 			 cases[i].fields + !!cases[i].fields[0]);
 		rig_refused(rig, &rig_reader, line, cases[i].words);

@@ -368,7 +368,7 @@ TEST_WITH(an_earlier_layout_is_kept, make, temp_dir_drop)
 	char command[512];
 	json_t *result;
 
-	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+	for (size_t i = 0; i < COUNT(before); i++) {
 		u64 from = now;
 
 		begin();

@@ -57,13 +57,13 @@ TEST_WITH(test_kinds_keep_their_room, NULL, teardown)
 	first = list_of(OBSERVED_CHANGE, 0, 1000);
 	began = json_string_value(json_object_get(first, "kept_since"));
 	assert_non_null(began);
-	for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++)
+	for (size_t i = 0; i < COUNT(rare); i++)
 		flood((enum observed_kind)rare[i], 1);
 	flood(OBSERVED_DROP, 20000);
 	flood(OBSERVED_OVER, 5000);
 	flood(OBSERVED_RELEASED, 5000);
 	flood(OBSERVED_REFUSED, 5000);
-	for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++) {
+	for (size_t i = 0; i < COUNT(rare); i++) {
 		list = list_of(rare[i], 0, 1000);
 		assert_int_equal(json_array_size(json_object_get(list, "events")), 1);
 		assert_string_equal(json_string_value(json_object_get(list, "kept_since")), began);

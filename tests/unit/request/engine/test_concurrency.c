@@ -372,7 +372,7 @@ TEST(test_text)
 	assert_true(permit_parse((struct bytes){ text, strlen(text) }, &back));
 	assert_memory_equal(&permit, &back, sizeof(permit));
 	back.count = 7;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (size_t i = 0; i < COUNT(wrong); i++)
 		assert_false(permit_parse((struct bytes){ wrong[i], strlen(wrong[i]) }, &back));
 	strcat(text, "0123456789abcdef");
 	assert_false(permit_parse((struct bytes){ text, strlen(text) }, &back));

@@ -253,7 +253,7 @@ TEST_WITH(test_elastic_floor, NULL, rig_teardown)
 	static const char *const algorithm[] = { "fixed-window", "sliding-log", "token-bucket" };
 	char text[512];
 
-	for (size_t i = 0; i < sizeof(algorithm) / sizeof(*algorithm); i++) {
+	for (size_t i = 0; i < COUNT(algorithm); i++) {
 		bool bucket = i == 2;
 
 		snprintf(text, sizeof(text),

@@ -31,7 +31,7 @@ static const char *const algorithm_texts[] = {
 /* A thousand over their limit, then a million invented keys: none gets a fresh budget. */
 TEST(test_flood)
 {
-	for (u32 i = 0; i < sizeof(algorithm_texts) / sizeof(*algorithm_texts); i++) {
+	for (u32 i = 0; i < COUNT(algorithm_texts); i++) {
 		struct counters_stats before, after;
 		char text[256];
 		u64 invented = 0;
@@ -294,7 +294,7 @@ static u64 left_of(const char *text, u64 limit)
 /* All or none in total: each limit lacks exactly the passed requests. */
 TEST(test_threads)
 {
-	for (u32 i = 0; i < sizeof(algorithm_texts) / sizeof(*algorithm_texts); i++) {
+	for (u32 i = 0; i < COUNT(algorithm_texts); i++) {
 		struct thread thread[THREADS] = { 0 };
 		u64 passed[3] = { 0 };
 		char text[512];

@@ -45,7 +45,7 @@ TEST(test_quantiles)
 				     now + i * (WINDOW / 2) / count);
 		}
 		qsort(sample, count, sizeof(*sample), compare);
-		for (size_t i = 0; i < sizeof(permille) / sizeof(*permille); i++) {
+		for (size_t i = 0; i < COUNT(permille); i++) {
 			u32 rank = (u32)ceil(count * permille[i] / 1000.0);
 			double exact = sample[rank ? rank - 1 : 0];
 

@@ -13,7 +13,7 @@ RIG_TEST(test_refusal_cache_without_store)
 	static const char *const who[] = { "user=bob", "open=bob", "closed=bob", "error=bob" };
 	struct cluster_store_request *cluster_request;
 
-	for (u32 i = 0; i < sizeof(who) / sizeof(who[0]); i++) {
+	for (u32 i = 0; i < COUNT(who); i++) {
 		assert_int_equal(done(who[i]), RESPONSE_OK);
 		all_used(3);
 		assert_int_equal(done(who[i]), RESPONSE_OVER_LIMIT);
@@ -46,7 +46,7 @@ RIG_TEST(test_contracts)
 
 	for (int down = 0; down < 2; down++) {
 		far.down[0] = down;
-		for (u32 i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		for (u32 i = 0; i < COUNT(of); i++) {
 			go(0, of[i].text);
 			assert_int_equal(caller[0].answered, down);
 			if (!down) {

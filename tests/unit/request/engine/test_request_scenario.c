@@ -401,7 +401,7 @@ static void refused(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	snprintf(place, sizeof(place), "%s:4: found \"", path);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+	for (size_t i = 0; i < COUNT(lines); i++) {
 		FILE *out = fopen(path, "w");
 
 		assert_non_null(out);

@@ -35,7 +35,7 @@ TEST(two_periods)
 	value_series_note(&series, &status, false, 20, 540 * SL_NS_PER_SEC);
 	value_series_note(&series, &status, true, 40, 599 * SL_NS_PER_SEC);
 	value_series_note(&series, &status, false, 5, 600 * SL_NS_PER_SEC);
-	for (size_t i = 0; i < sizeof(reads) / sizeof(reads[0]); i++) {
+	for (size_t i = 0; i < COUNT(reads); i++) {
 		value_series_lately(&series, reads[i].at * SL_NS_PER_SEC, &lately);
 		assert_int_equal(lately.period_ns, MINUTE);
 		for (int k = 0; k < 2; k++) {

@@ -189,6 +189,20 @@ static void begin(const char *query)
 	memset(&response, 0, sizeof(response));
 }
 
+/* The same with headers, one a line: "x-user: bob\nx-peer: al". The text must live on. */
+static __attribute__((unused)) void begin_with(const char *query, const char *headers)
+{
+	begin(query);
+	while (*headers) {
+		size_t name = strcspn(headers, ":"), len = strcspn(headers, "\n");
+
+		request.header[request.header_count++] = (struct http1_header){
+			{ headers, name }, { headers + name + 2, len - name - 2 }
+		};
+		headers += len + (headers[len] == '\n');
+	}
+}
+
 /* Ends the request like the server. */
 static void end(void)
 {

@@ -7,21 +7,53 @@
 
 /* ---------------------------------------------------------------- /nginx/check */
 
-static void nginx_asks(const char *query, const char *is)
+/* After begin() and its headers: what is asked, and then answered. */
+static void asks_for(void (*frontend)(struct http1_request *), const char *is)
 {
-	nginx_check(&request);
+	frontend(&request);
 	if (strcmp(asked, is))
-		fail_msg("%s: asked \"%s\", not \"%s\" (%d %s)", query, asked, is, replied,
-			 reply_body);
-	assert_int_equal(replied, 204);
+		fail_msg("%.*s: asked \"%s\", not \"%s\" (%d %s)", (int)request.query.len,
+			 request.query.at, asked, is, replied, reply_body);
+	assert_int_equal(replied, frontend == nginx_check ? 204 : 200);
 	end();
+}
+
+struct call {
+	const char *query, *headers, *asked;
+};
+
+static void calls_ask(void (*frontend)(struct http1_request *), const struct call *call,
+		      size_t count)
+{
+	for (; count--; call++) {
+		begin_with(call->query, call->headers);
+		asks_for(frontend, call->asked);
+	}
 }
 
 TEST(test_nginx)
 {
-	const char *query = "domain=api&d=User,plan&d=source&d=endpoint=lo%67in,plan&hits=2";
+	static const struct call calls[] = {
+		/* A value that is missing, or empty, leaves its descriptor out; all: no rule is
+		   met. */
+		{ "domain=api&d=user,plan&d=plan",
+		  "x-sluice-v-user: \nx-sluice-v-plan: free\nx-sluice-source: unix:",
+		  "api plan=free*1" },
+		{ "domain=api&d=user,plan&d=plan", "", "api" },
+		/* The key "source" has a header of its own, which goes before. */
+		{ "domain=api&d=source", "x-sluice-source: 192.0.2.7\nx-sluice-v-source: x",
+		  "api source=x*1 from 192.0.2.7" },
+		/* And "path" is that of the URI, brought into one form. */
+		{ "domain=api&d=path&d=path,user",
+		  "x-sluice-uri: /a/%2e%2e//b?c\nx-sluice-v-user: x",
+		  "api path=/b*1 | path=/b,user=x*1" },
+		{ "domain=api&d=path", "x-sluice-uri: /a\nx-sluice-v-path: /%61",
+		  "api path=/%61*1" },
+		/* A client's own headers are ignored. */
+		{ "domain=api&d=user", "user: bob\nx-user: bob", "api" },
+	};
 
-	begin(query);
+	begin("domain=api&d=User,plan&d=source&d=endpoint=lo%67in,plan&hits=2");
 	header("x-sluice-v-user", "b\0b", 3);
 	header("x-sluice-v-plan", "free", 4);
 	header("x-sluice-source", "192.0.2.7", 9);
@@ -32,63 +64,31 @@ TEST(test_nginx)
 			    60);
 	assert_int_equal(replied, 204);
 	end();
-
-	/*
-	 * A value that is missing, or empty, leaves its descriptor out; all of them: no rule is
-	 * met.
-	 */
-	query = "domain=api&d=user,plan&d=plan";
-	begin(query);
-	header("x-sluice-v-user", "", 0);
-	header("x-sluice-v-plan", "free", 4);
-	header("x-sluice-source", "unix:", 5);
-	nginx_asks(query, "api plan=free*1");
-	begin(query);
-	nginx_asks(query, "api");
-	/* The key "source" has a header of its own, which goes before. */
-	begin("domain=api&d=source");
-	header("x-sluice-source", "192.0.2.7", 9);
-	header("x-sluice-v-source", "x", 1);
-	nginx_asks("", "api source=x*1 from 192.0.2.7");
-	/* And "path" is that of the URI, brought into one form. */
-	begin("domain=api&d=path&d=path,user");
-	header("x-sluice-uri", "/a/%2e%2e//b?c", 14);
-	header("x-sluice-v-user", "x", 1);
-	nginx_asks("", "api path=/b*1 | path=/b,user=x*1");
-	begin("domain=api&d=path");
-	header("x-sluice-uri", "/a", 2);
-	header("x-sluice-v-path", "/%61", 4);
-	nginx_asks("", "api path=/%61*1");
-	/* A client's own headers are ignored. */
-	begin("domain=api&d=user");
-	header("user", "bob", 3);
-	header("x-user", "bob", 3);
-	nginx_asks("", "api");
+	calls_ask(nginx_check, calls, COUNT(calls));
 }
 
 /* A limit is of the `d` before it, also where that is omitted. */
 TEST(test_query_limit)
 {
-	const char *query = "domain=api&limit=1/s&d=user";
+	static const struct call calls[] = {
+		{ "domain=api&d=user&limit=10/s&d=user,plan&limit=3/m&d=k=v&limit=1K/w&d=k=w",
+		  "x-sluice-v-user: bob",
+		  "api user=bob*1 limit 10/1 | k=v*1 limit 1000/7 | k=w*1" },
+		/* Of several all hold: of one unit the smaller, of each unit one. */
+		{ "domain=api&d=user&limit=10/s&limit=100/m&limit=5/s&limit=200/m&d=k=v&limit=7/h",
+		  "x-sluice-v-user: bob",
+		  "api user=bob*1 limit 5/1 | user=bob*1 limit 100/2 | k=v*1 limit 7/3" },
+		{ "domain=api&d=user&limit=10/s&limit=0/m", "", "api" },
+		{ "domain=api&d=plan&limit=10/s&d=user", "x-sluice-v-user: bob", "api user=bob*1" },
+	};
 	char many[512] = "domain=api";
 
-	begin("domain=api&d=user&limit=10/s&d=user,plan&limit=3/m&d=k=v&limit=1K/w&d=k=w");
-	header("x-sluice-v-user", "bob", 3);
-	nginx_asks("", "api user=bob*1 limit 10/1 | k=v*1 limit 1000/7 | k=w*1");
-	/* Of several all hold: of one unit the smaller, of each unit one. */
-	begin("domain=api&d=user&limit=10/s&limit=100/m&limit=5/s&limit=200/m&d=k=v&limit=7/h");
-	header("x-sluice-v-user", "bob", 3);
-	nginx_asks("", "api user=bob*1 limit 5/1 | user=bob*1 limit 100/2 | k=v*1 limit 7/3");
-	begin("domain=api&d=user&limit=10/s&limit=0/m");
-	nginx_asks("", "api");
+	calls_ask(nginx_check, calls, COUNT(calls));
 	for (int i = 0; i < 11; i++)
 		strcat(many, "&d=k=v&limit=1/s&limit=1/m&limit=1/h");
 	begin(many);
-	nginx_asks("", "api beyond: more than 32 descriptors");
-	begin("domain=api&d=plan&limit=10/s&d=user");
-	header("x-sluice-v-user", "bob", 3);
-	nginx_asks("", "api user=bob*1");
-	begin(query);
+	asks_for(nginx_check, "api beyond: more than 32 descriptors");
+	begin("domain=api&limit=1/s&d=user");
 	nginx_check(&request);
 	assert_non_null(strstr(reply_body, "must follow the d"));
 	end();
@@ -106,9 +106,8 @@ TEST(test_nginx_replies)
 		{ RESPONSE_ERROR, 500 },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		begin("domain=api&d=user");
-		header("x-sluice-v-user", "bob", 3);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		begin_with("domain=api&d=user", "x-sluice-v-user: bob");
 		refuse();
 		response.code = cases[i].code;
 		nginx_check(&request);
@@ -159,7 +158,7 @@ TEST(test_query_errors)
 	char many[512] = "domain=api";
 
 	undecided = 0;
-	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < 2 * COUNT(cases); i++) {
 		begin(cases[i / 2].query);
 		if (i % 2)
 			forward_auth(&request);
@@ -192,9 +191,7 @@ TEST(test_query_errors)
 		end();
 	}
 	/* A client that sends its own key beside an invented one. */
-	begin("domain=api&d=user:header(X-User)&d=method");
-	header("x-user", "bob", 3);
-	header("x-user", "invented", 8);
+	begin_with("domain=api&d=user:header(X-User)&d=method", "x-user: bob\nx-user: invented");
 	response.code = RESPONSE_OVER_LIMIT;
 	response.beyond = "too many";
 	forward_auth(&request);
@@ -220,7 +217,7 @@ TEST(test_query_beyond)
 		{ "domain=api&d=a=1&hits=99999999999999999999999", "api a=1*18446744073709551615" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		begin(cases[i].query);
 		nginx_check(&request);
 		assert_string_equal(asked, cases[i].asked);
@@ -246,7 +243,7 @@ TEST(test_delay)
 	};
 	u64 ns;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		begin("");
 		header("x-sluice-wait", cases[i].text, strlen(cases[i].text));
 		assert_int_equal(frontend_wait(&request, &ns), cases[i].good);
@@ -263,8 +260,7 @@ TEST(test_delay)
 /* A delayed response: the request stays until the reply is sent, or the client disconnects. */
 TEST(test_held)
 {
-	begin("domain=api&d=user");
-	header("x-sluice-v-user", "bob", 3);
+	begin_with("domain=api&d=user", "x-sluice-v-user: bob");
 	held = (struct delayed *)&response;
 	nginx_check(&request);
 	assert_int_equal(replied, 0);
@@ -282,52 +278,33 @@ TEST(test_held)
 
 /* ---------------------------------------------------------------- /forward-auth */
 
-static void auth_asks(const char *is)
-{
-	forward_auth(&request);
-	if (strcmp(asked, is))
-		fail_msg("%.*s: asked \"%s\", not \"%s\" (%d %s)", (int)request.query.len,
-			 request.query.at, asked, is, replied, reply_body);
-	assert_int_equal(replied, 200);
-	end();
-}
-
 TEST(test_forward_auth)
 {
-	begin("domain=api&d=user:header(X-User),method,path&d=sid:cookie(SID)&d=host,z=1&source=none");
-	header("x-user", "bob", 3);
-	header("x-forwarded-method", "GET", 3);
-	header("x-forwarded-uri", "/a/../b%2Fc//d?x=1", 18);
-	header("x-forwarded-host", "API.example.com:443", 19);
-	header("cookie", "a=b; SIDE=1; SID=x=y;SID=no", 27);
-	header("x-forwarded-for", "192.0.2.9", 9);
-	auth_asks("api user=bob,method=GET,path=/b/c/d*1 | sid=x=y*1 | host=api.example.com,z=1*1");
+	static const struct call calls[] = {
+		{ "domain=api&d=user:header(X-User),method,path&d=sid:cookie(SID)&d=host,z=1&source=none",
+		  "x-user: bob\nx-forwarded-method: GET\nx-forwarded-uri: /a/../b%2Fc//d?x=1\n"
+		  "x-forwarded-host: API.example.com:443\ncookie: a=b; SIDE=1; SID=x=y;SID=no\n"
+		  "x-forwarded-for: 192.0.2.9",
+		  "api user=bob,method=GET,path=/b/c/d*1 | sid=x=y*1 | host=api.example.com,z=1*1" },
+		{ "domain=api&d=s:source&source=xff-last",
+		  "x-forwarded-for: 10.0.0.1\nx-forwarded-for: 10.0.0.2,  192.0.2.9\t",
+		  "api s=192.0.2.9*1 from 192.0.2.9" },
+		{ "domain=api&d=source&source=xff-2",
+		  "x-forwarded-for: 10.0.0.1, 192.0.2.9\nx-forwarded-for: 192.0.2.10:50001",
+		  "api source=192.0.2.9*1 from 192.0.2.9" },
+		{ "domain=api&d=source&source=xff-3", "x-forwarded-for: 192.0.2.9:1,192.0.2.10",
+		  "api source=192.0.2.9:1*1 from 192.0.2.9" },
+		{ "domain=api&d=source&source=xff-2", "", "api" },
+		{ "domain=api&d=user:header(X-User)", "x-user: bob\nx-user: bob",
+		  "api user=bob*1" },
+		{ "source=header(X-Peer)&domain=api&d=source", "x-peer: [2001:db8::1]:7",
+		  "api source=[2001:db8::1]:7*1 from 2001:db8::1" },
+		{ "domain=api&d=user:header(X-User)&d=cookie(A)&d=path,host&source=xff-last", "",
+		  "api" },
+		{ "domain=api&d=login=1", "", "api login=1*1" },
+	};
 
-	begin("domain=api&d=s:source&source=xff-last");
-	header("x-forwarded-for", "10.0.0.1", 8);
-	header("x-forwarded-for", "10.0.0.2,  192.0.2.9\t", 21);
-	auth_asks("api s=192.0.2.9*1 from 192.0.2.9");
-	begin("domain=api&d=source&source=xff-2");
-	header("x-forwarded-for", "10.0.0.1, 192.0.2.9", 19);
-	header("x-forwarded-for", "192.0.2.10:50001", 16);
-	auth_asks("api source=192.0.2.9*1 from 192.0.2.9");
-	begin("domain=api&d=source&source=xff-3");
-	header("x-forwarded-for", "192.0.2.9:1,192.0.2.10", 22);
-	auth_asks("api source=192.0.2.9:1*1 from 192.0.2.9");
-	begin("domain=api&d=source&source=xff-2");
-	auth_asks("api");
-	begin("domain=api&d=user:header(X-User)");
-	header("x-user", "bob", 3);
-	header("x-user", "bob", 3);
-	auth_asks("api user=bob*1");
-	begin("source=header(X-Peer)&domain=api&d=source");
-	header("x-peer", "[2001:db8::1]:7", 15);
-	auth_asks("api source=[2001:db8::1]:7*1 from 2001:db8::1");
-	begin("domain=api&d=user:header(X-User)&d=cookie(A)&d=path,host&source=xff-last");
-	auth_asks("api");
-	begin("domain=api&d=login=1");
-	auth_asks("api login=1*1");
-
+	calls_ask(forward_auth, calls, COUNT(calls));
 	begin("domain=api&d=source");
 	forward_auth(&request);
 	assert_int_equal(replied, 500);
@@ -338,8 +315,7 @@ TEST(test_forward_auth)
 
 TEST(test_forward_auth_replies)
 {
-	begin("domain=api&d=path");
-	header("x-forwarded-uri", "/", 1);
+	begin_with("domain=api&d=path", "x-forwarded-uri: /");
 	refuse();
 	forward_auth(&request);
 	assert_int_equal(replied, 429);
@@ -376,12 +352,12 @@ TEST(test_paths)
 			    { "http:/", "http:/" }, { "?x", "/" }, { "#", "/" }, { "?", "/" }) };
 	char is[512];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		begin("domain=d&d=path&d=path,path");
 		header("x-forwarded-uri", cases[i].uri, strlen(cases[i].uri));
 		snprintf(is, sizeof(is), "d path=%s*1 | path=%s,path=%s*1", cases[i].path,
 			 cases[i].path, cases[i].path);
-		auth_asks(is);
+		asks_for(forward_auth, is);
 	}
 }
 
@@ -389,22 +365,18 @@ TEST(test_methods)
 {
 	static const struct {
 		const char *method, *is;
-	} cases[] = {
-		{ "GET", "GET" },
-		{ "post", "POST" },
-		{ "pOsT", "POST" },
-		{ "M-Search{z}", "M-SEARCH{Z}" },
-	};
+	} cases[] = { ITEMS({ "GET", "GET" }, { "post", "POST" }, { "pOsT", "POST" },
+			    { "M-Search{z}", "M-SEARCH{Z}" }) };
 	char is[512];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		begin("domain=d&d=method&d=m:method,host,path");
 		header("x-forwarded-method", cases[i].method, strlen(cases[i].method));
 		header("x-forwarded-host", "h", 1);
 		header("x-forwarded-uri", "/a", 2);
 		snprintf(is, sizeof(is), "d method=%s*1 | m=%s,host=h,path=/a*1", cases[i].is,
 			 cases[i].is);
-		auth_asks(is);
+		asks_for(forward_auth, is);
 	}
 }
 
@@ -421,10 +393,10 @@ TEST(test_cookies)
 			    { "SID=", "d" }, { "SID= \t", "d" }, { "SID=\"\"", "d" },
 			    { ";;=; =x", "d" }) };
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		begin("domain=d&d=sid:cookie(SID)");
 		header("cookie", cases[i].cookie, strlen(cases[i].cookie));
-		auth_asks(cases[i].is);
+		asks_for(forward_auth, cases[i].is);
 	}
 }
 
@@ -440,11 +412,11 @@ TEST(test_hosts)
 	};
 	char is[512];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		begin("domain=d&d=host");
 		header("x-forwarded-host", cases[i].host, strlen(cases[i].host));
 		snprintf(is, sizeof(is), "d host=%s*1", cases[i].is);
-		auth_asks(is);
+		asks_for(forward_auth, is);
 	}
 }
 

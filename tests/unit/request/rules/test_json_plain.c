@@ -5,7 +5,6 @@
 #include "lib/test.h"
 #include "request/rules/json_request.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ONE "\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}]}]"
 
 static bool same_bytes(struct bytes a, struct bytes b)

@@ -5,7 +5,6 @@
 #include "request/rules/json_request.h"
 #include "request/rules/request_text.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ONE "'descriptors':[{'entries':[{'key':'user','value':'bob'}]}]"
 
 typedef int (*read_fn)(const char *text, size_t len, struct json_request **ret, struct sl_err *err);

@@ -87,7 +87,7 @@ TEST(test_meanings)
 		  "c", 0, 0, 0 },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		char yaml[512], scope[8] = "";
 		struct ruleset *set;
 		const struct rule *rule;
@@ -174,7 +174,7 @@ TEST(test_written)
 		  "- {rate: 5 requests/m, name: 'k', algorithm: sliding-window, count: all}\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ruleset *set;
 		char *text;
 

@@ -98,9 +98,9 @@ static void check_edited(const struct ruleset *set)
 
 TEST(test_edits)
 {
-	struct ruleset *set = rules_edited(temp_dir, edits, sizeof(edits) / sizeof(edits[0]));
+	struct ruleset *set = rules_edited(temp_dir, edits, COUNT(edits));
 
-	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++)
+	for (size_t i = 0; i < COUNT(edits); i++)
 		if (!edits[i].applied)
 			fail_msg("edit %zu: %s", i, edits[i].reason);
 	check_edited(set);
@@ -164,7 +164,7 @@ TEST(test_refused)
 		{ "api/other", "on_limit.wait=1s", "this is unlimited" },
 	};
 
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+	for (size_t i = 0; i < COUNT(refused); i++) {
 		const char *const pair[] = { refused[i].pair };
 		struct rule_edit edit = { EDIT_SET, refused[i].rule, NULL, pair, 1, .reason = "" };
 		struct ruleset *set = rules_edited(temp_dir, &edit, 1);
@@ -197,9 +197,9 @@ TEST(test_left_out)
 		"the rule is unlimited",	 "accepted here: requests",
 		"unknown key \"limit\"",	 "nobody has no limits of its own",
 	};
-	struct ruleset *set = rules_edited(temp_dir, bad, sizeof(bad) / sizeof(bad[0]));
+	struct ruleset *set = rules_edited(temp_dir, bad, COUNT(bad));
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < COUNT(words); i++)
 		if (bad[i].applied || !strstr(bad[i].reason, words[i]))
 			fail_msg("edit %zu: %d \"%s\", wanted \"%s\"", i, bad[i].applied,
 				 bad[i].reason, words[i]);
@@ -213,7 +213,7 @@ TEST(test_left_out)
 /* The saved text loads, without the changes, to the running rules; saving again keeps these. */
 TEST(test_saved)
 {
-	size_t count = sizeof(edits) / sizeof(edits[0]), size, again_size;
+	size_t count = COUNT(edits), size, again_size;
 	struct ruleset *set = rules_edited(temp_dir, edits, count), *saved;
 	char *metadata = json_dumps(ruleset_find(set, "api/user")->metadata, JSON_SORT_KEYS),
 	     *later;

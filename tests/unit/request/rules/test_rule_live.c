@@ -64,7 +64,6 @@ static const char *any_pair(void)
 
 static const char *const value_names[] = { "acme", "192.0.2.7", "corp",	       "old",
 					   "new",  "a, b",	"198.51.100.1" };
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static int setup(void **state)
 {

@@ -65,7 +65,7 @@ TEST(test_order)
 		{ "", NULL },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_matches(set, "api", cases[i].entries, cases[i].rule);
 	assert_matches(set, "API", "user=bob", NULL);
 	assert_matches(set, "", "user=bob", NULL);
@@ -141,7 +141,7 @@ TEST(test_below)
 		{ "path=/u/1/px", NULL }, { "path=/u/p", NULL }, { "all=/", "all=/**" },
 		{ "all=/x", "all=/**" }, { "all=", "all=/**" }, { "all=x", NULL }) };
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_matches(set, "api", cases[i].entries, cases[i].rule);
 	ruleset_free(set);
 }
@@ -206,7 +206,7 @@ TEST(test_ignore)
 	struct rule_match match;
 	struct bytes by;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_counts_by(set, cases[i].entries, cases[i].rule, cases[i].by);
 	match_text(set, "api", "path=/Page/,user=Bob", &match);
 	by = rule_value(match.rule, 0, match.value[0]);

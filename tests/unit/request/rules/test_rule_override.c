@@ -155,7 +155,7 @@ TEST(test_file_errors)
 	};
 
 	temp_put("r.yaml", with_file);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ruleset *set;
 		struct sl_err err;
 

@@ -77,7 +77,7 @@ TEST(test_examples)
 		"throttle=hard", "metadata={a: b}") };
 	size_t done = 0, rules = 0;
 
-	for (size_t d = 0; d < sizeof(dirs) / sizeof(dirs[0]); d++) {
+	for (size_t d = 0; d < COUNT(dirs); d++) {
 		struct ruleset *set = rules_in(dirs[d], NULL);
 
 		for (u32 i = 0; i < set->rule_count; i++, rules++) {
@@ -85,7 +85,7 @@ TEST(test_examples)
 			char name[256];
 
 			snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
-			for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++)
+			for (size_t k = 0; k < COUNT(pairs); k++)
 				done += check_example(dirs[d], set, rule, name, pairs[k]);
 		}
 		ruleset_free(set);

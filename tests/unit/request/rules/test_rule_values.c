@@ -77,7 +77,7 @@ TEST(test_named)
 {
 	struct ruleset *set = rules(several);
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		const struct rule *rule = ruleset_find(set, table[i].rule);
 		struct bytes text = { table[i].text, table[i].text ? strlen(table[i].text) : 0 };
 		struct sl_err err = { .message = "" };

@@ -36,7 +36,7 @@ static const struct option {
 	{ "push_down", "push_down: {after: 20 rejections/10s, steps: [drop]}",
 	  "push_down: {after: 20 rejections/10s, steps: [drop]}" },
 };
-#define OPTIONS (sizeof(options) / sizeof(*options))
+#define OPTIONS COUNT(options)
 
 static const struct scope {
 	const char *name, *packets, *rule; /* packets NULL: not of that tier */
@@ -46,7 +46,7 @@ static const struct scope {
 	{ "lease", NULL, "consistency: {lease: 100ms}" },
 	{ "write_back", NULL, "consistency: {write_back: 1s}" },
 };
-#define SCOPES (sizeof(scopes) / sizeof(*scopes))
+#define SCOPES COUNT(scopes)
 
 /* What a letter below stands for: a part of the message. */
 static const struct reason {
@@ -67,7 +67,7 @@ static const struct reason {
 	{ 'u', "refused requests are pushed down to this tier" },
 	{ 'g', "addresses are grouped by the entry that has them" },
 };
-#define REASONS (sizeof(reasons) / sizeof(*reasons))
+#define REASONS COUNT(reasons)
 
 static const struct row {
 	const char *tier, *algorithm, *scope;
@@ -182,7 +182,7 @@ TEST(test_cells)
 {
 	char cells[OPTIONS + 1] = "";
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		cells_of(&rows[i], scope_of(rows[i].scope), cells);
 		if (strcmp(cells, rows[i].cells))
 			fail_msg("%s %s %s: %s, expected %s", rows[i].tier, rows[i].algorithm,
@@ -198,9 +198,9 @@ TEST(test_complete)
 		ALGORITHMS_OF_REQUESTS(NAME)
 #undef NAME
 	};
-	size_t count = sizeof(rows) / sizeof(*rows), expected = 0;
+	size_t count = COUNT(rows), expected = 0;
 
-	for (size_t a = 0; a < sizeof(names) / sizeof(*names); a++)
+	for (size_t a = 0; a < COUNT(names); a++)
 		for (size_t s = 0; s < SCOPES; s++) {
 			u32 found = 0, wanted = scopes[s].packets ? 2 : 1;
 

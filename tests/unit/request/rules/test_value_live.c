@@ -34,7 +34,7 @@ static const char *const pairs[] = {
 	"limits=1 requests/s", "limits=1 requests/s,2 requests/s,3 requests/s",
 	"rate=9 requests/s",   "speed=1"
 };
-#define VALUES (sizeof(values) / sizeof(values[0]))
+#define VALUES COUNT(values)
 
 static int setup(void **state)
 {
@@ -102,7 +102,7 @@ static size_t put_edit(struct rule_edit *edit, size_t count, const struct rule_e
 
 static bool change(struct ruleset **set, struct rule_edit *edit, size_t *count, const char *dir)
 {
-	const char *pair[2] = { rng_text(pairs, sizeof(pairs) / sizeof(pairs[0])), "burst=4" };
+	const char *pair[2] = { rng_text(pairs, COUNT(pairs)), "burst=4" };
 	static const char *kept[CHANGES][2];
 	static u32 next;
 	struct rule_edit all[3 * VALUES], one = {

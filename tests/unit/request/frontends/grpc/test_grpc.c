@@ -417,7 +417,7 @@ TEST_WITH(test_content_types, rig_begin, rig_end)
 	const struct wire *wire = wire_user("bob");
 
 	rig_connect(true);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		s32 id = rig_request(SHOULD, wire->at, wire->len, "content-type", rows[i].type);
 
 		rig_pump();

@@ -260,7 +260,7 @@ TEST_WITH(test_refused, begin, end)
 		{ 505, "GET /healthz HTTP/9.9\r\n" HOST "\r\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+	for (size_t i = 0; i < COUNT(table); i++)
 		if (status_of(table[i].text) != table[i].status)
 			fail_msg("%s: wanted %d, got %s", table[i].text, table[i].status, got);
 	assert_int_equal(observe_requests(tier.engine, API_OTHER, 413), 1);

@@ -18,7 +18,6 @@
 #include "request/frontends/spoe/spop.h"
 #include "request/server/worker.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define DELAYED_MAX 4096
 #define RIG_TEST(name) TEST_WITH(name, begin, end)
 

@@ -10,8 +10,6 @@
 #include "request/frontends/spoe/spoe_request.h"
 #include "lib/rng.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct spoe_request got;
 static u8 payload[SPOP_FRAME_MAX + 64];
 

@@ -4,8 +4,6 @@
 #include "request/frontends/spoe/spop.h"
 #include "lib/rng.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct spop_cursor cursor_of(const void *bytes, size_t size)
 {
 	return (struct spop_cursor){ bytes, (const u8 *)bytes + size };

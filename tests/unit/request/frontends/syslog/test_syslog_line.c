@@ -5,7 +5,6 @@
 #include "request/frontends/syslog/syslog_line.h"
 #include "lib/rng.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define BOB "{'domain':'api','d':{'user':'bob'}}"
 
 /* A report as text: "api source=192.0.2.7 [user=bob,path=/x]*-2 status=404". */
