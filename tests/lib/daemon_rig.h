@@ -81,6 +81,19 @@ static void rig_write(const struct rig *rig, const char *text)
 	assert_int_equal(fclose(out), 0);
 }
 
+/* A file of the state directory; `mode` as of fopen(). */
+static void rig_put(const struct rig *rig, const char *name, const char *mode, const char *text)
+{
+	char path[128];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+	out = fopen(path, mode);
+	assert_non_null(out);
+	fputs(text, out);
+	assert_int_equal(fclose(out), 0);
+}
+
 /* As start.c, less the kernel. */
 static void rig_start(struct rig *rig)
 {

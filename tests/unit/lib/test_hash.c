@@ -3,7 +3,7 @@
 #include "lib/hash.h"
 #include "lib/test.h"
 
-#define COUNT 10000
+#define KEYS 10000
 
 static u64 hash_of(u64 i)
 {
@@ -30,17 +30,17 @@ TEST(test_numbers)
 	u32 number = 7;
 
 	assert_false(numbers_find(&numbers, 0, &number));
-	for (u32 i = 0; i < COUNT; i++)
+	for (u32 i = 0; i < KEYS; i++)
 		assert_int_equal(numbers_add(&numbers, hash_of(i), i), 0);
-	for (u32 i = 0; i < COUNT; i++) {
+	for (u32 i = 0; i < KEYS; i++) {
 		assert_true(numbers_find(&numbers, hash_of(i), &number));
 		assert_int_equal(number, i);
 		number = 7;
-		assert_false(numbers_find(&numbers, hash_of(COUNT + i), &number));
+		assert_false(numbers_find(&numbers, hash_of(KEYS + i), &number));
 		assert_int_equal(number, 7);
 	}
-	assert_int_equal(numbers.count, COUNT);
-	assert_in_range(numbers.size, 3 * COUNT / 2, 3 * COUNT);
+	assert_int_equal(numbers.count, KEYS);
+	assert_in_range(numbers.size, 3 * KEYS / 2, 3 * KEYS);
 	numbers_free(&numbers);
 }
 

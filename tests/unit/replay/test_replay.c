@@ -53,17 +53,28 @@ static void write_capture(struct pcap_file *file)
 	pcap_end(file);
 }
 
-TEST(a_limit_and_its_neighbor)
+/* The capture by a configuration, or by this and another one. */
+static json_t *replayed(const char *config, const char *other)
 {
 	struct pcap_file file;
 	json_t *report;
 
 	write_capture(&file);
-	temp_put("one.yaml",
-		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
-		 "rate: 10 packets/s, burst: 20}\n");
-	report = replay(&file, NULL, 10);
+	temp_put("one.yaml", config);
+	if (other)
+		temp_put("two.yaml", other);
+	report = replay(&file, other ? "two.yaml" : NULL, 10);
 	assert_non_null(report);
+	return report;
+}
+
+#define ETH0 "interfaces: [{name: eth0}]\n"
+#define DNS ETH0 "limits:\n  - {name: dns, match: {dport: 53}, rate: 10 packets/s, burst: 20"
+
+TEST(a_limit_and_its_neighbor)
+{
+	json_t *report = replayed(DNS "}\n", NULL);
+
 	assert_in_range(number(report, "heaviest", "192.0.2.1", "passed"), 117, 120);
 	assert_int_equal(number(report, "heaviest", "192.0.2.2", "passed"), 50);
 	assert_int_equal(number(report, "refused", "192.0.2.2", "refused"), -1);
@@ -77,15 +88,9 @@ TEST(a_limit_and_its_neighbor)
 TEST(shadow_refuses_nothing_unless_it_is_to_be_enforced)
 {
 	struct replay_plan plan = { .count = 10, .enforce = true };
-	struct pcap_file file;
-	char path[300];
-	json_t *report;
+	char path[300], input[300];
+	json_t *report = replayed(DNS ", mode: shadow}\n", NULL);
 
-	write_capture(&file);
-	temp_put("one.yaml",
-		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
-		 "rate: 10 packets/s, burst: 20, mode: shadow}\n");
-	report = replay(&file, NULL, 10);
 	assert_in_range(number(report, "limits", "dns", "shadow"), 880, 883);
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(report, "totals"), "refused")),
@@ -93,7 +98,8 @@ TEST(shadow_refuses_nothing_unless_it_is_to_be_enforced)
 	json_decref(report);
 	snprintf(path, sizeof(path), "%s", temp_path("one.yaml"));
 	plan.config = path;
-	plan.input = file.path;
+	snprintf(input, sizeof(input), "%s", temp_path("in.pcap"));
+	plan.input = input;
 	assert_int_equal(replay_run(&plan, &report, &error), 0);
 	assert_in_range(number(report, "limits", "dns", "refused"), 880, 883);
 	json_decref(report);
@@ -101,17 +107,10 @@ TEST(shadow_refuses_nothing_unless_it_is_to_be_enforced)
 
 TEST(whom_another_configuration_hurts)
 {
-	struct pcap_file file;
-	json_t *report;
+	json_t *report = replayed(
+		DNS "}\n", ETH0
+		"limits:\n  - {name: new, match: {src: 192.0.2.2}, rate: 1 packets/s, burst: 1}\n");
 
-	write_capture(&file);
-	temp_put("one.yaml",
-		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, match: {dport: 53}, "
-		 "rate: 10 packets/s, burst: 20}\n");
-	temp_put("two.yaml",
-		 "interfaces: [{name: eth0}]\nlimits:\n  - {name: new, match: {src: 192.0.2.2}, "
-		 "rate: 1 packets/s, burst: 1}\n");
-	report = replay(&file, "two.yaml", 10);
 	assert_int_equal(json_array_size(json_object_get(report, "hurt")), 1);
 	assert_int_equal(json_array_size(json_object_get(report, "spared")), 1);
 	assert_int_equal(number(report, "hurt", "192.0.2.2", "refused"), 0);
@@ -122,16 +121,13 @@ TEST(whom_another_configuration_hurts)
 
 TEST(lists_are_in_force_and_end_at_their_time)
 {
-	struct pcap_file file;
-	json_t *report;
-
-	write_capture(&file);
 	/* The capture begins at 2023-11-14T22:13:20Z, and lasts ten seconds. */
-	temp_put("one.yaml", "interfaces: [{name: eth0}]\nexempt: [192.0.2.2]\n"
-			     "block:\n  - {prefix: 192.0.2.1, until: '2023-11-14T22:13:25Z'}\n"
-			     "limits:\n  - {name: none, rate: 1 packets/h, burst: 1}\n");
-	report = replay(&file, NULL, 10);
-	assert_non_null(report);
+	json_t *report =
+		replayed(ETH0 "exempt: [192.0.2.2]\n"
+			      "block:\n  - {prefix: 192.0.2.1, until: '2023-11-14T22:13:25Z'}\n"
+			      "limits:\n  - {name: none, rate: 1 packets/h, burst: 1}\n",
+			 NULL);
+
 	assert_int_equal(number(report, "heaviest", "192.0.2.2", "passed"), 50);
 	assert_int_equal(number(report, "heaviest", "192.0.2.1", "passed"), 1);
 	assert_in_range(number(report, "limits", "none", "refused"), 498, 500);
@@ -144,9 +140,7 @@ TEST(packets_out_of_order)
 	struct pcap_file file = { .nano = true };
 	json_t *report;
 
-	temp_put(
-		"one.yaml",
-		"interfaces: [{name: eth0}]\nlimits:\n  - {name: dns, rate: 1 packets/h, burst: 5}\n");
+	temp_put("one.yaml", ETH0 "limits:\n  - {name: dns, rate: 1 packets/h, burst: 5}\n");
 	pcap_begin(&file, "back.pcap", LINK_ETHERNET);
 	for (u32 i = 0; i < 20; i++)
 		pcap_frame(&file, (20 - i) * MS, "192.0.2.1", 53);
@@ -165,11 +159,11 @@ TEST(an_empty_capture_still_checks_the_configuration)
 
 	pcap_begin(&file, "empty.pcap", LINK_ETHERNET);
 	pcap_end(&file);
-	temp_put("one.yaml", "interfaces: [{name: eth0}]\nlimits: []\n");
+	temp_put("one.yaml", ETH0 "limits: []\n");
 	report = replay(&file, NULL, 10);
 	assert_int_equal(json_integer_value(json_object_get(report, "count")), 0);
 	json_decref(report);
-	temp_put("one.yaml", "interfaces: [{name: eth0}]\nlimitz: []\n");
+	temp_put("one.yaml", ETH0 "limitz: []\n");
 	assert_null(replay(&file, NULL, 10));
 	assert_non_null(strstr(error.message, "limitz"));
 	assert_int_equal(error.line, 2);

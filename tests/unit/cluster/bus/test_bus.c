@@ -95,20 +95,42 @@ static void settle(struct node *node)
 	tick(node);
 }
 
-static int clear(void **state)
+static struct node *a, *b; /* of the test that runs */
+
+static int set_up(void **state)
 {
 	counters_clear();
 	counters.ahead_us = 0;
 	counters.down = counters.broken = false;
 	counters.until_ms = counters.kept = 0;
+	a = node_new("a", 1);
+	b = node_new("b", 1);
 	return 0;
+}
+
+static int tear_down(void **state)
+{
+	node_free(a);
+	node_free(b);
+	return 0;
+}
+
+#define BUS_TEST(test) TEST_WITH(test, set_up, tear_down)
+
+/* From a to b, and how many b has received by then. */
+static u32 received(const char *kind, int n, u64 valid_ns)
+{
+	say(a, kind, n, valid_ns);
+	tick(a);
+	tick(b);
+	return b->received;
 }
 
 /* ------------------------------------------------------------------ over the stream */
 
-TEST_WITH(test_all_nodes_receive, clear, NULL)
+BUS_TEST(test_all_nodes_receive)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1), *c = node_new("c", 1);
+	struct node *c = node_new("c", 1);
 	struct node *n[] = { a, b, c };
 
 	for (int i = 0; i < 3; i++)
@@ -137,13 +159,12 @@ TEST_WITH(test_all_nodes_receive, clear, NULL)
 	redis_run(&a->redis);
 	tick(b);
 	assert_int_equal(bus_peers_alive(b->peers, clock_mono_ns()), 1);
-	for (int i = 0; i < 3; i++)
-		node_free(n[i]);
+	node_free(c);
 }
 
-TEST_WITH(test_strangers_change_nothing, clear, NULL)
+BUS_TEST(test_strangers_change_nothing)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1), *evil = node_new("a", 2);
+	struct node *evil = node_new("a", 2);
 	u8 nothing[BUS_SIGNATURE] = { 0 };
 	struct bus_stats stats;
 	struct entry *e;
@@ -181,25 +202,18 @@ TEST_WITH(test_strangers_change_nothing, clear, NULL)
 	tick(b);
 	assert_int_equal(b->received, 1);
 	/* Its next message is received: no harm was done to a. */
-	say(a, "block", 3, SL_NS_PER_SEC);
-	tick(a);
-	tick(b);
+	received("block", 3, SL_NS_PER_SEC);
 	assert_string_equal(b->last, "a: block 3");
-	node_free(a);
-	node_free(b);
 	node_free(evil);
 }
 
-TEST_WITH(test_restarted_nodes_are_newer, clear, NULL)
+BUS_TEST(test_restarted_nodes_are_newer)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1), *again;
+	struct node *again;
 
 	settle(a);
 	settle(b);
-	say(a, "block", 1, SL_NS_PER_SEC);
-	tick(a);
-	tick(b);
-	assert_int_equal(b->received, 1);
+	assert_int_equal(received("block", 1, SL_NS_PER_SEC), 1);
 	/* The store's clock goes back: the times in its stream decide which message is new. */
 	again = node_new("a", 1);
 	counters.ahead_us -= 2000000;
@@ -210,9 +224,7 @@ TEST_WITH(test_restarted_nodes_are_newer, clear, NULL)
 	assert_int_equal(b->received, 2);
 	assert_string_equal(b->last, "a: block 2");
 	/* The older one still runs: the newer one reports it, the others receive only that one. */
-	say(a, "block", 3, SL_NS_PER_SEC * 10);
-	tick(a);
-	tick(b);
+	received("block", 3, SL_NS_PER_SEC * 10);
 	tick(again);
 	tick(again);
 	assert_int_equal(b->received, 2);
@@ -220,15 +232,13 @@ TEST_WITH(test_restarted_nodes_are_newer, clear, NULL)
 
 	bus_stats(again->bus, &stats);
 	assert_true(stats.twice);
-	node_free(a);
-	node_free(b);
 	node_free(again);
 }
 
 /* Of two with one name the others receive the newer one; when that ends, the older one again. */
-TEST_WITH(test_twins, clear, NULL)
+BUS_TEST(test_twins)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1), *twin;
+	struct node *twin;
 	struct bus_stats stats;
 
 	settle(a);
@@ -239,10 +249,7 @@ TEST_WITH(test_twins, clear, NULL)
 	twin = node_new("a", 1);
 	settle(twin);
 	tick(b);
-	say(a, "block", 1, SL_NS_PER_SEC * 10);
-	tick(a);
-	tick(b);
-	assert_int_equal(b->received, 0);
+	assert_int_equal(received("block", 1, SL_NS_PER_SEC * 10), 0);
 	tick(a);
 	bus_stats(a->bus, &stats);
 	assert_true(stats.twice);
@@ -251,22 +258,15 @@ TEST_WITH(test_twins, clear, NULL)
 	tick(a);
 	tick(b);
 	assert_int_equal(bus_peers_alive(b->peers, clock_mono_ns()), 0);
-	say(a, "block", 2, SL_NS_PER_SEC * 10);
-	tick(a);
-	tick(b);
-	assert_int_equal(b->received, 1);
+	assert_int_equal(received("block", 2, SL_NS_PER_SEC * 10), 1);
 	assert_string_equal(b->last, "a: block 2");
 	assert_int_equal(bus_peers_alive(b->peers, clock_mono_ns()), 1);
-	node_free(a);
-	node_free(b);
 	node_free(twin);
 }
 
 /* A node without the store for a moment receives the messages of that time afterwards. */
-TEST_WITH(test_cut_off, clear, NULL)
+BUS_TEST(test_cut_off)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1);
-
 	settle(a);
 	settle(b);
 	tick(b);
@@ -282,35 +282,25 @@ TEST_WITH(test_cut_off, clear, NULL)
 	tick(b);
 	assert_int_equal(b->received, 1);
 	assert_string_equal(b->last, "a: block 1");
-	node_free(a);
-	node_free(b);
 }
 
-TEST_WITH(test_emptied_stream, clear, NULL)
+BUS_TEST(test_emptied_stream)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1);
-
 	settle(a);
 	settle(b);
 	counters_clear();
 	/* Created anew by a server whose clock is behind. */
 	counters.ahead_us -= 20000000;
 	tick(b);
-	say(a, "block", 1, SL_NS_PER_SEC * 60);
-	tick(a);
-	tick(b);
+	received("block", 1, SL_NS_PER_SEC * 60);
 	tick(b);
 	tick(b);
 	assert_int_equal(b->received, 1);
-	node_free(a);
-	node_free(b);
 }
 
 /* It exists as long as nodes write, and two minutes more; that costs a command in ten seconds. */
-TEST_WITH(test_stream_ends, clear, NULL)
+BUS_TEST(test_stream_ends)
 {
-	struct node *a = node_new("a", 1);
-
 	settle(a);
 	assert_in_range(counters.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
 	assert_int_equal(counters.kept, 1);
@@ -321,12 +311,10 @@ TEST_WITH(test_stream_ends, clear, NULL)
 	tick(a);
 	assert_int_equal(counters.kept, 2);
 	assert_in_range(counters.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
-	node_free(a);
 }
 
-TEST_WITH(test_store_unavailable, clear, NULL)
+BUS_TEST(test_store_unavailable)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1);
 	struct bus_stats stats;
 
 	settle(a);
@@ -355,18 +343,12 @@ TEST_WITH(test_store_unavailable, clear, NULL)
 	for (int i = 0; i < 5; i++)
 		tick(b);
 	counters.broken = false;
-	say(a, "block", 3, SL_NS_PER_SEC);
-	tick(a);
-	tick(b);
+	received("block", 3, SL_NS_PER_SEC);
 	assert_string_equal(b->last, "a: block 3");
-	node_free(a);
-	node_free(b);
 }
 
-TEST_WITH(test_much_at_once, clear, NULL)
+BUS_TEST(test_much_at_once)
 {
-	struct node *a = node_new("a", 1), *b = node_new("b", 1);
-
 	settle(a);
 	settle(b);
 	for (int i = 0; i < 3000; i++)
@@ -384,8 +366,6 @@ TEST_WITH(test_much_at_once, clear, NULL)
 	/* The newest of them. */
 	assert_int_equal(b->received, 3000 + 4096);
 	assert_string_equal(b->last, "a: block 5999");
-	node_free(a);
-	node_free(b);
 }
 
 TEST_MAIN

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/json_text.h"
 #include "lib/test.h"
 #include "cluster/bus/bus_peers.h"
 
@@ -36,25 +37,23 @@ static enum bus_verdict open_text(const char *text, json_t **ret)
 
 TEST(test_signed_nonsense)
 {
-#define HEAD "\"boot_us\":1,\"number\":1,\"sent_us\":1,\"sync_us\":1,\"version\":\"1\""
+#define HEAD "'boot_us':1,'number':1,'sent_us':1,'sync_us':1,'version':'1'"
+	static const char *const malformed[] = {
+		"{'node':'a\n'," HEAD ",'messages':[]}",
+		"{'node':'a b'," HEAD ",'messages':[]}",
+		"{'node':''," HEAD ",'messages':[]}",
+		"{'node':'a','node':'b'," HEAD ",'messages':[]}",
+		"{'node':'a'," HEAD ",'messages':{}}",
+		"{'node':'a','boot_us':-1}",
+		"[]",
+		"",
+	};
 	json_t *messages;
 
-	assert_int_equal(open_text("{\"node\":\"a\"," HEAD ",\"messages\":[]}", &messages),
+	assert_int_equal(open_text(json_text("{'node':'a'," HEAD ",'messages':[]}"), &messages),
 			 BUS_GOOD);
-	assert_int_equal(open_text("{\"node\":\"a\n\"," HEAD ",\"messages\":[]}", &messages),
-			 BUS_MALFORMED);
-	assert_int_equal(open_text("{\"node\":\"a b\"," HEAD ",\"messages\":[]}", &messages),
-			 BUS_MALFORMED);
-	assert_int_equal(open_text("{\"node\":\"\"," HEAD ",\"messages\":[]}", &messages),
-			 BUS_MALFORMED);
-	assert_int_equal(
-		open_text("{\"node\":\"a\",\"node\":\"b\"," HEAD ",\"messages\":[]}", &messages),
-		BUS_MALFORMED);
-	assert_int_equal(open_text("{\"node\":\"a\"," HEAD ",\"messages\":{}}", &messages),
-			 BUS_MALFORMED);
-	assert_int_equal(open_text("{\"node\":\"a\",\"boot_us\":-1}", &messages), BUS_MALFORMED);
-	assert_int_equal(open_text("[]", &messages), BUS_MALFORMED);
-	assert_int_equal(open_text("", &messages), BUS_MALFORMED);
+	for (size_t i = 0; i < COUNT(malformed); i++)
+		assert_int_equal(open_text(json_text(malformed[i]), &messages), BUS_MALFORMED);
 #undef HEAD
 }
 

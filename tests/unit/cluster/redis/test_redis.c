@@ -26,15 +26,13 @@ static bool response_echo(struct fake_conn *conn, const redisReply *command)
 }
 
 /* In their order, over one connection, however many there are. */
-TEST(test_pipeline)
+RIG_TEST(test_pipeline)
 {
 	static struct sent sent[1000];
 	struct redis_stats stats;
-	struct rig rig;
 	char text[16];
 	u32 done = 0;
 
-	rig_begin(&rig);
 	rig.fake->response = response_echo;
 	assert_int_equal(rig.fake->accepted, 0);
 	assert_true(redis_up(rig.redis, 0));
@@ -59,17 +57,14 @@ TEST(test_pipeline)
 	assert_int_equal(stats.servers, 1);
 	assert_int_equal(stats.up, 1);
 	assert_int_equal(stats.breakers_open, 0);
-	rig_end(&rig);
 }
 
 /* No server: reported as such, not from within redis_send(), and again at once while it is down. */
-TEST(test_no_server)
+RIG_TEST(test_no_server)
 {
 	struct sent sent, again;
 	struct redis_stats stats;
-	struct rig rig;
 
-	rig_begin(&rig);
 	fake_stop(rig.fake);
 	send_command(rig.redis, &sent, 3000, "GET", "x");
 	run_until(rig.base, sent.count == 1);
@@ -88,16 +83,13 @@ TEST(test_no_server)
 	run_until(rig.base, again.count == 1);
 	assert_int_equal(again.outcome, REPLY_OK);
 	assert_int_equal(rig.fake->accepted, 1);
-	rig_end(&rig);
 }
 
 /* A pending command gets its callback when the client is freed, once. */
-TEST(test_end)
+RIG_TEST(test_end)
 {
 	struct sent sent[3], late;
-	struct rig rig;
 
-	rig_begin(&rig);
 	rig.fake->mute = true;
 	send_command(rig.redis, &sent[0], 3000, "GET", "x");
 	redis_free(rig.redis);
@@ -121,22 +113,19 @@ TEST(test_end)
 	assert_int_equal(late.late_count, 1);
 	assert_int_equal(late.late, REPLY_DOWN);
 	rig.redis = NULL;
-	rig_end(&rig);
 }
 
-TEST(test_sizes)
+RIG_TEST(test_sizes)
 {
 	const char *argv[REDIS_ARGS_MAX + 1];
 	size_t huge[] = { 3, REDIS_COMMAND_MAX + 1 };
 	struct redis_script script;
 	struct sent sent;
-	struct rig rig;
 	char *text = calloc(1, REDIS_COMMAND_MAX + 2);
 	const struct redis_command command = { .argc = 2,
 					       .len = huge,
 					       .argv = (const char *const[]){ "SET", text } };
 
-	rig_begin(&rig);
 	for (u32 i = 0; i <= REDIS_ARGS_MAX; i++)
 		argv[i] = "x";
 	redis_script_init(&script, "return 1");
@@ -156,21 +145,18 @@ TEST(test_sizes)
 			 0);
 	run_until(rig.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_OK);
-	rig_end(&rig);
 	free(text);
 }
 
 /* So many and no more, and room again when they have replies. */
-TEST(test_full)
+RIG_TEST(test_full)
 {
 	const char *const argv[] = { "GET", "x" };
 	const struct redis_command command = { .argc = 2, .argv = argv, .deadline_ns = ~0ULL >> 2 };
 	struct redis_stats stats;
-	struct rig rig;
 	struct sent sent;
 	u32 count = 0;
 
-	rig_begin(&rig);
 	while (redis_send(rig.redis, &command, (struct redis_handler){ 0 }) == 0)
 		assert_true(++count <= REDIS_PENDING_MAX);
 	assert_int_equal(count, REDIS_PENDING_MAX);
@@ -181,7 +167,6 @@ TEST(test_full)
 	send_command(rig.redis, &sent, 3000, "GET", "x");
 	run_until(rig.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_OK);
-	rig_end(&rig);
 }
 
 /* ------------------------------------------------------------------ deadlines */
@@ -198,14 +183,12 @@ static bool response_held(struct fake_conn *conn, const redisReply *command)
 
 /* Late is reported at the deadline; the outcome later, once; the next command gets its own
  * reply. */
-TEST(test_late)
+RIG_TEST(test_late)
 {
 	struct fake_conn *held = NULL;
 	struct sent sent, next;
 	struct redis_stats stats;
-	struct rig rig;
 
-	rig_begin(&rig);
 	rig.fake->response = response_held;
 	rig.fake->arg = &held;
 	send_command(rig.redis, &sent, 3000, "GET", "x");
@@ -226,19 +209,16 @@ TEST(test_late)
 	assert_string_equal(sent.text, "ERR late");
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.late, 1);
-	rig_end(&rig);
 }
 
 /* Each by its own deadline, in any order; 5 ms is about 5 ms. */
-TEST(test_deadlines)
+RIG_TEST(test_deadlines)
 {
 	static const u32 deadline_ms[] = { 60, 5, 40, 20, 90, 5, 70 };
+	static struct sent sent[7];
 	struct fake_conn *held;
-	struct sent sent[7];
 	u64 quickest = ~0ULL;
-	struct rig rig;
 
-	rig_begin(&rig);
 	rig.fake->response = response_held;
 	rig.fake->arg = &held;
 	send_command(rig.redis, &sent[0], 3000, "GET", "x");
@@ -263,18 +243,15 @@ TEST(test_deadlines)
 			quickest = sent[0].took_ms;
 	}
 	assert_in_range(quickest, 4, 6);
-	rig_end(&rig);
 }
 
 /* A connection that has stood still for a second is closed; one with a blocking command is not. */
-TEST(test_stall)
+RIG_TEST(test_stall)
 {
 	const char *const hold[] = { "HOLD" };
 	struct fake_conn *held = NULL;
 	struct sent sent, patient;
-	struct rig rig;
 
-	rig_begin(&rig);
 	rig.fake->response = response_held;
 	rig.fake->arg = &held;
 	assert_int_equal(send_like(rig.redis, &patient, (struct redis_command){ .unhurried = true },
@@ -294,7 +271,6 @@ TEST(test_stall)
 	assert_in_range(now_ms() - sent.at_ms, 900, 2500);
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(rig.fake->accepted, 2);
-	rig_end(&rig);
 }
 
 /* ------------------------------------------------------------------ scripts */
@@ -333,17 +309,15 @@ static bool response_script(struct fake_conn *conn, const redisReply *command)
 
 /* Not loaded, and forgotten in between: unnoticed by the caller, and its text is sent once each
  * time. */
-TEST(test_script)
+RIG_TEST(test_script)
 {
 	struct script_server server = { .forget = 150 };
 	static struct sent sent[300];
 	struct redis_script script;
 	struct redis_stats stats;
-	struct rig rig;
 	char text[16];
 	u32 good = 0;
 
-	rig_begin(&rig);
 	rig.fake->response = response_script;
 	rig.fake->arg = &server;
 	redis_script_init(&script, "return 7");
@@ -366,7 +340,6 @@ TEST(test_script)
 	assert_int_equal(stats.replies, 300);
 	assert_int_equal(stats.errors, 0);
 	assert_in_range(server.unknown, 2, 600);
-	rig_end(&rig);
 }
 
 static bool response_noscript(struct fake_conn *conn, const redisReply *command)
@@ -385,15 +358,13 @@ static bool response_noscript(struct fake_conn *conn, const redisReply *command)
 }
 
 /* A script that cannot be loaded is an error in the end, not a loop. */
-TEST(test_script_refused)
+RIG_TEST(test_script_refused)
 {
 	const char *const argv[] = { "0", "1" };
 	struct redis_script script;
 	struct sent sent;
-	struct rig rig;
 	u32 runs = 0;
 
-	rig_begin(&rig);
 	rig.fake->response = response_noscript;
 	rig.fake->arg = &runs;
 	redis_script_init(&script, "return 7");
@@ -402,7 +373,6 @@ TEST(test_script_refused)
 	assert_int_equal(sent.outcome, REPLY_ERROR);
 	assert_memory_equal(sent.text, "NOSCRIPT", 8);
 	assert_in_range(runs, 2, 10);
-	rig_end(&rig);
 }
 
 /* ------------------------------------------------------------------ replicas */
@@ -428,15 +398,13 @@ static bool response_wait(struct fake_conn *conn, const redisReply *command)
 
 /* One WAIT for all commands of a turn of the loop; enough replicas or not; others are not
  * delayed. */
-TEST(test_durable)
+RIG_TEST(test_durable)
 {
 	const struct redis_command durable = { .durable = true };
 	const char *const argv[] = { "INCR", "x" };
 	struct wait_server server = { .replicas = 2 };
 	struct sent sent[20], plain;
-	struct rig rig;
 
-	rig_begin(&rig);
 	redis_free(rig.redis);
 	rig.def.wait = 2;
 	rig_client(&rig);
@@ -463,7 +431,6 @@ TEST(test_durable)
 	run_until(rig.base, plain.count == 1);
 	assert_int_equal(plain.outcome, REPLY_OK);
 	assert_int_equal(server.delays, 2);
-	rig_end(&rig);
 }
 
 TEST_MAIN

@@ -131,6 +131,23 @@ static void world_end(struct world *world)
 	event_base_free(world->base);
 }
 
+/* Of the test that runs. */
+static struct world world;
+
+static int world_set_up(void **state)
+{
+	world_begin(&world);
+	return 0;
+}
+
+static int world_tear_down(void **state)
+{
+	world_end(&world);
+	return 0;
+}
+
+#define WORLD_TEST(test) TEST_WITH(test, world_set_up, world_tear_down)
+
 /* A key in a slot of fake i's third. */
 static const char *const key_of[3] = { "bar", "c", "foo" };
 
@@ -143,14 +160,21 @@ static void get(struct world *world, struct sent *sent, const char *key, u32 dea
 	assert_int_equal(send_like(world->redis, sent, like, deadline_ms, 2, argv), 0);
 }
 
+/* The same until its outcome. */
+static enum redis_outcome get_until(struct world *world, struct sent *sent, const char *key,
+				    u32 deadline_ms)
+{
+	get(world, sent, key, deadline_ms);
+	run_until(world->base, sent->count == 1);
+	return sent->outcome;
+}
+
 /* The fake that replied. */
 static long long got(struct world *world, const char *key)
 {
 	struct sent sent;
 
-	get(world, &sent, key, 3000);
-	run_until(world->base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_OK);
+	assert_int_equal(get_until(world, &sent, key, 3000), REPLY_OK);
 	return sent.integer;
 }
 
@@ -164,13 +188,11 @@ static struct redis_stats stats_of(struct world *world)
 
 /* ------------------------------------------------------------------ without faults */
 
-TEST(test_map)
+WORLD_TEST(test_map)
 {
 	struct sent sent[300];
-	struct world world;
 	char key[16];
 
-	world_begin(&world);
 	/* Before the map is known commands wait for it. */
 	for (u32 i = 0; i < 300; i++) {
 		snprintf(key, sizeof(key), "key%u", i);
@@ -191,7 +213,6 @@ TEST(test_map)
 	assert_int_equal(stats_of(&world).redirects, 0);
 	assert_int_equal(stats_of(&world).reloads, 1);
 	assert_int_equal(stats_of(&world).servers, 3);
-	world_end(&world);
 }
 
 /* One server that refuses, one with garbage, one without any slot; the last of the urls is good. */
@@ -219,24 +240,19 @@ TEST(test_seeds)
 	}
 }
 
-TEST(test_no_server)
+WORLD_TEST(test_no_server)
 {
-	struct world world;
 	struct sent sent;
 
-	world_begin(&world);
 	for (u32 i = 0; i < 3; i++)
 		fake_stop(world.fake[i]);
-	get(&world, &sent, "foo", 3000);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_int_equal(get_until(&world, &sent, "foo", 3000), REPLY_DOWN);
 	assert_false(redis_up(world.redis, redis_slot("foo", 3)));
 	/* They start, and are found without a command. */
 	for (u32 i = 0; i < 3; i++)
 		fake_listen(world.fake[i]);
 	run_until(world.base, redis_up(world.redis, redis_slot("foo", 3)));
 	assert_int_equal(got(&world, "foo"), 2);
-	world_end(&world);
 }
 
 /* Servers that never reply: the deadline holds from the first command on, and all can be freed. */
@@ -248,20 +264,15 @@ TEST(test_silent_server)
 	world_begin(&world);
 	for (u32 i = 0; i < 3; i++)
 		world.fake[i]->mute = true;
-	get(&world, &sent, "foo", 20);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_int_equal(get_until(&world, &sent, "foo", 20), REPLY_DOWN);
 	assert_in_range(sent.took_ms, 20, 1000);
 	/* After five late commands none waits for a map any more. */
 	for (u32 i = 0; i < 4; i++) {
 		assert_true(redis_up(world.redis, redis_slot("foo", 3)));
-		get(&world, &sent, "foo", 20);
-		run_until(world.base, sent.count == 1);
+		get_until(&world, &sent, "foo", 20);
 	}
 	assert_false(redis_up(world.redis, redis_slot("foo", 3)));
-	get(&world, &sent, "foo", 1000);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_int_equal(get_until(&world, &sent, "foo", 1000), REPLY_DOWN);
 	assert_in_range(sent.took_ms, 0, 500);
 	get(&world, &sent, "foo", 20);
 	world_end(&world);
@@ -270,12 +281,10 @@ TEST(test_silent_server)
 
 /* ------------------------------------------------------------------ slots that move */
 
-TEST(test_moved)
+WORLD_TEST(test_moved)
 {
 	u32 slot = redis_slot("foo", 3);
-	struct world world;
 
-	world_begin(&world);
 	assert_int_equal(got(&world, "foo"), 2);
 	world.owner[slot] = 1;
 	assert_int_equal(got(&world, "foo"), 1);
@@ -292,14 +301,10 @@ TEST(test_moved)
 	/* Other slots were not affected. */
 	assert_int_equal(got(&world, "bar"), 0);
 	assert_int_equal(stats_of(&world).redirects, 2);
-	world_end(&world);
 }
 
-TEST(test_ask)
+WORLD_TEST(test_ask)
 {
-	struct world world;
-
-	world_begin(&world);
 	assert_int_equal(got(&world, "foo"), 2);
 	world.migrating = redis_slot("foo", 3);
 	world.to = 3;
@@ -317,15 +322,12 @@ TEST(test_ask)
 	world.owner[world.migrating] = 3;
 	world.migrating = REDIS_SLOTS;
 	assert_int_equal(got(&world, "foo"), 3);
-	world_end(&world);
 }
 
-TEST(test_try_again)
+WORLD_TEST(test_try_again)
 {
-	struct world world;
 	struct sent sent;
 
-	world_begin(&world);
 	assert_int_equal(got(&world, "foo"), 2);
 	world.migrating = redis_slot("foo", 3);
 	world.to = 1;
@@ -334,46 +336,34 @@ TEST(test_try_again)
 	assert_int_equal(world.try_again, 0);
 	/* Until the deadline, not longer. */
 	world.try_again = 1000000;
-	get(&world, &sent, "foo", 30);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_LATE);
+	assert_int_equal(get_until(&world, &sent, "foo", 30), REPLY_LATE);
 	run_until(world.base, sent.late_count == 1);
-	world_end(&world);
 }
 
 /* Two that redirect to each other: an error after some tries. */
-TEST(test_loop)
+WORLD_TEST(test_loop)
 {
-	struct world world;
 	struct sent sent;
 
-	world_begin(&world);
 	assert_int_equal(got(&world, "bar"), 0);
 	world.loop = true;
 	world.gets[0] = world.gets[1] = 0;
-	get(&world, &sent, "bar", 3000);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_ERROR);
+	assert_int_equal(get_until(&world, &sent, "bar", 3000), REPLY_ERROR);
 	assert_true(!strncmp(sent.text, "MOVED ", 6));
 	assert_in_range(world.gets[0] + world.gets[1], 2, REDIS_TRIES_MAX);
-	world_end(&world);
 }
 
 /* ------------------------------------------------------------------ servers that stop */
 
-TEST(test_failover)
+WORLD_TEST(test_failover)
 {
 	u32 slot = redis_slot("foo", 3);
-	struct world world;
 	struct sent sent;
 
-	world_begin(&world);
 	assert_int_equal(got(&world, "foo"), 2);
 	fake_stop(world.fake[2]);
 	run_until(world.base, !redis_up(world.redis, slot));
-	get(&world, &sent, "foo", 3000);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_int_equal(get_until(&world, &sent, "foo", 3000), REPLY_DOWN);
 	assert_in_range(sent.took_ms, 0, 500);
 	assert_int_equal(got(&world, "bar"), 0);
 	assert_int_equal(got(&world, "c"), 1);
@@ -385,37 +375,28 @@ TEST(test_failover)
 	assert_int_equal(got(&world, "foo"), 3);
 	/* The old server is not tried any more. */
 	run_until(world.base, stats_of(&world).servers == 3 && stats_of(&world).breakers_open == 0);
-	world_end(&world);
 }
 
 /* It comes back itself. */
-TEST(test_restart)
+WORLD_TEST(test_restart)
 {
-	struct world world;
-
-	world_begin(&world);
 	assert_int_equal(got(&world, "foo"), 2);
 	fake_stop(world.fake[2]);
 	run_until(world.base, !redis_up(world.redis, redis_slot("foo", 3)));
 	fake_listen(world.fake[2]);
 	run_until(world.base, redis_up(world.redis, redis_slot("foo", 3)));
 	assert_int_equal(got(&world, "foo"), 2);
-	world_end(&world);
 }
 
-TEST(test_unserved)
+WORLD_TEST(test_unserved)
 {
 	u32 slot = redis_slot("foo", 3), maps;
-	struct world world;
 	struct sent sent;
 
-	world_begin(&world);
 	world.owner[slot] = FAKES;
 	assert_int_equal(got(&world, "bar"), 0);
 	assert_false(redis_up(world.redis, slot));
-	get(&world, &sent, "foo", 3000);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_int_equal(get_until(&world, &sent, "foo", 3000), REPLY_DOWN);
 	assert_int_equal(world.gets[0] + world.gets[1] + world.gets[2], 1);
 	assert_int_equal(got(&world, "c"), 1);
 	/* Requested again, less and less often. */
@@ -425,32 +406,23 @@ TEST(test_unserved)
 	world.owner[slot] = 0;
 	run_until(world.base, redis_up(world.redis, slot));
 	assert_int_equal(got(&world, "foo"), 0);
-	world_end(&world);
 }
 
-TEST(test_clusterdown)
+WORLD_TEST(test_clusterdown)
 {
-	struct world world;
 	struct sent sent;
 
-	world_begin(&world);
 	assert_int_equal(got(&world, "foo"), 2);
 	world.clusterdown = true;
-	get(&world, &sent, "foo", 3000);
-	run_until(world.base, sent.count == 1);
-	assert_int_equal(sent.outcome, REPLY_ERROR);
+	assert_int_equal(get_until(&world, &sent, "foo", 3000), REPLY_ERROR);
 	run_until(world.base, world.maps == 2);
 	world.clusterdown = false;
 	assert_int_equal(got(&world, "foo"), 2);
-	world_end(&world);
 }
 
 /* A master without slots: its connection is closed. */
-TEST(test_master_without_slots)
+WORLD_TEST(test_master_without_slots)
 {
-	struct world world;
-
-	world_begin(&world);
 	assert_int_equal(got(&world, "foo"), 2);
 	for (u32 slot = 0; slot < REDIS_SLOTS; slot++)
 		if (world.owner[slot] == 2)
@@ -459,7 +431,6 @@ TEST(test_master_without_slots)
 	run_until(world.base, stats_of(&world).servers == 2);
 	run_until(world.base, LIST_EMPTY(&world.fake[2]->conns));
 	assert_int_equal(got(&world, "foo"), 1);
-	world_end(&world);
 }
 
 TEST_MAIN

@@ -21,13 +21,11 @@ static bool response_three(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-TEST(test_hang_up)
+RIG_TEST(test_hang_up)
 {
 	struct sent sent[8], after;
-	struct rig rig;
 	u32 left = 0, ok = 0, down = 0;
 
-	rig_begin(&rig);
 	rig.fake->response = response_three;
 	rig.fake->arg = &left;
 	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
@@ -47,22 +45,19 @@ TEST(test_hang_up)
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
 	assert_int_equal(rig.fake->accepted, 2);
-	rig_end(&rig);
 }
 
 /*
  * Connections that end without an error count as one failure each; however many commands
  * fail, one attempt at a time is made, less and less often.
  */
-TEST(test_no_storm)
+RIG_TEST(test_no_storm)
 {
 	struct redis_stats stats;
 	struct sent sent;
-	struct rig rig;
 	u32 commands = 0;
 	u64 end;
 
-	rig_begin(&rig);
 	rig.fake->mute = true;
 	fake_stop(rig.fake);
 	for (end = now_ms() + 1000; now_ms() < end; commands++)
@@ -81,20 +76,17 @@ TEST(test_no_storm)
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_in_range(rig.fake->accepted, 1, 2);
-	rig_end(&rig);
 }
 
 /* ------------------------------------------------------------------ slow */
 
 /* Five late replies in a row: no more commands but probes, over the same connection. */
-TEST(test_slow)
+RIG_TEST(test_slow)
 {
 	struct redis_stats stats;
 	struct sent sent[6], after;
-	struct rig rig;
 	u32 before;
 
-	rig_begin(&rig);
 	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
 	rig.fake->mute = true;
 	for (u32 i = 0; i < 4; i++)
@@ -120,16 +112,13 @@ TEST(test_slow)
 	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
 	assert_int_equal(rig.fake->accepted, 1);
 	assert_in_range(rig.fake->commands - before, 2, 4);
-	rig_end(&rig);
 }
 
 /* The same for the first connection: one command waits for the accepted connection's greeting. */
-TEST(test_never_greeted)
+RIG_TEST(test_never_greeted)
 {
 	struct sent sent[7];
-	struct rig rig;
 
-	rig_begin(&rig);
 	rig.fake->mute = true;
 	for (u32 i = 0; i < 5; i++) {
 		assert_true(redis_up(rig.redis, 0));
@@ -147,17 +136,15 @@ TEST(test_never_greeted)
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(rig.fake->accepted, 1);
 	assert_int_equal(send_get(&rig, &sent[6], 3000), REPLY_OK);
-	rig_end(&rig);
 }
 
 /* One in time among them: they are not in a row. And unhurried commands do not count. */
-TEST(test_slow_now_and_then)
+RIG_TEST(test_slow_now_and_then)
 {
 	const char *const get[] = { "GET", "x" };
-	struct sent sent, late[16];
-	struct rig rig;
+	static struct sent late[16];
+	struct sent sent;
 
-	rig_begin(&rig);
 	for (u32 i = 0; i < 16; i++) {
 		assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 		rig.fake->mute = true;
@@ -170,7 +157,6 @@ TEST(test_slow_now_and_then)
 		fake_say(LIST_FIRST(&rig.fake->conns), "+OK\r\n");
 	}
 	assert_true(redis_up(rig.redis, 0));
-	rig_end(&rig);
 }
 
 /* ------------------------------------------------------------------ nonsense */
@@ -184,7 +170,7 @@ static bool response_text(struct fake_conn *conn, const redisReply *command)
 }
 
 /* Each ends the connection, none the client; the next connection works. */
-TEST(test_nonsense)
+RIG_TEST(test_nonsense)
 {
 	static const char *const nonsense[] = { ITEMS(
 		"hello\r\n", "*2\r\n$1\r\nx\r\n!\r\n", "$-2\r\n", "*99999999999\r\n", "*300000\r\n",
@@ -193,10 +179,8 @@ TEST(test_nonsense)
 		"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
 		"+OK\r\n+and more\r\n", "\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n") };
 	struct sent sent;
-	struct rig rig;
 	u32 refused = 0;
 
-	rig_begin(&rig);
 	rig.fake->response = response_text;
 	for (u32 i = 0; i < COUNT(nonsense); i++) {
 		u32 accepted;
@@ -213,18 +197,15 @@ TEST(test_nonsense)
 	/* All but the one whose first reply was good, and the ":12x" that hiredis may accept as
 	 * 12. */
 	assert_in_range(refused, COUNT(nonsense) - 2, COUNT(nonsense) - 1);
-	rig_end(&rig);
 }
 
 /* Up to 16 MiB and no more, whether it ends or not; and one in small pieces is one. */
-TEST(test_long_reply)
+RIG_TEST(test_long_reply)
 {
 	struct sent sent;
-	struct rig rig;
 	struct evbuffer *output;
 	static char block[1 << 20];
 
-	rig_begin(&rig);
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	rig.fake->mute = true;
 	send_command(rig.redis, &sent, 3000, "GET", "x");
@@ -242,21 +223,18 @@ TEST(test_long_reply)
 		evbuffer_add(output, block, sizeof(block));
 	run_until(rig.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_DOWN);
-	rig_end(&rig);
 }
 
 /* Nor is one line, which costs more the longer it is: a whole error, of some kilobytes, is
  * received. */
-TEST(test_long_line)
+RIG_TEST(test_long_line)
 {
 	static const char *const begin[] = { "+", "-ERR ", ":", "$", "*", "*2\r\n:1\r\n+" };
 	static char block[4096];
 	struct evbuffer *output;
 	struct sent sent;
-	struct rig rig;
 
 	memset(block, '1', sizeof(block));
-	rig_begin(&rig);
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	rig.fake->mute = true;
 	for (u32 i = 0; i < COUNT(begin); i++) {
@@ -285,7 +263,6 @@ TEST(test_long_line)
 	evbuffer_add_printf(output, "\r\n");
 	run_until(rig.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_ERROR);
-	rig_end(&rig);
 }
 
 /* ------------------------------------------------------------------ errors of Redis */

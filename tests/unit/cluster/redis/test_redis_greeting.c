@@ -50,16 +50,14 @@ static void write_file(const char *path, const char *text)
 
 /* AUTH, SELECT, SETNAME, PING; a changed password file is read again; a missing one keeps the old
  * password. */
-TEST(test_greeting)
+RIG_TEST(test_greeting)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
 	struct greeter greeter = { .password = "secret one" };
 	struct sent sent;
-	struct rig rig;
 
 	close(mkstemp(path));
 	write_file(path, "secret one\nsecond line\n");
-	rig_begin(&rig);
 	redis_free(rig.redis);
 	rig.def.user = "sluice";
 	rig.def.password_file = path;
@@ -82,17 +80,14 @@ TEST(test_greeting)
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_int_equal(rig.fake->accepted, 3);
-	rig_end(&rig);
 }
 
 /* The configured user and no other, also without a password here. */
-TEST(test_user_alone)
+RIG_TEST(test_user_alone)
 {
 	struct greeter greeter = { .password = NULL };
 	struct sent sent;
-	struct rig rig;
 
-	rig_begin(&rig);
 	redis_free(rig.redis);
 	rig.def.user = "free";
 	rig.fake->response = response_greeting;
@@ -100,22 +95,19 @@ TEST(test_user_alone)
 	rig_client(&rig);
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_string_equal(greeter.said, "AUTH free ; PING; GET x; ");
-	rig_end(&rig);
 }
 
 /* Wrong; then corrected in Redis: found without a restart. No command was sent before. */
-TEST(test_password_wrong)
+RIG_TEST(test_password_wrong)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
 	struct greeter greeter = { .password = "other",
 				   .reply = "-NOAUTH Authentication required.\r\n" };
 	struct redis_server_state server;
 	struct sent sent;
-	struct rig rig;
 
 	close(mkstemp(path));
 	write_file(path, "secret\n");
-	rig_begin(&rig);
 	redis_free(rig.redis);
 	rig.def.password_file = path;
 	rig.fake->response = response_greeting;
@@ -133,17 +125,14 @@ TEST(test_password_wrong)
 	redis_server_states(rig.redis, &server, 1);
 	assert_string_equal(server.error, "");
 	unlink(path);
-	rig_end(&rig);
 }
 
-TEST(test_password_missing)
+RIG_TEST(test_password_missing)
 {
 	struct redis *redis;
 	struct sl_err err;
-	struct rig rig;
 	char path[] = "/tmp/sluice-redis-XXXXXX";
 
-	rig_begin(&rig);
 	rig.def.password_file = "/nonexistent/sluice";
 	assert_int_equal(redis_new(rig.base, &rig.def, &redis, &err), -ENOENT);
 	assert_non_null(strstr(err.message, "cluster.redis.password_file: /nonexistent/sluice"));
@@ -157,17 +146,14 @@ TEST(test_password_missing)
 	rig.def.ca = "/nonexistent/ca";
 	assert_true(redis_new(rig.base, &rig.def, &redis, &err) < 0);
 	assert_non_null(strstr(err.message, "cluster.redis.tls: ca /nonexistent/ca"));
-	rig_end(&rig);
 }
 
 /* ------------------------------------------------------------------ names, Unix sockets */
 
-TEST(test_names)
+RIG_TEST(test_names)
 {
 	struct sent sent;
-	struct rig rig;
 
-	rig_begin(&rig);
 	redis_free(rig.redis);
 	rig.url.host = "localhost";
 	rig_client(&rig);
@@ -187,7 +173,6 @@ TEST(test_names)
 	rig.url.unix_socket = true;
 	rig_client(&rig);
 	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_DOWN);
-	rig_end(&rig);
 }
 
 TEST_MAIN

@@ -341,15 +341,8 @@ RIG_TEST(test_save)
 
 RIG_TEST(test_broken_live_file)
 {
-	char path[128];
-	FILE *out;
-
 	rig_open(&rig, ALL);
-	snprintf(path, sizeof(path), "%s/live.json", rig.dir);
-	out = fopen(path, "w");
-	assert_non_null(out);
-	fputs("{\"version\":1,\"changes\":[{\"op\":3}]}", out);
-	fclose(out);
+	rig_put(&rig, "live.json", "w", "{\"version\":1,\"changes\":[{\"op\":3}]}");
 	rig_restart(&rig);
 	assert_int_equal(live_count(&rig), 0);
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 10);

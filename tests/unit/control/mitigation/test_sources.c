@@ -42,6 +42,21 @@ static void http_close(struct rig *rig)
 	rig->d->base = NULL;
 }
 
+static void open_with(const char *text)
+{
+	rig_open(&rig, text);
+	http_open(&rig);
+}
+
+static int sources_tear_down(void **state)
+{
+	if (rig.d && rig.d->sources)
+		http_close(&rig);
+	return rig_tear_down(state);
+}
+
+#define SOURCES_TEST(test) TEST_WITH(test, NULL, sources_tear_down)
+
 static struct sl_prefix source(u8 last)
 {
 	return (struct sl_prefix){ .addr = { .hi = (u64)(0xc0000200 + last) << 32 },
@@ -113,12 +128,11 @@ static const char *override_rate(struct rig *rig, u8 last)
 	return rate_format(&limit->override_rates[def->rates].rate[0], text, sizeof(text));
 }
 
-RIG_TEST(test_budgets_come_and_go)
+SOURCES_TEST(test_budgets_come_and_go)
 {
 	u64 now = clock_mono_ns();
 
-	rig_open(&rig, LIMIT HTTP);
-	http_open(&rig);
+	open_with(LIMIT HTTP);
 	established(&rig, 7, now);
 	many(&rig, 7, "user", 40);
 	many(&rig, 8, "other", 40); /* the packet tier never saw this one */
@@ -147,15 +161,13 @@ RIG_TEST(test_budgets_come_and_go)
 	tick(&rig, now + 90 * SL_NS_PER_SEC);
 	assert_string_equal(override_rate(&rig, 7), "");
 	assert_int_equal(rig_passed(&rig, 7, 4000, now + 92 * SL_NS_PER_SEC), 100);
-	http_close(&rig);
 }
 
-RIG_TEST(test_budgets_and_operators)
+SOURCES_TEST(test_budgets_and_operators)
 {
 	u64 now = clock_mono_ns();
 
-	rig_open(&rig, LIMIT HTTP);
-	http_open(&rig);
+	open_with(LIMIT HTTP);
 	for (u8 last = 1; last < 4; last++) {
 		established(&rig, last, now);
 		many(&rig, last, "user", 10);
@@ -181,7 +193,6 @@ RIG_TEST(test_budgets_and_operators)
 	assert_string_equal(override_rate(&rig, 1), "1840 packets/10s");
 	rig_do(&rig, "limit del {'name': 'per-source'}");
 	tick(&rig, now + 20 * SL_NS_PER_SEC);
-	http_close(&rig);
 }
 
 static const struct push_entry *pushed(struct rig *rig, u8 last)
@@ -206,12 +217,11 @@ static u64 refusals(struct rig *rig, enum push_refusal reason)
 	return stats.refused[reason];
 }
 
-RIG_TEST(test_packets_of_pushed_down_sources)
+SOURCES_TEST(test_packets_of_pushed_down_sources)
 {
 	u64 now = clock_mono_ns();
 
-	rig_open(&rig, LIMIT HTTP "exempt: [192.0.2.80]\n");
-	http_open(&rig);
+	open_with(LIMIT HTTP "exempt: [192.0.2.80]\n");
 	for (u8 last = 1; last < 100; last++)
 		established(&rig, last, now);
 	hammer(&rig, 7, "eve");
@@ -234,16 +244,14 @@ RIG_TEST(test_packets_of_pushed_down_sources)
 	rig_refused(&rig, &rig_root, "pushdowns clear {'source': '192.0.2.8'}", "not pushed down");
 	rig_do(&rig, "pushdowns clear {'source': '192.0.2.7'}");
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 3 * SL_NS_PER_SEC), 100);
-	http_close(&rig);
 }
 
 /* A daemon that was killed: its successor takes over the push-down, and ends it in time. */
-RIG_TEST(test_taken_over)
+SOURCES_TEST(test_taken_over)
 {
 	u64 now = clock_mono_ns();
 
-	rig_open(&rig, LIMIT HTTP);
-	http_open(&rig);
+	open_with(LIMIT HTTP);
 	established(&rig, 7, now);
 	hammer(&rig, 7, "eve");
 	assert_non_null(pushed(&rig, 7));
@@ -258,16 +266,14 @@ RIG_TEST(test_taken_over)
 	tick(&rig, now + 12 * SL_NS_PER_SEC);
 	assert_null(pushed(&rig, 7));
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 12 * SL_NS_PER_SEC), 100);
-	http_close(&rig);
 }
 
-RIG_TEST(test_shown)
+SOURCES_TEST(test_shown)
 {
 	u64 now = clock_mono_ns();
 	json_t *response;
 
-	rig_open(&rig, LIMIT HTTP);
-	http_open(&rig);
+	open_with(LIMIT HTTP);
 	established(&rig, 7, now);
 	many(&rig, 7, "user", 39);
 	request(&rig, 7, "mallory\x1b[31m", false);
@@ -295,7 +301,6 @@ RIG_TEST(test_shown)
 	rig_refused(&rig, &rig_reader, "user list {'by': 'size'}",
 		    "requests, refused or passed, not 'size'");
 	rig_refused(&rig, &rig_reader, "user list {'rule': 'api/nix'}", "no rule 'api/nix'");
-	http_close(&rig);
 }
 
 TEST_MAIN

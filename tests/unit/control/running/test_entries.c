@@ -170,34 +170,23 @@ RIG_TEST(a_killed_daemon_loses_nothing)
 RIG_TEST(damaged_files)
 {
 	char path[128];
-	FILE *out;
 
 	rig_open(&rig, NONE);
 	add("crowdsec", "192.0.2.5", 0);
-	snprintf(path, sizeof(path), "%s/entries", rig.dir);
-	out = fopen(path, "a");
-	assert_non_null(out);
-	fputs("block 192.0.2.6 0 crow", out);
-	fclose(out);
+	rig_put(&rig, "entries", "a", "block 192.0.2.6 0 crow");
 	rig_restart(&rig);
 	assert_true(blocked(5));
 	assert_false(blocked(6));
 	add("crowdsec", "192.0.2.7", 0);
 	rig_restart(&rig);
 	assert_true(blocked(5) && blocked(7));
-	out = fopen(path, "a");
-	assert_non_null(out);
-	fputs("garbage\n", out);
-	fclose(out);
+	rig_put(&rig, "entries", "a", "garbage\n");
 	rig_restart(&rig);
 	assert_true(blocked(5) && blocked(7));
-	out = fopen(path, "a");
-	assert_non_null(out);
-	fputs("block 192.0.2.8 crowdsec\nblock 192.0.2.300 0 crowdsec\n", out);
-	fclose(out);
+	rig_put(&rig, "entries", "a", "block 192.0.2.8 crowdsec\nblock 192.0.2.300 0 crowdsec\n");
 	rig_restart(&rig);
 	assert_false(blocked(5) || blocked(7));
-	strcat(path, ".bad");
+	snprintf(path, sizeof(path), "%s/entries.bad", rig.dir);
 	assert_int_equal(access(path, F_OK), 0);
 }
 

@@ -110,21 +110,15 @@ RIG_TEST(test_set_list)
 /* A reload reads a set's file anew, and live changes are on top. */
 RIG_TEST(test_reload_reads_a_sets_file)
 {
-	char path[128], text[512];
-	FILE *out;
+	char text[512];
 
 	rig_open(&rig, ALL);
-	snprintf(path, sizeof(path), "%s/bad.txt", rig.dir);
-	out = fopen(path, "w");
-	fputs("192.0.2.1 # one\n", out);
-	fclose(out);
-	snprintf(text, sizeof(text), "sets: {bad: {file: %s}}\nblock: ['@bad']\n", path);
+	rig_put(&rig, "bad.txt", "w", "192.0.2.1 # one\n");
+	snprintf(text, sizeof(text), "sets: {bad: {file: %s/bad.txt}}\nblock: ['@bad']\n", rig.dir);
 	rig_write(&rig, text);
 	rig_do(&rig, "reload");
 	rig_do(&rig, "set add {'name':'bad','prefixes':['192.0.2.9']}");
-	out = fopen(path, "w");
-	fputs("192.0.2.2\n", out);
-	fclose(out);
+	rig_put(&rig, "bad.txt", "w", "192.0.2.2\n");
 	rig_do(&rig, "reload");
 	assert_false(drops(&rig, 1));
 	assert_true(drops(&rig, 2));

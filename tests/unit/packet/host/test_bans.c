@@ -150,18 +150,6 @@ RIG_TEST(test_a_reboot)
 	assert_true(listed_active(&rig, "192.0.2.3"));
 }
 
-static void write_bans(struct rig *rig, const char *text)
-{
-	char path[128];
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/bans.json", rig->dir);
-	out = fopen(path, "w");
-	assert_non_null(out);
-	fputs(text, out);
-	fclose(out);
-}
-
 RIG_TEST(test_files)
 {
 	u64 utc = clock_utc_ns();
@@ -180,7 +168,7 @@ RIG_TEST(test_files)
 		"{\"source\":\"2001:db8::/48\",\"limit\":\"gone\",\"since_utc_ns\":%llu,\"until_utc_ns\":%llu,\"level\":0,\"drops\":1}]}",
 		utc - 10 * SEC, utc + 50 * SEC, utc - 150 * SEC, utc - 90 * SEC, utc - 300 * SEC,
 		utc - 240 * SEC, utc, utc + 50 * SEC);
-	write_bans(&rig, text);
+	rig_put(&rig, "bans.json", "w", text);
 	reboot(&rig);
 	assert_true(listed_active(&rig, "192.0.2.1"));
 	assert_int_equal(listed_number(&rig, "192.0.2.1", "level"), 3);
@@ -194,11 +182,11 @@ RIG_TEST(test_files)
 	assert_int_equal(rig.d->running.image->rules->ban_len[SL_V6][0], 64);
 	assert_int_equal(rig.d->running.image->rules->ban_len[SL_V6][1], 48);
 	/* A file that cannot be read costs the bans, and no more. */
-	write_bans(&rig, "{\"bans\":");
+	rig_put(&rig, "bans.json", "w", "{\"bans\":");
 	log_open("test", 0);
 	reboot(&rig);
 	assert_false(has_ban(&rig, "192.0.2.1"));
-	write_bans(&rig, "[]");
+	rig_put(&rig, "bans.json", "w", "[]");
 	reboot(&rig);
 	assert_false(has_ban(&rig, "192.0.2.1"));
 }

@@ -10,10 +10,11 @@
 #include "packet/host/gateways.c"
 #include "packet/host/sessions.c"
 
-struct tree {
+/* Of the test that runs. */
+static struct {
 	char dir[64];
 	char utmp[80];
-};
+} tree;
 
 static void make(const char *path, const char *text)
 {
@@ -24,17 +25,18 @@ static void make(const char *path, const char *text)
 	assert_int_equal(fclose(out), 0);
 }
 
-static void tree_open(struct tree *tree)
+static int tree_open(void **state)
 {
 	char path[128];
 
-	strcpy(tree->dir, "/tmp/sluice-test.XXXXXX");
-	assert_non_null(mkdtemp(tree->dir));
-	snprintf(tree->utmp, sizeof(tree->utmp), "%s/utmp", tree->dir);
-	snprintf(path, sizeof(path), "%s/self", tree->dir);
+	strcpy(tree.dir, "/tmp/sluice-test.XXXXXX");
+	assert_non_null(mkdtemp(tree.dir));
+	snprintf(tree.utmp, sizeof(tree.utmp), "%s/utmp", tree.dir);
+	snprintf(path, sizeof(path), "%s/self", tree.dir);
 	mkdir(path, 0755);
-	snprintf(path, sizeof(path), "%s/self/net", tree->dir);
+	snprintf(path, sizeof(path), "%s/self/net", tree.dir);
 	mkdir(path, 0755);
+	return 0;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -42,20 +44,22 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static void tree_close(struct tree *tree)
+static int tree_close(void **state)
 {
-	assert_int_equal(nftw(tree->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	return nftw(tree.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+#define TREE_TEST(test) TEST_WITH(test, tree_open, tree_close)
+
 /* A process that holds the sockets of `inodes`, up to a 0; NULL: its descriptors are hidden. */
-static void add_process(struct tree *tree, int pid, int parent, unsigned int uid, const char *name,
+static void add_process(int pid, int parent, unsigned int uid, const char *name,
 			const unsigned long *inodes)
 {
 	char path[128], text[128];
 
-	snprintf(path, sizeof(path), "%s/%d", tree->dir, pid);
+	snprintf(path, sizeof(path), "%s/%d", tree.dir, pid);
 	mkdir(path, 0755);
-	snprintf(path, sizeof(path), "%s/%d/status", tree->dir, pid);
+	snprintf(path, sizeof(path), "%s/%d/status", tree.dir, pid);
 	snprintf(text, sizeof(text),
 		 "Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\n"
 		 "PPid:\t%d\nTracerPid:\t0\nUid:\t%u\t%u\t%u\t%u\n",
@@ -63,14 +67,14 @@ static void add_process(struct tree *tree, int pid, int parent, unsigned int uid
 	make(path, text);
 	if (!inodes)
 		return;
-	snprintf(path, sizeof(path), "%s/%d/fd", tree->dir, pid);
+	snprintf(path, sizeof(path), "%s/%d/fd", tree.dir, pid);
 	mkdir(path, 0755);
 	for (int i = 0; inodes[i]; i++) {
-		snprintf(path, sizeof(path), "%s/%d/fd/%d", tree->dir, pid, i + 3);
+		snprintf(path, sizeof(path), "%s/%d/fd/%d", tree.dir, pid, i + 3);
 		snprintf(text, sizeof(text), "socket:[%lu]", inodes[i]);
 		assert_int_equal(symlink(text, path), 0);
 	}
-	snprintf(path, sizeof(path), "%s/%d/fd/0", tree->dir, pid);
+	snprintf(path, sizeof(path), "%s/%d/fd/0", tree.dir, pid);
 	assert_int_equal(symlink("/dev/null", path), 0);
 }
 
@@ -80,7 +84,7 @@ static const char tcp_head[] =
 	"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 
 /* Lines of /proc/net/tcp: port 22 of 10.1.0.1, from 192.0.2.1 with port 1000 + inode. */
-static void write_tcp(struct tree *tree, const unsigned long *inodes)
+static void write_tcp(const unsigned long *inodes)
 {
 	char path[128], text[16384];
 	size_t used = (size_t)snprintf(text, sizeof(text), "%s", tcp_head);
@@ -97,7 +101,7 @@ static void write_tcp(struct tree *tree, const unsigned long *inodes)
 			"%4d: %08X:0016 %08X:%04lX 01 00000000:00000000 02:000A7EC2 "
 			"00000000     0        0 %lu 4 0000000000000000 20 4 29 10 -1\n",
 			i + 1, local, remote, 1000 + inodes[i], inodes[i]);
-	snprintf(path, sizeof(path), "%s/self/net/tcp", tree->dir);
+	snprintf(path, sizeof(path), "%s/self/net/tcp", tree.dir);
 	make(path, text);
 }
 
@@ -110,42 +114,40 @@ static bool has(const struct session_list *list, u16 inode)
 	return false;
 }
 
-static void find(struct tree *tree, struct session_list *list)
+static void find(struct session_list *list)
 {
 	struct sl_err err;
 
-	assert_int_equal(sessions_find(tree->dir, tree->utmp, list, &err), 0);
+	assert_int_equal(sessions_find(tree.dir, tree.utmp, list, &err), 0);
 }
 
-TEST(test_login_sessions)
+TREE_TEST(test_login_sessions)
 {
 	struct session_list list;
-	struct tree tree;
 
-	tree_open(&tree);
-	add_process(&tree, 1, 0, 0, "systemd", SOCKETS(90));
+	add_process(1, 0, 0, "systemd", SOCKETS(90));
 	/* Listens; and has just accepted the connection of the one still authenticating. */
-	add_process(&tree, 100, 1, 0, "sshd", SOCKETS(1, 13));
+	add_process(100, 1, 0, "sshd", SOCKETS(1, 13));
 	/* A user's session: root's sshd, the user's sshd, the shell. */
-	add_process(&tree, 110, 100, 0, "sshd", SOCKETS(11));
-	add_process(&tree, 111, 110, 1000, "sshd", SOCKETS(11));
-	add_process(&tree, 112, 111, 1000, "bash", SOCKETS(21));
-	add_process(&tree, 113, 112, 1000, "curl", SOCKETS(22));
+	add_process(110, 100, 0, "sshd", SOCKETS(11));
+	add_process(111, 110, 1000, "sshd", SOCKETS(11));
+	add_process(112, 111, 1000, "bash", SOCKETS(21));
+	add_process(113, 112, 1000, "curl", SOCKETS(22));
 	/* Root's: no second sshd. OpenSSH 9.8 calls it sshd-session. */
-	add_process(&tree, 120, 100, 0, "sshd-session", SOCKETS(12));
-	add_process(&tree, 121, 120, 0, "sh", NULL);
+	add_process(120, 100, 0, "sshd-session", SOCKETS(12));
+	add_process(121, 120, 0, "sh", NULL);
 	/* Authenticating. */
-	add_process(&tree, 130, 100, 0, "sshd", SOCKETS(13));
-	add_process(&tree, 131, 130, 105, "sshd", SOCKETS(13));
+	add_process(130, 100, 0, "sshd", SOCKETS(13));
+	add_process(131, 130, 105, "sshd", SOCKETS(13));
 	/* A user's own program by that name. */
-	add_process(&tree, 140, 112, 1000, "sshd", SOCKETS(14));
-	add_process(&tree, 141, 140, 1000, "bash", NULL);
+	add_process(140, 112, 1000, "sshd", SOCKETS(14));
+	add_process(141, 140, 1000, "bash", NULL);
 	/* A web server, and one whose descriptors are hidden. */
-	add_process(&tree, 150, 1, 0, "nginx", SOCKETS(15));
-	add_process(&tree, 160, 100, 0, "sshd", NULL);
-	add_process(&tree, 161, 160, 0, "sh", NULL);
-	write_tcp(&tree, SOCKETS(11, 12, 13, 14, 15, 21, 22, 90));
-	find(&tree, &list);
+	add_process(150, 1, 0, "nginx", SOCKETS(15));
+	add_process(160, 100, 0, "sshd", NULL);
+	add_process(161, 160, 0, "sh", NULL);
+	write_tcp(SOCKETS(11, 12, 13, 14, 15, 21, 22, 90));
+	find(&list);
 	assert_true(has(&list, 11));
 	assert_true(has(&list, 12));
 	assert_int_equal(list.count, 2);
@@ -154,10 +156,9 @@ TEST(test_login_sessions)
 	assert_int_equal(list.session[0].dst.hi, 0x0a01000100000000ULL);
 	assert_int_equal(list.session[0].dport, 22);
 	assert_int_equal(list.session[0].used, 1 + SL_V4);
-	tree_close(&tree);
 }
 
-TEST(test_utmp)
+TREE_TEST(test_utmp)
 {
 	struct utmp entry[3] = {
 		{ .ut_type = USER_PROCESS, .ut_pid = 212 },
@@ -165,40 +166,35 @@ TEST(test_utmp)
 		{ .ut_type = LOGIN_PROCESS, .ut_pid = 222 },
 	};
 	struct session_list list;
-	struct tree tree;
 	FILE *out;
 
-	tree_open(&tree);
-	add_process(&tree, 1, 0, 0, "systemd", SOCKETS(90));
-	add_process(&tree, 200, 1, 0, "inetd", SOCKETS(1));
-	add_process(&tree, 210, 200, 0, "in.telnetd", SOCKETS(31));
-	add_process(&tree, 211, 210, 0, "login", NULL);
-	add_process(&tree, 212, 211, 1000, "bash", SOCKETS(32));
-	add_process(&tree, 220, 200, 0, "in.telnetd", SOCKETS(33));
-	add_process(&tree, 222, 220, 0, "login", SOCKETS(34));
-	write_tcp(&tree, SOCKETS(31, 32, 33, 34, 90));
+	add_process(1, 0, 0, "systemd", SOCKETS(90));
+	add_process(200, 1, 0, "inetd", SOCKETS(1));
+	add_process(210, 200, 0, "in.telnetd", SOCKETS(31));
+	add_process(211, 210, 0, "login", NULL);
+	add_process(212, 211, 1000, "bash", SOCKETS(32));
+	add_process(220, 200, 0, "in.telnetd", SOCKETS(33));
+	add_process(222, 220, 0, "login", SOCKETS(34));
+	write_tcp(SOCKETS(31, 32, 33, 34, 90));
 	out = fopen(tree.utmp, "w");
 	assert_non_null(out);
 	fwrite(entry, sizeof(entry), 1, out);
 	/* A file cut short in an entry. */
 	fwrite(entry, 100, 1, out);
 	fclose(out);
-	find(&tree, &list);
+	find(&list);
 	assert_true(has(&list, 31));
 	assert_true(has(&list, 32));
 	assert_int_equal(list.count, 2);
-	tree_close(&tree);
 }
 
-TEST(test_addresses)
+TREE_TEST(test_addresses)
 {
 	char path[128];
 	struct session_list list;
-	struct tree tree;
 
-	tree_open(&tree);
-	add_process(&tree, 100, 1, 0, "sshd", SOCKETS(1, 2, 3, 4, 5));
-	add_process(&tree, 101, 100, 0, "bash", NULL);
+	add_process(100, 1, 0, "sshd", SOCKETS(1, 2, 3, 4, 5));
+	add_process(101, 100, 0, "bash", NULL);
 	snprintf(path, sizeof(path), "%s/self/net/tcp6", tree.dir);
 	make(path,
 	     "  sl  local_address                         remote_address                        st\n"
@@ -215,7 +211,7 @@ TEST(test_addresses)
 	     "00000000:00000000 00:00000000 00000000     0        0 4 1 0 100 0 0 10 0\n"
 	     /* Rubbish. */
 	     "   5: 0016 C352 01 x\n   6: 00000000000000:0016 0000:C352 01 0 0 0 0 0 5\n\n");
-	find(&tree, &list);
+	find(&list);
 	assert_int_equal(list.count, 2);
 	assert_true(list.session[0].src.hi == 0x20010db800000000ULL && list.session[0].src.lo == 5);
 	assert_true(list.session[0].dst.hi == 0x20010db800010000ULL && list.session[0].dst.lo == 1);
@@ -225,26 +221,23 @@ TEST(test_addresses)
 	assert_int_equal(list.session[1].sport, 50001);
 	assert_int_equal(session_peer(&list.session[1]).family, SL_V4);
 	assert_int_equal(session_peer(&list.session[1]).len, 32);
-	tree_close(&tree);
 }
 
-TEST(test_more_than_fit)
+TEST_WITH(test_more_than_fit, tree_open, NULL)
 {
 	unsigned long inodes[SL_SESSIONS_MAX + 7] = { 0 };
 	struct session_list list;
-	struct tree tree;
 	struct sl_err err;
 
-	tree_open(&tree);
 	for (unsigned long i = 0; i < SL_SESSIONS_MAX + 6; i++)
 		inodes[i] = i + 1;
-	add_process(&tree, 100, 1, 0, "sshd", inodes);
-	add_process(&tree, 101, 100, 0, "bash", NULL);
-	write_tcp(&tree, inodes);
-	find(&tree, &list);
+	add_process(100, 1, 0, "sshd", inodes);
+	add_process(101, 100, 0, "bash", NULL);
+	write_tcp(inodes);
+	find(&list);
 	assert_int_equal(list.count, SL_SESSIONS_MAX);
 	assert_int_equal(list.found, SL_SESSIONS_MAX + 6);
-	tree_close(&tree);
+	assert_int_equal(tree_close(NULL), 0);
 	/* No /proc at all is an error, not "nobody". */
 	assert_int_equal(sessions_find(tree.dir, tree.utmp, &list, &err), -ENOENT);
 }

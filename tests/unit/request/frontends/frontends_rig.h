@@ -196,9 +196,9 @@ static __attribute__((unused)) void begin_with(const char *query, const char *he
 	while (*headers) {
 		size_t name = strcspn(headers, ":"), len = strcspn(headers, "\n");
 
-		request.header[request.header_count++] = (struct http1_header){
-			{ headers, name }, { headers + name + 2, len - name - 2 }
-		};
+		request.header[request.header_count++] =
+			(struct http1_header){ { headers, name },
+					       { headers + name + 2, len - name - 2 } };
 		headers += len + (headers[len] == '\n');
 	}
 }
