@@ -15,35 +15,7 @@
 #include "user/cluster/quota/defer_store.h"
 #include "user/cluster/quota/quota_private.h"
 #include "user/cluster/quota/cluster_store_redis.c"
-
-static struct redis_handler asked;
-
-int redis_send(struct redis *redis, const struct redis_command *command,
-	       struct redis_handler handler)
-{
-	asked = handler;
-	return 0;
-}
-
-u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
-{
-	return 0;
-}
-
-bool redis_up(const struct redis *redis, u32 place)
-{
-	return true;
-}
-
-bool redis_is_single(const struct redis *redis)
-{
-	return true;
-}
-
-void redis_script_init(struct redis_script *script, const char *text)
-{
-	script->text = text;
-}
+#include "lib/redis_asked.h"
 
 static void on_outcome(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {

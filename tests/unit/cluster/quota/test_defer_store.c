@@ -2,38 +2,8 @@
 /* Replies of defer.lua: those that make sense, and all others, which count as none. */
 #include "cluster/quota/cluster_store_redis.h"
 #include "cluster/quota/defer_store.h"
+#include "lib/redis_asked.h"
 #include "lib/test.h"
-
-/* ------------------------------------------------------------------ a Redis that the test speaks for */
-
-static struct redis_handler asked;
-
-int redis_send(struct redis *redis, const struct redis_command *command,
-	       struct redis_handler handler)
-{
-	asked = handler;
-	return 0;
-}
-
-u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
-{
-	return 0;
-}
-
-bool redis_up(const struct redis *redis, u32 place)
-{
-	return true;
-}
-
-bool redis_is_single(const struct redis *redis)
-{
-	return true;
-}
-
-void redis_script_init(struct redis_script *script, const char *text)
-{
-	script->text = text;
-}
 
 #define ITEMS_MAX 16
 
