@@ -378,19 +378,7 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 										   : "aligned",
 				 "burst", (json_int_t)burst, "at_once", words, "scope",
 				 limit[i].terms.cluster ? "cluster" : "node");
-		if (limit[i].terms.buckets)
-			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
-		if (limit[i].terms.round_up)
-			json_object_set_new(json, "rounding", json_string("up"));
-		if (limit[i].terms.calendar)
-			json_object_set_new(json, "calendar",
-					    json_string(limit[i].terms.calendar->zone));
-		if (limit[i].terms.count)
-			json_object_set_new(
-				json, "count",
-				json_string(name_of(http_count_names, limit[i].terms.count)));
-		if (limit[i].mode == SL_MODE_SHADOW)
-			json_object_set_new(json, "mode", json_string("shadow"));
+		rule_limit_add_to(json, &limit[i]);
 		if (limit[i].terms.cluster)
 			json_object_set_new(
 				json, "consistency",

@@ -41,19 +41,7 @@ static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
 
 		if (limit[i].terms.rates.burst[0])
 			json_object_set_new(json, "burst", json_u64(limit[i].terms.rates.burst[0]));
-		if (limit[i].terms.buckets)
-			json_object_set_new(json, "buckets", json_integer(limit[i].terms.buckets));
-		if (limit[i].terms.round_up)
-			json_object_set_new(json, "rounding", json_string("up"));
-		if (limit[i].terms.calendar)
-			json_object_set_new(json, "calendar",
-					    json_string(limit[i].terms.calendar->zone));
-		if (limit[i].terms.count)
-			json_object_set_new(
-				json, "count",
-				json_string(name_of(http_count_names, limit[i].terms.count)));
-		if (limit[i].mode == SL_MODE_SHADOW)
-			json_object_set_new(json, "mode", json_string("shadow"));
+		rule_limit_add_to(json, &limit[i]);
 		if (limit[i].terms.cluster)
 			json_object_set_new(json, "scope", json_string("cluster"));
 		json_array_append_new(list, json);

@@ -210,6 +210,8 @@ const struct rule *ruleset_domain_rule(const struct match_node *root);
 const struct rule *ruleset_find(const struct ruleset *set, const char *name);
 /* A rule as its YAML, for `rule show` and `save`. */
 int rule_write(const struct rule *rule, FILE *out, int indent);
+/* What only some limits have (buckets, rounding, calendar, count, mode) into an object. */
+void rule_limit_add_to(json_t *json, const struct rule_limit *limit);
 /* "strict", "{lease: 100ms}"; returns buf. */
 const char *consistency_format(const struct rule *rule, char *buf, size_t size);
 

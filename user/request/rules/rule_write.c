@@ -79,3 +79,20 @@ int rule_write(const struct rule *rule, FILE *out, int indent)
 			 keys_unlike(&w, &descriptor_keys, &draft, &unlike));
 	return w.failed || ferror(out) ? -1 : 0;
 }
+
+void rule_limit_add_to(json_t *json, const struct rule_limit *limit)
+{
+	const struct limit_terms *terms = &limit->terms;
+
+	if (terms->buckets)
+		json_object_set_new(json, "buckets", json_integer(terms->buckets));
+	if (terms->round_up)
+		json_object_set_new(json, "rounding", json_string("up"));
+	if (terms->calendar)
+		json_object_set_new(json, "calendar", json_string(terms->calendar->zone));
+	if (terms->count)
+		json_object_set_new(json, "count",
+				    json_string(name_of(http_count_names, terms->count)));
+	if (limit->mode == SL_MODE_SHADOW)
+		json_object_set_new(json, "mode", json_string("shadow"));
+}
