@@ -3,6 +3,7 @@
  * What sluicectl prints from the rows: every table fits 80 columns whatever its cells hold, and is
  * whole without a width; fields, alternatives and forms.
  */
+#include "lib/json_text.h"
 #include "lib/test.h"
 #include "cli/expand.c"
 #include "cli/show.c"
@@ -402,9 +403,11 @@ TEST(test_rows_of_items)
 	}, only[] = {
 		{ .of = "a/b", .line = "{$name$^|-}: {$n|none}" }, { 0 },
 	};
-	json_t *result = json_loads("{\"a\": [{\"name\": \"x\", \"b\": [{\"n\": 1}, {\"n\": 2}]}, "
-				    "{\"name\": \"y\", \"b\": []}, {\"name\": \"z\"}]}",
-				    0, NULL);
+	json_t *result = json_loads(
+		json_text(
+			"{'a': [{'name': 'x', 'b': [{'n': 1}, {'n': 2}]}, {'name': 'y', 'b': []}, "
+			"{'name': 'z'}]}"),
+		0, NULL);
 	char *text = printed(always, result, 80);
 
 	assert_string_equal(text, "x: 1\n-: 2\ny: none\nz: none\n");
@@ -422,32 +425,33 @@ TEST(test_whole_commands)
 		const char *command, *result, *text;
 	} cases[] = {
 		{ "check",
-		  "{\"file\": \"f\", \"interfaces\": 1, \"limits\": 2, \"block\": 3, \"exempt\": "
-		  "0, \"notes\": [\"n\"]}",
+		  "{'file': 'f', 'interfaces': 1, 'limits': 2, 'block': 3, 'exempt': 0, "
+		  "'notes': ['n']}",
 		  "f: good: 1 interface, 2 limits, 3 blocked, 0 exempt\nnote: n\n" },
 		{ "check",
-		  "{\"file\": \"f\", \"interfaces\": 0, \"limits\": 1, \"block\": 0, \"exempt\": "
-		  "0, \"notes\": [], \"rules\": 1}",
+		  "{'file': 'f', 'interfaces': 0, 'limits': 1, 'block': 0, 'exempt': 0, "
+		  "'notes': [], 'rules': 1}",
 		  "f: good: 0 interfaces, 1 limit, 0 blocked, 0 exempt, 1 rule\n" },
 		{ "diff",
-		  "{\"changes\": [{\"when\": \"w\", \"uid\": 0, \"op\": \"override set\", \"name\": \"web\", \"prefix\": "
-		  "\"192.0.2.0/24\", \"pairs\": [\"burst=7\"]}, {\"when\": \"w\", \"uid\": 0, \"op\": \"limit set\", \"name\": "
-		  "\"web\", \"pairs\": [\"mode=shadow\"]}, {\"when\": \"w\", \"uid\": 0, \"op\": \"block add\", \"prefix\": "
-		  "\"192.0.2.7\", \"reason\": \"scan\"}, {\"when\": \"w\", \"uid\": 0, \"op\": \"attach\", \"interface\": \"s1\"}]}",
+		  "{'changes': [{'when': 'w', 'uid': 0, 'op': 'override set', 'name': 'web', "
+		  "'prefix': '192.0.2.0/24', 'pairs': ['burst=7']}, {'when': 'w', 'uid': 0, "
+		  "'op': 'limit set', 'name': 'web', 'pairs': ['mode=shadow']}, {'when': 'w', "
+		  "'uid': 0, 'op': 'block add', 'prefix': '192.0.2.7', 'reason': 'scan'}, "
+		  "{'when': 'w', 'uid': 0, 'op': 'attach', 'interface': 's1'}]}",
 		  "WHEN  UID  CHANGE        TO\n"
 		  "w     0    override set  web 192.0.2.0/24 burst=7\n"
 		  "w     0    limit set     web mode=shadow\n"
 		  "w     0    block add     192.0.2.7 scan\n"
 		  "w     0    attach        s1\n" },
-		{ "rule test", "{\"rule\": null}", "no rule matches: the request passes\n" },
+		{ "rule test", "{'rule': null}", "no rule matches: the request passes\n" },
 		{ "rule test",
-		  "{\"rule\": \"a/u\", \"file\": \"f\", \"line\": 7, \"shadow\": true, "
-		  "\"override\": true, \"unlimited\": false, \"limits\": [{\"name\": \"l\", \"rate\": "
-		  "\"3 requests/s\", \"algorithm\": \"token-bucket\", \"window\": \"\", \"at_once\": \"burst 5\", "
-		  "\"consistency\": \"strict\"}, {\"name\": \"m\", \"rate\": \"1 requests/d\", "
-		  "\"algorithm\": \"fixed-window\", \"window\": \"aligned\", \"burst\": 0}], "
-		  "\"counted_by\": [{\"key\": \"user\", \"groups\": [{\"value\": \"10.0.0.0/24\", "
-		  "\"scale\": 1}, {\"value\": \"10.0.0.0/16\", \"scale\": 4}]}]}",
+		  "{'rule': 'a/u', 'file': 'f', 'line': 7, 'shadow': true, 'override': true, "
+		  "'unlimited': false, 'limits': [{'name': 'l', 'rate': '3 requests/s', "
+		  "'algorithm': 'token-bucket', 'window': '', 'at_once': 'burst 5', "
+		  "'consistency': 'strict'}, {'name': 'm', 'rate': '1 requests/d', "
+		  "'algorithm': 'fixed-window', 'window': 'aligned', 'burst': 0}], "
+		  "'counted_by': [{'key': 'user', 'groups': [{'value': '10.0.0.0/24', "
+		  "'scale': 1}, {'value': '10.0.0.0/16', 'scale': 4}]}]}",
 		  "rule        a/u (f:7), shadow: never refuses\n"
 		  "            with the limits of an override\n"
 		  "limit       l: 3 requests/s, token-bucket, burst 5, all nodes together (strict)\n"
@@ -455,22 +459,24 @@ TEST(test_whole_commands)
 		  "counted by  user=10.0.0.0/24\n"
 		  "counted by  user=10.0.0.0/16, 4 times the limit\n" },
 		{ "explain",
-		  "{\"source\": \"10.0.0.1\", \"packet\": {\"dst\": \"10.0.0.2\", \"dport\": 9, "
-		  "\"vlan\": \"none\"}, \"assumed\": {\"dst\": \"10.0.0.2\", \"vlan\": \"none\"}, "
-		  "\"verdict\": {\"action\": \"drop\", \"reason\": \"over\", \"step\": 7, \"step_name\": "
-		  "\"limits\", \"limit\": \"web\", \"line\": 3, \"passes_in_ns\": 1500000001}, "
-		  "\"exempt\": null, \"block\": {\"prefix\": \"10.0.0.0/8\", \"until\": null, \"live\": "
-		  "true, \"reason\": \"why\"}, \"ban\": {\"prefix\": \"10.0.0.1/32\", \"on\": false, "
-		  "\"limit\": \"web\", \"until\": \"T\", \"level\": 0}, \"pushdowns\": [], \"limits\": "
-		  "[{\"limit\": \"web\", \"line\": 3, \"result\": \"drop\", \"meters\": [{\"role\": \"limit\", "
-		  "\"rate\": \"1 packets/s\", \"unit\": \"packets\", \"used\": 4, \"capacity\": 4, \"over\": "
-		  "true, \"prefix\": 32, \"fits_in_ns\": null, \"leased\": 2, \"override\": {\"src\": "
-		  "\"10.0.0.1\", \"line\": 5}}, {\"role\": \"ban\", \"rate\": \"ban: after 2 drops/1s\", "
-		  "\"unit\": \"drops\", \"used\": 0, \"capacity\": 2, \"over\": false}], "
-		  "\"bucket_depends_on\": [\"vlan\"]}, {\"limit\": \"none\", \"result\": null, \"meters\": []}], "
-		  "\"would_change\": [{\"fields\": {\"tcp_flags\": \"syn\"}, \"matches\": \"syn\", \"line\": 2, "
-		  "\"verdict\": {\"action\": \"tag\", \"reason\": \"over\", \"step\": 7, \"step_name\": "
-		  "\"limits\", \"mark\": 7}}, {\"more\": 3}]}",
+		  "{'source': '10.0.0.1', 'packet': {'dst': '10.0.0.2', 'dport': 9, "
+		  "'vlan': 'none'}, 'assumed': {'dst': '10.0.0.2', 'vlan': 'none'}, "
+		  "'verdict': {'action': 'drop', 'reason': 'over', 'step': 7, "
+		  "'step_name': 'limits', 'limit': 'web', 'line': 3, "
+		  "'passes_in_ns': 1500000001}, 'exempt': null, "
+		  "'block': {'prefix': '10.0.0.0/8', 'until': null, 'live': true, "
+		  "'reason': 'why'}, 'ban': {'prefix': '10.0.0.1/32', 'on': false, "
+		  "'limit': 'web', 'until': 'T', 'level': 0}, 'pushdowns': [], "
+		  "'limits': [{'limit': 'web', 'line': 3, 'result': 'drop', "
+		  "'meters': [{'role': 'limit', 'rate': '1 packets/s', 'unit': 'packets', "
+		  "'used': 4, 'capacity': 4, 'over': true, 'prefix': 32, 'fits_in_ns': null, "
+		  "'leased': 2, 'override': {'src': '10.0.0.1', 'line': 5}}, {'role': 'ban', "
+		  "'rate': 'ban: after 2 drops/1s', 'unit': 'drops', 'used': 0, 'capacity': 2, "
+		  "'over': false}], 'bucket_depends_on': ['vlan']}, {'limit': 'none', "
+		  "'result': null, 'meters': []}], "
+		  "'would_change': [{'fields': {'tcp_flags': 'syn'}, 'matches': 'syn', "
+		  "'line': 2, 'verdict': {'action': 'tag', 'reason': 'over', 'step': 7, "
+		  "'step_name': 'limits', 'mark': 7}}, {'more': 3}]}",
 		  "10.0.0.1: dst 10.0.0.2 dport 9\n"
 		  "assumed: dst, vlan\n"
 		  "\n"
@@ -493,7 +499,7 @@ TEST(test_whole_commands)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		json_t *result = json_loads(cases[i].result, 0, NULL);
+		json_t *result = json_loads(json_text(cases[i].result), 0, NULL);
 		char *text;
 
 		assert_non_null(result);
@@ -509,47 +515,45 @@ TEST(test_texts)
 	static const struct {
 		const char *text, *item, *expected;
 	} cases[] = {
-		{ "a $x b", "{\"x\": \"1\"}", "a 1 b" },
-		{ "$x.y $n", "{\"x\": {\"y\": [1, 2]}, \"n\": 3}", "1, 2 3" },
-		{ "{$x|$y|none}", "{\"y\": \"\"}", "none" },
-		{ "{$x|$y|none}", "{\"y\": 0}", "0" },
-		{ "{node $x|live$y|file}", "{\"y\": true}", "live" },
-		{ "{node $x|live$y|file}", "{\"y\": false}", "file" },
-		{ "{a {$x|b} $y}", "{\"y\": 1}", "a b 1" },
-		{ "{is $x=gone it}|", "{\"x\": \"gone\"}", "is  it|" },
-		{ "{is $x=gone it}", "{\"x\": \"here\"}", "" },
-		{ "{$x?$y}", "{\"x\": \"a\", \"y\": 2}", "2" },
-		{ "$a+b:n", "{\"a\": 1000, \"b\": 234}", "1,234" },
-		{ "$a/b:percent", "{\"a\": 1, \"b\": 8}", "12.5%" },
-		{ "$a/b:percent", "{\"a\": 1, \"b\": 0}", "0.0%" },
-		{ "$l[$r ($s)]", "{\"l\": [{\"r\": 1, \"s\": 2}, {\"r\": 3, \"s\": 4}]}",
-		  "1 (2), 3 (4)" },
-		{ "{$l[$r]|none}", "{\"l\": []}", "none" },
-		{ "$c:changes", "{\"c\": 0}", "0 live changes" },
-		{ "$c:changes", "{\"c\": 1}",
+		{ "a $x b", "{'x': '1'}", "a 1 b" },
+		{ "$x.y $n", "{'x': {'y': [1, 2]}, 'n': 3}", "1, 2 3" },
+		{ "{$x|$y|none}", "{'y': ''}", "none" },
+		{ "{$x|$y|none}", "{'y': 0}", "0" },
+		{ "{node $x|live$y|file}", "{'y': true}", "live" },
+		{ "{node $x|live$y|file}", "{'y': false}", "file" },
+		{ "{a {$x|b} $y}", "{'y': 1}", "a b 1" },
+		{ "{is $x=gone it}|", "{'x': 'gone'}", "is  it|" },
+		{ "{is $x=gone it}", "{'x': 'here'}", "" },
+		{ "{$x?$y}", "{'x': 'a', 'y': 2}", "2" },
+		{ "$a+b:n", "{'a': 1000, 'b': 234}", "1,234" },
+		{ "$a/b:percent", "{'a': 1, 'b': 8}", "12.5%" },
+		{ "$a/b:percent", "{'a': 1, 'b': 0}", "0.0%" },
+		{ "$l[$r ($s)]", "{'l': [{'r': 1, 's': 2}, {'r': 3, 's': 4}]}", "1 (2), 3 (4)" },
+		{ "{$l[$r]|none}", "{'l': []}", "none" },
+		{ "$c:changes", "{'c': 0}", "0 live changes" },
+		{ "$c:changes", "{'c': 1}",
 		  "1 live change (sluicectl save writes them to the file)" },
-		{ "{$c:some|0}", "{\"c\": 0}", "0" },
-		{ "$w:wait", "{\"w\": -1}", "never" },
-		{ "$w:wait", "{\"w\": 1500001}", "in 2ms" },
-		{ "$w:left", "{\"w\": 1999999999}", "1s" },
-		{ "$w:left_up", "{\"w\": 1000000001}", "2s" },
-		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0, \"bad\": 2}}",
-		  "; refused: bad 2" },
-		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0}}", "" },
-		{ "$t:throttle", "{\"t\": \"{soft: 10%, for: 30s}\"}", "soft 10%" },
-		{ "{$n=1|s}", "{\"n\": 1}", "" },
-		{ "{$n=1|s}", "{\"n\": 11}", "s" },
-		{ "{in $w:after|now$w?|never}", "{\"w\": 1500001}", "in 2ms" },
-		{ "{in $w:after|now$w?|never}", "{\"w\": 0}", "now" },
+		{ "{$c:some|0}", "{'c': 0}", "0" },
+		{ "$w:wait", "{'w': -1}", "never" },
+		{ "$w:wait", "{'w': 1500001}", "in 2ms" },
+		{ "$w:left", "{'w': 1999999999}", "1s" },
+		{ "$w:left_up", "{'w': 1000000001}", "2s" },
+		{ "{; refused: $c:counts}", "{'c': {'old': 0, 'bad': 2}}", "; refused: bad 2" },
+		{ "{; refused: $c:counts}", "{'c': {'old': 0}}", "" },
+		{ "$t:throttle", "{'t': '{soft: 10%, for: 30s}'}", "soft 10%" },
+		{ "{$n=1|s}", "{'n': 1}", "" },
+		{ "{$n=1|s}", "{'n': 11}", "s" },
+		{ "{in $w:after|now$w?|never}", "{'w': 1500001}", "in 2ms" },
+		{ "{in $w:after|now$w?|never}", "{'w': 0}", "now" },
 		{ "{in $w:after|now$w?|never}", "{}", "never" },
-		{ "{$o:names|none}", "{\"o\": {}}", "none" },
-		{ "$o:options", "{\"o\": {\"tcp_flags\": \"syn\", \"vlan\": \"none\"}}",
+		{ "{$o:names|none}", "{'o': {}}", "none" },
+		{ "$o:options", "{'o': {'tcp_flags': 'syn', 'vlan': 'none'}}",
 		  "--tcp-flags syn --vlan none" },
-		{ "$file:$line", "{\"file\": \"f\", \"line\": 3}", "f:3" },
+		{ "$file:$line", "{'file': 'f', 'line': 3}", "f:3" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		json_t *item = json_loads(cases[i].item, 0, NULL);
+		json_t *item = json_loads(json_text(cases[i].item), 0, NULL);
 		struct scope scope = { .item = item };
 		char *text = expanded(&scope, cases[i].text);
 

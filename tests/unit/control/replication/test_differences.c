@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "lib/array.h"
+#include "lib/json_text.h"
 #include "lib/test.h"
 #include "control/replication/differences.c"
 
@@ -51,7 +52,7 @@ static const char *after(json_t *body)
 
 static const char *after_text(const char *text)
 {
-	return after(json_loads(text, JSON_ALLOW_NUL, NULL));
+	return after(json_loads(json_text(text), JSON_ALLOW_NUL, NULL));
 }
 
 /* A message of another digest with this list. */
@@ -59,7 +60,7 @@ static const char *after_list(const char *list)
 {
 	char text[2048];
 
-	snprintf(text, sizeof(text), "{\"digest\":\"" OTHER "\",\"list\":%s}", list);
+	snprintf(text, sizeof(text), "{'digest':'" OTHER "','list':%s}", list);
 	return after_text(text);
 }
 
@@ -68,80 +69,78 @@ static const char *after_list(const char *list)
 TEST(test_what_differs)
 {
 	begin();
-	assert_null(after_text("{\"digest\":\"" OWN "\"}"));
-	assert_string_equal(after_text("{\"digest\":\"" OTHER "\"}"), UNKNOWN);
+	assert_null(after_text("{'digest':'" OWN "'}"));
+	assert_string_equal(after_text("{'digest':'" OTHER "'}"), UNKNOWN);
 	assert_string_equal(
-		after_list("[[\"limit dns\",\"000000000000000d\",\"10 packets/s\"],"
-			   "[\"limit web\",\"000000000000000a\",\"50 packets/s\"],"
-			   "[\"limit new\",\"000000000000000b\",\"1 packets/s\"]]"),
+		after_list("[['limit dns','000000000000000d','10 packets/s'],"
+			   "['limit web','000000000000000a','50 packets/s'],"
+			   "['limit new','000000000000000b','1 packets/s']]"),
 		"limit web: 100 packets/s here, 50 packets/s there; limit new: there alone");
 	assert_int_equal(here.peer[0].count, 2);
 	/* A message without a list forgets none of it. */
 	assert_string_equal(
-		after_text("{\"digest\":\"" OTHER "\"}"),
+		after_text("{'digest':'" OTHER "'}"),
 		"limit web: 100 packets/s here, 50 packets/s there; limit new: there alone");
-	assert_string_equal(after_text("{\"digest\":\"" OTHER "\",\"all\":true,\"list\":"
-				       "[[\"limit dns\",\"000000000000000a\",\"10 packets/s\"]]}"),
+	assert_string_equal(after_text("{'digest':'" OTHER "','all':true,'list':"
+				       "[['limit dns','000000000000000a','10 packets/s']]}"),
 			    "limit dns; limit web: here alone; rule api/user: here alone");
-	assert_null(after_text("{\"digest\":\"" OWN "\"}"));
+	assert_null(after_text("{'digest':'" OWN "'}"));
 }
 
 /* Another version's message may have more: that is not looked at. */
 TEST(test_another_version)
 {
 	begin();
-	assert_null(after_text("{\"digest\":\"" OWN "\",\"version\":2,\"list\":{\"a\":1}}"));
-	assert_string_equal(after_text("{\"digest\":\"" OTHER "\",\"list\":{\"limit web\":1}}"),
-			    UNKNOWN);
+	assert_null(after_text("{'digest':'" OWN "','version':2,'list':{'a':1}}"));
+	assert_string_equal(after_text("{'digest':'" OTHER "','list':{'limit web':1}}"), UNKNOWN);
 	assert_string_equal(
-		after_list("[[\"limit web\",\"000000000000000a\",\"50 packets/s\",{\"burst\":1}]]"),
+		after_list("[['limit web','000000000000000a','50 packets/s',{'burst':1}]]"),
 		"limit web: 100 packets/s here, 50 packets/s there");
-	assert_string_equal(after_text("{\"digest\":\"" OTHER "\",\"all\":1,\"list\":[]}"),
-			    UNKNOWN);
+	assert_string_equal(after_text("{'digest':'" OTHER "','all':1,'list':[]}"), UNKNOWN);
 }
 
 TEST(test_no_digest)
 {
 	static const char *const body[] = {
 		"{}",
-		"{\"digest\":1}",
-		"{\"digest\":null}",
-		"{\"digest\":\"\"}",
-		"{\"digest\":\"2\"}",
-		"{\"digest\":\"000000000000000g\"}",
-		"{\"digest\":\"00000000000000020\"}",
-		"{\"digest\":[\"" OTHER "\"]}",
-		"{\"digest\":\"-000000000000002\"}",
+		"{'digest':1}",
+		"{'digest':null}",
+		"{'digest':''}",
+		"{'digest':'2'}",
+		"{'digest':'000000000000000g'}",
+		"{'digest':'00000000000000020'}",
+		"{'digest':['" OTHER "']}",
+		"{'digest':'-000000000000002'}",
 		"[]",
-		"\"" OTHER "\"",
+		"'" OTHER "'",
 		"7",
 	};
 
 	begin();
 	for (u32 i = 0; i < ARRAY_SIZE(body); i++)
-		assert_null(after(json_loads(body[i], JSON_DECODE_ANY, NULL)));
+		assert_null(after(json_loads(json_text(body[i]), JSON_DECODE_ANY, NULL)));
 	assert_int_equal(here.peer_count, 0);
 }
 
 TEST(test_elements_that_are_none)
 {
 	static const char *const list[] = {
-		"[1,null,\"limit web\",{},[]]",
-		"[[\"limit web\"]]",
-		"[[\"limit web\",\"000000000000000a\"]]",
-		"[[\"limit web\",\"000000000000000a\",50]]",
-		"[[\"limit web\",10,\"50 packets/s\"]]",
-		"[[\"limit web\",\"00a\",\"50 packets/s\"]]",
-		"[[\"limit web\",\"000000000000000a0\",\"50 packets/s\"]]",
-		"[[7,\"000000000000000a\",\"50 packets/s\"]]",
+		"[1,null,'limit web',{},[]]",
+		"[['limit web']]",
+		"[['limit web','000000000000000a']]",
+		"[['limit web','000000000000000a',50]]",
+		"[['limit web',10,'50 packets/s']]",
+		"[['limit web','00a','50 packets/s']]",
+		"[['limit web','000000000000000a0','50 packets/s']]",
+		"[[7,'000000000000000a','50 packets/s']]",
 		/* Unprintable, and with a zero byte inside. */
-		"[[\"limit \\u001b[2J\",\"000000000000000a\",\"50 packets/s\"]]",
-		"[[\"limit new\\n\",\"000000000000000a\",\"50 packets/s\"]]",
-		"[[\"limit web\",\"000000000000000a\",\"50\\u0007\"]]",
-		"[[\"limit web\\u0000x\",\"000000000000000a\",\"50 packets/s\"]]",
-		"[[\"limit web\",\"000000000000000a\\u0000\",\"50 packets/s\"]]",
+		"[['limit \\u001b[2J','000000000000000a','50 packets/s']]",
+		"[['limit new\\n','000000000000000a','50 packets/s']]",
+		"[['limit web','000000000000000a','50\\u0007']]",
+		"[['limit web\\u0000x','000000000000000a','50 packets/s']]",
+		"[['limit web','000000000000000a\\u0000','50 packets/s']]",
 		/* A rate that is too long. */
-		"[[\"limit web\",\"000000000000000a\",\"50 packets/s 50 packets/s 50 packets/s 50 packets/s\"]]",
+		"[['limit web','000000000000000a','50 packets/s 50 packets/s 50 packets/s 50 packets/s']]",
 	};
 
 	begin();
