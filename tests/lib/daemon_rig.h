@@ -251,6 +251,19 @@ static bool rig_packet(struct rig *rig, u32 host, u64 mono_ns)
 	return dp_sim_packet(rig->dp, 0, 0, buf + 2, sizeof(buf) - 2).drop;
 }
 
+/* What the limit "all" has counted of a verdict. */
+static u64 rig_counted(struct rig *rig, enum sl_limit_verdict verdict)
+{
+	struct limit_view view[SL_METER_FURTHER];
+	struct sl_limit_stats stats;
+
+	assert_true(view_limits(rig->d->running.policy, rig->d->running.image, view) > 0);
+	assert_int_equal(state_limit_stats(&rig->d->packets, "all", view[0].slot,
+					   pending_is(&rig->d->running), &stats),
+			 0);
+	return stats.packets[verdict];
+}
+
 /* How many of `count` packets at one instant pass. */
 static int rig_passed(struct rig *rig, u32 host, int count, u64 mono_ns)
 {

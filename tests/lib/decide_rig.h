@@ -120,6 +120,19 @@ static bool allowed_hits(const char *text, u64 hits)
 	return rig_decide(&request) == RESPONSE_OK;
 }
 
+/* The request's own limit of its first descriptor. */
+static __attribute__((unused)) bool allowed_own_limit(const char *text, enum request_api api,
+						      u64 requests, enum request_unit unit)
+{
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
+
+	request.api = api;
+	descriptor[0].limit_requests = requests;
+	descriptor[0].limit_unit = unit;
+	return rig_decide(&request) == RESPONSE_OK;
+}
+
 /* A peek; the hits are the first descriptor's. */
 static __attribute__((unused)) bool peek_hits(const char *text, u64 hits)
 {

@@ -29,7 +29,7 @@
 #define REFUSED "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nContent-Length: 0\r\n\r\n"
 #define BUSY "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 16\r\n\r\n{\"code\":\"ERROR\"}"
 
-/* Answers the requests with `response`, the last one again and again; NULL: closes. One connection
+/* Answers the requests with `response`, the last one again and again; "": closes. One connection
  * at a time. */
 struct server {
 	char address[128];
@@ -167,6 +167,28 @@ static struct sluice_client *open_client(const char *address, struct sluice_clie
 	return c;
 }
 
+/* Of the test that runs. */
+static struct server s;
+static struct sluice_client *c;
+
+static void open_both(const char *const *response, struct sluice_client_config config)
+{
+	begin(&s, response);
+	c = open_client(s.address, config);
+}
+
+static int close_both(void **state)
+{
+	sluice_client_close(c);
+	if (s.response)
+		end(&s);
+	c = NULL;
+	s = (struct server){ 0 };
+	return 0;
+}
+
+#define CLIENT_TEST(test) TEST_WITH(test, NULL, close_both)
+
 static const struct sluice_entry bob = {
 	.size = sizeof(bob), .key = "user", .value = "b\"o\0b", .value_size = 5
 };
@@ -219,7 +241,7 @@ TEST(test_config)
 }
 
 /* What each response is for a client that fails open, and for one that fails closed. */
-TEST(test_responses)
+CLIENT_TEST(test_responses)
 {
 	static const struct {
 		const char *response;
@@ -244,15 +266,13 @@ TEST(test_responses)
 	for (size_t i = 0; i < COUNT(row); i++) {
 		for (int closed = 0; closed < 2; closed++) {
 			const char *const list[] = { row[i].response, NULL };
-			struct server s = { .slow = i == 0 };
 			struct sluice_result r = { .size = sizeof(r) };
-			struct sluice_client *c;
 
-			begin(&s, list);
+			s.slow = i == 0;
 			/* With a back-off beyond the deadline nothing is retried. */
-			c = open_client(s.address, (struct sluice_client_config){
-							   .flags = closed ? SLUICE_FAIL_CLOSED : 0,
-							   .backoff_ns = 3600 * SEC });
+			open_both(list, (struct sluice_client_config){
+						.flags = closed ? SLUICE_FAIL_CLOSED : 0,
+						.backoff_ns = 3600 * SEC });
 			if (check(c, 10 * SEC, 0, &r) != row[i].code)
 				fail_msg("row %zu", i);
 			assert_int_equal(r.admitted, closed ? row[i].closed : row[i].open);
@@ -261,26 +281,22 @@ TEST(test_responses)
 			if (i == 1)
 				assert_int_equal(r.retry_after_ns, SEC);
 			assert_int_equal(asked(&s), 1);
-			sluice_client_close(c);
-			end(&s);
+			close_both(NULL);
 		}
 	}
 }
 
 /* What is sent: the value's quote and its NUL; a report's id is another one in each call. */
-TEST(test_request)
+CLIENT_TEST(test_request)
 {
-	const char *const list[] = {
+	static const char *const list[] = {
 		OK, "HTTP/1.1 202 X\r\nContent-Length: 15\r\n\r\n\"rejected\":[{}]",
 		"HTTP/1.1 202 X\r\nContent-Length: 13\r\n\r\n\"rejected\":[]", NULL
 	};
 	struct sluice_request report = request_of(0, SLUICE_PEEK);
-	struct server s = {};
-	struct sluice_client *c;
 	char id[100], next[100];
 
-	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){ .token = "0123456789abcdef" });
+	open_both(list, (struct sluice_client_config){ .token = "0123456789abcdef" });
 	report.source = "192.0.2.7";
 	assert_int_equal(sluice_client_check(c, &report, NULL), 0);
 	assert_non_null(strstr(sent_text(&s), "POST /v1/check HTTP/1.1\r\n"));
@@ -301,22 +317,17 @@ TEST(test_request)
 	report.domain = NULL;
 	assert_int_equal(sluice_client_report(c, &report), -EINVAL);
 	assert_int_equal(asked(&s), 3);
-	sluice_client_close(c);
-	end(&s);
 }
 
 /* Refused with Retry-After 1, then admitted: after that second, not before; not at all without time
  * for it. */
-TEST(test_retry_after)
+CLIENT_TEST(test_retry_after)
 {
-	const char *const list[] = { REFUSED, REFUSED, REFUSED, OK, NULL };
-	struct server s = {};
-	struct sluice_client *c;
+	static const char *const list[] = { REFUSED, REFUSED, REFUSED, OK, NULL };
 	struct sluice_result r = { .size = sizeof(r) };
 	u64 begun;
 
-	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){ .backoff_ns = MS });
+	open_both(list, (struct sluice_client_config){ .backoff_ns = MS });
 	assert_int_equal(check(c, 60 * SEC, 0, &r), -EAGAIN);
 	assert_int_equal(check(c, SEC / 2, SLUICE_RETRY_REFUSED, &r), -EAGAIN);
 	assert_int_equal(asked(&s), 2);
@@ -324,12 +335,10 @@ TEST(test_retry_after)
 	assert_int_equal(check(c, 60 * SEC, SLUICE_RETRY_REFUSED, &r), 0);
 	assert_true(mono() - begun >= SEC);
 	assert_int_equal(asked(&s), 4);
-	sluice_client_close(c);
-	end(&s);
 }
 
 /* Each struct of another size: what is known is used, and what is not must be 0. */
-TEST(test_sizes)
+CLIENT_TEST(test_sizes)
 {
 	struct {
 		struct sluice_client_config known;
@@ -360,9 +369,7 @@ TEST(test_sizes)
 	size_t *const size[] = { &request.known.size, &descriptor[0].known.size,
 				 &descriptor[1].known.size, &entry[0].known.size,
 				 &entry[1].known.size };
-	const char *const list[] = { OK, NULL };
-	struct server s = {};
-	struct sluice_client *c;
+	static const char *const list[] = { OK, NULL };
 
 	begin(&s, list);
 	config.known.address = s.address;
@@ -399,78 +406,61 @@ TEST(test_sizes)
 	assert_int_equal(sluice_client_check(c, &request.known, &result.known), -EINVAL);
 	assert_int_equal(result.known.admitted, 1);
 	assert_int_equal(asked(&s), 1);
-	sluice_client_close(c);
-	end(&s);
 }
 
 /* 5 retries at first, then one for each 4 calls: 100 calls send at most 100 + 5 + 25. */
-TEST(test_budget)
+CLIENT_TEST(test_budget)
 {
-	const char *const list[] = { BUSY, NULL };
-	struct server s = {};
-	struct sluice_client *c;
+	static const char *const list[] = { BUSY, NULL };
 
-	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
-								  .backoff_ns = MS,
-								  .retry_percent = 25,
-								  .retry_burst = 5 });
+	open_both(list, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
+						       .backoff_ns = MS,
+						       .retry_percent = 25,
+						       .retry_burst = 5 });
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(check(c, 60 * SEC, 0, NULL), -EBUSY);
 	assert_in_range(asked(&s), 100 + 5 + 24, 100 + 5 + 25);
-	sluice_client_close(c);
-	end(&s);
 }
 
 /* A server that accepts and says nothing, or one byte at a time: the deadline holds. */
-TEST(test_deadline)
+CLIENT_TEST(test_deadline)
 {
 	static char endless[200000];
-	const char *const list[] = { endless, NULL };
+	static const char *const list[] = { endless, NULL };
 	struct sluice_request request = request_of(1, 0);
-	struct server s = { .slow = true };
-	struct sluice_client *c;
 	struct sluice_result r = { .size = sizeof(r) };
 	u64 begun = mono();
 
 	memset(endless, 'a', sizeof(endless) - 1);
 	memcpy(endless, "HTTP/1.1 200 OK\r\n", 17);
-	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED });
+	s.slow = true;
+	open_both(list, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED });
 	assert_int_equal(check(c, 200 * MS, 0, &r), -ETIMEDOUT);
 	assert_int_equal(r.admitted, 0);
 	assert_in_range(mono() - begun, 200 * MS, 20 * SEC);
 	/* One that is over. */
 	assert_int_equal(sluice_client_check(c, &request, &r), -ETIMEDOUT);
-	sluice_client_close(c);
-	end(&s);
 }
 
 /* Idle connections that the daemon has closed cost no retry of the budget; responses that are cut
  * do. */
-TEST(test_closed)
+CLIENT_TEST(test_closed)
 {
-	const char *const list[] = { OK, NULL }, *const cut[] = { "", "HTTP/1.1 200", OK, NULL };
-	struct server s = { .close_after = true }, t = {};
-	struct sluice_client *c;
+	static const char *const list[] = { OK, NULL }, *const cut[] = { "", "HTTP/1.1 200", OK,
+									 NULL };
 
-	begin(&s, list);
-	c = open_client(s.address,
-			(struct sluice_client_config){ .retry_burst = 1, .retry_percent = 1 });
+	s.close_after = true;
+	open_both(list, (struct sluice_client_config){ .retry_burst = 1, .retry_percent = 1 });
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
 	assert_int_equal(asked(&s), 50);
-	sluice_client_close(c);
-	end(&s);
+	close_both(NULL);
 
-	t.close_after = true;
-	begin(&t, cut);
-	c = open_client(t.address, (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED,
-								  .backoff_ns = MS });
+	s.close_after = true;
+	open_both(cut,
+		  (struct sluice_client_config){ .flags = SLUICE_FAIL_CLOSED, .backoff_ns = MS });
 	assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
-	assert_int_equal(asked(&t), 3);
-	sluice_client_close(c);
-	end(&t);
+	assert_int_equal(asked(&s), 3);
 }
 
 /* No daemon: one that fails open admits at once, one that fails closed retries first. */
@@ -498,17 +488,14 @@ TEST(test_absent)
 
 /* A daemon that hangs: after a call that waited, calls fail at once, twice as long after the next
  * one. */
-TEST(test_breaker)
+CLIENT_TEST(test_breaker)
 {
-	const char *const list[] = { "HTTP/1.1 200", "HTTP/1.1 200", OK, NULL };
+	static const char *const list[] = { "HTTP/1.1 200", "HTTP/1.1 200", OK, NULL };
 	struct sluice_result r = { .size = sizeof(r) };
-	struct server s = {}, t = {};
-	struct sluice_client *c;
 	u32 at_once = 0;
 	u64 begun = mono();
 
-	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){ .breaker_ns = 60 * SEC });
+	open_both(list, (struct sluice_client_config){ .breaker_ns = 60 * SEC });
 	assert_int_equal(check(c, 300 * MS, 0, NULL), -ETIMEDOUT);
 	for (; asked(&s) == 1; at_once++, usleep(1000)) {
 		assert_int_equal(check(c, 300 * MS, 0, &r), -ETIMEDOUT);
@@ -522,17 +509,13 @@ TEST(test_breaker)
 	assert_int_equal(asked(&s), 3);
 	/* Closed again. */
 	assert_int_equal(check(c, 60 * SEC, 0, &r), 0);
-	sluice_client_close(c);
-	end(&s);
+	close_both(NULL);
 
-	begin(&t, list);
-	c = open_client(t.address, (struct sluice_client_config){ .breaker_ns = 1 });
+	open_both(list, (struct sluice_client_config){ .breaker_ns = 1 });
 	for (u32 i = 0; i < 2; i++)
 		assert_int_equal(check(c, 50 * MS, 0, NULL), -ETIMEDOUT);
 	assert_int_equal(check(c, 60 * SEC, 0, NULL), 0);
-	assert_int_equal(asked(&t), 3);
-	sluice_client_close(c);
-	end(&t);
+	assert_int_equal(asked(&s), 3);
 }
 
 static void on_signal(int number)
@@ -577,15 +560,13 @@ static void *run_calls(void *arg)
 }
 
 /* Each call has its own response, of as many threads as share a client. */
-TEST(test_threads)
+CLIENT_TEST(test_threads)
 {
-	const char *const list[] = { OK, NULL };
-	struct server s = { .close_after = true };
+	static const char *const list[] = { OK, NULL };
 	pthread_t id[THREADS];
-	struct sluice_client *c;
 
-	begin(&s, list);
-	c = open_client(s.address, (struct sluice_client_config){});
+	s.close_after = true;
+	open_both(list, (struct sluice_client_config){});
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&id[i], NULL, run_calls, c);
 	for (int i = 0; i < THREADS; i++) {
@@ -595,17 +576,13 @@ TEST(test_threads)
 		assert_null(failed);
 	}
 	assert_int_equal(asked(&s), THREADS * CALLS);
-	sluice_client_close(c);
-	end(&s);
 }
 
 /* The one call that tries may last: others try, too, once `breaker_ns` is over. */
-TEST(test_long_try)
+CLIENT_TEST(test_long_try)
 {
 	struct sigaction action = { .sa_handler = on_signal };
-	const char *const list[] = { OK, NULL };
-	struct server s = {};
-	struct sluice_client *c;
+	static const char *const list[] = { OK, NULL };
 	char away[sizeof(s) + 8];
 	pthread_t id;
 	void *code;
@@ -630,8 +607,6 @@ TEST(test_long_try)
 		pthread_kill(id, SIGUSR1);
 		usleep(1000);
 	}
-	sluice_client_close(c);
-	end(&s);
 }
 
 TEST_MAIN

@@ -142,31 +142,45 @@ TEST(a_short_capture_has_no_bytes_of_the_packet_before)
 		assert_int_equal(frame[i], i < 60);
 }
 
+/* A capture of so many packets, and its bytes. */
+static u32 write_capture(struct pcap_file *file, u32 packets, u8 *bytes, size_t room)
+{
+	FILE *in;
+	u32 size;
+
+	*file = (struct pcap_file){ .nano = true };
+	pcap_begin(file, "whole", LINK_ETHERNET);
+	for (u32 i = 0; i < packets; i++)
+		pcap_frame(file, i, "192.0.2.1", 53);
+	pcap_end(file);
+	in = fopen(file->path, "r");
+	size = fread(bytes, 1, room, in);
+	fclose(in);
+	return size;
+}
+
+static void put_bytes(const char *path, const u8 *bytes, size_t size)
+{
+	FILE *out = fopen(path, "w");
+
+	fwrite(bytes, 1, size, out);
+	fclose(out);
+}
+
 /* Cut anywhere: what is whole counts, and the error has the place. */
 TEST(a_cut_capture)
 {
-	struct pcap_file file = { .nano = true };
-	char cut[64];
+	struct pcap_file file;
 	u8 bytes[4096];
-	u32 size, each;
-	FILE *in;
+	u32 size = write_capture(&file, 5, bytes, sizeof(bytes)), each = (size - 24) / 5;
+	char cut[64];
 
-	pcap_begin(&file, "whole", LINK_ETHERNET);
-	for (u32 i = 0; i < 5; i++)
-		pcap_frame(&file, i, "192.0.2.1", 53);
-	pcap_end(&file);
-	in = fopen(file.path, "r");
-	size = fread(bytes, 1, sizeof(bytes), in);
-	fclose(in);
-	each = (size - 24) / 5;
 	snprintf(cut, sizeof(cut), "%s/cut", temp_dir);
 	for (u32 len = 0; len <= size; len++) {
-		FILE *out = fopen(cut, "w");
 		u32 count;
 		int r;
 
-		fwrite(bytes, 1, len, out);
-		fclose(out);
+		put_bytes(cut, bytes, len);
 		count = read_all(cut, &r, NULL);
 		assert_int_equal(count, len < 24 ? 0 : (len - 24) / each);
 		assert_int_equal(r, len < 24 ? -EINVAL : (len - 24) % each ? -EIO : 0);
@@ -182,29 +196,19 @@ TEST(a_cut_capture)
 /* Any bytes: an end or an error. */
 TEST(damaged_captures)
 {
-	struct pcap_file file = { .nano = true };
+	struct pcap_file file;
 	u8 bytes[4096];
-	u32 size;
-	FILE *in;
+	u32 size = write_capture(&file, 20, bytes, sizeof(bytes));
 
 	rng_start("damaged_captures");
-	pcap_begin(&file, "good", LINK_ETHERNET);
-	for (u32 i = 0; i < 20; i++)
-		pcap_frame(&file, i, "192.0.2.1", 53);
-	pcap_end(&file);
-	in = fopen(file.path, "r");
-	size = fread(bytes, 1, sizeof(bytes), in);
-	fclose(in);
 	for (u32 round = 0; round < 500; round++) {
 		u8 bad[4096];
-		FILE *out = fopen(file.path, "w");
 		int r;
 
 		memcpy(bad, bytes, size);
 		for (u32 i = 0; i < 4; i++)
 			bad[rng_below(size)] = rng();
-		fwrite(bad, 1, size, out);
-		fclose(out);
+		put_bytes(file.path, bad, size);
 		assert_true(read_all(file.path, &r, NULL) <= 100);
 		assert_true(r == 0 || ((r == -EINVAL || r == -EIO) && error.message[0]));
 	}

@@ -71,6 +71,31 @@ TEST(test_prefixes_are_clusters)
 
 /* ------------------------------------------------------------------ numbers and times */
 
+static struct bus_peers *peers; /* of the test that runs */
+static bool joined, twice;	/* of the last batch */
+
+static int set_up(void **state)
+{
+	return bus_peers_new(&peers);
+}
+
+static int tear_down(void **state)
+{
+	bus_peers_free(peers);
+	return 0;
+}
+
+#define PEERS_TEST(test) TEST_WITH(test, set_up, tear_down)
+
+static const struct bus_time at_start = { .store_us = START_US,
+					  .mono_ns = 60 * SL_NS_PER_SEC,
+					  .own_utc_us = START_US };
+
+static enum bus_verdict note(const struct bus_head *head, const struct bus_time *now)
+{
+	return bus_peers_note(peers, head, now, &joined, &twice);
+}
+
 struct note_case {
 	const char *node;
 	u64 boot_us, number;
@@ -79,7 +104,7 @@ struct note_case {
 	bool joined;
 };
 
-TEST(test_numbers)
+PEERS_TEST(test_numbers)
 {
 	static const struct note_case cases[] = {
 		{ "a", 10, 1, 0, 0, BUS_GOOD, true },
@@ -96,10 +121,7 @@ TEST(test_numbers)
 		{ "a", 11, 3, 400, 400 + 30000001, BUS_OLD, false },
 		{ "a", 11, 3, 30000400, 30000400, BUS_GOOD, true }, /* it was unavailable */
 	};
-	struct bus_peers *peers;
-	bool joined, twice;
 
-	assert_int_equal(bus_peers_new(&peers), 0);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct note_case *c = &cases[i];
 		struct bus_head head = { .boot_us = c->boot_us,
@@ -113,114 +135,88 @@ TEST(test_numbers)
 
 		strcpy(head.node, c->node);
 		strcpy(head.version, "1");
-		verdict = bus_peers_note(peers, &head, &now, &joined, &twice);
+		verdict = note(&head, &now);
 		if (verdict != c->wanted || joined != c->joined)
 			fail_msg("case %zu: %s, joined %d", i, bus_verdict_name(verdict), joined);
 	}
-	bus_peers_free(peers);
 }
 
 /* A store with a wrong time does not make old batches fresh again. */
-TEST(test_lying_clock)
+PEERS_TEST(test_lying_clock)
 {
 	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US };
-	struct bus_time now = { .store_us = START_US,
-				.mono_ns = 60 * SL_NS_PER_SEC,
-				.own_utc_us = START_US + 3601ULL * 1000000 };
-	struct bus_peers *peers;
-	bool joined, twice;
+	struct bus_time now = at_start;
 
-	assert_int_equal(bus_peers_new(&peers), 0);
-	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_OLD);
+	now.own_utc_us += 3601ULL * 1000000;
+	assert_int_equal(note(&head, &now), BUS_OLD);
 	now.own_utc_us = START_US;
-	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_GOOD);
-	bus_peers_free(peers);
+	assert_int_equal(note(&head, &now), BUS_GOOD);
 }
 
 /* Listed for an hour after the last message, remembered as long as there is room. */
-TEST(test_silent)
+PEERS_TEST(test_silent)
 {
 	struct bus_head head = {
 		.node = "a", .boot_us = 1, .number = 1, .sent_us = START_US, .sync_us = 100000
 	};
-	struct bus_time now = { .store_us = START_US,
-				.mono_ns = 60 * SL_NS_PER_SEC,
-				.own_utc_us = START_US };
+	struct bus_time now = at_start;
 	struct cluster_peer peer;
-	struct bus_peers *peers;
-	bool joined, twice;
 
-	assert_int_equal(bus_peers_new(&peers), 0);
-	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_GOOD);
+	assert_int_equal(note(&head, &now), BUS_GOOD);
 	assert_int_equal(bus_peers_list(peers, now.mono_ns, &peer, 1), 1);
 	assert_true(peer.alive && !peer.left);
 	assert_int_equal(bus_peers_list(peers, now.mono_ns + 3599 * SL_NS_PER_SEC, &peer, 1), 1);
 	assert_false(peer.alive || peer.left);
 	assert_int_equal(bus_peers_list(peers, now.mono_ns + 3600 * SL_NS_PER_SEC, &peer, 1), 0);
-	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_REPEATED);
+	assert_int_equal(note(&head, &now), BUS_REPEATED);
 	head.number++;
 	head.bye = true;
-	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_GOOD);
+	assert_int_equal(note(&head, &now), BUS_GOOD);
 	assert_int_equal(bus_peers_list(peers, now.mono_ns, &peer, 1), 1);
 	assert_true(!peer.alive && peer.left);
-	bus_peers_free(peers);
 }
 
 /* Two daemons of one name are reported once in ten minutes, however often they are noticed. */
-TEST(test_two_of_one_name)
+PEERS_TEST(test_two_of_one_name)
 {
 	struct bus_head head = { .node = "a", .sent_us = START_US, .sync_us = 100000 };
-	struct bus_time now = { .store_us = START_US,
-				.mono_ns = 60 * SL_NS_PER_SEC,
-				.own_utc_us = START_US };
-	struct bus_peers *peers;
-	bool joined, twice;
+	struct bus_time now = at_start;
 	u32 said = 0;
 
-	assert_int_equal(bus_peers_new(&peers), 0);
 	for (u32 i = 0; i < 1210 * 2; i++) {
 		head.boot_us = 1 + i % 2;
 		head.number++;
 		head.sent_us = now.store_us += 250000;
 		now.mono_ns += 250000000;
 		now.own_utc_us = now.store_us;
-		assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice),
-				 i && i % 2 == 0 ? BUS_REPEATED : BUS_GOOD);
+		assert_int_equal(note(&head, &now), i && i % 2 == 0 ? BUS_REPEATED : BUS_GOOD);
 		said += twice;
 	}
 	assert_int_equal(said, 2);
-	bus_peers_free(peers);
 }
 
-TEST(test_crowds_and_floods)
+PEERS_TEST(test_crowds_and_floods)
 {
 	struct bus_head head = { .boot_us = 1, .sync_us = 100000, .sent_us = START_US };
-	struct bus_time now = { .store_us = START_US,
-				.mono_ns = 60 * SL_NS_PER_SEC,
-				.own_utc_us = START_US };
-	struct bus_peers *peers;
-	bool joined, twice;
+	struct bus_time now = at_start;
 	u32 good = 0;
 
-	assert_int_equal(bus_peers_new(&peers), 0);
 	for (u32 i = 0; i < 2 * BUS_BATCHES_PER_S; i++) {
 		strcpy(head.node, "flood");
 		head.number++;
-		good += bus_peers_note(peers, &head, &now, &joined, &twice) == BUS_GOOD;
+		good += note(&head, &now) == BUS_GOOD;
 	}
 	assert_in_range(good, 50, BUS_BATCHES_PER_S + 1);
 	for (u32 i = 0; i < BUS_PEERS_MAX; i++) {
 		snprintf(head.node, sizeof(head.node), "node-%u", i);
-		assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice),
-				 i < BUS_PEERS_MAX - 1 ? BUS_GOOD : BUS_CROWD);
+		assert_int_equal(note(&head, &now), i < BUS_PEERS_MAX - 1 ? BUS_GOOD : BUS_CROWD);
 	}
 	/* A dead node makes room. */
 	now.mono_ns += 5 * SL_NS_PER_SEC;
 	now.store_us += 5000000;
 	head.sent_us = now.store_us;
-	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_GOOD);
+	assert_int_equal(note(&head, &now), BUS_GOOD);
 	assert_int_equal(bus_peers_alive(peers, now.mono_ns), 1);
-	bus_peers_free(peers);
 }
 
 /* ------------------------------------------------------------------ keys */

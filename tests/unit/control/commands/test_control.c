@@ -350,18 +350,6 @@ RIG_TEST(test_broken_live_file)
 
 /* ------------------------------------------------------------------ counters */
 
-static u64 counted(struct rig *rig, enum sl_limit_verdict verdict)
-{
-	struct limit_view view[SL_METER_FURTHER];
-	struct sl_limit_stats stats;
-
-	assert_true(view_limits(rig->d->running.policy, rig->d->running.image, view) > 0);
-	assert_int_equal(state_limit_stats(&rig->d->packets, "all", view[0].slot,
-					   pending_is(&rig->d->running), &stats),
-			 0);
-	return stats.packets[verdict];
-}
-
 /* A set that moves the limit to another slot, and back, never makes a counter go back. */
 RIG_TEST(test_counters_never_go_back)
 {
@@ -371,25 +359,25 @@ RIG_TEST(test_counters_never_go_back)
 
 	rig_open(&rig, ALL);
 	rig_passed(&rig, 1, 50, now);
-	assert_int_equal(counted(&rig, SL_LV_PASS), 10);
-	assert_int_equal(counted(&rig, SL_LV_DROP), 40);
+	assert_int_equal(rig_counted(&rig, SL_LV_PASS), 10);
+	assert_int_equal(rig_counted(&rig, SL_LV_DROP), 40);
 	for (u64 i = 0; i < 3; i++) {
 		snprintf(line, sizeof(line),
 			 "limit set {'name':'all','pairs':['algorithm=%s','burst=']}",
 			 algorithm[i]);
 		rig_do(&rig, line);
-		assert_int_equal(counted(&rig, SL_LV_PASS) + counted(&rig, SL_LV_DROP),
+		assert_int_equal(rig_counted(&rig, SL_LV_PASS) + rig_counted(&rig, SL_LV_DROP),
 				 50 + 20 * i);
 		rig_passed(&rig, 10 + i, 20, now);
-		assert_int_equal(counted(&rig, SL_LV_PASS), 20 + 10 * i);
+		assert_int_equal(rig_counted(&rig, SL_LV_PASS), 20 + 10 * i);
 		if (i == 1)
 			rig_restart(&rig);
 	}
-	assert_int_equal(counted(&rig, SL_LV_DROP), 70);
+	assert_int_equal(rig_counted(&rig, SL_LV_DROP), 70);
 	/* Deleted and added again it is another limit. */
 	rig_do(&rig, "limit del {'name':'all'}");
 	rig_do(&rig, "limit add {'yaml':'name: all\\nrate: 1 packets/s'}");
-	assert_int_equal(counted(&rig, SL_LV_PASS), 0);
+	assert_int_equal(rig_counted(&rig, SL_LV_PASS), 0);
 }
 
 /* ------------------------------------------------------------------ metrics */

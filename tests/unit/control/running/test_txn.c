@@ -327,14 +327,7 @@ TEST(test_deadline_over_a_boot)
 
 static u64 counted(struct rig *rig)
 {
-	struct limit_view view[SL_METER_FURTHER];
-	struct sl_limit_stats stats;
-
-	assert_true(view_limits(rig->d->running.policy, rig->d->running.image, view) > 0);
-	assert_int_equal(state_limit_stats(&rig->d->packets, "all", view[0].slot,
-					   pending_is(&rig->d->running), &stats),
-			 0);
-	return stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP];
+	return rig_counted(rig, SL_LV_PASS) + rig_counted(rig, SL_LV_DROP);
 }
 
 /* The limit is in another slot while it waits: there, on the way back, and confirmed. */

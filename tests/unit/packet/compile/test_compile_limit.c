@@ -132,26 +132,33 @@ TEST(test_as_the_whole)
 	assert_true(made > 60);
 }
 
+/* The policy's first limit with another rate, in a copy of `image`. */
+static struct sl_image *with_rate(const struct policy *policy, const char *rate,
+				  struct compile_env *env, const struct sl_image *image)
+{
+	char *const pair[] = { (char *)rate };
+	struct limit_def after;
+	struct sl_image *next;
+
+	env->before = image;
+	assert_true(limit_revalue(&policy->limit[0], pair, 1, &after));
+	assert_ptr_equal(after.override, policy->limit[0].override);
+	assert_int_equal(image_change_limit(&after, 0, NULL, false, env, &next), 0);
+	return next;
+}
+
 /* 100000 overrides and prefixes are neither copied nor read again: the image shares both. */
 TEST(test_shares)
 {
-	static const char *const text =
-		"limits:\n  - {name: a, match: {src: 192.0.2.0/24}, rate: 10 packets/s,"
-		" overrides: [{src: 192.0.2.9, rate: 90 packets/s}]}\n";
-	char *const pair[] = { (char *)"rate=20 packets/s" };
+	struct policy *policy = parse("limits:\n  - {name: a, match: {src: 192.0.2.0/24}, "
+				      "rate: 10 packets/s, "
+				      "overrides: [{src: 192.0.2.9, rate: 90 packets/s}]}\n");
 	struct compile_env env = make_env();
-	struct limit_def after;
-	struct policy *policy;
 	struct sl_image *image, *next;
-	struct sl_err err;
 
 	memset(slots, 0, sizeof(slots));
-	assert_int_equal(policy_parse("", text, strlen(text), &policy, &err), 0);
 	image = compile(policy, &env);
-	env.before = image;
-	assert_true(limit_revalue(&policy->limit[0], pair, 1, &after));
-	assert_ptr_equal(after.override, policy->limit[0].override);
-	assert_int_equal(image_change_limit(&after, 0, NULL, false, &env, &next), 0);
+	next = with_rate(policy, "rate=20 packets/s", &env, image);
 	assert_ptr_equal(next->prefixes, image->prefixes);
 	assert_ptr_equal(next->overrides, image->overrides);
 	image_free(image);
@@ -162,22 +169,15 @@ TEST(test_shares)
 /* A CPU more or less since then changes no lease: together they are of one number of CPUs. */
 TEST(test_counts_the_same_cpus)
 {
-	static const char *const text = "limits: [{name: a, rate: 100000 packets/s}]\n";
-	char *const pair[] = { (char *)"rate=200000 packets/s" };
+	struct policy *policy = parse("limits: [{name: a, rate: 100000 packets/s}]\n");
 	struct compile_env env = make_env();
-	struct limit_def after;
-	struct policy *policy;
 	struct sl_image *image, *next;
-	struct sl_err err;
 
 	memset(slots, 0, sizeof(slots));
-	assert_int_equal(policy_parse("", text, strlen(text), &policy, &err), 0);
 	env.cpus = 8;
 	image = compile(policy, &env);
-	env.before = image;
 	env.cpus = 2;
-	assert_true(limit_revalue(&policy->limit[0], pair, 1, &after));
-	assert_int_equal(image_change_limit(&after, 0, NULL, false, &env, &next), 0);
+	next = with_rate(policy, "rate=200000 packets/s", &env, image);
 	assert_int_equal(next->rules->lease_cpus, 8);
 	assert_int_equal(next->rules->limits[0].lease, 200000 / 4 / 8);
 	image_free(image);

@@ -25,13 +25,10 @@ TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 		assert_int_equal(rig_decide(&request) == RESPONSE_OK, i < 2);
 	}
 	/* user=al has a limit of its own: it is not replaced. */
-	for (u32 i = 0; i < 4; i++) {
-		request = rig_request(descriptor, "user=al;plan=big");
-		request.api = API_GRPC;
-		descriptor[0].limit_requests = 1;
-		descriptor[0].limit_unit = REQUEST_UNIT_MINUTE;
-		assert_int_equal(rig_decide(&request) == RESPONSE_OK, i < 1);
-	}
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(
+			allowed_own_limit("user=al;plan=big", API_GRPC, 1, REQUEST_UNIT_MINUTE),
+			i < 1);
 	assert_int_equal(allowed_of("user=carl;plan=big", 9), 4); /* user=al's one was charged */
 	/* Of an unlimited one there is nothing to replace. */
 	rig_start("- {key: root, rate_limit: {name: small, unlimited: true}}\n"

@@ -2,18 +2,6 @@
 /* What a response states, rule by rule. Counts over time: tests/scenario/requests. */
 #include "lib/decide_rig.h"
 
-static bool allowed_own_limit(const char *text, enum request_api api, u64 requests,
-			      enum request_unit unit)
-{
-	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
-	struct request request = rig_request(descriptor, text);
-
-	request.api = api;
-	descriptor[0].limit_requests = requests;
-	descriptor[0].limit_unit = unit;
-	return rig_decide(&request) == RESPONSE_OK;
-}
-
 /* The same entries twice, each with a limit: a request counts as two. */
 static bool allowed_own_limits(const char *text, u64 one, u64 other)
 {

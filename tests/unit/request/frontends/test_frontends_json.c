@@ -8,8 +8,9 @@
 
 /* ---------------------------------------------------------------- JSON */
 
-static void post(const char *body)
+static void begin_post(const char *body)
 {
+	begin("");
 	request.body = (struct bytes){ body, strlen(body) };
 }
 
@@ -18,31 +19,26 @@ static void post(const char *body)
 
 TEST(test_check)
 {
-	begin("");
-	post("{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":3}],\"peek\":true,"
-	     "\"source\":\"192.0.2.7\"}");
+	begin_post("{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":3}],\"peek\":true,"
+		   "\"source\":\"192.0.2.7\"}");
 	v1_check(&request);
 	assert_string_equal(asked, "api user=bob*3 from 192.0.2.7 peek");
 	assert_int_equal(replied, 200);
 	assert_string_equal(reply_type, "application/json");
 	end();
-	begin("");
-	post(CHECK);
+	begin_post(CHECK);
 	refuse();
 	v1_check(&request);
 	assert_int_equal(replied, 429);
 	end();
-	begin("");
-	post("{}");
+	begin_post("{}");
 	v1_check(&request);
 	assert_int_equal(replied, 400);
-	begin("");
-	post(CHECK);
+	begin_post(CHECK);
 	rights = MAY_REPORT;
 	v1_check(&request);
 	assert_true(replied == 403 && !asks);
-	begin("");
-	post(CHECK);
+	begin_post(CHECK);
 	header("x-sluice-wait", "soon", 4);
 	v1_check(&request);
 	assert_true(replied == 400 && !asks);
@@ -52,8 +48,7 @@ TEST(test_rls)
 {
 	json_t *json, *status;
 
-	begin("");
-	post(CHECK);
+	begin_post(CHECK);
 	refuse();
 	rls_json(&request);
 	assert_int_equal(replied, 429);
@@ -71,28 +66,24 @@ TEST(test_rls)
 	json_decref(json);
 	end();
 
-	begin("");
-	post(CHECK);
+	begin_post(CHECK);
 	refuse();
 	response.code = RESPONSE_CLOSED;
 	rls_json(&request);
 	assert_int_equal(replied, 429);
 	end();
-	begin("");
-	post(CHECK);
+	begin_post(CHECK);
 	response.code = RESPONSE_ERROR;
 	rls_json(&request);
 	assert_int_equal(replied, 503);
 	end();
-	begin("");
-	post(CHECK);
+	begin_post(CHECK);
 	response.status[0].window_ns = 10 * SL_NS_PER_SEC; /* 10 s are no unit */
 	rls_json(&request);
 	assert_int_equal(replied, 200);
 	assert_null(strstr(reply_body, "currentLimit"));
 	end();
-	begin("");
-	post("{\"domain\":\"api\",\"descriptors\":[]}");
+	begin_post("{\"domain\":\"api\",\"descriptors\":[]}");
 	rls_json(&request);
 	assert_int_equal(replied, 400);
 }
@@ -108,8 +99,7 @@ TEST(test_beyond)
 		strcat(many, ",{" ENTRIES "}");
 	strcat(many, "]}");
 	for (u32 i = 0; i < 2; i++) {
-		begin("");
-		post(many);
+		begin_post(many);
 		response.code = RESPONSE_OVER_LIMIT;
 		response.beyond = "too many";
 		response.retry_after_ns = ~0ULL;
@@ -126,8 +116,7 @@ TEST(test_beyond)
 		json_decref(json);
 		end();
 		/* Rights are checked first. */
-		begin("");
-		post(many);
+		begin_post(many);
 		rights = MAY_REPORT;
 		frontend[i](&request);
 		assert_true(replied == 403 && !asks);
@@ -135,12 +124,11 @@ TEST(test_beyond)
 	for (u32 i = 0; i < 3; i++) {
 		static const char *const units[] = { "", ",\"unit\":\"UNKNOWN\"", ",\"unit\":0" };
 
-		begin("");
 		snprintf(many, sizeof(many),
 			 "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES
 			 ",\"limit\":{\"requestsPerUnit\":10%s}}]}",
 			 units[i]);
-		post(many);
+		begin_post(many);
 		response.code = RESPONSE_OVER_LIMIT;
 		response.beyond = "no unit";
 		response.retry_after_ns = ~0ULL;
@@ -153,9 +141,8 @@ TEST(test_beyond)
 
 static void report_is(const char *body, u32 charged, const char *is)
 {
-	begin("");
+	begin_post(body);
 	worker.base = event_base_new();
-	post(body);
 	v1_report(&request);
 	while (!replied && event_base_loop(worker.base, EVLOOP_ONCE) == 0)
 		;
@@ -209,15 +196,14 @@ TEST(test_report)
 	free(many);
 
 	/* The client goes in the middle. */
-	begin("");
-	worker.base = event_base_new();
 	many = malloc(1000 * sizeof(CHECK));
 	at = many;
 	*at++ = '[';
 	for (int i = 0; i < 500; i++)
 		at += sprintf(at, "%s%s", i ? "," : "", CHECK);
 	strcpy(at, "]");
-	post(many);
+	begin_post(many);
+	worker.base = event_base_new();
 	v1_report(&request);
 	assert_true(asks > 0 && asks < 500 && !replied);
 	end();
@@ -225,9 +211,8 @@ TEST(test_report)
 	assert_true(asks < 500 && !replied);
 	event_base_free(worker.base);
 	free(many);
-	begin("");
+	begin_post("[" CHECK "]");
 	rights = MAY_CHECK;
-	post("[" CHECK "]");
 	v1_report(&request);
 	assert_int_equal(replied, 403);
 	report_ids_free(tier.shared[LISTEN_HTTP]);

@@ -120,12 +120,31 @@ static void begin(struct world *w)
 	};
 	struct push_limits_def l = limits(PUSH_MODE_ENFORCE);
 
+	push_free(w->push);
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * S;
 	w->profile.requests = 1000;
 	assert_int_equal(push_new(&world, (struct sl_seed){ 1, 2 }, &w->push), 0);
 	push_set_limits(w->push, &l, w->now);
 }
+
+/* Of the test that runs. */
+static struct world w;
+
+static int set_up(void **state)
+{
+	begin(&w);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	push_free(w.push);
+	w.push = NULL;
+	return 0;
+}
+
+#define PUSH_TEST(test) TEST_WITH(test, set_up, tear_down)
 
 static struct sl_prefix source(u32 n)
 {

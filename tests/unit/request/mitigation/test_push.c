@@ -4,11 +4,8 @@
 #include "lib/test.h"
 #include "unit/request/mitigation/push_rig.h"
 
-TEST(test_up_and_down)
+PUSH_TEST(test_up_and_down)
 {
-	struct world w;
-
-	begin(&w);
 	/* Nineteen in ten seconds are not twenty, however long. */
 	for (u32 i = 0; i < 19; i++)
 		refuse(&w, 66, 1, true);
@@ -42,14 +39,10 @@ TEST(test_up_and_down)
 	assert_int_equal(w.events[PUSH_WENT_UP], 3);
 	assert_int_equal(w.events[PUSH_WENT_DOWN], 3);
 	assert_int_equal(w.events[PUSH_ENDED], 1);
-	push_free(w.push);
 }
 
-TEST(test_max_and_lease)
+PUSH_TEST(test_max_and_lease)
 {
-	struct world w;
-
-	begin(&w);
 	for (u32 s = 0; s < 3590; s++) {
 		run(&w, 66, 1, 5);
 		/* With no daemon it is over a minute later at most. */
@@ -65,16 +58,13 @@ TEST(test_max_and_lease)
 	/* And begins again at the first step. */
 	run(&w, 66, 8, 5);
 	assert_true(on(&w, SL_PUSH_LIMIT));
-	push_free(w.push);
 }
 
 /* Forty users at the office, one of them abusive. */
-TEST(test_well_behaved_users_are_spared)
+PUSH_TEST(test_well_behaved_users_are_spared)
 {
 	struct push_stats stats;
-	struct world w;
 
-	begin(&w);
 	w.profile.users = 40;
 	w.profile.good = 39;
 	w.need_pps = 460;
@@ -104,18 +94,14 @@ TEST(test_well_behaved_users_are_spared)
 	assert_false(w.is_on[BAD]);
 	push_stats(w.push, &stats);
 	assert_true(stats.refused[PUSH_USERS] >= 1);
-	push_free(w.push);
 }
 
 /*
  * The pass over the users is a second behind: it met the abusive user after the allowed requests
  * and before the refusals. A pass that began after the push-down ends it.
  */
-TEST(test_a_profile_from_before_ends_nothing)
+PUSH_TEST(test_a_profile_from_before_ends_nothing)
 {
-	struct world w;
-
-	begin(&w);
 	steps[0].kind = SL_PUSH_DROP;
 	for (u32 i = 0; i < 20; i++)
 		refuse(&w, 66, 1, true);
@@ -129,15 +115,11 @@ TEST(test_a_profile_from_before_ends_nothing)
 	push_tick(w.push, w.now);
 	assert_false(w.is_on[BAD]);
 	steps[0].kind = SL_PUSH_LIMIT;
-	push_free(w.push);
 }
 
 /* Many users with a refusal now and then: no user's abuse. */
-TEST(test_a_rejection_counts_for_the_refused_user)
+PUSH_TEST(test_a_rejection_counts_for_the_refused_user)
 {
-	struct world w;
-
-	begin(&w);
 	for (u32 s = 0; s < 100; s++) {
 		for (u32 user = 0; user < 40; user++)
 			refuse(&w, 66, 100 + user, true);
@@ -155,7 +137,6 @@ TEST(test_a_rejection_counts_for_the_refused_user)
 	}
 	assert_false(w.is_on[3]);
 	assert_true(on(&w, SL_PUSH_NO_NEW));
-	push_free(w.push);
 }
 
 static void refused_for(enum push_refusal why, struct world *w)
@@ -172,15 +153,12 @@ static void refused_for(enum push_refusal why, struct world *w)
 			assert_in_range(stats.refused[i], 3, 15);
 		else
 			assert_int_equal(stats.refused[i], 0);
-	push_free(w->push);
 }
 
-TEST(test_unaffected_sources)
+PUSH_TEST(test_unaffected_sources)
 {
-	struct world w;
 	struct push_stats stats;
 
-	begin(&w);
 	w.guard = PUSH_PROTECTED;
 	refused_for(PUSH_PROTECTED, &w);
 	begin(&w);
@@ -199,7 +177,6 @@ TEST(test_unaffected_sources)
 	w.good_requests = 100;
 	run(&w, 66, 30, 10);
 	assert_true(w.is_on[BAD]);
-	push_free(w.push);
 	/* A caller without the right, whatever it reports; and it does not count for callers with
 	 * the right. */
 	begin(&w);
@@ -212,15 +189,11 @@ TEST(test_unaffected_sources)
 	assert_int_equal(w.puts, 0);
 	push_stats(w.push, &stats);
 	assert_int_equal(stats.refused[PUSH_NO_RIGHT], 100);
-	push_free(w.push);
 }
 
 /* Protected during a push-down: it ends. Seen or not does not matter any more: it is dropped. */
-TEST(test_protected_later)
+PUSH_TEST(test_protected_later)
 {
-	struct world w;
-
-	begin(&w);
 	run(&w, 66, 20, 10);
 	w.guard = PUSH_UNSEEN;
 	run(&w, 66, 20, 10);
@@ -228,16 +201,13 @@ TEST(test_protected_later)
 	w.guard = PUSH_PROTECTED;
 	run(&w, 66, 1, 0);
 	assert_false(w.is_on[BAD]);
-	push_free(w.push);
 }
 
-TEST(test_bounds)
+PUSH_TEST(test_bounds)
 {
 	struct push_stats stats;
-	struct world w;
 	u32 count = 0;
 
-	begin(&w);
 	for (u32 n = 10; n < 30; n++)
 		for (u32 i = 0; i < 20; i++)
 			refuse(&w, n, n, true);
@@ -267,15 +237,12 @@ TEST(test_bounds)
 	push_stats(w.push, &stats);
 	assert_int_equal(stats.active[SL_PUSH_LIMIT], 0);
 	assert_true(stats.refused[PUSH_FAILED] >= 1);
-	push_free(w.push);
 }
 
-TEST(test_shadow_refuses_nothing)
+PUSH_TEST(test_shadow_refuses_nothing)
 {
 	struct push_limits_def l = limits(PUSH_MODE_SHADOW);
-	struct world w;
 
-	begin(&w);
 	push_set_limits(w.push, &l, w.now);
 	run(&w, 66, 70, 10);
 	assert_int_equal(w.puts, 0);
@@ -290,18 +257,15 @@ TEST(test_shadow_refuses_nothing)
 	push_set_limits(w.push, &l, w.now);
 	run(&w, 66, 5, 10);
 	assert_false(w.is_on[BAD]);
-	push_free(w.push);
 }
 
-TEST(test_adopted)
+PUSH_TEST(test_adopted)
 {
 	struct push_entry entry = {
 		.group = source(66), .rule = "api/user", .who = 66, .def = rule.push, .step = 2
 	};
-	struct world w;
 
 	memcpy(entry.steps, steps, sizeof(steps));
-	begin(&w);
 	entry.began_ns = entry.changed_ns = w.now - 10 * S;
 	entry.until_ns = w.now + 20 * S;
 	w.is_on[BAD] = true;
@@ -313,7 +277,6 @@ TEST(test_adopted)
 	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 125, 0);
 	assert_false(w.is_on[BAD]);
-	push_free(w.push);
 }
 
 TEST_MAIN

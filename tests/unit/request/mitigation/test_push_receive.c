@@ -14,12 +14,10 @@ static enum push_refusal receive(struct world *w, u32 n, enum sl_push_kind kind,
 	return push_receive(w->push, &message, w->now);
 }
 
-TEST(test_until_its_deadline)
+PUSH_TEST(test_until_its_deadline)
 {
 	struct sl_prefix bad = source(66), other = source(67);
-	struct world w;
 
-	begin(&w);
 	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_string_equal(push_find(w.push, &bad)->node, "b");
@@ -35,15 +33,12 @@ TEST(test_until_its_deadline)
 	run(&w, 10, 2, 0);
 	assert_false(w.is_on[BAD]);
 	assert_int_equal(w.events[PUSH_ENDED], 1);
-	push_free(w.push);
 }
 
-TEST(test_refused_push_downs)
+PUSH_TEST(test_refused_push_downs)
 {
 	struct push_limits_def l = limits(PUSH_MODE_OFF);
-	struct world w;
 
-	begin(&w);
 	w.guard = PUSH_PROTECTED;
 	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_PROTECTED);
 	/* A source not seen here yet is accepted. */
@@ -70,15 +65,12 @@ TEST(test_refused_push_downs)
 	push_set_limits(w.push, &l, w.now);
 	assert_int_equal(receive(&w, 10, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
 	assert_null(push_at(w.push, 0) && push_at(w.push, 0)->used ? w.push : NULL);
-	push_free(w.push);
 }
 
-TEST(test_our_own_goes_first)
+PUSH_TEST(test_our_own_goes_first)
 {
 	struct sl_prefix bad = source(66);
-	struct world w;
 
-	begin(&w);
 	run(&w, 66, 1, 40);
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_int_equal(receive(&w, 66, SL_PUSH_DROP, 20 * S), PUSH_ALLOWED);
@@ -94,7 +86,6 @@ TEST(test_our_own_goes_first)
 	run(&w, 66, 2, 40);
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_string_equal(push_find(w.push, &bad)->node, "");
-	push_free(w.push);
 }
 
 TEST_MAIN

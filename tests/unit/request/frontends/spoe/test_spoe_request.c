@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 
+#include "lib/request_print.h"
 #include "lib/test.h"
 #include "request/server/response.h"
 #include "request/frontends/spoe/spoe_request.h"
@@ -86,29 +87,14 @@ static size_t messages(const char *text)
 	return writer.at - payload;
 }
 
-/* A request as text: "api source=192.0.2.7 [user=bob,path=/x]*2". */
 static const char *request_text(const struct request *request, char *buf, size_t size)
 {
-	char source[SL_PREFIX_TEXT];
 	FILE *out = fmemopen(buf, size, "w");
 
-	fprintf(out, "%.*s", (int)request->domain.len, request->domain.at);
-	if (request->has_source)
-		fprintf(out, " source=%s",
-			sl_prefix_format(&request->source, source, sizeof(source)));
-	for (u32 i = 0; i < request->count; i++) {
-		const struct request_descriptor *d = &request->descriptor[i];
-
-		assert_false(d->refund || d->limit_requests || d->limit_unit);
-		fprintf(out, " [");
-		for (u32 k = 0; k < d->count; k++)
-			fprintf(out, "%s%.*s=%.*s", k ? "," : "", (int)d->entry[k].key.len,
-				d->entry[k].key.at, (int)d->entry[k].value.len,
-				d->entry[k].value.at);
-		fprintf(out, "]");
-		if (d->hits != 1)
-			fprintf(out, "*%llu", d->hits);
-	}
+	for (u32 i = 0; i < request->count; i++)
+		assert_false(request->descriptor[i].limit_requests ||
+			     request->descriptor[i].limit_unit);
+	request_print(request, out);
 	fclose(out);
 	return buf;
 }

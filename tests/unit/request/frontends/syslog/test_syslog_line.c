@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Lines of access logs as reports: skipped heads, members, missing values, invalid lines. */
 #include "lib/json_text.h"
+#include "lib/request_print.h"
 #include "lib/test.h"
 #include "request/frontends/syslog/syslog_line.h"
 #include "lib/rng.h"
@@ -11,26 +12,10 @@
 static const char *report_text(const struct json_request *report, char *buf, size_t size)
 {
 	const struct request *request = &report->request;
-	char source[SL_PREFIX_TEXT];
 	FILE *out = fmemopen(buf, size, "w");
 
 	assert_true(request->report && !request->peek);
-	fprintf(out, "%.*s", (int)request->domain.len, request->domain.at);
-	if (request->has_source)
-		fprintf(out, " source=%s",
-			sl_prefix_format(&request->source, source, sizeof(source)));
-	for (u32 i = 0; i < request->count; i++) {
-		const struct request_descriptor *d = &request->descriptor[i];
-
-		fprintf(out, " [");
-		for (u32 k = 0; k < d->count; k++)
-			fprintf(out, "%s%.*s=%.*s", k ? "," : "", (int)d->entry[k].key.len,
-				d->entry[k].key.at, (int)d->entry[k].value.len,
-				d->entry[k].value.at);
-		fprintf(out, "]");
-		if (d->hits != 1 || d->refund)
-			fprintf(out, "*%s%llu", d->refund ? "-" : "", d->hits);
-	}
+	request_print(request, out);
 	if (report->http_status)
 		fprintf(out, " status=%u", report->http_status);
 	if (request->at_utc_ns)
