@@ -116,13 +116,10 @@ RIG_TEST(test_rollback)
 
 RIG_TEST(test_unconfirmed)
 {
-	char *line;
 	s64 left_ns;
 
 	block_all();
-	line = apply_line(&rig, SHADOW "sets: {bad: [192.0.2.2]}\n", "1m", true);
-	rig_do(&rig, line);
-	free(line);
+	rig_do(&rig, apply_line(&rig, SHADOW "sets: {bad: [192.0.2.2]}\n", "1m", true));
 	assert_false(blocked(1, 0));
 	set_clock(DAY);
 	left_ns = (s64)(rig.d->running.pending.deadline_utc_ns - clock_read_ns(CLOCK_REALTIME));

@@ -213,13 +213,11 @@ RIG_TEST(reload_and_rollback)
 /* Unconfirmed rules without a live block: it is back at the deadline, without a daemon. */
 RIG_TEST(unconfirmed)
 {
-	char *line;
 	u64 later_ns;
 
 	rig_open(&rig, SHADOW);
 	rig_do(&rig, ADD("block", "6"));
-	line = apply_line(&rig, SHADOW "fragments: pass\n", "60s", true);
-	rig_do(&rig, line);
+	rig_do(&rig, apply_line(&rig, SHADOW "fragments: pass\n", "60s", true));
 	assert_false(blocked(6));
 	later_ns = clock_mono_ns() + 61 * SL_NS_PER_SEC;
 	assert_true(rig_packet(&rig, 6, later_ns));
@@ -231,10 +229,9 @@ RIG_TEST(unconfirmed)
 	assert_true(blocked(5));
 	let_time_pass(&rig);
 	assert_true(blocked(5) && blocked(6));
-	rig_do(&rig, line);
+	rig_do(&rig, apply_line(&rig, SHADOW "fragments: pass\n", "60s", true));
 	rig_do(&rig, CONFIRM);
 	assert_false(rig_packet(&rig, 6, later_ns));
-	free(line);
 }
 
 /* ------------------------------------------------------------------ random ones */
@@ -306,10 +303,7 @@ static void roll_back(struct naive *n, const struct naive *before, u32 top)
 /* Rules without a live block, which are not confirmed. */
 static void revert(void)
 {
-	char *line = apply_line(&rig, SHADOW "fragments: pass\n", "60s", true);
-
-	rig_do(&rig, line);
-	free(line);
+	rig_do(&rig, apply_line(&rig, SHADOW "fragments: pass\n", "60s", true));
 	let_time_pass(&rig);
 }
 

@@ -40,15 +40,11 @@ RIG_TEST(test_ten_rollbacks)
 				20 + i, 20 + i);
 			rig_do(&rig, line);
 		} else {
-			char *apply = NULL;
-
 			snprintf(text, sizeof(text),
 				 "limits: [{name: all, rate: %llu packets/s, "
 				 "burst: %llu, accounting: exact}]\n",
 				 20 + i, 20 + i);
-			apply = apply_line(&rig, text, NULL, true);
-			rig_do(&rig, apply);
-			free(apply);
+			rig_do(&rig, apply_line(&rig, text, NULL, true));
 		}
 		check_rate(&rig, 20 + i);
 		if (i == 7)
@@ -196,7 +192,8 @@ RIG_TEST(test_killed_anywhere)
 	rig_open(&rig, ALL);
 	for (u64 i = 0; i < 60; i++) {
 		u64 rate = 20 + i, kind = rng_below(3);
-		char text[128], *line = NULL;
+		const char *line;
+		char text[128];
 		bool finished;
 
 		snprintf(text, sizeof(text),
@@ -209,7 +206,6 @@ RIG_TEST(test_killed_anywhere)
 			line = request("limit set",
 				       json_pack("{s:s, s:[s]}", "name", "all", "pairs", text));
 		finished = killed_at(&rig, line, rng_below(60000));
-		free(line);
 		rig_restart(&rig);
 		if (rate_of(&rig) == rate)
 			rates[count++] = rate;
@@ -244,8 +240,8 @@ RIG_TEST(test_killed_anywhere)
 RIG_TEST(test_state_not_writable)
 {
 	char history[160], record[160];
+	const char *line;
 	json_t *response;
-	char *line;
 
 	rig_open(&rig, ALL);
 	snprintf(history, sizeof(history), "%s/history/state-1.json.new", rig.dir);
@@ -265,7 +261,6 @@ RIG_TEST(test_state_not_writable)
 	json_decref(response);
 	check_rate(&rig, 10);
 	assert_int_equal(rmdir(record), 0);
-	free(line);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
 	rig_refused(&rig, &rig_root, "rollback", "no change left");
@@ -276,7 +271,8 @@ RIG_TEST(test_state_not_writable)
 RIG_TEST(test_diff_file)
 {
 	json_t *args, *result;
-	char *line, *all;
+	const char *line;
+	char *all;
 
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
@@ -289,7 +285,6 @@ RIG_TEST(test_diff_file)
 	json_decref(result);
 	/* The files named in it would be read with sluiced's rights. */
 	rig_refused(&rig, &rig_reader, line, "control.group");
-	free(line);
 	free(all);
 }
 

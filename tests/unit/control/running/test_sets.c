@@ -152,15 +152,13 @@ RIG_TEST(test_random_changes_survive)
 		const char *name = names[rng_below(2)];
 		const char *command = commands[rng_below(40) ? rng_below(3) : 3];
 		json_t *prefixes = json_array(), *before[2], *after[2];
-		char *line;
 
 		for (u64 n = 1 + rng_below(3); n; n--)
 			json_array_append_new(prefixes,
 					      json_sprintf("10.0.0.%d", (int)rng_below(8)));
-		line = request(command,
-			       json_pack("{s:s, s:o}", "name", name, "prefixes", prefixes));
-		json_decref(rig_command(&rig, &rig_root, line));
-		free(line);
+		json_decref(rig_command(&rig, &rig_root,
+					request(command, json_pack("{s:s, s:o}", "name", name,
+								   "prefixes", prefixes))));
 		if (i % 5)
 			continue;
 		for (int k = 0; k < 2; k++)

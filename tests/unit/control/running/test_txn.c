@@ -96,7 +96,6 @@ RIG_TEST(test_save_keeps_the_text)
 RIG_TEST(test_apply_keeps_live_changes)
 {
 	json_t *result;
-	char *line;
 
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
@@ -104,17 +103,14 @@ RIG_TEST(test_apply_keeps_live_changes)
 	apply(&rig, FIVE, NULL);
 	check_rate(&rig, 7);
 	/* One that no longer applies is reported; the others stay. */
-	line = apply_line(&rig, "limits: [{name: other, rate: 3 packets/s}]\n", NULL, false);
-	result = result_of(&rig, line);
-	free(line);
+	result = result_of(&rig, apply_line(&rig, "limits: [{name: other, rate: 3 packets/s}]\n",
+					    NULL, false));
 	json_expect(result, "apply", "dropped=1, dropped.0~limit set all");
 	json_decref(result);
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_true(rig_packet(&rig, 99, clock_mono_ns()));
 	assert_false(rig_packet(&rig, 98, clock_mono_ns()));
-	line = apply_line(&rig, FIVE, NULL, true);
-	rig_do(&rig, line);
-	free(line);
+	rig_do(&rig, apply_line(&rig, FIVE, NULL, true));
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	assert_false(rig_packet(&rig, 99, clock_mono_ns()));
 }
@@ -122,7 +118,7 @@ RIG_TEST(test_apply_keeps_live_changes)
 RIG_TEST(test_apply_refusals)
 {
 	json_t *response;
-	char *line;
+	const char *line;
 
 	rig_open(&rig, ALL);
 	line = apply_line(&rig, "limits: [{name: all, rate: none}]\n", NULL, false);
@@ -130,14 +126,10 @@ RIG_TEST(test_apply_refusals)
 	json_expect(response, line, "error.file=/lab/other.yaml, error.line=3");
 	json_decref(response);
 	rig_refused(&rig, &rig_root, line, "rate");
-	free(line);
-	line = apply_line(&rig, FIVE, "61m", false);
-	rig_refused(&rig, &rig_root, line, "1s to 1h");
-	free(line);
+	rig_refused(&rig, &rig_root, apply_line(&rig, FIVE, "61m", false), "1s to 1h");
 	line = apply_line(&rig, FIVE, "900ms", false);
 	rig_refused(&rig, &rig_root, line, "1s to 1h");
 	rig_refused(&rig, &rig_reader, line, "control.group");
-	free(line);
 	rig_refused(&rig, &rig_root, "apply {'path':'/a'}", "'text'");
 	rig_refused(&rig, &rig_root, "confirm", "nothing to confirm");
 	rig_refused(&rig, &rig_root, "rollback", "no change left");
@@ -147,7 +139,7 @@ RIG_TEST(test_apply_refusals)
 RIG_TEST(test_keys_that_need_a_restart_are_listed)
 {
 	json_t *result;
-	char *line;
+	const char *line;
 
 	rig_open(&rig, ALL);
 	line = apply_line(&rig, "metrics: {listen: 127.0.0.1:9811}\npin_dir: /sys/fs/bpf/x\n" FIVE,
@@ -155,7 +147,6 @@ RIG_TEST(test_keys_that_need_a_restart_are_listed)
 	result = result_of(&rig, line);
 	json_expect(result, line, "notes=2, notes.0~metrics.listen, notes.1~pin_dir");
 	json_decref(result);
-	free(line);
 }
 
 /* The applied text cannot be read any more: the file is better than nothing. */
@@ -249,7 +240,6 @@ RIG_TEST(test_pending_refuses_changes)
 		"reload",
 		"save",
 	};
-	char *line;
 
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "60s");
@@ -257,9 +247,7 @@ RIG_TEST(test_pending_refuses_changes)
 		rig_refused(&rig, &rig_root, lines[i], "sluicectl confirm");
 		rig_refused(&rig, &rig_root, lines[i], "sluicectl rollback");
 	}
-	line = apply_line(&rig, TWENTY, NULL, false);
-	rig_refused(&rig, &rig_root, line, "sluicectl confirm");
-	free(line);
+	rig_refused(&rig, &rig_root, apply_line(&rig, TWENTY, NULL, false), "sluicectl confirm");
 	/* Nor is the state for a rollback lost by changes of sluiced itself. */
 	rules_refresh(&rig.d->running);
 	rules_expire(&rig.d->running);

@@ -10,12 +10,14 @@
 #define TWENTY "limits: [{name: all, rate: 20 packets/s, burst: 20, accounting: exact}]\n"
 #define SET(rate) "limit set {'name':'all','pairs':['rate=" rate " packets/s','burst=" rate "']}"
 
-/* A request as a line, to be freed. */
-static char *request(const char *command, json_t *args)
+/* A request as a line, until the next call. */
+static const char *request(const char *command, json_t *args)
 {
+	static char *line;
 	json_t *json = json_pack("{s:s, s:o}", "command", command, "args", args);
-	char *line = json_dumps(json, 0);
 
+	free(line);
+	line = json_dumps(json, 0);
 	assert_non_null(line);
 	json_decref(json);
 	return line;
@@ -31,8 +33,8 @@ static char *whole(const struct rig *rig, const char *text)
 	return all;
 }
 
-static char *apply_line(const struct rig *rig, const char *text, const char *confirm,
-			bool discard_live)
+static const char *apply_line(const struct rig *rig, const char *text, const char *confirm,
+			      bool discard_live)
 {
 	char *all = whole(rig, text);
 	json_t *args = json_pack("{s:s, s:s, s:b}", "path", "/lab/other.yaml", "text", all,
@@ -46,10 +48,7 @@ static char *apply_line(const struct rig *rig, const char *text, const char *con
 
 static void apply(struct rig *rig, const char *text, const char *confirm)
 {
-	char *line = apply_line(rig, text, confirm, false);
-
-	rig_do(rig, line);
-	free(line);
+	rig_do(rig, apply_line(rig, text, confirm, false));
 }
 
 /* The result of a request that is done, to be freed. */
