@@ -4,7 +4,7 @@
 # parts.sh - what several scenarios of netns.sh have besides, on top of it:
 #
 #     rules_empty                 $LAB/rules: a domain without rules
-#     rules_of_users              $LAB/rules: 5 requests an hour of each user of the domain api
+#     rules_of_users [RATE]       $LAB/rules: 5 requests/h of each user of the domain api, or RATE
 #     theirs_attach IFACE         another one's XDP program, "theirs", in the server's namespace
 
 rules_empty() {
@@ -14,11 +14,7 @@ rules_empty() {
 
 rules_of_users() {
 	mkdir "$LAB/rules"
-	cat > "$LAB/rules/api.yaml" <<'YAML'
-domain: api
-descriptors:
-  - {key: user, rate_limit: {unit: hour, requests_per_unit: 5}}
-YAML
+	printf 'domain: api\ndescriptors:\n  - {key: user, limits: [%s]}\n' "${1:-5 requests/h}" > "$LAB/rules/api.yaml"
 }
 
 theirs_attach() {

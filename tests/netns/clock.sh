@@ -6,6 +6,7 @@
 # also after a restart; the history stays; what was to end in seconds ends.
 
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/parts.sh"
 lab_begin clock
 lab_link 0
 
@@ -16,12 +17,7 @@ set_clock() {
 }
 truncate -s 8 "$LAB/by"
 IN_S+=(env LD_PRELOAD="$LAB/clock.so" CLOCK_SET_BY="$LAB/by")
-mkdir "$LAB/rules"
-cat > "$LAB/rules/api.yaml" <<'YAML'
-domain: api
-descriptors:
-  - {key: user, limits: [100000 requests/s]}
-YAML
+rules_of_users "100000 requests/s"
 daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
 history: {size: 8M, age: 7d}

@@ -5,18 +5,14 @@
 # daemon under traffic.
 
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/parts.sh"
 lab_begin dashboard
 command -v prometheus > /dev/null || {
 	skip "prometheus is not installed"
 	lab_done
 }
 lab_link 0
-mkdir "$LAB/rules"
-cat > "$LAB/rules/api.yaml" <<'YAML'
-domain: api
-descriptors:
-  - {key: user, limits: 5 requests/h}
-YAML
+rules_of_users
 head -c 32 /dev/urandom | base64 > "$LAB/secret"
 chmod 600 "$LAB/secret"
 daemon_start <<YAML

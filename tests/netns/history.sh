@@ -5,15 +5,11 @@
 # of sources and of values of rules; the same as fields to journald.
 
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/parts.sh"
 lab_begin history
 lab_link 0
 
-mkdir "$LAB/rules"
-cat > "$LAB/rules/api.yaml" <<'YAML'
-domain: api
-descriptors:
-  - {key: user, limits: [2 requests/h]}
-YAML
+rules_of_users "2 requests/h"
 
 # A journald of the test's own, where this machine has none.
 JOURNAL=/run/systemd/journal/socket
